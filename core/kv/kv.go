@@ -1,0 +1,183 @@
+// Package kv is the storage seam: ordered bytes, small and low. Everything above it sees only these types; engines live in
+// memkv, pebblekv and, later, tikvkv, and all of them pass the suite of kvtest.
+//
+// Rules that every engine and every caller keeps:
+//
+//  1. Keys sort by bytes.Compare. No engine has its own order.
+//  2. Values are never empty: TiKV refuses empty values.
+//  3. Every scan has both bounds.
+//  4. A Write is atomic: all of its operations, or none.
+//  5. Write returns when the batch is visible to new snapshots; Commit.Wait returns when it is durable. Durability is in
+//     commit order: when Wait of one Commit has returned, every Commit made before it is durable too.
+//  6. Only the errors of this package come out of an engine (see Err*).
+//
+// There are no snapshots of a chosen version and no watermark: LSNs are the core's own.
+package kv
+
+import (
+	"context"
+	"errors"
+)
+
+// The closed set of errors that an engine returns. Test with errors.Is.
+var (
+	ErrNotFound       = errors.New("kv: not found")           // Get of an absent key
+	ErrConflict       = errors.New("kv: precondition failed") // see *PreconditionError for the index
+	ErrTooLarge       = errors.New("kv: key, value or batch above the engine's limit")
+	ErrSnapshotTooOld = errors.New("kv: snapshot too old") // take a new one and go on by key
+	ErrUnavailable    = errors.New("kv: unavailable")      // definitely not applied
+	ErrUnknownOutcome = errors.New("kv: unknown outcome")  // may or may not be applied: re-read before answering
+	ErrClosed         = errors.New("kv: closed")
+	ErrCorruption     = errors.New("kv: corruption")
+	ErrContract       = errors.New("kv: caller broke the contract") // a fault of ours
+)
+
+// PreconditionError is ErrConflict with the index of the precondition that did not hold.
+type PreconditionError struct{ Index int }
+
+// Error implements error.
+func (e *PreconditionError) Error() string { return ErrConflict.Error() }
+
+// Is makes errors.Is(err, ErrConflict) true.
+func (e *PreconditionError) Is(target error) bool { return target == ErrConflict }
+
+// Limits of an engine, in bytes; callers ask and never guess them from a name.
+type Limits struct {
+	Key   int // longest key
+	Value int // longest value
+	Batch int // all keys and values of one Write
+}
+
+// Engine is an ordered key-value store. Safe for concurrent use.
+type Engine interface {
+	// Snapshot returns a consistent view of everything visible now. Close it soon: a long-lived one holds space back.
+	Snapshot() Snapshot
+	// Get reads one key at the present state, as Snapshot().Get would. It returns ErrNotFound when absent.
+	// The result is the caller's.
+	Get(key []byte) ([]byte, error)
+	// Write checks the preconditions and applies the batch atomically with the check. The batch may be Reset and used
+	// again once Write has returned and its Commit's Wait has returned. On error nothing is applied, except with
+	// ErrUnknownOutcome.
+	Write(ctx context.Context, b *Batch, pre []Precondition) (Commit, error)
+	// DropRange removes [lo, hi) outside of any transaction: idempotent, the caller guarantees that nobody uses the range
+	// again.
+	DropRange(ctx context.Context, lo, hi []byte) error
+	// Size estimates the bytes stored in [lo, hi); it may be minutes old.
+	Size(lo, hi []byte) (uint64, error)
+	// SplitPoints returns keys that cut [lo, hi) into parts of about target bytes; it may return none.
+	SplitPoints(lo, hi []byte, target uint64) ([][]byte, error)
+	// Checkpoint writes a consistent copy of the store to dir, which must not exist.
+	Checkpoint(ctx context.Context, dir string) error
+	// Limits returns what the engine accepts.
+	Limits() Limits
+	// Close releases the store. Everything acknowledged by Wait is kept.
+	Close() error
+}
+
+// Commit is a batch that is visible and on its way to being durable.
+type Commit interface {
+	// Wait returns when the batch is durable. It may be called by several goroutines and more than once.
+	Wait() error
+}
+
+// Snapshot is a consistent view. Safe for concurrent use; its iterators are not.
+type Snapshot interface {
+	// Get returns ErrNotFound when absent. The result is the caller's.
+	Get(key []byte) ([]byte, error)
+	// Has reports whether key is present, at the cost of a filter look-up when it is absent (use it for existence and
+	// uniqueness checks).
+	Has(key []byte) (bool, error)
+	// Iter returns an iterator over [lo, hi), both required, positioned before the first key. The bounds may be reused by
+	// the caller after Iter returns.
+	Iter(lo, hi []byte) (Iterator, error)
+	Close() error
+}
+
+// Iterator walks keys in order within its bounds. Not safe for concurrent use.
+//
+// Key and Value are valid until the next positioning call; callers must not modify them.
+type Iterator interface {
+	// First, Last, SeekGE (first key >= key), SeekLT (last key < key), Next and Prev position the iterator and report
+	// whether it stands on a key. Next before any positioning acts as First.
+	First() bool
+	Last() bool
+	SeekGE(key []byte) bool
+	SeekLT(key []byte) bool
+	Next() bool
+	Prev() bool
+	Key() []byte
+	Value() []byte
+	// Reset gives the iterator new bounds, positioned before the first key: cheaper than a new iterator. The bounds may be
+	// reused by the caller after Reset returns.
+	Reset(lo, hi []byte)
+	Err() error
+	Close() error
+}
+
+// Precondition is checked atomically with the Write that carries it.
+type Precondition struct {
+	Key    []byte
+	Expect Expect
+	Value  []byte // with Equal
+}
+
+// Expect says what a Precondition wants of its key.
+type Expect uint8
+
+// The kinds of precondition.
+const (
+	Absent  Expect = iota // the key is not there
+	Present               // the key is there, with any value
+	Equal                 // the key is there with exactly Value
+)
+
+// Op is one operation of a Batch.
+type Op struct {
+	Key    []byte
+	Value  []byte // nil with Delete
+	Delete bool
+}
+
+// Batch collects the operations of one Write; a later operation on a key wins over an earlier one. Keys and values are
+// copied in, so the arguments may be reused after a call returns. The zero value is an empty batch. Not safe for
+// concurrent use.
+type Batch struct {
+	buf  []byte
+	ends []span
+}
+
+type span struct{ key, val, end int } // buf[key:val] is the key, buf[val:end] the value; end < 0: delete, key ends at -end-1
+
+// Put stores value under key. Value must not be empty.
+func (b *Batch) Put(key, value []byte) {
+	k := len(b.buf)
+	b.buf = append(b.buf, key...)
+	v := len(b.buf)
+	b.buf = append(b.buf, value...)
+	b.ends = append(b.ends, span{k, v, len(b.buf)})
+}
+
+// Delete removes key; an absent key is no error.
+func (b *Batch) Delete(key []byte) {
+	k := len(b.buf)
+	b.buf = append(b.buf, key...)
+	b.ends = append(b.ends, span{k, len(b.buf), -1})
+}
+
+// Len returns the number of operations.
+func (b *Batch) Len() int { return len(b.ends) }
+
+// Size returns the bytes of all keys and values.
+func (b *Batch) Size() int { return len(b.buf) }
+
+// Op returns the i-th operation; its slices point into the batch.
+func (b *Batch) Op(i int) Op {
+	s := b.ends[i]
+	if s.end < 0 {
+		return Op{Key: b.buf[s.key:s.val:s.val], Delete: true}
+	}
+	return Op{Key: b.buf[s.key:s.val:s.val], Value: b.buf[s.val:s.end:s.end]}
+}
+
+// Reset empties the batch and keeps its memory.
+func (b *Batch) Reset() { b.buf, b.ends = b.buf[:0], b.ends[:0] }

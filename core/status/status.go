@@ -1,0 +1,121 @@
+// Package status holds the one error type of the core. A status.Error says what happened in a code, a sub-status and a
+// message that is safe to show to a client; each API translates the code to its own protocol in one place.
+//
+// It imports nothing of ours, so every room may use it.
+package status
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Code says what kind of failure an Error is. The values never move: logs and docs/errors.md name them.
+type Code uint8
+
+// The codes, with the HTTP status that the NoSQL API gives them.
+const (
+	Internal           Code = iota // 500: a fault of ours
+	BadRequest                     // 400: the request can't be understood or is not allowed
+	Unauthorized                   // 401: who are you
+	Forbidden                      // 403: you may not, or a quota is used up
+	NotFound                       // 404
+	Conflict                       // 409: id or unique key taken
+	Gone                           // 410: the named partition is not live any more
+	PreconditionFailed             // 412: etag or condition
+	TooLarge                       // 413: item, request or key above a limit
+	TooManyRequests                // 429: request units used up
+	RetryWith                      // 449: write race, retries inside are spent
+	Timeout                        // 408
+	NotSupported                   // 501 inside; each API has its own "not supported"
+	Unavailable                    // 503: closing or out of a resource; nothing was applied
+	UnknownOutcome                 // 503: the write may or may not have been applied
+	NotModified                    // 304
+	Corruption                     // 500: stored bytes fail their checks
+)
+
+// Sub-statuses of the service that the core itself gives (header x-ms-substatus).
+const (
+	SubNone                   = 0
+	SubPartitionKeyMismatch   = 1001
+	SubReadSessionUnavailable = 1002
+	SubPartitionKeyRangeGone  = 1002
+	SubOwnerNotFound          = 1003
+	SubCrossPartitionQuery    = 1004
+	SubPartitionKeyFull       = 1014
+	SubStaleContainer         = 1024
+	SubThrottled              = 3200
+)
+
+// Error is the only error type that leaves the core.
+type Error struct {
+	Code       Code
+	Sub        int           // sub-status of the service, 0 when none
+	Msg        string        // safe to show to a client
+	RetryAfter time.Duration // with TooManyRequests
+	Index      int           // the failing operation of a batch, -1 when none
+	cause      error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.cause != nil {
+		return e.Msg + ": " + e.cause.Error()
+	}
+	return e.Msg
+}
+
+// Unwrap gives the cause for logs; it is never shown to a client.
+func (e *Error) Unwrap() error { return e.cause }
+
+// New makes an Error with a client-safe message.
+func New(c Code, format string, args ...any) *Error {
+	return &Error{Code: c, Msg: fmt.Sprintf(format, args...), Index: -1}
+}
+
+// WithSub makes an Error with a sub-status.
+func WithSub(c Code, sub int, format string, args ...any) *Error {
+	e := New(c, format, args...)
+	e.Sub = sub
+	return e
+}
+
+// Wrap makes an Error around a cause that must not be shown.
+func Wrap(c Code, cause error, format string, args ...any) *Error {
+	e := New(c, format, args...)
+	e.cause = cause
+	return e
+}
+
+// At returns a copy of err that names the failing operation of a batch.
+func At(err error, index int) *Error {
+	e := *From(err)
+	e.Index = index
+	return &e
+}
+
+// From returns err as an *Error; a foreign error becomes Internal with its text kept as the cause.
+func From(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &Error{Code: Internal, Msg: "internal error", cause: err, Index: -1}
+}
+
+// Is reports whether err is an Error with code c.
+func Is(err error, c Code) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Code == c
+}
+
+// CodeOf returns the code of err; Internal for a foreign error.
+func CodeOf(err error) Code {
+	if e := From(err); e != nil {
+		return e.Code
+	}
+	return Internal
+}

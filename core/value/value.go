@@ -1,0 +1,402 @@
+// Package value is the vocabulary of values: kinds, scalars and the collations in which Cosmos, BSON, Edm and Gremlin order
+// and equate them.
+//
+// A Value is a view: strings, binaries, arrays and objects point into the bytes of the document that they were read from
+// (BSON, see core/doc), so reading a field costs no allocation. Whoever keeps a Value longer than its document copies it
+// with Clone.
+package value
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Kind is the type of a Value. The order of the constants means nothing: see Collation.
+type Kind uint8
+
+// The kinds: BSON's, plus Undefined for "not there". BSON's own deprecated undefined (0x06) reads as Null, a binary of
+// subtype 4 as UUID, and a date with a fraction of a millisecond (see SubtypeTicks) as Date.
+const (
+	Undefined Kind = iota
+	Null
+	Bool
+	Int32
+	Int64
+	Double
+	Decimal // IEEE 754 decimal128: 16 bytes, little endian
+	String
+	Symbol
+	Array
+	Object
+	Binary
+	UUID
+	ObjectID
+	Date
+	Timestamp
+	Regex
+	DBPointer
+	Code
+	CodeScope
+	MinKey
+	MaxKey
+)
+
+// Subtypes of BSON binaries that mean something here.
+const (
+	SubtypeGeneric = 0x00
+	SubtypeUUID    = 0x04
+	// SubtypeTicks holds an Edm.DateTime that is not a whole millisecond: int64 milliseconds since 1970 and uint16 units of
+	// 100 ns (1..9999), little endian, 10 bytes.
+	SubtypeTicks = 0xF1
+)
+
+// Value is one value. The zero Value is Undefined.
+type Value struct {
+	kind Kind
+	sub  uint8  // subtype of a Binary
+	frac uint16 // Date: 100 ns units within the millisecond
+	n    uint64 // Bool, Int32, Int64, Double (bits), Date (ms), Timestamp
+	b    []byte // String, Symbol, Code: text; Binary, UUID, ObjectID, Decimal: bytes; Array, Object: BSON; others: raw BSON value
+}
+
+// Constructors. Those that take bytes keep them: the caller must not change them afterwards.
+
+// Undef returns Undefined.
+func Undef() Value { return Value{} }
+
+// NullValue returns null.
+func NullValue() Value { return Value{kind: Null} }
+
+// BoolOf returns a boolean.
+func BoolOf(b bool) Value {
+	v := Value{kind: Bool}
+	if b {
+		v.n = 1
+	}
+	return v
+}
+
+// Int32Of returns a 32-bit integer.
+func Int32Of(i int32) Value { return Value{kind: Int32, n: uint64(int64(i))} }
+
+// Int64Of returns a 64-bit integer.
+func Int64Of(i int64) Value { return Value{kind: Int64, n: uint64(i)} }
+
+// IntOf returns an Int32 when i fits, else an Int64: the rule for numbers that come from JSON.
+func IntOf(i int64) Value {
+	if i >= math.MinInt32 && i <= math.MaxInt32 {
+		return Int32Of(int32(i))
+	}
+	return Int64Of(i)
+}
+
+// DoubleOf returns a double.
+func DoubleOf(f float64) Value { return Value{kind: Double, n: math.Float64bits(f)} }
+
+// StringOf returns a string.
+func StringOf(s string) Value { return Value{kind: String, b: []byte(s)} }
+
+// StringBytes returns a string that points to b.
+func StringBytes(b []byte) Value { return Value{kind: String, b: b} }
+
+// ArrayOf returns an array of the given BSON array bytes (build them with core/doc).
+func ArrayOf(bson []byte) Value { return Value{kind: Array, b: bson} }
+
+// ObjectOf returns an object of the given BSON document bytes.
+func ObjectOf(bson []byte) Value { return Value{kind: Object, b: bson} }
+
+// BinaryOf returns a binary; subtype 4 with 16 bytes becomes a UUID, SubtypeTicks with 10 bytes a Date.
+func BinaryOf(subtype byte, b []byte) Value {
+	switch {
+	case subtype == SubtypeUUID && len(b) == 16:
+		return Value{kind: UUID, sub: subtype, b: b}
+	case subtype == SubtypeTicks && len(b) == 10:
+		return Value{kind: Date, n: binary.LittleEndian.Uint64(b), frac: binary.LittleEndian.Uint16(b[8:])}
+	}
+	return Value{kind: Binary, sub: subtype, b: b}
+}
+
+// UUIDOf returns a UUID of 16 bytes.
+func UUIDOf(b []byte) Value { return Value{kind: UUID, sub: SubtypeUUID, b: b} }
+
+// ObjectIDOf returns an ObjectId of 12 bytes.
+func ObjectIDOf(b []byte) Value { return Value{kind: ObjectID, b: b} }
+
+// DateOf returns a date: milliseconds since 1970 UTC and units of 100 ns (0..9999) within the millisecond.
+func DateOf(ms int64, frac uint16) Value { return Value{kind: Date, n: uint64(ms), frac: frac} }
+
+// DecimalOf returns a decimal128 of its 16 BSON bytes.
+func DecimalOf(b []byte) Value { return Value{kind: Decimal, b: b} }
+
+// TimestampOf returns a BSON timestamp.
+func TimestampOf(t uint64) Value { return Value{kind: Timestamp, n: t} }
+
+// MinKeyValue and MaxKeyValue are BSON's ends of the order.
+func MinKeyValue() Value { return Value{kind: MinKey} }
+
+// MaxKeyValue returns BSON's greatest value.
+func MaxKeyValue() Value { return Value{kind: MaxKey} }
+
+// Kind returns the kind.
+func (v Value) Kind() Kind { return v.kind }
+
+// IsDefined reports whether v is anything but Undefined.
+func (v Value) IsDefined() bool { return v.kind != Undefined }
+
+// IsNumber reports whether v is an Int32, Int64, Double or Decimal.
+func (v Value) IsNumber() bool { return v.kind >= Int32 && v.kind <= Decimal }
+
+// Bool returns the boolean; false for other kinds.
+func (v Value) Bool() bool { return v.kind == Bool && v.n != 0 }
+
+// Int returns an Int32 or Int64 as int64; 0 for other kinds.
+func (v Value) Int() int64 {
+	if v.kind == Int32 || v.kind == Int64 {
+		return int64(v.n)
+	}
+	return 0
+}
+
+// Float returns an Int32, Int64 or Double as float64 (see Number for decimals); 0 for other kinds.
+func (v Value) Float() float64 {
+	switch v.kind {
+	case Int32, Int64:
+		return float64(int64(v.n))
+	case Double:
+		return math.Float64frombits(v.n)
+	}
+	return 0
+}
+
+// Str returns the text of a String, Symbol or Code as a copy; "" for other kinds.
+func (v Value) Str() string {
+	switch v.kind {
+	case String, Symbol, Code:
+		return string(v.b)
+	}
+	return ""
+}
+
+// Bytes returns what v points to: the text of a String, the bytes of a Binary, UUID, ObjectID or Decimal, the BSON of an
+// Array or Object. It must not be modified and lives as long as the document.
+func (v Value) Bytes() []byte { return v.b }
+
+// Subtype returns the subtype of a Binary.
+func (v Value) Subtype() byte { return v.sub }
+
+// DateMS returns the milliseconds since 1970 of a Date, and Ticks its 100 ns units within the millisecond.
+func (v Value) DateMS() int64 { return int64(v.n) }
+
+// Ticks returns the 100 ns units (0..9999) within the millisecond of a Date.
+func (v Value) Ticks() uint16 { return v.frac }
+
+// Raw64 returns the 64 bits of a Timestamp.
+func (v Value) Raw64() uint64 { return v.n }
+
+// Clone returns v with bytes of its own.
+func (v Value) Clone() Value {
+	if v.b != nil {
+		v.b = append(make([]byte, 0, len(v.b)), v.b...)
+	}
+	return v
+}
+
+// Get returns the field of an Object, Undefined when v is no object or has no such field. When a field is there twice the
+// first one counts.
+func (v Value) Get(name string) Value {
+	if v.kind != Object {
+		return Value{}
+	}
+	for it := v.Iter(); it.Next(); {
+		if string(it.key) == name {
+			return it.val
+		}
+	}
+	return Value{}
+}
+
+// At returns element i of an Array, Undefined when v is no array or i is out of range.
+func (v Value) At(i int) Value {
+	if v.kind != Array || i < 0 {
+		return Value{}
+	}
+	for it := v.Iter(); it.Next(); i-- {
+		if i == 0 {
+			return it.val
+		}
+	}
+	return Value{}
+}
+
+// Len returns the number of elements of an Array or fields of an Object.
+func (v Value) Len() int {
+	n := 0
+	for it := v.Iter(); it.Next(); {
+		n++
+	}
+	return n
+}
+
+// Iter returns an iterator over the elements of an Array or the fields of an Object; an empty one for other kinds.
+func (v Value) Iter() Iter {
+	if (v.kind != Array && v.kind != Object) || len(v.b) < 5 {
+		return Iter{}
+	}
+	return Iter{rest: v.b[4 : len(v.b)-1]}
+}
+
+// Iter walks an array or object: for it := v.Iter(); it.Next(); { it.Key(), it.Value() }.
+type Iter struct {
+	rest []byte
+	key  []byte
+	val  Value
+	el   []byte
+}
+
+// Next moves to the next element. It stops at the end and at malformed bytes (documents are validated when they enter).
+func (it *Iter) Next() bool {
+	if len(it.rest) == 0 {
+		return false
+	}
+	start := it.rest
+	key, v, rest, ok := ReadElement(it.rest)
+	if !ok {
+		it.rest = nil
+		return false
+	}
+	it.key, it.val, it.rest = key, v, rest
+	it.el = start[:len(start)-len(rest)]
+	return true
+}
+
+// Key returns the field name; in an array, the decimal index.
+func (it *Iter) Key() []byte { return it.key }
+
+// Value returns the element's value.
+func (it *Iter) Value() Value { return it.val }
+
+// Element returns the whole BSON element: type byte, name, NUL, value.
+func (it *Iter) Element() []byte { return it.el }
+
+// ReadElement reads one BSON element (type byte, name, NUL, value) from the front of b.
+func ReadElement(b []byte) (key []byte, v Value, rest []byte, ok bool) {
+	if len(b) < 2 {
+		return nil, Value{}, nil, false
+	}
+	t := b[0]
+	for i := 1; i < len(b); i++ {
+		if b[i] == 0 {
+			v, rest, ok = ReadValue(t, b[i+1:])
+			return b[1:i], v, rest, ok
+		}
+	}
+	return nil, Value{}, nil, false
+}
+
+// ReadValue reads a BSON value of type t from the front of b.
+func ReadValue(t byte, b []byte) (v Value, rest []byte, ok bool) {
+	n := valueSize(t, b)
+	if n < 0 || n > len(b) {
+		return Value{}, nil, false
+	}
+	p, rest := b[:n:n], b[n:]
+	switch t {
+	case 0x01:
+		v = Value{kind: Double, n: binary.LittleEndian.Uint64(p)}
+	case 0x02:
+		v = Value{kind: String, b: p[4 : n-1]}
+	case 0x03:
+		v = Value{kind: Object, b: p}
+	case 0x04:
+		v = Value{kind: Array, b: p}
+	case 0x05:
+		v = BinaryOf(p[4], p[5:])
+	case 0x06, 0x0A:
+		v = Value{kind: Null}
+	case 0x07:
+		v = Value{kind: ObjectID, b: p}
+	case 0x08:
+		v = Value{kind: Bool, n: uint64(p[0])}
+	case 0x09:
+		v = Value{kind: Date, n: binary.LittleEndian.Uint64(p)}
+	case 0x0B:
+		v = Value{kind: Regex, b: p}
+	case 0x0C:
+		v = Value{kind: DBPointer, b: p}
+	case 0x0D:
+		v = Value{kind: Code, b: p[4 : n-1]}
+	case 0x0E:
+		v = Value{kind: Symbol, b: p[4 : n-1]}
+	case 0x0F:
+		v = Value{kind: CodeScope, b: p}
+	case 0x10:
+		v = Value{kind: Int32, n: uint64(int64(int32(binary.LittleEndian.Uint32(p))))}
+	case 0x11:
+		v = Value{kind: Timestamp, n: binary.LittleEndian.Uint64(p)}
+	case 0x12:
+		v = Value{kind: Int64, n: binary.LittleEndian.Uint64(p)}
+	case 0x13:
+		v = Value{kind: Decimal, b: p}
+	case 0xFF:
+		v = Value{kind: MinKey}
+	case 0x7F:
+		v = Value{kind: MaxKey}
+	default:
+		return Value{}, nil, false
+	}
+	return v, rest, true
+}
+
+// valueSize returns the bytes of a BSON value of type t at the front of b, -1 when they can't be right.
+func valueSize(t byte, b []byte) int {
+	switch t {
+	case 0x06, 0x0A, 0xFF, 0x7F:
+		return 0
+	case 0x08:
+		return 1
+	case 0x10:
+		return 4
+	case 0x01, 0x09, 0x11, 0x12:
+		return 8
+	case 0x07:
+		return 12
+	case 0x13:
+		return 16
+	case 0x0B: // two C strings
+		for i, nul := 0, 0; i < len(b); i++ {
+			if b[i] == 0 {
+				if nul++; nul == 2 {
+					return i + 1
+				}
+			}
+		}
+		return -1
+	}
+	if len(b) < 4 {
+		return -1
+	}
+	n := int(int32(binary.LittleEndian.Uint32(b)))
+	switch t {
+	case 0x02, 0x0D, 0x0E:
+		if n < 1 {
+			return -1
+		}
+		return n + 4
+	case 0x03, 0x04, 0x0F:
+		if n < 5 {
+			return -1
+		}
+		return n
+	case 0x05:
+		if n < 0 {
+			return -1
+		}
+		return n + 5
+	case 0x0C:
+		if n < 1 {
+			return -1
+		}
+		return n + 4 + 12
+	}
+	return -1
+}
