@@ -1,0 +1,15 @@
+// Package conformance runs Orrery's doors through the official clients. It is a module of its own, so that the clients'
+// SDKs stay out of the binary's go.mod; it is the only importer of them.
+//
+// Each folder is one area: sql, table, graph and mongo use one client each, cross writes by one API and reads by the
+// others, and clients holds the runs in other languages.
+package conformance
+
+import (
+	_ "github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	_ "github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	_ "github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+	_ "github.com/apache/tinkerpop/gremlin-go/v3/driver"
+	_ "github.com/orrerydb/orrery/internal/deps" // until the server itself is imported: brings the main module's sums
+	_ "go.mongodb.org/mongo-driver/v2/mongo"
+)
