@@ -1,0 +1,115 @@
+package gvalue
+
+// Vertex is a vertex on its way to or from a client.
+type Vertex struct {
+	ID         any
+	Label      string
+	Properties []VertexProperty // in the order of the stored document; all values of one key are neighbours
+
+	// Loader gives the properties when they are first asked for (see Props); nil when Properties holds them already.
+	// It spares a traversal that never looks at the properties their decoding.
+	Loader VertexLoader
+
+	// Ref is the engine's own handle of the element; no serializer looks at it.
+	Ref any
+}
+
+// VertexLoader decodes the properties of a vertex on demand.
+type VertexLoader interface {
+	LoadVertexProperties() []VertexProperty
+}
+
+// Props returns the properties, decoding them at the first call. Not safe for concurrent use.
+func (v *Vertex) Props() []VertexProperty {
+	if v.Loader != nil {
+		v.Properties, v.Loader = v.Loader.LoadVertexProperties(), nil
+	}
+	return v.Properties
+}
+
+// VertexProperty is one value of one property key of a vertex.
+type VertexProperty struct {
+	ID         any
+	Label      string // the property's key
+	Value      any
+	Properties []Property // meta-properties
+	Vertex     *Vertex    // the owner, nil when it isn't known
+}
+
+// Edge is an edge with its two ends by reference.
+type Edge struct {
+	ID         any
+	Label      string
+	InV        any // id of the vertex that the edge points to
+	InVLabel   string
+	OutV       any // id of the vertex that the edge leaves
+	OutVLabel  string
+	Properties []Property
+
+	Loader EdgeLoader // as Vertex.Loader
+	Ref    any        // as Vertex.Ref
+}
+
+// EdgeLoader decodes the properties of an edge on demand.
+type EdgeLoader interface {
+	LoadEdgeProperties() []Property
+}
+
+// Props returns the properties, decoding them at the first call. Not safe for concurrent use.
+func (e *Edge) Props() []Property {
+	if e.Loader != nil {
+		e.Properties, e.Loader = e.Loader.LoadEdgeProperties(), nil
+	}
+	return e.Properties
+}
+
+// Property is a property of an edge or a meta-property of a vertex property.
+type Property struct {
+	Key     string
+	Value   any
+	Element any // the owner (*Edge or *VertexProperty), nil when it isn't known
+}
+
+// Path is the way of one traverser: Labels[i] are the step labels given to Objects[i].
+type Path struct {
+	Labels  [][]string
+	Objects []any
+}
+
+// Graph is a whole (sub)graph as a value.
+type Graph struct {
+	Vertices []*Vertex
+	Edges    []*Edge
+}
+
+// Traverser is a result of a bytecode request: Value, Bulk times.
+type Traverser struct {
+	Bulk  int64
+	Value any
+}
+
+// Tree is a multi-level tree of values, in the order of insertion.
+type Tree struct {
+	Entries []TreeEntry
+}
+
+// TreeEntry is one branch of a Tree. Child is never nil.
+type TreeEntry struct {
+	Key   any
+	Child *Tree
+}
+
+// Metrics are the figures of one step of a profile. Duration is in nanoseconds.
+type Metrics struct {
+	ID, Name    string
+	Duration    int64
+	Counts      *Map // String -> int64
+	Annotations *Map // String -> any
+	Nested      []*Metrics
+}
+
+// TraversalMetrics are the figures of a whole profile. Duration is in nanoseconds.
+type TraversalMetrics struct {
+	Duration int64
+	Metrics  []*Metrics
+}
