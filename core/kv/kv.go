@@ -15,8 +15,10 @@
 package kv
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 )
 
 // The closed set of errors that an engine returns. Test with errors.Is.
@@ -48,6 +50,34 @@ type Limits struct {
 	Batch int // all keys and values of one Write
 }
 
+// CheckBatch returns ErrTooLarge when the batch is above the limits and ErrContract for an empty key or value. Engines call
+// it first in Write.
+func (l Limits) CheckBatch(b *Batch) error {
+	if len(b.buf) > l.Batch {
+		return fmt.Errorf("%w: batch of %d bytes, limit %d", ErrTooLarge, len(b.buf), l.Batch)
+	}
+	for i := range b.ends {
+		s := &b.ends[i]
+		if n := s.val - s.key; n == 0 || n > l.Key {
+			return badLength("key", n, l.Key)
+		}
+		if s.end < 0 {
+			continue
+		}
+		if n := s.end - s.val; n == 0 || n > l.Value {
+			return badLength("value", n, l.Value)
+		}
+	}
+	return nil
+}
+
+func badLength(what string, n, limit int) error {
+	if n == 0 {
+		return fmt.Errorf("%w: empty %s", ErrContract, what)
+	}
+	return fmt.Errorf("%w: %s of %d bytes, limit %d", ErrTooLarge, what, n, limit)
+}
+
 // Engine is an ordered key-value store. Safe for concurrent use.
 type Engine interface {
 	// Snapshot returns a consistent view of everything visible now. Close it soon: a long-lived one holds space back.
@@ -70,7 +100,8 @@ type Engine interface {
 	Checkpoint(ctx context.Context, dir string) error
 	// Limits returns what the engine accepts.
 	Limits() Limits
-	// Close releases the store. Everything acknowledged by Wait is kept.
+	// Close releases the store; everything acknowledged by Wait is kept. Close snapshots and iterators first. What is
+	// called afterwards fails with ErrClosed.
 	Close() error
 }
 
@@ -87,8 +118,8 @@ type Snapshot interface {
 	// Has reports whether key is present, at the cost of a filter look-up when it is absent (use it for existence and
 	// uniqueness checks).
 	Has(key []byte) (bool, error)
-	// Iter returns an iterator over [lo, hi), both required, positioned before the first key. The bounds may be reused by
-	// the caller after Iter returns.
+	// Iter returns an iterator over [lo, hi), both required (lo >= hi is an empty range), positioned before the first key.
+	// The bounds may be reused by the caller after Iter returns.
 	Iter(lo, hi []byte) (Iterator, error)
 	Close() error
 }
@@ -98,7 +129,8 @@ type Snapshot interface {
 // Key and Value are valid until the next positioning call; callers must not modify them.
 type Iterator interface {
 	// First, Last, SeekGE (first key >= key), SeekLT (last key < key), Next and Prev position the iterator and report
-	// whether it stands on a key. Next before any positioning acts as First.
+	// whether it stands on a key. Next before any positioning acts as First, Prev as Last; an iterator that ran off one end
+	// turns back with the opposite call.
 	First() bool
 	Last() bool
 	SeekGE(key []byte) bool
@@ -131,6 +163,19 @@ const (
 	Equal                 // the key is there with exactly Value
 )
 
+// Holds reports whether p is satisfied by its key's present value; present says whether the key exists. Engines use it.
+func (p *Precondition) Holds(value []byte, present bool) bool {
+	switch p.Expect {
+	case Absent:
+		return !present
+	case Present:
+		return present
+	case Equal:
+		return present && bytes.Equal(value, p.Value)
+	}
+	return false
+}
+
 // Op is one operation of a Batch.
 type Op struct {
 	Key    []byte
@@ -146,7 +191,7 @@ type Batch struct {
 	ends []span
 }
 
-type span struct{ key, val, end int } // buf[key:val] is the key, buf[val:end] the value; end < 0: delete, key ends at -end-1
+type span struct{ key, val, end int } // buf[key:val] is the key, buf[val:end] the value; end < 0: delete
 
 // Put stores value under key. Value must not be empty.
 func (b *Batch) Put(key, value []byte) {

@@ -1,0 +1,6 @@
+//go:build invariants
+
+package invariants
+
+// Enabled reports whether assertions are compiled in.
+const Enabled = true

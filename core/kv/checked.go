@@ -1,0 +1,262 @@
+package kv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+)
+
+// Checked wraps an engine and panics where the engine or its caller breaks the contract of this package: an error outside
+// the closed set, keys out of order or bounds, empty values, limits exceeded, something used after Close, a snapshot or
+// iterator left open at Close. It also overwrites the bytes of Key and Value at the next positioning, so that a caller who
+// kept them is found. For tests.
+func Checked(e Engine) Engine { return &checked{Engine: e} }
+
+// closedSet are the errors that may come out of an engine.
+var closedSet = []error{ErrNotFound, ErrConflict, ErrTooLarge, ErrSnapshotTooOld, ErrUnavailable, ErrUnknownOutcome,
+	ErrClosed, ErrCorruption, ErrContract}
+
+func checkErr(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, c := range closedSet {
+		if errors.Is(err, c) {
+			return err
+		}
+	}
+	panic(fmt.Sprintf("kv contract: %s returned an error outside the closed set: %v", op, err))
+}
+
+func broken(format string, args ...any) { panic("kv contract: " + fmt.Sprintf(format, args...)) }
+
+func checkRange(op string, lo, hi []byte) {
+	if len(lo) == 0 || len(hi) == 0 {
+		broken("%s without both bounds", op)
+	}
+}
+
+type checked struct {
+	Engine
+	open atomic.Int64 // snapshots and iterators
+}
+
+func (c *checked) Snapshot() Snapshot {
+	c.open.Add(1)
+	return &checkedSnapshot{c: c, s: c.Engine.Snapshot()}
+}
+
+func (c *checked) Get(key []byte) ([]byte, error) {
+	v, err := c.Engine.Get(key)
+	return checkGet("Engine.Get", v, err)
+}
+
+func checkGet(op string, v []byte, err error) ([]byte, error) {
+	if err == nil && len(v) == 0 {
+		broken("%s returned an empty value", op)
+	}
+	if err != nil && v != nil {
+		broken("%s returned a value and an error", op)
+	}
+	return v, checkErr(op, err)
+}
+
+func (c *checked) Write(ctx context.Context, b *Batch, pre []Precondition) (Commit, error) {
+	if errors.Is(c.Limits().CheckBatch(b), ErrContract) {
+		broken("Write of an empty key or value")
+	}
+	for i := range pre {
+		if len(pre[i].Key) == 0 || pre[i].Expect > Equal || (pre[i].Expect == Equal) != (len(pre[i].Value) > 0) {
+			broken("precondition %d is malformed: %+v", i, pre[i])
+		}
+	}
+	w, err := c.Engine.Write(ctx, b, pre)
+	var pe *PreconditionError
+	if errors.As(err, &pe) && (pe.Index < 0 || pe.Index >= len(pre)) {
+		broken("precondition index %d of %d", pe.Index, len(pre))
+	}
+	if (w == nil) == (err == nil) {
+		broken("Write returned commit %v and error %v", w, err)
+	}
+	return w, checkErr("Write", err)
+}
+
+func (c *checked) DropRange(ctx context.Context, lo, hi []byte) error {
+	checkRange("DropRange", lo, hi)
+	return checkErr("DropRange", c.Engine.DropRange(ctx, lo, hi))
+}
+
+func (c *checked) Size(lo, hi []byte) (uint64, error) {
+	checkRange("Size", lo, hi)
+	n, err := c.Engine.Size(lo, hi)
+	return n, checkErr("Size", err)
+}
+
+func (c *checked) SplitPoints(lo, hi []byte, target uint64) ([][]byte, error) {
+	checkRange("SplitPoints", lo, hi)
+	cuts, err := c.Engine.SplitPoints(lo, hi, target)
+	prev := lo
+	for _, k := range cuts {
+		if bytes.Compare(k, prev) <= 0 || bytes.Compare(k, hi) >= 0 {
+			broken("split point %x is not in order inside (%x, %x)", k, prev, hi)
+		}
+		prev = k
+	}
+	return cuts, checkErr("SplitPoints", err)
+}
+
+func (c *checked) Checkpoint(ctx context.Context, dir string) error {
+	return checkErr("Checkpoint", c.Engine.Checkpoint(ctx, dir))
+}
+
+func (c *checked) Close() error {
+	if n := c.open.Load(); n != 0 {
+		broken("Close with %d snapshots or iterators open", n)
+	}
+	return checkErr("Close", c.Engine.Close())
+}
+
+type checkedSnapshot struct {
+	c      *checked
+	s      Snapshot
+	closed atomic.Bool
+	iters  atomic.Int64
+}
+
+func (s *checkedSnapshot) live(op string) {
+	if s.closed.Load() {
+		broken("%s on a closed snapshot", op)
+	}
+}
+
+func (s *checkedSnapshot) Get(key []byte) ([]byte, error) {
+	s.live("Get")
+	v, err := s.s.Get(key)
+	return checkGet("Snapshot.Get", v, err)
+}
+
+func (s *checkedSnapshot) Has(key []byte) (bool, error) {
+	s.live("Has")
+	ok, err := s.s.Has(key)
+	return ok, checkErr("Has", err)
+}
+
+func (s *checkedSnapshot) Iter(lo, hi []byte) (Iterator, error) {
+	s.live("Iter")
+	checkRange("Iter", lo, hi)
+	it, err := s.s.Iter(lo, hi)
+	if err != nil {
+		return nil, checkErr("Iter", err)
+	}
+	s.c.open.Add(1)
+	s.iters.Add(1)
+	return &checkedIterator{s: s, it: it, lo: bytes.Clone(lo), hi: bytes.Clone(hi)}, nil
+}
+
+func (s *checkedSnapshot) Close() error {
+	if s.closed.Swap(true) {
+		broken("snapshot closed twice")
+	}
+	if n := s.iters.Load(); n != 0 {
+		broken("snapshot closed with %d iterators open", n)
+	}
+	s.c.open.Add(-1)
+	return checkErr("Snapshot.Close", s.s.Close())
+}
+
+type checkedIterator struct {
+	s        *checkedSnapshot
+	it       Iterator
+	lo, hi   []byte
+	key, val []byte
+	on       bool
+	closed   bool
+}
+
+// moved checks where the iterator stands and takes fresh copies of key and value; ge and lt, when not nil, are what the call
+// promised about the key.
+func (i *checkedIterator) moved(ok bool, ge, lt []byte) bool {
+	if i.closed {
+		broken("iterator used after Close")
+	}
+	for _, b := range [][]byte{i.key, i.val} {
+		for j := range b {
+			b[j] = 0xcc
+		}
+	}
+	i.key, i.val, i.on = nil, nil, ok
+	if !ok {
+		return false
+	}
+	i.key, i.val = bytes.Clone(i.it.Key()), bytes.Clone(i.it.Value())
+	switch {
+	case bytes.Compare(i.key, i.lo) < 0 || bytes.Compare(i.key, i.hi) >= 0:
+		broken("key %x outside [%x, %x)", i.key, i.lo, i.hi)
+	case ge != nil && bytes.Compare(i.key, ge) < 0, lt != nil && bytes.Compare(i.key, lt) >= 0:
+		broken("key %x on the wrong side of %x%x", i.key, ge, lt)
+	case len(i.val) == 0:
+		broken("empty value at %x", i.key)
+	}
+	return true
+}
+
+func (i *checkedIterator) First() bool { return i.moved(i.it.First(), i.lo, nil) }
+func (i *checkedIterator) Last() bool  { return i.moved(i.it.Last(), nil, i.hi) }
+func (i *checkedIterator) SeekGE(key []byte) bool {
+	return i.moved(i.it.SeekGE(key), key, nil)
+}
+func (i *checkedIterator) SeekLT(key []byte) bool {
+	return i.moved(i.it.SeekLT(key), nil, key)
+}
+
+func (i *checkedIterator) Next() bool {
+	var above []byte
+	if i.on {
+		above = append(bytes.Clone(i.key), 0) // the least key above
+	}
+	return i.moved(i.it.Next(), above, nil)
+}
+
+func (i *checkedIterator) Prev() bool {
+	var below []byte
+	if i.on {
+		below = bytes.Clone(i.key)
+	}
+	return i.moved(i.it.Prev(), nil, below)
+}
+
+func (i *checkedIterator) Key() []byte {
+	if !i.on {
+		broken("Key of an iterator that stands on none")
+	}
+	return i.key
+}
+
+func (i *checkedIterator) Value() []byte {
+	if !i.on {
+		broken("Value of an iterator that stands on no key")
+	}
+	return i.val
+}
+
+func (i *checkedIterator) Reset(lo, hi []byte) {
+	checkRange("Reset", lo, hi)
+	i.moved(false, nil, nil)
+	i.lo, i.hi = bytes.Clone(lo), bytes.Clone(hi)
+	i.it.Reset(lo, hi)
+}
+
+func (i *checkedIterator) Err() error { return checkErr("Iterator.Err", i.it.Err()) }
+
+func (i *checkedIterator) Close() error {
+	if i.closed {
+		broken("iterator closed twice")
+	}
+	i.moved(false, nil, nil)
+	i.closed = true
+	i.s.iters.Add(-1)
+	i.s.c.open.Add(-1)
+	return checkErr("Iterator.Close", i.it.Close())
+}

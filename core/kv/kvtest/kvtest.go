@@ -1,0 +1,408 @@
+// Package kvtest is the suite that every engine passes: Run for the contract, RunCheckpoint for copies, Bench for figures.
+package kvtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// Run runs the suite; open returns an empty engine, which the suite closes.
+func Run(t *testing.T, open func(t *testing.T) kv.Engine) {
+	tests := []struct {
+		name string
+		f    func(t *testing.T, e kv.Engine)
+	}{
+		{"get and batch semantics", testBatch},
+		{"empty keys and values are refused", testEmpty},
+		{"limits", testLimits},
+		{"big values", testBigValues},
+		{"preconditions", testPreconditions},
+		{"a failed write applies nothing", testAtomic},
+		{"contention on one key loses no update", testContention},
+		{"writes without preconditions don't slip into a check", testBlindWrites},
+		{"snapshots are isolated", testSnapshot},
+		{"a batch is seen whole or not at all", testTornReads},
+		{"iterators keep their bounds", testBounds},
+		{"iterators turn and reset", testIterator},
+		{"has", testHas},
+		{"drop range", testDropRange},
+		{"sizes and split points", testSizes},
+		{"commits", testCommits},
+		{"a cancelled context writes nothing", testContext},
+		{"random history against a model", testModel},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			e := kv.Checked(open(t))
+			tc.f(t, e)
+			if err := e.Close(); err != nil {
+				t.Fatalf("close: %v", err)
+			}
+		})
+	}
+	t.Run("closed engine", func(t *testing.T) { testClosed(t, open(t)) })
+	t.Run("missing bounds", func(t *testing.T) { testMissingBounds(t, open(t)) })
+}
+
+var ctx = context.Background()
+
+func b(s string) []byte { return []byte(s) }
+
+// put writes pairs "k=v"; "k" alone deletes k.
+func put(t testing.TB, e kv.Engine, pairs ...string) {
+	t.Helper()
+	if err := write(e, nil, pairs...); err != nil {
+		t.Fatalf("write %v: %v", pairs, err)
+	}
+}
+
+func write(e kv.Engine, pre []kv.Precondition, pairs ...string) error {
+	var batch kv.Batch
+	for _, p := range pairs {
+		if k, v, ok := strings.Cut(p, "="); ok {
+			batch.Put(b(k), b(v))
+		} else {
+			batch.Delete(b(k))
+		}
+	}
+	c, err := e.Write(ctx, &batch, pre)
+	if err != nil {
+		return err
+	}
+	return c.Wait()
+}
+
+func wantGet(t testing.TB, e interface {
+	Get([]byte) ([]byte, error)
+}, key, want string) {
+	t.Helper()
+	v, err := e.Get(b(key))
+	if want == "" {
+		if !errors.Is(err, kv.ErrNotFound) {
+			t.Fatalf("get %q = %q, %v; want not found", key, v, err)
+		}
+		return
+	}
+	if err != nil || string(v) != want {
+		t.Fatalf("get %q = %q, %v; want %q", key, v, err, want)
+	}
+}
+
+// scan lists "k=v" over [lo, hi) in the wanted direction.
+func scan(t testing.TB, s kv.Snapshot, lo, hi string, reverse bool) string {
+	t.Helper()
+	it, err := s.Iter(b(lo), b(hi))
+	if err != nil {
+		t.Fatalf("iter: %v", err)
+	}
+	var out []string
+	first, next := it.First, it.Next
+	if reverse {
+		first, next = it.Last, it.Prev
+	}
+	for ok := first(); ok; ok = next() {
+		out = append(out, fmt.Sprintf("%s=%s", it.Key(), it.Value()))
+	}
+	if err := errors.Join(it.Err(), it.Close()); err != nil {
+		t.Fatalf("scan: %v", err)
+	}
+	return strings.Join(out, " ")
+}
+
+func wantScan(t testing.TB, e kv.Engine, lo, hi, want string) {
+	t.Helper()
+	s := e.Snapshot()
+	defer s.Close()
+	if got := scan(t, s, lo, hi, false); got != want {
+		t.Fatalf("scan [%s, %s) = %s; want %s", lo, hi, got, want)
+	}
+}
+
+func testBatch(t *testing.T, e kv.Engine) {
+	wantGet(t, e, "a", "")
+	put(t, e, "a=1", "b=2", "c=3")
+	wantGet(t, e, "b", "2")
+	put(t, e, "a=x", "b", "a=y", "c", "c=z", "d=1", "d") // the last operation on a key wins
+	wantScan(t, e, "a", "z", "a=y c=z")
+	put(t, e, "nothing") // deleting an absent key is no error
+	put(t, e)            // nor is an empty batch
+
+	// Get's result and the batch's arguments belong to their callers.
+	v, _ := e.Get(b("a"))
+	v[0] = '!'
+	k, val := b("kk"), b("vv")
+	var batch kv.Batch
+	batch.Put(k, val)
+	k[0], val[0] = '!', '!'
+	c, err := e.Write(ctx, &batch, nil)
+	if err != nil || c.Wait() != nil {
+		t.Fatal(err)
+	}
+	batch.Reset()
+	batch.Put(b("zz"), b("!!"))
+	wantGet(t, e, "kk", "vv")
+	wantGet(t, e, "a", "y")
+}
+
+func testEmpty(t *testing.T, e kv.Engine) {
+	raw := e.Limits()
+	var batch kv.Batch
+	batch.Put(b("k"), nil)
+	if err := raw.CheckBatch(&batch); !errors.Is(err, kv.ErrContract) {
+		t.Fatalf("empty value: %v", err)
+	}
+	batch.Reset()
+	batch.Delete(nil)
+	if err := raw.CheckBatch(&batch); !errors.Is(err, kv.ErrContract) {
+		t.Fatalf("empty key: %v", err)
+	}
+	// A value of one zero byte and keys with every byte are fine.
+	put(t, e, "k=\x00", "\x00=1", "\xff\xff=2")
+	wantScan(t, e, "\x00", "\xff\xff\xff", "\x00=1 k=\x00 \xff\xff=2")
+}
+
+func testLimits(t *testing.T, e kv.Engine) {
+	l := e.Limits()
+	if l.Key < 3200 || l.Value < 1<<20 || l.Batch < l.Value {
+		t.Fatalf("limits too small for the core: %+v", l)
+	}
+	var batch kv.Batch
+	batch.Put(b("a"), b("1"))
+	batch.Put(bytes.Repeat([]byte{'k'}, l.Key+1), b("v"))
+	if _, err := e.Write(ctx, &batch, nil); !errors.Is(err, kv.ErrTooLarge) {
+		t.Fatalf("key above the limit: %v", err)
+	}
+	wantGet(t, e, "a", "")
+	batch.Reset()
+	batch.Put(bytes.Repeat([]byte{'k'}, l.Key), b("v"))
+	if _, err := e.Write(ctx, &batch, nil); err != nil {
+		t.Fatalf("key at the limit: %v", err)
+	}
+}
+
+func testBigValues(t *testing.T, e kv.Engine) {
+	for _, n := range []int{1, 64 << 10, 1 << 20, 20 << 20} {
+		v := bytes.Repeat([]byte{byte(n>>8) | 1}, min(n, e.Limits().Value))
+		var batch kv.Batch
+		batch.Put(b("big"), v)
+		c, err := e.Write(ctx, &batch, nil)
+		if err != nil {
+			t.Fatalf("%d bytes: %v", n, err)
+		}
+		if err := c.Wait(); err != nil {
+			t.Fatalf("%d bytes: %v", n, err)
+		}
+		if got, err := e.Get(b("big")); err != nil || !bytes.Equal(got, v) {
+			t.Fatalf("%d bytes read back as %d, %v", n, len(got), err)
+		}
+	}
+}
+
+func testPreconditions(t *testing.T, e kv.Engine) {
+	put(t, e, "there=v")
+	absent := func(k string) kv.Precondition { return kv.Precondition{Key: b(k), Expect: kv.Absent} }
+	present := func(k string) kv.Precondition { return kv.Precondition{Key: b(k), Expect: kv.Present} }
+	equal := func(k, v string) kv.Precondition { return kv.Precondition{Key: b(k), Expect: kv.Equal, Value: b(v)} }
+	for _, tc := range []struct {
+		name string
+		pre  []kv.Precondition
+		fail int // index of the precondition that fails, -1 none
+	}{
+		{"none", nil, -1},
+		{"absent holds", []kv.Precondition{absent("gone")}, -1},
+		{"absent fails", []kv.Precondition{absent("there")}, 0},
+		{"a key's prefix is another key", []kv.Precondition{absent("ther"), absent("there!")}, -1},
+		{"present holds", []kv.Precondition{present("there")}, -1},
+		{"present fails", []kv.Precondition{present("gone")}, 0},
+		{"equal holds", []kv.Precondition{equal("there", "v")}, -1},
+		{"equal fails on another value", []kv.Precondition{equal("there", "w")}, 0},
+		{"equal fails on a longer value", []kv.Precondition{equal("there", "vv")}, 0},
+		{"equal fails on an absent key", []kv.Precondition{equal("gone", "v")}, 0},
+		{"the first that fails is named", []kv.Precondition{present("there"), absent("gone"), absent("there"), present("gone")}, 2},
+		{"the same key twice", []kv.Precondition{present("there"), equal("there", "v")}, -1},
+	} {
+		err := write(e, tc.pre, "out="+tc.name)
+		var pe *kv.PreconditionError
+		switch {
+		case tc.fail < 0 && err != nil:
+			t.Fatalf("%s: %v", tc.name, err)
+		case tc.fail >= 0 && (!errors.Is(err, kv.ErrConflict) || !errors.As(err, &pe) || pe.Index != tc.fail):
+			t.Fatalf("%s: got %v, want precondition %d", tc.name, err, tc.fail)
+		case tc.fail < 0:
+			wantGet(t, e, "out", tc.name)
+		}
+	}
+}
+
+func testAtomic(t *testing.T, e kv.Engine) {
+	put(t, e, "a=1")
+	err := write(e, []kv.Precondition{{Key: b("a"), Expect: kv.Absent}}, "a=2", "b=2", "c=2")
+	if !errors.Is(err, kv.ErrConflict) {
+		t.Fatalf("got %v", err)
+	}
+	wantScan(t, e, "a", "z", "a=1")
+}
+
+func testCommits(t *testing.T, e kv.Engine) {
+	var batch kv.Batch
+	batch.Put(b("a"), b("1"))
+	c, err := e.Write(ctx, &batch, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantGet(t, e, "a", "1") // visible before it is durable
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 3 {
+				if err := c.Wait(); err != nil {
+					t.Errorf("wait: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func testContext(t *testing.T, e kv.Engine) {
+	dead, cancel := context.WithCancel(ctx)
+	cancel()
+	var batch kv.Batch
+	batch.Put(b("a"), b("1"))
+	if _, err := e.Write(dead, &batch, nil); !errors.Is(err, kv.ErrUnavailable) {
+		t.Fatalf("write: %v", err)
+	}
+	if err := e.DropRange(dead, b("a"), b("z")); !errors.Is(err, kv.ErrUnavailable) {
+		t.Fatalf("drop: %v", err)
+	}
+	wantGet(t, e, "a", "")
+}
+
+func testDropRange(t *testing.T, e kv.Engine) {
+	put(t, e, "a=1", "b=2", "ba=3", "c=4", "d=5")
+	s := e.Snapshot()
+	for range 2 { // idempotent
+		if err := e.DropRange(ctx, b("b"), b("d")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantScan(t, e, "a", "z", "a=1 d=5")
+	if got := scan(t, s, "a", "z", false); got != "a=1 b=2 ba=3 c=4 d=5" {
+		t.Fatalf("an older snapshot changed: %s", got)
+	}
+	_ = s.Close()
+	if err := e.DropRange(ctx, b("d"), b("a")); err != nil { // an empty range
+		t.Fatal(err)
+	}
+	put(t, e, "b=again")
+	wantScan(t, e, "a", "z", "a=1 b=again d=5")
+}
+
+func testSizes(t *testing.T, e kv.Engine) {
+	for i := range 200 {
+		put(t, e, fmt.Sprintf("k%03d=%s", i, strings.Repeat("v", 1000)))
+	}
+	if n, err := e.Size(b("k"), b("l")); err != nil || n > 1<<20 {
+		t.Fatalf("size = %d, %v", n, err)
+	}
+	if n, err := e.Size(b("x"), b("y")); err != nil || n > 64<<10 {
+		t.Fatalf("size of nothing = %d, %v", n, err)
+	}
+	if _, err := e.SplitPoints(b("k"), b("l"), 50_000); err != nil { // their order is checked by kv.Checked
+		t.Fatal(err)
+	}
+	if cuts, err := e.SplitPoints(b("k"), b("l"), 1<<40); err != nil || len(cuts) != 0 {
+		t.Fatalf("a small range is cut: %q, %v", cuts, err)
+	}
+}
+
+func testClosed(t *testing.T, e kv.Engine) {
+	put(t, e, "a=1")
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var batch kv.Batch
+	batch.Put(b("a"), b("2"))
+	s := e.Snapshot()
+	for name, f := range map[string]func() error{
+		"get":             func() error { _, err := e.Get(b("a")); return err },
+		"write":           func() error { _, err := e.Write(ctx, &batch, nil); return err },
+		"drop":            func() error { return e.DropRange(ctx, b("a"), b("b")) },
+		"size":            func() error { _, err := e.Size(b("a"), b("b")); return err },
+		"split points":    func() error { _, err := e.SplitPoints(b("a"), b("b"), 1); return err },
+		"checkpoint":      func() error { return e.Checkpoint(ctx, t.TempDir()+"/x") },
+		"close":           e.Close,
+		"snapshot.get":    func() error { _, err := s.Get(b("a")); return err },
+		"snapshot.has":    func() error { _, err := s.Has(b("a")); return err },
+		"snapshot.iter":   func() error { _, err := s.Iter(b("a"), b("b")); return err },
+		"snapshot closed": func() error { _ = s.Close(); _, err := s.Get(b("a")); return err },
+	} {
+		if err := f(); !errors.Is(err, kv.ErrClosed) {
+			t.Errorf("%s on a closed engine: %v", name, err)
+		}
+	}
+}
+
+func testMissingBounds(t *testing.T, e kv.Engine) {
+	defer e.Close()
+	put(t, e, "a=1")
+	s := e.Snapshot()
+	defer s.Close()
+	it, err := s.Iter(b("a"), b("b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer it.Close()
+	for name, f := range map[string]func() error{
+		"iter without hi": func() error { _, err := s.Iter(b("a"), nil); return err },
+		"iter without lo": func() error { _, err := s.Iter(nil, b("a")); return err },
+		"reset":           func() error { it.Reset(nil, nil); it.First(); return it.Err() },
+		"drop":            func() error { return e.DropRange(ctx, b("a"), nil) },
+		"size":            func() error { _, err := e.Size(nil, b("a")); return err },
+	} {
+		if err := f(); !errors.Is(err, kv.ErrContract) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var batch kv.Batch
+	batch.Put(b("k"), nil)
+	if _, err := e.Write(ctx, &batch, nil); !errors.Is(err, kv.ErrContract) {
+		t.Errorf("empty value: %v", err)
+	}
+	wantGet(t, e, "a", "1")
+}
+
+// RunCheckpoint checks that a copy holds what was there, and only that; reopen opens a checkpoint directory.
+func RunCheckpoint(t *testing.T, open func(t *testing.T) kv.Engine, reopen func(t *testing.T, dir string) kv.Engine) {
+	e := open(t)
+	defer e.Close()
+	for i := range 500 {
+		put(t, e, fmt.Sprintf("k%03d=v%d", i, i))
+	}
+	put(t, e, "k001", "k002=changed")
+	dir := t.TempDir() + "/copy"
+	if err := e.Checkpoint(ctx, dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Checkpoint(ctx, dir); !errors.Is(err, kv.ErrContract) {
+		t.Fatalf("an existing directory: %v", err)
+	}
+	put(t, e, "k003=later")
+	c := kv.Checked(reopen(t, dir))
+	wantGet(t, c, "k001", "")
+	wantGet(t, c, "k002", "changed")
+	wantGet(t, c, "k003", "v3")
+	wantGet(t, c, "k499", "v499")
+	put(t, c, "k003=own")
+	wantGet(t, e, "k003", "later")
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,196 @@
+// Package memkv is the in-memory engine: a copy-on-write B-tree whose copies are the snapshots. It keeps nothing on disk;
+// tests and `orrery demo` run on it.
+package memkv
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/tidwall/btree"
+)
+
+// Limits are those of the disk engine, so that what works in memory works on disk.
+var limits = kv.Limits{Key: 4 << 10, Value: 64 << 20, Batch: 128 << 20}
+
+// entry is one key; its slices are never changed after they went into the tree, because snapshots share them.
+type entry struct{ key, val []byte }
+
+type tree = btree.BTreeG[entry]
+
+func less(a, b entry) bool { return bytes.Compare(a.key, b.key) < 0 }
+
+// Engine implements kv.Engine. Invariants:
+//  1. tree is changed only with mu held for writing.
+//  2. snap, when not nil, is a copy of tree that nobody changes; each Write forgets it, the next Snapshot makes it anew. So
+//     any number of snapshots between two writes cost one copy.
+type Engine struct {
+	mu     sync.RWMutex
+	tree   *tree
+	snap   *tree
+	closed bool
+}
+
+var _ kv.Engine = (*Engine)(nil)
+
+// New returns an empty engine.
+func New() *Engine {
+	return &Engine{tree: btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})}
+}
+
+// Limits implements kv.Engine.
+func (e *Engine) Limits() kv.Limits { return limits }
+
+// Snapshot implements kv.Engine. After Close it returns a snapshot whose methods fail with kv.ErrClosed.
+func (e *Engine) Snapshot() kv.Snapshot {
+	e.mu.RLock()
+	t, closed := e.snap, e.closed
+	e.mu.RUnlock()
+	if closed {
+		return &snapshot{}
+	}
+	if t == nil {
+		e.mu.Lock()
+		if e.snap == nil {
+			e.snap = e.tree.Copy()
+		}
+		t = e.snap
+		e.mu.Unlock()
+	}
+	s := &snapshot{}
+	s.tree = t
+	return s
+}
+
+// Get implements kv.Engine.
+func (e *Engine) Get(key []byte) ([]byte, error) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if e.closed {
+		return nil, kv.ErrClosed
+	}
+	return get(e.tree, key)
+}
+
+func get(t *tree, key []byte) ([]byte, error) {
+	it, ok := t.Get(entry{key: key})
+	if !ok {
+		return nil, kv.ErrNotFound
+	}
+	return bytes.Clone(it.val), nil
+}
+
+// committed is the Commit of an engine that has nothing to wait for.
+type committed struct{}
+
+func (committed) Wait() error { return nil }
+
+// Write implements kv.Engine.
+func (e *Engine) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
+	}
+	if err := limits.CheckBatch(b); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, kv.ErrClosed
+	}
+	for i := range pre {
+		it, ok := e.tree.Get(entry{key: pre[i].Key})
+		if !pre[i].Holds(it.val, ok) {
+			return nil, &kv.PreconditionError{Index: i}
+		}
+	}
+	e.snap = nil
+	for i, n := 0, b.Len(); i < n; i++ {
+		op := b.Op(i)
+		if op.Delete {
+			e.tree.Delete(entry{key: op.Key})
+			continue
+		}
+		buf := make([]byte, len(op.Key)+len(op.Value))
+		copy(buf, op.Key)
+		copy(buf[len(op.Key):], op.Value)
+		e.tree.Set(entry{key: buf[:len(op.Key):len(op.Key)], val: buf[len(op.Key):]})
+	}
+	return committed{}, nil
+}
+
+// DropRange implements kv.Engine.
+func (e *Engine) DropRange(ctx context.Context, lo, hi []byte) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
+	}
+	if len(lo) == 0 || len(hi) == 0 {
+		return fmt.Errorf("%w: a range needs both bounds", kv.ErrContract)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return kv.ErrClosed
+	}
+	var keys []entry
+	e.tree.Ascend(entry{key: lo}, func(it entry) bool {
+		if bytes.Compare(it.key, hi) >= 0 {
+			return false
+		}
+		keys = append(keys, it)
+		return true
+	})
+	e.snap = nil
+	for _, k := range keys {
+		e.tree.Delete(k)
+	}
+	return nil
+}
+
+// walk calls f with the entries of [lo, hi) in order until it returns false.
+func (e *Engine) walk(lo, hi []byte, f func(entry) bool) error {
+	if len(lo) == 0 || len(hi) == 0 {
+		return fmt.Errorf("%w: a range needs both bounds", kv.ErrContract)
+	}
+	s := e.Snapshot().(*snapshot)
+	t, err := s.open()
+	if err != nil {
+		return err
+	}
+	t.Ascend(entry{key: lo}, func(it entry) bool { return bytes.Compare(it.key, hi) < 0 && f(it) })
+	return nil
+}
+
+// Size implements kv.Engine; here it is exact.
+func (e *Engine) Size(lo, hi []byte) (uint64, error) {
+	var n uint64
+	err := e.walk(lo, hi, func(it entry) bool { n += uint64(len(it.key) + len(it.val)); return true })
+	return n, err
+}
+
+// SplitPoints implements kv.Engine.
+func (e *Engine) SplitPoints(lo, hi []byte, target uint64) ([][]byte, error) {
+	var cuts [][]byte
+	var n uint64
+	err := e.walk(lo, hi, func(it entry) bool {
+		if target > 0 && n >= target {
+			cuts, n = append(cuts, bytes.Clone(it.key)), 0
+		}
+		n += uint64(len(it.key) + len(it.val))
+		return true
+	})
+	return cuts, err
+}
+
+// Close implements kv.Engine. Snapshots that are still open stay readable.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return kv.ErrClosed
+	}
+	e.closed, e.tree, e.snap = true, nil, nil
+	return nil
+}

@@ -1,0 +1,127 @@
+package pebblekv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sort"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// enterRange is the common beginning of the calls that name a range; the caller leaves the gate when err is nil.
+func (e *Engine) enterRange(lo, hi []byte) error {
+	if len(lo) == 0 || len(hi) == 0 {
+		return fmt.Errorf("%w: a range needs both bounds", kv.ErrContract)
+	}
+	if !e.gate.enter() {
+		return kv.ErrClosed
+	}
+	return nil
+}
+
+// DropRange implements kv.Engine; it is durable when it returns.
+func (e *Engine) DropRange(ctx context.Context, lo, hi []byte) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
+	}
+	if err := e.enterRange(lo, hi); err != nil {
+		return err
+	}
+	defer e.gate.leave()
+	if bytes.Compare(lo, hi) >= 0 {
+		return nil
+	}
+	if err := e.db.DeleteRange(lo, hi, pebble.Sync); err != nil {
+		return fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
+	}
+	return nil
+}
+
+// Size implements kv.Engine: compressed bytes in tables; what is only in memtables does not count yet.
+func (e *Engine) Size(lo, hi []byte) (uint64, error) {
+	if err := e.enterRange(lo, hi); err != nil {
+		return 0, err
+	}
+	defer e.gate.leave()
+	if bytes.Compare(lo, hi) >= 0 {
+		return 0, nil
+	}
+	n, err := e.db.EstimateDiskUsage(lo, hi)
+	return n, translate(err)
+}
+
+// SplitPoints implements kv.Engine: boundaries of tables. It may return none, and does for a range that was not flushed yet.
+func (e *Engine) SplitPoints(lo, hi []byte, target uint64) ([][]byte, error) {
+	if err := e.enterRange(lo, hi); err != nil {
+		return nil, err
+	}
+	defer e.gate.leave()
+	if bytes.Compare(lo, hi) >= 0 || target == 0 {
+		return nil, nil
+	}
+	levels, err := e.db.SSTables(pebble.WithKeyRangeFilter(lo, hi))
+	if err != nil {
+		return nil, translate(err)
+	}
+	var tables []pebble.SSTableInfo
+	for _, l := range levels {
+		tables = append(tables, l...)
+	}
+	sort.Slice(tables, func(i, j int) bool {
+		return bytes.Compare(tables[i].Smallest.UserKey, tables[j].Smallest.UserKey) < 0
+	})
+	var cuts [][]byte
+	var n uint64
+	for _, t := range tables {
+		k := t.Smallest.UserKey
+		if n >= target && bytes.Compare(k, lo) > 0 && bytes.Compare(k, hi) < 0 {
+			cuts, n = append(cuts, bytes.Clone(k)), 0
+		}
+		n += t.Size
+	}
+	return cuts, nil
+}
+
+// Checkpoint implements kv.Engine: a store of its own in dir, made of hard links where the file system has them.
+func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
+	}
+	if !e.gate.enter() {
+		return kv.ErrClosed
+	}
+	defer e.gate.leave()
+	err := e.db.Checkpoint(dir, pebble.WithFlushedWAL())
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("%w: checkpoint directory exists: %s", kv.ErrContract, dir)
+	}
+	return translate(err)
+}
+
+// Metrics are the figures that /metrics publishes.
+type Metrics struct {
+	DiskBytes, WALBytes, MemTableBytes, CacheBytes uint64
+	CacheHits, CacheMisses                         int64
+	Compactions, Flushes                           int64
+	CompactionDebt                                 uint64
+	Tables                                         int64
+}
+
+// Metrics returns the present figures; the zero value after Close.
+func (e *Engine) Metrics() Metrics {
+	if !e.gate.enter() {
+		return Metrics{}
+	}
+	defer e.gate.leave()
+	m := e.db.Metrics()
+	t := m.Total()
+	return Metrics{
+		DiskBytes: m.DiskSpaceUsage(), WALBytes: m.WAL.Size, MemTableBytes: m.MemTable.Size, CacheBytes: uint64(m.BlockCache.Size),
+		CacheHits: m.BlockCache.Hits, CacheMisses: m.BlockCache.Misses,
+		Compactions: m.Compact.Count, Flushes: m.Flush.Count, CompactionDebt: m.Compact.EstimatedDebt, Tables: t.TablesCount,
+	}
+}

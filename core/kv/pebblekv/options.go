@@ -1,0 +1,102 @@
+package pebblekv
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable/block"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Options choose the profile. The zero value is the small one: it is what a laptop or a small container should run.
+type Options struct {
+	CacheMB    int  // block cache in MiB; 0 means DefaultCacheMB
+	MemTableMB int  // one memtable in MiB; 0 means DefaultMemTableMB; up to four exist while flushes lag
+	BlockKB    int  // data block in KiB; 0 means DefaultBlockKB
+	Relaxed    bool // Wait returns at once: a crash may lose the last moments, never tear a batch
+
+	Logger *slog.Logger // nil: silent but for fatal errors
+	FS     vfs.FS       // nil: the operating system's
+}
+
+// The small profile. Sized for goal 23 (resident memory idle <= 64 MiB, with 100,000 documents <= 300 MiB): memory is about
+// 2.5 x cache + 4 x memtable, memtables start at 256 KiB and grow, so idle costs little.
+const (
+	DefaultCacheMB    = 32
+	DefaultMemTableMB = 16
+	DefaultBlockKB    = 16
+)
+
+// tuned maps Options to Pebble's. What differs from Pebble's defaults, and why:
+//   - larger memtables and an early L0 compaction: 4x the load rate at half the write amplification of the defaults;
+//   - bloom filters of 10 bits on every level: Has on an absent key reads no data block (see probe);
+//   - Fastest compression: the size of Snappy at a cheaper scan;
+//   - the byte order stays Pebble's default. Its Split is the whole key, so a filter answers for exact keys, which is all
+//     that Has asks for.
+func tuned(o Options, cache *pebble.Cache, log *slog.Logger) *pebble.Options {
+	po := &pebble.Options{
+		Cache:                       cache,
+		FS:                          o.FS,
+		FormatMajorVersion:          pebble.FormatNewest,
+		MemTableSize:                uint64(o.MemTableMB) << 20,
+		MemTableStopWritesThreshold: 4,
+		L0CompactionThreshold:       2,
+		L0StopWritesThreshold:       1000,
+		LBaseMaxBytes:               64 << 20,
+		WALBytesPerSync:             512 << 10,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+		Logger:                      quiet{log},
+		EventListener: &pebble.EventListener{
+			BackgroundError: func(err error) { log.Error("Background work of the store failed", "error", err) },
+			WriteStallBegin: func(i pebble.WriteStallBeginInfo) { log.Warn("Writes are stalled", "reason", i.Reason) },
+			WriteStallEnd:   func() { log.Info("Writes go on") },
+			DiskSlow:        func(i pebble.DiskSlowInfo) { log.Warn("The disk is slow", "path", i.Path, "took", i.Duration) },
+		},
+	}
+	for i := range po.Levels {
+		l := &po.Levels[i]
+		l.BlockSize = o.BlockKB << 10
+		l.IndexBlockSize = 64 << 10
+		l.FilterPolicy = bloom.FilterPolicy(10)
+		l.FilterType = pebble.TableFilter
+		l.Compression = func() *block.CompressionProfile { return block.FastestCompression }
+	}
+	return po
+}
+
+func (o Options) withDefaults() Options {
+	for _, d := range []struct {
+		v   *int
+		def int
+	}{{&o.CacheMB, DefaultCacheMB}, {&o.MemTableMB, DefaultMemTableMB}, {&o.BlockKB, DefaultBlockKB}} {
+		if *d.v <= 0 {
+			*d.v = d.def
+		}
+	}
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	return o
+}
+
+// quiet drops Pebble's chatter and passes errors on.
+type quiet struct{ log *slog.Logger }
+
+func (quiet) Infof(string, ...any) {}
+
+func (q quiet) Errorf(f string, a ...any) {
+	q.log.Error("Store error", "message", fmt.Sprintf(f, a...))
+}
+
+// Fatalf must not return: Pebble calls it when the WAL can't be written or a file is lost, where going on could acknowledge
+// what is not durable.
+func (q quiet) Fatalf(f string, a ...any) {
+	q.log.Error("Store failed, the process must end", "message", fmt.Sprintf(f, a...))
+	panic("pebblekv: " + fmt.Sprintf(f, a...))
+}

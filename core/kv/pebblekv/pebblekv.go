@@ -1,0 +1,261 @@
+// Package pebblekv is the durable engine: one Pebble store in one directory.
+//
+// A Write latches the stripes of the keys it reads or writes, checks its preconditions, applies the batch (visible, on its
+// way to the log) and lets the latches go; durability is waited for outside, in Commit.Wait, so that concurrent writers share
+// one fsync.
+package pebblekv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// ErrLocked is Open's error when another process, or this one, has the directory open.
+var ErrLocked = errors.New("pebblekv: the directory is in use by another server")
+
+var limits = kv.Limits{Key: 4 << 10, Value: 64 << 20, Batch: 128 << 20}
+
+// closeGrace is how long Close waits for snapshots, iterators and calls that are still open.
+const closeGrace = 3 * time.Second
+
+// Engine implements kv.Engine.
+type Engine struct {
+	db      *pebble.DB
+	cache   *pebble.Cache
+	lock    *pebble.Lock
+	log     *slog.Logger
+	relaxed bool
+	gate    gate
+	latches latches
+}
+
+var _ kv.Engine = (*Engine)(nil)
+
+// Open opens the store in dir, which is made when absent. A directory in use is ErrLocked, a damaged one kv.ErrCorruption.
+func Open(dir string, o Options) (*Engine, error) {
+	o = o.withDefaults()
+	if err := o.FS.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
+	}
+	lock, err := pebble.LockDirectory(dir, o.FS)
+	if err != nil {
+		if errors.Is(err, os.ErrPermission) {
+			return nil, fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
+		}
+		return nil, fmt.Errorf("%w: %s: %v", ErrLocked, dir, err)
+	}
+	cache := pebble.NewCache(int64(o.CacheMB) << 20)
+	po := tuned(o, cache, o.Logger)
+	po.Lock = lock
+	db, err := pebble.Open(dir, po)
+	if err != nil {
+		cache.Unref()
+		_ = lock.Close()
+		return nil, translate(err)
+	}
+	e := &Engine{db: db, cache: cache, lock: lock, log: o.Logger, relaxed: o.Relaxed}
+	e.gate.idle = make(chan struct{}, 1)
+	return e, nil
+}
+
+// translate maps Pebble's errors of reads and maintenance to the closed set.
+func translate(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, pebble.ErrNotFound):
+		return kv.ErrNotFound
+	case errors.Is(err, pebble.ErrClosed):
+		return kv.ErrClosed
+	case pebble.IsCorruptionError(err):
+		return fmt.Errorf("%w: %w", kv.ErrCorruption, err)
+	}
+	return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
+}
+
+// Limits implements kv.Engine.
+func (e *Engine) Limits() kv.Limits { return limits }
+
+// Get implements kv.Engine.
+func (e *Engine) Get(key []byte) ([]byte, error) {
+	if !e.gate.enter() {
+		return nil, kv.ErrClosed
+	}
+	defer e.gate.leave()
+	v, closer, err := e.db.Get(key)
+	if err != nil {
+		return nil, translate(err)
+	}
+	out := append(make([]byte, 0, len(v)), v...)
+	return out, translate(closer.Close())
+}
+
+// Write implements kv.Engine.
+func (e *Engine) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
+	}
+	if err := limits.CheckBatch(b); err != nil {
+		return nil, err
+	}
+	if !e.gate.enter() {
+		return nil, kv.ErrClosed
+	}
+	defer e.gate.leave()
+	pb := e.build(b)
+	var want stripes
+	want.addAll(b, pre)
+	e.latches.lock(&want)
+	err := e.check(pre)
+	if err == nil {
+		err = e.apply(pb)
+	}
+	e.latches.unlock(&want)
+	if err != nil {
+		_ = pb.Close()
+		return nil, err
+	}
+	if e.relaxed {
+		_ = pb.Close()
+		return relaxedCommit{}, nil
+	}
+	return &commit{batch: pb}, nil
+}
+
+// build copies b into a pooled Pebble batch.
+func (e *Engine) build(b *kv.Batch) *pebble.Batch {
+	n := b.Len()
+	pb := e.db.NewBatchWithSize(16 + b.Size() + 11*n)
+	for i := range n {
+		if op := b.Op(i); op.Delete {
+			_ = pb.Delete(op.Key, nil)
+		} else {
+			_ = pb.Set(op.Key, op.Value, nil)
+		}
+	}
+	return pb
+}
+
+// apply makes pb visible. A failure here comes from the log: what became of the batch is not known.
+func (e *Engine) apply(pb *pebble.Batch) error {
+	var err error
+	if e.relaxed {
+		err = e.db.Apply(pb, pebble.NoSync)
+	} else {
+		err = e.db.ApplyNoSyncWait(pb, pebble.Sync)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
+	}
+	return nil
+}
+
+// check tests the preconditions against the present state; the caller holds their latches.
+func (e *Engine) check(pre []kv.Precondition) error {
+	var p *pebble.Iterator
+	defer func() {
+		if p != nil {
+			_ = p.Close()
+		}
+	}()
+	for i := range pre {
+		c := &pre[i]
+		var ok bool
+		var err error
+		if c.Expect == kv.Absent {
+			if p == nil {
+				if p, err = e.db.NewIter(&probeOptions); err != nil {
+					return translate(err)
+				}
+			}
+			ok, err = probe(p, c.Key)
+			ok = !ok
+		} else {
+			ok, err = e.holds(c)
+		}
+		if err != nil {
+			return translate(err)
+		}
+		if !ok {
+			return &kv.PreconditionError{Index: i}
+		}
+	}
+	return nil
+}
+
+func (e *Engine) holds(c *kv.Precondition) (bool, error) {
+	v, closer, err := e.db.Get(c.Key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return c.Holds(nil, false), nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return c.Holds(v, true), closer.Close()
+}
+
+// probeOptions make an iterator consult the filters of the bottom level too, which DB.Get never does: a look-up of an absent
+// key is then several times cheaper. It costs a little on present keys, so reads that expect a hit use Get.
+var probeOptions = pebble.IterOptions{UseL6Filters: true}
+
+// probe reports whether key is present.
+func probe(it *pebble.Iterator, key []byte) (bool, error) {
+	if it.SeekPrefixGE(key) {
+		return true, nil // with the default order the prefix is the whole key
+	}
+	return false, it.Error()
+}
+
+// commit is a batch that waits for its fsync.
+type commit struct {
+	once  sync.Once
+	batch *pebble.Batch
+	err   error
+}
+
+// Wait implements kv.Commit.
+func (c *commit) Wait() error {
+	c.once.Do(c.wait)
+	return c.err
+}
+
+func (c *commit) wait() {
+	if err := c.batch.SyncWait(); err != nil {
+		c.err = fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
+		return // Pebble may still use the batch: leave it to the garbage collector
+	}
+	_ = c.batch.Close()
+	c.batch = nil
+}
+
+type relaxedCommit struct{}
+
+func (relaxedCommit) Wait() error { return nil }
+
+// Close implements kv.Engine. It waits a moment for open snapshots and iterators; when some stay open it syncs the log and
+// reports kv.ErrContract, leaving the files to the end of the process.
+func (e *Engine) Close() error {
+	if !e.gate.shut() {
+		return kv.ErrClosed
+	}
+	if !e.gate.wait(closeGrace) {
+		if err := e.db.LogData(nil, pebble.Sync); err != nil {
+			return fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
+		}
+		return fmt.Errorf("%w: closed with snapshots or iterators open", kv.ErrContract)
+	}
+	err := e.db.Close()
+	e.cache.Unref()
+	if lerr := e.lock.Close(); err == nil {
+		err = lerr
+	}
+	return translate(err)
+}

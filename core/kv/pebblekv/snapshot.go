@@ -1,0 +1,216 @@
+package pebblekv
+
+import (
+	"bytes"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// snapshot implements kv.Snapshot; snap is nil when the engine was closed already.
+type snapshot struct {
+	e      *Engine
+	snap   *pebble.Snapshot
+	closed atomic.Bool
+	// prober is one idle iterator for Has: taken by swapping nil in, so concurrent callers make their own.
+	prober atomic.Pointer[pebble.Iterator]
+}
+
+// Snapshot implements kv.Engine. After Close it returns a snapshot whose methods fail with kv.ErrClosed.
+func (e *Engine) Snapshot() kv.Snapshot {
+	if !e.gate.enter() {
+		return &snapshot{}
+	}
+	return &snapshot{e: e, snap: e.db.NewSnapshot()}
+}
+
+func (s *snapshot) usable() bool { return s.snap != nil && !s.closed.Load() }
+
+// Get implements kv.Snapshot.
+func (s *snapshot) Get(key []byte) ([]byte, error) {
+	if !s.usable() {
+		return nil, kv.ErrClosed
+	}
+	v, closer, err := s.snap.Get(key)
+	if err != nil {
+		return nil, translate(err)
+	}
+	out := append(make([]byte, 0, len(v)), v...)
+	return out, translate(closer.Close())
+}
+
+// Has implements kv.Snapshot.
+func (s *snapshot) Has(key []byte) (bool, error) {
+	if !s.usable() {
+		return false, kv.ErrClosed
+	}
+	it := s.prober.Swap(nil)
+	if it == nil {
+		var err error
+		if it, err = s.snap.NewIter(&probeOptions); err != nil {
+			return false, translate(err)
+		}
+	}
+	ok, err := probe(it, key)
+	if err != nil || !s.prober.CompareAndSwap(nil, it) {
+		if cerr := it.Close(); err == nil {
+			err = cerr
+		}
+	}
+	return ok, translate(err)
+}
+
+// Close implements kv.Snapshot.
+func (s *snapshot) Close() error {
+	if s.snap == nil || s.closed.Swap(true) {
+		return kv.ErrClosed
+	}
+	if it := s.prober.Swap(nil); it != nil {
+		_ = it.Close()
+	}
+	err := s.snap.Close()
+	s.e.gate.leave()
+	return translate(err)
+}
+
+// Iter implements kv.Snapshot.
+func (s *snapshot) Iter(lo, hi []byte) (kv.Iterator, error) {
+	if !s.usable() {
+		return nil, kv.ErrClosed
+	}
+	if len(lo) == 0 || len(hi) == 0 {
+		return nil, errBounds
+	}
+	if !s.e.gate.enter() {
+		return nil, kv.ErrClosed
+	}
+	if bytes.Compare(lo, hi) > 0 {
+		hi = lo
+	}
+	it, err := s.snap.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+	if err != nil {
+		s.e.gate.leave()
+		return nil, translate(err)
+	}
+	return &iterator{e: s.e, it: it}, nil
+}
+
+var errBounds = fmt.Errorf("%w: an iterator needs both bounds", kv.ErrContract)
+
+// iterator implements kv.Iterator. at makes the corner cases (before any positioning, past an end) those of the interface,
+// whatever Pebble does there.
+type iterator struct {
+	e   *Engine
+	it  *pebble.Iterator
+	at  position
+	err error
+}
+
+type position uint8
+
+const (
+	fresh  position = iota // before any positioning
+	onKey                  // standing on a key
+	before                 // ran off the front
+	after                  // ran off the back
+	shut                   // closed
+)
+
+func (i *iterator) move(ok bool, off position) bool {
+	if ok {
+		i.at = onKey
+	} else {
+		i.at = off
+	}
+	return ok
+}
+
+func (i *iterator) usable() bool { return i.at != shut && i.err == nil }
+
+// First implements kv.Iterator.
+func (i *iterator) First() bool { return i.usable() && i.move(i.it.First(), after) }
+
+// Last implements kv.Iterator.
+func (i *iterator) Last() bool { return i.usable() && i.move(i.it.Last(), before) }
+
+// SeekGE implements kv.Iterator.
+func (i *iterator) SeekGE(key []byte) bool { return i.usable() && i.move(i.it.SeekGE(key), after) }
+
+// SeekLT implements kv.Iterator.
+func (i *iterator) SeekLT(key []byte) bool { return i.usable() && i.move(i.it.SeekLT(key), before) }
+
+// Next implements kv.Iterator.
+func (i *iterator) Next() bool {
+	switch i.at {
+	case onKey:
+		return i.move(i.it.Next(), after)
+	case fresh, before:
+		return i.First()
+	}
+	return false
+}
+
+// Prev implements kv.Iterator.
+func (i *iterator) Prev() bool {
+	switch i.at {
+	case onKey:
+		return i.move(i.it.Prev(), before)
+	case fresh, after:
+		return i.Last()
+	}
+	return false
+}
+
+// Key implements kv.Iterator.
+func (i *iterator) Key() []byte {
+	if i.at != onKey {
+		return nil
+	}
+	return i.it.Key()
+}
+
+// Value implements kv.Iterator.
+func (i *iterator) Value() []byte {
+	if i.at != onKey {
+		return nil
+	}
+	return i.it.Value()
+}
+
+// Reset implements kv.Iterator.
+func (i *iterator) Reset(lo, hi []byte) {
+	if i.at == shut {
+		return
+	}
+	i.at = fresh
+	if len(lo) == 0 || len(hi) == 0 {
+		i.err = errBounds
+		return
+	}
+	if bytes.Compare(lo, hi) > 0 {
+		hi = lo
+	}
+	i.it.SetBounds(lo, hi)
+}
+
+// Err implements kv.Iterator.
+func (i *iterator) Err() error {
+	if i.err != nil || i.at == shut {
+		return i.err
+	}
+	return translate(i.it.Error())
+}
+
+// Close implements kv.Iterator.
+func (i *iterator) Close() error {
+	if i.at == shut {
+		return kv.ErrClosed
+	}
+	i.err = i.Err()
+	i.at = shut
+	err := i.it.Close()
+	i.e.gate.leave()
+	return translate(err)
+}
