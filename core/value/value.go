@@ -105,12 +105,13 @@ func ArrayOf(bson []byte) Value { return Value{kind: Array, b: bson} }
 // ObjectOf returns an object of the given BSON document bytes.
 func ObjectOf(bson []byte) Value { return Value{kind: Object, b: bson} }
 
-// BinaryOf returns a binary; subtype 4 with 16 bytes becomes a UUID, SubtypeTicks with 10 bytes a Date.
+// BinaryOf returns a binary; subtype 4 with 16 bytes becomes a UUID, SubtypeTicks with 10 bytes (and at most 9999 ticks, so
+// that bytes written by a Mongo client can't make a date that isn't one) a Date.
 func BinaryOf(subtype byte, b []byte) Value {
 	switch {
 	case subtype == SubtypeUUID && len(b) == 16:
 		return Value{kind: UUID, sub: subtype, b: b}
-	case subtype == SubtypeTicks && len(b) == 10:
+	case subtype == SubtypeTicks && len(b) == 10 && binary.LittleEndian.Uint16(b[8:]) < 10000:
 		return Value{kind: Date, n: binary.LittleEndian.Uint64(b), frac: binary.LittleEndian.Uint16(b[8:])}
 	}
 	return Value{kind: Binary, sub: subtype, b: b}
@@ -207,10 +208,34 @@ func (v Value) Get(name string) Value {
 	if v.kind != Object {
 		return Value{}
 	}
-	for it := v.Iter(); it.Next(); {
-		if string(it.key) == name {
-			return it.val
+	return Lookup(v.b, name)
+}
+
+// Lookup returns the first field called name of a BSON document (or the element of an array by its stored key) without
+// building a Value for the fields that it passes; Undefined when there is none.
+func Lookup(bson []byte, name string) Value {
+	if len(bson) < 5 {
+		return Value{}
+	}
+	for r := bson[4 : len(bson)-1]; len(r) > 1; {
+		t, k := r[0], 1
+		for k < len(r) && r[k] != 0 {
+			k++
 		}
+		if k == len(r) {
+			break
+		}
+		key := r[1:k]
+		r = r[k+1:]
+		if len(key) == len(name) && string(key) == name {
+			v, _, _ := ReadValue(t, r)
+			return v
+		}
+		n := SizeOf(t, r)
+		if n < 0 || n > len(r) {
+			break
+		}
+		r = r[n:]
 	}
 	return Value{}
 }
@@ -295,7 +320,7 @@ func ReadElement(b []byte) (key []byte, v Value, rest []byte, ok bool) {
 
 // ReadValue reads a BSON value of type t from the front of b.
 func ReadValue(t byte, b []byte) (v Value, rest []byte, ok bool) {
-	n := valueSize(t, b)
+	n := SizeOf(t, b)
 	if n < 0 || n > len(b) {
 		return Value{}, nil, false
 	}
@@ -347,8 +372,9 @@ func ReadValue(t byte, b []byte) (v Value, rest []byte, ok bool) {
 	return v, rest, true
 }
 
-// valueSize returns the bytes of a BSON value of type t at the front of b, -1 when they can't be right.
-func valueSize(t byte, b []byte) int {
+// SizeOf returns the bytes of a BSON value of type t at the front of b, -1 when they can't be right. The answer may be more
+// than len(b): the caller checks.
+func SizeOf(t byte, b []byte) int {
 	switch t {
 	case 0x06, 0x0A, 0xFF, 0x7F:
 		return 0

@@ -1,0 +1,134 @@
+package doc
+
+import (
+	"encoding/binary"
+
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Builder writes one document (or array) front to back into one buffer:
+//
+//	b.Reset()
+//	b.BeginObject()          // the root; BeginArray for an array
+//	b.Field("a", v)
+//	b.BeginArrayField("xs")
+//	b.Elem(v)
+//	b.BeginObject()          // inside an array: an element
+//	b.End()
+//	b.End()
+//	b.End()
+//	d := b.Doc()
+//
+// The zero Builder is ready. It must be closed as often as it was opened before Doc; names must not contain a NUL. Undefined
+// values are left out, also in arrays. A Builder is reused by Reset, which ends the life of what Doc and Value gave.
+type Builder struct {
+	buf  []byte
+	open []frame
+}
+
+type frame struct {
+	at    int // where the length goes
+	n     int // elements so far, in an array
+	array bool
+}
+
+// Reset empties the builder and keeps its buffer.
+func (b *Builder) Reset() { b.buf, b.open = b.buf[:0], b.open[:0] }
+
+// BeginObject opens the root object, or an object as the next element of the open array.
+func (b *Builder) BeginObject() { b.begin(0x03, false) }
+
+// BeginArray opens the root array, or an array as the next element of the open array.
+func (b *Builder) BeginArray() { b.begin(0x04, true) }
+
+// BeginObjectField opens an object as a field of the open object.
+func (b *Builder) BeginObjectField(name string) { b.name(0x03, name); b.push(false) }
+
+// BeginArrayField opens an array as a field of the open object.
+func (b *Builder) BeginArrayField(name string) { b.name(0x04, name); b.push(true) }
+
+// Field appends a field to the open object.
+func (b *Builder) Field(name string, v value.Value) { b.buf = AppendElement(b.buf, name, v) }
+
+// FieldBytes is Field for a name in bytes.
+func (b *Builder) FieldBytes(name []byte, v value.Value) {
+	if v.IsDefined() {
+		b.buf = append(append(append(b.buf, TypeOf(v)), name...), 0)
+		b.buf = AppendValue(b.buf, v)
+	}
+}
+
+// Element appends a whole BSON element (Iter.Element) to the open object, as it is.
+func (b *Builder) Element(el []byte) { b.buf = append(b.buf, el...) }
+
+// Fields appends all fields of d to the open object, as they are.
+func (b *Builder) Fields(d Doc) {
+	if len(d) > 5 {
+		b.buf = append(b.buf, d[4:len(d)-1]...)
+	}
+}
+
+// Elem appends an element to the open array.
+func (b *Builder) Elem(v value.Value) {
+	if v.IsDefined() {
+		b.index(TypeOf(v))
+		b.buf = AppendValue(b.buf, v)
+	}
+}
+
+// End closes what was opened last.
+func (b *Builder) End() {
+	f := b.open[len(b.open)-1]
+	b.open = b.open[:len(b.open)-1]
+	b.buf = append(b.buf, 0)
+	binary.LittleEndian.PutUint32(b.buf[f.at:], uint32(len(b.buf)-f.at))
+}
+
+// Doc returns the finished document: bytes of the builder, which live until Reset.
+func (b *Builder) Doc() Doc { return b.buf[:len(b.buf):len(b.buf)] }
+
+// Array returns the finished root array as a value that lives until Reset.
+func (b *Builder) Array() value.Value { return value.ArrayOf(b.Doc()) }
+
+// Object returns the finished root object as a value that lives until Reset.
+func (b *Builder) Object() value.Value { return value.ObjectOf(b.Doc()) }
+
+// Len returns the bytes written so far.
+func (b *Builder) Len() int { return len(b.buf) }
+
+func (b *Builder) begin(t byte, array bool) {
+	if len(b.open) > 0 {
+		b.index(t)
+	}
+	b.push(array)
+}
+
+func (b *Builder) push(array bool) {
+	b.open = append(b.open, frame{at: len(b.buf), array: array})
+	b.buf = append(b.buf, 0, 0, 0, 0)
+}
+
+func (b *Builder) name(t byte, name string) {
+	b.buf = append(append(append(b.buf, t), name...), 0)
+}
+
+// index writes the type and the name of the next array element.
+func (b *Builder) index(t byte) {
+	f := &b.open[len(b.open)-1]
+	if !f.array {
+		panic("doc: Builder: an element outside an array")
+	}
+	b.buf = appendIndex(append(b.buf, t), f.n)
+	f.n++
+}
+
+// ArrayOfValues returns an array of vs in bytes of its own; Undefined values are left out.
+func ArrayOfValues(vs ...value.Value) value.Value {
+	var b Builder
+	b.BeginArray()
+	for _, v := range vs {
+		b.Elem(v)
+	}
+	b.End()
+	return b.Array()
+}

@@ -1,0 +1,226 @@
+package doc
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"math"
+	"strconv"
+
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// extended turns the object at p.dst[at:], whose first name begins with '$', into the value that it stands for in Extended
+// JSON, and returns its type. An object with another shape (an operator, a DBRef) stays an object; a known shape with content
+// that can't be is refused. Its members were read before, so a number in it is a number already.
+func (p *parser) extended(at int) (byte, error) {
+	o := value.ObjectOf(p.dst[at:])
+	it := o.Iter()
+	it.Next()
+	read := extKeys[string(it.Key())]
+	if read == nil {
+		return 0x03, nil
+	}
+	v, shape, ok := read(o, it.Value(), o.Len())
+	if !shape {
+		return 0x03, nil
+	}
+	if !ok {
+		return 0, p.fail("malformed Extended JSON " + string(it.Key()))
+	}
+	v = v.Clone() // it may point into what is overwritten now
+	p.dst = AppendValue(p.dst[:at], v)
+	return TypeOf(v), nil
+}
+
+// An extReader makes the value of an object o with n fields whose first field is v. shape is false when the object isn't the
+// form at all, ok is false when it is but its content is wrong.
+type extReader func(o, v value.Value, n int) (r value.Value, shape, ok bool)
+
+var extKeys map[string]extReader
+
+func init() {
+	extKeys = map[string]extReader{
+		"$binary":            extBinary,
+		"$code":              extCode,
+		"$date":              extDate,
+		"$dbPointer":         extDBPointer,
+		"$maxKey":            extEnd(value.MaxKeyValue()),
+		"$minKey":            extEnd(value.MinKeyValue()),
+		"$numberDecimal":     extText(extDecimal),
+		"$numberDouble":      extText(extDouble),
+		"$numberInt":         extText(extInt),
+		"$numberLong":        extText(extLong),
+		"$oid":               extText(extOID),
+		"$regularExpression": extRegex,
+		"$scope":             extCode,
+		"$symbol":            extText(func(s []byte) (value.Value, bool) { return value.SymbolOf(s), true }),
+		"$timestamp":         extTimestamp,
+		"$undefined":         extEnd(value.NullValue()),
+		"$uuid":              extText(extUUID),
+	}
+}
+
+// extText reads the forms {"$key": "text"}.
+func extText(parse func([]byte) (value.Value, bool)) extReader {
+	return func(_, v value.Value, n int) (value.Value, bool, bool) {
+		if n != 1 {
+			return value.Value{}, false, false
+		}
+		if v.Kind() != value.String {
+			return value.Value{}, true, false
+		}
+		r, ok := parse(v.Bytes())
+		return r, true, ok
+	}
+}
+
+// extEnd reads the forms whose member says nothing.
+func extEnd(r value.Value) extReader {
+	return func(_, _ value.Value, n int) (value.Value, bool, bool) { return r, n == 1, true }
+}
+
+func extInt(s []byte) (value.Value, bool) {
+	i, err := strconv.ParseInt(string(s), 10, 32)
+	return value.Int32Of(int32(i)), err == nil
+}
+
+func extLong(s []byte) (value.Value, bool) {
+	i, err := strconv.ParseInt(string(s), 10, 64)
+	return value.Int64Of(i), err == nil
+}
+
+func extDouble(s []byte) (value.Value, bool) {
+	switch string(s) {
+	case "NaN":
+		return value.DoubleOf(math.NaN()), true
+	case "Infinity":
+		return value.DoubleOf(math.Inf(1)), true
+	case "-Infinity":
+		return value.DoubleOf(math.Inf(-1)), true
+	}
+	for _, c := range s { // ParseFloat also knows hex, underscores and "inf"
+		if c|0x20 != 'e' && c != '.' && c != '+' && c != '-' && (c < '0' || c > '9') {
+			return value.Value{}, false
+		}
+	}
+	f, err := strconv.ParseFloat(string(s), 64)
+	return value.DoubleOf(f), err == nil
+}
+
+func extDecimal(s []byte) (value.Value, bool) { return value.ParseDecimal(string(s)) }
+
+func extOID(s []byte) (value.Value, bool) {
+	b, err := hex.DecodeString(string(s))
+	return value.ObjectIDOf(b), err == nil && len(b) == 12
+}
+
+func extUUID(s []byte) (value.Value, bool) {
+	b, ok := value.ParseUUID(s)
+	return value.UUIDOf(b), ok
+}
+
+func extDate(_, v value.Value, n int) (value.Value, bool, bool) {
+	if n != 1 {
+		return value.Value{}, false, false
+	}
+	switch v.Kind() {
+	case value.Int32, value.Int64:
+		return value.DateOf(v.Int(), 0), true, true
+	case value.String:
+		ms, ticks, ok := value.ParseISO(v.Bytes())
+		return value.DateOf(ms, ticks), true, ok
+	}
+	return value.Value{}, true, false
+}
+
+// extBinary reads {"$binary": {"base64": "..", "subType": ".."}} and the older {"$binary": "..", "$type": ".."}.
+func extBinary(o, v value.Value, n int) (value.Value, bool, bool) {
+	data, sub := v.Get("base64"), v.Get("subType")
+	switch {
+	case n == 1 && v.Kind() == value.Object && v.Len() == 2:
+	case n == 2 && v.Kind() == value.String && o.Get("$type").IsDefined():
+		data, sub = v, o.Get("$type")
+	default:
+		return value.Value{}, n == 1, false
+	}
+	if data.Kind() != value.String || sub.Kind() != value.String || len(sub.Bytes()) > 2 {
+		return value.Value{}, true, false
+	}
+	t, err := strconv.ParseUint(sub.Str(), 16, 8)
+	if err != nil {
+		return value.Value{}, true, false
+	}
+	b, err := base64.StdEncoding.DecodeString(data.Str())
+	if err != nil {
+		b, err = base64.RawStdEncoding.DecodeString(data.Str())
+	}
+	return value.BinaryOf(byte(t), b), true, err == nil
+}
+
+func extCode(o, _ value.Value, n int) (value.Value, bool, bool) {
+	code, scope := o.Get("$code"), o.Get("$scope")
+	switch {
+	case n == 1 && code.Kind() == value.String:
+		return value.CodeOf(code.Bytes()), true, true
+	case n == 2 && code.IsDefined() && scope.IsDefined():
+		if code.Kind() != value.String || scope.Kind() != value.Object {
+			return value.Value{}, true, false
+		}
+		return codeScope(code.Bytes(), scope.Bytes()), true, true
+	}
+	return value.Value{}, n == 1 && code.IsDefined(), false
+}
+
+func codeScope(code, scope []byte) value.Value {
+	b := append4(nil, 4+4+len(code)+1+len(scope))
+	b = append(append(append4(b, len(code)+1), code...), 0)
+	return value.RawOf(value.CodeScope, append(b, scope...))
+}
+
+func append4(b []byte, n int) []byte { return append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24)) }
+
+func extTimestamp(_, v value.Value, n int) (value.Value, bool, bool) {
+	if n != 1 {
+		return value.Value{}, false, false
+	}
+	t, i := v.Get("t"), v.Get("i")
+	ok := v.Len() == 2 && isUint32(t) && isUint32(i)
+	return value.TimestampOf(uint64(t.Int())<<32 | uint64(i.Int())), true, ok
+}
+
+func isUint32(v value.Value) bool {
+	return (v.Kind() == value.Int32 || v.Kind() == value.Int64) && v.Int() >= 0 && v.Int() <= math.MaxUint32
+}
+
+func extRegex(_, v value.Value, n int) (value.Value, bool, bool) {
+	if n != 1 {
+		return value.Value{}, false, false
+	}
+	pattern, options := v.Get("pattern"), v.Get("options")
+	ok := v.Len() == 2 && pattern.Kind() == value.String && options.Kind() == value.String
+	if !ok || hasNUL(pattern.Bytes()) || hasNUL(options.Bytes()) {
+		return value.Value{}, true, false
+	}
+	return value.RegexOf(pattern.Str(), options.Str()), true, true
+}
+
+func hasNUL(b []byte) bool {
+	for _, c := range b {
+		if c == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func extDBPointer(_, v value.Value, n int) (value.Value, bool, bool) {
+	if n != 1 {
+		return value.Value{}, false, false
+	}
+	ref, id := v.Get("$ref"), v.Get("$id")
+	if v.Len() != 2 || ref.Kind() != value.String || id.Kind() != value.ObjectID {
+		return value.Value{}, true, false
+	}
+	b := append(append(append4(nil, len(ref.Bytes())+1), ref.Bytes()...), 0)
+	return value.RawOf(value.DBPointer, append(b, id.Bytes()...)), true, true
+}

@@ -1,0 +1,571 @@
+package doc
+
+import (
+	"encoding/binary"
+	"math"
+	"strconv"
+	"sync"
+	"unicode/utf8"
+	"unsafe"
+
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// JSONOptions says how JSON is read. The zero value is plain JSON with stored names and DefaultMaxDepth.
+type JSONOptions struct {
+	Names    Names // mapping of the top-level names
+	Extended bool  // objects like {"$oid": ".."} are MongoDB Extended JSON v2 (canonical or relaxed)
+	MaxDepth int   // nested arrays and objects, the outermost counted; 0 = DefaultMaxDepth
+}
+
+// FromJSON appends the JSON object in json as a BSON document to dst.
+//
+//   - A number without fraction and exponent becomes Int32, else Int64, when it fits; any other (-0 too) a Double. One beyond
+//     the range of a double is refused.
+//   - Of a name that is there twice in one object the last one wins.
+//   - A name with U+0000 is refused, because a stored name can't hold it; a string may have it.
+//   - A surrogate escape without its partner becomes U+FFFD. Bytes that aren't UTF-8 are refused.
+//   - One UTF-8 byte order mark before the text is skipped.
+//
+// Errors are *status.Error, BadRequest, and name the byte position; dst is then returned as it was.
+func FromJSON(dst, json []byte, o JSONOptions) ([]byte, error) {
+	p := newParser(dst, json, o)
+	defer p.free()
+	if p.skip() != '{' {
+		return dst, p.fail("a JSON object is expected")
+	}
+	at := len(p.dst)
+	if err := p.object(o.Names != Stored); err != nil {
+		return dst, err
+	}
+	if o.Extended && p.dst[at+4] != 0 && p.dst[at+5] == '$' {
+		if t, err := p.extended(at); err != nil || t != 0x03 {
+			return dst, p.failOr(err, "a document is expected, not a single value")
+		}
+	}
+	if p.skip() != 0 || p.i < len(p.src) {
+		return dst, p.fail("text follows the end of the JSON value")
+	}
+	return p.dst, nil
+}
+
+// ValueFromJSON reads any plain JSON value into bytes of its own.
+func ValueFromJSON(json []byte) (value.Value, error) { return valueFromJSON(json, JSONOptions{}) }
+
+// FromExtJSON appends an object in MongoDB Extended JSON v2 (canonical, relaxed or mixed) as a BSON document to dst.
+func FromExtJSON(dst, json []byte) ([]byte, error) {
+	return FromJSON(dst, json, JSONOptions{Extended: true})
+}
+
+// ValueFromExtJSON reads any value in MongoDB Extended JSON v2.
+func ValueFromExtJSON(json []byte) (value.Value, error) {
+	return valueFromJSON(json, JSONOptions{Extended: true})
+}
+
+func valueFromJSON(json []byte, o JSONOptions) (value.Value, error) {
+	p := newParser(make([]byte, 0, len(json)+8), json, o)
+	defer p.free()
+	p.skip()
+	t, err := p.value()
+	if err != nil {
+		return value.Value{}, err
+	}
+	if p.skip() != 0 || p.i < len(p.src) {
+		return value.Value{}, p.fail("text follows the end of the JSON value")
+	}
+	v, _, ok := value.ReadValue(t, p.dst)
+	if !ok {
+		return value.Value{}, p.fail("value can't be stored")
+	}
+	return v, nil
+}
+
+// parser turns JSON into BSON in one pass. Lengths and type bytes are written as placeholders and filled in when they are known.
+// names is a stack: the names of the objects that are open, innermost last.
+type parser struct {
+	src   []byte
+	i     int
+	dst   []byte
+	names []nameRef
+	depth int
+	max   int
+	ext   bool
+	drop  Names
+}
+
+// nameRef is a field of an open object: where its element begins in dst, the length of its name, and a cheap signature that
+// differs for most different names.
+type nameRef struct {
+	at  int
+	n   int
+	sig uint64
+}
+
+var parsers = sync.Pool{New: func() any { return new(parser) }}
+
+func newParser(dst, json []byte, o JSONOptions) *parser {
+	p := parsers.Get().(*parser)
+	*p = parser{src: json, dst: dst, names: p.names[:0], max: o.MaxDepth, ext: o.Extended, drop: o.Names}
+	if p.max <= 0 {
+		p.max = DefaultMaxDepth
+	}
+	if len(json) >= 3 && json[0] == 0xEF && json[1] == 0xBB && json[2] == 0xBF {
+		p.i = 3
+	}
+	return p
+}
+
+func (p *parser) free() {
+	p.src, p.dst = nil, nil
+	if cap(p.names) <= 4096 {
+		parsers.Put(p)
+	}
+}
+
+func (p *parser) fail(msg string) error {
+	return status.New(status.BadRequest, "invalid JSON at byte %d: %s", p.i, msg)
+}
+
+func (p *parser) failOr(err error, msg string) error {
+	if err != nil {
+		return err
+	}
+	return p.fail(msg)
+}
+
+// skip moves over white space and returns the byte there, 0 at the end (or at a NUL, which nothing expects).
+func (p *parser) skip() byte {
+	for i := p.i; i < len(p.src); i++ {
+		if c := p.src[i]; c > ' ' || c != ' ' && c != '\n' && c != '\t' && c != '\r' {
+			p.i = i
+			return c
+		}
+	}
+	p.i = len(p.src)
+	return 0
+}
+
+// value reads the value at p.i, appends its BSON bytes and returns its type.
+func (p *parser) value() (t byte, err error) {
+	if p.i >= len(p.src) {
+		return 0, p.fail("a value is expected")
+	}
+	switch c := p.src[p.i]; c {
+	case '"':
+		return 0x02, p.stringValue()
+	case '{':
+		at := len(p.dst)
+		if err := p.object(false); err != nil {
+			return 0, err
+		}
+		if p.ext && p.dst[at+4] != 0 && p.dst[at+5] == '$' {
+			return p.extended(at)
+		}
+		return 0x03, nil
+	case '[':
+		return 0x04, p.array()
+	case 't':
+		return 0x08, p.word("true", 1)
+	case 'f':
+		return 0x08, p.word("false", 0)
+	case 'n':
+		if err := p.word("null", 0); err != nil {
+			return 0, err
+		}
+		p.dst = p.dst[:len(p.dst)-1]
+		return 0x0A, nil
+	default:
+		if c == '-' || c-'0' <= 9 {
+			return p.number()
+		}
+	}
+	return 0, p.fail("a value is expected")
+}
+
+// word checks a literal and appends b.
+func (p *parser) word(w string, b byte) error {
+	if len(p.src)-p.i < len(w) || string(p.src[p.i:p.i+len(w)]) != w {
+		return p.fail("a value is expected")
+	}
+	p.i += len(w)
+	p.dst = append(p.dst, b)
+	return nil
+}
+
+func (p *parser) enter() error {
+	if p.depth++; p.depth > p.max {
+		return p.fail("nested deeper than " + strconv.Itoa(p.max) + " levels")
+	}
+	p.i++
+	return nil
+}
+
+// object reads the object at p.i. top says that its names are mapped.
+func (p *parser) object(top bool) error {
+	if err := p.enter(); err != nil {
+		return err
+	}
+	at, base := len(p.dst), len(p.names)
+	p.dst = append(p.dst, 0, 0, 0, 0)
+	c := p.skip()
+	for c != '}' {
+		if c != '"' {
+			return p.fail("a name in quotes is expected")
+		}
+		el := len(p.dst)
+		p.dst = append(p.dst, 0)
+		keep, err := p.name(el, top)
+		if err != nil {
+			return err
+		}
+		if p.skip() != ':' {
+			return p.fail("a colon is expected")
+		}
+		p.i++
+		p.skip()
+		t, err := p.value()
+		if err != nil {
+			return err
+		}
+		if p.dst[el] = t; !keep {
+			p.dst = p.dst[:el]
+			p.names = p.names[:len(p.names)-1]
+		}
+		if c = p.skip(); c == ',' {
+			p.i++
+			if c = p.skip(); c == '"' {
+				continue
+			}
+			return p.fail("a name in quotes is expected")
+		}
+		if c != '}' {
+			return p.fail("a comma or a closing brace is expected")
+		}
+	}
+	p.i++
+	p.depth--
+	p.dedupe(base)
+	p.names = p.names[:base]
+	p.dst = append(p.dst, 0)
+	binary.LittleEndian.PutUint32(p.dst[at:], uint32(len(p.dst)-at))
+	return nil
+}
+
+// name reads the name of a field whose element begins at el, and notes it. keep is false for a system field.
+func (p *parser) name(el int, top bool) (keep bool, err error) {
+	at := p.i
+	if err := p.text(); err != nil {
+		return false, err
+	}
+	name := p.dst[el+1:]
+	for _, c := range name {
+		if c == 0 {
+			p.i = at
+			return false, p.fail("a property name contains the character U+0000, which stored names can't hold")
+		}
+	}
+	keep = true
+	if top && len(name) > 0 && (name[0] == '_' || name[0] == 'i' || name[0] == escape) {
+		switch { // Names.Stored, without a string
+		case string(name) == "id":
+			p.dst = append(p.dst[:el+1], "_id"...)
+		case isSystem(string(name)):
+			keep = false
+		case isEscapable(string(name)):
+			p.dst = append(p.dst, 0)
+			copy(p.dst[el+2:], p.dst[el+1:])
+			p.dst[el+1] = escape
+		}
+		name = p.dst[el+1:]
+	}
+	p.names = append(p.names, nameRef{at: el, n: len(name), sig: signature(name)})
+	p.dst = append(p.dst, 0)
+	return keep, nil
+}
+
+// signature mixes the length and up to 16 bytes from both ends of a name.
+func signature(name []byte) uint64 {
+	n := len(name)
+	if n >= 8 {
+		return (binary.LittleEndian.Uint64(name)*31+binary.LittleEndian.Uint64(name[n-8:]))*31 + uint64(n)
+	}
+	var s uint64
+	for _, c := range name {
+		s = s<<8 | uint64(c)
+	}
+	return s*31 + uint64(n)
+}
+
+func (p *parser) array() error {
+	if err := p.enter(); err != nil {
+		return err
+	}
+	at := len(p.dst)
+	p.dst = append(p.dst, 0, 0, 0, 0)
+	c := p.skip()
+	for n := 0; c != ']'; n++ {
+		el := len(p.dst)
+		p.dst = append(p.dst, 0)
+		p.dst = appendIndex(p.dst, n)
+		t, err := p.value()
+		if err != nil {
+			return err
+		}
+		p.dst[el] = t
+		if c = p.skip(); c == ',' {
+			p.i++
+			p.skip()
+			continue
+		}
+		if c != ']' {
+			return p.fail("a comma or a closing bracket is expected")
+		}
+	}
+	p.i++
+	p.depth--
+	p.dst = append(p.dst, 0)
+	binary.LittleEndian.PutUint32(p.dst[at:], uint32(len(p.dst)-at))
+	return nil
+}
+
+// appendIndex appends the name of array element n and its NUL.
+func appendIndex(dst []byte, n int) []byte {
+	if n < 10 {
+		return append(dst, byte('0'+n), 0)
+	}
+	if n < 100 {
+		return append(dst, byte('0'+n/10), byte('0'+n%10), 0)
+	}
+	return append(strconv.AppendInt(dst, int64(n), 10), 0)
+}
+
+func (p *parser) stringValue() error {
+	at := len(p.dst)
+	p.dst = append(p.dst, 0, 0, 0, 0)
+	if err := p.text(); err != nil {
+		return err
+	}
+	p.dst = append(p.dst, 0)
+	binary.LittleEndian.PutUint32(p.dst[at:], uint32(len(p.dst)-at-4))
+	return nil
+}
+
+// number reads a number. Up to 19 digits are gathered in m on the way; when they and the exponent are small enough that one
+// multiplication or division of exact doubles gives the correctly rounded result, strconv isn't asked.
+func (p *parser) number() (t byte, err error) {
+	s, i, start := p.src, p.i, p.i
+	neg := s[i] == '-'
+	if neg {
+		i++
+	}
+	var m uint64
+	first := i
+	for i < len(s) && s[i]-'0' <= 9 {
+		m = m*10 + uint64(s[i]-'0')
+		i++
+	}
+	digits := i - first
+	if digits == 0 || digits > 1 && s[first] == '0' {
+		return 0, p.fail("a number is malformed")
+	}
+	if i == len(s) || s[i] != '.' && s[i]|0x20 != 'e' {
+		p.i = i
+		if digits <= 19 && (m < 1<<63 || neg && m == 1<<63) && !(neg && m == 0) {
+			if neg {
+				m = -m
+			}
+			return p.integer(int64(m)), nil
+		}
+		return p.float(s[start:i])
+	}
+	exp := 0
+	if s[i] == '.' {
+		i++
+		from := i
+		for i < len(s) && s[i]-'0' <= 9 {
+			m = m*10 + uint64(s[i]-'0')
+			i++
+		}
+		if i == from {
+			return 0, p.fail("a number is malformed")
+		}
+		exp, digits = from-i, digits+i-from
+	}
+	if i < len(s) && s[i]|0x20 == 'e' {
+		i++
+		minus := i < len(s) && s[i] == '-'
+		if i < len(s) && (s[i] == '-' || s[i] == '+') {
+			i++
+		}
+		from, e := i, 0
+		for i < len(s) && s[i]-'0' <= 9 {
+			e = min(e*10+int(s[i]-'0'), 1<<20)
+			i++
+		}
+		if i == from {
+			return 0, p.fail("a number is malformed")
+		}
+		if minus {
+			e = -e
+		}
+		exp += e
+	}
+	p.i = i
+	if digits <= 19 && m < 1<<53 && exp >= -22 && exp <= 22 {
+		f := float64(m)
+		if exp < 0 {
+			f /= powers[-exp]
+		} else {
+			f *= powers[exp]
+		}
+		if neg {
+			f = -f
+		}
+		p.dst = binary.LittleEndian.AppendUint64(p.dst, math.Float64bits(f))
+		return 0x01, nil
+	}
+	return p.float(s[start:i])
+}
+
+// powers of ten that are exact doubles.
+var powers = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
+	1e20, 1e21, 1e22}
+
+func (p *parser) integer(i int64) byte {
+	if i >= math.MinInt32 && i <= math.MaxInt32 {
+		p.dst = binary.LittleEndian.AppendUint32(p.dst, uint32(i))
+		return 0x10
+	}
+	p.dst = binary.LittleEndian.AppendUint64(p.dst, uint64(i))
+	return 0x12
+}
+
+func (p *parser) float(s []byte) (byte, error) {
+	f, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(s), len(s)), 64)
+	if err != nil {
+		return 0, p.fail("a number is beyond the range of a 64-bit float")
+	}
+	p.dst = binary.LittleEndian.AppendUint64(p.dst, math.Float64bits(f))
+	return 0x01, nil
+}
+
+// text appends the unescaped text of the string at p.i.
+func (p *parser) text() error {
+	if p.i >= len(p.src) || p.src[p.i] != '"' {
+		return p.fail("a string is expected")
+	}
+	p.i++
+	for {
+		from := p.i
+		end, ascii := plainRun(p.src, from)
+		if !ascii && !utf8.Valid(p.src[from:end]) {
+			return p.fail("a string is not UTF-8")
+		}
+		p.dst = append(p.dst, p.src[from:end]...)
+		p.i = end
+		if end >= len(p.src) {
+			return p.fail("a string has no end")
+		}
+		switch p.src[end] {
+		case '"':
+			p.i++
+			return nil
+		case '\\':
+			if err := p.escaped(); err != nil {
+				return err
+			}
+		default:
+			return p.fail("a control character in a string must be escaped")
+		}
+	}
+}
+
+// plainRun returns the first index from i on that holds a quote, a backslash or a control character, and whether all bytes
+// before it are ASCII. Eight bytes at a time, as in value.AppendQuoted.
+func plainRun(b []byte, i int) (end int, ascii bool) {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	var seen uint64
+	for ; i+8 <= len(b); i += 8 {
+		x := binary.LittleEndian.Uint64(b[i:])
+		quote, back := x^(ones*'"'), x^(ones*'\\')
+		if ((x-ones*0x20)&^x|(quote-ones)&^quote|(back-ones)&^back)&tops != 0 {
+			break
+		}
+		seen |= x
+	}
+	for ; i < len(b); i++ {
+		c := b[i]
+		if c < 0x20 || c == '"' || c == '\\' {
+			break
+		}
+		seen |= uint64(c)
+	}
+	return i, seen&tops == 0
+}
+
+// escaped appends what the escape sequence at p.i stands for.
+func (p *parser) escaped() error {
+	if p.i+1 >= len(p.src) {
+		return p.fail("a string has no end")
+	}
+	c := p.src[p.i+1]
+	switch c {
+	case '"', '\\', '/':
+	case 'b':
+		c = '\b'
+	case 'f':
+		c = '\f'
+	case 'n':
+		c = '\n'
+	case 'r':
+		c = '\r'
+	case 't':
+		c = '\t'
+	case 'u':
+		return p.unicode()
+	default:
+		return p.fail("an escape sequence is unknown")
+	}
+	p.i += 2
+	p.dst = append(p.dst, c)
+	return nil
+}
+
+func (p *parser) unicode() error {
+	r, ok := hex4(p.src, p.i)
+	if !ok {
+		return p.fail("an escape sequence needs four hex digits")
+	}
+	p.i += 6
+	if r >= 0xD800 && r < 0xE000 {
+		low, ok := hex4(p.src, p.i)
+		if r < 0xDC00 && ok && low >= 0xDC00 && low < 0xE000 {
+			p.i += 6
+			r = (r-0xD800)<<10 | (low - 0xDC00) + 0x10000
+		} else {
+			r = utf8.RuneError
+		}
+	}
+	p.dst = utf8.AppendRune(p.dst, r)
+	return nil
+}
+
+// hex4 reads \uXXXX at b[i:].
+func hex4(b []byte, i int) (r rune, ok bool) {
+	if len(b)-i < 6 || b[i] != '\\' || b[i+1] != 'u' {
+		return 0, false
+	}
+	for _, c := range b[i+2 : i+6] {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			c = c | 0x20 - 'a' + 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}

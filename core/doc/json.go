@@ -1,0 +1,60 @@
+package doc
+
+import (
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// AppendJSON appends v as plain JSON (value.PlainJSON): dates as ISO 8601 text in UTC with milliseconds (seven digits when the
+// stored date has 100 ns units), UUIDs as text, binaries as base64, ObjectId, decimal, timestamp, regex and the rest as canonical
+// Extended JSON. A whole double is written 1.0, so it is a double again when it comes back. Undefined is written as null.
+func AppendJSON(dst []byte, v value.Value) []byte { return value.AppendText(dst, v, value.PlainJSON) }
+
+// AppendJSONFields appends the fields of d as `"a":1,"b":2` without braces, with their shown names and without the hidden ones.
+// It appends nothing for a document without shown fields.
+func AppendJSONFields(dst []byte, d Doc, names Names) []byte {
+	return AppendFields(dst, d, names, value.PlainJSON)
+}
+
+// AppendFields is AppendJSONFields in a style of choice: containers with the property extendedJson use value.CanonicalJSON or
+// value.RelaxedJSON.
+func AppendFields(dst []byte, d Doc, names Names, s value.Style) []byte {
+	if len(d) <= 5 {
+		return dst
+	}
+	comma := false
+	for r := d[4 : len(d)-1]; len(r) > 1; {
+		t, k := r[0], 1
+		for k < len(r) && r[k] != 0 {
+			k++
+		}
+		if k == len(r) {
+			break
+		}
+		n := value.SizeOf(t, r[k+1:])
+		if n < 0 || n > len(r)-k-1 {
+			break
+		}
+		name, ok := r[1:k], true
+		if names != Stored {
+			name, ok = names.Shown(name)
+		}
+		if ok {
+			if comma {
+				dst = append(dst, ',')
+			}
+			comma = true
+			dst = append(value.AppendQuoted(dst, name), ':')
+			dst = value.AppendRaw(dst, t, r[k+1:k+1+n], s)
+		}
+		r = r[k+1+n:]
+	}
+	return dst
+}
+
+// AppendExtJSON appends v as MongoDB Extended JSON v2: relaxed, or canonical, from which FromExtJSON makes the same bytes again.
+func AppendExtJSON(dst []byte, v value.Value, relaxed bool) []byte {
+	if relaxed {
+		return value.AppendText(dst, v, value.RelaxedJSON)
+	}
+	return value.AppendText(dst, v, value.CanonicalJSON)
+}

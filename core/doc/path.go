@@ -1,0 +1,218 @@
+package doc
+
+import (
+	"encoding/binary"
+
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// maxPad bounds how many nulls Set puts into an array to reach an index beyond its end.
+const maxPad = 10000
+
+// Get looks up a path in d without decoding what it passes. A segment names a field of an object or, in decimal, an element
+// of an array; Undefined when there is nothing. The names are the stored ones.
+func Get(d Doc, path ...string) value.Value { return GetIn(value.ObjectOf(d), path...) }
+
+// GetIn is Get from any value on.
+func GetIn(v value.Value, path ...string) value.Value {
+	for _, seg := range path {
+		switch v.Kind() {
+		case value.Object:
+			v = value.Lookup(v.Bytes(), seg)
+		case value.Array:
+			i, ok := Index(seg)
+			if !ok {
+				return value.Value{}
+			}
+			v = v.At(i)
+		default:
+			return value.Value{}
+		}
+	}
+	return v
+}
+
+// Index reads a path segment as an array index: decimal digits without a leading zero, below 2^31.
+func Index(seg string) (int, bool) {
+	if seg == "" || len(seg) > 10 || seg[0] == '0' && len(seg) > 1 {
+		return 0, false
+	}
+	n := 0
+	for i := range len(seg) {
+		if seg[i] < '0' || seg[i] > '9' {
+			return 0, false
+		}
+		n = n*10 + int(seg[i]-'0')
+	}
+	return n, n < 1<<31
+}
+
+// Set returns a copy of d in which path holds v. A field that is there keeps its place, a new one goes to the end; objects that
+// the path lacks are made. In an array the segment replaces an element, or appends (after nulls for a gap of up to 10,000). An
+// Undefined v removes. BadRequest when the path leads through a scalar or an array by a name, or is empty.
+func Set(d Doc, v value.Value, path ...string) (Doc, error) {
+	if !v.IsDefined() {
+		return Remove(d, path...)
+	}
+	return edit(d, v, opSet, path)
+}
+
+// Insert is Set, but an index of an array inserts before that element instead of replacing it, "-" appends, and an index beyond
+// the end is refused.
+func Insert(d Doc, v value.Value, path ...string) (Doc, error) { return edit(d, v, opInsert, path) }
+
+// Remove returns a copy of d without what path names; array elements behind it move up. When there is nothing, the copy is
+// equal to d.
+func Remove(d Doc, path ...string) (Doc, error) { return edit(d, value.Value{}, opRemove, path) }
+
+type editOp uint8
+
+const (
+	opSet editOp = iota
+	opInsert
+	opRemove
+)
+
+func edit(d Doc, v value.Value, op editOp, path []string) (Doc, error) {
+	if len(path) == 0 {
+		return nil, status.New(status.BadRequest, "an edit needs a path")
+	}
+	for _, seg := range path {
+		if hasNUL([]byte(seg)) {
+			return nil, status.New(status.BadRequest, "a path contains the character U+0000, which names can't hold")
+		}
+	}
+	e := editor{v: v, op: op}
+	if err := e.object(d, path); err != nil {
+		return nil, err
+	}
+	return e.out, nil
+}
+
+type editor struct {
+	out []byte
+	v   value.Value
+	op  editOp
+}
+
+func (e *editor) begin() int {
+	e.out = append(e.out, 0, 0, 0, 0)
+	return len(e.out) - 4
+}
+
+func (e *editor) end(at int) {
+	e.out = append(e.out, 0)
+	binary.LittleEndian.PutUint32(e.out[at:], uint32(len(e.out)-at))
+}
+
+// object copies the object b with the edit at path in it. Only the first field of a name is touched.
+func (e *editor) object(b []byte, path []string) error {
+	at := e.begin()
+	done := false
+	for it := value.ObjectOf(b).Iter(); it.Next(); {
+		if done || string(it.Key()) != path[0] {
+			e.out = append(e.out, it.Element()...)
+			continue
+		}
+		done = true
+		mark := len(e.out)
+		e.out = append(append(append(e.out, 0), path[0]...), 0)
+		if err := e.child(mark, it.Value(), path[1:]); err != nil {
+			return err
+		}
+	}
+	if !done && e.op != opRemove {
+		mark := len(e.out)
+		e.out = append(append(append(e.out, 0), path[0]...), 0)
+		if err := e.child(mark, value.Value{}, path[1:]); err != nil {
+			return err
+		}
+	}
+	e.end(at)
+	return nil
+}
+
+// child writes what becomes of old, whose element begins at mark and has its name written; rest is the path below it.
+func (e *editor) child(mark int, old value.Value, rest []string) error {
+	if len(rest) == 0 {
+		if e.op == opRemove {
+			e.out = e.out[:mark]
+			return nil
+		}
+		e.out[mark] = TypeOf(e.v)
+		e.out = AppendValue(e.out, e.v)
+		return nil
+	}
+	switch old.Kind() {
+	case value.Object:
+		e.out[mark] = 0x03
+		return e.object(old.Bytes(), rest)
+	case value.Array:
+		e.out[mark] = 0x04
+		return e.array(old, rest)
+	case value.Undefined:
+		e.out[mark] = 0x03
+		return e.object(Empty(), rest)
+	}
+	if e.op == opRemove {
+		e.out[mark] = TypeOf(old)
+		e.out = AppendValue(e.out, old)
+		return nil
+	}
+	return status.New(status.BadRequest, "the path leads through a value that is no object or array, before %q", rest[0])
+}
+
+func (e *editor) array(a value.Value, path []string) error {
+	n := a.Len()
+	target, ok := Index(path[0])
+	last := len(path) == 1
+	if path[0] == "-" && e.op == opInsert && last {
+		target, ok = n, true
+	}
+	switch {
+	case e.op == opRemove && !ok:
+		target = -1
+	case !ok:
+		return status.New(status.BadRequest, "%q is no index of an array", path[0])
+	case e.op == opInsert && target > n, e.op == opSet && target > n+maxPad:
+		return status.New(status.BadRequest, "index %d is beyond the end of the array", target)
+	}
+	at, i := e.begin(), 0
+	put := func(v value.Value) {
+		e.out = AppendValue(appendIndex(append(e.out, TypeOf(v)), i), v)
+		i++
+	}
+	pos := 0
+	for it := a.Iter(); it.Next(); pos++ {
+		if pos != target {
+			put(it.Value())
+			continue
+		}
+		if e.op == opInsert && last {
+			put(e.v)
+			put(it.Value())
+			continue
+		}
+		mark := len(e.out)
+		e.out = appendIndex(append(e.out, 0), i)
+		if err := e.child(mark, it.Value(), path[1:]); err != nil {
+			return err
+		}
+		if len(e.out) > mark {
+			i++
+		}
+	}
+	if target >= pos && e.op != opRemove {
+		for i < target {
+			put(value.NullValue())
+		}
+		mark := len(e.out)
+		e.out = appendIndex(append(e.out, 0), i)
+		if err := e.child(mark, value.Value{}, path[1:]); err != nil {
+			return err
+		}
+	}
+	e.end(at)
+	return nil
+}

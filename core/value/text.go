@@ -1,0 +1,458 @@
+package value
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// Style is a way to write a value as JSON text.
+type Style uint8
+
+// The styles.
+const (
+	// PlainJSON is what the NoSQL API shows: dates as ISO 8601 text, UUIDs as text, binaries as base64, NaN and the infinities as
+	// the strings "NaN", "Infinity", "-Infinity"; kinds without a JSON look (ObjectId, decimal, timestamp, ..) as canonical
+	// Extended JSON. Lossy where two kinds look alike.
+	PlainJSON Style = iota
+	// RelaxedJSON is MongoDB Extended JSON v2, relaxed: numbers are plain, dates of the years 1970 to 9999 ISO text.
+	RelaxedJSON
+	// CanonicalJSON is MongoDB Extended JSON v2, canonical: every kind keeps its identity.
+	CanonicalJSON
+	// IdentityJSON is CanonicalJSON of the canonical member of a class of values that BSON calls equal: 1, 1.0, 1L and a decimal 1
+	// give the same text, and so do a string and a symbol.
+	IdentityJSON
+)
+
+// AppendText appends v as JSON text in style s. Undefined is written as null: leave it out before, where that matters.
+func AppendText(dst []byte, v Value, s Style) []byte {
+	switch v.kind {
+	case Undefined, Null:
+		return append(dst, "null"...)
+	case Bool:
+		return strconv.AppendBool(dst, v.n != 0)
+	case Int32, Int64, Double, Decimal:
+		return appendNumberStyle(dst, v, s)
+	case String:
+		return AppendQuoted(dst, v.b)
+	case Array:
+		return appendContainer(dst, v.b, true, s)
+	case Object:
+		return appendContainer(dst, v.b, false, s)
+	}
+	return appendExtended(dst, v, s)
+}
+
+// AppendRaw appends the BSON value raw of type t (raw is exactly as long as SizeOf says) as JSON text.
+func AppendRaw(dst []byte, t byte, raw []byte, s Style) []byte {
+	switch t { // the kinds that JSON has, without a Value in between
+	case 0x02:
+		return AppendQuoted(dst, raw[4:len(raw)-1])
+	case 0x10:
+		if s <= RelaxedJSON {
+			return strconv.AppendInt(dst, int64(int32(binary.LittleEndian.Uint32(raw))), 10)
+		}
+	case 0x03:
+		return appendContainer(dst, raw, false, s)
+	case 0x04:
+		return appendContainer(dst, raw, true, s)
+	case 0x08:
+		if raw[0] != 0 {
+			return append(dst, "true"...)
+		}
+		return append(dst, "false"...)
+	case 0x0A:
+		return append(dst, "null"...)
+	}
+	v, _, ok := ReadValue(t, raw)
+	if !ok {
+		return append(dst, "null"...)
+	}
+	return AppendText(dst, v, s)
+}
+
+// appendContainer writes a BSON array or document. It stops at malformed bytes, which validated documents don't have.
+func appendContainer(dst, b []byte, array bool, s Style) []byte {
+	open, end := byte('{'), byte('}')
+	if array {
+		open, end = '[', ']'
+	}
+	dst = append(dst, open)
+	if len(b) > 5 {
+		comma := false
+		for r := b[4 : len(b)-1]; len(r) > 1; {
+			t, k := r[0], 1
+			for k < len(r) && r[k] != 0 {
+				k++
+			}
+			if k == len(r) {
+				break
+			}
+			n := SizeOf(t, r[k+1:])
+			if n < 0 || n > len(r)-k-1 {
+				break
+			}
+			if comma {
+				dst = append(dst, ',')
+			}
+			comma = true
+			if !array {
+				dst = append(AppendQuoted(dst, r[1:k]), ':')
+			}
+			dst = AppendRaw(dst, t, r[k+1:k+1+n], s)
+			r = r[k+1+n:]
+		}
+	}
+	return append(dst, end)
+}
+
+const hexDigits = "0123456789abcdef"
+
+// AppendQuoted appends text as a JSON string. Bytes that aren't UTF-8 become U+FFFD.
+func AppendQuoted(dst, text []byte) []byte {
+	dst = append(dst, '"')
+	from := 0
+	for i := 0; ; {
+		i = escapeAt(text, i)
+		if i >= len(text) {
+			break
+		}
+		c := text[i]
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRune(text[i:])
+			if r == utf8.RuneError && n == 1 {
+				dst = append(dst, text[from:i]...)
+				dst = append(dst, "\uFFFD"...)
+				from = i + 1
+			}
+			i += n
+			continue
+		}
+		dst = append(dst, text[from:i]...)
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		case '\b':
+			dst = append(dst, '\\', 'b')
+		case '\f':
+			dst = append(dst, '\\', 'f')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+		i++
+		from = i
+	}
+	dst = append(dst, text[from:]...)
+	return append(dst, '"')
+}
+
+// escapeAt returns the first index from i on whose byte is a control, a quote, a backslash or not ASCII; len(b) when there is
+// none. Eight bytes at a time: each term has the top bit of the bytes that it found (a false hit is possible only above a true one).
+func escapeAt(b []byte, i int) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(b); i += 8 {
+		x := binary.LittleEndian.Uint64(b[i:])
+		quote, back := x^(ones*'"'), x^(ones*'\\')
+		if (x|(x-ones*0x20)|(quote-ones)|(back-ones))&tops != 0 {
+			break
+		}
+	}
+	for ; i < len(b); i++ {
+		if c := b[i]; c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			return i
+		}
+	}
+	return i
+}
+
+// AppendNumber appends a number as JSON text that keeps its kind: integers plain, doubles always with a fraction or an exponent
+// (1.0, 1e+21, -0.0), NaN and the infinities as strings, decimals as Extended JSON.
+func AppendNumber(dst []byte, v Value) []byte { return appendNumberStyle(dst, v, PlainJSON) }
+
+// FormatNumber is AppendNumber as a string.
+func FormatNumber(v Value) string { return string(AppendNumber(nil, v)) }
+
+func appendNumberStyle(dst []byte, v Value, s Style) []byte {
+	if s == IdentityJSON {
+		v, s = Canonical(v), CanonicalJSON
+	}
+	wrap := func(name string, text func([]byte) []byte) []byte {
+		dst = append(append(append(dst, `{"`...), name...), `":"`...)
+		return append(text(dst), `"}`...)
+	}
+	switch v.kind {
+	case Int32:
+		if s != CanonicalJSON {
+			return strconv.AppendInt(dst, int64(v.n), 10)
+		}
+		return wrap("$numberInt", func(b []byte) []byte { return strconv.AppendInt(b, int64(v.n), 10) })
+	case Int64:
+		if s != CanonicalJSON {
+			return strconv.AppendInt(dst, int64(v.n), 10)
+		}
+		return wrap("$numberLong", func(b []byte) []byte { return strconv.AppendInt(b, int64(v.n), 10) })
+	case Double:
+		f := math.Float64frombits(v.n)
+		switch odd := math.IsNaN(f) || math.IsInf(f, 0); {
+		case !odd && s != CanonicalJSON:
+			return AppendDouble(dst, f)
+		case odd && s == PlainJSON:
+			return append(AppendDouble(append(dst, '"'), f), '"')
+		}
+		return wrap("$numberDouble", func(b []byte) []byte { return AppendDouble(b, f) })
+	case Decimal:
+		return wrap("$numberDecimal", decimalOf(v.b).appendText)
+	}
+	return append(dst, "null"...)
+}
+
+// AppendDouble appends the shortest text that reads back as f and as a double: whole numbers get ".0". NaN, Infinity and
+// -Infinity are written as these words without quotes.
+func AppendDouble(dst []byte, f float64) []byte {
+	switch a := math.Abs(f); {
+	case math.IsNaN(f):
+		return append(dst, "NaN"...)
+	case math.IsInf(f, 1):
+		return append(dst, "Infinity"...)
+	case math.IsInf(f, -1):
+		return append(dst, "-Infinity"...)
+	case a < 1<<53 && f == math.Trunc(f):
+		if f == 0 && math.Signbit(f) {
+			return append(dst, "-0.0"...)
+		}
+		return append(strconv.AppendInt(dst, int64(f), 10), ".0"...)
+	case a >= 1e21 || a < 1e-6:
+		dst = strconv.AppendFloat(dst, f, 'e', -1, 64)
+		if n := len(dst); dst[n-4] == 'e' && dst[n-2] == '0' { // e-07 as e-7
+			dst[n-2] = dst[n-1]
+			dst = dst[:n-1]
+		}
+		return dst
+	case f == math.Trunc(f):
+		return append(strconv.AppendFloat(dst, f, 'f', -1, 64), ".0"...)
+	}
+	return strconv.AppendFloat(dst, f, 'f', -1, 64)
+}
+
+// appendExtended writes the kinds that JSON lacks.
+func appendExtended(dst []byte, v Value, s Style) []byte {
+	switch v.kind {
+	case Symbol:
+		if s == CanonicalJSON || s == RelaxedJSON {
+			return append(AppendQuoted(append(dst, `{"$symbol":`...), v.b), '}')
+		}
+		return AppendQuoted(dst, v.b)
+	case Binary:
+		if s == PlainJSON {
+			return append(base64.StdEncoding.AppendEncode(append(dst, '"'), v.b), '"')
+		}
+		return appendBinary(dst, v)
+	case UUID:
+		if s == PlainJSON {
+			return append(AppendUUID(append(dst, '"'), v.b), '"')
+		}
+		return appendBinary(dst, v)
+	case ObjectID:
+		return append(hex.AppendEncode(append(dst, `{"$oid":"`...), v.b), `"}`...)
+	case Date:
+		return appendDate(dst, v, s)
+	case Timestamp:
+		dst = strconv.AppendUint(append(dst, `{"$timestamp":{"t":`...), v.n>>32, 10)
+		return append(strconv.AppendUint(append(dst, `,"i":`...), v.n&math.MaxUint32, 10), `}}`...)
+	case Regex:
+		pattern, options := v.RegexParts()
+		dst = AppendQuoted(append(dst, `{"$regularExpression":{"pattern":`...), pattern)
+		return append(AppendQuoted(append(dst, `,"options":`...), options), `}}`...)
+	case DBPointer:
+		ns, id := v.DBPointerParts()
+		dst = AppendQuoted(append(dst, `{"$dbPointer":{"$ref":`...), ns)
+		return append(hex.AppendEncode(append(dst, `,"$id":{"$oid":"`...), id), `"}}}`...)
+	case Code:
+		return append(AppendQuoted(append(dst, `{"$code":`...), v.b), '}')
+	case CodeScope:
+		code, scope := v.CodeScopeParts()
+		dst = AppendQuoted(append(dst, `{"$code":`...), code)
+		return append(appendContainer(append(dst, `,"$scope":`...), scope, false, s), '}')
+	case MinKey:
+		return append(dst, `{"$minKey":1}`...)
+	case MaxKey:
+		return append(dst, `{"$maxKey":1}`...)
+	}
+	return append(dst, "null"...)
+}
+
+func appendBinary(dst []byte, v Value) []byte {
+	dst = base64.StdEncoding.AppendEncode(append(dst, `{"$binary":{"base64":"`...), v.b)
+	return append(append(dst, `","subType":"`...), hexDigits[v.sub>>4], hexDigits[v.sub&15], '"', '}', '}')
+}
+
+// appendDate: a date with ticks keeps them in ISO text in every style, because $numberLong has no room for them.
+func appendDate(dst []byte, v Value, s Style) []byte {
+	ms := v.DateMS()
+	iso := ms >= minISO && ms <= maxISO
+	switch {
+	case iso && s == PlainJSON:
+		return append(AppendISO(append(dst, '"'), ms, v.frac), '"')
+	case iso && (v.frac != 0 || s == RelaxedJSON && ms >= 0):
+		return append(AppendISO(append(dst, `{"$date":"`...), ms, v.frac), `"}`...)
+	}
+	return append(strconv.AppendInt(append(dst, `{"$date":{"$numberLong":"`...), ms, 10), `"}}`...)
+}
+
+// The first and last millisecond of the years 1 to 9999, in which ISO 8601 text has four digits of year.
+const (
+	minISO = -62135596800000
+	maxISO = 253402300799999
+)
+
+// AppendISO appends a date (milliseconds since 1970 and 100 ns units) as ISO 8601 text in UTC: three digits of fraction, or
+// seven when ticks isn't 0. Years outside 1 to 9999 are the caller's to avoid.
+func AppendISO(dst []byte, ms int64, ticks uint16) []byte {
+	days, rest := ms/86400000, ms%86400000
+	if rest < 0 {
+		days, rest = days-1, rest+86400000
+	}
+	y, m, d := civil(days)
+	dst = appendDigits(dst, y, 4)
+	dst = appendDigits(append(dst, '-'), m, 2)
+	dst = appendDigits(append(dst, '-'), d, 2)
+	dst = appendDigits(append(dst, 'T'), int(rest/3600000), 2)
+	dst = appendDigits(append(dst, ':'), int(rest/60000%60), 2)
+	dst = appendDigits(append(dst, ':'), int(rest/1000%60), 2)
+	dst = appendDigits(append(dst, '.'), int(rest%1000), 3)
+	if ticks != 0 {
+		dst = appendDigits(dst, int(ticks), 4)
+	}
+	return append(dst, 'Z')
+}
+
+func appendDigits(dst []byte, n, width int) []byte {
+	for p := [...]int{1, 10, 100, 1000}[width-1]; p > 0; p /= 10 {
+		dst = append(dst, byte('0'+n/p%10))
+	}
+	return dst
+}
+
+// civil turns days since 1970-01-01 into a date of the Gregorian calendar. Years start in March here, so that the leap day is
+// the last day of a year; an era is 400 years.
+func civil(days int64) (y, m, d int) {
+	z := days + 719468
+	era := z / 146097
+	if z < 0 {
+		era = (z - 146096) / 146097
+	}
+	doe := z - era*146097
+	yoe := (doe - doe/1460 + doe/36524 - doe/146096) / 365
+	doy := doe - (365*yoe + yoe/4 - yoe/100)
+	mp := (5*doy + 2) / 153
+	d = int(doy - (153*mp+2)/5 + 1)
+	m = int(mp + 3)
+	y = int(yoe + era*400)
+	if m > 12 {
+		m -= 12
+		y++
+	}
+	return y, m, d
+}
+
+// AppendUUID appends 16 bytes as 8-4-4-4-12 lower-case hex digits.
+func AppendUUID(dst, b []byte) []byte {
+	for i, c := range b {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			dst = append(dst, '-')
+		}
+		dst = append(dst, hexDigits[c>>4], hexDigits[c&15])
+	}
+	return dst
+}
+
+// RegexParts returns pattern and options of a Regex, nil for other kinds.
+func (v Value) RegexParts() (pattern, options []byte) {
+	if v.kind != Regex {
+		return nil, nil
+	}
+	for i, c := range v.b {
+		if c == 0 {
+			return v.b[:i], v.b[i+1 : len(v.b)-1]
+		}
+	}
+	return nil, nil
+}
+
+// DBPointerParts returns namespace and ObjectId of a DBPointer, nil for other kinds.
+func (v Value) DBPointerParts() (ns, id []byte) {
+	if v.kind != DBPointer || len(v.b) < 17 {
+		return nil, nil
+	}
+	n := len(v.b)
+	return v.b[4 : n-13], v.b[n-12:]
+}
+
+// CodeScopeParts returns code and scope document of a CodeScope, nil for other kinds or malformed bytes.
+func (v Value) CodeScopeParts() (code, scope []byte) {
+	if v.kind != CodeScope || len(v.b) < 14 {
+		return nil, nil
+	}
+	n := int(int32(binary.LittleEndian.Uint32(v.b[4:])))
+	if n < 1 || n > len(v.b)-8-5 {
+		return nil, nil
+	}
+	return v.b[8 : 8+n-1], v.b[8+n:]
+}
+
+// RawOf returns a Regex, DBPointer or CodeScope of its raw BSON value (see SizeOf).
+func RawOf(k Kind, raw []byte) Value { return Value{kind: k, b: raw} }
+
+// CodeOf returns JavaScript code without a scope.
+func CodeOf(text []byte) Value { return Value{kind: Code, b: text} }
+
+// SymbolOf returns a symbol.
+func SymbolOf(text []byte) Value { return Value{kind: Symbol, b: text} }
+
+// RegexOf returns a regular expression; neither part may contain a NUL.
+func RegexOf(pattern, options string) Value {
+	b := make([]byte, 0, len(pattern)+len(options)+2)
+	b = append(append(b, pattern...), 0)
+	return Value{kind: Regex, b: append(append(b, options...), 0)}
+}
+
+// ParseISO reads ISO 8601 text (RFC 3339: date, T, time, an optional fraction, Z or an offset). Digits below 100 ns are cut.
+func ParseISO(s []byte) (ms int64, ticks uint16, ok bool) {
+	if len(s) > 64 {
+		return 0, 0, false
+	}
+	t, err := time.Parse(time.RFC3339Nano, string(s))
+	if err != nil {
+		return 0, 0, false
+	}
+	return t.UnixMilli(), uint16(t.Nanosecond() % 1e6 / 100), true
+}
+
+// ParseUUID reads 8-4-4-4-12 hex digits.
+func ParseUUID(s []byte) ([]byte, bool) {
+	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+		return nil, false
+	}
+	var b [16]byte
+	n := 0
+	for i := 0; i < 36; i += 2 {
+		if i == 8 || i == 13 || i == 18 || i == 23 {
+			i++
+		}
+		if _, err := hex.Decode(b[n:n+1], s[i:i+2]); err != nil {
+			return nil, false
+		}
+		n++
+	}
+	return b[:], true
+}
