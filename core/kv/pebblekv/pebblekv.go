@@ -23,8 +23,8 @@ var ErrLocked = errors.New("pebblekv: the directory is in use by another server"
 
 var limits = kv.Limits{Key: 4 << 10, Value: 64 << 20, Batch: 128 << 20}
 
-// closeGrace is how long Close waits for snapshots, iterators and calls that are still open.
-const closeGrace = 3 * time.Second
+// closeGrace is how long Close waits for snapshots, iterators and calls that are still open; tests shorten it.
+var closeGrace = 3 * time.Second
 
 // Engine implements kv.Engine.
 type Engine struct {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
@@ -131,6 +132,8 @@ func TestWaitMeansDurable(t *testing.T) {
 }
 
 func TestCloseWithAnOpenSnapshotKeepsData(t *testing.T) {
+	defer func(d time.Duration) { closeGrace = d }(closeGrace)
+	closeGrace = 10 * time.Millisecond
 	fs := vfs.NewCrashableMem()
 	e := mustOpen(t, "db", Options{FS: fs, Relaxed: true})
 	var b kv.Batch

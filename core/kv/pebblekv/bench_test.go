@@ -1,0 +1,93 @@
+package pebblekv
+
+import (
+	"context"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
+)
+
+func filled(b *testing.B, o Options) *Engine {
+	e := mustOpen(b, b.TempDir(), o)
+	kvtest.BenchFill(func(k, v []byte) {
+		if err := e.db.Set(k, v, pebble.NoSync); err != nil {
+			b.Fatal(err)
+		}
+	})
+	if err := e.db.Flush(); err != nil {
+		b.Fatal(err)
+	}
+	if err := e.db.Compact(context.Background(), []byte{0}, []byte{0xff, 0xff}, false); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return e
+}
+
+// BenchmarkEngine is the engine behind kv; BenchmarkRawPebble below is the same work on Pebble itself, for the ratio.
+func BenchmarkEngine(b *testing.B) { kvtest.Bench(b, filled(b, Options{CacheMB: 256})) }
+
+// BenchmarkBlockSize compares data block sizes on reads.
+func BenchmarkBlockSize(b *testing.B) {
+	for _, kb := range []int{4, 8, 16, 32} {
+		b.Run(map[int]string{4: "4K", 8: "8K", 16: "16K", 32: "32K"}[kb], func(b *testing.B) {
+			e := filled(b, Options{BlockKB: kb})
+			b.Run("Default", func(b *testing.B) { kvtest.Bench(b, e) })
+		})
+	}
+}
+
+func BenchmarkRawPebble(b *testing.B) {
+	e := filled(b, Options{CacheMB: 256})
+	key := make([]byte, 0, 64)
+	b.Run("Get", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			v, c, err := e.db.Get(kvtest.BenchKey(key[:0], i*7919%kvtest.BenchKeys))
+			if err != nil || len(v) == 0 {
+				b.Fatal(err)
+			}
+			_ = c.Close()
+		}
+	})
+	b.Run("GetAbsent", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			if _, _, err := e.db.Get(kvtest.BenchKey(key[:0], kvtest.BenchKeys+i*7919%kvtest.BenchKeys)); err != pebble.ErrNotFound {
+				b.Fatal(err)
+			}
+		}
+	})
+	write := func(o *pebble.WriteOptions, first int) func(*testing.B) {
+		return func(b *testing.B) {
+			b.ReportAllocs()
+			value := make([]byte, 1024)
+			for i := range value {
+				value[i] = byte(i * 131)
+			}
+			var w kv.Batch
+			for i := 0; b.Loop(); i++ {
+				kvtest.BenchBatch(&w, first+i, value)
+				pb := e.db.NewBatch()
+				for j := range w.Len() {
+					op := w.Op(j)
+					if err := pb.Set(op.Key, op.Value, nil); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if err := pb.Commit(o); err != nil {
+					b.Fatal(err)
+				}
+				_ = pb.Close()
+			}
+		}
+	}
+	b.Run("Write11", write(pebble.NoSync, 0))
+	b.Run("Write11Wait", write(pebble.Sync, 1<<40))
+}
