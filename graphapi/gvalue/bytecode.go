@@ -60,3 +60,41 @@ type P struct {
 	Args []any
 	Text bool
 }
+
+// UnrollP brings the arguments of a predicate that came over the wire into the form that P describes: clients send within(a,
+// b) as a and b or as one list, and eq([a, b]) as one list or as a and b. It returns p.
+func UnrollP(p *P) *P {
+	switch p.Op {
+	case "within", "without":
+		if len(p.Args) == 1 {
+			switch x := p.Args[0].(type) {
+			case []any:
+				p.Args = x
+			case *Set:
+				p.Args = x.Items()
+			}
+		}
+	case "between", "inside", "outside", "and", "or":
+		if len(p.Args) == 1 {
+			if l, ok := p.Args[0].([]any); ok {
+				p.Args = l
+			}
+		}
+	case "eq", "neq", "lt", "lte", "gt", "gte":
+		if len(p.Args) != 1 {
+			p.Args = []any{p.Args}
+		}
+	}
+	return p
+}
+
+// ReduceBytecode gives the value that bytecode stands for: a property value with its cardinality travels as bytecode whose
+// only instruction is CardinalityValueTraversal; all other bytecode is returned as it is.
+func ReduceBytecode(b *Bytecode) any {
+	if len(b.Steps) == 0 && len(b.Source) == 1 && b.Source[0].Op == "CardinalityValueTraversal" && len(b.Source[0].Args) == 2 {
+		if c, ok := b.Source[0].Args[0].(Cardinality); ok {
+			return CardinalityValue{c, b.Source[0].Args[1]}
+		}
+	}
+	return b
+}
