@@ -1,0 +1,341 @@
+// Package edm is the Table API's type system on the wire: the eight Edm types, their literals, and entities as JSON in and
+// out of stored documents. Reading is one pass over the request body and writing one pass over the stored bytes; neither
+// builds a map.
+//
+// What the types look like on the wire is fixed by Microsoft's page "Payload format for Table service operations".
+package edm
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Type is one Edm type that a property may have.
+type Type uint8
+
+// The types of the Table API. None stands for a value without an annotation.
+const (
+	None Type = iota
+	Binary
+	Boolean
+	DateTime
+	Double
+	GUID
+	Int32
+	Int64
+	String
+	Null // Edm.Null: accepted on input, the property is not stored
+)
+
+// types is the registry of type names: the annotation `P@odata.type` holds one of them.
+var types = []struct {
+	name string
+	t    Type
+}{
+	{"Edm.Binary", Binary},
+	{"Edm.Boolean", Boolean},
+	{"Edm.DateTime", DateTime},
+	{"Edm.Double", Double},
+	{"Edm.Guid", GUID},
+	{"Edm.Int32", Int32},
+	{"Edm.Int64", Int64},
+	{"Edm.Null", Null},
+	{"Edm.String", String},
+}
+
+// ParseType returns the type of an annotation; ok is false for a name that the Table API does not know.
+func ParseType(name string) (t Type, ok bool) {
+	for i := range types {
+		if types[i].name == name {
+			return types[i].t, true
+		}
+	}
+	return None, false
+}
+
+// String returns the annotation's text, "" for None.
+func (t Type) String() string {
+	for i := range types {
+		if types[i].t == t {
+			return types[i].name
+		}
+	}
+	return ""
+}
+
+// TypeOf returns the Edm type under which a stored value is shown (design.md section 10): arrays, documents and the kinds
+// that only MongoDB has are strings, null and undefined are None (absent).
+func TypeOf(v value.Value) Type {
+	switch v.Kind() {
+	case value.Undefined, value.Null:
+		return None
+	case value.Bool:
+		return Boolean
+	case value.Int32:
+		return Int32
+	case value.Int64:
+		return Int64
+	case value.Double:
+		return Double
+	case value.Binary:
+		return Binary
+	case value.UUID:
+		return GUID
+	case value.Date:
+		if ms := v.DateMS(); ms < minDateMS || ms > maxDateMS {
+			return String
+		}
+		return DateTime
+	}
+	return String
+}
+
+// The range of Edm.DateTime: 1601-01-01 to 9999-12-31T23:59:59.9999999, in milliseconds since 1970.
+const (
+	minDateMS = -11644473600000
+	maxDateMS = 253402300799999
+)
+
+// AppendTicks appends an instant given in 100 ns units since 1970 with all seven digits of its fraction, as Timestamp and
+// ETags show it. colon is ":" or "%3A".
+func AppendTicks(dst []byte, ticks int64, colon string) []byte {
+	sec, frac := floorDiv(ticks, 10_000_000)
+	dst = appendSeconds(dst, sec, colon)
+	dst = append(dst, '.')
+	dst = appendPadded(dst, int(frac), 7)
+	return append(dst, 'Z')
+}
+
+// AppendDateTime appends a Date as Edm.DateTime shows it: UTC, the fraction without its trailing zeros.
+func AppendDateTime(dst []byte, v value.Value) []byte {
+	sec, ms := floorDiv(v.DateMS(), 1000)
+	dst = appendSeconds(dst, sec, ":")
+	if frac := int(ms)*10_000 + int(v.Ticks()); frac != 0 {
+		dst = append(dst, '.')
+		dst = appendPadded(dst, frac, 7)
+		for dst[len(dst)-1] == '0' {
+			dst = dst[:len(dst)-1]
+		}
+	}
+	return append(dst, 'Z')
+}
+
+func floorDiv(a, b int64) (q, r int64) {
+	q, r = a/b, a%b
+	if r < 0 {
+		q, r = q-1, r+b
+	}
+	return q, r
+}
+
+func appendSeconds(dst []byte, sec int64, colon string) []byte {
+	t := time.Unix(sec, 0).UTC()
+	y, m, d := t.Date()
+	hh, mm, ss := t.Clock()
+	dst = appendPadded(dst, y, 4)
+	dst = append(dst, '-')
+	dst = appendPadded(dst, int(m), 2)
+	dst = append(dst, '-')
+	dst = appendPadded(dst, d, 2)
+	dst = append(dst, 'T')
+	dst = appendPadded(dst, hh, 2)
+	dst = append(dst, colon...)
+	dst = appendPadded(dst, mm, 2)
+	dst = append(dst, colon...)
+	return appendPadded(dst, ss, 2)
+}
+
+// appendPadded appends a non-negative n with at least width digits.
+func appendPadded(dst []byte, n, width int) []byte {
+	var buf [20]byte
+	s := strconv.AppendInt(buf[:0], int64(n), 10)
+	for i := len(s); i < width; i++ {
+		dst = append(dst, '0')
+	}
+	return append(dst, s...)
+}
+
+// ParseDateTime reads an Edm.DateTime: an ISO date, optionally a time, up to seven digits of fraction (more are cut), and Z
+// or an offset, which is converted; without a zone it is UTC. Errors: InvalidInput for anything else, OutOfRangeInput
+// outside 1601..9999.
+func ParseDateTime(s string) (value.Value, error) {
+	p := dateParser{s: s}
+	y := p.num(4)
+	p.lit('-')
+	mo := p.num(2)
+	p.lit('-')
+	d := p.num(2)
+	var hh, mm, ss, frac int
+	if p.peek('T') || p.peek('t') || p.peek(' ') {
+		hh = p.num(2)
+		p.lit(':')
+		mm = p.num(2)
+		if p.peek(':') {
+			ss = p.num(2)
+			if p.peek('.') {
+				frac = p.frac()
+			}
+		}
+	}
+	off := p.zone()
+	if p.bad || p.i != len(s) || mo < 1 || mo > 12 || d < 1 || d > daysIn(y, mo) || hh > 23 || mm > 59 || ss > 59 {
+		return value.Value{}, errInput
+	}
+	sec := time.Date(y, time.Month(mo), d, hh, mm, ss, 0, time.UTC).Unix() - int64(off)*60
+	ms := sec*1000 + int64(frac/10_000)
+	if ms < minDateMS || ms > maxDateMS {
+		return value.Value{}, fail(OutOfRangeInput, "", "The value is out of range.")
+	}
+	return value.DateOf(ms, uint16(frac%10_000)), nil
+}
+
+func daysIn(y, m int) int {
+	return time.Date(y, time.Month(m)+1, 0, 0, 0, 0, 0, time.UTC).Day()
+}
+
+// dateParser reads fixed-width fields; after the first fault bad stays set.
+type dateParser struct {
+	s   string
+	i   int
+	bad bool
+}
+
+func (p *dateParser) num(width int) int {
+	n := 0
+	if p.bad || p.i+width > len(p.s) {
+		p.bad = true
+		return 0
+	}
+	for _, c := range []byte(p.s[p.i : p.i+width]) {
+		if c < '0' || c > '9' {
+			p.bad = true
+			return 0
+		}
+		n = n*10 + int(c-'0')
+	}
+	p.i += width
+	return n
+}
+
+func (p *dateParser) lit(c byte) {
+	if !p.peek(c) {
+		p.bad = true
+	}
+}
+
+// peek consumes c when it is next.
+func (p *dateParser) peek(c byte) bool {
+	if p.bad || p.i >= len(p.s) || p.s[p.i] != c {
+		return false
+	}
+	p.i++
+	return true
+}
+
+// frac reads at least one digit and returns 100 ns units.
+func (p *dateParser) frac() int {
+	n, digits := 0, 0
+	for ; p.i < len(p.s) && p.s[p.i] >= '0' && p.s[p.i] <= '9'; p.i++ {
+		if digits < 7 {
+			n = n*10 + int(p.s[p.i]-'0')
+		}
+		digits++
+	}
+	if digits == 0 {
+		p.bad = true
+	}
+	for ; digits < 7; digits++ {
+		n *= 10
+	}
+	return n
+}
+
+// zone reads Z, an offset, or nothing, and returns minutes east of UTC.
+func (p *dateParser) zone() int {
+	if p.bad || p.i == len(p.s) || p.peek('Z') || p.peek('z') {
+		return 0
+	}
+	sign := 1
+	if p.peek('-') {
+		sign = -1
+	} else {
+		p.lit('+')
+	}
+	h := p.num(2)
+	p.peek(':')
+	m := p.num(2)
+	if h > 14 || m > 59 {
+		p.bad = true
+	}
+	return sign * (h*60 + m)
+}
+
+const hexDigits = "0123456789abcdef"
+
+// AppendGUID appends 16 bytes as a lower-case GUID; other lengths are appended as plain hex.
+func AppendGUID(dst, b []byte) []byte {
+	for i, c := range b {
+		if len(b) == 16 && (i == 4 || i == 6 || i == 8 || i == 10) {
+			dst = append(dst, '-')
+		}
+		dst = append(dst, hexDigits[c>>4], hexDigits[c&15])
+	}
+	return dst
+}
+
+// ParseGUID reads a GUID in the forms 8-4-4-4-12 and, like it in braces, and 32 hex digits.
+func ParseGUID(s string) (value.Value, bool) {
+	if len(s) == 38 && s[0] == '{' && s[37] == '}' {
+		s = s[1:37]
+	}
+	if len(s) != 36 && len(s) != 32 {
+		return value.Value{}, false
+	}
+	out := make([]byte, 0, 16)
+	for i := 0; i < len(s); {
+		if len(s) == 36 && (i == 8 || i == 13 || i == 18 || i == 23) {
+			if s[i] != '-' {
+				return value.Value{}, false
+			}
+			i++
+			continue
+		}
+		hi, lo := unhex(s[i]), unhex(s[i+1])
+		if hi > 15 || lo > 15 {
+			return value.Value{}, false
+		}
+		out = append(out, hi<<4|lo)
+		i += 2
+	}
+	return value.UUIDOf(out), len(out) == 16
+}
+
+// ParseHex reads pairs of hex digits: the text of X'..' literals.
+func ParseHex(s string) ([]byte, bool) {
+	if len(s)%2 != 0 {
+		return nil, false
+	}
+	out := make([]byte, 0, len(s)/2)
+	for i := 0; i < len(s); i += 2 {
+		hi, lo := unhex(s[i]), unhex(s[i+1])
+		if hi > 15 || lo > 15 {
+			return nil, false
+		}
+		out = append(out, hi<<4|lo)
+	}
+	return out, true
+}
+
+func unhex(c byte) byte {
+	switch {
+	case c >= '0' && c <= '9':
+		return c - '0'
+	case c >= 'a' && c <= 'f':
+		return c - 'a' + 10
+	case c >= 'A' && c <= 'F':
+		return c - 'A' + 10
+	}
+	return 0xFF
+}

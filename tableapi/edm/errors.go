@@ -1,0 +1,30 @@
+package edm
+
+// Error says why an entity or a literal was refused, with the service's own code (Table service error codes). Msg is safe
+// to show and quotes nothing of the request beyond names and keys.
+type Error struct {
+	Code string
+	Prop string // the property concerned, "" when none
+	Msg  string
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Code + ": " + e.Msg }
+
+// The codes that this package gives, all of them status 400.
+const (
+	DuplicateProperties   = "DuplicatePropertiesSpecified"
+	EntityTooLarge        = "EntityTooLarge"
+	InvalidInput          = "InvalidInput"
+	KeyValueTooLarge      = "KeyValueTooLarge"
+	OutOfRangeInput       = "OutOfRangeInput"
+	PropertiesNeedValue   = "PropertiesNeedValue"
+	PropertyNameInvalid   = "PropertyNameInvalid"
+	PropertyNameTooLong   = "PropertyNameTooLong"
+	PropertyValueTooLarge = "PropertyValueTooLarge"
+	TooManyProperties     = "TooManyProperties"
+)
+
+func fail(code, prop, msg string) *Error { return &Error{Code: code, Prop: prop, Msg: msg} }
+
+var errInput = fail(InvalidInput, "", "One of the request inputs is not valid.")
