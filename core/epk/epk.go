@@ -1,0 +1,242 @@
+// Package epk computes effective partition keys: the hash that places an item, as the service and its SDKs compute it.
+//
+// Two forms exist. The text (Text, BoundaryText) is what SDKs compute and what partitions publish: upper-case hex, "" the
+// minimum and "FF" the maximum of the whole space. The placement (Place, Split, ParseBoundary) is the same position as sortable
+// bytes, which lead our keys. Text order and placement order agree.
+package epk
+
+import (
+	"encoding/binary"
+	"math"
+	"unicode/utf8"
+
+	"github.com/twmb/murmur3"
+
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Kind is a partition key definition's way to hash. The numbers are stored and never move.
+type Kind uint8
+
+const (
+	// V1 is kind Hash, version absent or 1: MurmurHash3 x86-32 over the value, strings cut at 100 characters. A placement is 4
+	// bytes: the hash.
+	V1 Kind = 1
+	// V2 is kind Hash, version 2: MurmurHash3 x64-128 over all values together. A placement is 16 bytes, of which the top two bits
+	// are 0.
+	V2 Kind = 2
+	// MultiHash is kind MultiHash (hierarchical keys): V2 of each value alone, one after the other. A placement is 16 bytes for
+	// each given value, so the placement of a prefix of the values is a prefix of the placement.
+	MultiHash Kind = 3
+)
+
+// MinText and MaxText are the ends of the published space.
+const (
+	MinText = ""
+	MaxText = "FF"
+)
+
+// The type bytes of the service.
+const (
+	typeUndefined = 0x00
+	typeNull      = 0x01
+	typeFalse     = 0x02
+	typeTrue      = 0x03
+	typeNumber    = 0x05
+	typeString    = 0x08
+)
+
+// Place appends the placement bytes of the partition key pk, one value for each path (with MultiHash perhaps only the first
+// ones). Undefined stands for a path that the item lacks. All number kinds hash as their double. Kinds that the service can't
+// hash (arrays, objects, ObjectId, dates, ..) hash as the string of their identity text (value.IdentityJSON), so equal values
+// always have equal placements, with one exception that the service has too: -0 and 0 differ (see value.Canonical).
+func Place(dst []byte, k Kind, pk []value.Value) []byte {
+	var buf [128]byte
+	switch k {
+	case MultiHash:
+		for _, v := range pk {
+			dst = appendHash128(dst, appendV2(buf[:0], v))
+		}
+		return dst
+	case V1:
+		return binary.BigEndian.AppendUint32(dst, hash32(pk, buf[:0]))
+	}
+	b := buf[:0]
+	for _, v := range pk {
+		b = appendV2(b, v)
+	}
+	return appendHash128(dst, b)
+}
+
+// Text returns the effective partition key of pk as SDKs compute it. With V1 the hash is followed by the encoded values
+// themselves; the service's own form is followed (a last group of zero bits is written), which JavaScript leaves out. The rest
+// is the same as BoundaryText of Place.
+func Text(k Kind, pk []value.Value) string {
+	if k != V1 {
+		return BoundaryText(k, Place(nil, k, pk))
+	}
+	b := appendNumberV1(nil, float64(hash32(pk, nil)))
+	for _, v := range pk {
+		b = appendTextV1(b, v)
+	}
+	return upperHex(b)
+}
+
+func appendHash128(dst, b []byte) []byte {
+	h1, h2 := murmur3.SeedSum128(0, 0, b)
+	dst = binary.BigEndian.AppendUint64(dst, h2&(1<<62-1))
+	return binary.BigEndian.AppendUint64(dst, h1)
+}
+
+func hash32(pk []value.Value, b []byte) uint32 {
+	for _, v := range pk {
+		switch t, text, f := classify(v, true); t {
+		case typeString:
+			b = append(append(append(b, typeString), text...), 0)
+		case typeNumber:
+			b = binary.LittleEndian.AppendUint64(append(b, typeNumber), math.Float64bits(f))
+		default:
+			b = append(b, t)
+		}
+	}
+	return murmur3.SeedSum32(0, b)
+}
+
+// appendV2 appends what V2 hashes of one value.
+func appendV2(b []byte, v value.Value) []byte {
+	switch t, text, f := classify(v, false); t {
+	case typeString:
+		return append(append(append(b, typeString), text...), 0xFF)
+	case typeNumber:
+		return binary.LittleEndian.AppendUint64(append(b, typeNumber), math.Float64bits(f))
+	default:
+		return append(b, t)
+	}
+}
+
+// classify returns the service's type byte of v and its text or number. cut asks for V1's strings of at most 100 characters.
+func classify(v value.Value, cut bool) (t byte, text []byte, f float64) {
+	switch v.Kind() {
+	case value.Undefined:
+		return typeUndefined, nil, 0
+	case value.Null:
+		return typeNull, nil, 0
+	case value.Bool:
+		if v.Bool() {
+			return typeTrue, nil, 0
+		}
+		return typeFalse, nil, 0
+	case value.Int32, value.Int64, value.Double, value.Decimal:
+		f, _ := value.Number(v)
+		if f != f {
+			f = math.NaN() // one NaN, whatever its bits
+		}
+		return typeNumber, nil, f
+	case value.String, value.Symbol:
+		text = v.Bytes()
+	default:
+		text = value.AppendText(nil, v, value.IdentityJSON)
+	}
+	if cut {
+		text = cutV1(text)
+	}
+	return typeString, text, 0
+}
+
+// cutV1 returns the first 100 characters of text. Characters are UTF-16 units here, as in .NET and JavaScript; half of a pair
+// is what these make of it in UTF-8: U+FFFD.
+func cutV1(text []byte) []byte {
+	const limit = 100
+	if len(text) <= limit {
+		return text
+	}
+	units := 0
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRune(text[i:])
+		w := 1
+		if r > 0xFFFF {
+			w = 2
+		}
+		switch {
+		case units+w <= limit:
+			units, i = units+w, i+n
+		case units < limit:
+			return utf8.AppendRune(append([]byte(nil), text[:i]...), utf8.RuneError)
+		default:
+			return text[:i]
+		}
+	}
+	return text
+}
+
+// appendTextV1 appends the value part of a V1 key: sortable bytes without a zero inside strings. Strings of more than 100 bytes
+// lose what is behind the 101st, and their end mark.
+func appendTextV1(b []byte, v value.Value) []byte {
+	const limit = 100
+	t, text, f := classify(v, true)
+	switch t {
+	case typeNumber:
+		return appendNumberV1(b, f)
+	case typeString:
+		b = append(b, typeString)
+		long := len(text) > limit
+		if long {
+			text = text[:limit+1]
+		}
+		for _, c := range text {
+			if c != 0xFF {
+				c++
+			}
+			b = append(b, c)
+		}
+		if !long {
+			b = append(b, 0)
+		}
+		return b
+	}
+	return append(b, t)
+}
+
+// appendNumberV1 appends the order-preserving variable-length form of a double: the first 8 bits, then groups of 7 bits with a
+// low bit that says whether one more follows; at least one group.
+func appendNumberV1(b []byte, f float64) []byte {
+	bits := math.Float64bits(f)
+	if bits>>63 == 0 {
+		bits ^= 1 << 63
+	} else {
+		bits = -bits
+	}
+	b = append(b, typeNumber, byte(bits>>56))
+	for bits <<= 8; ; {
+		group := byte(bits >> 56 & 0xFE)
+		if bits <<= 7; bits == 0 {
+			return append(b, group)
+		}
+		b = append(b, group|1)
+	}
+}
+
+// parseNumberV1 reads what appendNumberV1 wrote from the front of b. Bytes that are cut off count as zero bits.
+func parseNumberV1(b []byte) float64 {
+	var bits uint64
+	if len(b) > 0 {
+		bits = uint64(b[0]) << 56
+		b = b[1:]
+	}
+	for shift := 49; len(b) > 0; shift -= 7 {
+		group := uint64(b[0] >> 1)
+		if shift >= 0 {
+			bits |= group << shift
+		} else {
+			bits |= group >> -shift
+		}
+		if b[0]&1 == 0 || shift < 0 {
+			break
+		}
+		b = b[1:]
+	}
+	if bits>>63 != 0 {
+		return math.Float64frombits(bits ^ 1<<63)
+	}
+	return math.Float64frombits(-bits)
+}

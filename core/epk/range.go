@@ -1,0 +1,158 @@
+package epk
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"math"
+	"math/big"
+	"strings"
+
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// BoundaryText returns the published text of a placement, "" for nil. With V1 it has no value part.
+func BoundaryText(k Kind, place []byte) string {
+	if len(place) == 0 {
+		return MinText
+	}
+	if k == V1 {
+		var p [4]byte
+		copy(p[:], place)
+		return upperHex(appendNumberV1(nil, float64(binary.BigEndian.Uint32(p[:]))))
+	}
+	return upperHex(place)
+}
+
+// ErrText is returned for a boundary text that is not hexadecimal or too long.
+var ErrText = errors.New("epk: malformed boundary text")
+
+// ParseBoundary returns the placement of a boundary text: the first placement whose text isn't below it. Lower-case digits are
+// accepted and a short text counts as padded with zeros.
+//
+// Both ends of the space have no placement and give nil: "" (as a minimum: from the start) and "FF" (as a maximum: to the end).
+// A V1 text with a value part gives its hash. A text above all keys gives bytes above all placements.
+func ParseBoundary(k Kind, text string) ([]byte, error) {
+	if text == MinText || strings.EqualFold(text, MaxText) {
+		return nil, nil
+	}
+	if len(text)%2 != 0 {
+		text += "0"
+	}
+	b, err := hex.DecodeString(text)
+	if err != nil || len(b) > 2048 {
+		return nil, ErrText
+	}
+	if k == V1 {
+		return parseV1(b), nil
+	}
+	for len(b)%16 != 0 {
+		b = append(b, 0)
+	}
+	return b, nil
+}
+
+func parseV1(b []byte) []byte {
+	if b[0] > typeNumber {
+		return []byte{0xFF, 0xFF, 0xFF, 0xFF, 0xFF}
+	}
+	f := 0.0
+	if b[0] == typeNumber {
+		f = math.Ceil(parseNumberV1(b[1:]))
+	}
+	switch {
+	case f > math.MaxUint32:
+		return []byte{0xFF, 0xFF, 0xFF, 0xFF, 0xFF}
+	case f > 0:
+		return binary.BigEndian.AppendUint32(nil, uint32(f))
+	}
+	return make([]byte, 4) // also a NaN, which is below all (its bits are those of a cut text)
+}
+
+// Split returns the n-1 placements that cut the space into n even shares, on the service's scale: V1 i*floor((2^32-1)/n) as a
+// hash, else i*2^126/n - 1.
+func Split(k Kind, n int) [][]byte {
+	var out [][]byte
+	for i := 1; i < n; i++ {
+		if k == V1 {
+			out = append(out, binary.BigEndian.AppendUint32(nil, uint32(i)*(math.MaxUint32/uint32(n))))
+			continue
+		}
+		x := new(big.Int).Lsh(big.NewInt(int64(i)), 126)
+		x.Quo(x, big.NewInt(int64(n))).Sub(x, big.NewInt(1))
+		out = append(out, x.FillBytes(make([]byte, 16)))
+	}
+	return out
+}
+
+// CompareText compares two texts; the shorter one counts as padded with zeros, as SDKs do for hierarchical keys.
+func CompareText(a, b string) int {
+	n := min(len(a), len(b))
+	if c := strings.Compare(a[:n], b[:n]); c != 0 {
+		return c
+	}
+	switch {
+	case strings.Trim(a[n:], "0") != "":
+		return 1
+	case strings.Trim(b[n:], "0") != "":
+		return -1
+	}
+	return 0
+}
+
+// Range is a range of texts, Min in it and Max not.
+type Range struct{ Min, Max string }
+
+// Full is the whole space.
+var Full = Range{MinText, MaxText}
+
+// KeyRange returns the range of all keys that begin with the values of pk: with MultiHash and fewer values than paths every
+// key below that prefix.
+func KeyRange(k Kind, pk []value.Value) Range {
+	t := Text(k, pk)
+	return Range{t, t + MaxText}
+}
+
+// IsEmpty reports whether nothing is in r.
+func (r Range) IsEmpty() bool { return CompareText(r.Min, r.Max) >= 0 }
+
+// Contains reports whether the text is in r.
+func (r Range) Contains(text string) bool {
+	return CompareText(r.Min, text) <= 0 && CompareText(text, r.Max) < 0
+}
+
+// Covers reports whether all of o is in r.
+func (r Range) Covers(o Range) bool {
+	return o.IsEmpty() || CompareText(r.Min, o.Min) <= 0 && CompareText(o.Max, r.Max) <= 0
+}
+
+// Overlaps reports whether r and o have something in common.
+func (r Range) Overlaps(o Range) bool {
+	_, ok := r.Intersect(o)
+	return ok
+}
+
+// Intersect returns what r and o have in common; ok is false when that is nothing.
+func (r Range) Intersect(o Range) (both Range, ok bool) {
+	both = r
+	if CompareText(o.Min, r.Min) > 0 {
+		both.Min = o.Min
+	}
+	if CompareText(o.Max, r.Max) < 0 {
+		both.Max = o.Max
+	}
+	if both.IsEmpty() {
+		return Range{}, false
+	}
+	return both, true
+}
+
+const hexUpper = "0123456789ABCDEF"
+
+func upperHex(b []byte) string {
+	out := make([]byte, 0, 2*len(b))
+	for _, c := range b {
+		out = append(out, hexUpper[c>>4], hexUpper[c&15])
+	}
+	return string(out)
+}
