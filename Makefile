@@ -1,0 +1,73 @@
+# Orrery. `make` prints this menu; continuous integration calls only these targets.
+
+GO       ?= go
+SUMS     ?= .ci/out/sums
+FUZZTIME ?= 1m
+DATA     ?= ./data
+PKGS     ?= ./...
+export CGO_ENABLED ?= 0
+
+TALLY = $(GO) run ./internal/tally -sums $(SUMS)
+# The race detector needs a C compiler; everything else needs only Go.
+CC_FOUND := $(shell command -v cc gcc clang 2>/dev/null | head -1)
+
+.PHONY: menu build test race lint conformance fuzz bench run demo clean
+
+menu:
+	@echo 'make build        static binary ./bin/orrery'
+	@echo 'make run          build, then serve with data in $(DATA)'
+	@echo 'make demo         build, then serve sample data in memory'
+	@echo 'make test         vet, all Go tests, race detector on core, official Go clients'
+	@echo 'make race         race detector on core'
+	@echo 'make lint         gofmt, go vet, import rules'
+	@echo 'make conformance  official clients in other languages (installs them)'
+	@echo 'make fuzz         every fuzz target for FUZZTIME=$(FUZZTIME)'
+	@echo 'make bench        Go benchmarks of PKGS=$(PKGS)'
+	@echo 'make clean        remove ./bin and test leftovers (never data)'
+
+build:
+	$(GO) build -trimpath -ldflags '-s -w' -o bin/orrery ./cmd/orrery
+
+run: build
+	./bin/orrery serve --data $(DATA)
+
+demo: build
+	./bin/orrery demo
+
+test: lint
+	@mkdir -p $(dir $(SUMS)) && rm -f $(SUMS)
+	@status=0; \
+	$(TALLY) -label 'go tests' ./... || status=1; \
+	$(MAKE) --no-print-directory race || status=1; \
+	if [ -f conformance/go.mod ]; then \
+		$(TALLY) -C conformance -label 'official Go clients' ./... || status=1; \
+	fi; \
+	$(GO) run ./internal/tally -sums $(SUMS) -print || status=1; \
+	exit $$status
+
+race:
+ifeq ($(CC_FOUND),)
+	@echo 'race: no C compiler here, the race detector was not run'
+else
+	@mkdir -p $(dir $(SUMS))
+	@CGO_ENABLED=1 $(TALLY) -label 'core with the race detector and assertions' -race -tags invariants ./core/...
+endif
+
+lint:
+	@bad=$$(gofmt -l cmd core internal sqlapi tableapi graphapi mongoapi conformance 2>/dev/null); \
+	if [ -n "$$bad" ]; then echo "gofmt: $$bad"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) test ./internal/imports
+
+conformance: build
+	@.ci/clients
+
+fuzz:
+	@FUZZTIME=$(FUZZTIME) .ci/fuzz
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchtime 1s $(PKGS)
+
+clean:
+	rm -rf bin .ci/out
+	find . -name '*.test' -type f -delete

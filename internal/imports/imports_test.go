@@ -1,0 +1,305 @@
+package imports
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/orrerydb/orrery/"
+
+// rooms in the order of the table: a room imports only rooms above it, and itself. A room holds the packages below its
+// folder too, except where a deeper one is named.
+var rooms = []string{
+	"core/invariants", "core/status", "core/clock", "core/ru", "core/value", "core/doc", "core/epk", "core/keys", "core/kv",
+	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/catalog", "core/index", "core/store",
+	"core/feed", "core/jobs", "core/access", "core/exec", "core",
+	"sqlapi", "tableapi", "graphapi", "mongoapi", "cmd",
+}
+
+// only names rooms whose list is shorter than "everything above".
+var only = map[string][]string{
+	"core/invariants":  {},
+	"core/status":      {},
+	"core/clock":       {},
+	"core/ru":          {},
+	"core/value":       {"core/invariants", "core/status"},
+	"core/doc":         {"core/invariants", "core/status", "core/value"},
+	"core/epk":         {"core/invariants", "core/status", "core/value", "core/doc"},
+	"core/keys":        {"core/invariants", "core/status", "core/value", "core/epk"},
+	"core/kv":          {"core/invariants", "core/status"},
+	"core/kv/memkv":    {"core/invariants", "core/status", "core/kv"},
+	"core/kv/pebblekv": {"core/invariants", "core/status", "core/kv"},
+	"core/kv/kvtest":   {"core/invariants", "core/status", "core/kv"},
+	"sqlapi":           forAPIs, "tableapi": forAPIs, "graphapi": forAPIs, "mongoapi": forAPIs,
+}
+
+// forAPIs is what a front door may import: the facade and the vocabulary, never the store below it, never another API.
+var forAPIs = []string{"core", "core/doc", "core/value", "core/access", "core/exec", "core/feed", "core/status", "core/clock",
+	"core/ru", "core/invariants"}
+
+// engines may be named by cmd, each other's tests and nobody else.
+var engines = []string{"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest"}
+
+// libraries that only some rooms may import.
+var libraries = map[string][]string{
+	"github.com/gin-gonic/gin":               {"sqlapi", "tableapi", "cmd"},
+	"github.com/dop251/goja":                 {"sqlapi/script"},
+	"go.mongodb.org/mongo-driver":            {"core/doc", "mongoapi"},
+	"github.com/cockroachdb/pebble":          {"core/kv/pebblekv"},
+	"github.com/tidwall/btree":               {"core/kv/memkv"},
+	"github.com/tikv/client-go":              {"core/kv/tikvkv"},
+	"github.com/google/uuid":                 {"core/clock", "core/value", "core/doc", "sqlapi", "tableapi", "graphapi", "mongoapi"},
+	"github.com/alecthomas/kong":             {"cmd"},
+	"github.com/prometheus/client_golang":    {"cmd"},
+	"github.com/Azure/":                      {},
+	"github.com/apache/tinkerpop/gremlin-go": {},
+}
+
+// clockCalls read time or randomness; outside core/clock they would escape a frozen clock.
+var clockCalls = map[string][]string{
+	"time":                   {"Now", "Since", "Until"},
+	"github.com/google/uuid": {"New", "NewString", "NewRandom", "Must", "NewV7", "NewUUID"},
+	"math/rand":              nil, "math/rand/v2": nil, // nil: the import itself
+	"crypto/rand": nil,
+}
+
+// clockFree are exempt: the clock itself and packages that exist only for tests. crypto/rand is what TLS key generation
+// takes its entropy from, which no test wants frozen.
+var clockFree = map[string][]string{
+	"core/clock":       {"time", "github.com/google/uuid", "math/rand", "math/rand/v2", "crypto/rand"},
+	"core/kv/kvtest":   {"math/rand/v2"},
+	"cmd/orrery/certs": {"crypto/rand"},
+	"internal/tally":   {"time"},
+}
+
+// file is one parsed Go file.
+type file struct {
+	name, pkg string // slash paths from the root
+	test      bool
+	ast       *ast.File
+	imports   map[string]string // path -> name in this file
+	pos       func(token.Pos) int
+}
+
+func root(t *testing.T) string {
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// sources parses the module's own files; other modules inside the tree are left out.
+func sources(t *testing.T) []file {
+	dir := root(t)
+	fset := token.NewFileSet()
+	var out []file
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && p != dir {
+			_, err := os.Stat(filepath.Join(p, "go.mod"))
+			if err == nil || strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules" {
+				return filepath.SkipDir
+			}
+		}
+		if d.IsDir() || !strings.HasSuffix(p, ".go") {
+			return nil
+		}
+		f, err := parser.ParseFile(fset, p, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(dir, p)
+		rel = filepath.ToSlash(rel)
+		imports := map[string]string{}
+		for _, i := range f.Imports {
+			ip, _ := strconv.Unquote(i.Path.Value)
+			name := path.Base(ip)
+			if len(name) > 1 && name[0] == 'v' && name[1] >= '0' && name[1] <= '9' {
+				name = path.Base(path.Dir(ip))
+			}
+			if i.Name != nil {
+				name = i.Name.Name
+			}
+			imports[ip] = name
+		}
+		out = append(out, file{name: rel, pkg: path.Dir(rel), test: strings.HasSuffix(rel, "_test.go"), ast: f, imports: imports,
+			pos: func(p token.Pos) int { return fset.Position(p).Line }})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// in reports whether pkg is one of the folders or below one.
+func in(pkg string, folders []string) bool {
+	return slices.ContainsFunc(folders, func(f string) bool { return pkg == f || strings.HasPrefix(pkg, f+"/") })
+}
+
+// roomOf returns the deepest room that holds pkg, "" when it is in none.
+func roomOf(pkg string) string {
+	best := ""
+	for _, r := range rooms {
+		if len(r) > len(best) && in(pkg, []string{r}) {
+			if r == "core" && pkg != "core" { // a folder below core that isn't in the table
+				continue
+			}
+			best = r
+		}
+	}
+	return best
+}
+
+// allowed says why pkg must not import target (both from the root), "" when it may. Tests see one more thing: engines.
+func allowed(pkg, target string, test bool) string {
+	from, to := roomOf(pkg), roomOf(target)
+	switch {
+	case in(pkg, []string{"internal"}):
+		return ""
+	case in(target, []string{"internal"}):
+		return ""
+	case from == "":
+		return "package is in no room: add it to the table of docs/architecture.md and to rooms"
+	case to == "":
+		return "imported package is in no room"
+	case from == to:
+		return ""
+	case slices.Contains(engines, to):
+		if test || from == "cmd" {
+			return ""
+		}
+		return "only cmd and tests name a concrete engine"
+	case test && strings.HasPrefix(from, "core") && strings.HasPrefix(to, "core"):
+		return "" // a test of a lower room may look through the upper ones
+	}
+	if list, ok := only[from]; ok {
+		if slices.Contains(list, to) || test && strings.HasPrefix(to, "core/kv") {
+			return ""
+		}
+		return fmt.Sprintf("%s may import only %v", from, list)
+	}
+	if slices.Index(rooms, to) > slices.Index(rooms, from) {
+		return fmt.Sprintf("%s is below %s in the table", to, from)
+	}
+	return ""
+}
+
+func TestRoomsImportOnlyRoomsAbove(t *testing.T) {
+	for _, f := range sources(t) {
+		for ip := range f.imports {
+			target, ours := strings.CutPrefix(ip, module)
+			if !ours {
+				continue
+			}
+			if why := allowed(f.pkg, target, f.test); why != "" {
+				t.Errorf("%s imports %s: %s", f.name, target, why)
+			}
+		}
+	}
+}
+
+func TestLibrariesStayInTheirRooms(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.test || f.pkg == "internal/deps" {
+			continue
+		}
+		for ip := range f.imports {
+			for lib, where := range libraries {
+				if strings.HasPrefix(ip, lib) && !in(f.pkg, where) {
+					t.Errorf("%s imports %s: only %v may", f.name, ip, where)
+				}
+			}
+		}
+	}
+}
+
+func TestTimeAndChanceComeFromTheClock(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.test {
+			continue
+		}
+		for ip, names := range clockCalls {
+			local, imported := f.imports[ip]
+			if !imported || slices.Contains(clockFree[f.pkg], ip) {
+				continue
+			}
+			if names == nil {
+				t.Errorf("%s imports %s: take randomness from core/clock", f.name, ip)
+				continue
+			}
+			ast.Inspect(f.ast, func(n ast.Node) bool {
+				s, ok := n.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				if x, ok := s.X.(*ast.Ident); ok && x.Name == local && slices.Contains(names, s.Sel.Name) {
+					t.Errorf("%s:%d uses %s.%s: take it from core/clock", f.name, f.pos(s.Pos()), local, s.Sel.Name)
+				}
+				return true
+			})
+		}
+	}
+}
+
+// TiKV has no order but bytes.Compare, so Pebble must not get another one.
+func TestPebbleKeepsItsByteOrder(t *testing.T) {
+	for _, f := range sources(t) {
+		if _, ok := f.imports["github.com/cockroachdb/pebble/v2"]; !ok {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok && (id.Name == "Comparer" || id.Name == "Merger") {
+				t.Errorf("%s:%d names Pebble's %s", f.name, f.pos(id.Pos()), id.Name)
+			}
+			return true
+		})
+	}
+}
+
+// The rules above must be able to fail: these edges are wrong, and those are right.
+func TestTheRulesBite(t *testing.T) {
+	for _, tc := range []struct {
+		from, to string
+		test, ok bool
+	}{
+		{"sqlapi", "core", false, true},
+		{"sqlapi/sql", "core/value", false, true},
+		{"sqlapi", "core/store", false, false},
+		{"sqlapi", "core/kv", false, false},
+		{"sqlapi", "tableapi", false, false},
+		{"mongoapi/filter", "sqlapi/sql", true, false},
+		{"graphapi", "core/kv/memkv", false, false},
+		{"graphapi", "core/kv/memkv", true, true},
+		{"core", "core/kv/pebblekv", false, false},
+		{"core/store", "core/index", false, true},
+		{"core/index", "core/store", false, false},
+		{"core/exec", "core", false, false},
+		{"core/status", "core/value", false, false},
+		{"core/kv", "core/keys", false, false},
+		{"core/value", "sqlapi", false, false},
+		{"core/unheardof", "core/status", false, false},
+		{"cmd/orrery", "core/kv/pebblekv", false, true},
+		{"cmd/orrery/server", "mongoapi", false, true},
+	} {
+		if why := allowed(tc.from, tc.to, tc.test); (why == "") != tc.ok {
+			t.Errorf("%s -> %s (test %v): %q", tc.from, tc.to, tc.test, why)
+		}
+	}
+}
