@@ -1,0 +1,17 @@
+// Where the server under test is, as ../run.sh tells it. Every test file reads it from here.
+const need = (name) => {
+  const v = process.env[name];
+  if (!v) throw new Error(`${name} is not set: run the tests through conformance/clients/run.sh`);
+  return v;
+};
+
+export const nosql = need("ORRERY_NOSQL"); // http://127.0.0.1:port
+export const table = need("ORRERY_TABLE"); // http://127.0.0.1:port
+export const mongo = need("ORRERY_MONGO"); // 127.0.0.1:port
+export const gremlin = need("ORRERY_GREMLIN"); // ws://127.0.0.1:port/gremlin
+export const account = need("ORRERY_ACCOUNT_NAME");
+export const key = need("ORRERY_ACCOUNT_KEY");
+
+let n = 0;
+// unique gives a name that no other test uses.
+export const unique = (prefix) => `${prefix}-${process.pid}-${++n}`;

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Runs the clients of other languages against ./bin/orrery on free ports, in memory, and prints counts.
+#
+#   conformance/clients/run.sh [js] [FILE...]     default: every language; FILE: only these test files
+#
+# Needs node and npm; the clients come from the registry at the versions of the lock files. ORRERY_BIN names another binary.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+bin=${ORRERY_BIN:-$root/bin/orrery}
+[[ -x $bin ]] || (cd "$root" && CGO_ENABLED=0 go build -o "$bin" ./cmd/orrery)
+
+work=$(mktemp -d)
+pid=
+cleanup() {
+  [[ -n $pid ]] && kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null || true
+  rm -rf "$work"
+}
+trap cleanup EXIT
+
+read -r p1 p2 p3 p4 p5 < <(node -e '
+const net = require("net"), s = [];
+(function next() {
+  if (s.length === 5) { console.log(s.map((x) => x.address().port).join(" ")); s.forEach((x) => x.close()); return; }
+  const x = net.createServer().listen(0, "127.0.0.1", next); s.push(x);
+})();')
+
+export ORRERY_ACCOUNT_NAME=localhost
+export ORRERY_ACCOUNT_KEY=C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==
+export ORRERY_NOSQL=http://127.0.0.1:$p1
+export ORRERY_GREMLIN=ws://127.0.0.1:$p2/gremlin
+export ORRERY_TABLE=http://127.0.0.1:$p3
+export ORRERY_MONGO=127.0.0.1:$p4
+
+"$bin" serve --memory --nosql-addr "127.0.0.1:$p1" --gremlin-addr "127.0.0.1:$p2" --table-addr "127.0.0.1:$p3" \
+  --mongo-addr "127.0.0.1:$p4" --admin-addr "127.0.0.1:$p5" >"$work/server.log" 2>&1 &
+pid=$!
+for _ in $(seq 100); do
+  curl -fs "http://127.0.0.1:$p5/ready" >/dev/null 2>&1 && break
+  kill -0 "$pid" 2>/dev/null || { cat "$work/server.log"; echo "the server did not start" >&2; exit 1; }
+  sleep 0.1
+done
+
+[[ ${1:-} == js ]] && shift
+cd "$here/js"
+if [[ ! -d node_modules || package-lock.json -nt node_modules ]]; then
+  npm ci --silent --no-progress && touch node_modules
+fi
+files=("$@")
+[[ ${#files[@]} -gt 0 ]] || files=(*.test.mjs)
+
+set +e
+node --test --test-reporter=spec "${files[@]}" | tee "$work/js.log"
+code=${PIPESTATUS[0]}
+set -e
+count() { sed -n "s/^ℹ $1 \([0-9]*\)$/\1/p" "$work/js.log" | tail -1; }
+echo "js: $(count pass) passed, $(count fail) failed, $(count tests) tests in ${#files[@]} files"
+if [[ $code -ne 0 ]]; then
+  echo "--- last lines of the server's log"; tail -40 "$work/server.log"
+fi
+exit "$code"
