@@ -7,8 +7,6 @@ package doc
 
 import (
 	"bytes"
-	"encoding/binary"
-	"math"
 
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -108,58 +106,10 @@ func AppendElement(dst []byte, name string, v value.Value) []byte {
 }
 
 // TypeOf returns the BSON type byte of v; Undefined has null's.
-func TypeOf(v value.Value) byte {
-	if v.Kind() == value.Date && v.Ticks() != 0 {
-		return 0x05
-	}
-	return bsonTypes[v.Kind()]
-}
-
-var bsonTypes = [...]byte{
-	value.Undefined: 0x0A, value.Null: 0x0A, value.Bool: 0x08, value.Int32: 0x10, value.Int64: 0x12, value.Double: 0x01,
-	value.Decimal: 0x13, value.String: 0x02, value.Symbol: 0x0E, value.Array: 0x04, value.Object: 0x03, value.Binary: 0x05,
-	value.UUID: 0x05, value.ObjectID: 0x07, value.Date: 0x09, value.Timestamp: 0x11, value.Regex: 0x0B, value.DBPointer: 0x0C,
-	value.Code: 0x0D, value.CodeScope: 0x0F, value.MinKey: 0xFF, value.MaxKey: 0x7F,
-}
+func TypeOf(v value.Value) byte { return value.BSONType(v) }
 
 // AppendValue appends the BSON bytes of v without type and name.
-func AppendValue(dst []byte, v value.Value) []byte {
-	switch v.Kind() {
-	case value.Bool:
-		if v.Bool() {
-			return append(dst, 1)
-		}
-		return append(dst, 0)
-	case value.Int32:
-		return binary.LittleEndian.AppendUint32(dst, uint32(v.Int()))
-	case value.Int64:
-		return binary.LittleEndian.AppendUint64(dst, uint64(v.Int()))
-	case value.Double:
-		return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v.Float()))
-	case value.String, value.Symbol, value.Code:
-		b := v.Bytes()
-		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(b)+1))
-		return append(append(dst, b...), 0)
-	case value.Binary, value.UUID:
-		b := v.Bytes()
-		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(b)))
-		return append(append(dst, v.Subtype()), b...)
-	case value.Date:
-		if v.Ticks() != 0 {
-			dst = append(dst, 10, 0, 0, 0, value.SubtypeTicks)
-			dst = binary.LittleEndian.AppendUint64(dst, uint64(v.DateMS()))
-			return binary.LittleEndian.AppendUint16(dst, v.Ticks())
-		}
-		return binary.LittleEndian.AppendUint64(dst, uint64(v.DateMS()))
-	case value.Timestamp:
-		return binary.LittleEndian.AppendUint64(dst, v.Raw64())
-	case value.Array, value.Object:
-		if len(v.Bytes()) < 5 {
-			return append(dst, 5, 0, 0, 0, 0)
-		}
-	}
-	return append(dst, v.Bytes()...) // what is stored as it is; nothing for null, MinKey, MaxKey
-}
+func AppendValue(dst []byte, v value.Value) []byte { return value.AppendBSON(dst, v) }
 
 // Equal reports whether two documents are the same bytes.
 func Equal(a, b Doc) bool { return bytes.Equal(a, b) }

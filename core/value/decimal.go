@@ -334,3 +334,73 @@ func boolInt(b bool) int {
 	}
 	return 0
 }
+
+// keyOfDecimal is for finite decimals that no double equals.
+func keyOfDecimal(d dec) NumberKey {
+	f := d.float()
+	if compareDecFloat(d, f) < 0 {
+		f = math.Nextafter(f, math.Inf(-1))
+	}
+	if math.IsInf(f, -1) {
+		return NumberKey{Floor: f, Lossy: true}
+	}
+	if d.magnitude() < -400 { // far below the smallest double: the fraction is as good as 0 or 1
+		if d.neg {
+			return NumberKey{Floor: f, Frac: math.MaxUint64, Lossy: true}
+		}
+		return NumberKey{Floor: f, Lossy: true}
+	}
+	ulp := math.Nextafter(f, math.Inf(1)) - f
+	if math.IsInf(ulp, 1) { // above the greatest double
+		return NumberKey{Floor: f, Frac: math.MaxUint64, Lossy: true}
+	}
+	q := d.rat()
+	q.Sub(q, new(big.Rat).SetFloat64(f)).Quo(q, new(big.Rat).SetFloat64(ulp))
+	q.Mul(q, new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 64)))
+	n := new(big.Int).Quo(q.Num(), q.Denom())
+	return NumberKey{Floor: f, Frac: n.Uint64(), Lossy: !q.IsInt()}
+}
+
+// DecimalKeySize is the length of what AppendDecimalKey appends.
+const DecimalKeySize = 17
+
+// AppendDecimalKey appends a finite Decimal other than 0 as bytes that sort, among decimals of one sign, in the order of their
+// values, and are equal for equal ones: the exponent of the first digit and 34 digits, inverted when negative.
+func AppendDecimalKey(dst []byte, v Value) []byte {
+	d := decimalOf(v.b)
+	mag := d.magnitude()
+	c := new(big.Int).Set(d.coef)
+	for n := decimalDigits - len(c.Text(10)); n > 0; n-- {
+		c.Mul(c, bigTen)
+	}
+	at := len(dst)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(mag+0x4000))
+	dst = append(dst, c.FillBytes(make([]byte, DecimalKeySize-2))...)
+	if d.neg {
+		for i := at; i < len(dst); i++ {
+			dst[i] = ^dst[i]
+		}
+	}
+	return dst
+}
+
+// DecimalOfKey returns the Decimal of a key that AppendDecimalKey made; neg is its sign. ok is false for bytes that it can't have made.
+func DecimalOfKey(key []byte, neg bool) (v Value, ok bool) {
+	if len(key) != DecimalKeySize {
+		return Value{}, false
+	}
+	var b [DecimalKeySize]byte
+	copy(b[:], key)
+	if neg {
+		for i := range b {
+			b[i] = ^b[i]
+		}
+	}
+	d := dec{neg: neg, coef: new(big.Int).SetBytes(b[2:])}
+	d.exp = int(binary.BigEndian.Uint16(b[:])) - 0x4000 - (decimalDigits - 1)
+	d.normal()
+	if d.coef.Sign() == 0 || !d.fit() {
+		return Value{}, false
+	}
+	return DecimalOf(d.append(make([]byte, 0, 16))), true
+}

@@ -382,7 +382,7 @@ func (v Value) RegexParts() (pattern, options []byte) {
 		return nil, nil
 	}
 	for i, c := range v.b {
-		if c == 0 {
+		if c == 0 && i+2 <= len(v.b) {
 			return v.b[:i], v.b[i+1 : len(v.b)-1]
 		}
 	}

@@ -1,0 +1,336 @@
+package keys
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Values inside keys. Both encodings begin with the class byte of package value (whose order is Cosmos's), delimit themselves,
+// and sort by bytes.Compare. All integers are big endian.
+//
+//	class      exact                                   index
+//	MinKey     -                                       -
+//	Undefined  -                                       -
+//	Null       -                                       -
+//	Bool       0 or 1                                  same
+//	Number     floor(8) 00 | floor(8) 01 frac(8)       floor(8) 00 | floor(8) 01 frac(8)
+//	           then 00 (Int64) or 01 decimal(17)
+//	String     text with 00 as 00 FF, then 00 01       same up to 256 bytes; else their first 256, 00 02, xxhash(8)
+//	Array      its elements, then 00                   hash(8)
+//	Object     for each field 01, name, 00, value;     hash(8)
+//	           then 00
+//	UUID       16 bytes                                same
+//	Binary     length(4), subtype, bytes               same up to 256 bytes; else their first 256, xxhash(8)
+//	ObjectID   12 bytes                                same
+//	Date       ms(8, sign flipped) ticks(2)            same
+//	Timestamp  8 bytes                                 same
+//	Regex      as String, over pattern 00 options 00   as String
+//	Other      kind, then as String; code with scope   kind, then as String; code with scope
+//	           has the scope as an Object behind it    only its code, always as if cut
+//	MaxKey     -                                       -
+//
+// floor is the greatest double not above the number as sortable bits (value.NumberKey), frac the exact rest. NaN is all zeros.
+//
+// The exact encoding is lossless and equal for values that value.EqualBSON calls equal, and for no others but Undefined, which
+// has a class of its own here. The index encoding is short; where it is lossy, unequal values may share an entry, and
+// order among values that agree in all that was kept is not theirs.
+
+// cutAt is how many bytes of a string or binary an index entry keeps.
+const cutAt = 256
+
+// Marks behind an escaped text. An escaped 00 is 00 FF, above both.
+const (
+	markEnd = 0x01
+	markCut = 0x02
+)
+
+// otherKinds are the kinds of value.ClassOther by the byte that leads their payload.
+var otherKinds = [...]value.Kind{1: value.DBPointer, 2: value.Code, 3: value.CodeScope}
+
+func otherByte(k value.Kind) byte {
+	for i, o := range otherKinds {
+		if i > 0 && o == k {
+			return byte(i)
+		}
+	}
+	return 0
+}
+
+// Class returns the class byte that leads the encodings of v.
+func Class(v value.Value) byte { return v.Class() }
+
+// ClassRange returns the bounds of all encodings of a class: lo is in it, hi is above it.
+func ClassRange(class byte) (lo, hi []byte) { return []byte{class}, []byte{class + 1} }
+
+// AppendExact appends the exact encoding of v: for partition key tuples and ids inside keys.
+func AppendExact(dst []byte, v value.Value) []byte {
+	class := v.Class()
+	dst = append(dst, class)
+	switch class {
+	case value.ClassNumber:
+		return appendNumberExact(dst, v)
+	case value.ClassString, value.ClassRegex:
+		return append(appendEscaped(dst, v.Bytes()), 0, markEnd)
+	case value.ClassArray:
+		for it := v.Iter(); it.Next(); {
+			dst = AppendExact(dst, it.Value())
+		}
+		return append(dst, 0)
+	case value.ClassObject:
+		return appendObjectExact(dst, v)
+	case value.ClassBinary:
+		dst = binary.BigEndian.AppendUint32(dst, uint32(len(v.Bytes())))
+		return append(append(dst, v.Subtype()), v.Bytes()...)
+	case value.ClassOther:
+		dst = append(dst, otherByte(v.Kind()))
+		if v.Kind() == value.CodeScope {
+			code, scope := v.CodeScopeParts()
+			dst = append(appendEscaped(dst, code), 0, markEnd)
+			return appendObjectExact(dst, value.ObjectOf(scope))
+		}
+		return append(appendEscaped(dst, v.Bytes()), 0, markEnd)
+	}
+	return appendFixed(dst, v)
+}
+
+func appendObjectExact(dst []byte, v value.Value) []byte {
+	for it := v.Iter(); it.Next(); {
+		dst = append(append(append(dst, 1), it.Key()...), 0)
+		dst = AppendExact(dst, it.Value())
+	}
+	return append(dst, 0)
+}
+
+// appendFixed appends the payload of the classes of one size.
+func appendFixed(dst []byte, v value.Value) []byte {
+	switch v.Class() {
+	case value.ClassBool:
+		if v.Bool() {
+			return append(dst, 1)
+		}
+		return append(dst, 0)
+	case value.ClassUUID, value.ClassObjectID:
+		return append(dst, v.Bytes()...)
+	case value.ClassDate:
+		dst = binary.BigEndian.AppendUint64(dst, uint64(v.DateMS())^1<<63)
+		return binary.BigEndian.AppendUint16(dst, v.Ticks())
+	case value.ClassTimestamp:
+		return binary.BigEndian.AppendUint64(dst, v.Raw64())
+	}
+	return dst
+}
+
+// fixedSize is the payload of those classes; -1 for the others.
+func fixedSize(class byte) int {
+	switch class {
+	case value.ClassMinKey, value.ClassUndefined, value.ClassNull, value.ClassMaxKey:
+		return 0
+	case value.ClassBool:
+		return 1
+	case value.ClassUUID:
+		return 16
+	case value.ClassObjectID:
+		return 12
+	case value.ClassDate:
+		return 10
+	case value.ClassTimestamp:
+		return 8
+	}
+	return -1
+}
+
+// appendEscaped appends text with each 00 as 00 FF.
+func appendEscaped(dst, text []byte) []byte {
+	for i, c := range text {
+		if c == 0 {
+			dst = append(dst, text[:i]...)
+			for _, c := range text[i:] {
+				if dst = append(dst, c); c == 0 {
+					dst = append(dst, 0xFF)
+				}
+			}
+			return dst
+		}
+	}
+	return append(dst, text...)
+}
+
+// sortable returns the bits of f so that they compare as unsigned numbers; NaN is 0.
+func sortable(f float64) uint64 {
+	b := math.Float64bits(f)
+	switch {
+	case f != f:
+		return 0
+	case b>>63 != 0:
+		return ^b
+	}
+	return b | 1<<63
+}
+
+func unsortable(b uint64) float64 {
+	switch {
+	case b == 0:
+		return math.NaN()
+	case b>>63 == 0:
+		return math.Float64frombits(^b)
+	}
+	return math.Float64frombits(b &^ (1 << 63))
+}
+
+func appendNumber(dst []byte, k value.NumberKey) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, sortable(k.Floor))
+	if k.Exact {
+		return append(dst, 0)
+	}
+	return binary.BigEndian.AppendUint64(append(dst, 1), k.Frac)
+}
+
+func appendNumberExact(dst []byte, v value.Value) []byte {
+	v = value.Canonical(v)
+	k := value.KeyOfNumber(v)
+	dst = appendNumber(dst, k)
+	switch {
+	case k.Exact:
+		return dst
+	case v.Kind() == value.Decimal:
+		return value.AppendDecimalKey(append(dst, 1), v)
+	}
+	return append(dst, 0)
+}
+
+// AppendIndex appends the index encoding of v. lossy says that v can't be told from it: a hit must be checked against the item.
+func AppendIndex(dst []byte, v value.Value) (out []byte, lossy bool) {
+	dst, lossy = AppendIndexFloor(dst, v)
+	switch v.Class() {
+	case value.ClassArray, value.ClassObject:
+		return binary.BigEndian.AppendUint64(dst, value.HashCosmos(v)), true
+	case value.ClassString, value.ClassRegex, value.ClassOther, value.ClassBinary:
+		if lossy {
+			dst = binary.BigEndian.AppendUint64(dst, xxhash.Sum64(indexText(v)))
+		}
+	}
+	return dst, lossy
+}
+
+// AppendIndexFloor appends the index encoding of v without the hash that completes lossy ones. It is the bound for range scans:
+// every value of v's class (but for arrays and objects, whose entries have no order) that isn't below v has an index encoding that
+// is not below it, and every value that isn't above v has one that is below it or begins with it.
+func AppendIndexFloor(dst []byte, v value.Value) (out []byte, lossy bool) {
+	class := v.Class()
+	dst = append(dst, class)
+	switch class {
+	case value.ClassNumber:
+		k := value.KeyOfNumber(v)
+		return appendNumber(dst, k), k.Lossy
+	case value.ClassString, value.ClassRegex:
+		return appendCut(dst, v.Bytes())
+	case value.ClassOther:
+		dst, lossy = appendCut(append(dst, otherByte(v.Kind())), indexText(v))
+		if v.Kind() == value.CodeScope && !lossy {
+			dst[len(dst)-1], lossy = markCut, true
+		}
+		return dst, lossy
+	case value.ClassArray, value.ClassObject:
+		return dst, true
+	case value.ClassBinary:
+		b := v.Bytes()
+		dst = append(binary.BigEndian.AppendUint32(dst, uint32(len(b))), v.Subtype())
+		return append(dst, b[:min(len(b), cutAt)]...), len(b) > cutAt
+	}
+	return appendFixed(dst, v), false
+}
+
+// indexText is what an index entry keeps of a value that is text or bytes: of code with a scope only the code, because scopes that
+// are equal may differ in bytes.
+func indexText(v value.Value) []byte {
+	if v.Kind() == value.CodeScope {
+		code, _ := v.CodeScopeParts()
+		return code
+	}
+	return v.Bytes()
+}
+
+func appendCut(dst, text []byte) (out []byte, lossy bool) {
+	if len(text) > cutAt {
+		return append(appendEscaped(dst, text[:cutAt]), 0, markCut), true
+	}
+	return append(appendEscaped(dst, text), 0, markEnd), false
+}
+
+// AppendStringPrefix appends the bytes with which the index encodings of all strings begin that begin with prefix (cut at 256
+// bytes: then of some others too).
+func AppendStringPrefix(dst, prefix []byte) []byte {
+	return appendEscaped(append(dst, value.ClassString), prefix[:min(len(prefix), cutAt)])
+}
+
+var errEncoding = status.New(status.Corruption, "a key holds a malformed value")
+
+// SkipIndex returns what follows the index encoding at the front of b.
+func SkipIndex(b []byte) (rest []byte, err error) {
+	if len(b) == 0 {
+		return nil, errEncoding
+	}
+	class := b[0]
+	n, b := fixedSize(class), b[1:]
+	switch class {
+	case value.ClassAny:
+		n = 0
+	case value.ClassNumber:
+		if n = 9; len(b) >= 9 && b[8] != 0 {
+			n = 17
+		}
+	case value.ClassArray, value.ClassObject:
+		n = 8
+	case value.ClassBinary:
+		if len(b) < 5 {
+			return nil, errEncoding
+		}
+		if size := binary.BigEndian.Uint32(b); size > cutAt {
+			n = 5 + cutAt + 8
+		} else {
+			n = 5 + int(size)
+		}
+	case value.ClassOther, value.ClassString, value.ClassRegex:
+		if class == value.ClassOther {
+			if len(b) == 0 {
+				return nil, errEncoding
+			}
+			b = b[1:]
+		}
+		_, rest, mark, ok := escapedText(b)
+		if !ok || mark == markCut && len(rest) < 8 {
+			return nil, errEncoding
+		}
+		if mark == markCut {
+			rest = rest[8:]
+		}
+		return rest, nil
+	}
+	if n < 0 || n > len(b) {
+		return nil, errEncoding
+	}
+	return b[n:], nil
+}
+
+// escapedText splits an escaped text with its end mark from the front of b. text is still escaped.
+func escapedText(b []byte) (text, rest []byte, mark byte, ok bool) {
+	for i := 0; i+1 < len(b); i++ {
+		if b[i] != 0 {
+			continue
+		}
+		switch b[i+1] {
+		case 0xFF:
+			i++
+		case markEnd, markCut:
+			return b[:i], b[i+2:], b[i+1], true
+		default:
+			return nil, nil, 0, false
+		}
+	}
+	return nil, nil, 0, false
+}

@@ -1,0 +1,79 @@
+package value
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// HashCosmos returns a hash that is equal for values that EqualCosmos calls equal. It leads stored index entries of arrays and
+// objects, so it never changes.
+func HashCosmos(v Value) uint64 {
+	if v.kind != Object {
+		return hash(v, HashCosmos)
+	}
+	h := uint64(ClassObject)
+	for it := v.Iter(); it.Next(); { // a sum: the order of the fields doesn't matter
+		h += mix(xxhash.Sum64(it.key), HashCosmos(it.val))
+	}
+	return mix(h, ClassObject)
+}
+
+// HashBSON returns a hash that is equal for values that EqualBSON calls equal.
+func HashBSON(v Value) uint64 {
+	switch v.kind {
+	case Undefined:
+		v.kind = Null
+	case Object:
+		h := uint64(ClassObject)
+		for it := v.Iter(); it.Next(); {
+			h = mix(mix(h, xxhash.Sum64(it.key)), HashBSON(it.val))
+		}
+		return h
+	}
+	return hash(v, HashBSON)
+}
+
+// hash is the part that the two equalities share; inner hashes elements.
+func hash(v Value, inner func(Value) uint64) uint64 {
+	class := uint64(classes[v.kind])
+	switch v.kind {
+	case Bool, Timestamp:
+		return mix(class, v.n)
+	case Int32, Int64, Double, Decimal:
+		return mix(class, hashNumber(Canonical(v)))
+	case Date:
+		return mix(mix(class, v.n), uint64(v.frac))
+	case Binary:
+		return mix(mix(class, uint64(v.sub)), xxhash.Sum64(v.b))
+	case Array:
+		for it := v.Iter(); it.Next(); {
+			class = mix(class, inner(it.val))
+		}
+		return class
+	case CodeScope:
+		code, scope := v.CodeScopeParts()
+		return mix(mix(class, xxhash.Sum64(code)), HashBSON(ObjectOf(scope)))
+	}
+	return mix(class, xxhash.Sum64(v.b))
+}
+
+// hashNumber hashes a canonical number: equal ones have equal kinds there, but for the two integer kinds.
+func hashNumber(v Value) uint64 {
+	switch v.kind {
+	case Decimal:
+		return xxhash.Sum64(v.b)
+	case Double:
+		if f := math.Float64frombits(v.n); f != f {
+			return 1
+		}
+	}
+	return v.n
+}
+
+// mix combines two hashes; the order matters.
+func mix(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a^0x9E3779B97F4A7C15, bits.RotateLeft64(b, 32)^0xD6E8FEB86659FD93)
+	return hi ^ lo ^ a<<1
+}

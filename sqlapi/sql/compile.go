@@ -1,0 +1,448 @@
+package sql
+
+import (
+	"strings"
+
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/func"
+)
+
+// variable is an alias in scope.
+type variable struct {
+	name  string
+	slot  int
+	root  bool // the item itself
+	owner int  // number of the query that declares it
+}
+
+// scope is the aliases that an expression can see, innermost first.
+type scope struct {
+	parent *scope
+	vars   []*variable
+}
+
+func (s *scope) find(name string) *variable {
+	for ; s != nil; s = s.parent {
+		for i := len(s.vars) - 1; i >= 0; i-- {
+			if s.vars[i].name == name {
+				return s.vars[i]
+			}
+		}
+	}
+	return nil
+}
+
+// compiler binds a tree and turns it into closures. After the first error it goes on with closures that are never run.
+type compiler struct {
+	text   string
+	scope  *scope
+	params map[string]int
+	names  []string // parameters by number
+	nslots int
+	nsubs  int
+	groups []*groupCtx // grouped queries whose select list is being compiled, innermost last
+	noAgg  bool        // aggregates are refused here (WHERE, GROUP BY, FROM)
+	err    error
+}
+
+func (c *compiler) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+func (c *compiler) failAt(e Expr, code, format string, args ...any) {
+	if c.err == nil {
+		c.err = errorAt(c.text, e.span(), code, format, args...)
+	}
+}
+
+// param returns the number of a parameter.
+func (c *compiler) param(name string) int {
+	i, ok := c.params[name]
+	if !ok {
+		i = len(c.names)
+		c.params[name] = i
+		c.names = append(c.names, name)
+	}
+	return i
+}
+
+// cexpr is a compiled expression; val is its value when it is constant.
+type cexpr struct {
+	fn    evalFn
+	konst bool
+	val   value.Value
+}
+
+func konst(v value.Value) cexpr {
+	return cexpr{fn: func(*frame) value.Value { return v }, konst: true, val: v}
+}
+
+// fold evaluates fn now when all its parts are constant.
+func fold(fn evalFn, parts ...cexpr) cexpr {
+	for _, p := range parts {
+		if !p.konst {
+			return cexpr{fn: fn}
+		}
+	}
+	return konst(fn(&frame{}))
+}
+
+// expr compiles one expression.
+func (c *compiler) expr(e Expr) cexpr {
+	if n := len(c.groups); n > 0 {
+		if ce, ok := c.groupKey(e); ok {
+			return ce
+		}
+	}
+	switch e := e.(type) {
+	case *Lit:
+		return konst(e.Val)
+	case *ParamRef:
+		i := c.param(e.Name)
+		return cexpr{fn: func(f *frame) value.Value { return f.params[i] }}
+	case *Ident, *Prop, *Index:
+		return c.path(e)
+	case *Unary:
+		x, op := c.expr(e.X), e.Op
+		return fold(func(f *frame) value.Value { return unaryOp(op, x.fn(f)) }, x)
+	case *Binary:
+		return c.binary(e)
+	case *Chain:
+		return c.chain(e)
+	case *Cond:
+		cond, a, b := c.expr(e.C), c.expr(e.A), c.expr(e.B)
+		return fold(func(f *frame) value.Value {
+			if isTrue(cond.fn(f)) {
+				return a.fn(f)
+			}
+			return b.fn(f)
+		}, cond, a, b)
+	case *Between:
+		return c.between(e)
+	case *In:
+		return c.in(e)
+	case *Like:
+		return c.like(e)
+	case *Call:
+		return c.call(e)
+	case *ArrayExpr:
+		xs := c.exprs(e.Elems)
+		return fold(func(f *frame) value.Value {
+			var b funcs.Builder
+			for i := range xs {
+				b.Elem(xs[i].fn(f))
+			}
+			return b.Array()
+		}, xs...)
+	case *ObjectExpr:
+		return c.object(e)
+	case *SubqueryExpr:
+		return c.subquery(e)
+	}
+	return konst(value.Value{})
+}
+
+func (c *compiler) exprs(es []Expr) []cexpr {
+	out := make([]cexpr, len(es))
+	for i, e := range es {
+		out[i] = c.expr(e)
+	}
+	return out
+}
+
+// path compiles an alias and the properties read from it, in one closure where the steps are fixed.
+func (c *compiler) path(e Expr) cexpr {
+	steps, base := splitPath(e)
+	if id, ok := base.(*Ident); ok && !c.insideGroupKey(e) {
+		v := c.resolve(id, e)
+		if v == nil {
+			return konst(value.Value{})
+		}
+		if v.root {
+			if len(steps) == 0 {
+				return cexpr{fn: (*frame).wholeItem}
+			}
+			return cexpr{fn: rootPath(steps)}
+		}
+		slot := v.slot
+		return cexpr{fn: func(f *frame) value.Value { return walk(f.slots[slot], steps) }}
+	}
+	switch e := e.(type) {
+	case *Prop:
+		b, name := c.expr(e.Base), e.Name
+		return fold(func(f *frame) value.Value { return funcs.View(get(b.fn(f), name)) }, b)
+	case *Index:
+		b, at := c.expr(e.Base), c.expr(e.At)
+		return fold(func(f *frame) value.Value { return funcs.View(indexed(b.fn(f), at.fn(f))) }, b, at)
+	}
+	return c.expr(base)
+}
+
+// indexed is base[at] for a computed at: a name in an object, a whole number in an array.
+func indexed(base, at value.Value) value.Value {
+	if at.Kind() == value.String {
+		return get(base, at.Str())
+	}
+	if i, ok := funcs.ToInt(at); ok && at.IsNumber() {
+		return base.At(i)
+	}
+	return value.Value{}
+}
+
+// splitPath cuts the fixed steps off an expression: c.a["b"][0] gives the steps and c.
+func splitPath(e Expr) ([]step, Expr) {
+	n := 0
+	base := e
+	for {
+		if p, ok := base.(*Prop); ok {
+			base = p.Base
+		} else if x, ok := base.(*Index); ok && fixedIndex(x.At) >= 0 {
+			base = x.Base
+		} else {
+			break
+		}
+		n++
+	}
+	steps := make([]step, n)
+	for cur := e; n > 0; n-- {
+		switch x := cur.(type) {
+		case *Prop:
+			steps[n-1] = step{name: x.Name}
+			cur = x.Base
+		case *Index:
+			steps[n-1] = step{index: fixedIndex(x.At), array: true}
+			cur = x.Base
+		}
+	}
+	return steps, base
+}
+
+// fixedIndex returns the array index that a literal names, -1 when it names none.
+func fixedIndex(e Expr) int {
+	if l, ok := e.(*Lit); ok && l.Val.IsNumber() {
+		if i, ok := funcs.ToInt(l.Val); ok && i >= 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// resolve finds the alias of the path e and refuses those that a grouped select list may not read.
+func (c *compiler) resolve(id *Ident, e Expr) *variable {
+	v := c.scope.find(id.Name)
+	if v == nil {
+		c.failAt(id, codeIdentifier, "Identifier '%s' could not be resolved.", clip(id.Name))
+		return nil
+	}
+	for _, g := range c.groups {
+		if g.sub == v.owner && !g.inAgg {
+			c.failAt(e, codeUngrouped, "Property reference '%s' is invalid in the select list because it is not contained in either an aggregate function or the GROUP BY clause.", clip(printExpr(e)))
+			return nil
+		}
+	}
+	return v
+}
+
+func (c *compiler) binary(e *Binary) cexpr {
+	l, r := c.expr(e.L), c.expr(e.R)
+	op := e.Op
+	var fn evalFn
+	switch op {
+	case "=", "!=":
+		not := op == "!="
+		fn = func(f *frame) value.Value { return equalOp(l.fn(f), r.fn(f), not) }
+	case "<", ">", "<=", ">=":
+		fn = func(f *frame) value.Value { return compareOp(op, l.fn(f), r.fn(f)) }
+	case "+", "-", "*", "/", "%":
+		fn = func(f *frame) value.Value { return arithmetic(op, l.fn(f), r.fn(f)) }
+	case "??":
+		fn = func(f *frame) value.Value {
+			if v := l.fn(f); v.IsDefined() {
+				return v
+			}
+			return r.fn(f)
+		}
+	default:
+		fn = func(f *frame) value.Value { return bitwise(op, l.fn(f), r.fn(f)) }
+	}
+	return fold(fn, l, r)
+}
+
+// chain compiles AND, OR and ||.
+func (c *compiler) chain(e *Chain) cexpr {
+	xs := c.exprs(e.Xs)
+	if e.Op == "||" {
+		return fold(func(f *frame) value.Value {
+			base := len(f.args)
+			for i := range xs {
+				f.args = append(f.args, xs[i].fn(f))
+			}
+			v := funcs.Concat(f.args[base:])
+			f.args = f.args[:base]
+			return v
+		}, xs...)
+	}
+	decisive := e.Op == "OR"
+	return fold(func(f *frame) value.Value {
+		defined := true
+		for i := range xs {
+			v := xs[i].fn(f)
+			if v.Kind() != value.Bool {
+				defined = false
+			} else if v.Bool() == decisive {
+				return v
+			}
+		}
+		if !defined {
+			return value.Value{}
+		}
+		return value.BoolOf(!decisive)
+	}, xs...)
+}
+
+func (c *compiler) between(e *Between) cexpr {
+	x, lo, hi, not := c.expr(e.X), c.expr(e.Lo), c.expr(e.Hi), e.Not
+	return fold(func(f *frame) value.Value {
+		v := x.fn(f)
+		a, b := compareOp(">=", v, lo.fn(f)), compareOp("<=", v, hi.fn(f))
+		switch {
+		case a.IsDefined() && !a.Bool(), b.IsDefined() && !b.Bool():
+			return value.BoolOf(not)
+		case !a.IsDefined() || !b.IsDefined():
+			return value.Value{}
+		}
+		return value.BoolOf(!not)
+	}, x, lo, hi)
+}
+
+// in compiles IN; a list of many constants becomes a hash set.
+func (c *compiler) in(e *In) cexpr {
+	x, list, not := c.expr(e.X), c.exprs(e.List), e.Not
+	var set *distinctSet
+	if len(list) > 16 {
+		set = newDistinctSet()
+		for _, l := range list {
+			if !l.konst {
+				set = nil
+				break
+			}
+			set.add(l.val)
+		}
+	}
+	return fold(func(f *frame) value.Value {
+		v := x.fn(f)
+		if !v.IsDefined() {
+			return v
+		}
+		if set != nil {
+			return value.BoolOf(set.has(v) != not)
+		}
+		for i := range list {
+			if w := list[i].fn(f); w.IsDefined() && equal(v, w) {
+				return value.BoolOf(!not)
+			}
+		}
+		return value.BoolOf(not)
+	}, append([]cexpr{x}, list...)...)
+}
+
+func (c *compiler) like(e *Like) cexpr {
+	x, pat, not := c.expr(e.X), c.expr(e.Pattern), e.Not
+	escape := rune(0)
+	for _, r := range e.Escape {
+		escape = r
+	}
+	var ready *likePattern
+	if pat.konst && pat.val.Kind() == value.String {
+		ready = compileLike(pat.val.Str(), escape)
+	}
+	return fold(func(f *frame) value.Value {
+		v, p := x.fn(f), pat.fn(f)
+		if v.Kind() != value.String || p.Kind() != value.String {
+			return value.Value{}
+		}
+		lp := ready
+		if lp == nil {
+			lp = compileLike(p.Str(), escape)
+		}
+		return value.BoolOf(lp.match(v.Bytes()) != not)
+	}, x, pat)
+}
+
+func (c *compiler) object(e *ObjectExpr) cexpr {
+	xs, keys := c.exprs(e.Vals), e.Keys
+	for _, k := range keys {
+		if strings.IndexByte(k, 0) >= 0 {
+			c.failAt(e, codeString, "A property name can't contain the character U+0000.")
+		}
+	}
+	return fold(func(f *frame) value.Value {
+		var b funcs.Builder
+		for i := range xs {
+			b.Field(keys[i], xs[i].fn(f))
+		}
+		return b.Object()
+	}, xs...)
+}
+
+// call compiles a function call or an aggregate.
+func (c *compiler) call(e *Call) cexpr {
+	if e.UDF {
+		c.fail(&Error{plain: true, Msg: "User defined functions are not supported: 'udf." + clip(e.Name) + "'."})
+		return konst(value.Value{})
+	}
+	if agg := aggregateOf(e.Name); agg != nil {
+		return c.aggregate(e, agg)
+	}
+	fn := funcs.Lookup(e.Name)
+	switch {
+	case fn == nil:
+		c.failAt(e, codeFunction, "'%s' is not a recognized built-in function name.", clip(e.Name))
+		return konst(value.Value{})
+	case fn.Unsupported != "":
+		c.failAt(e, codeNotSupported, "The function '%s' is not supported: %s.", fn.Name, fn.Unsupported)
+		return konst(value.Value{})
+	case len(e.Args) < fn.Min || fn.Max >= 0 && len(e.Args) > fn.Max:
+		c.failAt(e, codeArity, "The %s function requires %s argument(s).", fn.Name, arityText(fn))
+		return konst(value.Value{})
+	}
+	args := c.exprs(e.Args)
+	eval := fn.Eval
+	if fn.Prepare != nil {
+		vals, is := make([]value.Value, len(args)), make([]bool, len(args))
+		for i, a := range args {
+			vals[i], is[i] = a.val, a.konst
+		}
+		if ready := fn.Prepare(vals, is); ready != nil {
+			eval = ready
+		}
+	}
+	run := func(f *frame) value.Value {
+		base := len(f.args)
+		for i := range args {
+			v := args[i].fn(f)
+			f.args = append(f.args, v)
+		}
+		v := fn.Call(&f.ctx, eval, f.args[base:])
+		f.args = f.args[:base]
+		return v
+	}
+	if fn.Volatile {
+		return cexpr{fn: run}
+	}
+	return fold(run, args...)
+}
+
+// arityText words the number of arguments as the service does.
+func arityText(fn *funcs.Func) string {
+	n := func(i int) string { return value.FormatNumber(value.IntOf(int64(i))) }
+	switch {
+	case fn.Max < 0:
+		return "at least " + n(fn.Min)
+	case fn.Min == fn.Max:
+		return n(fn.Min)
+	}
+	return n(fn.Min) + " to " + n(fn.Max)
+}

@@ -1,0 +1,135 @@
+package sql
+
+import (
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// The service's codes for refused query texts.
+const (
+	codeSyntax        = "SC1001" // Syntax error, incorrect syntax near 'x'.
+	codeEOF           = "SC1002" // Syntax error, unexpected end-of-file.
+	codeNumber        = "SC1003" // a number literal that does not fit
+	codeString        = "SC1010" // Syntax error, invalid string literal token
+	codeIdentifier    = "SC2001" // Identifier 'x' could not be resolved.
+	codeFunction      = "SC2005" // 'X' is not a recognized built-in function name.
+	codeDuplicate     = "SC2011" // the same alias twice
+	codeStarNoFrom    = "SC2040" // SELECT * without FROM
+	codeStarGroup     = "SC2041" // SELECT * with GROUP BY
+	codeArity         = "SC2050" // The X function requires n argument(s).
+	codeParameter     = "SC2054" // a parameter that was not given
+	codeStarJoin      = "SC2057" // SELECT * with a JOIN
+	codeTop           = "SC2060" // TOP above its limit
+	codeOffsetLimit   = "SC2062" // OFFSET or LIMIT above its limit
+	codeNestedAgg     = "SC2101" // an aggregate inside an aggregate
+	codeUngrouped     = "SC2102" // a column that is neither grouped nor aggregated
+	codeAggregateHere = "SC2103" // an aggregate where none may stand
+	codeOrderBy       = "2206"   // ORDER BY of something that is no path
+	codeLimits        = "SC3001" // a text, list or nesting above a limit
+	codeNotSupported  = "SC3002" // known to the language, not to this server
+)
+
+// Error is a refused query text: what the service answers with status 400 and a JSON list of errors. Start and End are
+// positions in the text, counted in UTF-16 units as the service does; End is exclusive.
+type Error struct {
+	Code       string
+	Start, End int
+	Msg        string
+	plain      bool // shown as {"Errors":["message"]}, without a position
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Msg }
+
+// Unwrap gives the error as a status.Error whose message is the JSON text.
+func (e *Error) Unwrap() error {
+	code := status.BadRequest
+	return &status.Error{Code: code, Msg: string(e.AppendJSON(nil)), Index: -1}
+}
+
+// AppendJSON appends {"errors":[{..}]} as the service words it.
+func (e *Error) AppendJSON(dst []byte) []byte {
+	if e.plain {
+		dst = append(dst, `{"Errors":[`...)
+		dst = appendQuoted(dst, e.Msg)
+		return append(dst, `]}`...)
+	}
+	dst = append(dst, `{"errors":[{"severity":"Error","location":{"start":`...)
+	dst = strconv.AppendInt(dst, int64(e.Start), 10)
+	dst = append(dst, `,"end":`...)
+	dst = strconv.AppendInt(dst, int64(e.End), 10)
+	dst = append(dst, `},"code":`...)
+	dst = appendQuoted(dst, e.Code)
+	dst = append(dst, `,"message":`...)
+	dst = appendQuoted(dst, e.Msg)
+	return append(dst, `}]}`...)
+}
+
+// plainError is an error without a position, as the service words those that it finds after parsing.
+func plainError(format string, args ...any) *Error {
+	return &Error{Msg: fmt.Sprintf(format, args...), plain: true}
+}
+
+// errorAt makes an Error at the byte positions of a span.
+func errorAt(text string, sp span, code, format string, args ...any) *Error {
+	return &Error{Code: code, Start: utf16Len(text, sp.start), End: utf16Len(text, sp.end), Msg: fmt.Sprintf(format, args...)}
+}
+
+// utf16Len counts the UTF-16 units of the first n bytes of s.
+func utf16Len(s string, n int) int {
+	if n > len(s) {
+		n = len(s)
+	}
+	units := 0
+	for i := 0; i < n; {
+		r, w := utf8.DecodeRuneInString(s[i:])
+		if r >= 0x10000 {
+			units++
+		}
+		units++
+		i += w
+	}
+	return units
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendQuoted appends s as a JSON string.
+func appendQuoted(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	for i := 0; i < len(s); {
+		c := s[i]
+		switch {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+			i++
+		case c == '\n':
+			dst = append(dst, '\\', 'n')
+			i++
+		case c == '\r':
+			dst = append(dst, '\\', 'r')
+			i++
+		case c == '\t':
+			dst = append(dst, '\\', 't')
+			i++
+		case c < 0x20:
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+			i++
+		case c < utf8.RuneSelf:
+			dst = append(dst, c)
+			i++
+		default:
+			r, w := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && w == 1 {
+				dst = append(dst, "\uFFFD"...)
+			} else {
+				dst = append(dst, s[i:i+w]...)
+			}
+			i += w
+		}
+	}
+	return append(dst, '"')
+}

@@ -1,0 +1,245 @@
+package funcs
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// isoLayout is how the language writes a date: seven digits of a second, always UTC.
+const isoLayout = "2006-01-02T15:04:05.0000000Z"
+
+// Dates are ISO 8601 strings in UTC; ticks are 100 ns units and timestamps milliseconds, both since 1970.
+func init() {
+	now := func(name string, static bool, fn func(t time.Time) value.Value) *Func {
+		return &Func{Name: name, Types: "", Volatile: true, Eval: func(c *Context, _ []value.Value) value.Value {
+			if !static && c.Clock != nil {
+				return fn(c.Clock())
+			}
+			return fn(c.Now)
+		}}
+	}
+	ms := func(t time.Time) value.Value { return value.IntOf(t.UnixMilli()) }
+	ticks := func(t time.Time) value.Value { return value.IntOf(toTicks(t)) }
+	register(
+		now("GetCurrentDateTime", false, dateValue), now("GetCurrentDateTimeStatic", true, dateValue),
+		now("GetCurrentTimestamp", false, ms), now("GetCurrentTimestampStatic", true, ms),
+		now("GetCurrentTicks", false, ticks), now("GetCurrentTicksStatic", true, ticks),
+		&Func{Name: "DateTimeAdd", Types: "sns", Eval: dateAdd},
+		&Func{Name: "DateTimeBin", Types: "ss?ns", Eval: dateBin},
+		&Func{Name: "DateTimeDiff", Types: "sss", Eval: dateDiff},
+		&Func{Name: "DateTimeFromParts", Types: "nnn?nnnn", Eval: dateFromParts},
+		&Func{Name: "DateTimePart", Types: "ss", Eval: func(_ *Context, a []value.Value) value.Value {
+			t, ok := ParseDateTime(a[1])
+			if !ok {
+				return value.Value{}
+			}
+			return partOf(a[0].Str(), t)
+		}},
+		dateTo("DateTimeToTicks", ticks), dateTo("DateTimeToTimestamp", ms),
+		dateTo("DAY", func(t time.Time) value.Value { return value.IntOf(int64(t.Day())) }),
+		dateTo("MONTH", func(t time.Time) value.Value { return value.IntOf(int64(t.Month())) }),
+		dateTo("YEAR", func(t time.Time) value.Value { return value.IntOf(int64(t.Year())) }),
+		&Func{Name: "TicksToDateTime", Types: "n", Eval: func(_ *Context, a []value.Value) value.Value {
+			if n, ok := toInt64(a[0]); ok {
+				return dateValue(fromTicks(n))
+			}
+			return value.Value{}
+		}},
+		&Func{Name: "TimestampToDateTime", Types: "n", Eval: func(_ *Context, a []value.Value) value.Value {
+			if n, ok := toInt64(a[0]); ok {
+				return dateValue(time.UnixMilli(n).UTC())
+			}
+			return value.Value{}
+		}},
+	)
+	unsupported("not evaluated yet", "DateTimeFormat", "NOW", "AGO")
+}
+
+// ParseDateTime reads an ISO 8601 string (YYYY-MM-DDThh:mm:ss[.fffffff]Z, or a date alone).
+func ParseDateTime(v value.Value) (time.Time, bool) {
+	if v.Kind() != value.String || len(v.Bytes()) > 40 || len(v.Bytes()) < 10 {
+		return time.Time{}, false
+	}
+	s := v.Str()
+	for _, layout := range []string{"2006-01-02T15:04:05Z", "2006-01-02T15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999", "2006-01-02"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UTC(), true
+		}
+	}
+	return time.Time{}, false
+}
+
+func dateValue(t time.Time) value.Value {
+	if t.Year() < 1 || t.Year() > 9999 {
+		return value.Value{}
+	}
+	return value.StringBytes(t.UTC().AppendFormat(make([]byte, 0, len(isoLayout)), isoLayout))
+}
+
+func toTicks(t time.Time) int64 { return t.Unix()*1e7 + int64(t.Nanosecond())/100 }
+func fromTicks(n int64) time.Time {
+	return time.Unix(floorDiv(n, 1e7), (n-floorDiv(n, 1e7)*1e7)*100).UTC()
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b != 0 && (a < 0) != (b < 0) {
+		q--
+	}
+	return q
+}
+
+func dateTo(name string, fn func(t time.Time) value.Value) *Func {
+	return &Func{Name: name, Types: "s", Eval: func(_ *Context, a []value.Value) value.Value {
+		if t, ok := ParseDateTime(a[0]); ok {
+			return fn(t)
+		}
+		return value.Value{}
+	}}
+}
+
+// partNames maps every spelling of a date part to one.
+var partNames = map[string]string{
+	"year": "year", "yyyy": "year", "yy": "year", "month": "month", "mm": "month", "m": "month", "day": "day", "dd": "day", "d": "day",
+	"hour": "hour", "hh": "hour", "minute": "minute", "mi": "minute", "n": "minute", "second": "second", "ss": "second", "s": "second",
+	"millisecond": "ms", "ms": "ms", "microsecond": "mcs", "mcs": "mcs", "nanosecond": "ns", "ns": "ns",
+}
+
+// unit is the length of the parts below a month.
+var unit = map[string]time.Duration{
+	"day": 24 * time.Hour, "hour": time.Hour, "minute": time.Minute, "second": time.Second, "ms": time.Millisecond, "mcs": time.Microsecond, "ns": 1,
+}
+
+func partOf(name string, t time.Time) value.Value {
+	n := 0
+	switch partNames[strings.ToLower(name)] {
+	case "year":
+		n = t.Year()
+	case "month":
+		n = int(t.Month())
+	case "day":
+		n = t.Day()
+	case "hour":
+		n = t.Hour()
+	case "minute":
+		n = t.Minute()
+	case "second":
+		n = t.Second()
+	case "ms":
+		n = t.Nanosecond() / 1e6
+	case "mcs":
+		n = t.Nanosecond() / 1e3
+	case "ns":
+		n = t.Nanosecond()
+	default:
+		return value.Value{}
+	}
+	return value.IntOf(int64(n))
+}
+
+// dateAdd is DateTimeAdd(part, number, date); a day that the resulting month lacks becomes its last day.
+func dateAdd(_ *Context, a []value.Value) value.Value {
+	t, ok := ParseDateTime(a[2])
+	n, whole := toInt64(a[1])
+	part := partNames[strings.ToLower(a[0].Str())]
+	if !ok || !whole || part == "" || n > 1e15 || n < -1e15 {
+		return value.Value{}
+	}
+	switch part {
+	case "year":
+		return addMonths(t, n*12)
+	case "month":
+		return addMonths(t, n)
+	}
+	u := int64(unit[part])
+	days := floorDiv(n, int64(24*time.Hour)/u)
+	if days > 4e6 || days < -4e6 {
+		return value.Value{}
+	}
+	return dateValue(t.AddDate(0, 0, int(days)).Add(time.Duration((n - days*(int64(24*time.Hour)/u)) * u)))
+}
+
+func addMonths(t time.Time, n int64) value.Value {
+	if n > 120000 || n < -120000 {
+		return value.Value{}
+	}
+	first := time.Date(t.Year(), t.Month()+time.Month(n), 1, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
+	last := first.AddDate(0, 1, -1).Day()
+	return dateValue(first.AddDate(0, 0, min(t.Day(), last)-1))
+}
+
+// dateDiff is DateTimeDiff(part, from, to): the number of boundaries of the part between the two.
+func dateDiff(_ *Context, a []value.Value) value.Value {
+	from, ok1 := ParseDateTime(a[1])
+	to, ok2 := ParseDateTime(a[2])
+	part := partNames[strings.ToLower(a[0].Str())]
+	if !ok1 || !ok2 || part == "" {
+		return value.Value{}
+	}
+	switch part {
+	case "year":
+		return value.IntOf(int64(to.Year() - from.Year()))
+	case "month":
+		return value.IntOf(int64((to.Year()-from.Year())*12 + int(to.Month()) - int(from.Month())))
+	case "ns", "mcs", "ms":
+		perTick := float64(100) / float64(unit[part])
+		return Num(math.Floor(float64(toTicks(to))*perTick) - math.Floor(float64(toTicks(from))*perTick))
+	}
+	sec := int64(unit[part] / time.Second)
+	return value.IntOf(floorDiv(to.Unix(), sec) - floorDiv(from.Unix(), sec))
+}
+
+// dateBin is DateTimeBin(date, part[, size[, origin]]): the start of the bin that holds the date.
+func dateBin(_ *Context, a []value.Value) value.Value {
+	t, ok := ParseDateTime(a[0])
+	part := partNames[strings.ToLower(a[1].Str())]
+	size, whole := int64(1), true
+	if len(a) > 2 {
+		size, whole = toInt64(a[2])
+	}
+	origin := time.Unix(0, 0).UTC()
+	if len(a) > 3 {
+		var ok2 bool
+		origin, ok2 = ParseDateTime(a[3])
+		ok = ok && ok2
+	}
+	if !ok || !whole || part == "" || size < 1 || size > 1e9 {
+		return value.Value{}
+	}
+	switch part {
+	case "year", "month":
+		if part == "year" {
+			size *= 12
+		}
+		months := int64((t.Year()-origin.Year())*12 + int(t.Month()) - int(origin.Month()))
+		bin := addMonths(origin, floorDiv(months, size)*size)
+		if start, ok := ParseDateTime(bin); ok && start.After(t) {
+			return addMonths(origin, (floorDiv(months, size)-1)*size)
+		}
+		return bin
+	}
+	ticks := max(int64(unit[part])/100, 1) * size
+	from := toTicks(origin)
+	return dateValue(fromTicks(from + floorDiv(toTicks(t)-from, ticks)*ticks))
+}
+
+// dateFromParts is DateTimeFromParts(year, month, day[, hour[, minute[, second[, fraction in 100 ns]]]]).
+func dateFromParts(_ *Context, a []value.Value) value.Value {
+	limits := [7][2]int64{{1, 9999}, {1, 12}, {1, 31}, {0, 23}, {0, 59}, {0, 59}, {0, 9999999}}
+	parts := [7]int64{}
+	for i, v := range a {
+		n, ok := toInt64(v)
+		if !ok || n < limits[i][0] || n > limits[i][1] {
+			return value.Value{}
+		}
+		parts[i] = n
+	}
+	t := time.Date(int(parts[0]), time.Month(parts[1]), int(parts[2]), int(parts[3]), int(parts[4]), int(parts[5]), int(parts[6])*100, time.UTC)
+	if t.Day() != int(parts[2]) {
+		return value.Value{}
+	}
+	return dateValue(t)
+}

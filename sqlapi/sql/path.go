@@ -1,0 +1,74 @@
+package sql
+
+import (
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/func"
+)
+
+// step is one step of a path: a property name, or an array index when name is "".
+type step struct {
+	name  string
+	index int
+	array bool
+}
+
+// get returns a property of v; undefined when v is no object.
+func get(v value.Value, name string) value.Value {
+	if v.Kind() == value.Object {
+		return v.Get(name)
+	}
+	if !v.IsDefined() || v.Kind() <= value.Double || v.Kind() == value.String || v.Kind() == value.Array {
+		return value.Value{}
+	}
+	return funcs.View(v).Get(name)
+}
+
+// walk follows steps from v and gives the SQL face of what it finds.
+func walk(v value.Value, steps []step) value.Value {
+	for i := range steps {
+		if steps[i].array {
+			v = v.At(steps[i].index)
+		} else {
+			v = get(v, steps[i].name)
+		}
+		if !v.IsDefined() {
+			return v
+		}
+	}
+	return funcs.View(v)
+}
+
+// rootPath compiles a path on the item itself: names are mapped to stored ones, the identity is shown as text and system
+// properties come from the envelope.
+func rootPath(steps []step) evalFn {
+	first := steps[0]
+	if first.array { // the item is no array
+		return func(*frame) value.Value { return value.Value{} }
+	}
+	if isSystem(first.name) {
+		name, rest := first.name, steps[1:]
+		return func(f *frame) value.Value {
+			if f.system == nil {
+				return value.Value{}
+			}
+			return walk(f.system(&f.root, name), rest)
+		}
+	}
+	stored, ok := doc.NoSQL.Stored(first.name)
+	if !ok {
+		return func(*frame) value.Value { return value.Value{} }
+	}
+	rest := steps[1:]
+	if stored == "_id" {
+		return func(f *frame) value.Value {
+			return walk(identity(value.ObjectOf(f.root.doc).Get(stored)), rest)
+		}
+	}
+	if len(rest) == 0 {
+		return func(f *frame) value.Value {
+			return funcs.View(value.ObjectOf(f.root.doc).Get(stored))
+		}
+	}
+	return func(f *frame) value.Value { return walk(value.ObjectOf(f.root.doc).Get(stored), rest) }
+}

@@ -1,0 +1,229 @@
+package sql
+
+import (
+	"fmt"
+	"hash/maphash"
+	"strings"
+	"sync"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Param is a query parameter: its name with or without the leading @, and its value.
+type Param struct {
+	Name  string
+	Value value.Value
+}
+
+// program is a compiled query text. It is shared by executions and never changes.
+type program struct {
+	text   string
+	hash   uint64
+	q      *Query
+	top    *cquery
+	params []string
+	nslots int
+	nsubs  int
+	count  func(f *frame) int64 // TOP or LIMIT, nil without
+	offset func(f *frame) int64
+	order  []orderPath
+	pred   predFn    // nil when WHERE says nothing that an index could use
+	whole  bool      // COUNT(1) of everything
+	frames sync.Pool // *frame
+}
+
+// orderPath is one ORDER BY path.
+type orderPath struct {
+	steps []step
+	key   evalFn
+	desc  bool
+}
+
+// compile parses and compiles a text.
+func compile(text string, lim Limits) (*program, error) {
+	q, err := Parse(text, lim)
+	if err != nil {
+		return nil, err
+	}
+	return compileQuery(text, q)
+}
+
+func compileQuery(text string, q *Query) (*program, error) {
+	p := &program{text: text, q: q, hash: xxhash.Sum64String(text)}
+	c := &compiler{text: q.text, params: map[string]int{}}
+	p.count, p.offset = c.count(q.Limit, "LIMIT"), c.count(q.Offset, "OFFSET")
+	if q.Top != nil {
+		p.count = c.count(q.Top, "TOP")
+	}
+	p.top = c.query(q, true, func(cq *cquery) rowFn {
+		if cq.grouped {
+			return cq.gather
+		}
+		return func(f *frame) bool { return f.sink(f) }
+	})
+	if c.err == nil {
+		c.orderPaths(p)
+	}
+	if c.err == nil {
+		p.pred = c.predicate(p)
+	}
+	if c.err != nil {
+		return nil, c.err
+	}
+	p.params, p.nslots, p.nsubs = c.names, c.nslots, c.nsubs
+	p.whole = isCountAll(p)
+	return p, nil
+}
+
+// orderPaths resolves ORDER BY: each must be a path on the item.
+func (c *compiler) orderPaths(p *program) {
+	if isGrouped(p.q) { // one row, or refused before
+		return
+	}
+	outer := c.scope
+	c.scope = &scope{vars: p.top.vars}
+	defer func() { c.scope = outer }()
+	for _, o := range p.q.OrderBy {
+		steps, base := splitPath(o.Expr)
+		id, ok := base.(*Ident)
+		var v *variable
+		if ok {
+			v = c.resolve(id, o.Expr)
+		}
+		if c.err != nil {
+			return
+		}
+		if v == nil || len(steps) == 0 || !c.itemPath(p, v, &steps) {
+			c.failAt(o.Expr, codeOrderBy, "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.")
+			return
+		}
+		p.order = append(p.order, orderPath{steps: steps, key: rootPath(steps), desc: o.Desc})
+	}
+}
+
+// itemPath turns a path on alias v into one on the item: v is the item, or FROM c.path AS v. Array elements are no paths.
+func (c *compiler) itemPath(p *program, v *variable, steps *[]step) bool {
+	if !v.root {
+		src := &p.q.From.Sources[0]
+		if v != p.top.vars[0] || src.In || src.Query != nil {
+			return false
+		}
+		base, _ := splitPath(src.Path)
+		*steps = append(append([]step(nil), base...), *steps...)
+	}
+	for _, s := range *steps {
+		if s.array {
+			return false
+		}
+	}
+	return true
+}
+
+// isCountAll reports whether the query is COUNT of all items: SELECT [VALUE] COUNT(constant) FROM c.
+func isCountAll(p *program) bool {
+	q := p.q
+	if q.From == nil || q.Where != nil || len(q.GroupBy) > 0 || !p.top.rootOnly || q.Distinct || q.Star {
+		return false
+	}
+	e := q.Value
+	if e == nil && len(q.Items) == 1 {
+		e = q.Items[0].Expr
+	}
+	call, ok := e.(*Call)
+	if !ok || call.UDF || !strings.EqualFold(call.Name, "COUNT") {
+		return false
+	}
+	lit, ok := call.Args[0].(*Lit)
+	return ok && lit.Val.IsDefined()
+}
+
+// bind orders parameter values by number and refuses a missing one. A parameter given twice counts with its last value.
+func (p *program) bind(params []Param) ([]value.Value, error) {
+	if len(p.params) == 0 {
+		return nil, nil
+	}
+	vals := make([]value.Value, len(p.params))
+next:
+	for i, name := range p.params {
+		for j := len(params) - 1; j >= 0; j-- {
+			if strings.TrimPrefix(params[j].Name, "@") == name {
+				vals[i] = params[j].Value
+				continue next
+			}
+		}
+		return nil, &Error{Code: codeParameter, Msg: fmt.Sprintf("The query parameter '@%s' is not specified.", name), plain: true}
+	}
+	return vals, nil
+}
+
+// frame returns a frame for one execution; release gives it back.
+func (p *program) frame(params []value.Value) *frame {
+	f, _ := p.frames.Get().(*frame)
+	if f == nil {
+		f = &frame{slots: make([]value.Value, p.nslots), subs: make([]subState, p.nsubs)}
+	}
+	f.params = params
+	return f
+}
+
+func (p *program) release(f *frame) {
+	clear(f.slots)
+	clear(f.subs)
+	*f = frame{slots: f.slots, subs: f.subs, args: f.args[:0]}
+	p.frames.Put(f)
+}
+
+// planCache keeps compiled programs by text. It is bounded in entries and bytes of text; the oldest half is dropped when it
+// is full, which costs a busy text one compile.
+type planCache struct {
+	mu       sync.RWMutex
+	now, old map[string]*program
+	bytes    int
+}
+
+const (
+	cacheEntries = 1000
+	cacheBytes   = 4 << 20
+)
+
+// shards of the cache keep executions on different texts from waiting for each other.
+var (
+	cacheSeed = maphash.MakeSeed()
+	caches    [16]planCache
+)
+
+// cached returns the program of a text, compiling it when it isn't known. Refused texts are not kept.
+func cached(text string) (*program, error) {
+	c := &caches[maphash.String(cacheSeed, text)&15]
+	c.mu.RLock()
+	p := c.now[text]
+	c.mu.RUnlock()
+	if p != nil {
+		return p, nil
+	}
+	c.mu.Lock()
+	p = c.old[text]
+	c.mu.Unlock()
+	if p == nil {
+		var err error
+		if p, err = compile(text, DefaultLimits()); err != nil {
+			return nil, err
+		}
+	}
+	c.put(p)
+	return p, nil
+}
+
+func (c *planCache) put(p *program) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now == nil || len(c.now) >= cacheEntries/16 || c.bytes >= cacheBytes/16 {
+		c.old, c.now, c.bytes = c.now, map[string]*program{}, 0
+	}
+	if c.now[p.text] == nil {
+		c.bytes += len(p.text)
+		c.now[p.text] = p
+	}
+}

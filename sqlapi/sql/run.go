@@ -1,0 +1,262 @@
+package sql
+
+import (
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Page is one page of a query's answer. Body holds the rows as JSON separated by commas, without brackets; Execute appends
+// to it.
+type Page struct {
+	Body         []byte
+	Count        int
+	Continuation string // "" at the end
+	Charge       float64
+	Metrics      Metrics
+}
+
+// Metrics says what a page cost.
+type Metrics struct {
+	ItemsRead  int // items loaded
+	BytesRead  int
+	IndexReads int
+	Explain    string // the access path in one line
+}
+
+// rowSource gives the items of a query, filtered by WHERE where the query has no joins, in the order of ORDER BY.
+type rowSource interface {
+	next() bool
+	item() (d doc.Doc, item any) // valid until next
+	err() error
+	position() string // resumes after the present item; "" when there is nothing after it
+}
+
+// runner drives one page of a query over a source of items.
+type runner struct {
+	p        *program
+	f        *frame
+	src      rowSource
+	out      *Page
+	pageSize int   // rows; 0 = no limit
+	maxBytes int   // of the page's body; 0 = no limit
+	st       state // where the page begins
+	inItem   int64 // rows that the present item has given, those of former pages included
+	given    int64 // rows that the query has given, those of former pages included
+	full     bool  // the page is full and a further row was met
+	end      bool  // TOP or LIMIT is reached
+	seen     *distinctSet
+}
+
+// state is where a query stands between two pages. Queries whose rows are known only after all items were seen, or that
+// remember rows (DISTINCT), begin anew and drop what was given; the others go on after an item, or inside it.
+type state struct {
+	core   string // position of the core's rows
+	inItem int64  // rows of the next item that were given
+	skip   int64  // rows of OFFSET still to skip
+	left   int64  // rows of TOP or LIMIT still to give, -1 without limit
+	drop   int64  // rows given by former pages of a query that begins anew
+}
+
+// run makes the page. more says that rows are left; then next is where they begin.
+func (r *runner) run() (next state, more bool, err error) {
+	r.f.sink = r.row
+	cq := r.p.top
+	r.given = r.st.drop
+	if r.st.left == 0 {
+		return state{}, false, nil
+	}
+	switch {
+	case cq.grouped:
+		err = r.runGrouped()
+	case cq.q.From == nil:
+		cq.run(r.f)
+		err = r.f.err
+	default:
+		return r.runItems()
+	}
+	return state{drop: r.given}, r.full, err
+}
+
+// runItems streams items into the page.
+func (r *runner) runItems() (next state, more bool, err error) {
+	cq := r.p.top
+	before := r.st.core
+	for r.src.next() {
+		r.f.setRoot(r.src.item())
+		r.inItem = 0
+		cq.run(r.f)
+		switch {
+		case r.f.err != nil:
+			return state{}, false, r.f.err
+		case r.end:
+			return state{}, false, nil
+		case r.full:
+			return r.nextState(before, r.inItem-1), true, nil
+		case r.pageFull():
+			at := r.src.position()
+			return r.nextState(at, 0), at != "", nil
+		}
+		r.st.inItem = 0
+		if cq.joined {
+			before = r.src.position()
+		}
+	}
+	return state{}, false, r.src.err()
+}
+
+func (r *runner) nextState(core string, inItem int64) state {
+	if r.p.top.q.Distinct {
+		return state{drop: r.given}
+	}
+	return state{core: core, inItem: inItem, skip: r.st.skip, left: r.st.left}
+}
+
+// pageFull reports whether the page has all the rows or bytes that it may have.
+func (r *runner) pageFull() bool {
+	return r.pageSize > 0 && r.out.Count >= r.pageSize || r.maxBytes > 0 && len(r.out.Body) >= r.maxBytes
+}
+
+// row is the sink of the top query: the frame stands on a row that passed WHERE.
+func (r *runner) row(f *frame) bool {
+	r.inItem++
+	if r.inItem <= r.st.inItem { // given by a former page
+		return true
+	}
+	if r.pageFull() {
+		r.full = true
+		return false
+	}
+	return r.emit(f)
+}
+
+// emit projects the present row into the page: DISTINCT, OFFSET, LIMIT, then JSON. False ends the query or the page.
+func (r *runner) emit(f *frame) bool {
+	cq, start := r.p.top, len(r.out.Body)
+	if r.st.skip > 0 && cq.write != nil && !cq.isValue { // the row counts whatever it holds
+		r.st.skip--
+		return true
+	}
+	body := r.out.Body
+	if r.out.Count > 0 {
+		body = append(body, ',')
+	}
+	ok := false
+	if cq.write != nil {
+		body, ok = cq.write(f, body)
+	} else {
+		body, ok = r.distinct(f, body)
+	}
+	r.out.Body = body[:start]
+	switch {
+	case f.err != nil:
+		return false
+	case !ok:
+		return true
+	case r.st.skip > 0:
+		r.st.skip--
+		return true
+	}
+	if r.st.left > 0 {
+		r.st.left--
+		r.end = r.st.left == 0
+	}
+	if r.st.drop > 0 {
+		r.st.drop--
+		return !r.end
+	}
+	r.out.Body = body
+	r.out.Count++
+	r.given++
+	return !r.end
+}
+
+// distinct appends the present row when it is new.
+func (r *runner) distinct(f *frame, body []byte) ([]byte, bool) {
+	v := r.p.top.project(f)
+	if f.err != nil || r.p.top.isValue && !v.IsDefined() {
+		return body, false
+	}
+	if r.seen == nil {
+		r.seen = newDistinctSet()
+	}
+	if !r.seen.add(v) {
+		return body, false
+	}
+	if r.seen.size > maxGathered {
+		f.fail(status.New(status.BadRequest, "The query has more distinct rows than this server keeps (%d bytes).", maxGathered))
+	}
+	return doc.AppendJSON(body, v), true
+}
+
+// runGrouped reads all rows into groups, then gives the groups that the page may have.
+func (r *runner) runGrouped() error {
+	cq, f := r.p.top, r.f
+	st := &f.subs[cq.id]
+	st.groups = &groupSet{}
+	if cq.q.From == nil {
+		cq.run(f)
+	} else {
+		for f.err == nil && r.src.next() {
+			f.setRoot(r.src.item())
+			cq.run(f)
+		}
+		if err := r.src.err(); err != nil {
+			return err
+		}
+	}
+	if f.err != nil {
+		return f.err
+	}
+	cq.oneGroup(st)
+	f.root = rootRow{}
+	for _, g := range st.groups.list {
+		st.group = g
+		if r.pageFull() {
+			r.full = true
+			return nil
+		}
+		if !r.emit(f) || f.err != nil {
+			return f.err
+		}
+	}
+	return nil
+}
+
+// countAll answers COUNT of everything from a number that is known.
+func (r *runner) countAll(n int64) error {
+	cq, f := r.p.top, r.f
+	st := &f.subs[cq.id]
+	st.groups = &groupSet{}
+	cq.oneGroup(st)
+	st.group = st.groups.list[0]
+	r.f.sink = r.row
+	for i := range st.group.aggs {
+		st.group.aggs[i].count = n
+	}
+	r.emit(f)
+	return f.err
+}
+
+// identity shows a stored identity as the language's id: text.
+func identity(v value.Value) value.Value {
+	if v.Kind() == value.String || !v.IsDefined() {
+		return v
+	}
+	return value.StringBytes(doc.AppendExtJSON(nil, v, false))
+}
+
+// restarts reports whether a page of the query begins anew and drops what former pages gave.
+func (cq *cquery) restarts() bool { return cq.grouped || cq.q.Distinct || cq.q.From == nil }
+
+// begin evaluates OFFSET and LIMIT for the first page, and for every page of a query that begins anew.
+func (p *program) begin(f *frame) (state, error) {
+	st := state{left: -1}
+	if p.offset != nil {
+		st.skip = p.offset(f)
+	}
+	if p.count != nil {
+		st.left = p.count(f)
+	}
+	return st, f.err
+}

@@ -1,0 +1,87 @@
+# Refused texts: the service's codes and positions.
+> SELECT
+! SC1002 6-6 Syntax error, unexpected end-of-file.
+> SELECT * FORM c
+! SC1001 9-13 Syntax error, incorrect syntax near 'FORM'.
+> SELECT c.value FROM c
+! SC1001 9-14 Syntax error, incorrect syntax near 'value'.
+> SELECT VALUE c["value"] FROM c
+(none)
+> SELECT * FROM c WHERE
+! SC1002 21-21 Syntax error, unexpected end-of-file.
+> SELECT * FROM c WHERE c.a = 
+! SC1002 28-28 Syntax error, unexpected end-of-file.
+> SELECT * FROM c WHERE c.a == 1
+! SC1001 27-28 Syntax error, incorrect syntax near '='.
+> SELECT * FROM c WHERE (c.a = 1
+! SC1002 30-30 Syntax error, unexpected end-of-file.
+> SELECT * FROM c WHERE c.a = "x
+! SC1010 28-30 Syntax error, invalid string literal token '"x'.
+> SELECT * FROM c WHERE c.a = 'x\q'
+! SC1010 28-32 Syntax error, invalid string literal token ''x\q'.
+> SELECT * FROM c WHERE d.a = 1
+! SC2001 22-23 Identifier 'd' could not be resolved.
+> SELECT x FROM c
+! SC2001 7-8 Identifier 'x' could not be resolved.
+> SELECT * FROM c WHERE FOO(c.a)
+! SC2005 22-30 'FOO' is not a recognized built-in function name.
+> SELECT * FROM c WHERE STARTSWITH(c.a)
+! SC2050 22-37 The STARTSWITH function requires 2 to 3 argument(s).
+> SELECT * FROM c WHERE PI(1) = 1
+! SC2050 22-27 The PI function requires 0 argument(s).
+> SELECT *
+! SC2040 7-8 'SELECT *' is not valid if FROM clause is omitted.
+> SELECT * FROM c JOIN d IN c.a
+! SC2057 7-8 'SELECT *' is only valid with a single input set.
+> SELECT * FROM c GROUP BY c.a
+! SC2041 7-8 'SELECT *' is not allowed with GROUP BY.
+> SELECT c.b FROM c GROUP BY c.a
+! SC2102 7-10 Property reference 'c.b' is invalid in the select list because it is not contained in either an aggregate function or the GROUP BY clause.
+> SELECT c.a, COUNT(1) FROM c
+! SC2102 7-10 Property reference 'c.a' is invalid in the select list because it is not contained in either an aggregate function or the GROUP BY clause.
+> SELECT VALUE COUNT(SUM(c.a)) FROM c
+! SC2101 19-27 Cannot perform an aggregate function on an expression containing an aggregate or a subquery.
+> SELECT * FROM c WHERE COUNT(1) > 2
+! SC2103 22-30 Aggregate function 'COUNT' may not appear here.
+> SELECT COUNT(1, 2) FROM c
+! SC2050 7-18 The COUNT function requires 1 argument(s).
+> SELECT TOP -1 * FROM c
+! SC1001 11-12 Syntax error, incorrect syntax near '-'.
+> SELECT TOP 4294967296 * FROM c
+! SC2060 11-21 The TOP value '4294967296' exceeds the maximum limit of 4294967295.
+> SELECT TOP 1.5 * FROM c
+! SC1001 11-14 Syntax error, incorrect syntax near '1.5'.
+> SELECT * FROM c OFFSET 1
+! SC1002 24-24 Syntax error, unexpected end-of-file.
+> SELECT * FROM c OFFSET 0 LIMIT 99999999999
+! SC2062 31-42 The LIMIT value '99999999999' exceeds the maximum limit of 4294967295.
+> SELECT * FROM c ORDER BY c.a + 1
+! 2206 25-32 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
+> SELECT * FROM c ORDER BY 1
+! 2206 25-26 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
+> SELECT * FROM c ORDER BY c.a[0]
+! 2206 25-31 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
+> SELECT * FROM c ORDER BY c
+! 2206 25-26 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
+> SELECT * FROM c WHERE c.a = @missing
+! The query parameter '@missing' is not specified.
+> SELECT * FROM c JOIN c IN c.a
+! SC2011 21-29 The input alias 'c' is specified more than once in the FROM clause.
+> SELECT ST_DISTANCE(c.a, c.b) FROM c
+! SC3002 7-28 The function 'ST_DISTANCE' is not supported: spatial functions are not evaluated yet.
+> SELECT udf.f(c.a) FROM c
+! User defined functions are not supported: 'udf.f'.
+> SELECT * FROM c ORDER BY RANK FullTextScore(c.a, ["x"])
+! ORDER BY RANK is not supported.
+> SELECT * FROM c;
+! SC1001 15-16 Syntax error, incorrect syntax near ';'.
+> SELECT c.a AS FROM c
+! SC1001 14-18 Syntax error, incorrect syntax near 'FROM'.
+> SELECT "é😀" $ FROM c
+! SC1001 13-14 Syntax error, incorrect syntax near '$'.
+> SELECT 12ab FROM c
+! SC1001 7-11 Syntax error, incorrect syntax near '12ab'.
+> SELECT 1e999 FROM c
+! SC1003 7-12 Syntax error, number literal '1e999' is too large.
+> selectttt * FROM c
+! SC1001 0-9 Syntax error, incorrect syntax near 'selectttt'.

@@ -1,0 +1,79 @@
+# Date and time functions; the clock of the tests stands at 2024-03-01T12:30:00Z.
+> GetCurrentDateTimeStatic()
+"2024-03-01T12:30:00.0000000Z"
+> GetCurrentTimestampStatic()
+1709296200000
+> GetCurrentTicksStatic()
+17092962000000000
+> GetCurrentDateTime()
+"2024-03-01T12:30:00.0000000Z"
+> DateTimeAdd("mm", 1, "2024-01-31T00:00:00.0000000Z")
+"2024-02-29T00:00:00.0000000Z"
+> DateTimeAdd("yyyy", -1, "2024-02-29T10:00:00.0000000Z")
+"2023-02-28T10:00:00.0000000Z"
+> DateTimeAdd("dd", 1, "2024-02-28T23:59:59.9999999Z")
+"2024-02-29T23:59:59.9999999Z"
+> DateTimeAdd("hh", -25, "2024-01-01T00:00:00Z")
+"2023-12-30T23:00:00.0000000Z"
+> DateTimeAdd("ms", 1500, "2024-01-01T00:00:00Z")
+"2024-01-01T00:00:01.5000000Z"
+> DateTimeAdd("ns", 100, "2024-01-01T00:00:00Z")
+"2024-01-01T00:00:00.0000001Z"
+> DateTimeAdd("xx", 1, "2024-01-01T00:00:00Z")
+(none)
+> DateTimeAdd("dd", 1.5, "2024-01-01T00:00:00Z")
+(none)
+> DateTimeAdd("dd", 1, "not a date")
+(none)
+> DateTimeDiff("yyyy", "2023-12-31T23:59:59Z", "2024-01-01T00:00:00Z")
+1
+> DateTimeDiff("mm", "2024-01-31T00:00:00Z", "2024-03-01T00:00:00Z")
+2
+> DateTimeDiff("dd", "2024-01-01T01:02:03Z", "2024-01-03T01:02:03Z")
+2
+> DateTimeDiff("hour", "2024-01-02T00:00:00Z", "2024-01-01T00:00:00Z")
+-24
+> DateTimeDiff("ss", "2024-01-01T00:00:00Z", "2024-01-01T00:01:00.5Z")
+60
+> DateTimeDiff("ms", "2024-01-01T00:00:00Z", "2024-01-01T00:00:00.0015Z")
+1
+> DateTimeFromParts(2024, 2, 3)
+"2024-02-03T00:00:00.0000000Z"
+> DateTimeFromParts(2024, 2, 3, 4, 5, 6, 7000000)
+"2024-02-03T04:05:06.7000000Z"
+> DateTimeFromParts(2024, 2, 30)
+(none)
+> DateTimePart("yyyy", "2024-02-03T04:05:06.0070089Z")
+2024
+> DateTimePart("ms", "2024-02-03T04:05:06.0070089Z")
+7
+> DateTimePart("mcs", "2024-02-03T04:05:06.0070089Z")
+7008
+> DateTimePart("ns", "2024-02-03T04:05:06.0070089Z")
+7008900
+> DateTimeToTicks("2024-01-01T00:00:00.0000001Z")
+17040672000000001
+> DateTimeToTimestamp("2024-01-01T00:00:00.001Z")
+1704067200001
+> TicksToDateTime(17040672000000001)
+"2024-01-01T00:00:00.0000001Z"
+> TimestampToDateTime(1704067200001)
+"2024-01-01T00:00:00.0010000Z"
+> TimestampToDateTime(-1)
+"1969-12-31T23:59:59.9990000Z"
+> DateTimeBin("2024-01-08T18:35:00.0000000Z", "hh")
+"2024-01-08T18:00:00.0000000Z"
+> DateTimeBin("2024-01-08T18:35:00.0000000Z", "dd", 7)
+"2024-01-04T00:00:00.0000000Z"
+> DateTimeBin("2024-01-08T18:35:00.0000000Z", "hh", 5, "2024-01-01T00:00:00Z")
+"2024-01-08T17:00:00.0000000Z"
+> DateTimeBin("2024-05-08T18:35:00.0000000Z", "mm", 3)
+"2024-04-01T00:00:00.0000000Z"
+> DAY("2024-02-03T00:00:00Z")
+3
+> MONTH("2024-02-03T00:00:00Z")
+2
+> YEAR("2024-02-03T00:00:00Z")
+2024
+> DateTimeFormat("2024-02-03T00:00:00Z", "yyyy")
+! SC3002 13-59 The function 'DateTimeFormat' is not supported: not evaluated yet.
