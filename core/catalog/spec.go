@@ -1,0 +1,211 @@
+// Package catalog holds accounts, databases and containers with their policies, throughput and partition map, as data: it
+// knows names and definitions, not items.
+//
+// Invariants:
+//  1. What a reader gets (*Database, *Container) never changes; a change makes a new one and swaps the whole state.
+//  2. A change is in the engine, durable, before it is visible.
+//  3. A generation belongs to one container for good.
+package catalog
+
+import (
+	"bytes"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/orrerydb/orrery/core/epk"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// Throughput is what was provisioned, in request units per second. Both zero: none of its own.
+type Throughput struct {
+	Manual       int `json:"manual,omitempty"`
+	AutoscaleMax int `json:"autoscaleMax,omitempty"`
+}
+
+// Max returns the most request units a second that it allows.
+func (t Throughput) Max() int { return max(t.Manual, t.AutoscaleMax) }
+
+// PartitionKeyDef is a container's partition key definition. Paths are NoSQL paths ("/tenant", "/a/b", "/\"odd name\"").
+type PartitionKeyDef struct {
+	Paths     []string `json:"paths"`
+	Kind      string   `json:"kind"`    // Hash or MultiHash
+	Version   int      `json:"version"` // 1 or 2
+	SystemKey bool     `json:"systemKey,omitempty"`
+}
+
+// EPKKind returns how the key is hashed.
+func (d PartitionKeyDef) EPKKind() epk.Kind {
+	switch {
+	case d.Kind == "MultiHash":
+		return epk.MultiHash
+	case d.Version == 1:
+		return epk.V1
+	}
+	return epk.V2
+}
+
+// Spec is what a container is made of; an API fills it and gets it back.
+type Spec struct {
+	ID             string            `json:"id"`
+	PartitionKey   PartitionKeyDef   `json:"partitionKey"`
+	IndexingPolicy []byte            `json:"indexingPolicy,omitempty"` // JSON, as the NoSQL API takes it; nil = the default
+	DefaultTTL     *int32            `json:"defaultTtl,omitempty"`     // seconds; -1 = on, items decide
+	UniqueKeys     [][]string        `json:"uniqueKeys,omitempty"`     // NoSQL paths
+	Throughput     Throughput        `json:"throughput,omitzero"`
+	Properties     map[string][]byte `json:"properties,omitempty"` // what an API keeps with the container
+	Origin         string            `json:"origin,omitempty"`     // nosql, mongo, gremlin or table
+	ExtendedJSON   bool              `json:"extendedJson,omitempty"`
+}
+
+// Clone returns a deep copy.
+func (s Spec) Clone() Spec {
+	s.PartitionKey.Paths = slices.Clone(s.PartitionKey.Paths)
+	s.IndexingPolicy = bytes.Clone(s.IndexingPolicy)
+	if s.DefaultTTL != nil {
+		t := *s.DefaultTTL
+		s.DefaultTTL = &t
+	}
+	s.UniqueKeys = slices.Clone(s.UniqueKeys)
+	props := make(map[string][]byte, len(s.Properties))
+	for k, v := range s.Properties {
+		props[k] = bytes.Clone(v)
+	}
+	s.Properties = props
+	return s
+}
+
+// Database is a named set of containers.
+type Database struct {
+	ID         string     `json:"id"`
+	Num        uint32     `json:"num"` // its rid, as a number; never used again
+	Version    uint64     `json:"version"`
+	TS         int64      `json:"ts"` // seconds
+	Throughput Throughput `json:"throughput,omitzero"`
+}
+
+// RID returns the 4 bytes of the database's _rid.
+func (d *Database) RID() [4]byte { return ridBytes(d.Num) }
+
+// SlotDef is a slot of the container's map: all placements from Min up to the next slot's Min.
+type SlotDef struct {
+	Min []byte `json:"min,omitempty"` // placement bytes (core/epk); empty = the least
+	ID  uint32 `json:"id"`
+}
+
+// PartitionDef is a physical partition: a run of slots.
+type PartitionDef struct {
+	ID      int   `json:"id"`
+	First   int   `json:"first"` // index of its first slot; it ends where the next partition begins
+	Parents []int `json:"parents,omitempty"`
+	BaseLSN int64 `json:"baseLsn,omitempty"` // the parent's LSN at the split
+}
+
+// Container is a container as it stands in the catalog.
+type Container struct {
+	Spec
+	Database      string         `json:"-"`
+	DBNum         uint32         `json:"db"`
+	Num           uint32         `json:"num"` // its part of the _rid, top bit set
+	Gen           uint32         `json:"gen"`
+	Version       uint64         `json:"version2"`
+	TS            int64          `json:"ts"`
+	Slots         []SlotDef      `json:"slots"`
+	Partitions    []PartitionDef `json:"partitions"`
+	NextPartition int            `json:"nextPartition"`
+	NextSlot      uint32         `json:"nextSlot"`
+	keyPaths      [][]string
+}
+
+// KeyPaths returns the stored segments of each path of the partition key.
+func (c *Container) KeyPaths() [][]string { return c.keyPaths }
+
+// prepare computes what is derived from the definition.
+func (c *Container) prepare() error {
+	c.keyPaths = nil
+	for _, p := range c.PartitionKey.Paths {
+		segs, err := ParsePath(p)
+		if err != nil {
+			return err
+		}
+		c.keyPaths = append(c.keyPaths, segs)
+	}
+	return nil
+}
+
+// RID returns the 8 bytes of the container's _rid: the database's 4 and its own 4.
+func (c *Container) RID() [8]byte {
+	var r [8]byte
+	d, n := ridBytes(c.DBNum), ridBytes(c.Num)
+	copy(r[:4], d[:])
+	copy(r[4:], n[:])
+	return r
+}
+
+// SlotOf returns the index of the slot that holds a placement.
+func (c *Container) SlotOf(place []byte) int {
+	return sort.Search(len(c.Slots)-1, func(i int) bool { return bytes.Compare(c.Slots[i+1].Min, place) > 0 })
+}
+
+// SlotKey returns the key-space name of slot i.
+func (c *Container) SlotKey(i int) keys.Slot { return keys.Slot{Gen: c.Gen, ID: c.Slots[i].ID} }
+
+// PartitionOfSlot returns the index of the physical partition that slot i belongs to.
+func (c *Container) PartitionOfSlot(i int) int {
+	return sort.Search(len(c.Partitions)-1, func(p int) bool { return c.Partitions[p+1].First > i })
+}
+
+// SlotRange returns the slots [from, to) of physical partition p.
+func (c *Container) SlotRange(p int) (from, to int) {
+	from, to = c.Partitions[p].First, len(c.Slots)
+	if p+1 < len(c.Partitions) {
+		to = c.Partitions[p+1].First
+	}
+	return from, to
+}
+
+func ridBytes(n uint32) [4]byte { return [4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)} }
+
+// ParsePath takes a NoSQL path apart into its stored segments: /a/"b c"/d -> a, b c, d. A trailing /? or /* must be cut off
+// before. The first segment id names the identity (stored _id).
+func ParsePath(path string) ([]string, error) {
+	if path == "" || path[0] != '/' {
+		return nil, status.New(status.BadRequest, "The path %q must begin with '/'.", path)
+	}
+	var segs []string
+	for rest := path[1:]; ; {
+		var seg string
+		if strings.HasPrefix(rest, `"`) {
+			end := strings.IndexByte(rest[1:], '"')
+			if end < 0 {
+				return nil, status.New(status.BadRequest, "The path %q has an unclosed quote.", path)
+			}
+			seg, rest = rest[1:end+1], rest[end+2:]
+			if rest != "" && rest[0] != '/' {
+				return nil, status.New(status.BadRequest, "The path %q is malformed.", path)
+			}
+		} else {
+			end := strings.IndexByte(rest, '/')
+			if end < 0 {
+				end = len(rest)
+			}
+			seg, rest = rest[:end], rest[end:]
+		}
+		if seg == "" {
+			return nil, status.New(status.BadRequest, "The path %q has an empty segment.", path)
+		}
+		segs = append(segs, seg)
+		if rest == "" {
+			break
+		}
+		rest = rest[1:]
+	}
+	switch segs[0] {
+	case "id":
+		segs[0] = "_id"
+	case "_id":
+		segs[0] = "\x01_id"
+	}
+	return segs, nil
+}

@@ -1,0 +1,227 @@
+package index
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// MaxTerms is the most entries that an item contributes with their values; each further path gets one "any value" entry,
+// which every scan of that path reads too.
+const MaxTerms = 5000
+
+// maxDepth bounds the walk; documents are bounded more tightly when they enter.
+const maxDepth = 256
+
+// Flags of an index entry.
+const (
+	FlagElement = 1 << 0 // the value is an element of an array, not the value at the path
+	FlagLossy   = 1 << 1 // the encoded value is cut: equal encodings may be different values
+	FlagSet     = 1 << 7 // always there: a stored value is never empty and this one never zero
+)
+
+// Terms are the index terms of one document, sorted and without duplicates. Reuse one with Reset.
+type Terms struct {
+	buf  []byte
+	list []term
+	// Classes has bit c>>3 set for each class byte c of a term: lets a query skip classes that a slot has never held.
+	Classes uint32
+	// Elements and Lossy are Bloom sets of the path ids with an element or a lossy term.
+	Elements, Lossy Bloom
+}
+
+type term struct {
+	off, end uint32
+	flag     byte
+}
+
+// Bloom is a small set of path ids with false positives.
+type Bloom [4]uint64
+
+// Add puts a path id into the set.
+func (b *Bloom) Add(id uint64) { b[id>>6&3] |= 1 << (id & 63) }
+
+// Has reports whether the set may hold the id.
+func (b *Bloom) Has(id uint64) bool { return b[id>>6&3]&(1<<(id&63)) != 0 }
+
+// Merge adds another set and reports whether this one changed.
+func (b *Bloom) Merge(o *Bloom) (changed bool) {
+	for i := range b {
+		n := b[i] | o[i]
+		changed = changed || n != b[i]
+		b[i] = n
+	}
+	return changed
+}
+
+// Reset empties t and keeps its memory.
+func (t *Terms) Reset() {
+	t.buf, t.list, t.Classes, t.Elements, t.Lossy = t.buf[:0], t.list[:0], 0, Bloom{}, Bloom{}
+}
+
+// Len returns the number of terms.
+func (t *Terms) Len() int { return len(t.list) }
+
+// At returns term i (path id and encoded value) and its flag byte; the bytes point into t.
+func (t *Terms) At(i int) (b []byte, flag byte) {
+	e := t.list[i]
+	return t.buf[e.off:e.end], e.flag
+}
+
+// Collect fills t with the terms of a document (its bytes as stored) and its _ts.
+func (p *Policy) Collect(t *Terms, doc []byte, ts int64) {
+	t.Reset()
+	w := walker{p: p, t: t}
+	w.object(value.ObjectOf(doc), p.root, p.root.subtree == include, p.Seed, 0, false)
+	w.emit(child(p.Seed, []byte(SystemTS)), value.IntOf(ts), false)
+	for _, e := range p.exact {
+		if !lookup(value.ObjectOf(doc), e.segs).IsDefined() {
+			w.emit(e.id, value.Undef(), false)
+		}
+	}
+	t.sort()
+}
+
+func lookup(v value.Value, segs []string) value.Value {
+	for _, s := range segs {
+		v = v.Get(s)
+	}
+	return v
+}
+
+type walker struct {
+	p     *Policy
+	t     *Terms
+	spill map[uint64]bool // paths that got their "any value" entry
+}
+
+// object emits the fields of an object. n is the policy's node at the object, nil when no rule lies at or below it.
+func (w *walker) object(v value.Value, n *node, in bool, id uint64, depth int, elem bool) {
+	for it := v.Iter(); it.Next(); {
+		var kn *node
+		kin := in
+		if n != nil && n.kids != nil {
+			if kn = n.kids[string(it.Key())]; kn != nil && kn.subtree != unset {
+				kin = kn.subtree == include
+			}
+		}
+		if !kin && kn == nil {
+			continue
+		}
+		w.value(it.Value(), kn, kin, child(id, it.Key()), depth+1, elem)
+	}
+}
+
+func (w *walker) value(v value.Value, n *node, in bool, id uint64, depth int, elem bool) {
+	if depth > maxDepth {
+		return
+	}
+	self := in
+	if n != nil && n.scalar != unset {
+		self = n.scalar == include
+	}
+	if self {
+		w.emit(id, v, elem)
+	}
+	switch v.Kind() {
+	case value.Object:
+		w.object(v, n, in, id, depth, elem)
+	case value.Array:
+		en, ein := n, in
+		if n != nil && n.kids["[]"] != nil {
+			en = n.kids["[]"]
+			if en.subtree != unset {
+				ein = en.subtree == include
+			}
+		} else if n != nil && n.scalar == include && !in {
+			ein = false
+		}
+		for it := v.Iter(); it.Next(); {
+			w.value(it.Value(), en, ein, id, depth+1, true)
+		}
+	}
+}
+
+func (w *walker) emit(id uint64, v value.Value, elem bool) {
+	t := w.t
+	off := len(t.buf)
+	if len(t.list) >= MaxTerms {
+		if w.spill[id] {
+			return
+		}
+		if w.spill == nil {
+			w.spill = map[uint64]bool{}
+		}
+		w.spill[id] = true
+		t.buf = append(binary.BigEndian.AppendUint64(t.buf, id), keys.ClassAny)
+		t.list = append(t.list, term{uint32(off), uint32(len(t.buf)), FlagSet | FlagElement | FlagLossy})
+		t.Classes |= 1 << (keys.ClassAny >> 3)
+		t.Elements.Add(id)
+		t.Lossy.Add(id)
+		return
+	}
+	t.buf = binary.BigEndian.AppendUint64(t.buf, id)
+	var lossy bool
+	t.buf, lossy = keys.AppendIndex(t.buf, v)
+	flag := byte(FlagSet)
+	if elem {
+		flag |= FlagElement
+		t.Elements.Add(id)
+	}
+	if lossy {
+		flag |= FlagLossy
+		t.Lossy.Add(id)
+	}
+	t.Classes |= 1 << (t.buf[off+8] >> 3)
+	t.list = append(t.list, term{uint32(off), uint32(len(t.buf)), flag})
+}
+
+// sort orders the terms and merges equal ones; a value that stands at its path and in an array keeps the plain flag.
+func (t *Terms) sort() {
+	slices.SortFunc(t.list, func(a, b term) int { return bytes.Compare(t.buf[a.off:a.end], t.buf[b.off:b.end]) })
+	out := t.list[:0]
+	for _, e := range t.list {
+		if n := len(out); n > 0 && bytes.Equal(t.buf[out[n-1].off:out[n-1].end], t.buf[e.off:e.end]) {
+			out[n-1].flag = out[n-1].flag&e.flag | (out[n-1].flag|e.flag)&FlagLossy
+			continue
+		}
+		out = append(out, e)
+	}
+	t.list = out
+}
+
+// Diff calls del for each term only in old and put for each term only in new or with another flag.
+func Diff(old, new *Terms, del func(term []byte), put func(term []byte, flag byte)) {
+	i, j := 0, 0
+	for i < len(old.list) || j < len(new.list) {
+		var c int
+		switch {
+		case i == len(old.list):
+			c = 1
+		case j == len(new.list):
+			c = -1
+		default:
+			a, _ := old.At(i)
+			b, _ := new.At(j)
+			c = bytes.Compare(a, b)
+		}
+		switch {
+		case c < 0:
+			b, _ := old.At(i)
+			del(b)
+			i++
+		case c > 0:
+			put(new.At(j))
+			j++
+		default:
+			if b, f := new.At(j); f != old.list[i].flag {
+				put(b, f)
+			}
+			i++
+			j++
+		}
+	}
+}

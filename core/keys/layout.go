@@ -1,0 +1,173 @@
+package keys
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// The spaces: first byte of every key.
+const (
+	spaceMeta = 0x10
+	spaceJob  = 0x11
+	spaceData = 0x20
+)
+
+// Kind is the byte after the slot: what a data key holds.
+type Kind byte
+
+// The kinds of data keys, see the table in the package comment.
+const (
+	KindHead    Kind = 0x01
+	KindLogical Kind = 0x02
+	KindItem    Kind = 0x10
+	KindNumber  Kind = 0x20
+	KindIndex   Kind = 0x30
+	KindUnique  Kind = 0x40
+	KindFeed    Kind = 0x50
+	KindTTL     Kind = 0x60
+)
+
+// PrefixLen is the length of what every data key begins with: space, generation, slot, kind.
+const PrefixLen = 10
+
+// MaxIdentity is the longest encoded tuple + id, in bytes (TiKV's key limit less what stands around it).
+const MaxIdentity = 3100
+
+// Slot names a slot of a container generation.
+type Slot struct{ Gen, ID uint32 }
+
+// AppendPrefix appends the prefix that all keys of a kind in a slot share.
+func AppendPrefix(dst []byte, s Slot, k Kind) []byte {
+	dst = append(dst, spaceData)
+	dst = binary.BigEndian.AppendUint32(dst, s.Gen)
+	dst = binary.BigEndian.AppendUint32(dst, s.ID)
+	return append(dst, byte(k))
+}
+
+// KindBounds returns the bounds of all keys of a kind in a slot.
+func KindBounds(s Slot, k Kind) (lo, hi []byte) {
+	return AppendPrefix(nil, s, k), AppendPrefix(nil, s, k+1)
+}
+
+// SlotBounds returns the bounds of everything in a slot.
+func SlotBounds(s Slot) (lo, hi []byte) {
+	lo = AppendPrefix(nil, s, 0)[:PrefixLen-1]
+	return lo, After(lo)
+}
+
+// GenerationBounds returns the bounds of everything of a container generation.
+func GenerationBounds(gen uint32) (lo, hi []byte) {
+	lo = binary.BigEndian.AppendUint32([]byte{spaceData}, gen)
+	return lo, After(lo)
+}
+
+// After returns the least key above every key that begins with prefix; nil prefix bytes of 0xFF are carried over. It
+// returns a key above all of ours for a prefix of only 0xFF bytes.
+func After(prefix []byte) []byte { return AppendAfter(nil, prefix) }
+
+// AppendAfter appends After(prefix) to dst. dst must not overlap prefix.
+func AppendAfter(dst, prefix []byte) []byte {
+	n := len(prefix)
+	for n > 0 && prefix[n-1] == 0xFF {
+		n--
+	}
+	if n == 0 {
+		return append(dst, 0xFF, 0xFF)
+	}
+	dst = append(dst, prefix[:n]...)
+	dst[len(dst)-1]++
+	return dst
+}
+
+// AppendNumber appends the number key of an item.
+func AppendNumber(dst []byte, s Slot, number uint64) []byte {
+	return binary.BigEndian.AppendUint64(AppendPrefix(dst, s, KindNumber), number)
+}
+
+// AppendFeed appends a feed key.
+func AppendFeed(dst []byte, s Slot, lsn uint64, pos uint16) []byte {
+	dst = binary.BigEndian.AppendUint64(AppendPrefix(dst, s, KindFeed), lsn)
+	return binary.BigEndian.AppendUint16(dst, pos)
+}
+
+// Feed reads the LSN and position of a feed key.
+func Feed(key []byte) (lsn uint64, pos uint16, ok bool) {
+	if len(key) != PrefixLen+10 {
+		return 0, 0, false
+	}
+	return binary.BigEndian.Uint64(key[PrefixLen:]), binary.BigEndian.Uint16(key[PrefixLen+8:]), true
+}
+
+// AppendTTL appends a ttl key: expiry in seconds since 1970.
+func AppendTTL(dst []byte, s Slot, expiry uint64, suffix []byte) []byte {
+	dst = binary.BigEndian.AppendUint64(AppendPrefix(dst, s, KindTTL), expiry)
+	return append(dst, suffix...)
+}
+
+// AppendUnique appends a unique key; values are AppendExact of each path of the policy.
+func AppendUnique(dst []byte, s Slot, tuple []byte, policy uint16, values []byte) []byte {
+	dst = append(AppendPrefix(dst, s, KindUnique), tuple...)
+	dst = binary.BigEndian.AppendUint16(dst, policy)
+	return append(dst, values...)
+}
+
+// AppendIndexPath appends the prefix of all index entries of a path.
+func AppendIndexPath(dst []byte, s Slot, path uint64) []byte {
+	return binary.BigEndian.AppendUint64(AppendPrefix(dst, s, KindIndex), path)
+}
+
+// AppendIndex appends an index key. term is the path id (8 bytes) and the encoded value, as core/index makes it.
+func AppendIndexEntry(dst []byte, s Slot, term []byte, number uint64, identity []byte) []byte {
+	dst = append(AppendPrefix(dst, s, KindIndex), term...)
+	dst = binary.BigEndian.AppendUint64(dst, number)
+	return append(dst, identity...)
+}
+
+// IndexEntry is a parsed index key; its slices point into the key.
+type IndexEntry struct {
+	Path     uint64
+	Value    []byte // class and value as AppendIndex wrote them
+	Number   uint64
+	Identity []byte // tuple, id
+}
+
+// ParseIndex takes an index key apart.
+func ParseIndex(key []byte) (IndexEntry, error) {
+	if len(key) < PrefixLen+8+1+8 {
+		return IndexEntry{}, fmt.Errorf("keys: index key of %d bytes", len(key))
+	}
+	val := key[PrefixLen+8:]
+	rest, err := SkipIndex(val)
+	if err != nil || len(rest) < 8 {
+		return IndexEntry{}, fmt.Errorf("keys: malformed index key %x", key)
+	}
+	return IndexEntry{
+		Path:     binary.BigEndian.Uint64(key[PrefixLen:]),
+		Value:    val[:len(val)-len(rest)],
+		Number:   binary.BigEndian.Uint64(rest),
+		Identity: rest[8:],
+	}, nil
+}
+
+// MetaKind is the kind of a catalog entry.
+type MetaKind byte
+
+// The kinds of catalog entries.
+const (
+	MetaAccount   MetaKind = 0x01 // one: format and id counters
+	MetaDatabase  MetaKind = 0x02
+	MetaContainer MetaKind = 0x03
+	MetaCounter   MetaKind = 0x04 // of a generation: reserved LSNs and item numbers
+)
+
+// AppendMeta appends a catalog key.
+func AppendMeta(dst []byte, k MetaKind, parent uint32, name string) []byte {
+	dst = append(dst, spaceMeta, byte(k))
+	dst = binary.BigEndian.AppendUint32(dst, parent)
+	return append(dst, name...)
+}
+
+// MetaBounds returns the bounds of all catalog entries of a kind.
+func MetaBounds(k MetaKind) (lo, hi []byte) {
+	return []byte{spaceMeta, byte(k)}, []byte{spaceMeta, byte(k) + 1}
+}

@@ -1,0 +1,245 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// committer makes the batch of one commit into one slot.
+type committer struct {
+	c   *Container
+	sl  *slot
+	b   *kv.Batch
+	key []byte // scratch
+	val []byte // scratch
+	h   Head
+}
+
+// commit makes the changes visible under the next LSN. The caller holds the slot's latch and has checked that every
+// change's old item is the present one. All changes belong to the slot; each fills in LSN and position. Engine errors come
+// out untranslated.
+func (c *Container) commit(ctx context.Context, sl *slot, chs []change) (pending, error) {
+	lsn, err := c.counter.nextLSN(ctx, sl.head.LSN)
+	if err != nil {
+		return pending{}, err
+	}
+	b := batchPool.Get().(*kv.Batch)
+	b.Reset()
+	m := committer{c: c, sl: sl, b: b, h: sl.head}
+	m.h.LSN = lsn
+	if err := m.uniques(chs); err != nil {
+		return pending{}, err
+	}
+	for i := range chs {
+		if chs[i].item != nil {
+			m.stamp(&chs[i], lsn, uint16(i))
+		}
+		m.write(&chs[i])
+	}
+	if err := m.logicalHeads(chs); err != nil {
+		return pending{}, err
+	}
+	head := m.h.append(make([]byte, 0, headLen))
+	b.Put(sl.headKey, head)
+	pre := [1]kv.Precondition{{Key: sl.headKey, Expect: kv.Equal, Value: sl.headBytes}}
+	w, err := c.st.eng.Write(ctx, b, pre[:])
+	if err != nil {
+		return pending{}, err
+	}
+	sl.head, sl.headBytes = m.h, head
+	sl.last.Store(&lastCommit{lsn, w})
+	sl.publish()
+	return pending{commit: w, slot: sl, lsn: lsn, batch: b}, nil
+}
+
+// stamp gives a new item its LSN, position and time. Commit times never fall within a slot, so the time may move up; when
+// that changes its second, the terms (which hold _ts) are made again.
+func (m *committer) stamp(ch *change, lsn int64, pos uint16) {
+	it := ch.item
+	it.LSN, it.Pos = lsn, pos
+	if it.Ticks < m.h.Ticks {
+		before := it.TS()
+		it.Ticks = m.h.Ticks
+		if it.TS() != before {
+			termsPool.Put(ch.newTerms)
+			pol, _ := m.c.policyOf(m.sl)
+			ch.newTerms = collect(pol, it)
+		}
+	}
+	m.h.Ticks = it.Ticks
+}
+
+// write puts one change's keys into the batch.
+func (m *committer) write(ch *change) {
+	key, id := m.sl.key, ch.id
+	if ch.old != nil {
+		m.del(keys.AppendFeed(m.key[:0], key, uint64(ch.old.LSN), ch.old.Pos))
+		m.h.Items--
+		m.h.Bytes -= storedSize(id, ch.old)
+		m.ttl(id, ch.old, true)
+		if ch.item == nil || ch.item.Number != ch.old.Number {
+			m.del(keys.AppendNumber(m.key[:0], key, ch.old.Number))
+		}
+	}
+	m.index(ch)
+	itemKey := append(keys.AppendPrefix(m.key[:0], key, keys.KindItem), id.suffix...)
+	if ch.item == nil {
+		m.del(itemKey)
+		return
+	}
+	m.val = appendEnvelope(m.val[:0], ch.item)
+	m.put(itemKey, m.val)
+	if ch.old == nil || ch.item.Number != ch.old.Number {
+		m.put(keys.AppendNumber(m.key[:0], key, ch.item.Number), id.suffix)
+	}
+	m.put(keys.AppendFeed(m.key[:0], key, uint64(ch.item.LSN), ch.item.Pos), id.suffix)
+	m.ttl(id, ch.item, false)
+	m.h.Items++
+	m.h.Bytes += storedSize(id, ch.item)
+}
+
+func (m *committer) put(key, val []byte) {
+	m.b.Put(key, val)
+	m.key = key
+}
+
+func (m *committer) del(key []byte) {
+	m.b.Delete(key)
+	m.key = key
+}
+
+// storedSize is the logical size of an item: its key and value.
+func storedSize(id identity, it *Item) int64 {
+	n := keys.PrefixLen + len(id.suffix) + envFixed + envSum + len(it.Doc)
+	if it.TTL != 0 {
+		n += 4
+	}
+	return int64(n)
+}
+
+// ttl keeps the ttl entry of an item with a ttl of its own.
+func (m *committer) ttl(id identity, it *Item, del bool) {
+	if it.TTL <= 0 {
+		return
+	}
+	k := keys.AppendTTL(m.key[:0], m.sl.key, uint64(it.TS()+int64(it.TTL)), id.suffix)
+	if del {
+		m.del(k)
+	} else {
+		m.put(k, []byte{1})
+	}
+}
+
+var noTerms index.Terms
+
+// index moves the index entries from the old terms to the new ones.
+func (m *committer) index(ch *change) {
+	old, new := ch.oldTerms, ch.newTerms
+	if old == nil {
+		old = &noTerms
+	}
+	if new == nil {
+		new = &noTerms
+	}
+	if ch.old != nil && ch.item != nil && ch.old.Number != ch.item.Number { // an expired item replaced: nothing is shared
+		index.Diff(old, &noTerms, m.delTerm(ch, ch.old.Number), nil)
+		old = &noTerms
+	}
+	var number uint64
+	if ch.item != nil {
+		number = ch.item.Number
+	} else {
+		number = ch.old.Number
+	}
+	index.Diff(old, new, m.delTerm(ch, number), func(term []byte, flag byte) {
+		m.put(keys.AppendIndexEntry(m.key[:0], m.sl.key, term, number, ch.id.ident), []byte{flag})
+	})
+	m.h.Classes |= new.Classes
+	m.h.Elements.Merge(&new.Elements)
+	m.h.Lossy.Merge(&new.Lossy)
+}
+
+func (m *committer) delTerm(ch *change, number uint64) func([]byte) {
+	return func(term []byte) {
+		m.del(keys.AppendIndexEntry(m.key[:0], m.sl.key, term, number, ch.id.ident))
+	}
+}
+
+// logicalHeads rewrites the heads of the logical partitions that the changes touch, and refuses one that would grow above
+// its limit.
+func (m *committer) logicalHeads(chs []change) error {
+	for i := range chs {
+		id := chs[i].id
+		part := id.suffix[:len(id.place)+len(id.tuple)]
+		if seenBefore(chs[:i], part) {
+			continue
+		}
+		key := append(keys.AppendPrefix(m.key[:0], m.sl.key, keys.KindLogical), part...)
+		var h LogicalHead
+		b, err := m.c.st.eng.Get(key)
+		switch {
+		case errors.Is(err, kv.ErrNotFound):
+		case err != nil:
+			return err
+		default:
+			if err := h.decode(b); err != nil {
+				return err
+			}
+		}
+		before := h.Bytes
+		for j := i; j < len(chs); j++ {
+			if j == i || string(chs[j].id.tuple) == string(id.tuple) {
+				h.add(&chs[j])
+			}
+		}
+		if h.Bytes > m.c.st.lim.LogicalPartition && h.Bytes > before {
+			return status.WithSub(status.Forbidden, status.SubPartitionKeyFull,
+				"Partition key reached maximum size of %s. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk", sizeText(m.c.st.lim.LogicalPartition))
+		}
+		h.LSN = m.h.LSN
+		if h.Items == 0 {
+			m.del(key)
+		} else {
+			m.val = h.append(m.val[:0])
+			m.put(key, m.val)
+		}
+	}
+	return nil
+}
+
+func seenBefore(chs []change, part []byte) bool {
+	for i := range chs {
+		id := chs[i].id
+		if string(id.suffix[:len(id.place)+len(id.tuple)]) == string(part) {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *LogicalHead) add(ch *change) {
+	if ch.old != nil {
+		h.Items--
+		h.Bytes -= storedSize(ch.id, ch.old)
+	}
+	if ch.item != nil {
+		h.Items++
+		h.Bytes += storedSize(ch.id, ch.item)
+	}
+}
+
+func sizeText(n int64) string {
+	unit := []string{"bytes", "KB", "MB", "GB", "TB"}
+	i := 0
+	for n >= 1024 && n%1024 == 0 && i < len(unit)-1 {
+		n /= 1024
+		i++
+	}
+	return strconv.FormatInt(n, 10) + " " + unit[i]
+}

@@ -1,0 +1,268 @@
+package store
+
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/epk"
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Container is the run-time state of one container generation. Safe for concurrent use.
+type Container struct {
+	st       *Store
+	gen      uint32
+	def      atomic.Pointer[catalog.Container]
+	pol      atomic.Pointer[index.Policy] // of slots that no rebuild has reached
+	building atomic.Pointer[build]        // a rebuild under way
+	slots    []*slot
+	uniques  []unique
+	counter  counter
+	dropped  atomic.Bool
+	defMu    sync.Mutex // one update at a time
+}
+
+// slot is a fixed share of the hash. head and headBytes belong to the latch; the atomics may be read by anybody.
+type slot struct {
+	key     keys.Slot
+	min     []byte
+	headKey []byte
+
+	mu        sync.Mutex // the latch
+	head      Head
+	headBytes []byte
+
+	lsn     atomic.Int64  // head.LSN
+	index   atomic.Uint32 // head.Index
+	items   atomic.Int64
+	bytes   atomic.Int64
+	durable atomic.Int64 // every commit up to this LSN is durable
+	last    atomic.Pointer[lastCommit]
+	flags   atomic.Pointer[indexFlags]
+}
+
+type lastCommit struct {
+	lsn    int64
+	commit kv.Commit
+}
+
+// indexFlags is what a query asks of a slot's head.
+type indexFlags struct {
+	classes         uint32
+	elements, lossy index.Bloom
+}
+
+// publish copies the head to the atomics. The caller holds the latch or is alone.
+func (s *slot) publish() {
+	s.lsn.Store(s.head.LSN)
+	s.index.Store(s.head.Index)
+	s.items.Store(s.head.Items)
+	s.bytes.Store(s.head.Bytes)
+	if f := s.flags.Load(); f == nil || f.classes != s.head.Classes || f.elements != s.head.Elements || f.lossy != s.head.Lossy {
+		s.flags.Store(&indexFlags{s.head.Classes, s.head.Elements, s.head.Lossy})
+	}
+}
+
+// settled records that every commit up to lsn is durable.
+func (s *slot) settled(lsn int64) {
+	for {
+		d := s.durable.Load()
+		if d >= lsn || s.durable.CompareAndSwap(d, lsn) {
+			return
+		}
+	}
+}
+
+// waitDurable returns when every commit up to lsn is durable.
+func (s *slot) waitDurable(lsn int64) error {
+	if s.durable.Load() >= lsn {
+		return nil
+	}
+	l := s.last.Load()
+	if l == nil {
+		return nil
+	}
+	if err := l.commit.Wait(); err != nil {
+		return translate(err)
+	}
+	s.settled(l.lsn)
+	return nil
+}
+
+// Def returns the container's definition.
+func (c *Container) Def() *catalog.Container { return c.def.Load() }
+
+// Policy returns the compiled indexing policy.
+func (c *Container) Policy() *index.Policy { return c.pol.Load() }
+
+// Items returns the number of items, exact; expired ones that are not reaped yet count.
+func (c *Container) Items() (n int64) {
+	for _, s := range c.slots {
+		n += s.items.Load()
+	}
+	return n
+}
+
+// Bytes returns the size of all items: keys and values.
+func (c *Container) Bytes() (n int64) {
+	for _, s := range c.slots {
+		n += s.bytes.Load()
+	}
+	return n
+}
+
+// SlotStats returns the LSN, items and bytes of the slots [from, to): the greatest LSN, sums of the others.
+func (c *Container) SlotStats(from, to int) (lsn, items, bytes int64) {
+	for _, s := range c.slots[from:to] {
+		lsn = max(lsn, s.lsn.Load())
+		items += s.items.Load()
+		bytes += s.bytes.Load()
+	}
+	return lsn, items, bytes
+}
+
+// LimitLSN returns an LSN that nothing in the container is above.
+func (c *Container) LimitLSN() int64 { return c.counter.limit() }
+
+// update takes a newer definition. A changed indexing policy rebuilds the index before update returns.
+func (c *Container) update(def *catalog.Container) error {
+	c.defMu.Lock()
+	defer c.defMu.Unlock()
+	old := c.def.Load()
+	if old.Version >= def.Version {
+		return nil
+	}
+	if string(old.IndexingPolicy) == string(def.IndexingPolicy) {
+		c.def.Store(def)
+		return nil
+	}
+	return c.rebuildIndex(def)
+}
+
+// identity is where an item lives: slot, and the parts of its keys.
+type identity struct {
+	slot   int
+	place  []byte
+	tuple  []byte
+	ident  []byte // tuple, id
+	suffix []byte // place, tuple, id
+}
+
+// locate finds the place of a partition key and id. buf's memory is used; the result's slices point into it.
+func (c *Container) locate(buf []byte, pk PartitionKey, id value.Value) (identity, error) {
+	d := c.def.Load()
+	if len(pk) != len(d.PartitionKey.Paths) {
+		return identity{}, status.WithSub(status.BadRequest, status.SubPartitionKeyMismatch,
+			"The partition key has %d components, the container's definition has %d.", len(pk), len(d.PartitionKey.Paths))
+	}
+	buf = epk.Place(buf[:0], d.PartitionKey.EPKKind(), pk)
+	np := len(buf)
+	for _, v := range pk {
+		buf = keys.AppendExact(buf, v)
+	}
+	nt := len(buf)
+	if id.IsDefined() {
+		buf = keys.AppendExact(buf, id)
+	}
+	if len(buf)-np > keys.MaxIdentity {
+		return identity{}, status.New(status.BadRequest, "The partition key and id are %d bytes long; at most %d are allowed.", len(buf)-np, keys.MaxIdentity)
+	}
+	return identity{slot: d.SlotOf(buf[:np]), place: buf[:np:np], tuple: buf[np:nt:nt], ident: buf[np:], suffix: buf}, nil
+}
+
+// place20 returns the 20 bits of a placement that lead an item number: the first 20 bits of the hash, with MultiHash 10 of
+// level one and 10 of the whole key. (A V2 hash has 126 bits: its two top bits are always zero and left out.)
+func place20(k epk.Kind, place []byte) uint64 {
+	switch k {
+	case epk.V1:
+		return uint64(binary.BigEndian.Uint32(place) >> 12)
+	case epk.V2:
+		return uint64(binary.BigEndian.Uint32(place) << 2 >> 12)
+	}
+	var last uint32
+	for at := 16; at < len(place); at += 16 {
+		last ^= binary.BigEndian.Uint32(place[at:])
+	}
+	return uint64(binary.BigEndian.Uint32(place)<<2>>22)<<10 | uint64(last<<2>>22)
+}
+
+// keyOf reads the partition key and id of a document by the definition.
+func (c *Container) keyOf(doc []byte) (PartitionKey, value.Value, error) {
+	d := c.def.Load()
+	id := value.ObjectOf(doc).Get("_id")
+	if !id.IsDefined() {
+		return nil, id, status.New(status.BadRequest, "The input content is invalid because the required properties - 'id; ' - are missing")
+	}
+	pk := make(PartitionKey, len(d.PartitionKey.Paths))
+	for i, segs := range c.keyPaths() {
+		pk[i] = lookupSegs(doc, segs)
+	}
+	return pk, id, nil
+}
+
+// KeyOf returns the partition key and id of a document; they point into it.
+func (c *Container) KeyOf(doc []byte) (PartitionKey, value.Value, error) { return c.keyOf(doc) }
+
+func lookupSegs(doc []byte, segs []string) value.Value {
+	v := value.ObjectOf(doc)
+	for _, s := range segs {
+		v = v.Get(s)
+	}
+	return v
+}
+
+// keyPaths returns the stored segments of the partition key's paths.
+func (c *Container) keyPaths() [][]string { return c.def.Load().KeyPaths() }
+
+// placeLen is the length of a complete placement.
+func (c *Container) placeLen() int {
+	d := c.def.Load()
+	switch k := d.PartitionKey.EPKKind(); k {
+	case epk.V1:
+		return 4
+	case epk.MultiHash:
+		return 16 * len(d.PartitionKey.Paths)
+	default:
+		return 16
+	}
+}
+
+// prefix returns the placement and tuple bytes of a partition key that names fewer values than the definition has paths.
+func (c *Container) prefix(pk PartitionKey) (place, tuple []byte) {
+	place = epk.Place(nil, c.def.Load().PartitionKey.EPKKind(), pk)
+	for _, v := range pk {
+		tuple = keys.AppendExact(tuple, v)
+	}
+	return place, tuple
+}
+
+// appendPlace appends the placement of an identity (tuple, id).
+func (c *Container) appendPlace(dst, ident []byte) ([]byte, error) {
+	d := c.def.Load()
+	var mem [3]value.Value
+	pk := mem[:0]
+	rest := ident
+	for range d.PartitionKey.Paths {
+		v, r, err := keys.DecodeExact(rest)
+		if err != nil {
+			return dst, status.Wrap(status.Corruption, err, "malformed identity")
+		}
+		pk, rest = append(pk, v), r
+	}
+	return epk.Place(dst, d.PartitionKey.EPKKind(), pk), nil
+}
+
+// policyOf returns the indexing policy that a slot's index entries follow, and its version.
+func (c *Container) policyOf(sl *slot) (*index.Policy, uint32) {
+	v := sl.index.Load()
+	if b := c.building.Load(); b != nil && v == b.to {
+		return b.policy, v
+	}
+	return c.pol.Load(), v
+}

@@ -1,0 +1,88 @@
+package store
+
+import (
+	"encoding/binary"
+
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+const (
+	formatHead    = 1
+	formatLogical = 1
+)
+
+// Head is the state of a slot. Every commit into the slot rewrites it under the precondition that it is what was read, so
+// LSN order is commit order in a slot and the counts are exact.
+type Head struct {
+	LSN      int64
+	Ticks    int64 // time of the last commit: commit times never fall within a slot
+	Items    int64
+	Bytes    int64  // keys and values of the items
+	Index    uint32 // version of the indexing policy that the slot's index entries follow
+	LogFloor int64
+	Classes  uint32      // value classes that the index has ever held
+	Elements index.Bloom // paths that have ever had array elements
+	Lossy    index.Bloom // paths that have ever had cut values
+}
+
+const headLen = 1 + 8*4 + 4 + 8 + 4 + 32 + 32
+
+func (h *Head) append(dst []byte) []byte {
+	dst = append(dst, formatHead)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.LSN))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.Ticks))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.Items))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.Bytes))
+	dst = binary.BigEndian.AppendUint32(dst, h.Index)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.LogFloor))
+	dst = binary.BigEndian.AppendUint32(dst, h.Classes)
+	for _, b := range [...]*index.Bloom{&h.Elements, &h.Lossy} {
+		for _, w := range b {
+			dst = binary.BigEndian.AppendUint64(dst, w)
+		}
+	}
+	return dst
+}
+
+func (h *Head) decode(b []byte) error {
+	if len(b) != headLen || b[0] != formatHead {
+		return status.New(status.Corruption, "slot head of unknown format")
+	}
+	u64 := func(at int) int64 { return int64(binary.BigEndian.Uint64(b[at:])) }
+	h.LSN, h.Ticks, h.Items, h.Bytes = u64(1), u64(9), u64(17), u64(25)
+	h.Index, h.LogFloor = binary.BigEndian.Uint32(b[33:]), u64(37)
+	h.Classes = binary.BigEndian.Uint32(b[45:])
+	for i, bl := range [...]*index.Bloom{&h.Elements, &h.Lossy} {
+		for j := range bl {
+			bl[j] = uint64(u64(49 + 32*i + 8*j))
+		}
+	}
+	return nil
+}
+
+// LogicalHead is the state of a logical partition.
+type LogicalHead struct {
+	LSN   int64 // of its last commit
+	Items int64
+	Bytes int64
+}
+
+const logicalLen = 1 + 8*3
+
+func (h *LogicalHead) append(dst []byte) []byte {
+	dst = append(dst, formatLogical)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.LSN))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.Items))
+	return binary.BigEndian.AppendUint64(dst, uint64(h.Bytes))
+}
+
+func (h *LogicalHead) decode(b []byte) error {
+	if len(b) != logicalLen || b[0] != formatLogical {
+		return status.New(status.Corruption, "logical head of unknown format")
+	}
+	h.LSN = int64(binary.BigEndian.Uint64(b[1:]))
+	h.Items = int64(binary.BigEndian.Uint64(b[9:]))
+	h.Bytes = int64(binary.BigEndian.Uint64(b[17:]))
+	return nil
+}

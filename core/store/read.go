@@ -1,0 +1,160 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Read returns an item; NotFound when it is absent or expired. The item's memory is the caller's.
+func (c *Container) Read(ctx context.Context, pk PartitionKey, id value.Value) (*Item, error) {
+	var mem [192]byte
+	at, err := c.locate(mem[:0], pk, id)
+	if err != nil {
+		return nil, err
+	}
+	sl := c.slots[at.slot]
+	var kb [256]byte
+	b, err := c.st.eng.Get(append(keys.AppendPrefix(kb[:0], sl.key, keys.KindItem), at.suffix...))
+	if errors.Is(err, kv.ErrNotFound) {
+		if c.dropped.Load() {
+			return nil, c.gone()
+		}
+		return nil, errNotFound()
+	}
+	if err != nil {
+		return nil, translate(err)
+	}
+	it := &Item{paths: len(pk)}
+	if err := decodeEnvelope(b, it); err != nil {
+		return nil, err
+	}
+	if c.expired(it) {
+		return nil, errNotFound()
+	}
+	it.ident = append(make([]byte, 0, len(at.ident)), at.ident...)
+	return it, sl.waitDurable(it.LSN)
+}
+
+// View is a consistent view of a container for queries. Close it.
+type View struct {
+	c    *Container
+	snap kv.Snapshot
+	now  int64 // second at which expiry is judged
+	ttl  bool
+}
+
+// View opens a view of the present state.
+func (c *Container) View() *View {
+	return &View{c: c, snap: c.st.eng.Snapshot(), now: c.st.clk.Now().Unix(), ttl: c.def.Load().DefaultTTL != nil}
+}
+
+// Close releases the view.
+func (v *View) Close() { _ = v.snap.Close() }
+
+// Container returns what the view is of.
+func (v *View) Container() *Container { return v.c }
+
+// Slots returns the number of slots.
+func (v *View) Slots() int { return len(v.c.slots) }
+
+// SlotOf returns the slot index of a placement.
+func (v *View) SlotOf(place []byte) int { return v.c.Def().SlotOf(place) }
+
+// Iter returns an iterator over a key range.
+func (v *View) Iter(lo, hi []byte) (kv.Iterator, error) {
+	it, err := v.snap.Iter(lo, hi)
+	return it, translate(err)
+}
+
+// SlotKey returns the key-space name of a slot.
+func (v *View) SlotKey(i int) keys.Slot { return v.c.slots[i].key }
+
+// Classes returns the value classes that a slot's index has ever held, a bit for each class byte c at c>>3.
+func (v *View) Classes(i int) uint32 { return v.c.slots[i].flags.Load().classes }
+
+// HasElements and HasLossy report whether a path may have array elements or cut values in a slot.
+func (v *View) HasElements(i int, path uint64) bool {
+	return v.c.slots[i].flags.Load().elements.Has(path)
+}
+
+// HasLossy reports whether a path may have cut values in a slot.
+func (v *View) HasLossy(i int, path uint64) bool { return v.c.slots[i].flags.Load().lossy.Has(path) }
+
+// Locate returns the slot, placement and tuple bytes of a partition key, which may be a prefix of the paths: then complete
+// is false and the place is a prefix too.
+func (c *Container) Locate(pk PartitionKey) (slot int, place, tuple []byte, complete bool, err error) {
+	if len(pk) == len(c.keyPaths()) {
+		id, err := c.locate(nil, pk, value.Value{})
+		return id.slot, id.place, id.tuple, true, err
+	}
+	place, tuple = c.prefix(pk)
+	return c.Def().SlotOf(place), place, tuple, false, nil
+}
+
+// Decode reads a stored item (key after the kind's prefix, and value) into it; false when the item is expired. The item
+// points into key and val.
+func (v *View) Decode(it *Item, suffix, val []byte) (bool, error) {
+	place := v.c.placeLen()
+	if err := decodeEnvelope(val, it); err != nil {
+		return false, err
+	}
+	it.ident, it.paths = suffix[place:], len(v.c.keyPaths())
+	if v.ttl {
+		if e := it.expiry(v.c.def.Load().DefaultTTL); e != 0 && e <= v.now {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// Fetch reads the item with this identity (tuple, id) in a slot into it; false when it is absent or expired.
+func (v *View) Fetch(it *Item, slot int, ident, keyBuf []byte) (bool, []byte, error) {
+	keyBuf = keys.AppendPrefix(keyBuf[:0], v.c.slots[slot].key, keys.KindItem)
+	at := len(keyBuf)
+	var err error
+	if keyBuf, err = v.c.appendPlace(keyBuf, ident); err != nil {
+		return false, keyBuf, err
+	}
+	keyBuf = append(keyBuf, ident...)
+	b, err := v.snap.Get(keyBuf)
+	if errors.Is(err, kv.ErrNotFound) {
+		return false, keyBuf, nil
+	}
+	if err != nil {
+		return false, keyBuf, translate(err)
+	}
+	suffix := append(make([]byte, 0, len(keyBuf)-at), keyBuf[at:]...)
+	ok, err := v.Decode(it, suffix, b)
+	return ok, keyBuf, err
+}
+
+// ByNumber returns the item suffix of an item number in a slot; nil when there is none.
+func (v *View) ByNumber(slot int, number uint64) ([]byte, error) {
+	b, err := v.snap.Get(keys.AppendNumber(nil, v.c.slots[slot].key, number))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	return b, translate(err)
+}
+
+// Settle waits until what the item shows is durable.
+func (v *View) Settle(slot int, it *Item) error { return v.c.slots[slot].waitDurable(it.LSN) }
+
+// LogicalItems returns the number of items of a logical partition.
+func (v *View) LogicalItems(slot int, place, tuple []byte) (int64, error) {
+	key := append(append(keys.AppendPrefix(nil, v.c.slots[slot].key, keys.KindLogical), place...), tuple...)
+	b, err := v.snap.Get(key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, translate(err)
+	}
+	var h LogicalHead
+	err = h.decode(b)
+	return h.Items, err
+}

@@ -1,0 +1,160 @@
+// Package store keeps items: read, write, etag, _ts, LSN, TTL, unique keys, index upkeep and the feed entry of every item,
+// and Tx, a transaction on one logical partition.
+//
+// Invariants:
+//  1. An item, its number, index, unique, ttl and feed entries, the slot head and the logical head commit together or not
+//     at all: one kv.Write.
+//  2. Every commit rewrites the slot head under the precondition that it is what was read. So LSN order is commit order in
+//     a slot, heads' counts are exact, and a writer into a dropped container fails.
+//  3. A slot's latch is held while the final bytes are made and the batch becomes visible, never while it becomes durable
+//     and never while a caller's code runs.
+//  4. No result leaves before the highest LSN that it shows is durable: writers wait for their own commit, readers for the
+//     commit of an item younger than the slot's durable LSN.
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// Limits that the store enforces, in bytes.
+type Limits struct {
+	Item             int   // one document; 0 = 16 MiB
+	LogicalPartition int64 // all items of one partition key value; 0 = 20 GB
+}
+
+// Store is all items of an engine. Safe for concurrent use.
+type Store struct {
+	eng kv.Engine
+	cat *catalog.Catalog
+	clk *clock.Clock
+	lim Limits
+
+	mu   sync.RWMutex
+	open map[uint32]*Container // by generation
+}
+
+// Open returns the store of an engine and its catalog.
+func Open(eng kv.Engine, cat *catalog.Catalog, clk *clock.Clock, lim Limits) *Store {
+	if lim.Item <= 0 {
+		lim.Item = 16 << 20
+	}
+	if lim.LogicalPartition <= 0 {
+		lim.LogicalPartition = 20 << 30
+	}
+	return &Store{eng: eng, cat: cat, clk: clk, lim: lim, open: map[uint32]*Container{}}
+}
+
+// Engine returns the engine, for rooms beside the store that read it.
+func (s *Store) Engine() kv.Engine { return s.eng }
+
+// FirstHead returns the head of a slot that has never been written to.
+func FirstHead() []byte { return (&Head{Index: 1}).append(nil) }
+
+// Container returns the run-time state of a catalog entry.
+func (s *Store) Container(def *catalog.Container) (*Container, error) {
+	s.mu.RLock()
+	c := s.open[def.Gen]
+	s.mu.RUnlock()
+	if c != nil {
+		if cur := c.def.Load(); cur.Version < def.Version {
+			if err := c.update(def); err != nil {
+				return nil, err
+			}
+		}
+		return c, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c = s.open[def.Gen]; c != nil {
+		return c, nil
+	}
+	c, err := s.load(def)
+	if err != nil {
+		return nil, err
+	}
+	s.open[def.Gen] = c
+	return c, nil
+}
+
+// load reads a container's heads and counters.
+func (s *Store) load(def *catalog.Container) (*Container, error) {
+	pol, err := index.Compile(def.IndexingPolicy, uint64(def.Gen))
+	if err != nil {
+		return nil, err
+	}
+	c := &Container{st: s, gen: def.Gen, counter: counter{eng: s.eng, gen: def.Gen}}
+	c.def.Store(def)
+	c.pol.Store(pol)
+	if c.uniques, err = compileUniques(def.UniqueKeys); err != nil {
+		return nil, err
+	}
+	for i := range def.Slots {
+		sl := &slot{key: def.SlotKey(i), min: def.Slots[i].Min}
+		sl.headKey = keys.AppendPrefix(nil, sl.key, keys.KindHead)
+		b, err := s.eng.Get(sl.headKey)
+		if errors.Is(err, kv.ErrNotFound) {
+			return nil, status.WithSub(status.NotFound, status.SubOwnerNotFound, "Resource Not Found: container %q", def.ID)
+		}
+		if err != nil {
+			return nil, translate(err)
+		}
+		if err := sl.head.decode(b); err != nil {
+			return nil, err
+		}
+		sl.headBytes = b
+		sl.publish()
+		sl.durable.Store(sl.head.LSN)
+		c.slots = append(c.slots, sl)
+	}
+	if err := c.counter.load(); err != nil {
+		return nil, translate(err)
+	}
+	return c, nil
+}
+
+// Forget drops the run-time state of a generation; later writers fail on the missing heads.
+func (s *Store) Forget(gen uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.open[gen]; c != nil {
+		c.dropped.Store(true)
+		delete(s.open, gen)
+	}
+}
+
+// DropGeneration removes everything of a dropped container. The catalog must not name it any more.
+func (s *Store) DropGeneration(ctx context.Context, gen uint32) error {
+	lo, hi := keys.GenerationBounds(gen)
+	return translate(s.eng.DropRange(ctx, lo, hi))
+}
+
+// translate turns an engine's error into a status.
+func translate(err error) error {
+	var e *status.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &e):
+		return err
+	case errors.Is(err, kv.ErrTooLarge):
+		return status.Wrap(status.TooLarge, err, "Request size is too large")
+	case errors.Is(err, kv.ErrUnavailable), errors.Is(err, kv.ErrClosed), errors.Is(err, kv.ErrSnapshotTooOld):
+		return status.Wrap(status.Unavailable, err, "The store is not available.")
+	case errors.Is(err, kv.ErrUnknownOutcome):
+		return status.Wrap(status.UnknownOutcome, err, "The outcome of the write is unknown.")
+	case errors.Is(err, kv.ErrCorruption):
+		return status.Wrap(status.Corruption, err, "Stored data is corrupt.")
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return status.Wrap(status.Timeout, err, "The request took too long.")
+	}
+	return status.Wrap(status.Internal, err, "internal error")
+}

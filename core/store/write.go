@@ -1,0 +1,480 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/ru"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// WriteKind says what a Write does.
+type WriteKind uint8
+
+// The kinds of Write.
+const (
+	Create  WriteKind = iota // Conflict when the item is there
+	Upsert                   // create or replace
+	Replace                  // NotFound when the item is absent
+	Delete                   // NotFound when the item is absent
+	Update                   // Write.Update decides
+)
+
+// Write is one write of one item.
+type Write struct {
+	Kind WriteKind
+	PK   PartitionKey // may be nil when Doc is given: read from it
+	ID   value.Value  // may be Undefined when Doc is given: read from it
+	Doc  []byte       // the new document (not with Delete and Update); kept until the call returns
+	// NoIndex is the indexing directive Exclude.
+	NoIndex bool
+	// Check is asked before the item is changed; old is nil when the item is absent. It may run more than once.
+	Check func(old *Item) error
+	// Update makes the change of kind Update; old is nil when the item is absent. It may run more than once.
+	Update func(old *Item) (Change, error)
+}
+
+// Change is what an Update function wants. The zero Change with Doc nil and neither flag set is an error of the caller.
+type Change struct {
+	Doc    []byte
+	Delete bool
+	Keep   bool // write nothing
+}
+
+// Result is what a write did.
+type Result struct {
+	Item    *Item // the item as it is now, or was when nothing was written; nil when there is none
+	Created bool
+	Deleted bool
+	Kept    bool // nothing was written
+	Charge  float64
+	Slot    int
+	LSN     int64
+}
+
+// change is one item's way from old to new inside a commit.
+type change struct {
+	id       identity
+	old      *Item // nil = absent; an expired item is kept here too, with expired set
+	expired  bool
+	item     *Item // nil = delete
+	oldTerms *index.Terms
+	newTerms *index.Terms
+	policy   uint32 // version of the index that the terms follow
+	mem      []byte // identity's memory, pooled
+}
+
+var termsPool = sync.Pool{New: func() any { return new(index.Terms) }}
+
+func (ch *change) release() {
+	if ch.oldTerms != nil {
+		termsPool.Put(ch.oldTerms)
+	}
+	if ch.newTerms != nil {
+		termsPool.Put(ch.newTerms)
+	}
+	ch.oldTerms, ch.newTerms = nil, nil
+}
+
+// maxRaces is how often a write is tried again after losing a race before it gives RetryWith.
+const maxRaces = 64
+
+// Write writes one item; it is durable when Write returns.
+func (c *Container) Write(ctx context.Context, w *Write) (Result, error) {
+	res, cm, err := c.apply(ctx, w)
+	if err != nil {
+		return res, err
+	}
+	return res, cm.wait()
+}
+
+// pending is a commit on its way to being durable.
+type pending struct {
+	commit kv.Commit
+	slot   *slot
+	lsn    int64
+	batch  *kv.Batch
+}
+
+var batchPool = sync.Pool{New: func() any { return new(kv.Batch) }}
+
+func (p pending) wait() error {
+	if p.commit == nil {
+		return nil
+	}
+	err := p.commit.Wait()
+	if p.batch.Size() < 1<<20 {
+		batchPool.Put(p.batch)
+	}
+	if err != nil {
+		return translate(err)
+	}
+	p.slot.settled(p.lsn)
+	return nil
+}
+
+// Outcome is the result of one write of WriteMany.
+type Outcome struct {
+	Result Result
+	Err    error
+}
+
+// WriteMany does independent writes, one commit each, and waits once until all are durable. With ordered it stops at the
+// first error: the outcomes end there.
+func (c *Container) WriteMany(ctx context.Context, ws []Write, ordered bool) []Outcome {
+	out := make([]Outcome, 0, len(ws))
+	waits := make([]pending, 0, len(ws))
+	at := make([]int, 0, len(ws))
+	for i := range ws {
+		res, p, err := c.apply(ctx, &ws[i])
+		out = append(out, Outcome{res, err})
+		if err == nil && p.commit != nil {
+			waits, at = append(waits, p), append(at, i)
+		}
+		if err != nil && ordered {
+			break
+		}
+	}
+	for k := len(waits) - 1; k >= 0; k-- { // the last first: it covers the others
+		if err := waits[k].wait(); err != nil {
+			out[at[k]].Err = err
+		}
+	}
+	return out
+}
+
+// identify finds where a write goes.
+func (c *Container) identify(w *Write) (identity, error) {
+	pk, id := w.PK, w.ID
+	if w.Doc == nil {
+		return c.locate(nil, pk, id)
+	}
+	if len(w.Doc) > c.st.lim.Item {
+		return identity{}, status.New(status.TooLarge, "Request size is too large")
+	}
+	dpk, did, err := c.keyOf(w.Doc)
+	if err != nil {
+		return identity{}, err
+	}
+	ident, err := c.locate(make([]byte, 0, 96), dpk, did)
+	if err != nil {
+		return ident, err
+	}
+	if pk == nil && !id.IsDefined() {
+		return ident, nil
+	}
+	if pk == nil {
+		pk = dpk
+	}
+	if !id.IsDefined() {
+		id = did
+	}
+	var mem [128]byte
+	want, err := c.locate(mem[:0], pk, id)
+	if err != nil {
+		return ident, err
+	}
+	if !bytes.Equal(want.tuple, ident.tuple) {
+		return ident, errKeyMismatch()
+	}
+	if !bytes.Equal(want.ident, ident.ident) {
+		return ident, status.New(status.BadRequest, "The id in the document does not match the id of the item.")
+	}
+	return ident, nil
+}
+
+func errKeyMismatch() error {
+	return status.WithSub(status.BadRequest, status.SubPartitionKeyMismatch,
+		"PartitionKey extracted from document doesn't match the one specified in the header")
+}
+
+// apply makes one write visible.
+func (c *Container) apply(ctx context.Context, w *Write) (Result, pending, error) {
+	id, err := c.identify(w)
+	if err != nil {
+		return Result{}, pending{}, err
+	}
+	for range maxRaces {
+		if err := ctx.Err(); err != nil {
+			return Result{}, pending{}, translate(err)
+		}
+		res, p, raced, err := c.attempt(ctx, w, id)
+		if err != nil || !raced {
+			return res, p, err
+		}
+	}
+	return Result{}, pending{}, status.New(status.RetryWith, "Conflicting request to resource has been attempted. Retry to avoid conflicts.")
+}
+
+// attempt runs a write once: everything that costs time outside of the latch, then the commit under it. raced says that
+// somebody else changed the item in between.
+func (c *Container) attempt(ctx context.Context, w *Write, id identity) (res Result, p pending, raced bool, err error) {
+	sl := c.slots[id.slot]
+	seen := sl.lsn.Load()
+	ch := change{id: id}
+	if err = c.readOld(&ch, w.Kind == Create); err != nil {
+		return res, p, false, err
+	}
+	live := ch.old
+	if ch.expired {
+		live = nil
+	}
+	next, keep, err := decide(w, live)
+	res.Slot = id.slot
+	if err != nil {
+		return res, p, false, err
+	}
+	if keep {
+		res.Item, res.Kept, res.LSN = live, true, sl.lsn.Load()
+		res.Charge = ru.Read(itemSize(live))
+		if live != nil {
+			err = sl.waitDurable(live.LSN)
+		}
+		return res, p, false, err
+	}
+	defer ch.release()
+	if err = c.prepare(ctx, &ch, next, w.NoIndex); err != nil {
+		return res, p, false, err
+	}
+	sl.mu.Lock()
+	if same, err := c.unchanged(sl, &ch, seen); err != nil || !same {
+		sl.mu.Unlock()
+		return res, p, err == nil, err
+	}
+	one := [1]change{ch}
+	p, err = c.commit(ctx, sl, one[:])
+	sl.mu.Unlock()
+	if errors.Is(err, kv.ErrConflict) {
+		return res, p, false, c.gone()
+	}
+	if err != nil {
+		return res, p, false, translate(err)
+	}
+	ch = one[0]
+	res.Item, res.Created, res.Deleted, res.LSN = ch.item, live == nil && ch.item != nil, ch.item == nil, p.lsn
+	res.Charge = charge(&ch)
+	return res, p, false, nil
+}
+
+func itemSize(it *Item) int {
+	if it == nil {
+		return 0
+	}
+	return len(it.Doc)
+}
+
+func charge(ch *change) float64 {
+	n, terms := 0, 0
+	if ch.item != nil {
+		n, terms = len(ch.item.Doc), ch.newTerms.Len()
+	}
+	if ch.old != nil {
+		n = max(n, len(ch.old.Doc))
+		if ch.oldTerms != nil {
+			terms = max(terms, ch.oldTerms.Len())
+		}
+	}
+	return ru.Write(n, terms)
+}
+
+// gone is the error of a write whose slot head is missing or not ours.
+func (c *Container) gone() error {
+	if c.dropped.Load() {
+		return status.WithSub(status.NotFound, status.SubOwnerNotFound, "Resource Not Found: the container was dropped")
+	}
+	return status.New(status.Internal, "slot head changed under the latch")
+}
+
+// readOld reads the present item into ch.old. With existence only (a create in a container whose items can't expire) an
+// absent item costs a filter look-up.
+func (c *Container) readOld(ch *change, create bool) error {
+	var buf [256]byte
+	key := append(keys.AppendPrefix(buf[:0], c.slots[ch.id.slot].key, keys.KindItem), ch.id.suffix...)
+	if create {
+		snap := c.st.eng.Snapshot()
+		has, err := snap.Has(key)
+		snap.Close()
+		if err != nil {
+			return translate(err)
+		}
+		if !has {
+			ch.old = nil
+			return nil
+		}
+	}
+	b, err := c.st.eng.Get(key)
+	if errors.Is(err, kv.ErrNotFound) {
+		ch.old = nil
+		return nil
+	}
+	if err != nil {
+		return translate(err)
+	}
+	it := &Item{ident: ch.id.ident, paths: len(c.keyPaths())}
+	if err := decodeEnvelope(b, it); err != nil {
+		return err
+	}
+	ch.old, ch.expired = it, c.expired(it)
+	return nil
+}
+
+func (c *Container) expired(it *Item) bool {
+	def := c.def.Load().DefaultTTL
+	if def == nil {
+		return false
+	}
+	e := it.expiry(def)
+	return e != 0 && e <= c.st.clk.Now().Unix()
+}
+
+// decide applies the kind's rule to the present item: the new document (nil = delete), or keep.
+func decide(w *Write, old *Item) (doc []byte, keep bool, err error) {
+	if w.Check != nil {
+		if err := w.Check(old); err != nil {
+			return nil, false, err
+		}
+	}
+	switch w.Kind {
+	case Create:
+		if old != nil {
+			return nil, false, errExists()
+		}
+		return w.Doc, false, nil
+	case Upsert:
+		return w.Doc, false, nil
+	case Replace:
+		if old == nil {
+			return nil, false, errNotFound()
+		}
+		return w.Doc, false, nil
+	case Delete:
+		if old == nil {
+			return nil, false, errNotFound()
+		}
+		return nil, false, nil
+	}
+	chg, err := w.Update(old)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case chg.Keep, chg.Delete && old == nil:
+		return nil, true, nil
+	case chg.Delete:
+		return nil, false, nil
+	case chg.Doc == nil:
+		return nil, false, status.New(status.Internal, "update without a document")
+	}
+	return chg.Doc, false, nil
+}
+
+func errExists() error {
+	return status.New(status.Conflict, "Resource with specified id or name already exists.")
+}
+
+func errNotFound() error {
+	return status.New(status.NotFound, "Resource Not Found.")
+}
+
+// prepare makes the new item and both sets of index terms.
+func (c *Container) prepare(ctx context.Context, ch *change, doc []byte, noIndex bool) error {
+	sl := c.slots[ch.id.slot]
+	pol, version := c.policyOf(sl)
+	ch.policy = version
+	if doc != nil {
+		if len(doc) > c.st.lim.Item {
+			return status.New(status.TooLarge, "Request size is too large")
+		}
+		pk, id, err := c.keyOf(doc)
+		if err != nil {
+			return err
+		}
+		var mem [128]byte
+		at, err := c.locate(mem[:0], pk, id)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(at.tuple, ch.id.tuple) {
+			return errKeyMismatch()
+		}
+		if !bytes.Equal(at.ident, ch.id.ident) {
+			return status.New(status.BadRequest, "The id in the document does not match the id of the item.")
+		}
+		it := &Item{Doc: doc, ident: ch.id.ident, paths: len(pk), TTL: ownTTL(doc)}
+		if noIndex {
+			it.flags |= flagNoIndex
+		}
+		it.Ticks = c.now()
+		if ch.old != nil {
+			it.Ticks = max(it.Ticks, ch.old.Ticks+1)
+		}
+		if ch.old != nil && !ch.expired {
+			it.Number = ch.old.Number
+		} else {
+			n, err := c.counter.nextNumber(ctx)
+			if err != nil {
+				return translate(err)
+			}
+			it.Number = place20(c.def.Load().PartitionKey.EPKKind(), ch.id.place)<<40 | n&(1<<40-1)
+		}
+		ch.item = it
+		ch.newTerms = collect(pol, it)
+	}
+	if ch.old != nil {
+		ch.oldTerms = collect(pol, ch.old)
+	}
+	return nil
+}
+
+// now returns the time in ticks.
+func (c *Container) now() int64 {
+	t := c.st.clk.Now()
+	return t.Unix()*ticksPerSecond + int64(t.Nanosecond()/100)
+}
+
+// collect gives the index terms of an item.
+func collect(pol *index.Policy, it *Item) *index.Terms {
+	t := termsPool.Get().(*index.Terms)
+	if it.flags&flagNoIndex != 0 {
+		pol = pol.Minimal()
+	}
+	pol.Collect(t, it.Doc, it.TS())
+	return t
+}
+
+// ownTTL returns the item's own ttl: an integer field ttl of at least 1 or exactly -1.
+func ownTTL(doc []byte) int32 {
+	v := value.ObjectOf(doc).Get("ttl")
+	if k := v.Kind(); k != value.Int32 && k != value.Int64 {
+		return 0
+	}
+	if n := v.Int(); n == -1 || n > 0 && n <= 1<<31-1 {
+		return int32(n)
+	}
+	return 0
+}
+
+// unchanged reports whether the item is still as ch.old says. The caller holds the latch.
+func (c *Container) unchanged(sl *slot, ch *change, seen int64) (bool, error) {
+	if ch.policy != sl.head.Index {
+		return false, nil
+	}
+	if sl.head.LSN == seen {
+		return true, nil
+	}
+	now := change{id: ch.id}
+	if err := c.readOld(&now, ch.old == nil); err != nil {
+		return false, err
+	}
+	switch {
+	case ch.old == nil || now.old == nil:
+		return ch.old == nil && now.old == nil, nil
+	default:
+		return ch.old.LSN == now.old.LSN && ch.old.Pos == now.old.Pos, nil
+	}
+}
