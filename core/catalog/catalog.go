@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -342,7 +343,7 @@ func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, hea
 		return nil, status.New(status.Conflict, "Resource with specified id or name already exists.")
 	}
 	k := &Container{Spec: spec.Clone(), Database: db, DBNum: d.Num, Num: next.account.NextContainer | 1<<31,
-		Gen: next.account.NextGen, Version: next.account.NextVersion, TS: c.clk.Now().Unix()}
+		Gen: next.account.NextGen, Version: next.account.NextVersion, TS: c.clk.Now().Unix(), IndexVersion: 1}
 	if err := k.prepare(); err != nil {
 		return nil, err
 	}
@@ -396,6 +397,9 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, spec Spec
 	k.Spec.ID, k.Spec.PartitionKey, k.Spec.UniqueKeys = old.ID, old.PartitionKey, old.UniqueKeys
 	k.TS, k.Version = c.clk.Now().Unix(), next.account.NextVersion
 	next.account.NextVersion++
+	if !bytes.Equal(k.IndexingPolicy, old.IndexingPolicy) {
+		k.IndexVersion++
+	}
 	next.addContainer(&k)
 	return &k, c.put(ctx, next, containerKey(&k), &k)
 }

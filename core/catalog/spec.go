@@ -115,6 +115,7 @@ type Container struct {
 	Partitions    []PartitionDef `json:"partitions"`
 	NextPartition int            `json:"nextPartition"`
 	NextSlot      uint32         `json:"nextSlot"`
+	IndexVersion  uint32         `json:"indexVersion"` // goes up with every change of the indexing policy
 	keyPaths      [][]string
 }
 

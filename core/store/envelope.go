@@ -72,6 +72,9 @@ func (it *Item) AppendETag(dst []byte) []byte {
 	return dst
 }
 
+// Identity returns the encoded partition key tuple and id (core/keys, AppendExact).
+func (it *Item) Identity() []byte { return it.ident }
+
 // PK returns the item's partition key. It decodes the key; the result is the caller's.
 func (it *Item) PK() PartitionKey {
 	pk := make(PartitionKey, 0, it.paths)

@@ -118,6 +118,11 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 	if err := c.counter.load(); err != nil {
 		return nil, translate(err)
 	}
+	for _, sl := range c.slots { // an index rebuild that a crash cut short
+		if err := c.rebuildSlot(sl, pol, def.IndexVersion); err != nil {
+			return nil, err
+		}
+	}
 	return c, nil
 }
 

@@ -1,0 +1,200 @@
+// Package access is the narrow waist between four languages and the index: sargable predicates, the choice of an access
+// path, and its explanation.
+//
+// A Pred may be weaker than the filter that it was made from, never stronger: every item that the filter accepts must satisfy
+// it. The language evaluates its exact filter on what comes out. So anything that a language can't express here is All().
+package access
+
+import (
+	"strings"
+
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Path is a path of stored names (the identity is "_id"). The zero Path is the document itself.
+type Path struct {
+	Segs []string
+	// Elements says that values inside arrays along the path count too: MongoDB's and Gremlin's reading of a path. Without
+	// it only the value that stands at the path itself counts.
+	Elements bool
+}
+
+// NewPath returns a path that array elements don't satisfy.
+func NewPath(segs ...string) Path { return Path{Segs: segs} }
+
+// Element returns the path with array elements counted.
+func (p Path) Element() Path {
+	p.Elements = true
+	return p
+}
+
+// String returns the path as /a/b, with /[] at its end when elements count.
+func (p Path) String() string {
+	s := "/" + strings.Join(p.Segs, "/")
+	if p.Elements {
+		s += "/[]"
+	}
+	return s
+}
+
+// ID is the path of the identity.
+var ID = NewPath("_id")
+
+// TS is the path of the time of the last write in seconds, which lives beside the document.
+var TS = NewPath("\x00_ts")
+
+// Op says what a Pred is.
+type Op uint8
+
+// The kinds of Pred.
+const (
+	OpAll    Op = iota // every item
+	OpNone             // no item
+	OpAnd              // all of Kids
+	OpOr               // any of Kids
+	OpIn               // the value at Path equals one of Vals
+	OpRange            // the value at Path lies between Lo and Hi, within the type class of the bounds
+	OpPrefix           // the value at Path is a string that begins with Str
+	OpExists           // there is a value at Path (null counts)
+)
+
+// Bound is an end of a range. A range with one open end covers the rest of its bound's type class: numbers for a number,
+// strings for a string and so on.
+type Bound struct {
+	Value     value.Value
+	Inclusive bool
+}
+
+// Pred is a sargable predicate. A nil *Pred means All.
+type Pred struct {
+	Op     Op
+	Kids   []*Pred
+	Path   Path
+	Vals   []value.Value
+	Lo, Hi *Bound
+	Str    string
+	// Any: with OpRange, values of every class above Lo or below Hi count, not only those of the bound's class.
+	Any bool
+	// Foreign says that values of kinds which JSON lacks may satisfy the predicate too, because the language reads them as
+	// strings or objects (a date as its ISO text): the index scan adds those classes where a slot has ever held them.
+	Foreign bool
+}
+
+// All is satisfied by every item.
+func All() *Pred { return &Pred{} }
+
+// None is satisfied by no item.
+func None() *Pred { return &Pred{Op: OpNone} }
+
+// And is satisfied when all of ps are.
+func And(ps ...*Pred) *Pred {
+	kids := make([]*Pred, 0, len(ps))
+	for _, p := range ps {
+		switch {
+		case p == nil || p.Op == OpAll:
+		case p.Op == OpNone:
+			return p
+		case p.Op == OpAnd:
+			kids = append(kids, p.Kids...)
+		default:
+			kids = append(kids, p)
+		}
+	}
+	switch len(kids) {
+	case 0:
+		return All()
+	case 1:
+		return kids[0]
+	}
+	return &Pred{Op: OpAnd, Kids: kids}
+}
+
+// Or is satisfied when any of ps is. Equalities on one path become one In.
+func Or(ps ...*Pred) *Pred {
+	kids := make([]*Pred, 0, len(ps))
+	for _, p := range ps {
+		switch {
+		case p == nil || p.Op == OpAll:
+			return All()
+		case p.Op == OpNone:
+		case p.Op == OpOr:
+			kids = append(kids, p.Kids...)
+		default:
+			kids = append(kids, p)
+		}
+	}
+	switch len(kids) {
+	case 0:
+		return None()
+	case 1:
+		return kids[0]
+	}
+	if in := mergeIn(kids); in != nil {
+		return in
+	}
+	return &Pred{Op: OpOr, Kids: kids}
+}
+
+func mergeIn(kids []*Pred) *Pred {
+	first := kids[0]
+	for _, k := range kids {
+		if k.Op != OpIn || k.Foreign != first.Foreign || !samePath(k.Path, first.Path) {
+			return nil
+		}
+	}
+	in := &Pred{Op: OpIn, Path: first.Path, Foreign: first.Foreign}
+	for _, k := range kids {
+		in.Vals = append(in.Vals, k.Vals...)
+	}
+	return in
+}
+
+func samePath(a, b Path) bool {
+	if a.Elements != b.Elements || len(a.Segs) != len(b.Segs) {
+		return false
+	}
+	for i := range a.Segs {
+		if a.Segs[i] != b.Segs[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Eq is satisfied when the value at path equals v. An Undefined v is satisfied by items without the path.
+func Eq(path Path, v value.Value) *Pred { return In(path, v) }
+
+// In is satisfied when the value at path equals one of vs.
+func In(path Path, vs ...value.Value) *Pred {
+	if len(vs) == 0 {
+		return None()
+	}
+	return &Pred{Op: OpIn, Path: path, Vals: vs}
+}
+
+// Range is satisfied when the value at path lies between lo and hi, either of which may be nil, within the type class of
+// the bounds.
+func Range(path Path, lo, hi *Bound) *Pred {
+	if lo == nil && hi == nil {
+		return Exists(path)
+	}
+	return &Pred{Op: OpRange, Path: path, Lo: lo, Hi: hi}
+}
+
+// Prefix is satisfied when the value at path is a string that begins with s.
+func Prefix(path Path, s string) *Pred { return &Pred{Op: OpPrefix, Path: path, Str: s} }
+
+// Exists is satisfied when there is a value at path.
+func Exists(path Path) *Pred { return &Pred{Op: OpExists, Path: path} }
+
+// WithForeign returns p with Foreign set in it and everything below it.
+func WithForeign(p *Pred) *Pred {
+	if p == nil {
+		return nil
+	}
+	p.Foreign = true
+	for _, k := range p.Kids {
+		WithForeign(k)
+	}
+	return p
+}

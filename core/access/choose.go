@@ -1,0 +1,279 @@
+package access
+
+import (
+	"fmt"
+
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Kind is the kind of an access path.
+type Kind uint8
+
+// The access paths, cheapest first.
+const (
+	Nothing Kind = iota // the predicate can't be satisfied
+	Points              // Plan.Keys name items and logical partitions
+	Index               // scan of the index intervals of Plan.Leaf, or of all Plan.Union, fetching items
+	Ordered             // as Index on one leaf, merged over the slots in the order of its values
+	Scan                // all items of the ranges
+)
+
+// String names the access path as EXPLAIN shows it.
+func (k Kind) String() string {
+	return [...]string{"nothing", "points", "index", "ordered index", "scan"}[k]
+}
+
+// Key names an item, or with an Undefined ID all items of a logical partition.
+type Key struct {
+	PK []value.Value
+	ID value.Value
+}
+
+// Plan is the chosen access path.
+type Plan struct {
+	Kind  Kind
+	Keys  []Key   // Points
+	Leaf  *Pred   // Index, Ordered
+	Union []*Pred // Index: leaves whose entries together hold every answer
+	Why   string
+}
+
+// Explain says in one line what the plan does.
+func (p *Plan) Explain() string {
+	switch p.Kind {
+	case Points:
+		return fmt.Sprintf("%s of %d keys: %s", p.Kind, len(p.Keys), p.Why)
+	case Index, Ordered:
+		if p.Leaf != nil {
+			return fmt.Sprintf("%s on %s: %s", p.Kind, p.Leaf.Path, p.Why)
+		}
+		return fmt.Sprintf("%s union of %d: %s", p.Kind, len(p.Union), p.Why)
+	}
+	return p.Kind.String() + ": " + p.Why
+}
+
+// Source is what the choice asks of the container.
+type Source interface {
+	Policy() *index.Policy
+	IndexReady() bool
+	KeyPaths() [][]string
+	// MayHoldElements reports whether a path may have array elements in any slot; MayHoldForeign whether any slot may hold
+	// kinds that JSON lacks.
+	MayHoldElements(path uint64) bool
+	MayHoldForeign() bool
+	// Share estimates the share of all items (0..1) that have an entry in a leaf's intervals.
+	Share(p *Pred) float64
+}
+
+// Request is what a query wants.
+type Request struct {
+	Pred    *Pred
+	HasPK   bool   // the query is restricted to one logical partition already
+	OrderBy []Path // wanted order; only a single path can come from the index
+	Limit   int    // 0 = none
+}
+
+// maxKeys is how many points a query is turned into at most.
+const maxKeys = 10000
+
+// Choose picks the access path of a query.
+func Choose(src Source, r Request) Plan {
+	if r.Pred != nil && r.Pred.Op == OpNone {
+		return Plan{Kind: Nothing, Why: "the filter is never true"}
+	}
+	if !r.HasPK {
+		if ks := pointKeys(src, r.Pred); ks != nil {
+			return Plan{Kind: Points, Keys: ks, Why: "the filter names partition keys"}
+		}
+	}
+	if !src.IndexReady() {
+		return Plan{Kind: Scan, Why: "the index is being rebuilt"}
+	}
+	cs := conjuncts(r.Pred)
+	if p, ok := ordered(src, r, cs); ok {
+		return p
+	}
+	return byIndex(src, r, cs)
+}
+
+// ordered returns a plan whose index order is the wanted order.
+func ordered(src Source, r Request, cs []*Pred) (Plan, bool) {
+	if len(r.OrderBy) != 1 || r.HasPK {
+		return Plan{}, false
+	}
+	for _, c := range cs {
+		if !samePath(Path{Segs: c.Path.Segs}, Path{Segs: r.OrderBy[0].Segs}) || !usable(src, c) {
+			continue
+		}
+		if c.Op != OpRange && c.Op != OpIn && c.Op != OpPrefix || c.Any || !oneClass(c) {
+			continue
+		}
+		if c.Path.Elements && src.MayHoldElements(src.Policy().PathID(c.Path.Segs)) || c.Foreign && src.MayHoldForeign() {
+			continue
+		}
+		return Plan{Kind: Ordered, Leaf: c, Why: "range and order are on one path"}, true
+	}
+	return Plan{}, false
+}
+
+// oneClass reports whether a leaf's values are of one class: then byte order is the order of every language.
+func oneClass(p *Pred) bool {
+	if p.Op != OpIn {
+		return true
+	}
+	for _, v := range p.Vals {
+		if keys.Class(v) != keys.Class(p.Vals[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+func usable(src Source, p *Pred) bool {
+	if p.Op < OpIn {
+		return false
+	}
+	for _, v := range p.Vals {
+		if !v.IsDefined() {
+			return false
+		}
+	}
+	if len(p.Path.Segs) == 1 && p.Path.Segs[0] == index.SystemTS {
+		return true
+	}
+	return len(p.Path.Segs) > 0 && src.Policy().Covers(p.Path.Segs, p.Path.Elements)
+}
+
+// scanShare is the share of the items above which fetching them one by one through the index costs more than a scan.
+const scanShare = 0.15
+
+// byIndex picks the leaf, or the union of leaves, with the least share of the items.
+func byIndex(src Source, r Request, cs []*Pred) Plan {
+	var best Plan
+	least := 2.0
+	cands := 0
+	for _, c := range cs {
+		if usable(src, c) || c.Op == OpOr && unionOf(src, c) != nil {
+			cands++
+		}
+	}
+	for _, c := range cs {
+		var p Plan
+		var share float64
+		switch {
+		case usable(src, c):
+			p = Plan{Kind: Index, Leaf: c, Why: "most selective condition"}
+			if cands > 1 || c.Op != OpIn {
+				share = src.Share(c)
+			}
+		case c.Op == OpOr:
+			u := unionOf(src, c)
+			if u == nil {
+				continue
+			}
+			p = Plan{Kind: Index, Union: u, Why: "every alternative is indexed"}
+			for _, l := range u {
+				share += src.Share(l)
+			}
+		default:
+			continue
+		}
+		if share < least {
+			best, least = p, share
+		}
+	}
+	switch {
+	case least > 1:
+		return Plan{Kind: Scan, Why: "no condition that the index can answer"}
+	case least > scanShare:
+		return Plan{Kind: Scan, Why: "the conditions select too many items for look-ups one by one"}
+	}
+	return best
+}
+
+// unionOf returns the leaves of a disjunction when each alternative has one that the index can answer.
+func unionOf(src Source, p *Pred) []*Pred {
+	var out []*Pred
+	for _, k := range p.Kids {
+		var leaf *Pred
+		for _, c := range conjuncts(k) {
+			if usable(src, c) && (leaf == nil || c.Op < leaf.Op) {
+				leaf = c
+			}
+		}
+		if leaf == nil {
+			return nil
+		}
+		out = append(out, leaf)
+	}
+	return out
+}
+
+// pointKeys returns the logical partitions, and items where the filter names ids, that a filter is restricted to; nil when
+// it is not.
+func pointKeys(src Source, p *Pred) []Key {
+	if p == nil {
+		return nil
+	}
+	if p.Op == OpOr {
+		var out []Key
+		for _, k := range p.Kids {
+			ks := conjunctKeys(src, conjuncts(k))
+			if ks == nil || len(out)+len(ks) > maxKeys {
+				return nil
+			}
+			out = append(out, ks...)
+		}
+		return out
+	}
+	return conjunctKeys(src, conjuncts(p))
+}
+
+func conjunctKeys(src Source, cs []*Pred) []Key {
+	use := func(c *Pred) bool {
+		for _, v := range c.Vals {
+			if !v.IsDefined() || v.Kind() == value.Array || v.Kind() == value.Object {
+				return false
+			}
+		}
+		if c.Foreign && src.MayHoldForeign() {
+			return false
+		}
+		if c.Path.Elements && !(len(c.Path.Segs) == 1 && c.Path.Segs[0] == "_id") {
+			return src.IndexReady() && src.Policy().Covers(c.Path.Segs, true) && !src.MayHoldElements(src.Policy().PathID(c.Path.Segs))
+		}
+		return true
+	}
+	out := []Key{{}}
+	for _, segs := range src.KeyPaths() {
+		vals := equalTo(cs, segs, use)
+		if vals == nil || len(out)*len(vals) > maxKeys {
+			return nil
+		}
+		next := make([]Key, 0, len(out)*len(vals))
+		for _, k := range out {
+			for _, v := range vals {
+				next = append(next, Key{PK: append(k.PK[:len(k.PK):len(k.PK)], v)})
+			}
+		}
+		out = next
+	}
+	ids := equalTo(cs, ID.Segs, use)
+	if ids == nil || len(out)*len(ids) > maxKeys {
+		return out
+	}
+	next := make([]Key, 0, len(out)*len(ids))
+	onlyID := len(src.KeyPaths()) == 1 && len(src.KeyPaths()[0]) == 1 && src.KeyPaths()[0][0] == "_id"
+	for _, k := range out {
+		if onlyID { // the key is the id
+			next = append(next, Key{PK: k.PK, ID: k.PK[0]})
+			continue
+		}
+		for _, id := range ids {
+			next = append(next, Key{PK: k.PK, ID: id})
+		}
+	}
+	return next
+}

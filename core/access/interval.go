@@ -1,0 +1,181 @@
+package access
+
+import (
+	"bytes"
+	"sort"
+
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Interval is a half-open range of encoded index values (class byte and payload).
+type Interval struct{ Lo, Hi []byte }
+
+// classBits says which classes an interval touches, a bit for each class byte c at c>>3.
+func (iv Interval) classBits() uint32 {
+	lo, hi := iv.Lo[0]>>3, iv.Hi[0]>>3
+	if len(iv.Hi) == 1 && iv.Hi[0]&7 == 0 && hi > lo {
+		hi--
+	}
+	var bits uint32
+	for c := lo; c <= hi && c < 32; c++ {
+		bits |= 1 << c
+	}
+	return bits
+}
+
+func classInterval(class byte) Interval {
+	lo, hi := keys.ClassRange(class)
+	return Interval{lo, hi}
+}
+
+// Intervals returns the index intervals of a leaf (In, Range, Prefix, Exists), sorted and without overlap; together they hold
+// at least every entry of an item that satisfies it. ok is false when the index can't answer: an equality with Undefined.
+// exact says that each interval holds one value.
+func (p *Pred) Intervals() (ivs []Interval, exact, ok bool) {
+	switch p.Op {
+	case OpIn:
+		for _, v := range p.Vals {
+			if !v.IsDefined() {
+				return nil, false, false
+			}
+			e, _ := keys.AppendIndex(nil, v)
+			ivs = append(ivs, Interval{e, keys.After(e)})
+		}
+		exact = true
+	case OpRange:
+		ivs = append(ivs, p.rangeInterval())
+	case OpPrefix:
+		e := keys.AppendIndexPrefix(nil, p.Str)
+		ivs = append(ivs, Interval{e, keys.After(e)})
+	case OpExists:
+		ivs = append(ivs, Interval{[]byte{keys.ClassMinKey}, []byte{keys.ClassUndefined}},
+			Interval{[]byte{keys.ClassUndefined + 1}, []byte{keys.ClassMaxKey + 1}})
+		return ivs, false, true
+	default:
+		return nil, false, false
+	}
+	if p.Foreign {
+		if extra := foreign(ivs); len(extra) > 0 {
+			ivs, exact = append(ivs, extra...), false
+		}
+	}
+	ivs = append(ivs, classInterval(keys.ClassAny))
+	return normalise(ivs), exact, true
+}
+
+func (p *Pred) rangeInterval() Interval {
+	var iv Interval
+	if b := p.Lo; b != nil {
+		e, lossy := keys.AppendIndex(nil, b.Value)
+		switch {
+		case lossy:
+			iv.Lo = keys.IndexFloor(e)
+		case b.Inclusive:
+			iv.Lo = e
+		default:
+			iv.Lo = keys.After(e)
+		}
+	}
+	if b := p.Hi; b != nil {
+		e, lossy := keys.AppendIndex(nil, b.Value)
+		switch {
+		case lossy:
+			iv.Hi = keys.After(keys.IndexFloor(e))
+		case b.Inclusive:
+			iv.Hi = keys.After(e)
+		default:
+			iv.Hi = e
+		}
+	}
+	switch {
+	case iv.Lo == nil && p.Any:
+		iv.Lo = []byte{keys.ClassMinKey}
+	case iv.Lo == nil:
+		iv.Lo, _ = keys.ClassRange(keys.Class(p.Hi.Value))
+	case iv.Hi == nil && p.Any:
+		iv.Hi = []byte{keys.ClassMaxKey + 1}
+	case iv.Hi == nil:
+		_, iv.Hi = keys.ClassRange(keys.Class(p.Lo.Value))
+	}
+	return iv
+}
+
+// foreign returns the classes whose values a language with a JSON view reads as strings or objects, when ivs touches those.
+func foreign(ivs []Interval) (extra []Interval) {
+	var bits uint32
+	for _, iv := range ivs {
+		bits |= iv.classBits()
+	}
+	if bits&(1<<(keys.ClassString>>3)) != 0 {
+		extra = append(extra, classInterval(keys.ClassUUID), classInterval(keys.ClassBinary), classInterval(keys.ClassDate))
+	}
+	if bits&(1<<(keys.ClassObject>>3)) != 0 {
+		for _, c := range []byte{keys.ClassMinKey, keys.ClassNumber, keys.ClassBinary, keys.ClassObjectID, keys.ClassDate, keys.ClassTimestamp, keys.ClassRegex, keys.ClassOther, keys.ClassMaxKey} {
+			extra = append(extra, classInterval(c))
+		}
+	}
+	return extra
+}
+
+// ForeignKinds are the class bits of the kinds that JSON lacks and that a JSON view shows as strings or objects.
+const ForeignKinds = 1<<(keys.ClassUUID>>3) | 1<<(keys.ClassBinary>>3) | 1<<(keys.ClassObjectID>>3) | 1<<(keys.ClassDate>>3) |
+	1<<(keys.ClassTimestamp>>3) | 1<<(keys.ClassRegex>>3) | 1<<(keys.ClassOther>>3)
+
+// Held returns the intervals that touch a class which a slot's index has ever held.
+func Held(ivs []Interval, classes uint32) []Interval {
+	all := true
+	for _, iv := range ivs {
+		all = all && iv.classBits()&classes != 0
+	}
+	if all {
+		return ivs
+	}
+	out := make([]Interval, 0, len(ivs))
+	for _, iv := range ivs {
+		if iv.classBits()&classes != 0 {
+			out = append(out, iv)
+		}
+	}
+	return out
+}
+
+// normalise sorts intervals and joins those that overlap or touch.
+func normalise(ivs []Interval) []Interval {
+	sort.Slice(ivs, func(i, j int) bool { return bytes.Compare(ivs[i].Lo, ivs[j].Lo) < 0 })
+	out := ivs[:0]
+	for _, iv := range ivs {
+		if bytes.Compare(iv.Lo, iv.Hi) >= 0 {
+			continue
+		}
+		if n := len(out); n > 0 && bytes.Compare(iv.Lo, out[n-1].Hi) < 0 {
+			if bytes.Compare(iv.Hi, out[n-1].Hi) > 0 {
+				out[n-1].Hi = iv.Hi
+			}
+			continue
+		}
+		out = append(out, iv)
+	}
+	return out
+}
+
+// conjuncts returns the parts of a conjunction.
+func conjuncts(p *Pred) []*Pred {
+	if p == nil || p.Op == OpAll {
+		return nil
+	}
+	if p.Op == OpAnd {
+		return p.Kids
+	}
+	return []*Pred{p}
+}
+
+// equalTo returns the values that the conjunction p demands of a path, nil when it demands none.
+func equalTo(cs []*Pred, segs []string, usable func(*Pred) bool) []value.Value {
+	for _, c := range cs {
+		if c.Op == OpIn && len(c.Path.Segs) == len(segs) && samePath(Path{Segs: c.Path.Segs}, Path{Segs: segs}) && usable(c) {
+			return c.Vals
+		}
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+// Package exec runs queries: iterators that all four languages share. A Rows streams items; nothing is held whole in memory
+// but the state of a sort, which has a limit.
+//
+// Every order that Rows gives is total, because equal values are ordered by item number: so one position (value, number)
+// resumes a query on every slot, and a continuation names no more than that.
+package exec
+
+import (
+	"context"
+
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/epk"
+	"github.com/orrerydb/orrery/core/ru"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/store"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Order is one key of a wanted order.
+type Order struct {
+	Path access.Path
+	Desc bool
+	// Key gives the sort key of an item in the language's reading; nil = the value at Path.
+	Key func(*store.Item) value.Value
+}
+
+// Query is what a language asks for. Its filter is Match; Pred is a superset of it that an index can answer.
+type Query struct {
+	PK     store.PartitionKey // restricts to a logical partition, or with fewer values than paths to all below; nil = all
+	Ranges []epk.Range        // restricts to ranges of effective partition keys; nil = all
+	Pred   *access.Pred       // nil = all
+	// Match is the exact filter; nil = all. The item is valid during the call.
+	Match func(*store.Item) (bool, error)
+	// OrderBy is the wanted order; none = any stable order.
+	OrderBy []Order
+	// Compare is the language's order of values, needed with OrderBy.
+	Compare func(a, b value.Value) int
+	// Limit is how many rows the query wants in all from the start (not from a continuation); 0 = all. It bounds the state
+	// of a sort.
+	Limit int
+	// MaxRead bounds the index entries and items that this Rows examines before it pauses with a continuation; 0 = no bound.
+	MaxRead int
+	// Continuation resumes where a former Rows of the same query ended; "" = from the start.
+	Continuation string
+	// PlanHash identifies the query's text and parameters: a continuation of another query is refused.
+	PlanHash uint64
+}
+
+// Stats says what a query cost so far.
+type Stats struct {
+	Plan       access.Plan
+	Partitions int // slots visited
+	Entries    int // index entries read
+	Items      int // items read
+	Bytes      int // of the items read
+	Rows       int // rows given
+	Sorted     bool
+}
+
+// Charge returns the request units of what was done.
+func (s *Stats) Charge() float64 {
+	if s.Plan.Kind == access.Points && s.Items <= 1 && s.Bytes <= 1024 {
+		return ru.Read(s.Bytes) + 1.8
+	}
+	return ru.Query(1, s.Entries, s.Items, s.Bytes)
+}
+
+// Rows streams the rows of a query. Not safe for concurrent use. Close it.
+type Rows struct {
+	ctx   context.Context
+	q     *Query
+	view  *store.View
+	src   source
+	row   row
+	err   error
+	stats Stats
+	hash  uint64
+	done  bool // no more rows will come
+	pause bool // MaxRead was reached
+}
+
+// row is a candidate on its way out. item points into memory of the source, valid until its next call.
+type row struct {
+	slot int
+	item store.Item
+	pos  position // where to resume after this row
+}
+
+// source gives candidates in a stable order.
+type source interface {
+	// next fills r; false at the end.
+	next(r *row) (bool, error)
+	// close releases iterators.
+	close()
+}
+
+// Open starts a query on a container. The caller closes the Rows.
+func Open(ctx context.Context, c *store.Container, q *Query) (*Rows, error) {
+	r := &Rows{ctx: ctx, q: q}
+	r.hash = queryHash(c, q)
+	from, err := decodeToken(q.Continuation, r.hash)
+	if err != nil {
+		return nil, err
+	}
+	r.view = c.View()
+	b := builder{rows: r, view: r.view, q: q, from: from}
+	if r.src, err = b.build(); err != nil {
+		r.view.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Next moves to the next row. It is false at the end, at an error, and when MaxRead is reached (then Continuation goes on).
+func (r *Rows) Next() bool {
+	if r.err != nil || r.done || r.pause {
+		return false
+	}
+	for n := 0; ; n++ {
+		if n&63 == 63 {
+			if err := r.ctx.Err(); err != nil {
+				r.err = status.Wrap(status.Timeout, err, "The query took too long.")
+				return false
+			}
+		}
+		if r.q.MaxRead > 0 && r.stats.Entries+r.stats.Items >= r.q.MaxRead && n > 0 {
+			r.pause = true
+			return false
+		}
+		ok, err := r.src.next(&r.row)
+		if err != nil {
+			r.err = err
+			return false
+		}
+		if !ok {
+			r.done = true
+			return false
+		}
+		if r.row.pos.skip { // a position that moved without a candidate
+			continue
+		}
+		if !r.row.pos.matched && r.q.Match != nil {
+			keep, err := r.q.Match(&r.row.item)
+			if err != nil {
+				r.err = err
+				return false
+			}
+			if !keep {
+				continue
+			}
+		}
+		if r.err = r.view.Settle(r.row.slot, &r.row.item); r.err != nil {
+			return false
+		}
+		r.stats.Rows++
+		return true
+	}
+}
+
+// Item returns the present row; it is valid until the next call of Next.
+func (r *Rows) Item() *store.Item { return &r.row.item }
+
+// Err returns the error that ended Next.
+func (r *Rows) Err() error { return r.err }
+
+// Stats returns what the query cost so far.
+func (r *Rows) Stats() *Stats { return &r.stats }
+
+// Continuation returns a token that resumes after the last row, "" when the rows are exhausted. A query whose Limit is
+// reached is not exhausted: the caller knows. The token is text of at most 1 KB.
+func (r *Rows) Continuation() string {
+	if r.done || r.err != nil || !r.row.pos.set {
+		if r.done || r.err != nil {
+			return ""
+		}
+		return r.q.Continuation
+	}
+	return encodeToken(r.hash, &r.row.pos)
+}
+
+// Exhausted reports whether there is nothing after the present row, looking ahead by one candidate at most. The present
+// row's item must not be used afterwards.
+func (r *Rows) Exhausted() bool {
+	if r.done {
+		return true
+	}
+	if r.err != nil || r.pause {
+		return false
+	}
+	if p, ok := r.src.(interface{ empty() bool }); ok && p.empty() {
+		r.done = true
+	}
+	return r.done
+}
+
+// Close releases what the Rows holds.
+func (r *Rows) Close() {
+	if r.src != nil {
+		r.src.close()
+		r.src = nil
+		r.view.Close()
+	}
+}

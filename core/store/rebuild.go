@@ -1,0 +1,144 @@
+package store
+
+import (
+	"context"
+
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// build is an index rebuild under way: slots whose head names version to follow policy already.
+type build struct {
+	policy *index.Policy
+	to     uint32
+}
+
+// rebuildChunk is how many operations one commit of a rebuild has at most.
+const rebuildChunk = 4096
+
+// IndexReady reports whether index entries of every slot follow the present policy. While a rebuild is under way queries
+// must not use the index.
+func (c *Container) IndexReady() bool { return c.building.Load() == nil }
+
+// rebuildIndex moves the container to a new definition with another indexing policy: slot by slot, each under its latch, the
+// entries are removed and made again, and the head's index version says so. A crash leaves slots with an older version;
+// load finishes them.
+func (c *Container) rebuildIndex(def *catalog.Container) error {
+	pol, err := index.Compile(def.IndexingPolicy, uint64(def.Gen))
+	if err != nil {
+		return err
+	}
+	c.building.Store(&build{pol, def.IndexVersion})
+	c.def.Store(def)
+	for _, sl := range c.slots {
+		if err := c.rebuildSlot(sl, pol, def.IndexVersion); err != nil {
+			return err
+		}
+	}
+	c.pol.Store(pol)
+	c.building.Store(nil)
+	return nil
+}
+
+// rebuildSlot makes a slot's index entries again.
+func (c *Container) rebuildSlot(sl *slot, pol *index.Policy, to uint32) error {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if sl.head.Index == to {
+		return nil
+	}
+	snap := c.st.eng.Snapshot()
+	defer snap.Close()
+	w := chunkWriter{c: c}
+	lo, hi := keys.KindBounds(sl.key, keys.KindIndex)
+	if err := each(snap, lo, hi, func(key, _ []byte) error { return w.delete(key) }); err != nil {
+		return err
+	}
+	h := sl.head
+	h.Index, h.Classes, h.Elements, h.Lossy = to, 0, index.Bloom{}, index.Bloom{}
+	v := View{c: c, snap: snap}
+	lo, hi = keys.KindBounds(sl.key, keys.KindItem)
+	err := each(snap, lo, hi, func(key, val []byte) error {
+		var it Item
+		if _, err := v.Decode(&it, key[keys.PrefixLen:], val); err != nil {
+			return err
+		}
+		t := collect(pol, &it)
+		defer termsPool.Put(t)
+		h.Classes |= t.Classes
+		h.Elements.Merge(&t.Elements)
+		h.Lossy.Merge(&t.Lossy)
+		for i := range t.Len() {
+			term, flag := t.At(i)
+			if err := w.put(keys.AppendIndexEntry(nil, sl.key, term, it.Number, it.ident), []byte{flag}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	head := h.append(nil)
+	if err := w.put(sl.headKey, head); err != nil {
+		return err
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	sl.head, sl.headBytes = h, head
+	sl.publish()
+	return nil
+}
+
+// each calls f for every key of a range.
+func each(snap kv.Snapshot, lo, hi []byte, f func(key, val []byte) error) error {
+	it, err := snap.Iter(lo, hi)
+	if err != nil {
+		return translate(err)
+	}
+	defer it.Close()
+	for ok := it.First(); ok; ok = it.Next() {
+		if err := f(it.Key(), it.Value()); err != nil {
+			return err
+		}
+	}
+	return translate(it.Err())
+}
+
+// chunkWriter writes a long run of operations in commits of bounded size.
+type chunkWriter struct {
+	c *Container
+	b kv.Batch
+}
+
+func (w *chunkWriter) put(key, val []byte) error {
+	w.b.Put(key, val)
+	return w.full()
+}
+
+func (w *chunkWriter) delete(key []byte) error {
+	w.b.Delete(key)
+	return w.full()
+}
+
+func (w *chunkWriter) full() error {
+	if w.b.Len() < rebuildChunk {
+		return nil
+	}
+	return w.flush()
+}
+
+func (w *chunkWriter) flush() error {
+	cm, err := w.c.st.eng.Write(context.Background(), &w.b, nil)
+	if err != nil {
+		return translate(err)
+	}
+	if err := cm.Wait(); err != nil {
+		return translate(err)
+	}
+	w.b.Reset()
+	return nil
+}
