@@ -3,6 +3,8 @@ package access
 import (
 	"fmt"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/value"
@@ -40,6 +42,31 @@ type Plan struct {
 	Why   string
 }
 
+// The signatures of access paths without a leaf.
+const (
+	SigScan   = 1
+	SigPoints = 2
+)
+
+// Signature identifies the access path: a continuation goes on with the one that it began with, whatever would be chosen
+// now.
+func (p *Plan) Signature() uint32 {
+	switch p.Kind {
+	case Points:
+		return SigPoints
+	case Index, Ordered:
+		d := xxhash.New()
+		for _, l := range append([]*Pred{p.Leaf}, p.Union...) {
+			if l != nil {
+				_, _ = d.WriteString(l.Path.String())
+				_, _ = d.Write([]byte{byte(l.Op), 0})
+			}
+		}
+		return uint32(d.Sum64()) | 1<<31
+	}
+	return SigScan
+}
+
 // Explain says in one line what the plan does.
 func (p *Plan) Explain() string {
 	switch p.Kind {
@@ -73,6 +100,7 @@ type Request struct {
 	HasPK   bool   // the query is restricted to one logical partition already
 	OrderBy []Path // wanted order; only a single path can come from the index
 	Limit   int    // 0 = none
+	Want    uint32 // signature of the access path to choose, 0 = the best one
 }
 
 // maxKeys is how many points a query is turned into at most.
@@ -91,8 +119,11 @@ func Choose(src Source, r Request) Plan {
 	if !src.IndexReady() {
 		return Plan{Kind: Scan, Why: "the index is being rebuilt"}
 	}
+	if r.Want == SigScan {
+		return Plan{Kind: Scan, Why: "the continuation began with a scan"}
+	}
 	cs := conjuncts(r.Pred)
-	if p, ok := ordered(src, r, cs); ok {
+	if p, ok := ordered(src, r, cs); ok && (r.Want == 0 || p.Signature() == r.Want) {
 		return p
 	}
 	return byIndex(src, r, cs)
@@ -165,7 +196,7 @@ func byIndex(src Source, r Request, cs []*Pred) Plan {
 		switch {
 		case usable(src, c):
 			p = Plan{Kind: Index, Leaf: c, Why: "most selective condition"}
-			if cands > 1 || c.Op != OpIn {
+			if r.Want == 0 && (cands > 1 || c.Op != OpIn) {
 				share = src.Share(c)
 			}
 		case c.Op == OpOr:
@@ -175,9 +206,17 @@ func byIndex(src Source, r Request, cs []*Pred) Plan {
 			}
 			p = Plan{Kind: Index, Union: u, Why: "every alternative is indexed"}
 			for _, l := range u {
-				share += src.Share(l)
+				if r.Want == 0 {
+					share += src.Share(l)
+				}
 			}
 		default:
+			continue
+		}
+		if r.Want != 0 {
+			if p.Signature() == r.Want {
+				return p
+			}
 			continue
 		}
 		if share < least {

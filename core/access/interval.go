@@ -46,11 +46,11 @@ func (p *Pred) Intervals() (ivs []Interval, exact, ok bool) {
 	case OpRange:
 		ivs = append(ivs, p.rangeInterval())
 	case OpPrefix:
-		e := keys.AppendIndexPrefix(nil, p.Str)
+		e := keys.AppendStringPrefix(nil, []byte(p.Str))
 		ivs = append(ivs, Interval{e, keys.After(e)})
 	case OpExists:
-		ivs = append(ivs, Interval{[]byte{keys.ClassMinKey}, []byte{keys.ClassUndefined}},
-			Interval{[]byte{keys.ClassUndefined + 1}, []byte{keys.ClassMaxKey + 1}})
+		ivs = append(ivs, Interval{[]byte{value.ClassMinKey}, []byte{value.ClassUndefined}},
+			Interval{[]byte{value.ClassUndefined + 1}, []byte{value.ClassMaxKey + 1}})
 		return ivs, false, true
 	default:
 		return nil, false, false
@@ -60,7 +60,7 @@ func (p *Pred) Intervals() (ivs []Interval, exact, ok bool) {
 			ivs, exact = append(ivs, extra...), false
 		}
 	}
-	ivs = append(ivs, classInterval(keys.ClassAny))
+	ivs = append(ivs, classInterval(value.ClassAny))
 	return normalise(ivs), exact, true
 }
 
@@ -70,7 +70,7 @@ func (p *Pred) rangeInterval() Interval {
 		e, lossy := keys.AppendIndex(nil, b.Value)
 		switch {
 		case lossy:
-			iv.Lo = keys.IndexFloor(e)
+			iv.Lo, _ = keys.AppendIndexFloor(nil, b.Value)
 		case b.Inclusive:
 			iv.Lo = e
 		default:
@@ -81,7 +81,8 @@ func (p *Pred) rangeInterval() Interval {
 		e, lossy := keys.AppendIndex(nil, b.Value)
 		switch {
 		case lossy:
-			iv.Hi = keys.After(keys.IndexFloor(e))
+			floor, _ := keys.AppendIndexFloor(nil, b.Value)
+			iv.Hi = keys.After(floor)
 		case b.Inclusive:
 			iv.Hi = keys.After(e)
 		default:
@@ -90,11 +91,11 @@ func (p *Pred) rangeInterval() Interval {
 	}
 	switch {
 	case iv.Lo == nil && p.Any:
-		iv.Lo = []byte{keys.ClassMinKey}
+		iv.Lo = []byte{value.ClassMinKey}
 	case iv.Lo == nil:
 		iv.Lo, _ = keys.ClassRange(keys.Class(p.Hi.Value))
 	case iv.Hi == nil && p.Any:
-		iv.Hi = []byte{keys.ClassMaxKey + 1}
+		iv.Hi = []byte{value.ClassMaxKey + 1}
 	case iv.Hi == nil:
 		_, iv.Hi = keys.ClassRange(keys.Class(p.Lo.Value))
 	}
@@ -107,11 +108,11 @@ func foreign(ivs []Interval) (extra []Interval) {
 	for _, iv := range ivs {
 		bits |= iv.classBits()
 	}
-	if bits&(1<<(keys.ClassString>>3)) != 0 {
-		extra = append(extra, classInterval(keys.ClassUUID), classInterval(keys.ClassBinary), classInterval(keys.ClassDate))
+	if bits&(1<<(value.ClassString>>3)) != 0 {
+		extra = append(extra, classInterval(value.ClassUUID), classInterval(value.ClassBinary), classInterval(value.ClassDate))
 	}
-	if bits&(1<<(keys.ClassObject>>3)) != 0 {
-		for _, c := range []byte{keys.ClassMinKey, keys.ClassNumber, keys.ClassBinary, keys.ClassObjectID, keys.ClassDate, keys.ClassTimestamp, keys.ClassRegex, keys.ClassOther, keys.ClassMaxKey} {
+	if bits&(1<<(value.ClassObject>>3)) != 0 {
+		for _, c := range []byte{value.ClassMinKey, value.ClassNumber, value.ClassBinary, value.ClassObjectID, value.ClassDate, value.ClassTimestamp, value.ClassRegex, value.ClassOther, value.ClassMaxKey} {
 			extra = append(extra, classInterval(c))
 		}
 	}
@@ -119,8 +120,8 @@ func foreign(ivs []Interval) (extra []Interval) {
 }
 
 // ForeignKinds are the class bits of the kinds that JSON lacks and that a JSON view shows as strings or objects.
-const ForeignKinds = 1<<(keys.ClassUUID>>3) | 1<<(keys.ClassBinary>>3) | 1<<(keys.ClassObjectID>>3) | 1<<(keys.ClassDate>>3) |
-	1<<(keys.ClassTimestamp>>3) | 1<<(keys.ClassRegex>>3) | 1<<(keys.ClassOther>>3)
+const ForeignKinds = 1<<(value.ClassUUID>>3) | 1<<(value.ClassBinary>>3) | 1<<(value.ClassObjectID>>3) | 1<<(value.ClassDate>>3) |
+	1<<(value.ClassTimestamp>>3) | 1<<(value.ClassRegex>>3) | 1<<(value.ClassOther>>3)
 
 // Held returns the intervals that touch a class which a slot's index has ever held.
 func Held(ivs []Interval, classes uint32) []Interval {

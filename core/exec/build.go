@@ -35,10 +35,10 @@ func (s *span) contains(place, ident []byte) bool {
 
 // builder turns a query into a source.
 type builder struct {
-	rows *Rows
-	view *store.View
-	q    *Query
-	from *position
+	rows  *Rows
+	view  *store.View
+	q     *Query
+	from  *position
 	spans []span
 }
 
@@ -52,18 +52,19 @@ func (b *builder) build() (source, error) {
 		order = append(order, o.Path)
 	}
 	full := q.PK != nil && len(q.PK) == len(b.view.Container().Def().KeyPaths())
-	plan := access.Choose(b, access.Request{Pred: q.Pred, HasPK: full, OrderBy: order, Limit: q.Limit})
+	req := access.Request{Pred: q.Pred, HasPK: full, OrderBy: order, Limit: q.Limit}
+	if b.from != nil {
+		req.Want = b.from.sig
+	}
+	plan := access.Choose(b, req)
 	if full {
 		var err error
-		if plan, err = b.inPartition(plan); err != nil {
+		if plan, err = b.inPartition(plan, req.Want); err != nil {
 			return nil, err
 		}
 	}
-	if b.from != nil && b.from.kind == posScan && plan.Kind != access.Scan && plan.Kind != access.Points && len(order) == 0 {
-		plan = access.Plan{Kind: access.Scan, Why: "the continuation began with a scan"}
-	}
-	if b.from != nil && b.from.kind == posSort && plan.Kind == access.Ordered {
-		plan.Kind = access.Index
+	if b.from != nil && plan.Kind != access.Nothing && b.from.kind != posSort && plan.Signature() != req.Want {
+		return nil, errToken()
 	}
 	b.rows.stats.Plan = plan
 	b.rows.stats.Partitions = len(b.spans)
@@ -187,7 +188,7 @@ const smallPartition = 48
 
 // inPartition adjusts a plan to a query inside one logical partition: a point read when the id is known, else the index
 // when it has an equality and the partition is large, else the partition's items in order.
-func (b *builder) inPartition(plan access.Plan) (access.Plan, error) {
+func (b *builder) inPartition(plan access.Plan, want uint32) (access.Plan, error) {
 	if plan.Kind == access.Nothing {
 		return plan, nil
 	}
@@ -198,6 +199,9 @@ func (b *builder) inPartition(plan access.Plan) (access.Plan, error) {
 			ks[i] = access.Key{PK: b.q.PK, ID: id}
 		}
 		return access.Plan{Kind: access.Points, Keys: ks, Why: "the filter names ids in one logical partition"}, nil
+	}
+	if want != 0 && plan.Signature() == want {
+		return plan, nil
 	}
 	s := &b.spans[0]
 	place := s.lo[:len(s.lo)-len(s.tuple)]

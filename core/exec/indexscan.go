@@ -9,6 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/value"
 )
 
 // entries walks the index entries of one leaf in one slot, in the order of (value, number), or backwards.
@@ -100,7 +101,7 @@ func (e *entries) openInterval() (bool, error) {
 	iv := e.ivs[e.i]
 	e.lo = append(append(e.lo[:0], e.prefix...), iv.Lo...)
 	e.hi = append(append(e.hi[:0], e.prefix...), iv.Hi...)
-	if e.n20 != nil && iv.Lo[0] != keys.ClassAny {
+	if e.n20 != nil && iv.Lo[0] != value.ClassAny {
 		e.lo = append(e.lo, e.n20...)
 		e.hi = keys.AppendAfter(e.hi[:0], e.lo)
 	}
@@ -144,7 +145,7 @@ func (e *entries) accept() (bool, error) {
 	if v := e.it.Value(); len(v) > 0 {
 		e.flag = v[0]
 	}
-	if e.flag&index.FlagElement != 0 && !e.leaf.Path.Elements && cur.Value[0] != keys.ClassAny {
+	if e.flag&index.FlagElement != 0 && !e.leaf.Path.Elements && cur.Value[0] != value.ClassAny {
 		return false, nil
 	}
 	if e.sp.whole() {

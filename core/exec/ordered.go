@@ -6,7 +6,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/index"
-	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/value"
 )
 
 // ordered merges the entries of one leaf over the slots: items come in the order of (value, number), numbers reversed when
@@ -107,7 +107,7 @@ func (o *ordered) next(r *row) (bool, error) {
 		}
 		e := o.h.list[0]
 		o.top = e
-		if e.flag&index.FlagElement != 0 && e.cur.Value[0] != keys.ClassAny {
+		if e.flag&index.FlagElement != 0 && e.cur.Value[0] != value.ClassAny {
 			continue
 		}
 		o.val = append(o.val[:0], e.cur.Value...)

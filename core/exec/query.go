@@ -175,6 +175,7 @@ func (r *Rows) Continuation() string {
 		}
 		return r.q.Continuation
 	}
+	r.row.pos.sig = r.stats.Plan.Signature()
 	return encodeToken(r.hash, &r.row.pos)
 }
 

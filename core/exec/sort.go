@@ -165,7 +165,7 @@ func (s *sorter) resume() error {
 	if from == nil {
 		return nil
 	}
-	if from.kind != posSort {
+	if from.kind == posScan {
 		return errToken()
 	}
 	for i, x := range s.list {

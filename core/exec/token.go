@@ -23,7 +23,7 @@ type position struct {
 	number  uint64
 	key     []byte // item suffix, cut at maxPosKey
 	cut     bool   // key was cut: number finds the whole
-	seq     uint64 // points: index of the key in the list
+	sig     uint32 // access.Plan.Signature
 }
 
 // Kinds of position; a token of one kind doesn't fit a query that runs another way.
@@ -45,10 +45,10 @@ func encodeToken(hash uint64, p *position) string {
 	b = append(b, formatToken)
 	b = binary.BigEndian.AppendUint64(b, hash)
 	b = append(b, p.kind)
+	b = binary.BigEndian.AppendUint32(b, p.sig)
 	b = binary.AppendUvarint(b, p.number)
 	switch p.kind {
 	case posScan:
-		b = binary.AppendUvarint(b, p.seq)
 		b = append(b, flag(p.cut))
 		b = append(b, p.key...)
 	case posIndex:
@@ -78,15 +78,15 @@ func decodeToken(s string, hash uint64) (*position, error) {
 		return nil, nil
 	}
 	b, err := base64.RawURLEncoding.DecodeString(strings.TrimSpace(s))
-	if err != nil || len(b) < 15 || b[0] != formatToken {
+	if err != nil || len(b) < 19 || b[0] != formatToken {
 		return nil, errToken()
 	}
 	body := b[:len(b)-4]
 	if binary.BigEndian.Uint32(b[len(body):]) != uint32(xxhash.Sum64(body)) || binary.BigEndian.Uint64(b[1:]) != hash {
 		return nil, errToken()
 	}
-	p := &position{set: true, kind: body[9]}
-	rest := body[10:]
+	p := &position{set: true, kind: body[9], sig: binary.BigEndian.Uint32(body[10:])}
+	rest := body[14:]
 	uvarint := func() uint64 {
 		n, k := binary.Uvarint(rest)
 		if k <= 0 {
@@ -99,7 +99,6 @@ func decodeToken(s string, hash uint64) (*position, error) {
 	p.number = uvarint()
 	switch p.kind {
 	case posScan:
-		p.seq = uvarint()
 		if err != nil || len(rest) < 1 {
 			return nil, errToken()
 		}

@@ -156,9 +156,9 @@ func (w *walker) emit(id uint64, v value.Value, elem bool) {
 			w.spill = map[uint64]bool{}
 		}
 		w.spill[id] = true
-		t.buf = append(binary.BigEndian.AppendUint64(t.buf, id), keys.ClassAny)
+		t.buf = append(binary.BigEndian.AppendUint64(t.buf, id), value.ClassAny)
 		t.list = append(t.list, term{uint32(off), uint32(len(t.buf)), FlagSet | FlagElement | FlagLossy})
-		t.Classes |= 1 << (keys.ClassAny >> 3)
+		t.Classes |= 1 << (value.ClassAny >> 3)
 		t.Elements.Add(id)
 		t.Lossy.Add(id)
 		return

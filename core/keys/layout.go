@@ -171,3 +171,14 @@ func AppendMeta(dst []byte, k MetaKind, parent uint32, name string) []byte {
 func MetaBounds(k MetaKind) (lo, hi []byte) {
 	return []byte{spaceMeta, byte(k)}, []byte{spaceMeta, byte(k) + 1}
 }
+
+// DataBounds returns the bounds of all data keys.
+func DataBounds() (lo, hi []byte) { return []byte{spaceData}, []byte{spaceData + 1} }
+
+// Generation reads the container generation of a data key.
+func Generation(key []byte) (gen uint32, ok bool) {
+	if len(key) < PrefixLen || key[0] != spaceData {
+		return 0, false
+	}
+	return binary.BigEndian.Uint32(key[1:]), true
+}

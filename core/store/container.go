@@ -242,6 +242,15 @@ func (c *Container) prefix(pk PartitionKey) (place, tuple []byte) {
 	return place, tuple
 }
 
+// AppendPlace appends the placement of an identity (tuple, id).
+func (c *Container) AppendPlace(dst, ident []byte) ([]byte, error) { return c.appendPlace(dst, ident) }
+
+// NumberPrefix returns the first three bytes of the numbers of all items with a placement.
+func (c *Container) NumberPrefix(place []byte) []byte {
+	n := place20(c.Def().PartitionKey.EPKKind(), place)
+	return []byte{byte(n >> 16), byte(n >> 8), byte(n)}
+}
+
 // appendPlace appends the placement of an identity (tuple, id).
 func (c *Container) appendPlace(dst, ident []byte) ([]byte, error) {
 	d := c.def.Load()

@@ -132,6 +132,20 @@ func (v *View) Fetch(it *Item, slot int, ident, keyBuf []byte) (bool, []byte, er
 	return ok, keyBuf, err
 }
 
+// FetchSuffix reads the item with this suffix (placement, tuple, id) in a slot into it; false when it is absent or expired.
+func (v *View) FetchSuffix(it *Item, slot int, suffix, keyBuf []byte) (bool, []byte, error) {
+	keyBuf = append(keys.AppendPrefix(keyBuf[:0], v.c.slots[slot].key, keys.KindItem), suffix...)
+	b, err := v.snap.Get(keyBuf)
+	if errors.Is(err, kv.ErrNotFound) {
+		return false, keyBuf, nil
+	}
+	if err != nil {
+		return false, keyBuf, translate(err)
+	}
+	ok, err := v.Decode(it, append([]byte(nil), suffix...), b)
+	return ok, keyBuf, err
+}
+
 // ByNumber returns the item suffix of an item number in a slot; nil when there is none.
 func (v *View) ByNumber(slot int, number uint64) ([]byte, error) {
 	b, err := v.snap.Get(keys.AppendNumber(nil, v.c.slots[slot].key, number))

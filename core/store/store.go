@@ -163,3 +163,35 @@ func translate(err error) error {
 	}
 	return status.Wrap(status.Internal, err, "internal error")
 }
+
+// Generations returns the container generations that have any data.
+func (s *Store) Generations() ([]uint32, error) {
+	snap := s.eng.Snapshot()
+	defer snap.Close()
+	lo, hi := keys.DataBounds()
+	it, err := snap.Iter(lo, hi)
+	if err != nil {
+		return nil, translate(err)
+	}
+	defer it.Close()
+	var out []uint32
+	for ok := it.First(); ok; {
+		gen, valid := keys.Generation(it.Key())
+		if !valid {
+			return nil, status.New(status.Corruption, "malformed key %x", it.Key())
+		}
+		out = append(out, gen)
+		_, after := keys.GenerationBounds(gen)
+		ok = it.SeekGE(after)
+	}
+	return out, translate(it.Err())
+}
+
+// ValidateSpec checks what the store compiles of a container's spec: the indexing policy and the unique keys.
+func ValidateSpec(s *catalog.Spec) error {
+	if _, err := index.Compile(s.IndexingPolicy, 0); err != nil {
+		return err
+	}
+	_, err := compileUniques(s.UniqueKeys)
+	return err
+}

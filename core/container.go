@@ -1,0 +1,212 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/epk"
+	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/feed"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/store"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Container is a container with its items. A handle stays good after a replace; after a drop its calls fail with NotFound
+// and sub-status 1003. Safe for concurrent use.
+type Container struct {
+	e   *Engine
+	def *catalog.Container
+	rt  *store.Container
+}
+
+func (e *Engine) container(def *catalog.Container) (*Container, error) {
+	rt, err := e.store.Container(def)
+	if err != nil {
+		return nil, err
+	}
+	return &Container{e, def, rt}, nil
+}
+
+// Spec returns what the container is made of. It must not be changed.
+func (c *Container) Spec() *ContainerSpec { return &c.def.Spec }
+
+// ID returns the container's id, Database the id of its database.
+func (c *Container) ID() string { return c.def.ID }
+
+// Database returns the id of the container's database.
+func (c *Container) Database() string { return c.def.Database }
+
+// RID returns the 8 bytes of the container's _rid; the first 4 are the database's.
+func (c *Container) RID() [8]byte { return c.def.RID() }
+
+// ETag returns the entity tag of the container's definition, without quotes.
+func (c *Container) ETag() string { return etagOf(c.def.Version, c.def.TS) }
+
+// DatabaseETag returns the entity tag of a database, without quotes.
+func DatabaseETag(d *Database) string { return etagOf(d.Version, d.TS) }
+
+func etagOf(version uint64, ts int64) string {
+	return fmt.Sprintf("%08x-0000-0000-0000-%012x", version, ts)
+}
+
+// TS returns when the definition was last changed, in seconds since 1970.
+func (c *Container) TS() int64 { return c.def.TS }
+
+// Count returns the number of items, exact and at no cost; expired ones that are not reaped yet count.
+func (c *Container) Count() int64 { return c.rt.Items() }
+
+// Size returns the bytes of all items.
+func (c *Container) Size() int64 { return c.rt.Bytes() }
+
+// HasTTL reports whether items can expire.
+func (c *Container) HasTTL() bool { return c.rt.Def().DefaultTTL != nil }
+
+// Partition is a physical partition: a range of hashes. SDKs say partition key range.
+type Partition struct {
+	ID       string
+	Min, Max string   // effective partition keys as published, "" .. "FF"
+	Parents  []string // the whole ancestry, oldest first
+	LSN      int64    // greatest LSN of its slots
+	Items    int64
+	Bytes    int64
+}
+
+// Partitions returns the live physical partitions in the order of their ranges; they are contiguous.
+func (c *Container) Partitions() []Partition {
+	d := c.rt.Def()
+	out := make([]Partition, len(d.Partitions))
+	for i := range d.Partitions {
+		out[i] = c.partition(d, i)
+	}
+	return out
+}
+
+func (c *Container) partition(d *catalog.Container, i int) Partition {
+	from, to := d.SlotRange(i)
+	p := Partition{ID: strconv.Itoa(d.Partitions[i].ID), Min: "", Max: "FF"}
+	if i > 0 {
+		p.Min = epk.BoundaryText(d.PartitionKey.EPKKind(), d.Slots[from].Min)
+	}
+	if to < len(d.Slots) {
+		p.Max = epk.BoundaryText(d.PartitionKey.EPKKind(), d.Slots[to].Min)
+	}
+	for _, n := range d.Partitions[i].Parents {
+		p.Parents = append(p.Parents, strconv.Itoa(n))
+	}
+	p.LSN, p.Items, p.Bytes = c.rt.SlotStats(from, to)
+	p.LSN = max(p.LSN, d.Partitions[i].BaseLSN)
+	return p
+}
+
+// PartitionOf returns the physical partition that holds a partition key.
+func (c *Container) PartitionOf(pk PartitionKey) (Partition, error) {
+	slot, _, _, _, err := c.rt.Locate(pk)
+	if err != nil {
+		return Partition{}, err
+	}
+	d := c.rt.Def()
+	return c.partition(d, d.PartitionOfSlot(slot)), nil
+}
+
+// SessionOf returns what a session token shows after a write or read in a slot: the partition's id and its LSN. It costs no
+// look-up of text boundaries.
+func (c *Container) SessionOf(slot int) (id int, lsn int64) {
+	d := c.rt.Def()
+	p := d.PartitionOfSlot(slot)
+	from, to := d.SlotRange(p)
+	lsn, _, _ = c.rt.SlotStats(from, to)
+	return d.Partitions[p].ID, max(lsn, d.Partitions[p].BaseLSN)
+}
+
+// SlotOf returns the slot of a partition key, for SessionOf.
+func (c *Container) SlotOf(pk PartitionKey) (int, error) {
+	slot, _, _, _, err := c.rt.Locate(pk)
+	return slot, err
+}
+
+// LSN returns the greatest LSN of the container; LimitLSN one that nothing is above.
+func (c *Container) LSN() int64 {
+	lsn, _, _ := c.rt.SlotStats(0, len(c.rt.Def().Slots))
+	return lsn
+}
+
+// LimitLSN returns an LSN that no item of the container is above, now.
+func (c *Container) LimitLSN() int64 { return c.rt.LimitLSN() }
+
+// KeyOf returns the partition key and id of a document by the container's definition; they point into it. A document without
+// identity is BadRequest.
+func (c *Container) KeyOf(d doc.Doc) (PartitionKey, value.Value, error) { return c.rt.KeyOf(d) }
+
+// KeyPaths returns the stored segments of each path of the partition key.
+func (c *Container) KeyPaths() [][]string { return c.rt.Def().KeyPaths() }
+
+// Read returns an item; NotFound when it is absent or expired. Its memory is the caller's.
+func (c *Container) Read(ctx context.Context, pk PartitionKey, id value.Value) (*Item, error) {
+	return c.rt.Read(ctx, pk, id)
+}
+
+// Write does one write; it is durable when Write returns.
+func (c *Container) Write(ctx context.Context, w Write) (Result, error) { return c.rt.Write(ctx, &w) }
+
+// WriteMany does independent writes and waits once until all are durable. With ordered it stops at the first error: the
+// outcomes end there.
+func (c *Container) WriteMany(ctx context.Context, ws []Write, ordered bool) []Outcome {
+	return c.rt.WriteMany(ctx, ws, ordered)
+}
+
+// Commit is what a transaction did.
+type Commit struct {
+	LSN    int64
+	Charge float64
+}
+
+// WithTx runs fn in a transaction on one logical partition: all of its writes are committed, or none. fn may run again after
+// a conflict. After too many conflicts the error is RetryWith.
+func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) error) (Commit, error) {
+	lsn, charge, err := c.rt.WithTx(ctx, pk, fn)
+	return Commit{lsn, charge}, err
+}
+
+// Query starts a query; the caller closes the Rows.
+func (c *Container) Query(ctx context.Context, q *exec.Query) (*exec.Rows, error) {
+	return exec.Open(ctx, c.rt, q)
+}
+
+// Explain says how a query would be run.
+func (c *Container) Explain(ctx context.Context, q *exec.Query) (access.Plan, error) {
+	r, err := exec.Open(ctx, c.rt, q)
+	if err != nil {
+		return access.Plan{}, err
+	}
+	defer r.Close()
+	return r.Stats().Plan, nil
+}
+
+// ChangeFeed reads a page of the change feed of a physical partition (its id), or of the whole container with "".
+func (c *Container) ChangeFeed(ctx context.Context, partition string, pos feed.Position, max int) (feed.Page, error) {
+	d := c.rt.Def()
+	if partition == "" {
+		return feed.Read(ctx, c.rt, 0, len(d.Slots), pos, max)
+	}
+	for i := range d.Partitions {
+		if strconv.Itoa(d.Partitions[i].ID) == partition {
+			from, to := d.SlotRange(i)
+			return feed.Read(ctx, c.rt, from, to, pos, max)
+		}
+	}
+	return feed.Page{}, status.WithSub(status.Gone, status.SubPartitionKeyRangeGone, "The partition key range %q is gone.", partition)
+}
+
+// EPKText returns the effective partition key of a partition key as SDKs compute it: upper-case hex.
+func EPKText(def PartitionKeyDef, pk PartitionKey) string { return epk.Text(def.EPKKind(), pk) }
+
+// EPKRange returns the range of effective partition keys of a partition key, which may be a prefix of a hierarchical one.
+func EPKRange(def PartitionKeyDef, pk PartitionKey) epk.Range { return epk.KeyRange(def.EPKKind(), pk) }
+
+// ParsePath takes a NoSQL path ("/a/b", "/\"odd name\"") apart into stored segments.
+func ParsePath(path string) ([]string, error) { return catalog.ParsePath(path) }

@@ -1,0 +1,322 @@
+// Package core is the facade that an API holds: an Engine with its databases and containers, items, transactions, queries
+// and change feeds. It knows no protocol; names and values are those of the stored form (package doc).
+package core
+
+import (
+	"context"
+	"sync"
+
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/store"
+)
+
+// The words of the rooms below, for APIs.
+type (
+	// Database is a named set of containers, as it stands in the catalog.
+	Database = catalog.Database
+	// ContainerSpec is what a container is made of.
+	ContainerSpec = catalog.Spec
+	// PartitionKeyDef is a container's partition key definition.
+	PartitionKeyDef = catalog.PartitionKeyDef
+	// Throughput is provisioned request units per second.
+	Throughput = catalog.Throughput
+	// PartitionKey is one value per path of the definition; Undefined stands for None.
+	PartitionKey = store.PartitionKey
+	// Item is a stored item.
+	Item = store.Item
+	// Write is one write of one item.
+	Write = store.Write
+	// Change is what a Write's Update function wants.
+	Change = store.Change
+	// Result is what a write did.
+	Result = store.Result
+	// Outcome is the result of one write of WriteMany.
+	Outcome = store.Outcome
+	// Tx is a transaction on one logical partition.
+	Tx = store.Tx
+)
+
+// The kinds of Write.
+const (
+	Create  = store.Create
+	Upsert  = store.Upsert
+	Replace = store.Replace
+	Delete  = store.Delete
+	Update  = store.Update
+)
+
+// DatabaseSpec is what a database is made of.
+type DatabaseSpec struct {
+	ID         string
+	Throughput Throughput
+}
+
+// Options of an Engine. The zero value is good.
+type Options struct {
+	Clock               *clock.Clock // nil = the wall clock
+	PartitionThroughput int          // most RU/s of one physical partition; 0 = 10,000
+	MinSlots            int          // least slots of a container; 0 = 16
+	MaxItem             int          // bytes of one document; 0 = 16 MiB (APIs have their own, smaller limits)
+	MaxLogicalPartition int64        // bytes of all items of one partition key value; 0 = 20 GB
+}
+
+// Engine is one store with all that is in it. Safe for concurrent use.
+type Engine struct {
+	kv    kv.Engine
+	cat   *catalog.Catalog
+	store *store.Store
+	clk   *clock.Clock
+	drops sync.WaitGroup
+}
+
+// Open opens the store of a storage engine. It finishes what a crash left: dropped containers lose their data, index rebuilds
+// end. The Engine owns kv from now on.
+func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
+	if o.Clock == nil {
+		o.Clock = clock.New()
+	}
+	cat, err := catalog.Open(eng, o.Clock, catalog.Settings{PartitionThroughput: o.PartitionThroughput, MinSlots: o.MinSlots})
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{kv: eng, cat: cat, clk: o.Clock,
+		store: store.Open(eng, cat, o.Clock, store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition})}
+	return e, e.dropOrphans(ctx)
+}
+
+// Close waits for background work and closes the storage engine.
+func (e *Engine) Close() error {
+	e.drops.Wait()
+	return e.kv.Close()
+}
+
+// Clock returns the engine's clock: the only source of time, ids and randomness.
+func (e *Engine) Clock() *clock.Clock { return e.clk }
+
+// CreateDatabase adds a database; Conflict when the id is taken.
+func (e *Engine) CreateDatabase(ctx context.Context, s DatabaseSpec) (*Database, error) {
+	return e.cat.CreateDatabase(ctx, s.ID, s.Throughput)
+}
+
+// EnsureDatabase returns a database and adds it when it is missing.
+func (e *Engine) EnsureDatabase(ctx context.Context, id string) (*Database, error) {
+	d, err := e.cat.Database(id)
+	if status.Is(err, status.NotFound) {
+		if d, err = e.cat.CreateDatabase(ctx, id, Throughput{}); status.Is(err, status.Conflict) {
+			return e.cat.Database(id)
+		}
+	}
+	return d, err
+}
+
+// ReplaceDatabase changes a database's throughput.
+func (e *Engine) ReplaceDatabase(ctx context.Context, s DatabaseSpec) (*Database, error) {
+	return e.cat.ReplaceDatabase(ctx, s.ID, s.Throughput)
+}
+
+// Database returns a database; NotFound when there is none.
+func (e *Engine) Database(id string) (*Database, error) { return e.cat.Database(id) }
+
+// DatabaseByRID returns the database with these bytes of _rid.
+func (e *Engine) DatabaseByRID(rid [4]byte) (*Database, error) { return e.cat.DatabaseByRID(rid) }
+
+// Databases returns all databases in the order of their creation.
+func (e *Engine) Databases() []*Database { return e.cat.Databases() }
+
+// DropDatabase removes a database with its containers.
+func (e *Engine) DropDatabase(ctx context.Context, id string) error {
+	gone, err := e.cat.DropDatabase(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, c := range gone {
+		e.drop(c.Gen)
+	}
+	return nil
+}
+
+// CreateContainer adds a container; Conflict when the id is taken, NotFound with sub-status 1003 when the database is
+// missing, BadRequest when the spec is malformed.
+func (e *Engine) CreateContainer(ctx context.Context, db string, s ContainerSpec) (*Container, error) {
+	if err := validate(&s); err != nil {
+		return nil, err
+	}
+	def, err := e.cat.CreateContainer(ctx, db, s, store.FirstHead())
+	if err != nil {
+		return nil, err
+	}
+	return e.container(def)
+}
+
+// ReplaceContainer changes a container's spec; a changed indexing policy rebuilds the index before it returns. The partition
+// key, id and unique keys stay as they are.
+func (e *Engine) ReplaceContainer(ctx context.Context, db, id string, s ContainerSpec) (*Container, error) {
+	old, err := e.cat.Container(db, id)
+	if err != nil {
+		return nil, err
+	}
+	s.PartitionKey = old.PartitionKey
+	if err := validate(&s); err != nil {
+		return nil, err
+	}
+	def, err := e.cat.ReplaceContainer(ctx, db, id, s)
+	if err != nil {
+		return nil, err
+	}
+	return e.container(def)
+}
+
+// RenameContainer gives a container another id within its database.
+func (e *Engine) RenameContainer(ctx context.Context, db, id, to string) (*Container, error) {
+	def, err := e.cat.RenameContainer(ctx, db, id, db, to)
+	if err != nil {
+		return nil, err
+	}
+	return e.container(def)
+}
+
+// Container returns a container. A missing database is NotFound with sub-status 1003, a missing container NotFound.
+func (e *Engine) Container(db, id string) (*Container, error) {
+	def, err := e.cat.Container(db, id)
+	if err != nil {
+		return nil, err
+	}
+	return e.container(def)
+}
+
+// ContainerByRID returns the container with these bytes of _rid.
+func (e *Engine) ContainerByRID(rid [8]byte) (*Container, error) {
+	def, err := e.cat.ContainerByRID(rid)
+	if err != nil {
+		return nil, err
+	}
+	return e.container(def)
+}
+
+// Containers returns the containers of a database in the order of their creation.
+func (e *Engine) Containers(db string) ([]*Container, error) {
+	defs, err := e.cat.Containers(db)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*Container, 0, len(defs))
+	for _, d := range defs {
+		c, err := e.container(d)
+		if status.Is(err, status.NotFound) { // dropped meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// DropContainer removes a container. Late writers get NotFound with sub-status 1003.
+func (e *Engine) DropContainer(ctx context.Context, db, id string) error {
+	def, err := e.cat.DropContainer(ctx, db, id)
+	if err != nil {
+		return err
+	}
+	e.drop(def.Gen)
+	return nil
+}
+
+// drop removes a generation's data in the background; a crash before its end is mended by Open.
+func (e *Engine) drop(gen uint32) {
+	e.store.Forget(gen)
+	e.drops.Add(1)
+	go func() {
+		defer e.drops.Done()
+		_ = e.store.DropGeneration(context.Background(), gen)
+	}()
+}
+
+// dropOrphans removes the data of generations that the catalog does not name.
+func (e *Engine) dropOrphans(ctx context.Context) error {
+	live := map[uint32]bool{}
+	for _, d := range e.cat.Databases() {
+		cs, err := e.cat.Containers(d.ID)
+		if err != nil {
+			return err
+		}
+		for _, c := range cs {
+			live[c.Gen] = true
+		}
+	}
+	gens, err := e.store.Generations()
+	if err != nil {
+		return err
+	}
+	for _, g := range gens {
+		if !live[g] {
+			if err := e.store.DropGeneration(ctx, g); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Check verifies the whole store and returns what is wrong in words; nothing when all is well.
+func (e *Engine) Check(ctx context.Context) ([]string, error) {
+	var out []string
+	for _, d := range e.cat.Databases() {
+		cs, err := e.Containers(d.ID)
+		if err != nil {
+			return out, err
+		}
+		for _, c := range cs {
+			p, err := c.rt.Check(ctx)
+			out = append(out, p...)
+			if err != nil {
+				return out, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// Checkpoint writes a consistent copy of the store to dir, which must not exist.
+func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
+	return e.kv.Checkpoint(ctx, dir)
+}
+
+// validate checks and completes a container spec.
+func validate(s *ContainerSpec) error {
+	k := &s.PartitionKey
+	if s.ID == "" {
+		return status.New(status.BadRequest, "The container has no id.")
+	}
+	if len(k.Paths) == 0 {
+		return status.New(status.BadRequest, "The partition key has no path.")
+	}
+	if k.Kind == "" {
+		k.Kind = "Hash"
+		if len(k.Paths) > 1 {
+			k.Kind = "MultiHash"
+		}
+	}
+	if k.Version == 0 {
+		k.Version = 2
+	}
+	if k.Kind != "Hash" && k.Kind != "MultiHash" || k.Version != 1 && k.Version != 2 {
+		return status.New(status.BadRequest, "The partition key kind %q version %d is not known.", k.Kind, k.Version)
+	}
+	if len(k.Paths) > 3 || k.Kind == "Hash" && len(k.Paths) > 1 {
+		return status.New(status.BadRequest, "The partition key has too many paths.")
+	}
+	for _, p := range k.Paths {
+		if _, err := catalog.ParsePath(p); err != nil {
+			return err
+		}
+	}
+	if t := s.DefaultTTL; t != nil && (*t == 0 || *t < -1) {
+		return status.New(status.BadRequest, "The default ttl must be -1 or positive.")
+	}
+	return store.ValidateSpec(s)
+}

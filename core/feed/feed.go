@@ -1,0 +1,157 @@
+// Package feed reads the change feed: the latest version of every item in the order of its last write.
+//
+// A slot's feed has exactly one entry per live item. All slots of a container count on one LSN scale, so one position is good
+// for every range and its descendants: "everything up to this LSN was seen".
+package feed
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+
+	"maps"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/store"
+)
+
+// Position is where a reader of some slots stands: per slot the last LSN whose commit was read whole.
+type Position struct {
+	seen map[uint32]int64 // by slot id; a slot that is not named stands at Base
+	Base int64
+}
+
+// Start is the position before everything.
+func Start() Position { return Position{} }
+
+// After returns the position after every commit up to lsn.
+func After(lsn int64) Position { return Position{Base: lsn} }
+
+// Page is a piece of the feed. No page ends inside a commit.
+type Page struct {
+	Items []*store.Item
+	Next  Position
+	More  bool // there may be more right away
+}
+
+// Read returns up to max items (a commit is never cut, so it may be more) of the slots [from, to) that were written after a
+// position, in LSN order within each slot, and where to go on. It examines the feed entries after the position and nothing
+// else. It stops before commits that are not durable yet.
+func Read(ctx context.Context, c *store.Container, from, to int, pos Position, max int) (Page, error) {
+	p := Page{Next: Position{Base: pos.Base, seen: map[uint32]int64{}}}
+	for k, v := range pos.seen {
+		p.Next.seen[k] = v
+	}
+	view := c.View()
+	defer view.Close()
+	for i := from; i < to; i++ {
+		if err := ctx.Err(); err != nil {
+			return p, status.Wrap(status.Timeout, err, "The request took too long.")
+		}
+		if len(p.Items) >= max {
+			p.More = true
+			break
+		}
+		if err := readSlot(view, i, &p, max); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+func readSlot(view *store.View, i int, p *Page, max int) error {
+	key := view.SlotKey(i)
+	after := p.Next.of(key.ID)
+	lo := keys.AppendFeed(nil, key, uint64(after)+1, 0)
+	_, hi := keys.KindBounds(key, keys.KindFeed)
+	it, err := view.Iter(lo, hi)
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	var buf []byte
+	for ok := it.First(); ok; ok = it.Next() {
+		lsn, _, ok := keys.Feed(it.Key())
+		if !ok {
+			return status.New(status.Corruption, "malformed feed entry")
+		}
+		if int64(lsn) != after && len(p.Items) >= max {
+			p.More = true
+			return nil
+		}
+		item := &store.Item{}
+		found, b, err := view.FetchSuffix(item, i, it.Value(), buf)
+		buf = b
+		if err != nil {
+			return err
+		}
+		if found {
+			if err := view.Settle(i, item); err != nil {
+				return err
+			}
+			p.Items = append(p.Items, item)
+		}
+		after = int64(lsn)
+		p.Next.seen[key.ID] = after
+	}
+	return it.Err()
+}
+
+func (p Position) of(slot uint32) int64 {
+	if v, ok := p.seen[slot]; ok {
+		return max(v, p.Base)
+	}
+	return p.Base
+}
+
+const formatPosition = 1
+
+// String returns the position as opaque text with a checksum.
+func (p Position) String() string {
+	b := []byte{formatPosition}
+	b = binary.AppendVarint(b, p.Base)
+	b = binary.AppendUvarint(b, uint64(len(p.seen)))
+	for _, k := range slices.Sorted(maps.Keys(p.seen)) {
+		b = binary.AppendUvarint(b, uint64(k))
+		b = binary.AppendVarint(b, p.seen[k])
+	}
+	b = binary.BigEndian.AppendUint32(b, uint32(xxhash.Sum64(b)))
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// Parse reads what String wrote.
+func Parse(s string) (Position, error) {
+	bad := status.New(status.BadRequest, "The continuation of the change feed is invalid.")
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil || len(b) < 7 || b[0] != formatPosition || binary.BigEndian.Uint32(b[len(b)-4:]) != uint32(xxhash.Sum64(b[:len(b)-4])) {
+		return Position{}, bad
+	}
+	rest := b[1 : len(b)-4]
+	p := Position{seen: map[uint32]int64{}}
+	var k int
+	if p.Base, k = binary.Varint(rest); k <= 0 {
+		return Position{}, bad
+	}
+	rest = rest[k:]
+	n, k := binary.Uvarint(rest)
+	if k <= 0 || n > uint64(len(rest)) {
+		return Position{}, bad
+	}
+	rest = rest[k:]
+	for range n {
+		slot, k := binary.Uvarint(rest)
+		if k <= 0 {
+			return Position{}, bad
+		}
+		lsn, m := binary.Varint(rest[k:])
+		if m <= 0 {
+			return Position{}, bad
+		}
+		p.seen[uint32(slot)], rest = lsn, rest[k+m:]
+	}
+	return p, nil
+}
