@@ -27,6 +27,8 @@ type (
 	PartitionKey = store.PartitionKey
 	// Item is a stored item.
 	Item = store.Item
+	// WriteKind says what a Write does.
+	WriteKind = store.WriteKind
 	// Write is one write of one item.
 	Write = store.Write
 	// Change is what a Write's Update function wants.
