@@ -68,11 +68,13 @@ func identifierPart(r rune) bool {
 
 // Limits of the service (Understanding the Table service data model).
 const (
-	maxNameUnits  = 255
-	maxProperties = 252 // beside PartitionKey, RowKey, Timestamp
-	maxString     = 32 * 1024
-	maxBinary     = 64 * 1024
-	maxKeyUnits   = 512 // UTF-16 units: 1 KiB
+	// MaxProperties is how many properties an entity has at most, beside PartitionKey, RowKey and Timestamp.
+	MaxProperties = 252
+
+	maxNameUnits = 255
+	maxString    = 32 * 1024
+	maxBinary    = 64 * 1024
+	maxKeyUnits  = 512 // UTF-16 units: 1 KiB
 	// maxMembers bounds what one entity's JSON may name, annotations of absent properties included.
 	maxMembers = 1024
 )
@@ -80,6 +82,9 @@ const (
 // CheckKey applies the service's rules to PartitionKey or RowKey (name says which).
 func CheckKey(name, key string) error {
 	units := 0
+	if !utf8.ValidString(key) {
+		return fail(OutOfRangeInput, name, "The '"+name+"' parameter is out of range: it is not text.")
+	}
 	for _, r := range key {
 		if r == '/' || r == '\\' || r == '#' || r == '?' || r < 0x20 || r >= 0x7F && r <= 0x9F {
 			return fail(OutOfRangeInput, name, "The '"+name+"' parameter of value '"+key+"' is out of range.")

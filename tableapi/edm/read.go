@@ -156,7 +156,7 @@ func (e *Entity) finish() error {
 		}
 		kept = append(kept, p)
 	}
-	if e.Props = kept; stored > maxProperties {
+	if e.Props = kept; stored > MaxProperties {
 		return errTooMany
 	}
 	return nil

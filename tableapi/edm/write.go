@@ -259,3 +259,9 @@ func StringText(v value.Value) []byte {
 	}
 	return doc.AppendJSON(nil, v)
 }
+
+// ReadOnly reports whether a stored value is shown as a string that could not be read back: arrays, documents and the kinds
+// that only MongoDB has.
+func ReadOnly(v value.Value) bool {
+	return TypeOf(v) == String && v.Kind() != value.String
+}

@@ -28,6 +28,9 @@ var comparisons = map[string]Op{"eq": Eq, "ge": Ge, "gt": Gt, "le": Le, "lt": Lt
 // mirrored is the operator with its operands exchanged.
 var mirrored = [...]Op{Eq: Eq, Ne: Ne, Gt: Lt, Ge: Le, Lt: Gt, Le: Ge}
 
+// Mirror returns the operator that holds when the operands of op are exchanged.
+func Mirror(op Op) Op { return mirrored[op] }
+
 // notImplemented are words of OData that the Table API knows and refuses: functions (followed by a parenthesis) and
 // arithmetic.
 var notImplemented = map[string]bool{

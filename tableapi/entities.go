@@ -1,0 +1,300 @@
+package tableapi
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/tableapi/edm"
+	"github.com/orrerydb/orrery/tableapi/odata"
+)
+
+// opKind is a write of one entity.
+type opKind uint8
+
+const (
+	opInsert opKind = iota
+	opReplace
+	opMerge
+	opDelete
+)
+
+// permissions are the SAS letters of an update of each kind; without If-Match replace and merge insert too.
+var permissions = [...]string{opInsert: "a", opReplace: "u", opMerge: "u", opDelete: "d"}
+
+// operation is one write of one entity, alone or in a batch.
+type operation struct {
+	kind   opKind
+	pk, rk string
+	cond   condition
+	ent    *edm.Entity // nil for opDelete
+}
+
+// permission returns the letters that a SAS must have.
+func (o *operation) permission() string {
+	if (o.kind == opReplace || o.kind == opMerge) && !o.cond.present {
+		return "au"
+	}
+	return permissions[o.kind]
+}
+
+// condition is an If-Match header.
+type condition struct {
+	present bool
+	any     bool  // *
+	ticks   int64 // of the one ETag; -1 for an ETag that no entity has
+}
+
+// ifMatch reads the conditional headers: `*` or one ETag. If-None-Match is refused.
+func ifMatch(match, noneMatch string) (condition, error) {
+	if noneMatch != "" {
+		return condition{}, newError("InvalidInput")
+	}
+	switch {
+	case match == "":
+		return condition{}, nil
+	case match == "*":
+		return condition{present: true, any: true}, nil
+	}
+	tag := strings.TrimPrefix(match, "W/")
+	if len(tag) < 2 || tag[0] != '"' || tag[len(tag)-1] != '"' {
+		return condition{}, newError("InvalidInput")
+	}
+	c := condition{present: true, ticks: -1}
+	if text, ok := strings.CutPrefix(tag[1:len(tag)-1], "datetime'"); ok && strings.HasSuffix(text, "'") {
+		if text, err := url.PathUnescape(text[:len(text)-1]); err == nil {
+			if v, err := edm.ParseDateTime(text); err == nil {
+				c.ticks = v.DateMS()*10_000 + int64(v.Ticks())
+			}
+		}
+	}
+	return c, nil
+}
+
+// check holds the condition against an item; an absent item is not its business.
+func (c condition) check(old *core.Item) error {
+	if old != nil && c.present && !c.any && old.Ticks != c.ticks {
+		return newError("UpdateConditionNotSatisfied")
+	}
+	return nil
+}
+
+// write makes the core's write of an operation. b's bytes must live until the write is done; the functions inside may run
+// more than once.
+func (v *view) write(b *doc.Builder, o *operation, k key) (core.Write, error) {
+	w := core.Write{PK: k.pk, ID: k.id}
+	if o.cond.present && !o.cond.any {
+		w.Check = o.cond.check
+	}
+	var err error
+	switch {
+	case o.kind == opDelete:
+		w.Kind = core.Delete
+	case o.kind == opInsert:
+		w.Kind = core.Create
+		w.Doc, err = v.appendNew(b, k, o.ent)
+	case o.kind == opReplace && v.native:
+		w.Kind = core.Upsert
+		if o.cond.present {
+			w.Kind = core.Replace
+		}
+		w.Doc, err = v.appendNew(b, k, o.ent)
+	default:
+		w.Kind = core.Update
+		w.Update = func(old *core.Item) (core.Change, error) { return v.update(b, o, k, old) }
+	}
+	return w, err
+}
+
+// update is the read-modify-write of a merge, and of a replace in a container of another API.
+func (v *view) update(b *doc.Builder, o *operation, k key, old *core.Item) (core.Change, error) {
+	if old == nil {
+		if o.cond.present {
+			return core.Change{}, newError("ResourceNotFound")
+		}
+		d, err := v.appendNew(b, k, o.ent)
+		return core.Change{Doc: d}, err
+	}
+	d, err := v.appendMerged(b, old.Doc, o.ent, o.kind == opReplace, k)
+	return core.Change{Doc: d}, err
+}
+
+// apply checks and does one operation; its ETag goes to the answer's headers.
+func (c *call) apply(v *view, o *operation) (*core.Item, error) {
+	if err := c.permit(v, o); err != nil {
+		return nil, err
+	}
+	k := v.key(o.pk, o.rk)
+	if o.kind != opInsert && (!v.native || o.rk != "" && o.rk[0] == '{') {
+		var err error
+		if k, err = v.locate(c, o.pk, o.rk); err != nil {
+			return nil, err
+		}
+	}
+	w, err := v.write(&c.build, o, k)
+	if err != nil {
+		return nil, err
+	}
+	res, err := v.Write(c.r.Context(), w)
+	if err != nil {
+		return nil, err
+	}
+	if o.kind != opDelete {
+		c.w.Header()["Etag"] = []string{string(edm.AppendETag(make([]byte, 0, 48), res.Item.Ticks))}
+	}
+	return res.Item, nil
+}
+
+// permit checks keys, properties and the grant of an operation.
+func (c *call) permit(v *view, o *operation) error {
+	if err := c.need(v.table, o.permission()); err != nil {
+		return err
+	}
+	if err := c.needKey(o.pk, o.rk); err != nil {
+		return err
+	}
+	if o.ent != nil {
+		return v.check(o.ent)
+	}
+	return nil
+}
+
+// insertEntity answers POST /t.
+func (c *call) insertEntity() error {
+	v, err := c.s.view(c.addr.Table)
+	if err != nil {
+		return err
+	}
+	if err := c.readEntity(); err != nil {
+		return err
+	}
+	o, err := insertion(&c.ent)
+	if err != nil {
+		return err
+	}
+	it, err := c.apply(v, &o)
+	if err != nil {
+		return err
+	}
+	c.w.Header()["Location"] = []string{c.location(v.table, o.pk, o.rk)}
+	if c.noContent() {
+		c.w.Header()["Dataserviceid"] = c.w.Header()["Location"]
+		return c.sendNothing()
+	}
+	c.out = c.appendOne(c.out[:0], v, it, nil)
+	return c.sendJSON(http.StatusCreated)
+}
+
+// insertion is the operation of an entity that brings its keys itself.
+func insertion(e *edm.Entity) (operation, error) {
+	if !e.HasPartitionKey || !e.HasRowKey {
+		return operation{}, newError("PropertiesNeedValue")
+	}
+	return operation{kind: opInsert, pk: e.PartitionKey, rk: e.RowKey, ent: e}, nil
+}
+
+func (c *call) location(table, pk, rk string) string {
+	link := edm.AppendLink(make([]byte, 0, 128), table, []byte(pk), []byte(rk))
+	return c.base() + "/" + escapeLink(string(link))
+}
+
+// escapeLink escapes what a header or a URL path can't hold; quotes, commas and parentheses stay as clients expect them.
+func escapeLink(s string) string {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] >= 0x7F || s[i] == '%' {
+			u := url.URL{Path: s}
+			return strings.TrimPrefix(u.EscapedPath(), "./")
+		}
+	}
+	return s
+}
+
+// appendOne appends one entity as the whole answer.
+func (c *call) appendOne(dst []byte, v *view, it *core.Item, names []string) []byte {
+	f := c.format(v, names)
+	if c.level != edm.NoMetadata {
+		f.Context = c.base() + "/$metadata#" + v.table + "/@Element"
+	}
+	var r edm.Row
+	v.row(&r, it)
+	return f.Append(dst, &r)
+}
+
+func (c *call) format(v *view, names []string) edm.Format {
+	f := edm.Format{Level: c.level, Select: names, Account: c.s.o.Account, Table: v.table, Native: v.native}
+	if c.level == edm.Full {
+		f.Base = c.base()
+	}
+	return f
+}
+
+// getEntity answers GET /t(keys): a point read.
+func (c *call) getEntity() error {
+	v, err := c.s.view(c.addr.Table)
+	if err != nil {
+		return err
+	}
+	if err := c.need(v.table, "r"); err != nil {
+		return err
+	}
+	if err := c.needKey(c.addr.PartitionKey, c.addr.RowKey); err != nil {
+		return err
+	}
+	it, err := v.read(c, c.addr.PartitionKey, c.addr.RowKey)
+	if err != nil {
+		return notFound(err, "ResourceNotFound")
+	}
+	c.w.Header()["Etag"] = []string{string(edm.AppendETag(make([]byte, 0, 48), it.Ticks))}
+	c.out = c.appendOne(c.out[:0], v, it, odata.ParseSelect(c.param("$select")))
+	return c.sendJSON(http.StatusOK)
+}
+
+// replaceEntity answers PUT /t(keys): update with If-Match, insert or replace without.
+func (c *call) replaceEntity() error { return c.change(opReplace) }
+
+// mergeEntity answers MERGE and PATCH /t(keys): update with If-Match, insert or merge without.
+func (c *call) mergeEntity() error { return c.change(opMerge) }
+
+// deleteEntity answers DELETE /t(keys).
+func (c *call) deleteEntity() error { return c.change(opDelete) }
+
+func (c *call) change(kind opKind) error {
+	v, err := c.s.view(c.addr.Table)
+	if err != nil {
+		return err
+	}
+	o := operation{kind: kind}
+	if kind != opDelete {
+		if err := c.readEntity(); err != nil {
+			return err
+		}
+		o.ent = &c.ent
+	}
+	if err := o.address(&c.addr, c.r.Header.Get("If-Match"), c.r.Header.Get("If-None-Match")); err != nil {
+		return err
+	}
+	if _, err := c.apply(v, &o); err != nil {
+		return err
+	}
+	return c.sendNothing()
+}
+
+// address takes keys and condition of a write from its address and headers: the keys of the body don't count.
+func (o *operation) address(a *odata.Address, match, noneMatch string) (err error) {
+	o.pk, o.rk = a.PartitionKey, a.RowKey
+	if o.cond, err = ifMatch(match, noneMatch); err != nil {
+		return err
+	}
+	if o.kind == opDelete && !o.cond.present {
+		return errorMsg("InvalidInput", "The required If-Match header is missing.")
+	}
+	if o.kind == opDelete {
+		return nil
+	}
+	if err := edm.CheckKey(edm.PartitionKey, o.pk); err != nil {
+		return err
+	}
+	return edm.CheckKey(edm.RowKey, o.rk)
+}

@@ -1,0 +1,197 @@
+package tableapi
+
+import (
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/tableapi/edm"
+	"github.com/orrerydb/orrery/tableapi/odata"
+)
+
+// A filter is used twice: match decides exactly, predicate gives the core a superset that an index can answer. What
+// predicate can't say for certain it leaves out.
+
+// match compiles the exact filter for the items of v.
+func (v *view) match(n *odata.Node) func(*core.Item) bool {
+	return odata.Compile(n, v.reader)
+}
+
+// reader returns how a property of an item is read for a filter. Arrays, documents and the kinds that are shown as strings
+// take no part in filters: they have no order here.
+func (v *view) reader(prop string) func(*core.Item) value.Value {
+	switch prop {
+	case edm.Timestamp:
+		return func(it *core.Item) value.Value { return ticksValue(it.Ticks) }
+	case edm.PartitionKey:
+		if v.native {
+			return func(it *core.Item) value.Value { return value.Lookup(it.Doc, edm.PartitionField) }
+		}
+		return func(it *core.Item) value.Value { return value.StringBytes(v.keyText(it)) }
+	case edm.RowKey:
+		return func(it *core.Item) value.Value {
+			id := value.Lookup(it.Doc, "_id")
+			if id.Kind() == value.String || v.native {
+				return id
+			}
+			return value.StringOf(core.IdentityText(id))
+		}
+	case "id":
+		if !v.native {
+			return func(*core.Item) value.Value { return value.Undef() }
+		}
+	}
+	name := edm.StoredName(prop)
+	return func(it *core.Item) value.Value { return value.Lookup(it.Doc, name) }
+}
+
+// ticksValue is a Timestamp as a date.
+func ticksValue(ticks int64) value.Value {
+	ms := ticks / 10_000
+	rest := ticks % 10_000
+	if rest < 0 {
+		ms, rest = ms-1, rest+10_000
+	}
+	return value.DateOf(ms, uint16(rest))
+}
+
+// plan is what a filter tells the core.
+type plan struct {
+	pk   core.PartitionKey // the one logical partition, nil = any
+	pred *access.Pred
+	// natural says that a scan of the logical partition gives RowKey order as it is: nothing but RowKey ranges is asked for.
+	natural bool
+}
+
+// plan finds the logical partition and the predicate of a filter.
+func (v *view) plan(n *odata.Node) plan {
+	p := plan{pred: access.All(), natural: true}
+	if n == nil {
+		return p
+	}
+	conj := []*odata.Node{n}
+	if n.Kind == odata.And {
+		conj = n.Args
+	}
+	ps := make([]*access.Pred, 0, len(conj))
+	for _, c := range conj {
+		prop, op, lit, ok := comparison(c)
+		if ok && v.native && prop == edm.PartitionKey && op == odata.Eq && lit.Kind() == value.String && p.pk == nil {
+			p.pk = core.PartitionKey{lit}
+			continue
+		}
+		pred := v.predicate(c)
+		if !(ok && prop == edm.RowKey && op > odata.Ne) && pred.Op != access.OpAll {
+			p.natural = false
+		}
+		ps = append(ps, pred)
+	}
+	p.pred = access.And(ps...)
+	return p
+}
+
+// comparison takes a comparison of a property with a literal apart, the property on the left.
+func comparison(n *odata.Node) (prop string, op odata.Op, lit value.Value, ok bool) {
+	if n.Kind != odata.Compare {
+		return "", 0, lit, false
+	}
+	l, r, op := n.Left, n.Right, n.Op
+	if l.Prop == "" {
+		l, r, op = r, l, odata.Mirror(op)
+	}
+	return l.Prop, op, r.Lit, l.Prop != "" && r.Prop == ""
+}
+
+// predicate returns a condition that every item which satisfies n satisfies too.
+func (v *view) predicate(n *odata.Node) *access.Pred {
+	switch n.Kind {
+	case odata.And:
+		return access.And(v.predicates(n.Args)...)
+	case odata.Or:
+		return access.Or(v.predicates(n.Args)...)
+	case odata.Truth:
+		if n.Left.Prop != "" {
+			return v.compared(n.Left.Prop, odata.Eq, value.BoolOf(true))
+		}
+		if n.Left.Lit.Bool() {
+			return access.All()
+		}
+		return access.None()
+	case odata.Compare:
+		if prop, op, lit, ok := comparison(n); ok {
+			return v.compared(prop, op, lit)
+		}
+	}
+	return access.All() // a negation is true for items without the property
+}
+
+func (v *view) predicates(ns []*odata.Node) []*access.Pred {
+	out := make([]*access.Pred, len(ns))
+	for i, n := range ns {
+		out[i] = v.predicate(n)
+	}
+	return out
+}
+
+// compared is the predicate of one comparison. The index orders all numbers as one class, so it answers for Int32, Int64
+// and Double together; match tells them apart.
+func (v *view) compared(prop string, op odata.Op, lit value.Value) *access.Pred {
+	var path access.Path
+	switch prop {
+	case edm.Timestamp:
+		return access.All()
+	case edm.PartitionKey, edm.RowKey:
+		if !v.native {
+			return v.comparedKey(prop, op, lit)
+		}
+		path = access.NewPath(edm.PartitionField)
+		if prop == edm.RowKey {
+			path = access.ID
+		}
+	case "id":
+		if !v.native {
+			return access.None()
+		}
+		path = access.NewPath("id")
+	default:
+		path = access.NewPath(edm.StoredName(prop))
+	}
+	if lit.Kind() == value.Double && lit.Float() != lit.Float() {
+		return access.None() // NaN compares with nothing
+	}
+	switch op {
+	case odata.Eq:
+		return access.Eq(path, lit)
+	case odata.Gt, odata.Ge:
+		return access.Range(path, &access.Bound{Value: lit, Inclusive: op == odata.Ge}, nil)
+	case odata.Lt, odata.Le:
+		return access.Range(path, nil, &access.Bound{Value: lit, Inclusive: op == odata.Le})
+	}
+	return access.All()
+}
+
+// comparedKey is compared for a key of another API's container. Its text may stand for values of several kinds, and text
+// order is not their order, so only equalities are told.
+func (v *view) comparedKey(prop string, op odata.Op, lit value.Value) *access.Pred {
+	if op != odata.Eq || lit.Kind() != value.String {
+		return access.All()
+	}
+	text := lit.Str()
+	if prop == edm.RowKey || v.byID() {
+		return access.In(access.ID, core.IdentityFromText(text)...)
+	}
+	pks := v.partitionKeys(text)
+	if len(v.paths) != 1 || len(pks) == 0 {
+		return access.All()
+	}
+	vals := make([]value.Value, 0, len(pks))
+	for _, pk := range pks {
+		if !pk[0].IsDefined() || pk[0].Kind() == value.Null {
+			return access.All()
+		}
+		vals = append(vals, pk[0])
+	}
+	if text[0] == '{' || text[0] == '[' {
+		return access.All() // may be the JSON of a key that is no scalar
+	}
+	return access.In(access.NewPath(v.paths[0]...), vals...)
+}

@@ -1,0 +1,162 @@
+package tableapi
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strconv"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/tableapi/edm"
+	"github.com/orrerydb/orrery/tableapi/odata"
+)
+
+// maxExamined bounds what one page reads: a page that finds nothing in so many items ends empty, with a continuation.
+const maxExamined = 200_000
+
+// maxPageBytes ends a page early, so that rows near the size limit don't gather in memory.
+const maxPageBytes = 8 << 20
+
+// queryEntities answers GET /t: a page of the entities that $filter selects. The rows of one PartitionKey come in the order
+// of their RowKeys; the order of partitions is that of their hashes, as in the service.
+func (c *call) queryEntities() error {
+	v, err := c.s.view(c.addr.Table)
+	if err != nil {
+		return err
+	}
+	if err := c.need(v.table, "r"); err != nil {
+		return err
+	}
+	if c.param("$orderby") != "" || c.param("$skip") != "" || c.param("$inlinecount") != "" || c.param("$expand") != "" {
+		return newError("NotImplemented")
+	}
+	filter, err := odata.Parse(c.param("$filter"))
+	if err != nil {
+		return err
+	}
+	top, err := c.top()
+	if err != nil {
+		return err
+	}
+	q, err := c.queryOf(v, filter)
+	if err != nil {
+		return err
+	}
+	rows, err := v.Query(c.r.Context(), q)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	f := c.format(v, odata.ParseSelect(c.param("$select")))
+	if c.out, err = c.appendPage(c.out[:0], v, &f, rows, top); err != nil {
+		return err
+	}
+	return c.sendJSON(http.StatusOK)
+}
+
+// queryOf makes the core's query of a filter.
+func (c *call) queryOf(v *view, filter *odata.Node) (*exec.Query, error) {
+	p := v.plan(filter)
+	q := &exec.Query{PK: p.pk, Pred: p.pred, MaxRead: maxExamined, PlanHash: xxhash.Sum64String(c.param("$filter"))}
+	if p.pk != nil && !p.natural {
+		q.OrderBy, q.Compare = []exec.Order{{Path: access.ID}}, value.CompareCosmos
+	}
+	if filter != nil {
+		match := v.match(filter)
+		q.Match = func(it *core.Item) (bool, error) { return match(it), nil }
+	}
+	if c.grant.sas && c.grant.ranged() {
+		inner, g := q.Match, c.grant
+		q.Match = func(it *core.Item) (bool, error) {
+			var r edm.Row
+			v.row(&r, it)
+			if !g.covers(string(r.PartitionKey), string(r.RowKey)) {
+				return false, nil
+			}
+			return inner == nil || inner2(inner, it), nil
+		}
+	}
+	var err error
+	q.Continuation, err = joinToken(c.param("NextPartitionKey"), c.param("NextRowKey"))
+	return q, err
+}
+
+func inner2(match func(*core.Item) (bool, error), it *core.Item) bool {
+	ok, _ := match(it) // our own filters have no errors
+	return ok
+}
+
+// appendPage appends a page and puts its continuation into the headers.
+func (c *call) appendPage(dst []byte, v *view, f *edm.Format, rows *exec.Rows, top int) ([]byte, error) {
+	dst = append(dst, '{')
+	if c.level != edm.NoMetadata {
+		dst = append(dst, `"odata.metadata":`...)
+		dst = append(value.AppendQuoted(dst, []byte(c.base()+"/$metadata#"+v.table)), ',')
+	}
+	dst = append(dst, `"value":[`...)
+	var r edm.Row
+	n := 0
+	for n < top && len(dst) < maxPageBytes && rows.Next() {
+		if n > 0 {
+			dst = append(dst, ',')
+		}
+		v.row(&r, rows.Item())
+		dst = f.Append(dst, &r)
+		n++
+	}
+	if err := rows.Err(); err != nil {
+		return dst, err
+	}
+	if token := rows.Continuation(); token != "" && !rows.Exhausted() {
+		h := c.w.Header()
+		pk, rk := splitToken(token)
+		h["X-Ms-Continuation-Nextpartitionkey"], h["X-Ms-Continuation-Nextrowkey"] = []string{pk}, []string{rk}
+	}
+	return append(dst, "]}"...), nil
+}
+
+// A continuation travels as two texts, because clients carry NextPartitionKey and NextRowKey. Each is a half of the core's
+// token in the service's form `1!<length>!<base64>`, with the alphabet that survives headers and query strings.
+
+func splitToken(token string) (pk, rk string) {
+	half := (len(token) + 1) / 2
+	return tokenPart(token[:half]), tokenPart(token[half:])
+}
+
+func tokenPart(s string) string {
+	text := base64.RawURLEncoding.EncodeToString([]byte(s))
+	return "1!" + strconv.Itoa(len(text)) + "!" + text
+}
+
+func joinToken(pk, rk string) (string, error) {
+	if pk == "" && rk == "" {
+		return "", nil
+	}
+	a, ok1 := partOf(pk)
+	b, ok2 := partOf(rk)
+	if !ok1 || !ok2 {
+		return "", errorMsg("InvalidInput", "The continuation token is malformed.")
+	}
+	return a + b, nil
+}
+
+// partOf reads what tokenPart made; "" is a part that the client left out.
+func partOf(s string) (string, bool) {
+	if s == "" {
+		return "", true
+	}
+	if len(s) > 4096 || len(s) < 2 || s[:2] != "1!" {
+		return "", false
+	}
+	for i := 2; i < len(s); i++ {
+		if s[i] == '!' {
+			b, err := base64.RawURLEncoding.DecodeString(s[i+1:])
+			return string(b), err == nil && s[2:i] == strconv.Itoa(len(s)-i-1)
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,161 @@
+package tableapi
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/tableapi/edm"
+)
+
+// grant is what a shared access signature permits. The zero grant is the account key: everything.
+type grant struct {
+	sas         bool
+	permissions string
+	types       string // account SAS: resource types of s, c, o
+	table       string // table SAS: the one table, without regard to case
+	from, to    bound  // table SAS: the range of keys, both ends in it
+}
+
+// bound is one end of a key range; without a partition key it is open.
+type bound struct{ pk, rk string }
+
+// checkSAS verifies an account SAS (parameter ss) or a table SAS (tn). Sources: "Create an account SAS", "Create a service
+// SAS".
+func (c *call) checkSAS() error {
+	g := grant{sas: true, permissions: c.param("sp")}
+	var text []byte
+	line := func(s string) { text = append(append(text, s...), '\n') }
+	if c.param("tn") != "" {
+		g.table = c.param("tn")
+		g.from, g.to = bound{c.param("spk"), c.param("srk")}, bound{c.param("epk"), c.param("erk")}
+		if c.param("si") != "" {
+			return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. Stored access policies are not supported.")
+		}
+		for _, name := range []string{"sp", "st", "se"} {
+			line(c.param(name))
+		}
+		line("/table/" + c.s.o.Account + "/" + strings.ToLower(g.table))
+		for _, name := range []string{"si", "sip", "spr", "sv", "spk", "srk", "epk", "erk"} {
+			line(c.param(name))
+		}
+		text = text[:len(text)-1]
+	} else {
+		g.types = c.param("srt")
+		line(c.s.o.Account)
+		for _, name := range []string{"sp", "ss", "srt", "st", "se", "sip", "spr", "sv"} {
+			line(c.param(name))
+		}
+		if c.param("sv") >= "2020-12-06" {
+			line(c.param("ses"))
+		}
+	}
+	if !c.signed(append(c.out[:0], text...), c.param("sig")) {
+		return authError("AuthenticationFailed")
+	}
+	if err := c.checkSASLimits(g.table == ""); err != nil {
+		return err
+	}
+	c.grant = g
+	return nil
+}
+
+// checkSASLimits holds time, service, protocol and address of a SAS whose signature is good.
+func (c *call) checkSASLimits(account bool) error {
+	now := value.DateOf(c.s.o.Clock.Now().UnixMilli(), 0)
+	expiry, err := edm.ParseDateTime(c.param("se"))
+	if err != nil || expiry.DateMS() < now.DateMS() {
+		return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The signature is expired or has no expiry time.")
+	}
+	if st := c.param("st"); st != "" {
+		if start, err := edm.ParseDateTime(st); err != nil || start.DateMS() > now.DateMS() {
+			return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The signature is not valid yet.")
+		}
+	}
+	if account && !strings.Contains(c.param("ss"), "t") {
+		return authError("AuthorizationServiceMismatch")
+	}
+	if c.param("spr") == "https" && c.r.TLS == nil {
+		return authError("AuthorizationProtocolMismatch")
+	}
+	if ip := c.param("sip"); ip != "" && !addressIn(c.r.RemoteAddr, ip) {
+		return authError("AuthorizationSourceIPMismatch")
+	}
+	return nil
+}
+
+// addressIn reports whether the client's address is in "ip" or "from-to".
+func addressIn(remote, allowed string) bool {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		return false
+	}
+	from, to, isRange := strings.Cut(allowed, "-")
+	if !isRange {
+		to = from
+	}
+	ip, err1 := netip.ParseAddr(host)
+	lo, err2 := netip.ParseAddr(from)
+	hi, err3 := netip.ParseAddr(to)
+	ip = ip.Unmap()
+	return err1 == nil && err2 == nil && err3 == nil && ip.Compare(lo) >= 0 && ip.Compare(hi) <= 0
+}
+
+// needTables asks for a permission on tables as such: any letter of perms will do. A table SAS has none.
+func (c *call) needTables(perms string) error {
+	g := &c.grant
+	switch {
+	case !g.sas:
+		return nil
+	case g.table != "":
+		return authError("AuthorizationPermissionMismatch")
+	case !strings.ContainsAny(g.types, "cs"):
+		return authError("AuthorizationResourceTypeMismatch")
+	case !strings.ContainsAny(g.permissions, perms):
+		return authError("AuthorizationPermissionMismatch")
+	}
+	return nil
+}
+
+// need asks for permissions on the entities of a table: every letter of perms.
+func (c *call) need(table, perms string) error {
+	g := &c.grant
+	if !g.sas {
+		return nil
+	}
+	if g.table == "" {
+		if !strings.Contains(g.types, "o") {
+			return authError("AuthorizationResourceTypeMismatch")
+		}
+	} else if !strings.EqualFold(g.table, table) {
+		return authError("AuthorizationPermissionMismatch")
+	}
+	for i := range len(perms) {
+		if strings.IndexByte(g.permissions, perms[i]) < 0 {
+			return authError("AuthorizationPermissionMismatch")
+		}
+	}
+	return nil
+}
+
+// needKey asks for one entity to lie in the range of a table SAS.
+func (c *call) needKey(pk, rk string) error {
+	if c.grant.sas && !c.grant.covers(pk, rk) {
+		return authError("AuthorizationPermissionMismatch")
+	}
+	return nil
+}
+
+// ranged reports whether the grant has a range of keys.
+func (g *grant) ranged() bool { return g.from != bound{} || g.to != bound{} }
+
+func (g *grant) covers(pk, rk string) bool {
+	if f := g.from; f.pk != "" && (pk < f.pk || pk == f.pk && rk < f.rk) {
+		return false
+	}
+	if t := g.to; t.pk != "" && (pk > t.pk || pk == t.pk && t.rk != "" && rk > t.rk) {
+		return false
+	}
+	return true
+}

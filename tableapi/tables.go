@@ -1,0 +1,222 @@
+package tableapi
+
+import (
+	"net/http"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/tableapi/edm"
+	"github.com/orrerydb/orrery/tableapi/odata"
+)
+
+const tableName = "TableName"
+
+// checkTableName applies the rules for new tables: 3 to 63 letters, digits, dashes and underscores, a letter first. Dots are
+// refused, although the service takes them, because `database.container` names the containers of other databases.
+func checkTableName(name string) error {
+	if len(name) < 3 || len(name) > 63 {
+		return errorMsg("OutOfRangeInput", "The specified resource name length is not within the permissible limits.")
+	}
+	for i := range len(name) {
+		c := name[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c != '-' && c != '_' && (c < '0' || c > '9')) {
+			return newError("InvalidResourceName")
+		}
+	}
+	if strings.EqualFold(name, "tables") {
+		return newError("InvalidResourceName")
+	}
+	return nil
+}
+
+// createTable answers POST /Tables.
+func (c *call) createTable() error {
+	if err := c.needTables("cw"); err != nil {
+		return err
+	}
+	if err := c.readEntity(); err != nil {
+		return err
+	}
+	name := ""
+	for i := range c.ent.Props {
+		if p := &c.ent.Props[i]; string(p.Name) == tableName {
+			name = p.Value.Str()
+		}
+	}
+	if name == "" {
+		return newError("PropertiesNeedValue")
+	}
+	if err := checkTableName(name); err != nil {
+		return err
+	}
+	if err := c.create(name); err != nil {
+		return err
+	}
+	c.w.Header()["Location"] = []string{c.base() + "/Tables('" + name + "')"}
+	if c.noContent() {
+		c.w.Header()["Dataserviceid"] = c.w.Header()["Location"]
+		return c.sendNothing()
+	}
+	c.out = c.appendTable(c.out[:0], name, c.base()+"/$metadata#Tables/@Element")
+	return c.sendJSON(http.StatusCreated)
+}
+
+// create makes the container, and the database with the first table.
+func (c *call) create(name string) error {
+	ctx := c.r.Context()
+	spec := core.ContainerSpec{
+		ID:           name,
+		PartitionKey: core.PartitionKeyDef{Paths: []string{"/" + edm.PartitionField}, Kind: "Hash", Version: 2},
+		Throughput:   c.throughput(),
+		Origin:       "table",
+	}
+	_, err := c.s.e.CreateContainer(ctx, Database, spec)
+	if status.Is(err, status.NotFound) {
+		if _, err = c.s.e.EnsureDatabase(ctx, Database); err != nil {
+			return err
+		}
+		_, err = c.s.e.CreateContainer(ctx, Database, spec)
+	}
+	return conflict(err, "TableAlreadyExists")
+}
+
+// throughput reads the headers by which clients provision a table. A value that can't be read is ignored: the Table API
+// itself has no such headers, so none is worth refusing a table.
+func (c *call) throughput() core.Throughput {
+	var t core.Throughput
+	for _, name := range []string{"x-ms-cosmos-throughput", "x-ms-offer-throughput"} {
+		if n, err := strconv.Atoi(c.r.Header.Get(name)); err == nil && n > 0 && t.Manual == 0 {
+			t.Manual = n
+		}
+	}
+	if auto := c.r.Header.Get("x-ms-cosmos-offer-autopilot-settings"); auto != "" {
+		if v, err := doc.ValueFromJSON([]byte(auto)); err == nil {
+			if n := v.Get("maxThroughput").Int(); n > 0 && n < 1<<31 {
+				t = core.Throughput{AutoscaleMax: int(n)}
+			}
+		}
+	}
+	return t
+}
+
+// getTable answers GET /Tables('t').
+func (c *call) getTable() error {
+	if err := c.needTables("lr"); err != nil {
+		return err
+	}
+	if _, err := c.s.e.Container(Database, c.addr.Table); err != nil {
+		return notFound(err, "ResourceNotFound")
+	}
+	c.out = c.appendTable(c.out[:0], c.addr.Table, c.base()+"/$metadata#Tables/@Element")
+	return c.sendJSON(http.StatusOK)
+}
+
+// deleteTable answers DELETE /Tables('t').
+func (c *call) deleteTable() error {
+	if err := c.needTables("d"); err != nil {
+		return err
+	}
+	if err := c.s.e.DropContainer(c.r.Context(), Database, c.addr.Table); err != nil {
+		return notFound(err, "ResourceNotFound")
+	}
+	return c.sendNothing()
+}
+
+// appendTable appends one table; context is its odata.metadata, "" in a list.
+func (c *call) appendTable(dst []byte, name, context string) []byte {
+	dst = append(dst, '{')
+	member := func(key, text string) {
+		dst = append(value.AppendQuoted(append(append(append(dst, '"'), key...), `":`...), []byte(text)), ',')
+	}
+	if c.level != edm.NoMetadata && context != "" {
+		member("odata.metadata", context)
+	}
+	if c.level == edm.Full {
+		member("odata.type", c.s.o.Account+".Tables")
+		member("odata.id", c.base()+"/Tables('"+name+"')")
+		member("odata.editLink", "Tables('"+name+"')")
+	}
+	member(tableName, name)
+	dst[len(dst)-1] = '}'
+	return dst
+}
+
+// queryTables answers GET /Tables: the tables in the order of their names, from NextTableName on.
+func (c *call) queryTables() error {
+	if err := c.needTables("lr"); err != nil {
+		return err
+	}
+	filter, err := odata.Parse(c.param("$filter"))
+	if err != nil {
+		return err
+	}
+	top, err := c.top()
+	if err != nil {
+		return err
+	}
+	match := odata.Compile(filter, func(prop string) func(string) value.Value {
+		if prop == tableName {
+			return value.StringOf
+		}
+		return func(string) value.Value { return value.Undef() }
+	})
+	out := c.out[:0]
+	out = append(out, '{')
+	if c.level != edm.NoMetadata {
+		out = append(value.AppendQuoted(append(out, `"odata.metadata":`...), []byte(c.base()+"/$metadata#Tables")), ',')
+	}
+	out = append(out, `"value":[`...)
+	n := 0
+	from := c.param("NextTableName")
+	for _, name := range c.tableNames() {
+		if name < from || !match(name) {
+			continue
+		}
+		if n == top {
+			c.w.Header()["X-Ms-Continuation-Nexttablename"] = []string{name}
+			break
+		}
+		if n > 0 {
+			out = append(out, ',')
+		}
+		out = c.appendTable(out, name, "")
+		n++
+	}
+	c.out = append(out, "]}"...)
+	return c.sendJSON(http.StatusOK)
+}
+
+func (c *call) tableNames() []string {
+	cs, err := c.s.e.Containers(Database)
+	if err != nil {
+		return nil // no table was ever made
+	}
+	names := make([]string, 0, len(cs))
+	for _, ct := range cs {
+		names = append(names, ct.ID())
+	}
+	sort.Strings(names)
+	return names
+}
+
+// maxPage is the service's limit of rows in an answer.
+const maxPage = 1000
+
+// top reads $top, the size of a page.
+func (c *call) top() (int, error) {
+	text := c.param("$top")
+	if text == "" {
+		return maxPage, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, newError("InvalidInput")
+	}
+	return min(n, maxPage), nil
+}

@@ -1,0 +1,332 @@
+package tableapi
+
+import (
+	"strings"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/tableapi/edm"
+)
+
+// view shows a container as a table (design.md, section 10). A native container is one of the Table API, with partition key
+// path /$pk; any other container is shown too: its partition key as PartitionKey, its ids as RowKey, both as text.
+type view struct {
+	*core.Container
+	table  string
+	native bool
+	paths  [][]string // of the partition key, stored names
+}
+
+// view finds a table: a container of the database TablesDB, or `database.container`.
+func (s *Server) view(table string) (*view, error) {
+	c, err := s.e.Container(Database, table)
+	for i := 0; status.Is(err, status.NotFound) && i < len(table); i++ {
+		if table[i] == '.' {
+			c, err = s.e.Container(table[:i], table[i+1:])
+		}
+	}
+	if err != nil {
+		return nil, notFound(err, "TableNotFound")
+	}
+	v := &view{Container: c, table: table, paths: c.KeyPaths()}
+	v.native = len(v.paths) == 1 && len(v.paths[0]) == 1 && v.paths[0][0] == edm.PartitionField
+	return v, nil
+}
+
+// key names one item.
+type key struct {
+	pk core.PartitionKey
+	id value.Value
+}
+
+// key is how new items with these keys are stored: both as strings.
+func (v *view) key(pk, rk string) key {
+	if len(v.paths) > 1 {
+		if pks := v.partitionKeys(pk); len(pks) > 0 {
+			return key{pks[0], value.StringOf(rk)}
+		}
+	}
+	return key{core.PartitionKey{value.StringOf(pk)}, value.StringOf(rk)}
+}
+
+// keys returns every stored key that the view shows as (pk, rk), the likeliest first: keys are text here, but other APIs
+// may have stored numbers, ObjectIds and so on.
+func (v *view) keys(pk, rk string) []key {
+	if v.byID() && pk != rk {
+		return nil
+	}
+	ids := core.IdentityFromText(rk)
+	var out []key
+	for _, k := range v.partitionKeys(pk) {
+		for _, id := range ids {
+			if v.byID() {
+				k = core.PartitionKey{id}
+			}
+			out = append(out, key{k, id})
+		}
+		if v.byID() {
+			break
+		}
+	}
+	return out
+}
+
+// byID reports whether the partition key is the id itself.
+func (v *view) byID() bool {
+	return len(v.paths) == 1 && len(v.paths[0]) == 1 && v.paths[0][0] == "_id"
+}
+
+// partitionKeys returns the stored partition keys that are shown as text.
+func (v *view) partitionKeys(text string) []core.PartitionKey {
+	if len(v.paths) == 1 {
+		out := []core.PartitionKey{{value.StringOf(text)}}
+		if v.native {
+			return out
+		}
+		if text == "" {
+			return append(out, core.PartitionKey{value.Undef()})
+		}
+		if val, ok := scalarOf(text); ok {
+			out = append(out, core.PartitionKey{val})
+		}
+		return out
+	}
+	arr, err := doc.ValueFromJSON([]byte(text))
+	if err != nil || arr.Kind() != value.Array || arr.Len() != len(v.paths) {
+		return nil
+	}
+	pk := make(core.PartitionKey, 0, len(v.paths))
+	for it := arr.Iter(); it.Next(); {
+		pk = append(pk, it.Value())
+	}
+	return []core.PartitionKey{pk}
+}
+
+// scalarOf reads text that keyText made of a number, boolean or null.
+func scalarOf(text string) (value.Value, bool) {
+	v, err := doc.ValueFromJSON([]byte(text))
+	if err != nil || v.Kind() == value.String || v.Kind() == value.Array || v.Kind() == value.Object {
+		return value.Value{}, false
+	}
+	return v, true
+}
+
+// locate returns the stored key of an entity that exists, else the key under which it would be stored.
+func (v *view) locate(c *call, pk, rk string) (key, error) {
+	ks := v.keys(pk, rk)
+	for _, k := range ks {
+		if len(ks) == 1 {
+			break
+		}
+		_, err := v.Read(c.r.Context(), k.pk, k.id)
+		if err == nil {
+			return k, nil
+		}
+		if !status.Is(err, status.NotFound) && !status.Is(err, status.BadRequest) {
+			return key{}, err
+		}
+	}
+	return v.key(pk, rk), nil
+}
+
+// read is the point read.
+func (v *view) read(c *call, pk, rk string) (*core.Item, error) {
+	it, err := v.Read(c.r.Context(), core.PartitionKey{value.StringOf(pk)}, value.StringOf(rk))
+	if err == nil || v.native && (rk == "" || rk[0] != '{') {
+		return it, err
+	}
+	for _, k := range v.keys(pk, rk) {
+		other, err2 := v.Read(c.r.Context(), k.pk, k.id)
+		if err2 == nil {
+			return other, nil
+		}
+		if !status.Is(err2, status.NotFound) && !status.Is(err2, status.BadRequest) {
+			return other, err2
+		}
+	}
+	if status.Is(err, status.BadRequest) { // the keys' shape fits no item
+		err = status.New(status.NotFound, "The specified resource does not exist.")
+	}
+	return it, err
+}
+
+// row shows an item. For a native item the keys point into its document.
+func (v *view) row(r *edm.Row, it *core.Item) {
+	r.Doc, r.Ticks = it.Doc, it.Ticks
+	id := value.Lookup(it.Doc, "_id")
+	if id.Kind() == value.String {
+		r.RowKey = id.Bytes()
+	} else {
+		r.RowKey = []byte(core.IdentityText(id))
+	}
+	if v.native {
+		if pk := value.Lookup(it.Doc, edm.PartitionField); pk.Kind() == value.String {
+			r.PartitionKey = pk.Bytes()
+			return
+		}
+	}
+	r.PartitionKey = v.keyText(it)
+}
+
+// keyText shows a partition key: a string as it is, another scalar as JSON, none as "", several levels as a JSON array.
+// Equal keys have equal texts, so whole doubles are written as integers.
+func (v *view) keyText(it *core.Item) []byte {
+	pk, _, err := v.KeyOf(it.Doc)
+	if err != nil {
+		return nil
+	}
+	if len(pk) == 1 {
+		switch pk[0].Kind() {
+		case value.String:
+			return pk[0].Bytes()
+		case value.Undefined:
+			return nil
+		}
+		if v.byID() {
+			return []byte(core.IdentityText(pk[0]))
+		}
+		return doc.AppendJSON(nil, value.Canonical(pk[0]))
+	}
+	out := []byte{'['}
+	for i, p := range pk {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if !p.IsDefined() {
+			p = value.NullValue()
+		}
+		out = doc.AppendJSON(out, value.Canonical(p))
+	}
+	return append(out, ']')
+}
+
+// appendNew builds the document of a new entity. The builder's bytes live until its next use.
+func (v *view) appendNew(b *doc.Builder, k key, e *edm.Entity) ([]byte, error) {
+	b.Reset()
+	b.BeginObject()
+	if v.native {
+		b.Field(edm.PartitionField, k.pk[0])
+	}
+	b.Field("_id", k.id)
+	for i := range e.Props {
+		if p := &e.Props[i]; p.Value.IsDefined() {
+			v.field(b, p)
+		}
+	}
+	b.End()
+	if v.native {
+		return sized(b.Doc())
+	}
+	if v.byID() && !value.EqualCosmos(k.pk[0], k.id) {
+		return nil, errorMsg("InvalidInput", "PartitionKey and RowKey must be equal: the container's partition key is the id.")
+	}
+	return v.withKey(b.Doc(), k)
+}
+
+func (v *view) field(b *doc.Builder, p *edm.Prop) {
+	if len(p.Name) == 3 && string(p.Name) == "_id" {
+		b.Field(edm.StoredName("_id"), p.Value)
+	} else {
+		b.FieldBytes(p.Name, p.Value)
+	}
+}
+
+// withKey puts the partition key into a document of a container that has its own path for it. Where the entity names that
+// property itself, the two must agree.
+func (v *view) withKey(d []byte, k key) ([]byte, error) {
+	for i, path := range v.paths {
+		have := doc.Get(d, path...)
+		switch {
+		case have.IsDefined() && value.EqualCosmos(have, k.pk[i]):
+		case have.IsDefined():
+			return nil, errorMsg("InvalidInput", "PartitionKey differs from the value of the container's partition key path.")
+		case k.pk[i].IsDefined():
+			var err error
+			if d, err = doc.Set(d, k.pk[i], path...); err != nil {
+				return nil, errorMsg("InvalidInput", "The container's partition key path can't be set in this entity.")
+			}
+		}
+	}
+	return sized(d)
+}
+
+// check refuses properties that a container of another API can't take: `id` is the identity there.
+func (v *view) check(e *edm.Entity) error {
+	if v.native {
+		return nil
+	}
+	for i := range e.Props {
+		if string(e.Props[i].Name) == "id" {
+			return errorMsg("PropertyNameInvalid", "The property name is invalid: id is the RowKey of this table.")
+		}
+	}
+	return nil
+}
+
+// appendMerged builds old with the properties of e over it; properties that e does not name stay. With replace set they
+// go, but those that the Table API shows read-only are kept where e sends them back as they were shown.
+func (v *view) appendMerged(b *doc.Builder, old []byte, e *edm.Entity, replace bool, k key) ([]byte, error) {
+	b.Reset()
+	b.BeginObject()
+	count := 0
+	for it := doc.Value(old).Iter(); it.Next(); {
+		name := it.Key()
+		isKey := string(name) == "_id" || v.native && string(name) == edm.PartitionField
+		p := find(e, name)
+		switch {
+		case isKey, p == nil && !replace:
+			b.Element(it.Element())
+			if !isKey {
+				count++
+			}
+		case p == nil:
+		case edm.ReadOnly(it.Value()):
+			if p.Value.Kind() != value.String || string(p.Value.Bytes()) != string(edm.StringText(it.Value())) {
+				return nil, errorMsg("InvalidInput", "The property "+string(p.Name)+" holds a value that the Table API can't change.")
+			}
+			b.Element(it.Element())
+			count++
+		default:
+			v.field(b, p)
+			count++
+		}
+	}
+	for i := range e.Props {
+		p := &e.Props[i]
+		if p.Value.IsDefined() && !value.Lookup(old, edm.StoredName(string(p.Name))).IsDefined() {
+			v.field(b, p)
+			count++
+		}
+	}
+	b.End()
+	if count > edm.MaxProperties {
+		return nil, newError("TooManyProperties")
+	}
+	if v.native {
+		return sized(b.Doc())
+	}
+	return v.withKey(b.Doc(), k)
+}
+
+// maxEntity is the service's limit of an item.
+const maxEntity = 2 << 20
+
+func sized(d []byte) ([]byte, error) {
+	if len(d) > maxEntity {
+		return nil, newError("EntityTooLarge")
+	}
+	return d, nil
+}
+
+// find returns the property of e that is stored as name and has a value.
+func find(e *edm.Entity, name []byte) *edm.Prop {
+	shown, _ := strings.CutPrefix(string(name), "\x01")
+	for i := range e.Props {
+		if p := &e.Props[i]; p.Value.IsDefined() && string(p.Name) == shown && edm.StoredName(shown) == string(name) {
+			return p
+		}
+	}
+	return nil
+}
