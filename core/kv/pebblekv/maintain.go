@@ -102,13 +102,18 @@ func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
 	return translate(err)
 }
 
-// Metrics are the figures that /metrics publishes.
+// Metrics are the figures that /metrics and /status publish.
 type Metrics struct {
-	DiskBytes, WALBytes, MemTableBytes, CacheBytes uint64
-	CacheHits, CacheMisses                         int64
-	Compactions, Flushes                           int64
-	CompactionDebt                                 uint64
-	Tables                                         int64
+	DiskBytes      uint64 `json:"diskBytes"`
+	WALBytes       uint64 `json:"logBytes"`
+	MemTableBytes  uint64 `json:"memtableBytes"`
+	CacheBytes     uint64 `json:"cacheBytes"`
+	CacheHits      int64  `json:"cacheHits"`
+	CacheMisses    int64  `json:"cacheMisses"`
+	Compactions    int64  `json:"compactions"`
+	Flushes        int64  `json:"flushes"`
+	CompactionDebt uint64 `json:"compactionDebtBytes"`
+	Tables         int64  `json:"tables"`
 }
 
 // Metrics returns the present figures; the zero value after Close.

@@ -1,0 +1,16 @@
+package main
+
+// demoCmd serves sample data from memory.
+type demoCmd struct {
+	serving
+}
+
+// Run implements the command.
+func (d *demoCmd) Run() error {
+	c, err := d.config()
+	if err != nil {
+		return err
+	}
+	c.Memory = true
+	return serve(c, nil)
+}

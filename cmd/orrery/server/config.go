@@ -1,0 +1,180 @@
+// Package server puts the whole server together: a store, the core on it, the four doors, the admin port. cmd/orrery runs
+// one from flags; tests start as many as they like in one process, on free ports.
+package server
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+
+	"github.com/orrerydb/orrery/core/clock"
+)
+
+// WellKnownKey is the key that the vendor's emulator has always had and that its samples carry. It protects nothing.
+const WellKnownKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
+
+// Off is the address of an API that isn't served.
+const Off = "off"
+
+// Config says what to serve. Start from Default or Ephemeral.
+type Config struct {
+	Data   string // directory of the store; unused with Memory
+	Memory bool   // keep everything in memory
+
+	NoSQLAddr, GremlinAddr, TableAddr, MongoAddr, AdminAddr string // host:port, or Off
+
+	Account string // account name: Mongo's user, Table's account
+	Key     string // base64; the one key of the account
+	Auth    bool   // false: no API asks for credentials
+	// Insecure allows Auth false and the well-known key on addresses that other machines reach.
+	Insecure bool
+
+	GremlinSources map[string]string // traversal source -> "database/graph"
+	Durability     string            // "sync" or "relaxed"
+	CacheMB        int               // block cache of the store, in MiB
+
+	Version string       // shown by /status
+	Clock   *clock.Clock // nil: the wall clock
+	Logger  *slog.Logger // nil: slog's default
+}
+
+// Default is what `orrery serve` runs without flags.
+func Default() Config {
+	return Config{
+		Data:        "data",
+		NoSQLAddr:   "127.0.0.1:8081",
+		GremlinAddr: "127.0.0.1:8901",
+		TableAddr:   "127.0.0.1:8902",
+		MongoAddr:   "127.0.0.1:10255",
+		AdminAddr:   "127.0.0.1:8080",
+		Account:     "localhost",
+		Key:         WellKnownKey,
+		Auth:        true,
+		Durability:  "sync",
+		CacheMB:     64,
+	}
+}
+
+// Ephemeral is a server in memory on free loopback ports, for tests.
+func Ephemeral() Config {
+	c := Default()
+	c.Data, c.Memory = "", true
+	c.NoSQLAddr, c.GremlinAddr, c.TableAddr = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	c.MongoAddr, c.AdminAddr = "127.0.0.1:0", "127.0.0.1:0"
+	return c
+}
+
+// The names of the doors, as flags, logs and /status show them.
+const (
+	NoSQL   = "nosql"
+	Gremlin = "gremlin"
+	Table   = "table"
+	Mongo   = "mongo"
+	Admin   = "admin"
+)
+
+// addr is one door's address and the flag that sets it.
+type addr struct{ name, addr string }
+
+func (c *Config) addrs() []addr {
+	return []addr{{NoSQL, c.NoSQLAddr}, {Gremlin, c.GremlinAddr}, {Table, c.TableAddr}, {Mongo, c.MongoAddr}, {Admin, c.AdminAddr}}
+}
+
+// Validate checks everything that can be checked before anything is opened. Its errors are for the person at the keyboard
+// and name the flag.
+func (c *Config) Validate() error {
+	enabled := 0
+	for _, a := range c.addrs() {
+		if a.addr == Off {
+			continue
+		}
+		host, _, err := net.SplitHostPort(a.addr)
+		if err != nil {
+			return fmt.Errorf("--%s-addr %q: want host:port or %q", a.name, a.addr, Off)
+		}
+		if a.name == Admin {
+			continue
+		}
+		enabled++
+		if err := c.refuseOpen(a.name, host); err != nil {
+			return err
+		}
+	}
+	if enabled == 0 {
+		return errors.New("every API is off: give at least one of --nosql-addr, --gremlin-addr, --table-addr, --mongo-addr an address")
+	}
+	if c.Account == "" || strings.ContainsAny(c.Account, "/:@;= ") {
+		return fmt.Errorf("--account %q: want a plain name", c.Account)
+	}
+	if k, err := base64.StdEncoding.DecodeString(c.Key); err != nil || len(k) == 0 {
+		return errors.New("--key: want base64, for example the output of `openssl rand -base64 64`")
+	}
+	if c.Durability != "sync" && c.Durability != "relaxed" {
+		return fmt.Errorf("--durability %q: want sync or relaxed", c.Durability)
+	}
+	if c.CacheMB < 1 {
+		return fmt.Errorf("--cache-mb %d: want at least 1", c.CacheMB)
+	}
+	if !c.Memory && c.Data == "" {
+		return errors.New("give --data DIR or --memory")
+	}
+	for name, target := range c.GremlinSources {
+		db, graph, ok := strings.Cut(target, "/")
+		if name == "" || !ok || db == "" || graph == "" || strings.Contains(graph, "/") {
+			return fmt.Errorf("--gremlin-source %s=%s: want NAME=DATABASE/GRAPH", name, target)
+		}
+	}
+	return nil
+}
+
+// StoreDir is where the engine keeps its files inside a data directory.
+func StoreDir(data string) string { return filepath.Join(data, "store") }
+
+// refuseOpen keeps a server that anybody may use off addresses that other machines reach.
+func (c *Config) refuseOpen(name, host string) error {
+	if c.Insecure || loopback(host) {
+		return nil
+	}
+	if !c.Auth {
+		return fmt.Errorf("--auth=false with --%s-addr on %s would let everybody in: use a loopback address, or say --insecure", name, shownHost(host))
+	}
+	if c.Key == WellKnownKey {
+		return fmt.Errorf("--%s-addr on %s with the well-known key would let everybody in: give --key, use a loopback address, or say --insecure", name, shownHost(host))
+	}
+	return nil
+}
+
+func shownHost(host string) string {
+	if host == "" {
+		return "all interfaces"
+	}
+	return host
+}
+
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// ParseSources turns NAME=DATABASE/GRAPH texts into Config.GremlinSources. Validate checks the parts.
+func ParseSources(texts []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, t := range texts {
+		name, target, ok := strings.Cut(t, "=")
+		if !ok {
+			return nil, fmt.Errorf("--gremlin-source %q: want NAME=DATABASE/GRAPH", t)
+		}
+		if other, twice := out[name]; twice && other != target {
+			return nil, fmt.Errorf("--gremlin-source %s is given twice, as %s and as %s", name, other, target)
+		}
+		out[name] = target
+	}
+	return out, nil
+}

@@ -1,0 +1,178 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// Connections is what a client needs, one entry per API that is served: the answer of /orrery/connect and the content of the
+// banner.
+type Connections struct {
+	Account string       `json:"account"`
+	Key     string       `json:"key,omitempty"`
+	Auth    bool         `json:"auth"`
+	Data    string       `json:"data"`
+	NoSQL   *NoSQLConn   `json:"nosql,omitempty"`
+	Table   *TableConn   `json:"table,omitempty"`
+	Gremlin *GremlinConn `json:"gremlin,omitempty"`
+	Mongo   *MongoConn   `json:"mongo,omitempty"`
+	Admin   *AdminConn   `json:"admin,omitempty"`
+}
+
+// NoSQLConn is for the NoSQL SDKs.
+type NoSQLConn struct {
+	Endpoint         string `json:"endpoint"`
+	SecureEndpoint   string `json:"secureEndpoint"`
+	Certificate      string `json:"certificate"`
+	ConnectionString string `json:"connectionString"`
+}
+
+// TableConn is for the Table SDKs.
+type TableConn struct {
+	Endpoint         string `json:"endpoint"`
+	ConnectionString string `json:"connectionString"`
+}
+
+// GremlinConn is for TinkerPop drivers. Username is for the service's way of choosing a graph; plain drivers choose one of
+// Sources by alias and log in as the account.
+type GremlinConn struct {
+	Endpoint       string            `json:"endpoint"`
+	SecureEndpoint string            `json:"secureEndpoint"`
+	Username       string            `json:"username"`
+	Sources        map[string]string `json:"sources"`
+}
+
+// MongoConn is for MongoDB drivers.
+type MongoConn struct {
+	ConnectionString string `json:"connectionString"`
+}
+
+// AdminConn is the admin port.
+type AdminConn struct {
+	Endpoint string `json:"endpoint"`
+}
+
+// hidden stands for a key that is not shown.
+const hidden = "<key>"
+
+// Connections returns the connection strings; without showKey the key is replaced by a placeholder.
+func (s *Server) Connections(showKey bool) Connections {
+	key := s.cfg.Key
+	if !showKey {
+		key = hidden
+	}
+	c := Connections{Account: s.cfg.Account, Key: key, Auth: s.cfg.Auth, Data: s.cfg.Data}
+	if s.cfg.Memory {
+		c.Data = "memory"
+	}
+	if a := s.dial(NoSQL); a != "" {
+		c.NoSQL = &NoSQLConn{
+			Endpoint:         "http://" + a + "/",
+			SecureEndpoint:   "https://" + a + "/",
+			Certificate:      "http://" + a + certificatePath,
+			ConnectionString: fmt.Sprintf("AccountEndpoint=http://%s/;AccountKey=%s;", a, key),
+		}
+	}
+	if a := s.dial(Table); a != "" {
+		ep := fmt.Sprintf("http://%s/%s", a, s.cfg.Account)
+		c.Table = &TableConn{
+			Endpoint: ep,
+			ConnectionString: fmt.Sprintf("DefaultEndpointsProtocol=http;AccountName=%s;AccountKey=%s;TableEndpoint=%s;",
+				s.cfg.Account, key, ep),
+		}
+	}
+	if a := s.dial(Gremlin); a != "" {
+		c.Gremlin = &GremlinConn{
+			Endpoint:       "ws://" + a + "/gremlin",
+			SecureEndpoint: "wss://" + a + "/gremlin",
+			Username:       "/dbs/<db>/colls/<graph>",
+			Sources:        s.sources(),
+		}
+	}
+	if a := s.dial(Mongo); a != "" {
+		u := url.URL{Scheme: "mongodb", Host: a, Path: "/"}
+		if s.cfg.Auth {
+			// The placeholder stays readable: it is not escaped.
+			user, pass := url.PathEscape(s.cfg.Account), hidden
+			if showKey {
+				pass = url.QueryEscape(key)
+			}
+			c.Mongo = &MongoConn{ConnectionString: fmt.Sprintf("mongodb://%s:%s@%s/?directConnection=true", user, pass, a)}
+		} else {
+			u.RawQuery = "directConnection=true"
+			c.Mongo = &MongoConn{ConnectionString: u.String()}
+		}
+	}
+	if a := s.dial(Admin); a != "" {
+		c.Admin = &AdminConn{Endpoint: "http://" + a + "/"}
+	}
+	return c
+}
+
+// sources are the configured traversal sources and g, which exists always.
+func (s *Server) sources() map[string]string {
+	out := map[string]string{"g": "graphs/g"}
+	for k, v := range s.cfg.GremlinSources {
+		out[k] = v
+	}
+	return out
+}
+
+// dial is a door's address as a client on this machine writes it.
+func (s *Server) dial(name string) string {
+	a := s.Addr(name)
+	host, port, err := net.SplitHostPort(a)
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && (ip.IsUnspecified() || ip.Equal(net.IPv4(127, 0, 0, 1))) {
+		host = "localhost"
+		if ip != nil && !ip.IsUnspecified() {
+			host = "127.0.0.1"
+		}
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// Banner writes what a person needs to begin, aligned.
+func (s *Server) Banner(w io.Writer) error {
+	c := s.Connections(true)
+	var rows [][2]string
+	add := func(k, v string) { rows = append(rows, [2]string{k, v}) }
+	if c.NoSQL != nil {
+		add("NoSQL", c.NoSQL.ConnectionString)
+		add("", c.NoSQL.SecureEndpoint+"  (certificate: "+c.NoSQL.Certificate+")")
+	}
+	if c.Table != nil {
+		add("Table", c.Table.ConnectionString)
+	}
+	if c.Gremlin != nil {
+		add("Gremlin", fmt.Sprintf("%s  user %s or %s", c.Gremlin.Endpoint, c.Gremlin.Username, c.Account))
+	}
+	if c.Mongo != nil {
+		add("Mongo", c.Mongo.ConnectionString)
+	}
+	if c.Auth {
+		add("Key", c.Key)
+	} else {
+		add("Key", "not asked for (--auth=false)")
+	}
+	if c.Admin != nil {
+		add("Admin", c.Admin.Endpoint+"{alive,ready,status,metrics,orrery/connect}")
+	}
+	add("Data", c.Data)
+	width := 0
+	for _, r := range rows {
+		width = max(width, len(r[0]))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Orrery %s\n", s.cfg.Version)
+	for _, r := range rows {
+		fmt.Fprintf(&b, "  %-*s  %s\n", width, r[0], r[1])
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

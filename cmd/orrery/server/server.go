@@ -1,0 +1,269 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/orrerydb/orrery/cmd/orrery/certs"
+	"github.com/orrerydb/orrery/cmd/orrery/sniff"
+	"github.com/orrerydb/orrery/core/clock"
+)
+
+// door is one API behind one listener.
+type door interface {
+	// Serve answers connections until Shutdown; it returns nil after one.
+	Serve(net.Listener) error
+	// Shutdown stops accepting, lets requests in flight finish until ctx ends, then cuts them off.
+	Shutdown(ctx context.Context) error
+}
+
+// backend is what the doors stand on: the core and its store.
+type backend interface {
+	// Status adds what there is to say about databases and storage to /status.
+	Status() any
+	Close() error
+}
+
+// Server is a running server. Stop it exactly once.
+type Server struct {
+	cfg   Config
+	parts parts
+	log   *slog.Logger
+	cert  certs.Pair
+	back  backend
+	bound []*bound
+	began time.Time
+
+	ready    atomic.Bool
+	stopping atomic.Bool
+	probing  context.CancelFunc
+	wg       sync.WaitGroup // listeners and the prober
+	failed   chan error     // a listener that ended by itself
+}
+
+// bound is a door with its listener.
+type bound struct {
+	name     string
+	addr     string // the real address, with the port that was chosen
+	listener net.Listener
+	door     door
+	requests atomic.Int64 // of HTTP doors
+	accepted atomic.Int64
+}
+
+// Start opens everything and begins to serve. On error nothing is left open.
+func Start(cfg Config) (*Server, error) {
+	return start(cfg, parts{open: openBackend, doors: makeDoors, probes: probes})
+}
+
+// parts are what tests replace.
+type parts struct {
+	open   func(*Config) (backend, error)
+	doors  func(*Server) (map[string]door, error)
+	probes map[string]probe
+}
+
+func start(cfg Config, p parts) (_ *Server, err error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = clock.New()
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	s := &Server{cfg: cfg, parts: p, log: cfg.Logger, began: cfg.Clock.Now(), failed: make(chan error, 8)}
+	defer func() {
+		if err != nil {
+			s.release()
+		}
+	}()
+	if err := s.bind(); err != nil {
+		return nil, err
+	}
+	certDir := ""
+	if !cfg.Memory {
+		certDir = filepath.Join(cfg.Data, "tls")
+	}
+	if s.cert, err = certs.LoadOrCreate(certDir, certs.Names(), cfg.Clock); err != nil {
+		return nil, err
+	}
+	if s.back, err = p.open(&s.cfg); err != nil {
+		return nil, err
+	}
+	ds, err := p.doors(s)
+	if err != nil {
+		return nil, err
+	}
+	ds[Admin] = newHTTPDoor(s.adminHandler(), s.log)
+	conf := &tls.Config{Certificates: []tls.Certificate{s.cert.TLS}, MinVersion: tls.VersionTLS12}
+	for _, b := range s.bound {
+		if b.door = ds[b.name]; b.door == nil {
+			return nil, fmt.Errorf("the %s API is not part of this build: use --%s-addr off", b.name, b.name)
+		}
+		b.listener = sniff.New(counted{b.listener, &b.accepted}, conf)
+	}
+	s.serve()
+	return s, nil
+}
+
+// bind takes all ports first, so that one in use is reported before anything else happens.
+func (s *Server) bind() error {
+	for _, a := range s.cfg.addrs() {
+		if a.addr == Off {
+			continue
+		}
+		l, err := net.Listen("tcp", a.addr)
+		if err != nil {
+			return fmt.Errorf("--%s-addr %s can't be listened on (is another server running there?): %w", a.name, a.addr, err)
+		}
+		s.bound = append(s.bound, &bound{name: a.name, addr: l.Addr().String(), listener: l})
+	}
+	return nil
+}
+
+func (s *Server) serve() {
+	for _, b := range s.bound {
+		s.wg.Go(func() {
+			err := b.door.Serve(b.listener)
+			if err != nil && !s.stopping.Load() {
+				s.log.Error("A listener ended", "api", b.name, "error", err)
+				s.failed <- fmt.Errorf("%s: %w", b.name, err)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.probing = cancel
+	s.wg.Go(func() { s.probeUntilReady(ctx) })
+}
+
+// counted counts accepted connections.
+type counted struct {
+	net.Listener
+	n *atomic.Int64
+}
+
+func (c counted) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err == nil {
+		c.n.Add(1)
+	}
+	return conn, err
+}
+
+// Failed delivers the error of a listener that ended by itself.
+func (s *Server) Failed() <-chan error { return s.failed }
+
+// Addr returns the address of a door with its real port, "" when it is off.
+func (s *Server) Addr(name string) string {
+	for _, b := range s.bound {
+		if b.name == name {
+			return b.addr
+		}
+	}
+	return ""
+}
+
+// Key returns the account's key.
+func (s *Server) Key() string { return s.cfg.Key }
+
+// Account returns the account's name.
+func (s *Server) Account() string { return s.cfg.Account }
+
+// CertificatePEM returns the server's certificate for clients that want to trust it.
+func (s *Server) CertificatePEM() []byte { return s.cert.PEM }
+
+// Ready reports whether every API has answered a request.
+func (s *Server) Ready() bool { return s.ready.Load() && !s.stopping.Load() }
+
+// WaitReady returns when the server is ready, or ctx's error.
+func (s *Server) WaitReady(ctx context.Context) error {
+	t := time.NewTicker(5 * time.Millisecond)
+	defer t.Stop()
+	for !s.Ready() {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// Stop finishes the requests in flight until ctx ends, cuts off the rest, and closes the store. What was acknowledged is
+// kept in any case.
+func (s *Server) Stop(ctx context.Context) error {
+	if s.stopping.Swap(true) {
+		return errors.New("server: stopped twice")
+	}
+	s.probing()
+	errs := make([]error, len(s.bound))
+	var wg sync.WaitGroup
+	for i, b := range s.bound {
+		wg.Go(func() {
+			if err := b.door.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				errs[i] = fmt.Errorf("%s: %w", b.name, err)
+			}
+			_ = b.listener.Close()
+		})
+	}
+	wg.Wait()
+	s.wg.Wait()
+	return errors.Join(append(errs, s.back.Close())...)
+}
+
+// release closes what a failed start has opened.
+func (s *Server) release() {
+	for _, b := range s.bound {
+		_ = b.listener.Close()
+	}
+	if s.back != nil {
+		_ = s.back.Close()
+	}
+}
+
+// httpDoor serves an http.Handler.
+type httpDoor struct {
+	srv  *http.Server
+	hard func() // ends what Shutdown can't see: hijacked connections
+}
+
+func newHTTPDoor(h http.Handler, log *slog.Logger) *httpDoor {
+	return &httpDoor{srv: &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 30 * time.Second,
+		IdleTimeout:       5 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}}
+}
+
+// Serve implements door.
+func (d *httpDoor) Serve(l net.Listener) error {
+	if err := d.srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Shutdown implements door.
+func (d *httpDoor) Shutdown(ctx context.Context) error {
+	if d.hard != nil {
+		d.hard()
+	}
+	if err := d.srv.Shutdown(ctx); err != nil {
+		_ = d.srv.Close()
+		return err
+	}
+	return nil
+}

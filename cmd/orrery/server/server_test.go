@@ -1,0 +1,354 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestValidate(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		set  func(*Config)
+		want string // part of the message, "" valid
+	}{
+		{"defaults", func(*Config) {}, ""},
+		{"all off", func(c *Config) { c.NoSQLAddr, c.TableAddr, c.GremlinAddr, c.MongoAddr = Off, Off, Off, Off }, "every API is off"},
+		{"one on", func(c *Config) { c.NoSQLAddr, c.TableAddr, c.GremlinAddr, c.AdminAddr = Off, Off, Off, Off }, ""},
+		{"no port", func(c *Config) { c.TableAddr = "127.0.0.1" }, "--table-addr"},
+		{"loopback v6 without auth", func(c *Config) { c.Auth, c.MongoAddr = false, "[::1]:0" }, ""},
+		{"no auth for all", func(c *Config) { c.Auth, c.MongoAddr = false, ":10255" }, "--auth=false with --mongo-addr on all interfaces"},
+		{"no auth for a network", func(c *Config) { c.Auth, c.NoSQLAddr = false, "192.168.0.5:8081" }, "--insecure"},
+		{"no auth for all, said so", func(c *Config) { c.Auth, c.MongoAddr, c.Insecure = false, ":10255", true }, ""},
+		{"well-known key for all", func(c *Config) { c.GremlinAddr = "0.0.0.0:8901" }, "well-known key"},
+		{"own key for all", func(c *Config) { c.GremlinAddr, c.Key = "0.0.0.0:8901", "c2VjcmV0" }, ""},
+		{"admin for all", func(c *Config) { c.AdminAddr = "0.0.0.0:8080" }, ""},
+		{"key not base64", func(c *Config) { c.Key = "secret!" }, "--key"},
+		{"empty key", func(c *Config) { c.Key = "" }, "--key"},
+		{"account with a slash", func(c *Config) { c.Account = "a/b" }, "--account"},
+		{"durability", func(c *Config) { c.Durability = "maybe" }, "--durability"},
+		{"cache", func(c *Config) { c.CacheMB = 0 }, "--cache-mb"},
+		{"nowhere to store", func(c *Config) { c.Data = "" }, "--memory"},
+		{"source", func(c *Config) { c.GremlinSources = map[string]string{"t": "db/graph"} }, ""},
+		{"source without graph", func(c *Config) { c.GremlinSources = map[string]string{"t": "db"} }, "--gremlin-source"},
+	} {
+		c := Default()
+		tc.set(&c)
+		err := c.Validate()
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", tc.name, err, tc.want)
+		}
+	}
+}
+
+func TestParseSources(t *testing.T) {
+	got, err := ParseSources([]string{"g1=db/a", "g2=db/b", "g1=db/a"})
+	if err != nil || fmt.Sprint(got) != "map[g1:db/a g2:db/b]" {
+		t.Fatal(got, err)
+	}
+	for _, bad := range [][]string{{"g1"}, {"g1=db/a", "g1=db/b"}} {
+		if _, err := ParseSources(bad); err == nil {
+			t.Errorf("%v accepted", bad)
+		}
+	}
+}
+
+// fakes is a server whose APIs are one handler each; ok says whether their probes succeed.
+type fakes struct {
+	ok     atomic.Bool
+	closed atomic.Bool
+	h      http.Handler
+}
+
+func (f *fakes) Status() any { return map[string]int{"containers": 7} }
+func (f *fakes) Gauges() []gauge {
+	return []gauge{{"orrery_test_gauge", "A figure.", 42}}
+}
+func (f *fakes) Close() error { f.closed.Store(true); return nil }
+
+func (f *fakes) start(t *testing.T, set func(*Config)) *Server {
+	t.Helper()
+	cfg := Ephemeral()
+	cfg.Version = "v-test"
+	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	if set != nil {
+		set(&cfg)
+	}
+	if f.h == nil {
+		f.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "tls=", r.TLS != nil) })
+	}
+	p := parts{
+		open: func(*Config) (backend, error) { return f, nil },
+		doors: func(s *Server) (map[string]door, error) {
+			out := map[string]door{}
+			for _, n := range []string{NoSQL, Table, Gremlin, Mongo} {
+				out[n] = newHTTPDoor(s.count(n, s.withCertificate(f.h)), s.log)
+			}
+			return out, nil
+		},
+		probes: map[string]probe{},
+	}
+	for _, n := range []string{NoSQL, Table, Gremlin, Mongo} {
+		p.probes[n] = func(context.Context, *Server, string) error {
+			if f.ok.Load() || n != Mongo {
+				return nil
+			}
+			return errors.New("not yet")
+		}
+	}
+	s, err := start(cfg, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if !s.stopping.Load() {
+			stop(t, s, time.Second)
+		}
+	})
+	return s
+}
+
+func stop(t *testing.T, s *Server, d time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	if err := s.Stop(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func get(t *testing.T, c *http.Client, url string) (int, string) {
+	t.Helper()
+	res, err := c.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(body)
+}
+
+func TestReadyOnlyOnceEveryAPIAnswers(t *testing.T) {
+	f := &fakes{}
+	s := f.start(t, nil)
+	admin := "http://" + s.Addr(Admin)
+	if code, body := get(t, http.DefaultClient, admin+"/alive"); code != 200 {
+		t.Fatal(code, body)
+	}
+	if code, _ := get(t, http.DefaultClient, admin+"/ready"); code != 503 {
+		t.Fatalf("ready before the probes succeeded: %d", code)
+	}
+	f.ok.Store(true)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := s.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if code, _ := get(t, http.DefaultClient, admin+"/ready"); code != 200 {
+		t.Fatal(code)
+	}
+}
+
+func TestAdmin(t *testing.T) {
+	f := &fakes{}
+	f.ok.Store(true)
+	s := f.start(t, func(c *Config) { c.GremlinSources = map[string]string{"roads": "geo/roads"} })
+	admin := "http://" + s.Addr(Admin)
+	get(t, http.DefaultClient, "http://"+s.Addr(NoSQL)+"/x")
+
+	_, body := get(t, http.DefaultClient, admin+"/status")
+	var st Status
+	if err := json.Unmarshal([]byte(body), &st); err != nil {
+		t.Fatal(err, body)
+	}
+	if st.Version != "v-test" || st.Data != "memory" || st.APIs[NoSQL].Requests != 1 || st.APIs[NoSQL].Addr != s.Addr(NoSQL) ||
+		!strings.Contains(body, `"containers": 7`) {
+		t.Fatalf("status %s", body)
+	}
+	_, body = get(t, http.DefaultClient, admin+"/metrics")
+	for _, want := range []string{"orrery_test_gauge 42", `orrery_http_requests_total{api="nosql"} 1`, "go_goroutines", "process_resident_memory_bytes"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("metrics lack %q", want)
+		}
+	}
+	_, body = get(t, http.DefaultClient, admin+"/orrery/connect")
+	var c Connections
+	if err := json.Unmarshal([]byte(body), &c); err != nil {
+		t.Fatal(err)
+	}
+	for got, want := range map[string]string{
+		c.NoSQL.ConnectionString:   "AccountEndpoint=http://" + s.Addr(NoSQL) + "/;AccountKey=" + WellKnownKey + ";",
+		c.Table.ConnectionString:   "DefaultEndpointsProtocol=http;AccountName=localhost;AccountKey=" + WellKnownKey + ";TableEndpoint=http://" + s.Addr(Table) + "/localhost;",
+		c.Gremlin.Endpoint:         "ws://" + s.Addr(Gremlin) + "/gremlin",
+		c.Gremlin.Sources["roads"]: "geo/roads",
+		c.Gremlin.Sources["g"]:     "graphs/g",
+		c.Mongo.ConnectionString:   "mongodb://localhost:C2y6yDjf5%2FR%2Bob0N8A7Cgv30VRDJIWEHLM%2B4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw%2FJw%3D%3D@" + s.Addr(Mongo) + "/?directConnection=true",
+	} {
+		if got != want {
+			t.Errorf("connect says %s, want %s", got, want)
+		}
+	}
+}
+
+func TestConnectKeepsARealKeyFromOtherMachines(t *testing.T) {
+	f := &fakes{}
+	s := f.start(t, func(c *Config) { c.Key = "c2VjcmV0" })
+	for addr, want := range map[string]bool{"127.0.0.1:1": true, "[::1]:1": true, "10.0.0.8:1": false, "nonsense": false} {
+		if got := s.mayShowKey(&http.Request{RemoteAddr: addr}); got != want {
+			t.Errorf("%s sees the key: %v", addr, got)
+		}
+	}
+	raw, _ := json.Marshal(s.Connections(false))
+	if bytes.Contains(raw, []byte("c2VjcmV0")) {
+		t.Fatalf("the key shows: %s", raw)
+	}
+}
+
+// A client that fetches the certificate over HTTP and trusts it gets in over HTTPS on the same port.
+func TestHTTPSWithTheServedCertificate(t *testing.T) {
+	s := (&fakes{}).start(t, nil)
+	code, pem := get(t, http.DefaultClient, "http://"+s.Addr(NoSQL)+"/_explorer/emulator.pem")
+	pool := x509.NewCertPool()
+	if code != 200 || !pool.AppendCertsFromPEM([]byte(pem)) {
+		t.Fatal(code, pem)
+	}
+	tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
+	defer tr.CloseIdleConnections()
+	c := &http.Client{Transport: tr}
+	for _, name := range []string{NoSQL, Table, Gremlin, Mongo} {
+		if _, body := get(t, c, "https://"+s.Addr(name)+"/"); body != "tls=true" {
+			t.Errorf("%s over TLS: %s", name, body)
+		}
+	}
+	if code, _ := get(t, c, "https://"+s.Addr(Admin)+"/alive"); code != 200 {
+		t.Error("admin over TLS:", code)
+	}
+	_, port, _ := net.SplitHostPort(s.Addr(NoSQL))
+	if _, body := get(t, c, "https://localhost:"+port+"/"); body != "tls=true" {
+		t.Error("by name:", body)
+	}
+}
+
+func TestOffMeansOff(t *testing.T) {
+	f := &fakes{}
+	f.ok.Store(true)
+	s := f.start(t, func(c *Config) { c.MongoAddr, c.TableAddr, c.AdminAddr = Off, Off, Off })
+	if s.Addr(Mongo) != "" || s.Addr(Admin) != "" || s.Addr(NoSQL) == "" {
+		t.Fatal(s.Addr(Mongo), s.Addr(Admin), s.Addr(NoSQL))
+	}
+	c := s.Connections(true)
+	if c.Mongo != nil || c.Table != nil || c.NoSQL == nil {
+		t.Fatalf("%+v", c)
+	}
+}
+
+func TestBannerIsAligned(t *testing.T) {
+	s := (&fakes{}).start(t, nil)
+	var b strings.Builder
+	if err := s.Banner(&b); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if lines[0] != "Orrery v-test" || len(lines) < 7 {
+		t.Fatal(b.String())
+	}
+	const column = 2 + len("Gremlin") + 2
+	for _, l := range lines[1:] {
+		if len(l) <= column || l[column] == ' ' || l[column-1] != ' ' {
+			t.Errorf("not aligned: %q", l)
+		}
+	}
+}
+
+func TestStartErrorsNameTheFlag(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	cfg := Ephemeral()
+	cfg.TableAddr = taken.Addr().String()
+	if _, err := Start(cfg); err == nil || !strings.Contains(err.Error(), "--table-addr "+cfg.TableAddr) {
+		t.Fatalf("port in use: %v", err)
+	}
+	cfg = Ephemeral()
+	cfg.Memory, cfg.Data = false, t.TempDir()
+	first, err := openKV(&cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	if _, err := Start(cfg); err == nil || !strings.Contains(err.Error(), "in use by another server") {
+		t.Fatalf("directory in use: %v", err)
+	}
+}
+
+func TestStopFinishesRequests(t *testing.T) {
+	started := make(chan struct{})
+	f := &fakes{h: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(started)
+		time.Sleep(100 * time.Millisecond)
+		fmt.Fprint(w, "done")
+	})}
+	s := f.start(t, nil)
+	body := make(chan string, 1)
+	go func() {
+		res, err := http.Get("http://" + s.Addr(NoSQL))
+		if err != nil {
+			body <- err.Error()
+			return
+		}
+		defer res.Body.Close()
+		b, _ := io.ReadAll(res.Body)
+		body <- string(b)
+	}()
+	<-started
+	stop(t, s, 5*time.Second)
+	if got := <-body; got != "done" {
+		t.Fatalf("the request in flight got %q", got)
+	}
+	if !f.closed.Load() {
+		t.Fatal("the store is open")
+	}
+	if _, err := http.Get("http://" + s.Addr(NoSQL)); err == nil {
+		t.Fatal("still answers")
+	}
+	if err := s.Stop(context.Background()); err == nil {
+		t.Fatal("a second stop says nothing")
+	}
+}
+
+func TestStopCutsOffWhatTakesTooLong(t *testing.T) {
+	started := make(chan struct{})
+	f := &fakes{h: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(started)
+		<-r.Context().Done()
+	})}
+	s := f.start(t, nil)
+	go func() {
+		if res, err := http.Get("http://" + s.Addr(Table)); err == nil {
+			_ = res.Body.Close()
+		}
+	}()
+	<-started
+	begin := time.Now()
+	stop(t, s, 50*time.Millisecond)
+	if d := time.Since(begin); d > 3*time.Second {
+		t.Fatalf("took %v", d)
+	}
+}
