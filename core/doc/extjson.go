@@ -154,6 +154,9 @@ func extBinary(o, v value.Value, n int) (value.Value, bool, bool) {
 	if err != nil {
 		b, err = base64.RawStdEncoding.DecodeString(data.Str())
 	}
+	if byte(t) == value.SubtypeOld {
+		b = append(append4(nil, len(b)), b...)
+	}
 	return value.BinaryOf(byte(t), b), true, err == nil
 }
 

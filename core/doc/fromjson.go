@@ -3,6 +3,7 @@ package doc
 import (
 	"encoding/binary"
 	"math"
+	"math/bits"
 	"strconv"
 	"sync"
 	"unicode/utf8"
@@ -482,15 +483,16 @@ func (p *parser) text() error {
 }
 
 // plainRun returns the first index from i on that holds a quote, a backslash or a control character, and whether all bytes
-// before it are ASCII. Eight bytes at a time, as in value.AppendQuoted.
+// before it are ASCII. Eight bytes at a time, as in value.AppendQuoted: of the hits in a word the lowest is a true one.
 func plainRun(b []byte, i int) (end int, ascii bool) {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	var seen uint64
 	for ; i+8 <= len(b); i += 8 {
 		x := binary.LittleEndian.Uint64(b[i:])
 		quote, back := x^(ones*'"'), x^(ones*'\\')
-		if ((x-ones*0x20)&^x|(quote-ones)&^quote|(back-ones)&^back)&tops != 0 {
-			break
+		if hit := ((x-ones*0x20)&^x | (quote-ones)&^quote | (back-ones)&^back) & tops; hit != 0 {
+			n := bits.TrailingZeros64(hit) &^ 7
+			return i + n>>3, (seen|x&(1<<n-1))&tops == 0
 		}
 		seen |= x
 	}

@@ -43,7 +43,7 @@ func AppendFields(dst []byte, d Doc, names Names, s value.Style) []byte {
 				dst = append(dst, ',')
 			}
 			comma = true
-			dst = append(value.AppendQuoted(dst, name), ':')
+			dst = value.AppendName(dst, name)
 			dst = value.AppendRaw(dst, t, r[k+1:k+1+n], s)
 		}
 		r = r[k+1+n:]

@@ -60,6 +60,10 @@ func validateValue(t byte, b []byte, depth int) string {
 		return validateString(b)
 	case 0x03, 0x04:
 		return validateDoc(b, depth-1)
+	case 0x05:
+		if b[4] == value.SubtypeOld && (len(b) < 9 || int64(binary.LittleEndian.Uint32(b[5:])) != int64(len(b)-9)) {
+			return "a binary of subtype 2 has a wrong second length"
+		}
 	case 0x08:
 		if b[0] > 1 {
 			return "a boolean is neither 0 nor 1"

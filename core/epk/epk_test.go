@@ -265,3 +265,12 @@ func FuzzParseBoundary(f *testing.F) {
 		}
 	})
 }
+
+func BenchmarkPlace(b *testing.B) {
+	pk := []value.Value{str("tenant-000017")}
+	dst := make([]byte, 0, 16)
+	b.ReportAllocs()
+	for b.Loop() {
+		Place(dst, V2, pk)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math"
+	"math/bits"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -101,7 +102,7 @@ func appendContainer(dst, b []byte, array bool, s Style) []byte {
 			}
 			comma = true
 			if !array {
-				dst = append(AppendQuoted(dst, r[1:k]), ':')
+				dst = AppendName(dst, r[1:k])
 			}
 			dst = AppendRaw(dst, t, r[k+1:k+1+n], s)
 			r = r[k+1+n:]
@@ -123,6 +124,14 @@ func AppendQuoted(dst, text []byte) []byte {
 		}
 		c := text[i]
 		if c >= utf8.RuneSelf {
+			end := i + 1
+			for end < len(text) && text[end] >= utf8.RuneSelf {
+				end++
+			}
+			if utf8.Valid(text[i:end]) {
+				i = end
+				continue
+			}
 			r, n := utf8.DecodeRune(text[i:])
 			if r == utf8.RuneError && n == 1 {
 				dst = append(dst, text[from:i]...)
@@ -157,22 +166,42 @@ func AppendQuoted(dst, text []byte) []byte {
 }
 
 // escapeAt returns the first index from i on whose byte is a control, a quote, a backslash or not ASCII; len(b) when there is
-// none. Eight bytes at a time: each term has the top bit of the bytes that it found (a false hit is possible only above a true one).
+// none. Eight bytes at a time: each term has the top bit of the bytes that it found. A borrow makes false hits only above a true
+// one, and the lowest counts.
 func escapeAt(b []byte, i int) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(b); i += 8 {
 		x := binary.LittleEndian.Uint64(b[i:])
 		quote, back := x^(ones*'"'), x^(ones*'\\')
-		if (x|(x-ones*0x20)|(quote-ones)|(back-ones))&tops != 0 {
-			break
+		if hit := (x | (x - ones*0x20) | (quote - ones) | (back - ones)) & tops; hit != 0 {
+			return i + bits.TrailingZeros64(hit)>>3
 		}
 	}
 	for ; i < len(b); i++ {
-		if c := b[i]; c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+		if needsEscape[b[i]] {
 			return i
 		}
 	}
 	return i
+}
+
+// needsEscape is what escapeAt looks for.
+var needsEscape = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf
+	}
+	return t
+}()
+
+// AppendName appends a field name, a JSON string, and the colon behind it.
+func AppendName(dst, name []byte) []byte {
+	for _, c := range name {
+		if needsEscape[c] {
+			return append(AppendQuoted(dst, name), ':')
+		}
+	}
+	dst = append(append(dst, '"'), name...)
+	return append(dst, '"', ':')
 }
 
 // AppendNumber appends a number as JSON text that keeps its kind: integers plain, doubles always with a fraction or an exponent
@@ -231,6 +260,10 @@ func AppendDouble(dst []byte, f float64) []byte {
 			return append(dst, "-0.0"...)
 		}
 		return append(strconv.AppendInt(dst, int64(f), 10), ".0"...)
+	case a >= 1e-3 && a < 1e9:
+		if b, ok := appendShort(dst, f); ok {
+			return b
+		}
 	case a >= 1e21 || a < 1e-6:
 		dst = strconv.AppendFloat(dst, f, 'e', -1, 64)
 		if n := len(dst); dst[n-4] == 'e' && dst[n-2] == '0' { // e-07 as e-7
@@ -244,6 +277,28 @@ func AppendDouble(dst []byte, f float64) []byte {
 	return strconv.AppendFloat(dst, f, 'f', -1, 64)
 }
 
+// appendShort writes doubles with at most four digits behind the point and 15 in all. Two decimals of at most 15 digits are never
+// the same double, so the one that reads back as f is the shortest text.
+func appendShort(dst []byte, f float64) ([]byte, bool) {
+	for digits, pow := range [...]float64{10, 100, 1000, 10000} {
+		m := math.Round(f * pow)
+		if m/pow != f {
+			continue
+		}
+		i, p := int64(m), int64(pow)
+		if i < 0 {
+			dst, i = append(dst, '-'), -i
+		}
+		dst = append(strconv.AppendInt(dst, i/p, 10), '.')
+		for frac := i % p; digits >= 0; digits-- {
+			p /= 10
+			dst = append(dst, byte('0'+frac/p%10))
+		}
+		return dst, true
+	}
+	return dst, false
+}
+
 // appendExtended writes the kinds that JSON lacks.
 func appendExtended(dst []byte, v Value, s Style) []byte {
 	switch v.kind {
@@ -254,7 +309,7 @@ func appendExtended(dst []byte, v Value, s Style) []byte {
 		return AppendQuoted(dst, v.b)
 	case Binary:
 		if s == PlainJSON {
-			return append(base64.StdEncoding.AppendEncode(append(dst, '"'), v.b), '"')
+			return append(base64.StdEncoding.AppendEncode(append(dst, '"'), v.binaryData()), '"')
 		}
 		return appendBinary(dst, v)
 	case UUID:
@@ -291,8 +346,16 @@ func appendExtended(dst []byte, v Value, s Style) []byte {
 	return append(dst, "null"...)
 }
 
+// binaryData returns the bytes that a binary shows: the deprecated subtype 2 stores a second length in front of them.
+func (v Value) binaryData() []byte {
+	if v.sub == SubtypeOld && len(v.b) >= 4 {
+		return v.b[4:]
+	}
+	return v.b
+}
+
 func appendBinary(dst []byte, v Value) []byte {
-	dst = base64.StdEncoding.AppendEncode(append(dst, `{"$binary":{"base64":"`...), v.b)
+	dst = base64.StdEncoding.AppendEncode(append(dst, `{"$binary":{"base64":"`...), v.binaryData())
 	return append(append(dst, `","subType":"`...), hexDigits[v.sub>>4], hexDigits[v.sub&15], '"', '}', '}')
 }
 
@@ -303,6 +366,9 @@ func appendDate(dst []byte, v Value, s Style) []byte {
 	switch {
 	case iso && s == PlainJSON:
 		return append(AppendISO(append(dst, '"'), ms, v.frac), '"')
+	case iso && s == RelaxedJSON && ms >= 0 && ms%1000 == 0 && v.frac == 0: // this form leaves out a fraction of zero
+		dst = AppendISO(append(dst, `{"$date":"`...), ms, 0)
+		return append(dst[:len(dst)-len(".000Z")], `Z"}`...)
 	case iso && (v.frac != 0 || s == RelaxedJSON && ms >= 0):
 		return append(AppendISO(append(dst, `{"$date":"`...), ms, v.frac), `"}`...)
 	}

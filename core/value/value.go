@@ -44,6 +44,7 @@ const (
 // Subtypes of BSON binaries that mean something here.
 const (
 	SubtypeGeneric = 0x00
+	SubtypeOld     = 0x02 // deprecated: Bytes begins with a second length, of the data behind it
 	SubtypeUUID    = 0x04
 	// SubtypeTicks holds an Edm.DateTime that is not a whole millisecond: int64 milliseconds since 1970 and uint16 units of
 	// 100 ns (1..9999), little endian, 10 bytes.

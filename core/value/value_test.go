@@ -1,0 +1,324 @@
+package value
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
+
+func mustDec(t testing.TB, s string) Value {
+	t.Helper()
+	v, ok := ParseDecimal(s)
+	if !ok {
+		t.Fatalf("%s is no decimal128", s)
+	}
+	return v
+}
+
+// build makes an array (0x04) or object (0x03) of alternating names and values.
+func build(t byte, fields ...any) Value {
+	b := make([]byte, 4)
+	for i := 0; i < len(fields); i += 2 {
+		v := fields[i+1].(Value)
+		b = append(append(append(b, BSONType(v)), fields[i].(string)...), 0)
+		b = AppendBSON(b, v)
+	}
+	b = append(b, 0)
+	binary.LittleEndian.PutUint32(b, uint32(len(b)))
+	v, _, _ := ReadValue(t, b)
+	return v
+}
+
+func show(v Value) string { return string(AppendText(nil, v, CanonicalJSON)) }
+
+// MongoDB's order, from the lowest to the highest; values of one line are equal.
+func TestCompareBSON(t *testing.T) {
+	one := Int32Of(1)
+	lines := [][]Value{
+		{MinKeyValue()},
+		{NullValue(), Undef()},
+		{DoubleOf(math.NaN()), mustDec(t, "NaN")},
+		{DoubleOf(math.Inf(-1))},
+		{Int32Of(0), DoubleOf(math.Copysign(0, -1))},
+		{one, Int64Of(1), DoubleOf(1), mustDec(t, "1.0")},
+		{StringOf(""), SymbolOf(nil)},
+		{StringOf("a"), SymbolOf([]byte("a"))},
+		{build(3)},
+		{build(3, "z", NullValue())}, // the class of the first value comes before its name
+		{build(3, "a", one), build(3, "a", DoubleOf(1))},
+		{build(3, "a", one, "b", one)},
+		{build(3, "b", one)},
+		{build(3, "a", StringOf(""))},
+		{build(4)},
+		{build(4, "0", one)},
+		{build(4, "0", one, "1", one)},
+		{build(4, "0", StringOf(""))},
+		{BinaryOf(9, []byte{1})},
+		{BinaryOf(0, []byte{1, 2})},
+		{UUIDOf(make([]byte, 16))}, // a binary of subtype 4
+		{BinaryOf(5, make([]byte, 16))},
+		{ObjectIDOf([]byte("aaaaaaaaaaaa"))},
+		{BoolOf(false)},
+		{BoolOf(true)},
+		{DateOf(-5, 0)},
+		{DateOf(5, 0)},
+		{DateOf(5, 1)},
+		{TimestampOf(1)},
+		{TimestampOf(math.MaxUint64)},
+		{RegexOf("a", "i")},
+		{RegexOf("b", "")},
+		{CodeOf([]byte("x"))},
+		{MaxKeyValue()},
+	}
+	for i, a := range lines {
+		for j, b := range lines {
+			for _, x := range a {
+				for _, y := range b {
+					got, want := CompareBSON(x, y), i-j
+					if got < 0 != (want < 0) || got > 0 != (want > 0) {
+						t.Errorf("CompareBSON(%s, %s) = %d, want the sign of %d", show(x), show(y), got, want)
+					}
+					if EqualBSON(x, y) != (i == j) {
+						t.Errorf("EqualBSON(%s, %s) = %v", show(x), show(y), i != j)
+					}
+					if i == j && HashBSON(x) != HashBSON(y) {
+						t.Errorf("%s and %s are equal and have two hashes", show(x), show(y))
+					}
+				}
+			}
+		}
+	}
+}
+
+// Hashes lead stored entries: these never change.
+func TestHashesAreStable(t *testing.T) {
+	o := build(3, "a", Int32Of(1), "b", StringOf("x"), "c", build(4, "0", DoubleOf(0.5), "1", NullValue()))
+	if got := HashCosmos(o); got != hashOfSample {
+		t.Errorf("HashCosmos of the sample is %#x", got)
+	}
+	if a, b := HashCosmos(build(4, "0", Int32Of(1), "1", Int32Of(2))), HashCosmos(build(4, "0", Int32Of(2), "1", Int32Of(1))); a == b {
+		t.Error("the hash of an array doesn't depend on the order of its elements")
+	}
+	seen := map[uint64]int{}
+	for i := range 10000 { // neighbours don't collide
+		h := HashCosmos(build(3, "n", Int32Of(int32(i))))
+		if j, dup := seen[h]; dup {
+			t.Fatalf("%d and %d have one hash", i, j)
+		}
+		seen[h] = i
+	}
+}
+
+const hashOfSample = 0x8e94ef38ba0b1f70
+
+// CompareNumbers against exact arithmetic.
+func TestCompareNumbers(t *testing.T) {
+	var vs []Value
+	for _, i := range []int64{0, 1, -1, 2, 1 << 31, 1<<53 - 1, 1 << 53, 1<<53 + 1, -1<<53 - 1, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64} {
+		vs = append(vs, Int64Of(i), DoubleOf(float64(i)))
+	}
+	for _, f := range []float64{0.5, -0.5, 1.5, 0.1, 1e300, -1e300, 5e-324, 1<<63 - 1024, 1 << 63, 1 << 64} {
+		vs = append(vs, DoubleOf(f))
+	}
+	for _, s := range []string{"0.1", "0.5", "-0.5", "1E+30", "9007199254740993", "9007199254740992.5", "9223372036854775807.5", "-9223372036854775808",
+		"0.1000000000000000055511151231257827", "1E-30", "0", "-0", "1E+300", "1.000"} {
+		vs = append(vs, mustDec(t, s))
+	}
+	for _, a := range vs {
+		for _, b := range vs {
+			if got, want := CompareNumbers(a, b), ratOf(a).Cmp(ratOf(b)); got != want {
+				t.Errorf("CompareNumbers(%s, %s) = %d, want %d", show(a), show(b), got, want)
+			}
+			if c := Canonical(a); CompareNumbers(a, c) != 0 || CompareNumbers(a, b) == 0 && show(c) != show(Canonical(b)) {
+				t.Errorf("the canonical members of %s and %s are %s and %s", show(a), show(b), show(c), show(Canonical(b)))
+			}
+		}
+	}
+}
+
+func ratOf(v Value) *big.Rat {
+	switch v.kind {
+	case Decimal:
+		return decimalOf(v.b).rat()
+	case Double:
+		return new(big.Rat).SetFloat64(v.Float())
+	}
+	return new(big.Rat).SetInt64(v.Int())
+}
+
+func TestDecimalText(t *testing.T) {
+	for in, want := range map[string]string{
+		"0": "0", "-0": "-0", "0.00": "0.00", "1": "1", "+1": "1", "-1.50": "-1.50", "1E3": "1E+3", "12e-1": "1.2", ".5": "0.5", "5.": "5",
+		"0.000001": "0.000001", "0.0000001": "1E-7", "12345678901234567890.12345678901234": "12345678901234567890.12345678901234",
+		"1E+6144": "1.000000000000000000000000000000000E+6144", "1E-6176": "1E-6176", "0E-7000": "0E-6176", "0E+7000": "0E+6111",
+		"10E-6177": "1E-6176", "NaN": "NaN", "inf": "Infinity", "-Infinity": "-Infinity", "9999999999999999999999999999999999": "9999999999999999999999999999999999",
+		"99999999999999999999999999999999990": "9.999999999999999999999999999999999E+34",
+	} {
+		v, ok := ParseDecimal(in)
+		if !ok || DecimalText(v) != want {
+			t.Errorf("%s is %s (%v), want %s", in, DecimalText(v), ok, want)
+		}
+	}
+	for _, in := range []string{"", "-", ".", "e5", "1e", "1e+", "1.2.3", "x", "1 ", "0x1", "1_0", "1E+6145", "1E-6177", "12345678901234567890123456789012345", "1E99999999999"} {
+		if v, ok := ParseDecimal(in); ok {
+			t.Errorf("%q is accepted as %s", in, DecimalText(v))
+		}
+	}
+	// The two forms that aren't canonical: a coefficient above 34 digits, and the large form. Both are zero.
+	big34 := append(bytes.Repeat([]byte{0xFF}, 14), 0x41, 0x30)
+	large := make([]byte, 16)
+	large[15] = 0x6C
+	for _, b := range [][]byte{big34, large} {
+		if v := DecimalOf(b); CompareNumbers(v, Int32Of(0)) != 0 {
+			t.Errorf("%x is %s, want a zero", b, DecimalText(v))
+		}
+	}
+}
+
+func TestNumberText(t *testing.T) {
+	for f, want := range map[float64]string{
+		0: "0.0", 1: "1.0", -1: "-1.0", 1.5: "1.5", -0.25: "-0.25", 129.95: "129.95", 0.30000000000000004: "0.30000000000000004", 1e21: "1e+21", 1e20: "100000000000000000000.0",
+		1e-6: "0.000001", 1e-7: "1e-7", 1.5e-10: "1.5e-10", 1e300: "1e+300", 999999999.9999: "999999999.9999", 0.001: "0.001", -0.0001: "-0.0001",
+	} {
+		if got := string(AppendDouble(nil, f)); got != want {
+			t.Errorf("%v is %s, want %s", f, got, want)
+		}
+	}
+	if got := FormatNumber(DoubleOf(math.Copysign(0, -1))); got != "-0.0" {
+		t.Errorf("-0 is %s", got)
+	}
+	if got := FormatNumber(DoubleOf(math.NaN())); got != `"NaN"` {
+		t.Errorf("NaN is %s", got)
+	}
+}
+
+// FuzzDouble holds that the text of a double is the shortest that reads back.
+func FuzzDouble(f *testing.F) {
+	for _, x := range []float64{0.1, 1e9 - 0.0001, 123456.789, 0.0012, 4.35, 1 << 53, 2.5e-5} {
+		f.Add(math.Float64bits(x))
+	}
+	f.Fuzz(func(t *testing.T, bits uint64) {
+		for _, x := range []float64{math.Float64frombits(bits), float64(int64(bits)>>20) / 10000, float64(int64(bits)>>30) / 100} {
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				continue
+			}
+			got := string(AppendDouble([]byte("x"), x))[1:]
+			if back, err := strconv.ParseFloat(got, 64); err != nil || math.Float64bits(back) != math.Float64bits(x) {
+				t.Fatalf("%v is written as %s", x, got)
+			}
+			digits := func(s string) (n int) {
+				s, _, _ = cutExp(s)
+				trimmed := bytes.TrimRight(bytes.Trim(bytes.ReplaceAll([]byte(s), []byte("."), nil), "-0"), "0")
+				return len(trimmed)
+			}
+			if want := strconv.FormatFloat(x, 'e', -1, 64); digits(got) > digits(want) {
+				t.Fatalf("%v is written as %s, which has more digits than %s", x, got, want)
+			}
+		}
+	})
+}
+
+func cutExp(s string) (mant, exp string, ok bool) {
+	for i := range len(s) {
+		if s[i] == 'e' {
+			return s[:i], s[i+1:], true
+		}
+	}
+	return s, "", false
+}
+
+func TestISO(t *testing.T) {
+	for _, ms := range []int64{0, -1, 1, 951782400000, 951868799999, 1709164800000, -2203891200000, minISO, maxISO, 1e12, -1e12} {
+		want := time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
+		if got := string(AppendISO(nil, ms, 0)); got != want {
+			t.Errorf("%d is %s, want %s", ms, got, want)
+		}
+		for _, ticks := range []uint16{0, 1, 9999} {
+			gotMS, gotTicks, ok := ParseISO(AppendISO(nil, ms, ticks))
+			if !ok || gotMS != ms || gotTicks != ticks {
+				t.Errorf("%d and %d ticks come back as %d and %d", ms, ticks, gotMS, gotTicks)
+			}
+		}
+	}
+	for day := int64(-800000); day < 2900000; day += 97 { // the calendar, over all centuries
+		if got, want := string(AppendISO(nil, day*86400000, 0)), time.UnixMilli(day*86400000).UTC().Format("2006-01-02T15:04:05.000Z"); len(want) == 24 && day*86400000 >= minISO && got != want {
+			t.Fatalf("day %d is %s, want %s", day, got, want)
+		}
+	}
+}
+
+func TestUUIDText(t *testing.T) {
+	const s = "00112233-4455-6677-8899-aabbccddeeff"
+	b, ok := ParseUUID([]byte(s))
+	if !ok || string(AppendUUID(nil, b)) != s {
+		t.Errorf("%x %v", b, ok)
+	}
+	for _, bad := range []string{"", s + "0", "00112233-4455-6677-8899-aabbccddeefg", "001122334455-6677-8899-aabbccddeeff00"} {
+		if _, ok := ParseUUID([]byte(bad)); ok {
+			t.Errorf("%s is accepted", bad)
+		}
+	}
+}
+
+func TestQuoted(t *testing.T) {
+	for _, s := range []string{"", "plain", "eight by", "a\"b", `back\slash`, "tab\tnew\nline", "\x00\x1f\x7f", "é", "日本語テキスト", "😀 mixed \" é", "12345678\"", "1234567é"} {
+		got := AppendQuoted([]byte("x"), []byte(s))[1:]
+		var back string
+		if err := json.Unmarshal(got, &back); err != nil || back != s {
+			t.Errorf("%q is written as %s (%v)", s, got, err)
+		}
+	}
+	if got := string(AppendQuoted(nil, []byte("a\xffb\xe3\x81é"))); got != "\"a\uFFFDb\uFFFD\uFFFDé\"" {
+		t.Errorf("bytes that aren't UTF-8: %s", got)
+	}
+}
+
+func TestIdentityText(t *testing.T) {
+	for want, class := range map[string][]Value{
+		`{"$numberInt":"1"}`:                       {Int32Of(1), Int64Of(1), DoubleOf(1), mustDec(t, "1.00")},
+		`{"$numberInt":"0"}`:                       {Int32Of(0), DoubleOf(math.Copysign(0, -1)), mustDec(t, "-0.0")},
+		`{"$numberDouble":"0.5"}`:                  {DoubleOf(0.5), mustDec(t, "0.50")},
+		`{"$numberDecimal":"0.1"}`:                 {mustDec(t, "0.1"), mustDec(t, "0.100")},
+		`{"$numberLong":"4294967296"}`:             {Int64Of(1 << 32), DoubleOf(1 << 32)},
+		`"x"`:                                      {StringOf("x"), SymbolOf([]byte("x"))},
+		`{"a":{"$numberInt":"1"}}`:                 {build(3, "a", DoubleOf(1)), build(3, "a", Int64Of(1))},
+		`{"$date":"1970-01-01T00:00:00.0000001Z"}`: {DateOf(0, 1)},
+	} {
+		for _, v := range class {
+			if got := string(AppendText(nil, v, IdentityJSON)); got != want {
+				t.Errorf("%s has the identity %s, want %s", show(v), got, want)
+			}
+		}
+	}
+}
+
+// A view of malformed bytes is short, never a panic.
+func TestMalformedBytes(t *testing.T) {
+	whole := build(3, "a", StringOf("xyz"), "b", build(4, "0", Int32Of(1)), "r", RegexOf("a", "i"), "d", mustDec(t, "1"), "c", RawOf(CodeScope, make([]byte, 20))).b
+	for n := range whole {
+		for _, b := range [][]byte{whole[:n], slices.Concat(whole[:n], []byte{0xFF, 0xFF, 0xFF}, whole[n:])} {
+			o := ObjectOf(b)
+			for it := o.Iter(); it.Next(); {
+				show(it.Value())
+			}
+			o.Get("zz")
+			AppendText(nil, o, PlainJSON)
+			HashBSON(o)
+			CompareBSON(o, ObjectOf(whole))
+			CompareCosmos(o, ObjectOf(whole))
+		}
+	}
+	RawOf(Regex, []byte("a\x00")).RegexParts()
+	RawOf(CodeScope, make([]byte, 13)).CodeScopeParts()
+	show(DecimalOf(nil))
+	// A reserved binary that is no date stays a binary.
+	if v := BinaryOf(SubtypeTicks, []byte{0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF}); v.Kind() != Binary {
+		t.Errorf("65535 ticks are a date")
+	}
+}
