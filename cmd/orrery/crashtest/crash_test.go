@@ -1,0 +1,313 @@
+package crashtest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/kv/pebblekv"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+const (
+	kills    = 20
+	writers  = 8 // two share each logical partition, so transactions race
+	childEnv = "ORRERY_CRASH_CHILD" // set: this process is the one that will be killed
+	database = "db"
+	coll     = "c"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childEnv); dir != "" {
+		if err := child(dir, strings.Split(os.Getenv(childEnv+"_AT"), ",")); err != nil {
+			fmt.Println("error", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// state is what one writer's documents should be: id -> value of field n.
+type state map[string]int
+
+// step is the n-th operation of writer w, the same each time: what it makes of the state. Single writes and transactions of
+// pairs take turns; no operation depends on another writer's. It changes st to the state after the step.
+func step(w, n int, st state) (ops []core.Write) {
+	put := func(kind core.WriteKind, id string) {
+		st[id] = n
+		ops = append(ops, core.Write{Kind: kind, ID: value.StringOf(id), Doc: document(w, n, id)})
+	}
+	del := func(id string) {
+		delete(st, id)
+		ops = append(ops, core.Write{Kind: core.Delete, ID: value.StringOf(id)})
+	}
+	id := func(prefix string, n int) string { return fmt.Sprintf("%s-%d-%d", prefix, w, n) }
+	switch n % 6 {
+	case 0:
+		put(core.Create, id("single", n))
+	case 1: // a pair
+		put(core.Create, id("left", n))
+		put(core.Create, id("right", n))
+	case 2:
+		put(core.Upsert, fmt.Sprintf("counter-%d", w))
+	case 3: // the pair changes, and a third comes with it
+		put(core.Replace, id("left", n-2))
+		put(core.Replace, id("right", n-2))
+		put(core.Upsert, fmt.Sprintf("counter-%d", w))
+	case 4:
+		put(core.Replace, id("single", n-4))
+	case 5: // every other pair goes
+		if n%12 == 5 {
+			del(id("left", n-4))
+			del(id("right", n-4))
+		} else {
+			del(id("single", n-5))
+		}
+	}
+	return ops
+}
+
+func partition(w int) string { return fmt.Sprintf("p%d", w/2) }
+
+func document(w, n int, id string) []byte {
+	d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":%q,"pk":%q,"n":%d,"tags":["t%d","t%d"],"nested":{"w":%d},"pad":%q}`,
+		id, partition(w), n, n%7, n%11, w, strings.Repeat("x", n%97*20)), doc.JSONOptions{Names: doc.NoSQL})
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func openStore(ctx context.Context, dir string) (*core.Engine, *core.Container, error) {
+	e, err := pebblekv.Open(dir, pebblekv.Options{MemTableMB: 1}) // small, so that flushes and compactions are cut off too
+	if err != nil {
+		return nil, nil, err
+	}
+	eng, err := core.Open(ctx, e, core.Options{})
+	if err != nil {
+		return nil, nil, errors.Join(err, e.Close())
+	}
+	if _, err := eng.EnsureDatabase(ctx, database); err != nil {
+		return nil, nil, errors.Join(err, eng.Close())
+	}
+	c, err := eng.Container(database, coll)
+	if status.Is(err, status.NotFound) {
+		c, err = eng.CreateContainer(ctx, database, core.ContainerSpec{ID: coll, PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, eng.Close())
+	}
+	return eng, c, nil
+}
+
+// child writes until it is killed and says on standard output what was acknowledged: "ack <writer> <n>".
+func child(dir string, at []string) error {
+	ctx := context.Background()
+	_, c, err := openStore(ctx, dir)
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	errs := make([]error, writers)
+	for w := range writers {
+		first, err := strconv.Atoi(at[w])
+		if err != nil {
+			return err
+		}
+		wg.Go(func() {
+			st := stateAfter(w, first)
+			for n := first; ; n++ {
+				if errs[w] = apply(ctx, c, w, step(w, n, st)); errs[w] != nil {
+					errs[w] = fmt.Errorf("writer %d step %d: %w", w, n, errs[w])
+					fmt.Println("error", errs[w])
+					os.Exit(1)
+				}
+				mu.Lock() // one whole line at a time
+				fmt.Printf("ack %d %d\n", w, n)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func apply(ctx context.Context, c *core.Container, w int, ops []core.Write) error {
+	pk := core.PartitionKey{value.StringOf(partition(w))}
+	if len(ops) == 1 {
+		ops[0].PK = pk
+		_, err := c.Write(ctx, ops[0])
+		return err
+	}
+	for {
+		_, err := c.WithTx(ctx, pk, func(tx *core.Tx) error {
+			for i := range ops {
+				if _, err := tx.Write(&ops[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if !status.Is(err, status.RetryWith) { // the other writer of the partition won: that is allowed
+			return err
+		}
+	}
+}
+
+// stateAfter replays a writer's first n steps.
+func stateAfter(w, n int) state {
+	st := state{}
+	for i := range n {
+		step(w, i, st)
+	}
+	return st
+}
+
+// A process that writes through the core is killed again and again. After each kill, every acknowledged operation is there,
+// the one in flight of each writer is there whole or not at all, and the checker finds nothing wrong.
+func TestKilledServerKeepsWhatItAcknowledged(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	dir := t.TempDir()
+	at := make([]int, writers) // each writer's next step
+	total := 0
+	for kill := range kills {
+		acked := runChild(t, dir, at, time.Duration(20+r.IntN(150))*time.Millisecond)
+		for w := range at {
+			total += acked[w] - at[w]
+		}
+		at = verify(t, dir, acked)
+		if t.Failed() {
+			t.Fatalf("after kill %d", kill+1)
+		}
+	}
+	if total < kills*writers {
+		t.Fatalf("only %d operations were acknowledged in %d runs: the test tests nothing", total, kills)
+	}
+	t.Logf("%d operations acknowledged", total)
+}
+
+// runChild lets a child write for d after its first acknowledgement, kills it, and returns each writer's number of
+// acknowledged steps.
+func runChild(t *testing.T, dir string, at []int, d time.Duration) []int {
+	t.Helper()
+	var next []string
+	for _, n := range at {
+		next = append(next, strconv.Itoa(n))
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"="+dir, childEnv+"_AT="+strings.Join(next, ","))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	acked := slices.Clone(at)
+	lines := bufio.NewScanner(out)
+	var once sync.Once
+	for lines.Scan() {
+		once.Do(func() { time.AfterFunc(d, func() { _ = cmd.Process.Kill() }) })
+		var w, n int
+		if _, err := fmt.Sscanf(lines.Text(), "ack %d %d", &w, &n); err != nil {
+			_ = cmd.Process.Kill()
+			t.Fatalf("child says %q", lines.Text())
+		}
+		if n != acked[w] {
+			t.Fatalf("writer %d acknowledged step %d after %d", w, n, acked[w])
+		}
+		acked[w]++
+	}
+	_ = cmd.Wait()
+	if cmd.ProcessState.Success() {
+		t.Fatal("the child ended by itself")
+	}
+	return acked
+}
+
+// verify compares the store with the writers' histories and returns each writer's next step.
+func verify(t *testing.T, dir string, acked []int) []int {
+	t.Helper()
+	ctx := context.Background()
+	eng, c, err := openStore(ctx, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := eng.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	problems, err := eng.Check(ctx)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, p := range problems {
+		t.Error("check:", p)
+	}
+	next := make([]int, len(acked))
+	items := 0
+	for w, n := range acked {
+		sure := stateAfter(w, n)
+		maybe := maps.Clone(sure)
+		step(w, n, maybe)
+		got := state{}
+		ids := maps.Clone(sure)
+		maps.Copy(ids, maybe)
+		for id := range ids {
+			it, err := c.Read(ctx, core.PartitionKey{value.StringOf(partition(w))}, value.StringOf(id))
+			if status.Is(err, status.NotFound) {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[id] = int(doc.Get(it.Doc, "n").Int())
+		}
+		items += len(got)
+		switch {
+		case maps.Equal(got, sure):
+			next[w] = n
+		case maps.Equal(got, maybe):
+			next[w] = n + 1
+		default:
+			t.Errorf("writer %d after %d acknowledged steps: %s", w, n, difference(got, sure, maybe))
+		}
+	}
+	if n := c.Count(); n != int64(items) {
+		t.Errorf("the container counts %d items, %d were found", n, items)
+	}
+	return next
+}
+
+func difference(got, sure, maybe state) string {
+	var b strings.Builder
+	for id, n := range sure {
+		if g, ok := got[id]; (!ok || g != n) && (maybe[id] != g || ok != (maybe[id] != 0)) {
+			fmt.Fprintf(&b, "%s is %d (there: %v), acknowledged %d; ", id, g, ok, n)
+		}
+	}
+	if b.Len() == 0 {
+		return "an operation is half applied"
+	}
+	return b.String()
+}
