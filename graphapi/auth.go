@@ -1,0 +1,176 @@
+package graphapi
+
+import (
+	"context"
+	"encoding/base64"
+	"strings"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/graphapi/message"
+)
+
+// login is how far a connection has come in proving who it is. The first request of a connection is challenged and kept;
+// the client answers with an authentication message, whose own id may be a new one: the outcome is told under the id of the
+// request that was challenged, because clients know no other.
+type login struct {
+	done      bool
+	service   bool // logged in as /dbs/<database>/colls/<graph>: the service's flavour
+	graph     GraphName
+	kept      []*work // waiting for the login, the challenged request first
+	keptBytes int
+	attempts  int
+}
+
+const challenge = "Graph Service requires Gremlin Client to provide SASL Authentication."
+
+// admit passes a request on once the client has logged in.
+func (c *conn) admit(w *work) {
+	l := &c.login
+	switch {
+	case l.done && w.req.Op == "authentication":
+		w.reply.fail(fail(kindArguments, "this connection needs no authentication"))
+	case l.done:
+		c.dispatch(w)
+	case w.req.Op == "authentication" && len(l.kept) > 0:
+		c.authenticate(w)
+	case w.req.Op == "authentication":
+		// Proof without a challenge: the outcome is told under its own id.
+		l.kept = []*work{w}
+		c.authenticate(w)
+	default:
+		l.keptBytes += w.size
+		if len(l.kept) >= maxPending || l.keptBytes > maxPendingBytes {
+			w.reply.fail(&failure{kind: kindBusy})
+			return
+		}
+		l.kept = append(l.kept, w)
+		if len(l.kept) == 1 {
+			w.reply.challenge()
+		}
+	}
+}
+
+// challenge asks for a login.
+func (r *reply) challenge() {
+	r.send(&message.Response{ID: r.id, Code: message.Authenticate, Message: challenge, NullData: true,
+		Attributes: []message.Attribute{{Key: "x-ms-status-code", Value: int32(message.Authenticate)}}}, nil, 0)
+}
+
+// authenticate checks a proof. When it holds, the kept requests go on; when it doesn't, the challenged one fails, and the
+// connection is closed after a few attempts.
+func (c *conn) authenticate(w *work) {
+	l := &c.login
+	first := l.kept[0]
+	if err := c.checkLogin(w); err != nil {
+		first.reply.service = l.service
+		first.reply.fail(failureOf(err))
+		l.kept, l.keptBytes, l.service, l.graph = nil, 0, false, GraphName{}
+		if l.attempts++; l.attempts >= maxLoginAttempts {
+			c.close(websocket.ClosePolicyViolation, "too many failed logins")
+		}
+		return
+	}
+	l.done = true
+	kept := l.kept
+	l.kept, l.keptBytes = nil, 0
+	for _, k := range kept {
+		k.reply.service = l.service
+		k.reply.codec = k.ser.answer(l.service)
+		if k.req.Op == "authentication" {
+			k.reply.send(&message.Response{ID: k.reply.id, Code: message.Success, Attributes: k.reply.attributes(message.Success, c.srv.o.Clock.UUID())}, nil, 0)
+			continue
+		}
+		c.dispatch(k)
+	}
+}
+
+// checkLogin reads SASL PLAIN: authorization id, zero, user, zero, password. The user is the account, or names a graph.
+func (c *conn) checkLogin(w *work) error {
+	if m, ok := w.req.String("saslMechanism"); ok && !strings.EqualFold(m, "PLAIN") {
+		return fail(kindBadLogin, "SASL mechanism %.20q is not supported; use PLAIN", m)
+	}
+	proof, err := saslBytes(w.req)
+	if err != nil {
+		return err
+	}
+	parts := strings.Split(string(proof), "\x00")
+	if len(parts) != 3 {
+		return &failure{kind: kindBadLogin}
+	}
+	user, password := parts[1], parts[2]
+	graph, named := parseGraphUser(user)
+	c.login.service = named
+	if !sameSecret(password, c.srv.o.Key) || !named && !sameSecret(user, c.srv.o.Account) {
+		return &failure{kind: kindBadLogin}
+	}
+	if !named {
+		return nil
+	}
+	if _, err := c.srv.open.OpenGraph(c.ctx, graph, graph == defaultGraph); err != nil {
+		if status.Is(err, status.NotFound) {
+			return &failure{kind: kindOwnerNotFound}
+		}
+		return err
+	}
+	c.login.graph = graph
+	return nil
+}
+
+func saslBytes(r *message.Request) ([]byte, error) {
+	v, _ := r.Args.GetString("sasl")
+	if b, ok := v.([]byte); ok && len(b) <= maxSASLBytes {
+		return b, nil
+	}
+	s, ok := v.(string)
+	if !ok || len(s) > maxSASLBytes {
+		return nil, fail(kindArguments, "an authentication message needs the argument sasl, a base64 text")
+	}
+	b, err := base64.StdEncoding.DecodeString(s)
+	if err != nil {
+		b, err = base64.RawStdEncoding.DecodeString(s)
+	}
+	if err != nil {
+		return nil, fail(kindArguments, "the argument sasl is not base64")
+	}
+	return b, nil
+}
+
+// parseGraphUser reads /dbs/<database>/colls/<graph>, with or without the first slash.
+func parseGraphUser(user string) (GraphName, bool) {
+	parts := strings.Split(strings.Trim(user, "/"), "/")
+	if len(parts) != 4 || parts[0] != "dbs" || parts[2] != "colls" || parts[1] == "" || parts[3] == "" {
+		return GraphName{}, false
+	}
+	return GraphName{parts[1], parts[3]}, true
+}
+
+// graphOf resolves a traversal source to a graph: a configured name, g, or a graph's own name as <database>/<graph> or in
+// the form of a login.
+func (c *conn) graphOf(ctx context.Context, source string) (Graph, error) {
+	name, create := GraphName{}, true
+	switch n, ok := c.srv.o.Sources[source]; {
+	case ok:
+		name = n
+	case source == "g" && c.login.graph != (GraphName{}):
+		name, create = c.login.graph, c.login.graph == defaultGraph
+	case source == "g":
+		name = defaultGraph
+	default:
+		if name, ok = parseGraphUser(source); !ok {
+			db, graph, found := strings.Cut(source, "/")
+			name, ok = GraphName{db, graph}, found && db != "" && graph != "" && !strings.Contains(graph, "/")
+		}
+		if !ok {
+			return nil, fail(kindArguments,
+				"Could not alias [g] to [%.100s] as [%.100s] not in the Graph or TraversalSource global bindings", source, source)
+		}
+		create = false
+	}
+	g, err := c.srv.open.OpenGraph(ctx, name, create)
+	if status.Is(err, status.NotFound) {
+		return nil, &failure{kind: kindOwnerNotFound}
+	}
+	return g, err
+}

@@ -1,0 +1,292 @@
+package graphapi
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/message"
+)
+
+// conn is one WebSocket connection. Its goroutine reads frames (and thereby answers pings) and never runs a traversal: each
+// request runs on a goroutine of its own, and a semaphore holds their number down.
+//
+// Invariants:
+//  1. Only the reading goroutine touches login, sessions' map and buf.
+//  2. Every request is answered exactly once by a message that isn't 206, unless the connection ends before.
+//  3. wmu is held for one whole message, so answers of different requests never mix.
+type conn struct {
+	srv    *Server
+	ws     *websocket.Conn
+	ctx    context.Context // ends with the connection
+	cancel context.CancelFunc
+
+	buf      bytes.Buffer // the frame being read
+	login    login
+	sessions map[string]*session
+
+	slots        chan struct{} // one token per running request
+	pending      atomic.Int32
+	pendingBytes atomic.Int64
+	running      sync.WaitGroup
+	draining     atomic.Bool
+
+	wmu sync.Mutex
+
+	// What the server's sweep looks at, so that no message needs a timer: reads counts messages, pings and pongs; writes is
+	// odd while a message is being written. The last two belong to the sweep.
+	reads, writes         atomic.Uint64
+	seenReads, seenWrites uint64
+	idle, stuck           int // sweeps without a read; sweeps within one write
+}
+
+func newConn(s *Server, ws *websocket.Conn) *conn {
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &conn{srv: s, ws: ws, ctx: ctx, cancel: cancel, slots: make(chan struct{}, maxRunning)}
+	c.login.done = !s.o.Auth
+	ws.SetReadLimit(maxFrame + 256) // the mime header is not the request's
+	ping := ws.PingHandler()
+	ws.SetPingHandler(func(data string) error {
+		c.reads.Add(1)
+		return ping(data)
+	})
+	ws.SetPongHandler(func(string) error { c.reads.Add(1); return nil })
+	return c
+}
+
+// serve reads until the connection ends.
+func (c *conn) serve() {
+	defer func() {
+		c.cancel()
+		c.running.Wait()
+		c.ws.Close()
+	}()
+	for {
+		typ, body, err := c.read()
+		if err != nil {
+			return
+		}
+		c.reads.Add(1)
+		c.frame(typ == websocket.TextMessage, body)
+		if c.buf.Cap() > keepBuffer {
+			c.buf = bytes.Buffer{}
+		}
+	}
+}
+
+// read reads one message into the connection's buffer.
+func (c *conn) read() (typ int, body []byte, err error) {
+	typ, r, err := c.ws.NextReader()
+	if err != nil {
+		return 0, nil, err
+	}
+	c.buf.Reset()
+	if _, err := c.buf.ReadFrom(r); err != nil && err != io.EOF {
+		return 0, nil, err
+	}
+	return typ, c.buf.Bytes(), nil
+}
+
+// frame handles one frame. What can't be read is answered, and the connection goes on.
+func (c *conn) frame(text bool, body []byte) {
+	mime := []byte(textMime)
+	size := len(body)
+	if !text {
+		var ok bool
+		if mime, body, ok = splitFrame(body); !ok {
+			r := &reply{c: c, codec: serializers[defaultMime].codec, noID: true}
+			r.fail(fail(kindMalformed, "the frame is shorter than its mime type"))
+			return
+		}
+	}
+	ser := lookup(mime)
+	r := &reply{c: c, codec: ser.answer(c.login.service), text: text, service: c.login.service, started: c.srv.o.Clock.Now()}
+	if ser.refuse != "" {
+		r.noID = true
+		r.fail(fail(kindMalformed, "%s is not supported; use GraphBinary or GraphSON", ser.refuse))
+		return
+	}
+	req, err := ser.codec.ReadRequest(body)
+	if err != nil {
+		if fe, ok := err.(*message.FormatError); ok {
+			r.id, r.noID = fe.ID, !fe.HasID
+		}
+		r.fail(failureOf(err))
+		return
+	}
+	r.id = req.ID
+	c.admit(&work{conn: c, req: req, reply: r, ser: ser, size: size})
+}
+
+// reply writes the messages that answer one request.
+type reply struct {
+	c       *conn
+	codec   message.Codec
+	id      gvalue.UUID
+	noID    bool
+	text    bool // in text frames
+	service bool // the service's flavour
+	started time.Time
+	charge  float64 // of the request so far
+	told    float64 // the part of charge that was told already
+	toldMs  float64 // the part of the time that was told already
+}
+
+// fail answers with an error.
+func (r *reply) fail(f *failure) {
+	row := &answers[f.kind]
+	activity := r.c.srv.o.Clock.UUID()
+	resp := message.Response{ID: r.id, NoID: r.noID, Code: row.code, Message: f.text(), NullData: true}
+	if r.service {
+		resp.Code = row.serviceCode
+		if f.kind != kindBadLogin && f.kind != kindOwnerNotFound {
+			resp.Message = f.serviceText(activity, r.id)
+		}
+	}
+	resp.Attributes = r.attributes(row.msStatus, activity)
+	if f.sub != 0 {
+		resp.Attributes = append(resp.Attributes, message.Attribute{Key: "x-ms-substatus-code", Value: int32(f.sub)})
+	}
+	if f.retryAfter > 0 {
+		resp.Attributes = append(resp.Attributes, message.Attribute{Key: "x-ms-retry-after-ms", Value: timeSpan(f.retryAfter)})
+	}
+	if row.serviceType == "DocumentClientException" && r.service {
+		resp.Attributes = append(resp.Attributes, message.Attribute{Key: "x-ms-source", Value: "Microsoft.Azure.Documents.Client"})
+	}
+	if !r.service && row.exception != "" {
+		resp.Attributes = append(resp.Attributes, message.Attribute{Key: "exceptions", Value: []any{row.exception}},
+			message.Attribute{Key: "stackTrace", Value: row.exception + ": " + f.text()})
+	}
+	if f.failMsg != "" {
+		resp.Attributes = append(resp.Attributes, message.Attribute{Key: "failStepMessage", Value: f.failMsg})
+	}
+	r.send(&resp, nil, 0)
+}
+
+// attributes are those of every message: what this chunk and the request so far have cost.
+func (r *reply) attributes(msStatus int32, activity gvalue.UUID) []message.Attribute {
+	now := r.c.srv.o.Clock.Now()
+	ms := float64(now.Sub(r.started).Nanoseconds()/100) / 1e4
+	if r.started.IsZero() {
+		ms = 0
+	}
+	as := make([]message.Attribute, 0, 10)
+	as = append(as,
+		message.Attribute{Key: "x-ms-status-code", Value: msStatus},
+		message.Attribute{Key: "x-ms-request-charge", Value: r.charge - r.told},
+		message.Attribute{Key: "x-ms-total-request-charge", Value: r.charge},
+		message.Attribute{Key: "x-ms-server-time-ms", Value: ms - r.toldMs},
+		message.Attribute{Key: "x-ms-total-server-time-ms", Value: ms},
+		message.Attribute{Key: "x-ms-activity-id", Value: activity.String()})
+	r.told, r.toldMs = r.charge, ms
+	return as
+}
+
+var writeBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
+
+// send writes one message. A failed write ends the connection.
+func (r *reply) send(resp *message.Response, items []byte, n int) error {
+	p := writeBuffers.Get().(*[]byte)
+	b := r.codec.AppendResponse((*p)[:0], resp, items, n)
+	typ := websocket.BinaryMessage
+	if r.text {
+		typ = websocket.TextMessage
+	}
+	c := r.c
+	c.wmu.Lock()
+	c.writes.Add(1)
+	err := c.ws.WriteMessage(typ, b)
+	c.writes.Add(1)
+	c.wmu.Unlock()
+	if cap(b) <= maxChunkBytes+keepBuffer {
+		*p = b
+		writeBuffers.Put(p)
+	}
+	if err != nil {
+		c.cancel()
+		c.ws.Close()
+	}
+	return err
+}
+
+// start runs a request beside the read loop, after the earlier ones of its session, or refuses it when the connection has
+// too many already. Called on the reading goroutine.
+func (c *conn) start(w *work, run func()) {
+	if c.draining.Load() {
+		w.reply.fail(&failure{kind: kindUnavailable})
+		return
+	}
+	if n, size := c.pending.Add(1), c.pendingBytes.Add(int64(w.size)); n > maxPending || size > maxPendingBytes {
+		c.done(w)
+		w.reply.fail(&failure{kind: kindBusy})
+		return
+	}
+	var before, after chan struct{}
+	if w.session != nil {
+		before, after = w.session.last, make(chan struct{})
+		w.session.last = after
+	}
+	c.running.Add(1)
+	go func() {
+		defer c.running.Done()
+		defer c.done(w)
+		if after != nil {
+			defer close(after)
+		}
+		if before != nil { // and only then take a place: the request waited for may need it
+			<-before
+		}
+		select {
+		case c.slots <- struct{}{}:
+		case <-c.ctx.Done():
+			return
+		}
+		defer func() { <-c.slots }()
+		run()
+	}()
+}
+
+func (c *conn) done(w *work) {
+	c.pending.Add(-1)
+	c.pendingBytes.Add(-int64(w.size))
+}
+
+// drain waits for the running requests and closes.
+func (c *conn) drain() {
+	c.draining.Store(true)
+	for c.pending.Load() > 0 && c.ctx.Err() == nil {
+		t := time.NewTimer(time.Millisecond)
+		<-t.C
+	}
+	c.close(websocket.CloseGoingAway, "the server is closing")
+}
+
+// close ends the connection with a close frame.
+func (c *conn) close(code int, text string) {
+	c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, text), time.Time{})
+	c.cancel()
+	c.ws.Close()
+}
+
+// sweep closes the connection when nothing came from the client for idleTimeout, or one write took writeTimeout. It is
+// called every sweepInterval.
+func (c *conn) sweep() {
+	reads, writes := c.reads.Load(), c.writes.Load()
+	if c.idle++; reads != c.seenReads || c.pending.Load() > 0 {
+		c.idle = 0
+	}
+	if c.stuck++; writes != c.seenWrites || writes%2 == 0 {
+		c.stuck = 0
+	}
+	c.seenReads, c.seenWrites = reads, writes
+	if c.idle > int(idleTimeout/sweepInterval) || c.stuck > int(writeTimeout/sweepInterval) {
+		c.cancel()
+		c.ws.Close()
+	}
+}

@@ -1,0 +1,122 @@
+package graphapi
+
+import (
+	"context"
+	"runtime/debug"
+	"sync"
+
+	"github.com/orrerydb/orrery/graphapi/message"
+)
+
+// run evaluates and answers. It runs on a goroutine of the request.
+func (w *work) run(e *Evaluation, source string, batch int) {
+	out := results{reply: w.reply, batch: batch, o: message.Options{Tokens: e.Tokens, Traversers: e.Bytecode != nil}}
+	out.buf = itemBuffers.Get().(*[]byte)
+	out.items = (*out.buf)[:0]
+	defer out.release()
+	err := w.guarded(func(ctx context.Context) error {
+		g, err := w.conn.graphOf(ctx, source)
+		if err != nil {
+			return err
+		}
+		charge, err := g.Evaluate(ctx, e, out.emit)
+		w.reply.charge += charge
+		return err
+	})
+	if err != nil {
+		w.reply.fail(failureOf(err))
+		return
+	}
+	out.finish()
+}
+
+// guarded runs f; a panic is our fault and must not take other clients down: it is logged and becomes an internal error.
+func (w *work) guarded(f func(ctx context.Context) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			w.conn.srv.o.Log.Error("A traversal panicked.", "request_id", w.req.ID.String(), "panic", p, "stack", string(debug.Stack()))
+			err = &failure{kind: kindInternal}
+		}
+	}()
+	return f(w.conn.ctx)
+}
+
+var itemBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
+
+// results collects the items of a request and sends them in chunks: 206 for each full one when more items follow, 200 for
+// the last.
+type results struct {
+	reply *reply
+	o     message.Options
+	batch int
+
+	buf   *[]byte // from the pool
+	items []byte
+	n     int
+	sent  bool // a chunk was sent
+}
+
+func (r *results) release() {
+	if cap(r.items) <= maxChunkBytes+keepBuffer {
+		*r.buf = r.items
+		itemBuffers.Put(r.buf)
+	}
+}
+
+// emit takes one result. Bytecode is answered with traversers that carry their bulk, scripts with each value as often as it
+// counts.
+func (r *results) emit(v any, bulk int64) error {
+	if r.o.Traversers {
+		return r.item(v, bulk)
+	}
+	for range bulk {
+		if err := r.item(v, 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *results) item(v any, bulk int64) error {
+	if r.n >= r.batch || len(r.items) >= maxChunkBytes {
+		if err := r.flush(message.PartialContent); err != nil {
+			return err
+		}
+	}
+	before := len(r.items)
+	if r.n > 0 {
+		r.items = r.reply.codec.AppendSeparator(r.items)
+	}
+	b, err := r.reply.codec.AppendItem(r.items, v, bulk, r.o)
+	if err != nil {
+		r.items = b[:before]
+		return fail(kindResult, "%s", err.Error())
+	}
+	r.items = b
+	r.n++
+	return nil
+}
+
+func (r *results) flush(code int) error {
+	c := r.reply.c
+	status := int32(message.Success)
+	if code == message.PartialContent {
+		status = message.PartialContent
+	}
+	resp := message.Response{ID: r.reply.id, Code: code, Attributes: r.reply.attributes(status, c.srv.o.Clock.UUID())}
+	err := r.reply.send(&resp, r.items, r.n)
+	r.items, r.n, r.sent = r.items[:0], 0, true
+	if err != nil {
+		return &failure{kind: kindUnavailable}
+	}
+	return nil
+}
+
+// finish sends the last chunk. Without any result TinkerPop clients get 204, and the service's 200, both with an empty list.
+func (r *results) finish() {
+	code := message.Success
+	if r.n == 0 && !r.sent && !r.reply.service {
+		code = message.NoContent
+	}
+	r.flush(code)
+}

@@ -1,0 +1,163 @@
+package graphapi
+
+import (
+	"strings"
+	"time"
+
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/message"
+)
+
+// work is one request with all that its answer needs.
+type work struct {
+	conn    *conn
+	req     *message.Request
+	reply   *reply
+	ser     serializer
+	size    int // bytes of the frame
+	session *session
+}
+
+// operation is one row of the table of operations. run is called on the reading goroutine and must not block.
+type operation struct {
+	processors string // the processors that it is allowed under, each between spaces
+	run        func(w *work)
+}
+
+// operations is the table of what a request can ask for; authentication is handled before (see admit).
+var operations = map[string]operation{
+	"eval":     {" session ", (*work).eval}, // also under no processor at all
+	"bytecode": {" traversal session ", (*work).bytecode},
+	"close":    {" session ", (*work).closeSession},
+	"invalid": {" traversal session ", func(w *work) {
+		w.reply.fail(fail(kindMalformed, "Message could not be parsed. Check the format of the request. [%s]", w.req.ID))
+	}},
+}
+
+// dispatch finds the operation of a request and starts it.
+func (c *conn) dispatch(w *work) {
+	op, ok := operations[w.req.Op]
+	if !ok {
+		w.reply.fail(fail(kindMalformed, "Message with op code [%.50s] is not recognized.", w.req.Op))
+		return
+	}
+	p := w.req.Processor
+	if p != "" && (strings.Contains(p, " ") || !strings.Contains(op.processors, " "+p+" ")) {
+		w.reply.fail(fail(kindArguments, "Invalid OpProcessor requested [%.50s]", p))
+		return
+	}
+	if p == "session" {
+		id, ok := w.req.String("session")
+		if v, _ := w.req.Args.GetString("session"); !ok {
+			var u gvalue.UUID
+			if u, ok = v.(gvalue.UUID); ok {
+				id = u.String()
+			}
+		}
+		if !ok || id == "" || len(id) > 256 {
+			w.reply.fail(fail(kindArguments, "A message with an [%s] op code requires a [session] argument", w.req.Op))
+			return
+		}
+		var f *failure
+		if w.session, f = c.session(id); f != nil {
+			w.reply.fail(f)
+			return
+		}
+	}
+	op.run(w)
+}
+
+func (w *work) eval() {
+	script, ok := w.req.String("gremlin")
+	if !ok {
+		w.reply.fail(fail(kindArguments, "A message with an [eval] op code requires a [gremlin] argument."))
+		return
+	}
+	e := &Evaluation{Script: script, Service: w.reply.service}
+	w.evaluate(e)
+}
+
+func (w *work) bytecode() {
+	v, _ := w.req.Args.GetString("gremlin")
+	b, ok := v.(*gvalue.Bytecode)
+	if !ok {
+		w.reply.fail(fail(kindArguments, "A message with [bytecode] op code requires a [gremlin] argument that is of type Bytecode."))
+		return
+	}
+	w.evaluate(&Evaluation{Bytecode: b, Service: w.reply.service})
+}
+
+// evaluate reads the arguments that evaluations share and starts one.
+func (w *work) evaluate(e *Evaluation) {
+	source, f := w.source()
+	if f == nil {
+		e.Bindings, f = w.bindings()
+	}
+	if f != nil {
+		w.reply.fail(f)
+		return
+	}
+	e.Timeout = defaultTimeout
+	for _, name := range []string{"scriptEvaluationTimeout", "evaluationTimeout"} {
+		if ms, ok := w.req.Int(name); ok {
+			e.Timeout = time.Duration(min(max(ms, 0), int64(1<<31))) * time.Millisecond
+		}
+	}
+	m, _ := w.req.String("materializeProperties")
+	e.Tokens = m == "tokens"
+	batch := int64(defaultBatchSize)
+	if n, ok := w.req.Int("batchSize"); ok && n > 0 {
+		batch = min(n, maxBatchSize)
+	}
+	w.conn.start(w, func() { w.run(e, source, int(batch)) })
+}
+
+// source gives the traversal source that g is an alias of.
+func (w *work) source() (string, *failure) {
+	aliases := w.req.Map("aliases")
+	switch {
+	case aliases.Len() == 0:
+		return "g", nil
+	case aliases.Len() > 1:
+		return "", fail(kindArguments, "A message with [%s] op code requires the [aliases] argument to be a Map containing one alias assignment.", w.req.Op)
+	}
+	s, ok := aliases.Entries()[0].Value.(string)
+	if !ok {
+		return "", fail(kindArguments, "The [aliases] argument maps names to names of traversal sources")
+	}
+	return s, nil
+}
+
+// reserved are the names that a binding may not have.
+var reserved = func() map[string]bool {
+	m := map[string]bool{}
+	for _, n := range strings.Fields("T id label key value Direction OUT IN BOTH Order asc desc shuffle Scope local global Pop first last all mixed " +
+		"Column keys values Cardinality single list set Barrier normSack Operator Pick P TextP __ g") {
+		m[n] = true
+	}
+	return m
+}()
+
+func (w *work) bindings() (map[string]any, *failure) {
+	b := w.req.Map("bindings")
+	if b.Len() == 0 {
+		return nil, nil
+	}
+	m := make(map[string]any, b.Len())
+	var bad []string
+	for _, e := range b.Entries() {
+		name, ok := e.Key.(string)
+		if !ok {
+			return nil, fail(kindArguments, "The [%s] message is using one or more invalid binding keys - they must be of type String and cannot be null", w.req.Op)
+		}
+		if reserved[name] {
+			bad = append(bad, name)
+		}
+		m[name] = e.Value
+	}
+	if len(bad) > 0 {
+		return nil, fail(kindArguments, "The [%s] message supplies one or more invalid parameters key of [%s] - these are reserved names.", w.req.Op,
+			strings.Join(bad, ", "))
+	}
+	return m, nil
+}

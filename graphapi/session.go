@@ -1,0 +1,41 @@
+package graphapi
+
+import (
+	"github.com/orrerydb/orrery/graphapi/message"
+)
+
+// session is a conversation: its requests run one after the other in the order in which they came. It belongs to its
+// connection and ends with it. Each request is a transaction of its own, as everywhere in this server.
+type session struct {
+	id   string
+	last chan struct{} // closed when the request that came last has run; nil before the first
+}
+
+// session finds or opens a session of the connection.
+func (c *conn) session(id string) (*session, *failure) {
+	if s := c.sessions[id]; s != nil {
+		return s, nil
+	}
+	if len(c.sessions) >= maxSessionsOnConn {
+		return nil, &failure{kind: kindBusy, msg: "too many sessions on one connection"}
+	}
+	if c.sessions == nil {
+		c.sessions = map[string]*session{}
+	}
+	s := &session{id: id}
+	c.sessions[id] = s
+	return s, nil
+}
+
+// closeSession ends a session once its requests have run.
+func (w *work) closeSession() {
+	if w.session == nil {
+		w.reply.fail(fail(kindArguments, "A message with an [close] op code requires a [session] argument"))
+		return
+	}
+	delete(w.conn.sessions, w.session.id)
+	w.conn.start(w, func() {
+		w.reply.send(&message.Response{ID: w.reply.id, Code: message.NoContent,
+			Attributes: w.reply.attributes(message.Success, w.conn.srv.o.Clock.UUID())}, nil, 0)
+	})
+}
