@@ -56,6 +56,7 @@ const (
 	OpRange            // the value at Path lies between Lo and Hi, within the type class of the bounds
 	OpPrefix           // the value at Path is a string that begins with Str
 	OpExists           // there is a value at Path (null counts)
+	opEvery            // any index entry of Path, "undefined" too: only where every item has one
 )
 
 // Bound is an end of a range. A range with one open end covers the rest of its bound's type class: numbers for a number,

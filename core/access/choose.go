@@ -90,6 +90,9 @@ type Source interface {
 	// kinds that JSON lacks.
 	MayHoldElements(path uint64) bool
 	MayHoldForeign() bool
+	// EveryItemHas reports whether the index entries of the values at a path name every item, in an order that is the order
+	// of every language: all of one class, none cut.
+	EveryItemHas(p Path) bool
 	// Share estimates the share of all items (0..1) that have an entry in a leaf's intervals.
 	Share(p *Pred) float64
 }
@@ -126,7 +129,16 @@ func Choose(src Source, r Request) Plan {
 	if p, ok := ordered(src, r, cs); ok && (r.Want == 0 || p.Signature() == r.Want) {
 		return p
 	}
-	return byIndex(src, r, cs)
+	p := byIndex(src, r, cs)
+	if p.Kind != Scan || len(r.OrderBy) != 1 || r.HasPK {
+		return p
+	}
+	every := &Pred{Op: opEvery, Path: Path{Segs: r.OrderBy[0].Segs}}
+	ord := Plan{Kind: Ordered, Leaf: every, Why: "every item has an entry on the path of the order"}
+	if (r.Want == 0 || r.Want == ord.Signature()) && usable(src, every) && src.EveryItemHas(every.Path) {
+		return ord
+	}
+	return p
 }
 
 // ordered returns a plan whose index order is the wanted order.

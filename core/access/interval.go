@@ -48,6 +48,8 @@ func (p *Pred) Intervals() (ivs []Interval, exact, ok bool) {
 	case OpPrefix:
 		e := keys.AppendStringPrefix(nil, []byte(p.Str))
 		ivs = append(ivs, Interval{e, keys.After(e)})
+	case opEvery:
+		return []Interval{{[]byte{value.ClassAny}, []byte{value.ClassMaxKey + 1}}}, false, true
 	case OpExists:
 		ivs = append(ivs, Interval{[]byte{value.ClassMinKey}, []byte{value.ClassUndefined}},
 			Interval{[]byte{value.ClassUndefined + 1}, []byte{value.ClassMaxKey + 1}})

@@ -269,6 +269,51 @@ func (b *builder) MayHoldForeign() bool {
 	return false
 }
 
+// EveryItemHas implements access.Source. The first question about a path makes the slots count it.
+func (b *builder) EveryItemHas(p access.Path) bool {
+	id := b.Policy().PathID(p.Segs)
+	if b.cutValues(&access.Pred{Path: p}) {
+		return false
+	}
+	var class byte
+	for i := range b.spans {
+		slot := b.spans[i].slot
+		complete, tracked, err := b.view.Complete(slot, id)
+		if err != nil {
+			return false
+		}
+		if !tracked {
+			_ = b.view.Container().Track(b.rows.ctx, id) // for the next query; this one's view is older
+			return false
+		}
+		if !complete || !b.oneClass(slot, id, &class) {
+			return false
+		}
+	}
+	return true
+}
+
+// oneClass reports whether all entries of a path in a slot have one class, the same as in the slots before.
+func (b *builder) oneClass(slot int, path uint64, class *byte) bool {
+	lo := keys.AppendIndexPath(nil, b.view.SlotKey(slot), path)
+	it, err := b.view.Iter(lo, keys.After(lo))
+	if err != nil {
+		return false
+	}
+	defer it.Close()
+	for _, move := range []func() bool{it.First, it.Last} {
+		if !move() {
+			return it.Err() == nil // no entries, no items
+		}
+		c := it.Key()[len(lo)]
+		if *class != 0 && *class != c {
+			return false
+		}
+		*class = c
+	}
+	return true
+}
+
 // Share counts at most a sixth of a slot's items, between these bounds: enough to see that a condition is not selective.
 const minProbe, maxProbe = 128, 2048
 

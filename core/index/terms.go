@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"slices"
+	"sort"
 
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/value"
@@ -69,6 +70,17 @@ func (t *Terms) Len() int { return len(t.list) }
 func (t *Terms) At(i int) (b []byte, flag byte) {
 	e := t.list[i]
 	return t.buf[e.off:e.end], e.flag
+}
+
+// HasValue returns 1 when there is a term for the value at a path itself, 0 when there is none or only elements.
+func (t *Terms) HasValue(path uint64) int {
+	i := sort.Search(len(t.list), func(i int) bool { return binary.BigEndian.Uint64(t.buf[t.list[i].off:]) >= path })
+	for ; i < len(t.list) && binary.BigEndian.Uint64(t.buf[t.list[i].off:]) == path; i++ {
+		if t.list[i].flag&FlagElement == 0 {
+			return 1
+		}
+	}
+	return 0
 }
 
 // Collect fills t with the terms of a document (its bytes as stored) and its _ts.

@@ -40,7 +40,8 @@ type checker struct {
 	want     map[string][]byte // derived keys that must be there
 	head     Head
 	parts    map[string]*LogicalHead
-	lastLSN  int64
+	tracked  map[uint64]int64 // items with a value at a tracked path
+	paths    []uint64
 }
 
 func (k *checker) bad(format string, args ...any) {
@@ -51,10 +52,13 @@ func (k *checker) bad(format string, args ...any) {
 
 func (k *checker) slot(sl *slot) error {
 	k.sl, k.want, k.parts = sl, map[string][]byte{}, map[string]*LogicalHead{}
-	k.head, k.lastLSN = Head{}, 0
+	k.head, k.tracked, k.paths = Head{}, map[uint64]int64{}, nil
 	sl.mu.Lock() // the snapshot and the index version belong together
 	k.snap = k.c.st.eng.Snapshot()
 	pol, version := k.c.policyOf(sl)
+	for _, t := range sl.head.Tracked {
+		k.paths = append(k.paths, t.Path)
+	}
 	sl.mu.Unlock()
 	defer k.snap.Close()
 	lo, hi := keys.KindBounds(sl.key, keys.KindItem)
@@ -111,6 +115,9 @@ func (k *checker) item(pol *index.Policy, key, val []byte) {
 		k.want[string(keys.AppendIndexEntry(nil, s, term, it.Number, it.ident))] = []byte{flag}
 	}
 	k.head.Classes |= t.Classes
+	for _, p := range k.paths {
+		k.tracked[p] += int64(t.HasValue(p))
+	}
 	termsPool.Put(t)
 	for n, u := range k.c.uniques {
 		k.want[string(keys.AppendUnique(nil, s, at.tuple, uint16(n), u.appendValues(nil, it.Doc)))] = at.ident[len(at.tuple):]
@@ -160,6 +167,11 @@ func (k *checker) heads(version uint32) error {
 	}
 	if limit := k.c.counter.limit(); h.LSN > limit {
 		k.bad("head LSN %d is above the counter's %d", h.LSN, limit)
+	}
+	for _, t := range h.Tracked {
+		if n := k.tracked[t.Path]; n != t.Count {
+			k.bad("head counts %d items at path %x, there are %d", t.Count, t.Path, n)
+		}
 	}
 	if h.Index != version {
 		k.bad("head has index version %d, not %d", h.Index, version)

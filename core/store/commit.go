@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/orrerydb/orrery/core/index"
@@ -32,6 +33,7 @@ func (c *Container) commit(ctx context.Context, sl *slot, chs []change) (pending
 	b := batchPool.Get().(*kv.Batch)
 	b.Reset()
 	m := committer{c: c, sl: sl, b: b, h: sl.head}
+	m.h.Tracked = slices.Clone(sl.head.Tracked)
 	m.h.LSN = lsn
 	if err := m.uniques(chs); err != nil {
 		return pending{}, err
@@ -45,7 +47,7 @@ func (c *Container) commit(ctx context.Context, sl *slot, chs []change) (pending
 	if err := m.logicalHeads(chs); err != nil {
 		return pending{}, err
 	}
-	head := m.h.append(make([]byte, 0, headLen))
+	head := m.h.append(make([]byte, 0, headLen+16*len(m.h.Tracked)))
 	b.Put(sl.headKey, head)
 	pre := [1]kv.Precondition{{Key: sl.headKey, Expect: kv.Equal, Value: sl.headBytes}}
 	w, err := c.st.eng.Write(ctx, b, pre[:])
@@ -147,6 +149,7 @@ func (m *committer) index(ch *change) {
 	if new == nil {
 		new = &noTerms
 	}
+	before := old
 	if ch.old != nil && ch.item != nil && ch.old.Number != ch.item.Number { // an expired item replaced: nothing is shared
 		index.Diff(old, &noTerms, m.delTerm(ch, ch.old.Number), nil)
 		old = &noTerms
@@ -160,6 +163,10 @@ func (m *committer) index(ch *change) {
 	index.Diff(old, new, m.delTerm(ch, number), func(term []byte, flag byte) {
 		m.put(keys.AppendIndexEntry(m.key[:0], m.sl.key, term, number, ch.id.ident), []byte{flag})
 	})
+	for i := range m.h.Tracked {
+		t := &m.h.Tracked[i]
+		t.Count += int64(new.HasValue(t.Path)) - int64(before.HasValue(t.Path))
+	}
 	m.h.Classes |= new.Classes
 	m.h.Elements.Merge(&new.Elements)
 	m.h.Lossy.Merge(&new.Lossy)

@@ -24,9 +24,21 @@ type Head struct {
 	Classes  uint32      // value classes that the index has ever held
 	Elements index.Bloom // paths that have ever had array elements
 	Lossy    index.Bloom // paths that have ever had cut values
+	Tracked  []Tracked   // paths that a query has sorted by
 }
 
-const headLen = 1 + 8*4 + 4 + 8 + 4 + 32 + 32
+// Tracked counts the items that have an index entry for the value at a path (elements of arrays don't count). When it equals
+// the slot's items, the path's index entries name every item and their order is the order of all items.
+type Tracked struct {
+	Path  uint64
+	Count int64
+}
+
+// maxTracked bounds the paths that a slot counts.
+const maxTracked = 8
+
+// headLen is the length of a head without its tracked paths, 16 bytes each.
+const headLen = 1 + 8*4 + 4 + 8 + 4 + 32 + 32 + 1
 
 func (h *Head) append(dst []byte) []byte {
 	dst = append(dst, formatHead)
@@ -42,11 +54,16 @@ func (h *Head) append(dst []byte) []byte {
 			dst = binary.BigEndian.AppendUint64(dst, w)
 		}
 	}
+	dst = append(dst, byte(len(h.Tracked)))
+	for _, t := range h.Tracked {
+		dst = binary.BigEndian.AppendUint64(dst, t.Path)
+		dst = binary.BigEndian.AppendUint64(dst, uint64(t.Count))
+	}
 	return dst
 }
 
 func (h *Head) decode(b []byte) error {
-	if len(b) != headLen || b[0] != formatHead {
+	if len(b) < headLen || b[0] != formatHead || len(b) != headLen+16*int(b[headLen-1]) {
 		return status.New(status.Corruption, "slot head of unknown format")
 	}
 	u64 := func(at int) int64 { return int64(binary.BigEndian.Uint64(b[at:])) }
@@ -57,6 +74,10 @@ func (h *Head) decode(b []byte) error {
 		for j := range bl {
 			bl[j] = uint64(u64(49 + 32*i + 8*j))
 		}
+	}
+	h.Tracked = nil
+	for at := headLen; at < len(b); at += 16 {
+		h.Tracked = append(h.Tracked, Tracked{uint64(u64(at)), u64(at + 8)})
 	}
 	return nil
 }

@@ -58,6 +58,7 @@ func (c *Container) rebuildSlot(sl *slot, pol *index.Policy, to uint32) error {
 	}
 	h := sl.head
 	h.Index, h.Classes, h.Elements, h.Lossy = to, 0, index.Bloom{}, index.Bloom{}
+	h.Tracked = nil
 	v := View{c: c, snap: snap}
 	lo, hi = keys.KindBounds(sl.key, keys.KindItem)
 	err := each(snap, lo, hi, func(key, val []byte) error {
