@@ -29,7 +29,7 @@ type program struct {
 	count  func(f *frame) int64 // TOP or LIMIT, nil without
 	offset func(f *frame) int64
 	order  []orderPath
-	pred   predFn    // nil when WHERE says nothing that an index could use
+	pred   predFn
 	whole  bool      // COUNT(1) of everything
 	frames sync.Pool // *frame
 }

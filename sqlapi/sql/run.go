@@ -260,3 +260,15 @@ func (p *program) begin(f *frame) (state, error) {
 	}
 	return st, f.err
 }
+
+// identityFromText gives the identity of another kind that is shown as the text v.
+func identityFromText(v value.Value) (value.Value, bool) {
+	if len(v.Bytes()) == 0 {
+		return v, false
+	}
+	other, err := doc.ValueFromExtJSON(v.Bytes())
+	if err != nil || other.Kind() == value.String {
+		return v, false
+	}
+	return other, true
+}

@@ -1,5 +1,482 @@
 package sql
 
-type predFn func(f *frame) any
+import (
+	"strings"
 
-func (c *compiler) predicate(p *program) predFn { return nil }
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/func"
+)
+
+// predFn makes the sargable predicate of an execution: parameters are known by then.
+//
+// Every predicate made here is satisfied by each item for which the expression can be true. Values that the language shows as
+// strings or objects but that are stored otherwise (dates, UUIDs, ..) are covered by access.WithForeign on the whole
+// predicate; arrays and objects, whose stored members may differ from what is shown, are only asked for their existence.
+type predFn func(f *frame) *access.Pred
+
+// predicate compiles WHERE; nil when it says nothing that an index could use.
+func (c *compiler) predicate(p *program) predFn {
+	if p.q.Where == nil || len(p.top.vars) == 0 {
+		return nil
+	}
+	outer := c.scope
+	c.scope = &scope{vars: p.top.vars}
+	defer func() { c.scope = outer }()
+	s := sargs{c: c, from: p.q.From, vars: p.top.vars}
+	fn := s.truth(p.q.Where)
+	if fn == nil {
+		return nil
+	}
+	return func(f *frame) *access.Pred { return access.WithForeign(fn(f)) }
+}
+
+// sargs turns an expression into predicates over the item.
+type sargs struct {
+	c    *compiler
+	from *From
+	vars []*variable
+}
+
+// truth gives what items must satisfy for e to be true; nil = nothing is known.
+func (s sargs) truth(e Expr) predFn {
+	switch e := e.(type) {
+	case *Chain:
+		switch e.Op {
+		case "AND":
+			return allOf(s.each(e.Xs, s.truth))
+		case "OR":
+			return anyOf(s.each(e.Xs, s.truth))
+		}
+	case *Unary:
+		if e.Op == "NOT" {
+			return s.falsity(e.X)
+		}
+	case *Binary:
+		return s.comparison(e.Op, e.L, e.R)
+	case *Between:
+		if !e.Not {
+			return allOf([]predFn{s.comparison(">=", e.X, e.Lo), s.comparison("<=", e.X, e.Hi)})
+		}
+	case *In:
+		return s.in(e)
+	case *Like:
+		return s.like(e)
+	case *Call:
+		return s.call(e)
+	case *Prop, *Index:
+		return s.equals(e, func(*frame) value.Value { return value.BoolOf(true) })
+	case *SubqueryExpr:
+		if e.Kind == "EXISTS" {
+			return s.exists(e.Q)
+		}
+	}
+	return nil
+}
+
+// falsity gives what items must satisfy for e to be false.
+func (s sargs) falsity(e Expr) predFn {
+	switch e := e.(type) {
+	case *Chain:
+		switch e.Op {
+		case "AND":
+			return anyOf(s.each(e.Xs, s.falsity))
+		case "OR":
+			return allOf(s.each(e.Xs, s.falsity))
+		}
+	case *Unary:
+		if e.Op == "NOT" {
+			return s.truth(e.X)
+		}
+	case *Binary:
+		opposite := map[string]string{"=": "!=", "!=": "=", "<": ">=", ">": "<=", "<=": ">", ">=": "<"}
+		if op := opposite[e.Op]; op != "" {
+			return s.comparison(op, e.L, e.R)
+		}
+	case *Prop, *Index:
+		return s.equals(e, func(*frame) value.Value { return value.BoolOf(false) })
+	}
+	return nil
+}
+
+func (s sargs) each(es []Expr, f func(Expr) predFn) []predFn {
+	out := make([]predFn, len(es))
+	for i, e := range es {
+		out[i] = f(e)
+	}
+	return out
+}
+
+func allOf(fs []predFn) predFn {
+	known := fs[:0:0]
+	for _, f := range fs {
+		if f != nil {
+			known = append(known, f)
+		}
+	}
+	switch len(known) {
+	case 0:
+		return nil
+	case 1:
+		return known[0]
+	}
+	return func(f *frame) *access.Pred {
+		ps := make([]*access.Pred, len(known))
+		for i, k := range known {
+			ps[i] = k(f)
+		}
+		return access.And(ps...)
+	}
+}
+
+func anyOf(fs []predFn) predFn {
+	for _, f := range fs {
+		if f == nil {
+			return nil
+		}
+	}
+	return func(f *frame) *access.Pred {
+		ps := make([]*access.Pred, len(fs))
+		for i, k := range fs {
+			ps[i] = k(f)
+		}
+		return access.Or(ps...)
+	}
+}
+
+// path resolves e to a path of stored names; element says that it reads array elements.
+func (s sargs) path(e Expr) (p access.Path, element, ok bool) {
+	steps, base := splitPath(e)
+	id, isIdent := base.(*Ident)
+	if !isIdent {
+		return p, false, false
+	}
+	for i, v := range s.vars {
+		if v.name != id.Name || v.root {
+			if v.name == id.Name {
+				return storedPath(steps, false)
+			}
+			continue
+		}
+		src := &s.from.Sources[i]
+		if src.Query != nil {
+			return p, false, false
+		}
+		pre, root := splitPath(src.Path)
+		if i > 0 {
+			if r, isIdent := root.(*Ident); !isIdent || !s.isRoot(r.Name) {
+				return p, false, false
+			}
+		}
+		return storedPath(append(append([]step(nil), pre...), steps...), src.In)
+	}
+	return p, false, false
+}
+
+func (s sargs) isRoot(name string) bool {
+	for _, v := range s.vars {
+		if v.name == name {
+			return v.root
+		}
+	}
+	return false
+}
+
+// storedPath maps the steps of a path on the item; fixed array indexes count as any element.
+func storedPath(steps []step, element bool) (access.Path, bool, bool) {
+	if len(steps) == 0 || steps[0].array {
+		return access.Path{}, false, false
+	}
+	if isSystem(steps[0].name) {
+		return access.TS, false, steps[0].name == "_ts" && len(steps) == 1 && !element
+	}
+	first, ok := doc.NoSQL.Stored(steps[0].name)
+	if !ok {
+		return access.Path{}, false, false
+	}
+	segs := []string{first}
+	for _, st := range steps[1:] {
+		if st.array {
+			element = true
+			continue
+		}
+		segs = append(segs, st.name)
+	}
+	p := access.NewPath(segs...)
+	if element {
+		p = p.Element()
+	}
+	return p, element, true
+}
+
+// constant compiles e when it has the same value for all items; nil otherwise.
+func (s sargs) constant(e Expr) evalFn {
+	if !isConstant(e) {
+		return nil
+	}
+	return s.c.expr(e).fn
+}
+
+func isConstant(e Expr) bool {
+	switch e := e.(type) {
+	case *Ident, *SubqueryExpr:
+		return false
+	case *Call:
+		fn := funcs.Lookup(e.Name)
+		if e.UDF || fn == nil || fn.Volatile {
+			return false
+		}
+	}
+	ok := true
+	children(e, func(x Expr) { ok = ok && isConstant(x) })
+	return ok
+}
+
+// comparison is path op constant, or constant op path.
+func (s sargs) comparison(op string, l, r Expr) predFn {
+	if _, _, ok := s.path(l); !ok {
+		flip := map[string]string{"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+		if op, l, r = flip[op], r, l; op == "" {
+			return nil
+		}
+	}
+	path, _, ok := s.path(l)
+	if !ok {
+		return nil
+	}
+	val := s.constant(r)
+	if val == nil {
+		if strings.Contains("= != < > <= >=", op) { // both sides must be there
+			return exists(path)
+		}
+		return nil
+	}
+	switch op {
+	case "=":
+		return s.equals(l, val)
+	case "!=":
+		return exists(path)
+	case "<", ">", "<=", ">=":
+		return rangePred(path, op, val)
+	}
+	return nil
+}
+
+// exists asks for the existence of a path. The identity and _ts are always there.
+func exists(path access.Path) predFn {
+	if isAlways(path) {
+		return nil
+	}
+	return func(*frame) *access.Pred { return access.Exists(path) }
+}
+
+func isAlways(p access.Path) bool {
+	return len(p.Segs) == 1 && (p.Segs[0] == access.ID.Segs[0] || p.Segs[0] == access.TS.Segs[0])
+}
+
+// equals is path = constant.
+func (s sargs) equals(l Expr, val evalFn) predFn {
+	path, _, ok := s.path(l)
+	if !ok {
+		return nil
+	}
+	return func(f *frame) *access.Pred { return inPred(path, val(f)) }
+}
+
+// inPred is the value at path being one of vs.
+func inPred(path access.Path, vs ...value.Value) *access.Pred {
+	out := make([]value.Value, 0, len(vs))
+	for _, v := range vs {
+		switch v.Kind() {
+		case value.Undefined:
+			continue
+		case value.Array, value.Object:
+			if isAlways(path) {
+				continue // text and numbers only
+			}
+			return access.Exists(path)
+		}
+		if isIdentity(path) {
+			if v.Kind() != value.String {
+				continue
+			}
+			if other, ok := identityFromText(v); ok {
+				out = append(out, other)
+			}
+		}
+		out = append(out, v)
+	}
+	return access.In(path, out...)
+}
+
+func isIdentity(p access.Path) bool { return len(p.Segs) == 1 && p.Segs[0] == access.ID.Segs[0] }
+
+// rangePred is path op constant. A range of identities says nothing: those that aren't strings are shown as texts.
+func rangePred(path access.Path, op string, val evalFn) predFn {
+	if isIdentity(path) {
+		return nil
+	}
+	return func(f *frame) *access.Pred {
+		v := val(f)
+		b := &access.Bound{Value: v, Inclusive: len(op) == 2}
+		switch {
+		case v.IsNumber() || v.Kind() == value.String:
+		case v.Kind() == value.Bool || v.Kind() == value.Null:
+			return access.Exists(path)
+		default:
+			return access.None()
+		}
+		if op[0] == '<' {
+			return access.Range(path, nil, b)
+		}
+		return access.Range(path, b, nil)
+	}
+}
+
+func (s sargs) in(e *In) predFn {
+	path, _, ok := s.path(e.X)
+	if !ok {
+		return nil
+	}
+	if e.Not {
+		return exists(path)
+	}
+	vals := make([]evalFn, len(e.List))
+	for i, x := range e.List {
+		if vals[i] = s.constant(x); vals[i] == nil {
+			return exists(path)
+		}
+	}
+	return func(f *frame) *access.Pred {
+		vs := make([]value.Value, len(vals))
+		for i, fn := range vals {
+			vs[i] = fn(f)
+		}
+		return inPred(path, vs...)
+	}
+}
+
+func (s sargs) like(e *Like) predFn {
+	path, _, ok := s.path(e.X)
+	if !ok {
+		return nil
+	}
+	val := s.constant(e.Pattern)
+	if e.Not || val == nil || isIdentity(path) {
+		return exists(path)
+	}
+	escape := rune(0)
+	for _, r := range e.Escape {
+		escape = r
+	}
+	return func(f *frame) *access.Pred {
+		v := val(f)
+		if v.Kind() != value.String {
+			return access.None()
+		}
+		if pre := compileLike(v.Str(), escape).prefix(); pre != "" {
+			return access.Prefix(path, pre)
+		}
+		return access.Exists(path)
+	}
+}
+
+// needsValue are the functions that are true only where their first argument is there.
+var needsValue = map[string]bool{
+	"CONTAINS": true, "ENDSWITH": true, "IS_ARRAY": true, "IS_BOOL": true, "IS_DATETIME": true, "IS_DEFINED": true, "IS_FINITE_NUMBER": true,
+	"IS_INTEGER": true, "IS_NUMBER": true, "IS_OBJECT": true, "IS_PRIMITIVE": true, "IS_STRING": true, "REGEXMATCH": true,
+	"STARTSWITH": true, "STRINGEQUALS": true, "ARRAY_CONTAINS": true, "ARRAY_CONTAINS_ANY": true, "ARRAY_CONTAINS_ALL": true,
+}
+
+func (s sargs) call(e *Call) predFn {
+	name := strings.ToUpper(e.Name)
+	if e.UDF || len(e.Args) == 0 {
+		return nil
+	}
+	path, _, ok := s.path(e.Args[0])
+	if !ok {
+		if name == "ARRAY_CONTAINS" && len(e.Args) == 2 {
+			return s.listContains(e)
+		}
+		return nil
+	}
+	switch {
+	case name == "IS_NULL":
+		return func(*frame) *access.Pred { return inPred(path, value.NullValue()) }
+	case !needsValue[name]:
+		return nil
+	case len(e.Args) == 2:
+		val := s.constant(e.Args[1])
+		if val == nil {
+			break
+		}
+		switch name {
+		case "STRINGEQUALS":
+			return s.equals(e.Args[0], val)
+		case "STARTSWITH":
+			return startsWith(path, val)
+		case "ARRAY_CONTAINS":
+			return func(f *frame) *access.Pred {
+				v := val(f)
+				if k := v.Kind(); k == value.Array || k == value.Object {
+					return access.Exists(path)
+				}
+				return inPred(path.Element(), v)
+			}
+		}
+	}
+	return exists(path)
+}
+
+func startsWith(path access.Path, val evalFn) predFn {
+	if isIdentity(path) {
+		return nil
+	}
+	return func(f *frame) *access.Pred {
+		v := val(f)
+		if v.Kind() != value.String {
+			return access.None()
+		}
+		return access.Prefix(path, v.Str())
+	}
+}
+
+// listContains is ARRAY_CONTAINS(constant list, path).
+func (s sargs) listContains(e *Call) predFn {
+	path, _, ok := s.path(e.Args[1])
+	list := s.constant(e.Args[0])
+	if !ok || list == nil {
+		return nil
+	}
+	return func(f *frame) *access.Pred {
+		v := list(f)
+		if v.Kind() != value.Array {
+			return access.None()
+		}
+		var vs []value.Value
+		for it := v.Iter(); it.Next(); {
+			vs = append(vs, it.Value())
+		}
+		return inPred(path, vs...)
+	}
+}
+
+// exists on a sub-query over an array of the item: its filter must hold for an element.
+func (s sargs) exists(q *Query) predFn {
+	if q.From == nil || len(q.From.Sources) != 1 || q.Where == nil || isGrouped(q) {
+		return nil
+	}
+	src := q.From.Sources[0]
+	if !src.In || src.Query != nil {
+		return nil
+	}
+	_, root := splitPath(src.Path)
+	if r, ok := root.(*Ident); !ok || !s.isRoot(r.Name) || src.Alias == r.Name {
+		return nil
+	}
+	inner := sargs{c: s.c, from: &From{}, vars: append([]*variable{{name: src.Alias}}, s.vars...)}
+	inner.from.Sources = append([]Source{src}, s.from.Sources...)
+	// The element's source stands first, where path() takes its base for the item: it is, by the test above.
+	return inner.truth(q.Where)
+}
