@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/func"
@@ -11,34 +12,55 @@ import (
 // frame is the changing state of one execution: the present item, the values of aliases, the states of sub-queries. It is not
 // safe for concurrent use and is reused through a pool.
 type frame struct {
-	ctx      funcs.Context
-	params   []value.Value
-	slots    []value.Value // values of aliases
-	args     []value.Value // stack of function arguments
-	subs     []subState    // by query number; 0 is the query itself
-	root     rootRow
-	system   func(r *rootRow, name string) value.Value // system properties that the envelope holds; nil: they are fields
-	itemJSON func(dst []byte, r *rootRow) []byte       // the item as JSON with its system properties
-	sink     rowFn                                     // takes the rows of the query itself
-	done     context.Context
-	steps    int
-	err      error // first error of the evaluation; the execution ends with it
+	ctx    funcs.Context
+	params []value.Value
+	slots  []value.Value // values of aliases
+	args   []value.Value // stack of function arguments
+	subs   []subState    // by query number; 0 is the query itself
+	root   rootRow
+	env    *Env
+	sys    value.Value // system properties of the present item that the API words, once asked for
+	sink   rowFn       // takes the rows of the query itself
+	done   context.Context
+	steps  int
+	err    error // first error of the evaluation; the execution ends with it
 }
 
 // rootRow is the present item.
 type rootRow struct {
 	doc   doc.Doc
-	item  any         // the core's item, for system
+	item  *core.Item  // nil in tests
 	whole value.Value // the item as one value with its shown names; Undefined until asked for
 }
 
 // setRoot makes d the present item.
-func (f *frame) setRoot(d doc.Doc, item any) {
+func (f *frame) setRoot(d doc.Doc, item *core.Item) {
 	f.root = rootRow{doc: d, item: item}
+	f.sys = value.Value{}
 }
 
 // systemNames are the properties of an item that live in its envelope, in the order in which they follow the document.
 var systemNames = [...]string{"_rid", "_self", "_etag", "_attachments", "_ts"}
+
+// system returns a system property of the present item.
+func (f *frame) system(name string) value.Value {
+	it := f.root.item
+	if it == nil {
+		return value.Value{}
+	}
+	switch name {
+	case "_ts":
+		return value.IntOf(it.TS())
+	case "_etag":
+		b := it.AppendETag(append(make([]byte, 0, 40), '"'))
+		return value.StringBytes(append(b, '"'))
+	}
+	if !f.sys.IsDefined() && f.env.SystemJSON != nil {
+		b := f.env.SystemJSON([]byte{'{'}, it)
+		f.sys, _ = doc.ValueFromJSON(append(b, '}'))
+	}
+	return f.sys.Get(name)
+}
 
 func isSystem(name string) bool {
 	if len(name) < 3 || name[0] != '_' {
@@ -69,10 +91,8 @@ func (f *frame) wholeItem() value.Value {
 		}
 		b.Field(string(name), v)
 	}
-	if f.system != nil {
-		for _, name := range systemNames {
-			b.Field(name, f.system(&f.root, name))
-		}
+	for _, name := range systemNames {
+		b.Field(name, f.system(name))
 	}
 	f.root.whole = b.Object()
 	return f.root.whole

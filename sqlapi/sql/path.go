@@ -49,10 +49,7 @@ func rootPath(steps []step) evalFn {
 	if isSystem(first.name) {
 		name, rest := first.name, steps[1:]
 		return func(f *frame) value.Value {
-			if f.system == nil {
-				return value.Value{}
-			}
-			return walk(f.system(&f.root, name), rest)
+			return walk(f.system(name), rest)
 		}
 	}
 	stored, ok := doc.NoSQL.Stored(first.name)

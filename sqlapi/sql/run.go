@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -27,7 +28,7 @@ type Metrics struct {
 // rowSource gives the items of a query, filtered by WHERE where the query has no joins, in the order of ORDER BY.
 type rowSource interface {
 	next() bool
-	item() (d doc.Doc, item any) // valid until next
+	item() (d doc.Doc, item *core.Item) // valid until next
 	err() error
 	position() string // resumes after the present item; "" when there is nothing after it
 }
@@ -243,7 +244,7 @@ func identity(v value.Value) value.Value {
 	if v.Kind() == value.String || !v.IsDefined() {
 		return v
 	}
-	return value.StringBytes(doc.AppendExtJSON(nil, v, false))
+	return value.StringOf(core.IdentityText(v))
 }
 
 // restarts reports whether a page of the query begins anew and drops what former pages gave.
@@ -259,16 +260,4 @@ func (p *program) begin(f *frame) (state, error) {
 		st.left = p.count(f)
 	}
 	return st, f.err
-}
-
-// identityFromText gives the identity of another kind that is shown as the text v.
-func identityFromText(v value.Value) (value.Value, bool) {
-	if len(v.Bytes()) == 0 {
-		return v, false
-	}
-	other, err := doc.ValueFromExtJSON(v.Bytes())
-	if err != nil || other.Kind() == value.String {
-		return v, false
-	}
-	return other, true
 }

@@ -3,6 +3,7 @@ package sql
 import (
 	"strings"
 
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
@@ -301,9 +302,8 @@ func inPred(path access.Path, vs ...value.Value) *access.Pred {
 			if v.Kind() != value.String {
 				continue
 			}
-			if other, ok := identityFromText(v); ok {
-				out = append(out, other)
-			}
+			out = append(out, core.IdentityFromText(v.Str())...)
+			continue
 		}
 		out = append(out, v)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -49,9 +50,9 @@ func newDocSource(p *program, f *frame, docs []doc.Doc, from string) *docSource 
 	return s
 }
 
-func (s *docSource) next() bool           { s.i++; return s.i < len(s.docs) }
-func (s *docSource) item() (doc.Doc, any) { return s.docs[s.i], nil }
-func (s *docSource) err() error           { return nil }
+func (s *docSource) next() bool                  { s.i++; return s.i < len(s.docs) }
+func (s *docSource) item() (doc.Doc, *core.Item) { return s.docs[s.i], nil }
+func (s *docSource) err() error                  { return nil }
 func (s *docSource) position() string {
 	if s.i >= len(s.docs)-1 {
 		return ""

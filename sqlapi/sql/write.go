@@ -81,8 +81,8 @@ func writeItem(f *frame, dst []byte) ([]byte, bool) {
 	if f.root.doc == nil {
 		return dst, false
 	}
-	if f.itemJSON != nil {
-		return f.itemJSON(dst, &f.root), true
+	if f.root.item != nil && f.env.ItemJSON != nil {
+		return f.env.ItemJSON(dst, f.root.item), true
 	}
 	return doc.AppendJSON(dst, f.wholeItem()), true
 }

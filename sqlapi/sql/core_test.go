@@ -1,0 +1,158 @@
+package sql
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+)
+
+// containers gives one container per configuration that must not change any answer: number of slots and indexing policy.
+func containers(t testing.TB) map[string]*core.Container {
+	out := map[string]*core.Container{}
+	for name, cfg := range map[string]struct {
+		slots  int
+		policy string
+	}{
+		"16 slots, all indexed": {16, ""},
+		"1 slot, all indexed":   {1, ""},
+		"16 slots, no index":    {16, `{"indexingMode":"none","automatic":false}`},
+		"4 slots, some indexed": {4, `{"includedPaths":[{"path":"/n/?"},{"path":"/tags/[]/?"}],"excludedPaths":[{"path":"/*"}]}`},
+	} {
+		e, err := core.Open(context.Background(), memkv.New(), core.Options{MinSlots: cfg.slots})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if problems, err := e.Check(context.Background()); err != nil || len(problems) > 0 {
+				t.Errorf("%s: store check: %v %v", name, problems, err)
+			}
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		if _, err := e.CreateDatabase(context.Background(), core.DatabaseSpec{ID: "d"}); err != nil {
+			t.Fatal(err)
+		}
+		spec := core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}}
+		if cfg.policy != "" {
+			spec.IndexingPolicy = []byte(cfg.policy)
+		}
+		c, err := e.CreateContainer(context.Background(), "d", spec)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		out[name] = c
+	}
+	return out
+}
+
+func insert(t testing.TB, c *core.Container, d doc.Doc) {
+	pk, id, err := c.KeyOf(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write(context.Background(), core.Write{Kind: core.Create, PK: pk, ID: id, Doc: d}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// testEnv shows items without system properties, as the documents of the scripts have none.
+var testEnv = &Env{ItemJSON: func(dst []byte, it *core.Item) []byte {
+	return append(doc.AppendJSONFields(append(dst, '{'), it.Doc, doc.NoSQL), '}')
+}}
+
+// evalCore runs a query over a container in pages of size rows.
+func evalCore(c *core.Container, text string, params []Param, size int) ([]string, error) {
+	var rows []string
+	req := Request{PageSize: size}
+	for {
+		pl, err := Compile(text, params, testEnv)
+		if err != nil {
+			return nil, err
+		}
+		out := &Page{}
+		if err := pl.Execute(context.Background(), c, req, out); err != nil {
+			return nil, err
+		}
+		if out.Count > 0 {
+			rows = append(rows, splitRows(string(out.Body))...)
+		}
+		if req.Continuation = out.Continuation; req.Continuation == "" {
+			return rows, nil
+		}
+	}
+}
+
+// TestScriptsOnCore runs the queries of the scripts over real containers, under each configuration and in pages of several
+// sizes: the answers are those over plain documents. Queries without ORDER BY may give their rows in another order.
+func TestScriptsOnCore(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("testdata", "query.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var docs []doc.Doc
+	var params []Param
+	cs := containers(t)
+	queries := 0
+	for _, line := range strings.Split(string(b), "\n") {
+		switch {
+		case strings.HasPrefix(line, "doc "):
+			d, err := doc.FromJSON(nil, []byte(line[4:]), doc.JSONOptions{Names: doc.NoSQL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			docs = append(docs, d)
+			for _, c := range cs {
+				insert(t, c, d)
+			}
+		case strings.HasPrefix(line, "@"):
+			name, text, _ := strings.Cut(line[1:], "=")
+			v, err := doc.ValueFromJSON([]byte(strings.TrimSpace(text)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			params = append(params, Param{Name: strings.TrimSpace(name), Value: v})
+		case strings.HasPrefix(line, "> SELECT") && !strings.Contains(line, "_rid"):
+			want, wantErr := evalDocs(line[2:], params, docs, 0)
+			queries++
+			for name, c := range cs {
+				for _, size := range []int{0, 1, 3} {
+					got, err := evalCore(c, line[2:], params, size)
+					sameRows(t, name, line[2:], got, want, err, wantErr)
+				}
+			}
+		}
+	}
+	if queries < 100 {
+		t.Errorf("only %d queries were compared", queries)
+	}
+}
+
+func sameRows(t *testing.T, name, text string, got, want []string, err, wantErr error) {
+	t.Helper()
+	if (err == nil) != (wantErr == nil) {
+		t.Errorf("%s: %s: error %v, wanted %v", name, text, err, wantErr)
+		return
+	}
+	if !strings.Contains(text, "ORDER BY") {
+		if strings.Contains(text, "TOP") || strings.Contains(text, "LIMIT") || strings.Contains(text, "MAKE") {
+			if len(got) != len(want) {
+				t.Errorf("%s: %s: %d rows, wanted %d", name, text, len(got), len(want))
+			}
+			return
+		}
+		got, want = append([]string(nil), got...), append([]string(nil), want...)
+		sort.Strings(got)
+		sort.Strings(want)
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("%s: %s\n got %v\nwant %v", name, text, got, want)
+	}
+}

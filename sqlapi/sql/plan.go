@@ -1,0 +1,211 @@
+package sql
+
+import (
+	"context"
+	"math"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Env is what the language asks of the API around it.
+type Env struct {
+	// ItemJSON appends an item as the API shows it, system properties included.
+	ItemJSON func(dst []byte, it *core.Item) []byte
+	// SystemJSON appends the system properties of an item as "name":value,.. without braces.
+	SystemJSON func(dst []byte, it *core.Item) []byte
+	// Clock gives time and randomness; nil is the wall clock.
+	Clock *clock.Clock
+}
+
+// Plan is a compiled query with its parameters. It can be executed any number of times, also concurrently.
+type Plan struct {
+	p    *program
+	vals []value.Value
+	env  *Env
+}
+
+// Compile finds or makes the program of a text and binds the parameters. The error is an *Error, which unwraps to a
+// status.Error with the service's JSON as its message.
+func Compile(text string, params []Param, env *Env) (*Plan, error) {
+	p, err := cached(text)
+	if err != nil {
+		return nil, err
+	}
+	vals, err := p.bind(params)
+	if err != nil {
+		return nil, err
+	}
+	if env == nil {
+		env = &Env{}
+	}
+	return &Plan{p: p, vals: vals, env: env}, nil
+}
+
+// Range is a range of effective partition keys as published: Min inclusive, Max exclusive.
+type Range struct{ Min, Max string }
+
+// Request is one page of an execution.
+type Request struct {
+	PK           core.PartitionKey // one logical partition, or a prefix of a hierarchical key; nil = all
+	Ranges       []Range           // restricts to ranges of effective partition keys; nil = all
+	PageSize     int               // rows; 0 or less = as many as fit
+	MaxBytes     int               // bytes of the rows after which a page ends; 0 = 4 MiB
+	Continuation string            // of the page before; "" = from the start
+}
+
+// defaultPageBytes is the service's response limit.
+const defaultPageBytes = 4 << 20
+
+// Execute appends one page of rows to out. A continuation is refused (BadRequest) when it comes from another query, other
+// parameters or another container.
+func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out *Page) error {
+	p := pl.p
+	f := p.frame(pl.vals)
+	defer p.release(f)
+	f.env, f.done = pl.env, ctx
+	clk := pl.env.Clock
+	if clk == nil {
+		clk = wallClock
+	}
+	f.ctx.Now, f.ctx.Clock, f.ctx.Random = clk.Now(), clk.Now, clk.Float64
+	f.ctx.DocID = func() value.Value {
+		if f.root.item == nil {
+			return value.Value{}
+		}
+		return value.IntOf(int64(f.root.item.Number))
+	}
+	begin, err := p.begin(f)
+	if err != nil {
+		return err
+	}
+	hash := pl.hash(req)
+	st, err := decodeState(req.Continuation, hash, begin, p.top.restarts())
+	if err != nil {
+		return err
+	}
+	r := &runner{p: p, f: f, out: out, pageSize: req.PageSize, maxBytes: req.MaxBytes, st: st}
+	if r.maxBytes <= 0 {
+		r.maxBytes = defaultPageBytes
+	}
+	r.maxBytes += len(out.Body)
+	if p.whole && req.PK == nil && len(req.Ranges) == 0 && !c.HasTTL() && st.drop == 0 && st.skip == 0 && st.left != 0 {
+		out.Charge += countCharge
+		return r.countAll(c.Count())
+	}
+	return pl.run(ctx, c, req, r, hash, begin)
+}
+
+// countCharge is what a COUNT costs that is answered from a number: the least charge of a query.
+const countCharge = 2.3
+
+var wallClock = clock.New()
+
+// run opens the core's rows and makes the page from them.
+func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runner, hash uint64, begin state) error {
+	if r.p.top.q.From != nil && r.st.left != 0 {
+		q := pl.query(r.f, req, begin)
+		q.PlanHash, q.Continuation = hash, r.st.core
+		rows, err := c.Query(ctx, q)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		r.src = &coreRows{rows: rows}
+		defer func() {
+			s := rows.Stats()
+			r.out.Charge += s.Charge()
+			r.out.Metrics.ItemsRead += s.Items
+			r.out.Metrics.BytesRead += s.Bytes
+			r.out.Metrics.IndexReads += s.Entries
+			r.out.Metrics.Explain = s.Plan.Explain()
+		}()
+	} else {
+		r.out.Charge += countCharge
+	}
+	next, more, err := r.run()
+	if err != nil {
+		return err
+	}
+	if more {
+		r.out.Continuation = encodeState(next, hash)
+	}
+	return nil
+}
+
+// query translates the execution for the core: predicate, exact filter, order and limit.
+func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
+	p := pl.p
+	q := &exec.Query{PK: req.PK, Compare: value.CompareCosmos}
+	for _, rg := range req.Ranges {
+		q.Ranges = append(q.Ranges, struct{ Min, Max string }(rg))
+	}
+	if p.pred != nil {
+		q.Pred = p.pred(f)
+	}
+	if where := p.top.where; where != nil && p.top.rootOnly {
+		q.Match = func(it *core.Item) (bool, error) {
+			f.setRoot(it.Doc, it)
+			ok := isTrue(where(f))
+			return ok, f.err
+		}
+	}
+	for _, o := range p.order {
+		key := o.key
+		path, _, ok := storedPath(o.steps, false)
+		if !ok {
+			path = access.NewPath("\x00" + o.steps[0].name)
+		}
+		q.OrderBy = append(q.OrderBy, exec.Order{Path: path, Desc: o.desc, Key: func(it *core.Item) value.Value {
+			f.setRoot(it.Doc, it)
+			return key(f)
+		}})
+	}
+	// The core may be told how many items are wanted where each gives exactly one row.
+	if begin.left >= 0 && p.top.rootOnly && !p.top.grouped && !p.top.q.Distinct && (!p.top.isValue || p.top.q.Star) {
+		if n := begin.left + begin.skip; n <= math.MaxInt32 {
+			q.Limit = int(n)
+		}
+	}
+	return q
+}
+
+// hash identifies an execution: text, parameters and what it is restricted to.
+func (pl *Plan) hash(req Request) uint64 {
+	if len(pl.vals) == 0 && req.PK == nil && len(req.Ranges) == 0 {
+		return pl.p.hash
+	}
+	b := make([]byte, 0, 256)
+	for _, vs := range [][]value.Value{pl.vals, req.PK} {
+		for _, v := range vs {
+			b = append(b, byte(v.Kind()))
+			b = doc.AppendElement(b, "", v)
+		}
+		b = append(b, 0xFF)
+	}
+	return pl.p.hash ^ xxhash.Sum64(b)
+}
+
+// coreRows is the core's rows as a source.
+type coreRows struct{ rows *exec.Rows }
+
+func (s *coreRows) next() bool { return s.rows.Next() }
+func (s *coreRows) err() error { return s.rows.Err() }
+
+func (s *coreRows) item() (doc.Doc, *core.Item) {
+	it := s.rows.Item()
+	return it.Doc, it
+}
+
+func (s *coreRows) position() string {
+	if s.rows.Exhausted() {
+		return ""
+	}
+	return s.rows.Continuation()
+}

@@ -1,0 +1,65 @@
+package sql
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// A continuation is a header in base64url, a dot, and the core's own token. Header: format u8, uvarints inItem, skip, left+1,
+// drop, then the first 4 bytes of a checksum over the header, the query's hash and the core's token.
+const formatState = 1
+
+func encodeState(st state, hash uint64) string {
+	b := make([]byte, 0, 32)
+	b = append(b, formatState)
+	b = binary.AppendUvarint(b, uint64(st.inItem))
+	b = binary.AppendUvarint(b, uint64(st.skip))
+	b = binary.AppendUvarint(b, uint64(st.left+1))
+	b = binary.AppendUvarint(b, uint64(st.drop))
+	b = binary.BigEndian.AppendUint32(b, stateSum(b, hash, st.core))
+	return base64.RawURLEncoding.EncodeToString(b) + "." + st.core
+}
+
+func stateSum(header []byte, hash uint64, core string) uint32 {
+	d := xxhash.NewWithSeed(hash)
+	_, _ = d.Write(header)
+	_, _ = d.WriteString(core)
+	return uint32(d.Sum64())
+}
+
+// decodeState reads a continuation. begin is the state of a first page; a query that begins anew on each page keeps it and
+// takes only how many rows to drop.
+func decodeState(token string, hash uint64, begin state, restarts bool) (state, error) {
+	if token == "" {
+		return begin, nil
+	}
+	refuse := status.New(status.BadRequest, "Invalid continuation token.")
+	head, core, ok := strings.Cut(token, ".")
+	b, err := base64.RawURLEncoding.DecodeString(head)
+	if !ok || err != nil || len(b) < 9 || b[0] != formatState {
+		return state{}, refuse
+	}
+	body, sum := b[:len(b)-4], binary.BigEndian.Uint32(b[len(b)-4:])
+	if stateSum(body, hash, core) != sum {
+		return state{}, refuse
+	}
+	var n [4]uint64
+	rest := body[1:]
+	for i := range n {
+		v, w := binary.Uvarint(rest)
+		if w <= 0 {
+			return state{}, refuse
+		}
+		n[i], rest = v, rest[w:]
+	}
+	if restarts {
+		begin.drop = int64(n[3])
+		return begin, nil
+	}
+	return state{core: core, inItem: int64(n[0]), skip: int64(n[1]), left: int64(n[2]) - 1}, nil
+}
