@@ -64,6 +64,9 @@ func FuzzJSON(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if id := Get(d, "_id"); id.IsDefined() && id.Kind() != value.String {
+			return // shown as a string
+		}
 		shown := append(AppendJSONFields([]byte{'{'}, d, NoSQL), '}')
 		if back, err := FromJSON(nil, shown, JSONOptions{Names: NoSQL}); err != nil || !bytes.Equal(back, d) {
 			t.Fatalf("%q is shown as %s, which is stored otherwise (%v)", text, shown, err)

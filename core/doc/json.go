@@ -10,7 +10,8 @@ import (
 func AppendJSON(dst []byte, v value.Value) []byte { return value.AppendText(dst, v, value.PlainJSON) }
 
 // AppendJSONFields appends the fields of d as `"a":1,"b":2` without braces, with their shown names and without the hidden ones.
-// It appends nothing for a document without shown fields.
+// It appends nothing for a document without shown fields. Under NoSQL names the identity is always a string: one of another
+// kind, which only Mongo can write, is shown as its canonical Extended JSON text.
 func AppendJSONFields(dst []byte, d Doc, names Names) []byte {
 	return AppendFields(dst, d, names, value.PlainJSON)
 }
@@ -44,11 +45,21 @@ func AppendFields(dst []byte, d Doc, names Names, s value.Style) []byte {
 			}
 			comma = true
 			dst = value.AppendName(dst, name)
-			dst = value.AppendRaw(dst, t, r[k+1:k+1+n], s)
+			if t != 0x02 && names != Stored && string(r[1:k]) == "_id" {
+				dst = appendIdentity(dst, t, r[k+1:k+1+n])
+			} else {
+				dst = value.AppendRaw(dst, t, r[k+1:k+1+n], s)
+			}
 		}
 		r = r[k+1+n:]
 	}
 	return dst
+}
+
+// appendIdentity writes an `_id` that is no string.
+func appendIdentity(dst []byte, t byte, raw []byte) []byte {
+	var buf [64]byte
+	return value.AppendQuoted(dst, value.AppendRaw(buf[:0], t, raw, value.CanonicalJSON))
 }
 
 // AppendExtJSON appends v as MongoDB Extended JSON v2: relaxed, or canonical, from which FromExtJSON makes the same bytes again.

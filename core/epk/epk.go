@@ -36,6 +36,9 @@ const (
 	MaxText = "FF"
 )
 
+// serviceNaN is the NaN of .NET, which has the sign bit.
+var serviceNaN = math.Float64frombits(0xFFF8000000000000)
+
 // The type bytes of the service.
 const (
 	typeUndefined = 0x00
@@ -129,7 +132,7 @@ func classify(v value.Value, cut bool) (t byte, text []byte, f float64) {
 	case value.Int32, value.Int64, value.Double, value.Decimal:
 		f, _ := value.Number(v)
 		if f != f {
-			f = math.NaN() // one NaN, whatever its bits
+			f = serviceNaN // one NaN, whatever its bits
 		}
 		return typeNumber, nil, f
 	case value.String, value.Symbol:
