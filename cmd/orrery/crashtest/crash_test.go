@@ -25,7 +25,7 @@ import (
 
 const (
 	kills    = 20
-	writers  = 8 // two share each logical partition, so transactions race
+	writers  = 8                    // two share each logical partition, so transactions race
 	childEnv = "ORRERY_CRASH_CHILD" // set: this process is the one that will be killed
 	database = "db"
 	coll     = "c"
