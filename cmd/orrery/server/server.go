@@ -234,8 +234,8 @@ func (s *Server) release() {
 
 // httpDoor serves an http.Handler.
 type httpDoor struct {
-	srv  *http.Server
-	hard func() // ends what Shutdown can't see: hijacked connections
+	srv   *http.Server
+	first func(context.Context) error // ends what http.Server can't see: hijacked connections
 }
 
 func newHTTPDoor(h http.Handler, log *slog.Logger) *httpDoor {
@@ -258,12 +258,13 @@ func (d *httpDoor) Serve(l net.Listener) error {
 
 // Shutdown implements door.
 func (d *httpDoor) Shutdown(ctx context.Context) error {
-	if d.hard != nil {
-		d.hard()
+	var err error
+	if d.first != nil {
+		err = d.first(ctx)
 	}
-	if err := d.srv.Shutdown(ctx); err != nil {
+	if herr := d.srv.Shutdown(ctx); herr != nil {
 		_ = d.srv.Close()
-		return err
+		err = errors.Join(err, herr)
 	}
-	return nil
+	return err
 }

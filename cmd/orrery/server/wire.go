@@ -1,12 +1,18 @@
 package server
 
 import (
+	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
+	"github.com/orrerydb/orrery/tableapi"
 )
 
 // openKV opens the storage engine that cfg asks for.
@@ -65,12 +71,60 @@ func (s storage) Gauges() []gauge {
 // Close implements backend.
 func (s storage) Close() error { return s.kv.Close() }
 
+// backing is the core on its storage engine.
+type backing struct {
+	storage
+	eng *core.Engine
+}
+
+// Close implements backend; the core closes its storage engine.
+func (b *backing) Close() error { return b.eng.Close() }
+
 func openBackend(cfg *Config) (backend, error) {
 	e, err := openKV(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return storage{e}, nil
+	eng, err := core.Open(context.Background(), e, core.Options{Clock: cfg.Clock})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the store can't be opened: %w", err), e.Close())
+	}
+	return &backing{storage{e}, eng}, nil
 }
 
-func makeDoors(*Server) (map[string]door, error) { return map[string]door{}, nil }
+// Engine is the core that the server runs on, for sample data and tests.
+func (s *Server) Engine() *core.Engine { return s.back.(*backing).eng }
+
+// makeDoors builds the APIs that are switched on.
+func makeDoors(s *Server) (map[string]door, error) {
+	e := s.Engine()
+	key, err := base64.StdEncoding.DecodeString(s.cfg.Key)
+	if err != nil {
+		return nil, err
+	}
+	doors := map[string]door{}
+	if s.Addr(Table) != "" {
+		h := tableapi.New(e, tableapi.Options{Account: s.cfg.Account, Key: key, Auth: s.cfg.Auth, Clock: s.cfg.Clock, Log: s.log})
+		doors[Table] = newHTTPDoor(s.count(Table, h), s.log)
+	}
+	return doors, nil
+}
+
+// OpenForCheck opens the store in a data directory without serving it. A directory that holds none is an error: nothing is
+// made.
+func OpenForCheck(ctx context.Context, data string) (*core.Engine, error) {
+	if _, err := os.Stat(StoreDir(data)); err != nil {
+		return nil, fmt.Errorf("%s holds no store: %w", data, err)
+	}
+	cfg := Default()
+	cfg.Data, cfg.Logger = data, slog.Default()
+	e, err := openKV(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	eng, err := core.Open(ctx, e, core.Options{})
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return eng, nil
+}
