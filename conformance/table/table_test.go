@@ -209,7 +209,7 @@ func TestQueries(t *testing.T) {
 			"half gt 57.5":                       2,
 			"name eq 'it''s 7'":                  1,
 			"RowKey ge '055' or RowKey eq '001'": 6,
-			"n eq 5L":                            0,
+			"n eq 5L":                            0, // n is Int32
 			"PartitionKey gt 'p0' and PartitionKey lt 'p2'": 20,
 		} {
 			if got, _ := list(t, c, &aztables.ListEntitiesOptions{Filter: &filter}); len(got) != want {

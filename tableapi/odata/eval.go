@@ -10,8 +10,9 @@ import (
 // Compile turns a filter into a function of a row. field is asked once for each property that the filter names and gives
 // the function that reads it; it returns Undefined for a row without the property. A nil filter matches every row.
 //
-// A comparison with a missing property, or between values of different types, is false whatever the operator (`ne` too);
-// Int32 and Double are one type here, Int64 (literals with L) is another.
+// A comparison with a missing property, or between values of different types, is false whatever the operator (`ne` too). A
+// literal without suffix and fraction compares with all three numeric types, one with a fraction with Double and Int32, one
+// with L with Int64 alone: the service promotes an Int32 literal to the property's type and never the property's value.
 func Compile[R any](n *Node, field func(prop string) func(R) value.Value) func(R) bool {
 	if n == nil {
 		return func(R) bool { return true }
@@ -71,13 +72,16 @@ func compileCompare[R any](n *Node, field func(string) func(R) value.Value) func
 	get := field(left.Prop)
 	if right.Prop != "" {
 		other := field(right.Prop)
-		return func(r R) bool { return Holds(op, get(r), other(r)) }
+		return func(r R) bool {
+			a, b := get(r), other(r)
+			return Holds(op, a, b) || Holds(mirrored[op], b, a)
+		}
 	}
 	lit := right.Lit
 	return func(r R) bool { return Holds(op, get(r), lit) }
 }
 
-// Holds applies a comparison operator to two values.
+// Holds applies a comparison operator to a property's value and a literal.
 func Holds(op Op, a, b value.Value) bool {
 	c, ok := compare(a, b)
 	if !ok {
@@ -98,7 +102,8 @@ func Holds(op Op, a, b value.Value) bool {
 	return c <= 0
 }
 
-// compare orders two values of one type; ok is false when the types differ or have no order here (NaN too).
+// compare orders a property's value a and a literal b; ok is false when their types don't fit or have no order here (NaN
+// too).
 func compare(a, b value.Value) (c int, ok bool) {
 	ka, kb := a.Kind(), b.Kind()
 	if ka == kb {
@@ -116,7 +121,10 @@ func compare(a, b value.Value) (c int, ok bool) {
 			return cmp.Compare(a.Ticks(), b.Ticks()), true
 		}
 	}
-	if (ka == value.Int32 || ka == value.Double) && (kb == value.Int32 || kb == value.Double) {
+	switch {
+	case kb == value.Int32 && ka == value.Int64:
+		return cmp.Compare(a.Int(), b.Int()), true
+	case (kb == value.Int32 || kb == value.Double) && (ka == value.Int32 || ka == value.Double):
 		x, y := a.Float(), b.Float()
 		return cmp.Compare(x, y), x == x && y == y
 	}

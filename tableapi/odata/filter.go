@@ -270,7 +270,8 @@ func typed(typ, text string) (value.Value, bool) {
 	return value.Value{}, false
 }
 
-// number reads a numeric literal: Int32 or, with L or beyond 32 bits, Int64; with a fraction, exponent or d, Double.
+// number reads a numeric literal: Int32, with L Int64, with a fraction, exponent or d Double. A whole number that needs 64
+// bits and lacks the L is an error, as in the service.
 func number(s string) (value.Value, bool) {
 	body, suffix := s, byte(0)
 	if c := s[len(s)-1] | 0x20; c == 'l' || c == 'd' || c == 'f' {
@@ -285,10 +286,7 @@ func number(s string) (value.Value, bool) {
 	}
 	if suffix == 0 {
 		if n, err := strconv.ParseInt(body, 10, 64); err == nil {
-			if n < math.MinInt32 || n > math.MaxInt32 {
-				return value.Int64Of(n), true
-			}
-			return value.Int32Of(int32(n)), true
+			return value.Int32Of(int32(n)), n >= math.MinInt32 && n <= math.MaxInt32
 		}
 	}
 	f, err := strconv.ParseFloat(body, 64)
