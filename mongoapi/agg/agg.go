@@ -1,0 +1,334 @@
+// Package agg compiles and runs aggregation pipelines.
+//
+// A stage turns an iterator into another: documents are pulled one by one, and only stages that must see all of them hold
+// them, within MemoryLimit. The registry is the table stages (stages.go): one more stage is one entry there, its
+// implementation and lines in testdata.
+package agg
+
+import (
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/order"
+)
+
+// MemoryLimit is what one blocking stage may hold, in bytes.
+const MemoryLimit = 100 << 20
+
+// MaxStages bounds a pipeline's length.
+const MaxStages = 1000
+
+// Iter gives documents one after the other. A document lives until the next call.
+type Iter interface {
+	Next() (doc value.Value, ok bool, err error)
+	Close()
+}
+
+// Host is what stages need of the server.
+type Host interface {
+	// Find reads a collection of the pipeline's database; an absent one is empty. The filter is evaluated in e.
+	Find(coll string, q Lead, e *expr.Env) (Iter, error)
+	// CollStats and IndexStats are the documents of the stages of that name.
+	CollStats(spec value.Value) ([]value.Value, error)
+	IndexStats() ([]value.Value, error)
+	// Write puts documents into a collection for $out and $merge.
+	Write(spec WriteSpec, docs Iter) error
+}
+
+// WriteSpec is what $out and $merge ask for.
+type WriteSpec struct {
+	DB, Coll       string // DB "": the pipeline's
+	Replace        bool   // $out: the collection's former documents go
+	On             []string
+	WhenMatched    string // replace, merge, keepExisting, fail
+	WhenNotMatched string // insert, discard, fail
+}
+
+// Exec is one run of a pipeline.
+type Exec struct {
+	Env  *expr.Env
+	Host Host
+}
+
+// Lead is the beginning of a pipeline that the store can answer: match, then sort, then skip, then limit.
+type Lead struct {
+	Filter *filter.Filter
+	Sort   order.Order
+	Skip   int64
+	Limit  int64 // 0: none
+}
+
+type stage func(x *Exec, src Iter) (Iter, error)
+
+// Pipeline is a compiled pipeline.
+type Pipeline struct {
+	Lead Lead
+	// Source is set when the pipeline makes its documents itself ($collStats, $documents): the collection isn't read.
+	source func(x *Exec) (Iter, error)
+	stages []stage
+	// Writes is set when the last stage is $out or $merge.
+	Writes bool
+	// CountOnly is set when the whole pipeline counts: `{$match}? {$group: {_id: constant, n: {$sum: 1}}}`.
+	CountOnly *CountOnly
+}
+
+// CountOnly describes the one document that a counting pipeline gives.
+type CountOnly struct {
+	ID    value.Value
+	Field string
+}
+
+// Options tell the compiler where the pipeline stands.
+type Options struct {
+	Scope *expr.Scope
+	// Sub is set for pipelines inside of stages, where some stages are refused.
+	Sub bool
+}
+
+// Compile compiles a pipeline. p must stay unchanged as long as the result lives.
+func Compile(p value.Value, o Options) (*Pipeline, error) {
+	if p.Kind() != value.Array {
+		return nil, merr.New(merr.TypeMismatch, "'pipeline' option must be specified as an array")
+	}
+	specs := bw.Elements(p)
+	if len(specs) > MaxStages {
+		return nil, merr.New(7749501, "Pipeline length must be no longer than %d stages", MaxStages)
+	}
+	out := &Pipeline{}
+	c := &compiler{o: o, out: out, leading: true}
+	for i, s := range specs {
+		if err := c.stage(i, len(specs), s); err != nil {
+			return nil, err
+		}
+	}
+	if out.Lead.Filter == nil {
+		var err error
+		if out.Lead.Filter, err = filter.Compile(value.Undef(), filter.Options{}); err != nil {
+			return nil, err
+		}
+	}
+	return out, c.findCount(specs)
+}
+
+type compiler struct {
+	o       Options
+	out     *Pipeline
+	leading bool // no stage yet that the store can't answer
+}
+
+func (c *compiler) stage(i, n int, spec value.Value) error {
+	if spec.Kind() != value.Object {
+		return merr.New(merr.TypeMismatch, "Each element of the 'pipeline' array must be an object")
+	}
+	it := spec.Iter()
+	if !it.Next() {
+		return merr.New(40323, "A pipeline stage specification object must contain exactly one field.")
+	}
+	name, arg := string(it.Key()), it.Value()
+	if it.Next() {
+		return merr.New(40323, "A pipeline stage specification object must contain exactly one field.")
+	}
+	def, ok := stages[name]
+	if !ok {
+		if Unsupported[name] {
+			return merr.NotSupported("the aggregation stage " + name)
+		}
+		return merr.New(merr.UnrecognizedStage, "Unrecognized pipeline stage name: '%s'", name)
+	}
+	switch {
+	case def.first && i != 0:
+		return merr.New(40602, "%s is only valid as the first stage in a pipeline", name)
+	case def.last && i != n-1:
+		return merr.New(40601, "%s can only be the final stage in the pipeline", name)
+	case (def.first || def.last) && c.o.Sub && name != "$documents":
+		return merr.New(51047, "%s is not allowed within a nested pipeline", name)
+	}
+	if c.leading && def.lead != nil {
+		done, err := def.lead(c, arg)
+		if done || err != nil {
+			return err
+		}
+	}
+	c.leading = false
+	st, err := def.compile(c, arg)
+	if err != nil {
+		return err
+	}
+	if st != nil {
+		c.out.stages = append(c.out.stages, st)
+	}
+	c.out.Writes = c.out.Writes || def.last
+	return nil
+}
+
+// findCount recognizes the pipeline of countDocuments.
+func (c *compiler) findCount(specs []value.Value) error {
+	n := len(specs)
+	if n == 0 || n > 2 || len(c.out.stages) != 1 || n == 2 && !specs[0].Get("$match").IsDefined() {
+		return nil
+	}
+	g := specs[n-1].Get("$group")
+	if g.Kind() != value.Object || g.Len() != 2 {
+		return nil
+	}
+	id := g.Get("_id")
+	switch id.Kind() {
+	case value.Null, value.Bool, value.Int32, value.Int64, value.Double:
+	default:
+		return nil
+	}
+	for it := g.Iter(); it.Next(); {
+		if s := it.Value().Get("$sum"); string(it.Key()) != "_id" && s.Kind() == value.Int32 && s.Int() == 1 {
+			c.out.CountOnly = &CountOnly{ID: id, Field: string(it.Key())}
+		}
+	}
+	return nil
+}
+
+// ReadsCollection reports whether the pipeline begins with the collection's documents.
+func (p *Pipeline) ReadsCollection() bool { return p.source == nil }
+
+// Run runs the pipeline. src gives the collection's documents with Lead already applied; it isn't used when the pipeline has
+// a source of its own.
+func (p *Pipeline) Run(x *Exec, src Iter) (Iter, error) {
+	if p.source != nil {
+		var err error
+		if src, err = p.source(x); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range p.stages {
+		next, err := s(x, src)
+		if err != nil {
+			src.Close()
+			return nil, err
+		}
+		src = next
+	}
+	return src, nil
+}
+
+// Streams reports whether no stage follows the lead: what the store gives is the answer.
+func (p *Pipeline) Streams() bool { return len(p.stages) == 0 && p.source == nil }
+
+// Slice is an Iter over documents in memory.
+type Slice struct{ docs []value.Value }
+
+// NewSlice returns an Iter over docs.
+func NewSlice(docs []value.Value) *Slice { return &Slice{docs} }
+
+// Next implements Iter.
+func (s *Slice) Next() (value.Value, bool, error) {
+	if len(s.docs) == 0 {
+		return value.Undef(), false, nil
+	}
+	d := s.docs[0]
+	s.docs = s.docs[1:]
+	return d, true, nil
+}
+
+// Close implements Iter.
+func (s *Slice) Close() { s.docs = nil }
+
+// mapIter applies fn to each document; a result that isn't defined is left out.
+type mapIter struct {
+	src Iter
+	fn  func(doc value.Value) (value.Value, error)
+}
+
+func (m *mapIter) Next() (value.Value, bool, error) {
+	for {
+		d, ok, err := m.src.Next()
+		if !ok || err != nil {
+			return d, ok, err
+		}
+		if d, err = m.fn(d); err != nil {
+			return d, false, err
+		}
+		if d.IsDefined() {
+			return d, true, nil
+		}
+	}
+}
+
+func (m *mapIter) Close() { m.src.Close() }
+
+// lazyIter runs fill once, at the first Next, and then gives what it returned.
+type lazyIter struct {
+	src  Iter
+	fill func(src Iter) ([]value.Value, error)
+	out  *Slice
+}
+
+func (l *lazyIter) Next() (value.Value, bool, error) {
+	if l.out == nil {
+		docs, err := l.fill(l.src)
+		l.src.Close()
+		if err != nil {
+			l.out = NewSlice(nil)
+			return value.Undef(), false, err
+		}
+		l.out = NewSlice(docs)
+	}
+	return l.out.Next()
+}
+
+func (l *lazyIter) Close() { l.src.Close() }
+
+// all reads src to its end, copying, within the memory limit.
+func all(src Iter, what string) ([]value.Value, error) {
+	var out []value.Value
+	size := 0
+	for {
+		d, ok, err := src.Next()
+		if !ok || err != nil {
+			return out, err
+		}
+		if size += len(d.Bytes()) + 48; size > MemoryLimit {
+			return nil, merr.New(merr.MemoryLimit, "%s exceeded memory limit of %d bytes, but didn't allow external spilling", what, MemoryLimit)
+		}
+		out = append(out, d.Clone())
+	}
+}
+
+// Transform is a pipeline of stages that turn one document into one: an update in pipeline form.
+type Transform struct {
+	fns []func(e *expr.Env, doc value.Value) (value.Value, error)
+}
+
+// CompileTransform compiles an update pipeline.
+func CompileTransform(p value.Value, s *expr.Scope) (*Transform, error) {
+	t := &Transform{}
+	for _, spec := range bw.Elements(p) {
+		it := spec.Iter()
+		if spec.Kind() != value.Object || !it.Next() {
+			return nil, merr.New(40323, "A pipeline stage specification object must contain exactly one field.")
+		}
+		mk, ok := transforms[string(it.Key())]
+		if !ok {
+			if _, known := stages[string(it.Key())]; !known && !Unsupported[string(it.Key())] {
+				return nil, merr.New(merr.UnrecognizedStage, "Unrecognized pipeline stage name: '%s'", it.Key())
+			}
+			return nil, merr.New(merr.InvalidOptions, "%s is not allowed to be used within an update", it.Key())
+		}
+		fn, err := mk(it.Value(), s)
+		if err != nil {
+			return nil, err
+		}
+		t.fns = append(t.fns, fn)
+	}
+	return t, nil
+}
+
+// Apply transforms a document.
+func (t *Transform) Apply(e *expr.Env, doc value.Value) (value.Value, error) {
+	var err error
+	for _, fn := range t.fns {
+		if doc, err = fn(e, doc); err != nil {
+			return doc, err
+		}
+	}
+	return doc, nil
+}

@@ -1,0 +1,378 @@
+package agg
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/order"
+)
+
+// accumulation is one field of a $group: what is computed of each document and what folds it.
+type accumulation struct {
+	name string
+	x    expr.Expr
+	mk   func() expr.Accumulator
+}
+
+// UnsupportedAccumulators lists accumulators that MongoDB has and we don't.
+var UnsupportedAccumulators = map[string]bool{"$accumulator": true, "$median": true, "$percentile": true}
+
+func compileAccumulation(name string, spec value.Value, s *expr.Scope) (accumulation, error) {
+	a := accumulation{name: name}
+	it := spec.Iter()
+	if spec.Kind() != value.Object || !it.Next() {
+		return a, merr.New(40234, "The field '%s' must be an accumulator object", name)
+	}
+	op, arg := string(it.Key()), it.Value()
+	if it.Next() {
+		return a, merr.New(40238, "The field '%s' must specify one accumulator", name)
+	}
+	var err error
+	switch op {
+	case "$count":
+		if arg.Kind() != value.Object || arg.Len() != 0 {
+			return a, merr.New(merr.TypeMismatch, "$count takes no arguments, i.e. $count:{}")
+		}
+		a.x, a.mk = func(*expr.Env) (value.Value, error) { return value.Int32Of(1), nil }, expr.Accumulators["$sum"]
+		return a, nil
+	case "$firstN", "$lastN", "$maxN", "$minN":
+		return compileN(a, op, arg, s)
+	case "$top", "$bottom", "$topN", "$bottomN":
+		return compileTop(a, op, arg, s)
+	}
+	if a.mk = expr.Accumulators[op]; a.mk == nil {
+		if UnsupportedAccumulators[op] {
+			return a, merr.NotSupported("the accumulator " + op)
+		}
+		return a, merr.New(15952, "unknown group operator '%s'", op)
+	}
+	if arg.Kind() == value.Array && op != "$push" && op != "$addToSet" {
+		if arg.Len() != 1 {
+			return a, merr.New(40237, "The %s accumulator is a unary operator", op)
+		}
+		arg = arg.At(0)
+	}
+	a.x, err = expr.Compile(arg, s)
+	return a, err
+}
+
+func compileN(a accumulation, op string, arg value.Value, s *expr.Scope) (accumulation, error) {
+	if arg.Kind() != value.Object || !arg.Get("n").IsDefined() || !arg.Get("input").IsDefined() {
+		return a, merr.New(5787900, "specification for %s must be an object with 'n' and 'input'", op)
+	}
+	n, err := constantN(arg.Get("n"), s)
+	if err != nil {
+		return a, err
+	}
+	a.mk = func() expr.Accumulator { return expr.NewN(op, n) }
+	a.x, err = expr.Compile(arg.Get("input"), s)
+	return a, err
+}
+
+func constantN(v value.Value, s *expr.Scope) (int, error) {
+	x, err := expr.Compile(v, s)
+	if err != nil {
+		return 0, err
+	}
+	if v, err = x(&expr.Env{}); err != nil {
+		return 0, err
+	}
+	return expr.PositiveN(v)
+}
+
+// compileTop compiles $top, $topN, $bottom and $bottomN: their element is a pair of the document's sort keys and its output.
+func compileTop(a accumulation, op string, arg value.Value, s *expr.Scope) (accumulation, error) {
+	if arg.Kind() != value.Object || !arg.Get("sortBy").IsDefined() || !arg.Get("output").IsDefined() {
+		return a, merr.New(5788001, "%s needs an object with 'sortBy' and 'output'", op)
+	}
+	o, err := order.Compile(arg.Get("sortBy"))
+	if err != nil {
+		return a, err
+	}
+	n := 1
+	if strings.HasSuffix(op, "N") {
+		if n, err = constantN(arg.Get("n"), s); err != nil {
+			return a, err
+		}
+	}
+	output, err := expr.Compile(arg.Get("output"), s)
+	if err != nil {
+		return a, err
+	}
+	root, err := expr.Compile(value.StringOf("$$ROOT"), nil)
+	if err != nil {
+		return a, err
+	}
+	a.mk = func() expr.Accumulator {
+		return &topAcc{o: o, n: n, one: !strings.HasSuffix(op, "N"), bottom: strings.HasPrefix(op, "$bottom")}
+	}
+	a.x = func(e *expr.Env) (value.Value, error) {
+		v, err := output(e)
+		if err != nil {
+			return v, err
+		}
+		doc, err := root(e)
+		if err != nil {
+			return doc, err
+		}
+		return bw.ArrayValue(append(o.Keys(doc), v)), nil
+	}
+	return a, nil
+}
+
+type topAcc struct {
+	o           order.Order
+	n           int
+	one, bottom bool
+	rows        [][]value.Value
+}
+
+func (t *topAcc) Add(v value.Value) error {
+	t.rows = append(t.rows, bw.Elements(v.Clone()))
+	if len(t.rows) > 2*t.n+64 {
+		t.trim()
+	}
+	return nil
+}
+
+func (t *topAcc) trim() {
+	sort.SliceStable(t.rows, func(i, j int) bool { return t.o.Compare(t.rows[i], t.rows[j]) < 0 })
+	if len(t.rows) <= t.n {
+		return
+	}
+	if t.bottom {
+		t.rows = append([][]value.Value(nil), t.rows[len(t.rows)-t.n:]...)
+		return
+	}
+	t.rows = t.rows[:t.n]
+}
+
+func (t *topAcc) Result() value.Value {
+	t.trim()
+	var out []value.Value
+	for _, r := range t.rows {
+		out = append(out, r[len(r)-1])
+	}
+	if !t.one {
+		return bw.ArrayValue(out)
+	}
+	if len(out) == 0 {
+		return value.NullValue()
+	}
+	return out[0]
+}
+
+type groupState struct {
+	key  value.Value
+	accs []expr.Accumulator
+}
+
+type grouper struct {
+	id   expr.Expr
+	accs []accumulation
+	at   map[uint64][]int
+	all  []*groupState
+	size int
+}
+
+func (g *grouper) add(e *expr.Env, d value.Value) error {
+	e = e.With(d)
+	key, err := g.id(e)
+	if err != nil {
+		return err
+	}
+	if !key.IsDefined() {
+		key = value.NullValue()
+	}
+	st := g.state(key)
+	for i, a := range g.accs {
+		v, err := a.x(e)
+		if err != nil {
+			return err
+		}
+		if err := st.accs[i].Add(v); err != nil {
+			return err
+		}
+	}
+	if g.size > MemoryLimit {
+		return merr.New(merr.MemoryLimit, "Exceeded memory limit for $group, but didn't allow external sort.")
+	}
+	return nil
+}
+
+func (g *grouper) state(key value.Value) *groupState {
+	h := value.HashBSON(key)
+	for _, i := range g.at[h] {
+		if value.CompareBSON(g.all[i].key, key) == 0 {
+			return g.all[i]
+		}
+	}
+	st := &groupState{key: key.Clone(), accs: make([]expr.Accumulator, len(g.accs))}
+	for i, a := range g.accs {
+		st.accs[i] = a.mk()
+	}
+	g.at[h] = append(g.at[h], len(g.all))
+	g.all = append(g.all, st)
+	g.size += len(key.Bytes()) + 128 + 64*len(g.accs)
+	return st
+}
+
+func (g *grouper) docs() []value.Value {
+	out := make([]value.Value, len(g.all))
+	for i, st := range g.all {
+		at, b := bw.Begin(nil)
+		b = bw.Value(b, "_id", st.key)
+		for j, a := range g.accs {
+			b = bw.Value(b, a.name, st.accs[j].Result())
+		}
+		out[i] = value.ObjectOf(bw.End(b, at))
+	}
+	return out
+}
+
+func group(c *compiler, arg value.Value) (stage, error) {
+	if arg.Kind() != value.Object {
+		return nil, merr.New(15947, "a group's fields must be specified in an object")
+	}
+	var id expr.Expr
+	var accs []accumulation
+	for it := arg.Iter(); it.Next(); {
+		name := string(it.Key())
+		if name == "_id" {
+			var err error
+			if id, err = expr.Compile(it.Value(), c.o.Scope); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if strings.Contains(name, ".") {
+			return nil, merr.New(40235, "The field name '%s' cannot contain '.'", name)
+		}
+		if strings.HasPrefix(name, "$") {
+			return nil, merr.New(40236, "The field name '%s' cannot be an operator name", name)
+		}
+		a, err := compileAccumulation(name, it.Value(), c.o.Scope)
+		if err != nil {
+			return nil, err
+		}
+		accs = append(accs, a)
+	}
+	if id == nil {
+		return nil, merr.New(15955, "a group specification must include an _id")
+	}
+	return groupBy(id, accs), nil
+}
+
+func groupBy(id expr.Expr, accs []accumulation) stage {
+	return func(x *Exec, src Iter) (Iter, error) {
+		return &lazyIter{src: src, fill: func(src Iter) ([]value.Value, error) {
+			g := &grouper{id: id, accs: accs, at: map[uint64][]int{}}
+			for {
+				d, ok, err := src.Next()
+				if err != nil {
+					return nil, err
+				}
+				if !ok {
+					return g.docs(), nil
+				}
+				if err := g.add(x.Env, d); err != nil {
+					return nil, err
+				}
+			}
+		}}, nil
+	}
+}
+
+func sortByCount(c *compiler, arg value.Value) (stage, error) {
+	id, err := expr.Compile(arg, c.o.Scope)
+	if err != nil {
+		return nil, err
+	}
+	one := func(*expr.Env) (value.Value, error) { return value.Int32Of(1), nil }
+	g := groupBy(id, []accumulation{{"count", one, expr.Accumulators["$sum"]}})
+	desc := order.Order{{Path: []string{"count"}, Desc: true}}
+	return func(x *Exec, src Iter) (Iter, error) {
+		it, err := g(x, src)
+		if err != nil {
+			return nil, err
+		}
+		return &lazyIter{src: it, fill: func(src Iter) ([]value.Value, error) {
+			docs, err := all(src, "$sortByCount")
+			s := desc.NewSorter(0, MemoryLimit)
+			for _, d := range docs {
+				if err == nil {
+					err = s.Add(d)
+				}
+			}
+			return s.Docs(), err
+		}}, nil
+	}, nil
+}
+
+// bucket is $bucket: a group by the boundary at or below the value.
+func bucket(c *compiler, arg value.Value) (stage, error) {
+	if arg.Kind() != value.Object {
+		return nil, merr.New(40201, "Argument to $bucket stage must be an object, but found type: %s", expr.TypeName(arg))
+	}
+	by, err := expr.Compile(arg.Get("groupBy"), c.o.Scope)
+	if err != nil {
+		return nil, err
+	}
+	bounds := bw.Elements(arg.Get("boundaries"))
+	if !arg.Get("groupBy").IsDefined() || len(bounds) < 2 {
+		return nil, merr.New(40198, "$bucket requires 'groupBy' and 'boundaries' to be specified, with at least 2 boundaries")
+	}
+	for i := 1; i < len(bounds); i++ {
+		if value.CompareBSON(bounds[i-1], bounds[i]) >= 0 {
+			return nil, merr.New(40194, "The 'boundaries' option to $bucket must be sorted in ascending order")
+		}
+	}
+	def := arg.Get("default")
+	id := func(e *expr.Env) (value.Value, error) {
+		v, err := by(e)
+		if err != nil {
+			return v, err
+		}
+		i := sort.Search(len(bounds), func(i int) bool { return value.CompareBSON(bounds[i], v) > 0 })
+		if v.IsDefined() && i > 0 && i < len(bounds) {
+			return bounds[i-1], nil
+		}
+		if !def.IsDefined() {
+			return v, merr.New(40066, "$switch could not find a matching branch for an input, and no default was specified.")
+		}
+		return def, nil
+	}
+	accs := []accumulation{{"count", func(*expr.Env) (value.Value, error) { return value.Int32Of(1), nil }, expr.Accumulators["$sum"]}}
+	if o := arg.Get("output"); o.IsDefined() {
+		accs = nil
+		for it := o.Iter(); it.Next(); {
+			a, err := compileAccumulation(string(it.Key()), it.Value(), c.o.Scope)
+			if err != nil {
+				return nil, err
+			}
+			accs = append(accs, a)
+		}
+	}
+	g := groupBy(id, accs)
+	asc := order.Order{{Path: []string{"_id"}}}
+	return func(x *Exec, src Iter) (Iter, error) {
+		it, err := g(x, src)
+		if err != nil {
+			return nil, err
+		}
+		return &lazyIter{src: it, fill: func(src Iter) ([]value.Value, error) {
+			docs, err := all(src, "$bucket")
+			s := asc.NewSorter(0, MemoryLimit)
+			for _, d := range docs {
+				if err == nil {
+					err = s.Add(d)
+				}
+			}
+			return s.Docs(), err
+		}}, nil
+	}, nil
+}

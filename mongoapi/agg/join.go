@@ -1,0 +1,268 @@
+package agg
+
+import (
+	"strings"
+
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+)
+
+// lookupSpec is a compiled $lookup.
+type lookupSpec struct {
+	from, foreign string
+	local, as     []string
+	lets          []letVar
+	pipe          *Pipeline
+}
+
+type letVar struct {
+	slot int
+	x    expr.Expr
+}
+
+func lookup(c *compiler, arg value.Value) (stage, error) {
+	if arg.Kind() != value.Object {
+		return nil, merr.New(merr.FailedToParse, "the $lookup specification must be an Object")
+	}
+	l := &lookupSpec{}
+	scope := c.o.Scope
+	for it := arg.Iter(); it.Next(); {
+		v := it.Value()
+		switch key := string(it.Key()); key {
+		case "from", "localField", "foreignField", "as":
+			if v.Kind() != value.String {
+				return nil, merr.New(merr.FailedToParse, "$lookup argument '%s' must be a string, is type %s", key, expr.TypeName(v))
+			}
+			switch key {
+			case "from":
+				l.from = v.Str()
+			case "localField":
+				l.local = strings.Split(v.Str(), ".")
+			case "foreignField":
+				l.foreign = v.Str()
+			case "as":
+				l.as = strings.Split(v.Str(), ".")
+			}
+		case "let":
+			for lt := v.Iter(); lt.Next(); {
+				x, err := expr.Compile(lt.Value(), c.o.Scope)
+				if err != nil {
+					return nil, err
+				}
+				var slot int
+				if scope, slot, err = expr.BindUser(scope, string(lt.Key())); err != nil {
+					return nil, err
+				}
+				l.lets = append(l.lets, letVar{slot, x})
+			}
+		case "pipeline":
+		default:
+			return nil, merr.New(merr.FailedToParse, "unknown argument to $lookup: %s", key)
+		}
+	}
+	p := arg.Get("pipeline")
+	if l.as == nil || l.from == "" && !p.IsDefined() || (l.local == nil) != (l.foreign == "") || l.local == nil && !p.IsDefined() {
+		return nil, merr.New(merr.FailedToParse, "$lookup requires 'as', 'from' and either 'pipeline' or both 'localField' and 'foreignField' to be specified")
+	}
+	if !p.IsDefined() {
+		p = value.ArrayOf(bw.Empty)
+	}
+	var err error
+	if l.pipe, err = Compile(p, Options{Scope: scope, Sub: true}); err != nil {
+		return nil, err
+	}
+	return func(x *Exec, src Iter) (Iter, error) {
+		return &mapIter{src, func(d value.Value) (value.Value, error) {
+			res, err := l.join(x, d)
+			if err != nil {
+				return d, err
+			}
+			return setPath(d, l.as, bw.ArrayValue(res)), nil
+		}}, nil
+	}, nil
+}
+
+// join returns the foreign documents of one document.
+func (l *lookupSpec) join(x *Exec, d value.Value) ([]value.Value, error) {
+	sub := &Exec{Env: x.Env.Fork(), Host: x.Host}
+	for _, v := range l.lets {
+		val, err := v.x(x.Env.With(d))
+		if err != nil {
+			return nil, err
+		}
+		sub.Env.Set(v.slot, val)
+	}
+	if l.local == nil {
+		return l.run(sub, nil)
+	}
+	f, err := filter.Compile(l.condition(d), filter.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return l.run(sub, f)
+}
+
+// condition is the query on the foreign field: equal to the local value, or to one of its elements.
+func (l *lookupSpec) condition(d value.Value) value.Value {
+	local := expr.Path(d, l.local)
+	if !local.IsDefined() {
+		local = value.NullValue()
+	}
+	vs := []value.Value{local}
+	if local.Kind() == value.Array {
+		vs = bw.Elements(local)
+	}
+	at, b := bw.Begin(nil)
+	ca, b := bw.BeginObject(b, l.foreign)
+	aa, b := bw.BeginArray(b, "$in")
+	for i, v := range vs {
+		b = bw.Elem(b, i, v)
+	}
+	return value.ObjectOf(bw.End(bw.End(bw.End(b, aa), ca), at))
+}
+
+func (l *lookupSpec) run(x *Exec, f *filter.Filter) ([]value.Value, error) {
+	src, err := openSub(x, l.from, l.pipe, f)
+	if err != nil {
+		return nil, err
+	}
+	defer src.Close()
+	return all(src, "$lookup")
+}
+
+// openSub runs a nested pipeline on a collection, behind a filter when one is given.
+func openSub(x *Exec, coll string, p *Pipeline, f *filter.Filter) (Iter, error) {
+	if !p.ReadsCollection() {
+		return p.Run(x, NewSlice(nil))
+	}
+	if f == nil {
+		src, err := x.Host.Find(coll, p.Lead, x.Env)
+		if err != nil {
+			return nil, err
+		}
+		return p.Run(x, src)
+	}
+	src, err := x.Host.Find(coll, Lead{Filter: f}, x.Env)
+	if err != nil {
+		return nil, err
+	}
+	return p.RunAll(x, src)
+}
+
+func unionWith(c *compiler, arg value.Value) (stage, error) {
+	coll, p := arg.Str(), value.ArrayOf(bw.Empty)
+	if arg.Kind() == value.Object {
+		coll = arg.Get("coll").Str()
+		if v := arg.Get("pipeline"); v.IsDefined() {
+			p = v
+		}
+	}
+	if coll == "" && !arg.Get("pipeline").IsDefined() {
+		return nil, merr.New(merr.FailedToParse, "$unionWith needs a collection")
+	}
+	pipe, err := Compile(p, Options{Scope: c.o.Scope, Sub: true})
+	if err != nil {
+		return nil, err
+	}
+	return func(x *Exec, src Iter) (Iter, error) {
+		return &chainIter{cur: src, next: func() (Iter, error) {
+			return openSub(&Exec{Env: x.Env.Fork(), Host: x.Host}, coll, pipe, nil)
+		}}, nil
+	}, nil
+}
+
+// chainIter gives one Iter's documents, then those of another.
+type chainIter struct {
+	cur  Iter
+	next func() (Iter, error)
+}
+
+func (c *chainIter) Next() (value.Value, bool, error) {
+	for {
+		d, ok, err := c.cur.Next()
+		if ok || err != nil || c.next == nil {
+			return d, ok, err
+		}
+		c.cur.Close()
+		open := c.next
+		c.next = nil
+		if c.cur, err = open(); err != nil {
+			c.cur = NewSlice(nil)
+			return d, false, err
+		}
+	}
+}
+
+func (c *chainIter) Close() { c.cur.Close() }
+
+// target reads the collection that $out and $merge name.
+func target(v value.Value) (db, coll string) {
+	if v.Kind() == value.Object {
+		return v.Get("db").Str(), v.Get("coll").Str()
+	}
+	return "", v.Str()
+}
+
+func writer(w WriteSpec) stage {
+	return func(x *Exec, src Iter) (Iter, error) {
+		return &lazyIter{src: src, fill: func(src Iter) ([]value.Value, error) { return nil, x.Host.Write(w, src) }}, nil
+	}
+}
+
+func out(_ *compiler, arg value.Value) (stage, error) {
+	w := WriteSpec{Replace: true, On: []string{"_id"}, WhenMatched: "fail", WhenNotMatched: "insert"}
+	if w.DB, w.Coll = target(arg); w.Coll == "" {
+		return nil, merr.New(16990, "$out only supports a string or object argument, but found %s", expr.TypeName(arg))
+	}
+	return writer(w), nil
+}
+
+func merge(_ *compiler, arg value.Value) (stage, error) {
+	w := WriteSpec{On: []string{"_id"}, WhenMatched: "merge", WhenNotMatched: "insert"}
+	into := arg
+	if arg.Kind() == value.Object {
+		into = arg.Get("into")
+		for it := arg.Iter(); it.Next(); {
+			switch v := it.Value(); string(it.Key()) {
+			case "into":
+			case "on":
+				w.On = []string{v.Str()}
+				if v.Kind() == value.Array {
+					w.On = nil
+					for _, e := range bw.Elements(v) {
+						w.On = append(w.On, e.Str())
+					}
+				}
+			case "whenMatched":
+				if v.Kind() != value.String {
+					return nil, merr.NotSupported("a pipeline as whenMatched of $merge")
+				}
+				w.WhenMatched = v.Str()
+			case "whenNotMatched":
+				w.WhenNotMatched = v.Str()
+			default:
+				return nil, merr.New(merr.UnknownField, "BSON field '$merge.%s' is an unknown field.", it.Key())
+			}
+		}
+	}
+	if w.DB, w.Coll = target(into); w.Coll == "" {
+		return nil, merr.New(51178, "$merge 'into' must name a collection")
+	}
+	if len(w.On) != 1 || w.On[0] != "_id" {
+		return nil, merr.NotSupported("$merge on other fields than _id")
+	}
+	switch w.WhenMatched {
+	case "replace", "merge", "keepExisting", "fail":
+	default:
+		return nil, merr.New(merr.BadValue, "Enumeration value '%s' for field 'whenMatched' is not a valid value.", w.WhenMatched)
+	}
+	switch w.WhenNotMatched {
+	case "insert", "discard", "fail":
+	default:
+		return nil, merr.New(merr.BadValue, "Enumeration value '%s' for field 'whenNotMatched' is not a valid value.", w.WhenNotMatched)
+	}
+	return writer(w), nil
+}

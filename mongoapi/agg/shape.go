@@ -1,0 +1,293 @@
+package agg
+
+import (
+	"strings"
+
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
+)
+
+// setPath returns doc with the value at a path of object names; Undefined removes it.
+func setPath(doc value.Value, path []string, v value.Value) value.Value {
+	if len(path) == 1 {
+		return expr.SetTop(doc, path[0], v)
+	}
+	inner := doc.Get(path[0])
+	if inner.Kind() != value.Object {
+		if !v.IsDefined() {
+			return doc
+		}
+		inner = value.ObjectOf(bw.Empty)
+	}
+	return expr.SetTop(doc, path[0], setPath(inner, path[1:], v))
+}
+
+func getPath(doc value.Value, path []string) value.Value {
+	for _, p := range path {
+		doc = doc.Get(p)
+	}
+	return doc
+}
+
+type unwindIter struct {
+	src     Iter
+	path    []string
+	index   []string
+	keep    bool
+	doc     value.Value
+	it      value.Iter
+	n       int64
+	running bool
+}
+
+func unwind(_ *compiler, arg value.Value) (stage, error) {
+	u := unwindIter{}
+	pathArg := arg
+	if arg.Kind() == value.Object {
+		for it := arg.Iter(); it.Next(); {
+			switch string(it.Key()) {
+			case "path":
+			case "preserveNullAndEmptyArrays":
+				if it.Value().Kind() != value.Bool {
+					return nil, merr.New(28809, "expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage, got %s", expr.TypeName(it.Value()))
+				}
+				u.keep = it.Value().Bool()
+			case "includeArrayIndex":
+				s := it.Value().Str()
+				if s == "" {
+					return nil, merr.New(28810, "expected a non-empty string for the includeArrayIndex  option to $unwind stage")
+				}
+				if s[0] == '$' {
+					return nil, merr.New(28822, "includeArrayIndex option to $unwind stage should not be prefixed with a '$': %s", s)
+				}
+				u.index = strings.Split(s, ".")
+			default:
+				return nil, merr.New(28811, "unrecognized option to $unwind stage: %s", it.Key())
+			}
+		}
+		if pathArg = arg.Get("path"); !pathArg.IsDefined() {
+			return nil, merr.New(28812, "no path specified to $unwind stage")
+		}
+	}
+	if pathArg.Kind() != value.String {
+		return nil, merr.New(15981, "expected either a string or an object as specification for $unwind stage, got %s", expr.TypeName(pathArg))
+	}
+	p := pathArg.Str()
+	if !strings.HasPrefix(p, "$") {
+		return nil, merr.New(28818, "path option to $unwind stage should be prefixed with a '$': %s", p)
+	}
+	u.path = strings.Split(p[1:], ".")
+	return func(_ *Exec, src Iter) (Iter, error) {
+		n := u
+		n.src = src
+		return &n, nil
+	}, nil
+}
+
+func (u *unwindIter) Next() (value.Value, bool, error) {
+	for {
+		if u.running {
+			if u.it.Next() {
+				u.n++
+				return u.emit(u.it.Value(), value.Int64Of(u.n-1)), true, nil
+			}
+			u.running = false
+		}
+		d, ok, err := u.src.Next()
+		if !ok || err != nil {
+			return d, ok, err
+		}
+		u.doc = d
+		v := getPath(d, u.path)
+		switch v.Kind() {
+		case value.Array:
+			if v.Len() > 0 {
+				u.it, u.running, u.n = v.Iter(), true, 0
+				continue
+			}
+			if u.keep {
+				return u.emit(value.Undef(), value.NullValue()), true, nil
+			}
+		case value.Null, value.Undefined:
+			if u.keep {
+				return u.emit(v, value.NullValue()), true, nil
+			}
+		default:
+			return u.emit(v, value.NullValue()), true, nil
+		}
+	}
+}
+
+func (u *unwindIter) emit(v, index value.Value) value.Value {
+	d := setPath(u.doc, u.path, v)
+	if u.index != nil {
+		d = setPath(d, u.index, index)
+	}
+	return d
+}
+
+func (u *unwindIter) Close() { u.src.Close() }
+
+func facet(c *compiler, arg value.Value) (stage, error) {
+	if arg.Kind() != value.Object || arg.Len() == 0 {
+		return nil, merr.New(40169, "the $facet specification must be a non-empty object")
+	}
+	type part struct {
+		name string
+		p    *Pipeline
+	}
+	var parts []part
+	for it := arg.Iter(); it.Next(); {
+		p, err := Compile(it.Value(), Options{Scope: c.o.Scope, Sub: true})
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part{string(it.Key()), p})
+	}
+	return func(x *Exec, src Iter) (Iter, error) {
+		return &lazyIter{src: src, fill: func(src Iter) ([]value.Value, error) {
+			docs, err := all(src, "$facet")
+			if err != nil {
+				return nil, err
+			}
+			at, b := bw.Begin(nil)
+			for _, p := range parts {
+				it, err := p.p.RunAll(x, NewSlice(docs))
+				if err != nil {
+					return nil, err
+				}
+				res, err := all(it, "$facet")
+				if err != nil {
+					return nil, err
+				}
+				b = bw.Value(b, p.name, bw.ArrayValue(res))
+			}
+			return []value.Value{value.ObjectOf(bw.End(b, at))}, nil
+		}}, nil
+	}, nil
+}
+
+// RunAll is Run for a src to which Lead was not applied.
+func (p *Pipeline) RunAll(x *Exec, src Iter) (Iter, error) {
+	if p.source == nil {
+		src = p.Lead.apply(x, src)
+	}
+	return p.Run(x, src)
+}
+
+func (l *Lead) apply(x *Exec, src Iter) Iter {
+	if l.Filter != nil && !l.Filter.All() {
+		inner, f := src, l.Filter
+		src = &mapIter{inner, func(d value.Value) (value.Value, error) {
+			ok, err := f.Match(x.Env, d)
+			if !ok {
+				return value.Undef(), err
+			}
+			return d, err
+		}}
+	}
+	if l.Sort != nil {
+		src = &lazyIter{src: src, fill: func(src Iter) ([]value.Value, error) {
+			docs, err := all(src, "$sort")
+			s := l.Sort.NewSorter(0, MemoryLimit)
+			for _, d := range docs {
+				if err == nil {
+					err = s.Add(d)
+				}
+			}
+			return s.Docs(), err
+		}}
+	}
+	if l.Skip > 0 {
+		left := l.Skip
+		src = &mapIter{src, func(d value.Value) (value.Value, error) {
+			if left > 0 {
+				left--
+				return value.Undef(), nil
+			}
+			return d, nil
+		}}
+	}
+	if l.Limit > 0 {
+		src = &limitIter{src, l.Limit}
+	}
+	return src
+}
+
+func sample(_ *compiler, arg value.Value) (stage, error) {
+	n, ok := num.ToInt64(arg.Get("size"), false)
+	if arg.Kind() != value.Object || arg.Len() != 1 || !ok {
+		return nil, merr.New(28746, "$sample stage must specify a size that is a number")
+	}
+	if n <= 0 {
+		return nil, merr.New(28747, "size argument to $sample must be a positive integer")
+	}
+	return func(x *Exec, src Iter) (Iter, error) {
+		return &lazyIter{src: src, fill: func(src Iter) ([]value.Value, error) {
+			var out []value.Value
+			size := 0
+			for seen := int64(1); ; seen++ {
+				d, ok, err := src.Next()
+				if !ok || err != nil {
+					return out, err
+				}
+				if int64(len(out)) < n {
+					out = append(out, d.Clone())
+					if size += len(d.Bytes()); size > MemoryLimit {
+						return nil, merr.New(merr.MemoryLimit, "$sample exceeded the memory limit")
+					}
+				} else if i := int64(x.Env.Random() * float64(seen)); i < n {
+					out[i] = d.Clone()
+				}
+			}
+		}}, nil
+	}, nil
+}
+
+func documents(c *compiler, arg value.Value) (stage, error) {
+	xp, err := expr.Compile(arg, c.o.Scope)
+	if err != nil {
+		return nil, err
+	}
+	c.out.source = func(x *Exec) (Iter, error) {
+		v, err := xp(x.Env.With(value.ObjectOf(bw.Empty)))
+		if err != nil {
+			return nil, err
+		}
+		if v.Kind() != value.Array {
+			return nil, merr.New(5858203, "an array is expected for $documents")
+		}
+		for it := v.Iter(); it.Next(); {
+			if it.Value().Kind() != value.Object {
+				return nil, merr.New(40228, "$documents needs an array of objects")
+			}
+		}
+		return NewSlice(bw.Elements(v)), nil
+	}
+	return nil, nil
+}
+
+func collStats(c *compiler, arg value.Value) (stage, error) {
+	if arg.Kind() != value.Object {
+		return nil, merr.New(5447000, "$collStats must take a nested object but found: %s", expr.TypeName(arg))
+	}
+	c.out.source = func(x *Exec) (Iter, error) {
+		docs, err := x.Host.CollStats(arg)
+		return NewSlice(docs), err
+	}
+	return nil, nil
+}
+
+func indexStats(c *compiler, arg value.Value) (stage, error) {
+	if arg.Kind() != value.Object || arg.Len() != 0 {
+		return nil, merr.New(28803, "The $indexStats stage specification must be an empty object")
+	}
+	c.out.source = func(x *Exec) (Iter, error) {
+		docs, err := x.Host.IndexStats()
+		return NewSlice(docs), err
+	}
+	return nil, nil
+}

@@ -1,0 +1,346 @@
+package agg
+
+import (
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
+	"github.com/orrerydb/orrery/mongoapi/order"
+	"github.com/orrerydb/orrery/mongoapi/project"
+)
+
+// stageDef is one entry of the registry.
+type stageDef struct {
+	compile     func(c *compiler, arg value.Value) (stage, error)
+	lead        func(c *compiler, arg value.Value) (done bool, err error) // takes the stage into Lead when it can
+	first, last bool
+}
+
+var stages map[string]stageDef
+
+// transforms are the stages that turn one document into one.
+var transforms map[string]func(arg value.Value, s *expr.Scope) (func(*expr.Env, value.Value) (value.Value, error), error)
+
+// Unsupported lists stages that MongoDB has and we don't.
+var Unsupported = map[string]bool{
+	"$bucketAuto": true, "$changeStream": true, "$changeStreamSplitLargeEvent": true, "$currentOp": true, "$densify": true,
+	"$fill": true, "$geoNear": true, "$graphLookup": true, "$listLocalSessions": true, "$listSampledQueries": true,
+	"$listSearchIndexes": true, "$listSessions": true, "$planCacheStats": true, "$redact": true, "$search": true, "$searchMeta": true,
+	"$setWindowFields": true, "$shardedDataDistribution": true, "$vectorSearch": true,
+}
+
+func init() {
+	transforms = map[string]func(arg value.Value, s *expr.Scope) (func(*expr.Env, value.Value) (value.Value, error), error){
+		"$addFields":   addFields("$addFields"),
+		"$project":     projectStage,
+		"$replaceRoot": replaceRoot,
+		"$replaceWith": replaceWith,
+		"$set":         addFields("$set"),
+		"$unset":       unset,
+	}
+	stages = map[string]stageDef{
+		"$bucket":      {compile: bucket},
+		"$collStats":   {compile: collStats, first: true},
+		"$count":       {compile: count},
+		"$documents":   {compile: documents, first: true},
+		"$facet":       {compile: facet},
+		"$group":       {compile: group},
+		"$indexStats":  {compile: indexStats, first: true},
+		"$limit":       {compile: limit, lead: leadLimit},
+		"$lookup":      {compile: lookup},
+		"$match":       {compile: match, lead: leadMatch},
+		"$merge":       {compile: merge, last: true},
+		"$out":         {compile: out, last: true},
+		"$sample":      {compile: sample},
+		"$skip":        {compile: skip, lead: leadSkip},
+		"$sort":        {compile: sortStage, lead: leadSort},
+		"$sortByCount": {compile: sortByCount},
+		"$unionWith":   {compile: unionWith},
+		"$unwind":      {compile: unwind},
+	}
+	for name, mk := range transforms {
+		stages[name] = stageDef{compile: func(c *compiler, arg value.Value) (stage, error) {
+			fn, err := mk(arg, c.o.Scope)
+			if err != nil {
+				return nil, err
+			}
+			return func(x *Exec, src Iter) (Iter, error) {
+				return &mapIter{src, func(d value.Value) (value.Value, error) { return fn(x.Env, d) }}, nil
+			}, nil
+		}}
+	}
+	for name := range stages {
+		if Unsupported[name] {
+			panic("agg: " + name + " is both supported and not")
+		}
+	}
+}
+
+func compileMatch(c *compiler, arg value.Value) (*filter.Filter, error) {
+	if arg.Kind() != value.Object {
+		return nil, merr.New(15959, "the match filter must be an expression in an object")
+	}
+	return filter.Compile(arg, filter.Options{Scope: c.o.Scope})
+}
+
+func leadMatch(c *compiler, arg value.Value) (bool, error) {
+	if l := &c.out.Lead; l.Filter != nil || l.Sort != nil || l.Skip != 0 || l.Limit != 0 {
+		return false, nil
+	}
+	var err error
+	c.out.Lead.Filter, err = compileMatch(c, arg)
+	return true, err
+}
+
+func match(c *compiler, arg value.Value) (stage, error) {
+	f, err := compileMatch(c, arg)
+	if err != nil {
+		return nil, err
+	}
+	return func(x *Exec, src Iter) (Iter, error) {
+		return &mapIter{src, func(d value.Value) (value.Value, error) {
+			ok, err := f.Match(x.Env, d)
+			if !ok {
+				return value.Undef(), err
+			}
+			return d, err
+		}}, nil
+	}, nil
+}
+
+func compileSort(arg value.Value) (order.Order, error) {
+	if arg.Kind() != value.Object {
+		return nil, merr.New(15973, "the $sort key specification must be an object")
+	}
+	if arg.Len() == 0 {
+		return nil, merr.New(15976, "$sort stage must have at least one sort key")
+	}
+	return order.Compile(arg)
+}
+
+func leadSort(c *compiler, arg value.Value) (bool, error) {
+	if l := &c.out.Lead; l.Sort != nil || l.Skip != 0 || l.Limit != 0 {
+		return false, nil
+	}
+	o, err := compileSort(arg)
+	c.out.Lead.Sort = o
+	return o != nil, err
+}
+
+func sortStage(_ *compiler, arg value.Value) (stage, error) {
+	o, err := compileSort(arg)
+	if err != nil {
+		return nil, err
+	}
+	return func(_ *Exec, src Iter) (Iter, error) {
+		return &lazyIter{src: src, fill: func(src Iter) ([]value.Value, error) {
+			s := o.NewSorter(0, MemoryLimit)
+			for {
+				d, ok, err := src.Next()
+				if err != nil {
+					return nil, err
+				}
+				if !ok {
+					return s.Docs(), nil
+				}
+				if err := s.Add(d.Clone()); err != nil {
+					return nil, err
+				}
+			}
+		}}, nil
+	}, nil
+}
+
+func compileLimit(arg value.Value) (int64, error) {
+	n, ok := num.ToInt64(arg, false)
+	if !ok || n < 0 {
+		return 0, merr.New(2107201, "invalid argument to $limit stage: Expected a non-negative number in: $limit")
+	}
+	if n == 0 {
+		return 0, merr.New(15958, "the limit must be positive")
+	}
+	return n, nil
+}
+
+func leadLimit(c *compiler, arg value.Value) (bool, error) {
+	if c.out.Lead.Limit != 0 {
+		return false, nil
+	}
+	n, err := compileLimit(arg)
+	c.out.Lead.Limit = n
+	return true, err
+}
+
+type limitIter struct {
+	src  Iter
+	left int64
+}
+
+func (l *limitIter) Next() (value.Value, bool, error) {
+	if l.left == 0 {
+		return value.Undef(), false, nil
+	}
+	l.left--
+	return l.src.Next()
+}
+
+func (l *limitIter) Close() { l.src.Close() }
+
+func limit(_ *compiler, arg value.Value) (stage, error) {
+	n, err := compileLimit(arg)
+	return func(_ *Exec, src Iter) (Iter, error) { return &limitIter{src, n}, nil }, err
+}
+
+func compileSkip(arg value.Value) (int64, error) {
+	n, ok := num.ToInt64(arg, false)
+	if !ok || n < 0 {
+		return 0, merr.New(5107200, "invalid argument to $skip stage: Expected a non-negative number in: $skip")
+	}
+	return n, nil
+}
+
+func leadSkip(c *compiler, arg value.Value) (bool, error) {
+	if c.out.Lead.Limit != 0 || c.out.Lead.Skip != 0 {
+		return false, nil
+	}
+	n, err := compileSkip(arg)
+	c.out.Lead.Skip = n
+	return true, err
+}
+
+func skip(_ *compiler, arg value.Value) (stage, error) {
+	n, err := compileSkip(arg)
+	return func(_ *Exec, src Iter) (Iter, error) {
+		left := n
+		return &mapIter{src, func(d value.Value) (value.Value, error) {
+			if left > 0 {
+				left--
+				return value.Undef(), nil
+			}
+			return d, nil
+		}}, nil
+	}, err
+}
+
+func addFields(name string) func(value.Value, *expr.Scope) (func(*expr.Env, value.Value) (value.Value, error), error) {
+	return func(arg value.Value, s *expr.Scope) (func(*expr.Env, value.Value) (value.Value, error), error) {
+		if arg.Kind() != value.Object {
+			return nil, merr.New(40272, "%s specification stage must be an object, got %s", name, expr.TypeName(arg))
+		}
+		p, err := project.AddFields(arg, s)
+		if err != nil {
+			return nil, invalid(name, err)
+		}
+		return p.Apply, nil
+	}
+}
+
+// invalid says in which stage a projection is wrong.
+func invalid(stage string, err error) error {
+	e := *merr.From(err)
+	e.Msg = "Invalid " + stage + " :: caused by :: " + e.Msg
+	return &e
+}
+
+func projectStage(arg value.Value, s *expr.Scope) (func(*expr.Env, value.Value) (value.Value, error), error) {
+	if arg.Kind() != value.Object {
+		return nil, merr.New(15969, "$project specification must be an object")
+	}
+	if arg.Len() == 0 {
+		return nil, merr.New(51272, "Invalid $project :: caused by :: projection specification must have at least one field")
+	}
+	p, err := project.Compile(arg, project.Options{Scope: s})
+	if err != nil {
+		return nil, invalid("$project", err)
+	}
+	return p.Apply, nil
+}
+
+func unset(arg value.Value, _ *expr.Scope) (func(*expr.Env, value.Value) (value.Value, error), error) {
+	var paths []string
+	switch arg.Kind() {
+	case value.String:
+		paths = []string{arg.Str()}
+	case value.Array:
+		for _, v := range bw.Elements(arg) {
+			if v.Kind() != value.String {
+				return nil, merr.New(31120, "$unset specification must be a string or an array containing only string values")
+			}
+			paths = append(paths, v.Str())
+		}
+	}
+	if len(paths) == 0 {
+		return nil, merr.New(31002, "$unset specification must be a string or an array")
+	}
+	p, err := project.Unset(paths)
+	if err != nil {
+		return nil, invalid("$unset", err)
+	}
+	return p.Apply, nil
+}
+
+func replaceRoot(arg value.Value, s *expr.Scope) (func(*expr.Env, value.Value) (value.Value, error), error) {
+	if arg.Kind() != value.Object {
+		return nil, merr.New(40229, "expected an object as specification for $replaceRoot stage, got %s", expr.TypeName(arg))
+	}
+	n := arg.Get("newRoot")
+	if !n.IsDefined() {
+		return nil, merr.New(40231, "no newRoot specified for the $replaceRoot stage")
+	}
+	if arg.Len() != 1 {
+		return nil, merr.New(40415, "BSON field '$replaceRoot' has an unknown field; the only one is newRoot")
+	}
+	return replaceWith(n, s)
+}
+
+func replaceWith(arg value.Value, s *expr.Scope) (func(*expr.Env, value.Value) (value.Value, error), error) {
+	x, err := expr.Compile(arg, s)
+	if err != nil {
+		return nil, err
+	}
+	return func(e *expr.Env, d value.Value) (value.Value, error) {
+		v, err := x(e.With(d))
+		if err == nil && v.Kind() != value.Object {
+			err = merr.New(40228, "'newRoot' expression  must evaluate to an object, but resulting value was of type: %s", expr.TypeName(v))
+		}
+		return v, err
+	}, nil
+}
+
+func count(c *compiler, arg value.Value) (stage, error) {
+	name := arg.Str()
+	if arg.Kind() != value.String || name == "" {
+		return nil, merr.New(40156, "the count field must be a non-empty string")
+	}
+	if name[0] == '$' {
+		return nil, merr.New(40158, "the count field cannot be a $-prefixed path")
+	}
+	for i := range name {
+		if name[i] == '.' {
+			return nil, merr.New(40160, "the count field cannot contain '.'")
+		}
+	}
+	return func(_ *Exec, src Iter) (Iter, error) {
+		return &lazyIter{src: src, fill: func(src Iter) ([]value.Value, error) {
+			n := int64(0)
+			for {
+				_, ok, err := src.Next()
+				if err != nil {
+					return nil, err
+				}
+				if !ok {
+					break
+				}
+				n++
+			}
+			if n == 0 {
+				return nil, nil
+			}
+			at, b := bw.Begin(nil)
+			b = bw.Value(b, name, value.IntOf(n))
+			return []value.Value{value.ObjectOf(bw.End(b, at))}, nil
+		}}, nil
+	}, nil
+}

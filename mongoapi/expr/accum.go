@@ -1,0 +1,284 @@
+package expr
+
+import (
+	"math"
+	"sort"
+
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
+)
+
+// Accumulator folds values into one. Add may keep v only as a copy of its own.
+type Accumulator interface {
+	Add(v value.Value) error
+	Result() value.Value
+}
+
+// Accumulators is the registry of accumulators with one plain argument; those of $group with more are in package agg. n is
+// the argument of the N kinds.
+var Accumulators = map[string]func() Accumulator{
+	"$addToSet":     func() Accumulator { return &addToSetAcc{set: NewSet()} },
+	"$avg":          func() Accumulator { return &sumAcc{avg: true} },
+	"$first":        func() Accumulator { return &endAcc{} },
+	"$last":         func() Accumulator { return &endAcc{last: true} },
+	"$max":          func() Accumulator { return &extremeAcc{dir: 1} },
+	"$mergeObjects": func() Accumulator { return &mergeAcc{m: NewMerger()} },
+	"$min":          func() Accumulator { return &extremeAcc{dir: -1} },
+	"$push":         func() Accumulator { return &pushAcc{} },
+	"$stdDevPop":    func() Accumulator { return &devAcc{} },
+	"$stdDevSamp":   func() Accumulator { return &devAcc{sample: true} },
+	"$sum":          func() Accumulator { return &sumAcc{} },
+}
+
+// accumulatorOps are those that are expressions too: over the elements of one array argument, or over all arguments.
+func accumulatorOps() map[string]operator {
+	ops := map[string]operator{}
+	for _, name := range []string{"$avg", "$max", "$min", "$stdDevPop", "$stdDevSamp", "$sum"} {
+		mk := Accumulators[name]
+		ops[name] = variadic(func(_ *Env, a []value.Value) (value.Value, error) {
+			if len(a) == 1 && a[0].Kind() == value.Array {
+				a = bw.Elements(a[0])
+			}
+			acc := mk()
+			for _, v := range a {
+				if err := acc.Add(v); err != nil {
+					return v, err
+				}
+			}
+			return acc.Result(), nil
+		})
+	}
+	return ops
+}
+
+// accLimit bounds what one accumulator holds, in bytes.
+const accLimit = 64 << 20
+
+func tooMuch(name string) error {
+	return merr.New(merr.MemoryLimit, "%s used too much memory and cannot spill to disk. Memory limit: %d bytes", name, accLimit)
+}
+
+type sumAcc struct {
+	avg bool
+	sum value.Value
+	n   int64
+}
+
+func (s *sumAcc) Add(v value.Value) error {
+	if !v.IsNumber() {
+		return nil
+	}
+	if s.n++; s.n == 1 {
+		s.sum = v.Clone()
+		return nil
+	}
+	s.sum = num.Widen(num.Add, s.sum, v)
+	return nil
+}
+
+func (s *sumAcc) Result() value.Value {
+	if s.avg {
+		if s.n == 0 {
+			return value.NullValue()
+		}
+		return num.Div(s.sum, value.Int64Of(s.n))
+	}
+	if s.n == 0 {
+		return value.Int32Of(0)
+	}
+	return s.sum
+}
+
+type extremeAcc struct {
+	dir  int
+	best value.Value
+}
+
+func (x *extremeAcc) Add(v value.Value) error {
+	if nullish(v) {
+		return nil
+	}
+	if !x.best.IsDefined() || x.dir*value.CompareBSON(v, x.best) > 0 {
+		x.best = v.Clone()
+	}
+	return nil
+}
+
+func (x *extremeAcc) Result() value.Value {
+	if !x.best.IsDefined() {
+		return value.NullValue()
+	}
+	return x.best
+}
+
+type endAcc struct {
+	last, any bool
+	v         value.Value
+}
+
+func (f *endAcc) Add(v value.Value) error {
+	if f.last || !f.any {
+		f.v, f.any = v.Clone(), true
+	}
+	return nil
+}
+
+func (f *endAcc) Result() value.Value {
+	if !f.v.IsDefined() {
+		return value.NullValue()
+	}
+	return f.v
+}
+
+type pushAcc struct {
+	b  []byte
+	at int
+	n  int
+}
+
+func (p *pushAcc) Add(v value.Value) error {
+	if !v.IsDefined() {
+		return nil
+	}
+	if p.n == 0 {
+		p.at, p.b = bw.Begin(p.b)
+	}
+	p.b = bw.Elem(p.b, p.n, v)
+	p.n++
+	if len(p.b) > accLimit {
+		return tooMuch("$push")
+	}
+	return nil
+}
+
+func (p *pushAcc) Result() value.Value {
+	if p.n == 0 {
+		return value.ArrayOf(bw.Empty)
+	}
+	return value.ArrayOf(bw.End(p.b[:len(p.b):len(p.b)], p.at))
+}
+
+type addToSetAcc struct {
+	set  *Set
+	size int
+}
+
+func (a *addToSetAcc) Add(v value.Value) error {
+	if !v.IsDefined() || a.set.Has(v) {
+		return nil
+	}
+	a.set.Add(v.Clone())
+	if a.size += len(v.Bytes()) + 48; a.size > accLimit {
+		return tooMuch("$addToSet")
+	}
+	return nil
+}
+
+func (a *addToSetAcc) Result() value.Value { return bw.ArrayValue(a.set.vals) }
+
+type mergeAcc struct{ m *Merger }
+
+func (a *mergeAcc) Add(v value.Value) error {
+	if nullish(v) {
+		return nil
+	}
+	if v.Kind() != value.Object {
+		return merr.New(40400, "$mergeObjects requires object inputs, but input is of type %s", TypeName(v))
+	}
+	a.m.Add(v.Clone())
+	return nil
+}
+
+func (a *mergeAcc) Result() value.Value { return a.m.Value() }
+
+// devAcc is Welford's running variance.
+type devAcc struct {
+	sample   bool
+	n        int64
+	mean, m2 float64
+}
+
+func (d *devAcc) Add(v value.Value) error {
+	if !v.IsNumber() {
+		return nil
+	}
+	d.n++
+	x := num.ToFloat(v)
+	delta := x - d.mean
+	d.mean += delta / float64(d.n)
+	d.m2 += delta * (x - d.mean)
+	return nil
+}
+
+func (d *devAcc) Result() value.Value {
+	n := d.n
+	if d.sample {
+		n--
+	}
+	if n <= 0 {
+		return value.NullValue()
+	}
+	return value.DoubleOf(math.Sqrt(d.m2 / float64(n)))
+}
+
+// NewN returns the accumulators $firstN, $lastN, $maxN and $minN; nil for another name.
+func NewN(name string, n int) Accumulator {
+	switch name {
+	case "$firstN", "$lastN", "$maxN", "$minN":
+		return &nAcc{name: name, n: n}
+	}
+	return nil
+}
+
+type nAcc struct {
+	name string
+	n    int
+	size int
+	vals []value.Value
+}
+
+func (a *nAcc) Add(v value.Value) error {
+	switch {
+	case a.name == "$firstN" && len(a.vals) >= a.n:
+		return nil
+	case (a.name == "$maxN" || a.name == "$minN") && nullish(v):
+		return nil
+	}
+	if !v.IsDefined() {
+		v = value.NullValue()
+	}
+	a.vals = append(a.vals, v.Clone())
+	a.size += len(v.Bytes()) + 48
+	if len(a.vals) > 2*a.n+16 {
+		a.trim()
+	}
+	if a.size > accLimit {
+		return tooMuch(a.name)
+	}
+	return nil
+}
+
+func (a *nAcc) trim() {
+	switch a.name {
+	case "$lastN":
+		a.vals = append([]value.Value(nil), a.vals[max(0, len(a.vals)-a.n):]...)
+	case "$maxN", "$minN":
+		dir := 1
+		if a.name == "$maxN" {
+			dir = -1
+		}
+		sort.SliceStable(a.vals, func(i, j int) bool { return dir*value.CompareBSON(a.vals[i], a.vals[j]) < 0 })
+		a.vals = a.vals[:min(a.n, len(a.vals))]
+	}
+	a.size = 0
+	for _, v := range a.vals {
+		a.size += len(v.Bytes()) + 48
+	}
+}
+
+func (a *nAcc) Result() value.Value {
+	a.trim()
+	return bw.ArrayValue(a.vals)
+}

@@ -1,0 +1,313 @@
+package expr
+
+import (
+	"math"
+
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
+)
+
+var arithmeticOps = map[string]operator{
+	"$abs": nullUnary(func(v value.Value) (value.Value, error) {
+		if !v.IsNumber() {
+			return v, numericOnly("$abs", v)
+		}
+		r, ok := num.Abs(v)
+		if !ok {
+			return v, merr.New(28680, "can't take $abs of long long min")
+		}
+		return r, nil
+	}),
+	"$add":      variadic(add),
+	"$ceil":     rounding("$ceil", num.Ceil),
+	"$divide":   fixed(2, divide),
+	"$exp":      floating("$exp", math.Exp),
+	"$floor":    rounding("$floor", num.Floor),
+	"$ln":       logarithm("$ln", math.Log),
+	"$log":      fixed(2, logBase),
+	"$log10":    logarithm("$log10", math.Log10),
+	"$mod":      fixed(2, mod),
+	"$multiply": variadic(multiply),
+	"$pow":      fixed(2, pow),
+	"$rand": ranged(0, 1, func(e *Env, _ []value.Value) (value.Value, error) {
+		return value.DoubleOf(e.Random()), nil
+	}),
+	"$round":    ranged(1, 2, roundTo("$round", num.HalfEven)),
+	"$sqrt":     sqrt(),
+	"$subtract": fixed(2, subtract),
+	"$trunc":    ranged(1, 2, roundTo("$trunc", num.Trunc)),
+
+	"$acos": floating("$acos", math.Acos), "$acosh": floating("$acosh", math.Acosh), "$asin": floating("$asin", math.Asin),
+	"$asinh": floating("$asinh", math.Asinh), "$atan": floating("$atan", math.Atan), "$atanh": floating("$atanh", math.Atanh),
+	"$cos": floating("$cos", math.Cos), "$cosh": floating("$cosh", math.Cosh), "$sin": floating("$sin", math.Sin),
+	"$sinh": floating("$sinh", math.Sinh), "$tan": floating("$tan", math.Tan), "$tanh": floating("$tanh", math.Tanh),
+	"$degreesToRadians": floating("$degreesToRadians", func(f float64) float64 { return f * (math.Pi / 180) }),
+	"$radiansToDegrees": floating("$radiansToDegrees", func(f float64) float64 { return f * (180 / math.Pi) }),
+	"$atan2": fixed(2, func(_ *Env, a []value.Value) (value.Value, error) {
+		return twoNumbers("$atan2", a, func(x, y value.Value) (value.Value, error) {
+			return value.DoubleOf(math.Atan2(num.ToFloat(x), num.ToFloat(y))), nil
+		})
+	}),
+
+	"$bitAnd": variadic(bitwise("$bitAnd", -1, func(x, y int64) int64 { return x & y })),
+	"$bitOr":  variadic(bitwise("$bitOr", 0, func(x, y int64) int64 { return x | y })),
+	"$bitXor": variadic(bitwise("$bitXor", 0, func(x, y int64) int64 { return x ^ y })),
+	"$bitNot": nullUnary(func(v value.Value) (value.Value, error) {
+		switch v.Kind() {
+		case value.Int32:
+			return value.Int32Of(^int32(v.Int())), nil
+		case value.Int64:
+			return value.Int64Of(^v.Int()), nil
+		}
+		return v, merr.New(merr.TypeMismatch, "$bitNot only supports int and long, not: %s.", TypeName(v))
+	}),
+}
+
+func numericOnly(name string, v value.Value) error {
+	return merr.New(28765, "%s only supports numeric types, not %s", name, TypeName(v))
+}
+
+func rounding(name string, mode int) operator {
+	return nullUnary(func(v value.Value) (value.Value, error) {
+		if !v.IsNumber() {
+			return v, numericOnly(name, v)
+		}
+		return num.Integral(v, mode, 0), nil
+	})
+}
+
+func floating(name string, fn func(float64) float64) operator {
+	return nullUnary(func(v value.Value) (value.Value, error) {
+		if !v.IsNumber() {
+			return v, numericOnly(name, v)
+		}
+		r := value.DoubleOf(fn(num.ToFloat(v)))
+		if v.Kind() == value.Decimal {
+			return num.ToDecimal(r), nil
+		}
+		return r, nil
+	})
+}
+
+func logarithm(name string, fn func(float64) float64) operator {
+	f := floating(name, fn)
+	return nullUnary(func(v value.Value) (value.Value, error) {
+		if v.IsNumber() && num.ToFloat(v) <= 0 {
+			return v, merr.New(28766, "%s's argument must be a positive number, but is %v", name, num.ToFloat(v))
+		}
+		return f.fn(nil, []value.Value{v})
+	})
+}
+
+func sqrt() operator {
+	f := floating("$sqrt", math.Sqrt)
+	return nullUnary(func(v value.Value) (value.Value, error) {
+		if v.IsNumber() && num.ToFloat(v) < 0 {
+			return v, merr.New(28714, "$sqrt's argument must be greater than or equal to 0")
+		}
+		return f.fn(nil, []value.Value{v})
+	})
+}
+
+func roundTo(name string, mode int) func(*Env, []value.Value) (value.Value, error) {
+	return func(_ *Env, a []value.Value) (value.Value, error) {
+		places := int64(0)
+		if len(a) == 2 {
+			if nullish(a[1]) {
+				return value.NullValue(), nil
+			}
+			var ok bool
+			if places, ok = num.ToInt64(a[1], false); !ok {
+				return a[1], merr.New(51082, "precision argument to  %s must be a integral value", name)
+			}
+			if places < -20 || places > 100 {
+				return a[1], merr.New(51083, "cannot apply %s with precision value %d value must be in [-20, 100]", name, places)
+			}
+		}
+		if nullish(a[0]) {
+			return value.NullValue(), nil
+		}
+		if !a[0].IsNumber() {
+			return a[0], merr.New(51081, "%s only supports numeric types, not %s", name, TypeName(a[0]))
+		}
+		return num.Integral(a[0], mode, int(places)), nil
+	}
+}
+
+// add adds numbers; one date may be among them.
+func add(_ *Env, a []value.Value) (value.Value, error) {
+	sum := value.Int32Of(0)
+	var date value.Value
+	for _, v := range a {
+		switch {
+		case nullish(v):
+			return value.NullValue(), nil
+		case v.Kind() == value.Date:
+			if date.IsDefined() {
+				return v, merr.New(16612, "only one date allowed in an $add expression")
+			}
+			date = v
+		case v.IsNumber():
+			sum = num.Widen(num.Add, sum, v)
+		default:
+			return v, merr.New(merr.TypeMismatch, "$add only supports numeric or date types, not %s", TypeName(v))
+		}
+	}
+	if !date.IsDefined() {
+		return sum, nil
+	}
+	ms, err := wholeMillis(sum)
+	if err != nil {
+		return sum, err
+	}
+	return addMillis(date, ms)
+}
+
+func wholeMillis(v value.Value) (int64, error) {
+	ms, ok := num.ToInt64(num.Integral(v, num.HalfEven, 0), true)
+	if !ok {
+		return 0, merr.New(merr.Overflow, "date overflow")
+	}
+	return ms, nil
+}
+
+func addMillis(date value.Value, ms int64) (value.Value, error) {
+	r := date.DateMS() + ms
+	if (r > date.DateMS()) != (ms > 0) && ms != 0 {
+		return date, merr.New(merr.Overflow, "date overflow")
+	}
+	return value.DateOf(r, date.Ticks()), nil
+}
+
+func subtract(_ *Env, a []value.Value) (value.Value, error) {
+	x, y := a[0], a[1]
+	switch {
+	case nullish(x) || nullish(y):
+		return value.NullValue(), nil
+	case x.IsNumber() && y.IsNumber():
+		return num.Widen(num.Sub, x, y), nil
+	case x.Kind() == value.Date && y.Kind() == value.Date:
+		return value.Int64Of(x.DateMS() - y.DateMS()), nil
+	case x.Kind() == value.Date && y.IsNumber():
+		ms, err := wholeMillis(y)
+		if err != nil {
+			return y, err
+		}
+		return addMillis(x, -ms)
+	}
+	return x, merr.New(merr.TypeMismatch, "can't $subtract %s from %s", TypeName(y), TypeName(x))
+}
+
+func multiply(_ *Env, a []value.Value) (value.Value, error) {
+	r := value.Int32Of(1)
+	for _, v := range a {
+		if nullish(v) {
+			return value.NullValue(), nil
+		}
+		if !v.IsNumber() {
+			return v, merr.New(merr.TypeMismatch, "$multiply only supports numeric types, not %s", TypeName(v))
+		}
+		r = num.Widen(num.Mul, r, v)
+	}
+	return r, nil
+}
+
+func twoNumbers(name string, a []value.Value, fn func(x, y value.Value) (value.Value, error)) (value.Value, error) {
+	if nullish(a[0]) || nullish(a[1]) {
+		return value.NullValue(), nil
+	}
+	if !a[0].IsNumber() || !a[1].IsNumber() {
+		return a[0], merr.New(merr.TypeMismatch, "%s only supports numeric types, not %s and %s", name, TypeName(a[0]), TypeName(a[1]))
+	}
+	return fn(a[0], a[1])
+}
+
+func divide(_ *Env, a []value.Value) (value.Value, error) {
+	return twoNumbers("$divide", a, func(x, y value.Value) (value.Value, error) {
+		if isZero(y) {
+			return y, merr.New(merr.BadValue, "can't $divide by zero")
+		}
+		return num.Div(x, y), nil
+	})
+}
+
+func mod(_ *Env, a []value.Value) (value.Value, error) {
+	return twoNumbers("$mod", a, func(x, y value.Value) (value.Value, error) {
+		if isZero(y) {
+			return y, merr.New(16610, "can't $mod by zero")
+		}
+		return num.Mod(x, y), nil
+	})
+}
+
+func logBase(_ *Env, a []value.Value) (value.Value, error) {
+	return twoNumbers("$log", a, func(x, y value.Value) (value.Value, error) {
+		f, b := num.ToFloat(x), num.ToFloat(y)
+		if f <= 0 {
+			return x, merr.New(28758, "$log's argument must be a positive number, but is %v", f)
+		}
+		if b <= 0 || b == 1 {
+			return y, merr.New(28759, "$log's base must be a positive number not equal to 1, but is %v", b)
+		}
+		return value.DoubleOf(math.Log(f) / math.Log(b)), nil
+	})
+}
+
+func pow(_ *Env, a []value.Value) (value.Value, error) {
+	return twoNumbers("$pow", a, func(x, y value.Value) (value.Value, error) {
+		bx, by := x.Kind(), y.Kind()
+		f := math.Pow(num.ToFloat(x), num.ToFloat(y))
+		if num.ToFloat(x) == 0 && num.ToFloat(y) < 0 {
+			return x, merr.New(28764, "$pow cannot take a base of 0 and a negative exponent")
+		}
+		if bx == value.Decimal || by == value.Decimal {
+			return num.ToDecimal(value.DoubleOf(f)), nil
+		}
+		if bx == value.Double || by == value.Double || y.Int() < 0 {
+			return value.DoubleOf(f), nil
+		}
+		if y.Int() > 64 && x.Int() != 0 && x.Int() != 1 && x.Int() != -1 {
+			return value.DoubleOf(f), nil
+		}
+		r := value.Value(value.Int32Of(1))
+		if bx == value.Int64 || by == value.Int64 {
+			r = value.Int64Of(1)
+		}
+		n := y.Int()
+		if x.Int() == -1 {
+			n %= 2
+		} else if x.Int() == 0 || x.Int() == 1 {
+			n = min(n, 1)
+		}
+		for ; n > 0; n-- {
+			var ok bool
+			if r, ok = num.Do(num.Mul, r, x); !ok {
+				return value.DoubleOf(f), nil
+			}
+		}
+		return r, nil
+	})
+}
+
+func bitwise(name string, start int64, fn func(x, y int64) int64) func(*Env, []value.Value) (value.Value, error) {
+	return func(_ *Env, a []value.Value) (value.Value, error) {
+		r, long := start, false
+		for _, v := range a {
+			switch v.Kind() {
+			case value.Undefined, value.Null:
+				return value.NullValue(), nil
+			case value.Int64:
+				long = true
+			case value.Int32:
+			default:
+				return v, merr.New(merr.TypeMismatch, "%s only supports int and long operands.", name)
+			}
+			r = fn(r, v.Int())
+		}
+		if long {
+			return value.Int64Of(r), nil
+		}
+		return value.Int32Of(int32(r)), nil
+	}
+}

@@ -1,0 +1,252 @@
+package expr
+
+import (
+	"time"
+
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
+)
+
+var datePartNames = []string{"year", "isoWeekYear", "month", "isoWeek", "day", "isoDayOfWeek", "hour", "minute", "second", "millisecond", "timezone"}
+
+func dateFromParts(_ *Env, a map[string]value.Value) (value.Value, error) {
+	tz, given := a["timezone"]
+	loc, ok, err := zone(tz, given)
+	if err != nil || !ok {
+		return value.NullValue(), err
+	}
+	_, iso := a["isoWeekYear"]
+	if _, plain := a["year"]; !plain && !iso {
+		return value.Undef(), merr.New(40516, "$dateFromParts requires either 'year' or 'isoWeekYear' to be present")
+	}
+	n := map[string]int{"month": 1, "day": 1, "isoWeek": 1, "isoDayOfWeek": 1}
+	for k, v := range a {
+		if k == "timezone" {
+			continue
+		}
+		if nullish(v) {
+			return value.NullValue(), nil
+		}
+		if n[k], err = intArg(k, v); err != nil {
+			return v, err
+		}
+	}
+	var t time.Time
+	if iso {
+		jan4 := time.Date(n["isoWeekYear"], 1, 4, 0, 0, 0, 0, loc)
+		monday := jan4.AddDate(0, 0, 1-isoWeekday(jan4))
+		t = monday.AddDate(0, 0, 7*(n["isoWeek"]-1)+n["isoDayOfWeek"]-1)
+		t = time.Date(t.Year(), t.Month(), t.Day(), n["hour"], n["minute"], n["second"], 0, loc)
+	} else {
+		t = time.Date(n["year"], time.Month(n["month"]), n["day"], n["hour"], n["minute"], n["second"], 0, loc)
+	}
+	return value.DateOf(t.UnixMilli()+int64(n["millisecond"]), 0), nil
+}
+
+func dateToParts(_ *Env, a map[string]value.Value) (value.Value, error) {
+	t, null, err := zoned(a["date"], a)
+	if err != nil || null {
+		return value.NullValue(), err
+	}
+	at, b := bw.Begin(nil)
+	if Truthy(a["iso8601"]) {
+		y, w := t.ISOWeek()
+		b = bw.Int32(b, "isoWeekYear", int32(y))
+		b = bw.Int32(b, "isoWeek", int32(w))
+		b = bw.Int32(b, "isoDayOfWeek", int32(isoWeekday(t)))
+	} else {
+		b = bw.Int32(b, "year", int32(t.Year()))
+		b = bw.Int32(b, "month", int32(t.Month()))
+		b = bw.Int32(b, "day", int32(t.Day()))
+	}
+	b = bw.Int32(b, "hour", int32(t.Hour()))
+	b = bw.Int32(b, "minute", int32(t.Minute()))
+	b = bw.Int32(b, "second", int32(t.Second()))
+	b = bw.Int32(b, "millisecond", int32(t.Nanosecond()/1e6))
+	return value.ObjectOf(bw.End(b, at)), nil
+}
+
+// unit reads a date unit; "" when it is null.
+func unit(name string, v value.Value) (string, error) {
+	if nullish(v) {
+		return "", nil
+	}
+	if v.Kind() != value.String {
+		return "", merr.New(5439013, "%s requires 'unit' to be a string, but got %s", name, TypeName(v))
+	}
+	switch s := v.Str(); s {
+	case "year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond":
+		return s, nil
+	}
+	return "", merr.New(merr.FailedToParse, "unknown time unit value: %s", v.Str())
+}
+
+func dateArith(name string, sign int) operator {
+	return named([]string{"startDate", "unit", "amount"}, []string{"timezone"}, func(_ *Env, a map[string]value.Value) (value.Value, error) {
+		u, err := unit(name, a["unit"])
+		if err != nil {
+			return value.Undef(), err
+		}
+		t, null, err := zoned(a["startDate"], a)
+		if err != nil || null || u == "" || nullish(a["amount"]) {
+			return value.NullValue(), err
+		}
+		n, ok := num.ToInt64(a["amount"], false)
+		if !ok || n > 1<<40 || n < -1<<40 {
+			return a["amount"], merr.New(5166405, "%s expects integer amount of time units", name)
+		}
+		return value.DateOf(addUnits(t, u, int(n)*sign).UnixMilli(), 0), nil
+	})
+}
+
+var unitLength = map[string]time.Duration{
+	"hour": time.Hour, "minute": time.Minute, "second": time.Second, "millisecond": time.Millisecond,
+}
+
+func addUnits(t time.Time, u string, n int) time.Time {
+	switch u {
+	case "year":
+		return addMonths(t, 12*n)
+	case "quarter":
+		return addMonths(t, 3*n)
+	case "month":
+		return addMonths(t, n)
+	case "week":
+		return t.AddDate(0, 0, 7*n)
+	case "day":
+		return t.AddDate(0, 0, n)
+	}
+	// In two steps: a Duration reaches only 292 years.
+	ms := int64(n) * int64(unitLength[u]/time.Millisecond)
+	return time.UnixMilli(t.UnixMilli() + ms).In(t.Location())
+}
+
+// addMonths keeps the day of the month, or takes the month's last one when it has none so late.
+func addMonths(t time.Time, n int) time.Time {
+	first := time.Date(t.Year(), t.Month()+time.Month(n), 1, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), t.Location())
+	last := first.AddDate(0, 1, -1).Day()
+	return first.AddDate(0, 0, min(t.Day(), last)-1)
+}
+
+func weekStart(v value.Value) (time.Weekday, error) {
+	if nullish(v) {
+		return time.Sunday, nil
+	}
+	for d := time.Sunday; d <= time.Saturday; d++ {
+		s := lower(v.Str())
+		if name := lower(d.String()); s == name || s == name[:3] {
+			return d, nil
+		}
+	}
+	return 0, merr.New(merr.FailedToParse, "unknown day of week value: %s", v.Str())
+}
+
+// dayNumber counts days of t's own calendar.
+func dayNumber(t time.Time) int {
+	d := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC).Unix()
+	return int((d - mod64(d, 86400)) / 86400)
+}
+
+func mod64(a, b int64) int64 { return ((a % b) + b) % b }
+
+func weekNumber(t time.Time, start time.Weekday) int {
+	n := int64(dayNumber(t)) + 4 - int64(start) // 1970-01-01 was a Thursday
+	return int((n - mod64(n, 7)) / 7)
+}
+
+func dateDiff(_ *Env, a map[string]value.Value) (value.Value, error) {
+	u, err := unit("$dateDiff", a["unit"])
+	if err != nil {
+		return value.Undef(), err
+	}
+	from, null1, err := zoned(a["startDate"], a)
+	if err != nil {
+		return value.Undef(), err
+	}
+	to, null2, err := zoned(a["endDate"], a)
+	if err != nil || null1 || null2 || u == "" {
+		return value.NullValue(), err
+	}
+	start, err := weekStart(a["startOfWeek"])
+	if err != nil {
+		return value.Undef(), err
+	}
+	months := func(t time.Time) int { return t.Year()*12 + int(t.Month()) - 1 }
+	var n int64
+	switch u {
+	case "year":
+		n = int64(to.Year() - from.Year())
+	case "quarter":
+		n = int64(months(to)/3 - months(from)/3)
+	case "month":
+		n = int64(months(to) - months(from))
+	case "week":
+		n = int64(weekNumber(to, start) - weekNumber(from, start))
+	case "day":
+		n = int64(dayNumber(to) - dayNumber(from))
+	default:
+		size := int64(unitLength[u] / time.Millisecond)
+		_, o1 := from.Zone()
+		_, o2 := to.Zone()
+		x, y := from.UnixMilli()+int64(o1)*1000, to.UnixMilli()+int64(o2)*1000
+		if u != "hour" {
+			x, y = from.UnixMilli(), to.UnixMilli()
+		}
+		n = (y-mod64(y, size))/size - (x-mod64(x, size))/size
+	}
+	return value.Int64Of(n), nil
+}
+
+func dateTrunc(_ *Env, a map[string]value.Value) (value.Value, error) {
+	u, err := unit("$dateTrunc", a["unit"])
+	if err != nil {
+		return value.Undef(), err
+	}
+	t, null, err := zoned(a["date"], a)
+	if err != nil || null || u == "" {
+		return value.NullValue(), err
+	}
+	bin := 1
+	if v, ok := a["binSize"]; ok {
+		if nullish(v) {
+			return value.NullValue(), nil
+		}
+		if bin, err = intArg("binSize", v); err != nil {
+			return v, err
+		}
+		if bin <= 0 {
+			return v, merr.New(5439018, "$dateTrunc requires 'binSize' to be greater than 0, but got value %d", bin)
+		}
+	}
+	start, err := weekStart(a["startOfWeek"])
+	if err != nil {
+		return value.Undef(), err
+	}
+	return value.DateOf(truncTo(t, u, bin, start).UnixMilli(), 0), nil
+}
+
+// truncTo cuts t to the bins that start on 1 January 2000 (for weeks: the first week day after it).
+func truncTo(t time.Time, u string, bin int, start time.Weekday) time.Time {
+	loc := t.Location()
+	floor := func(n, size int) int { return int(int64(n) - mod64(int64(n), int64(size))) }
+	switch u {
+	case "year", "quarter", "month":
+		size := bin * map[string]int{"year": 12, "quarter": 3, "month": 1}[u]
+		m := floor((t.Year()-2000)*12+int(t.Month())-1, size)
+		return time.Date(2000, time.Month(1+m), 1, 0, 0, 0, 0, loc)
+	case "week", "day":
+		ref := time.Date(2000, 1, 1, 0, 0, 0, 0, loc)
+		size := bin
+		if u == "week" {
+			size *= 7
+			ref = ref.AddDate(0, 0, (int(start)-int(ref.Weekday())+7)%7)
+		}
+		return ref.AddDate(0, 0, floor(dayNumber(t)-dayNumber(ref), size))
+	}
+	ref := time.Date(2000, 1, 1, 0, 0, 0, 0, loc).UnixMilli()
+	size := int64(unitLength[u]/time.Millisecond) * int64(bin)
+	d := t.UnixMilli() - ref
+	return time.UnixMilli(ref + d - mod64(d, size)).In(loc)
+}

@@ -1,0 +1,330 @@
+// Package expr compiles MongoDB's aggregation expressions to closures over values.
+//
+// The registry is the table operators (registry.go): one more expression is one entry there, its implementation and lines in
+// testdata. Names that MongoDB has and we don't are listed in Unsupported.
+package expr
+
+import (
+	"strings"
+
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+)
+
+// MaxDepth bounds how deep expressions nest.
+const MaxDepth = 200
+
+// Expr is a compiled expression: it computes its value in e. Undefined stands for a missing value.
+type Expr func(e *Env) (value.Value, error)
+
+// Env is what an evaluation sees: the document, the variables and the request's clock. One goroutine at a time uses it.
+type Env struct {
+	root value.Value
+	vars []value.Value
+	// NowMS is $$NOW, the same for a whole command.
+	NowMS int64
+	// Random gives numbers in [0, 1).
+	Random func() float64
+	// NewObjectID makes an ObjectId, for the few places that need one.
+	NewObjectID func() value.Value
+}
+
+// With sets the document that paths and $$ROOT read, and returns e.
+func (e *Env) With(doc value.Value) *Env {
+	e.root = doc
+	return e
+}
+
+// Fork returns an Env with the same variables, for a nested pipeline.
+func (e *Env) Fork() *Env {
+	n := *e
+	n.vars = append([]value.Value(nil), e.vars...)
+	return &n
+}
+
+// Set binds the variable of a slot.
+func (e *Env) Set(slot int, v value.Value) {
+	for len(e.vars) <= slot {
+		e.vars = append(e.vars, value.Undef())
+	}
+	e.vars[slot] = v
+}
+
+// Scope is the variables in sight of an expression, innermost first. The nil Scope has only the built-in ones.
+type Scope struct {
+	up   *Scope
+	name string
+	slot int
+}
+
+// Bind returns a scope with one more variable and the slot to Set it in.
+func (s *Scope) Bind(name string) (*Scope, int) {
+	n := &Scope{up: s, name: name}
+	if s != nil {
+		n.slot = s.slot + 1
+	}
+	return n, n.slot
+}
+
+func (s *Scope) find(name string) (int, bool) {
+	for ; s != nil; s = s.up {
+		if s.name == name {
+			return s.slot, true
+		}
+	}
+	return 0, false
+}
+
+// Compile compiles an expression. v must stay unchanged as long as the result lives.
+func Compile(v value.Value, s *Scope) (Expr, error) {
+	return compile(v, s, 0)
+}
+
+func compile(v value.Value, s *Scope, depth int) (Expr, error) {
+	if depth > MaxDepth {
+		return nil, merr.New(merr.BadValue, "expression exceeds the depth limit of %d", MaxDepth)
+	}
+	switch v.Kind() {
+	case value.String:
+		if b := v.Bytes(); len(b) > 0 && b[0] == '$' {
+			return compilePath(v.Str(), s)
+		}
+	case value.Array:
+		return compileArray(v, s, depth)
+	case value.Object:
+		it := v.Iter()
+		if it.Next() && len(it.Key()) > 0 && it.Key()[0] == '$' {
+			name, arg := string(it.Key()), it.Value()
+			if it.Next() {
+				return nil, merr.New(15983, "an object representing an expression must have exactly one field: %s", name)
+			}
+			return compileOperator(name, arg, s, depth)
+		}
+		return compileObject(v, s, depth)
+	}
+	return constant(v), nil
+}
+
+func constant(v value.Value) Expr {
+	return func(*Env) (value.Value, error) { return v, nil }
+}
+
+// isConstant reports whether v is no expression, so that it stands for itself.
+func isConstant(v value.Value) bool {
+	switch v.Kind() {
+	case value.String:
+		b := v.Bytes()
+		return len(b) == 0 || b[0] != '$'
+	case value.Array, value.Object:
+		for it := v.Iter(); it.Next(); {
+			if v.Kind() == value.Object && len(it.Key()) > 0 && it.Key()[0] == '$' || !isConstant(it.Value()) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func compileArray(v value.Value, s *Scope, depth int) (Expr, error) {
+	if isConstant(v) {
+		return constant(v), nil
+	}
+	var xs []Expr
+	for it := v.Iter(); it.Next(); {
+		x, err := compile(it.Value(), s, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		xs = append(xs, x)
+	}
+	return func(e *Env) (value.Value, error) {
+		at, b := bw.Begin(nil)
+		for i, x := range xs {
+			v, err := x(e)
+			if err != nil {
+				return v, err
+			}
+			b = bw.Elem(b, i, v)
+		}
+		return value.ArrayOf(bw.End(b, at)), nil
+	}, nil
+}
+
+func compileObject(v value.Value, s *Scope, depth int) (Expr, error) {
+	if isConstant(v) {
+		return constant(v), nil
+	}
+	type field struct {
+		name string
+		x    Expr
+	}
+	var fs []field
+	for it := v.Iter(); it.Next(); {
+		name := string(it.Key())
+		if strings.Contains(name, ".") {
+			return nil, merr.New(16405, "dotted field names are only allowed at the top level")
+		}
+		x, err := compile(it.Value(), s, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		fs = append(fs, field{name, x})
+	}
+	return func(e *Env) (value.Value, error) {
+		at, b := bw.Begin(nil)
+		for _, f := range fs {
+			v, err := f.x(e)
+			if err != nil {
+				return v, err
+			}
+			b = bw.Value(b, f.name, v)
+		}
+		return value.ObjectOf(bw.End(b, at)), nil
+	}, nil
+}
+
+// compilePath compiles "$a.b" and "$$var.a".
+func compilePath(text string, s *Scope) (Expr, error) {
+	if strings.HasPrefix(text, "$$") {
+		name, rest, dotted := strings.Cut(text[2:], ".")
+		x, err := variable(name, s)
+		if err != nil || !dotted {
+			return x, err
+		}
+		path, err := fieldPath(rest)
+		if err != nil {
+			return nil, err
+		}
+		return func(e *Env) (value.Value, error) {
+			v, err := x(e)
+			if err != nil {
+				return v, err
+			}
+			return Path(v, path), nil
+		}, nil
+	}
+	path, err := fieldPath(text[1:])
+	if err != nil {
+		return nil, err
+	}
+	if len(path) == 1 {
+		name := path[0]
+		return func(e *Env) (value.Value, error) { return e.root.Get(name), nil }, nil
+	}
+	return func(e *Env) (value.Value, error) { return Path(e.root, path), nil }, nil
+}
+
+func fieldPath(p string) ([]string, error) {
+	if p == "" {
+		return nil, merr.New(16872, "'$' by itself is not a valid FieldPath")
+	}
+	segs := strings.Split(p, ".")
+	for _, s := range segs {
+		switch {
+		case s == "":
+			return nil, merr.New(15998, "FieldPath field names may not be empty strings.")
+		case s[0] == '$':
+			return nil, merr.New(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
+		}
+	}
+	return segs, nil
+}
+
+// Path reads a path in v. An array on the way stands for the array of what its elements have there.
+func Path(v value.Value, path []string) value.Value {
+	for len(path) > 0 {
+		switch v.Kind() {
+		case value.Object:
+			v, path = v.Get(path[0]), path[1:]
+		case value.Array:
+			at, b := bw.Begin(nil)
+			n := 0
+			for it := v.Iter(); it.Next(); {
+				if x := Path(it.Value(), path); x.IsDefined() {
+					b = bw.Elem(b, n, x)
+					n++
+				}
+			}
+			return value.ArrayOf(bw.End(b, at))
+		default:
+			return value.Undef()
+		}
+	}
+	return v
+}
+
+func variable(name string, s *Scope) (Expr, error) {
+	if slot, ok := s.find(name); ok {
+		return func(e *Env) (value.Value, error) {
+			if slot < len(e.vars) {
+				return e.vars[slot], nil
+			}
+			return value.Undef(), nil
+		}, nil
+	}
+	switch name {
+	case "ROOT", "CURRENT":
+		return func(e *Env) (value.Value, error) { return e.root, nil }, nil
+	case "REMOVE":
+		return constant(value.Undef()), nil
+	case "NOW":
+		return func(e *Env) (value.Value, error) { return value.DateOf(e.NowMS, 0), nil }, nil
+	case "CLUSTER_TIME":
+		return func(e *Env) (value.Value, error) {
+			return value.TimestampOf(uint64(e.NowMS/1000)<<32 | 1), nil
+		}, nil
+	case "DESCEND", "PRUNE", "KEEP":
+		return constant(value.StringOf("$$" + name)), nil
+	case "SEARCH_META", "USER_ROLES":
+		return nil, merr.NotSupported("$$" + name)
+	}
+	if !validName(name) {
+		return nil, merr.New(merr.FailedToParse, "'%s' starts with an invalid character for a user variable name", name)
+	}
+	return nil, merr.New(17276, "Use of undefined variable: %s", name)
+}
+
+// validName reports whether a user may name a variable so.
+func validName(name string) bool {
+	for i, r := range name {
+		switch {
+		case r >= 'a' && r <= 'z', r > 127:
+		case i > 0 && (r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_'):
+		case i == 0 && name == "CURRENT":
+			return true
+		default:
+			return false
+		}
+	}
+	return name != ""
+}
+
+// BindUser binds a variable that a user named, with the server's error for a bad name.
+func BindUser(s *Scope, name string) (*Scope, int, error) {
+	if !validName(name) || name == "CURRENT" {
+		return nil, 0, merr.New(merr.FailedToParse, "'%s' starts with an invalid character for a user variable name", name)
+	}
+	n, slot := s.Bind(name)
+	return n, slot, nil
+}
+
+// Truthy is how an expression's value counts as a condition: false, null, missing and zero are false.
+func Truthy(v value.Value) bool {
+	switch v.Kind() {
+	case value.Undefined, value.Null:
+		return false
+	case value.Bool:
+		return v.Bool()
+	case value.Int32, value.Int64:
+		return v.Int() != 0
+	case value.Double:
+		return v.Float() != 0
+	case value.Decimal:
+		return !isZero(v)
+	}
+	return true
+}
+
+// nullish reports whether v is null or missing.
+func nullish(v value.Value) bool { return v.Kind() == value.Null || v.Kind() == value.Undefined }

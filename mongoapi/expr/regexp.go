@@ -1,0 +1,94 @@
+package expr
+
+import (
+	"regexp"
+	"regexp/syntax"
+	"strings"
+
+	"github.com/orrerydb/orrery/mongoapi/merr"
+)
+
+// maxPattern bounds a pattern's length, as the server does.
+const maxPattern = 16384
+
+// Regexp compiles a pattern with MongoDB's options (i, m, s, x, u). prefix is a string with which everything that matches
+// begins, "" when there is none. Patterns run in linear time, so look-around and back references are refused.
+func Regexp(pattern, options string) (re *regexp.Regexp, prefix string, err error) {
+	if len(pattern) > maxPattern {
+		return nil, "", merr.New(merr.RegexInvalid, "Regular expression is invalid: regular expression is too large")
+	}
+	if strings.IndexByte(pattern, 0) >= 0 {
+		return nil, "", merr.New(merr.BadValue, "Regular expression cannot contain an embedded null byte")
+	}
+	flags := ""
+	for _, o := range options {
+		switch o {
+		case 'i', 'm', 's':
+			flags += string(o)
+		case 'x':
+			pattern = stripExtended(pattern)
+		case 'u':
+		default:
+			return nil, "", merr.New(51108, "invalid flag in regex options: %c", o)
+		}
+	}
+	text := pattern
+	if flags != "" {
+		text = "(?" + flags + ")" + pattern
+	}
+	re, cerr := regexp.Compile(text)
+	if cerr != nil {
+		return nil, "", merr.New(merr.RegexInvalid, "Regular expression is invalid: %s", cerr)
+	}
+	if flags == "" || flags == "s" {
+		prefix = literalPrefix(pattern)
+	}
+	return re, prefix, nil
+}
+
+// literalPrefix returns the literal that follows a leading ^ or \A in every match.
+func literalPrefix(pattern string) string {
+	p, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return ""
+	}
+	p = p.Simplify()
+	if p.Op != syntax.OpConcat || len(p.Sub) < 2 || p.Sub[0].Op != syntax.OpBeginText && p.Sub[0].Op != syntax.OpBeginLine {
+		return ""
+	}
+	if p.Sub[0].Op == syntax.OpBeginLine && p.Sub[0].Flags&syntax.OneLine == 0 {
+		return ""
+	}
+	if l := p.Sub[1]; l.Op == syntax.OpLiteral && l.Flags&syntax.FoldCase == 0 {
+		return string(l.Rune)
+	}
+	return ""
+}
+
+// stripExtended removes what option x ignores: white space and comments outside of classes.
+func stripExtended(p string) string {
+	var b strings.Builder
+	class := false
+	for i := 0; i < len(p); i++ {
+		switch c := p[i]; {
+		case c == '\\' && i+1 < len(p):
+			b.WriteByte(c)
+			i++
+			b.WriteByte(p[i])
+			continue
+		case c == '[':
+			class = true
+		case c == ']':
+			class = false
+		case !class && strings.IndexByte(" \t\n\r\v\f", c) >= 0:
+			continue
+		case !class && c == '#':
+			for i < len(p) && p[i] != '\n' {
+				i++
+			}
+			continue
+		}
+		b.WriteByte(p[i])
+	}
+	return b.String()
+}

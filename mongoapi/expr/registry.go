@@ -1,0 +1,205 @@
+package expr
+
+import (
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+)
+
+// operator is one entry of the registry: either fn over evaluated arguments, whose number is min..max (max -1: any), or
+// special, which compiles its argument itself.
+type operator struct {
+	min, max int
+	fn       func(e *Env, a []value.Value) (value.Value, error)
+	special  func(name string, arg value.Value, s *Scope, depth int) (Expr, error)
+}
+
+var operators map[string]operator
+
+// Unsupported lists expressions that MongoDB has and we don't.
+var Unsupported = map[string]bool{
+	"$accumulator": true, "$function": true, "$meta": true, "$toHashedIndexKey": true,
+}
+
+func init() {
+	operators = map[string]operator{}
+	for _, group := range []map[string]operator{arithmeticOps, logicOps, stringOps, arrayOps, objectOps, setOps, dateOps, convertOps, accumulatorOps()} {
+		for name, op := range group {
+			if _, twice := operators[name]; twice || Unsupported[name] {
+				panic("expr: " + name + " is registered twice")
+			}
+			operators[name] = op
+		}
+	}
+}
+
+func fixed(n int, fn func(e *Env, a []value.Value) (value.Value, error)) operator {
+	return operator{min: n, max: n, fn: fn}
+}
+
+func unary(fn func(v value.Value) (value.Value, error)) operator {
+	return fixed(1, func(_ *Env, a []value.Value) (value.Value, error) { return fn(a[0]) })
+}
+
+// nullUnary is unary, but null or missing gives null.
+func nullUnary(fn func(v value.Value) (value.Value, error)) operator {
+	return unary(func(v value.Value) (value.Value, error) {
+		if nullish(v) {
+			return value.NullValue(), nil
+		}
+		return fn(v)
+	})
+}
+
+func variadic(fn func(e *Env, a []value.Value) (value.Value, error)) operator {
+	return operator{max: -1, fn: fn}
+}
+
+func ranged(lo, hi int, fn func(e *Env, a []value.Value) (value.Value, error)) operator {
+	return operator{min: lo, max: hi, fn: fn}
+}
+
+// Known reports whether name is an expression operator, supported or not.
+func Known(name string) bool {
+	_, ok := operators[name]
+	return ok || Unsupported[name]
+}
+
+func compileOperator(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
+	op, ok := operators[name]
+	if !ok {
+		if Unsupported[name] {
+			return nil, merr.NotSupported(name)
+		}
+		return nil, merr.New(merr.InvalidPipelineOperator, "Unrecognized expression '%s'", name)
+	}
+	if op.special != nil {
+		return op.special(name, arg, s, depth+1)
+	}
+	xs, err := arguments(arg, s, depth+1)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkCount(name, op, len(xs)); err != nil {
+		return nil, err
+	}
+	fn := op.fn
+	if len(xs) == 1 {
+		x := xs[0]
+		return func(e *Env) (value.Value, error) {
+			v, err := x(e)
+			if err != nil {
+				return v, err
+			}
+			return fn(e, []value.Value{v})
+		}, nil
+	}
+	return func(e *Env) (value.Value, error) {
+		a := make([]value.Value, len(xs))
+		for i, x := range xs {
+			v, err := x(e)
+			if err != nil {
+				return v, err
+			}
+			a[i] = v
+		}
+		return fn(e, a)
+	}, nil
+}
+
+// arguments compiles `[a, b]`, or a single one that needs no array.
+func arguments(arg value.Value, s *Scope, depth int) ([]Expr, error) {
+	if arg.Kind() != value.Array {
+		x, err := compile(arg, s, depth)
+		if err != nil {
+			return nil, err
+		}
+		return []Expr{x}, nil
+	}
+	xs := []Expr{}
+	for it := arg.Iter(); it.Next(); {
+		x, err := compile(it.Value(), s, depth)
+		if err != nil {
+			return nil, err
+		}
+		xs = append(xs, x)
+	}
+	return xs, nil
+}
+
+func checkCount(name string, op operator, n int) error {
+	if op.min == op.max && n != op.min {
+		return merr.New(16020, "Expression %s takes exactly %d arguments. %d were passed in.", name, op.min, n)
+	}
+	if n < op.min || op.max >= 0 && n > op.max {
+		return merr.New(28667, "Expression %s takes at least %d arguments, and at most %d, but %d were passed in.", name, op.min, op.max, n)
+	}
+	return nil
+}
+
+// named compiles an operator whose argument is an object with fixed fields. Those after the bar are optional.
+func named(required, optional []string, fn func(e *Env, a map[string]value.Value) (value.Value, error)) operator {
+	return operator{special: func(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
+		fs, err := namedArgs(name, arg, required, optional)
+		if err != nil {
+			return nil, err
+		}
+		xs := make(map[string]Expr, len(fs))
+		for k, v := range fs {
+			if xs[k], err = compile(v, s, depth); err != nil {
+				return nil, err
+			}
+		}
+		return func(e *Env) (value.Value, error) {
+			a := make(map[string]value.Value, len(xs))
+			for k, x := range xs {
+				v, err := x(e)
+				if err != nil {
+					return v, err
+				}
+				a[k] = v
+			}
+			return fn(e, a)
+		}, nil
+	}}
+}
+
+func namedArgs(name string, arg value.Value, required, optional []string) (map[string]value.Value, error) {
+	if arg.Kind() != value.Object {
+		return nil, merr.New(merr.FailedToParse, "%s only supports an object as its argument", name)
+	}
+	fs := map[string]value.Value{}
+	for it := arg.Iter(); it.Next(); {
+		k := string(it.Key())
+		if !contains(required, k) && !contains(optional, k) {
+			return nil, merr.New(merr.FailedToParse, "Unrecognized argument to %s: %s", name, k)
+		}
+		fs[k] = it.Value()
+	}
+	for _, k := range required {
+		if _, ok := fs[k]; !ok {
+			return nil, merr.New(merr.FailedToParse, "Missing '%s' parameter to %s", k, name)
+		}
+	}
+	return fs, nil
+}
+
+func contains(ss []string, s string) bool {
+	for _, x := range ss {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// wantArray returns the elements of an array argument; ok is false for null or missing.
+func wantArray(name string, code int32, v value.Value) (vs []value.Value, ok bool, err error) {
+	if nullish(v) {
+		return nil, false, nil
+	}
+	if v.Kind() != value.Array {
+		return nil, false, merr.New(code, "The argument to %s must be an array, but was of type: %s", name, TypeName(v))
+	}
+	return bw.Elements(v), true, nil
+}

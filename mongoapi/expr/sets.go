@@ -1,0 +1,175 @@
+package expr
+
+import (
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+)
+
+var setOps = map[string]operator{
+	"$allElementsTrue": fixed(1, elementsTrue("$allElementsTrue", false)),
+	"$anyElementTrue":  fixed(1, elementsTrue("$anyElementTrue", true)),
+	"$setDifference": fixed(2, func(_ *Env, a []value.Value) (value.Value, error) {
+		x, y, err := twoSets("$setDifference", 17048, a)
+		if x == nil || y == nil || err != nil {
+			return value.NullValue(), err
+		}
+		var out []value.Value
+		for _, v := range x.vals {
+			if !y.Has(v) {
+				out = append(out, v)
+			}
+		}
+		return bw.ArrayValue(out), nil
+	}),
+	"$setEquals": {min: 2, max: -1, fn: func(_ *Env, a []value.Value) (value.Value, error) {
+		var first *Set
+		for _, v := range a {
+			if v.Kind() != value.Array {
+				return v, merr.New(17044, "All operands of $setEquals must be arrays. One argument is of type: %s", TypeName(v))
+			}
+			s := setOf(v)
+			if first == nil {
+				first = s
+			} else if !first.equal(s) {
+				return value.BoolOf(false), nil
+			}
+		}
+		return value.BoolOf(true), nil
+	}},
+	"$setIntersection": variadic(func(_ *Env, a []value.Value) (value.Value, error) {
+		var acc *Set
+		for _, v := range a {
+			if nullish(v) {
+				return value.NullValue(), nil
+			}
+			if v.Kind() != value.Array {
+				return v, merr.New(17047, "All operands of $setIntersection must be arrays. One argument is of type: %s", TypeName(v))
+			}
+			s := setOf(v)
+			if acc == nil {
+				acc = s
+				continue
+			}
+			next := NewSet()
+			for _, x := range acc.vals {
+				if s.Has(x) {
+					next.Add(x)
+				}
+			}
+			acc = next
+		}
+		if acc == nil {
+			acc = NewSet()
+		}
+		return bw.ArrayValue(acc.vals), nil
+	}),
+	"$setIsSubset": fixed(2, func(_ *Env, a []value.Value) (value.Value, error) {
+		for _, v := range a {
+			if v.Kind() != value.Array {
+				return v, merr.New(17046, "both operands of $setIsSubset must be arrays. An argument is of type: %s", TypeName(v))
+			}
+		}
+		y := setOf(a[1])
+		for it := a[0].Iter(); it.Next(); {
+			if !y.Has(it.Value()) {
+				return value.BoolOf(false), nil
+			}
+		}
+		return value.BoolOf(true), nil
+	}),
+	"$setUnion": variadic(func(_ *Env, a []value.Value) (value.Value, error) {
+		s := NewSet()
+		for _, v := range a {
+			if nullish(v) {
+				return value.NullValue(), nil
+			}
+			if v.Kind() != value.Array {
+				return v, merr.New(17043, "All operands of $setUnion must be arrays. One argument is of type: %s", TypeName(v))
+			}
+			for it := v.Iter(); it.Next(); {
+				s.Add(it.Value())
+			}
+		}
+		return bw.ArrayValue(s.vals), nil
+	}),
+}
+
+func elementsTrue(name string, any bool) func(*Env, []value.Value) (value.Value, error) {
+	return func(_ *Env, a []value.Value) (value.Value, error) {
+		if a[0].Kind() != value.Array {
+			return a[0], merr.New(17040, "%s's argument must be an array, but is %s", name, TypeName(a[0]))
+		}
+		for it := a[0].Iter(); it.Next(); {
+			if Truthy(it.Value()) == any {
+				return value.BoolOf(any), nil
+			}
+		}
+		return value.BoolOf(!any), nil
+	}
+}
+
+// Set keeps values that differ by BSON equality, in the order of their arrival.
+type Set struct {
+	at   map[uint64][]int
+	vals []value.Value
+}
+
+// NewSet returns an empty Set.
+func NewSet() *Set { return &Set{at: map[uint64][]int{}} }
+
+// Has reports whether v is in the set.
+func (s *Set) Has(v value.Value) bool {
+	for _, i := range s.at[value.HashBSON(v)] {
+		if Compare(s.vals[i], v) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Add adds v, whose bytes must stay, and reports whether it is new.
+func (s *Set) Add(v value.Value) bool {
+	if s.Has(v) {
+		return false
+	}
+	h := value.HashBSON(v)
+	s.at[h] = append(s.at[h], len(s.vals))
+	s.vals = append(s.vals, v)
+	return true
+}
+
+// Values returns what the set holds.
+func (s *Set) Values() []value.Value { return s.vals }
+
+func setOf(v value.Value) *Set {
+	s := NewSet()
+	for it := v.Iter(); it.Next(); {
+		s.Add(it.Value())
+	}
+	return s
+}
+
+func (s *Set) equal(o *Set) bool {
+	if len(s.vals) != len(o.vals) {
+		return false
+	}
+	for _, v := range s.vals {
+		if !o.Has(v) {
+			return false
+		}
+	}
+	return true
+}
+
+func twoSets(name string, code int32, a []value.Value) (x, y *Set, err error) {
+	for i, v := range a {
+		if nullish(v) {
+			return nil, nil, nil
+		}
+		if v.Kind() != value.Array {
+			return nil, nil, merr.New(code, "both operands of %s must be arrays. Argument %d is of type: %s", name, i+1, TypeName(v))
+		}
+	}
+	return setOf(a[0]), setOf(a[1]), nil
+}

@@ -1,0 +1,454 @@
+package filter
+
+import (
+	"math"
+
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
+)
+
+// operator compiles `path: {$op: arg}`; all is the whole operator object.
+type operator func(c *compiler, path string, arg, all value.Value, depth int) (node, error)
+
+// ops is the registry of operators on a path. nil: read by another operator.
+var ops map[string]operator
+
+func init() {
+	ops = map[string]operator{
+		"$all":          (*compiler).all,
+		"$bitsAllClear": bits(func(v, m uint64) bool { return v&m == 0 }),
+		"$bitsAllSet":   bits(func(v, m uint64) bool { return v&m == m }),
+		"$bitsAnyClear": bits(func(v, m uint64) bool { return v&m != m }),
+		"$bitsAnySet":   bits(func(v, m uint64) bool { return v&m != 0 }),
+		"$comment":      nil,
+		"$elemMatch":    (*compiler).elemMatch,
+		"$eq":           (*compiler).eq,
+		"$exists":       (*compiler).exists,
+		"$gt":           compare(sargGt),
+		"$gte":          compare(sargGte),
+		"$in":           (*compiler).in,
+		"$lt":           compare(sargLt),
+		"$lte":          compare(sargLte),
+		"$mod":          (*compiler).mod,
+		"$ne":           (*compiler).ne,
+		"$nin":          (*compiler).nin,
+		"$not":          (*compiler).not,
+		"$options":      nil,
+		"$regex":        (*compiler).regexOp,
+		"$size":         (*compiler).size,
+		"$type":         (*compiler).typeOp,
+	}
+	for name := range ops {
+		if Unsupported[name] {
+			panic("filter: " + name + " is both supported and not")
+		}
+	}
+}
+
+// Unsupported lists query operators that MongoDB has and we don't.
+var Unsupported = map[string]bool{
+	"$box": true, "$center": true, "$centerSphere": true, "$geoIntersects": true, "$geoNear": true, "$geoWithin": true,
+	"$jsonSchema": true, "$maxDistance": true, "$minDistance": true, "$near": true, "$nearSphere": true, "$polygon": true,
+	"$text": true, "$where": true,
+}
+
+// bracket is the class within which MongoDB compares; values of different classes are never less or greater.
+func bracket(v value.Value) int {
+	switch v.Kind() {
+	case value.Undefined, value.Null:
+		return 1
+	case value.Int32, value.Int64, value.Double, value.Decimal:
+		return 2
+	case value.String, value.Symbol:
+		return 3
+	case value.Binary, value.UUID:
+		return 4
+	}
+	return 16 + int(v.Kind())
+}
+
+func eqTest(v value.Value) func(value.Value) bool {
+	switch v.Kind() {
+	case value.Null, value.Undefined:
+		return func(x value.Value) bool { return x.Kind() == value.Null || x.Kind() == value.Undefined }
+	case value.String:
+		b := string(v.Bytes())
+		return func(x value.Value) bool { return x.Kind() == value.String && string(x.Bytes()) == b }
+	}
+	class := bracket(v)
+	return func(x value.Value) bool { return bracket(x) == class && value.CompareBSON(x, v) == 0 }
+}
+
+func (c *compiler) eq(path string, arg, _ value.Value, _ int) (node, error) {
+	if arg.Kind() == value.Regex { // $eq means the regex itself
+		return newLeaf(path, true, eqTest(arg)), nil
+	}
+	return newEq(path, arg), nil
+}
+
+func (c *compiler) ne(path string, arg, _ value.Value, _ int) (node, error) {
+	if arg.Kind() == value.Regex {
+		return nil, merr.New(merr.BadValue, "Can't have regex as arg to $ne.")
+	}
+	n := newLeaf(path, true, eqTest(arg))
+	n.not = true
+	return n, nil
+}
+
+func isNaN(v value.Value) bool {
+	return v.IsNumber() && math.IsNaN(num.ToFloat(v))
+}
+
+// compare makes $gt, $gte, $lt and $lte.
+func compare(kind sargKind) operator {
+	return func(_ *compiler, path string, arg, _ value.Value, _ int) (node, error) {
+		if arg.Kind() == value.Regex {
+			return nil, merr.New(merr.BadValue, "Can't have RegEx as arg to predicate over field '%s'.", path)
+		}
+		n := newLeaf(path, true, compareTest(kind, arg))
+		n.sarg = sarg{kind: kind, v: arg}
+		return n, nil
+	}
+}
+
+func holds(kind sargKind, cmp int) bool {
+	switch kind {
+	case sargGt:
+		return cmp > 0
+	case sargGte:
+		return cmp >= 0
+	case sargLt:
+		return cmp < 0
+	}
+	return cmp <= 0
+}
+
+func compareTest(kind sargKind, arg value.Value) func(value.Value) bool {
+	class, k := bracket(arg), arg.Kind()
+	if k == value.MinKey || k == value.MaxKey { // they compare with every kind
+		return func(x value.Value) bool { return x.IsDefined() && holds(kind, value.CompareBSON(x, arg)) }
+	}
+	if isNaN(arg) {
+		return func(x value.Value) bool { return isNaN(x) && (kind == sargGte || kind == sargLte) }
+	}
+	return func(x value.Value) bool {
+		if bracket(x) != class {
+			return false
+		}
+		if class == 1 {
+			return kind == sargGte || kind == sargLte
+		}
+		return !isNaNDouble(x) && holds(kind, value.CompareBSON(x, arg))
+	}
+}
+
+func isNaNDouble(v value.Value) bool {
+	return v.Kind() == value.Double && math.IsNaN(v.Float()) || v.Kind() == value.Decimal && isNaN(v)
+}
+
+func (c *compiler) in(path string, arg, _ value.Value, _ int) (node, error) {
+	if arg.Kind() != value.Array {
+		return nil, merr.New(merr.BadValue, "$in needs an array")
+	}
+	test, vs, plain, err := inTest(arg)
+	if err != nil {
+		return nil, err
+	}
+	n := newLeaf(path, true, test)
+	if plain {
+		n.sarg = sarg{kind: sargIn, vs: vs}
+		if len(vs) == 1 {
+			n.eq = vs[0]
+		}
+	}
+	return n, nil
+}
+
+func inTest(arg value.Value) (test func(value.Value) bool, vs []value.Value, plain bool, err error) {
+	plain = true
+	var regexes []func(value.Value) bool
+	null := false
+	set := map[uint64][]value.Value{}
+	for it := arg.Iter(); it.Next(); {
+		v := it.Value()
+		switch {
+		case isOperatorObject(v):
+			return nil, nil, false, merr.New(merr.BadValue, "cannot nest $ under $in")
+		case v.Kind() == value.Regex:
+			re, err := compileRegex(v, value.Undef())
+			if err != nil {
+				return nil, nil, false, err
+			}
+			regexes, plain = append(regexes, re.test), false
+			continue
+		case v.Kind() == value.Null:
+			null = true
+		}
+		h := value.HashBSON(v)
+		set[h] = append(set[h], v)
+		vs = append(vs, v)
+	}
+	test = func(x value.Value) bool {
+		if x.Kind() == value.Undefined {
+			return null
+		}
+		for _, v := range set[value.HashBSON(x)] {
+			if bracket(v) == bracket(x) && value.CompareBSON(v, x) == 0 {
+				return true
+			}
+		}
+		for _, re := range regexes {
+			if re(x) {
+				return true
+			}
+		}
+		return false
+	}
+	return test, vs, plain, nil
+}
+
+func (c *compiler) nin(path string, arg, _ value.Value, _ int) (node, error) {
+	if arg.Kind() != value.Array {
+		return nil, merr.New(merr.BadValue, "$nin needs an array")
+	}
+	test, _, _, err := inTest(arg)
+	if err != nil {
+		return nil, err
+	}
+	n := newLeaf(path, true, test)
+	n.not = true
+	return n, nil
+}
+
+func (c *compiler) not(path string, arg, _ value.Value, depth int) (node, error) {
+	if arg.Kind() == value.Regex {
+		n, err := c.regex(path, arg, value.Undef())
+		if err != nil {
+			return nil, err
+		}
+		return notNode{n}, nil
+	}
+	if arg.Kind() != value.Object {
+		return nil, merr.New(merr.BadValue, "$not needs a regex or a document")
+	}
+	if arg.Len() == 0 {
+		return nil, merr.New(merr.BadValue, "$not cannot be empty")
+	}
+	if !isOperatorObject(arg) {
+		it := arg.Iter()
+		it.Next()
+		return nil, merr.New(merr.BadValue, "unknown operator: %s", it.Key())
+	}
+	n, err := c.operators(path, arg, depth+1)
+	if err != nil {
+		return nil, err
+	}
+	return notNode{n}, nil
+}
+
+func (c *compiler) exists(path string, arg, _ value.Value, _ int) (node, error) {
+	n := newLeaf(path, false, func(v value.Value) bool { return v.IsDefined() })
+	n.not = !expr.Truthy(arg)
+	return n, nil
+}
+
+func (c *compiler) size(path string, arg, _ value.Value, _ int) (node, error) {
+	want, ok := num.ToInt64(arg, false)
+	if !arg.IsNumber() || !ok {
+		return nil, merr.New(merr.FailedToParse, "Failed to parse $size. Expected an integer in: $size")
+	}
+	if want < 0 {
+		return nil, merr.New(merr.FailedToParse, "Failed to parse $size. Expected a non-negative number in: $size: %d", want)
+	}
+	return newLeaf(path, false, func(v value.Value) bool { return v.Kind() == value.Array && int64(v.Len()) == want }), nil
+}
+
+func (c *compiler) mod(path string, arg, _ value.Value, _ int) (node, error) {
+	if arg.Kind() != value.Array {
+		return nil, merr.New(merr.BadValue, "malformed mod, needs to be an array")
+	}
+	e := bw.Elements(arg)
+	if len(e) < 2 {
+		return nil, merr.New(merr.BadValue, "malformed mod, not enough elements")
+	}
+	if len(e) > 2 {
+		return nil, merr.New(merr.BadValue, "malformed mod, too many elements")
+	}
+	div, ok := num.ToInt64(e[0], true)
+	if !ok {
+		return nil, merr.New(merr.BadValue, "malformed mod, divisor not a number")
+	}
+	rem, ok := num.ToInt64(e[1], true)
+	if !ok {
+		return nil, merr.New(merr.BadValue, "malformed mod, remainder not a number")
+	}
+	if div == 0 {
+		return nil, merr.New(merr.BadValue, "divisor cannot be 0")
+	}
+	return newLeaf(path, true, func(v value.Value) bool {
+		n, ok := num.ToInt64(v, true)
+		if !ok {
+			return false
+		}
+		if div == -1 {
+			return rem == 0
+		}
+		return n%div == rem
+	}), nil
+}
+
+func (c *compiler) all(path string, arg, _ value.Value, depth int) (node, error) {
+	if arg.Kind() != value.Array {
+		return nil, merr.New(merr.BadValue, "$all needs an array")
+	}
+	var all andNode
+	for it := arg.Iter(); it.Next(); {
+		v := it.Value()
+		var n node
+		var err error
+		switch {
+		case isOperatorObject(v) && v.Get("$elemMatch").IsDefined():
+			n, err = c.elemMatch(path, v.Get("$elemMatch"), v, depth+1)
+		case isOperatorObject(v):
+			err = merr.New(merr.BadValue, "no $ expressions in $all")
+		case v.Kind() == value.Regex:
+			n, err = c.regex(path, v, value.Undef())
+		default:
+			n = newEq(path, v)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, n)
+	}
+	switch len(all) {
+	case 0:
+		return constNode(false), nil
+	case 1:
+		return all[0], nil
+	}
+	for _, n := range all { // each holds of some element, none is the value of the field
+		if l, ok := n.(*pathNode); ok {
+			l.eq = value.Undef()
+		}
+	}
+	return all, nil
+}
+
+func (c *compiler) elemMatch(path string, arg, _ value.Value, depth int) (node, error) {
+	if arg.Kind() != value.Object {
+		return nil, merr.New(merr.BadValue, "$elemMatch needs an Object")
+	}
+	if err := tooDeep(depth); err != nil {
+		return nil, err
+	}
+	elem, inner, err := c.element(arg, depth)
+	if err != nil {
+		return nil, err
+	}
+	n := newLeaf(path, false, func(v value.Value) bool {
+		if v.Kind() != value.Array {
+			return false
+		}
+		for it := v.Iter(); it.Next(); {
+			if elem(it.Value()) {
+				return true
+			}
+		}
+		return false
+	})
+	n.sarg.elem, n.sarg.inner = elem, inner
+	return n, nil
+}
+
+// element compiles the condition on one element of an array: operators on its value, or a query on its fields.
+func (c *compiler) element(arg value.Value, depth int) (func(v value.Value) bool, node, error) {
+	if isOperatorObject(arg) && !isLogical(arg) {
+		inner, err := c.operators("", arg, depth+1)
+		if err != nil {
+			return nil, nil, err
+		}
+		return valueTest(inner), inner, nil
+	}
+	inner, err := c.document(arg, depth+1)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(v value.Value) bool {
+		switch v.Kind() {
+		case value.Object:
+		case value.Array: // its indexes are its names
+			v = value.ObjectOf(v.Bytes())
+		default:
+			return false
+		}
+		ok, err := inner.match(nil, v)
+		return ok && err == nil
+	}, inner, nil
+}
+
+// Element compiles the condition of $pull on one element: operators, a query on the element's fields, a regular expression
+// or a value.
+func Element(arg value.Value, o Options) (func(v value.Value) bool, error) {
+	switch arg.Kind() {
+	case value.Object:
+		test, _, err := (&compiler{opts: o}).element(arg, 0)
+		return test, err
+	case value.Regex:
+		re, err := compileRegex(arg, value.Undef())
+		return re.test, err
+	}
+	return eqTest(arg), nil
+}
+
+// Equal reports whether two values are equal in a query: numbers by value, documents with their order.
+func Equal(a, b value.Value) bool { return bracket(a) == bracket(b) && value.CompareBSON(a, b) == 0 }
+
+func isLogical(v value.Value) bool {
+	it := v.Iter()
+	it.Next()
+	switch string(it.Key()) {
+	case "$and", "$or", "$nor", "$expr":
+		return true
+	}
+	return false
+}
+
+// valueTest turns conditions on the path "" into a test of one value.
+func valueTest(n node) func(v value.Value) bool {
+	switch n := n.(type) {
+	case *pathNode:
+		return func(v value.Value) bool {
+			if n.leaf && v.Kind() == value.Array {
+				for it := v.Iter(); it.Next(); {
+					if n.test(it.Value()) {
+						return !n.not
+					}
+				}
+			}
+			return n.test(v) != n.not
+		}
+	case notNode:
+		t := valueTest(n.node)
+		return func(v value.Value) bool { return !t(v) }
+	case andNode:
+		var ts []func(value.Value) bool
+		for _, k := range n {
+			ts = append(ts, valueTest(k))
+		}
+		return func(v value.Value) bool {
+			for _, t := range ts {
+				if !t(v) {
+					return false
+				}
+			}
+			return true
+		}
+	case constNode:
+		return func(value.Value) bool { return bool(n) }
+	}
+	return func(value.Value) bool { return false }
+}

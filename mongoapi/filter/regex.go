@@ -1,0 +1,73 @@
+package filter
+
+import (
+	"bytes"
+
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+)
+
+type regex struct {
+	test   func(v value.Value) bool
+	prefix string // every matching string begins with it
+}
+
+// regexOp compiles {$regex: pattern or regex, $options: text}.
+func (c *compiler) regexOp(path string, arg, all value.Value, _ int) (node, error) {
+	return c.regex(path, arg, all.Get("$options"))
+}
+
+func (c *compiler) regex(path string, arg, options value.Value) (node, error) {
+	re, err := compileRegex(arg, options)
+	if err != nil {
+		return nil, err
+	}
+	n := newLeaf(path, true, re.test)
+	n.sarg = sarg{kind: sargRegex, prefix: re.prefix}
+	return n, nil
+}
+
+// SplitRegex returns pattern and options of a Regex value.
+func SplitRegex(v value.Value) (pattern, options string) {
+	p := bytes.SplitN(v.Bytes(), []byte{0}, 3)
+	if len(p) < 2 {
+		return "", ""
+	}
+	return string(p[0]), string(p[1])
+}
+
+func compileRegex(arg, options value.Value) (regex, error) {
+	var pattern, opts string
+	switch arg.Kind() {
+	case value.Regex:
+		pattern, opts = SplitRegex(arg)
+	case value.String:
+		pattern = arg.Str()
+	default:
+		return regex{}, merr.New(merr.BadValue, "$regex has to be a string")
+	}
+	if options.IsDefined() {
+		if options.Kind() != value.String {
+			return regex{}, merr.New(merr.BadValue, "$options has to be a string")
+		}
+		if opts != "" {
+			return regex{}, merr.New(merr.RegexInvalid, "options set in both $regex and $options")
+		}
+		opts = options.Str()
+	}
+	re, prefix, err := expr.Regexp(pattern, opts)
+	if err != nil {
+		return regex{}, err
+	}
+	return regex{prefix: prefix, test: func(v value.Value) bool {
+		switch v.Kind() {
+		case value.String, value.Symbol:
+			return re.Match(v.Bytes())
+		case value.Regex:
+			p, o := SplitRegex(v)
+			return p == pattern && o == opts
+		}
+		return false
+	}}, nil
+}

@@ -1,0 +1,141 @@
+package filter
+
+import (
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+type sargKind uint8
+
+const (
+	sargNone sargKind = iota
+	sargEq
+	sargIn
+	sargGt
+	sargGte
+	sargLt
+	sargLte
+	sargRegex
+)
+
+// sarg is what an index may know of a condition.
+type sarg struct {
+	kind   sargKind
+	v      value.Value
+	vs     []value.Value
+	prefix string
+	elem   func(v value.Value) bool // $elemMatch: the test of one element
+	inner  node                     // $elemMatch: the condition on one element, nil when it has no paths
+}
+
+// Pred returns the part of the filter that an index can answer. It is a superset: what can't be expressed exactly or more
+// weakly counts as everything (null, which missing fields satisfy; whole arrays and documents; negations; array indexes).
+func (f *Filter) Pred() *access.Pred { return predOf(f.root, nil) }
+
+func predOf(n node, prefix []string) *access.Pred {
+	switch n := n.(type) {
+	case andNode:
+		var ps []*access.Pred
+		for _, k := range n {
+			if p := predOf(k, prefix); p != nil && p.Op != access.OpAll {
+				ps = append(ps, p)
+			}
+		}
+		switch len(ps) {
+		case 0:
+			return access.All()
+		case 1:
+			return ps[0]
+		}
+		return access.And(ps...)
+	case orNode:
+		var ps []*access.Pred
+		for _, k := range n {
+			p := predOf(k, prefix)
+			if p == nil || p.Op == access.OpAll {
+				return access.All()
+			}
+			ps = append(ps, p)
+		}
+		return access.Or(ps...)
+	case constNode:
+		if !n {
+			return access.None()
+		}
+	case *pathNode:
+		return n.pred(prefix)
+	}
+	return access.All()
+}
+
+func (p *pathNode) pred(prefix []string) *access.Pred {
+	segs := prefix
+	if p.path != "" || prefix == nil {
+		segs = append(prefix[:len(prefix):len(prefix)], p.segs...)
+	}
+	if p.not || len(segs) == 0 {
+		return access.All()
+	}
+	for _, s := range segs {
+		if arrayIndex(s) >= 0 { // an index or a name
+			return access.All()
+		}
+	}
+	path := access.NewPath(segs...)
+	if len(segs) > 1 || segs[0] != "_id" { // an _id is never an array
+		path = path.Element()
+	}
+	if p.sarg.inner != nil {
+		return predOf(p.sarg.inner, segs)
+	}
+	switch p.sarg.kind {
+	case sargEq:
+		if indexable(p.sarg.v) {
+			return access.Eq(path, p.sarg.v)
+		}
+	case sargIn:
+		if len(p.sarg.vs) == 0 {
+			return access.None()
+		}
+		for _, v := range p.sarg.vs {
+			if !indexable(v) {
+				return access.All()
+			}
+		}
+		return access.In(path, p.sarg.vs...)
+	case sargGt, sargGte, sargLt, sargLte:
+		return p.rangePred(path)
+	case sargRegex:
+		if p.sarg.prefix != "" {
+			return access.WithForeign(access.Prefix(path, p.sarg.prefix)) // a stored regex matches itself
+		}
+	}
+	return access.All()
+}
+
+// indexable reports whether equality with v means one index value.
+func indexable(v value.Value) bool {
+	switch v.Kind() {
+	case value.Bool, value.Int32, value.Int64, value.Double, value.Decimal, value.String, value.ObjectID, value.Date, value.Timestamp,
+		value.UUID:
+		return !isNaNDouble(v)
+	}
+	return false
+}
+
+func (p *pathNode) rangePred(path access.Path) *access.Pred {
+	v := p.sarg.v
+	switch v.Kind() {
+	case value.Int32, value.Int64, value.Double, value.Decimal, value.String, value.ObjectID, value.Date, value.Timestamp:
+	default:
+		return access.All()
+	}
+	if isNaNDouble(v) {
+		return access.All()
+	}
+	b := &access.Bound{Value: v, Inclusive: p.sarg.kind == sargGte || p.sarg.kind == sargLte}
+	if p.sarg.kind == sargGt || p.sarg.kind == sargGte {
+		return access.Range(path, b, nil)
+	}
+	return access.Range(path, nil, b)
+}

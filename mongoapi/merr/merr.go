@@ -1,0 +1,164 @@
+// Package merr is the error of the MongoDB door: a server error code, its name and a message, as drivers read them. Codes and
+// texts follow MongoDB 7.0. The core's status.Error becomes one of these in From, and nowhere else.
+package merr
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// Error is a command error, or the error of one statement of a write command.
+type Error struct {
+	Code   int32
+	Msg    string
+	Labels []string
+	// Extra holds further BSON elements of the reply, such as keyPattern and keyValue of a duplicate key.
+	Extra []byte
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Msg }
+
+// CodeName returns the server's name of the code, "Location<code>" for codes without a name.
+func (e *Error) CodeName() string {
+	if n, ok := names[e.Code]; ok {
+		return n
+	}
+	return "Location" + strconv.Itoa(int(e.Code))
+}
+
+// New makes an Error.
+func New(code int32, format string, args ...any) *Error {
+	if len(args) == 0 {
+		return &Error{Code: code, Msg: format}
+	}
+	return &Error{Code: code, Msg: fmt.Sprintf(format, args...)}
+}
+
+// NotSupported is the answer to something that MongoDB has and this server hasn't.
+func NotSupported(what string) *Error {
+	return New(NotImplemented, "%s is not supported by this server", what)
+}
+
+// The codes used here.
+const (
+	InternalError              = 1
+	BadValue                   = 2
+	FailedToParse              = 9
+	UserNotFound               = 11
+	Unauthorized               = 13
+	TypeMismatch               = 14
+	InvalidLength              = 16
+	ProtocolError              = 17
+	AuthenticationFailed       = 18
+	IllegalOperation           = 20
+	NamespaceNotFound          = 26
+	IndexNotFound              = 27
+	PathNotViable              = 28
+	ConflictingUpdateOperators = 40
+	CursorNotFound             = 43
+	NamespaceExists            = 48
+	MaxTimeMSExpired           = 50
+	DollarPrefixedFieldName    = 52
+	InvalidIDField             = 53
+	NotSingleValueField        = 54
+	EmptyFieldName             = 56
+	DottedFieldName            = 57
+	CommandNotFound            = 59
+	ShardKeyNotFound           = 61
+	ImmutableField             = 66
+	CannotCreateIndex          = 67
+	InvalidOptions             = 72
+	InvalidNamespace           = 73
+	IndexOptionsConflict       = 85
+	IndexKeySpecsConflict      = 86
+	ShutdownInProgress         = 91
+	WriteConflict              = 112
+	CommandNotSupported        = 115
+	DocumentValidationFailure  = 121
+	InvalidPipelineOperator    = 168
+	InvalidIndexSpecification  = 197
+	TransactionTooOld          = 225
+	NotImplemented             = 238
+	NoSuchTransaction          = 251
+	OperationNotInTransaction  = 263
+	ExceededTimeLimit          = 262
+	MemoryLimit                = 292
+	UnsupportedOpQuery         = 352
+	BSONObjectTooLarge         = 10334
+	DuplicateKey               = 11000
+	RequestRateTooLarge        = 16500
+	UnknownField               = 40415
+	MissingField               = 40414
+	UnrecognizedStage          = 40324
+	MissingDB                  = 40571
+	PathCollision              = 31249
+	RegexInvalid               = 51091
+	InvalidUUID                = 207
+	InterruptedAtShutdown      = 11600
+	Overflow                   = 15
+	ConversionFailure          = 241
+	CannotIndexParallelArrays  = 171
+)
+
+var names = map[int32]string{
+	1: "InternalError", 2: "BadValue", 9: "FailedToParse", 11: "UserNotFound", 13: "Unauthorized", 14: "TypeMismatch", 15: "Overflow",
+	16: "InvalidLength", 17: "ProtocolError", 18: "AuthenticationFailed", 20: "IllegalOperation", 26: "NamespaceNotFound",
+	27: "IndexNotFound", 28: "PathNotViable", 40: "ConflictingUpdateOperators", 43: "CursorNotFound", 48: "NamespaceExists",
+	50: "MaxTimeMSExpired", 52: "DollarPrefixedFieldName", 53: "InvalidIdField", 54: "NotSingleValueField", 55: "InvalidDBRef",
+	56: "EmptyFieldName", 57: "DottedFieldName", 59: "CommandNotFound", 61: "ShardKeyNotFound", 66: "ImmutableField",
+	67: "CannotCreateIndex", 72: "InvalidOptions", 73: "InvalidNamespace", 85: "IndexOptionsConflict", 86: "IndexKeySpecsConflict",
+	91: "ShutdownInProgress", 112: "WriteConflict", 115: "CommandNotSupported", 121: "DocumentValidationFailure",
+	166: "CommandNotSupportedOnView", 168: "InvalidPipelineOperator", 171: "CannotIndexParallelArrays",
+	197: "InvalidIndexSpecificationOption", 207: "InvalidUUID", 225: "TransactionTooOld", 238: "NotImplemented",
+	241: "ConversionFailure", 251: "NoSuchTransaction", 256: "TransactionCommitted", 262: "ExceededTimeLimit",
+	263: "OperationNotSupportedInTransaction", 286: "ChangeStreamHistoryLost", 292: "QueryExceededMemoryLimitNoDiskUseAllowed",
+	352: "UnsupportedOpQueryCommand", 10334: "BSONObjectTooLarge", 11000: "DuplicateKey", 11600: "InterruptedAtShutdown",
+	16500: "RequestRateTooLarge",
+}
+
+// From returns err as an *Error. A status.Error is translated by its code; anything else is an internal error whose text
+// isn't shown.
+func From(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	s := status.From(err)
+	switch s.Code {
+	case status.BadRequest:
+		return New(BadValue, "%s", s.Msg)
+	case status.Unauthorized, status.Forbidden:
+		return New(Unauthorized, "%s", s.Msg)
+	case status.NotFound:
+		return New(NamespaceNotFound, "%s", s.Msg)
+	case status.Conflict:
+		return New(DuplicateKey, "%s", s.Msg)
+	case status.TooLarge:
+		return New(BSONObjectTooLarge, "%s", s.Msg)
+	case status.RetryWith, status.PreconditionFailed, status.Gone:
+		return New(WriteConflict, "%s", s.Msg)
+	case status.Timeout:
+		return New(MaxTimeMSExpired, "operation exceeded time limit")
+	case status.NotSupported:
+		return New(NotImplemented, "%s", s.Msg)
+	case status.TooManyRequests:
+		return throttled(s)
+	case status.Unavailable, status.UnknownOutcome:
+		return &Error{Code: ShutdownInProgress, Msg: s.Msg}
+	}
+	return New(InternalError, "%s", s.Msg)
+}
+
+// throttled has the service's text: clients read RetryAfterMs out of it.
+func throttled(s *status.Error) *Error {
+	return New(RequestRateTooLarge, "Error=16500, RetryAfterMs=%d, Details='Response status code does not indicate success: "+
+		"TooManyRequests (429) Substatus: %d ActivityId: 00000000-0000-0000-0000-000000000000 Reason: (\r\nErrors : [\r\n \"%s\"\r\n]\r\n) ",
+		s.RetryAfter.Milliseconds(), s.Sub, s.Msg)
+}

@@ -1,0 +1,263 @@
+// Package num is arithmetic on BSON numbers with MongoDB's rules for the type of the result: int with int stays an int until
+// it overflows to long, anything with a double is a double, anything with a decimal a decimal.
+package num
+
+import (
+	"math"
+	"math/big"
+	"math/bits"
+	"strconv"
+
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Op is an arithmetic operation.
+type Op uint8
+
+// The operations.
+const (
+	Add Op = iota
+	Sub
+	Mul
+)
+
+// Do computes a op b. ok is false when two 64-bit integers overflow: an update refuses that, an expression goes on with
+// Float.
+func Do(op Op, a, b value.Value) (v value.Value, ok bool) {
+	ka, kb := a.Kind(), b.Kind()
+	switch {
+	case ka == value.Decimal || kb == value.Decimal:
+		x, y := toDec(a), toDec(b)
+		switch op {
+		case Sub:
+			return decAdd(x, y.neg()).value(), true
+		case Mul:
+			return decMul(x, y).value(), true
+		}
+		return decAdd(x, y).value(), true
+	case ka == value.Double || kb == value.Double:
+		return value.DoubleOf(Float(op, a.Float(), b.Float())), true
+	}
+	x, y := a.Int(), b.Int()
+	r, ok := intOp(op, x, y)
+	if !ok {
+		return value.Value{}, false
+	}
+	if ka == value.Int32 && kb == value.Int32 && r == int64(int32(r)) {
+		return value.Int32Of(int32(r)), true
+	}
+	return value.Int64Of(r), true
+}
+
+// Widen is Do, but an overflow of 64-bit integers becomes a double, as in aggregation.
+func Widen(op Op, a, b value.Value) value.Value {
+	if v, ok := Do(op, a, b); ok {
+		return v
+	}
+	return value.DoubleOf(Float(op, a.Float(), b.Float()))
+}
+
+// Float computes x op y in doubles.
+func Float(op Op, x, y float64) float64 {
+	switch op {
+	case Sub:
+		return x - y
+	case Mul:
+		return x * y
+	}
+	return x + y
+}
+
+func intOp(op Op, x, y int64) (int64, bool) {
+	switch op {
+	case Add:
+		r := x + y
+		return r, (r > x) == (y > 0)
+	case Sub:
+		r := x - y
+		return r, (r < x) == (y > 0)
+	}
+	if x == 0 || y == 0 {
+		return 0, true
+	}
+	neg := (x < 0) != (y < 0)
+	hi, lo := bits.Mul64(abs64(x), abs64(y))
+	if hi != 0 || lo > 1<<63 || lo == 1<<63 && !neg {
+		return 0, false
+	}
+	if neg {
+		return int64(-lo), true
+	}
+	return int64(lo), true
+}
+
+func abs64(x int64) uint64 {
+	if x < 0 {
+		return -uint64(x)
+	}
+	return uint64(x)
+}
+
+// Div divides; the result is a double, or a decimal when one operand is. The caller refuses a zero divisor.
+func Div(a, b value.Value) value.Value {
+	if a.Kind() == value.Decimal || b.Kind() == value.Decimal {
+		return decDiv(toDec(a), toDec(b)).value()
+	}
+	return value.DoubleOf(a.Float() / b.Float())
+}
+
+// Mod is the remainder with the sign of a. The caller refuses a zero divisor.
+func Mod(a, b value.Value) value.Value {
+	ka, kb := a.Kind(), b.Kind()
+	switch {
+	case ka == value.Decimal || kb == value.Decimal:
+		return decMod(toDec(a), toDec(b)).value()
+	case ka == value.Double || kb == value.Double:
+		return value.DoubleOf(math.Mod(a.Float(), b.Float()))
+	}
+	x, y := a.Int(), b.Int()
+	r := int64(0)
+	if y != -1 {
+		r = x % y
+	}
+	if ka == value.Int32 && kb == value.Int32 {
+		return value.Int32Of(int32(r))
+	}
+	return value.Int64Of(r)
+}
+
+// IsZero reports whether a number is zero.
+func IsZero(v value.Value) bool {
+	if v.Kind() == value.Decimal {
+		d := toDec(v)
+		return !d.nan && d.inf == 0 && d.coef.Sign() == 0
+	}
+	return v.Float() == 0
+}
+
+// ToFloat converts any number to a double.
+func ToFloat(v value.Value) float64 {
+	if v.Kind() != value.Decimal {
+		return v.Float()
+	}
+	d := toDec(v)
+	switch {
+	case d.nan:
+		return math.NaN()
+	case d.inf != 0:
+		return math.Inf(d.inf)
+	}
+	f, _ := strconv.ParseFloat(DecimalText(v), 64)
+	return f
+}
+
+// ToDecimal converts any number to a decimal.
+func ToDecimal(v value.Value) value.Value {
+	if v.Kind() == value.Decimal {
+		return v
+	}
+	return toDec(v).value()
+}
+
+// ToInt64 converts a number to an int64 when it is one exactly, or after dropping its fraction when trunc is given.
+func ToInt64(v value.Value, trunc bool) (int64, bool) {
+	switch v.Kind() {
+	case value.Int32, value.Int64:
+		return v.Int(), true
+	case value.Double:
+		f := v.Float()
+		if !(f >= -9223372036854775808.0 && f < 9223372036854775808.0) || !trunc && f != math.Trunc(f) {
+			return 0, false
+		}
+		return int64(f), true
+	case value.Decimal:
+		d := toDec(v)
+		if d.nan || d.inf != 0 || d.exp > 20 {
+			return 0, false
+		}
+		i := d.integral(0, 0)
+		x, y, _ := align(d, i)
+		if !trunc && x.Cmp(y) != 0 {
+			return 0, false
+		}
+		if i.exp > 0 {
+			i.coef = new(big.Int).Mul(i.coef, pow10(i.exp))
+		}
+		return i.coef.Int64(), i.coef.IsInt64()
+	}
+	return 0, false
+}
+
+// Neg returns -v.
+func Neg(v value.Value) value.Value { return Widen(Sub, value.Int32Of(0), v) }
+
+// Abs returns |v|; ok is false for the smallest int64.
+func Abs(v value.Value) (value.Value, bool) {
+	switch v.Kind() {
+	case value.Int32, value.Int64:
+		if v.Int() >= 0 {
+			return v, true
+		}
+		return Do(Sub, sameZero(v), v)
+	case value.Double:
+		return value.DoubleOf(math.Abs(v.Float())), true
+	}
+	if d := toDec(v); d.sign() < 0 {
+		return d.neg().value(), true
+	}
+	return v, true
+}
+
+func sameZero(v value.Value) value.Value {
+	if v.Kind() == value.Int32 {
+		return value.Int32Of(0)
+	}
+	return value.Int64Of(0)
+}
+
+// Rounding modes of Integral.
+const (
+	Floor    = -1
+	Trunc    = 0
+	Ceil     = 1
+	HalfEven = 2
+)
+
+// Integral rounds v to places digits behind the point (negative: before it). The kind stays, but an int32 that overflows
+// becomes an int64.
+func Integral(v value.Value, mode, places int) value.Value {
+	switch v.Kind() {
+	case value.Int32, value.Int64:
+		if places >= 0 {
+			return v
+		}
+		d := toDec(v).integral(mode, places)
+		i, _ := ToInt64(d.value(), true)
+		if v.Kind() == value.Int32 && i == int64(int32(i)) {
+			return value.Int32Of(int32(i))
+		}
+		return value.Int64Of(i)
+	case value.Double:
+		return value.DoubleOf(roundFloat(v.Float(), mode, places))
+	}
+	return toDec(v).integral(mode, places).value()
+}
+
+func roundFloat(f float64, mode, places int) float64 {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return f
+	}
+	if places != 0 {
+		d := toDec(value.DoubleOf(f)).integral(mode, places)
+		return ToFloat(d.value())
+	}
+	switch mode {
+	case Floor:
+		return math.Floor(f)
+	case Ceil:
+		return math.Ceil(f)
+	case HalfEven:
+		return math.RoundToEven(f)
+	}
+	return math.Trunc(f)
+}

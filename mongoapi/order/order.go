@@ -1,0 +1,217 @@
+// Package order compiles sort specifications and compares documents by them.
+package order
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
+)
+
+// Column is one path of a sort.
+type Column struct {
+	Path []string
+	Desc bool
+}
+
+// Order is a compiled sort.
+type Order []Column
+
+// Compile compiles a sort document such as {a: 1, "b.c": -1}. An empty one gives a nil Order.
+func Compile(v value.Value) (Order, error) {
+	if !v.IsDefined() || v.Kind() == value.Null {
+		return nil, nil
+	}
+	if v.Kind() != value.Object {
+		return nil, merr.New(merr.TypeMismatch, "Expected field sort to be of type object")
+	}
+	var o Order
+	for it := v.Iter(); it.Next(); {
+		key, d := string(it.Key()), it.Value()
+		if d.Kind() == value.Object {
+			return nil, merr.NotSupported("$meta in a sort")
+		}
+		n, ok := num.ToInt64(d, false)
+		if !ok || n != 1 && n != -1 {
+			return nil, merr.New(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
+		}
+		if key == "$natural" {
+			continue // the order of storage is what there is without a sort
+		}
+		segs := strings.Split(key, ".")
+		for _, s := range segs {
+			if s == "" {
+				return nil, merr.New(15998, "FieldPath field names may not be empty strings.")
+			}
+			if s[0] == '$' && s != "$id" && s != "$ref" && s != "$db" {
+				return nil, merr.New(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
+			}
+		}
+		o = append(o, Column{segs, n < 0})
+	}
+	if len(o) > 32 {
+		return nil, merr.New(13103, "too many compound keys")
+	}
+	return o, nil
+}
+
+// Key returns the value by which a document sorts in one column: an array counts as its smallest element, descending as its
+// greatest; an empty array is below null, what is missing is null.
+func Key(doc value.Value, c Column) value.Value {
+	v, found := pick(doc, c.Path, c.Desc)
+	if !found {
+		return value.NullValue()
+	}
+	return v
+}
+
+// pick finds the smallest or greatest value at path. found is false when there is none.
+func pick(v value.Value, path []string, desc bool) (best value.Value, found bool) {
+	for len(path) > 0 && v.Kind() == value.Object {
+		v, path = v.Get(path[0]), path[1:]
+	}
+	if v.Kind() != value.Array {
+		if len(path) > 0 || !v.IsDefined() {
+			return value.NullValue(), true
+		}
+		return v, true
+	}
+	i, at := 0, -1
+	if len(path) > 0 {
+		at = index(path[0])
+	}
+	take := func(x value.Value) {
+		if !found || (value.CompareBSON(x, best) < 0) != desc && value.CompareBSON(x, best) != 0 {
+			best, found = x, true
+		}
+	}
+	for it := v.Iter(); it.Next(); i++ {
+		e := it.Value()
+		switch {
+		case len(path) == 0:
+			take(e)
+		case i == at:
+			if x, ok := pick(e, path[1:], desc); ok {
+				take(x)
+			}
+		case e.Kind() == value.Object && at < 0:
+			if x, ok := pick(e, path, desc); ok {
+				take(x)
+			}
+		}
+	}
+	if !found && len(path) == 0 {
+		return value.Undef(), true // an empty array
+	}
+	return best, found
+}
+
+func index(s string) int {
+	n := 0
+	if s == "" || len(s) > 9 {
+		return -1
+	}
+	for i := 0; i < len(s); i++ {
+		if s[i] < '0' || s[i] > '9' {
+			return -1
+		}
+		n = n*10 + int(s[i]-'0')
+	}
+	return n
+}
+
+// CompareKeys orders two keys of one column, ascending.
+func CompareKeys(a, b value.Value) int {
+	switch {
+	case a.IsDefined() && b.IsDefined():
+		return value.CompareBSON(a, b)
+	case !a.IsDefined() && !b.IsDefined():
+		return 0
+	case !a.IsDefined():
+		if b.Kind() == value.MinKey {
+			return 1
+		}
+		return -1
+	}
+	return -CompareKeys(b, a)
+}
+
+// Keys returns the keys of all columns.
+func (o Order) Keys(doc value.Value) []value.Value {
+	ks := make([]value.Value, len(o))
+	for i, c := range o {
+		ks[i] = Key(doc, c)
+	}
+	return ks
+}
+
+// Compare orders two documents by their keys.
+func (o Order) Compare(a, b []value.Value) int {
+	for i, c := range o {
+		if r := CompareKeys(a[i], b[i]); r != 0 {
+			if c.Desc {
+				return -r
+			}
+			return r
+		}
+	}
+	return 0
+}
+
+// Sorter collects documents and gives them back in order; with a limit it keeps only so many.
+type Sorter struct {
+	o     Order
+	limit int // 0: all
+	max   int // bytes
+	size  int
+	rows  []row
+}
+
+type row struct {
+	keys []value.Value
+	doc  value.Value
+}
+
+// NewSorter returns a Sorter that refuses to hold more than maxBytes.
+func (o Order) NewSorter(limit, maxBytes int) *Sorter {
+	return &Sorter{o: o, limit: limit, max: maxBytes}
+}
+
+// Add adds a document, whose bytes must stay.
+func (s *Sorter) Add(doc value.Value) error {
+	s.rows = append(s.rows, row{s.o.Keys(doc), doc})
+	s.size += len(doc.Bytes()) + 64
+	if s.limit > 0 && len(s.rows) >= 2*s.limit+1000 {
+		s.trim()
+	}
+	if s.size > s.max {
+		if s.trim(); s.size > s.max {
+			return merr.New(merr.MemoryLimit, "Sort exceeded memory limit of %d bytes, but did not opt in to external sorting.", s.max)
+		}
+	}
+	return nil
+}
+
+func (s *Sorter) trim() {
+	sort.SliceStable(s.rows, func(i, j int) bool { return s.o.Compare(s.rows[i].keys, s.rows[j].keys) < 0 })
+	if s.limit > 0 && len(s.rows) > s.limit {
+		clear(s.rows[s.limit:])
+		s.rows = s.rows[:s.limit]
+		s.size = 0
+		for _, r := range s.rows {
+			s.size += len(r.doc.Bytes()) + 64
+		}
+	}
+}
+
+// Docs returns the documents in order.
+func (s *Sorter) Docs() []value.Value {
+	s.trim()
+	out := make([]value.Value, len(s.rows))
+	for i, r := range s.rows {
+		out[i] = r.doc
+	}
+	return out
+}

@@ -1,0 +1,295 @@
+// Package update compiles MongoDB updates: documents of operators, replacements and pipelines.
+//
+// The registry of operators is the table ops (ops.go): one more is one entry there, its implementation, and lines in
+// testdata.
+package update
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/agg"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+)
+
+// Update is a compiled update.
+type Update struct {
+	ops     []op
+	replace value.Value
+	pipe    *agg.Transform
+	filters map[string]*filter.Filter
+}
+
+// op is one operator on one path.
+type op struct {
+	path  string
+	segs  []string
+	apply applyFn
+	ins   bool // only when the document is made by this update
+	array bool // the path has $, $[] or $[identifier]
+}
+
+// Context is what an update sees beside the document.
+type Context struct {
+	Env    *expr.Env
+	Filter *filter.Filter // what selected the document: the positional $ refers to it
+	Insert bool           // an upsert makes the document
+}
+
+// Options tell the compiler of the statement's other parts.
+type Options struct {
+	ArrayFilters value.Value
+	Scope        *expr.Scope
+}
+
+// IsReplacement reports whether the update replaces whole documents.
+func (u *Update) IsReplacement() bool { return u.replace.IsDefined() }
+
+// Compile compiles an update. u must stay unchanged as long as the result lives.
+func Compile(u value.Value, o Options) (*Update, error) {
+	out := &Update{}
+	switch u.Kind() {
+	case value.Array:
+		if o.ArrayFilters.Len() > 0 {
+			return nil, merr.New(merr.FailedToParse, "arrayFilters may not be specified for pipeline-style updates")
+		}
+		var err error
+		out.pipe, err = agg.CompileTransform(u, o.Scope)
+		return out, err
+	case value.Object:
+	default:
+		return nil, merr.New(merr.FailedToParse, "Update argument must be either an object or an array")
+	}
+	it := u.Iter()
+	if !it.Next() || len(it.Key()) == 0 || it.Key()[0] != '$' {
+		out.replace = u
+		return out, checkReplacement(u, o)
+	}
+	if err := out.compileFilters(o); err != nil {
+		return nil, err
+	}
+	for it := u.Iter(); it.Next(); {
+		if err := out.compileOperator(string(it.Key()), it.Value(), o); err != nil {
+			return nil, err
+		}
+	}
+	if err := out.checkFilters(); err != nil {
+		return nil, err
+	}
+	return out, out.arrange()
+}
+
+func checkReplacement(u value.Value, o Options) error {
+	if o.ArrayFilters.Len() > 0 {
+		return merr.New(merr.FailedToParse, "arrayFilters may not be specified for replacement-style updates")
+	}
+	for it := u.Iter(); it.Next(); {
+		if k := it.Key(); len(k) > 0 && k[0] == '$' {
+			return merr.New(merr.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not allowed in the context of an update's replacement document. "+
+				"Consider using an aggregation pipeline with $replaceWith.", k, k)
+		}
+	}
+	return nil
+}
+
+func (u *Update) compileOperator(name string, arg value.Value, o Options) error {
+	mk, ok := ops[name]
+	if !ok {
+		return merr.New(merr.FailedToParse, "Unknown modifier: %s. Expected a valid update modifier or pipeline-style update specified as an array", name)
+	}
+	if arg.Kind() != value.Object {
+		return merr.New(merr.FailedToParse, "Modifiers operate on fields but we found type %s instead. For example: {$mod: {<field>: ...}} not {%s: %s}",
+			expr.TypeName(arg), name, Show(arg))
+	}
+	for it := arg.Iter(); it.Next(); {
+		path := string(it.Key())
+		segs, err := splitPath(path)
+		if err != nil {
+			return err
+		}
+		apply, err := mk(path, it.Value(), o)
+		if err != nil {
+			return err
+		}
+		n := op{path: path, segs: segs, apply: apply, ins: name == "$setOnInsert"}
+		for _, s := range segs {
+			n.array = n.array || s[0] == '$' && !dbRefName(s)
+		}
+		u.ops = append(u.ops, n)
+		if name == "$rename" { // the new name takes part in conflicts, its work is done with the old one
+			to, err := splitPath(it.Value().Str())
+			if err != nil {
+				return err
+			}
+			u.ops = append(u.ops, op{path: it.Value().Str(), segs: to})
+		}
+	}
+	return nil
+}
+
+func splitPath(path string) ([]string, error) {
+	if path == "" {
+		return nil, merr.New(merr.EmptyFieldName, "An empty update path is not valid.")
+	}
+	segs := strings.Split(path, ".")
+	for i, s := range segs {
+		if s == "" {
+			return nil, merr.New(merr.EmptyFieldName, "The update path '%s' contains an empty field name, which is not allowed.", path)
+		}
+		if s[0] != '$' || dbRefName(s) {
+			continue
+		}
+		if s != "$" && !strings.HasPrefix(s, "$[") {
+			return nil, merr.New(merr.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not allowed in the context of an update's replacement document. "+
+				"Consider using an aggregation pipeline with $replaceWith.", s, path)
+		}
+		if i == 0 {
+			return nil, merr.New(merr.BadValue, "Cannot have array filter or positional identifier in the first component of path '%s'", path)
+		}
+	}
+	if len(segs) > 200 {
+		return nil, merr.New(merr.BadValue, "update path '%.40s..' has too many components", path)
+	}
+	return segs, nil
+}
+
+func dbRefName(s string) bool { return s == "$id" || s == "$ref" || s == "$db" }
+
+// arrange sorts the operators by path (new fields appear in that order) and refuses two on one path or below one another.
+func (u *Update) arrange() error {
+	sort.SliceStable(u.ops, func(i, j int) bool { return comparePaths(u.ops[i].segs, u.ops[j].segs) < 0 })
+	for i := 1; i < len(u.ops); i++ {
+		// A prefix sorts directly before the paths below it, unless another of them is in between, which then has its prefix too.
+		a, b := u.ops[i-1], u.ops[i]
+		if isPrefix(a.segs, b.segs) {
+			return merr.New(merr.ConflictingUpdateOperators, "Updating the path '%s' would create a conflict at '%s'", b.path, a.path)
+		}
+	}
+	return nil
+}
+
+func isPrefix(a, b []string) bool {
+	if len(a) > len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func comparePaths(a, b []string) int {
+	for i := 0; i < len(a) && i < len(b); i++ {
+		if a[i] == b[i] {
+			continue
+		}
+		x, y := arrayIndex(a[i]), arrayIndex(b[i])
+		if x >= 0 && y >= 0 {
+			return x - y
+		}
+		return strings.Compare(a[i], b[i])
+	}
+	return len(a) - len(b)
+}
+
+// Apply returns the changed document as new bytes. doc is not touched. That `_id` stays is checked here.
+func (u *Update) Apply(doc value.Value, c Context) ([]byte, error) {
+	var out []byte
+	switch {
+	case u.replace.IsDefined():
+		var err error
+		if out, err = u.applyReplacement(doc); err != nil {
+			return nil, err
+		}
+	case u.pipe != nil:
+		v, err := u.pipe.Apply(c.Env, doc)
+		if err != nil {
+			return nil, err
+		}
+		out = v.Bytes()
+		if old := doc.Get("_id"); old.IsDefined() && !v.Get("_id").IsDefined() {
+			out = expr.SetTop(v, "_id", old).Bytes()
+		}
+	default:
+		root := newRoot(doc)
+		if err := u.applyOps(root, doc, c); err != nil {
+			return nil, err
+		}
+		out = root.append(make([]byte, 0, len(doc.Bytes())+64))
+	}
+	old, now := doc.Get("_id"), value.ObjectOf(out).Get("_id")
+	if old.IsDefined() && !filter.Equal(old, now) {
+		if u.replace.IsDefined() {
+			return nil, merr.New(merr.ImmutableField, "After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", Show(now))
+		}
+		return nil, merr.New(merr.ImmutableField, "Performing an update on the path '_id' would modify the immutable field '_id'")
+	}
+	return out, nil
+}
+
+// applyReplacement is the replacement with the old `_id` in front.
+func (u *Update) applyReplacement(doc value.Value) ([]byte, error) {
+	id := doc.Get("_id")
+	given := u.replace.Get("_id")
+	if !id.IsDefined() {
+		id = given
+	} else if given.IsDefined() && !filter.Equal(id, given) {
+		return nil, merr.New(merr.ImmutableField, "After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", Show(given))
+	}
+	at, b := bw.Begin(make([]byte, 0, len(u.replace.Bytes())+24))
+	b = bw.Value(b, "_id", id)
+	for it := u.replace.Iter(); it.Next(); {
+		if string(it.Key()) != "_id" {
+			b = append(b, it.Element()...)
+		}
+	}
+	return bw.End(b, at), nil
+}
+
+func (u *Update) applyOps(root *node, doc value.Value, c Context) error {
+	for i := range u.ops {
+		o := &u.ops[i]
+		if o.apply == nil || o.ins && !c.Insert {
+			continue
+		}
+		if !o.array {
+			if err := o.apply(root, o.segs, &c); err != nil {
+				return err
+			}
+			continue
+		}
+		paths, err := u.expand(root, o.path, nil, o.segs, doc, c)
+		if err != nil {
+			return err
+		}
+		for _, p := range paths {
+			if err := o.apply(root, p, &c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Base makes the document from which an upsert starts: the equalities of the query.
+func Base(eqs []filter.Equality) ([]byte, error) {
+	root := newRoot(value.ObjectOf(bw.Empty))
+	for i, e := range eqs {
+		segs := strings.Split(e.Path, ".")
+		for _, other := range eqs[:i] {
+			if o := strings.Split(other.Path, "."); isPrefix(o, segs) || isPrefix(segs, o) {
+				return nil, merr.New(merr.NotSingleValueField, "cannot infer query fields to set, path '%s' is matched twice", e.Path)
+			}
+		}
+		if err := root.put(segs, e.Value); err != nil {
+			return nil, err
+		}
+	}
+	return root.append(nil), nil
+}

@@ -1,0 +1,80 @@
+package update
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/internal/mtest"
+)
+
+// TestUpdate runs testdata. "update": an update, then documents. "filtered": a query, an update, then documents. "arrays":
+// array filters, an update, then documents. "upsert": a query and an update; the document that is inserted.
+func TestUpdate(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			lines := mtest.Lines(d.Input)
+			var f *filter.Filter
+			var o Options
+			var err error
+			if d.Cmd == "filtered" || d.Cmd == "upsert" {
+				f, err = filter.Compile(mtest.Value(t, lines[0]), filter.Options{})
+				lines = lines[1:]
+			} else if d.Cmd == "arrays" {
+				o.ArrayFilters = mtest.Value(t, lines[0])
+				lines = lines[1:]
+			}
+			if err != nil {
+				return mtest.Error(err) + "\n"
+			}
+			u, err := Compile(mtest.Value(t, lines[0]), o)
+			if err != nil {
+				return mtest.Error(err) + "\n"
+			}
+			c := Context{Env: mtest.Env(), Filter: f}
+			docs := lines[1:]
+			if d.Cmd == "upsert" {
+				base, err := Base(f.Equalities())
+				if err != nil {
+					return mtest.Error(err) + "\n"
+				}
+				docs, c.Insert = []string{mtest.Text(value.ObjectOf(base))}, true
+			}
+			var b strings.Builder
+			for _, l := range docs {
+				out, err := u.Apply(mtest.Value(t, l), c)
+				if err != nil {
+					b.WriteString(mtest.Error(err) + "\n")
+					continue
+				}
+				b.WriteString(mtest.Text(value.ObjectOf(out)) + "\n")
+			}
+			return b.String()
+		})
+	})
+}
+
+// FuzzUpdate: no update makes the compiler or its application panic, and what comes out is a document.
+func FuzzUpdate(f *testing.F) {
+	doc := mtest.Value(f, `{"_id":1,"a":[1,{"b":2},"x"],"b":{"c":null},"n":5}`)
+	for _, q := range []string{`{"$set":{"a.1.b":1,"x.y":2}}`, `{"$push":{"a":{"$each":[1],"$sort":1,"$slice":-2}}}`, `{"$inc":{"n":1},"$unset":{"b":1}}`,
+		`{"$pull":{"a":{"$gt":1}}}`, `{"$rename":{"n":"m"}}`, `{"a":1}`, `{"$set":{"a.$[].b":1}}`, `{"$addToSet":{"a":{"$each":[1,2]}}}`} {
+		f.Add([]byte(mtest.Value(f, q).Bytes()))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if !mtest.Valid(b) {
+			return
+		}
+		u, err := Compile(value.ObjectOf(b), Options{})
+		if err != nil {
+			return
+		}
+		out, err := u.Apply(doc, Context{Env: mtest.Env()})
+		if err == nil && !mtest.Valid(out) {
+			t.Fatalf("made %x", out)
+		}
+	})
+}

@@ -1,0 +1,256 @@
+// Package wire reads and writes MongoDB's wire messages: the header, OP_MSG, and the OP_QUERY and OP_REPLY that old handshakes
+// use. Messages are parsed in place: everything returned points into the message's bytes.
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+)
+
+// Op codes.
+const (
+	OpReply      = 1
+	OpQuery      = 2004
+	OpCompressed = 2012
+	OpMsg        = 2013
+)
+
+// Limits that the hello reply announces.
+const (
+	MaxDocument   = 16 * 1024 * 1024
+	MaxMessage    = 48_000_000
+	MaxWriteBatch = 100_000
+)
+
+// Flag bits of an OP_MSG.
+const (
+	FlagChecksum = 1 << 0
+	FlagMore     = 1 << 1
+	FlagExhaust  = 1 << 16
+)
+
+// HeaderSize is the length of a message header in bytes.
+const HeaderSize = 16
+
+// Header opens every message.
+type Header struct {
+	Length     int32 // of the whole message
+	RequestID  int32
+	ResponseTo int32
+	OpCode     int32
+}
+
+// ErrMalformed is a message that can't be read; the connection can't go on, for its framing is lost.
+var ErrMalformed = errors.New("wire: malformed message")
+
+// Malformed says why the inside of a well-framed message can't be read: the connection can go on.
+type Malformed string
+
+// Error implements error.
+func (m Malformed) Error() string { return string(m) }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Read reads one message into buf, which grows as data really arrives, and returns its header and the whole message,
+// header included. The message lives in the returned slice, which may be passed again as buf.
+func Read(r *bufio.Reader, buf []byte, maxLen int32) (Header, []byte, error) {
+	var h Header
+	buf = grow(buf[:0], HeaderSize)[:HeaderSize]
+	if _, err := io.ReadFull(r, buf); err != nil {
+		return h, buf, err
+	}
+	h.Length = int32(binary.LittleEndian.Uint32(buf))
+	h.RequestID = int32(binary.LittleEndian.Uint32(buf[4:]))
+	h.ResponseTo = int32(binary.LittleEndian.Uint32(buf[8:]))
+	h.OpCode = int32(binary.LittleEndian.Uint32(buf[12:]))
+	if h.Length < HeaderSize || h.Length > maxLen {
+		return h, buf, ErrMalformed
+	}
+	for rest := int(h.Length) - HeaderSize; rest > 0; {
+		n := min(rest, 1<<20) // so that a lying length costs a peer its own bytes, not our memory
+		at := len(buf)
+		buf = grow(buf, n)[:at+n]
+		if _, err := io.ReadFull(r, buf[at:]); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return h, buf, err
+		}
+		rest -= n
+	}
+	return h, buf, nil
+}
+
+func grow(b []byte, n int) []byte {
+	if cap(b)-len(b) >= n {
+		return b
+	}
+	nb := make([]byte, len(b), max(2*cap(b), len(b)+n))
+	copy(nb, b)
+	return nb
+}
+
+// Seq is a document sequence (section of kind 1): documents one after the other.
+type Seq struct {
+	Name []byte
+	Docs []byte
+}
+
+// Next cuts the first document off s.Docs; ok is false at the end or when the rest isn't a document.
+func (s *Seq) Next() (doc []byte, ok bool) {
+	doc, rest, ok := CutDocument(s.Docs)
+	if ok {
+		s.Docs = rest
+	}
+	return doc, ok
+}
+
+// Msg is a parsed OP_MSG.
+type Msg struct {
+	Flags uint32
+	Body  []byte
+	Seqs  []Seq
+}
+
+// ParseMsg parses an OP_MSG (with its header) into m, whose slices are used again. The lengths of all documents are right
+// afterwards, their insides are not checked.
+func ParseMsg(msg []byte, m *Msg) error {
+	m.Body, m.Seqs, m.Flags = nil, m.Seqs[:0], 0
+	if len(msg) < HeaderSize+4 {
+		return Malformed("OP_MSG without flag bits")
+	}
+	m.Flags = binary.LittleEndian.Uint32(msg[HeaderSize:])
+	if m.Flags&0xFFFF&^(FlagChecksum|FlagMore) != 0 {
+		return Malformed("OP_MSG with unknown required flag bits")
+	}
+	b := msg[HeaderSize+4:]
+	if m.Flags&FlagChecksum != 0 {
+		if len(b) < 4 {
+			return Malformed("OP_MSG without its checksum")
+		}
+		sum := binary.LittleEndian.Uint32(b[len(b)-4:])
+		if crc32.Checksum(msg[:len(msg)-4], castagnoli) != sum {
+			return Malformed("OP_MSG checksum does not match contents")
+		}
+		b = b[:len(b)-4]
+	}
+	for len(b) > 0 {
+		kind := b[0]
+		var ok bool
+		switch b = b[1:]; kind {
+		case 0:
+			if m.Body != nil {
+				return Malformed("OP_MSG with more than one body section")
+			}
+			if m.Body, b, ok = CutDocument(b); !ok {
+				return Malformed("OP_MSG with a body that is no document")
+			}
+		case 1:
+			var s Seq
+			if s, b, ok = cutSeq(b); !ok {
+				return Malformed("OP_MSG with a malformed document sequence")
+			}
+			m.Seqs = append(m.Seqs, s)
+		default:
+			return Malformed("OP_MSG with a section of unknown kind")
+		}
+	}
+	if m.Body == nil {
+		return Malformed("OP_MSG without a body section")
+	}
+	return nil
+}
+
+func cutSeq(b []byte) (s Seq, rest []byte, ok bool) {
+	if len(b) < 5 {
+		return s, nil, false
+	}
+	n := int(int32(binary.LittleEndian.Uint32(b)))
+	if n < 5 || n > len(b) {
+		return s, nil, false
+	}
+	sec, rest := b[4:n], b[n:]
+	i := bytes.IndexByte(sec, 0)
+	if i < 0 {
+		return s, nil, false
+	}
+	s = Seq{Name: sec[:i], Docs: sec[i+1:]}
+	for d := s.Docs; len(d) > 0; {
+		if _, d, ok = CutDocument(d); !ok {
+			return s, nil, false
+		}
+	}
+	return s, rest, true
+}
+
+// CutDocument cuts one BSON document by its length; the inside is not checked.
+func CutDocument(b []byte) (doc, rest []byte, ok bool) {
+	if len(b) < 5 {
+		return nil, b, false
+	}
+	n := int(int32(binary.LittleEndian.Uint32(b)))
+	if n < 5 || n > len(b) || b[n-1] != 0 {
+		return nil, b, false
+	}
+	return b[:n:n], b[n:], true
+}
+
+// Query is a parsed OP_QUERY.
+type Query struct {
+	Flags      uint32
+	Collection []byte // "db.collection"
+	Doc        []byte
+}
+
+// ParseQuery parses an OP_QUERY (with its header).
+func ParseQuery(msg []byte) (q Query, err error) {
+	if len(msg) < HeaderSize+4 {
+		return q, Malformed("OP_QUERY without flags")
+	}
+	q.Flags = binary.LittleEndian.Uint32(msg[HeaderSize:])
+	b := msg[HeaderSize+4:]
+	i := bytes.IndexByte(b, 0)
+	if i < 0 || len(b) < i+1+8 {
+		return q, Malformed("OP_QUERY without a collection name")
+	}
+	q.Collection = b[:i]
+	var ok bool
+	if q.Doc, _, ok = CutDocument(b[i+9:]); !ok {
+		return q, Malformed("OP_QUERY without a query document")
+	}
+	return q, nil
+}
+
+// BeginMsg appends header and flags of an OP_MSG reply and the kind of its body section; the body document follows, then
+// EndMsg.
+func BeginMsg(dst []byte, requestID, responseTo int32, flags uint32) []byte {
+	dst = appendHeader(dst, requestID, responseTo, OpMsg)
+	dst = binary.LittleEndian.AppendUint32(dst, flags)
+	return append(dst, 0)
+}
+
+// BeginReply appends header and fixed fields of an OP_REPLY with one document; the document follows, then EndMsg.
+func BeginReply(dst []byte, requestID, responseTo int32) []byte {
+	dst = appendHeader(dst, requestID, responseTo, OpReply)
+	dst = binary.LittleEndian.AppendUint32(dst, 8)  // AwaitCapable
+	dst = binary.LittleEndian.AppendUint64(dst, 0)  // cursor id
+	dst = binary.LittleEndian.AppendUint32(dst, 0)  // starting from
+	return binary.LittleEndian.AppendUint32(dst, 1) // documents
+}
+
+func appendHeader(dst []byte, requestID, responseTo, op int32) []byte {
+	dst = append(dst, 0, 0, 0, 0)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(requestID))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(responseTo))
+	return binary.LittleEndian.AppendUint32(dst, uint32(op))
+}
+
+// EndMsg writes the length of the message that began at.
+func EndMsg(dst []byte, at int) []byte {
+	binary.LittleEndian.PutUint32(dst[at:], uint32(len(dst)-at))
+	return dst
+}
