@@ -8,6 +8,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/jobs"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
@@ -72,6 +73,7 @@ type Engine struct {
 	store *store.Store
 	clk   *clock.Clock
 	drops sync.WaitGroup
+	reap  *jobs.Reaper
 }
 
 // Open opens the store of a storage engine. It finishes what a crash left: dropped containers lose their data, index rebuilds
@@ -86,11 +88,33 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	}
 	e := &Engine{kv: eng, cat: cat, clk: o.Clock,
 		store: store.Open(eng, cat, o.Clock, store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition})}
-	return e, e.dropOrphans(ctx)
+	if err := e.dropOrphans(ctx); err != nil {
+		return nil, err
+	}
+	e.reap = jobs.StartReaper(e.open)
+	return e, nil
 }
+
+// open returns the run-time state of all containers.
+func (e *Engine) open() (out []*store.Container) {
+	for _, d := range e.cat.Databases() {
+		cs, err := e.Containers(d.ID)
+		if err != nil {
+			continue // dropped meanwhile
+		}
+		for _, c := range cs {
+			out = append(out, c.rt)
+		}
+	}
+	return out
+}
+
+// Reap removes expired items now and returns how many; the background does it by itself.
+func (e *Engine) Reap(ctx context.Context) int { return e.reap.Round(ctx) }
 
 // Close waits for background work and closes the storage engine.
 func (e *Engine) Close() error {
+	e.reap.Stop()
 	e.drops.Wait()
 	return e.kv.Close()
 }

@@ -274,7 +274,16 @@ func TestExpiry(t *testing.T) {
 		_, err := c.Read(bg, pk("a"), value.StringOf("2"))
 		wantCode(t, err, status.NotFound, 0)
 		put(t, c, core.Create, `{"id":"4","pk":"a","u":2}`) // the unique value of an expired item is free
-		clk.Advance(100 * time.Second)
+		clk.Advance(95 * time.Second)
+		if n := e.Reap(bg); n != 2 || c.Count() != 2 {
+			t.Errorf("reaped %d, %d left", n, c.Count())
+		}
+		if p, err := e.Check(bg); err != nil || len(p) > 0 {
+			t.Errorf("after reaping: %v %v", err, p)
+		}
+		_, err = c.Write(bg, core.Write{Kind: core.Create, Doc: mustDoc(t, `{"id":"5","pk":"a","u":2}`)})
+		wantCode(t, err, status.Conflict, 0) // it belongs to item 4 now
+		clk.Advance(5 * time.Second)
 		if got := ids(t, c, &exec.Query{PK: pk("a")}); !slices.Equal(got, []string{"3"}) {
 			t.Errorf("alive: %v", got)
 		}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/orrerydb/orrery/core/catalog"
@@ -49,12 +50,22 @@ func (m *committer) uniques(chs []change) error {
 	}
 	freed, taken := map[string]bool{}, map[string]bool{}
 	for i := range chs {
-		if chs[i].old != nil {
-			m.eachUnique(&chs[i], chs[i].old.Doc, func(key []byte) error {
+		if chs[i].old == nil {
+			continue
+		}
+		err := m.eachUnique(&chs[i], chs[i].old.Doc, func(key []byte) error {
+			owner, err := m.c.st.eng.Get(key) // an expired item's entry may have gone to another item
+			if err != nil && !errors.Is(err, kv.ErrNotFound) {
+				return err
+			}
+			if bytes.Equal(owner, chs[i].id.ident[len(chs[i].id.tuple):]) {
 				freed[string(key)] = true
 				m.b.Delete(key)
-				return nil
-			})
+			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	for i := range chs {
