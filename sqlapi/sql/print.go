@@ -41,14 +41,14 @@ func (p *printer) expr(e Expr) {
 	case *Ident:
 		p.s(e.Name)
 	case *Prop:
-		p.expr(e.Base)
+		p.base(e.Base)
 		if isPlainName(e.Name) {
 			p.s(".", e.Name)
 		} else {
 			p.s("[", quote(e.Name), "]")
 		}
 	case *Index:
-		p.expr(e.Base)
+		p.base(e.Base)
 		p.s("[")
 		p.expr(e.At)
 		p.s("]")
@@ -99,6 +99,17 @@ func (p *printer) expr(e Expr) {
 		p.query(e.Q)
 		p.s(")")
 	}
+}
+
+// base writes what a property is read from; a number needs parentheses before the dot.
+func (p *printer) base(e Expr) {
+	if _, ok := e.(*Lit); !ok {
+		p.expr(e)
+		return
+	}
+	p.s("(")
+	p.expr(e)
+	p.s(")")
 }
 
 func (p *printer) predicate(e Expr) {

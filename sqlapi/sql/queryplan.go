@@ -1,0 +1,568 @@
+package sql
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// filterPlaceholder stands in a rewritten ORDER BY query where the client puts its resume filter, or true.
+const filterPlaceholder = "{documentdb-formattableorderbyquery-filter}"
+
+// queryInfo is what a client must do with the rows of the partitions; the fields are those of the service's plan.
+type queryInfo struct {
+	distinctType       string
+	top, offset, limit int64 // -1 = null
+	orderBy            []string
+	orderByExpressions []string
+	groupBy            []string
+	groupByAliases     []string
+	aggregates         []string
+	aliasToAggregate   []aliasType
+	rewritten          string
+	hasSelectValue     bool
+}
+
+// aliasType is one select item of a grouped query: plan is its aggregate, "" for a plain expression.
+type aliasType struct{ alias, plan string }
+
+// QueryPlan answers the gateway's query-plan request: the JSON that tells a client how to run the query over the partitions.
+// features are those that the client lists; a feature that the query needs and the client lacks is refused. nil features are
+// not checked.
+func QueryPlan(text string, params []Param, features []string, def core.PartitionKeyDef) ([]byte, error) {
+	p, err := cached(text)
+	if err != nil {
+		return nil, err
+	}
+	vals, err := p.bind(params)
+	if err != nil {
+		return nil, err
+	}
+	f := p.frame(vals)
+	defer p.release(f)
+	begin, err := p.begin(f)
+	if err != nil {
+		return nil, err
+	}
+	qi, err := makePlan(p.q, begin)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkFeatures(p.needs(), features); err != nil {
+		return nil, err
+	}
+	return qi.appendJSON(nil, p.ranges(f, def)), nil
+}
+
+// makePlan works out what the client does and what it asks the partitions.
+func makePlan(q *Query, begin state) (*queryInfo, error) {
+	qi := &queryInfo{distinctType: "None", top: -1, offset: -1, limit: -1, hasSelectValue: q.Value != nil}
+	if q.Top != nil {
+		qi.top = begin.left
+	}
+	if q.Limit != nil {
+		qi.offset, qi.limit = begin.skip, begin.left
+	}
+	if q.Distinct {
+		qi.distinctType = "Unordered"
+		if distinctOrdered(q) {
+			qi.distinctType = "Ordered"
+		}
+	}
+	var err error
+	r := *q // the rewritten query
+	switch {
+	case isGrouped(q):
+		err = rewriteGrouped(q, &r, qi)
+	case len(q.OrderBy) > 0:
+		err = rewriteOrdered(q, &r, qi)
+	case q.Limit == nil && !(q.Distinct && q.Top != nil):
+		return qi, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case isGrouped(q) || q.Distinct && (q.Top != nil || len(q.OrderBy) > 0):
+		r.Top, r.Offset, r.Limit = nil, nil, nil // the client counts
+	case q.Limit != nil:
+		r.Offset, r.Limit = &Count{}, &Count{N: min(begin.skip+begin.left, maxCount)}
+	}
+	if q.Top != nil && r.Top != nil {
+		r.Top = &Count{N: begin.left}
+	}
+	var pr printer
+	pr.query(&r)
+	qi.rewritten = strings.Replace(pr.b.String(), "@"+filterMark, "("+filterPlaceholder+")", 1)
+	return qi, nil
+}
+
+// filterMark is the parameter that stands for the placeholder until the text is printed.
+const filterMark = "__orderByFilter"
+
+// distinctOrdered reports whether equal rows come next to each other: the order is by all that is selected.
+func distinctOrdered(q *Query) bool {
+	if len(q.OrderBy) == 0 || q.Star {
+		return false
+	}
+	sel := []Expr{q.Value}
+	if q.Value == nil {
+		sel = sel[:0]
+		for _, it := range q.Items {
+			sel = append(sel, it.Expr)
+		}
+	}
+	for _, e := range sel {
+		found := false
+		for _, o := range q.OrderBy {
+			found = found || sameExpr(e, o.Expr)
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// rewriteOrdered asks each partition for the sort keys and the payload, in order, from the client's position on.
+func rewriteOrdered(q, r *Query, qi *queryInfo) error {
+	alias := rootAlias(q)
+	if alias == "" {
+		return plainError("An ORDER BY over several partitions needs an alias of the item in FROM.")
+	}
+	keys := &ArrayExpr{}
+	for _, o := range q.OrderBy {
+		dir := "Ascending"
+		if o.Desc {
+			dir = "Descending"
+		}
+		qi.orderBy = append(qi.orderBy, dir)
+		qi.orderByExpressions = append(qi.orderByExpressions, printExpr(o.Expr))
+		keys.Elems = append(keys.Elems, itemOf(o.Expr))
+	}
+	var filter []Expr
+	if q.Where != nil {
+		filter = append(filter, q.Where)
+	}
+	filter = append(filter, &ParamRef{Name: filterMark})
+	if q.Value != nil {
+		filter = append(filter, &Call{Name: "IS_DEFINED", Args: []Expr{q.Value}})
+	}
+	r.Where = &Chain{Op: "AND", Xs: filter}
+	r.Distinct, r.Star, r.Value = false, false, nil
+	r.Items = []SelectItem{
+		{Expr: &Prop{Base: &Ident{Name: alias}, Name: "_rid"}},
+		{Expr: keys, Alias: "orderByItems"},
+		{Expr: payload(q), Alias: "payload"},
+	}
+	return nil
+}
+
+// rootAlias returns the alias under which the item itself can be named.
+func rootAlias(q *Query) string {
+	if q.From == nil {
+		return ""
+	}
+	s := q.From.Sources[0]
+	if _, ok := s.Path.(*Ident); ok && !s.In {
+		return s.Alias
+	}
+	return ""
+}
+
+// itemOf wraps a value as {"item": e}.
+func itemOf(e Expr) Expr { return &ObjectExpr{Keys: []string{"item"}, Vals: []Expr{e}} }
+
+// payload is what a row of the original query shows.
+func payload(q *Query) Expr {
+	switch {
+	case q.Star:
+		return &Ident{Name: q.From.Sources[0].Alias}
+	case q.Value != nil:
+		return q.Value
+	}
+	o := &ObjectExpr{Keys: itemNames(q.Items)}
+	for _, it := range q.Items {
+		o.Vals = append(o.Vals, it.Expr)
+	}
+	return o
+}
+
+// rewriteGrouped asks each partition for partial aggregates, per group where there are groups.
+func rewriteGrouped(q, r *Query, qi *queryInfo) error {
+	r.Distinct, r.OrderBy = false, nil
+	var group *ArrayExpr
+	if len(q.GroupBy) > 0 {
+		group = &ArrayExpr{}
+		for _, k := range q.GroupBy {
+			qi.groupBy = append(qi.groupBy, printExpr(k))
+			group.Elems = append(group.Elems, itemOf(k))
+		}
+	}
+	var out Expr
+	if q.Value != nil {
+		part, plan, err := partial(q.Value)
+		if err != nil {
+			return err
+		}
+		if plan != "" {
+			qi.aggregates = []string{plan}
+			out = &ArrayExpr{Elems: []Expr{part}}
+		} else {
+			out = q.Value
+		}
+		if group == nil {
+			r.Value = out
+			return nil
+		}
+	} else {
+		o := &ObjectExpr{Keys: itemNames(q.Items)}
+		for i, it := range q.Items {
+			part, plan, err := partial(it.Expr)
+			if err != nil {
+				return err
+			}
+			o.Vals = append(o.Vals, part)
+			qi.groupByAliases = append(qi.groupByAliases, o.Keys[i])
+			qi.aliasToAggregate = append(qi.aliasToAggregate, aliasType{o.Keys[i], plan})
+		}
+		out = o
+	}
+	r.Value, r.Items = nil, nil
+	if group != nil {
+		r.Items = append(r.Items, SelectItem{Expr: group, Alias: "groupByItems"})
+	}
+	r.Items = append(r.Items, SelectItem{Expr: out, Alias: "payload"})
+	return nil
+}
+
+// partial gives what a partition answers for a select item: for an aggregate its partial state, else the item itself. plan is
+// the aggregate's name. An aggregate inside an expression can't be merged.
+func partial(e Expr) (part Expr, plan string, err error) {
+	call, ok := e.(*Call)
+	if !ok || call.UDF || aggregateOf(call.Name) == nil {
+		if hasAggregate(e) {
+			return nil, "", plainError("Compositions of aggregates and other expressions are not allowed.")
+		}
+		return e, "", nil
+	}
+	agg := aggregateOf(call.Name)
+	x := call.Args[0]
+	of := func(name string) Expr { return &Call{Name: name, Args: []Expr{x}} }
+	switch agg.name {
+	case "AVG":
+		return itemOf(&ObjectExpr{Keys: []string{"sum", "count"}, Vals: []Expr{of("SUM"), of("COUNT")}}), agg.plan, nil
+	case "MIN", "MAX":
+		both := &ObjectExpr{Keys: []string{strings.ToLower(agg.name), "count"}, Vals: []Expr{of(agg.name), of("COUNT")}}
+		return &ObjectExpr{Keys: []string{"item", "item2"}, Vals: []Expr{of(agg.name), both}}, agg.plan, nil
+	}
+	return itemOf(of(agg.name)), agg.plan, nil
+}
+
+// Features that a query may need from a client that merges partitions.
+const (
+	featureAggregate  = "Aggregate"
+	featureMultiple   = "MultipleAggregates"
+	featureNonValue   = "NonValueAggregate"
+	featureGroupBy    = "GroupBy"
+	featureDistinct   = "Distinct"
+	featureOrderBy    = "OrderBy"
+	featureMultiOrder = "MultipleOrderBy"
+	featureOffset     = "OffsetAndLimit"
+	featureTop        = "Top"
+	featureCountIf    = "CountIf"
+	featureLists      = "ListAndSetAggregate"
+)
+
+// needs lists the features of a client that the query needs over several partitions.
+func (p *program) needs() []string {
+	var out []string
+	add := func(need bool, name string) {
+		if need {
+			out = append(out, name)
+		}
+	}
+	q := p.q
+	aggs := map[string]int{}
+	total := countAggregates(q.Value, aggs)
+	for _, it := range q.Items {
+		total += countAggregates(it.Expr, aggs)
+	}
+	add(total > 0, featureAggregate)
+	add(total > 1, featureMultiple)
+	add(total > 0 && q.Value == nil, featureNonValue)
+	add(len(q.GroupBy) > 0, featureGroupBy)
+	add(q.Distinct, featureDistinct)
+	add(len(q.OrderBy) > 0, featureOrderBy)
+	add(len(q.OrderBy) > 1, featureMultiOrder)
+	add(q.Limit != nil, featureOffset)
+	add(q.Top != nil, featureTop)
+	add(aggs["COUNTIF"] > 0, featureCountIf)
+	add(aggs["MAKELIST"]+aggs["MAKESET"] > 0, featureLists)
+	return out
+}
+
+func countAggregates(e Expr, by map[string]int) int {
+	if e == nil {
+		return 0
+	}
+	n := 0
+	if call, ok := e.(*Call); ok && !call.UDF {
+		if a := aggregateOf(call.Name); a != nil {
+			by[a.name]++
+			n++
+		}
+	}
+	children(e, func(x Expr) { n += countAggregates(x, by) })
+	return n
+}
+
+// checkFeatures refuses a plan that the client could not follow.
+func checkFeatures(needs, have []string) error {
+	if have == nil {
+		return nil
+	}
+	var missing []string
+next:
+	for _, n := range needs {
+		for _, h := range have {
+			if strings.EqualFold(n, strings.TrimSpace(h)) {
+				continue next
+			}
+		}
+		missing = append(missing, "Query contained "+n+", which the calling client does not support.")
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return plainError("Query contains 1 or more unsupported features. Upgrade your SDK to a version that does support the requested features:\r\n%s", strings.Join(missing, "\r\n"))
+}
+
+// NeedsClientMerge lists why rows of several partitions must be merged: the client features that the query needs, in the words
+// of the supported-features header. It is empty when the partitions' rows are the answer one after the other.
+func (pl *Plan) NeedsClientMerge() []string { return pl.p.needs() }
+
+// Ranges returns the ranges of effective partition keys that the filter restricts the query to, sorted and without overlap;
+// everything when it doesn't. Points have Min = Max and are closed.
+func (pl *Plan) Ranges(def core.PartitionKeyDef) []Range {
+	f := pl.p.frame(pl.vals)
+	defer pl.p.release(f)
+	f.env = pl.env
+	return pl.p.ranges(f, def)
+}
+
+// maxPoints bounds the partition keys that a plan lists; beyond it the plan is for everything.
+const maxPoints = 2000
+
+var everything = []Range{{"", "FF"}}
+
+// ranges works out the partition keys that the filter allows. An empty set, and a query without FROM, is the point "".
+func (p *program) ranges(f *frame, def core.PartitionKeyDef) []Range {
+	if p.q.From == nil {
+		return []Range{{"", ""}}
+	}
+	if p.pred == nil {
+		return everything
+	}
+	keys := make([]access.Path, len(def.Paths))
+	for i, path := range def.Paths {
+		segs, err := core.ParsePath(path)
+		if err != nil {
+			return everything
+		}
+		keys[i] = access.NewPath(segs...)
+	}
+	tuples, ok := keySets(p.pred(f), keys)
+	if !ok {
+		return everything
+	}
+	if len(tuples) == 0 {
+		return []Range{{"", ""}}
+	}
+	var out []Range
+	for _, t := range tuples {
+		n := 0
+		for n < len(t) && t[n] != nil {
+			n++
+		}
+		if n == 0 || n < len(t) && def.Kind != "MultiHash" {
+			return everything
+		}
+		pk := make(core.PartitionKey, n)
+		for i := range pk {
+			pk[i] = *t[i]
+		}
+		if n == len(t) {
+			epk := core.EPKText(def, pk)
+			out = append(out, Range{epk, epk})
+		} else {
+			r := core.EPKRange(def, pk)
+			out = append(out, Range{r.Min, r.Max})
+		}
+	}
+	return mergeRanges(out)
+}
+
+// mergeRanges sorts ranges and joins those that overlap.
+func mergeRanges(rs []Range) []Range {
+	sort.Slice(rs, func(i, j int) bool { return rs[i].Min < rs[j].Min || rs[i].Min == rs[j].Min && rs[i].Max > rs[j].Max })
+	out := rs[:1]
+	for _, r := range rs[1:] {
+		last := &out[len(out)-1]
+		if r.Min < last.Max || r.Min == last.Min {
+			last.Max = max(last.Max, r.Max)
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// keySets returns the partition keys that satisfy a predicate, nil in a tuple where a path is free; ok is false when the
+// predicate doesn't bound them.
+func keySets(p *access.Pred, keys []access.Path) (tuples [][]*value.Value, ok bool) {
+	switch p.Op {
+	case access.OpNone:
+		return nil, true
+	case access.OpIn:
+		return keyLeaf(p, keys)
+	case access.OpOr:
+		for _, k := range p.Kids {
+			t, ok := keySets(k, keys)
+			if !ok || len(tuples)+len(t) > maxPoints {
+				return nil, false
+			}
+			tuples = append(tuples, t...)
+		}
+		return tuples, true
+	case access.OpAnd:
+		for _, k := range p.Kids {
+			t, bounded := keySets(k, keys)
+			if !bounded {
+				continue
+			}
+			if !ok {
+				tuples, ok = t, true
+				continue
+			}
+			if len(tuples)*len(t) > maxPoints {
+				continue // weaker, and still right
+			}
+			tuples = combine(tuples, t)
+		}
+		return tuples, ok
+	}
+	return nil, false
+}
+
+func keyLeaf(p *access.Pred, keys []access.Path) (tuples [][]*value.Value, ok bool) {
+	if p.Path.Elements || len(p.Vals) > maxPoints {
+		return nil, false
+	}
+	for i, k := range keys {
+		if strings.Join(k.Segs, "\x00") != strings.Join(p.Path.Segs, "\x00") {
+			continue
+		}
+		for j := range p.Vals {
+			if v := p.Vals[j]; v.Kind() == value.Array || v.Kind() == value.Object || !v.IsDefined() {
+				return nil, false
+			}
+			t := make([]*value.Value, len(keys))
+			t[i] = &p.Vals[j]
+			tuples = append(tuples, t)
+		}
+		return tuples, true
+	}
+	return nil, false
+}
+
+// combine gives the tuples that satisfy one of a and one of b.
+func combine(a, b [][]*value.Value) [][]*value.Value {
+	var out [][]*value.Value
+	for _, x := range a {
+	next:
+		for _, y := range b {
+			t := make([]*value.Value, len(x))
+			for i := range x {
+				switch {
+				case x[i] == nil:
+					t[i] = y[i]
+				case y[i] == nil || value.EqualCosmos(*x[i], *y[i]):
+					t[i] = x[i]
+				default:
+					continue next
+				}
+			}
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// appendJSON writes the plan. Unused numbers are null and lists are empty, never absent: each client has a field that it does
+// not check.
+func (qi *queryInfo) appendJSON(dst []byte, ranges []Range) []byte {
+	dst = append(dst, `{"partitionedQueryExecutionInfoVersion":2,"queryInfo":{"distinctType":`...)
+	dst = appendQuoted(dst, qi.distinctType)
+	for _, n := range []struct {
+		name string
+		n    int64
+	}{{"top", qi.top}, {"offset", qi.offset}, {"limit", qi.limit}} {
+		dst = append(append(append(dst, `,"`...), n.name...), `":`...)
+		if n.n < 0 {
+			dst = append(dst, "null"...)
+		} else {
+			dst = strconv.AppendInt(dst, n.n, 10)
+		}
+	}
+	for _, l := range []struct {
+		name string
+		list []string
+	}{{"orderBy", qi.orderBy}, {"orderByExpressions", qi.orderByExpressions}, {"groupByExpressions", qi.groupBy},
+		{"groupByAliases", qi.groupByAliases}, {"aggregates", qi.aggregates}} {
+		dst = append(append(append(dst, `,"`...), l.name...), `":`...)
+		dst = appendList(dst, l.list)
+	}
+	dst = append(dst, `,"groupByAliasToAggregateType":{`...)
+	for i, a := range qi.aliasToAggregate {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendQuoted(dst, a.alias), ':')
+		if a.plan == "" {
+			dst = append(dst, "null"...)
+		} else {
+			dst = appendQuoted(dst, a.plan)
+		}
+	}
+	dst = append(dst, `},"rewrittenQuery":`...)
+	dst = appendQuoted(dst, qi.rewritten)
+	dst = append(dst, `,"hasSelectValue":`...)
+	dst = strconv.AppendBool(dst, qi.hasSelectValue)
+	dst = append(dst, `,"dCountInfo":null,"hasNonStreamingOrderBy":false},"queryRanges":[`...)
+	for i, r := range ranges {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendQuoted(append(dst, `{"min":`...), r.Min)
+		dst = appendQuoted(append(dst, `,"max":`...), r.Max)
+		dst = append(dst, `,"isMinInclusive":true,"isMaxInclusive":`...)
+		dst = append(strconv.AppendBool(dst, r.Min == r.Max), '}')
+	}
+	return append(dst, "]}"...)
+}
+
+func appendList(dst []byte, list []string) []byte {
+	dst = append(dst, '[')
+	for i, s := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendQuoted(dst, s)
+	}
+	return append(dst, ']')
+}
