@@ -1,5 +1,11 @@
 package main
 
+import (
+	"context"
+
+	"github.com/orrerydb/orrery/cmd/orrery/server"
+)
+
 // demoCmd serves sample data from memory.
 type demoCmd struct {
 	serving
@@ -12,5 +18,5 @@ func (d *demoCmd) Run() error {
 		return err
 	}
 	c.Memory = true
-	return serve(c, nil)
+	return serve(c, func(ctx context.Context, s *server.Server) error { return s.LoadDemo(ctx) })
 }

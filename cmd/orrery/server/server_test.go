@@ -101,7 +101,7 @@ func (f *fakes) start(t *testing.T, set func(*Config)) *Server {
 		probes: map[string]probe{},
 	}
 	for _, n := range []string{NoSQL, Table, Gremlin, Mongo} {
-		p.probes[n] = func(context.Context, *Server, string) error {
+		p.probes[n] = func(context.Context, *Server) error {
 			if f.ok.Load() || n != Mongo {
 				return nil
 			}
