@@ -3,6 +3,7 @@ package core_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -157,6 +158,65 @@ func BenchmarkReplaceOneField(b *testing.B) {
 			b.Fatal(err)
 		}
 	})
+}
+
+// BenchmarkInsertSynced is a durable insert by 32 writers; the floor is raw durable batches of the same keys and bytes by as
+// many writers.
+func BenchmarkInsertSynced(b *testing.B) {
+	kve, err := pebblekv.Open(b.TempDir(), pebblekv.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	e, err := core.Open(bg, kve, core.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer e.Close()
+	c := newContainer(b, e, core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/tenant"}}})
+	var n atomic.Int64
+	b.ReportAllocs()
+	b.SetParallelism(16)
+	b.ResetTimer()
+	b.RunParallel(func(p *testing.PB) {
+		for p.Next() {
+			d, err := doc.FromJSON(nil, []byte(order(int(n.Add(1)))), doc.JSONOptions{Names: doc.NoSQL})
+			if err != nil {
+				b.Error(err)
+			}
+			if _, err := c.Write(bg, core.Write{Kind: core.Create, Doc: d}); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+	b.StopTimer()
+	const times, writers = 16000, 32
+	val := mustDoc(b, order(1))
+	start := time.Now()
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			var batch kv.Batch
+			for i := range times / writers {
+				batch.Reset()
+				batch.Put(fmt.Appendf(nil, "\x31raw%02d%032d", w, i), val)
+				for k := range 31 {
+					batch.Put(fmt.Appendf(nil, "\x31idx%02d%02d%040d", k, w, i*7919%100003), []byte{1})
+				}
+				cm, err := kve.Write(bg, &batch, nil)
+				if err == nil {
+					err = cm.Wait()
+				}
+				if err != nil {
+					b.Error(err)
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	per := float64(time.Since(start).Nanoseconds()) / times
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/per, "x-floor")
 }
 
 func benchQuery(b *testing.B, c *core.Container, rows int, q func(i int) *exec.Query) {
