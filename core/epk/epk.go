@@ -51,34 +51,40 @@ const (
 
 // Place appends the placement bytes of the partition key pk, one value for each path (with MultiHash perhaps only the first
 // ones). Undefined stands for a path that the item lacks. All number kinds hash as their double. Kinds that the service can't
-// hash (arrays, objects, ObjectId, dates, ..) hash as the string of their identity text (value.IdentityJSON), so equal values
-// always have equal placements, with one exception that the service has too: -0 and 0 differ (see value.Canonical).
+// hash (arrays, objects, ObjectId, dates, ..) hash as the string of their identity text (value.IdentityJSON). Values that
+// value.EqualBSON calls equal have equal placements, as their identity needs. So -0 is placed as 0, which alone is not where the
+// service has it: see Text.
 func Place(dst []byte, k Kind, pk []value.Value) []byte {
+	return place(dst, k, pk, false)
+}
+
+// place is Place; sdk keeps -0 apart from 0.
+func place(dst []byte, k Kind, pk []value.Value, sdk bool) []byte {
 	var buf [128]byte
 	switch k {
 	case MultiHash:
 		for _, v := range pk {
-			dst = appendHash128(dst, appendV2(buf[:0], v))
+			dst = appendHash128(dst, appendV2(buf[:0], v, sdk))
 		}
 		return dst
 	case V1:
-		return binary.BigEndian.AppendUint32(dst, hash32(pk, buf[:0]))
+		return binary.BigEndian.AppendUint32(dst, hash32(pk, buf[:0], sdk))
 	}
 	b := buf[:0]
 	for _, v := range pk {
-		b = appendV2(b, v)
+		b = appendV2(b, v, sdk)
 	}
 	return appendHash128(dst, b)
 }
 
 // Text returns the effective partition key of pk as SDKs compute it. With V1 the hash is followed by the encoded values
-// themselves; the service's own form is followed (a last group of zero bits is written), which JavaScript leaves out. The rest
-// is the same as BoundaryText of Place.
+// themselves; the service's own form is followed (a last group of zero bits is written), which JavaScript leaves out. The hash is
+// that of Place, but for -0: SDKs and the service tell it from 0, our identities don't.
 func Text(k Kind, pk []value.Value) string {
 	if k != V1 {
-		return BoundaryText(k, Place(nil, k, pk))
+		return BoundaryText(k, place(nil, k, pk, true))
 	}
-	b := appendNumberV1(nil, float64(hash32(pk, nil)))
+	b := appendNumberV1(nil, float64(hash32(pk, nil, true)))
 	for _, v := range pk {
 		b = appendTextV1(b, v)
 	}
@@ -91,13 +97,13 @@ func appendHash128(dst, b []byte) []byte {
 	return binary.BigEndian.AppendUint64(dst, h1)
 }
 
-func hash32(pk []value.Value, b []byte) uint32 {
+func hash32(pk []value.Value, b []byte, sdk bool) uint32 {
 	for _, v := range pk {
 		switch t, text, f := classify(v, true); t {
 		case typeString:
 			b = append(append(append(b, typeString), text...), 0)
 		case typeNumber:
-			b = binary.LittleEndian.AppendUint64(append(b, typeNumber), math.Float64bits(f))
+			b = binary.LittleEndian.AppendUint64(append(b, typeNumber), math.Float64bits(hashed(f, sdk)))
 		default:
 			b = append(b, t)
 		}
@@ -106,15 +112,26 @@ func hash32(pk []value.Value, b []byte) uint32 {
 }
 
 // appendV2 appends what V2 hashes of one value.
-func appendV2(b []byte, v value.Value) []byte {
+func appendV2(b []byte, v value.Value, sdk bool) []byte {
 	switch t, text, f := classify(v, false); t {
 	case typeString:
 		return append(append(append(b, typeString), text...), 0xFF)
 	case typeNumber:
-		return binary.LittleEndian.AppendUint64(append(b, typeNumber), math.Float64bits(f))
+		return binary.LittleEndian.AppendUint64(append(b, typeNumber), math.Float64bits(hashed(f, sdk)))
 	default:
 		return append(b, t)
 	}
+}
+
+// hashed returns the double that stands for a number in a hash.
+func hashed(f float64, sdk bool) float64 {
+	switch {
+	case f != f:
+		return serviceNaN // one NaN, whatever its bits
+	case f == 0 && !sdk:
+		return 0
+	}
+	return f
 }
 
 // classify returns the service's type byte of v and its text or number. cut asks for V1's strings of at most 100 characters.
@@ -131,9 +148,6 @@ func classify(v value.Value, cut bool) (t byte, text []byte, f float64) {
 		return typeFalse, nil, 0
 	case value.Int32, value.Int64, value.Double, value.Decimal:
 		f, _ := value.Number(v)
-		if f != f {
-			f = serviceNaN // one NaN, whatever its bits
-		}
 		return typeNumber, nil, f
 	case value.String, value.Symbol:
 		text = v.Bytes()
@@ -179,7 +193,7 @@ func appendTextV1(b []byte, v value.Value) []byte {
 	t, text, f := classify(v, true)
 	switch t {
 	case typeNumber:
-		return appendNumberV1(b, f)
+		return appendNumberV1(b, hashed(f, true))
 	case typeString:
 		b = append(b, typeString)
 		long := len(text) > limit

