@@ -1,0 +1,55 @@
+package sqlapi
+
+import (
+	"net/http"
+	"strings"
+)
+
+// accountID is the id in the account document. It is never "localhost", whatever the account is called: the JavaScript SDK
+// then throws the locations away and reads the account document before every operation (spec/sql.md, Corrections).
+const accountID = "orrery-local"
+
+// queryEngineConfiguration is the text of that member: a JSON string that holds JSON. Clients only show it; what is enforced
+// is in docs/compat/sql-rest.md.
+const queryEngineConfiguration = `{"maxSqlQueryInputLength":262144,"maxJoinsPerSqlQuery":10,"maxLogicalAndPerSqlQuery":500,"maxLogicalOrPerSqlQuery":500,` +
+	`"maxUdfRefPerSqlQuery":10,"maxInExpressionItemsCount":16000,"queryMaxInMemorySortDocumentCount":500,"maxQueryRequestTimeoutFraction":0.9,` +
+	`"sqlAllowNonFiniteNumbers":false,"sqlAllowAggregateFunctions":true,"sqlAllowSubQuery":true,"sqlAllowScalarSubQuery":true,"allowNewKeywords":true,` +
+	`"sqlAllowLike":true,"sqlAllowGroupByClause":true,"maxSpatialQueryCells":12,"spatialMaxGeometryPointCount":256,"sqlDisableQueryILOptimization":false,` +
+	`"sqlDisableOptimizationFlags":0,"sqlAllowTop":true,"enableSpatialIndexing":true}`
+
+// readAccount answers the account document. Endpoints echo the scheme and the host of the request, so that any port mapping
+// works: clients dial what stands here.
+func readAccount(c *call) error {
+	c.charge = minCharge
+	b := append(c.out[:0], `{"_self":"","id":"`+accountID+`","_rid":"`+accountID+`.documents.azure.com","media":"//media/","addresses":"//addresses/","_dbs":"//dbs/","writableLocations":[`...)
+	b = c.appendLocation(b)
+	b = append(b, `],"readableLocations":[`...)
+	b = c.appendLocation(b)
+	b = append(b, `],"enableMultipleWriteLocations":false,"continuousBackupEnabled":false,"enableNRegionSynchronousCommit":false,"enablePerPartitionFailoverBehavior":false,`+
+		`"userReplicationPolicy":{"asyncReplication":false,"minReplicaSetSize":1,"maxReplicasetSize":4},`+
+		`"userConsistencyPolicy":{"defaultConsistencyLevel":"`+accountConsistency+`"},`+
+		`"systemReplicationPolicy":{"minReplicaSetSize":1,"maxReplicasetSize":4,"asyncReplication":false},`+
+		`"readPolicy":{"primaryReadCoefficient":1,"secondaryReadCoefficient":1},"queryEngineConfiguration":`...)
+	b = appendJSONString(b, queryEngineConfiguration)
+	c.out = append(b, '}')
+	return c.send(http.StatusOK)
+}
+
+func (c *call) appendLocation(b []byte) []byte {
+	scheme := "http"
+	if c.r.TLS != nil {
+		scheme = "https"
+	}
+	if p := header(c.in, "X-Forwarded-Proto"); p == "https" || p == "http" {
+		scheme = p
+	}
+	name := c.s.opt.Account
+	if name == "" {
+		name = accountID
+	}
+	b = append(b, `{"name":`...)
+	b = appendJSONString(b, name)
+	b = append(b, `,"databaseAccountEndpoint":`...)
+	b = appendJSONString(b, scheme+"://"+strings.TrimSuffix(c.r.Host, "/")+"/")
+	return append(b, '}')
+}

@@ -1,0 +1,261 @@
+package sqlapi
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"hash"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// maxSkew is how far a request's date may be from ours (spec/sql.md A2).
+const maxSkew = 15 * time.Minute
+
+// authority checks who a request is from. It has two invariants:
+//  1. Signatures are compared in constant time, also those that fail.
+//  2. Nothing of a request but its path, verb, headers and date is looked at before it has passed.
+type authority struct {
+	clock *clock.Clock
+	mac   sync.Pool // *keyedMAC
+	aad   []byte    // third part of the emulator's own AAD token: base64url of the key's text
+	date  atomic.Pointer[parsedDate]
+}
+
+// parsedDate is the last date text that was read: clients repeat one for a second.
+type parsedDate struct {
+	text string
+	at   time.Time
+}
+
+func newAuthority(key string, c *clock.Clock) (*authority, error) {
+	k, err := base64.StdEncoding.DecodeString(key)
+	if err != nil || len(k) == 0 {
+		return nil, status.New(status.BadRequest, "the account key is not base64")
+	}
+	a := &authority{clock: c, aad: []byte(base64.RawURLEncoding.EncodeToString([]byte(key)))}
+	a.mac.New = func() any { return &keyedMAC{h: hmac.New(sha256.New, k)} }
+	return a, nil
+}
+
+// keyedMAC is a hash keyed with the account key and the room that one check needs. Reset restores the keyed state, so the
+// key is hashed once per keyedMAC, not once per request.
+type keyedMAC struct {
+	h          hash.Hash
+	link, text []byte
+	sum        [sha256.Size]byte
+	want       [macText]byte
+}
+
+// match compares the signature of one form of the payload.
+func (k *keyedMAC) match(sig []byte, method, typ string, link []byte, date string) bool {
+	k.text = appendPayload(k.text[:0], method, typ, link, date)
+	k.h.Reset()
+	k.h.Write(k.text)
+	base64.StdEncoding.Encode(k.want[:], k.h.Sum(k.sum[:0]))
+	return subtle.ConstantTimeCompare(k.want[:], sig) == 1
+}
+
+const masterPrefix = "type=master&ver=1.0&sig="
+
+// macText is the length of a base64 HMAC-SHA-256.
+const macText = 44
+
+// check verifies the authorization of a call.
+func (a *authority) check(c *call) error {
+	v := header(c.in, hAuthorization)
+	if v == "" {
+		return status.New(status.Unauthorized, "Required Header authorization is missing. Ensure a valid Authorization token is passed.")
+	}
+	if len(v) > 16<<10 {
+		return errBadToken
+	}
+	var room [256]byte
+	token, ok := percentDecode(room[:0], v)
+	if !ok {
+		return errBadToken
+	}
+	switch {
+	case strings.HasPrefix(string(token), masterPrefix):
+		sig := token[len(masterPrefix):]
+		if len(sig) != macText {
+			return errBadToken
+		}
+		return a.checkMaster(c, sig)
+	case strings.HasPrefix(string(token), "type=aad&"):
+		return a.checkAAD(string(token))
+	case strings.HasPrefix(string(token), "type=resource&"):
+		return status.New(status.Forbidden, "Resource tokens are not supported by this server: sign with the account key.")
+	}
+	return errBadToken
+}
+
+var errBadToken = status.New(status.Unauthorized, "The input authorization token is not of the form type={typeoftoken}&ver={version}&sig={hashsignature}, url-encoded.")
+
+// checkMaster verifies a master-key signature. Names sign as they are; rid-based links sign lower-cased, in full or (Java,
+// .NET, and offers) the last id alone; some clients sign what they send, still percent-encoded.
+func (a *authority) checkMaster(c *call, sig []byte) error {
+	date := header(c.in, hDate)
+	if date == "" {
+		date = header(c.in, hPlainDate)
+	}
+	if err := a.checkDate(date); err != nil {
+		return err
+	}
+	k := a.mac.Get().(*keyedMAC)
+	defer a.mac.Put(k)
+
+	typ := c.path.resourceType()
+	k.link = c.path.link(k.link[:0])
+	if k.match(sig, c.r.Method, typ, k.link, date) {
+		return nil
+	}
+	for _, l := range c.path.otherLinks(string(k.link)) {
+		if k.match(sig, c.r.Method, typ, []byte(l), date) {
+			return nil
+		}
+	}
+	if typ == "operations" { // delete by partition key: SDKs differ in the type that they sign
+		for _, t := range []string{"colls", "partitionkey"} {
+			if k.match(sig, c.r.Method, t, []byte(c.path.join(4)), date) {
+				return nil
+			}
+		}
+	}
+	return status.New(status.Unauthorized, "The input authorization token can't serve the request. The wrong key is being used or the expected payload is not built as per the protocol. "+
+		"For more info: https://aka.ms/cosmosdb-tsg-unauthorized. Server used the following payload to sign: '%s'",
+		appendPayload(nil, c.r.Method, typ, k.link, date))
+}
+
+// appendPayload appends what is signed: verb, type, link and date, each on a line, and an empty line.
+func appendPayload(dst []byte, method, typ string, link []byte, date string) []byte {
+	dst = appendLower(dst, method)
+	dst = append(dst, '\n')
+	dst = appendLower(dst, typ)
+	dst = append(dst, '\n')
+	dst = append(dst, link...)
+	dst = append(dst, '\n')
+	dst = appendLower(dst, date)
+	return append(dst, "\n\n"...)
+}
+
+func appendLower(dst []byte, s string) []byte {
+	for i := 0; i < len(s); i++ {
+		ch := s[i]
+		if ch >= 'A' && ch <= 'Z' {
+			ch |= 0x20
+		}
+		dst = append(dst, ch)
+	}
+	return dst
+}
+
+// otherLinks gives the forms of a link that clients sign besides the plain one.
+func (p *path) otherLinks(link string) []string {
+	if p.n < 2 {
+		return nil
+	}
+	lower := strings.ToLower(link)
+	forms := []string{lower}
+	last := p.seg[(p.n&^1)-1]
+	if p.seg[0] == "offers" || isRIDBased(p) {
+		forms = append(forms, strings.ToLower(last), last)
+	}
+	raw := p.raw
+	if p.n%2 == 1 {
+		if i := strings.LastIndexByte(raw, '/'); i >= 0 {
+			raw = raw[:i]
+		}
+	}
+	return append(forms, raw)
+}
+
+// isRIDBased reports whether a path could be made of resource ids: its database's name is 4 bytes of base64.
+func isRIDBased(p *path) bool {
+	if p.n < 2 || p.seg[0] != "dbs" {
+		return false
+	}
+	_, ok := parseRID(p.seg[1], 4)
+	return ok
+}
+
+// join returns the first n segments as a link.
+func (p *path) join(n int) string { return strings.Join(p.seg[:min(n, p.n)], "/") }
+
+// checkDate refuses a date that is missing, malformed or too far from ours.
+func (a *authority) checkDate(text string) error {
+	if text == "" {
+		return status.New(status.Unauthorized, "The authorization header requires the x-ms-date or date header.")
+	}
+	d := a.date.Load()
+	if d == nil || d.text != text {
+		t, err := http.ParseTime(strings.Replace(text, " UTC", " GMT", 1))
+		if err != nil {
+			if t, err = time.Parse(time.RFC1123, strings.ToUpper(text)); err != nil {
+				return status.New(status.Unauthorized, "The date of the request is not in RFC 1123 form.")
+			}
+		}
+		d = &parsedDate{text: strings.Clone(text), at: t}
+		a.date.Store(d)
+	}
+	if skew := a.clock.Now().Sub(d.at); skew > maxSkew || skew < -maxSkew {
+		return status.New(status.Unauthorized, "The authorization token is not valid at the current time. Please create another token and retry (token time: %s, server time: %s).",
+			d.at.UTC().Format(http.TimeFormat), a.clock.Now().Format(http.TimeFormat))
+	}
+	return nil
+}
+
+// checkAAD accepts the emulator's own form of an AAD token: a JWT whose signature part is the account key.
+func (a *authority) checkAAD(token string) error {
+	const prefix = "type=aad&ver=1.0&sig="
+	if !strings.HasPrefix(token, prefix) {
+		return errBadToken
+	}
+	jwt := token[len(prefix):]
+	i := strings.LastIndexByte(jwt, '.')
+	if i < 0 || strings.Count(jwt, ".") != 2 {
+		return errBadToken
+	}
+	if subtle.ConstantTimeCompare([]byte(strings.TrimRight(jwt[i+1:], "=")), a.aad) != 1 {
+		return status.New(status.Unauthorized, "The token is not one of this account.")
+	}
+	return nil
+}
+
+// percentDecode appends s with its %XX decoded. A '+' stays: clients that do not encode send base64 as it is.
+func percentDecode(dst []byte, s string) ([]byte, bool) {
+	for i := 0; i < len(s); i++ {
+		if s[i] != '%' {
+			dst = append(dst, s[i])
+			continue
+		}
+		if i+2 >= len(s) {
+			return nil, false
+		}
+		hi, ok1 := unhex(s[i+1])
+		lo, ok2 := unhex(s[i+2])
+		if !ok1 || !ok2 {
+			return nil, false
+		}
+		dst = append(dst, hi<<4|lo)
+		i += 2
+	}
+	return dst, true
+}
+
+func unhex(c byte) (byte, bool) {
+	switch {
+	case c >= '0' && c <= '9':
+		return c - '0', true
+	case c|0x20 >= 'a' && c|0x20 <= 'f':
+		return c | 0x20 - 'a' + 10, true
+	}
+	return 0, false
+}

@@ -1,0 +1,358 @@
+package sqlapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/ru"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// maxBatch is the most operations of one batch.
+const maxBatch = 100
+
+// batchKind is the operationType of a batch's operation.
+type batchKind uint8
+
+const (
+	opCreate batchKind = iota
+	opUpsert
+	opRead
+	opReplace
+	opDelete
+	opPatch
+)
+
+var batchKinds = map[string]batchKind{"Create": opCreate, "Upsert": opUpsert, "Read": opRead, "Replace": opReplace, "Delete": opDelete, "Patch": opPatch}
+
+var writeKinds = [...]core.WriteKind{opCreate: core.Create, opUpsert: core.Upsert, opReplace: core.Replace, opDelete: core.Delete}
+
+// batchOp is one operation: what it asks for, and how it went.
+type batchOp struct {
+	kind               batchKind
+	id                 string
+	body               []byte
+	match, noneMatch   string
+	key                string // partition key as header text, for bulk
+	write              core.Write
+	err                error
+	code               int
+	charge             float64
+	item               *core.Item
+	created, minimized bool
+}
+
+// batch answers a transactional batch (atomic: all operations or none, on one logical partition) or a bulk (operations on
+// their own). Formats other than JSON, that of .NET, are refused.
+func batch(c *call) error {
+	ct, err := c.parent()
+	if err != nil {
+		return err
+	}
+	if err := c.readBody(maxBody); err != nil {
+		return err
+	}
+	ops, err := c.batchOps()
+	if err != nil {
+		return err
+	}
+	if isTrue(c.in, hBatchAtomic) {
+		return c.atomicBatch(ct, ops)
+	}
+	return c.bulk(ct, ops)
+}
+
+func (c *call) batchOps() ([]batchOp, error) {
+	if i := skipSpace(c.body, 0); i >= len(c.body) || c.body[i] != '[' {
+		return nil, status.New(status.BadRequest, "A batch is a JSON array of operations; other encodings are not supported by this server.")
+	}
+	ops := make([]batchOp, 0, 16)
+	minimal := c.minimal()
+	err := eachElement(c.body, func(raw []byte) error {
+		if len(ops) == maxBatch {
+			return status.New(status.BadRequest, "Batch request has more operations than what is supported: %d.", maxBatch)
+		}
+		op := batchOp{minimized: minimal}
+		if err := op.parse(raw); err != nil {
+			return err
+		}
+		ops = append(ops, op)
+		return nil
+	})
+	if err == nil && len(ops) == 0 {
+		err = status.New(status.BadRequest, "A batch needs at least one operation.")
+	}
+	return ops, err
+}
+
+func (o *batchOp) parse(raw []byte) error {
+	seen := false
+	err := eachMember(raw, func(name string, raw []byte) error {
+		switch name {
+		case "resourceBody":
+			o.body = raw
+			return nil
+		case "operationType", "id", "ifMatch", "ifNoneMatch", "partitionKey":
+		default:
+			return nil
+		}
+		if string(raw) == "null" {
+			return nil
+		}
+		s, ok := stringOf(raw)
+		if !ok {
+			return errEnvelope
+		}
+		switch name {
+		case "operationType":
+			if o.kind, seen = batchKinds[s]; !seen {
+				return status.New(status.BadRequest, "The batch operation type '%s' is not supported.", clip(s))
+			}
+		case "id":
+			o.id = s
+		case "ifMatch":
+			o.match = s
+		case "ifNoneMatch":
+			o.noneMatch = s
+		case "partitionKey":
+			o.key = s
+		}
+		return nil
+	})
+	if err == nil && !seen {
+		err = missing("operationType")
+	}
+	return err
+}
+
+// prepare makes the operation's write. room holds the parsed document. pk is the batch's key.
+func (o *batchOp) prepare(ctx context.Context, ct *core.Container, pk core.PartitionKey, room *[]byte) error {
+	if o.kind == opPatch {
+		return status.New(status.NotSupported, "Patch operations are not supported by this server.")
+	}
+	if o.kind == opRead || o.kind == opDelete {
+		if o.id == "" {
+			return missing("id")
+		}
+		key, id, err := resolve(ctx, ct, pk, o.id)
+		if err != nil {
+			return err
+		}
+		o.write = core.Write{Kind: core.Delete, PK: key, ID: id}
+	} else {
+		if len(o.body) == 0 {
+			return missing("resourceBody")
+		}
+		w, err := itemWrite(ctx, ct, writeKinds[o.kind], pk, o.body, room)
+		if err != nil {
+			return err
+		}
+		if o.kind == opReplace && o.id != "" && core.IdentityText(w.ID) != o.id {
+			return errInvalid
+		}
+		o.write = w
+	}
+	o.write.Check = conditions(o.match, o.noneMatch)
+	return nil
+}
+
+// done records how a write went.
+func (o *batchOp) done(res core.Result, err error) {
+	if o.err = err; err != nil {
+		e := status.From(err)
+		o.code, _ = httpStatus(e.Code)
+		o.charge, o.item = minCharge, nil
+		return
+	}
+	o.item, o.charge, o.created = res.Item, res.Charge, res.Created
+	switch {
+	case o.kind == opDelete:
+		o.code, o.item = http.StatusNoContent, nil
+	case res.Created:
+		o.code = http.StatusCreated
+	default:
+		o.code = http.StatusOK
+	}
+}
+
+func (o *batchOp) read(it *core.Item, err error) {
+	if err == nil && o.noneMatch != "" && etagListed(o.noneMatch, it.ETag()) {
+		err = errNotModified
+	}
+	if err == nil && o.match != "" && !etagListed(o.match, it.ETag()) {
+		err = errEtag
+	}
+	o.done(core.Result{Item: it}, err)
+	if err == nil {
+		o.charge = ru.Read(len(it.Doc))
+	}
+}
+
+// atomicBatch runs all operations in one transaction. The first that fails keeps its own status, every other one gets 424,
+// and nothing is written.
+func (c *call) atomicBatch(ct *core.Container, ops []batchOp) error {
+	var room [maxKeyPaths]value.Value
+	pk, err := c.partitionKey(room[:0], &ct.Spec().PartitionKey, keyFull)
+	if err != nil {
+		return err
+	}
+	docs := make([]byte, 0, len(c.body)+len(c.body)/4)
+	failed := -1
+	for i := range ops {
+		if err := ops[i].prepare(c.ctx(), ct, pk, &docs); err != nil {
+			ops[i].done(core.Result{}, err)
+			failed = i
+			break
+		}
+	}
+	if failed < 0 {
+		if failed, err = c.runBatch(ct, pk, ops); err != nil {
+			return err
+		}
+	}
+	c.setSession(ct, pk)
+	code := http.StatusOK
+	if failed >= 0 {
+		code = http.StatusMultiStatus
+		for i := range ops {
+			if i != failed {
+				ops[i].done(core.Result{}, errDependency)
+			}
+			ops[i].charge = minCharge
+		}
+	}
+	return c.sendBatch(ct, ops, code)
+}
+
+// errDependency is the status of the operations beside the one that failed; httpStatus gives 424 for it in batches only.
+var errDependency = status.New(status.Internal, "The operation was not executed because another operation of the batch failed.")
+
+// runBatch runs the operations; failed is the index of the one that did not pass, -1 when all did.
+func (c *call) runBatch(ct *core.Container, pk core.PartitionKey, ops []batchOp) (failed int, err error) {
+	failed = -1
+	_, err = ct.WithTx(c.ctx(), pk, func(tx *core.Tx) error {
+		failed = -1
+		for i := range ops {
+			o := &ops[i]
+			if o.kind == opRead {
+				it, err := tx.Read(o.write.ID)
+				o.read(it, err)
+			} else {
+				o.done(tx.Write(&o.write))
+			}
+			if o.err != nil && !status.Is(o.err, status.NotModified) {
+				failed = i
+				return o.err
+			}
+		}
+		return nil
+	})
+	if failed >= 0 && status.CodeOf(ops[failed].err) != status.Internal {
+		return failed, nil
+	}
+	if e := status.From(err); e != nil && e.Index >= 0 && e.Index < len(ops) { // found at commit, e.g. a unique key
+		ops[e.Index].done(core.Result{}, err)
+		return e.Index, nil
+	}
+	return -1, err
+}
+
+// bulk runs each operation on its own. They succeed or fail each for itself; the reply is 207 when their statuses differ.
+func (c *call) bulk(ct *core.Container, ops []batchOp) error {
+	goOn := isTrue(c.in, hBatchContinue) || header(c.in, hBatchContinue) == ""
+	if id := header(c.in, hRangeID); id != "" {
+		if _, err := rangeByID(ct, id); err != nil {
+			return err
+		}
+	}
+	stopped := false
+	for i := range ops {
+		o := &ops[i]
+		if stopped {
+			o.done(core.Result{}, errDependency)
+			continue
+		}
+		c.bulkOne(ct, o)
+		stopped = o.err != nil && !goOn
+	}
+	c.setContainer(ct)
+	c.setContainerSession(ct)
+	code := http.StatusOK
+	for i := range ops {
+		if ops[i].code != ops[0].code || ops[i].err != nil {
+			code = http.StatusMultiStatus
+		}
+	}
+	return c.sendBatch(ct, ops, code)
+}
+
+func (c *call) bulkOne(ct *core.Container, o *batchOp) {
+	var room [maxKeyPaths]value.Value
+	text := o.key
+	if text == "" {
+		text = header(c.in, hPartitionKey)
+	}
+	pk, err := keyOf(room[:0], text, &ct.Spec().PartitionKey, keyFull)
+	if err == nil {
+		c.spare = c.spare[:0]
+		err = o.prepare(c.ctx(), ct, pk, &c.spare)
+	}
+	switch {
+	case err != nil:
+		o.done(core.Result{}, err)
+	case o.kind == opRead:
+		it, err := ct.Read(c.ctx(), pk, o.write.ID)
+		o.read(it, err)
+	default:
+		o.done(ct.Write(c.ctx(), o.write))
+	}
+}
+
+// sendBatch writes the results. Each has a charge and, when it names an item, an etag: clients rely on both.
+func (c *call) sendBatch(ct *core.Container, ops []batchOp, code int) error {
+	b := append(c.out[:0], '[')
+	coll := ct.RID()
+	c.charge = 0
+	for i := range ops {
+		o := &ops[i]
+		if o.err == errDependency {
+			o.code = http.StatusFailedDependency
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"statusCode":`...)
+		b = strconv.AppendInt(b, int64(o.code), 10)
+		if o.charge < minCharge {
+			o.charge = minCharge
+		}
+		c.charge += o.charge
+		b = append(b, `,"requestCharge":`...)
+		b = strconv.AppendFloat(b, o.charge, 'f', 2, 64)
+		if o.err != nil && o.err != errDependency {
+			e := status.From(o.err)
+			if e.Sub != 0 {
+				b = append(b, `,"subStatusCode":`...)
+				b = strconv.AppendInt(b, int64(e.Sub), 10)
+			}
+			b = append(b, `,"message":`...)
+			b = appendJSONString(b, message(e))
+		}
+		if o.item != nil {
+			b = append(b, `,"eTag":"\"`...)
+			b = o.item.AppendETag(b)
+			b = append(b, `\""`...)
+			if !o.minimized || o.kind == opRead {
+				b = append(b, `,"resourceBody":`...)
+				b = appendItem(b, coll, o.item)
+			}
+		}
+		b = append(b, '}')
+	}
+	c.out = append(b, ']')
+	c.setInt(hItemCount, int64(len(ops)))
+	return c.send(code)
+}

@@ -1,0 +1,212 @@
+package sqlapi
+
+import (
+	"context"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// call is one request on its way through the API, and the reply as it grows. Calls are pooled: nothing of one may be kept
+// after its handler returned.
+type call struct {
+	s    *Server
+	w    http.ResponseWriter
+	r    *http.Request
+	in   http.Header // the request's
+	path path
+
+	charge float64 // request units of the reply; minCharge when a handler leaves it 0
+	sub    int     // sub-status header of the reply, 0: none
+
+	body  []byte // request body
+	out   []byte // reply body
+	spare []byte // scratch of the handler
+
+	hdr   []byte // text of all reply headers that differ per request
+	slots []hdrSlot
+	sent  bool
+
+	activity [36]byte
+}
+
+// hdrSlot is one reply header: its canonical key and where its value is in call.hdr.
+type hdrSlot struct {
+	key        string
+	start, end int
+}
+
+// minCharge is what a reply costs at least: clients sum the charges and take 0 for a fault.
+const minCharge = 1
+
+// keepBuffer is the largest buffer that goes back to the pool.
+const keepBuffer = 256 << 10
+
+var calls = sync.Pool{New: func() any {
+	return &call{out: make([]byte, 0, 4<<10), body: make([]byte, 0, 4<<10), hdr: make([]byte, 0, 512), slots: make([]hdrSlot, 0, 24)}
+}}
+
+func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *call {
+	c := calls.Get().(*call)
+	c.s, c.w, c.r, c.in = s, w, r, r.Header
+	c.charge, c.sub, c.sent = 0, 0, false
+	c.body, c.out, c.spare, c.hdr, c.slots = c.body[:0], c.out[:0], c.spare[:0], c.hdr[:0], c.slots[:0]
+	c.setActivity()
+	return c
+}
+
+func (c *call) release() {
+	c.s, c.w, c.r, c.in = nil, nil, nil, nil
+	c.path = path{}
+	for _, b := range []*[]byte{&c.body, &c.out, &c.spare, &c.hdr} {
+		if cap(*b) > keepBuffer {
+			*b = nil
+		}
+	}
+	calls.Put(c)
+}
+
+// ctx is the request's context.
+func (c *call) ctx() context.Context { return c.r.Context() }
+
+// setActivity takes the client's activity id when it is a GUID, as the service does, or makes one.
+func (c *call) setActivity() {
+	if v := header(c.in, hActivityID); isGUID(v) {
+		copy(c.activity[:], v)
+		return
+	}
+	id := c.s.ids.next()
+	a := &c.activity
+	hex.Encode(a[0:8], id[0:4])
+	hex.Encode(a[9:13], id[4:6])
+	hex.Encode(a[14:18], id[6:8])
+	hex.Encode(a[19:23], id[8:10])
+	hex.Encode(a[24:36], id[10:16])
+	a[8], a[13], a[18], a[23] = '-', '-', '-', '-'
+}
+
+func isGUID(s string) bool {
+	if len(s) != 36 {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		switch ch := s[i]; {
+		case i == 8 || i == 13 || i == 18 || i == 23:
+			if ch != '-' {
+				return false
+			}
+		case ch >= '0' && ch <= '9', ch|0x20 >= 'a' && ch|0x20 <= 'f':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Header building: begin, append to c.hdr, end.
+
+func (c *call) begin() int { return len(c.hdr) }
+
+func (c *call) end(key string, start int) {
+	c.slots = append(c.slots, hdrSlot{key, start, len(c.hdr)})
+}
+
+// set adds a reply header.
+func (c *call) set(key, value string) {
+	n := c.begin()
+	c.hdr = append(c.hdr, value...)
+	c.end(key, n)
+}
+
+// setInt adds a reply header with a number.
+func (c *call) setInt(key string, v int64) {
+	n := c.begin()
+	c.hdr = strconv.AppendInt(c.hdr, v, 10)
+	c.end(key, n)
+}
+
+// setETag adds the etag header: the quoted etag.
+func (c *call) setETag(etag string) {
+	n := c.begin()
+	c.hdr = append(c.hdr, '"')
+	c.hdr = append(c.hdr, etag...)
+	c.hdr = append(c.hdr, '"')
+	c.end(hETag, n)
+}
+
+// send writes the reply: status, the headers gathered so far and those of every reply, and c.out as body.
+func (c *call) send(code int) error {
+	c.sent = true
+	n := c.begin()
+	if c.charge < minCharge {
+		c.charge = minCharge
+	}
+	c.hdr = strconv.AppendFloat(c.hdr, c.charge, 'f', 2, 64)
+	c.end(hCharge, n)
+	n = c.begin()
+	c.hdr = append(c.hdr, c.activity[:]...)
+	c.end(hActivityID, n)
+	if c.sub != 0 {
+		c.setInt(hSubStatus, int64(c.sub))
+	}
+	bodyAllowed := code != http.StatusNoContent && code != http.StatusNotModified
+	if bodyAllowed {
+		c.setInt(hContentLength, int64(len(c.out)))
+	}
+
+	h := c.w.Header()
+	text := string(c.hdr)
+	values := make([]string, len(c.slots))
+	for i, sl := range c.slots {
+		values[i] = text[sl.start:sl.end]
+		h[sl.key] = values[i : i+1 : i+1]
+	}
+	h[hSchemaVersion], h[hServiceVersion], h[hGatewayVersion] = vSchemaVersion, vServiceVersion, vGatewayVersion
+	if bodyAllowed {
+		h[hContentType] = vJSON
+	}
+	c.w.WriteHeader(code)
+	if bodyAllowed && len(c.out) > 0 {
+		_, _ = c.w.Write(c.out) // the client is gone: nothing left to tell it
+	}
+	return nil
+}
+
+// readBody reads the request body, at most limit bytes.
+func (c *call) readBody(limit int) error {
+	if c.r.ContentLength > int64(limit) {
+		c.w.Header()["Connection"] = []string{"close"} // the rest is not read
+		return errTooLarge
+	}
+	b := c.body[:0]
+	if n := int(c.r.ContentLength); n > cap(b) {
+		b = make([]byte, 0, n+1)
+	}
+	for {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+		end := min(cap(b), limit+1)
+		n, err := c.r.Body.Read(b[len(b):end])
+		b = b[:len(b)+n]
+		if len(b) > limit {
+			c.w.Header()["Connection"] = []string{"close"}
+			return errTooLarge
+		}
+		if err != nil {
+			c.body = b
+			if err.Error() != "EOF" {
+				return status.Wrap(status.BadRequest, err, "The request body could not be read.")
+			}
+			return nil
+		}
+	}
+}
+
+// minimal reports whether a write should be answered without a body.
+func (c *call) minimal() bool {
+	return header(c.in, hPrefer) == "return=minimal"
+}

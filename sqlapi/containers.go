@@ -1,0 +1,241 @@
+package sqlapi
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// legacyVersion is the first API version under which a container must have a partition key: an older client that sends
+// none gets a container with the system key as well, and never sends a key.
+const legacyVersion = "2018-12-31"
+
+// defaultThroughput is what a container gets that neither has throughput of its own nor shares its database's.
+const defaultThroughput = 400
+
+// container finds the container that the path names, by ids or by resource ids. sub is the sub-status when it is missing.
+func (c *call) container(sub int) (*core.Container, error) {
+	db, coll := c.path.seg[1], c.path.seg[3]
+	ct, err := c.s.core.Container(db, coll)
+	if err == nil {
+		return ct, nil
+	}
+	if !status.Is(err, status.NotFound) {
+		return nil, err
+	}
+	d, derr := c.database(status.SubOwnerNotFound)
+	if derr != nil {
+		return nil, derr
+	}
+	if d.ID != db {
+		if ct, err := c.s.core.Container(d.ID, coll); err == nil {
+			return ct, nil
+		}
+	}
+	if raw, ok := parseRID(coll, 8); ok {
+		if ct, e := c.s.core.ContainerByRID([8]byte(raw)); e == nil && ct.Database() == d.ID {
+			return ct, nil
+		}
+	}
+	return nil, status.WithSub(status.NotFound, sub, msgNotFound)
+}
+
+// parent finds the container of the resource that the path names, and holds the client to the container that it meant.
+func (c *call) parent() (*core.Container, error) {
+	ct, err := c.container(status.SubOwnerNotFound)
+	if err != nil {
+		return nil, err
+	}
+	if want := header(c.in, hIntendedRID); want != "" {
+		rid := ct.RID()
+		c.spare = appendRID(c.spare[:0], rid[:])
+		if want != string(c.spare) {
+			return nil, status.WithSub(status.BadRequest, status.SubStaleContainer, "The container was created anew: the intended collection rid does not match.")
+		}
+	}
+	return ct, c.checkConsistency()
+}
+
+// setContainer adds the headers that name a container: its path and its resource id, which session containers need.
+func (c *call) setContainer(ct *core.Container) {
+	n := c.begin()
+	rid := ct.RID()
+	c.hdr = appendRID(c.hdr, rid[:])
+	c.end(hContentPath, n)
+	n = c.begin()
+	c.hdr = append(c.hdr, "dbs/"...)
+	c.hdr = appendPathName(c.hdr, ct.Database())
+	c.hdr = append(c.hdr, "/colls/"...)
+	c.hdr = appendPathName(c.hdr, ct.Spec().ID)
+	c.end(hAltContentPath, n)
+}
+
+// appendPathName appends a name as a header can hold it: bytes outside ASCII and controls are percent-encoded.
+func appendPathName(dst []byte, s string) []byte {
+	for i := 0; i < len(s); i++ {
+		if ch := s[i]; ch > 0x20 && ch < 0x7F && ch != '%' || ch == ' ' {
+			dst = append(dst, ch)
+		} else {
+			dst = append(dst, '%', "0123456789ABCDEF"[ch>>4], "0123456789ABCDEF"[ch&15])
+		}
+	}
+	return dst
+}
+
+func ridText(raw []byte) string { return string(appendRID(nil, raw)) }
+
+func (c *call) containerFeed() (*feedReply, error) {
+	d, err := c.database(status.SubOwnerNotFound)
+	if err != nil {
+		return nil, err
+	}
+	cts, err := c.s.core.Containers(d.ID)
+	if err != nil {
+		return nil, err
+	}
+	rid := d.RID()
+	f := c.feed(ridText(rid[:]), "DocumentCollections")
+	for _, ct := range cts {
+		f.add(appendContainer(nil, ct))
+	}
+	return f, nil
+}
+
+func listContainers(c *call) error {
+	f, err := c.containerFeed()
+	if err != nil {
+		return err
+	}
+	return f.send()
+}
+
+// postContainers creates a container, or queries them.
+func postContainers(c *call) error {
+	if c.isQuery() {
+		f, err := c.containerFeed()
+		if err != nil {
+			return err
+		}
+		return f.query()
+	}
+	d, err := c.database(status.SubOwnerNotFound)
+	if err != nil {
+		return err
+	}
+	if err := c.readBody(maxBody); err != nil {
+		return err
+	}
+	spec, err := parseDefinition(c.body, nil)
+	if err != nil {
+		return err
+	}
+	if spec.PartitionKey.SystemKey && header(c.in, hVersion) < legacyVersion && header(c.in, hVersion) != "" {
+		spec.PartitionKey.Version = 1
+	}
+	if spec.Throughput, err = c.throughput(); err != nil {
+		return err
+	}
+	if spec.Throughput.Max() == 0 && d.Throughput.Max() == 0 {
+		spec.Throughput.Manual = defaultThroughput
+	}
+	ct, err := c.s.core.CreateContainer(c.ctx(), d.ID, spec)
+	if err != nil {
+		return err
+	}
+	return c.sendContainer(ct, http.StatusCreated)
+}
+
+func (c *call) sendContainer(ct *core.Container, code int) error {
+	c.setETag(ct.ETag())
+	c.setContainer(ct)
+	c.setContainerSession(ct)
+	c.out = appendContainer(c.out[:0], ct)
+	return c.send(code)
+}
+
+// setContainerSession adds the session token of a reply that concerns the whole container: that of its partition with the
+// greatest LSN. One pair, because some clients take no list, and all partitions of a container count on one scale.
+func (c *call) setContainerSession(ct *core.Container) {
+	parts := ct.Partitions()
+	best := parts[0]
+	for _, p := range parts[1:] {
+		if p.LSN > best.LSN {
+			best = p
+		}
+	}
+	n := c.begin()
+	c.hdr = appendSessionToken(c.hdr, best.ID, best.LSN)
+	c.end(hSessionToken, n)
+	c.setInt(hLSN, best.LSN)
+}
+
+func readContainer(c *call) error {
+	ct, err := c.container(0)
+	if err != nil {
+		return err
+	}
+	if v := header(c.in, hIfNoneMatch); v != "" && etagListed(v, ct.ETag()) {
+		c.setETag(ct.ETag())
+		return errNotModified
+	}
+	if isTrue(c.in, hQuotaInfo) {
+		c.setQuota(ct)
+	}
+	c.set(hIndexProgress, "100")
+	return c.sendContainer(ct, http.StatusOK)
+}
+
+// Quotas of a container that clients show beside the usage.
+const (
+	quotaKB = 50 << 20 // one physical partition: 50 GB
+)
+
+// setQuota adds the quota and usage headers; sizes are in KB.
+func (c *call) setQuota(ct *core.Container) {
+	parts := ct.Partitions()
+	c.set(hResourceQuota, "functions=50;storedProcedures=100;triggers=25;documentSize="+strconv.Itoa(quotaKB/1024*len(parts))+
+		";documentsSize="+strconv.Itoa(quotaKB*len(parts))+";documentsCount=-1;collectionSize="+strconv.Itoa(quotaKB*len(parts))+";")
+	kb := strconv.FormatInt((ct.Size()+1023)/1024, 10)
+	c.set(hResourceUsage, "functions=0;storedProcedures=0;triggers=0;documentSize="+strconv.FormatInt(ct.Size()>>20, 10)+
+		";documentsSize="+kb+";documentsCount="+strconv.FormatInt(ct.Count(), 10)+";collectionSize="+kb+";")
+}
+
+// replaceContainer changes what may change: indexing policy, time to live and the kept members.
+func replaceContainer(c *call) error {
+	ct, err := c.container(0)
+	if err != nil {
+		return err
+	}
+	if err := c.readBody(maxBody); err != nil {
+		return err
+	}
+	old := ct.Spec()
+	spec, err := parseDefinition(c.body, old)
+	if err != nil {
+		return err
+	}
+	if err := c.ifMatch(ct.ETag()); err != nil {
+		return err
+	}
+	if ct, err = c.s.core.ReplaceContainer(c.ctx(), ct.Database(), old.ID, spec); err != nil {
+		return err
+	}
+	c.set(hIndexProgress, "100")
+	return c.sendContainer(ct, http.StatusOK)
+}
+
+func deleteContainer(c *call) error {
+	ct, err := c.container(0)
+	if err != nil {
+		return err
+	}
+	if err := c.ifMatch(ct.ETag()); err != nil {
+		return err
+	}
+	if err := c.s.core.DropContainer(c.ctx(), ct.Database(), ct.Spec().ID); err != nil {
+		return err
+	}
+	return c.send(http.StatusNoContent)
+}

@@ -1,0 +1,187 @@
+package sqlapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// maxBody bounds every request body: the service's 2 MB.
+const maxBody = 2 << 20
+
+// database finds the database that the path names, by id or by resource id. sub is the sub-status when it is missing: 1003
+// when it is the parent of what was asked for.
+func (c *call) database(sub int) (*core.Database, error) {
+	name := c.path.seg[1]
+	d, err := c.s.core.Database(name)
+	if err == nil {
+		return d, nil
+	}
+	if raw, ok := parseRID(name, 4); ok {
+		if d, e := c.s.core.DatabaseByRID([4]byte(raw)); e == nil {
+			return d, nil
+		}
+	}
+	if status.Is(err, status.NotFound) {
+		return nil, status.WithSub(status.NotFound, sub, msgNotFound)
+	}
+	return nil, err
+}
+
+func appendDatabase(dst []byte, d *core.Database) []byte {
+	rid := d.RID()
+	dst = append(dst, `{"id":`...)
+	dst = appendJSONString(dst, d.ID)
+	dst = append(dst, `,"_rid":"`...)
+	dst = appendRID(dst, rid[:])
+	dst = append(dst, `","_self":"dbs/`...)
+	dst = appendRID(dst, rid[:])
+	dst = append(dst, `/","_etag":`...)
+	dst = appendQuotedETag(dst, core.DatabaseETag(d))
+	dst = append(dst, `,"_colls":"colls/","_users":"users/","_ts":`...)
+	dst = strconv.AppendInt(dst, d.TS, 10)
+	return append(dst, '}')
+}
+
+// setDatabase adds the headers of a database: etag, resource id, session token.
+func (c *call) setDatabase(d *core.Database) {
+	c.setETag(core.DatabaseETag(d))
+	n := c.begin()
+	rid := d.RID()
+	c.hdr = appendRID(c.hdr, rid[:])
+	c.end(hContentPath, n)
+	n = c.begin()
+	c.hdr = appendSessionToken(c.hdr, "0", d.TS)
+	c.end(hSessionToken, n)
+}
+
+func listDatabases(c *call) error {
+	f := c.feed("", "Databases")
+	for _, d := range c.s.core.Databases() {
+		f.add(appendDatabase(nil, d))
+	}
+	return f.send()
+}
+
+// postDatabases creates a database, or queries them.
+func postDatabases(c *call) error {
+	if c.isQuery() {
+		f := c.feed("", "Databases")
+		for _, d := range c.s.core.Databases() {
+			f.add(appendDatabase(nil, d))
+		}
+		return f.query()
+	}
+	if err := c.readBody(maxBody); err != nil {
+		return err
+	}
+	var b struct {
+		ID *string `json:"id"`
+	}
+	if json.Unmarshal(c.body, &b) != nil {
+		return status.New(status.BadRequest, "The request body is not valid JSON.")
+	}
+	if b.ID == nil {
+		return missing("id")
+	}
+	if err := validName(*b.ID); err != nil {
+		return err
+	}
+	t, err := c.throughput()
+	if err != nil {
+		return err
+	}
+	d, err := c.s.core.CreateDatabase(c.ctx(), core.DatabaseSpec{ID: *b.ID, Throughput: t})
+	if err != nil {
+		return err
+	}
+	c.setDatabase(d)
+	c.out = appendDatabase(c.out[:0], d)
+	return c.send(http.StatusCreated)
+}
+
+func readDatabase(c *call) error {
+	d, err := c.database(0)
+	if err != nil {
+		return err
+	}
+	c.setDatabase(d)
+	if header(c.in, hIfNoneMatch) != "" && etagListed(header(c.in, hIfNoneMatch), core.DatabaseETag(d)) {
+		return errNotModified
+	}
+	c.out = appendDatabase(c.out[:0], d)
+	return c.send(http.StatusOK)
+}
+
+func deleteDatabase(c *call) error {
+	d, err := c.database(0)
+	if err != nil {
+		return err
+	}
+	if err := c.ifMatch(core.DatabaseETag(d)); err != nil {
+		return err
+	}
+	if err := c.s.core.DropDatabase(c.ctx(), d.ID); err != nil {
+		return err
+	}
+	return c.send(http.StatusNoContent)
+}
+
+// ifMatch holds an If-Match header against the present etag.
+func (c *call) ifMatch(etag string) error {
+	if v := header(c.in, hIfMatch); v != "" && !etagListed(v, etag) {
+		return errEtag
+	}
+	return nil
+}
+
+// etagListed reports whether a condition header ("*", an etag with or without quotes, or a comma list) names an etag.
+func etagListed(list, etag string) bool {
+	if list == "*" {
+		return true
+	}
+	if len(list) == len(etag)+2 && list[0] == '"' && list[1:len(list)-1] == etag || list == etag {
+		return true
+	}
+	for len(list) > 0 {
+		part := list
+		if i := indexComma(list); i >= 0 {
+			part, list = list[:i], list[i+1:]
+		} else {
+			list = ""
+		}
+		if trimETag(part) == etag {
+			return true
+		}
+	}
+	return false
+}
+
+func indexComma(s string) int {
+	for i := 0; i < len(s); i++ {
+		if s[i] == ',' {
+			return i
+		}
+	}
+	return -1
+}
+
+// trimETag takes white space, a weak mark and quotes off an etag.
+func trimETag(s string) string {
+	for len(s) > 0 && s[0] == ' ' {
+		s = s[1:]
+	}
+	for len(s) > 0 && s[len(s)-1] == ' ' {
+		s = s[:len(s)-1]
+	}
+	if len(s) > 2 && s[:2] == "W/" {
+		s = s[2:]
+	}
+	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
+		s = s[1 : len(s)-1]
+	}
+	return s
+}

@@ -1,0 +1,391 @@
+package sqlapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// definitionJSON is a container as a client sends it. Unknown members are ignored, as the service does with system fields.
+type definitionJSON struct {
+	ID             *string         `json:"id"`
+	PartitionKey   json.RawMessage `json:"partitionKey"`
+	IndexingPolicy json.RawMessage `json:"indexingPolicy"`
+	DefaultTTL     json.RawMessage `json:"defaultTtl"`
+	UniqueKeys     json.RawMessage `json:"uniqueKeyPolicy"`
+	Conflict       json.RawMessage `json:"conflictResolutionPolicy"`
+	Computed       json.RawMessage `json:"computedProperties"`
+	Geospatial     json.RawMessage `json:"geospatialConfig"`
+	ChangeFeed     json.RawMessage `json:"changeFeedPolicy"`
+	Vector         json.RawMessage `json:"vectorEmbeddingPolicy"`
+	FullText       json.RawMessage `json:"fullTextPolicy"`
+	Encryption     json.RawMessage `json:"clientEncryptionPolicy"`
+	AnalyticalTTL  json.RawMessage `json:"analyticalStorageTtl"`
+}
+
+// propertyPrefix starts the name under which a member of the definition is kept with the container.
+const propertyPrefix = "nosql."
+
+// Members that always stand in a container, with what the service gives when the client sent nothing.
+var defaultMembers = map[string]string{
+	"conflictResolutionPolicy": `{"mode":"LastWriterWins","conflictResolutionPath":"/_ts","conflictResolutionProcedure":""}`,
+	"geospatialConfig":         `{"type":"Geography"}`,
+}
+
+const systemKeyPath = "/_partitionKey"
+
+func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+
+// parseDefinition reads and validates a container's definition. old is the present one when it is replaced, nil on create.
+func parseDefinition(body []byte, old *core.ContainerSpec) (core.ContainerSpec, error) {
+	var none core.ContainerSpec
+	var d definitionJSON
+	if err := json.Unmarshal(body, &d); err != nil {
+		return none, status.New(status.BadRequest, "The request body is not a valid container definition.")
+	}
+	if d.ID == nil {
+		return none, missing("id")
+	}
+	if err := validName(*d.ID); err != nil {
+		return none, err
+	}
+	spec := core.ContainerSpec{ID: *d.ID, Origin: "nosql", Properties: map[string][]byte{}}
+	if old != nil {
+		spec.Origin, spec.Throughput, spec.ExtendedJSON = old.Origin, old.Throughput, old.ExtendedJSON
+		for k, v := range old.Properties {
+			if !strings.HasPrefix(k, propertyPrefix) {
+				spec.Properties[k] = v
+			}
+		}
+	}
+	var err error
+	if spec.PartitionKey, err = parseKeyDef(d.PartitionKey); err != nil {
+		return none, err
+	}
+	if spec.UniqueKeys, err = parseUniqueKeys(d.UniqueKeys); err != nil {
+		return none, err
+	}
+	if old != nil {
+		if err := d.keepFixed(&spec, old); err != nil {
+			return none, err
+		}
+	}
+	if spec.IndexingPolicy, err = normalIndexing(d.IndexingPolicy); err != nil {
+		return none, err
+	}
+	if !isNull(d.DefaultTTL) {
+		n, err := strconv.ParseInt(string(d.DefaultTTL), 10, 64)
+		if err != nil || !validTTL(n) {
+			return none, status.New(status.BadRequest, "The input ttl '%s' is invalid. Ensure to provide a nonzero positive integer less than or equal to '2147483647', or '-1' which means never expire.", clip(string(d.DefaultTTL)))
+		}
+		ttl := int32(n)
+		spec.DefaultTTL = &ttl
+	}
+	return spec, d.keepMembers(&spec)
+}
+
+// keepFixed holds a replacement to what can't change: id, partition key and unique keys. What the client left out stays.
+func (d *definitionJSON) keepFixed(spec, old *core.ContainerSpec) error {
+	switch {
+	case spec.ID != old.ID:
+		return errNotFound
+	case !isNull(d.PartitionKey) && !sameDef(spec.PartitionKey, old.PartitionKey):
+		return status.New(status.BadRequest, "Document collection partition key cannot be changed.")
+	case !isNull(d.UniqueKeys) && !sameUnique(spec.UniqueKeys, old.UniqueKeys):
+		return status.New(status.BadRequest, "The unique key policy of a container cannot be changed.")
+	}
+	spec.PartitionKey, spec.UniqueKeys = old.PartitionKey, old.UniqueKeys
+	return nil
+}
+
+func missing(name string) error {
+	return status.New(status.BadRequest, "The input content is invalid because the required properties - '%s; ' - are missing", name)
+}
+
+// keepMembers checks the shape of the members that are kept as they are, and keeps them.
+func (d *definitionJSON) keepMembers(spec *core.ContainerSpec) error {
+	for _, m := range []struct {
+		name  string
+		raw   json.RawMessage
+		check func(json.RawMessage) error
+	}{
+		{"conflictResolutionPolicy", d.Conflict, checkConflictPolicy},
+		{"geospatialConfig", d.Geospatial, checkGeospatial},
+		{"computedProperties", d.Computed, checkComputed},
+		{"changeFeedPolicy", d.ChangeFeed, checkObject},
+		{"vectorEmbeddingPolicy", d.Vector, checkObject},
+		{"fullTextPolicy", d.FullText, checkObject},
+		{"clientEncryptionPolicy", d.Encryption, checkObject},
+		{"analyticalStorageTtl", d.AnalyticalTTL, checkAnalyticalTTL},
+	} {
+		if isNull(m.raw) {
+			continue
+		}
+		if err := m.check(m.raw); err != nil {
+			return status.New(status.BadRequest, "The member %s of the container is invalid.", m.name)
+		}
+		spec.Properties[propertyPrefix+m.name] = compact(m.raw)
+	}
+	return nil
+}
+
+func checkObject(raw json.RawMessage) error {
+	if raw = bytes.TrimLeft(raw, " \t\r\n"); len(raw) == 0 || raw[0] != '{' {
+		return errInvalid
+	}
+	return nil
+}
+
+func checkConflictPolicy(raw json.RawMessage) error {
+	var p struct {
+		Mode string `json:"mode"`
+	}
+	if json.Unmarshal(raw, &p) != nil || !strings.EqualFold(p.Mode, "LastWriterWins") && !strings.EqualFold(p.Mode, "Custom") {
+		return errInvalid
+	}
+	return nil
+}
+
+func checkGeospatial(raw json.RawMessage) error {
+	var p struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(raw, &p) != nil || p.Type != "Geography" && p.Type != "Geometry" {
+		return errInvalid
+	}
+	return nil
+}
+
+func checkComputed(raw json.RawMessage) error {
+	var list []struct {
+		Name  string `json:"name"`
+		Query string `json:"query"`
+	}
+	if json.Unmarshal(raw, &list) != nil || len(list) > maxComputed {
+		return errInvalid
+	}
+	for _, e := range list {
+		if e.Name == "" || e.Query == "" {
+			return errInvalid
+		}
+	}
+	return nil
+}
+
+func checkAnalyticalTTL(raw json.RawMessage) error {
+	if n, err := strconv.ParseInt(string(raw), 10, 64); err != nil || n < -1 {
+		return errInvalid
+	}
+	return nil
+}
+
+// parseKeyDef reads a partition key definition; an absent one gives the system key, under which items need no key.
+func parseKeyDef(raw json.RawMessage) (core.PartitionKeyDef, error) {
+	var none core.PartitionKeyDef
+	if isNull(raw) {
+		return core.PartitionKeyDef{Paths: []string{systemKeyPath}, Kind: "Hash", Version: 2, SystemKey: true}, nil
+	}
+	var k struct {
+		Paths     []string `json:"paths"`
+		Kind      string   `json:"kind"`
+		Version   *int     `json:"version"`
+		SystemKey bool     `json:"systemKey"`
+	}
+	bad := func(format string, args ...any) (core.PartitionKeyDef, error) {
+		return none, status.New(status.BadRequest, "The partition key definition is invalid: "+format, args...)
+	}
+	if json.Unmarshal(raw, &k) != nil {
+		return bad("it is not of the documented shape.")
+	}
+	if len(k.Paths) == 0 {
+		return bad("it has no path.")
+	}
+	def := core.PartitionKeyDef{Paths: k.Paths, Kind: "Hash", Version: 1, SystemKey: k.SystemKey}
+	switch k.Kind {
+	case "", "Hash", "Range":
+		if len(k.Paths) > 1 {
+			return bad("only kind MultiHash has more than one path.")
+		}
+	case "MultiHash":
+		def.Kind, def.Version = "MultiHash", 2
+		if len(k.Paths) > maxKeyPaths {
+			return bad("at most %d paths are allowed.", maxKeyPaths)
+		}
+	default:
+		return bad("unknown kind '%s'.", clip(k.Kind))
+	}
+	if k.Version != nil {
+		if *k.Version != 1 && *k.Version != 2 || def.Kind == "MultiHash" && *k.Version != 2 {
+			return bad("unknown version %d.", *k.Version)
+		}
+		def.Version = *k.Version
+	}
+	for i, p := range k.Paths {
+		if !validPath(p) || strings.Contains(p, "[]") {
+			return bad("the path '%s' could not be accepted.", clip(p))
+		}
+		switch p {
+		case "/_rid", "/_self", "/_etag", "/_ts", "/_attachments":
+			return bad("the path '%s' names a system property.", p)
+		case systemKeyPath:
+			def.SystemKey = true
+		}
+		for _, q := range k.Paths[:i] {
+			if p == q {
+				return bad("the path '%s' is given twice.", clip(p))
+			}
+		}
+	}
+	return def, nil
+}
+
+// parseUniqueKeys reads a unique key policy.
+func parseUniqueKeys(raw json.RawMessage) ([][]string, error) {
+	if isNull(raw) {
+		return nil, nil
+	}
+	var p struct {
+		UniqueKeys []struct {
+			Paths []string `json:"paths"`
+		} `json:"uniqueKeys"`
+	}
+	bad := func(format string, args ...any) ([][]string, error) {
+		return nil, status.New(status.BadRequest, "The unique key policy is invalid: "+format, args...)
+	}
+	if json.Unmarshal(raw, &p) != nil {
+		return bad("it is not of the documented shape.")
+	}
+	if len(p.UniqueKeys) > maxUniqueKeys {
+		return bad("more than %d constraints.", maxUniqueKeys)
+	}
+	var out [][]string
+	for _, k := range p.UniqueKeys {
+		if len(k.Paths) == 0 || len(k.Paths) > maxUniquePaths {
+			return bad("a constraint has 1 to %d paths.", maxUniquePaths)
+		}
+		for _, path := range k.Paths {
+			if !validPath(path) || strings.Contains(path, "[]") {
+				return bad("the path '%s' could not be accepted.", clip(path))
+			}
+		}
+		out = append(out, k.Paths)
+	}
+	return out, nil
+}
+
+// sameDef reports whether a replacement keeps the partition key: the version may be left out.
+func sameDef(a, b core.PartitionKeyDef) bool {
+	if len(a.Paths) != len(b.Paths) || a.Kind != b.Kind {
+		return false
+	}
+	for i := range a.Paths {
+		if a.Paths[i] != b.Paths[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func sameUnique(a, b [][]string) bool {
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	return bytes.Equal(x, y) || len(a)+len(b) == 0
+}
+
+// appendContainer appends a container as the service shows it.
+func appendContainer(dst []byte, ct *core.Container) []byte {
+	spec := ct.Spec()
+	dst = append(dst, `{"id":`...)
+	dst = appendJSONString(dst, spec.ID)
+	dst = append(dst, `,"indexingPolicy":`...)
+	if len(spec.IndexingPolicy) > 0 {
+		dst = append(dst, spec.IndexingPolicy...)
+	} else {
+		dst = append(dst, defaultIndexing...)
+	}
+	dst = append(dst, `,"partitionKey":{"paths":[`...)
+	for i, p := range spec.PartitionKey.Paths {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendJSONString(dst, p)
+	}
+	dst = append(dst, `],"kind":`...)
+	dst = appendJSONString(dst, spec.PartitionKey.Kind)
+	dst = append(dst, `,"version":`...)
+	dst = strconv.AppendInt(dst, int64(spec.PartitionKey.Version), 10)
+	if spec.PartitionKey.SystemKey {
+		dst = append(dst, `,"systemKey":true`...)
+	}
+	dst = append(dst, '}')
+	if spec.DefaultTTL != nil {
+		dst = append(dst, `,"defaultTtl":`...)
+		dst = strconv.AppendInt(dst, int64(*spec.DefaultTTL), 10)
+	}
+	if len(spec.UniqueKeys) > 0 {
+		dst = append(dst, `,"uniqueKeyPolicy":{"uniqueKeys":[`...)
+		for i, k := range spec.UniqueKeys {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			paths, _ := marshal(k) // strings always marshal
+			dst = append(dst, `{"paths":`...)
+			dst = append(append(dst, paths...), '}')
+		}
+		dst = append(dst, `]}`...)
+	}
+	dst = appendMembers(dst, spec)
+	return appendContainerSystem(dst, ct)
+}
+
+// appendMembers appends the kept members in a fixed order.
+func appendMembers(dst []byte, spec *core.ContainerSpec) []byte {
+	names := make([]string, 0, len(defaultMembers)+len(spec.Properties))
+	for n := range defaultMembers {
+		names = append(names, n)
+	}
+	for k := range spec.Properties {
+		if n, ok := strings.CutPrefix(k, propertyPrefix); ok && defaultMembers[n] == "" {
+			names = append(names, n)
+		}
+	}
+	sort.Strings(names)
+	for _, n := range names {
+		v := string(spec.Properties[propertyPrefix+n])
+		if v == "" {
+			v = defaultMembers[n]
+		}
+		dst = append(dst, ',')
+		dst = appendJSONString(dst, n)
+		dst = append(dst, ':')
+		dst = append(dst, v...)
+	}
+	return dst
+}
+
+func appendContainerSystem(dst []byte, ct *core.Container) []byte {
+	rid := ct.RID()
+	dst = append(dst, `,"_rid":"`...)
+	dst = appendRID(dst, rid[:])
+	dst = append(dst, `","_ts":`...)
+	dst = strconv.AppendInt(dst, ct.TS(), 10)
+	dst = append(dst, `,"_self":"`...)
+	dst = appendContainerSelf(dst, rid)
+	dst = append(dst, `","_etag":`...)
+	dst = appendQuotedETag(dst, ct.ETag())
+	return append(dst, `,"_docs":"docs/","_sprocs":"sprocs/","_triggers":"triggers/","_udfs":"udfs/","_conflicts":"conflicts/"}`...)
+}
+
+// appendContainerSelf appends dbs/<rid>/colls/<rid>/.
+func appendContainerSelf(dst []byte, rid [8]byte) []byte {
+	dst = append(dst, "dbs/"...)
+	dst = appendRID(dst, rid[:4])
+	dst = append(dst, "/colls/"...)
+	dst = appendRID(dst, rid[:])
+	return append(dst, '/')
+}

@@ -1,0 +1,206 @@
+package sqlapi
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// This file is the one place where errors of the core become the service's replies (spec/sql.md A1 "Status / sub-status").
+
+// Texts of the service that clients and people look for.
+const (
+	msgNotFound     = "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"
+	msgConflict     = "Resource with specified id or name already exists."
+	msgUnique       = "Unique index constraint violation."
+	msgPrecondition = "One of the specified pre-condition is not met"
+	msgTooLarge     = "Request size is too large"
+	msgInvalid      = "One of the specified inputs is invalid"
+	msgPKMismatch   = "PartitionKey extracted from document doesn't match the one specified in the header"
+	msgThrottled    = "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429"
+)
+
+var (
+	errTooLarge    = status.New(status.TooLarge, msgTooLarge)
+	errInvalid     = status.New(status.BadRequest, msgInvalid)
+	errNotFound    = status.New(status.NotFound, msgNotFound)
+	errNotModified = status.New(status.NotModified, "")
+	errEtag        = status.New(status.PreconditionFailed, msgPrecondition)
+	errPKMismatch  = status.WithSub(status.BadRequest, status.SubPartitionKeyMismatch, msgPKMismatch)
+	errNoPath      = status.New(status.NotFound, msgNotFound)
+)
+
+// httpStatus gives the HTTP status and the name of an error code.
+func httpStatus(code status.Code) (int, string) {
+	switch code {
+	case status.BadRequest:
+		return http.StatusBadRequest, "BadRequest"
+	case status.Unauthorized:
+		return http.StatusUnauthorized, "Unauthorized"
+	case status.Forbidden:
+		return http.StatusForbidden, "Forbidden"
+	case status.NotFound:
+		return http.StatusNotFound, "NotFound"
+	case status.Conflict:
+		return http.StatusConflict, "Conflict"
+	case status.Gone:
+		return http.StatusGone, "Gone"
+	case status.PreconditionFailed:
+		return http.StatusPreconditionFailed, "PreconditionFailed"
+	case status.TooLarge:
+		return http.StatusRequestEntityTooLarge, "RequestEntityTooLarge"
+	case status.TooManyRequests:
+		return http.StatusTooManyRequests, "TooManyRequests"
+	case status.RetryWith:
+		return 449, "RetryWith"
+	case status.Timeout:
+		return http.StatusRequestTimeout, "RequestTimeout"
+	case status.NotSupported:
+		return http.StatusBadRequest, "BadRequest" // a 501 makes some clients retry: the service says 400
+	case status.Unavailable, status.UnknownOutcome:
+		return http.StatusServiceUnavailable, "ServiceUnavailable"
+	case status.NotModified:
+		return http.StatusNotModified, "NotModified"
+	}
+	return http.StatusInternalServerError, "InternalServerError"
+}
+
+// message gives the text of an error. Where the service has one text for a code, that text is given.
+func message(e *status.Error) string {
+	switch e.Code {
+	case status.NotFound:
+		if e.Sub == status.SubReadSessionUnavailable {
+			return "The read session is not available for the input session token."
+		}
+		return msgNotFound
+	case status.Conflict:
+		if strings.Contains(strings.ToLower(e.Msg), "unique") {
+			return msgUnique
+		}
+		return msgConflict
+	case status.PreconditionFailed:
+		return msgPrecondition
+	case status.TooManyRequests:
+		return msgThrottled
+	case status.Internal, status.Corruption:
+		return "An unexpected error occurred. The server's log has more."
+	}
+	return e.Msg
+}
+
+// fail writes the reply of an error.
+func (c *call) fail(err error) {
+	e := status.From(err)
+	if e.Code == status.NotModified {
+		_ = c.send(http.StatusNotModified)
+		return
+	}
+	if e.Code == status.Internal || e.Code == status.Corruption {
+		c.s.log.Error("A request failed inside.", "path", c.r.URL.Path, "error", err.Error(), "activity_id", string(c.activity[:]))
+	}
+	code, name := httpStatus(e.Code)
+	if e.Sub != 0 {
+		c.sub = e.Sub
+	}
+	if e.Code == status.TooManyRequests && c.sub == 0 {
+		c.sub = status.SubThrottled
+	}
+	if e.RetryAfter > 0 {
+		c.setInt(hRetryAfter, max(1, e.RetryAfter.Milliseconds()))
+	}
+	c.errorBody(name, message(e), nil)
+	_ = c.send(code)
+}
+
+// errorBody makes the body of an error. A text that is JSON itself ({"errors":[..]} of the query language) goes in as it
+// is; any other text becomes {"Errors":["text"]}. extra is appended inside the object (",\"key\":value").
+func (c *call) errorBody(name, text string, extra []byte) {
+	m := append(c.spare[:0], "Message: "...)
+	if strings.HasPrefix(text, `{"`) {
+		m = append(m, text...)
+	} else {
+		m = append(m, `{"Errors":[`...)
+		m = appendJSONString(m, text)
+		m = append(m, "]}"...)
+	}
+	m = append(m, "\r\nActivityId: "...)
+	m = append(m, c.activity[:]...)
+	m = append(m, ", Request URI: "...)
+	m = append(m, c.r.URL.EscapedPath()...)
+	m = append(m, ", RequestStats: , SDK: orrery"...)
+	c.spare = m
+
+	b := append(c.out[:0], `{"code":`...)
+	b = appendJSONString(b, name)
+	b = append(b, `,"message":`...)
+	b = appendJSONString(b, string(m))
+	b = append(b, extra...)
+	c.out = append(b, '}')
+}
+
+// methodNotAllowed answers a verb that the resource does not have.
+func (c *call) methodNotAllowed() {
+	c.errorBody("MethodNotAllowed", "The requested verb is not supported.", nil)
+	_ = c.send(http.StatusMethodNotAllowed)
+}
+
+// unsupported answers for a resource that exists on the service and not here.
+func unsupported(what string) handler {
+	err := status.New(status.NotSupported, "%s are not supported by this server.", what)
+	return func(*call) error { return err }
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendJSONString appends a JSON string. Bytes that are not UTF-8 become U+FFFD, so that the reply is always JSON.
+func appendJSONString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	for i := 0; i < len(s); i++ {
+		switch ch := s[i]; {
+		case ch == '"' || ch == '\\':
+			dst = append(dst, '\\', ch)
+		case ch >= 0x20 && ch < 0x80:
+			dst = append(dst, ch)
+		case ch == '\n':
+			dst = append(dst, '\\', 'n')
+		case ch == '\r':
+			dst = append(dst, '\\', 'r')
+		case ch == '\t':
+			dst = append(dst, '\\', 't')
+		case ch < 0x20:
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[ch>>4], hexDigits[ch&15])
+		default:
+			rest := s[i:]
+			j := 0
+			for j < len(rest) && rest[j] >= 0x80 {
+				j++
+			}
+			dst = append(dst, bytes.ToValidUTF8([]byte(rest[:j]), []byte("\uFFFD"))...)
+			i += j - 1
+		}
+	}
+	return append(dst, '"')
+}
+
+// appendQuotedETag appends an etag as it stands in a body: a JSON string that holds the quotes.
+func appendQuotedETag(dst []byte, etag string) []byte {
+	dst = append(dst, `"\"`...)
+	dst = append(dst, etag...)
+	return append(dst, `\""`...)
+}
+
+// badHeader is the error of a header that can't be read.
+func badHeader(name, value string) error {
+	return status.New(status.BadRequest, "The value %s specified for header %s is invalid.", strconv.QuoteToASCII(clip(value)), name)
+}
+
+// clip bounds a text that goes into a message.
+func clip(s string) string {
+	if len(s) > 200 {
+		return s[:200]
+	}
+	return s
+}

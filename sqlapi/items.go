@@ -1,0 +1,314 @@
+package sqlapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/ru"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// maxID is the longest id of an item in bytes.
+const maxID = 1023
+
+// appendItem appends an item as the service shows it: its fields in stored order, then the system fields.
+func appendItem(dst []byte, coll [8]byte, it *core.Item) []byte {
+	start := len(dst)
+	dst = append(dst, '{')
+	dst = doc.AppendJSONFields(dst, it.Doc, doc.NoSQL)
+	if len(dst) > start+1 {
+		dst = append(dst, ',')
+	}
+	return append(appendItemSystem(dst, coll, it), '}')
+}
+
+// appendItemSystem appends the system fields of an item, without braces.
+func appendItemSystem(dst []byte, coll [8]byte, it *core.Item) []byte {
+	dst = append(dst, `"_rid":"`...)
+	dst = appendChildRID(dst, coll, it.Number, ridItem)
+	dst = append(dst, `","_self":"`...)
+	dst = appendContainerSelf(dst, coll)
+	dst = append(dst, "docs/"...)
+	dst = appendChildRID(dst, coll, it.Number, ridItem)
+	dst = append(dst, `/","_etag":`...)
+	dst = append(dst, `"\"`...)
+	dst = it.AppendETag(dst)
+	dst = append(dst, `\"","_attachments":"attachments/","_ts":`...)
+	return strconv.AppendInt(dst, it.TS(), 10)
+}
+
+// setSession adds the headers of a reply that concerns one logical partition.
+func (c *call) setSession(ct *core.Container, pk core.PartitionKey) {
+	if slot, err := ct.SlotOf(pk); err == nil {
+		c.setSlot(ct, slot)
+		return
+	}
+	c.setContainer(ct)
+}
+
+// setSlot adds the session token, LSN and id of the physical partition of a slot, and the container's headers.
+func (c *call) setSlot(ct *core.Container, slot int) {
+	id, lsn := ct.SessionOf(slot)
+	n := c.begin()
+	c.hdr = strconv.AppendInt(c.hdr, int64(id), 10)
+	c.end(hRangeID, n)
+	c.hdr = append(c.hdr, ":-1#"...)
+	at := c.begin()
+	c.hdr = strconv.AppendInt(c.hdr, lsn, 10)
+	c.end(hSessionToken, n)
+	c.end(hLSN, at)
+	c.end(hGlobalLSN, at)
+	c.setContainer(ct)
+}
+
+// itemKey is the partition key and id of the item that the path names. An item may be named by its resource id where its
+// container is, or where there is no partition key to find it by.
+func (c *call) itemKey(ct *core.Container, room core.PartitionKey) (core.PartitionKey, value.Value, error) {
+	name := c.path.seg[5]
+	if len(name) == itemRIDLen && (c.path.seg[3] != ct.ID() || header(c.in, hPartitionKey) == "") {
+		if coll, number, ok := parseItemRID(name); ok && coll == ct.RID() {
+			return c.keyByNumber(ct, number)
+		}
+	}
+	pk, err := c.partitionKey(room, &ct.Spec().PartitionKey, keyFull)
+	if err != nil {
+		return nil, value.Value{}, err
+	}
+	return resolve(c.ctx(), ct, pk, name)
+}
+
+func readItem(c *call) error {
+	ct, err := c.parent()
+	if err != nil {
+		return err
+	}
+	var room [maxKeyPaths]value.Value
+	pk, id, err := c.itemKey(ct, room[:0])
+	if err != nil {
+		return err
+	}
+	if v := header(c.in, hSessionToken); v != "" {
+		if err := checkSessionToken(v, ct.LimitLSN()); err != nil {
+			return err
+		}
+	}
+	it, err := ct.Read(c.ctx(), pk, id)
+	c.setSession(ct, pk)
+	if err != nil {
+		return err
+	}
+	c.charge = ru.Read(len(it.Doc))
+	c.setETag(it.ETag())
+	if v := header(c.in, hIfNoneMatch); v != "" && etagListed(v, it.ETag()) {
+		return errNotModified
+	}
+	c.out = appendItem(c.out[:0], ct.RID(), it)
+	return c.send(http.StatusOK)
+}
+
+// postItems is every POST on docs: its headers say which kind (spec/sql.md A1).
+func postItems(c *call) error {
+	switch {
+	case isTrue(c.in, hIsPlan):
+		return queryPlan(c)
+	case isTrue(c.in, hIsBatch):
+		return batch(c)
+	case c.isQuery():
+		return queryItems(c)
+	}
+	kind := core.Create
+	if isTrue(c.in, hIsUpsert) {
+		kind = core.Upsert
+	}
+	ct, err := c.parent()
+	if err != nil {
+		return err
+	}
+	if err := c.readBody(maxBody); err != nil {
+		return err
+	}
+	var room [maxKeyPaths]value.Value
+	pk, err := c.partitionKey(room[:0], &ct.Spec().PartitionKey, keyFull)
+	if err != nil {
+		return err
+	}
+	return c.writeItem(ct, kind, pk, "")
+}
+
+func replaceItem(c *call) error {
+	ct, err := c.parent()
+	if err != nil {
+		return err
+	}
+	if err := c.readBody(maxBody); err != nil {
+		return err
+	}
+	var room [maxKeyPaths]value.Value
+	pk, id, err := c.itemKey(ct, room[:0])
+	if err != nil {
+		return err
+	}
+	return c.writeItem(ct, core.Replace, pk, core.IdentityText(id))
+}
+
+// writeItem parses the body, holds it to the header's key and, for a replace, to the path's id, and writes it.
+func (c *call) writeItem(ct *core.Container, kind core.WriteKind, pk core.PartitionKey, id string) error {
+	if err := c.noTriggers(); err != nil {
+		return err
+	}
+	w, err := itemWrite(c.ctx(), ct, kind, pk, c.body, &c.spare)
+	if err != nil {
+		return err
+	}
+	if id != "" && core.IdentityText(w.ID) != id {
+		return errInvalid
+	}
+	if w.NoIndex, err = noIndex(header(c.in, hIndexing)); err != nil {
+		return err
+	}
+	w.Check = conditions(header(c.in, hIfMatch), header(c.in, hIfNoneMatch))
+	res, err := ct.Write(c.ctx(), w)
+	if err != nil {
+		c.setSession(ct, w.PK)
+		return err
+	}
+	c.setSlot(ct, res.Slot)
+	c.charge = res.Charge
+	c.setETag(res.Item.ETag())
+	code := http.StatusOK
+	if res.Created {
+		code = http.StatusCreated
+	}
+	if !c.minimal() {
+		c.out = appendItem(c.out[:0], ct.RID(), res.Item)
+	}
+	return c.send(code)
+}
+
+// itemWrite makes the write of an item's JSON and holds it to the key that the request named. The document is appended to *room, which the write points into.
+func itemWrite(ctx context.Context, ct *core.Container, kind core.WriteKind, key core.PartitionKey, body []byte, room *[]byte) (core.Write, error) {
+	spec := ct.Spec()
+	start := len(*room)
+	d, err := doc.FromJSON(*room, body, doc.JSONOptions{Names: doc.NoSQL, Extended: spec.ExtendedJSON})
+	if err != nil {
+		return core.Write{}, err
+	}
+	*room = d
+	d = d[start:]
+	pk, id, err := ct.KeyOf(d)
+	if err != nil {
+		return core.Write{}, err
+	}
+	if err := checkID(id); err != nil {
+		return core.Write{}, err
+	}
+	if !sameKey(key, pk) {
+		return core.Write{}, errPKMismatch
+	}
+	if kind != core.Create && id.Bytes()[0] == '{' { // may be the text of an identity of another kind
+		if pk, id, err = resolve(ctx, ct, pk, id.Str()); err != nil {
+			return core.Write{}, err
+		}
+		if id.Kind() != value.String {
+			if d, err = doc.Set(d, id, "_id"); err != nil {
+				return core.Write{}, err
+			}
+		}
+	}
+	if err := checkTTL(doc.Get(d, "ttl")); err != nil {
+		return core.Write{}, err
+	}
+	return core.Write{Kind: kind, PK: pk, ID: id, Doc: d}, nil
+}
+
+// checkID holds an item's id to the service's rules: a string of 1 to 1023 bytes.
+func checkID(id value.Value) error {
+	switch {
+	case !id.IsDefined():
+		return missing("id")
+	case id.Kind() != value.String:
+		return status.New(status.BadRequest, "The input content is invalid because the property 'id' is not a string.")
+	case len(id.Bytes()) == 0 || len(id.Bytes()) > maxID:
+		return status.New(status.BadRequest, "The input name '%s' is invalid. Ensure to provide a unique non-empty string less than or equal to '%d' characters.", clip(id.Str()), maxID)
+	}
+	return nil
+}
+
+// checkTTL holds an item's own time to live to the rules: absent, null, -1 or a positive int32.
+func checkTTL(v value.Value) error {
+	switch v.Kind() {
+	case value.Undefined, value.Null:
+		return nil
+	case value.Int32, value.Int64:
+		if validTTL(v.Int()) {
+			return nil
+		}
+	case value.Double:
+		if f := v.Float(); f == float64(int64(f)) && validTTL(int64(f)) {
+			return nil
+		}
+	}
+	return status.New(status.BadRequest, "The input ttl is invalid. Ensure to provide a nonzero positive integer less than or equal to '2147483647', or '-1' which means never expire.")
+}
+
+// noIndex reads the indexing directive.
+func noIndex(v string) (bool, error) {
+	switch {
+	case v == "" || strings.EqualFold(v, "Default") || strings.EqualFold(v, "Include"):
+		return false, nil
+	case strings.EqualFold(v, "Exclude"):
+		return true, nil
+	}
+	return false, badHeader("x-ms-indexing-directive", v)
+}
+
+// noTriggers refuses a write that asks for triggers: it must not be done without them.
+func (c *call) noTriggers() error {
+	if header(c.in, hPreTrigger) != "" || header(c.in, hPostTrigger) != "" {
+		return status.New(status.NotSupported, "Triggers are not supported by this server.")
+	}
+	return nil
+}
+
+// conditions makes the check of If-Match and If-None-Match; nil when there is none. It is called under the item's latch.
+func conditions(match, noneMatch string) func(old *core.Item) error {
+	if match == "" && noneMatch == "" {
+		return nil
+	}
+	return func(old *core.Item) error {
+		if old == nil {
+			return nil // absent: an upsert makes it, a replace or delete is a 404 of its own
+		}
+		if match != "" && !etagListed(match, old.ETag()) || noneMatch != "" && etagListed(noneMatch, old.ETag()) {
+			return errEtag
+		}
+		return nil
+	}
+}
+
+func deleteItem(c *call) error {
+	ct, err := c.parent()
+	if err != nil {
+		return err
+	}
+	if err := c.noTriggers(); err != nil {
+		return err
+	}
+	var room [maxKeyPaths]value.Value
+	pk, id, err := c.itemKey(ct, room[:0])
+	if err != nil {
+		return err
+	}
+	res, err := ct.Write(c.ctx(), core.Write{Kind: core.Delete, PK: pk, ID: id, Check: conditions(header(c.in, hIfMatch), header(c.in, hIfNoneMatch))})
+	c.setSession(ct, pk)
+	if err != nil {
+		return err
+	}
+	c.charge = res.Charge
+	return c.send(http.StatusNoContent)
+}

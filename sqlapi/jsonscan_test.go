@@ -1,0 +1,58 @@
+package sqlapi
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestEachMember(t *testing.T) {
+	got := ""
+	err := eachMember([]byte(" { \"a\" : [1,{\"x\":\"]}\\\"\"}] ,\"b\":null,\"c\":\"d\\\\\" } "), func(n string, raw []byte) error {
+		got += n + "=" + string(raw) + ";"
+		return nil
+	})
+	if want := `a=[1,{"x":"]}\""}];b=null;c="d\\";`; err != nil || got != want {
+		t.Fatalf("%q %v, want %q", got, err, want)
+	}
+}
+
+func TestEnvelopeRefused(t *testing.T) {
+	for _, in := range []string{"", "[", "{", "[1", "[1,", "[1 2]", "[]x", "[1]]", `["a]`, "null", strings.Repeat("[", 300)} {
+		if err := eachElement([]byte(in), func([]byte) error { return nil }); err == nil {
+			t.Errorf("%q accepted", in)
+		}
+	}
+	for _, in := range []string{"{a:1}", `{"a"}`, `{"a":}`, `{"a":1,}`, `{"a":1}}`, `{"a" 1}`, `{"a`} {
+		if err := eachMember([]byte(in), func(string, []byte) error { return nil }); err == nil {
+			t.Errorf("%q accepted", in)
+		}
+	}
+}
+
+// Every JSON array that encoding/json accepts is cut into the same elements.
+func FuzzEachElement(f *testing.F) {
+	for _, s := range []string{`[]`, `[1,"a",{"b":[null,true]}]`, ` [ "\"" , -1e5 ] `, `[[[]]]`, `[1`, `[{"operationType":"Create"}]`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		var want []json.RawMessage
+		valid := json.Unmarshal([]byte(s), &want) == nil && want != nil
+		var got []string
+		err := eachElement([]byte(s), func(raw []byte) error {
+			got = append(got, string(raw))
+			return nil
+		})
+		if !valid || strings.Count(s, "[")+strings.Count(s, "{") > maxEnvelopeDepth {
+			return
+		}
+		if err != nil || len(got) != len(want) {
+			t.Fatalf("%q: %v, %d elements, want %d", s, err, len(got), len(want))
+		}
+		for i := range want {
+			if strings.TrimSpace(string(want[i])) != got[i] {
+				t.Fatalf("%q: element %d is %q, want %q", s, i, got[i], want[i])
+			}
+		}
+	})
+}

@@ -1,0 +1,327 @@
+package sqlapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// Limits of provisioned throughput in request units per second.
+const (
+	minThroughput       = 400
+	minAutoscale        = 1000
+	maxThroughputOffer  = 1000000
+	throughputStep      = 100
+	autoscaleMinDivisor = 10
+)
+
+// throughput reads the throughput headers of a create; zero when there are none.
+func (c *call) throughput() (core.Throughput, error) {
+	var t core.Throughput
+	manual, auto := header(c.in, hThroughput), header(c.in, hAutopilot)
+	switch {
+	case manual != "" && auto != "":
+		return t, status.New(status.BadRequest, "Both manual throughput and autoscale settings are given; only one is allowed.")
+	case manual != "":
+		n, err := strconv.Atoi(manual)
+		if err != nil {
+			return t, badHeader("x-ms-offer-throughput", manual)
+		}
+		t.Manual = n
+	case auto != "":
+		var a autopilotJSON
+		if json.Unmarshal([]byte(auto), &a) != nil {
+			return t, badHeader("x-ms-cosmos-offer-autopilot-settings", auto)
+		}
+		t.AutoscaleMax = a.MaxThroughput
+		if t.AutoscaleMax == 0 {
+			return t, badHeader("x-ms-cosmos-offer-autopilot-settings", auto)
+		}
+	default:
+		return t, nil
+	}
+	return t, checkThroughput(t)
+}
+
+func checkThroughput(t core.Throughput) error {
+	if t.AutoscaleMax != 0 {
+		if t.AutoscaleMax < minAutoscale || t.AutoscaleMax > maxThroughputOffer || t.AutoscaleMax%1000 != 0 && t.AutoscaleMax%throughputStep != 0 {
+			return status.New(status.BadRequest, "The autoscale maximum throughput must be between %d and %d, in steps of %d.", minAutoscale, maxThroughputOffer, throughputStep)
+		}
+		return nil
+	}
+	if t.Manual < minThroughput || t.Manual > maxThroughputOffer || t.Manual%throughputStep != 0 {
+		return status.New(status.BadRequest, "The offer should have valid throughput values between %d and %d inclusive in increments of %d.", minThroughput, maxThroughputOffer, throughputStep)
+	}
+	return nil
+}
+
+type autopilotJSON struct {
+	MaxThroughput int `json:"maxThroughput"`
+}
+
+// offer is the throughput of a container or database as a resource of its own. It has no storage of its own: it is derived
+// from what it belongs to, so it can't disagree.
+type offer struct {
+	ct *core.Container
+	db *core.Database
+}
+
+func (o offer) throughput() core.Throughput {
+	if o.ct != nil {
+		return o.ct.Spec().Throughput
+	}
+	return o.db.Throughput
+}
+
+// rid is 3 bytes, little endian: the low bits of what the offer belongs to, and a top bit that tells databases apart.
+func (o offer) rid() [3]byte {
+	if o.ct != nil {
+		r := o.ct.RID()
+		return [3]byte{r[7], r[6], r[5] & 0x7F}
+	}
+	r := o.db.RID()
+	return [3]byte{r[3], r[2], r[1] | 0x80}
+}
+
+func (o offer) etag() string {
+	if o.ct != nil {
+		return o.ct.ETag()
+	}
+	return core.DatabaseETag(o.db)
+}
+
+func (o offer) ts() int64 {
+	if o.ct != nil {
+		return o.ct.TS()
+	}
+	return o.db.TS
+}
+
+// append appends the offer as the service shows it.
+func (o offer) append(dst []byte) []byte {
+	t := o.throughput()
+	now := t.Manual
+	if t.AutoscaleMax > 0 {
+		now = t.AutoscaleMax / autoscaleMinDivisor
+	}
+	dst = append(dst, `{"resource":"`...)
+	if o.ct != nil {
+		dst = appendContainerSelf(dst, o.ct.RID())
+	} else {
+		r := o.db.RID()
+		dst = append(dst, "dbs/"...)
+		dst = append(appendRID(dst, r[:]), '/')
+	}
+	dst = append(dst, `","offerType":"Invalid","offerVersion":"V2","offerResourceId":"`...)
+	if o.ct != nil {
+		r := o.ct.RID()
+		dst = appendRID(dst, r[:])
+	} else {
+		r := o.db.RID()
+		dst = appendRID(dst, r[:])
+	}
+	dst = append(dst, `","content":{"offerThroughput":`...)
+	dst = strconv.AppendInt(dst, int64(now), 10)
+	dst = append(dst, `,"offerIsRUPerMinuteThroughputEnabled":false,"offerMinimumThroughputParameters":{"maxThroughputEverProvisioned":`...)
+	dst = strconv.AppendInt(dst, int64(t.Max()), 10)
+	dst = append(dst, `,"maxConsumedStorageEverInKB":0},"offerLastReplaceTimestamp":`...)
+	dst = strconv.AppendInt(dst, o.ts(), 10)
+	if t.AutoscaleMax > 0 {
+		dst = append(dst, `,"offerAutopilotSettings":{"maxThroughput":`...)
+		dst = strconv.AppendInt(dst, int64(t.AutoscaleMax), 10)
+		dst = append(dst, '}')
+	}
+	rid := o.rid()
+	dst = append(dst, `},"id":"`...)
+	dst = appendRID(dst, rid[:])
+	dst = append(dst, `","_rid":"`...)
+	dst = appendRID(dst, rid[:])
+	dst = append(dst, `","_self":"offers/`...)
+	dst = appendRID(dst, rid[:])
+	dst = append(dst, `/","_etag":`...)
+	dst = appendQuotedETag(dst, o.etag())
+	dst = append(dst, `,"_ts":`...)
+	dst = strconv.AppendInt(dst, o.ts(), 10)
+	return append(dst, '}')
+}
+
+// offers lists every offer: databases first, in the order of their creation.
+func (s *Server) offers() ([]offer, error) {
+	var out []offer
+	for _, d := range s.core.Databases() {
+		if d.Throughput.Max() > 0 {
+			out = append(out, offer{db: d})
+		}
+	}
+	for _, d := range s.core.Databases() {
+		cts, err := s.core.Containers(d.ID)
+		if status.Is(err, status.NotFound) {
+			continue // dropped meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, ct := range cts {
+			if ct.Spec().Throughput.Max() > 0 {
+				out = append(out, offer{ct: ct})
+			}
+		}
+	}
+	return out, nil
+}
+
+func (c *call) offerFeed() (*feedReply, error) {
+	all, err := c.s.offers()
+	if err != nil {
+		return nil, err
+	}
+	f := c.feed("", "Offers")
+	for _, o := range all {
+		f.add(o.append(nil))
+	}
+	return f, nil
+}
+
+func listOffers(c *call) error {
+	f, err := c.offerFeed()
+	if err != nil {
+		return err
+	}
+	return f.send()
+}
+
+func queryOffers(c *call) error {
+	if !c.isQuery() {
+		return status.New(status.BadRequest, "Offers are made with their container or database.")
+	}
+	f, err := c.offerFeed()
+	if err != nil {
+		return err
+	}
+	return f.query()
+}
+
+// offer finds the offer that the path names.
+func (c *call) offer() (offer, error) {
+	raw, ok := parseRID(c.path.seg[1], 3)
+	if !ok {
+		return offer{}, errNotFound
+	}
+	all, err := c.s.offers()
+	if err != nil {
+		return offer{}, err
+	}
+	for _, o := range all {
+		if o.rid() == [3]byte(raw) {
+			return o, nil
+		}
+	}
+	return offer{}, errNotFound
+}
+
+func (c *call) sendOffer(o offer) error {
+	c.setETag(o.etag())
+	least := minThroughput
+	if o.throughput().AutoscaleMax > 0 {
+		least = minAutoscale
+	}
+	c.setInt(hMinThroughput, int64(least))
+	c.out = o.append(c.out[:0])
+	return c.send(http.StatusOK)
+}
+
+func readOffer(c *call) error {
+	o, err := c.offer()
+	if err != nil {
+		return err
+	}
+	return c.sendOffer(o)
+}
+
+// offerJSON is the part of an offer that a client may change. Both forms are accepted: the whole offer, and its content
+// alone.
+type offerJSON struct {
+	ID              *string          `json:"id"`
+	OfferResourceID *string          `json:"offerResourceId"`
+	Content         *offerContent    `json:"content"`
+	Autopilot       *json.RawMessage `json:"offerAutopilotSettings"`
+}
+
+type offerContent struct {
+	Throughput *int           `json:"offerThroughput"`
+	Autopilot  *autopilotJSON `json:"offerAutopilotSettings"`
+}
+
+// replaceOffer changes throughput. The reply has a body even under Prefer: return=minimal, because clients rely on it.
+func replaceOffer(c *call) error {
+	o, err := c.offer()
+	if err != nil {
+		return err
+	}
+	if err := c.readBody(maxBody); err != nil {
+		return err
+	}
+	var b offerJSON
+	if json.Unmarshal(c.body, &b) != nil {
+		return errInvalid
+	}
+	if b.Content == nil && b.Autopilot != nil {
+		b.Content = &offerContent{Autopilot: &autopilotJSON{}}
+		if json.Unmarshal(*b.Autopilot, b.Content.Autopilot) != nil {
+			return errInvalid
+		}
+	}
+	if b.Content == nil {
+		return missing("content")
+	}
+	if err := c.ifMatch(o.etag()); err != nil {
+		return err
+	}
+	t, err := c.nextThroughput(o.throughput(), b.Content)
+	if err != nil {
+		return err
+	}
+	if o.ct != nil {
+		spec := *o.ct.Spec()
+		spec.Throughput = t
+		if o.ct, err = c.s.core.ReplaceContainer(c.ctx(), o.ct.Database(), spec.ID, spec); err != nil {
+			return err
+		}
+	} else if o.db, err = c.s.core.ReplaceDatabase(c.ctx(), core.DatabaseSpec{ID: o.db.ID, Throughput: t}); err != nil {
+		return err
+	}
+	return c.sendOffer(o)
+}
+
+// nextThroughput decides what a PUT asks for. A change between manual and autoscale needs its header; the value is then
+// the server's choice.
+func (c *call) nextThroughput(old core.Throughput, in *offerContent) (core.Throughput, error) {
+	var t core.Throughput
+	wasAuto := old.AutoscaleMax > 0
+	switch {
+	case isTrue(c.in, hToAutopilot) && !wasAuto:
+		t.AutoscaleMax = max(minAutoscale, (old.Manual+999)/1000*1000)
+		return t, nil
+	case isTrue(c.in, hToManual) && wasAuto:
+		t.Manual = max(minThroughput, old.AutoscaleMax)
+		return t, nil
+	case in.Autopilot != nil && !wasAuto:
+		return t, status.New(status.BadRequest, "x-ms-cosmos-migrate-offer-to-autopilot must be supplied and offercontent must not contain autopilotSettings for migration from manual throughput to autoscale.")
+	case in.Autopilot != nil:
+		t.AutoscaleMax = in.Autopilot.MaxThroughput
+		if t.AutoscaleMax <= 0 {
+			return t, errInvalid
+		}
+	case wasAuto:
+		return t, status.New(status.BadRequest, "x-ms-cosmos-migrate-offer-to-manual-throughput must be supplied for migration from autoscale to manual throughput.")
+	case in.Throughput != nil:
+		t.Manual = *in.Throughput
+	default:
+		return t, missing("offerThroughput")
+	}
+	return t, checkThroughput(t)
+}

@@ -1,0 +1,130 @@
+package sqlapi
+
+import (
+	"bytes"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// maxPartitionKeyHeader bounds the header: three values of 2 KB, every byte escaped.
+const maxPartitionKeyHeader = 64 << 10
+
+// parsePartitionKey reads the partition key header, a JSON array with one value per path: [{}] is undefined (None), [null]
+// is null, [] stands for no value at all (what migrated containers without a key are addressed with). The values point into
+// memory of their own. It appends to dst.
+func parsePartitionKey(dst core.PartitionKey, text string) (core.PartitionKey, error) {
+	if v, ok := plainStringKey(text); ok {
+		return append(dst, value.StringOf(v)), nil
+	}
+	if len(text) > maxPartitionKeyHeader {
+		return nil, badHeader("x-ms-documentdb-partitionkey", text)
+	}
+	v, err := doc.ValueFromJSON([]byte(text))
+	if err != nil || v.Kind() != value.Array {
+		return nil, status.New(status.BadRequest, "Partition key %s is invalid.", clip(text))
+	}
+	for it := v.Iter(); it.Next(); {
+		switch e := it.Value(); e.Kind() {
+		case value.Object:
+			if e.Len() > 0 {
+				return nil, status.New(status.BadRequest, "Partition key %s is invalid.", clip(text))
+			}
+			dst = append(dst, value.Undef())
+		case value.Array:
+			return nil, status.New(status.BadRequest, "Partition key %s is invalid.", clip(text))
+		default:
+			dst = append(dst, e)
+		}
+	}
+	return dst, nil
+}
+
+// plainStringKey reads the form that nearly every request has: ["text"] with nothing escaped.
+func plainStringKey(s string) (string, bool) {
+	if len(s) < 4 || s[0] != '[' || s[1] != '"' || s[len(s)-2] != '"' || s[len(s)-1] != ']' {
+		return "", false
+	}
+	in := s[2 : len(s)-2]
+	for i := 0; i < len(in); i++ {
+		if ch := in[i]; ch == '"' || ch == '\\' || ch < 0x20 || ch >= 0x80 {
+			return "", false
+		}
+	}
+	return in, true
+}
+
+// keyMode says what a request needs of the partition key header.
+type keyMode uint8
+
+const (
+	keyFull   keyMode = iota // one value per path
+	keyPrefix                // absent, or a prefix of a hierarchical key
+)
+
+// partitionKey reads the header for a container. nil without error: there is none, and mode allows it.
+func (c *call) partitionKey(dst core.PartitionKey, def *core.PartitionKeyDef, mode keyMode) (core.PartitionKey, error) {
+	return keyOf(dst, header(c.in, hPartitionKey), def, mode)
+}
+
+// keyOf reads a partition key in the header's form for a container's definition.
+func keyOf(dst core.PartitionKey, text string, def *core.PartitionKeyDef, mode keyMode) (core.PartitionKey, error) {
+	if text == "" {
+		switch {
+		case mode == keyPrefix:
+			return nil, nil
+		case def.SystemKey: // a container that was made without a key: all items are under None
+			return append(dst, value.Undef()), nil
+		}
+		return nil, status.New(status.BadRequest, "PartitionKey value must be supplied for this operation.")
+	}
+	pk, err := parsePartitionKey(dst, text)
+	if err != nil {
+		return nil, err
+	}
+	if len(pk) == 0 {
+		if mode == keyPrefix {
+			return nil, nil
+		}
+		if len(def.Paths) == 1 {
+			return append(pk, value.Undef()), nil
+		}
+	}
+	switch {
+	case len(pk) > len(def.Paths):
+		return nil, status.WithSub(status.BadRequest, status.SubPartitionKeyMismatch, "The partition key supplied in x-ms-partitionkey header has more components than defined in the the collection.")
+	case len(pk) < len(def.Paths) && mode == keyFull:
+		return nil, status.WithSub(status.BadRequest, status.SubPartitionKeyMismatch, "The partition key supplied in x-ms-partitionkey header has fewer components than defined in the the collection.")
+	}
+	return pk, nil
+}
+
+// sameKey reports whether two keys name one logical partition. A key in an item that is an object or array counts as
+// undefined, as it does for placement.
+func sameKey(a, b core.PartitionKey) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		x, y := keyPart(a[i]), keyPart(b[i])
+		if x.Kind() == value.String && y.Kind() == value.String {
+			if !bytes.Equal(x.Bytes(), y.Bytes()) {
+				return false
+			}
+			continue
+		}
+		if x.IsDefined() != y.IsDefined() || x.IsDefined() && !value.EqualCosmos(x, y) {
+			return false
+		}
+	}
+	return true
+}
+
+func keyPart(v value.Value) value.Value {
+	if v.Kind() == value.Object || v.Kind() == value.Array {
+		return value.Undef()
+	}
+	return v
+}

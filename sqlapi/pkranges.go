@@ -1,0 +1,146 @@
+package sqlapi
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// rangesETag is the etag of a container's partition map. The greatest id and the number of live ranges name one version of
+// it: ids are never used twice and every split or merge makes new ones.
+func rangesETag(parts []core.Partition) string {
+	last := 0
+	for _, p := range parts {
+		if n, err := strconv.Atoi(p.ID); err == nil && n > last {
+			last = n
+		}
+	}
+	return strconv.Itoa(last) + "-" + strconv.Itoa(len(parts))
+}
+
+// listRanges answers the partition key ranges: exactly the live ones, sorted and contiguous. With A-IM and the etag of an
+// earlier answer it is an incremental read: 304 when nothing changed (the Go SDK loops for ever without it), else only the
+// ranges that are new.
+func listRanges(c *call) error {
+	ct, err := c.container(status.SubOwnerNotFound)
+	if err != nil {
+		return err
+	}
+	parts := ct.Partitions()
+	etag := rangesETag(parts)
+	c.setContainer(ct)
+	c.setETag(etag)
+	since := header(c.in, hIfNoneMatch)
+	if since != "" && since != "*" && strings.EqualFold(header(c.in, hAIM), "Incremental feed") {
+		if trimETag(since) == etag {
+			return errNotModified
+		}
+		parts = newerRanges(parts, trimETag(since))
+	}
+	rid := ct.RID()
+	f := c.feed(ridText(rid[:]), "PartitionKeyRanges")
+	live := len(ct.Partitions())
+	for _, p := range parts {
+		f.add(appendRange(nil, ct, p, live))
+	}
+	return f.write()
+}
+
+// newerRanges keeps the ranges that came after an etag. A foreign etag keeps them all.
+func newerRanges(parts []core.Partition, etag string) []core.Partition {
+	text, _, _ := strings.Cut(etag, "-")
+	last, err := strconv.Atoi(text)
+	if err != nil {
+		return parts
+	}
+	var out []core.Partition
+	for _, p := range parts {
+		if n, err := strconv.Atoi(p.ID); err != nil || n > last {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// appendRange appends one range, every field spelled as SDKs read it: Go reads lsn, others _lsn.
+func appendRange(dst []byte, ct *core.Container, p core.Partition, live int) []byte {
+	n, _ := strconv.ParseUint(p.ID, 10, 32)
+	coll := ct.RID()
+	rid := string(appendChildRID(nil, coll, n, ridRange))
+	dst = append(dst, `{"_rid":"`...)
+	dst = append(dst, rid...)
+	dst = append(dst, `","id":`...)
+	dst = appendJSONString(dst, p.ID)
+	dst = append(dst, `,"_etag":`...)
+	dst = appendQuotedETag(dst, ct.ETag())
+	dst = append(dst, `,"minInclusive":`...)
+	dst = appendJSONString(dst, p.Min)
+	dst = append(dst, `,"maxExclusive":`...)
+	dst = appendJSONString(dst, p.Max)
+	dst = append(dst, `,"ridPrefix":`...)
+	dst = strconv.AppendUint(dst, n, 10)
+	dst = append(dst, `,"_self":"`...)
+	dst = appendContainerSelf(dst, coll)
+	dst = append(dst, "pkranges/"...)
+	dst = append(dst, rid...)
+	dst = append(dst, `/","throughputFraction":`...)
+	dst = strconv.AppendFloat(dst, 1/float64(live), 'g', -1, 64)
+	dst = append(dst, `,"status":"online","parents":[`...)
+	for i, a := range p.Parents {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendJSONString(dst, a)
+	}
+	dst = append(dst, `],"ownedArchivalPKRangeIds":[`...)
+	if k := len(p.Parents); k > 0 {
+		dst = appendJSONString(dst, p.Parents[k-1])
+	}
+	dst = append(dst, `],"_ts":`...)
+	dst = strconv.AppendInt(dst, ct.TS(), 10)
+	dst = append(dst, `,"lsn":`...)
+	dst = strconv.AppendInt(dst, p.LSN, 10)
+	dst = append(dst, `,"_lsn":`...)
+	dst = strconv.AppendInt(dst, p.LSN, 10)
+	return append(dst, '}')
+}
+
+// queryRanges answers a query over the ranges.
+func queryRanges(c *call) error {
+	if !c.isQuery() {
+		c.errorBody("MethodNotAllowed", "Partition key ranges can't be made.", nil)
+		return c.send(http.StatusMethodNotAllowed)
+	}
+	ct, err := c.container(status.SubOwnerNotFound)
+	if err != nil {
+		return err
+	}
+	rid := ct.RID()
+	f := c.feed(ridText(rid[:]), "PartitionKeyRanges")
+	parts := ct.Partitions()
+	for _, p := range parts {
+		f.add(appendRange(nil, ct, p, len(parts)))
+	}
+	return f.query()
+}
+
+// readRange answers one range, by its id or resource id.
+func readRange(c *call) error {
+	ct, err := c.container(status.SubOwnerNotFound)
+	if err != nil {
+		return err
+	}
+	parts := ct.Partitions()
+	name := c.path.seg[5]
+	for _, p := range parts {
+		n, _ := strconv.ParseUint(p.ID, 10, 32)
+		if p.ID == name || string(appendChildRID(nil, ct.RID(), n, ridRange)) == name {
+			c.out = appendRange(c.out[:0], ct, p, len(parts))
+			return c.send(http.StatusOK)
+		}
+	}
+	return errNotFound
+}

@@ -1,0 +1,89 @@
+package sqlapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql"
+)
+
+// queryPlan answers a query plan request: how a client that merges partitions itself runs the query (spec/sql.md A4).
+func queryPlan(c *call) error {
+	ct, err := c.parent()
+	if err != nil {
+		return err
+	}
+	spec, err := c.readQuery()
+	if err != nil {
+		return err
+	}
+	var features []string
+	if v := header(c.in, hPlanFeatures); v != "" {
+		for _, f := range strings.Split(v, ",") {
+			features = append(features, strings.TrimSpace(f))
+		}
+	}
+	def := ct.Spec().PartitionKey
+	plan, err := sql.QueryPlan(spec.text, spec.params, features, def)
+	if err != nil {
+		return err
+	}
+	var room [maxKeyPaths]value.Value
+	pk, err := c.partitionKey(room[:0], &def, keyPrefix)
+	if err != nil {
+		return err
+	}
+	c.out = append(c.out[:0], plan...)
+	if pk != nil {
+		c.out = withKeyRange(c.out, def, pk)
+	}
+	c.setContainer(ct)
+	return c.send(http.StatusOK)
+}
+
+// withKeyRange replaces the ranges of a plan by that of a partition key: a client that sends one has bound the query to it.
+func withKeyRange(plan []byte, def core.PartitionKeyDef, pk core.PartitionKey) []byte {
+	const member = `"queryRanges":`
+	at := bytes.LastIndex(plan, []byte(member))
+	if at < 0 {
+		return plan
+	}
+	from := at + len(member)
+	to := skipValue(plan, from)
+	if to < 0 {
+		return plan
+	}
+	tail := string(plan[to:])
+	plan = append(plan[:from], `[{"min":`...)
+	if len(pk) == len(def.Paths) {
+		text := core.EPKText(def, pk)
+		plan = appendJSONString(plan, text)
+		plan = append(plan, `,"max":`...)
+		plan = appendJSONString(plan, text)
+		plan = append(plan, `,"isMinInclusive":true,"isMaxInclusive":true}]`...)
+	} else {
+		r := core.EPKRange(def, pk)
+		plan = appendJSONString(plan, r.Min)
+		plan = append(plan, `,"max":`...)
+		plan = appendJSONString(plan, r.Max)
+		plan = append(plan, `,"isMinInclusive":true,"isMaxInclusive":false}]`...)
+	}
+	return append(plan, tail...)
+}
+
+// onePartition reports whether a query's own filter binds it to a single logical partition, so that it is no cross-partition
+// query.
+func onePartition(ct *core.Container, spec querySpec) bool {
+	b, err := sql.QueryPlan(spec.text, spec.params, nil, ct.Spec().PartitionKey)
+	if err != nil {
+		return false
+	}
+	var p struct {
+		QueryRanges []struct{ Min, Max string } `json:"queryRanges"`
+	}
+	return json.Unmarshal(b, &p) == nil && len(p.QueryRanges) == 1 && p.QueryRanges[0].Min == p.QueryRanges[0].Max
+}

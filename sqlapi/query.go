@@ -1,0 +1,170 @@
+package sqlapi
+
+import (
+	"strconv"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql"
+)
+
+const msgCrossPartition = "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception."
+
+// querySpec is the body of a query: {"query": text, "parameters": [{"name": "@p", "value": any}]}.
+type querySpec struct {
+	text   string
+	params []sql.Param
+}
+
+// readQuery reads the body of a query request. A body that is no JSON object is the text itself, as old clients send it with
+// content type application/sql.
+func (c *call) readQuery() (q querySpec, err error) {
+	if err := c.readBody(maxBody); err != nil {
+		return q, err
+	}
+	seen := false
+	err = eachMember(c.body, func(name string, raw []byte) error {
+		switch name {
+		case "query":
+			q.text, seen = stringOf(raw)
+			if !seen {
+				return status.New(status.BadRequest, "The member query of the request body is not a string.")
+			}
+		case "parameters":
+			if string(raw) == "null" {
+				return nil
+			}
+			return eachElement(raw, func(raw []byte) error {
+				p, err := readParam(raw)
+				q.params = append(q.params, p)
+				return err
+			})
+		}
+		return nil
+	})
+	if err == nil && !seen {
+		err = missing("query")
+	}
+	return q, err
+}
+
+func readParam(raw []byte) (p sql.Param, err error) {
+	err = eachMember(raw, func(name string, raw []byte) error {
+		switch name {
+		case "name":
+			s, ok := stringOf(raw)
+			if !ok {
+				return status.New(status.BadRequest, "The name of a query parameter is not a string.")
+			}
+			p.Name = s
+		case "value":
+			v, err := doc.ValueFromJSON(raw)
+			p.Value = v
+			return err
+		}
+		return nil
+	})
+	if err == nil && p.Name == "" {
+		err = status.New(status.BadRequest, "A query parameter has no name.")
+	}
+	return p, err
+}
+
+// env is what the language needs of this API for the items of a container.
+func (s *Server) env(coll [8]byte) *sql.Env {
+	return &sql.Env{
+		ItemJSON:   func(dst []byte, it *core.Item) []byte { return appendItem(dst, coll, it) },
+		SystemJSON: func(dst []byte, it *core.Item) []byte { return appendItemSystem(dst, coll, it) },
+		Clock:      s.clock,
+	}
+}
+
+// queryItems answers a query over a container. Every query is answered whole, over all partitions that it is restricted to:
+// order, grouping and limits hold over all of them, for clients that plan and for those that can't.
+func queryItems(c *call) error {
+	ct, err := c.parent()
+	if err != nil {
+		return err
+	}
+	spec, err := c.readQuery()
+	if err != nil {
+		return err
+	}
+	var room [maxKeyPaths]value.Value
+	s, err := c.scopeOf(ct, room[:0])
+	if err != nil {
+		return err
+	}
+	size, err := c.maxItems(defaultPage)
+	if err != nil {
+		return err
+	}
+	began := c.s.clock.Now()
+	coll := ct.RID()
+	plan, err := sql.Compile(spec.text, spec.params, c.s.env(coll))
+	if err != nil {
+		return err
+	}
+	if s.pk == nil && !s.ranged && !isTrue(c.in, hCrossPartition) && !onePartition(ct, spec) {
+		return status.New(status.BadRequest, msgCrossPartition)
+	}
+	compiled := c.s.clock.Now()
+	req := sql.Request{PK: s.pk, PageSize: size, MaxBytes: maxReply, Continuation: header(c.in, hContinuation)}
+	if s.ranged {
+		req.Ranges = []sql.Range{{Min: s.span.min, Max: s.span.max}}
+	}
+	page := sql.Page{Body: c.startDocuments(coll)}
+	start := len(page.Body)
+	if err := plan.Execute(c.ctx(), ct, req, &page); err != nil {
+		return err
+	}
+	c.out = page.Body
+	c.charge = page.Charge
+	if page.Continuation != "" {
+		c.set(hContinuation, page.Continuation)
+	}
+	if isTrue(c.in, hQueryMetrics) {
+		c.setMetrics(&page, len(c.out)-start, compiled.Sub(began).Seconds()*1000, c.s.clock.Now().Sub(compiled).Seconds()*1000)
+	}
+	c.setScope(ct, &s)
+	return c.endDocuments(page.Count)
+}
+
+// setMetrics adds the query metrics header. What is not measured apart is 0.
+func (c *call) setMetrics(p *sql.Page, size int, compileMS, runMS float64) {
+	n := c.begin()
+	ms := func(name string, v float64) {
+		c.hdr = append(c.hdr, name...)
+		c.hdr = strconv.AppendFloat(c.hdr, v, 'f', 2, 64)
+		c.hdr = append(c.hdr, ';')
+	}
+	num := func(name string, v int) {
+		c.hdr = append(c.hdr, name...)
+		c.hdr = strconv.AppendInt(c.hdr, int64(v), 10)
+		c.hdr = append(c.hdr, ';')
+	}
+	ms("totalExecutionTimeInMs=", compileMS+runMS)
+	ms("queryCompileTimeInMs=", compileMS)
+	ms("queryLogicalPlanBuildTimeInMs=", 0)
+	ms("queryPhysicalPlanBuildTimeInMs=", 0)
+	ms("queryOptimizationTimeInMs=", 0)
+	ms("VMExecutionTimeInMs=", runMS)
+	ms("indexLookupTimeInMs=", 0)
+	ms("documentLoadTimeInMs=", 0)
+	ms("systemFunctionExecuteTimeInMs=", 0)
+	ms("userFunctionExecuteTimeInMs=", 0)
+	ms("writeOutputTimeInMs=", 0)
+	num("retrievedDocumentCount=", p.Metrics.ItemsRead)
+	num("retrievedDocumentSize=", p.Metrics.BytesRead)
+	num("outputDocumentCount=", p.Count)
+	num("outputDocumentSize=", size)
+	ratio := 0.0
+	if p.Metrics.ItemsRead > 0 {
+		ratio = min(1, float64(p.Count)/float64(p.Metrics.ItemsRead))
+	}
+	c.hdr = append(c.hdr, "indexUtilizationRatio="...)
+	c.hdr = strconv.AppendFloat(c.hdr, ratio, 'f', 2, 64)
+	c.end(hMetrics, n)
+}

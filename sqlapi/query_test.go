@@ -1,0 +1,169 @@
+package sqlapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const (
+	isQuery = "x-ms-documentdb-isquery: True"
+	isPlan  = "x-ms-cosmos-is-query-plan-request: True"
+	cross   = "x-ms-documentdb-query-enablecrosspartition: True"
+)
+
+// withItems makes /dbs/db/colls/c on two physical partitions with n items: id, pk (p0..p2), n.
+func withItems(t testing.TB, n int) *api {
+	t.Helper()
+	a := newAPI(t)
+	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
+	a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`, "x-ms-offer-throughput: 20000").is(201)
+	for i := range n {
+		pk := fmt.Sprint("p", i%3)
+		a.do("POST", docs, fmt.Sprintf(`{"id":"i%d","pk":"%s","n":%d}`, i, pk, i), key(pk)).is(201)
+	}
+	return a
+}
+
+func (a *api) query(text string, headers ...string) *reply {
+	a.t.Helper()
+	q, _ := json.Marshal(map[string]any{"query": text})
+	return a.do("POST", docs, string(q), append([]string{isQuery, "content-type: application/query+json"}, headers...)...)
+}
+
+func TestQueryReply(t *testing.T) {
+	a := withItems(t, 12)
+	r := a.query("SELECT VALUE c.n FROM c WHERE c.n < 3 ORDER BY c.n", cross).is(200).has(`"Documents":[0,1,2],"_count":3}`)
+	if r.h.Get("x-ms-item-count") != "3" || r.h.Get("x-ms-session-token") == "" || r.h.Get("x-ms-continuation") != "" || r.h.Get("x-ms-content-path") == "" {
+		t.Errorf("%v", r.h)
+	}
+	a.query("SELECT * FROM c WHERE c.id = 'i4'", cross).is(200).has(`"_attachments":"attachments/"`).has(`"_self":"dbs/`)
+	a.query("SELECT * FROM c", key("p1")).is(200).has(`"_count":4`)
+	a.query("SELECT c._rid, c._ts, c._etag FROM c WHERE c.id = 'i1'", cross).is(200).has(`"_rid":"`).has(`"_etag":"\"`)
+	m := a.query("SELECT * FROM c", cross, "x-ms-documentdb-populatequerymetrics: True").is(200).h.Get("x-ms-documentdb-query-metrics")
+	if !strings.Contains(m, "retrievedDocumentCount=12;") || !strings.Contains(m, "outputDocumentCount=12;") {
+		t.Errorf("metrics %q", m)
+	}
+	a.do("POST", docs, `{"query":"SELECT * FROM c WHERE c.n = @n","parameters":[{"name":"@n","value":5}]}`, isQuery, cross).is(200).has(`"id":"i5"`)
+	a.do("POST", docs, `{"query":"SELECT * FROM c","parameters":null}`, "x-ms-documentdb-query: True", cross).is(200).has(`"_count":12`)
+}
+
+// A query over partitions needs the header, unless its own filter binds it to one.
+func TestCrossPartitionHeader(t *testing.T) {
+	a := withItems(t, 6)
+	a.query("SELECT * FROM c").is(400).has("Cross partition query is required but disabled")
+	a.query("SELECT * FROM c", "x-ms-documentdb-query-enablecrosspartition: False").is(400)
+	a.query("SELECT * FROM c WHERE c.pk = 'p1'").is(200).has(`"_count":2`)
+}
+
+func TestQueryRanges(t *testing.T) {
+	a := withItems(t, 30)
+	n := 0
+	for _, id := range []string{"0", "1"} {
+		r := a.query("SELECT * FROM c", "x-ms-documentdb-partitionkeyrangeid: "+id).is(200)
+		n += int(r.json()["_count"].(float64))
+		if !strings.HasPrefix(r.h.Get("x-ms-session-token"), id+":-1#") {
+			t.Errorf("range %s: token %q", id, r.h.Get("x-ms-session-token"))
+		}
+	}
+	if n != 30 {
+		t.Errorf("%d items in both ranges", n)
+	}
+	a.query("SELECT * FROM c", "x-ms-documentdb-partitionkeyrangeid: 2").is(410).sub("1002")
+}
+
+func TestRefusedQueries(t *testing.T) {
+	a := withItems(t, 1)
+	for _, q := range []string{"", "SELEC", "SELECT * FROM c WHERE c.n = @absent", "SELECT NOSUCH(1)", "SELECT * FROM c WHERE c.x = 'open"} {
+		a.query(q, cross).is(400)
+	}
+	a.query("SELECT * FROM c WHERE ;", cross).is(400).has(`\"errors\":[{\"severity\":\"Error\",\"location\":{\"start\":`)
+	for _, b := range []string{``, `{`, `[]`, `{}`, `{"query":5}`, `{"query":"SELECT 1","parameters":{}}`, `{"query":"SELECT 1","parameters":[1]}`, `{"query":"SELECT 1","parameters":[{"value":1}]}`,
+		`{"query":"SELECT 1","parameters":[{"name":"@a","value":nope}]}`, `{"query":"SELECT \ud800x"} x`} {
+		a.do("POST", docs, b, isQuery, cross).is(400)
+	}
+	a.query("SELECT * FROM c", cross, "x-ms-continuation: rubbish").is(400)
+	a.query("SELECT '"+strings.Repeat("x", maxBody)+"'", cross).is(413)
+}
+
+// A plan has every field that some SDK reads (spec/sql.md A4).
+func TestPlanReply(t *testing.T) {
+	a := withItems(t, 1)
+	const features = "x-ms-cosmos-supported-query-features: Aggregate, CompositeAggregate, Distinct, GroupBy, MultipleOrderBy, OffsetAndLimit, OrderBy, Top, NonValueAggregate, MultipleAggregates"
+	plan := func(text string, headers ...string) *reply {
+		q, _ := json.Marshal(map[string]any{"query": text})
+		return a.do("POST", docs, string(q), append([]string{isPlan, features}, headers...)...)
+	}
+	p := plan("SELECT * FROM c").is(200).json()
+	qi := p["queryInfo"].(map[string]any)
+	if qi["distinctType"] != "None" || qi["top"] != nil || qi["offset"] != nil || qi["limit"] != nil || qi["hasSelectValue"] != false || p["partitionedQueryExecutionInfoVersion"] != 2.0 {
+		t.Errorf("%v", p)
+	}
+	if l, ok := qi["aggregates"].([]any); !ok || len(l) != 0 {
+		t.Errorf("aggregates %v", qi["aggregates"])
+	}
+	r := p["queryRanges"].([]any)[0].(map[string]any)
+	if r["min"] != "" || r["max"] != "FF" || r["isMinInclusive"] != true || r["isMaxInclusive"] != false {
+		t.Errorf("%v", r)
+	}
+	r = plan("SELECT * FROM c", key("redmond")).is(200).json()["queryRanges"].([]any)[0].(map[string]any)
+	if r["min"] != "22E342F38A486A088463DFF7838A5963" || r["min"] != r["max"] || r["isMaxInclusive"] != true {
+		t.Errorf("%v", r)
+	}
+	plan("SELECT * FROM c ORDER BY c.n").is(200).has("orderByItems").has("{documentdb-formattableorderbyquery-filter}")
+	plan("SELECT VALUE COUNT(1) FROM c").is(200).has(`"aggregates":["Count"]`)
+	plan("SELEC").is(400)
+	a.do("POST", docs, `{"query":"SELECT c.n, COUNT(1) FROM c GROUP BY c.n"}`, isPlan, "x-ms-cosmos-supported-query-features: OrderBy").is(400)
+}
+
+// The texts that SDKs send to find resources.
+func TestMetadataQueries(t *testing.T) {
+	a := withItems(t, 0)
+	coll := a.do("GET", "/dbs/db/colls/c", "").is(200).json()
+	q := func(path, body string) *reply { return a.do("POST", path, body, isQuery) }
+	q("/dbs", `{"query":"SELECT * FROM root r WHERE r.id=@id","parameters":[{"name":"@id","value":"db"}]}`).is(200).has(`"_count":1`)
+	q("/dbs", `{"query":"SELECT * FROM root r WHERE r.id = 'none'"}`).is(200).has(`"Databases":[],"_count":0`)
+	q("/dbs/db/colls", `{"query":"SELECT * FROM c"}`).is(200).has(`"_count":1`)
+	q("/offers", `{"query":"SELECT * FROM c WHERE c.offerResourceId = '`+coll["_rid"].(string)+`'"}`).is(200).has(`"_count":1`)
+	q("/offers", `{"query":"SELECT * from root where root.resource = \"`+coll["_self"].(string)+`\""}`).is(200).has(`"_count":1`)
+	q("/offers", `{"query":"SELECT * FROM c WHERE c.offerResourceId = @r AND c.offerVersion = 'V2'","parameters":[{"name":"@r","value":"`+coll["_rid"].(string)+`"}]}`).is(200).has(`"_count":1`)
+	q("/dbs/db/colls/c/pkranges", `{"query":"SELECT * FROM root WHERE root.id = '1'"}`).is(200).has(`"_count":1`)
+	q("/dbs/db/colls/c/conflicts", `{"query":"SELECT * FROM c"}`).is(200).has(`"_count":0`)
+	q("/dbs", `{"query":"SELECT r.id FROM root r"}`).is(400).has("not supported")
+	q("/dbs", `{"query":"SELECT * FROM root r WHERE r.id > 'a'"}`).is(400)
+	q("/dbs", `{"query":"SELECT * FROM root r WHERE r.id = @absent"}`).is(400)
+	q("/dbs", `{"query":"SELEC"}`).is(400)
+}
+
+// FuzzRequest sends arbitrary headers and bodies to the item path: never a 5xx, never a panic.
+func FuzzRequest(f *testing.F) {
+	for _, s := range []struct{ body, pk, kind, extra string }{
+		{`{"id":"1","pk":"a"}`, `["a"]`, "", ""}, {`{"query":"SELECT * FROM c"}`, ``, "q", "x"}, {`[{"operationType":"Create","resourceBody":{"id":"1","pk":"a"}}]`, `["a"]`, "b", "*"},
+		{`{"query":"SELECT VALUE COUNT(1) FROM c"}`, `[{}]`, "p", `"etag"`},
+	} {
+		f.Add(s.body, s.pk, s.kind, s.extra)
+	}
+	a := withItems(f, 3)
+	f.Fuzz(func(t *testing.T, body, pk, kind, extra string) {
+		h := []string{cross}
+		switch kind {
+		case "q":
+			h = append(h, isQuery)
+		case "p":
+			h = append(h, isPlan, "x-ms-cosmos-supported-query-features: "+extra)
+		case "b":
+			h = append(h, isBatch, isAtomic)
+		case "u":
+			h = append(h, "x-ms-documentdb-is-upsert: true")
+		}
+		if pk != "" {
+			h = append(h, "x-ms-documentdb-partitionkey: "+pk)
+		}
+		h = append(h, "If-Match: "+extra, "x-ms-continuation: "+extra, "x-ms-session-token: "+extra)
+		a := &api{t, a.srv}
+		if r := a.do("POST", docs, body, h...); r.code >= 500 {
+			t.Fatalf("%s: %d %s", r.what, r.code, r.body)
+		}
+	})
+}

@@ -1,0 +1,117 @@
+package sqlapi
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// rangeByID finds a live partition by the id that a request names. An id that is not live is 410/1002, at which clients
+// read the ranges again.
+func rangeByID(ct *core.Container, id string) (core.Partition, error) {
+	for _, p := range ct.Partitions() {
+		if p.ID == id {
+			return p, nil
+		}
+	}
+	return core.Partition{}, status.WithSub(status.Gone, status.SubPartitionKeyRangeGone, "The requested partition key range is gone: %s.", clip(id))
+}
+
+// span is a range of effective partition keys, as the headers and pkranges write it: min inclusive, max exclusive.
+type span struct{ min, max string }
+
+// wholeSpan is all keys.
+var wholeSpan = span{"", "FF"}
+
+// spanOf reads what a request is restricted to: a partition by its id, and a part of it by effective partition keys. ok is
+// false when there is no restriction.
+func (c *call) spanOf(ct *core.Container) (s span, ok bool, err error) {
+	s = wholeSpan
+	if id := header(c.in, hRangeID); id != "" {
+		if i := indexComma(id); i >= 0 { // "collectionRid,id"
+			id = id[i+1:]
+		}
+		p, err := rangeByID(ct, id)
+		if err != nil {
+			return s, false, err
+		}
+		s, ok = span{p.Min, p.Max}, true
+	}
+	lo, hi := header(c.in, hStartEPK), header(c.in, hEndEPK)
+	if lo == "" && hi == "" {
+		return s, ok, nil
+	}
+	if !isEPK(lo) || !isEPK(hi) {
+		return s, false, badHeader("x-ms-start-epk", lo+" "+hi)
+	}
+	if lo > s.min {
+		s.min = lo
+	}
+	if hi != "" && hi < s.max {
+		s.max = hi
+	}
+	return s, true, nil
+}
+
+// isEPK accepts upper-case hex text.
+func isEPK(s string) bool {
+	if len(s) > 256 {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		if ch := s[i]; (ch < '0' || ch > '9') && (ch < 'A' || ch > 'F') {
+			return false
+		}
+	}
+	return true
+}
+
+// restrict limits a query to a span.
+func restrict(q *exec.Query, s span) {
+	q.Ranges = slices.Grow(q.Ranges, 1)
+	q.Ranges = q.Ranges[:len(q.Ranges)+1]
+	r := &q.Ranges[len(q.Ranges)-1]
+	r.Min, r.Max = s.min, s.max
+}
+
+// keyByNumber finds the item with a resource id's number. The number begins with 20 bits of the item's hash: with a V2 key
+// only their range is read.
+func (c *call) keyByNumber(ct *core.Container, number uint64) (core.PartitionKey, value.Value, error) {
+	q := exec.Query{Match: func(it *core.Item) (bool, error) { return it.Number == number, nil }}
+	if k := &ct.Spec().PartitionKey; k.Version == 2 && k.Kind == "Hash" {
+		restrict(&q, spanOfNumber(number))
+	}
+	rows, err := ct.Query(c.ctx(), &q)
+	if err != nil {
+		return nil, value.Value{}, err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		if err := rows.Err(); err != nil {
+			return nil, value.Value{}, err
+		}
+		return nil, value.Value{}, errNotFound
+	}
+	d := slices.Clone(rows.Item().Doc)
+	return ct.KeyOf(d)
+}
+
+// spanOfNumber gives the keys whose hash begins with the 20 bits that lead an item number. The hash has 126 bits, written as
+// 32 hex digits.
+func spanOfNumber(number uint64) span {
+	lead := number >> 40 & 0xFFFFF
+	s := span{hash126(lead), "FF"}
+	if lead < 0xFFFFF {
+		s.max = hash126(lead + 1)
+	}
+	return s
+}
+
+// hash126 writes lead * 2^106, which is below 2^126, as 32 hex digits.
+func hash126(lead uint64) string {
+	return fmt.Sprintf("%016X%016X", lead<<42, 0)
+}

@@ -1,0 +1,132 @@
+package sqlapi
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// maxReply is the most bytes of a page; the service's is 4 MB.
+const maxReply = 4 << 20
+
+// maxReadPerPage bounds the index entries and items that one page examines before it goes out, perhaps empty, with a
+// continuation.
+const maxReadPerPage = 200_000
+
+// readFeedHash is the plan hash of a read feed: its continuations fit no query.
+const readFeedHash = 0x6f72726572792d31
+
+// scope is what a read feed or query is restricted to by its headers.
+type scope struct {
+	pk     core.PartitionKey // full key or prefix; nil: none
+	span   span
+	ranged bool // span says something
+}
+
+// scopeOf reads the headers that restrict a read feed or query.
+func (c *call) scopeOf(ct *core.Container, room core.PartitionKey) (s scope, err error) {
+	if s.pk, err = c.partitionKey(room, &ct.Spec().PartitionKey, keyPrefix); err != nil {
+		return s, err
+	}
+	s.span, s.ranged, err = c.spanOf(ct)
+	if err != nil {
+		return s, err
+	}
+	if v := header(c.in, hSessionToken); v != "" {
+		err = checkSessionToken(v, ct.LimitLSN())
+	}
+	return s, err
+}
+
+// setScope adds the session headers of a page.
+func (c *call) setScope(ct *core.Container, s *scope) {
+	switch {
+	case len(s.pk) == len(ct.Spec().PartitionKey.Paths):
+		c.setSession(ct, s.pk)
+		return
+	case s.ranged:
+		for _, p := range ct.Partitions() {
+			if s.span.min >= p.Min && (s.span.min < p.Max || p.Max == "FF") {
+				n := c.begin()
+				c.hdr = appendSessionToken(c.hdr, p.ID, p.LSN)
+				c.end(hSessionToken, n)
+				c.setInt(hLSN, p.LSN)
+				c.set(hRangeID, p.ID)
+				c.setContainer(ct)
+				return
+			}
+		}
+	}
+	c.setContainerSession(ct)
+	c.setContainer(ct)
+}
+
+// readFeed answers the items of a container, page by page, in a stable order.
+func readFeed(c *call) error {
+	ct, err := c.parent()
+	if err != nil {
+		return err
+	}
+	if header(c.in, hAIM) != "" {
+		return status.New(status.NotSupported, "The change feed is not supported by this server.")
+	}
+	var room [maxKeyPaths]value.Value
+	s, err := c.scopeOf(ct, room[:0])
+	if err != nil {
+		return err
+	}
+	size, err := c.maxItems(defaultPage)
+	if err != nil {
+		return err
+	}
+	q := exec.Query{PK: s.pk, Continuation: header(c.in, hContinuation), PlanHash: readFeedHash, MaxRead: maxReadPerPage}
+	if s.ranged {
+		restrict(&q, s.span)
+	}
+	rows, err := ct.Query(c.ctx(), &q)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	coll := ct.RID()
+	c.out = c.startDocuments(coll)
+	n := 0
+	for n < size && len(c.out) < maxReply && rows.Next() {
+		if n > 0 {
+			c.out = append(c.out, ',')
+		}
+		c.out = appendItem(c.out, coll, rows.Item())
+		n++
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	c.charge = rows.Stats().Charge()
+	if !rows.Exhausted() {
+		if t := rows.Continuation(); t != "" {
+			c.set(hContinuation, t)
+		}
+	}
+	c.setScope(ct, &s)
+	return c.endDocuments(n)
+}
+
+// startDocuments begins the envelope of a page of items.
+func (c *call) startDocuments(coll [8]byte) []byte {
+	b := append(c.out[:0], `{"_rid":"`...)
+	b = appendRID(b, coll[:])
+	return append(b, `","Documents":[`...)
+}
+
+// endDocuments ends the envelope and sends the page.
+func (c *call) endDocuments(n int) error {
+	b := append(c.out, `],"_count":`...)
+	b = strconv.AppendInt(b, int64(n), 10)
+	c.out = append(b, '}')
+	c.setInt(hItemCount, int64(n))
+	return c.send(http.StatusOK)
+}

@@ -1,0 +1,53 @@
+package sqlapi
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+)
+
+// Resource ids are base64 with '/' written as '-' (spec/sql.md A6): a database has 4 bytes, a container its database's 4
+// and 4 more, a child of a container those 8 and 8 more whose last nibble-pair names the type.
+var ridCoding = base64.NewEncoding("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-").Strict()
+
+// Types of the children of a container: the high nibble of the last byte.
+const (
+	ridItem  = 0x0
+	ridRange = 0x5
+)
+
+const (
+	databaseRIDLen  = 8  // text of 4 bytes
+	containerRIDLen = 12 // text of 8 bytes
+	itemRIDLen      = 24 // text of 16 bytes
+)
+
+// appendRID appends the text of a raw resource id.
+func appendRID(dst, raw []byte) []byte { return ridCoding.AppendEncode(dst, raw) }
+
+// appendChildRID appends the text of a child of a container: an item by its number, a range by its id.
+func appendChildRID(dst []byte, coll [8]byte, number uint64, kind byte) []byte {
+	var raw [16]byte
+	copy(raw[:], coll[:])
+	binary.LittleEndian.PutUint64(raw[8:], number)
+	raw[15] = raw[15]&0x0F | kind<<4
+	return ridCoding.AppendEncode(dst, raw[:])
+}
+
+// parseRID decodes a resource id of exactly n bytes.
+func parseRID(text string, n int) (raw []byte, ok bool) {
+	if len(text) != ridCoding.EncodedLen(n) {
+		return nil, false
+	}
+	raw, err := ridCoding.DecodeString(text)
+	return raw, err == nil && len(raw) == n
+}
+
+// parseItemRID decodes an item's resource id.
+func parseItemRID(text string) (coll [8]byte, number uint64, ok bool) {
+	raw, ok := parseRID(text, 16)
+	if !ok || raw[15]>>4 != ridItem {
+		return coll, 0, false
+	}
+	copy(coll[:], raw)
+	return coll, binary.LittleEndian.Uint64(raw[8:]), true
+}

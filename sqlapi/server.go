@@ -1,0 +1,139 @@
+package sqlapi
+
+import (
+	"encoding/binary"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"sync/atomic"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/clock"
+)
+
+// Options configure the API.
+type Options struct {
+	Account string       // name of the account; shown in the account document as a location's name
+	Key     string       // account key, base64
+	Auth    bool         // check signatures
+	Clock   *clock.Clock // time and ids
+	Logger  *slog.Logger // nil: slog.Default
+}
+
+// Server is the NoSQL API as an http.Handler. Safe for concurrent use.
+type Server struct {
+	core  *core.Engine
+	opt   Options
+	auth  *authority
+	log   *slog.Logger
+	clock *clock.Clock
+	gin   *gin.Engine
+	table map[uint32]*route
+	ids   idSource
+}
+
+var _ http.Handler = (*Server)(nil)
+
+// New returns the API over an engine. It fails when the key is not base64.
+func New(e *core.Engine, o Options) (*Server, error) {
+	if o.Clock == nil {
+		o.Clock = clock.New()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	s := &Server{core: e, opt: o, log: o.Logger, clock: o.Clock, table: table(routes())}
+	if o.Auth {
+		a, err := newAuthority(o.Key, o.Clock)
+		if err != nil {
+			return nil, err
+		}
+		s.auth = a
+	}
+	s.ids.seed(o.Clock)
+
+	gin.SetMode(gin.ReleaseMode)
+	g := gin.New()
+	g.UseRawPath = false
+	g.RedirectTrailingSlash = false
+	g.Any("/*path", s.serve)
+	g.NoRoute(s.serve)
+	s.gin = g
+	return s, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.gin.ServeHTTP(w, r) }
+
+// serve runs one request.
+func (s *Server) serve(g *gin.Context) {
+	c := s.newCall(g.Writer, g.Request)
+	defer c.recover()
+	if err := c.run(); err != nil {
+		c.fail(err)
+	}
+	c.release()
+}
+
+// run finds the route, checks who asks, and lets the handler answer.
+func (c *call) run() error {
+	p, ok := parsePath(c.r.URL)
+	if !ok {
+		return errNoPath
+	}
+	c.path = p
+	if c.s.auth != nil {
+		if err := c.s.auth.check(c); err != nil {
+			return err
+		}
+	}
+	rt := c.s.table[p.key()]
+	if rt == nil {
+		return errNoPath
+	}
+	m := methodIndex(c.r.Method)
+	if m < 0 || rt.verbs[m] == nil {
+		c.methodNotAllowed()
+		return nil
+	}
+	return rt.verbs[m](c)
+}
+
+// recover turns a panic of a handler into a 500 and a log line: one bad request must not end the server.
+func (c *call) recover() {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if v == http.ErrAbortHandler {
+		panic(v)
+	}
+	c.s.log.Error("A request panicked.", "path", c.r.URL.Path, "panic", v, "stack", string(debug.Stack()))
+	if c.sent {
+		panic(http.ErrAbortHandler)
+	}
+	c.errorBody("InternalServerError", "An unexpected error occurred. The server's log has more.", nil)
+	_ = c.send(http.StatusInternalServerError)
+}
+
+// idSource makes activity ids: unique for the process, without a lock or a system call per request.
+type idSource struct {
+	base [16]byte
+	n    atomic.Uint64
+}
+
+func (s *idSource) seed(c *clock.Clock) {
+	u := c.UUID()
+	copy(s.base[:], u[:])
+}
+
+// next returns a version 4 UUID: the random half of the process and a counter spread over the other half.
+func (s *idSource) next() [16]byte {
+	id := s.base
+	low := binary.BigEndian.Uint64(id[8:]) + s.n.Add(1)
+	binary.BigEndian.PutUint64(id[8:], low)
+	id[8] = id[8]&0x3F | 0x80
+	return id
+}
