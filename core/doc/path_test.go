@@ -132,3 +132,26 @@ func TestBuilder(t *testing.T) {
 		}
 	}
 }
+
+// BSON allows a name twice (only Mongo can write that): the first one is found, edited and removed, both are kept and shown.
+func TestNameTwiceInBSON(t *testing.T) {
+	var b Builder
+	b.BeginObject()
+	b.Field("a", value.Int32Of(1))
+	b.Field("a", value.Int32Of(2))
+	b.End()
+	d := b.Doc()
+	if err := Validate(d, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := Get(d, "a").Int(); got != 1 {
+		t.Errorf("Get finds %d", got)
+	}
+	set, _ := Set(d, value.Int32Of(9), "a")
+	gone, _ := Remove(d, "a")
+	for got, want := range map[string]string{string(AppendJSON(nil, Value(set))): `{"a":9,"a":2}`, string(AppendJSON(nil, Value(gone))): `{"a":2}`} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
