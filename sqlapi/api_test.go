@@ -277,13 +277,13 @@ func TestPartitionKeyHeader(t *testing.T) {
 	a := withContainer(t)
 	for i, k := range []struct{ header, field string }{
 		{`["a"]`, `"pk":"a"`}, {`["\u00e4\"\\"]`, `"pk":"ä\"\\"`}, {`[1]`, `"pk":1.0`}, {`[-0.5]`, `"pk":-0.5`}, {`[true]`, `"pk":true`}, {`[null]`, `"pk":null`}, {`[{}]`, `"x":0`}, {`[]`, `"x":0`},
-		{` [ "a b" ] `, `"pk":"a b"`},
+		{` [ "a b" ] `, `"pk":"a b"`}, {`["\U0001f600\x7f\a\v"]`, `"pk":"\ud83d\ude00\u007f\u0007\u000b"`},
 	} {
 		h := "x-ms-documentdb-partitionkey: " + k.header
 		a.do("POST", docs, fmt.Sprintf(`{"id":"%d",%s}`, i, k.field), h).is(201)
 		a.do("GET", fmt.Sprintf("%s/%d", docs, i), "", h).is(200)
 	}
-	for _, bad := range []string{`a`, `"a"`, `{}`, `["a"`, `["a","b"]`, `[["a"]]`, `[{"a":1}]`, `[1e999]`, `["` + strings.Repeat("x", 70<<10) + `"]`} {
+	for _, bad := range []string{`a`, `"a"`, `{}`, `["a"`, `["a","b"]`, `[["a"]]`, `[{"a":1}]`, `[1e999]`, `["\U00"]`, `["\UFFFFFFFF"]`, `["\x"`, `["` + strings.Repeat("x", 70<<10) + `"]`} {
 		a.do("POST", docs, `{"id":"x","pk":"a"}`, "x-ms-documentdb-partitionkey: "+bad).is(400)
 	}
 	a.do("POST", docs, `{"id":"x","pk":"a"}`).is(400)

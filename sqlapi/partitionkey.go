@@ -2,6 +2,9 @@ package sqlapi
 
 import (
 	"bytes"
+	"strconv"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
@@ -23,6 +26,9 @@ func parsePartitionKey(dst core.PartitionKey, text string) (core.PartitionKey, e
 		return nil, badHeader("x-ms-documentdb-partitionkey", text)
 	}
 	v, err := doc.ValueFromJSON([]byte(text))
+	if err != nil {
+		v, err = doc.ValueFromJSON(goEscapes(text))
+	}
 	if err != nil || v.Kind() != value.Array {
 		return nil, status.New(status.BadRequest, "Partition key %s is invalid.", clip(text))
 	}
@@ -40,6 +46,47 @@ func parsePartitionKey(dst core.PartitionKey, text string) (core.PartitionKey, e
 		}
 	}
 	return dst, nil
+}
+
+// goEscapes rewrites the escapes of a Go string literal that JSON lacks. azcosmos quotes its keys with strconv, so a
+// character above U+FFFF or a control arrives as \U0001f600, \x7f, \a or \v.
+func goEscapes(text string) []byte {
+	out := make([]byte, 0, len(text)+16)
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' || i+1 == len(text) {
+			out = append(out, text[i])
+			continue
+		}
+		n := 0 // hex digits that follow
+		switch i++; text[i] {
+		case 'a', 'v':
+			out = append(out, "\\u00"...)
+			out = append(out, map[byte]string{'a': "07", 'v': "0b"}[text[i]]...)
+			continue
+		case 'x':
+			n = 2
+		case 'U':
+			n = 8
+		default:
+			out = append(out, '\\', text[i])
+			continue
+		}
+		if i+n >= len(text) {
+			return out
+		}
+		r, err := strconv.ParseUint(text[i+1:i+1+n], 16, 32)
+		if err != nil || r > unicode.MaxRune {
+			return nil
+		}
+		i += n
+		if r < 0x20 || r == '"' || r == '\\' {
+			out = append(out, "\\u00"...)
+			out = append(out, text[i-1:i+1]...)
+			continue
+		}
+		out = utf8.AppendRune(out, rune(r))
+	}
+	return out
 }
 
 // plainStringKey reads the form that nearly every request has: ["text"] with nothing escaped.

@@ -57,7 +57,7 @@ func TestItemLife(t *testing.T) {
 
 // Without EnableContentResponseOnWrite the client asks for minimal replies and gets no body.
 func TestMinimalReplies(t *testing.T) {
-	cred, err := azcosmos.NewKeyCredential("C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==")
+	cred, err := azcosmos.NewKeyCredential(accountKey)
 	check(t, err)
 	cl, err := azcosmos.NewClientWithKey(endpoint, cred, nil)
 	check(t, err)

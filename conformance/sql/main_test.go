@@ -7,18 +7,22 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
-	"github.com/orrerydb/orrery/cmd/orrery/server"
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/sqlapi"
 )
+
+const accountKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 
 var (
 	ctx      = context.Background()
@@ -42,26 +46,33 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	s, err := server.Start(server.Ephemeral())
+	e, err := core.Open(ctx, memkv.New(), core.Options{})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer func() {
-		stop, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		_ = s.Stop(stop)
-	}()
-	if err := s.WaitReady(ctx); err != nil {
+	h, err := sqlapi.New(e, sqlapi.Options{Account: "localhost", Key: accountKey, Auth: true, Clock: e.Clock()})
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	endpoint = "http://" + s.Addr(server.NoSQL)
-	if client, err = newClient(server.WellKnownKey); err != nil {
+	s := httptest.NewServer(h)
+	endpoint = s.URL
+	if client, err = newClient(accountKey); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return m.Run()
+	code := m.Run()
+	s.Close()
+	if problems, err := e.Check(ctx); err != nil || len(problems) > 0 {
+		fmt.Fprintln(os.Stderr, "the store is not clean:", err, problems)
+		code = 1
+	}
+	if err := e.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	return code
 }
 
 func newClient(key string) (*azcosmos.Client, error) {

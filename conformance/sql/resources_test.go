@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -214,7 +215,8 @@ func TestSessionTokens(t *testing.T) {
 	far := "0:-1#900000000000"
 	_, err = c.ReadItem(ctx, str("a"), "1", &azcosmos.ItemOptions{SessionToken: &far})
 	refused(t, err, 404, "NotFound")
-	if re := err.(*azcore.ResponseError); re.RawResponse.Header.Get("x-ms-substatus") != "1002" {
+	var re *azcore.ResponseError
+	if errors.As(err, &re); re.RawResponse.Header.Get("x-ms-substatus") != "1002" {
 		t.Fatalf("sub-status %q", re.RawResponse.Header.Get("x-ms-substatus"))
 	}
 }
