@@ -47,13 +47,16 @@ func (c *conn) admit(w *work) {
 		}
 		l.kept = append(l.kept, w)
 		if len(l.kept) == 1 {
-			w.reply.challenge()
+			w.challenge()
 		}
 	}
 }
 
-// challenge asks for a login.
-func (r *reply) challenge() {
+// challenge asks for a login. The flavour isn't known yet; under the name of GraphSON 2 it is written as the service writes
+// it, which typed readers take as well.
+func (w *work) challenge() {
+	r := *w.reply
+	r.codec = w.ser.answer(true)
 	r.send(&message.Response{ID: r.id, Code: message.Authenticate, Message: challenge, NullData: true,
 		Attributes: []message.Attribute{{Key: "x-ms-status-code", Value: int32(message.Authenticate)}}}, nil, 0)
 }

@@ -231,3 +231,11 @@ func (c *client) login(user string) {
 		c.t.Fatalf("login: %+v", a)
 	}
 }
+
+func benchVertex() *gvalue.Vertex {
+	v := &gvalue.Vertex{ID: "vertex-1", Label: "person"}
+	for _, name := range []string{"name", "age", "city", "country", "email"} {
+		v.Properties = append(v.Properties, gvalue.VertexProperty{ID: "11111111-1111-4111-8111-111111111111", Label: name, Value: "some value of " + name})
+	}
+	return v
+}
