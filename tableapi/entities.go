@@ -126,9 +126,11 @@ func (c *call) apply(v *view, o *operation) (*core.Item, error) {
 	if err := c.permit(v, o); err != nil {
 		return nil, err
 	}
-	k := v.key(o.pk, o.rk)
+	k, err := v.key(o.pk, o.rk)
+	if err != nil {
+		return nil, err
+	}
 	if o.kind != opInsert && (!v.native || o.rk != "" && o.rk[0] == '{') {
-		var err error
 		if k, err = v.locate(c, o.pk, o.rk); err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"sort"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
@@ -43,18 +46,79 @@ func newServer(t testing.TB, auth bool) (*Server, *clock.Clock) {
 
 // TestWire runs the scripts in testdata. Each "http" command is a request as it goes over the wire (~ stands for CRLF CRLF
 // lines that the script can't hold); its answer is printed with the headers that matter, ids and times of the run replaced.
-// "advance" moves the clock.
+// "advance" moves the clock. "container" makes a container as another API would (its name as database.container, then the
+// partition key paths) and fills it with the documents of its lines, written as Extended JSON; "stored" prints its documents.
 func TestWire(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s, clk := newServer(t, false)
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			if d.Cmd == "advance" {
+			switch d.Cmd {
+			case "advance":
 				clk.Advance(time.Second)
 				return ""
+			case "container":
+				return fill(t, s, d)
+			case "stored":
+				return stored(t, s, d)
 			}
 			return wire(t, s, d.Input)
 		})
 	})
+}
+
+// containerOf takes database.container apart.
+func containerOf(d *datadriven.TestData) (db, id string) {
+	db, id, _ = strings.Cut(d.CmdArgs[0].Key, ".")
+	return db, id
+}
+
+func fill(t *testing.T, s *Server, d *datadriven.TestData) string {
+	ctx := context.Background()
+	db, id := containerOf(d)
+	if _, err := s.e.EnsureDatabase(ctx, db); err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, a := range d.CmdArgs[1:] {
+		paths = append(paths, a.Key)
+	}
+	if paths != nil {
+		if _, err := s.e.CreateContainer(ctx, db, core.ContainerSpec{ID: id, PartitionKey: core.PartitionKeyDef{Paths: paths}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := s.e.Container(db, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(d.Input, "\n") {
+		b, err := doc.FromExtJSON(nil, []byte(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Write(ctx, core.Write{Kind: core.Create, Doc: b}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return ""
+}
+
+func stored(t *testing.T, s *Server, d *datadriven.TestData) string {
+	c, err := s.e.Container(containerOf(d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := c.Query(context.Background(), &exec.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var lines []string
+	for rows.Next() {
+		lines = append(lines, string(doc.AppendExtJSON(nil, doc.Value(rows.Item().Doc), false)))
+	}
+	sort.Strings(lines)
+	return strings.Join(lines, "\n")
 }
 
 // shownHeaders are the answer's headers that scripts show, in this order.

@@ -106,13 +106,15 @@ func (c *call) group(w *batch.Writer, reqs []batch.Op) error {
 func (c *call) commit(v *view, ops []groupOp) error {
 	keys := make([]key, len(ops))
 	for i := range ops {
-		keys[i] = v.key(ops[i].pk, ops[i].rk)
-		if !v.native && ops[i].kind != opInsert {
-			k, err := v.locate(c, ops[i].pk, ops[i].rk)
-			if err != nil {
-				return at(err, i)
-			}
-			keys[i] = k
+		o := &ops[i]
+		var err error
+		if v.native || o.kind == opInsert {
+			keys[i], err = v.key(o.pk, o.rk)
+		} else {
+			keys[i], err = v.locate(c, o.pk, o.rk)
+		}
+		if err != nil {
+			return at(err, i)
 		}
 	}
 	_, err := v.WithTx(c.r.Context(), keys[0].pk, func(tx *core.Tx) error {

@@ -41,14 +41,13 @@ type key struct {
 	id value.Value
 }
 
-// key is how new items with these keys are stored: both as strings.
-func (v *view) key(pk, rk string) key {
-	if len(v.paths) > 1 {
-		if pks := v.partitionKeys(pk); len(pks) > 0 {
-			return key{pks[0], value.StringOf(rk)}
-		}
+// key is how new items with these keys are stored: both as strings; several levels of a partition key are a JSON array.
+func (v *view) key(pk, rk string) (key, error) {
+	pks := v.partitionKeys(pk)
+	if len(pks) == 0 {
+		return key{}, errorMsg("InvalidInput", "The PartitionKey of this table is a JSON array with one value for each level.")
 	}
-	return key{core.PartitionKey{value.StringOf(pk)}, value.StringOf(rk)}
+	return key{pks[0], value.StringOf(rk)}, nil
 }
 
 // keys returns every stored key that the view shows as (pk, rk), the likeliest first: keys are text here, but other APIs
@@ -128,7 +127,7 @@ func (v *view) locate(c *call, pk, rk string) (key, error) {
 			return key{}, err
 		}
 	}
-	return v.key(pk, rk), nil
+	return v.key(pk, rk)
 }
 
 // read is the point read.
