@@ -1,0 +1,366 @@
+package gremlin
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+)
+
+// Parse reads a script. bound says which names the request binds: they come before the language's own tokens, so that a
+// binding called id is a variable where a plain id is T.id.
+func Parse(src string, bound func(name string) bool) (*Script, error) {
+	toks, err := lex(src)
+	if err != nil {
+		return nil, err
+	}
+	p := &parser{toks: toks, bound: bound, s: &Script{}}
+	if err := p.script(); err != nil {
+		return nil, err
+	}
+	return p.s, nil
+}
+
+// Fits reports whether the script, parsed under other bindings, means the same under these.
+func (s *Script) Fits(bound func(name string) bool) bool {
+	for n, was := range s.names {
+		if bound(n) != was {
+			return false
+		}
+	}
+	return true
+}
+
+// parser is a recursive descent parser over the tokens. Every method that can recurse goes through enter.
+type parser struct {
+	toks     []token
+	i        int
+	depth    int
+	bound    func(string) bool
+	s        *Script
+	assigned map[string]bool
+	wasRange bool // the last list came from a range: [1..3] is that list itself
+}
+
+func (p *parser) peek() *token { return &p.toks[p.i] }
+
+func (p *parser) peekAt(n int) *token {
+	if p.i+n < len(p.toks) {
+		return &p.toks[p.i+n]
+	}
+	return &p.toks[len(p.toks)-1]
+}
+
+func (p *parser) next() *token {
+	t := &p.toks[p.i]
+	if t.kind != tokEOF {
+		p.i++
+	}
+	return t
+}
+
+func (p *parser) is(punct string) bool { return p.isAt(0, punct) }
+
+func (p *parser) isAt(n int, punct string) bool {
+	t := p.peekAt(n)
+	return t.kind == tokPunct && t.text == punct
+}
+
+func (p *parser) accept(punct string) bool {
+	if p.is(punct) {
+		p.i++
+		return true
+	}
+	return false
+}
+
+func (p *parser) expect(punct string) error {
+	if p.accept(punct) {
+		return nil
+	}
+	return p.unexpected("'" + punct + "' is expected")
+}
+
+func failAt(t *token, format string, args ...any) error {
+	return &Error{Msg: fmt.Sprintf(format, args...), Line: int(t.line), Col: int(t.col)}
+}
+
+func unsupportedAt(t *token, format string, args ...any) error {
+	return &Error{Msg: fmt.Sprintf(format, args...), Line: int(t.line), Col: int(t.col), Unsupported: true}
+}
+
+// unexpected reports the token at hand.
+func (p *parser) unexpected(want string) error {
+	t := p.peek()
+	if t.kind == tokEOF {
+		return failAt(t, "Unexpected end of the script: %s", want)
+	}
+	text := t.text
+	if len(text) > 40 {
+		text = text[:40] + "..."
+	}
+	return failAt(t, "Unexpected '%s': %s", strings.ToValidUTF8(text, "?"), want)
+}
+
+func (p *parser) enter() error {
+	if p.depth++; p.depth > maxDepth {
+		return failAt(p.peek(), "The script is nested too deeply (more than %d levels)", maxDepth)
+	}
+	return nil
+}
+
+func (p *parser) leave() { p.depth-- }
+
+// script reads statements up to the end. A line break ends a statement where the next line doesn't go on with a point.
+func (p *parser) script() error {
+	for p.accept(";") {
+	}
+	for p.peek().kind != tokEOF {
+		if err := p.statement(); err != nil {
+			return err
+		}
+		t := p.peek()
+		if t.kind != tokEOF && !p.is(";") && !t.newline {
+			return p.unexpected("the end of the statement is expected")
+		}
+		for p.accept(";") {
+		}
+	}
+	if len(p.s.Stmts) == 0 {
+		return failAt(p.peek(), "The script is empty")
+	}
+	return nil
+}
+
+func (p *parser) statement() error {
+	t := p.peek()
+	st := Stmt{Line: int(t.line), Col: int(t.col)}
+	if t.kind == tokIdent {
+		if t.text == "def" || t.text == "var" || t.text == "final" {
+			if p.peekAt(1).kind == tokIdent && p.isAt(2, "=") {
+				p.i++
+			}
+		}
+		if t = p.peek(); p.isAt(1, "=") && t.text != "g" {
+			st.Assign = t.text
+			p.i += 2
+		}
+	}
+	expr, err := p.expression()
+	if err != nil {
+		return err
+	}
+	st.Expr = expr
+	p.s.Stmts = append(p.s.Stmts, st)
+	if st.Assign != "" {
+		if p.assigned == nil {
+			p.assigned = map[string]bool{}
+		}
+		p.assigned[st.Assign] = true
+	}
+	return nil
+}
+
+// expression is a statement's right side: a traversal from g, or anything that may be an argument, or simple arithmetic
+// on numbers (clients probe a connection with 1+1).
+func (p *parser) expression() (any, error) {
+	left, err := p.argument()
+	if err != nil {
+		return nil, err
+	}
+	for p.is("+") || p.is("-") || p.is("*") || p.is("/") {
+		op := p.next()
+		right, err := p.argument()
+		if err != nil {
+			return nil, err
+		}
+		if left, err = arithmetic(op, left, right); err != nil {
+			return nil, err
+		}
+	}
+	if b, ok := left.(*gvalue.Bytecode); ok && len(b.Steps) == 0 && len(b.Source) == 0 {
+		return "graphtraversalsource[orrery]", nil
+	}
+	return left, nil
+}
+
+// arithmetic adds, subtracts or multiplies two integer literals, or joins two strings.
+func arithmetic(op *token, a, b any) (any, error) {
+	if x, ok := a.(string); ok && op.text == "+" {
+		if y, ok := b.(string); ok {
+			return x + y, nil
+		}
+	}
+	x, okx := smallInt(a)
+	y, oky := smallInt(b)
+	if !okx || !oky || op.text == "/" {
+		return nil, unsupportedAt(op, "Arithmetic on these operands is not supported")
+	}
+	var r int64
+	switch op.text {
+	case "+":
+		r = x + y
+	case "-":
+		r = x - y
+	default:
+		r = x * y
+	}
+	if r == int64(int32(r)) {
+		return int32(r), nil
+	}
+	return r, nil
+}
+
+func smallInt(v any) (int64, bool) {
+	i, ok := v.(int32)
+	return int64(i), ok
+}
+
+// rootTraversal reads what follows the traversal source g: its modulators, steps and perhaps a terminal method.
+func (p *parser) rootTraversal() (any, error) {
+	b := &gvalue.Bytecode{}
+	for p.is(".") {
+		name := p.peekAt(1)
+		if name.kind != tokIdent {
+			p.i++
+			return nil, p.unexpected("a step is expected")
+		}
+		if name.text == "tx" && len(b.Steps) == 0 {
+			return p.transaction(b)
+		}
+		if arity, ok := terminals[name.text]; ok && len(b.Steps) > 0 {
+			p.i += 2
+			return p.terminal(b, name, arity)
+		}
+		p.i += 2
+		ins, err := p.call(name)
+		if err != nil {
+			return nil, err
+		}
+		if len(b.Steps) == 0 && sourceOps[name.text] {
+			b.Source = append(b.Source, ins)
+		} else {
+			b.Steps = append(b.Steps, ins)
+		}
+	}
+	return b, nil
+}
+
+// transaction reads .tx().commit() and its like.
+func (p *parser) transaction(b *gvalue.Bytecode) (any, error) {
+	t := p.peekAt(1)
+	if p.isAt(2, "(") && p.isAt(3, ")") && p.isAt(4, ".") && p.peekAt(5).kind == tokIdent && p.isAt(6, "(") && p.isAt(7, ")") {
+		op := p.peekAt(5).text
+		p.i += 8
+		b.Source = append(b.Source, gvalue.Instruction{Op: "tx", Args: []any{op}})
+		return b, nil
+	}
+	return nil, failAt(t, "tx() is expected to be followed by begin(), commit() or rollback()")
+}
+
+func (p *parser) terminal(b *gvalue.Bytecode, name *token, arity int) (any, error) {
+	if err := p.expect("("); err != nil {
+		return nil, err
+	}
+	q := &SubQuery{Code: b, Name: name.text, Count: -1}
+	if !p.is(")") {
+		if arity == 0 {
+			return nil, p.unexpected(name.text + "() takes no argument")
+		}
+		v, err := p.argument()
+		if err != nil {
+			return nil, err
+		}
+		switch n := v.(type) {
+		case int32:
+			q.Count = int64(n)
+		case int64:
+			q.Count = n
+		default:
+			return nil, failAt(name, "%s() takes a number", name.text)
+		}
+		if q.Count < 0 {
+			return nil, failAt(name, "%s() takes a number that is not negative", name.text)
+		}
+	}
+	if err := p.expect(")"); err != nil {
+		return nil, err
+	}
+	if name.text == "explain" {
+		return nil, unsupportedAt(name, "explain() is not supported")
+	}
+	if name.text == "toString" {
+		return gvalue.Text(b), nil
+	}
+	if p.is(".") {
+		return nil, unsupportedAt(p.peek(), "Calls on the result of %s() are not supported", name.text)
+	}
+	return q, nil
+}
+
+// call reads the arguments of a step whose name was just taken.
+func (p *parser) call(name *token) (gvalue.Instruction, error) {
+	ins := gvalue.Instruction{Op: name.text}
+	if !p.is("(") {
+		return ins, p.unexpected("'(' is expected after the step " + name.text)
+	}
+	args, err := p.arguments("(", ")")
+	if err != nil {
+		return ins, err
+	}
+	ins.Args = args
+	return ins, nil
+}
+
+// arguments reads a bracketed list separated by commas.
+func (p *parser) arguments(open, closing string) ([]any, error) {
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer p.leave()
+	if err := p.expect(open); err != nil {
+		return nil, err
+	}
+	if p.accept(closing) {
+		return nil, nil
+	}
+	args := make([]any, 0, 2)
+	for {
+		a, err := p.argument()
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, a)
+		if p.accept(closing) {
+			return args, nil
+		}
+		if !p.accept(",") {
+			return nil, p.unexpected("',' or '" + closing + "' is expected")
+		}
+	}
+}
+
+// nested reads an anonymous traversal, after __. or from its first step on.
+func (p *parser) nested() (any, error) {
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer p.leave()
+	b := &gvalue.Bytecode{}
+	for {
+		name := p.peek()
+		if name.kind != tokIdent {
+			return nil, p.unexpected("a step is expected")
+		}
+		p.i++
+		ins, err := p.call(name)
+		if err != nil {
+			return nil, err
+		}
+		b.Steps = append(b.Steps, ins)
+		if !p.is(".") {
+			return b, nil
+		}
+		p.i++
+	}
+}
