@@ -161,8 +161,12 @@ func (p *parser) function() (any, error) {
 			return p.predicate()
 		}
 	}
-	if _, ok := predicates[t.text]; ok {
+	if _, ok := predicates[t.text]; ok && t.text != "not" {
 		return p.predicate()
+	}
+	if strings.HasSuffix(t.text, "Strategy") {
+		p.i++
+		return p.strategyCall(t)
 	}
 	return p.nested()
 }
@@ -281,22 +285,21 @@ var predicates = map[string]struct {
 
 // predicateAhead tells P.not(predicate) from the step not(traversal): the cursor stands on not.
 func (p *parser) predicateAhead() bool {
-	t := p.peekAt(2)
-	if t.kind != tokIdent {
-		return false
+	for n := 2; n < maxDepth; n += 2 {
+		t := p.peekAt(n)
+		if t.kind != tokIdent {
+			return false
+		}
+		if t.text == "P" || t.text == "TextP" {
+			return true
+		}
+		if t.text == "not" && p.isAt(n+1, "(") {
+			continue
+		}
+		_, ok := predicates[t.text]
+		return ok && p.isAt(n+1, "(")
 	}
-	if t.text == "P" || t.text == "TextP" {
-		return true
-	}
-	if t.text == "not" {
-		save := p.i
-		p.i += 2
-		is := p.predicateAhead()
-		p.i = save
-		return is
-	}
-	_, ok := predicates[t.text]
-	return ok && p.isAt(3, "(")
+	return false
 }
 
 // predicate reads eq(x) and what may follow: .and(..), .or(..), .negate().

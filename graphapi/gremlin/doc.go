@@ -17,7 +17,7 @@ import (
 // stays bounded, because parsing and running are recursive.
 const (
 	MaxScript = 1 << 20 // bytes
-	maxDepth  = 120     // nested brackets, predicates and traversals
+	maxDepth  = 300     // nested brackets, predicates and traversals
 )
 
 // Error is a script that can't be read: what is wrong and where (both count from 1; columns count characters).
@@ -39,9 +39,8 @@ type Script struct {
 
 // Stmt is one statement: an expression whose value is the script's result when it is the last, or is kept under Assign.
 type Stmt struct {
-	Assign string
-	Expr   any // *gvalue.Bytecode, *SubQuery, or a literal
-	// Empty says that a variable may be all there is: x = 1; x
+	Assign    string
+	Expr      any // *gvalue.Bytecode, *SubQuery, Var, or a literal
 	Line, Col int
 }
 

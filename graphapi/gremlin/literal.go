@@ -133,10 +133,13 @@ func (p *parser) list() (any, error) {
 	if p.mapAhead() {
 		return p.mapEntries()
 	}
+	p.wasRange = false
 	first, err := p.argument()
 	if err != nil {
 		return nil, err
 	}
+	isRange := p.wasRange
+	p.wasRange = false
 	if p.is(":") {
 		return p.mapRest(first)
 	}
@@ -152,8 +155,7 @@ func (p *parser) list() (any, error) {
 		l = append(l, v)
 	}
 	if p.accept("]") {
-		if r, ok := l[0].([]any); ok && len(l) == 1 && p.wasRange {
-			p.wasRange = false
+		if r, ok := l[0].([]any); ok && len(l) == 1 && isRange {
 			return r, nil
 		}
 		return l, nil

@@ -1,0 +1,320 @@
+package step
+
+import (
+	"strconv"
+
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/strategy"
+)
+
+// get reads one document.
+func (x *exec) get(pk, id value.Value) (Doc, error) {
+	d, err := x.g.store.Get(x.ctx, pk, id)
+	if err != nil {
+		return Doc{}, x.cause(err)
+	}
+	x.stats.Charge += d.Charge
+	if d.Bytes != nil {
+		x.stats.Items++
+	}
+	return d, nil
+}
+
+// cause prefers our own timeout over what a cancelled look-up says.
+func (x *exec) cause(err error) error {
+	if x.ctx.Err() != nil {
+		return x.timeout()
+	}
+	return err
+}
+
+// vertexAt reads the vertex (pk, id); nil when there is none.
+func (x *exec) vertexAt(pk, id value.Value) (*gvalue.Vertex, error) {
+	d, err := x.get(pk, id)
+	if err != nil || d.Bytes == nil || isEdgeDoc(d.Bytes) {
+		return nil, err
+	}
+	return x.g.newVertex(d.Bytes), nil
+}
+
+// rowIter gives the elements of a look-up. make may return nil to pass a document over.
+type rowIter struct {
+	x    *exec
+	rows Rows
+	make func(d []byte) (any, error)
+}
+
+// find opens a look-up.
+func (x *exec) find(f Find, mk func(d []byte) (any, error)) (*rowIter, error) {
+	rows, err := x.g.store.Find(x.ctx, f)
+	if err != nil {
+		return nil, x.cause(err)
+	}
+	it := &rowIter{x: x, rows: rows, make: mk}
+	x.open = append(x.open, it)
+	return it, nil
+}
+
+func (it *rowIter) next(x *exec) (any, bool, error) {
+	for it.rows != nil && it.rows.Next() {
+		x.stats.Items++
+		if err := x.tick(); err != nil {
+			return nil, false, err
+		}
+		v, err := it.make(it.rows.Doc())
+		if err != nil {
+			return nil, false, err
+		}
+		if v != nil {
+			return v, true, nil
+		}
+	}
+	if it.rows == nil {
+		return nil, false, nil
+	}
+	err := it.rows.Err()
+	it.close()
+	if err != nil {
+		return nil, false, x.cause(err)
+	}
+	return nil, false, nil
+}
+
+func (it *rowIter) close() {
+	if it.rows == nil {
+		return
+	}
+	it.x.stats.Charge += it.rows.Close()
+	it.rows = nil
+	for i := len(it.x.open) - 1; i >= 0; i-- {
+		if it.x.open[i] == it {
+			it.x.open = append(it.x.open[:i], it.x.open[i+1:]...)
+			return
+		}
+	}
+}
+
+// multiIter gives the elements of one iter after the other.
+type multiIter struct {
+	list []func() (iter, error)
+	cur  iter
+}
+
+func (m *multiIter) next(x *exec) (any, bool, error) {
+	for {
+		if m.cur != nil {
+			v, ok, err := m.cur.next(x)
+			if ok || err != nil {
+				return v, ok, err
+			}
+			m.cur = nil
+		}
+		if len(m.list) == 0 {
+			return nil, false, nil
+		}
+		var err error
+		if m.cur, err = m.list[0](); err != nil {
+			return nil, false, err
+		}
+		m.list = m.list[1:]
+	}
+}
+
+func (m *multiIter) close() {
+	if m.cur != nil {
+		m.cur.close()
+		m.cur = nil
+	}
+	m.list = nil
+}
+
+// node returns the stored vertex behind v, reading it when v came from outside.
+func (x *exec) node(v *gvalue.Vertex) (*vnode, error) {
+	if n := nodeOf(v); n != nil {
+		return n, nil
+	}
+	vs, err := x.byIDs(true, []any{v.ID})
+	if err != nil {
+		return nil, err
+	}
+	defer vs.close()
+	got, ok, err := vs.next(x)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return nodeOf(got.(*gvalue.Vertex)), nil
+}
+
+func copyOf(b []byte) []byte { return append(make([]byte, 0, len(b)), b...) }
+
+// hasLabel reports whether the label field of a document is among labels (none: any).
+func labelIn(d []byte, labels []string) bool {
+	if len(labels) == 0 {
+		return true
+	}
+	l := value.ObjectOf(d).Get(fLabel)
+	for _, want := range labels {
+		if string(l.Bytes()) == want && l.Kind() == value.String {
+			return true
+		}
+	}
+	return false
+}
+
+// adjacent gives the edges of v in one direction (OUT or IN), each as mk makes it.
+func (x *exec) adjacent(n *vnode, dir gvalue.Direction, labels []string, mk func(d []byte) (any, error)) (iter, error) {
+	g := x.g
+	if dir == gvalue.OUT {
+		f := Find{Pred: strategy.EqOf(n.id, fVertexID)}
+		if g.mode != KeyID {
+			f.PK = n.pk
+		}
+		f.Match = func(d []byte) bool {
+			o := value.ObjectOf(d)
+			return o.Get(fIsEdge).Bool() && sameKey(o.Get(fVertexID), n.id) && labelIn(d, labels)
+		}
+		return x.find(f, mk)
+	}
+	f := Find{Pred: strategy.EqOf(n.id, fSink)}
+	f.Match = func(d []byte) bool {
+		o := value.ObjectOf(d)
+		return o.Get(fIsEdge).Bool() && sameKey(o.Get(fSink), n.id) && sameKey(o.Get(fSinkPartition), n.pk) && labelIn(d, labels)
+	}
+	return x.find(f, mk)
+}
+
+// edgesOf gives v's edges; BOTH gives the outgoing ones first.
+func (x *exec) edgesOf(v *gvalue.Vertex, dir gvalue.Direction, labels []string) (iter, error) {
+	return x.around(v, dir, labels, func(gvalue.Direction) func(d []byte) (any, error) {
+		return func(d []byte) (any, error) { return x.g.newEdge(copyOf(d)), nil }
+	})
+}
+
+// neighbours gives the vertices at the other end of v's edges.
+func (x *exec) neighbours(v *gvalue.Vertex, dir gvalue.Direction, labels []string) (iter, error) {
+	return x.around(v, dir, labels, func(dir gvalue.Direction) func(d []byte) (any, error) {
+		return func(d []byte) (any, error) {
+			w, err := x.endOf(d, dir)
+			if w == nil || err != nil {
+				return nil, err
+			}
+			return w, nil
+		}
+	})
+}
+
+func (x *exec) around(v *gvalue.Vertex, dir gvalue.Direction, labels []string,
+	mk func(dir gvalue.Direction) func(d []byte) (any, error)) (iter, error) {
+	n, err := x.node(v)
+	if n == nil || err != nil {
+		return nil, err
+	}
+	if dir != gvalue.BOTH {
+		return x.adjacent(n, dir, labels, mk(dir))
+	}
+	return &multiIter{list: []func() (iter, error){
+		func() (iter, error) { return x.adjacent(n, gvalue.OUT, labels, mk(gvalue.OUT)) },
+		func() (iter, error) { return x.adjacent(n, gvalue.IN, labels, mk(gvalue.IN)) },
+	}}, nil
+}
+
+// endOf reads the vertex that an edge leads to when it is walked in direction dir: OUT ends at the sink.
+func (x *exec) endOf(d []byte, dir gvalue.Direction) (*gvalue.Vertex, error) {
+	o := value.ObjectOf(d)
+	if dir == gvalue.OUT {
+		return x.vertexAt(o.Get(fSinkPartition), o.Get(fSink))
+	}
+	id := o.Get(fVertexID)
+	if x.g.mode == KeyID {
+		return x.vertexAt(id, id)
+	}
+	return x.vertexAt(x.g.keyOf(d), id)
+}
+
+// byIDs gives the elements with the given ids, in the order of the ids.
+func (x *exec) byIDs(vertices bool, ids []any) (iter, error) {
+	m := &multiIter{}
+	for _, id := range ids {
+		m.list = append(m.list, func() (iter, error) { return x.byID(vertices, id) })
+	}
+	return m, nil
+}
+
+// byID finds one element: a point read where the partition is known, else an equality over all partitions.
+func (x *exec) byID(vertices bool, id any) (iter, error) {
+	switch e := id.(type) {
+	case *gvalue.Vertex:
+		if n := nodeOf(e); n != nil {
+			return x.read(vertices, n.pk, n.id)
+		}
+		id = e.ID
+	case *gvalue.Edge:
+		if n := edgeNodeOf(e); n != nil {
+			return x.read(vertices, n.pk, n.id)
+		}
+		id = e.ID
+	case *gvalue.VertexProperty:
+		id = e.ID
+	case keyed:
+		return x.read(vertices, e.pk, e.id)
+	}
+	s, ok := idText(id)
+	if !ok {
+		return nil, nil
+	}
+	v := value.StringOf(s)
+	if x.g.mode == KeyID || x.g.mode == KeySystem && vertices {
+		it, err := x.read(vertices, v, v)
+		if it != nil || err != nil || x.g.mode == KeyID {
+			return it, err
+		} // a document that another API wrote may be in another partition
+	}
+	f := Find{Pred: strategy.EqOf(v, fID)}
+	f.Match = func(d []byte) bool {
+		o := value.ObjectOf(d)
+		return o.Get(fIsEdge).Bool() != vertices && sameKey(o.Get(fID), v)
+	}
+	return x.find(f, x.maker(vertices))
+}
+
+// read gives the element (pk, id) when there is one.
+func (x *exec) read(vertices bool, pk, id value.Value) (iter, error) {
+	d, err := x.get(pk, id)
+	if err != nil || d.Bytes == nil || isEdgeDoc(d.Bytes) == vertices {
+		return nil, err
+	}
+	var v any
+	if vertices {
+		v = x.g.newVertex(d.Bytes)
+	} else {
+		v = x.g.newEdge(d.Bytes)
+	}
+	return &sliceIter{vs: []any{v}}, nil
+}
+
+// maker makes elements of found documents.
+func (x *exec) maker(vertices bool) func(d []byte) (any, error) {
+	if vertices {
+		return func(d []byte) (any, error) { return x.g.newVertex(copyOf(d)), nil }
+	}
+	return func(d []byte) (any, error) { return x.g.newEdge(copyOf(d)), nil }
+}
+
+// keyed is an id with its partition key: g.V(['pk', 'id']).
+type keyed struct{ pk, id value.Value }
+
+// idText is the stored form of an id; ok is false for what can't be one.
+func idText(id any) (string, bool) {
+	switch n := id.(type) {
+	case string:
+		return n, true
+	case int32:
+		return strconv.FormatInt(int64(n), 10), true
+	case int64:
+		return strconv.FormatInt(n, 10), true
+	case nil, bool, []any, *gvalue.Map, *gvalue.Set:
+		return "", false
+	}
+	return gvalue.Text(id), true
+}

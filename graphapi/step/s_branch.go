@@ -1,0 +1,335 @@
+package step
+
+import (
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+)
+
+// buildChild makes map flatMap filter sideEffect local with a traversal.
+func buildChild(c *compiler, in *inst) (step, error) {
+	if in.op == "filter" {
+		cond, err := c.condition(in, in.args[0])
+		if err != nil {
+			return nil, err
+		}
+		return &filterStep{f: cond.test}, nil
+	}
+	tr, err := c.child(in, in.args[0])
+	if err != nil {
+		return nil, err
+	}
+	switch in.op {
+	case "map":
+		return &mapStep{f: func(x *exec, t *trav) (any, bool, error) { return tr.first(x, t) }}, nil
+	case "sideEffect":
+		return &effectStep{f: func(x *exec, t *trav) error { return tr.drain(x, t) }}, nil
+	case "flatMap":
+		return &branchStep{only: true, pick: func(*exec, *trav) ([]*traversal, error) { return []*traversal{tr}, nil }}, nil
+	}
+	return &branchStep{pick: func(*exec, *trav) ([]*traversal, error) { return []*traversal{tr}, nil }}, nil
+}
+
+// drain runs the traversal to its end.
+func (tr *traversal) drain(x *exec, t *trav) error {
+	tr.start(t.clone())
+	for {
+		r, err := tr.end.next(x)
+		if r == nil || err != nil {
+			return err
+		}
+		if err := x.tick(); err != nil {
+			return err
+		}
+	}
+}
+
+// branchStep sends each traverser through the traversals that pick chooses, one after the other, and gives what comes out.
+// With only, the result is one object further on the path than the input, whatever happened inside.
+type branchStep struct {
+	base
+	pick func(x *exec, t *trav) ([]*traversal, error)
+	only bool
+	t    *trav
+	todo []*traversal
+	cur  *traversal
+}
+
+func (s *branchStep) next(x *exec) (*trav, error) {
+	for {
+		if err := x.tick(); err != nil {
+			return nil, err
+		}
+		if s.cur != nil {
+			r, err := s.cur.end.next(x)
+			if err != nil {
+				return nil, err
+			}
+			if r != nil {
+				if s.only {
+					n := s.t.split(x, r.v)
+					n.bulk, n.sack = r.bulk, r.sack
+					return n, nil
+				}
+				return r, nil
+			}
+			s.cur = nil
+		}
+		if len(s.todo) > 0 {
+			s.cur, s.todo = s.todo[0], s.todo[1:]
+			s.cur.start(s.t.clone())
+			continue
+		}
+		t, err := s.prev.next(x)
+		if t == nil || err != nil {
+			return nil, err
+		}
+		if s.todo, err = s.pick(x, t); err != nil {
+			return nil, err
+		}
+		s.t = t
+	}
+}
+
+func (s *branchStep) reset() {
+	if s.cur != nil {
+		s.cur.reset()
+	}
+	s.cur, s.todo, s.t = nil, nil, nil
+}
+
+func buildUnion(c *compiler, in *inst) (step, error) {
+	trs, err := c.children(in)
+	if err != nil {
+		return nil, err
+	}
+	if in.root {
+		for _, a := range in.args {
+			if b, ok := a.(*gvalue.Bytecode); ok && (len(b.Steps) == 0 || !startSteps[b.Steps[0].Op]) {
+				return nil, in.argErr("the traversals of a union that starts must start themselves")
+			}
+		}
+	}
+	return &branchStep{pick: func(*exec, *trav) ([]*traversal, error) { return trs, nil }}, nil
+}
+
+// buildCoalesce gives the results of the first traversal that has any.
+func buildCoalesce(c *compiler, in *inst) (step, error) {
+	trs, err := c.children(in)
+	if err != nil {
+		return nil, err
+	}
+	return &firstOf{trs: trs, only: true}, nil
+}
+
+// buildOptional gives the traversal's results, or the traverser itself when it has none.
+func buildOptional(c *compiler, in *inst) (step, error) {
+	tr, err := c.child(in, in.args[0])
+	if err != nil {
+		return nil, err
+	}
+	return &firstOf{trs: []*traversal{tr}, self: true}, nil
+}
+
+// firstOf gives the results of the first traversal that has any. Each runs once: what it writes is written once.
+type firstOf struct {
+	base
+	trs        []*traversal
+	only, self bool
+	t          *trav
+	cur        *traversal
+}
+
+func (s *firstOf) next(x *exec) (*trav, error) {
+	for {
+		if s.cur != nil {
+			r, err := s.cur.end.next(x)
+			if err != nil {
+				return nil, err
+			}
+			if r != nil {
+				return s.out(x, r), nil
+			}
+			s.cur = nil
+		}
+		t, err := s.prev.next(x)
+		if t == nil || err != nil {
+			return nil, err
+		}
+		if err := x.tick(); err != nil {
+			return nil, err
+		}
+		s.t = t
+		for _, tr := range s.trs {
+			tr.start(t.clone())
+			r, err := tr.end.next(x)
+			if err != nil {
+				return nil, err
+			}
+			if r != nil {
+				s.cur = tr
+				return s.out(x, r), nil
+			}
+		}
+		if s.self {
+			return t, nil
+		}
+	}
+}
+
+func (s *firstOf) out(x *exec, r *trav) *trav {
+	if !s.only {
+		return r
+	}
+	n := s.t.split(x, r.v)
+	n.bulk, n.sack = r.bulk, r.sack
+	return n
+}
+
+func (s *firstOf) reset() {
+	if s.cur != nil {
+		s.cur.reset()
+	}
+	s.cur, s.t = nil, nil
+}
+
+// option is one branch of choose(): it is taken when its key fits the choice.
+type option struct {
+	key  any
+	pred *predicate
+	tr   *traversal
+}
+
+// buildChoose makes choose(test, then[, else]), choose(traversal).option(..) and branch(traversal).option(..).
+func buildChoose(c *compiler, in *inst) (step, error) {
+	opts, err := c.options(in)
+	if err != nil {
+		return nil, err
+	}
+	if len(in.args) > 1 {
+		if len(opts) > 0 {
+			return nil, in.argErr("option() belongs to choose() with one argument")
+		}
+		return c.chooseIf(in)
+	}
+	var b *by
+	if b, err = c.by(in.args); err != nil {
+		return nil, err
+	}
+	all := in.op == "branch"
+	pass := []*traversal{newTraversal()} // without a fitting option the traverser goes on as it is
+	return &branchStep{pick: func(x *exec, t *trav) ([]*traversal, error) {
+		v, ok, err := b.apply(x, t)
+		if err != nil {
+			return nil, err
+		}
+		var out []*traversal
+		for _, o := range opts {
+			if o.fits(v, ok) {
+				out = append(out, o.tr)
+				if !all {
+					return out, nil
+				}
+			}
+		}
+		for _, o := range opts {
+			if o.key == gvalue.PickNone && len(out) == 0 && (ok || !hasPick(opts, gvalue.PickUnprod)) || o.key == gvalue.PickAny && all {
+				out = append(out, o.tr)
+				if !all {
+					return out, nil
+				}
+			}
+		}
+		if len(out) == 0 && !all {
+			return pass, nil
+		}
+		return out, nil
+	}}, nil
+}
+
+func hasPick(opts []option, p gvalue.Pick) bool {
+	for _, o := range opts {
+		if o.key == p {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *option) fits(v any, ok bool) bool {
+	if p, isPick := o.key.(gvalue.Pick); isPick {
+		return p == gvalue.PickUnprod && !ok
+	}
+	return ok && o.pred.holds(v)
+}
+
+func (c *compiler) options(in *inst) ([]option, error) {
+	var out []option
+	for _, m := range in.mods {
+		if m.Op != "option" {
+			continue
+		}
+		mi := &inst{op: "option", args: m.Args}
+		var o option
+		switch len(m.Args) {
+		case 1:
+			o.key = gvalue.PickAny
+		case 2:
+			o.key = m.Args[0]
+		default:
+			return nil, mi.argErr("a choice and a traversal are expected")
+		}
+		if _, isPick := o.key.(gvalue.Pick); !isPick {
+			if b, ok := o.key.(*gvalue.Bytecode); ok {
+				return nil, errf(Unsupported, "option() with a traversal as its choice is not supported: %s", gvalue.Text(b))
+			}
+			p, err := predicateOf(o.key)
+			if err != nil {
+				return nil, err
+			}
+			o.pred = p
+		}
+		tr, err := c.child(mi, m.Args[len(m.Args)-1])
+		if err != nil {
+			return nil, err
+		}
+		o.tr = tr
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// chooseIf makes choose(traversal or predicate, then[, else]).
+func (c *compiler) chooseIf(in *inst) (step, error) {
+	var test func(x *exec, t *trav) (bool, error)
+	switch a := in.args[0].(type) {
+	case *gvalue.P:
+		p, err := compileP(a)
+		if err != nil {
+			return nil, err
+		}
+		test = func(_ *exec, t *trav) (bool, error) { return p.holds(t.v), nil }
+	case gvalue.T:
+		test = func(_ *exec, t *trav) (bool, error) { _, ok, err := tokenOf(t.v, a); return ok, err }
+	default:
+		cond, err := c.condition(in, a)
+		if err != nil {
+			return nil, err
+		}
+		test = cond.test
+	}
+	rest := &inst{op: in.op, args: in.args[1:]}
+	trs, err := c.children(rest)
+	if err != nil {
+		return nil, err
+	}
+	if len(trs) == 1 {
+		trs = append(trs, newTraversal())
+	}
+	then, other := trs[:1], trs[1:]
+	return &branchStep{pick: func(x *exec, t *trav) ([]*traversal, error) {
+		ok, err := test(x, t)
+		if ok {
+			return then, err
+		}
+		return other, err
+	}}, nil
+}

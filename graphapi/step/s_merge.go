@@ -1,0 +1,405 @@
+package step
+
+import (
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/strategy"
+)
+
+// mergeArgs is mergeV and mergeE: find what the map describes, or create it.
+type mergeArgs struct {
+	edge          bool
+	what          operand // the map that is searched for
+	create, match *operand
+	outV, inV     *operand
+	given         bool
+}
+
+func buildMerge(c *compiler, in *inst) (step, error) {
+	m := &mergeArgs{edge: in.op == "mergeE"}
+	if len(in.args) == 1 {
+		o, err := c.operand(in.args[0])
+		if err != nil {
+			return nil, err
+		}
+		m.what, m.given = o, true
+	}
+	for _, mod := range in.mods {
+		if len(mod.Args) != 2 {
+			return nil, in.argErr("option() takes onCreate, onMatch, outV or inV and a map or a traversal")
+		}
+		k, ok := mod.Args[0].(gvalue.Merge)
+		if !ok {
+			return nil, in.argErr("option() takes onCreate, onMatch, outV or inV")
+		}
+		o, err := c.operand(mod.Args[1])
+		if err != nil {
+			return nil, err
+		}
+		switch k {
+		case gvalue.MergeCreate:
+			m.create = &o
+		case gvalue.MergeMatch:
+			m.match = &o
+		case gvalue.MergeOutV:
+			m.outV = &o
+		case gvalue.MergeInV:
+			m.inV = &o
+		}
+	}
+	return &flatStep{f: func(x *exec, t *trav) (iter, error) {
+		if m.edge {
+			return m.mergeE(x, t)
+		}
+		return m.mergeV(x, t)
+	}}, nil
+}
+
+// mapOf evaluates an operand that must give a map; nil stands for an empty one.
+func (x *exec) mapOf(o *operand, t *trav) (*gvalue.Map, error) {
+	v, ok, err := o.eval(x, t)
+	if err != nil {
+		return nil, err
+	}
+	if !ok || v == nil {
+		return &gvalue.Map{}, nil
+	}
+	m, isMap := v.(*gvalue.Map)
+	if !isMap {
+		return nil, errf(Runtime, "mergeV() and mergeE() take a map, not a %s", typeName(v))
+	}
+	return m, nil
+}
+
+func (m *mergeArgs) search(x *exec, t *trav) (*gvalue.Map, error) {
+	o := &m.what
+	if !m.given {
+		o = &operand{v: t.v}
+	}
+	return x.mapOf(o, t)
+}
+
+// merged joins the searched map with that of onCreate, which may add to it but not change it.
+func (m *mergeArgs) merged(x *exec, t *trav, what *gvalue.Map) (*gvalue.Map, error) {
+	out := gvalue.NewMap(what.Len())
+	for _, e := range what.Entries() {
+		out.Put(e.Key, e.Value)
+	}
+	if m.create == nil {
+		return out, nil
+	}
+	more, err := x.mapOf(m.create, t)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range more.Entries() {
+		if have, ok := out.Get(e.Key); ok && !equal(have, e.Value) {
+			return nil, errf(Runtime, "option(onCreate) cannot override values from merge() argument: (%s, %s)", gvalue.Text(e.Key), gvalue.Text(have))
+		}
+		out.Put(e.Key, e.Value)
+	}
+	return out, nil
+}
+
+// draftOf reads the map of a new element; the directions of an edge are left to the caller.
+func draftOf(m *gvalue.Map, label string) (*draft, error) {
+	d := &draft{label: label}
+	for _, e := range m.Entries() {
+		switch k := e.Key.(type) {
+		case gvalue.T:
+			switch k {
+			case gvalue.TID:
+				d.id, d.hasID = e.Value, true
+			case gvalue.TLabel:
+				l, ok := e.Value.(string)
+				if !ok {
+					return nil, errf(Runtime, "A label is a string, not a %s", typeName(e.Value))
+				}
+				d.label = l
+			default:
+				return nil, errf(Runtime, "A merge map does not take T.%s", k)
+			}
+		case gvalue.Direction:
+		case string:
+			s := propSet{key: k, val: e.Value}
+			if cv, ok := e.Value.(gvalue.CardinalityValue); ok {
+				s.card, s.val = cv.Cardinality, cv.Value
+			}
+			if k == "id" {
+				d.id, d.hasID = s.val, true
+				continue
+			}
+			if k == "" || !validKey(k) || isReserved(storedKey(k)) {
+				return nil, errf(Runtime, "Property key '%s' is reserved", k)
+			}
+			d.props = append(d.props, s)
+		default:
+			return nil, errf(Runtime, "A merge map takes strings, T and Direction as keys, not a %s", typeName(e.Key))
+		}
+	}
+	return d, nil
+}
+
+// fits reports whether an element is the one that the map describes.
+func (d *draft) fits(el any, hasLabel bool) bool {
+	if d.hasID {
+		a, _ := idText(elementID(el))
+		if b, _ := idText(d.id); a != b {
+			return false
+		}
+	}
+	if l, _, _ := tokenOf(el, gvalue.TLabel); hasLabel && l != d.label {
+		return false
+	}
+	for _, p := range d.props {
+		if ok, _ := testProperty(el, p.key, eqPredicate(p.val)); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *mergeArgs) mergeV(x *exec, t *trav) (iter, error) {
+	what, err := m.search(x, t)
+	if err != nil {
+		return nil, err
+	}
+	d, err := draftOf(what, defaultLabel)
+	if err != nil {
+		return nil, err
+	}
+	_, hasLabel := what.Get(gvalue.TLabel)
+	found, err := x.findVertices(d, hasLabel)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > 0 {
+		return &sliceIter{vs: found}, m.onMatch(x, t, found)
+	}
+	all, err := m.merged(x, t, what)
+	if err != nil {
+		return nil, err
+	}
+	if d, err = draftOf(all, defaultLabel); err != nil {
+		return nil, err
+	}
+	v, err := x.createVertex(d)
+	return &sliceIter{vs: []any{v}}, err
+}
+
+// findVertices looks the described vertices up: by id where it is given, else by its label and properties.
+func (x *exec) findVertices(d *draft, hasLabel bool) ([]any, error) {
+	var it iter
+	var err error
+	var pk value.Value
+	var preds []*strategy.Pred
+	for _, p := range d.props {
+		sv, e := toValue(p.val, 0)
+		if e != nil {
+			return nil, e
+		}
+		if x.g.mode == KeyProperty && p.key == x.g.pk {
+			pk = sv
+			continue
+		}
+		args := []any{p.key, p.val}
+		a := strategy.Fold([]gvalue.Instruction{{Op: "has", Args: args}}, (&compiler{x: x}).foldEnv(true))
+		preds = append(preds, a.Pred)
+	}
+	if hasLabel && d.label != defaultLabel {
+		preds = append(preds, strategy.EqOf(value.StringOf(d.label), fLabel))
+	}
+	switch s, ok := idText(d.id); {
+	case d.hasID && ok && pk.IsDefined():
+		it, err = x.read(true, pk, value.StringOf(s))
+	case d.hasID:
+		it, err = x.byID(true, d.id)
+	default:
+		it, err = x.scan(true, pk, strategy.AndOf(preds...))
+	}
+	if it == nil || err != nil {
+		return nil, err
+	}
+	defer it.close()
+	var out []any
+	for {
+		v, ok, err := it.next(x)
+		if !ok || err != nil {
+			return out, err
+		}
+		if d.fits(v, hasLabel) {
+			if err := x.hold(1); err != nil {
+				return nil, err
+			}
+			out = append(out, v)
+		}
+	}
+}
+
+// onMatch sets the properties of option(onMatch, ..) on everything found.
+func (m *mergeArgs) onMatch(x *exec, t *trav, found []any) error {
+	if m.match == nil {
+		return nil
+	}
+	for _, el := range found {
+		at := t
+		if m.match.tr != nil { // the traversal sees the element that was found
+			at = t.split(x, el)
+		}
+		more, err := x.mapOf(m.match, at)
+		if err != nil {
+			return err
+		}
+		d, err := draftOf(more, "")
+		if err != nil {
+			return err
+		}
+		if d.hasID || d.label != "" {
+			return errf(Runtime, "option(onMatch) can set properties only")
+		}
+		if len(d.props) > 0 {
+			if err := x.setProperties(el, d.props); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// mergeEnd finds a vertex that a merge map names under OUT or IN.
+func (m *mergeArgs) mergeEnd(x *exec, t *trav, what *gvalue.Map, dir gvalue.Direction) (*vnode, error) {
+	v, ok := what.Get(dir)
+	if mv, isMerge := v.(gvalue.Merge); isMerge {
+		o := m.outV
+		if mv == gvalue.MergeInV {
+			o = m.inV
+		}
+		if o == nil {
+			return nil, errf(Runtime, "option(%s) is missing", mv)
+		}
+		var err error
+		if v, ok, err = o.eval(x, t); err != nil {
+			return nil, err
+		}
+		if desc, isMap := v.(*gvalue.Map); isMap {
+			d, err := draftOf(desc, defaultLabel)
+			if err != nil {
+				return nil, err
+			}
+			_, hasLabel := desc.Get(gvalue.TLabel)
+			found, err := x.findVertices(d, hasLabel)
+			if err != nil {
+				return nil, err
+			}
+			if len(found) == 0 {
+				return nil, errf(Runtime, "option(%s) names no vertex that exists", mv)
+			}
+			v = found[0]
+		}
+	}
+	if !ok {
+		if v, ok = t.v.(*gvalue.Vertex); !ok {
+			return nil, nil
+		}
+	}
+	vx, isVertex := v.(*gvalue.Vertex)
+	if !isVertex {
+		vx = &gvalue.Vertex{ID: v}
+	}
+	n, err := x.node(vx)
+	if err == nil && n == nil {
+		err = errf(Runtime, "Vertex id %s could not be found and edge could not be created", gvalue.Text(vx.ID))
+	}
+	return n, err
+}
+
+func (m *mergeArgs) mergeE(x *exec, t *trav) (iter, error) {
+	what, err := m.search(x, t)
+	if err != nil {
+		return nil, err
+	}
+	d, err := draftOf(what, "")
+	if err != nil {
+		return nil, err
+	}
+	_, hasOut := what.Get(gvalue.OUT)
+	_, hasIn := what.Get(gvalue.IN)
+	found, err := m.findEdges(x, t, what, d, hasOut, hasIn)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > 0 {
+		return &sliceIter{vs: found}, m.onMatch(x, t, found)
+	}
+	all, err := m.merged(x, t, what)
+	if err != nil {
+		return nil, err
+	}
+	if d, err = draftOf(all, "edge"); err != nil {
+		return nil, err
+	}
+	out, err := m.mergeEnd(x, t, all, gvalue.OUT)
+	if err != nil {
+		return nil, err
+	}
+	in, err := m.mergeEnd(x, t, all, gvalue.IN)
+	if err != nil {
+		return nil, err
+	}
+	if out == nil || in == nil {
+		return nil, errf(Runtime, "Out Vertex and In Vertex must be specified in the merge arguments to create an edge")
+	}
+	e, err := x.createEdge(d, out, in)
+	return &sliceIter{vs: []any{e}}, err
+}
+
+func (m *mergeArgs) findEdges(x *exec, t *trav, what *gvalue.Map, d *draft, hasOut, hasIn bool) ([]any, error) {
+	var out, in *vnode
+	var err error
+	if hasOut {
+		if out, err = m.mergeEnd(x, t, what, gvalue.OUT); err != nil {
+			return nil, err
+		}
+	}
+	if hasIn {
+		if in, err = m.mergeEnd(x, t, what, gvalue.IN); err != nil {
+			return nil, err
+		}
+	}
+	mk := func(b []byte) (any, error) { return x.g.newEdge(copyOf(b)), nil }
+	var it iter
+	switch {
+	case out != nil:
+		it, err = x.adjacent(out, gvalue.OUT, nil, mk)
+	case in != nil:
+		it, err = x.adjacent(in, gvalue.IN, nil, mk)
+	case d.hasID:
+		it, err = x.byID(false, d.id)
+	default:
+		pred := strategy.EqOf(value.BoolOf(true), fIsEdge)
+		if d.label != "" {
+			pred = strategy.AndOf(strategy.EqOf(value.StringOf(d.label), fLabel), pred)
+		}
+		it, err = x.scan(false, value.Value{}, pred)
+	}
+	if it == nil || err != nil {
+		return nil, err
+	}
+	defer it.close()
+	var found []any
+	for {
+		v, ok, err := it.next(x)
+		if !ok || err != nil {
+			return found, err
+		}
+		n := edgeNodeOf(v.(*gvalue.Edge))
+		o := value.ObjectOf(n.doc)
+		if in != nil && (!sameKey(o.Get(fSink), in.id) || !sameKey(o.Get(fSinkPartition), in.pk)) || !d.fits(v, d.label != "") {
+			continue
+		}
+		if err := x.hold(1); err != nil {
+			return nil, err
+		}
+		found = append(found, v)
+	}
+}

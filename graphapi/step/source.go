@@ -1,0 +1,209 @@
+package step
+
+import (
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/strategy"
+)
+
+// source compiles V() or E() together with the filters right after it.
+func (c *compiler) source(tr *traversal, ins []gvalue.Instruction, first bool) (int, error) {
+	vertices := ins[0].Op == "V"
+	g := c.x.g
+	a := strategy.Fold(ins[1:], c.foldEnv(vertices))
+	ids, given, err := c.idArgs(ins[0])
+	if err != nil {
+		return 0, err
+	}
+	var filters []func(x *exec, v any) (bool, error)
+	for _, f := range a.Filters {
+		t, err := c.elementTest(&inst{op: f.Op, args: f.Args})
+		if err != nil {
+			return 0, err
+		}
+		filters = append(filters, t)
+	}
+	pred := a.Pred
+	if !vertices {
+		pred = strategy.AndOf(pred, strategy.EqOf(value.BoolOf(true), fIsEdge))
+	}
+	open := func(x *exec) (iter, error) {
+		switch {
+		case given:
+			return x.byIDs(vertices, withKeys(g, ids, a.PKs, a.HasPKs))
+		case a.HasIDs:
+			return x.byIDs(vertices, withKeys(g, a.IDs, a.PKs, a.HasPKs))
+		case a.HasPKs:
+			m := &multiIter{}
+			for _, pk := range a.PKs {
+				m.list = append(m.list, func() (iter, error) { return x.scan(vertices, pk, pred) })
+			}
+			return m, nil
+		}
+		return x.scan(vertices, value.Value{}, pred)
+	}
+	if len(filters) > 0 {
+		plain := open
+		open = func(x *exec) (iter, error) {
+			it, err := plain(x)
+			if it == nil || err != nil {
+				return nil, err
+			}
+			return &filterIter{it: it, tests: filters}, nil
+		}
+	}
+	tr.add(&flatStep{f: func(x *exec, _ *trav) (iter, error) { return open(x) }})
+	for _, l := range a.Labels {
+		if err := c.addLabels(tr, l); err != nil {
+			return 0, err
+		}
+	}
+	return 1 + a.N, nil
+}
+
+func (c *compiler) foldEnv(vertices bool) strategy.Env {
+	g := c.x.g
+	env := strategy.Env{
+		Vertices: vertices,
+		Value: func(v any) (value.Value, bool) {
+			switch v.(type) {
+			case string, bool, int32, int64, float64, int16, int8:
+			default:
+				return value.Value{}, false
+			}
+			sv, err := toValue(v, 0)
+			return sv, err == nil
+		},
+		Stored: func(key string) string {
+			s := storedKey(key)
+			if isReserved(s) {
+				return ""
+			}
+			return s
+		},
+	}
+	if g.mode == KeyProperty {
+		env.Key = g.pk
+	}
+	return env
+}
+
+// idArgs reads the arguments of V() and E(). One list is opened on a plain graph; on a partitioned one every list is
+// [partition key, id].
+func (c *compiler) idArgs(in gvalue.Instruction) (ids []any, given bool, err error) {
+	args := in.Args
+	if len(args) == 0 {
+		return nil, false, nil
+	}
+	g := c.x.g
+	if g.mode != KeyProperty {
+		if len(args) == 1 && isCollection(args[0]) {
+			args = listOf(args[0])
+		}
+		for _, a := range args {
+			if isCollection(a) {
+				return nil, false, errf(Runtime, "Expected an id that is convertible to a string, not a %s", typeName(a))
+			}
+		}
+		return args, true, nil
+	}
+	for _, a := range args {
+		l, ok := a.([]any)
+		if !ok {
+			ids = append(ids, a)
+			continue
+		}
+		if k, ok := g.composite(l); ok {
+			ids = append(ids, k)
+			continue
+		}
+		if len(args) > 1 {
+			return nil, false, errf(Runtime, "An id with its partition key is a list of two: [partition key, id]")
+		}
+		for _, e := range l { // V([v1, v2, ..]): elements, or pairs
+			if pair, isList := e.([]any); isList {
+				k, ok := g.composite(pair)
+				if !ok {
+					return nil, false, errf(Runtime, "An id with its partition key is a list of two: [partition key, id]")
+				}
+				e = k
+			}
+			ids = append(ids, e)
+		}
+	}
+	return ids, true, nil
+}
+
+// composite reads [partition key, id].
+func (g *Graph) composite(l []any) (keyed, bool) {
+	if len(l) != 2 {
+		return keyed{}, false
+	}
+	id, ok := l[1].(string)
+	if !ok {
+		return keyed{}, false
+	}
+	switch l[0].(type) {
+	case string, bool, int8, int16, int32, int64, float32, float64:
+	default:
+		return keyed{}, false
+	}
+	pk, err := toValue(l[0], 0)
+	return keyed{pk, value.StringOf(id)}, err == nil
+}
+
+// withKeys joins ids with the partitions that a filter named.
+func withKeys(g *Graph, ids []any, pks []value.Value, has bool) []any {
+	if !has || g.mode != KeyProperty {
+		return ids
+	}
+	var out []any
+	for _, id := range ids {
+		s, ok := idText(id)
+		switch id.(type) {
+		case *gvalue.Vertex, *gvalue.Edge, *gvalue.VertexProperty, keyed:
+			ok = false
+		}
+		if !ok {
+			out = append(out, id)
+			continue
+		}
+		for _, pk := range pks {
+			out = append(out, keyed{pk, value.StringOf(s)})
+		}
+	}
+	return out
+}
+
+// scan looks up all elements of one kind in a partition, or in all.
+func (x *exec) scan(vertices bool, pk value.Value, pred *strategy.Pred) (iter, error) {
+	return x.find(Find{PK: pk, Pred: pred, Match: func(d []byte) bool { return isEdgeDoc(d) != vertices }}, x.maker(vertices))
+}
+
+// filterIter drops what the tests refuse.
+type filterIter struct {
+	it    iter
+	tests []func(x *exec, v any) (bool, error)
+}
+
+func (f *filterIter) next(x *exec) (any, bool, error) {
+next:
+	for {
+		v, ok, err := f.it.next(x)
+		if !ok || err != nil {
+			return nil, false, err
+		}
+		for _, t := range f.tests {
+			pass, err := t(x, v)
+			if err != nil {
+				return nil, false, err
+			}
+			if !pass {
+				continue next
+			}
+		}
+		return v, true, nil
+	}
+}
+
+func (f *filterIter) close() { f.it.close() }

@@ -1,0 +1,173 @@
+package step_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/step"
+)
+
+// modern is TinkerPop's toy graph.
+const modern = `
+g.addV('person').property(id, 1).property('name', 'marko').property('age', 29);
+g.addV('person').property(id, 2).property('name', 'vadas').property('age', 27);
+g.addV('software').property(id, 3).property('name', 'lop').property('lang', 'java');
+g.addV('person').property(id, 4).property('name', 'josh').property('age', 32);
+g.addV('software').property(id, 5).property('name', 'ripple').property('lang', 'java');
+g.addV('person').property(id, 6).property('name', 'peter').property('age', 35);
+g.V(1).addE('knows').to(__.V(2)).property(id, 7).property('weight', 0.5);
+g.V(1).addE('knows').to(__.V(4)).property(id, 8).property('weight', 1.0);
+g.V(1).addE('created').to(__.V(3)).property(id, 9).property('weight', 0.4);
+g.V(4).addE('created').to(__.V(5)).property(id, 10).property('weight', 1.0);
+g.V(4).addE('created').to(__.V(3)).property(id, 11).property('weight', 0.4);
+g.V(6).addE('created').to(__.V(3)).property(id, 12).property('weight', 0.2)`
+
+// roads is a graph with a partition key, in the way of the documents: regions, cities, and the roads between them.
+const roads = `
+g.addV('city').property('id', 'Seattle').property('region', 'USA').property('population', 737015);
+g.addV('city').property('id', 'Portland').property('region', 'USA').property('population', 652503);
+g.addV('city').property('id', 'Vancouver').property('region', 'Canada').property('population', 662248);
+g.addV('city').property('id', 'Calgary').property('region', 'Canada').property('population', 1306784);
+g.V(['USA', 'Seattle']).addE('road').property('id', 'I5').to(g.V(['USA', 'Portland'])).property('miles', 174);
+g.V(['USA', 'Seattle']).addE('road').property('id', 'I5N').to(g.V(['Canada', 'Vancouver'])).property('miles', 142);
+g.V(['Canada', 'Vancouver']).addE('road').property('id', 'TC1').to(g.V(['Canada', 'Calgary'])).property('miles', 604)`
+
+type world struct {
+	t     *testing.T
+	store *memStore
+	g     *step.Graph
+}
+
+func (w *world) load(name string) string {
+	switch name {
+	case "modern", "empty":
+		w.store = newMemStore(step.KeySystem, "")
+	case "roads", "partitioned":
+		w.store = newMemStore(step.KeyProperty, "region")
+	case "byid":
+		w.store = newMemStore(step.KeyID, "")
+	}
+	w.g = step.NewGraphOn(w.store, clock.Fake(time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)))
+	script := map[string]string{"modern": modern, "byid": modern, "roads": roads}[name]
+	if script != "" {
+		if out := w.run(&step.Request{Script: strings.TrimSpace(script)}, false); strings.Contains(out, "error") {
+			w.t.Fatalf("load %s: %s", name, out)
+		}
+	}
+	w.store.log = nil
+	return ""
+}
+
+func (w *world) run(req *step.Request, sorted bool) string {
+	var lines []string
+	_, err := step.Run(context.Background(), w.g, req, func(v any, bulk int64) error {
+		for range bulk {
+			lines = append(lines, gvalue.Text(v))
+		}
+		return nil
+	})
+	if sorted {
+		sort.Strings(lines)
+	}
+	if err != nil {
+		lines = append(lines, errText(err))
+	}
+	if len(lines) == 0 {
+		return "nothing\n"
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+var kindNames = map[step.Kind]string{step.Parse: "parse", step.Compile: "compile", step.Runtime: "runtime", step.Unsupported: "unsupported",
+	step.Timeout: "timeout", step.Fail: "fail", step.Memory: "memory", step.ReadOnly: "readonly"}
+
+func errText(err error) string {
+	var se *step.Error
+	var ce *status.Error
+	switch {
+	case errors.As(err, &se):
+		return kindNames[se.Kind] + " error: " + se.Error()
+	case errors.As(err, &ce):
+		return fmt.Sprintf("core error %d: %s", ce.Code, ce.Msg)
+	}
+	return "unexpected error: " + err.Error()
+}
+
+// TestScripts runs testdata/*.txt. Commands: load GRAPH; run (script, results in order), runsorted (results sorted), plan
+// (what the store was asked), put (a document that another API wrote, as JSON), docs (what is stored, as JSON). The argument
+// bind=(name, json, ..) binds variables; token sets materializeProperties; cosmos turns the service's limits on.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		w := &world{t: t}
+		w.load("modern")
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			w.t = t
+			req := &step.Request{Script: d.Input, Cosmos: d.HasArg("cosmos")}
+			if d.HasArg("tokens") {
+				req.Options.MaterializeProperties = "tokens"
+			}
+			for _, a := range d.CmdArgs {
+				if a.Key == "bind" {
+					req.Bindings = map[string]any{}
+					for i := 0; i+1 < len(a.Vals); i += 2 {
+						req.Bindings[a.Vals[i]] = literal(t, w, a.Vals[i+1])
+					}
+				}
+			}
+			switch d.Cmd {
+			case "load":
+				return w.load(d.CmdArgs[0].Key)
+			case "run":
+				return w.run(req, false)
+			case "runsorted":
+				return w.run(req, true)
+			case "plan":
+				w.store.log = nil
+				w.run(req, false)
+				return strings.Join(w.store.log, "\n") + "\n"
+			case "put":
+				b, err := doc.FromJSON(nil, []byte(d.Input), doc.JSONOptions{Names: doc.NoSQL})
+				if err != nil {
+					return err.Error() + "\n"
+				}
+				w.store.docs[docKey(w.store.keyOf(b), doc.Value(b).Get("_id"))] = b
+				return ""
+			case "docs":
+				var out []string
+				for _, b := range w.store.docs {
+					out = append(out, string(doc.AppendJSON(nil, doc.Value(b))))
+				}
+				sort.Strings(out)
+				return strings.Join(out, "\n") + "\n"
+			}
+			t.Fatalf("unknown command %s", d.Cmd)
+			return ""
+		})
+	})
+}
+
+// literal reads the value of a binding as the language does.
+func literal(t *testing.T, w *world, s string) any {
+	var out any
+	n := 0
+	_, err := step.Run(context.Background(), w.g, &step.Request{Script: "g.inject(" + s + ")"}, func(v any, _ int64) error {
+		out = v
+		n++
+		return nil
+	})
+	if err != nil || n != 1 {
+		t.Fatalf("binding %s: %v", s, err)
+	}
+	return out
+}
