@@ -105,8 +105,11 @@ const (
 	KeySystem KeyMode = iota
 	// KeyProperty is a graph whose partition key is a property.
 	KeyProperty
-	// KeyID is a container partitioned by the id itself.
+	// KeyID is a container partitioned by the id itself (a MongoDB collection that isn't sharded).
 	KeyID
+	// KeyOther is a container whose key is no single property. Its vertices can be read, changed and dropped, but not added
+	// here; a key is an array of the values of its paths.
+	KeyOther
 )
 
 // Store is what a graph is kept in. Documents are BSON in the stored form (see element.go). All methods may be called by
@@ -153,14 +156,18 @@ type Graph struct {
 	clock *clock.Clock
 	plans *gremlin.Cache
 	mode  KeyMode
-	pk    string // name of the partition key property with KeyProperty
-	pkSto string // its stored name
+	pk    string     // name of the partition key property with KeyProperty
+	pkSto string     // its stored name
+	paths [][]string // of the partition key, with KeyOther
 }
 
 // NewGraphOn makes a Graph over any Store; see NewGraph for a container.
 func NewGraphOn(s Store, c *clock.Clock) *Graph {
 	g := &Graph{store: s, clock: c, plans: gremlin.NewCache(1024)}
 	g.mode, g.pk = s.Key()
-	g.pkSto = g.pk
+	g.pkSto = storedKey(g.pk)
+	if p, ok := s.(interface{ KeyPaths() [][]string }); ok {
+		g.paths = p.KeyPaths()
+	}
 	return g
 }

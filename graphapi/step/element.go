@@ -98,6 +98,16 @@ func (g *Graph) keyOf(d []byte) value.Value {
 		return value.ObjectOf(d).Get(g.pkSto)
 	case KeyID:
 		return value.ObjectOf(d).Get(fID)
+	case KeyOther:
+		b, at := openDoc(nil)
+		for i, segs := range g.paths {
+			v := value.ObjectOf(d)
+			for _, s := range segs {
+				v = v.Get(s)
+			}
+			b = doc.AppendElement(b, strconv.Itoa(i), v)
+		}
+		return value.ArrayOf(closeDoc(b, at))
 	}
 	return value.ObjectOf(d).Get(fKey)
 }

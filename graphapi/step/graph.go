@@ -3,6 +3,7 @@ package step
 import (
 	"strconv"
 
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 	"github.com/orrerydb/orrery/graphapi/strategy"
@@ -263,17 +264,23 @@ func (x *exec) byID(vertices bool, id any) (iter, error) {
 	if !ok {
 		return nil, nil
 	}
-	v := value.StringOf(s)
+	cands := core.IdentityFromText(s)
 	if x.g.mode == KeyID || x.g.mode == KeySystem && vertices {
-		it, err := x.read(vertices, v, v)
-		if it != nil || err != nil || x.g.mode == KeyID {
-			return it, err
+		for _, v := range cands {
+			it, err := x.read(vertices, v, v)
+			if it != nil || err != nil {
+				return it, err
+			}
+		}
+		if x.g.mode == KeyID {
+			return nil, nil
 		} // a document that another API wrote may be in another partition
 	}
-	f := Find{Pred: strategy.EqOf(v, fID)}
+	f := Find{Pred: strategy.InOf(cands, fID)}
 	f.Match = func(d []byte) bool {
 		o := value.ObjectOf(d)
-		return o.Get(fIsEdge).Bool() != vertices && sameKey(o.Get(fID), v)
+		id := o.Get(fID)
+		return o.Get(fIsEdge).Bool() != vertices && (sameKey(id, cands[0]) || len(cands) > 1 && sameKey(id, cands[1]))
 	}
 	return x.find(f, x.maker(vertices))
 }
@@ -282,7 +289,7 @@ func (x *exec) byID(vertices bool, id any) (iter, error) {
 func (x *exec) read(vertices bool, pk, id value.Value) (iter, error) {
 	d, err := x.get(pk, id)
 	if err != nil || d.Bytes == nil || isEdgeDoc(d.Bytes) == vertices {
-		return nil, err
+		return nil, err // a nil iter, not an empty one
 	}
 	var v any
 	if vertices {

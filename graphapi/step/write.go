@@ -170,6 +170,9 @@ func (x *exec) createVertex(d *draft) (*gvalue.Vertex, error) {
 	if err != nil {
 		return nil, err
 	}
+	if x.g.mode == KeyOther {
+		return nil, errf(Unsupported, "Vertices can't be added to a container with a hierarchical partition key")
+	}
 	pk := id
 	b, at := openDoc(make([]byte, 0, 128+96*len(d.props)))
 	b = doc.AppendElement(b, fID, id)
@@ -234,6 +237,9 @@ func (x *exec) createEdge(d *draft, out, in *vnode) (*gvalue.Edge, error) {
 	id, kept, err := x.newID(d, "Edge")
 	if err != nil {
 		return nil, err
+	}
+	if x.g.mode == KeyOther {
+		return nil, errf(Unsupported, "Edges can't be added to a container with a hierarchical partition key")
 	}
 	pk := out.pk
 	b, at := openDoc(make([]byte, 0, 256+48*len(d.props)))
