@@ -117,10 +117,11 @@ func (c *Container) Bytes() (n int64) {
 	return n
 }
 
-// SlotStats returns the LSN, items and bytes of the slots [from, to): the greatest LSN, sums of the others.
+// SlotStats returns the greatest durable LSN and the items and bytes of the slots [from, to). What a client is shown as the
+// LSN of a partition must not be taken back by a crash, so commits on their way to being durable don't count in it.
 func (c *Container) SlotStats(from, to int) (lsn, items, bytes int64) {
 	for _, s := range c.slots[from:to] {
-		lsn = max(lsn, s.lsn.Load())
+		lsn = max(lsn, s.durable.Load())
 		items += s.items.Load()
 		bytes += s.bytes.Load()
 	}
