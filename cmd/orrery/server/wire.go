@@ -12,6 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
+	"github.com/orrerydb/orrery/sqlapi"
 	"github.com/orrerydb/orrery/tableapi"
 )
 
@@ -103,6 +104,13 @@ func makeDoors(s *Server) (map[string]door, error) {
 		return nil, err
 	}
 	doors := map[string]door{}
+	if s.Addr(NoSQL) != "" {
+		h, err := sqlapi.New(e, sqlapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth, Clock: s.cfg.Clock, Logger: s.log})
+		if err != nil {
+			return nil, err
+		}
+		doors[NoSQL] = newHTTPDoor(s.count(NoSQL, s.withCertificate(h)), s.log)
+	}
 	if s.Addr(Table) != "" {
 		h := tableapi.New(e, tableapi.Options{Account: s.cfg.Account, Key: key, Auth: s.cfg.Auth, Clock: s.cfg.Clock, Log: s.log})
 		doors[Table] = newHTTPDoor(s.count(Table, h), s.log)
