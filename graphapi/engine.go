@@ -1,4 +1,102 @@
 package graphapi
 
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/graphapi/step"
+)
+
+// New makes a Server over the graphs of an engine. It has a goroutine of its own until Shutdown.
+func New(e *core.Engine, o Options) *Server {
+	if o.Clock == nil {
+		o.Clock = e.Clock()
+	}
+	return NewServer(&engineGraphs{core: e, known: map[GraphName]*engineGraph{}}, o)
+}
+
+// engineGraphs opens containers as graphs and keeps them with their parsed scripts.
+type engineGraphs struct {
+	core *core.Engine
+
+	mu    sync.RWMutex
+	known map[GraphName]*engineGraph
+}
+
+// maxKnownGraphs bounds the graphs that are kept; the next one starts afresh.
+const maxKnownGraphs = 1000
+
+var _ Opener = (*engineGraphs)(nil)
+
+// OpenGraph implements Opener.
+func (e *engineGraphs) OpenGraph(ctx context.Context, n GraphName, create bool) (Graph, error) {
+	c, err := e.core.Container(n.Database, n.Graph)
+	if status.Is(err, status.NotFound) && create {
+		c, err = e.create(ctx, n)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e.mu.RLock()
+	g := e.known[n]
+	e.mu.RUnlock()
+	if g != nil && g.rid == c.RID() { // not dropped and made anew
+		return g, nil
+	}
+	g = &engineGraph{rid: c.RID(), graph: step.NewGraph(c, e.core.Clock())}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.known) >= maxKnownGraphs {
+		clear(e.known)
+	}
+	e.known[n] = g
+	return g, nil
+}
+
+// create makes a plain graph: each vertex is a logical partition of its own, and carries its edges.
+func (e *engineGraphs) create(ctx context.Context, n GraphName) (*core.Container, error) {
+	if _, err := e.core.EnsureDatabase(ctx, n.Database); err != nil {
+		return nil, err
+	}
+	c, err := e.core.CreateContainer(ctx, n.Database, core.ContainerSpec{ID: n.Graph, Origin: "gremlin",
+		PartitionKey: core.PartitionKeyDef{Paths: []string{"/_partitionKey"}, SystemKey: true}})
+	if status.Is(err, status.Conflict) {
+		return e.core.Container(n.Database, n.Graph)
+	}
+	return c, err
+}
+
+// engineGraph runs evaluations with package step.
+type engineGraph struct {
+	rid   [8]byte
+	graph *step.Graph
+}
+
+// Evaluate implements Graph.
+func (g *engineGraph) Evaluate(ctx context.Context, e *Evaluation, emit func(v any, bulk int64) error) (float64, error) {
+	req := step.Request{Script: e.Script, Bytecode: e.Bytecode, Bindings: e.Bindings, Cosmos: e.Service}
+	req.Options.EvaluationTimeout = e.Timeout
+	if e.Tokens {
+		req.Options.MaterializeProperties = "tokens"
+	}
+	stats, err := step.Run(ctx, g.graph, &req, emit)
+	return stats.Charge, err
+}
+
+// stepKinds maps the engine's kinds of failure.
+var stepKinds = map[step.Kind]kind{
+	step.Parse: kindCompile, step.Compile: kindCompile, step.Runtime: kindRuntime, step.Unsupported: kindUnsupported, step.Timeout: kindTimeout,
+	step.Fail: kindFail, step.Memory: kindMemory, step.ReadOnly: kindRuntime,
+}
+
 // engineFailure recognizes the engine's own errors.
-func engineFailure(err error) *failure { return nil }
+func engineFailure(err error) *failure {
+	var e *step.Error
+	if !errors.As(err, &e) {
+		return nil
+	}
+	return &failure{kind: stepKinds[e.Kind], msg: e.Error(), serviceMsg: e.ServiceText(), failMsg: e.FailMessage}
+}

@@ -1,0 +1,106 @@
+package graphapi
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/step"
+)
+
+func newEngine(t *testing.T) (*core.Engine, *engineGraphs) {
+	e, err := core.Open(context.Background(), memkv.New(), core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e, &engineGraphs{core: e, known: map[GraphName]*engineGraph{}}
+}
+
+// run evaluates a script and gives the texts of its results.
+func run(t *testing.T, o Opener, n GraphName, e Evaluation) (out []string, err error) {
+	t.Helper()
+	g, err := o.OpenGraph(context.Background(), n, false)
+	if err != nil {
+		return nil, err
+	}
+	_, err = g.Evaluate(context.Background(), &e, func(v any, bulk int64) error {
+		for range bulk {
+			out = append(out, gvalue.Text(v))
+		}
+		return nil
+	})
+	return out, err
+}
+
+// A missing graph is made only where that is allowed, and a graph that was dropped and made anew is not the old one.
+func TestOpenGraph(t *testing.T) {
+	ctx := context.Background()
+	e, graphs := newEngine(t)
+	n := GraphName{"db", "g"}
+	if _, err := graphs.OpenGraph(ctx, n, false); !status.Is(err, status.NotFound) {
+		t.Errorf("missing graph: %v", err)
+	}
+	for range 2 {
+		if _, err := graphs.OpenGraph(ctx, n, true); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := run(t, graphs, n, Evaluation{Script: "g.addV('x').property('name', 'a')"}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := run(t, graphs, n, Evaluation{Script: "g.V().count()"})
+		if err != nil || len(got) != 1 || got[0] != "1" {
+			t.Errorf("got %v %v", got, err)
+		}
+		if err := e.DropContainer(ctx, "db", "g"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := run(t, graphs, n, Evaluation{Script: "g.V()"}); !status.Is(err, status.NotFound) {
+			t.Errorf("dropped graph: %v", err)
+		}
+	}
+}
+
+func TestEvaluateTimeout(t *testing.T) {
+	_, graphs := newEngine(t)
+	n := GraphName{"db", "g"}
+	if _, err := graphs.OpenGraph(context.Background(), n, true); err != nil {
+		t.Fatal(err)
+	}
+	_, err := run(t, graphs, n, Evaluation{Script: "g.inject(1).repeat(identity()).until(not(identity()))", Timeout: 20 * time.Millisecond})
+	if err == nil || failureOf(err).kind != kindTimeout {
+		t.Errorf("got %v", err)
+	}
+}
+
+// An error of the client's connection comes back as it was, not as a failure of the traversal.
+func TestEmitError(t *testing.T) {
+	_, graphs := newEngine(t)
+	g, err := graphs.OpenGraph(context.Background(), defaultGraph, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := errors.New("gone")
+	if _, err := g.Evaluate(context.Background(), &Evaluation{Script: "g.inject(1, 2)"}, func(any, int64) error { return want }); err != want {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Every kind of failure that the engine knows has its answer.
+func TestStepKinds(t *testing.T) {
+	for k := step.Parse; k <= step.ReadOnly; k++ {
+		if _, ok := stepKinds[k]; !ok {
+			t.Errorf("kind %d has no answer", k)
+		}
+	}
+	f := failureOf(&step.Error{Kind: step.Parse, Msg: "Unable to resolve symbol 'c' in the current context", Line: 1, Col: 2})
+	if f.kind != kindCompile || f.msg != "Unable to resolve symbol 'c' in the current context @ line 1, column 2." ||
+		f.serviceMsg != "Gremlin Query Compilation Error: "+f.msg {
+		t.Errorf("got %+v", f)
+	}
+}
