@@ -19,6 +19,7 @@ type Query struct {
 
 	pos        span
 	selectSpan span // the select list
+	height     int  // see measure
 	text       string
 }
 
@@ -216,8 +217,8 @@ func children(e Expr, f func(Expr)) {
 	}
 }
 
-// height is the greatest depth of the expressions of q and of its sub-queries in FROM.
-func (q *Query) height() int {
+// measure returns the greatest depth of the expressions of q and of its sub-queries in FROM.
+func (q *Query) measure() int {
 	h := 0
 	see := func(e Expr) {
 		if e != nil && e.depth() > h {
@@ -238,8 +239,8 @@ func (q *Query) height() int {
 	if q.From != nil {
 		for _, s := range q.From.Sources {
 			see(s.Path)
-			if s.Query != nil && s.Query.height() >= h {
-				h = s.Query.height() + 1
+			if s.Query != nil && s.Query.height >= h {
+				h = s.Query.height + 1
 			}
 		}
 	}

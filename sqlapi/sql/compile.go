@@ -1,8 +1,6 @@
 package sql
 
 import (
-	"strings"
-
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/func"
 )
@@ -373,11 +371,6 @@ func (c *compiler) like(e *Like) cexpr {
 
 func (c *compiler) object(e *ObjectExpr) cexpr {
 	xs, keys := c.exprs(e.Vals), e.Keys
-	for _, k := range keys {
-		if strings.IndexByte(k, 0) >= 0 {
-			c.failAt(e, codeString, "A property name can't contain the character U+0000.")
-		}
-	}
 	return fold(func(f *frame) value.Value {
 		var b funcs.Builder
 		for i := range xs {

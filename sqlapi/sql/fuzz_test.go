@@ -112,7 +112,11 @@ func FuzzQuery(f *testing.F) {
 	for _, s := range seeds(f) {
 		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, text string) { checkText(t, text) })
+	f.Fuzz(func(t *testing.T, text string) {
+		tm := time.AfterFunc(10*time.Second, func() { panic("no answer in time: " + text) })
+		defer tm.Stop()
+		checkText(t, text)
+	})
 }
 
 // TestRandomTokens throws 10,000 random token sequences, and mutations of known queries, at the language.

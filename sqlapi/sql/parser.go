@@ -200,7 +200,7 @@ func (p *parser) query() *Query {
 		p.expectKw("LIMIT")
 		q.Limit = p.count(codeOffsetLimit, "LIMIT")
 	}
-	q.pos.end = p.prevEnd
+	q.pos.end, q.height = p.prevEnd, q.measure()
 	return q
 }
 
@@ -236,8 +236,7 @@ func (p *parser) selectItem() SelectItem {
 	case p.isIdent():
 		it.Alias = p.ident()
 	case p.tok.kind == tString:
-		it.Alias = p.tok.text
-		p.advance()
+		it.Alias = p.outputName()
 	case as:
 		p.unexpected()
 	}

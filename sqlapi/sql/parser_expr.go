@@ -354,7 +354,7 @@ func (p *parser) subquery(start int, kind string) Expr {
 	q := p.query()
 	p.expectOp(")")
 	n := p.made(start)
-	if n.h += int32(q.height()); int(n.h) > p.lim.Depth {
+	if n.h += int32(q.height); int(n.h) > p.lim.Depth {
 		p.enterTooDeep()
 	}
 	return &SubqueryExpr{node: n, Kind: kind, Q: q}
@@ -372,6 +372,16 @@ func (p *parser) arrayLit() Expr {
 	return a
 }
 
+// outputName reads a string that names a property of the result; stored names can't hold U+0000.
+func (p *parser) outputName() string {
+	name := p.tok.text
+	if strings.IndexByte(name, 0) >= 0 {
+		p.failAt(p.tok.pos, codeString, "Syntax error, invalid string literal token '%s'.", clip(p.tok.raw))
+	}
+	p.advance()
+	return name
+}
+
 func (p *parser) objectLit() Expr {
 	o := &ObjectExpr{}
 	start := p.tok.pos.start
@@ -380,8 +390,7 @@ func (p *parser) objectLit() Expr {
 		for p.err == nil {
 			switch {
 			case p.tok.kind == tString:
-				o.Keys = append(o.Keys, p.tok.text)
-				p.advance()
+				o.Keys = append(o.Keys, p.outputName())
 			default:
 				o.Keys = append(o.Keys, p.ident())
 			}

@@ -104,6 +104,9 @@ func (c *compiler) sources(cq *cquery, top bool) []func(next rowFn) rowFn {
 		v := &variable{name: s.Alias, owner: cq.id}
 		var bind func(rowFn) rowFn
 		switch {
+		case s.Query != nil && container:
+			c.fail(plainError("A sub-query as the first input set of FROM is not supported."))
+			return binds
 		case s.Query != nil:
 			bind = c.querySource(s, v)
 			cq.joined = true

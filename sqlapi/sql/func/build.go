@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
@@ -31,9 +32,9 @@ func (b *Builder) Elem(v value.Value) {
 	b.n++
 }
 
-// Field appends an object field; undefined is left out.
+// Field appends an object field; undefined is left out, and so is a name with U+0000, which no stored name has.
 func (b *Builder) Field(name string, v value.Value) {
-	if !v.IsDefined() {
+	if !v.IsDefined() || strings.IndexByte(name, 0) >= 0 {
 		return
 	}
 	b.start()

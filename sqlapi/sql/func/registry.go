@@ -4,7 +4,6 @@
 package funcs
 
 import (
-	"sort"
 	"strings"
 	"time"
 
@@ -84,16 +83,6 @@ func (f *Func) parseTypes() {
 
 // Lookup finds a function by its name, case-insensitive; nil when there is none.
 func Lookup(name string) *Func { return registry[strings.ToUpper(name)] }
-
-// All returns every entry, sorted by name.
-func All() []*Func {
-	out := make([]*Func, 0, len(registry))
-	for _, f := range registry {
-		out = append(out, f)
-	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
-	return out
-}
 
 // Call checks the argument types and evaluates f.
 func (f *Func) Call(c *Context, eval func(*Context, []value.Value) value.Value, a []value.Value) value.Value {

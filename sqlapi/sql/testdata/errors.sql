@@ -85,3 +85,5 @@
 ! SC1003 7-12 Syntax error, number literal '1e999' is too large.
 > selectttt * FROM c
 ! SC1001 0-9 Syntax error, incorrect syntax near 'selectttt'.
+> SELECT VALUE x FROM (SELECT VALUE c.a FROM c) AS x
+! A sub-query as the first input set of FROM is not supported.

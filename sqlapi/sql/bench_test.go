@@ -1,0 +1,89 @@
+package sql
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/kv/pebblekv"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// benchContainer holds n items of about 1 KB, 100 in each logical partition, `n/10` values of cat.
+func benchContainer(b *testing.B, n int) *core.Container {
+	kv, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Relaxed: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	e, err := core.Open(context.Background(), kv, core.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	if _, err := e.CreateDatabase(context.Background(), core.DatabaseSpec{ID: "d"}); err != nil {
+		b.Fatal(err)
+	}
+	c, err := e.CreateContainer(context.Background(), "d", core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	fill := strings.Repeat("abcdefghij", 80)
+	for i := range n {
+		json := fmt.Sprintf(`{"id":"item-%06d","pk":"p%04d","cat":"c%d","n":%d,"price":%d.5,"tags":["a","b"],"o":{"x":%d},"fill":%q}`,
+			i, i/100, i%(n/10), i%100, i, i, fill)
+		d, err := doc.FromJSON(nil, []byte(json), doc.JSONOptions{Names: doc.NoSQL})
+		if err != nil {
+			b.Fatal(err)
+		}
+		insert(b, c, d)
+	}
+	return c
+}
+
+func benchQuery(b *testing.B, c *core.Container, text string, req Request, want int, params ...Param) {
+	b.Helper()
+	b.ReportAllocs()
+	out := &Page{}
+	for b.Loop() {
+		pl, err := Compile(text, params, testEnv)
+		if err != nil {
+			b.Fatal(err)
+		}
+		out.Body, out.Count = out.Body[:0], 0
+		if err := pl.Execute(context.Background(), c, req, out); err != nil {
+			b.Fatal(err)
+		}
+		if out.Count != want {
+			b.Fatalf("%d rows, wanted %d", out.Count, want)
+		}
+	}
+}
+
+// BenchmarkQuery is goals 5 to 8 without HTTP.
+func BenchmarkQuery(b *testing.B) {
+	c := benchContainer(b, 2000)
+	pk := value.StringOf("p0003")
+	b.Run("partition 20 of 100", func(b *testing.B) {
+		benchQuery(b, c, "SELECT * FROM c WHERE c.pk = @pk AND c.n < @n", Request{PK: core.PartitionKey{pk}, PageSize: 100}, 20,
+			Param{"@pk", pk}, Param{"@n", value.IntOf(20)})
+	})
+	b.Run("equality 10", func(b *testing.B) {
+		benchQuery(b, c, "SELECT * FROM c WHERE c.cat = @c", Request{PageSize: 100}, 10, Param{"@c", value.StringOf("c7")})
+	})
+	b.Run("range order top 20", func(b *testing.B) {
+		benchQuery(b, c, "SELECT * FROM c WHERE c.price >= @p ORDER BY c.price OFFSET 0 LIMIT 20", Request{PageSize: 100}, 20, Param{"@p", value.IntOf(500)})
+	})
+	b.Run("count", func(b *testing.B) {
+		benchQuery(b, c, "SELECT VALUE COUNT(1) FROM c", Request{}, 1)
+	})
+	b.Run("projection 10", func(b *testing.B) {
+		benchQuery(b, c, "SELECT c.id, c.price, c.o.x FROM c WHERE c.cat = @c", Request{PageSize: 100}, 10, Param{"@c", value.StringOf("c7")})
+	})
+}
