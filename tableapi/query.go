@@ -42,11 +42,7 @@ func (c *call) queryEntities() error {
 	if err != nil {
 		return err
 	}
-	q, err := c.queryOf(v, filter)
-	if err != nil {
-		return err
-	}
-	rows, err := v.Query(c.r.Context(), q)
+	rows, err := c.open(v, filter)
 	if err != nil {
 		return err
 	}
@@ -58,13 +54,51 @@ func (c *call) queryEntities() error {
 	return c.sendJSON(http.StatusOK)
 }
 
-// queryOf makes the core's query of a filter.
-func (c *call) queryOf(v *view, filter *odata.Node) (*exec.Query, error) {
-	p := v.plan(filter)
-	q := &exec.Query{PK: p.pk, Pred: p.pred, MaxRead: maxExamined, PlanHash: xxhash.Sum64String(c.param("$filter"))}
-	if p.pk != nil && !p.natural {
-		q.OrderBy, q.Compare = []exec.Order{{Path: access.ID}}, value.CompareCosmos
+// rows is a query under way. sorted says that the core sorts it, which its continuations must repeat.
+type rows struct {
+	*exec.Rows
+	sorted bool
+}
+
+// The first byte of a continuation, before the core's token.
+const (
+	markNatural = 'n'
+	markSorted  = 's'
+)
+
+// open starts the query of a filter, or goes on with it. The rows of one PartitionKey come in RowKey order by themselves when
+// the core scans the logical partition; when it answers from the index they are few, and it is asked again to sort them.
+func (c *call) open(v *view, filter *odata.Node) (rows, error) {
+	token, err := joinToken(c.param("NextPartitionKey"), c.param("NextRowKey"))
+	if err != nil {
+		return rows{}, err
 	}
+	p := v.plan(filter)
+	q := c.queryOf(v, filter, p)
+	sorted := false
+	if token != "" {
+		if sorted = token[0] == markSorted; len(token) < 2 || !sorted && token[0] != markNatural {
+			return rows{}, errToken
+		}
+		q.Continuation = token[1:]
+	}
+	byRowKey := func() { q.OrderBy, q.Compare = []exec.Order{{Path: access.ID}}, value.CompareCosmos }
+	if sorted {
+		byRowKey()
+	}
+	r, err := v.Query(c.r.Context(), q)
+	if err != nil || token != "" || p.pk == nil || p.natural || r.Stats().Plan.Kind == access.Scan {
+		return rows{r, sorted}, err
+	}
+	r.Close()
+	byRowKey()
+	r, err = v.Query(c.r.Context(), q)
+	return rows{r, true}, err
+}
+
+// queryOf makes the core's query of a filter, without order and continuation.
+func (c *call) queryOf(v *view, filter *odata.Node, p plan) *exec.Query {
+	q := &exec.Query{PK: p.pk, Pred: p.pred, MaxRead: maxExamined, PlanHash: xxhash.Sum64String(c.param("$filter"))}
 	if filter != nil {
 		match := v.match(filter)
 		q.Match = func(it *core.Item) (bool, error) { return match(it), nil }
@@ -80,9 +114,7 @@ func (c *call) queryOf(v *view, filter *odata.Node) (*exec.Query, error) {
 			return inner == nil || inner2(inner, it), nil
 		}
 	}
-	var err error
-	q.Continuation, err = joinToken(c.param("NextPartitionKey"), c.param("NextRowKey"))
-	return q, err
+	return q
 }
 
 func inner2(match func(*core.Item) (bool, error), it *core.Item) bool {
@@ -91,7 +123,7 @@ func inner2(match func(*core.Item) (bool, error), it *core.Item) bool {
 }
 
 // appendPage appends a page and puts its continuation into the headers.
-func (c *call) appendPage(dst []byte, v *view, f *edm.Format, rows *exec.Rows, top int) ([]byte, error) {
+func (c *call) appendPage(dst []byte, v *view, f *edm.Format, rows rows, top int) ([]byte, error) {
 	dst = append(dst, '{')
 	if c.level != edm.NoMetadata {
 		dst = append(dst, `"odata.metadata":`...)
@@ -113,7 +145,11 @@ func (c *call) appendPage(dst []byte, v *view, f *edm.Format, rows *exec.Rows, t
 	}
 	if token := rows.Continuation(); token != "" && !rows.Exhausted() {
 		h := c.w.Header()
-		pk, rk := splitToken(token)
+		mark := markNatural
+		if rows.sorted {
+			mark = markSorted
+		}
+		pk, rk := splitToken(string(mark) + token)
 		h["X-Ms-Continuation-Nextpartitionkey"], h["X-Ms-Continuation-Nextrowkey"] = []string{pk}, []string{rk}
 	}
 	return append(dst, "]}"...), nil
@@ -132,6 +168,8 @@ func tokenPart(s string) string {
 	return "1!" + strconv.Itoa(len(text)) + "!" + text
 }
 
+var errToken = errorMsg("InvalidInput", "The continuation token is malformed.")
+
 func joinToken(pk, rk string) (string, error) {
 	if pk == "" && rk == "" {
 		return "", nil
@@ -139,7 +177,7 @@ func joinToken(pk, rk string) (string, error) {
 	a, ok1 := partOf(pk)
 	b, ok2 := partOf(rk)
 	if !ok1 || !ok2 {
-		return "", errorMsg("InvalidInput", "The continuation token is malformed.")
+		return "", errToken
 	}
 	return a + b, nil
 }
