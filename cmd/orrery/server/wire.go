@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
+	"github.com/orrerydb/orrery/graphapi"
 	"github.com/orrerydb/orrery/sqlapi"
 	"github.com/orrerydb/orrery/tableapi"
 )
@@ -115,7 +117,29 @@ func makeDoors(s *Server) (map[string]door, error) {
 		h := tableapi.New(e, tableapi.Options{Account: s.cfg.Account, Key: key, Auth: s.cfg.Auth, Clock: s.cfg.Clock, Log: s.log})
 		doors[Table] = newHTTPDoor(s.count(Table, h), s.log)
 	}
+	if s.Addr(Gremlin) != "" {
+		if doors[Gremlin], err = s.gremlinDoor(e); err != nil {
+			return nil, err
+		}
+	}
 	return doors, nil
+}
+
+// gremlinDoor makes the graphs of all sources first.
+func (s *Server) gremlinDoor(e *core.Engine) (door, error) {
+	sources := map[string]graphapi.GraphName{}
+	for name, target := range s.cfg.GremlinSources {
+		db, graph, _ := strings.Cut(target, "/")
+		sources[name] = graphapi.GraphName{Database: db, Graph: graph}
+	}
+	g := graphapi.New(e, graphapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth, Sources: sources,
+		Clock: s.cfg.Clock, Log: s.log})
+	if err := g.Prepare(context.Background()); err != nil {
+		return nil, errors.Join(fmt.Errorf("the graphs of the Gremlin sources can't be made: %w", err), g.Shutdown(context.Background()))
+	}
+	d := newHTTPDoor(s.count(Gremlin, g), s.log)
+	d.first = g.Shutdown
+	return d, nil
 }
 
 // OpenForCheck opens the store in a data directory without serving it. A directory that holds none is an error: nothing is
