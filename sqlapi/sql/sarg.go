@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
@@ -127,8 +128,26 @@ func allOf(fs []predFn) predFn {
 		for i, k := range known {
 			ps[i] = k(f)
 		}
-		return access.And(ps...)
+		return access.And(closeRanges(ps)...)
 	}
+}
+
+// closeRanges joins a lower and an upper bound of one path into one range: c.n >= 1 AND c.n < 5. Where array elements count,
+// each bound may hold for another element, so they stay apart.
+func closeRanges(ps []*access.Pred) []*access.Pred {
+	for i, lo := range ps {
+		if lo.Op != access.OpRange || lo.Lo == nil || lo.Hi != nil || lo.Path.Elements {
+			continue
+		}
+		for j, hi := range ps {
+			if hi.Op == access.OpRange && hi.Lo == nil && hi.Hi != nil && slices.Equal(lo.Path.Segs, hi.Path.Segs) && !hi.Path.Elements &&
+				lo.Lo.Value.IsNumber() == hi.Hi.Value.IsNumber() {
+				ps[i], ps[j] = access.Range(lo.Path, lo.Lo, hi.Hi), access.All()
+				break
+			}
+		}
+	}
+	return ps
 }
 
 func anyOf(fs []predFn) predFn {
