@@ -465,7 +465,7 @@ func TestBatchReplies(t *testing.T) {
 		a.do("POST", docs, bad, isBatch, isAtomic, key("a")).is(400)
 	}
 	a.do("POST", docs, `[{"operationType":"Create","resourceBody":{"id":"9","pk":"a"}}]`, isBatch, isAtomic).is(400)
-	for _, op := range []string{`{"operationType":"Patch","id":"1","resourceBody":{"operations":[]}}`, `{"operationType":"Create"}`, `{"operationType":"Delete"}`, `{"operationType":"Create","resourceBody":[1]}`} {
+	for _, op := range []string{`{"operationType":"Patch","id":"1","resourceBody":{"operations":[]}}`, `{"operationType":"Patch","id":"1"}`, `{"operationType":"Create"}`, `{"operationType":"Delete"}`, `{"operationType":"Create","resourceBody":[1]}`} {
 		a.do("POST", docs, `[`+op+`]`, isBatch, isAtomic, key("a")).is(207).has(`"statusCode":400`)
 	}
 }

@@ -129,11 +129,9 @@ func (o *batchOp) parse(raw []byte) error {
 }
 
 // prepare makes the operation's write. room holds the parsed document. pk is the batch's key.
-func (o *batchOp) prepare(ctx context.Context, ct *core.Container, pk core.PartitionKey, room *[]byte) error {
-	if o.kind == opPatch {
-		return status.New(status.NotSupported, "Patch operations are not supported by this server.")
-	}
-	if o.kind == opRead || o.kind == opDelete {
+func (o *batchOp) prepare(ctx context.Context, s *Server, ct *core.Container, pk core.PartitionKey, room *[]byte) error {
+	switch o.kind {
+	case opRead, opDelete, opPatch:
 		if o.id == "" {
 			return missing("id")
 		}
@@ -141,8 +139,16 @@ func (o *batchOp) prepare(ctx context.Context, ct *core.Container, pk core.Parti
 		if err != nil {
 			return err
 		}
+		if o.kind == opPatch {
+			p, err := s.parsePatch(ct, o.body)
+			if err != nil {
+				return err
+			}
+			o.write = p.write(key, id, conditions(o.match, o.noneMatch))
+			return nil
+		}
 		o.write = core.Write{Kind: core.Delete, PK: key, ID: id}
-	} else {
+	default:
 		if len(o.body) == 0 {
 			return missing("resourceBody")
 		}
@@ -202,7 +208,7 @@ func (c *call) atomicBatch(ct *core.Container, ops []batchOp) error {
 	docs := make([]byte, 0, len(c.body)+len(c.body)/4)
 	failed := -1
 	for i := range ops {
-		if err := ops[i].prepare(c.ctx(), ct, pk, &docs); err != nil {
+		if err := ops[i].prepare(c.ctx(), c.s, ct, pk, &docs); err != nil {
 			ops[i].done(core.Result{}, err)
 			failed = i
 			break
@@ -298,7 +304,7 @@ func (c *call) bulkOne(ct *core.Container, o *batchOp) {
 	pk, err := keyOf(room[:0], text, &ct.Spec().PartitionKey, keyFull)
 	if err == nil {
 		c.spare = c.spare[:0]
-		err = o.prepare(c.ctx(), ct, pk, &c.spare)
+		err = o.prepare(c.ctx(), c.s, ct, pk, &c.spare)
 	}
 	switch {
 	case err != nil:

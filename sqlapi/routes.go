@@ -19,7 +19,7 @@ func routes() []route {
 		{"/dbs/*/colls/*", v(readContainer, nil, replaceContainer, nil, deleteContainer)},
 
 		{"/dbs/*/colls/*/docs", v(readFeed, postItems, nil, nil, nil)},
-		{"/dbs/*/colls/*/docs/*", v(readItem, nil, replaceItem, unsupported("Patch operations"), deleteItem)},
+		{"/dbs/*/colls/*/docs/*", v(readItem, nil, replaceItem, patchItem, deleteItem)},
 		{"/dbs/*/colls/*/pkranges", v(listRanges, queryRanges, nil, nil, nil)},
 		{"/dbs/*/colls/*/pkranges/*", v(readRange, nil, nil, nil, nil)},
 

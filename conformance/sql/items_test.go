@@ -272,3 +272,67 @@ func TestBatchFails(t *testing.T) {
 		check(t, err)
 	}
 }
+
+func TestPatch(t *testing.T) {
+	c := container(t, database(t), byKey("c", "/pk"), 0)
+	_, err := c.CreateItem(ctx, str("a"), []byte(`{"id":"1","pk":"a","n":1,"gone":true,"list":[1]}`), nil)
+	check(t, err)
+	p := azcosmos.PatchOperations{}
+	p.AppendAdd("/new", "x")
+	p.AppendSet("/n", 5)
+	p.AppendIncrement("/n", 2)
+	p.AppendReplace("/list", []int{7})
+	p.AppendRemove("/gone")
+	p.SetCondition("from c where c.n = 1")
+	r, err := c.PatchItem(ctx, str("a"), "1", p, nil)
+	check(t, err)
+	m := object(t, r.Value)
+	if m["new"] != "x" || m["n"] != 7.0 || m["gone"] != nil || len(m["list"].([]any)) != 1 || r.RawResponse.StatusCode != 200 {
+		t.Fatalf("%v", m)
+	}
+	_, err = c.PatchItem(ctx, str("a"), "1", p, nil)
+	refused(t, err, 412, "PreconditionFailed")
+
+	b := c.NewTransactionalBatch(str("a"))
+	q := azcosmos.PatchOperations{}
+	q.AppendIncrement("/n", 1)
+	b.PatchItem("1", q, nil)
+	b.PatchItem("1", q, nil)
+	br, err := c.ExecuteTransactionalBatch(ctx, b, nil)
+	check(t, err)
+	g, err := c.ReadItem(ctx, str("a"), "1", nil)
+	check(t, err)
+	if !br.Success || object(t, g.Value)["n"] != 9.0 {
+		t.Fatalf("%+v %s", br, g.Value)
+	}
+}
+
+// Many writers increment one counter: none is lost.
+func TestPatchRace(t *testing.T) {
+	c := container(t, database(t), byKey("c", "/pk"), 0)
+	_, err := c.CreateItem(ctx, str("a"), []byte(`{"id":"1","pk":"a","n":0}`), nil)
+	check(t, err)
+	const writers, each = 8, 20
+	errs := make(chan error, writers)
+	for range writers {
+		go func() {
+			p := azcosmos.PatchOperations{}
+			p.AppendIncrement("/n", 1)
+			for range each {
+				if _, err := c.PatchItem(ctx, str("a"), "1", p, nil); err != nil {
+					errs <- err
+					return
+				}
+			}
+			errs <- nil
+		}()
+	}
+	for range writers {
+		check(t, <-errs)
+	}
+	r, err := c.ReadItem(ctx, str("a"), "1", nil)
+	check(t, err)
+	if n := object(t, r.Value)["n"]; n != float64(writers*each) {
+		t.Fatalf("%v increments of %d", n, writers*each)
+	}
+}

@@ -154,6 +154,21 @@ describe("items", () => {
     await rejects(c.item("e", "a").replace({ id: "e", pk: "a" }, fresh), 412);
   });
 
+  test("patch", async () => {
+    await c.items.create({ id: "p", pk: "a", n: 1, list: [1, 2] });
+    const done = await c.item("p", "a").patch([
+      { op: "add", path: "/list/-", value: 3 },
+      { op: "incr", path: "/n", value: 4 },
+      { op: "set", path: "/deep", value: { x: 1 } },
+      { op: "move", from: "/deep/x", path: "/moved" },
+    ]);
+    assert.equal(done.statusCode, 200);
+    const { n, list, deep, moved } = done.resource;
+    assert.deepEqual({ n, list, deep, moved }, { n: 5, list: [1, 2, 3], deep: {}, moved: 1 });
+    await rejects(c.item("p", "a").patch({ condition: "from c where c.n = 0", operations: [{ op: "set", path: "/n", value: 0 }] }), 412);
+    await rejects(c.item("p", "a").patch([{ op: "remove", path: "/absent" }]), 400);
+  });
+
   test("partition keys of every kind", async () => {
     for (const [i, pk] of ["text", "\u9c40 \u{1F600}", 5, 5.5, -0.25, true, false, null, undefined].entries()) {
       const id = `k${i}`;

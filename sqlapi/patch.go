@@ -1,0 +1,367 @@
+package sqlapi
+
+import (
+	"math"
+	"net/http"
+	"strings"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql"
+)
+
+// maxPatch is the most operations of one patch.
+const maxPatch = 10
+
+// subConditionNotMet is the sub-status of a patch whose condition is false.
+const subConditionNotMet = 1110
+
+var errCondition = status.WithSub(status.PreconditionFailed, subConditionNotMet, msgPrecondition)
+
+// patchOp is one operation of a patch, its paths in stored names.
+type patchOp struct {
+	apply func(d doc.Doc, o *patchOp) (doc.Doc, error)
+	path  []string
+	from  []string
+	value value.Value
+}
+
+// patchKind is an entry of the registry of patch operations.
+type patchKind struct {
+	needsValue, needsFrom bool
+	apply                 func(d doc.Doc, o *patchOp) (doc.Doc, error)
+}
+
+// patchKinds are the operations of a patch.
+var patchKinds = map[string]patchKind{
+	"add":     {needsValue: true, apply: patchAdd},
+	"incr":    {needsValue: true, apply: patchIncr},
+	"move":    {needsFrom: true, apply: patchMove},
+	"remove":  {apply: patchRemove},
+	"replace": {needsValue: true, apply: patchReplace},
+	"set":     {needsValue: true, apply: patchSet},
+}
+
+// patch is a parsed patch document.
+type patch struct {
+	ops       []patchOp
+	condition *sql.Plan // nil: none
+}
+
+// parsePatch reads a patch: an array of operations, or {"operations": [..], "condition": "from c where .."}.
+func (s *Server) parsePatch(ct *core.Container, body []byte) (p patch, err error) {
+	list, seen, condition := body, true, ""
+	if i := skipSpace(body, 0); i < len(body) && body[i] == '{' {
+		seen = false
+		err = eachMember(body, func(name string, raw []byte) error {
+			switch name {
+			case "operations":
+				list, seen = raw, true
+			case "condition":
+				if string(raw) == "null" {
+					return nil
+				}
+				var ok bool
+				if condition, ok = stringOf(raw); !ok {
+					return status.New(status.BadRequest, "The condition of a patch is not a string.")
+				}
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return p, err
+	}
+	if !seen {
+		return p, missing("operations")
+	}
+	err = eachElement(list, func(raw []byte) error {
+		if len(p.ops) == maxPatch {
+			return status.New(status.BadRequest, "The number of patch operations can't exceed '%d'.", maxPatch)
+		}
+		o, err := parsePatchOp(ct, raw)
+		p.ops = append(p.ops, o)
+		return err
+	})
+	if err == nil && len(p.ops) == 0 {
+		err = status.New(status.BadRequest, "A patch needs at least one operation.")
+	}
+	if err == nil && condition != "" {
+		p.condition, err = sql.Compile("SELECT * "+condition, nil, s.env(ct.RID()))
+	}
+	return p, err
+}
+
+func parsePatchOp(ct *core.Container, raw []byte) (o patchOp, err error) {
+	var name, path, from string
+	hasPath, hasFrom := false, false
+	err = eachMember(raw, func(member string, raw []byte) (err error) {
+		ok := true
+		switch member {
+		case "op":
+			name, ok = stringOf(raw)
+		case "path":
+			path, ok = stringOf(raw)
+			hasPath = true
+		case "from":
+			from, ok = stringOf(raw)
+			hasFrom = true
+		case "value":
+			o.value, err = doc.ValueFromJSON(raw)
+		}
+		if !ok {
+			return status.New(status.BadRequest, "The member %s of a patch operation is not a string.", member)
+		}
+		return err
+	})
+	if err != nil {
+		return o, err
+	}
+	k, ok := patchKinds[strings.ToLower(name)]
+	switch {
+	case !ok:
+		return o, status.New(status.BadRequest, "The patch operation '%s' is not supported.", clip(name))
+	case !hasPath:
+		return o, missing("path")
+	case k.needsFrom && !hasFrom:
+		return o, missing("from")
+	case k.needsValue && !o.value.IsDefined():
+		return o, missing("value")
+	}
+	o.apply = k.apply
+	if o.path, err = patchPath(ct, path); err == nil && k.needsFrom {
+		o.from, err = patchPath(ct, from)
+	}
+	return o, err
+}
+
+// patchPath reads a JSON pointer into stored names. The id, the partition key and system properties can't be patched.
+func patchPath(ct *core.Container, pointer string) ([]string, error) {
+	if len(pointer) < 2 || pointer[0] != '/' {
+		return nil, status.New(status.BadRequest, "The patch path '%s' must begin with '/' and name a property.", clip(pointer))
+	}
+	segs := strings.Split(pointer[1:], "/")
+	if len(segs) > doc.DefaultMaxDepth {
+		return nil, status.New(status.BadRequest, "The patch path is nested too deeply.")
+	}
+	for i, s := range segs {
+		segs[i] = strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
+		if strings.IndexByte(segs[i], 0) >= 0 {
+			return nil, status.New(status.BadRequest, "A name in a patch path holds U+0000.")
+		}
+	}
+	stored, ok := doc.NoSQL.Stored(segs[0])
+	if !ok || stored == "_id" {
+		return nil, status.New(status.BadRequest, "The patch path '%s' names a system property, which can't be changed.", clip(pointer))
+	}
+	segs[0] = stored
+	for _, key := range ct.KeyPaths() {
+		if isPrefix(key, segs) || isPrefix(segs, key) {
+			return nil, status.New(status.BadRequest, "The patch path '%s' concerns the partition key, which can't be changed.", clip(pointer))
+		}
+	}
+	return segs, nil
+}
+
+func isPrefix(a, b []string) bool {
+	if len(a) > len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// run applies a patch to a document.
+func (p *patch) run(d doc.Doc) (doc.Doc, error) {
+	for i := range p.ops {
+		next, err := p.ops[i].apply(d, &p.ops[i])
+		if err != nil {
+			return nil, status.New(status.BadRequest, "For Operation(%d): %s", i+1, status.From(err).Msg)
+		}
+		if d = next; len(d) > maxBody {
+			return nil, errTooLarge
+		}
+	}
+	if err := doc.Validate(d, doc.DefaultMaxDepth); err != nil {
+		return nil, status.New(status.BadRequest, "The item is nested too deeply after the patch.")
+	}
+	return d, checkTTL(doc.Get(d, "ttl"))
+}
+
+var (
+	errPatchParent = status.New(status.BadRequest, "The path leads through something that does not exist or is no object or array.")
+	errPatchAbsent = status.New(status.BadRequest, "The path does not exist.")
+	errPatchIndex  = status.New(status.BadRequest, "The index is no position of the array.")
+	errPatchNumber = status.New(status.BadRequest, "An increment needs numbers.")
+	errPatchMove   = status.New(status.BadRequest, "The path of a move can't be a child of its from path.")
+)
+
+// parentOf returns what holds the last segment of a path: an object or an array, in which the segment is a position or "-".
+func parentOf(d doc.Doc, path []string) (value.Value, error) {
+	v := doc.Get(d, path[:len(path)-1]...)
+	last := path[len(path)-1]
+	switch v.Kind() {
+	case value.Object:
+		return v, nil
+	case value.Array:
+		if last == "-" {
+			return v, nil
+		}
+		if _, ok := doc.Index(last); !ok {
+			return v, errPatchIndex
+		}
+		return v, nil
+	}
+	return v, errPatchParent
+}
+
+func patchAdd(d doc.Doc, o *patchOp) (doc.Doc, error) {
+	if _, err := parentOf(d, o.path); err != nil {
+		return nil, err
+	}
+	return doc.Insert(d, o.value, o.path...)
+}
+
+func patchSet(d doc.Doc, o *patchOp) (doc.Doc, error) {
+	v, err := parentOf(d, o.path)
+	if err != nil {
+		return nil, err
+	}
+	if v.Kind() == value.Array {
+		last := o.path[len(o.path)-1]
+		if last == "-" {
+			return doc.Insert(d, o.value, o.path...)
+		}
+		if i, _ := doc.Index(last); i >= v.Len() {
+			return nil, errPatchIndex
+		}
+	}
+	return doc.Set(d, o.value, o.path...)
+}
+
+func patchReplace(d doc.Doc, o *patchOp) (doc.Doc, error) {
+	if !doc.Get(d, o.path...).IsDefined() {
+		return nil, errPatchAbsent
+	}
+	return doc.Set(d, o.value, o.path...)
+}
+
+func patchRemove(d doc.Doc, o *patchOp) (doc.Doc, error) {
+	if !doc.Get(d, o.path...).IsDefined() {
+		return nil, errPatchAbsent
+	}
+	return doc.Remove(d, o.path...)
+}
+
+// patchIncr adds to a number; a field that is not there is made. Integers stay integers while they fit.
+func patchIncr(d doc.Doc, o *patchOp) (doc.Doc, error) {
+	if !o.value.IsNumber() {
+		return nil, errPatchNumber
+	}
+	old := doc.Get(d, o.path...)
+	if !old.IsDefined() {
+		return patchSet(d, o)
+	}
+	if !old.IsNumber() || old.Kind() == value.Decimal {
+		return nil, errPatchNumber
+	}
+	return doc.Set(d, sum(old, o.value), o.path...)
+}
+
+func sum(a, b value.Value) value.Value {
+	if a.Kind() != value.Double && b.Kind() != value.Double {
+		x, y := a.Int(), b.Int()
+		if s := x + y; (s > x) == (y > 0) {
+			return value.IntOf(s)
+		}
+	}
+	f := a.Float() + b.Float()
+	if math.IsInf(f, 0) {
+		return value.DoubleOf(math.Copysign(math.MaxFloat64, f))
+	}
+	return value.DoubleOf(f)
+}
+
+func patchMove(d doc.Doc, o *patchOp) (doc.Doc, error) {
+	v := doc.Get(d, o.from...)
+	if !v.IsDefined() {
+		return nil, errPatchAbsent
+	}
+	if len(o.path) > len(o.from) && isPrefix(o.from, o.path) {
+		return nil, errPatchMove
+	}
+	next, err := doc.Remove(d, o.from...)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := parentOf(next, o.path); err != nil {
+		return nil, err
+	}
+	return doc.Insert(next, v, o.path...)
+}
+
+// write makes the write of a patch.
+func (p *patch) write(pk core.PartitionKey, id value.Value, check func(*core.Item) error) core.Write {
+	return core.Write{Kind: core.Update, PK: pk, ID: id, Update: func(old *core.Item) (core.Change, error) {
+		if old == nil {
+			return core.Change{}, errNotFound
+		}
+		if check != nil {
+			if err := check(old); err != nil {
+				return core.Change{}, err
+			}
+		}
+		if p.condition != nil {
+			ok, err := p.condition.Match(old)
+			if err != nil {
+				return core.Change{}, err
+			}
+			if !ok {
+				return core.Change{}, errCondition
+			}
+		}
+		d, err := p.run(old.Doc)
+		return core.Change{Doc: d}, err
+	}}
+}
+
+// patchItem changes parts of an item. The verb decides, whatever the content type: the JavaScript SDK sends none.
+func patchItem(c *call) error {
+	ct, err := c.parent()
+	if err != nil {
+		return err
+	}
+	if err := c.noTriggers(); err != nil {
+		return err
+	}
+	if err := c.readBody(maxBody); err != nil {
+		return err
+	}
+	var room [maxKeyPaths]value.Value
+	pk, id, err := c.itemKey(ct, room[:0])
+	if err != nil {
+		return err
+	}
+	p, err := c.s.parsePatch(ct, c.body)
+	if err != nil {
+		return err
+	}
+	res, err := ct.Write(c.ctx(), p.write(pk, id, conditions(header(c.in, hIfMatch), header(c.in, hIfNoneMatch))))
+	if err != nil {
+		c.setSession(ct, pk)
+		return err
+	}
+	c.charge = res.Charge
+	c.setETag(res.Item.ETag())
+	c.setSlot(ct, res.Slot)
+	if !c.minimal() {
+		c.out = appendItem(c.out[:0], ct.RID(), res.Item)
+	}
+	return c.send(http.StatusOK)
+}

@@ -1,0 +1,29 @@
+package sql
+
+import (
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// Match reports whether an item passes the query's WHERE: what the condition of a patch asks. The query must range over
+// the item itself, without joins, grouping or sub-queries in FROM.
+func (pl *Plan) Match(it *core.Item) (bool, error) {
+	top := pl.p.top
+	if !top.rootOnly || top.grouped {
+		return false, status.New(status.BadRequest, "A condition is of the form FROM c WHERE <filter>.")
+	}
+	if top.where == nil {
+		return true, nil
+	}
+	f := pl.p.frame(pl.vals)
+	defer pl.p.release(f)
+	f.env = pl.env
+	clk := pl.env.Clock
+	if clk == nil {
+		clk = wallClock
+	}
+	f.ctx.Now, f.ctx.Clock, f.ctx.Random = clk.Now(), clk.Now, clk.Float64
+	f.setRoot(it.Doc, it)
+	ok := isTrue(top.where(f))
+	return ok, f.err
+}
