@@ -39,6 +39,9 @@ func (p *parser) operand() (any, error) {
 		case "[":
 			return p.list()
 		case "{":
+			if p.closureAhead() {
+				return nil, unsupportedAt(t, "Lambdas are not supported")
+			}
 			return p.set()
 		case "(":
 			p.i++
@@ -52,6 +55,19 @@ func (p *parser) operand() (any, error) {
 		}
 	}
 	return nil, p.unexpected("an argument is expected")
+}
+
+// closureAhead tells a Groovy closure ({it.get()}, {a, b -> ..}) from a set: the cursor stands on the bracket.
+func (p *parser) closureAhead() bool {
+	if t := p.peekAt(1); t.kind == tokIdent && t.text == "it" && !p.assigned["it"] {
+		return true
+	}
+	for n := 1; n < 8; n++ {
+		if p.isAt(n, "-") && p.isAt(n+1, ">") {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *parser) signed() (any, error) {

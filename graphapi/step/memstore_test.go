@@ -31,6 +31,9 @@ func newMemStore(mode step.KeyMode, key string) *memStore {
 }
 
 func docKey(pk, id value.Value) string {
+	if f, ok := value.Number(pk); ok { // 5 and 5.0 are one partition
+		pk = value.DoubleOf(f)
+	}
 	return string(doc.AppendExtJSON(nil, pk, true)) + "|" + string(doc.AppendExtJSON(nil, id, true))
 }
 
@@ -109,8 +112,11 @@ func naturalLess(a, b string) bool {
 	ia, ib := strings.LastIndexByte(a, '|'), strings.LastIndexByte(b, '|')
 	x, e1 := strconv.Atoi(strings.Trim(a[ia+1:], `"`))
 	y, e2 := strconv.Atoi(strings.Trim(b[ib+1:], `"`))
-	if e1 == nil && e2 == nil && x != y {
+	switch {
+	case e1 == nil && e2 == nil && x != y:
 		return x < y
+	case (e1 == nil) != (e2 == nil):
+		return e1 == nil
 	}
 	return a < b
 }

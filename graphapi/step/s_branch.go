@@ -96,17 +96,24 @@ func (s *branchStep) reset() {
 	s.cur, s.todo, s.t = nil, nil, nil
 }
 
+// buildUnion sends each traverser through all of the traversals. At the start of a request these start themselves.
 func buildUnion(c *compiler, in *inst) (step, error) {
-	trs, err := c.children(in)
-	if err != nil {
-		return nil, err
-	}
-	if in.root {
-		for _, a := range in.args {
-			if b, ok := a.(*gvalue.Bytecode); ok && (len(b.Steps) == 0 || !startSteps[b.Steps[0].Op]) {
-				return nil, in.argErr("the traversals of a union that starts must start themselves")
+	var trs []*traversal
+	for _, a := range in.args {
+		b, ok := a.(*gvalue.Bytecode)
+		if !ok || !in.root {
+			tr, err := c.child(in, a)
+			if err != nil {
+				return nil, err
 			}
+			trs = append(trs, tr)
+			continue
 		}
+		tr, err := c.compile(b.Steps, true)
+		if err != nil {
+			return nil, err
+		}
+		trs = append(trs, tr)
 	}
 	return &branchStep{pick: func(*exec, *trav) ([]*traversal, error) { return trs, nil }}, nil
 }

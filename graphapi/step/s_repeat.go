@@ -21,6 +21,7 @@ type repeatStep struct {
 	again []*trav // traversers that begin another round by way of the tests at its start
 	queue map[string]*trav
 	held  holder
+	stuck bool
 }
 
 // repeat compiles repeat() with the until, emit and times around it; ins begins with one of them.
@@ -171,6 +172,7 @@ func (s *repeatStep) next(x *exec) (*trav, error) {
 		if err := x.tick(); err != nil {
 			return nil, err
 		}
+		waiting := s.body.head.waiting()
 		t, err := s.body.end.next(x)
 		if err != nil {
 			return nil, err
@@ -182,6 +184,12 @@ func (s *repeatStep) next(x *exec) (*trav, error) {
 			}
 			continue
 		}
+		// A body with a barrier ends once per round. One that doesn't take its input any more (limit) is at its end.
+		if n := s.body.head.waiting(); n > 0 && (n < waiting || !s.stuck) {
+			s.stuck = n >= waiting
+			continue
+		}
+		s.stuck = false
 		if s.queue != nil {
 			s.queue = nil // all that was queued has gone
 		}
@@ -272,7 +280,7 @@ func (s *repeatStep) enqueue(x *exec, t *trav) error {
 		}
 		s.queue[string(key)] = t
 	}
-	if len(s.body.head.q)-s.body.head.i > maxHeld/2 {
+	if s.body.head.waiting() > maxHeld/2 {
 		return errf(Memory, "The traversal exceeds the memory that one request may use")
 	}
 	t.taken = false

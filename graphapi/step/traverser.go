@@ -214,6 +214,9 @@ func (s *startStep) next(*exec) (*trav, error) {
 	return t, nil
 }
 
+// waiting is how many traversers the queue holds.
+func (s *startStep) waiting() int { return len(s.q) - s.i }
+
 func (s *startStep) reset() {
 	clear(s.q)
 	s.q, s.i = s.q[:0], 0
