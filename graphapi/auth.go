@@ -41,7 +41,7 @@ func (c *conn) admit(w *work) {
 		c.authenticate(w)
 	default:
 		l.keptBytes += w.size
-		if len(l.kept) >= maxPending || l.keptBytes > maxPendingBytes {
+		if len(l.kept) >= maxPending || l.keptBytes > maxLoginBytes {
 			w.reply.fail(&failure{kind: kindBusy})
 			return
 		}

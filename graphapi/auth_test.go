@@ -121,6 +121,19 @@ func TestRequestsBeforeLogin(t *testing.T) {
 	c.want(200, id2, "graphs/g")
 }
 
+// A stranger can't make the server keep much.
+func TestStrangersAreBounded(t *testing.T) {
+	c := newServer(t, true).dial(t)
+	c.request(id1, "eval", "", `{"gremlin":"`+strings.Repeat("x", maxLoginBytes)+`"}`)
+	c.want(498, "null", "before the login")
+	half := `{"gremlin":"` + strings.Repeat("x", maxLoginBytes*2/5) + `"}`
+	c.request(id1, "eval", "", half)
+	c.want(407, id1, "")
+	c.request(id2, "eval", "", half)
+	c.request(id3, "eval", "", half)
+	c.want(429, id3, "")
+}
+
 func TestLoginUnasked(t *testing.T) {
 	c := newServer(t, true).dial(t)
 	c.request(id3, "authentication", "", sasl("localhost", testKey))
@@ -156,6 +169,14 @@ func TestServiceFlavour(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The service takes a binding of any name.
+func TestServiceBindings(t *testing.T) {
+	c := newServer(t, true).dial(t)
+	c.login("/dbs/db/colls/people")
+	c.send(v2Mime, `{"requestId":"`+id1+`","op":"eval","args":{"gremlin":"echo","bindings":{"id":"x"}}}`)
+	c.want(200, id1, `{"id":"x",`)
 }
 
 func TestTinkerPopFlavour(t *testing.T) {

@@ -112,6 +112,11 @@ func (c *conn) frame(text bool, body []byte) {
 		r.fail(fail(kindMalformed, "%s is not supported; use GraphBinary or GraphSON", ser.refuse))
 		return
 	}
+	if !c.login.done && size > maxLoginBytes {
+		r.noID = true
+		r.fail(fail(kindMalformed, "a request before the login may have %d bytes", maxLoginBytes))
+		return
+	}
 	req, err := ser.codec.ReadRequest(body)
 	if err != nil {
 		if fe, ok := err.(*message.FormatError); ok {

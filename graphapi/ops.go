@@ -128,7 +128,7 @@ func (w *work) source() (string, *failure) {
 	return s, nil
 }
 
-// reserved are the names that a binding may not have.
+// reserved are the names that a binding of a TinkerPop client may not have. The service takes any name.
 var reserved = func() map[string]bool {
 	m := map[string]bool{}
 	for _, n := range strings.Fields("T id label key value Direction OUT IN BOTH Order asc desc shuffle Scope local global Pop first last all mixed " +
@@ -150,7 +150,7 @@ func (w *work) bindings() (map[string]any, *failure) {
 		if !ok {
 			return nil, fail(kindArguments, "The [%s] message is using one or more invalid binding keys - they must be of type String and cannot be null", w.req.Op)
 		}
-		if reserved[name] {
+		if reserved[name] && !w.reply.service {
 			bad = append(bad, name)
 		}
 		m[name] = e.Value

@@ -32,6 +32,7 @@ const (
 	keepBuffer        = 64 << 10         // a longer buffer isn't kept for the next request
 	maxLoginAttempts  = 3
 	maxSASLBytes      = 8 << 10
+	maxLoginBytes     = 1 << 20 // frames that are kept for a client that hasn't logged in yet, together
 	maxSessionsOnConn = 64
 )
 
