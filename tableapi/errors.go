@@ -181,7 +181,7 @@ func (c *call) fail(err error) {
 		h["Content-Type"] = []string{"application/xml"}
 		c.out = c.appendXMLError(c.out[:0], e)
 	} else {
-		h["Content-Type"] = contentTypes[max(c.level, edm.NoMetadata)]
+		h["Content-Type"] = contentTypes[c.level]
 		c.out = c.appendError(c.out[:0], e)
 	}
 	c.send(e.status())
