@@ -95,12 +95,6 @@ func (v *view) write(b *doc.Builder, o *operation, k key) (core.Write, error) {
 	case o.kind == opInsert:
 		w.Kind = core.Create
 		w.Doc, err = v.appendNew(b, k, o.ent)
-	case o.kind == opReplace && v.native:
-		w.Kind = core.Upsert
-		if o.cond.present {
-			w.Kind = core.Replace
-		}
-		w.Doc, err = v.appendNew(b, k, o.ent)
 	default:
 		w.Kind = core.Update
 		w.Update = func(old *core.Item) (core.Change, error) { return v.update(b, o, k, old) }
@@ -108,7 +102,8 @@ func (v *view) write(b *doc.Builder, o *operation, k key) (core.Write, error) {
 	return w, err
 }
 
-// update is the read-modify-write of a merge, and of a replace in a container of another API.
+// update is the read-modify-write of a merge or replace. A replace too has to see the old item: what the Table API shows
+// read-only and gets back unchanged keeps its kind.
 func (v *view) update(b *doc.Builder, o *operation, k key, old *core.Item) (core.Change, error) {
 	if old == nil {
 		if o.cond.present {
@@ -117,8 +112,20 @@ func (v *view) update(b *doc.Builder, o *operation, k key, old *core.Item) (core
 		d, err := v.appendNew(b, k, o.ent)
 		return core.Change{Doc: d}, err
 	}
+	if o.kind == opReplace && v.native && !readOnly(old.Doc) {
+		d, err := v.appendNew(b, k, o.ent)
+		return core.Change{Doc: d}, err
+	}
 	d, err := v.appendMerged(b, old.Doc, o.ent, o.kind == opReplace, k)
 	return core.Change{Doc: d}, err
+}
+
+// keyOf returns the stored key of an operation. Only other APIs store keys that are no strings.
+func (v *view) keyOf(c *call, o *operation) (key, error) {
+	if o.kind == opInsert || v.native && (o.rk == "" || o.rk[0] != '{') {
+		return v.key(o.pk, o.rk)
+	}
+	return v.locate(c, o.pk, o.rk)
 }
 
 // apply checks and does one operation; its ETag goes to the answer's headers.
@@ -126,14 +133,9 @@ func (c *call) apply(v *view, o *operation) (*core.Item, error) {
 	if err := c.permit(v, o); err != nil {
 		return nil, err
 	}
-	k, err := v.key(o.pk, o.rk)
+	k, err := v.keyOf(c, o)
 	if err != nil {
 		return nil, err
-	}
-	if o.kind != opInsert && (!v.native || o.rk != "" && o.rk[0] == '{') {
-		if k, err = v.locate(c, o.pk, o.rk); err != nil {
-			return nil, err
-		}
 	}
 	w, err := v.write(&c.build, o, k)
 	if err != nil {

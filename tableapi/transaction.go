@@ -106,16 +106,11 @@ func (c *call) group(w *batch.Writer, reqs []batch.Op) error {
 func (c *call) commit(v *view, ops []groupOp) error {
 	keys := make([]key, len(ops))
 	for i := range ops {
-		o := &ops[i]
-		var err error
-		if v.native || o.kind == opInsert {
-			keys[i], err = v.key(o.pk, o.rk)
-		} else {
-			keys[i], err = v.locate(c, o.pk, o.rk)
-		}
+		k, err := v.keyOf(c, &ops[i].operation)
 		if err != nil {
 			return at(err, i)
 		}
+		keys[i] = k
 	}
 	_, err := v.WithTx(c.r.Context(), keys[0].pk, func(tx *core.Tx) error {
 		for i := range ops {

@@ -319,6 +319,16 @@ func sized(d []byte) ([]byte, error) {
 	return d, nil
 }
 
+// readOnly reports whether a document has values that the Table API shows and can't change.
+func readOnly(d []byte) bool {
+	for it := doc.Value(d).Iter(); it.Next(); {
+		if edm.ReadOnly(it.Value()) {
+			return true
+		}
+	}
+	return false
+}
+
 // find returns the property of e that is stored as name and has a value.
 func find(e *edm.Entity, name []byte) *edm.Prop {
 	shown, _ := strings.CutPrefix(string(name), "\x01")
