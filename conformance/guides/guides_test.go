@@ -1,0 +1,255 @@
+// Package guides runs the examples of the guides in docs as they stand, through official clients.
+//
+// A fenced block says in its info string what it is:
+//
+//	json container=c pk=/a[,/b]   documents, one a line, created in the container (made when absent)
+//	sql container=c               a query; the "json result" block behind it holds its rows
+//	gremlin container=c           a script on the container as a graph; likewise
+//	pkranges container=c pk=/a throughput=n   the number of physical partitions of a new container
+package guides
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	gremlingo "github.com/apache/tinkerpop/gremlin-go/v3/driver"
+
+	"github.com/orrerydb/orrery/cmd/orrery/server"
+)
+
+// block is a fenced block of a guide.
+type block struct {
+	line int
+	kind string
+	args map[string]string
+	text string
+}
+
+func blocks(t *testing.T, file string) (out []block) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var in *block
+	s := bufio.NewScanner(bytes.NewReader(b))
+	s.Buffer(nil, 1<<20)
+	for n := 1; s.Scan(); n++ {
+		line := s.Text()
+		switch {
+		case in == nil && strings.HasPrefix(line, "```") && strings.Contains(line, " "):
+			words := strings.Fields(strings.TrimPrefix(line, "```"))
+			in = &block{line: n, kind: words[0], args: map[string]string{}}
+			for _, w := range words[1:] {
+				k, v, _ := strings.Cut(w, "=")
+				in.args[k] = v
+			}
+		case in != nil && line == "```":
+			out = append(out, *in)
+			in = nil
+		case in != nil:
+			in.text += line + "\n"
+		}
+	}
+	return out
+}
+
+func TestGuides(t *testing.T) {
+	srv := start(t)
+	files, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, f := range files {
+		bs := blocks(t, f)
+		if len(bs) == 0 {
+			continue
+		}
+		name := strings.TrimSuffix(filepath.Base(f), ".md")
+		t.Run(name, func(t *testing.T) { ran += run(t, srv, name, bs) })
+	}
+	if ran < 11 {
+		t.Errorf("only %d examples were found", ran)
+	}
+}
+
+// run runs the blocks of one guide in a database of its own.
+func run(t *testing.T, srv *server.Server, name string, bs []block) (n int) {
+	g := guide{t: t, srv: srv, db: database(t, srv, name), name: name}
+	for i, b := range bs {
+		var rows []any
+		switch b.kind {
+		case "json":
+			if b.args["container"] == "" {
+				continue // a result
+			}
+			g.insert(b)
+			continue
+		case "sql":
+			rows = g.query(b)
+		case "gremlin":
+			rows = g.traverse(b)
+		case "pkranges":
+			if want, _ := strconv.Atoi(strings.TrimSpace(b.text)); g.partitions(b) != want {
+				t.Errorf("line %d: not %d partitions", b.line, want)
+			}
+			n++
+			continue
+		default:
+			continue
+		}
+		n++
+		if i+1 == len(bs) || bs[i+1].kind != "json" {
+			t.Fatalf("line %d: no result behind the example", b.line)
+		}
+		var want []any
+		if err := json.Unmarshal([]byte(bs[i+1].text), &want); err != nil {
+			t.Fatalf("line %d: %v", bs[i+1].line, err)
+		}
+		if !reflect.DeepEqual(rows, want) {
+			t.Errorf("line %d: %s gives %v, the guide says %v", b.line, b.text, rows, want)
+		}
+	}
+	return n
+}
+
+type guide struct {
+	t    *testing.T
+	srv  *server.Server
+	db   *azcosmos.DatabaseClient
+	name string
+}
+
+func (g *guide) container(b block) *azcosmos.ContainerClient {
+	g.t.Helper()
+	id := b.args["container"]
+	if pk := b.args["pk"]; pk != "" {
+		def := azcosmos.PartitionKeyDefinition{Paths: strings.Split(pk, ","), Version: 2}
+		if len(def.Paths) > 1 {
+			def.Kind = azcosmos.PartitionKeyKindMultiHash
+		}
+		o := &azcosmos.CreateContainerOptions{}
+		if ru, err := strconv.Atoi(b.args["throughput"]); err == nil {
+			tp := azcosmos.NewManualThroughputProperties(int32(ru))
+			o.ThroughputProperties = &tp
+		}
+		if _, err := g.db.CreateContainer(ctx, azcosmos.ContainerProperties{ID: id, PartitionKeyDefinition: def}, o); err != nil {
+			g.t.Fatalf("line %d: %v", b.line, err)
+		}
+	}
+	c, err := g.db.NewContainer(id)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return c
+}
+
+var ctx = context.Background()
+
+func (g *guide) insert(b block) {
+	c := g.container(b)
+	for _, line := range strings.Split(strings.TrimSpace(b.text), "\n") {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			g.t.Fatalf("line %d: %v", b.line, err)
+		}
+		pk := azcosmos.NewPartitionKey()
+		for _, p := range strings.Split(b.args["pk"], ",") {
+			pk = pk.AppendString(m[p[1:]].(string))
+		}
+		if _, err := c.CreateItem(ctx, pk, []byte(line), nil); err != nil {
+			g.t.Fatalf("line %d: %v", b.line, err)
+		}
+	}
+}
+
+func (g *guide) query(b block) (rows []any) {
+	pager := g.container(b).NewQueryItemsPager(strings.TrimSpace(b.text), azcosmos.NewPartitionKey(), nil)
+	for pager.More() {
+		page, err := pager.NextPage(ctx)
+		if err != nil {
+			g.t.Fatalf("line %d: %v", b.line, err)
+		}
+		for _, it := range page.Items {
+			var v any
+			if err := json.Unmarshal(it, &v); err != nil {
+				g.t.Fatal(err)
+			}
+			rows = append(rows, v)
+		}
+	}
+	return rows
+}
+
+func (g *guide) partitions(b block) int {
+	g.container(b)
+	c, err := g.srv.Engine().Container(g.name, b.args["container"])
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return len(c.Partitions())
+}
+
+func (g *guide) traverse(b block) (rows []any) {
+	client, err := gremlingo.NewClient(fmt.Sprintf("ws://%s/gremlin", g.srv.Addr(server.Gremlin)), func(s *gremlingo.ClientSettings) {
+		s.AuthInfo = gremlingo.BasicAuthInfo(fmt.Sprintf("/dbs/%s/colls/%s", g.name, b.args["container"]), server.WellKnownKey)
+		s.LogVerbosity = gremlingo.Off
+	})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer client.Close()
+	rs, err := client.Submit(strings.TrimSpace(b.text))
+	if err != nil {
+		g.t.Fatalf("line %d: %v", b.line, err)
+	}
+	all, err := rs.All()
+	if err != nil {
+		g.t.Fatalf("line %d: %v", b.line, err)
+	}
+	for _, r := range all {
+		rows = append(rows, r.GetInterface())
+	}
+	return rows
+}
+
+func start(t *testing.T) *server.Server {
+	srv, err := server.Start(server.Ephemeral())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Stop(context.Background()) })
+	return srv
+}
+
+func database(t *testing.T, srv *server.Server, name string) *azcosmos.DatabaseClient {
+	cred, err := azcosmos.NewKeyCredential(server.WellKnownKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &azcosmos.ClientOptions{}
+	o.Retry = policy.RetryOptions{MaxRetries: -1}
+	client, err := azcosmos.NewClientWithKey("http://"+srv.Addr(server.NoSQL), cred, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: name}, nil); err != nil {
+		t.Fatal(err)
+	}
+	db, err := client.NewDatabase(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
