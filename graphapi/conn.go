@@ -15,7 +15,7 @@ import (
 )
 
 // conn is one WebSocket connection. Its goroutine reads frames (and thereby answers pings) and never runs a traversal: each
-// request runs on a goroutine of its own, and a semaphore holds their number down.
+// request runs on a worker, and a semaphore holds the number of running ones down.
 //
 // Invariants:
 //  1. Only the reading goroutine touches login, sessions' map and buf.
@@ -34,7 +34,9 @@ type conn struct {
 	slots        chan struct{} // one token per running request
 	pending      atomic.Int32
 	pendingBytes atomic.Int64
-	running      sync.WaitGroup
+	running      sync.WaitGroup // workers
+	jobs         chan job       // without a buffer: only a resting worker receives
+	resting      atomic.Bool
 	draining     atomic.Bool
 
 	wmu sync.Mutex
@@ -48,7 +50,7 @@ type conn struct {
 
 func newConn(s *Server, ws *websocket.Conn) *conn {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &conn{srv: s, ws: ws, ctx: ctx, cancel: cancel, slots: make(chan struct{}, maxRunning)}
+	c := &conn{srv: s, ws: ws, ctx: ctx, cancel: cancel, slots: make(chan struct{}, maxRunning), jobs: make(chan job)}
 	c.login.done = !s.o.Auth
 	ws.SetReadLimit(maxFrame + 256) // the mime header is not the request's
 	ping := ws.PingHandler()
@@ -232,29 +234,60 @@ func (c *conn) start(w *work, run func()) {
 		w.reply.fail(&failure{kind: kindBusy})
 		return
 	}
-	var before, after chan struct{}
+	j := job{w: w, run: run}
 	if w.session != nil {
-		before, after = w.session.last, make(chan struct{})
-		w.session.last = after
+		j.before, j.after = w.session.last, make(chan struct{})
+		w.session.last = j.after
 	}
-	c.running.Add(1)
-	go func() {
-		defer c.running.Done()
-		defer c.done(w)
-		if after != nil {
-			defer close(after)
-		}
-		if before != nil { // and only then take a place: the request waited for may need it
-			<-before
+	select {
+	case c.jobs <- j: // the resting worker takes it
+	default:
+		c.running.Add(1)
+		go c.worker(j)
+	}
+}
+
+// job is a request that was let in.
+type job struct {
+	w      *work
+	run    func()
+	before chan struct{} // closed when the request before it in its session has run; nil: none
+	after  chan struct{} // to be closed when it has run; nil: no session
+}
+
+// worker does j, then rests for further jobs, unless another worker rests already: a resting worker has a grown stack, which
+// a goroutine per request would have to grow anew each time.
+func (c *conn) worker(j job) {
+	defer c.running.Done()
+	for {
+		c.do(j)
+		if !c.resting.CompareAndSwap(false, true) {
+			return
 		}
 		select {
-		case c.slots <- struct{}{}:
+		case j = <-c.jobs:
+			c.resting.Store(false)
 		case <-c.ctx.Done():
 			return
 		}
-		defer func() { <-c.slots }()
-		run()
-	}()
+	}
+}
+
+func (c *conn) do(j job) {
+	defer c.done(j.w)
+	if j.after != nil {
+		defer close(j.after)
+	}
+	if j.before != nil { // and only then take a place: the request waited for may need it
+		<-j.before
+	}
+	select {
+	case c.slots <- struct{}{}:
+	case <-c.ctx.Done():
+		return
+	}
+	defer func() { <-c.slots }()
+	j.run()
 }
 
 func (c *conn) done(w *work) {

@@ -147,11 +147,12 @@ func (p *parser) object() any {
 		p.off++
 		return o
 	}
+	o.members = make([]member, 0, 4)
 	for p.err == nil {
 		if p.next() != '"' {
 			return p.fail("a name expected")
 		}
-		key, _ := p.string().(string)
+		key := p.string()
 		if p.next() != ':' {
 			return p.fail("':' expected")
 		}
@@ -206,7 +207,7 @@ func (p *parser) number() any {
 }
 
 // string reads a string whose opening quote is next. Bytes that aren't UTF-8 and lone surrogates become U+FFFD.
-func (p *parser) string() any {
+func (p *parser) string() string {
 	p.off++
 	from := p.off
 	plain := true
@@ -216,14 +217,15 @@ func (p *parser) string() any {
 			s := p.b[from:p.off]
 			p.off++
 			if plain {
-				return string(s)
+				return known(s)
 			}
 			return p.unescape(s)
 		case c == '\\':
 			plain = false
 			p.off += 2
 		case c < 0x20:
-			return p.fail("a control character in a string")
+			p.fail("a control character in a string")
+			return ""
 		case c >= utf8.RuneSelf:
 			plain = false
 			p.off++
@@ -231,10 +233,54 @@ func (p *parser) string() any {
 			p.off++
 		}
 	}
-	return p.fail("a string without its end")
+	p.fail("a string without its end")
+	return ""
 }
 
-func (p *parser) unescape(s []byte) any {
+// known gives the words that every request has without an allocation.
+func known(s []byte) string {
+	switch string(s) {
+	case "@type":
+		return "@type"
+	case "@value":
+		return "@value"
+	case "requestId":
+		return "requestId"
+	case "op":
+		return "op"
+	case "processor":
+		return "processor"
+	case "args":
+		return "args"
+	case "gremlin":
+		return "gremlin"
+	case "bindings":
+		return "bindings"
+	case "aliases":
+		return "aliases"
+	case "language":
+		return "language"
+	case "accept":
+		return "accept"
+	case "gremlin-groovy":
+		return "gremlin-groovy"
+	case "g":
+		return "g"
+	case "eval":
+		return "eval"
+	case "g:UUID":
+		return "g:UUID"
+	case "g:Map":
+		return "g:Map"
+	case "g:Int32":
+		return "g:Int32"
+	case "g:Int64":
+		return "g:Int64"
+	}
+	return string(s)
+}
+
+func (p *parser) unescape(s []byte) string {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); {
 		if s[i] != '\\' {
@@ -260,7 +306,8 @@ func (p *parser) unescape(s []byte) any {
 		case 'u':
 			r, ok := hex4(s, i)
 			if !ok {
-				return p.fail(`four hex digits expected after \u`)
+				p.fail(`four hex digits expected after \u`)
+				return ""
 			}
 			i += 4
 			if utf16.IsSurrogate(r) {
@@ -271,7 +318,8 @@ func (p *parser) unescape(s []byte) any {
 			}
 			out = utf8.AppendRune(out, r)
 		default:
-			return p.fail("unknown escape in a string")
+			p.fail("unknown escape in a string")
+			return ""
 		}
 	}
 	return string(out)
