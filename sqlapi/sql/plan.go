@@ -95,11 +95,30 @@ func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out
 		r.maxBytes = defaultPageBytes
 	}
 	r.maxBytes += len(out.Body)
-	if p.whole && req.PK == nil && len(req.Ranges) == 0 && !c.HasTTL() && st.drop == 0 && st.skip == 0 && st.left != 0 {
-		out.Charge += countCharge
-		return r.countAll(c.Count())
+	if p.whole && st == (state{left: -1}) {
+		if n, ok := countOf(c, req); ok {
+			out.Charge += countCharge
+			return r.countAll(n)
+		}
 	}
 	return pl.run(ctx, c, req, r, hash, begin)
+}
+
+// countOf returns the number of items that a request is about where it is kept: the container's, or a physical partition's.
+// Where items can expire it isn't known without reading them.
+func countOf(c *core.Container, req Request) (int64, bool) {
+	if req.PK != nil || c.HasTTL() || len(req.Ranges) > 1 {
+		return 0, false
+	}
+	if len(req.Ranges) == 0 {
+		return c.Count(), true
+	}
+	for _, p := range c.Partitions() {
+		if p.Min == req.Ranges[0].Min && p.Max == req.Ranges[0].Max {
+			return p.Items, true
+		}
+	}
+	return 0, false
 }
 
 // countCharge is what a COUNT costs that is answered from a number: the least charge of a query.
@@ -149,10 +168,17 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 	if p.pred != nil {
 		q.Pred = p.pred(f)
 	}
-	if where := p.top.where; where != nil && p.top.rootOnly {
+	// The core may be told how many items are wanted where each gives exactly one row: SELECT VALUE drops those whose value is
+	// undefined, so they must not match then.
+	oneRow := begin.left >= 0 && p.top.rootOnly && !p.top.grouped && !p.top.q.Distinct
+	where, defined := p.top.where, p.top.defined
+	if !oneRow {
+		defined = nil
+	}
+	if p.top.rootOnly && (where != nil || defined != nil) {
 		q.Match = func(it *core.Item) (bool, error) {
 			f.setRoot(it.Doc, it)
-			ok := isTrue(where(f))
+			ok := (where == nil || isTrue(where(f))) && (defined == nil || defined(f).IsDefined())
 			return ok, f.err
 		}
 	}
@@ -167,8 +193,7 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 			return key(f)
 		}})
 	}
-	// The core may be told how many items are wanted where each gives exactly one row.
-	if begin.left >= 0 && p.top.rootOnly && !p.top.grouped && !p.top.q.Distinct && (!p.top.isValue || p.top.q.Star) {
+	if oneRow {
 		if n := begin.left + begin.skip; n <= math.MaxInt32 {
 			q.Limit = int(n)
 		}

@@ -121,22 +121,37 @@ func (c *compiler) itemPath(p *program, v *variable, steps *[]step) bool {
 	return true
 }
 
-// isCountAll reports whether the query is COUNT of all items: SELECT [VALUE] COUNT(constant) FROM c.
+// isCountAll reports whether the query only counts all items: SELECT [VALUE] COUNT(constant) FROM c, also inside constructors.
 func isCountAll(p *program) bool {
 	q := p.q
-	if q.From == nil || q.Where != nil || len(q.GroupBy) > 0 || !p.top.rootOnly || q.Distinct || q.Star {
+	if !p.top.grouped || !p.top.rootOnly || q.Where != nil || len(q.GroupBy) > 0 {
 		return false
 	}
-	e := q.Value
-	if e == nil && len(q.Items) == 1 {
-		e = q.Items[0].Expr
+	es := []Expr{q.Value}
+	for _, it := range q.Items {
+		es = append(es, it.Expr)
 	}
-	call, ok := e.(*Call)
-	if !ok || call.UDF || !strings.EqualFold(call.Name, "COUNT") {
-		return false
+	for _, e := range es {
+		if !countsAll(e) {
+			return false
+		}
 	}
-	lit, ok := call.Args[0].(*Lit)
-	return ok && lit.Val.IsDefined()
+	return true
+}
+
+// countsAll reports whether each aggregate in e is COUNT of a defined constant.
+func countsAll(e Expr) bool {
+	if e == nil {
+		return true
+	}
+	if call, ok := e.(*Call); ok && !call.UDF && aggregateOf(call.Name) != nil {
+		lit, ok := call.Args[0].(*Lit)
+		return ok && lit.Val.IsDefined() && strings.EqualFold(call.Name, "COUNT")
+	}
+	all := true
+	children(e, func(x Expr) { all = all && countsAll(x) })
+	_, sub := e.(*SubqueryExpr)
+	return all && !sub
 }
 
 // bind orders parameter values by number and refuses a missing one. A parameter given twice counts with its last value.

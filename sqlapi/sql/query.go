@@ -26,6 +26,7 @@ type cquery struct {
 	where    evalFn
 	project  evalFn
 	write    writeFn // of the query itself only
+	defined  evalFn  // with write and SELECT VALUE: what must be defined for a row to count
 	isValue  bool    // SELECT VALUE: an undefined result is no row
 	grouped  bool
 	keys     []evalFn
@@ -263,6 +264,9 @@ func (c *compiler) selectList(cq *cquery, top bool) {
 	if q.Value != nil {
 		if direct {
 			cq.write = c.writer(q.Value)
+			if !cq.grouped && (q.Top != nil || q.Limit != nil) {
+				cq.defined = c.expr(q.Value).fn
+			}
 		} else {
 			cq.project = c.expr(q.Value).fn
 		}
