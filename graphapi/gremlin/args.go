@@ -98,12 +98,12 @@ func (p *parser) word() (any, error) {
 	case t.text == "__" && p.isAt(1, "."):
 		p.i += 2
 		return p.nested()
-	case p.isVariable(t):
-		p.i++
-		return Var{t.text, int(t.line), int(t.col)}, nil
 	case t.text == "g" && (p.isAt(1, ".") || p.atEnd(1)):
 		p.i++
 		return p.rootTraversal()
+	case p.isVariable(t):
+		p.i++
+		return Var{t.text, int(t.line), int(t.col)}, nil
 	case p.isAt(1, "."):
 		return p.qualified()
 	}

@@ -257,7 +257,7 @@ func listOf(v any) []any {
 	case *gvalue.BulkSet:
 		var out []any
 		for _, i := range c.Items() {
-			for range i.Bulk {
+			for range min(i.Bulk, maxHeld-int64(len(out))) {
 				out = append(out, i.Value)
 			}
 		}

@@ -13,11 +13,11 @@ const maxNesting = 120
 
 // compiler turns instructions into steps. Variables are resolved before.
 type compiler struct {
-	x       *exec
-	binds   map[string]any
-	depth   int
-	nowDone bool
-	config  *strategy.Config
+	x      *exec
+	binds  map[string]any
+	depth  int
+	steps  int
+	config *strategy.Config
 }
 
 // inst is an instruction with the modulators that follow it.
@@ -81,6 +81,9 @@ func (c *compiler) compile(ins []gvalue.Instruction, root bool) (*traversal, err
 // one compiles the step at the front of ins with its modulators and returns how many instructions that took.
 func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int, error) {
 	op := ins[0].Op
+	if c.steps++; c.steps > maxSteps {
+		return 0, errf(Compile, "The traversal has more than %d steps", maxSteps)
+	}
 	switch op {
 	case "V", "E":
 		return c.source(tr, ins, first)

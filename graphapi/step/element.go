@@ -184,7 +184,7 @@ func idOf(id, kept value.Value) any {
 
 // LoadVertexProperties implements gvalue.VertexLoader.
 func (n *vnode) LoadVertexProperties() []gvalue.VertexProperty {
-	var out []gvalue.VertexProperty
+	out := make([]gvalue.VertexProperty, 0, 8)
 	for it := value.ObjectOf(n.doc).Iter(); it.Next(); {
 		key, ok := shownKey(it.Key())
 		if !ok {
@@ -250,11 +250,21 @@ func eachValue(field value.Value, f func(i int, val, id, meta value.Value) bool)
 	i := 0
 	for it := field.Iter(); it.Next(); i++ {
 		e := it.Value()
-		if v := e.Get(fValue); v.IsDefined() {
-			if !f(i, v, e.Get(fPropID), e.Get(fMeta)) {
-				return
+		var v, id, meta value.Value
+		for parts := e.Iter(); parts.Next() && e.Kind() == value.Object; {
+			switch string(parts.Key()) {
+			case fValue:
+				v = parts.Value()
+			case fPropID:
+				id = parts.Value()
+			case fMeta:
+				meta = parts.Value()
 			}
-		} else if !f(i, e, value.Value{}, value.Value{}) {
+		}
+		if !v.IsDefined() {
+			v, id, meta = e, value.Value{}, value.Value{}
+		}
+		if !f(i, v, id, meta) {
 			return
 		}
 	}

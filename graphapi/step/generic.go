@@ -19,6 +19,9 @@ func (s *mapStep) next(x *exec) (*trav, error) {
 			return nil, err
 		}
 		if ok {
+			if err := weigh(v); err != nil {
+				return nil, err
+			}
 			return t.split(x, v), nil
 		}
 		if err := x.tick(); err != nil {
@@ -172,6 +175,9 @@ func (s *reduceStep) next(x *exec) (*trav, error) {
 	s.done = true
 	v, ok, err := acc.result(x)
 	if !ok || err != nil {
+		return nil, err
+	}
+	if err := weigh(v); err != nil {
 		return nil, err
 	}
 	n := &trav{v: v, bulk: 1}

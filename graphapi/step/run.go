@@ -47,7 +47,7 @@ func Run(ctx context.Context, g *Graph, req *Request, emit func(v any, bulk int6
 		}
 		return x.stats, err
 	}
-	return x.stats, clean(c.script(s, x.emitter(emit)))
+	return x.stats, clean(c.script(s, x.sliced(x.emitter(emit))))
 }
 
 // clean makes sure that only our errors, the core's and emit's leave.
@@ -361,6 +361,29 @@ func (c *compiler) run(b *gvalue.Bytecode, emit func(v any, bulk int64) error) e
 		if err := emit(t.v, t.bulk); err != nil {
 			return err
 		}
+	}
+}
+
+// maxSteps bounds the steps of a traversal with all those nested in it.
+const maxSteps = 20_000
+
+// slice is how many equal results of a script are handed out between two looks at the clock.
+const slice = 512
+
+// sliced hands a script's results out in slices, because each of them is written out: a traverser can stand for more than
+// there is time for. Bytecode is answered with the bulk as it is.
+func (x *exec) sliced(emit func(v any, bulk int64) error) func(v any, bulk int64) error {
+	return func(v any, bulk int64) error {
+		for bulk > slice {
+			if err := emit(v, slice); err != nil {
+				return err
+			}
+			if x.ctx.Err() != nil {
+				return x.timeout()
+			}
+			bulk -= slice
+		}
+		return emit(v, bulk)
 	}
 }
 

@@ -47,7 +47,7 @@ func (g *grouper) add(x *exec, t *trav) error {
 	a := &g.accs[i]
 	switch {
 	case g.count:
-		a.n += t.bulk
+		a.n = addBulk(a.n, t.bulk)
 		return nil
 	case g.fast != nil:
 		if a.r == nil {

@@ -148,11 +148,11 @@ func (s *rangeStep) next(x *exec) (*trav, error) {
 		if t == nil || err != nil {
 			return nil, err
 		}
-		from, to := max(s.n, s.lo), s.n+t.bulk
+		from, to := max(s.n, s.lo), addBulk(s.n, t.bulk)
 		if s.hi >= 0 {
 			to = min(to, s.hi)
 		}
-		s.n += t.bulk
+		s.n = addBulk(s.n, t.bulk)
 		if from < to {
 			t.bulk = to - from
 			return t, nil
@@ -292,7 +292,7 @@ func (s *tailStep) fill(x *exec) error {
 			return err
 		}
 		s.q = append(s.q, t)
-		sum += t.bulk
+		sum = addBulk(sum, t.bulk)
 		for len(s.q) > 0 && sum > s.n {
 			over := min(sum-s.n, s.q[0].bulk)
 			s.q[0].bulk -= over
@@ -512,9 +512,13 @@ func buildBarrier(c *compiler, in *inst) (step, error) {
 		out := ts[:0]
 		var key []byte
 		for _, t := range ts {
+			if !isMergeable(t.v) {
+				out = append(out, t)
+				continue
+			}
 			key = appendKey(key[:0], t.v)
 			if have, ok := by[string(key)]; ok && have.sack == nil && t.sack == nil && have.loops == t.loops {
-				have.bulk += t.bulk
+				have.bulk = addBulk(have.bulk, t.bulk)
 				continue
 			}
 			by[string(key)] = t

@@ -9,7 +9,10 @@ import (
 
 type countReducer struct{ n int64 }
 
-func (r *countReducer) add(_ *exec, t *trav) error { r.n += t.bulk; return nil }
+func (r *countReducer) add(_ *exec, t *trav) error {
+	r.n = addBulk(r.n, t.bulk)
+	return nil
+}
 
 func (r *countReducer) result(*exec) (any, bool, error) { return r.n, true, nil }
 
@@ -54,7 +57,7 @@ func (r *aggReducer) add(_ *exec, t *trav) error {
 			return err
 		}
 	}
-	r.n += t.bulk
+	r.n = addBulk(r.n, t.bulk)
 	if !r.any {
 		r.acc, r.any = v, true
 		return nil
@@ -330,8 +333,11 @@ type opReducer struct {
 	op  gvalue.Operator
 }
 
-func (r *opReducer) add(_ *exec, t *trav) error {
+func (r *opReducer) add(x *exec, t *trav) error {
 	for range t.bulk {
+		if err := x.tick(); err != nil {
+			return err
+		}
 		v, err := operate(r.op, r.acc, t.v)
 		if err != nil {
 			return err

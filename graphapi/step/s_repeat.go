@@ -266,7 +266,7 @@ func (s *repeatStep) roundStart(x *exec) (out *trav, done bool, err error) {
 // enqueue gives a traverser to the body. Without paths, equal ones in the same round become one of greater bulk: that keeps
 // a walk over a dense graph small.
 func (s *repeatStep) enqueue(x *exec, t *trav) error {
-	if !x.paths && t.sack == nil && !x.noBulk {
+	if !x.paths && t.sack == nil && !x.noBulk && isMergeable(t.v) {
 		key := appendKey(nil, t.v)
 		for l := t.loops; l != nil; l = l.prev {
 			key = append(key, byte(l.n), byte(l.n>>8), byte(l.n>>16), byte(l.n>>24))
@@ -275,7 +275,7 @@ func (s *repeatStep) enqueue(x *exec, t *trav) error {
 			s.queue = map[string]*trav{}
 		}
 		if have, ok := s.queue[string(key)]; ok && !have.taken {
-			have.bulk += t.bulk
+			have.bulk = addBulk(have.bulk, t.bulk)
 			return nil
 		}
 		s.queue[string(key)] = t

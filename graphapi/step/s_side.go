@@ -92,6 +92,9 @@ func (s *sideEffect) put(x *exec, v any, bulk int64) error {
 		v = []any{v}
 	}
 	for range bulk {
+		if err := x.tick(); err != nil {
+			return err
+		}
 		n, err := operate(op, s.plain, v)
 		if err != nil {
 			return err

@@ -27,6 +27,9 @@ var textFuncs = map[string]func(s string, args []any) (any, error){
 		if !ok1 || !ok2 {
 			return s, nil
 		}
+		if n := strings.Count(s, from); len(s)+n*len(to) > maxText {
+			return nil, errf(Memory, "The string is too long")
+		}
 		return strings.ReplaceAll(s, from, to), nil
 	},
 	"split":     splitText,
@@ -352,7 +355,7 @@ func buildConcat(c *compiler, in *inst) (step, error) {
 					return nil, false, err
 				}
 			}
-			if b.Len() > 16<<20 {
+			if b.Len() > maxText {
 				return nil, false, errf(Memory, "The string is too long")
 			}
 		}
@@ -395,6 +398,9 @@ func buildFormat(c *compiler, in *inst) (step, error) {
 				return nil, false, err
 			}
 			b.WriteString(gvalue.Text(v))
+			if b.Len() > maxText {
+				return nil, false, errf(Memory, "The string is too long")
+			}
 		}
 	}}, nil
 }
@@ -426,9 +432,13 @@ func buildConjoin(c *compiler, in *inst) (step, error) {
 			return nil, false, errf(Runtime, "Incoming traverser for conjoin step can't be converted to a list")
 		}
 		var parts []string
+		size := 0
 		for _, v := range listOf(t.v) {
 			if v != nil {
 				parts = append(parts, gvalue.Text(v))
+				if size += len(parts[len(parts)-1]) + len(sep); size > maxText {
+					return nil, false, errf(Memory, "The string is too long")
+				}
 			}
 		}
 		return strings.Join(parts, sep), true, nil
