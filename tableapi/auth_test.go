@@ -46,7 +46,7 @@ func TestSharedKey(t *testing.T) {
 		"lite":            {"/Tables", lite(now + "\n/localhost/Tables"), 200, ""},
 		"lite, path":      {"/localhost/Tables", lite(now + "\n/localhost/localhost/Tables"), 200, ""},
 		"lite, query":     {"/Tables?$top=1", lite(now + "\n/localhost/Tables"), 200, ""},
-		"lite, comp":      {"/t?comp=acl&x=y", lite(now + "\n/localhost/t?comp=acl"), 501, "NotImplemented"},
+		"lite, comp":      {"/t?comp=acl&x=y", lite(now + "\n/localhost/t?comp=acl"), 404, "TableNotFound"},
 		"escaped path":    {"/t(PartitionKey='a%20b',RowKey='%C3%A4')", lite(now + "\n/localhost/t(PartitionKey='a%20b',RowKey='%C3%A4')"), 404, "TableNotFound"},
 		"other resource":  {"/Tables", lite(now + "\n/localhost/Other"), 403, "AuthenticationFailed"},
 		"other date":      {"/Tables", lite("x\n/localhost/Tables"), 403, "AuthenticationFailed"},
@@ -85,10 +85,15 @@ func sas(v url.Values) string {
 
 func TestSAS(t *testing.T) {
 	s, clk := newServer(t, false)
+	const acl = "<SignedIdentifiers><SignedIdentifier><Id>all</Id><AccessPolicy><Expiry>2024-03-05T00:00:00Z</Expiry><Permission>r</Permission></AccessPolicy></SignedIdentifier>" +
+		"<SignedIdentifier><Id>old</Id><AccessPolicy><Expiry>2024-03-01T00:00:00Z</Expiry></AccessPolicy></SignedIdentifier></SignedIdentifiers>"
 	for _, in := range []string{"POST /Tables\n~\n{\"TableName\":\"one\"}", "POST /one\n~\n{\"PartitionKey\":\"b\",\"RowKey\":\"5\"}"} {
 		if out := wire(t, s, in); !strings.HasPrefix(out, "201") {
 			t.Fatal(out)
 		}
+	}
+	if out := wire(t, s, "PUT /one?comp=acl\n~\n"+acl); !strings.HasPrefix(out, "204") {
+		t.Fatal(out)
 	}
 	s.o.Auth = true
 	account := func(kv ...string) url.Values {
@@ -132,7 +137,13 @@ func TestSAS(t *testing.T) {
 		"table, before":          {"GET", "/one" + key, table("spk", "b", "srk", "6"), 403, "AuthorizationPermissionMismatch"},
 		"table, behind":          {"GET", "/one" + key, table("epk", "b", "erk", "4"), 403, "AuthorizationPermissionMismatch"},
 		"table, whole partition": {"GET", "/one" + key, table("spk", "b", "epk", "b"), 200, ""},
-		"table, policy":          {"GET", "/one" + key, table("si", "p"), 403, "AuthenticationFailed"},
+		"policy":                 {"GET", "/one" + key, table("si", "all", "sp", "", "se", ""), 200, ""},
+		"policy, no add":         {"POST", "/one", table("si", "all", "sp", "", "se", ""), 403, "AuthorizationPermissionMismatch"},
+		"policy, twice":          {"GET", "/one" + key, table("si", "all", "se", ""), 403, "AuthenticationFailed"},
+		"policy, expired":        {"GET", "/one" + key, table("si", "old", "se", ""), 403, "AuthenticationFailed"},
+		"policy, missing":        {"GET", "/one" + key, table("si", "none", "sp", "", "se", ""), 403, "AuthenticationFailed"},
+		"policy of an account":   {"GET", "/one" + key, account("si", "none"), 200, ""},
+		"no ACL by SAS":          {"GET", "/one", account("comp", "acl"), 403, "AuthorizationPermissionMismatch"},
 	} {
 		status, code := answer(s, c.method, c.path+"?"+sas(c.v), nil)
 		if status != c.status || code != c.code {

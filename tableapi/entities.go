@@ -171,6 +171,9 @@ func (c *call) insertEntity() error {
 	if err != nil {
 		return err
 	}
+	if err := c.need(v.table, permissions[opInsert]); err != nil {
+		return err
+	}
 	if err := c.readEntity(); err != nil {
 		return err
 	}
@@ -270,14 +273,17 @@ func (c *call) change(kind opKind) error {
 		return err
 	}
 	o := operation{kind: kind}
+	if err := o.address(&c.addr, c.r.Header.Get("If-Match"), c.r.Header.Get("If-None-Match")); err != nil {
+		return err
+	}
+	if err := c.need(v.table, o.permission()); err != nil {
+		return err
+	}
 	if kind != opDelete {
 		if err := c.readEntity(); err != nil {
 			return err
 		}
 		o.ent = &c.ent
-	}
-	if err := o.address(&c.addr, c.r.Header.Get("If-Match"), c.r.Header.Get("If-None-Match")); err != nil {
-		return err
 	}
 	if _, err := c.apply(v, &o); err != nil {
 		return err

@@ -38,6 +38,7 @@ var codes = map[string]struct {
 	"InvalidInput":                            {400, "One of the request inputs is not valid."},
 	"InvalidResourceName":                     {400, "The specifed resource name contains invalid characters."},
 	"InvalidUri":                              {400, "The requested URI does not represent any resource on the server."},
+	"InvalidXmlDocument":                      {400, "XML specified is not syntactically valid."},
 	"JsonFormatNotSupported":                  {415, "JSON format is not supported."},
 	"KeyValueTooLarge":                        {400, "The key value exceeds the maximum allowed size (1KB)."},
 	"MethodNotAllowed":                        {405, "The HTTP method is not allowed on the resource specified."},

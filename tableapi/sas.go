@@ -30,9 +30,6 @@ func (c *call) checkSAS() error {
 	if c.param("tn") != "" {
 		g.table = c.param("tn")
 		g.from, g.to = bound{c.param("spk"), c.param("srk")}, bound{c.param("epk"), c.param("erk")}
-		if c.param("si") != "" {
-			return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. Stored access policies are not supported.")
-		}
 		for _, name := range []string{"sp", "st", "se"} {
 			line(c.param(name))
 		}
@@ -54,21 +51,37 @@ func (c *call) checkSAS() error {
 	if !c.signed(append(c.out[:0], text...), c.param("sig")) {
 		return authError("AuthenticationFailed")
 	}
-	if err := c.checkSASLimits(g.table == ""); err != nil {
+	start, expiry := c.param("st"), c.param("se")
+	if id := c.param("si"); g.table != "" && id != "" {
+		p, ok := c.s.storedPolicy(g.table, id)
+		if !ok || !complete(&start, p.Start) || !complete(&expiry, p.Expiry) || !complete(&g.permissions, p.Permission) {
+			return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The stored access policy does not exist or contradicts the signature.")
+		}
+	}
+	if err := c.checkSASLimits(g.table == "", start, expiry); err != nil {
 		return err
 	}
 	c.grant = g
 	return nil
 }
 
+// complete completes a signature's text with that of its stored policy; it must not stand in both.
+func complete(own *string, stored string) bool {
+	if *own == "" {
+		*own = stored
+		return true
+	}
+	return stored == ""
+}
+
 // checkSASLimits holds time, service, protocol and address of a SAS whose signature is good.
-func (c *call) checkSASLimits(account bool) error {
+func (c *call) checkSASLimits(account bool, st, se string) error {
 	now := value.DateOf(c.s.o.Clock.Now().UnixMilli(), 0)
-	expiry, err := edm.ParseDateTime(c.param("se"))
+	expiry, err := edm.ParseDateTime(se)
 	if err != nil || expiry.DateMS() < now.DateMS() {
 		return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The signature is expired or has no expiry time.")
 	}
-	if st := c.param("st"); st != "" {
+	if st != "" {
 		if start, err := edm.ParseDateTime(st); err != nil || start.DateMS() > now.DateMS() {
 			return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The signature is not valid yet.")
 		}

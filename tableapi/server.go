@@ -5,7 +5,7 @@
 // syntax of its own, which no router expresses, so Server is a plain http.Handler with a switch.
 //
 // Files: server.go and call.go carry a request, auth.go and sas.go check it, tables.go, entities.go, query.go and
-// transaction.go are the resources, view.go and predicate.go map entities onto stored items, errors.go translates errors.
+// transaction.go and acl.go are the resources, view.go and predicate.go map entities onto stored items, errors.go translates errors.
 package tableapi
 
 import (
@@ -152,13 +152,6 @@ func (c *call) method(m string, override []string) (string, error) {
 		return o, nil
 	}
 	return "", newError("XMethodIncorrectValue")
-}
-
-// special refuses what storage accounts have beside tables: service properties, statistics, access control lists.
-func (c *call) special() error {
-	e := newError("NotImplemented")
-	e.XML = true
-	return e
 }
 
 // preflight refuses: there are no CORS rules.

@@ -359,3 +359,28 @@ func TestSAS(t *testing.T) {
 	_, err = one.DeleteEntity(bg, "b", "1", nil)
 	wantCode(t, err, 403, "AuthorizationPermissionMismatch")
 }
+
+// TestAccessPolicies: a table's access control list, and a signature that takes its rights from it.
+func TestAccessPolicies(t *testing.T) {
+	eachStyle(t, func(t *testing.T, s *server, style string) {
+		c := s.table(t, style, "acl")
+		expiry := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+		_, err := c.SetAccessPolicy(bg, &aztables.SetAccessPolicyOptions{TableACL: []*aztables.SignedIdentifier{
+			{ID: ptr("readers"), AccessPolicy: &aztables.AccessPolicy{Expiry: &expiry, Permission: ptr("r")}},
+		}})
+		ok(t, err)
+		r, err := c.GetAccessPolicy(bg, nil)
+		ok(t, err)
+		if len(r.SignedIdentifiers) != 1 || *r.SignedIdentifiers[0].ID != "readers" || *r.SignedIdentifiers[0].AccessPolicy.Permission != "r" ||
+			!r.SignedIdentifiers[0].AccessPolicy.Expiry.Equal(expiry) {
+			t.Errorf("got %+v", r.SignedIdentifiers)
+		}
+		six := make([]*aztables.SignedIdentifier, 6)
+		for i := range six {
+			six[i] = &aztables.SignedIdentifier{ID: ptr(fmt.Sprint(i)), AccessPolicy: &aztables.AccessPolicy{Expiry: &expiry, Start: &expiry, Permission: ptr("r")}}
+		}
+		if _, err = c.SetAccessPolicy(bg, &aztables.SetAccessPolicyOptions{TableACL: six}); err == nil {
+			t.Error("six identifiers: no error")
+		}
+	})
+}

@@ -166,4 +166,10 @@ test("credentials", async () => {
   const one = new TableClient(endpoint, name, new AzureSASCredential(adder), options);
   await one.createEntity({ partitionKey: "p", rowKey: "2" });
   await assert.rejects(one.getEntity("p", "1"), (e) => e.statusCode === 403);
+  const accessPolicy = { permission: "r", start: new Date(Date.now() - 3600e3), expiry: new Date(Date.now() + 3600e3) };
+  await c.setAccessPolicy([{ id: "readers", accessPolicy }]);
+  assert.equal((await c.getAccessPolicy())[0].accessPolicy.permission, "r");
+  const named = new TableClient(endpoint, name, new AzureSASCredential(generateTableSas(name, credential, { identifier: "readers" })), options);
+  assert.equal((await named.getEntity("p", "1")).rowKey, "1");
+  await assert.rejects(named.createEntity({ partitionKey: "p", rowKey: "3" }), (e) => e.statusCode === 403);
 });

@@ -1,0 +1,179 @@
+package tableapi
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/orrerydb/orrery/tableapi/edm"
+	"github.com/orrerydb/orrery/tableapi/odata"
+)
+
+// A table's access control list is up to five named policies that table signatures refer to (parameter si). It is kept with
+// the container as the XML in which it came. Source: "Set Table ACL", "Define a stored access policy".
+
+// aclProperty is the container's property that holds the list.
+const aclProperty = "table.acl"
+
+const (
+	maxPolicies = 5
+	maxPolicyID = 64
+)
+
+// policies is the XML of a list.
+type policies struct {
+	XMLName xml.Name `xml:"SignedIdentifiers"`
+	List    []policy `xml:"SignedIdentifier"`
+}
+
+// policy is one stored access policy; texts that a signature carries itself are empty here.
+type policy struct {
+	ID         string `xml:"Id"`
+	Start      string `xml:"AccessPolicy>Start,omitempty"`
+	Expiry     string `xml:"AccessPolicy>Expiry,omitempty"`
+	Permission string `xml:"AccessPolicy>Permission,omitempty"`
+}
+
+// special answers what is addressed by the parameter comp: tables' access control lists. Service properties and statistics,
+// which storage accounts have and Cosmos DB has not, are refused.
+func (c *call) special() error {
+	if c.addr.Kind == odata.Entities && c.param("comp") == "acl" {
+		switch c.r.Method {
+		case http.MethodGet, http.MethodHead:
+			return asXML(c.getACL())
+		case http.MethodPut:
+			return asXML(c.setACL())
+		}
+		c.w.Header().Set("Allow", "GET, HEAD, PUT")
+		return asXML(newError("MethodNotAllowed"))
+	}
+	return asXML(newError("NotImplemented"))
+}
+
+// asXML gives an error the XML form, which the XML resources have.
+func asXML(err error) error {
+	if err == nil {
+		return nil
+	}
+	e := *translate(err)
+	e.XML = true
+	return &e
+}
+
+func (c *call) getACL() error {
+	v, err := c.aclTable()
+	if err != nil {
+		return err
+	}
+	list, err := v.policies()
+	if err != nil {
+		return err
+	}
+	b, err := xml.Marshal(list)
+	if err != nil {
+		return err
+	}
+	c.out = append(append(c.out[:0], xml.Header...), b...)
+	c.w.Header()["Content-Type"] = []string{"application/xml"}
+	c.send(http.StatusOK)
+	return nil
+}
+
+// aclTable finds the table of an ACL request. Signatures never permit these: they need the account key.
+func (c *call) aclTable() (*view, error) {
+	if c.grant.sas {
+		return nil, authError("AuthorizationPermissionMismatch")
+	}
+	return c.s.view(c.addr.Table)
+}
+
+func (c *call) setACL() error {
+	v, err := c.aclTable()
+	if err != nil {
+		return err
+	}
+	if err := c.readBody(); err != nil {
+		return err
+	}
+	list, err := parsePolicies(c.in)
+	if err != nil {
+		return err
+	}
+	text, err := xml.Marshal(list)
+	if err != nil {
+		return err
+	}
+	spec := v.Spec().Clone()
+	if spec.Properties == nil {
+		spec.Properties = map[string][]byte{}
+	}
+	spec.Properties[aclProperty] = text
+	if _, err := c.s.e.ReplaceContainer(c.r.Context(), v.Database(), v.ID(), spec); err != nil {
+		return notFound(err, "TableNotFound")
+	}
+	return c.sendNothing()
+}
+
+// parsePolicies reads a list; an empty body is an empty list.
+func parsePolicies(b []byte) (*policies, error) {
+	list := &policies{}
+	if len(bytes.TrimSpace(b)) == 0 {
+		return list, nil
+	}
+	d := xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(b, []byte("\xEF\xBB\xBF"))))
+	if err := d.Decode(list); err != nil {
+		return nil, newError("InvalidXmlDocument")
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, newError("InvalidXmlDocument")
+	}
+	if len(list.List) > maxPolicies {
+		return nil, newError("InvalidXmlDocument")
+	}
+	seen := map[string]bool{}
+	for i := range list.List {
+		p := &list.List[i]
+		if p.ID == "" || len(p.ID) > maxPolicyID || seen[p.ID] || strings.Trim(p.Permission, "raud") != "" {
+			return nil, newError("InvalidXmlDocument")
+		}
+		seen[p.ID] = true
+		for _, at := range []string{p.Start, p.Expiry} {
+			if at == "" {
+				continue
+			}
+			if _, err := edm.ParseDateTime(at); err != nil {
+				return nil, newError("InvalidXmlDocument")
+			}
+		}
+	}
+	return list, nil
+}
+
+// policies returns the table's list.
+func (v *view) policies() (*policies, error) { return parsePolicies(v.Spec().Properties[aclProperty]) }
+
+// storedPolicy finds the policy that a table signature names, by the name that it gives the table, whose case does not count.
+func (s *Server) storedPolicy(table, id string) (policy, bool) {
+	cs, err := s.e.Containers(Database)
+	if err != nil {
+		return policy{}, false
+	}
+	for _, ct := range cs {
+		if !strings.EqualFold(ct.ID(), table) {
+			continue
+		}
+		list, err := (&view{Container: ct}).policies()
+		if err != nil {
+			return policy{}, false
+		}
+		for _, p := range list.List {
+			if p.ID == id {
+				return p, true
+			}
+		}
+	}
+	return policy{}, false
+}
