@@ -265,9 +265,6 @@ type groupSet struct {
 	size int
 }
 
-// maxGroupBytes bounds the keys of the groups of one query; a query beyond it is refused.
-const maxGroupBytes = 64 << 20
-
 // find returns the group of the keys; keys are copied when the group is new. Undefined keys form a group of their own.
 func (s *groupSet) find(keys []value.Value, aggs int) *group {
 	h := uint64(14695981039346656037)

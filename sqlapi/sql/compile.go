@@ -39,6 +39,7 @@ type compiler struct {
 	nslots int
 	nsubs  int
 	groups []*groupCtx // grouped queries whose select list is being compiled, innermost last
+	first  bool        // the next source stands for the container
 	noAgg  bool        // aggregates are refused here (WHERE, GROUP BY, FROM)
 	err    error
 }

@@ -101,15 +101,17 @@ func (c *compiler) sources(cq *cquery, top bool) []func(next rowFn) rowFn {
 	var binds []func(rowFn) rowFn
 	for i := range srcs {
 		s := &srcs[i]
-		container := top && i == 0
+		container := (top || c.first) && i == 0
+		c.first = false
 		v := &variable{name: s.Alias, owner: cq.id}
 		var bind func(rowFn) rowFn
 		switch {
-		case s.Query != nil && container:
-			c.fail(plainError("A sub-query as the first input set of FROM is not supported."))
-			return binds
 		case s.Query != nil:
-			bind = c.querySource(s, v)
+			if container && !c.streams(s.Query, cq.q) {
+				c.fail(plainError("A sub-query with aggregates, ORDER BY, TOP or LIMIT as the first input set of FROM is not supported."))
+				return binds
+			}
+			bind = c.querySource(s, v, container)
 			cq.joined = true
 		case isContainer(c, s, container) && !s.In:
 			v.root = true
@@ -132,6 +134,12 @@ func (c *compiler) sources(cq *cquery, top bool) []func(next rowFn) rowFn {
 		}
 	}
 	return binds
+}
+
+// streams reports whether a sub-query that stands for the container can be run item by item. DISTINCT remembers what former
+// items gave, so the query around it must begin anew on each page.
+func (c *compiler) streams(q, outer *Query) bool {
+	return !isGrouped(q) && len(q.OrderBy) == 0 && q.Top == nil && q.Limit == nil && (!q.Distinct || isGrouped(outer) || outer.Distinct)
 }
 
 // isContainer reports whether a source is the item itself: the container's name, or an alias of the item in a sub-query.
@@ -220,8 +228,10 @@ func (f *frame) fail(err error) {
 }
 
 // querySource is a sub-query in FROM: each of its rows is one, with IN each element of each of them.
-func (c *compiler) querySource(s *Source, v *variable) func(rowFn) rowFn {
+// With first the sub-query's own first source is the container.
+func (c *compiler) querySource(s *Source, v *variable, first bool) func(rowFn) rowFn {
 	slot := c.newSlot(v)
+	c.first = first
 	var next rowFn
 	stopped := -1
 	in := s.In
@@ -238,6 +248,7 @@ func (c *compiler) querySource(s *Source, v *variable) func(rowFn) rowFn {
 		return ok
 	})
 	stopped = sub.id
+	sub.keep, c.first = first, false
 	return func(n rowFn) rowFn {
 		next = n
 		return func(f *frame) bool {
@@ -353,6 +364,7 @@ func (c *compiler) count(n *Count, clause string) func(f *frame) int64 {
 // sub is a compiled sub-query: exec runs it in the present frame.
 type sub struct {
 	id   int
+	keep bool // DISTINCT goes on from item to item
 	exec func(f *frame)
 }
 
@@ -362,7 +374,7 @@ type sortedRow struct {
 }
 
 // subRun compiles a sub-query whose defined results go to sink, which returns false to end it.
-func (c *compiler) subRun(q *Query, sink func(f *frame, v value.Value) bool) sub {
+func (c *compiler) subRun(q *Query, sink func(f *frame, v value.Value) bool) *sub {
 	top, offset, limit := c.count(q.Top, "TOP"), c.count(q.Offset, "OFFSET"), c.count(q.Limit, "LIMIT")
 	if top != nil {
 		limit = top
@@ -377,9 +389,14 @@ func (c *compiler) subRun(q *Query, sink func(f *frame, v value.Value) bool) sub
 		}
 		return func(f *frame) bool { return cq.emit(f, cq.project(f), sink) }
 	})
-	return sub{id: cq.id, exec: func(f *frame) {
+	sb := &sub{id: cq.id}
+	sb.exec = func(f *frame) {
 		st := &f.subs[cq.id]
+		seen := st.seen
 		*st = subState{left: -1}
+		if sb.keep {
+			st.seen = seen
+		}
 		if offset != nil {
 			st.skip = offset(f)
 		}
@@ -396,7 +413,15 @@ func (c *compiler) subRun(q *Query, sink func(f *frame, v value.Value) bool) sub
 		if f.err == nil && (cq.grouped || len(cq.order) > 0) {
 			cq.finish(f, sink)
 		}
-	}}
+	}
+	return sb
+}
+
+// bound refuses a query that holds more than maxGathered bytes of rows, keys or groups.
+func (f *frame) bound(size int) {
+	if size > maxGathered {
+		f.fail(status.New(status.BadRequest, "The query has more distinct rows, groups or rows to sort than this server keeps (%d bytes).", maxGathered))
+	}
 }
 
 // emit applies DISTINCT, OFFSET and LIMIT to a result.
@@ -412,6 +437,7 @@ func (cq *cquery) emit(f *frame, v value.Value, sink func(f *frame, v value.Valu
 		if !st.seen.add(v) {
 			return f.err == nil
 		}
+		f.bound(st.seen.size)
 	}
 	if st.skip > 0 {
 		st.skip--
@@ -436,19 +462,21 @@ func (cq *cquery) gather(f *frame) bool {
 	for i, a := range cq.group.aggs {
 		a.fn.add(&g.aggs[i], a.arg(f))
 	}
-	if st.groups.size > maxGroupBytes {
-		f.fail(status.New(status.BadRequest, "The query has more groups than this server keeps (%d bytes).", maxGroupBytes))
-	}
+	f.bound(st.groups.size)
 	return f.err == nil
 }
 
 // gatherSorted keeps a row of a sub-query with ORDER BY.
 func (cq *cquery) gatherSorted(f *frame) bool {
 	r := sortedRow{val: cq.project(f).Clone()}
+	st := &f.subs[cq.id]
 	for _, k := range cq.order {
 		r.keys = append(r.keys, k(f).Clone())
+		st.rows += len(r.keys[len(r.keys)-1].Bytes()) + 48
 	}
-	f.subs[cq.id].sorted = append(f.subs[cq.id].sorted, r)
+	st.sorted = append(st.sorted, r)
+	st.rows += len(r.val.Bytes()) + 48
+	f.bound(st.rows)
 	return f.step()
 }
 
@@ -490,7 +518,7 @@ func (cq *cquery) oneGroup(st *subState) {
 // subquery compiles a sub-query in an expression.
 func (c *compiler) subquery(e *SubqueryExpr) cexpr {
 	id := -1
-	var s sub
+	var s *sub
 	size := func(f *frame, v value.Value) bool {
 		st := &f.subs[id]
 		if st.rows += len(v.Bytes()) + 16; st.rows > maxSubResult {

@@ -73,6 +73,9 @@ func makePlan(q *Query, begin state) (*queryInfo, error) {
 			qi.distinctType = "Ordered"
 		}
 	}
+	if q.From != nil && q.From.Sources[0].Query != nil && q.From.Sources[0].Query.Distinct {
+		return nil, plainError("A DISTINCT sub-query in FROM can't be planned over several partitions.")
+	}
 	var err error
 	r := *q // the rewritten query
 	switch {

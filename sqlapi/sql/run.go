@@ -3,7 +3,6 @@ package sql
 import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
-	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -184,9 +183,7 @@ func (r *runner) distinct(f *frame, body []byte) ([]byte, bool) {
 	if !r.seen.add(v) {
 		return body, false
 	}
-	if r.seen.size > maxGathered {
-		f.fail(status.New(status.BadRequest, "The query has more distinct rows than this server keeps (%d bytes).", maxGathered))
-	}
+	f.bound(r.seen.size)
 	return doc.AppendJSON(body, v), true
 }
 

@@ -85,5 +85,7 @@
 ! SC1003 7-12 Syntax error, number literal '1e999' is too large.
 > selectttt * FROM c
 ! SC1001 0-9 Syntax error, incorrect syntax near 'selectttt'.
-> SELECT VALUE x FROM (SELECT VALUE c.a FROM c) AS x
-! A sub-query as the first input set of FROM is not supported.
+> SELECT VALUE x FROM (SELECT TOP 1 VALUE c.a FROM c) AS x
+! A sub-query with aggregates, ORDER BY, TOP or LIMIT as the first input set of FROM is not supported.
+> SELECT VALUE x FROM (SELECT DISTINCT VALUE c.a FROM c) AS x
+! A sub-query with aggregates, ORDER BY, TOP or LIMIT as the first input set of FROM is not supported.

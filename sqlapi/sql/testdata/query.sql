@@ -373,3 +373,22 @@ null
 [{"item":{"sum":30,"count":2}}]
 > SELECT VALUE [{"item": MIN(c.n), "item2": {"min": MIN(c.n), "count": COUNT(c.n)}}] FROM c
 [{"item":null,"item2":{"min":null,"count":5}}]
+> SELECT VALUE x FROM (SELECT VALUE c.pk FROM c WHERE c.n > 5) AS x
+"a"
+"a"
+> SELECT x.id, x.k.age FROM (SELECT c.id, k FROM c JOIN k IN c.kids) AS x WHERE x.k.age > 3
+{"id":"1","age":5}
+{"id":"2","age":7}
+> SELECT COUNT(1) AS n FROM (SELECT DISTINCT VALUE c.pk FROM c)
+{"n":3}
+> SELECT VALUE COUNT(1) FROM (SELECT DISTINCT c.pk, c.flag FROM c) AS d
+4
+> SELECT TOP 1 VALUE c.n FROM c ORDER BY c.n DESC
+"text"
+> SELECT TOP 2 VALUE c.flag FROM c ORDER BY c.s
+false
+true
+> SELECT VALUE c.flag FROM c OFFSET 1 LIMIT 1
+false
+> SELECT {"n": COUNT(1)} AS a, [COUNT(1)] AS b FROM c
+{"a":{"n":5},"b":[5]}
