@@ -141,7 +141,7 @@ func (s *Server) registry() *prometheus.Registry {
 type collector struct{ s *Server }
 
 var (
-	descRequests = prometheus.NewDesc("orrery_http_requests_total", "Requests of the APIs that speak HTTP.", []string{"api"}, nil)
+	descRequests = prometheus.NewDesc("orrery_requests_total", "Requests, WebSocket connections for Gremlin.", []string{"api"}, nil)
 	descAccepted = prometheus.NewDesc("orrery_connections_total", "Connections accepted.", []string{"api"}, nil)
 	descReady    = prometheus.NewDesc("orrery_ready", "1 when every API has answered a request.", nil, nil)
 )
@@ -158,9 +158,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(descReady, prometheus.GaugeValue, ready)
 	for _, b := range c.s.bound {
 		ch <- prometheus.MustNewConstMetric(descAccepted, prometheus.CounterValue, float64(b.accepted.Load()), b.name)
-		if b.name != Mongo {
-			ch <- prometheus.MustNewConstMetric(descRequests, prometheus.CounterValue, float64(b.requests.Load()), b.name)
-		}
+		ch <- prometheus.MustNewConstMetric(descRequests, prometheus.CounterValue, float64(b.requests.Load()), b.name)
 	}
 	if m, ok := c.s.back.(measured); ok {
 		for _, g := range m.Gauges() {

@@ -181,7 +181,7 @@ func TestAdmin(t *testing.T) {
 		t.Fatalf("status %s", body)
 	}
 	_, body = get(t, http.DefaultClient, admin+"/metrics")
-	for _, want := range []string{"orrery_test_gauge 42", `orrery_http_requests_total{api="nosql"} 1`, "go_goroutines", "process_resident_memory_bytes"} {
+	for _, want := range []string{"orrery_test_gauge 42", `orrery_requests_total{api="nosql"} 1`, "go_goroutines", "process_resident_memory_bytes"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("metrics lack %q", want)
 		}
