@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
 )
 
@@ -128,6 +129,15 @@ func (c *call) setInt(key string, v int64) {
 	c.end(key, n)
 }
 
+// setItemETag adds the etag header of an item.
+func (c *call) setItemETag(it *core.Item) {
+	n := c.begin()
+	c.hdr = append(c.hdr, '"')
+	c.hdr = it.AppendETag(c.hdr)
+	c.hdr = append(c.hdr, '"')
+	c.end(hETag, n)
+}
+
 // setETag adds the etag header: the quoted etag.
 func (c *call) setETag(etag string) {
 	n := c.begin()
@@ -164,7 +174,6 @@ func (c *call) send(code int) error {
 		values[i] = text[sl.start:sl.end]
 		h[sl.key] = values[i : i+1 : i+1]
 	}
-	h[hSchemaVersion], h[hServiceVersion], h[hGatewayVersion] = vSchemaVersion, vServiceVersion, vGatewayVersion
 	if bodyAllowed {
 		h[hContentType] = vJSON
 	}

@@ -62,7 +62,6 @@ func (c *call) setSlot(ct *core.Container, slot int) {
 	c.hdr = strconv.AppendInt(c.hdr, lsn, 10)
 	c.end(hSessionToken, n)
 	c.end(hLSN, at)
-	c.end(hGlobalLSN, at)
 	c.setContainer(ct)
 }
 
@@ -103,7 +102,7 @@ func readItem(c *call) error {
 		return err
 	}
 	c.charge = ru.Read(len(it.Doc))
-	c.setETag(it.ETag())
+	c.setItemETag(it)
 	if v := header(c.in, hIfNoneMatch); v != "" && etagListed(v, it.ETag()) {
 		return errNotModified
 	}
@@ -179,7 +178,7 @@ func (c *call) writeItem(ct *core.Container, kind core.WriteKind, pk core.Partit
 	}
 	c.setSlot(ct, res.Slot)
 	c.charge = res.Charge
-	c.setETag(res.Item.ETag())
+	c.setItemETag(res.Item)
 	code := http.StatusOK
 	if res.Created {
 		code = http.StatusCreated

@@ -358,7 +358,7 @@ func patchItem(c *call) error {
 		return err
 	}
 	c.charge = res.Charge
-	c.setETag(res.Item.ETag())
+	c.setItemETag(res.Item)
 	c.setSlot(ct, res.Slot)
 	if !c.minimal() {
 		c.out = appendItem(c.out[:0], ct.RID(), res.Item)
