@@ -40,6 +40,8 @@ type builder struct {
 	q     *Query
 	from  *position
 	spans []span
+	// baseLen is the length of place and tuple, with a whole partition key.
+	baseLen int
 }
 
 func (b *builder) build() (source, error) {
@@ -65,6 +67,15 @@ func (b *builder) build() (source, error) {
 	}
 	if b.from != nil && plan.Kind != access.Nothing && b.from.kind != posSort && plan.Signature() != req.Want {
 		return nil, errToken()
+	}
+	if full && plan.Kind == access.Scan {
+		b.narrow(q.Pred)
+	}
+	if full && plan.Kind == access.Scan && (b.from == nil || b.from.kind == posScan) && b.natural(q.OrderBy) {
+		plain := *q
+		plain.OrderBy = nil
+		b.q = &plain
+		q = b.q
 	}
 	b.rows.stats.Plan = plan
 	b.rows.stats.Partitions = len(b.spans)

@@ -1,0 +1,90 @@
+package exec
+
+import (
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// A logical partition is stored in the order of its ids. So a scan of one needs no sort when that order is wanted, and a
+// range of ids is a range of keys.
+
+// natural reports whether the wanted order is that of the ids, ascending, and the span's keys are in it: languages order ids
+// of different kinds differently, so its first and last id must be of one class.
+func (b *builder) natural(orders []Order) bool {
+	if len(orders) != 1 || orders[0].Desc || orders[0].Key != nil || !isID(orders[0].Path) {
+		return false
+	}
+	s := &b.spans[0]
+	prefix := keys.AppendPrefix(nil, b.view.SlotKey(s.slot), keys.KindItem)
+	it, err := b.view.Iter(append(prefix[:len(prefix):len(prefix)], s.lo...), append(prefix[:len(prefix):len(prefix)], s.hi...))
+	if err != nil {
+		return false
+	}
+	defer it.Close()
+	at := len(prefix) + b.baseLen
+	if !it.First() {
+		return it.Err() == nil
+	}
+	first := it.Key()[at]
+	return it.Last() && it.Key()[at] == first
+}
+
+func isID(p access.Path) bool { return len(p.Segs) == 1 && p.Segs[0] == "_id" }
+
+// narrow cuts the span of a logical partition to the ids that the conjuncts of the predicate allow. Only bounds that are
+// strings are told: their keys sort as they do.
+func (b *builder) narrow(p *access.Pred) {
+	b.baseLen = len(b.spans[0].lo)
+	if p == nil {
+		return
+	}
+	cs := []*access.Pred{p}
+	if p.Op == access.OpAnd {
+		cs = p.Kids
+	}
+	s := &b.spans[0]
+	base := s.lo
+	for _, c := range cs {
+		if c.Op != access.OpRange || !isID(c.Path) || c.Any || c.Foreign && b.MayHoldForeign() {
+			continue
+		}
+		lo, hi := idBounds(base, c)
+		if lo == nil {
+			continue
+		}
+		if string(lo) > string(s.lo) {
+			s.lo = lo
+		}
+		if string(hi) < string(s.hi) {
+			s.hi = hi
+		}
+	}
+	if string(s.lo) > string(s.hi) {
+		s.hi = s.lo
+	}
+}
+
+// idBounds returns the keys [lo, hi) of a range of ids below base; nil when a bound is no string.
+func idBounds(base []byte, c *access.Pred) (lo, hi []byte) {
+	first, end := keys.ClassRange(value.ClassString)
+	lo, hi = append(base[:len(base):len(base)], first...), append(base[:len(base):len(base)], end...)
+	for _, bd := range []*access.Bound{c.Lo, c.Hi} {
+		if bd != nil && bd.Value.Kind() != value.String {
+			return nil, nil
+		}
+	}
+	if c.Lo != nil {
+		lo = keys.AppendExact(base[:len(base):len(base)], c.Lo.Value)
+		if !c.Lo.Inclusive {
+			lo = append(lo, 0)
+		}
+	}
+	if c.Hi != nil {
+		hi = keys.AppendExact(base[:len(base):len(base)], c.Hi.Value)
+		if c.Hi.Inclusive {
+			hi = append(hi, 0)
+		}
+	}
+	return lo, hi
+}
