@@ -1,0 +1,157 @@
+package core_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/kv/pebblekv"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+var bg = context.Background()
+
+// engines are the storage engines that every test of this file runs on, with their contracts checked.
+var engines = map[string]func(t testing.TB) kv.Engine{
+	"mem": func(testing.TB) kv.Engine { return kv.Checked(memkv.New()) },
+	"pebble": func(t testing.TB) kv.Engine {
+		e, err := pebblekv.Open(t.TempDir(), pebblekv.Options{Relaxed: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kv.Checked(e)
+	},
+}
+
+// onEngines runs f on an engine of each kind; afterwards the checker must find nothing.
+func onEngines(t *testing.T, o core.Options, f func(t *testing.T, e *core.Engine)) {
+	for name, open := range engines {
+		t.Run(name, func(t *testing.T) {
+			e, err := core.Open(bg, open(t), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				problems, err := e.Check(bg)
+				if err != nil || len(problems) > 0 {
+					t.Errorf("check: %v %s", err, strings.Join(problems, "\n"))
+				}
+				if err := e.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			f(t, e)
+		})
+	}
+}
+
+func newContainer(t testing.TB, e *core.Engine, spec core.ContainerSpec) *core.Container {
+	t.Helper()
+	if _, err := e.EnsureDatabase(bg, "db"); err != nil {
+		t.Fatal(err)
+	}
+	if spec.ID == "" {
+		spec.ID = "c"
+	}
+	if spec.PartitionKey.Paths == nil {
+		spec.PartitionKey.Paths = []string{"/pk"}
+	}
+	c, err := e.CreateContainer(bg, "db", spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func mustDoc(t testing.TB, json string) doc.Doc {
+	t.Helper()
+	d, err := doc.FromJSON(nil, []byte(json), doc.JSONOptions{Names: doc.NoSQL})
+	if err != nil {
+		t.Fatalf("%s: %v", json, err)
+	}
+	return d
+}
+
+func put(t testing.TB, c *core.Container, kind core.WriteKind, json string) core.Result {
+	t.Helper()
+	r, err := c.Write(bg, core.Write{Kind: kind, Doc: mustDoc(t, json)})
+	if err != nil {
+		t.Fatalf("%s: %v", json, err)
+	}
+	return r
+}
+
+func pk(v ...string) core.PartitionKey {
+	var p core.PartitionKey
+	for _, s := range v {
+		p = append(p, value.StringOf(s))
+	}
+	return p
+}
+
+func json(it *core.Item) string {
+	return string(doc.AppendJSON(nil, value.ObjectOf(it.Doc)))
+}
+
+func wantCode(t testing.TB, err error, code status.Code, sub int) {
+	t.Helper()
+	if err == nil || status.CodeOf(err) != code || status.From(err).Sub != sub {
+		t.Fatalf("error is %v, want code %d sub-status %d", err, code, sub)
+	}
+}
+
+// ids runs a query to its end in one go.
+func ids(t testing.TB, c *core.Container, q *exec.Query) []string {
+	t.Helper()
+	r, err := c.Query(bg, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var out []string
+	for r.Next() {
+		out = append(out, r.Item().ID().Str())
+	}
+	if r.Err() != nil {
+		t.Fatal(r.Err())
+	}
+	return out
+}
+
+// paged runs a query with n rows a page.
+func paged(t testing.TB, c *core.Container, q exec.Query, n int) []string {
+	t.Helper()
+	var out []string
+	for pages := 0; pages < 10000; pages++ {
+		r, err := c.Query(bg, &q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := 0
+		for k < n && r.Next() {
+			out = append(out, r.Item().ID().Str())
+			k++
+		}
+		if r.Err() != nil {
+			t.Fatal(r.Err())
+		}
+		tok := r.Continuation()
+		if len(tok) > 1024 {
+			t.Fatalf("continuation of %d bytes", len(tok))
+		}
+		done := r.Exhausted()
+		r.Close()
+		if done || tok == "" {
+			return out
+		}
+		q.Continuation = tok
+	}
+	t.Fatal("the query does not end")
+	return nil
+}
