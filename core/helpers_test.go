@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/kv"
@@ -154,4 +155,12 @@ func paged(t testing.TB, c *core.Container, q exec.Query, n int) []string {
 	}
 	t.Fatal("the query does not end")
 	return nil
+}
+
+// eqQuery is a query for the items whose field is n, exactly.
+func eqQuery(field string, n int) *exec.Query {
+	return &exec.Query{Pred: access.Eq(access.NewPath(field), value.Int32Of(int32(n))), PlanHash: uint64(n),
+		Match: func(it *core.Item) (bool, error) {
+			return value.EqualCosmos(doc.Get(it.Doc, field), value.Int32Of(int32(n))), nil
+		}}
 }

@@ -23,9 +23,12 @@ func TestExpiry(t *testing.T) {
 		clk.Advance(11 * time.Second)
 		_, err := c.Read(bg, pk("a"), value.StringOf("2"))
 		wantCode(t, err, status.NotFound, 0)
-		put(t, c, core.Create, `{"id":"4","pk":"a","u":2}`) // the unique value of an expired item is free
+		put(t, c, core.Create, `{"id":"4","pk":"a","u":2}`) // the unique value of an expired item is free, the item removed
+		if c.Count() != 3 {
+			t.Errorf("count is %d after an expired item lost its unique value", c.Count())
+		}
 		clk.Advance(95 * time.Second)
-		if n := e.Reap(bg); n != 2 || c.Count() != 2 {
+		if n := e.Reap(bg); n != 1 || c.Count() != 2 {
 			t.Errorf("reaped %d, %d left", n, c.Count())
 		}
 		if p, err := e.Check(bg); err != nil || len(p) > 0 {

@@ -32,6 +32,8 @@ type Catalog struct {
 	set Settings
 	mu  sync.Mutex // one writer at a time
 	cur atomic.Pointer[state]
+
+	unsure bool // the outcome of a commit is unknown: read the store again before the next one; under mu
 }
 
 // state is never changed after it was stored in Catalog.cur.
@@ -106,6 +108,9 @@ func load(eng kv.Engine) (*state, error) {
 		}
 		c.Database = d.ID
 		if err := c.prepare(); err != nil {
+			return status.Wrap(status.Corruption, err, "catalog entry is malformed")
+		}
+		if err := c.verify(); err != nil {
 			return err
 		}
 		st.addContainer(c)
@@ -249,14 +254,50 @@ func (c *Catalog) commit(ctx context.Context, next *state, b *kv.Batch) error {
 	}
 	b.Put(keys.AppendMeta(nil, keys.MetaAccount, 0, ""), acc)
 	w, err := c.eng.Write(ctx, b, nil)
-	if err != nil {
-		return err
+	if err == nil {
+		err = w.Wait()
 	}
-	if err := w.Wait(); err != nil {
-		return err
+	if err != nil {
+		if errors.Is(err, kv.ErrUnknownOutcome) {
+			c.unsure = true
+			if st, err := load(c.eng); err == nil {
+				c.cur.Store(st)
+				c.unsure = false
+			}
+		}
+		return translate(err)
 	}
 	c.cur.Store(next)
 	return nil
+}
+
+// next returns a copy of the present state to change. The caller holds mu.
+func (c *Catalog) next() (*state, error) {
+	if c.unsure {
+		st, err := load(c.eng)
+		if err != nil {
+			return nil, translate(err)
+		}
+		c.cur.Store(st)
+		c.unsure = false
+	}
+	return c.cur.Load().clone(), nil
+}
+
+// translate turns an engine's error into a status.
+func translate(err error) error {
+	var e *status.Error
+	switch {
+	case errors.As(err, &e):
+		return err
+	case errors.Is(err, kv.ErrTooLarge):
+		return status.Wrap(status.TooLarge, err, "Request size is too large")
+	case errors.Is(err, kv.ErrUnknownOutcome):
+		return status.Wrap(status.UnknownOutcome, err, "The outcome of the change is unknown.")
+	case errors.Is(err, kv.ErrCorruption):
+		return status.Wrap(status.Corruption, err, "Stored data is corrupt.")
+	}
+	return status.Wrap(status.Unavailable, err, "The store is not available.")
 }
 
 func databaseKey(d *Database) []byte { return keys.AppendMeta(nil, keys.MetaDatabase, 0, d.ID) }
@@ -269,7 +310,10 @@ func containerKey(k *Container) []byte {
 func (c *Catalog) CreateDatabase(ctx context.Context, id string, t Throughput) (*Database, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next := c.cur.Load().clone()
+	next, err := c.next()
+	if err != nil {
+		return nil, err
+	}
 	if next.dbs[id] != nil {
 		return nil, status.New(status.Conflict, "Resource with specified id or name already exists.")
 	}
@@ -294,7 +338,10 @@ func (c *Catalog) put(ctx context.Context, next *state, key []byte, v any) error
 func (c *Catalog) ReplaceDatabase(ctx context.Context, id string, t Throughput) (*Database, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next := c.cur.Load().clone()
+	next, err := c.next()
+	if err != nil {
+		return nil, err
+	}
 	old := next.dbs[id]
 	if old == nil {
 		return nil, errNoDatabase(id, 0)
@@ -310,7 +357,10 @@ func (c *Catalog) ReplaceDatabase(ctx context.Context, id string, t Throughput) 
 func (c *Catalog) DropDatabase(ctx context.Context, id string) ([]*Container, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next := c.cur.Load().clone()
+	next, err := c.next()
+	if err != nil {
+		return nil, err
+	}
 	d := next.dbs[id]
 	if d == nil {
 		return nil, errNoDatabase(id, 0)
@@ -334,7 +384,10 @@ func (c *Catalog) DropDatabase(ctx context.Context, id string) ([]*Container, er
 func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, head []byte) (*Container, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next := c.cur.Load().clone()
+	next, err := c.next()
+	if err != nil {
+		return nil, err
+	}
 	d := next.dbs[db]
 	if d == nil {
 		return nil, errNoDatabase(db, status.SubOwnerNotFound)
@@ -387,7 +440,10 @@ func (c *Catalog) layOut(k *Container) {
 func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, spec Spec) (*Container, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next := c.cur.Load().clone()
+	next, err := c.next()
+	if err != nil {
+		return nil, err
+	}
 	old := next.containers[db][id]
 	if old == nil {
 		return nil, errNoContainer(id, 0)
@@ -408,7 +464,10 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, spec Spec
 func (c *Catalog) RenameContainer(ctx context.Context, db, id, toDB, toID string) (*Container, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next := c.cur.Load().clone()
+	next, err := c.next()
+	if err != nil {
+		return nil, err
+	}
 	old := next.containers[db][id]
 	if old == nil {
 		return nil, errNoContainer(id, 0)
@@ -439,7 +498,10 @@ func (c *Catalog) RenameContainer(ctx context.Context, db, id, toDB, toID string
 func (c *Catalog) DropContainer(ctx context.Context, db, id string) (*Container, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next := c.cur.Load().clone()
+	next, err := c.next()
+	if err != nil {
+		return nil, err
+	}
 	m, ok := next.containers[db]
 	if !ok {
 		return nil, errNoDatabase(db, status.SubOwnerNotFound)

@@ -135,6 +135,29 @@ func (c *Container) prepare() error {
 	return nil
 }
 
+// verify checks what everybody relies on in an entry that was read: slots in order from the least placement on, partitions
+// that begin at slots.
+func (c *Container) verify() error {
+	bad := func(what string) error {
+		return status.New(status.Corruption, "catalog entry of container %q has %s", c.ID, what)
+	}
+	if len(c.keyPaths) == 0 || len(c.Slots) == 0 || len(c.Partitions) == 0 {
+		return bad("no partition key, slot or partition")
+	}
+	for i := range c.Slots {
+		if i == 0 && len(c.Slots[0].Min) > 0 || i > 0 && bytes.Compare(c.Slots[i-1].Min, c.Slots[i].Min) >= 0 {
+			return bad("slots out of order")
+		}
+	}
+	for i := range c.Partitions {
+		first := c.Partitions[i].First
+		if i == 0 && first != 0 || i > 0 && first <= c.Partitions[i-1].First || first >= len(c.Slots) {
+			return bad("partitions out of order")
+		}
+	}
+	return nil
+}
+
 // RID returns the 8 bytes of the container's _rid: the database's 4 and its own 4.
 func (c *Container) RID() [8]byte {
 	var r [8]byte

@@ -252,16 +252,19 @@ func idsOf(b *builder, p *access.Pred) []value.Value {
 // The builder is the access.Source of its query.
 
 // Policy implements access.Source.
-func (b *builder) Policy() *index.Policy { return b.view.Container().Policy() }
+func (b *builder) Policy() *index.Policy { return b.view.Policy() }
 
 // IndexReady implements access.Source.
-func (b *builder) IndexReady() bool { return b.view.Container().IndexReady() }
+func (b *builder) IndexReady() bool { return b.view.Indexed() }
 
 // KeyPaths implements access.Source.
 func (b *builder) KeyPaths() [][]string { return b.view.Container().Def().KeyPaths() }
 
 // MayHoldElements implements access.Source.
 func (b *builder) MayHoldElements(path uint64) bool {
+	if !b.view.Indexed() {
+		return true
+	}
 	for i := range b.view.Slots() {
 		if b.view.HasElements(i, path) {
 			return true
@@ -272,6 +275,9 @@ func (b *builder) MayHoldElements(path uint64) bool {
 
 // MayHoldForeign implements access.Source.
 func (b *builder) MayHoldForeign() bool {
+	if !b.view.Indexed() {
+		return true
+	}
 	for i := range b.view.Slots() {
 		if b.view.Classes(i)&access.ForeignKinds != 0 {
 			return true

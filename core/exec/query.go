@@ -96,6 +96,9 @@ type source interface {
 
 // Open starts a query on a container. The caller closes the Rows.
 func Open(ctx context.Context, c *store.Container, q *Query) (*Rows, error) {
+	if err := c.Alive(); err != nil {
+		return nil, err
+	}
 	r := &Rows{ctx: ctx, q: q}
 	r.hash = queryHash(c, q)
 	from, err := decodeToken(q.Continuation, r.hash)

@@ -46,6 +46,12 @@ func Read(ctx context.Context, c *store.Container, from, to int, pos Position, m
 	for k, v := range pos.seen {
 		p.Next.seen[k] = v
 	}
+	if err := c.Alive(); err != nil {
+		return p, err
+	}
+	if max < 1 {
+		max = 1
+	}
 	view := c.View()
 	defer view.Close()
 	for i := from; i < to; i++ {
@@ -98,7 +104,7 @@ func readSlot(view *store.View, i int, p *Page, max int) error {
 		after = int64(lsn)
 		p.Next.seen[key.ID] = after
 	}
-	return it.Err()
+	return store.Translate(it.Err())
 }
 
 func (p Position) of(slot uint32) int64 {

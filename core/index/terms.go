@@ -17,6 +17,10 @@ const MaxTerms = 5000
 // maxDepth bounds the walk; documents are bounded more tightly when they enter.
 const maxDepth = 256
 
+// Unindexed is a bit of Terms.Classes that stands for no class: the item was written with the indexing directive Exclude, so
+// the index doesn't name it.
+const Unindexed = 1 << 31
+
 // Flags of an index entry.
 const (
 	FlagElement = 1 << 0 // the value is an element of an array, not the value at the path
@@ -30,7 +34,8 @@ type Terms struct {
 	list []term
 	// Classes has bit c>>3 set for each class byte c of a term: lets a query skip classes that a slot has never held.
 	Classes uint32
-	// Elements and Lossy are Bloom sets of the path ids with an element or a lossy term.
+	// Elements and Lossy are Bloom sets of the path ids with an element or a lossy term. Elements also has each path with
+	// several terms of one document.
 	Elements, Lossy Bloom
 }
 
@@ -72,15 +77,26 @@ func (t *Terms) At(i int) (b []byte, flag byte) {
 	return t.buf[e.off:e.end], e.flag
 }
 
-// HasValue returns 1 when there is a term for the value at a path itself, 0 when there is none or only elements.
-func (t *Terms) HasValue(path uint64) int {
+// HasValue returns how many terms there are for the value at a path itself, not for elements: 0 or 1, and more where a
+// document has a field name twice.
+func (t *Terms) HasValue(path uint64) (n int) {
+	t.Path(path, func(_ []byte, flag byte) bool {
+		if flag&FlagElement == 0 {
+			n++
+		}
+		return true
+	})
+	return n
+}
+
+// Path calls f for the terms of a path, in order, until it returns false; val is the encoded value.
+func (t *Terms) Path(path uint64, f func(val []byte, flag byte) bool) {
 	i := sort.Search(len(t.list), func(i int) bool { return binary.BigEndian.Uint64(t.buf[t.list[i].off:]) >= path })
 	for ; i < len(t.list) && binary.BigEndian.Uint64(t.buf[t.list[i].off:]) == path; i++ {
-		if t.list[i].flag&FlagElement == 0 {
-			return 1
+		if b, flag := t.At(i); !f(b[8:], flag) {
+			return
 		}
 	}
-	return 0
 }
 
 // Collect fills t with the terms of a document (its bytes as stored) and its _ts.
@@ -203,6 +219,12 @@ func (t *Terms) sort() {
 		out = append(out, e)
 	}
 	t.list = out
+	for i := 1; i < len(out); i++ { // a field name that is there twice gives a path two values
+		a, b := out[i-1], out[i]
+		if (a.flag|b.flag)&FlagElement == 0 && bytes.Equal(t.buf[a.off:a.off+8], t.buf[b.off:b.off+8]) {
+			t.Elements.Add(binary.BigEndian.Uint64(t.buf[a.off:]))
+		}
+	}
 }
 
 // Diff calls del for each term only in old and put for each term only in new or with another flag.

@@ -47,19 +47,28 @@ func (r *Reaper) Round(ctx context.Context) (n int) {
 		if c.Def().DefaultTTL == nil {
 			continue
 		}
-		for slot := range c.SlotCount() {
-			for {
-				k, err := c.Reap(ctx, slot, reapStep)
-				n += k
-				if err != nil || ctx.Err() != nil {
-					return n
-				}
-				if k < reapStep {
-					break
-				}
-				if !sleep(ctx, reapPause) {
-					return n
-				}
+		n += reap(ctx, c)
+		if ctx.Err() != nil {
+			return n
+		}
+	}
+	return n
+}
+
+// reap removes what has expired in one container.
+func reap(ctx context.Context, c *store.Container) (n int) {
+	for slot := range c.SlotCount() {
+		for {
+			k, err := c.Reap(ctx, slot, reapStep)
+			n += k
+			if err != nil || ctx.Err() != nil {
+				return n
+			}
+			if k < reapStep {
+				break
+			}
+			if !sleep(ctx, reapPause) {
+				return n
 			}
 		}
 	}

@@ -74,7 +74,40 @@ func (k *checker) slot(sl *slot) error {
 	for key := range k.want {
 		k.bad("missing entry %x", key[keys.PrefixLen-1:])
 	}
+	if err := k.strangers(); err != nil {
+		return err
+	}
 	return k.heads(version)
+}
+
+// strangers looks for keys of kinds that a slot doesn't have.
+func (k *checker) strangers() error {
+	known := map[keys.Kind]bool{keys.KindHead: true, keys.KindLogical: true, keys.KindItem: true, keys.KindNumber: true,
+		keys.KindIndex: true, keys.KindUnique: true, keys.KindFeed: true, keys.KindTTL: true}
+	lo, hi := keys.SlotBounds(k.sl.key)
+	it, err := k.snap.Iter(lo, hi)
+	if err != nil {
+		return translate(err)
+	}
+	defer it.Close()
+	for ok := it.First(); ok; {
+		kind := keys.Kind(it.Key()[keys.PrefixLen-1])
+		if !known[kind] || kind == keys.KindHead && len(it.Key()) != keys.PrefixLen {
+			k.bad("a key that is of no kind: %x", it.Key()[keys.PrefixLen-1:])
+			ok = it.Next()
+			continue
+		}
+		ok = it.SeekGE(keys.After(it.Key()[:keys.PrefixLen]))
+	}
+	return translate(it.Err())
+}
+
+// claim says that an entry must be there.
+func (k *checker) claim(key, val []byte) {
+	if _, taken := k.want[string(key)]; taken {
+		k.bad("two items claim entry %x", key[keys.PrefixLen-1:])
+	}
+	k.want[string(key)] = val
 }
 
 // item checks one item and adds the entries that it must have.
@@ -104,30 +137,30 @@ func (k *checker) item(pol *index.Policy, key, val []byte) {
 		k.bad("item %x stands in the wrong slot", suffix)
 	}
 	s := k.sl.key
-	k.want[string(keys.AppendNumber(nil, s, it.Number))] = suffix
-	k.want[string(keys.AppendFeed(nil, s, uint64(it.LSN), it.Pos))] = suffix
+	k.claim(keys.AppendNumber(nil, s, it.Number), suffix)
+	k.claim(keys.AppendFeed(nil, s, uint64(it.LSN), it.Pos), suffix)
 	if it.TTL > 0 {
-		k.want[string(keys.AppendTTL(nil, s, uint64(it.TS()+int64(it.TTL)), suffix))] = []byte{1}
+		k.claim(keys.AppendTTL(nil, s, uint64(it.TS()+int64(it.TTL)), suffix), []byte{1})
 	}
 	t := collect(pol, &it)
 	for i := range t.Len() {
 		term, flag := t.At(i)
-		k.want[string(keys.AppendIndexEntry(nil, s, term, it.Number, it.ident))] = []byte{flag}
+		k.claim(keys.AppendIndexEntry(nil, s, term, it.Number, it.ident), []byte{flag})
 	}
 	k.head.Classes |= t.Classes
+	k.head.Elements.Merge(&t.Elements)
+	k.head.Lossy.Merge(&t.Lossy)
+	k.head.Ticks = max(k.head.Ticks, it.Ticks)
+	if n := it.Number & (1<<40 - 1); n > k.c.counter.numbers() || it.Number>>40 != place20(k.c.Def().PartitionKey.EPKKind(), at.place) {
+		k.bad("item %x has number %x, which was never given out for it", suffix, it.Number)
+	}
 	for _, p := range k.paths {
 		k.tracked[p] += int64(t.HasValue(p))
 	}
 	termsPool.Put(t)
 	for n, u := range k.c.uniques {
 		key := keys.AppendUnique(nil, s, at.tuple, uint16(n), u.appendValues(nil, it.Doc))
-		id := at.ident[len(at.tuple):]
-		if k.c.expired(&it) { // another item may hold the value by now
-			if owner, err := k.snap.Get(key); err != nil || !bytes.Equal(owner, id) {
-				continue
-			}
-		}
-		k.want[string(key)] = id
+		k.claim(key, at.ident[len(at.tuple):])
 	}
 	size := storedSize(at, &it)
 	k.head.Items++
@@ -186,6 +219,15 @@ func (k *checker) heads(version uint32) error {
 	if k.head.Classes&^h.Classes != 0 {
 		k.bad("head lacks value classes %b", k.head.Classes&^h.Classes)
 	}
+	if all := h.Elements; all.Merge(&k.head.Elements) {
+		k.bad("head lacks paths with array elements")
+	}
+	if all := h.Lossy; all.Merge(&k.head.Lossy) {
+		k.bad("head lacks paths with cut values")
+	}
+	if h.Ticks < k.head.Ticks {
+		k.bad("head time %d is before an item's %d", h.Ticks, k.head.Ticks)
+	}
 	lo, hi := keys.KindBounds(k.sl.key, keys.KindLogical)
 	err = each(k.snap, lo, hi, func(key, val []byte) error {
 		part := string(key[keys.PrefixLen:])
@@ -196,7 +238,7 @@ func (k *checker) heads(version uint32) error {
 			k.bad("%v", err)
 		case want == nil:
 			k.bad("logical head %x has no items", part)
-		case l.Items != want.Items || l.Bytes != want.Bytes || l.LSN < want.LSN:
+		case l.Items != want.Items || l.Bytes != want.Bytes || l.LSN < want.LSN || l.LSN > h.LSN:
 			k.bad("logical head %x says %+v, its items %+v", part, l, *want)
 		}
 		delete(k.parts, part)

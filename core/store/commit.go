@@ -20,23 +20,29 @@ type committer struct {
 	key []byte // scratch
 	val []byte // scratch
 	h   Head
+
+	evicted []change // expired items whose unique values the commit takes
 }
 
 // commit makes the changes visible under the next LSN. The caller holds the slot's latch and has checked that every
-// change's old item is the present one. All changes belong to the slot; each fills in LSN and position. Engine errors come
-// out untranslated.
-func (c *Container) commit(ctx context.Context, sl *slot, chs []change) (pending, error) {
+// change's old item is the present one. All changes belong to the slot; each fills in LSN and position. raced says that the
+// slot's head was not what was expected: nothing is written, try again.
+func (c *Container) commit(ctx context.Context, sl *slot, chs []change) (p pending, raced bool, err error) {
 	lsn, err := c.counter.nextLSN(ctx, sl.head.LSN)
 	if err != nil {
-		return pending{}, err
+		return p, false, translate(err)
 	}
 	b := batchPool.Get().(*kv.Batch)
 	b.Reset()
 	m := committer{c: c, sl: sl, b: b, h: sl.head}
 	m.h.Tracked = slices.Clone(sl.head.Tracked)
 	m.h.LSN = lsn
+	defer m.release()
 	if err := m.uniques(chs); err != nil {
-		return pending{}, err
+		return p, false, translate(err)
+	}
+	for i := range m.evicted {
+		m.write(&m.evicted[i])
 	}
 	for i := range chs {
 		if chs[i].item != nil {
@@ -44,20 +50,68 @@ func (c *Container) commit(ctx context.Context, sl *slot, chs []change) (pending
 		}
 		m.write(&chs[i])
 	}
-	if err := m.logicalHeads(chs); err != nil {
-		return pending{}, err
+	all := chs
+	if len(m.evicted) > 0 {
+		all = append(slices.Clone(chs), m.evicted...)
+	}
+	if err := m.logicalHeads(all); err != nil {
+		return p, false, translate(err)
 	}
 	head := m.h.append(make([]byte, 0, headLen+16*len(m.h.Tracked)))
 	b.Put(sl.headKey, head)
 	pre := [1]kv.Precondition{{Key: sl.headKey, Expect: kv.Equal, Value: sl.headBytes}}
+	sl.widen(&m.h)
 	w, err := c.st.eng.Write(ctx, b, pre[:])
 	if err != nil {
-		return pending{}, err
+		raced, err = c.lost(sl, err)
+		return p, raced, err
 	}
 	sl.head, sl.headBytes = m.h, head
 	sl.last.Store(&lastCommit{lsn, w})
 	sl.publish()
-	return pending{commit: w, slot: sl, lsn: lsn, batch: b}, nil
+	return pending{commit: w, slot: sl, lsn: lsn, batch: b}, false, nil
+}
+
+func (m *committer) release() {
+	for i := range m.evicted {
+		m.evicted[i].release()
+	}
+}
+
+// lost finds out where a slot stands after the engine refused a commit or doesn't know what became of it, and reads its head
+// again. raced says that nothing was written and that trying again may help. The caller holds the latch.
+func (c *Container) lost(sl *slot, cause error) (raced bool, err error) {
+	conflict := errors.Is(cause, kv.ErrConflict)
+	if !conflict && !errors.Is(cause, kv.ErrUnknownOutcome) {
+		return false, translate(cause)
+	}
+	b, err := c.st.eng.Get(sl.headKey)
+	if errors.Is(err, kv.ErrNotFound) {
+		return false, errDropped()
+	}
+	var h Head
+	if err == nil {
+		err = h.decode(b)
+	}
+	if err != nil {
+		return false, translate(err)
+	}
+	if h.LSN != sl.head.LSN {
+		// The head is that of a commit without a handle to wait on. A commit after it has one.
+		var same kv.Batch
+		same.Put(sl.headKey, b)
+		w, err := c.st.eng.Write(context.Background(), &same, []kv.Precondition{{Key: sl.headKey, Expect: kv.Equal, Value: b}})
+		if err != nil {
+			return false, translate(err)
+		}
+		sl.last.Store(&lastCommit{h.LSN, w})
+	}
+	sl.head, sl.headBytes = h, b
+	sl.publish()
+	if conflict {
+		return true, nil
+	}
+	return false, translate(cause)
 }
 
 // stamp gives a new item its LSN, position and time. Commit times never fall within a slot, so the time may move up; when

@@ -25,7 +25,8 @@ type Container struct {
 	uniques  []unique
 	counter  counter
 	dropped  atomic.Bool
-	defMu    sync.Mutex // one update at a time
+	defMu    sync.Mutex  // one update at a time
+	halfway  atomic.Bool // a rebuild failed: the next one who asks for the container tries again
 }
 
 // slot is a fixed share of the hash. head and headBytes belong to the latch; the atomics may be read by anybody.
@@ -58,6 +59,18 @@ type indexFlags struct {
 	elements, lossy index.Bloom
 }
 
+// widen adds what the next head's index holds to the flags, before its commit is visible: a query that sees the commit must
+// not skip what it brought. The caller holds the latch.
+func (s *slot) widen(h *Head) {
+	f := s.flags.Load()
+	w := indexFlags{f.classes | h.Classes, f.elements, f.lossy}
+	w.elements.Merge(&h.Elements)
+	w.lossy.Merge(&h.Lossy)
+	if w != *f {
+		s.flags.Store(&w)
+	}
+}
+
 // publish copies the head to the atomics. The caller holds the latch or is alone.
 func (s *slot) publish() {
 	s.lsn.Store(s.head.LSN)
@@ -85,8 +98,14 @@ func (s *slot) waitDurable(lsn int64) error {
 		return nil
 	}
 	l := s.last.Load()
-	if l == nil {
-		return nil
+	if l == nil || l.lsn < lsn {
+		// The commit is visible and its committer has not told the slot yet: it does so before it lets the latch go.
+		s.mu.Lock()
+		l = s.last.Load()
+		s.mu.Unlock()
+	}
+	if l == nil || l.lsn < lsn {
+		return status.New(status.UnknownOutcome, "The outcome of a write before is unknown.")
 	}
 	if err := l.commit.Wait(); err != nil {
 		return translate(err)
@@ -136,14 +155,16 @@ func (c *Container) update(def *catalog.Container) error {
 	c.defMu.Lock()
 	defer c.defMu.Unlock()
 	old := c.def.Load()
-	if old.Version >= def.Version {
+	switch {
+	case old.Version > def.Version, old.Version == def.Version && !c.halfway.Load():
 		return nil
-	}
-	if string(old.IndexingPolicy) == string(def.IndexingPolicy) {
+	case string(old.IndexingPolicy) == string(def.IndexingPolicy) && !c.halfway.Load():
 		c.def.Store(def)
 		return nil
 	}
-	return c.rebuildIndex(def)
+	err := c.rebuildIndex(def)
+	c.halfway.Store(err != nil)
+	return err
 }
 
 // identity is where an item lives: slot, and the parts of its keys.

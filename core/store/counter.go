@@ -80,6 +80,13 @@ func (c *counter) limit() int64 {
 	return c.lsnTo
 }
 
+// numbers returns the item number (without placement bits) that no item of the container is above.
+func (c *counter) numbers() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.numTo
+}
+
 func (c *counter) reserve(ctx context.Context, lsn int64, num uint64) error {
 	v := make([]byte, 0, 17)
 	v = append(v, formatCounter)

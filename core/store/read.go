@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/value"
@@ -11,6 +12,9 @@ import (
 
 // Read returns an item; NotFound when it is absent or expired. The item's memory is the caller's.
 func (c *Container) Read(ctx context.Context, pk PartitionKey, id value.Value) (*Item, error) {
+	if err := c.Alive(); err != nil {
+		return nil, err
+	}
 	var mem [192]byte
 	at, err := c.locate(mem[:0], pk, id)
 	if err != nil {
@@ -20,9 +24,6 @@ func (c *Container) Read(ctx context.Context, pk PartitionKey, id value.Value) (
 	var kb [256]byte
 	b, err := c.st.eng.Get(append(keys.AppendPrefix(kb[:0], sl.key, keys.KindItem), at.suffix...))
 	if errors.Is(err, kv.ErrNotFound) {
-		if c.dropped.Load() {
-			return nil, c.gone()
-		}
 		return nil, errNotFound()
 	}
 	if err != nil {
@@ -40,17 +41,40 @@ func (c *Container) Read(ctx context.Context, pk PartitionKey, id value.Value) (
 }
 
 // View is a consistent view of a container for queries. Close it.
+//
+// What it says about the index (policy, flags of the slots) was taken after the snapshot and holds at least what the snapshot
+// holds. When an index rebuild overlapped with the opening, the view is not Indexed; one that begins later changes nothing
+// for a view that is.
 type View struct {
-	c    *Container
-	snap kv.Snapshot
-	now  int64 // second at which expiry is judged
-	ttl  bool
+	c       *Container
+	snap    kv.Snapshot
+	now     int64 // second at which expiry is judged
+	ttl     *int32
+	pol     *index.Policy
+	flags   []*indexFlags
+	indexed bool
 }
 
 // View opens a view of the present state.
 func (c *Container) View() *View {
-	return &View{c: c, snap: c.st.eng.Snapshot(), now: c.st.clk.Now().Unix(), ttl: c.def.Load().DefaultTTL != nil}
+	pol, building := c.pol.Load(), c.building.Load()
+	v := &View{c: c, snap: c.st.eng.Snapshot(), now: c.st.clk.Now().Unix(), ttl: c.def.Load().DefaultTTL, pol: pol}
+	v.flags = make([]*indexFlags, len(c.slots))
+	v.indexed = building == nil
+	for i, sl := range c.slots {
+		v.flags[i] = sl.flags.Load()
+		v.indexed = v.indexed && v.flags[i].classes&index.Unindexed == 0
+	}
+	v.indexed = v.indexed && c.building.Load() == nil && c.pol.Load() == pol
+	return v
 }
+
+// Indexed reports whether the index entries in the view follow Policy and name every item that they should. When they don't,
+// neither they nor Classes, HasElements and HasLossy may be used.
+func (v *View) Indexed() bool { return v.indexed }
+
+// Policy returns the indexing policy of the view.
+func (v *View) Policy() *index.Policy { return v.pol }
 
 // Close releases the view.
 func (v *View) Close() { _ = v.snap.Close() }
@@ -74,15 +98,15 @@ func (v *View) Iter(lo, hi []byte) (kv.Iterator, error) {
 func (v *View) SlotKey(i int) keys.Slot { return v.c.slots[i].key }
 
 // Classes returns the value classes that a slot's index has ever held, a bit for each class byte c at c>>3.
-func (v *View) Classes(i int) uint32 { return v.c.slots[i].flags.Load().classes }
+func (v *View) Classes(i int) uint32 { return v.flags[i].classes }
 
 // HasElements and HasLossy report whether a path may have array elements or cut values in a slot.
 func (v *View) HasElements(i int, path uint64) bool {
-	return v.c.slots[i].flags.Load().elements.Has(path)
+	return v.flags[i].elements.Has(path)
 }
 
 // HasLossy reports whether a path may have cut values in a slot.
-func (v *View) HasLossy(i int, path uint64) bool { return v.c.slots[i].flags.Load().lossy.Has(path) }
+func (v *View) HasLossy(i int, path uint64) bool { return v.flags[i].lossy.Has(path) }
 
 // Locate returns the slot, placement and tuple bytes of a partition key, which may be a prefix of the paths: then complete
 // is false and the place is a prefix too.
@@ -103,10 +127,8 @@ func (v *View) Decode(it *Item, suffix, val []byte) (bool, error) {
 		return false, err
 	}
 	it.ident, it.paths = suffix[place:], len(v.c.keyPaths())
-	if v.ttl {
-		if e := it.expiry(v.c.def.Load().DefaultTTL); e != 0 && e <= v.now {
-			return false, nil
-		}
+	if e := it.expiry(v.ttl); e != 0 && e <= v.now {
+		return false, nil
 	}
 	return true, nil
 }

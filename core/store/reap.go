@@ -110,8 +110,8 @@ func (c *Container) reapOne(ctx context.Context, slot int, suffix []byte) (p pen
 	if same, err := c.unchanged(sl, &ch, seen); err != nil || !same {
 		return p, false, err
 	}
-	p, err = c.commit(ctx, sl, []change{ch})
-	return p, err == nil, translate(err)
+	p, raced, err := c.commit(ctx, sl, []change{ch})
+	return p, err == nil && !raced, err
 }
 
 // SlotCount returns the number of slots.

@@ -18,13 +18,9 @@ type build struct {
 // rebuildChunk is how many operations one commit of a rebuild has at most.
 const rebuildChunk = 4096
 
-// IndexReady reports whether index entries of every slot follow the present policy. While a rebuild is under way queries
-// must not use the index.
-func (c *Container) IndexReady() bool { return c.building.Load() == nil }
-
 // rebuildIndex moves the container to a new definition with another indexing policy: slot by slot, each under its latch, the
 // entries are removed and made again, and the head's index version says so. A crash leaves slots with an older version;
-// load finishes them.
+// load finishes them. Queries go without the index meanwhile, and also when a rebuild failed half way, until the next one.
 func (c *Container) rebuildIndex(def *catalog.Container) error {
 	pol, err := index.Compile(def.IndexingPolicy, uint64(def.Gen))
 	if err != nil {
@@ -51,7 +47,7 @@ func (c *Container) rebuildSlot(sl *slot, pol *index.Policy, to uint32) error {
 	}
 	snap := c.st.eng.Snapshot()
 	defer snap.Close()
-	w := chunkWriter{c: c}
+	w := chunkWriter{c: c, sl: sl}
 	lo, hi := keys.KindBounds(sl.key, keys.KindIndex)
 	if err := each(snap, lo, hi, func(key, _ []byte) error { return w.delete(key) }); err != nil {
 		return err
@@ -109,10 +105,12 @@ func each(snap kv.Snapshot, lo, hi []byte, f func(key, val []byte) error) error 
 	return translate(it.Err())
 }
 
-// chunkWriter writes a long run of operations in commits of bounded size.
+// chunkWriter writes a long run of operations into a slot in commits of bounded size, each under the precondition that the
+// slot's head is still there: a dropped container stays empty. The latch is held.
 type chunkWriter struct {
-	c *Container
-	b kv.Batch
+	c  *Container
+	sl *slot
+	b  kv.Batch
 }
 
 func (w *chunkWriter) put(key, val []byte) error {
@@ -133,9 +131,13 @@ func (w *chunkWriter) full() error {
 }
 
 func (w *chunkWriter) flush() error {
-	cm, err := w.c.st.eng.Write(context.Background(), &w.b, nil)
+	pre := [1]kv.Precondition{{Key: w.sl.headKey, Expect: kv.Equal, Value: w.sl.headBytes}}
+	cm, err := w.c.st.eng.Write(context.Background(), &w.b, pre[:])
 	if err != nil {
-		return translate(err)
+		if raced, err := w.c.lost(w.sl, err); !raced {
+			return err
+		}
+		return translate(kv.ErrUnavailable)
 	}
 	if err := cm.Wait(); err != nil {
 		return translate(err)

@@ -65,10 +65,13 @@ func (s *Store) Container(def *catalog.Container) (*Container, error) {
 	c := s.open[def.Gen]
 	s.mu.RUnlock()
 	if c != nil {
-		if cur := c.def.Load(); cur.Version < def.Version {
+		switch {
+		case c.def.Load().Version < def.Version:
 			if err := c.update(def); err != nil {
 				return nil, err
 			}
+		case c.halfway.Load():
+			_ = c.update(c.def.Load()) // queries do without the index as long as this fails
 		}
 		return c, nil
 	}
@@ -141,6 +144,9 @@ func (s *Store) DropGeneration(ctx context.Context, gen uint32) error {
 	lo, hi := keys.GenerationBounds(gen)
 	return translate(s.eng.DropRange(ctx, lo, hi))
 }
+
+// Translate turns an engine's error into a status; a status stays as it is.
+func Translate(err error) error { return translate(err) }
 
 // translate turns an engine's error into a status.
 func translate(err error) error {

@@ -53,11 +53,9 @@ func (c *Container) trackSlot(ctx context.Context, sl *slot, path uint64) error 
 	var b kv.Batch
 	b.Put(sl.headKey, head)
 	_, err = c.st.eng.Write(ctx, &b, []kv.Precondition{{Key: sl.headKey, Expect: kv.Equal, Value: sl.headBytes}})
-	if errors.Is(err, kv.ErrConflict) {
-		return c.gone()
-	}
 	if err != nil {
-		return translate(err)
+		_, err = c.lost(sl, err)
+		return err
 	}
 	sl.head, sl.headBytes = h, head
 	return nil
@@ -68,7 +66,7 @@ func (c *Container) trackSlot(ctx context.Context, sl *slot, path uint64) error 
 func (v *View) Complete(slot int, path uint64) (complete, tracked bool, err error) {
 	b, err := v.snap.Get(v.c.slots[slot].headKey)
 	if errors.Is(err, kv.ErrNotFound) {
-		return false, false, v.c.gone()
+		return false, false, errDropped()
 	}
 	if err != nil {
 		return false, false, translate(err)

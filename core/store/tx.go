@@ -28,6 +28,7 @@ type Tx struct {
 	items  map[string]*txItem // by identity
 	order  []*txItem
 	charge float64
+	shown  int64 // greatest LSN of the items that were read: nothing leaves before it is durable
 }
 
 // txItem is one item that the Tx has read or written.
@@ -54,12 +55,18 @@ func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) er
 	for range maxTxRuns {
 		tx := &Tx{c: c, ctx: ctx, at: at, pk: pk, items: map[string]*txItem{}}
 		p, raced, err := tx.run(fn)
+		if raced {
+			continue
+		}
+		if p.commit == nil { // a commit is later than what it read
+			if werr := c.slots[at.slot].waitDurable(tx.shown); werr != nil && err == nil {
+				err = werr
+			}
+		}
 		if err != nil {
 			return 0, tx.charge, err
 		}
-		if !raced {
-			return p.lsn, tx.charge, p.wait()
-		}
+		return p.lsn, tx.charge, p.wait()
 	}
 	return 0, 0, status.New(status.RetryWith, "Conflicting request to resource has been attempted. Retry to avoid conflicts.")
 }
@@ -114,6 +121,7 @@ func (tx *Tx) item(id value.Value) (*txItem, error) {
 		}
 		if t.exp = tx.c.expired(t.old); !t.exp {
 			t.cur = t.old
+			tx.shown = max(tx.shown, t.old.LSN)
 		}
 	}
 	tx.items[string(at.ident)] = t
@@ -225,12 +233,9 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 	if now != tx.base || chs[0].policy != sl.head.Index {
 		return p, true, nil
 	}
-	p, err = c.commit(tx.ctx, sl, chs)
-	if errors.Is(err, kv.ErrConflict) {
-		return p, false, c.gone()
-	}
-	if err != nil {
-		return p, false, translate(err)
+	p, raced, err = c.commit(tx.ctx, sl, chs)
+	if raced || err != nil {
+		return p, raced, err
 	}
 	i := 0
 	for _, t := range tx.order { // the items as they were committed: LSN, position, time

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"errors"
 
 	"github.com/orrerydb/orrery/core/catalog"
@@ -43,7 +42,7 @@ func (u unique) appendValues(dst, doc []byte) []byte {
 }
 
 // uniques checks and moves the unique entries of a commit. Entries of items that the commit deletes or changes are free for
-// the others, so all deletions come first.
+// the others, so all deletions come first. An expired item whose value another one takes is removed by the same commit.
 func (m *committer) uniques(chs []change) error {
 	if len(m.c.uniques) == 0 {
 		return nil
@@ -54,14 +53,8 @@ func (m *committer) uniques(chs []change) error {
 			continue
 		}
 		err := m.eachUnique(&chs[i], chs[i].old.Doc, func(key []byte) error {
-			owner, err := m.c.st.eng.Get(key) // an expired item's entry may have gone to another item
-			if err != nil && !errors.Is(err, kv.ErrNotFound) {
-				return err
-			}
-			if bytes.Equal(owner, chs[i].id.ident[len(chs[i].id.tuple):]) {
-				freed[string(key)] = true
-				m.b.Delete(key)
-			}
+			freed[string(key)] = true
+			m.b.Delete(key)
 			return nil
 		})
 		if err != nil {
@@ -78,7 +71,7 @@ func (m *committer) uniques(chs []change) error {
 				return errUnique()
 			}
 			if !freed[string(key)] {
-				if err := m.free(ch, key); err != nil {
+				if err := m.evict(ch, key, freed); err != nil {
 					return err
 				}
 			}
@@ -103,31 +96,40 @@ func (m *committer) eachUnique(ch *change, doc []byte, f func(key []byte) error)
 	return nil
 }
 
-// free returns an error when another living item holds the unique key.
-func (m *committer) free(ch *change, key []byte) error {
-	id, err := m.c.st.eng.Get(key)
+// evict returns an error when another living item holds the unique key. An expired one that does is added to m.evicted, and
+// its unique entries are deleted.
+func (m *committer) evict(ch *change, key []byte, freed map[string]bool) error {
+	owner, err := m.c.st.eng.Get(key)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	suffix := append(append(append([]byte(nil), ch.id.place...), ch.id.tuple...), id...)
-	b, err := m.c.st.eng.Get(append(keys.AppendPrefix(nil, m.sl.key, keys.KindItem), suffix...))
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil
+	suffix := append(append(append([]byte(nil), ch.id.place...), ch.id.tuple...), owner...)
+	np, nt := len(ch.id.place), len(ch.id.place)+len(ch.id.tuple)
+	old := change{id: identity{slot: ch.id.slot, place: suffix[:np:np], tuple: suffix[np:nt:nt], ident: suffix[np:], suffix: suffix}}
+	if err := m.c.readOld(&old, false); err != nil {
+		return err
 	}
+	switch {
+	case old.old == nil:
+		return nil
+	case !old.expired:
+		return errUnique()
+	}
+	err = m.eachUnique(&old, old.old.Doc, func(key []byte) error {
+		freed[string(key)] = true
+		m.b.Delete(key)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	var it Item
-	if err := decodeEnvelope(b, &it); err != nil {
-		return err
-	}
-	if m.c.expired(&it) {
-		return nil
-	}
-	return errUnique()
+	pol, _ := m.c.policyOf(m.sl)
+	old.oldTerms = collect(pol, old.old)
+	m.evicted = append(m.evicted, old)
+	return nil
 }
 
 func errUnique() error {

@@ -67,7 +67,6 @@ type change struct {
 	oldTerms *index.Terms
 	newTerms *index.Terms
 	policy   uint32 // version of the index that the terms follow
-	mem      []byte // identity's memory, pooled
 }
 
 var termsPool = sync.Pool{New: func() any { return new(index.Terms) }}
@@ -129,8 +128,16 @@ type Outcome struct {
 // first error: the outcomes end there.
 func (c *Container) WriteMany(ctx context.Context, ws []Write, ordered bool) []Outcome {
 	out := make([]Outcome, 0, len(ws))
-	waits := make([]pending, 0, len(ws))
-	at := make([]int, 0, len(ws))
+	waits := make([]pending, 0, min(len(ws), maxWaits))
+	at := make([]int, 0, min(len(ws), maxWaits))
+	settle := func() {
+		for k := len(waits) - 1; k >= 0; k-- { // the last first: it covers the others
+			if err := waits[k].wait(); err != nil {
+				out[at[k]].Err = err
+			}
+		}
+		waits, at = waits[:0], at[:0]
+	}
 	for i := range ws {
 		res, p, err := c.apply(ctx, &ws[i])
 		out = append(out, Outcome{res, err})
@@ -140,14 +147,16 @@ func (c *Container) WriteMany(ctx context.Context, ws []Write, ordered bool) []O
 		if err != nil && ordered {
 			break
 		}
-	}
-	for k := len(waits) - 1; k >= 0; k-- { // the last first: it covers the others
-		if err := waits[k].wait(); err != nil {
-			out[at[k]].Err = err
+		if len(waits) == maxWaits {
+			settle()
 		}
 	}
+	settle()
 	return out
 }
+
+// maxWaits is how many commits WriteMany leaves unwaited for: each holds its batch.
+const maxWaits = 1024
 
 // identify finds where a write goes.
 func (c *Container) identify(w *Write) (identity, error) {
@@ -217,8 +226,10 @@ func (c *Container) apply(ctx context.Context, w *Write) (Result, pending, error
 func (c *Container) attempt(ctx context.Context, w *Write, id identity) (res Result, p pending, raced bool, err error) {
 	sl := c.slots[id.slot]
 	seen := sl.lsn.Load()
-	ch := change{id: id}
-	if err = c.readOld(&ch, w.Kind == Create); err != nil {
+	var one [1]change
+	ch := &one[0]
+	ch.id = id
+	if err = c.readOld(ch, w.Kind == Create); err != nil {
 		return res, p, false, err
 	}
 	live := ch.old
@@ -231,34 +242,30 @@ func (c *Container) attempt(ctx context.Context, w *Write, id identity) (res Res
 		return res, p, false, err
 	}
 	if keep {
-		res.Item, res.Kept, res.LSN = live, true, sl.lsn.Load()
+		res.Item, res.Kept = live, true
 		res.Charge = ru.Read(itemSize(live))
 		if live != nil {
 			err = sl.waitDurable(live.LSN)
 		}
+		res.LSN = sl.durable.Load()
 		return res, p, false, err
 	}
 	defer ch.release()
-	if err = c.prepare(ctx, &ch, next, w.NoIndex); err != nil {
+	if err = c.prepare(ctx, ch, next, w.NoIndex); err != nil {
 		return res, p, false, err
 	}
 	sl.mu.Lock()
-	if same, err := c.unchanged(sl, &ch, seen); err != nil || !same {
+	if same, err := c.unchanged(sl, ch, seen); err != nil || !same {
 		sl.mu.Unlock()
 		return res, p, err == nil, err
 	}
-	one := [1]change{ch}
-	p, err = c.commit(ctx, sl, one[:])
+	p, raced, err = c.commit(ctx, sl, one[:])
 	sl.mu.Unlock()
-	if errors.Is(err, kv.ErrConflict) {
-		return res, p, false, c.gone()
+	if raced || err != nil {
+		return res, p, raced, err
 	}
-	if err != nil {
-		return res, p, false, translate(err)
-	}
-	ch = one[0]
 	res.Item, res.Created, res.Deleted, res.LSN = ch.item, live == nil && ch.item != nil, ch.item == nil, p.lsn
-	res.Charge = charge(&ch)
+	res.Charge = charge(ch)
 	return res, p, false, nil
 }
 
@@ -283,12 +290,16 @@ func charge(ch *change) float64 {
 	return ru.Write(n, terms)
 }
 
-// gone is the error of a write whose slot head is missing or not ours.
-func (c *Container) gone() error {
+// Alive returns NotFound with sub-status 1003 when the container was dropped.
+func (c *Container) Alive() error {
 	if c.dropped.Load() {
-		return status.WithSub(status.NotFound, status.SubOwnerNotFound, "Resource Not Found: the container was dropped")
+		return errDropped()
 	}
-	return status.New(status.Internal, "slot head changed under the latch")
+	return nil
+}
+
+func errDropped() error {
+	return status.WithSub(status.NotFound, status.SubOwnerNotFound, "Resource Not Found: the container was dropped")
 }
 
 // readOld reads the present item into ch.old. With existence only (a create in a container whose items can't expire) an
@@ -441,7 +452,9 @@ func (c *Container) now() int64 {
 func collect(pol *index.Policy, it *Item) *index.Terms {
 	t := termsPool.Get().(*index.Terms)
 	if it.flags&flagNoIndex != 0 {
-		pol = pol.Minimal()
+		pol.Minimal().Collect(t, it.Doc, it.TS())
+		t.Classes |= index.Unindexed
+		return t
 	}
 	pol.Collect(t, it.Doc, it.TS())
 	return t
