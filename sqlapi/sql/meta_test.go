@@ -73,7 +73,14 @@ func (g generator) query() (text string, ordered bool) {
 	if g.IntN(10) > 0 {
 		where = " WHERE " + g.condition(2)
 	}
-	switch g.IntN(8) {
+	lit := g.pick("=", "<", ">=", "!=") + " " + g.literal()
+	switch g.IntN(11) {
+	case 8:
+		return "SELECT VALUE x.x FROM c.o AS x WHERE x.x " + lit + g.pick("", " AND IS_STRING(x.x)", " OR NOT IS_DEFINED(x.x)"), false
+	case 9:
+		return "SELECT VALUE t FROM t IN c.arr WHERE t " + lit + g.pick("", " AND t != 1", " OR t = null"), false
+	case 10:
+		return "SELECT VALUE {\"i\": c.id, \"t\": t} FROM c JOIN t IN c.arr JOIN x IN (SELECT VALUE c.o) WHERE t " + lit + " AND c.a = " + g.literal() + g.pick("", " OR x.x = t"), false
 	case 0:
 		return "SELECT VALUE t FROM c JOIN t IN c.arr" + strings.ReplaceAll(where, "c.b", "t"), false
 	case 1:
