@@ -31,6 +31,9 @@ func (c *compiler) elementTest(in *inst) (func(x *exec, v any) (bool, error), er
 			return ok && p.holds(t), err
 		}, nil
 	case "hasNot":
+		if len(in.args) != 1 { // a folded filter hasn't met the registry
+			return nil, errf(Compile, "The step hasNot() is called with %d argument(s)", len(in.args))
+		}
 		key, ok := in.args[0].(string)
 		if !ok {
 			return nil, in.argErr("a property key is expected")

@@ -22,6 +22,7 @@ type repeatStep struct {
 	queue map[string]*trav
 	held  holder
 	stuck bool
+	fed   bool // the body was given something since it ended last: one with count() would give 0 for nothing
 }
 
 // repeat compiles repeat() with the until, emit and times around it; ins begins with one of them.
@@ -173,7 +174,11 @@ func (s *repeatStep) next(x *exec) (*trav, error) {
 			return nil, err
 		}
 		waiting := s.body.head.waiting()
-		t, err := s.body.end.next(x)
+		var t *trav
+		var err error
+		if s.fed {
+			t, err = s.body.end.next(x)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -189,7 +194,7 @@ func (s *repeatStep) next(x *exec) (*trav, error) {
 			s.stuck = n >= waiting
 			continue
 		}
-		s.stuck = false
+		s.stuck, s.fed = false, false
 		if s.queue != nil {
 			s.queue = nil // all that was queued has gone
 		}
@@ -284,12 +289,13 @@ func (s *repeatStep) enqueue(x *exec, t *trav) error {
 		return errf(Memory, "The traversal exceeds the memory that one request may use")
 	}
 	t.taken = false
+	s.fed = true
 	s.body.head.add(t)
 	return nil
 }
 
 func (s *repeatStep) reset() {
 	s.body.reset()
-	s.again, s.queue = nil, nil
+	s.again, s.queue, s.fed = nil, nil, false
 	s.held.release()
 }
