@@ -17,6 +17,8 @@ type compiler struct {
 	binds  map[string]any
 	depth  int
 	steps  int
+	probes *[]*probe // of a profiled traversal
+	text   string    // of the script
 	config *strategy.Config
 }
 
@@ -68,10 +70,21 @@ func (c *compiler) compile(ins []gvalue.Instruction, root bool) (*traversal, err
 	if err != nil {
 		return nil, errf(Compile, "%s", err.Error())
 	}
+	if root && c.depth == 1 {
+		c.probes = nil
+		if profiled(ins) {
+			c.probes = new([]*probe)
+		}
+	}
 	for i := 0; i < len(ins); {
 		n, err := c.one(tr, ins[i:], root && i == 0)
 		if err != nil {
 			return nil, err
+		}
+		if c.probes != nil && c.depth == 1 && i+n < len(ins) {
+			p := &probe{op: ins[i].Op, in: ins[i]}
+			*c.probes = append(*c.probes, p)
+			tr.add(p)
 		}
 		i += n
 	}
@@ -424,9 +437,9 @@ func (c *compiler) resolveComposite(a any) (any, bool, error) {
 	case []any:
 		l, changed, err := c.resolveList(v)
 		return l, changed, err
-	case *gvalue.Set:
-		l, changed, err := c.resolveList(v.Items())
-		if !changed || err != nil {
+	case *gvalue.Set: // always copied: a Set changes inside when it is searched, and a script may run twice at a time
+		l, _, err := c.resolveList(v.Items())
+		if err != nil {
 			return a, false, err
 		}
 		return gvalue.SetOf(l...), true, nil

@@ -16,8 +16,11 @@ func (x *exec) get(pk, id value.Value) (Doc, error) {
 		return Doc{}, x.cause(err)
 	}
 	x.stats.Charge += d.Charge
+	x.ops.count++
 	if d.Bytes != nil {
 		x.stats.Items++
+		x.ops.items++
+		x.ops.bytes += int64(len(d.Bytes))
 	}
 	return d, nil
 }
@@ -52,6 +55,7 @@ func (x *exec) find(f Find, mk func(d []byte) (any, error)) (*rowIter, error) {
 	if err != nil {
 		return nil, x.cause(err)
 	}
+	x.ops.count++
 	it := &rowIter{x: x, rows: rows, make: mk}
 	x.open = append(x.open, it)
 	return it, nil
@@ -63,7 +67,10 @@ func (it *rowIter) next(x *exec) (any, bool, error) {
 		if err := x.tick(); err != nil {
 			return nil, false, err
 		}
-		v, err := it.make(it.rows.Doc())
+		d := it.rows.Doc()
+		x.ops.items++
+		x.ops.bytes += int64(len(d))
+		v, err := it.make(d)
 		if err != nil {
 			return nil, false, err
 		}

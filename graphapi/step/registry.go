@@ -2,6 +2,7 @@ package step
 
 import (
 	"sort"
+	"time"
 
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
@@ -133,18 +134,18 @@ func init() {
 		"with":               {0, -1, "", buildStray},
 		"call":               {},
 		"connectedComponent": {},
-		"executionProfile":   {},
-		"executionprofile":   {},
+		"executionProfile":   {0, 0, "", buildProfile},
+		"executionprofile":   {0, 0, "", buildProfile},
 		"io":                 {},
-		"match":              {},
+		"match":              {1, -1, "", buildMatch},
 		"pageRank":           {},
 		"peerPressure":       {},
-		"profile":            {},
+		"profile":            {0, 0, "", buildProfile},
 		"program":            {},
 		"read":               {},
 		"shortestPath":       {},
 		"subgraph":           {},
-		"timeLimit":          {},
+		"timeLimit":          {1, 1, "", buildTimeLimit},
 		"write":              {},
 	}
 }
@@ -180,4 +181,23 @@ func buildTo(c *compiler, in *inst) (step, error) {
 		return buildWalk(c, in)
 	}
 	return buildStray(c, in)
+}
+
+// buildTimeLimit lets traversers pass for a number of milliseconds after the first.
+func buildTimeLimit(c *compiler, in *inst) (step, error) {
+	ms, err := in.intArg(in.args[0])
+	if err != nil {
+		return nil, err
+	}
+	if ms < 0 || ms > 1<<40 {
+		return nil, in.argErr("milliseconds are expected")
+	}
+	var end time.Time
+	return &filterStep{f: func(x *exec, t *trav) (bool, error) {
+		now := x.g.clock.Now()
+		if end.IsZero() {
+			end = now.Add(time.Duration(ms) * time.Millisecond)
+		}
+		return now.Before(end), nil
+	}}, nil
 }

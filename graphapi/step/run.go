@@ -28,7 +28,7 @@ func Run(ctx context.Context, g *Graph, req *Request, emit func(v any, bulk int6
 		x.closeAll()
 		stats = x.stats
 	}()
-	c := &compiler{x: x, binds: req.Bindings}
+	c := &compiler{x: x, binds: req.Bindings, text: req.Script}
 	if req.Bytecode != nil {
 		return x.stats, clean(c.run(req.Bytecode, x.emitter(emit)))
 	}

@@ -238,6 +238,7 @@ type exec struct {
 	side     map[string]*sideEffect
 	open     []*rowIter
 	stats    Stats
+	ops      storeOps
 	noBulk   bool
 	sack     any
 	hasSack  bool

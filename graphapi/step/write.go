@@ -106,6 +106,9 @@ func appendStored(dst []byte, name string, vals []stored) []byte {
 	if len(vals) == 0 {
 		return dst
 	}
+	if k := vals[0].val.Kind(); name == "ttl" && len(vals) == 1 && (k == value.Int32 || k == value.Int64) {
+		return doc.AppendElement(dst, name, vals[0].val) // the time to live is read from the document itself
+	}
 	dst = append(append(append(dst, 0x04), name...), 0)
 	dst, arr := openDoc(dst)
 	for i, s := range vals {
