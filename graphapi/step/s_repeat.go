@@ -207,6 +207,9 @@ func (s *repeatStep) next(x *exec) (*trav, error) {
 
 // roundEnd takes what the body gave.
 func (s *repeatStep) roundEnd(x *exec, t *trav) (*trav, error) {
+	if t.loops == nil { // it began inside the body: count() of nothing, inject()
+		t.loops = &loopNode{name: s.name}
+	}
 	t.loops = &loopNode{n: t.loops.n + 1, name: t.loops.name, prev: t.loops.prev}
 	done, err := s.doUntil(x, t, false)
 	if err != nil {
