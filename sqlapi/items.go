@@ -206,9 +206,7 @@ func itemWrite(ctx context.Context, ct *core.Container, kind core.WriteKind, key
 	if err := checkID(id); err != nil {
 		return core.Write{}, err
 	}
-	if !sameKey(key, pk) {
-		return core.Write{}, errPKMismatch
-	}
+	same := sameKey(key, pk)
 	if kind != core.Create && id.Bytes()[0] == '{' { // may be the text of an identity of another kind
 		if pk, id, err = resolve(ctx, ct, pk, id.Str()); err != nil {
 			return core.Write{}, err
@@ -218,6 +216,9 @@ func itemWrite(ctx context.Context, ct *core.Container, kind core.WriteKind, key
 				return core.Write{}, err
 			}
 		}
+	}
+	if !same && !sameKey(key, pk) {
+		return core.Write{}, errPKMismatch
 	}
 	if err := checkTTL(doc.Get(d, "ttl")); err != nil {
 		return core.Write{}, err
