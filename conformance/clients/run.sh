@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Runs the clients of other languages against ./bin/orrery on free ports, in memory, and prints counts.
 #
-#   conformance/clients/run.sh [js] [FILE...]     default: every language; FILE: only these test files
+#   conformance/clients/run.sh [js|python|java [FILE...]]     default: every language; FILE: only these test files
 #
-# Needs node and npm; the clients come from the registry at the versions of the lock files. ORRERY_BIN names another binary.
+# Needs node and npm; Python and Java are run where they are installed. The clients come from the registries at the versions
+# of the lock files. ORRERY_BIN names another binary.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -41,21 +42,62 @@ for _ in $(seq 100); do
   sleep 0.1
 done
 
-[[ ${1:-} == js ]] && shift
-cd "$here/js"
-if [[ ! -d node_modules || package-lock.json -nt node_modules ]]; then
-  npm ci --silent --no-progress && touch node_modules
-fi
-files=("$@")
-[[ ${#files[@]} -gt 0 ]] || files=(*.test.mjs)
+status=0
 
-set +e
-node --test --test-reporter=spec "${files[@]}" | tee "$work/js.log"
-code=${PIPESTATUS[0]}
-set -e
-count() { sed -n "s/^ℹ $1 \([0-9]*\)$/\1/p" "$work/js.log" | tail -1; }
-echo "js: $(count pass) passed, $(count fail) failed, $(count tests) tests in ${#files[@]} files"
-if [[ $code -ne 0 ]]; then
-  echo "--- last lines of the server's log"; tail -40 "$work/server.log"
+run_js() {
+  cd "$here/js"
+  if [[ ! -d node_modules || package-lock.json -nt node_modules ]]; then
+    npm ci --silent --no-progress && touch node_modules
+  fi
+  local files=("$@") code
+  [[ ${#files[@]} -gt 0 ]] || files=(*.test.mjs)
+  set +e
+  node --test --test-reporter=spec "${files[@]}" | tee "$work/js.log"
+  code=${PIPESTATUS[0]}
+  set -e
+  count() { sed -n "s/^ℹ $1 \([0-9]*\)$/\1/p" "$work/js.log" | tail -1; }
+  echo "js: $(count pass) passed, $(count fail) failed, $(count tests) tests in ${#files[@]} files"
+  return "$code"
+}
+
+run_python() {
+  cd "$here/python"
+  if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
+    echo "python: not run, there is no python3 with venv here"
+    return 0
+  fi
+  if [[ ! -d .venv || requirements.txt -nt .venv ]]; then
+    python3 -m venv .venv && .venv/bin/pip install -q --disable-pip-version-check -r requirements.txt && touch .venv
+  fi
+  local files=("$@") code ran bad
+  [[ ${#files[@]} -gt 0 ]] || files=(test_*.py)
+  set +e
+  .venv/bin/python -m unittest -v "${files[@]}" 2>&1 | tee "$work/python.log"
+  code=${PIPESTATUS[0]}
+  set -e
+  ran=$(sed -n 's/^Ran \([0-9]*\) tests\{0,1\} in .*/\1/p' "$work/python.log" | tail -1)
+  bad=$(grep -cE '^(FAIL|ERROR): ' "$work/python.log" || true)
+  echo "python: $((${ran:-0} - bad)) passed, $bad failed, ${ran:-0} tests in ${#files[@]} files"
+  return "$code"
+}
+
+run_java() {
+  if ! command -v mvn >/dev/null || ! command -v javac >/dev/null; then
+    echo "java: not run, there is no JDK with Maven here"
+    return 0
+  fi
+  "$here/java/run.sh" # prints its own counts
+}
+
+langs=(js python java)
+case ${1:-} in
+js | python | java) langs=("$1") && shift ;;
+esac
+for lang in "${langs[@]}"; do
+  ("run_$lang" "$@") || status=1
+done
+if [[ $status -ne 0 ]]; then
+  echo "--- last lines of the server's log"
+  tail -40 "$work/server.log"
 fi
-exit "$code"
+exit "$status"
