@@ -72,13 +72,7 @@ func (p *printer) expr(e Expr) {
 		}
 		p.s(")")
 	case *Cond:
-		p.s("(")
-		p.expr(e.C)
-		p.s(" ? ")
-		p.expr(e.A)
-		p.s(" : ")
-		p.expr(e.B)
-		p.s(")")
+		p.cond(e)
 	case *Between, *In, *Like:
 		p.predicate(e)
 	case *Call:
@@ -109,6 +103,16 @@ func (p *printer) base(e Expr) {
 	}
 	p.s("(")
 	p.expr(e)
+	p.s(")")
+}
+
+func (p *printer) cond(e *Cond) {
+	p.s("(")
+	p.expr(e.C)
+	p.s(" ? ")
+	p.expr(e.A)
+	p.s(" : ")
+	p.expr(e.B)
 	p.s(")")
 }
 

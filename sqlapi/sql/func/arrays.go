@@ -48,6 +48,14 @@ func init() {
 		}},
 		&Func{Name: "ObjectToArray", Types: "o?ss", Eval: objectToArray},
 		&Func{Name: "_ObjectToArray", Types: "o?ss", Eval: objectToArray},
+	)
+	sets()
+	arrayAggregates()
+}
+
+// sets registers the functions that read arrays as sets: each value counts once, in the order of its first appearance.
+func sets() {
+	register(
 		&Func{Name: "SetIntersect", Types: "aa", Eval: setOp(func(x, y *set) []value.Value {
 			var out []value.Value
 			for _, v := range x.list {
@@ -85,7 +93,6 @@ func init() {
 			return boolean(true)
 		}},
 	)
-	arrayAggregates()
 }
 
 // contains reports whether arr has an element equal to v, or with partial an object that has all fields of v.
