@@ -13,7 +13,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/step"
 )
 
-func newEngine(t *testing.T) (*core.Engine, *engineGraphs) {
+func newEngine(t testing.TB) (*core.Engine, *engineGraphs) {
 	e, err := core.Open(context.Background(), memkv.New(), core.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +23,7 @@ func newEngine(t *testing.T) (*core.Engine, *engineGraphs) {
 }
 
 // run evaluates a script and gives the texts of its results.
-func run(t *testing.T, o Opener, n GraphName, e Evaluation) (out []string, err error) {
+func run(t testing.TB, o Opener, n GraphName, e Evaluation) (out []string, err error) {
 	t.Helper()
 	g, err := o.OpenGraph(context.Background(), n, false)
 	if err != nil {
