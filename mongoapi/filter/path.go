@@ -88,3 +88,14 @@ func arrayIndex(s string) int {
 
 // splitPath cuts a dotted path. An empty component is a name like any other.
 func splitPath(p string) []string { return strings.Split(p, ".") }
+
+// Visit calls fn for every value that a dotted path reaches in doc, as conditions see it: elements of arrays, and the arrays
+// themselves when whole is set.
+func Visit(doc value.Value, path string, whole bool, fn func(v value.Value)) {
+	visit(doc, splitPath(path), true, func(v value.Value, _ int) bool {
+		if v.IsDefined() && (whole || v.Kind() != value.Array) {
+			fn(v)
+		}
+		return false
+	})
+}

@@ -1,0 +1,255 @@
+package mongoapi
+
+import (
+	"strings"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/order"
+	"github.com/orrerydb/orrery/mongoapi/update"
+)
+
+// idPath is the partition key path of a collection that isn't sharded: each document is a logical partition.
+const idPath = "/id"
+
+// coll is a container as the commands use it.
+type coll struct {
+	*core.Container
+	ns   string
+	keys [][]string // stored segments of the partition key's paths
+	byID bool       // the partition key is the `_id`
+}
+
+// open returns a collection; nil without an error when it doesn't exist.
+func (r *request) open(db, name string) (*coll, error) {
+	c, err := r.s.eng.Container(db, name)
+	if status.Is(err, status.NotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newColl(c), nil
+}
+
+func newColl(c *core.Container) *coll {
+	k := &coll{Container: c, keys: c.KeyPaths()}
+	k.byID = len(k.keys) == 1 && len(k.keys[0]) == 1 && k.keys[0][0] == "_id"
+	return k
+}
+
+// namespace returns "db.collection", for messages and cursors.
+func (k *coll) namespace() string {
+	if k.ns == "" {
+		k.ns = k.Database() + "." + k.ID()
+	}
+	return k.ns
+}
+
+// ensure returns a collection and makes it, and its database, when they are missing.
+func (r *request) ensure(db, name string) (k *coll, created bool, err error) {
+	for {
+		if k, err = r.open(db, name); k != nil || err != nil {
+			return k, false, err
+		}
+		if strings.HasPrefix(name, "system.") {
+			return nil, false, merr.New(merr.InvalidNamespace, "Invalid system namespace: %s.%s", db, name)
+		}
+		if _, err = r.s.eng.EnsureDatabase(r.ctx, db); err != nil {
+			return nil, false, err
+		}
+		c, err := r.s.eng.CreateContainer(r.ctx, db, newSpec(name, idPath))
+		switch {
+		case err == nil:
+			return newColl(c), true, nil
+		case !status.Is(err, status.Conflict) && !status.Is(err, status.NotFound):
+			return nil, false, err
+		}
+	}
+}
+
+func newSpec(name, path string) core.ContainerSpec {
+	return core.ContainerSpec{ID: name, Origin: "mongo", ExtendedJSON: true,
+		PartitionKey: core.PartitionKeyDef{Paths: []string{path}, Kind: "Hash", Version: 2}}
+}
+
+// plainKey reports whether v can be an item's id or part of its key as it stands in an equality: one value, nothing more.
+func plainKey(v value.Value) bool {
+	switch v.Kind() {
+	case value.Undefined, value.Null, value.Array, value.Object, value.Regex:
+		return false
+	}
+	return true
+}
+
+// partition returns the partition key that a filter names, nil when it doesn't name one.
+func (k *coll) partition(f *filter.Filter) core.PartitionKey {
+	pk := make(core.PartitionKey, 0, len(k.keys))
+	for _, segs := range k.keys {
+		path := segs[0]
+		if len(segs) > 1 {
+			path = strings.Join(segs, ".")
+		}
+		v := f.Equal(path)
+		if !plainKey(v) {
+			return nil
+		}
+		pk = append(pk, v)
+	}
+	return pk
+}
+
+// point returns the partition key and `_id` when a filter names both.
+func (k *coll) point(f *filter.Filter) (pk core.PartitionKey, id value.Value, ok bool) {
+	if id = f.Equal("_id"); !plainKey(id) {
+		return nil, id, false
+	}
+	if k.byID {
+		return core.PartitionKey{id}, id, true
+	}
+	pk = k.partition(f)
+	return pk, id, pk != nil
+}
+
+// query makes the core's query of a filter and a sort.
+func (k *coll) query(f *filter.Filter, o order.Order, limit int64, e *expr.Env) *exec.Query {
+	q := &exec.Query{PlanHash: 1}
+	if !f.All() {
+		q.Pred = f.Pred()
+		q.Match = func(it *core.Item) (bool, error) { return f.Match(e, value.ObjectOf(it.Doc)) }
+	}
+	for _, c := range o {
+		q.OrderBy = append(q.OrderBy, exec.Order{Path: access.NewPath(c.Path...).Element(), Desc: c.Desc,
+			Key: func(it *core.Item) value.Value { return order.Key(value.ObjectOf(it.Doc), c) }})
+	}
+	if len(o) > 0 {
+		q.Compare = order.CompareKeys
+	}
+	if limit > 0 && limit < 1<<31 {
+		q.Limit = int(limit)
+	}
+	return q
+}
+
+// newDocument checks a document that is to be stored and puts `_id` first, making one when there is none. The result is d's
+// own bytes when nothing had to change.
+func (r *request) newDocument(k *coll, d value.Value) (value.Value, error) {
+	id := d.Get("_id")
+	if err := checkID(id); err != nil {
+		return d, err
+	}
+	first := true
+	for it := d.Iter(); it.Next(); {
+		key := it.Key()
+		if len(key) > 0 && key[0] == '$' {
+			return d, merr.New(merr.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", key, key)
+		}
+		if first && string(key) == "_id" {
+			id = it.Value()
+		} else if first {
+			id = value.Undef()
+		}
+		first = false
+	}
+	if !id.IsDefined() { // absent, or not in front
+		id = d.Get("_id")
+		if !id.IsDefined() {
+			id = r.s.ids.next()
+		}
+		at, b := bw.Begin(make([]byte, 0, len(d.Bytes())+24))
+		b = bw.Value(b, "_id", id)
+		for it := d.Iter(); it.Next(); {
+			if string(it.Key()) != "_id" {
+				b = append(b, it.Element()...)
+			}
+		}
+		d = value.ObjectOf(bw.End(b, at))
+	}
+	return d, k.checkStored(d)
+}
+
+func checkID(id value.Value) error {
+	switch id.Kind() {
+	case value.Array, value.Regex:
+		return merr.New(merr.InvalidIDField, "The '_id' value cannot be of type %s", expr.TypeName(id))
+	case value.Object:
+		for it := id.Iter(); it.Next(); {
+			if key := it.Key(); len(key) > 0 && key[0] == '$' {
+				return merr.New(merr.DollarPrefixedFieldName, "_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", key)
+			}
+		}
+	}
+	return nil
+}
+
+// maxDocument is the largest document that a client may store, in bytes.
+const maxDocument = 16 << 20
+
+// checkStored checks size and shard key of a document.
+func (k *coll) checkStored(d value.Value) error {
+	if n := len(d.Bytes()); n > maxDocument {
+		return merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", n, n, maxDocument)
+	}
+	if k.byID || k.Spec().Origin != "mongo" {
+		return nil
+	}
+	for _, segs := range k.keys {
+		v := d
+		for _, s := range segs {
+			v = v.Get(s)
+		}
+		if !v.IsDefined() || v.Kind() == value.Array {
+			return merr.New(merr.ShardKeyNotFound, "document does not contain shard key")
+		}
+	}
+	return nil
+}
+
+// checkShardKey refuses an update that moves a document.
+func (k *coll) checkShardKey(old, now value.Value) error {
+	if k.byID {
+		return nil
+	}
+	for _, segs := range k.keys {
+		a, b := old, now
+		for _, s := range segs {
+			a, b = a.Get(s), b.Get(s)
+		}
+		if a.IsDefined() != b.IsDefined() || a.IsDefined() && !filter.Equal(a, b) {
+			return merr.New(merr.ImmutableField, "Performing an update on the path '%s' would modify the immutable field '%s'", strings.Join(segs, "."), strings.Join(segs, "."))
+		}
+	}
+	return nil
+}
+
+// duplicateKey is the error E11000 of an `_id` that is taken.
+func (k *coll) duplicateKey(id value.Value) *merr.Error {
+	e := merr.New(merr.DuplicateKey, "E11000 duplicate key error collection: %s index: _id_ dup key: { _id: %s }", k.namespace(), update.Show(id))
+	at, b := bw.BeginObject(nil, "keyPattern")
+	b = bw.End(bw.Int32(b, "_id", 1), at)
+	at, b = bw.BeginObject(b, "keyValue")
+	e.Extra = bw.End(bw.Value(b, "_id", id), at)
+	return e
+}
+
+// writeError translates what the core says about one write.
+func (k *coll) writeError(err error, id value.Value) error {
+	s, ok := err.(*status.Error)
+	if !ok {
+		return err
+	}
+	switch s.Code {
+	case status.Conflict:
+		return k.duplicateKey(id)
+	case status.NotFound:
+		return merr.New(merr.NamespaceNotFound, "ns not found: %s", k.namespace())
+	}
+	return err
+}

@@ -1,0 +1,274 @@
+package mongoapi
+
+import (
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/agg"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
+)
+
+func aggregate(r *request, dst []byte) ([]byte, error) {
+	name := "$cmd.aggregate"
+	if !r.arg.IsNumber() {
+		var err error
+		if name, err = r.collection(); err != nil {
+			return dst, err
+		}
+	}
+	if r.body.Get("explain").Bool() {
+		return r.explain(dst, r.body)
+	}
+	opts := r.body.Get("cursor")
+	if opts.Kind() != value.Object {
+		return dst, merr.New(merr.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
+	}
+	n := firstBatch
+	if b := opts.Get("batchSize"); b.IsDefined() {
+		size, ok := num.ToInt64(b, false)
+		if !ok || size < 0 {
+			return dst, merr.New(merr.BadValue, "cursor.batchSize must be a non-negative number")
+		}
+		n = int(min(size, 1<<31-1))
+	}
+	r.body = r.body.Clone() // the cursor may outlive the request's bytes
+	p, err := r.pipeline(r.body)
+	if err != nil {
+		return dst, err
+	}
+	if r.arg.IsNumber() && p.ReadsCollection() {
+		return dst, merr.New(merr.InvalidNamespace, "{aggregate: 1} is not valid for this pipeline: it needs a collection")
+	}
+	k, err := r.open(r.db, name)
+	if err != nil {
+		return dst, err
+	}
+	c := &cursor{ns: r.db + "." + name}
+	if c.src, err = r.runPipeline(k, name, p); err != nil {
+		return dst, failed(err)
+	}
+	if p.Writes {
+		defer c.src.Close()
+		if _, _, err := c.src.Next(); err != nil { // runs it
+			return dst, failed(err)
+		}
+		c.src = agg.NewSlice(nil)
+	}
+	dst, err = r.first(dst, c, n, false)
+	if c.id != 0 {
+		r.keepCtx = true
+	}
+	return dst, failed(err)
+}
+
+// failed says where an error of a running pipeline comes from, as the server does.
+func failed(err error) error {
+	e, ok := err.(*merr.Error)
+	if !ok {
+		return err
+	}
+	c := *e
+	c.Msg = "PlanExecutor error during aggregation :: caused by :: " + e.Msg
+	return &c
+}
+
+func (r *request) pipeline(body value.Value) (*agg.Pipeline, error) {
+	if err := checkCollation(body.Get("collation")); err != nil {
+		return nil, err
+	}
+	scope, err := r.scope()
+	if err != nil {
+		return nil, err
+	}
+	return agg.Compile(body.Get("pipeline"), agg.Options{Scope: scope})
+}
+
+// runPipeline opens a pipeline on a collection, which may be absent.
+func (r *request) runPipeline(k *coll, name string, p *agg.Pipeline) (agg.Iter, error) {
+	h := &host{r: r, db: r.db, coll: name, k: k}
+	x := &agg.Exec{Env: r.exprEnv(), Host: h}
+	if !p.ReadsCollection() {
+		return p.Run(x, agg.NewSlice(nil))
+	}
+	if k != nil && p.CountOnly != nil {
+		n, err := r.count(k, p.Lead.Filter, p.Lead.Skip, p.Lead.Limit)
+		if err != nil || n == 0 {
+			return agg.NewSlice(nil), err
+		}
+		at, b := bw.Begin(nil)
+		b = bw.Value(b, "_id", p.CountOnly.ID)
+		b = bw.Value(b, p.CountOnly.Field, value.IntOf(n))
+		return agg.NewSlice([]value.Value{value.ObjectOf(bw.End(b, at))}), nil
+	}
+	src, err := h.find(k, p.Lead, x.Env)
+	if err != nil {
+		return nil, err
+	}
+	return p.Run(x, src)
+}
+
+// host gives pipelines the server's collections.
+type host struct {
+	r        *request
+	db, coll string
+	k        *coll
+}
+
+var _ agg.Host = (*host)(nil)
+
+func (h *host) find(k *coll, q agg.Lead, e *expr.Env) (agg.Iter, error) {
+	if k == nil {
+		return agg.NewSlice(nil), nil
+	}
+	return h.r.openLead(k, q, e)
+}
+
+func (r *request) openLead(k *coll, q agg.Lead, e *expr.Env) (agg.Iter, error) {
+	return newSource(r.ctx, k, q.Filter, q.Sort, q.Skip, q.Limit, e), nil
+}
+
+// Find implements agg.Host.
+func (h *host) Find(name string, q agg.Lead, e *expr.Env) (agg.Iter, error) {
+	k, err := h.r.open(h.db, name)
+	if err != nil {
+		return nil, err
+	}
+	return h.find(k, q, e)
+}
+
+// CollStats implements agg.Host.
+func (h *host) CollStats(spec value.Value) ([]value.Value, error) {
+	if h.k == nil {
+		return nil, merr.New(merr.NamespaceNotFound, "Unable to retrieve storageStats in $collStats stage :: caused by :: Collection [%s.%s] not found.", h.db, h.coll)
+	}
+	at, b := bw.Begin(nil)
+	b = bw.String(b, "ns", h.k.namespace())
+	b = bw.String(b, "host", h.r.c.nc.LocalAddr().String())
+	b = bw.Date(b, "localTime", h.r.s.clk.Now().UnixMilli())
+	if s := spec.Get("storageStats"); s.IsDefined() {
+		sa, sb := bw.BeginObject(b, "storageStats")
+		sb, err := h.k.appendStats(sb, s.Get("scale"))
+		if err != nil {
+			return nil, err
+		}
+		b = bw.End(sb, sa)
+	}
+	if spec.Get("count").IsDefined() {
+		b = bw.Value(b, "count", value.IntOf(h.k.Count()))
+	}
+	return []value.Value{value.ObjectOf(bw.End(b, at))}, nil
+}
+
+// IndexStats implements agg.Host.
+func (h *host) IndexStats() ([]value.Value, error) { return nil, merr.NotSupported("$indexStats") }
+
+// Write implements agg.Host.
+func (h *host) Write(w agg.WriteSpec, docs agg.Iter) error {
+	db := h.db
+	if w.DB != "" {
+		db = w.DB
+	}
+	if err := validDB(db); err != nil {
+		return err
+	}
+	if err := validCollection(db, w.Coll); err != nil {
+		return err
+	}
+	var all []value.Value // read before anything is written: the target may be what is read
+	size := 0
+	for {
+		d, ok, err := docs.Next()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		if size += len(d.Bytes()); size > agg.MemoryLimit {
+			return merr.New(merr.MemoryLimit, "$out and $merge are limited to %d bytes of documents", agg.MemoryLimit)
+		}
+		all = append(all, d.Clone())
+	}
+	if w.Replace {
+		return h.out(db, w.Coll, all)
+	}
+	k, _, err := h.r.ensure(db, w.Coll)
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		if err := h.merge(k, d, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// out replaces a collection: the new documents go to a collection of another name first, which then takes its place.
+func (h *host) out(db, name string, all []value.Value) error {
+	old, err := h.r.open(db, name)
+	if err != nil {
+		return err
+	}
+	if old != nil && !old.byID {
+		return merr.New(merr.IllegalOperation, "namespace '%s.%s' is sharded so it can't be used for $out'", db, name)
+	}
+	temp := "tmp.agg_out." + h.r.s.clk.UUID().String()
+	k, _, err := h.r.ensure(db, temp)
+	if err != nil {
+		return err
+	}
+	if old != nil && len(old.indexSpecs()) > 0 {
+		if err := h.r.saveIndexes(k, old.indexSpecs()); err != nil {
+			return err
+		}
+	}
+	var w writeReply
+	h.r.insertMany(k, all, true, &w)
+	if w.errors > 0 {
+		_ = h.r.s.eng.DropContainer(h.r.ctx, db, temp)
+		first := value.ArrayOf(bw.End(append([]byte{0, 0, 0, 0}, w.errs...), 0)).At(0)
+		return merr.New(int32(first.Get("code").Int()), "%s", first.Get("errmsg").Str())
+	}
+	if old != nil {
+		if err := h.r.s.eng.DropContainer(h.r.ctx, db, name); err != nil && !status.Is(err, status.NotFound) {
+			return err
+		}
+	}
+	_, err = h.r.s.eng.RenameContainer(h.r.ctx, db, temp, name)
+	return err
+}
+
+func (h *host) merge(k *coll, d value.Value, w agg.WriteSpec) error {
+	d, err := h.r.newDocument(k, d)
+	if err != nil {
+		return err
+	}
+	_, err = k.Write(h.r.ctx, core.Write{Kind: core.Update, Doc: d.Bytes(), Update: func(old *core.Item) (core.Change, error) {
+		if old == nil {
+			switch w.WhenNotMatched {
+			case "insert":
+				return core.Change{Doc: d.Bytes()}, nil
+			case "discard":
+				return core.Change{Keep: true}, nil
+			}
+			return core.Change{}, merr.New(13113, "$merge could not find a matching document in the target collection for at least one document in the source collection")
+		}
+		switch w.WhenMatched {
+		case "replace":
+			return core.Change{Doc: d.Bytes()}, nil
+		case "keepExisting":
+			return core.Change{Keep: true}, nil
+		case "fail":
+			return core.Change{}, k.duplicateKey(d.Get("_id"))
+		}
+		m := expr.NewMerger()
+		m.Add(value.ObjectOf(old.Doc))
+		m.Add(d)
+		return core.Change{Doc: m.Value().Bytes()}, nil
+	}})
+	return err
+}

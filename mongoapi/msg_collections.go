@@ -1,0 +1,201 @@
+package mongoapi
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+)
+
+func create(r *request, dst []byte) ([]byte, error) {
+	name, err := r.collection()
+	if err != nil {
+		return dst, err
+	}
+	for it := r.body.Iter(); it.Next(); {
+		switch key := string(it.Key()); key {
+		case "capped", "timeseries", "viewOn", "clusteredIndex", "validator", "changeStreamPreAndPostImages", "encryptedFields", "expireAfterSeconds":
+			if expr.Truthy(it.Value()) && !(it.Value().Kind() == value.Object && it.Value().Len() == 0) {
+				return dst, merr.NotSupported("the option " + key + " of create")
+			}
+		case "collation":
+			if err := checkCollation(it.Value()); err != nil {
+				return dst, err
+			}
+		}
+	}
+	_, _, err = r.ensure(r.db, name) // with the same options as it has: nothing to do
+	return dst, err
+}
+
+func drop(r *request, dst []byte) ([]byte, error) {
+	name, err := r.collection()
+	if err != nil {
+		return dst, err
+	}
+	k, err := r.open(r.db, name)
+	if k == nil || err != nil {
+		return dst, err
+	}
+	if err := r.s.eng.DropContainer(r.ctx, r.db, name); err != nil && !status.Is(err, status.NotFound) {
+		return dst, err
+	}
+	dst = bw.Int32(dst, "nIndexesWas", int32(len(k.indexSpecs())+1))
+	return bw.String(dst, "ns", k.namespace()), nil
+}
+
+func dropDatabase(r *request, dst []byte) ([]byte, error) {
+	err := r.s.eng.DropDatabase(r.ctx, r.db)
+	if status.Is(err, status.NotFound) {
+		return dst, nil
+	}
+	return bw.String(dst, "dropped", r.db), err
+}
+
+func splitNS(v value.Value) (db, coll string, err error) {
+	db, coll, ok := strings.Cut(v.Str(), ".")
+	if v.Kind() != value.String || !ok {
+		return "", "", merr.New(merr.InvalidNamespace, "Invalid namespace specified '%s'", v.Str())
+	}
+	if err := validDB(db); err != nil {
+		return "", "", err
+	}
+	return db, coll, validCollection(db, coll)
+}
+
+func renameCollection(r *request, dst []byte) ([]byte, error) {
+	if r.db != "admin" {
+		return dst, merr.New(merr.Unauthorized, "renameCollection may only be run against the admin database.")
+	}
+	db, from, err := splitNS(r.arg)
+	if err != nil {
+		return dst, err
+	}
+	toDB, to, err := splitNS(r.body.Get("to"))
+	if err != nil {
+		return dst, err
+	}
+	if db != toDB {
+		return dst, merr.NotSupported("renaming a collection into another database")
+	}
+	if from == to {
+		return dst, merr.New(merr.IllegalOperation, "Can't rename a collection to itself")
+	}
+	k, err := r.open(db, from)
+	if err != nil {
+		return dst, err
+	}
+	if k == nil {
+		return dst, merr.New(merr.NamespaceNotFound, "Source collection %s.%s does not exist", db, from)
+	}
+	if t, err := r.open(db, to); err != nil {
+		return dst, err
+	} else if t != nil {
+		if !r.body.Get("dropTarget").Bool() {
+			return dst, merr.New(merr.NamespaceExists, "target namespace exists")
+		}
+		if err := r.s.eng.DropContainer(r.ctx, db, to); err != nil && !status.Is(err, status.NotFound) {
+			return dst, err
+		}
+	}
+	_, err = r.s.eng.RenameContainer(r.ctx, db, from, to)
+	if status.Is(err, status.Conflict) {
+		err = merr.New(merr.NamespaceExists, "target namespace exists")
+	}
+	return dst, err
+}
+
+// keepMatching keeps the documents that meet the command's filter.
+func (r *request) keepMatching(docs []value.Value) ([]value.Value, error) {
+	f, err := filter.Compile(r.body.Get("filter"), filter.Options{})
+	if err != nil {
+		return nil, err
+	}
+	out := docs[:0]
+	for _, d := range docs {
+		ok, err := f.Match(r.exprEnv(), d)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out = append(out, d)
+		}
+	}
+	return out, nil
+}
+
+func listCollections(r *request, dst []byte) ([]byte, error) {
+	cs, err := r.s.eng.Containers(r.db)
+	if err != nil && !status.Is(err, status.NotFound) {
+		return dst, err
+	}
+	sort.Slice(cs, func(i, j int) bool { return cs[i].ID() < cs[j].ID() })
+	nameOnly := r.body.Get("nameOnly").Bool()
+	var docs []value.Value
+	for _, c := range cs {
+		at, b := bw.Begin(nil)
+		b = bw.String(b, "name", c.ID())
+		b = bw.String(b, "type", "collection")
+		if !nameOnly {
+			oa, ob := bw.BeginObject(b, "options")
+			b = bw.End(ob, oa)
+			ia, ib := bw.BeginObject(b, "info")
+			rid := c.RID()
+			var uuid [16]byte // stable for the collection's life
+			copy(uuid[:], rid[:])
+			ib = bw.Bool(ib, "readOnly", false)
+			ib = bw.Value(ib, "uuid", value.UUIDOf(uuid[:]))
+			b = bw.End(ib, ia)
+			b = bw.Value(b, "idIndex", idIndex())
+		}
+		docs = append(docs, value.ObjectOf(bw.End(b, at)))
+	}
+	if docs, err = r.keepMatching(docs); err != nil {
+		return dst, err
+	}
+	return r.list(dst, r.db+".$cmd.listCollections", docs)
+}
+
+func listDatabases(r *request, dst []byte) ([]byte, error) {
+	if r.db != "admin" {
+		return dst, merr.New(merr.Unauthorized, "listDatabases may only be run against the admin database.")
+	}
+	nameOnly := r.body.Get("nameOnly").Bool()
+	var docs []value.Value
+	total := int64(0)
+	dbs := r.s.eng.Databases()
+	sort.Slice(dbs, func(i, j int) bool { return dbs[i].ID < dbs[j].ID })
+	for _, d := range dbs {
+		at, b := bw.Begin(nil)
+		b = bw.String(b, "name", d.ID)
+		if !nameOnly {
+			cs, err := r.s.eng.Containers(d.ID)
+			if err != nil && !status.Is(err, status.NotFound) {
+				return dst, err
+			}
+			size := int64(0)
+			for _, c := range cs {
+				size += c.Size()
+			}
+			total += size
+			b = bw.Int64(b, "sizeOnDisk", size)
+			b = bw.Bool(b, "empty", len(cs) == 0)
+		}
+		docs = append(docs, value.ObjectOf(bw.End(b, at)))
+	}
+	docs, err := r.keepMatching(docs)
+	if err != nil {
+		return dst, err
+	}
+	dst = bw.Value(dst, "databases", bw.ArrayValue(docs))
+	if !nameOnly {
+		dst = bw.Int64(dst, "totalSize", total)
+		dst = bw.Int64(dst, "totalSizeMb", total>>20)
+	}
+	return dst, nil
+}

@@ -1,0 +1,112 @@
+package mongoapi
+
+import (
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+)
+
+// selection compiles the query that count and distinct have.
+func (r *request) selection() (*filter.Filter, error) {
+	q := r.body.Get("query")
+	if q.Kind() == value.Null {
+		q = value.Undef()
+	}
+	if err := checkCollation(r.body.Get("collation")); err != nil {
+		return nil, err
+	}
+	scope, err := r.scope()
+	if err != nil {
+		return nil, err
+	}
+	return filter.Compile(q, filter.Options{Scope: scope})
+}
+
+func count(r *request, dst []byte) ([]byte, error) {
+	name, err := r.collection()
+	if err != nil {
+		return dst, err
+	}
+	f, err := r.selection()
+	if err != nil {
+		return dst, err
+	}
+	a, err := r.findArgs()
+	if err != nil {
+		return dst, err
+	}
+	k, err := r.open(r.db, name)
+	if k == nil || err != nil {
+		return bw.Int32(dst, "n", 0), err
+	}
+	n, err := r.count(k, f, a.skip, a.limit)
+	return bw.Value(dst, "n", value.IntOf(n)), err
+}
+
+// count counts the documents of a filter behind skip, up to limit (0: all).
+func (r *request) count(k *coll, f *filter.Filter, skip, limit int64) (int64, error) {
+	if f.All() && !k.HasTTL() {
+		r.charge++
+		n := max(0, k.Count()-skip)
+		if limit > 0 {
+			n = min(n, limit)
+		}
+		return n, nil
+	}
+	src := newSource(r.ctx, k, f, nil, skip, limit, r.exprEnv())
+	defer src.Close()
+	for n := int64(0); ; n++ {
+		it, err := src.next()
+		if it == nil {
+			r.charge += src.charge
+			return n, err
+		}
+	}
+}
+
+func distinct(r *request, dst []byte) ([]byte, error) {
+	name, err := r.collection()
+	if err != nil {
+		return dst, err
+	}
+	key := r.body.Get("key")
+	if key.Kind() != value.String || len(key.Bytes()) == 0 {
+		return dst, merr.New(merr.TypeMismatch, "BSON field 'distinct.key' is the wrong type '%s', expected type 'string'", expr.TypeName(key))
+	}
+	f, err := r.selection()
+	if err != nil {
+		return dst, err
+	}
+	k, err := r.open(r.db, name)
+	if err != nil {
+		return dst, err
+	}
+	set := expr.NewSet()
+	size := 0
+	if k != nil {
+		src := newSource(r.ctx, k, f, nil, 0, 0, r.exprEnv())
+		defer src.Close()
+		for {
+			d, ok, err := src.Next()
+			if err != nil {
+				return dst, err
+			}
+			if !ok {
+				break
+			}
+			filter.Visit(d, key.Str(), false, func(v value.Value) {
+				if !set.Has(v) {
+					set.Add(v.Clone())
+					size += len(v.Bytes()) + 16
+				}
+			})
+			if size > maxBatch {
+				return dst, merr.New(17217, "distinct too big, 16mb cap")
+			}
+		}
+		r.charge += src.charge
+	}
+	return bw.Value(dst, "values", bw.ArrayValue(set.Values())), nil
+}

@@ -1,0 +1,63 @@
+package mongoapi
+
+import (
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
+)
+
+func deleteDocs(r *request, dst []byte) ([]byte, error) {
+	name, err := r.collection()
+	if err != nil {
+		return dst, err
+	}
+	specs, err := r.docs("deletes")
+	if err != nil {
+		return dst, err
+	}
+	scope, err := r.scope()
+	if err != nil {
+		return dst, err
+	}
+	k, err := r.open(r.db, name)
+	if err != nil {
+		return dst, err
+	}
+	var w writeReply
+	ordered := r.ordered()
+	for i, spec := range specs {
+		st, err := compileDelete(spec)
+		if err == nil {
+			st.f, err = filter.Compile(spec.Get("q"), filter.Options{Scope: scope})
+		}
+		var o outcome
+		if err == nil && k != nil {
+			o, err = r.apply(k, st, false)
+		}
+		w.n += o.modified
+		if err != nil {
+			w.fail(i, err)
+			if ordered {
+				break
+			}
+		}
+	}
+	return w.append(dst, false), nil
+}
+
+func compileDelete(spec value.Value) (statement, error) {
+	var st statement
+	limit, ok := num.ToInt64(spec.Get("limit"), false)
+	if !spec.Get("limit").IsDefined() {
+		return st, merr.New(merr.MissingField, "BSON field 'delete.deletes.limit' is missing but a required field")
+	}
+	if !ok || limit != 0 && limit != 1 {
+		return st, merr.New(merr.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %d", limit)
+	}
+	if !spec.Get("q").IsDefined() {
+		return st, merr.New(merr.MissingField, "BSON field 'delete.deletes.q' is missing but a required field")
+	}
+	st.multi = limit == 0
+	return st, checkCollation(spec.Get("collation"))
+}

@@ -1,0 +1,213 @@
+package mongoapi
+
+import (
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/agg"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
+	"github.com/orrerydb/orrery/mongoapi/order"
+	"github.com/orrerydb/orrery/mongoapi/project"
+)
+
+// findArgs are the arguments of find; those of count and of the filter's surroundings are read by the same code.
+type findArgs struct {
+	filter, sort, projection value.Value
+	skip, limit              int64
+	batch                    int64 // -1 when not given
+	single, keep             bool
+	simple                   bool // nothing but filter, limit and batch
+}
+
+func (r *request) findArgs() (findArgs, error) {
+	a := findArgs{batch: -1, simple: true}
+	for it := r.body.Iter(); it.Next(); {
+		key, v := string(it.Key()), it.Value()
+		var err error
+		switch key {
+		case "filter":
+			a.filter = v
+		case "sort":
+			a.sort = v
+			a.simple = a.simple && v.Len() == 0
+		case "projection":
+			a.projection = v
+			a.simple = a.simple && v.Len() == 0
+		case "skip":
+			a.skip, err = count64(key, v)
+			a.simple = a.simple && a.skip == 0
+		case "limit":
+			if n, ok := num.ToInt64(v, true); ok && n < 0 { // an old way to say: this many in one batch
+				a.limit, a.single = -n, true
+				continue
+			}
+			a.limit, err = count64(key, v)
+		case "batchSize":
+			a.batch, err = count64(key, v)
+			a.simple = a.simple && a.batch != 0
+		case "singleBatch":
+			a.single = v.Bool()
+		case "noCursorTimeout":
+			a.keep = v.Bool()
+		case "tailable", "awaitData":
+			if v.Bool() && key == "tailable" {
+				return a, merr.New(merr.BadValue, "error processing query: ns=%s.%s tailable cursor requested on non capped collection", r.db, r.arg.Str())
+			}
+		case "collation":
+			if err = checkCollation(v); err == nil {
+				continue
+			}
+		case "min", "max", "returnKey", "showRecordId":
+			if v.Kind() == value.Bool && !v.Bool() || v.Len() == 0 && v.Kind() == value.Object {
+				continue
+			}
+			return a, merr.NotSupported("the option " + key + " of find")
+		}
+		if err != nil {
+			return a, err
+		}
+	}
+	return a, nil
+}
+
+func count64(name string, v value.Value) (int64, error) {
+	if v.Kind() == value.Null {
+		return 0, nil
+	}
+	n, ok := num.ToInt64(v, false)
+	if !ok {
+		return 0, merr.New(merr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected types '[long, int, decimal, double]'", name, expr.TypeName(v))
+	}
+	if n < 0 {
+		return 0, merr.New(51024, "BSON field '%s' value must be >= 0, actual value '%d'", name, n)
+	}
+	return n, nil
+}
+
+// checkCollation accepts the one collation that there is: binary comparison.
+func checkCollation(v value.Value) error {
+	if v.Len() == 0 || v.Get("locale").Str() == "simple" {
+		return nil
+	}
+	return merr.NotSupported("a collation other than simple")
+}
+
+func find(r *request, dst []byte) ([]byte, error) {
+	name, err := r.collection()
+	if err != nil {
+		return dst, err
+	}
+	a, err := r.findArgs()
+	if err != nil {
+		return dst, err
+	}
+	k, err := r.open(r.db, name)
+	if err != nil {
+		return dst, err
+	}
+	if k != nil && a.simple && k.byID {
+		if id, ok := onlyID(a.filter); ok {
+			return r.findPoint(dst, k, id)
+		}
+	}
+	// From here on a cursor may outlive the request's bytes.
+	r.body = r.body.Clone()
+	if a, err = r.findArgs(); err != nil {
+		return dst, err
+	}
+	scope, err := r.scope()
+	if err != nil {
+		return dst, err
+	}
+	f, err := filter.Compile(a.filter, filter.Options{Scope: scope})
+	if err != nil {
+		return dst, err
+	}
+	o, err := order.Compile(a.sort)
+	if err != nil {
+		return dst, err
+	}
+	p, err := project.Compile(a.projection, project.Options{Scope: scope, Find: true, Query: f})
+	if err != nil {
+		return dst, err
+	}
+	c := &cursor{ns: r.db + "." + name, env: r.exprEnv(), keep: a.keep, src: agg.NewSlice(nil)}
+	if !p.Plain() {
+		c.proj = p
+	}
+	if k != nil {
+		if c.src, err = r.openFind(k, f, o, a); err != nil {
+			return dst, err
+		}
+	}
+	n := firstBatch
+	if a.batch >= 0 {
+		n = int(min(a.batch, 1<<31-1))
+	}
+	if a.single && a.batch < 0 {
+		n = -1
+	}
+	_, empty := c.src.(*agg.Slice)
+	return r.first(dst, c, n, a.single || empty)
+}
+
+// openFind opens the documents of a find: a look-up when the filter names one item, else a query.
+func (r *request) openFind(k *coll, f *filter.Filter, o order.Order, a findArgs) (agg.Iter, error) {
+	pk, id, ok := k.point(f)
+	if !ok {
+		return newSource(r.ctx, k, f, o, a.skip, a.limit, r.exprEnv()), nil
+	}
+	it, err := k.Read(r.ctx, pk, id)
+	r.charge++
+	if status.Is(err, status.NotFound) || a.skip > 0 {
+		return agg.NewSlice(nil), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	d := value.ObjectOf(it.Doc)
+	match, err := f.Match(r.exprEnv(), d)
+	if !match {
+		return agg.NewSlice(nil), err
+	}
+	return agg.NewSlice([]value.Value{d}), err
+}
+
+// onlyID reports whether a query is {_id: value} and nothing more.
+func onlyID(q value.Value) (value.Value, bool) {
+	if q.Kind() != value.Object {
+		return q, false
+	}
+	it := q.Iter()
+	if !it.Next() || string(it.Key()) != "_id" {
+		return q, false
+	}
+	id := it.Value()
+	return id, !it.Next() && plainKey(id)
+}
+
+// findPoint is a find by `_id` alone: a read and a copy.
+func (r *request) findPoint(dst []byte, k *coll, id value.Value) ([]byte, error) {
+	it, err := k.Read(r.ctx, core.PartitionKey{id}, id)
+	if err != nil && !status.Is(err, status.NotFound) {
+		return dst, err
+	}
+	r.charge++
+	at, dst := bw.BeginObject(dst, "cursor")
+	ba, dst := bw.BeginArray(dst, "firstBatch")
+	if err == nil {
+		dst = bw.Document(dst, "0", it.Doc)
+	}
+	dst = bw.End(dst, ba)
+	dst = bw.Int64(dst, "id", 0)
+	dst = bw.Head(dst, 0x02, "ns")
+	n := len(r.db) + 1 + len(k.ID())
+	dst = append(dst, byte(n+1), byte((n+1)>>8), 0, 0)
+	dst = append(append(append(dst, r.db...), '.'), k.ID()...)
+	dst = append(dst, 0)
+	return bw.End(dst, at), nil
+}

@@ -1,0 +1,102 @@
+package mongoapi
+
+import (
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/order"
+	"github.com/orrerydb/orrery/mongoapi/project"
+	"github.com/orrerydb/orrery/mongoapi/update"
+)
+
+func findAndModify(r *request, dst []byte) ([]byte, error) {
+	name, err := r.collection()
+	if err != nil {
+		return dst, err
+	}
+	st, fields, err := r.compileFAM()
+	if err != nil {
+		return dst, err
+	}
+	k, err := r.open(r.db, name)
+	if err != nil {
+		return dst, err
+	}
+	if k == nil && st.upsert {
+		if k, _, err = r.ensure(r.db, name); err != nil {
+			return dst, err
+		}
+	}
+	var o outcome
+	if k != nil {
+		if o, err = r.apply(k, st, true); err != nil {
+			return dst, err
+		}
+	}
+	at, dst := bw.BeginObject(dst, "lastErrorObject")
+	n := o.matched
+	if o.upserted.IsDefined() {
+		n = 1
+	}
+	dst = bw.Int32(dst, "n", n)
+	if st.u != nil {
+		dst = bw.Bool(dst, "updatedExisting", o.matched > 0)
+		dst = bw.Value(dst, "upserted", o.upserted)
+	}
+	dst = bw.End(dst, at)
+	shown := o.before
+	if r.body.Get("new").Bool() && st.u != nil {
+		shown = o.after
+	}
+	if shown == nil {
+		return bw.Null(dst, "value"), nil
+	}
+	p, err := project.Compile(fields, project.Options{Find: true, Query: st.f})
+	if err != nil {
+		return dst, err
+	}
+	return p.Append(bw.Head(dst, 0x03, "value"), r.exprEnv(), value.ObjectOf(shown))
+}
+
+func (r *request) compileFAM() (st statement, fields value.Value, err error) {
+	b := r.body
+	if fields = b.Get("fields"); !fields.IsDefined() {
+		fields = b.Get("projection")
+	}
+	if err = checkCollation(b.Get("collation")); err != nil {
+		return st, fields, err
+	}
+	scope, err := r.scope()
+	if err != nil {
+		return st, fields, err
+	}
+	if st.f, err = filter.Compile(b.Get("query"), filter.Options{Scope: scope}); err != nil {
+		return st, fields, err
+	}
+	if st.sort, err = order.Compile(b.Get("sort")); err != nil {
+		return st, fields, err
+	}
+	// Checked before anything is written.
+	if _, err = project.Compile(fields, project.Options{Find: true, Query: st.f}); err != nil {
+		return st, fields, err
+	}
+	u := b.Get("update")
+	remove := expr.Truthy(b.Get("remove"))
+	st.upsert = expr.Truthy(b.Get("upsert"))
+	switch {
+	case remove && u.IsDefined():
+		return st, fields, merr.New(merr.FailedToParse, "Cannot specify both an update and remove=true")
+	case remove && st.upsert:
+		return st, fields, merr.New(merr.FailedToParse, "Cannot specify both upsert=true and remove=true")
+	case remove && b.Get("new").Bool():
+		return st, fields, merr.New(merr.FailedToParse, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
+	case remove:
+		return st, fields, nil
+	case !u.IsDefined():
+		return st, fields, merr.New(merr.FailedToParse, "Either an update or remove=true must be specified")
+	}
+	st.u, err = update.Compile(u, update.Options{ArrayFilters: b.Get("arrayFilters"), Scope: scope})
+	return st, fields, err
+}

@@ -1,0 +1,143 @@
+package mongoapi
+
+import (
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+)
+
+// writeReply collects what the statements of a write command did.
+type writeReply struct {
+	n, modified int32
+	upserted    []byte // elements of the array
+	upserts     int
+	errs        []byte
+	errors      int
+}
+
+// fail adds the error of a statement. A command error is returned: the whole command fails with it.
+func (w *writeReply) fail(index int, err error) {
+	e := merr.From(err)
+	w.errs = append(w.errs, 0x03)
+	w.errs = append(appendInt(w.errs, w.errors), 0)
+	at, b := bw.Begin(w.errs)
+	b = bw.Int32(b, "index", int32(index))
+	b = bw.Int32(b, "code", e.Code)
+	b = append(b, e.Extra...)
+	b = bw.String(b, "errmsg", e.Msg)
+	w.errs = bw.End(b, at)
+	w.errors++
+}
+
+func (w *writeReply) upsert(index int, id value.Value) {
+	w.upserted = append(w.upserted, 0x03)
+	w.upserted = append(appendInt(w.upserted, w.upserts), 0)
+	at, b := bw.Begin(w.upserted)
+	b = bw.Int32(b, "index", int32(index))
+	b = bw.Value(b, "_id", id)
+	w.upserted = bw.End(b, at)
+	w.upserts++
+}
+
+func (w *writeReply) append(dst []byte, update bool) []byte {
+	dst = bw.Int32(dst, "n", w.n)
+	if update {
+		if w.upserts > 0 {
+			at, b := bw.BeginArray(dst, "upserted")
+			dst = bw.End(append(b, w.upserted...), at)
+		}
+		dst = bw.Int32(dst, "nModified", w.modified)
+	}
+	if w.errors > 0 {
+		at, b := bw.BeginArray(dst, "writeErrors")
+		dst = bw.End(append(b, w.errs...), at)
+	}
+	return dst
+}
+
+// ordered reads the argument of that name, true when not given.
+func (r *request) ordered() bool {
+	v := r.body.Get("ordered")
+	return v.Kind() != value.Bool || v.Bool()
+}
+
+func insert(r *request, dst []byte) ([]byte, error) {
+	name, err := r.collection()
+	if err != nil {
+		return dst, err
+	}
+	docs, err := r.docs("documents")
+	if err != nil {
+		return dst, err
+	}
+	k, _, err := r.ensure(r.db, name)
+	if err != nil {
+		return dst, err
+	}
+	var w writeReply
+	ordered := r.ordered()
+	if len(docs) == 1 {
+		if err := r.insertOne(k, docs[0]); err != nil {
+			w.fail(0, err)
+		} else {
+			w.n++
+		}
+		return w.append(dst, false), nil
+	}
+	r.insertMany(k, docs, ordered, &w)
+	return w.append(dst, false), nil
+}
+
+func (r *request) insertOne(k *coll, d value.Value) error {
+	d, err := r.newDocument(k, d)
+	if err != nil {
+		return err
+	}
+	res, err := k.Write(r.ctx, core.Write{Kind: core.Create, Doc: d.Bytes()})
+	if err != nil {
+		return k.writeError(err, d.Get("_id"))
+	}
+	r.charge += res.Charge
+	return nil
+}
+
+func (r *request) insertMany(k *coll, docs []value.Value, ordered bool, w *writeReply) {
+	ws := make([]core.Write, 0, len(docs))
+	at := make([]int, 0, len(docs)) // the statement of each write
+	var stop error
+	stopAt := 0
+	bad := map[int]error{}
+	for i, d := range docs {
+		d, err := r.newDocument(k, d)
+		if err != nil {
+			if ordered {
+				stop, stopAt = err, i
+				break
+			}
+			bad[i] = err
+			continue
+		}
+		ws = append(ws, core.Write{Kind: core.Create, Doc: d.Bytes()})
+		at = append(at, i)
+	}
+	done := k.WriteMany(r.ctx, ws, ordered)
+	failed := false
+	for i, o := range done {
+		if o.Err != nil {
+			failed = true
+			bad[at[i]] = k.writeError(o.Err, value.ObjectOf(ws[i].Doc).Get("_id"))
+			continue
+		}
+		r.charge += o.Result.Charge
+		w.n++
+	}
+	if stop != nil && !failed {
+		bad[stopAt] = stop
+	}
+	for i := range docs {
+		if err := bad[i]; err != nil {
+			w.fail(i, err)
+		}
+	}
+}

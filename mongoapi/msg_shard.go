@@ -1,0 +1,249 @@
+package mongoapi
+
+import (
+	"strings"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
+)
+
+// keyPath turns a shard key's dotted path into the container's partition key path.
+func keyPath(field string) (string, error) {
+	if field == "_id" {
+		return idPath, nil
+	}
+	segs := strings.Split(field, ".")
+	for _, s := range segs {
+		if s == "" || s[0] == '$' || strings.ContainsAny(s, "/\"") {
+			return "", merr.New(merr.BadValue, "the shard key '%s' is not a plain path", field)
+		}
+	}
+	if segs[0] == "id" {
+		return "", merr.NotSupported("the field id as a shard key (the other APIs' name of _id)")
+	}
+	return "/" + strings.Join(segs, "/"), nil
+}
+
+func shardCollection(r *request, dst []byte) ([]byte, error) {
+	db, name, err := splitNS(r.arg)
+	if err != nil {
+		return dst, err
+	}
+	key := r.body.Get("key")
+	if key.Kind() != value.Object || key.Len() == 0 {
+		return dst, merr.New(merr.BadValue, "shardCollection needs a key document")
+	}
+	if key.Len() > 1 {
+		return dst, merr.NotSupported("a compound shard key")
+	}
+	it := key.Iter()
+	it.Next()
+	if v := it.Value(); !v.IsNumber() && v.Str() != "hashed" {
+		return dst, merr.New(merr.BadValue, "Shard key %s can contain either a single 'hashed' field or a number", it.Key())
+	}
+	path, err := keyPath(string(it.Key()))
+	if err != nil {
+		return dst, err
+	}
+	if r.body.Get("unique").Bool() {
+		return dst, cannotCreate("unique indexes on other fields than _id are not supported by this server")
+	}
+	if err := r.shard(db, name, newSpec(name, path)); err != nil {
+		return dst, err
+	}
+	r.saidOK = true
+	dst = bw.String(dst, "_t", "ShardCollectionResponse")
+	dst = bw.Int32(dst, "ok", 1)
+	return bw.String(dst, "collectionsharded", db+"."+name), nil
+}
+
+// shard makes a collection with a shard key. One that exists and is empty is made anew; one with the same key stays.
+func (r *request) shard(db, name string, spec core.ContainerSpec) error {
+	if _, err := r.s.eng.EnsureDatabase(r.ctx, db); err != nil {
+		return err
+	}
+	old, err := r.open(db, name)
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		have := old.Spec().PartitionKey.Paths
+		if len(have) == 1 && have[0] == spec.PartitionKey.Paths[0] {
+			return nil
+		}
+		if !old.byID || old.Count() > 0 || old.Spec().Origin != "mongo" {
+			return merr.New(merr.IllegalOperation, "the collection %s.%s exists: its shard key is set when it is made", db, name)
+		}
+		spec.Properties, spec.Throughput, spec.DefaultTTL = old.Spec().Properties, old.Spec().Throughput, old.Spec().DefaultTTL
+		if err := r.s.eng.DropContainer(r.ctx, db, name); err != nil && !status.Is(err, status.NotFound) {
+			return err
+		}
+	}
+	_, err = r.s.eng.CreateContainer(r.ctx, db, spec)
+	if status.Is(err, status.Conflict) {
+		return merr.New(merr.NamespaceExists, "Collection %s.%s already exists.", db, name)
+	}
+	return err
+}
+
+// throughput reads offerThroughput or autoScaleSettings of a custom action; given is false when neither is there.
+func (r *request) throughput() (t core.Throughput, given bool, err error) {
+	if v := r.body.Get("offerThroughput"); v.IsDefined() {
+		n, ok := num.ToInt64(v, false)
+		if !ok || n < 400 || n > 1_000_000_000 {
+			return t, false, merr.New(merr.BadValue, "offerThroughput must be an integer of at least 400")
+		}
+		t.Manual, given = int(n), true
+	}
+	if v := r.body.Get("autoScaleSettings"); v.IsDefined() {
+		n, ok := num.ToInt64(v.Get("maxThroughput"), false)
+		if !ok || n < 1000 || n > 1_000_000_000 || given {
+			return t, false, merr.New(merr.BadValue, "autoScaleSettings.maxThroughput must be an integer of at least 1000, without offerThroughput")
+		}
+		t.AutoscaleMax, given = int(n), true
+	}
+	return t, given, nil
+}
+
+// customAction runs the service's extension commands.
+func customAction(r *request, dst []byte) ([]byte, error) {
+	t, given, err := r.throughput()
+	if err != nil {
+		return dst, err
+	}
+	switch action := r.arg.Str(); action {
+	case "CreateDatabase":
+		_, err := r.s.eng.CreateDatabase(r.ctx, core.DatabaseSpec{ID: r.db, Throughput: t})
+		if status.Is(err, status.Conflict) {
+			err = merr.New(merr.NamespaceExists, "Database %s already exists.", r.db)
+		}
+		return dst, err
+	case "UpdateDatabase":
+		if !given {
+			return dst, merr.New(merr.BadValue, "UpdateDatabase needs offerThroughput or autoScaleSettings")
+		}
+		_, err := r.s.eng.ReplaceDatabase(r.ctx, core.DatabaseSpec{ID: r.db, Throughput: t})
+		return dst, err
+	case "GetDatabase":
+		d, err := r.s.eng.Database(r.db)
+		if err != nil {
+			return dst, err
+		}
+		return appendThroughput(bw.String(dst, "database", d.ID), d.Throughput), nil
+	case "CreateCollection", "UpdateCollection", "GetCollection":
+		return r.collectionAction(dst, action, t, given)
+	case "GetChangeStreamTokens":
+		return dst, merr.New(merr.CommandNotSupported, "GetChangeStreamTokens is not supported by this server")
+	default:
+		return dst, merr.New(merr.BadValue, "customAction '%s' is not known", action)
+	}
+}
+
+func appendThroughput(dst []byte, t core.Throughput) []byte {
+	if t.Manual > 0 {
+		dst = bw.Int32(dst, "provisionedThroughput", int32(t.Manual))
+	}
+	if t.AutoscaleMax > 0 {
+		at, b := bw.BeginObject(dst, "autoScaleSettings")
+		dst = bw.End(bw.Int32(b, "maxThroughput", int32(t.AutoscaleMax)), at)
+	}
+	return dst
+}
+
+func (r *request) collectionAction(dst []byte, action string, t core.Throughput, given bool) ([]byte, error) {
+	name := r.body.Get("collection").Str()
+	if err := validCollection(r.db, name); err != nil {
+		return dst, err
+	}
+	indexes, err := r.actionIndexes()
+	if err != nil {
+		return dst, err
+	}
+	if action == "CreateCollection" {
+		return dst, r.createAction(name, t, indexes)
+	}
+	k, err := r.open(r.db, name)
+	if err != nil {
+		return dst, err
+	}
+	if k == nil {
+		return dst, merr.New(merr.NamespaceNotFound, "ns not found: %s.%s", r.db, name)
+	}
+	if action == "UpdateCollection" {
+		if given {
+			s := k.Spec().Clone()
+			s.Throughput = t
+			c, err := r.s.eng.ReplaceContainer(r.ctx, r.db, name, s)
+			if err != nil {
+				return dst, err
+			}
+			k = newColl(c)
+		}
+		if indexes != nil {
+			return dst, r.saveIndexes(k, indexes)
+		}
+		return dst, nil
+	}
+	dst = bw.String(dst, "database", r.db)
+	dst = bw.String(dst, "collection", name)
+	if !k.byID {
+		at, b := bw.BeginObject(dst, "shardKeyDefinition")
+		dst = bw.End(bw.String(b, strings.Join(k.keys[0], "."), "hashed"), at)
+	}
+	return appendThroughput(dst, k.Spec().Throughput), nil
+}
+
+func (r *request) createAction(name string, t core.Throughput, indexes []value.Value) error {
+	path := idPath
+	if key := r.body.Get("shardKey"); key.IsDefined() {
+		var err error
+		if path, err = keyPath(key.Str()); err != nil {
+			return err
+		}
+	}
+	spec := newSpec(name, path)
+	spec.Throughput = t
+	if t == (core.Throughput{}) {
+		spec.Throughput.Manual = 400
+	}
+	if _, err := r.s.eng.EnsureDatabase(r.ctx, r.db); err != nil {
+		return err
+	}
+	c, err := r.s.eng.CreateContainer(r.ctx, r.db, spec)
+	if status.Is(err, status.Conflict) {
+		return merr.New(merr.NamespaceExists, "Collection %s.%s already exists.", r.db, name)
+	}
+	if err == nil && len(indexes) > 0 {
+		err = r.saveIndexes(newColl(c), indexes)
+	}
+	return err
+}
+
+// actionIndexes reads the indexes of a custom action, without the one on `_id` that must be among them.
+func (r *request) actionIndexes() ([]value.Value, error) {
+	list := r.body.Get("indexes")
+	if !list.IsDefined() {
+		return nil, nil
+	}
+	out := []value.Value{}
+	id := false
+	for _, spec := range bw.Elements(list) {
+		d, err := indexDoc(spec)
+		if err != nil {
+			return nil, err
+		}
+		if d.Get("name").Str() == "_id_" {
+			id = true
+			continue
+		}
+		out = append(out, d)
+	}
+	if !id {
+		return nil, merr.New(merr.BadValue, "The _id_ index must be among the indexes.")
+	}
+	return out, nil
+}

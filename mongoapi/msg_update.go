@@ -1,0 +1,328 @@
+package mongoapi
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/order"
+	"github.com/orrerydb/orrery/mongoapi/update"
+)
+
+func appendInt(dst []byte, i int) []byte { return strconv.AppendInt(dst, int64(i), 10) }
+
+// maxRaces is how often a statement looks again for its document when another writer was faster.
+const maxRaces = 32
+
+// statement is one update, delete or findAndModify.
+type statement struct {
+	f      *filter.Filter
+	u      *update.Update // nil: delete
+	sort   order.Order
+	multi  bool
+	upsert bool
+}
+
+// outcome is what a statement did.
+type outcome struct {
+	matched, modified int32
+	upserted          value.Value // `_id` of the document that an upsert made
+	before, after     []byte      // of the last document; kept when the statement wants them
+}
+
+func updateDocs(r *request, dst []byte) ([]byte, error) {
+	name, err := r.collection()
+	if err != nil {
+		return dst, err
+	}
+	specs, err := r.docs("updates")
+	if err != nil {
+		return dst, err
+	}
+	scope, err := r.scope()
+	if err != nil {
+		return dst, err
+	}
+	k, err := r.open(r.db, name)
+	if err != nil {
+		return dst, err
+	}
+	var w writeReply
+	ordered := r.ordered()
+	for i, spec := range specs {
+		st, err := compileUpdate(spec, scope)
+		if err == nil && k == nil && st.upsert {
+			if k, _, err = r.ensure(r.db, name); err != nil {
+				return dst, err
+			}
+		}
+		var o outcome
+		if err == nil && k != nil {
+			o, err = r.apply(k, st, false)
+		}
+		w.n += o.matched
+		w.modified += o.modified
+		if o.upserted.IsDefined() {
+			w.n++
+			w.upsert(i, o.upserted)
+		}
+		if err != nil {
+			w.fail(i, err)
+			if ordered {
+				break
+			}
+		}
+	}
+	return w.append(dst, true), nil
+}
+
+func compileUpdate(spec value.Value, scope *expr.Scope) (statement, error) {
+	st := statement{multi: spec.Get("multi").Bool(), upsert: spec.Get("upsert").Bool()}
+	if err := checkCollation(spec.Get("collation")); err != nil {
+		return st, err
+	}
+	u := spec.Get("u")
+	if !u.IsDefined() {
+		return st, merr.New(merr.MissingField, "BSON field 'update.updates.u' is missing but a required field")
+	}
+	if !spec.Get("q").IsDefined() {
+		return st, merr.New(merr.MissingField, "BSON field 'update.updates.q' is missing but a required field")
+	}
+	if c := spec.Get("c"); c.Kind() == value.Object { // constants of an update pipeline
+		if u.Kind() != value.Array {
+			return st, merr.New(51198, "Constant values may only be specified for pipeline updates")
+		}
+		if c.Len() > 0 {
+			return st, merr.NotSupported("the constants (c) of an update pipeline")
+		}
+	}
+	var err error
+	if st.f, err = filter.Compile(spec.Get("q"), filter.Options{Scope: scope}); err != nil {
+		return st, err
+	}
+	if st.u, err = update.Compile(u, update.Options{ArrayFilters: spec.Get("arrayFilters"), Scope: scope}); err != nil {
+		return st, err
+	}
+	if st.multi && st.u.IsReplacement() {
+		return st, merr.New(merr.FailedToParse, "multi update is not supported for replacement-style update")
+	}
+	return st, nil
+}
+
+// apply runs a statement. want keeps the documents before and after it.
+func (r *request) apply(k *coll, st statement, want bool) (outcome, error) {
+	if st.multi {
+		return r.applyAll(k, st)
+	}
+	for range maxRaces {
+		o, again, err := r.applyOne(k, st, want)
+		if !again {
+			return o, err
+		}
+	}
+	return outcome{}, merr.New(merr.WriteConflict, "WriteConflict error: this operation conflicted with another operation. Please retry your operation or multi-document transaction.")
+}
+
+// applyOne changes the first document that the statement finds. again says that another writer was faster.
+func (r *request) applyOne(k *coll, st statement, want bool) (o outcome, again bool, err error) {
+	pk, id, ok := k.point(st.f)
+	if ok {
+		return r.change(k, pk, id, st, want, true)
+	}
+	src := newSource(r.ctx, k, st.f, st.sort, 0, 1, r.exprEnv())
+	it, err := src.next()
+	if err != nil {
+		return o, false, err
+	}
+	if it != nil {
+		pk, id = clonePK(it.PK()), it.ID().Clone()
+	}
+	src.Close()
+	r.charge += src.charge
+	if it != nil {
+		return r.change(k, pk, id, st, want, false)
+	}
+	if !st.upsert {
+		return o, false, nil
+	}
+	d, err := r.upsertDoc(k, st)
+	if err != nil {
+		return o, false, err
+	}
+	res, err := k.Write(r.ctx, core.Write{Kind: core.Create, Doc: d.Bytes()})
+	if status.Is(err, status.Conflict) {
+		// The query may find it now; when it doesn't, the `_id` is really taken.
+		if ok, merr := r.matchesNow(k, d, st); ok || merr != nil {
+			return o, ok, merr
+		}
+	}
+	if err != nil {
+		return o, false, k.writeError(err, d.Get("_id"))
+	}
+	r.charge += res.Charge
+	o.upserted, o.after = d.Get("_id"), d.Bytes()
+	return o, false, nil
+}
+
+// matchesNow reports whether the stored document with d's identity meets the statement's query.
+func (r *request) matchesNow(k *coll, d value.Value, st statement) (bool, error) {
+	pk, id, err := k.KeyOf(d.Bytes())
+	if err != nil {
+		return false, err
+	}
+	it, err := k.Read(r.ctx, pk, id)
+	if err != nil {
+		return status.Is(err, status.NotFound), nil
+	}
+	return st.f.Match(r.exprEnv(), value.ObjectOf(it.Doc))
+}
+
+// change runs the statement on one item. known says that the query names the item: an upsert then makes exactly it.
+func (r *request) change(k *coll, pk core.PartitionKey, id value.Value, st statement, want, known bool) (o outcome, again bool, err error) {
+	w := core.Write{Kind: core.Update, PK: pk, ID: id}
+	w.Update = func(old *core.Item) (core.Change, error) {
+		o, again = outcome{}, false // it may run again after a race
+		if old == nil {
+			if !known {
+				again = true
+				return core.Change{Keep: true}, nil
+			}
+			if !st.upsert {
+				return core.Change{Keep: true}, nil
+			}
+			d, err := r.upsertDoc(k, st)
+			if err != nil {
+				return core.Change{}, err
+			}
+			o.upserted, o.after = d.Get("_id"), d.Bytes()
+			return core.Change{Doc: d.Bytes()}, nil
+		}
+		return r.changeItem(k, old, st, want, known, &o, &again)
+	}
+	res, err := k.Write(r.ctx, w)
+	if err != nil {
+		if status.Is(err, status.NotFound) && !st.upsert {
+			return outcome{}, false, nil
+		}
+		return outcome{}, false, k.writeError(err, id)
+	}
+	r.charge += res.Charge
+	return o, again, nil
+}
+
+// changeItem computes the change of an item that is there.
+func (r *request) changeItem(k *coll, old *core.Item, st statement, want, known bool, o *outcome, again *bool) (core.Change, error) {
+	doc := value.ObjectOf(old.Doc)
+	ok, err := st.f.Match(r.exprEnv(), doc)
+	if err != nil {
+		return core.Change{}, err
+	}
+	if !ok {
+		if known && st.upsert { // the `_id` is there, the rest of the query isn't met
+			return core.Change{}, k.duplicateKey(doc.Get("_id").Clone())
+		}
+		*again = !known
+		return core.Change{Keep: true}, nil
+	}
+	o.matched = 1
+	if want {
+		o.before = append([]byte(nil), old.Doc...)
+	}
+	if st.u == nil {
+		o.modified = 1
+		return core.Change{Delete: true}, nil
+	}
+	now, err := st.u.Apply(doc, update.Context{Env: r.exprEnv(), Filter: st.f})
+	if err != nil {
+		return core.Change{}, err
+	}
+	nv := value.ObjectOf(now)
+	if err := k.checkShardKey(doc, nv); err != nil {
+		return core.Change{}, err
+	}
+	if err := k.checkStored(nv); err != nil {
+		return core.Change{}, err
+	}
+	o.after = now
+	if bytes.Equal(now, old.Doc) {
+		return core.Change{Keep: true}, nil
+	}
+	o.modified = 1
+	return core.Change{Doc: now}, nil
+}
+
+// upsertDoc makes the document that an upsert inserts.
+func (r *request) upsertDoc(k *coll, st statement) (value.Value, error) {
+	var base []byte
+	var err error
+	if st.u.IsReplacement() {
+		at, b := bw.Begin(nil)
+		b = bw.Value(b, "_id", st.f.Equal("_id"))
+		base = bw.End(b, at)
+	} else if base, err = update.Base(st.f.Equalities()); err != nil {
+		return value.Undef(), err
+	}
+	out, err := st.u.Apply(value.ObjectOf(base), update.Context{Env: r.exprEnv(), Filter: st.f, Insert: true})
+	if err != nil {
+		return value.Undef(), err
+	}
+	return r.newDocument(k, value.ObjectOf(out))
+}
+
+type identity struct {
+	pk core.PartitionKey
+	id value.Value
+}
+
+func clonePK(pk core.PartitionKey) core.PartitionKey {
+	out := make(core.PartitionKey, len(pk))
+	for i, v := range pk {
+		out[i] = v.Clone()
+	}
+	return out
+}
+
+// applyAll changes every document that the statement finds. Their identities are collected first, so that a change which
+// moves a document within an index doesn't bring it again.
+func (r *request) applyAll(k *coll, st statement) (outcome, error) {
+	var total outcome
+	src := newSource(r.ctx, k, st.f, nil, 0, 0, r.exprEnv())
+	defer src.Close()
+	var ids []identity
+	for {
+		it, err := src.next()
+		if err != nil {
+			return total, err
+		}
+		if it == nil {
+			break
+		}
+		ids = append(ids, identity{clonePK(it.PK()), it.ID().Clone()})
+	}
+	r.charge += src.charge
+	if len(ids) == 0 && st.upsert {
+		one := st
+		one.multi = false
+		return r.apply(k, one, false)
+	}
+	for _, id := range ids {
+		if err := r.ctx.Err(); err != nil {
+			return total, err
+		}
+		one := st
+		one.upsert = false
+		o, _, err := r.change(k, id.pk, id.id, one, false, true)
+		if err != nil {
+			return total, err
+		}
+		total.matched += o.matched
+		total.modified += o.modified
+	}
+	return total, nil
+}

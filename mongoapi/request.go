@@ -1,0 +1,339 @@
+package mongoapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
+	"github.com/orrerydb/orrery/mongoapi/wire"
+)
+
+// maxDepth bounds how deep documents nest.
+const maxDepth = 200
+
+// request is one command. It lives for its handler's call; everything in it points into the connection's read buffer.
+type request struct {
+	s    *Server
+	c    *conn
+	ctx  context.Context
+	name string
+	arg  value.Value // of the command's name: mostly the collection
+	body value.Value
+	db   string
+	seqs []wire.Seq
+	env  *expr.Env
+
+	lsid      value.Value
+	txn       int64 // -1 when the command has none
+	inTxn     bool
+	maxTimeMS int64
+	charge    float64
+	legacy    bool // came by OP_QUERY
+	cancel    context.CancelFunc
+	saidOK    bool // the handler wrote the field ok itself, where the service has it
+	keepCtx   bool // a cursor goes on under ctx; its deadline frees it
+}
+
+// statistics are what getLastRequestStatistics tells.
+type statistics struct {
+	name   string
+	charge float64
+	millis int64
+}
+
+// run appends the reply document of a command.
+func (c *conn) run(dst, body []byte, seqs []wire.Seq, legacy bool) []byte {
+	at := len(dst)
+	r := request{s: c.s, c: c, ctx: context.Background(), seqs: seqs, txn: -1, legacy: legacy}
+	start := c.s.clk.Now()
+	out, err := r.execute(dst, body)
+	if r.cancel != nil && !r.keepCtx {
+		r.cancel()
+	}
+	if r.name != "getLastRequestStatistics" {
+		c.last = statistics{r.name, r.charge, c.s.clk.Now().Sub(start).Milliseconds()}
+	}
+	if err != nil {
+		return r.appendError(dst[:at], err)
+	}
+	return out
+}
+
+func (r *request) execute(dst, body []byte) ([]byte, error) {
+	if err := doc.Validate(body, maxDepth); err != nil {
+		return dst, merr.New(22, "invalid BSON in the command: %s", status.From(err).Msg)
+	}
+	for i := range r.seqs {
+		for s := r.seqs[i]; len(s.Docs) > 0; {
+			d, ok := s.Next()
+			if !ok {
+				return dst, merr.New(22, "invalid BSON in a document sequence")
+			}
+			if len(d) > wire.MaxDocument+16*1024 {
+				return dst, merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 and %d", len(d), wire.MaxDocument)
+			}
+			if err := doc.Validate(d, maxDepth); err != nil {
+				return dst, merr.New(22, "invalid BSON: %s", status.From(err).Msg)
+			}
+		}
+	}
+	r.body = value.ObjectOf(body)
+	if err := r.readGeneric(); err != nil {
+		return dst, err
+	}
+	def, ok := commands[r.name]
+	if !ok {
+		if unsupported[r.name] {
+			return dst, merr.New(merr.CommandNotSupported, "the command %s is not supported by this server", r.name)
+		}
+		return dst, merr.New(merr.CommandNotFound, "no such command: '%s'", r.name)
+	}
+	if !r.c.authed && !def.open {
+		return dst, merr.New(merr.Unauthorized, "Command %s requires authentication", r.name)
+	}
+	if r.inTxn && def.fn != nil && !def.txn {
+		return dst, merr.New(merr.IllegalOperation, "Multi-document transactions are not supported by this server")
+	}
+	if r.maxTimeMS > 0 {
+		r.ctx, r.cancel = context.WithTimeout(r.ctx, time.Duration(r.maxTimeMS)*time.Millisecond)
+	}
+	if def.retry && r.txn >= 0 {
+		return r.once(dst, def)
+	}
+	return r.call(dst, def)
+}
+
+// call runs a handler and closes its reply.
+func (r *request) call(dst []byte, def command) ([]byte, error) {
+	at, dst := bw.Begin(dst)
+	dst, err := def.fn(r, dst)
+	if err != nil {
+		return dst, err
+	}
+	if !r.saidOK {
+		dst = bw.Double(dst, "ok", 1)
+	}
+	return bw.End(dst, at), nil
+}
+
+// readGeneric reads the command's name and the arguments that every command may have.
+func (r *request) readGeneric() error {
+	first := true
+	for it := r.body.Iter(); it.Next(); {
+		key, v := it.Key(), it.Value()
+		if first {
+			r.name, r.arg, first = string(key), v, false
+			continue
+		}
+		switch string(key) {
+		case "$db":
+			if v.Kind() != value.String {
+				return merr.New(merr.TypeMismatch, "$db must be a string")
+			}
+			r.db = v.Str()
+		case "lsid":
+			r.lsid = v.Get("id")
+			if r.lsid.Kind() != value.UUID {
+				return merr.New(merr.InvalidUUID, "lsid.id must be a UUID")
+			}
+		case "txnNumber":
+			n, ok := num.ToInt64(v, false)
+			if !ok || n < 0 {
+				return merr.New(merr.TypeMismatch, "txnNumber must be a non-negative long")
+			}
+			r.txn = n
+		case "autocommit", "startTransaction":
+			r.inTxn = true
+		case "maxTimeMS":
+			n, ok := num.ToInt64(v, false)
+			if !ok || n < 0 || n > math.MaxInt32 {
+				return merr.New(merr.BadValue, "maxTimeMS must be a non-negative 32-bit number")
+			}
+			r.maxTimeMS = n
+		}
+	}
+	if first {
+		return merr.New(merr.FailedToParse, "the command document is empty")
+	}
+	if r.txn >= 0 && !r.lsid.IsDefined() {
+		return merr.New(merr.InvalidOptions, "Transaction number requires a session ID to also be specified")
+	}
+	if r.db == "" && !r.legacy {
+		return merr.New(merr.MissingDB, "OP_MSG requests require a $db argument")
+	}
+	return validDB(r.db)
+}
+
+func validDB(name string) error {
+	if len(name) > 63 || strings.ContainsAny(name, "/\\. \"$*<>:|?\x00") {
+		return merr.New(merr.InvalidNamespace, "Invalid database name: '%s'", name)
+	}
+	return nil
+}
+
+// exprEnv returns the environment of expressions, made when it is first needed.
+func (r *request) exprEnv() *expr.Env {
+	if r.env == nil {
+		clk := r.s.clk
+		r.env = &expr.Env{NowMS: clk.Now().UnixMilli(), Random: clk.Float64}
+	}
+	return r.env
+}
+
+// scope compiles the command's `let` and binds its variables.
+func (r *request) scope() (*expr.Scope, error) {
+	let := r.body.Get("let")
+	if !let.IsDefined() {
+		return nil, nil
+	}
+	if let.Kind() != value.Object {
+		return nil, merr.New(merr.TypeMismatch, "Expected field let to be of type object")
+	}
+	var s *expr.Scope
+	e := r.exprEnv()
+	for it := let.Iter(); it.Next(); {
+		x, err := expr.Compile(it.Value(), nil)
+		if err != nil {
+			return nil, err
+		}
+		v, err := x(e.With(value.ObjectOf(bw.Empty)))
+		if err != nil {
+			return nil, err
+		}
+		var slot int
+		if s, slot, err = expr.BindUser(s, string(it.Key())); err != nil {
+			return nil, err
+		}
+		e.Set(slot, v)
+	}
+	return s, nil
+}
+
+// collection returns the collection that the command's first argument names.
+func (r *request) collection() (string, error) {
+	if r.arg.Kind() != value.String {
+		return "", merr.New(merr.InvalidNamespace, "collection name has invalid type %s", expr.TypeName(r.arg))
+	}
+	return r.arg.Str(), validCollection(r.db, r.arg.Str())
+}
+
+func validCollection(db, name string) error {
+	switch {
+	case name == "" || db == "":
+		return merr.New(merr.InvalidNamespace, "Invalid namespace specified '%s.%s'", db, name)
+	case strings.ContainsAny(name, "$\x00") || name[0] == '.' || name[len(name)-1] == '.':
+		return merr.New(merr.InvalidNamespace, "Invalid collection name: %s", name)
+	case len(db)+len(name)+1 > 255:
+		return merr.New(merr.InvalidNamespace, "Fully qualified namespace is too long. Namespace: %s.%s Max: 255", db, name)
+	}
+	return nil
+}
+
+// docs returns the documents of a write command: its document sequence of that name, or its array field.
+func (r *request) docs(name string) ([]value.Value, error) {
+	for i := range r.seqs {
+		if string(r.seqs[i].Name) == name {
+			var out []value.Value
+			for s := r.seqs[i]; ; {
+				d, ok := s.Next()
+				if !ok {
+					return out, checkBatch(name, len(out))
+				}
+				out = append(out, value.ObjectOf(d))
+			}
+		}
+	}
+	v := r.body.Get(name)
+	if !v.IsDefined() {
+		return nil, merr.New(merr.MissingField, "BSON field '%s.%s' is missing but a required field", r.name, name)
+	}
+	if v.Kind() != value.Array {
+		return nil, merr.New(merr.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type 'array'", r.name, name, expr.TypeName(v))
+	}
+	out := bw.Elements(v)
+	for _, d := range out {
+		if d.Kind() != value.Object {
+			return nil, merr.New(merr.TypeMismatch, "BSON field '%s.%s.0' is the wrong type '%s', expected type 'object'", r.name, name, expr.TypeName(d))
+		}
+	}
+	return out, checkBatch(name, len(out))
+}
+
+func checkBatch(name string, n int) error {
+	if n < 1 || n > wire.MaxWriteBatch {
+		return merr.New(merr.InvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.", wire.MaxWriteBatch, n)
+	}
+	return nil
+}
+
+// appendError appends the reply of a command that failed.
+func (r *request) appendError(dst []byte, err error) []byte {
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = merr.New(merr.MaxTimeMSExpired, "operation exceeded time limit")
+	}
+	e := merr.From(err)
+	if e.Code == merr.InternalError {
+		r.s.log.Error("mongo command failed", "command", r.name, "error", err, "cause", errors.Unwrap(err))
+	}
+	at, dst := bw.Begin(dst)
+	dst = bw.Double(dst, "ok", 0)
+	dst = bw.String(dst, "errmsg", e.Msg)
+	dst = bw.Int32(dst, "code", e.Code)
+	dst = bw.String(dst, "codeName", e.CodeName())
+	dst = append(dst, e.Extra...)
+	labels := e.Labels
+	if r.txn >= 0 && !r.inTxn && retryable(e.Code) {
+		labels = append(labels, "RetryableWriteError")
+	}
+	if len(labels) > 0 {
+		dst = bw.Strings(dst, "errorLabels", labels...)
+	}
+	return bw.End(dst, at)
+}
+
+// retryable reports whether a driver may send a retryable write again after this error.
+func retryable(code int32) bool {
+	switch code {
+	case 11600, 11602, 10107, 13435, 13436, 189, 91, 7, 6, 89, 9001, 262:
+		return true
+	}
+	return false
+}
+
+// malformed answers a message whose frame was right and whose inside wasn't; the connection goes on.
+func (c *conn) malformed(dst []byte, h wire.Header, err error) ([]byte, error) {
+	r := request{s: c.s, c: c, txn: -1}
+	at := len(dst)
+	dst = wire.BeginMsg(dst, c.out, h.RequestID, 0)
+	dst = r.appendError(dst, merr.New(merr.ProtocolError, "%s", err.Error()))
+	return wire.EndMsg(dst, at), nil
+}
+
+// runQuery answers an OP_QUERY: only the first commands of a connection may come so.
+func (c *conn) runQuery(dst []byte, q wire.Query) []byte {
+	r := request{s: c.s, c: c, txn: -1, legacy: true}
+	_, coll, _ := bytes.Cut(q.Collection, []byte{'.'})
+	if string(coll) != "$cmd" {
+		return r.appendError(dst, merr.New(5739101, "OP_QUERY is no longer supported. The client driver may require an upgrade."))
+	}
+	it := value.ObjectOf(q.Doc).Iter()
+	it.Next()
+	switch name := string(it.Key()); name {
+	case "hello", "isMaster", "ismaster":
+		// Only these: a command that reads $db needs an OP_MSG.
+		return c.run(dst, q.Doc, nil, true)
+	default:
+		return r.appendError(dst, merr.New(merr.UnsupportedOpQuery, "Unsupported OP_QUERY command: %s. The client driver may require an upgrade. "+
+			"For more details see https://dochub.mongodb.org/core/legacy-opcode-removal", name))
+	}
+}

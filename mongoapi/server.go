@@ -1,0 +1,314 @@
+// Package mongoapi is the MongoDB door: OP_MSG over TCP, SCRAM, and the commands that drivers and mongosh send, on the
+// containers of the core.
+//
+// A request is parsed in place: the command document stays in the connection's read buffer, the reply is appended to the
+// connection's write buffer, and a find by `_id` copies stored BSON from one to the other. One goroutine serves a connection.
+//
+// A collection is a container. One that isn't sharded has the partition key path /id, so that each document is a logical
+// partition of its own; a sharded one has its shard key's path. Containers of other APIs are collections too.
+package mongoapi
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/mongoapi/wire"
+)
+
+// Version is the MongoDB version that the server announces, and MaxWire its wire version (7.0).
+const (
+	Version = "7.0.0"
+	MaxWire = 21
+)
+
+// Options of a Server.
+type Options struct {
+	Account string // user name
+	Key     string // password: the account key as text (base64), as connection strings carry it
+	Auth    bool   // false: no credentials needed
+	// Advertise is the address that the server says it has, as host:port; "" is the address that the client dialled.
+	Advertise string
+	// TLS, when given, serves TLS to clients that begin with it, on the same port.
+	TLS    *tls.Config
+	Clock  *clock.Clock // nil: the wall clock
+	Logger *slog.Logger // nil: slog's default
+	// Requests, when given, is counted up by one per message.
+	Requests *atomic.Int64
+}
+
+// Server serves the MongoDB protocol. Safe for concurrent use.
+type Server struct {
+	eng      *core.Engine
+	o        Options
+	clk      *clock.Clock
+	log      *slog.Logger
+	cursors  *cursors
+	sessions *sessions
+	creds    credentials
+	connID   atomic.Int32
+	began    time.Time
+	ids      objectIDs
+
+	mu     sync.Mutex
+	lns    map[net.Listener]struct{}
+	conns  map[*conn]struct{}
+	closed bool
+	stop   chan struct{}
+	wg     sync.WaitGroup
+}
+
+// New makes a Server on an engine.
+func New(e *core.Engine, o Options) *Server {
+	if o.Clock == nil {
+		o.Clock = e.Clock()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	s := &Server{eng: e, o: o, clk: o.Clock, log: o.Logger, lns: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{},
+		stop: make(chan struct{}), began: o.Clock.Now()}
+	s.cursors = newCursors(o.Clock)
+	s.sessions = newSessions(o.Clock)
+	s.ids.init(o.Clock)
+	s.wg.Add(1)
+	go s.sweep()
+	return s
+}
+
+// sweep drops idle cursors and forgotten sessions.
+func (s *Server) sweep() {
+	defer s.wg.Done()
+	t := time.NewTicker(30 * time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-t.C:
+			s.cursors.expire()
+			s.sessions.expire()
+		}
+	}
+}
+
+// Serve accepts connections until Shutdown and returns nil after it.
+func (s *Server) Serve(ln net.Listener) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return ln.Close()
+	}
+	s.lns[ln] = struct{}{}
+	s.mu.Unlock()
+	for {
+		nc, err := ln.Accept()
+		if err != nil {
+			s.mu.Lock()
+			closed := s.closed
+			s.mu.Unlock()
+			if closed {
+				return nil
+			}
+			var ne net.Error
+			if errors.As(err, &ne) && ne.Timeout() {
+				continue
+			}
+			return err
+		}
+		s.start(nc)
+	}
+}
+
+func (s *Server) start(nc net.Conn) {
+	c := &conn{s: s, nc: nc, id: s.connID.Add(1), authed: !s.o.Auth}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		_ = nc.Close()
+		return
+	}
+	s.conns[c] = struct{}{}
+	s.wg.Add(1)
+	s.mu.Unlock()
+	go func() {
+		defer s.wg.Done()
+		defer func() {
+			if p := recover(); p != nil {
+				s.log.Error("mongo connection failed", "panic", p)
+			}
+			_ = nc.Close()
+			s.mu.Lock()
+			delete(s.conns, c)
+			s.mu.Unlock()
+		}()
+		c.serve()
+	}()
+}
+
+// Shutdown stops accepting, lets requests in flight finish until ctx ends, then cuts connections off.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	close(s.stop)
+	for ln := range s.lns {
+		_ = ln.Close()
+	}
+	for c := range s.conns {
+		c.finish()
+	}
+	s.mu.Unlock()
+	done := make(chan struct{})
+	go func() { s.wg.Wait(); close(done) }()
+	var err error
+	select {
+	case <-done:
+	case <-ctx.Done():
+		s.mu.Lock()
+		for c := range s.conns {
+			_ = c.nc.Close()
+		}
+		s.mu.Unlock()
+		err = ctx.Err()
+	}
+	s.cursors.closeAll()
+	return err
+}
+
+// connections returns how many connections are open.
+func (s *Server) connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
+// conn is one connection. Its goroutine owns everything but busy.
+type conn struct {
+	s      *Server
+	nc     net.Conn
+	id     int32
+	authed bool
+	user   string
+	sasl   *conversation
+	last   statistics
+	out    int32 // request id of the last reply
+
+	mu       sync.Mutex
+	busy     bool // a request is being answered
+	stopping bool
+}
+
+// finish ends the connection now when it is idle, else after its request.
+func (c *conn) finish() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopping = true
+	if !c.busy {
+		_ = c.nc.Close()
+	}
+}
+
+func (c *conn) setBusy(b bool) (goOn bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy = b
+	return !c.stopping
+}
+
+// buffers are the read and write memory of a connection. Large ones are not kept.
+const keepBuffer = 1 << 20
+
+func (c *conn) serve() {
+	br := bufio.NewReaderSize(c.nc, 16<<10)
+	if c.s.o.TLS != nil {
+		b, err := br.Peek(1)
+		if err != nil {
+			return
+		}
+		if b[0] == 0x16 { // a TLS handshake record; no wire message is so long that its first byte and type agree
+			tc := tls.Server(&peeked{c.nc, br}, c.s.o.TLS)
+			c.nc, br = tc, bufio.NewReaderSize(tc, 16<<10)
+		}
+	}
+	var in, out []byte
+	var m wire.Msg
+	for {
+		limit := int32(wire.MaxMessage)
+		if !c.authed {
+			limit = 1 << 20
+		}
+		h, msg, err := wire.Read(br, in, limit)
+		if err != nil {
+			return
+		}
+		if in = msg; cap(in) > keepBuffer {
+			in = nil
+		}
+		if !c.setBusy(true) {
+			return
+		}
+		if c.s.o.Requests != nil {
+			c.s.o.Requests.Add(1)
+		}
+		out, err = c.answer(out[:0], h, msg, &m)
+		if err == nil && len(out) > 0 {
+			_, err = c.nc.Write(out)
+		}
+		if cap(out) > keepBuffer {
+			out = nil
+		}
+		if !c.setBusy(false) || err != nil {
+			return
+		}
+	}
+}
+
+// peeked is a connection of which the first bytes wait in a reader.
+type peeked struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+// Read implements net.Conn.
+func (p *peeked) Read(b []byte) (int, error) { return p.r.Read(b) }
+
+// answer appends the reply to a message; nothing when none is wanted. An error ends the connection.
+func (c *conn) answer(dst []byte, h wire.Header, msg []byte, m *wire.Msg) ([]byte, error) {
+	c.out++
+	switch h.OpCode {
+	case wire.OpMsg:
+		if err := wire.ParseMsg(msg, m); err != nil {
+			return c.malformed(dst, h, err)
+		}
+		if m.Flags&wire.FlagMore != 0 { // nobody waits for an answer
+			c.run(nil, m.Body, m.Seqs, false)
+			return dst, nil
+		}
+		at := len(dst)
+		dst = wire.BeginMsg(dst, c.out, h.RequestID, 0)
+		dst = c.run(dst, m.Body, m.Seqs, false)
+		return wire.EndMsg(dst, at), nil
+	case wire.OpQuery:
+		q, err := wire.ParseQuery(msg)
+		if err != nil {
+			return dst, err
+		}
+		at := len(dst)
+		dst = wire.BeginReply(dst, c.out, h.RequestID)
+		dst = c.runQuery(dst, q)
+		return wire.EndMsg(dst, at), nil
+	}
+	return dst, wire.ErrMalformed
+}

@@ -1,0 +1,133 @@
+package mongoapi
+
+import (
+	"sync"
+	"time"
+
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+)
+
+const (
+	sessionMinutes = 30
+	// maxSessions bounds the sessions of which the last write is remembered.
+	maxSessions = 100_000
+)
+
+// sessions remember, for each session that wrote with a transaction number, the reply to its last write: a driver that
+// didn't see the reply sends the same command again and gets it. They live in memory: after a restart a repeated write is a
+// new one.
+type sessions struct {
+	clk *clock.Clock
+	mu  sync.Mutex
+	m   map[[16]byte]*session
+}
+
+type session struct {
+	mu    sync.Mutex // held while the write runs, so that a repeat waits for it
+	txn   int64
+	reply []byte // the whole reply document
+	used  time.Time
+}
+
+func newSessions(clk *clock.Clock) *sessions { return &sessions{clk: clk, m: map[[16]byte]*session{}} }
+
+func key16(v value.Value) (k [16]byte) {
+	copy(k[:], v.Bytes())
+	return k
+}
+
+func (ss *sessions) get(id value.Value) *session {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	k := key16(id)
+	s := ss.m[k]
+	if s == nil {
+		if len(ss.m) >= maxSessions {
+			for old := range ss.m { // any one: they are all equally forgotten at a restart
+				delete(ss.m, old)
+				break
+			}
+		}
+		s = &session{txn: -1}
+		ss.m[k] = s
+	}
+	s.used = ss.clk.Now()
+	return s
+}
+
+func (ss *sessions) expire() {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	now := ss.clk.Now()
+	for k, s := range ss.m {
+		if now.Sub(s.used) > sessionMinutes*time.Minute {
+			delete(ss.m, k)
+		}
+	}
+}
+
+func (ss *sessions) forget(id value.Value) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	delete(ss.m, key16(id))
+}
+
+// once runs a retryable write, or gives the reply that it had before.
+func (r *request) once(dst []byte, def command) ([]byte, error) {
+	s := r.s.sessions.get(r.lsid)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case r.txn < s.txn:
+		return dst, merr.New(merr.TransactionTooOld, "Cannot start transaction %d on session %x because a newer transaction %d has already started", r.txn, r.lsid.Bytes(), s.txn)
+	case r.txn == s.txn && s.reply != nil:
+		return append(dst, s.reply...), nil
+	}
+	at := len(dst)
+	out, err := r.call(dst, def)
+	if s.txn = r.txn; err != nil {
+		s.reply = nil
+		return out, err
+	}
+	s.reply = append([]byte(nil), out[at:]...)
+	return out, nil
+}
+
+func startSession(r *request, dst []byte) ([]byte, error) {
+	id := r.s.clk.UUID()
+	at, dst := bw.BeginObject(dst, "id")
+	dst = bw.Value(dst, "id", value.UUIDOf(id[:]))
+	dst = bw.End(dst, at)
+	return bw.Int32(dst, "timeoutMinutes", sessionMinutes), nil
+}
+
+// endSessions forgets sessions and their cursors.
+func endSessions(r *request, dst []byte) ([]byte, error) {
+	if r.arg.Kind() != value.Array {
+		return dst, merr.New(merr.TypeMismatch, "BSON field '%s' must be an array", r.name)
+	}
+	ended := map[string]bool{}
+	for it := r.arg.Iter(); it.Next(); {
+		if id := it.Value().Get("id"); id.Kind() == value.UUID {
+			r.s.sessions.forget(id)
+			ended[string(id.Bytes())] = true
+		}
+	}
+	cs := r.s.cursors
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, c := range cs.m {
+		if c.lsid != nil && c.user == r.c.user && ended[string(c.lsid)] {
+			cs.remove(c)
+		}
+	}
+	return dst, nil
+}
+
+func noTransaction(r *request, dst []byte) ([]byte, error) {
+	e := merr.New(merr.NoSuchTransaction, "Given transaction number does not match any in-progress transactions.")
+	return dst, e
+}

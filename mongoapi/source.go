@@ -1,0 +1,109 @@
+package mongoapi
+
+import (
+	"context"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/agg"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/order"
+)
+
+// source reads the documents of a query, in pieces: park lets go of everything that the store holds and keeps only a
+// continuation, so an idle cursor costs nothing. It implements agg.Iter.
+type source struct {
+	ctx    context.Context
+	k      *coll
+	q      *exec.Query
+	rows   *exec.Rows
+	skip   int64
+	left   int64 // documents still wanted; -1 all
+	done   bool
+	charge float64
+}
+
+// newSource makes the source of a find: filter, sort, skip and limit (0: none).
+func newSource(ctx context.Context, k *coll, f *filter.Filter, o order.Order, skip, limit int64, e *expr.Env) *source {
+	s := &source{ctx: ctx, k: k, skip: skip, left: -1}
+	want := int64(0)
+	if limit > 0 {
+		s.left = limit
+		if skip+limit > 0 {
+			want = skip + limit
+		}
+	}
+	s.q = k.query(f, o, want, e)
+	return s
+}
+
+// Next implements agg.Iter.
+func (s *source) Next() (value.Value, bool, error) {
+	it, err := s.next()
+	if it == nil {
+		return value.Undef(), false, err
+	}
+	return value.ObjectOf(it.Doc), true, nil
+}
+
+// next returns the next item, nil at the end. It is valid until the following call.
+func (s *source) next() (*core.Item, error) {
+	if s.done || s.left == 0 {
+		s.done = true
+		s.Close()
+		return nil, nil
+	}
+	if s.rows == nil {
+		var err error
+		if s.rows, err = s.k.Query(s.ctx, s.q); err != nil {
+			s.done = true
+			return nil, err
+		}
+	}
+	for {
+		if !s.rows.Next() {
+			err := s.rows.Err()
+			s.done = true
+			s.Close()
+			return nil, err
+		}
+		if s.skip > 0 {
+			s.skip--
+			continue
+		}
+		if s.left > 0 {
+			s.left--
+		}
+		return s.rows.Item(), nil
+	}
+}
+
+// exhausted reports whether there is nothing more. The item of the last next must not be used afterwards.
+func (s *source) exhausted() bool {
+	return s.done || s.left == 0 || s.rows != nil && s.rows.Exhausted()
+}
+
+// park closes what the store holds; the next read resumes behind the last item.
+func (s *source) park() {
+	if s.rows == nil {
+		return
+	}
+	s.q.Continuation = s.rows.Continuation()
+	if s.q.Continuation == "" {
+		s.done = true
+	}
+	s.Close()
+}
+
+// Close implements agg.Iter.
+func (s *source) Close() {
+	if s.rows != nil {
+		s.charge += s.rows.Stats().Charge()
+		s.rows.Close()
+		s.rows = nil
+	}
+}
+
+var _ agg.Iter = (*source)(nil)
