@@ -55,7 +55,6 @@ func launch(t *testing.T, args ...string) *process {
 			args = append(args, "--"+a+"-addr", "127.0.0.1:0")
 		}
 	}
-	args = append(args, "--mongo-addr", "off")
 	p := &process{cmd: exec.Command(binary, args...), log: &strings.Builder{}}
 	p.cmd.Stderr = p.log
 	out, err := p.cmd.StdoutPipe()

@@ -28,15 +28,14 @@ func (s *Server) withCertificate(h http.Handler) http.Handler {
 
 // count adds one to the door's requests, then lets h answer.
 func (s *Server) count(name string, h http.Handler) http.Handler {
-	for _, b := range s.bound {
-		if b.name == name {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				b.requests.Add(1)
-				h.ServeHTTP(w, r)
-			})
-		}
+	b := s.door(name)
+	if b == nil {
+		return h
 	}
-	return h
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b.requests.Add(1)
+		h.ServeHTTP(w, r)
+	})
 }
 
 func (s *Server) adminHandler() http.Handler {

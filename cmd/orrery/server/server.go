@@ -166,12 +166,20 @@ func (s *Server) Failed() <-chan error { return s.failed }
 
 // Addr returns the address of a door with its real port, "" when it is off.
 func (s *Server) Addr(name string) string {
-	for _, b := range s.bound {
-		if b.name == name {
-			return b.addr
-		}
+	if b := s.door(name); b != nil {
+		return b.addr
 	}
 	return ""
+}
+
+// door returns a door that is switched on, nil when it is off.
+func (s *Server) door(name string) *bound {
+	for _, b := range s.bound {
+		if b.name == name {
+			return b
+		}
+	}
+	return nil
 }
 
 // Key returns the account's key.

@@ -14,6 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 	"github.com/orrerydb/orrery/graphapi"
+	"github.com/orrerydb/orrery/mongoapi"
 	"github.com/orrerydb/orrery/sqlapi"
 	"github.com/orrerydb/orrery/tableapi"
 )
@@ -121,6 +122,10 @@ func makeDoors(s *Server) (map[string]door, error) {
 		if doors[Gremlin], err = s.gremlinDoor(e); err != nil {
 			return nil, err
 		}
+	}
+	if b := s.door(Mongo); b != nil {
+		doors[Mongo] = mongoapi.New(e, mongoapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
+			Clock: s.cfg.Clock, Logger: s.log, Requests: &b.requests})
 	}
 	return doors, nil
 }
