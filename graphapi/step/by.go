@@ -188,10 +188,14 @@ func columnOf(v any, col gvalue.Column) (any, bool, error) {
 	return nil, false, errf(Runtime, "The provided object does not have accessible %s: %s", col, typeName(v))
 }
 
-// eachProperty gives the values of an element's property, until f returns false. key "" means all.
+// eachProperty gives the values of an element's property, until f returns false. key "" means all properties.
 func eachProperty(el any, key string, f func(v any) bool) {
 	switch e := el.(type) {
 	case *gvalue.Vertex:
+		if v, ok := tokenKey(key, e.ID, e.Label); ok {
+			f(v)
+			return
+		}
 		if n := nodeOf(e); n != nil && key != "" {
 			if field := n.field(key); field.IsDefined() {
 				eachValue(field, func(_ int, v, _, _ value.Value) bool { return f(fromValue(v)) })
@@ -204,6 +208,10 @@ func eachProperty(el any, key string, f func(v any) bool) {
 			}
 		}
 	case *gvalue.Edge:
+		if v, ok := tokenKey(key, e.ID, e.Label); ok {
+			f(v)
+			return
+		}
 		if n := edgeNodeOf(e); n != nil && key != "" {
 			if s := storedKey(key); !isReserved(s) {
 				if field := value.ObjectOf(n.doc).Get(s); field.IsDefined() {
@@ -224,6 +232,18 @@ func eachProperty(el any, key string, f func(v any) bool) {
 			}
 		}
 	}
+}
+
+// tokenKey gives the id and the label of an element as the properties "id" and "label", as the service does: no stored
+// property can have these names.
+func tokenKey(key string, id any, label string) (any, bool) {
+	switch key {
+	case "id":
+		return id, true
+	case "label":
+		return label, true
+	}
+	return nil, false
 }
 
 // field is the stored field of a property; Undefined when there is none.

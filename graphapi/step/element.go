@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"strconv"
 	"time"
+	"unsafe"
 
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
@@ -125,7 +126,7 @@ func (g *Graph) newVertex(d []byte) *gvalue.Vertex {
 			idv = it.Value()
 		case fLabel:
 			if l := it.Value(); l.Kind() == value.String {
-				n.Label = string(l.Bytes())
+				n.Label = view(l.Bytes())
 			}
 		}
 	}
@@ -145,19 +146,19 @@ func (g *Graph) newEdge(d []byte) *gvalue.Edge {
 		case fIDValue:
 			idv = it.Value()
 		case fLabel:
-			n.Label = it.Value().Str()
+			n.Label = label(it.Value())
 		case fSink:
 			in = it.Value()
 		case fSinkIDValue:
 			inv = it.Value()
 		case fSinkLabel:
-			n.InVLabel = it.Value().Str()
+			n.InVLabel = label(it.Value())
 		case fVertexID:
 			out = it.Value()
 		case fVertexIDValue:
 			outv = it.Value()
 		case fVertexLabel:
-			n.OutVLabel = it.Value().Str()
+			n.OutVLabel = label(it.Value())
 		}
 	}
 	n.ID, n.InV, n.OutV = idOf(n.id, idv), idOf(in, inv), idOf(out, outv)
@@ -174,7 +175,7 @@ func idOf(id, kept value.Value) any {
 		return kept.Int()
 	}
 	if id.Kind() == value.String {
-		return string(id.Bytes())
+		return view(id.Bytes())
 	}
 	if !id.IsDefined() {
 		return ""
@@ -231,7 +232,7 @@ func (n *enode) LoadEdgeProperties() []gvalue.Property {
 // shownKey is the property name of a stored field; ok is false when it is no property.
 func shownKey(stored []byte) (key string, ok bool) {
 	if len(stored) > 0 && stored[0] != '_' && stored[0] != 'i' && stored[0] != 'l' && stored[0] != 1 {
-		return string(stored), true
+		return view(stored), true
 	}
 	if isReserved(string(stored)) {
 		return "", false
@@ -270,7 +271,19 @@ func eachValue(field value.Value, f func(i int, val, id, meta value.Value) bool)
 	}
 }
 
-// fromValue is a stored value as a traversal sees it.
+// view is a string over bytes of a document, without a copy: an element's document is its own and never changes (a write
+// gives it another one), and lives as long as the string.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// label is a stored label; "" for what isn't text.
+func label(v value.Value) string {
+	if v.Kind() != value.String {
+		return ""
+	}
+	return view(v.Bytes())
+}
+
+// fromValue is a stored value as a traversal sees it. Strings in it are views of the document.
 func fromValue(v value.Value) any {
 	switch v.Kind() {
 	case value.Undefined, value.Null:
@@ -284,7 +297,7 @@ func fromValue(v value.Value) any {
 	case value.Double:
 		return v.Float()
 	case value.String, value.Symbol, value.Code:
-		return v.Str()
+		return view(v.Bytes())
 	case value.Date:
 		if v.Ticks() != 0 {
 			return gvalue.OffsetDateTime{Time: time.UnixMilli(v.DateMS()).Add(time.Duration(v.Ticks()) * 100).UTC()}

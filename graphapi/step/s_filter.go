@@ -160,8 +160,8 @@ func (c *compiler) hasTest(in *inst) (func(x *exec, v any) (bool, error), error)
 }
 
 func (c *compiler) keyTest(in *inst, key, val any) (func(x *exec, v any) (bool, error), error) {
-	if k, ok := key.(string); ok && c.x.g.mode == KeyProperty {
-		switch k { // the service reads these names as the tokens
+	if k, ok := key.(string); ok {
+		switch k { // the service reads these names as the tokens, and no property can have them
 		case "id":
 			key = gvalue.TID
 		case "label":

@@ -106,11 +106,11 @@ func (a *Access) property(key, val any, env Env) {
 		}
 	case string:
 		switch {
-		case k == "id" && env.Key != "":
+		case k == "id":
 			if ids, ok := idsOf([]any{val}); ok {
 				a.narrowIDs(ids)
 			}
-		case k == "label" && env.Key != "":
+		case k == "label":
 			a.and(labelPred([]any{val}))
 		case k == env.Key && k != "":
 			a.keys(val, env)
