@@ -6,7 +6,6 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/exec"
-	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -72,7 +71,7 @@ func readFeed(c *call) error {
 		return err
 	}
 	if header(c.in, hAIM) != "" {
-		return status.New(status.NotSupported, "The change feed is not supported by this server.")
+		return changeFeed(c, ct)
 	}
 	var room [maxKeyPaths]value.Value
 	s, err := c.scopeOf(ct, room[:0])

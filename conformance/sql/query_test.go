@@ -194,3 +194,45 @@ func TestReadMany(t *testing.T) {
 		t.Fatalf("%d items, charge %f", len(r.Items), r.RequestCharge)
 	}
 }
+
+// The change feed is read to its end by ranges, and goes on from there.
+func TestChangeFeed(t *testing.T) {
+	c := numbered(t, 40)
+	ranges, err := c.ReadFeedRanges(ctx, nil)
+	check(t, err)
+	seen := map[string]bool{}
+	tokens := make([]string, len(ranges))
+	read := func(i int, fr *azcosmos.FeedRange) {
+		for range 100 {
+			o := &azcosmos.ChangeFeedOptions{MaxItemCount: 6, FeedRange: fr}
+			if tokens[i] != "" {
+				o.Continuation, o.FeedRange = &tokens[i], nil
+			}
+			r, err := c.ReadChangeFeed(ctx, o)
+			check(t, err)
+			tokens[i] = r.ContinuationToken
+			if r.Count == 0 {
+				return
+			}
+			for _, it := range r.Items {
+				seen[object(t, it)["id"].(string)] = true
+			}
+		}
+		t.Fatal("the feed does not end")
+	}
+	for i := range ranges {
+		read(i, &ranges[i])
+	}
+	if len(seen) != 40 {
+		t.Fatalf("%d of 40 items", len(seen))
+	}
+	clear(seen)
+	_, err = c.UpsertItem(ctx, str("p1"), []byte(`{"id":"i1","pk":"p1","n":100}`), nil)
+	check(t, err)
+	for i := range ranges {
+		read(i, &ranges[i])
+	}
+	if len(seen) != 1 || !seen["i1"] {
+		t.Fatalf("after one write: %v", seen)
+	}
+}

@@ -1,7 +1,7 @@
 // @azure/cosmos 4.x against the NoSQL API.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { BulkOperationType, CosmosClient, PartitionKeyKind } from "@azure/cosmos";
+import { BulkOperationType, ChangeFeedStartFrom, CosmosClient, PartitionKeyKind } from "@azure/cosmos";
 import { account, key, nosql, unique } from "./server.mjs";
 
 const client = new CosmosClient({ endpoint: nosql, key, connectionPolicy: { enableEndpointDiscovery: true } });
@@ -295,6 +295,31 @@ describe("queries", () => {
   });
   test("bad texts are 400 with a position", async () => {
     for (const q of ["SELEC * FROM c", "SELECT * FROM c WHERE", "SELECT * FROM c WHERE NOSUCH(c.x)", "SELECT * FROM c WHERE c.n = @absent"]) await rejects(c.items.query(q).fetchAll(), 400);
+  });
+});
+
+describe("change feed", () => {
+  test("from the beginning, then what was written since", async () => {
+    const c = await container({}, { offerThroughput: 20000 });
+    for (let i = 0; i < 20; i++) await c.items.create({ id: `i${i}`, pk: `p${i % 4}` });
+    const drain = async (from) => {
+      const it = c.items.getChangeFeedIterator({ changeFeedStartFrom: from, maxItemCount: 6 });
+      const ids = [];
+      let idle = 0, token;
+      while (it.hasMoreResults && idle < 4) {
+        const page = await it.readNext();
+        token = page.continuationToken;
+        if (page.statusCode === 304) idle++;
+        else ids.push(...page.result.map((r) => r.id));
+      }
+      return { ids, token };
+    };
+    const first = await drain(ChangeFeedStartFrom.Beginning());
+    assert.equal(new Set(first.ids).size, 20);
+    assert.equal(first.ids.length, 20);
+    await c.items.upsert({ id: "i3", pk: "p3", again: true });
+    assert.deepEqual((await drain(ChangeFeedStartFrom.Continuation(first.token))).ids, ["i3"]);
+    assert.equal((await drain(ChangeFeedStartFrom.Beginning("p1"))).ids.length, 5);
   });
 });
 

@@ -87,6 +87,12 @@ class SQL(unittest.TestCase):
         self.assertEqual(len(list(self.c.read_feed_ranges())), 2)
         self.assertEqual(len(self.c.read_items([(f"i{i}", f"p{i % 6}") for i in range(60)] + [("absent", "p1")])), 60)
 
+    def test_change_feed(self):
+        self.assertEqual(len({r["id"] for r in self.c.query_items_change_feed(start_time="Beginning")}), 60)
+        self.assertEqual(len(list(self.c.query_items_change_feed(start_time="Beginning", partition_key="p1"))), 10)
+        pages = self.c.query_items_change_feed(start_time="Now").by_page()
+        self.assertEqual(sum((list(p) for p in pages), []), [])
+
     def test_throughput(self):
         c = self.container(offer_throughput=500)
         self.assertEqual(c.get_throughput().offer_throughput, 500)
