@@ -29,6 +29,7 @@ const (
 	writeTimeout      = 60 * time.Second // for a client that doesn't read its answers
 	handshakeTimeout  = 10 * time.Second
 	sweepInterval     = 15 * time.Second // between two looks at all connections
+	cancelGrace       = time.Second      // for cancelled requests to end at Shutdown
 	keepBuffer        = 64 << 10         // a longer buffer isn't kept for the next request
 	maxLoginAttempts  = 3
 	maxSASLBytes      = 8 << 10
@@ -187,7 +188,7 @@ func (s *Server) Connections() int {
 }
 
 // Shutdown lets running requests end, then closes all connections. When ctx ends first, the running requests are
-// cancelled.
+// cancelled, and Shutdown waits a little for them to notice, because the store below may be closed next.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.closed {
@@ -214,6 +215,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		for _, c := range conns {
 			c.cancel()
 			c.ws.Close()
+		}
+		select {
+		case <-done:
+		case <-time.After(cancelGrace):
 		}
 		return ctx.Err()
 	}

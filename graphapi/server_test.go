@@ -283,6 +283,22 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
+// When Shutdown runs out of time, it cancels what runs and leaves nothing behind.
+func TestShutdownCancels(t *testing.T) {
+	s := newServer(t, false)
+	c := s.dial(t)
+	c.request(id1, "eval", "", `{"gremlin":"wait a"}`)
+	<-s.graphs.started
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != context.DeadlineExceeded {
+		t.Errorf("got %v", err)
+	}
+	if s.Connections() != 0 {
+		t.Errorf("%d connections left", s.Connections())
+	}
+}
+
 // A client that goes away takes its requests with it.
 func TestClientGone(t *testing.T) {
 	s := newServer(t, false)
