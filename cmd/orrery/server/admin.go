@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"net/http/pprof"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -53,7 +55,25 @@ func (s *Server) adminHandler() http.Handler {
 		asJSON(w, s.Connections(s.mayShowKey(r)))
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.registry(), promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /debug/pprof/", s.profiles)
 	return mux
+}
+
+// profiles serves Go's profiles to this machine only: they cost time and show what the process does.
+func (s *Server) profiles(w http.ResponseWriter, r *http.Request) {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil || !loopback(host) {
+		plain(w, http.StatusForbidden, "profiles are for this machine only\n")
+		return
+	}
+	switch strings.TrimPrefix(r.URL.Path, "/debug/pprof/") {
+	case "profile":
+		pprof.Profile(w, r)
+	case "trace":
+		pprof.Trace(w, r)
+	default:
+		pprof.Index(w, r)
+	}
 }
 
 // mayShowKey: the admin port asks nobody who they are, so a key worth protecting goes to this machine only.

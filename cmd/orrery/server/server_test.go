@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -202,6 +203,20 @@ func TestAdmin(t *testing.T) {
 		if got != want {
 			t.Errorf("connect says %s, want %s", got, want)
 		}
+	}
+}
+
+func TestProfilesAreForThisMachine(t *testing.T) {
+	s := (&fakes{}).start(t, nil)
+	if code, _ := get(t, http.DefaultClient, "http://"+s.Addr(Admin)+"/debug/pprof/goroutine?debug=1"); code != 200 {
+		t.Error("from here:", code)
+	}
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodGet, "/debug/pprof/heap", nil)
+	r.RemoteAddr = "10.1.2.3:4"
+	s.adminHandler().ServeHTTP(w, r)
+	if w.Code != http.StatusForbidden {
+		t.Error("from elsewhere:", w.Code)
 	}
 }
 
