@@ -89,7 +89,7 @@ func (c *conn) authenticate(w *work) {
 	}
 }
 
-// checkLogin reads SASL PLAIN: authorization id, zero, user, zero, password. The user is the account, or names a graph.
+// checkLogin reads SASL PLAIN: authorization id, zero, user, zero, password.
 func (c *conn) checkLogin(w *work) error {
 	if m, ok := w.req.String("saslMechanism"); ok && !strings.EqualFold(m, "PLAIN") {
 		return fail(kindBadLogin, "SASL mechanism %.20q is not supported; use PLAIN", m)
@@ -102,22 +102,26 @@ func (c *conn) checkLogin(w *work) error {
 	if len(parts) != 3 {
 		return &failure{kind: kindBadLogin}
 	}
-	user, password := parts[1], parts[2]
+	return c.login.check(c.ctx, c.srv, parts[1], parts[2])
+}
+
+// check proves a user and password. The user is the account, or names a graph, which has to exist.
+func (l *login) check(ctx context.Context, s *Server, user, password string) error {
 	graph, named := parseGraphUser(user)
-	c.login.service = named
-	if !sameSecret(password, c.srv.o.Key) || !named && !sameSecret(user, c.srv.o.Account) {
+	l.service = named
+	if !sameSecret(password, s.o.Key) || !named && !sameSecret(user, s.o.Account) {
 		return &failure{kind: kindBadLogin}
 	}
 	if !named {
 		return nil
 	}
-	if _, err := c.srv.open.OpenGraph(c.ctx, graph, graph == defaultGraph); err != nil {
+	if _, err := s.open.OpenGraph(ctx, graph, graph == defaultGraph); err != nil {
 		if status.Is(err, status.NotFound) {
 			return &failure{kind: kindOwnerNotFound}
 		}
 		return err
 	}
-	c.login.graph = graph
+	l.graph = graph
 	return nil
 }
 
@@ -151,13 +155,13 @@ func parseGraphUser(user string) (GraphName, bool) {
 
 // graphOf resolves a traversal source to a graph: a configured name, g, or a graph's own name as <database>/<graph> or in
 // the form of a login.
-func (c *conn) graphOf(ctx context.Context, source string) (Graph, error) {
+func (s *Server) graphOf(ctx context.Context, l *login, source string) (Graph, error) {
 	name, create := GraphName{}, true
-	switch n, ok := c.srv.o.Sources[source]; {
+	switch n, ok := s.o.Sources[source]; {
 	case ok:
 		name = n
-	case source == "g" && c.login.graph != (GraphName{}):
-		name, create = c.login.graph, c.login.graph == defaultGraph
+	case source == "g" && l.graph != (GraphName{}):
+		name, create = l.graph, l.graph == defaultGraph
 	case source == "g":
 		name = defaultGraph
 	default:
@@ -171,7 +175,7 @@ func (c *conn) graphOf(ctx context.Context, source string) (Graph, error) {
 		}
 		create = false
 	}
-	g, err := c.srv.open.OpenGraph(ctx, name, create)
+	g, err := s.open.OpenGraph(ctx, name, create)
 	if status.Is(err, status.NotFound) {
 		return nil, &failure{kind: kindOwnerNotFound}
 	}

@@ -12,5 +12,6 @@
 //	conn.admit    answers challenges, or keeps the request until login     auth.go
 //	dispatch      looks up the operation and checks its arguments          ops.go
 //	evaluate      runs it beside the read loop, streams chunks of results  eval.go
+//	serveHTTP     the same for one request over plain HTTP                 http.go
 //	failure       the one table that turns an error into an answer         errors.go
 package graphapi

@@ -14,8 +14,8 @@ func (w *work) run(e *Evaluation, source string, batch int) {
 	out.buf = itemBuffers.Get().(*[]byte)
 	out.items = (*out.buf)[:0]
 	defer out.release()
-	err := w.guarded(func(ctx context.Context) error {
-		g, err := w.conn.graphOf(ctx, source)
+	err := w.conn.srv.guarded(w.conn.ctx, func(ctx context.Context) error {
+		g, err := w.conn.srv.graphOf(ctx, &w.conn.login, source)
 		if err != nil {
 			return err
 		}
@@ -31,14 +31,14 @@ func (w *work) run(e *Evaluation, source string, batch int) {
 }
 
 // guarded runs f; a panic is our fault and must not take other clients down: it is logged and becomes an internal error.
-func (w *work) guarded(f func(ctx context.Context) error) (err error) {
+func (s *Server) guarded(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			w.conn.srv.o.Log.Error("A traversal panicked.", "request_id", w.req.ID.String(), "panic", p, "stack", string(debug.Stack()))
+			s.o.Log.Error("A traversal panicked.", "panic", p, "stack", string(debug.Stack()))
 			err = &failure{kind: kindInternal}
 		}
 	}()
-	return f(w.conn.ctx)
+	return f(ctx)
 }
 
 var itemBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}

@@ -87,24 +87,13 @@ func (w *work) bytecode() {
 	w.evaluate(&Evaluation{Bytecode: b, Service: w.reply.service})
 }
 
-// evaluate reads the arguments that evaluations share and starts one.
+// evaluate starts an evaluation.
 func (w *work) evaluate(e *Evaluation) {
-	source, f := w.source()
-	if f == nil {
-		e.Bindings, f = w.bindings()
-	}
+	source, f := readEvaluation(w.req, e)
 	if f != nil {
 		w.reply.fail(f)
 		return
 	}
-	e.Timeout = defaultTimeout
-	for _, name := range []string{"scriptEvaluationTimeout", "evaluationTimeout"} {
-		if ms, ok := w.req.Int(name); ok {
-			e.Timeout = time.Duration(min(max(ms, 0), int64(1<<31))) * time.Millisecond
-		}
-	}
-	m, _ := w.req.String("materializeProperties")
-	e.Tokens = m == "tokens"
 	batch := int64(defaultBatchSize)
 	if n, ok := w.req.Int("batchSize"); ok && n > 0 {
 		batch = min(n, maxBatchSize)
@@ -112,14 +101,33 @@ func (w *work) evaluate(e *Evaluation) {
 	w.conn.start(w, func() { w.run(e, source, int(batch)) })
 }
 
-// source gives the traversal source that g is an alias of.
-func (w *work) source() (string, *failure) {
-	aliases := w.req.Map("aliases")
+// readEvaluation reads the arguments that all evaluations have into e and gives the traversal source that is meant.
+func readEvaluation(r *message.Request, e *Evaluation) (source string, f *failure) {
+	if source, f = readSource(r); f != nil {
+		return "", f
+	}
+	if e.Bindings, f = readBindings(r, e.Service); f != nil {
+		return "", f
+	}
+	e.Timeout = defaultTimeout
+	for _, name := range []string{"scriptEvaluationTimeout", "evaluationTimeout"} {
+		if ms, ok := r.Int(name); ok {
+			e.Timeout = time.Duration(min(max(ms, 0), int64(1<<31))) * time.Millisecond
+		}
+	}
+	m, _ := r.String("materializeProperties")
+	e.Tokens = m == "tokens"
+	return source, nil
+}
+
+// readSource gives the traversal source that g is an alias of.
+func readSource(r *message.Request) (string, *failure) {
+	aliases := r.Map("aliases")
 	switch {
 	case aliases.Len() == 0:
 		return "g", nil
 	case aliases.Len() > 1:
-		return "", fail(kindArguments, "A message with [%s] op code requires the [aliases] argument to be a Map containing one alias assignment.", w.req.Op)
+		return "", fail(kindArguments, "A message with [%s] op code requires the [aliases] argument to be a Map containing one alias assignment.", r.Op)
 	}
 	s, ok := aliases.Entries()[0].Value.(string)
 	if !ok {
@@ -138,8 +146,8 @@ var reserved = func() map[string]bool {
 	return m
 }()
 
-func (w *work) bindings() (map[string]any, *failure) {
-	b := w.req.Map("bindings")
+func readBindings(r *message.Request, service bool) (map[string]any, *failure) {
+	b := r.Map("bindings")
 	if b.Len() == 0 {
 		return nil, nil
 	}
@@ -148,15 +156,15 @@ func (w *work) bindings() (map[string]any, *failure) {
 	for _, e := range b.Entries() {
 		name, ok := e.Key.(string)
 		if !ok {
-			return nil, fail(kindArguments, "The [%s] message is using one or more invalid binding keys - they must be of type String and cannot be null", w.req.Op)
+			return nil, fail(kindArguments, "The [%s] message is using one or more invalid binding keys - they must be of type String and cannot be null", r.Op)
 		}
-		if reserved[name] && !w.reply.service {
+		if reserved[name] && !service {
 			bad = append(bad, name)
 		}
 		m[name] = e.Value
 	}
 	if len(bad) > 0 {
-		return nil, fail(kindArguments, "The [%s] message supplies one or more invalid parameters key of [%s] - these are reserved names.", w.req.Op,
+		return nil, fail(kindArguments, "The [%s] message supplies one or more invalid parameters key of [%s] - these are reserved names.", r.Op,
 			strings.Join(bad, ", "))
 	}
 	return m, nil

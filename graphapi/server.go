@@ -145,8 +145,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !websocket.IsWebSocketUpgrade(r) {
-		w.Header().Set("Upgrade", "websocket")
-		http.Error(w, "this is a Gremlin server: connect with a WebSocket", http.StatusUpgradeRequired)
+		switch {
+		case r.Method == http.MethodPost, r.Method == http.MethodGet && r.URL.Query().Has("gremlin"):
+			s.serveHTTP(w, r)
+		default:
+			w.Header().Set("Upgrade", "websocket")
+			http.Error(w, "this is a Gremlin server: connect with a WebSocket, or POST a script", http.StatusUpgradeRequired)
+		}
 		return
 	}
 	ws, err := s.upgrader.Upgrade(w, r, nil)

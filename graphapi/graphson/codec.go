@@ -136,3 +136,20 @@ func (w *writer) attributes(as []message.Attribute) {
 		w.raw("}")
 	}
 }
+
+// ReadMap reads an object as a map with String keys: the body of a request over HTTP.
+func ReadMap(body []byte) (*gvalue.Map, error) {
+	tree, err := parseJSON(body)
+	if err != nil {
+		return nil, &message.FormatError{Code: message.Malformed, Msg: err.Error()}
+	}
+	c := &converter{}
+	m, ok := c.value(tree).(*gvalue.Map)
+	if !ok && c.err == nil {
+		c.fail("an object expected")
+	}
+	if c.err != nil {
+		return nil, &message.FormatError{Code: message.Malformed, Msg: c.err.Error()}
+	}
+	return m, nil
+}
