@@ -273,6 +273,21 @@ func TestItemHeaders(t *testing.T) {
 	}
 }
 
+// The path headers name the owner of what a reply shows: the container of an item, the database of a container.
+func TestOwnerHeaders(t *testing.T) {
+	a := withContainer(t)
+	db := a.do("GET", "/dbs/db", "").is(200)
+	if r := a.do("GET", "/dbs/db/colls/c", "").is(200); r.h.Get("x-ms-alt-content-path") != "dbs/db" || r.h.Get("x-ms-content-path") != db.json()["_rid"] {
+		t.Errorf("%v", r.h)
+	}
+	if r := a.do("GET", "/dbs/db/colls/c/pkranges", "").is(200); r.h.Get("x-ms-alt-content-path") != "dbs/db/colls/c" {
+		t.Errorf("%v", r.h)
+	}
+	if db.h.Get("x-ms-alt-content-path") != "" {
+		t.Errorf("%v", db.h)
+	}
+}
+
 func TestPartitionKeyHeader(t *testing.T) {
 	a := withContainer(t)
 	for i, k := range []struct{ header, field string }{

@@ -58,7 +58,20 @@ func (c *call) parent() (*core.Container, error) {
 	return ct, c.checkConsistency()
 }
 
-// setContainer adds the headers that name a container: its path and its resource id, which session containers need.
+// setOwner adds the headers that name what a container belongs to. Java makes the container's own link from them.
+func (c *call) setOwner(ct *core.Container) {
+	n := c.begin()
+	rid := ct.RID()
+	c.hdr = appendRID(c.hdr, rid[:4])
+	c.end(hContentPath, n)
+	n = c.begin()
+	c.hdr = append(c.hdr, "dbs/"...)
+	c.hdr = appendPathName(c.hdr, ct.Database())
+	c.end(hAltContentPath, n)
+}
+
+// setContainer adds the headers that name the container that the resource of a reply belongs to: its path and its resource
+// id, which clients keep session tokens by.
 func (c *call) setContainer(ct *core.Container) {
 	n := c.begin()
 	rid := ct.RID()
@@ -149,7 +162,7 @@ func postContainers(c *call) error {
 
 func (c *call) sendContainer(ct *core.Container, code int) error {
 	c.setETag(ct.ETag())
-	c.setContainer(ct)
+	c.setOwner(ct)
 	c.setContainerSession(ct)
 	c.out = appendContainer(c.out[:0], ct)
 	return c.send(code)

@@ -46,14 +46,10 @@ func appendDatabase(dst []byte, d *core.Database) []byte {
 	return append(dst, '}')
 }
 
-// setDatabase adds the headers of a database: etag, resource id, session token.
+// setDatabase adds the headers of a database: etag and session token.
 func (c *call) setDatabase(d *core.Database) {
 	c.setETag(core.DatabaseETag(d))
 	n := c.begin()
-	rid := d.RID()
-	c.hdr = appendRID(c.hdr, rid[:])
-	c.end(hContentPath, n)
-	n = c.begin()
 	c.hdr = appendSessionToken(c.hdr, "0", d.TS)
 	c.end(hSessionToken, n)
 }
