@@ -13,13 +13,15 @@ const maxNesting = 120
 
 // compiler turns instructions into steps. Variables are resolved before.
 type compiler struct {
-	x      *exec
-	binds  map[string]any
-	depth  int
-	steps  int
-	probes *[]*probe // of a profiled traversal
-	text   string    // of the script
-	config *strategy.Config
+	x         *exec
+	binds     map[string]any
+	depth     int
+	steps     int
+	loopDepth int       // depth of traversals that are, or belong to, the body of a repeat(); 0: none
+	bodyDepth int       // depth of the body itself
+	probes    *[]*probe // of a profiled traversal
+	text      string    // of the script
+	config    *strategy.Config
 }
 
 // inst is an instruction with the modulators that follow it.
@@ -29,6 +31,8 @@ type inst struct {
 	mods []gvalue.Instruction
 	tr   *traversal // what the step will be added to
 	root bool       // it is the first step of the request's traversal
+	// looped: it is a step of a repeat() itself, not of a traversal inside one.
+	looped bool
 }
 
 // def is one step of the language: how many arguments it takes (max -1: any number), the modulators that belong to it, and
@@ -113,7 +117,10 @@ func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int
 	if first && !startSteps[op] {
 		return 0, errf(Compile, "The step %s() can't start a traversal", op)
 	}
-	in := &inst{op: op, args: ins[0].Args, tr: tr, root: first}
+	in := &inst{op: op, args: ins[0].Args, tr: tr, root: first, looped: c.loopDepth == c.depth}
+	if c.bodyDepth == c.depth && (op == "inject" || op == "cap") {
+		return 0, errf(Compile, "The parent of %s()-step can not be repeat()-step", op)
+	}
 	if len(in.args) < d.min || d.max >= 0 && len(in.args) > d.max {
 		return 0, errf(Compile, "The step %s() is called with %d argument(s)", op, len(in.args))
 	}

@@ -25,7 +25,7 @@ func buildChild(c *compiler, in *inst) (step, error) {
 	case "flatMap":
 		return &branchStep{only: true, pick: func(*exec, *trav) ([]*traversal, error) { return []*traversal{tr}, nil }}, nil
 	}
-	return &branchStep{pick: func(*exec, *trav) ([]*traversal, error) { return []*traversal{tr}, nil }}, nil
+	return &branchStep{single: true, pick: func(*exec, *trav) ([]*traversal, error) { return []*traversal{tr}, nil }}, nil
 }
 
 // drain runs the traversal to its end.
@@ -43,7 +43,8 @@ func (tr *traversal) drain(x *exec, t *trav) error {
 }
 
 // branchStep sends each traverser through the traversals that pick chooses, one after the other, and gives what comes out.
-// With only, the result is one object further on the path than the input, whatever happened inside.
+// With only, the result is one object further on the path than the input, whatever happened inside. With single, a traverser
+// that stands for several objects goes in once for each.
 type branchStep struct {
 	base
 	pick func(x *exec, t *trav) ([]*traversal, error)
@@ -51,6 +52,9 @@ type branchStep struct {
 	t    *trav
 	todo []*traversal
 	cur  *traversal
+
+	single bool
+	more   int64 // how often t goes in again
 }
 
 func (s *branchStep) next(x *exec) (*trav, error) {
@@ -78,7 +82,7 @@ func (s *branchStep) next(x *exec) (*trav, error) {
 			s.cur.start(s.t.clone())
 			continue
 		}
-		t, err := s.prev.next(x)
+		t, err := s.input(x)
 		if t == nil || err != nil {
 			return nil, err
 		}
@@ -89,7 +93,20 @@ func (s *branchStep) next(x *exec) (*trav, error) {
 	}
 }
 
+func (s *branchStep) input(x *exec) (*trav, error) {
+	if s.more > 0 {
+		s.more--
+		return s.t, nil
+	}
+	t, err := s.prev.next(x)
+	if t != nil && s.single {
+		s.more, t.bulk = t.bulk-1, 1
+	}
+	return t, err
+}
+
 func (s *branchStep) reset() {
+	s.more = 0
 	if s.cur != nil {
 		s.cur.reset()
 	}
@@ -99,6 +116,7 @@ func (s *branchStep) reset() {
 // buildUnion sends each traverser through all of the traversals. At the start of a request these start themselves.
 func buildUnion(c *compiler, in *inst) (step, error) {
 	var trs []*traversal
+	defer c.global(in)()
 	for _, a := range in.args {
 		b, ok := a.(*gvalue.Bytecode)
 		if !ok || !in.root {
@@ -115,7 +133,110 @@ func buildUnion(c *compiler, in *inst) (step, error) {
 		}
 		trs = append(trs, tr)
 	}
-	return &branchStep{pick: func(*exec, *trav) ([]*traversal, error) { return trs, nil }}, nil
+	return newFork(trs, func(*exec, *trav) ([]*traversal, error) { return trs, nil }), nil
+}
+
+// global says that the traversals compiled until the returned function is called see all traversers together, so that in a
+// repeat() they count rounds as its own steps do.
+func (c *compiler) global(in *inst) func() {
+	outer := c.loopDepth
+	if in.looped {
+		c.loopDepth = c.depth + 1
+	}
+	return func() { c.loopDepth = outer }
+}
+
+// fork sends traversers into branches whose state goes on from one traverser to the next: union, choose, branch. When a
+// branch must see everything before it gives anything (count, order), all input goes in first.
+type fork struct {
+	base
+	branches []*traversal
+	pick     func(x *exec, t *trav) ([]*traversal, error)
+	whole    bool
+	active   bool
+	i        int // the branch that is being emptied
+	held     holder
+}
+
+func newFork(branches []*traversal, pick func(x *exec, t *trav) ([]*traversal, error)) *fork {
+	f := &fork{branches: branches, pick: pick}
+	for _, b := range branches {
+		f.whole = f.whole || b.seesAll()
+	}
+	return f
+}
+
+// seesAll reports whether a step of the traversal takes all its input before it gives anything.
+func (tr *traversal) seesAll() bool {
+	for _, s := range tr.steps {
+		switch s := s.(type) {
+		case *barrierStep, *reduceStep, *tailStep:
+			return true
+		case *fork:
+			if s.whole {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (s *fork) next(x *exec) (*trav, error) {
+	for {
+		if err := x.tick(); err != nil {
+			return nil, err
+		}
+		for s.active {
+			if s.i == len(s.branches) {
+				s.active = false
+				s.held.release()
+				for i := 0; s.whole && i < len(s.branches); i++ {
+					s.branches[i].reset() // what comes in the next round of a repeat() is counted anew
+				}
+				break
+			}
+			r, err := s.branches[s.i].end.next(x)
+			if r != nil || err != nil {
+				return r, err
+			}
+			s.i++
+		}
+		if err := s.feed(x); err != nil || !s.active {
+			return nil, err
+		}
+	}
+}
+
+// feed gives the next traverser, or all of them, to the branches.
+func (s *fork) feed(x *exec) error {
+	for {
+		t, err := s.prev.next(x)
+		if t == nil || err != nil {
+			return err
+		}
+		branches, err := s.pick(x, t)
+		if err != nil {
+			return err
+		}
+		for _, b := range branches {
+			b.head.add(t.clone())
+		}
+		s.active, s.i = true, 0
+		if !s.whole {
+			return nil
+		}
+		if err := s.held.hold(x, 1); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *fork) reset() {
+	s.active, s.i = false, 0
+	s.held.release()
+	for _, b := range s.branches {
+		b.reset()
+	}
 }
 
 // buildCoalesce gives the results of the first traversal that has any.
@@ -207,6 +328,7 @@ type option struct {
 
 // buildChoose makes choose(test, then[, else]), choose(traversal).option(..) and branch(traversal).option(..).
 func buildChoose(c *compiler, in *inst) (step, error) {
+	defer c.global(in)()
 	opts, err := c.options(in)
 	if err != nil {
 		return nil, err
@@ -222,8 +344,12 @@ func buildChoose(c *compiler, in *inst) (step, error) {
 		return nil, err
 	}
 	all := in.op == "branch"
-	pass := []*traversal{newTraversal()} // without a fitting option the traverser goes on as it is
-	return &branchStep{pick: func(x *exec, t *trav) ([]*traversal, error) {
+	pass := []*traversal{newTraversal()}[:1:1] // without a fitting option the traverser goes on as it is
+	branches := pass
+	for _, o := range opts {
+		branches = append(branches, o.tr)
+	}
+	return newFork(branches, func(x *exec, t *trav) ([]*traversal, error) {
 		v, ok, err := b.apply(x, t)
 		if err != nil {
 			return nil, err
@@ -238,7 +364,7 @@ func buildChoose(c *compiler, in *inst) (step, error) {
 			}
 		}
 		for _, o := range opts {
-			if o.key == gvalue.PickNone && len(out) == 0 && (ok || !hasPick(opts, gvalue.PickUnprod)) || o.key == gvalue.PickAny && all {
+			if o.key == gvalue.PickNone && len(out) == 0 && ok || o.key == gvalue.PickAny && all {
 				out = append(out, o.tr)
 				if !all {
 					return out, nil
@@ -249,16 +375,7 @@ func buildChoose(c *compiler, in *inst) (step, error) {
 			return pass, nil
 		}
 		return out, nil
-	}}, nil
-}
-
-func hasPick(opts []option, p gvalue.Pick) bool {
-	for _, o := range opts {
-		if o.key == p {
-			return true
-		}
-	}
-	return false
+	}), nil
 }
 
 func (o *option) fits(v any, ok bool) bool {
@@ -285,8 +402,8 @@ func (c *compiler) options(in *inst) ([]option, error) {
 			return nil, mi.argErr("a choice and a traversal are expected")
 		}
 		if _, isPick := o.key.(gvalue.Pick); !isPick {
-			if b, ok := o.key.(*gvalue.Bytecode); ok {
-				return nil, errf(Unsupported, "option() with a traversal as its choice is not supported: %s", gvalue.Text(b))
+			if _, ok := o.key.(*gvalue.Bytecode); ok {
+				return nil, errf(Compile, "Traversal is not allowed as a Pick token for choose().option()")
 			}
 			p, err := predicateOf(o.key)
 			if err != nil {
@@ -332,11 +449,11 @@ func (c *compiler) chooseIf(in *inst) (step, error) {
 		trs = append(trs, newTraversal())
 	}
 	then, other := trs[:1], trs[1:]
-	return &branchStep{pick: func(x *exec, t *trav) ([]*traversal, error) {
+	return newFork(trs, func(x *exec, t *trav) ([]*traversal, error) {
 		ok, err := test(x, t)
 		if ok {
 			return then, err
 		}
 		return other, err
-	}}, nil
+	}), nil
 }

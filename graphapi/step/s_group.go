@@ -159,14 +159,13 @@ func buildGroup(c *compiler, in *inst) (step, error) {
 	if err := c.x.declare(name, func() sideValue { return proto.fresh() }); err != nil {
 		return nil, err
 	}
-	return &effectStep{f: func(x *exec, t *trav) error {
-		s := x.side[name]
-		g, ok := s.v.(*grouper)
+	return eager(func(x *exec, t *trav) error {
+		g, ok := x.side[name].v.(*grouper)
 		if !ok {
 			return errf(Runtime, "The side effect %s is not a group", name)
 		}
 		return g.add(x, t)
-	}}, nil
+	}), nil
 }
 
 // treeReducer makes tree().
@@ -221,11 +220,11 @@ func buildTree(c *compiler, in *inst) (step, error) {
 	if err := c.x.declare(name, func() sideValue { return &treeReducer{bs: bs, root: &gvalue.Tree{}} }); err != nil {
 		return nil, err
 	}
-	return &effectStep{f: func(x *exec, t *trav) error {
+	return eager(func(x *exec, t *trav) error {
 		r, ok := x.side[name].v.(*treeReducer)
 		if !ok {
 			return errf(Runtime, "The side effect %s is not a tree", name)
 		}
 		return r.add(x, t)
-	}}, nil
+	}), nil
 }

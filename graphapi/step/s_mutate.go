@@ -328,7 +328,7 @@ func (o *operand) vertex(x *exec, t *trav, label, end string) (*vnode, error) {
 		}
 	}
 	vx, isVertex := v.(*gvalue.Vertex)
-	if !isVertex && ok && o != nil && o.tr == nil { // an id in the place of a vertex
+	if _, isID := idText(v); !isVertex && ok && o != nil && isID && family(v) != famEdge { // an id in the place of a vertex
 		vx, isVertex = &gvalue.Vertex{ID: v}, true
 	}
 	if !ok || !isVertex {

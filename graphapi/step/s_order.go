@@ -133,20 +133,26 @@ func orderLocal(x *exec, t *trav, bs []*by) (any, error) {
 	return out, nil
 }
 
-// rangeStep lets the traversers number lo up to hi pass (hi -1: all from lo on).
+// rangeStep lets the traversers number lo up to hi pass (hi -1: all from lo on). As a step of a repeat() it counts in each
+// round anew.
 type rangeStep struct {
 	base
 	lo, hi, n int64
+	looped    bool
+	round     int
 }
 
 func (s *rangeStep) next(x *exec) (*trav, error) {
 	for {
-		if s.hi >= 0 && s.n >= s.hi {
+		if s.hi >= 0 && s.n >= s.hi && !s.looped {
 			return nil, nil
 		}
 		t, err := s.prev.next(x)
 		if t == nil || err != nil {
 			return nil, err
+		}
+		if s.looped && t.loops != nil && t.loops.n != s.round {
+			s.n, s.round = 0, t.loops.n
 		}
 		from, to := max(s.n, s.lo), addBulk(s.n, t.bulk)
 		if s.hi >= 0 {
@@ -163,7 +169,7 @@ func (s *rangeStep) next(x *exec) (*trav, error) {
 	}
 }
 
-func (s *rangeStep) reset() { s.n = 0 }
+func (s *rangeStep) reset() { s.n, s.round = 0, 0 }
 
 // buildRange makes limit, skip and range, over the traversers or in the collection of each.
 func buildRange(c *compiler, in *inst) (step, error) {
@@ -210,7 +216,7 @@ func buildRange(c *compiler, in *inst) (step, error) {
 			}), true, nil
 		}}, nil
 	}
-	return &rangeStep{lo: lo, hi: hi}, nil
+	return &rangeStep{lo: lo, hi: hi, looped: in.looped}, nil
 }
 
 // slicePart cuts a collection or map; another value stays as it is.
@@ -385,10 +391,11 @@ func buildDedup(c *compiler, in *inst) (step, error) {
 	if err != nil {
 		return nil, err
 	}
-	bs, err := c.bys(in)
+	b, err := c.oneBy(in)
 	if err != nil {
 		return nil, err
 	}
+	bs := []*by{b}
 	if scope == gvalue.Local {
 		return &mapStep{f: func(_ *exec, t *trav) (any, bool, error) {
 			if !isCollection(t.v) {
@@ -414,6 +421,9 @@ func buildSample(c *compiler, in *inst) (step, error) {
 	bs, err := c.bys(in)
 	if err != nil {
 		return nil, err
+	}
+	if len(bs) > 1 {
+		return nil, in.argErr("it takes one by()")
 	}
 	if scope == gvalue.Local {
 		return &mapStep{f: func(x *exec, t *trav) (any, bool, error) {

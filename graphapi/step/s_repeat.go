@@ -18,10 +18,12 @@ type repeatStep struct {
 	untilFirst, emitFirst bool
 	name                  string
 
+	out   []*trav // results that wait, with whole
 	again []*trav // traversers that begin another round by way of the tests at its start
 	queue map[string]*trav
 	held  holder
 	stuck bool
+	whole bool // the body looks at all traversers of a round together, so it gets all of them before it starts
 	fed   bool // the body was given something since it ended last: one with count() would give 0 for nothing
 }
 
@@ -52,11 +54,20 @@ func (c *compiler) repeat(tr *traversal, ins []gvalue.Instruction) (int, error) 
 	if len(args) != 1 {
 		return 0, in.argErr("a traversal is expected")
 	}
+	outer, outerBody := c.loopDepth, c.bodyDepth
+	c.loopDepth, c.bodyDepth = c.depth+1, c.depth+1
 	body, err := c.child(in, args[0])
+	c.loopDepth, c.bodyDepth = outer, outerBody
 	if err != nil {
 		return 0, err
 	}
-	s.body = body
+	s.body, s.whole = body, body.seesAll()
+	for _, b := range body.steps {
+		switch b.(type) {
+		case *rangeStep, *dedupStep:
+			s.whole = true
+		}
+	}
 	for i++; i < len(ins) && isRepeatMod(ins[i].Op); i++ {
 		if belongsToNext(ins[i:], s) {
 			break
@@ -173,6 +184,11 @@ func (s *repeatStep) next(x *exec) (*trav, error) {
 		if err := x.tick(); err != nil {
 			return nil, err
 		}
+		if len(s.out) > 0 {
+			t := s.out[0]
+			s.out = s.out[1:]
+			return t, nil
+		}
 		waiting := s.body.head.waiting()
 		var t *trav
 		var err error
@@ -197,6 +213,15 @@ func (s *repeatStep) next(x *exec) (*trav, error) {
 		s.stuck, s.fed = false, false
 		if s.queue != nil {
 			s.queue = nil // all that was queued has gone
+		}
+		if s.whole {
+			if err := s.startAll(x); err != nil {
+				return nil, err
+			}
+			if !s.fed && len(s.out) == 0 {
+				return nil, nil
+			}
+			continue
 		}
 		out, done, err := s.roundStart(x)
 		if out != nil || done || err != nil {
@@ -271,6 +296,22 @@ func (s *repeatStep) roundStart(x *exec) (out *trav, done bool, err error) {
 	return out, false, s.enqueue(x, t.clone())
 }
 
+// startAll begins the round for everything that waits: what comes out of the tests is kept for later.
+func (s *repeatStep) startAll(x *exec) error {
+	for {
+		out, done, err := s.roundStart(x)
+		if done || err != nil {
+			return err
+		}
+		if out != nil {
+			if err := s.held.hold(x, 1); err != nil {
+				return err
+			}
+			s.out = append(s.out, out)
+		}
+	}
+}
+
 // enqueue gives a traverser to the body. Without paths, equal ones in the same round become one of greater bulk: that keeps
 // a walk over a dense graph small.
 func (s *repeatStep) enqueue(x *exec, t *trav) error {
@@ -299,6 +340,6 @@ func (s *repeatStep) enqueue(x *exec, t *trav) error {
 
 func (s *repeatStep) reset() {
 	s.body.reset()
-	s.again, s.queue, s.fed = nil, nil, false
+	s.out, s.again, s.queue, s.fed = nil, nil, nil, false
 	s.held.release()
 }

@@ -132,6 +132,11 @@ func buildAggregate(c *compiler, in *inst) (step, error) {
 	if in.op == "store" || scope == gvalue.Local {
 		return &effectStep{f: put}, nil
 	}
+	return eager(put), nil
+}
+
+// eager is a step that fills a side effect with everything before it goes on.
+func eager(put func(x *exec, t *trav) error) step {
 	return &barrierStep{f: func(x *exec, ts []*trav) ([]*trav, error) {
 		for _, t := range ts {
 			if err := put(x, t); err != nil {
@@ -139,7 +144,7 @@ func buildAggregate(c *compiler, in *inst) (step, error) {
 			}
 		}
 		return ts, nil
-	}}, nil
+	}}
 }
 
 // buildCap takes everything and gives side effects: one value, or a map when several are named.

@@ -133,7 +133,7 @@ func buildConvert(c *compiler, in *inst) (step, error) {
 	case "asString":
 		return mapLocal(scope, func(v any) (any, error) {
 			if v == nil {
-				return nil, nil
+				return nil, errf(Runtime, "Can't parse null as String.")
 			}
 			return gvalue.Text(v), nil
 		}), nil
@@ -276,7 +276,7 @@ func buildDateAdd(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// buildDateDiff gives the seconds between the date at hand and another.
+// buildDateDiff gives the milliseconds between the date at hand and another (seconds before TinkerPop 3.8).
 func buildDateDiff(c *compiler, in *inst) (step, error) {
 	o, err := c.operand(in.args[0])
 	if err != nil {
@@ -290,7 +290,7 @@ func buildDateDiff(c *compiler, in *inst) (step, error) {
 		if !ok || family(v) != famDate || family(t.v) != famDate {
 			return nil, false, errf(Runtime, "dateDiff() needs two dates")
 		}
-		return instant(t.v).Unix() - instant(v).Unix(), true, nil
+		return instant(t.v).UnixMilli() - instant(v).UnixMilli(), true, nil
 	}}, nil
 }
 
