@@ -261,6 +261,7 @@ func (c *conn) worker(j job) {
 	defer c.running.Done()
 	for {
 		c.do(j)
+		j = job{} // a resting worker must not keep a request
 		if !c.resting.CompareAndSwap(false, true) {
 			return
 		}
