@@ -130,6 +130,9 @@ func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int
 	if err != nil {
 		return 0, err
 	}
+	if b, ok := s.(*barrierStep); ok && op == "order" && !in.looped {
+		b.top = topOf(mods, ins[1+n:])
+	}
 	if s != nil {
 		tr.add(s)
 	}
@@ -139,6 +142,28 @@ func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int
 		}
 	}
 	return 1 + n, nil
+}
+
+// maxTop is the greatest limit() for which an order() forgets what is beyond it.
+const maxTop = 10_000
+
+// topOf is how many traversers are wanted of an order() that rest follows; 0: all.
+func topOf(mods, rest []gvalue.Instruction) int {
+	if len(rest) == 0 || len(rest[0].Args) == 0 || rest[0].Op != "limit" && rest[0].Op != "range" {
+		return 0
+	}
+	for _, m := range mods {
+		for _, a := range m.Args {
+			if a == gvalue.Shuffle {
+				return 0
+			}
+		}
+	}
+	n, ok := toInt(rest[0].Args[len(rest[0].Args)-1])
+	if _, local := rest[0].Args[0].(gvalue.Scope); !ok || local || n < 1 || n > maxTop {
+		return 0
+	}
+	return int(n)
 }
 
 // startSteps may begin a traversal of the source.

@@ -199,6 +199,9 @@ type barrierStep struct {
 	full bool
 	ts   []*trav
 	held holder
+	// top, when it isn't 0, says that only so many of what f gives are wanted, and that f is a stable sort: it is applied
+	// now and then while the input is read, and the rest is forgotten.
+	top int
 }
 
 // holder counts what one step holds, so that a reset can give it back.
@@ -250,6 +253,18 @@ func (s *barrierStep) fill(x *exec) error {
 			return err
 		}
 		s.ts = append(s.ts, t)
+		if s.top > 0 && len(s.ts) > 4*s.top+1000 {
+			if s.ts, err = s.f(x, s.ts); err != nil {
+				return err
+			}
+			n := min(s.top, len(s.ts))
+			clear(s.ts[n:])
+			s.ts = s.ts[:n]
+			s.held.release()
+			if err := s.held.hold(x, n); err != nil {
+				return err
+			}
+		}
 	}
 	s.full = true
 	var err error
