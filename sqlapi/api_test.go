@@ -176,6 +176,7 @@ func TestContainerDefinitions(t *testing.T) {
 		{`"partitionKey":{"paths":["/a","/b"],"kind":"MultiHash","version":2}`, `"kind":"MultiHash","version":2`},
 		{`"partitionKey":{"paths":["/a/b"],"kind":"Range"}`, `"kind":"Hash"`},
 		{`"partitionKey":{"paths":["/\"a b\"/c"]}`, `"paths":["/\"a b\"/c"]`},
+		{`"partitionKey":{"paths":["/a"],"kind":"Hash","version":"V2"}`, `"kind":"Hash","version":2`},
 		{`"defaultTtl":-1`, `"defaultTtl":-1`},
 		{`"indexingPolicy":null`, `"indexingPolicy":` + defaultIndexing},
 		{`"indexingPolicy":{"indexingMode":"Lazy"}`, `"indexingMode":"lazy","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]`},
@@ -196,7 +197,7 @@ func TestContainerDefinitions(t *testing.T) {
 	}
 	for _, bad := range []string{
 		`"partitionKey":{"paths":[]}`, `"partitionKey":{"paths":["pk"]}`, `"partitionKey":{"paths":["/"]}`, `"partitionKey":{"paths":["/a//b"]}`, `"partitionKey":{"paths":["/a/*"]}`,
-		`"partitionKey":{"paths":["/a","/b"],"kind":"Hash"}`, `"partitionKey":{"paths":["/a","/a"],"kind":"MultiHash"}`, `"partitionKey":{"paths":["/a"],"version":3}`,
+		`"partitionKey":{"paths":["/a","/b"],"kind":"Hash"}`, `"partitionKey":{"paths":["/a","/a"],"kind":"MultiHash"}`, `"partitionKey":{"paths":["/a"],"version":3}`, `"partitionKey":{"paths":["/a"],"version":[]}`,
 		`"partitionKey":{"paths":["/a"],"kind":"List"}`, `"partitionKey":{"paths":["/a","/b","/c","/d"],"kind":"MultiHash"}`, `"partitionKey":{"paths":["/_etag"]}`, `"partitionKey":7`,
 		`"defaultTtl":0`, `"defaultTtl":-2`, `"defaultTtl":1.5`, `"defaultTtl":"1"`, `"defaultTtl":99999999999`,
 		`"indexingPolicy":7`, `"indexingPolicy":{"indexingMode":"x"}`, `"indexingPolicy":{"indexingMode":"none","automatic":true}`, `"indexingPolicy":{"includedPaths":[{"path":"/a"}]}`,

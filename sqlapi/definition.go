@@ -191,10 +191,10 @@ func parseKeyDef(raw json.RawMessage) (core.PartitionKeyDef, error) {
 		return core.PartitionKeyDef{Paths: []string{systemKeyPath}, Kind: "Hash", Version: 2, SystemKey: true}, nil
 	}
 	var k struct {
-		Paths     []string `json:"paths"`
-		Kind      string   `json:"kind"`
-		Version   *int     `json:"version"`
-		SystemKey bool     `json:"systemKey"`
+		Paths     []string        `json:"paths"`
+		Kind      string          `json:"kind"`
+		Version   json.RawMessage `json:"version"`
+		SystemKey bool            `json:"systemKey"`
 	}
 	bad := func(format string, args ...any) (core.PartitionKeyDef, error) {
 		return none, status.New(status.BadRequest, "The partition key definition is invalid: "+format, args...)
@@ -219,11 +219,15 @@ func parseKeyDef(raw json.RawMessage) (core.PartitionKeyDef, error) {
 	default:
 		return bad("unknown kind '%s'.", clip(k.Kind))
 	}
-	if k.Version != nil {
-		if *k.Version != 1 && *k.Version != 2 || def.Kind == "MultiHash" && *k.Version != 2 {
-			return bad("unknown version %d.", *k.Version)
+	if !isNull(k.Version) {
+		switch v := strings.TrimPrefix(strings.Trim(string(k.Version), `"`), "V"); { // Java writes "V2"
+		case v == "1" && def.Kind != "MultiHash":
+			def.Version = 1
+		case v == "2":
+			def.Version = 2
+		default:
+			return bad("unknown version %s.", clip(string(k.Version)))
 		}
-		def.Version = *k.Version
 	}
 	for i, p := range k.Paths {
 		if !validPath(p) || strings.Contains(p, "[]") {

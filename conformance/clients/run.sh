@@ -86,7 +86,10 @@ run_java() {
     echo "java: not run, there is no JDK with Maven here"
     return 0
   fi
-  "$here/java/run.sh" # prints its own counts
+  local code=0 # both print their own counts
+  "$here/java/run.sh" || code=1
+  "$here/java-sql/run.sh" || code=1
+  return "$code"
 }
 
 langs=(js python java)
