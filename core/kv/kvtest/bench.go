@@ -64,6 +64,19 @@ func Bench(b *testing.B, e kv.Engine) {
 			}
 		}
 	})
+	b.Run("SnapshotGet20", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			s := e.Snapshot()
+			for j := range 20 {
+				key = BenchKey(key[:0], (i*20+j)*7919%BenchKeys)
+				if _, err := s.Get(key); err != nil {
+					b.Fatal(err)
+				}
+			}
+			_ = s.Close()
+		}
+	})
 	has := func(first int, want bool, fresh bool) func(b *testing.B) {
 		return func(b *testing.B) {
 			b.ReportAllocs()

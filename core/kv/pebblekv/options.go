@@ -32,7 +32,8 @@ const (
 )
 
 // tuned maps Options to Pebble's. What differs from Pebble's defaults, and why:
-//   - larger memtables and an early L0 compaction: 4x the load rate at half the write amplification of the defaults;
+//   - larger memtables: a multiple of the load rate at half the write amplification of the defaults. L0 is compacted at 4 runs,
+//     not at 2: with memtables this small that saves a fifth to a third of a write's CPU and costs a query about a tenth;
 //   - bloom filters of 10 bits on every level: Has on an absent key reads no data block (see probe);
 //   - Fastest compression: the size of Snappy at a cheaper scan;
 //   - the byte order stays Pebble's default. Its Split is the whole key, so a filter answers for exact keys, which is all
@@ -44,7 +45,7 @@ func tuned(o Options, cache *pebble.Cache, log *slog.Logger) *pebble.Options {
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableSize:                uint64(o.MemTableMB) << 20,
 		MemTableStopWritesThreshold: 4,
-		L0CompactionThreshold:       2,
+		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       1000,
 		LBaseMaxBytes:               64 << 20,
 		WALBytesPerSync:             512 << 10,
