@@ -115,7 +115,14 @@ func (g *Graph) keyOf(d []byte) value.Value {
 
 // newVertex makes the vertex of a document; the bytes are kept.
 func (g *Graph) newVertex(d []byte) *gvalue.Vertex {
-	n := &vnode{g: g, doc: d, pk: g.keyOf(d)}
+	n := &vnode{}
+	g.fillVertex(n, d)
+	return &n.Vertex
+}
+
+// fillVertex makes n the vertex of a document.
+func (g *Graph) fillVertex(n *vnode, d []byte) {
+	*n = vnode{g: g, doc: d, pk: g.keyOf(d)}
 	n.Label = defaultLabel
 	var idv value.Value
 	for it := value.ObjectOf(d).Iter(); it.Next(); {
@@ -132,12 +139,18 @@ func (g *Graph) newVertex(d []byte) *gvalue.Vertex {
 	}
 	n.ID = idOf(n.id, idv)
 	n.Loader, n.Ref = n, n
-	return &n.Vertex
 }
 
 // newEdge makes the edge of a document; the bytes are kept.
 func (g *Graph) newEdge(d []byte) *gvalue.Edge {
-	n := &enode{g: g, doc: d, pk: g.keyOf(d)}
+	n := &enode{}
+	g.fillEdge(n, d)
+	return &n.Edge
+}
+
+// fillEdge makes n the edge of a document.
+func (g *Graph) fillEdge(n *enode, d []byte) {
+	*n = enode{g: g, doc: d, pk: g.keyOf(d)}
 	var idv, in, inv, out, outv value.Value
 	for it := value.ObjectOf(d).Iter(); it.Next(); {
 		switch string(it.Key()) {
@@ -163,7 +176,6 @@ func (g *Graph) newEdge(d []byte) *gvalue.Edge {
 	}
 	n.ID, n.InV, n.OutV = idOf(n.id, idv), idOf(in, inv), idOf(out, outv)
 	n.Loader, n.Ref = n, n
-	return &n.Edge
 }
 
 // idOf shows an id: as it came where that was kept, else its text.

@@ -215,7 +215,7 @@ func (x *exec) findVertices(d *draft, hasLabel bool) ([]any, error) {
 	case d.hasID:
 		it, err = x.byID(true, d.id)
 	default:
-		it, err = x.scan(true, pk, strategy.AndOf(preds...))
+		it, err = x.scan(&selection{vertices: true, pred: strategy.AndOf(preds...)}, pk)
 	}
 	if it == nil || err != nil {
 		return nil, err
@@ -380,7 +380,7 @@ func (m *mergeArgs) findEdges(x *exec, t *trav, what *gvalue.Map, d *draft, hasO
 		if d.label != "" {
 			pred = strategy.AndOf(strategy.EqOf(value.StringOf(d.label), fLabel), pred)
 		}
-		it, err = x.scan(false, value.Value{}, pred)
+		it, err = x.scan(&selection{pred: pred}, value.Value{})
 	}
 	if it == nil || err != nil {
 		return nil, err

@@ -15,42 +15,33 @@ func (c *compiler) source(tr *traversal, ins []gvalue.Instruction, first bool) (
 	if err != nil {
 		return 0, err
 	}
-	var filters []func(x *exec, v any) (bool, error)
+	sel := selection{vertices: vertices}
 	for _, f := range a.Filters {
 		t, err := c.elementTest(&inst{op: f.Op, args: f.Args})
 		if err != nil {
 			return 0, err
 		}
-		filters = append(filters, t)
+		sel.tests = append(sel.tests, t)
 	}
-	pred := a.Pred
+	sel.pred = a.Pred
 	if !vertices {
-		pred = strategy.AndOf(pred, strategy.EqOf(value.BoolOf(true), fIsEdge))
+		sel.pred = strategy.AndOf(sel.pred, strategy.EqOf(value.BoolOf(true), fIsEdge))
 	}
+	sel.counted = !c.x.paths && c.probes == nil && len(a.Labels) == 0 && onlyCounted(ins[1+a.N:])
 	open := func(x *exec) (iter, error) {
 		switch {
 		case given:
-			return x.byIDs(vertices, withKeys(g, ids, a.PKs, a.HasPKs))
+			return x.selected(&sel, withKeys(g, ids, a.PKs, a.HasPKs))
 		case a.HasIDs:
-			return x.byIDs(vertices, withKeys(g, a.IDs, a.PKs, a.HasPKs))
+			return x.selected(&sel, withKeys(g, a.IDs, a.PKs, a.HasPKs))
 		case a.HasPKs:
 			m := &multiIter{}
 			for _, pk := range a.PKs {
-				m.list = append(m.list, func() (iter, error) { return x.scan(vertices, pk, pred) })
+				m.list = append(m.list, func() (iter, error) { return x.scan(&sel, pk) })
 			}
 			return m, nil
 		}
-		return x.scan(vertices, value.Value{}, pred)
-	}
-	if len(filters) > 0 {
-		plain := open
-		open = func(x *exec) (iter, error) {
-			it, err := plain(x)
-			if it == nil || err != nil {
-				return nil, err
-			}
-			return &filterIter{it: it, tests: filters}, nil
-		}
+		return x.scan(&sel, value.Value{})
 	}
 	tr.add(&flatStep{f: func(x *exec, _ *trav) (iter, error) { return open(x) }})
 	for _, l := range a.Labels {
@@ -175,34 +166,87 @@ func withKeys(g *Graph, ids []any, pks []value.Value, has bool) []any {
 	return out
 }
 
-// scan looks up all elements of one kind in a partition, or in all.
-func (x *exec) scan(vertices bool, pk value.Value, pred *strategy.Pred) (iter, error) {
-	return x.find(Find{PK: pk, Pred: pred, Match: func(d []byte) bool { return isEdgeDoc(d) != vertices }}, x.maker(vertices))
+// onlyCounted reports whether all that is done with what V() or E() gives is to count it.
+func onlyCounted(rest []gvalue.Instruction) bool {
+	return len(rest) > 0 && rest[0].Op == "count" && len(rest[0].Args) == 0
 }
 
-// filterIter drops what the tests refuse.
+// selection is what V() or E() with its filters lets pass.
+type selection struct {
+	vertices bool
+	pred     *strategy.Pred
+	tests    []func(x *exec, v any) (bool, error)
+	counted  bool // the elements themselves aren't looked at
+}
+
+func (s *selection) holds(x *exec, v any) (bool, error) {
+	for _, t := range s.tests {
+		if ok, err := t(x, v); !ok || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// selected gives the elements of the ids that pass.
+func (x *exec) selected(s *selection, ids []any) (iter, error) {
+	it, err := x.byIDs(s.vertices, ids)
+	if it == nil || err != nil || len(s.tests) == 0 {
+		return it, err
+	}
+	return &filterIter{it: it, sel: s}, nil
+}
+
+// scan looks up all elements of one kind in a partition, or in all, that pass. The tests see an element over bytes that the
+// look-up owns; only what passes is copied.
+func (x *exec) scan(s *selection, pk value.Value) (iter, error) {
+	var v vnode
+	var e enode
+	g := x.g
+	mk := func(d []byte) (any, error) {
+		if len(s.tests) > 0 {
+			var el any
+			if s.vertices {
+				g.fillVertex(&v, d)
+				el = &v.Vertex
+			} else {
+				g.fillEdge(&e, d)
+				el = &e.Edge
+			}
+			if ok, err := s.holds(x, el); !ok || err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case s.counted:
+			return true, nil
+		case s.vertices:
+			return g.newVertex(copyOf(d)), nil
+		}
+		return g.newEdge(copyOf(d)), nil
+	}
+	return x.find(Find{PK: pk, Pred: s.pred, Match: func(d []byte) bool { return isEdgeDoc(d) != s.vertices }}, mk)
+}
+
+// filterIter drops what doesn't pass.
 type filterIter struct {
-	it    iter
-	tests []func(x *exec, v any) (bool, error)
+	it  iter
+	sel *selection
 }
 
 func (f *filterIter) next(x *exec) (any, bool, error) {
-next:
 	for {
 		v, ok, err := f.it.next(x)
 		if !ok || err != nil {
 			return nil, false, err
 		}
-		for _, t := range f.tests {
-			pass, err := t(x, v)
-			if err != nil {
-				return nil, false, err
-			}
-			if !pass {
-				continue next
-			}
+		pass, err := f.sel.holds(x, v)
+		if err != nil {
+			return nil, false, err
 		}
-		return v, true, nil
+		if pass {
+			return v, true, nil
+		}
 	}
 }
 
