@@ -492,6 +492,16 @@ func TestBulkReplies(t *testing.T) {
 	r := a.do("POST", docs, ops, h...).is(207)
 	r.has(`{"statusCode":201`).has(`{"statusCode":404`)
 	a.do("GET", docs+"/1", "", key("b")).is(200)
+	// Each result shows its own item, also with a read in between; without continue-on-error the rest is left alone.
+	const more = `[{"operationType":"Upsert","partitionKey":"[\"a\"]","resourceBody":{"id":"1","pk":"a","n":1}},{"operationType":"Upsert","partitionKey":"[\"b\"]","resourceBody":{"id":"1","pk":"b","n":2}},{"operationType":"Read","partitionKey":"[\"a\"]","id":"1"},{"operationType":"Delete","partitionKey":"[\"z\"]","id":"1"},{"operationType":"Upsert","partitionKey":"[\"b\"]","resourceBody":{"id":"9","pk":"b"}}]`
+	r = a.do("POST", docs, more, h...).is(207)
+	r.has(`"resourceBody":{"id":"1","pk":"a","n":1,`).has(`"resourceBody":{"id":"1","pk":"b","n":2,`).has(`"resourceBody":{"id":"9","pk":"b",`)
+	if n := strings.Count(r.body, `"n":1,`); n != 2 {
+		t.Errorf("%d times n=1: %s", n, r.body)
+	}
+	a.do("DELETE", docs+"/9", "", key("b")).is(204)
+	a.do("POST", docs, more, isBatch, "x-ms-cosmos-batch-atomic: False", "x-ms-cosmos-batch-continue-on-error: False").is(207).has(`"statusCode":404`).has(`"statusCode":424`)
+	a.do("GET", docs+"/9", "", key("b")).is(404)
 	a.do("POST", docs, ops, append(h[:3:3], "x-ms-documentdb-partitionkeyrangeid: 7")...).is(410).sub("1002")
 }
 

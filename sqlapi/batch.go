@@ -274,15 +274,16 @@ func (c *call) bulk(ct *core.Container, ops []batchOp) error {
 			return err
 		}
 	}
-	stopped := false
-	for i := range ops {
-		o := &ops[i]
-		if stopped {
-			o.done(core.Result{}, errDependency)
-			continue
+	// The replies show the documents, so all of them stay where they were parsed.
+	docs := make([]byte, 0, len(c.body)+len(c.body)/4)
+	for from := 0; from < len(ops); {
+		to := c.bulkRun(ct, ops[from:], &docs, goOn)
+		if from += to; !goOn && ops[from-1].err != nil {
+			for i := from; i < len(ops); i++ {
+				ops[i].done(core.Result{}, errDependency)
+			}
+			break
 		}
-		c.bulkOne(ct, o)
-		stopped = o.err != nil && !goOn
 	}
 	c.setContainer(ct)
 	c.setContainerSession(ct)
@@ -295,26 +296,46 @@ func (c *call) bulk(ct *core.Container, ops []batchOp) error {
 	return c.sendBatch(ct, ops, code)
 }
 
-func (c *call) bulkOne(ct *core.Container, o *batchOp) {
-	var room [maxKeyPaths]value.Value
+// bulkRun does the first operations of a bulk and returns how many: a read, a refused operation, or all writes up to the
+// next of those, which then wait for the disk once. Without goOn it ends after the first that fails.
+func (c *call) bulkRun(ct *core.Container, ops []batchOp, docs *[]byte, goOn bool) int {
+	var writes []core.Write
+	for i := range ops {
+		o := &ops[i]
+		err := c.bulkPrepare(ct, o, docs)
+		if err == nil && o.kind != opRead {
+			writes = append(writes, o.write)
+			continue
+		}
+		if i > 0 { // first what comes before it
+			break
+		}
+		if err != nil {
+			o.done(core.Result{}, err)
+		} else {
+			it, err := ct.Read(c.ctx(), o.write.PK, o.write.ID)
+			o.read(it, err)
+		}
+		return 1
+	}
+	outcomes := ct.WriteMany(c.ctx(), writes, !goOn)
+	for i := range outcomes {
+		ops[i].done(outcomes[i].Result, outcomes[i].Err)
+	}
+	return len(outcomes)
+}
+
+// bulkPrepare makes the write of one operation, which has a partition key of its own.
+func (c *call) bulkPrepare(ct *core.Container, o *batchOp, docs *[]byte) error {
 	text := o.key
 	if text == "" {
 		text = header(c.in, hPartitionKey)
 	}
-	pk, err := keyOf(room[:0], text, &ct.Spec().PartitionKey, keyFull)
-	if err == nil {
-		c.spare = c.spare[:0]
-		err = o.prepare(c.ctx(), c.s, ct, pk, &c.spare)
+	pk, err := keyOf(nil, text, &ct.Spec().PartitionKey, keyFull)
+	if err != nil {
+		return err
 	}
-	switch {
-	case err != nil:
-		o.done(core.Result{}, err)
-	case o.kind == opRead:
-		it, err := ct.Read(c.ctx(), pk, o.write.ID)
-		o.read(it, err)
-	default:
-		o.done(ct.Write(c.ctx(), o.write))
-	}
+	return o.prepare(c.ctx(), c.s, ct, pk, docs)
 }
 
 // sendBatch writes the results. Each has a charge and, when it names an item, an etag: clients rely on both.
