@@ -2,8 +2,11 @@ package core_test
 
 import (
 	"context"
+	"encoding/binary"
 	"strings"
 	"testing"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/access"
@@ -164,3 +167,6 @@ func eqQuery(field string, n int) *exec.Query {
 			return value.EqualCosmos(doc.Get(it.Doc, field), value.Int32Of(int32(n))), nil
 		}}
 }
+
+// sealed appends the checksum of a token.
+func sealed(b []byte) []byte { return binary.BigEndian.AppendUint32(b, uint32(xxhash.Sum64(b))) }

@@ -8,6 +8,7 @@ package access
 import (
 	"strings"
 
+	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -101,6 +102,7 @@ func And(ps ...*Pred) *Pred {
 			kids = append(kids, p)
 		}
 	}
+	kids = joinRanges(kids)
 	switch len(kids) {
 	case 0:
 		return All()
@@ -108,6 +110,35 @@ func And(ps ...*Pred) *Pred {
 		return kids[0]
 	}
 	return &Pred{Op: OpAnd, Kids: kids}
+}
+
+// joinRanges makes one range of a lower and an upper bound on the same value. Where array elements count they may be met by
+// two elements, so those stay apart.
+func joinRanges(kids []*Pred) []*Pred {
+	out := kids[:0]
+next:
+	for _, k := range kids {
+		for i, o := range out {
+			if k.halfRange() && o.halfRange() && k.Foreign == o.Foreign && (k.Lo == nil) != (o.Lo == nil) && samePath(k.Path, o.Path) {
+				both := *o
+				if k.Lo != nil {
+					both.Lo = k.Lo
+				} else {
+					both.Hi = k.Hi
+				}
+				if keys.Class(both.Lo.Value) == keys.Class(both.Hi.Value) {
+					out[i] = &both
+					continue next
+				}
+			}
+		}
+		out = append(out, k)
+	}
+	return out
+}
+
+func (p *Pred) halfRange() bool {
+	return p.Op == OpRange && !p.Path.Elements && !p.Any && (p.Lo == nil) != (p.Hi == nil)
 }
 
 // Or is satisfied when any of ps is. Equalities on one path become one In.

@@ -55,16 +55,58 @@ func (p *Plan) Signature() uint32 {
 	case Points:
 		return SigPoints
 	case Index, Ordered:
-		d := xxhash.New()
-		for _, l := range append([]*Pred{p.Leaf}, p.Union...) {
-			if l != nil {
-				_, _ = d.WriteString(l.Path.String())
-				_, _ = d.Write([]byte{byte(l.Op), 0})
-			}
+		if p.Leaf != nil {
+			return signature(p.Leaf)
 		}
-		return uint32(d.Sum64()) | 1<<31
+		return signature(p.Union...)
 	}
 	return SigScan
+}
+
+// signature tells the orders of index scans apart: path and intervals decide at which entry an item with several is given.
+func signature(leaves ...*Pred) uint32 {
+	d := xxhash.New()
+	for _, l := range leaves {
+		_, _ = d.WriteString(l.Path.String())
+		_, _ = d.Write([]byte{0, byte(l.Op)})
+		ivs, _, _ := l.Intervals()
+		for i := range ivs {
+			_, _ = d.Write(ivs[i].Lo)
+			_, _ = d.Write(ivs[i].Hi)
+		}
+	}
+	return uint32(d.Sum64()) | 1<<31
+}
+
+// Find returns the leaf of a filter whose index scan has this signature, nil when there is none.
+func Find(p *Pred, sig uint32) *Pred {
+	for _, c := range conjuncts(p) {
+		if c.Op >= OpIn && signature(c) == sig {
+			return c
+		}
+	}
+	return nil
+}
+
+// Again returns the index scan with this signature, for a continuation that began with it; false when the index can't do
+// it any more.
+func Again(src Source, p *Pred, sig uint32) (Plan, bool) {
+	if !src.IndexReady() {
+		return Plan{}, false
+	}
+	const why = "the continuation began with it"
+	if c := Find(p, sig); c != nil && usable(src, c) {
+		return Plan{Kind: Index, Leaf: c, Why: why}, true
+	}
+	for _, c := range conjuncts(p) {
+		if c.Op != OpOr {
+			continue
+		}
+		if u := unionOf(src, c); u != nil && signature(u...) == sig {
+			return Plan{Kind: Index, Union: u, Why: why}, true
+		}
+	}
+	return Plan{}, false
 }
 
 // Explain says in one line what the plan does.
@@ -103,7 +145,7 @@ type Request struct {
 	HasPK   bool   // the query is restricted to one logical partition already
 	OrderBy []Path // wanted order; only a single path can come from the index
 	Limit   int    // 0 = none
-	Want    uint32 // signature of the access path to choose, 0 = the best one
+	Want    uint32 // SigScan: a continuation goes on in the order of keys; 0 = the best access path
 }
 
 // maxKeys is how many points a query is turned into at most.
@@ -126,17 +168,16 @@ func Choose(src Source, r Request) Plan {
 		return Plan{Kind: Scan, Why: "the continuation began with a scan"}
 	}
 	cs := conjuncts(r.Pred)
-	if p, ok := ordered(src, r, cs); ok && (r.Want == 0 || p.Signature() == r.Want) {
+	if p, ok := ordered(src, r, cs); ok {
 		return p
 	}
-	p := byIndex(src, r, cs)
+	p := byIndex(src, cs)
 	if p.Kind != Scan || len(r.OrderBy) != 1 || r.HasPK {
 		return p
 	}
 	every := &Pred{Op: opEvery, Path: Path{Segs: r.OrderBy[0].Segs}}
-	ord := Plan{Kind: Ordered, Leaf: every, Why: "every item has an entry on the path of the order"}
-	if (r.Want == 0 || r.Want == ord.Signature()) && usable(src, every) && src.EveryItemHas(every.Path) {
-		return ord
+	if usable(src, every) && src.EveryItemHas(every.Path) {
+		return Plan{Kind: Ordered, Leaf: every, Why: "every item has an entry on the path of the order"}
 	}
 	return p
 }
@@ -163,8 +204,8 @@ func ordered(src Source, r Request, cs []*Pred) (Plan, bool) {
 
 // oneClass reports whether a leaf's values are of one class: then byte order is the order of every language.
 func oneClass(p *Pred) bool {
-	if p.Op != OpIn {
-		return true
+	if p.Op == OpRange {
+		return p.Lo == nil || p.Hi == nil || keys.Class(p.Lo.Value) == keys.Class(p.Hi.Value)
 	}
 	for _, v := range p.Vals {
 		if keys.Class(v) != keys.Class(p.Vals[0]) {
@@ -193,7 +234,7 @@ func usable(src Source, p *Pred) bool {
 const scanShare = 0.15
 
 // byIndex picks the leaf, or the union of leaves, with the least share of the items.
-func byIndex(src Source, r Request, cs []*Pred) Plan {
+func byIndex(src Source, cs []*Pred) Plan {
 	var best Plan
 	least := 2.0
 	cands := 0
@@ -208,7 +249,7 @@ func byIndex(src Source, r Request, cs []*Pred) Plan {
 		switch {
 		case usable(src, c):
 			p = Plan{Kind: Index, Leaf: c, Why: "most selective condition"}
-			if r.Want == 0 && (cands > 1 || c.Op != OpIn) {
+			if cands > 1 || c.Op != OpIn {
 				share = src.Share(c)
 			}
 		case c.Op == OpOr:
@@ -218,17 +259,9 @@ func byIndex(src Source, r Request, cs []*Pred) Plan {
 			}
 			p = Plan{Kind: Index, Union: u, Why: "every alternative is indexed"}
 			for _, l := range u {
-				if r.Want == 0 {
-					share += src.Share(l)
-				}
+				share += src.Share(l)
 			}
 		default:
-			continue
-		}
-		if r.Want != 0 {
-			if p.Signature() == r.Want {
-				return p
-			}
 			continue
 		}
 		if share < least {
@@ -282,14 +315,23 @@ func pointKeys(src Source, p *Pred) []Key {
 	return conjunctKeys(src, conjuncts(p))
 }
 
+// Scalars reports whether all values are defined and neither arrays nor objects, whose equality differs between languages.
+func Scalars(vs []value.Value) bool {
+	for _, v := range vs {
+		if !v.IsDefined() || v.Kind() == value.Array || v.Kind() == value.Object {
+			return false
+		}
+	}
+	return true
+}
+
 func conjunctKeys(src Source, cs []*Pred) []Key {
 	use := func(c *Pred) bool {
-		for _, v := range c.Vals {
-			if !v.IsDefined() || v.Kind() == value.Array || v.Kind() == value.Object {
-				return false
-			}
+		if !Scalars(c.Vals) {
+			return false
 		}
-		if c.Foreign && src.MayHoldForeign() {
+		// Whether other kinds are there is known from the index alone, so the index must cover the path.
+		if c.Foreign && (!src.IndexReady() || !src.Policy().Covers(c.Path.Segs, false) || src.MayHoldForeign()) {
 			return false
 		}
 		if c.Path.Elements && !(len(c.Path.Segs) == 1 && c.Path.Segs[0] == "_id") {

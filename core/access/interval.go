@@ -9,7 +9,10 @@ import (
 )
 
 // Interval is a half-open range of encoded index values (class byte and payload).
-type Interval struct{ Lo, Hi []byte }
+type Interval struct {
+	Lo, Hi []byte
+	One    bool // it holds one encoded value, Lo
+}
 
 // classBits says which classes an interval touches, a bit for each class byte c at c>>3.
 func (iv Interval) classBits() uint32 {
@@ -26,7 +29,20 @@ func (iv Interval) classBits() uint32 {
 
 func classInterval(class byte) Interval {
 	lo, hi := keys.ClassRange(class)
-	return Interval{lo, hi}
+	return Interval{Lo: lo, Hi: hi}
+}
+
+// Touches reports whether the interval has values of one of the classes, a bit for each class byte c at c>>3.
+func (iv Interval) Touches(classes uint32) bool { return iv.classBits()&classes != 0 }
+
+// Within reports whether an encoded value lies in one of the intervals.
+func Within(ivs []Interval, val []byte) bool {
+	for i := range ivs {
+		if bytes.Compare(ivs[i].Lo, val) <= 0 && bytes.Compare(val, ivs[i].Hi) < 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Intervals returns the index intervals of a leaf (In, Range, Prefix, Exists), sorted and without overlap; together they hold
@@ -40,19 +56,19 @@ func (p *Pred) Intervals() (ivs []Interval, exact, ok bool) {
 				return nil, false, false
 			}
 			e, _ := keys.AppendIndex(nil, v)
-			ivs = append(ivs, Interval{e, keys.After(e)})
+			ivs = append(ivs, Interval{e, keys.After(e), true})
 		}
 		exact = true
 	case OpRange:
 		ivs = append(ivs, p.rangeInterval())
 	case OpPrefix:
 		e := keys.AppendStringPrefix(nil, []byte(p.Str))
-		ivs = append(ivs, Interval{e, keys.After(e)})
+		ivs = append(ivs, Interval{Lo: e, Hi: keys.After(e)})
 	case opEvery:
-		return []Interval{{[]byte{value.ClassAny}, []byte{value.ClassMaxKey + 1}}}, false, true
+		return []Interval{{Lo: []byte{value.ClassAny}, Hi: []byte{value.ClassMaxKey + 1}}}, false, true
 	case OpExists:
-		ivs = append(ivs, Interval{[]byte{value.ClassMinKey}, []byte{value.ClassUndefined}},
-			Interval{[]byte{value.ClassUndefined + 1}, []byte{value.ClassMaxKey + 1}})
+		ivs = append(ivs, Interval{Lo: []byte{value.ClassAny}, Hi: []byte{value.ClassUndefined}},
+			Interval{Lo: []byte{value.ClassUndefined + 1}, Hi: []byte{value.ClassMaxKey + 1}})
 		return ivs, false, true
 	default:
 		return nil, false, false
@@ -73,8 +89,8 @@ func (p *Pred) rangeInterval() Interval {
 		switch {
 		case lossy:
 			iv.Lo, _ = keys.AppendIndexFloor(nil, b.Value)
-		case b.Inclusive:
-			iv.Lo = e
+		case b.Inclusive, b.Value.IsNumber() && !value.KeyOfNumber(b.Value).Exact:
+			iv.Lo = e // between doubles a decimal with more digits may share the bound's entry and be above it
 		default:
 			iv.Lo = keys.After(e)
 		}
@@ -104,17 +120,20 @@ func (p *Pred) rangeInterval() Interval {
 	return iv
 }
 
-// foreign returns the classes whose values a language with a JSON view reads as strings or objects, when ivs touches those.
+// foreign returns the classes whose values a language reads as strings or objects, when ivs touches those: a JSON view shows a
+// date as text and an ObjectId as an object, a traversal takes an ObjectId as text, a stored regex matches itself.
 func foreign(ivs []Interval) (extra []Interval) {
 	var bits uint32
 	for _, iv := range ivs {
 		bits |= iv.classBits()
 	}
 	if bits&(1<<(value.ClassString>>3)) != 0 {
-		extra = append(extra, classInterval(value.ClassUUID), classInterval(value.ClassBinary), classInterval(value.ClassDate))
+		for _, c := range []byte{value.ClassUUID, value.ClassBinary, value.ClassObjectID, value.ClassDate, value.ClassTimestamp, value.ClassRegex, value.ClassOther} {
+			extra = append(extra, classInterval(c))
+		}
 	}
 	if bits&(1<<(value.ClassObject>>3)) != 0 {
-		for _, c := range []byte{value.ClassMinKey, value.ClassNumber, value.ClassBinary, value.ClassObjectID, value.ClassDate, value.ClassTimestamp, value.ClassRegex, value.ClassOther, value.ClassMaxKey} {
+		for _, c := range []byte{value.ClassMinKey, value.ClassNumber, value.ClassUUID, value.ClassBinary, value.ClassObjectID, value.ClassDate, value.ClassTimestamp, value.ClassRegex, value.ClassOther, value.ClassMaxKey} {
 			extra = append(extra, classInterval(c))
 		}
 	}
@@ -125,24 +144,6 @@ func foreign(ivs []Interval) (extra []Interval) {
 const ForeignKinds = 1<<(value.ClassUUID>>3) | 1<<(value.ClassBinary>>3) | 1<<(value.ClassObjectID>>3) | 1<<(value.ClassDate>>3) |
 	1<<(value.ClassTimestamp>>3) | 1<<(value.ClassRegex>>3) | 1<<(value.ClassOther>>3)
 
-// Held returns the intervals that touch a class which a slot's index has ever held.
-func Held(ivs []Interval, classes uint32) []Interval {
-	all := true
-	for _, iv := range ivs {
-		all = all && iv.classBits()&classes != 0
-	}
-	if all {
-		return ivs
-	}
-	out := make([]Interval, 0, len(ivs))
-	for _, iv := range ivs {
-		if iv.classBits()&classes != 0 {
-			out = append(out, iv)
-		}
-	}
-	return out
-}
-
 // normalise sorts intervals and joins those that overlap or touch.
 func normalise(ivs []Interval) []Interval {
 	sort.Slice(ivs, func(i, j int) bool { return bytes.Compare(ivs[i].Lo, ivs[j].Lo) < 0 })
@@ -152,7 +153,8 @@ func normalise(ivs []Interval) []Interval {
 			continue
 		}
 		if n := len(out); n > 0 && bytes.Compare(iv.Lo, out[n-1].Hi) < 0 {
-			if bytes.Compare(iv.Hi, out[n-1].Hi) > 0 {
+			same := iv.One && out[n-1].One && bytes.Equal(iv.Lo, out[n-1].Lo)
+			if out[n-1].One = same; bytes.Compare(iv.Hi, out[n-1].Hi) > 0 {
 				out[n-1].Hi = iv.Hi
 			}
 			continue

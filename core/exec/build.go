@@ -2,7 +2,8 @@ package exec
 
 import (
 	"bytes"
-	"slices"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/epk"
@@ -12,27 +13,6 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// span is a part of one slot: items with a suffix in [lo, hi); nil ends are the slot's.
-type span struct {
-	slot   int
-	lo, hi []byte
-	tuple  []byte // with a whole or partial partition key: what the item's tuple must begin with
-}
-
-// whole reports whether the span is the slot.
-func (s *span) whole() bool { return s.lo == nil && s.hi == nil && s.tuple == nil }
-
-// contains reports whether an identity with this placement lies in the span.
-func (s *span) contains(place, ident []byte) bool {
-	if s.tuple != nil && !bytes.HasPrefix(ident, s.tuple) {
-		return false
-	}
-	if s.lo != nil && bytes.Compare(place, s.lo) < 0 && !bytes.HasPrefix(s.lo, place) {
-		return false
-	}
-	return s.hi == nil || bytes.Compare(place, s.hi) < 0
-}
-
 // builder turns a query into a source.
 type builder struct {
 	rows  *Rows
@@ -40,78 +20,124 @@ type builder struct {
 	q     *Query
 	from  *position
 	spans []span
-	// baseLen is the length of place and tuple, with a whole partition key.
-	baseLen int
+	texts []epk.Range // with V1 boundaries inside a hash: an item's key must lie in one of them
+	polls int
+}
+
+// poll returns Timeout when the query's context has ended; sources call it where they pass over entries and items.
+func (b *builder) poll() error {
+	if b.polls++; b.polls&1023 == 0 {
+		return b.rows.expired()
+	}
+	return nil
 }
 
 func (b *builder) build() (source, error) {
 	if err := b.restrict(); err != nil {
 		return nil, err
 	}
-	q := b.q
-	var order []access.Path
-	for _, o := range q.OrderBy {
-		order = append(order, o.Path)
+	if err := b.checkFrom(); err != nil {
+		return nil, err
 	}
-	full := q.PK != nil && len(q.PK) == len(b.view.Container().Def().KeyPaths())
-	req := access.Request{Pred: q.Pred, HasPK: full, OrderBy: order, Limit: q.Limit}
-	if b.from != nil {
-		req.Want = b.from.sig
-	}
-	plan := access.Choose(b, req)
-	if full {
-		var err error
-		if plan, err = b.inPartition(plan, req.Want); err != nil {
-			return nil, err
-		}
-	}
-	if b.from != nil && plan.Kind != access.Nothing && b.from.kind != posSort && plan.Signature() != req.Want {
-		return nil, errToken()
-	}
-	if full && plan.Kind == access.Scan {
-		b.narrow(q.Pred)
-	}
-	if full && plan.Kind == access.Scan && (b.from == nil || b.from.kind == posScan) && b.natural(q.OrderBy) {
-		plain := *q
-		plain.OrderBy = nil
-		b.q = &plain
-		q = b.q
+	plan, err := b.plan()
+	if err != nil {
+		return nil, err
 	}
 	b.rows.stats.Plan = plan
 	b.rows.stats.Partitions = len(b.spans)
-	src, err := b.source(plan)
-	if err != nil || len(q.OrderBy) == 0 || plan.Kind == access.Ordered || plan.Kind == access.Nothing {
-		return src, err
+	if plan.Kind == access.Nothing || len(b.spans) == 0 {
+		return nothing{}, nil
+	}
+	scanned := plan.Kind == access.Scan && b.spans[0].full
+	if scanned {
+		b.narrow(b.q.Pred)
+	}
+	if len(b.q.OrderBy) == 0 {
+		return b.source(plan, b.from)
+	}
+	if scanned && b.natural(b.q.OrderBy) {
+		if src, ok := b.inIDOrder(); ok {
+			return src, nil
+		}
+	}
+	if plan.Kind == access.Ordered && !b.unordered(plan.Leaf) && (b.from == nil || !b.from.cut) {
+		return b.ordered(plan.Leaf)
+	}
+	src, err := b.source(plan, nil) // the sort resumes, what is below it starts over
+	if err != nil {
+		return nil, err
 	}
 	b.rows.stats.Sorted = true
-	return newSort(b, src)
+	return &sorter{b: b, src: src}, nil
 }
 
-// source makes the source of a plan, without its sort.
-func (b *builder) source(plan access.Plan) (source, error) {
-	from := b.from
-	if len(b.q.OrderBy) > 0 && plan.Kind != access.Ordered {
-		from = nil // the sort resumes, what is below it starts over
+// plan chooses the access path. A query without order must go on in the order in which it began.
+func (b *builder) plan() (access.Plan, error) {
+	full := len(b.spans) == 1 && b.spans[0].full
+	req := access.Request{Pred: b.q.Pred, HasPK: full, Limit: b.q.Limit}
+	for _, o := range b.q.OrderBy {
+		req.OrderBy = append(req.OrderBy, o.Path)
 	}
+	if b.from != nil && len(b.q.OrderBy) == 0 {
+		switch b.from.kind {
+		case posIndex:
+			if p, ok := access.Again(b, b.q.Pred, b.from.sig); ok {
+				return p, nil
+			}
+			if len(b.from.value) > 0 && access.Find(b.q.Pred, b.from.sig) == nil {
+				return access.Plan{}, errToken()
+			}
+			b.from.kind, b.from.key, b.from.cut = posMixed, nil, false
+			fallthrough
+		case posMixed:
+			return access.Plan{Kind: access.Scan, Why: "the index that the query began with can't be used any more"}, nil
+		}
+		req.Want = access.SigScan
+	}
+	plan := access.Choose(b, req)
+	if full {
+		return b.inPartition(plan, req.Want)
+	}
+	return plan, nil
+}
+
+// checkFrom checks that a position fits the query and finds the whole of a key that was cut.
+func (b *builder) checkFrom() error {
+	p := b.from
+	if p == nil {
+		return nil
+	}
+	if (p.kind == posSort) != (len(b.q.OrderBy) > 0) {
+		return errToken()
+	}
+	if p.kind == posSort {
+		if n := len(b.q.OrderBy); len(p.keys) > n || !p.cut && len(p.keys) < n {
+			return errToken()
+		}
+		return nil
+	}
+	size := b.view.Container().PlaceLen()
+	if !p.cut || len(p.key) < size {
+		return nil
+	}
+	whole, err := b.view.ByNumber(b.view.SlotOf(p.key[:size]), p.keyNumber)
+	if err == nil && xxhash.Sum64(whole) == p.hash {
+		p.key, p.cut = whole, false
+	}
+	return err
+}
+
+// source makes the source of a plan, without its order.
+func (b *builder) source(plan access.Plan, from *position) (source, error) {
 	switch plan.Kind {
-	case access.Nothing:
-		return nothing{}, nil
 	case access.Points:
 		return b.points(plan.Keys, from)
-	case access.Ordered:
-		return b.ordered(plan.Leaf, from)
-	case access.Index:
-		if from != nil && from.kind != posIndex {
-			return nil, errToken()
-		}
+	case access.Index, access.Ordered:
 		leaves := plan.Union
 		if plan.Leaf != nil {
 			leaves = []*access.Pred{plan.Leaf}
 		}
 		return newIndexScan(b, leaves, from)
-	}
-	if from != nil && from.kind != posScan {
-		return nil, errToken()
 	}
 	return newScan(b, b.spans, from), nil
 }
@@ -122,78 +148,6 @@ func (nothing) next(*row) (bool, error) { return false, nil }
 func (nothing) close()                  {}
 func (nothing) empty() bool             { return true }
 
-// restrict computes the spans that the partition key and the ranges leave.
-func (b *builder) restrict() error {
-	c := b.view.Container()
-	if b.q.PK != nil {
-		slot, place, tuple, full, err := c.Locate(b.q.PK)
-		if err != nil {
-			return err
-		}
-		if full {
-			lo := append(append([]byte(nil), place...), tuple...)
-			b.spans = []span{{slot: slot, lo: lo, hi: keys.After(lo), tuple: tuple}}
-			return nil
-		}
-		b.cover(place, keys.After(place), tuple)
-		return nil
-	}
-	if b.q.Ranges == nil {
-		for i := range b.view.Slots() {
-			b.spans = append(b.spans, span{slot: i})
-		}
-		return nil
-	}
-	kind := c.Def().PartitionKey.EPKKind()
-	for _, r := range sortedRanges(b.q.Ranges) {
-		lo, err := epk.ParseBoundary(kind, r.Min)
-		if err != nil {
-			return err
-		}
-		hi, err := epk.ParseBoundary(kind, r.Max)
-		if err != nil {
-			return err
-		}
-		b.cover(lo, hi, nil)
-	}
-	return nil
-}
-
-// sortedRanges returns the ranges in order; those that are empty are left out.
-func sortedRanges(rs []epk.Range) []epk.Range {
-	out := make([]epk.Range, 0, len(rs))
-	for _, r := range rs {
-		if !r.IsEmpty() {
-			out = append(out, r)
-		}
-	}
-	slices.SortFunc(out, func(a, b epk.Range) int { return epk.CompareText(a.Min, b.Min) })
-	return out
-}
-
-// cover adds the spans of the placements [lo, hi); nil ends are open.
-func (b *builder) cover(lo, hi, tuple []byte) {
-	def := b.view.Container().Def()
-	for i := range def.Slots {
-		s := span{slot: i, tuple: tuple}
-		min := def.Slots[i].Min
-		var max []byte
-		if i+1 < len(def.Slots) {
-			max = def.Slots[i+1].Min
-		}
-		if hi != nil && bytes.Compare(min, hi) >= 0 || max != nil && bytes.Compare(max, lo) <= 0 {
-			continue
-		}
-		if bytes.Compare(lo, min) > 0 {
-			s.lo = lo
-		}
-		if hi != nil && (max == nil || bytes.Compare(hi, max) < 0) {
-			s.hi = hi
-		}
-		b.spans = append(b.spans, s)
-	}
-}
-
 // smallPartition is how many items of a logical partition are read rather than looked up one by one.
 const smallPartition = 48
 
@@ -203,25 +157,19 @@ func (b *builder) inPartition(plan access.Plan, want uint32) (access.Plan, error
 	if plan.Kind == access.Nothing {
 		return plan, nil
 	}
-	ids := idsOf(b, b.q.Pred)
-	if ids != nil {
+	if ids := idsOf(b, b.q.Pred); ids != nil {
 		ks := make([]access.Key, len(ids))
 		for i, id := range ids {
 			ks[i] = access.Key{PK: b.q.PK, ID: id}
 		}
 		return access.Plan{Kind: access.Points, Keys: ks, Why: "the filter names ids in one logical partition"}, nil
 	}
-	if want != 0 && plan.Signature() == want {
-		return plan, nil
-	}
-	s := &b.spans[0]
-	place := s.lo[:len(s.lo)-len(s.tuple)]
-	n, err := b.view.LogicalItems(s.slot, place, s.tuple)
-	if err != nil {
-		return plan, err
-	}
-	if plan.Kind == access.Index && plan.Leaf != nil && plan.Leaf.Op == access.OpIn && len(plan.Leaf.Vals) <= 16 && n > smallPartition {
-		return plan, nil
+	if plan.Kind == access.Index && want == 0 && plan.Leaf != nil && plan.Leaf.Op == access.OpIn && len(plan.Leaf.Vals) <= 16 {
+		s := &b.spans[0]
+		n, err := b.view.LogicalItems(s.slot, s.base[:len(s.base)-len(s.tuple)], s.tuple)
+		if err != nil || n > smallPartition {
+			return plan, err
+		}
 	}
 	return access.Plan{Kind: access.Scan, Why: "items of one logical partition"}, nil
 }
@@ -239,12 +187,9 @@ func idsOf(b *builder, p *access.Pred) []value.Value {
 		if c.Op != access.OpIn || len(c.Path.Segs) != 1 || c.Path.Segs[0] != "_id" || c.Foreign && b.MayHoldForeign() {
 			continue
 		}
-		for _, v := range c.Vals {
-			if !v.IsDefined() {
-				return nil
-			}
+		if access.Scalars(c.Vals) {
+			return c.Vals
 		}
-		return c.Vals
 	}
 	return nil
 }
@@ -286,10 +231,22 @@ func (b *builder) MayHoldForeign() bool {
 	return false
 }
 
+// unordered reports whether the index order of a path can't be trusted: cut values, the "any value" entries of items with too
+// many terms, items with several entries.
+func (b *builder) unordered(leaf *access.Pred) bool {
+	id := b.Policy().PathID(leaf.Path.Segs)
+	for i := range b.spans {
+		if s := b.spans[i].slot; b.view.HasLossy(s, id) || b.view.HasElements(s, id) {
+			return true
+		}
+	}
+	return false
+}
+
 // EveryItemHas implements access.Source. The first question about a path makes the slots count it.
 func (b *builder) EveryItemHas(p access.Path) bool {
 	id := b.Policy().PathID(p.Segs)
-	if b.cutValues(&access.Pred{Path: p}) {
+	if b.unordered(&access.Pred{Path: p}) {
 		return false
 	}
 	var class byte
@@ -358,7 +315,10 @@ func (b *builder) Share(p *access.Pred) float64 {
 
 func (b *builder) countEntries(slot int, p *access.Pred, ivs []access.Interval, limit int) (n int) {
 	prefix := keys.AppendIndexPath(nil, b.view.SlotKey(slot), b.Policy().PathID(p.Path.Segs))
-	for _, iv := range access.Held(ivs, b.view.Classes(slot)) {
+	for _, iv := range ivs {
+		if !iv.Touches(b.view.Classes(slot)) {
+			continue
+		}
 		it, err := b.view.Iter(append(bytes.Clone(prefix), iv.Lo...), append(bytes.Clone(prefix), iv.Hi...))
 		if err != nil {
 			return n

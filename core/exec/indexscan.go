@@ -2,205 +2,55 @@ package exec
 
 import (
 	"bytes"
-	"encoding/binary"
+	"cmp"
 	"slices"
 
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/index"
-	"github.com/orrerydb/orrery/core/keys"
-	"github.com/orrerydb/orrery/core/kv"
-	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/core/store"
 )
 
-// entries walks the index entries of one leaf in one slot, in the order of (value, number), or backwards.
-type entries struct {
-	b      *builder
-	sp     *span
-	leaf   *access.Pred
-	prefix []byte // up to and with the path id
-	ivs    []access.Interval
-	desc   bool
-	n20    []byte // with a whole partition key and one value per interval: the bytes that numbers begin with
-	it     kv.Iterator
-	i      int
-	open   bool
-	lo, hi []byte
-	place  []byte
-	cur    keys.IndexEntry
-	flag   byte
-	after  *position // entries up to this value and number were given before
-}
-
-// newEntries returns the entries of a leaf in a span's slot; nil when there can be none.
-func newEntries(b *builder, sp *span, leaf *access.Pred, desc bool, after *position) *entries {
-	ivs, exact, ok := leaf.Intervals()
-	if !ok {
-		return nil
-	}
-	if ivs = access.Held(ivs, b.view.Classes(sp.slot)); len(ivs) == 0 {
-		return nil
-	}
-	e := &entries{b: b, sp: sp, leaf: leaf, ivs: ivs, desc: desc, after: after}
-	e.prefix = keys.AppendIndexPath(nil, b.view.SlotKey(sp.slot), b.Policy().PathID(leaf.Path.Segs))
-	if exact && sp.tuple != nil && len(b.q.PK) == len(b.KeyPaths()) {
-		place := sp.lo[:len(sp.lo)-len(sp.tuple)]
-		e.n20 = b.view.Container().NumberPrefix(place)
-	}
-	if desc {
-		e.i = len(ivs) - 1
-	}
-	return e
-}
-
-// next moves to the next entry of the leaf that lies in the span; e.cur is valid until the call after.
-func (e *entries) next() (bool, error) {
-	for {
-		if !e.open {
-			if e.i < 0 || e.i >= len(e.ivs) {
-				return false, nil
-			}
-			if ok, err := e.openInterval(); err != nil {
-				return false, err
-			} else if !ok {
-				e.step()
-				continue
-			}
-		} else if !e.move() {
-			if err := e.it.Err(); err != nil {
-				return false, err
-			}
-			e.open = false
-			e.step()
-			continue
-		}
-		ok, err := e.accept()
-		if err != nil || ok {
-			return ok, err
-		}
-	}
-}
-
-func (e *entries) step() {
-	if e.desc {
-		e.i--
-	} else {
-		e.i++
-	}
-}
-
-func (e *entries) move() bool {
-	if e.desc {
-		return e.it.Prev()
-	}
-	return e.it.Next()
-}
-
-// openInterval positions the iterator on the first entry of interval i, or after the resume position when that lies in it;
-// false when there is none.
-func (e *entries) openInterval() (bool, error) {
-	iv := e.ivs[e.i]
-	e.lo = append(append(e.lo[:0], e.prefix...), iv.Lo...)
-	e.hi = append(append(e.hi[:0], e.prefix...), iv.Hi...)
-	if e.n20 != nil && iv.Lo[0] != value.ClassAny {
-		e.lo = append(e.lo, e.n20...)
-		e.hi = keys.AppendAfter(e.hi[:0], e.lo)
-	}
-	if e.it == nil {
-		var err error
-		if e.it, err = e.b.view.Iter(e.lo, e.hi); err != nil {
-			return false, err
-		}
-	} else {
-		e.it.Reset(e.lo, e.hi)
-	}
-	var ok bool
-	switch {
-	case e.after != nil:
-		at := binary.BigEndian.AppendUint64(append(append([]byte(nil), e.prefix...), e.after.value...), e.after.number)
-		if e.desc {
-			ok = e.it.SeekLT(at)
-		} else {
-			ok = e.it.SeekGE(keys.After(at))
-		}
-	case e.desc:
-		ok = e.it.Last()
-	default:
-		ok = e.it.First()
-	}
-	if !ok {
-		return false, e.it.Err()
-	}
-	e.open = true
-	return true, nil
-}
-
-// accept parses the entry that the iterator stands on; false when it is not the leaf's or not in the span.
-func (e *entries) accept() (bool, error) {
-	e.b.rows.stats.Entries++
-	cur, err := keys.ParseIndex(e.it.Key())
-	if err != nil {
-		return false, err
-	}
-	e.cur, e.flag = cur, index.FlagSet
-	if v := e.it.Value(); len(v) > 0 {
-		e.flag = v[0]
-	}
-	if e.flag&index.FlagElement != 0 && !e.leaf.Path.Elements && cur.Value[0] != value.ClassAny {
-		return false, nil
-	}
-	if e.sp.whole() {
-		return true, nil
-	}
-	if e.sp.tuple != nil && !bytes.HasPrefix(cur.Identity, e.sp.tuple) {
-		return false, nil
-	}
-	if e.place, err = e.b.view.Container().AppendPlace(e.place[:0], cur.Identity); err != nil {
-		return false, err
-	}
-	return e.sp.contains(e.place, cur.Identity), nil
-}
-
-func (e *entries) close() {
-	if e.it != nil {
-		_ = e.it.Close()
-	}
-}
-
-// indexScan gives the items that the entries of one leaf, or of several, name. Where an item can have several entries (array
-// elements, a union) the slot's answers are gathered and given in the order of their numbers; else they stream in the order
-// of (value, number).
+// indexScan gives the items that the entries of one leaf name, slot by slot, in the order of (value, number). Where a path has
+// array elements an item has several entries and is given at the least of them.
 type indexScan struct {
-	b      *builder
-	leaves []*access.Pred
-	from   *position
-	i      int // span
-	stream *entries
-	list   []named // gathered
-	at     int
-	gather bool
-	opened bool
-	key    []byte
-	val    []byte
-	peek   bool // stream stands on an entry that was not given out
+	b       *builder
+	leaf    leaf
+	e       entries
+	i, upto int // spans [i, upto) are the present slot
+	from    *position
+	opened  bool
+	many    bool // items may have several entries in this slot
+	peek    bool // e stands on an entry that was not given out
+	terms   index.Terms
+	mem     store.Mem
 }
 
-type named struct {
-	number uint64
-	ident  []byte
-}
-
+// newIndexScan makes the source of one leaf, or of several: then of their union.
 func newIndexScan(b *builder, leaves []*access.Pred, from *position) (source, error) {
-	s := &indexScan{b: b, leaves: leaves, from: from}
+	i := 0
 	if from != nil {
 		def := b.view.Container().Def()
-		for s.i < len(b.spans) && bytes.Compare(def.Slots[b.spans[s.i].slot].Min, from.slotMin) < 0 {
-			s.i++
+		for i < len(b.spans) && bytes.Compare(def.Slots[b.spans[i].slot].Min, from.slotMin) < 0 {
+			i++
 		}
-		if s.i < len(b.spans) && !bytes.Equal(def.Slots[b.spans[s.i].slot].Min, from.slotMin) {
-			s.from = nil
+		if i < len(b.spans) && !bytes.Equal(def.Slots[b.spans[i].slot].Min, from.slotMin) {
+			from = nil
 		}
 	}
+	if len(leaves) > 1 {
+		return newUnion(b, leaves, i, from)
+	}
+	l, ok := newLeaf(b, leaves[0])
+	if !ok {
+		return nothing{}, nil
+	}
+	s := &indexScan{b: b, leaf: l, i: i, upto: i, from: from}
+	s.e = entries{b: b, leaf: &s.leaf}
 	return s, nil
+}
+
+func (s *indexScan) position(slot int) position {
+	return position{kind: posIndex, slotMin: s.b.view.Container().Def().Slots[slot].Min, value: s.e.cur.Value, number: s.e.cur.Number}
 }
 
 func (s *indexScan) next(r *row) (bool, error) {
@@ -208,64 +58,42 @@ func (s *indexScan) next(r *row) (bool, error) {
 		if ok, err := s.settle(); err != nil || !ok {
 			return false, err
 		}
-		sp := &s.b.spans[s.i]
-		var ident []byte
-		r.pos = position{set: true, kind: posIndex, slotMin: s.b.view.Container().Def().Slots[sp.slot].Min}
-		if s.gather {
-			n := s.list[s.at]
-			s.at++
-			ident, r.pos.number = n.ident, n.number
-		} else {
-			s.peek = false
-			s.val = append(s.val[:0], s.stream.cur.Value...)
-			ident, r.pos.value, r.pos.number = s.stream.cur.Identity, s.val, s.stream.cur.Number
-		}
-		ok, key, err := s.b.view.Fetch(&r.item, sp.slot, ident, s.key)
-		s.key = key
-		s.b.rows.stats.Items++
+		s.peek = false
+		r.slot = s.e.sps[0].slot
+		ok, err := s.b.fetch(r, s.e.cur.Identity, &s.mem)
 		if err != nil {
 			return false, err
 		}
-		if !ok {
+		if !ok || s.many && !bytes.Equal(s.leaf.first(s.b.Policy(), &s.terms, &r.item), s.e.cur.Value) {
 			continue
 		}
-		s.b.rows.stats.Bytes += len(r.item.Doc)
-		r.slot = sp.slot
+		r.pos = s.position(r.slot)
 		return true, nil
 	}
 }
 
-// settle makes sure that there is a next entry: the stream stands on it, or it is list[at].
+// settle makes sure that e stands on an entry that was not given out; false at the end.
 func (s *indexScan) settle() (bool, error) {
-	for s.i < len(s.b.spans) {
+	for !s.peek {
 		if !s.opened {
-			if err := s.openSlot(); err != nil {
-				return false, err
+			if s.i >= len(s.b.spans) {
+				return false, nil
 			}
+			var sps []span
+			sps, s.upto = s.b.slotOf(s.i)
+			s.many = s.b.view.HasElements(sps[0].slot, s.leaf.path)
+			s.e.start(sps, s.from)
+			s.opened = true
 		}
-		if s.gather {
-			if s.at < len(s.list) {
-				return true, nil
-			}
-		} else if s.stream != nil {
-			if s.peek {
-				return true, nil
-			}
-			ok, err := s.stream.next()
-			if err != nil {
-				return false, err
-			}
-			if ok {
-				s.peek = true
-				return true, nil
-			}
-			s.stream.close()
-			s.stream = nil
+		ok, err := s.e.next()
+		if err != nil {
+			return false, err
 		}
-		s.i++
-		s.opened, s.from = false, nil
+		if s.peek = ok; !ok {
+			s.i, s.opened, s.from = s.upto, false, nil
+		}
 	}
-	return false, nil
+	return true, nil
 }
 
 func (s *indexScan) empty() bool {
@@ -273,61 +101,156 @@ func (s *indexScan) empty() bool {
 	return err == nil && !ok
 }
 
-// openSlot starts the next slot: a stream when every item has one entry at most, else the gathered list.
-func (s *indexScan) openSlot() error {
-	s.opened = true
-	sp := &s.b.spans[s.i]
-	s.gather = len(s.leaves) > 1
-	for _, l := range s.leaves {
-		if l.Path.Elements && s.b.view.HasElements(sp.slot, s.b.Policy().PathID(l.Path.Segs)) {
-			s.gather = true
+func (s *indexScan) close() { s.e.close() }
+
+// fetch reads the item of an identity in r.slot into r; false when it is absent or expired.
+func (b *builder) fetch(r *row, ident []byte, m *store.Mem) (bool, error) {
+	b.rows.stats.Items++
+	ok, err := b.view.Fetch(&r.item, r.slot, ident, m)
+	if ok {
+		b.rows.stats.Bytes += len(r.item.Doc)
+	}
+	return ok, err
+}
+
+// union gives the items that the entries of several leaves name, slot by slot, in the order of their numbers. It holds at
+// most window of them and walks the leaves again for more.
+type union struct {
+	b       *builder
+	leaves  []leaf
+	e       []entries
+	i, upto int // spans [i, upto) are the present slot
+	opened  bool
+	floor   uint64 // numbers up to here were given
+	above   bool   // floor counts
+	list    []named
+	idents  []byte
+	at      int
+	more    bool // the slot has items above the list
+	mem     store.Mem
+}
+
+// named is an item: its identity is idents[from:to] of the union.
+type named struct {
+	number   uint64
+	from, to int
+}
+
+// window is how many items a union holds; a variable so that a test can make it small.
+var window = 1 << 16
+
+func newUnion(b *builder, leaves []*access.Pred, i int, from *position) (source, error) {
+	u := &union{b: b, i: i, upto: i, leaves: make([]leaf, 0, len(leaves))}
+	if from != nil {
+		u.floor, u.above = from.number, true
+	}
+	for _, p := range leaves {
+		if l, ok := newLeaf(b, p); ok {
+			u.leaves = append(u.leaves, l)
 		}
 	}
-	if !s.gather {
-		s.stream = newEntries(s.b, sp, s.leaves[0], false, s.from)
-		return nil
+	u.e = make([]entries, len(u.leaves))
+	for i := range u.e {
+		u.e[i] = entries{b: b, leaf: &u.leaves[i]}
 	}
-	s.list, s.at = s.list[:0], 0
-	for _, l := range s.leaves {
-		if err := s.collect(sp, l); err != nil {
-			return err
+	return u, nil
+}
+
+func (u *union) next(r *row) (bool, error) {
+	for {
+		if ok, err := u.settle(); err != nil || !ok {
+			return false, err
+		}
+		n := u.list[u.at]
+		u.at++
+		u.floor, u.above = n.number, true
+		r.slot = u.b.spans[u.i].slot
+		ok, err := u.b.fetch(r, u.idents[n.from:n.to], &u.mem)
+		if err != nil {
+			return false, err
+		}
+		if ok {
+			r.pos = position{kind: posIndex, slotMin: u.b.view.Container().Def().Slots[r.slot].Min, number: n.number}
+			return true, nil
 		}
 	}
-	slices.SortFunc(s.list, func(a, b named) int {
-		switch {
-		case a.number < b.number:
-			return -1
-		case a.number > b.number:
-			return 1
+}
+
+func (u *union) settle() (bool, error) {
+	for u.i < len(u.b.spans) {
+		if u.opened && u.at < len(u.list) {
+			return true, nil
 		}
-		return 0
-	})
-	s.list = slices.CompactFunc(s.list, func(a, b named) bool { return a.number == b.number })
-	if s.from != nil {
-		for s.at < len(s.list) && s.list[s.at].number <= s.from.number {
-			s.at++
+		if !u.opened || u.more {
+			if err := u.gather(); err != nil {
+				return false, err
+			}
+			u.opened = true
+			continue
+		}
+		u.i, u.opened, u.above = u.upto, false, false
+	}
+	return false, nil
+}
+
+// gather fills the list with the items of the present slot that come next.
+func (u *union) gather() error {
+	sps, upto := u.b.slotOf(u.i)
+	u.upto = upto
+	u.list, u.idents, u.at, u.more = u.list[:0], u.idents[:0], 0, false
+	for i := range u.e {
+		e := &u.e[i]
+		e.start(sps, nil)
+		for {
+			ok, err := e.next()
+			if err != nil {
+				return err
+			}
+			if !ok {
+				break
+			}
+			n := e.cur.Number
+			if u.above && n <= u.floor || u.more && n >= u.list[window-1].number && len(u.list) >= window {
+				continue
+			}
+			from := len(u.idents)
+			u.idents = append(u.idents, e.cur.Identity...)
+			u.list = append(u.list, named{n, from, len(u.idents)})
+			if len(u.list) >= 2*window {
+				u.trim()
+			}
 		}
 	}
+	u.trim()
 	return nil
 }
 
-func (s *indexScan) collect(sp *span, l *access.Pred) error {
-	e := newEntries(s.b, sp, l, false, nil)
-	if e == nil {
-		return nil
+// trim sorts the list, removes items that are there twice and cuts it to the window. The first window items stay sorted at the
+// front, so that the last of them bounds what may still come.
+func (u *union) trim() {
+	slices.SortFunc(u.list, func(a, b named) int { return cmp.Compare(a.number, b.number) })
+	u.list = slices.CompactFunc(u.list, func(a, b named) bool { return a.number == b.number })
+	if len(u.list) <= window {
+		return
 	}
-	defer e.close()
-	for {
-		ok, err := e.next()
-		if err != nil || !ok {
-			return err
-		}
-		s.list = append(s.list, named{e.cur.Number, bytes.Clone(e.cur.Identity)})
+	u.list, u.more = u.list[:window], true
+	var kept []byte
+	for i := range u.list {
+		n := &u.list[i]
+		from := len(kept)
+		kept = append(kept, u.idents[n.from:n.to]...)
+		n.from, n.to = from, len(kept)
 	}
+	u.idents = kept
 }
 
-func (s *indexScan) close() {
-	if s.stream != nil {
-		s.stream.close()
+func (u *union) empty() bool {
+	ok, err := u.settle()
+	return err == nil && !ok
+}
+
+func (u *union) close() {
+	for i := range u.e {
+		u.e[i].close()
 	}
 }

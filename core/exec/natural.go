@@ -22,7 +22,7 @@ func (b *builder) natural(orders []Order) bool {
 		return false
 	}
 	defer it.Close()
-	at := len(prefix) + b.baseLen
+	at := len(prefix) + len(s.base)
 	if !it.First() {
 		return it.Err() == nil
 	}
@@ -30,12 +30,34 @@ func (b *builder) natural(orders []Order) bool {
 	return it.Last() && it.Key()[at] == first
 }
 
+// inIDOrder is a scan of a logical partition as the source of a query that wants the order of ids: its positions are those of
+// a sort, which can go on for it.
+type inIDOrder struct{ *scan }
+
+// inIDOrder makes the scan; false when the position doesn't tell an id.
+func (b *builder) inIDOrder() (source, bool) {
+	if b.from == nil {
+		return inIDOrder{newScan(b, b.spans, nil)}, true
+	}
+	if b.from.cut {
+		return nil, false
+	}
+	base := b.spans[0].base
+	key := keys.AppendExact(base[:len(base):len(base)], b.from.keys[0])
+	return inIDOrder{newScan(b, b.spans, &position{kind: posScan, key: key})}, true
+}
+
+func (s inIDOrder) next(r *row) (bool, error) {
+	ok, err := s.scan.next(r)
+	r.pos = position{kind: posSort, number: r.item.Number}
+	return ok, err
+}
+
 func isID(p access.Path) bool { return len(p.Segs) == 1 && p.Segs[0] == "_id" }
 
 // narrow cuts the span of a logical partition to the ids that the conjuncts of the predicate allow. Only bounds that are
 // strings are told: their keys sort as they do.
 func (b *builder) narrow(p *access.Pred) {
-	b.baseLen = len(b.spans[0].lo)
 	if p == nil {
 		return
 	}

@@ -2,23 +2,24 @@ package exec
 
 import (
 	"bytes"
+	"cmp"
 	"container/heap"
 
 	"github.com/orrerydb/orrery/core/access"
-	"github.com/orrerydb/orrery/core/index"
-	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/store"
 )
 
 // ordered merges the entries of one leaf over the slots: items come in the order of (value, number), numbers reversed when
-// the order descends. It needs entries whose byte order is the order of the values; build falls back to a sort where cut
-// values or array elements may be in the way.
+// the order descends. It needs entries whose byte order is the order of the values and one entry an item; build sorts where
+// cut values or array elements may be in the way.
 type ordered struct {
 	b    *builder
-	desc bool
+	leaf leaf
+	all  []entries
 	h    mergeHeap
-	top  *entries // was given out: moves before the next row
-	key  []byte
-	val  []byte
+	top  bool // the first of the heap was given out: it moves before the next row
+	mem  store.Mem
 }
 
 type mergeHeap struct {
@@ -32,12 +33,7 @@ func (h *mergeHeap) Less(i, j int) bool {
 	a, b := &h.list[i].cur, &h.list[j].cur
 	c := bytes.Compare(a.Value, b.Value)
 	if c == 0 {
-		switch {
-		case a.Number < b.Number:
-			c = -1
-		case a.Number > b.Number:
-			c = 1
-		}
+		c = cmp.Compare(a.Number, b.Number)
 	}
 	if h.desc {
 		return c > 0
@@ -53,51 +49,39 @@ func (h *mergeHeap) Pop() any {
 	return e
 }
 
-// ordered makes the merge, or a sort over the leaf's index scan where the index order can't be trusted: cut values, and the
-// "any value" entries of items with too many terms.
-func (b *builder) ordered(leaf *access.Pred, from *position) (source, error) {
-	if b.cutValues(leaf) {
-		b.rows.stats.Sorted = true
-		src, err := newIndexScan(b, []*access.Pred{leaf}, nil)
-		if err != nil {
-			return nil, err
-		}
-		return newSort(b, src)
+// ordered makes the merge. After a position it goes on behind its first sort key and number.
+func (b *builder) ordered(p *access.Pred) (source, error) {
+	l, ok := newLeaf(b, p)
+	if !ok {
+		return nothing{}, nil
 	}
-	if from != nil && from.kind != posIndex {
-		return nil, errToken()
+	var after *position
+	if b.from != nil {
+		val, _ := keys.AppendIndex(nil, b.from.keys[0])
+		after = &position{value: val, number: b.from.number}
 	}
-	o := &ordered{b: b, desc: b.q.OrderBy[0].Desc}
-	o.h.desc = o.desc
-	for i := range b.spans {
-		e := newEntries(b, &b.spans[i], leaf, o.desc, from)
-		if e == nil {
-			continue
-		}
+	o := &ordered{b: b, leaf: l, all: make([]entries, len(b.spans))}
+	o.h.desc = b.q.OrderBy[0].Desc
+	o.h.list = make([]*entries, 0, len(b.spans))
+	for i := 0; i < len(b.spans); {
+		e := &o.all[i]
+		*e = entries{b: b, leaf: &o.leaf, desc: o.h.desc}
+		var sps []span
+		sps, i = b.slotOf(i)
+		e.start(sps, after)
 		ok, err := e.next()
 		if err != nil {
-			e.close()
 			o.close()
 			return nil, err
 		}
-		if !ok {
+		if ok {
+			o.h.list = append(o.h.list, e)
+		} else {
 			e.close()
-			continue
 		}
-		o.h.list = append(o.h.list, e)
 	}
 	heap.Init(&o.h)
 	return o, nil
-}
-
-func (b *builder) cutValues(leaf *access.Pred) bool {
-	id := b.Policy().PathID(leaf.Path.Segs)
-	for i := range b.spans {
-		if b.view.HasLossy(b.spans[i].slot, id) {
-			return true
-		}
-	}
-	return false
 }
 
 func (o *ordered) next(r *row) (bool, error) {
@@ -106,41 +90,32 @@ func (o *ordered) next(r *row) (bool, error) {
 			return false, err
 		}
 		e := o.h.list[0]
-		o.top = e
-		if e.flag&index.FlagElement != 0 && e.cur.Value[0] != value.ClassAny {
-			continue
-		}
-		o.val = append(o.val[:0], e.cur.Value...)
-		r.pos = position{set: true, kind: posIndex, value: o.val, number: e.cur.Number}
-		ok, key, err := o.b.view.Fetch(&r.item, e.sp.slot, e.cur.Identity, o.key)
-		o.key = key
-		o.b.rows.stats.Items++
+		o.top = true
+		r.slot = e.sps[0].slot
+		ok, err := o.b.fetch(r, e.cur.Identity, &o.mem)
 		if err != nil {
 			return false, err
 		}
-		if !ok {
-			continue
+		if ok {
+			r.pos = position{kind: posSort, number: e.cur.Number}
+			return true, nil
 		}
-		o.b.rows.stats.Bytes += len(r.item.Doc)
-		r.slot = e.sp.slot
-		return true, nil
 	}
 }
 
 // settle moves the stream that was given out and restores the heap; false at the end.
 func (o *ordered) settle() (bool, error) {
-	if o.top != nil {
-		ok, err := o.top.next()
+	if o.top {
+		ok, err := o.h.list[0].next()
 		if err != nil {
 			return false, err
 		}
 		if ok {
 			heap.Fix(&o.h, 0)
 		} else {
-			o.top.close()
-			heap.Pop(&o.h)
+			heap.Pop(&o.h).(*entries).close()
 		}
-		o.top = nil
+		o.top = false
 	}
 	return len(o.h.list) > 0, nil
 }
@@ -151,7 +126,7 @@ func (o *ordered) empty() bool {
 }
 
 func (o *ordered) close() {
-	for _, e := range o.h.list {
-		e.close()
+	for i := range o.all {
+		o.all[i].close()
 	}
 }

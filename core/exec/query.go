@@ -1,8 +1,5 @@
 // Package exec runs queries: iterators that all four languages share. A Rows streams items; nothing is held whole in memory
-// but the state of a sort, which has a limit.
-//
-// Every order that Rows gives is total, because equal values are ordered by item number: so one position (value, number)
-// resumes a query on every slot, and a continuation names no more than that.
+// but the state of a sort, which has a limit. DESIGN.md has the orders and the continuations.
 package exec
 
 import (
@@ -75,26 +72,32 @@ type Rows struct {
 	err   error
 	stats Stats
 	hash  uint64
-	done  bool // no more rows will come
-	pause bool // MaxRead was reached
+	begun bool   // row is a candidate
+	done  bool   // no more rows will come
+	pause bool   // MaxRead was reached
+	token string // of the present row, made before a look-ahead
 }
 
-// row is a candidate on its way out. item points into memory of the source, valid until its next call.
+// row is a candidate on its way out. item and pos point into memory of the source, valid until its next call.
 type row struct {
-	slot int
-	item store.Item
-	pos  position // where to resume after this row
+	slot    int
+	item    store.Item
+	pos     position // where to resume after this row
+	matched bool     // it passed Match already
 }
 
 // source gives candidates in a stable order.
 type source interface {
 	// next fills r; false at the end.
 	next(r *row) (bool, error)
+	// empty reports whether nothing comes after the last candidate. It may invalidate that one.
+	empty() bool
 	// close releases iterators.
 	close()
 }
 
-// Open starts a query on a container. The caller closes the Rows.
+// Open starts a query on a container. The caller closes the Rows. A malformed partition key, range or continuation is
+// BadRequest; a dropped container NotFound with sub-status 1003.
 func Open(ctx context.Context, c *store.Container, q *Query) (*Rows, error) {
 	if err := c.Alive(); err != nil {
 		return nil, err
@@ -106,10 +109,10 @@ func Open(ctx context.Context, c *store.Container, q *Query) (*Rows, error) {
 		return nil, err
 	}
 	r.view = c.View()
-	b := builder{rows: r, view: r.view, q: q, from: from}
+	b := &builder{rows: r, view: r.view, q: q, from: from}
 	if r.src, err = b.build(); err != nil {
 		r.view.Close()
-		return nil, err
+		return nil, store.Translate(err)
 	}
 	return r, nil
 }
@@ -119,10 +122,10 @@ func (r *Rows) Next() bool {
 	if r.err != nil || r.done || r.pause {
 		return false
 	}
+	r.token = ""
 	for n := 0; ; n++ {
 		if n&63 == 63 {
-			if err := r.ctx.Err(); err != nil {
-				r.err = status.Wrap(status.Timeout, err, "The query took too long.")
+			if r.err = r.expired(); r.err != nil {
 				return false
 			}
 		}
@@ -130,19 +133,18 @@ func (r *Rows) Next() bool {
 			r.pause = true
 			return false
 		}
+		r.row.matched = false
 		ok, err := r.src.next(&r.row)
 		if err != nil {
-			r.err = err
+			r.err = store.Translate(err)
 			return false
 		}
 		if !ok {
 			r.done = true
 			return false
 		}
-		if r.row.pos.skip { // a position that moved without a candidate
-			continue
-		}
-		if !r.row.pos.matched && r.q.Match != nil {
+		r.begun = true
+		if !r.row.matched && r.q.Match != nil {
 			keep, err := r.q.Match(&r.row.item)
 			if err != nil {
 				r.err = err
@@ -160,6 +162,14 @@ func (r *Rows) Next() bool {
 	}
 }
 
+// expired returns Timeout when the query's context has ended.
+func (r *Rows) expired() error {
+	if err := r.ctx.Err(); err != nil {
+		return status.Wrap(status.Timeout, err, "The query took too long.")
+	}
+	return nil
+}
+
 // Item returns the present row; it is valid until the next call of Next.
 func (r *Rows) Item() *store.Item { return &r.row.item }
 
@@ -172,28 +182,25 @@ func (r *Rows) Stats() *Stats { return &r.stats }
 // Continuation returns a token that resumes after the last row, "" when the rows are exhausted. A query whose Limit is
 // reached is not exhausted: the caller knows. The token is text of at most 1 KB.
 func (r *Rows) Continuation() string {
-	if r.done || r.err != nil || !r.row.pos.set {
-		if r.done || r.err != nil {
-			return ""
-		}
+	switch {
+	case r.done, r.err != nil:
+		return ""
+	case !r.begun:
 		return r.q.Continuation
+	case r.token == "":
+		r.token = r.encode()
 	}
-	r.row.pos.sig = r.stats.Plan.Signature()
-	return encodeToken(r.hash, &r.row.pos)
+	return r.token
 }
 
 // Exhausted reports whether there is nothing after the present row, looking ahead by one candidate at most. The present
-// row's item must not be used afterwards.
+// row's item must not be used afterwards; Continuation may be called.
 func (r *Rows) Exhausted() bool {
-	if r.done {
-		return true
+	if r.done || r.err != nil || r.pause {
+		return r.done
 	}
-	if r.err != nil || r.pause {
-		return false
-	}
-	if p, ok := r.src.(interface{ empty() bool }); ok && p.empty() {
-		r.done = true
-	}
+	_ = r.Continuation() // while the row is there
+	r.done = r.src.empty()
 	return r.done
 }
 

@@ -2,12 +2,11 @@ package exec
 
 import (
 	"bytes"
-	"slices"
 
 	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
-	"github.com/orrerydb/orrery/core/store"
 )
 
 // scan gives the items of spans in the order of their suffixes: placement, partition key, id. A row's item points into the
@@ -22,10 +21,21 @@ type scan struct {
 	used   bool // the candidate was given out
 	lo, hi []byte
 	resume *position
+	given  *given // with posMixed: what the index gave
 }
 
 func newScan(b *builder, spans []span, from *position) *scan {
-	return &scan{b: b, spans: spans, resume: from}
+	s := &scan{b: b, spans: spans, resume: from}
+	if from != nil && from.kind == posMixed {
+		s.given = newGiven(b, from)
+		if len(from.key) == 0 {
+			s.resume = nil
+		}
+		for s.i < len(spans) && bytes.Compare(s.given.min(&spans[s.i]), from.slotMin) < 0 {
+			s.i++
+		}
+	}
+	return s
 }
 
 // bounds puts the key bounds of a span into s.lo and s.hi.
@@ -55,35 +65,16 @@ func (s *scan) openSpan() error {
 		s.on = s.it.First()
 		return nil
 	}
-	key, exact, err := s.resumeKey(sp)
-	if err != nil {
-		return err
-	}
+	key := append(keys.AppendPrefix(nil, s.b.view.SlotKey(sp.slot), keys.KindItem), s.resume.key...)
 	if bytes.Compare(key, s.lo) < 0 {
 		s.on = s.it.First()
 		return nil
 	}
 	s.on = s.it.SeekGE(key)
-	if s.on && exact && bytes.Equal(s.it.Key(), key) {
+	if s.on && !s.resume.cut && bytes.Equal(s.it.Key(), key) {
 		s.on = s.it.Next()
 	}
 	return nil
-}
-
-// resumeKey returns the key after which the scan goes on.
-func (s *scan) resumeKey(sp *span) (key []byte, exact bool, err error) {
-	suffix := s.resume.key
-	exact = true
-	if s.resume.cut {
-		full, err := s.b.view.ByNumber(sp.slot, s.resume.number)
-		if err != nil {
-			return nil, false, err
-		}
-		if full != nil {
-			suffix = full
-		}
-	}
-	return append(keys.AppendPrefix(nil, s.b.view.SlotKey(sp.slot), keys.KindItem), suffix...), exact, nil
 }
 
 func (s *scan) next(r *row) (bool, error) {
@@ -94,6 +85,9 @@ func (s *scan) next(r *row) (bool, error) {
 		s.used = true
 		if ok, err := s.read(r); err != nil || ok {
 			return ok, err
+		}
+		if err := s.b.poll(); err != nil {
+			return false, err
 		}
 	}
 }
@@ -140,7 +134,7 @@ func (s *scan) before(sp *span) bool {
 	return sp.slot+1 < len(def.Slots) && bytes.Compare(def.Slots[sp.slot+1].Min, s.resume.key) <= 0
 }
 
-// read makes a row of the candidate that the iterator stands on; false when it is expired or outside of the span.
+// read makes a row of the candidate that the iterator stands on; false when it is expired, outside of the span or given before.
 func (s *scan) read(r *row) (bool, error) {
 	suffix, val := s.it.Key()[keys.PrefixLen:], s.it.Value()
 	sp := &s.spans[s.i]
@@ -151,133 +145,65 @@ func (s *scan) read(r *row) (bool, error) {
 	if err != nil || !ok {
 		return false, err
 	}
-	if sp.tuple != nil && !bytes.HasPrefix(r.item.Identity(), sp.tuple) {
+	if sp.tuple != nil && !bytes.HasPrefix(r.item.Identity(), sp.tuple) || !s.b.inTexts(r.item.Identity()) {
 		return false, nil
 	}
 	r.slot = sp.slot
-	r.pos = position{set: true, kind: posScan, number: r.item.Number, key: suffix}
-	if len(suffix) > maxPosKey {
-		r.pos.key, r.pos.cut = suffix[:maxPosKey], true
+	r.pos = position{kind: posScan, number: r.item.Number, key: suffix}
+	if s.given == nil {
+		return true, nil
 	}
+	from := s.given.from
+	if !bytes.Equal(s.given.min(sp), from.slotMin) {
+		s.given = nil // the index had given nothing of the slots from here on
+		return true, nil
+	}
+	if s.given.has(r) {
+		return false, nil
+	}
+	r.pos = *from
+	r.pos.key, r.pos.keyNumber = suffix, r.item.Number
 	return true, nil
 }
 
 func (s *scan) close() {
 	if s.it != nil {
 		_ = s.it.Close()
+		s.it = nil
 	}
 }
 
-// points gives the items and logical partitions that keys name, in the order of their placement.
-type points struct {
-	b    *builder
-	list []point
-	i    int
-	sub  *scan
-	key  []byte
+// given tells what an index scan gave of the slot in which it stopped, so that a scan of the items can go on for it. The
+// terms are those of the default policy: the one that the index scan ran under is gone, and where it has other terms for a
+// path than every other policy that indexes the path is in array elements, whose first one may then come once more.
+type given struct {
+	b     *builder
+	from  *position
+	leaf  leaf
+	pol   *index.Policy
+	terms index.Terms
 }
 
-type point struct {
-	span
-	ident []byte // with an id
+func newGiven(b *builder, from *position) *given {
+	g := &given{b: b, from: from}
+	if p := access.Find(b.q.Pred, from.sig); p != nil && len(from.value) > 0 {
+		g.leaf, _ = newLeaf(b, p)
+		g.pol = b.Policy().Everything()
+	}
+	return g
 }
 
-func (b *builder) points(ks []access.Key, from *position) (source, error) {
-	if from != nil && from.kind != posScan {
-		return nil, errToken()
-	}
-	p := &points{b: b}
-	c := b.view.Container()
-	for _, k := range ks {
-		slot, place, tuple, _, err := c.Locate(store.PartitionKey(k.PK))
-		if err != nil {
-			return nil, err
-		}
-		pt := point{span: span{slot: slot, tuple: tuple}}
-		pt.lo = append(append([]byte(nil), place...), tuple...)
-		if k.ID.IsDefined() {
-			pt.ident = keys.AppendExact(append([]byte(nil), tuple...), k.ID)
-			pt.lo = keys.AppendExact(pt.lo, k.ID)
-			if len(pt.ident) > keys.MaxIdentity {
-				continue
-			}
-		}
-		pt.hi = keys.After(pt.lo)
-		if b.inSpans(slot, place, tuple) {
-			p.list = append(p.list, pt)
-		}
-	}
-	p.sort()
-	for from != nil && p.i < len(p.list) && bytes.Compare(p.list[p.i].hi, from.key) <= 0 {
-		p.i++
-	}
-	if from != nil && p.i < len(p.list) {
-		if pt := &p.list[p.i]; pt.ident == nil {
-			p.sub = newScan(b, []span{pt.span}, from)
-		} else if bytes.Compare(pt.lo, from.key) <= 0 {
-			p.i++
-		}
-	}
-	return p, nil
-}
+func (g *given) min(sp *span) []byte { return g.b.view.Container().Def().Slots[sp.slot].Min }
 
-// inSpans reports whether a partition key lies in what the query is restricted to.
-func (b *builder) inSpans(slot int, place, tuple []byte) bool {
-	for i := range b.spans {
-		if s := &b.spans[i]; s.slot == slot && s.contains(place, tuple) {
-			return true
-		}
+// has reports whether an item of the slot was given out.
+func (g *given) has(r *row) bool {
+	if len(g.from.value) == 0 || g.pol == nil { // a union goes by number
+		return r.item.Number <= g.from.number
 	}
-	return false
-}
-
-// sort orders the points by suffix and removes those that are there twice.
-func (p *points) sort() {
-	slices.SortFunc(p.list, func(a, b point) int { return bytes.Compare(a.lo, b.lo) })
-	p.list = slices.CompactFunc(p.list, func(a, b point) bool { return bytes.Equal(a.lo, b.lo) })
-}
-
-func (p *points) next(r *row) (bool, error) {
-	for p.i < len(p.list) {
-		pt := &p.list[p.i]
-		if pt.ident == nil {
-			if p.sub == nil {
-				p.sub = newScan(p.b, []span{pt.span}, nil)
-			}
-			ok, err := p.sub.next(r)
-			if err != nil || ok {
-				return ok, err
-			}
-			p.sub.close()
-			p.sub = nil
-			p.i++
-			continue
-		}
-		p.i++
-		ok, key, err := p.b.view.Fetch(&r.item, pt.slot, pt.ident, p.key)
-		p.key = key
-		p.b.rows.stats.Items++
-		if err != nil {
-			return false, err
-		}
-		if !ok {
-			continue
-		}
-		p.b.rows.stats.Bytes += len(r.item.Doc)
-		r.slot = pt.slot
-		r.pos = position{set: true, kind: posScan, number: r.item.Number, key: pt.lo}
-		if len(pt.lo) > maxPosKey {
-			r.pos.key, r.pos.cut = pt.lo[:maxPosKey], true
-		}
-		return true, nil
+	val := g.leaf.first(g.pol, &g.terms, &r.item)
+	if val == nil {
+		return true // not in the leaf: the filter refuses it anyway
 	}
-	return false, nil
-}
-
-func (p *points) empty() bool { return p.i >= len(p.list) }
-
-func (p *points) close() {
-	if p.sub != nil {
-		p.sub.close()
-	}
+	c := bytes.Compare(val, g.from.value)
+	return c < 0 || c == 0 && r.item.Number <= g.from.number
 }

@@ -1,8 +1,13 @@
 package exec
 
 import (
+	"bytes"
+	"cmp"
 	"container/heap"
+	"slices"
 	"sort"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/status"
@@ -10,22 +15,25 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// sortLimit is how many bytes of items a sort holds; beyond it only keys and identities are kept and items are read again
-// when they are given out. sortKeys is where it refuses.
+// A sort holds up to sortItems bytes of items; beyond it only keys and identities are kept and items are read again when they
+// are given out. At sortKeys bytes of those it refuses.
 const (
 	sortItems = 32 << 20
 	sortKeys  = 256 << 20
 )
 
-// sorter drains its source, keeps what matches, and gives it in the wanted order; with a Limit it holds that many rows.
+// sorter drains its source at the first call, keeps what matches, and gives it in the wanted order; with a Limit it holds that
+// many rows.
 type sorter struct {
 	b    *builder
+	src  source // nil once it is drained
 	list []*sorted
 	heap topHeap
 	at   int
-	key  []byte
+	mem  store.Mem
 	size int
 	keyB int
+	err  error
 }
 
 type sorted struct {
@@ -36,19 +44,45 @@ type sorted struct {
 	ident  []byte
 }
 
-// less is the total order of the rows: the sort keys, then the number, reversed when the first key descends.
-func (b *builder) less(x, y *sorted) bool {
-	for i, o := range b.q.OrderBy {
-		c := b.q.Compare(x.keys[i], y.keys[i])
-		if c == 0 {
-			continue
+// bytes is what a row takes beside its item.
+func (x *sorted) bytes() int {
+	n := len(x.ident) + 96
+	for i := range x.keys {
+		n += 48 + len(x.keys[i].Bytes())
+	}
+	return n
+}
+
+// sortKey is the key of an item under one order.
+func sortKey(o *Order, it *store.Item) value.Value {
+	if o.Key != nil {
+		return o.Key(it)
+	}
+	v := value.ObjectOf(it.Doc)
+	for _, s := range o.Path.Segs {
+		v = v.Get(s)
+	}
+	return v
+}
+
+// compare is the total order of the rows: the sort keys, then the number, reversed when the first key descends. y may have
+// fewer keys than x: then only those count and the number doesn't.
+func (b *builder) compare(x, y *sorted) int {
+	for i := range y.keys {
+		if c := b.q.Compare(x.keys[i], y.keys[i]); c != 0 {
+			if b.q.OrderBy[i].Desc {
+				return -c
+			}
+			return c
 		}
-		return (c < 0) != o.Desc
+	}
+	if len(y.keys) < len(x.keys) {
+		return 0
 	}
 	if b.q.OrderBy[0].Desc {
-		return x.number > y.number
+		return cmp.Compare(y.number, x.number)
 	}
-	return x.number < y.number
+	return cmp.Compare(x.number, y.number)
 }
 
 // topHeap has the last row of the wanted order on top.
@@ -58,7 +92,7 @@ type topHeap struct {
 }
 
 func (h *topHeap) Len() int           { return len(h.list) }
-func (h *topHeap) Less(i, j int) bool { return h.b.less(h.list[j], h.list[i]) }
+func (h *topHeap) Less(i, j int) bool { return h.b.compare(h.list[i], h.list[j]) > 0 }
 func (h *topHeap) Swap(i, j int)      { h.list[i], h.list[j] = h.list[j], h.list[i] }
 func (h *topHeap) Push(x any)         { h.list = append(h.list, x.(*sorted)) }
 func (h *topHeap) Pop() any {
@@ -67,165 +101,162 @@ func (h *topHeap) Pop() any {
 	return x
 }
 
-func newSort(b *builder, src source) (source, error) {
-	defer src.close()
-	s := &sorter{b: b, heap: topHeap{b: b}}
+// fill drains the source.
+func (s *sorter) fill() error {
+	if s.src != nil {
+		s.err = s.drain()
+		s.close()
+	}
+	return s.err
+}
+
+func (s *sorter) drain() error {
+	s.heap.b = s.b
 	var r row
-	for n := 0; ; n++ {
-		if n&255 == 255 {
-			if err := b.rows.ctx.Err(); err != nil {
-				return nil, status.Wrap(status.Timeout, err, "The query took too long.")
-			}
+	for {
+		if err := s.b.poll(); err != nil {
+			return err
 		}
-		ok, err := src.next(&r)
+		ok, err := s.src.next(&r)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if !ok {
 			break
 		}
-		if b.q.Match != nil {
-			keep, err := b.q.Match(&r.item)
+		if s.b.q.Match != nil {
+			keep, err := s.b.q.Match(&r.item)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if !keep {
 				continue
 			}
 		}
 		if err := s.add(&r); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	s.list = append(s.list, s.heap.list...)
 	s.heap.list = nil
-	sort.Slice(s.list, func(i, j int) bool { return b.less(s.list[i], s.list[j]) })
-	return s, s.resume()
+	slices.SortFunc(s.list, s.b.compare)
+	s.resume()
+	return nil
 }
 
 func (s *sorter) add(r *row) error {
 	q := s.b.q
 	x := &sorted{number: r.item.Number, slot: r.slot, keys: make([]value.Value, len(q.OrderBy))}
-	for i, o := range q.OrderBy {
-		if o.Key != nil {
-			x.keys[i] = o.Key(&r.item)
-		} else {
-			x.keys[i] = lookup(r.item.Doc, o.Path.Segs)
-		}
+	for i := range q.OrderBy {
+		x.keys[i] = sortKey(&q.OrderBy[i], &r.item)
 	}
-	limit := q.Limit
-	if limit > 0 && len(s.heap.list) >= limit && !s.b.less(x, s.heap.list[0]) {
+	full := q.Limit > 0 && len(s.heap.list) >= q.Limit
+	if full && s.b.compare(x, s.heap.list[0]) >= 0 {
 		return nil
 	}
 	for i := range x.keys {
 		x.keys[i] = x.keys[i].Clone()
-		s.keyB += 48 + len(x.keys[i].Bytes())
 	}
 	if s.size < sortItems {
 		x.item = r.item.Clone()
 		s.size += len(r.item.Doc)
 	} else {
-		x.ident = append([]byte(nil), r.item.Identity()...)
-		s.keyB += len(x.ident)
+		x.ident = bytes.Clone(r.item.Identity())
 	}
-	if limit == 0 {
-		if s.keyB > sortKeys {
-			return status.New(status.TooLarge, "The sort needs more memory than %d MB; add a limit or a range on the sort path.", sortKeys>>20)
-		}
-		s.list = append(s.list, x)
-		return nil
-	}
-	if len(s.heap.list) < limit {
-		heap.Push(&s.heap, x)
-		return nil
-	}
-	old := s.heap.list[0]
-	if old.item != nil {
-		s.size -= len(old.item.Doc)
-	}
-	for i := range old.keys {
-		s.keyB -= 48 + len(old.keys[i].Bytes())
-	}
-	s.heap.list[0] = x
-	heap.Fix(&s.heap, 0)
-	return nil
-}
-
-func lookup(doc []byte, segs []string) value.Value {
-	v := value.ObjectOf(doc)
-	for _, s := range segs {
-		v = v.Get(s)
-	}
-	return v
-}
-
-// resume moves to after the position: the row with its number, or where its value would stand when that row is gone.
-func (s *sorter) resume() error {
-	from := s.b.from
-	if from == nil {
-		return nil
-	}
-	if from.kind == posScan {
-		return errToken()
-	}
-	for i, x := range s.list {
-		if x.number == from.number {
-			s.at = i + 1
-			return nil
-		}
-	}
-	desc := s.b.q.OrderBy[0].Desc
-	s.at = sort.Search(len(s.list), func(i int) bool {
-		e, _ := keys.AppendIndex(nil, s.list[i].keys[0])
-		c := compareCut(e, from.value)
-		if c == 0 {
-			return (s.list[i].number > from.number) != desc
-		}
-		return (c > 0) != desc
-	})
-	return nil
-}
-
-// compareCut compares an encoded value with one that was cut at maxPosValue.
-func compareCut(e, cut []byte) int {
-	if len(e) > len(cut) && len(cut) == maxPosValue {
-		e = e[:maxPosValue]
-	}
+	s.keyB += x.bytes()
 	switch {
-	case string(e) < string(cut):
-		return -1
-	case string(e) > string(cut):
-		return 1
+	case full:
+		old := s.heap.list[0]
+		if old.item != nil {
+			s.size -= len(old.item.Doc)
+		}
+		s.keyB -= old.bytes()
+		s.heap.list[0] = x
+		heap.Fix(&s.heap, 0)
+	case q.Limit > 0:
+		heap.Push(&s.heap, x)
+	default:
+		s.list = append(s.list, x)
 	}
-	return 0
+	if s.keyB > sortKeys {
+		return status.New(status.TooLarge, "The sort needs more memory than %d MB; add a limit or a range on the sort path.", sortKeys>>20)
+	}
+	return nil
+}
+
+// resume moves behind the position: to the first row after it in the order, whether its own row is still there or not. Where
+// the position's keys were cut, its own row is looked for; without it rows that can't be told from it come again.
+func (s *sorter) resume() {
+	p := s.b.from
+	if p == nil {
+		return
+	}
+	if p.cut {
+		for i, x := range s.list {
+			if x.number == p.number && hashKeys(x.keys) == p.hash {
+				s.at = i + 1
+				return
+			}
+		}
+	}
+	pos := &sorted{keys: p.keys, number: p.number}
+	s.at = sort.Search(len(s.list), func(i int) bool {
+		x := s.list[i]
+		if p.partial {
+			x = s.cutLike(x, p)
+		}
+		c := s.b.compare(x, pos)
+		return c > 0 || c == 0 && p.cut
+	})
+}
+
+// cutLike returns the row with the string that is cut in the position cut alike.
+func (s *sorter) cutLike(x *sorted, p *position) *sorted {
+	n := len(p.keys) - 1
+	v, most := x.keys[n], len(p.keys[n].Bytes())
+	if v.Kind() != value.String || len(v.Bytes()) <= most {
+		return x
+	}
+	c := sorted{keys: slices.Clone(x.keys), number: x.number}
+	c.keys[n] = value.StringBytes(v.Bytes()[:most])
+	return &c
+}
+
+func hashKeys(vs []value.Value) uint64 {
+	var b []byte
+	for _, v := range vs {
+		b = keys.AppendExact(b, v)
+	}
+	return xxhash.Sum64(b)
 }
 
 func (s *sorter) next(r *row) (bool, error) {
+	if err := s.fill(); err != nil {
+		return false, err
+	}
 	for s.at < len(s.list) {
 		x := s.list[s.at]
 		s.at++
+		r.slot = x.slot
 		if x.item != nil {
 			r.item = *x.item
-		} else {
-			ok, key, err := s.b.view.Fetch(&r.item, x.slot, x.ident, s.key)
-			s.key = key
-			if err != nil {
-				return false, err
-			}
-			if !ok {
-				continue
-			}
+		} else if ok, err := s.b.view.Fetch(&r.item, x.slot, x.ident, &s.mem); err != nil {
+			return false, err
+		} else if !ok {
+			continue
 		}
-		e, _ := keys.AppendIndex(nil, x.keys[0])
-		if len(e) > maxPosValue {
-			e = e[:maxPosValue]
-		}
-		r.slot = x.slot
-		r.pos = position{set: true, matched: true, kind: posSort, value: e, number: x.number}
+		r.pos = position{kind: posSort, number: x.number}
+		r.matched = true
 		return true, nil
 	}
 	return false, nil
 }
 
-func (s *sorter) empty() bool { return s.at >= len(s.list) }
-func (s *sorter) close()      {}
+func (s *sorter) empty() bool { return s.fill() == nil && s.at >= len(s.list) }
+
+func (s *sorter) close() {
+	if s.src != nil {
+		s.src.close()
+		s.src = nil
+	}
+}

@@ -1,66 +1,52 @@
 package exec
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
+	"github.com/orrerydb/orrery/core/value"
 )
 
-// position is where a query goes on. By source: scan and points use key; index uses slot, value and number; sort uses value
-// and number.
+// position is where a query goes on: after a row. What is used of it depends on the kind.
 type position struct {
-	set     bool
-	matched bool // the candidate passed Match already (sort)
-	skip    bool // no candidate, the position alone moved
-	kind    byte
-	slotMin []byte // least placement of the slot
-	value   []byte // encoded value, cut at maxPosValue
-	number  uint64
-	key     []byte // item suffix, cut at maxPosKey
-	cut     bool   // key was cut: number finds the whole
+	kind   byte
+	number uint64 // the row's item number
+	// posIndex, posMixed
 	sig     uint32 // access.Plan.Signature
+	slotMin []byte // least placement of the slot
+	value   []byte // encoded value of the index entry; empty: the slot's items come in the order of their numbers
+	// posScan, posMixed
+	key  []byte // item suffix
+	cut  bool   // key is only the begin of it: hash and number find the whole
+	hash uint64 // of the whole
+	// posMixed
+	keyNumber uint64 // item number of key
+	// posSort
+	keys    []value.Value // sort keys; with cut the last ones may be missing
+	partial bool          // the last of keys is only the begin of a string
 }
 
-// Kinds of position; a token of one kind doesn't fit a query that runs another way.
+// Kinds of position. The kind says what order the query gives: a query with OrderBy resumes from posSort whatever its access
+// path is now; the others have one order each.
 const (
-	posScan  = 1
-	posIndex = 2
-	posSort  = 3
+	posScan  = 1 // item suffixes: scans and points
+	posIndex = 2 // slots, in each (value, number) of one leaf's entries, or numbers
+	posSort  = 3 // (sort keys, number)
+	posMixed = 4 // item suffixes of one slot without what posIndex gave: the index can't be used any more
 )
 
 const (
 	formatToken = 1
-	maxPosValue = 300
-	maxPosKey   = 400
+	maxPosKey   = 700 // with the rest 768 bytes at most, which are 1 KB of base64
+	maxSortKeys = 640
 )
-
-// Token layout: format u8, query hash u64, kind u8, then by kind, then checksum u32; base64url without padding.
-func encodeToken(hash uint64, p *position) string {
-	b := make([]byte, 0, 128)
-	b = append(b, formatToken)
-	b = binary.BigEndian.AppendUint64(b, hash)
-	b = append(b, p.kind)
-	b = binary.BigEndian.AppendUint32(b, p.sig)
-	b = binary.AppendUvarint(b, p.number)
-	switch p.kind {
-	case posScan:
-		b = append(b, flag(p.cut))
-		b = append(b, p.key...)
-	case posIndex:
-		b = binary.AppendUvarint(b, uint64(len(p.slotMin)))
-		b = append(b, p.slotMin...)
-		b = append(b, p.value...)
-	case posSort:
-		b = append(b, p.value...)
-	}
-	b = binary.BigEndian.AppendUint32(b, uint32(xxhash.Sum64(b)))
-	return base64.RawURLEncoding.EncodeToString(b)
-}
 
 func flag(b bool) byte {
 	if b {
@@ -69,58 +55,192 @@ func flag(b bool) byte {
 	return 0
 }
 
+// encode returns the token of the present row. Layout: format u8, query hash u64, kind u8, number uvarint, then by kind, then
+// checksum u32; base64url without padding.
+func (r *Rows) encode() string {
+	p := &r.row.pos
+	b := make([]byte, 0, 256)
+	b = append(b, formatToken)
+	b = binary.BigEndian.AppendUint64(b, r.hash)
+	b = append(b, p.kind)
+	b = binary.AppendUvarint(b, p.number)
+	switch p.kind {
+	case posScan:
+		b = appendKey(b, p.key, maxPosKey)
+	case posIndex:
+		b = appendIndexPos(b, p, r.signature())
+	case posMixed:
+		b = appendIndexPos(b, p, p.sig)
+		b = binary.AppendUvarint(b, p.keyNumber)
+		b = appendKey(b, p.key, maxPosKey-len(p.slotMin)-len(p.value)-20)
+	case posSort:
+		b = r.appendSortKeys(b)
+	}
+	b = binary.BigEndian.AppendUint32(b, uint32(xxhash.Sum64(b)))
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func (r *Rows) signature() uint32 { return r.stats.Plan.Signature() }
+
+func appendKey(b, key []byte, most int) []byte {
+	if len(key) <= most {
+		return append(append(b, 0), key...)
+	}
+	b = binary.BigEndian.AppendUint64(append(b, 1), xxhash.Sum64(key))
+	return append(b, key[:most]...)
+}
+
+func appendIndexPos(b []byte, p *position, sig uint32) []byte {
+	b = binary.BigEndian.AppendUint32(b, sig)
+	b = append(binary.AppendUvarint(b, uint64(len(p.slotMin))), p.slotMin...)
+	return append(binary.AppendUvarint(b, uint64(len(p.value))), p.value...)
+}
+
+// appendSortKeys appends the exact encodings of the present row's sort keys. What doesn't fit is cut: a string to its begin,
+// other values and what comes after are left out; a hash of all tells whether a row is the one.
+func (r *Rows) appendSortKeys(b []byte) []byte {
+	var all []byte
+	ends := make([]int, 0, 4)
+	vals := make([]value.Value, 0, 4)
+	for i := range r.q.OrderBy {
+		v := sortKey(&r.q.OrderBy[i], &r.row.item)
+		all = keys.AppendExact(all, v)
+		ends, vals = append(ends, len(all)), append(vals, v)
+	}
+	if len(all) <= maxSortKeys {
+		return append(append(b, 0), all...)
+	}
+	n, end := 0, 0
+	for n < len(ends) && ends[n] <= maxSortKeys {
+		end = ends[n]
+		n++
+	}
+	text := []byte(nil)
+	if v := vals[n]; v.Kind() == value.String {
+		text = v.Bytes()
+		text = text[:min(len(text), (maxSortKeys-end)/2)] // zeros take two bytes
+	}
+	b = append(b, 1|flag(len(text) > 0)<<1)
+	b = binary.BigEndian.AppendUint64(b, xxhash.Sum64(all))
+	b = append(b, all[:end]...)
+	if len(text) > 0 {
+		b = keys.AppendExact(b, value.StringBytes(text))
+	}
+	return b
+}
+
 func errToken() error {
 	return status.New(status.BadRequest, "The continuation token is invalid or belongs to another query.")
 }
 
+// reader takes a token's bytes apart; bad is set when they end early.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) uvarint() uint64 {
+	n, k := binary.Uvarint(r.b)
+	if k <= 0 {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[k:]
+	return n
+}
+
+func (r *reader) take(n uint64) []byte {
+	if n > uint64(len(r.b)) {
+		r.bad, r.b = true, nil
+		return make([]byte, 8)[:min(n, 8)]
+	}
+	out := r.b[:n:n]
+	r.b = r.b[n:]
+	return out
+}
+
+func (r *reader) key(p *position) {
+	switch r.take(1)[0] {
+	case 0:
+	case 1:
+		p.cut, p.hash = true, binary.BigEndian.Uint64(r.take(8))
+	default:
+		r.bad = true
+	}
+	p.key = r.b
+}
+
+func (r *reader) sortKeys(p *position) {
+	f := r.take(1)[0]
+	if f > 3 || f == 2 {
+		r.bad = true
+		return
+	}
+	p.cut, p.partial = f&1 != 0, f&2 != 0
+	if p.cut {
+		p.hash = binary.BigEndian.Uint64(r.take(8))
+	}
+	for len(r.b) > 0 && !r.bad {
+		v, rest, err := keys.DecodeExact(r.b)
+		if r.bad = err != nil; !r.bad {
+			p.keys, r.b = append(p.keys, v), rest
+		}
+	}
+	r.bad = r.bad || p.partial && (len(p.keys) == 0 || p.keys[len(p.keys)-1].Kind() != value.String)
+}
+
+// decodeToken reads a token; nil for "". Anything that encode didn't write for this query is BadRequest.
 func decodeToken(s string, hash uint64) (*position, error) {
 	if s == "" {
 		return nil, nil
 	}
 	b, err := base64.RawURLEncoding.DecodeString(strings.TrimSpace(s))
-	if err != nil || len(b) < 19 || b[0] != formatToken {
+	if err != nil || len(b) < 15 || b[0] != formatToken {
 		return nil, errToken()
 	}
 	body := b[:len(b)-4]
 	if binary.BigEndian.Uint32(b[len(body):]) != uint32(xxhash.Sum64(body)) || binary.BigEndian.Uint64(b[1:]) != hash {
 		return nil, errToken()
 	}
-	p := &position{set: true, kind: body[9], sig: binary.BigEndian.Uint32(body[10:])}
-	rest := body[14:]
-	uvarint := func() uint64 {
-		n, k := binary.Uvarint(rest)
-		if k <= 0 {
-			err = errToken()
-			return 0
-		}
-		rest = rest[k:]
-		return n
-	}
-	p.number = uvarint()
+	p := &position{kind: body[9]}
+	r := reader{b: body[10:]}
+	p.number = r.uvarint()
 	switch p.kind {
 	case posScan:
-		if err != nil || len(rest) < 1 {
-			return nil, errToken()
+		p.keyNumber = p.number
+		r.key(p)
+	case posIndex, posMixed:
+		p.sig = binary.BigEndian.Uint32(r.take(4))
+		p.slotMin = r.take(r.uvarint())
+		p.value = r.take(r.uvarint())
+		if p.kind == posMixed {
+			p.keyNumber = r.uvarint()
+			r.key(p)
+		} else if len(r.b) > 0 {
+			r.bad = true
 		}
-		p.cut, p.key = rest[0] == 1, rest[1:]
-	case posIndex:
-		n := uvarint()
-		if err != nil || n > uint64(len(rest)) {
-			return nil, errToken()
-		}
-		p.slotMin, p.value = rest[:n], rest[n:]
 	case posSort:
-		p.value = rest
+		r.sortKeys(p)
 	default:
-		return nil, errToken()
+		r.bad = true
 	}
-	if err != nil {
+	if r.bad {
 		return nil, errToken()
 	}
 	return p, nil
 }
 
-// queryHash ties a token to a container, a query and its restriction.
+// passed reports whether the item with this suffix was given out before a posScan or posMixed position, or is the row that it
+// names.
+func (p *position) passed(suffix []byte) bool {
+	if p.cut && len(suffix) > len(p.key) && bytes.HasPrefix(suffix, p.key) {
+		return xxhash.Sum64(suffix) == p.hash
+	}
+	return bytes.Compare(suffix, p.key) <= 0
+}
+
+// queryHash ties a token to a container, a query and its restriction to a partition key. Ranges are not in it: a token is
+// good for every part of what it was given for.
 func queryHash(c *store.Container, q *Query) uint64 {
 	d := xxhash.New()
 	var b [8]byte

@@ -79,7 +79,6 @@ func readSlot(view *store.View, i int, p *Page, max int) error {
 		return err
 	}
 	defer it.Close()
-	var buf []byte
 	for ok := it.First(); ok; ok = it.Next() {
 		lsn, _, ok := keys.Feed(it.Key())
 		if !ok {
@@ -90,8 +89,7 @@ func readSlot(view *store.View, i int, p *Page, max int) error {
 			return nil
 		}
 		item := &store.Item{}
-		found, b, err := view.FetchSuffix(item, i, it.Value(), buf)
-		buf = b
+		found, err := view.FetchSuffix(item, i, it.Value(), &store.Mem{})
 		if err != nil {
 			return err
 		}

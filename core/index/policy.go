@@ -197,6 +197,9 @@ func (p *Policy) Covers(segs []string, elements bool) bool {
 	return in
 }
 
+// Everything returns the default policy with the same path ids.
+func (p *Policy) Everything() *Policy { return &Policy{Seed: p.Seed, root: &node{subtree: include}} }
+
 // Minimal returns the policy of an item written with the indexing directive Exclude: only what is always indexed.
 func (p *Policy) Minimal() *Policy {
 	m := &Policy{Seed: p.Seed, none: true, root: &node{subtree: exclude}}

@@ -124,6 +124,21 @@ type Snapshot interface {
 	Close() error
 }
 
+// Appender is a Snapshot that can read into memory of the caller's.
+type Appender interface {
+	// AppendGet appends key's value to dst; the error is ErrNotFound when it is absent.
+	AppendGet(dst, key []byte) ([]byte, error)
+}
+
+// AppendGet appends key's value in s to dst; the error is ErrNotFound when it is absent.
+func AppendGet(s Snapshot, dst, key []byte) ([]byte, error) {
+	if a, ok := s.(Appender); ok {
+		return a.AppendGet(dst, key)
+	}
+	v, err := s.Get(key)
+	return append(dst, v...), err
+}
+
 // Iterator walks keys in order within its bounds. Not safe for concurrent use.
 //
 // Key and Value are valid until the next positioning call; callers must not modify them.

@@ -242,7 +242,22 @@ func lookupSegs(doc []byte, segs []string) value.Value {
 // keyPaths returns the stored segments of the partition key's paths.
 func (c *Container) keyPaths() [][]string { return c.def.Load().KeyPaths() }
 
-// placeLen is the length of a complete placement.
+// PlaceLen is the length of a complete placement.
+func (c *Container) PlaceLen() int { return c.placeLen() }
+
+// DecodeKey reads the partition key at the front of an identity or a tuple; it points into it.
+func (c *Container) DecodeKey(ident []byte) (PartitionKey, error) {
+	pk := make(PartitionKey, 0, 3)
+	for range c.keyPaths() {
+		v, rest, err := keys.DecodeExact(ident)
+		if err != nil {
+			return nil, err
+		}
+		pk, ident = append(pk, v), rest
+	}
+	return pk, nil
+}
+
 func (c *Container) placeLen() int {
 	d := c.def.Load()
 	switch k := d.PartitionKey.EPKKind(); k {

@@ -133,39 +133,35 @@ func (v *View) Decode(it *Item, suffix, val []byte) (bool, error) {
 	return true, nil
 }
 
+// Mem is the memory that fetched items live in. An item is valid until the next fetch into its Mem.
+type Mem struct{ key, val []byte }
+
 // Fetch reads the item with this identity (tuple, id) in a slot into it; false when it is absent or expired.
-func (v *View) Fetch(it *Item, slot int, ident, keyBuf []byte) (bool, []byte, error) {
-	keyBuf = keys.AppendPrefix(keyBuf[:0], v.c.slots[slot].key, keys.KindItem)
-	at := len(keyBuf)
-	var err error
-	if keyBuf, err = v.c.appendPlace(keyBuf, ident); err != nil {
-		return false, keyBuf, err
+func (v *View) Fetch(it *Item, slot int, ident []byte, m *Mem) (ok bool, err error) {
+	m.key = keys.AppendPrefix(m.key[:0], v.c.slots[slot].key, keys.KindItem)
+	if m.key, err = v.c.appendPlace(m.key, ident); err != nil {
+		return false, err
 	}
-	keyBuf = append(keyBuf, ident...)
-	b, err := v.snap.Get(keyBuf)
-	if errors.Is(err, kv.ErrNotFound) {
-		return false, keyBuf, nil
-	}
-	if err != nil {
-		return false, keyBuf, translate(err)
-	}
-	suffix := append(make([]byte, 0, len(keyBuf)-at), keyBuf[at:]...)
-	ok, err := v.Decode(it, suffix, b)
-	return ok, keyBuf, err
+	m.key = append(m.key, ident...)
+	return v.fetch(it, m)
 }
 
 // FetchSuffix reads the item with this suffix (placement, tuple, id) in a slot into it; false when it is absent or expired.
-func (v *View) FetchSuffix(it *Item, slot int, suffix, keyBuf []byte) (bool, []byte, error) {
-	keyBuf = append(keys.AppendPrefix(keyBuf[:0], v.c.slots[slot].key, keys.KindItem), suffix...)
-	b, err := v.snap.Get(keyBuf)
+func (v *View) FetchSuffix(it *Item, slot int, suffix []byte, m *Mem) (bool, error) {
+	m.key = append(keys.AppendPrefix(m.key[:0], v.c.slots[slot].key, keys.KindItem), suffix...)
+	return v.fetch(it, m)
+}
+
+func (v *View) fetch(it *Item, m *Mem) (bool, error) {
+	b, err := kv.AppendGet(v.snap, m.val[:0], m.key)
 	if errors.Is(err, kv.ErrNotFound) {
-		return false, keyBuf, nil
+		return false, nil
 	}
 	if err != nil {
-		return false, keyBuf, translate(err)
+		return false, translate(err)
 	}
-	ok, err := v.Decode(it, append([]byte(nil), suffix...), b)
-	return ok, keyBuf, err
+	m.val = b
+	return v.Decode(it, m.key[keys.PrefixLen:], b)
 }
 
 // ByNumber returns the item suffix of an item number in a slot; nil when there is none.

@@ -49,11 +49,10 @@ func (c *Container) due(view *View, slot, max int) (out [][]byte, err error) {
 		return out, err
 	}
 	lo, hi = keys.KindBounds(key, keys.KindFeed)
-	var buf []byte
+	var mem Mem
 	err = view.walk(lo, hi, func(_, suffix []byte) (bool, error) {
 		var it Item
-		alive, b, err := view.FetchSuffix(&it, slot, suffix, buf)
-		buf = b
+		alive, err := view.FetchSuffix(&it, slot, suffix, &mem)
 		if err != nil {
 			return false, err
 		}

@@ -53,6 +53,18 @@ func (s *snapshot) Get(key []byte) ([]byte, error) {
 	return out, translate(closer.Close())
 }
 
+// AppendGet implements kv.Appender.
+func (s *snapshot) AppendGet(dst, key []byte) ([]byte, error) {
+	if !s.usable() {
+		return dst, kv.ErrClosed
+	}
+	v, closer, err := s.snap.Get(key)
+	if err != nil {
+		return dst, translate(err)
+	}
+	return append(dst, v...), translate(closer.Close())
+}
+
 // Has implements kv.Snapshot.
 func (s *snapshot) Has(key []byte) (bool, error) {
 	if !s.usable() {

@@ -1,0 +1,208 @@
+package exec
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/store"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// leaf is what the entries of one predicate have in common in all slots.
+type leaf struct {
+	pred *access.Pred
+	path uint64
+	ivs  []access.Interval
+}
+
+// newLeaf prepares a leaf; ok is false when the index can't answer it.
+func newLeaf(b *builder, p *access.Pred) (l leaf, ok bool) {
+	l = leaf{pred: p, path: b.Policy().PathID(p.Path.Segs)}
+	l.ivs, _, ok = p.Intervals()
+	return l, ok
+}
+
+// takes reports whether an entry with this flag and value is one of the leaf's, when it lies in an interval.
+func (l *leaf) takes(flag byte, val []byte) bool {
+	return flag&index.FlagElement == 0 || l.pred.Path.Elements || val[0] == value.ClassAny
+}
+
+// entries walks the index entries of one leaf in one slot, in the order of (value, number), or backwards. start begins
+// another slot with the same memory and iterator.
+type entries struct {
+	b       *builder
+	leaf    *leaf
+	sps     []span // parts of one slot
+	desc    bool
+	after   *position // entries up to this value and number were given before
+	prefix  []byte    // up to and with the path id
+	classes uint32    // that the slot's index has ever held
+	n20     []byte    // with a whole partition key: the bytes that numbers begin with
+	it      kv.Iterator
+	i       int // interval
+	open    bool
+	lo, hi  []byte
+	place   []byte
+	cur     keys.IndexEntry
+	flag    byte
+}
+
+// start begins the walk of a slot.
+func (e *entries) start(sps []span, after *position) {
+	slot := sps[0].slot
+	e.sps, e.after, e.open, e.i = sps, after, false, 0
+	e.prefix = keys.AppendIndexPath(e.prefix[:0], e.b.view.SlotKey(slot), e.leaf.path)
+	e.classes = e.b.view.Classes(slot)
+	e.n20 = nil
+	if s := &sps[0]; s.full {
+		e.n20 = e.b.view.Container().NumberPrefix(s.base[:len(s.base)-len(s.tuple)])
+	}
+	if e.desc {
+		e.i = len(e.leaf.ivs) - 1
+	}
+}
+
+// next moves to the next entry of the leaf that lies in the spans; e.cur is valid until the call after.
+func (e *entries) next() (bool, error) {
+	for {
+		if !e.open {
+			if e.i < 0 || e.i >= len(e.leaf.ivs) {
+				return false, nil
+			}
+			ok := e.leaf.ivs[e.i].Touches(e.classes)
+			if ok {
+				var err error
+				if ok, err = e.openInterval(); err != nil {
+					return false, err
+				}
+			}
+			if !ok {
+				e.step()
+				continue
+			}
+		} else if !e.move() {
+			if err := e.it.Err(); err != nil {
+				return false, err
+			}
+			e.open = false
+			e.step()
+			continue
+		}
+		if ok, err := e.accept(); err != nil || ok {
+			return ok, err
+		}
+	}
+}
+
+func (e *entries) step() {
+	if e.desc {
+		e.i--
+	} else {
+		e.i++
+	}
+}
+
+func (e *entries) move() bool {
+	if e.desc {
+		return e.it.Prev()
+	}
+	return e.it.Next()
+}
+
+// openInterval positions the iterator on the first entry of interval i, or after the resume position when that lies in it;
+// false when there is none.
+func (e *entries) openInterval() (bool, error) {
+	iv := &e.leaf.ivs[e.i]
+	e.lo = append(append(e.lo[:0], e.prefix...), iv.Lo...)
+	if e.n20 != nil && iv.One {
+		e.lo = append(e.lo, e.n20...)
+		e.hi = keys.AppendAfter(e.hi[:0], e.lo)
+	} else {
+		e.hi = append(append(e.hi[:0], e.prefix...), iv.Hi...)
+	}
+	if e.it == nil {
+		var err error
+		if e.it, err = e.b.view.Iter(e.lo, e.hi); err != nil {
+			return false, err
+		}
+	} else {
+		e.it.Reset(e.lo, e.hi)
+	}
+	var ok bool
+	switch {
+	case e.after != nil:
+		at := binary.BigEndian.AppendUint64(append(append([]byte(nil), e.prefix...), e.after.value...), e.after.number)
+		if e.desc {
+			ok = e.it.SeekLT(at)
+		} else {
+			ok = e.it.SeekGE(keys.After(at))
+		}
+	case e.desc:
+		ok = e.it.Last()
+	default:
+		ok = e.it.First()
+	}
+	if !ok {
+		return false, e.it.Err()
+	}
+	e.open = true
+	return true, nil
+}
+
+// accept parses the entry that the iterator stands on; false when it is not the leaf's or not in the spans.
+func (e *entries) accept() (bool, error) {
+	e.b.rows.stats.Entries++
+	if err := e.b.poll(); err != nil {
+		return false, err
+	}
+	cur, err := keys.ParseIndex(e.it.Key())
+	if err != nil {
+		return false, err
+	}
+	e.cur, e.flag = cur, index.FlagSet
+	if v := e.it.Value(); len(v) > 0 {
+		e.flag = v[0]
+	}
+	if !e.leaf.takes(e.flag, cur.Value) {
+		return false, nil
+	}
+	if e.sps[0].whole() {
+		return true, nil
+	}
+	if s := &e.sps[0]; s.full {
+		return bytes.HasPrefix(cur.Identity, s.tuple), nil
+	}
+	if e.place, err = e.b.view.Container().AppendPlace(e.place[:0], cur.Identity); err != nil {
+		return false, err
+	}
+	for i := range e.sps {
+		if e.sps[i].contains(e.place, cur.Identity) {
+			return e.b.inTexts(cur.Identity), nil
+		}
+	}
+	return false, nil
+}
+
+func (e *entries) close() {
+	if e.it != nil {
+		_ = e.it.Close()
+		e.it = nil
+	}
+}
+
+// first returns the least value among the item's entries that the leaf takes, nil when there is none. Where a path has array
+// elements an item has several entries; it is given out at that one only.
+func (l *leaf) first(pol *index.Policy, t *index.Terms, it *store.Item) (least []byte) {
+	pol.Collect(t, it.Doc, it.TS())
+	t.Path(l.path, func(val []byte, flag byte) bool {
+		if l.takes(flag, val) && access.Within(l.ivs, val) {
+			least = val
+		}
+		return least == nil
+	})
+	return least
+}

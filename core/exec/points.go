@@ -1,0 +1,135 @@
+package exec
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/store"
+)
+
+// points gives the items and logical partitions that keys name, in the order of their suffixes.
+type points struct {
+	b    *builder
+	list []point
+	i    int
+	from *position
+	sub  *scan
+	mem  store.Mem
+}
+
+type point struct {
+	span
+	ident []byte // with an id
+}
+
+func (b *builder) points(ks []access.Key, from *position) (source, error) {
+	p := &points{b: b, from: from, list: make([]point, 0, len(ks))}
+	c := b.view.Container()
+	for _, k := range ks {
+		slot, place, tuple, _, err := c.Locate(store.PartitionKey(k.PK))
+		if err != nil {
+			return nil, err
+		}
+		pt := point{span: span{slot: slot, tuple: tuple, full: true}}
+		pt.lo = append(append([]byte(nil), place...), tuple...)
+		pt.base = pt.lo
+		if k.ID.IsDefined() {
+			pt.ident = keys.AppendExact(append([]byte(nil), tuple...), k.ID)
+			pt.lo = keys.AppendExact(pt.lo, k.ID)
+			if len(pt.ident) > keys.MaxIdentity {
+				continue
+			}
+		}
+		pt.hi = keys.After(pt.lo)
+		if b.inSpans(slot, place, tuple) {
+			p.list = append(p.list, pt)
+		}
+	}
+	p.sort()
+	for from != nil && p.i < len(p.list) && p.passed(&p.list[p.i]) {
+		p.i++
+	}
+	return p, nil
+}
+
+// passed reports whether all of a point was given out before.
+func (p *points) passed(pt *point) bool {
+	if pt.ident != nil {
+		return p.from.passed(pt.lo)
+	}
+	return bytes.Compare(pt.hi, p.from.key) <= 0
+}
+
+// inSpans reports whether a partition key lies in what the query is restricted to.
+func (b *builder) inSpans(slot int, place, tuple []byte) bool {
+	for i := range b.spans {
+		if s := &b.spans[i]; s.slot == slot && s.contains(place, tuple) {
+			return b.inTexts(tuple)
+		}
+	}
+	return false
+}
+
+// sort orders the points by suffix and removes those that are there twice, or inside a partition that is there whole.
+func (p *points) sort() {
+	slices.SortFunc(p.list, func(a, b point) int { return bytes.Compare(a.lo, b.lo) })
+	out := p.list[:0]
+	for _, pt := range p.list {
+		if n := len(out); n > 0 && (bytes.Equal(out[n-1].lo, pt.lo) || out[n-1].ident == nil && bytes.HasPrefix(pt.lo, out[n-1].lo)) {
+			continue
+		}
+		out = append(out, pt)
+	}
+	p.list = out
+}
+
+func (p *points) next(r *row) (bool, error) {
+	for p.i < len(p.list) {
+		pt := &p.list[p.i]
+		if pt.ident == nil {
+			if p.sub == nil {
+				p.sub = newScan(p.b, []span{pt.span}, p.from)
+			}
+			if ok, err := p.sub.next(r); err != nil || ok {
+				return ok, err
+			}
+			p.sub.close()
+			p.sub = nil
+			p.i++
+			continue
+		}
+		p.i++
+		r.slot = pt.slot
+		ok, err := p.b.fetch(r, pt.ident, &p.mem)
+		if err != nil {
+			return false, err
+		}
+		if ok {
+			r.pos = position{kind: posScan, number: r.item.Number, key: pt.lo}
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// empty looks into a partition that the present row belongs to; other points are taken to be there.
+func (p *points) empty() bool {
+	for p.i < len(p.list) {
+		if p.sub == nil || !p.sub.empty() {
+			return false
+		}
+		p.sub.close()
+		p.sub = nil
+		p.i++
+	}
+	return true
+}
+
+func (p *points) close() {
+	if p.sub != nil {
+		p.sub.close()
+		p.sub = nil
+	}
+}

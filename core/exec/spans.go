@@ -1,0 +1,222 @@
+package exec
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/orrerydb/orrery/core/epk"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// span is a part of one slot: items with a suffix in [lo, hi); nil ends are the slot's.
+type span struct {
+	slot   int
+	lo, hi []byte
+	tuple  []byte // with a whole or partial partition key: what the item's tuple must begin with
+	full   bool   // tuple is a whole partition key
+	base   []byte // with full: placement and tuple, the begin of all suffixes
+}
+
+// whole reports whether the span is the slot.
+func (s *span) whole() bool { return s.lo == nil && s.hi == nil && s.tuple == nil }
+
+// contains reports whether an identity with this placement lies in the span.
+func (s *span) contains(place, ident []byte) bool {
+	if s.tuple != nil && !bytes.HasPrefix(ident, s.tuple) {
+		return false
+	}
+	if s.full {
+		return true
+	}
+	return bytes.Compare(place, s.lo) >= 0 && (s.hi == nil || bytes.Compare(place, s.hi) < 0)
+}
+
+// places is a range of placements; nil hi is open.
+type places struct{ lo, hi []byte }
+
+// restrict computes the spans that the partition key and the ranges leave: in order, without overlap.
+func (b *builder) restrict() error {
+	c := b.view.Container()
+	ranges, err := b.ranges()
+	if err != nil {
+		return err
+	}
+	if b.q.PK == nil {
+		if ranges == nil {
+			b.spans = make([]span, b.view.Slots())
+			for i := range b.spans {
+				b.spans[i].slot = i
+			}
+			return nil
+		}
+		for _, r := range ranges {
+			b.cover(r, nil)
+		}
+		return nil
+	}
+	if n := len(c.Def().KeyPaths()); len(b.q.PK) > n {
+		return status.WithSub(status.BadRequest, status.SubPartitionKeyMismatch,
+			"The partition key has %d components, the container's definition has %d.", len(b.q.PK), n)
+	}
+	slot, place, tuple, full, err := c.Locate(b.q.PK)
+	if err != nil {
+		return err
+	}
+	if full {
+		if ranges != nil && !slices.ContainsFunc(ranges, func(r places) bool {
+			return bytes.Compare(r.lo, place) <= 0 && (r.hi == nil || bytes.Compare(place, r.hi) < 0)
+		}) {
+			return nil
+		}
+		lo := append(append(make([]byte, 0, len(place)+len(tuple)), place...), tuple...)
+		b.spans = []span{{slot: slot, lo: lo, hi: keys.After(lo), tuple: tuple, full: true, base: lo}}
+		return nil
+	}
+	prefix := places{lo: place}
+	if len(place) > 0 {
+		prefix.hi = keys.After(place)
+	}
+	if ranges == nil {
+		ranges = []places{{}}
+	}
+	for _, r := range ranges {
+		if bytes.Compare(r.lo, prefix.lo) < 0 {
+			r.lo = prefix.lo
+		}
+		if r.hi == nil || prefix.hi != nil && bytes.Compare(prefix.hi, r.hi) < 0 {
+			r.hi = prefix.hi
+		}
+		b.cover(r, tuple)
+	}
+	return nil
+}
+
+// ranges returns the query's ranges as placements: in order, those that overlap or touch joined; nil when the query has none.
+//
+// The texts of V1 keys go on behind the hash. Where a boundary does so the placements include the whole hash, and b.texts
+// tells the keys of that hash apart.
+func (b *builder) ranges() ([]places, error) {
+	if b.q.Ranges == nil {
+		return nil, nil
+	}
+	kind := b.view.Container().Def().PartitionKey.EPKKind()
+	size := b.view.Container().PlaceLen()
+	texts := joined(b.q.Ranges)
+	out := make([]places, 0, len(texts))
+	for _, t := range texts {
+		lo, err := epk.ParseBoundary(kind, t.Min)
+		if err != nil {
+			return nil, errRange(t)
+		}
+		hi, err := epk.ParseBoundary(kind, t.Max)
+		if err != nil {
+			return nil, errRange(t)
+		}
+		if kind == epk.V1 {
+			if longer(lo, t.Min) {
+				b.texts = texts
+			}
+			if longer(hi, t.Max) {
+				b.texts, hi = texts, keys.After(hi)
+			}
+		}
+		r := places{least(lo, size), least(hi, size)}
+		if n := len(out); n > 0 && out[n-1].hi != nil && bytes.Compare(r.lo, out[n-1].hi) < 0 {
+			out[n-1].hi = r.hi // two parts of one V1 hash
+			continue
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func errRange(r epk.Range) error {
+	return status.New(status.BadRequest, "The range of effective partition keys %q to %q is malformed.", r.Min, r.Max)
+}
+
+// longer reports whether a V1 boundary text goes on behind the hash that it parsed to.
+func longer(place []byte, text string) bool {
+	return len(place) == 4 && epk.CompareText(epk.BoundaryText(epk.V1, place), text) < 0
+}
+
+// least returns the least placement of size bytes that isn't below a boundary.
+func least(boundary []byte, size int) []byte {
+	if len(boundary) <= size {
+		return boundary
+	}
+	if len(bytes.Trim(boundary[size:], "\x00")) > 0 {
+		return keys.After(boundary[:size])
+	}
+	return boundary[:size]
+}
+
+// joined returns the ranges in order, those that overlap or touch joined and those that are empty left out.
+func joined(rs []epk.Range) []epk.Range {
+	in := make([]epk.Range, 0, len(rs))
+	for _, r := range rs {
+		r.Min, r.Max = strings.ToUpper(r.Min), strings.ToUpper(r.Max)
+		if !r.IsEmpty() && epk.CompareText(r.Min, epk.MaxText) < 0 {
+			in = append(in, r)
+		}
+	}
+	slices.SortFunc(in, func(a, b epk.Range) int { return epk.CompareText(a.Min, b.Min) })
+	out := in[:0]
+	for _, r := range in {
+		if n := len(out); n > 0 && epk.CompareText(r.Min, out[n-1].Max) <= 0 {
+			if epk.CompareText(out[n-1].Max, r.Max) < 0 {
+				out[n-1].Max = r.Max
+			}
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// cover adds the spans of a range of placements.
+func (b *builder) cover(r places, tuple []byte) {
+	if r.hi != nil && bytes.Compare(r.lo, r.hi) >= 0 {
+		return
+	}
+	def := b.view.Container().Def()
+	for i := range def.Slots {
+		s := span{slot: i, tuple: tuple}
+		min := def.Slots[i].Min
+		var max []byte
+		if i+1 < len(def.Slots) {
+			max = def.Slots[i+1].Min
+		}
+		if r.hi != nil && bytes.Compare(min, r.hi) >= 0 || max != nil && bytes.Compare(max, r.lo) <= 0 {
+			continue
+		}
+		if bytes.Compare(r.lo, min) > 0 {
+			s.lo = r.lo
+		}
+		if r.hi != nil && (max == nil || bytes.Compare(r.hi, max) < 0) {
+			s.hi = r.hi
+		}
+		b.spans = append(b.spans, s)
+	}
+}
+
+// inTexts reports whether a partition key lies in the query's ranges, where placements alone don't tell (V1).
+func (b *builder) inTexts(ident []byte) bool {
+	if b.texts == nil {
+		return true
+	}
+	pk, err := b.view.Container().DecodeKey(ident)
+	if err != nil {
+		return false
+	}
+	text := epk.Text(epk.V1, pk)
+	return slices.ContainsFunc(b.texts, func(r epk.Range) bool { return r.Contains(text) })
+}
+
+// slotOf returns the spans of the query that lie in the slot of spans[i], and the index of the next span.
+func (b *builder) slotOf(i int) (sps []span, next int) {
+	for next = i + 1; next < len(b.spans) && b.spans[next].slot == b.spans[i].slot; next++ {
+	}
+	return b.spans[i:next], next
+}
