@@ -109,7 +109,7 @@ func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int
 	}
 	d, ok := registry[op]
 	if !ok {
-		return 0, errf(Compile, "Unable to find the step '%s'", op)
+		return 0, errf(Compile, "Unable to find any method '%s'", op)
 	}
 	if d.build == nil {
 		return 0, errf(Unsupported, "The step %s() is not supported", op)
