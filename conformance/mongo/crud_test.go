@@ -129,12 +129,11 @@ func TestCursors(t *testing.T) {
 	_, err := c.InsertMany(bg, ds)
 	must(t, err)
 	for name, o := range map[string]*options.FindOptionsBuilder{
-		"default":         options.Find(),
-		"batches of 10":   options.Find().SetBatchSize(10),
-		"sorted":          options.Find().SetBatchSize(50).SetSort(bson.D{{Key: "g", Value: -1}, {Key: "_id", Value: 1}}),
-		"one field":       options.Find().SetBatchSize(33).SetSort(bson.D{{Key: "g", Value: 1}}),
-		"projected":       options.Find().SetBatchSize(100).SetProjection(bson.D{{Key: "_id", Value: 1}}),
-		"empty first one": options.Find().SetBatchSize(0),
+		"default":       options.Find(),
+		"batches of 10": options.Find().SetBatchSize(10),
+		"sorted":        options.Find().SetBatchSize(50).SetSort(bson.D{{Key: "g", Value: -1}, {Key: "_id", Value: 1}}),
+		"one field":     options.Find().SetBatchSize(33).SetSort(bson.D{{Key: "g", Value: 1}}),
+		"projected":     options.Find().SetBatchSize(100).SetProjection(bson.D{{Key: "_id", Value: 1}}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			cur, err := c.Find(bg, bson.D{}, o)
@@ -158,6 +157,19 @@ func TestCursors(t *testing.T) {
 		cur, err := c.Aggregate(bg, pipeline(t, `[{"$match":{"g":{"$lt":3}}},{"$addFields":{"x":1}}]`), options.Aggregate().SetBatchSize(20))
 		if got := all(t, cur, err); len(got) != 231 {
 			t.Fatal(len(got))
+		}
+	})
+	t.Run("empty first batch", func(t *testing.T) {
+		db := cl.Database("db")
+		var r bson.M
+		must(t, db.RunCommand(bg, doc(t, `{"find":"c","batchSize":0}`)).Decode(&r))
+		got := r["cursor"].(bson.D)
+		if len(got[0].Value.(bson.A)) != 0 || got[1].Value == int64(0) {
+			t.Fatal(r)
+		}
+		must(t, db.RunCommand(bg, bson.D{{Key: "getMore", Value: got[1].Value}, {Key: "collection", Value: "c"}}).Decode(&r))
+		if got := r["cursor"].(bson.D); len(got[0].Value.(bson.A)) != n || got[1].Value != int64(0) {
+			t.Fatal(len(got[0].Value.(bson.A)), got[1])
 		}
 	})
 	t.Run("kill", func(t *testing.T) {
