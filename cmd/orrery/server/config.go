@@ -55,7 +55,7 @@ func Default() Config {
 		Key:         WellKnownKey,
 		Auth:        true,
 		Durability:  "sync",
-		CacheMB:     64,
+		CacheMB:     48,
 	}
 }
 

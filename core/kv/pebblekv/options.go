@@ -13,7 +13,7 @@ import (
 
 // Options choose the profile. The zero value is the small one: it is what a laptop or a small container should run.
 type Options struct {
-	CacheMB    int  // block cache in MiB, of which Pebble takes what memtables hold; 0 means DefaultCacheMB
+	CacheMB    int  // block cache in MiB; 0 means DefaultCacheMB
 	MemTableMB int  // one memtable in MiB; 0 means DefaultMemTableMB; up to four exist while flushes lag
 	BlockKB    int  // data block in KiB; 0 means DefaultBlockKB
 	Relaxed    bool // Wait returns at once: a crash may lose the last moments, never tear a batch
@@ -26,7 +26,7 @@ type Options struct {
 // 2.5 x cache + 4 x memtable at worst; both grow with use (a memtable starts at 256 KiB), so idle costs little. Blocks of 8 KiB:
 // BenchmarkBlockSize reads single keys a sixth faster than with 16 KiB, runs of 100 a quarter slower.
 const (
-	DefaultCacheMB    = 64
+	DefaultCacheMB    = 48
 	DefaultMemTableMB = 16
 	DefaultBlockKB    = 8
 )

@@ -52,7 +52,9 @@ func Open(dir string, o Options) (*Engine, error) {
 		}
 		return nil, fmt.Errorf("%w: %s: %v", ErrLocked, dir, err)
 	}
-	cache := pebble.NewCache(int64(o.CacheMB) << 20)
+	// Pebble takes the memory of memtables out of the cache. Two full ones come on top, or a burst of writes would leave no
+	// room for blocks and make every read pay for it.
+	cache := pebble.NewCache(int64(o.CacheMB+2*o.MemTableMB) << 20)
 	po := tuned(o, cache, o.Logger)
 	po.Lock = lock
 	db, err := pebble.Open(dir, po)
