@@ -81,11 +81,15 @@ func BenchmarkPointRead(b *testing.B) {
 	c, e := benchContainer(b)
 	key, _ := rawKeys(b, e, benchDocs)
 	var buf []byte
+	pks, names := make([]core.PartitionKey, benchDocs), make([]value.Value, benchDocs)
+	for n := range pks {
+		pks[n], names[n] = pk(fmt.Sprintf("t%06d", n/100)), value.StringOf(fmt.Sprintf("o%08d", n))
+	}
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {
 		n := i * 7919 % benchDocs
-		it, err := c.Read(bg, pk(fmt.Sprintf("t%06d", n/100)), value.StringOf(fmt.Sprintf("o%08d", n)))
+		it, err := c.Read(bg, pks[n], names[n])
 		if err != nil {
 			b.Fatal(err)
 		}

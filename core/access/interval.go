@@ -2,7 +2,7 @@ package access
 
 import (
 	"bytes"
-	"sort"
+	"slices"
 
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/value"
@@ -146,7 +146,7 @@ const ForeignKinds = 1<<(value.ClassUUID>>3) | 1<<(value.ClassBinary>>3) | 1<<(v
 
 // normalise sorts intervals and joins those that overlap or touch.
 func normalise(ivs []Interval) []Interval {
-	sort.Slice(ivs, func(i, j int) bool { return bytes.Compare(ivs[i].Lo, ivs[j].Lo) < 0 })
+	slices.SortFunc(ivs, func(a, b Interval) int { return bytes.Compare(a.Lo, b.Lo) })
 	out := ivs[:0]
 	for _, iv := range ivs {
 		if bytes.Compare(iv.Lo, iv.Hi) >= 0 {

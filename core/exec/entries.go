@@ -51,6 +51,14 @@ type entries struct {
 	flag    byte
 }
 
+// entryMem is the memory that the keys of one entries need, mostly; they grow beyond it.
+const entryMem = 32 + 2*96
+
+// use gives e memory for its keys.
+func (e *entries) use(mem []byte) {
+	e.prefix, e.lo, e.hi = mem[0:0:32], mem[32:32:128], mem[128:128:entryMem]
+}
+
 // start begins the walk of a slot.
 func (e *entries) start(sps []span, after *position) {
 	slot := sps[0].slot

@@ -46,6 +46,7 @@ func newIndexScan(b *builder, leaves []*access.Pred, from *position) (source, er
 	}
 	s := &indexScan{b: b, leaf: l, i: i, upto: i, from: from}
 	s.e = entries{b: b, leaf: &s.leaf}
+	s.e.use(make([]byte, entryMem))
 	return s, nil
 }
 

@@ -63,9 +63,11 @@ func (b *builder) ordered(p *access.Pred) (source, error) {
 	o := &ordered{b: b, leaf: l, all: make([]entries, len(b.spans))}
 	o.h.desc = b.q.OrderBy[0].Desc
 	o.h.list = make([]*entries, 0, len(b.spans))
+	mem := make([]byte, len(b.spans)*entryMem)
 	for i := 0; i < len(b.spans); {
 		e := &o.all[i]
 		*e = entries{b: b, leaf: &o.leaf, desc: o.h.desc}
+		e.use(mem[i*entryMem:])
 		var sps []span
 		sps, i = b.slotOf(i)
 		e.start(sps, after)

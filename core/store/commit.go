@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
@@ -34,10 +35,11 @@ func (c *Container) commit(ctx context.Context, sl *slot, chs []change) (p pendi
 	}
 	b := batchPool.Get().(*kv.Batch)
 	b.Reset()
-	m := committer{c: c, sl: sl, b: b, h: sl.head}
+	mem := scratchPool.Get().(*scratch)
+	m := committer{c: c, sl: sl, b: b, h: sl.head, key: mem.key, val: mem.val}
 	m.h.Tracked = slices.Clone(sl.head.Tracked)
 	m.h.LSN = lsn
-	defer m.release()
+	defer m.release(mem)
 	if err := m.uniques(chs); err != nil {
 		return p, false, translate(err)
 	}
@@ -57,7 +59,7 @@ func (c *Container) commit(ctx context.Context, sl *slot, chs []change) (p pendi
 	if err := m.logicalHeads(all); err != nil {
 		return p, false, translate(err)
 	}
-	head := m.h.append(make([]byte, 0, headLen+16*len(m.h.Tracked)))
+	head := m.h.append(sl.spare[:0])
 	b.Put(sl.headKey, head)
 	pre := [1]kv.Precondition{{Key: sl.headKey, Expect: kv.Equal, Value: sl.headBytes}}
 	sl.widen(&m.h)
@@ -66,13 +68,22 @@ func (c *Container) commit(ctx context.Context, sl *slot, chs []change) (p pendi
 		raced, err = c.lost(sl, err)
 		return p, raced, err
 	}
-	sl.head, sl.headBytes = m.h, head
+	sl.head, sl.headBytes, sl.spare = m.h, head, sl.headBytes
 	sl.last.Store(&lastCommit{lsn, w})
 	sl.publish()
 	return pending{commit: w, slot: sl, lsn: lsn, batch: b}, false, nil
 }
 
-func (m *committer) release() {
+// scratch is memory of a committer.
+type scratch struct{ key, val []byte }
+
+var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
+
+func (m *committer) release(mem *scratch) {
+	if mem.key = m.key; cap(m.val) <= 1<<20 {
+		mem.val = m.val
+	}
+	scratchPool.Put(mem)
 	for i := range m.evicted {
 		m.evicted[i].release()
 	}

@@ -38,6 +38,7 @@ type slot struct {
 	mu        sync.Mutex // the latch
 	head      Head
 	headBytes []byte
+	spare     []byte // memory for the next headBytes
 
 	lsn     atomic.Int64  // head.LSN
 	index   atomic.Uint32 // head.Index
@@ -63,11 +64,11 @@ type indexFlags struct {
 // not skip what it brought. The caller holds the latch.
 func (s *slot) widen(h *Head) {
 	f := s.flags.Load()
-	w := indexFlags{f.classes | h.Classes, f.elements, f.lossy}
-	w.elements.Merge(&h.Elements)
-	w.lossy.Merge(&h.Lossy)
-	if w != *f {
-		s.flags.Store(&w)
+	elements, lossy := f.elements, f.lossy
+	more := elements.Merge(&h.Elements)
+	more = lossy.Merge(&h.Lossy) || more
+	if classes := f.classes | h.Classes; more || classes != f.classes {
+		s.flags.Store(&indexFlags{classes, elements, lossy})
 	}
 }
 
@@ -216,16 +217,19 @@ func place20(k epk.Kind, place []byte) uint64 {
 
 // keyOf reads the partition key and id of a document by the definition.
 func (c *Container) keyOf(doc []byte) (PartitionKey, value.Value, error) {
-	d := c.def.Load()
+	return c.appendKey(make(PartitionKey, 0, len(c.keyPaths())), doc)
+}
+
+// appendKey appends the partition key of a document to dst.
+func (c *Container) appendKey(dst PartitionKey, doc []byte) (PartitionKey, value.Value, error) {
 	id := value.ObjectOf(doc).Get("_id")
 	if !id.IsDefined() {
 		return nil, id, status.New(status.BadRequest, "The input content is invalid because the required properties - 'id; ' - are missing")
 	}
-	pk := make(PartitionKey, len(d.PartitionKey.Paths))
-	for i, segs := range c.keyPaths() {
-		pk[i] = lookupSegs(doc, segs)
+	for _, segs := range c.keyPaths() {
+		dst = append(dst, lookupSegs(doc, segs))
 	}
-	return pk, id, nil
+	return dst, id, nil
 }
 
 // KeyOf returns the partition key and id of a document; they point into it.

@@ -15,28 +15,36 @@ func (c *Container) Read(ctx context.Context, pk PartitionKey, id value.Value) (
 	if err := c.Alive(); err != nil {
 		return nil, err
 	}
-	var mem [192]byte
-	at, err := c.locate(mem[:0], pk, id)
+	m := new(struct { // one allocation for the item and its key
+		it  Item
+		key [keys.PrefixLen + 118]byte
+	})
+	at, err := c.locate(m.key[keys.PrefixLen:keys.PrefixLen], pk, id)
 	if err != nil {
 		return nil, err
 	}
 	sl := c.slots[at.slot]
-	var kb [256]byte
-	b, err := c.st.eng.Get(append(keys.AppendPrefix(kb[:0], sl.key, keys.KindItem), at.suffix...))
+	key := keys.AppendPrefix(m.key[:0], sl.key, keys.KindItem)
+	if keys.PrefixLen+len(at.suffix) <= len(m.key) {
+		key = key[:keys.PrefixLen+len(at.suffix)] // locate has put the suffix there
+	} else {
+		key = append(key[:len(key):len(key)], at.suffix...)
+	}
+	b, err := c.st.eng.Get(key)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, errNotFound()
 	}
 	if err != nil {
 		return nil, translate(err)
 	}
-	it := &Item{paths: len(pk)}
+	it := &m.it
+	it.ident, it.paths = at.ident, len(pk)
 	if err := decodeEnvelope(b, it); err != nil {
 		return nil, err
 	}
 	if c.expired(it) {
 		return nil, errNotFound()
 	}
-	it.ident = append(make([]byte, 0, len(at.ident)), at.ident...)
 	return it, sl.waitDurable(it.LSN)
 }
 

@@ -101,7 +101,7 @@ func (c *Container) reapOne(ctx context.Context, slot int, suffix []byte) (p pen
 		return p, false, err
 	}
 	defer ch.release()
-	if err := c.prepare(ctx, &ch, nil, false); err != nil {
+	if err := c.prepare(ctx, &ch, nil, false, true); err != nil {
 		return p, false, err
 	}
 	sl.mu.Lock()

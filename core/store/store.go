@@ -150,10 +150,11 @@ func Translate(err error) error { return translate(err) }
 
 // translate turns an engine's error into a status.
 func translate(err error) error {
+	if err == nil {
+		return nil
+	}
 	var e *status.Error
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &e):
 		return err
 	case errors.Is(err, kv.ErrTooLarge):

@@ -213,7 +213,7 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 		if t.cur != nil {
 			doc = t.cur.Doc
 		}
-		if err := c.prepare(tx.ctx, &ch, doc, t.noIdx); err != nil {
+		if err := c.prepare(tx.ctx, &ch, doc, t.noIdx, false); err != nil {
 			return p, false, err
 		}
 		chs = append(chs, ch)

@@ -167,7 +167,8 @@ func (c *Container) identify(w *Write) (identity, error) {
 	if len(w.Doc) > c.st.lim.Item {
 		return identity{}, status.New(status.TooLarge, "Request size is too large")
 	}
-	dpk, did, err := c.keyOf(w.Doc)
+	var kmem [3]value.Value
+	dpk, did, err := c.appendKey(kmem[:0], w.Doc)
 	if err != nil {
 		return identity{}, err
 	}
@@ -251,7 +252,7 @@ func (c *Container) attempt(ctx context.Context, w *Write, id identity) (res Res
 		return res, p, false, err
 	}
 	defer ch.release()
-	if err = c.prepare(ctx, ch, next, w.NoIndex); err != nil {
+	if err = c.prepare(ctx, ch, next, w.NoIndex, w.Kind != Update); err != nil {
 		return res, p, false, err
 	}
 	sl.mu.Lock()
@@ -392,31 +393,42 @@ func errNotFound() error {
 	return status.New(status.NotFound, "Resource Not Found.")
 }
 
-// prepare makes the new item and both sets of index terms.
-func (c *Container) prepare(ctx context.Context, ch *change, doc []byte, noIndex bool) error {
+// belongs checks that a document may be stored under an identity: its size, partition key and id.
+func (c *Container) belongs(doc []byte, to *identity) error {
+	if len(doc) > c.st.lim.Item {
+		return status.New(status.TooLarge, "Request size is too large")
+	}
+	var kmem [3]value.Value
+	pk, id, err := c.appendKey(kmem[:0], doc)
+	if err != nil {
+		return err
+	}
+	var mem [128]byte
+	at, err := c.locate(mem[:0], pk, id)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(at.tuple, to.tuple) {
+		return errKeyMismatch()
+	}
+	if !bytes.Equal(at.ident, to.ident) {
+		return status.New(status.BadRequest, "The id in the document does not match the id of the item.")
+	}
+	return nil
+}
+
+// prepare makes the new item and both sets of index terms. checked says that the document is known to belong to the identity.
+func (c *Container) prepare(ctx context.Context, ch *change, doc []byte, noIndex, checked bool) error {
 	sl := c.slots[ch.id.slot]
 	pol, version := c.policyOf(sl)
 	ch.policy = version
 	if doc != nil {
-		if len(doc) > c.st.lim.Item {
-			return status.New(status.TooLarge, "Request size is too large")
+		if !checked {
+			if err := c.belongs(doc, &ch.id); err != nil {
+				return err
+			}
 		}
-		pk, id, err := c.keyOf(doc)
-		if err != nil {
-			return err
-		}
-		var mem [128]byte
-		at, err := c.locate(mem[:0], pk, id)
-		if err != nil {
-			return err
-		}
-		if !bytes.Equal(at.tuple, ch.id.tuple) {
-			return errKeyMismatch()
-		}
-		if !bytes.Equal(at.ident, ch.id.ident) {
-			return status.New(status.BadRequest, "The id in the document does not match the id of the item.")
-		}
-		it := &Item{Doc: doc, ident: ch.id.ident, paths: len(pk), TTL: ownTTL(doc)}
+		it := &Item{Doc: doc, ident: ch.id.ident, paths: len(c.keyPaths()), TTL: ownTTL(doc)}
 		if noIndex {
 			it.flags |= flagNoIndex
 		}
