@@ -116,6 +116,7 @@ func (e *Engine) Reap(ctx context.Context) int { return e.reap.Round(ctx) }
 func (e *Engine) Close() error {
 	e.reap.Stop()
 	e.drops.Wait()
+	e.store.Close()
 	return e.kv.Close()
 }
 

@@ -2,6 +2,7 @@ package access
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -132,6 +133,8 @@ type Source interface {
 	// kinds that JSON lacks.
 	MayHoldElements(path uint64) bool
 	MayHoldForeign() bool
+	// MayHoldGraphForm reports whether any slot may hold vertex properties (index.GraphForm).
+	MayHoldGraphForm() bool
 	// EveryItemHas reports whether the index entries of the values at a path name every item, in an order that is the order
 	// of every language: all of one class, none cut.
 	EveryItemHas(p Path) bool
@@ -215,6 +218,20 @@ func oneClass(p *Pred) bool {
 	return true
 }
 
+// missesGraphForm reports whether the leaf asks for what elements of graphs have no index entries for (index.GraphForm).
+func (p *Pred) missesGraphForm() bool {
+	n := len(p.Path.Segs)
+	if n > 1 && p.Path.Segs[n-1] == "id" || n == 1 && slices.Contains(index.EdgeCopies, p.Path.Segs[0]) {
+		return true
+	}
+	for _, v := range p.Vals {
+		if v.Kind() == value.Object {
+			return true
+		}
+	}
+	return p.Lo != nil && p.Lo.Value.Kind() == value.Object || p.Hi != nil && p.Hi.Value.Kind() == value.Object
+}
+
 func usable(src Source, p *Pred) bool {
 	if p.Op < OpIn {
 		return false
@@ -226,6 +243,9 @@ func usable(src Source, p *Pred) bool {
 	}
 	if len(p.Path.Segs) == 1 && p.Path.Segs[0] == index.SystemTS {
 		return true
+	}
+	if p.missesGraphForm() && src.MayHoldGraphForm() {
+		return false
 	}
 	return len(p.Path.Segs) > 0 && src.Policy().Covers(p.Path.Segs, p.Path.Elements)
 }

@@ -231,6 +231,16 @@ func (b *builder) MayHoldForeign() bool {
 	return false
 }
 
+// MayHoldGraphForm implements access.Source.
+func (b *builder) MayHoldGraphForm() bool {
+	for i := range b.view.Slots() {
+		if b.view.Classes(i)&index.GraphForm != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // unordered reports whether the index order of a path can't be trusted: cut values, the "any value" entries of items with too
 // many terms, items with several entries.
 func (b *builder) unordered(leaf *access.Pred) bool {

@@ -17,13 +17,32 @@ type leaf struct {
 	pred *access.Pred
 	path uint64
 	ivs  []access.Interval
+	ids  []uint64 // of an equality on the identity: hashes for the slots' id filters
 }
 
 // newLeaf prepares a leaf; ok is false when the index can't answer it.
 func newLeaf(b *builder, p *access.Pred) (l leaf, ok bool) {
 	l = leaf{pred: p, path: b.Policy().PathID(p.Path.Segs)}
 	l.ivs, _, ok = p.Intervals()
+	if p.Op == access.OpIn && isID(p.Path) && len(p.Vals) <= maxFiltered && !(p.Foreign && b.MayHoldForeign()) {
+		for _, v := range p.Vals {
+			l.ids = append(l.ids, store.IDHash(v))
+		}
+	}
 	return l, ok
+}
+
+// maxFiltered is how many ids a leaf asks the slots' id filters for.
+const maxFiltered = 16
+
+// absent reports whether a slot's id filter says that none of the leaf's ids is there.
+func (l *leaf) absent(v *store.View, slot int) bool {
+	for _, h := range l.ids {
+		if v.MayHoldID(slot, h) {
+			return false
+		}
+	}
+	return l.ids != nil
 }
 
 // takes reports whether an entry with this flag and value is one of the leaf's, when it lies in an interval.
@@ -71,6 +90,9 @@ func (e *entries) start(sps []span, after *position) {
 	}
 	if e.desc {
 		e.i = len(e.leaf.ivs) - 1
+	}
+	if e.leaf.absent(e.b.view, slot) {
+		e.i = len(e.leaf.ivs)
 	}
 }
 

@@ -14,6 +14,14 @@ import (
 // which every scan of that path reads too.
 const MaxTerms = 5000
 
+// GraphForm is the bit of Classes that says that elements of graphs in the service's stored form were met. They have no entries
+// for what no traversal looks for: the id of a vertex property and the object that it is, and what an edge repeats of its
+// vertices (EdgeCopies). A condition on those can't be answered by the index where the bit is set.
+const GraphForm = 1 << 30
+
+// EdgeCopies are the fields of an edge that repeat what its vertices say.
+var EdgeCopies = []string{"_sinkLabel", "_sinkPartition", "_vertexLabel"}
+
 // maxDepth bounds the walk; documents are bounded more tightly when they enter.
 const maxDepth = 256
 
@@ -102,7 +110,10 @@ func (t *Terms) Path(path uint64, f func(val []byte, flag byte) bool) {
 // Collect fills t with the terms of a document (its bytes as stored) and its _ts.
 func (p *Policy) Collect(t *Terms, doc []byte, ts int64) {
 	t.Reset()
-	w := walker{p: p, t: t}
+	w := walker{p: p, t: t, edge: value.ObjectOf(doc).Get("_isEdge").Bool()}
+	if w.edge {
+		t.Classes |= GraphForm
+	}
 	w.object(value.ObjectOf(doc), p.root, p.root.subtree == include, p.Seed, 0, false)
 	w.emit(child(p.Seed, []byte(SystemTS)), value.IntOf(ts), false)
 	for _, e := range p.exact {
@@ -123,12 +134,16 @@ func lookup(v value.Value, segs []string) value.Value {
 type walker struct {
 	p     *Policy
 	t     *Terms
+	edge  bool            // the document is an edge
 	spill map[uint64]bool // paths that got their "any value" entry
 }
 
 // object emits the fields of an object. n is the policy's node at the object, nil when no rule lies at or below it.
 func (w *walker) object(v value.Value, n *node, in bool, id uint64, depth int, elem bool) {
 	for it := v.Iter(); it.Next(); {
+		if w.edge && depth == 0 && slices.Contains(EdgeCopies, string(it.Key())) {
+			continue
+		}
 		var kn *node
 		kin := in
 		if n != nil && n.kids != nil {
@@ -168,7 +183,46 @@ func (w *walker) value(v value.Value, n *node, in bool, id uint64, depth int, el
 			ein = false
 		}
 		for it := v.Iter(); it.Next(); {
-			w.value(it.Value(), en, ein, id, depth+1, true)
+			if e := it.Value(); (n == nil || n.kids == nil) && isGraphProperty(e) {
+				w.graphProperty(e, ein, id, depth+1)
+			} else {
+				w.value(e, en, ein, id, depth+1, true)
+			}
+		}
+	}
+}
+
+// isGraphProperty reports whether an array element is a vertex property in the service's stored form: an object of _value, id
+// and perhaps _meta, and nothing else.
+func isGraphProperty(v value.Value) bool {
+	if v.Kind() != value.Object {
+		return false
+	}
+	val, id := false, false
+	for it := v.Iter(); it.Next(); {
+		switch string(it.Key()) {
+		case "_value":
+			val = true
+		case "id":
+			id = true
+		case "_meta":
+		default:
+			return false
+		}
+	}
+	return val && id
+}
+
+// graphProperty emits a vertex property's value and meta-properties. Its id is random and nobody looks for it, and the object
+// as a whole would be as unique: leaving both out halves the entries of a vertex. GraphForm says that it was done.
+func (w *walker) graphProperty(v value.Value, in bool, id uint64, depth int) {
+	if !in {
+		return
+	}
+	w.t.Classes |= GraphForm
+	for it := v.Iter(); it.Next(); {
+		if string(it.Key()) != "id" {
+			w.value(it.Value(), nil, true, child(id, it.Key()), depth+1, true)
 		}
 	}
 }

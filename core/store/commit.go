@@ -63,6 +63,7 @@ func (c *Container) commit(ctx context.Context, sl *slot, chs []change) (p pendi
 	b.Put(sl.headKey, head)
 	pre := [1]kv.Precondition{{Key: sl.headKey, Expect: kv.Equal, Value: sl.headBytes}}
 	sl.widen(&m.h)
+	sl.remember(chs)
 	w, err := c.st.eng.Write(ctx, b, pre[:])
 	if err != nil {
 		raced, err = c.lost(sl, err)

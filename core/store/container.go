@@ -16,17 +16,18 @@ import (
 
 // Container is the run-time state of one container generation. Safe for concurrent use.
 type Container struct {
-	st       *Store
-	gen      uint32
-	def      atomic.Pointer[catalog.Container]
-	pol      atomic.Pointer[index.Policy] // of slots that no rebuild has reached
-	building atomic.Pointer[build]        // a rebuild under way
-	slots    []*slot
-	uniques  []unique
-	counter  counter
-	dropped  atomic.Bool
-	defMu    sync.Mutex  // one update at a time
-	halfway  atomic.Bool // a rebuild failed: the next one who asks for the container tries again
+	st        *Store
+	gen       uint32
+	def       atomic.Pointer[catalog.Container]
+	pol       atomic.Pointer[index.Policy] // of slots that no rebuild has reached
+	building  atomic.Pointer[build]        // a rebuild under way
+	slots     []*slot
+	uniques   []unique
+	counter   counter
+	dropped   atomic.Bool
+	filtering atomic.Bool // id filters are being made
+	defMu     sync.Mutex  // one update at a time
+	halfway   atomic.Bool // a rebuild failed: the next one who asks for the container tries again
 }
 
 // slot is a fixed share of the hash. head and headBytes belong to the latch; the atomics may be read by anybody.
@@ -47,6 +48,10 @@ type slot struct {
 	durable atomic.Int64 // every commit up to this LSN is durable
 	last    atomic.Pointer[lastCommit]
 	flags   atomic.Pointer[indexFlags]
+
+	ids      atomic.Pointer[idFilter]
+	idsNext  *idFilter   // being made: belongs to the latch
+	noFilter atomic.Bool // the slot has too many items for one
 }
 
 type lastCommit struct {

@@ -40,6 +40,9 @@ type Store struct {
 
 	mu   sync.RWMutex
 	open map[uint32]*Container // by generation
+
+	bg     sync.WaitGroup // background work that reads the engine
+	closed bool           // no more of it: belongs to mu
 }
 
 // Open returns the store of an engine and its catalog.
@@ -201,4 +204,27 @@ func ValidateSpec(s *catalog.Spec) error {
 	}
 	_, err := compileUniques(s.UniqueKeys)
 	return err
+}
+
+// background runs f beside the requests; Close waits for it. It reports whether f runs.
+func (s *Store) background(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.bg.Add(1)
+	go func() {
+		defer s.bg.Done()
+		f()
+	}()
+	return true
+}
+
+// Close waits for background work and starts no more. The engine can be closed afterwards.
+func (s *Store) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.bg.Wait()
 }

@@ -1,0 +1,148 @@
+package store
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// idFilter is the set of a slot's ids, in memory, with false positives and no false negatives: a query for an id without a
+// partition key asks all slots, and nearly all of them can say no without a seek. Three facts keep it right:
+//  1. A commit adds its ids before it is visible, under the latch.
+//  2. A new filter is registered and its snapshot taken under the latch; so every id is in the snapshot, or added later.
+//  3. Nothing is ever removed: a deleted id stays as a false positive until the filter is made again.
+type idFilter struct {
+	words []atomic.Uint64 // a power of two of them
+	added atomic.Int64
+	limit int64 // ids it was sized for
+}
+
+// Sizing: 16 bits and four probes an id keep false positives below one in 400 up to the limit.
+const (
+	filterBits    = 16
+	filterProbes  = 4
+	filterMinIDs  = 1024
+	filterMaxWord = 1 << 20 // 8 MiB a slot; beyond it the slot has no filter
+)
+
+func newIDFilter(ids int64) *idFilter {
+	ids = max(filterMinIDs, ids*2)
+	words := int64(1) << bits.Len64(uint64(ids*filterBits/64-1))
+	if words > filterMaxWord {
+		return nil
+	}
+	return &idFilter{words: make([]atomic.Uint64, words), limit: ids}
+}
+
+// probe returns word and bit of a hash's n-th probe.
+func (f *idFilter) probe(h uint64, n int) (int, uint64) {
+	h = bits.RotateLeft64(h*0x9E3779B97F4A7C15, n*16)
+	return int(h >> 6 & uint64(len(f.words)-1)), 1 << (h & 63)
+}
+
+func (f *idFilter) add(h uint64) {
+	for n := range filterProbes {
+		w, b := f.probe(h, n)
+		f.words[w].Or(b)
+	}
+	f.added.Add(1)
+}
+
+func (f *idFilter) has(h uint64) bool {
+	for n := range filterProbes {
+		if w, b := f.probe(h, n); f.words[w].Load()&b == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// IDHash is the hash under which id filters know an id.
+func IDHash(id value.Value) uint64 { return xxhash.Sum64(keys.AppendExact(nil, id)) }
+
+// remember adds the ids that the changes bring to the slot's filters. The caller holds the latch, before the commit is visible.
+func (s *slot) remember(chs []change) {
+	f, g := s.ids.Load(), s.idsNext
+	if f == nil && g == nil {
+		return
+	}
+	for i := range chs {
+		if chs[i].item == nil || chs[i].old != nil && chs[i].old.Number == chs[i].item.Number {
+			continue
+		}
+		h := xxhash.Sum64(chs[i].id.ident[len(chs[i].id.tuple):])
+		if f != nil {
+			f.add(h)
+		}
+		if g != nil {
+			g.add(h)
+		}
+	}
+	if f != nil && f.added.Load() > f.limit {
+		s.ids.Store(nil) // too full to say no; the next query that wants it has it made again
+	}
+}
+
+// MayHoldID reports whether a slot may hold an item with this id in any logical partition. A slot without a filter may; asking
+// has the filters made in the background.
+func (v *View) MayHoldID(slot int, hash uint64) bool {
+	f := v.c.slots[slot].ids.Load()
+	if f == nil {
+		v.c.makeIDFilters()
+		return true
+	}
+	return f.has(hash)
+}
+
+// makeIDFilters makes the missing filters in the background, one run at a time.
+func (c *Container) makeIDFilters() {
+	if c.dropped.Load() || !c.filtering.CompareAndSwap(false, true) {
+		return
+	}
+	if !c.st.background(func() {
+		defer c.filtering.Store(false)
+		for _, s := range c.slots {
+			if s.ids.Load() == nil && !s.noFilter.Load() && c.makeIDFilter(s) != nil {
+				return // a filter saves seeks and nothing else: the next query tries again
+			}
+		}
+	}) {
+		c.filtering.Store(false)
+	}
+}
+
+func (c *Container) makeIDFilter(s *slot) error {
+	s.mu.Lock()
+	f := newIDFilter(s.head.Items)
+	s.noFilter.Store(f == nil)
+	s.idsNext = f
+	snap := c.st.eng.Snapshot()
+	s.mu.Unlock()
+	defer snap.Close()
+	if f == nil {
+		return nil
+	}
+	paths := len(c.keyPaths())
+	lo, hi := keys.KindBounds(s.key, keys.KindNumber)
+	err := each(snap, lo, hi, func(_, suffix []byte) error {
+		rest := suffix[c.placeLen():]
+		for range paths {
+			var err error
+			if rest, err = keys.SkipExact(rest); err != nil {
+				return err
+			}
+		}
+		f.add(xxhash.Sum64(rest))
+		return nil
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.idsNext = nil; err == nil {
+		s.ids.Store(f)
+	}
+	return err
+}
