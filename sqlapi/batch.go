@@ -341,7 +341,6 @@ func (c *call) bulkPrepare(ct *core.Container, o *batchOp, docs *[]byte) error {
 // sendBatch writes the results. Each has a charge and, when it names an item, an etag: clients rely on both.
 func (c *call) sendBatch(ct *core.Container, ops []batchOp, code int) error {
 	b := append(c.out[:0], '[')
-	coll := ct.RID()
 	c.charge = 0
 	for i := range ops {
 		o := &ops[i]
@@ -374,7 +373,7 @@ func (c *call) sendBatch(ct *core.Container, ops []batchOp, code int) error {
 			b = append(b, `\""`...)
 			if !o.minimized || o.kind == opRead {
 				b = append(b, `,"resourceBody":`...)
-				b = appendItem(b, coll, o.item)
+				b = appendShown(b, ct, o.item)
 			}
 		}
 		b = append(b, '}')

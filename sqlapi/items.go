@@ -106,7 +106,7 @@ func readItem(c *call) error {
 	if v := header(c.in, hIfNoneMatch); v != "" && etagListed(v, it.ETag()) {
 		return errNotModified
 	}
-	c.out = appendItem(c.out[:0], ct.RID(), it)
+	c.out = appendShown(c.out[:0], ct, it)
 	return c.send(http.StatusOK)
 }
 
@@ -184,7 +184,7 @@ func (c *call) writeItem(ct *core.Container, kind core.WriteKind, pk core.Partit
 		code = http.StatusCreated
 	}
 	if !c.minimal() {
-		c.out = appendItem(c.out[:0], ct.RID(), res.Item)
+		c.out = appendShown(c.out[:0], ct, res.Item)
 	}
 	return c.send(code)
 }
@@ -219,6 +219,11 @@ func itemWrite(ctx context.Context, ct *core.Container, kind core.WriteKind, key
 	}
 	if !same && !sameKey(key, pk) {
 		return core.Write{}, errPKMismatch
+	}
+	if isTable(ct) {
+		if d, err = tableStored(d); err != nil {
+			return core.Write{}, err
+		}
 	}
 	if err := checkTTL(doc.Get(d, "ttl")); err != nil {
 		return core.Write{}, err

@@ -48,10 +48,12 @@ var patchKinds = map[string]patchKind{
 type patch struct {
 	ops       []patchOp
 	condition *sql.Plan // nil: none
+	table     bool      // the paths are of the service's form of entities
 }
 
 // parsePatch reads a patch: an array of operations, or {"operations": [..], "condition": "from c where .."}.
 func (s *Server) parsePatch(ct *core.Container, body []byte) (p patch, err error) {
+	p.table = isTable(ct)
 	list, seen, condition := body, true, ""
 	if i := skipSpace(body, 0); i < len(body) && body[i] == '{' {
 		seen = false
@@ -89,7 +91,7 @@ func (s *Server) parsePatch(ct *core.Container, body []byte) (p patch, err error
 		err = status.New(status.BadRequest, "A patch needs at least one operation.")
 	}
 	if err == nil && condition != "" {
-		p.condition, err = sql.Compile("SELECT * "+condition, nil, s.env(ct.RID()))
+		p.condition, err = sql.Compile("SELECT * "+condition, nil, s.env(ct))
 	}
 	return p, err
 }
@@ -179,6 +181,9 @@ func isPrefix(a, b []string) bool {
 
 // run applies a patch to a document.
 func (p *patch) run(d doc.Doc) (doc.Doc, error) {
+	if p.table {
+		d = tableForm(d)
+	}
 	for i := range p.ops {
 		next, err := p.ops[i].apply(d, &p.ops[i])
 		if err != nil {
@@ -190,6 +195,12 @@ func (p *patch) run(d doc.Doc) (doc.Doc, error) {
 	}
 	if err := doc.Validate(d, doc.DefaultMaxDepth); err != nil {
 		return nil, status.New(status.BadRequest, "The item is nested too deeply after the patch.")
+	}
+	if p.table {
+		var err error
+		if d, err = tableStored(d); err != nil {
+			return nil, err
+		}
 	}
 	return d, checkTTL(doc.Get(d, "ttl"))
 }
@@ -361,7 +372,7 @@ func patchItem(c *call) error {
 	c.setItemETag(res.Item)
 	c.setSlot(ct, res.Slot)
 	if !c.minimal() {
-		c.out = appendItem(c.out[:0], ct.RID(), res.Item)
+		c.out = appendShown(c.out[:0], ct, res.Item)
 	}
 	return c.send(http.StatusOK)
 }

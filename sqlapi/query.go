@@ -73,12 +73,18 @@ func readParam(raw []byte) (p sql.Param, err error) {
 }
 
 // env is what the language needs of this API for the items of a container.
-func (s *Server) env(coll [8]byte) *sql.Env {
-	return &sql.Env{
+func (s *Server) env(ct *core.Container) *sql.Env {
+	coll := ct.RID()
+	e := &sql.Env{
 		ItemJSON:   func(dst []byte, it *core.Item) []byte { return appendItem(dst, coll, it) },
 		SystemJSON: func(dst []byte, it *core.Item) []byte { return appendItemSystem(dst, coll, it) },
 		Clock:      s.clock,
 	}
+	if isTable(ct) {
+		e.ItemJSON = func(dst []byte, it *core.Item) []byte { return appendShown(dst, ct, it) }
+		e.Form, e.Pred = tableForm, tablePred
+	}
+	return e
 }
 
 // queryItems answers a query over a container. Every query is answered whole, over all partitions that it is restricted to:
@@ -103,7 +109,7 @@ func queryItems(c *call) error {
 	}
 	began := c.s.clock.Now()
 	coll := ct.RID()
-	plan, err := sql.Compile(spec.text, spec.params, c.s.env(coll))
+	plan, err := sql.Compile(spec.text, spec.params, c.s.env(ct))
 	if err != nil {
 		return err
 	}

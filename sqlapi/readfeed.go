@@ -98,7 +98,7 @@ func readFeed(c *call) error {
 		if n > 0 {
 			c.out = append(c.out, ',')
 		}
-		c.out = appendItem(c.out, coll, rows.Item())
+		c.out = appendShown(c.out, ct, rows.Item())
 		n++
 	}
 	if err := rows.Err(); err != nil {

@@ -35,6 +35,9 @@ type rootRow struct {
 
 // setRoot makes d the present item.
 func (f *frame) setRoot(d doc.Doc, item *core.Item) {
+	if item != nil && f.env != nil && f.env.Form != nil {
+		d = f.env.Form(d)
+	}
 	f.root = rootRow{doc: d, item: item}
 	f.sys = value.Value{}
 }

@@ -20,6 +20,10 @@ type Env struct {
 	ItemJSON func(dst []byte, it *core.Item) []byte
 	// SystemJSON appends the system properties of an item as "name":value,.. without braces.
 	SystemJSON func(dst []byte, it *core.Item) []byte
+	// Form, when set, gives the document that the language sees in place of the stored one, in bytes of its own; Pred then
+	// translates a predicate on the former into one on the latter. For containers whose items this API shows in another form.
+	Form func(doc.Doc) doc.Doc
+	Pred func(*access.Pred) *access.Pred
 	// Clock gives time and randomness; nil is the wall clock.
 	Clock *clock.Clock
 }
@@ -167,6 +171,9 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 	}
 	if p.pred != nil {
 		q.Pred = p.pred(f)
+		if pl.env.Pred != nil {
+			q.Pred = pl.env.Pred(q.Pred)
+		}
 	}
 	// The core may be told how many items are wanted where each gives exactly one row: SELECT VALUE drops those whose value is
 	// undefined, so they must not match then.
@@ -185,7 +192,7 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 	for _, o := range p.order {
 		key := o.key
 		path, _, ok := storedPath(o.steps, false)
-		if !ok {
+		if !ok || pl.env.Form != nil && !isAlways(path) {
 			path = access.NewPath("\x00" + o.steps[0].name)
 		}
 		q.OrderBy = append(q.OrderBy, exec.Order{Path: path, Desc: o.desc, Key: func(it *core.Item) value.Value {

@@ -221,6 +221,9 @@ func storedPath(steps []step, element bool) (access.Path, bool, bool) {
 			element = true
 			continue
 		}
+		if extended[st.name] {
+			return access.Path{}, false, false
+		}
 		segs = append(segs, st.name)
 	}
 	p := access.NewPath(segs...)
@@ -228,6 +231,13 @@ func storedPath(steps []step, element bool) (access.Path, bool, bool) {
 		p = p.Element()
 	}
 	return p, element, true
+}
+
+// extended are the names under which a value of a kind that JSON lacks is shown as an object: c.a["$oid"] reads an ObjectId,
+// whose index entry is at /a.
+var extended = map[string]bool{
+	"$binary": true, "$code": true, "$dbPointer": true, "$maxKey": true, "$minKey": true, "$numberDecimal": true, "$numberDouble": true,
+	"$oid": true, "$regularExpression": true, "$scope": true, "$symbol": true, "$timestamp": true, "$undefined": true,
 }
 
 // constant compiles e when it has the same value for all items; nil otherwise.
