@@ -135,6 +135,8 @@ type Source interface {
 	MayHoldForeign() bool
 	// MayHoldGraphForm reports whether any slot may hold vertex properties (index.GraphForm).
 	MayHoldGraphForm() bool
+	// KeysMayBeForeign reports whether partition keys or ids may be of such kinds, whatever the policy indexes.
+	KeysMayBeForeign() bool
 	// EveryItemHas reports whether the index entries of the values at a path name every item, in an order that is the order
 	// of every language: all of one class, none cut.
 	EveryItemHas(p Path) bool
@@ -221,7 +223,7 @@ func oneClass(p *Pred) bool {
 // missesGraphForm reports whether the leaf asks for what elements of graphs have no index entries for (index.GraphForm).
 func (p *Pred) missesGraphForm() bool {
 	n := len(p.Path.Segs)
-	if n > 1 && p.Path.Segs[n-1] == "id" || n == 1 && slices.Contains(index.EdgeCopies, p.Path.Segs[0]) {
+	if n > 1 && slices.Contains(p.Path.Segs[1:], "id") || n == 1 && slices.Contains(index.EdgeCopies, p.Path.Segs[0]) {
 		return true
 	}
 	for _, v := range p.Vals {
@@ -350,8 +352,7 @@ func conjunctKeys(src Source, cs []*Pred) []Key {
 		if !Scalars(c.Vals) {
 			return false
 		}
-		// Whether other kinds are there is known from the index alone, so the index must cover the path.
-		if c.Foreign && (!src.IndexReady() || !src.Policy().Covers(c.Path.Segs, false) || src.MayHoldForeign()) {
+		if c.Foreign && src.KeysMayBeForeign() {
 			return false
 		}
 		if c.Path.Elements && !(len(c.Path.Segs) == 1 && c.Path.Segs[0] == "_id") {

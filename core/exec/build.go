@@ -184,7 +184,7 @@ func idsOf(b *builder, p *access.Pred) []value.Value {
 		cs = p.Kids
 	}
 	for _, c := range cs {
-		if c.Op != access.OpIn || len(c.Path.Segs) != 1 || c.Path.Segs[0] != "_id" || c.Foreign && b.MayHoldForeign() {
+		if c.Op != access.OpIn || len(c.Path.Segs) != 1 || c.Path.Segs[0] != "_id" || c.Foreign && b.KeysMayBeForeign() {
 			continue
 		}
 		if access.Scalars(c.Vals) {
@@ -223,6 +223,11 @@ func (b *builder) MayHoldForeign() bool {
 	if !b.view.Indexed() {
 		return true
 	}
+	return b.KeysMayBeForeign()
+}
+
+// KeysMayBeForeign implements access.Source.
+func (b *builder) KeysMayBeForeign() bool {
 	for i := range b.view.Slots() {
 		if b.view.Classes(i)&access.ForeignKinds != 0 {
 			return true

@@ -24,7 +24,7 @@ type leaf struct {
 func newLeaf(b *builder, p *access.Pred) (l leaf, ok bool) {
 	l = leaf{pred: p, path: b.Policy().PathID(p.Path.Segs)}
 	l.ivs, _, ok = p.Intervals()
-	if p.Op == access.OpIn && isID(p.Path) && len(p.Vals) <= maxFiltered && !(p.Foreign && b.MayHoldForeign()) {
+	if p.Op == access.OpIn && isID(p.Path) && len(p.Vals) <= maxFiltered && !(p.Foreign && b.KeysMayBeForeign()) {
 		for _, v := range p.Vals {
 			l.ids = append(l.ids, store.IDHash(v))
 		}

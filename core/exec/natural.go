@@ -68,7 +68,7 @@ func (b *builder) narrow(p *access.Pred) {
 	s := &b.spans[0]
 	base := s.lo
 	for _, c := range cs {
-		if c.Op != access.OpRange || !isID(c.Path) || c.Any || c.Foreign && b.MayHoldForeign() {
+		if c.Op != access.OpRange || !isID(c.Path) || c.Any || c.Foreign && b.KeysMayBeForeign() {
 			continue
 		}
 		lo, hi := idBounds(base, c)

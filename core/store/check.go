@@ -147,7 +147,7 @@ func (k *checker) item(pol *index.Policy, key, val []byte) {
 		term, flag := t.At(i)
 		k.claim(keys.AppendIndexEntry(nil, s, term, it.Number, it.ident), []byte{flag})
 	}
-	k.head.Classes |= t.Classes
+	k.head.Classes |= t.Classes | keyClasses(it.ident)
 	k.head.Elements.Merge(&t.Elements)
 	k.head.Lossy.Merge(&t.Lossy)
 	k.head.Ticks = max(k.head.Ticks, it.Ticks)

@@ -233,9 +233,22 @@ func (m *committer) index(ch *change) {
 		t := &m.h.Tracked[i]
 		t.Count += int64(new.HasValue(t.Path)) - int64(before.HasValue(t.Path))
 	}
-	m.h.Classes |= new.Classes
+	m.h.Classes |= new.Classes | keyClasses(ch.id.ident)
 	m.h.Elements.Merge(&new.Elements)
 	m.h.Lossy.Merge(&new.Lossy)
+}
+
+// keyClasses returns the value classes of the parts of an identity: a head knows them whatever the policy indexes.
+func keyClasses(ident []byte) (bits uint32) {
+	for len(ident) > 0 {
+		bits |= 1 << (ident[0] >> 3)
+		rest, err := keys.SkipExact(ident)
+		if err != nil {
+			break
+		}
+		ident = rest
+	}
+	return bits
 }
 
 func (m *committer) delTerm(ch *change, number uint64) func([]byte) {

@@ -21,7 +21,7 @@ type Head struct {
 	Bytes    int64  // keys and values of the items
 	Index    uint32 // version of the indexing policy that the slot's index entries follow
 	LogFloor int64
-	Classes  uint32      // value classes that the index has ever held
+	Classes  uint32      // value classes that the index and the keys of items have ever held
 	Elements index.Bloom // paths that have ever had array elements
 	Lossy    index.Bloom // paths that have ever had cut values
 	Tracked  []Tracked   // paths that a query has sorted by

@@ -78,7 +78,7 @@ func (c *Container) View() *View {
 }
 
 // Indexed reports whether the index entries in the view follow Policy and name every item that they should. When they don't,
-// neither they nor Classes, HasElements and HasLossy may be used.
+// neither they nor HasElements and HasLossy may be used, and Classes only for partition keys and ids.
 func (v *View) Indexed() bool { return v.indexed }
 
 // Policy returns the indexing policy of the view.

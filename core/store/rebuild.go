@@ -64,7 +64,7 @@ func (c *Container) rebuildSlot(sl *slot, pol *index.Policy, to uint32) error {
 		}
 		t := collect(pol, &it)
 		defer termsPool.Put(t)
-		h.Classes |= t.Classes
+		h.Classes |= t.Classes | keyClasses(it.ident)
 		h.Elements.Merge(&t.Elements)
 		h.Lossy.Merge(&t.Lossy)
 		for i := range t.Len() {
