@@ -38,7 +38,7 @@ type serving struct {
 	Auth          bool     `default:"true" negatable:"" help:"Ask for credentials (--auth=false: no API does)."`
 	Insecure      bool     `help:"Allow --auth=false and the well-known key on addresses that other machines reach."`
 	GremlinSource []string `placeholder:"NAME=DATABASE/GRAPH" help:"Graph that Gremlin clients choose by alias; made when absent. Repeatable."`
-	CacheMB       int      `name:"cache-mb" default:"48" help:"Block cache of the store in MiB."`
+	CacheMB       int      `name:"cache-mb" default:"32" help:"Block cache of the store in MiB."`
 }
 
 func (f *serving) config() (server.Config, error) {

@@ -55,7 +55,7 @@ func Default() Config {
 		Key:         WellKnownKey,
 		Auth:        true,
 		Durability:  "sync",
-		CacheMB:     48,
+		CacheMB:     32,
 	}
 }
 
