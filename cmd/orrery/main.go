@@ -113,6 +113,7 @@ const (
 func serve(c server.Config, after func(context.Context, *server.Server) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	tuneGC()
 	s, err := server.Start(c)
 	if err != nil {
 		return err

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestPercentFor(t *testing.T) {
+	for _, tc := range []struct {
+		liveMB uint64
+		want   int
+	}{{0, 400}, {10, 400}, {32, 400}, {64, 200}, {128, 100}, {200, 64}, {4000, 60}} {
+		if got := percentFor(tc.liveMB << 20); got != tc.want {
+			t.Errorf("%d MiB live: %d %%, want %d", tc.liveMB, got, tc.want)
+		}
+	}
+}
+
+func TestAfterGC(t *testing.T) {
+	var n atomic.Int64
+	afterGC(func() { n.Add(1) })
+	for deadline := time.Now().Add(10 * time.Second); n.Load() < 3; runtime.GC() {
+		if time.Now().After(deadline) {
+			t.Fatalf("called %d times", n.Load())
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
