@@ -102,7 +102,7 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 		return dst, merr.New(merr.Unauthorized, "Command %s requires authentication", r.name)
 	}
 	if r.inTxn && def.fn != nil && !def.txn {
-		return dst, merr.New(merr.IllegalOperation, "Multi-document transactions are not supported by this server")
+		return dst, merr.New(merr.OperationNotInTransaction, "Multi-document transactions are not supported by this server")
 	}
 	if r.maxTimeMS > 0 {
 		r.ctx, r.cancel = context.WithTimeout(r.ctx, time.Duration(r.maxTimeMS)*time.Millisecond)

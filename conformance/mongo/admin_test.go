@@ -189,7 +189,7 @@ func TestSessions(t *testing.T) {
 		_, err = sess.WithTransaction(bg, func(ctx context.Context) (any, error) {
 			return coll.InsertOne(ctx, doc(t, `{"_id":99}`))
 		})
-		wantCode(t, err, 20)
+		wantCode(t, err, 263)
 		if n, err := coll.CountDocuments(bg, doc(t, `{"_id":99}`)); n != 0 || err != nil {
 			t.Fatal(n, err)
 		}
