@@ -384,6 +384,7 @@ func (c *compiler) object(e *ObjectExpr) cexpr {
 // call compiles a function call or an aggregate.
 func (c *compiler) call(e *Call) cexpr {
 	if e.UDF {
+		c.exprs(e.Args) // what is wrong in the arguments is told first
 		c.fail(&Error{plain: true, Msg: "User defined functions are not supported: 'udf." + clip(e.Name) + "'."})
 		return konst(value.Value{})
 	}

@@ -15,10 +15,10 @@ const isoLayout = "2006-01-02T15:04:05.0000000Z"
 func init() {
 	now := func(name string, static bool, fn func(t time.Time) value.Value) *Func {
 		return &Func{Name: name, Types: "", Volatile: true, Eval: func(c *Context, _ []value.Value) value.Value {
-			if !static && c.Clock != nil {
-				return fn(c.Clock())
+			if static {
+				return fn(c.Now)
 			}
-			return fn(c.Now)
+			return fn(c.present())
 		}}
 	}
 	ms := func(t time.Time) value.Value { return value.IntOf(t.UnixMilli()) }
@@ -55,7 +55,28 @@ func init() {
 			return value.Value{}
 		}},
 	)
-	unsupported("not evaluated yet", "DateTimeFormat", "NOW", "AGO")
+	register(
+		&Func{Name: "NOW", Types: "?sn", Volatile: true, Eval: func(c *Context, a []value.Value) value.Value {
+			switch t := c.present(); len(a) {
+			case 0:
+				return dateValue(t)
+			case 2:
+				return shifted(t, a[0].Str(), a[1], 1)
+			}
+			return value.Value{}
+		}},
+		&Func{Name: "AGO", Types: "sn", Volatile: true, Eval: func(c *Context, a []value.Value) value.Value {
+			return shifted(c.present(), a[0].Str(), a[1], -1)
+		}},
+	)
+}
+
+// present is the time now, where that of the execution isn't asked for.
+func (c *Context) present() time.Time {
+	if c.Clock != nil {
+		return c.Clock()
+	}
+	return c.Now
 }
 
 // ParseDateTime reads an ISO 8601 string (YYYY-MM-DDThh:mm:ss[.fffffff]Z, or a date alone).
@@ -142,12 +163,20 @@ func partOf(name string, t time.Time) value.Value {
 
 // dateAdd is DateTimeAdd(part, number, date); a day that the resulting month lacks becomes its last day.
 func dateAdd(_ *Context, a []value.Value) value.Value {
-	t, ok := ParseDateTime(a[2])
-	n, whole := toInt64(a[1])
-	part := partNames[strings.ToLower(a[0].Str())]
-	if !ok || !whole || part == "" || n > 1e15 || n < -1e15 {
+	if t, ok := ParseDateTime(a[2]); ok {
+		return shifted(t, a[0].Str(), a[1], 1)
+	}
+	return value.Value{}
+}
+
+// shifted is t moved by sign*number parts.
+func shifted(t time.Time, name string, number value.Value, sign int64) value.Value {
+	n, whole := toInt64(number)
+	part := partNames[strings.ToLower(name)]
+	if !whole || part == "" || n > 1e15 || n < -1e15 {
 		return value.Value{}
 	}
+	n *= sign
 	switch part {
 	case "year":
 		return addMonths(t, n*12)

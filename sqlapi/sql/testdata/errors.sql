@@ -67,8 +67,12 @@
 ! The query parameter '@missing' is not specified.
 > SELECT * FROM c JOIN c IN c.a
 ! SC2011 21-29 The input alias 'c' is specified more than once in the FROM clause.
-> SELECT ST_DISTANCE(c.a, c.b) FROM c
-! SC3002 7-28 The function 'ST_DISTANCE' is not supported: spatial functions are not evaluated yet.
+> SELECT FullTextContains(c.a, "x") FROM c
+! SC3002 7-33 The function 'FullTextContains' is not supported: full-text functions are not evaluated yet.
+> SELECT udf.f(c.a, d.b) FROM c
+! SC2001 18-19 Identifier 'd' could not be resolved.
+> SELECT udf.f(NO_SUCH(1)) FROM c
+! SC2005 13-23 'NO_SUCH' is not a recognized built-in function name.
 > SELECT udf.f(c.a) FROM c
 ! User defined functions are not supported: 'udf.f'.
 > SELECT * FROM c ORDER BY RANK FullTextScore(c.a, ["x"])

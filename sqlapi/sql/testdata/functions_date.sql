@@ -76,4 +76,88 @@
 > YEAR("2024-02-03T00:00:00Z")
 2024
 > DateTimeFormat("2024-02-03T00:00:00Z", "yyyy")
-! SC3002 13-59 The function 'DateTimeFormat' is not supported: not evaluated yet.
+"2024"
+> NOW()
+"2024-03-01T12:30:00.0000000Z"
+> NOW("yyyy", 1)
+"2025-03-01T12:30:00.0000000Z"
+> NOW("dd", -1)
+"2024-02-29T12:30:00.0000000Z"
+> NOW("ss", 30)
+"2024-03-01T12:30:30.0000000Z"
+> NOW("ms", 4)
+"2024-03-01T12:30:00.0040000Z"
+> NOW("yyyy")
+(none)
+> NOW("parsec", 1)
+(none)
+> NOW("dd", "1")
+(none)
+> NOW("dd", 1, 2)
+! SC2050 13-28 The NOW function requires 0 to 2 argument(s).
+> AGO("yyyy", 1)
+"2023-03-01T12:30:00.0000000Z"
+> AGO("yyyy", -1)
+"2025-03-01T12:30:00.0000000Z"
+> AGO("mm", 12)
+"2023-03-01T12:30:00.0000000Z"
+> AGO("dd", 1)
+"2024-02-29T12:30:00.0000000Z"
+> AGO("ss", 30)
+"2024-03-01T12:29:30.0000000Z"
+> AGO("ms", 4)
+"2024-03-01T12:29:59.9960000Z"
+> AGO("hh", 0.5)
+(none)
+> AGO(null, 1)
+(none)
+> AGO("dd", undefined)
+(none)
+> AGO("dd")
+! SC2050 13-22 The AGO function requires 2 argument(s).
+> DateTimeFormat("2024-10-10 14:40:20", "yyyyMMdd")
+"20241010"
+> DateTimeFormat("2024-10-10 14:40:20", "yyyy-MM-dd [HH:mm:ss]")
+"2024-10-10 [14:40:20]"
+> DateTimeFormat("2024-10-10 14:40:20", "To\\da\\y i\\s: yyyy-MM-ddTHH:mm:ss.fff")
+"Today is: 2024-10-10T14:40:20.000"
+> DateTimeFormat("2024-10-10 14:40:20", "To\\da\\y i\\s: yyyy-MM-ddTHH:mm:ss.FFF")
+"Today is: 2024-10-10T14:40:20."
+> DateTimeFormat("2024-03-05T04:07:09.1203000Z", "y yy yyy yyyy yyyyy")
+"24 24 2024 2024 02024"
+> DateTimeFormat("2005-03-05", "y-M-d")
+"5-3-5"
+> DateTimeFormat("2024-03-05T04:07:09.1203000Z", "M MM MMM MMMM")
+"3 03 Mar March"
+> DateTimeFormat("2024-03-05T04:07:09.1203000Z", "d dd ddd dddd")
+"5 05 Tue Tuesday"
+> DateTimeFormat("2024-03-05T04:07:09.1203000Z", "H:m:s HH:mm:ss")
+"4:7:9 04:07:09"
+> DateTimeFormat("2024-03-05T00:07:09Z", "h hh tt t")
+"12 12 AM A"
+> DateTimeFormat("2024-03-05T12:00:00Z", "h hh tt t")
+"12 12 PM P"
+> DateTimeFormat("2024-03-05T23:00:00Z", "h tt")
+"11 PM"
+> DateTimeFormat("2024-03-05T04:07:09.1203000Z", "f ff fff ffff fffff ffffff fffffff")
+"1 12 120 1203 12030 120300 1203000"
+> DateTimeFormat("2024-03-05T04:07:09.1203000Z", "F FF FFF FFFF FFFFFFF")
+"1 12 12 1203 1203"
+> DateTimeFormat("2024-03-05T04:07:09Z", "'day' d 'of' MMMM")
+"day 5 of March"
+> DateTimeFormat("2024-03-05T04:07:09Z", "")
+""
+> DateTimeFormat("2024-03-05", "Q1 x")
+"Q1 x"
+> DateTimeFormat("2024-03-05T10:00:00+02:00", "HH")
+"08"
+> DateTimeFormat("no date", "yyyy")
+(none)
+> DateTimeFormat("2024-13-05", "yyyy")
+(none)
+> DateTimeFormat(1, "yyyy")
+(none)
+> DateTimeFormat("2024-03-05", 1)
+(none)
+> DateTimeFormat("2024-03-05")
+! SC2050 13-41 The DateTimeFormat function requires 2 argument(s).
