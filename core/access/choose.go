@@ -173,11 +173,14 @@ func Choose(src Source, r Request) Plan {
 		return Plan{Kind: Scan, Why: "the continuation began with a scan"}
 	}
 	cs := conjuncts(r.Pred)
+	if r.HasPK {
+		return inPartition(src, cs)
+	}
 	if p, ok := ordered(src, r, cs); ok {
 		return p
 	}
 	p := byIndex(src, cs)
-	if p.Kind != Scan || len(r.OrderBy) != 1 || r.HasPK {
+	if p.Kind != Scan || len(r.OrderBy) != 1 {
 		return p
 	}
 	every := &Pred{Op: opEvery, Path: Path{Segs: r.OrderBy[0].Segs}}
@@ -189,7 +192,7 @@ func Choose(src Source, r Request) Plan {
 
 // ordered returns a plan whose index order is the wanted order.
 func ordered(src Source, r Request, cs []*Pred) (Plan, bool) {
-	if len(r.OrderBy) != 1 || r.HasPK {
+	if len(r.OrderBy) != 1 {
 		return Plan{}, false
 	}
 	for _, c := range cs {
@@ -254,6 +257,26 @@ func usable(src Source, p *Pred) bool {
 
 // scanShare is the share of the items above which fetching them one by one through the index costs more than a scan.
 const scanShare = 0.15
+
+// inPartition picks the leaf for a query inside one logical partition: an equality on something else than the partition key
+// (which every item there satisfies). Nothing is counted: the slot's entries say little about one partition's.
+func inPartition(src Source, cs []*Pred) Plan {
+	for _, c := range cs {
+		if c.Op == OpIn && usable(src, c) && !isKeyPath(src, c.Path) {
+			return Plan{Kind: Index, Leaf: c, Why: "an equality inside one logical partition"}
+		}
+	}
+	return Plan{Kind: Scan, Why: "items of one logical partition"}
+}
+
+func isKeyPath(src Source, p Path) bool {
+	for _, segs := range src.KeyPaths() {
+		if slices.Equal(segs, p.Segs) {
+			return true
+		}
+	}
+	return false
+}
 
 // byIndex picks the leaf, or the union of leaves, with the least share of the items.
 func byIndex(src Source, cs []*Pred) Plan {
