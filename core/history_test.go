@@ -1,0 +1,323 @@
+package core_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/feed"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// history is what TestHistory's goroutines share. Every writer has items of its own, whose state it knows; all of them move
+// money between the same accounts; and there are items that nobody touches, which every query must show.
+type history struct {
+	t    *testing.T
+	e    *core.Engine
+	c    *core.Container
+	clk  *clock.Clock
+	stop atomic.Bool
+}
+
+const (
+	historyStill    = 60 // items that nobody touches
+	historyAccounts = 8
+	historyWriters  = 4
+	historySteps    = 150
+)
+
+// TestHistory lets writers, transactions, queries from page to page, changes of the indexing policy and the reaper run at the
+// same time. Afterwards the store is what the writers know, and the checker finds nothing.
+func TestHistory(t *testing.T) {
+	for name, open := range engines {
+		t.Run(name, func(t *testing.T) {
+			h := &history{t: t, clk: clock.Fake(time.Unix(1_700_000_000, 0))}
+			e, err := core.Open(bg, open(t), core.Options{Clock: h.clk, MinSlots: 4})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.e = e
+			never := int32(-1)
+			h.c = newContainer(t, e, core.ContainerSpec{DefaultTTL: &never, UniqueKeys: [][]string{{"/u"}}})
+			for i := range historyStill {
+				put(t, h.c, core.Create, fmt.Sprintf(`{"id":"s%03d","pk":"p%d","n":%d,"u":"s%d"}`, i, i%5, i, i))
+			}
+			for i := range historyAccounts {
+				put(t, h.c, core.Create, fmt.Sprintf(`{"id":"a%d","pk":"bank","money":100,"u":"a%d"}`, i, i))
+			}
+			var writers, others waiter
+			models := make([]map[string]int64, historyWriters)
+			for w := range historyWriters {
+				models[w] = map[string]int64{}
+				writers.Go(func() { h.write(w, models[w]) })
+				writers.Go(func() { h.transfer(w) })
+			}
+			others.Go(h.query)
+			others.Go(h.queryOrdered)
+			others.Go(h.changePolicy)
+			others.Go(h.passTime)
+			writers.Wait()
+			h.stop.Store(true)
+			others.Wait()
+			h.clk.Advance(time.Hour)
+			e.Reap(bg)
+			h.compare(models)
+			clean(t, e)
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// write makes random writes to its own items; n of an item goes up with each of them.
+func (h *history) write(w int, model map[string]int64) {
+	r := rand.New(rand.NewPCG(uint64(w), 7))
+	n := int64(0)
+	var lsn int64
+	for step := range historySteps {
+		n++
+		k := r.IntN(12)
+		id, key := fmt.Sprintf("w%d-%02d", w, k), fmt.Sprintf("p%d", k%5)
+		old, there := model[id]
+		text := fmt.Sprintf(`{"id":%q,"pk":%q,"n":%d,"v":[%d,"x%d"],"u":"%s"}`, id, key, n, n, n%3, id)
+		d := mustDoc(h.t, text)
+		res := core.Result{}
+		var err error
+		switch step % 6 {
+		case 0:
+			res, err = h.c.Write(bg, core.Write{Kind: core.Create, Doc: d})
+			if there != status.Is(err, status.Conflict) {
+				h.t.Errorf("create of %s, there %v: %v", id, there, err)
+			}
+			if there {
+				continue
+			}
+		case 1:
+			res, err = h.c.Write(bg, core.Write{Kind: core.Upsert, Doc: d})
+		case 2:
+			res, err = h.c.Write(bg, core.Write{Kind: core.Replace, Doc: d, Check: func(it *core.Item) error {
+				if it != nil && doc.Get(it.Doc, "n").Int() != old {
+					return status.New(status.PreconditionFailed, "n is %d, not %d", doc.Get(it.Doc, "n").Int(), old)
+				}
+				return nil
+			}})
+			if there == status.Is(err, status.NotFound) {
+				h.t.Errorf("replace of %s, there %v: %v", id, there, err)
+			}
+			if !there {
+				continue
+			}
+		case 3:
+			_, err = h.c.Write(bg, core.Write{Kind: core.Delete, PK: pk(key), ID: value.StringOf(id)})
+			if there == status.Is(err, status.NotFound) {
+				h.t.Errorf("delete of %s, there %v: %v", id, there, err)
+			}
+			delete(model, id)
+			continue
+		case 4: // an item that will expire, and one that takes its unique value when it has
+			ttl := mustDoc(h.t, fmt.Sprintf(`{"id":"e%d-%d","pk":%q,"ttl":5,"u":"e%d"}`, w, step, key, w))
+			if _, err := h.c.Write(bg, core.Write{Kind: core.Create, Doc: ttl}); err != nil && !status.Is(err, status.Conflict) {
+				h.t.Error(err)
+			}
+			continue
+		case 5:
+			out := h.c.WriteMany(bg, []core.Write{{Kind: core.Upsert, Doc: d}, {Kind: core.Create, Doc: d}}, false)
+			res, err = out[0].Result, out[0].Err
+			if !status.Is(out[1].Err, status.Conflict) {
+				h.t.Errorf("second create of %s: %v", id, out[1].Err)
+			}
+		}
+		if err != nil {
+			h.t.Errorf("step %d of %s: %v", step, id, err)
+			continue
+		}
+		model[id] = n
+		if res.LSN <= 0 || res.Item.LSN != res.LSN || res.LSN == lsn {
+			h.t.Errorf("%s: LSN %d after %d, item has %d", id, res.LSN, lsn, res.Item.LSN)
+		}
+		lsn = res.LSN
+		it, err := h.c.Read(bg, pk(key), value.StringOf(id))
+		if err != nil || doc.Get(it.Doc, "n").Int() != n {
+			h.t.Errorf("%s reads back as %v (%v)", id, it, err)
+		}
+	}
+}
+
+// transfer moves money between two accounts, by a transaction or by updates.
+func (h *history) transfer(w int) {
+	r := rand.New(rand.NewPCG(uint64(w), 8))
+	account := func(i int, n int64) doc.Doc {
+		return mustDoc(h.t, fmt.Sprintf(`{"id":"a%d","pk":"bank","money":%d,"u":"a%d"}`, i, n, i))
+	}
+	for range historySteps / 3 {
+		from, to := r.IntN(historyAccounts), r.IntN(historyAccounts)
+		if from == to {
+			continue
+		}
+		_, err := h.c.WithTx(bg, pk("bank"), func(tx *core.Tx) error {
+			a, err := tx.Read(value.StringOf(fmt.Sprintf("a%d", from)))
+			if err != nil {
+				return err
+			}
+			b, err := tx.Read(value.StringOf(fmt.Sprintf("a%d", to)))
+			if err != nil {
+				return err
+			}
+			for _, d := range []doc.Doc{account(from, doc.Get(a.Doc, "money").Int()-1), account(to, doc.Get(b.Doc, "money").Int()+1)} {
+				if _, err := tx.Write(&core.Write{Kind: core.Replace, Doc: d}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil && !status.Is(err, status.RetryWith) {
+			h.t.Error(err)
+		}
+	}
+}
+
+// run reads a query from page to page and returns the ids of its rows and the value of n at them.
+func (h *history) run(q exec.Query, n int) (got []string) {
+	for {
+		r, err := h.c.Query(bg, &q)
+		if err != nil {
+			h.t.Error(err)
+			return got
+		}
+		k := 0
+		for k < n && r.Next() {
+			got = append(got, r.Item().ID().Str())
+			k++
+		}
+		if err := r.Err(); err != nil {
+			h.t.Error(err)
+		}
+		q.Continuation = r.Continuation()
+		if r.Exhausted() || q.Continuation == "" {
+			r.Close()
+			return got
+		}
+		r.Close()
+	}
+}
+
+// still checks that the items nobody touches came once each, those of ids that begin with s.
+func (h *history) still(what string, got []string) (still []string) {
+	for _, id := range got {
+		if id[0] == 's' {
+			still = append(still, id)
+		}
+	}
+	sorted := slices.Sorted(slices.Values(still))
+	if len(sorted) != historyStill || len(slices.Compact(sorted)) != historyStill {
+		h.t.Errorf("%s: %d of %d still items: %v", what, len(still), historyStill, still)
+	}
+	return still
+}
+
+// query reads everything, by scan, by index and by union, and the accounts in one page: their sum never changes.
+func (h *history) query() {
+	n := access.NewPath("n")
+	all := access.Range(n, &access.Bound{Value: value.Int32Of(0), Inclusive: true}, nil)
+	elems := access.Range(n.Element(), &access.Bound{Value: value.Int32Of(0), Inclusive: true}, nil)
+	for i := 0; !h.stop.Load(); i++ {
+		size := 7 + i%50
+		h.still("scan", h.run(exec.Query{}, size))
+		h.still("index", h.run(exec.Query{Pred: all}, size))
+		h.still("elements", h.run(exec.Query{Pred: elems}, size))
+		h.still("union", h.run(exec.Query{Pred: access.Or(all, access.Eq(access.NewPath("v").Element(), value.StringOf("x1")))}, size))
+		sum := int64(0)
+		r, err := h.c.Query(bg, &exec.Query{PK: pk("bank")})
+		if err != nil {
+			h.t.Error(err)
+			return
+		}
+		for r.Next() {
+			sum += doc.Get(r.Item().Doc, "money").Int()
+		}
+		r.Close()
+		if sum != historyAccounts*100 {
+			h.t.Errorf("the accounts hold %d", sum)
+		}
+	}
+}
+
+// queryOrdered reads everything in order.
+func (h *history) queryOrdered() {
+	n := access.NewPath("n")
+	all := access.Range(n, &access.Bound{Value: value.Int32Of(0), Inclusive: true}, nil)
+	for i := 0; !h.stop.Load(); i++ {
+		desc := i%2 == 0
+		q := exec.Query{OrderBy: orderBy(desc, "n"), Compare: value.CompareCosmos}
+		if i%3 == 0 {
+			q.Pred = all
+		}
+		still := h.still("order", h.run(q, 9+i%40))
+		if desc {
+			slices.Reverse(still)
+		}
+		if !slices.IsSorted(still) {
+			h.t.Errorf("not in order: %v", still)
+		}
+	}
+}
+
+func (h *history) changePolicy() {
+	policies := []string{"", noIndex, `{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`, `{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/v/*"}]}`}
+	for i := 0; !h.stop.Load(); i++ {
+		spec := h.c.Spec().Clone()
+		spec.IndexingPolicy = []byte(policies[i%len(policies)])
+		if _, err := h.e.ReplaceContainer(bg, "db", "c", spec); err != nil {
+			h.t.Error(err)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func (h *history) passTime() {
+	for !h.stop.Load() {
+		h.clk.Advance(time.Second)
+		h.e.Reap(bg)
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// compare holds the store against what the writers know, by scan and by feed.
+func (h *history) compare(models []map[string]int64) {
+	want := map[string]int64{}
+	for _, m := range models {
+		maps.Copy(want, m)
+	}
+	got := map[string]int64{}
+	page, err := h.c.ChangeFeed(bg, "", feed.Start(), 1<<20)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, it := range page.Items {
+		if id := it.ID().Str(); strings.HasPrefix(id, "w") {
+			if _, twice := got[id]; twice {
+				h.t.Errorf("%s is in the feed twice", id)
+			}
+			got[id] = doc.Get(it.Doc, "n").Int()
+		}
+	}
+	if !maps.Equal(got, want) {
+		h.t.Errorf("the feed has %v, want %v", got, want)
+	}
+	rows := h.run(exec.Query{}, 1000)
+	if n := len(want) + historyStill + historyAccounts; len(rows) != n || h.c.Count() != int64(n) {
+		h.t.Errorf("%d rows, count %d, want %d", len(rows), h.c.Count(), n)
+	}
+}
