@@ -125,6 +125,9 @@ func (e *Engine) Clock() *clock.Clock { return e.clk }
 
 // CreateDatabase adds a database; Conflict when the id is taken.
 func (e *Engine) CreateDatabase(ctx context.Context, s DatabaseSpec) (*Database, error) {
+	if err := validateID(s.ID); err != nil {
+		return nil, err
+	}
 	return e.cat.CreateDatabase(ctx, s.ID, s.Throughput)
 }
 
@@ -132,7 +135,7 @@ func (e *Engine) CreateDatabase(ctx context.Context, s DatabaseSpec) (*Database,
 func (e *Engine) EnsureDatabase(ctx context.Context, id string) (*Database, error) {
 	d, err := e.cat.Database(id)
 	if status.Is(err, status.NotFound) {
-		if d, err = e.cat.CreateDatabase(ctx, id, Throughput{}); status.Is(err, status.Conflict) {
+		if d, err = e.CreateDatabase(ctx, DatabaseSpec{ID: id}); status.Is(err, status.Conflict) {
 			return e.cat.Database(id)
 		}
 	}
@@ -198,6 +201,9 @@ func (e *Engine) ReplaceContainer(ctx context.Context, db, id string, s Containe
 
 // RenameContainer gives a container another id within its database.
 func (e *Engine) RenameContainer(ctx context.Context, db, id, to string) (*Container, error) {
+	if err := validateID(to); err != nil {
+		return nil, err
+	}
 	def, err := e.cat.RenameContainer(ctx, db, id, db, to)
 	if err != nil {
 		return nil, err
@@ -313,11 +319,21 @@ func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
 	return e.kv.Checkpoint(ctx, dir)
 }
 
+// maxID is the longest id of a database or container in bytes: the service's 255 characters.
+const maxID = 4 * 255
+
+func validateID(id string) error {
+	if id == "" || len(id) > maxID {
+		return status.New(status.BadRequest, "An id must have 1 to 255 characters.")
+	}
+	return nil
+}
+
 // validate checks and completes a container spec.
 func validate(s *ContainerSpec) error {
 	k := &s.PartitionKey
-	if s.ID == "" {
-		return status.New(status.BadRequest, "The container has no id.")
+	if err := validateID(s.ID); err != nil {
+		return err
 	}
 	if len(k.Paths) == 0 {
 		return status.New(status.BadRequest, "The partition key has no path.")

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sort"
@@ -11,6 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/epk"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/memkv"
@@ -22,15 +24,17 @@ import (
 func TestQueriesAgainstOracle(t *testing.T) {
 	policies := map[string]string{"all": "", "none": `{"indexingMode":"none"}`,
 		"a only": `{"indexingMode":"consistent","includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"}]}`}
-	for name, policy := range policies {
-		for _, slots := range []int{1, 16} {
-			t.Run(fmt.Sprintf("%s/%d slots", name, slots), func(t *testing.T) {
+	for n, name := range slices.Sorted(maps.Keys(policies)) {
+		policy := policies[name]
+		for m, slots := range []int{1, 16} {
+			kind := []string{"V2", "V1", "MultiHash"}[(n+m)%3]
+			t.Run(fmt.Sprintf("%s/%d slots/%s", name, slots, kind), func(t *testing.T) {
 				e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: slots})
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer e.Close()
-				spec := core.ContainerSpec{}
+				spec := core.ContainerSpec{PartitionKey: keyDefs[kind]}
 				if policy != "" {
 					spec.IndexingPolicy = []byte(policy)
 				}
@@ -47,7 +51,7 @@ func oracle(t *testing.T, e *core.Engine, c *core.Container, r *rand.Rand) {
 	docs := map[string]doc.Doc{}
 	for i := range 400 {
 		id := fmt.Sprintf("i%03d", r.IntN(300))
-		d := fmt.Sprintf(`{"id":%q,"pk":"p%d"`, id, len(id)%2+int(id[3])%5)
+		d := fmt.Sprintf(`{"id":%q,"pk":"p%d","t":"t%d"`, id, len(id)%2+int(id[3])%5, int(id[2])%3)
 		for _, f := range []string{"a", "b"} {
 			if v := randomValue(r); v != "" {
 				d += fmt.Sprintf(`,%q:%s`, f, v)
@@ -57,7 +61,7 @@ func oracle(t *testing.T, e *core.Engine, c *core.Container, r *rand.Rand) {
 		put(t, c, core.Upsert, d)
 		docs[id] = mustDoc(t, d)
 		if i%7 == 3 {
-			_, err := c.Write(bg, core.Write{Kind: core.Delete, PK: core.PartitionKey{doc.Get(docs[id], "pk")}, ID: value.StringOf(id)})
+			_, err := c.Write(bg, core.Write{Kind: core.Delete, PK: keyIn(c, docs[id]), ID: value.StringOf(id)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,18 +71,40 @@ func oracle(t *testing.T, e *core.Engine, c *core.Container, r *rand.Rand) {
 	for n := range 200 {
 		pred, match := randomPred(r, 2)
 		q := exec.Query{Pred: pred, PlanHash: uint64(n), Match: func(it *core.Item) (bool, error) { return match(it.Doc), nil }}
-		if r.IntN(4) == 0 {
-			q.PK = pk(fmt.Sprintf("p%d", r.IntN(6)))
+		if r.IntN(4) == 0 { // of a hierarchical key sometimes only the first value
+			q.PK = keyIn(c, mustDoc(t, fmt.Sprintf(`{"id":"","t":"t%d","pk":"p%d"}`, r.IntN(3), r.IntN(6))))
+			q.PK = q.PK[:1+r.IntN(len(q.PK))]
+		}
+		if r.IntN(5) == 0 {
+			cut := fmt.Sprintf("%02X", r.IntN(0x3F))
+			q.Ranges = []epk.Range{{Min: "", Max: cut}}
+			if r.IntN(2) == 0 {
+				q.Ranges = []epk.Range{{Min: cut, Max: "FF"}}
+			}
 		}
 		desc := r.IntN(2) == 0
 		if r.IntN(2) == 0 {
 			q.Compare = value.CompareCosmos
-			q.OrderBy = []exec.Order{{Path: access.NewPath("a"), Desc: desc}}
+			q.OrderBy = orderBy(desc, "a")
+			if r.IntN(3) == 0 {
+				q.OrderBy = append(q.OrderBy, exec.Order{Path: access.NewPath("b"), Desc: r.IntN(2) == 0})
+			}
 		}
 		var want []string
 		for id, d := range docs {
-			if match(d) && (q.PK == nil || value.EqualCosmos(doc.Get(d, "pk"), q.PK[0])) {
+			if match(d) && under(q.PK, keyIn(c, d)) && (q.Ranges == nil || q.Ranges[0].Contains(core.EPKText(c.Spec().PartitionKey, keyIn(c, d)))) {
 				want = append(want, id)
+			}
+		}
+		if q.OrderBy != nil && n%4 == 0 { // a limit changes nothing but the end
+			top, all := q, ids(t, c, &q)
+			top.Limit = 1 + r.IntN(20)
+			all = all[:min(len(all), top.Limit)]
+			for _, page := range []int{3, 1000} {
+				got := paged(t, c, top, page)
+				if got = got[:min(len(got), top.Limit)]; !slices.Equal(got, all) {
+					t.Fatalf("query %d, limit %d, page %d:\n got %v\nwant %v", n, top.Limit, page, got, all)
+				}
 			}
 		}
 		for _, page := range []int{1, 3, 1000} {
@@ -88,8 +114,12 @@ func oracle(t *testing.T, e *core.Engine, c *core.Container, r *rand.Rand) {
 			got := paged(t, c, q, page)
 			if q.OrderBy != nil {
 				if !sort.SliceIsSorted(got, func(i, j int) bool {
-					cmp := value.CompareCosmos(doc.Get(docs[got[i]], "a"), doc.Get(docs[got[j]], "a"))
-					return cmp != 0 && (cmp < 0) != desc
+					for _, o := range q.OrderBy {
+						if c := value.CompareCosmos(doc.Get(docs[got[i]], o.Path.Segs[0]), doc.Get(docs[got[j]], o.Path.Segs[0])); c != 0 {
+							return (c < 0) != o.Desc
+						}
+					}
+					return false
 				}) {
 					t.Fatalf("query %d, page %d: not in order: %v", n, page, got)
 				}
@@ -102,6 +132,22 @@ func oracle(t *testing.T, e *core.Engine, c *core.Container, r *rand.Rand) {
 			}
 		}
 	}
+}
+
+// keyIn is the partition key of a document.
+func keyIn(c *core.Container, d doc.Doc) core.PartitionKey {
+	k, _, _ := c.KeyOf(d)
+	return k
+}
+
+// under reports whether a key begins with the values of another.
+func under(prefix, key core.PartitionKey) bool {
+	for i, v := range prefix {
+		if !value.EqualCosmos(v, key[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 func randomValue(r *rand.Rand) string {

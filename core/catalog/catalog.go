@@ -395,6 +395,9 @@ func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, hea
 	if next.containers[db][spec.ID] != nil {
 		return nil, status.New(status.Conflict, "Resource with specified id or name already exists.")
 	}
+	if t := spec.Throughput; t.Manual < 0 || t.AutoscaleMax < 0 || t.Max()/c.set.PartitionThroughput > maxPartitions {
+		return nil, status.New(status.BadRequest, "The throughput is out of range.")
+	}
 	k := &Container{Spec: spec.Clone(), Database: db, DBNum: d.Num, Num: next.account.NextContainer | 1<<31,
 		Gen: next.account.NextGen, Version: next.account.NextVersion, TS: c.clk.Now().Unix(), IndexVersion: 1}
 	if err := k.prepare(); err != nil {
@@ -416,6 +419,9 @@ func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, hea
 	}
 	return k, c.commit(ctx, next, &b)
 }
+
+// maxPartitions bounds what a container's throughput may ask for: each partition has its slots in memory.
+const maxPartitions = 4096
 
 // layOut gives a new container its slots, equal shares of the hash, and N = ceil(T/t) physical partitions over them.
 func (c *Catalog) layOut(k *Container) {
@@ -447,6 +453,9 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, spec Spec
 	old := next.containers[db][id]
 	if old == nil {
 		return nil, errNoContainer(id, 0)
+	}
+	if t := spec.Throughput; t.Manual < 0 || t.AutoscaleMax < 0 {
+		return nil, status.New(status.BadRequest, "The throughput is out of range.")
 	}
 	k := *old
 	k.Spec = spec.Clone()
