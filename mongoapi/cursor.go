@@ -165,6 +165,9 @@ func (c *cursor) fill(dst []byte, n int) (out []byte, done bool, err error) {
 				return dst, true, err
 			}
 		}
+		if len(d.Bytes()) > maxDocument+16<<10 {
+			return dst, true, merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 and %d", len(d.Bytes()), maxDocument)
+		}
 		if i > 0 && len(dst)-start+len(d.Bytes()) > maxBatch {
 			c.held = d.Clone()
 			return dst, false, nil

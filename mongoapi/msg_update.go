@@ -87,6 +87,13 @@ func compileUpdate(spec value.Value, scope *expr.Scope) (statement, error) {
 	if err := checkCollation(spec.Get("collation")); err != nil {
 		return st, err
 	}
+	for it := spec.Iter(); it.Next(); {
+		switch string(it.Key()) {
+		case "q", "u", "c", "multi", "upsert", "collation", "arrayFilters", "hint", "sampleId":
+		default:
+			return st, merr.New(merr.UnknownField, "BSON field 'update.updates.%s' is an unknown field.", it.Key())
+		}
+	}
 	u := spec.Get("u")
 	if !u.IsDefined() {
 		return st, merr.New(merr.MissingField, "BSON field 'update.updates.u' is missing but a required field")
