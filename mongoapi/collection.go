@@ -148,7 +148,7 @@ func (r *request) newDocument(k *coll, d value.Value) (value.Value, error) {
 	first := true
 	for it := d.Iter(); it.Next(); {
 		key := it.Key()
-		if len(key) > 0 && key[0] == '$' {
+		if len(key) > 0 && key[0] == '$' && !k.isKeyField(key) {
 			return d, merr.New(merr.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", key, key)
 		}
 		if first && string(key) == "_id" {
@@ -173,6 +173,13 @@ func (r *request) newDocument(k *coll, d value.Value) (value.Value, error) {
 		d = value.ObjectOf(bw.End(b, at))
 	}
 	return d, k.checkStored(d)
+}
+
+// isKeyField reports whether name is the container's partition key: tables have theirs in `$pk`, and without it no document
+// could be stored there.
+func (k *coll) isKeyField(name []byte) bool {
+	paths := k.KeyPaths()
+	return len(paths) == 1 && len(paths[0]) == 1 && paths[0][0] == string(name)
 }
 
 func checkID(id value.Value) error {

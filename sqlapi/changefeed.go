@@ -58,7 +58,7 @@ func changeFeed(c *call, ct *core.Container) error {
 			if n > 0 {
 				c.out = append(c.out, ',')
 			}
-			c.out = appendFeedItem(c.out, coll, it)
+			c.out = appendFeedItem(c.out, ct, it)
 			n++
 		}
 		if !page.More || n >= size || len(c.out) >= maxReply {
@@ -133,8 +133,8 @@ func inScope(ct *core.Container, s *scope, it *core.Item) bool {
 }
 
 // appendFeedItem appends an item with the LSN of its last write, which only the change feed shows.
-func appendFeedItem(dst []byte, coll [8]byte, it *core.Item) []byte {
-	dst = appendItem(dst, coll, it)
+func appendFeedItem(dst []byte, ct *core.Container, it *core.Item) []byte {
+	dst = appendShown(dst, ct, it)
 	dst = append(dst[:len(dst)-1], `,"_lsn":`...)
 	dst = strconv.AppendInt(dst, it.LSN, 10)
 	return append(dst, '}')

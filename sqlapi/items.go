@@ -17,10 +17,10 @@ import (
 const maxID = 1023
 
 // appendItem appends an item as the service shows it: its fields in stored order, then the system fields.
-func appendItem(dst []byte, coll [8]byte, it *core.Item) []byte {
+func appendItem(dst []byte, coll [8]byte, it *core.Item, style value.Style) []byte {
 	start := len(dst)
 	dst = append(dst, '{')
-	dst = doc.AppendJSONFields(dst, it.Doc, doc.NoSQL)
+	dst = doc.AppendFields(dst, it.Doc, doc.NoSQL, style)
 	if len(dst) > start+1 {
 		dst = append(dst, ',')
 	}

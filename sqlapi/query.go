@@ -76,12 +76,11 @@ func readParam(raw []byte) (p sql.Param, err error) {
 func (s *Server) env(ct *core.Container) *sql.Env {
 	coll := ct.RID()
 	e := &sql.Env{
-		ItemJSON:   func(dst []byte, it *core.Item) []byte { return appendItem(dst, coll, it) },
+		ItemJSON:   func(dst []byte, it *core.Item) []byte { return appendShown(dst, ct, it) },
 		SystemJSON: func(dst []byte, it *core.Item) []byte { return appendItemSystem(dst, coll, it) },
 		Clock:      s.clock,
 	}
 	if isTable(ct) {
-		e.ItemJSON = func(dst []byte, it *core.Item) []byte { return appendShown(dst, ct, it) }
 		e.Form, e.Pred = tableForm, tablePred
 	}
 	return e

@@ -50,14 +50,19 @@ func isTable(ct *core.Container) bool {
 	return len(paths) == 1 && len(paths[0]) == 1 && paths[0][0] == tableKeyField
 }
 
-// appendShown appends an item of ct as the service shows it.
+// appendShown appends an item of ct as the service shows it: in containers with Extended JSON so that the same kinds come
+// back when it is sent again.
 func appendShown(dst []byte, ct *core.Container, it *core.Item) []byte {
 	if !isTable(ct) {
-		return appendItem(dst, ct.RID(), it)
+		style := value.PlainJSON
+		if ct.Spec().ExtendedJSON {
+			style = value.RelaxedJSON
+		}
+		return appendItem(dst, ct.RID(), it, style)
 	}
 	form := *it
 	form.Doc = tableForm(it.Doc)
-	return appendItem(dst, ct.RID(), &form)
+	return appendItem(dst, ct.RID(), &form, value.PlainJSON)
 }
 
 // tableForm returns the service's form of a stored entity, in bytes of its own.

@@ -179,3 +179,29 @@ func TestTableQueries(t *testing.T) {
 	body = `{"query":"SELECT * FROM c WHERE c.Small[\"$v\"] = 3"}`
 	a.do("POST", people, body, "x-ms-documentdb-isquery: true", "x-ms-documentdb-query-enablecrosspartition: true").is(200).has(strings.ReplaceAll(shownEntity, "Ben", "e103"))
 }
+
+// In a container with Extended JSON an item that is read and sent back keeps every kind.
+func TestExtendedItemsComeBack(t *testing.T) {
+	a := newAPI(t)
+	ctx := context.Background()
+	if _, err := a.srv.core.CreateDatabase(ctx, core.DatabaseSpec{ID: "db"}); err != nil {
+		t.Fatal(err)
+	}
+	ct, err := a.srv.core.CreateContainer(ctx, "db", core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/$pk"}}, ExtendedJSON: true, Origin: "mongo"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := entity("Ben", 3)
+	if _, err := ct.Write(ctx, core.Write{Kind: core.Create, Doc: d}); err != nil {
+		t.Fatal(err)
+	}
+	read := a.do("GET", docs+"/Ben", "", key("Smith")).is(200)
+	a.do("PUT", docs+"/Ben", read.body, key("Smith")).is(200)
+	it, err := ct.Read(ctx, core.PartitionKey{value.StringOf("Smith")}, value.StringOf("Ben"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, _ := doc.Set(d, value.Int64Of(3<<40), "Large"); !doc.Equal(it.Doc, want) {
+		t.Errorf("%s came back as %s", doc.AppendExtJSON(nil, doc.Value(want), false), doc.AppendExtJSON(nil, doc.Value(it.Doc), false))
+	}
+}

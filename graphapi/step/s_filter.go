@@ -198,7 +198,7 @@ func constString(p *predicate) (string, bool) {
 	return s, ok
 }
 
-// testString is testProperty for equality with a string on a stored vertex: it compares bytes in place.
+// testString is testProperty for equality with a string on a stored vertex: it compares bytes in place. p is the same as a predicate.
 func testString(v any, key, want string, p *predicate) (bool, error) {
 	vx, ok := v.(*gvalue.Vertex)
 	if !ok {
@@ -211,7 +211,13 @@ func testString(v any, key, want string, p *predicate) (bool, error) {
 	found := false
 	if field := n.field(key); field.IsDefined() {
 		eachValue(field, func(_ int, val, _, _ value.Value) bool {
-			found = val.Kind() == value.String && string(val.Bytes()) == want
+			switch val.Kind() {
+			case value.String:
+				found = string(val.Bytes()) == want
+			case value.Null, value.Bool, value.Int32, value.Int64, value.Double, value.Array, value.Object, value.Date, value.UUID, value.Decimal:
+			default: // a kind that other APIs store and that reads as text here
+				found = p.holds(fromValue(val))
+			}
 			return !found
 		})
 	}
