@@ -1,11 +1,13 @@
 package core_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"testing"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/feed"
+	"github.com/orrerydb/orrery/core/status"
 )
 
 func TestFeed(t *testing.T) {
@@ -46,6 +48,55 @@ func TestFeed(t *testing.T) {
 			if n != 1 {
 				t.Errorf("item %s came %d times", id, n)
 			}
+		}
+	})
+}
+
+// A position is text with a checksum that belongs to a container; what isn't one is refused, never read.
+func TestFeedPositions(t *testing.T) {
+	e, _ := hooked(t, core.Options{})
+	a, b := newContainer(t, e, core.ContainerSpec{ID: "a"}), newContainer(t, e, core.ContainerSpec{ID: "b"})
+	put(t, a, core.Create, `{"id":"1","pk":"a"}`)
+	page, err := a.ChangeFeed(bg, "", feed.Start(), 0)
+	if err != nil || len(page.Items) != 1 {
+		t.Fatalf("%d items (%v)", len(page.Items), err)
+	}
+	_, err = b.ChangeFeed(bg, "", page.Next, 10)
+	wantCode(t, err, status.BadRequest, 0)
+	text := page.Next.String()
+	for n := range text {
+		for _, bad := range []string{text[:n], text[:n] + "-" + text[n:], text[:n] + string(text[n]^1) + text[n+1:]} {
+			if p, err := feed.Parse(bad); err == nil && p.String() != text {
+				t.Errorf("%q is accepted", bad)
+			}
+		}
+	}
+	if page, err = a.ChangeFeed(bg, "", feed.After(a.LSN()), 10); err != nil || len(page.Items) != 0 {
+		t.Errorf("%d items after the last LSN (%v)", len(page.Items), err)
+	}
+	_, err = a.ChangeFeed(bg, "17", feed.Start(), 10)
+	wantCode(t, err, status.Gone, status.SubPartitionKeyRangeGone)
+}
+
+// FuzzFeedPosition holds that no bytes make a position that does harm.
+func FuzzFeedPosition(f *testing.F) {
+	e, err := core.Open(bg, engines["mem"](f), core.Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer e.Close()
+	c := newContainer(f, e, core.ContainerSpec{})
+	put(f, c, core.Create, `{"id":"1","pk":"a"}`)
+	page, _ := c.ChangeFeed(bg, "", feed.Start(), 10)
+	raw, _ := base64.RawURLEncoding.DecodeString(page.Next.String())
+	f.Add(raw[:len(raw)-4])
+	f.Fuzz(func(t *testing.T, body []byte) {
+		p, err := feed.Parse(base64.RawURLEncoding.EncodeToString(sealed(body)))
+		if err != nil {
+			return
+		}
+		if _, err := c.ChangeFeed(bg, "", p, 5); err != nil && !status.Is(err, status.BadRequest) {
+			t.Fatal(err)
 		}
 	})
 }

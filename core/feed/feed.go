@@ -23,6 +23,7 @@ import (
 type Position struct {
 	seen map[uint32]int64 // by slot id; a slot that is not named stands at Base
 	Base int64
+	rid  [8]byte // the container that it was read from; zero with Start and After
 }
 
 // Start is the position before everything.
@@ -42,7 +43,11 @@ type Page struct {
 // position, in LSN order within each slot, and where to go on. It examines the feed entries after the position and nothing
 // else. It stops before commits that are not durable yet.
 func Read(ctx context.Context, c *store.Container, from, to int, pos Position, max int) (Page, error) {
-	p := Page{Next: Position{Base: pos.Base, seen: map[uint32]int64{}}}
+	rid := c.Def().RID()
+	if pos.rid != rid && pos.rid != [8]byte{} {
+		return Page{}, errPosition()
+	}
+	p := Page{Next: Position{Base: pos.Base, seen: map[uint32]int64{}, rid: rid}}
 	for k, v := range pos.seen {
 		p.Next.seen[k] = v
 	}
@@ -69,9 +74,9 @@ func Read(ctx context.Context, c *store.Container, from, to int, pos Position, m
 	return p, nil
 }
 
-func readSlot(view *store.View, i int, p *Page, max int) error {
+func readSlot(view *store.View, i int, p *Page, most int) error {
 	key := view.SlotKey(i)
-	after := p.Next.of(key.ID)
+	after := max(p.Next.of(key.ID), 0)
 	lo := keys.AppendFeed(nil, key, uint64(after)+1, 0)
 	_, hi := keys.KindBounds(key, keys.KindFeed)
 	it, err := view.Iter(lo, hi)
@@ -84,7 +89,7 @@ func readSlot(view *store.View, i int, p *Page, max int) error {
 		if !ok {
 			return status.New(status.Corruption, "malformed feed entry")
 		}
-		if int64(lsn) != after && len(p.Items) >= max {
+		if int64(lsn) != after && len(p.Items) >= most {
 			p.More = true
 			return nil
 		}
@@ -116,7 +121,7 @@ const formatPosition = 1
 
 // String returns the position as opaque text with a checksum.
 func (p Position) String() string {
-	b := []byte{formatPosition}
+	b := append([]byte{formatPosition}, p.rid[:]...)
 	b = binary.AppendVarint(b, p.Base)
 	b = binary.AppendUvarint(b, uint64(len(p.seen)))
 	for _, k := range slices.Sorted(maps.Keys(p.seen)) {
@@ -127,15 +132,19 @@ func (p Position) String() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
+func errPosition() error {
+	return status.New(status.BadRequest, "The continuation of the change feed is invalid or belongs to another container.")
+}
+
 // Parse reads what String wrote.
 func Parse(s string) (Position, error) {
-	bad := status.New(status.BadRequest, "The continuation of the change feed is invalid.")
+	bad := errPosition()
 	b, err := base64.RawURLEncoding.DecodeString(s)
-	if err != nil || len(b) < 7 || b[0] != formatPosition || binary.BigEndian.Uint32(b[len(b)-4:]) != uint32(xxhash.Sum64(b[:len(b)-4])) {
+	if err != nil || len(b) < 15 || b[0] != formatPosition || binary.BigEndian.Uint32(b[len(b)-4:]) != uint32(xxhash.Sum64(b[:len(b)-4])) {
 		return Position{}, bad
 	}
-	rest := b[1 : len(b)-4]
-	p := Position{seen: map[uint32]int64{}}
+	p := Position{seen: map[uint32]int64{}, rid: [8]byte(b[1:9])}
+	rest := b[9 : len(b)-4]
 	var k int
 	if p.Base, k = binary.Varint(rest); k <= 0 {
 		return Position{}, bad
@@ -156,6 +165,9 @@ func Parse(s string) (Position, error) {
 			return Position{}, bad
 		}
 		p.seen[uint32(slot)], rest = lsn, rest[k+m:]
+	}
+	if len(rest) > 0 {
+		return Position{}, bad
 	}
 	return p, nil
 }
