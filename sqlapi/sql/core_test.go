@@ -90,25 +90,46 @@ func evalCore(c *core.Container, text string, params []Param, size int) ([]strin
 	}
 }
 
-// TestScriptsOnCore runs the queries of the scripts over real containers, under each configuration and in pages of several
-// sizes: the answers are those over plain documents. Queries without ORDER BY may give their rows in another order.
+// TestScriptsOnCore runs the queries of the scripts that have documents over real containers, under each configuration and
+// in pages of several sizes: the answers are those over plain documents. Queries without ORDER BY may give their rows in
+// another order.
 func TestScriptsOnCore(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("testdata", "query.sql"))
+	files, err := filepath.Glob("testdata/*.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
+	queries := 0
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(b), "\ndoc ") {
+			queries += scriptOnCore(t, strings.Split(string(b), "\n"))
+		}
+	}
+	if queries < 150 {
+		t.Errorf("only %d queries were compared", queries)
+	}
+}
+
+func scriptOnCore(t *testing.T, lines []string) (queries int) {
 	var docs []doc.Doc
 	var params []Param
-	cs := containers(t)
-	queries := 0
-	for _, line := range strings.Split(string(b), "\n") {
+	var cs map[string]*core.Container
+	for _, line := range lines {
 		switch {
+		case line == "reset":
+			docs, params, cs = nil, nil, nil
 		case strings.HasPrefix(line, "doc "):
 			d, err := doc.FromJSON(nil, []byte(line[4:]), doc.JSONOptions{Names: doc.NoSQL})
 			if err != nil {
 				t.Fatal(err)
 			}
 			docs = append(docs, d)
+			if cs == nil {
+				cs = containers(t)
+			}
 			for _, c := range cs {
 				insert(t, c, d)
 			}
@@ -130,9 +151,7 @@ func TestScriptsOnCore(t *testing.T) {
 			}
 		}
 	}
-	if queries < 100 {
-		t.Errorf("only %d queries were compared", queries)
-	}
+	return queries
 }
 
 func sameRows(t *testing.T, name, text string, got, want []string, err, wantErr error) {

@@ -4,7 +4,6 @@ import (
 	"math"
 	"sort"
 	"strconv"
-	"strings"
 
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -19,21 +18,24 @@ const (
 
 // cquery is a compiled query or sub-query.
 type cquery struct {
-	id       int
-	q        *Query
-	vars     []*variable
-	run      rowFn // makes the rows of the query in the present frame and hands each that passes WHERE to row
-	where    evalFn
-	project  evalFn
-	write    writeFn // of the query itself only
-	defined  evalFn  // with write and SELECT VALUE: what must be defined for a row to count
-	isValue  bool    // SELECT VALUE: an undefined result is no row
-	grouped  bool
-	keys     []evalFn
-	group    *groupCtx
-	order    []evalFn
-	joined   bool // the rows of an item may be more or fewer than one
-	rootOnly bool // the one source is the item itself
+	id          int
+	q           *Query
+	vars        []*variable
+	run         rowFn // makes the rows of the query in the present frame and hands each that passes WHERE to row
+	where       evalFn
+	project     evalFn
+	write       writeFn // of the query itself only
+	defined     evalFn  // with write and SELECT VALUE: what must be defined for a row to count
+	isValue     bool    // SELECT VALUE: an undefined result is no row
+	grouped     bool
+	keys        []evalFn
+	group       *groupCtx
+	order       []evalFn
+	base        *cquery // the innermost query in FROM that reads the container, nil when it is cq itself
+	derivedNext *rowFn  // takes the rows of derived
+	derived     *sub    // the sub-query that stands for the container, when it must see all items before or while it gives rows
+	joined      bool    // the rows of an item may be more or fewer than one
+	rootOnly    bool    // the one source is the item itself
 }
 
 // query compiles q; row gets each row that passes WHERE, before grouping.
@@ -52,14 +54,18 @@ func (c *compiler) query(q *Query, top bool, row func(cq *cquery) rowFn) *cquery
 	for _, k := range q.GroupBy {
 		cq.keys = append(cq.keys, c.expr(k).fn)
 	}
-	if !top {
-		for _, o := range q.OrderBy {
-			cq.order = append(cq.order, c.expr(o.Expr).fn)
-		}
+	groups := len(q.GroupBy) > 0
+	if !top && !groups {
+		cq.order = c.orderKeys(q)
 	}
 	c.noAgg = false
 	c.selectList(cq, top)
-	c.checkShape(q, top)
+	if groups && cq.group != nil {
+		c.groups = append(c.groups, cq.group)
+		cq.order = c.orderKeys(q)
+		c.groups = c.groups[:len(c.groups)-1]
+	}
+	c.checkShape(q)
 
 	body := row(cq)
 	if where := cq.where; where != nil && !(top && cq.rootOnly) { // there the core's rows are filtered already
@@ -74,17 +80,24 @@ func (c *compiler) query(q *Query, top bool, row func(cq *cquery) rowFn) *cquery
 	for i := len(binds) - 1; i >= 0; i-- {
 		body = binds[i](body)
 	}
+	if cq.derived != nil {
+		*cq.derivedNext = body
+	}
 	cq.run = body
 	return cq
 }
 
+func (c *compiler) orderKeys(q *Query) (keys []evalFn) {
+	for _, o := range q.OrderBy {
+		keys = append(keys, c.expr(o.Expr).fn)
+	}
+	return keys
+}
+
 // checkShape refuses combinations that the language has no meaning for.
-func (c *compiler) checkShape(q *Query, top bool) {
+func (c *compiler) checkShape(q *Query) {
 	if q.Rank {
 		c.fail(&Error{plain: true, Msg: "ORDER BY RANK is not supported."})
-	}
-	if isGrouped(q) && len(q.GroupBy) > 0 && len(q.OrderBy) > 0 {
-		c.fail(&Error{plain: true, Msg: "'ORDER BY' is not supported with 'GROUP BY'."})
 	}
 	if q.Top != nil && q.Offset != nil {
 		c.failAt(&Lit{node: node{pos: q.Top.pos}}, codeSyntax, "'TOP' and 'OFFSET LIMIT' can't be used together.")
@@ -107,11 +120,11 @@ func (c *compiler) sources(cq *cquery, top bool) []func(next rowFn) rowFn {
 		var bind func(rowFn) rowFn
 		switch {
 		case s.Query != nil:
-			if container && !c.streams(s.Query, cq.q) {
-				c.fail(plainError("A sub-query with aggregates, ORDER BY, TOP or LIMIT as the first input set of FROM is not supported."))
-				return binds
+			if bind = c.querySource(cq, s, v, container); container && !streams(s.Query) {
+				bind = nil
+			} else {
+				cq.derived = nil
 			}
-			bind = c.querySource(s, v, container)
 			cq.joined = true
 		case isContainer(c, s, container) && !s.In:
 			v.root = true
@@ -136,10 +149,21 @@ func (c *compiler) sources(cq *cquery, top bool) []func(next rowFn) rowFn {
 	return binds
 }
 
-// streams reports whether a sub-query that stands for the container can be run item by item. DISTINCT remembers what former
-// items gave, so the query around it must begin anew on each page.
-func (c *compiler) streams(q, outer *Query) bool {
-	return !isGrouped(q) && len(q.OrderBy) == 0 && q.Top == nil && q.Limit == nil && (!q.Distinct || isGrouped(outer) || outer.Distinct)
+// streams reports whether a sub-query that stands for the container gives the rows of each item by that item alone.
+func streams(q *Query) bool {
+	if isGrouped(q) || q.Distinct || len(q.OrderBy) > 0 || q.Top != nil || q.Limit != nil {
+		return false
+	}
+	inner := containerQuery(q)
+	return inner == nil || streams(inner)
+}
+
+// containerQuery returns the sub-query that is the first source of q, nil when there is none.
+func containerQuery(q *Query) *Query {
+	if q.From == nil {
+		return nil
+	}
+	return q.From.Sources[0].Query
 }
 
 // isContainer reports whether a source is the item itself: the container's name, or an alias of the item in a sub-query.
@@ -224,37 +248,6 @@ func (f *frame) step() bool {
 func (f *frame) fail(err error) {
 	if f.err == nil {
 		f.err = err
-	}
-}
-
-// querySource is a sub-query in FROM: each of its rows is one, with IN each element of each of them.
-// With first the sub-query's own first source is the container.
-func (c *compiler) querySource(s *Source, v *variable, first bool) func(rowFn) rowFn {
-	slot := c.newSlot(v)
-	c.first = first
-	var next rowFn
-	stopped := -1
-	in := s.In
-	sub := c.subRun(s.Query, func(f *frame, val value.Value) bool {
-		ok := true
-		if in {
-			ok = eachElement(f, val, slot, next)
-		} else if f.slots[slot] = val; f.step() {
-			ok = next(f)
-		}
-		if !ok {
-			f.subs[stopped].found = true
-		}
-		return ok
-	})
-	stopped = sub.id
-	sub.keep, c.first = first, false
-	return func(n rowFn) rowFn {
-		next = n
-		return func(f *frame) bool {
-			sub.exec(f)
-			return !f.subs[sub.id].found && f.err == nil
-		}
 	}
 }
 
@@ -361,62 +354,6 @@ func (c *compiler) count(n *Count, clause string) func(f *frame) int64 {
 	}
 }
 
-// sub is a compiled sub-query: exec runs it in the present frame.
-type sub struct {
-	id   int
-	keep bool // DISTINCT goes on from item to item
-	exec func(f *frame)
-}
-
-type sortedRow struct {
-	keys []value.Value
-	val  value.Value
-}
-
-// subRun compiles a sub-query whose defined results go to sink, which returns false to end it.
-func (c *compiler) subRun(q *Query, sink func(f *frame, v value.Value) bool) *sub {
-	top, offset, limit := c.count(q.Top, "TOP"), c.count(q.Offset, "OFFSET"), c.count(q.Limit, "LIMIT")
-	if top != nil {
-		limit = top
-	}
-	var cq *cquery
-	cq = c.query(q, false, func(cq *cquery) rowFn {
-		switch {
-		case cq.grouped:
-			return cq.gather
-		case len(cq.order) > 0:
-			return cq.gatherSorted
-		}
-		return func(f *frame) bool { return cq.emit(f, cq.project(f), sink) }
-	})
-	sb := &sub{id: cq.id}
-	sb.exec = func(f *frame) {
-		st := &f.subs[cq.id]
-		seen := st.seen
-		*st = subState{left: -1}
-		if sb.keep {
-			st.seen = seen
-		}
-		if offset != nil {
-			st.skip = offset(f)
-		}
-		if limit != nil {
-			st.left = limit(f)
-		}
-		if f.err != nil || st.left == 0 {
-			return
-		}
-		if cq.grouped {
-			st.groups = &groupSet{}
-		}
-		cq.run(f)
-		if f.err == nil && (cq.grouped || len(cq.order) > 0) {
-			cq.finish(f, sink)
-		}
-	}
-	return sb
-}
-
 // bound refuses a query that holds more than maxGathered bytes of rows, keys or groups.
 func (f *frame) bound(size int) {
 	if size > maxGathered {
@@ -484,8 +421,7 @@ func (cq *cquery) gatherSorted(f *frame) bool {
 func (cq *cquery) finish(f *frame, sink func(f *frame, v value.Value) bool) {
 	st := &f.subs[cq.id]
 	if cq.grouped {
-		cq.oneGroup(st)
-		for _, g := range st.groups.list {
+		for _, g := range cq.orderedGroups(f) {
 			st.group = g
 			if !cq.emit(f, cq.project(f), sink) {
 				return
@@ -493,14 +429,7 @@ func (cq *cquery) finish(f *frame, sink func(f *frame, v value.Value) bool) {
 		}
 		return
 	}
-	sort.SliceStable(st.sorted, func(i, j int) bool {
-		for k := range cq.order {
-			if d := value.CompareCosmos(st.sorted[i].keys[k], st.sorted[j].keys[k]); d != 0 {
-				return (d < 0) != cq.q.OrderBy[k].Desc
-			}
-		}
-		return false
-	})
+	sort.SliceStable(st.sorted, func(i, j int) bool { return cq.before(st.sorted[i].keys, st.sorted[j].keys) })
 	for _, r := range st.sorted {
 		if !cq.emit(f, r.val, sink) {
 			return
@@ -508,55 +437,40 @@ func (cq *cquery) finish(f *frame, sink func(f *frame, v value.Value) bool) {
 	}
 }
 
+// orderedGroups returns the groups in the order of ORDER BY, else in that of their first rows. Without GROUP BY there is one.
+func (cq *cquery) orderedGroups(f *frame) []*group {
+	st := &f.subs[cq.id]
+	cq.oneGroup(st)
+	list := st.groups.list
+	if len(cq.order) == 0 || len(list) < 2 {
+		return list
+	}
+	keys := make(map[*group][]value.Value, len(list))
+	for _, g := range list {
+		st.group = g
+		ks := make([]value.Value, len(cq.order))
+		for i, k := range cq.order {
+			ks[i] = k(f)
+		}
+		keys[g] = ks
+	}
+	sort.SliceStable(list, func(i, j int) bool { return cq.before(keys[list[i]], keys[list[j]]) })
+	return list
+}
+
+// before compares sort keys by ORDER BY.
+func (cq *cquery) before(a, b []value.Value) bool {
+	for k := range cq.order {
+		if d := value.CompareCosmos(a[k], b[k]); d != 0 {
+			return (d < 0) != cq.q.OrderBy[k].Desc
+		}
+	}
+	return false
+}
+
 // oneGroup makes the single group of an aggregate query without GROUP BY that met no row.
 func (cq *cquery) oneGroup(st *subState) {
 	if len(cq.q.GroupBy) == 0 && len(st.groups.list) == 0 {
 		st.groups.find(nil, len(cq.group.aggs))
 	}
-}
-
-// subquery compiles a sub-query in an expression.
-func (c *compiler) subquery(e *SubqueryExpr) cexpr {
-	id := -1
-	var s *sub
-	size := func(f *frame, v value.Value) bool {
-		st := &f.subs[id]
-		if st.rows += len(v.Bytes()) + 16; st.rows > maxSubResult {
-			f.fail(status.New(status.BadRequest, "The result of a sub-query is larger than %d bytes.", maxSubResult))
-		}
-		return f.err == nil
-	}
-	sinks := map[string]func(f *frame, v value.Value) bool{
-		"": func(f *frame, v value.Value) bool {
-			st := &f.subs[id]
-			if st.rows++; st.rows > 1 {
-				f.fail(plainError("The cardinality of a scalar subquery result set cannot be greater than one."))
-				return false
-			}
-			st.val = v
-			return true
-		},
-		"EXISTS": func(f *frame, _ value.Value) bool { f.subs[id].found = true; return false },
-		"FIRST":  func(f *frame, v value.Value) bool { f.subs[id].val = v; return false },
-		"LAST":   func(f *frame, v value.Value) bool { f.subs[id].val = v; return true },
-		"ALL": func(f *frame, v value.Value) bool {
-			f.subs[id].found = !isTrue(v)
-			return isTrue(v)
-		},
-		"ARRAY": func(f *frame, v value.Value) bool {
-			f.subs[id].list.Elem(v)
-			return size(f, v)
-		},
-	}
-	s = c.subRun(e.Q, sinks[strings.ToUpper(e.Kind)])
-	id = s.id
-	switch e.Kind {
-	case "EXISTS":
-		return cexpr{fn: func(f *frame) value.Value { s.exec(f); return value.BoolOf(f.subs[id].found) }}
-	case "ALL":
-		return cexpr{fn: func(f *frame) value.Value { s.exec(f); return value.BoolOf(!f.subs[id].found) }}
-	case "ARRAY":
-		return cexpr{fn: func(f *frame) value.Value { s.exec(f); return f.subs[id].list.Array() }}
-	}
-	return cexpr{fn: func(f *frame) value.Value { s.exec(f); return f.subs[id].val }}
 }

@@ -48,6 +48,10 @@ func QueryPlan(text string, params []Param, features []string, def core.Partitio
 	if err != nil {
 		return nil, err
 	}
+	ranges := p.ranges(f, def)
+	if onlyWhole(p.q) && len(ranges) == 1 && ranges[0].Min == ranges[0].Max {
+		return plainPlan(p.q).appendJSON(nil, ranges), nil // one partition gives the whole answer
+	}
 	qi, err := makePlan(p.q, begin)
 	if err != nil {
 		return nil, err
@@ -55,12 +59,23 @@ func QueryPlan(text string, params []Param, features []string, def core.Partitio
 	if err := checkFeatures(p.needs(), features); err != nil {
 		return nil, err
 	}
-	return qi.appendJSON(nil, p.ranges(f, def)), nil
+	return qi.appendJSON(nil, ranges), nil
+}
+
+// onlyWhole reports whether the rows of partitions can't be merged into the query's answer.
+func onlyWhole(q *Query) bool {
+	inner := containerQuery(q)
+	return inner != nil && !streams(inner) || len(q.GroupBy) > 0 && len(q.OrderBy) > 0
+}
+
+// plainPlan is the plan of a query whose rows are the answer as they come.
+func plainPlan(q *Query) *queryInfo {
+	return &queryInfo{distinctType: "None", top: -1, offset: -1, limit: -1, hasSelectValue: q.Value != nil}
 }
 
 // makePlan works out what the client does and what it asks the partitions.
 func makePlan(q *Query, begin state) (*queryInfo, error) {
-	qi := &queryInfo{distinctType: "None", top: -1, offset: -1, limit: -1, hasSelectValue: q.Value != nil}
+	qi := plainPlan(q)
 	if q.Top != nil {
 		qi.top = begin.left
 	}
@@ -73,8 +88,8 @@ func makePlan(q *Query, begin state) (*queryInfo, error) {
 			qi.distinctType = "Ordered"
 		}
 	}
-	if q.From != nil && q.From.Sources[0].Query != nil && q.From.Sources[0].Query.Distinct {
-		return nil, plainError("A DISTINCT sub-query in FROM can't be planned over several partitions.")
+	if onlyWhole(q) {
+		return nil, plainError("The query can't be planned over several partitions: a sub-query in FROM has DISTINCT, aggregates, ORDER BY, TOP or LIMIT, or 'ORDER BY' stands with 'GROUP BY'.")
 	}
 	var err error
 	r := *q // the rewritten query

@@ -69,6 +69,8 @@ func (r *runner) run() (next state, more bool, err error) {
 	switch {
 	case cq.grouped:
 		err = r.runGrouped()
+	case cq.derived != nil:
+		err = r.allItems()
 	case cq.q.From == nil:
 		cq.run(r.f)
 		err = r.f.err
@@ -192,23 +194,12 @@ func (r *runner) runGrouped() error {
 	cq, f := r.p.top, r.f
 	st := &f.subs[cq.id]
 	st.groups = &groupSet{}
-	if cq.q.From == nil {
-		cq.run(f)
-	} else {
-		for f.err == nil && r.src.next() {
-			f.setRoot(r.src.item())
-			cq.run(f)
-		}
-		if err := r.src.err(); err != nil {
-			return err
-		}
+	if err := r.allItems(); err != nil {
+		return err
 	}
-	if f.err != nil {
-		return f.err
-	}
-	cq.oneGroup(st)
+	groups := cq.orderedGroups(f)
 	f.root = rootRow{}
-	for _, g := range st.groups.list {
+	for _, g := range groups {
 		st.group = g
 		if r.pageFull() {
 			r.full = true
@@ -219,6 +210,30 @@ func (r *runner) runGrouped() error {
 		}
 	}
 	return nil
+}
+
+// allItems runs the query over all items and gives what waits for the end.
+func (r *runner) allItems() error {
+	cq, f := r.p.top, r.f
+	if cq.q.From == nil {
+		cq.run(f)
+		return f.err
+	}
+	cq.begin(f)
+	for f.err == nil && r.src.next() {
+		f.setRoot(r.src.item())
+		if !cq.each(f) {
+			break
+		}
+	}
+	if err := r.src.err(); err != nil {
+		return err
+	}
+	if f.err == nil && !r.full && !r.end {
+		f.root = rootRow{}
+		cq.close(f)
+	}
+	return f.err
 }
 
 // countAll answers COUNT of everything from a number that is known.
@@ -245,7 +260,9 @@ func identity(v value.Value) value.Value {
 }
 
 // restarts reports whether a page of the query begins anew and drops what former pages gave.
-func (cq *cquery) restarts() bool { return cq.grouped || cq.q.Distinct || cq.q.From == nil }
+func (cq *cquery) restarts() bool {
+	return cq.grouped || cq.q.Distinct || cq.q.From == nil || cq.derived != nil
+}
 
 // begin evaluates OFFSET and LIMIT for the first page, and for every page of a query that begins anew.
 func (p *program) begin(f *frame) (state, error) {

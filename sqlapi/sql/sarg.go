@@ -18,16 +18,21 @@ import (
 // predicate; arrays and objects, whose stored members may differ from what is shown, are only asked for their existence.
 type predFn func(f *frame) *access.Pred
 
-// predicate compiles WHERE; nil when it says nothing that an index could use.
+// predicate compiles WHERE; nil when it says nothing that an index could use. Of nested sub-queries in FROM it is the
+// innermost one's: an item that doesn't pass it makes no row.
 func (c *compiler) predicate(p *program) predFn {
-	if p.q.Where == nil || len(p.top.vars) == 0 {
+	cq := p.top
+	if cq.base != nil {
+		cq = cq.base
+	}
+	if cq.q.Where == nil || len(cq.vars) == 0 {
 		return nil
 	}
 	outer := c.scope
-	c.scope = &scope{vars: p.top.vars}
+	c.scope = &scope{vars: cq.vars}
 	defer func() { c.scope = outer }()
-	s := sargs{c: c, from: p.q.From, vars: p.top.vars}
-	fn := s.truth(p.q.Where)
+	s := sargs{c: c, from: cq.q.From, vars: cq.vars}
+	fn := s.truth(cq.q.Where)
 	if fn == nil {
 		return nil
 	}

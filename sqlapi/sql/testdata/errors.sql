@@ -89,7 +89,13 @@
 ! SC1003 7-12 Syntax error, number literal '1e999' is too large.
 > selectttt * FROM c
 ! SC1001 0-9 Syntax error, incorrect syntax near 'selectttt'.
-> SELECT VALUE x FROM (SELECT TOP 1 VALUE c.a FROM c) AS x
-! A sub-query with aggregates, ORDER BY, TOP or LIMIT as the first input set of FROM is not supported.
-> SELECT VALUE x FROM (SELECT DISTINCT VALUE c.a FROM c) AS x
-! A sub-query with aggregates, ORDER BY, TOP or LIMIT as the first input set of FROM is not supported.
+> SELECT VALUE x FROM (SELECT TOP 1 VALUE c.a FROM c) AS x WHERE c.a = 1
+! SC2001 63-64 Identifier 'c' could not be resolved.
+> SELECT VALUE x FROM (SELECT DISTINCT VALUE c.a FROM c) AS x ORDER BY x.a
+! 2206 69-72 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
+> SELECT c.a, COUNT(1) AS n FROM c GROUP BY c.a ORDER BY c.b
+! SC2102 55-58 Property reference 'c.b' is invalid in the select list because it is not contained in either an aggregate function or the GROUP BY clause.
+> SELECT c.a FROM c ORDER BY COUNT(1)
+! 2206 27-35 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
+> SELECT c.a FROM c WHERE COUNT(1) > 1 GROUP BY c.a ORDER BY c.a
+! SC2103 24-32 Aggregate function 'COUNT' may not appear here.

@@ -1,0 +1,185 @@
+package sql
+
+import (
+	"strings"
+
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// sub is a compiled sub-query that hands its defined results to sink, which returns false to end it.
+type sub struct {
+	id                 int
+	cq                 *cquery
+	top, offset, limit func(f *frame) int64
+	sink               func(f *frame, v value.Value) bool
+}
+
+// exec runs the sub-query in the present frame.
+func (s *sub) exec(f *frame) {
+	if s.begin(f); s.each(f) || f.err == nil && s.cq.gathers() {
+		s.close(f)
+	}
+}
+
+// begin starts the sub-query anew.
+func (s *sub) begin(f *frame) {
+	st := &f.subs[s.id]
+	*st = subState{left: -1}
+	if s.offset != nil {
+		st.skip = s.offset(f)
+	}
+	if s.limit != nil {
+		st.left = s.limit(f)
+	}
+	if s.cq.grouped {
+		st.groups = &groupSet{}
+	}
+	s.cq.begin(f)
+}
+
+// each takes the rows of the present item; false ends the iteration.
+func (s *sub) each(f *frame) bool {
+	return f.err == nil && f.subs[s.id].left != 0 && s.cq.each(f) && f.err == nil
+}
+
+// close gives the rows that wait for the end.
+func (s *sub) close(f *frame) {
+	if f.err != nil || f.subs[s.id].left == 0 {
+		return
+	}
+	if s.cq.close(f); f.err == nil && s.cq.gathers() {
+		s.cq.finish(f, s.sink)
+	}
+}
+
+// gathers reports whether rows are given only when all were seen.
+func (cq *cquery) gathers() bool { return cq.grouped || len(cq.order) > 0 }
+
+type sortedRow struct {
+	keys []value.Value
+	val  value.Value
+}
+
+// subRun compiles a sub-query whose defined results go to sink, which returns false to end it.
+func (c *compiler) subRun(q *Query, sink func(f *frame, v value.Value) bool) *sub {
+	sb := &sub{top: c.count(q.Top, "TOP"), offset: c.count(q.Offset, "OFFSET"), limit: c.count(q.Limit, "LIMIT"), sink: sink}
+	if sb.top != nil {
+		sb.limit = sb.top
+	}
+	sb.cq = c.query(q, false, func(cq *cquery) rowFn {
+		switch {
+		case cq.grouped:
+			return cq.gather
+		case len(cq.order) > 0:
+			return cq.gatherSorted
+		}
+		return func(f *frame) bool { return cq.emit(f, cq.project(f), sink) }
+	})
+	sb.id = sb.cq.id
+	return sb
+}
+
+// querySource is a sub-query in FROM: each of its rows is one, with IN each element of each of them. With first the
+// sub-query's own first source is the container.
+func (c *compiler) querySource(cq *cquery, s *Source, v *variable, first bool) func(rowFn) rowFn {
+	slot := c.newSlot(v)
+	c.first = first
+	var next rowFn
+	stopped := -1
+	in := s.In
+	sub := c.subRun(s.Query, func(f *frame, val value.Value) bool {
+		ok := true
+		if in {
+			ok = eachElement(f, val, slot, next)
+		} else if f.slots[slot] = val; f.step() {
+			ok = next(f)
+		}
+		if !ok {
+			f.subs[stopped].found = true
+		}
+		return ok
+	})
+	stopped, c.first = sub.id, false
+	if first {
+		cq.base, cq.derived = sub.cq, sub
+		if sub.cq.base != nil {
+			cq.base = sub.cq.base
+		}
+		cq.derivedNext = &next
+	}
+	return func(n rowFn) rowFn {
+		next = n
+		return func(f *frame) bool {
+			sub.exec(f)
+			return !f.subs[sub.id].found && f.err == nil
+		}
+	}
+}
+
+// begin, each and close run a query whose container may be a sub-query over all items: each is called per item and returns
+// false when no further item is wanted.
+func (cq *cquery) begin(f *frame) {
+	if cq.derived != nil {
+		cq.derived.begin(f)
+	}
+}
+
+func (cq *cquery) each(f *frame) bool {
+	if cq.derived != nil {
+		return cq.derived.each(f)
+	}
+	return cq.run(f)
+}
+
+func (cq *cquery) close(f *frame) {
+	if cq.derived != nil {
+		cq.derived.close(f)
+	}
+}
+
+// subquery compiles a sub-query in an expression.
+func (c *compiler) subquery(e *SubqueryExpr) cexpr {
+	id := -1
+	var s *sub
+	size := func(f *frame, v value.Value) bool {
+		st := &f.subs[id]
+		if st.rows += len(v.Bytes()) + 16; st.rows > maxSubResult {
+			f.fail(status.New(status.BadRequest, "The result of a sub-query is larger than %d bytes.", maxSubResult))
+		}
+		return f.err == nil
+	}
+	sinks := map[string]func(f *frame, v value.Value) bool{
+		"": func(f *frame, v value.Value) bool {
+			st := &f.subs[id]
+			if st.rows++; st.rows > 1 {
+				f.fail(plainError("The cardinality of a scalar subquery result set cannot be greater than one."))
+				return false
+			}
+			st.val = v
+			return true
+		},
+		"EXISTS": func(f *frame, _ value.Value) bool { f.subs[id].found = true; return false },
+		"FIRST":  func(f *frame, v value.Value) bool { f.subs[id].val = v; return false },
+		"LAST":   func(f *frame, v value.Value) bool { f.subs[id].val = v; return true },
+		"ALL": func(f *frame, v value.Value) bool {
+			f.subs[id].found = !isTrue(v)
+			return isTrue(v)
+		},
+		"ARRAY": func(f *frame, v value.Value) bool {
+			f.subs[id].list.Elem(v)
+			return size(f, v)
+		},
+	}
+	s = c.subRun(e.Q, sinks[strings.ToUpper(e.Kind)])
+	id = s.id
+	switch e.Kind {
+	case "EXISTS":
+		return cexpr{fn: func(f *frame) value.Value { s.exec(f); return value.BoolOf(f.subs[id].found) }}
+	case "ALL":
+		return cexpr{fn: func(f *frame) value.Value { s.exec(f); return value.BoolOf(!f.subs[id].found) }}
+	case "ARRAY":
+		return cexpr{fn: func(f *frame) value.Value { s.exec(f); return f.subs[id].list.Array() }}
+	}
+	return cexpr{fn: func(f *frame) value.Value { s.exec(f); return f.subs[id].val }}
+}
