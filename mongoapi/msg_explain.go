@@ -17,59 +17,68 @@ func explain(r *request, dst []byte) ([]byte, error) {
 	return r.explain(dst, r.arg)
 }
 
-// explain tells how the store would find the documents of a command. It runs nothing, whatever the verbosity.
-func (r *request) explain(dst []byte, cmd value.Value) ([]byte, error) {
+// explained is the part of a command that finds documents.
+type explained struct {
+	coll  string
+	query value.Value
+	f     *filter.Filter
+	o     order.Order
+	limit int64
+}
+
+// explained reads the command that is to be explained.
+func (r *request) explained(cmd value.Value) (x explained, err error) {
 	it := cmd.Iter()
 	if !it.Next() {
-		return dst, merr.New(merr.FailedToParse, "explain needs a command")
+		return x, merr.New(merr.FailedToParse, "explain needs a command")
 	}
-	name, target := string(it.Key()), it.Value()
-	var f *filter.Filter
-	var o order.Order
-	var err error
-	limit := int64(0)
-	q := cmd.Get("query")
+	name := string(it.Key())
+	x.coll, x.query = it.Value().Str(), cmd.Get("query")
 	switch name {
 	case "find":
-		q = cmd.Get("filter")
-		o, err = order.Compile(cmd.Get("sort"))
+		x.query = cmd.Get("filter")
+		x.o, err = order.Compile(cmd.Get("sort"))
 	case "count", "distinct":
 	case "findAndModify", "findandmodify":
-		o, err = order.Compile(cmd.Get("sort"))
+		x.o, err = order.Compile(cmd.Get("sort"))
 	case "update":
-		q = cmd.Get("updates").At(0).Get("q")
+		x.query = cmd.Get("updates").At(0).Get("q")
 	case "delete":
-		q = cmd.Get("deletes").At(0).Get("q")
+		x.query = cmd.Get("deletes").At(0).Get("q")
 	case "aggregate":
-		p, perr := r.pipeline(cmd)
-		if perr != nil {
-			return dst, perr
+		p, err := r.pipeline(cmd)
+		if err != nil {
+			return x, err
 		}
-		f, o, limit, q = p.Lead.Filter, p.Lead.Sort, p.Lead.Limit, value.Undef()
+		x.f, x.o, x.limit = p.Lead.Filter, p.Lead.Sort, p.Lead.Limit
 	default:
-		return dst, merr.New(merr.CommandNotFound, "Explain failed due to unknown command: %s", name)
+		return x, merr.New(merr.CommandNotFound, "Explain failed due to unknown command: %s", name)
 	}
+	if x.f == nil && err == nil {
+		x.f, err = filter.Compile(x.query, filter.Options{})
+	}
+	if x.query.Kind() != value.Object {
+		x.query = value.ObjectOf(bw.Empty)
+	}
+	return x, err
+}
+
+// explain tells how the store would find the documents of a command. It runs nothing, whatever the verbosity.
+func (r *request) explain(dst []byte, cmd value.Value) ([]byte, error) {
+	x, err := r.explained(cmd)
 	if err != nil {
 		return dst, err
 	}
-	if f == nil {
-		if f, err = filter.Compile(q, filter.Options{}); err != nil {
-			return dst, err
-		}
-	}
-	if q.Kind() != value.Object {
-		q = value.ObjectOf(bw.Empty)
-	}
-	k, err := r.open(r.db, target.Str())
+	k, err := r.open(r.db, x.coll)
 	if err != nil {
 		return dst, err
 	}
 	stage, text := "EOF", "the collection does not exist"
 	if k != nil {
-		if _, _, ok := k.point(f); ok {
+		if _, _, ok := k.point(x.f); ok {
 			stage, text = "IDHACK", "the filter names one document"
 		} else {
-			plan, err := k.Explain(r.ctx, k.query(f, o, limit, r.exprEnv()))
+			plan, err := k.Explain(r.ctx, k.query(x.f, x.o, x.limit, r.exprEnv()))
 			if err != nil {
 				return dst, err
 			}
@@ -78,8 +87,8 @@ func (r *request) explain(dst []byte, cmd value.Value) ([]byte, error) {
 	}
 	dst = bw.String(dst, "explainVersion", "1")
 	at, dst := bw.BeginObject(dst, "queryPlanner")
-	dst = bw.String(dst, "namespace", r.db+"."+target.Str())
-	dst = bw.Value(dst, "parsedQuery", q)
+	dst = bw.String(dst, "namespace", r.db+"."+x.coll)
+	dst = bw.Value(dst, "parsedQuery", x.query)
 	pa, dst := bw.BeginObject(dst, "winningPlan")
 	dst = bw.String(dst, "stage", stage)
 	dst = bw.String(dst, "orrery", text)

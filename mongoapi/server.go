@@ -11,7 +11,6 @@ package mongoapi
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -37,10 +36,8 @@ type Options struct {
 	Auth    bool   // false: no credentials needed
 	// Advertise is the address that the server says it has, as host:port; "" is the address that the client dialled.
 	Advertise string
-	// TLS, when given, serves TLS to clients that begin with it, on the same port.
-	TLS    *tls.Config
-	Clock  *clock.Clock // nil: the wall clock
-	Logger *slog.Logger // nil: slog's default
+	Clock     *clock.Clock // nil: the wall clock
+	Logger    *slog.Logger // nil: slog's default
 	// Requests, when given, is counted up by one per message.
 	Requests *atomic.Int64
 }
@@ -227,21 +224,11 @@ func (c *conn) setBusy(b bool) (goOn bool) {
 	return !c.stopping
 }
 
-// buffers are the read and write memory of a connection. Large ones are not kept.
+// keepBuffer is the largest read or write buffer, in bytes, that a connection keeps for its next request.
 const keepBuffer = 1 << 20
 
 func (c *conn) serve() {
 	br := bufio.NewReaderSize(c.nc, 16<<10)
-	if c.s.o.TLS != nil {
-		b, err := br.Peek(1)
-		if err != nil {
-			return
-		}
-		if b[0] == 0x16 { // a TLS handshake record; no wire message is so long that its first byte and type agree
-			tc := tls.Server(&peeked{c.nc, br}, c.s.o.TLS)
-			c.nc, br = tc, bufio.NewReaderSize(tc, 16<<10)
-		}
-	}
 	var in, out []byte
 	var m wire.Msg
 	for {
@@ -274,15 +261,6 @@ func (c *conn) serve() {
 		}
 	}
 }
-
-// peeked is a connection of which the first bytes wait in a reader.
-type peeked struct {
-	net.Conn
-	r *bufio.Reader
-}
-
-// Read implements net.Conn.
-func (p *peeked) Read(b []byte) (int, error) { return p.r.Read(b) }
 
 // answer appends the reply to a message; nothing when none is wanted. An error ends the connection.
 func (c *conn) answer(dst []byte, h wire.Header, msg []byte, m *wire.Msg) ([]byte, error) {

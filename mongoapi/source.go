@@ -5,10 +5,12 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/order"
 )
 
@@ -67,6 +69,9 @@ func (s *source) next() (*core.Item, error) {
 			err := s.rows.Err()
 			s.done = true
 			s.Close()
+			if len(s.q.OrderBy) > 0 && status.Is(err, status.TooLarge) {
+				err = merr.New(merr.MemoryLimit, "Executor error during find command :: caused by :: Sort exceeded memory limit: %s", status.From(err).Msg)
+			}
 			return nil, err
 		}
 		if s.skip > 0 {

@@ -18,7 +18,7 @@ const code = (c) => (e) => {
 };
 
 test("connection strings", async () => {
-  for (const o of ["directConnection=true", "replicaSet=globaldb&retrywrites=false&appName=@localhost@", "replicaSet=globaldb", "authMechanism=SCRAM-SHA-1", "authMechanism=SCRAM-SHA-256"]) {
+  for (const o of ["directConnection=true", "replicaSet=globaldb&retrywrites=false&appName=@localhost@", "replicaSet=globaldb", "authMechanism=SCRAM-SHA-1", "authMechanism=SCRAM-SHA-256", "tls=true&tlsAllowInvalidCertificates=true"]) {
     const c = new MongoClient(uri(o));
     assert.equal((await c.db("admin").command({ ping: 1 })).ok, 1, o);
     await c.close();
