@@ -507,7 +507,7 @@ func TestBulkReplies(t *testing.T) {
 
 func TestUnknownAndUnsupported(t *testing.T) {
 	a := withContainer(t)
-	for _, u := range []string{"/dbs/db/users", "/dbs/db/colls/c/sprocs", "/dbs/db/colls/c/triggers", "/dbs/db/colls/c/udfs", "/dbs/db/clientencryptionkeys"} {
+	for _, u := range []string{"/dbs/db/colls/c/sprocs", "/dbs/db/colls/c/triggers", "/dbs/db/colls/c/udfs"} {
 		a.do("POST", u, `{"id":"x"}`).is(400).has("not supported")
 		a.do("GET", u, "").is(400)
 	}

@@ -20,6 +20,8 @@ type call struct {
 	in   http.Header // the request's
 	path path
 
+	grant *grant // what a resource token allows; nil: everything
+
 	charge float64 // request units of the reply; minCharge when a handler leaves it 0
 	sub    int     // sub-status header of the reply, 0: none
 
@@ -53,7 +55,7 @@ var calls = sync.Pool{New: func() any {
 func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *call {
 	c := calls.Get().(*call)
 	c.s, c.w, c.r, c.in = s, w, r, r.Header
-	c.charge, c.sub, c.sent = 0, 0, false
+	c.charge, c.sub, c.sent, c.grant = 0, 0, false, nil
 	c.body, c.out, c.spare, c.hdr, c.slots = c.body[:0], c.out[:0], c.spare[:0], c.hdr[:0], c.slots[:0]
 	c.setActivity()
 	return c

@@ -17,25 +17,29 @@ const defaultThroughput = 400
 
 // container finds the container that the path names, by ids or by resource ids. sub is the sub-status when it is missing.
 func (c *call) container(sub int) (*core.Container, error) {
-	db, coll := c.path.seg[1], c.path.seg[3]
-	ct, err := c.s.core.Container(db, coll)
+	return c.s.container(c.path.seg[1], c.path.seg[3], sub)
+}
+
+// container finds a container by ids or by resource ids.
+func (s *Server) container(db, coll string, sub int) (*core.Container, error) {
+	ct, err := s.core.Container(db, coll)
 	if err == nil {
 		return ct, nil
 	}
 	if !status.Is(err, status.NotFound) {
 		return nil, err
 	}
-	d, derr := c.database(status.SubOwnerNotFound)
+	d, derr := s.database(db, status.SubOwnerNotFound)
 	if derr != nil {
 		return nil, derr
 	}
 	if d.ID != db {
-		if ct, err := c.s.core.Container(d.ID, coll); err == nil {
+		if ct, err := s.core.Container(d.ID, coll); err == nil {
 			return ct, nil
 		}
 	}
 	if raw, ok := parseRID(coll, 8); ok {
-		if ct, e := c.s.core.ContainerByRID([8]byte(raw)); e == nil && ct.Database() == d.ID {
+		if ct, e := s.core.ContainerByRID([8]byte(raw)); e == nil && ct.Database() == d.ID {
 			return ct, nil
 		}
 	}

@@ -15,13 +15,17 @@ const maxBody = 2 << 20
 // database finds the database that the path names, by id or by resource id. sub is the sub-status when it is missing: 1003
 // when it is the parent of what was asked for.
 func (c *call) database(sub int) (*core.Database, error) {
-	name := c.path.seg[1]
-	d, err := c.s.core.Database(name)
+	return c.s.database(c.path.seg[1], sub)
+}
+
+// database finds a database by id or by resource id.
+func (s *Server) database(name string, sub int) (*core.Database, error) {
+	d, err := s.core.Database(name)
 	if err == nil {
 		return d, nil
 	}
 	if raw, ok := parseRID(name, 4); ok {
-		if d, e := c.s.core.DatabaseByRID([4]byte(raw)); e == nil {
+		if d, e := s.core.DatabaseByRID([4]byte(raw)); e == nil {
 			return d, nil
 		}
 	}

@@ -40,6 +40,7 @@ const (
 	hQuotaInfo       = "X-Ms-Documentdb-Populatequotainfo"
 	hQueryMetrics    = "X-Ms-Documentdb-Populatequerymetrics"
 	hIntendedRID     = "X-Ms-Cosmos-Intended-Collection-Rid"
+	hTokenExpiry     = "X-Ms-Documentdb-Expiry-Seconds"
 	hActivityID      = "X-Ms-Activity-Id"
 	hContentType     = "Content-Type"
 )

@@ -69,7 +69,7 @@ func (c *call) setSlot(ct *core.Container, slot int) {
 // container is, or where there is no partition key to find it by.
 func (c *call) itemKey(ct *core.Container, room core.PartitionKey) (core.PartitionKey, value.Value, error) {
 	name := c.path.seg[5]
-	if len(name) == itemRIDLen && (c.path.seg[3] != ct.ID() || header(c.in, hPartitionKey) == "") {
+	if c.namesByRID(ct) {
 		if coll, number, ok := parseItemRID(name); ok && coll == ct.RID() {
 			return c.keyByNumber(ct, number)
 		}
@@ -79,6 +79,11 @@ func (c *call) itemKey(ct *core.Container, room core.PartitionKey) (core.Partiti
 		return nil, value.Value{}, err
 	}
 	return resolve(c.ctx(), ct, pk, name)
+}
+
+// namesByRID reports whether the path may name its item by resource id.
+func (c *call) namesByRID(ct *core.Container) bool {
+	return len(c.path.seg[5]) == itemRIDLen && (c.path.seg[3] != ct.ID() || header(c.in, hPartitionKey) == "")
 }
 
 func readItem(c *call) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -43,6 +44,7 @@ type state struct {
 	dbNums     map[uint32]*Database
 	containers map[string]map[string]*Container // database id -> container id
 	rids       map[[8]byte]*Container
+	shelves    map[uint32]shelf // database number -> its other resources
 }
 
 type account struct {
@@ -50,6 +52,7 @@ type account struct {
 	NextContainer uint32 `json:"nextContainer"`
 	NextGen       uint32 `json:"nextGen"`
 	NextVersion   uint64 `json:"nextVersion"`
+	NextResource  uint32 `json:"nextResource,omitempty"` // absent in older stores: 0 is 1
 }
 
 // Open reads the catalog of a store; an empty store has an empty catalog.
@@ -73,7 +76,7 @@ func load(eng kv.Engine) (*state, error) {
 	st := &state{
 		account: account{NextDB: 0x10000001, NextContainer: 1, NextGen: 1, NextVersion: 1},
 		dbs:     map[string]*Database{}, dbNums: map[uint32]*Database{},
-		containers: map[string]map[string]*Container{}, rids: map[[8]byte]*Container{},
+		containers: map[string]map[string]*Container{}, rids: map[[8]byte]*Container{}, shelves: map[uint32]shelf{},
 	}
 	b, err := eng.Get(keys.AppendMeta(nil, keys.MetaAccount, 0, ""))
 	switch {
@@ -116,6 +119,9 @@ func load(eng kv.Engine) (*state, error) {
 		st.addContainer(c)
 		return nil
 	})
+	if err == nil {
+		err = st.loadResources(snap)
+	}
 	return st, err
 }
 
@@ -164,7 +170,7 @@ func (s *state) addContainer(c *Container) {
 // clone copies the maps; entries are shared because they never change.
 func (s *state) clone() *state {
 	n := &state{account: s.account, dbs: map[string]*Database{}, dbNums: map[uint32]*Database{},
-		containers: map[string]map[string]*Container{}, rids: map[[8]byte]*Container{}}
+		containers: map[string]map[string]*Container{}, rids: map[[8]byte]*Container{}, shelves: maps.Clone(s.shelves)}
 	for _, d := range s.dbs {
 		n.addDatabase(d)
 	}
@@ -376,6 +382,10 @@ func (c *Catalog) DropDatabase(ctx context.Context, id string) ([]*Container, er
 	delete(next.dbs, id)
 	delete(next.dbNums, d.Num)
 	delete(next.containers, id)
+	for _, r := range next.shelves[d.Num] {
+		b.Delete(r.key())
+	}
+	delete(next.shelves, d.Num)
 	return gone, c.commit(ctx, next, &b)
 }
 

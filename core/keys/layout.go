@@ -158,6 +158,11 @@ const (
 	MetaDatabase  MetaKind = 0x02
 	MetaContainer MetaKind = 0x03
 	MetaCounter   MetaKind = 0x04 // of a generation: reserved LSNs and item numbers
+
+	// Resources of a database that are no containers; the name is their parent resource's number u32 (0: the database) and the id.
+	MetaUser       MetaKind = 0x05
+	MetaPermission MetaKind = 0x06 // of a user
+	MetaClientKey  MetaKind = 0x07 // client encryption key
 )
 
 // AppendMeta appends a catalog key.

@@ -380,3 +380,79 @@ describe("what is not there says so", () => {
     assert.equal((await c.item("1", "a").read()).statusCode, 404);
   });
 });
+
+describe("users, permissions and resource tokens", () => {
+  test("users and permissions", async () => {
+    const { user, resource } = await db.users.create({ id: unique("u") });
+    assert.equal(resource._permissions, "permissions/");
+    await rejects(db.users.create({ id: user.id }), 409);
+    assert.ok((await db.users.readAll().fetchAll()).resources.some((u) => u.id === user.id));
+    const byID = { query: "SELECT * FROM root r WHERE r.id=@id", parameters: [{ name: "@id", value: user.id }] };
+    assert.equal((await db.users.query(byID).fetchAll()).resources.length, 1);
+    assert.equal((await db.users.upsert({ id: user.id })).statusCode, 200);
+
+    const c = await container();
+    const permission = { id: "p", permissionMode: "Read", resource: c.url };
+    const made = await user.permissions.create(permission);
+    assert.equal(made.statusCode, 201);
+    assert.match(made.resource._token, /^type=resource&ver=1&sig=[^;]+;[^;]+;$/);
+    await rejects(user.permissions.create(permission), 409);
+    await rejects(user.permissions.create({ ...permission, id: "q" }), 409);
+    assert.equal((await user.permissions.upsert({ ...permission, permissionMode: "All" })).resource.permissionMode, "All");
+    const read = await user.permission("p").read();
+    assert.notEqual(read.resource._token, made.resource._token);
+    assert.equal((await user.permissions.readAll().fetchAll()).resources.length, 1);
+    assert.equal((await user.permission("p").replace({ ...permission, id: "renamed" })).resource.id, "renamed");
+    await rejects(user.permission("p").read(), 404);
+    assert.equal((await user.permission("renamed").delete()).statusCode, 204);
+    const renamed = unique("u");
+    assert.equal((await user.replace({ id: renamed })).resource.id, renamed);
+    assert.equal((await db.user(renamed).delete()).statusCode, 204);
+  });
+
+  // with gives a client that has one token, and the container as it sees it.
+  const withToken = async (c, mode, resourcePartitionKey, request) => {
+    const { user } = await db.users.create({ id: unique("u") });
+    const { resource } = await user.permissions.create({ id: "p", permissionMode: mode, resource: c.url, resourcePartitionKey }, request);
+    const tokened = new CosmosClient({ endpoint: nosql, resourceTokens: { [c.url]: resource._token } });
+    return [tokened, tokened.database(db.id).container(c.id)];
+  };
+  const seeded = async () => {
+    const c = await container();
+    for (const pk of ["a", "b"]) await c.items.create({ id: "1", pk });
+    return c;
+  };
+
+  test("a Read token reads and queries, and writes nothing", async () => {
+    const [tokened, c] = await withToken(await seeded(), "Read");
+    assert.equal((await c.read()).statusCode, 200);
+    assert.equal((await c.item("1", "a").read()).resource.pk, "a");
+    assert.equal((await c.items.query("SELECT * FROM c ORDER BY c.pk").fetchAll()).resources.length, 2);
+    assert.equal((await c.items.readAll().fetchAll()).resources.length, 2);
+    await rejects(c.items.create({ id: "2", pk: "a" }), 403);
+    await rejects(c.item("1", "a").delete(), 403);
+    await rejects(c.delete(), 403);
+    tokened.dispose();
+  });
+  test("an All token does all within its container", async () => {
+    const plain = await seeded();
+    const [tokened, c] = await withToken(plain, "All");
+    assert.equal((await c.items.create({ id: "2", pk: "a" })).statusCode, 201);
+    assert.equal((await c.item("2", "a").patch([{ op: "set", path: "/n", value: 1 }])).resource.n, 1);
+    assert.equal((await c.item("2", "a").delete()).statusCode, 204);
+    await assert.rejects(tokened.databases.readAll().fetchAll());
+    assert.equal((await c.delete()).statusCode, 204);
+    tokened.dispose();
+  });
+  test("a token with a partition key is for that key", async () => {
+    const [tokened, c] = await withToken(await seeded(), "All", ["a"]);
+    assert.equal((await c.item("1", "a").read()).statusCode, 200);
+    assert.equal((await c.items.upsert({ id: "1", pk: "a", n: 2 })).statusCode, 200);
+    assert.equal((await c.items.query("SELECT * FROM c", { partitionKey: "a" }).fetchAll()).resources.length, 1);
+    await rejects(c.item("1", "b").read(), 403);
+    await rejects(c.items.upsert({ id: "1", pk: "b" }), 403);
+    await rejects(c.items.query("SELECT * FROM c").fetchAll(), 403);
+    await rejects(c.items.query("SELECT * FROM c", { partitionKey: "b" }).fetchAll(), 403);
+    tokened.dispose();
+  });
+});

@@ -1,0 +1,210 @@
+package sqlapi
+
+import (
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// maxTokenKey bounds the partition key of a permission, so that its token fits into a header.
+const maxTokenKey = 8 << 10
+
+// permissions say what the bearer of their token may touch. A user has at most one for a resource.
+var permissions = &resourceType{
+	kind: core.Permission, segment: "permissions", feed: "Permissions", renames: true, upserts: true,
+	parse:   parsePermission,
+	members: permissionMembers,
+	tail:    permissionToken,
+	rid:     func(dst []byte, _ [4]byte, user, r *core.Resource) []byte { return appendResourceChild(dst, user, r) },
+}
+
+// permission is the body of a permission in the catalog.
+type permission struct {
+	Mode     string          `json:"mode"`     // Read or All
+	Resource string          `json:"resource"` // link, as it was given
+	Key      json.RawMessage `json:"key,omitempty"`
+
+	Coll  [8]byte `json:"coll"`            // the container that the link named
+	Child string  `json:"child,omitempty"` // "docs/id"; "": the container
+	Bound string  `json:"bound,omitempty"` // partition key that tokens are bound to, as the header writes it
+}
+
+// parsePermission checks a permission and finds the resource that it is for.
+func parsePermission(c *call, body map[string]json.RawMessage) (r core.Resource, err error) {
+	if _, err := c.tokenLife(); err != nil {
+		return r, err
+	}
+	var p permission
+	for name, to := range map[string]*string{"permissionMode": &p.Mode, "resource": &p.Resource} {
+		raw, ok := body[name]
+		if !ok {
+			return r, missing(name)
+		}
+		if json.Unmarshal(raw, to) != nil {
+			return r, status.New(status.BadRequest, "The member %s of the permission is not a string.", name)
+		}
+	}
+	switch {
+	case strings.EqualFold(p.Mode, "Read"):
+		p.Mode = "Read"
+	case strings.EqualFold(p.Mode, "All"):
+		p.Mode = "All"
+	default:
+		return r, status.New(status.BadRequest, "The permissionMode %s is invalid: it must be Read or All.", strconv.QuoteToASCII(clip(p.Mode)))
+	}
+	if raw := body["resourcePartitionKey"]; len(raw) > 0 && string(raw) != "null" {
+		p.Key = compact(raw)
+	}
+	if err := c.permissionTarget(&p); err != nil {
+		return r, err
+	}
+	r.Claim = ridText(p.Coll[:]) + "/" + p.Child
+	r.Body, err = json.Marshal(p)
+	return r, err
+}
+
+// permissionTarget finds the resource of a permission and its partition key.
+func (c *call) permissionTarget(p *permission) error {
+	bad := status.New(status.BadRequest, "The resource %s of the permission is no link of a container or of something in one.", strconv.QuoteToASCII(clip(p.Resource)))
+	link, ok := parseLink(p.Resource)
+	if !ok || link.n != 4 && link.n != 6 || link.seg[0] != "dbs" || link.seg[2] != "colls" {
+		return bad
+	}
+	ct, err := c.s.container(link.seg[1], link.seg[3], 0)
+	if err != nil {
+		return err
+	}
+	if db, err := c.database(status.SubOwnerNotFound); err != nil {
+		return err
+	} else if ct.Database() != db.ID {
+		return status.New(status.BadRequest, "The resource of a permission must be in the user's database.")
+	}
+	p.Coll = ct.RID()
+	if p.Bound, err = boundKey(ct, p.Key); err != nil {
+		return err
+	}
+	if link.n == 4 {
+		return nil
+	}
+	switch link.seg[4] {
+	case "docs", "sprocs", "triggers", "udfs", "conflicts":
+	default:
+		return bad
+	}
+	id := link.seg[5]
+	if coll, number, ok := parseItemRID(id); ok && link.seg[4] == "docs" && coll == p.Coll && link.seg[3] != ct.ID() {
+		// A resource id names one item, a name one in each partition: the token is bound to this one's.
+		pk, v, err := c.keyByNumber(ct, number)
+		if err != nil {
+			return err
+		}
+		id = core.IdentityText(v)
+		if p.Bound == "" {
+			p.Bound = string(appendKey(nil, pk))
+		}
+	}
+	p.Child = link.seg[4] + "/" + id
+	if len(p.Child) > maxID+16 {
+		return bad
+	}
+	return nil
+}
+
+// parseLink cuts a link, whose names may be percent-encoded or not.
+func parseLink(link string) (path, bool) {
+	u := &url.URL{Path: "/" + link}
+	if strings.IndexByte(link, '%') >= 0 {
+		if _, err := url.PathUnescape(link); err == nil {
+			u.RawPath = u.Path
+		}
+	}
+	return parsePath(u)
+}
+
+// boundKey brings the partition key of a permission into the header's form; "" when there is none. A value alone stands for
+// an array of it.
+func boundKey(ct *core.Container, raw json.RawMessage) (string, error) {
+	if len(raw) == 0 {
+		return "", nil
+	}
+	text := string(raw)
+	if raw[0] != '[' {
+		text = "[" + text + "]"
+	}
+	var room [maxKeyPaths]value.Value
+	pk, err := parsePartitionKey(room[:0], text)
+	if err != nil {
+		return "", err
+	}
+	if len(pk) == 0 || len(pk) > len(ct.Spec().PartitionKey.Paths) || len(text) > maxTokenKey {
+		return "", status.New(status.BadRequest, "The resourcePartitionKey %s does not fit the container.", clip(text))
+	}
+	return text, nil
+}
+
+// appendKey appends a partition key in the header's form.
+func appendKey(dst []byte, pk core.PartitionKey) []byte {
+	dst = append(dst, '[')
+	for i, v := range pk {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if v = keyPart(v); v.IsDefined() {
+			dst = doc.AppendJSON(dst, v)
+		} else {
+			dst = append(dst, "{}"...)
+		}
+	}
+	return append(dst, ']')
+}
+
+func permissionMembers(_ *call, dst []byte, r *core.Resource) ([]byte, error) {
+	var p permission
+	if err := json.Unmarshal(r.Body, &p); err != nil {
+		return nil, status.Wrap(status.Corruption, err, "A stored permission is malformed.")
+	}
+	dst = append(dst, `"permissionMode":`...)
+	dst = appendJSONString(dst, p.Mode)
+	dst = append(dst, `,"resource":`...)
+	dst = appendJSONString(dst, p.Resource)
+	if len(p.Key) > 0 {
+		dst = append(dst, `,"resourcePartitionKey":`...)
+		dst = append(dst, p.Key...)
+	}
+	return append(dst, ','), nil
+}
+
+// permissionToken appends a new token: every reply that shows a permission has one.
+func permissionToken(c *call, dst []byte, r *core.Resource) ([]byte, error) {
+	life, err := c.tokenLife()
+	if err != nil {
+		return nil, err
+	}
+	var p permission
+	if err := json.Unmarshal(r.Body, &p); err != nil {
+		return nil, status.Wrap(status.Corruption, err, "A stored permission is malformed.")
+	}
+	g := grant{all: p.Mode == "All", expiry: c.s.clock.Now().Unix() + life, coll: p.Coll, child: p.Child, key: p.Bound}
+	nonce := c.s.clock.UUID()
+	dst = append(dst, `,"_token":`...)
+	return appendJSONString(dst, c.s.sign.seal(&g, [8]byte(nonce[:8]))), nil
+}
+
+// tokenLife reads how long tokens of this reply live, in seconds.
+func (c *call) tokenLife() (int64, error) {
+	v := header(c.in, hTokenExpiry)
+	if v == "" {
+		return defaultTokenLife, nil
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < minTokenLife || n > maxTokenLife {
+		return 0, badHeader("x-ms-documentdb-expiry-seconds", v)
+	}
+	return n, nil
+}

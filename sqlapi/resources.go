@@ -1,0 +1,378 @@
+package sqlapi
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// resourceType is one type of resource that lives in the catalog as a body of this API: users, permissions and client
+// encryption keys. All verbs are the same for them; what differs is here.
+type resourceType struct {
+	kind    core.ResourceKind
+	segment string // in paths
+	feed    string // member of the feed's envelope
+	renames bool   // a replace may change the id
+	upserts bool
+
+	// parse makes the resource of a request's body, whose id is checked already.
+	parse func(c *call, body map[string]json.RawMessage) (core.Resource, error)
+	// members appends the members between id and the system properties, each with a comma after it.
+	members func(c *call, dst []byte, r *core.Resource) ([]byte, error)
+	// tail appends the members after the system properties, each with a comma before it.
+	tail func(c *call, dst []byte, r *core.Resource) ([]byte, error)
+	// rid appends the raw resource id.
+	rid func(dst []byte, db [4]byte, parent, r *core.Resource) []byte
+}
+
+// owner is what a resource of a type is under: the database, and for permissions a user.
+type owner struct {
+	db   *core.Database
+	user *core.Resource // nil: the database itself
+}
+
+func (o *owner) num() uint32 {
+	if o.user == nil {
+		return 0
+	}
+	return o.user.Num
+}
+
+// owner finds what the path's resource is under.
+func (t *resourceType) owner(c *call) (o owner, err error) {
+	if o.db, err = c.database(status.SubOwnerNotFound); err != nil {
+		return o, err
+	}
+	if t.kind == core.Permission {
+		o.user, err = users.find(c, &owner{db: o.db}, c.path.seg[3])
+		if status.Is(err, status.NotFound) {
+			err = status.WithSub(status.NotFound, status.SubOwnerNotFound, msgNotFound)
+		}
+	}
+	return o, err
+}
+
+// find returns a resource by id or by resource id.
+func (t *resourceType) find(c *call, o *owner, name string) (*core.Resource, error) {
+	r, err := c.s.core.Resource(o.db.ID, t.kind, o.num(), name)
+	if err == nil || !status.Is(err, status.NotFound) {
+		return r, err
+	}
+	if raw, e := ridCoding.DecodeString(name); e == nil && len(raw) >= 8 {
+		all, e := c.s.core.Resources(o.db.ID, t.kind, o.num())
+		if e != nil {
+			return nil, e
+		}
+		for _, r := range all {
+			if string(t.rid(nil, o.db.RID(), o.user, r)) == string(raw) {
+				return r, nil
+			}
+		}
+	}
+	return nil, errNotFound
+}
+
+// name is the id in the path of a resource of the type.
+func (t *resourceType) name(c *call) string { return c.path.seg[c.path.n-1] }
+
+// append appends a resource as the service shows it.
+func (t *resourceType) append(c *call, dst []byte, o *owner, r *core.Resource) ([]byte, error) {
+	rid := ridText(t.rid(nil, o.db.RID(), o.user, r))
+	db := o.db.RID()
+	dst = append(dst, `{"id":`...)
+	dst = appendJSONString(dst, r.ID)
+	dst = append(dst, ',')
+	dst, err := t.members(c, dst, r)
+	if err != nil {
+		return nil, err
+	}
+	dst = append(dst, `"_rid":"`...)
+	dst = append(dst, rid...)
+	dst = append(dst, `","_self":"dbs/`...)
+	dst = appendRID(dst, db[:])
+	if o.user != nil {
+		user := o.user.RID()
+		dst = append(dst, `/users/`...)
+		dst = appendRID(dst, user[:])
+	}
+	dst = append(dst, '/')
+	dst = append(dst, t.segment...)
+	dst = append(dst, '/')
+	dst = append(dst, rid...)
+	dst = append(dst, `/","_etag":`...)
+	dst = appendQuotedETag(dst, core.ResourceETag(r))
+	dst = append(dst, `,"_ts":`...)
+	dst = strconv.AppendInt(dst, r.TS, 10)
+	if dst, err = t.tail(c, dst, r); err != nil {
+		return nil, err
+	}
+	return append(dst, '}'), nil
+}
+
+// resourceFeed makes the verbs of a feed.
+func resourceFeed(t *resourceType) [methods]handler {
+	return [methods]handler{mGet: t.list, mPost: t.post}
+}
+
+// resourceItem makes the verbs of one resource.
+func resourceItem(t *resourceType) [methods]handler {
+	return [methods]handler{mGet: t.read, mPut: t.replace, mDelete: t.remove}
+}
+
+func (t *resourceType) rows(c *call) (*feedReply, error) {
+	o, err := t.owner(c)
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.s.core.Resources(o.db.ID, t.kind, o.num())
+	if err != nil {
+		return nil, err
+	}
+	db := o.db.RID()
+	rid := ridText(db[:])
+	if o.user != nil {
+		u := o.user.RID()
+		rid = ridText(u[:])
+	}
+	f := c.feed(rid, t.feed)
+	for _, r := range all {
+		row, err := t.append(c, nil, &o, r)
+		if err != nil {
+			return nil, err
+		}
+		f.add(row)
+	}
+	return f, nil
+}
+
+func (t *resourceType) list(c *call) error {
+	f, err := t.rows(c)
+	if err != nil {
+		return err
+	}
+	return f.send()
+}
+
+// post creates, upserts or queries.
+func (t *resourceType) post(c *call) error {
+	if c.isQuery() {
+		f, err := t.rows(c)
+		if err != nil {
+			return err
+		}
+		return f.query()
+	}
+	o, err := t.owner(c)
+	if err != nil {
+		return err
+	}
+	r, err := t.readBody(c, &o)
+	if err != nil {
+		return err
+	}
+	made, err := c.s.core.CreateResource(c.ctx(), o.db.ID, r)
+	if err == nil {
+		return t.send(c, &o, made, http.StatusCreated)
+	}
+	if t.upserts && status.Is(err, status.Conflict) && isTrue(c.in, hIsUpsert) {
+		made, e := c.s.core.ReplaceResource(c.ctx(), o.db.ID, r.ID, r, c.resourceCheck())
+		if e == nil {
+			return t.send(c, &o, made, http.StatusOK)
+		}
+		if !status.Is(e, status.NotFound) { // not found: it is what r claims that is taken, not its id
+			return e
+		}
+	}
+	return err
+}
+
+// readBody reads the resource of a request's body.
+func (t *resourceType) readBody(c *call, o *owner) (r core.Resource, err error) {
+	if err = c.readBody(maxBody); err != nil {
+		return r, err
+	}
+	var body map[string]json.RawMessage
+	if json.Unmarshal(c.body, &body) != nil || body == nil {
+		return r, status.New(status.BadRequest, "The request body is not a valid JSON object.")
+	}
+	raw, ok := body["id"]
+	if !ok {
+		return r, missing("id")
+	}
+	var id string
+	if json.Unmarshal(raw, &id) != nil {
+		return r, status.New(status.BadRequest, "The input content is invalid because the property 'id' is not a string.")
+	}
+	if err = validName(id); err != nil {
+		return r, err
+	}
+	if r, err = t.parse(c, body); err != nil {
+		return r, err
+	}
+	r.Kind, r.Parent, r.ID = t.kind, o.num(), id
+	return r, nil
+}
+
+// resourceCheck is the condition of If-Match.
+func (c *call) resourceCheck() func(*core.Resource) error {
+	return func(old *core.Resource) error { return c.ifMatch(core.ResourceETag(old)) }
+}
+
+func (t *resourceType) send(c *call, o *owner, r *core.Resource, code int) error {
+	out, err := t.append(c, c.out[:0], o, r)
+	if err != nil {
+		return err
+	}
+	c.out = out
+	t.setHeaders(c, o, r)
+	return c.send(code)
+}
+
+// setHeaders adds the etag, and the headers that name what the resource belongs to.
+func (t *resourceType) setHeaders(c *call, o *owner, r *core.Resource) {
+	c.setETag(core.ResourceETag(r))
+	n := c.begin()
+	c.hdr = append(c.hdr, "dbs/"...)
+	c.hdr = appendPathName(c.hdr, o.db.ID)
+	if o.user != nil {
+		c.hdr = append(c.hdr, "/users/"...)
+		c.hdr = appendPathName(c.hdr, o.user.ID)
+	}
+	c.end(hAltContentPath, n)
+	n = c.begin()
+	db := o.db.RID()
+	if o.user != nil {
+		u := o.user.RID()
+		c.hdr = appendRID(c.hdr, u[:])
+	} else {
+		c.hdr = appendRID(c.hdr, db[:])
+	}
+	c.end(hContentPath, n)
+}
+
+func (t *resourceType) read(c *call) error {
+	o, err := t.owner(c)
+	if err != nil {
+		return err
+	}
+	r, err := t.find(c, &o, t.name(c))
+	if err != nil {
+		return err
+	}
+	if v := header(c.in, hIfNoneMatch); v != "" && etagListed(v, core.ResourceETag(r)) {
+		t.setHeaders(c, &o, r)
+		return errNotModified
+	}
+	return t.send(c, &o, r, http.StatusOK)
+}
+
+func (t *resourceType) replace(c *call) error {
+	o, err := t.owner(c)
+	if err != nil {
+		return err
+	}
+	old, err := t.find(c, &o, t.name(c))
+	if err != nil {
+		return err
+	}
+	r, err := t.readBody(c, &o)
+	if err != nil {
+		return err
+	}
+	if r.ID != old.ID && !t.renames {
+		return errInvalid
+	}
+	made, err := c.s.core.ReplaceResource(c.ctx(), o.db.ID, old.ID, r, c.resourceCheck())
+	if err != nil {
+		return err
+	}
+	return t.send(c, &o, made, http.StatusOK)
+}
+
+func (t *resourceType) remove(c *call) error {
+	o, err := t.owner(c)
+	if err != nil {
+		return err
+	}
+	r, err := t.find(c, &o, t.name(c))
+	if err != nil {
+		return err
+	}
+	if err := c.s.core.DropResource(c.ctx(), o.db.ID, t.kind, o.num(), r.ID, c.resourceCheck()); err != nil {
+		return err
+	}
+	return c.send(http.StatusNoContent)
+}
+
+// nothing is a members or tail function that appends nothing.
+func nothing(_ *call, dst []byte, _ *core.Resource) ([]byte, error) { return dst, nil }
+
+// users have an id and permissions, and nothing of their own.
+var users = &resourceType{
+	kind: core.User, segment: "users", feed: "Users", renames: true, upserts: true,
+	parse:   func(*call, map[string]json.RawMessage) (core.Resource, error) { return core.Resource{}, nil },
+	members: nothing,
+	tail: func(_ *call, dst []byte, _ *core.Resource) ([]byte, error) {
+		return append(dst, `,"_permissions":"permissions/"`...), nil
+	},
+	rid: func(dst []byte, _ [4]byte, _, r *core.Resource) []byte {
+		b := r.RID()
+		return append(dst, b[:]...)
+	},
+}
+
+// ridClientKey is the byte that marks a client encryption key's resource id.
+const ridClientKey = 0x02
+
+// clientKeys are what clients with Always Encrypted keep: the server stores them and shows them.
+var clientKeys = &resourceType{
+	kind: core.ClientKey, segment: "clientencryptionkeys", feed: "ClientEncryptionKeys",
+	parse: parseClientKey,
+	members: func(_ *call, dst []byte, r *core.Resource) ([]byte, error) {
+		dst = append(dst, r.Body[1:len(r.Body)-1]...)
+		return append(dst, ','), nil
+	},
+	tail: nothing,
+	rid: func(dst []byte, _ [4]byte, _, r *core.Resource) []byte {
+		b := r.RID()
+		return append(append(dst, b[:]...), ridClientKey)
+	},
+}
+
+// parseClientKey checks the members of a client encryption key and keeps them as they are.
+func parseClientKey(_ *call, body map[string]json.RawMessage) (r core.Resource, err error) {
+	var k struct {
+		Algorithm *string         `json:"encryptionAlgorithm"`
+		Wrapped   *string         `json:"wrappedDataEncryptionKey"`
+		Metadata  json.RawMessage `json:"keyWrapMetadata"`
+	}
+	for name, to := range map[string]any{"encryptionAlgorithm": &k.Algorithm, "wrappedDataEncryptionKey": &k.Wrapped, "keyWrapMetadata": &k.Metadata} {
+		raw, ok := body[name]
+		if !ok {
+			return r, missing(name)
+		}
+		if json.Unmarshal(raw, to) != nil {
+			return r, status.New(status.BadRequest, "The member %s of the client encryption key is malformed.", name)
+		}
+	}
+	if k.Algorithm == nil || k.Wrapped == nil {
+		return r, status.New(status.BadRequest, "A client encryption key needs encryptionAlgorithm and wrappedDataEncryptionKey.")
+	}
+	var meta map[string]any
+	if json.Unmarshal(k.Metadata, &meta) != nil || meta == nil {
+		return r, status.New(status.BadRequest, "The member keyWrapMetadata of the client encryption key is not an object.")
+	}
+	k.Metadata = compact(k.Metadata)
+	r.Body, err = marshal(k)
+	return r, err
+}
+
+// appendResourceChild appends the raw id of a child: its parent's 8 bytes and its own number.
+func appendResourceChild(dst []byte, parent, r *core.Resource) []byte {
+	p := parent.RID()
+	return binary.LittleEndian.AppendUint64(append(dst, p[:]...), uint64(r.Num))
+}

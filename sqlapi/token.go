@@ -1,0 +1,202 @@
+package sqlapi
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/binary"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// A resource token is the _token of a permission: type=resource&ver=1&sig=<base64 of 16 bytes>;<base64 of the body>; The body
+// carries all that the token allows, so that no look-up of the permission is needed; the 16 bytes are its HMAC. A token
+// therefore lives until it expires, whatever becomes of its permission (the service is the same). Body, format 1:
+//
+//	format u8, mode u8 ('R' or 'A'), expiry in seconds since 1970 u64, 8 random bytes, container's _rid 8 bytes,
+//	length of the child's path u16, child's path ("docs/x"; empty: the whole container), partition key as JSON (empty: all)
+const tokenFormat = 1
+
+const tokenHead = 1 + 1 + 8 + 8 + 8 + 2
+
+// tokenMAC is how many bytes of the HMAC stand in a token: as many as the service's.
+const tokenMAC = 16
+
+// Lifetime of tokens in seconds (spec/sql.md A2).
+const (
+	defaultTokenLife = 3600
+	minTokenLife     = 10
+	maxTokenLife     = 86400
+)
+
+// grant is what a resource token allows.
+type grant struct {
+	all    bool // else Read
+	expiry int64
+	coll   [8]byte
+	child  string // "docs/id"; "": the container and all in it
+	key    string // partition key that it is bound to, as the header writes it; "": all
+}
+
+// tokenSigner makes and opens resource tokens. Safe for concurrent use.
+type tokenSigner struct{ key []byte }
+
+// newTokenSigner derives the tokens' own key, so that no signature of a token is ever one of a request.
+func newTokenSigner(accountKey []byte) *tokenSigner {
+	m := hmac.New(sha256.New, accountKey)
+	m.Write([]byte("orrery resource tokens 1"))
+	return &tokenSigner{m.Sum(nil)}
+}
+
+func (s *tokenSigner) mac(body []byte) []byte {
+	m := hmac.New(sha256.New, s.key)
+	m.Write(body)
+	return m.Sum(nil)[:tokenMAC]
+}
+
+// seal makes the token of a grant; nonce makes it differ from every other.
+func (s *tokenSigner) seal(g *grant, nonce [8]byte) string {
+	mode := byte('R')
+	if g.all {
+		mode = 'A'
+	}
+	b := append(make([]byte, 0, tokenHead+len(g.child)+len(g.key)), tokenFormat, mode)
+	b = binary.BigEndian.AppendUint64(b, uint64(g.expiry))
+	b = append(b, nonce[:]...)
+	b = append(b, g.coll[:]...)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(g.child)))
+	b = append(b, g.child...)
+	b = append(b, g.key...)
+	return "type=resource&ver=1&sig=" + base64.StdEncoding.EncodeToString(s.mac(b)) + ";" + base64.StdEncoding.EncodeToString(b) + ";"
+}
+
+// open checks a token, of which the percent-encoding is undone, and returns what it allows.
+func (s *tokenSigner) open(token string, now time.Time) (*grant, error) {
+	_, sig, ok := strings.Cut(token, "&sig=")
+	if !ok {
+		return nil, errBadToken
+	}
+	mac, rest, _ := strings.Cut(sig, ";")
+	body, tail, ok := strings.Cut(rest, ";")
+	if !ok || tail != "" {
+		return nil, errBadToken
+	}
+	m, err1 := base64.StdEncoding.Strict().DecodeString(mac)
+	b, err2 := base64.StdEncoding.Strict().DecodeString(body)
+	if err1 != nil || err2 != nil {
+		return nil, errBadToken
+	}
+	if subtle.ConstantTimeCompare(m, s.mac(b)) != 1 || len(b) < tokenHead || b[0] != tokenFormat {
+		return nil, errForeignToken
+	}
+	n := int(binary.BigEndian.Uint16(b[tokenHead-2:]))
+	if len(b) < tokenHead+n {
+		return nil, errForeignToken
+	}
+	g := &grant{all: b[1] == 'A', expiry: int64(binary.BigEndian.Uint64(b[2:])), child: string(b[tokenHead : tokenHead+n]), key: string(b[tokenHead+n:])}
+	copy(g.coll[:], b[18:26])
+	if now.Unix() >= g.expiry {
+		return nil, errExpiredToken
+	}
+	return g, nil
+}
+
+var (
+	errForeignToken = status.New(status.Unauthorized, "The input authorization token can't serve the request. The resource token is not one of this account.")
+	errExpiredToken = status.New(status.Forbidden, "The authorization token is not valid at the current time. Please create another token and retry.")
+	errNoRight      = status.New(status.Forbidden, "Insufficient permissions provided in the authorization header for the corresponding request. Please retry with another authorization header.")
+)
+
+// permit holds a request to what its resource token allows. Whatever the token does not name is refused alike, whether it is
+// there or not.
+func (c *call) permit(g *grant) error {
+	p := &c.path
+	if p.n == 0 {
+		if c.r.Method != http.MethodGet {
+			return errNoRight
+		}
+		return nil // clients read the account document before anything else
+	}
+	if p.n < 4 || p.seg[0] != "dbs" || p.seg[2] != "colls" {
+		return errNoRight
+	}
+	ct, err := c.container(0)
+	if err != nil || ct.RID() != g.coll || !g.all && !c.onlyReads() {
+		return errNoRight
+	}
+	switch {
+	case p.n == 4:
+		// Clients need the definition, whatever part of the container they may touch.
+		if c.r.Method != http.MethodGet && (g.child != "" || g.key != "") {
+			return errNoRight
+		}
+		return nil
+	case p.seg[4] == "pkranges", p.n == 5 && p.seg[4] == "docs" && isTrue(c.in, hIsPlan):
+		return nil
+	}
+	return c.permitChild(ct, g)
+}
+
+// permitChild holds a request for children of a container to the token's own child and partition key.
+func (c *call) permitChild(ct *core.Container, g *grant) error {
+	p := &c.path
+	name, key := p.seg[5], core.PartitionKey(nil)
+	if p.n >= 6 && p.seg[4] == "docs" {
+		if coll, number, ok := parseItemRID(name); ok && coll == ct.RID() && c.namesByRID(ct) {
+			pk, id, err := c.keyByNumber(ct, number)
+			if err != nil {
+				return err
+			}
+			name, key = core.IdentityText(id), pk
+		}
+	}
+	if g.child != "" && (p.n < 6 || p.seg[4]+"/"+name != g.child) {
+		return errNoRight
+	}
+	if g.key == "" {
+		return nil
+	}
+	if isTrue(c.in, hIsBatch) && !isTrue(c.in, hBatchAtomic) {
+		return errNoRight // a bulk's operations have keys of their own
+	}
+	var room, room2 [maxKeyPaths]value.Value
+	bound, err := parsePartitionKey(room[:0], g.key)
+	if err != nil {
+		return err
+	}
+	if key == nil {
+		if header(c.in, hPartitionKey) == "" {
+			return errNoRight
+		}
+		if key, err = parsePartitionKey(room2[:0], header(c.in, hPartitionKey)); err != nil {
+			return err
+		}
+	}
+	if len(key) < len(bound) || !sameKey(key[:len(bound)], bound) {
+		return errNoRight
+	}
+	return nil
+}
+
+// onlyReads reports whether a request changes nothing, told apart as postItems does.
+func (c *call) onlyReads() bool {
+	switch {
+	case c.r.Method == http.MethodGet:
+		return true
+	case c.r.Method != http.MethodPost || c.path.n != 5:
+		return false
+	}
+	switch c.path.seg[4] {
+	case "docs":
+		return isTrue(c.in, hIsPlan) || !isTrue(c.in, hIsBatch) && c.isQuery()
+	case "pkranges", "conflicts":
+		return true
+	}
+	return false
+}
