@@ -1,10 +1,16 @@
 package core_test
 
 import (
+	"fmt"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 	"github.com/orrerydb/orrery/core/status"
 )
@@ -52,4 +58,116 @@ func TestDropAndReopen(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// The catalog of a store that was closed is the catalog that it opens with: names, definitions, numbers that are never given
+// again.
+func TestCatalogReopen(t *testing.T) {
+	dir := t.TempDir()
+	open := func() *core.Engine {
+		kve, err := pebblekv.Open(dir, pebblekv.Options{Relaxed: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := core.Open(bg, kve, core.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	e := open()
+	ttl := int32(5)
+	spec := core.ContainerSpec{ID: "rich", PartitionKey: keyDefs["MultiHash"], IndexingPolicy: []byte(noIndex), DefaultTTL: &ttl, UniqueKeys: [][]string{{"/u", "/v/w"}},
+		Throughput: core.Throughput{AutoscaleMax: 25000}, Properties: map[string][]byte{"x": {0, 1, 2}}, Origin: "nosql", ExtendedJSON: true}
+	rich := newContainer(t, e, spec)
+	gone := newContainer(t, e, core.ContainerSpec{ID: "gone"})
+	moved := newContainer(t, e, core.ContainerSpec{ID: "moved"})
+	put(t, moved, core.Create, `{"id":"1","pk":"a"}`)
+	if _, err := e.RenameContainer(bg, "db", "moved", "there"); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.DropContainer(bg, "db", "gone"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.CreateDatabase(bg, core.DatabaseSpec{ID: "other", Throughput: core.Throughput{Manual: 400}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.DropDatabase(bg, "other"); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("%+v %s %d %v", *rich.Spec(), rich.ETag(), rich.TS(), rich.Partitions())
+	dbs := len(e.Databases())
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = open()
+	defer e.Close()
+	again, err := e.Container("db", "rich")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Spec().DefaultTTL = rich.Spec().DefaultTTL // printed as a pointer
+	if got := fmt.Sprintf("%+v %s %d %v", *again.Spec(), again.ETag(), again.TS(), again.Partitions()); got != want {
+		t.Errorf("reopened\n%s, was\n%s", got, want)
+	}
+	if again.RID() != rich.RID() || len(e.Databases()) != dbs {
+		t.Errorf("rid %x, was %x; %d databases", again.RID(), rich.RID(), len(e.Databases()))
+	}
+	there, err := e.Container("db", "there")
+	if err != nil || there.Count() != 1 || there.RID() != moved.RID() {
+		t.Errorf("the renamed container: %v", err)
+	}
+	for _, id := range []string{"gone", "moved"} {
+		_, err := e.Container("db", id)
+		wantCode(t, err, status.NotFound, 0)
+	}
+	_, err = e.Container("other", "x")
+	wantCode(t, err, status.NotFound, status.SubOwnerNotFound)
+	if c := newContainer(t, e, core.ContainerSpec{ID: "gone"}); c.RID() == gone.RID() {
+		t.Error("a _rid was given twice")
+	}
+	clean(t, e)
+}
+
+// Catalog entries that were damaged are refused as corrupt, never a panic.
+func TestDamagedCatalog(t *testing.T) {
+	raw := memkv.New()
+	e, err := core.Open(bg, raw, core.Options{MinSlots: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newContainer(t, e, core.ContainerSpec{})
+	key := keys.AppendMeta(nil, keys.MetaContainer, 0x10000001, "c")
+	entry, err := raw.Get(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, damage := range map[string]func(string) string{
+		"cut":    func(s string) string { return s[:len(s)/2] },
+		"format": func(s string) string { return "\x09" + s[1:] },
+		"no slots": func(s string) string {
+			return regexp.MustCompile(`"slots":\[[^]]*\]`).ReplaceAllString(s, `"slots":[]`)
+		},
+		"no partitions": func(s string) string {
+			return regexp.MustCompile(`"partitions":\[[^]]*\]`).ReplaceAllString(s, `"partitions":null`)
+		},
+		"slots reversed": func(s string) string { return strings.Replace(s, `{"id":1}`, `{"min":"/w==","id":1}`, 1) },
+		"first slot":     func(s string) string { return strings.Replace(s, `"first":0`, `"first":7`, 1) },
+		"no path":        func(s string) string { return strings.Replace(s, `"/pk"`, `"pk"`, 1) },
+		"no database":    func(s string) string { return regexp.MustCompile(`"db":\d+`).ReplaceAllString(s, `"db":3`) },
+	} {
+		bad := damage(string(entry))
+		if bad == string(entry) {
+			t.Fatalf("%s changed nothing: %q", name, entry)
+		}
+		var b kv.Batch
+		b.Put(key, []byte(bad))
+		if _, err := raw.Write(bg, &b, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := core.Open(bg, raw, core.Options{}); !status.Is(err, status.Corruption) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	e.Reap(bg)
 }
