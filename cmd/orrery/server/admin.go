@@ -111,6 +111,7 @@ type Status struct {
 	Durability string                `json:"durability"`
 	APIs       map[string]DoorStatus `json:"apis"`
 	Store      any                   `json:"store,omitempty"`
+	Containers []ContainerStatus     `json:"containers,omitempty"`
 }
 
 // DoorStatus is one API in Status.
@@ -135,6 +136,12 @@ func (s *Server) status() Status {
 	}
 	if s.cfg.Memory {
 		st.Data, st.Durability = "memory", "none"
+	}
+	if b, ok := s.back.(*backing); ok {
+		var err error
+		if st.Containers, err = containersOf(b.eng); err != nil {
+			s.log.Error("The containers can't be listed", "error", err)
+		}
 	}
 	for _, b := range s.bound {
 		st.APIs[b.name] = DoorStatus{Addr: b.addr, Connections: b.accepted.Load(), Requests: b.requests.Load()}
