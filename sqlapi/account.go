@@ -27,7 +27,7 @@ func readAccount(c *call) error {
 	b = c.appendLocation(b)
 	b = append(b, `],"enableMultipleWriteLocations":false,"continuousBackupEnabled":false,"enableNRegionSynchronousCommit":false,"enablePerPartitionFailoverBehavior":false,`+
 		`"userReplicationPolicy":{"asyncReplication":false,"minReplicaSetSize":1,"maxReplicasetSize":4},`+
-		`"userConsistencyPolicy":{"defaultConsistencyLevel":"`+accountConsistency+`"},`+
+		`"userConsistencyPolicy":{"defaultConsistencyLevel":"`+c.s.opt.Consistency+`"},`+
 		`"systemReplicationPolicy":{"minReplicaSetSize":1,"maxReplicasetSize":4,"asyncReplication":false},`+
 		`"readPolicy":{"primaryReadCoefficient":1,"secondaryReadCoefficient":1},"queryEngineConfiguration":`...)
 	b = appendJSONString(b, queryEngineConfiguration)

@@ -23,6 +23,8 @@ func routes() []route {
 		{"/dbs/*/colls/*/pkranges", v(listRanges, queryRanges, nil, nil, nil)},
 		{"/dbs/*/colls/*/pkranges/*", v(readRange, nil, nil, nil, nil)},
 
+		{"/dbs/*/colls/*/operations/*", v(nil, operation, nil, nil, nil)},
+
 		{"/offers", v(listOffers, queryOffers, nil, nil, nil)},
 		{"/offers/*", v(readOffer, nil, replaceOffer, nil, nil)},
 
@@ -42,7 +44,6 @@ func routes() []route {
 		{"/dbs/*/colls/*/triggers/*", all("Triggers")},
 		{"/dbs/*/colls/*/udfs", all("User defined functions")},
 		{"/dbs/*/colls/*/udfs/*", all("User defined functions")},
-		{"/dbs/*/colls/*/operations/*", all("Operations on containers, such as delete by partition key,")},
 		{"/dbs/*/colls/*/schemas", all("Schemas")},
 		{"/dbs/*/colls/*/docs/*/attachments", all("Attachments")},
 		{"/dbs/*/colls/*/docs/*/attachments/*", all("Attachments")},

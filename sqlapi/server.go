@@ -11,6 +11,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/status"
 )
 
 // Options configure the API.
@@ -20,6 +21,10 @@ type Options struct {
 	Auth    bool         // check signatures
 	Clock   *clock.Clock // time and ids
 	Logger  *slog.Logger // nil: slog.Default
+
+	// Consistency is the account's level: Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual; "" is Session.
+	// Requests that ask for a stronger one are refused; reads are the same at all levels.
+	Consistency string
 }
 
 // Server is the NoSQL API as an http.Handler. Safe for concurrent use.
@@ -37,13 +42,19 @@ type Server struct {
 
 var _ http.Handler = (*Server)(nil)
 
-// New returns the API over an engine. It fails when the key is not base64.
+// New returns the API over an engine. It fails when the key is not base64 or the consistency level is none.
 func New(e *core.Engine, o Options) (*Server, error) {
 	if o.Clock == nil {
 		o.Clock = clock.New()
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
+	}
+	if o.Consistency == "" {
+		o.Consistency = defaultConsistency
+	}
+	if _, ok := consistencyRank[o.Consistency]; !ok {
+		return nil, status.New(status.BadRequest, "%q is no consistency level", o.Consistency)
 	}
 	s := &Server{core: e, opt: o, log: o.Logger, clock: o.Clock, table: table(routes())}
 	if o.Auth {

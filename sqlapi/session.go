@@ -7,9 +7,9 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// accountConsistency is the account's default level. Every read here is at least as strong: the level only decides which
-// requests are refused.
-const accountConsistency = "Session"
+// defaultConsistency is the account's level when the options name none. Every read here is at least as strong as any level:
+// the level only decides which requests are refused, and what clients read in the account document.
+const defaultConsistency = "Session"
 
 // consistency levels from strong to weak, as the header spells them.
 var consistencyRank = map[string]int{"Strong": 0, "BoundedStaleness": 1, "Session": 2, "ConsistentPrefix": 3, "Eventual": 4}
@@ -17,15 +17,16 @@ var consistencyRank = map[string]int{"Strong": 0, "BoundedStaleness": 1, "Sessio
 // checkConsistency refuses a level stronger than the account's.
 func (c *call) checkConsistency() error {
 	v := header(c.in, hConsistency)
-	if v == "" || v == accountConsistency {
+	account := c.s.opt.Consistency
+	if v == "" || v == account {
 		return nil
 	}
 	rank, ok := consistencyRank[v]
 	if !ok {
 		return badHeader("x-ms-consistency-level", v)
 	}
-	if rank < consistencyRank[accountConsistency] {
-		return status.New(status.BadRequest, "ConsistencyLevel %s specified in the request is invalid when service is configured with consistency level %s. Ensure the request consistency level is not stronger than the service consistency level.", v, accountConsistency)
+	if rank < consistencyRank[account] {
+		return status.New(status.BadRequest, "ConsistencyLevel %s specified in the request is invalid when service is configured with consistency level %s. Ensure the request consistency level is not stronger than the service consistency level.", v, account)
 	}
 	return nil
 }

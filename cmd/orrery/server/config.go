@@ -33,6 +33,8 @@ type Config struct {
 	// Insecure allows Auth false and the well-known key on addresses that other machines reach.
 	Insecure bool
 
+	Consistency string // of the account, as the NoSQL API spells it; "": Session
+
 	GremlinSources map[string]string // traversal source -> "database/graph"
 	Durability     string            // "sync" or "relaxed"
 	CacheMB        int               // block cache of the store, in MiB
