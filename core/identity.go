@@ -14,11 +14,23 @@ func IdentityText(id value.Value) string {
 	return string(doc.AppendExtJSON(nil, id, false))
 }
 
+// HasOtherIdentity reports whether a text may stand for an id other than the string itself. It is cheap: texts that people use
+// as ids hardly ever do.
+func HasOtherIdentity(text string) bool {
+	switch {
+	case text == "":
+		return false
+	case text[0] == '{':
+		return true
+	}
+	return text == "true" || text == "false" || text == "null"
+}
+
 // IdentityFromText returns the ids that a text may stand for: the string itself first, then the value whose canonical
 // Extended JSON it is, when it is one.
 func IdentityFromText(text string) []value.Value {
 	ids := []value.Value{value.StringOf(text)}
-	if len(text) > 0 && text[0] == '{' {
+	if HasOtherIdentity(text) {
 		if v, err := doc.ValueFromExtJSON([]byte(text)); err == nil && IdentityText(v) == text {
 			ids = append(ids, v)
 		}

@@ -212,7 +212,7 @@ func itemWrite(ctx context.Context, ct *core.Container, kind core.WriteKind, key
 		return core.Write{}, err
 	}
 	same := sameKey(key, pk)
-	if kind != core.Create && id.Bytes()[0] == '{' { // may be the text of an identity of another kind
+	if kind != core.Create && core.HasOtherIdentity(string(id.Bytes())) { // may be the text of an identity of another kind
 		if pk, id, err = resolve(ctx, ct, pk, id.Str()); err != nil {
 			return core.Write{}, err
 		}

@@ -122,7 +122,7 @@ func (v *view) update(b *doc.Builder, o *operation, k key, old *core.Item) (core
 
 // keyOf returns the stored key of an operation. Only other APIs store keys that are no strings.
 func (v *view) keyOf(c *call, o *operation) (key, error) {
-	if o.kind == opInsert || v.native && (o.rk == "" || o.rk[0] != '{') {
+	if o.kind == opInsert || v.native && !core.HasOtherIdentity(o.rk) {
 		return v.key(o.pk, o.rk)
 	}
 	return v.locate(c, o.pk, o.rk)

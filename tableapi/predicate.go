@@ -13,7 +13,35 @@ import (
 
 // match compiles the exact filter for the items of v.
 func (v *view) match(n *odata.Node) func(*core.Item) bool {
+	if v.native {
+		n = byText(n)
+	}
 	return odata.Compile(n, v.reader)
+}
+
+// rowKeyText is RowKey as byText names it: no property can have this name.
+const rowKeyText = "\x00" + edm.RowKey
+
+// byText returns n with RowKey compared as text where it is compared for equality: an id that MongoDB gave to an entity may
+// be of another kind. Ranges stay ranges of strings, which are ranges of keys.
+func byText(n *odata.Node) *odata.Node {
+	if n == nil {
+		return nil
+	}
+	c := *n
+	c.Args = make([]*odata.Node, len(n.Args))
+	for i, a := range n.Args {
+		c.Args[i] = byText(a)
+	}
+	if n.Kind == odata.Compare && (n.Op == odata.Eq || n.Op == odata.Ne) {
+		if c.Left.Prop == edm.RowKey {
+			c.Left.Prop = rowKeyText
+		}
+		if c.Right.Prop == edm.RowKey {
+			c.Right.Prop = rowKeyText
+		}
+	}
+	return &c
 }
 
 // reader returns how a property of an item is read for a filter. Arrays, documents and the kinds that are shown as strings
@@ -27,10 +55,11 @@ func (v *view) reader(prop string) func(*core.Item) value.Value {
 			return func(it *core.Item) value.Value { return value.Lookup(it.Doc, edm.PartitionField) }
 		}
 		return func(it *core.Item) value.Value { return value.StringBytes(v.keyText(it)) }
-	case edm.RowKey:
+	case edm.RowKey, rowKeyText:
+		stored := v.native && prop == edm.RowKey
 		return func(it *core.Item) value.Value {
 			id := value.Lookup(it.Doc, "_id")
-			if id.Kind() == value.String || v.native {
+			if id.Kind() == value.String || stored {
 				return id
 			}
 			return value.StringOf(core.IdentityText(id))
@@ -145,6 +174,9 @@ func (v *view) compared(prop string, op odata.Op, lit value.Value) *access.Pred 
 		}
 		path = access.NewPath(edm.PartitionField)
 		if prop == edm.RowKey {
+			if op == odata.Eq && lit.Kind() == value.String {
+				return access.In(access.ID, core.IdentityFromText(lit.Str())...)
+			}
 			path = access.ID
 		}
 	case "id":

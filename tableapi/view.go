@@ -133,7 +133,7 @@ func (v *view) locate(c *call, pk, rk string) (key, error) {
 // read is the point read.
 func (v *view) read(c *call, pk, rk string) (*core.Item, error) {
 	it, err := v.Read(c.r.Context(), core.PartitionKey{value.StringOf(pk)}, value.StringOf(rk))
-	if err == nil || v.native && (rk == "" || rk[0] != '{') {
+	if err == nil || v.native && !core.HasOtherIdentity(rk) {
 		return it, err
 	}
 	for _, k := range v.keys(pk, rk) {
