@@ -137,6 +137,9 @@ type named struct {
 	from, to int
 }
 
+// maxOpen is how many leaves of a union keep their iterators from slot to slot.
+const maxOpen = 16
+
 // window is how many items a union holds; a variable so that a test can make it small.
 var window = 1 << 16
 
@@ -220,6 +223,9 @@ func (u *union) gather() error {
 			if len(u.list) >= 2*window {
 				u.trim()
 			}
+		}
+		if len(u.e) > maxOpen {
+			e.close()
 		}
 	}
 	u.trim()

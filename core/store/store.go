@@ -160,6 +160,8 @@ func translate(err error) error {
 	switch {
 	case errors.As(err, &e):
 		return err
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled): // engines wrap it: nothing was applied
+		return status.Wrap(status.Timeout, err, "The request took too long.")
 	case errors.Is(err, kv.ErrTooLarge):
 		return status.Wrap(status.TooLarge, err, "Request size is too large")
 	case errors.Is(err, kv.ErrUnavailable), errors.Is(err, kv.ErrClosed), errors.Is(err, kv.ErrSnapshotTooOld):
@@ -168,8 +170,6 @@ func translate(err error) error {
 		return status.Wrap(status.UnknownOutcome, err, "The outcome of the write is unknown.")
 	case errors.Is(err, kv.ErrCorruption):
 		return status.Wrap(status.Corruption, err, "Stored data is corrupt.")
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return status.Wrap(status.Timeout, err, "The request took too long.")
 	}
 	return status.Wrap(status.Internal, err, "internal error")
 }

@@ -35,22 +35,7 @@ const getsByIterator = 3
 
 // Get implements kv.Snapshot.
 func (s *snapshot) Get(key []byte) ([]byte, error) {
-	if !s.usable() {
-		return nil, kv.ErrClosed
-	}
-	if s.gets.Add(1) >= getsByIterator {
-		v, ok, err := s.seek(key, true)
-		if err == nil && !ok {
-			err = kv.ErrNotFound
-		}
-		return v, err
-	}
-	v, closer, err := s.snap.Get(key)
-	if err != nil {
-		return nil, translate(err)
-	}
-	out := append(make([]byte, 0, len(v)), v...)
-	return out, translate(closer.Close())
+	return s.AppendGet(nil, key)
 }
 
 // AppendGet implements kv.Appender.
@@ -58,11 +43,26 @@ func (s *snapshot) AppendGet(dst, key []byte) ([]byte, error) {
 	if !s.usable() {
 		return dst, kv.ErrClosed
 	}
+	if s.gets.Add(1) >= getsByIterator {
+		v, ok, err := s.seek(dst, key, true)
+		if err == nil && !ok {
+			err = kv.ErrNotFound
+		}
+		return v, err
+	}
 	v, closer, err := s.snap.Get(key)
 	if err != nil {
 		return dst, translate(err)
 	}
-	return append(dst, v...), translate(closer.Close())
+	return appendValue(dst, v), translate(closer.Close())
+}
+
+// appendValue appends v to dst; to nil with no room to spare, because such a value may be kept.
+func appendValue(dst, v []byte) []byte {
+	if dst == nil {
+		dst = make([]byte, 0, len(v))
+	}
+	return append(dst, v...)
 }
 
 // Has implements kv.Snapshot.
@@ -70,23 +70,24 @@ func (s *snapshot) Has(key []byte) (bool, error) {
 	if !s.usable() {
 		return false, kv.ErrClosed
 	}
-	_, ok, err := s.seek(key, false)
+	_, ok, err := s.seek(nil, key, false)
 	return ok, err
 }
 
-// seek looks key up with the snapshot's prober, and copies its value when that is wanted.
-func (s *snapshot) seek(key []byte, wantValue bool) (v []byte, ok bool, err error) {
+// seek looks key up with the snapshot's prober, and appends its value to dst when that is wanted.
+func (s *snapshot) seek(dst, key []byte, wantValue bool) (v []byte, ok bool, err error) {
+	v = dst
 	it := s.prober.Swap(nil)
 	if it == nil {
 		if it, err = s.snap.NewIter(&probeOptions); err != nil {
-			return nil, false, translate(err)
+			return v, false, translate(err)
 		}
 	}
 	ok, err = probe(it, key)
 	if ok && wantValue {
 		var stored []byte
 		if stored, err = it.ValueAndErr(); err == nil {
-			v = append(make([]byte, 0, len(stored)), stored...)
+			v = appendValue(dst, stored)
 		}
 	}
 	if err != nil || !s.prober.CompareAndSwap(nil, it) {

@@ -1,0 +1,85 @@
+package exec
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/store"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// A union that has more items than its window walks its leaves again: nothing is lost, nothing comes twice, the order stays.
+func TestUnionWindow(t *testing.T) {
+	defer func(n int) { window = n }(window)
+	eng := kv.Checked(memkv.New())
+	defer eng.Close()
+	clk := clock.New()
+	cat, err := catalog.Open(eng, clk, catalog.Settings{MinSlots: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	if _, err := cat.CreateDatabase(ctx, "db", catalog.Throughput{}); err != nil {
+		t.Fatal(err)
+	}
+	def, err := cat.CreateContainer(ctx, "db", catalog.Spec{ID: "c", PartitionKey: catalog.PartitionKeyDef{Paths: []string{"/pk"}, Kind: "Hash", Version: 2}}, store.FirstHead())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := store.Open(eng, cat, clk, store.Limits{}).Container(def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 900 {
+		d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"%d","pk":"p%d","a":%d,"b":[%d,%d]}`, i, i%7, i%25, i%30, i%31), doc.JSONOptions{Names: doc.NoSQL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Write(ctx, &store.Write{Kind: store.Create, Doc: d}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pred := access.Or(access.Eq(access.NewPath("a"), value.Int32Of(3)), access.Eq(access.NewPath("b").Element(), value.Int32Of(2)))
+	run := func(n, page int) (got []uint64) {
+		window = n
+		q := Query{Pred: pred}
+		for {
+			r, err := Open(ctx, c, &q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Stats().Plan.Union) != 2 {
+				t.Fatalf("plan is %s", r.Stats().Plan.Explain())
+			}
+			k := 0
+			for k < page && r.Next() {
+				got = append(got, r.Item().Number)
+				k++
+			}
+			q.Continuation = r.Continuation()
+			r.Close()
+			if q.Continuation == "" {
+				return got
+			}
+		}
+	}
+	want := run(1000, 1000)
+	if len(want) < 60 || len(slices.Compact(slices.Sorted(slices.Values(want)))) != len(want) {
+		t.Fatalf("%d items, some twice", len(want))
+	}
+	for _, n := range []int{1, 2, 7, 50} {
+		for _, page := range []int{3, 1000} {
+			if got := run(n, page); !slices.Equal(got, want) {
+				t.Errorf("window %d, pages of %d: %d items, want %d", n, page, len(got), len(want))
+			}
+		}
+	}
+}
