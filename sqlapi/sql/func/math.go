@@ -15,7 +15,7 @@ func init() {
 		f1("ABS", math.Abs), f1("ACOS", math.Acos), f1("ASIN", math.Asin), f1("ATAN", math.Atan), f1("CEILING", math.Ceil),
 		f1("COS", math.Cos), f1("COT", func(x float64) float64 { return 1 / math.Tan(x) }),
 		f1("DEGREES", func(x float64) float64 { return x * 180 / math.Pi }), f1("EXP", math.Exp), f1("FLOOR", math.Floor),
-		f1("LOG10", math.Log10), f1("RADIANS", func(x float64) float64 { return x * math.Pi / 180 }),
+		f1("LOG10", log10), f1("RADIANS", func(x float64) float64 { return x * math.Pi / 180 }),
 		f1("SIGN", sign), f1("SIN", math.Sin), f1("SQRT", math.Sqrt), f1("SQUARE", func(x float64) float64 { return x * x }),
 		f1("TAN", math.Tan), f1("TRUNC", math.Trunc),
 		&Func{Name: "ATN2", Types: "nn", Eval: func(_ *Context, a []value.Value) value.Value {
@@ -47,6 +47,15 @@ func init() {
 		}},
 	)
 	intFuncs()
+}
+
+// log10 is exact for the powers of ten that a double holds best.
+func log10(x float64) float64 {
+	l := math.Log10(x)
+	if n := math.Round(l); math.Abs(l-n) < 1e-9 && math.Pow10(int(n)) == x {
+		return n
+	}
+	return l
 }
 
 func sign(x float64) float64 {
