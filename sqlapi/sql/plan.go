@@ -192,7 +192,9 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 	for _, o := range p.order {
 		key := o.key
 		path, _, ok := storedPath(o.steps, false)
-		if !ok || pl.env.Form != nil && !isAlways(path) {
+		if len(o.steps) == 0 {
+			path = access.NewPath("\x00")
+		} else if !ok || pl.env.Form != nil && !isAlways(path) {
 			path = access.NewPath("\x00" + o.steps[0].name)
 		}
 		q.OrderBy = append(q.OrderBy, exec.Order{Path: path, Desc: o.desc, Key: func(it *core.Item) value.Value {

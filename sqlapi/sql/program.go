@@ -36,7 +36,7 @@ type program struct {
 
 // orderPath is one ORDER BY path.
 type orderPath struct {
-	steps []step
+	steps []step // nil for a distance of vectors
 	key   evalFn
 	desc  bool
 }
@@ -86,6 +86,10 @@ func (c *compiler) orderPaths(p *program) {
 	c.scope = &scope{vars: p.top.vars}
 	defer func() { c.scope = outer }()
 	for _, o := range p.q.OrderBy {
+		if call := vectorOrder(p.q); call != nil && p.top.derived == nil {
+			p.order = append(p.order, orderPath{key: c.nearness(call), desc: true})
+			return
+		}
 		steps, base := splitPath(o.Expr)
 		id, ok := base.(*Ident)
 		var v *variable
@@ -100,6 +104,47 @@ func (c *compiler) orderPaths(p *program) {
 			return
 		}
 		p.order = append(p.order, orderPath{steps: steps, key: rootPath(steps), desc: o.Desc})
+	}
+}
+
+// vectorOrder returns the call when q is ordered by VectorDistance alone: the most similar come first, whatever direction is
+// written, and items without a distance last.
+func vectorOrder(q *Query) *Call {
+	if len(q.OrderBy) == 1 {
+		if call, ok := q.OrderBy[0].Expr.(*Call); ok && !call.UDF && strings.EqualFold(call.Name, "VectorDistance") {
+			return call
+		}
+	}
+	return nil
+}
+
+// euclidean reports whether a call of VectorDistance measures a distance, of which less is nearer, and not a similarity. Only
+// written options count.
+func euclidean(call *Call) bool {
+	if len(call.Args) < 4 {
+		return false
+	}
+	if o, ok := call.Args[3].(*ObjectExpr); ok {
+		for i, k := range o.Keys {
+			if lit, ok := o.Vals[i].(*Lit); ok && k == "distanceFunction" && lit.Val.Kind() == value.String {
+				return strings.EqualFold(lit.Val.Str(), "euclidean")
+			}
+		}
+	}
+	return false
+}
+
+// nearness compiles a sort key that is greater for nearer vectors.
+func (c *compiler) nearness(call *Call) evalFn {
+	key := c.expr(call).fn
+	if !euclidean(call) {
+		return key
+	}
+	return func(f *frame) value.Value {
+		if v := key(f); v.IsNumber() {
+			return value.DoubleOf(-v.Float())
+		}
+		return value.Value{}
 	}
 }
 

@@ -25,6 +25,7 @@ type queryInfo struct {
 	aliasToAggregate   []aliasType
 	rewritten          string
 	hasSelectValue     bool
+	nonStreaming       bool // ORDER BY of vectors
 }
 
 // aliasType is one select item of a grouped query: plan is its aggregate, "" for a plain expression.
@@ -153,9 +154,12 @@ func rewriteOrdered(q, r *Query, qi *queryInfo) error {
 		return plainError("An ORDER BY over several partitions needs an alias of the item in FROM.")
 	}
 	keys := &ArrayExpr{}
+	if qi.nonStreaming = vectorOrder(q) != nil; qi.nonStreaming && q.Top == nil && q.Limit == nil {
+		return plainError("An ORDER BY of VectorDistance over several partitions needs TOP or LIMIT.")
+	}
 	for _, o := range q.OrderBy {
 		dir := "Ascending"
-		if o.Desc {
+		if vector := vectorOrder(q); vector != nil && !euclidean(vector) || vector == nil && o.Desc {
 			dir = "Descending"
 		}
 		qi.orderBy = append(qi.orderBy, dir)
@@ -290,6 +294,7 @@ const (
 	featureDistinct   = "Distinct"
 	featureOrderBy    = "OrderBy"
 	featureMultiOrder = "MultipleOrderBy"
+	featureVector     = "NonStreamingOrderBy"
 	featureOffset     = "OffsetAndLimit"
 	featureTop        = "Top"
 	featureCountIf    = "CountIf"
@@ -317,6 +322,7 @@ func (p *program) needs() []string {
 	add(q.Distinct, featureDistinct)
 	add(len(q.OrderBy) > 0, featureOrderBy)
 	add(len(q.OrderBy) > 1, featureMultiOrder)
+	add(vectorOrder(q) != nil, featureVector)
 	add(q.Limit != nil, featureOffset)
 	add(q.Top != nil, featureTop)
 	add(aggs["COUNTIF"] > 0, featureCountIf)
@@ -561,7 +567,9 @@ func (qi *queryInfo) appendJSON(dst []byte, ranges []Range) []byte {
 	dst = appendQuoted(dst, qi.rewritten)
 	dst = append(dst, `,"hasSelectValue":`...)
 	dst = strconv.AppendBool(dst, qi.hasSelectValue)
-	dst = append(dst, `,"dCountInfo":null,"hasNonStreamingOrderBy":false},"queryRanges":[`...)
+	dst = append(dst, `,"dCountInfo":null,"hasNonStreamingOrderBy":`...)
+	dst = strconv.AppendBool(dst, qi.nonStreaming)
+	dst = append(dst, `},"queryRanges":[`...)
 	for i, r := range ranges {
 		if i > 0 {
 			dst = append(dst, ',')

@@ -123,3 +123,35 @@ null
 [{"k":1,"n":1},{"k":2,"n":2}]
 > SELECT VALUE ARRAY(SELECT VALUE x FROM x IN (SELECT VALUE [3, 1, 3, 2]) GROUP BY x ORDER BY COUNT(1) DESC, x)
 [3,1,2]
+
+# Nearest vectors first: similarities fall, distances rise, items without a vector of that length come last.
+reset
+doc {"id":"1","pk":"a","v":[1,0]}
+doc {"id":"2","pk":"b","v":[0,1]}
+doc {"id":"3","pk":"a","v":[3,4]}
+doc {"id":"4","pk":"c","v":[-2,0]}
+doc {"id":"5","pk":"d","v":[1,2,3]}
+
+> SELECT TOP 4 c.id, VectorDistance(c.v, [1, 0]) AS s FROM c ORDER BY VectorDistance(c.v, [1, 0])
+{"id":"1","s":1}
+{"id":"3","s":0.6}
+{"id":"2","s":0}
+{"id":"4","s":-1}
+> SELECT TOP 2 VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0], true, {"distanceFunction": "Euclidean"})
+"1"
+"2"
+> SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0], true, {"distanceFunction": "euclidean"}) OFFSET 2 LIMIT 2
+"4"
+"3"
+> SELECT TOP 1 VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 1], false, {"distanceFunction": "dotproduct", "dataType": "float32"})
+"3"
+> SELECT TOP 1 VALUE c.id FROM c WHERE c.id != "1" ORDER BY VectorDistance(c.v, [1, 0]) DESC
+"3"
+> SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0])
+"1"
+"3"
+"2"
+"4"
+"5"
+> SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0]), c.id
+! 2206 34-61 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
