@@ -116,7 +116,7 @@ func (d *definitionJSON) keepMembers(spec *core.ContainerSpec) error {
 	}{
 		{"conflictResolutionPolicy", d.Conflict, checkConflictPolicy},
 		{"geospatialConfig", d.Geospatial, checkGeospatial},
-		{"computedProperties", d.Computed, checkComputed},
+		{"computedProperties", d.Computed, isArray},
 		{"changeFeedPolicy", d.ChangeFeed, checkObject},
 		{"vectorEmbeddingPolicy", d.Vector, checkObject},
 		{"fullTextPolicy", d.FullText, checkObject},
@@ -131,7 +131,7 @@ func (d *definitionJSON) keepMembers(spec *core.ContainerSpec) error {
 		}
 		spec.Properties[propertyPrefix+m.name] = compact(m.raw)
 	}
-	return nil
+	return checkComputed(spec)
 }
 
 func checkObject(raw json.RawMessage) error {
@@ -161,18 +161,10 @@ func checkGeospatial(raw json.RawMessage) error {
 	return nil
 }
 
-func checkComputed(raw json.RawMessage) error {
-	var list []struct {
-		Name  string `json:"name"`
-		Query string `json:"query"`
-	}
-	if json.Unmarshal(raw, &list) != nil || len(list) > maxComputed {
+// isArray is the check of a member that is checked further once all of the definition is known.
+func isArray(raw json.RawMessage) error {
+	if raw = bytes.TrimLeft(raw, " \t\r\n"); len(raw) == 0 || raw[0] != '[' {
 		return errInvalid
-	}
-	for _, e := range list {
-		if e.Name == "" || e.Query == "" {
-			return errInvalid
-		}
 	}
 	return nil
 }

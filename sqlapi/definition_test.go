@@ -2,6 +2,7 @@ package sqlapi
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/orrerydb/orrery/core/status"
@@ -39,4 +40,36 @@ func FuzzPartitionKey(f *testing.F) {
 			t.Fatalf("%q: %v", s, err)
 		}
 	})
+}
+
+func TestComputedProperties(t *testing.T) {
+	a := newAPI(t)
+	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
+	def := func(computed string) string {
+		return `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"computedProperties":` + computed + `}`
+	}
+	lower := `[{"name":"lower","query":"SELECT VALUE LOWER(c.name) FROM c"}]`
+	for _, bad := range []string{
+		`{}`, `[1]`, `[{"name":"x"}]`, `[{"query":"SELECT VALUE c.a FROM c"}]`, `[{"name":"id","query":"SELECT VALUE c.a FROM c"}]`,
+		`[{"name":"x","query":"SELECT c.a FROM c"}]`, `[{"name":"pk","query":"SELECT VALUE c.a FROM c"}]`,
+		`[` + strings.Repeat(`{"name":"x","query":"SELECT VALUE c.a FROM c"},`, 20) + `{"name":"y","query":"SELECT VALUE c.a FROM c"}]`,
+	} {
+		a.do("POST", "/dbs/db/colls", def(bad)).is(400)
+	}
+	a.do("POST", "/dbs/db/colls", def(lower)).is(201).has(`"computedProperties":` + lower)
+	a.do("POST", docs, `{"id":"1","pk":"a","name":"Anna"}`, key("a")).is(201)
+	query := func(text string) *reply {
+		t.Helper()
+		return a.do("POST", docs, `{"query":"`+text+`"}`, "x-ms-documentdb-isquery: True", "x-ms-documentdb-query-enablecrosspartition: True").is(200)
+	}
+	query(`SELECT c.lower FROM c WHERE c.lower = 'anna' ORDER BY c.lower`).has(`[{"lower":"anna"}]`)
+	if r := query(`SELECT * FROM c`); strings.Contains(r.body, "lower") {
+		t.Error(r.body)
+	}
+	// A replaced definition counts at once; the plan of a client that merges keeps the names, which the server then expands.
+	a.do("PUT", "/dbs/db/colls/c", def(`[{"name":"lower","query":"SELECT VALUE UPPER(c.name) FROM c"}]`)).is(200)
+	query(`SELECT VALUE c.lower FROM c`).has(`["ANNA"]`)
+	a.do("POST", docs, `{"query":"SELECT VALUE c.lower FROM c ORDER BY c.lower"}`, "x-ms-cosmos-is-query-plan-request: True").is(200).has(`c.lower`)
+	a.do("PUT", "/dbs/db/colls/c", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`).is(200)
+	query(`SELECT VALUE c.lower FROM c`).has(`"_count":0`)
 }

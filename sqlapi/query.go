@@ -79,6 +79,7 @@ func (s *Server) env(ct *core.Container) *sql.Env {
 		ItemJSON:   func(dst []byte, it *core.Item) []byte { return appendShown(dst, ct, it) },
 		SystemJSON: func(dst []byte, it *core.Item) []byte { return appendItemSystem(dst, coll, it) },
 		Clock:      s.clock,
+		Computed:   s.computed.of(ct),
 	}
 	if isTable(ct) {
 		e.Form, e.Pred = tableForm, tablePred

@@ -38,6 +38,8 @@ type Server struct {
 	gin   *gin.Engine
 	table map[uint32]*route
 	ids   idSource
+
+	computed computedCache
 }
 
 var _ http.Handler = (*Server)(nil)

@@ -41,6 +41,8 @@ type SelectItem struct {
 type OrderItem struct {
 	Expr Expr
 	Desc bool
+
+	computed string // the computed property that Expr was written as
 }
 
 // From is the FROM clause: sources joined from left to right.

@@ -22,7 +22,7 @@ type scope struct {
 func (s *scope) find(name string) *variable {
 	for ; s != nil; s = s.parent {
 		for i := len(s.vars) - 1; i >= 0; i-- {
-			if s.vars[i].name == name {
+			if s.vars[i].name == name || name == rootName && s.vars[i].root {
 				return s.vars[i]
 			}
 		}

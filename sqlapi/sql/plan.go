@@ -24,6 +24,8 @@ type Env struct {
 	// translates a predicate on the former into one on the latter. For containers whose items this API shows in another form.
 	Form func(doc.Doc) doc.Doc
 	Pred func(*access.Pred) *access.Pred
+	// Computed is the container's computed properties, nil when it has none.
+	Computed *Computed
 	// Clock gives time and randomness; nil is the wall clock.
 	Clock *clock.Clock
 }
@@ -38,7 +40,11 @@ type Plan struct {
 // Compile finds or makes the program of a text and binds the parameters. The error is an *Error, which unwraps to a
 // status.Error with the service's JSON as its message.
 func Compile(text string, params []Param, env *Env) (*Plan, error) {
-	p, err := cached(text)
+	var comp *Computed
+	if env != nil {
+		comp = env.Computed
+	}
+	p, err := cachedFor(text, comp)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ type Param struct {
 // program is a compiled query text. It is shared by executions and never changes.
 type program struct {
 	text   string
+	key    string // in the cache
 	hash   uint64
 	q      *Query
 	top    *cquery
@@ -51,7 +52,7 @@ func compile(text string, lim Limits) (*program, error) {
 }
 
 func compileQuery(text string, q *Query) (*program, error) {
-	p := &program{text: text, q: q, hash: xxhash.Sum64String(text)}
+	p := &program{text: text, key: text, q: q, hash: xxhash.Sum64String(text)}
 	c := &compiler{text: q.text, params: map[string]int{}}
 	p.count, p.offset = c.count(q.Limit, "LIMIT"), c.count(q.Offset, "OFFSET")
 	if q.Top != nil {
@@ -98,6 +99,11 @@ func (c *compiler) orderPaths(p *program) {
 		}
 		if c.err != nil {
 			return
+		}
+		if o.computed != "" && (v == nil || len(steps) == 0 || !c.itemPath(p, v, &steps)) {
+			// No path: no index has it, and its own name keeps it apart from others in continuations.
+			p.order = append(p.order, orderPath{steps: []step{{name: "\x00" + o.computed}}, key: c.expr(o.Expr).fn, desc: o.Desc})
+			continue
 		}
 		if v == nil || len(steps) == 0 || !c.itemPath(p, v, &steps) {
 			c.failAt(o.Expr, codeOrderBy, "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.")
@@ -256,24 +262,35 @@ var (
 
 // cached returns the program of a text, compiling it when it isn't known. Refused texts are not kept.
 func cached(text string) (*program, error) {
-	c := &caches[maphash.String(cacheSeed, text)&15]
-	c.mu.RLock()
-	p := c.now[text]
-	c.mu.RUnlock()
-	if p != nil {
-		return p, nil
-	}
-	c.mu.Lock()
-	p = c.old[text]
-	c.mu.Unlock()
+	c := cacheOf(text)
+	p := c.get(text)
 	if p == nil {
 		var err error
 		if p, err = compile(text, DefaultLimits()); err != nil {
 			return nil, err
 		}
+		c.put(p)
 	}
-	c.put(p)
 	return p, nil
+}
+
+func cacheOf(key string) *planCache { return &caches[maphash.String(cacheSeed, key)&15] }
+
+// get returns the program under a key; nil when there is none.
+func (c *planCache) get(key string) *program {
+	c.mu.RLock()
+	p := c.now[key]
+	c.mu.RUnlock()
+	if p != nil {
+		return p
+	}
+	c.mu.Lock()
+	p = c.old[key]
+	c.mu.Unlock()
+	if p != nil {
+		c.put(p)
+	}
+	return p
 }
 
 func (c *planCache) put(p *program) {
@@ -282,8 +299,8 @@ func (c *planCache) put(p *program) {
 	if c.now == nil || len(c.now) >= cacheEntries/16 || c.bytes >= cacheBytes/16 {
 		c.old, c.now, c.bytes = c.now, map[string]*program{}, 0
 	}
-	if c.now[p.text] == nil {
-		c.bytes += len(p.text)
-		c.now[p.text] = p
+	if c.now[p.key] == nil {
+		c.bytes += len(p.key)
+		c.now[p.key] = p
 	}
 }

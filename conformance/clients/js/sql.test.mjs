@@ -375,7 +375,7 @@ describe("delete by partition key", () => {
   test("all items of the key and no others", async () => {
     const c = await container();
     for (let i = 0; i < 10; i++) for (const pk of ["a", "b"]) await c.items.create({ id: `${i}`, pk });
-    assert.equal((await c.deleteAllItemsForPartitionKey("a")).code, 200);
+    await c.deleteAllItemsForPartitionKey("a");
     assert.deepEqual((await c.items.query("SELECT VALUE COUNT(1) FROM c GROUP BY c.pk").fetchAll()).resources, [10]);
     assert.equal((await c.items.query("SELECT * FROM c", { partitionKey: "a" }).fetchAll()).resources.length, 0);
   });
@@ -463,5 +463,19 @@ describe("users, permissions and resource tokens", () => {
     await rejects(c.items.query("SELECT * FROM c").fetchAll(), 403);
     await rejects(c.items.query("SELECT * FROM c", { partitionKey: "b" }).fetchAll(), 403);
     tokened.dispose();
+  });
+});
+
+describe("computed properties", () => {
+  test("in every clause, and not in SELECT *", async () => {
+    const computedProperties = [{ name: "cp_lower", query: "SELECT VALUE LOWER(c.name) FROM c" }, { name: "cp_net", query: "SELECT VALUE c.price * 0.8 FROM c" }];
+    const c = await container({ computedProperties });
+    assert.deepEqual((await c.read()).resource.computedProperties, computedProperties);
+    for (const [i, name] of ["Anna", "BOB", "bob"].entries()) await c.items.create({ id: `${i}`, pk: `${i}`, name, price: 10 * (i + 1) });
+    const rows = async (q) => (await c.items.query(q, { maxItemCount: 1 }).fetchAll()).resources;
+    assert.deepEqual(await rows("SELECT c.cp_lower, c.cp_net FROM c WHERE c.id = '1'"), [{ cp_lower: "bob", cp_net: 16 }]);
+    assert.deepEqual(await rows("SELECT VALUE c.id FROM c WHERE c.cp_lower = 'bob' ORDER BY c.cp_net DESC"), ["2", "1"]);
+    assert.deepEqual(await rows("SELECT c.cp_lower, COUNT(1) AS n FROM c GROUP BY c.cp_lower ORDER BY c.cp_lower"), [{ cp_lower: "anna", n: 1 }, { cp_lower: "bob", n: 2 }]);
+    assert.ok((await rows("SELECT * FROM c")).every((r) => !("cp_lower" in r)));
   });
 });

@@ -1,0 +1,88 @@
+package sqlapi
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/sqlapi/sql"
+)
+
+const computedMember = propertyPrefix + "computedProperties"
+
+// checkComputed holds a container's computed properties to the service's rules, and to its partition key: a query's filter on
+// the key's path must mean what is stored there.
+func checkComputed(spec *core.ContainerSpec) error {
+	raw := spec.Properties[computedMember]
+	if raw == nil {
+		return nil
+	}
+	defs, err := parseComputed(raw)
+	if err != nil {
+		return err
+	}
+	if len(defs) > maxComputed {
+		return status.New(status.BadRequest, "A container has at most %d computed properties.", maxComputed)
+	}
+	if _, err = sql.NewComputed(defs); err != nil {
+		return err
+	}
+	for _, d := range defs {
+		for _, p := range spec.PartitionKey.Paths {
+			if head, _, _ := strings.Cut(strings.TrimPrefix(p, "/"), "/"); strings.Trim(head, `"`) == d.Name {
+				return status.New(status.BadRequest, "The computed property '%s' has the name of a partition key path.", clip(d.Name))
+			}
+		}
+	}
+	return nil
+}
+
+func parseComputed(raw []byte) ([]sql.ComputedProperty, error) {
+	var list []struct{ Name, Query *string }
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, status.New(status.BadRequest, "The member computedProperties of the container is invalid.")
+	}
+	defs := make([]sql.ComputedProperty, len(list))
+	for i, e := range list {
+		if e.Name == nil || e.Query == nil {
+			return nil, status.New(status.BadRequest, "A computed property needs a name and a query.")
+		}
+		defs[i] = sql.ComputedProperty{Name: *e.Name, Query: *e.Query}
+	}
+	return defs, nil
+}
+
+// computedCache keeps parsed definitions by their text: few containers have any, and queries come often.
+type computedCache struct {
+	mu sync.RWMutex
+	m  map[string]*sql.Computed
+}
+
+const maxComputedCache = 256
+
+// of returns the computed properties of a container, nil when it has none.
+func (cc *computedCache) of(ct *core.Container) *sql.Computed {
+	raw := ct.Spec().Properties[computedMember]
+	if len(raw) == 0 {
+		return nil
+	}
+	cc.mu.RLock()
+	c, ok := cc.m[string(raw)]
+	cc.mu.RUnlock()
+	if ok {
+		return c
+	}
+	if defs, err := parseComputed(raw); err == nil {
+		// Definitions of older servers were not checked: what can't be computed is not there.
+		c, _ = sql.NewComputed(defs)
+	}
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	if cc.m == nil || len(cc.m) >= maxComputedCache {
+		cc.m = map[string]*sql.Computed{}
+	}
+	cc.m[string(raw)] = c
+	return c
+}
