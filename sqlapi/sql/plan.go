@@ -105,7 +105,7 @@ func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out
 		r.maxBytes = defaultPageBytes
 	}
 	r.maxBytes += len(out.Body)
-	if p.whole && st == (state{left: -1}) {
+	if p.whole && st.left < 0 && st.skip == 0 && st.drop == 0 {
 		if n, ok := countOf(c, req); ok {
 			out.Charge += countCharge
 			return r.countAll(n)

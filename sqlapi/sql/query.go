@@ -34,13 +34,14 @@ type cquery struct {
 	base        *cquery // the innermost query in FROM that reads the container, nil when it is cq itself
 	derivedNext *rowFn  // takes the rows of derived
 	derived     *sub    // the sub-query that stands for the container, when it must see all items before or while it gives rows
+	sorted      bool    // DISTINCT whose equal rows are neighbours
 	joined      bool    // the rows of an item may be more or fewer than one
 	rootOnly    bool    // the one source is the item itself
 }
 
 // query compiles q; row gets each row that passes WHERE, before grouping.
 func (c *compiler) query(q *Query, top bool, row func(cq *cquery) rowFn) *cquery {
-	cq := &cquery{id: c.nsubs, q: q, isValue: q.Value != nil}
+	cq := &cquery{id: c.nsubs, q: q, isValue: q.Value != nil, sorted: top && q.Distinct && distinctOrdered(q)}
 	c.nsubs++
 	outer, outerAgg := c.scope, c.noAgg
 	c.scope = &scope{parent: outer}

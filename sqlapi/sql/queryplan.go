@@ -123,9 +123,9 @@ func makePlan(q *Query, begin state) (*queryInfo, error) {
 // filterMark is the parameter that stands for the placeholder until the text is printed.
 const filterMark = "__orderByFilter"
 
-// distinctOrdered reports whether equal rows come next to each other: the order is by all that is selected.
+// distinctOrdered reports whether equal rows come next to each other: the order is first of all by what is selected.
 func distinctOrdered(q *Query) bool {
-	if len(q.OrderBy) == 0 || q.Star {
+	if len(q.OrderBy) == 0 || q.Star || isGrouped(q) {
 		return false
 	}
 	sel := []Expr{q.Value}
@@ -135,16 +135,26 @@ func distinctOrdered(q *Query) bool {
 			sel = append(sel, it.Expr)
 		}
 	}
-	for _, e := range sel {
+	left := len(sel)
+	selected := make([]bool, len(sel))
+	for _, o := range q.OrderBy {
 		found := false
-		for _, o := range q.OrderBy {
-			found = found || sameExpr(e, o.Expr)
+		for i, e := range sel {
+			if sameExpr(e, o.Expr) {
+				if found = true; !selected[i] {
+					selected[i] = true
+					left--
+				}
+			}
+		}
+		if left == 0 {
+			return true
 		}
 		if !found {
 			return false
 		}
 	}
-	return true
+	return false
 }
 
 // rewriteOrdered asks each partition for the sort keys and the payload, in order, from the client's position on.

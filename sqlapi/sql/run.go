@@ -1,6 +1,8 @@
 package sql
 
 import (
+	"slices"
+
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
@@ -46,17 +48,24 @@ type runner struct {
 	full     bool  // the page is full and a further row was met
 	end      bool  // TOP or LIMIT is reached
 	seen     *distinctSet
+	hashes   []uint64 // of the rows of DISTINCT, those of former pages included; nil when they were too many
 }
 
-// state is where a query stands between two pages. Queries whose rows are known only after all items were seen, or that
-// remember rows (DISTINCT), begin anew and drop what was given; the others go on after an item, or inside it.
+// state is where a query stands between two pages. Queries whose rows are known only after all items were seen begin anew and
+// drop what was given; so does DISTINCT with many rows. The others go on after an item, or inside it.
 type state struct {
 	core   string // position of the core's rows
 	inItem int64  // rows of the next item that were given
 	skip   int64  // rows of OFFSET still to skip
 	left   int64  // rows of TOP or LIMIT still to give, -1 without limit
-	drop   int64  // rows given by former pages of a query that begins anew
+	drop   int64  // rows given by former pages; a query that begins anew drops them
+	// seen is the hashes of the rows that a DISTINCT has given, when it goes on: only the last one where equal rows are
+	// neighbours.
+	seen []uint64
 }
+
+// maxSeen bounds the hashes in a continuation: 2 KiB.
+const maxSeen = 256
 
 // run makes the page. more says that rows are left; then next is where they begin.
 func (r *runner) run() (next state, more bool, err error) {
@@ -108,10 +117,14 @@ func (r *runner) runItems() (next state, more bool, err error) {
 }
 
 func (r *runner) nextState(core string, inItem int64) state {
+	st := state{core: core, inItem: inItem, skip: r.st.skip, left: r.st.left}
 	if r.p.top.q.Distinct {
-		return state{drop: r.given}
+		if len(r.hashes) == 0 {
+			return state{drop: r.given}
+		}
+		st.seen, st.drop = r.hashes, r.given
 	}
-	return state{core: core, inItem: inItem, skip: r.st.skip, left: r.st.left}
+	return st
 }
 
 // pageFull reports whether the page has all the rows or bytes that it may have.
@@ -163,7 +176,7 @@ func (r *runner) emit(f *frame) bool {
 		r.st.left--
 		r.end = r.st.left == 0
 	}
-	if r.st.drop > 0 {
+	if r.st.drop > 0 && len(r.st.seen) == 0 {
 		r.st.drop--
 		return !r.end
 	}
@@ -181,9 +194,19 @@ func (r *runner) distinct(f *frame, body []byte) ([]byte, bool) {
 	}
 	if r.seen == nil {
 		r.seen = newDistinctSet()
+		r.hashes = append(make([]uint64, 0, 16), r.st.seen...)
 	}
-	if !r.seen.add(v) {
+	h := hashValue(v)
+	if slices.Contains(r.st.seen, h) || !r.seen.add(v) {
 		return body, false
+	}
+	switch {
+	case r.p.top.sorted:
+		r.hashes = append(r.hashes[:0], h)
+	case r.hashes != nil && len(r.hashes) < maxSeen:
+		r.hashes = append(r.hashes, h)
+	default:
+		r.hashes = nil
 	}
 	f.bound(r.seen.size)
 	return doc.AppendJSON(body, v), true

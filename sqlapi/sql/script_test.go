@@ -76,7 +76,7 @@ func evalDocs(text string, params []Param, docs []doc.Doc, size int) ([]string, 
 		f := p.frame(vals)
 		f.ctx.Now = time.Date(2024, 3, 1, 12, 30, 0, 0, time.UTC)
 		f.ctx.Random = func() float64 { return 0.5 }
-		if first || p.top.restarts() {
+		if first || p.top.restarts() && len(st.seen) == 0 {
 			drop := st.drop
 			if st, err = p.begin(f); err != nil {
 				return nil, err

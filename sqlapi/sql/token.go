@@ -11,8 +11,8 @@ import (
 )
 
 // A continuation is a header in base64url, a dot, and the core's own token. Header: format u8, uvarints inItem, skip, left+1,
-// drop, then the first 4 bytes of a checksum over the header, the query's hash and the core's token.
-const formatState = 1
+// given, number of seen, then seen in 8 bytes each, then the first 4 bytes of a checksum over the header, the query's hash and the core's token.
+const formatState = 2
 
 func encodeState(st state, hash uint64) string {
 	b := make([]byte, 0, 32)
@@ -21,6 +21,10 @@ func encodeState(st state, hash uint64) string {
 	b = binary.AppendUvarint(b, uint64(st.skip))
 	b = binary.AppendUvarint(b, uint64(st.left+1))
 	b = binary.AppendUvarint(b, uint64(st.drop))
+	b = binary.AppendUvarint(b, uint64(len(st.seen)))
+	for _, h := range st.seen {
+		b = binary.BigEndian.AppendUint64(b, h)
+	}
 	b = binary.BigEndian.AppendUint32(b, stateSum(b, hash, st.core))
 	return base64.RawURLEncoding.EncodeToString(b) + "." + st.core
 }
@@ -33,7 +37,7 @@ func stateSum(header []byte, hash uint64, core string) uint32 {
 }
 
 // decodeState reads a continuation. begin is the state of a first page; a query that begins anew on each page keeps it and
-// takes only how many rows to drop.
+// takes only how many rows to drop; one that knows what it has seen goes on.
 func decodeState(token string, hash uint64, begin state, restarts bool) (state, error) {
 	if token == "" {
 		return begin, nil
@@ -48,7 +52,7 @@ func decodeState(token string, hash uint64, begin state, restarts bool) (state, 
 	if stateSum(body, hash, core) != sum {
 		return state{}, refuse
 	}
-	var n [4]uint64
+	var n [5]uint64
 	rest := body[1:]
 	for i := range n {
 		v, w := binary.Uvarint(rest)
@@ -57,9 +61,16 @@ func decodeState(token string, hash uint64, begin state, restarts bool) (state, 
 		}
 		n[i], rest = v, rest[w:]
 	}
-	if restarts {
+	if n[4] > maxSeen || uint64(len(rest)) != 8*n[4] {
+		return state{}, refuse
+	}
+	if restarts && n[4] == 0 {
 		begin.drop = int64(n[3])
 		return begin, nil
 	}
-	return state{core: core, inItem: int64(n[0]), skip: int64(n[1]), left: int64(n[2]) - 1}, nil
+	st := state{core: core, inItem: int64(n[0]), skip: int64(n[1]), left: int64(n[2]) - 1, drop: int64(n[3])}
+	for ; len(rest) > 0; rest = rest[8:] {
+		st.seen = append(st.seen, binary.BigEndian.Uint64(rest))
+	}
+	return st, nil
 }
