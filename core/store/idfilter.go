@@ -90,9 +90,12 @@ func (s *slot) remember(chs []change) {
 // MayHoldID reports whether a slot may hold an item with this id in any logical partition. A slot without a filter may; asking
 // has the filters made in the background.
 func (v *View) MayHoldID(slot int, hash uint64) bool {
-	f := v.c.slots[slot].ids.Load()
+	s := v.c.slots[slot]
+	f := s.ids.Load()
 	if f == nil {
-		v.c.makeIDFilters()
+		if !s.noFilter.Load() {
+			v.c.makeIDFilters()
+		}
 		return true
 	}
 	return f.has(hash)
