@@ -196,9 +196,8 @@ func (c *call) writeItem(ct *core.Container, kind core.WriteKind, pk core.Partit
 
 // itemWrite makes the write of an item's JSON and holds it to the key that the request named. The document is appended to *room, which the write points into.
 func itemWrite(ctx context.Context, ct *core.Container, kind core.WriteKind, key core.PartitionKey, body []byte, room *[]byte) (core.Write, error) {
-	spec := ct.Spec()
 	start := len(*room)
-	d, err := doc.FromJSON(*room, body, doc.JSONOptions{Names: doc.NoSQL, Extended: spec.ExtendedJSON})
+	d, err := doc.FromJSON(*room, body, doc.JSONOptions{Names: doc.NoSQL, Extended: isExtended(ct)})
 	if err != nil {
 		return core.Write{}, err
 	}

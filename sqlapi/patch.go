@@ -111,7 +111,11 @@ func parsePatchOp(ct *core.Container, raw []byte) (o patchOp, err error) {
 			from, ok = stringOf(raw)
 			hasFrom = true
 		case "value":
-			o.value, err = doc.ValueFromJSON(raw)
+			if isExtended(ct) {
+				o.value, err = doc.ValueFromExtJSON(raw)
+			} else {
+				o.value, err = doc.ValueFromJSON(raw)
+			}
 		}
 		if !ok {
 			return status.New(status.BadRequest, "The member %s of a patch operation is not a string.", member)

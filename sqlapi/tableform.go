@@ -2,6 +2,7 @@ package sqlapi
 
 import (
 	"encoding/base64"
+	"math"
 	"strconv"
 
 	"github.com/orrerydb/orrery/core"
@@ -18,7 +19,8 @@ import (
 //
 // So in the containers of the Table API each item goes through tableForm on its way out and through tableStored on its way
 // in; what a query asks of c.Name["$v"] is asked of the index as /Name. Values that have no Edm type (null, arrays,
-// documents, ObjectIds, ..) are shown as they are elsewhere.
+// documents, ObjectIds, ..) are shown as they are
+// in containers with Extended JSON.
 
 // The database of tables, and the stored field that holds PartitionKey.
 const (
@@ -50,6 +52,9 @@ func isTable(ct *core.Container) bool {
 	return len(paths) == 1 && len(paths[0]) == 1 && paths[0][0] == tableKeyField
 }
 
+// isExtended reports whether the API reads and writes Extended JSON in ct.
+func isExtended(ct *core.Container) bool { return ct.Spec().ExtendedJSON || isTable(ct) }
+
 // appendShown appends an item of ct as the service shows it: in containers with Extended JSON so that the same kinds come
 // back when it is sent again.
 func appendShown(dst []byte, ct *core.Container, it *core.Item) []byte {
@@ -62,7 +67,7 @@ func appendShown(dst []byte, ct *core.Container, it *core.Item) []byte {
 	}
 	form := *it
 	form.Doc = tableForm(it.Doc)
-	return appendItem(dst, ct.RID(), &form, value.PlainJSON)
+	return appendItem(dst, ct.RID(), &form, value.RelaxedJSON)
 }
 
 // tableForm returns the service's form of a stored entity, in bytes of its own.
@@ -102,6 +107,10 @@ func edmOf(v value.Value) (int, value.Value) {
 	case value.Int64:
 		return edmInt64, padded(v.Int())
 	case value.Double:
+		if f := v.Float(); math.IsNaN(f) || math.IsInf(f, 0) {
+			b := doc.AppendJSON(nil, v)
+			return edmDouble, value.StringBytes(b[1 : len(b)-1])
+		}
 		return edmDouble, v
 	case value.String:
 		return edmString, v
@@ -205,6 +214,16 @@ func edmNative(v value.Value) (value.Value, bool) {
 	case edmInt32:
 		return x, x.Kind() == value.Int32
 	case edmDouble:
+		if text {
+			switch x.Str() {
+			case "NaN":
+				return value.DoubleOf(math.NaN()), true
+			case "Infinity":
+				return value.DoubleOf(math.Inf(1)), true
+			case "-Infinity":
+				return value.DoubleOf(math.Inf(-1)), true
+			}
+		}
 		return value.DoubleOf(x.Float()), x.IsNumber() && x.Kind() != value.Decimal
 	case edmInt64:
 		if text {
@@ -269,7 +288,7 @@ func edmPred(path access.Path, p *access.Pred) *access.Pred {
 		vs := make([]value.Value, 0, len(p.Vals))
 		for _, v := range p.Vals {
 			vs = append(vs, v)
-			for _, t := range [...]int32{edmInt64, edmDateTime, edmGuid, edmBinary} {
+			for _, t := range [...]int32{edmInt64, edmDateTime, edmGuid, edmBinary, edmDouble} {
 				if v.Kind() != value.String {
 					break
 				}

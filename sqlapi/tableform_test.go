@@ -83,7 +83,7 @@ func TestTableForm(t *testing.T) {
 // What doesn't have the service's form is stored as it is.
 func TestTableFormForeign(t *testing.T) {
 	for _, v := range []string{`{"$t":2}`, `{"$t":2,"$v":3}`, `{"$t":99,"$v":3}`, `{"$t":"2","$v":"x"}`, `{"$t":9,"$v":"yesterday"}`, `{"$t":18,"$v":"1"}`,
-		`{"$t":0,"$v":"x"}`, `{"$t":5,"$v":"?"}`, `{"$t":16,"$v":99999999999}`, `{"$v":1,"$t":2}`, `{"$t":2,"$v":"x","z":1}`, `{"$t":9,"$v":"99999999999999999999"}`, `[1]`, `null`} {
+		`{"$t":0,"$v":"x"}`, `{"$t":5,"$v":"?"}`, `{"$t":1,"$v":"1"}`, `{"$t":16,"$v":99999999999}`, `{"$v":1,"$t":2}`, `{"$t":2,"$v":"x","z":1}`, `{"$t":9,"$v":"99999999999999999999"}`, `[1]`, `null`} {
 		d, err := doc.FromJSON(nil, []byte(`{"id":"1","$pk":"a","x":`+v+`}`), doc.JSONOptions{Names: doc.NoSQL})
 		if err != nil {
 			t.Fatal(err)

@@ -46,7 +46,7 @@ func (k *kind) checkVertex(t *testing.T, p *place, id string) {
 		t.Fatalf("read by NoSQL: %s", p.readSQL(t, id))
 	}
 	want := k.nosql
-	if p.extended && k.relaxed != "" {
+	if (p.extended || p.edm) && k.relaxed != "" {
 		want = k.relaxed
 	}
 	if got := compact(t, vs[0]["_value"]); got != want || len(vs[0]["id"]) < 3 {

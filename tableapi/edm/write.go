@@ -254,8 +254,10 @@ func StringText(v value.Value) []byte {
 		return AppendGUID(nil, v.Bytes())
 	case value.Decimal:
 		return []byte(value.DecimalText(v))
-	case value.Date:
-		return value.AppendISO(nil, v.DateMS(), v.Ticks())
+	case value.Date: // ISO, except after 9999
+		if b := doc.AppendJSON(nil, v); b[0] == '"' {
+			return b[1 : len(b)-1]
+		}
 	}
 	return doc.AppendJSON(nil, v)
 }
