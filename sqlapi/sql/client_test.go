@@ -85,6 +85,15 @@ func (k client) run(text string) (rows []string) {
 			all = all[:min(int(n.Int()), len(all))]
 		}
 	}
+	if d := info.Get("dCountInfo"); d.Kind() == value.Object {
+		n := value.IntOf(int64(len(all)))
+		if alias := d.Get("dCountAlias").Str(); alias != "" {
+			var b funcs.Builder
+			b.Field(alias, n)
+			n = b.Object()
+		}
+		all = []value.Value{n}
+	}
 	for _, v := range all {
 		rows = append(rows, string(doc.AppendJSON(nil, v)))
 	}
@@ -251,6 +260,8 @@ func TestClientMerge(t *testing.T) {
 		`SELECT VALUE SUM(c.m) FROM c`, `SELECT VALUE MAX(c.missing) FROM c`, `SELECT VALUE COUNT(c.n) FROM c WHERE c.pk = @p`, `SELECT VALUE COUNTIF(c.n > 10) FROM c`,
 		`SELECT COUNT(1) AS n, AVG(c.n) AS a, MIN(c.id) AS low FROM c`, `SELECT MAX(c.n), MIN(c.n) FROM c`,
 		`SELECT c.g, COUNT(1) AS n FROM c GROUP BY c.g`, `SELECT c.g, AVG(c.n) AS a, MAX(c.id) AS last FROM c WHERE c.n > 5 GROUP BY c.g`, `SELECT VALUE COUNT(1) FROM c GROUP BY c.g`,
+		`SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.g FROM c)`, `SELECT COUNT(1) AS n FROM (SELECT DISTINCT c.g, c.m FROM c WHERE c.n > 5)`, `SELECT COUNT(d) FROM (SELECT DISTINCT VALUE t FROM c JOIN t IN c.tags) AS d`,
+		`SELECT TOP 5 VALUE c.id FROM c WHERE IS_DEFINED(c.n) ORDER BY VectorDistance([c.n, 1], [40.2, 1], true, {"distanceFunction": "euclidean"})`,
 		`SELECT VALUE c.g FROM c GROUP BY c.g`, `SELECT UPPER(c.g) AS g, SUM(c.n) AS s FROM c GROUP BY UPPER(c.g)`, `SELECT t, COUNT(1) AS n FROM c JOIN t IN c.tags GROUP BY t`,
 	} {
 		want, err := evalCore(c, text, k.params, 0)

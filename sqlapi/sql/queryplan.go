@@ -2,7 +2,6 @@ package sql
 
 import (
 	"sort"
-	"strconv"
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
@@ -25,7 +24,8 @@ type queryInfo struct {
 	aliasToAggregate   []aliasType
 	rewritten          string
 	hasSelectValue     bool
-	nonStreaming       bool // ORDER BY of vectors
+	nonStreaming       bool    // ORDER BY of vectors
+	dCount             *string // the alias of a count of distinct rows, "" for SELECT VALUE
 }
 
 // aliasType is one select item of a grouped query: plan is its aggregate, "" for a plain expression.
@@ -66,6 +66,9 @@ func QueryPlan(text string, params []Param, features []string, def core.Partitio
 // onlyWhole reports whether the rows of partitions can't be merged into the query's answer.
 func onlyWhole(q *Query) bool {
 	inner := containerQuery(q)
+	if _, _, ok := distinctCount(q); ok {
+		return false
+	}
 	return inner != nil && !streams(inner) || len(q.GroupBy) > 0 && len(q.OrderBy) > 0
 }
 
@@ -77,6 +80,12 @@ func plainPlan(q *Query) *queryInfo {
 // makePlan works out what the client does and what it asks the partitions.
 func makePlan(q *Query, begin state) (*queryInfo, error) {
 	qi := plainPlan(q)
+	if inner, alias, ok := distinctCount(q); ok {
+		var pr printer
+		pr.query(inner)
+		qi.distinctType, qi.rewritten, qi.dCount = "Unordered", pr.b.String(), &alias
+		return qi, nil
+	}
 	if q.Top != nil {
 		qi.top = begin.left
 	}
@@ -304,6 +313,7 @@ const (
 	featureDistinct   = "Distinct"
 	featureOrderBy    = "OrderBy"
 	featureMultiOrder = "MultipleOrderBy"
+	featureDCount     = "DCount"
 	featureVector     = "NonStreamingOrderBy"
 	featureOffset     = "OffsetAndLimit"
 	featureTop        = "Top"
@@ -320,6 +330,9 @@ func (p *program) needs() []string {
 		}
 	}
 	q := p.q
+	if _, _, ok := distinctCount(q); ok {
+		return []string{featureDistinct, featureDCount}
+	}
 	aggs := map[string]int{}
 	total := countAggregates(q.Value, aggs)
 	for _, it := range q.Items {
@@ -535,70 +548,4 @@ func combine(a, b [][]*value.Value) [][]*value.Value {
 		}
 	}
 	return out
-}
-
-// appendJSON writes the plan. Unused numbers are null and lists are empty, never absent: each client has a field that it does
-// not check.
-func (qi *queryInfo) appendJSON(dst []byte, ranges []Range) []byte {
-	dst = append(dst, `{"partitionedQueryExecutionInfoVersion":2,"queryInfo":{"distinctType":`...)
-	dst = appendQuoted(dst, qi.distinctType)
-	for _, n := range []struct {
-		name string
-		n    int64
-	}{{"top", qi.top}, {"offset", qi.offset}, {"limit", qi.limit}} {
-		dst = append(append(append(dst, `,"`...), n.name...), `":`...)
-		if n.n < 0 {
-			dst = append(dst, "null"...)
-		} else {
-			dst = strconv.AppendInt(dst, n.n, 10)
-		}
-	}
-	for _, l := range []struct {
-		name string
-		list []string
-	}{{"orderBy", qi.orderBy}, {"orderByExpressions", qi.orderByExpressions}, {"groupByExpressions", qi.groupBy},
-		{"groupByAliases", qi.groupByAliases}, {"aggregates", qi.aggregates}} {
-		dst = append(append(append(dst, `,"`...), l.name...), `":`...)
-		dst = appendList(dst, l.list)
-	}
-	dst = append(dst, `,"groupByAliasToAggregateType":{`...)
-	for i, a := range qi.aliasToAggregate {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(appendQuoted(dst, a.alias), ':')
-		if a.plan == "" {
-			dst = append(dst, "null"...)
-		} else {
-			dst = appendQuoted(dst, a.plan)
-		}
-	}
-	dst = append(dst, `},"rewrittenQuery":`...)
-	dst = appendQuoted(dst, qi.rewritten)
-	dst = append(dst, `,"hasSelectValue":`...)
-	dst = strconv.AppendBool(dst, qi.hasSelectValue)
-	dst = append(dst, `,"dCountInfo":null,"hasNonStreamingOrderBy":`...)
-	dst = strconv.AppendBool(dst, qi.nonStreaming)
-	dst = append(dst, `},"queryRanges":[`...)
-	for i, r := range ranges {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendQuoted(append(dst, `{"min":`...), r.Min)
-		dst = appendQuoted(append(dst, `,"max":`...), r.Max)
-		dst = append(dst, `,"isMinInclusive":true,"isMaxInclusive":`...)
-		dst = append(strconv.AppendBool(dst, r.Min == r.Max), '}')
-	}
-	return append(dst, "]}"...)
-}
-
-func appendList(dst []byte, list []string) []byte {
-	dst = append(dst, '[')
-	for i, s := range list {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendQuoted(dst, s)
-	}
-	return append(dst, ']')
 }
