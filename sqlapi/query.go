@@ -88,7 +88,8 @@ func (s *Server) env(ct *core.Container) *sql.Env {
 }
 
 // queryItems answers a query over a container. Every query is answered whole, over all partitions that it is restricted to:
-// order, grouping and limits hold over all of them, for clients that plan and for those that can't.
+// order, grouping and limits hold over all of them, for clients that plan and for those that can't. Strictness (Options.Strict)
+// refuses those that the service's gateway leaves to the client.
 func queryItems(c *call) error {
 	ct, err := c.parent()
 	if err != nil {
@@ -115,6 +116,9 @@ func queryItems(c *call) error {
 	}
 	if s.pk == nil && !s.ranged && !isTrue(c.in, hCrossPartition) && !onePartition(ct, spec) {
 		return status.New(status.BadRequest, msgCrossPartition)
+	}
+	if c.s.opt.Strict && plan.NeedsMerge() && c.isCross(ct, &s) && !onePartition(ct, spec) {
+		return c.refuseMerge(ct, spec)
 	}
 	compiled := c.s.clock.Now()
 	req := sql.Request{PK: s.pk, PageSize: size, MaxBytes: maxReply, Continuation: header(c.in, hContinuation)}

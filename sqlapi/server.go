@@ -25,6 +25,10 @@ type Options struct {
 	// Consistency is the account's level: Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual; "" is Session.
 	// Requests that ask for a stronger one are refused; reads are the same at all levels.
 	Consistency string
+
+	// Strict refuses what the service's gateway refuses: a query over several partitions whose rows must be merged is a 400
+	// with the plan for clients that merge. Without it such queries are answered whole, to every client.
+	Strict bool
 }
 
 // Server is the NoSQL API as an http.Handler. Safe for concurrent use.

@@ -321,6 +321,10 @@ const (
 	featureLists      = "ListAndSetAggregate"
 )
 
+// NeedsMerge reports whether the rows that partitions give apart are not the query's answer put one after another: ORDER BY,
+// aggregates, GROUP BY, DISTINCT, TOP or OFFSET LIMIT, in the query or in a sub-query that stands for the container.
+func (pl *Plan) NeedsMerge() bool { return len(pl.p.needs()) > 0 || onlyWhole(pl.p.q) }
+
 // needs lists the features of a client that the query needs over several partitions.
 func (p *program) needs() []string {
 	var out []string

@@ -35,6 +35,8 @@ type Config struct {
 
 	Consistency string // of the account, as the NoSQL API spells it; "": Session
 
+	Strict bool // the NoSQL API refuses what the service's gateway refuses
+
 	GremlinSources map[string]string // traversal source -> "database/graph"
 	Durability     string            // "sync" or "relaxed"
 	CacheMB        int               // block cache of the store, in MiB
