@@ -475,7 +475,8 @@ describe("computed properties", () => {
     const rows = async (q) => (await c.items.query(q, { maxItemCount: 1 }).fetchAll()).resources;
     assert.deepEqual(await rows("SELECT c.cp_lower, c.cp_net FROM c WHERE c.id = '1'"), [{ cp_lower: "bob", cp_net: 16 }]);
     assert.deepEqual(await rows("SELECT VALUE c.id FROM c WHERE c.cp_lower = 'bob' ORDER BY c.cp_net DESC"), ["2", "1"]);
-    assert.deepEqual(await rows("SELECT c.cp_lower, COUNT(1) AS n FROM c GROUP BY c.cp_lower ORDER BY c.cp_lower"), [{ cp_lower: "anna", n: 1 }, { cp_lower: "bob", n: 2 }]);
+    const groups = await rows("SELECT c.cp_lower, COUNT(1) AS n FROM c GROUP BY c.cp_lower");
+    assert.deepEqual(groups.sort((x, y) => x.n - y.n), [{ cp_lower: "anna", n: 1 }, { cp_lower: "bob", n: 2 }]);
     assert.ok((await rows("SELECT * FROM c")).every((r) => !("cp_lower" in r)));
   });
 });
