@@ -299,3 +299,5 @@ func statusOf(err error) int {
 	}
 	return 0
 }
+
+func unmarshal(b []byte, v any) error { return json.Unmarshal(b, v) }
