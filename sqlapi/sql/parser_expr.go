@@ -96,12 +96,11 @@ func (p *parser) predicate() Expr {
 	for p.err == nil {
 		not := false
 		if p.isKw("NOT") {
-			next := p.peek()
-			if next.kind != tKeyword || next.text != "BETWEEN" && next.text != "IN" && next.text != "LIKE" {
+			p.advance()
+			if not = true; !p.isKw("BETWEEN") && !p.isKw("IN") && !p.isKw("LIKE") {
+				p.unexpected()
 				return x
 			}
-			p.advance()
-			not = true
 		}
 		switch {
 		case p.acceptKw("BETWEEN"):

@@ -99,3 +99,183 @@
 ! 2206 27-35 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
 > SELECT c.a FROM c WHERE COUNT(1) > 1 GROUP BY c.a ORDER BY c.a
 ! SC2103 24-32 Aggregate function 'COUNT' may not appear here.
+> SELECT VALUE
+! SC1002 12-12 Syntax error, unexpected end-of-file.
+> SELECT TOP
+! SC1002 10-10 Syntax error, unexpected end-of-file.
+> SELECT DISTINCT
+! SC1002 15-15 Syntax error, unexpected end-of-file.
+> SELECT * FROM
+! SC1002 13-13 Syntax error, unexpected end-of-file.
+> SELECT * FROM c JOIN
+! SC1002 20-20 Syntax error, unexpected end-of-file.
+> SELECT * FROM c JOIN t IN
+! SC1002 25-25 Syntax error, unexpected end-of-file.
+> SELECT * FROM c ORDER
+! SC1002 21-21 Syntax error, unexpected end-of-file.
+> SELECT * FROM c ORDER BY
+! SC1002 24-24 Syntax error, unexpected end-of-file.
+> SELECT c.a FROM c GROUP BY
+! SC1002 26-26 Syntax error, unexpected end-of-file.
+> SELECT * FROM c OFFSET
+! SC1002 22-22 Syntax error, unexpected end-of-file.
+> SELECT * FROM c OFFSET 1 LIMIT
+! SC1002 30-30 Syntax error, unexpected end-of-file.
+> SELECT VALUE [1, 2
+! SC1002 18-18 Syntax error, unexpected end-of-file.
+> SELECT VALUE {"a": 1
+! SC1002 20-20 Syntax error, unexpected end-of-file.
+> SELECT VALUE {"a":
+! SC1002 18-18 Syntax error, unexpected end-of-file.
+> SELECT VALUE COUNT(
+! SC1002 19-19 Syntax error, unexpected end-of-file.
+> SELECT VALUE c.a[1
+! SC1002 18-18 Syntax error, unexpected end-of-file.
+> SELECT VALUE c.
+! SC1002 15-15 Syntax error, unexpected end-of-file.
+> SELECT VALUE 1 +
+! SC1002 16-16 Syntax error, unexpected end-of-file.
+> SELECT VALUE NOT
+! SC1002 16-16 Syntax error, unexpected end-of-file.
+> SELECT VALUE true ? 1
+! SC1002 21-21 Syntax error, unexpected end-of-file.
+> SELECT VALUE true ? 1 :
+! SC1002 23-23 Syntax error, unexpected end-of-file.
+> SELECT VALUE 1 BETWEEN 2
+! SC1002 24-24 Syntax error, unexpected end-of-file.
+> SELECT VALUE 1 IN (2
+! SC1002 20-20 Syntax error, unexpected end-of-file.
+> SELECT VALUE "a" LIKE
+! SC1002 21-21 Syntax error, unexpected end-of-file.
+> SELECT VALUE EXISTS(SELECT VALUE 1
+! SC1002 34-34 Syntax error, unexpected end-of-file.
+> SELECT , c.a FROM c
+! SC1001 7-8 Syntax error, incorrect syntax near ','.
+> SELECT c.a, FROM c
+! SC1001 12-16 Syntax error, incorrect syntax near 'FROM'.
+> SELECT * FROM c WHERE AND c.a
+! SC1001 22-25 Syntax error, incorrect syntax near 'AND'.
+> SELECT * FROM c WHERE c.a = = 1
+! SC1001 28-29 Syntax error, incorrect syntax near '='.
+> SELECT * FROM c WHERE )
+! SC1001 22-23 Syntax error, incorrect syntax near ')'.
+> SELECT * FROM c GROUP c.a
+! SC1001 22-23 Syntax error, incorrect syntax near 'c'.
+> SELECT * FROM c ORDER c.a
+! SC1001 22-23 Syntax error, incorrect syntax near 'c'.
+> SELECT VALUE [1 2]
+! SC1001 16-17 Syntax error, incorrect syntax near '2'.
+> SELECT VALUE {a b}
+! SC1001 16-17 Syntax error, incorrect syntax near 'b'.
+> SELECT VALUE {1: 2}
+! SC1001 14-15 Syntax error, incorrect syntax near '1'.
+> SELECT VALUE (1, 2)
+! SC1001 15-16 Syntax error, incorrect syntax near ','.
+> SELECT VALUE 1 1
+! SC1001 15-16 Syntax error, incorrect syntax near '1'.
+> SELECT * * FROM c
+! SC1001 9-10 Syntax error, incorrect syntax near '*'.
+> SELECT *, c.a FROM c
+! SC1001 8-9 Syntax error, incorrect syntax near ','.
+> SELECT VALUE c..a FROM c
+! SC1001 15-16 Syntax error, incorrect syntax near '.'.
+> SELECT TOP "1" * FROM c
+! SC1001 11-14 Syntax error, incorrect syntax near '"1"'.
+> SELECT * FROM c OFFSET -1 LIMIT 1
+! SC1001 23-24 Syntax error, incorrect syntax near '-'.
+> SELECT * FROM c OFFSET 0 LIMIT -1
+! SC1001 31-32 Syntax error, incorrect syntax near '-'.
+> SELECT * FROM c ORDER BY c.a UP
+! SC1001 29-31 Syntax error, incorrect syntax near 'UP'.
+> SELECT * FROM c ORDER BY c.a, ASC
+! SC1001 30-33 Syntax error, incorrect syntax near 'ASC'.
+> SELECT VALUE c.select FROM c
+! SC1001 15-21 Syntax error, incorrect syntax near 'select'.
+> SELECT VALUE c.a BETWEEN 1 OR 2 FROM c
+! SC1001 27-29 Syntax error, incorrect syntax near 'OR'.
+> SELECT VALUE c.a IN 1 FROM c
+! SC1001 20-21 Syntax error, incorrect syntax near '1'.
+> SELECT VALUE c.a IN () FROM c
+! SC1001 21-22 Syntax error, incorrect syntax near ')'.
+> SELECT VALUE c.a NOT 1 FROM c
+! SC1001 21-22 Syntax error, incorrect syntax near '1'.
+> SELECT VALUE @ FROM c
+! SC1001 13-14 Syntax error, incorrect syntax near '@'.
+> SELECT VALUE # FROM c
+! SC1001 13-14 Syntax error, incorrect syntax near '#'.
+> SELECT VALUE c.a && c.b FROM c
+! SC1001 18-19 Syntax error, incorrect syntax near '&'.
+> SELECT VALUE d.a FROM c
+! SC2001 13-14 Identifier 'd' could not be resolved.
+> SELECT VALUE C.a FROM c
+! SC2001 13-14 Identifier 'C' could not be resolved.
+> SELECT VALUE t FROM c WHERE EXISTS(SELECT VALUE t FROM t IN c.a)
+! SC2001 13-14 Identifier 't' could not be resolved.
+> SELECT VALUE 1 FROM c JOIN t IN d.a
+! SC2001 32-33 Identifier 'd' could not be resolved.
+> SELECT VALUE c.a FROM c ORDER BY d.a
+! SC2001 33-34 Identifier 'd' could not be resolved.
+> SELECT VALUE 1 FROM c GROUP BY q.x
+! SC2001 31-32 Identifier 'q' could not be resolved.
+> SELECT VALUE c.a FROM x AS y
+! SC2001 13-14 Identifier 'c' could not be resolved.
+> SELECT VALUE x.a FROM x AS y
+! SC2001 13-14 Identifier 'x' could not be resolved.
+> SELECT VALUE Nope() FROM c
+! SC2005 13-19 'Nope' is not a recognized built-in function name.
+> SELECT VALUE 1 FROM c WHERE ABS(nope(c.a)) = 1
+! SC2005 32-41 'nope' is not a recognized built-in function name.
+> SELECT VALUE ABS() FROM c
+! SC2050 13-18 The ABS function requires 1 argument(s).
+> SELECT VALUE abs(1, 2) FROM c
+! SC2050 13-22 The ABS function requires 1 argument(s).
+> SELECT VALUE COUNT() FROM c
+! SC2050 13-20 The COUNT function requires 1 argument(s).
+> SELECT VALUE "😀" || ABS() FROM c
+! SC2050 21-26 The ABS function requires 1 argument(s).
+> SELECT c.a, c.b FROM c GROUP BY c.a
+! SC2102 12-15 Property reference 'c.b' is invalid in the select list because it is not contained in either an aggregate function or the GROUP BY clause.
+> SELECT VALUE {"x": c.b.d} FROM c GROUP BY c.b.c
+! SC2102 19-24 Property reference 'c.b.d' is invalid in the select list because it is not contained in either an aggregate function or the GROUP BY clause.
+> SELECT COUNT(1), c FROM c
+! SC2102 17-18 Property reference 'c' is invalid in the select list because it is not contained in either an aggregate function or the GROUP BY clause.
+> SELECT VALUE ABS(c.a) FROM c GROUP BY c.b
+! SC2102 17-20 Property reference 'c.a' is invalid in the select list because it is not contained in either an aggregate function or the GROUP BY clause.
+> SELECT VALUE MAX(MIN(c.a)) FROM c
+! SC2101 17-25 Cannot perform an aggregate function on an expression containing an aggregate or a subquery.
+> SELECT VALUE 1 FROM c GROUP BY COUNT(1)
+! SC2103 31-39 Aggregate function 'COUNT' may not appear here.
+> SELECT VALUE 1 FROM c JOIN t IN MAX(c.a)
+! SC1001 35-36 Syntax error, incorrect syntax near '('.
+> SELECT * FROM c JOIN t IN c.a JOIN t IN c.b
+! SC2011 35-43 The input alias 't' is specified more than once in the FROM clause.
+> SELECT TOP 4294967296 * FROM c
+! SC2060 11-21 The TOP value '4294967296' exceeds the maximum limit of 4294967295.
+> SELECT * FROM c OFFSET 4294967296 LIMIT 1
+! SC2062 23-33 The OFFSET value '4294967296' exceeds the maximum limit of 4294967295.
+> SELECT * FROM c ORDER BY -c.a
+! 2206 25-29 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
+> SELECT * FROM c ORDER BY c.a ?? 1
+! 2206 25-33 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
+> SELECT * FROM c ORDER BY LOWER(c.a)
+! 2206 25-35 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
+> SELECT * FROM c ORDER BY "a"
+! 2206 25-28 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
+> SELECT * FROM c ORDER BY c["a"][0]
+! 2206 25-34 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
+> SELECT * FROM c ORDER BY (SELECT VALUE 1)
+! 2206 25-41 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
+> SELECT * FROM c ORDER BY @p
+! 2206 25-27 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
+> SELECT * FROM c ORDER BY {"a": 1}
+! 2206 25-33 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
+> SELECT VALUE t FROM c JOIN t IN c.a ORDER BY t
+! 2206 45-46 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
+> SELECT VALUE FullTextScore(c.a, "x") FROM c
+! SC3002 13-36 The function 'FullTextScore' is not supported: full-text functions are not evaluated yet.
+> SELECT VALUE RRF(1, 2) FROM c
+! SC3002 13-22 The function 'RRF' is not supported: full-text functions are not evaluated yet.
+> SELECT VALUE udf.f() FROM c
+! User defined functions are not supported: 'udf.f'.
+> SELECT TOP 1 * FROM c OFFSET 0 LIMIT 1
+! SC1001 11-12 'TOP' and 'OFFSET LIMIT' can't be used together.
