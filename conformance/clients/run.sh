@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs the clients of other languages against ./bin/orrery on free ports, in memory, and prints counts.
 #
-#   conformance/clients/run.sh [js|python|java [FILE...]]     default: every language; FILE: only these test files
+#   conformance/clients/run.sh [js|python|java|console|mongosh [FILE...]]     default: all; FILE: only these test files of js or python
 #
-# Needs node and npm; Python and Java are run where they are installed. The clients come from the registries at the versions
+# Needs node and npm; Python, Java and the Gremlin Console (Java) are run where those are installed. The clients come from the registries at the versions
 # of the lock files. ORRERY_BIN names another binary.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -92,9 +92,29 @@ run_java() {
   return "$code"
 }
 
-langs=(js python java)
+run_console() {
+  if ! command -v mvn >/dev/null || ! command -v java >/dev/null; then
+    echo "console: not run, there is no Java with Maven here"
+    return 0
+  fi
+  "$here/console/run.sh"
+}
+
+run_mongosh() {
+  cd "$here/mongosh"
+  if [[ ! -d node_modules || package-lock.json -nt node_modules ]]; then
+    npm ci --ignore-scripts --silent --no-progress && touch node_modules
+  fi
+  local password # in a connection string the key is percent-encoded
+  password=$(node -p 'encodeURIComponent(process.env.ORRERY_ACCOUNT_KEY)')
+  # An empty HOME: no settings and no history of whoever runs this.
+  HOME=$work timeout 120 node_modules/.bin/mongosh "mongodb://$ORRERY_ACCOUNT_NAME:$password@$ORRERY_MONGO/?directConnection=true" \
+    --quiet --file shell.js 2>"$work/mongosh.err" || { cat "$work/mongosh.err"; return 1; }
+}
+
+langs=(js mongosh python java console)
 case ${1:-} in
-js | python | java) langs=("$1") && shift ;;
+js | python | java | console | mongosh) langs=("$1") && shift ;;
 esac
 for lang in "${langs[@]}"; do
   ("run_$lang" "$@") || status=1
