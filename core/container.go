@@ -142,6 +142,9 @@ func (c *Container) LimitLSN() int64 { return c.rt.LimitLSN() }
 // identity is BadRequest.
 func (c *Container) KeyOf(d doc.Doc) (PartitionKey, value.Value, error) { return c.rt.KeyOf(d) }
 
+// Indexes reports whether the indexing policy covers every value at a path, so that queries on it need no scan.
+func (c *Container) Indexes(p access.Path) bool { return c.rt.Policy().Covers(p.Segs, p.Elements) }
+
 // KeyPaths returns the stored segments of each path of the partition key.
 func (c *Container) KeyPaths() [][]string { return c.rt.Def().KeyPaths() }
 

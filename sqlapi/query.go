@@ -1,8 +1,6 @@
 package sqlapi
 
 import (
-	"strconv"
-
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/status"
@@ -122,6 +120,7 @@ func queryItems(c *call) error {
 	}
 	compiled := c.s.clock.Now()
 	req := sql.Request{PK: s.pk, PageSize: size, MaxBytes: maxReply, Continuation: header(c.in, hContinuation)}
+	req.Explain = isTrue(c.in, hIndexMetrics) || isTrue(c.in, hIndexMetrics2) || isTrue(c.in, hExplain)
 	if s.ranged {
 		req.Ranges = []sql.Range{{Min: s.span.min, Max: s.span.max}}
 	}
@@ -138,43 +137,9 @@ func queryItems(c *call) error {
 	if isTrue(c.in, hQueryMetrics) {
 		c.setMetrics(&page, len(c.out)-start, compiled.Sub(began).Seconds()*1000, c.s.clock.Now().Sub(compiled).Seconds()*1000)
 	}
+	if req.Explain {
+		c.setExplain(&page)
+	}
 	c.setScope(ct, &s)
 	return c.endDocuments(page.Count)
-}
-
-// setMetrics adds the query metrics header. What is not measured apart is 0.
-func (c *call) setMetrics(p *sql.Page, size int, compileMS, runMS float64) {
-	n := c.begin()
-	ms := func(name string, v float64) {
-		c.hdr = append(c.hdr, name...)
-		c.hdr = strconv.AppendFloat(c.hdr, v, 'f', 2, 64)
-		c.hdr = append(c.hdr, ';')
-	}
-	num := func(name string, v int) {
-		c.hdr = append(c.hdr, name...)
-		c.hdr = strconv.AppendInt(c.hdr, int64(v), 10)
-		c.hdr = append(c.hdr, ';')
-	}
-	ms("totalExecutionTimeInMs=", compileMS+runMS)
-	ms("queryCompileTimeInMs=", compileMS)
-	ms("queryLogicalPlanBuildTimeInMs=", 0)
-	ms("queryPhysicalPlanBuildTimeInMs=", 0)
-	ms("queryOptimizationTimeInMs=", 0)
-	ms("VMExecutionTimeInMs=", runMS)
-	ms("indexLookupTimeInMs=", 0)
-	ms("documentLoadTimeInMs=", 0)
-	ms("systemFunctionExecuteTimeInMs=", 0)
-	ms("userFunctionExecuteTimeInMs=", 0)
-	ms("writeOutputTimeInMs=", 0)
-	num("retrievedDocumentCount=", p.Metrics.ItemsRead)
-	num("retrievedDocumentSize=", p.Metrics.BytesRead)
-	num("outputDocumentCount=", p.Count)
-	num("outputDocumentSize=", size)
-	ratio := 0.0
-	if p.Metrics.ItemsRead > 0 {
-		ratio = min(1, float64(p.Count)/float64(p.Metrics.ItemsRead))
-	}
-	c.hdr = append(c.hdr, "indexUtilizationRatio="...)
-	c.hdr = strconv.AppendFloat(c.hdr, ratio, 'f', 2, 64)
-	c.end(hMetrics, n)
 }

@@ -61,7 +61,7 @@ func TestAccessPaths(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := &Page{}
-		if err := pl.Execute(context.Background(), c, Request{PK: q.pk}, out); err != nil {
+		if err := pl.Execute(context.Background(), c, Request{PK: q.pk, Explain: true}, out); err != nil {
 			t.Errorf("%.80s: %v", q.text, err)
 			continue
 		}

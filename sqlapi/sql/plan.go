@@ -68,6 +68,7 @@ type Request struct {
 	PageSize     int               // rows; 0 or less = as many as fit
 	MaxBytes     int               // bytes of the rows after which a page ends; 0 = 4 MiB
 	Continuation string            // of the page before; "" = from the start
+	Explain      bool              // fill Metrics.Explain and Metrics.Indexes
 }
 
 // defaultPageBytes is the service's response limit.
@@ -153,7 +154,11 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 			r.out.Metrics.ItemsRead += s.Items
 			r.out.Metrics.BytesRead += s.Bytes
 			r.out.Metrics.IndexReads += s.Entries
-			r.out.Metrics.Explain = s.Plan.Explain()
+			r.out.Metrics.Rows += s.Rows
+			if req.Explain {
+				r.out.Metrics.Explain = s.Plan.Explain()
+				r.out.Metrics.Indexes = indexUse(c, q, &s.Plan)
+			}
 		}()
 	} else {
 		r.out.Charge += countCharge

@@ -23,7 +23,11 @@ type Metrics struct {
 	ItemsRead  int // items loaded
 	BytesRead  int
 	IndexReads int
-	Explain    string // the access path in one line
+	Rows       int // items that passed the filter
+
+	// With Request.Explain; nothing where no item was needed.
+	Explain string // the access path in one line
+	Indexes *IndexUse
 }
 
 // rowSource gives the items of a query, filtered by WHERE where the query has no joins, in the order of ORDER BY.

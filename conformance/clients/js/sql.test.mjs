@@ -480,3 +480,15 @@ describe("computed properties", () => {
     assert.ok((await rows("SELECT * FROM c")).every((r) => !("cp_lower" in r)));
   });
 });
+
+test("query metrics and index metrics", async () => {
+  const c = await container({ indexingPolicy: { includedPaths: [{ path: "/*" }], excludedPaths: [{ path: "/b/?" }] } });
+  for (let i = 0; i < 10; i++) await c.items.create({ id: `${i}`, pk: `${i}`, n: i, b: i });
+  const page = async (q) => c.items.query(q, { populateIndexMetrics: true, populateQueryMetrics: true }).fetchNext();
+  const used = await page("SELECT * FROM c WHERE c.n = 3");
+  assert.deepEqual(JSON.parse(used.indexMetrics).Utilized.SingleIndexes, [{ IndexSpec: "/n/?" }]);
+  const metrics = Object.values(used.queryMetrics ?? {});
+  assert.ok(metrics.some((m) => m.retrievedDocumentCount === 1 && m.outputDocumentCount === 1), JSON.stringify(used.queryMetrics));
+  const missed = await page("SELECT * FROM c WHERE c.b = 3");
+  assert.deepEqual(JSON.parse(missed.indexMetrics).Potential.SingleIndexes, [{ IndexSpec: "/b/?" }]);
+});
