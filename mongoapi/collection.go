@@ -176,8 +176,11 @@ func (r *request) newDocument(k *coll, d value.Value) (value.Value, error) {
 }
 
 // isKeyField reports whether name is the container's partition key: tables have theirs in `$pk`, and without it no document
-// could be stored there.
+// could be stored there. k is nil for a collection that isn't there.
 func (k *coll) isKeyField(name []byte) bool {
+	if k == nil {
+		return false
+	}
 	paths := k.KeyPaths()
 	return len(paths) == 1 && len(paths[0]) == 1 && paths[0][0] == string(name)
 }

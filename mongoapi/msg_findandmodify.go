@@ -16,11 +16,11 @@ func findAndModify(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	st, fields, err := r.compileFAM()
+	k, err := r.open(r.db, name)
 	if err != nil {
 		return dst, err
 	}
-	k, err := r.open(r.db, name)
+	st, fields, err := r.compileFAM(k)
 	if err != nil {
 		return dst, err
 	}
@@ -60,7 +60,7 @@ func findAndModify(r *request, dst []byte) ([]byte, error) {
 	return p.Append(bw.Head(dst, 0x03, "value"), r.exprEnv(), value.ObjectOf(shown))
 }
 
-func (r *request) compileFAM() (st statement, fields value.Value, err error) {
+func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err error) {
 	b := r.body
 	if fields = b.Get("fields"); !fields.IsDefined() {
 		fields = b.Get("projection")
@@ -97,6 +97,6 @@ func (r *request) compileFAM() (st statement, fields value.Value, err error) {
 	case !u.IsDefined():
 		return st, fields, merr.New(merr.FailedToParse, "Either an update or remove=true must be specified")
 	}
-	st.u, err = update.Compile(u, update.Options{ArrayFilters: b.Get("arrayFilters"), Scope: scope})
+	st.u, err = update.Compile(u, update.Options{ArrayFilters: b.Get("arrayFilters"), Scope: scope, Dollar: k.isKeyField})
 	return st, fields, err
 }

@@ -56,7 +56,7 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 	var w writeReply
 	ordered := r.ordered()
 	for i, spec := range specs {
-		st, err := compileUpdate(spec, scope)
+		st, err := compileUpdate(k, spec, scope)
 		if err == nil && k == nil && st.upsert {
 			if k, _, err = r.ensure(r.db, name); err != nil {
 				return dst, err
@@ -82,7 +82,7 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 	return w.append(dst, true), nil
 }
 
-func compileUpdate(spec value.Value, scope *expr.Scope) (statement, error) {
+func compileUpdate(k *coll, spec value.Value, scope *expr.Scope) (statement, error) {
 	st := statement{multi: spec.Get("multi").Bool(), upsert: spec.Get("upsert").Bool()}
 	if err := checkCollation(spec.Get("collation")); err != nil {
 		return st, err
@@ -113,7 +113,7 @@ func compileUpdate(spec value.Value, scope *expr.Scope) (statement, error) {
 	if st.f, err = filter.Compile(spec.Get("q"), filter.Options{Scope: scope}); err != nil {
 		return st, err
 	}
-	if st.u, err = update.Compile(u, update.Options{ArrayFilters: spec.Get("arrayFilters"), Scope: scope}); err != nil {
+	if st.u, err = update.Compile(u, update.Options{ArrayFilters: spec.Get("arrayFilters"), Scope: scope, Dollar: k.isKeyField}); err != nil {
 		return st, err
 	}
 	if st.multi && st.u.IsReplacement() {

@@ -238,3 +238,23 @@ func TestDrops(t *testing.T) {
 		})
 	}
 }
+
+// TestNoPartitionKey: an item without its container's partition key, which only MongoDB and Table let a client write here.
+func TestNoPartitionKey(t *testing.T) {
+	_, ps := places(t)
+	p := ps["nosql"]
+	_, err := p.mongo.InsertOne(bg, bson.D{{Key: "_id", Value: "m"}, {Key: "v", Value: "1"}})
+	ok(t, err)
+	_, err = p.table.AddEntity(bg, []byte(`{"PartitionKey":"","RowKey":"t","v":"1"}`), nil)
+	ok(t, err)
+	ok(t, p.writeMongo("other", "1"))
+	if got := p.findSQL(t, "NOT IS_DEFINED(c.pk) ORDER BY c.id"); !slices.Equal(got, []string{"m"}) {
+		t.Errorf("by NoSQL: %q", got)
+	}
+	if got := p.findTable(t, "PartitionKey eq '' and v eq '1'"); len(got) != 2 {
+		t.Errorf("found by Table: %q", got)
+	}
+	if got := p.readGremlin("m"); got != "string 1" {
+		t.Errorf("by Gremlin: %s", got)
+	}
+}

@@ -176,3 +176,77 @@ func TestDeletes(t *testing.T) {
 		}
 	}
 }
+
+// TestReplaces: an item that one API replaces or upserts as a whole is the new one for all, under its old identity.
+func TestReplaces(t *testing.T) {
+	_, ps := places(t)
+	for _, origin := range origins {
+		p := ps[origin]
+		doc := func(id, v string) bson.D {
+			d := bson.D{{Key: "_id", Value: id}, {Key: "v", Value: v}}
+			if p.keyField != "" {
+				d = append(d, bson.E{Key: p.keyField, Value: p.pk(id)})
+			}
+			return d
+		}
+		body := func(id, v string) []byte {
+			b := fmt.Sprintf(`{"id":%q,"v":%q`, id, v)
+			if p.keyField != "" {
+				b += fmt.Sprintf(`,%q:%q`, p.keyField, p.pk(id))
+			}
+			return []byte(b + "}")
+		}
+		entity := func(id, v string) []byte {
+			return []byte(fmt.Sprintf(`{"PartitionKey":%q,"RowKey":%q,"v":%q}`, p.pk(id), id, v))
+		}
+		for by, replace := range map[string]func(id, v string) error{
+			"nosql replace": func(id, v string) error {
+				_, err := p.sql.ReplaceItem(bg, azcosmos.NewPartitionKeyString(p.pk(id)), id, body(id, v), nil)
+				return err
+			},
+			"nosql upsert": func(id, v string) error {
+				_, err := p.sql.UpsertItem(bg, azcosmos.NewPartitionKeyString(p.pk(id)), body(id, v), nil)
+				return err
+			},
+			"table replace": func(id, v string) error {
+				_, err := p.table.UpdateEntity(bg, entity(id, v), &aztables.UpdateEntityOptions{UpdateMode: aztables.UpdateModeReplace})
+				return err
+			},
+			"table upsert": func(id, v string) error {
+				_, err := p.table.UpsertEntity(bg, entity(id, v), &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeReplace})
+				return err
+			},
+			"mongo replace": func(id, v string) error {
+				r, err := p.mongo.ReplaceOne(bg, bson.D{{Key: "_id", Value: id}}, doc(id, v))
+				if err == nil && r.ModifiedCount != 1 {
+					err = fmt.Errorf("%d documents replaced", r.ModifiedCount)
+				}
+				return err
+			},
+		} {
+			t.Run(origin+"/"+by, func(t *testing.T) {
+				id := by
+				_, err := p.mongo.InsertOne(bg, append(doc(id, "old"), bson.E{Key: "gone", Value: 1}))
+				ok(t, err)
+				ok(t, replace(id, "new"))
+				want := `"new"`
+				if p.edm {
+					want = `{"$t":2,"$v":"new"}`
+				}
+				if got := p.readSQL(t, id); got != want {
+					t.Errorf("by NoSQL: %s", got)
+				}
+				if got := p.readTable(t, id); got != `"new"` {
+					t.Errorf("by Table: %s", got)
+				}
+				if got := p.readGremlin(id); got != "string new" {
+					t.Errorf("by Gremlin: %s", got)
+				}
+				if n, err := p.mongo.CountDocuments(bg, bson.D{{Key: "_id", Value: id}, {Key: "v", Value: "new"}, {Key: "gone", Value: bson.D{{Key: "$exists", Value: false}}}}); n != 1 || err != nil {
+					raw, _ := p.mongo.FindOne(bg, bson.D{{Key: "_id", Value: id}}).Raw()
+					t.Errorf("by Mongo: %d %v: %s", n, err, raw)
+				}
+			})
+		}
+	}
+}

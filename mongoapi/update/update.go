@@ -44,6 +44,8 @@ type Context struct {
 type Options struct {
 	ArrayFilters value.Value
 	Scope        *expr.Scope
+	// Dollar, when set, reports whether a replacement may have a field whose name begins with '$'.
+	Dollar func(name []byte) bool
 }
 
 // IsReplacement reports whether the update replaces whole documents.
@@ -88,7 +90,7 @@ func checkReplacement(u value.Value, o Options) error {
 		return merr.New(merr.FailedToParse, "arrayFilters may not be specified for replacement-style updates")
 	}
 	for it := u.Iter(); it.Next(); {
-		if k := it.Key(); len(k) > 0 && k[0] == '$' {
+		if k := it.Key(); len(k) > 0 && k[0] == '$' && (o.Dollar == nil || !o.Dollar(k)) {
 			return merr.New(merr.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not allowed in the context of an update's replacement document. "+
 				"Consider using an aggregation pipeline with $replaceWith.", k, k)
 		}
