@@ -37,6 +37,12 @@ type chunk struct {
 
 const chunkEdges = 32
 
+// maxPositions bounds a geometry, so that two that wind around each other are compared within seconds.
+const (
+	maxPositions = 8192
+	tooLarge     = "A geometry must have at most 8192 positions."
+)
+
 // bound cuts the edges into runs.
 func bound(edges []s2.Edge) (out []chunk) {
 	for i := 0; i < len(edges); i += chunkEdges {
@@ -87,10 +93,15 @@ func parseGeometry(v value.Value) (g *geometry, reason string) {
 			return nil, "A MultiPolygon must have at least one polygon."
 		}
 		for it := coords.Iter(); it.Next() && reason == ""; {
-			reason = g.polygon(it.Value())
+			if reason = g.polygon(it.Value()); len(g.edges) > maxPositions {
+				reason = tooLarge
+			}
 		}
 	default:
 		return nil, "The type must be Point, LineString, Polygon or MultiPolygon."
+	}
+	if reason == "" && len(g.edges) > maxPositions {
+		reason = tooLarge
 	}
 	if reason != "" {
 		return nil, reason
@@ -123,7 +134,9 @@ func positions(v value.Value) (out []s2.LatLng, reason string) {
 		if reason != "" {
 			return nil, reason
 		}
-		out = append(out, ll)
+		if out = append(out, ll); len(out) > maxPositions+1 {
+			return nil, tooLarge
+		}
 	}
 	return out, ""
 }

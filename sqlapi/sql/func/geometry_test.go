@@ -1,6 +1,9 @@
 package funcs
 
 import (
+	"fmt"
+	"math"
+	"strings"
 	"testing"
 
 	"github.com/orrerydb/orrery/core/doc"
@@ -39,4 +42,29 @@ func FuzzGeometry(f *testing.F) {
 			t.Errorf("%s: area %v", b, a)
 		}
 	})
+}
+
+// TestGeometryBounds: a geometry at the limit is compared with itself, one beyond it is refused.
+func TestGeometryBounds(t *testing.T) {
+	ring := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			a := 2 * math.Pi * float64(i) / float64(n)
+			fmt.Fprintf(&b, "[%v,%v],", 5+math.Cos(a), 5+math.Sin(a))
+		}
+		return `{"type":"Polygon","coordinates":[[` + b.String() + `[6,5]]]}`
+	}
+	for n, want := range map[int]string{maxPositions: "", maxPositions + 1: tooLarge, 3 * maxPositions: tooLarge} {
+		v, err := doc.ValueFromJSON([]byte(ring(n)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, reason := parseGeometry(v)
+		if reason != want {
+			t.Errorf("%d positions: %q, wanted %q", n, reason, want)
+		}
+		if g != nil && !within(g, g) {
+			t.Errorf("a ring of %d positions is not within itself", n)
+		}
+	}
 }
