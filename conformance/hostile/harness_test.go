@@ -1,0 +1,176 @@
+// Package hostile sends what no client sends: broken frames, bodies, headers, texts. Each must get an error of its protocol or
+// the end of its connection, never a 5xx of the HTTP APIs, a panic, a hang or a half-applied write; and everybody else is
+// served on.
+package hostile
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/orrerydb/orrery/cmd/orrery/server"
+	"github.com/orrerydb/orrery/conformance/harness"
+)
+
+// answerTime is how long any single hostile request may be worked on.
+const answerTime = 8 * time.Second
+
+// journal keeps what the server logs.
+type journal struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.b.Write(p)
+}
+
+// target is a server under attack, with one container `shop/items` (key /pk) that holds the item "a", and a table `people`.
+type target struct {
+	*harness.Server
+	log *journal
+	sql *azcosmos.ContainerClient
+}
+
+func start(t *testing.T, auth bool) *target {
+	t.Helper()
+	g := &target{log: &journal{}}
+	cfg := server.Ephemeral()
+	cfg.Auth = auth
+	cfg.GremlinSources = map[string]string{"air": "graphs/air"}
+	cfg.Logger = slog.New(slog.NewTextHandler(g.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	g.Server = harness.StartWith(t, cfg)
+	t.Cleanup(g.checkLog(t))
+	bg := context.Background()
+	if _, err := g.SQL.CreateDatabase(bg, azcosmos.DatabaseProperties{ID: "shop"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	db, err := g.SQL.NewDatabase("shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.sql = harness.Container(t, db, "items", 0, "/pk")
+	if _, err := g.sql.CreateItem(bg, azcosmos.NewPartitionKeyString("p"), []byte(`{"id":"a","pk":"p","n":1,"tags":["x"]}`), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Tables.CreateTable(bg, "people", nil); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func (g *target) checkLog(t *testing.T) func() {
+	return func() {
+		g.log.mu.Lock()
+		defer g.log.mu.Unlock()
+		for line := range strings.Lines(g.log.b.String()) {
+			if low := strings.ToLower(line); strings.Contains(low, "panic") || strings.Contains(low, "level=error") {
+				t.Errorf("the server logged: %.2000s", line)
+			}
+		}
+	}
+}
+
+// serves fails the test unless every API still answers and the item is as it was.
+func (g *target) serves(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	res, err := g.sql.ReadItem(ctx, azcosmos.NewPartitionKeyString("p"), "a", nil)
+	if err != nil || !bytes.Contains(res.Value, []byte(`"n":1`)) {
+		t.Fatalf("the item: %s %v", res.Value, err)
+	}
+	var d bson.M
+	if err := g.Mongo.Database("shop").Collection("items").FindOne(ctx, bson.M{"_id": "a"}).Decode(&d); err != nil {
+		t.Fatalf("mongo: %v", err)
+	}
+	if _, err := g.Tables.NewListTablesPager(nil).NextPage(ctx); err != nil {
+		t.Fatalf("tables: %v", err)
+	}
+	c := g.Gremlin(t, "graphs", "g")
+	if _, err := harness.Submit(c, "g.inject(1)"); err != nil {
+		t.Fatalf("gremlin: %v", err)
+	}
+}
+
+// memory returns the bytes that the process holds after a collection.
+func memory() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// dial opens a raw connection to a door that is closed when the test ends and can't wait for ever.
+func (g *target) dial(t *testing.T, door string) net.Conn {
+	t.Helper()
+	c, err := net.DialTimeout("tcp", g.Addr(door), answerTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(answerTime))
+	return c
+}
+
+// exchange writes raw bytes to a door and returns what comes back until the server closes or is silent for wait.
+func (g *target) exchange(t *testing.T, door string, raw []byte, wait time.Duration) []byte {
+	t.Helper()
+	c := g.dial(t, door)
+	go func() { _, _ = c.Write(raw) }()
+	_ = c.SetReadDeadline(time.Now().Add(wait))
+	b, _ := io.ReadAll(c)
+	_ = c.Close()
+	return b
+}
+
+// do sends one HTTP request and returns status and body. An end of the connection is status 0.
+func (g *target) do(t *testing.T, door, method, target, body string, headers ...string) (int, string) {
+	t.Helper()
+	c := g.dial(t, door)
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\nConnection: close\r\n", method, target, g.Addr(door), len(body))
+	for i := 0; i+1 < len(headers); i += 2 {
+		fmt.Fprintf(&b, "%s: %s\r\n", headers[i], headers[i+1])
+	}
+	b.WriteString("\r\n")
+	b.WriteString(body)
+	go func() { _, _ = c.Write(b.Bytes()) }()
+	res, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: method})
+	if err != nil {
+		if ne, ok := err.(net.Error); ok && ne.Timeout() {
+			t.Errorf("%s %s %s %.80q: no answer within %v", door, method, short(target), body, answerTime)
+		}
+		return 0, ""
+	}
+	defer res.Body.Close()
+	out, err := io.ReadAll(res.Body)
+	if err != nil {
+		if ne, ok := err.(net.Error); ok && ne.Timeout() {
+			t.Errorf("%s %s %s %.80q: no end of the answer within %v", door, method, short(target), body, answerTime)
+		}
+	}
+	return res.StatusCode, string(out)
+}
+
+func short(s string) string {
+	if len(s) > 120 {
+		return s[:120] + "..."
+	}
+	return s
+}
