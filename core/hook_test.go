@@ -19,12 +19,13 @@ type hooks struct {
 
 // hookSet is what hooks do; nil does nothing.
 type hookSet struct {
-	visible func()          // called when a batch is visible, before Write returns
-	fail    func() error    // an error for Write: nothing is applied
-	unsure  func() error    // an error for Write: the batch is applied
-	wait    func() error    // what Wait of the commits does
-	drop    func()          // called when a range is dropped, before it is
-	pre     func(*kv.Batch) // called with each batch before it is applied
+	visible  func()       // called when a batch is visible, before Write returns
+	fail     func() error // an error for Write: nothing is applied
+	unsure   func() error // an error for Write: the batch is applied
+	wait     func() error // what Wait of the commits does
+	snapshot func(take func() kv.Snapshot) kv.Snapshot
+	drop     func()          // called when a range is dropped, before it is
+	pre      func(*kv.Batch) // called with each batch before it is applied
 }
 
 func (h *hooks) set(f func(*hookSet)) {
@@ -70,6 +71,16 @@ func (h *hooks) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (
 		}
 	}
 	return hookCommit{cm, on.wait}, nil
+}
+
+func (h *hooks) Snapshot() kv.Snapshot {
+	h.mu.Lock()
+	f := h.on.snapshot
+	h.mu.Unlock()
+	if f != nil {
+		return f(h.Engine.Snapshot)
+	}
+	return h.Engine.Snapshot()
 }
 
 func (h *hooks) DropRange(ctx context.Context, lo, hi []byte) error {
