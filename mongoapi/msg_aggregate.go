@@ -11,8 +11,11 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
+// noCollection is the name that {aggregate: 1} has in namespaces: a pipeline that reads no collection.
+const noCollection = "$cmd.aggregate"
+
 func aggregate(r *request, dst []byte) ([]byte, error) {
-	name := "$cmd.aggregate"
+	name := noCollection
 	if !r.arg.IsNumber() {
 		var err error
 		if name, err = r.collection(); err != nil {
@@ -164,6 +167,14 @@ func (h *host) CollStats(spec value.Value) ([]value.Value, error) {
 
 // IndexStats implements agg.Host.
 func (h *host) IndexStats() ([]value.Value, error) { return nil, merr.NotSupported("$indexStats") }
+
+// CurrentOp implements agg.Host: nothing outlives its command, see currentOp.
+func (h *host) CurrentOp() ([]value.Value, error) {
+	if h.db != "admin" || h.coll != noCollection {
+		return nil, merr.New(merr.InvalidNamespace, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
+	}
+	return nil, nil
+}
 
 // Write implements agg.Host.
 func (h *host) Write(w agg.WriteSpec, docs agg.Iter) error {

@@ -137,6 +137,13 @@ func TestServerCommands(t *testing.T) {
 	if got := all(t, cur, err); len(got) != 1 {
 		t.Fatal(got)
 	}
+	ops := pipeline(t, `[{"$currentOp":{"allUsers":true,"truncateOps":false}},{"$match":{"active":true}}]`)
+	cur, err = db.Client().Database("admin").Aggregate(bg, ops)
+	if got := all(t, cur, err); len(got) != 0 {
+		t.Fatal("no operation outlives its command", got)
+	}
+	_, err = db.Aggregate(bg, ops)
+	wantCode(t, err, 73)
 	for filter, stage := range map[string]string{`{"_id":1}`: "IDHACK", `{"a":1}`: "IXSCAN", `{}`: "COLLSCAN"} {
 		m := run(t, db, `{"explain":{"find":"c","filter":`+filter+`}}`)
 		var plan struct{ WinningPlan struct{ Stage string } }

@@ -33,6 +33,8 @@ type Host interface {
 	// CollStats and IndexStats are the documents of the stages of that name.
 	CollStats(spec value.Value) ([]value.Value, error)
 	IndexStats() ([]value.Value, error)
+	// CurrentOp lists the operations that run, or refuses where the pipeline isn't one of the whole server.
+	CurrentOp() ([]value.Value, error)
 	// Write puts documents into a collection for $out and $merge.
 	Write(spec WriteSpec, docs Iter) error
 }

@@ -291,3 +291,15 @@ func indexStats(c *compiler, arg value.Value) (stage, error) {
 	}
 	return nil, nil
 }
+
+// currentOp is what mongosh's db.currentOp() sends, in place of the command of that name.
+func currentOp(c *compiler, arg value.Value) (stage, error) {
+	if arg.Kind() != value.Object {
+		return nil, merr.New(merr.FailedToParse, "$currentOp options must be specified in an object, but found: %s", expr.TypeName(arg))
+	}
+	c.out.source = func(x *Exec) (Iter, error) {
+		docs, err := x.Host.CurrentOp()
+		return NewSlice(docs), err
+	}
+	return nil, nil
+}

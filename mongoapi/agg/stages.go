@@ -25,7 +25,7 @@ var transforms map[string]func(arg value.Value, s *expr.Scope) (func(*expr.Env, 
 
 // Unsupported lists stages that MongoDB has and we don't.
 var Unsupported = map[string]bool{
-	"$bucketAuto": true, "$changeStream": true, "$changeStreamSplitLargeEvent": true, "$currentOp": true, "$densify": true,
+	"$bucketAuto": true, "$changeStream": true, "$changeStreamSplitLargeEvent": true, "$densify": true,
 	"$fill": true, "$geoNear": true, "$graphLookup": true, "$listLocalSessions": true, "$listSampledQueries": true,
 	"$listSearchIndexes": true, "$listSessions": true, "$planCacheStats": true, "$redact": true, "$search": true, "$searchMeta": true,
 	"$setWindowFields": true, "$shardedDataDistribution": true, "$vectorSearch": true,
@@ -44,6 +44,7 @@ func init() {
 		"$bucket":      {compile: bucket},
 		"$collStats":   {compile: collStats, first: true},
 		"$count":       {compile: count},
+		"$currentOp":   {compile: currentOp, first: true},
 		"$documents":   {compile: documents, first: true},
 		"$facet":       {compile: facet},
 		"$group":       {compile: group},
