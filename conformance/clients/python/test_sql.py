@@ -110,6 +110,55 @@ class SQL(unittest.TestCase):
         c.create_item({"id": "\u9c40 \U0001f600", "pk": "\u00e4\U0001f600"})
         self.assertEqual(c.read_item("\u9c40 \U0001f600", "\u00e4\U0001f600")["pk"], "\u00e4\U0001f600")
 
+    def test_users_and_permissions(self):
+        user = self.db.create_user({"id": "u"})
+        self.refused(409, self.db.create_user, {"id": "u"})
+        self.db.upsert_user({"id": "u"})
+        self.assertIn("u", [u["id"] for u in self.db.list_users()])
+        self.assertEqual(len(list(self.db.query_users("SELECT * FROM u WHERE u.id = @id", parameters=[{"name": "@id", "value": "u"}]))), 1)
+        c = self.container()
+        body = {"id": "p", "permissionMode": "Read", "resource": c.container_link}
+        made = user.create_permission(body)
+        self.refused(409, user.create_permission, body)
+        self.refused(409, user.create_permission, dict(body, id="q"))
+        self.assertNotEqual(user.get_permission("p").properties["_token"], made.properties["_token"])
+        self.assertEqual(user.upsert_permission(dict(body, permissionMode="All")).permission_mode, "All")
+        self.assertEqual(user.replace_permission("p", dict(body, id="q")).id, "q")
+        self.assertEqual([p["id"] for p in user.list_permissions()], ["q"])
+        user.delete_permission("q")
+        self.refused(404, user.get_permission, "q")
+        self.assertEqual(self.db.replace_user("u", {"id": "v"}).id, "v")
+        self.db.delete_user("v")
+
+    def test_resource_tokens(self):
+        c = self.container()
+        for pk in ("a", "b"):
+            c.create_item({"id": "1", "pk": pk})
+        user = self.db.create_user({"id": "tokens"})
+
+        def holder(mode, **more):
+            permission = user.upsert_permission({"id": "p", "permissionMode": mode, "resource": c.container_link, **more})
+            client = CosmosClient(os.environ["ORRERY_NOSQL"], {c.container_link: permission.properties["_token"]})
+            return client.get_database_client(self.db.id).get_container_client(c.id)
+
+        reader = holder("Read")
+        self.assertEqual(reader.read_item("1", "a")["pk"], "a")
+        self.assertEqual(len(list(reader.query_items("SELECT * FROM c", **CROSS))), 2)
+        self.refused(403, reader.upsert_item, {"id": "1", "pk": "a"})
+        writer = holder("All", resourcePartitionKey=["a"])
+        writer.upsert_item({"id": "2", "pk": "a"})
+        self.refused(403, writer.upsert_item, {"id": "2", "pk": "b"})
+        self.refused(403, writer.read_item, "1", "b")
+        self.refused(403, lambda: list(writer.query_items("SELECT * FROM c", **CROSS)))
+        self.assertEqual(len(list(writer.query_items("SELECT * FROM c", partition_key="a"))), 2)
+
+    def test_delete_by_partition_key(self):
+        c = self.container()
+        for pk in ("a", "b"):
+            c.create_item({"id": "1", "pk": pk})
+        c.delete_all_items_by_partition_key("a")
+        self.assertEqual([i["pk"] for i in c.read_all_items()], ["b"])
+
 
 if __name__ == "__main__":
     unittest.main()
