@@ -4,7 +4,8 @@
 #   conformance/clients/run.sh [js|python|java|console|mongosh [FILE...]]     default: all; FILE: only these test files of js or python
 #
 # Needs node and npm; Python, Java and the Gremlin Console (Java) are run where those are installed. The clients come from the registries at the versions
-# of the lock files. ORRERY_BIN names another binary.
+# of the lock files. ORRERY_BIN names another binary,
+# ORRERY_FLAGS gives the server more flags: the NoSQL clients must pass with "--strict nosql" too.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -34,7 +35,7 @@ export ORRERY_TABLE=http://127.0.0.1:$p3
 export ORRERY_MONGO=127.0.0.1:$p4
 
 "$bin" serve --memory --nosql-addr "127.0.0.1:$p1" --gremlin-addr "127.0.0.1:$p2" --table-addr "127.0.0.1:$p3" \
-  --mongo-addr "127.0.0.1:$p4" --admin-addr "127.0.0.1:$p5" >"$work/server.log" 2>&1 &
+  --mongo-addr "127.0.0.1:$p4" --admin-addr "127.0.0.1:$p5" ${ORRERY_FLAGS:-} >"$work/server.log" 2>&1 &
 pid=$!
 for _ in $(seq 100); do
   curl -fs "http://127.0.0.1:$p5/ready" >/dev/null 2>&1 && break
