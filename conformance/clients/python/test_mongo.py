@@ -1,0 +1,67 @@
+"""pymongo against the MongoDB API. ../run.sh says where the server is."""
+
+import os
+import unittest
+from urllib.parse import quote_plus
+
+from bson import ObjectId
+from pymongo import ASCENDING, DESCENDING, MongoClient, ReturnDocument, UpdateOne, errors
+
+LOGIN = f"{os.environ['ORRERY_ACCOUNT_NAME']}:{quote_plus(os.environ['ORRERY_ACCOUNT_KEY'])}"
+URI = f"mongodb://{LOGIN}@{os.environ['ORRERY_MONGO']}/"
+
+
+class Mongo(unittest.TestCase):
+    def setUp(self):
+        self.client = MongoClient(URI, directConnection=True)
+        self.db = self.client[f"py-{os.getpid()}-{self._testMethodName[:20]}"]
+        self.addCleanup(self.client.close)
+        self.addCleanup(self.client.drop_database, self.db.name)
+
+    def test_as_a_replica_set(self):
+        with MongoClient(URI, replicaSet="globaldb") as c:
+            self.assertEqual(c.admin.command("ping")["ok"], 1)
+
+    def test_wrong_password(self):
+        with MongoClient(f"mongodb://localhost:wrong@{os.environ['ORRERY_MONGO']}/", directConnection=True) as c:
+            with self.assertRaises(errors.OperationFailure) as e:
+                c.admin.command("ping")
+            self.assertEqual(e.exception.code, 18)
+
+    def test_write_and_find(self):
+        c = self.db.c
+        self.assertIsInstance(c.insert_one({"n": -1}).inserted_id, ObjectId)
+        c.insert_many([{"_id": i, "n": i, "g": i % 3} for i in range(250)])
+        self.assertEqual([d["_id"] for d in c.find({"g": 1}, {"_id": 1}).sort("n", DESCENDING).limit(2)], [247, 244])
+        self.assertEqual(len(list(c.find(batch_size=20))), 251)
+        self.assertEqual((c.count_documents({"g": 0}), c.estimated_document_count()), (84, 251))
+        self.assertEqual(c.update_many({"g": 2}, {"$inc": {"n": 1000}}).modified_count, 83)
+        after = c.find_one_and_update({"_id": 1}, {"$push": {"l": 5}}, return_document=ReturnDocument.AFTER)
+        self.assertEqual(after, {"_id": 1, "n": 1, "g": 1, "l": [5]})
+        self.assertEqual(c.bulk_write([UpdateOne({"_id": "u"}, {"$set": {"a": 1}}, upsert=True)]).upserted_ids, {0: "u"})
+        self.assertEqual(c.delete_many({"g": {"$exists": True}}).deleted_count, 250)
+
+    def test_indexes_and_aggregate(self):
+        c = self.db.c
+        c.insert_many([{"k": "a", "v": 1}, {"k": "a", "v": 2}, {"k": "b", "v": 5}])
+        self.assertEqual(c.create_index([("k", ASCENDING)]), "k_1")
+        self.assertEqual(sorted(c.index_information()), ["_id_", "k_1"])
+        groups = c.aggregate([{"$group": {"_id": "$k", "s": {"$sum": "$v"}}}, {"$sort": {"_id": 1}}])
+        self.assertEqual(list(groups), [{"_id": "a", "s": 3}, {"_id": "b", "s": 5}])
+
+    def test_errors(self):
+        self.db.c.insert_one({"_id": 1})
+        with self.assertRaises(errors.DuplicateKeyError) as e:
+            self.db.c.insert_one({"_id": 1})
+        self.assertIn("E11000 duplicate key error collection", str(e.exception))
+        with self.assertRaises(errors.OperationFailure) as e:
+            self.db.c.find_one({"a": {"$nope": 1}})
+        self.assertEqual(e.exception.code, 2)
+        with self.client.start_session() as s, self.assertRaises(errors.OperationFailure) as e:
+            with s.start_transaction():
+                self.db.c.insert_one({"_id": 2}, session=s)
+        self.assertEqual((e.exception.code, self.db.c.count_documents({})), (263, 1))
+
+
+if __name__ == "__main__":
+    unittest.main()
