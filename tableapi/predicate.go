@@ -190,6 +190,9 @@ func (v *view) compared(prop string, op odata.Op, lit value.Value) *access.Pred 
 	if lit.Kind() == value.Double && lit.Float() != lit.Float() {
 		return access.None() // NaN compares with nothing
 	}
+	if lit.Kind() == value.Binary && op != odata.Ne {
+		return access.Exists(path) // binaries of every subtype are alike here, not in the index
+	}
 	switch op {
 	case odata.Eq:
 		return access.Eq(path, lit)

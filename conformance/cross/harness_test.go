@@ -26,7 +26,10 @@ import (
 	"github.com/orrerydb/orrery/conformance/harness"
 )
 
-var bg = context.Background()
+var (
+	bg      = context.Background()
+	allKeys = azcosmos.NewPartitionKey()
+)
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil)))

@@ -241,7 +241,12 @@ func compareNumbers(a, b any) int {
 		return 1
 	case fb != fb:
 		return -1
-	case math.IsInf(fa, 0) || math.IsInf(fb, 0):
+	case !isBig(a) && math.IsInf(fa, 0), !isBig(b) && math.IsInf(fb, 0): // a big number may only look infinite
+		if isBig(a) {
+			fa = 0
+		} else if isBig(b) {
+			fb = 0
+		}
 		return cmp.Compare(fa, fb)
 	case isBig(a) || isBig(b) || xi && (x > 1<<53 || x < -1<<53) || yi && (y > 1<<53 || y < -1<<53):
 		return ratOf(a).Cmp(ratOf(b))

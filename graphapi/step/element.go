@@ -321,7 +321,11 @@ func fromValue(v value.Value) any {
 		if d, ok := gvalue.ParseBigDecimal(value.DecimalText(v)); ok {
 			return d
 		}
-		return value.DecimalText(v)
+		f, err := strconv.ParseFloat(value.DecimalText(v), 64) // NaN and the infinities
+		if err != nil {
+			return value.DecimalText(v)
+		}
+		return f
 	case value.Array:
 		l := []any{}
 		for it := v.Iter(); it.Next(); {
