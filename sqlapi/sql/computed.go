@@ -13,6 +13,7 @@ import (
 // Computed is the computed properties of a container. It never changes and is safe for concurrent use.
 type Computed struct {
 	exprs map[string]Expr // the item is the identifier rootName in them
+	sizes map[string]int  // bytes of the definitions, which bound the expressions' nodes
 	key   string          // all definitions; programs are cached under it
 	hash  uint64
 }
@@ -32,7 +33,7 @@ func NewComputed(defs []ComputedProperty) (*Computed, error) {
 	if len(defs) == 0 {
 		return nil, nil
 	}
-	c := &Computed{exprs: map[string]Expr{}}
+	c := &Computed{exprs: map[string]Expr{}, sizes: map[string]int{}}
 	for _, d := range defs {
 		if d.Name == "" || reservedNames[d.Name] || strings.IndexByte(d.Name, 0) >= 0 {
 			return nil, plainError("The name '%s' can't be that of a computed property.", clip(d.Name))
@@ -44,7 +45,7 @@ func NewComputed(defs []ComputedProperty) (*Computed, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.exprs[d.Name] = e
+		c.exprs[d.Name], c.sizes[d.Name] = e, len(d.Query)
 		c.key += d.Name + "\x00" + d.Query + "\x00"
 	}
 	for name, e := range c.exprs {
@@ -102,16 +103,25 @@ func (c *Computed) reads(e Expr) (name string) {
 }
 
 // expand returns q with the expressions in place of the names. q itself stays as it is.
-func (c *Computed) expand(q *Query) *Query {
+func (c *Computed) expand(q *Query) (*Query, error) {
 	x := expander{comp: c}
-	return x.query(q, true)
+	n := x.query(q, true)
+	if x.size > maxExpanded {
+		return nil, plainError("The query is too long with the expressions of its computed properties.")
+	}
+	return n, nil
 }
+
+// maxExpanded bounds what all expressions of computed properties add to one query, in bytes of their definitions: a short
+// name may stand for a long expression and be written many times.
+const maxExpanded = 1 << 20
 
 // expander copies what it changes of a tree, and knows which aliases are the item.
 type expander struct {
 	comp   *Computed
 	roots  []string // aliases that are the item
 	rename bool     // only rename the item to rootName
+	size   int      // bytes of the definitions that were put in
 	seen   func(name string)
 }
 
@@ -216,6 +226,7 @@ func (x *expander) expr(e Expr) Expr {
 				if x.seen != nil {
 					x.seen(e.Name)
 				}
+				x.size += x.comp.sizes[e.Name]
 				return c
 			}
 		}
@@ -296,7 +307,10 @@ func cachedFor(text string, comp *Computed) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := compileQuery(text, comp.expand(q))
+	if q, err = comp.expand(q); err != nil {
+		return nil, err
+	}
+	p, err := compileQuery(text, q)
 	if err != nil {
 		return nil, err
 	}

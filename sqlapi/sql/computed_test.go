@@ -111,7 +111,28 @@ func TestComputedRefused(t *testing.T) {
 			t.Errorf("%q %s: accepted", x.name, x.query)
 		}
 	}
+	long, err := NewComputed([]ComputedProperty{{"x", `SELECT VALUE [c.a` + strings.Repeat(`, c.a`, 5000) + `] FROM c`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Compile(`SELECT [c.x`+strings.Repeat(`, c.x`, 50)+`] FROM c`, nil, &Env{Computed: long}); err == nil {
+		t.Error("a query that is short and expands to much is accepted")
+	}
 	if c, err := NewComputed(nil); c != nil || err != nil {
 		t.Errorf("%v %v", c, err)
 	}
+}
+
+// Any definition is refused or can be used, and any text compiles or is refused, with computed properties as without.
+func FuzzComputed(f *testing.F) {
+	f.Add(`SELECT VALUE LOWER(c.name) FROM c`, `SELECT c.x, COUNT(1) FROM c JOIN t IN c.x WHERE c.x = 1 GROUP BY c.x`)
+	f.Add(`SELECT VALUE ARRAY(SELECT VALUE t + c.a FROM t IN c.l) FROM c`, `SELECT * FROM (SELECT VALUE z FROM z) s ORDER BY s.x`)
+	f.Add(`SELECT VALUE c FROM c`, `SELECT TOP 1 c.x FROM c ORDER BY c.x, c.x DESC OFFSET 1 LIMIT 2`)
+	f.Fuzz(func(t *testing.T, def, text string) {
+		comp, err := NewComputed([]ComputedProperty{{"x", def}})
+		if err != nil {
+			comp, _ = NewComputed(computedDefs)
+		}
+		_, _ = Compile(text, nil, &Env{Computed: comp})
+	})
 }
