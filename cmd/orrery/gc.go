@@ -9,7 +9,7 @@ import (
 
 // headroom is how many bytes of garbage the process lets pile up between collections, whatever it holds live; a small store
 // then isn't collected hundreds of times a second, and a large one doesn't double its memory.
-const headroom = 128 << 20
+const headroom = 64 << 20
 
 // The bounds of the collector's percentage that headroom is turned into.
 const (

@@ -40,7 +40,7 @@ type serving struct {
 	Strict        string   `default:"none" enum:"none,nosql" help:"nosql: refuse queries over several partitions that the service leaves to clients to merge; none: answer them."`
 	Insecure      bool     `help:"Allow --auth=false and the well-known key on addresses that other machines reach."`
 	GremlinSource []string `placeholder:"NAME=DATABASE/GRAPH" help:"Graph that Gremlin clients choose by alias; made when absent. Repeatable."`
-	CacheMB       int      `name:"cache-mb" default:"32" help:"Block cache of the store in MiB."`
+	CacheMB       int      `name:"cache-mb" default:"96" help:"Block cache of the store in MiB."`
 }
 
 func (f *serving) config() (server.Config, error) {

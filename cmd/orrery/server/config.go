@@ -59,7 +59,7 @@ func Default() Config {
 		Key:         WellKnownKey,
 		Auth:        true,
 		Durability:  "sync",
-		CacheMB:     32,
+		CacheMB:     96,
 	}
 }
 
