@@ -13,9 +13,10 @@ require (
 	github.com/prometheus/client_golang v1.23.2
 	github.com/twmb/murmur3 v1.1.8
 	github.com/xdg-go/scram v1.2.0
-	github.com/xdg-go/stringprep v1.0.4
 	go.mongodb.org/mongo-driver/v2 v2.9.3
 )
+
+require github.com/xdg-go/stringprep v1.0.4 // indirect
 
 require (
 	github.com/DataDog/zstd v1.5.7 // indirect
@@ -63,7 +64,7 @@ require (
 	github.com/quic-go/qpack v0.6.0 // indirect
 	github.com/quic-go/quic-go v0.59.0 // indirect
 	github.com/rogpeppe/go-internal v1.10.0 // indirect
-	github.com/tidwall/btree v1.8.1 // indirect
+	github.com/tidwall/btree v1.8.1
 	github.com/twitchyliquid64/golang-asm v0.15.1 // indirect
 	github.com/ugorji/go/codec v1.3.1 // indirect
 	github.com/xdg-go/pbkdf2 v1.0.0 // indirect

@@ -12,6 +12,5 @@ import (
 	_ "github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	_ "github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	_ "github.com/apache/tinkerpop/gremlin-go/v3/driver"
-	_ "github.com/orrerydb/orrery/internal/deps" // until the server itself is imported: brings the main module's sums
 	_ "go.mongodb.org/mongo-driver/v2/mongo"
 )
