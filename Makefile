@@ -15,7 +15,7 @@ CC_FOUND := $(shell command -v cc gcc clang 2>/dev/null | head -1)
 
 menu:
 	@echo 'make build        static binary ./bin/orrery'
-	@echo 'make run          build, then serve with data in $(DATA)'
+	@echo 'make run          build, then serve with data in $(DATA), as strict as the service (FLAGS="--strict none": not)'
 	@echo 'make demo         build, then serve sample data in memory'
 	@echo 'make test         vet, all Go tests, race detector on core, official Go clients'
 	@echo 'make race         race detector on core'
@@ -29,10 +29,10 @@ build:
 	$(GO) build -trimpath -ldflags '-s -w' -o bin/orrery ./cmd/orrery
 
 run: build
-	./bin/orrery serve --data $(DATA)
+	./bin/orrery serve --data $(DATA) $(FLAGS)
 
 demo: build
-	./bin/orrery demo
+	./bin/orrery demo $(FLAGS)
 
 test: lint
 	@mkdir -p $(dir $(SUMS)) && rm -f $(SUMS)

@@ -332,6 +332,9 @@ func (c *call) bulkPrepare(ct *core.Container, o *batchOp, docs *[]byte) error {
 		text = header(c.in, hPartitionKey)
 	}
 	pk, err := keyOf(nil, text, &ct.Spec().PartitionKey, keyFull)
+	if err == nil {
+		err = c.s.checkKeySize(pk)
+	}
 	if err != nil {
 		return err
 	}

@@ -157,6 +157,9 @@ func postContainers(c *call) error {
 	if spec.Throughput.Max() == 0 && d.Throughput.Max() == 0 {
 		spec.Throughput.Manual = defaultThroughput
 	}
+	if err := c.s.checkRoom(d, spec.Throughput.Max() == 0); err != nil {
+		return err
+	}
 	ct, err := c.s.core.CreateContainer(c.ctx(), d.ID, spec)
 	if err != nil {
 		return err

@@ -94,6 +94,9 @@ func postDatabases(c *call) error {
 	if err != nil {
 		return err
 	}
+	if err := c.s.checkRoom(nil, false); err != nil {
+		return err
+	}
 	d, err := c.s.core.CreateDatabase(c.ctx(), core.DatabaseSpec{ID: *b.ID, Throughput: t})
 	if err != nil {
 		return err

@@ -13,6 +13,8 @@ const (
 	hStartEPK        = "X-Ms-Start-Epk"
 	hEndEPK          = "X-Ms-End-Epk"
 	hCrossPartition  = "X-Ms-Documentdb-Query-Enablecrosspartition"
+	hEnableScan      = "X-Ms-Documentdb-Query-Enable-Scan"
+	hForceScan       = "X-Ms-Documentdb-Force-Query-Scan"
 	hIsQuery         = "X-Ms-Documentdb-Isquery"
 	hQuery           = "X-Ms-Documentdb-Query"
 	hIsPlan          = "X-Ms-Cosmos-Is-Query-Plan-Request"

@@ -118,6 +118,11 @@ func queryItems(c *call) error {
 	if c.s.opt.Strict && plan.NeedsMerge() && c.isCross(ct, &s) && !onePartition(ct, spec) {
 		return c.refuseMerge(ct, spec)
 	}
+	if c.s.opt.Strict {
+		if err := c.checkIndexed(ct, plan); err != nil {
+			return err
+		}
+	}
 	compiled := c.s.clock.Now()
 	req := sql.Request{PK: s.pk, PageSize: size, MaxBytes: maxReply, Continuation: header(c.in, hContinuation)}
 	req.Explain = isTrue(c.in, hIndexMetrics) || isTrue(c.in, hIndexMetrics2) || isTrue(c.in, hExplain)

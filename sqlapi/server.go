@@ -26,8 +26,9 @@ type Options struct {
 	// Requests that ask for a stronger one are refused; reads are the same at all levels.
 	Consistency string
 
-	// Strict refuses what the service's gateway refuses: a query over several partitions whose rows must be merged is a 400
-	// with the plan for clients that merge. Without it such queries are answered whole, to every client.
+	// Strict refuses what the service refuses and this server could do (strict.go): a query over several partitions whose rows
+	// must be merged is a 400 with the plan for clients that merge; an order without its index is a 400. Without it such
+	// queries are answered whole, to every client.
 	Strict bool
 }
 

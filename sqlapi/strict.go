@@ -1,12 +1,20 @@
 package sqlapi
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql"
 )
+
+// This file is all that Options.Strict refuses: what the service's gateway, its index and its account limits refuse and this
+// server can do.
 
 // msgNotServable begins with the words that clients look for: those that can plan then ask for the plan.
 const msgNotServable = "The provided cross partition query can not be directly served by the gateway: its rows have to be merged over partitions by the client. " +
@@ -46,3 +54,152 @@ func (c *call) refuseMerge(ct *core.Container, spec querySpec) error {
 
 // subNotServable is the sub-status CrossPartitionQueryNotServable.
 const subNotServable = 1004
+
+var (
+	errNoComposite   = status.New(status.BadRequest, "The order by query does not have a corresponding composite index that it can be served from.")
+	errOrderExcluded = status.New(status.BadRequest, "The index path corresponding to the specified order-by item is excluded.")
+	errNoScan        = status.New(status.BadRequest, "An invalid query has been specified with filters against path(s) excluded from indexing. Consider adding allow scan header in the request.")
+)
+
+// checkIndexed refuses what the service has no index for: an order by a path that the policy leaves out, an order by several
+// paths without their composite index, and a filter on a container without an index, unless the request allows scans. A
+// filter on a path that is merely excluded runs as a scan there too.
+func (c *call) checkIndexed(ct *core.Container, plan *sql.Plan) error {
+	if isTable(ct) { // the policy's paths are not those that this API shows
+		return nil
+	}
+	spec := ct.Spec()
+	none := bytes.HasPrefix(spec.IndexingPolicy, []byte(`{"indexingMode":"none"`)) // as normalIndexing writes it
+	orders := plan.Orders()
+	for _, o := range orders {
+		if none || !orderIndexed(ct, o) {
+			return errOrderExcluded
+		}
+	}
+	if len(orders) > 1 && !hasComposite(spec.IndexingPolicy, orders) {
+		return errNoComposite
+	}
+	if none && !isTrue(c.in, hEnableScan) && !isTrue(c.in, hForceScan) && !readsKeysOnly(ct, plan) {
+		return errNoScan
+	}
+	return nil
+}
+
+// orderIndexed reports whether the policy indexes an item of ORDER BY. A computed property must be named by an included path;
+// "/*" doesn't cover it.
+func orderIndexed(ct *core.Container, o sql.OrderPath) bool {
+	if o.Computed == "" {
+		if len(o.Path.Segs) == 1 && o.Path.Segs[0] == "_etag" { // excluded by every policy (checkPaths)
+			return false
+		}
+		return slices.Equal(o.Path.Segs, access.ID.Segs) || slices.Equal(o.Path.Segs, access.TS.Segs) || ct.Indexes(o.Path)
+	}
+	var p indexingJSON
+	if json.Unmarshal(ct.Spec().IndexingPolicy, &p) != nil {
+		return false
+	}
+	for _, e := range p.Included {
+		path, err := pathOf(e)
+		if err != nil || !validIndexPath(path) || path == "/*" {
+			continue
+		}
+		if segs, err := core.ParsePath(path[:len(path)-2]); err == nil && len(segs) == 1 && segs[0] == o.Computed {
+			return true
+		}
+	}
+	return false
+}
+
+// hasComposite reports whether a policy has the composite index of an order: just its paths, in its directions or in all the
+// opposite ones.
+func hasComposite(policy []byte, orders []sql.OrderPath) bool {
+	var p indexingJSON
+	if len(policy) == 0 || json.Unmarshal(policy, &p) != nil {
+		return false
+	}
+	return slices.ContainsFunc(p.Composite, func(fields []compositeJSON) bool {
+		if len(fields) != len(orders) {
+			return false
+		}
+		flipped := (fields[0].Order == "descending") != orders[0].Desc
+		for i, f := range fields {
+			segs, err := core.ParsePath(f.Path)
+			want := orders[i].Path.Segs
+			if orders[i].Computed != "" {
+				want = []string{orders[i].Computed}
+			}
+			if err != nil || !slices.Equal(segs, want) || ((f.Order == "descending") != orders[i].Desc) != flipped {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// readsKeysOnly reports whether WHERE reads nothing but the id and the partition key.
+func readsKeysOnly(ct *core.Container, plan *sql.Plan) bool {
+	paths, whole := plan.FilterPaths()
+	if !whole {
+		return false
+	}
+	for _, p := range paths {
+		isKey := func(segs []string) bool { return slices.Equal(segs, p.Segs) }
+		if !isKey(access.ID.Segs) && !slices.ContainsFunc(ct.KeyPaths(), isKey) {
+			return false
+		}
+	}
+	return true
+}
+
+// Limits of an account and of keys in the service (spec/sql.md A6).
+const (
+	maxResources   = 500  // databases and containers together
+	maxShared      = 25   // containers that share their database's throughput
+	maxKeyValue    = 2048 // bytes of a string in a partition key
+	subProvision   = 1005
+	subSharedCount = 1019
+)
+
+// checkRoom refuses a database or container above the account's limits. d is the database of the new container, nil for a
+// new database; shared says that the container has no throughput of its own.
+func (s *Server) checkRoom(d *core.Database, shared bool) error {
+	if !s.opt.Strict {
+		return nil
+	}
+	total, sharing := 0, 0
+	for _, db := range s.core.Databases() {
+		cts, err := s.core.Containers(db.ID)
+		if status.Is(err, status.NotFound) {
+			continue // dropped meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		total += 1 + len(cts)
+		for _, ct := range cts {
+			if d != nil && db.ID == d.ID && ct.Spec().Throughput.Max() == 0 {
+				sharing++
+			}
+		}
+	}
+	if total >= maxResources {
+		return status.WithSub(status.Forbidden, subProvision, "The account has %d databases and containers, which is the most that it may have.", total)
+	}
+	if shared && sharing >= maxShared {
+		return status.WithSub(status.Forbidden, subSharedCount, "The database has %d containers that share its throughput, which is the most that it may have. Give the container throughput of its own.", sharing)
+	}
+	return nil
+}
+
+// checkKeySize refuses a partition key with a value above the service's size.
+func (s *Server) checkKeySize(pk core.PartitionKey) error {
+	if !s.opt.Strict {
+		return nil
+	}
+	for i := range pk {
+		if pk[i].Kind() == value.String && len(pk[i].Bytes()) > maxKeyValue {
+			return status.New(status.BadRequest, "The partition key has a value of %d bytes; at most %d are allowed.", len(pk[i].Bytes()), maxKeyValue)
+		}
+	}
+	return nil
+}

@@ -3,6 +3,7 @@ package sqlapi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -79,4 +80,124 @@ func TestStrict(t *testing.T) {
 	// A prefix of a key lies in one partition here.
 	strict.do("POST", "/dbs/db/colls/h/docs", `{"query":"SELECT * FROM c ORDER BY c.n"}`, query, `x-ms-documentdb-partitionkey: ["x"]`).is(200)
 	strict.do("POST", "/dbs/db/colls/h/docs", `{"query":"SELECT * FROM c ORDER BY c.n"}`, query, cross).is(400).sub("1004")
+}
+
+// What is refused for want of an index under strictness, and answered without it.
+func TestStrictIndexes(t *testing.T) {
+	const (
+		composite = "does not have a corresponding composite index that it can be served from."
+		excluded  = "The index path corresponding to the specified order-by item is excluded."
+		noScan    = "with filters against path(s) excluded from indexing. Consider adding allow scan header"
+		scan      = "x-ms-documentdb-query-enable-scan: True"
+		force     = "x-ms-documentdb-force-query-scan: true"
+	)
+	containers := map[string]string{
+		"d": ``,
+		"p": `{"includedPaths":[{"path":"/*"},{"path":"/low/?"}],"excludedPaths":[{"path":"/x/?"},{"path":"/deep/*"}],"compositeIndexes":[
+			[{"path":"/a"},{"path":"/b","order":"descending"}],[{"path":"/a"},{"path":"/b"},{"path":"/n/\"odd one\""}],[{"path":"/x"},{"path":"/a"}]]}`,
+		"n": `{"indexingMode":"none","automatic":false}`,
+		"e": `{"includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"}]}`,
+	}
+	loose, strict := strictAPI(t, false), strictAPI(t, true)
+	for _, a := range []*api{loose, strict} {
+		for name, policy := range containers {
+			def := `{"id":"` + name + `","partitionKey":{"paths":["/pk"],"version":2},"computedProperties":[{"name":"low","query":"SELECT VALUE LOWER(c.s) FROM c"},{"name":"up","query":"SELECT VALUE UPPER(c.s) FROM c"}]`
+			if policy != "" {
+				def += `,"indexingPolicy":` + policy
+			}
+			a.do("POST", "/dbs/db/colls", def+"}").is(201)
+			a.do("POST", "/dbs/db/colls/"+name+"/docs", `{"id":"1","pk":"a","a":1,"b":2,"x":3,"s":"S","n":{"odd one":1}}`, key("a")).is(201)
+		}
+	}
+	for _, x := range []struct{ coll, query, want, header string }{
+		{"d", "SELECT * FROM c ORDER BY c.a, c.b", composite, ""},
+		{"d", "SELECT * FROM c ORDER BY c.a, c.a", composite, ""},
+		{"d", "SELECT * FROM c ORDER BY c.a", "", ""},
+		{"d", "SELECT VALUE ARRAY(SELECT VALUE i FROM i IN c.l ORDER BY i.a, i.b) FROM c", "", ""},
+		{"d", "SELECT * FROM c ORDER BY c._etag", excluded, ""},
+		{"d", "SELECT * FROM c ORDER BY c._ts", "", ""},
+		{"d", "SELECT * FROM c ORDER BY c.low", excluded, ""}, // "/*" doesn't cover computed properties
+
+		{"p", "SELECT * FROM c ORDER BY c.a, c.b DESC", "", ""},
+		{"p", "SELECT * FROM c ORDER BY c.a DESC, c.b", "", ""},
+		{"p", "SELECT * FROM c ORDER BY c.a, c.b", composite, ""},
+		{"p", "SELECT * FROM c ORDER BY c.b DESC, c.a", composite, ""},
+		{"p", "SELECT * FROM c ORDER BY c.a, c.b, c.n['odd one']", "", ""},
+		{"p", "SELECT * FROM c ORDER BY c.a DESC, c.b DESC, c.n['odd one'] DESC", "", ""},
+		{"p", "SELECT * FROM c ORDER BY c.a, c.b, c.n['odd one'] DESC", composite, ""},
+		{"p", "SELECT * FROM c WHERE c.a = 1 ORDER BY c.a, c.b DESC", "", ""},
+		{"p", "SELECT * FROM c ORDER BY c.x", excluded, ""},
+		{"p", "SELECT * FROM c ORDER BY c.deep.er", excluded, ""},
+		{"p", "SELECT * FROM c WHERE c.x = 3", "", ""}, // excluded paths are scanned
+		{"p", "SELECT * FROM c ORDER BY c.low", "", ""},
+		{"p", "SELECT * FROM c ORDER BY c.up", excluded, ""},
+
+		{"e", "SELECT * FROM c ORDER BY c.a", "", ""},
+		{"e", "SELECT * FROM c ORDER BY c.id", "", ""},
+		{"e", "SELECT * FROM c ORDER BY c._ts DESC", "", ""},
+		{"e", "SELECT * FROM c ORDER BY c.pk", excluded, ""},
+		{"e", "SELECT * FROM c WHERE c.b = 2 AND CONTAINS(c.s, 'S')", "", ""},
+
+		{"n", "SELECT * FROM c", "", ""},
+		{"n", "SELECT * FROM c WHERE true", "", ""},
+		{"n", "SELECT * FROM c WHERE c.id = '1'", "", ""},
+		{"n", "SELECT * FROM c WHERE c.pk = 'a' AND c.id IN ('1', '2')", "", ""},
+		{"n", "SELECT * FROM c WHERE c.a = 1", noScan, ""},
+		{"n", "SELECT * FROM c WHERE c.a = 1", "", scan},
+		{"n", "SELECT * FROM c WHERE c.a = 1", "", force},
+		{"n", "SELECT * FROM c WHERE c.id = '1' AND ABS(c.a) = 1", noScan, ""},
+		{"n", "SELECT * FROM c WHERE EXISTS(SELECT VALUE i FROM i IN c.l)", noScan, ""},
+		{"n", "SELECT * FROM c WHERE {'k': c.s}.k = 'S'", noScan, ""},
+		{"n", "SELECT VALUE i FROM c JOIN i IN c.l WHERE i = 1", noScan, ""},
+		{"n", "SELECT * FROM c ORDER BY c.id", excluded, ""},
+		{"n", "SELECT * FROM c ORDER BY c.a, c.b", excluded, scan},
+	} {
+		headers := []string{"x-ms-documentdb-isquery: True", key("a")}
+		if x.header != "" {
+			headers = append(headers, x.header)
+		}
+		path, body := "/dbs/db/colls/"+x.coll+"/docs", `{"query":"`+x.query+`"}`
+		loose.do("POST", path, body, headers...).is(200)
+		if r := strict.do("POST", path, body, headers...); x.want == "" {
+			r.is(200)
+		} else {
+			r.is(400).has(x.want)
+		}
+	}
+}
+
+// The account's limits hold under strictness alone.
+func TestStrictLimits(t *testing.T) {
+	loose, strict := strictAPI(t, false), strictAPI(t, true)
+	long := strings.Repeat("x", 2049)
+	for _, a := range []*api{loose, strict} {
+		isStrict := a == strict
+		refused := func(r *reply, ok, code int, sub string) {
+			t.Helper()
+			if isStrict {
+				r.is(code).sub(sub)
+			} else {
+				r.is(ok)
+			}
+		}
+		refused(a.do("POST", docs, `{"id":"1","pk":"`+long+`"}`, key(long)), 201, 400, "")
+		a.do("POST", docs, `{"id":"1","pk":"`+long[:2048]+`"}`, key(long[:2048])).is(201)
+		refused(a.do("POST", docs, `[{"operationType":"Read","id":"1","partitionKey":"[\"`+long+`\"]"}]`, "x-ms-cosmos-is-batch-request: True", "x-ms-cosmos-batch-atomic: False"), 200, 207, "")
+
+		a.do("POST", "/dbs", `{"id":"shared"}`, "x-ms-offer-throughput: 400").is(201)
+		for i := range 25 {
+			a.do("POST", "/dbs/shared/colls", fmt.Sprintf(`{"id":"c%d","partitionKey":{"paths":["/pk"],"version":2}}`, i)).is(201)
+		}
+		refused(a.do("POST", "/dbs/shared/colls", `{"id":"more","partitionKey":{"paths":["/pk"],"version":2}}`), 201, 403, "1019")
+		a.do("POST", "/dbs/shared/colls", `{"id":"own","partitionKey":{"paths":["/pk"],"version":2}}`, "x-ms-offer-throughput: 400").is(201)
+		have := 2 + 2 + 26 // databases, containers of strictAPI, containers here
+		if !isStrict {
+			have++
+		}
+		for i := have; i < 500; i++ {
+			a.do("POST", "/dbs", fmt.Sprintf(`{"id":"d%d"}`, i)).is(201)
+		}
+		refused(a.do("POST", "/dbs", `{"id":"more"}`), 201, 403, "1005")
+		refused(a.do("POST", "/dbs/db/colls", `{"id":"more","partitionKey":{"paths":["/pk"],"version":2}}`), 201, 403, "1005")
+	}
 }

@@ -37,7 +37,7 @@ type serving struct {
 	Key           string   `default:"${key}" help:"Account key, base64. The default is the emulator's well-known key."`
 	Auth          bool     `default:"true" negatable:"" help:"Ask for credentials (--auth=false: no API does)."`
 	Consistency   string   `default:"Session" enum:"Strong,BoundedStaleness,Session,ConsistentPrefix,Eventual" help:"Consistency of the account: requests for a stronger one are refused."`
-	Strict        string   `default:"none" enum:"none,nosql" help:"nosql: refuse queries over several partitions that the service leaves to clients to merge; none: answer them."`
+	Strict        []string `default:"nosql" help:"APIs that refuse what the service refuses (nosql), or none: answer everything."`
 	Insecure      bool     `help:"Allow --auth=false and the well-known key on addresses that other machines reach."`
 	GremlinSource []string `placeholder:"NAME=DATABASE/GRAPH" help:"Graph that Gremlin clients choose by alias; made when absent. Repeatable."`
 	CacheMB       int      `name:"cache-mb" default:"96" help:"Block cache of the store in MiB."`
@@ -51,7 +51,10 @@ func (f *serving) config() (server.Config, error) {
 	}
 	c.NoSQLAddr, c.GremlinAddr, c.TableAddr, c.MongoAddr, c.AdminAddr = f.NosqlAddr, f.GremlinAddr, f.TableAddr, f.MongoAddr, f.AdminAddr
 	c.Account, c.Key, c.Auth, c.Insecure = f.Account, f.Key, f.Auth, f.Insecure
-	c.Consistency, c.Strict = f.Consistency, f.Strict == "nosql"
+	if c.Strict, err = server.ParseStrict(f.Strict); err != nil {
+		return c, err
+	}
+	c.Consistency = f.Consistency
 	c.GremlinSources, c.CacheMB, c.Version = sources, f.CacheMB, version()
 	c.Logger = slog.Default()
 	return c, nil

@@ -5,7 +5,7 @@
 #
 # Needs node and npm; Python, Java and the Gremlin Console (Java) are run where those are installed. The clients come from the registries at the versions
 # of the lock files. ORRERY_BIN names another binary,
-# ORRERY_FLAGS gives the server more flags: the NoSQL clients must pass with "--strict nosql" too.
+# ORRERY_FLAGS gives the server more flags: the NoSQL clients must pass with "--strict none" too.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)

@@ -65,6 +65,7 @@ var origins = []string{"nosql", "mongo", "mongo sharded", "table", "graph", "gra
 func places(t *testing.T) (*harness.Server, map[string]*place) {
 	t.Helper()
 	cfg := server.Ephemeral()
+	cfg.Strict = nil
 	cfg.GremlinSources = map[string]string{"plain": "graphdb/plain"}
 	s := harness.StartWith(t, cfg)
 	out := map[string]*place{}

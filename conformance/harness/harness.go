@@ -30,10 +30,11 @@ type Server struct {
 	Mongo  *mongo.Client
 }
 
-// Start starts a server in memory on free ports. When the test ends, the server is stopped and its store must be clean.
+// Start starts a server in memory on free ports, without strictness (--strict none). When the test ends, the server is stopped and its store must be clean.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	cfg := server.Ephemeral()
+	cfg.Strict = nil // the Go client merges no partitions
 	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	return StartWith(t, cfg)
 }

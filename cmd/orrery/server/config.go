@@ -35,7 +35,7 @@ type Config struct {
 
 	Consistency string // of the account, as the NoSQL API spells it; "": Session
 
-	Strict bool // the NoSQL API refuses what the service's gateway refuses
+	Strict []string // APIs that refuse what the service refuses; NoSQL is the only one that can
 
 	GremlinSources map[string]string // traversal source -> "database/graph"
 	Durability     string            // "sync" or "relaxed"
@@ -58,6 +58,7 @@ func Default() Config {
 		Account:     "localhost",
 		Key:         WellKnownKey,
 		Auth:        true,
+		Strict:      []string{NoSQL},
 		Durability:  "sync",
 		CacheMB:     96,
 	}
@@ -120,6 +121,11 @@ func (c *Config) Validate() error {
 	if c.Durability != "sync" && c.Durability != "relaxed" {
 		return fmt.Errorf("--durability %q: want sync or relaxed", c.Durability)
 	}
+	for _, api := range c.Strict {
+		if api != NoSQL {
+			return fmt.Errorf("--strict %q: want a list of %s, or none", api, NoSQL)
+		}
+	}
 	if c.CacheMB < 1 {
 		return fmt.Errorf("--cache-mb %d: want at least 1", c.CacheMB)
 	}
@@ -179,6 +185,19 @@ func ParseSources(texts []string) (map[string]string, error) {
 			return nil, fmt.Errorf("--gremlin-source %s is given twice, as %s and as %s", name, other, target)
 		}
 		out[name] = target
+	}
+	return out, nil
+}
+
+// ParseStrict turns the words of --strict into Config.Strict: names of APIs, or none alone. Validate checks the names.
+func ParseStrict(words []string) ([]string, error) {
+	var out []string
+	for _, w := range words {
+		if w = strings.ToLower(strings.TrimSpace(w)); w != "none" && w != "" {
+			out = append(out, w)
+		} else if len(words) > 1 {
+			return nil, fmt.Errorf("--strict %s: none stands alone", strings.Join(words, ","))
+		}
 	}
 	return out, nil
 }

@@ -14,6 +14,7 @@ type Connections struct {
 	Account string       `json:"account"`
 	Key     string       `json:"key,omitempty"`
 	Auth    bool         `json:"auth"`
+	Strict  []string     `json:"strict"` // APIs that refuse what the service refuses
 	Data    string       `json:"data"`
 	NoSQL   *NoSQLConn   `json:"nosql,omitempty"`
 	Table   *TableConn   `json:"table,omitempty"`
@@ -64,7 +65,10 @@ func (s *Server) Connections(showKey bool) Connections {
 	if !showKey {
 		key = hidden
 	}
-	c := Connections{Account: s.cfg.Account, Key: key, Auth: s.cfg.Auth, Data: s.cfg.Data}
+	c := Connections{Account: s.cfg.Account, Key: key, Auth: s.cfg.Auth, Strict: s.cfg.Strict, Data: s.cfg.Data}
+	if c.Strict == nil {
+		c.Strict = []string{}
+	}
 	if s.cfg.Memory {
 		c.Data = "memory"
 	}
@@ -137,6 +141,14 @@ func (s *Server) dial(name string) string {
 	return net.JoinHostPort(host, port)
 }
 
+// strictness says which APIs refuse what the service refuses, and how to have it otherwise.
+func (s *Server) strictness() string {
+	if len(s.cfg.Strict) == 0 {
+		return "none: what the service refuses is answered"
+	}
+	return strings.Join(s.cfg.Strict, ",") + ": refuses the queries that the service refuses (--strict none answers them)"
+}
+
 // Banner writes what a person needs to begin, aligned.
 func (s *Server) Banner(w io.Writer) error {
 	c := s.Connections(true)
@@ -162,6 +174,9 @@ func (s *Server) Banner(w io.Writer) error {
 	}
 	if c.Admin != nil {
 		add("Admin", c.Admin.Endpoint+"{alive,ready,status,metrics,orrery/connect}")
+	}
+	if c.NoSQL != nil {
+		add("Strict", s.strictness())
 	}
 	add("Data", c.Data)
 	width := 0

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
@@ -108,7 +109,7 @@ func makeDoors(s *Server) (map[string]door, error) {
 	}
 	doors := map[string]door{}
 	if s.Addr(NoSQL) != "" {
-		h, err := sqlapi.New(e, sqlapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth, Clock: s.cfg.Clock, Logger: s.log, Consistency: s.cfg.Consistency, Strict: s.cfg.Strict})
+		h, err := sqlapi.New(e, sqlapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth, Clock: s.cfg.Clock, Logger: s.log, Consistency: s.cfg.Consistency, Strict: slices.Contains(s.cfg.Strict, NoSQL)})
 		if err != nil {
 			return nil, err
 		}

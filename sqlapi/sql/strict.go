@@ -1,0 +1,78 @@
+package sql
+
+import (
+	"strings"
+
+	"github.com/orrerydb/orrery/core/access"
+)
+
+// This file says what a query asks of the index, for an API that refuses what the service's indexes can't answer.
+
+// OrderPath is one item of ORDER BY.
+type OrderPath struct {
+	Path     access.Path // stored names; unset for a computed property
+	Computed string      // name of the computed property
+	Desc     bool
+}
+
+// Orders returns the items of ORDER BY that name a path of the item or a computed property; none for an order by the distance
+// of vectors, and for groups.
+func (pl *Plan) Orders() []OrderPath {
+	var out []OrderPath
+	for _, o := range pl.p.order {
+		switch {
+		case len(o.steps) == 0:
+			return nil
+		case strings.HasPrefix(o.steps[0].name, "\x00"):
+			out = append(out, OrderPath{Computed: o.steps[0].name[1:], Desc: o.desc})
+		default:
+			path, _, ok := storedPath(o.steps, false)
+			if !ok { // a system property that has no index: shown by its own name
+				path = access.NewPath(o.steps[0].name)
+			}
+			out = append(out, OrderPath{Path: path, Desc: o.desc})
+		}
+	}
+	return out
+}
+
+// FilterPaths returns the paths that WHERE reads. whole is false when it reads more than paths of the item: elements of
+// arrays, sub-queries, the item as a whole.
+func (pl *Plan) FilterPaths() (paths []access.Path, whole bool) {
+	whole = true
+	var walk func(e Expr)
+	walk = func(e Expr) {
+		steps, base := splitPath(e)
+		switch b := base.(type) {
+		case *Ident:
+			v := pl.p.top.variable(b.Name)
+			path, _, ok := storedPath(steps, false)
+			if whole = whole && v != nil && v.root && ok; ok {
+				paths = append(paths, path)
+			}
+			return
+		case *SubqueryExpr:
+			whole = false
+			return
+		case nil:
+			return
+		}
+		if len(steps) > 0 { // a property of something that is made
+			walk(base)
+			return
+		}
+		children(e, walk)
+	}
+	walk(pl.p.q.Where)
+	return paths, whole
+}
+
+// variable returns the alias of FROM with this name, nil when there is none.
+func (cq *cquery) variable(name string) *variable {
+	for _, v := range cq.vars {
+		if v.name == name {
+			return v
+		}
+	}
+	return nil
+}
