@@ -26,6 +26,8 @@ type Policy struct {
 	none  bool // indexing mode none: only id, _ts and graph adjacency
 	root  *node
 	exact []exactPath // paths named exactly: they also get "undefined" entries
+
+	composites []*Composite
 }
 
 type exactPath struct {
@@ -53,6 +55,8 @@ type policyJSON struct {
 	IndexingMode  string     `json:"indexingMode"`
 	IncludedPaths []pathJSON `json:"includedPaths"`
 	ExcludedPaths []pathJSON `json:"excludedPaths"`
+
+	CompositeIndexes [][]columnJSON `json:"compositeIndexes"`
 }
 
 type pathJSON struct {
@@ -94,6 +98,11 @@ func Compile(policy []byte, seed uint64) (*Policy, error) {
 	}
 	for _, name := range always {
 		p.root.kid(name).scalar = include
+	}
+	if !p.none {
+		if err := p.compileComposites(j.CompositeIndexes); err != nil {
+			return nil, err
+		}
 	}
 	return p, nil
 }

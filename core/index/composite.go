@@ -1,0 +1,162 @@
+package index
+
+import (
+	"encoding/binary"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Limits of composite indexes, the service's.
+const (
+	MaxComposites = 100
+	MaxColumns    = 8
+)
+
+// Composite is a compiled composite index. Under its id every item has exactly one entry, whose value holds the values of the
+// columns one behind the other; a column without a value has the class Undefined. So the entries name every item that the
+// policy indexes, and their bytes are in the order of the columns where no column's values are Lossy, Array, Foreign or Mixed.
+type Composite struct {
+	ID      uint64
+	Columns []Column
+	// Cut is how many bytes of a string or binary a column keeps.
+	Cut int
+}
+
+// Column is one path of a composite index. The ids are what the Bloom sets of a slot's head know about its values: Lossy is in
+// the set of lossy terms, the others are in the set of paths with elements.
+type Column struct {
+	Segs []string // stored names; SystemTS for the time of the last write
+	Desc bool
+	Path string // as the policy has it
+
+	Lossy   uint64 // values that can't be told from their entries, in an order that isn't theirs
+	Array   uint64 // an array stands at the path or on the way to it: languages disagree about what is there
+	Foreign uint64 // values of kinds that JSON lacks, which a JSON view shows as others
+	Mixed   uint64 // values whose class MongoDB orders otherwise than the bytes do: null (which it doesn't tell from missing), booleans, UUIDs
+}
+
+type columnJSON struct {
+	Path  string `json:"path"`
+	Order string `json:"order"`
+}
+
+// Composites returns the compiled composite indexes, in the policy's order. They must not be changed.
+func (p *Policy) Composites() []*Composite { return p.composites }
+
+// compileComposites compiles the composite indexes of a policy.
+func (p *Policy) compileComposites(defs [][]columnJSON) error {
+	if len(defs) > MaxComposites {
+		return status.New(status.BadRequest, "The indexing policy has more than %d composite indexes.", MaxComposites)
+	}
+	seen := map[uint64]bool{}
+	for _, cols := range defs {
+		if len(cols) == 0 || len(cols) > MaxColumns {
+			return status.New(status.BadRequest, "A composite index has at most %d paths.", MaxColumns)
+		}
+		c := &Composite{Cut: keys.ColumnCut(len(cols))}
+		for _, col := range cols {
+			segs, err := catalog.ParsePath(strings.TrimSuffix(col.Path, "/?"))
+			if err != nil {
+				return status.New(status.BadRequest, "The composite path %q could not be accepted.", col.Path)
+			}
+			if len(segs) == 1 && segs[0] == "_ts" {
+				segs[0] = SystemTS
+			}
+			c.Columns = append(c.Columns, Column{Segs: segs, Desc: strings.EqualFold(col.Order, "descending"), Path: col.Path})
+		}
+		c.identify(p.Seed)
+		if !seen[c.ID] {
+			seen[c.ID] = true
+			p.composites = append(p.composites, c)
+		}
+	}
+	return nil
+}
+
+// identify computes the ids of a composite index from its definition: the paths and their orders. No path of a document has
+// such an id, because the name that they begin with can't be a field's (it has a zero byte).
+func (c *Composite) identify(seed uint64) {
+	d := xxhash.New()
+	_, _ = d.Write(binary.BigEndian.AppendUint64(nil, seed))
+	_, _ = d.WriteString("\x00composite")
+	for i := range c.Columns {
+		col := &c.Columns[i]
+		order := byte(1)
+		if col.Desc {
+			order = 2
+		}
+		_, _ = d.Write([]byte{0, order})
+		for _, s := range col.Segs {
+			_, _ = d.Write(binary.BigEndian.AppendUint32(nil, uint32(len(s))))
+			_, _ = d.WriteString(s)
+		}
+	}
+	c.ID = d.Sum64()
+	for i := range c.Columns {
+		col := &c.Columns[i]
+		for n, id := range []*uint64{&col.Lossy, &col.Array, &col.Foreign, &col.Mixed} {
+			*id = child(c.ID, []byte{byte(i), byte(n)})
+		}
+	}
+}
+
+// term adds the entry of a document, and the marks of its values to the sets.
+func (c *Composite) term(t *Terms, doc []byte, ts int64) {
+	off := len(t.buf)
+	t.buf = binary.BigEndian.AppendUint64(t.buf, c.ID)
+	flag := byte(FlagSet)
+	for i := range c.Columns {
+		col := &c.Columns[i]
+		v, array := value.IntOf(ts), false
+		if len(col.Segs) != 1 || col.Segs[0] != SystemTS {
+			v, array = col.value(doc)
+		}
+		var lossy bool
+		if t.buf, lossy = keys.AppendColumn(t.buf, v, c.Cut, col.Desc); lossy {
+			flag |= FlagLossy
+			t.Lossy.Add(col.Lossy)
+		}
+		if array {
+			t.Elements.Add(col.Array)
+		}
+		if col.foreign(v) {
+			t.Elements.Add(col.Foreign)
+		}
+		if mixed(v) {
+			t.Elements.Add(col.Mixed)
+		}
+	}
+	t.list = append(t.list, term{uint32(off), uint32(len(t.buf)), flag})
+}
+
+// value returns the value at the column's path and whether an array is there or on the way.
+func (c *Column) value(doc []byte) (v value.Value, array bool) {
+	v = value.ObjectOf(doc)
+	for _, s := range c.Segs {
+		array = array || v.Kind() == value.Array
+		v = v.Get(s)
+	}
+	return v, array || v.Kind() == value.Array
+}
+
+// foreign reports whether a JSON view shows v as something else: kinds that JSON lacks, and identities that aren't text.
+func (c *Column) foreign(v value.Value) bool {
+	if len(c.Segs) == 1 && c.Segs[0] == "_id" && v.Class() != value.ClassString {
+		return true
+	}
+	return v.Kind() == value.Decimal || v.Class() > value.ClassObject || v.Class() == value.ClassMinKey
+}
+
+func mixed(v value.Value) bool {
+	switch v.Class() {
+	case value.ClassNull, value.ClassBool, value.ClassUUID:
+		return true
+	}
+	return false
+}

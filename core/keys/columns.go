@@ -1,0 +1,182 @@
+package keys
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Columns of composite indexes. A column is encoded as an index value, but for two things: texts and binaries are cut earlier,
+// so that all columns together stay within what a key may have, and a descending column has every byte inverted. Encodings
+// delimit themselves (none is the begin of another), so inverting them inverts their order and nothing else.
+
+// columnBytes is what the texts of all columns of an entry may take together.
+const columnBytes = 2 * cutAt
+
+// ColumnCut returns how many bytes of a text or binary each of n columns keeps; those of a text count with the bytes that
+// escaping adds.
+func ColumnCut(n int) int { return min(cutAt, columnBytes/n) }
+
+// AppendColumn appends a column's encoding of v. lossy says that v can't be told from it, and that among such values the order
+// isn't theirs.
+func AppendColumn(dst []byte, v value.Value, cut int, desc bool) (out []byte, lossy bool) {
+	from := len(dst)
+	dst, lossy = AppendColumnFloor(dst, v, cut)
+	switch v.Class() {
+	case value.ClassArray, value.ClassObject:
+		dst = binary.BigEndian.AppendUint64(dst, value.HashCosmos(v))
+	case value.ClassString, value.ClassRegex, value.ClassOther, value.ClassBinary:
+		if lossy {
+			dst = binary.BigEndian.AppendUint64(dst, xxhash.Sum64(indexText(v)))
+		}
+	}
+	if desc {
+		Invert(dst[from:])
+	}
+	return dst, lossy
+}
+
+// Invert inverts every byte of b.
+func Invert(b []byte) {
+	for i := range b {
+		b[i] = ^b[i]
+	}
+}
+
+// AppendColumnFloor appends the encoding of v, ascending, without the hash that completes lossy ones: the bound of a range, as
+// AppendIndexFloor is for single values.
+func AppendColumnFloor(dst []byte, v value.Value, cut int) (out []byte, lossy bool) {
+	switch class := v.Class(); class {
+	case value.ClassString, value.ClassRegex:
+		return appendCutText(append(dst, class), v.Bytes(), cut)
+	case value.ClassOther:
+		dst, lossy = appendCutText(append(dst, class, otherByte(v.Kind())), indexText(v), cut)
+		if v.Kind() == value.CodeScope && !lossy {
+			dst[len(dst)-1], lossy = markCut, true
+		}
+		return dst, lossy
+	case value.ClassBinary:
+		b := v.Bytes()
+		dst = append(binary.BigEndian.AppendUint32(append(dst, class), uint32(len(b))), v.Subtype())
+		return append(dst, b[:min(len(b), cut)]...), len(b) > cut
+	}
+	return AppendIndexFloor(dst, v)
+}
+
+// AppendColumnPrefix appends the bytes with which the ascending encodings of all strings begin that begin with prefix.
+func AppendColumnPrefix(dst, prefix []byte, cut int) []byte {
+	dst, _ = appendPart(append(dst, value.ClassString), prefix, cut)
+	return dst
+}
+
+// appendCutText appends the escaped text, or what of it fits into cut bytes, and its end mark.
+func appendCutText(dst, text []byte, cut int) (out []byte, lossy bool) {
+	dst, whole := appendPart(dst, text, cut)
+	if !whole {
+		return append(dst, 0, markCut), true
+	}
+	return append(dst, 0, markEnd), false
+}
+
+// appendPart appends as much of the escaped text as fits into cut bytes.
+func appendPart(dst, text []byte, cut int) (out []byte, whole bool) {
+	for i, c := range text {
+		n := 1
+		if c == 0 {
+			n = 2
+		}
+		if cut -= n; cut < 0 {
+			return appendEscaped(dst, text[:i]), false
+		}
+	}
+	return appendEscaped(dst, text), true
+}
+
+// SkipColumn returns what follows the column at the front of b.
+func SkipColumn(b []byte, cut int, desc bool) (rest []byte, err error) {
+	var mask byte
+	if desc {
+		mask = 0xFF
+	}
+	if len(b) == 0 {
+		return nil, errEncoding
+	}
+	class := b[0] ^ mask
+	n, b := fixedSize(class), b[1:]
+	switch class {
+	case value.ClassNumber:
+		if n = 9; len(b) >= 9 && b[8] != mask {
+			n = 17
+		}
+	case value.ClassArray, value.ClassObject:
+		n = 8
+	case value.ClassBinary:
+		if len(b) < 5 {
+			return nil, errEncoding
+		}
+		size := binary.BigEndian.Uint32(b)
+		if desc {
+			size = ^size
+		}
+		if n = 5 + cut + 8; size <= uint32(cut) {
+			n = 5 + int(size)
+		}
+	case value.ClassString, value.ClassRegex:
+		n = skipColumnText(b, mask)
+	case value.ClassOther:
+		if n = -1; len(b) > 0 {
+			if k := skipColumnText(b[1:], mask); k >= 0 {
+				n = 1 + k
+			}
+		}
+	}
+	return skipN(b, n)
+}
+
+// skipColumnText returns the length of the escaped text at the front of b with its mark and hash; -1 when it doesn't end.
+func skipColumnText(b []byte, mask byte) int {
+	for i := 0; i+1 < len(b); i++ {
+		if b[i] != mask {
+			continue
+		}
+		switch b[i+1] ^ mask {
+		case 0xFF:
+			i++
+		case markEnd:
+			return i + 2
+		case markCut:
+			return i + 10
+		default:
+			return -1
+		}
+	}
+	return -1
+}
+
+// ParseColumns takes the key of a composite index's entry apart: desc says which of its columns descend. Value holds all
+// columns.
+func ParseColumns(key []byte, cut int, desc []bool) (IndexEntry, error) {
+	if len(key) < PrefixLen+8+8 {
+		return IndexEntry{}, fmt.Errorf("keys: index key of %d bytes", len(key))
+	}
+	val := key[PrefixLen+8:]
+	rest := val
+	for _, d := range desc {
+		var err error
+		if rest, err = SkipColumn(rest, cut, d); err != nil {
+			return IndexEntry{}, fmt.Errorf("keys: malformed index key %x", key)
+		}
+	}
+	if len(rest) < 8 {
+		return IndexEntry{}, fmt.Errorf("keys: malformed index key %x", key)
+	}
+	return IndexEntry{
+		Path:     binary.BigEndian.Uint64(key[PrefixLen:]),
+		Value:    val[:len(val)-len(rest)],
+		Number:   binary.BigEndian.Uint64(rest),
+		Identity: rest[8:],
+	}, nil
+}
