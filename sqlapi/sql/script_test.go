@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -32,6 +33,9 @@ func newDocSource(p *program, f *frame, docs []doc.Doc, from string) *docSource 
 			continue
 		}
 		s.docs = append(s.docs, d)
+	}
+	if len(p.order) > 0 && p.order[0].desc { // equal keys too
+		slices.Reverse(s.docs)
 	}
 	sort.SliceStable(s.docs, func(i, j int) bool {
 		for _, o := range p.order {
