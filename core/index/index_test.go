@@ -192,7 +192,8 @@ func TestDiff(t *testing.T) {
 func FuzzCollect(f *testing.F) {
 	f.Add(mustDoc(f, `{"id":"1","a":[1,{"b":2}],"label":"x","_isEdge":true}`))
 	policies := []*Policy{}
-	for _, text := range []string{"", `{"indexingMode":"none"}`, `{"includedPaths":[{"path":"/a/[]/b/?"}],"excludedPaths":[{"path":"/*"}]}`} {
+	for _, text := range []string{"", `{"indexingMode":"none"}`, `{"includedPaths":[{"path":"/a/[]/b/?"}],"excludedPaths":[{"path":"/*"}]}`,
+		`{"compositeIndexes":[[{"path":"/a"},{"path":"/label/x","order":"descending"}]]}`} {
 		p, _ := Compile([]byte(text), 1)
 		policies = append(policies, p)
 	}

@@ -121,6 +121,9 @@ func (p *Policy) Collect(t *Terms, doc []byte, ts int64) {
 			w.emit(e.id, value.Undef(), false)
 		}
 	}
+	for _, c := range p.composites {
+		c.term(t, doc, ts)
+	}
 	t.sort()
 }
 
