@@ -32,7 +32,7 @@ const benchDocs = 10000
 
 func benchContainer(b *testing.B) (*core.Container, *pebblekv.Engine) {
 	b.Helper()
-	kve, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Relaxed: true})
+	kve, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func BenchmarkReplaceOneField(b *testing.B) {
 // BenchmarkInsertSynced is a durable insert by 32 writers; the floor is raw durable batches of the same keys and bytes by as
 // many writers.
 func BenchmarkInsertSynced(b *testing.B) {
-	kve, err := pebblekv.Open(b.TempDir(), pebblekv.Options{})
+	kve, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Scanned: core.OnlyScanned})
 	if err != nil {
 		b.Fatal(err)
 	}

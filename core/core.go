@@ -9,6 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/jobs"
+	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
@@ -363,3 +364,6 @@ func validate(s *ContainerSpec) error {
 	}
 	return store.ValidateSpec(s)
 }
+
+// OnlyScanned reports whether a key of a store is found by scanning only. Engines that keep filters may leave such keys out.
+func OnlyScanned(key []byte) bool { return keys.OnlyScanned(key) }

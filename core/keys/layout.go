@@ -187,3 +187,16 @@ func Generation(key []byte) (gen uint32, ok bool) {
 	}
 	return binary.BigEndian.Uint32(key[1:]), true
 }
+
+// OnlyScanned reports whether a key is of a kind that is found by scanning only: index, feed and ttl entries. Its answer for a
+// key must never change: what filters of a store hold depends on it.
+func OnlyScanned(key []byte) bool {
+	if len(key) < PrefixLen || key[0] != spaceData {
+		return false
+	}
+	switch Kind(key[PrefixLen-1]) {
+	case KindIndex, KindFeed, KindTTL:
+		return true
+	}
+	return false
+}

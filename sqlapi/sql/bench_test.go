@@ -14,7 +14,7 @@ import (
 
 // benchContainer holds n items of about 1 KB, 100 in each logical partition, `n/10` values of cat.
 func benchContainer(b *testing.B, n int) *core.Container {
-	kv, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Relaxed: true})
+	kv, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -28,6 +28,7 @@ func openKV(cfg *Config) (kv.Engine, error) {
 	e, err := pebblekv.Open(StoreDir(cfg.Data), pebblekv.Options{
 		CacheMB: cfg.CacheMB,
 		Relaxed: cfg.Durability == "relaxed",
+		Scanned: core.OnlyScanned,
 		Logger:  cfg.Logger,
 	})
 	switch {
