@@ -117,28 +117,24 @@ func (d *definitionJSON) keepMembers(spec *core.ContainerSpec) error {
 		{"conflictResolutionPolicy", d.Conflict, checkConflictPolicy},
 		{"geospatialConfig", d.Geospatial, checkGeospatial},
 		{"computedProperties", d.Computed, isArray},
-		{"changeFeedPolicy", d.ChangeFeed, checkObject},
-		{"vectorEmbeddingPolicy", d.Vector, checkObject},
-		{"fullTextPolicy", d.FullText, checkObject},
-		{"clientEncryptionPolicy", d.Encryption, checkObject},
+		{"changeFeedPolicy", d.ChangeFeed, checkChangeFeedPolicy},
+		{"vectorEmbeddingPolicy", d.Vector, checkVectorPolicy},
+		{"fullTextPolicy", d.FullText, checkFullText},
+		{"clientEncryptionPolicy", d.Encryption, checkEncryption},
 		{"analyticalStorageTtl", d.AnalyticalTTL, checkAnalyticalTTL},
 	} {
 		if isNull(m.raw) {
 			continue
 		}
 		if err := m.check(m.raw); err != nil {
-			return status.New(status.BadRequest, "The member %s of the container is invalid.", m.name)
+			return invalidMember(m.name)
 		}
 		spec.Properties[propertyPrefix+m.name] = compact(m.raw)
 	}
-	return checkComputed(spec)
-}
-
-func checkObject(raw json.RawMessage) error {
-	if raw = bytes.TrimLeft(raw, " \t\r\n"); len(raw) == 0 || raw[0] != '{' {
-		return errInvalid
+	if err := checkVectorIndexes(spec); err != nil {
+		return err
 	}
-	return nil
+	return checkComputed(spec)
 }
 
 func checkConflictPolicy(raw json.RawMessage) error {

@@ -73,3 +73,44 @@ func TestComputedProperties(t *testing.T) {
 	a.do("PUT", "/dbs/db/colls/c", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`).is(200)
 	query(`SELECT VALUE c.lower FROM c`).has(`"_count":0`)
 }
+
+// The members that are kept are checked for what the service documents of them.
+func TestKeptMembers(t *testing.T) {
+	a := newAPI(t)
+	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
+	vectors := `"vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v","dataType":"float32","dimensions":600,"distanceFunction":"cosine"}]}`
+	index := func(kind string) string {
+		return `,"indexingPolicy":{"includedPaths":[{"path":"/*"}],"vectorIndexes":[{"path":"/v","type":"` + kind + `"}]}`
+	}
+	for _, x := range []struct {
+		members string
+		code    int
+	}{
+		{vectors, 201},
+		{vectors + index("diskANN"), 201},
+		{vectors + index("quantizedFlat"), 201},
+		{vectors + index("flat"), 400}, // more than 505 dimensions
+		{vectors + index("btree"), 400},
+		{`"defaultTtl":5` + index("flat"), 400}, // no embedding
+		{`"vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v","dataType":"float99"}]}`, 400},
+		{`"vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v","distanceFunction":"manhattan"}]}`, 400},
+		{`"vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v","dimensions":0}]}`, 400},
+		{`"vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v"},{"path":"/v"}]}`, 400},
+		{`"vectorEmbeddingPolicy":[]`, 400},
+		{`"fullTextPolicy":{"defaultLanguage":"en-US","fullTextPaths":[{"path":"/t","language":"en-US"}]}`, 201},
+		{`"fullTextPolicy":{"fullTextPaths":[{"path":"t"}]}`, 400},
+		{`"changeFeedPolicy":{"retentionDuration":10}`, 201},
+		{`"changeFeedPolicy":{"retentionDuration":-1}`, 400},
+		{`"clientEncryptionPolicy":{"policyFormatVersion":2,"includedPaths":[{"path":"/s","clientEncryptionKeyId":"k","encryptionType":"Randomized"}]}`, 201},
+		{`"clientEncryptionPolicy":{"includedPaths":[{"path":"/s","clientEncryptionKeyId":"k","encryptionType":"Rot13"}]}`, 400},
+		{`"clientEncryptionPolicy":{"policyFormatVersion":9}`, 400},
+	} {
+		r := a.do("POST", "/dbs/db/colls", `{"id":"c",`+x.members+`}`)
+		if r.code != x.code {
+			t.Errorf("%s: %d, want %d: %s", x.members, r.code, x.code, r.body)
+		}
+		if r.code == 201 {
+			a.do("DELETE", "/dbs/db/colls/c", "").is(204)
+		}
+	}
+}

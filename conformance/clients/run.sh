@@ -5,7 +5,7 @@
 #
 # Needs node and npm; Python, Java and the Gremlin Console (Java) are run where those are installed. The clients come from the registries at the versions
 # of the lock files. ORRERY_BIN names another binary,
-# ORRERY_FLAGS gives the server more flags: the NoSQL clients must pass with "--strict none" too.
+# ORRERY_FLAGS gives the servers more flags. The NoSQL clients run twice: against a server with its defaults, and against one with "--strict none".
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -13,35 +13,49 @@ bin=${ORRERY_BIN:-$root/bin/orrery}
 [[ -x $bin ]] || (cd "$root" && CGO_ENABLED=0 go build -o "$bin" ./cmd/orrery)
 
 work=$(mktemp -d)
-pid=
+pids=()
 cleanup() {
-  [[ -n $pid ]] && kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null || true
+  for p in ${pids[@]+"${pids[@]}"}; do kill "$p" 2>/dev/null && wait "$p" 2>/dev/null || true; done
   rm -rf "$work"
 }
 trap cleanup EXIT
 
-read -r p1 p2 p3 p4 p5 < <(node -e '
+# serve NAME [FLAG...] starts a server in memory on free ports and sets p1 to p5 to them.
+serve() {
+  local name=$1
+  shift
+  read -r p1 p2 p3 p4 p5 < <(node -e '
 const net = require("net"), s = [];
 (function next() {
   if (s.length === 5) { console.log(s.map((x) => x.address().port).join(" ")); s.forEach((x) => x.close()); return; }
   const x = net.createServer().listen(0, "127.0.0.1", next); s.push(x);
 })();')
+  "$bin" serve --memory --nosql-addr "127.0.0.1:$p1" --gremlin-addr "127.0.0.1:$p2" --table-addr "127.0.0.1:$p3" \
+    --mongo-addr "127.0.0.1:$p4" --admin-addr "127.0.0.1:$p5" "$@" ${ORRERY_FLAGS:-} >"$work/$name.log" 2>&1 &
+  local pid=$!
+  pids+=("$pid")
+  for _ in $(seq 100); do
+    curl -fs "http://127.0.0.1:$p5/ready" >/dev/null 2>&1 && return
+    kill -0 "$pid" 2>/dev/null || break
+    sleep 0.1
+  done
+  cat "$work/$name.log"
+  echo "the server did not start" >&2
+  exit 1
+}
 
 export ORRERY_ACCOUNT_NAME=localhost
 export ORRERY_ACCOUNT_KEY=C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==
+
+# The NoSQL clients run twice: as the service answers (the default), and without strictness.
+serve open --strict none
+open=http://127.0.0.1:$p1
+serve server
 export ORRERY_NOSQL=http://127.0.0.1:$p1
 export ORRERY_GREMLIN=ws://127.0.0.1:$p2/gremlin
 export ORRERY_TABLE=http://127.0.0.1:$p3
 export ORRERY_MONGO=127.0.0.1:$p4
-
-"$bin" serve --memory --nosql-addr "127.0.0.1:$p1" --gremlin-addr "127.0.0.1:$p2" --table-addr "127.0.0.1:$p3" \
-  --mongo-addr "127.0.0.1:$p4" --admin-addr "127.0.0.1:$p5" ${ORRERY_FLAGS:-} >"$work/server.log" 2>&1 &
-pid=$!
-for _ in $(seq 100); do
-  curl -fs "http://127.0.0.1:$p5/ready" >/dev/null 2>&1 && break
-  kill -0 "$pid" 2>/dev/null || { cat "$work/server.log"; echo "the server did not start" >&2; exit 1; }
-  sleep 0.1
-done
+export ORRERY_STRICT=nosql
 
 status=0
 
@@ -50,14 +64,24 @@ run_js() {
   if [[ ! -d node_modules || package-lock.json -nt node_modules ]]; then
     npm ci --silent --no-progress && touch node_modules
   fi
-  local files=("$@") code
+  local files=("$@") code=0 sql=()
   [[ ${#files[@]} -gt 0 ]] || files=(*.test.mjs)
+  for f in "${files[@]}"; do [[ $f != sql* ]] || sql+=("$f"); done
+  node_tests js "${files[@]}" || code=1
+  [[ ${#sql[@]} -eq 0 ]] || ORRERY_NOSQL=$open ORRERY_STRICT=none node_tests jsopen "${sql[@]}" || code=1
+  return "$code"
+}
+
+# node_tests NAME FILE... runs test files of node and prints their counts under a name.
+node_tests() {
+  local name=$1 code
+  shift
   set +e
-  node --test --test-reporter=spec "${files[@]}" | tee "$work/js.log"
+  node --test --test-reporter=spec "$@" | tee "$work/$name.log"
   code=${PIPESTATUS[0]}
   set -e
-  count() { sed -n "s/^ℹ $1 \([0-9]*\)$/\1/p" "$work/js.log" | tail -1; }
-  echo "js: $(count pass) passed, $(count fail) failed, $(count tests) tests in ${#files[@]} files"
+  count() { sed -n "s/^ℹ $1 \([0-9]*\)$/\1/p" "$work/$name.log" | tail -1; }
+  echo "$name: $(count pass) passed, $(count fail) failed, $(count tests) tests in $# files"
   return "$code"
 }
 
@@ -70,15 +94,25 @@ run_python() {
   if [[ ! -d .venv || requirements.txt -nt .venv ]]; then
     python3 -m venv .venv && .venv/bin/pip install -q --disable-pip-version-check -r requirements.txt && touch .venv
   fi
-  local files=("$@") code ran bad
+  local files=("$@") code=0 sql=()
   [[ ${#files[@]} -gt 0 ]] || files=(test_*.py)
+  for f in "${files[@]}"; do [[ $f != test_sql* ]] || sql+=("$f"); done
+  python_tests python "${files[@]}" || code=1
+  [[ ${#sql[@]} -eq 0 ]] || ORRERY_NOSQL=$open ORRERY_STRICT=none python_tests pythonopen "${sql[@]}" || code=1
+  return "$code"
+}
+
+# python_tests NAME FILE... runs test files of unittest and prints their counts under a name.
+python_tests() {
+  local name=$1 code ran bad
+  shift
   set +e
-  .venv/bin/python -m unittest -v "${files[@]}" 2>&1 | tee "$work/python.log"
+  .venv/bin/python -m unittest -v "$@" 2>&1 | tee "$work/$name.log"
   code=${PIPESTATUS[0]}
   set -e
-  ran=$(sed -n 's/^Ran \([0-9]*\) tests\{0,1\} in .*/\1/p' "$work/python.log" | tail -1)
-  bad=$(grep -cE '^(FAIL|ERROR): ' "$work/python.log" || true)
-  echo "python: $((${ran:-0} - bad)) passed, $bad failed, ${ran:-0} tests in ${#files[@]} files"
+  ran=$(sed -n 's/^Ran \([0-9]*\) tests\{0,1\} in .*/\1/p' "$work/$name.log" | tail -1)
+  bad=$(grep -cE '^(FAIL|ERROR): ' "$work/$name.log" || true)
+  echo "$name: $((${ran:-0} - bad)) passed, $bad failed, ${ran:-0} tests in $# files"
   return "$code"
 }
 
@@ -90,6 +124,7 @@ run_java() {
   local code=0 # both print their own counts
   "$here/java/run.sh" || code=1
   "$here/java-sql/run.sh" || code=1
+  ORRERY_NOSQL=$open ORRERY_STRICT=none "$here/java-sql/run.sh" javasqlopen || code=1
   return "$code"
 }
 

@@ -135,7 +135,7 @@ public class SQLRun {
         }, "2 2");
         test("delete database", () -> db.delete().getStatusCode(), 204);
         client.close();
-        System.out.println("javasql: " + passed + " passed, " + failed + " failed");
+        System.out.println(args[0] + ": " + passed + " passed, " + failed + " failed");
         System.exit(failed == 0 ? 0 : 1);
     }
 }

@@ -1,0 +1,152 @@
+package sqlapi
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// Values that the members of a container's definition may have (spec/sql.md A6).
+var (
+	vectorTypes     = []string{"float32", "float16", "int8", "uint8"}
+	vectorDistances = []string{"cosine", "dotproduct", "euclidean"}
+	vectorIndexes   = map[string]int{"flat": maxFlatDimensions, "quantizedflat": maxDimensions, "diskann": maxDimensions}
+)
+
+const (
+	maxDimensions     = 4096
+	maxFlatDimensions = 505
+)
+
+// oneOf reports whether s is in list, whatever its case, or left out.
+func oneOf(s string, list []string) bool {
+	return s == "" || slices.ContainsFunc(list, func(x string) bool { return strings.EqualFold(x, s) })
+}
+
+type vectorEmbedding struct {
+	Path       string `json:"path"`
+	DataType   string `json:"dataType"`
+	Dimensions *int   `json:"dimensions"`
+	Distance   string `json:"distanceFunction"`
+}
+
+// checkVectorPolicy checks a vectorEmbeddingPolicy.
+func checkVectorPolicy(raw json.RawMessage) error {
+	_, err := vectorEmbeddings(raw)
+	return err
+}
+
+func vectorEmbeddings(raw json.RawMessage) ([]vectorEmbedding, error) {
+	var p struct {
+		Embeddings []vectorEmbedding `json:"vectorEmbeddings"`
+	}
+	if json.Unmarshal(raw, &p) != nil {
+		return nil, errInvalid
+	}
+	seen := map[string]bool{}
+	for _, e := range p.Embeddings {
+		if !validPath(e.Path) || strings.Contains(e.Path, "[]") || seen[e.Path] || !oneOf(e.DataType, vectorTypes) || !oneOf(e.Distance, vectorDistances) {
+			return nil, errInvalid
+		}
+		if e.Dimensions != nil && (*e.Dimensions < 1 || *e.Dimensions > maxDimensions) {
+			return nil, errInvalid
+		}
+		seen[e.Path] = true
+	}
+	return p.Embeddings, nil
+}
+
+// checkVectorIndexes holds the vector indexes of a policy to the container's embeddings: each is on a path that has one, of a
+// known type, and not of more dimensions than the type takes.
+func checkVectorIndexes(spec *core.ContainerSpec) error {
+	var p struct {
+		Indexes []struct {
+			Path string `json:"path"`
+			Type string `json:"type"`
+		} `json:"vectorIndexes"`
+	}
+	if json.Unmarshal(spec.IndexingPolicy, &p) != nil || len(p.Indexes) == 0 {
+		return nil // the policy was checked before
+	}
+	var list []vectorEmbedding
+	if raw := spec.Properties[propertyPrefix+"vectorEmbeddingPolicy"]; len(raw) > 0 {
+		var err error
+		if list, err = vectorEmbeddings(raw); err != nil {
+			return err
+		}
+	}
+	for _, x := range p.Indexes {
+		most, ok := vectorIndexes[strings.ToLower(x.Type)]
+		if !ok {
+			return badPolicy("unknown type '%s' of a vector index.", clip(x.Type))
+		}
+		i := slices.IndexFunc(list, func(e vectorEmbedding) bool { return e.Path == x.Path })
+		if i < 0 {
+			return badPolicy("the path '%s' of a vector index has no vector embedding.", clip(x.Path))
+		}
+		if d := list[i].Dimensions; d != nil && *d > most {
+			return badPolicy("a vector index of type '%s' takes at most %d dimensions.", x.Type, most)
+		}
+	}
+	return nil
+}
+
+// checkFullText checks a fullTextPolicy.
+func checkFullText(raw json.RawMessage) error {
+	var p struct {
+		Language string `json:"defaultLanguage"`
+		Paths    []struct {
+			Path     string `json:"path"`
+			Language string `json:"language"`
+		} `json:"fullTextPaths"`
+	}
+	if json.Unmarshal(raw, &p) != nil {
+		return errInvalid
+	}
+	for _, x := range p.Paths {
+		if !validPath(x.Path) {
+			return errInvalid
+		}
+	}
+	return nil
+}
+
+// checkChangeFeedPolicy checks a changeFeedPolicy: how many minutes of all versions to keep.
+func checkChangeFeedPolicy(raw json.RawMessage) error {
+	var p struct {
+		Minutes int64 `json:"retentionDuration"`
+	}
+	if json.Unmarshal(raw, &p) != nil || p.Minutes < 0 {
+		return errInvalid
+	}
+	return nil
+}
+
+// checkEncryption checks a clientEncryptionPolicy: what clients encrypt under which key.
+func checkEncryption(raw json.RawMessage) error {
+	var p struct {
+		Included []struct {
+			Path string `json:"path"`
+			Key  string `json:"clientEncryptionKeyId"`
+			Type string `json:"encryptionType"`
+		} `json:"includedPaths"`
+		Version *int `json:"policyFormatVersion"`
+	}
+	if json.Unmarshal(raw, &p) != nil || p.Version != nil && *p.Version != 1 && *p.Version != 2 {
+		return errInvalid
+	}
+	for _, x := range p.Included {
+		if !validPath(x.Path) || x.Key == "" || x.Type != "Deterministic" && x.Type != "Randomized" {
+			return errInvalid
+		}
+	}
+	return nil
+}
+
+// invalidMember says which member of a container's definition is wrong.
+func invalidMember(name string) error {
+	return status.New(status.BadRequest, "The member %s of the container is invalid.", name)
+}
