@@ -2,17 +2,21 @@ package sqlapi
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"strconv"
+	"time"
 
+	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/sqlapi/sql"
 )
 
-// setMetrics adds the query metrics header. What is not measured apart is 0.
-func (c *call) setMetrics(p *sql.Page, size int, compileMS, runMS float64) {
+// setMetrics adds the query metrics header. What isn't measured apart (phases of a plan that has none, functions inside
+// expressions) is 0. VMExecutionTime is all of the execution: clients subtract look-up, loading and writing from it.
+func (c *call) setMetrics(p *sql.Page, size int, compile, run time.Duration) {
 	n := c.begin()
-	ms := func(name string, v float64) {
+	ms := func(name string, v time.Duration) {
 		c.hdr = append(c.hdr, name...)
-		c.hdr = strconv.AppendFloat(c.hdr, v, 'f', 2, 64)
+		c.hdr = strconv.AppendFloat(c.hdr, v.Seconds()*1000, 'f', 2, 64)
 		c.hdr = append(c.hdr, ';')
 	}
 	num := func(name string, v int) {
@@ -20,17 +24,17 @@ func (c *call) setMetrics(p *sql.Page, size int, compileMS, runMS float64) {
 		c.hdr = strconv.AppendInt(c.hdr, int64(v), 10)
 		c.hdr = append(c.hdr, ';')
 	}
-	ms("totalExecutionTimeInMs=", compileMS+runMS)
-	ms("queryCompileTimeInMs=", compileMS)
+	ms("totalExecutionTimeInMs=", compile+run)
+	ms("queryCompileTimeInMs=", compile)
 	ms("queryLogicalPlanBuildTimeInMs=", 0)
 	ms("queryPhysicalPlanBuildTimeInMs=", 0)
 	ms("queryOptimizationTimeInMs=", 0)
-	ms("VMExecutionTimeInMs=", runMS)
-	ms("indexLookupTimeInMs=", 0)
-	ms("documentLoadTimeInMs=", 0)
+	ms("VMExecutionTimeInMs=", run)
+	ms("indexLookupTimeInMs=", p.Metrics.Lookup)
+	ms("documentLoadTimeInMs=", p.Metrics.Load)
 	ms("systemFunctionExecuteTimeInMs=", 0)
 	ms("userFunctionExecuteTimeInMs=", 0)
-	ms("writeOutputTimeInMs=", 0)
+	ms("writeOutputTimeInMs=", p.Metrics.Write)
 	num("retrievedDocumentCount=", p.Metrics.ItemsRead)
 	num("retrievedDocumentSize=", p.Metrics.BytesRead)
 	num("outputDocumentCount=", p.Count)
@@ -47,10 +51,10 @@ func (c *call) setMetrics(p *sql.Page, size int, compileMS, runMS float64) {
 
 // setExplain adds the headers that say how a page was made: index metrics in the form that was asked for, and our own
 // explanation.
-func (c *call) setExplain(p *sql.Page) {
+func (c *call) setExplain(p *sql.Page) error {
 	use := p.Metrics.Indexes
 	if use == nil {
-		use = &sql.IndexUse{}
+		use = &sql.IndexUse{Access: "no items", Why: "the answer needs none"}
 	}
 	switch {
 	case isTrue(c.in, hIndexMetrics2):
@@ -61,58 +65,163 @@ func (c *call) setExplain(p *sql.Page) {
 		c.set(hIndexUse, base64.StdEncoding.EncodeToString(appendIndexUse(nil, use, false)))
 	}
 	if !isTrue(c.in, hExplain) {
-		return
+		return nil
 	}
-	plan := p.Metrics.Explain
-	if plan == "" {
-		plan = "no items: the answer needs none"
+	text, err := marshal(explain(p, use))
+	if err != nil {
+		return err
 	}
 	n := c.begin()
-	c.hdr = append(c.hdr, "plan="...)
-	c.hdr = appendPathName(c.hdr, plan)
-	for _, x := range []struct {
-		name string
-		n    int
-	}{{"; entries=", p.Metrics.IndexReads}, {"; items=", p.Metrics.ItemsRead}, {"; bytes=", p.Metrics.BytesRead}, {"; matched=", p.Metrics.Rows}, {"; rows=", p.Count}} {
-		c.hdr = append(c.hdr, x.name...)
-		c.hdr = strconv.AppendInt(c.hdr, int64(x.n), 10)
-	}
-	c.hdr = append(c.hdr, "; ru="...)
-	c.hdr = strconv.AppendFloat(c.hdr, max(p.Charge, minCharge), 'f', 2, 64)
+	c.hdr = appendASCII(c.hdr, text)
 	c.end(hExplain, n)
+	return nil
 }
 
-// appendIndexUse appends the index metrics as JSON: the second version has the specs alone, under Utilized and Potential.
+// Explanation is the header x-orrery-explain, and what `orrery query --explain` prints: how one page was made and what it cost.
+type Explanation struct {
+	Plan    string   `json:"plan"`   // the access path in one line
+	Access  string   `json:"access"` // its kind
+	Why     string   `json:"why"`    // it was chosen
+	Indexes []string `json:"indexes"`
+	Sorted  bool     `json:"sorted"`
+	Slots   int      `json:"slots"`   // visited
+	Entries int      `json:"entries"` // index entries read
+	Items   int      `json:"items"`   // items read
+	Bytes   int      `json:"bytes"`   // of the items read
+	Matched int      `json:"matched"` // items that passed the filter
+	Rows    int      `json:"rows"`
+	RU      RUParts  `json:"ru"`
+	Advice  []string `json:"advice"` // changes of the indexing policy that would make it cheaper
+}
+
+// RUParts is a request charge and what of it comes from where.
+type RUParts struct {
+	Total   float64 `json:"total"`
+	Base    float64 `json:"base"` // for being asked at all
+	Entries float64 `json:"entries"`
+	Items   float64 `json:"items"`
+	Bytes   float64 `json:"bytes"`
+}
+
+func explain(p *sql.Page, use *sql.IndexUse) *Explanation {
+	m := &p.Metrics
+	e := &Explanation{
+		Plan: m.Explain, Access: use.Access, Why: use.Why, Indexes: []string{}, Sorted: use.Sorted, Slots: use.Slots,
+		Entries: m.IndexReads, Items: m.ItemsRead, Bytes: m.BytesRead, Matched: m.Rows, Rows: p.Count, Advice: use.Advice,
+	}
+	if e.Plan == "" {
+		e.Plan = use.Access + ": " + use.Why
+	}
+	for _, s := range use.Used {
+		e.Indexes = append(e.Indexes, s.Spec)
+	}
+	for _, c := range use.UsedComposite {
+		text, _ := json.Marshal(c.Specs) // strings always marshal
+		e.Indexes = append(e.Indexes, string(text))
+	}
+	if e.Advice == nil {
+		e.Advice = []string{}
+	}
+	e.RU = ruParts(max(p.Charge, minCharge), m)
+	return e
+}
+
+// ruParts splits a charge as core/ru makes it. The base is the rest, so that the parts add up.
+func ruParts(total float64, m *sql.Metrics) RUParts {
+	cents := func(f float64) float64 { return float64(int64(f*100+0.5)) / 100 }
+	entries, items, bytes := ru.QueryParts(m.IndexReads, m.ItemsRead, m.BytesRead)
+	r := RUParts{Total: cents(total), Entries: cents(entries), Items: cents(items), Bytes: cents(bytes)}
+	if sum := r.Entries + r.Items + r.Bytes; sum < r.Total {
+		r.Base = cents(r.Total - sum)
+	} else { // a look-up by key costs as a read, whatever was read for it
+		r.Base, r.Entries, r.Items, r.Bytes = r.Total, 0, 0, 0
+	}
+	return r
+}
+
+// appendASCII appends JSON with everything outside ASCII as \u escapes, as a header needs it.
+func appendASCII(dst, text []byte) []byte {
+	for _, ch := range string(text) {
+		switch {
+		case ch < 0x80:
+			dst = append(dst, byte(ch))
+		case ch < 0x10000:
+			dst = appendUnit(dst, uint16(ch))
+		default:
+			ch -= 0x10000
+			dst = appendUnit(appendUnit(dst, uint16(0xD800+ch>>10)), uint16(0xDC00+ch&0x3FF))
+		}
+	}
+	return dst
+}
+
+func appendUnit(dst []byte, u uint16) []byte {
+	return append(dst, '\\', 'u', hexDigits[u>>12], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15])
+}
+
+// appendIndexUse appends the index metrics as JSON: the first version with conditions and fidelity, as .NET and Java read it
+// out of base64; the second has the specs alone, under Utilized and Potential.
 func appendIndexUse(dst []byte, u *sql.IndexUse, second bool) []byte {
-	list := func(specs []string) {
+	each := func(n int, one func(i int)) {
 		dst = append(dst, '[')
-		for i, s := range specs {
+		for i := range n {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
 			dst = append(dst, '{')
-			if !second {
-				dst = append(dst, `"FilterExpression":"",`...)
-			}
-			dst = append(dst, `"IndexSpec":`...)
-			dst = appendJSONString(dst, s)
-			if !second {
-				dst = append(dst, `,"FilterPreciseSet":true,"IndexPreciseSet":true,"IndexImpactScore":"High"`...)
-			}
+			one(i)
 			dst = append(dst, '}')
 		}
 		dst = append(dst, ']')
 	}
+	single := func(list []sql.SingleIndex) {
+		each(len(list), func(i int) {
+			if !second {
+				dst = append(dst, `"FilterExpression":`...)
+				dst = appendJSONString(dst, list[i].Filter)
+				dst = append(dst, ',')
+			}
+			dst = append(dst, `"IndexSpec":`...)
+			dst = appendJSONString(dst, list[i].Spec)
+			if !second {
+				dst = append(dst, `,"FilterPreciseSet":true,"IndexPreciseSet":true,"IndexImpactScore":"High"`...)
+			}
+		})
+	}
+	composite := func(list []sql.CompositeIndex) {
+		each(len(list), func(i int) {
+			dst = append(dst, `"IndexSpecs":[`...)
+			for j, s := range list[i].Specs {
+				if j > 0 {
+					dst = append(dst, ',')
+				}
+				dst = appendJSONString(dst, s)
+			}
+			dst = append(dst, ']')
+			if !second {
+				dst = append(dst, `,"IndexPreciseSet":true,"IndexImpactScore":"High"`...)
+			}
+		})
+	}
+
 	if second {
 		dst = append(dst, `{"Utilized":{"SingleIndexes":`...)
-		list(u.Used)
-		dst = append(dst, `,"CompositeIndexes":[]},"Potential":{"SingleIndexes":`...)
-		list(u.Potential)
-		return append(dst, `,"CompositeIndexes":[]}}`...)
+		single(u.Used)
+		dst = append(dst, `,"CompositeIndexes":`...)
+		composite(u.UsedComposite)
+		dst = append(dst, `},"Potential":{"SingleIndexes":`...)
+		single(u.Potential)
+		dst = append(dst, `,"CompositeIndexes":`...)
+		composite(u.PotentialComposite)
+		return append(dst, `}}`...)
 	}
 	dst = append(dst, `{"UtilizedSingleIndexes":`...)
-	list(u.Used)
+	single(u.Used)
 	dst = append(dst, `,"PotentialSingleIndexes":`...)
-	list(u.Potential)
-	return append(dst, `,"UtilizedCompositeIndexes":[],"PotentialCompositeIndexes":[]}`...)
+	single(u.Potential)
+	dst = append(dst, `,"UtilizedCompositeIndexes":`...)
+	composite(u.UsedComposite)
+	dst = append(dst, `,"PotentialCompositeIndexes":`...)
+	composite(u.PotentialComposite)
+	return append(dst, '}')
 }

@@ -2,10 +2,22 @@ package sqlapi
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
+
+// explained reads the header x-orrery-explain.
+func explained(t *testing.T, r *reply) (e Explanation) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(r.h.Get("x-orrery-explain")), &e); err != nil {
+		t.Fatalf("%v: %s", err, r.h.Get("x-orrery-explain"))
+	}
+	return e
+}
 
 // The figures of a page are those of what was done: items read and passed, the index that was used and those that miss.
 func TestQueryFigures(t *testing.T) {
@@ -22,17 +34,16 @@ func TestQueryFigures(t *testing.T) {
 	}
 	const v1, v2, explain, metrics = "x-ms-cosmos-populateindexmetrics: true", "x-ms-cosmos-populateindexmetrics-V2: True", "x-orrery-explain: true", "x-ms-documentdb-populatequerymetrics: True"
 	for _, x := range []struct{ text, plan, use, figures string }{
-		{`SELECT * FROM c WHERE c.n = 7`, "plan=index", `{"Utilized":{"SingleIndexes":[{"IndexSpec":"/n/?"}],"CompositeIndexes":[]},"Potential":{"SingleIndexes":[],"CompositeIndexes":[]}}`, "retrievedDocumentCount=1;"},
-		{`SELECT * FROM c WHERE c.b = 7`, "plan=scan", `{"Utilized":{"SingleIndexes":[],"CompositeIndexes":[]},"Potential":{"SingleIndexes":[{"IndexSpec":"/b/?"}],"CompositeIndexes":[]}}`, "retrievedDocumentCount=40;"},
-		{`SELECT * FROM c ORDER BY c.b`, "plan=scan", `{"Utilized":{"SingleIndexes":[],"CompositeIndexes":[]},"Potential":{"SingleIndexes":[{"IndexSpec":"/b/?"}],"CompositeIndexes":[]}}`, "outputDocumentCount=40;"},
-		{`SELECT * FROM c WHERE c.odd['a b'] > 1 AND c.n = 3`, "plan=index", `{"Utilized":{"SingleIndexes":[{"IndexSpec":"/n/?"}],"CompositeIndexes":[]},"Potential":{"SingleIndexes":[{"IndexSpec":"/odd/\"a b\"/?"}],"CompositeIndexes":[]}}`, "retrievedDocumentCount=1;"},
-		{`SELECT * FROM c WHERE ARRAY_CONTAINS(c.tags, 't3')`, "plan=index", `{"Utilized":{"SingleIndexes":[{"IndexSpec":"/tags/[]/?"}],"CompositeIndexes":[]},"Potential":{"SingleIndexes":[],"CompositeIndexes":[]}}`, "outputDocumentCount=1;"},
-		{`SELECT VALUE 1`, "plan=no items", `{"Utilized":{"SingleIndexes":[],"CompositeIndexes":[]},"Potential":{"SingleIndexes":[],"CompositeIndexes":[]}}`, "retrievedDocumentCount=0;"},
+		{`SELECT * FROM c WHERE c.n = 7`, "index", `{"Utilized":{"SingleIndexes":[{"IndexSpec":"/n/?"}],"CompositeIndexes":[]},"Potential":{"SingleIndexes":[],"CompositeIndexes":[]}}`, "retrievedDocumentCount=1;"},
+		{`SELECT * FROM c WHERE c.b = 7`, "scan", `{"Utilized":{"SingleIndexes":[],"CompositeIndexes":[]},"Potential":{"SingleIndexes":[{"IndexSpec":"/b/?"}],"CompositeIndexes":[]}}`, "retrievedDocumentCount=40;"},
+		{`SELECT * FROM c ORDER BY c.b`, "scan", `{"Utilized":{"SingleIndexes":[],"CompositeIndexes":[]},"Potential":{"SingleIndexes":[{"IndexSpec":"/b/?"}],"CompositeIndexes":[]}}`, "outputDocumentCount=40;"},
+		{`SELECT * FROM c WHERE c.odd['a b'] > 1 AND c.n = 3`, "index", `{"Utilized":{"SingleIndexes":[{"IndexSpec":"/n/?"}],"CompositeIndexes":[]},"Potential":{"SingleIndexes":[{"IndexSpec":"/odd/\"a b\"/?"}],"CompositeIndexes":[{"IndexSpecs":["/n ASC","/odd/\"a b\" ASC"]}]}}`, "retrievedDocumentCount=1;"},
+		{`SELECT * FROM c WHERE ARRAY_CONTAINS(c.tags, 't3')`, "index", `{"Utilized":{"SingleIndexes":[{"IndexSpec":"/tags/[]/?"}],"CompositeIndexes":[]},"Potential":{"SingleIndexes":[],"CompositeIndexes":[]}}`, "outputDocumentCount=1;"},
+		{`SELECT VALUE 1`, "no items", `{"Utilized":{"SingleIndexes":[],"CompositeIndexes":[]},"Potential":{"SingleIndexes":[],"CompositeIndexes":[]}}`, "retrievedDocumentCount=0;"},
 	} {
 		r := run(x.text, v2, explain, metrics)
-		got := r.h.Get("x-orrery-explain")
-		if !strings.HasPrefix(strings.ToLower(got), x.plan) || !strings.Contains(got, "; ru="+r.h.Get("x-ms-request-charge")) {
-			t.Errorf("%s: %s", x.text, got)
+		if e := explained(t, r); e.Access != x.plan || !strings.HasPrefix(e.Plan, x.plan) || fmt.Sprintf("%.2f", e.RU.Total) != r.h.Get("x-ms-request-charge") {
+			t.Errorf("%s: %+v", x.text, e)
 		}
 		if got := strings.ReplaceAll(strings.ReplaceAll(r.h.Get("x-ms-cosmos-index-utilization"), "%22", `"`), "%5C", `\`); got != x.use {
 			t.Errorf("%s: %s", x.text, got)
@@ -45,13 +56,15 @@ func TestQueryFigures(t *testing.T) {
 	if got := run(`SELECT VALUE COUNT(1) FROM c WHERE c.b < 20`, metrics).h.Get("x-ms-documentdb-query-metrics"); !strings.HasSuffix(got, "indexUtilizationRatio=0.50") {
 		t.Error(got)
 	}
-	if got := run(`SELECT * FROM c WHERE c.n = 7`, explain).h.Get("x-orrery-explain"); !strings.Contains(got, "; entries=1; items=1; bytes=") || !strings.Contains(got, "; matched=1; rows=1; ru=") {
-		t.Error(got)
+	want := Explanation{Plan: "index on /n: most selective condition", Access: "index", Why: "most selective condition", Indexes: []string{"/n/?"}, Slots: 16,
+		Entries: 1, Items: 1, Bytes: 62, Matched: 1, Rows: 1, RU: RUParts{Total: 2.28, Base: 2.25, Entries: 0.01, Items: 0.02}, Advice: []string{}}
+	if got := explained(t, run(`SELECT * FROM c WHERE c.n = 7`, explain)); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
 	}
 	// The first version is base64 and has more members; without a header there is none.
 	r := run(`SELECT * FROM c WHERE c.n = 7`, v1)
 	text, err := base64.StdEncoding.DecodeString(r.h.Get("x-ms-cosmos-index-utilization"))
-	if want := `{"UtilizedSingleIndexes":[{"FilterExpression":"","IndexSpec":"/n/?","FilterPreciseSet":true,"IndexPreciseSet":true,"IndexImpactScore":"High"}],"PotentialSingleIndexes":[],"UtilizedCompositeIndexes":[],"PotentialCompositeIndexes":[]}`; err != nil || string(text) != want {
+	if want := `{"UtilizedSingleIndexes":[{"FilterExpression":"(ROOT.n = 7)","IndexSpec":"/n/?","FilterPreciseSet":true,"IndexPreciseSet":true,"IndexImpactScore":"High"}],"PotentialSingleIndexes":[],"UtilizedCompositeIndexes":[],"PotentialCompositeIndexes":[]}`; err != nil || string(text) != want {
 		t.Errorf("%v %s", err, text)
 	}
 	r = run(`SELECT * FROM c`)
@@ -61,7 +74,64 @@ func TestQueryFigures(t *testing.T) {
 		}
 	}
 	// Names that no header can hold are encoded.
-	if got := run(`SELECT * FROM c WHERE c['\\r\\n\u00e9'] = 1`, explain, v2).h; strings.ContainsAny(got.Get("x-orrery-explain")+got.Get("x-ms-cosmos-index-utilization"), "\r\n\u00e9") {
+	r = run(`SELECT * FROM c WHERE c['\\r\\né😀'] = 1`, explain, v2)
+	if got := explained(t, r).Indexes; len(got) != 1 || !strings.Contains(got[0], "\u00e9\U0001f600") {
+		t.Errorf("%q", got)
+	}
+	if got := r.h; strings.ContainsAny(got.Get("x-orrery-explain")+got.Get("x-ms-cosmos-index-utilization"), "\r\n\u00e9") {
 		t.Error(got)
+	}
+}
+
+// Each advice, followed, takes the query to the index and leaves nothing to advise.
+func TestAdvice(t *testing.T) {
+	const def = `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"indexingPolicy":`
+	for _, x := range []struct{ query, policy, advice, better string }{
+		{"SELECT * FROM c WHERE c.a = 7", `{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`, "add /a/? to includedPaths",
+			`{"includedPaths":[{"path":"/n/?"},{"path":"/a/?"}],"excludedPaths":[{"path":"/*"}]}`},
+		{"SELECT * FROM c WHERE c.a = 7", `{"excludedPaths":[{"path":"/a/?"}]}`, "remove /a/? from excludedPaths", `{}`},
+		{"SELECT * FROM c WHERE c.o.x = 7", `{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/o/*"}]}`, "add /o/x/? to includedPaths",
+			`{"includedPaths":[{"path":"/*"},{"path":"/o/x/?"}],"excludedPaths":[{"path":"/o/*"}]}`},
+		{"SELECT * FROM c WHERE ARRAY_CONTAINS(c.tags, 't7')", `{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`, "add /tags/* to includedPaths",
+			`{"includedPaths":[{"path":"/n/?"},{"path":"/tags/*"}],"excludedPaths":[{"path":"/*"}]}`},
+		{"SELECT * FROM c WHERE c.a = 7", `{"indexingMode":"none","automatic":false}`, "set indexingMode to consistent", `{"indexingMode":"consistent"}`},
+		{"SELECT * FROM c ORDER BY c.g, c.a DESC", `{}`, "add composite [/g asc,/a desc] to compositeIndexes",
+			`{"compositeIndexes":[[{"path":"/g","order":"ascending"},{"path":"/a","order":"descending"}]]}`},
+		{"SELECT * FROM c WHERE c.g = 3 ORDER BY c.a", `{}`, "add composite [/g asc,/a asc] to compositeIndexes",
+			`{"compositeIndexes":[[{"path":"/g"},{"path":"/a"}]]}`},
+		{"SELECT * FROM c WHERE c.g = 3 AND c.o.x > 170", `{}`, "add composite [/g asc,/o/x asc] to compositeIndexes",
+			`{"compositeIndexes":[[{"path":"/g"},{"path":"/o/x"}]]}`},
+	} {
+		a := newAPI(t)
+		a.do("POST", "/dbs", `{"id":"db"}`).is(201)
+		a.do("POST", "/dbs/db/colls", def+x.policy+"}").is(201)
+		for i := range 200 {
+			pk := fmt.Sprintf("p%d", i%50)
+			a.do("POST", docs, fmt.Sprintf(`{"id":"%d","pk":"%s","a":%d,"g":%d,"n":1,"o":{"x":%d},"tags":["t%d"]}`, i, pk, i, i%10, i, i), key(pk)).is(201)
+		}
+		run := func() Explanation {
+			t.Helper()
+			return explained(t, a.do("POST", docs, `{"query":"`+x.query+`"}`, "x-ms-documentdb-isquery: True", "x-ms-documentdb-query-enablecrosspartition: True", "x-orrery-explain: true", "x-ms-max-item-count: -1").is(200))
+		}
+		before := run()
+		if !slices.Equal(before.Advice, []string{x.advice}) {
+			t.Errorf("%s: %+v", x.query, before)
+		}
+		a.do("PUT", "/dbs/db/colls/c", def+x.better+"}").is(200)
+		after := run()
+		if len(after.Advice) > 0 || after.Rows != before.Rows {
+			t.Errorf("%s, with the advice: %+v", x.query, after)
+		}
+	}
+	// What no index can do is not advised.
+	a := newAPI(t)
+	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
+	a.do("POST", "/dbs/db/colls", def+`{}}`).is(201)
+	a.do("POST", docs, `{"id":"1","pk":"a","s":"x"}`, key("a")).is(201)
+	for _, q := range []string{"SELECT * FROM c WHERE CONTAINS(c.s, 'y')", "SELECT * FROM c WHERE LENGTH(c.s) = 2", "SELECT * FROM c WHERE c.pk = 'b'", "SELECT * FROM c"} {
+		e := explained(t, a.do("POST", docs, `{"query":"`+q+`"}`, "x-ms-documentdb-isquery: True", "x-ms-documentdb-query-enablecrosspartition: True", "x-orrery-explain: true").is(200))
+		if len(e.Advice) > 0 {
+			t.Errorf("%s: %+v", q, e)
+		}
 	}
 }

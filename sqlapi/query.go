@@ -126,6 +126,7 @@ func queryItems(c *call) error {
 	compiled := c.s.clock.Now()
 	req := sql.Request{PK: s.pk, PageSize: size, MaxBytes: maxReply, Continuation: header(c.in, hContinuation)}
 	req.Explain = isTrue(c.in, hIndexMetrics) || isTrue(c.in, hIndexMetrics2) || isTrue(c.in, hExplain)
+	req.Times = isTrue(c.in, hQueryMetrics)
 	if s.ranged {
 		req.Ranges = []sql.Range{{Min: s.span.min, Max: s.span.max}}
 	}
@@ -140,10 +141,12 @@ func queryItems(c *call) error {
 		c.set(hContinuation, page.Continuation)
 	}
 	if isTrue(c.in, hQueryMetrics) {
-		c.setMetrics(&page, len(c.out)-start, compiled.Sub(began).Seconds()*1000, c.s.clock.Now().Sub(compiled).Seconds()*1000)
+		c.setMetrics(&page, len(c.out)-start, compiled.Sub(began), c.s.clock.Now().Sub(compiled))
 	}
 	if req.Explain {
-		c.setExplain(&page)
+		if err := c.setExplain(&page); err != nil {
+			return err
+		}
 	}
 	c.setScope(ct, &s)
 	return c.endDocuments(page.Count)

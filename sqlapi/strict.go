@@ -8,6 +8,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql"
@@ -76,7 +77,7 @@ func (c *call) checkIndexed(ct *core.Container, plan *sql.Plan) error {
 			return errOrderExcluded
 		}
 	}
-	if len(orders) > 1 && !hasComposite(spec.IndexingPolicy, orders) {
+	if len(orders) > 1 && !hasComposite(ct, orders) {
 		return errNoComposite
 	}
 	if none && !isTrue(c.in, hEnableScan) && !isTrue(c.in, hForceScan) && !readsKeysOnly(ct, plan) {
@@ -111,29 +112,16 @@ func orderIndexed(ct *core.Container, o sql.OrderPath) bool {
 }
 
 // hasComposite reports whether a policy has the composite index of an order: just its paths, in its directions or in all the
-// opposite ones.
-func hasComposite(policy []byte, orders []sql.OrderPath) bool {
-	var p indexingJSON
-	if len(policy) == 0 || json.Unmarshal(policy, &p) != nil {
-		return false
+// opposite ones. What the filter fixes can't be left out, as the service has it.
+func hasComposite(ct *core.Container, orders []sql.OrderPath) bool {
+	by := make([]exec.Order, len(orders))
+	for i, o := range orders {
+		by[i] = exec.Order{Path: o.Path, Desc: o.Desc}
+		if o.Computed != "" {
+			by[i].Path = access.NewPath(o.Computed)
+		}
 	}
-	return slices.ContainsFunc(p.Composite, func(fields []compositeJSON) bool {
-		if len(fields) != len(orders) {
-			return false
-		}
-		flipped := (fields[0].Order == "descending") != orders[0].Desc
-		for i, f := range fields {
-			segs, err := core.ParsePath(f.Path)
-			want := orders[i].Path.Segs
-			if orders[i].Computed != "" {
-				want = []string{orders[i].Computed}
-			}
-			if err != nil || !slices.Equal(segs, want) || ((f.Order == "descending") != orders[i].Desc) != flipped {
-				return false
-			}
-		}
-		return true
-	})
+	return ct.OrderServed(by, nil) == access.OrderServed
 }
 
 // readsKeysOnly reports whether WHERE reads nothing but the id and the partition key.

@@ -3,6 +3,7 @@ package sql
 import (
 	"encoding/base64"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -64,5 +65,32 @@ func TestQueryFigures(t *testing.T) {
 	use, err := base64.StdEncoding.DecodeString(*p.IndexMetrics)
 	if err != nil || !strings.HasPrefix(string(use), `{"UtilizedSingleIndexes":[{`) || !strings.Contains(string(use), `"IndexSpec":"/n/?"`) {
 		t.Errorf("index metrics %s %v", use, err)
+	}
+}
+
+// The times of the metrics are measured: a scan of many items loads documents and looks nothing up, an index scan does both.
+func TestQueryTimes(t *testing.T) {
+	c := numbered(t, 2000)
+	times := func(q string) map[string]float64 {
+		t.Helper()
+		p, err := c.NewQueryItemsPager(q, all, &azcosmos.QueryOptions{PageSizeHint: -1}).NextPage(ctx)
+		check(t, err)
+		out := map[string]float64{}
+		for _, kv := range strings.Split(*p.QueryMetrics, ";") {
+			k, v, _ := strings.Cut(kv, "=")
+			out[k], err = strconv.ParseFloat(v, 64)
+			check(t, err)
+		}
+		return out
+	}
+	scan := times("SELECT * FROM c WHERE c.n % 2 = 0")
+	index := times("SELECT * FROM c WHERE c.n < 100")
+	if scan["documentLoadTimeInMs"] <= 0 || scan["indexLookupTimeInMs"] != 0 || scan["writeOutputTimeInMs"] <= 0 || index["indexLookupTimeInMs"] <= 0 || index["documentLoadTimeInMs"] <= 0 {
+		t.Errorf("scan %v, index %v", scan, index)
+	}
+	for _, m := range []map[string]float64{scan, index} {
+		if parts := m["documentLoadTimeInMs"] + m["indexLookupTimeInMs"] + m["writeOutputTimeInMs"]; parts > m["VMExecutionTimeInMs"]+0.03 || m["VMExecutionTimeInMs"] > m["totalExecutionTimeInMs"] {
+			t.Errorf("%v", m)
+		}
 	}
 }

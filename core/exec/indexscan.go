@@ -107,7 +107,7 @@ func (s *indexScan) close() { s.e.close() }
 // fetch reads the item of an identity in r.slot into r; false when it is absent or expired.
 func (b *builder) fetch(r *row, ident []byte, m *store.Mem) (bool, error) {
 	b.rows.stats.Items++
-	ok, err := b.view.Fetch(&r.item, r.slot, ident, m)
+	ok, err := b.load(&r.item, r.slot, ident, m)
 	if ok {
 		b.rows.stats.Bytes += len(r.item.Doc)
 	}

@@ -4,6 +4,7 @@ package exec
 
 import (
 	"context"
+	"time"
 
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/epk"
@@ -41,6 +42,8 @@ type Query struct {
 	Continuation string
 	// PlanHash identifies the query's text and parameters: a continuation of another query is refused.
 	PlanHash uint64
+	// Timer gives a time that only grows; with it Stats.Times is kept. nil = nothing is timed.
+	Timer func() time.Duration
 }
 
 // Stats says what a query cost so far.
@@ -52,6 +55,7 @@ type Stats struct {
 	Bytes      int // of the items read
 	Rows       int // rows given
 	Sorted     bool
+	Times      Times // with Query.Timer
 }
 
 // Charge returns the request units of what was done.
@@ -134,7 +138,7 @@ func (r *Rows) Next() bool {
 			return false
 		}
 		r.row.matched = false
-		ok, err := r.src.next(&r.row)
+		ok, err := r.candidate(r.src, &r.row)
 		if err != nil {
 			r.err = store.Translate(err)
 			return false
@@ -145,7 +149,7 @@ func (r *Rows) Next() bool {
 		}
 		r.begun = true
 		if !r.row.matched && r.q.Match != nil {
-			keep, err := r.q.Match(&r.row.item)
+			keep, err := r.match(&r.row.item)
 			if err != nil {
 				r.err = err
 				return false

@@ -117,7 +117,7 @@ func (s *sorter) drain() error {
 		if err := s.b.poll(); err != nil {
 			return err
 		}
-		ok, err := s.src.next(&r)
+		ok, err := s.b.rows.candidate(s.src, &r)
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (s *sorter) drain() error {
 			break
 		}
 		if s.b.q.Match != nil {
-			keep, err := s.b.q.Match(&r.item)
+			keep, err := s.b.rows.match(&r.item)
 			if err != nil {
 				return err
 			}

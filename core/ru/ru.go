@@ -16,7 +16,13 @@ func Delete(n, terms int) float64 { return Write(n, terms) }
 
 // Query is the charge of a query page: partitions visited, index entries and items read, bytes of the items.
 func Query(partitions, entries, items, bytes int) float64 {
-	return round(2.25*float64(max(partitions, 1)) + 0.01*float64(entries) + 0.02*float64(items) + 0.014*float64(bytes)/1024)
+	e, i, b := QueryParts(entries, items, bytes)
+	return round(2.25*float64(max(partitions, 1)) + e + i + b)
+}
+
+// QueryParts is what Query charges for index entries, for items and for their bytes, not rounded.
+func QueryParts(entries, items, bytes int) (perEntry, perItem, perByte float64) {
+	return 0.01 * float64(entries), 0.02 * float64(items), 0.014 * float64(bytes) / 1024
 }
 
 // Metadata is the charge of reading or changing a resource that is no item.

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
@@ -8,58 +9,112 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 )
 
-// IndexUse says which indexes a page used, and which the indexing policy leaves out that its query could use. Paths are in the
-// policy's form, "/a/b/?" or "/tags/[]/?".
+// IndexUse says how a page's items were found: the access path, the indexes that were used, those that the query could use if
+// the indexing policy had them, and what to change in the policy.
 type IndexUse struct {
-	Used, Potential []string
+	Access string // kind of the access path
+	Why    string // it was chosen
+	Sorted bool   // the rows were sorted
+	Slots  int    // visited
+
+	Used, Potential                   []SingleIndex
+	UsedComposite, PotentialComposite []CompositeIndex
+
+	Advice []string // lines of the policy that would make the query cheaper
 }
 
+// SingleIndex is an index on one path. Spec is the path in the policy's form, "/a/b/?" or "/tags/[]/?"; Filter the condition
+// that it serves, as the service prints it ("" for an order).
+type SingleIndex struct{ Spec, Filter string }
+
+// CompositeIndex is an index on several paths, each as "/a ASC".
+type CompositeIndex struct{ Specs []string }
+
 // indexUse reads the paths from the chosen access path, the translated filter and the order.
-func indexUse(c *core.Container, q *exec.Query, plan *access.Plan) *IndexUse {
-	u := &IndexUse{}
-	add := func(to *[]string, p access.Path) {
-		spec := indexSpec(p)
-		for _, s := range *to {
-			if s == spec {
-				return
+func (pl *Plan) indexUse(c *core.Container, q *exec.Query, s *exec.Stats) *IndexUse {
+	plan := &s.Plan
+	u := &IndexUse{Access: plan.Kind.String(), Why: plan.Why, Sorted: s.Sorted, Slots: s.Partitions}
+	if plan.Leaf != nil {
+		u.single(&u.Used, plan.Leaf.Path, pl)
+	}
+	for _, l := range plan.Union {
+		u.single(&u.Used, l.Path, pl)
+	}
+	if pl.env.Form != nil { // the policy's paths are not those of the query
+		return u
+	}
+	a := adviser{use: u, pl: pl, c: c, policy: parsePolicy(c.Spec().IndexingPolicy), helps: s.Sorted || s.Items > s.Rows}
+	a.singles(q)
+	a.composites(q)
+	return u
+}
+
+// single adds an index on a path to a list that hasn't got it.
+func (u *IndexUse) single(to *[]SingleIndex, p access.Path, pl *Plan) bool {
+	spec := indexSpec(p)
+	if len(p.Segs) == 0 || slices.ContainsFunc(*to, func(s SingleIndex) bool { return s.Spec == spec }) {
+		return false
+	}
+	*to = append(*to, SingleIndex{spec, pl.conditionOn(p)})
+	return true
+}
+
+// conditionOn returns the conditions of WHERE that read a path, printed with the item as ROOT.
+func (pl *Plan) conditionOn(p access.Path) string {
+	var found []string
+	var walk func(e Expr)
+	walk = func(e Expr) {
+		if c, ok := e.(*Chain); ok {
+			for _, x := range c.Xs {
+				walk(x)
 			}
-		}
-		*to = append(*to, spec)
-	}
-	if plan.Kind == access.Index || plan.Kind == access.Ordered {
-		if plan.Leaf != nil {
-			add(&u.Used, plan.Leaf.Path)
-		}
-		for _, l := range plan.Union {
-			add(&u.Used, l.Path)
-		}
-	}
-	missing := func(p access.Path) {
-		if len(p.Segs) > 0 && p.Segs[0] != "" && p.Segs[0][0] != 0 && !c.Indexes(p) {
-			add(&u.Potential, p)
-		}
-	}
-	var walk func(p *access.Pred)
-	walk = func(p *access.Pred) {
-		if p == nil {
 			return
 		}
-		missing(p.Path)
-		for _, k := range p.Kids {
-			walk(k)
+		if e != nil && pl.reads(e, p.Segs) {
+			pr := printer{root: pl.rootName()}
+			pr.expr(e)
+			found = append(found, pr.b.String())
 		}
 	}
-	walk(q.Pred)
-	for _, o := range q.OrderBy {
-		missing(o.Path)
+	walk(pl.p.q.Where)
+	return strings.Join(found, " AND ")
+}
+
+// reads reports whether an expression reads a stored path of the item.
+func (pl *Plan) reads(e Expr, segs []string) bool {
+	steps, base := splitPath(e)
+	if _, ok := base.(*Ident); ok {
+		path, _, ok := storedPath(steps, false)
+		return ok && slices.Equal(path.Segs, segs)
 	}
-	return u
+	found := false
+	children(e, func(x Expr) { found = found || x != nil && pl.reads(x, segs) })
+	return found
+}
+
+// rootName is the alias of the item itself, "" when it has none.
+func (pl *Plan) rootName() string {
+	for _, v := range pl.p.top.vars {
+		if v.root {
+			return v.name
+		}
+	}
+	return ""
 }
 
 // indexSpec writes a stored path as an indexing policy does.
 func indexSpec(p access.Path) string {
+	s := pathText(p.Segs)
+	if p.Elements {
+		s += "/[]"
+	}
+	return s + "/?"
+}
+
+// pathText writes stored names as a policy's path without its end.
+func pathText(segs []string) string {
 	var b strings.Builder
-	for i, s := range p.Segs {
+	for i, s := range segs {
 		b.WriteByte('/')
 		switch {
 		case i == 0 && s == "_id":
@@ -73,10 +128,6 @@ func indexSpec(p access.Path) string {
 			b.WriteString(`"` + s + `"`)
 		}
 	}
-	if p.Elements {
-		b.WriteString("/[]")
-	}
-	b.WriteString("/?")
 	return b.String()
 }
 

@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"math"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -69,6 +70,7 @@ type Request struct {
 	MaxBytes     int               // bytes of the rows after which a page ends; 0 = 4 MiB
 	Continuation string            // of the page before; "" = from the start
 	Explain      bool              // fill Metrics.Explain and Metrics.Indexes
+	Times        bool              // fill the times of Metrics
 }
 
 // defaultPageBytes is the service's response limit.
@@ -106,6 +108,10 @@ func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out
 		r.maxBytes = defaultPageBytes
 	}
 	r.maxBytes += len(out.Body)
+	if req.Times {
+		began := clk.Now()
+		r.timer = func() time.Duration { return clk.Now().Sub(began) }
+	}
 	if p.whole && st.left < 0 && st.skip == 0 && st.drop == 0 {
 		if n, ok := countOf(c, req); ok {
 			out.Charge += countCharge
@@ -141,7 +147,7 @@ var wallClock = clock.New()
 func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runner, hash uint64, begin state) error {
 	if r.p.top.q.From != nil && r.st.left != 0 {
 		q := pl.query(r.f, req, begin)
-		q.PlanHash, q.Continuation = hash, r.st.core
+		q.PlanHash, q.Continuation, q.Timer = hash, r.st.core, r.timer
 		rows, err := c.Query(ctx, q)
 		if err != nil {
 			return err
@@ -155,9 +161,10 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 			r.out.Metrics.BytesRead += s.Bytes
 			r.out.Metrics.IndexReads += s.Entries
 			r.out.Metrics.Rows += s.Rows
+			r.out.Metrics.Lookup, r.out.Metrics.Load = s.Lookup(), s.DocumentLoad()
 			if req.Explain {
 				r.out.Metrics.Explain = s.Plan.Explain()
-				r.out.Metrics.Indexes = indexUse(c, q, &s.Plan)
+				r.out.Metrics.Indexes = pl.indexUse(c, q, s)
 			}
 		}()
 	} else {

@@ -15,7 +15,10 @@ func printExpr(e Expr) string {
 	return p.b.String()
 }
 
-type printer struct{ b strings.Builder }
+type printer struct {
+	b    strings.Builder
+	root string // alias that is printed as ROOT
+}
 
 func (p *printer) s(parts ...string) {
 	for _, x := range parts {
@@ -39,7 +42,11 @@ func (p *printer) expr(e Expr) {
 	case *ParamRef:
 		p.s("@", e.Name)
 	case *Ident:
-		p.s(e.Name)
+		if p.root != "" && e.Name == p.root {
+			p.s("ROOT")
+		} else {
+			p.s(e.Name)
+		}
 	case *Prop:
 		p.base(e.Base)
 		if isPlainName(e.Name) {

@@ -2,6 +2,7 @@ package sql
 
 import (
 	"slices"
+	"time"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
@@ -25,6 +26,9 @@ type Metrics struct {
 	IndexReads int
 	Rows       int // items that passed the filter
 
+	// With Request.Times: what the index took, what reading items took, what making rows of them took.
+	Lookup, Load, Write time.Duration
+
 	// With Request.Explain; nothing where no item was needed.
 	Explain string // the access path in one line
 	Indexes *IndexUse
@@ -44,8 +48,9 @@ type runner struct {
 	f        *frame
 	src      rowSource
 	out      *Page
-	pageSize int   // rows; 0 = no limit
-	maxBytes int   // of the page's body; 0 = no limit
+	pageSize int // rows; 0 = no limit
+	maxBytes int // of the page's body; 0 = no limit
+	timer    func() time.Duration
 	st       state // where the page begins
 	inItem   int64 // rows that the present item has given, those of former pages included
 	given    int64 // rows that the query has given, those of former pages included
@@ -160,12 +165,7 @@ func (r *runner) emit(f *frame) bool {
 	if r.out.Count > 0 {
 		body = append(body, ',')
 	}
-	ok := false
-	if cq.write != nil {
-		body, ok = cq.write(f, body)
-	} else {
-		body, ok = r.distinct(f, body)
-	}
+	body, ok := r.render(f, body)
 	r.out.Body = body[:start]
 	switch {
 	case f.err != nil:
@@ -188,6 +188,18 @@ func (r *runner) emit(f *frame) bool {
 	r.out.Count++
 	r.given++
 	return !r.end
+}
+
+// render appends the present row as JSON; false when it is none.
+func (r *runner) render(f *frame, body []byte) (_ []byte, ok bool) {
+	if r.timer != nil {
+		began := r.timer()
+		defer func() { r.out.Metrics.Write += r.timer() - began }()
+	}
+	if write := r.p.top.write; write != nil {
+		return write(f, body)
+	}
+	return r.distinct(f, body)
 }
 
 // distinct appends the present row when it is new.

@@ -1,0 +1,59 @@
+package exec
+
+import (
+	"time"
+
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/store"
+)
+
+// Times says where the time of a query went. It is kept only for a Query with a Timer.
+type Times struct {
+	Sources time.Duration // finding and reading candidates: Load and the index look-up
+	Load    time.Duration // reading items by their keys
+	Match   time.Duration // the exact filter
+}
+
+// Lookup is the time that the index took, and DocumentLoad what reading items took: a scan reads nothing but items.
+func (s *Stats) Lookup() time.Duration {
+	if s.Plan.Kind == access.Scan {
+		return 0
+	}
+	return max(0, s.Times.Sources-s.Times.Load)
+}
+
+// DocumentLoad is the time that reading items took.
+func (s *Stats) DocumentLoad() time.Duration { return s.Times.Sources - s.Lookup() }
+
+// candidate takes the next candidate of a source. A sort isn't timed: it takes its candidates through here itself.
+func (r *Rows) candidate(src source, to *row) (bool, error) {
+	if _, sorts := src.(*sorter); r.q.Timer == nil || sorts {
+		return src.next(to)
+	}
+	t := r.q.Timer()
+	ok, err := src.next(to)
+	r.stats.Times.Sources += r.q.Timer() - t
+	return ok, err
+}
+
+// match applies the query's exact filter.
+func (r *Rows) match(it *store.Item) (bool, error) {
+	if r.q.Timer == nil {
+		return r.q.Match(it)
+	}
+	t := r.q.Timer()
+	ok, err := r.q.Match(it)
+	r.stats.Times.Match += r.q.Timer() - t
+	return ok, err
+}
+
+// load reads the item of an identity.
+func (b *builder) load(it *store.Item, slot int, ident []byte, m *store.Mem) (bool, error) {
+	if b.q.Timer == nil {
+		return b.view.Fetch(it, slot, ident, m)
+	}
+	t := b.q.Timer()
+	ok, err := b.view.Fetch(it, slot, ident, m)
+	b.rows.stats.Times.Load += b.q.Timer() - t
+	return ok, err
+}

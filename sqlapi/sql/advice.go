@@ -1,0 +1,175 @@
+package sql
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/exec"
+)
+
+// adviser finds the indexes that a query could use if the policy had them.
+type adviser struct {
+	use    *IndexUse
+	pl     *Plan
+	c      *core.Container
+	policy indexingPolicy
+	helps  bool // items were read in vain, or sorted: a better index would save that
+}
+
+// indexingPolicy is the part of a policy that advice depends on.
+type indexingPolicy struct {
+	Mode      string                           `json:"indexingMode"`
+	Excluded  []struct{ Path string }          `json:"excludedPaths"`
+	Composite [][]struct{ Path, Order string } `json:"compositeIndexes"`
+}
+
+func parsePolicy(raw []byte) (p indexingPolicy) {
+	_ = json.Unmarshal(raw, &p) // checked when it was stored; none is the default one
+	return p
+}
+
+func (a *adviser) advise(line string) {
+	if !slices.Contains(a.use.Advice, line) {
+		a.use.Advice = append(a.use.Advice, line)
+	}
+}
+
+// singles finds the paths of filter and order that the policy leaves out.
+func (a *adviser) singles(q *exec.Query) {
+	missing := func(p access.Path) {
+		if len(p.Segs) == 0 || p.Segs[0] == "" || p.Segs[0][0] == 0 || a.c.Indexes(p) {
+			return
+		}
+		if !a.use.single(&a.use.Potential, p, a.pl) {
+			return
+		}
+		spec := indexSpec(p)
+		switch {
+		case strings.EqualFold(a.policy.Mode, "none"):
+			a.advise("set indexingMode to consistent")
+		case slices.ContainsFunc(a.policy.Excluded, func(e struct{ Path string }) bool { return e.Path == spec }):
+			a.advise("remove " + spec + " from excludedPaths")
+		case p.Elements: // the elements alone would not do: other APIs count a value at the path itself too
+			a.advise("add " + pathText(p.Segs) + "/* to includedPaths")
+		default:
+			a.advise("add " + spec + " to includedPaths")
+		}
+	}
+	var walk func(p *access.Pred)
+	walk = func(p *access.Pred) {
+		if p == nil {
+			return
+		}
+		missing(p.Path)
+		for _, k := range p.Kids {
+			walk(k)
+		}
+	}
+	walk(q.Pred)
+	for _, o := range q.OrderBy {
+		missing(o.Path)
+	}
+}
+
+// column is one path of a composite index.
+type column struct {
+	path string
+	desc bool
+}
+
+// composites finds the composite index for the order, with what the filter fixes before it, or for a filter of several
+// conditions.
+func (a *adviser) composites(q *exec.Query) {
+	if strings.EqualFold(a.policy.Mode, "none") {
+		return
+	}
+	fixed, ranged := a.conditions(q.Pred)
+	var order []column
+	for _, o := range q.OrderBy {
+		if len(o.Path.Segs) == 0 || o.Path.Segs[0] == "" || o.Path.Segs[0][0] == 0 && !slices.Equal(o.Path.Segs, access.TS.Segs) {
+			return // no path: no index has it
+		}
+		order = append(order, column{pathText(o.Path.Segs), o.Desc})
+	}
+	fixed = slices.DeleteFunc(fixed, func(f column) bool {
+		return slices.ContainsFunc(order, func(o column) bool { return o.path == f.path })
+	})
+	var want []column
+	switch {
+	case len(order) > 1:
+		if want = order; len(fixed) > 0 && a.has(append(fixed, order...)) {
+			return
+		}
+	case len(order) == 1 && len(fixed) > 0 && a.use.Sorted:
+		want = append(fixed, order...)
+	case len(order) == 0 && len(fixed)+len(ranged) > 1 && len(fixed) > 0 && a.use.Access != access.Points.String():
+		want = append(fixed, ranged[:min(1, len(ranged))]...)
+	}
+	if len(want) < 2 || len(want) > 8 || a.has(want) {
+		return
+	}
+	spec := CompositeIndex{}
+	text := make([]string, len(want))
+	for i, w := range want {
+		dir := " ASC"
+		if w.desc {
+			dir = " DESC"
+		}
+		spec.Specs = append(spec.Specs, w.path+dir)
+		text[i] = w.path + strings.ToLower(dir)
+	}
+	a.use.PotentialComposite = append(a.use.PotentialComposite, spec)
+	if a.helps {
+		a.advise("add composite [" + strings.Join(text, ",") + "] to compositeIndexes")
+	}
+}
+
+// conditions returns the paths of a conjunction that are fixed to one value, and those that are held to a range.
+func (a *adviser) conditions(p *access.Pred) (fixed, ranged []column) {
+	if p == nil {
+		return nil, nil
+	}
+	cs := []*access.Pred{p}
+	if p.Op == access.OpAnd {
+		cs = p.Kids
+	}
+	add := func(to *[]column, p access.Path) {
+		if c := (column{path: pathText(p.Segs)}); !slices.Contains(*to, c) {
+			*to = append(*to, c)
+		}
+	}
+	for _, c := range cs {
+		if c.Path.Elements || len(c.Path.Segs) == 0 || c.Path.Segs[0] == "" || c.Path.Segs[0][0] == 0 {
+			continue
+		}
+		switch {
+		case c.Op == access.OpIn && len(c.Vals) == 1:
+			add(&fixed, c.Path)
+		case c.Op == access.OpRange || c.Op == access.OpPrefix:
+			add(&ranged, c.Path)
+		}
+	}
+	return fixed, slices.DeleteFunc(ranged, func(r column) bool { return slices.Contains(fixed, r) })
+}
+
+// has reports whether the policy has a composite index that begins with these columns, in their directions or in all the
+// opposite ones.
+func (a *adviser) has(want []column) bool {
+	return slices.ContainsFunc(a.policy.Composite, func(fields []struct{ Path, Order string }) bool {
+		if len(fields) < len(want) {
+			return false
+		}
+		for i, w := range want {
+			segs, err := core.ParsePath(strings.TrimSuffix(fields[i].Path, "/?"))
+			down := strings.EqualFold(fields[i].Order, "descending")
+			first := strings.EqualFold(fields[0].Order, "descending")
+			if err != nil || pathText(segs) != w.path || (down == w.desc) != (first == want[0].desc) {
+				return false
+			}
+		}
+		return true
+	})
+}
