@@ -43,6 +43,7 @@ const (
 	hIndexMetrics    = "X-Ms-Cosmos-Populateindexmetrics"
 	hIndexMetrics2   = "X-Ms-Cosmos-Populateindexmetrics-V2"
 	hExplain         = "X-Orrery-Explain"
+	hStrict          = "X-Orrery-Strict"
 	hQueryMetrics    = "X-Ms-Documentdb-Populatequerymetrics"
 	hIntendedRID     = "X-Ms-Cosmos-Intended-Collection-Rid"
 	hTokenExpiry     = "X-Ms-Documentdb-Expiry-Seconds"

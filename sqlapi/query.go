@@ -115,10 +115,11 @@ func queryItems(c *call) error {
 	if s.pk == nil && !s.ranged && !isTrue(c.in, hCrossPartition) && !onePartition(ct, spec) {
 		return status.New(status.BadRequest, msgCrossPartition)
 	}
-	if c.s.opt.Strict && plan.NeedsMerge() && c.isCross(ct, &s) && !onePartition(ct, spec) {
+	strict := c.strict()
+	if strict && plan.NeedsMerge() && c.isCross(ct, &s) && !onePartition(ct, spec) {
 		return c.refuseMerge(ct, spec)
 	}
-	if c.s.opt.Strict {
+	if strict {
 		if err := c.checkIndexed(ct, plan); err != nil {
 			return err
 		}

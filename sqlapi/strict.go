@@ -21,6 +21,10 @@ import (
 const msgNotServable = "The provided cross partition query can not be directly served by the gateway: its rows have to be merged over partitions by the client. " +
 	"Clients that can do so ask for the query plan now; others have to bind the query to one partition key."
 
+// strict reports whether the request is held to what the service refuses. Our own tools say "x-orrery-strict: none": they
+// neither plan nor merge.
+func (c *call) strict() bool { return c.s.opt.Strict && header(c.in, hStrict) != "none" }
+
 // isCross reports whether a query may reach several partitions: neither a full key nor a range binds it, nor is all that a
 // key's prefix covers in one partition.
 func (c *call) isCross(ct *core.Container, s *scope) bool {

@@ -23,6 +23,7 @@ type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Serve the APIs."`
 	Demo    demoCmd    `cmd:"" help:"Serve sample data from memory."`
 	Check   checkCmd   `cmd:"" help:"Verify a store that no server has open."`
+	Query   queryCmd   `cmd:"" help:"Run a NoSQL query, and explain it."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
@@ -179,7 +180,7 @@ func run(args []string, out, errOut io.Writer) int {
 		fmt.Fprintln(errOut, "orrery:", err)
 		return 2
 	}
-	if err := ctx.Run(); err != nil {
+	if err := ctx.Run(&streams{out, errOut}); err != nil {
 		fmt.Fprintln(errOut, "orrery:", strings.ReplaceAll(err.Error(), "\n", "\norrery: "))
 		return 1
 	}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/orrerydb/orrery/cmd/orrery/server"
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/sqlapi"
+)
+
+// queryCmd runs a NoSQL query, on a server or on a store that no server has open.
+type queryCmd struct {
+	Endpoint  string            `default:"http://127.0.0.1:8081" help:"NoSQL endpoint of a server."`
+	Key       string            `default:"${key}" help:"Account key, base64."`
+	Data      string            `placeholder:"DIR" type:"existingdir" help:"Read the store in this data directory instead; no server may have it open."`
+	DB        string            `name:"db" required:"" placeholder:"DATABASE" help:"Database."`
+	Container string            `required:"" placeholder:"CONTAINER" help:"Container."`
+	PK        string            `name:"pk" placeholder:"JSON" help:"Partition key: a JSON value, or an array of the values of a hierarchical key."`
+	Param     map[string]string `placeholder:"NAME=JSON" help:"Value of a query parameter. Repeatable."`
+	Explain   bool              `help:"Say on the error stream how the rows were found and what would make it cheaper."`
+	Text      string            `arg:"" name:"query" help:"Text of the query."`
+}
+
+// Run implements the command: rows on out, one JSON value a line.
+func (q *queryCmd) Run(s *streams) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	do, closing, err := q.transport(ctx)
+	if err != nil {
+		return err
+	}
+	ex, err := q.pages(ctx, do, s.out)
+	if err == nil && q.Explain {
+		err = writeExplanation(s.errOut, ex)
+	}
+	return errors.Join(err, closing())
+}
+
+// streams are where a command writes.
+type streams struct{ out, errOut io.Writer }
+
+// transport returns what answers requests: a server, or the API on the store itself.
+func (q *queryCmd) transport(ctx context.Context) (do func(*http.Request) (*http.Response, error), closing func() error, err error) {
+	if q.Data == "" {
+		return http.DefaultClient.Do, func() error { return nil }, nil
+	}
+	eng, err := server.OpenForCheck(ctx, q.Data)
+	if err != nil {
+		return nil, nil, err
+	}
+	h, err := sqlapi.New(eng, sqlapi.Options{Account: "localhost"})
+	if err != nil {
+		return nil, nil, errors.Join(err, eng.Close())
+	}
+	return func(r *http.Request) (*http.Response, error) {
+		w := &answer{header: http.Header{}, code: http.StatusOK}
+		h.ServeHTTP(w, r)
+		return &http.Response{StatusCode: w.code, Header: w.header, Body: io.NopCloser(&w.body)}, nil
+	}, eng.Close, nil
+}
+
+// answer is a reply that was not sent.
+type answer struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (a *answer) Header() http.Header         { return a.header }
+func (a *answer) WriteHeader(code int)        { a.code = code }
+func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
+
+// pages runs the query to its end and adds up what its pages say of themselves.
+func (q *queryCmd) pages(ctx context.Context, do func(*http.Request) (*http.Response, error), out io.Writer) (*sqlapi.Explanation, error) {
+	body, err := q.body()
+	if err != nil {
+		return nil, err
+	}
+	var sum *sqlapi.Explanation
+	for token := ""; ; {
+		res, err := q.page(ctx, do, body, token)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range res.Documents {
+			if _, err := fmt.Fprintf(out, "%s\n", row); err != nil {
+				return nil, err
+			}
+		}
+		if q.Explain {
+			if sum, err = addExplanation(sum, res.explain); err != nil {
+				return nil, err
+			}
+		}
+		if token = res.token; token == "" {
+			return sum, nil
+		}
+	}
+}
+
+// body is the request body.
+func (q *queryCmd) body() ([]byte, error) {
+	type param struct {
+		Name  string          `json:"name"`
+		Value json.RawMessage `json:"value"`
+	}
+	params := []param{}
+	for name, text := range q.Param {
+		if !json.Valid([]byte(text)) {
+			return nil, fmt.Errorf("--param %s=%s: the value is not JSON", name, text)
+		}
+		params = append(params, param{"@" + strings.TrimPrefix(name, "@"), json.RawMessage(text)})
+	}
+	return json.Marshal(map[string]any{"query": q.Text, "parameters": params})
+}
+
+// keyHeader is the partition key as its header has it.
+func (q *queryCmd) keyHeader() (string, error) {
+	switch {
+	case q.PK == "" || strings.HasPrefix(strings.TrimSpace(q.PK), "["):
+		return q.PK, nil
+	case json.Valid([]byte(q.PK)):
+		return "[" + q.PK + "]", nil
+	}
+	return "", fmt.Errorf("--pk %s: want a JSON value, a string in quotes", q.PK)
+}
+
+// queryPage is one page of an answer.
+type queryPage struct {
+	Documents      []json.RawMessage
+	token, explain string
+}
+
+func (q *queryCmd) page(ctx context.Context, do func(*http.Request) (*http.Response, error), body []byte, token string) (*queryPage, error) {
+	link := "dbs/" + q.DB + "/colls/" + q.Container
+	path := "/dbs/" + url.PathEscape(q.DB) + "/colls/" + url.PathEscape(q.Container) + "/docs"
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(q.Endpoint, "/")+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	key, err := q.keyHeader()
+	if err != nil {
+		return nil, err
+	}
+	date := clock.New().Now().Format(http.TimeFormat)
+	sig, err := masterToken(q.Key, "post\ndocs\n"+link+"\n"+strings.ToLower(date)+"\n\n")
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range map[string]string{
+		"Authorization": sig, "x-ms-date": date, "x-ms-version": "2020-11-05", "Content-Type": "application/query+json",
+		"x-ms-documentdb-isquery": "True", "x-ms-documentdb-query-enablecrosspartition": "True", "x-ms-max-item-count": "-1",
+		"x-ms-documentdb-partitionkey": key, "x-ms-continuation": token, "x-orrery-strict": "none", "x-orrery-explain": fmt.Sprint(q.Explain),
+	} {
+		if value != "" {
+			req.Header.Set(name, value)
+		}
+	}
+	res, err := do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode != http.StatusOK {
+		return nil, refusal(res.StatusCode, text)
+	}
+	p := &queryPage{token: res.Header.Get("x-ms-continuation"), explain: res.Header.Get("x-orrery-explain")}
+	return p, json.Unmarshal(text, p)
+}
+
+// refusal is the error of a reply: its message without what only a client's log needs.
+func refusal(code int, body []byte) error {
+	var e struct{ Message string }
+	if json.Unmarshal(body, &e) == nil && e.Message != "" {
+		text, _, _ := strings.Cut(strings.TrimPrefix(e.Message, "Message: "), "\r\nActivityId")
+		return fmt.Errorf("%d: %s", code, text)
+	}
+	return fmt.Errorf("%d: %.300s", code, body)
+}
+
+// masterToken signs a request with the account key.
+func masterToken(key, text string) (string, error) {
+	raw, err := base64.StdEncoding.DecodeString(key)
+	if err != nil {
+		return "", errors.New("--key: want base64")
+	}
+	m := hmac.New(sha256.New, raw)
+	m.Write([]byte(text))
+	return url.QueryEscape("type=master&ver=1.0&sig=" + base64.StdEncoding.EncodeToString(m.Sum(nil))), nil
+}
+
+// addExplanation adds a page's explanation to that of the pages before it.
+func addExplanation(sum *sqlapi.Explanation, text string) (*sqlapi.Explanation, error) {
+	e := &sqlapi.Explanation{}
+	if err := json.Unmarshal([]byte(text), e); err != nil {
+		return nil, errors.New("the server doesn't explain queries: it is no Orrery, or an older one")
+	}
+	if sum == nil {
+		return e, nil
+	}
+	sum.Slots = max(sum.Slots, e.Slots)
+	for _, n := range []struct {
+		to  *int
+		add int
+	}{{&sum.Entries, e.Entries}, {&sum.Items, e.Items}, {&sum.Bytes, e.Bytes}, {&sum.Matched, e.Matched}, {&sum.Rows, e.Rows}} {
+		*n.to += n.add
+	}
+	for _, n := range []struct {
+		to  *float64
+		add float64
+	}{{&sum.RU.Total, e.RU.Total}, {&sum.RU.Base, e.RU.Base}, {&sum.RU.Entries, e.RU.Entries}, {&sum.RU.Items, e.RU.Items}, {&sum.RU.Bytes, e.RU.Bytes}} {
+		*n.to += n.add
+	}
+	return sum, nil
+}
+
+// writeExplanation writes an explanation for people.
+func writeExplanation(w io.Writer, e *sqlapi.Explanation) error {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-8s"+format+"\n", append([]any{name}, args...)...)
+	}
+	line("plan", "%s", e.Plan)
+	if len(e.Indexes) > 0 {
+		line("indexes", "%s", strings.Join(e.Indexes, ", "))
+	}
+	line("read", "%d index entries, %d items of %d bytes, in %d slots", e.Entries, e.Items, e.Bytes, e.Slots)
+	sorted := ""
+	if e.Sorted {
+		sorted = ", sorted"
+	}
+	line("kept", "%d items, %d rows%s", e.Matched, e.Rows, sorted)
+	line("charge", "%.2f RU: %.2f base, %.2f entries, %.2f items, %.2f bytes", e.RU.Total, e.RU.Base, e.RU.Entries, e.RU.Items, e.RU.Bytes)
+	for _, a := range e.Advice {
+		line("advice", "%s", a)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/orrerydb/orrery/cmd/orrery/server"
+)
+
+// started serves sample data from a directory; stop ends it.
+func started(t *testing.T, dir string) (endpoint string, stop func()) {
+	t.Helper()
+	cfg := server.Ephemeral()
+	cfg.Memory, cfg.Data = false, dir
+	cfg.TableAddr, cfg.GremlinAddr, cfg.MongoAddr = server.Off, server.Off, server.Off
+	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	s, err := server.Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	t.Cleanup(cancel)
+	if err := s.LoadDemo(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return "http://" + s.Addr(server.NoSQL), func() {
+		if err := s.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The command answers the same of a server, which is strict, and of the store in its directory.
+func TestQueryCommand(t *testing.T) {
+	dir := t.TempDir()
+	endpoint, stop := started(t, dir)
+	cases := []struct {
+		args []string
+		code int
+		out  string   // all of it
+		err  []string // parts of it
+	}{
+		{[]string{"SELECT VALUE COUNT(1) FROM c WHERE c.total > 3"}, 0, "4\n", nil},
+		{[]string{"--param", "n=3", "--param", "@who=\"ada\"", "SELECT VALUE c.id FROM c WHERE c.total > @n AND c.customer = @who ORDER BY c.id"}, 0, "\"o-1001\"\n\"o-1002\"\n", nil},
+		{[]string{"--pk", `"linus"`, "SELECT c.id FROM c"}, 0, "{\"id\":\"o-1003\"}\n", nil},
+		{[]string{"--pk", `["linus"]`, "SELECT c.id FROM c"}, 0, "{\"id\":\"o-1003\"}\n", nil},
+		{[]string{"--explain", "SELECT VALUE c.id FROM c WHERE c.customer = 'linus' AND c.id = 'o-1003'"}, 0, "\"o-1003\"\n",
+			[]string{"plan    points of 1 keys", "read    0 index entries, 1 items of ", "kept    1 items, 1 rows\n", "charge  2.80 RU: "}},
+		{[]string{"--explain", "SELECT TOP 1 VALUE c.id FROM c ORDER BY c.customer, c.id"}, 0, "\"o-1001\"\n",
+			[]string{"plan    scan: ", ", sorted\n", "advice  add composite [/customer asc,/id asc] to compositeIndexes\n"}},
+		{[]string{"--pk", "linus", "SELECT c.id FROM c"}, 1, "", []string{"--pk linus: want a JSON value"}},
+		{[]string{"--param", "n=x", "SELECT c.id FROM c"}, 1, "", []string{"the value is not JSON"}},
+		{[]string{"SELEC"}, 1, "", []string{"400: ", "SC1001"}},
+		{[]string{"--container", "nope", "SELECT c.id FROM c"}, 1, "", []string{"404: "}},
+		{[]string{}, 2, "", []string{"<query>"}},
+	}
+	for _, where := range [][]string{{"--endpoint", endpoint}, {"--data", dir}} {
+		if where[0] == "--data" {
+			var out, errOut bytes.Buffer
+			if code := run(append([]string{"query", "--db", "shop", "--container", "orders"}, append(where, "SELECT * FROM c")...), &out, &errOut); code != 1 || !strings.Contains(errOut.String(), "in use by another server") {
+				t.Errorf("a store that is served: exit %d %s", code, errOut.String())
+			}
+			stop()
+		}
+		for _, c := range cases {
+			var out, errOut bytes.Buffer
+			args := append([]string{"query", "--db", "shop", "--container", "orders"}, append(where, c.args...)...)
+			if code := run(args, &out, &errOut); code != c.code || out.String() != c.out {
+				t.Errorf("%v: exit %d: %s%s", args, code, out.String(), errOut.String())
+			}
+			for _, part := range c.err {
+				if !strings.Contains(errOut.String(), part) {
+					t.Errorf("%v: %q is missing in %s", args, part, errOut.String())
+				}
+			}
+		}
+	}
+	var out, errOut bytes.Buffer
+	if code := run([]string{"query", "--db", "d", "--container", "c", "--endpoint", "http://127.0.0.1:1", "SELECT 1"}, &out, &errOut); code != 1 {
+		t.Errorf("no server: exit %d", code)
+	}
+}
