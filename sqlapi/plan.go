@@ -28,16 +28,20 @@ func queryPlan(c *call) error {
 		}
 	}
 	def := ct.Spec().PartitionKey
-	plan, err := sql.QueryPlan(spec.text, spec.params, features, def)
-	if err != nil {
-		return err
-	}
 	var room [maxKeyPaths]value.Value
 	pk, err := c.partitionKey(room[:0], &def, keyPrefix)
 	if err != nil {
 		return err
 	}
-	c.out = append(c.out[:0], plan...)
+	plan := sql.QueryPlan
+	if pk != nil && len(pk) == len(def.Paths) {
+		plan = sql.QueryPlanBound
+	}
+	body, err := plan(spec.text, spec.params, features, def)
+	if err != nil {
+		return err
+	}
+	c.out = append(c.out[:0], body...)
 	if pk != nil {
 		c.out = withKeyRange(c.out, def, pk)
 	}

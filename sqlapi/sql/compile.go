@@ -1,6 +1,8 @@
 package sql
 
 import (
+	"errors"
+
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/func"
 )
@@ -55,6 +57,20 @@ func (c *compiler) failAt(e Expr, code, format string, args ...any) {
 		c.err = errorAt(c.text, e.span(), code, format, args...)
 	}
 }
+
+// failMore is failAt for errors that are listed all, up to maxErrors, when the first of them is of the same code.
+func (c *compiler) failMore(e Expr, code, format string, args ...any) {
+	c.failAt(e, code, format, args...)
+	var first *Error
+	if errors.As(c.err, &first) && first.Code == code && len(first.more) < maxErrors {
+		if next := errorAt(c.text, e.span(), code, format, args...); next.Start != first.Start {
+			first.more = append(first.more, next)
+		}
+	}
+}
+
+// maxErrors bounds the errors that one text is answered with.
+const maxErrors = 20
 
 // param returns the number of a parameter.
 func (c *compiler) param(name string) int {
@@ -237,7 +253,7 @@ func (c *compiler) resolve(id *Ident, e Expr) *variable {
 	}
 	for _, g := range c.groups {
 		if g.sub == v.owner && !g.inAgg {
-			c.failAt(e, codeUngrouped, "Property reference '%s' is invalid in the select list because it is not contained in either an aggregate function or the GROUP BY clause.", clip(printExpr(e)))
+			c.failMore(e, codeUngrouped, "Property reference '%s' is invalid in the select list because it is not contained in either an aggregate function or the GROUP BY clause.", clip(printExpr(e)))
 			return nil
 		}
 	}

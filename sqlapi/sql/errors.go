@@ -13,17 +13,18 @@ const (
 	codeSyntax        = "SC1001" // Syntax error, incorrect syntax near 'x'.
 	codeEOF           = "SC1002" // Syntax error, unexpected end-of-file.
 	codeNumber        = "SC1003" // a number literal that does not fit
-	codeString        = "SC1010" // Syntax error, invalid string literal token
+	codeString        = "SC1012" // Syntax error, invalid string literal token
 	codeIdentifier    = "SC2001" // Identifier 'x' could not be resolved.
 	codeFunction      = "SC2005" // 'X' is not a recognized built-in function name.
 	codeDuplicate     = "SC2011" // the same alias twice
-	codeStarNoFrom    = "SC2040" // SELECT * without FROM
+	codeStarNoFrom    = "SC2039" // SELECT * without FROM
+	codeStarJoin      = "SC2040" // SELECT * with a JOIN
 	codeStarGroup     = "SC2041" // SELECT * with GROUP BY
 	codeArity         = "SC2050" // The X function requires n argument(s).
 	codeParameter     = "SC2054" // a parameter that was not given
-	codeStarJoin      = "SC2057" // SELECT * with a JOIN
 	codeTop           = "SC2060" // TOP above its limit
-	codeOffsetLimit   = "SC2062" // OFFSET or LIMIT above its limit
+	codeLimit         = "SC2061" // LIMIT above its limit
+	codeOffset        = "SC2062" // OFFSET above its limit
 	codeNestedAgg     = "SC2101" // an aggregate inside an aggregate
 	codeUngrouped     = "SC2102" // a column that is neither grouped nor aggregated
 	codeAggregateHere = "SC2103" // an aggregate where none may stand
@@ -38,7 +39,8 @@ type Error struct {
 	Code       string
 	Start, End int
 	Msg        string
-	plain      bool // shown as {"Errors":["message"]}, without a position
+	plain      bool     // shown as {"Errors":["message"]}, without a position
+	more       []*Error // further errors of the same text, listed after it
 }
 
 // Error implements error.
@@ -57,7 +59,15 @@ func (e *Error) AppendJSON(dst []byte) []byte {
 		dst = appendQuoted(dst, e.Msg)
 		return append(dst, `]}`...)
 	}
-	dst = append(dst, `{"errors":[{"severity":"Error","location":{"start":`...)
+	dst = e.appendOne(append(dst, `{"errors":[`...))
+	for _, m := range e.more {
+		dst = m.appendOne(append(dst, ','))
+	}
+	return append(dst, `]}`...)
+}
+
+func (e *Error) appendOne(dst []byte) []byte {
+	dst = append(dst, `{"severity":"Error","location":{"start":`...)
 	dst = strconv.AppendInt(dst, int64(e.Start), 10)
 	dst = append(dst, `,"end":`...)
 	dst = strconv.AppendInt(dst, int64(e.End), 10)
@@ -65,7 +75,7 @@ func (e *Error) AppendJSON(dst []byte) []byte {
 	dst = appendQuoted(dst, e.Code)
 	dst = append(dst, `,"message":`...)
 	dst = appendQuoted(dst, e.Msg)
-	return append(dst, `}]}`...)
+	return append(dst, '}')
 }
 
 // plainError is an error without a position, as the service words those that it finds after parsing.

@@ -196,9 +196,9 @@ func (p *parser) query() *Query {
 		p.orderBy(q)
 	}
 	if p.acceptKw("OFFSET") {
-		q.Offset = p.count(codeOffsetLimit, "OFFSET")
+		q.Offset = p.count(codeOffset, "OFFSET")
 		p.expectKw("LIMIT")
-		q.Limit = p.count(codeOffsetLimit, "LIMIT")
+		q.Limit = p.count(codeLimit, "LIMIT")
 	}
 	q.pos.end, q.height = p.prevEnd, q.measure()
 	return q
@@ -253,12 +253,16 @@ func (p *parser) count(code, clause string) *Count {
 		p.advance()
 	case tNumber:
 		n, err := strconv.ParseInt(p.tok.text, 10, 64)
-		if err != nil && p.tok.num != math.Trunc(p.tok.num) {
+		switch whole := err == nil || p.tok.num == math.Trunc(p.tok.num); {
+		case whole && err == nil && n <= maxCount:
+		case code == codeTop:
+			p.failAt(p.tok.pos, code, "The count value provided for a TOP clause must be an integer.")
+			return c
+		case !whole:
 			p.unexpected()
 			return c
-		}
-		if err != nil || n > maxCount {
-			p.failAt(p.tok.pos, code, "The %s value '%s' exceeds the maximum limit of %d.", clause, clip(p.tok.raw), int64(maxCount))
+		default:
+			p.failAt(p.tok.pos, code, "The %s count value exceeds the maximum allowed value.", clause)
 			return c
 		}
 		c.N = n

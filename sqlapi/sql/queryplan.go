@@ -35,6 +35,16 @@ type aliasType struct{ alias, plan string }
 // features are those that the client lists; a feature that the query needs and the client lacks is refused. nil features are
 // not checked.
 func QueryPlan(text string, params []Param, features []string, def core.PartitionKeyDef) ([]byte, error) {
+	return queryPlan(text, params, features, def, false)
+}
+
+// QueryPlanBound is QueryPlan for a request that names one whole partition key: one partition gives all rows, whatever the
+// filter says. The ranges are the filter's all the same.
+func QueryPlanBound(text string, params []Param, features []string, def core.PartitionKeyDef) ([]byte, error) {
+	return queryPlan(text, params, features, def, true)
+}
+
+func queryPlan(text string, params []Param, features []string, def core.PartitionKeyDef, bound bool) ([]byte, error) {
 	p, err := cached(text)
 	if err != nil {
 		return nil, err
@@ -50,7 +60,8 @@ func QueryPlan(text string, params []Param, features []string, def core.Partitio
 		return nil, err
 	}
 	ranges := p.ranges(f, def)
-	if onlyWhole(p.q) && len(ranges) == 1 && ranges[0].Min == ranges[0].Max {
+	bound = bound || len(ranges) == 1 && ranges[0].Min == ranges[0].Max
+	if bound && (onlyWhole(p.q) || onlyCut(p.q)) {
 		return plainPlan(p.q).appendJSON(nil, ranges), nil // one partition gives the whole answer
 	}
 	qi, err := makePlan(p.q, begin)
@@ -70,6 +81,11 @@ func onlyWhole(q *Query) bool {
 		return false
 	}
 	return inner != nil && !streams(inner) || len(q.GroupBy) > 0 && len(q.OrderBy) > 0
+}
+
+// onlyCut reports whether OFFSET LIMIT is all that a client would have to do: a single partition does it itself.
+func onlyCut(q *Query) bool {
+	return q.Limit != nil && !isGrouped(q) && !q.Distinct && len(q.OrderBy) == 0
 }
 
 // plainPlan is the plan of a query whose rows are the answer as they come.
@@ -99,7 +115,10 @@ func makePlan(q *Query, begin state) (*queryInfo, error) {
 		}
 	}
 	if onlyWhole(q) {
-		return nil, plainError("The query can't be planned over several partitions: a sub-query in FROM has DISTINCT, aggregates, ORDER BY, TOP or LIMIT, or 'ORDER BY' stands with 'GROUP BY'.")
+		if len(q.GroupBy) > 0 && len(q.OrderBy) > 0 {
+			return nil, plainError("'ORDER BY' is not supported in presence of GROUP BY.")
+		}
+		return nil, plainError("The query can't be planned over several partitions: a sub-query in FROM has DISTINCT, aggregates, GROUP BY, ORDER BY, TOP or LIMIT.")
 	}
 	var err error
 	r := *q // the rewritten query
@@ -108,14 +127,14 @@ func makePlan(q *Query, begin state) (*queryInfo, error) {
 		err = rewriteGrouped(q, &r, qi)
 	case len(q.OrderBy) > 0:
 		err = rewriteOrdered(q, &r, qi)
-	case q.Limit == nil && !(q.Distinct && q.Top != nil):
+	case q.Limit == nil && (!q.Distinct || q.Top == nil):
 		return qi, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case isGrouped(q) || q.Distinct && (q.Top != nil || len(q.OrderBy) > 0):
+	case isGrouped(q) || q.Distinct:
 		r.Top, r.Offset, r.Limit = nil, nil, nil // the client counts
 	case q.Limit != nil:
 		r.Offset, r.Limit = &Count{}, &Count{N: min(begin.skip+begin.left, maxCount)}

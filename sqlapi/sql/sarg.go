@@ -270,6 +270,13 @@ func isConstant(e Expr) bool {
 
 // comparison is path op constant, or constant op path.
 func (s sargs) comparison(op string, l, r Expr) predFn {
+	if op == "=" {
+		for _, side := range [][2]Expr{{l, r}, {r, l}} {
+			if p := s.absolute(side[0], side[1]); p != nil {
+				return p
+			}
+		}
+	}
 	if _, _, ok := s.path(l); !ok {
 		flip := map[string]string{"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 		if op, l, r = flip[op], r, l; op == "" {
@@ -296,6 +303,26 @@ func (s sargs) comparison(op string, l, r Expr) predFn {
 		return rangePred(path, op, val)
 	}
 	return nil
+}
+
+// absolute is ABS(path) = constant: one of two numbers.
+func (s sargs) absolute(l, r Expr) predFn {
+	call, ok := l.(*Call)
+	if !ok || call.UDF || !strings.EqualFold(call.Name, "ABS") || len(call.Args) != 1 {
+		return nil
+	}
+	path, _, ok := s.path(call.Args[0])
+	val := s.constant(r)
+	if !ok || val == nil {
+		return nil
+	}
+	return func(f *frame) *access.Pred {
+		v := val(f)
+		if n := v.Float(); v.IsNumber() && n >= 0 {
+			return inPred(path, v, value.DoubleOf(-n))
+		}
+		return access.None()
+	}
 }
 
 // exists asks for the existence of a path. The identity and _ts are always there.
@@ -436,6 +463,8 @@ func (s sargs) call(e *Call) predFn {
 		return nil
 	}
 	switch {
+	case name == "IS_BOOL":
+		return func(*frame) *access.Pred { return inPred(path, value.BoolOf(false), value.BoolOf(true)) }
 	case name == "IS_NULL":
 		return func(*frame) *access.Pred { return inPred(path, value.NullValue()) }
 	case !needsValue[name]:

@@ -16,9 +16,9 @@
 > SELECT * FROM c WHERE (c.a = 1
 ! SC1002 30-30 Syntax error, unexpected end-of-file.
 > SELECT * FROM c WHERE c.a = "x
-! SC1010 28-30 Syntax error, invalid string literal token '"x'.
+! SC1012 28-30 Syntax error, invalid string literal token '"x'.
 > SELECT * FROM c WHERE c.a = 'x\q'
-! SC1010 28-32 Syntax error, invalid string literal token ''x\q'.
+! SC1012 28-32 Syntax error, invalid string literal token ''x\q'.
 > SELECT * FROM c WHERE d.a = 1
 ! SC2001 22-23 Identifier 'd' could not be resolved.
 > SELECT x FROM c
@@ -30,9 +30,9 @@
 > SELECT * FROM c WHERE PI(1) = 1
 ! SC2050 22-27 The PI function requires 0 argument(s).
 > SELECT *
-! SC2040 7-8 'SELECT *' is not valid if FROM clause is omitted.
+! SC2039 7-8 'SELECT *' is not valid if FROM clause is omitted.
 > SELECT * FROM c JOIN d IN c.a
-! SC2057 7-8 'SELECT *' is only valid with a single input set.
+! SC2040 7-8 'SELECT *' is only valid with a single input set.
 > SELECT * FROM c GROUP BY c.a
 ! SC2041 7-8 'SELECT *' is not allowed with GROUP BY.
 > SELECT c.b FROM c GROUP BY c.a
@@ -48,13 +48,13 @@
 > SELECT TOP -1 * FROM c
 ! SC1001 11-12 Syntax error, incorrect syntax near '-'.
 > SELECT TOP 4294967296 * FROM c
-! SC2060 11-21 The TOP value '4294967296' exceeds the maximum limit of 4294967295.
+! SC2060 11-21 The count value provided for a TOP clause must be an integer.
 > SELECT TOP 1.5 * FROM c
-! SC1001 11-14 Syntax error, incorrect syntax near '1.5'.
+! SC2060 11-14 The count value provided for a TOP clause must be an integer.
 > SELECT * FROM c OFFSET 1
 ! SC1002 24-24 Syntax error, unexpected end-of-file.
 > SELECT * FROM c OFFSET 0 LIMIT 99999999999
-! SC2062 31-42 The LIMIT value '99999999999' exceeds the maximum limit of 4294967295.
+! SC2061 31-42 The LIMIT count value exceeds the maximum allowed value.
 > SELECT * FROM c ORDER BY c.a + 1
 ! 2206 25-32 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
 > SELECT * FROM c ORDER BY 1
@@ -250,9 +250,9 @@
 > SELECT * FROM c JOIN t IN c.a JOIN t IN c.b
 ! SC2011 35-43 The input alias 't' is specified more than once in the FROM clause.
 > SELECT TOP 4294967296 * FROM c
-! SC2060 11-21 The TOP value '4294967296' exceeds the maximum limit of 4294967295.
+! SC2060 11-21 The count value provided for a TOP clause must be an integer.
 > SELECT * FROM c OFFSET 4294967296 LIMIT 1
-! SC2062 23-33 The OFFSET value '4294967296' exceeds the maximum limit of 4294967295.
+! SC2062 23-33 The OFFSET count value exceeds the maximum allowed value.
 > SELECT * FROM c ORDER BY -c.a
 ! 2206 25-29 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
 > SELECT * FROM c ORDER BY c.a ?? 1
