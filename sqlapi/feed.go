@@ -1,9 +1,6 @@
 package sqlapi
 
-import (
-	"net/http"
-	"strconv"
-)
+import "strconv"
 
 // feedReply builds the envelope of a feed of resources that are no items: {"_rid":..,"Name":[..],"_count":n}.
 type feedReply struct {
@@ -51,23 +48,15 @@ func (f *feedReply) send() error {
 }
 
 func (f *feedReply) write() error {
-	c := f.c
-	b := append(c.out[:0], `{"_rid":"`...)
-	b = append(b, f.rid...)
-	b = append(b, `","`...)
-	b = append(b, f.name...)
-	b = append(b, `":[`...)
+	b := f.begin(f.c.out[:0])
 	for i, r := range f.rows {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(b, r...)
 	}
-	b = append(b, `],"_count":`...)
-	b = strconv.AppendInt(b, int64(len(f.rows)), 10)
-	c.out = append(b, '}')
-	c.setInt(hItemCount, int64(len(f.rows)))
-	return c.send(http.StatusOK)
+	f.c.out = b
+	return f.end(len(f.rows))
 }
 
 // Page sizes of item feeds and queries.

@@ -3,6 +3,7 @@ package sqlapi
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -130,10 +131,76 @@ func TestMetadataQueries(t *testing.T) {
 	q("/offers", `{"query":"SELECT * FROM c WHERE c.offerResourceId = @r AND c.offerVersion = 'V2'","parameters":[{"name":"@r","value":"`+coll["_rid"].(string)+`"}]}`).is(200).has(`"_count":1`)
 	q("/dbs/db/colls/c/pkranges", `{"query":"SELECT * FROM root WHERE root.id = '1'"}`).is(200).has(`"_count":1`)
 	q("/dbs/db/colls/c/conflicts", `{"query":"SELECT * FROM c"}`).is(200).has(`"_count":0`)
-	q("/dbs", `{"query":"SELECT r.id FROM root r"}`).is(400).has("not supported")
-	q("/dbs", `{"query":"SELECT * FROM root r WHERE r.id > 'a'"}`).is(400)
 	q("/dbs", `{"query":"SELECT * FROM root r WHERE r.id = @absent"}`).is(400)
 	q("/dbs", `{"query":"SELEC"}`).is(400)
+	q("/dbs/db/colls/c/conflicts", `{"query":"SELEC"}`).is(400)
+}
+
+// Resources that are no items are queried in the whole language, page by page.
+func TestMetadataLanguage(t *testing.T) {
+	a := withItems(t, 0)
+	for _, d := range []string{"e", "f", "g"} {
+		a.do("POST", "/dbs", `{"id":"`+d+`"}`).is(201)
+	}
+	a.do("POST", "/dbs/db/colls", `{"id":"d","partitionKey":{"paths":["/pk"]},"defaultTtl":60}`, "x-ms-offer-throughput: 1000").is(201)
+	for _, u := range []string{"u1", "u2"} {
+		a.do("POST", "/dbs/db/users", `{"id":"`+u+`"}`).is(201)
+		a.do("POST", "/dbs/db/users/"+u+"/permissions", `{"id":"p","permissionMode":"Read","resource":"dbs/db/colls/c"}`).is(201)
+	}
+	rows := func(path, name, query string, headers ...string) (out []string) {
+		t.Helper()
+		for token, pages := "", 0; ; pages++ {
+			h := append([]string{isQuery}, headers...)
+			if token != "" {
+				h = append(h, "x-ms-continuation: "+token)
+			}
+			r := a.do("POST", path, `{"query":"`+query+`"}`, h...).is(200)
+			var body map[string]json.RawMessage
+			var list []json.RawMessage
+			if json.Unmarshal([]byte(r.body), &body) != nil || json.Unmarshal(body[name], &list) != nil || string(body["_count"]) != strconv.Itoa(len(list)) || r.h.Get("x-ms-item-count") != string(body["_count"]) {
+				t.Fatal(r.body)
+			}
+			for _, x := range list {
+				out = append(out, string(x))
+			}
+			if token = r.h.Get("x-ms-continuation"); token == "" || pages > 20 {
+				return out
+			}
+		}
+	}
+	for _, x := range []struct{ path, name, query, want string }{
+		{"/dbs", "Databases", "SELECT VALUE r.id FROM root r WHERE r.id > 'db'", `"e" "f" "g"`},
+		{"/dbs", "Databases", "SELECT r.id FROM root r ORDER BY r.id DESC OFFSET 1 LIMIT 2", `{"id":"f"} {"id":"e"}`},
+		{"/dbs", "Databases", "SELECT VALUE COUNT(1) FROM r WHERE IS_DEFINED(r._rid) AND IS_NUMBER(r._ts) AND STARTSWITH(r._self, 'dbs/')", `4`},
+		{"/dbs", "Databases", "SELECT TOP 1 VALUE r._colls FROM r", `"colls/"`},
+		{"/dbs/db/colls", "DocumentCollections", "SELECT VALUE {i: r.id, t: r.defaultTtl, p: p} FROM r JOIN p IN r.partitionKey.paths", `{"i":"c","p":"/pk"} {"i":"d","t":60,"p":"/pk"}`},
+		{"/dbs/db/colls", "DocumentCollections", "SELECT r.partitionKey.version AS v, COUNT(1) AS n FROM r GROUP BY r.partitionKey.version", `{"v":2,"n":1} {"v":1,"n":1}`},
+		{"/offers", "Offers", "SELECT VALUE o.content.offerThroughput FROM o ORDER BY o.content.offerThroughput", `1000 20000`},
+		{"/dbs/db/colls/c/pkranges", "PartitionKeyRanges", "SELECT VALUE r.id FROM r WHERE r._lsn = r.lsn AND r.id IN ('0', '1')", `"0" "1"`},
+		{"/dbs/db/users", "Users", "SELECT VALUE u.id FROM u WHERE u.id LIKE 'u%' ORDER BY u._ts DESC, u.id DESC", `"u2" "u1"`},
+		{"/dbs/db/users/u1/permissions", "Permissions", "SELECT p.id, p.permissionMode, LENGTH(p._token) > 40 AS tok FROM p", `{"id":"p","permissionMode":"Read","tok":true}`},
+	} {
+		for _, size := range []string{"1", "2", "-1"} {
+			if got := strings.Join(rows(x.path, x.name, x.query, "x-ms-max-item-count: "+size), " "); got != x.want {
+				t.Errorf("%s %s, pages of %s: %s", x.path, x.query, size, got)
+			}
+		}
+	}
+	// A page goes on behind its last row, whatever was dropped or made meanwhile.
+	r := a.do("POST", "/dbs", `{"query":"SELECT VALUE r.id FROM r"}`, isQuery, "x-ms-max-item-count: 2").is(200)
+	token := "x-ms-continuation: " + r.h.Get("x-ms-continuation")
+	a.do("DELETE", "/dbs/db", "").is(204)
+	a.do("POST", "/dbs", `{"query":"SELECT VALUE r.id FROM r"}`, isQuery, token).is(200).has(`"Databases":["f","g"]`)
+	a.do("DELETE", "/dbs/e", "").is(204)
+	a.do("POST", "/dbs", `{"query":"SELECT VALUE r.id FROM r"}`, isQuery, token).is(200).has(`"_count":`)
+	// Its token is no other query's, no other list's, and no text's.
+	a.do("POST", "/dbs", `{"query":"SELECT VALUE r.id FROM r WHERE true"}`, isQuery, token).is(400)
+	a.do("POST", "/offers", `{"query":"SELECT VALUE r.id FROM r"}`, isQuery, token).is(400)
+	a.do("POST", "/dbs", `{"query":"SELECT VALUE r.id FROM r"}`, isQuery, "x-ms-continuation: x").is(400)
+	// A query that reads the whole row shows it as the resource is shown.
+	one := a.do("GET", "/dbs/f", "").is(200).body
+	a.do("POST", "/dbs", `{"query":"SELECT * FROM r WHERE r.id = 'f'"}`, isQuery).is(200).has(`[` + one + `]`)
+	a.do("POST", "/dbs", `{"query":"SELECT r FROM r WHERE r.id = 'f'"}`, isQuery).is(200).has(`[{"r":` + one + `}]`)
 }
 
 // FuzzRequest sends arbitrary headers and bodies to the item path: never a 5xx, never a panic.

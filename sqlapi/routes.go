@@ -65,13 +65,17 @@ func emptyFeed(name string) handler {
 
 // emptyQuery answers a query over such a feed.
 func emptyQuery(name string) handler {
-	list := emptyFeed(name)
 	return func(c *call) error {
 		if !c.isQuery() {
 			c.methodNotAllowed()
 			return nil
 		}
-		return list(c)
+		ct, err := c.parent()
+		if err != nil {
+			return err
+		}
+		rid := ct.RID()
+		return c.feed(ridText(rid[:]), name).query()
 	}
 }
 

@@ -21,6 +21,7 @@ type frame struct {
 	env    *Env
 	sys    value.Value // system properties of the present item that the API words, once asked for
 	sink   rowFn       // takes the rows of the query itself
+	list   *listSource // gives the rows of a query over a list; nil over a container
 	done   context.Context
 	steps  int
 	err    error // first error of the evaluation; the execution ends with it
@@ -29,7 +30,8 @@ type frame struct {
 // rootRow is the present item.
 type rootRow struct {
 	doc   doc.Doc
-	item  *core.Item  // nil in tests
+	item  *core.Item  // nil for a row of a list
+	row   *ListRow    // nil for an item
 	whole value.Value // the item as one value with its shown names; Undefined until asked for
 }
 
@@ -39,6 +41,9 @@ func (f *frame) setRoot(d doc.Doc, item *core.Item) {
 		d = f.env.Form(d)
 	}
 	f.root = rootRow{doc: d, item: item}
+	if f.list != nil {
+		f.root.row = f.list.present()
+	}
 	f.sys = value.Value{}
 }
 
@@ -49,6 +54,9 @@ var systemNames = [...]string{"_rid", "_self", "_etag", "_attachments", "_ts"}
 func (f *frame) system(name string) value.Value {
 	it := f.root.item
 	if it == nil {
+		if f.root.row != nil {
+			return funcs.View(f.root.row.val.Get(name))
+		}
 		return value.Value{}
 	}
 	switch name {
@@ -81,6 +89,9 @@ func isSystem(name string) bool {
 func (f *frame) wholeItem() value.Value {
 	if f.root.whole.IsDefined() || f.root.doc == nil {
 		return f.root.whole
+	}
+	if f.root.row != nil {
+		return f.root.row.val
 	}
 	var b funcs.Builder
 	for it := value.ObjectOf(f.root.doc).Iter(); it.Next(); {

@@ -53,8 +53,13 @@ func rootPath(steps []step) evalFn {
 		}
 	}
 	stored, ok := doc.NoSQL.Stored(first.name)
-	if !ok {
-		return func(*frame) value.Value { return value.Value{} }
+	if !ok { // no item has it, but a row of a list may
+		return func(f *frame) value.Value {
+			if f.root.row == nil {
+				return value.Value{}
+			}
+			return walk(f.system(first.name), steps[1:])
+		}
 	}
 	rest := steps[1:]
 	if stored == "_id" {

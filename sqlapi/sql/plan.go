@@ -79,9 +79,27 @@ const defaultPageBytes = 4 << 20
 // Execute appends one page of rows to out. A continuation is refused (BadRequest) when it comes from another query, other
 // parameters or another container.
 func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out *Page) error {
-	p := pl.p
-	f := p.frame(pl.vals)
-	defer p.release(f)
+	hash := pl.hash(req)
+	r, begin, err := pl.start(ctx, req, hash, out)
+	if r != nil {
+		defer pl.p.release(r.f)
+	}
+	if err != nil {
+		return err
+	}
+	if st := &r.st; pl.p.whole && st.left < 0 && st.skip == 0 && st.drop == 0 {
+		if n, ok := countOf(c, req); ok {
+			out.Charge += countCharge
+			return r.countAll(n)
+		}
+	}
+	return pl.run(ctx, c, req, r, hash, begin)
+}
+
+// start makes the runner of one page, whose frame the caller releases also when there is an error. begin is the state of a
+// first page.
+func (pl *Plan) start(ctx context.Context, req Request, hash uint64, out *Page) (r *runner, begin state, err error) {
+	f := pl.p.frame(pl.vals)
 	f.env, f.done = pl.env, ctx
 	clk := pl.env.Clock
 	if clk == nil {
@@ -94,16 +112,7 @@ func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out
 		}
 		return value.IntOf(int64(f.root.item.Number))
 	}
-	begin, err := p.begin(f)
-	if err != nil {
-		return err
-	}
-	hash := pl.hash(req)
-	st, err := decodeState(req.Continuation, hash, begin, p.top.restarts())
-	if err != nil {
-		return err
-	}
-	r := &runner{p: p, f: f, out: out, pageSize: req.PageSize, maxBytes: req.MaxBytes, st: st}
+	r = &runner{p: pl.p, f: f, out: out, pageSize: req.PageSize, maxBytes: req.MaxBytes}
 	if r.maxBytes <= 0 {
 		r.maxBytes = defaultPageBytes
 	}
@@ -112,13 +121,10 @@ func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out
 		began := clk.Now()
 		r.timer = func() time.Duration { return clk.Now().Sub(began) }
 	}
-	if p.whole && st.left < 0 && st.skip == 0 && st.drop == 0 {
-		if n, ok := countOf(c, req); ok {
-			out.Charge += countCharge
-			return r.countAll(n)
-		}
+	if begin, err = pl.p.begin(f); err == nil {
+		r.st, err = decodeState(req.Continuation, hash, begin, pl.p.top.restarts())
 	}
-	return pl.run(ctx, c, req, r, hash, begin)
+	return r, begin, err
 }
 
 // countOf returns the number of items that a request is about where it is kept: the container's, or a physical partition's.

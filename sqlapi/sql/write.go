@@ -84,5 +84,8 @@ func writeItem(f *frame, dst []byte) ([]byte, bool) {
 	if f.root.item != nil && f.env.ItemJSON != nil {
 		return f.env.ItemJSON(dst, f.root.item), true
 	}
+	if f.root.row != nil {
+		return append(dst, f.root.row.JSON...), true
+	}
 	return doc.AppendJSON(dst, f.wholeItem()), true
 }
