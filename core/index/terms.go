@@ -38,8 +38,9 @@ const (
 
 // Terms are the index terms of one document, sorted and without duplicates. Reuse one with Reset.
 type Terms struct {
-	buf  []byte
-	list []term
+	buf    []byte
+	fields []byte // memory of CollectChange
+	list   []term
 	// Classes has bit c>>3 set for each class byte c of a term: lets a query skip classes that a slot has never held.
 	Classes uint32
 	// Elements and Lossy are Bloom sets of the path ids with an element or a lossy term. Elements also has each path with
@@ -108,13 +109,17 @@ func (t *Terms) Path(path uint64, f func(val []byte, flag byte) bool) {
 }
 
 // Collect fills t with the terms of a document (its bytes as stored) and its _ts.
-func (p *Policy) Collect(t *Terms, doc []byte, ts int64) {
+func (p *Policy) Collect(t *Terms, doc []byte, ts int64) { p.collect(t, doc, Version{doc, ts}) }
+
+// collect is Collect with the fields of one document, and what doesn't belong to a single field from the other.
+func (p *Policy) collect(t *Terms, fields []byte, whole Version) {
 	t.Reset()
+	doc, ts := whole.Doc, whole.TS
 	w := walker{p: p, t: t, edge: value.ObjectOf(doc).Get("_isEdge").Bool()}
 	if w.edge {
 		t.Classes |= GraphForm
 	}
-	w.object(value.ObjectOf(doc), p.root, p.root.subtree == include, p.Seed, 0, false)
+	w.object(value.ObjectOf(fields), p.root, p.root.subtree == include, p.Seed, 0, false)
 	w.emit(child(p.Seed, []byte(SystemTS)), value.IntOf(ts), false)
 	for _, e := range p.exact {
 		if !lookup(value.ObjectOf(doc), e.segs).IsDefined() {

@@ -135,9 +135,8 @@ func (m *committer) stamp(ch *change, lsn int64, pos uint16) {
 		before := it.TS()
 		it.Ticks = m.h.Ticks
 		if it.TS() != before {
-			termsPool.Put(ch.newTerms)
 			pol, _ := m.c.policyOf(m.sl)
-			ch.newTerms = collect(pol, it)
+			ch.collect(pol)
 		}
 	}
 	m.h.Ticks = it.Ticks

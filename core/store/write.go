@@ -66,6 +66,7 @@ type change struct {
 	item     *Item // nil = delete
 	oldTerms *index.Terms
 	newTerms *index.Terms
+	shared   int    // terms that both have and that were left out
 	policy   uint32 // version of the index that the terms follow
 }
 
@@ -288,7 +289,7 @@ func charge(ch *change) float64 {
 			terms = max(terms, ch.oldTerms.Len())
 		}
 	}
-	return ru.Write(n, terms)
+	return ru.Write(n, terms+ch.shared)
 }
 
 // Alive returns NotFound with sub-status 1003 when the container was dropped.
@@ -446,12 +447,28 @@ func (c *Container) prepare(ctx context.Context, ch *change, doc []byte, noIndex
 			it.Number = place20(c.def.Load().PartitionKey.EPKKind(), ch.id.place)<<40 | n&(1<<40-1)
 		}
 		ch.item = it
+	}
+	ch.collect(pol)
+	return nil
+}
+
+// collect gives the change its index terms. When an item becomes another version of itself, they are only those that may
+// differ.
+func (ch *change) collect(pol *index.Policy) {
+	ch.release()
+	old, it := ch.old, ch.item
+	ch.shared = 0
+	if old != nil && it != nil && old.Number == it.Number && (old.flags|it.flags)&flagNoIndex == 0 {
+		ch.oldTerms, ch.newTerms = termsPool.Get().(*index.Terms), termsPool.Get().(*index.Terms)
+		ch.shared = pol.CollectChange(ch.oldTerms, ch.newTerms, index.Version{Doc: old.Doc, TS: old.TS()}, index.Version{Doc: it.Doc, TS: it.TS()})
+		return
+	}
+	if it != nil {
 		ch.newTerms = collect(pol, it)
 	}
-	if ch.old != nil {
-		ch.oldTerms = collect(pol, ch.old)
+	if old != nil {
+		ch.oldTerms = collect(pol, old)
 	}
-	return nil
 }
 
 // now returns the time in ticks.

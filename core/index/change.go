@@ -1,0 +1,99 @@
+package index
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Version is a document at a time of its life.
+type Version struct {
+	Doc []byte
+	TS  int64 // seconds since 1970
+}
+
+// CollectChange fills a and b with the index terms of two versions of a document, without the terms of fields that both have
+// alike: so a change costs what it changes, not what the document holds. Diff of a and b is the difference of the two documents' terms,
+// and so is the difference of their HasValue; nothing else is told by them. shared is about how many terms were left out of
+// each.
+func (p *Policy) CollectChange(a, b *Terms, old, new Version) (shared int) {
+	changedOld, changedNew, shared := p.changed(a.fields[:0], b.fields[:0], old.Doc, new.Doc)
+	if shared > 0 {
+		a.fields, b.fields = changedOld, changedNew
+	}
+	p.collect(a, changedOld, old)
+	p.collect(b, changedNew, new)
+	return shared
+}
+
+// maxPairs bounds the search for a name that both a changed and an unchanged field have.
+const maxPairs = 4096
+
+// changed returns documents of only the fields that differ, made in the memory of two slices, and how many values the other
+// fields hold. Where leaving fields out would not be safe they are the whole documents: those that may have more terms than
+// MaxTerms, edges that become something else, and names that stand twice in a document.
+func (p *Policy) changed(memOld, memNew, old, new []byte) (a, b []byte, shared int) {
+	const least = 3 // bytes of a BSON element
+	if max(len(old), len(new))/least+len(p.exact)+MaxTerms/10 > MaxTerms {
+		return old, new, 0
+	}
+	ov, nv := value.ObjectOf(old), value.ObjectOf(new)
+	if ov.Get("_isEdge").Bool() != nv.Get("_isEdge").Bool() {
+		return old, new, 0
+	}
+	a, b = append(memOld, 0, 0, 0, 0), append(memNew, 0, 0, 0, 0)
+	var keptMem, changedMem [64][]byte
+	kept, changed := keptMem[:0], changedMem[:0]
+	oi, ni := ov.Iter(), nv.Iter()
+	inOld, inNew := oi.Next(), ni.Next()
+	for aligned := true; inOld || inNew; {
+		aligned = aligned && inOld && inNew && bytes.Equal(oi.Key(), ni.Key())
+		if aligned && bytes.Equal(oi.Element(), ni.Element()) {
+			kept = append(kept, oi.Key())
+			shared += values(oi.Value())
+			inOld, inNew = oi.Next(), ni.Next()
+			continue
+		}
+		if inOld {
+			a, changed = append(a, oi.Element()...), append(changed, oi.Key())
+			inOld = oi.Next()
+		}
+		if inNew {
+			b, changed = append(b, ni.Element()...), append(changed, ni.Key())
+			inNew = ni.Next()
+		}
+	}
+	if len(kept)*len(changed) > maxPairs || meet(kept, changed) {
+		return old, new, 0
+	}
+	return endDocument(a), endDocument(b), shared
+}
+
+// meet reports whether two lists have a name in common.
+func meet(a, b [][]byte) bool {
+	for _, x := range a {
+		for _, y := range b {
+			if bytes.Equal(x, y) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// endDocument completes a BSON document whose length was left open.
+func endDocument(b []byte) []byte {
+	b = append(b, 0)
+	binary.LittleEndian.PutUint32(b, uint32(len(b)))
+	return b
+}
+
+// values returns how many values v holds, itself and what is below it.
+func values(v value.Value) int {
+	n := 1
+	for it := v.Iter(); it.Next(); {
+		n += values(it.Value())
+	}
+	return n
+}
