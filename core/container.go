@@ -145,6 +145,12 @@ func (c *Container) KeyOf(d doc.Doc) (PartitionKey, value.Value, error) { return
 // Indexes reports whether the indexing policy covers every value at a path, so that queries on it need no scan.
 func (c *Container) Indexes(p access.Path) bool { return c.rt.Policy().Covers(p.Segs, p.Elements) }
 
+// IndexesPlaces reports whether the indexing policy has a spatial index for geometries at a path: in a plane, or on the earth.
+func (c *Container) IndexesPlaces(p access.Path, plane bool) bool {
+	r, _ := c.rt.Policy().Spatial(p.Segs, plane)
+	return r != nil
+}
+
 // KeyPaths returns the stored segments of each path of the partition key.
 func (c *Container) KeyPaths() [][]string { return c.rt.Def().KeyPaths() }
 

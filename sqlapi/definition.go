@@ -34,7 +34,7 @@ const propertyPrefix = "nosql."
 // Members that always stand in a container, with what the service gives when the client sent nothing.
 var defaultMembers = map[string]string{
 	"conflictResolutionPolicy": `{"mode":"LastWriterWins","conflictResolutionPath":"/_ts","conflictResolutionProcedure":""}`,
-	"geospatialConfig":         `{"type":"Geography"}`,
+	"geospatialConfig":         configGeography,
 }
 
 const systemKeyPath = "/_partitionKey"
@@ -130,6 +130,9 @@ func (d *definitionJSON) keepMembers(spec *core.ContainerSpec) error {
 			return invalidMember(m.name)
 		}
 		spec.Properties[propertyPrefix+m.name] = compact(m.raw)
+	}
+	if err := checkBoxes(spec); err != nil {
+		return err
 	}
 	if err := checkVectorIndexes(spec); err != nil {
 		return err

@@ -83,7 +83,7 @@ func normalIndexing(in []byte) ([]byte, error) {
 	if err := p.checkComposites(); err != nil {
 		return nil, err
 	}
-	if err := checkPathList("spatial index", p.Spatial, false); err != nil {
+	if err := p.checkSpatial(); err != nil {
 		return nil, err
 	}
 	if err := checkPathList("vector index", p.Vector, false); err != nil {

@@ -78,6 +78,7 @@ func (s *Server) env(ct *core.Container) *sql.Env {
 		SystemJSON: func(dst []byte, it *core.Item) []byte { return appendItemSystem(dst, coll, it) },
 		Clock:      s.clock,
 		Computed:   s.computed.of(ct),
+		Planar:     isPlanar(ct.Spec()),
 	}
 	if isTable(ct) {
 		e.Form, e.Pred = tableForm, tablePred

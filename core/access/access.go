@@ -8,6 +8,7 @@ package access
 import (
 	"strings"
 
+	"github.com/orrerydb/orrery/core/geo"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -49,15 +50,16 @@ type Op uint8
 
 // The kinds of Pred.
 const (
-	OpAll    Op = iota // every item
-	OpNone             // no item
-	OpAnd              // all of Kids
-	OpOr               // any of Kids
-	OpIn               // the value at Path equals one of Vals
-	OpRange            // the value at Path lies between Lo and Hi, within the type class of the bounds
-	OpPrefix           // the value at Path is a string that begins with Str
-	OpExists           // there is a value at Path (null counts)
-	opEvery            // any index entry of Path, "undefined" too: only where every item has one
+	OpAll     Op = iota // every item
+	OpNone              // no item
+	OpAnd               // all of Kids
+	OpOr                // any of Kids
+	OpIn                // the value at Path equals one of Vals
+	OpRange             // the value at Path lies between Lo and Hi, within the type class of the bounds
+	OpPrefix            // the value at Path is a string that begins with Str
+	OpExists            // there is a value at Path (null counts)
+	opEvery             // any index entry of Path, "undefined" too: only where every item has one
+	OpSpatial           // the value at Path is a geometry that meets Region
 )
 
 // Bound is an end of a range. A range with one open end covers the rest of its bound's type class: numbers for a number,
@@ -80,6 +82,10 @@ type Pred struct {
 	// Foreign says that values of kinds which JSON lacks may satisfy the predicate too, because the language reads them as
 	// strings or objects (a date as its ISO text): the index scan adds those classes where a slot has ever held them.
 	Foreign bool
+	// Region of a spatial predicate; pathID and cells are where an index has it (Resolve).
+	Region *geo.Region
+	pathID uint64
+	cells  []Interval
 }
 
 // All is satisfied by every item.

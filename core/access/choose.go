@@ -117,7 +117,7 @@ func (p *Plan) Explain() string {
 		return fmt.Sprintf("%s of %d keys: %s", p.Kind, len(p.Keys), p.Why)
 	case Index, Ordered:
 		if p.Leaf != nil {
-			return fmt.Sprintf("%s on %s: %s", p.Kind, p.Leaf.Path, p.Why)
+			return fmt.Sprintf("%s on %s%s: %s", p.Kind, p.Leaf.Path, p.Leaf.kind(), p.Why)
 		}
 		return fmt.Sprintf("%s union of %d: %s", p.Kind, len(p.Union), p.Why)
 	}
@@ -238,8 +238,8 @@ func (p *Pred) missesGraphForm() bool {
 }
 
 func usable(src Source, p *Pred) bool {
-	if p.Op < OpIn {
-		return false
+	if p.Op < OpIn || p.Op == OpSpatial {
+		return p.cells != nil
 	}
 	for _, v := range p.Vals {
 		if !v.IsDefined() {
@@ -264,6 +264,11 @@ func inPartition(src Source, cs []*Pred) Plan {
 	for _, c := range cs {
 		if c.Op == OpIn && usable(src, c) && !isKeyPath(src, c.Path) {
 			return Plan{Kind: Index, Leaf: c, Why: "an equality inside one logical partition"}
+		}
+	}
+	for _, c := range cs {
+		if c.Op == OpSpatial && usable(src, c) {
+			return Plan{Kind: Index, Leaf: c, Why: "few places inside one logical partition"}
 		}
 	}
 	return Plan{Kind: Scan, Why: "items of one logical partition"}

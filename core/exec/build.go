@@ -171,7 +171,26 @@ func (b *builder) inPartition(plan access.Plan, want uint32) (access.Plan, error
 			return plan, err
 		}
 	}
+	if few, err := b.fewPlaces(&plan, want); few || err != nil {
+		return plan, err
+	}
 	return access.Plan{Kind: access.Scan, Why: "items of one logical partition"}, nil
+}
+
+// fewPlaces reports whether a spatial index has fewer entries in the whole slot than would make it dearer than reading the logical
+// partition.
+func (b *builder) fewPlaces(plan *access.Plan, want uint32) (bool, error) {
+	if plan.Kind != access.Index || want != 0 || plan.Leaf == nil || plan.Leaf.Op != access.OpSpatial {
+		return false, nil
+	}
+	s := &b.spans[0]
+	n, err := b.view.LogicalItems(s.slot, s.base[:len(s.base)-len(s.tuple)], s.tuple)
+	if err != nil || n <= smallPartition {
+		return false, err
+	}
+	ivs, _, _ := plan.Leaf.Intervals()
+	limit := int(min(maxProbe, n/6))
+	return b.countEntries(s.slot, plan.Leaf, ivs, limit) < limit, nil
 }
 
 // idsOf returns the ids that a filter demands.
@@ -329,7 +348,7 @@ func (b *builder) Share(p *access.Pred) float64 {
 }
 
 func (b *builder) countEntries(slot int, p *access.Pred, ivs []access.Interval, limit int) (n int) {
-	prefix := keys.AppendIndexPath(nil, b.view.SlotKey(slot), b.Policy().PathID(p.Path.Segs))
+	prefix := keys.AppendIndexPath(nil, b.view.SlotKey(slot), p.PathID(b.Policy()))
 	for _, iv := range ivs {
 		if !iv.Touches(b.view.Classes(slot)) {
 			continue

@@ -22,7 +22,7 @@ type leaf struct {
 
 // newLeaf prepares a leaf; ok is false when the index can't answer it.
 func newLeaf(b *builder, p *access.Pred) (l leaf, ok bool) {
-	l = leaf{pred: p, path: b.Policy().PathID(p.Path.Segs)}
+	l = leaf{pred: p, path: p.PathID(b.Policy())}
 	l.ivs, _, ok = p.Intervals()
 	if p.Op == access.OpIn && isID(p.Path) && len(p.Vals) <= maxFiltered && !(p.Foreign && b.KeysMayBeForeign()) {
 		for _, v := range p.Vals {

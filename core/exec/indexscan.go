@@ -37,7 +37,7 @@ func newIndexScan(b *builder, leaves []*access.Pred, from *position) (source, er
 			from = nil
 		}
 	}
-	if len(leaves) > 1 {
+	if len(leaves) > 1 || leaves[0].Op == access.OpSpatial { // a shape has several entries, and making its terms again is dear
 		return newUnion(b, leaves, i, from)
 	}
 	l, ok := newLeaf(b, leaves[0])

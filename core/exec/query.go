@@ -113,6 +113,11 @@ func Open(ctx context.Context, c *store.Container, q *Query) (*Rows, error) {
 		return nil, err
 	}
 	r.view = c.View()
+	if p := access.Resolve(q.Pred, r.view.Policy()); p != q.Pred {
+		own := *q
+		own.Pred = p
+		q, r.q = &own, &own
+	}
 	b := &builder{rows: r, view: r.view, q: q, from: from}
 	if r.src, err = b.build(); err != nil {
 		r.view.Close()

@@ -28,6 +28,7 @@ type Policy struct {
 	exact []exactPath // paths named exactly: they also get "undefined" entries
 
 	composites []*Composite
+	spatial    []SpatialRule
 }
 
 type exactPath struct {
@@ -56,7 +57,8 @@ type policyJSON struct {
 	IncludedPaths []pathJSON `json:"includedPaths"`
 	ExcludedPaths []pathJSON `json:"excludedPaths"`
 
-	CompositeIndexes [][]columnJSON `json:"compositeIndexes"`
+	CompositeIndexes [][]columnJSON    `json:"compositeIndexes"`
+	SpatialIndexes   []json.RawMessage `json:"spatialIndexes"`
 }
 
 type pathJSON struct {
@@ -103,6 +105,7 @@ func Compile(policy []byte, seed uint64) (*Policy, error) {
 		if err := p.compileComposites(j.CompositeIndexes); err != nil {
 			return nil, err
 		}
+		p.addSpatial(j.SpatialIndexes)
 	}
 	return p, nil
 }

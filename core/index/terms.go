@@ -121,6 +121,9 @@ func (p *Policy) collect(t *Terms, fields []byte, whole Version) {
 	}
 	w.object(value.ObjectOf(fields), p.root, p.root.subtree == include, p.Seed, 0, false)
 	w.emit(child(p.Seed, []byte(SystemTS)), value.IntOf(ts), false)
+	for i := range p.spatial {
+		w.spatial(&p.spatial[i], value.ObjectOf(doc), 0, p.spatial[i].seed, 0)
+	}
 	for _, e := range p.exact {
 		if !lookup(value.ObjectOf(doc), e.segs).IsDefined() {
 			w.emit(e.id, value.Undef(), false)
@@ -237,22 +240,11 @@ func (w *walker) graphProperty(v value.Value, in bool, id uint64, depth int) {
 
 func (w *walker) emit(id uint64, v value.Value, elem bool) {
 	t := w.t
-	off := len(t.buf)
 	if len(t.list) >= MaxTerms {
-		if w.spill[id] {
-			return
-		}
-		if w.spill == nil {
-			w.spill = map[uint64]bool{}
-		}
-		w.spill[id] = true
-		t.buf = append(binary.BigEndian.AppendUint64(t.buf, id), value.ClassAny)
-		t.list = append(t.list, term{uint32(off), uint32(len(t.buf)), FlagSet | FlagElement | FlagLossy})
-		t.Classes |= 1 << (value.ClassAny >> 3)
-		t.Elements.Add(id)
-		t.Lossy.Add(id)
+		w.anyValue(id)
 		return
 	}
+	off := len(t.buf)
 	t.buf = binary.BigEndian.AppendUint64(t.buf, id)
 	var lossy bool
 	t.buf, lossy = keys.AppendIndex(t.buf, v)
@@ -267,6 +259,24 @@ func (w *walker) emit(id uint64, v value.Value, elem bool) {
 	}
 	t.Classes |= 1 << (t.buf[off+8] >> 3)
 	t.list = append(t.list, term{uint32(off), uint32(len(t.buf)), flag})
+}
+
+// anyValue gives a path its "any value" entry.
+func (w *walker) anyValue(id uint64) {
+	if w.spill[id] {
+		return
+	}
+	if w.spill == nil {
+		w.spill = map[uint64]bool{}
+	}
+	w.spill[id] = true
+	t := w.t
+	off := len(t.buf)
+	t.buf = append(binary.BigEndian.AppendUint64(t.buf, id), value.ClassAny)
+	t.list = append(t.list, term{uint32(off), uint32(len(t.buf)), FlagSet | FlagElement | FlagLossy})
+	t.Classes |= 1 << (value.ClassAny >> 3)
+	t.Elements.Add(id)
+	t.Lossy.Add(id)
 }
 
 // sort orders the terms and merges equal ones; a value that stands at its path and in an array keeps the plain flag.

@@ -270,6 +270,11 @@ func AppendStringPrefix(dst, prefix []byte) []byte {
 
 var errEncoding = status.New(status.Corruption, "a key holds a malformed value")
 
+// AppendCell appends the index encoding of a cell (core/geo), which sorts as its number within its class.
+func AppendCell(dst []byte, class byte, cell uint64) []byte {
+	return binary.BigEndian.AppendUint64(append(dst, class), cell)
+}
+
 // SkipIndex returns what follows the index encoding at the front of b.
 func SkipIndex(b []byte) (rest []byte, err error) {
 	if len(b) == 0 {
@@ -284,7 +289,7 @@ func SkipIndex(b []byte) (rest []byte, err error) {
 		if n = 9; len(b) >= 9 && b[8] != 0 {
 			n = 17
 		}
-	case value.ClassArray, value.ClassObject:
+	case value.ClassArray, value.ClassObject, value.ClassLeafCell, value.ClassCell:
 		n = 8
 	case value.ClassBinary:
 		if len(b) < 5 {

@@ -53,7 +53,7 @@ func (c *Container) rebuildSlot(sl *slot, pol *index.Policy, to uint32) error {
 		return err
 	}
 	h := sl.head
-	h.Index, h.Classes, h.Elements, h.Lossy = to, index.CompositesKept, index.Bloom{}, index.Bloom{}
+	h.Index, h.Classes, h.Elements, h.Lossy = to, index.Kept, index.Bloom{}, index.Bloom{}
 	h.Tracked = nil
 	v := View{c: c, snap: snap}
 	lo, hi = keys.KindBounds(sl.key, keys.KindItem)

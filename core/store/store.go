@@ -60,7 +60,7 @@ func Open(eng kv.Engine, cat *catalog.Catalog, clk *clock.Clock, lim Limits) *St
 func (s *Store) Engine() kv.Engine { return s.eng }
 
 // FirstHead returns the head of a slot that has never been written to.
-func FirstHead() []byte { return (&Head{Index: 1, Classes: index.CompositesKept}).append(nil) }
+func FirstHead() []byte { return (&Head{Index: 1, Classes: index.Kept}).append(nil) }
 
 // Container returns the run-time state of a catalog entry.
 func (s *Store) Container(def *catalog.Container) (*Container, error) {
@@ -124,8 +124,8 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 	if err := c.counter.load(); err != nil {
 		return nil, translate(err)
 	}
-	for _, sl := range c.slots { // an index rebuild that a crash cut short, or an index without entries of composites
-		if len(pol.Composites()) > 0 && sl.head.Classes&index.CompositesKept == 0 {
+	for _, sl := range c.slots { // an index rebuild that a crash cut short, or an index that an older version made
+		if pol.Outdated(sl.head.Classes) {
 			sl.head.Index = 0
 		}
 		if err := c.rebuildSlot(sl, pol, def.IndexVersion); err != nil {

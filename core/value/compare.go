@@ -25,6 +25,10 @@ const (
 	ClassRegex     = 0x68
 	ClassOther     = 0x70 // DBPointer, Code, CodeScope, in this order
 	ClassMaxKey    = 0x7F
+
+	// Classes of index entries that stand for no value but for the place of one (core/geo).
+	ClassLeafCell = 0x80 // a least cell: a point
+	ClassCell     = 0x88 // a larger one, of several that cover a shape
 )
 
 var classes = [...]byte{

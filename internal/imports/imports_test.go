@@ -20,7 +20,7 @@ const module = "github.com/orrerydb/orrery/"
 // rooms in the order of the table: a room imports only rooms above it, and itself. A room holds the packages below its
 // folder too, except where a deeper one is named.
 var rooms = []string{
-	"core/invariants", "core/status", "core/clock", "core/ru", "core/value", "core/doc", "core/epk", "core/keys", "core/kv",
+	"core/invariants", "core/status", "core/clock", "core/ru", "core/value", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
 	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/catalog", "core/index", "core/store",
 	"core/feed", "core/jobs", "core/access", "core/exec", "core",
 	"sqlapi", "tableapi", "graphapi", "mongoapi", "cmd",
@@ -34,6 +34,7 @@ var only = map[string][]string{
 	"core/ru":          {},
 	"core/value":       {"core/invariants", "core/status"},
 	"core/doc":         {"core/invariants", "core/status", "core/value"},
+	"core/geo":         {"core/invariants", "core/status", "core/value"},
 	"core/epk":         {"core/invariants", "core/status", "core/value", "core/doc"},
 	"core/keys":        {"core/invariants", "core/status", "core/value", "core/epk"},
 	"core/kv":          {"core/invariants", "core/status"},
@@ -44,7 +45,7 @@ var only = map[string][]string{
 }
 
 // forAPIs is what a front door may import: the facade and the vocabulary, never the store below it, never another API.
-var forAPIs = []string{"core", "core/doc", "core/value", "core/access", "core/exec", "core/feed", "core/status", "core/clock",
+var forAPIs = []string{"core", "core/doc", "core/value", "core/geo", "core/access", "core/exec", "core/feed", "core/status", "core/clock",
 	"core/ru", "core/invariants"}
 
 // engines may be named by cmd, each other's tests and nobody else.
@@ -57,6 +58,7 @@ var libraries = map[string][]string{
 	"go.mongodb.org/mongo-driver":            {"core/doc", "mongoapi"},
 	"github.com/cockroachdb/pebble":          {"core/kv/pebblekv"},
 	"github.com/tidwall/btree":               {"core/kv/memkv"},
+	"github.com/golang/geo":                  {"core/geo"},
 	"github.com/tikv/client-go":              {"core/kv/tikvkv"},
 	"github.com/google/uuid":                 {"core/clock", "core/value", "core/doc", "sqlapi", "tableapi", "graphapi", "mongoapi"},
 	"github.com/alecthomas/kong":             {"cmd"},

@@ -63,7 +63,11 @@ func (a *adviser) singles(q *exec.Query) {
 		if p == nil {
 			return
 		}
-		missing(p.Path)
+		if p.Op == access.OpSpatial {
+			a.places(p)
+		} else {
+			missing(p.Path)
+		}
 		for _, k := range p.Kids {
 			walk(k)
 		}
@@ -72,6 +76,19 @@ func (a *adviser) singles(q *exec.Query) {
 	for _, o := range q.OrderBy {
 		missing(o.Path)
 	}
+}
+
+// places names the spatial index that a condition on places could use.
+func (a *adviser) places(p *access.Pred) {
+	planar := p.Region.Planar()
+	if a.c.IndexesPlaces(p.Path, planar) || !a.use.single(&a.use.Potential, p.Path, a.pl) {
+		return
+	}
+	advice := "add " + pathText(p.Path.Segs) + "/* to spatialIndexes"
+	if planar {
+		advice += " with a boundingBox"
+	}
+	a.advise(advice)
 }
 
 // column is one path of a composite index.

@@ -43,6 +43,7 @@ type compiler struct {
 	groups []*groupCtx // grouped queries whose select list is being compiled, innermost last
 	first  bool        // the next source stands for the container
 	noAgg  bool        // aggregates are refused here (WHERE, GROUP BY, FROM)
+	planar bool        // geometries lie in a plane
 	err    error
 }
 
@@ -418,6 +419,9 @@ func (c *compiler) call(e *Call) cexpr {
 	case len(e.Args) < fn.Min || fn.Max >= 0 && len(e.Args) > fn.Max:
 		c.failAt(e, codeArity, "The %s function requires %s argument(s).", fn.Name, arityText(fn))
 		return konst(value.Value{})
+	}
+	if c.planar && fn.Planar != nil {
+		fn = fn.Planar
 	}
 	args := c.exprs(e.Args)
 	eval := fn.Eval

@@ -63,7 +63,7 @@ func computedExpr(d ComputedProperty) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := compileQuery(d.Query, q)
+	p, err := compileQuery(d.Query, q, false)
 	if err != nil {
 		return nil, err
 	}
@@ -293,12 +293,18 @@ func (x *expander) list(es []Expr) []Expr {
 	return out
 }
 
-// cachedFor is cached for a container with computed properties; nil has none.
-func cachedFor(text string, comp *Computed) (*program, error) {
-	if comp == nil {
+// cachedFor is cached for a container with computed properties (nil has none), or whose geometries lie in a plane.
+func cachedFor(text string, comp *Computed, planar bool) (*program, error) {
+	if comp == nil && !planar {
 		return cached(text)
 	}
-	key := comp.key + "\x00" + text
+	key := "\x00" + text
+	if planar {
+		key = "\x00" + key
+	}
+	if comp != nil {
+		key = comp.key + key
+	}
 	c := cacheOf(key)
 	if p := c.get(key); p != nil {
 		return p, nil
@@ -307,14 +313,18 @@ func cachedFor(text string, comp *Computed) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if q, err = comp.expand(q); err != nil {
-		return nil, err
+	if comp != nil {
+		if q, err = comp.expand(q); err != nil {
+			return nil, err
+		}
 	}
-	p, err := compileQuery(text, q)
+	p, err := compileQuery(text, q, planar)
 	if err != nil {
 		return nil, err
 	}
-	p.hash ^= comp.hash
+	if comp != nil {
+		p.hash ^= comp.hash
+	}
 	p.key = key
 	c.put(p)
 	return p, nil

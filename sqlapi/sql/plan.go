@@ -27,6 +27,8 @@ type Env struct {
 	Pred func(*access.Pred) *access.Pred
 	// Computed is the container's computed properties, nil when it has none.
 	Computed *Computed
+	// Planar: the container's geospatial configuration is Geometry, not Geography.
+	Planar bool
 	// Clock gives time and randomness; nil is the wall clock.
 	Clock *clock.Clock
 }
@@ -41,20 +43,16 @@ type Plan struct {
 // Compile finds or makes the program of a text and binds the parameters. The error is an *Error, which unwraps to a
 // status.Error with the service's JSON as its message.
 func Compile(text string, params []Param, env *Env) (*Plan, error) {
-	var comp *Computed
-	if env != nil {
-		comp = env.Computed
+	if env == nil {
+		env = &Env{}
 	}
-	p, err := cachedFor(text, comp)
+	p, err := cachedFor(text, env.Computed, env.Planar)
 	if err != nil {
 		return nil, err
 	}
 	vals, err := p.bind(params)
 	if err != nil {
 		return nil, err
-	}
-	if env == nil {
-		env = &Env{}
 	}
 	return &Plan{p: p, vals: vals, env: env}, nil
 }

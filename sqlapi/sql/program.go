@@ -48,12 +48,13 @@ func compile(text string, lim Limits) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return compileQuery(text, q)
+	return compileQuery(text, q, false)
 }
 
-func compileQuery(text string, q *Query) (*program, error) {
+// compileQuery compiles a parsed text; planar says that geometries lie in a plane.
+func compileQuery(text string, q *Query, planar bool) (*program, error) {
 	p := &program{text: text, key: text, q: q, hash: xxhash.Sum64String(text)}
-	c := &compiler{text: q.text, params: map[string]int{}}
+	c := &compiler{text: q.text, planar: planar, params: map[string]int{}}
 	p.count, p.offset = c.count(q.Limit, "LIMIT"), c.count(q.Offset, "OFFSET")
 	if q.Top != nil {
 		p.count = c.count(q.Top, "TOP")

@@ -270,6 +270,9 @@ func isConstant(e Expr) bool {
 
 // comparison is path op constant, or constant op path.
 func (s sargs) comparison(op string, l, r Expr) predFn {
+	if p := s.distance(op, l, r); p != nil {
+		return p
+	}
 	if op == "=" {
 		for _, side := range [][2]Expr{{l, r}, {r, l}} {
 			if p := s.absolute(side[0], side[1]); p != nil {
@@ -454,6 +457,9 @@ func (s sargs) call(e *Call) predFn {
 	name := strings.ToUpper(e.Name)
 	if e.UDF || len(e.Args) == 0 {
 		return nil
+	}
+	if name == "ST_WITHIN" || name == "ST_INTERSECTS" { // what lies within something meets it
+		return s.near(e, func(*frame) (float64, bool) { return 0, true })
 	}
 	path, _, ok := s.path(e.Args[0])
 	if !ok {

@@ -16,6 +16,8 @@ type Context struct {
 	Clock  func() time.Time   // present time
 	Random func() float64     // [0, 1)
 	DocID  func() value.Value // document part of the present item's _rid, for DOCUMENTID
+
+	memos map[*byte]*memo // by the place of a call in the query
 }
 
 // Func is one function. Types has one letter per argument: s string, n number, a array, o object, b boolean, * anything
@@ -28,6 +30,8 @@ type Func struct {
 	// Prepare, when set, may turn constant arguments into a faster Eval (nil when it can't); consts has Undefined for
 	// arguments that are not constant and isConst tells them apart.
 	Prepare func(consts []value.Value, isConst []bool) func(c *Context, a []value.Value) value.Value
+	// Planar, when set, stands for the function in containers whose geospatial configuration is Geometry.
+	Planar *Func
 	// Volatile functions are not folded when their arguments are constant.
 	Volatile bool
 	// Unsupported says why the function is refused.

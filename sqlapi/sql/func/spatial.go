@@ -1,168 +1,137 @@
 package funcs
 
 import (
-	"math"
+	"bytes"
 
-	"github.com/golang/geo/s2"
-
+	"github.com/orrerydb/orrery/core/geo"
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Spatial functions work on GeoJSON over the WGS 84 ellipsoid: which places meet is decided on the sphere, metres are
-// measured on the ellipsoid. A value that is no valid geometry is like undefined.
+// Spatial functions work on GeoJSON: over the WGS 84 ellipsoid, in metres, or in containers whose geospatial configuration is
+// Geometry over a plane, in units of the coordinates. A value that is no valid geometry is like undefined.
 func init() {
-	pair := func(name string, fn func(a, b *geometry) value.Value) *Func {
+	earth, plane := spatial(geo.Parse), spatial(geo.ParseFlat)
+	for i, f := range earth {
+		f.Planar = plane[i]
+		plane[i].parseTypes()
+	}
+	register(earth...)
+}
+
+// measured is what the functions ask of a geometry.
+type measured[G any] interface {
+	comparable
+	Distance(G) float64
+	Within(G) bool
+	Intersects(G) bool
+	Area() float64
+}
+
+// spatial makes the functions over one kind of geometry.
+func spatial[G measured[G]](parse func(value.Value) (G, string)) []*Func {
+	var none G
+	pair := func(name string, fn func(a, b G) value.Value) *Func {
 		return &Func{Name: name, Types: "oo", Eval: func(_ *Context, a []value.Value) value.Value {
-			x, _ := parseGeometry(a[0])
-			if x == nil {
+			x, _ := parse(a[0])
+			if x == none {
 				return value.Value{}
 			}
-			if y, _ := parseGeometry(a[1]); y != nil {
+			if y, _ := parse(a[1]); y != none {
 				return fn(x, y)
 			}
 			return value.Value{}
 		}, Prepare: func(consts []value.Value, isConst []bool) func(*Context, []value.Value) value.Value {
-			return preparePair(consts, isConst, fn)
+			return preparePair(parse, consts, isConst, fn)
 		}}
 	}
-	register(
-		pair("ST_DISTANCE", func(a, b *geometry) value.Value {
-			p, q, d := nearest(a, b)
+	return []*Func{
+		pair("ST_DISTANCE", func(a, b G) value.Value {
+			d := a.Distance(b)
 			if d == 0 {
 				return value.IntOf(0)
 			}
-			return Num(metres(s2.LatLngFromPoint(p), s2.LatLngFromPoint(q)))
+			return Num(d)
 		}),
-		pair("ST_WITHIN", func(a, b *geometry) value.Value { return boolean(within(a, b)) }),
-		pair("ST_INTERSECTS", func(a, b *geometry) value.Value {
-			_, _, d := nearest(a, b)
-			return boolean(d == 0)
-		}),
-		&Func{Name: "ST_ISVALID", Types: "d", Eval: func(_ *Context, a []value.Value) value.Value {
-			g, _ := parseGeometry(a[0])
-			return boolean(g != nil)
+		pair("ST_WITHIN", func(a, b G) value.Value { return boolean(a.Within(b)) }),
+		pair("ST_INTERSECTS", func(a, b G) value.Value { return boolean(a.Intersects(b)) }),
+		{Name: "ST_ISVALID", Types: "d", Eval: func(_ *Context, a []value.Value) value.Value {
+			g, _ := parse(a[0])
+			return boolean(g != none)
 		}},
-		&Func{Name: "ST_ISVALIDDETAILED", Types: "d", Eval: func(_ *Context, a []value.Value) value.Value {
-			g, reason := parseGeometry(a[0])
+		{Name: "ST_ISVALIDDETAILED", Types: "d", Eval: func(_ *Context, a []value.Value) value.Value {
+			g, reason := parse(a[0])
 			var b Builder
-			b.Field("valid", boolean(g != nil))
-			if g == nil {
+			b.Field("valid", boolean(g != none))
+			if g == none {
 				b.Field("reason", value.StringOf(reason))
 			}
 			return b.Object()
 		}},
-		&Func{Name: "ST_AREA", Types: "o", Eval: func(_ *Context, a []value.Value) value.Value {
-			if g, _ := parseGeometry(a[0]); g != nil {
-				return Num(g.area())
+		{Name: "ST_AREA", Types: "o", Eval: func(_ *Context, a []value.Value) value.Value {
+			if g, _ := parse(a[0]); g != none {
+				return Num(g.Area())
 			}
 			return value.Value{}
 		}},
-	)
+	}
 }
 
-// preparePair reads a constant geometry once.
-func preparePair(consts []value.Value, isConst []bool, fn func(a, b *geometry) value.Value) func(*Context, []value.Value) value.Value {
+// preparePair reads a constant geometry once, and one that is known only when the query runs (a parameter) again only when it
+// changes, which it doesn't.
+func preparePair[G measured[G]](parse func(value.Value) (G, string), consts []value.Value, isConst []bool, fn func(a, b G) value.Value) func(*Context, []value.Value) value.Value {
+	var none G
+	var fixed [2]G
 	for i := range consts {
-		if !isConst[i] || isConst[1-i] {
-			continue
-		}
-		fixed, _ := parseGeometry(consts[i])
-		return func(_ *Context, a []value.Value) value.Value {
-			if fixed == nil {
-				return value.Value{}
-			}
-			g, _ := parseGeometry(a[1-i])
-			if g == nil {
-				return value.Value{}
-			}
-			if i == 0 {
-				return fn(fixed, g)
-			}
-			return fn(g, fixed)
+		if isConst[i] {
+			fixed[i], _ = parse(consts[i])
 		}
 	}
-	return nil
-}
-
-// The WGS 84 ellipsoid, in metres.
-const (
-	semiMajor  = 6378137.0
-	flattening = 1 / 298.257223563
-	semiMinor  = semiMajor * (1 - flattening)
-	meanRadius = (2*semiMajor + semiMinor) / 3
-)
-
-// metres is the length of the geodesic between two places by Vincenty's inverse formula. Near the antipodes, where it doesn't
-// converge, it is the length on the sphere.
-func metres(p, q s2.LatLng) float64 {
-	u1, u2 := math.Atan((1-flattening)*math.Tan(p.Lat.Radians())), math.Atan((1-flattening)*math.Tan(q.Lat.Radians()))
-	s1, c1 := math.Sincos(u1)
-	sin2, c2 := math.Sincos(u2)
-	l := q.Lng.Radians() - p.Lng.Radians()
-	lambda := l
-	for range 100 {
-		sl, cl := math.Sincos(lambda)
-		sinS := math.Hypot(c2*sl, c1*sin2-s1*c2*cl)
-		if sinS == 0 {
-			return 0
+	known := [2]bool(isConst)
+	site := new([2]byte)
+	arg := func(c *Context, a []value.Value, i int) G {
+		if known[i] {
+			return fixed[i]
 		}
-		cosS := s1*sin2 + c1*c2*cl
-		sigma := math.Atan2(sinS, cosS)
-		sinA := c1 * c2 * sl / sinS
-		cosA2 := 1 - sinA*sinA
-		mid := 0.0
-		if cosA2 > 0 {
-			mid = cosS - 2*s1*sin2/cosA2
-		}
-		k := flattening / 16 * cosA2 * (4 + flattening*(4-3*cosA2))
-		next := l + (1-k)*flattening*sinA*(sigma+k*sinS*(mid+k*cosS*(2*mid*mid-1)))
-		if math.Abs(next-lambda) > 1e-13 {
-			lambda = next
-			continue
-		}
-		w := cosA2 * (semiMajor*semiMajor - semiMinor*semiMinor) / (semiMinor * semiMinor)
-		a := 1 + w/16384*(4096+w*(-768+w*(320-175*w)))
-		b := w / 1024 * (256 + w*(-128+w*(74-47*w)))
-		delta := b * sinS * (mid + b/4*(cosS*(2*mid*mid-1)-b/6*mid*(4*sinS*sinS-3)*(4*mid*mid-3)))
-		return semiMinor * a * (sigma - delta)
+		return remembered(c, &site[i], parse, a[i])
 	}
-	return meanRadius * p.Distance(q).Radians()
-}
-
-// area is the area in square metres: that on the sphere of the ellipsoid's area, with latitudes moved so that areas stay.
-func (g *geometry) area() float64 {
-	sum := 0.0
-	for _, p := range g.polys {
-		for i, ring := range p.rings {
-			pts := make([]s2.Point, len(ring))
-			for j, ll := range ring {
-				pts[j] = s2.PointFromLatLng(s2.LatLngFromDegrees(authalic(ll.Lat.Radians())*180/math.Pi, ll.Lng.Degrees()))
-			}
-			loop := s2.LoopFromPoints(pts)
-			if i > 0 {
-				loop.Normalize()
-				sum -= loop.Area()
-			} else {
-				sum += loop.Area()
-			}
+	return func(c *Context, a []value.Value) value.Value {
+		x := arg(c, a, 0)
+		if x == none {
+			return value.Value{}
 		}
+		if y := arg(c, a, 1); y != none {
+			return fn(x, y)
+		}
+		return value.Value{}
 	}
-	return sum * authalicRadius2
 }
 
-// eccentricity of the ellipsoid, the square of the radius of the sphere of equal area, and the authalic scale at the pole.
-var (
-	eccentricity    = math.Sqrt(flattening * (2 - flattening))
-	atPole          = authalicQ(1)
-	authalicRadius2 = semiMajor * semiMajor * atPole / 2
-)
-
-func authalicQ(sin float64) float64 {
-	e := eccentricity
-	return (1 - e*e) * (sin/(1-e*e*sin*sin) + math.Atanh(e*sin)/e)
+// memo is the geometry that an argument was the last time.
+type memo struct {
+	text     []byte
+	geometry any
 }
 
-// authalic moves a latitude of the ellipsoid to the sphere of equal area.
-func authalic(lat float64) float64 {
-	return math.Asin(max(-1, min(1, authalicQ(math.Sin(lat))/atPole)))
+// maxMemo is how many bytes of a value are kept to know it again.
+const maxMemo = 256 << 10
+
+// remembered parses a value unless it is the one that it was the last time at this place of the query.
+func remembered[G measured[G]](c *Context, site *byte, parse func(value.Value) (G, string), v value.Value) G {
+	m := c.memos[site]
+	if m != nil && bytes.Equal(m.text, v.Bytes()) {
+		return m.geometry.(G)
+	}
+	g, _ := parse(v)
+	if len(v.Bytes()) > maxMemo {
+		return g
+	}
+	if m == nil {
+		if c.memos == nil {
+			c.memos = map[*byte]*memo{}
+		}
+		m = &memo{}
+		c.memos[site] = m
+	}
+	m.text, m.geometry = append(m.text[:0], v.Bytes()...), g
+	return g
 }

@@ -1,4 +1,4 @@
-package funcs
+package geo
 
 import (
 	"math"
@@ -12,13 +12,14 @@ import (
 // touching is the distance in radians below which two places are the same: 0.6 micrometres on the earth.
 const touching = 1e-13
 
-// geometry is a GeoJSON value on the unit sphere. Points are edges of no length. A ring's inside is to its left, so that a
-// clockwise outer ring is everything but what it encloses; holes may go either way round.
-type geometry struct {
+// Geometry is a GeoJSON value on the earth. Which places meet is decided on the unit sphere, metres are measured on the WGS 84
+// ellipsoid. Points are edges of no length. A ring's inside is to its left, so that a clockwise outer ring is everything but
+// what it encloses; holes may go either way round. A Geometry never changes.
+type Geometry struct {
 	edges []s2.Edge // all points, lines and rings
 	parts []chunk   // edges in runs with a bound around each
 	polys []polygon
-	lines bool // has a LineString
+	point bool
 }
 
 type polygon struct {
@@ -36,12 +37,6 @@ type chunk struct {
 }
 
 const chunkEdges = 32
-
-// maxPositions bounds a geometry, so that two that wind around each other are compared within seconds.
-const (
-	maxPositions = 8192
-	tooLarge     = "A geometry must have at most 8192 positions."
-)
 
 // bound cuts the edges into runs.
 func bound(edges []s2.Edge) (out []chunk) {
@@ -67,41 +62,27 @@ func (c *chunk) apart(d *chunk) s1.Angle {
 	return c.center.Distance(d.center) - c.radius - d.radius - 1e-14
 }
 
-// parseGeometry reads a Point, LineString, Polygon or MultiPolygon; reason says why it is none.
-func parseGeometry(v value.Value) (g *geometry, reason string) {
-	if v.Kind() != value.Object {
-		return nil, "The value is not a GeoJSON object."
+// Parse reads a Point, LineString, Polygon or MultiPolygon of longitudes and latitudes in degrees; it copies what it needs.
+// The geometry is nil for other values, and reason says why.
+func Parse(v value.Value) (g *Geometry, reason string) {
+	s, reason := read(v, checkLatLng)
+	if reason != "" {
+		return nil, reason
 	}
-	kind, coords := v.Get("type"), v.Get("coordinates")
-	if kind.Kind() != value.String || coords.Kind() != value.Array {
-		return nil, "A GeoJSON object needs a 'type' string and a 'coordinates' array."
+	g = &Geometry{point: s.point}
+	if s.point {
+		p := s2.PointFromLatLng(latLng(s.chains[0][0]))
+		g.edges = []s2.Edge{{V0: p, V1: p}}
 	}
-	g = &geometry{}
-	switch kind.Str() {
-	case "Point":
-		var ll s2.LatLng
-		if ll, reason = position(coords); reason == "" {
-			p := s2.PointFromLatLng(ll)
-			g.edges = append(g.edges, s2.Edge{V0: p, V1: p})
-		}
-	case "LineString":
-		reason = g.lineString(coords)
-	case "Polygon":
-		reason = g.polygon(coords)
-	case "MultiPolygon":
-		if coords.Len() == 0 {
-			return nil, "A MultiPolygon must have at least one polygon."
-		}
-		for it := coords.Iter(); it.Next() && reason == ""; {
-			if reason = g.polygon(it.Value()); len(g.edges) > maxPositions {
-				reason = tooLarge
-			}
-		}
-	default:
-		return nil, "The type must be Point, LineString, Polygon or MultiPolygon."
+	if s.line {
+		reason = g.chain(s.chains[0])
 	}
-	if reason == "" && len(g.edges) > maxPositions {
-		reason = tooLarge
+	from := 0
+	for _, end := range s.ends {
+		if reason = g.polygon(s.chains[from:end]); reason != "" {
+			break
+		}
+		from = end
 	}
 	if reason != "" {
 		return nil, reason
@@ -110,54 +91,23 @@ func parseGeometry(v value.Value) (g *geometry, reason string) {
 	return g, ""
 }
 
-// position reads [longitude, latitude, ..]; what follows is not looked at.
-func position(v value.Value) (s2.LatLng, string) {
-	lng, lat := v.At(0), v.At(1)
-	if v.Kind() != value.Array || !lng.IsNumber() || !lat.IsNumber() {
-		return s2.LatLng{}, "A position must be an array of at least two numbers."
-	}
+func checkLatLng(p pos) string {
 	switch {
-	case !(math.Abs(lat.Float()) <= 90):
-		return s2.LatLng{}, "Latitude values must be between -90 and 90 degrees."
-	case !(math.Abs(lng.Float()) <= 180):
-		return s2.LatLng{}, "Longitude values must be between -180 and 180 degrees."
+	case !(math.Abs(p.y) <= 90):
+		return "Latitude values must be between -90 and 90 degrees."
+	case !(math.Abs(p.x) <= 180):
+		return "Longitude values must be between -180 and 180 degrees."
 	}
-	return s2.LatLngFromDegrees(lat.Float(), lng.Float()), ""
+	return ""
 }
 
-func positions(v value.Value) (out []s2.LatLng, reason string) {
-	if v.Kind() != value.Array {
-		return nil, "A line or ring must be an array of positions."
-	}
-	for it := v.Iter(); it.Next(); {
-		ll, reason := position(it.Value())
-		if reason != "" {
-			return nil, reason
-		}
-		if out = append(out, ll); len(out) > maxPositions+1 {
-			return nil, tooLarge
-		}
-	}
-	return out, ""
-}
-
-func (g *geometry) lineString(v value.Value) string {
-	lls, reason := positions(v)
-	if reason != "" {
-		return reason
-	}
-	if len(lls) < 2 {
-		return "A LineString must have at least two positions."
-	}
-	g.lines = true
-	return g.chain(lls)
-}
+func latLng(p pos) s2.LatLng { return s2.LatLngFromDegrees(p.y, p.x) }
 
 // chain adds the edges between neighbouring positions.
-func (g *geometry) chain(lls []s2.LatLng) string {
-	prev := s2.PointFromLatLng(lls[0])
-	for _, ll := range lls[1:] {
-		p := s2.PointFromLatLng(ll)
+func (g *Geometry) chain(ps []pos) string {
+	prev := s2.PointFromLatLng(latLng(ps[0]))
+	for _, at := range ps[1:] {
+		p := s2.PointFromLatLng(latLng(at))
 		if prev.Distance(p) > math.Pi-1e-9 {
 			return "Neighbouring positions must not be antipodal."
 		}
@@ -167,36 +117,26 @@ func (g *geometry) chain(lls []s2.LatLng) string {
 	return ""
 }
 
-func (g *geometry) polygon(v value.Value) string {
-	if v.Kind() != value.Array || v.Len() == 0 {
-		return "A Polygon must have at least one ring."
-	}
+func (g *Geometry) polygon(rings [][]pos) string {
 	var p polygon
-	for it := v.Iter(); it.Next(); {
-		lls, reason := positions(it.Value())
-		if reason != "" {
-			return reason
-		}
-		if len(lls) < 4 {
-			return "A ring must have at least four positions."
-		}
-		if s2.PointFromLatLng(lls[0]) != s2.PointFromLatLng(lls[len(lls)-1]) {
-			return "A ring must end where it begins."
+	for _, ps := range rings {
+		if s2.PointFromLatLng(latLng(ps[0])) != s2.PointFromLatLng(latLng(ps[len(ps)-1])) {
+			return ringOpen
 		}
 		from := len(g.edges)
-		if reason := g.chain(lls); reason != "" {
+		if reason := g.chain(ps); reason != "" {
 			return reason
 		}
 		ring := g.edges[from:]
 		if crosses(ring) {
-			return "A ring must not cross itself."
+			return ringCross
 		}
-		pts := make([]s2.Point, 0, len(ring))
-		for _, e := range ring {
+		pts, lls := make([]s2.Point, 0, len(ring)), make([]s2.LatLng, 0, len(ring))
+		for i, e := range ring {
 			if e.V0 == e.V1 {
-				return "A ring must not have the same position twice in a row."
+				return ringRepeat
 			}
-			pts = append(pts, e.V0)
+			pts, lls = append(pts, e.V0), append(lls, latLng(ps[i]))
 		}
 		loop := s2.LoopFromPoints(pts)
 		if p.outer == nil {
@@ -205,7 +145,7 @@ func (g *geometry) polygon(v value.Value) string {
 			loop.Normalize()
 			p.holes = append(p.holes, loop)
 		}
-		p.rings = append(p.rings, lls[:len(lls)-1])
+		p.rings = append(p.rings, lls)
 	}
 	g.polys = append(g.polys, p)
 	return ""
@@ -236,7 +176,7 @@ func crosses(ring []s2.Edge) bool {
 }
 
 // holds reports whether p is inside one of the polygons.
-func (g *geometry) holds(p s2.Point) bool {
+func (g *Geometry) holds(p s2.Point) bool {
 next:
 	for _, poly := range g.polys {
 		if !poly.outer.ContainsPoint(p) {
@@ -253,7 +193,7 @@ next:
 }
 
 // nearest returns the places of a and b that are nearest to each other, and their distance: 0 when one holds a part of the other.
-func nearest(a, b *geometry) (p, q s2.Point, d s1.Angle) {
+func nearest(a, b *Geometry) (p, q s2.Point, d s1.Angle) {
 	if b.holds(a.edges[0].V0) || a.holds(b.edges[0].V0) {
 		return a.edges[0].V0, a.edges[0].V0, 0
 	}
@@ -282,7 +222,7 @@ func nearest(a, b *geometry) (p, q s2.Point, d s1.Angle) {
 }
 
 // touches reports whether a further part of b lies inside a.
-func (g *geometry) touches(b *geometry) bool {
+func (g *Geometry) touches(b *Geometry) bool {
 	if len(g.polys) == 0 || len(b.polys) < 2 {
 		return false
 	}
@@ -295,9 +235,9 @@ func (g *geometry) touches(b *geometry) bool {
 }
 
 // at reports whether p is on a point, line or ring of g, or inside.
-func (g *geometry) at(p s2.Point) bool { return g.holds(p) || g.onEdge(p) }
+func (g *Geometry) at(p s2.Point) bool { return g.holds(p) || g.onEdge(p) }
 
-func (g *geometry) onEdge(p s2.Point) bool {
+func (g *Geometry) onEdge(p s2.Point) bool {
 	at := chunk{center: p}
 	for i := range g.parts {
 		if at.apart(&g.parts[i]) > touching {
@@ -312,8 +252,23 @@ func (g *geometry) onEdge(p s2.Point) bool {
 	return false
 }
 
-// within reports whether all of a lies in b, its boundary included.
-func within(a, b *geometry) bool {
+// Intersects reports whether a and b have a place in common; boundaries count.
+func (a *Geometry) Intersects(b *Geometry) bool {
+	_, _, d := nearest(a, b)
+	return d == 0
+}
+
+// Distance returns the metres between the nearest places of a and b, 0 when they meet.
+func (a *Geometry) Distance(b *Geometry) float64 {
+	p, q, d := nearest(a, b)
+	if d == 0 {
+		return 0
+	}
+	return metres(s2.LatLngFromPoint(p), s2.LatLngFromPoint(q))
+}
+
+// Within reports whether all of a lies in b, its boundary included.
+func (a *Geometry) Within(b *Geometry) bool {
 	if len(a.polys) > 0 && len(b.polys) == 0 {
 		return false
 	}

@@ -1,4 +1,4 @@
-package funcs
+package geo
 
 import (
 	"fmt"
@@ -27,7 +27,7 @@ func FuzzGeometry(f *testing.F) {
 		if err != nil {
 			return
 		}
-		g, reason := parseGeometry(v)
+		g, reason := Parse(v)
 		if (g == nil) == (reason == "") {
 			t.Fatalf("%s: geometry %v, reason %q", b, g != nil, reason)
 		}
@@ -37,8 +37,8 @@ func FuzzGeometry(f *testing.F) {
 		if _, _, d := nearest(g, g); d != 0 {
 			t.Errorf("%s is %v away from itself", b, d)
 		}
-		within(g, g)
-		if a := g.area(); !(a > -1 && a < 511e12*float64(len(g.polys))+1) {
+		g.Within(g)
+		if a := g.Area(); !(a > -1 && a < 511e12*float64(len(g.polys))+1) {
 			t.Errorf("%s: area %v", b, a)
 		}
 	})
@@ -54,16 +54,16 @@ func TestGeometryBounds(t *testing.T) {
 		}
 		return `{"type":"Polygon","coordinates":[[` + b.String() + `[6,5]]]}`
 	}
-	for n, want := range map[int]string{maxPositions: "", maxPositions + 1: tooLarge, 3 * maxPositions: tooLarge} {
+	for n, want := range map[int]string{MaxPositions: "", MaxPositions + 1: tooLarge, 3 * MaxPositions: tooLarge} {
 		v, err := doc.ValueFromJSON([]byte(ring(n)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, reason := parseGeometry(v)
+		g, reason := Parse(v)
 		if reason != want {
 			t.Errorf("%d positions: %q, wanted %q", n, reason, want)
 		}
-		if g != nil && !within(g, g) {
+		if g != nil && !g.Within(g) {
 			t.Errorf("a ring of %d positions is not within itself", n)
 		}
 	}

@@ -1,0 +1,81 @@
+package access
+
+import (
+	"github.com/orrerydb/orrery/core/geo"
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Spatial is satisfied when the value at path is a geometry that meets the region: on the earth or in a plane, as the region is.
+// Array elements along the path count, whatever the path says: the index keeps them together.
+func Spatial(path Path, r *geo.Region) *Pred { return &Pred{Op: OpSpatial, Path: path, Region: r} }
+
+// Resolve returns p for an index under a policy: what p asks of places, in the cells of the policy's spatial indexes. p itself
+// stays as it is. Until then a spatial predicate can't be answered by an index.
+func Resolve(p *Pred, pol *index.Policy) *Pred {
+	if !hasSpatial(p) {
+		return p
+	}
+	out := *p
+	if p.Op == OpSpatial {
+		out.pathID, out.cells = 0, nil
+		if r, id := pol.Spatial(p.Path.Segs, p.Region.Planar()); r != nil {
+			out.pathID, out.cells = id, spatialIntervals(p.Region.Cells(r.Box))
+		}
+		return &out
+	}
+	out.Kids = make([]*Pred, len(p.Kids))
+	for i, k := range p.Kids {
+		out.Kids[i] = Resolve(k, pol)
+	}
+	return &out
+}
+
+func hasSpatial(p *Pred) bool {
+	if p == nil {
+		return false
+	}
+	for _, k := range p.Kids {
+		if hasSpatial(k) {
+			return true
+		}
+	}
+	return p.Op == OpSpatial
+}
+
+// PathID returns the id of the path whose index entries answer the leaf.
+func (p *Pred) PathID(pol *index.Policy) uint64 {
+	if p.Op == OpSpatial {
+		return p.pathID
+	}
+	return pol.PathID(p.Path.Segs)
+}
+
+// kind tells a spatial index from others where a plan is explained.
+func (p *Pred) kind() string {
+	if p.Op == OpSpatial {
+		return " (spatial)"
+	}
+	return ""
+}
+
+// spatialIntervals returns the entries of shapes that may meet a region with these cells: those inside one of the cells, and
+// those of larger cells around one.
+func spatialIntervals(cells []geo.Cell) []Interval {
+	ivs := make([]Interval, 0, 2*len(cells)+maxAround)
+	for _, c := range cells {
+		lo, hi := c.Range()
+		for _, class := range [...]byte{value.ClassLeafCell, value.ClassCell} {
+			ivs = append(ivs, Interval{Lo: keys.AppendCell(nil, class, uint64(lo)), Hi: keys.After(keys.AppendCell(nil, class, uint64(hi)))})
+		}
+	}
+	for _, c := range geo.Around(cells) {
+		e := keys.AppendCell(nil, value.ClassCell, uint64(c))
+		ivs = append(ivs, Interval{Lo: e, Hi: keys.After(e)})
+	}
+	return normalise(append(ivs, classInterval(value.ClassAny)))
+}
+
+// maxAround is how many cells there mostly are around those of a region.
+const maxAround = 48

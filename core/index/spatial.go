@@ -1,0 +1,176 @@
+package index
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"strings"
+
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/geo"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Spatial entries. A rule of the policy's spatialIndexes gives each geometry below its path entries under an own path id: one
+// for a point, up to eight for other shapes, one per cell that covers it. Whether an array stands between makes no difference. A value
+// that says that it is a geometry and is no valid one gets an "any value" entry, so that a later reading of it needs no new index;
+// other values get none. A rule with a bounding box indexes a plane, one without it the earth; the service allows a box
+// just where the container's geospatial configuration is Geometry.
+
+// spatialMark begins the chain of a spatial path id; no field has such a name.
+const spatialMark = "\x00spatial"
+
+// SpatialRule is one compiled entry of spatialIndexes.
+type SpatialRule struct {
+	segs  []string // stored names, without array marks
+	deep  bool     // .../*: also everything below
+	seed  uint64   // where its path ids begin
+	Plane bool
+	Box   geo.Box // of the plane
+}
+
+// SpatialKept is a bit of a head's classes that stands for no class: the slot was made, or its index made again, by a version
+// that keeps spatial entries.
+const SpatialKept = 1 << 21
+
+// Kept are the bits of a head whose index holds all kinds of entries.
+const Kept = CompositesKept | SpatialKept
+
+// Outdated reports whether the index of a head with these classes may lack entries that the policy wants: it is of a version that
+// didn't make them.
+func (p *Policy) Outdated(classes uint32) bool {
+	return len(p.composites) > 0 && classes&CompositesKept == 0 || len(p.spatial) > 0 && classes&SpatialKept == 0
+}
+
+type spatialJSON struct {
+	Path string `json:"path"`
+	Box  *struct {
+		XMin, YMin, XMax, YMax *float64
+	} `json:"boundingBox"`
+}
+
+// addSpatial compiles the policy's spatialIndexes. Their types say nothing: the service indexes all of them for any. The API that
+// takes the policy checks it; a definition that isn't understood, which an older version kept without a look, is no index.
+func (p *Policy) addSpatial(list []json.RawMessage) {
+	for _, raw := range list {
+		var e spatialJSON
+		if json.Unmarshal(raw, &e) != nil {
+			continue
+		}
+		if r, ok := e.compile(p.Seed); ok {
+			p.spatial = append(p.spatial, r)
+		}
+	}
+}
+
+func (e *spatialJSON) compile(seed uint64) (r SpatialRule, ok bool) {
+	r.deep = strings.HasSuffix(e.Path, "/*")
+	if base := strings.TrimSuffix(strings.TrimSuffix(e.Path, "/*"), "/?"); base != "" {
+		segs, err := catalog.ParsePath(base)
+		if err != nil {
+			return r, false
+		}
+		for _, s := range segs {
+			if s != "[]" {
+				r.segs = append(r.segs, s)
+			}
+		}
+	}
+	if len(r.segs) == 0 && !r.deep {
+		return r, false
+	}
+	mark := []byte(spatialMark)
+	if e.Box != nil {
+		var b [4]float64
+		for i, x := range [...]*float64{e.Box.XMin, e.Box.YMin, e.Box.XMax, e.Box.YMax} {
+			if x == nil {
+				return r, false
+			}
+			b[i] = *x
+			mark = binary.BigEndian.AppendUint64(mark, math.Float64bits(*x))
+		}
+		r.Plane, r.Box = true, geo.Box{XMin: b[0], YMin: b[1], XMax: b[2], YMax: b[3]}
+		if !r.Box.Valid() {
+			return r, false
+		}
+	}
+	r.seed = child(seed, mark)
+	return r, true
+}
+
+// Spatial returns the rule under which geometries at a path are indexed in a plane, or on the earth, and the path's id; nil when
+// none does.
+func (p *Policy) Spatial(segs []string, plane bool) (*SpatialRule, uint64) {
+next:
+	for i := range p.spatial {
+		r := &p.spatial[i]
+		if r.Plane != plane || len(segs) < len(r.segs) || len(segs) > len(r.segs) && !r.deep || len(segs) == 0 {
+			continue
+		}
+		for j, s := range r.segs {
+			if segs[j] != s {
+				continue next
+			}
+		}
+		id := r.seed
+		for _, s := range segs {
+			id = child(id, []byte(s))
+		}
+		return r, id
+	}
+	return nil, 0
+}
+
+// spatial emits the entries of all geometries below v that a rule names. n segments of the rule's path are behind v.
+func (w *walker) spatial(r *SpatialRule, v value.Value, n int, id uint64, depth int) {
+	if depth > maxDepth {
+		return
+	}
+	switch v.Kind() {
+	case value.Array:
+		for it := v.Iter(); it.Next(); {
+			w.spatial(r, it.Value(), n, id, depth+1)
+		}
+	case value.Object:
+		if n > 0 && n >= len(r.segs) && geo.Resembles(v) {
+			w.shape(r, v, id)
+		}
+		if n >= len(r.segs) && !r.deep {
+			return
+		}
+		for it := v.Iter(); it.Next(); {
+			if n >= len(r.segs) || string(it.Key()) == r.segs[n] {
+				if e := it.Value(); e.Kind() == value.Object || e.Kind() == value.Array {
+					w.spatial(r, e, n+1, child(id, it.Key()), depth+1)
+				}
+			}
+		}
+	}
+}
+
+func (w *walker) shape(r *SpatialRule, v value.Value, id uint64) {
+	var cells []geo.Cell
+	if r.Plane {
+		if f, _ := geo.ParseFlat(v); f != nil {
+			cells = f.Cells(r.Box)
+		}
+	} else if g, _ := geo.Parse(v); g != nil {
+		cells = g.Cells()
+	}
+	if len(cells) == 0 || len(w.t.list)+len(cells) > MaxTerms {
+		w.anyValue(id)
+		return
+	}
+	for _, c := range cells {
+		class := byte(value.ClassCell)
+		if c.Leaf() {
+			class = value.ClassLeafCell
+		}
+		t := w.t
+		off := len(t.buf)
+		t.buf = keys.AppendCell(binary.BigEndian.AppendUint64(t.buf, id), class, uint64(c))
+		t.Classes |= 1 << (class >> 3)
+		t.list = append(t.list, term{uint32(off), uint32(len(t.buf)), FlagSet})
+	}
+}

@@ -1,0 +1,80 @@
+package sql
+
+import (
+	"math"
+	"strings"
+
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/geo"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// distance is ST_DISTANCE(path, constant) < constant, in any order of arguments and sides; nil for other comparisons.
+func (s sargs) distance(op string, l, r Expr) predFn {
+	call, ok := l.(*Call)
+	limit := r
+	if !ok || !isDistance(call) {
+		if call, ok = r.(*Call); !ok || !isDistance(call) {
+			return nil
+		}
+		limit = l
+		op = map[string]string{">": "<", ">=": "<=", "=": "="}[op]
+	}
+	if op != "<" && op != "<=" && op != "=" {
+		return nil
+	}
+	val := s.constant(limit)
+	if val == nil {
+		return nil
+	}
+	return s.near(call, func(f *frame) (float64, bool) {
+		v := val(f)
+		if v.Kind() == value.Decimal {
+			return math.Nextafter(value.KeyOfNumber(v).Floor, math.Inf(1)), true
+		}
+		return v.Float(), v.IsNumber()
+	})
+}
+
+func isDistance(e *Call) bool {
+	return !e.UDF && len(e.Args) == 2 && strings.EqualFold(e.Name, "ST_DISTANCE")
+}
+
+// near is a call of two geometries, a path and a constant in any order, that are at most dist apart; nil for other arguments. Where dist
+// says that there is none, or the constant is no geometry, the call or its comparison is undefined and the filter not true.
+func (s sargs) near(e *Call, dist func(*frame) (float64, bool)) predFn {
+	if len(e.Args) != 2 {
+		return nil
+	}
+	at, fixed := e.Args[0], e.Args[1]
+	path, _, ok := s.path(at)
+	if !ok {
+		if path, _, ok = s.path(fixed); !ok {
+			return nil
+		}
+		fixed = at
+	}
+	val := s.constant(fixed)
+	if val == nil || isAlways(path) {
+		return nil
+	}
+	planar := s.c.planar
+	return func(f *frame) *access.Pred {
+		d, ok := dist(f)
+		if !ok || d < 0 || math.IsNaN(d) {
+			return access.None()
+		}
+		var r *geo.Region
+		if v := val(f); planar {
+			if g, _ := geo.ParseFlat(v); g != nil {
+				r = geo.NearFlat(g, d)
+			}
+		} else if g, _ := geo.Parse(v); g != nil {
+			r = geo.Near(g, d)
+		}
+		if r == nil {
+			return access.None()
+		}
+		return access.Spatial(path, r)
+	}
+}
