@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -216,17 +217,17 @@ func mergeGroups(all []value.Value, info value.Value) (out []value.Value) {
 	return out
 }
 
-// TestClientMerge: a query run over three partitions by its plan gives what the server gives whole.
-func TestClientMerge(t *testing.T) {
+// threePartitions is an empty container of three physical partitions.
+func threePartitions(t *testing.T) *core.Container {
 	e, err := core.Open(context.Background(), memkv.New(), core.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
 	if _, err := e.CreateDatabase(context.Background(), core.DatabaseSpec{ID: "d"}); err != nil {
 		t.Fatal(err)
 	}
@@ -238,6 +239,12 @@ func TestClientMerge(t *testing.T) {
 	if n := len(c.Partitions()); n != 3 {
 		t.Fatalf("%d partitions, wanted 3", n)
 	}
+	return c
+}
+
+// TestClientMerge: a query run over three partitions by its plan gives what the server gives whole.
+func TestClientMerge(t *testing.T) {
+	c := threePartitions(t)
 	for i := range 60 {
 		b := fmt.Sprintf(`{"id":"i%02d","pk":"p%d","n":%d,"m":%d,"g":"g%d","tags":["t%d","u"]}`, i, i%13, i, (i*7)%11, i%4, i%3)
 		if i%9 == 0 {
@@ -272,5 +279,49 @@ func TestClientMerge(t *testing.T) {
 		if got := k.run(text); plainRows(got, ordered) != plainRows(want, ordered) {
 			t.Errorf("%s\n got %v\nwant %v", text, got, want)
 		}
+	}
+}
+
+// TestClientOracle: random queries run over three partitions by their plans, as a client does, give the oracle's answers.
+func TestClientOracle(t *testing.T) {
+	w := &oracleWorld{t: t, g: generator{rand.New(rand.NewPCG(5, 8))}, items: map[string]any{}, cs: []*core.Container{threePartitions(t)}}
+	for i := range 90 {
+		w.put(i)
+	}
+	k := client{t: t, c: w.cs[0]}
+	def := k.c.Spec().PartitionKey
+	planned, rewritten := 0, 0
+	for range 700 {
+		text, ordered := w.g.naiveQueryText()
+		plan, err := QueryPlan(text, nil, nil, def)
+		if err != nil {
+			if m := err.Error(); !strings.Contains(m, "Compositions") && !strings.Contains(m, "presence of GROUP BY") {
+				t.Fatalf("%s: %v", text, err)
+			}
+			continue
+		}
+		planned++
+		if !strings.Contains(string(plan), `"rewrittenQuery":""`) {
+			rewritten++
+		}
+		ordered = ordered && !strings.Contains(text, " GROUP BY")
+		want := w.answer(text, ordered)
+		got := k.run(text)
+		for i, r := range got {
+			v, err := doc.ValueFromJSON([]byte(r))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[i] = naiveText(naiveEval(&Lit{Val: v}, nil, nil))
+		}
+		if !ordered {
+			slices.Sort(got)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%s\n%s\n got %v\nwant %v", text, plan, got, want)
+		}
+	}
+	if planned < 400 || rewritten < 250 {
+		t.Errorf("%d queries were planned, %d rewritten", planned, rewritten)
 	}
 }
