@@ -32,9 +32,17 @@ func readAccount(c *call) error {
 		`"readPolicy":{"primaryReadCoefficient":1,"secondaryReadCoefficient":1},"queryEngineConfiguration":`...)
 	b = appendJSONString(b, queryEngineConfiguration)
 	c.out = append(b, '}')
-	h := c.w.Header() // versions that clients log; every other reply goes without, for each header costs its microsecond
-	h[hSchemaVersion], h[hServiceVersion], h[hGatewayVersion] = vSchemaVersion, vServiceVersion, vGatewayVersion
+	c.setVersions()
 	return c.send(http.StatusOK)
+}
+
+// setVersions adds what says of the service which one it is. Clients log it at most, and each header costs its microsecond: replies
+// about items go without.
+func (c *call) setVersions() {
+	h := c.w.Header()
+	h[hSchemaVersion], h[hServiceVersion], h[hGatewayVersion], h[hReadRegions] = vSchemaVersion, vServiceVersion, vGatewayVersion, vReadRegions
+	h[hStateChange] = c.s.began
+	c.setInt(hTransportID, int64(c.s.ids.n.Load()))
 }
 
 func (c *call) appendLocation(b []byte) []byte {

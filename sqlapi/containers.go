@@ -1,6 +1,7 @@
 package sqlapi
 
 import (
+	"bytes"
 	"net/http"
 	"strconv"
 
@@ -204,7 +205,16 @@ func readContainer(c *call) error {
 		c.setQuota(ct)
 	}
 	c.set(hIndexProgress, "100")
+	if isLazy(ct) {
+		c.set(hLazyProgress, "100") // kept as consistently as any other
+	}
+	c.setVersions()
 	return c.sendContainer(ct, http.StatusOK)
+}
+
+// isLazy reports whether a container's indexing mode is the old "lazy".
+func isLazy(ct *core.Container) bool {
+	return bytes.HasPrefix(ct.Spec().IndexingPolicy, []byte(`{"indexingMode":"lazy"`)) // as normalIndexing writes it
 }
 
 // Quotas of a container that clients show beside the usage.

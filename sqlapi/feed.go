@@ -81,6 +81,20 @@ func (c *call) maxItems(fallback int) (int, error) {
 	return int(n), nil
 }
 
+// tokenLimit reads x-ms-documentdb-responsecontinuationtokenlimitinkb: the most bytes of a continuation, 0 when absent. Those of
+// read feeds and of the core's rows are below 1 KB always.
+func (c *call) tokenLimit() (int, error) {
+	v := header(c.in, hTokenLimit)
+	if v == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(v, 10, 32)
+	if err != nil || n < 1 {
+		return 0, badHeader("x-ms-documentdb-responsecontinuationtokenlimitinkb", v)
+	}
+	return int(n) << 10, nil
+}
+
 // isQuery reports whether a POST is a query: SDKs use one of two headers, and raw callers the content type alone.
 func (c *call) isQuery() bool {
 	if isTrue(c.in, hIsQuery) || isTrue(c.in, hQuery) {

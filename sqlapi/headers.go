@@ -25,6 +25,7 @@ const (
 	hBatchContinue   = "X-Ms-Cosmos-Batch-Continue-On-Error"
 	hMaxItems        = "X-Ms-Max-Item-Count"
 	hContinuation    = "X-Ms-Continuation"
+	hTokenLimit      = "X-Ms-Documentdb-Responsecontinuationtokenlimitinkb"
 	hIfMatch         = "If-Match"
 	hIfNoneMatch     = "If-None-Match"
 	hAIM             = "A-Im"
@@ -62,6 +63,14 @@ const (
 	hContentPath    = "X-Ms-Content-Path"
 	hAltContentPath = "X-Ms-Alt-Content-Path"
 	hIndexUse       = "X-Ms-Cosmos-Index-Utilization"
+	hExecutionInfo  = "X-Ms-Cosmos-Query-Execution-Info"
+	hPhysicalID     = "X-Ms-Cosmos-Physical-Partition-Id"
+	hCommittedLSN   = "X-Ms-Global-Committed-Lsn"
+	hReadRegions    = "X-Ms-Number-Of-Read-Regions"
+	hTransportID    = "X-Ms-Transport-Request-Id"
+	hStateChange    = "X-Ms-Last-State-Change-Utc"
+	hLazyProgress   = "X-Ms-Documentdb-Collection-Lazy-Indexing-Progress"
+	hReplacePending = "X-Ms-Offer-Replace-Pending"
 	hMetrics        = "X-Ms-Documentdb-Query-Metrics"
 	hResourceQuota  = "X-Ms-Resource-Quota"
 	hResourceUsage  = "X-Ms-Resource-Usage"
@@ -79,6 +88,12 @@ var (
 	vSchemaVersion  = []string{"1.21"}
 	vServiceVersion = []string{"version=2.14.0.0"}
 	vGatewayVersion = []string{"version=2.14.0"}
+	vReadRegions    = []string{"0"}
+	vFalse          = []string{"false"}
+
+	// How rows that are equal in ORDER BY come: with the first key. Clients that resume inside such rows go by it.
+	vForward  = []string{`{"reverseRidEnabled":false,"reverseIndexScan":false}`}
+	vBackward = []string{`{"reverseRidEnabled":false,"reverseIndexScan":true}`}
 )
 
 // header returns the first value under a canonical key, "" when absent.

@@ -129,6 +129,9 @@ func queryItems(c *call) error {
 	req := sql.Request{PK: s.pk, PageSize: size, MaxBytes: maxReply, Continuation: header(c.in, hContinuation)}
 	req.Explain = isTrue(c.in, hIndexMetrics) || isTrue(c.in, hIndexMetrics2) || isTrue(c.in, hExplain)
 	req.Times = isTrue(c.in, hQueryMetrics)
+	if req.MaxToken, err = c.tokenLimit(); err != nil {
+		return err
+	}
 	if s.ranged {
 		req.Ranges = []sql.Range{{Min: s.span.min, Max: s.span.max}}
 	}
@@ -149,6 +152,10 @@ func queryItems(c *call) error {
 		if err := c.setExplain(&page); err != nil {
 			return err
 		}
+	}
+	c.w.Header()[hExecutionInfo] = vForward
+	if plan.Descends() {
+		c.w.Header()[hExecutionInfo] = vBackward
 	}
 	c.setScope(ct, &s)
 	return c.endDocuments(page.Count)

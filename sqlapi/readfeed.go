@@ -55,6 +55,8 @@ func (c *call) setScope(ct *core.Container, s *scope) {
 				c.end(hSessionToken, n)
 				c.setInt(hLSN, p.LSN)
 				c.set(hRangeID, p.ID)
+				c.set(hPhysicalID, p.ID)
+				c.setInt(hCommittedLSN, p.LSN)
 				c.setContainer(ct)
 				return
 			}

@@ -51,7 +51,7 @@ func (pl *Plan) ExecuteList(ctx context.Context, list string, rows []ListRow, re
 		return err
 	}
 	if more {
-		out.Continuation = encodeState(next, hash)
+		out.Continuation = encodeShort(next, hash, req.MaxToken)
 	}
 	return r.f.err
 }

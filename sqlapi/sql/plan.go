@@ -67,6 +67,7 @@ type Request struct {
 	PageSize     int               // rows; 0 or less = as many as fit
 	MaxBytes     int               // bytes of the rows after which a page ends; 0 = 4 MiB
 	Continuation string            // of the page before; "" = from the start
+	MaxToken     int               // bytes of a continuation; 0 = as long as it gets
 	Explain      bool              // fill Metrics.Explain and Metrics.Indexes
 	Times        bool              // fill the times of Metrics
 }
@@ -179,7 +180,7 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 		return err
 	}
 	if more {
-		r.out.Continuation = encodeState(next, hash)
+		r.out.Continuation = encodeShort(next, hash, req.MaxToken)
 	}
 	return nil
 }

@@ -36,6 +36,9 @@ func (pl *Plan) Orders() []OrderPath {
 	return out
 }
 
+// Descends reports whether rows that are equal in ORDER BY come with the greatest number first: they turn with the first key.
+func (pl *Plan) Descends() bool { return len(pl.p.order) > 0 && pl.p.order[0].desc }
+
 // FilterPaths returns the paths that WHERE reads. whole is false when it reads more than paths of the item: elements of
 // arrays, sub-queries, the item as a whole.
 func (pl *Plan) FilterPaths() (paths []access.Path, whole bool) {

@@ -29,6 +29,16 @@ func encodeState(st state, hash uint64) string {
 	return base64.RawURLEncoding.EncodeToString(b) + "." + st.core
 }
 
+// encodeShort is encodeState with at most limit bytes, 0 for no limit. What makes tokens long is the hashes of the rows that a
+// DISTINCT has given: without them the next page begins anew and drops as many rows. Without hashes a token is below 1 KB.
+func encodeShort(st state, hash uint64, limit int) string {
+	t := encodeState(st, hash)
+	if limit > 0 && len(t) > limit && len(st.seen) > 0 {
+		t = encodeState(state{drop: st.drop}, hash)
+	}
+	return t
+}
+
 func stateSum(header []byte, hash uint64, core string) uint32 {
 	d := xxhash.NewWithSeed(hash)
 	_, _ = d.Write(header)
