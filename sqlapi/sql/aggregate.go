@@ -19,14 +19,18 @@ type aggState struct {
 	count int64
 	sum   float64
 	bad   bool // an argument of a wrong type: the result is undefined
+	over  bool // a list has reached its limit
 	best  value.Value
 	list  funcs.Builder
 	set   *distinctSet
 	size  int
 }
 
-// maxList bounds the bytes that MAKELIST and MAKESET gather.
+// maxList bounds the bytes that one MAKELIST or MAKESET gathers; a query that needs more is refused.
 const maxList = 4 << 20
+
+// held is how many bytes the state keeps of the values that it has seen.
+func (s *aggState) held() int { return s.size + len(s.best.Bytes()) }
 
 var aggregates = map[string]*aggregateFunc{}
 
@@ -57,23 +61,21 @@ func init() {
 		{"MIN", "Min", func(s *aggState, v value.Value) { s.extreme(v, -1) }, (*aggState).extremeResult},
 		{"MAX", "Max", func(s *aggState, v value.Value) { s.extreme(v, 1) }, (*aggState).extremeResult},
 		{"MAKELIST", "MakeList", func(s *aggState, v value.Value) {
-			if s.size += len(v.Bytes()) + 16; s.size > maxList {
-				s.bad = true
+			if s.over = s.over || s.size+len(v.Bytes()) > maxList; s.over {
 				return
 			}
+			s.size += len(v.Bytes()) + 16
 			s.list.Elem(v)
 		}, (*aggState).listResult},
 		{"MAKESET", "MakeSet", func(s *aggState, v value.Value) {
 			if s.set == nil {
 				s.set = newDistinctSet()
 			}
-			if s.size += len(v.Bytes()) + 16; s.size > maxList {
-				s.bad = true
+			if s.over = s.over || s.size+len(v.Bytes()) > maxList; s.over || !v.IsDefined() || !s.set.add(v) {
 				return
 			}
-			if v.IsDefined() && s.set.add(v) {
-				s.list.Elem(v)
-			}
+			s.size += 2*len(v.Bytes()) + 64
+			s.list.Elem(funcs.One(v))
 		}, (*aggState).listResult},
 	} {
 		aggregates[a.name] = a
@@ -104,7 +106,7 @@ func (s *aggState) extreme(v value.Value, sign int) {
 		return
 	}
 	if s.count == 0 || value.CompareCosmos(v, s.best)*sign > 0 {
-		s.best = v.Clone()
+		s.best = funcs.One(v).Clone()
 	}
 	s.count++
 }
@@ -282,7 +284,7 @@ next:
 	}
 	g := &group{keys: make([]value.Value, len(keys)), aggs: make([]aggState, aggs)}
 	for i, k := range keys {
-		g.keys[i] = funcs.DeepView(k).Clone()
+		g.keys[i] = funcs.One(k).Clone()
 		s.size += len(k.Bytes())
 	}
 	s.size += 64 + 128*aggs

@@ -3,9 +3,11 @@ package sql
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/status"
 )
 
 // TestDistinctGoesOn: pages of a DISTINCT go on where the last one ended, whether its equal rows are neighbours or a
@@ -57,5 +59,51 @@ func TestDistinctGoesOn(t *testing.T) {
 		if len(seen) != q.rows || reads > q.reads {
 			t.Errorf("%s: %d rows, wanted %d; %d items read, wanted at most %d", q.text, len(seen), q.rows, reads, q.reads)
 		}
+	}
+}
+
+// TestOneNumber: where equal numbers stand for one another, which was met first doesn't show.
+func TestOneNumber(t *testing.T) {
+	texts := []string{`{"id":"1","n":1,"o":{"x":2.0}}`, `{"id":"2","n":1.0,"o":{"x":2}}`, `{"id":"3","n":100.0,"o":{"x":[3.0]}}`}
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}} {
+		var docs []doc.Doc
+		for _, i := range order {
+			d, err := doc.FromJSON(nil, []byte(texts[i]), doc.JSONOptions{Names: doc.NoSQL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			docs = append(docs, d)
+		}
+		for text, want := range map[string]string{
+			`SELECT DISTINCT VALUE c.n FROM c ORDER BY c.n`:                        `1 100`,
+			`SELECT c.n, COUNT(1) AS k FROM c GROUP BY c.n ORDER BY c.n`:           `{"n":1,"k":2} {"n":100,"k":1}`,
+			`SELECT VALUE [MIN(c.n), MAX(c.n)] FROM c`:                             `[1,100]`,
+			`SELECT DISTINCT VALUE c.o FROM c WHERE c.n = 1`:                       `{"x":2}`,
+			`SELECT VALUE ARRAY(SELECT DISTINCT VALUE c.o.x) FROM c ORDER BY c.id`: `[2] [2] [[3]]`,
+			`SELECT VALUE MAKESET(c.o.x) FROM c WHERE c.n = 1`:                     `[2]`,
+		} {
+			rows, err := evalDocs(text, nil, docs, 0)
+			if err != nil || strings.Join(rows, " ") != want {
+				t.Errorf("%s gives %v %v, wanted %s", text, rows, err, want)
+			}
+		}
+	}
+}
+
+// TestListLimit: a list that grows beyond its limit is refused, not cut.
+func TestListLimit(t *testing.T) {
+	d, err := doc.FromJSON(nil, []byte(`{"id":"1","s":"`+strings.Repeat("x", 1<<20)+`"}`), doc.JSONOptions{Names: doc.NoSQL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs := []doc.Doc{d, d, d, d, d}
+	if _, err := evalDocs(`SELECT VALUE ARRAY_LENGTH(MAKELIST(c.s)) FROM c`, nil, docs[:3], 0); err != nil {
+		t.Error(err)
+	}
+	if _, err := evalDocs(`SELECT VALUE ARRAY_LENGTH(MAKELIST(c.s)) FROM c`, nil, docs, 0); status.CodeOf(err) != status.BadRequest {
+		t.Errorf("five megabytes in one list: %v", err)
+	}
+	if rows, err := evalDocs(`SELECT VALUE ARRAY_LENGTH(MAKESET(c.s)) FROM c`, nil, docs, 0); err != nil || rows[0] != "1" {
+		t.Errorf("a set of equal strings: %v %v", rows, err)
 	}
 }

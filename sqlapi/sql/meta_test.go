@@ -159,12 +159,9 @@ func (g generator) document(i int, foreign bool) doc.Doc {
 	return append(doc.Doc(nil), b.Doc()...)
 }
 
-// plainRows joins rows for comparison. Which of 1 and 1.0 stands for both in DISTINCT and MAX is open.
+// plainRows joins rows for comparison.
 func plainRows(rows []string, ordered bool) string {
-	out := make([]string, len(rows))
-	for i, r := range rows {
-		out[i] = strings.ReplaceAll(r, "1.0", "1")
-	}
+	out := slices.Clone(rows)
 	if !ordered {
 		slices.Sort(out)
 	}

@@ -376,6 +376,7 @@ func (cq *cquery) emit(f *frame, v value.Value, sink func(f *frame, v value.Valu
 			return f.err == nil
 		}
 		f.bound(st.seen.size)
+		v = funcs.One(v)
 	}
 	if st.skip > 0 {
 		st.skip--
@@ -398,7 +399,12 @@ func (cq *cquery) gather(f *frame) bool {
 	g := st.groups.find(f.args[base:], len(cq.group.aggs))
 	f.args = f.args[:base]
 	for i, a := range cq.group.aggs {
-		a.fn.add(&g.aggs[i], a.arg(f))
+		s := &g.aggs[i]
+		held := s.held()
+		a.fn.add(s, a.arg(f))
+		if st.groups.size += s.held() - held; s.over {
+			f.fail(status.New(status.BadRequest, "A %s of the query is larger than %d bytes.", a.fn.name, maxList))
+		}
 	}
 	f.bound(st.groups.size)
 	return f.err == nil

@@ -7,6 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/func"
 )
 
 // Page is one page of a query's answer. Body holds the rows as JSON separated by commas, without brackets; Execute appends
@@ -225,7 +226,7 @@ func (r *runner) distinct(f *frame, body []byte) ([]byte, bool) {
 		r.hashes = nil
 	}
 	f.bound(r.seen.size)
-	return doc.AppendJSON(body, v), true
+	return doc.AppendJSON(body, funcs.One(v)), true
 }
 
 // runGrouped reads all rows into groups, then gives the groups that the page may have.

@@ -111,6 +111,50 @@ func DeepView(v value.Value) value.Value {
 	return View(v)
 }
 
+// One returns the value that stands for all that equal v, in its SQL face: a whole double is an integer, also inside arrays
+// and objects. DISTINCT, groups, MIN, MAX and MAKESET give it, so that their answers don't tell which of 1 and 1.0 was met
+// first.
+func One(v value.Value) value.Value {
+	switch v = DeepView(v); v.Kind() {
+	case value.Double:
+		return value.Canonical(v)
+	case value.Array, value.Object:
+		if !anyWhole(v) {
+			return v
+		}
+		var b Builder
+		for it := v.Iter(); it.Next(); {
+			if v.Kind() == value.Array {
+				b.Elem(One(it.Value()))
+			} else {
+				b.Field(string(it.Key()), One(it.Value()))
+			}
+		}
+		if v.Kind() == value.Array {
+			return b.Array()
+		}
+		return b.Object()
+	}
+	return v
+}
+
+// anyWhole reports whether v holds a whole double.
+func anyWhole(v value.Value) bool {
+	for it := v.Iter(); it.Next(); {
+		switch e := it.Value(); e.Kind() {
+		case value.Double:
+			if f := e.Float(); f == math.Trunc(f) {
+				return true
+			}
+		case value.Array, value.Object:
+			if anyWhole(e) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // plain reports whether v holds only kinds that JSON has.
 func plain(v value.Value) bool {
 	for it := v.Iter(); it.Next(); {
