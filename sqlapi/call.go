@@ -3,7 +3,9 @@ package sqlapi
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
 
@@ -209,6 +211,10 @@ func (c *call) readBody(limit int) error {
 		}
 		if err != nil {
 			c.body = b
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				c.w.Header()["Connection"] = []string{"close"}
+				return status.Wrap(status.Timeout, err, "The request body did not come in time.")
+			}
 			if err.Error() != "EOF" {
 				return status.Wrap(status.BadRequest, err, "The request body could not be read.")
 			}

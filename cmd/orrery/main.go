@@ -40,6 +40,7 @@ type serving struct {
 	Consistency   string   `default:"Session" enum:"Strong,BoundedStaleness,Session,ConsistentPrefix,Eventual" help:"Consistency of the account: requests for a stronger one are refused."`
 	Strict        []string `default:"nosql" help:"APIs that refuse what the service refuses (nosql), or none: answer everything."`
 	Insecure      bool     `help:"Allow --auth=false and the well-known key on addresses that other machines reach."`
+	PublicHost    []string `placeholder:"NAME" help:"Name under which clients may ask for a server with --auth=false, beside localhost and this machine's. Repeatable."`
 	GremlinSource []string `placeholder:"NAME=DATABASE/GRAPH" help:"Graph that Gremlin clients choose by alias; made when absent. Repeatable."`
 	CacheMB       int      `name:"cache-mb" default:"96" help:"Block cache of the store in MiB."`
 }
@@ -55,7 +56,7 @@ func (f *serving) config() (server.Config, error) {
 	if c.Strict, err = server.ParseStrict(f.Strict); err != nil {
 		return c, err
 	}
-	c.Consistency = f.Consistency
+	c.Consistency, c.PublicHosts = f.Consistency, f.PublicHost
 	c.GremlinSources, c.CacheMB, c.Version = sources, f.CacheMB, version()
 	c.Logger = slog.Default()
 	return c, nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -39,6 +40,22 @@ func TestFlagsAndVariables(t *testing.T) {
 	}
 }
 
+func TestStrictness(t *testing.T) {
+	for flag, want := range map[string]string{"": "[nosql]", "--strict=nosql": "[nosql]", "--strict=none": "[]", "--strict=NoSQL": "[nosql]"} {
+		c, err := parse(t, strings.Fields("serve --memory "+flag)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cfg, err := c.Serve.config(); err != nil || fmt.Sprint(cfg.Strict) != want {
+			t.Errorf("%q: %v %v", flag, cfg.Strict, err)
+		}
+	}
+	t.Setenv("ORRERY_STRICT", "none")
+	if c, err := parse(t, "serve"); err != nil || fmt.Sprint(c.Serve.Strict) != "[none]" {
+		t.Errorf("%v %v", c.Serve.Strict, err)
+	}
+}
+
 func TestDefaultsAreTheServers(t *testing.T) {
 	c, err := parse(t, "serve")
 	if err != nil {
@@ -72,6 +89,9 @@ func TestExitCodes(t *testing.T) {
 		{"serve --memory --auth=false --nosql-addr :0", 1, "--insecure"},
 		{"serve --memory --mongo-addr 0.0.0.0:0", 1, "well-known key"},
 		{"serve --memory --gremlin-source x", 1, "NAME=DATABASE/GRAPH"},
+		{"serve --memory --strict nosql,none", 1, "none stands alone"},
+		{"serve --memory --strict table", 1, "--strict"},
+		{"serve --memory --public-host a/b", 1, "--public-host"},
 		{"check /nonexistent-directory", 2, "nonexistent"},
 	} {
 		var out, errOut bytes.Buffer

@@ -62,7 +62,7 @@ func (s *Server) adminHandler() http.Handler {
 // profiles serves Go's profiles to this machine only: they cost time and show what the process does.
 func (s *Server) profiles(w http.ResponseWriter, r *http.Request) {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil || !loopback(host) {
+	if err != nil || !loopback(host) || !ownHost(r.Host, s.hostNames()) {
 		plain(w, http.StatusForbidden, "profiles are for this machine only\n")
 		return
 	}
@@ -82,7 +82,7 @@ func (s *Server) mayShowKey(r *http.Request) bool {
 		return true
 	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	return err == nil && loopback(host)
+	return err == nil && loopback(host) && ownHost(r.Host, s.hostNames()) // a browser on this machine may ask for another
 }
 
 func plain(w http.ResponseWriter, code int, text string) {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/orrerydb/orrery/core/clock"
 )
@@ -32,6 +33,10 @@ type Config struct {
 	Auth    bool   // false: no API asks for credentials
 	// Insecure allows Auth false and the well-known key on addresses that other machines reach.
 	Insecure bool
+	// PublicHosts are names beside localhost and this machine's under which requests may ask for a server without credentials.
+	PublicHosts []string
+	// BodyTimeout is how long a request body may pause; 0 is half a minute.
+	BodyTimeout time.Duration
 
 	Consistency string // of the account, as the NoSQL API spells it; "": Session
 
@@ -117,6 +122,11 @@ func (c *Config) Validate() error {
 	}
 	if k, err := base64.StdEncoding.DecodeString(c.Key); err != nil || len(k) == 0 {
 		return errors.New("--key: want base64, for example the output of `openssl rand -base64 64`")
+	}
+	for _, h := range c.PublicHosts {
+		if h == "" || strings.ContainsAny(h, "/: ") {
+			return fmt.Errorf("--public-host %q: want a host name, without scheme and port", h)
+		}
 	}
 	if c.Durability != "sync" && c.Durability != "relaxed" {
 		return fmt.Errorf("--durability %q: want sync or relaxed", c.Durability)

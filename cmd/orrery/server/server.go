@@ -105,7 +105,7 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	ds[Admin] = newHTTPDoor(s.adminHandler(), s.log)
+	ds[Admin] = newHTTPDoor(s.guarded(s.adminHandler()), s.log)
 	conf := &tls.Config{Certificates: []tls.Certificate{s.cert.TLS}, MinVersion: tls.VersionTLS12}
 	for _, b := range s.bound {
 		if b.door = ds[b.name]; b.door == nil {

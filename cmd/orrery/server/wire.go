@@ -114,11 +114,11 @@ func makeDoors(s *Server) (map[string]door, error) {
 		if err != nil {
 			return nil, err
 		}
-		doors[NoSQL] = newHTTPDoor(s.count(NoSQL, s.withCertificate(h)), s.log)
+		doors[NoSQL] = newHTTPDoor(s.guarded(s.count(NoSQL, s.withCertificate(h))), s.log)
 	}
 	if s.Addr(Table) != "" {
 		h := tableapi.New(e, tableapi.Options{Account: s.cfg.Account, Key: key, Auth: s.cfg.Auth, Clock: s.cfg.Clock, Log: s.log})
-		doors[Table] = newHTTPDoor(s.count(Table, h), s.log)
+		doors[Table] = newHTTPDoor(s.guarded(s.count(Table, h)), s.log)
 	}
 	if s.Addr(Gremlin) != "" {
 		if doors[Gremlin], err = s.gremlinDoor(e); err != nil {
@@ -144,7 +144,7 @@ func (s *Server) gremlinDoor(e *core.Engine) (door, error) {
 	if err := g.Prepare(context.Background()); err != nil {
 		return nil, errors.Join(fmt.Errorf("the graphs of the Gremlin sources can't be made: %w", err), g.Shutdown(context.Background()))
 	}
-	d := newHTTPDoor(s.count(Gremlin, g), s.log)
+	d := newHTTPDoor(s.guarded(s.count(Gremlin, g)), s.log)
 	d.first = g.Shutdown
 	return d, nil
 }
