@@ -130,7 +130,7 @@ func (k *coll) query(f *filter.Filter, o order.Order, limit int64, e *expr.Env) 
 			Key: func(it *core.Item) value.Value { return order.Key(value.ObjectOf(it.Doc), c) }})
 	}
 	if len(o) > 0 {
-		q.Compare = order.CompareKeys
+		q.Compare, q.Collation = order.CompareKeys, access.BSONOrder
 	}
 	if limit > 0 && limit < 1<<31 {
 		q.Limit = int(limit)

@@ -50,16 +50,17 @@ type Op uint8
 
 // The kinds of Pred.
 const (
-	OpAll     Op = iota // every item
-	OpNone              // no item
-	OpAnd               // all of Kids
-	OpOr                // any of Kids
-	OpIn                // the value at Path equals one of Vals
-	OpRange             // the value at Path lies between Lo and Hi, within the type class of the bounds
-	OpPrefix            // the value at Path is a string that begins with Str
-	OpExists            // there is a value at Path (null counts)
-	opEvery             // any index entry of Path, "undefined" too: only where every item has one
-	OpSpatial           // the value at Path is a geometry that meets Region
+	OpAll       Op = iota // every item
+	OpNone                // no item
+	OpAnd                 // all of Kids
+	OpOr                  // any of Kids
+	OpIn                  // the value at Path equals one of Vals
+	OpRange               // the value at Path lies between Lo and Hi, within the type class of the bounds
+	OpPrefix              // the value at Path is a string that begins with Str
+	OpExists              // there is a value at Path (null counts)
+	opEvery               // any index entry of Path, "undefined" too: only where every item has one
+	OpSpatial             // the value at Path is a geometry that meets Region
+	opComposite           // Comp: only in plans
 )
 
 // Bound is an end of a range. A range with one open end covers the rest of its bound's type class: numbers for a number,
@@ -86,6 +87,9 @@ type Pred struct {
 	Region *geo.Region
 	pathID uint64
 	cells  []Interval
+
+	Comp  *Composite // of a plan's leaf: a composite index is scanned; Path is empty then
+	ofKey bool       // the value of the partition key that a query is restricted to
 }
 
 // All is satisfied by every item.

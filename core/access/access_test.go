@@ -30,6 +30,9 @@ func (f *fake) Policy() *index.Policy { return f.pol }
 func (f *fake) IndexReady() bool      { return f.ready }
 func (f *fake) KeyPaths() [][]string  { return f.keys }
 func (f *fake) MayHoldForeign() bool  { return f.foreign }
+func (f *fake) MayHoldLossy(path uint64) bool {
+	return false
+}
 func (f *fake) MayHoldGraphForm() bool {
 	return f.graph
 }

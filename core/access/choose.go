@@ -69,6 +69,9 @@ func signature(leaves ...*Pred) uint32 {
 	d := xxhash.New()
 	for _, l := range leaves {
 		_, _ = d.WriteString(l.Path.String())
+		if l.Comp != nil {
+			_, _ = d.WriteString(l.Comp.String())
+		}
 		_, _ = d.Write([]byte{0, byte(l.Op)})
 		ivs, _, _ := l.Intervals()
 		for i := range ivs {
@@ -116,6 +119,9 @@ func (p *Plan) Explain() string {
 	case Points:
 		return fmt.Sprintf("%s of %d keys: %s", p.Kind, len(p.Keys), p.Why)
 	case Index, Ordered:
+		if p.Leaf != nil && p.Leaf.Comp != nil {
+			return fmt.Sprintf("%s on composite %s: %s", p.Kind, p.Leaf.Comp, p.Why)
+		}
 		if p.Leaf != nil {
 			return fmt.Sprintf("%s on %s%s: %s", p.Kind, p.Leaf.Path, p.Leaf.kind(), p.Why)
 		}
@@ -133,6 +139,8 @@ type Source interface {
 	// kinds that JSON lacks.
 	MayHoldElements(path uint64) bool
 	MayHoldForeign() bool
+	// MayHoldLossy reports whether a path may have cut values in any slot.
+	MayHoldLossy(path uint64) bool
 	// MayHoldGraphForm reports whether any slot may hold vertex properties (index.GraphForm).
 	MayHoldGraphForm() bool
 	// KeysMayBeForeign reports whether partition keys or ids may be of such kinds, whatever the policy indexes.
@@ -147,10 +155,14 @@ type Source interface {
 // Request is what a query wants.
 type Request struct {
 	Pred    *Pred
-	HasPK   bool   // the query is restricted to one logical partition already
-	OrderBy []Path // wanted order; only a single path can come from the index
+	HasPK   bool // the query is restricted to one logical partition already
+	PK      []value.Value
+	OrderBy []Path // wanted order
+	Desc    []bool // which of them descend
 	Limit   int    // 0 = none
-	Want    uint32 // SigScan: a continuation goes on in the order of keys; 0 = the best access path
+	// Collation says what is known of the order of values.
+	Collation Collation
+	Want      uint32 // SigScan: a continuation goes on in the order of keys; 0 = the best access path
 }
 
 // maxKeys is how many points a query is turned into at most.
@@ -174,7 +186,13 @@ func Choose(src Source, r Request) Plan {
 	}
 	cs := conjuncts(r.Pred)
 	if r.HasPK {
+		if p, ok := compositeInPartition(src, &r, cs); ok {
+			return p
+		}
 		return inPartition(src, cs)
+	}
+	if p, ok := byComposite(src, &r, cs); ok {
+		return p
 	}
 	if p, ok := ordered(src, r, cs); ok {
 		return p
@@ -241,6 +259,9 @@ func usable(src Source, p *Pred) bool {
 	if p.Op < OpIn || p.Op == OpSpatial {
 		return p.cells != nil
 	}
+	if p.Comp != nil {
+		return true
+	}
 	for _, v := range p.Vals {
 		if !v.IsDefined() {
 			return false
@@ -288,6 +309,7 @@ func byIndex(src Source, cs []*Pred) Plan {
 	var best Plan
 	least := 2.0
 	cands := 0
+	cs = append(cs[:len(cs):len(cs)], composites(src, cs)...)
 	for _, c := range cs {
 		if usable(src, c) || c.Op == OpOr && unionOf(src, c) != nil {
 			cands++

@@ -68,6 +68,9 @@ func (p *Pred) Intervals() (ivs []Interval, exact, ok bool) {
 		return p.cells, false, p.cells != nil
 	case opEvery:
 		return []Interval{{Lo: []byte{value.ClassAny}, Hi: []byte{value.ClassMaxKey + 1}}}, false, true
+	case opComposite:
+		ivs = p.Comp.intervals()
+		return ivs, len(p.Comp.Front) == len(p.Comp.Index.Columns), true
 	case OpExists:
 		ivs = append(ivs, Interval{Lo: []byte{value.ClassAny}, Hi: []byte{value.ClassUndefined}},
 			Interval{Lo: []byte{value.ClassUndefined + 1}, Hi: []byte{value.ClassMaxKey + 1}})

@@ -49,6 +49,9 @@ func (p *Pred) PathID(pol *index.Policy) uint64 {
 	if p.Op == OpSpatial {
 		return p.pathID
 	}
+	if p.Comp != nil {
+		return p.Comp.Index.ID
+	}
 	return pol.PathID(p.Path.Segs)
 }
 

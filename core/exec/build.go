@@ -74,14 +74,20 @@ func (b *builder) build() (source, error) {
 // plan chooses the access path. A query without order must go on in the order in which it began.
 func (b *builder) plan() (access.Plan, error) {
 	full := len(b.spans) == 1 && b.spans[0].full
-	req := access.Request{Pred: b.q.Pred, HasPK: full, Limit: b.q.Limit}
+	req := access.Request{Pred: b.q.Pred, HasPK: full, Limit: b.q.Limit, Collation: b.q.Collation}
+	if full {
+		req.PK = b.q.PK
+	}
 	for _, o := range b.q.OrderBy {
-		req.OrderBy = append(req.OrderBy, o.Path)
+		req.OrderBy, req.Desc = append(req.OrderBy, o.Path), append(req.Desc, o.Desc)
 	}
 	if b.from != nil && len(b.q.OrderBy) == 0 {
 		switch b.from.kind {
 		case posIndex:
 			if p, ok := access.Again(b, b.q.Pred, b.from.sig); ok {
+				return p, nil
+			}
+			if p, ok := access.AgainComposite(b, &req, b.from.sig); ok {
 				return p, nil
 			}
 			if len(b.from.value) > 0 && access.Find(b.q.Pred, b.from.sig) == nil {
@@ -164,7 +170,11 @@ func (b *builder) inPartition(plan access.Plan, want uint32) (access.Plan, error
 		}
 		return access.Plan{Kind: access.Points, Keys: ks, Why: "the filter names ids in one logical partition"}, nil
 	}
-	if plan.Kind == access.Index && want == 0 && plan.Leaf != nil && plan.Leaf.Op == access.OpIn && len(plan.Leaf.Vals) <= 16 {
+	if plan.Leaf != nil && plan.Leaf.Comp != nil && want == 0 {
+		if ok, err := b.worthComposite(plan); err != nil || ok {
+			return plan, err
+		}
+	} else if plan.Kind == access.Index && want == 0 && plan.Leaf != nil && plan.Leaf.Op == access.OpIn && len(plan.Leaf.Vals) <= 16 {
 		s := &b.spans[0]
 		n, err := b.view.LogicalItems(s.slot, s.base[:len(s.base)-len(s.tuple)], s.tuple)
 		if err != nil || n > smallPartition {
@@ -237,6 +247,16 @@ func (b *builder) MayHoldElements(path uint64) bool {
 	return false
 }
 
+// MayHoldLossy implements access.Source.
+func (b *builder) MayHoldLossy(path uint64) bool {
+	for i := range b.view.Slots() {
+		if b.view.HasLossy(i, path) {
+			return true
+		}
+	}
+	return false
+}
+
 // MayHoldForeign implements access.Source.
 func (b *builder) MayHoldForeign() bool {
 	if !b.view.Indexed() {
@@ -268,6 +288,9 @@ func (b *builder) MayHoldGraphForm() bool {
 // unordered reports whether the index order of a path can't be trusted: cut values, the "any value" entries of items with too
 // many terms, items with several entries.
 func (b *builder) unordered(leaf *access.Pred) bool {
+	if leaf.Comp != nil {
+		return false // access has asked for each column
+	}
 	id := b.Policy().PathID(leaf.Path.Segs)
 	for i := range b.spans {
 		if s := b.spans[i].slot; b.view.HasLossy(s, id) || b.view.HasElements(s, id) {
@@ -350,7 +373,7 @@ func (b *builder) Share(p *access.Pred) float64 {
 func (b *builder) countEntries(slot int, p *access.Pred, ivs []access.Interval, limit int) (n int) {
 	prefix := keys.AppendIndexPath(nil, b.view.SlotKey(slot), p.PathID(b.Policy()))
 	for _, iv := range ivs {
-		if !iv.Touches(b.view.Classes(slot)) {
+		if p.Comp == nil && !iv.Touches(b.view.Classes(slot)) {
 			continue
 		}
 		it, err := b.view.Iter(append(bytes.Clone(prefix), iv.Lo...), append(bytes.Clone(prefix), iv.Hi...))

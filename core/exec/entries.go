@@ -18,11 +18,12 @@ type leaf struct {
 	path uint64
 	ivs  []access.Interval
 	ids  []uint64 // of an equality on the identity: hashes for the slots' id filters
+	desc []bool   // of a composite index: which columns descend
 }
 
 // newLeaf prepares a leaf; ok is false when the index can't answer it.
 func newLeaf(b *builder, p *access.Pred) (l leaf, ok bool) {
-	l = leaf{pred: p, path: p.PathID(b.Policy())}
+	l = leaf{pred: p, path: p.PathID(b.Policy()), desc: directions(p)}
 	l.ivs, _, ok = p.Intervals()
 	if p.Op == access.OpIn && isID(p.Path) && len(p.Vals) <= maxFiltered && !(p.Foreign && b.KeysMayBeForeign()) {
 		for _, v := range p.Vals {
@@ -57,6 +58,8 @@ type entries struct {
 	leaf    *leaf
 	sps     []span // parts of one slot
 	desc    bool
+	flip    bool // entries of one value come in the other direction
+	group   group
 	after   *position // entries up to this value and number were given before
 	prefix  []byte    // up to and with the path id
 	classes uint32    // that the slot's index has ever held
@@ -98,12 +101,15 @@ func (e *entries) start(sps []span, after *position) {
 
 // next moves to the next entry of the leaf that lies in the spans; e.cur is valid until the call after.
 func (e *entries) next() (bool, error) {
+	if e.flip {
+		return e.nextFlipped()
+	}
 	for {
 		if !e.open {
 			if e.i < 0 || e.i >= len(e.leaf.ivs) {
 				return false, nil
 			}
-			ok := e.leaf.ivs[e.i].Touches(e.classes)
+			ok := e.leaf.desc != nil || e.leaf.ivs[e.i].Touches(e.classes)
 			if ok {
 				var err error
 				if ok, err = e.openInterval(); err != nil {
@@ -189,7 +195,7 @@ func (e *entries) accept() (bool, error) {
 	if err := e.b.poll(); err != nil {
 		return false, err
 	}
-	cur, err := keys.ParseIndex(e.it.Key())
+	cur, err := e.leaf.parse(e.it.Key())
 	if err != nil {
 		return false, err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // ordered merges the entries of one leaf over the slots: items come in the order of (value, number), numbers reversed when
-// the order descends. It needs entries whose byte order is the order of the values and one entry an item; build sorts where
+// the first key of the order descends. It needs entries whose byte order is the order of the values and one entry an item; build sorts where
 // cut values or array elements may be in the way.
 type ordered struct {
 	b    *builder
@@ -24,18 +24,19 @@ type ordered struct {
 
 type mergeHeap struct {
 	list []*entries
-	desc bool
+	desc bool // values descend
+	down bool // numbers among equal values descend
 }
 
 func (h *mergeHeap) Len() int { return len(h.list) }
 
 func (h *mergeHeap) Less(i, j int) bool {
 	a, b := &h.list[i].cur, &h.list[j].cur
-	c := bytes.Compare(a.Value, b.Value)
+	c, desc := bytes.Compare(a.Value, b.Value), h.desc
 	if c == 0 {
-		c = cmp.Compare(a.Number, b.Number)
+		c, desc = cmp.Compare(a.Number, b.Number), h.down
 	}
-	if h.desc {
+	if desc {
 		return c > 0
 	}
 	return c < 0
@@ -56,17 +57,23 @@ func (b *builder) ordered(p *access.Pred) (source, error) {
 		return nothing{}, nil
 	}
 	var after *position
-	if b.from != nil {
+	if b.from != nil && p.Comp != nil {
+		after = b.afterComposite(p.Comp)
+	} else if b.from != nil {
 		val, _ := keys.AppendIndex(nil, b.from.keys[0])
 		after = &position{value: val, number: b.from.number}
 	}
 	o := &ordered{b: b, leaf: l, all: make([]entries, len(b.spans))}
-	o.h.desc = b.q.OrderBy[0].Desc
+	o.h.down = b.q.OrderBy[0].Desc
+	o.h.desc = o.h.down
+	if p.Comp != nil {
+		o.h.desc = p.Comp.Reverse
+	}
 	o.h.list = make([]*entries, 0, len(b.spans))
 	mem := make([]byte, len(b.spans)*entryMem)
 	for i := 0; i < len(b.spans); {
 		e := &o.all[i]
-		*e = entries{b: b, leaf: &o.leaf, desc: o.h.desc}
+		*e = entries{b: b, leaf: &o.leaf, desc: o.h.desc, flip: o.h.desc != o.h.down}
 		e.use(mem[i*entryMem:])
 		var sps []span
 		sps, i = b.slotOf(i)

@@ -33,6 +33,8 @@ type Query struct {
 	OrderBy []Order
 	// Compare is the language's order of values, needed with OrderBy.
 	Compare func(a, b value.Value) int
+	// Collation says what Compare is: then an index whose entries hold values of several classes may give the order.
+	Collation access.Collation
 	// Limit is how many rows the query wants in all from the start (not from a continuation); 0 = all. It bounds the state
 	// of a sort.
 	Limit int

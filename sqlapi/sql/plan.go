@@ -188,7 +188,7 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 // query translates the execution for the core: predicate, exact filter, order and limit.
 func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 	p := pl.p
-	q := &exec.Query{PK: req.PK, Compare: value.CompareCosmos}
+	q := &exec.Query{PK: req.PK, Compare: value.CompareCosmos, Collation: access.JSONOrder}
 	for _, rg := range req.Ranges {
 		q.Ranges = append(q.Ranges, struct{ Min, Max string }(rg))
 	}

@@ -1,0 +1,202 @@
+package core_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// compositeValues are what the fields of a profile's items hold, "" for nothing.
+var compositeValues = map[string][]string{
+	"numbers": {"0", "1", "2", "-1.5", "3"},
+	"mixed":   {"", "null", "true", "false", "1", "-2", `"a"`, `"b"`, `"a\u0000"`},
+	"partial": {"", "1", "2", `"x"`},
+	"arrays":  {"1", "2", "[1]", "[1,2]", `{"x":1}`, ""},
+	"long":    {`"` + strings.Repeat("l", 300) + `"`, `"` + strings.Repeat("l", 301) + `"`, `"l"`, `"m"`},
+}
+
+var compositeSets = [][]string{{"a", "-b"}, {"-b", "c"}, {"a", "b", "c"}, {"pk", "-a"}, {"pk", "b", "c"}, {"c", "-_ts"}, {"n/x", "a"}}
+
+// compositeQuery makes a random query whose filter and order may be a composite index's, or not.
+func compositeQuery(r *rand.Rand, vals []string) (q exec.Query, match func(doc.Doc) bool) {
+	var preds []*access.Pred
+	var checks []func(doc.Doc) bool
+	fields := []string{"a", "b", "c", "pk", "n.x"}
+	pathOf := func(f string) access.Path {
+		if f == "_ts" {
+			return access.TS
+		}
+		return access.NewPath(strings.Split(f, ".")...)
+	}
+	for range r.IntN(4) {
+		f := fields[r.IntN(len(fields))]
+		path, text := pathOf(f), vals[r.IntN(len(vals))]
+		if f == "pk" {
+			text = fmt.Sprintf(`"p%d"`, r.IntN(3))
+		}
+		if text == "" || text[0] == '[' || text[0] == '{' {
+			continue
+		}
+		v, _ := doc.ValueFromJSON([]byte(text))
+		get := func(d doc.Doc) value.Value { return doc.Get(d, path.Segs...) }
+		switch op := r.IntN(4); op {
+		case 0, 1:
+			preds = append(preds, access.Eq(path, v))
+			checks = append(checks, func(d doc.Doc) bool { return value.EqualCosmos(get(d), v) })
+		default:
+			b, incl := &access.Bound{Value: v, Inclusive: r.IntN(2) == 0}, false
+			incl = b.Inclusive
+			up := op == 2
+			if up {
+				preds = append(preds, access.Range(path, b, nil))
+			} else {
+				preds = append(preds, access.Range(path, nil, b))
+			}
+			checks = append(checks, func(d doc.Doc) bool {
+				x := get(d)
+				c := value.CompareCosmos(x, v)
+				return x.Class() == v.Class() && (c == 0 && incl || c > 0 && up || c < 0 && !up)
+			})
+		}
+	}
+	match = func(d doc.Doc) bool {
+		return !slices.ContainsFunc(checks, func(f func(doc.Doc) bool) bool { return !f(d) })
+	}
+	q = exec.Query{Pred: access.And(preds...), Compare: value.CompareCosmos, Collation: access.JSONOrder,
+		Match: func(it *core.Item) (bool, error) { return match(it.Doc), nil }}
+	if r.IntN(2) == 0 {
+		q.PK = pk(fmt.Sprintf("p%d", r.IntN(3)))
+	}
+	if r.IntN(6) == 0 {
+		return q, match
+	}
+	set := compositeSets[r.IntN(len(compositeSets))]
+	cut, reverse := 0, r.IntN(2) == 0
+	if r.IntN(2) == 0 {
+		cut = 1
+	}
+	for _, f := range set[cut:] {
+		name, desc := strings.CutPrefix(f, "-")
+		name = strings.ReplaceAll(name, "/", ".")
+		if r.IntN(12) == 0 {
+			desc = !desc
+		}
+		q.OrderBy = append(q.OrderBy, exec.Order{Path: pathOf(name), Desc: desc != reverse, Key: func(it *core.Item) value.Value {
+			if name == "_ts" {
+				return value.IntOf(it.TS())
+			}
+			return doc.Get(it.Doc, pathOf(name).Segs...)
+		}})
+	}
+	return q, match
+}
+
+// asBSON gives a query's order the reading of MongoDB: what is missing is null, and classes come in another order.
+func asBSON(q *exec.Query) {
+	q.Compare, q.Collation = value.CompareBSON, access.BSONOrder
+	for i := range q.OrderBy {
+		key := q.OrderBy[i].Key
+		q.OrderBy[i].Path = q.OrderBy[i].Path.Element()
+		q.OrderBy[i].Key = func(it *core.Item) value.Value {
+			if v := key(it); v.IsDefined() {
+				return v
+			}
+			return value.NullValue()
+		}
+	}
+}
+
+func compositeDoc(r *rand.Rand, vals []string, id string) string {
+	d := fmt.Sprintf(`{"id":%q,"pk":"p%d"`, id, int(id[len(id)-1])%3)
+	for _, f := range []string{"a", "b", "c"} {
+		if v := vals[r.IntN(len(vals))]; v != "" {
+			d += fmt.Sprintf(`,%q:%s`, f, v)
+		}
+	}
+	if v := vals[r.IntN(len(vals))]; v != "" {
+		d += fmt.Sprintf(`,"n":{"x":%s}`, v)
+	}
+	return d + "}"
+}
+
+// TestCompositesAgainstSort runs random queries over containers with composite indexes and demands the rows of a scan and a
+// sort, in the same order down to ties: for items of one class and of many, with missing, cut and array values, in pages, with the
+// orders of two languages, in 1 slot and 16.
+func TestCompositesAgainstSort(t *testing.T) {
+	for n, profile := range slices.Sorted(maps.Keys(compositeValues)) {
+		for _, slots := range []int{1, 16} {
+			t.Run(fmt.Sprintf("%s/%d slots", profile, slots), func(t *testing.T) {
+				e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: slots})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer e.Close()
+				c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: compositePolicy(compositeSets...)})
+				r, vals := rand.New(rand.NewPCG(uint64(n), uint64(slots))), compositeValues[profile]
+				for i := range 450 {
+					id := fmt.Sprintf("i%03d", r.IntN(300))
+					put(t, c, core.Upsert, compositeDoc(r, vals, id))
+					if i%9 == 3 {
+						_, err := c.Write(bg, core.Write{Kind: core.Delete, PK: pk(fmt.Sprintf("p%d", int(id[3])%3)), ID: value.StringOf(id)})
+						if err != nil && status.CodeOf(err) != status.NotFound {
+							t.Fatal(err)
+						}
+					}
+				}
+				taken := map[string]int{}
+				for i := range 250 {
+					q, _ := compositeQuery(r, vals)
+					q.PlanHash = uint64(i)
+					if r.IntN(4) == 0 {
+						asBSON(&q)
+					}
+					plain := q
+					plain.Pred, plain.Collation = nil, access.AnyOrder
+					want := ids(t, c, &plain)
+					plan, err := c.Explain(bg, &q)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if l := plan.Leaf; l != nil && l.Comp != nil {
+						kind := plan.Kind.String()
+						if plan.Kind == access.Ordered && l.Comp.Reverse != q.OrderBy[0].Desc {
+							kind += " flipped"
+						}
+						taken[kind]++
+					}
+					for _, page := range []int{1, 3, 1000} {
+						if page == 1 && i%10 != 0 {
+							continue
+						}
+						got := paged(t, c, q, page)
+						if len(q.OrderBy) == 0 {
+							slices.Sort(got)
+							slices.Sort(want)
+						}
+						if !slices.Equal(got, want) {
+							t.Fatalf("query %d (%s), pages of %d:\n got %v\nwant %v", i, plan.Explain(), page, got, want)
+						}
+					}
+				}
+				t.Log(taken)
+				trusted := profile == "numbers" || profile == "mixed" || profile == "partial"
+				if trusted && (taken["ordered index"] < 15 || taken["ordered index flipped"] < 10) || taken["index"] < 5 {
+					t.Errorf("composite indexes were hardly used: %v", taken)
+				}
+				clean(t, e)
+			})
+		}
+	}
+}

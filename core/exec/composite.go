@@ -1,0 +1,192 @@
+package exec
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// directions says which columns of a composite index descend; nil for the leaf of a path.
+func directions(p *access.Pred) []bool {
+	if p.Comp == nil {
+		return nil
+	}
+	desc := make([]bool, len(p.Comp.Index.Columns))
+	for i := range desc {
+		desc[i] = p.Comp.Index.Columns[i].Desc
+	}
+	return desc
+}
+
+// parse takes an entry's key apart.
+func (l *leaf) parse(key []byte) (keys.IndexEntry, error) {
+	if l.desc != nil {
+		return keys.ParseColumns(key, l.pred.Comp.Index.Cut, l.desc)
+	}
+	return keys.ParseIndex(key)
+}
+
+// worthComposite reports whether a composite index is better than reading a logical partition: for an order when the partition
+// is large, for a filter when that leaves few of its items.
+func (b *builder) worthComposite(plan access.Plan) (bool, error) {
+	s := &b.spans[0]
+	n, err := b.view.LogicalItems(s.slot, s.base[:len(s.base)-len(s.tuple)], s.tuple)
+	if err != nil || n <= smallPartition {
+		return false, err
+	}
+	if plan.Kind == access.Ordered {
+		return true, nil
+	}
+	ivs, _, _ := plan.Leaf.Intervals()
+	most := int(min(maxProbe, n/6))
+	return b.countEntries(s.slot, plan.Leaf, ivs, most) < most, nil
+}
+
+// afterComposite returns the entry behind which a composite index goes on: the values of the columns in front, and the sort
+// keys of the position for the others.
+func (b *builder) afterComposite(c *access.Composite) *position {
+	val := c.Prefix()
+	n := len(c.Front)
+	for i := range b.q.OrderBy {
+		if c.Fixed(b.q.OrderBy[i].Path) {
+			continue
+		}
+		v := b.from.keys[i]
+		if b.q.Collation == access.BSONOrder && v.Kind() == value.Null {
+			v = value.Undef() // the key of a missing value; where nulls are stored the index doesn't give the order
+		}
+		val, _ = keys.AppendColumn(val, v, c.Index.Cut, c.Index.Columns[n].Desc)
+		n++
+	}
+	return &position{value: val, number: b.from.number}
+}
+
+// group is where a walk of flipped entries stands. The walk goes through the values in one direction and through the entries of
+// each value in the other: it looks one entry ahead, and where that has the same value it seeks to the group's other end,
+// walks back to its begin, and seeks behind it.
+type group struct {
+	begun bool
+	stand bool   // the iterator stands on the first entry of a group that was not looked at
+	back  bool   // it walks back through a group
+	key   []byte // prefix and value of the group
+	lone  []byte // key of an entry that has its value for itself
+}
+
+// nextFlipped is next for entries whose groups come in the other direction. They have one interval.
+func (e *entries) nextFlipped() (bool, error) {
+	g := &e.group
+	if !g.begun {
+		g.begun = true
+		if err := e.beginFlipped(); err != nil {
+			return false, err
+		}
+		if g.back { // it stands on an entry inside a group already
+			if ok, err := e.accept(); err != nil || ok {
+				return ok, err
+			}
+		}
+	}
+	for {
+		if g.back {
+			if e.moveBack() && e.inGroup() {
+				if ok, err := e.accept(); err != nil || ok {
+					return ok, err
+				}
+				continue
+			}
+			if err := e.it.Err(); err != nil {
+				return false, err
+			}
+			g.back, g.stand = false, e.seekBehind()
+			continue
+		}
+		if !g.stand {
+			if e.it == nil {
+				return false, nil
+			}
+			return false, e.it.Err()
+		}
+		ok, err := e.accept()
+		if err != nil {
+			return false, err
+		}
+		g.lone = append(g.lone[:0], e.it.Key()...)
+		g.key = append(append(g.key[:0], e.prefix...), e.cur.Value...)
+		if g.stand = e.move(); g.stand && e.inGroup() {
+			if g.stand, g.back = false, e.seekEnd(); !g.back {
+				return false, e.it.Err()
+			}
+			if ok, err = e.accept(); err != nil || ok {
+				return ok, err
+			}
+			continue
+		}
+		if err := e.it.Err(); err != nil {
+			return false, err
+		}
+		if ok {
+			e.cur, err = e.leaf.parse(g.lone)
+			return true, err
+		}
+	}
+}
+
+// beginFlipped puts the iterator on the first entry, or behind the resume position.
+func (e *entries) beginFlipped() error {
+	g, after := &e.group, e.after
+	if e.i != 0 || len(e.leaf.ivs) != 1 {
+		return nil
+	}
+	e.after = nil
+	ok, err := e.openInterval()
+	if err != nil {
+		return err
+	}
+	if g.stand = ok; !ok || after == nil {
+		return nil
+	}
+	g.key = append(append(g.key[:0], e.prefix...), after.value...)
+	at := binary.BigEndian.AppendUint64(bytes.Clone(g.key), after.number)
+	if e.desc {
+		ok = e.it.SeekGE(keys.After(at))
+	} else {
+		ok = e.it.SeekLT(at)
+	}
+	if ok && e.inGroup() {
+		g.back, g.stand = true, false
+		return nil
+	}
+	if err := e.it.Err(); err != nil {
+		return err
+	}
+	g.stand = e.seekBehind()
+	return e.it.Err()
+}
+
+func (e *entries) inGroup() bool { return bytes.HasPrefix(e.it.Key(), e.group.key) }
+
+func (e *entries) moveBack() bool {
+	if e.desc {
+		return e.it.Next()
+	}
+	return e.it.Prev()
+}
+
+// seekEnd moves to the entry of the group that is the last in the direction of the values.
+func (e *entries) seekEnd() bool {
+	if e.desc {
+		return e.it.SeekGE(e.group.key)
+	}
+	return e.it.SeekLT(keys.After(e.group.key))
+}
+
+// seekBehind moves to the first entry behind the group.
+func (e *entries) seekBehind() bool {
+	if e.desc {
+		return e.it.SeekLT(e.group.key)
+	}
+	return e.it.SeekGE(keys.After(e.group.key))
+}
