@@ -36,6 +36,7 @@ func (pl *Plan) indexUse(c *core.Container, q *exec.Query, s *exec.Stats) *Index
 	u := &IndexUse{Access: plan.Kind.String(), Why: plan.Why, Sorted: s.Sorted, Slots: s.Partitions}
 	if plan.Leaf != nil {
 		u.single(&u.Used, plan.Leaf.Path, pl)
+		u.composite(plan.Leaf.Comp)
 	}
 	for _, l := range plan.Union {
 		u.single(&u.Used, l.Path, pl)
@@ -57,6 +58,22 @@ func (u *IndexUse) single(to *[]SingleIndex, p access.Path, pl *Plan) bool {
 	}
 	*to = append(*to, SingleIndex{spec, pl.conditionOn(p)})
 	return true
+}
+
+// composite adds the composite index that was scanned, if any.
+func (u *IndexUse) composite(c *access.Composite) {
+	if c == nil {
+		return
+	}
+	spec := CompositeIndex{}
+	for _, col := range c.Index.Columns {
+		dir := " ASC"
+		if col.Desc {
+			dir = " DESC"
+		}
+		spec.Specs = append(spec.Specs, pathText(col.Segs)+dir)
+	}
+	u.UsedComposite = append(u.UsedComposite, spec)
 }
 
 // conditionOn returns the conditions of WHERE that read a path, printed with the item as ROOT.
