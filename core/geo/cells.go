@@ -14,6 +14,8 @@ import (
 
 	"github.com/golang/geo/s1"
 	"github.com/golang/geo/s2"
+
+	"github.com/orrerydb/orrery/core/value"
 )
 
 // How many cells a stored shape and a region have at most. On the earth, up to 6 where they lie on all faces of its cube.
@@ -112,19 +114,29 @@ func cover(roots []Cell, limit int, rel func(Cell) relation) []Cell {
 	return done
 }
 
-// Cells returns the cells under which an index keeps the geometry: a leaf for a point, at most MaxShapeCells for others.
-func (g *Geometry) Cells() []Cell {
+// CellsOf reads a geometry on the earth and returns the cells under which an index keeps it: a leaf for a point, at most
+// MaxShapeCells for others. There are none for what is no geometry and for one that takes more work than is left. What
+// the work no longer reaches is covered more coarsely.
+func CellsOf(v value.Value, w *Work) []Cell {
+	g, _ := parse(v, w)
+	if g == nil {
+		return nil
+	}
+	return g.shapeCells(w)
+}
+
+func (g *Geometry) shapeCells(w *Work) []Cell {
 	if g.point {
 		return []Cell{Cell(s2.CellFromPoint(g.edges[0].V0).ID())}
 	}
-	return g.cells(shapeSlack, MaxShapeCells)
+	return g.cells(shapeSlack, MaxShapeCells, w)
 }
 
 // shapeSlack is the angle by which a geometry's cells reach beyond it: what a line along the border of two cells may lose to rounding.
 const shapeSlack = 1e-10
 
 // cells covers everything within angle of g.
-func (g *Geometry) cells(angle s1.Angle, limit int) []Cell {
+func (g *Geometry) cells(angle s1.Angle, limit int, w *Work) []Cell {
 	var faces []Cell
 	for i := range 6 {
 		faces = append(faces, Cell(s2.CellIDFromFace(i)))
@@ -132,11 +144,14 @@ func (g *Geometry) cells(angle s1.Angle, limit int) []Cell {
 	if angle > 3 {
 		return faces
 	}
-	return cover(faces, limit, func(c Cell) relation { return g.relate(c, angle) })
+	return cover(faces, limit, func(c Cell) relation { return g.relate(c, angle, w) })
 }
 
 // relate compares a cell with the places within angle of g.
-func (g *Geometry) relate(c Cell, angle s1.Angle) relation {
+func (g *Geometry) relate(c Cell, angle s1.Angle, w *Work) relation {
+	if w.Left <= 0 {
+		return some
+	}
 	cell := s2.CellFromCellID(s2.CellID(c))
 	bound := cell.CapBound()
 	center, radius := bound.Center(), bound.Radius()
@@ -144,9 +159,10 @@ func (g *Geometry) relate(c Cell, angle s1.Angle) relation {
 	near, least := false, s1.InfAngle() // least: the distance of the cell's centre from the boundary, where near
 	for i := range g.parts {
 		p := &g.parts[i]
-		if center.Distance(p.center)-p.radius-radius > angle+1e-12 {
+		if w.Left--; center.Distance(p.center)-p.radius-radius > angle+1e-12 {
 			continue
 		}
+		w.Left -= 10 * len(p.edges)
 		for _, e := range p.edges {
 			var d s1.ChordAngle
 			if e.V0 == e.V1 {
@@ -172,14 +188,21 @@ func (g *Geometry) relate(c Cell, angle s1.Angle) relation {
 	return none
 }
 
-// Cells returns the cells of a box under which an index keeps the geometry: a leaf for a point, at most MaxShapeCells for
-// others.
-func (f *Flat) Cells(b Box) []Cell {
+// FlatCellsOf is CellsOf for a plane's box.
+func FlatCellsOf(v value.Value, b Box, w *Work) []Cell {
+	f, _ := parseFlat(v, w)
+	if f == nil {
+		return nil
+	}
+	return f.shapeCells(b, w)
+}
+
+func (f *Flat) shapeCells(b Box, w *Work) []Cell {
 	if f.point {
 		i, j := share(f.box.x0, b.XMin, b.XMax), share(f.box.y0, b.YMin, b.YMax)
 		return []Cell{Cell(interleave(i)<<1|interleave(j))<<1 | 1}
 	}
-	return f.cells(b, f.slack(b), MaxShapeCells)
+	return f.cells(b, f.slack(b), MaxShapeCells, w)
 }
 
 // slack is a distance that rounding in the plane stays far below.
@@ -218,10 +241,10 @@ func gather(x uint64) uint64 {
 }
 
 // cells covers everything within dist of f in a box.
-func (f *Flat) cells(b Box, dist float64, limit int) []Cell {
+func (f *Flat) cells(b Box, dist float64, limit int, w *Work) []Cell {
 	// The outermost cells reach as far as f does, and farther.
 	reach := rect{min(b.XMin, f.box.x0-dist), min(b.YMin, f.box.y0-dist), max(b.XMax, f.box.x1+dist), max(b.YMax, f.box.y1+dist)}
-	rel := func(c Cell) relation { return f.relate(c.rect(b, reach), dist) }
+	rel := func(c Cell) relation { return f.relate(c.rect(b, reach), dist, w) }
 	return cover([]Cell{1 << (2 * maxLevel)}, limit, rel)
 }
 
@@ -245,14 +268,18 @@ func (c Cell) rect(b Box, reach rect) rect {
 }
 
 // relate compares a rectangle with the places within dist of f.
-func (f *Flat) relate(r rect, dist float64) relation {
+func (f *Flat) relate(r rect, dist float64, w *Work) relation {
+	if w.Left <= 0 {
+		return some
+	}
 	center := pos{r.x0/2 + r.x1/2, r.y0/2 + r.y1/2}
 	radius := math.Hypot(r.x1-r.x0, r.y1-r.y0) / 2 * (1 + 1e-12)
 	near, least := false, math.Inf(1)
 	for i := range f.parts {
-		if f.parts[i].box.apart(r) > dist {
+		if w.Left--; f.parts[i].box.apart(r) > dist {
 			continue
 		}
+		w.Left -= len(f.parts[i].segs)
 		for _, s := range f.parts[i].segs {
 			if s.box().apart(r) > dist || s.fromRect(r) > dist {
 				continue

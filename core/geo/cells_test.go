@@ -99,7 +99,7 @@ func TestCellsOnEarth(t *testing.T) {
 				limit = d // just so far
 			}
 		}
-		cells, region := a.Cells(), Near(b, limit).Cells(Box{})
+		cells, region := a.shapeCells(&Work{1 << 30}), Near(b, limit).Cells(Box{})
 		if len(cells) > MaxShapeCells || len(region) > MaxRegionCells {
 			t.Fatalf("%d cells of a shape, %d of a region", len(cells), len(region))
 		}
@@ -145,7 +145,7 @@ func TestCellsInPlane(t *testing.T) {
 				limit = d
 			}
 		}
-		cells, region := a.Cells(box), NearFlat(b, limit).Cells(box)
+		cells, region := a.shapeCells(box, &Work{1 << 30}), NearFlat(b, limit).Cells(box)
 		if len(cells) > MaxShapeCells || len(region) > MaxRegionCells {
 			t.Fatalf("%d cells of a shape, %d of a region", len(cells), len(region))
 		}
@@ -167,7 +167,7 @@ func TestCellsInPlane(t *testing.T) {
 func TestCellTree(t *testing.T) {
 	box := Box{0, 0, 8, 8}
 	p, _ := ParseFlat(valueOf(t, `{"type":"Point","coordinates":[5,2]}`))
-	c := p.Cells(box)[0]
+	c := p.shapeCells(box, &Work{1 << 30})[0]
 	if !c.Leaf() || c.level() != maxLevel {
 		t.Fatalf("the cell of a point is %x", uint64(c))
 	}

@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/value"
 )
 
-// FuzzGeometry: a value that is taken as a geometry meets itself, lies no negative distance away and has an area on the earth.
+// FuzzGeometry: a value that is taken as a geometry, on the earth or in a plane, meets itself, has an area, and few cells that a region
+// around it finds.
 func FuzzGeometry(f *testing.F) {
 	for _, s := range []string{
 		`{"type":"Point","coordinates":[0,90]}`, `{"type":"LineString","coordinates":[[0,0],[0,0]]}`, `{"type":"LineString","coordinates":[[0,0],[179.999999,0.0001]]}`,
@@ -27,8 +29,9 @@ func FuzzGeometry(f *testing.F) {
 		if err != nil {
 			return
 		}
+		flat(t, v, b)
 		g, reason := Parse(v)
-		if (g == nil) == (reason == "") {
+		if (g == nil) == (reason == "") || g != nil && !Resembles(v) {
 			t.Fatalf("%s: geometry %v, reason %q", b, g != nil, reason)
 		}
 		if g == nil {
@@ -41,7 +44,32 @@ func FuzzGeometry(f *testing.F) {
 		if a := g.Area(); !(a > -1 && a < 511e12*float64(len(g.polys))+1) {
 			t.Errorf("%s: area %v", b, a)
 		}
+		if cells := g.shapeCells(&Work{1 << 30}); len(cells) == 0 || len(cells) > MaxShapeCells || !overlap(Near(g, 0).Cells(Box{}), cells) {
+			t.Errorf("%s: cells %v", b, cells)
+		}
 	})
+}
+
+func flat(t *testing.T, v value.Value, b []byte) {
+	f, reason := ParseFlat(v)
+	if (f == nil) == (reason == "") || f != nil && !Resembles(v) {
+		t.Fatalf("%s: geometry %v, reason %q", b, f != nil, reason)
+	}
+	if f == nil {
+		return
+	}
+	if d := f.Distance(f); d != 0 {
+		t.Errorf("%s is %v away from itself", b, d)
+	}
+	if a := f.Area(); math.IsNaN(a) {
+		t.Errorf("%s has no area", b)
+	}
+	f.Within(f)
+	for _, box := range []Box{{0, 0, 1, 1}, {-1e100, -1e100, 1e100, 1e100}, {5, -1e-300, 6, 1e-300}} {
+		if cells := f.shapeCells(box, &Work{1 << 30}); len(cells) == 0 || len(cells) > MaxShapeCells || !overlap(NearFlat(f, 0).Cells(box), cells) {
+			t.Errorf("%s: cells %v of %v", b, cells, box)
+		}
+	}
 }
 
 // TestGeometryBounds: a geometry at the limit is compared with itself, one beyond it is refused.
@@ -63,8 +91,35 @@ func TestGeometryBounds(t *testing.T) {
 		if reason != want {
 			t.Errorf("%d positions: %q, wanted %q", n, reason, want)
 		}
-		if g != nil && !g.Within(g) {
+		if f, _ := ParseFlat(v); f != nil && (!f.Within(f) || len(f.shapeCells(Box{0, 0, 10, 10}, &Work{1 << 30})) == 0) {
+			t.Errorf("in a plane a ring of %d positions is not within itself", n)
+		}
+		if g != nil && (!g.Within(g) || len(g.shapeCells(&Work{1 << 30})) == 0) {
 			t.Errorf("a ring of %d positions is not within itself", n)
+		}
+	}
+}
+
+// TestWork: shapes that are dear to look at cost no more than they may, and what is given up is said.
+func TestWork(t *testing.T) {
+	var zigzag strings.Builder
+	for i := range MaxPositions / 2 {
+		fmt.Fprintf(&zigzag, "[%v,-60],[%v,60],", float64(i)/100-40, float64(i)/100-39.995)
+	}
+	line := valueOf(t, `{"type":"LineString","coordinates":[`+strings.TrimSuffix(zigzag.String(), ",")+`]}`)
+	ring := valueOf(t, `{"type":"Polygon","coordinates":[[`+zigzag.String()+`[50,70],[-41,70],[-40,-60]]]}`)
+	for _, box := range []*Box{nil, {-180, -90, 180, 90}} {
+		for _, v := range []value.Value{line, ring} {
+			w := Work{100_000}
+			var cells []Cell
+			if box != nil {
+				cells = FlatCellsOf(v, *box, &w)
+			} else {
+				cells = CellsOf(v, &w)
+			}
+			if w.Left < -200_000 || (len(cells) == 0) != (v.Get("type").Str() == "Polygon") {
+				t.Errorf("%v: %d cells, work left %d", box, len(cells), w.Left)
+			}
 		}
 	}
 }

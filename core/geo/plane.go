@@ -73,7 +73,9 @@ func runs(segs []segment) (out []run) {
 
 // ParseFlat reads a Point, LineString, Polygon or MultiPolygon of the plane; it copies what it needs. The geometry is nil for
 // other values, and reason says why.
-func ParseFlat(v value.Value) (f *Flat, reason string) {
+func ParseFlat(v value.Value) (f *Flat, reason string) { return parseFlat(v, &Work{math.MaxInt}) }
+
+func parseFlat(v value.Value, w *Work) (f *Flat, reason string) {
 	s, reason := read(v, checkFlat)
 	if reason != "" {
 		return nil, reason
@@ -92,7 +94,7 @@ func ParseFlat(v value.Value) (f *Flat, reason string) {
 			if c[0] != c[len(c)-1] {
 				return nil, ringOpen
 			}
-			if reason := checkRing(f.segs[from:]); reason != "" {
+			if reason := checkRing(f.segs[from:], w); reason != "" {
 				return nil, reason
 			}
 			s.chains[i] = c[:len(c)-1]
@@ -122,8 +124,8 @@ func checkFlat(p pos) string {
 	return ""
 }
 
-// checkRing says what is wrong with the segments of a ring.
-func checkRing(ring []segment) string {
+// checkRing says what is wrong with the segments of a ring, as far as the work reaches.
+func checkRing(ring []segment, w *Work) string {
 	for _, s := range ring {
 		if s.a == s.b {
 			return ringRepeat
@@ -132,8 +134,11 @@ func checkRing(ring []segment) string {
 	rs := runs(ring)
 	for i := range rs {
 		for j := i; j < len(rs); j++ {
-			if rs[i].box.apart(rs[j].box) > 0 {
+			if w.Left--; rs[i].box.apart(rs[j].box) > 0 {
 				continue
+			}
+			if w.Left -= len(rs[i].segs) * len(rs[j].segs); w.Left <= 0 {
+				return tooDear
 			}
 			for k, s := range rs[i].segs {
 				for l, t := range rs[j].segs {

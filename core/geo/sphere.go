@@ -64,7 +64,9 @@ func (c *chunk) apart(d *chunk) s1.Angle {
 
 // Parse reads a Point, LineString, Polygon or MultiPolygon of longitudes and latitudes in degrees; it copies what it needs.
 // The geometry is nil for other values, and reason says why.
-func Parse(v value.Value) (g *Geometry, reason string) {
+func Parse(v value.Value) (g *Geometry, reason string) { return parse(v, &Work{math.MaxInt}) }
+
+func parse(v value.Value, w *Work) (g *Geometry, reason string) {
 	s, reason := read(v, checkLatLng)
 	if reason != "" {
 		return nil, reason
@@ -79,7 +81,7 @@ func Parse(v value.Value) (g *Geometry, reason string) {
 	}
 	from := 0
 	for _, end := range s.ends {
-		if reason = g.polygon(s.chains[from:end]); reason != "" {
+		if reason = g.polygon(s.chains[from:end], w); reason != "" {
 			break
 		}
 		from = end
@@ -117,7 +119,7 @@ func (g *Geometry) chain(ps []pos) string {
 	return ""
 }
 
-func (g *Geometry) polygon(rings [][]pos) string {
+func (g *Geometry) polygon(rings [][]pos, w *Work) string {
 	var p polygon
 	for _, ps := range rings {
 		if s2.PointFromLatLng(latLng(ps[0])) != s2.PointFromLatLng(latLng(ps[len(ps)-1])) {
@@ -128,8 +130,11 @@ func (g *Geometry) polygon(rings [][]pos) string {
 			return reason
 		}
 		ring := g.edges[from:]
-		if crosses(ring) {
+		if crosses(ring, w) {
 			return ringCross
+		}
+		if w.Left <= 0 {
+			return tooDear
 		}
 		pts, lls := make([]s2.Point, 0, len(ring)), make([]s2.LatLng, 0, len(ring))
 		for i, e := range ring {
@@ -151,13 +156,16 @@ func (g *Geometry) polygon(rings [][]pos) string {
 	return ""
 }
 
-// crosses reports whether two edges of a ring that are not neighbours meet.
-func crosses(ring []s2.Edge) bool {
+// crosses reports whether two edges of a ring that are not neighbours meet, as far as the work reaches.
+func crosses(ring []s2.Edge, w *Work) bool {
 	runs := bound(ring)
 	for i := range runs {
 		for j := i; j < len(runs); j++ {
-			if runs[i].apart(&runs[j]) > 0 {
+			if w.Left--; runs[i].apart(&runs[j]) > 0 {
 				continue
+			}
+			if w.Left -= len(runs[i].edges) * len(runs[j].edges); w.Left <= 0 {
+				return false
 			}
 			for a, x := range runs[i].edges {
 				for b, y := range runs[j].edges {

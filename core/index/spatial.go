@@ -14,7 +14,7 @@ import (
 
 // Spatial entries. A rule of the policy's spatialIndexes gives each geometry below its path entries under an own path id: one
 // for a point, up to eight for other shapes, one per cell that covers it. Whether an array stands between makes no difference. A value
-// that says that it is a geometry and is no valid one gets an "any value" entry, so that a later reading of it needs no new index;
+// that says that it is a geometry and is no valid one, or too complex a one, gets an "any value" entry, so that a later reading of it needs no new index;
 // other values get none. A rule with a bounding box indexes a plane, one without it the earth; the service allows a box
 // just where the container's geospatial configuration is Geometry.
 
@@ -122,6 +122,9 @@ next:
 	return nil, 0
 }
 
+// spatialWork bounds what the shapes of one document cost: half a second. Those that it doesn't reach have "any value" entries.
+const spatialWork = 5_000_000
+
 // spatial emits the entries of all geometries below v that a rule names. n segments of the rule's path are behind v.
 func (w *walker) spatial(r *SpatialRule, v value.Value, n int, id uint64, depth int) {
 	if depth > maxDepth {
@@ -152,11 +155,9 @@ func (w *walker) spatial(r *SpatialRule, v value.Value, n int, id uint64, depth 
 func (w *walker) shape(r *SpatialRule, v value.Value, id uint64) {
 	var cells []geo.Cell
 	if r.Plane {
-		if f, _ := geo.ParseFlat(v); f != nil {
-			cells = f.Cells(r.Box)
-		}
-	} else if g, _ := geo.Parse(v); g != nil {
-		cells = g.Cells()
+		cells = geo.FlatCellsOf(v, r.Box, &w.work)
+	} else {
+		cells = geo.CellsOf(v, &w.work)
 	}
 	if len(cells) == 0 || len(w.t.list)+len(cells) > MaxTerms {
 		w.anyValue(id)

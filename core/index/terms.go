@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/orrerydb/orrery/core/geo"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -121,6 +122,7 @@ func (p *Policy) collect(t *Terms, fields []byte, whole Version) {
 	}
 	w.object(value.ObjectOf(fields), p.root, p.root.subtree == include, p.Seed, 0, false)
 	w.emit(child(p.Seed, []byte(SystemTS)), value.IntOf(ts), false)
+	w.work.Left = spatialWork
 	for i := range p.spatial {
 		w.spatial(&p.spatial[i], value.ObjectOf(doc), 0, p.spatial[i].seed, 0)
 	}
@@ -147,6 +149,7 @@ type walker struct {
 	t     *Terms
 	edge  bool            // the document is an edge
 	spill map[uint64]bool // paths that got their "any value" entry
+	work  geo.Work        // that shapes may still cost
 }
 
 // object emits the fields of an object. n is the policy's node at the object, nil when no rule lies at or below it.

@@ -66,7 +66,12 @@ func (s *docSource) position() string {
 
 // evalDocs runs a query over documents in pages of size rows and returns its rows.
 func evalDocs(text string, params []Param, docs []doc.Doc, size int) ([]string, error) {
-	p, err := cached(text)
+	return evalPlaces(text, params, docs, size, false)
+}
+
+// evalPlaces is evalDocs for a container whose geometries lie in a plane, or on the earth.
+func evalPlaces(text string, params []Param, docs []doc.Doc, size int, planar bool) ([]string, error) {
+	p, err := cachedFor(text, nil, planar)
 	if err != nil {
 		return nil, err
 	}
@@ -125,12 +130,14 @@ func splitRows(body string) []string {
 //
 //	# comment
 //	doc {"id":"1"}       one more document; `reset` takes all away
+//	planar               geometries lie in a plane from here on, until `reset`
 //	@p = 5               a parameter for the queries that follow
 //	> c.a + 1            a query, or an expression evaluated without documents; its rows follow, one a line
 //	! SC1001 near 'x'    instead of rows: the error's code and a part of its text
 type script struct {
 	docs   []doc.Doc
 	params []Param
+	planar bool
 	out    strings.Builder
 }
 
@@ -145,8 +152,10 @@ func (s *script) run(t *testing.T, lines []string) {
 				t.Fatalf("line %d: %v", i+1, err)
 			}
 			s.docs = append(s.docs, d)
+		case line == "planar":
+			s.planar = true
 		case line == "reset":
-			s.docs, s.params = nil, nil
+			s.docs, s.params, s.planar = nil, nil, false
 		case strings.HasPrefix(line, "@"):
 			name, text, _ := strings.Cut(line[1:], "=")
 			v, err := doc.ValueFromJSON([]byte(strings.TrimSpace(text)))
@@ -169,10 +178,10 @@ func (s *script) query(t *testing.T, no int, text string, want []string) {
 	if !strings.HasPrefix(strings.ToUpper(text), "SELECT") {
 		text = "SELECT VALUE " + text
 	}
-	got, err := evalDocs(text, s.params, s.docs, 0)
+	got, err := evalPlaces(text, s.params, s.docs, 0, s.planar)
 	if err == nil {
 		for _, size := range []int{1, 2, 3} {
-			paged, err := evalDocs(text, s.params, s.docs, size)
+			paged, err := evalPlaces(text, s.params, s.docs, size, s.planar)
 			if err != nil || strings.Join(paged, "\n") != strings.Join(got, "\n") {
 				t.Errorf("line %d: %s\npages of %d give %v (%v), one page %v", no, text, size, paged, err, got)
 			}

@@ -494,3 +494,108 @@ doc {"id":"e","pk":"1","loc":{"type": "Polygon", "coordinates": [[[0, 0], [10, 0
 "c"
 > SELECT VALUE c.id FROM c WHERE ST_INTERSECTS({"type": "LineString", "coordinates": [[0, 1], [20, 1]]}, c.loc)
 "e"
+
+# In a plane: containers whose geospatial configuration is Geometry.
+planar
+> ST_DISTANCE({"type": "Point", "coordinates": [0, 0]}, {"type": "Point", "coordinates": [3, 4]})
+5
+> ST_DISTANCE({"type": "Point", "coordinates": [-500, 1000]}, {"type": "Point", "coordinates": [-500, 1000]})
+0
+> ROUND(ST_DISTANCE({"type": "Point", "coordinates": [-122.34, 47.62]}, {"type": "Point", "coordinates": [-122.33, 47.61]}) * 10000) / 10000
+0.0141
+> ST_DISTANCE({"type": "Point", "coordinates": [179, 0]}, {"type": "Point", "coordinates": [-179, 0]})
+358
+> ST_DISTANCE({"type": "Point", "coordinates": [5, 3]}, {"type": "LineString", "coordinates": [[0, 0], [10, 0]]})
+3
+> ST_DISTANCE({"type": "Point", "coordinates": [13, 4]}, {"type": "LineString", "coordinates": [[0, 0], [10, 0]]})
+5
+> ST_DISTANCE({"type": "LineString", "coordinates": [[0, 0], [10, 10]]}, {"type": "LineString", "coordinates": [[0, 10], [10, 0]]})
+0
+> ST_DISTANCE({"type": "LineString", "coordinates": [[0, 0], [10, 0]]}, {"type": "LineString", "coordinates": [[0, 2], [10, 7]]})
+2
+> ST_DISTANCE({"type": "Point", "coordinates": [5, 5]}, {"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]]})
+0
+> ST_DISTANCE({"type": "Point", "coordinates": [5, 5]}, {"type": "Polygon", "coordinates": [[[0, 0], [0, 10], [10, 10], [10, 0], [0, 0]]]})
+0
+> ST_DISTANCE({"type": "Point", "coordinates": [5, 5]}, {"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]], [[4, 4], [4, 6], [6, 6], [6, 4], [4, 4]]]})
+1
+> ST_DISTANCE({"type": "Polygon", "coordinates": [[[4.5, 4.5], [5.5, 4.5], [5.5, 5.5], [4.5, 5.5], [4.5, 4.5]]]}, {"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]], [[4, 4], [4, 6], [6, 6], [6, 4], [4, 4]]]})
+0.5
+> ST_DISTANCE({"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]]}, {"type": "Polygon", "coordinates": [[[2, 2], [3, 2], [3, 3], [2, 3], [2, 2]]]})
+0
+> ST_DISTANCE({"type": "MultiPolygon", "coordinates": [[[[0, 0], [1, 0], [1, 1], [0, 0]]], [[[100, 0], [101, 0], [101, 1], [100, 0]]]]}, {"type": "Point", "coordinates": [98, 0]})
+2
+> ST_DISTANCE({"type": "MultiPolygon", "coordinates": [[[[0, 0], [1, 0], [1, 1], [0, 0]]], [[[100, 0], [101, 0], [101, 1], [100, 0]]]]}, {"type": "Polygon", "coordinates": [[[90, -10], [110, -10], [110, 10], [90, 10], [90, -10]]]})
+0
+> ST_DISTANCE({"type": "Point", "coordinates": [0, 0]}, {"type": "Point"})
+(none)
+> ST_DISTANCE({"type": "Point", "coordinates": [0, 0]}, "x")
+(none)
+> ST_DISTANCE({"type": "Point", "coordinates": [1e100, 0]}, {"type": "Point", "coordinates": [-1e100, 0]})
+2e+100
+> ST_WITHIN({"type": "Point", "coordinates": [5, 5]}, {"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]]})
+true
+> ST_WITHIN({"type": "Point", "coordinates": [10, 5]}, {"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]]})
+true
+> ST_WITHIN({"type": "Point", "coordinates": [10.001, 5]}, {"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]]})
+false
+> ST_WITHIN({"type": "Point", "coordinates": [5, 5]}, {"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]], [[4, 4], [4, 6], [6, 6], [6, 4], [4, 4]]]})
+false
+> ST_WITHIN({"type": "LineString", "coordinates": [[1, 1], [9, 9]]}, {"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]]})
+true
+> ST_WITHIN({"type": "LineString", "coordinates": [[1, 1], [9, 9]]}, {"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]], [[4, 4], [4, 6], [6, 6], [6, 4], [4, 4]]]})
+false
+> ST_WITHIN({"type": "LineString", "coordinates": [[0, 0], [10, 0]]}, {"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]]})
+true
+> ST_WITHIN({"type": "LineString", "coordinates": [[1, 2], [9, 2]]}, {"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [5, 1], [0, 10], [0, 0]]]})
+false
+> ST_WITHIN({"type": "LineString", "coordinates": [[2, 0], [5, 0]]}, {"type": "LineString", "coordinates": [[0, 0], [4, 0], [10, 0]]})
+true
+> ST_WITHIN({"type": "LineString", "coordinates": [[2, 0], [5, 1]]}, {"type": "LineString", "coordinates": [[0, 0], [4, 0], [10, 0]]})
+false
+> ST_WITHIN({"type": "Polygon", "coordinates": [[[1, 1], [2, 1], [2, 2], [1, 1]]]}, {"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]]})
+true
+> ST_WITHIN({"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]]}, {"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]]})
+true
+> ST_WITHIN({"type": "Polygon", "coordinates": [[[3, 3], [7, 3], [7, 7], [3, 7], [3, 3]]]}, {"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]], [[4, 4], [4, 6], [6, 6], [6, 4], [4, 4]]]})
+false
+> ST_WITHIN({"type": "Polygon", "coordinates": [[[1, 1], [2, 1], [2, 2], [1, 1]]]}, {"type": "LineString", "coordinates": [[0, 0], [4, 4]]})
+false
+> ST_INTERSECTS({"type": "LineString", "coordinates": [[0, 5], [20, 5]]}, {"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]]})
+true
+> ST_INTERSECTS({"type": "Polygon", "coordinates": [[[10, 0], [20, 0], [20, 10], [10, 10], [10, 0]]]}, {"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]]})
+true
+> ST_INTERSECTS({"type": "Polygon", "coordinates": [[[11, 0], [20, 0], [20, 10], [11, 10], [11, 0]]]}, {"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]]})
+false
+> ST_INTERSECTS({"type": "Point", "coordinates": [1000, 2000]}, {"type": "Point", "coordinates": [1000, 2000]})
+true
+> ST_AREA({"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]]})
+100
+> ST_AREA({"type": "Polygon", "coordinates": [[[0, 0], [0, 10], [10, 10], [10, 0], [0, 0]], [[4, 4], [4, 6], [6, 6], [6, 4], [4, 4]]]})
+96
+> ST_AREA({"type": "MultiPolygon", "coordinates": [[[[0, 0], [2, 0], [2, 2], [0, 0]]], [[[100, 0], [104, 0], [104, 4], [100, 0]]]]})
+10
+> ST_AREA({"type": "LineString", "coordinates": [[0, 0], [2, 0]]})
+0
+> ST_ISVALID({"type": "Point", "coordinates": [133.75, -184.38]})
+true
+> ST_ISVALID({"type": "Point", "coordinates": [1e99, -1e99]})
+true
+> ST_ISVALID({"type": "Polygon", "coordinates": [[[0, 0], [1000, 0], [1000, 1000], [0, 0]]]})
+true
+> ST_ISVALIDDETAILED({"type": "Point", "coordinates": [2e100, 0]})
+{"valid":false,"reason":"Coordinates must be numbers between -1e100 and 1e100."}
+> ST_ISVALIDDETAILED({"type": "Polygon", "coordinates": [[[0, 0], [10, 10], [10, 0], [0, 10], [0, 0]]]})
+{"valid":false,"reason":"A ring must not cross itself."}
+> ST_ISVALIDDETAILED({"type": "Polygon", "coordinates": [[[180, 0], [190, 0], [190, 10], [-180, 0]]]})
+{"valid":false,"reason":"A ring must end where it begins."}
+> ST_ISVALIDDETAILED({"type": "Polygon", "coordinates": [[[0, 0], [0, 0], [10, 0], [10, 10], [0, 0]]]})
+{"valid":false,"reason":"A ring must not have the same position twice in a row."}
+> ST_ISVALIDDETAILED({"type": "LineString", "coordinates": [[0, 0]]})
+{"valid":false,"reason":"A LineString must have at least two positions."}
+> ST_ISVALID("x")
+false
+
+reset
+> ST_ISVALID({"type": "Point", "coordinates": [133.75, -184.38]})
+false

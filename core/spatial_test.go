@@ -1,0 +1,226 @@
+package core_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/geo"
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+const spatialPolicy = `{"includedPaths":[{"path":"/*"}],"spatialIndexes":[{"path":"/loc/?","types":["Point"]}]}`
+
+// placeDoc is an item with a place somewhere on a grid; every fifth has a square, which has several entries.
+func placeDoc(r *rand.Rand, i int) string {
+	x, y := float64(r.IntN(300)-150), float64(r.IntN(160)-80)
+	loc := fmt.Sprintf(`{"type":"Point","coordinates":[%v,%v]}`, x, y)
+	if i%5 == 0 {
+		loc = fmt.Sprintf(`{"type":"Polygon","coordinates":[[[%v,%v],[%v,%v],[%v,%v],[%v,%v],[%v,%v]]]}`, x, y, x+5, y, x+5, y+5, x, y+5, x, y)
+	}
+	return fmt.Sprintf(`{"id":"i%d","pk":"p%d","n":%d,"loc":%s}`, i, i%9, r.IntN(50), loc)
+}
+
+// nearby is a query for what lies within metres of a place: its predicate and its filter.
+func nearby(t *testing.T, x, y int, metres float64) exec.Query {
+	t.Helper()
+	at := mustDoc(t, fmt.Sprintf(`{"id":"","pk":"","at":{"type":"Point","coordinates":[%d,%d]}}`, x, y))
+	g, reason := geo.Parse(doc.Get(at, "at"))
+	if g == nil {
+		t.Fatal(reason)
+	}
+	return exec.Query{
+		Pred:     access.Spatial(access.NewPath("loc"), geo.Near(g, metres)),
+		PlanHash: uint64(x*1000 + y),
+		Match: func(it *core.Item) (bool, error) {
+			o, _ := geo.Parse(doc.Get(it.Doc, "loc"))
+			return o != nil && g.Distance(o) <= metres, nil
+		},
+	}
+}
+
+// TestSpatialPagesOverChanges pages through queries on places while items move, come and go, and while the policy loses its
+// spatial index: every item that was not touched is given once.
+func TestSpatialPagesOverChanges(t *testing.T) {
+	for _, slots := range []int{1, 16} {
+		t.Run(fmt.Sprintf("%d slots", slots), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, uint64(slots)))
+			e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: slots})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			spec := core.ContainerSpec{PartitionKey: keyDefs["V2"], IndexingPolicy: []byte(spatialPolicy)}
+			c := newContainer(t, e, spec)
+			docs := map[string]string{}
+			for i := range 1200 {
+				docs[fmt.Sprint("i", i)] = placeDoc(r, i)
+				put(t, c, core.Create, docs[fmt.Sprint("i", i)])
+			}
+			used := 0
+			for n := range 12 {
+				q := nearby(t, r.IntN(300)-150, r.IntN(100)-50, 1.2e6)
+				if n%3 == 0 {
+					q.OrderBy, q.Compare = orderBy(n%2 == 0, "n"), value.CompareCosmos
+				}
+				p, err := c.Explain(bg, &q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strings.HasPrefix(p.Explain(), "index on /loc (spatial)") {
+					used++
+				}
+				touched, seen := map[string]bool{}, map[string]int{}
+				want := wanted(t, docs, &q)
+				for page := 0; ; page++ {
+					rows, err := c.Query(bg, &q)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for k := 0; k < 4 && rows.Next(); k++ {
+						seen[doc.Get(rows.Item().Doc, "_id").Str()]++
+					}
+					if rows.Err() != nil {
+						t.Fatal(rows.Err())
+					}
+					q.Continuation = rows.Continuation()
+					rows.Close()
+					if q.Continuation == "" {
+						break
+					}
+					for range 3 { // an item moves
+						i := r.IntN(1200)
+						id := fmt.Sprint("i", i)
+						touched[id] = true
+						docs[id] = placeDoc(r, i)
+						put(t, c, core.Upsert, docs[id])
+					}
+					if n == 11 && page == 1 { // the pages go on by number over all items
+						c = replacePolicy(t, e, c, `{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`)
+					}
+				}
+				for id := range want {
+					if !touched[id] && seen[id] != 1 {
+						t.Errorf("query %d: %s was given %d times", n, id, seen[id])
+					}
+				}
+			}
+			if used < 10 { // where a slot has few items, chance may say that many lie nearby
+				t.Errorf("only %d of 12 queries used the index", used)
+			}
+			clean(t, e)
+		})
+	}
+}
+
+// wanted are the ids of the items that pass a query's filter.
+func wanted(t *testing.T, docs map[string]string, q *exec.Query) map[string]bool {
+	out := map[string]bool{}
+	for id, d := range docs {
+		it := core.Item{Doc: mustDoc(t, d)}
+		if ok, _ := q.Match(&it); ok {
+			out[id] = true
+		}
+	}
+	return out
+}
+
+func replacePolicy(t *testing.T, e *core.Engine, c *core.Container, policy string) *core.Container {
+	t.Helper()
+	spec := c.Spec().Clone()
+	spec.IndexingPolicy = []byte(policy)
+	c, err := e.ReplaceContainer(bg, c.Database(), c.ID(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestSpatialEntriesFollowThePolicy: places, arrays of them and what is none, under several policies.
+func TestSpatialEntriesFollowThePolicy(t *testing.T) {
+	d := `{"id":"1","pk":"a","loc":{"type":"Point","coordinates":[1,2]},"bad":{"type":"Point","coordinates":[1,200]},"none":{"type":"Line","coordinates":[]},` +
+		`"list":[{"type":"Point","coordinates":[1,2]},{"type":"Point","coordinates":[3,4]},7],"deep":{"at":{"type":"Point","coordinates":[5,6]}}}`
+	for _, x := range []struct {
+		rules   string
+		path    string
+		plane   bool
+		entries int // -1: no index there
+	}{
+		{`{"path":"/loc/?"}`, "loc", false, 1}, {`{"path":"/loc/?"}`, "loc.x", false, -1}, {`{"path":"/loc/?"}`, "loc", true, -1}, {`{"path":"/loc"}`, "loc", false, 1},
+		{`{"path":"/loc/*"}`, "loc", false, 1}, {`{"path":"/loc/*"}`, "loc.x", false, 0}, {`{"path":"/*"}`, "deep.at", false, 1}, {`{"path":"/deep/*"}`, "deep.at", false, 1},
+		{`{"path":"/bad/?"}`, "bad", false, 1}, {`{"path":"/none/?"}`, "none", false, 0}, {`{"path":"/list/[]/?"}`, "list", false, 2}, {`{"path":"/list/?"}`, "list", false, 2},
+		{`{"path":"/bad/?","boundingBox":{"xmin":0,"ymin":0,"xmax":1,"ymax":1}}`, "bad", true, 1}, {`{"path":"/bad/?","boundingBox":{"xmin":0,"ymin":0,"xmax":1,"ymax":1}}`, "bad", false, -1},
+		{`{"path":"/loc/?","boundingBox":{"xmin":0}}`, "loc", true, -1}, {`{"path":"/loc/?","boundingBox":7}`, "loc", false, -1}, {`7`, "loc", false, -1},
+	} {
+		pol, err := index.Compile([]byte(`{"includedPaths":[],"excludedPaths":[{"path":"/*"}],"spatialIndexes":[`+x.rules+`]}`), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, id := pol.Spatial(strings.Split(x.path, "."), x.plane)
+		n := -1
+		if r != nil {
+			var terms index.Terms
+			pol.Collect(&terms, mustDoc(t, d), 1)
+			n = 0
+			terms.Path(id, func([]byte, byte) bool { n++; return true })
+		}
+		if n != x.entries {
+			t.Errorf("%s at %s: %d entries, wanted %d", x.rules, x.path, n, x.entries)
+		}
+	}
+}
+
+// TestSpatialEntriesOfOldStores opens a store whose policy has a spatial index and whose index has no entries of it, as versions before
+// spatial indexes left it: the entries are made before anything is answered.
+func TestSpatialEntriesOfOldStores(t *testing.T) {
+	raw := memkv.New()
+	e, err := core.Open(bg, raw, core.Options{MinSlots: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(spatialPolicy)})
+	r := rand.New(rand.NewPCG(7, 8))
+	for i := range 60 {
+		put(t, c, core.Create, placeDoc(r, i))
+	}
+	ks, vs := every(t, raw)
+	var b kv.Batch
+	gone := 0
+	for i, key := range ks {
+		switch keys.Kind(key[keys.PrefixLen-1]) {
+		case keys.KindHead:
+			head := bytes.Clone(vs[i])
+			at := 1 + 8*4 + 4 + 8 // the value classes
+			binary.BigEndian.PutUint32(head[at:], binary.BigEndian.Uint32(head[at:])&^index.SpatialKept)
+			b.Put(key, head)
+		case keys.KindIndex:
+			if entry, err := keys.ParseIndex(key); err == nil && slices.Contains([]byte{value.ClassCell, value.ClassLeafCell}, entry.Value[0]) {
+				b.Delete(key)
+				gone++
+			}
+		}
+	}
+	if _, err := raw.Write(bg, &b, nil); err != nil || gone < 60 {
+		t.Fatalf("%d entries were there (%v)", gone, err)
+	}
+	if problems, err := e.Check(bg); err != nil || len(problems) == 0 {
+		t.Fatal("the checker doesn't miss the entries")
+	}
+	later, err := core.Open(bg, raw, core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clean(t, later)
+}
