@@ -132,6 +132,7 @@ func ids(t testing.TB, c *core.Container, q *exec.Query) []string {
 func paged(t testing.TB, c *core.Container, q exec.Query, n int) []string {
 	t.Helper()
 	var out []string
+	q.Page = n
 	for pages := 0; pages < 10000; pages++ {
 		r, err := c.Query(bg, &q)
 		if err != nil {

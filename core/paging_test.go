@@ -92,20 +92,21 @@ func few(elements bool) *access.Pred {
 // order, whatever became of the access path.
 func TestPagingOverChanges(t *testing.T) {
 	kinds := map[string]access.Kind{"scan": access.Scan, "index": access.Index, "index elements": access.Index, "union": access.Index, "partition": access.Scan,
-		"points": access.Points, "sort": access.Scan, "sort down": access.Scan, "top": access.Scan, "ordered": access.Ordered, "ordered range": access.Ordered, "by id": access.Scan}
+		"points": access.Points, "sort": access.Scan, "sort in windows": access.Scan, "sort down": access.Scan, "top": access.Scan, "ordered": access.Ordered, "ordered range": access.Ordered, "by id": access.Scan}
 	queries := map[string]exec.Query{
-		"scan":           {},
-		"index":          {Pred: few(false)},
-		"index elements": {Pred: few(true)},
-		"union":          {Pred: access.Or(access.Eq(access.NewPath("n"), value.Int32Of(3)), few(false))},
-		"partition":      {PK: pk("p1")},
-		"points":         {Pred: access.In(access.NewPath("pk"), value.StringOf("p0"), value.StringOf("p1"), value.StringOf("p2"))},
-		"sort":           {OrderBy: orderBy(false, "m", "n"), Compare: value.CompareCosmos},
-		"sort down":      {OrderBy: orderBy(true, "m", "n"), Compare: value.CompareCosmos},
-		"top":            {OrderBy: orderBy(false, "m", "n"), Compare: value.CompareCosmos, Limit: 1000},
-		"ordered":        {OrderBy: orderBy(false, "n"), Compare: value.CompareCosmos},
-		"ordered range":  {Pred: few(false), OrderBy: orderBy(true, "n"), Compare: value.CompareCosmos},
-		"by id":          {PK: pk("p1"), OrderBy: orderBy(false, "_id"), Compare: value.CompareCosmos},
+		"scan":            {},
+		"index":           {Pred: few(false)},
+		"index elements":  {Pred: few(true)},
+		"union":           {Pred: access.Or(access.Eq(access.NewPath("n"), value.Int32Of(3)), few(false))},
+		"partition":       {PK: pk("p1")},
+		"points":          {Pred: access.In(access.NewPath("pk"), value.StringOf("p0"), value.StringOf("p1"), value.StringOf("p2"))},
+		"sort":            {OrderBy: orderBy(false, "m", "n"), Compare: value.CompareCosmos},
+		"sort in windows": {OrderBy: orderBy(true, "m", "n"), Compare: value.CompareCosmos, Page: 4},
+		"sort down":       {OrderBy: orderBy(true, "m", "n"), Compare: value.CompareCosmos},
+		"top":             {OrderBy: orderBy(false, "m", "n"), Compare: value.CompareCosmos, Limit: 1000},
+		"ordered":         {OrderBy: orderBy(false, "n"), Compare: value.CompareCosmos},
+		"ordered range":   {Pred: few(false), OrderBy: orderBy(true, "n"), Compare: value.CompareCosmos},
+		"by id":           {PK: pk("p1"), OrderBy: orderBy(false, "_id"), Compare: value.CompareCosmos},
 	}
 	changes := map[string]func(t *testing.T, e *core.Engine, c *core.Container, last core.Item, id string){
 		"nothing": func(*testing.T, *core.Engine, *core.Container, core.Item, string) {},

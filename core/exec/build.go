@@ -68,7 +68,7 @@ func (b *builder) build() (source, error) {
 		return nil, err
 	}
 	b.rows.stats.Sorted = true
-	return &sorter{b: b, src: src}, nil
+	return newSorter(b, plan, src), nil
 }
 
 // plan chooses the access path. A query without order must go on in the order in which it began.

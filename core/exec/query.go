@@ -38,6 +38,9 @@ type Query struct {
 	// Limit is how many rows the query wants in all from the start (not from a continuation); 0 = all. It bounds the state
 	// of a sort.
 	Limit int
+	// Page is how many rows the caller means to take from this Rows; 0 = unknown. A sort then holds little more than so many
+	// at a time; rows beyond them cost another pass over the candidates.
+	Page int
 	// MaxRead bounds the index entries and items that this Rows examines before it pauses with a continuation; 0 = no bound.
 	MaxRead int
 	// Continuation resumes where a former Rows of the same query ended; "" = from the start.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
@@ -22,18 +23,45 @@ const (
 	sortKeys  = 256 << 20
 )
 
-// sorter drains its source at the first call, keeps what matches, and gives it in the wanted order; with a Limit it holds that
-// many rows.
+// sorter drains its source at the first call, keeps what matches and comes after the position, and gives it in the wanted
+// order. It maintains two invariants:
+//  1. list is the first rows after pos in the wanted order: all of them, or where more is set the first window of them.
+//  2. With a Limit it holds no more rows than that, with a Page no more than the window.
+//
+// When a window is given out and there was more, the source is drained anew for the next one, twice as large.
 type sorter struct {
-	b    *builder
-	src  source // nil once it is drained
-	list []*sorted
-	heap topHeap
-	at   int
-	mem  store.Mem
-	size int
-	keyB int
-	err  error
+	b      *builder
+	plan   access.Plan
+	src    source // nil once it is drained
+	pos    *position
+	window int  // rows held at a time; 0 = all
+	more   bool // rows beyond the window were seen
+	list   []*sorted
+	heap   topHeap
+	at     int
+	mem    store.Mem
+	size   int
+	keyB   int
+	err    error
+}
+
+// minWindow is the least window: pages of single rows should not read everything for each look ahead.
+const minWindow = 16
+
+func newSorter(b *builder, plan access.Plan, src source) *sorter {
+	s := &sorter{b: b, plan: plan, src: src, pos: b.from}
+	if b.q.Page > 0 && (s.pos == nil || !s.pos.cut) { // rows that a cut position can't tell apart must all be there
+		s.window = max(b.q.Page+1, minWindow)
+	}
+	return s
+}
+
+// bound is how many rows are held; 0 = all.
+func (s *sorter) bound() int {
+	if s.window == 0 || s.b.q.Limit > 0 && s.b.q.Limit <= s.window {
+		return s.b.q.Limit
+	}
+	return s.window
 }
 
 type sorted struct {
@@ -150,7 +178,12 @@ func (s *sorter) add(r *row) error {
 	for i := range q.OrderBy {
 		x.keys[i] = sortKey(&q.OrderBy[i], &r.item)
 	}
-	full := q.Limit > 0 && len(s.heap.list) >= q.Limit
+	if s.pos != nil && !s.pos.cut && s.b.compare(x, &sorted{keys: s.pos.keys, number: s.pos.number}) <= 0 {
+		return nil // given before
+	}
+	bound := s.bound()
+	full := bound > 0 && len(s.heap.list) >= bound
+	s.more = s.more || full && bound == s.window
 	if full && s.b.compare(x, s.heap.list[0]) >= 0 {
 		return nil
 	}
@@ -173,7 +206,7 @@ func (s *sorter) add(r *row) error {
 		s.keyB -= old.bytes()
 		s.heap.list[0] = x
 		heap.Fix(&s.heap, 0)
-	case q.Limit > 0:
+	case bound > 0:
 		heap.Push(&s.heap, x)
 	default:
 		s.list = append(s.list, x)
@@ -184,19 +217,17 @@ func (s *sorter) add(r *row) error {
 	return nil
 }
 
-// resume moves behind the position: to the first row after it in the order, whether its own row is still there or not. Where
-// the position's keys were cut, its own row is looked for; without it rows that can't be told from it come again.
+// resume moves behind a position whose keys were cut: its own row is looked for; without it rows that can't be told from it
+// come again.
 func (s *sorter) resume() {
-	p := s.b.from
-	if p == nil {
+	p := s.pos
+	if p == nil || !p.cut { // what comes before an uncut position was not kept
 		return
 	}
-	if p.cut {
-		for i, x := range s.list {
-			if x.number == p.number && hashKeys(x.keys) == p.hash {
-				s.at = i + 1
-				return
-			}
+	for i, x := range s.list {
+		if x.number == p.number && hashKeys(x.keys) == p.hash {
+			s.at = i + 1
+			return
 		}
 	}
 	pos := &sorted{keys: p.keys, number: p.number}
@@ -205,8 +236,7 @@ func (s *sorter) resume() {
 		if p.partial {
 			x = s.cutLike(x, p)
 		}
-		c := s.b.compare(x, pos)
-		return c > 0 || c == 0 && p.cut
+		return s.b.compare(x, pos) >= 0
 	})
 }
 
@@ -230,11 +260,38 @@ func hashKeys(vs []value.Value) uint64 {
 	return xxhash.Sum64(b)
 }
 
-func (s *sorter) next(r *row) (bool, error) {
-	if err := s.fill(); err != nil {
-		return false, err
+// again drains the source anew for the rows after the last one that was given.
+func (s *sorter) again() error {
+	last := s.list[len(s.list)-1]
+	s.pos = &position{kind: posSort, keys: last.keys, number: last.number}
+	s.list, s.at, s.more, s.size, s.keyB = s.list[:0], 0, false, 0, 0
+	s.window *= 2
+	src, err := s.b.source(s.plan, nil)
+	if err != nil {
+		s.err = err
+		return err
 	}
-	for s.at < len(s.list) {
+	s.src = src
+	return s.fill()
+}
+
+// ready fills the list, the next window too when the present one is given out.
+func (s *sorter) ready() error {
+	err := s.fill()
+	if err == nil && s.more && s.at >= len(s.list) {
+		err = s.again()
+	}
+	return err
+}
+
+func (s *sorter) next(r *row) (bool, error) {
+	for {
+		if err := s.ready(); err != nil {
+			return false, err
+		}
+		if s.at >= len(s.list) {
+			return false, nil
+		}
 		x := s.list[s.at]
 		s.at++
 		r.slot = x.slot
@@ -249,10 +306,9 @@ func (s *sorter) next(r *row) (bool, error) {
 		r.matched = true
 		return true, nil
 	}
-	return false, nil
 }
 
-func (s *sorter) empty() bool { return s.fill() == nil && s.at >= len(s.list) }
+func (s *sorter) empty() bool { return s.fill() == nil && s.at >= len(s.list) && !s.more }
 
 func (s *sorter) close() {
 	if s.src != nil {

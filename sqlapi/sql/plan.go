@@ -198,9 +198,9 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 			q.Pred = pl.env.Pred(q.Pred)
 		}
 	}
-	// The core may be told how many items are wanted where each gives exactly one row: SELECT VALUE drops those whose value is
+	// The core may be told how many items are wanted, in all and in a page, where each gives exactly one row: SELECT VALUE drops those whose value is
 	// undefined, so they must not match then.
-	oneRow := begin.left >= 0 && p.top.rootOnly && !p.top.grouped && !p.top.q.Distinct
+	oneRow := p.top.rootOnly && !p.top.grouped && !p.top.q.Distinct
 	where, defined := p.top.where, p.top.defined
 	if !oneRow {
 		defined = nil
@@ -226,7 +226,8 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 		}})
 	}
 	if oneRow {
-		if n := begin.left + begin.skip; n <= math.MaxInt32 {
+		q.Page = max(0, req.PageSize)
+		if n := begin.left + begin.skip; begin.left >= 0 && n <= math.MaxInt32 {
 			q.Limit = int(n)
 		}
 	}

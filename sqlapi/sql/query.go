@@ -269,7 +269,7 @@ func (c *compiler) selectList(cq *cquery, top bool) {
 	if q.Value != nil {
 		if direct {
 			cq.write = c.writer(q.Value)
-			if !cq.grouped && (q.Top != nil || q.Limit != nil) {
+			if !cq.grouped && (q.Top != nil || q.Limit != nil || len(q.OrderBy) > 0) {
 				cq.defined = c.expr(q.Value).fn
 			}
 		} else {
