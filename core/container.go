@@ -151,6 +151,12 @@ func (c *Container) IndexesPlaces(p access.Path, plane bool) bool {
 	return r != nil
 }
 
+// IndexProgress returns how much of an index rebuild is done, 0 to 99 percent; 100 when none is under way.
+func (c *Container) IndexProgress() int { return c.rt.IndexProgress() }
+
+// WaitIndex returns when the index follows the newest policy: at once when no rebuild is under way.
+func (c *Container) WaitIndex(ctx context.Context) error { return c.rt.WaitIndex(ctx) }
+
 // KeyPaths returns the stored segments of each path of the partition key.
 func (c *Container) KeyPaths() [][]string { return c.rt.Def().KeyPaths() }
 

@@ -78,7 +78,7 @@ type Engine struct {
 }
 
 // Open opens the store of a storage engine. It finishes what a crash left: dropped containers lose their data, index rebuilds
-// end. The Engine owns kv from now on.
+// go on. The Engine owns kv from now on.
 func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	if o.Clock == nil {
 		o.Clock = clock.New()
@@ -92,8 +92,21 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	if err := e.dropOrphans(ctx); err != nil {
 		return nil, err
 	}
+	e.resume()
 	e.reap = jobs.StartReaper(e.open)
 	return e, nil
+}
+
+// resume lets index rebuilds go on that ended with the process before.
+func (e *Engine) resume() {
+	for _, d := range e.cat.Databases() {
+		defs, _ := e.cat.Containers(d.ID)
+		for _, def := range defs {
+			if len(def.Former) > 0 {
+				_, _ = e.container(def) // who asks for a container that can't be opened gets the error
+			}
+		}
+	}
 }
 
 // open returns the run-time state of all containers.
@@ -182,8 +195,8 @@ func (e *Engine) CreateContainer(ctx context.Context, db string, s ContainerSpec
 	return e.container(def)
 }
 
-// ReplaceContainer changes a container's spec; a changed indexing policy rebuilds the index before it returns. The partition
-// key, id and unique keys stay as they are.
+// ReplaceContainer changes a container's spec; the partition key, id and unique keys stay as they are. A changed indexing policy
+// rebuilds the index in the background (Container.IndexProgress); queries go by the policy before until it is done.
 func (e *Engine) ReplaceContainer(ctx context.Context, db, id string, s ContainerSpec) (*Container, error) {
 	old, err := e.cat.Container(db, id)
 	if err != nil {
@@ -193,7 +206,13 @@ func (e *Engine) ReplaceContainer(ctx context.Context, db, id string, s Containe
 	if err := validate(&s); err != nil {
 		return nil, err
 	}
-	def, err := e.cat.ReplaceContainer(ctx, db, id, s)
+	c, err := e.container(old)
+	if err != nil {
+		return nil, err
+	}
+	def, err := c.rt.Redefine(func(inUse []uint32) (*catalog.Container, error) {
+		return e.cat.ReplaceContainer(ctx, db, id, old.Gen, s, inUse)
+	})
 	if err != nil {
 		return nil, err
 	}

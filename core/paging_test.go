@@ -71,7 +71,11 @@ func setPolicy(t testing.TB, e *core.Engine, c *core.Container, policy string) {
 	t.Helper()
 	spec := c.Spec().Clone()
 	spec.IndexingPolicy = []byte(policy)
-	if _, err := e.ReplaceContainer(bg, "db", c.ID(), spec); err != nil {
+	c, err := e.ReplaceContainer(bg, "db", c.ID(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.WaitIndex(bg); err != nil {
 		t.Fatal(err)
 	}
 }

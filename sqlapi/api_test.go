@@ -85,6 +85,18 @@ func (r *reply) is(code int) *reply {
 }
 
 // has asserts a text in the body.
+// indexed waits until the index of a container follows its policy, the way a client does.
+func (a *api) indexed(link string) {
+	a.t.Helper()
+	for range 10000 {
+		if a.do("GET", link, "").is(200).h.Get("x-ms-documentdb-collection-index-transformation-progress") == "100" {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	a.t.Fatal("the index is never done")
+}
+
 func (r *reply) has(text string) *reply {
 	r.t.Helper()
 	if !strings.Contains(r.body, text) {

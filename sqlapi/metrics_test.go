@@ -118,6 +118,7 @@ func TestAdvice(t *testing.T) {
 			t.Errorf("%s: %+v", x.query, before)
 		}
 		a.do("PUT", "/dbs/db/colls/c", def+x.better+"}").is(200)
+		a.indexed("/dbs/db/colls/c")
 		after := run()
 		if len(after.Advice) > 0 || after.Rows != before.Rows {
 			t.Errorf("%s, with the advice: %+v", x.query, after)

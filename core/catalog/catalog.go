@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -452,8 +453,9 @@ func (c *Catalog) layOut(k *Container) {
 	k.NextPartition = n
 }
 
-// ReplaceContainer changes a container's spec; the partition key, id and unique keys stay as they are.
-func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, spec Spec) (*Container, error) {
+// ReplaceContainer changes the spec of the container of a generation; the partition key, id and unique keys stay as they are.
+// inUse are the versions of the indexing policy that index entries follow now: those policies are kept as Former.
+func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, gen uint32, spec Spec, inUse []uint32) (*Container, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	next, err := c.next()
@@ -461,7 +463,7 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, spec Spec
 		return nil, err
 	}
 	old := next.containers[db][id]
-	if old == nil {
+	if old == nil || old.Gen != gen {
 		return nil, errNoContainer(id, 0)
 	}
 	if t := spec.Throughput; t.Manual < 0 || t.AutoscaleMax < 0 {
@@ -474,9 +476,34 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, spec Spec
 	next.account.NextVersion++
 	if !bytes.Equal(k.IndexingPolicy, old.IndexingPolicy) {
 		k.IndexVersion++
+		k.Former = nil
+		for _, f := range append(slices.Clone(old.Former), FormerPolicy{old.IndexVersion, old.IndexingPolicy}) {
+			if slices.Contains(inUse, f.Version) {
+				k.Former = append(k.Former, f)
+			}
+		}
 	}
 	next.addContainer(&k)
 	return &k, c.put(ctx, next, containerKey(&k), &k)
+}
+
+// ForgetFormer drops the former indexing policies of a container whose index entries all follow this version of the policy. It
+// does nothing when there is a newer one. The definition stays as it is otherwise, its version too.
+func (c *Catalog) ForgetFormer(ctx context.Context, rid [8]byte, version uint32) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next, err := c.next()
+	if err != nil {
+		return err
+	}
+	old := next.rids[rid]
+	if old == nil || old.IndexVersion != version || len(old.Former) == 0 {
+		return nil
+	}
+	k := *old
+	k.Former = nil
+	next.addContainer(&k)
+	return c.put(ctx, next, containerKey(&k), &k)
 }
 
 // RenameContainer gives a container another id, in another database when db differs. Its items stay where they are.

@@ -116,7 +116,16 @@ type Container struct {
 	NextPartition int            `json:"nextPartition"`
 	NextSlot      uint32         `json:"nextSlot"`
 	IndexVersion  uint32         `json:"indexVersion"` // goes up with every change of the indexing policy
-	keyPaths      [][]string
+	// Former are the indexing policies before the present one that index entries may still follow, oldest first: none when no
+	// rebuild is under way.
+	Former   []FormerPolicy `json:"former,omitempty"`
+	keyPaths [][]string
+}
+
+// FormerPolicy is an indexing policy of the past with its version.
+type FormerPolicy struct {
+	Version uint32 `json:"version"`
+	Policy  []byte `json:"policy,omitempty"`
 }
 
 // KeyPaths returns the stored segments of each path of the partition key.

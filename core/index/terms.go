@@ -334,3 +334,31 @@ func Diff(old, new *Terms, del func(term []byte), put func(term []byte, flag byt
 		}
 	}
 }
+
+// Merge adds the terms of another policy for the same document.
+func (t *Terms) Merge(o *Terms) {
+	at := uint32(len(t.buf))
+	t.buf = append(t.buf, o.buf...)
+	for _, e := range o.list {
+		t.list = append(t.list, term{e.off + at, e.end + at, e.flag})
+	}
+	t.Classes |= o.Classes
+	t.Elements.Merge(&o.Elements)
+	t.Lossy.Merge(&o.Lossy)
+	t.sort()
+}
+
+// Same reports whether o has the same terms with the same flags.
+func (t *Terms) Same(o *Terms) bool {
+	if len(t.list) != len(o.list) {
+		return false
+	}
+	for i := range t.list {
+		a, fa := t.At(i)
+		b, fb := o.At(i)
+		if fa != fb || !bytes.Equal(a, b) {
+			return false
+		}
+	}
+	return true
+}

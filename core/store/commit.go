@@ -135,8 +135,7 @@ func (m *committer) stamp(ch *change, lsn int64, pos uint16) {
 		before := it.TS()
 		it.Ticks = m.h.Ticks
 		if it.TS() != before {
-			pol, _ := m.c.policyOf(m.sl)
-			ch.collect(pol)
+			ch.collect(m.c.upkeepOf(m.sl))
 		}
 	}
 	m.h.Ticks = it.Ticks
@@ -155,6 +154,7 @@ func (m *committer) write(ch *change) {
 		}
 	}
 	m.index(ch)
+	m.sl.rb.extra = m.sl.rb.extra || ch.extra
 	itemKey := append(keys.AppendPrefix(m.key[:0], key, keys.KindItem), id.suffix...)
 	if ch.item == nil {
 		m.del(itemKey)
@@ -235,6 +235,7 @@ func (m *committer) index(ch *change) {
 	m.h.Classes |= new.Classes | keyClasses(ch.id.ident)
 	m.h.Elements.Merge(&new.Elements)
 	m.h.Lossy.Merge(&new.Lossy)
+	m.sl.rb.note(new.Classes|keyClasses(ch.id.ident), &new.Elements, &new.Lossy)
 }
 
 // keyClasses returns the value classes of the parts of an identity: a head knows them whatever the policy indexes.

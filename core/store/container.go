@@ -19,15 +19,16 @@ type Container struct {
 	st        *Store
 	gen       uint32
 	def       atomic.Pointer[catalog.Container]
-	pol       atomic.Pointer[index.Policy] // of slots that no rebuild has reached
-	building  atomic.Pointer[build]        // a rebuild under way
+	pol       atomic.Pointer[index.Policy] // that queries go by: every slot has all of its entries
+	known     atomic.Pointer[policies]     // all that index entries may follow
+	resets    atomic.Uint32                // goes up before a rebuild takes anything out of a slot's flags
 	slots     []*slot
 	uniques   []unique
 	counter   counter
 	dropped   atomic.Bool
 	filtering atomic.Bool // id filters are being made
-	defMu     sync.Mutex  // one update at a time
-	halfway   atomic.Bool // a rebuild failed: the next one who asks for the container tries again
+	defMu     sync.Mutex  // one update at a time; also guards rb
+	rb        rebuild
 }
 
 // slot is a fixed share of the hash. head and headBytes belong to the latch; the atomics may be read by anybody.
@@ -42,7 +43,7 @@ type slot struct {
 	spare     []byte // memory for the next headBytes
 
 	lsn     atomic.Int64  // head.LSN
-	index   atomic.Uint32 // head.Index
+	upkeep  atomic.Uint64 // head.Index, head.Next and head.Phase
 	items   atomic.Int64
 	bytes   atomic.Int64
 	durable atomic.Int64 // every commit up to this LSN is durable
@@ -52,6 +53,8 @@ type slot struct {
 	ids      atomic.Pointer[idFilter]
 	idsNext  *idFilter   // being made: belongs to the latch
 	noFilter atomic.Bool // the slot has too many items for one
+
+	rb slotRebuild
 }
 
 type lastCommit struct {
@@ -80,7 +83,7 @@ func (s *slot) widen(h *Head) {
 // publish copies the head to the atomics. The caller holds the latch or is alone.
 func (s *slot) publish() {
 	s.lsn.Store(s.head.LSN)
-	s.index.Store(s.head.Index)
+	s.upkeep.Store(s.head.upkeep())
 	s.items.Store(s.head.Items)
 	s.bytes.Store(s.head.Bytes)
 	if f := s.flags.Load(); f == nil || f.classes != s.head.Classes || f.elements != s.head.Elements || f.lossy != s.head.Lossy {
@@ -155,23 +158,6 @@ func (c *Container) SlotStats(from, to int) (lsn, items, bytes int64) {
 
 // LimitLSN returns an LSN that nothing in the container is above.
 func (c *Container) LimitLSN() int64 { return c.counter.limit() }
-
-// update takes a newer definition. A changed indexing policy rebuilds the index before update returns.
-func (c *Container) update(def *catalog.Container) error {
-	c.defMu.Lock()
-	defer c.defMu.Unlock()
-	old := c.def.Load()
-	switch {
-	case old.Version > def.Version, old.Version == def.Version && !c.halfway.Load():
-		return nil
-	case string(old.IndexingPolicy) == string(def.IndexingPolicy) && !c.halfway.Load():
-		c.def.Store(def)
-		return nil
-	}
-	err := c.rebuildIndex(def)
-	c.halfway.Store(err != nil)
-	return err
-}
 
 // identity is where an item lives: slot, and the parts of its keys.
 type identity struct {
@@ -311,13 +297,4 @@ func (c *Container) appendPlace(dst, ident []byte) ([]byte, error) {
 		pk, rest = append(pk, v), r
 	}
 	return epk.Place(dst, d.PartitionKey.EPKKind(), pk), nil
-}
-
-// policyOf returns the indexing policy that a slot's index entries follow, and its version.
-func (c *Container) policyOf(sl *slot) (*index.Policy, uint32) {
-	v := sl.index.Load()
-	if b := c.building.Load(); b != nil && v == b.to {
-		return b.policy, v
-	}
-	return c.pol.Load(), v
 }

@@ -9,6 +9,7 @@ import (
 
 const (
 	formatHead    = 1
+	formatHeadTwo = 2 // while an index rebuild is under way: Next and Phase follow the tracked paths
 	formatLogical = 1
 )
 
@@ -20,12 +21,25 @@ type Head struct {
 	Items    int64
 	Bytes    int64  // keys and values of the items
 	Index    uint32 // version of the indexing policy that the slot's index entries follow
+	Next     uint32 // version that an index rebuild makes them follow; 0 = none is under way
+	Phase    Phase  // how far it has come
 	LogFloor int64
 	Classes  uint32      // value classes that the index and the keys of items have ever held
 	Elements index.Bloom // paths that have ever had array elements
 	Lossy    index.Bloom // paths that have ever had cut values
 	Tracked  []Tracked   // paths that a query has sorted by
 }
+
+// Phase is how far an index rebuild has come in a slot.
+type Phase uint8
+
+// The phases of a slot in an index rebuild. A is the policy before it and B the one after it.
+const (
+	Settled  Phase = iota // no rebuild
+	Adding                // all entries of A, some of B; writers keep both
+	Ready                 // all entries of A and B; writers keep both
+	Removing              // all entries of B, some of A; writers keep B and delete both
+)
 
 // Tracked counts the items that have an index entry for the value at a path (elements of arrays don't count). When it equals
 // the slot's items, the path's index entries name every item and their order is the order of all items.
@@ -41,7 +55,11 @@ const maxTracked = 8
 const headLen = 1 + 8*4 + 4 + 8 + 4 + 32 + 32 + 1
 
 func (h *Head) append(dst []byte) []byte {
-	dst = append(dst, formatHead)
+	format := byte(formatHead)
+	if h.Next != 0 {
+		format = formatHeadTwo
+	}
+	dst = append(dst, format)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(h.LSN))
 	dst = binary.BigEndian.AppendUint64(dst, uint64(h.Ticks))
 	dst = binary.BigEndian.AppendUint64(dst, uint64(h.Items))
@@ -59,11 +77,23 @@ func (h *Head) append(dst []byte) []byte {
 		dst = binary.BigEndian.AppendUint64(dst, t.Path)
 		dst = binary.BigEndian.AppendUint64(dst, uint64(t.Count))
 	}
+	if format == formatHeadTwo {
+		dst = append(binary.BigEndian.AppendUint32(dst, h.Next), byte(h.Phase))
+	}
 	return dst
 }
 
 func (h *Head) decode(b []byte) error {
-	if len(b) < headLen || b[0] != formatHead || len(b) != headLen+16*int(b[headLen-1]) {
+	if len(b) < headLen || b[0] != formatHead && b[0] != formatHeadTwo {
+		return status.New(status.Corruption, "slot head of unknown format")
+	}
+	end := headLen + 16*int(b[headLen-1])
+	h.Next, h.Phase = 0, Settled
+	if b[0] == formatHeadTwo && len(b) == end+5 {
+		h.Next, h.Phase = binary.BigEndian.Uint32(b[end:]), Phase(b[end+4])
+		b = b[:end]
+	}
+	if len(b) != end || h.Phase > Removing {
 		return status.New(status.Corruption, "slot head of unknown format")
 	}
 	u64 := func(at int) int64 { return int64(binary.BigEndian.Uint64(b[at:])) }

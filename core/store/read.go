@@ -50,9 +50,8 @@ func (c *Container) Read(ctx context.Context, pk PartitionKey, id value.Value) (
 
 // View is a consistent view of a container for queries. Close it.
 //
-// What it says about the index (policy, flags of the slots) was taken after the snapshot and holds at least what the snapshot
-// holds. When an index rebuild overlapped with the opening, the view is not Indexed; one that begins later changes nothing
-// for a view that is.
+// What it says about the index (policy, flags of the slots) holds at least what the snapshot holds: every slot has all entries of
+// the policy, whatever an index rebuild does.
 type View struct {
 	c       *Container
 	snap    kv.Snapshot
@@ -63,18 +62,29 @@ type View struct {
 	indexed bool
 }
 
+// maxViews is how often View takes its snapshot again because an index rebuild has just let queries go by another policy, or
+// has narrowed a slot's flags.
+const maxViews = 8
+
 // View opens a view of the present state.
 func (c *Container) View() *View {
-	pol, building := c.pol.Load(), c.building.Load()
-	v := &View{c: c, snap: c.st.eng.Snapshot(), now: c.st.clk.Now().Unix(), ttl: c.def.Load().DefaultTTL, pol: pol}
-	v.flags = make([]*indexFlags, len(c.slots))
-	v.indexed = building == nil
-	for i, sl := range c.slots {
-		v.flags[i] = sl.flags.Load()
-		v.indexed = v.indexed && v.flags[i].classes&index.Unindexed == 0
+	v := &View{c: c, now: c.st.clk.Now().Unix(), ttl: c.def.Load().DefaultTTL, flags: make([]*indexFlags, len(c.slots))}
+	for n := 1; ; n++ {
+		pol, resets := c.pol.Load(), c.resets.Load()
+		v.pol, v.snap, v.indexed = pol, c.st.eng.Snapshot(), true
+		for i, sl := range c.slots {
+			v.flags[i] = sl.flags.Load()
+			v.indexed = v.indexed && v.flags[i].classes&index.Unindexed == 0
+		}
+		if c.pol.Load() == pol && c.resets.Load() == resets {
+			return v
+		}
+		if n == maxViews {
+			v.indexed = false
+			return v
+		}
+		_ = v.snap.Close()
 	}
-	v.indexed = v.indexed && c.building.Load() == nil && c.pol.Load() == pol
-	return v
 }
 
 // Indexed reports whether the index entries in the view follow Policy and name every item that they should. When they don't,

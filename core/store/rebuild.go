@@ -1,147 +1,561 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
 )
 
-// build is an index rebuild under way: slots whose head names version to follow policy already.
-type build struct {
-	policy *index.Policy
-	to     uint32
+// rebuild moves a container's index from policy A to policy B beside the requests. DESIGN.md has the whole; it maintains:
+//
+//  1. Queries go by one policy, and every slot has all entries of it at every moment. Until all slots have those of B too this
+//     is A, afterwards B; nothing of A is taken out before.
+//  2. A slot's upkeep says what its writers keep, and changes under its latch alone. It is in the head of every commit, so
+//     what entries there may be is known after a crash.
+//  3. Both passes are idempotent: a process that finds a slot half done does it again from its first item.
+//
+// It belongs to Container.defMu.
+type rebuild struct {
+	running  bool   // its goroutine is there
+	readable uint32 // version that queries go by
+	from, to uint32 // both 0 = none under way
+	flipped  bool   // queries go by to
+	wake     chan struct{}
 }
 
-// rebuildChunk is how many operations one commit of a rebuild has at most.
-const rebuildChunk = 4096
+// slotRebuild is a slot's part. done may be read by anybody; the rest belongs to the latch.
+type slotRebuild struct {
+	done  atomic.Int64 // items passed: each comes by twice
+	extra bool         // entries of A alone were written since Adding began
+	fresh *indexFlags  // what the entries of B hold, when all items were seen since Adding began
+}
 
-// rebuildIndex moves the container to a new definition with another indexing policy: slot by slot, each under its latch, the
-// entries are removed and made again, and the head's index version says so. A crash leaves slots with an older version;
-// load finishes them. Queries go without the index meanwhile, and also when a rebuild failed half way, until the next one.
-func (c *Container) rebuildIndex(def *catalog.Container) error {
-	pol, err := index.Compile(def.IndexingPolicy, uint64(def.Gen))
-	if err != nil {
-		return err
+// note adds what a commit's items hold to the fresh flags.
+func (r *slotRebuild) note(classes uint32, elements, lossy *index.Bloom) {
+	if r.fresh != nil {
+		r.fresh.add(classes, elements, lossy)
 	}
-	c.building.Store(&build{pol, def.IndexVersion})
-	c.def.Store(def)
+}
+
+func (f *indexFlags) add(classes uint32, elements, lossy *index.Bloom) {
+	f.classes |= classes
+	f.elements.Merge(elements)
+	f.lossy.Merge(lossy)
+}
+
+// Bounds of one commit of a rebuild.
+const (
+	rebuildItems = 128
+	rebuildOps   = 2048
+	rebuildBytes = 1 << 20
+)
+
+// Pace of a rebuild: after each burst it rests as long as it has worked, and after an error longer.
+const (
+	rebuildBurst = 4 * time.Millisecond
+	rebuildRetry = 2 * time.Second
+	rebuildSync  = 16 // commits after which it waits for the last to be durable
+)
+
+// survey finds out at load what the slots' index entries follow. Where that can't be known they are made again at once.
+func (c *Container) survey() error {
+	def, known := c.def.Load(), *c.known.Load()
+	r := rebuild{}
 	for _, sl := range c.slots {
-		if err := c.rebuildSlot(sl, pol, def.IndexVersion); err != nil {
-			return err
+		if h := &sl.head; h.Next != 0 {
+			r.from, r.to = h.Index, h.Next
+			r.flipped = r.flipped || h.Phase == Removing
 		}
 	}
-	c.pol.Store(pol)
-	c.building.Store(nil)
-	return nil
-}
-
-// rebuildSlot makes a slot's index entries again.
-func (c *Container) rebuildSlot(sl *slot, pol *index.Policy, to uint32) error {
-	sl.mu.Lock()
-	defer sl.mu.Unlock()
-	if sl.head.Index == to {
-		return nil
-	}
-	snap := c.st.eng.Snapshot()
-	defer snap.Close()
-	w := chunkWriter{c: c, sl: sl}
-	lo, hi := keys.KindBounds(sl.key, keys.KindIndex)
-	if err := each(snap, lo, hi, func(key, _ []byte) error { return w.delete(key) }); err != nil {
-		return err
-	}
-	h := sl.head
-	h.Index, h.Classes, h.Elements, h.Lossy = to, index.Kept, index.Bloom{}, index.Bloom{}
-	h.Tracked = nil
-	v := View{c: c, snap: snap}
-	lo, hi = keys.KindBounds(sl.key, keys.KindItem)
-	err := each(snap, lo, hi, func(key, val []byte) error {
-		var it Item
-		if _, err := v.Decode(&it, key[keys.PrefixLen:], val); err != nil {
-			return err
+	strange := false
+	for _, sl := range c.slots {
+		h := &sl.head
+		if pol := known.at(h.Index); pol != nil && pol.Outdated(h.Classes) {
+			strange = true // an index that an older version made
 		}
-		t := collect(pol, &it)
-		defer termsPool.Put(t)
-		h.Classes |= t.Classes | keyClasses(it.ident)
-		h.Elements.Merge(&t.Elements)
-		h.Lossy.Merge(&t.Lossy)
-		for i := range t.Len() {
-			term, flag := t.At(i)
-			if err := w.put(keys.AppendIndexEntry(nil, sl.key, term, it.Number, it.ident), []byte{flag}); err != nil {
+		switch {
+		case r.to == 0:
+			strange = strange || h.Index != c.slots[0].head.Index
+		case h.Next == 0 && h.Index == r.to:
+			r.flipped = true
+		case h.Index != r.from || h.Next != 0 && h.Next != r.to:
+			strange = true
+		}
+	}
+	switch {
+	case r.to == 0:
+		r.readable = c.slots[0].head.Index
+	case r.flipped:
+		r.readable = r.to
+	default:
+		r.readable = r.from
+	}
+	if strange || known.at(r.readable) == nil || r.to != 0 && (known.at(r.from) == nil || known.at(r.to) == nil) {
+		r = rebuild{readable: def.IndexVersion}
+		for _, sl := range c.slots {
+			if err := c.remakeSlot(sl, known.at(def.IndexVersion), def.IndexVersion); err != nil {
 				return err
 			}
 		}
-		return nil
-	})
+	}
+	r.wake = make(chan struct{})
+	c.rb = r
+	c.pol.Store(known.at(r.readable))
+	return nil
+}
+
+// Redefine changes the container's definition by f while no rebuild begins or ends. f gets the versions of the indexing policy
+// that index entries follow. A changed policy is followed in the background.
+func (c *Container) Redefine(f func(inUse []uint32) (*catalog.Container, error)) (*catalog.Container, error) {
+	c.defMu.Lock()
+	defer c.defMu.Unlock()
+	inUse := []uint32{c.rb.readable}
+	if c.rb.to != 0 {
+		inUse = append(inUse, c.rb.from, c.rb.to)
+	}
+	def, err := f(inUse)
 	if err != nil {
+		return nil, err
+	}
+	return def, c.follow(def)
+}
+
+// update takes a newer definition.
+func (c *Container) update(def *catalog.Container) error {
+	c.defMu.Lock()
+	defer c.defMu.Unlock()
+	return c.follow(def)
+}
+
+// follow takes a newer definition and starts the rebuild that it asks for. The caller holds defMu.
+func (c *Container) follow(def *catalog.Container) error {
+	old := c.def.Load()
+	if old.Version >= def.Version {
+		return nil
+	}
+	if old.IndexVersion != def.IndexVersion {
+		pol, err := index.Compile(def.IndexingPolicy, uint64(def.Gen))
+		if err != nil {
+			return err
+		}
+		known := append(slices.Clone(*c.known.Load()), policyAt{def.IndexVersion, pol})
+		c.known.Store(&known)
+	}
+	c.def.Store(def)
+	c.startRebuild()
+	return nil
+}
+
+// startRebuild starts the rebuild when there is something to do and it isn't running. The caller holds defMu.
+func (c *Container) startRebuild() {
+	def := c.def.Load()
+	if c.rb.running || c.rb.to == 0 && c.rb.readable == def.IndexVersion && len(def.Former) == 0 {
+		return
+	}
+	c.rb.running = c.st.background(func() { c.runRebuild(c.st.ctx) })
+}
+
+// runRebuild rebuilds until the index follows the newest policy, the container is dropped or the store is closed.
+func (c *Container) runRebuild(ctx context.Context) {
+	for {
+		c.defMu.Lock()
+		def := c.def.Load()
+		if c.rb.to == 0 && c.rb.readable != def.IndexVersion {
+			c.rb.from, c.rb.to, c.rb.flipped = c.rb.readable, def.IndexVersion, false
+		}
+		j := rebuilder{c: c, ctx: ctx, from: c.rb.from, to: c.rb.to, flipped: c.rb.flipped}
+		if j.to == 0 || ctx.Err() != nil || c.dropped.Load() {
+			c.rb.running = false
+			close(c.rb.wake)
+			c.rb.wake = make(chan struct{})
+			c.defMu.Unlock()
+			if j.to == 0 && len(def.Former) > 0 {
+				_ = c.st.cat.ForgetFormer(ctx, def.RID(), def.IndexVersion) // or the next open does it
+			}
+			return
+		}
+		c.defMu.Unlock()
+		switch err := j.run(); {
+		case status.Is(err, status.NotFound):
+			c.dropped.Store(true)
+		case err != nil:
+			j.rest(rebuildRetry)
+		}
+	}
+}
+
+// WaitIndex returns when the index follows the newest policy and no rebuild is under way.
+func (c *Container) WaitIndex(ctx context.Context) error {
+	for {
+		c.defMu.Lock()
+		running, wake := c.rb.running, c.rb.wake
+		c.defMu.Unlock()
+		if err := c.Alive(); err != nil || !running {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return translate(ctx.Err())
+		case <-wake:
+		}
+	}
+}
+
+// IndexProgress returns how much of an index rebuild is done, in percent; 100 when none is under way.
+func (c *Container) IndexProgress() int {
+	c.defMu.Lock()
+	r, newest := c.rb, c.def.Load().IndexVersion
+	c.defMu.Unlock()
+	switch {
+	case r.to == 0 && r.readable == newest:
+		return 100
+	case r.to == 0:
+		return 0
+	}
+	var all, done int64
+	for _, sl := range c.slots {
+		n := 2 * (sl.items.Load() + 1) // an empty slot is work too
+		all += n
+		done += min(n, sl.rb.done.Load())
+	}
+	if r.to != newest { // another rebuild comes after this one
+		all *= 2
+	}
+	return int(min(99, 100*done/all))
+}
+
+// rebuilder does one rebuild.
+type rebuilder struct {
+	c        *Container
+	ctx      context.Context
+	from, to uint32
+	flipped  bool
+	a, b     *index.Policy
+	last     kv.Commit // not waited for yet
+	commits  int       // since the last that was
+	begun    time.Time // of the present burst
+}
+
+func (j *rebuilder) run() error {
+	known := *j.c.known.Load()
+	j.a, j.b, j.begun = known.at(j.from), known.at(j.to), j.c.st.clk.Now()
+	for _, sl := range j.c.slots {
+		sl.rb.done.Store(0)
+		if j.flipped {
+			sl.rb.done.Store(sl.items.Load() + 1)
+		}
+	}
+	if !j.flipped {
+		for _, sl := range j.c.slots {
+			if err := j.add(sl); err != nil {
+				return err
+			}
+		}
+		if err := j.settle(); err != nil {
+			return err
+		}
+		j.flip()
+	}
+	for _, sl := range j.c.slots {
+		if err := j.remove(sl); err != nil {
+			return err
+		}
+	}
+	if err := j.settle(); err != nil {
 		return err
 	}
+	j.end()
+	return nil
+}
+
+// flip lets queries go by the new policy: every slot has its entries.
+func (j *rebuilder) flip() {
+	c := j.c
+	c.defMu.Lock()
+	defer c.defMu.Unlock()
+	c.rb.flipped, c.rb.readable = true, j.to
+	c.pol.Store(j.b)
+}
+
+// end forgets the policy before: no slot has entries of it any more.
+func (j *rebuilder) end() {
+	c := j.c
+	c.defMu.Lock()
+	defer c.defMu.Unlock()
+	c.rb.from, c.rb.to, c.rb.flipped = 0, 0, false
+	known := policies{}
+	for _, p := range *c.known.Load() {
+		if p.version >= j.to {
+			known = append(known, p)
+		}
+	}
+	c.known.Store(&known)
+}
+
+// add brings a slot to Ready: all entries of both policies.
+func (j *rebuilder) add(sl *slot) error {
+	sl.mu.Lock()
+	if h := &sl.head; h.Next == 0 && h.Index == j.from {
+		h.Next, h.Phase = j.to, Adding // every commit from now on says so in its head
+		h.Classes |= index.Kept
+		sl.publish()
+	}
+	if sl.head.Phase != Adding { // a process before this one has done it
+		sl.rb.extra, sl.rb.fresh = true, nil
+		sl.mu.Unlock()
+		sl.rb.done.Store(sl.items.Load() + 1)
+		return nil
+	}
+	sl.rb.extra, sl.rb.fresh = false, &indexFlags{classes: index.Kept}
+	sl.mu.Unlock()
+	return j.pass(sl, Adding)
+}
+
+// remove takes out the entries that only the policy before wanted, and ends the slot's rebuild.
+func (j *rebuilder) remove(sl *slot) error {
+	sl.mu.Lock()
+	switch {
+	case sl.head.Phase == Settled:
+		sl.mu.Unlock()
+		sl.rb.done.Store(2 * (sl.items.Load() + 1))
+		return nil
+	case sl.rb.extra || sl.rb.fresh == nil:
+		sl.head.Phase = Removing
+		sl.publish()
+		sl.mu.Unlock()
+		return j.pass(sl, Removing)
+	}
+	defer sl.mu.Unlock()
+	sl.rb.done.Add(sl.items.Load() + 1)
+	return j.write(sl, &kv.Batch{}, j.settled(sl))
+}
+
+// settled is the head of a slot whose rebuild is over.
+func (j *rebuilder) settled(sl *slot) Head {
+	h := sl.head
+	h.Index, h.Next, h.Phase, h.Tracked = j.to, 0, Settled, nil
+	if f := sl.rb.fresh; f != nil {
+		h.Classes, h.Elements, h.Lossy = f.classes, f.elements, f.lossy
+	}
+	return h
+}
+
+// pass goes over all items of a slot, in commits of bounded size.
+func (j *rebuilder) pass(sl *slot, phase Phase) error {
+	var after []byte
+	for races := 0; ; {
+		if err := j.pause(); err != nil {
+			return err
+		}
+		ck := chunk{j: j, sl: sl, phase: phase, after: after}
+		raced, err := ck.do(races > 3)
+		if err != nil {
+			return err
+		}
+		if raced {
+			races++
+			continue
+		}
+		sl.rb.done.Add(int64(ck.items))
+		if ck.over {
+			sl.rb.done.Add(1)
+			return nil
+		}
+		races, after = 0, ck.after
+	}
+}
+
+// write commits a batch with the slot's next head. The caller holds the latch.
+func (j *rebuilder) write(sl *slot, b *kv.Batch, h Head) error {
 	head := h.append(nil)
-	if err := w.put(sl.headKey, head); err != nil {
-		return err
+	b.Put(sl.headKey, head)
+	if h.Next == 0 {
+		j.c.resets.Add(1)
+	} else {
+		sl.widen(&h)
 	}
-	if err := w.flush(); err != nil {
+	cm, err := j.c.st.eng.Write(j.ctx, b, []kv.Precondition{{Key: sl.headKey, Expect: kv.Equal, Value: sl.headBytes}})
+	if err != nil {
+		raced, err := j.c.lost(sl, err)
+		if raced {
+			err = translate(kv.ErrUnavailable)
+		}
 		return err
 	}
 	sl.head, sl.headBytes = h, head
 	sl.publish()
+	j.last, j.commits = cm, j.commits+1
 	return nil
 }
 
-// each calls f for every key of a range.
-func each(snap kv.Snapshot, lo, hi []byte, f func(key, val []byte) error) error {
+// settle waits until everything that was written is durable.
+func (j *rebuilder) settle() error {
+	if j.last == nil {
+		return nil
+	}
+	err := j.last.Wait()
+	j.last, j.commits = nil, 0
+	return translate(err)
+}
+
+// pause keeps the pace. It fails when the store is closed or the container dropped.
+func (j *rebuilder) pause() error {
+	if err := j.c.Alive(); err != nil {
+		return err
+	}
+	if j.commits >= rebuildSync {
+		if err := j.settle(); err != nil {
+			return err
+		}
+	}
+	if d := j.c.st.clk.Now().Sub(j.begun); d >= rebuildBurst {
+		j.rest(min(d, rebuildRetry))
+		j.begun = j.c.st.clk.Now()
+	}
+	return translate(j.ctx.Err())
+}
+
+// rest waits, or until the store is closed.
+func (j *rebuilder) rest(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-j.ctx.Done():
+	case <-t.C:
+	}
+}
+
+// chunk is one commit of a pass: the items behind a key.
+type chunk struct {
+	j     *rebuilder
+	sl    *slot
+	phase Phase
+	after []byte // before do, the last item of the chunk before; then its own
+	items int
+	over  bool // there are no more
+
+	b      kv.Batch
+	flags  indexFlags // of the entries of B
+	extra  bool       // there are entries of A alone
+	counts []Tracked  // what goes out of the paths that the slot counts
+}
+
+// do does it. What it costs is done without the latch, unless writers were in the way too often. raced says that they were:
+// nothing is written then.
+func (ck *chunk) do(latched bool) (raced bool, err error) {
+	sl := ck.sl
+	sl.mu.Lock()
+	seen := sl.head.LSN
+	for _, t := range sl.head.Tracked {
+		ck.counts = append(ck.counts, Tracked{Path: t.Path})
+	}
+	if !latched {
+		sl.mu.Unlock()
+	}
+	err = ck.collect()
+	if !latched {
+		sl.mu.Lock()
+	}
+	defer sl.mu.Unlock()
+	switch {
+	case err != nil:
+		return false, err
+	case sl.head.Phase != ck.phase || sl.head.Next != ck.j.to: // an unknown outcome took it back: begin again
+		return false, translate(kv.ErrUnavailable)
+	case sl.head.LSN != seen || len(sl.head.Tracked) != len(ck.counts):
+		return true, nil
+	}
+	return false, ck.commit()
+}
+
+func (ck *chunk) commit() error {
+	sl := ck.sl
+	if ck.phase == Adding {
+		sl.rb.extra = sl.rb.extra || ck.extra
+		sl.rb.note(ck.flags.classes, &ck.flags.elements, &ck.flags.lossy)
+	}
+	h := sl.head
+	h.Tracked = slices.Clone(h.Tracked)
+	for i := range ck.counts {
+		h.Tracked[i].Count -= ck.counts[i].Count
+	}
+	h.Classes |= ck.flags.classes
+	h.Elements.Merge(&ck.flags.elements)
+	h.Lossy.Merge(&ck.flags.lossy)
+	switch {
+	case ck.over && ck.phase == Adding:
+		h.Phase = Ready
+	case ck.over:
+		h = ck.j.settled(sl)
+	case ck.b.Len() == 0:
+		return nil
+	}
+	return ck.j.write(sl, &ck.b, h)
+}
+
+// collect makes the batch from the next items.
+func (ck *chunk) collect() error {
+	snap := ck.j.c.st.eng.Snapshot()
+	defer snap.Close()
+	lo, hi := keys.KindBounds(ck.sl.key, keys.KindItem)
+	if ck.after != nil {
+		lo = append(bytes.Clone(ck.after), 0)
+	}
 	it, err := snap.Iter(lo, hi)
 	if err != nil {
 		return translate(err)
 	}
 	defer it.Close()
+	v := View{c: ck.j.c, snap: snap}
+	read := 0
 	for ok := it.First(); ok; ok = it.Next() {
-		if err := f(it.Key(), it.Value()); err != nil {
+		if ck.items >= rebuildItems || ck.b.Len() >= rebuildOps || read >= rebuildBytes {
+			return nil
+		}
+		var item Item
+		if _, err := v.Decode(&item, it.Key()[keys.PrefixLen:], it.Value()); err != nil {
 			return err
 		}
+		ck.item(&item)
+		ck.after = append(ck.after[:0:0], it.Key()...)
+		ck.items++
+		read += len(it.Value())
 	}
+	ck.over = true
 	return translate(it.Err())
 }
 
-// chunkWriter writes a long run of operations into a slot in commits of bounded size, each under the precondition that the
-// slot's head is still there: a dropped container stays empty. The latch is held.
-type chunkWriter struct {
-	c  *Container
-	sl *slot
-	b  kv.Batch
-}
-
-func (w *chunkWriter) put(key, val []byte) error {
-	w.b.Put(key, val)
-	return w.full()
-}
-
-func (w *chunkWriter) delete(key []byte) error {
-	w.b.Delete(key)
-	return w.full()
-}
-
-func (w *chunkWriter) full() error {
-	if w.b.Len() < rebuildChunk {
-		return nil
-	}
-	return w.flush()
-}
-
-func (w *chunkWriter) flush() error {
-	pre := [1]kv.Precondition{{Key: w.sl.headKey, Expect: kv.Equal, Value: w.sl.headBytes}}
-	cm, err := w.c.st.eng.Write(context.Background(), &w.b, pre[:])
-	if err != nil {
-		if raced, err := w.c.lost(w.sl, err); !raced {
-			return err
+// item adds the difference that the pass makes of one item's entries.
+func (ck *chunk) item(it *Item) {
+	a, b := collect(ck.j.a, it), collect(ck.j.b, it)
+	both, extra := collectBoth(ck.j.a, ck.j.b, it)
+	defer termsPool.Put(a)
+	defer termsPool.Put(b)
+	defer termsPool.Put(both)
+	ck.extra = ck.extra || extra
+	ck.flags.add(b.Classes|keyClasses(it.ident), &b.Elements, &b.Lossy)
+	from, to := a, both
+	if ck.phase == Removing {
+		from, to = both, b
+		for i := range ck.counts {
+			t := &ck.counts[i]
+			t.Count += int64(both.HasValue(t.Path)) - int64(b.HasValue(t.Path))
 		}
-		return translate(kv.ErrUnavailable)
 	}
-	if err := cm.Wait(); err != nil {
-		return translate(err)
-	}
-	w.b.Reset()
-	return nil
+	var key []byte
+	index.Diff(from, to, func(term []byte) {
+		key = keys.AppendIndexEntry(key[:0], ck.sl.key, term, it.Number, it.ident)
+		ck.b.Delete(key)
+	}, func(term []byte, flag byte) {
+		key = keys.AppendIndexEntry(key[:0], ck.sl.key, term, it.Number, it.ident)
+		ck.b.Put(key, []byte{flag})
+	})
 }

@@ -43,6 +43,8 @@ type Store struct {
 
 	bg     sync.WaitGroup // background work that reads the engine
 	closed bool           // no more of it: belongs to mu
+	ctx    context.Context
+	stop   context.CancelFunc // ends background work
 }
 
 // Open returns the store of an engine and its catalog.
@@ -53,7 +55,9 @@ func Open(eng kv.Engine, cat *catalog.Catalog, clk *clock.Clock, lim Limits) *St
 	if lim.LogicalPartition <= 0 {
 		lim.LogicalPartition = 20 << 30
 	}
-	return &Store{eng: eng, cat: cat, clk: clk, lim: lim, open: map[uint32]*Container{}}
+	s := &Store{eng: eng, cat: cat, clk: clk, lim: lim, open: map[uint32]*Container{}}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	return s
 }
 
 // Engine returns the engine, for rooms beside the store that read it.
@@ -67,39 +71,51 @@ func (s *Store) Container(def *catalog.Container) (*Container, error) {
 	s.mu.RLock()
 	c := s.open[def.Gen]
 	s.mu.RUnlock()
-	if c != nil {
-		switch {
-		case c.def.Load().Version < def.Version:
-			if err := c.update(def); err != nil {
-				return nil, err
-			}
-		case c.halfway.Load():
-			_ = c.update(c.def.Load()) // queries do without the index as long as this fails
+	if c == nil {
+		var err error
+		if c, err = s.opened(def); err != nil {
+			return nil, err
 		}
-		return c, nil
 	}
+	if c.def.Load().Version < def.Version {
+		if err := c.update(def); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// opened loads a container, and lets an index rebuild go on that ended with the process before.
+func (s *Store) opened(def *catalog.Container) (*Container, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c = s.open[def.Gen]; c != nil {
+	c := s.open[def.Gen]
+	if c != nil {
+		s.mu.Unlock()
 		return c, nil
 	}
 	c, err := s.load(def)
+	if err == nil {
+		s.open[def.Gen] = c
+	}
+	s.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	s.open[def.Gen] = c
+	c.defMu.Lock()
+	c.startRebuild()
+	c.defMu.Unlock()
 	return c, nil
 }
 
 // load reads a container's heads and counters.
 func (s *Store) load(def *catalog.Container) (*Container, error) {
-	pol, err := index.Compile(def.IndexingPolicy, uint64(def.Gen))
+	known, err := compilePolicies(def)
 	if err != nil {
 		return nil, err
 	}
 	c := &Container{st: s, gen: def.Gen, counter: counter{eng: s.eng, gen: def.Gen}}
 	c.def.Store(def)
-	c.pol.Store(pol)
+	c.known.Store(&known)
 	if c.uniques, err = compileUniques(def.UniqueKeys); err != nil {
 		return nil, err
 	}
@@ -124,15 +140,7 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 	if err := c.counter.load(); err != nil {
 		return nil, translate(err)
 	}
-	for _, sl := range c.slots { // an index rebuild that a crash cut short, or an index that an older version made
-		if pol.Outdated(sl.head.Classes) {
-			sl.head.Index = 0
-		}
-		if err := c.rebuildSlot(sl, pol, def.IndexVersion); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
+	return c, c.survey()
 }
 
 // Forget drops the run-time state of a generation; later writers fail on the missing heads.
@@ -224,10 +232,11 @@ func (s *Store) background(f func()) bool {
 	return true
 }
 
-// Close waits for background work and starts no more. The engine can be closed afterwards.
+// Close ends background work and starts no more. The engine can be closed afterwards.
 func (s *Store) Close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
+	s.stop()
 	s.bg.Wait()
 }

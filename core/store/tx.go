@@ -230,7 +230,7 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 	if err != nil {
 		return p, false, err
 	}
-	if now != tx.base || chs[0].policy != sl.head.Index {
+	if now != tx.base || chs[0].upkeep != sl.head.upkeep() {
 		return p, true, nil
 	}
 	p, raced, err = c.commit(tx.ctx, sl, chs)

@@ -126,8 +126,7 @@ func (m *committer) evict(ch *change, key []byte, freed map[string]bool) error {
 	if err != nil {
 		return err
 	}
-	pol, _ := m.c.policyOf(m.sl)
-	old.oldTerms = collect(pol, old.old)
+	old.oldTerms = m.c.upkeepOf(m.sl).termsThere(old.old)
 	m.evicted = append(m.evicted, old)
 	return nil
 }

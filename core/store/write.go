@@ -67,7 +67,8 @@ type change struct {
 	oldTerms *index.Terms
 	newTerms *index.Terms
 	shared   int    // terms that both have and that were left out
-	policy   uint32 // version of the index that the terms follow
+	upkeep   uint64 // what the slot's index entries followed when the terms were made
+	extra    bool   // newTerms has more than the policy after a rebuild wants
 }
 
 var termsPool = sync.Pool{New: func() any { return new(index.Terms) }}
@@ -421,8 +422,6 @@ func (c *Container) belongs(doc []byte, to *identity) error {
 // prepare makes the new item and both sets of index terms. checked says that the document is known to belong to the identity.
 func (c *Container) prepare(ctx context.Context, ch *change, doc []byte, noIndex, checked bool) error {
 	sl := c.slots[ch.id.slot]
-	pol, version := c.policyOf(sl)
-	ch.policy = version
 	if doc != nil {
 		if !checked {
 			if err := c.belongs(doc, &ch.id); err != nil {
@@ -448,16 +447,25 @@ func (c *Container) prepare(ctx context.Context, ch *change, doc []byte, noIndex
 		}
 		ch.item = it
 	}
-	ch.collect(pol)
+	ch.collect(c.upkeepOf(sl))
 	return nil
 }
 
 // collect gives the change its index terms. When an item becomes another version of itself, they are only those that may
 // differ.
-func (ch *change) collect(pol *index.Policy) {
+func (ch *change) collect(up upkeep) {
 	ch.release()
-	old, it := ch.old, ch.item
-	ch.shared = 0
+	old, it, pol := ch.old, ch.item, up.policy
+	ch.upkeep, ch.shared, ch.extra = up.state, 0, false
+	if up.next != nil {
+		if it != nil {
+			ch.newTerms, ch.extra = up.termsToHave(it)
+		}
+		if old != nil {
+			ch.oldTerms = up.termsThere(old)
+		}
+		return
+	}
 	if old != nil && it != nil && old.Number == it.Number && (old.flags|it.flags)&flagNoIndex == 0 {
 		ch.oldTerms, ch.newTerms = termsPool.Get().(*index.Terms), termsPool.Get().(*index.Terms)
 		ch.shared = pol.CollectChange(ch.oldTerms, ch.newTerms, index.Version{Doc: old.Doc, TS: old.TS()}, index.Version{Doc: it.Doc, TS: it.TS()})
@@ -503,7 +511,7 @@ func ownTTL(doc []byte) int32 {
 
 // unchanged reports whether the item is still as ch.old says. The caller holds the latch.
 func (c *Container) unchanged(sl *slot, ch *change, seen int64) (bool, error) {
-	if ch.policy != sl.head.Index {
+	if ch.upkeep != sl.head.upkeep() {
 		return false, nil
 	}
 	if sl.head.LSN == seen {

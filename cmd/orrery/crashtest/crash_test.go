@@ -118,10 +118,11 @@ func openStore(ctx context.Context, dir string) (*core.Engine, *core.Container, 
 // child writes until it is killed and says on standard output what was acknowledged: "ack <writer> <n>".
 func child(dir string, at []string) error {
 	ctx := context.Background()
-	_, c, err := openStore(ctx, dir)
+	eng, c, err := openStore(ctx, dir)
 	if err != nil {
 		return err
 	}
+	go changePolicies(ctx, eng, c)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	errs := make([]error, writers)
@@ -147,6 +148,26 @@ func child(dir string, at []string) error {
 	wg.Wait()
 	return errors.Join(errs...)
 }
+
+// changePolicies lets the index be rebuilt without end, so that some kills meet a rebuild.
+func changePolicies(ctx context.Context, eng *core.Engine, c *core.Container) {
+	for i := rand.IntN(len(policies)); ; i++ {
+		spec := c.Spec().Clone()
+		spec.IndexingPolicy = []byte(policies[i%len(policies)])
+		_, err := eng.ReplaceContainer(ctx, database, coll, spec)
+		if err == nil && i%2 == 0 { // else the next change meets this rebuild
+			err = c.WaitIndex(ctx)
+		}
+		if err != nil {
+			fmt.Println("error", err)
+			os.Exit(1)
+		}
+		time.Sleep(time.Duration(rand.IntN(10)) * time.Millisecond)
+	}
+}
+
+var policies = []string{"", `{"indexingMode":"none"}`, `{"includedPaths":[{"path":"/n/?"},{"path":"/nested/*"}],"excludedPaths":[{"path":"/*"}]}`,
+	`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/tags/*"}]}`}
 
 func apply(ctx context.Context, c *core.Container, w int, ops []core.Write) error {
 	pk := core.PartitionKey{value.StringOf(partition(w))}
@@ -257,12 +278,17 @@ func verify(t *testing.T, dir string, acked []int) []int {
 			t.Error(err)
 		}
 	}()
-	problems, err := eng.Check(ctx)
-	if err != nil {
-		t.Error(err)
-	}
-	for _, p := range problems {
-		t.Error("check:", p)
+	for range 2 { // in the middle of the rebuild that the kill may have met, and after it
+		problems, err := eng.Check(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, p := range problems {
+			t.Error("check:", p)
+		}
+		if err := c.WaitIndex(ctx); err != nil {
+			t.Error(err)
+		}
 	}
 	next := make([]int, len(acked))
 	items := 0

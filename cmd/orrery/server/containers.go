@@ -11,6 +11,7 @@ type ContainerStatus struct {
 	Container  string            `json:"container"`
 	Items      int64             `json:"items"`
 	Bytes      int64             `json:"bytes"`
+	Rebuild    *int              `json:"indexRebuildPercent,omitempty"` // while one is under way
 	Partitions []PartitionStatus `json:"partitions"`
 }
 
@@ -36,6 +37,9 @@ func containersOf(e *core.Engine) ([]ContainerStatus, error) {
 		}
 		for _, c := range cs {
 			st := ContainerStatus{Database: d.ID, Container: c.ID(), Items: c.Count(), Bytes: c.Size()}
+			if n := c.IndexProgress(); n < 100 {
+				st.Rebuild = &n
+			}
 			for _, p := range c.Partitions() {
 				st.Partitions = append(st.Partitions, PartitionStatus{p.ID, p.Min, p.Max, p.Items, p.Bytes})
 			}
