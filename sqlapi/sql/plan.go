@@ -153,6 +153,9 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 	if r.p.top.q.From != nil && r.st.left != 0 {
 		q := pl.query(r.f, req, begin)
 		q.PlanHash, q.Continuation, q.Timer = hash, r.st.core, r.timer
+		if q.Page > 0 { // those that OFFSET skips are read too
+			q.Page += int(min(r.st.skip, math.MaxInt32))
+		}
 		rows, err := c.Query(ctx, q)
 		if err != nil {
 			return err
@@ -198,8 +201,8 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 			q.Pred = pl.env.Pred(q.Pred)
 		}
 	}
-	// The core may be told how many items are wanted, in all and in a page, where each gives exactly one row: SELECT VALUE drops those whose value is
-	// undefined, so they must not match then.
+	// The core may be told how many items are wanted, in all and in a page, where each gives exactly one row: SELECT VALUE drops
+	// those whose value is undefined, so they must not match then.
 	oneRow := p.top.rootOnly && !p.top.grouped && !p.top.q.Distinct
 	where, defined := p.top.where, p.top.defined
 	if !oneRow {
