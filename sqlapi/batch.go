@@ -14,6 +14,9 @@ import (
 // maxBatch is the most operations of one batch.
 const maxBatch = 100
 
+// hybridRow is the first byte of a body in .NET's encoding: the version of the row format.
+const hybridRow = 0x81
+
 // batchKind is the operationType of a batch's operation.
 type batchKind uint8
 
@@ -67,6 +70,9 @@ func batch(c *call) error {
 
 func (c *call) batchOps() ([]batchOp, error) {
 	if i := skipSpace(c.body, 0); i >= len(c.body) || c.body[i] != '[' {
+		if len(c.body) > 0 && c.body[0] == hybridRow {
+			return nil, status.New(status.BadRequest, "The batch is encoded as HybridRow, as .NET sends batches and bulk: this server takes them as JSON only. Send the operations one by one.")
+		}
 		return nil, status.New(status.BadRequest, "A batch is a JSON array of operations; other encodings are not supported by this server.")
 	}
 	ops := make([]batchOp, 0, 16)
