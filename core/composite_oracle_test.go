@@ -11,10 +11,10 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/epk"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/memkv"
-	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -27,10 +27,10 @@ var compositeValues = map[string][]string{
 	"long":    {`"` + strings.Repeat("l", 300) + `"`, `"` + strings.Repeat("l", 301) + `"`, `"l"`, `"m"`},
 }
 
-var compositeSets = [][]string{{"a", "-b"}, {"-b", "c"}, {"a", "b", "c"}, {"pk", "-a"}, {"pk", "b", "c"}, {"c", "-_ts"}, {"n/x", "a"}}
+var compositeSets = [][]string{{"a", "-b"}, {"-b", "c"}, {"a", "b", "c"}, {"pk", "-a"}, {"pk", "b", "c"}, {"c", "-_ts"}, {"n/x", "a"}, {"pk", "t", "-c"}}
 
 // compositeQuery makes a random query whose filter and order may be a composite index's, or not.
-func compositeQuery(r *rand.Rand, vals []string) (q exec.Query, match func(doc.Doc) bool) {
+func compositeQuery(t testing.TB, r *rand.Rand, c *core.Container, vals []string) (q exec.Query, match func(doc.Doc) bool) {
 	var preds []*access.Pred
 	var checks []func(doc.Doc) bool
 	fields := []string{"a", "b", "c", "pk", "n.x"}
@@ -76,8 +76,11 @@ func compositeQuery(r *rand.Rand, vals []string) (q exec.Query, match func(doc.D
 	}
 	q = exec.Query{Pred: access.And(preds...), Compare: value.CompareCosmos, Collation: access.JSONOrder,
 		Match: func(it *core.Item) (bool, error) { return match(it.Doc), nil }}
-	if r.IntN(2) == 0 {
-		q.PK = pk(fmt.Sprintf("p%d", r.IntN(3)))
+	if r.IntN(2) == 0 { // of a hierarchical key sometimes only the first value
+		q.PK = keyIn(c, mustDoc(t, fmt.Sprintf(`{"id":"","t":"t%d","pk":"p%d"}`, r.IntN(2), r.IntN(3))))
+		q.PK = q.PK[:1+r.IntN(len(q.PK))]
+	} else if r.IntN(4) == 0 {
+		q.Ranges = []epk.Range{{Min: "", Max: fmt.Sprintf("%02X", r.IntN(0x3F))}, {Min: "20", Max: "FF"}}[r.IntN(2):]
 	}
 	if r.IntN(6) == 0 {
 		return q, match
@@ -119,7 +122,7 @@ func asBSON(q *exec.Query) {
 }
 
 func compositeDoc(r *rand.Rand, vals []string, id string) string {
-	d := fmt.Sprintf(`{"id":%q,"pk":"p%d"`, id, int(id[len(id)-1])%3)
+	d := fmt.Sprintf(`{"id":%q,"pk":"p%d","t":"t%d"`, id, int(id[len(id)-1])%3, int(id[len(id)-2])%2)
 	for _, f := range []string{"a", "b", "c"} {
 		if v := vals[r.IntN(len(vals))]; v != "" {
 			d += fmt.Sprintf(`,%q:%s`, f, v)
@@ -136,28 +139,29 @@ func compositeDoc(r *rand.Rand, vals []string, id string) string {
 // orders of two languages, in 1 slot and 16.
 func TestCompositesAgainstSort(t *testing.T) {
 	for n, profile := range slices.Sorted(maps.Keys(compositeValues)) {
-		for _, slots := range []int{1, 16} {
-			t.Run(fmt.Sprintf("%s/%d slots", profile, slots), func(t *testing.T) {
+		for m, slots := range []int{1, 16} {
+			kind := []string{"V2", "V1", "MultiHash"}[(n+m)%3]
+			t.Run(fmt.Sprintf("%s/%d slots/%s", profile, slots, kind), func(t *testing.T) {
 				e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: slots})
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer e.Close()
-				c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: compositePolicy(compositeSets...)})
+				c := newContainer(t, e, core.ContainerSpec{PartitionKey: keyDefs[kind], IndexingPolicy: compositePolicy(compositeSets...)})
 				r, vals := rand.New(rand.NewPCG(uint64(n), uint64(slots))), compositeValues[profile]
 				for i := range 450 {
 					id := fmt.Sprintf("i%03d", r.IntN(300))
-					put(t, c, core.Upsert, compositeDoc(r, vals, id))
+					d := compositeDoc(r, vals, id)
+					put(t, c, core.Upsert, d)
 					if i%9 == 3 {
-						_, err := c.Write(bg, core.Write{Kind: core.Delete, PK: pk(fmt.Sprintf("p%d", int(id[3])%3)), ID: value.StringOf(id)})
-						if err != nil && status.CodeOf(err) != status.NotFound {
+						if _, err := c.Write(bg, core.Write{Kind: core.Delete, PK: keyIn(c, mustDoc(t, d)), ID: value.StringOf(id)}); err != nil {
 							t.Fatal(err)
 						}
 					}
 				}
 				taken := map[string]int{}
 				for i := range 250 {
-					q, _ := compositeQuery(r, vals)
+					q, _ := compositeQuery(t, r, c, vals)
 					q.PlanHash = uint64(i)
 					if r.IntN(4) == 0 {
 						asBSON(&q)
