@@ -30,7 +30,10 @@ func order(i int) string {
 
 const benchDocs = 10000
 
-func benchContainer(b *testing.B) (*core.Container, *pebblekv.Engine) {
+func benchContainer(b *testing.B) (*core.Container, *pebblekv.Engine) { return benchIndexed(b, nil) }
+
+// benchIndexed is benchContainer with an indexing policy.
+func benchIndexed(b *testing.B, policy []byte) (*core.Container, *pebblekv.Engine) {
 	b.Helper()
 	kve, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned})
 	if err != nil {
@@ -41,7 +44,7 @@ func benchContainer(b *testing.B) (*core.Container, *pebblekv.Engine) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = e.Close() })
-	c := newContainer(b, e, core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/tenant"}}})
+	c := newContainer(b, e, core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/tenant"}}, IndexingPolicy: policy})
 	for i := range benchDocs {
 		put(b, c, core.Create, order(i))
 	}
