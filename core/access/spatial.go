@@ -67,8 +67,15 @@ func (p *Pred) kind() string {
 // those of larger cells around one.
 func spatialIntervals(cells []geo.Cell) []Interval {
 	ivs := make([]Interval, 0, 2*len(cells)+maxAround)
-	for _, c := range cells {
-		lo, hi := c.Range()
+	for i := 0; i < len(cells); i++ {
+		lo, hi := cells[i].Range()
+		for i+1 < len(cells) { // neighbours are one range: between two lies at most the number of a cell around them
+			next, end := cells[i+1].Range()
+			if next-hi > 2 {
+				break
+			}
+			i, hi = i+1, end
+		}
 		for _, class := range [...]byte{value.ClassLeafCell, value.ClassCell} {
 			ivs = append(ivs, Interval{Lo: keys.AppendCell(nil, class, uint64(lo)), Hi: keys.After(keys.AppendCell(nil, class, uint64(hi)))})
 		}

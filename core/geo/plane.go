@@ -18,7 +18,6 @@ type Flat struct {
 	polys [][][]pos // the rings of each polygon, without the last position
 	ends  []pos     // one position of each point, line and outer ring
 	box   rect
-	line  bool
 	point bool
 }
 
@@ -76,19 +75,23 @@ func runs(segs []segment) (out []run) {
 func ParseFlat(v value.Value) (f *Flat, reason string) { return parseFlat(v, &Work{math.MaxInt}) }
 
 func parseFlat(v value.Value, w *Work) (f *Flat, reason string) {
+	if p, ok := readPoint(v); ok && checkFlat(p) == "" {
+		return flatPoint(p), ""
+	}
 	s, reason := read(v, checkFlat)
 	if reason != "" {
 		return nil, reason
 	}
-	f = &Flat{line: s.line, point: s.point}
+	if s.point {
+		return flatPoint(s.chains[0][0]), ""
+	}
+	f = &Flat{}
 	for i, c := range s.chains {
 		from := len(f.segs)
 		for j := range c[1:] {
 			f.segs = append(f.segs, segment{c[j], c[j+1]})
 		}
 		switch {
-		case s.point:
-			f.segs = append(f.segs, segment{c[0], c[0]})
 		case s.line:
 		default:
 			if c[0] != c[len(c)-1] {
@@ -115,6 +118,20 @@ func parseFlat(v value.Value, w *Work) (f *Flat, reason string) {
 		f.box = f.box.join(r.box)
 	}
 	return f, ""
+}
+
+// flatPoint makes a point in one allocation.
+func flatPoint(p pos) *Flat {
+	m := new(struct {
+		f     Flat
+		segs  [1]segment
+		parts [1]run
+		ends  [1]pos
+	})
+	m.segs[0], m.ends[0] = segment{p, p}, p
+	m.parts[0] = run{segs: m.segs[:], box: at(p)}
+	m.f = Flat{segs: m.segs[:], parts: m.parts[:], ends: m.ends[:], box: at(p), point: true}
+	return &m.f
 }
 
 func checkFlat(p pos) string {

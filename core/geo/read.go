@@ -62,6 +62,27 @@ func read(v value.Value, check func(pos) string) (s *shape, reason string) {
 	return &r.s, ""
 }
 
+// readPoint reads a Point without more ado; ok is false for everything else, also for what is wrong with one.
+func readPoint(v value.Value) (p pos, ok bool) {
+	if v.Kind() != value.Object {
+		return p, false
+	}
+	kind, coords := v.Get("type"), v.Get("coordinates")
+	if kind.Kind() != value.String || string(kind.Bytes()) != "Point" || coords.Kind() != value.Array {
+		return p, false
+	}
+	it := coords.Iter()
+	if !it.Next() || !it.Value().IsNumber() {
+		return p, false
+	}
+	p.x = number(it.Value())
+	if !it.Next() || !it.Value().IsNumber() {
+		return p, false
+	}
+	p.y = number(it.Value())
+	return p, true
+}
+
 // Resembles reports whether a value says that it is one of the geometries that Parse reads, valid or not.
 func Resembles(v value.Value) bool {
 	if v.Kind() != value.Object {

@@ -67,15 +67,17 @@ func (c *chunk) apart(d *chunk) s1.Angle {
 func Parse(v value.Value) (g *Geometry, reason string) { return parse(v, &Work{math.MaxInt}) }
 
 func parse(v value.Value, w *Work) (g *Geometry, reason string) {
+	if p, ok := readPoint(v); ok && checkLatLng(p) == "" {
+		return pointAt(p), ""
+	}
 	s, reason := read(v, checkLatLng)
 	if reason != "" {
 		return nil, reason
 	}
-	g = &Geometry{point: s.point}
 	if s.point {
-		p := s2.PointFromLatLng(latLng(s.chains[0][0]))
-		g.edges = []s2.Edge{{V0: p, V1: p}}
+		return pointAt(s.chains[0][0]), ""
 	}
+	g = &Geometry{}
 	if s.line {
 		reason = g.chain(s.chains[0])
 	}
@@ -91,6 +93,20 @@ func parse(v value.Value, w *Work) (g *Geometry, reason string) {
 	}
 	g.parts = bound(g.edges)
 	return g, ""
+}
+
+// pointAt makes a point in one allocation: most geometries are points.
+func pointAt(at pos) *Geometry {
+	m := new(struct {
+		g     Geometry
+		edges [1]s2.Edge
+		parts [1]chunk
+	})
+	p := s2.PointFromLatLng(latLng(at))
+	m.edges[0] = s2.Edge{V0: p, V1: p}
+	m.parts[0] = chunk{edges: m.edges[:], center: p}
+	m.g = Geometry{edges: m.edges[:], parts: m.parts[:], point: true}
+	return &m.g
 }
 
 func checkLatLng(p pos) string {
