@@ -269,6 +269,7 @@ func TestClientMerge(t *testing.T) {
 		`SELECT c.g, COUNT(1) AS n FROM c GROUP BY c.g`, `SELECT c.g, AVG(c.n) AS a, MAX(c.id) AS last FROM c WHERE c.n > 5 GROUP BY c.g`, `SELECT VALUE COUNT(1) FROM c GROUP BY c.g`,
 		`SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.g FROM c)`, `SELECT COUNT(1) AS n FROM (SELECT DISTINCT c.g, c.m FROM c WHERE c.n > 5)`, `SELECT COUNT(d) FROM (SELECT DISTINCT VALUE t FROM c JOIN t IN c.tags) AS d`,
 		`SELECT TOP 5 VALUE c.id FROM c WHERE IS_DEFINED(c.n) ORDER BY VectorDistance([c.n, 1], [40.2, 1], true, {"distanceFunction": "euclidean"})`,
+		`SELECT TOP 9 c.id FROM c WHERE IS_DEFINED(c.n) ORDER BY ST_DISTANCE({"type": "Point", "coordinates": [c.n, 1]}, {"type": "Point", "coordinates": [40.2, 1]})`,
 		`SELECT VALUE c.g FROM c GROUP BY c.g`, `SELECT UPPER(c.g) AS g, SUM(c.n) AS s FROM c GROUP BY UPPER(c.g)`, `SELECT t, COUNT(1) AS n FROM c JOIN t IN c.tags GROUP BY t`,
 	} {
 		want, err := evalCore(c, text, k.params, 0)

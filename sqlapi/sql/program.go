@@ -37,7 +37,7 @@ type program struct {
 
 // orderPath is one ORDER BY path.
 type orderPath struct {
-	steps []step // nil for a distance of vectors
+	steps []step // nil for a distance of vectors or places
 	key   evalFn
 	desc  bool
 }
@@ -92,6 +92,10 @@ func (c *compiler) orderPaths(p *program) {
 			p.order = append(p.order, orderPath{key: c.nearness(call), desc: true})
 			return
 		}
+		if placeOrder(p.q) && p.top.derived == nil {
+			p.order = append(p.order, orderPath{key: c.expr(o.Expr).fn, desc: o.Desc})
+			return
+		}
 		steps, base := splitPath(o.Expr)
 		id, ok := base.(*Ident)
 		var v *variable
@@ -123,6 +127,16 @@ func vectorOrder(q *Query) *Call {
 		}
 	}
 	return nil
+}
+
+// placeOrder reports whether q is ordered by ST_DISTANCE alone: the only other expression that the service orders by. Items without
+// a distance come first, as those without a value do.
+func placeOrder(q *Query) bool {
+	if len(q.OrderBy) != 1 {
+		return false
+	}
+	call, ok := q.OrderBy[0].Expr.(*Call)
+	return ok && isDistance(call)
 }
 
 // euclidean reports whether a call of VectorDistance measures a distance, of which less is nearer, and not a similarity. Only

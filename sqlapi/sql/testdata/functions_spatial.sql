@@ -599,3 +599,42 @@ false
 reset
 > ST_ISVALID({"type": "Point", "coordinates": [133.75, -184.38]})
 false
+
+# The only expressions in ORDER BY are distances.
+reset
+doc {"id":"a","pk":"1","loc":{"type":"Point","coordinates":[3,0]}}
+doc {"id":"b","pk":"2","loc":{"type":"Point","coordinates":[1,0]}}
+doc {"id":"c","pk":"1","loc":{"type":"Point","coordinates":[300,0]}}
+doc {"id":"d","pk":"1"}
+doc {"id":"e","pk":"1","loc":{"type":"Polygon","coordinates":[[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]]}}
+doc {"id":"f","pk":"2","loc":{"type":"Point","coordinates":[1,0]}}
+@p = {"type":"Point","coordinates":[0,0]}
+> SELECT VALUE c.id FROM c ORDER BY ST_DISTANCE(c.loc, {"type":"Point","coordinates":[0,0]})
+"c"
+"d"
+"e"
+"b"
+"f"
+"a"
+> SELECT VALUE c.id FROM c ORDER BY ST_DISTANCE(@p, c.loc) DESC
+"a"
+"f"
+"b"
+"e"
+"d"
+"c"
+> SELECT TOP 2 VALUE c.id FROM c WHERE IS_DEFINED(ST_DISTANCE(c.loc, @p)) ORDER BY ST_DISTANCE(c.loc, @p) ASC
+"e"
+"b"
+> SELECT c.id, ROUND(ST_DISTANCE(c.loc, @p)) AS m FROM c WHERE ST_DISTANCE(c.loc, @p) < 200000 ORDER BY ST_DISTANCE(c.loc, @p) OFFSET 1 LIMIT 5
+{"id":"b","m":111319}
+{"id":"f","m":111319}
+> SELECT VALUE c.id FROM c WHERE c.pk = "1" ORDER BY ST_DISTANCE(c.loc, @p)
+"c"
+"d"
+"e"
+"a"
+> SELECT VALUE c.id FROM c ORDER BY ST_DISTANCE(c.loc, @p), c.id
+! 2206 34-56 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
+> SELECT VALUE c.id FROM c ORDER BY ST_AREA(c.loc)
+! 2206 34-48 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
