@@ -20,6 +20,7 @@ type fake struct {
 	ready    bool
 	elements map[string]bool
 	foreign  bool
+	ttl      bool
 	graph    bool
 	complete map[string]bool
 	share    map[string]float64
@@ -47,6 +48,8 @@ func (f *fake) MayHoldElements(path uint64) bool {
 	}
 	return false
 }
+func (f *fake) Coverable() bool          { return !f.ttl }
+func (f *fake) InOneClass(p Path) bool   { return f.complete[strings.Join(p.Segs, ".")] }
 func (f *fake) EveryItemHas(p Path) bool { return f.complete[strings.Join(p.Segs, ".")] }
 func (f *fake) Share(p *Pred) float64 {
 	if s, ok := f.share[strings.Join(p.Path.Segs, ".")]; ok {

@@ -41,6 +41,9 @@ type Plan struct {
 	Leaf  *Pred   // Index, Ordered
 	Union []*Pred // Index: leaves whose entries together hold every answer
 	Why   string
+	// Covered: rows are made from the entries, items are fetched only where an entry doesn't tell its value. Missing: items
+	// without an entry are rows too, empty ones.
+	Covered, Missing bool
 }
 
 // The signatures of access paths without a leaf.
@@ -115,6 +118,9 @@ func Again(src Source, p *Pred, sig uint32) (Plan, bool) {
 
 // Explain says in one line what the plan does.
 func (p *Plan) Explain() string {
+	if p.Covered {
+		return fmt.Sprintf("covered %s on %s: %s", p.Kind, p.Leaf.Path, p.Why)
+	}
 	switch p.Kind {
 	case Points:
 		return fmt.Sprintf("%s of %d keys: %s", p.Kind, len(p.Keys), p.Why)
@@ -150,6 +156,7 @@ type Source interface {
 	EveryItemHas(p Path) bool
 	// Share estimates the share of all items (0..1) that have an entry in a leaf's intervals.
 	Share(p *Pred) float64
+	CoverSource
 }
 
 // Request is what a query wants.
@@ -163,6 +170,9 @@ type Request struct {
 	// Collation says what is known of the order of values.
 	Collation Collation
 	Want      uint32 // SigScan: a continuation goes on in the order of keys; 0 = the best access path
+	// Needs are the paths that the query looks at, nil = the whole item. Whole: it reads to the end and takes no continuation.
+	Needs []Path
+	Whole bool
 }
 
 // maxKeys is how many points a query is turned into at most.
@@ -173,6 +183,13 @@ func Choose(src Source, r Request) Plan {
 	if r.Pred != nil && r.Pred.Op == OpNone {
 		return Plan{Kind: Nothing, Why: "the filter is never true"}
 	}
+	if p, ok := cover(src, r); ok {
+		return p
+	}
+	return Cover(src, r, choose(src, r))
+}
+
+func choose(src Source, r Request) Plan {
 	if !r.HasPK {
 		if ks := pointKeys(src, r.Pred); ks != nil {
 			return Plan{Kind: Points, Keys: ks, Why: "the filter names partition keys"}

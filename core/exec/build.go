@@ -61,7 +61,7 @@ func (b *builder) build() (source, error) {
 		}
 	}
 	if plan.Kind == access.Ordered && !b.unordered(plan.Leaf) && (b.from == nil || !b.from.cut) {
-		return b.ordered(plan.Leaf)
+		return b.ordered(&plan)
 	}
 	src, err := b.source(plan, nil) // the sort resumes, what is below it starts over
 	if err != nil {
@@ -74,7 +74,8 @@ func (b *builder) build() (source, error) {
 // plan chooses the access path. A query without order must go on in the order in which it began.
 func (b *builder) plan() (access.Plan, error) {
 	full := len(b.spans) == 1 && b.spans[0].full
-	req := access.Request{Pred: b.q.Pred, HasPK: full, Limit: b.q.Limit, Collation: b.q.Collation}
+	req := access.Request{Pred: b.q.Pred, HasPK: full, Limit: b.q.Limit, Collation: b.q.Collation,
+		Needs: b.q.Needs, Whole: b.q.Whole && b.wholeSlots()}
 	if full {
 		req.PK = b.q.PK
 	}
@@ -85,7 +86,7 @@ func (b *builder) plan() (access.Plan, error) {
 		switch b.from.kind {
 		case posIndex:
 			if p, ok := access.Again(b, b.q.Pred, b.from.sig); ok {
-				return p, nil
+				return access.Cover(b, req, p), nil
 			}
 			if p, ok := access.AgainComposite(b, &req, b.from.sig); ok {
 				return p, nil
@@ -143,7 +144,7 @@ func (b *builder) source(plan access.Plan, from *position) (source, error) {
 		if plan.Leaf != nil {
 			leaves = []*access.Pred{plan.Leaf}
 		}
-		return newIndexScan(b, leaves, from)
+		return b.indexSource(&plan, leaves, from)
 	}
 	return newScan(b, b.spans, from), nil
 }
@@ -169,6 +170,9 @@ func (b *builder) inPartition(plan access.Plan, want uint32) (access.Plan, error
 			ks[i] = access.Key{PK: b.q.PK, ID: id}
 		}
 		return access.Plan{Kind: access.Points, Keys: ks, Why: "the filter names ids in one logical partition"}, nil
+	}
+	if ok, err := b.coveredInPartition(&plan); ok || err != nil {
+		return plan, err
 	}
 	if plan.Leaf != nil && plan.Leaf.Comp != nil && want == 0 {
 		if ok, err := b.worthComposite(plan); err != nil || ok {

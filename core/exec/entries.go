@@ -60,6 +60,7 @@ type entries struct {
 	desc    bool
 	flip    bool // entries of one value come in the other direction
 	group   group
+	once    bool      // of entries with a known value, one for each value
 	after   *position // entries up to this value and number were given before
 	prefix  []byte    // up to and with the path id
 	classes uint32    // that the slot's index has ever held
@@ -71,6 +72,9 @@ type entries struct {
 	place   []byte
 	cur     keys.IndexEntry
 	flag    byte
+	skip    bool   // once, and the slot's entries allow it
+	given   bool   // the entry before was given
+	last    []byte // the key up to the value of the entry before
 }
 
 // entryMem is the memory that the keys of one entries need, mostly; they grow beyond it.
@@ -84,7 +88,8 @@ func (e *entries) use(mem []byte) {
 // start begins the walk of a slot.
 func (e *entries) start(sps []span, after *position) {
 	slot := sps[0].slot
-	e.sps, e.after, e.open, e.i = sps, after, false, 0
+	e.sps, e.after, e.open, e.i, e.given = sps, after, false, 0, false
+	e.skip = e.once && e.b.sharp(slot)
 	e.prefix = keys.AppendIndexPath(e.prefix[:0], e.b.view.SlotKey(slot), e.leaf.path)
 	e.classes = e.b.view.Classes(slot)
 	e.n20 = nil
@@ -128,7 +133,8 @@ func (e *entries) next() (bool, error) {
 			e.step()
 			continue
 		}
-		if ok, err := e.accept(); err != nil || ok {
+		ok, err := e.accept()
+		if e.given = ok; err != nil || ok {
 			return ok, err
 		}
 	}
@@ -143,10 +149,28 @@ func (e *entries) step() {
 }
 
 func (e *entries) move() bool {
+	if e.skip && e.given && index.FormKind(e.flag, e.cur.Value[0]) != value.Undefined {
+		return e.moveValue()
+	}
 	if e.desc {
 		return e.it.Prev()
 	}
 	return e.it.Next()
+}
+
+// moveValue moves to the next entry with another value: one step, then a seek.
+func (e *entries) moveValue() bool {
+	e.last = append(append(e.last[:0], e.prefix...), e.cur.Value...)
+	if e.desc {
+		if ok := e.it.Prev(); !ok || !bytes.HasPrefix(e.it.Key(), e.last) {
+			return ok
+		}
+		return e.it.SeekLT(e.last)
+	}
+	if ok := e.it.Next(); !ok || !bytes.HasPrefix(e.it.Key(), e.last) {
+		return ok
+	}
+	return e.it.SeekGE(keys.After(e.last))
 }
 
 // openInterval positions the iterator on the first entry of interval i, or after the resume position when that lies in it;

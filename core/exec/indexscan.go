@@ -23,6 +23,7 @@ type indexScan struct {
 	peek    bool // e stands on an entry that was not given out
 	terms   index.Terms
 	mem     store.Mem
+	cover   *cover // nil: items are fetched
 }
 
 // newIndexScan makes the source of one leaf, or of several: then of their union.
@@ -64,11 +65,11 @@ func (s *indexScan) next(r *row) (bool, error) {
 		}
 		s.peek = false
 		r.slot = s.e.sps[0].slot
-		ok, err := s.b.fetch(r, s.e.cur.Identity, &s.mem)
+		ok, err := s.b.entryRow(r, &s.e, s.cover, &s.mem)
 		if err != nil {
 			return false, err
 		}
-		if !ok || s.many && !bytes.Equal(s.leaf.first(s.b.Policy(), &s.terms, &r.item), s.e.cur.Value) {
+		if !ok || s.many && !r.covered && !bytes.Equal(s.leaf.first(s.b.Policy(), &s.terms, &r.item), s.e.cur.Value) {
 			continue
 		}
 		r.pos = s.position(r.slot)

@@ -14,12 +14,13 @@ import (
 // the first key of the order descends. It needs entries whose byte order is the order of the values and one entry an item; build sorts where
 // cut values or array elements may be in the way.
 type ordered struct {
-	b    *builder
-	leaf leaf
-	all  []entries
-	h    mergeHeap
-	top  bool // the first of the heap was given out: it moves before the next row
-	mem  store.Mem
+	b     *builder
+	leaf  leaf
+	all   []entries
+	h     mergeHeap
+	top   bool // the first of the heap was given out: it moves before the next row
+	mem   store.Mem
+	cover *cover // nil: items are fetched
 }
 
 type mergeHeap struct {
@@ -51,29 +52,32 @@ func (h *mergeHeap) Pop() any {
 }
 
 // ordered makes the merge. After a position it goes on behind its first sort key and number.
-func (b *builder) ordered(p *access.Pred) (source, error) {
-	l, ok := newLeaf(b, p)
+func (b *builder) ordered(plan *access.Plan) (source, error) {
+	l, ok := newLeaf(b, plan.Leaf)
 	if !ok {
 		return nothing{}, nil
 	}
 	var after *position
-	if b.from != nil && p.Comp != nil {
-		after = b.afterComposite(p.Comp)
+	if b.from != nil && plan.Leaf.Comp != nil {
+		after = b.afterComposite(plan.Leaf.Comp)
 	} else if b.from != nil {
 		val, _ := keys.AppendIndex(nil, b.from.keys[0])
 		after = &position{value: val, number: b.from.number}
 	}
 	o := &ordered{b: b, leaf: l, all: make([]entries, len(b.spans))}
+	if plan.Covered {
+		o.cover = newCover(b, plan.Leaf)
+	}
 	o.h.down = b.q.OrderBy[0].Desc
 	o.h.desc = o.h.down
-	if p.Comp != nil {
-		o.h.desc = p.Comp.Reverse
+	if plan.Leaf.Comp != nil {
+		o.h.desc = plan.Leaf.Comp.Reverse
 	}
 	o.h.list = make([]*entries, 0, len(b.spans))
 	mem := make([]byte, len(b.spans)*entryMem)
 	for i := 0; i < len(b.spans); {
 		e := &o.all[i]
-		*e = entries{b: b, leaf: &o.leaf, desc: o.h.desc, flip: o.h.desc != o.h.down}
+		*e = entries{b: b, leaf: &o.leaf, desc: o.h.desc, flip: o.h.desc != o.h.down, once: b.once(o.cover)}
 		e.use(mem[i*entryMem:])
 		var sps []span
 		sps, i = b.slotOf(i)
@@ -101,7 +105,7 @@ func (o *ordered) next(r *row) (bool, error) {
 		e := o.h.list[0]
 		o.top = true
 		r.slot = e.sps[0].slot
-		ok, err := o.b.fetch(r, e.cur.Identity, &o.mem)
+		ok, err := o.b.entryRow(r, e, o.cover, &o.mem)
 		if err != nil {
 			return false, err
 		}

@@ -45,6 +45,14 @@ type Query struct {
 	MaxRead int
 	// Continuation resumes where a former Rows of the same query ended; "" = from the start.
 	Continuation string
+	// Needs are the paths that Match, OrderBy and the reader of the rows look at; nil = the whole item. Where index entries tell
+	// them, the rows' items hold nothing else: no other field, no LSN, and the time of the last write only with access.TS.
+	Needs []access.Path
+	// Want says which rows are needed; more may be given.
+	Want Want
+	// Whole: the reader reads to the end, takes no continuation and looks at nothing but Needs. An item without a value at
+	// Needs[0] may then be an empty one.
+	Whole bool
 	// PlanHash identifies the query's text and parameters: a continuation of another query is refused.
 	PlanHash uint64
 	// Timer gives a time that only grows; with it Stats.Times is kept. nil = nothing is timed.
@@ -73,18 +81,19 @@ func (s *Stats) Charge() float64 {
 
 // Rows streams the rows of a query. Not safe for concurrent use. Close it.
 type Rows struct {
-	ctx   context.Context
-	q     *Query
-	view  *store.View
-	src   source
-	row   row
-	err   error
-	stats Stats
-	hash  uint64
-	begun bool   // row is a candidate
-	done  bool   // no more rows will come
-	pause bool   // MaxRead was reached
-	token string // of the present row, made before a look-ahead
+	ctx     context.Context
+	q       *Query
+	view    *store.View
+	src     source
+	row     row
+	err     error
+	stats   Stats
+	hash    uint64
+	begun   bool   // row is a candidate
+	settled []bool // slots that covered rows were waited for
+	done    bool   // no more rows will come
+	pause   bool   // MaxRead was reached
+	token   string // of the present row, made before a look-ahead
 }
 
 // row is a candidate on its way out. item and pos point into memory of the source, valid until its next call.
@@ -93,6 +102,7 @@ type row struct {
 	item    store.Item
 	pos     position // where to resume after this row
 	matched bool     // it passed Match already
+	covered bool     // made of an index entry, without its item
 }
 
 // source gives candidates in a stable order.
@@ -147,7 +157,7 @@ func (r *Rows) Next() bool {
 			r.pause = true
 			return false
 		}
-		r.row.matched = false
+		r.row.matched, r.row.covered = false, false
 		ok, err := r.candidate(r.src, &r.row)
 		if err != nil {
 			r.err = store.Translate(err)
@@ -168,7 +178,7 @@ func (r *Rows) Next() bool {
 				continue
 			}
 		}
-		if r.err = r.view.Settle(r.row.slot, &r.row.item); r.err != nil {
+		if r.err = r.settle(); r.err != nil {
 			return false
 		}
 		r.stats.Rows++

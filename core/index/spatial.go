@@ -35,7 +35,7 @@ type SpatialRule struct {
 const SpatialKept = 1 << 21
 
 // Kept are the bits of a head whose index holds all kinds of entries.
-const Kept = CompositesKept | SpatialKept
+const Kept = CompositesKept | SpatialKept | FormsKnown
 
 // Outdated reports whether the index of a head with these classes may lack entries that the policy wants: it is of a version that
 // didn't make them.

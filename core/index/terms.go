@@ -34,13 +34,15 @@ const Unindexed = 1 << 31
 const (
 	FlagElement = 1 << 0 // the value is an element of an array, not the value at the path
 	FlagLossy   = 1 << 1 // the encoded value is cut: equal encodings may be different values
-	FlagSet     = 1 << 7 // always there: a stored value is never empty and this one never zero
+	// Bits 2 and 3: FormMask
+	FlagSet = 1 << 7 // always there: a stored value is never empty and this one never zero
 )
 
 // Terms are the index terms of one document, sorted and without duplicates. Reuse one with Reset.
 type Terms struct {
 	buf    []byte
 	fields []byte // memory of CollectChange
+	names  []fieldTerms
 	list   []term
 	// Classes has bit c>>3 set for each class byte c of a term: lets a query skip classes that a slot has never held.
 	Classes uint32
@@ -154,6 +156,7 @@ type walker struct {
 
 // object emits the fields of an object. n is the policy's node at the object, nil when no rule lies at or below it.
 func (w *walker) object(v value.Value, n *node, in bool, id uint64, depth int, elem bool) {
+	o := w.begin(elem)
 	for it := v.Iter(); it.Next(); {
 		if w.edge && depth == 0 && slices.Contains(EdgeCopies, string(it.Key())) {
 			continue
@@ -168,8 +171,10 @@ func (w *walker) object(v value.Value, n *node, in bool, id uint64, depth int, e
 		if !kin && kn == nil {
 			continue
 		}
-		w.value(it.Value(), kn, kin, child(id, it.Key()), depth+1, elem)
+		o.field(child(id, it.Key()))
+		w.value(it.Value(), kn, kin, o.id, depth+1, elem)
 	}
+	o.end()
 }
 
 func (w *walker) value(v value.Value, n *node, in bool, id uint64, depth int, elem bool) {
@@ -259,6 +264,11 @@ func (w *walker) emit(id uint64, v value.Value, elem bool) {
 	if lossy {
 		flag |= FlagLossy
 		t.Lossy.Add(id)
+	} else if !elem {
+		flag |= formOf(v)
+	}
+	if k := v.Kind(); k == value.Decimal || k == value.Symbol {
+		t.Classes |= Odd
 	}
 	t.Classes |= 1 << (t.buf[off+8] >> 3)
 	t.list = append(t.list, term{uint32(off), uint32(len(t.buf)), flag})
@@ -288,18 +298,13 @@ func (t *Terms) sort() {
 	out := t.list[:0]
 	for _, e := range t.list {
 		if n := len(out); n > 0 && bytes.Equal(t.buf[out[n-1].off:out[n-1].end], t.buf[e.off:e.end]) {
-			out[n-1].flag = out[n-1].flag&e.flag | (out[n-1].flag|e.flag)&FlagLossy
+			out[n-1].flag = FlagSet | out[n-1].flag&e.flag&FlagElement | (out[n-1].flag|e.flag)&FlagLossy
 			continue
 		}
 		out = append(out, e)
 	}
 	t.list = out
-	for i := 1; i < len(out); i++ { // a field name that is there twice gives a path two values
-		a, b := out[i-1], out[i]
-		if (a.flag|b.flag)&FlagElement == 0 && bytes.Equal(t.buf[a.off:a.off+8], t.buf[b.off:b.off+8]) {
-			t.Elements.Add(binary.BigEndian.Uint64(t.buf[a.off:]))
-		}
-	}
+	t.markMany()
 }
 
 // Diff calls del for each term only in old and put for each term only in new or with another flag.

@@ -118,6 +118,50 @@ func DecodeExact(b []byte) (v value.Value, rest []byte, err error) {
 	return v, rest, nil
 }
 
+// DecodeIndex reads an index encoding of a value whose kind is known; false where the encoding doesn't tell the value: kinds
+// that aren't listed, or bytes that are no value of the kind. The value points into b where the encoding is the value's bytes.
+func DecodeIndex(b []byte, k value.Kind) (value.Value, bool) {
+	if len(b) == 0 {
+		return value.Value{}, false
+	}
+	p := b[1:]
+	switch k {
+	case value.Null:
+		return value.NullValue(), true
+	case value.Int32, value.Int64, value.Double:
+		return decodeIndexNumber(p, k)
+	case value.String:
+		if n := len(p) - 2; n >= 0 && p[n+1] == markEnd {
+			return value.StringBytes(unescape(p[:n])), true
+		}
+		return value.Value{}, false
+	case value.Bool, value.UUID, value.ObjectID, value.Date, value.Timestamp:
+		if len(p) == fixedSize(b[0]) {
+			return decode(b[0], p)
+		}
+	}
+	return value.Value{}, false
+}
+
+func decodeIndexNumber(p []byte, k value.Kind) (value.Value, bool) {
+	if len(p) < 9 || p[8] != 0 && len(p) < 17 {
+		return value.Value{}, false
+	}
+	n := value.NumberKey{Floor: unsortable(binary.BigEndian.Uint64(p)), Exact: p[8] == 0}
+	if !n.Exact {
+		n.Frac = binary.BigEndian.Uint64(p[9:])
+	}
+	switch {
+	case k == value.Double:
+		return value.DoubleOf(n.Floor), n.Exact
+	case !(n.Floor >= -1<<63 && n.Floor < 1<<63):
+		return value.Value{}, false
+	case k == value.Int64:
+		return value.Int64Of(value.IntOfKey(n)), true
+	}
+	return value.Int32Of(int32(n.Floor)), n.Exact
+}
+
 // decode reads a payload p that skipExact has found to be whole.
 func decode(class byte, p []byte) (value.Value, bool) {
 	switch class {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
@@ -64,15 +63,8 @@ func (c *Container) trackSlot(ctx context.Context, sl *slot, path uint64) error 
 // Complete reports whether the index entries of a path name every item of a slot in this view, and whether the slot counts
 // the path at all.
 func (v *View) Complete(slot int, path uint64) (complete, tracked bool, err error) {
-	b, err := v.snap.Get(v.c.slots[slot].headKey)
-	if errors.Is(err, kv.ErrNotFound) {
-		return false, false, errDropped()
-	}
+	h, err := v.Head(slot)
 	if err != nil {
-		return false, false, translate(err)
-	}
-	var h Head
-	if err := h.decode(b); err != nil {
 		return false, false, err
 	}
 	for _, t := range h.Tracked {

@@ -201,6 +201,9 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 			q.Pred = pl.env.Pred(q.Pred)
 		}
 	}
+	if pl.env.Form == nil {
+		p.cover.ask(q)
+	}
 	// The core may be told how many items are wanted, in all and in a page, where each gives exactly one row: SELECT VALUE drops
 	// those whose value is undefined, so they must not match then.
 	oneRow := p.top.rootOnly && !p.top.grouped && !p.top.q.Distinct

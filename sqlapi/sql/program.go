@@ -31,7 +31,8 @@ type program struct {
 	offset func(f *frame) int64
 	order  []orderPath
 	pred   predFn
-	whole  bool      // COUNT(1) of everything
+	whole  bool // COUNT(1) of everything
+	cover  coverage
 	frames sync.Pool // *frame
 }
 
@@ -76,6 +77,7 @@ func compileQuery(text string, q *Query, planar bool) (*program, error) {
 	}
 	p.params, p.nslots, p.nsubs = c.names, c.nslots, c.nsubs
 	p.whole = isCountAll(p)
+	p.cover = coverageOf(p)
 	return p, nil
 }
 

@@ -1,0 +1,157 @@
+package access
+
+import (
+	"slices"
+
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// A covered query needs no item: what it looks at is in the index entries that it walks anyway. An entry tells the value at its
+// path and the item's identity (id, partition key). Entries that don't tell their value (cut strings, arrays) name an item that
+// is fetched, one by one.
+
+// CoverSource is what the choice asks about covered answers.
+type CoverSource interface {
+	// Coverable reports whether entries tell which items there are: not where items can expire.
+	Coverable() bool
+	// InOneClass reports whether the entries of a path are of one class in all slots, one an item and none cut, so that their
+	// order is the order of every language.
+	InOneClass(p Path) bool
+}
+
+// cover makes a plan of one that is covered already, or makes it cheap to cover: it is asked before anything is counted.
+func cover(src Source, r Request) (Plan, bool) {
+	if !coverable(src, r) || r.Want == SigScan {
+		return Plan{}, false
+	}
+	cs := conjuncts(r.Pred)
+	if len(cs) == 0 && r.Whole && len(r.Needs) == 1 && !r.HasPK {
+		leaf := Exists(r.Needs[0])
+		if len(r.OrderBy) == 0 && covers(src, leaf, r.Needs) {
+			return Plan{Kind: Index, Leaf: leaf, Covered: true, Missing: true, Why: "the entries and the number of items tell all"}, true
+		}
+	}
+	if len(cs) != 1 || !covers(src, cs[0], r.Needs) {
+		return Plan{}, false
+	}
+	c := cs[0]
+	if !r.HasPK && c.Op == OpIn {
+		for _, k := range pointKeys(src, r.Pred) {
+			if k.ID.IsDefined() {
+				return Plan{}, false
+			}
+		}
+	}
+	if p, ok := coveredOrder(src, r, cs); ok {
+		return p, true
+	}
+	return Plan{Kind: Index, Leaf: c, Covered: true, Why: "the entries tell all that is wanted"}, true
+}
+
+// coveredOrder returns a covered plan whose index order is the wanted order.
+func coveredOrder(src Source, r Request, cs []*Pred) (Plan, bool) {
+	if r.HasPK {
+		return Plan{}, false
+	}
+	if p, ok := ordered(src, r, cs); ok {
+		p.Covered = covers(src, p.Leaf, r.Needs)
+		return p, p.Covered
+	}
+	c := cs[0]
+	if len(r.OrderBy) == 1 && c.Op == OpExists && slices.Equal(c.Path.Segs, r.OrderBy[0].Segs) && src.InOneClass(c.Path) {
+		return Plan{Kind: Ordered, Leaf: c, Covered: true, Why: "the entries tell all that is wanted, in its order"}, true
+	}
+	return Plan{}, false
+}
+
+// Cover marks a plan whose entries tell all that is wanted, and replaces a scan by the walk of such entries.
+func Cover(src Source, r Request, p Plan) Plan {
+	if p.Covered || !coverable(src, r) {
+		return p
+	}
+	switch p.Kind {
+	case Index, Ordered:
+		p.Covered = p.Leaf != nil && covers(src, p.Leaf, r.Needs)
+	case Scan:
+		if r.Want == SigScan || r.HasPK {
+			return p
+		}
+		var leaf *Pred
+		for _, c := range conjuncts(r.Pred) {
+			if covers(src, c, r.Needs) && (leaf == nil || c.Op < leaf.Op) {
+				leaf = c
+			}
+		}
+		if leaf != nil {
+			return Plan{Kind: Index, Leaf: leaf, Covered: true, Why: "the entries tell all that is wanted"}
+		}
+	}
+	return p
+}
+
+func coverable(src Source, r Request) bool {
+	return len(r.Needs) > 0 && src.IndexReady() && src.Coverable()
+}
+
+// covers reports whether the entries of a leaf tell the values at all of these paths.
+func covers(src Source, leaf *Pred, needs []Path) bool {
+	if leaf.Op == OpSpatial || leaf.Comp != nil || !usable(src, leaf) || len(leaf.Path.Segs) == 0 {
+		return false
+	}
+	if leaf.Path.Elements && src.MayHoldElements(src.Policy().PathID(leaf.Path.Segs)) {
+		return false
+	}
+	for _, n := range needs {
+		if !slices.Equal(n.Segs, leaf.Path.Segs) && (!inIdentity(src, n.Segs) || n.Segs[0] == leaf.Path.Segs[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// inIdentity reports whether a value is part of the identity that every entry holds: the id, or a partition key that shares no
+// object with others.
+func inIdentity(src Source, segs []string) bool {
+	if len(segs) == 1 && segs[0] == ID.Segs[0] {
+		return true
+	}
+	found := false
+	for _, k := range src.KeyPaths() {
+		if slices.Equal(k, segs) {
+			found = true
+		} else if k[0] == segs[0] {
+			return false
+		}
+	}
+	return found
+}
+
+// ByClass cuts the intervals of a leaf into the parts of each class, with the class.
+func (p *Pred) ByClass() (parts []ClassInterval) {
+	ivs, _, _ := p.Intervals()
+	for _, iv := range ivs {
+		for _, c := range classList {
+			lo, hi := []byte{c}, []byte{c + 1}
+			if string(iv.Lo) > string(lo) {
+				lo = iv.Lo
+			}
+			if string(iv.Hi) < string(hi) {
+				hi = iv.Hi
+			}
+			if string(lo) < string(hi) {
+				parts = append(parts, ClassInterval{c, Interval{Lo: lo, Hi: hi, One: iv.One}})
+			}
+		}
+	}
+	return parts
+}
+
+// ClassInterval is a part of an interval whose values are all of one class.
+type ClassInterval struct {
+	Class byte
+	Interval
+}
+
+var classList = [...]byte{value.ClassAny, value.ClassMinKey, value.ClassUndefined, value.ClassNull, value.ClassBool, value.ClassNumber,
+	value.ClassString, value.ClassArray, value.ClassObject, value.ClassUUID, value.ClassBinary, value.ClassObjectID, value.ClassDate,
+	value.ClassTimestamp, value.ClassRegex, value.ClassOther, value.ClassMaxKey}

@@ -1,0 +1,189 @@
+package exec
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/store"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Want says which rows of those that match a reader needs. A source may always give more.
+type Want uint8
+
+// What readers want.
+const (
+	WantAll    Want = iota
+	WantValues      // of the rows whose values at Needs are equal, one
+	WantEnds        // of the values at Needs[0], the least and greatest of each kind
+)
+
+// cover makes rows of index entries: items that hold only what the entries tell. An item has its identity and number, and no LSN;
+// the commits that its slot shows are waited for as a whole, once.
+type cover struct {
+	b     *builder
+	path  []string // of the leaf
+	ts    bool     // the leaf's values are times of last writes
+	parts []part
+	doc   []byte
+	vals  []value.Value
+}
+
+// part is a wanted value of the identity.
+type part struct {
+	segs []string
+	at   int // which of the identity's values it is
+}
+
+// newCover prepares the rows of a leaf's entries.
+func newCover(b *builder, leaf *access.Pred) *cover {
+	c := &cover{b: b, path: leaf.Path.Segs, ts: len(leaf.Path.Segs) == 1 && leaf.Path.Segs[0] == index.SystemTS}
+	ks := b.KeyPaths()
+	for _, n := range b.q.Needs {
+		switch at := slices.IndexFunc(ks, func(k []string) bool { return slices.Equal(k, n.Segs) }); {
+		case slices.Equal(n.Segs, c.path):
+		case at >= 0:
+			c.parts = append(c.parts, part{n.Segs, at})
+		default: // the id
+			c.parts = append(c.parts, part{n.Segs, len(ks)})
+		}
+	}
+	c.vals = make([]value.Value, len(c.parts))
+	return c
+}
+
+// row makes a row of the entry that e stands on; false when the entry doesn't tell it.
+func (c *cover) row(r *row, e *entries) bool {
+	kind := index.FormKind(e.flag, e.cur.Value[0])
+	if c.ts {
+		kind = value.Int64
+	}
+	if kind == value.Undefined {
+		return false
+	}
+	v, ok := keys.DecodeIndex(e.cur.Value, kind)
+	if !ok || !c.identity(e.cur.Identity) {
+		return false
+	}
+	doc, ts := append(c.doc[:0], 0, 0, 0, 0), int64(0)
+	if c.ts {
+		ts = v.Int()
+	} else {
+		doc = appendNested(doc, c.path, v)
+	}
+	for i := range c.parts {
+		doc = appendNested(doc, c.parts[i].segs, c.vals[i])
+	}
+	doc = append(doc, 0)
+	binary.LittleEndian.PutUint32(doc, uint32(len(doc)))
+	c.doc = doc
+	c.b.view.FromEntry(&r.item, e.cur.Identity, e.cur.Number, doc, ts)
+	r.covered = true
+	return true
+}
+
+// identity reads the wanted values of an identity; false when one is no string: then its kind isn't told.
+func (c *cover) identity(ident []byte) bool {
+	if len(c.parts) == 0 {
+		return true
+	}
+	for at := 0; len(ident) > 0; at++ {
+		rest, err := keys.SkipExact(ident)
+		if err != nil {
+			return false
+		}
+		for i := range c.parts {
+			if c.parts[i].at != at {
+				continue
+			}
+			v, _, err := keys.DecodeExact(ident)
+			if err != nil || v.Kind() != value.String {
+				return false
+			}
+			c.vals[i] = v
+		}
+		ident = rest
+	}
+	return true
+}
+
+// appendNested appends the BSON element of a value below objects.
+func appendNested(dst []byte, segs []string, v value.Value) []byte {
+	if len(segs) == 1 {
+		dst = append(append(append(dst, value.BSONType(v)), segs[0]...), 0)
+		return value.AppendBSON(dst, v)
+	}
+	dst = append(append(append(dst, 0x03), segs[0]...), 0)
+	at := len(dst)
+	dst = append(appendNested(append(dst, 0, 0, 0, 0), segs[1:], v), 0)
+	binary.LittleEndian.PutUint32(dst[at:], uint32(len(dst)-at))
+	return dst
+}
+
+// entryRow makes the row of the entry that e stands on: of the entry alone when c may and can, else by fetching the item. r.covered tells;
+// false when there is no such item.
+func (b *builder) entryRow(r *row, e *entries, c *cover, m *store.Mem) (bool, error) {
+	r.covered = false
+	if c != nil && c.row(r, e) {
+		return true, nil
+	}
+	return b.fetch(r, e.cur.Identity, m)
+}
+
+// settle waits for what the present row shows to be durable.
+func (r *Rows) settle() error {
+	slot := r.row.slot
+	if !r.row.covered {
+		return r.view.Settle(slot, &r.row.item)
+	}
+	if r.settled == nil {
+		r.settled = make([]bool, r.view.Slots())
+	}
+	if r.settled[slot] {
+		return nil
+	}
+	r.settled[slot] = true
+	return r.view.SettleSlot(slot)
+}
+
+// coveredInPartition reports whether the walk of a covered plan's entries suits one logical partition: of an equality it
+// reads no others; else the partition must be a good part of its slot, whose entries it passes over.
+func (b *builder) coveredInPartition(plan *access.Plan) (bool, error) {
+	if !plan.Covered || plan.Leaf.Op == access.OpIn && !(plan.Leaf.Foreign && b.MayHoldForeign()) {
+		return plan.Covered, nil
+	}
+	s := &b.spans[0]
+	n, err := b.view.LogicalItems(s.slot, s.base[:len(s.base)-len(s.tuple)], s.tuple)
+	if err != nil {
+		return false, err
+	}
+	_, items, _ := b.view.Container().SlotStats(s.slot, s.slot+1)
+	return 2*n >= items, nil
+}
+
+// Coverable implements access.Source.
+func (b *builder) Coverable() bool { return !b.view.HasTTL() }
+
+// InOneClass implements access.Source.
+func (b *builder) InOneClass(p access.Path) bool {
+	if b.unordered(&access.Pred{Path: p}) {
+		return false
+	}
+	id := b.Policy().PathID(p.Segs)
+	var class byte
+	for i := range b.spans {
+		if !b.oneClass(b.spans[i].slot, id, &class) {
+			return false
+		}
+	}
+	return true
+}
+
+// sharp reports whether entries with equal values in a slot are of equal values, and in the order of all values.
+func (b *builder) sharp(slot int) bool {
+	const odd = index.FormsKnown | index.Odd
+	return b.view.Classes(slot)&odd == index.FormsKnown
+}

@@ -1,0 +1,39 @@
+package store
+
+import (
+	"errors"
+
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// HasTTL reports whether items of the view can expire: then index entries alone don't tell which items there are.
+func (v *View) HasTTL() bool { return v.ttl != nil }
+
+// Head returns the head of a slot in this view.
+func (v *View) Head(slot int) (h Head, err error) {
+	b, err := v.snap.Get(v.c.slots[slot].headKey)
+	if errors.Is(err, kv.ErrNotFound) {
+		return h, errDropped()
+	}
+	if err != nil {
+		return h, translate(err)
+	}
+	return h, h.decode(b)
+}
+
+// SettleSlot waits until everything that the view shows of a slot is durable: for answers from index entries, which don't
+// tell the commit that they are of.
+func (v *View) SettleSlot(slot int) error {
+	h, err := v.Head(slot)
+	if err != nil {
+		return err
+	}
+	return v.c.slots[slot].waitDurable(h.LSN)
+}
+
+// FromEntry makes it the item that an index entry names, with only what the entry knows: identity (tuple, id) and number, and
+// the document and time that the caller makes of the entry's value. It has no LSN and so no etag. ident and doc stay the caller's
+// memory.
+func (v *View) FromEntry(it *Item, ident []byte, number uint64, doc []byte, ts int64) {
+	*it = Item{Doc: doc, Number: number, Ticks: ts * ticksPerSecond, ident: ident, paths: len(v.c.keyPaths())}
+}

@@ -1,0 +1,263 @@
+package sql
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/sqlapi/sql/func"
+)
+
+// coverage is what the core may know of a query to answer it from index entries: found once, when the text is compiled.
+type coverage struct {
+	needs   []access.Path // what the query reads of an item; nil: all of it, or too much
+	want    exec.Want
+	whole   bool         // the query reads to its end on each page
+	defined *access.Path // items without a value here make no difference
+}
+
+// ask tells the core.
+func (v *coverage) ask(q *exec.Query) {
+	if v.needs == nil {
+		return
+	}
+	q.Needs, q.Want, q.Whole = v.needs, v.want, v.whole
+	if v.defined != nil && !demands(q.Pred, v.defined) {
+		q.Pred = access.And(q.Pred, access.Exists(*v.defined))
+	}
+}
+
+// demands reports whether a predicate has a condition on a path already.
+func demands(p *access.Pred, path *access.Path) bool {
+	if p == nil {
+		return false
+	}
+	if p.Op == access.OpNone {
+		return true
+	}
+	kids := []*access.Pred{p}
+	if p.Op == access.OpAnd {
+		kids = p.Kids
+	}
+	return slices.ContainsFunc(kids, func(k *access.Pred) bool { return slices.Equal(k.Path.Segs, path.Segs) })
+}
+
+// coverageOf looks at what a query reads. It must range over the items themselves; so must the innermost of nested queries, of
+// which the outer ones see the rows alone.
+func coverageOf(p *program) (v coverage) {
+	cq := p.top
+	if cq.base != nil {
+		cq = cq.base
+	}
+	if !cq.rootOnly || cq.q.Star || cq.derived != nil || len(cq.vars) != 1 || !cq.vars[0].root {
+		return v
+	}
+	r := reads{root: cq.vars[0].name}
+	q := cq.q
+	for _, e := range selected(q) {
+		r.expr(e)
+	}
+	r.expr(q.Where)
+	for _, e := range q.GroupBy {
+		r.expr(e)
+	}
+	for _, o := range q.OrderBy {
+		r.expr(o.Expr)
+	}
+	if r.all {
+		return v
+	}
+	v.needs, v.whole = r.paths(), p.top.grouped || p.top.derived != nil
+	if len(v.needs) == 0 {
+		v.needs = []access.Path{access.TS} // every item has one
+	}
+	v.defined = definedPath(cq, v.needs)
+	if !r.each && len(v.needs) == 1 {
+		v.want = wanted(cq, v.needs[0])
+	}
+	return v
+}
+
+func selected(q *Query) []Expr {
+	if q.Value != nil {
+		return []Expr{q.Value}
+	}
+	es := make([]Expr, len(q.Items))
+	for i := range q.Items {
+		es[i] = q.Items[i].Expr
+	}
+	return es
+}
+
+// reads collects the paths that expressions read of the item.
+type reads struct {
+	root string
+	list []access.Path
+	all  bool // something reads more than paths
+	each bool // something may differ between items that agree in the paths
+}
+
+func (r *reads) expr(e Expr) {
+	if e == nil || r.all {
+		return
+	}
+	switch x := e.(type) {
+	case *Ident, *SubqueryExpr:
+		r.all = true // an item as a whole
+		return
+	case *Prop, *Index:
+		steps, base := splitPath(e)
+		if id, ok := base.(*Ident); ok {
+			r.path(id.Name, steps)
+			return
+		}
+	case *Call:
+		if fn := funcs.Lookup(x.Name); x.UDF || fn == nil && aggregateOf(x.Name) == nil || fn != nil && fn.Volatile {
+			r.each = true
+		}
+	}
+	children(e, r.expr)
+}
+
+func (r *reads) path(root string, steps []step) {
+	if root != r.root && root != rootName || len(steps) == 0 {
+		r.all = true
+		return
+	}
+	for i, s := range steps { // elements are read of the array
+		if s.array {
+			steps = steps[:i]
+			break
+		}
+	}
+	if len(steps) == 0 { // the item is no array
+		return
+	}
+	switch first := steps[0].name; {
+	case first == "_ts":
+		r.list = append(r.list, access.TS)
+		return
+	case first == "_rid" || first == "_self" || first == "_attachments": // made of the item's number
+		r.each = true
+		return
+	case isSystem(first):
+		r.all = true
+		return
+	}
+	if _, ok := doc.NoSQL.Stored(steps[0].name); !ok {
+		return // nothing is there
+	}
+	p, _, ok := storedPath(steps, false)
+	if !ok {
+		r.all = true
+		return
+	}
+	r.list = append(r.list, p)
+}
+
+// paths returns the paths without those that lie below another.
+func (r *reads) paths() (out []access.Path) {
+	for i, p := range r.list {
+		below := slices.ContainsFunc(r.list, func(o access.Path) bool { return len(o.Segs) < len(p.Segs) && isPrefix(o.Segs, p.Segs) })
+		again := slices.ContainsFunc(r.list[:i], func(o access.Path) bool { return slices.Equal(o.Segs, p.Segs) })
+		if !below && !again {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func isPrefix(a, b []string) bool { return len(a) <= len(b) && slices.Equal(a, b[:len(a)]) }
+
+// definedPath returns the path without whose value an item has no part in the answer: that of SELECT VALUE path, or of all
+// aggregates, which skip what is undefined.
+func definedPath(cq *cquery, needs []access.Path) *access.Path {
+	isNeed := func(e Expr) *access.Path {
+		for i := range needs {
+			if p := pathOf(cq, e); p != nil && isPrefix(needs[i].Segs, p.Segs) {
+				return &needs[i]
+			}
+		}
+		return nil
+	}
+	if !cq.grouped {
+		if cq.q.Value == nil {
+			return nil
+		}
+		return isNeed(cq.q.Value)
+	}
+	if len(cq.q.GroupBy) > 0 {
+		return nil
+	}
+	var one *access.Path
+	same := true
+	eachAggregate(cq.q, func(name string, arg Expr) {
+		p := isNeed(arg)
+		if p == nil || one != nil && p != one || !skipsUndefined[name] {
+			same = false
+		}
+		one = p
+	})
+	if !same {
+		return nil
+	}
+	return one
+}
+
+// pathOf returns the path that e is; nil when it is something else. Of an element of an array it is the array's.
+func pathOf(cq *cquery, e Expr) *access.Path {
+	if !isPath(e) {
+		return nil
+	}
+	r := reads{root: cq.vars[0].name}
+	if r.expr(e); r.all || len(r.list) != 1 {
+		return nil
+	}
+	return &r.list[0]
+}
+
+// skipsUndefined are the aggregates on which undefined has no effect.
+var skipsUndefined = map[string]bool{"AVG": true, "COUNT": true, "MAX": true, "MIN": true, "SUM": true}
+
+// eachAggregate calls f for the aggregates of a select list, names in upper case.
+func eachAggregate(q *Query, f func(name string, arg Expr)) {
+	var walk func(e Expr)
+	walk = func(e Expr) {
+		if call, ok := e.(*Call); ok && !call.UDF && aggregateOf(call.Name) != nil && len(call.Args) == 1 {
+			f(strings.ToUpper(call.Name), call.Args[0])
+			return
+		}
+		children(e, walk)
+	}
+	for _, e := range selected(q) {
+		walk(e)
+	}
+}
+
+// wanted says which items of a query that reads one path make a difference.
+func wanted(cq *cquery, need access.Path) exec.Want {
+	if !cq.grouped {
+		if cq.q.Distinct {
+			return exec.WantValues
+		}
+		return exec.WantAll
+	}
+	extremes, ends := true, len(cq.q.GroupBy) == 0
+	eachAggregate(cq.q, func(name string, arg Expr) {
+		extremes = extremes && (name == "MIN" || name == "MAX")
+		steps, _ := splitPath(arg)
+		p := pathOf(cq, arg)
+		ends = ends && p != nil && len(steps) == len(need.Segs) && slices.Equal(p.Segs, need.Segs)
+	})
+	switch {
+	case extremes && ends && hasAggregates(cq.q):
+		return exec.WantEnds
+	case extremes:
+		return exec.WantValues
+	}
+	return exec.WantAll
+}
+
+func hasAggregates(q *Query) bool { return slices.ContainsFunc(selected(q), hasAggregate) }
