@@ -13,7 +13,7 @@
 //	  0x10 item      place, tuple, id                                          -> envelope + document
 //	  0x11 chunk     item key, n                                               -> reserved: part of an item above the engine's value limit
 //	  0x20 number    item number u64                                           -> item suffix
-//	  0x30 index     path id u64, class and value, item number u64, tuple, id  -> flag byte
+//	  0x30 index     path id u64, class and value, item number u64, tuple, id  -> flag byte (composite index: the values of its columns)
 //	  0x40 unique    tuple, policy number u16, values                          -> id
 //	  0x50 feed      LSN u64, position u16                                     -> item suffix
 //	  0x58 log       LSN u64, position u16                                     -> reserved: all-versions change log
