@@ -66,15 +66,15 @@ func scenes(t testing.TB, lines []string) (out []scene) {
 }
 
 // paths are the paths of a scene's documents and of its queries' filters and orders, as indexing policies write them without
-// their end; scalar are those that composites may have.
+// their end; scalar are those of the queries that composites may have.
 func (s *scene) paths() (all, scalar []string) {
 	add := func(p access.Path) {
 		spec := strings.TrimSuffix(indexSpec(p), "/?")
 		if !slices.Contains(all, spec) {
 			all = append(all, spec)
-			if !p.Elements && spec != "/id" {
-				scalar = append(scalar, spec)
-			}
+		}
+		if !p.Elements && spec != "/id" && !slices.Contains(scalar, spec) {
+			scalar = append(scalar, spec)
 		}
 	}
 	for _, text := range s.queries {
@@ -104,6 +104,7 @@ func (s *scene) paths() (all, scalar []string) {
 		}
 		pl.p.release(f)
 	}
+	asked := scalar
 	for _, d := range s.docs {
 		for it := value.ObjectOf(d).Iter(); it.Next(); {
 			name, ok := doc.NoSQL.Shown(it.Key())
@@ -115,7 +116,7 @@ func (s *scene) paths() (all, scalar []string) {
 			}
 		}
 	}
-	return all, scalar
+	return all, asked
 }
 
 // variant is one way to keep the items of a scene.
