@@ -41,6 +41,10 @@ func changeFeed(c *call, ct *core.Container) error {
 		return err
 	}
 	partition := feedPartition(ct, &s)
+	show := appendFeedItem
+	if header(c.in, hWireFormat) == wrappedFormat {
+		show = appendFeedChange
+	}
 	coll := ct.RID()
 	c.out = c.startDocuments(coll)
 	n, bytes := 0, 0
@@ -58,7 +62,7 @@ func changeFeed(c *call, ct *core.Container) error {
 			if n > 0 {
 				c.out = append(c.out, ',')
 			}
-			c.out = appendFeedItem(c.out, ct, it)
+			c.out = show(c.out, ct, it)
 			n++
 		}
 		if !page.More || n >= size || len(c.out) >= maxReply {
@@ -138,4 +142,20 @@ func appendFeedItem(dst []byte, ct *core.Container, it *core.Item) []byte {
 	dst = append(dst[:len(dst)-1], `,"_lsn":`...)
 	dst = strconv.AppendInt(dst, it.LSN, 10)
 	return append(dst, '}')
+}
+
+// wrappedFormat is the wire format under which a change is an object that has the item in it. Java's newer change feed
+// processor asks for it in the incremental mode too.
+const wrappedFormat = "2021-09-15"
+
+// appendFeedChange appends an item as the current state of a change. What kind of write made it is not told: the feed of the
+// latest version doesn't know.
+func appendFeedChange(dst []byte, ct *core.Container, it *core.Item) []byte {
+	dst = append(dst, `{"current":`...)
+	dst = appendFeedItem(dst, ct, it)
+	dst = append(dst, `,"metadata":{"lsn":`...)
+	dst = strconv.AppendInt(dst, it.LSN, 10)
+	dst = append(dst, `,"crts":`...)
+	dst = strconv.AppendInt(dst, it.TS(), 10)
+	return append(dst, `}}`...)
 }

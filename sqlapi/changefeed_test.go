@@ -88,3 +88,14 @@ func TestChangeFeedStarts(t *testing.T) {
 	a.do("GET", docs, "", incremental, "x-ms-documentdb-partitionkeyrangeid: 9").is(410).sub("1002")
 	a.do("GET", docs, "", "A-IM: Full-Fidelity Feed").is(400).has("not supported")
 }
+
+// Java's newer change feed processor asks for each change as an object that has the item in it.
+func TestChangeFeedWireFormat(t *testing.T) {
+	a := withItems(t, 1)
+	r := a.do("GET", docs, "", incremental, "x-ms-cosmos-changefeed-wire-format-version: 2021-09-15").is(200)
+	change := r.json()["Documents"].([]any)[0].(map[string]any)
+	item, about := change["current"].(map[string]any), change["metadata"].(map[string]any)
+	if item["id"] != "i0" || item["_lsn"] != about["lsn"] || about["crts"] != item["_ts"] {
+		t.Errorf("%s", r.body)
+	}
+}

@@ -30,6 +30,7 @@ const (
 	hIfNoneMatch     = "If-None-Match"
 	hAIM             = "A-Im"
 	hIfModifiedSince = "If-Modified-Since"
+	hWireFormat      = "X-Ms-Cosmos-Changefeed-Wire-Format-Version"
 	hPrefer          = "Prefer"
 	hSessionToken    = "X-Ms-Session-Token"
 	hConsistency     = "X-Ms-Consistency-Level"

@@ -448,7 +448,7 @@ func (s sargs) like(e *Like) predFn {
 
 // needsValue are the functions that are true only where their first argument is there.
 var needsValue = map[string]bool{
-	"CONTAINS": true, "ENDSWITH": true, "IS_ARRAY": true, "IS_BOOL": true, "IS_DATETIME": true, "IS_DEFINED": true, "IS_FINITE_NUMBER": true,
+	"CONTAINS": true, "ENDSWITH": true, "IS_ARRAY": true, "IS_BOOL": true, "IS_BOOLEAN": true, "IS_DATETIME": true, "IS_DEFINED": true, "IS_FINITE_NUMBER": true,
 	"IS_INTEGER": true, "IS_NUMBER": true, "IS_OBJECT": true, "IS_PRIMITIVE": true, "IS_STRING": true, "REGEXMATCH": true,
 	"STARTSWITH": true, "STRINGEQUALS": true, "ARRAY_CONTAINS": true, "ARRAY_CONTAINS_ANY": true, "ARRAY_CONTAINS_ALL": true,
 }

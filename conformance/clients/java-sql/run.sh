@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 out=${TMPDIR:-/tmp}/orrery-java-sql
 mkdir -p "$out"
 [[ -d $out/lib ]] || mvn -q -B dependency:copy-dependencies -DoutputDirectory="$out/lib"
-javac -nowarn -d "$out" -cp "$out/lib/*" SQLRun.java
+javac -nowarn -d "$out" -cp "$out/lib/*" ./*.java
 # The client speaks HTTPS unless it is told that this server is one for development.
 java -DCOSMOS.HTTP_CONNECTION_WITHOUT_TLS_ALLOWED=true -DCOSMOS.EMULATOR_SERVER_CERTIFICATE_VALIDATION_DISABLED=true \
   -DCOSMOS.EMULATOR_HOST="$ORRERY_NOSQL/" -cp "$out:$out/lib/*" SQLRun "${1:-javasql}" 2>&1 | grep -v '^SLF4J'

@@ -17,6 +17,7 @@ func init() {
 	register(
 		is("IS_ARRAY", kind(value.Array)),
 		is("IS_BOOL", kind(value.Bool)),
+		is("IS_BOOLEAN", kind(value.Bool)), // the name that Java writes when it resumes an ORDER BY
 		is("IS_DATETIME", func(v value.Value) bool {
 			_, ok := ParseDateTime(v)
 			return ok

@@ -7,6 +7,10 @@ false
 true
 > IS_BOOL(0)
 false
+> IS_BOOLEAN(true)
+true
+> IS_BOOLEAN("true")
+false
 > IS_DATETIME("2024-01-02T03:04:05.1234567Z")
 true
 > IS_DATETIME("yesterday")
