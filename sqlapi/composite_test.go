@@ -41,7 +41,7 @@ func TestCompositeIndexes(t *testing.T) {
 		{`SELECT c.id FROM c WHERE c.g = 2 AND c.a > 30 ORDER BY c.g, c.a DESC OFFSET 3 LIMIT 5`, "ordered index", `["/g ASC","/a DESC"]`, ""},
 		{`SELECT TOP 10 c.id FROM c WHERE c.pk = 'p1' ORDER BY c.pk, c.a`, "ordered index", `["/pk ASC","/a ASC"]`, "p1"},
 		{`SELECT c.id FROM c ORDER BY c.a DESC`, "ordered index", `["/pk ASC","/a ASC"]`, "p1"},
-		{`SELECT c.id FROM c WHERE c.a < 5`, "index", `["/pk ASC","/a ASC"]`, "p1"},
+		{`SELECT * FROM c WHERE c.a < 5`, "index", `["/pk ASC","/a ASC"]`, "p1"},
 		{`SELECT c.id FROM c ORDER BY c.g, c.o.x, c._ts`, "ordered index", `["/g ASC","/o/x ASC","/_ts ASC"]`, ""},
 		{`SELECT c.id FROM c WHERE c.g = 'y' AND c.o.x = 3`, "index", `["/g ASC","/o/x ASC","/_ts ASC"]`, ""},
 	} {
