@@ -22,33 +22,69 @@ type committer struct {
 	val []byte // scratch
 	h   Head
 
+	apart bool // the changes are independent: none may rely on one behind it
+
 	evicted []change // expired items whose unique values the commit takes
+}
+
+// slotCommit is a commit into one slot whose batch is made.
+type slotCommit struct {
+	sl   *slot
+	chs  []change
+	h    Head
+	head []byte
 }
 
 // commit makes the changes visible under the next LSN. The caller holds the slot's latch and has checked that every
 // change's old item is the present one. All changes belong to the slot; each fills in LSN and position. raced says that the
 // slot's head was not what was expected: nothing is written, try again.
 func (c *Container) commit(ctx context.Context, sl *slot, chs []change) (p pending, raced bool, err error) {
-	lsn, err := c.counter.nextLSN(ctx, sl.head.LSN)
-	if err != nil {
-		return p, false, translate(err)
-	}
 	b := batchPool.Get().(*kv.Batch)
 	b.Reset()
+	s, err := c.build(ctx, sl, chs, b, false)
+	if err != nil {
+		return p, false, err
+	}
+	w, err := c.st.eng.Write(ctx, b, []kv.Precondition{s.pre()})
+	if err != nil {
+		raced, err = c.lost(sl, err)
+		return p, raced, err
+	}
+	s.visible(w)
+	return pending{commit: w, slot: sl, lsn: s.h.LSN, batch: b}, false, nil
+}
+
+// build adds the operations of a commit into one slot to a batch, and lets queries know what will be there. With apart each change
+// has an LSN of its own, else they share one. The caller holds the latch until the commit is visible or given up.
+func (c *Container) build(ctx context.Context, sl *slot, chs []change, b *kv.Batch, apart bool) (s slotCommit, err error) {
+	lsn, err := c.counter.nextLSN(ctx, sl.head.LSN)
+	if err != nil {
+		return s, translate(err)
+	}
 	mem := scratchPool.Get().(*scratch)
-	m := committer{c: c, sl: sl, b: b, h: sl.head, key: mem.key, val: mem.val}
+	m := committer{c: c, sl: sl, b: b, h: sl.head, key: mem.key, val: mem.val, apart: apart}
 	m.h.Tracked = slices.Clone(sl.head.Tracked)
 	m.h.LSN = lsn
 	defer m.release(mem)
 	if err := m.uniques(chs); err != nil {
-		return p, false, translate(err)
+		return s, translate(err)
 	}
 	for i := range m.evicted {
 		m.write(&m.evicted[i])
 	}
 	for i := range chs {
+		pos := uint16(i)
+		if apart && i > 0 {
+			if m.h.LSN, err = c.counter.nextLSN(ctx, m.h.LSN); err != nil {
+				return s, translate(err)
+			}
+		}
+		if apart {
+			pos = 0
+		}
+		chs[i].lsn = m.h.LSN
 		if chs[i].item != nil {
-			m.stamp(&chs[i], lsn, uint16(i))
+			m.stamp(&chs[i], m.h.LSN, pos)
 		}
 		m.write(&chs[i])
 	}
@@ -57,22 +93,26 @@ func (c *Container) commit(ctx context.Context, sl *slot, chs []change) (p pendi
 		all = append(slices.Clone(chs), m.evicted...)
 	}
 	if err := m.logicalHeads(all); err != nil {
-		return p, false, translate(err)
+		return s, translate(err)
 	}
-	head := m.h.append(sl.spare[:0])
-	b.Put(sl.headKey, head)
-	pre := [1]kv.Precondition{{Key: sl.headKey, Expect: kv.Equal, Value: sl.headBytes}}
-	sl.widen(&m.h)
+	s = slotCommit{sl: sl, chs: chs, h: m.h, head: m.h.append(sl.spare[:0])}
+	b.Put(sl.headKey, s.head)
+	sl.widen(&s.h)
 	sl.remember(chs)
-	w, err := c.st.eng.Write(ctx, b, pre[:])
-	if err != nil {
-		raced, err = c.lost(sl, err)
-		return p, raced, err
-	}
-	sl.head, sl.headBytes, sl.spare = m.h, head, sl.headBytes
-	sl.last.Store(&lastCommit{lsn, w})
+	return s, nil
+}
+
+// pre is what must hold for the commit.
+func (s *slotCommit) pre() kv.Precondition {
+	return kv.Precondition{Key: s.sl.headKey, Expect: kv.Equal, Value: s.sl.headBytes}
+}
+
+// visible tells the slot of its commit.
+func (s *slotCommit) visible(w kv.Commit) {
+	sl := s.sl
+	sl.head, sl.headBytes, sl.spare = s.h, s.head, sl.headBytes
+	sl.last.Store(&lastCommit{s.h.LSN, w})
 	sl.publish()
-	return pending{commit: w, slot: sl, lsn: lsn, batch: b}, false, nil
 }
 
 // scratch is memory of a committer.
@@ -278,13 +318,15 @@ func (m *committer) logicalHeads(chs []change) error {
 				return err
 			}
 		}
-		before := h.Bytes
+		before, full := h.Bytes, false
 		for j := i; j < len(chs); j++ {
 			if j == i || string(chs[j].id.tuple) == string(id.tuple) {
+				was := h.Bytes
 				h.add(&chs[j])
+				full = full || m.apart && h.Bytes > m.c.st.lim.LogicalPartition && h.Bytes > was
 			}
 		}
-		if h.Bytes > m.c.st.lim.LogicalPartition && h.Bytes > before {
+		if full || h.Bytes > m.c.st.lim.LogicalPartition && h.Bytes > before {
 			return status.WithSub(status.Forbidden, status.SubPartitionKeyFull,
 				"Partition key reached maximum size of %s. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk", sizeText(m.c.st.lim.LogicalPartition))
 		}

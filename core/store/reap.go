@@ -95,8 +95,7 @@ func (c *Container) reapOne(ctx context.Context, slot int, suffix []byte) (p pen
 	tuple := suffix[place : len(suffix)-len(rest)]
 	id := identity{slot: slot, place: suffix[:place:place], tuple: tuple, ident: suffix[place:], suffix: suffix}
 	sl := c.slots[slot]
-	seen := sl.lsn.Load()
-	ch := change{id: id}
+	ch := change{id: id, seen: sl.lsn.Load()}
 	if err := c.readOld(&ch, false); err != nil || ch.old == nil || !ch.expired {
 		return p, false, err
 	}
@@ -106,7 +105,7 @@ func (c *Container) reapOne(ctx context.Context, slot int, suffix []byte) (p pen
 	}
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	if same, err := c.unchanged(sl, &ch, seen); err != nil || !same {
+	if same, err := c.unchanged(sl, &ch); err != nil || !same {
 		return p, false, err
 	}
 	p, raced, err := c.commit(ctx, sl, []change{ch})

@@ -67,6 +67,8 @@ type change struct {
 	oldTerms *index.Terms
 	newTerms *index.Terms
 	shared   int    // terms that both have and that were left out
+	seen     int64  // LSN of the slot before the old item was read
+	lsn      int64  // of the commit
 	upkeep   uint64 // what the slot's index entries followed when the terms were made
 	extra    bool   // newTerms has more than the policy after a rebuild wants
 }
@@ -119,46 +121,6 @@ func (p pending) wait() error {
 	p.slot.settled(p.lsn)
 	return nil
 }
-
-// Outcome is the result of one write of WriteMany.
-type Outcome struct {
-	Result Result
-	Err    error
-}
-
-// WriteMany does independent writes, one commit each, and waits once until all are durable. With ordered it stops at the
-// first error: the outcomes end there.
-func (c *Container) WriteMany(ctx context.Context, ws []Write, ordered bool) []Outcome {
-	out := make([]Outcome, 0, len(ws))
-	waits := make([]pending, 0, min(len(ws), maxWaits))
-	at := make([]int, 0, min(len(ws), maxWaits))
-	settle := func() {
-		for k := len(waits) - 1; k >= 0; k-- { // the last first: it covers the others
-			if err := waits[k].wait(); err != nil {
-				out[at[k]].Err = err
-			}
-		}
-		waits, at = waits[:0], at[:0]
-	}
-	for i := range ws {
-		res, p, err := c.apply(ctx, &ws[i])
-		out = append(out, Outcome{res, err})
-		if err == nil && p.commit != nil {
-			waits, at = append(waits, p), append(at, i)
-		}
-		if err != nil && ordered {
-			break
-		}
-		if len(waits) == maxWaits {
-			settle()
-		}
-	}
-	settle()
-	return out
-}
-
-// maxWaits is how many commits WriteMany leaves unwaited for: each holds its batch.
-const maxWaits = 1024
 
 // identify finds where a write goes.
 func (c *Container) identify(w *Write) (identity, error) {
@@ -228,37 +190,15 @@ func (c *Container) apply(ctx context.Context, w *Write) (Result, pending, error
 // somebody else changed the item in between.
 func (c *Container) attempt(ctx context.Context, w *Write, id identity) (res Result, p pending, raced bool, err error) {
 	sl := c.slots[id.slot]
-	seen := sl.lsn.Load()
 	var one [1]change
 	ch := &one[0]
 	ch.id = id
-	if err = c.readOld(ch, w.Kind == Create); err != nil {
-		return res, p, false, err
-	}
-	live := ch.old
-	if ch.expired {
-		live = nil
-	}
-	next, keep, err := decide(w, live)
-	res.Slot = id.slot
-	if err != nil {
-		return res, p, false, err
-	}
-	if keep {
-		res.Item, res.Kept = live, true
-		res.Charge = ru.Read(itemSize(live))
-		if live != nil {
-			err = sl.waitDurable(live.LSN)
-		}
-		res.LSN = sl.durable.Load()
+	if kept, err := c.ready(ctx, w, ch, &res); kept || err != nil {
 		return res, p, false, err
 	}
 	defer ch.release()
-	if err = c.prepare(ctx, ch, next, w.NoIndex, w.Kind != Update); err != nil {
-		return res, p, false, err
-	}
 	sl.mu.Lock()
-	if same, err := c.unchanged(sl, ch, seen); err != nil || !same {
+	if same, err := c.unchanged(sl, ch); err != nil || !same {
 		sl.mu.Unlock()
 		return res, p, err == nil, err
 	}
@@ -267,9 +207,48 @@ func (c *Container) attempt(ctx context.Context, w *Write, id identity) (res Res
 	if raced || err != nil {
 		return res, p, raced, err
 	}
-	res.Item, res.Created, res.Deleted, res.LSN = ch.item, live == nil && ch.item != nil, ch.item == nil, p.lsn
-	res.Charge = charge(ch)
+	ch.result(&res)
 	return res, p, false, nil
+}
+
+// ready reads the present item, lets the write decide and makes the new item and the terms: everything that costs time. kept says
+// that nothing is to be written; res is complete then.
+func (c *Container) ready(ctx context.Context, w *Write, ch *change, res *Result) (kept bool, err error) {
+	sl := c.slots[ch.id.slot]
+	ch.seen = sl.lsn.Load()
+	res.Slot = ch.id.slot
+	if err = c.readOld(ch, w.Kind == Create); err != nil {
+		return false, err
+	}
+	live := ch.live()
+	next, keep, err := decide(w, live)
+	if err != nil {
+		return false, err
+	}
+	if !keep {
+		return false, c.prepare(ctx, ch, next, w.NoIndex, w.Kind != Update)
+	}
+	res.Item, res.Kept = live, true
+	res.Charge = ru.Read(itemSize(live))
+	if live != nil {
+		err = sl.waitDurable(live.LSN)
+	}
+	res.LSN = sl.durable.Load()
+	return true, err
+}
+
+// live returns the item before the change as everybody sees it.
+func (ch *change) live() *Item {
+	if ch.expired {
+		return nil
+	}
+	return ch.old
+}
+
+// result says what a committed change did.
+func (ch *change) result(res *Result) {
+	res.Item, res.Created, res.Deleted, res.LSN = ch.item, ch.live() == nil && ch.item != nil, ch.item == nil, ch.lsn
+	res.Charge = charge(ch)
 }
 
 func itemSize(it *Item) int {
@@ -510,11 +489,11 @@ func ownTTL(doc []byte) int32 {
 }
 
 // unchanged reports whether the item is still as ch.old says. The caller holds the latch.
-func (c *Container) unchanged(sl *slot, ch *change, seen int64) (bool, error) {
+func (c *Container) unchanged(sl *slot, ch *change) (bool, error) {
 	if ch.upkeep != sl.head.upkeep() {
 		return false, nil
 	}
-	if sl.head.LSN == seen {
+	if sl.head.LSN == ch.seen {
 		return true, nil
 	}
 	now := change{id: ch.id}

@@ -1,0 +1,264 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// Outcome is the result of one write of WriteMany.
+type Outcome struct {
+	Result Result
+	Err    error
+}
+
+// Bounds of what WriteMany commits together: the latch is held for it.
+const (
+	manyWrites = 64
+	manyBytes  = 512 << 10
+)
+
+// maxWaits is how many commits WriteMany leaves unwaited for: each holds its batch.
+const maxWaits = 1024
+
+// WriteMany does independent writes and waits once until all are durable. With ordered it stops at the first error: the
+// outcomes end there, and no write behind it is done.
+//
+// Writes into one slot share a commit of the engine, and with ordered those of all slots in a run of writes do. Each has its own LSN, in the
+// order of the call within a slot. It changes nothing of what each write does: an item that is written twice by one call is in two runs,
+// and whenever a commit of several can't be made as it is, its writes are done one by one.
+func (c *Container) WriteMany(ctx context.Context, ws []Write, ordered bool) []Outcome {
+	m := many{c: c, ctx: ctx, ws: ws, ordered: ordered, out: make([]Outcome, 0, len(ws))}
+	for at := 0; at < len(ws); {
+		n := 1
+		if len(c.uniques) == 0 { // a unique value that one write frees must not be there for the write before it
+			n = m.run(at)
+		}
+		m.do(at, n)
+		if ordered && m.failed() {
+			break
+		}
+		if at += n; len(m.waits) >= maxWaits {
+			m.settle()
+		}
+	}
+	m.settle()
+	return m.out
+}
+
+// many is one call of WriteMany.
+type many struct {
+	c       *Container
+	ctx     context.Context
+	ws      []Write
+	ordered bool
+	out     []Outcome
+	waits   []manyWait
+	ids     []identity // of the present run
+	errs    []error    // why a write of it has no identity
+}
+
+// manyWait is a commit on its way to being durable.
+type manyWait struct {
+	pending
+	at    []int // its writes
+	slots []slotCommit
+}
+
+// failed reports whether the last outcome is an error.
+func (m *many) failed() bool { return m.out[len(m.out)-1].Err != nil }
+
+// settle waits for all commits: the last first, it covers the others.
+func (m *many) settle() {
+	for k := len(m.waits) - 1; k >= 0; k-- {
+		w := &m.waits[k]
+		err := w.wait()
+		for _, at := range w.at {
+			if err != nil {
+				m.out[at].Err = err
+			}
+		}
+		for i := range w.slots {
+			if err == nil {
+				w.slots[i].sl.settled(w.slots[i].h.LSN)
+			}
+		}
+	}
+	m.waits = m.waits[:0]
+}
+
+// run finds how many writes from at on may be committed together: no item twice, and not too much. It fills m.ids.
+func (m *many) run(at int) (n int) {
+	m.ids, m.errs = m.ids[:0], m.errs[:0]
+	size := 0
+	for ; n < manyWrites && at+n < len(m.ws) && size < manyBytes; n++ {
+		w := &m.ws[at+n]
+		id, err := m.c.identify(w)
+		if err == nil && slices.ContainsFunc(m.ids, func(o identity) bool { return bytes.Equal(o.suffix, id.suffix) }) {
+			return n
+		}
+		m.ids, m.errs = append(m.ids, id), append(m.errs, err)
+		size += len(w.Doc)
+	}
+	return n
+}
+
+// do does the writes [at, at+n) and appends their outcomes: with ordered up to the first error.
+func (m *many) do(at, n int) {
+	if n == 1 {
+		m.single(at)
+		return
+	}
+	chs := make([]change, 0, n) // those that write something
+	from := make([]int, 0, n)
+	m.out = m.out[:at]
+	stop := at + n
+	for i := at; i < stop; i++ {
+		var o Outcome
+		if o.Err = m.errs[i-at]; o.Err == nil {
+			ch := change{id: m.ids[i-at]}
+			kept := false
+			if kept, o.Err = m.c.ready(m.ctx, &m.ws[i], &ch, &o.Result); o.Err == nil && !kept {
+				chs, from = append(chs, ch), append(from, i)
+			} else {
+				ch.release()
+			}
+		}
+		if m.out = append(m.out, o); o.Err != nil && m.ordered {
+			stop = i + 1
+		}
+	}
+	defer func() {
+		for i := range chs {
+			chs[i].release()
+		}
+	}()
+	if m.ordered {
+		if !m.commit(chs, from) {
+			m.again(from)
+		}
+		if i := slices.IndexFunc(m.out[at:], func(o Outcome) bool { return o.Err != nil }); i >= 0 {
+			m.out = m.out[:at+i+1]
+		}
+		return
+	}
+	bySlot(chs, from)
+	for i := 0; i < len(chs); {
+		j := i + 1
+		for j < len(chs) && chs[j].id.slot == chs[i].id.slot {
+			j++
+		}
+		if !m.commit(chs[i:j], from[i:j]) {
+			m.again(from[i:j])
+		}
+		i = j
+	}
+}
+
+// single does one write by itself and appends its outcome.
+func (m *many) single(at int) {
+	m.out = append(m.out[:at], Outcome{})
+	m.one(at)
+}
+
+// one does one write by itself.
+func (m *many) one(at int) {
+	res, p, err := m.c.apply(m.ctx, &m.ws[at])
+	m.out[at] = Outcome{res, err}
+	if err == nil && p.commit != nil {
+		m.waits = append(m.waits, manyWait{pending: p, at: []int{at}})
+	}
+}
+
+// again does the writes of a commit that came to nothing one by one; with ordered what is behind the first error has no outcome.
+func (m *many) again(from []int) {
+	slices.Sort(from)
+	for _, i := range from {
+		if m.one(i); m.ordered && m.out[i].Err != nil {
+			m.out = m.out[:i+1]
+			return
+		}
+	}
+}
+
+// bySlot brings changes of one slot together, in their order.
+func bySlot(chs []change, from []int) {
+	order := make([]int, len(chs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return chs[a].id.slot - chs[b].id.slot })
+	c, f := slices.Clone(chs), slices.Clone(from)
+	for i, o := range order {
+		chs[i], from[i] = c[o], f[o]
+	}
+}
+
+// commit makes changes visible in one commit of the engine: false when nothing was done and each is to be tried by itself. The
+// latches of all slots are held for it, taken in their order.
+func (m *many) commit(chs []change, from []int) bool {
+	if len(chs) < 2 {
+		return len(chs) == 0
+	}
+	c := m.c
+	bySlot(chs, from)
+	var latched []*slot
+	defer func() {
+		for _, sl := range latched {
+			sl.mu.Unlock()
+		}
+	}()
+	b := batchPool.Get().(*kv.Batch)
+	b.Reset()
+	var slots []slotCommit
+	var pre []kv.Precondition
+	for i := 0; i < len(chs); {
+		sl, j := c.slots[chs[i].id.slot], i
+		sl.mu.Lock()
+		latched = append(latched, sl)
+		for ; j < len(chs) && chs[j].id.slot == chs[i].id.slot; j++ {
+			if same, err := c.unchanged(sl, &chs[j]); err != nil || !same {
+				return false
+			}
+		}
+		s, err := c.build(m.ctx, sl, chs[i:j], b, true)
+		if err != nil {
+			return false
+		}
+		slots, pre = append(slots, s), append(pre, s.pre())
+		i = j
+	}
+	w, err := c.st.eng.Write(m.ctx, b, pre)
+	if errors.Is(err, kv.ErrTooLarge) {
+		return false
+	}
+	if err != nil {
+		return m.lost(slots, from, err)
+	}
+	for i := range slots {
+		slots[i].visible(w)
+	}
+	for i := range chs {
+		chs[i].result(&m.out[from[i]].Result)
+	}
+	last := &slots[len(slots)-1]
+	m.waits = append(m.waits, manyWait{pending{w, last.sl, last.h.LSN, b}, slices.Clone(from), slots})
+	return true
+}
+
+// lost finds out where the slots stand after the engine refused a commit. It returns false when nothing was written.
+func (m *many) lost(slots []slotCommit, from []int, cause error) bool {
+	var fatal error
+	for i := range slots {
+		if _, err := m.c.lost(slots[i].sl, cause); err != nil {
+			fatal = err
+		}
+	}
+	for _, i := range from {
+		m.out[i].Err = fatal
+	}
+	return fatal != nil
+}
