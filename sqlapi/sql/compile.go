@@ -102,7 +102,12 @@ func fold(fn evalFn, parts ...cexpr) cexpr {
 			return cexpr{fn: fn}
 		}
 	}
-	return konst(fn(&frame{}))
+	f := &frame{}
+	f.ctx.Fail = f.fail
+	if v := fn(f); f.err == nil {
+		return konst(v)
+	}
+	return cexpr{fn: fn} // it fails when it is executed
 }
 
 // expr compiles one expression.

@@ -107,3 +107,16 @@ func TestListLimit(t *testing.T) {
 		t.Errorf("a set of equal strings: %v %v", rows, err)
 	}
 }
+
+// TestSlowPattern: a pattern that backtracks without end ends the query, whether it is constant or not.
+func TestSlowPattern(t *testing.T) {
+	d, err := doc.FromJSON(nil, []byte(`{"id":"1","s":"`+strings.Repeat("a", 40)+`"}`), doc.JSONOptions{Names: doc.NoSQL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{`SELECT VALUE REGEXMATCH(c.s, "(?=a)(a+)+$b") FROM c`, `SELECT * FROM c WHERE REGEXMATCH("` + strings.Repeat("a", 40) + `", "(?=a)(a+)+$b")`} {
+		if _, err := evalDocs(text, nil, []doc.Doc{d, d, d}, 0); status.CodeOf(err) != status.Timeout {
+			t.Errorf("%s: %v, wanted a timeout", text, err)
+		}
+	}
+}

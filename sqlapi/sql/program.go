@@ -9,6 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/func"
 )
 
 // Param is a query parameter: its name with or without the leading @, and its value.
@@ -246,6 +247,7 @@ func (p *program) frame(params []value.Value) *frame {
 	f, _ := p.frames.Get().(*frame)
 	if f == nil {
 		f = &frame{slots: make([]value.Value, p.nslots), subs: make([]subState, p.nsubs)}
+		f.ctx.Fail = f.fail
 	}
 	f.params = params
 	return f
@@ -254,7 +256,7 @@ func (p *program) frame(params []value.Value) *frame {
 func (p *program) release(f *frame) {
 	clear(f.slots)
 	clear(f.subs)
-	*f = frame{slots: f.slots, subs: f.subs, args: f.args[:0]}
+	*f = frame{slots: f.slots, subs: f.subs, args: f.args[:0], ctx: funcs.Context{Fail: f.ctx.Fail}}
 	p.frames.Put(f)
 }
 

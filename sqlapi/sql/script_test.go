@@ -95,6 +95,9 @@ func evalPlaces(text string, params []Param, docs []doc.Doc, size int, planar bo
 		out := &Page{}
 		r := &runner{p: p, f: f, src: newDocSource(p, f, docs, st.core), out: out, pageSize: size, st: st}
 		f.root = rootRow{}
+		if f.err != nil {
+			return nil, f.err
+		}
 		next, more, err := r.run()
 		p.release(f)
 		if err != nil {

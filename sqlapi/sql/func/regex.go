@@ -3,41 +3,104 @@ package funcs
 import (
 	"regexp"
 	"strings"
+	"time"
 
+	"github.com/dlclark/regexp2"
+
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Regular expressions run on Go's engine: linear in the text, so no pattern can stall the server; look-around and
-// back-references, which it lacks, make the call undefined.
+// Regular expressions are Perl's, as in the service. Nearly all patterns run on Go's engine, which is linear in the text. Those
+// that it lacks (look-around, back-references, possessive and atomic groups, the modifier x) run on one that backtracks, for
+// matchTime at most: a pattern that takes longer ends the query.
 func init() {
 	for _, n := range []string{"REGEXMATCH", "_REGEX_MATCH"} {
-		register(regex(n, func(re *regexp.Regexp, s []byte) value.Value { return boolean(re.Match(s)) }))
+		register(regex(n, func(re matcher, s []byte) (value.Value, error) {
+			ok, err := re.match(s)
+			return boolean(ok), err
+		}))
 	}
 	register(
-		regex("RegexExtract", func(re *regexp.Regexp, s []byte) value.Value {
-			if m := re.Find(s); m != nil {
-				return value.StringBytes(m)
+		regex("RegexExtract", func(re matcher, s []byte) (value.Value, error) {
+			all, err := re.find(s, 1)
+			if len(all) == 0 {
+				return value.Value{}, err
 			}
-			return value.Value{}
+			return value.StringOf(all[0]), err
 		}),
-		regex("RegexExtractAll", func(re *regexp.Regexp, s []byte) value.Value {
+		regex("RegexExtractAll", func(re matcher, s []byte) (value.Value, error) {
 			var b Builder
-			for _, m := range re.FindAll(s, 10000) {
-				b.Elem(value.StringBytes(m))
+			all, err := re.find(s, maxMatches)
+			for _, m := range all {
+				b.Elem(value.StringOf(m))
 			}
-			return b.Array()
+			return b.Array(), err
 		}),
 	)
 }
 
-func regex(name string, use func(re *regexp.Regexp, s []byte) value.Value) *Func {
-	f := &Func{Name: name, Types: "ss?s"}
-	f.Eval = func(_ *Context, a []value.Value) value.Value {
-		if re := compilePattern(a[1:]); re != nil {
-			return use(re, a[0].Bytes())
-		}
-		return value.Value{}
+const (
+	maxMatches = 10000
+	matchTime  = 250 * time.Millisecond
+)
+
+// matcher is a compiled pattern. It is safe for concurrent use.
+type matcher interface {
+	match(s []byte) (bool, error)
+	find(s []byte, limit int) ([]string, error)
+}
+
+type linear struct{ *regexp.Regexp }
+
+func (l linear) match(s []byte) (bool, error) { return l.Match(s), nil }
+
+func (l linear) find(s []byte, limit int) (out []string, err error) {
+	for _, m := range l.FindAll(s, limit) {
+		out = append(out, string(m))
 	}
+	return out, nil
+}
+
+type backtracking struct{ *regexp2.Regexp }
+
+var errSlowPattern = status.New(status.Timeout, "A regular expression of the query takes too long.")
+
+func (b backtracking) match(s []byte) (bool, error) {
+	ok, err := b.MatchString(string(s))
+	if err != nil {
+		err = errSlowPattern
+	}
+	return ok, err
+}
+
+func (b backtracking) find(s []byte, limit int) (out []string, err error) {
+	m, err := b.FindStringMatch(string(s))
+	for ; err == nil && m != nil && len(out) < limit; m, err = b.FindNextMatch(m) {
+		out = append(out, m.String())
+	}
+	if err != nil {
+		err = errSlowPattern
+	}
+	return out, err
+}
+
+func regex(name string, use func(re matcher, s []byte) (value.Value, error)) *Func {
+	f := &Func{Name: name, Types: "ss?s"}
+	run := func(c *Context, re matcher, s []byte) value.Value {
+		if re == nil {
+			return value.Value{}
+		}
+		v, err := use(re, s)
+		if err != nil {
+			if c.Fail != nil {
+				c.Fail(err)
+			}
+			return value.Value{}
+		}
+		return v
+	}
+	f.Eval = func(c *Context, a []value.Value) value.Value { return run(c, compilePattern(a[1:]), a[0].Bytes()) }
 	f.Prepare = func(consts []value.Value, isConst []bool) func(*Context, []value.Value) value.Value {
 		for i := 1; i < len(isConst); i++ {
 			if !isConst[i] || consts[i].Kind() != value.String {
@@ -45,37 +108,43 @@ func regex(name string, use func(re *regexp.Regexp, s []byte) value.Value) *Func
 			}
 		}
 		re := compilePattern(consts[1:])
-		return func(_ *Context, a []value.Value) value.Value {
-			if re == nil {
-				return value.Value{}
-			}
-			return use(re, a[0].Bytes())
-		}
+		return func(c *Context, a []value.Value) value.Value { return run(c, re, a[0].Bytes()) }
 	}
 	return f
 }
 
 // compilePattern compiles a pattern with the modifiers m, s, i and x; nil when it is no valid pattern.
-func compilePattern(a []value.Value) *regexp.Regexp {
+func compilePattern(a []value.Value) matcher {
 	pattern, flags := a[0].Str(), ""
 	if len(a) == 2 {
 		for _, m := range a[1].Str() {
 			switch m {
-			case 'm', 's', 'i':
+			case 'm', 's', 'i', 'x':
 				flags += string(m)
-			case 'x':
-				pattern = strings.Join(strings.Fields(pattern), "")
 			default:
 				return nil
 			}
 		}
 	}
-	if flags != "" {
-		pattern = "(?" + flags + ")" + pattern
+	if !strings.Contains(flags, "x") {
+		text := pattern
+		if flags != "" {
+			text = "(?" + flags + ")" + pattern
+		}
+		if re, err := regexp.Compile(text); err == nil {
+			return linear{re}
+		}
 	}
-	re, err := regexp.Compile(pattern)
+	var opts regexp2.RegexOptions
+	for i, o := range []regexp2.RegexOptions{regexp2.Multiline, regexp2.Singleline, regexp2.IgnoreCase, regexp2.IgnorePatternWhitespace} {
+		if strings.IndexByte(flags, "msix"[i]) >= 0 {
+			opts |= o
+		}
+	}
+	re, err := regexp2.Compile(pattern, opts)
 	if err != nil {
 		return nil
 	}
-	return re
+	re.MatchTimeout = matchTime
+	return backtracking{re}
 }

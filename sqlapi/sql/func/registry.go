@@ -15,6 +15,7 @@ type Context struct {
 	Now    time.Time          // time of the execution: the same for all rows of a page
 	Clock  func() time.Time   // present time
 	Random func() float64     // [0, 1)
+	Fail   func(error)        // ends the execution with an error; nil while constants are folded
 	DocID  func() value.Value // document part of the present item's _rid, for DOCUMENTID
 
 	memos map[*byte]*memo // by the place of a call in the query

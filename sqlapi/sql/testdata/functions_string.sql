@@ -491,3 +491,23 @@ true
 false
 > "b" LIKE "[^a-c]"
 false
+> REGEXMATCH("price: 42", "(?<=: )[0-9]+")
+true
+> REGEXMATCH("foobar", "foo(?!bar)")
+false
+> REGEXMATCH("foobaz", "foo(?!bar)", "i")
+true
+> REGEXMATCH("abab", "^(ab)\\1$")
+true
+> REGEXMATCH("abba", "^(ab)\\1$")
+false
+> RegexExtract("a1 b22", "(?<=b)[0-9]+")
+"22"
+> RegexExtractAll("aa bc dd", "(.)\\1")
+["aa","dd"]
+> REGEXMATCH("a b", "a\\ b # a comment", "x")
+true
+> REGEXMATCH("A\nB", "^ b $", "xim")
+true
+> REGEXMATCH("a", "(?<=a")
+(none)
