@@ -20,6 +20,7 @@ import (
 
 // compositeValues are what the fields of a profile's items hold, "" for nothing.
 var compositeValues = map[string][]string{
+	"inside":  {"0", "1", "2"},
 	"numbers": {"0", "1", "2", "-1.5", "3"},
 	"mixed":   {"", "null", "true", "false", "1", "-2", `"a"`, `"b"`, `"a\u0000"`},
 	"partial": {"", "1", "2", `"x"`},
@@ -30,9 +31,8 @@ var compositeValues = map[string][]string{
 var compositeSets = [][]string{{"a", "-b"}, {"-b", "c"}, {"a", "b", "c"}, {"pk", "-a"}, {"pk", "b", "c"}, {"c", "-_ts"}, {"n/x", "a"}, {"pk", "t", "-c"}}
 
 // compositeQuery makes a random query whose filter and order may be a composite index's, or not.
-func compositeQuery(t testing.TB, r *rand.Rand, c *core.Container, vals []string) (q exec.Query, match func(doc.Doc) bool) {
+func compositeQuery(t testing.TB, r *rand.Rand, c *core.Container, vals []string) (q exec.Query) {
 	var preds []*access.Pred
-	var checks []func(doc.Doc) bool
 	fields := []string{"a", "b", "c", "pk", "n.x"}
 	pathOf := func(f string) access.Path {
 		if f == "_ts" {
@@ -50,32 +50,18 @@ func compositeQuery(t testing.TB, r *rand.Rand, c *core.Container, vals []string
 			continue
 		}
 		v, _ := doc.ValueFromJSON([]byte(text))
-		get := func(d doc.Doc) value.Value { return doc.Get(d, path.Segs...) }
-		switch op := r.IntN(4); op {
-		case 0, 1:
-			preds = append(preds, access.Eq(path, v))
-			checks = append(checks, func(d doc.Doc) bool { return value.EqualCosmos(get(d), v) })
+		b := &access.Bound{Value: v, Inclusive: r.IntN(2) == 0}
+		switch r.IntN(4) {
+		case 0:
+			preds = append(preds, access.Range(path, b, nil))
+		case 1:
+			preds = append(preds, access.Range(path, nil, b))
 		default:
-			b, incl := &access.Bound{Value: v, Inclusive: r.IntN(2) == 0}, false
-			incl = b.Inclusive
-			up := op == 2
-			if up {
-				preds = append(preds, access.Range(path, b, nil))
-			} else {
-				preds = append(preds, access.Range(path, nil, b))
-			}
-			checks = append(checks, func(d doc.Doc) bool {
-				x := get(d)
-				c := value.CompareCosmos(x, v)
-				return x.Class() == v.Class() && (c == 0 && incl || c > 0 && up || c < 0 && !up)
-			})
+			preds = append(preds, access.Eq(path, v))
 		}
 	}
-	match = func(d doc.Doc) bool {
-		return !slices.ContainsFunc(checks, func(f func(doc.Doc) bool) bool { return !f(d) })
-	}
-	q = exec.Query{Pred: access.And(preds...), Compare: value.CompareCosmos, Collation: access.JSONOrder,
-		Match: func(it *core.Item) (bool, error) { return match(it.Doc), nil }}
+	q = exec.Query{Pred: access.And(preds...), Compare: value.CompareCosmos, Collation: access.JSONOrder}
+	q.Match = func(it *core.Item) (bool, error) { return satisfies(q.Pred, it.Doc), nil }
 	if r.IntN(2) == 0 { // of a hierarchical key sometimes only the first value
 		q.PK = keyIn(c, mustDoc(t, fmt.Sprintf(`{"id":"","t":"t%d","pk":"p%d"}`, r.IntN(2), r.IntN(3))))
 		q.PK = q.PK[:1+r.IntN(len(q.PK))]
@@ -83,7 +69,7 @@ func compositeQuery(t testing.TB, r *rand.Rand, c *core.Container, vals []string
 		q.Ranges = []epk.Range{{Min: "", Max: fmt.Sprintf("%02X", r.IntN(0x3F))}, {Min: "20", Max: "FF"}}[r.IntN(2):]
 	}
 	if r.IntN(6) == 0 {
-		return q, match
+		return q
 	}
 	set := compositeSets[r.IntN(len(compositeSets))]
 	cut, reverse := 0, r.IntN(2) == 0
@@ -103,20 +89,44 @@ func compositeQuery(t testing.TB, r *rand.Rand, c *core.Container, vals []string
 			return doc.Get(it.Doc, pathOf(name).Segs...)
 		}})
 	}
-	return q, match
+	return q
 }
 
-// asBSON gives a query's order the reading of MongoDB: what is missing is null, and classes come in another order.
+// asBSON gives a query the reading of MongoDB: elements of arrays count, an array sorts by its least one, what is missing is
+// null, and classes come in another order.
 func asBSON(q *exec.Query) {
 	q.Compare, q.Collation = value.CompareBSON, access.BSONOrder
+	var read func(p *access.Pred) *access.Pred
+	read = func(p *access.Pred) *access.Pred {
+		out := *p
+		out.Path = p.Path.Element()
+		out.Kids = nil
+		for _, k := range p.Kids {
+			out.Kids = append(out.Kids, read(k))
+		}
+		return &out
+	}
+	pred := read(q.Pred)
+	q.Pred = pred
+	q.Match = func(it *core.Item) (bool, error) { return satisfies(pred, it.Doc), nil }
 	for i := range q.OrderBy {
-		key := q.OrderBy[i].Key
-		q.OrderBy[i].Path = q.OrderBy[i].Path.Element()
-		q.OrderBy[i].Key = func(it *core.Item) value.Value {
-			if v := key(it); v.IsDefined() {
-				return v
+		o := &q.OrderBy[i]
+		if o.Path.Segs[0] == access.TS.Segs[0] {
+			continue
+		}
+		o.Path = o.Path.Element()
+		segs := o.Path.Segs
+		o.Key = func(it *core.Item) value.Value {
+			least := value.Undef()
+			for _, v := range reach(value.ObjectOf(it.Doc), segs, nil) {
+				if !least.IsDefined() || value.CompareBSON(v, least) < 0 {
+					least = v
+				}
 			}
-			return value.NullValue()
+			if !least.IsDefined() {
+				return value.NullValue()
+			}
+			return least
 		}
 	}
 }
@@ -129,7 +139,11 @@ func compositeDoc(r *rand.Rand, vals []string, id string) string {
 		}
 	}
 	if v := vals[r.IntN(len(vals))]; v != "" {
-		d += fmt.Sprintf(`,"n":{"x":%s}`, v)
+		if n := `{"x":` + v + `}`; (slices.Contains(vals, "[1]") || len(vals) == 3) && r.IntN(3) == 0 {
+			d += `,"n":[` + n + `]`
+		} else {
+			d += `,"n":` + n
+		}
 	}
 	return d + "}"
 }
@@ -166,7 +180,7 @@ func TestCompositesAgainstSort(t *testing.T) {
 					queries = 300
 				}
 				for i := range queries {
-					q, _ := compositeQuery(t, r, c, vals)
+					q := compositeQuery(t, r, c, vals)
 					q.PlanHash = uint64(i)
 					if r.IntN(4) == 0 {
 						asBSON(&q)

@@ -114,7 +114,7 @@ func TestCompositePagingOverChanges(t *testing.T) {
 	}
 }
 
-// satisfies evaluates a conjunction of equalities and ranges on single fields.
+// satisfies evaluates a conjunction of equalities and ranges; where a path counts elements any of them will do.
 func satisfies(p *access.Pred, d doc.Doc) bool {
 	if p == nil {
 		return true
@@ -124,23 +124,42 @@ func satisfies(p *access.Pred, d doc.Doc) bool {
 			return false
 		}
 	}
-	v := doc.Get(d, p.Path.Segs...)
+	vs := []value.Value{doc.Get(d, p.Path.Segs...)}
+	if p.Path.Elements {
+		vs = reach(value.ObjectOf(d), p.Path.Segs, nil)
+	}
 	switch p.Op {
 	case access.OpIn:
-		return slices.ContainsFunc(p.Vals, func(w value.Value) bool { return value.EqualCosmos(v, w) })
+		return slices.ContainsFunc(vs, func(v value.Value) bool {
+			return slices.ContainsFunc(p.Vals, func(w value.Value) bool { return value.EqualCosmos(v, w) })
+		})
 	case access.OpRange:
-		for i, b := range []*access.Bound{p.Lo, p.Hi} {
-			if b == nil {
-				continue
-			}
-			c := value.CompareCosmos(v, b.Value)
-			if i == 1 {
-				c = -c
-			}
-			if v.Class() != b.Value.Class() || c < 0 || c == 0 && !b.Inclusive {
-				return false
-			}
-		}
+		return above(vs, p.Lo, 1) && above(vs, p.Hi, -1)
 	}
 	return true
+}
+
+// above reports whether one of the values is beyond a bound; sign 1 means above it.
+func above(vs []value.Value, b *access.Bound, sign int) bool {
+	return b == nil || slices.ContainsFunc(vs, func(v value.Value) bool {
+		c := value.CompareCosmos(v, b.Value) * sign
+		return v.Class() == b.Value.Class() && (c > 0 || c == 0 && b.Inclusive)
+	})
+}
+
+// reach appends the values that MongoDB finds at a path: elements of arrays on the way and at its end, too.
+func reach(v value.Value, segs []string, out []value.Value) []value.Value {
+	if len(segs) == 0 {
+		if v.IsDefined() {
+			out = append(out, v)
+		}
+	} else if v.Kind() == value.Object {
+		out = reach(v.Get(segs[0]), segs[1:], out)
+	}
+	if v.Kind() == value.Array {
+		for it := v.Iter(); it.Next(); {
+			out = reach(it.Value(), segs, out)
+		}
+	}
+	return out
 }
