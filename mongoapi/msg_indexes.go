@@ -12,7 +12,7 @@ import (
 )
 
 // indexProperty is where a collection's declared indexes are kept with the container: a BSON array of their documents. The
-// core indexes every path; a declaration is what clients list.
+// core indexes every path; a declaration is what clients list, and of a compound index a composite index of the indexing policy.
 const indexProperty = "mongo.indexes"
 
 const maxIndexes = 500
@@ -41,6 +41,7 @@ func (r *request) saveIndexes(k *coll, specs []value.Value) error {
 		s.Properties = map[string][]byte{}
 	}
 	s.Properties[indexProperty] = bw.ArrayValue(specs).Bytes()
+	s.IndexingPolicy = policyFor(s.IndexingPolicy, k.indexSpecs(), specs)
 	had, has := false, (*int32)(nil)
 	for _, o := range k.indexSpecs() {
 		had = had || o.Get("expireAfterSeconds").IsDefined()

@@ -161,12 +161,32 @@ func on(src Source, col *index.Column, cs []*Pred, most int) (eq, rng *Pred) {
 				eq = c
 			}
 		case c.Op == OpRange && !c.Any && oneClass(c), c.Op == OpPrefix:
-			if rng == nil || rng.Lo == nil || rng.Hi == nil {
-				rng = c
-			}
+			rng = narrower(rng, c)
 		}
 	}
 	return eq, rng
+}
+
+// narrower returns the condition of two on one column that restricts it more; of a lower and an upper bound both. No element of an
+// array can satisfy one of them alone there, see on.
+func narrower(a, b *Pred) *Pred {
+	switch {
+	case a == nil || a.Op != OpPrefix && b.Op == OpPrefix:
+		return b
+	case a.Op == OpRange && b.Op == OpRange && (a.Lo == nil) != (b.Lo == nil) && (a.Hi == nil) != (b.Hi == nil):
+		both := *a
+		if a.Lo == nil {
+			both.Lo = b.Lo
+		} else {
+			both.Hi = b.Hi
+		}
+		if oneClass(&both) {
+			return &both
+		}
+	case a.Op == OpRange && b.Op == OpRange && (a.Lo == nil || a.Hi == nil) && b.Lo != nil && b.Hi != nil:
+		return b
+	}
+	return a
 }
 
 // composites returns the scans of composite indexes that conditions on more than one column restrict.
