@@ -39,6 +39,7 @@ type sorter struct {
 	list   []*sorted
 	heap   topHeap
 	at     int
+	probe  sorted // the present candidate: most are not kept where there is a bound
 	mem    store.Mem
 	size   int
 	keyB   int
@@ -174,9 +175,10 @@ func (s *sorter) drain() error {
 
 func (s *sorter) add(r *row) error {
 	q := s.b.q
-	x := &sorted{number: r.item.Number, slot: r.slot, keys: make([]value.Value, len(q.OrderBy))}
+	x := &s.probe
+	x.number, x.slot, x.keys = r.item.Number, r.slot, x.keys[:0]
 	for i := range q.OrderBy {
-		x.keys[i] = sortKey(&q.OrderBy[i], &r.item)
+		x.keys = append(x.keys, sortKey(&q.OrderBy[i], &r.item))
 	}
 	if s.pos != nil && !s.pos.cut && s.b.compare(x, &sorted{keys: s.pos.keys, number: s.pos.number}) <= 0 {
 		return nil // given before
@@ -187,6 +189,7 @@ func (s *sorter) add(r *row) error {
 	if full && s.b.compare(x, s.heap.list[0]) >= 0 {
 		return nil
 	}
+	x = &sorted{number: x.number, slot: x.slot, keys: slices.Clone(x.keys)}
 	for i := range x.keys {
 		x.keys[i] = x.keys[i].Clone()
 	}

@@ -1,8 +1,6 @@
 package funcs
 
 import (
-	"bytes"
-
 	"github.com/orrerydb/orrery/core/geo"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -92,7 +90,11 @@ func preparePair[G measured[G]](parse func(value.Value) (G, string), consts []va
 		if known[i] {
 			return fixed[i]
 		}
-		return remembered(c, &site[i], parse, a[i])
+		if g, ok := recall[G](c, &site[i], a[i]); ok {
+			return g
+		}
+		g, _ := parse(a[i])
+		return keep(c, &site[i], a[i], g)
 	}
 	return func(c *Context, a []value.Value) value.Value {
 		x := arg(c, a, 0)
@@ -104,34 +106,4 @@ func preparePair[G measured[G]](parse func(value.Value) (G, string), consts []va
 		}
 		return value.Value{}
 	}
-}
-
-// memo is the geometry that an argument was the last time.
-type memo struct {
-	text     []byte
-	geometry any
-}
-
-// maxMemo is how many bytes of a value are kept to know it again.
-const maxMemo = 256 << 10
-
-// remembered parses a value unless it is the one that it was the last time at this place of the query.
-func remembered[G measured[G]](c *Context, site *byte, parse func(value.Value) (G, string), v value.Value) G {
-	m := c.memos[site]
-	if m != nil && bytes.Equal(m.text, v.Bytes()) {
-		return m.geometry.(G)
-	}
-	g, _ := parse(v)
-	if len(v.Bytes()) > maxMemo {
-		return g
-	}
-	if m == nil {
-		if c.memos == nil {
-			c.memos = map[*byte]*memo{}
-		}
-		m = &memo{}
-		c.memos[site] = m
-	}
-	m.text, m.geometry = append(m.text[:0], v.Bytes()...), g
-	return g
 }

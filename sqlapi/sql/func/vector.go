@@ -1,49 +1,154 @@
 package funcs
 
 import (
+	"encoding/binary"
 	"math"
 	"strings"
 
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// VectorDistance is computed exactly; the options name the distance function (cosine when absent).
+// VectorDistance is computed exactly; the options name the distance function (cosine when absent). The vector that is the same for
+// all items is read once; an item's is read where it stands in the document.
 func init() {
 	register(&Func{Name: "VectorDistance", Types: "aa?bo", Eval: func(_ *Context, a []value.Value) value.Value {
-		kind := "cosine"
-		if len(a) == 4 {
-			if f := a[3].Get("distanceFunction"); f.Kind() == value.String {
-				kind = strings.ToLower(f.Str())
+		v := readVector(a[1])
+		return v.from(a[0], distanceKind(a))
+	}, Prepare: func(consts []value.Value, isConst []bool) func(*Context, []value.Value) value.Value {
+		site := new([2]byte)
+		var ready [2]*vector
+		for i := range ready {
+			if isConst[i] && consts[i].Kind() == value.Array {
+				ready[i] = readVector(consts[i])
 			}
 		}
-		return vectorDistance(a[0], a[1], kind)
+		return func(c *Context, a []value.Value) value.Value {
+			for i := range ready {
+				if ready[i] != nil {
+					return ready[i].from(a[1-i], distanceKind(a))
+				}
+			}
+			kind := distanceKind(a)
+			for i := range site {
+				if v, ok := recall[*vector](c, &site[i], a[i]); ok {
+					return v.from(a[1-i], kind)
+				}
+			}
+			keep(c, &site[0], a[0], readVector(a[0]))
+			return keep(c, &site[1], a[1], readVector(a[1])).from(a[0], kind)
+		}
 	}})
 }
 
-func vectorDistance(x, y value.Value, kind string) value.Value {
-	var dot, xx, yy, dd float64
-	i, j := x.Iter(), y.Iter()
-	for {
-		a, b := i.Next(), j.Next()
-		if a != b {
+// distanceKind returns the distance function that a call names, in lower case.
+func distanceKind(a []value.Value) string {
+	if len(a) < 4 {
+		return "cosine"
+	}
+	f := a[3].Get("distanceFunction")
+	if f.Kind() != value.String {
+		return "cosine"
+	}
+	for _, known := range [...]string{"cosine", "dotproduct", "euclidean"} {
+		if strings.EqualFold(string(f.Bytes()), known) {
+			return known
+		}
+	}
+	return ""
+}
+
+// vector is an array of numbers, or not.
+type vector struct {
+	x  []float64
+	ok bool
+}
+
+func readVector(v value.Value) *vector {
+	out := &vector{ok: true}
+	for r := (numbers{b: arrayBytes(v)}); out.ok && r.more(); {
+		var f float64
+		f, out.ok = r.next()
+		out.x = append(out.x, f)
+	}
+	return out
+}
+
+// from measures how far w is from v; Undefined when they are not numbers of the same count.
+func (v *vector) from(w value.Value, kind string) value.Value {
+	if !v.ok {
+		return value.Value{}
+	}
+	var dot, vv, ww, dd float64
+	b := arrayBytes(w)
+	for _, p := range v.x {
+		if len(b) == 0 {
 			return value.Value{}
 		}
-		if !a {
-			break
+		var q float64
+		k := 1
+		for k < len(b) && b[k] != 0 {
+			k++
 		}
-		if !i.Value().IsNumber() || !j.Value().IsNumber() {
-			return value.Value{}
+		if b[0] == 0x01 && k+9 <= len(b) { // nearly always a double
+			q, b = math.Float64frombits(binary.LittleEndian.Uint64(b[k+1:])), b[k+9:]
+		} else {
+			r, ok := numbers{b: b}, false
+			if q, ok = r.next(); !ok {
+				return value.Value{}
+			}
+			b = r.b
 		}
-		p, q := i.Value().Float(), j.Value().Float()
-		dot, xx, yy, dd = dot+p*q, xx+p*p, yy+q*q, dd+(p-q)*(p-q)
+		dot, vv, ww, dd = dot+p*q, vv+p*p, ww+q*q, dd+(p-q)*(p-q)
+	}
+	if len(b) > 0 {
+		return value.Value{}
 	}
 	switch kind {
 	case "cosine":
-		return Num(dot / (math.Sqrt(xx) * math.Sqrt(yy)))
+		return Num(dot / (math.Sqrt(vv) * math.Sqrt(ww)))
 	case "dotproduct":
 		return Num(dot)
 	case "euclidean":
 		return Num(math.Sqrt(dd))
 	}
 	return value.Value{}
+}
+
+// numbers reads the elements of an array one by one, without a Value for each.
+type numbers struct{ b []byte }
+
+// arrayBytes returns the elements of an array in their stored form.
+func arrayBytes(v value.Value) []byte {
+	b := v.Bytes()
+	if v.Kind() != value.Array || len(b) < 5 {
+		return nil
+	}
+	return b[4 : len(b)-1]
+}
+
+func (r *numbers) more() bool { return len(r.b) > 0 }
+
+// next reads one element; false when it is no number.
+func (r *numbers) next() (float64, bool) {
+	b, k := r.b, 1
+	for k < len(b) && b[k] != 0 { // its key: the index
+		k++
+	}
+	if k++; k+8 <= len(b) {
+		switch b[0] {
+		case 0x01:
+			r.b = b[k+8:]
+			return math.Float64frombits(binary.LittleEndian.Uint64(b[k:])), true
+		case 0x12:
+			r.b = b[k+8:]
+			return float64(int64(binary.LittleEndian.Uint64(b[k:]))), true
+		}
+	}
+	if b[0] == 0x10 && k+4 <= len(b) {
+		r.b = b[k+4:]
+		return float64(int32(binary.LittleEndian.Uint32(b[k:]))), true
+	}
+	_, v, rest, ok := value.ReadElement(b)
+	r.b = rest
+	return v.Float(), ok && v.IsNumber()
 }
