@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"strconv"
@@ -188,10 +189,25 @@ func (c *call) send(code int) error {
 	return nil
 }
 
+// maxDrain is how much of a body that is too large is read and thrown away.
+const maxDrain = 16 << 20
+
+// drainBody reads the rest of a body that is refused: a client that still writes sees its connection reset instead of the
+// answer. Beyond maxDrain it does.
+func (c *call) drainBody() {
+	if c.r.ContentLength > maxDrain {
+		c.w.Header()["Connection"] = []string{"close"}
+		return
+	}
+	if _, err := io.CopyN(io.Discard, c.r.Body, maxDrain); err != io.EOF {
+		c.w.Header()["Connection"] = []string{"close"}
+	}
+}
+
 // readBody reads the request body, at most limit bytes.
 func (c *call) readBody(limit int) error {
 	if c.r.ContentLength > int64(limit) {
-		c.w.Header()["Connection"] = []string{"close"} // the rest is not read
+		c.drainBody()
 		return errTooLarge
 	}
 	b := c.body[:0]
@@ -206,7 +222,7 @@ func (c *call) readBody(limit int) error {
 		n, err := c.r.Body.Read(b[len(b):end])
 		b = b[:len(b)+n]
 		if len(b) > limit {
-			c.w.Header()["Connection"] = []string{"close"}
+			c.drainBody()
 			return errTooLarge
 		}
 		if err != nil {
