@@ -41,7 +41,7 @@ func TestFlagsAndVariables(t *testing.T) {
 }
 
 func TestStrictness(t *testing.T) {
-	for flag, want := range map[string]string{"": "[nosql]", "--strict=nosql": "[nosql]", "--strict=none": "[]", "--strict=NoSQL": "[nosql]"} {
+	for flag, want := range map[string]string{"": "[nosql]", "--strict=nosql": "[nosql]", "--strict=none": "[]", "--strict=NoSQL": "[nosql]", "--strict=nosql,nosql": "[nosql]", "--strict=none --strict none": "[]"} {
 		c, err := parse(t, strings.Fields("serve --memory "+flag)...)
 		if err != nil {
 			t.Fatal(err)

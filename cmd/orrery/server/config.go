@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -202,12 +203,17 @@ func ParseSources(texts []string) (map[string]string, error) {
 // ParseStrict turns the words of --strict into Config.Strict: names of APIs, or none alone. Validate checks the names.
 func ParseStrict(words []string) ([]string, error) {
 	var out []string
+	none := false
 	for _, w := range words {
-		if w = strings.ToLower(strings.TrimSpace(w)); w != "none" && w != "" {
+		switch w = strings.ToLower(strings.TrimSpace(w)); {
+		case w == "none" || w == "":
+			none = true
+		case !slices.Contains(out, w):
 			out = append(out, w)
-		} else if len(words) > 1 {
-			return nil, fmt.Errorf("--strict %s: none stands alone", strings.Join(words, ","))
 		}
+	}
+	if none && len(out) > 0 {
+		return nil, fmt.Errorf("--strict %s: none stands alone", strings.Join(words, ","))
 	}
 	return out, nil
 }
