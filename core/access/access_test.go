@@ -25,6 +25,7 @@ type fake struct {
 	complete map[string]bool
 	share    map[string]float64
 	keys     [][]string
+	marks    map[uint64]bool // path ids in the sets of slots' heads
 }
 
 func (f *fake) Policy() *index.Policy { return f.pol }
@@ -32,7 +33,7 @@ func (f *fake) IndexReady() bool      { return f.ready }
 func (f *fake) KeyPaths() [][]string  { return f.keys }
 func (f *fake) MayHoldForeign() bool  { return f.foreign }
 func (f *fake) MayHoldLossy(path uint64) bool {
-	return false
+	return f.marks[path]
 }
 func (f *fake) MayHoldGraphForm() bool {
 	return f.graph
@@ -41,6 +42,9 @@ func (f *fake) KeysMayBeForeign() bool {
 	return f.foreign
 }
 func (f *fake) MayHoldElements(path uint64) bool {
+	if f.marks[path] {
+		return true
+	}
 	for name := range f.elements {
 		if f.pol.PathID(strings.Split(name, ".")) == path {
 			return true

@@ -295,8 +295,10 @@ func byComposite(src Source, r *Request, cs []*Pred) (Plan, bool) {
 	switch {
 	case other.Kind != Index:
 		return p, true
-	case c.Used() == 0 || other.Leaf == nil:
+	case other.Leaf == nil:
 		return Plan{}, false
+	case c.Used() == 0:
+		return p, src.Share(other.Leaf) > scanShare // an only equality was not counted
 	}
 	return p, src.Share(p.Leaf) <= worthSorting*src.Share(other.Leaf)
 }
