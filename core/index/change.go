@@ -32,10 +32,11 @@ const maxPairs = 4096
 
 // changed returns documents of only the fields that differ, made in the memory of two slices, and how many values the other
 // fields hold. Where leaving fields out would not be safe they are the whole documents: those that may have more terms than
-// MaxTerms, edges that become something else, and names that stand twice in a document.
+// MaxTerms, or more work with shapes than spatialWork, edges that become something else, and names that stand twice in a document.
 func (p *Policy) changed(memOld, memNew, old, new []byte) (a, b []byte, shared int) {
 	const least = 3 // bytes of a BSON element
-	if max(len(old), len(new))/least+len(p.exact)+MaxTerms/10 > MaxTerms {
+	size := max(len(old), len(new))
+	if size/least+len(p.exact)+MaxTerms/10 > MaxTerms || len(p.spatial) > 0 && size > spatialWhole {
 		return old, new, 0
 	}
 	ov, nv := value.ObjectOf(old), value.ObjectOf(new)

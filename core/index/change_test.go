@@ -21,12 +21,13 @@ func appendField(t *testing.T, dst []byte, name, json string) []byte {
 }
 
 var changeValues = []string{"null", "1", "2", `"x"`, `"` + strings.Repeat("l", 300) + `"`, "[]", "[1,2]", `[{"c":1},{"c":2}]`, `{"c":1}`,
-	`{"c":[1,{"d":2}]}`, `[{"_value":1,"id":"p"}]`, "true"}
+	`{"c":[1,{"d":2}]}`, `[{"_value":1,"id":"p"}]`, "true",
+	`{"type":"Point","coordinates":[1,2]}`, `{"type":"Polygon","coordinates":[[[0,0],[9,0],[9,5],[0,0]]]}`, `[{"type":"Point","coordinates":[1,200]},{"type":"Point","coordinates":[3,4]}]`}
 
 // TestCollectChange: the difference of what CollectChange gives is the difference of the whole terms, whatever two documents hold.
 func TestCollectChange(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
-	policies := []string{``, `{"indexingMode":"none","automatic":false}`,
+	policies := []string{``, `{"includedPaths":[{"path":"/a/*"}],"excludedPaths":[{"path":"/*"}],"spatialIndexes":[{"path":"/*"},{"path":"/b/?","boundingBox":{"xmin":0,"ymin":0,"xmax":5,"ymax":5}}]}`, `{"indexingMode":"none","automatic":false}`,
 		`{"includedPaths":[{"path":"/a/?"},{"path":"/b/c/?"}],"excludedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/a"},{"path":"/b/c"}]]}`,
 		`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/b/*"}]}`}
 	names := []string{"a", "b", "d", "e", "_sinkLabel", "_isEdge", "_id"}
@@ -124,4 +125,20 @@ func BenchmarkCollectChange(b *testing.B) {
 			p.Collect(&t, next.Doc, next.TS)
 		}
 	})
+}
+
+// TestShapesAreNoOddValues: a shape with several cells doesn't make a slot's values odd, which would take covered answers from it.
+func TestShapesAreNoOddValues(t *testing.T) {
+	p, err := Compile([]byte(`{"includedPaths":[{"path":"/*"}],"spatialIndexes":[{"path":"/*"}]}`), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var terms Terms
+	p.Collect(&terms, mustDoc(t, `{"id":"a","loc":{"type":"Polygon","coordinates":[[[0,0],[9,0],[9,5],[0,0]]]}}`), 1)
+	_, id := p.Spatial([]string{"loc"}, false)
+	n := 0
+	terms.Path(id, func([]byte, byte) bool { n++; return true })
+	if n < 2 || terms.Classes&Odd != 0 {
+		t.Errorf("%d cells, classes %b", n, terms.Classes)
+	}
 }

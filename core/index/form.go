@@ -165,6 +165,7 @@ func (t *Terms) markMany() {
 		j, n, plain := i, 0, 0
 		for ; j < len(t.list) && binary.BigEndian.Uint64(t.buf[t.list[j].off:]) == path; j++ {
 			switch {
+			case t.buf[t.list[j].off+8] >= value.ClassLeafCell: // one of the cells of a shape
 			case t.list[j].flag&FlagElement == 0:
 				n++
 				plain++

@@ -122,8 +122,13 @@ next:
 	return nil, 0
 }
 
-// spatialWork bounds what the shapes of one document cost: half a second. Those that it doesn't reach have "any value" entries.
-const spatialWork = 5_000_000
+// spatialWork bounds what the shapes of one document below a rule cost: half a second. Those that it doesn't reach have "any value"
+// entries. A document of up to spatialWhole bytes has no shapes that could cost as much: 200 positions, each compared with a
+// thousand cells.
+const (
+	spatialWork  = 5_000_000
+	spatialWhole = 4096
+)
 
 // spatial emits the entries of all geometries below v that a rule names. n segments of the rule's path are behind v.
 func (w *walker) spatial(r *SpatialRule, v value.Value, n int, id uint64, depth int) {

@@ -124,8 +124,8 @@ func (p *Policy) collect(t *Terms, fields []byte, whole Version) {
 	}
 	w.object(value.ObjectOf(fields), p.root, p.root.subtree == include, p.Seed, 0, false)
 	w.emit(child(p.Seed, []byte(SystemTS)), value.IntOf(ts), false)
-	w.work.Left = spatialWork
 	for i := range p.spatial {
+		w.work.Left = spatialWork
 		w.spatial(&p.spatial[i], value.ObjectOf(doc), 0, p.spatial[i].seed, 0)
 	}
 	for _, e := range p.exact {
