@@ -133,6 +133,9 @@ func (b *builder) entryRow(r *row, e *entries, c *cover, m *store.Mem) (bool, er
 	return b.fetch(r, e.cur.Identity, m)
 }
 
+// Times returns how many rows the present one stands for.
+func (r *Rows) Times() int { return 1 + r.row.more }
+
 // settle waits for what the present row shows to be durable.
 func (r *Rows) settle() error {
 	slot := r.row.slot

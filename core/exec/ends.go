@@ -16,14 +16,34 @@ func (b *builder) indexSource(plan *access.Plan, leaves []*access.Pred, from *po
 		return src, err
 	}
 	s.cover = newCover(b, plan.Leaf)
+	s.repeat = b.q.Repeat && b.q.Whole && len(b.q.OrderBy) == 0 && len(s.cover.parts) == 0
 	switch {
 	case plan.Missing:
 		return &missing{scan: s, n: make([]int64, b.view.Slots())}, nil
 	case b.q.Want == WantEnds && from == nil && len(b.q.OrderBy) == 0 && len(s.cover.parts) == 0:
-		return &ends{scan: s, parts: plan.Leaf.ByClass(), one: s.leaf}, nil
+		x := &ends{scan: s, parts: plan.Leaf.ByClass(), one: s.leaf}
+		x.one.ivs = make([]access.Interval, 1)
+		return x, nil
 	}
 	s.e.once = b.once(s.cover)
 	return s, nil
+}
+
+// repeats counts the entries behind the present one that have its value in its form, whose rows would be the same.
+func (s *indexScan) repeats(r *row) error {
+	s.value, r.pos = append(s.value[:0], s.e.cur.Value...), position{}
+	flag := s.e.flag
+	for {
+		ok, err := s.e.next()
+		if err != nil || !ok {
+			return err
+		}
+		if s.e.flag != flag || !bytes.Equal(s.e.cur.Value, s.value) {
+			s.peek = true
+			return nil
+		}
+		r.more++
+	}
 }
 
 // once reports whether of the entries with one value one is enough.
@@ -58,7 +78,7 @@ func (m *missing) next(r *row) (bool, error) {
 	if !m.done {
 		ok, err := m.scan.next(r)
 		if ok {
-			m.n[r.slot]++
+			m.n[r.slot] += int64(1 + r.more)
 		}
 		if ok || err != nil {
 			return ok, err
@@ -76,7 +96,9 @@ func (m *missing) next(r *row) (bool, error) {
 		}
 		m.left = h.Items - m.n[slot]
 	}
-	m.left--
+	if m.left--; b.q.Repeat {
+		r.more, m.left = int(m.left), 0
+	}
 	if err := b.poll(); err != nil {
 		return false, err
 	}
@@ -182,7 +204,7 @@ func (s *ends) start() bool {
 		}
 		for ; s.p < len(s.parts); s.p++ {
 			if s.parts[s.p].Touches(x.b.view.Classes(s.sps[0].slot)) {
-				s.one.ivs = append(s.one.ivs[:0:0], s.parts[s.p].Interval)
+				s.one.ivs[0] = s.parts[s.p].Interval
 				x.e.leaf, x.e.desc = &s.one, s.back
 				x.e.start(s.sps, nil)
 				s.open = true

@@ -158,17 +158,20 @@ func (e *entries) move() bool {
 	return e.it.Next()
 }
 
-// moveValue moves to the next entry with another value: one step, then a seek.
+// fewSteps is how many entries are passed over one by one before a seek is cheaper.
+const fewSteps = 12
+
+// moveValue moves to the next entry with another value: some steps, then a seek.
 func (e *entries) moveValue() bool {
 	e.last = append(append(e.last[:0], e.prefix...), e.cur.Value...)
-	if e.desc {
-		if ok := e.it.Prev(); !ok || !bytes.HasPrefix(e.it.Key(), e.last) {
+	for range fewSteps {
+		ok := e.desc && e.it.Prev() || !e.desc && e.it.Next()
+		if !ok || !bytes.HasPrefix(e.it.Key(), e.last) {
 			return ok
 		}
-		return e.it.SeekLT(e.last)
 	}
-	if ok := e.it.Next(); !ok || !bytes.HasPrefix(e.it.Key(), e.last) {
-		return ok
+	if e.desc {
+		return e.it.SeekLT(e.last)
 	}
 	return e.it.SeekGE(keys.After(e.last))
 }

@@ -24,6 +24,8 @@ type indexScan struct {
 	terms   index.Terms
 	mem     store.Mem
 	cover   *cover // nil: items are fetched
+	repeat  bool   // rows of one value are given as one
+	value   []byte // memory of repeats
 }
 
 // newIndexScan makes the source of one leaf, or of several: then of their union.
@@ -73,6 +75,9 @@ func (s *indexScan) next(r *row) (bool, error) {
 			continue
 		}
 		r.pos = s.position(r.slot)
+		if s.repeat && r.covered {
+			return true, s.repeats(r)
+		}
 		return true, nil
 	}
 }

@@ -53,6 +53,8 @@ type Query struct {
 	// Whole: the reader reads to the end, takes no continuation and looks at nothing but Needs. An item without a value at
 	// Needs[0] may then be an empty one.
 	Whole bool
+	// Repeat: with Whole, equal rows may be given as one; Times tells how many it stands for.
+	Repeat bool
 	// PlanHash identifies the query's text and parameters: a continuation of another query is refused.
 	PlanHash uint64
 	// Timer gives a time that only grows; with it Stats.Times is kept. nil = nothing is timed.
@@ -103,6 +105,7 @@ type row struct {
 	pos     position // where to resume after this row
 	matched bool     // it passed Match already
 	covered bool     // made of an index entry, without its item
+	more    int      // equal rows that it stands for beside itself
 }
 
 // source gives candidates in a stable order.
@@ -157,7 +160,7 @@ func (r *Rows) Next() bool {
 			r.pause = true
 			return false
 		}
-		r.row.matched, r.row.covered = false, false
+		r.row.matched, r.row.covered, r.row.more = false, false, 0
 		ok, err := r.candidate(r.src, &r.row)
 		if err != nil {
 			r.err = store.Translate(err)
@@ -181,7 +184,7 @@ func (r *Rows) Next() bool {
 		if r.err = r.settle(); r.err != nil {
 			return false
 		}
-		r.stats.Rows++
+		r.stats.Rows += 1 + r.row.more
 		return true
 	}
 }

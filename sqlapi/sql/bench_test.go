@@ -36,8 +36,8 @@ func benchContainer(b *testing.B, n int) *core.Container {
 	}
 	fill := strings.Repeat("abcdefghij", 80)
 	for i := range n {
-		json := fmt.Sprintf(`{"id":"item-%06d","pk":"p%04d","cat":"c%d","n":%d,"price":%d.5,"tags":["a","b"],"o":{"x":%d},"fill":%q}`,
-			i, i/100, i%(n/10), i%100, i, i, fill)
+		json := fmt.Sprintf(`{"id":"item-%06d","pk":"p%04d","cat":"c%d","n":%d,"ten":%d,"price":%d.5,"tags":["a","b"],"o":{"x":%d},"fill":%q}`,
+			i, i/100, i%(n/10), i%100, i%10, i, i, fill)
 		d, err := doc.FromJSON(nil, []byte(json), doc.JSONOptions{Names: doc.NoSQL})
 		if err != nil {
 			b.Fatal(err)
@@ -49,10 +49,15 @@ func benchContainer(b *testing.B, n int) *core.Container {
 
 func benchQuery(b *testing.B, c *core.Container, text string, req Request, want int, params ...Param) {
 	b.Helper()
+	benchEnv(b, testEnv, c, text, req, want, params...)
+}
+
+func benchEnv(b *testing.B, env *Env, c *core.Container, text string, req Request, want int, params ...Param) {
+	b.Helper()
 	b.ReportAllocs()
 	out := &Page{}
 	for b.Loop() {
-		pl, err := Compile(text, params, testEnv)
+		pl, err := Compile(text, params, env)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -86,4 +91,25 @@ func BenchmarkQuery(b *testing.B) {
 	b.Run("projection 10", func(b *testing.B) {
 		benchQuery(b, c, "SELECT c.id, c.price, c.o.x FROM c WHERE c.cat = @c", Request{PageSize: 100}, 10, Param{"@c", value.StringOf("c7")})
 	})
+}
+
+// BenchmarkCovered compares answers from index entries with the same ones from the items.
+func BenchmarkCovered(b *testing.B) {
+	c := benchContainer(b, 20000)
+	for _, q := range []struct {
+		name, text string
+		rows       int
+	}{
+		{"count of 10000", "SELECT VALUE COUNT(1) FROM c WHERE c.price >= 10000", 1},
+		{"max", "SELECT VALUE MAX(c.price) FROM c", 1},
+		{"max of 10000", "SELECT VALUE MAX(c.price) FROM c WHERE c.price < 10000", 1},
+		{"distinct 10", "SELECT DISTINCT VALUE c.ten FROM c", 10},
+		{"distinct 100", "SELECT DISTINCT VALUE c.n FROM c", 100},
+		{"group 100", "SELECT c.n, COUNT(1) AS k FROM c GROUP BY c.n", 100},
+		{"sum of 10000", "SELECT VALUE SUM(c.price) FROM c WHERE c.price >= 10000", 1},
+		{"values 1000", "SELECT VALUE c.price FROM c WHERE c.price < 999", 999},
+	} {
+		b.Run(q.name, func(b *testing.B) { benchQuery(b, c, q.text, Request{}, q.rows) })
+		b.Run(q.name+" from items", func(b *testing.B) { benchEnv(b, itemEnv, c, q.text, Request{}, q.rows) })
+	}
 }

@@ -15,6 +15,7 @@ type coverage struct {
 	needs   []access.Path // what the query reads of an item; nil: all of it, or too much
 	want    exec.Want
 	whole   bool         // the query reads to its end on each page
+	repeat  bool         // items that agree in needs make the same rows
 	defined *access.Path // items without a value here make no difference
 }
 
@@ -23,7 +24,7 @@ func (v *coverage) ask(q *exec.Query) {
 	if v.needs == nil {
 		return
 	}
-	q.Needs, q.Want, q.Whole = v.needs, v.want, v.whole
+	q.Needs, q.Want, q.Whole, q.Repeat = v.needs, v.want, v.whole, v.repeat
 	if v.defined != nil && !demands(q.Pred, v.defined) {
 		q.Pred = access.And(q.Pred, access.Exists(*v.defined))
 	}
@@ -76,6 +77,7 @@ func coverageOf(p *program) (v coverage) {
 	v.defined = definedPath(cq, v.needs)
 	if !r.each && len(v.needs) == 1 {
 		v.want = wanted(cq, v.needs[0])
+		v.repeat = cq == p.top && cq.grouped
 	}
 	return v
 }

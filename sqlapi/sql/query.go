@@ -401,7 +401,10 @@ func (cq *cquery) gather(f *frame) bool {
 	for i, a := range cq.group.aggs {
 		s := &g.aggs[i]
 		held := s.held()
-		a.fn.add(s, a.arg(f))
+		v := a.arg(f)
+		for n := 0; n <= f.more && !s.over; n++ {
+			a.fn.add(s, v)
+		}
 		if st.groups.size += s.held() - held; s.over {
 			f.fail(status.New(status.BadRequest, "A %s of the query is larger than %d bytes.", a.fn.name, maxList))
 		}

@@ -260,8 +260,12 @@ func (r *runner) allItems() error {
 		return f.err
 	}
 	cq.begin(f)
+	rows, _ := r.src.(*coreRows)
 	for f.err == nil && r.src.next() {
 		f.setRoot(r.src.item())
+		if rows != nil {
+			f.more = rows.rows.Times() - 1
+		}
 		if !cq.each(f) {
 			break
 		}
