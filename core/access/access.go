@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core/geo"
+	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -83,8 +84,9 @@ type Pred struct {
 	// Foreign says that values of kinds which JSON lacks may satisfy the predicate too, because the language reads them as
 	// strings or objects (a date as its ISO text): the index scan adds those classes where a slot has ever held them.
 	Foreign bool
-	// Region of a spatial predicate; pathID and cells are where an index has it (Resolve).
+	// Region of a spatial predicate; places, pathID and cells are where an index has it (Resolve).
 	Region *geo.Region
+	places *index.SpatialRule
 	pathID uint64
 	cells  []Interval
 

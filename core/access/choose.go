@@ -274,7 +274,7 @@ func (p *Pred) missesGraphForm() bool {
 
 func usable(src Source, p *Pred) bool {
 	if p.Op < OpIn || p.Op == OpSpatial {
-		return p.cells != nil
+		return p.places != nil
 	}
 	if p.Comp != nil {
 		return true

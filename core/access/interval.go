@@ -65,7 +65,8 @@ func (p *Pred) Intervals() (ivs []Interval, exact, ok bool) {
 		e := keys.AppendStringPrefix(nil, []byte(p.Str))
 		ivs = append(ivs, Interval{Lo: e, Hi: keys.After(e)})
 	case OpSpatial:
-		return p.cells, false, p.cells != nil
+		ivs, ok = p.placeIntervals()
+		return ivs, false, ok
 	case opEvery:
 		return []Interval{{Lo: []byte{value.ClassAny}, Hi: []byte{value.ClassMaxKey + 1}}}, false, true
 	case opComposite:

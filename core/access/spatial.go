@@ -19,10 +19,8 @@ func Resolve(p *Pred, pol *index.Policy) *Pred {
 	}
 	out := *p
 	if p.Op == OpSpatial {
-		out.pathID, out.cells = 0, nil
-		if r, id := pol.Spatial(p.Path.Segs, p.Region.Planar()); r != nil {
-			out.pathID, out.cells = id, spatialIntervals(p.Region.Cells(r.Box))
-		}
+		out.places, out.pathID = pol.Spatial(p.Path.Segs, p.Region.Planar())
+		out.cells = nil
 		return &out
 	}
 	out.Kids = make([]*Pred, len(p.Kids))
@@ -61,6 +59,18 @@ func (p *Pred) kind() string {
 		return " (spatial)"
 	}
 	return ""
+}
+
+// placeIntervals returns the intervals of a resolved spatial leaf; they are made when they are asked for first, since many a
+// query goes by something better. ok is false when no index has it.
+func (p *Pred) placeIntervals() (ivs []Interval, ok bool) {
+	if p.places == nil {
+		return nil, false
+	}
+	if p.cells == nil {
+		p.cells = spatialIntervals(p.Region.Cells(p.places.Box))
+	}
+	return p.cells, true
 }
 
 // spatialIntervals returns the entries of shapes that may meet a region with these cells: those inside one of the cells, and
