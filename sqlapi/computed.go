@@ -10,7 +10,10 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql"
 )
 
-const computedMember = propertyPrefix + "computedProperties"
+const (
+	computedMember = propertyPrefix + "computedProperties"
+	vectorMember   = propertyPrefix + "vectorEmbeddingPolicy"
+)
 
 // checkComputed holds a container's computed properties to the service's rules, and to its partition key: a query's filter on
 // the key's path must mean what is stored there.
@@ -62,27 +65,48 @@ type computedCache struct {
 
 const maxComputedCache = 256
 
-// of returns the computed properties of a container, nil when it has none.
+// of returns the computed properties of a container, and the distance functions of its vectors; nil when it has neither.
 func (cc *computedCache) of(ct *core.Container) *sql.Computed {
-	raw := ct.Spec().Properties[computedMember]
-	if len(raw) == 0 {
+	raw, vectors := ct.Spec().Properties[computedMember], ct.Spec().Properties[vectorMember]
+	if len(raw)+len(vectors) == 0 {
 		return nil
 	}
+	key := string(raw) + "\x00" + string(vectors)
 	cc.mu.RLock()
-	c, ok := cc.m[string(raw)]
+	c, ok := cc.m[key]
 	cc.mu.RUnlock()
 	if ok {
 		return c
 	}
-	if defs, err := parseComputed(raw); err == nil {
-		// Definitions of older servers were not checked: what can't be computed is not there.
-		c, _ = sql.NewComputed(defs)
+	if len(raw) > 0 {
+		if defs, err := parseComputed(raw); err == nil {
+			// Definitions of older servers were not checked: what can't be computed is not there.
+			c, _ = sql.NewComputed(defs)
+		}
 	}
+	c = c.WithEmbeddings(embeddings(vectors))
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
 	if cc.m == nil || len(cc.m) >= maxComputedCache {
 		cc.m = map[string]*sql.Computed{}
 	}
-	cc.m[string(raw)] = c
+	cc.m[key] = c
 	return c
+}
+
+// embeddings returns a kept vector embedding policy as the language wants it.
+func embeddings(raw []byte) (out []sql.Embedding) {
+	if len(raw) == 0 {
+		return nil
+	}
+	list, err := vectorEmbeddings(raw)
+	if err != nil {
+		return nil // kept by an older server, which didn't check it
+	}
+	for _, e := range list {
+		if segs, err := core.ParsePath(e.Path); err == nil {
+			out = append(out, sql.Embedding{Path: segs, Distance: e.Distance})
+		}
+	}
+	return out
 }

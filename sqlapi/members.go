@@ -72,7 +72,7 @@ func checkVectorIndexes(spec *core.ContainerSpec) error {
 		return nil // the policy was checked before
 	}
 	var list []vectorEmbedding
-	if raw := spec.Properties[propertyPrefix+"vectorEmbeddingPolicy"]; len(raw) > 0 {
+	if raw := spec.Properties[vectorMember]; len(raw) > 0 {
 		var err error
 		if list, err = vectorEmbeddings(raw); err != nil {
 			return err

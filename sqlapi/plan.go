@@ -33,11 +33,7 @@ func queryPlan(c *call) error {
 	if err != nil {
 		return err
 	}
-	plan := sql.QueryPlan
-	if pk != nil && len(pk) == len(def.Paths) {
-		plan = sql.QueryPlanBound
-	}
-	body, err := plan(spec.text, spec.params, features, def)
+	body, err := sql.QueryPlanOf(c.s.computed.of(ct), spec.text, spec.params, features, def, pk != nil && len(pk) == len(def.Paths))
 	if err != nil {
 		return err
 	}

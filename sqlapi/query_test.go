@@ -234,3 +234,33 @@ func FuzzRequest(f *testing.F) {
 		}
 	})
 }
+
+// VectorDistance measures as the container's vector embedding policy says, unless the query names another function; the plan
+// says so too.
+func TestVectorDistanceOfPolicy(t *testing.T) {
+	a := newAPI(t)
+	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
+	a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"vectorEmbeddingPolicy":{"vectorEmbeddings":[
+		{"path":"/deep/v","dataType":"float32","dimensions":2,"distanceFunction":"Euclidean"},{"path":"/w","dimensions":2,"distanceFunction":"dotproduct"}]}}`).is(201)
+	for i := range 10 {
+		a.do("POST", docs, fmt.Sprintf(`{"id":"%d","pk":"a","deep":{"v":[%d,0]},"w":[%d,0],"x":[%d,1]}`, i, i, i, i), key("a")).is(201)
+	}
+	query := func(text string) *reply {
+		t.Helper()
+		return a.do("POST", docs, `{"query":"`+strings.ReplaceAll(text, `"`, `\"`)+`"}`, "x-ms-documentdb-isquery: True", key("a")).is(200)
+	}
+	query(`SELECT VALUE VectorDistance(c.deep.v, [5, 0]) FROM c WHERE c.id = '2'`).has(`[3]`)
+	query(`SELECT VALUE VectorDistance([5, 0], d.deep["v"], true) FROM d WHERE d.id = '2'`).has(`[3]`)
+	query(`SELECT VALUE VectorDistance(c.w, [5, 0], false, {"dataType": "float32"}) FROM c WHERE c.id = '2'`).has(`[10]`)
+	query(`SELECT VALUE VectorDistance(c.w, [5, 0], false, {"distanceFunction": "euclidean"}) FROM c WHERE c.id = '2'`).has(`[3]`)
+	query(`SELECT VALUE VectorDistance(c.x, [0, 3]) FROM c WHERE c.id = '0'`).has(`[1]`) // no embedding: cosine
+	query(`SELECT TOP 3 VALUE c.id FROM c ORDER BY VectorDistance(c.deep.v, [6.2, 0])`).has(`["6","7","5"]`)
+	query(`SELECT TOP 2 VALUE c.id FROM c ORDER BY VectorDistance(c.w, [1, 0])`).has(`["9","8"]`)
+	plan := func(text string) *reply {
+		t.Helper()
+		return a.do("POST", docs, `{"query":"`+text+`"}`, "x-ms-cosmos-is-query-plan-request: True").is(200)
+	}
+	plan(`SELECT TOP 3 c.id FROM c ORDER BY VectorDistance(c.deep.v, [6, 0])`).has(`"orderBy":["Ascending"]`).has(`distanceFunction`)
+	plan(`SELECT TOP 3 c.id FROM c ORDER BY VectorDistance(c.w, [6, 0])`).has(`"orderBy":["Descending"]`)
+	plan(`SELECT TOP 3 c.id FROM c ORDER BY VectorDistance(c.x, [6, 0])`).has(`"orderBy":["Descending"]`)
+}

@@ -46,7 +46,7 @@ func (c *call) isCross(ct *core.Container, s *scope) bool {
 
 // refuseMerge answers 400/1004 with the query's plan. Where there is no plan either, the answer is why.
 func (c *call) refuseMerge(ct *core.Container, spec querySpec) error {
-	plan, err := sql.QueryPlan(spec.text, spec.params, nil, ct.Spec().PartitionKey)
+	plan, err := sql.QueryPlanOf(c.s.computed.of(ct), spec.text, spec.params, nil, ct.Spec().PartitionKey, false)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,8 @@ type Computed struct {
 	sizes map[string]int  // bytes of the definitions, which bound the expressions' nodes
 	key   string          // all definitions; programs are cached under it
 	hash  uint64
+	// distances has the functions of VectorDistance by path, where they aren't cosine: segments joined by U+0000.
+	distances map[string]string
 }
 
 // ComputedProperty is one definition: SELECT VALUE expression FROM alias.
@@ -268,6 +270,7 @@ func (x *expander) expr(e Expr) Expr {
 	case *Call:
 		n := *e
 		n.Args = x.list(e.Args)
+		x.distance(&n)
 		return &n
 	case *ArrayExpr:
 		n := *e

@@ -35,17 +35,22 @@ type aliasType struct{ alias, plan string }
 // features are those that the client lists; a feature that the query needs and the client lacks is refused. nil features are
 // not checked.
 func QueryPlan(text string, params []Param, features []string, def core.PartitionKeyDef) ([]byte, error) {
-	return queryPlan(text, params, features, def, false)
+	return queryPlan(nil, text, params, features, def, false)
 }
 
 // QueryPlanBound is QueryPlan for a request that names one whole partition key: one partition gives all rows, whatever the
 // filter says. The ranges are the filter's all the same.
 func QueryPlanBound(text string, params []Param, features []string, def core.PartitionKeyDef) ([]byte, error) {
-	return queryPlan(text, params, features, def, true)
+	return queryPlan(nil, text, params, features, def, true)
 }
 
-func queryPlan(text string, params []Param, features []string, def core.PartitionKeyDef, bound bool) ([]byte, error) {
-	p, err := cached(text)
+// QueryPlanOf is QueryPlan, or with bound QueryPlanBound, for a container with computed properties or embeddings.
+func QueryPlanOf(comp *Computed, text string, params []Param, features []string, def core.PartitionKeyDef, bound bool) ([]byte, error) {
+	return queryPlan(comp.onlyEmbeddings(), text, params, features, def, bound)
+}
+
+func queryPlan(comp *Computed, text string, params []Param, features []string, def core.PartitionKeyDef, bound bool) ([]byte, error) {
+	p, err := cachedFor(text, comp, false)
 	if err != nil {
 		return nil, err
 	}

@@ -1,41 +1,22 @@
 """azure-cosmos for Python against the NoSQL API. ../run.sh says where the server is."""
 
-import itertools
-import os
 import unittest
 
 from azure.cosmos import CosmosClient, PartitionKey, exceptions
 
-KEY = os.environ["ORRERY_ACCOUNT_KEY"]
-CROSS = {"enable_cross_partition_query": True}
-names = itertools.count()
+from sqlcase import CROSS, ENDPOINT, SQLCase
 
 
-class SQL(unittest.TestCase):
+class SQL(SQLCase):
     @classmethod
     def setUpClass(cls):
-        cls.client = CosmosClient(os.environ["ORRERY_NOSQL"], KEY)
-        cls.db = cls.client.create_database_if_not_exists(f"py-{os.getpid()}")
+        super().setUpClass()
         cls.c = cls.container(offer_throughput=20000)
         for i in range(60):
             cls.c.create_item({"id": f"i{i}", "pk": f"p{i % 6}", "n": i})
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.client.delete_database(cls.db.id)
-
-    @classmethod
-    def container(cls, key=None, **options):
-        return cls.db.create_container(f"c{next(names)}", key or PartitionKey(path="/pk"), **options)
-
     def rows(self, text, **options):
         return list(self.c.query_items(text, **options))
-
-    def refused(self, status, call, *args, **options):
-        with self.assertRaises(exceptions.CosmosHttpResponseError) as e:
-            call(*args, **options)
-        self.assertEqual(e.exception.status_code, status, e.exception.message)
-        return e.exception
 
     def test_item_life(self):
         c = self.container()
@@ -138,7 +119,7 @@ class SQL(unittest.TestCase):
 
         def holder(mode, **more):
             permission = user.upsert_permission({"id": "p", "permissionMode": mode, "resource": c.container_link, **more})
-            client = CosmosClient(os.environ["ORRERY_NOSQL"], {c.container_link: permission.properties["_token"]})
+            client = CosmosClient(ENDPOINT, {c.container_link: permission.properties["_token"]})
             return client.get_database_client(self.db.id).get_container_client(c.id)
 
         reader = holder("Read")
