@@ -33,7 +33,8 @@ type Composite struct {
 }
 
 // Column is one path of a composite index. The ids are what the Bloom sets of a slot's head know about its values: Lossy is in
-// the set of lossy terms, the others are in the set of paths with elements.
+// the set of lossy terms, the others are in the set of paths with elements. They are the path's, so that the sets stay sparse where
+// several indexes have it.
 type Column struct {
 	Segs []string // stored names; SystemTS for the time of the last write
 	Desc bool
@@ -104,9 +105,12 @@ func (c *Composite) identify(seed uint64) {
 	c.ID = d.Sum64()
 	for i := range c.Columns {
 		col := &c.Columns[i]
-		for n, id := range []*uint64{&col.Lossy, &col.Array, &col.Foreign, &col.Mixed} {
-			*id = child(c.ID, []byte{byte(i), byte(n)})
+		id := child(seed, []byte("\x00column"))
+		for _, s := range col.Segs {
+			id = child(id, []byte(s))
 		}
+		col.Lossy = child(id, []byte{0, byte(c.Cut >> 8), byte(c.Cut)})
+		col.Array, col.Foreign, col.Mixed = child(id, []byte{1}), child(id, []byte{2}), child(id, []byte{3})
 	}
 }
 
