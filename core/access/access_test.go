@@ -224,6 +224,8 @@ func TestChoose(t *testing.T) {
 				r.HasPK = true
 			case "scan":
 				r.Want = SigScan
+			case "items":
+				r.Items, _ = strconv.ParseInt(a.Vals[0], 10, 64)
 			default:
 				d.Fatalf(t, "unknown argument %s", a.Key)
 			}
@@ -240,7 +242,7 @@ func TestChoose(t *testing.T) {
 		if p.Leaf != nil {
 			fmt.Fprintf(&b, "  %s\n", text(p.Leaf))
 		}
-		for _, l := range p.Union {
+		for _, l := range append(p.Union, p.Both...) {
 			fmt.Fprintf(&b, "  %s\n", text(l))
 		}
 		for _, k := range p.Keys {

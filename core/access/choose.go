@@ -40,6 +40,7 @@ type Plan struct {
 	Keys  []Key   // Points
 	Leaf  *Pred   // Index, Ordered
 	Union []*Pred // Index: leaves whose entries together hold every answer
+	Both  []*Pred // Index: leaves each of which names every answer
 	Why   string
 	// Covered: rows are made from the entries, items are fetched only where an entry doesn't tell its value. Missing: items
 	// without an entry are rows too, empty ones.
@@ -61,6 +62,9 @@ func (p *Plan) Signature() uint32 {
 	case Index, Ordered:
 		if p.Leaf != nil {
 			return signature(p.Leaf)
+		}
+		if p.Both != nil {
+			return SigBoth
 		}
 		return signature(p.Union...)
 	}
@@ -102,6 +106,9 @@ func Again(src Source, p *Pred, sig uint32) (Plan, bool) {
 		return Plan{}, false
 	}
 	const why = "the continuation began with it"
+	if sig == SigBoth {
+		return againBoth(src, conjuncts(p), why)
+	}
 	if c := Find(p, sig); c != nil && usable(src, c) {
 		return Plan{Kind: Index, Leaf: c, Why: why}, true
 	}
@@ -130,6 +137,9 @@ func (p *Plan) Explain() string {
 		}
 		if p.Leaf != nil {
 			return fmt.Sprintf("%s on %s%s: %s", p.Kind, p.Leaf.Path, p.Leaf.kind(), p.Why)
+		}
+		if p.Both != nil {
+			return fmt.Sprintf("%s intersection of %d: %s", p.Kind, len(p.Both), p.Why)
 		}
 		return fmt.Sprintf("%s union of %d: %s", p.Kind, len(p.Union), p.Why)
 	}
@@ -167,6 +177,7 @@ type Request struct {
 	OrderBy []Path // wanted order
 	Desc    []bool // which of them descend
 	Limit   int    // 0 = none
+	Items   int64  // in the container, about
 	// Collation says what is known of the order of values.
 	Collation Collation
 	Want      uint32 // SigScan: a continuation goes on in the order of keys; 0 = the best access path
@@ -214,7 +225,7 @@ func choose(src Source, r Request) Plan {
 	if p, ok := ordered(src, r, cs); ok {
 		return p
 	}
-	p := byIndex(src, cs)
+	p := byIndex(src, cs, r.Items)
 	if p.Kind != Scan || len(r.OrderBy) != 1 {
 		return p
 	}
@@ -322,8 +333,9 @@ func isKeyPath(src Source, p Path) bool {
 }
 
 // byIndex picks the leaf, or the union of leaves, with the least share of the items.
-func byIndex(src Source, cs []*Pred) Plan {
+func byIndex(src Source, cs []*Pred, items int64) Plan {
 	var best Plan
+	var leaves []shared
 	least := 2.0
 	cands := 0
 	cs = append(cs[:len(cs):len(cs)], composites(src, cs)...)
@@ -340,6 +352,7 @@ func byIndex(src Source, cs []*Pred) Plan {
 			p = Plan{Kind: Index, Leaf: c, Why: "most selective condition"}
 			if cands > 1 || c.Op != OpIn {
 				share = src.Share(c)
+				leaves = append(leaves, shared{c, share})
 			}
 		case c.Op == OpOr:
 			u := unionOf(src, c)
@@ -362,6 +375,11 @@ func byIndex(src Source, cs []*Pred) Plan {
 		return Plan{Kind: Scan, Why: "no condition that the index can answer"}
 	case least > scanShare:
 		return Plan{Kind: Scan, Why: "the conditions select too many items for look-ups one by one"}
+	}
+	if best.Leaf != nil && best.Leaf.Comp == nil {
+		if p, ok := intersection(leaves, items); ok {
+			return p
+		}
 	}
 	return best
 }

@@ -291,7 +291,7 @@ func byComposite(src Source, r *Request, cs []*Pred) (Plan, bool) {
 	if c.Used() >= len(cs) {
 		return p, true
 	}
-	other := byIndex(src, cs)
+	other := byIndex(src, cs, 0)
 	switch {
 	case other.Kind != Index:
 		return p, true

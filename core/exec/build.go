@@ -74,7 +74,7 @@ func (b *builder) build() (source, error) {
 // plan chooses the access path. A query without order must go on in the order in which it began.
 func (b *builder) plan() (access.Plan, error) {
 	full := len(b.spans) == 1 && b.spans[0].full
-	req := access.Request{Pred: b.q.Pred, HasPK: full, Limit: b.q.Limit, Collation: b.q.Collation,
+	req := access.Request{Pred: b.q.Pred, HasPK: full, Limit: b.q.Limit, Items: b.view.Container().Items(), Collation: b.q.Collation,
 		Needs: b.q.Needs, Whole: b.q.Whole && b.wholeSlots()}
 	if full {
 		req.PK = b.q.PK
@@ -140,6 +140,9 @@ func (b *builder) source(plan access.Plan, from *position) (source, error) {
 	case access.Points:
 		return b.points(plan.Keys, from)
 	case access.Index, access.Ordered:
+		if plan.Both != nil {
+			return newIntersection(b, plan.Both, from)
+		}
 		leaves := plan.Union
 		if plan.Leaf != nil {
 			leaves = []*access.Pred{plan.Leaf}

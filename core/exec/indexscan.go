@@ -30,16 +30,7 @@ type indexScan struct {
 
 // newIndexScan makes the source of one leaf, or of several: then of their union.
 func newIndexScan(b *builder, leaves []*access.Pred, from *position) (source, error) {
-	i := 0
-	if from != nil {
-		def := b.view.Container().Def()
-		for i < len(b.spans) && bytes.Compare(def.Slots[b.spans[i].slot].Min, from.slotMin) < 0 {
-			i++
-		}
-		if i < len(b.spans) && !bytes.Equal(def.Slots[b.spans[i].slot].Min, from.slotMin) {
-			from = nil
-		}
-	}
+	i, from := slotFrom(b, from)
 	switch { // see DESIGN.md: in the order of numbers
 	case len(leaves) > 1,
 		leaves[0].Op == access.OpSpatial, // a shape has several entries, and making its terms again is dear
@@ -54,6 +45,21 @@ func newIndexScan(b *builder, leaves []*access.Pred, from *position) (source, er
 	s.e = entries{b: b, leaf: &s.leaf}
 	s.e.use(make([]byte, entryMem))
 	return s, nil
+}
+
+// slotFrom returns the span to begin with after a position; the position is nil when it lies in a slot before.
+func slotFrom(b *builder, from *position) (int, *position) {
+	i := 0
+	if from != nil {
+		def := b.view.Container().Def()
+		for i < len(b.spans) && bytes.Compare(def.Slots[b.spans[i].slot].Min, from.slotMin) < 0 {
+			i++
+		}
+		if i < len(b.spans) && !bytes.Equal(def.Slots[b.spans[i].slot].Min, from.slotMin) {
+			from = nil
+		}
+	}
+	return i, from
 }
 
 func (s *indexScan) position(slot int) position {
@@ -136,8 +142,13 @@ type union struct {
 	list    []named
 	idents  []byte
 	at      int
-	more    bool // the slot has items above the list
+	more    bool   // the slot has items above the list
+	last    uint64 // with more: the last number of the list as it was gathered
 	mem     store.Mem
+
+	also  []leaf // of an intersection: each must name the items too
+	alsoE []entries
+	hit   []bool
 }
 
 // named is an item: its identity is idents[from:to] of the union.
@@ -195,6 +206,9 @@ func (u *union) settle() (bool, error) {
 			return true, nil
 		}
 		if !u.opened || u.more {
+			if u.opened {
+				u.floor, u.above = u.last, true
+			}
 			if err := u.gather(); err != nil {
 				return false, err
 			}
@@ -238,7 +252,10 @@ func (u *union) gather() error {
 		}
 	}
 	u.trim()
-	return nil
+	if u.more {
+		u.last = u.list[len(u.list)-1].number
+	}
+	return u.intersect(sps)
 }
 
 // trim sorts the list, removes items that are there twice and cuts it to the window. The first window items stay sorted at the
@@ -268,5 +285,8 @@ func (u *union) empty() bool {
 func (u *union) close() {
 	for i := range u.e {
 		u.e[i].close()
+	}
+	for i := range u.alsoE {
+		u.alsoE[i].close()
 	}
 }

@@ -38,7 +38,7 @@ func (pl *Plan) indexUse(c *core.Container, q *exec.Query, s *exec.Stats) *Index
 		u.single(&u.Used, plan.Leaf.Path, pl)
 		u.composite(plan.Leaf.Comp)
 	}
-	for _, l := range plan.Union {
+	for _, l := range append(plan.Union[:len(plan.Union):len(plan.Union)], plan.Both...) {
 		u.single(&u.Used, l.Path, pl)
 	}
 	if pl.env.Form != nil { // the policy's paths are not those of the query

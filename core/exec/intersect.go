@@ -1,0 +1,60 @@
+package exec
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/orrerydb/orrery/core/access"
+)
+
+// newIntersection makes a union of the first leaf alone, whose items every other leaf must name too: the same order and window.
+func newIntersection(b *builder, leaves []*access.Pred, from *position) (source, error) {
+	i, from := slotFrom(b, from)
+	src, err := newUnion(b, leaves[:1], i, from)
+	if err != nil {
+		return nil, err
+	}
+	u := src.(*union)
+	for _, p := range leaves[1:] {
+		if l, ok := newLeaf(b, p); ok {
+			u.also = append(u.also, l)
+		}
+	}
+	u.alsoE = make([]entries, len(u.also))
+	for i := range u.alsoE {
+		u.alsoE[i] = entries{b: b, leaf: &u.also[i]}
+	}
+	return u, nil
+}
+
+// intersect takes the items out of the list that another leaf doesn't name.
+func (u *union) intersect(sps []span) error {
+	for i := range u.alsoE {
+		if len(u.list) == 0 {
+			return nil
+		}
+		u.hit = append(u.hit[:0], make([]bool, len(u.list))...)
+		e := &u.alsoE[i]
+		e.start(sps, nil)
+		for {
+			ok, err := e.next()
+			if err != nil {
+				return err
+			}
+			if !ok {
+				break
+			}
+			if at, found := slices.BinarySearchFunc(u.list, e.cur.Number, func(n named, number uint64) int { return cmp.Compare(n.number, number) }); found {
+				u.hit[at] = true
+			}
+		}
+		kept := u.list[:0]
+		for at, n := range u.list {
+			if u.hit[at] {
+				kept = append(kept, n)
+			}
+		}
+		u.list = kept
+	}
+	return nil
+}
