@@ -44,7 +44,7 @@ func (pl *Plan) indexUse(c *core.Container, q *exec.Query, s *exec.Stats) *Index
 	if pl.env.Form != nil { // the policy's paths are not those of the query
 		return u
 	}
-	a := adviser{use: u, pl: pl, c: c, policy: parsePolicy(c.Spec().IndexingPolicy), helps: s.Sorted || s.Items > s.Rows}
+	a := adviser{use: u, pl: pl, c: c, policy: parsePolicy(c.Spec().IndexingPolicy), helps: s.Sorted || s.Items > s.Rows || plan.Both != nil}
 	a.singles(q)
 	a.composites(q)
 	return u
