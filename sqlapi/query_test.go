@@ -264,3 +264,49 @@ func TestVectorDistanceOfPolicy(t *testing.T) {
 	plan(`SELECT TOP 3 c.id FROM c ORDER BY VectorDistance(c.w, [6, 0])`).has(`"orderBy":["Descending"]`)
 	plan(`SELECT TOP 3 c.id FROM c ORDER BY VectorDistance(c.x, [6, 0])`).has(`"orderBy":["Descending"]`)
 }
+
+// Clients that merge an ORDER BY resume each partition's part under another filter, with its continuation: every page may be the
+// last of an iterator. No other text's continuation is taken so.
+func TestResumedOrder(t *testing.T) {
+	a := withItems(t, 0)
+	for i := range 60 {
+		a.do("POST", docs, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"l":[1,2]}`, i, i%3, i/4), key(fmt.Sprintf("p%d", i%3))).is(201)
+	}
+	const text = `SELECT c._rid, [{\"item\": c.%s}] AS orderByItems, {\"id\": c.id, \"x\": x} AS payload FROM c JOIN x IN c.l WHERE ((%s)) ORDER BY c.%s%s`
+	for _, x := range []struct{ field, desc string }{{"n", ""}, {"n", " DESC"}, {"pk", ""}, {"pk", " DESC"}} {
+		whole, _ := a.pages(fmt.Sprintf(text, x.field, "true", x.field, x.desc), "x-ms-max-item-count: 1000")
+		var got []string
+		filter, token := "true", ""
+		for {
+			h := []string{isQuery, cross, "x-ms-max-item-count: 7"}
+			if token != "" {
+				h = append(h, "x-ms-continuation: "+token)
+			}
+			r := a.do("POST", docs, `{"query":"`+fmt.Sprintf(text, x.field, filter, x.field, x.desc)+`"}`, h...).is(200)
+			var f struct{ Documents []json.RawMessage }
+			var last struct {
+				OrderByItems []struct{ Item json.RawMessage }
+			}
+			if err := json.Unmarshal([]byte(r.body), &f); err != nil || json.Unmarshal(f.Documents[len(f.Documents)-1], &last) != nil {
+				t.Fatal(err, r.body)
+			}
+			for _, d := range f.Documents {
+				got = append(got, string(d))
+			}
+			op := ">="
+			if x.desc != "" {
+				op = "<="
+			}
+			filter = "c." + x.field + " " + op + " " + strings.ReplaceAll(string(last.OrderByItems[0].Item), `"`, `'`)
+			if token = r.h.Get("x-ms-continuation"); token == "" {
+				break
+			}
+		}
+		if strings.Join(got, " ") != strings.Join(whole, " ") || len(got) != 120 {
+			t.Errorf("ORDER BY %s%s: %d rows, want %d", x.field, x.desc, len(got), len(whole))
+		}
+	}
+	token := a.do("POST", docs, `{"query":"SELECT c.id FROM c WHERE true ORDER BY c.n"}`, isQuery, cross, "x-ms-max-item-count: 7").is(200).h.Get("x-ms-continuation")
+	a.do("POST", docs, `{"query":"SELECT c.id FROM c WHERE c.n > 3 ORDER BY c.n"}`, isQuery, cross, "x-ms-continuation: "+token).is(400)
+
+}

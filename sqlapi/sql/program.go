@@ -55,7 +55,7 @@ func compile(text string, lim Limits) (*program, error) {
 
 // compileQuery compiles a parsed text; planar says that geometries lie in a plane.
 func compileQuery(text string, q *Query, planar bool) (*program, error) {
-	p := &program{text: text, key: text, q: q, hash: xxhash.Sum64String(text)}
+	p := &program{text: text, key: text, q: q, hash: xxhash.Sum64String(resumable(text, q))}
 	c := &compiler{text: q.text, planar: planar, params: map[string]int{}}
 	p.count, p.offset = c.count(q.Limit, "LIMIT"), c.count(q.Offset, "OFFSET")
 	if q.Top != nil {
@@ -80,6 +80,23 @@ func compileQuery(text string, q *Query, planar bool) (*program, error) {
 	p.whole = isCountAll(p)
 	p.cover = coverageOf(p)
 	return p, nil
+}
+
+// resumable is the text that continuations of a query are bound to. A client that merges an ORDER BY goes on with the partition's
+// continuation under another WHERE: it puts where it stands into the place that the plan left for it. The position is one in
+// the order, which no filter changes, so continuations of such texts are not bound to the filter.
+func resumable(text string, q *Query) string {
+	if len(q.OrderBy) == 0 || len(q.Items) != 3 || q.Items[1].Alias != "orderByItems" || q.Items[2].Alias != "payload" {
+		return text
+	}
+	if rid, ok := q.Items[0].Expr.(*Prop); !ok || rid.Name != "_rid" {
+		return text
+	}
+	bare := *q
+	bare.Where = nil
+	var pr printer
+	pr.query(&bare)
+	return "\x00" + pr.b.String()
 }
 
 // orderPaths resolves ORDER BY: each must be a path on the item.
