@@ -63,7 +63,16 @@ func (a *api) do(method, target, body string, headers ...string) *reply {
 	}
 	w := httptest.NewRecorder()
 	a.srv.ServeHTTP(w, r)
-	return &reply{a.t, method + " " + target + " " + strings.Join(headers, " ") + " " + clip(body), w.Code, w.Header(), w.Body.String()}
+	return &reply{a.t, method + " " + target + " " + strings.Join(headers, " ") + " " + clip(body), w.Code, received(w.Header()), w.Body.String()}
+}
+
+// received is reply headers as a client of net/http gets them: the server writes most names in lower case.
+func received(sent http.Header) http.Header {
+	h := http.Header{}
+	for k, v := range sent {
+		h[http.CanonicalHeaderKey(k)] = v
+	}
+	return h
 }
 
 // is asserts the status and that every reply has what every reply has.
@@ -546,6 +555,26 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 			if r := a.do(m, u, `{"id":"x"}`, "authorization: type%3dmaster%26ver%3d1.0%26sig%3dAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA%3d", "x-ms-date: "+testNow.Format(http.TimeFormat)); r.code != 401 {
 				t.Errorf("%s %s: %d", m, u, r.code)
 			}
+		}
+	}
+}
+
+// Names of the protocol's headers go out in lower case, as the service sends them: not every client looks for them in any case.
+func TestHeaderNamesOnTheWire(t *testing.T) {
+	a := withItems(t, 3)
+	r := httptest.NewRequest("GET", docs, nil)
+	date := testNow.Format(http.TimeFormat)
+	r.Header.Set("x-ms-date", date)
+	r.Header.Set("x-ms-max-item-count", "1")
+	r.Header.Set("authorization", sign(t, testKey, "GET", "docs", "dbs/db/colls/c", date))
+	w := httptest.NewRecorder()
+	a.srv.ServeHTTP(w, r)
+	if w.Code != 200 || len(w.Header()["x-ms-continuation"]) == 0 || len(w.Header()["x-ms-request-charge"]) == 0 {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+	for k := range w.Header() {
+		if strings.HasPrefix(k, "X-Ms-") {
+			t.Errorf("%s is not in lower case", k)
 		}
 	}
 }

@@ -163,7 +163,7 @@ func (c *call) send(code int) error {
 	c.end(hCharge, n)
 	n = c.begin()
 	c.hdr = append(c.hdr, c.activity[:]...)
-	c.end(hActivityID, n)
+	c.end(rActivityID, n)
 	if c.sub != 0 {
 		c.setInt(hSubStatus, int64(c.sub))
 	}

@@ -190,7 +190,7 @@ func (c *call) setContainerSession(ct *core.Container) {
 	}
 	n := c.begin()
 	c.hdr = appendSessionToken(c.hdr, best.ID, best.LSN)
-	c.end(hSessionToken, n)
+	c.end(rSessionToken, n)
 	c.setInt(hLSN, best.LSN)
 }
 

@@ -55,7 +55,7 @@ func (c *call) setDatabase(d *core.Database) {
 	c.setETag(core.DatabaseETag(d))
 	n := c.begin()
 	c.hdr = appendSessionToken(c.hdr, "0", d.TS)
-	c.end(hSessionToken, n)
+	c.end(rSessionToken, n)
 }
 
 func listDatabases(c *call) error {

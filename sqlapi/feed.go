@@ -33,7 +33,7 @@ func (f *feedReply) page() error {
 	}
 	to := min(len(f.rows), from+size)
 	if to < len(f.rows) {
-		f.c.setInt(hContinuation, int64(to))
+		f.c.setInt(rContinuation, int64(to))
 	}
 	f.rows = f.rows[from:to]
 	return nil

@@ -56,11 +56,11 @@ func (c *call) setSlot(ct *core.Container, slot int) {
 	id, lsn := ct.SessionOf(slot)
 	n := c.begin()
 	c.hdr = strconv.AppendInt(c.hdr, int64(id), 10)
-	c.end(hRangeID, n)
+	c.end(rRangeID, n)
 	c.hdr = append(c.hdr, ":-1#"...)
 	at := c.begin()
 	c.hdr = strconv.AppendInt(c.hdr, lsn, 10)
-	c.end(hSessionToken, n)
+	c.end(rSessionToken, n)
 	c.end(hLSN, at)
 	c.setContainer(ct)
 }

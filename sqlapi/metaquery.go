@@ -32,7 +32,7 @@ func (f *feedReply) query() error {
 		return err
 	}
 	if page.Continuation != "" {
-		c.set(hContinuation, page.Continuation)
+		c.set(rContinuation, page.Continuation)
 	}
 	c.out = page.Body
 	return f.end(page.Count)

@@ -73,7 +73,7 @@ func (c *call) setExplain(p *sql.Page) error {
 	}
 	n := c.begin()
 	c.hdr = appendASCII(c.hdr, text)
-	c.end(hExplain, n)
+	c.end(rExplain, n)
 	return nil
 }
 

@@ -143,7 +143,7 @@ func queryItems(c *call) error {
 	c.out = page.Body
 	c.charge = page.Charge
 	if page.Continuation != "" {
-		c.set(hContinuation, page.Continuation)
+		c.set(rContinuation, page.Continuation)
 	}
 	if isTrue(c.in, hQueryMetrics) {
 		c.setMetrics(&page, len(c.out)-start, compiled.Sub(began), c.s.clock.Now().Sub(compiled))

@@ -52,9 +52,9 @@ func (c *call) setScope(ct *core.Container, s *scope) {
 			if s.span.min >= p.Min && (s.span.min < p.Max || p.Max == "FF") {
 				n := c.begin()
 				c.hdr = appendSessionToken(c.hdr, p.ID, p.LSN)
-				c.end(hSessionToken, n)
+				c.end(rSessionToken, n)
 				c.setInt(hLSN, p.LSN)
-				c.set(hRangeID, p.ID)
+				c.set(rRangeID, p.ID)
 				c.set(hPhysicalID, p.ID)
 				c.setInt(hCommittedLSN, p.LSN)
 				c.setContainer(ct)
@@ -109,7 +109,7 @@ func readFeed(c *call) error {
 	c.charge = rows.Stats().Charge()
 	if !rows.Exhausted() {
 		if t := rows.Continuation(); t != "" {
-			c.set(hContinuation, t)
+			c.set(rContinuation, t)
 		}
 	}
 	c.setScope(ct, &s)
