@@ -68,6 +68,7 @@ func oracle(t *testing.T, e *core.Engine, c *core.Container, r *rand.Rand) {
 			delete(docs, id)
 		}
 	}
+	covered := 0
 	for n := range 120 {
 		pred, match := randomPred(r, 2)
 		q := exec.Query{Pred: pred, PlanHash: uint64(n), Match: func(it *core.Item) (bool, error) { return match(it.Doc), nil }}
@@ -88,6 +89,15 @@ func oracle(t *testing.T, e *core.Engine, c *core.Container, r *rand.Rand) {
 			q.OrderBy = orderBy(desc, "a")
 			if r.IntN(3) == 0 {
 				q.OrderBy = append(q.OrderBy, exec.Order{Path: access.NewPath("b"), Desc: r.IntN(2) == 0})
+			}
+		}
+		if n%3 > 0 { // rows of index entries, where the predicate has one path
+			q.Needs = pathsOf([]access.Path{access.ID}, pred)
+			for _, o := range q.OrderBy {
+				q.Needs = pathsOf(q.Needs, access.Exists(o.Path))
+			}
+			if p, err := c.Explain(bg, &q); err == nil && p.Covered {
+				covered++
 			}
 		}
 		var want []string
@@ -132,6 +142,23 @@ func oracle(t *testing.T, e *core.Engine, c *core.Container, r *rand.Rand) {
 			}
 		}
 	}
+	if covered < 2 { // without an index only those on ids
+		t.Errorf("only %d queries were covered", covered)
+	}
+}
+
+// pathsOf adds the paths of a predicate to a list.
+func pathsOf(list []access.Path, p *access.Pred) []access.Path {
+	if p == nil {
+		return list
+	}
+	if len(p.Path.Segs) > 0 && !slices.ContainsFunc(list, func(o access.Path) bool { return slices.Equal(o.Segs, p.Path.Segs) }) {
+		list = append(list, access.NewPath(p.Path.Segs...))
+	}
+	for _, k := range p.Kids {
+		list = pathsOf(list, k)
+	}
+	return list
 }
 
 // keyIn is the partition key of a document.

@@ -56,14 +56,10 @@ func (r *request) count(k *coll, f *filter.Filter, skip, limit int64) (int64, er
 		return n, nil
 	}
 	src := newSource(r.ctx, k, f, nil, skip, limit, r.exprEnv())
-	defer src.Close()
-	for n := int64(0); ; n++ {
-		it, err := src.next()
-		if it == nil {
-			r.charge += src.charge
-			return n, err
-		}
-	}
+	coverCount(src.q, f)
+	n, err := src.count()
+	r.charge += src.charge
+	return n, err
 }
 
 func distinct(r *request, dst []byte) ([]byte, error) {
@@ -87,6 +83,7 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 	size := 0
 	if k != nil {
 		src := newSource(r.ctx, k, f, nil, 0, 0, r.exprEnv())
+		coverDistinct(src.q, f, key.Str())
 		defer src.Close()
 		for {
 			d, ok, err := src.Next()

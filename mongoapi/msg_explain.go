@@ -2,6 +2,7 @@ package mongoapi
 
 import (
 	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
@@ -24,10 +25,12 @@ type explained struct {
 	f     *filter.Filter
 	o     order.Order
 	limit int64
+	cover func(q *exec.Query)
 }
 
 // explained reads the command that is to be explained.
-func (r *request) explained(cmd value.Value) (x explained, err error) {
+func (r *request) explained(cmd value.Value) (x *explained, err error) {
+	x = &explained{}
 	it := cmd.Iter()
 	if !it.Next() {
 		return x, merr.New(merr.FailedToParse, "explain needs a command")
@@ -38,7 +41,10 @@ func (r *request) explained(cmd value.Value) (x explained, err error) {
 	case "find":
 		x.query = cmd.Get("filter")
 		x.o, err = order.Compile(cmd.Get("sort"))
-	case "count", "distinct":
+	case "count":
+		x.cover = func(q *exec.Query) { coverCount(q, x.f) }
+	case "distinct":
+		x.cover = func(q *exec.Query) { coverDistinct(q, x.f, cmd.Get("key").Str()) }
 	case "findAndModify", "findandmodify":
 		x.o, err = order.Compile(cmd.Get("sort"))
 	case "update":
@@ -50,7 +56,9 @@ func (r *request) explained(cmd value.Value) (x explained, err error) {
 		if err != nil {
 			return x, err
 		}
-		x.f, x.o, x.limit = p.Lead.Filter, p.Lead.Sort, p.Lead.Limit
+		if x.f, x.o, x.limit = p.Lead.Filter, p.Lead.Sort, p.Lead.Limit; p.CountOnly != nil {
+			x.cover = func(q *exec.Query) { coverCount(q, x.f) }
+		}
 	default:
 		return x, merr.New(merr.CommandNotFound, "Explain failed due to unknown command: %s", name)
 	}
@@ -78,7 +86,11 @@ func (r *request) explain(dst []byte, cmd value.Value) ([]byte, error) {
 		if _, _, ok := k.point(x.f); ok {
 			stage, text = "IDHACK", "the filter names one document"
 		} else {
-			plan, err := k.Explain(r.ctx, k.query(x.f, x.o, x.limit, r.exprEnv()))
+			q := k.query(x.f, x.o, x.limit, r.exprEnv())
+			if x.cover != nil {
+				x.cover(q)
+			}
+			plan, err := k.Explain(r.ctx, q)
 			if err != nil {
 				return dst, err
 			}

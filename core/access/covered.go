@@ -98,9 +98,6 @@ func covers(src Source, leaf *Pred, needs []Path) bool {
 	if leaf.Op == OpSpatial || leaf.Comp != nil || !usable(src, leaf) || len(leaf.Path.Segs) == 0 {
 		return false
 	}
-	if leaf.Path.Elements && src.MayHoldElements(src.Policy().PathID(leaf.Path.Segs)) {
-		return false
-	}
 	for _, n := range needs {
 		if !slices.Equal(n.Segs, leaf.Path.Segs) && (!inIdentity(src, n.Segs) || n.Segs[0] == leaf.Path.Segs[0]) {
 			return false

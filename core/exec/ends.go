@@ -174,7 +174,7 @@ func (s *ends) enough(r *row) bool {
 func (s *ends) ordered() bool {
 	switch s.parts[s.p].Class {
 	case value.ClassNull, value.ClassBool, value.ClassNumber, value.ClassString:
-		return s.scan.b.sharp(s.sps[0].slot)
+		return s.scan.b.sharp(s.sps[0].slot) && !s.scan.leaf.many(s.scan.b, s.sps[0].slot)
 	}
 	return false
 }

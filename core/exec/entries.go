@@ -89,7 +89,7 @@ func (e *entries) use(mem []byte) {
 func (e *entries) start(sps []span, after *position) {
 	slot := sps[0].slot
 	e.sps, e.after, e.open, e.i, e.given = sps, after, false, 0, false
-	e.skip = e.once && e.b.sharp(slot)
+	e.skip = e.once && e.b.sharp(slot) && !e.leaf.many(e.b, slot)
 	e.prefix = keys.AppendIndexPath(e.prefix[:0], e.b.view.SlotKey(slot), e.leaf.path)
 	e.classes = e.b.view.Classes(slot)
 	e.n20 = nil
