@@ -378,6 +378,9 @@ func (b *builder) Share(p *access.Pred) float64 {
 }
 
 func (b *builder) countEntries(slot int, p *access.Pred, ivs []access.Interval, limit int) (n int) {
+	if p.Op == access.OpSpatial {
+		return b.countPlaces(slot, p, limit)
+	}
 	prefix := keys.AppendIndexPath(nil, b.view.SlotKey(slot), p.PathID(b.Policy()))
 	for _, iv := range ivs {
 		if p.Comp == nil && !iv.Touches(b.view.Classes(slot)) {

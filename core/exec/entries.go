@@ -109,6 +109,9 @@ func (e *entries) next() (bool, error) {
 	if e.flip {
 		return e.nextFlipped()
 	}
+	if e.leaf.pred.Op == access.OpSpatial {
+		return e.nextHop()
+	}
 	for {
 		if !e.open {
 			if e.i < 0 || e.i >= len(e.leaf.ivs) {

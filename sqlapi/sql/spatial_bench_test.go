@@ -11,11 +11,15 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
-// BenchmarkRadius finds the few of 10,000 points over a country that lie within 5 km of a place, with a spatial index and by
-// reading all.
+// BenchmarkRadius finds the few of 10,000 places over a country that lie within 5 km of one, with a spatial index and by reading
+// all. All are points, or every tenth is a square.
 func BenchmarkRadius(b *testing.B) {
-	for name, policy := range map[string]string{"index": noPaths + earthIndex, "scan": noPaths + "}"} {
-		b.Run(name, func(b *testing.B) {
+	for _, x := range []struct {
+		name, policy string
+		every        int
+	}{{"index", noPaths + earthIndex, 1 << 30}, {"index with shapes", noPaths + earthIndex, 10}, {"scan", noPaths + "}", 1 << 30}} {
+		b.Run(x.name, func(b *testing.B) {
+			policy := x.policy
 			kv, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned})
 			if err != nil {
 				b.Fatal(err)
@@ -34,8 +38,13 @@ func BenchmarkRadius(b *testing.B) {
 			}
 			r := rand.New(rand.NewPCG(1, 2))
 			for i := range 10_000 {
-				d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"i%d","pk":"p%d","name":"place %d","loc":{"type":"Point","coordinates":[%.6f,%.6f]}}`,
-					i, i%100, i, 6+9*r.Float64(), 47+8*r.Float64()), doc.JSONOptions{Names: doc.NoSQL})
+				lng, lat := 6+9*r.Float64(), 47+8*r.Float64()
+				loc := fmt.Sprintf(`{"type":"Point","coordinates":[%.6f,%.6f]}`, lng, lat)
+				if i%x.every == x.every-1 {
+					loc = fmt.Sprintf(`{"type":"Polygon","coordinates":[[[%.6f,%.6f],[%.6f,%.6f],[%.6f,%.6f],[%.6f,%.6f],[%.6f,%.6f]]]}`,
+						lng, lat, lng+0.001, lat, lng+0.001, lat+0.001, lng, lat+0.001, lng, lat)
+				}
+				d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"i%d","pk":"p%d","name":"place %d","loc":%s}`, i, i%100, i, loc), doc.JSONOptions{Names: doc.NoSQL})
 				if err != nil {
 					b.Fatal(err)
 				}

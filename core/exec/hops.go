@@ -1,0 +1,80 @@
+package exec
+
+import (
+	"bytes"
+
+	"github.com/orrerydb/orrery/core/access"
+)
+
+// nextHop is next for a leaf of many narrow intervals, most of them empty: the cells of a place. One iterator goes over all of them; where it
+// comes down tells how many of the intervals that follow are empty too, so that they cost no seek each.
+func (e *entries) nextHop() (bool, error) {
+	ivs := e.leaf.ivs
+	for len(ivs) > 0 && !ivs[len(ivs)-1].Touches(e.classes) {
+		ivs = ivs[:len(ivs)-1]
+	}
+	for {
+		ok, err := e.hop(len(ivs))
+		for ok {
+			at := e.it.Key()[len(e.prefix):]
+			for e.i < len(ivs) && bytes.Compare(at, ivs[e.i].Hi) >= 0 {
+				e.i++
+			}
+			if ok = e.i < len(ivs); !ok || bytes.Compare(at, ivs[e.i].Lo) >= 0 {
+				break
+			}
+			e.lo = append(append(e.lo[:0], e.prefix...), ivs[e.i].Lo...)
+			if ok = e.it.SeekGE(e.lo); !ok {
+				err = e.it.Err()
+			}
+		}
+		if err != nil || !ok {
+			e.i = len(e.leaf.ivs)
+			return false, err
+		}
+		if ok, err = e.accept(); err != nil || ok {
+			return ok, err
+		}
+	}
+}
+
+// hop moves to the next entry, or at the begin of a slot to the first that lies in or behind the first of n intervals.
+func (e *entries) hop(n int) (ok bool, err error) {
+	switch {
+	case e.i >= n:
+		return false, nil
+	case e.open:
+		ok = e.it.Next()
+	default:
+		e.open = true
+		e.lo = append(append(e.lo[:0], e.prefix...), e.leaf.ivs[0].Lo...)
+		e.hi = append(append(e.hi[:0], e.prefix...), e.leaf.ivs[n-1].Hi...)
+		if e.it == nil {
+			if e.it, err = e.b.view.Iter(e.lo, e.hi); err != nil {
+				return false, err
+			}
+		} else {
+			e.it.Reset(e.lo, e.hi)
+		}
+		ok = e.it.First()
+	}
+	if !ok {
+		err = e.it.Err()
+	}
+	return ok, err
+}
+
+// countPlaces counts the entries of a spatial leaf in a slot, up to a limit.
+func (b *builder) countPlaces(slot int, p *access.Pred, limit int) (n int) {
+	l, _ := newLeaf(b, p)
+	e := entries{b: b, leaf: &l}
+	defer e.close()
+	e.use(make([]byte, entryMem))
+	e.start([]span{{slot: slot}}, nil)
+	for ; n < limit; n++ {
+		if ok, err := e.next(); err != nil || !ok {
+			break
+		}
+	}
+	return n
+}
