@@ -304,8 +304,8 @@ func (j *rebuilder) end() {
 func (j *rebuilder) add(sl *slot) error {
 	sl.mu.Lock()
 	if h := &sl.head; h.Next == 0 && h.Index == j.from {
-		h.Next, h.Phase = j.to, Adding // every commit from now on says so in its head
-		h.Classes |= index.Kept
+		h.Next, h.Phase = j.to, Adding              // every commit from now on says so in its head
+		h.Classes |= index.Kept &^ index.FormsKnown // new kinds of entries are all put; those of both policies stay as they are
 		sl.publish()
 	}
 	if sl.head.Phase != Adding { // a process before this one has done it
@@ -445,6 +445,7 @@ type chunk struct {
 	b      kv.Batch
 	flags  indexFlags // of the entries of B
 	extra  bool       // there are entries of A alone
+	anew   bool       // the entries are of a version that didn't write forms: all are put again
 	counts []Tracked  // what goes out of the paths that the slot counts
 }
 
@@ -454,6 +455,7 @@ func (ck *chunk) do(latched bool) (raced bool, err error) {
 	sl := ck.sl
 	sl.mu.Lock()
 	seen := sl.head.LSN
+	ck.anew = ck.phase == Adding && sl.head.Classes&index.FormsKnown == 0
 	for _, t := range sl.head.Tracked {
 		ck.counts = append(ck.counts, Tracked{Path: t.Path})
 	}
@@ -549,6 +551,9 @@ func (ck *chunk) item(it *Item) {
 			t := &ck.counts[i]
 			t.Count += int64(both.HasValue(t.Path)) - int64(b.HasValue(t.Path))
 		}
+	}
+	if ck.anew {
+		from = &noTerms
 	}
 	var key []byte
 	index.Diff(from, to, func(term []byte) {
