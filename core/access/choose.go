@@ -172,12 +172,12 @@ type Source interface {
 // Request is what a query wants.
 type Request struct {
 	Pred    *Pred
-	HasPK   bool // the query is restricted to one logical partition already
-	PK      []value.Value
-	OrderBy []Path // wanted order
-	Desc    []bool // which of them descend
-	Limit   int    // 0 = none
-	Items   int64  // in the container, about
+	HasPK   bool          // the query is restricted to one logical partition already
+	PK      []value.Value // the values of its key; without HasPK the first ones of a hierarchical key that it is restricted to
+	OrderBy []Path        // wanted order
+	Desc    []bool        // which of them descend
+	Limit   int           // 0 = none
+	Items   int64         // in the container, about
 	// Collation says what is known of the order of values.
 	Collation Collation
 	Want      uint32 // SigScan: a continuation goes on in the order of keys; 0 = the best access path
@@ -219,7 +219,11 @@ func choose(src Source, r Request) Plan {
 		}
 		return inPartition(src, cs)
 	}
-	if p, ok := byComposite(src, &r, cs); ok {
+	if len(r.PK) > 0 {
+		if p, ok := compositeInPartition(src, &r, cs); ok && p.Kind == Ordered {
+			return p
+		}
+	} else if p, ok := byComposite(src, &r, cs); ok {
 		return p
 	}
 	if p, ok := ordered(src, r, cs); ok {

@@ -306,18 +306,20 @@ func byComposite(src Source, r *Request, cs []*Pred) (Plan, bool) {
 // worthSorting is how many times more entries an access path in the wanted order may read than another one that is sorted then.
 const worthSorting = 8
 
-// compositeInPartition returns the plan of a composite index inside one logical partition: all paths of the partition key are in
-// front. A wanted order comes first, then a filter that restricts more than the key.
+// compositeInPartition returns the plan of a composite index inside one logical partition, or of a hierarchical key inside all that
+// begin with the same values: the paths of those are in front. A wanted order comes first, then a filter that restricts more than
+// the key.
 func compositeInPartition(src Source, r *Request, cs []*Pred) (Plan, bool) {
-	if len(r.PK) != len(src.KeyPaths()) || len(src.Policy().Composites()) == 0 {
+	if len(r.PK) > len(src.KeyPaths()) || len(src.Policy().Composites()) == 0 {
 		return Plan{}, false
 	}
+	paths := src.KeyPaths()[:len(r.PK)]
 	all := make([]*Pred, 0, len(r.PK)+len(cs))
-	for i, segs := range src.KeyPaths() {
+	for i, segs := range paths {
 		all = append(all, &Pred{Op: OpIn, Path: Path{Segs: segs}, Vals: r.PK[i : i+1], ofKey: true})
 	}
 	for _, c := range cs {
-		if !isKeyPath(src, c.Path) {
+		if !slices.ContainsFunc(paths, func(segs []string) bool { return slices.Equal(segs, c.Path.Segs) }) {
 			all = append(all, c)
 		}
 	}
@@ -325,7 +327,7 @@ func compositeInPartition(src Source, r *Request, cs []*Pred) (Plan, bool) {
 		return slices.ContainsFunc(all, func(p *Pred) bool { return p.Op == OpIn && !c.Fixed(p.Path) && usable(src, p) })
 	}
 	keyed := func(c *Composite) bool {
-		return !slices.ContainsFunc(src.KeyPaths(), func(segs []string) bool { return !c.Fixed(Path{Segs: segs}) })
+		return !slices.ContainsFunc(paths, func(segs []string) bool { return !c.Fixed(Path{Segs: segs}) })
 	}
 	if c := orderedComposite(src, r, all); c != nil && keyed(c) && (r.Limit > 0 || !left(c)) {
 		return Plan{Kind: Ordered, Leaf: c.leaf(), Why: "a composite index gives the order inside one logical partition"}, true

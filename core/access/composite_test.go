@@ -110,6 +110,7 @@ func TestChooseComposite(t *testing.T) {
 		lossy               []uint64
 		collation           Collation
 		pk                  string
+		hier                bool // the key has another path
 		limit               int
 		want                string
 	}{
@@ -153,6 +154,8 @@ func TestChooseComposite(t *testing.T) {
 		{what: "in a partition, a condition that isn't in the index", filter: "(eq c 1)", order: "b", pk: "p", want: "index on /c"},
 		{what: "of which few are wanted", filter: "(eq c 1)", order: "b", pk: "p", limit: 10, want: "ordered index on composite /pk, /b"},
 		{what: "in a partition, a range", filter: "(range b 1 5)", pk: "p", want: "index on composite /pk, /b"},
+		{what: "of a hierarchical key the first value", filter: "all", order: "-b", pk: "p", hier: true, want: "ordered index on composite /pk, /b"},
+		{what: "of a hierarchical key the first value, not in the index", filter: "all", order: "a -b", pk: "p", hier: true, want: "scan"},
 		{what: "in a partition, its own key", filter: `(eq pk "p")`, pk: "p", want: "scan"},
 	} {
 		src := &fake{pol: pol, ready: true, share: x.share, keys: [][]string{{"pk"}}, marks: map[uint64]bool{}}
@@ -164,7 +167,10 @@ func TestChooseComposite(t *testing.T) {
 			r.Collation = x.collation % (AnyOrder + 100)
 		}
 		if x.pk != "" {
-			r.HasPK, r.PK = true, []value.Value{value.StringOf(x.pk)}
+			r.HasPK, r.PK = !x.hier, []value.Value{value.StringOf(x.pk)}
+		}
+		if x.hier {
+			src.keys = append(src.keys, []string{"q"})
 		}
 		for _, f := range strings.Fields(x.order) {
 			name, desc := strings.CutPrefix(f, "-")

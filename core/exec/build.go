@@ -76,9 +76,7 @@ func (b *builder) plan() (access.Plan, error) {
 	full := len(b.spans) == 1 && b.spans[0].full
 	req := access.Request{Pred: b.q.Pred, HasPK: full, Limit: b.q.Limit, Items: b.view.Container().Items(), Collation: b.q.Collation,
 		Needs: b.q.Needs, Whole: b.q.Whole && b.wholeSlots()}
-	if full {
-		req.PK = b.q.PK
-	}
+	req.PK = b.q.PK
 	for _, o := range b.q.OrderBy {
 		req.OrderBy, req.Desc = append(req.OrderBy, o.Path), append(req.Desc, o.Desc)
 	}
