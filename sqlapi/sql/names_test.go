@@ -27,7 +27,7 @@ var published = map[string]string{
 		RegexExtract RegexExtractAll REPLACE REPLICATE REVERSE SUBSTRING SubstringBefore SubstringAfter LastSubstringBefore
 		LastSubstringAfter StringJoin StringSplit StringToArray StringToBoolean StringToNull StringToNumber StringToObject ToString
 		CONTAINS_ALL_CI CONTAINS_ALL_CS CONTAINS_ANY_CI CONTAINS_ANY_CS ContainsAllCi ContainsAllCs ContainsAnyCi ContainsAnyCs`,
-	"types": `IS_ARRAY IS_BOOL IS_DATETIME IS_DEFINED IS_FINITE_NUMBER IS_INTEGER IS_NULL IS_NUMBER IS_OBJECT IS_PRIMITIVE IS_STRING`,
+	"types":   `IS_ARRAY IS_BOOL IS_DATETIME IS_DEFINED IS_FINITE_NUMBER IS_INTEGER IS_NULL IS_NUMBER IS_OBJECT IS_PRIMITIVE IS_STRING`,
 	"vectors": "VectorDistance",
 	"text":    "FullTextContains FullTextContainsAll FullTextContainsAny FullTextScore RRF",
 	"internal": `_TRY_ARRAY_CONTAINS _REGEX_MATCH _ST_DISTANCE _ST_WITHIN _ST_INTERSECTS _ObjectToArray _M_EVAL_EQ _M_EVAL_GT _M_EVAL_GTE _M_EVAL_IN
