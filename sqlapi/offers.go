@@ -36,8 +36,7 @@ func (c *call) throughput() (core.Throughput, error) {
 		if json.Unmarshal([]byte(auto), &a) != nil {
 			return t, badHeader("x-ms-cosmos-offer-autopilot-settings", auto)
 		}
-		t.AutoscaleMax = a.MaxThroughput
-		if t.AutoscaleMax == 0 {
+		if t = a.throughput(); t.AutoscaleMax == 0 {
 			return t, badHeader("x-ms-cosmos-offer-autopilot-settings", auto)
 		}
 	default:
@@ -51,6 +50,9 @@ func checkThroughput(t core.Throughput) error {
 		if t.AutoscaleMax < minAutoscale || t.AutoscaleMax > maxThroughputOffer || t.AutoscaleMax%1000 != 0 && t.AutoscaleMax%throughputStep != 0 {
 			return status.New(status.BadRequest, "The autoscale maximum throughput must be between %d and %d, in steps of %d.", minAutoscale, maxThroughputOffer, throughputStep)
 		}
+		if t.AutoscaleIncrement < 0 || t.AutoscaleIncrement > 100 {
+			return status.New(status.BadRequest, "The incrementPercent of autoscale settings must be between 0 and 100.")
+		}
 		return nil
 	}
 	if t.Manual < minThroughput || t.Manual > maxThroughputOffer || t.Manual%throughputStep != 0 {
@@ -61,6 +63,20 @@ func checkThroughput(t core.Throughput) error {
 
 type autopilotJSON struct {
 	MaxThroughput int `json:"maxThroughput"`
+	AutoUpgrade   *struct {
+		Throughput struct {
+			Increment int `json:"incrementPercent"`
+		} `json:"throughputPolicy"`
+	} `json:"autoUpgradePolicy"`
+}
+
+// throughput returns the settings as the core keeps them.
+func (a *autopilotJSON) throughput() core.Throughput {
+	t := core.Throughput{AutoscaleMax: a.MaxThroughput}
+	if a.AutoUpgrade != nil {
+		t.AutoscaleIncrement = a.AutoUpgrade.Throughput.Increment
+	}
+	return t
 }
 
 // offer is the throughput of a container or database as a resource of its own. It has no storage of its own: it is derived
@@ -133,6 +149,11 @@ func (o offer) append(dst []byte) []byte {
 	if t.AutoscaleMax > 0 {
 		dst = append(dst, `,"offerAutopilotSettings":{"maxThroughput":`...)
 		dst = strconv.AppendInt(dst, int64(t.AutoscaleMax), 10)
+		if t.AutoscaleIncrement > 0 {
+			dst = append(dst, `,"autoUpgradePolicy":{"throughputPolicy":{"incrementPercent":`...)
+			dst = strconv.AppendInt(dst, int64(t.AutoscaleIncrement), 10)
+			dst = append(dst, `}}`...)
+		}
 		dst = append(dst, '}')
 	}
 	rid := o.rid()
@@ -313,8 +334,7 @@ func (c *call) nextThroughput(old core.Throughput, in *offerContent) (core.Throu
 	case in.Autopilot != nil && !wasAuto:
 		return t, status.New(status.BadRequest, "x-ms-cosmos-migrate-offer-to-autopilot must be supplied and offercontent must not contain autopilotSettings for migration from manual throughput to autoscale.")
 	case in.Autopilot != nil:
-		t.AutoscaleMax = in.Autopilot.MaxThroughput
-		if t.AutoscaleMax <= 0 {
+		if t = in.Autopilot.throughput(); t.AutoscaleMax <= 0 {
 			return t, errInvalid
 		}
 	case wasAuto:

@@ -22,6 +22,8 @@ import (
 type Throughput struct {
 	Manual       int `json:"manual,omitempty"`
 	AutoscaleMax int `json:"autoscaleMax,omitempty"`
+	// AutoscaleIncrement is by how many percent the maximum is to grow by itself; kept and shown, nothing grows here.
+	AutoscaleIncrement int `json:"autoscaleIncrement,omitempty"`
 }
 
 // Max returns the most request units a second that it allows.

@@ -214,8 +214,10 @@ describe("offers", () => {
     await assert.rejects(container({ throughput: 400, maxThroughput: 4000 }));
   });
   test("autoscale: its maximum changes; more throughput makes more ranges", async () => {
-    const a = await container({ maxThroughput: 4000 });
+    const autoUpgradePolicy = { throughputPolicy: { incrementPercent: 15 } };
+    const a = await container({ maxThroughput: 4000, autoUpgradePolicy });
     const { resource, offer } = await a.readOffer();
+    assert.deepEqual(resource.content.offerAutopilotSettings, { maxThroughput: 4000, autoUpgradePolicy });
     resource.content.offerAutopilotSettings.maxThroughput = 8000;
     assert.equal((await offer.replace(resource)).resource.content.offerAutopilotSettings.maxThroughput, 8000);
     const m = await container({ throughput: 400 });
