@@ -1,10 +1,10 @@
 package mongoapi
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/orrerydb/orrery/core/doc"
-	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -42,8 +42,8 @@ func TestPolicyFor(t *testing.T) {
 		if string(got) != x.want {
 			t.Errorf("%s: %s\nwant %s", x.what, got, x.want)
 		}
-		if _, err := index.Compile(got, 1); err != nil {
-			t.Errorf("%s: %v", x.what, err)
+		if len(got) > 0 && !json.Valid(got) {
+			t.Errorf("%s: %s is no JSON", x.what, got)
 		}
 	}
 }
