@@ -12,7 +12,8 @@ import (
 // nothing.
 func FuzzDefinition(f *testing.F) {
 	for _, s := range []string{`{"id":"c"}`, `{"id":"c","partitionKey":{"paths":["/a","/b"],"kind":"MultiHash"}}`, `{"id":"c","indexingPolicy":{"includedPaths":[{"path":"/\"a b\"/[]/?"}],"excludedPaths":[{"path":"/*"}]}}`,
-		`{"id":"c","uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a"]}]},"defaultTtl":5,"computedProperties":[]}`, `{"id":"c","indexingPolicy":{"compositeIndexes":[[{"path":"/a"},{"path":"/b","order":"descending"}]]}}`, `[]`} {
+		`{"id":"c","uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a"]}]},"defaultTtl":5,"computedProperties":[]}`, `{"id":"c","indexingPolicy":{"compositeIndexes":[[{"path":"/a"},{"path":"/b","order":"descending"}]]}}`,
+		`{"id":"c","geospatialConfig":{"type":"Geometry"},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"spatialIndexes":[{"path":"/a/?","types":["Point"],"boundingBox":{"xmin":-1e9,"ymin":0,"xmax":0.1,"ymax":1e100}}]}}`, `[]`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
