@@ -492,3 +492,21 @@ test("query metrics and index metrics", async () => {
   const missed = await page("SELECT * FROM c WHERE c.b = 3");
   assert.deepEqual(JSON.parse(missed.indexMetrics).Potential.SingleIndexes, [{ IndexSpec: "/b/?" }]);
 });
+
+test("an ORDER BY over partitions goes on by its continuation, page by page in new iterators", async () => {
+  const c = await container({}, { offerThroughput: 30000 });
+  for (let i = 0; i < 60; i++) await c.items.create({ id: `${i}`, pk: `p${i % 11}`, g: i % 3, s: `s${i % 4}` });
+  for (const q of ["SELECT c.id FROM c ORDER BY c.g", "SELECT c.id FROM c ORDER BY c.g DESC", "SELECT VALUE c.id FROM c WHERE c.g > 0 ORDER BY c.s DESC"] /* with TOP this client's tokens never end */) {
+    const whole = (await c.items.query(q).fetchAll()).resources;
+    for (const maxItemCount of [1, 7]) {
+      const got = [];
+      let continuationToken, pages = 0;
+      do {
+        const page = await c.items.query(q, { maxItemCount, continuationToken, enableQueryControl: true }).fetchNext();
+        got.push(...(page.resources ?? []));
+        continuationToken = page.continuationToken;
+      } while (continuationToken && ++pages < 200);
+      assert.deepEqual(got, whole, `${q}, pages of ${maxItemCount}`);
+    }
+  }
+});
