@@ -1,8 +1,6 @@
 package mongoapi
 
 import (
-	"slices"
-
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/mongoapi/filter"
@@ -30,7 +28,7 @@ func coverDistinct(q *exec.Query, f *filter.Filter, key string) {
 		return
 	}
 	q.Want = exec.WantValues
-	if path := paths[0].Element(); !demands(q.Pred, path) {
+	if path := paths[0].Element(); !q.Pred.Demands(path) {
 		q.Pred = access.And(q.Pred, access.Exists(path))
 	}
 }
@@ -41,18 +39,6 @@ func cover(q *exec.Query, paths []access.Path) {
 	q.Needs = paths
 	q.Whole = len(paths) == 1 && len(paths[0].Segs) == 1
 	q.Repeat = q.Whole
-}
-
-// demands reports whether a predicate has a condition on a path.
-func demands(p *access.Pred, path access.Path) bool {
-	if p == nil {
-		return false
-	}
-	kids := []*access.Pred{p}
-	if p.Op == access.OpAnd {
-		kids = p.Kids
-	}
-	return slices.ContainsFunc(kids, func(k *access.Pred) bool { return k.Op == access.OpNone || slices.Equal(k.Path.Segs, path.Segs) })
 }
 
 // count counts the rows of a source that was not read yet.

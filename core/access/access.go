@@ -61,6 +61,7 @@ const (
 	OpExists              // there is a value at Path (null counts)
 	opEvery               // any index entry of Path, "undefined" too: only where every item has one
 	OpSpatial             // the value at Path is a geometry that meets Region
+	opRanges              // any of Kids, which are on Path: only in plans
 	opComposite           // Comp: only in plans
 )
 

@@ -31,6 +31,11 @@ func cover(src Source, r Request) (Plan, bool) {
 			return Plan{Kind: Index, Leaf: leaf, Covered: true, Missing: true, Why: "the entries and the number of items tell all"}, true
 		}
 	}
+	if r.Whole && len(r.OrderBy) == 0 && !r.HasPK {
+		if leaf := rangesOf(r.Pred); leaf != nil && covers(src, leaf, r.Needs) {
+			return Plan{Kind: Index, Leaf: leaf, Covered: true, Why: "the entries of all alternatives tell all that is wanted"}, true
+		}
+	}
 	if len(cs) != 1 || !covers(src, cs[0], r.Needs) {
 		return Plan{}, false
 	}
@@ -121,6 +126,51 @@ func inIdentity(src Source, segs []string) bool {
 		}
 	}
 	return found
+}
+
+// rangesOf returns a disjunction whose alternatives are all on one path as one leaf, nil when p is something else. No continuation
+// knows it.
+func rangesOf(p *Pred) *Pred {
+	if p == nil || p.Op != OpOr {
+		return nil
+	}
+	leaf := &Pred{Op: opRanges, Kids: p.Kids, Path: p.Kids[0].Path}
+	for _, k := range p.Kids {
+		if k.Op < OpIn || k.Op > OpExists || !samePath(k.Path, leaf.Path) {
+			return nil
+		}
+		leaf.Foreign = leaf.Foreign || k.Foreign
+		leaf.Vals = append(leaf.Vals, k.Vals...)
+	}
+	return leaf
+}
+
+// ranges returns the intervals of all kids.
+func (p *Pred) ranges() (ivs []Interval, exact, ok bool) {
+	for _, k := range p.Kids {
+		of, _, ok := k.Intervals()
+		if !ok {
+			return nil, false, false
+		}
+		ivs = append(ivs, of...)
+	}
+	return normalise(ivs), false, true
+}
+
+// Demands reports whether only items with a value at a path satisfy p, as far as it says so.
+func (p *Pred) Demands(path Path) bool {
+	of := func(k *Pred) bool { return k.Demands(path) }
+	switch {
+	case p == nil:
+		return false
+	case p.Op == OpNone:
+		return true
+	case p.Op == OpAnd:
+		return slices.ContainsFunc(p.Kids, of)
+	case p.Op == OpOr:
+		return !slices.ContainsFunc(p.Kids, func(k *Pred) bool { return !of(k) })
+	}
+	return p.Op >= OpIn && slices.Equal(p.Path.Segs, path.Segs)
 }
 
 // ByClass cuts the intervals of a leaf into the parts of each class, with the class.

@@ -67,6 +67,8 @@ func (p *Pred) Intervals() (ivs []Interval, exact, ok bool) {
 	case OpSpatial:
 		ivs, ok = p.placeIntervals()
 		return ivs, false, ok
+	case opRanges:
+		return p.ranges()
 	case opEvery:
 		return []Interval{{Lo: []byte{value.ClassAny}, Hi: []byte{value.ClassMaxKey + 1}}}, false, true
 	case opComposite:

@@ -25,24 +25,9 @@ func (v *coverage) ask(q *exec.Query) {
 		return
 	}
 	q.Needs, q.Want, q.Whole, q.Repeat = v.needs, v.want, v.whole, v.repeat
-	if v.defined != nil && !demands(q.Pred, v.defined) {
+	if v.defined != nil && !q.Pred.Demands(*v.defined) {
 		q.Pred = access.And(q.Pred, access.Exists(*v.defined))
 	}
-}
-
-// demands reports whether a predicate has a condition on a path already.
-func demands(p *access.Pred, path *access.Path) bool {
-	if p == nil {
-		return false
-	}
-	if p.Op == access.OpNone {
-		return true
-	}
-	kids := []*access.Pred{p}
-	if p.Op == access.OpAnd {
-		kids = p.Kids
-	}
-	return slices.ContainsFunc(kids, func(k *access.Pred) bool { return slices.Equal(k.Path.Segs, path.Segs) })
 }
 
 // coverageOf looks at what a query reads. It must range over the items themselves; so must the innermost of nested queries, of

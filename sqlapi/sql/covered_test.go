@@ -105,6 +105,8 @@ func TestCoveredReadsNoItem(t *testing.T) {
 		{"SELECT VALUE COUNT(1) FROM c WHERE NOT IS_DEFINED(c.o.p)", 360},
 		{"SELECT VALUE COUNT(1) FROM c WHERE c.n % 2 = 0", 400},
 		{"SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'p1'", 80},
+		{"SELECT VALUE COUNT(1) FROM c WHERE c.n < 20 OR c.n >= 380", 40 + 4*slots},
+		{"SELECT MAX(c.n) AS n FROM c WHERE c.n < 20 OR c.n = 200", 7 * slots},
 		{"SELECT VALUE MIN(c.n) FROM c", 2 * slots},
 		{"SELECT VALUE MAX(c.f) FROM c", 2 * slots},
 		{"SELECT VALUE MAX(c.color) FROM c", 2 * slots},
@@ -145,6 +147,12 @@ func TestCoveredReadsNoItem(t *testing.T) {
 			if !strings.HasPrefix(m.Explain, "covered ") || m.ItemsRead != 0 || size == 0 && m.IndexReads > tc.entries {
 				t.Errorf("%s: %d items and %d entries read by %q", tc.text, m.ItemsRead, m.IndexReads, m.Explain)
 			}
+		}
+	}
+	for _, text := range []string{"SELECT VALUE COUNT(1) FROM c", "SELECT VALUE COUNT(1) FROM c OFFSET 0 LIMIT 1"} { // by the logical partition's head, or its items
+		req := Request{PK: core.PartitionKey{value.StringOf("p1")}}
+		if rows, m := pages(t, c, coverEnv, req, text); !slices.Equal(rows, []string{"80"}) || m.ItemsRead > 0 != strings.Contains(text, "LIMIT") {
+			t.Errorf("%s: %v, %d items read", text, rows, m.ItemsRead)
 		}
 	}
 	for _, text := range []string{"SELECT * FROM c WHERE c.n = 5", "SELECT VALUE c FROM c WHERE c.n = 5", "SELECT c._etag, c.n FROM c WHERE c.n = 5", "SELECT c.color FROM c WHERE c.n = 5",
@@ -377,5 +385,5 @@ func filterOn(r *rand.Rand, path string) string {
 	lit := []string{"0", "1", "-2.5", "9007199254740993", "'a'", "'b'", "''", "null", "true", "'i3'", "'p1'", "1.5", "[0,'a']"}[r.IntN(13)]
 	return strings.NewReplacer("PATH", path, "LIT", lit).Replace([]string{"", "WHERE PATH = LIT", "WHERE PATH > LIT", "WHERE PATH <= LIT", "WHERE PATH != LIT", "WHERE IS_DEFINED(PATH)", "WHERE NOT IS_DEFINED(PATH)",
 		"WHERE PATH IN (1, 'a', LIT)", "WHERE PATH >= 0 AND PATH < 3", "WHERE STARTSWITH(PATH, 'k')", "WHERE IS_NUMBER(PATH) OR PATH = LIT", "WHERE IS_STRING(PATH)", "WHERE PATH = LIT AND c.pk = 'p1'",
-		"WHERE IS_ARRAY(PATH) OR IS_OBJECT(PATH)", "WHERE PATH LIKE '%a%'"}[r.IntN(15)])
+		"WHERE IS_ARRAY(PATH) OR IS_OBJECT(PATH)", "WHERE PATH LIKE '%a%'", "WHERE PATH < 0 OR PATH = LIT OR PATH > 5"}[r.IntN(16)])
 }

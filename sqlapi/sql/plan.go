@@ -87,7 +87,11 @@ func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out
 		return err
 	}
 	if st := &r.st; pl.p.whole && st.left < 0 && st.skip == 0 && st.drop == 0 {
-		if n, ok := countOf(c, req); ok {
+		n, ok, err := countOf(c, req)
+		if err != nil {
+			return err
+		}
+		if ok {
 			out.Charge += countCharge
 			return r.countAll(n)
 		}
@@ -126,21 +130,25 @@ func (pl *Plan) start(ctx context.Context, req Request, hash uint64, out *Page) 
 	return r, begin, err
 }
 
-// countOf returns the number of items that a request is about where it is kept: the container's, or a physical partition's.
-// Where items can expire it isn't known without reading them.
-func countOf(c *core.Container, req Request) (int64, bool) {
-	if req.PK != nil || c.HasTTL() || len(req.Ranges) > 1 {
-		return 0, false
-	}
-	if len(req.Ranges) == 0 {
-		return c.Count(), true
+// countOf returns the number of items that a request is about where it is kept: the container's, or a physical or logical
+// partition's. Where items can expire it isn't known without reading them.
+func countOf(c *core.Container, req Request) (n int64, ok bool, err error) {
+	switch {
+	case c.HasTTL() || len(req.Ranges) > 1 || req.PK != nil && req.Ranges != nil:
+		return 0, false, nil
+	case req.PK != nil && len(req.PK) == len(c.KeyPaths()):
+		return c.CountIn(req.PK)
+	case req.PK != nil:
+		return 0, false, nil
+	case len(req.Ranges) == 0:
+		return c.Count(), true, nil
 	}
 	for _, p := range c.Partitions() {
 		if p.Min == req.Ranges[0].Min && p.Max == req.Ranges[0].Max {
-			return p.Items, true
+			return p.Items, true, nil
 		}
 	}
-	return 0, false
+	return 0, false, nil
 }
 
 // countCharge is what a COUNT costs that is answered from a number: the least charge of a query.
