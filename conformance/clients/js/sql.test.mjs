@@ -497,7 +497,7 @@ test("an ORDER BY over partitions goes on by its continuation, page by page in n
   const c = await container({}, { offerThroughput: 30000 });
   for (let i = 0; i < 60; i++) await c.items.create({ id: `${i}`, pk: `p${i % 11}`, g: i % 3, s: `s${i % 4}` });
   for (const q of ["SELECT c.id FROM c ORDER BY c.g", "SELECT c.id FROM c ORDER BY c.g DESC", "SELECT VALUE c.id FROM c WHERE c.g > 0 ORDER BY c.s DESC"] /* with TOP this client's tokens never end */) {
-    const whole = (await c.items.query(q).fetchAll()).resources;
+    const whole = (await c.items.query(q, { forceQueryPlan: true }).fetchAll()).resources;
     for (const maxItemCount of [1, 7]) {
       const got = [];
       let continuationToken, pages = 0;
