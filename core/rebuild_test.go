@@ -467,3 +467,20 @@ func TestRebuildOfOldEntries(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A change of the policy that changes no entry writes none: a commit or two of each slot's head is all.
+func TestSmallPolicyChangeWritesLittle(t *testing.T) {
+	e, h := hooked(t, core.Options{MinSlots: 2})
+	c := newContainer(t, e, core.ContainerSpec{})
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range 300 {
+		put(t, c, core.Create, rebuildDoc(r, i))
+	}
+	ops := 0
+	h.set(func(s *hookSet) { s.pre = func(b *kv.Batch) { ops += b.Len() } })
+	setPolicy(t, e, c, `{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/x/*"}]}`)
+	h.set(func(s *hookSet) { s.pre = nil })
+	if ops > 20 {
+		t.Errorf("%d operations", ops)
+	}
+}

@@ -340,17 +340,34 @@ func Diff(old, new *Terms, del func(term []byte), put func(term []byte, flag byt
 	}
 }
 
-// Merge adds the terms of another policy for the same document.
+// Merge adds the terms of another policy for the same document. A term that both have with one flag keeps it.
 func (t *Terms) Merge(o *Terms) {
 	at := uint32(len(t.buf))
 	t.buf = append(t.buf, o.buf...)
+	a := slices.Clone(t.list)
+	t.list = t.list[:0]
 	for _, e := range o.list {
-		t.list = append(t.list, term{e.off + at, e.end + at, e.flag})
+		e.off, e.end = e.off+at, e.end+at
+		c := -1
+		for len(a) > 0 {
+			if c = bytes.Compare(t.buf[a[0].off:a[0].end], t.buf[e.off:e.end]); c >= 0 {
+				break
+			}
+			t.list, a = append(t.list, a[0]), a[1:]
+			c = -1
+		}
+		if c == 0 && len(a) > 0 {
+			if f := a[0].flag; f != e.flag {
+				e.flag = FlagSet | f&e.flag&FlagElement | (f|e.flag)&FlagLossy
+			}
+			a = a[1:]
+		}
+		t.list = append(t.list, e)
 	}
+	t.list = append(t.list, a...)
 	t.Classes |= o.Classes
 	t.Elements.Merge(&o.Elements)
 	t.Lossy.Merge(&o.Lossy)
-	t.sort()
 }
 
 // Same reports whether o has the same terms with the same flags.
