@@ -137,14 +137,37 @@ const shapeSlack = 1e-10
 
 // cells covers everything within angle of g.
 func (g *Geometry) cells(angle s1.Angle, limit int, w *Work) []Cell {
-	var faces []Cell
-	for i := range 6 {
-		faces = append(faces, Cell(s2.CellIDFromFace(i)))
-	}
 	if angle > 3 {
-		return faces
+		return faces()
 	}
-	return cover(faces, limit, func(c Cell) relation { return g.relate(c, angle, w) })
+	return cover(g.roots(angle), limit, func(c Cell) relation { return g.relate(c, angle, w) })
+}
+
+func faces() (out []Cell) {
+	for i := range 6 {
+		out = append(out, Cell(s2.CellIDFromFace(i)))
+	}
+	return out
+}
+
+// roots returns a few cells that hold everything within angle of g, so that a cover needn't begin with the whole earth.
+func (g *Geometry) roots(angle s1.Angle) (out []Cell) {
+	center := g.parts[0].center
+	radius := s1.Angle(0)
+	for i := range g.parts {
+		radius = max(radius, center.Distance(g.parts[i].center)+g.parts[i].radius)
+	}
+	if radius += angle + 1e-9; radius > 1.5 {
+		return faces()
+	}
+	// All rings lie in the cap. So what is beyond it lies in the polygons all together or not at all.
+	if g.holds(s2.Point{Vector: center.Mul(-1)}) {
+		return faces()
+	}
+	for _, c := range s2.CapFromCenterAngle(center, radius).CellUnionBound() {
+		out = append(out, Cell(c))
+	}
+	return out
 }
 
 // relate compares a cell with the places within angle of g.
@@ -199,10 +222,14 @@ func FlatCellsOf(v value.Value, b Box, w *Work) []Cell {
 
 func (f *Flat) shapeCells(b Box, w *Work) []Cell {
 	if f.point {
-		i, j := share(f.box.x0, b.XMin, b.XMax), share(f.box.y0, b.YMin, b.YMax)
-		return []Cell{Cell(interleave(i)<<1|interleave(j))<<1 | 1}
+		return []Cell{b.leaf(f.box.x0, f.box.y0)}
 	}
 	return f.cells(b, f.slack(b), MaxShapeCells, w)
+}
+
+// leaf returns the leaf that a place lies in, or is nearest to.
+func (b Box) leaf(x, y float64) Cell {
+	return Cell(interleave(share(x, b.XMin, b.XMax))<<1|interleave(share(y, b.YMin, b.YMax)))<<1 | 1
 }
 
 // slack is a distance that rounding in the plane stays far below.
@@ -245,7 +272,13 @@ func (f *Flat) cells(b Box, dist float64, limit int, w *Work) []Cell {
 	// The outermost cells reach as far as f does, and farther.
 	reach := rect{min(b.XMin, f.box.x0-dist), min(b.YMin, f.box.y0-dist), max(b.XMax, f.box.x1+dist), max(b.YMax, f.box.y1+dist)}
 	rel := func(c Cell) relation { return f.relate(c.rect(b, reach), dist, w) }
-	return cover([]Cell{1 << (2 * maxLevel)}, limit, rel)
+	root, last := b.leaf(f.box.x0-2*dist, f.box.y0-2*dist), b.leaf(f.box.x1+2*dist, f.box.y1+2*dist)
+	for { // the least cell that holds two corners holds what is between them
+		if lo, hi := root.Range(); lo <= last && last <= hi {
+			return cover([]Cell{root}, limit, rel)
+		}
+		root = root.parent()
+	}
 }
 
 // rect returns the part of the plane up to reach that a cell stands for.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,9 @@ func around(r *rand.Rand, x, y, size float64, wrap bool) string {
 		a := 2 * math.Pi * (float64(i) + r.Float64()/2) / float64(n)
 		d := size * (0.2 + 0.8*r.Float64())
 		ps = append(ps, put(x+d*math.Cos(a), y+d*math.Sin(a)))
+	}
+	if r.IntN(8) == 0 { // on the earth: everything else
+		slices.Reverse(ps)
 	}
 	return `{"type":"Polygon","coordinates":[[` + strings.Join(append(ps, ps[0]), ",") + `]]}`
 }

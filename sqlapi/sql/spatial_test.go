@@ -172,18 +172,18 @@ func (p places) where(scale float64) string {
 	return a
 }
 
-// TestSpatialIndex: 10,000 items give the same answers with a spatial index and without, on the earth and in a plane whose box holds
-// most of them, in 1 slot and in 16, in pages and whole.
+// TestSpatialIndex: 10,000 items on the earth, and 4,000 in a plane whose box holds most of them, give the same answers with a spatial
+// index and without, in 1 slot and in 16, in pages and whole.
 func TestSpatialIndex(t *testing.T) {
 	for _, planar := range []bool{false, true} {
 		t.Run(fmt.Sprintf("planar=%v", planar), func(t *testing.T) {
 			g := places{rand.New(rand.NewPCG(11, 12))}
-			index, scale := earthIndex, 111e3
+			index, scale, items := earthIndex, 111e3, 10_000
 			if planar {
-				index, scale = planeIndex, 1
+				index, scale, items = planeIndex, 1, 4_000
 			}
 			plain, indexed := spatialContainers(t, index)
-			for i := range 10_000 {
+			for i := range items {
 				d, err := doc.FromJSON(nil, []byte(g.document(i)), doc.JSONOptions{Names: doc.NoSQL})
 				if err != nil {
 					t.Fatal(err)
@@ -210,11 +210,13 @@ func TestSpatialIndex(t *testing.T) {
 					answered++
 				}
 				for name, c := range indexed {
+					plan := ""
 					for _, size := range []int{0, 7} {
-						if req.PageSize = size; size > 0 && len(want) > 500 {
+						if req.PageSize = size; size > 0 && (len(want) > 200 || strings.HasPrefix(plan, "scan")) {
 							continue
 						}
-						got, plan := spatialRows(t, c, text, &env, req)
+						var got []string
+						got, plan = spatialRows(t, c, text, &env, req)
 						if !slices.Equal(got, want) {
 							t.Fatalf("%s, pages of %d: %s\n%d rows, wanted %d (%s)", name, size, text, len(got), len(want), plan)
 						}
