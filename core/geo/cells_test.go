@@ -194,3 +194,27 @@ func TestCellTree(t *testing.T) {
 		c = up
 	}
 }
+
+// TestCellsStay pins the cells of some shapes. They lie in indexes, and an item's are found again by making them again: when
+// another choice of cells is better, stores must make their index again (index.SpatialKept), and the figures here change.
+func TestCellsStay(t *testing.T) {
+	for json, want := range map[string][2]string{
+		`{"type":"Point","coordinates":[13.4,52.5]}`: {"[47a84fd52ba654f7]",
+			"[1aeaebafbfbaeffb]"},
+		`{"type":"LineString","coordinates":[[13.4,52.5],[13.5,52.6],[-3,40]]}`: {"[d50000000000000 12ac000000000000 4794000000000000 47a4000000000000 47a8500000000000 47a8c00000000000 47bd400000000000 47f0000000000000]",
+			"[fd6c00000000000 fdd000000000000 fdf540000000000 1a8b000000000000 1aa4000000000000 1aad540000000000 1abc000000000000 1aeac00000000000]"},
+		`{"type":"Polygon","coordinates":[[[0,0],[20,0],[20,20],[0,20],[0,0]],[[5,5],[6,5],[6,6],[5,5]]]}`: {"[555555555555555 e40000000000000 fc0000000000000 1040000000000000 10c0000000000000 1140000000000000 11c0000000000000 1b00000000000000]",
+			"[7ffffffffffffff d50000000000000 d70000000000000 dd0000000000000 df5000000000000 12c0000000000000 1840000000000000 18c0000000000000]"},
+		`{"type":"MultiPolygon","coordinates":[[[[179,1],[-179,1],[-179,2],[179,2],[179,1]]],[[[10,88],[130,88],[-110,88],[10,88]]]]}`: {"[4555000000000000 4557000000000000 4ffc000000000000 5001000000000000 5003000000000000 5aac000000000000 6554000000000000 7aac000000000000]",
+			"[900000000000000 b00000000000000 d00000000000000 f00000000000000 1900000000000000 1b00000000000000 1d00000000000000 1f00000000000000]"},
+	} {
+		v := valueOf(t, json)
+		w := Work{1 << 30}
+		if got := fmt.Sprintf("%x", CellsOf(v, &w)); got != want[0] {
+			t.Errorf("%s: %s", json, got)
+		}
+		if got := fmt.Sprintf("%x", FlatCellsOf(v, Box{-100, -50, 100, 50}, &w)); got != want[1] {
+			t.Errorf("in a plane %s: %s", json, got)
+		}
+	}
+}
