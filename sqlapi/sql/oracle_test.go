@@ -232,6 +232,15 @@ func (w *oracleWorld) put(i int) {
 	}
 }
 
+// plainValue reads JSON as the oracle's values.
+func plainValue(t testing.TB, text string) any {
+	v, err := doc.ValueFromJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return naiveEval(&Lit{Val: v}, nil, nil)
+}
+
 func (w *oracleWorld) remove(i int) {
 	id := fmt.Sprintf("i%03d", i)
 	if w.items[id] == nil {
@@ -304,11 +313,7 @@ func TestOracle(t *testing.T) {
 			}
 			got := make([]string, len(rows))
 			for j, r := range rows {
-				v, err := doc.ValueFromJSON([]byte(r))
-				if err != nil {
-					t.Fatal(err)
-				}
-				got[j] = naiveText(naiveEval(&Lit{Val: v}, nil, nil))
+				got[j] = naiveText(plainValue(t, r))
 			}
 			if !ordered {
 				slices.Sort(got)

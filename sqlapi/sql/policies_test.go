@@ -186,6 +186,19 @@ func (s *scene) company() []doc.Doc {
 // plans counts the access paths that queries took, by the first words of their explanation.
 type plans map[string]int
 
+// count adds one page with this explanation.
+func (n plans) count(explain string) {
+	kind, _, _ := strings.Cut(explain, ":")
+	kind, _, _ = strings.Cut(kind, " on ")
+	kind, _, _ = strings.Cut(kind, " of ")
+	for _, special := range []string{"composite ", "(spatial)"} {
+		if strings.Contains(explain, special) {
+			kind = strings.Trim(special, " ()") + " " + kind
+		}
+	}
+	n[kind]++
+}
+
 // explained is evalCore that counts the access path of each page.
 func (n plans) explained(c *core.Container, text string, params []Param, size int) ([]string, error) {
 	var rows []string
@@ -199,15 +212,7 @@ func (n plans) explained(c *core.Container, text string, params []Param, size in
 		if err := pl.Execute(context.Background(), c, req, out); err != nil {
 			return nil, err
 		}
-		kind, _, _ := strings.Cut(out.Metrics.Explain, ":")
-		kind, _, _ = strings.Cut(kind, " on ")
-		kind, _, _ = strings.Cut(kind, " of ")
-		for _, special := range []string{"composite ", "(spatial)"} {
-			if strings.Contains(out.Metrics.Explain, special) {
-				kind = strings.Trim(special, " ()") + " " + kind
-			}
-		}
-		n[kind]++
+		n.count(out.Metrics.Explain)
 		if out.Count > 0 {
 			rows = append(rows, splitRows(string(out.Body))...)
 		}
