@@ -8,11 +8,24 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
+
+// drain reads a query to its end.
+func drain(c *core.Container, q *exec.Query) error {
+	r, err := c.Query(bg, q)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for r.Next() {
+	}
+	return r.Err()
+}
 
 // A commit becomes visible before its committer has told the slot about it. Whoever reads the item in that moment must wait
 // for it to be durable all the same.
@@ -22,15 +35,23 @@ func TestReadersWaitForDurability(t *testing.T) {
 			_, err := c.Read(bg, pk("a"), value.StringOf("1"))
 			return err
 		},
-		"query": func(c *core.Container) error {
-			r, err := c.Query(bg, &exec.Query{PK: pk("a")})
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			for r.Next() {
-			}
-			return r.Err()
+		"query": func(c *core.Container) error { return drain(c, &exec.Query{PK: pk("a")}) },
+		"covered query": func(c *core.Container) error {
+			return drain(c, &exec.Query{Pred: access.Exists(access.NewPath("n")), Needs: []access.Path{access.NewPath("n")}})
+		},
+		"covered query that sorts": func(c *core.Container) error {
+			return drain(c, &exec.Query{Pred: access.Exists(access.NewPath("n")), Needs: []access.Path{access.NewPath("n"), access.ID},
+				OrderBy: []exec.Order{{Path: access.ID}}, Compare: value.CompareCosmos})
+		},
+		"covered ends": func(c *core.Container) error {
+			return drain(c, &exec.Query{Pred: access.Exists(access.NewPath("n")), Needs: []access.Path{access.NewPath("n")}, Want: exec.WantEnds, Whole: true})
+		},
+		"items without a value": func(c *core.Container) error {
+			return drain(c, &exec.Query{Needs: []access.Path{access.NewPath("m")}, Whole: true, Repeat: true})
+		},
+		"count of a logical partition": func(c *core.Container) error {
+			_, _, err := c.CountIn(pk("a"))
+			return err
 		},
 		"transaction that only reads": func(c *core.Container) error {
 			_, err := c.WithTx(bg, pk("a"), func(tx *core.Tx) error {
@@ -56,7 +77,7 @@ func TestReadersWaitForDurability(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, h := hooked(t, core.Options{})
 			c := newContainer(t, e, core.ContainerSpec{})
-			put(t, c, core.Create, `{"id":"0","pk":"a"}`)
+			put(t, c, core.Create, `{"id":"0","pk":"a","n":0}`)
 			var durable atomic.Bool
 			visible, sync, published := make(chan bool), make(chan bool), make(chan bool)
 			h.set(func(h *hookSet) {
@@ -64,7 +85,7 @@ func TestReadersWaitForDurability(t *testing.T) {
 				h.wait = func() error { <-sync; durable.Store(true); return nil }
 			})
 			var wg waiter
-			wg.Go(func() { put(t, c, core.Create, `{"id":"1","pk":"a"}`) })
+			wg.Go(func() { put(t, c, core.Create, `{"id":"1","pk":"a","n":1}`) })
 			<-visible
 			h.set(func(h *hookSet) { h.visible = nil })
 			wg.Go(func() {

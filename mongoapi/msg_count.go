@@ -53,7 +53,7 @@ func (r *request) count(k *coll, f *filter.Filter, skip, limit int64) (int64, er
 		if limit > 0 {
 			n = min(n, limit)
 		}
-		return n, nil
+		return n, k.Settle()
 	}
 	src := newSource(r.ctx, k, f, nil, skip, limit, r.exprEnv())
 	coverCount(src.q, f)

@@ -145,8 +145,8 @@ func (s *ends) next(r *row) (bool, error) {
 		if !ok || x.many && !r.covered && !bytes.Equal(x.leaf.first(x.b.Policy(), &x.terms, &r.item), x.e.cur.Value) {
 			continue
 		}
-		if m := x.b.q.Match; m != nil {
-			if ok, err = m(&r.item); err != nil {
+		if x.b.q.Match != nil {
+			if ok, err = x.b.rows.match(&r.item); err != nil {
 				return false, err
 			}
 			if !ok {

@@ -31,6 +31,16 @@ func (v *View) SettleSlot(slot int) error {
 	return v.c.slots[slot].waitDurable(h.LSN)
 }
 
+// Settle waits until every commit that the slots' counts show by now is durable.
+func (c *Container) Settle() error {
+	for _, s := range c.slots {
+		if err := s.waitDurable(s.lsn.Load()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // FromEntry makes it the item that an index entry names, with only what the entry knows: identity (tuple, id) and number, and
 // the document and time that the caller makes of the entry's value. It has no LSN and so no etag. ident and doc stay the caller's
 // memory.

@@ -141,11 +141,12 @@ func countOf(c *core.Container, req Request) (n int64, ok bool, err error) {
 	case req.PK != nil:
 		return 0, false, nil
 	case len(req.Ranges) == 0:
-		return c.Count(), true, nil
+		n = c.Count()
+		return n, true, c.Settle()
 	}
 	for _, p := range c.Partitions() {
 		if p.Min == req.Ranges[0].Min && p.Max == req.Ranges[0].Max {
-			return p.Items, true, nil
+			return p.Items, true, c.Settle()
 		}
 	}
 	return 0, false, nil
