@@ -224,6 +224,14 @@ func TestChoose(t *testing.T) {
 				r.HasPK = true
 			case "scan":
 				r.Want = SigScan
+			case "needs":
+				for _, v := range a.Vals {
+					r.Needs = append(r.Needs, NewPath(strings.Split(v, ".")...))
+				}
+			case "whole":
+				r.Whole = true
+			case "ttl":
+				src.ttl = true
 			case "items":
 				r.Items, _ = strconv.ParseInt(a.Vals[0], 10, 64)
 			default:
