@@ -68,7 +68,11 @@ func (q *queryCmd) transport(ctx context.Context) (do func(*http.Request) (*http
 	return func(r *http.Request) (*http.Response, error) {
 		w := &answer{header: http.Header{}, code: http.StatusOK}
 		h.ServeHTTP(w, r)
-		return &http.Response{StatusCode: w.code, Header: w.header, Body: io.NopCloser(&w.body)}, nil
+		header := http.Header{} // as a connection would bring it: the API writes names in lower case
+		for name, values := range w.header {
+			header[http.CanonicalHeaderKey(name)] = values
+		}
+		return &http.Response{StatusCode: w.code, Header: header, Body: io.NopCloser(&w.body)}, nil
 	}, eng.Close, nil
 }
 

@@ -52,7 +52,7 @@ func TestQueryCommand(t *testing.T) {
 		{[]string{"--explain", "SELECT VALUE c.id FROM c WHERE c.customer = 'linus' AND c.id = 'o-1003'"}, 0, "\"o-1003\"\n",
 			[]string{"plan    points of 1 keys", "read    0 index entries, 1 items of ", "kept    1 items, 1 rows\n", "charge  2.80 RU: "}},
 		{[]string{"--explain", "SELECT TOP 1 VALUE c.id FROM c ORDER BY c.customer, c.id"}, 0, "\"o-1001\"\n",
-			[]string{"plan    scan: ", ", sorted\n", "advice  add composite [/customer asc,/id asc] to compositeIndexes\n"}},
+			[]string{"plan    ", ", sorted\n", "advice  add composite [/customer asc,/id asc] to compositeIndexes\n"}},
 		{[]string{"--pk", "linus", "SELECT c.id FROM c"}, 1, "", []string{"--pk linus: want a JSON value"}},
 		{[]string{"--param", "n=x", "SELECT c.id FROM c"}, 1, "", []string{"the value is not JSON"}},
 		{[]string{"SELEC"}, 1, "", []string{"400: ", "SC1001"}},
