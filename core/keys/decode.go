@@ -137,7 +137,8 @@ func DecodeIndex(b []byte, k value.Kind) (value.Value, bool) {
 		return value.Value{}, false
 	case value.Bool, value.UUID, value.ObjectID, value.Date, value.Timestamp:
 		if len(p) == fixedSize(b[0]) {
-			return decode(b[0], p)
+			v, ok := decode(b[0], p)
+			return v, ok && v.Kind() == k
 		}
 	}
 	return value.Value{}, false

@@ -410,6 +410,9 @@ func FuzzDecode(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{value.ClassArray}, 5000))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		SkipIndex(b)
+		for k := value.Undefined; k <= value.MaxKey; k++ {
+			DecodeIndex(b, k)
+		}
 		v, _, err := DecodeExact(b)
 		if err == nil {
 			text(v)
@@ -425,6 +428,31 @@ func BenchmarkAppendIndex(b *testing.B) {
 	for b.Loop() {
 		for _, v := range vs {
 			AppendIndex(dst, v)
+		}
+	}
+}
+
+// TestDecodeIndex: an index encoding and the kind give the value back, in its kind; a kind that doesn't fit gives nothing.
+func TestDecodeIndex(t *testing.T) {
+	for _, v := range []value.Value{value.NullValue(), value.BoolOf(false), value.BoolOf(true), value.Int32Of(0), value.Int32Of(-7), value.Int32Of(math.MaxInt32),
+		value.Int64Of(3), value.Int64Of(1<<53 + 1), value.Int64Of(math.MaxInt64), value.Int64Of(math.MinInt64), value.Int64Of(-(1<<60 + 3)), value.DoubleOf(0), value.DoubleOf(2),
+		value.DoubleOf(-0.1), value.DoubleOf(1e300), value.DoubleOf(math.Inf(-1)), value.StringOf(""), value.StringOf("a\x00b"), value.StringOf(strings.Repeat("x", 256)),
+		value.UUIDOf([]byte("abcdefghijklmnop")), value.ObjectIDOf([]byte("abcdefghijkl")), value.DateOf(-5, 0), value.DateOf(5, 9), value.TimestampOf(1 << 40)} {
+		e, lossy := AppendIndex(nil, v)
+		got, ok := DecodeIndex(e, v.Kind())
+		if lossy || !ok || got.Kind() != v.Kind() || !value.EqualBSON(got, v) {
+			t.Errorf("%v of kind %d: %v of kind %d, %v", v, v.Kind(), got, got.Kind(), ok)
+		}
+	}
+	long, _ := AppendIndex(nil, value.StringOf(strings.Repeat("x", 257)))
+	half, _ := AppendIndex(nil, value.DoubleOf(0.5))
+	large, _ := AppendIndex(nil, value.Int64Of(1<<53+1))
+	for _, x := range []struct {
+		b []byte
+		k value.Kind
+	}{{nil, value.Null}, {long, value.String}, {large, value.Double}, {large, value.Int32}, {half[:5], value.Double}, {half, value.Decimal}, {half, value.String}, {large[:12], value.Int64}, {half, value.Object}} {
+		if v, ok := DecodeIndex(x.b, x.k); ok {
+			t.Errorf("%x as kind %d: %v", x.b, x.k, v)
 		}
 	}
 }
