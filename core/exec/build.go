@@ -44,6 +44,9 @@ func (b *builder) build() (source, error) {
 		return nil, err
 	}
 	b.rows.stats.Plan = plan
+	if err := b.slotsOfKeys(&plan); err != nil {
+		return nil, err
+	}
 	b.rows.stats.Partitions = len(b.spans)
 	if plan.Kind == access.Nothing || len(b.spans) == 0 {
 		return nothing{}, nil

@@ -167,6 +167,27 @@ func (b *builder) coveredInPartition(plan *access.Plan) (bool, error) {
 	return 2*n >= items, nil
 }
 
+// slotsOfKeys cuts the spans of a covered plan to the slots of the partition keys that it names, where they are texts.
+func (b *builder) slotsOfKeys(plan *access.Plan) error {
+	ks := b.KeyPaths()
+	if !plan.Covered || plan.Leaf.Op != access.OpIn || len(ks) != 1 || len(plan.Leaf.Vals) > maxFiltered || !slices.Equal(plan.Leaf.Path.Segs, ks[0]) ||
+		plan.Leaf.Path.Elements || plan.Leaf.Foreign && b.KeysMayBeForeign() {
+		return nil
+	}
+	slots := make([]int, len(plan.Leaf.Vals))
+	for i, v := range plan.Leaf.Vals {
+		if v.Kind() != value.String {
+			return nil
+		}
+		var err error
+		if slots[i], _, _, _, err = b.view.Container().Locate(store.PartitionKey{v}); err != nil {
+			return err
+		}
+	}
+	b.spans = slices.DeleteFunc(b.spans, func(s span) bool { return !slices.Contains(slots, s.slot) })
+	return nil
+}
+
 // Coverable implements access.Source.
 func (b *builder) Coverable() bool { return !b.view.HasTTL() }
 
