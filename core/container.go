@@ -11,6 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/epk"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/feed"
+	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"
@@ -222,6 +223,12 @@ func EPKText(def PartitionKeyDef, pk PartitionKey) string { return epk.Text(def.
 
 // EPKRange returns the range of effective partition keys of a partition key, which may be a prefix of a hierarchical one.
 func EPKRange(def PartitionKeyDef, pk PartitionKey) epk.Range { return epk.KeyRange(def.EPKKind(), pk) }
+
+// TuplePath says whether an indexing path has the form of a tuple path, /events/[]/{name, category}/?, and whether it is a valid one.
+func TuplePath(path string) (is, valid bool) {
+	_, _, valid = index.ParseTuple(path)
+	return index.IsTuple(path), valid
+}
 
 // ParsePath takes a NoSQL path ("/a/b", "/\"odd name\"") apart into stored segments.
 func ParsePath(path string) ([]string, error) { return catalog.ParsePath(path) }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
 )
 
@@ -106,7 +107,11 @@ func (p *indexingJSON) checkPaths() error {
 	for i, list := range [][]json.RawMessage{p.Included, p.Excluded} {
 		for _, e := range list {
 			path, err := pathOf(e)
-			if err != nil || !validIndexPath(path) {
+			valid := validIndexPath(path)
+			if tuple, ok := core.TuplePath(path); tuple {
+				valid = ok && i == 0
+			}
+			if err != nil || !valid {
 				return badPolicy("the indexing path '%s' could not be accepted, please ensure that the path is correctly formed.", clip(path))
 			}
 			if seen[path] {

@@ -20,7 +20,12 @@ type Path struct {
 	// Elements says that values inside arrays along the path count too: MongoDB's and Gremlin's reading of a path. Without
 	// it only the value that stands at the path itself counts.
 	Elements bool
+	// Of says that the path begins in an element of an array, and which: conditions with the same Of hold for one element.
+	Of *Element
 }
+
+// Element is an element of the array that the first Array names of a path lead to.
+type Element struct{ Array int }
 
 // NewPath returns a path that array elements don't satisfy.
 func NewPath(segs ...string) Path { return Path{Segs: segs} }
@@ -195,7 +200,7 @@ func mergeIn(kids []*Pred) *Pred {
 }
 
 func samePath(a, b Path) bool {
-	if a.Elements != b.Elements || len(a.Segs) != len(b.Segs) {
+	if a.Elements != b.Elements || a.Of != b.Of || len(a.Segs) != len(b.Segs) {
 		return false
 	}
 	for i := range a.Segs {

@@ -94,6 +94,10 @@ func (c *Composite) intervals() []Interval {
 			ivs[i] = Interval{Lo: b, Hi: keys.After(b), One: len(c.Front) == len(c.Index.Columns)}
 		}
 	}
+	if c.Index.Array != nil {
+		rest := c.Index.Rest()
+		ivs = append(ivs, Interval{Lo: rest, Hi: keys.After(rest), One: true})
+	}
 	return normalise(ivs)
 }
 
@@ -191,8 +195,9 @@ func narrower(a, b *Pred) *Pred {
 
 // composites returns the scans of composite indexes that conditions on more than one column restrict.
 func composites(src Source, cs []*Pred) (out []*Pred) {
+	out = tuples(src, cs)
 	if len(cs) < 2 {
-		return nil
+		return out
 	}
 	for _, ix := range src.Policy().Composites() {
 		c := &Composite{Index: ix}

@@ -34,7 +34,7 @@ func newIndexScan(b *builder, leaves []*access.Pred, from *position) (source, er
 	switch { // see DESIGN.md: in the order of numbers
 	case len(leaves) > 1,
 		leaves[0].Op == access.OpSpatial, // a shape has several entries, and making its terms again is dear
-		leaves[0].Comp != nil && len(b.q.OrderBy) == 0:
+		leaves[0].Comp != nil && (len(b.q.OrderBy) == 0 || leaves[0].Comp.Index.Array != nil):
 		return newUnion(b, leaves, i, from)
 	}
 	l, ok := newLeaf(b, leaves[0])

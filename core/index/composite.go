@@ -28,6 +28,7 @@ const CompositesKept = 1 << 20
 type Composite struct {
 	ID      uint64
 	Columns []Column
+	Array   []string // of a tuple path: the array that the columns' paths begin in
 	// Cut is how many bytes of a string or binary a column keeps.
 	Cut int
 }

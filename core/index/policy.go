@@ -28,6 +28,7 @@ type Policy struct {
 	exact []exactPath // paths named exactly: they also get "undefined" entries
 
 	composites []*Composite
+	tuples     []*Composite
 	spatial    []SpatialRule
 }
 
@@ -125,6 +126,12 @@ func (n *node) kid(name string) *node {
 func (p *Policy) add(path string, r rule) error {
 	bad := func() error {
 		return status.New(status.BadRequest, "The indexing path %q could not be accepted.", path)
+	}
+	if IsTuple(path) && r == include {
+		if !p.addTuple(path) {
+			return bad()
+		}
+		return nil
 	}
 	base, last := path, byte(0)
 	switch {

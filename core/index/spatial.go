@@ -35,12 +35,12 @@ type SpatialRule struct {
 const SpatialKept = 1 << 21
 
 // Kept are the bits of a head whose index holds all kinds of entries.
-const Kept = CompositesKept | SpatialKept | FormsKnown
+const Kept = CompositesKept | SpatialKept | FormsKnown | TuplesKept
 
 // Outdated reports whether the index of a head with these classes may lack entries that the policy wants: it is of a version that
 // didn't make them.
 func (p *Policy) Outdated(classes uint32) bool {
-	return len(p.composites) > 0 && classes&CompositesKept == 0 || len(p.spatial) > 0 && classes&SpatialKept == 0
+	return len(p.composites) > 0 && classes&CompositesKept == 0 || len(p.spatial) > 0 && classes&SpatialKept == 0 || len(p.tuples) > 0 && classes&TuplesKept == 0
 }
 
 type spatialJSON struct {

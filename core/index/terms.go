@@ -136,6 +136,9 @@ func (p *Policy) collect(t *Terms, fields []byte, whole Version) {
 	for _, c := range p.composites {
 		c.term(t, doc, ts)
 	}
+	for _, c := range p.tuples {
+		c.tuples(t, doc)
+	}
 	t.sort()
 }
 

@@ -71,7 +71,11 @@ func (u *IndexUse) composite(c *access.Composite) {
 		if col.Desc {
 			dir = " DESC"
 		}
-		spec.Specs = append(spec.Specs, pathText(col.Segs)+dir)
+		path := pathText(col.Segs)
+		if c.Index.Array != nil {
+			path = col.Path
+		}
+		spec.Specs = append(spec.Specs, path+dir)
 	}
 	u.UsedComposite = append(u.UsedComposite, spec)
 }

@@ -119,6 +119,49 @@ func (s *scene) paths() (all, scalar []string) {
 	return all, asked
 }
 
+// tuples are the tuple paths that conditions of the queries on elements of arrays ask for: the members of each array in the order of
+// the conditions and backwards.
+func (s *scene) tuples() (out []string) {
+	var arrays []string
+	members := map[string][]string{}
+	for _, text := range s.queries {
+		pl, err := Compile(text, s.params, testEnv)
+		if err != nil {
+			continue
+		}
+		f := pl.p.frame(pl.vals)
+		var walk func(p *access.Pred)
+		walk = func(p *access.Pred) {
+			if p == nil {
+				return
+			}
+			if of := p.Path.Of; of != nil && !strings.Contains(strings.Join(p.Path.Segs, ""), `"`) {
+				array := strings.TrimSuffix(indexSpec(access.NewPath(p.Path.Segs[:of.Array]...)), "/?")
+				member := strings.TrimPrefix(strings.TrimSuffix(indexSpec(access.NewPath(append([]string{"x"}, p.Path.Segs[of.Array:]...)...)), "/?"), "/x/")
+				if !slices.Contains(arrays, array) {
+					arrays = append(arrays, array)
+				}
+				if !slices.Contains(members[array], member) && len(members[array]) < 8 {
+					members[array] = append(members[array], member)
+				}
+			}
+			for _, k := range p.Kids {
+				walk(k)
+			}
+		}
+		walk(pl.query(f, Request{}, state{left: -1}).Pred)
+		pl.p.release(f)
+	}
+	for _, a := range arrays {
+		m := members[a]
+		out = append(out, a+"/[]/{"+strings.Join(m, ", ")+"}/?")
+		if slices.Reverse(m); len(m) > 1 {
+			out = append(out, a+"/[]/{"+strings.Join(m, ",")+"}/?")
+		}
+	}
+	return out
+}
+
 // variant is one way to keep the items of a scene.
 type variant struct {
 	name, policy string
@@ -143,6 +186,9 @@ func (s *scene) variants() (out []variant) {
 	quote := func(s string) string { return strings.ReplaceAll(s, `"`, `\"`) }
 	add("none", `{"indexingMode":"none","automatic":false}`)
 	add("default", "")
+	for _, p := range s.tuples() {
+		add("tuple "+p, `{"includedPaths":[{"path":"`+quote(p)+`"}],"excludedPaths":[{"path":"/*"}]}`)
+	}
 	all, scalar := s.paths()
 	for _, p := range all {
 		add("only "+p, `{"includedPaths":[{"path":"`+quote(p)+`/?"}],"excludedPaths":[{"path":"/*"}]}`)

@@ -31,7 +31,7 @@ func (c *compiler) predicate(p *program) predFn {
 	outer := c.scope
 	c.scope = &scope{vars: cq.vars}
 	defer func() { c.scope = outer }()
-	s := sargs{c: c, from: cq.q.From, vars: cq.vars}
+	s := sargs{c: c, from: cq.q.From, vars: cq.vars, of: map[*Source]*access.Element{}}
 	fn := s.truth(cq.q.Where)
 	if fn == nil {
 		return nil
@@ -44,6 +44,7 @@ type sargs struct {
 	c    *compiler
 	from *From
 	vars []*variable
+	of   map[*Source]*access.Element // what stands for the element that a source goes through
 }
 
 // truth gives what items must satisfy for e to be true; nil = nothing is known.
@@ -194,9 +195,27 @@ func (s sargs) path(e Expr) (p access.Path, element, ok bool) {
 				return p, false, false
 			}
 		}
-		return storedPath(append(append([]step(nil), pre...), steps...), src.In)
+		p, element, ok = storedPath(append(append([]step(nil), pre...), steps...), src.In)
+		if ok && src.In {
+			p.Of = s.element(src, pre, steps)
+		}
+		return p, element, ok
 	}
 	return p, false, false
+}
+
+// element returns the element that a source goes through; nil where positions in arrays are on the path, so that its names don't
+// tell where the array is.
+func (s sargs) element(src *Source, pre, steps []step) *access.Element {
+	if s.of == nil || len(steps) == 0 || slices.ContainsFunc(append(pre[:len(pre):len(pre)], steps...), func(st step) bool { return st.array }) {
+		return nil
+	}
+	of := s.of[src]
+	if of == nil {
+		of = &access.Element{Array: len(pre)}
+		s.of[src] = of
+	}
+	return of
 }
 
 func (s sargs) isRoot(name string) bool {
@@ -544,7 +563,7 @@ func (s sargs) exists(q *Query) predFn {
 	if r, ok := root.(*Ident); !ok || !s.isRoot(r.Name) || src.Alias == r.Name {
 		return nil
 	}
-	inner := sargs{c: s.c, from: &From{}, vars: append([]*variable{{name: src.Alias}}, s.vars...)}
+	inner := sargs{c: s.c, of: s.of, from: &From{}, vars: append([]*variable{{name: src.Alias}}, s.vars...)}
 	inner.from.Sources = append([]Source{src}, s.from.Sources...)
 	// The element's source stands first, where path() takes its base for the item: it is, by the test above.
 	return inner.truth(q.Where)

@@ -1,0 +1,139 @@
+package index
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// A tuple path, /events/[]/{name, category}/?, indexes values that stand in one element of an array together. It is kept as a
+// composite index of which an item has one entry for each element that has a value at the first of the members; an element
+// without one has none, so that only what asks for that value can use it.
+
+// TuplesKept is a bit of a head's classes that stands for no class: the slot was made, or its index made again, by a version that
+// keeps entries of tuple paths.
+const TuplesKept = 1 << 24
+
+// maxTuples is how many elements of an item's array have entries of their own. An item with more has one that every scan of the
+// tuple path reads too: no value at any of the members.
+const maxTuples = 1000
+
+// Tuples returns the compiled tuple paths. They must not be changed.
+func (p *Policy) Tuples() []*Composite { return p.tuples }
+
+// IsTuple reports whether an indexing path has the form of a tuple path.
+func IsTuple(path string) bool {
+	quoted := false
+	for i := 1; i < len(path); i++ {
+		if path[i] == '"' {
+			quoted = !quoted
+		} else if path[i] == '{' && path[i-1] == '/' && !quoted {
+			return true
+		}
+	}
+	return false
+}
+
+// ParseTuple takes a tuple path apart into the path of the array and those of the members, as they are written; false when it
+// breaks one of the service's rules: one array mark, before the braces; members without a leading slash, marks of their own or a wildcard at
+// their end; /? behind the braces.
+func ParseTuple(path string) (array string, members []string, ok bool) {
+	array, rest, found := strings.Cut(path, "/[]/{")
+	inner, tail, closed := strings.Cut(rest, "}")
+	if !found || !closed || tail != "/?" || array == "" || strings.ContainsAny(array, "{}") || strings.ContainsAny(inner, "{") {
+		return "", nil, false
+	}
+	if segs, err := catalog.ParsePath(array); err != nil || slices.Contains(segs, "[]") {
+		return "", nil, false
+	}
+	for _, m := range strings.Split(inner, ",") {
+		m = strings.TrimSpace(m)
+		segs, err := catalog.ParsePath("/x/" + m)
+		if err != nil || slices.ContainsFunc(segs, func(s string) bool { return s == "[]" || s == "?" || s == "*" }) {
+			return "", nil, false
+		}
+		members = append(members, m)
+	}
+	return array, members, len(members) <= MaxColumns
+}
+
+// addTuple compiles a tuple path; false when it is malformed. One with positions in arrays ([1]) is no index here.
+func (p *Policy) addTuple(path string) bool {
+	array, members, ok := ParseTuple(path)
+	if !ok {
+		return false
+	}
+	c := &Composite{Cut: keys.ColumnCut(len(members))}
+	c.Array, _ = catalog.ParsePath(array)
+	position := slices.ContainsFunc(c.Array, isPosition)
+	d := xxhash.New()
+	_, _ = d.Write(binary.BigEndian.AppendUint64(nil, p.Seed))
+	_, _ = d.WriteString("\x00tuple")
+	for _, s := range c.Array {
+		_, _ = d.Write(binary.BigEndian.AppendUint32(nil, uint32(len(s))))
+		_, _ = d.WriteString(s)
+	}
+	for _, m := range members {
+		segs, _ := catalog.ParsePath("/x/" + m)
+		position = position || slices.ContainsFunc(segs, isPosition)
+		c.Columns = append(c.Columns, Column{Segs: segs[1:], Path: array + "/[]/" + m})
+		_, _ = d.Write([]byte{0})
+		for _, s := range segs[1:] {
+			_, _ = d.Write(binary.BigEndian.AppendUint32(nil, uint32(len(s))))
+			_, _ = d.WriteString(s)
+		}
+	}
+	if c.ID = d.Sum64(); !position {
+		p.tuples = append(p.tuples, c)
+	}
+	return true
+}
+
+func isPosition(seg string) bool {
+	n := len(seg)
+	return n > 2 && seg[0] == '[' && seg[n-1] == ']' && strings.Trim(seg[1:n-1], "0123456789") == ""
+}
+
+// Rest is the value of the entry that items with too many elements have.
+func (c *Composite) Rest() (val []byte) {
+	for range c.Columns {
+		val, _ = keys.AppendColumn(val, value.Undef(), c.Cut, false)
+	}
+	return val
+}
+
+// tuples adds the entries of a document's array.
+func (c *Composite) tuples(t *Terms, doc []byte) {
+	v := lookup(value.ObjectOf(doc), c.Array)
+	if v.Kind() != value.Array {
+		return
+	}
+	n := 0
+	for it := v.Iter(); it.Next(); {
+		e := it.Value()
+		if e.Kind() != value.Object || !lookup(e, c.Columns[0].Segs).IsDefined() {
+			continue
+		}
+		off := len(t.buf)
+		t.buf = binary.BigEndian.AppendUint64(t.buf, c.ID)
+		if n++; n > maxTuples {
+			t.buf = append(t.buf, c.Rest()...)
+		} else {
+			for i := range c.Columns {
+				at := len(t.buf)
+				t.buf, _ = keys.AppendColumn(t.buf, lookup(e, c.Columns[i].Segs), c.Cut, false)
+				t.Classes |= 1 << (t.buf[at] >> 3)
+			}
+		}
+		t.list = append(t.list, term{uint32(off), uint32(len(t.buf)), FlagSet | FlagElement})
+		if n > maxTuples {
+			return
+		}
+	}
+}

@@ -1,0 +1,18 @@
+package sqlapi
+
+import "testing"
+
+// Tuple paths are included paths of their own form: kept as they are, refused when malformed or excluded.
+func TestTuplePathsInPolicies(t *testing.T) {
+	a := newAPI(t)
+	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
+	def := func(id, included, excluded string) string {
+		return `{"id":"` + id + `","partitionKey":{"paths":["/pk"],"version":2},"indexingPolicy":{"includedPaths":[{"path":"/*"}` + included + `],"excludedPaths":[` + excluded + `]}}`
+	}
+	a.do("POST", "/dbs/db/colls", def("c", `,{"path":"/events/[]/{name, category/sub}/?"}`, "")).is(201).has(`{"path":"/events/[]/{name, category/sub}/?"}`)
+	a.do("GET", "/dbs/db/colls/c", "").is(200).has(`{"path":"/events/[]/{name, category/sub}/?"}`)
+	a.do("POST", "/dbs/db/colls", def("d", `,{"path":"/events/{name, category}/?"}`, "")).is(400)
+	a.do("POST", "/dbs/db/colls", def("d", `,{"path":"/events/[]/{name, category}/*"}`, "")).is(400)
+	a.do("POST", "/dbs/db/colls", def("d", `,{"path":"/events/[]/{/name}/?"}`, "")).is(400)
+	a.do("POST", "/dbs/db/colls", def("d", "", `{"path":"/events/[]/{name, category}/?"}`)).is(400)
+}
