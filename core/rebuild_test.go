@@ -159,8 +159,11 @@ func TestQueryOpensDuringRebuild(t *testing.T) {
 					s.visible = func() {
 						if writes++; writes == stop {
 							h.set(func(s *hookSet) { s.visible = nil })
-							half <- true
-							<-goOn
+							select {
+							case half <- true:
+								<-goOn
+							case <-done:
+							}
 						}
 					}
 				})

@@ -165,6 +165,7 @@ func (c *Container) startRebuild() {
 
 // runRebuild rebuilds until the index follows the newest policy, the container is dropped or the store is closed.
 func (c *Container) runRebuild(ctx context.Context) {
+	forgotten := false
 	for {
 		c.defMu.Lock()
 		def := c.def.Load()
@@ -172,17 +173,21 @@ func (c *Container) runRebuild(ctx context.Context) {
 			c.rb.from, c.rb.to, c.rb.flipped = c.rb.readable, def.IndexVersion, false
 		}
 		j := rebuilder{c: c, ctx: ctx, from: c.rb.from, to: c.rb.to, flipped: c.rb.flipped}
-		if j.to == 0 || ctx.Err() != nil || c.dropped.Load() {
+		ended := ctx.Err() != nil || c.dropped.Load()
+		if ended || j.to == 0 && (forgotten || len(def.Former) == 0) {
 			c.rb.running = false
 			close(c.rb.wake)
 			c.rb.wake = make(chan struct{})
 			c.defMu.Unlock()
-			if j.to == 0 && len(def.Former) > 0 {
-				_ = c.st.cat.ForgetFormer(ctx, def.RID(), def.IndexVersion) // or the next open does it
-			}
 			return
 		}
 		c.defMu.Unlock()
+		if j.to == 0 {
+			_ = c.st.cat.ForgetFormer(ctx, def.RID(), def.IndexVersion) // or the next open does it
+			forgotten = true
+			continue
+		}
+		forgotten = false
 		switch err := j.run(); {
 		case status.Is(err, status.NotFound):
 			c.dropped.Store(true)
