@@ -13,7 +13,7 @@ const headroom = 64 << 20
 
 // The bounds of the collector's percentage that headroom is turned into.
 const (
-	leastGC = 60
+	leastGC = 35
 	mostGC  = 400
 )
 

@@ -46,7 +46,7 @@ const (
 func tuned(o Options, cache *pebble.Cache, log *slog.Logger) *pebble.Options {
 	po := &pebble.Options{
 		Cache:                       cache,
-		FS:                          o.FS,
+		FS:                          logFS{o.FS},
 		Cleaner:                     cleaner{},
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableSize:                uint64(o.MemTableMB) << 20,
