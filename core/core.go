@@ -62,7 +62,7 @@ type DatabaseSpec struct {
 type Options struct {
 	Clock               *clock.Clock // nil = the wall clock
 	PartitionThroughput int          // most RU/s of one physical partition; 0 = 10,000
-	MinSlots            int          // least slots of a container; 0 = 16
+	MinSlots            int          // least slots of a container; 0 = 4 for each physical partition
 	MaxItem             int          // bytes of one document; 0 = 16 MiB (APIs have their own, smaller limits)
 	MaxLogicalPartition int64        // bytes of all items of one partition key value; 0 = 20 GB
 }

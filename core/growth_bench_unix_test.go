@@ -47,7 +47,7 @@ func benchGrowth(b *testing.B, n int) {
 	}
 	b.Logf("%d items loaded, %.1f cpu-us each", n, float64((cpuTime()-before).Microseconds())/float64(n))
 	time.Sleep(time.Second) // let the engine finish what the load left it
-	var turn atomic.Int64 // no key twice in a row of runs
+	var turn atomic.Int64   // no key twice in a row of runs
 	pick := func() int { return int(turn.Add(1)) * 7919 % n }
 	read := func(b *testing.B, i int) {
 		if _, err := c.Read(bg, pk(fmt.Sprintf("t%06d", i/100)), value.StringOf(fmt.Sprintf("o%08d", i))); err != nil {
