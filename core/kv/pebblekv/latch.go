@@ -2,53 +2,99 @@ package pebblekv
 
 import (
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/orrerydb/orrery/core/kv"
 )
 
-// stripeCount is a power of two. More stripes than keys of all writes in flight keep false sharing of a latch rare.
-const stripeCount = 1024
-
-// latches are striped locks over keys.
-type latches [stripeCount]sync.Mutex
-
-// stripes is a set of latches as bits: built without sorting, walked in ascending order, so that no two writes can wait for
-// each other in a circle.
-type stripes [stripeCount / 64]uint64
-
-func (s *stripes) add(key []byte) {
-	h := xxhash.Sum64(key) % stripeCount
-	s[h/64] |= 1 << (h % 64)
+// footprint is what a write touches: the keys of its preconditions, and the keys that it writes as a set of bits in which a
+// few keys too many may seem to be. It is large for a large batch, so that such a one isn't taken for a write of every key.
+type footprint struct {
+	pre  []uint64      // hashes
+	bits []uint64      // a power of two of words
+	done chan struct{} // closed when the write is over; made by who waits for it, under the mutex of admission
 }
 
-// addAll takes the keys of the preconditions and the written keys: a write without preconditions must not slip between
-// another write's check and its apply.
-func (s *stripes) addAll(b *kv.Batch, pre []kv.Precondition) {
-	for i := range pre {
-		s.add(pre[i].Key)
+// footprintBits is how many bits a written key has: one foreign key in so many is taken for a written one.
+const footprintBits = 32
+
+// maxFootprint is how many words a footprint may keep for the next one.
+const maxFootprint = 1 << 14
+
+var footprints = sync.Pool{New: func() any { return new(footprint) }}
+
+// begin empties the footprint and makes room for the keys of n operations.
+func (f *footprint) begin(n int) {
+	words := 1 << bits.Len(uint(n*footprintBits/64))
+	f.pre, f.done = f.pre[:0], nil
+	if cap(f.bits) < words {
+		f.bits = make([]uint64, words)
+		return
 	}
-	for i, n := 0, b.Len(); i < n; i++ {
-		s.add(b.Op(i).Key)
-	}
+	f.bits = f.bits[:words]
+	clear(f.bits)
 }
 
-func (l *latches) lock(s *stripes) {
-	for w, word := range s {
-		for ; word != 0; word &= word - 1 {
-			l[w*64+bits.TrailingZeros64(word)].Lock()
+func (f *footprint) addWritten(key []byte) {
+	h := xxhash.Sum64(key)
+	f.bits[h>>6&uint64(len(f.bits)-1)] |= 1 << (h & 63)
+}
+
+func (f *footprint) writes(h uint64) bool {
+	return f.bits[h>>6&uint64(len(f.bits)-1)]&(1<<(h&63)) != 0
+}
+
+// meets reports whether one of the two may write what the other has checked.
+func (f *footprint) meets(o *footprint) bool {
+	return slices.ContainsFunc(f.pre, o.writes) || slices.ContainsFunc(o.pre, f.writes)
+}
+
+// admission lets no write come between the check of another one's preconditions and its apply. It keeps two invariants:
+//  1. Of two writes that meet (see footprint), the one that entered later goes on when the earlier one has left.
+//  2. A write waits only for those that entered before it: no two wait for each other in a circle, and none waits for ever.
+//
+// Writes that don't meet run side by side, however large they are. Two that write the same key and check another one don't
+// meet either: the store puts them in an order.
+type admission struct {
+	mu sync.Mutex
+	in []*footprint // in the order in which they entered
+}
+
+// enter returns when every earlier write that f meets is over.
+func (a *admission) enter(f *footprint) {
+	var few [4]chan struct{}
+	wait := few[:0]
+	a.mu.Lock()
+	for _, o := range a.in {
+		if f.meets(o) {
+			if o.done == nil {
+				o.done = make(chan struct{})
+			}
+			wait = append(wait, o.done)
 		}
 	}
+	a.in = append(a.in, f)
+	a.mu.Unlock()
+	for _, c := range wait {
+		<-c
+	}
 }
 
-func (l *latches) unlock(s *stripes) {
-	for w, word := range s {
-		for ; word != 0; word &= word - 1 {
-			l[w*64+bits.TrailingZeros64(word)].Unlock()
-		}
+// leave ends a write that entered; its footprint is used again.
+func (a *admission) leave(f *footprint) {
+	a.mu.Lock()
+	i := slices.Index(a.in, f)
+	a.in = slices.Delete(a.in, i, i+1)
+	done := f.done
+	a.mu.Unlock()
+	if done != nil {
+		close(done)
+	}
+	if cap(f.bits) <= maxFootprint {
+		footprints.Put(f)
 	}
 }
 

@@ -1,8 +1,8 @@
 // Package pebblekv is the durable engine: one Pebble store in one directory.
 //
-// A Write latches the stripes of the keys it reads or writes, checks its preconditions, applies the batch (visible, on its
-// way to the log) and lets the latches go; durability is waited for outside, in Commit.Wait, so that concurrent writers share
-// one fsync.
+// A Write waits until no other one is under way that writes what it checks, or checks what it writes; then it checks its
+// preconditions and applies the batch (visible, on its way to the log). Durability is waited for outside, in Commit.Wait, so that
+// concurrent writers share one fsync.
 package pebblekv
 
 import (
@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/orrerydb/orrery/core/kv"
 )
@@ -34,7 +35,9 @@ type Engine struct {
 	log     *slog.Logger
 	relaxed bool
 	gate    gate
-	latches latches
+	writing admission
+	work    work
+	closing closer
 }
 
 var _ kv.Engine = (*Engine)(nil)
@@ -57,14 +60,16 @@ func Open(dir string, o Options) (*Engine, error) {
 	cache := pebble.NewCache(int64(o.CacheMB+2*o.MemTableMB) << 20)
 	po := tuned(o, cache, o.Logger)
 	po.Lock = lock
+	e := &Engine{cache: cache, lock: lock, log: o.Logger, relaxed: o.Relaxed}
+	e.gate.idle = make(chan struct{}, 1)
+	e.work.listen(po.EventListener)
 	db, err := pebble.Open(dir, po)
 	if err != nil {
 		cache.Unref()
 		_ = lock.Close()
 		return nil, translate(err)
 	}
-	e := &Engine{db: db, cache: cache, lock: lock, log: o.Logger, relaxed: o.Relaxed}
-	e.gate.idle = make(chan struct{}, 1)
+	e.db = db
 	return e, nil
 }
 
@@ -113,14 +118,13 @@ func (e *Engine) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) 
 	}
 	defer e.gate.leave()
 	pb := e.build(b)
-	var want stripes
-	want.addAll(b, pre)
-	e.latches.lock(&want)
+	f := footprintOf(b, pre)
+	e.writing.enter(f)
 	err := e.check(pre)
 	if err == nil {
 		err = e.apply(pb)
 	}
-	e.latches.unlock(&want)
+	e.writing.leave(f)
 	if err != nil {
 		_ = pb.Close()
 		return nil, err
@@ -130,6 +134,19 @@ func (e *Engine) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) 
 		return relaxedCommit{}, nil
 	}
 	return &commit{batch: pb}, nil
+}
+
+func footprintOf(b *kv.Batch, pre []kv.Precondition) *footprint {
+	f := footprints.Get().(*footprint)
+	n := b.Len()
+	f.begin(n)
+	for i := range n {
+		f.addWritten(b.Op(i).Key)
+	}
+	for i := range pre {
+		f.pre = append(f.pre, xxhash.Sum64(pre[i].Key))
+	}
+	return f
 }
 
 // build copies b into a pooled Pebble batch.
@@ -160,7 +177,7 @@ func (e *Engine) apply(pb *pebble.Batch) error {
 	return nil
 }
 
-// check tests the preconditions against the present state; the caller holds their latches.
+// check tests the preconditions against the present state; the caller has entered with them.
 func (e *Engine) check(pre []kv.Precondition) error {
 	var p *pebble.Iterator
 	defer func() {

@@ -13,6 +13,7 @@ import (
 type snapshot struct {
 	e      *Engine
 	snap   *pebble.Snapshot
+	from   uint64 // see work
 	closed atomic.Bool
 	gets   atomic.Int32
 	// prober is one idle iterator for Has and Get: taken by swapping nil in, so concurrent callers make their own.
@@ -24,7 +25,7 @@ func (e *Engine) Snapshot() kv.Snapshot {
 	if !e.gate.enter() {
 		return &snapshot{}
 	}
-	return &snapshot{e: e, snap: e.db.NewSnapshot()}
+	return &snapshot{e: e, from: e.work.events.Load(), snap: e.db.NewSnapshot()}
 }
 
 func (s *snapshot) usable() bool { return s.snap != nil && !s.closed.Load() }
@@ -103,12 +104,12 @@ func (s *snapshot) Close() error {
 	if s.snap == nil || s.closed.Swap(true) {
 		return kv.ErrClosed
 	}
-	if it := s.prober.Swap(nil); it != nil {
-		_ = it.Close()
+	last := used{e: s.e, it: s.prober.Swap(nil), snap: s.snap}
+	if s.e.work.since(s.from) {
+		s.e.closing.add(last)
+		return nil
 	}
-	err := s.snap.Close()
-	s.e.gate.leave()
-	return translate(err)
+	return last.close()
 }
 
 // Iter implements kv.Snapshot.
@@ -130,7 +131,7 @@ func (s *snapshot) Iter(lo, hi []byte) (kv.Iterator, error) {
 		s.e.gate.leave()
 		return nil, translate(err)
 	}
-	return &iterator{e: s.e, it: it}, nil
+	return &iterator{e: s.e, from: s.from, it: it}, nil
 }
 
 var errBounds = fmt.Errorf("%w: an iterator needs both bounds", kv.ErrContract)
@@ -138,10 +139,11 @@ var errBounds = fmt.Errorf("%w: an iterator needs both bounds", kv.ErrContract)
 // iterator implements kv.Iterator. at makes the corner cases (before any positioning, past an end) those of the interface,
 // whatever Pebble does there.
 type iterator struct {
-	e   *Engine
-	it  *pebble.Iterator
-	at  position
-	err error
+	e    *Engine
+	it   *pebble.Iterator
+	from uint64 // see work; that of the snapshot, which may be a little early
+	at   position
+	err  error
 }
 
 type position uint8
@@ -246,7 +248,10 @@ func (i *iterator) Close() error {
 	}
 	i.err = i.Err()
 	i.at = shut
-	err := i.it.Close()
-	i.e.gate.leave()
-	return translate(err)
+	last := used{e: i.e, it: i.it}
+	if i.e.work.since(i.from) {
+		i.e.closing.add(last)
+		return i.err
+	}
+	return last.close()
 }

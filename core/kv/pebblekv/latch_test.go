@@ -1,0 +1,193 @@
+package pebblekv
+
+import (
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+func key64(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+// footprintFor is the footprint of a write that checks and writes the keys pre, and writes those of [from, to) too.
+func footprintFor(pre []uint64, from, to uint64) *footprint {
+	var b kv.Batch
+	var ps []kv.Precondition
+	for n := from; n < to; n++ {
+		b.Put(key64(n), []byte{1})
+	}
+	for _, n := range pre {
+		b.Put(key64(n), []byte{1})
+		ps = append(ps, kv.Precondition{Key: key64(n), Expect: kv.Absent})
+	}
+	return footprintOf(&b, ps)
+}
+
+// Large writes of other keys don't wait for each other; one key that another write checks is waited for, whichever of both comes first.
+func TestAdmission(t *testing.T) {
+	var a admission
+	large := footprintFor([]uint64{1}, 1000, 5000)
+	a.enter(large)
+	other := footprintFor([]uint64{2}, 5000, 9000)
+	a.enter(other)
+	waiting := []*footprint{
+		footprintFor([]uint64{3000}, 0, 0), // checks what is being written
+		footprintFor([]uint64{3}, 1, 2),    // writes what was checked
+	}
+	var in atomic.Int32
+	var wg sync.WaitGroup
+	for _, f := range waiting {
+		wg.Go(func() {
+			a.enter(f)
+			in.Add(1)
+			a.leave(f)
+		})
+	}
+	time.Sleep(5 * time.Millisecond)
+	if n := in.Load(); n != 0 {
+		t.Errorf("%d writes went on beside one that they meet", n)
+	}
+	a.leave(other)
+	a.leave(large)
+	wg.Wait()
+	if len(a.in) != 0 {
+		t.Errorf("%d writes are left", len(a.in))
+	}
+}
+
+// A footprint has every key that is written, and seldom another.
+func TestFootprint(t *testing.T) {
+	for _, n := range []uint64{1, 36, 3600} {
+		f := footprintFor(nil, 0, n)
+		for k := range n {
+			if o := footprintFor([]uint64{k}, 0, 0); !f.meets(o) || !o.meets(f) {
+				t.Fatalf("key %d of %d is missing", k, n)
+			}
+		}
+		wrong := 0
+		for k := n; k < n+10_000; k++ {
+			if footprintFor([]uint64{k}, 0, 0).meets(f) {
+				wrong++
+			}
+		}
+		if wrong > 1000 {
+			t.Errorf("%d keys: %d of 10000 others seem to be written", n, wrong)
+		}
+	}
+}
+
+// Increments that check what they read lose nothing, while blind writes of the same keys run beside them.
+func TestChecksHoldBesideBlindWrites(t *testing.T) {
+	e := mustOpen(t, t.TempDir(), Options{Relaxed: true})
+	defer e.Close()
+	const keys, workers, each = 4, 4, 300
+	put := func(k uint64, v uint64, pre []kv.Precondition) error {
+		var b kv.Batch
+		b.Put(key64(k), key64(v))
+		_, err := e.Write(context.Background(), &b, pre)
+		return err
+	}
+	for k := range uint64(keys) {
+		if err := put(k, 1, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var added [keys]atomic.Uint64
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(1, uint64(w)))
+			for range each {
+				k := r.Uint64N(keys)
+				for {
+					v, err := e.Get(key64(k))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					n := binary.BigEndian.Uint64(v)
+					if err := put(k, n+1, []kv.Precondition{{Key: key64(k), Expect: kv.Equal, Value: v}}); err == nil {
+						added[k].Add(1)
+						break
+					}
+				}
+				var b kv.Batch // a large write beside it
+				for i := range uint64(100) {
+					b.Put(key64(1000+i), []byte{1})
+				}
+				if _, err := e.Write(context.Background(), &b, nil); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for k := range uint64(keys) {
+		v, err := e.Get(key64(k))
+		if err != nil || binary.BigEndian.Uint64(v) != 1+added[k].Load() {
+			t.Errorf("key %d: %x after %d increments (%v)", k, v, added[k].Load(), err)
+		}
+	}
+}
+
+// Nobody who closes a snapshot waits for a manifest, not even the holder of the oldest one.
+func TestCloseOfTheOldestSnapshotDoesNotWait(t *testing.T) {
+	e := mustOpen(t, t.TempDir(), Options{Relaxed: true})
+	s := e.Snapshot()
+	if _, err := s.Has([]byte("a")); err != nil {
+		t.Fatal(err)
+	}
+	it, err := s.Iter([]byte("a"), []byte("b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.work.begin()
+	e.closing.mu.Lock() // the closer can't go on, as if it waited for the store
+	e.closing.running = true
+	e.closing.mu.Unlock()
+	if err := it.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(e.closing.waiting); n != 2 {
+		t.Fatalf("%d are left to the closer", n)
+	}
+	e.work.end()
+	go e.closing.run()
+	if err := e.Close(); err != nil { // waits for them
+		t.Fatal(err)
+	}
+}
+
+// The store reports its flushes and compactions, and what was opened before them is closed beside the requests.
+func TestWorkIsFollowed(t *testing.T) {
+	e := mustOpen(t, t.TempDir(), Options{Relaxed: true})
+	defer e.Close()
+	from := e.work.events.Load()
+	if e.work.since(from) {
+		t.Fatal("an idle store works")
+	}
+	if err := e.db.Set([]byte("a"), []byte("1"), pebble.NoSync); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.db.Compact(context.Background(), []byte("a"), []byte("z"), false); err != nil {
+		t.Fatal(err)
+	}
+	if !e.work.since(from) || e.work.events.Load()-from < 2 {
+		t.Errorf("%d events", e.work.events.Load()-from)
+	}
+	for e.work.running.Load() != 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
