@@ -40,7 +40,7 @@ func checkRange(op string, lo, hi []byte) {
 
 type checked struct {
 	Engine
-	open atomic.Int64 // snapshots and iterators
+	open atomic.Int64 // snapshots, iterators and prepared batches
 }
 
 func (c *checked) Snapshot() Snapshot {
@@ -64,23 +64,94 @@ func checkGet(op string, v []byte, err error) ([]byte, error) {
 }
 
 func (c *checked) Write(ctx context.Context, b *Batch, pre []Precondition) (Commit, error) {
+	c.checkBatch(b)
+	checkPre(pre)
+	w, err := c.Engine.Write(ctx, b, pre)
+	return checkWrite(w, err, len(pre))
+}
+
+func (c *checked) checkBatch(b *Batch) {
 	if errors.Is(c.Limits().CheckBatch(b), ErrContract) {
 		broken("Write of an empty key or value")
 	}
+}
+
+func checkPre(pre []Precondition) {
 	for i := range pre {
 		if len(pre[i].Key) == 0 || pre[i].Expect > Equal || (pre[i].Expect == Equal) != (len(pre[i].Value) > 0) {
 			broken("precondition %d is malformed: %+v", i, pre[i])
 		}
 	}
-	w, err := c.Engine.Write(ctx, b, pre)
+}
+
+func checkWrite(w Commit, err error, pre int) (Commit, error) {
 	var pe *PreconditionError
-	if errors.As(err, &pe) && (pe.Index < 0 || pe.Index >= len(pre)) {
-		broken("precondition index %d of %d", pe.Index, len(pre))
+	if errors.As(err, &pe) && (pe.Index < 0 || pe.Index >= pre) {
+		broken("precondition index %d of %d", pe.Index, pre)
 	}
 	if (w == nil) == (err == nil) {
 		broken("Write returned commit %v and error %v", w, err)
 	}
 	return w, checkErr("Write", err)
+}
+
+// Prepare implements Preparer.
+func (c *checked) Prepare(b *Batch, room int) (Prepared, error) {
+	c.checkBatch(b)
+	p, err := Prepare(c.Engine, b, room)
+	if (p == nil) == (err == nil) {
+		broken("Prepare returned %v and error %v", p, err)
+	}
+	if err != nil {
+		return nil, checkErr("Prepare", err)
+	}
+	c.open.Add(1)
+	return &checkedPrepared{c: c, p: p, b: b, n: b.Len()}, nil
+}
+
+// checkedPrepared counts as open until it is written or discarded.
+type checkedPrepared struct {
+	c    *checked
+	p    Prepared
+	b    *Batch
+	n    int // operations of b
+	over bool
+}
+
+func (p *checkedPrepared) live(op string) {
+	if p.over {
+		broken("%s of a batch that was written or discarded", op)
+	}
+	if p.b.Len() != p.n {
+		broken("a batch was changed after Prepare")
+	}
+}
+
+func (p *checkedPrepared) Patch(i int, head []byte) {
+	p.live("Patch")
+	if op := p.b.Op(i); op.Delete || len(head) > len(op.Value) {
+		broken("a patch of %d bytes on a value of %d", len(head), len(op.Value))
+	}
+	p.p.Patch(i, head)
+}
+
+func (p *checkedPrepared) end(op string) {
+	p.live(op)
+	p.over = true
+	p.c.open.Add(-1)
+}
+
+func (p *checkedPrepared) Write(ctx context.Context, late *Batch, pre []Precondition) (Commit, error) {
+	p.end("Write")
+	p.c.checkBatch(late)
+	checkPre(pre)
+	w, err := p.p.Write(ctx, late, pre)
+	return checkWrite(w, err, len(pre))
+}
+
+func (p *checkedPrepared) Discard() {
+	p.end("Discard")
+	p.p.Discard()
 }
 
 func (c *checked) DropRange(ctx context.Context, lo, hi []byte) error {
@@ -113,7 +184,7 @@ func (c *checked) Checkpoint(ctx context.Context, dir string) error {
 
 func (c *checked) Close() error {
 	if n := c.open.Load(); n != 0 {
-		broken("Close with %d snapshots or iterators open", n)
+		broken("Close with %d snapshots, iterators or prepared batches open", n)
 	}
 	return checkErr("Close", c.Engine.Close())
 }

@@ -35,6 +35,7 @@ func Run(t *testing.T, open func(t *testing.T) kv.Engine) {
 		{"drop range", testDropRange},
 		{"sizes and split points", testSizes},
 		{"commits", testCommits},
+		{"prepared batches", testPrepared},
 		{"a cancelled context writes nothing", testContext},
 		{"random history against a model", testModel},
 	}
@@ -269,6 +270,69 @@ func testCommits(t *testing.T, e kv.Engine) {
 		})
 	}
 	wg.Wait()
+}
+
+func testPrepared(t *testing.T, e kv.Engine) {
+	put(t, e, "a=1", "b=1")
+	prepare := func() (kv.Prepared, *kv.Batch) {
+		early := new(kv.Batch)
+		early.Delete(b("a"))
+		early.Put(b("c"), b("____:body"))
+		early.Put(b("d"), b("early"))
+		p, err := kv.Prepare(e, early, 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p, early
+	}
+	gone, _ := prepare()
+	gone.Patch(1, b("xxxx"))
+	gone.Discard()
+	refused, _ := prepare()
+	var late kv.Batch
+	late.Put(b("d"), b("late"))
+	late.Delete(b("b"))
+	if _, err := refused.Write(ctx, &late, []kv.Precondition{{Key: b("a"), Expect: kv.Absent}}); !errors.Is(err, kv.ErrConflict) {
+		t.Fatalf("got %v", err)
+	}
+	stopped, cancel := context.WithCancel(ctx)
+	cancel()
+	late0, _ := prepare()
+	if _, err := late0.Write(stopped, &late, nil); !errors.Is(err, kv.ErrUnavailable) {
+		t.Fatalf("got %v", err)
+	}
+	wantScan(t, e, "a", "z", "a=1 b=1")
+
+	p, early := prepare()
+	before := e.Snapshot()
+	p.Patch(1, b("head"))
+	w, err := p.Write(ctx, &late, []kv.Precondition{{Key: b("b"), Expect: kv.Equal, Value: b("1")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	late.Reset() // may be used again at once
+	late.Put(b("rubbish"), b("rubbish"))
+	wantScan(t, e, "a", "z", "c=head:body d=late")
+	wantGet(t, before, "a", "1")
+	if err := errors.Join(before.Close(), w.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	early.Reset()
+
+	var empty kv.Batch
+	empty.Put(b("x"), bytes.Repeat([]byte{1}, e.Limits().Value+1))
+	if _, err := kv.Prepare(e, &empty, 0); !errors.Is(err, kv.ErrTooLarge) {
+		t.Fatalf("got %v", err)
+	}
+	last, _ := prepare() // late brings it above the limit of a batch
+	var much kv.Batch
+	for i := range e.Limits().Batch/e.Limits().Value + 1 {
+		much.Put([]byte{'m', byte(i)}, make([]byte, e.Limits().Value-100))
+	}
+	if _, err := last.Write(ctx, &much, nil); !errors.Is(err, kv.ErrTooLarge) {
+		t.Fatalf("got %v", err)
+	}
+	wantScan(t, e, "a", "z", "c=head:body d=late")
 }
 
 func testContext(t *testing.T, e kv.Engine) {

@@ -52,6 +52,13 @@ func (f *footprint) meets(o *footprint) bool {
 	return slices.ContainsFunc(f.pre, o.writes) || slices.ContainsFunc(o.pre, f.writes)
 }
 
+// free gives the memory back.
+func (f *footprint) free() {
+	if cap(f.bits) <= maxFootprint {
+		footprints.Put(f)
+	}
+}
+
 // admission lets no write come between the check of another one's preconditions and its apply. It keeps two invariants:
 //  1. Of two writes that meet (see footprint), the one that entered later goes on when the earlier one has left.
 //  2. A write waits only for those that entered before it: no two wait for each other in a circle, and none waits for ever.
@@ -83,7 +90,7 @@ func (a *admission) enter(f *footprint) {
 	}
 }
 
-// leave ends a write that entered; its footprint is used again.
+// leave ends a write that entered.
 func (a *admission) leave(f *footprint) {
 	a.mu.Lock()
 	i := slices.Index(a.in, f)
@@ -92,9 +99,6 @@ func (a *admission) leave(f *footprint) {
 	a.mu.Unlock()
 	if done != nil {
 		close(done)
-	}
-	if cap(f.bits) <= maxFootprint {
-		footprints.Put(f)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/orrerydb/orrery/core/kv"
 )
@@ -17,16 +18,16 @@ func key64(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
 // footprintFor is the footprint of a write that checks and writes the keys pre, and writes those of [from, to) too.
 func footprintFor(pre []uint64, from, to uint64) *footprint {
-	var b kv.Batch
-	var ps []kv.Precondition
+	f := new(footprint)
+	f.begin(int(to-from) + len(pre))
 	for n := from; n < to; n++ {
-		b.Put(key64(n), []byte{1})
+		f.addWritten(key64(n))
 	}
 	for _, n := range pre {
-		b.Put(key64(n), []byte{1})
-		ps = append(ps, kv.Precondition{Key: key64(n), Expect: kv.Absent})
+		f.addWritten(key64(n))
+		f.pre = append(f.pre, xxhash.Sum64(key64(n)))
 	}
-	return footprintOf(&b, ps)
+	return f
 }
 
 // Large writes of other keys don't wait for each other; one key that another write checks is waited for, whichever of both comes first.

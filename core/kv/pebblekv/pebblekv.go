@@ -6,7 +6,6 @@
 package pebblekv
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/orrerydb/orrery/core/kv"
 )
@@ -103,64 +101,6 @@ func (e *Engine) Get(key []byte) ([]byte, error) {
 	}
 	out := append(make([]byte, 0, len(v)), v...)
 	return out, translate(closer.Close())
-}
-
-// Write implements kv.Engine.
-func (e *Engine) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
-	}
-	if err := limits.CheckBatch(b); err != nil {
-		return nil, err
-	}
-	if !e.gate.enter() {
-		return nil, kv.ErrClosed
-	}
-	defer e.gate.leave()
-	pb := e.build(b)
-	f := footprintOf(b, pre)
-	e.writing.enter(f)
-	err := e.check(pre)
-	if err == nil {
-		err = e.apply(pb)
-	}
-	e.writing.leave(f)
-	if err != nil {
-		_ = pb.Close()
-		return nil, err
-	}
-	if e.relaxed {
-		_ = pb.Close()
-		return relaxedCommit{}, nil
-	}
-	return &commit{batch: pb}, nil
-}
-
-func footprintOf(b *kv.Batch, pre []kv.Precondition) *footprint {
-	f := footprints.Get().(*footprint)
-	n := b.Len()
-	f.begin(n)
-	for i := range n {
-		f.addWritten(b.Op(i).Key)
-	}
-	for i := range pre {
-		f.pre = append(f.pre, xxhash.Sum64(pre[i].Key))
-	}
-	return f
-}
-
-// build copies b into a pooled Pebble batch.
-func (e *Engine) build(b *kv.Batch) *pebble.Batch {
-	n := b.Len()
-	pb := e.db.NewBatchWithSize(16 + b.Size() + 11*n)
-	for i := range n {
-		if op := b.Op(i); op.Delete {
-			_ = pb.Delete(op.Key, nil)
-		} else {
-			_ = pb.Set(op.Key, op.Value, nil)
-		}
-	}
-	return pb
 }
 
 // apply makes pb visible. A failure here comes from the log: what became of the batch is not known.

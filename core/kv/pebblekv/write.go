@@ -1,0 +1,123 @@
+package pebblekv
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+var _ kv.Preparer = (*Engine)(nil)
+
+// prepared implements kv.Prepared: the batch in Pebble's form, and the set of its keys.
+type prepared struct {
+	e      *Engine
+	pb     *pebble.Batch
+	f      *footprint
+	values []int // where in pb the value of each operation begins
+	bytes  int   // of keys and values
+}
+
+var preparations = sync.Pool{New: func() any { return new(prepared) }}
+
+// opBytes is what Pebble adds to an operation's key and value at most.
+const opBytes = 11
+
+// Write implements kv.Engine.
+func (e *Engine) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
+	}
+	p, err := e.Prepare(b, 0)
+	if err != nil {
+		return nil, err
+	}
+	return p.Write(ctx, &kv.Batch{}, pre)
+}
+
+// Prepare implements kv.Preparer. What is prepared has a place at the gate.
+func (e *Engine) Prepare(b *kv.Batch, room int) (kv.Prepared, error) {
+	if err := limits.CheckBatch(b); err != nil {
+		return nil, err
+	}
+	if !e.gate.enter() {
+		return nil, kv.ErrClosed
+	}
+	n := b.Len()
+	p := preparations.Get().(*prepared)
+	p.e, p.bytes, p.values = e, b.Size(), p.values[:0]
+	p.pb = e.db.NewBatchWithSize(16 + b.Size() + opBytes*n + room)
+	p.f = footprints.Get().(*footprint)
+	p.f.begin(n)
+	p.add(b)
+	return p, nil
+}
+
+// add copies the operations of b behind those that are there.
+func (p *prepared) add(b *kv.Batch) {
+	for i := range b.Len() {
+		op := b.Op(i)
+		if op.Delete {
+			_ = p.pb.Delete(op.Key, nil)
+		} else {
+			_ = p.pb.Set(op.Key, op.Value, nil)
+		}
+		p.values = append(p.values, p.pb.Len()-len(op.Value))
+		p.f.addWritten(op.Key)
+	}
+}
+
+// Patch implements kv.Prepared.
+func (p *prepared) Patch(i int, head []byte) { copy(p.pb.Repr()[p.values[i]:], head) }
+
+// Write implements kv.Prepared.
+func (p *prepared) Write(ctx context.Context, late *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
+	e, pb := p.e, p.pb
+	err := ctx.Err()
+	if err != nil {
+		err = fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
+	} else if err = limits.CheckBatch(late); err == nil && p.bytes+late.Size() > limits.Batch {
+		err = fmt.Errorf("%w: batch of %d bytes, limit %d", kv.ErrTooLarge, p.bytes+late.Size(), limits.Batch)
+	}
+	if err == nil {
+		p.add(late)
+		for i := range pre {
+			p.f.pre = append(p.f.pre, xxhash.Sum64(pre[i].Key))
+		}
+		e.writing.enter(p.f)
+		if err = e.check(pre); err == nil {
+			err = e.apply(pb)
+		}
+		e.writing.leave(p.f)
+	}
+	defer p.free()
+	if err != nil || e.relaxed {
+		_ = pb.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if e.relaxed {
+		return relaxedCommit{}, nil
+	}
+	return &commit{batch: pb}, nil
+}
+
+// Discard implements kv.Prepared.
+func (p *prepared) Discard() {
+	_ = p.pb.Close()
+	p.free()
+}
+
+// free gives the gate's place and the memory back.
+func (p *prepared) free() {
+	p.e.gate.leave()
+	p.f.free()
+	if cap(p.values) <= maxFootprint {
+		p.pb = nil
+		preparations.Put(p)
+	}
+}
