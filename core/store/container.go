@@ -52,7 +52,7 @@ type slot struct {
 
 	ids      atomic.Pointer[idFilter]
 	idsNext  *idFilter   // being made: belongs to the latch
-	noFilter atomic.Bool // the slot has too many items for one
+	noFilter atomic.Bool // the slot has too many items for one, or can't be read
 
 	rb slotRebuild
 }

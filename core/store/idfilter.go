@@ -7,11 +7,13 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
 
 // idFilter is the set of a slot's ids, in memory, with false positives and no false negatives: a query for an id without a
-// partition key asks all slots, and nearly all of them can say no without a seek. Three facts keep it right:
+// partition key asks all slots, and nearly all of them can say no without a seek. A create learns from it that its item isn't
+// there. Three facts keep it right:
 //  1. A commit adds its ids before it is visible, under the latch.
 //  2. A new filter is registered and its snapshot taken under the latch; so every id is in the snapshot, or added later.
 //  3. Nothing is ever removed: a deleted id stays as a false positive until the filter is made again.
@@ -83,8 +85,22 @@ func (s *slot) remember(chs []change) {
 		}
 	}
 	if f != nil && f.added.Load() > f.limit {
-		s.ids.Store(nil) // too full to say no; the next query that wants it has it made again
+		s.ids.Store(nil) // too full to say no; the next one who wants it has it made again
 	}
+}
+
+// lacks reports that a slot doesn't hold an item. The answer is as old as the slot's LSN before the call: a filter that is given
+// up in between misses later commits only. wanted has a missing filter made in the background.
+func (c *Container) lacks(id *identity, wanted bool) bool {
+	s := c.slots[id.slot]
+	f := s.ids.Load()
+	if f == nil {
+		if wanted && !s.noFilter.Load() {
+			c.makeIDFilters()
+		}
+		return false
+	}
+	return !f.has(xxhash.Sum64(id.ident[len(id.tuple):]))
 }
 
 // MayHoldID reports whether a slot may hold an item with this id in any logical partition. A slot without a filter may; asking
@@ -132,6 +148,9 @@ func (c *Container) makeIDFilter(s *slot) error {
 	paths := len(c.keyPaths())
 	lo, hi := keys.KindBounds(s.key, keys.KindNumber)
 	err := each(snap, lo, hi, func(_, suffix []byte) error {
+		if len(suffix) < c.placeLen() {
+			return status.New(status.Corruption, "an item number stands for no item")
+		}
 		rest := suffix[c.placeLen():]
 		for range paths {
 			var err error
@@ -146,6 +165,8 @@ func (c *Container) makeIDFilter(s *slot) error {
 	defer s.mu.Unlock()
 	if s.idsNext = nil; err == nil {
 		s.ids.Store(f)
+	} else if status.CodeOf(translate(err)) == status.Corruption {
+		s.noFilter.Store(true)
 	}
 	return err
 }

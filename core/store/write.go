@@ -284,9 +284,13 @@ func errDropped() error {
 	return status.WithSub(status.NotFound, status.SubOwnerNotFound, "Resource Not Found: the container was dropped")
 }
 
-// readOld reads the present item into ch.old. With existence only (a create in a container whose items can't expire) an
-// absent item costs a filter look-up.
+// readOld reads the present item into ch.old. An absent item mostly costs a look into the slot's id filter; with create, where there
+// is none yet, one into the engine's.
 func (c *Container) readOld(ch *change, create bool) error {
+	if c.lacks(&ch.id, create) {
+		ch.old = nil
+		return nil
+	}
 	var buf [256]byte
 	key := append(keys.AppendPrefix(buf[:0], c.slots[ch.id.slot].key, keys.KindItem), ch.id.suffix...)
 	if create {
