@@ -39,9 +39,11 @@ func readAccount(c *call) error {
 // setVersions adds what says of the service which one it is. Clients log it at most, and each header costs its microsecond: replies
 // about items go without.
 func (c *call) setVersions() {
-	h := c.w.Header()
-	h[hSchemaVersion], h[hServiceVersion], h[hGatewayVersion], h[hReadRegions] = vSchemaVersion, vServiceVersion, vGatewayVersion, vReadRegions
-	h[hStateChange] = c.s.began
+	c.set(hSchemaVersion, "1.21")
+	c.set(hServiceVersion, "version=2.14.0.0")
+	c.set(hGatewayVersion, "version=2.14.0")
+	c.set(hReadRegions, "0")
+	c.set(hStateChange, c.s.began)
 	c.setInt(hTransportID, int64(c.s.ids.n.Load()))
 }
 

@@ -1,6 +1,7 @@
 package sqlapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/internal/replyhead"
 )
 
 // call is one request on its way through the API, and the reply as it grows. Calls are pooled: nothing of one may be kept
@@ -32,8 +34,9 @@ type call struct {
 	out   []byte // reply body
 	spare []byte // scratch of the handler
 
-	hdr   []byte // text of all reply headers that differ per request
+	hdr   []byte // values of the reply headers
 	slots []hdrSlot
+	lines []byte // the same as lines, for replyhead
 	sent  bool
 
 	activity [36]byte
@@ -52,7 +55,7 @@ const minCharge = 1
 const keepBuffer = 256 << 10
 
 var calls = sync.Pool{New: func() any {
-	return &call{out: make([]byte, 0, 4<<10), body: make([]byte, 0, 4<<10), hdr: make([]byte, 0, 512), slots: make([]hdrSlot, 0, 24)}
+	return &call{out: make([]byte, 0, 4<<10), body: make([]byte, 0, 4<<10), hdr: make([]byte, 0, 512), lines: make([]byte, 0, 1<<10), slots: make([]hdrSlot, 0, 24)}
 }}
 
 func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *call {
@@ -67,7 +70,7 @@ func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *call {
 func (c *call) release() {
 	c.s, c.w, c.r, c.in = nil, nil, nil, nil
 	c.path = path{}
-	for _, b := range []*[]byte{&c.body, &c.out, &c.spare, &c.hdr} {
+	for _, b := range []*[]byte{&c.body, &c.out, &c.spare, &c.hdr, &c.lines} {
 		if cap(*b) > keepBuffer {
 			*b = nil
 		}
@@ -167,26 +170,55 @@ func (c *call) send(code int) error {
 	if c.sub != 0 {
 		c.setInt(hSubStatus, int64(c.sub))
 	}
-	bodyAllowed := code != http.StatusNoContent && code != http.StatusNotModified
-	if bodyAllowed {
-		c.setInt(hContentLength, int64(len(c.out)))
-	}
 
 	h := c.w.Header()
-	text := string(c.hdr)
-	values := make([]string, len(c.slots))
-	for i, sl := range c.slots {
-		values[i] = text[sl.start:sl.end]
-		h[sl.key] = values[i : i+1 : i+1]
-	}
+	bodyAllowed := code != http.StatusNoContent && code != http.StatusNotModified
 	if bodyAllowed {
 		h[hContentType] = vJSON
+		h[hContentLength] = []string{strconv.Itoa(len(c.out))}
+	}
+	if conn := replyhead.Of(c.ctx()); conn != nil && c.makeLines() {
+		conn.Append(c.lines)
+	} else {
+		text := string(c.hdr)
+		values := make([]string, len(c.slots))
+		for i, sl := range c.slots {
+			values[i] = text[sl.start:sl.end]
+			h[sl.key] = values[i : i+1 : i+1]
+		}
 	}
 	c.w.WriteHeader(code)
 	if bodyAllowed && len(c.out) > 0 {
 		_, _ = c.w.Write(c.out) // the client is gone: nothing left to tell it
 	}
 	return nil
+}
+
+// makeLines makes c.lines of the reply headers as net/http would write them out of the map: in the order of their keys, each once.
+// It reports false when a value is none that net/http writes as it is.
+func (c *call) makeLines() bool {
+	s := c.slots
+	for i := 1; i < len(s); i++ { // few, and nearly in order: the cheapest sort there is, and a stable one
+		for j := i; j > 0 && s[j].key < s[j-1].key; j-- {
+			s[j], s[j-1] = s[j-1], s[j]
+		}
+	}
+	b := c.lines[:0]
+	for i, sl := range s {
+		if i+1 < len(s) && s[i+1].key == sl.key {
+			continue // set again later
+		}
+		v := c.hdr[sl.start:sl.end]
+		if len(v) > 0 && (v[0] <= ' ' || v[len(v)-1] <= ' ') {
+			return false
+		}
+		b = append(b, sl.key...)
+		b = append(b, ": "...)
+		b = append(b, v...)
+		b = append(b, "\r\n"...)
+	}
+	c.lines = b
+	return bytes.IndexByte(c.hdr, '\n') < 0 && bytes.IndexByte(c.hdr, '\r') < 0
 }
 
 // maxDrain is how much of a body that is too large is read and thrown away.

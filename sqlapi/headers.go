@@ -89,18 +89,13 @@ const (
 	hContentLength  = "Content-Length"
 )
 
-// Header values that never change, shared by all replies: net/http only reads them.
-var (
-	vJSON           = []string{"application/json"}
-	vSchemaVersion  = []string{"1.21"}
-	vServiceVersion = []string{"version=2.14.0.0"}
-	vGatewayVersion = []string{"version=2.14.0"}
-	vReadRegions    = []string{"0"}
-	vFalse          = []string{"false"}
+// vJSON is the content type of nearly all replies; net/http only reads it.
+var vJSON = []string{"application/json"}
 
-	// How rows that are equal in ORDER BY come: with the first key. Clients that resume inside such rows go by it.
-	vForward  = []string{`{"reverseRidEnabled":false,"reverseIndexScan":false}`}
-	vBackward = []string{`{"reverseRidEnabled":false,"reverseIndexScan":true}`}
+// How rows that are equal in ORDER BY come: with the first key. Clients that resume inside such rows go by it.
+const (
+	forward  = `{"reverseRidEnabled":false,"reverseIndexScan":false}`
+	backward = `{"reverseRidEnabled":false,"reverseIndexScan":true}`
 )
 
 // header returns the first value under a canonical key, "" when absent.

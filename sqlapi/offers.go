@@ -251,7 +251,7 @@ func (c *call) sendOffer(o offer) error {
 		least = minAutoscale
 	}
 	c.setInt(hMinThroughput, int64(least))
-	c.w.Header()[hReplacePending] = vFalse // changes are done when they are answered
+	c.set(hReplacePending, "false") // changes are done when they are answered
 	c.out = o.append(c.out[:0])
 	return c.send(http.StatusOK)
 }

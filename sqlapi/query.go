@@ -153,9 +153,10 @@ func queryItems(c *call) error {
 			return err
 		}
 	}
-	c.w.Header()[hExecutionInfo] = vForward
 	if plan.Descends() {
-		c.w.Header()[hExecutionInfo] = vBackward
+		c.set(hExecutionInfo, backward)
+	} else {
+		c.set(hExecutionInfo, forward)
 	}
 	c.setScope(ct, &s)
 	return c.endDocuments(page.Count)

@@ -43,7 +43,7 @@ type Server struct {
 	gin   *gin.Engine
 	table map[uint32]*route
 	ids   idSource
-	began []string // time of the start, as a header
+	began string // time of the start, as a header has it
 
 	computed computedCache
 }
@@ -77,7 +77,7 @@ func New(e *core.Engine, o Options) (*Server, error) {
 		s.sign = newTokenSigner(k[:])
 	}
 	s.ids.seed(o.Clock)
-	s.began = []string{o.Clock.Now().Format("Mon, 02 Jan 2006 15:04:05.000 GMT")}
+	s.began = o.Clock.Now().Format("Mon, 02 Jan 2006 15:04:05.000 GMT")
 
 	gin.SetMode(gin.ReleaseMode)
 	g := gin.New()

@@ -16,6 +16,7 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/certs"
 	"github.com/orrerydb/orrery/cmd/orrery/sniff"
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/internal/replyhead"
 )
 
 // door is one API behind one listener.
@@ -112,6 +113,9 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 			return nil, fmt.Errorf("the %s API is not part of this build: use --%s-addr off", b.name, b.name)
 		}
 		b.listener = sniff.New(counted{b.listener, &b.accepted}, conf)
+		if b.name == NoSQL {
+			b.listener = replyhead.Listener{Listener: b.listener}
+		}
 	}
 	s.serve()
 	return s, nil
@@ -251,6 +255,7 @@ func newHTTPDoor(h http.Handler, log *slog.Logger) *httpDoor {
 		Handler:           h,
 		ReadHeaderTimeout: 30 * time.Second,
 		IdleTimeout:       5 * time.Minute,
+		ConnContext:       replyhead.Context,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}

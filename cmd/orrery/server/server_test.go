@@ -124,7 +124,7 @@ func (f *fakes) start(t *testing.T, set func(*Config)) *Server {
 	return s
 }
 
-func stop(t *testing.T, s *Server, d time.Duration) {
+func stop(t testing.TB, s *Server, d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()

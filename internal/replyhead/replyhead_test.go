@@ -1,0 +1,86 @@
+package replyhead
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"testing"
+)
+
+// pair returns a Conn and what its peer reads until the Conn is closed.
+func pair(t *testing.T) (*Conn, func() string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	peer, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = peer.Close() })
+	c, err := (Listener{l}).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := Of(Context(context.Background(), c))
+	if own == nil {
+		t.Fatalf("%T is not found by its context", c)
+	}
+	return own, func() string {
+		_ = own.Close()
+		b, err := io.ReadAll(peer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+}
+
+func write(t *testing.T, c *Conn, text string) {
+	t.Helper()
+	if n, err := c.Write([]byte(text)); n != len(text) || err != nil {
+		t.Fatalf("%q: %d %v", text, n, err)
+	}
+}
+
+func TestLinesStandBeforeTheDate(t *testing.T) {
+	c, read := pair(t)
+	c.Append([]byte("a: 1\r\n"))
+	c.Append([]byte("b: 2\r\n"))
+	write(t, c, "HTTP/1.1 100 Continue\r\n\r\n")
+	write(t, c, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nDate: now\r\n\r\n\r\nDate: ")
+	write(t, c, "x")
+	write(t, c, "HTTP/1.1 204 No Content\r\nDate: now\r\n\r\n")
+	const want = "HTTP/1.1 100 Continue\r\n\r\n" +
+		"HTTP/1.1 200 OK\r\nContent-Length: 9\r\na: 1\r\nb: 2\r\nDate: now\r\n\r\n\r\nDate: x" +
+		"HTTP/1.1 204 No Content\r\nDate: now\r\n\r\n"
+	if got := read(); got != want {
+		t.Errorf("%q", got)
+	}
+}
+
+// Rather no reply than one without its headers.
+func TestNothingGoesOutWithoutItsLines(t *testing.T) {
+	c, read := pair(t)
+	c.Append([]byte("a: 1\r\n"))
+	for _, text := range []string{"", "the middle of a body", "HTTP/1.1 200 OK\r\n\r\n"} {
+		if _, err := c.Write([]byte(text)); !errors.Is(err, errNoHead) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if got := read(); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestOnlyPlainConnectionsTakeLines(t *testing.T) {
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	if Of(Context(context.Background(), a)) != nil || Of(context.Background()) != nil {
+		t.Error("a connection that takes no lines is found")
+	}
+}

@@ -1,0 +1,154 @@
+package sqlapi
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/orrerydb/orrery/internal/replyhead"
+)
+
+// wire serves an API of its own over TCP, with or without replyhead, and returns an open connection to it.
+func wire(t *testing.T, lines bool) net.Conn {
+	t.Helper()
+	srv := withContainer(t).srv
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if (replyhead.Of(r.Context()) != nil) != lines {
+			t.Error("the other way was taken")
+		}
+		srv.ServeHTTP(w, r)
+	}))
+	if lines {
+		s.Listener = replyhead.Listener{Listener: s.Listener}
+		s.Config.ConnContext = replyhead.Context
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	c, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	return c
+}
+
+// wireRequest is one request as bytes: signed, and with an activity id, so that the reply is the same every time.
+func wireRequest(t *testing.T, method, path, proto, body string, headers ...string) string {
+	p, _ := parsePath(httptest.NewRequest(method, path, nil).URL)
+	date := testNow.Format(http.TimeFormat)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s %s\r\nHost: h\r\nx-ms-date: %s\r\nauthorization: %s\r\nx-ms-activity-id: 00112233-4455-6677-8899-aabbccddeeff\r\n",
+		method, path, proto, date, sign(t, testKey, method, p.resourceType(), string(p.link(nil)), date))
+	for _, h := range headers {
+		b.WriteString(h + "\r\n")
+	}
+	if body != "" && !strings.Contains(b.String(), "Transfer-Encoding") {
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(body))
+	}
+	return b.String() + "\r\n" + body
+}
+
+var dateLine = regexp.MustCompile(`Date: [^\r]*`)
+
+// What a handler gives to replyhead leaves the server as net/http would have written it, byte for byte; the connection stays in
+// step over replies of every kind.
+func TestRepliesAreTheSameWithAndWithoutReplyhead(t *testing.T) {
+	const pk = `x-ms-documentdb-partitionkey: ["p1"]`
+	const isQuery = "x-ms-documentdb-isquery: true"
+	const v11, v10 = "HTTP/1.1", "HTTP/1.0"
+	big := strings.Repeat("x", 6000) // more than net/http buffers
+	item := func(id, text string) string { return fmt.Sprintf(`{"id":%q,"pk":"p1","text":%q}`, id, text) }
+	query := `{"query":"SELECT * FROM c ORDER BY c.id DESC"}`
+	get := wireRequest(t, "GET", docs+"/a", v11, "", pk)
+	a, b := wire(t, true), wire(t, false)
+	ra, rb := bufio.NewReader(a), bufio.NewReader(b)
+	for _, tc := range []struct {
+		what, method, send string
+		replies            int
+	}{
+		{"create", "POST", wireRequest(t, "POST", docs, v11, item("a", "1"), pk), 1},
+		{"create a large one", "POST", wireRequest(t, "POST", docs, v11, item("b", big), pk), 1},
+		{"conflict", "POST", wireRequest(t, "POST", docs, v11, item("a", "1"), pk), 1},
+		{"minimal", "PUT", wireRequest(t, "PUT", docs+"/a", v11, item("a", "2"), pk, "Prefer: return=minimal"), 1},
+		{"read", "GET", get, 1},
+		{"read a large one", "GET", wireRequest(t, "GET", docs+"/b", v11, "", pk), 1},
+		{"not there", "GET", wireRequest(t, "GET", docs+"/c", v11, "", pk), 1},
+		{"not modified", "GET", wireRequest(t, "GET", docs+"/a", v11, "", pk, "If-None-Match: *"), 1},
+		{"bad session token", "GET", wireRequest(t, "GET", docs+"/a", v11, "", pk, "x-ms-session-token: 0:-1#99999999"), 1},
+		{"query", "POST", wireRequest(t, "POST", docs, v11, query, pk, isQuery, "x-ms-max-item-count: 1", "x-ms-documentdb-populatequerymetrics: true", "x-orrery-explain: true"), 1},
+		{"query refused", "POST", wireRequest(t, "POST", docs, v11, `{"query":"SELEC"}`, pk, isQuery), 1},
+		{"chunked", "POST", wireRequest(t, "POST", docs, v11, "3\r\n{\"i\r\n0\r\n\r\n", pk, "Transfer-Encoding: chunked"), 1},
+		{"two at once", "GET", get + get, 2},
+		{"expects 100", "POST", wireRequest(t, "POST", docs, v11, item("d", "1"), pk, "Expect: 100-continue"), 1},
+		{"account", "GET", wireRequest(t, "GET", "/", v11, ""), 1},
+		{"container", "GET", wireRequest(t, "GET", "/dbs/db/colls/c", v11, ""), 1},
+		{"feed", "GET", wireRequest(t, "GET", docs, v11, ""), 1},
+		{"wrong verb", "PATCH", wireRequest(t, "PATCH", "/dbs", v11, "{}"), 1},
+		{"HEAD", "HEAD", wireRequest(t, "HEAD", docs+"/a", v11, "", pk), 1},
+		{"unsigned", "GET", "GET /dbs HTTP/1.1\r\nHost: h\r\nx-ms-activity-id: 00112233-4455-6677-8899-aabbccddeeff\r\n\r\n", 1},
+		{"HTTP/1.0, kept alive", "GET", wireRequest(t, "GET", docs+"/a", v10, "", pk, "Connection: keep-alive"), 1},
+		{"delete", "DELETE", wireRequest(t, "DELETE", docs+"/a", v11, "", pk), 1},
+		{"last", "GET", wireRequest(t, "GET", docs+"/b", v11, "", pk, "Connection: close"), 1},
+	} {
+		got, want := exchange(t, a, ra, tc.method, tc.send, tc.replies), exchange(t, b, rb, tc.method, tc.send, tc.replies)
+		if got != want {
+			t.Errorf("%s:\n%s\nwithout replyhead:\n%s", tc.what, got, want)
+		}
+		if !strings.Contains(got, "x-ms-activity-id: 00112233") {
+			t.Errorf("%s: no reply of ours: %s", tc.what, got)
+		}
+	}
+}
+
+// exchange sends what it is given and returns the bytes of the replies.
+func exchange(t *testing.T, c net.Conn, r *bufio.Reader, method, send string, replies int) string {
+	t.Helper()
+	if _, err := io.WriteString(c, send); err != nil {
+		t.Fatal(err)
+	}
+	var raw bytes.Buffer
+	keep := bufio.NewReader(io.TeeReader(r, &raw))
+	for n := 0; n < replies; {
+		res, err := http.ReadResponse(keep, &http.Request{Method: method})
+		if err != nil {
+			t.Fatalf("%s: %v", raw.String(), err)
+		}
+		if _, err := io.Copy(io.Discard, res.Body); err != nil {
+			t.Fatal(err)
+		}
+		if res.StatusCode >= 200 {
+			n++
+		}
+	}
+	return dateLine.ReplaceAllString(raw.String(), "Date: now")
+}
+
+// Values that net/http changes on their way out go through net/http: a container's name may end in a space.
+func TestHeadersThatAreTrimmed(t *testing.T) {
+	c := &call{}
+	c.set(hAltContentPath, "dbs/db/colls/c ")
+	if c.makeLines() {
+		t.Error("a space at the end")
+	}
+	c.hdr, c.slots = nil, nil
+	c.set(rContinuation, "a\r\nSet-Cookie: b")
+	if c.makeLines() {
+		t.Error("a line end inside")
+	}
+	c.hdr, c.slots = nil, nil
+	c.set(rSessionToken, "1")
+	c.set(hETag, "2")
+	c.set(hETag, "3")
+	if !c.makeLines() || string(c.lines) != "etag: 3\r\nx-ms-session-token: 1\r\n" {
+		t.Errorf("%q", c.lines)
+	}
+}
