@@ -56,7 +56,7 @@ func TestQueryFigures(t *testing.T) {
 	if got := run(`SELECT VALUE COUNT(1) FROM c WHERE c.b < 20`, metrics).h.Get("x-ms-documentdb-query-metrics"); !strings.HasSuffix(got, "indexUtilizationRatio=0.50") {
 		t.Error(got)
 	}
-	want := Explanation{Plan: "index on /n: most selective condition", Access: "index", Why: "most selective condition", Indexes: []string{"/n/?"}, Slots: 16,
+	want := Explanation{Plan: "index on /n: most selective condition", Access: "index", Why: "most selective condition", Indexes: []string{"/n/?"}, Slots: 4,
 		Entries: 1, Items: 1, Bytes: 62, Matched: 1, Rows: 1, RU: RUParts{Total: 2.28, Base: 2.25, Entries: 0.01, Items: 0.02}, Advice: []string{}}
 	if got := explained(t, run(`SELECT * FROM c WHERE c.n = 7`, explain)); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
