@@ -19,6 +19,7 @@ const (
 	WantAll    Want = iota
 	WantValues      // of the rows whose values at Needs are equal, one
 	WantEnds        // of the values at Needs[0], the least and greatest of each kind
+	WantTally       // as WantEnds, with Whole, and how many rows have a value there and how many have none: Times tells
 )
 
 // cover makes rows of index entries: items that hold only what the entries tell. An item has its identity and number, and no LSN;
@@ -133,7 +134,7 @@ func (b *builder) entryRow(r *row, e *entries, c *cover, m *store.Mem) (bool, er
 	return b.fetch(r, e.cur.Identity, m)
 }
 
-// Times returns how many rows the present one stands for.
+// Times returns how many rows the present one stands for; with WantTally none, where another one counts it.
 func (r *Rows) Times() int { return 1 + r.row.more }
 
 // settle waits for what the present row shows to be durable.

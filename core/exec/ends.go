@@ -17,13 +17,18 @@ func (b *builder) indexSource(plan *access.Plan, leaves []*access.Pred, from *po
 	}
 	s.cover = newCover(b, plan.Leaf)
 	s.repeat = b.q.Repeat && b.q.Whole && len(b.q.OrderBy) == 0 && len(s.cover.parts) == 0
-	switch {
-	case plan.Missing:
-		return &missing{scan: s, n: make([]int64, b.view.Slots())}, nil
-	case b.q.Want == WantEnds && from == nil && len(b.q.OrderBy) == 0 && len(s.cover.parts) == 0:
+	if (b.q.Want == WantEnds && !plan.Missing || b.q.Want == WantTally) && from == nil && len(b.q.OrderBy) == 0 && len(s.cover.parts) == 0 {
 		x := &ends{scan: s, parts: plan.Leaf.ByClass(), one: s.leaf}
 		x.one.ivs = make([]access.Interval, 1)
-		return x, nil
+		if b.q.Want == WantEnds {
+			return x, nil
+		}
+		if t, err := b.newTally(x); t != nil || err != nil {
+			return t, err
+		}
+	}
+	if plan.Missing {
+		return &missing{scan: s, n: make([]int64, b.view.Slots())}, nil
 	}
 	s.e.once = b.once(s.cover)
 	return s, nil

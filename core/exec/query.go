@@ -105,7 +105,7 @@ type row struct {
 	pos     position // where to resume after this row
 	matched bool     // it passed Match already
 	covered bool     // made of an index entry, without its item
-	more    int      // equal rows that it stands for beside itself
+	more    int      // rows that it stands for beside itself; -1: another one counts it
 }
 
 // source gives candidates in a stable order.

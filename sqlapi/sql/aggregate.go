@@ -12,6 +12,32 @@ type aggregateFunc struct {
 	name, plan string
 	add        func(s *aggState, v value.Value)
 	result     func(s *aggState) value.Value
+	times      times
+}
+
+// times says what more rows with one value do to an aggregate.
+type times uint8
+
+const (
+	timesAdd     times = iota // each counts like the first
+	timesCount                // only their number counts
+	timesNothing              // they change nothing
+)
+
+// addTimes adds a value that n rows have; n is 0 where the rows are counted with another value.
+func (a *aggregateFunc) addTimes(s *aggState, v value.Value, n int64) {
+	switch {
+	case a.times == timesNothing:
+		a.add(s, v)
+	case a.times == timesCount:
+		if v.IsDefined() {
+			s.count += n
+		}
+	default:
+		for ; n > 0 && !s.over; n-- {
+			a.add(s, v)
+		}
+	}
 }
 
 // aggState is the state of one aggregate in one group.
@@ -36,38 +62,38 @@ var aggregates = map[string]*aggregateFunc{}
 
 func init() {
 	for _, a := range []*aggregateFunc{
-		{"COUNT", "Count", func(s *aggState, v value.Value) {
+		{name: "COUNT", plan: "Count", times: timesCount, add: func(s *aggState, v value.Value) {
 			if v.IsDefined() {
 				s.count++
 			}
-		}, func(s *aggState) value.Value { return value.IntOf(s.count) }},
-		{"COUNTIF", "CountIf", func(s *aggState, v value.Value) {
+		}, result: func(s *aggState) value.Value { return value.IntOf(s.count) }},
+		{name: "COUNTIF", plan: "CountIf", add: func(s *aggState, v value.Value) {
 			if isTrue(v) {
 				s.count++
 			}
-		}, func(s *aggState) value.Value { return value.IntOf(s.count) }},
-		{"SUM", "Sum", addNumber, func(s *aggState) value.Value {
+		}, result: func(s *aggState) value.Value { return value.IntOf(s.count) }},
+		{name: "SUM", plan: "Sum", add: addNumber, result: func(s *aggState) value.Value {
 			if s.bad {
 				return value.Value{}
 			}
 			return funcs.Num(s.sum)
 		}},
-		{"AVG", "Average", addNumber, func(s *aggState) value.Value {
+		{name: "AVG", plan: "Average", add: addNumber, result: func(s *aggState) value.Value {
 			if s.bad || s.count == 0 {
 				return value.Value{}
 			}
 			return funcs.Num(s.sum / float64(s.count))
 		}},
-		{"MIN", "Min", func(s *aggState, v value.Value) { s.extreme(v, -1) }, (*aggState).extremeResult},
-		{"MAX", "Max", func(s *aggState, v value.Value) { s.extreme(v, 1) }, (*aggState).extremeResult},
-		{"MAKELIST", "MakeList", func(s *aggState, v value.Value) {
+		{name: "MIN", plan: "Min", times: timesNothing, add: func(s *aggState, v value.Value) { s.extreme(v, -1) }, result: (*aggState).extremeResult},
+		{name: "MAX", plan: "Max", times: timesNothing, add: func(s *aggState, v value.Value) { s.extreme(v, 1) }, result: (*aggState).extremeResult},
+		{name: "MAKELIST", plan: "MakeList", add: func(s *aggState, v value.Value) {
 			if s.over = s.over || s.size+len(v.Bytes()) > maxList; s.over {
 				return
 			}
 			s.size += len(v.Bytes()) + 16
 			s.list.Elem(v)
-		}, (*aggState).listResult},
-		{"MAKESET", "MakeSet", func(s *aggState, v value.Value) {
+		}, result: (*aggState).listResult},
+		{name: "MAKESET", plan: "MakeSet", times: timesNothing, add: func(s *aggState, v value.Value) {
 			if s.set == nil {
 				s.set = newDistinctSet()
 			}
@@ -76,7 +102,7 @@ func init() {
 			}
 			s.size += 2*len(v.Bytes()) + 64
 			s.list.Elem(funcs.One(v))
-		}, (*aggState).listResult},
+		}, result: (*aggState).listResult},
 	} {
 		aggregates[a.name] = a
 	}

@@ -102,6 +102,7 @@ func BenchmarkCovered(b *testing.B) {
 	}{
 		{"count of 10000", "SELECT VALUE COUNT(1) FROM c WHERE c.price >= 10000", 1},
 		{"max", "SELECT VALUE MAX(c.price) FROM c", 1},
+		{"max and count", `SELECT VALUE [{"item": MAX(c.price), "item2": {"max": MAX(c.price), "count": COUNT(c.price)}}] FROM c`, 1},
 		{"max of 10000", "SELECT VALUE MAX(c.price) FROM c WHERE c.price < 10000", 1},
 		{"distinct 10", "SELECT DISTINCT VALUE c.ten FROM c", 10},
 		{"distinct 100", "SELECT DISTINCT VALUE c.n FROM c", 100},

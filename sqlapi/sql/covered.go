@@ -63,6 +63,9 @@ func coverageOf(p *program) (v coverage) {
 	if !r.each && len(v.needs) == 1 {
 		v.want = wanted(cq, v.needs[0])
 		v.repeat = cq == p.top && cq.grouped
+		if v.want == exec.WantTally && !v.repeat { // who counts must be the one who reads
+			v.want = exec.WantAll
+		}
 	}
 	return v
 }
@@ -231,18 +234,22 @@ func wanted(cq *cquery, need access.Path) exec.Want {
 		}
 		return exec.WantAll
 	}
-	extremes, ends := true, len(cq.q.GroupBy) == 0
+	extremes, counts, ends := true, true, len(cq.q.GroupBy) == 0
 	eachAggregate(cq.q, func(name string, arg Expr) {
-		extremes = extremes && (name == "MIN" || name == "MAX")
+		extreme := name == "MIN" || name == "MAX"
+		extremes, counts = extremes && extreme, counts && (extreme || name == "COUNT")
 		steps, _ := splitPath(arg)
 		p := pathOf(cq, arg)
-		ends = ends && p != nil && len(steps) == len(need.Segs) && slices.Equal(p.Segs, need.Segs)
+		lit, constant := arg.(*Lit)
+		ends = ends && (p != nil && len(steps) == len(need.Segs) && slices.Equal(p.Segs, need.Segs) || !extreme && constant && lit.Val.IsDefined())
 	})
 	switch {
 	case extremes && ends && hasAggregates(cq.q):
 		return exec.WantEnds
 	case extremes:
 		return exec.WantValues
+	case counts && ends && cq.q.Where == nil:
+		return exec.WantTally
 	}
 	return exec.WantAll
 }

@@ -24,7 +24,7 @@ type frame struct {
 	list   *listSource // gives the rows of a query over a list; nil over a container
 	done   context.Context
 	steps  int
-	more   int   // rows that the present item stands for beside its own (exec.Query.Repeat)
+	more   int   // rows that the present item stands for beside its own (exec.Rows.Times)
 	err    error // first error of the evaluation; the execution ends with it
 }
 

@@ -401,10 +401,7 @@ func (cq *cquery) gather(f *frame) bool {
 	for i, a := range cq.group.aggs {
 		s := &g.aggs[i]
 		held := s.held()
-		v := a.arg(f)
-		for n := 0; n <= f.more && !s.over; n++ {
-			a.fn.add(s, v)
-		}
+		a.fn.addTimes(s, a.arg(f), int64(1+f.more))
 		if st.groups.size += s.held() - held; s.over {
 			f.fail(status.New(status.BadRequest, "A %s of the query is larger than %d bytes.", a.fn.name, maxList))
 		}

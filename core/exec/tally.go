@@ -1,0 +1,110 @@
+package exec
+
+import (
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/store"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// tally gives the ends of the values at a path and how many rows there are: the first row of a slot stands for all items with a
+// value, its others for none, and an empty one behind them for the items without.
+type tally struct {
+	ends  *ends
+	n     []count // by slot
+	given []bool  // slots whose items with a value were counted
+	i     int     // span whose items without a value come next, -1 while the ends come
+}
+
+// count is how many items a slot has, and how many of them have a value at a path.
+type count struct{ with, items int64 }
+
+// newTally makes a tally of an ends; nil when a slot can't tell its counts. The first question about a path makes the slots keep them.
+func (b *builder) newTally(x *ends) (*tally, error) {
+	if b.q.Match != nil || !b.wholeSlots() || x.scan.leaf.pred.Op != access.OpExists {
+		return nil, nil
+	}
+	t := &tally{ends: x, n: make([]count, b.view.Slots()), given: make([]bool, b.view.Slots()), i: -1}
+	for i := range b.spans {
+		slot := b.spans[i].slot
+		c, ok, err := b.countOf(slot, x.scan.leaf.pred.Path)
+		if err != nil || !ok {
+			return nil, err
+		}
+		t.n[slot] = c
+	}
+	return t, nil
+}
+
+// maxMissing is how many entries of items without a value are counted one by one.
+const maxMissing = 4096
+
+// countOf counts the items of a slot that have a value at a path, one index entry each; ok is false when the slot doesn't know. Then it
+// will for the next query, where it can.
+func (b *builder) countOf(slot int, p access.Path) (c count, ok bool, err error) {
+	h, err := b.view.Head(slot)
+	if err != nil || h.Next != 0 {
+		return c, false, err
+	}
+	c = count{with: h.Items, items: h.Items}
+	if isID(p) || len(p.Segs) == 1 && p.Segs[0] == index.SystemTS || h.Items == 0 {
+		return c, true, nil
+	}
+	id := b.Policy().PathID(p.Segs)
+	if b.view.HasElements(slot, id) {
+		return c, false, nil
+	}
+	if c.with, ok = trackedCount(&h, id); !ok {
+		_ = b.view.Container().Track(b.rows.ctx, id) // this query's view is older
+		return c, false, nil
+	}
+	lo, hi := keys.ClassRange(value.ClassUndefined)
+	n := b.countEntries(slot, &access.Pred{Op: access.OpExists, Path: p}, []access.Interval{{Lo: lo, Hi: hi}}, maxMissing)
+	c.with -= int64(n)
+	return c, n < maxMissing, nil
+}
+
+func trackedCount(h *store.Head, path uint64) (int64, bool) {
+	for _, t := range h.Tracked {
+		if t.Path == path {
+			return t.Count, true
+		}
+	}
+	return 0, false
+}
+
+func (t *tally) next(r *row) (bool, error) {
+	b := t.ends.scan.b
+	if t.i < 0 {
+		ok, err := t.ends.next(r)
+		if err != nil {
+			return false, err
+		}
+		if ok {
+			if r.more = -1; !t.given[r.slot] {
+				t.given[r.slot], r.more = true, int(t.n[r.slot].with)-1
+			}
+			return true, nil
+		}
+		t.i = 0
+	}
+	for ; t.i < len(b.spans); t.i++ {
+		slot := b.spans[t.i].slot
+		c := t.n[slot]
+		if c.with > 0 && !t.given[slot] {
+			return false, status.New(status.Internal, "Slot %d counts %d values and has none.", slot, c.with)
+		}
+		if c.items > c.with {
+			t.i++
+			r.slot, r.covered, r.pos, r.more = slot, true, position{}, int(c.items-c.with)-1
+			b.view.FromEntry(&r.item, nil, 0, emptyDoc, 0)
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (t *tally) empty() bool { return false }
+func (t *tally) close()      { t.ends.close() }
