@@ -117,8 +117,7 @@ func (c *Composite) identify(seed uint64) {
 
 // term adds the entry of a document, and the marks of its values to the sets.
 func (c *Composite) term(t *Terms, doc []byte, ts int64) {
-	off := len(t.buf)
-	t.buf = binary.BigEndian.AppendUint64(t.buf, c.ID)
+	off := t.begin(c.ID)
 	flag := byte(FlagSet)
 	for i := range c.Columns {
 		col := &c.Columns[i]
@@ -141,7 +140,7 @@ func (c *Composite) term(t *Terms, doc []byte, ts int64) {
 			t.Elements.Add(col.Mixed)
 		}
 	}
-	t.list = append(t.list, term{uint32(off), uint32(len(t.buf)), flag})
+	t.end(c.ID, off, flag)
 }
 
 // value returns the value at the column's path and whether an array is there or on the way.

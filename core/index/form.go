@@ -2,7 +2,6 @@ package index
 
 import (
 	"cmp"
-	"encoding/binary"
 	"math"
 	"slices"
 
@@ -161,9 +160,9 @@ func (t *Terms) twice(a, b fieldTerms) {
 // there twice. The path joins Elements, too. An "any value" entry counts as one.
 func (t *Terms) markMany() {
 	for i := 0; i < len(t.list); {
-		path := binary.BigEndian.Uint64(t.buf[t.list[i].off:])
+		path := t.list[i].path
 		j, n, plain := i, 0, 0
-		for ; j < len(t.list) && binary.BigEndian.Uint64(t.buf[t.list[j].off:]) == path; j++ {
+		for ; j < len(t.list) && t.list[j].path == path; j++ {
 			switch {
 			case t.buf[t.list[j].off+8] >= value.ClassLeafCell: // one of the cells of a shape
 			case t.list[j].flag&FlagElement == 0:

@@ -174,9 +174,9 @@ func (w *walker) shape(r *SpatialRule, v value.Value, id uint64) {
 			class = value.ClassLeafCell
 		}
 		t := w.t
-		off := len(t.buf)
-		t.buf = keys.AppendCell(binary.BigEndian.AppendUint64(t.buf, id), class, uint64(c))
+		off := t.begin(id)
+		t.buf = keys.AppendCell(t.buf, class, uint64(c))
 		t.Classes |= 1 << (class >> 3)
-		t.list = append(t.list, term{uint32(off), uint32(len(t.buf)), FlagSet})
+		t.end(id, off, FlagSet)
 	}
 }

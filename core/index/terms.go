@@ -52,8 +52,35 @@ type Terms struct {
 }
 
 type term struct {
-	off, end uint32
+	path     uint64
+	off, end uint32 // path and encoded value in buf
 	flag     byte
+}
+
+// begin begins a term: its path.
+func (t *Terms) begin(path uint64) (off int) {
+	off = len(t.buf)
+	t.buf = binary.BigEndian.AppendUint64(t.buf, path)
+	return off
+}
+
+// end ends the term that begins at off.
+func (t *Terms) end(path uint64, off int, flag byte) {
+	t.list = append(t.list, term{path, uint32(off), uint32(len(t.buf)), flag})
+}
+
+// value is the encoded value of a term.
+func (t *Terms) value(e *term) []byte { return t.buf[e.off+8 : e.end] }
+
+// compareTerms orders terms as their bytes.
+func compareTerms(s *Terms, a *term, t *Terms, b *term) int {
+	switch {
+	case a.path < b.path:
+		return -1
+	case a.path > b.path:
+		return 1
+	}
+	return bytes.Compare(s.value(a), t.value(b))
 }
 
 // Bloom is a small set of path ids with false positives.
@@ -103,9 +130,9 @@ func (t *Terms) HasValue(path uint64) (n int) {
 
 // Path calls f for the terms of a path, in order, until it returns false; val is the encoded value.
 func (t *Terms) Path(path uint64, f func(val []byte, flag byte) bool) {
-	i := sort.Search(len(t.list), func(i int) bool { return binary.BigEndian.Uint64(t.buf[t.list[i].off:]) >= path })
-	for ; i < len(t.list) && binary.BigEndian.Uint64(t.buf[t.list[i].off:]) == path; i++ {
-		if b, flag := t.At(i); !f(b[8:], flag) {
+	i := sort.Search(len(t.list), func(i int) bool { return t.list[i].path >= path })
+	for ; i < len(t.list) && t.list[i].path == path; i++ {
+		if e := &t.list[i]; !f(t.value(e), e.flag) {
 			return
 		}
 	}
@@ -255,8 +282,7 @@ func (w *walker) emit(id uint64, v value.Value, elem bool) {
 		w.anyValue(id)
 		return
 	}
-	off := len(t.buf)
-	t.buf = binary.BigEndian.AppendUint64(t.buf, id)
+	off := t.begin(id)
 	var lossy bool
 	t.buf, lossy = keys.AppendIndex(t.buf, v)
 	flag := byte(FlagSet)
@@ -274,7 +300,7 @@ func (w *walker) emit(id uint64, v value.Value, elem bool) {
 		t.Classes |= Odd
 	}
 	t.Classes |= 1 << (t.buf[off+8] >> 3)
-	t.list = append(t.list, term{uint32(off), uint32(len(t.buf)), flag})
+	t.end(id, off, flag)
 }
 
 // anyValue gives a path its "any value" entry.
@@ -287,9 +313,9 @@ func (w *walker) anyValue(id uint64) {
 	}
 	w.spill[id] = true
 	t := w.t
-	off := len(t.buf)
-	t.buf = append(binary.BigEndian.AppendUint64(t.buf, id), value.ClassAny)
-	t.list = append(t.list, term{uint32(off), uint32(len(t.buf)), FlagSet | FlagElement | FlagLossy})
+	off := t.begin(id)
+	t.buf = append(t.buf, value.ClassAny)
+	t.end(id, off, FlagSet|FlagElement|FlagLossy)
 	t.Classes |= 1 << (value.ClassAny >> 3)
 	t.Elements.Add(id)
 	t.Lossy.Add(id)
@@ -297,14 +323,15 @@ func (w *walker) anyValue(id uint64) {
 
 // sort orders the terms and merges equal ones; a value that stands at its path and in an array keeps the plain flag.
 func (t *Terms) sort() {
-	slices.SortFunc(t.list, func(a, b term) int { return bytes.Compare(t.buf[a.off:a.end], t.buf[b.off:b.end]) })
+	slices.SortFunc(t.list, func(a, b term) int { return compareTerms(t, &a, t, &b) })
 	out := t.list[:0]
-	for _, e := range t.list {
-		if n := len(out); n > 0 && bytes.Equal(t.buf[out[n-1].off:out[n-1].end], t.buf[e.off:e.end]) {
+	for i := range t.list {
+		e := &t.list[i]
+		if n := len(out); n > 0 && compareTerms(t, &out[n-1], t, e) == 0 {
 			out[n-1].flag = FlagSet | out[n-1].flag&e.flag&FlagElement | (out[n-1].flag|e.flag)&FlagLossy
 			continue
 		}
-		out = append(out, e)
+		out = append(out, *e)
 	}
 	t.list = out
 	t.markMany()
@@ -321,9 +348,7 @@ func Diff(old, new *Terms, del func(term []byte), put func(term []byte, flag byt
 		case j == len(new.list):
 			c = -1
 		default:
-			a, _ := old.At(i)
-			b, _ := new.At(j)
-			c = bytes.Compare(a, b)
+			c = compareTerms(old, &old.list[i], new, &new.list[j])
 		}
 		switch {
 		case c < 0:
@@ -353,7 +378,7 @@ func (t *Terms) Merge(o *Terms) {
 		e.off, e.end = e.off+at, e.end+at
 		c := -1
 		for len(a) > 0 {
-			if c = bytes.Compare(t.buf[a[0].off:a[0].end], t.buf[e.off:e.end]); c >= 0 {
+			if c = compareTerms(t, &a[0], t, &e); c >= 0 {
 				break
 			}
 			t.list, a = append(t.list, a[0]), a[1:]

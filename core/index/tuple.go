@@ -120,8 +120,7 @@ func (c *Composite) tuples(t *Terms, doc []byte) {
 		if e.Kind() != value.Object || !lookup(e, c.Columns[0].Segs).IsDefined() {
 			continue
 		}
-		off := len(t.buf)
-		t.buf = binary.BigEndian.AppendUint64(t.buf, c.ID)
+		off := t.begin(c.ID)
 		if n++; n > maxTuples {
 			t.buf = append(t.buf, c.Rest()...)
 		} else {
@@ -131,7 +130,7 @@ func (c *Composite) tuples(t *Terms, doc []byte) {
 				t.Classes |= 1 << (t.buf[at] >> 3)
 			}
 		}
-		t.list = append(t.list, term{uint32(off), uint32(len(t.buf)), FlagSet | FlagElement})
+		t.end(c.ID, off, FlagSet|FlagElement)
 		if n > maxTuples {
 			return
 		}

@@ -185,7 +185,7 @@ func compareFields(a, b Value) int {
 		if rx, ry := bsonRanks[x.val.kind], bsonRanks[y.val.kind]; rx != ry {
 			return int(rx) - int(ry)
 		}
-		if c := bytes.Compare(x.key, y.key); c != 0 {
+		if c := bytes.Compare(x.Key(), y.Key()); c != 0 {
 			return c
 		}
 		if c := CompareBSON(x.val, y.val); c != 0 {
@@ -202,7 +202,7 @@ type field struct {
 
 func sortedFields(buf []field, v Value) []field {
 	for it := v.Iter(); it.Next(); {
-		buf = append(buf, field{it.key, it.val})
+		buf = append(buf, field{it.Key(), it.val})
 	}
 	slices.SortStableFunc(buf, func(a, b field) int { return bytes.Compare(a.key, b.key) })
 	return buf

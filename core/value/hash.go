@@ -15,7 +15,7 @@ func HashCosmos(v Value) uint64 {
 	}
 	h := uint64(ClassObject)
 	for it := v.Iter(); it.Next(); { // a sum: the order of the fields doesn't matter
-		h += mix(xxhash.Sum64(it.key), HashCosmos(it.val))
+		h += mix(xxhash.Sum64(it.Key()), HashCosmos(it.val))
 	}
 	return mix(h, ClassObject)
 }
@@ -28,7 +28,7 @@ func HashBSON(v Value) uint64 {
 	case Object:
 		h := uint64(ClassObject)
 		for it := v.Iter(); it.Next(); {
-			h = mix(mix(h, xxhash.Sum64(it.key)), HashBSON(it.val))
+			h = mix(mix(h, xxhash.Sum64(it.Key())), HashBSON(it.val))
 		}
 		return h
 	}

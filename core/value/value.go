@@ -274,29 +274,37 @@ func (v Value) Iter() Iter {
 // Iter walks an array or object: for it := v.Iter(); it.Next(); { it.Key(), it.Value() }.
 type Iter struct {
 	rest []byte
-	key  []byte
-	val  Value
 	el   []byte
+	name int // length of the element's name
+	val  Value
 }
 
 // Next moves to the next element. It stops at the end and at malformed bytes (documents are validated when they enter).
 func (it *Iter) Next() bool {
-	if len(it.rest) == 0 {
-		return false
+	b := it.rest
+	for i := 1; i < len(b); i++ {
+		if b[i] != 0 {
+			continue
+		}
+		n := it.val.read(b[0], b[i+1:])
+		if n < 0 {
+			break
+		}
+		n += i + 1
+		it.el, it.name, it.rest = b[:n], i-1, b[n:]
+		return true
 	}
-	start := it.rest
-	key, v, rest, ok := ReadElement(it.rest)
-	if !ok {
-		it.rest = nil
-		return false
-	}
-	it.key, it.val, it.rest = key, v, rest
-	it.el = start[:len(start)-len(rest)]
-	return true
+	it.rest = nil
+	return false
 }
 
 // Key returns the field name; in an array, the decimal index.
-func (it *Iter) Key() []byte { return it.key }
+func (it *Iter) Key() []byte {
+	if len(it.el) == 0 {
+		return nil
+	}
+	return it.el[1 : 1+it.name]
+}
 
 // Value returns the element's value.
 func (it *Iter) Value() Value { return it.val }
@@ -317,6 +325,49 @@ func ReadElement(b []byte) (key []byte, v Value, rest []byte, ok bool) {
 		}
 	}
 	return nil, Value{}, nil, false
+}
+
+// read makes v the BSON value of type t at the front of b and returns its size, -1 for malformed bytes. It is ReadValue without
+// moving what it found about: for the kinds of JSON, which walks over documents meet all the time.
+func (v *Value) read(t byte, b []byte) int {
+	switch t {
+	case 0x02:
+		if len(b) >= 5 {
+			if n := int(int32(binary.LittleEndian.Uint32(b))); n >= 1 && n <= len(b)-4 {
+				*v = Value{kind: String, b: b[4 : n+3 : n+4]}
+				return n + 4
+			}
+		}
+		return -1
+	case 0x03, 0x04:
+		if len(b) >= 5 {
+			if n := int(int32(binary.LittleEndian.Uint32(b))); n >= 5 && n <= len(b) {
+				if *v = (Value{kind: Object, b: b[:n:n]}); t == 0x04 {
+					v.kind = Array
+				}
+				return n
+			}
+		}
+		return -1
+	case 0x01:
+		if len(b) >= 8 {
+			*v = Value{kind: Double, n: binary.LittleEndian.Uint64(b)}
+			return 8
+		}
+		return -1
+	case 0x10:
+		if len(b) >= 4 {
+			*v = Value{kind: Int32, n: uint64(int64(int32(binary.LittleEndian.Uint32(b))))}
+			return 4
+		}
+		return -1
+	}
+	val, rest, ok := ReadValue(t, b)
+	if !ok {
+		return -1
+	}
+	*v = val
+	return len(b) - len(rest)
 }
 
 // ReadValue reads a BSON value of type t from the front of b.
