@@ -126,8 +126,7 @@ func (c *Container) SessionOf(slot int) (id int, lsn int64) {
 
 // SlotOf returns the slot of a partition key, for SessionOf.
 func (c *Container) SlotOf(pk PartitionKey) (int, error) {
-	slot, _, _, _, err := c.rt.Locate(pk)
-	return slot, err
+	return c.rt.SlotOf(pk)
 }
 
 // LSN returns the greatest LSN of the container; LimitLSN one that nothing is above.

@@ -1,6 +1,7 @@
 package sqlapi
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -66,7 +67,7 @@ func (k *keyedMAC) match(sig []byte, method, typ string, link []byte, date strin
 	return subtle.ConstantTimeCompare(k.want[:], sig) == 1
 }
 
-const masterPrefix = "type=master&ver=1.0&sig="
+var masterPrefix = []byte("type=master&ver=1.0&sig=")
 
 // macText is the length of a base64 HMAC-SHA-256.
 const macText = 44
@@ -85,13 +86,13 @@ func (a *authority) check(c *call) error {
 	if !ok {
 		return errBadToken
 	}
-	switch {
-	case strings.HasPrefix(string(token), masterPrefix):
-		sig := token[len(masterPrefix):]
+	if sig, ok := bytes.CutPrefix(token, masterPrefix); ok {
 		if len(sig) != macText {
 			return errBadToken
 		}
 		return a.checkMaster(c, sig)
+	}
+	switch {
 	case strings.HasPrefix(string(token), "type=aad&"):
 		return a.checkAAD(string(token))
 	case strings.HasPrefix(string(token), "type=resource&"):

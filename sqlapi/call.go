@@ -179,6 +179,7 @@ func (c *call) send(code int) error {
 	}
 	if conn := replyhead.Of(c.ctx()); conn != nil && c.makeLines() {
 		conn.Append(c.lines)
+		h[hPlainDate] = c.s.dated()
 	} else {
 		text := string(c.hdr)
 		values := make([]string, len(c.slots))

@@ -43,6 +43,7 @@ type Server struct {
 	gin   *gin.Engine
 	table map[uint32]*route
 	ids   idSource
+	date  atomic.Pointer[dateValue]
 	began string // time of the start, as a header has it
 
 	computed computedCache
@@ -146,6 +147,23 @@ func (c *call) recover() {
 	}
 	c.errorBody("InternalServerError", "An unexpected error occurred. The server's log has more.", nil)
 	_ = c.send(http.StatusInternalServerError)
+}
+
+// dateValue is the Date header of all replies of one second.
+type dateValue struct {
+	second int64
+	text   []string
+}
+
+// dated returns the Date header: what net/http would make for each reply, made once a second.
+func (s *Server) dated() []string {
+	now := s.clock.Now()
+	d := s.date.Load()
+	if d == nil || d.second != now.Unix() {
+		d = &dateValue{now.Unix(), []string{now.UTC().Format(http.TimeFormat)}}
+		s.date.Store(d)
+	}
+	return d.text
 }
 
 // idSource makes activity ids: unique for the process, without a lock or a system call per request.

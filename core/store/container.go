@@ -190,6 +190,13 @@ func (c *Container) locate(buf []byte, pk PartitionKey, id value.Value) (identit
 	return identity{slot: d.SlotOf(buf[:np]), place: buf[:np:np], tuple: buf[np:nt:nt], ident: buf[np:], suffix: buf}, nil
 }
 
+// SlotOf returns the slot of a partition key.
+func (c *Container) SlotOf(pk PartitionKey) (int, error) {
+	var room [128]byte
+	at, err := c.locate(room[:0], pk, value.Value{})
+	return at.slot, err
+}
+
 // place20 returns the 20 bits of a placement that lead an item number: the first 20 bits of the hash, with MultiHash 10 of
 // level one and 10 of the whole key. (A V2 hash has 126 bits: its two top bits are always zero and left out.)
 func place20(k epk.Kind, place []byte) uint64 {

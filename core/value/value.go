@@ -9,6 +9,7 @@ package value
 import (
 	"encoding/binary"
 	"math"
+	"unsafe"
 )
 
 // Kind is the type of a Value. The order of the constants means nothing: see Collation.
@@ -94,8 +95,8 @@ func IntOf(i int64) Value {
 // DoubleOf returns a double.
 func DoubleOf(f float64) Value { return Value{kind: Double, n: math.Float64bits(f)} }
 
-// StringOf returns a string.
-func StringOf(s string) Value { return Value{kind: String, b: []byte(s)} }
+// StringOf returns a string. Its bytes are those of s: nobody may write to a value.
+func StringOf(s string) Value { return Value{kind: String, b: unsafe.Slice(unsafe.StringData(s), len(s))} }
 
 // StringBytes returns a string that points to b.
 func StringBytes(b []byte) Value { return Value{kind: String, b: b} }

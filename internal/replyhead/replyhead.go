@@ -1,6 +1,6 @@
 // Package replyhead lets a handler give net/http the header lines of a reply as bytes. net/http takes headers in a map, copies the
 // map, sorts the copy and writes it out: for the ten headers of a point read more work than its routing, signature and JSON
-// together. What a handler gives here goes out between the headers of the map and the Date header. Everything else stays net/http's:
+// together. What a handler gives here goes out before the Date header, which net/http adds where the map has none. Everything else stays net/http's:
 // status line, framing, keep-alive, what a reply to HEAD or to HTTP/1.0 looks like.
 package replyhead
 
@@ -52,8 +52,8 @@ func Of(ctx context.Context) *Conn {
 }
 
 // Append gives lines for the reply to the request that is being handled: whole ones, each with its line end. Names must be
-// tokens, and values without control characters, as nobody looks at them again. The header map must leave the Date header to
-// net/http. lines is copied.
+// tokens, and values without control characters, as nobody looks at them again. The header map must not forbid the Date header.
+// lines is copied.
 func (c *Conn) Append(lines []byte) { c.lines = append(c.lines, lines...) }
 
 var (

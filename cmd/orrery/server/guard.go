@@ -37,7 +37,7 @@ func (s *Server) guarded(h http.Handler) http.Handler {
 			h.ServeHTTP(w, r)
 			return
 		}
-		b := &slowBody{ReadCloser: r.Body, ctl: http.NewResponseController(w), clk: s.cfg.Clock, wait: wait}
+		b := &slowBody{ReadCloser: r.Body, ctl: *http.NewResponseController(w), clk: s.cfg.Clock, wait: wait}
 		b.began = b.clk.Now()
 		r.Body = b
 		h.ServeHTTP(w, r)
@@ -82,7 +82,7 @@ const (
 // its connection and a goroutine for ever; a fixed limit for the whole would cut large bodies on slow lines.
 type slowBody struct {
 	io.ReadCloser
-	ctl   *http.ResponseController
+	ctl   http.ResponseController
 	clk   *clock.Clock
 	wait  time.Duration
 	began time.Time
