@@ -96,7 +96,9 @@ func few(elements bool) *access.Pred {
 // order, whatever became of the access path.
 func TestPagingOverChanges(t *testing.T) {
 	kinds := map[string]access.Kind{"scan": access.Scan, "index": access.Index, "index elements": access.Index, "union": access.Index, "partition": access.Scan,
-		"points": access.Points, "sort": access.Scan, "sort in windows": access.Scan, "sort down": access.Scan, "top": access.Scan, "ordered": access.Ordered, "ordered range": access.Ordered, "by id": access.Scan}
+		"points": access.Points, "sort": access.Scan, "sort in windows": access.Scan, "sort down": access.Scan, "top": access.Scan, "ordered": access.Ordered, "ordered range": access.Ordered, "by id": access.Scan,
+		"covered": access.Index, "covered sort": access.Index}
+	needs := []access.Path{access.NewPath("n"), access.ID}
 	queries := map[string]exec.Query{
 		"scan":            {},
 		"index":           {Pred: few(false)},
@@ -111,6 +113,8 @@ func TestPagingOverChanges(t *testing.T) {
 		"ordered":         {OrderBy: orderBy(false, "n"), Compare: value.CompareCosmos},
 		"ordered range":   {Pred: few(false), OrderBy: orderBy(true, "n"), Compare: value.CompareCosmos},
 		"by id":           {PK: pk("p1"), OrderBy: orderBy(false, "_id"), Compare: value.CompareCosmos},
+		"covered":         {Needs: needs},
+		"covered sort":    {Needs: needs, OrderBy: orderBy(true, "n", "_id"), Compare: value.CompareCosmos},
 	}
 	changes := map[string]func(t *testing.T, e *core.Engine, c *core.Container, last core.Item, id string){
 		"nothing": func(*testing.T, *core.Engine, *core.Container, core.Item, string) {},
@@ -162,10 +166,10 @@ func TestPagingOverChanges(t *testing.T) {
 				for i := range 160 {
 					put(t, c, core.Create, fmt.Sprintf(`{"id":"%03d","pk":"p%d","m":%d,"n":%d}`, i, i%5, i%3, i*7%40))
 				}
-				if qname == "ordered" {
+				if qname == "ordered" || q.Needs != nil {
 					ids(t, c, &q) // makes the slots count the path
 				}
-				if plan, err := c.Explain(bg, &q); err != nil || plan.Kind != kinds[qname] {
+				if plan, err := c.Explain(bg, &q); err != nil || plan.Kind != kinds[qname] || plan.Covered != (q.Needs != nil) {
 					t.Fatalf("the plan is %s (%v)", plan.Explain(), err)
 				}
 				want := ids(t, c, &q)
@@ -190,6 +194,39 @@ func TestPagingOverChanges(t *testing.T) {
 					if !slices.Equal(more, want[k:]) {
 						t.Fatalf("pages of %d: after %s came\n%v, want\n%v", n, last, more, want[k:])
 					}
+				}
+			})
+		}
+	}
+}
+
+// TestPagingOfEveryEntry reads all items by the entries of a path, which a policy that names the path gives those without a value too, and
+// changes the policy after the first page: items without a value come once, wherever the page ended.
+func TestPagingOfEveryEntry(t *testing.T) {
+	named := `{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`
+	q := exec.Query{Needs: []access.Path{access.ID, access.NewPath("n")}}
+	for name, policy := range map[string]string{"stays": named, "goes": noIndex, "is for all": `{"includedPaths":[{"path":"/*"}]}`} {
+		for _, k := range []int{3, 17, 60, 95} {
+			t.Run(fmt.Sprintf("the index %s after %d", name, k), func(t *testing.T) {
+				e, _ := hooked(t, core.Options{MinSlots: 2})
+				c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(named)})
+				for i := range 100 {
+					n := fmt.Sprintf(`,"n":%d`, i%10)
+					if i%3 == 0 {
+						n = []string{"", `,"n":null`}[i%2]
+					}
+					put(t, c, core.Create, fmt.Sprintf(`{"id":"%03d","pk":"p%d"%s}`, i, i%5, n))
+				}
+				ids(t, c, &q) // makes the slots count the path
+				plan, err := c.Explain(bg, &q)
+				if err != nil || !plan.Covered || plan.Kind != access.Index {
+					t.Fatalf("the plan is %s (%v)", plan.Explain(), err)
+				}
+				got, token := page(t, c, q, k)
+				setPolicy(t, e, c, policy)
+				got = append(got, rest(t, c, q, token, 7)...)
+				if slices.Sort(got); len(got) != 100 || len(slices.Compact(got)) != 100 {
+					t.Errorf("%d rows, %d of them different", len(got), len(slices.Compact(got)))
 				}
 			})
 		}

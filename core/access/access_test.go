@@ -55,6 +55,10 @@ func (f *fake) MayHoldElements(path uint64) bool {
 func (f *fake) Coverable() bool          { return !f.ttl }
 func (f *fake) InOneClass(p Path) bool   { return f.complete[strings.Join(p.Segs, ".")] }
 func (f *fake) EveryItemHas(p Path) bool { return f.complete[strings.Join(p.Segs, ".")] }
+func (f *fake) NamesEveryItem(p Path) bool {
+	return isAlways(p) || f.complete[strings.Join(p.Segs, ".")]
+}
+func isAlways(p Path) bool { return len(p.Segs) == 1 && p.Segs[0] == "_id" }
 func (f *fake) Share(p *Pred) float64 {
 	if s, ok := f.share[strings.Join(p.Path.Segs, ".")]; ok {
 		return s
@@ -228,6 +232,8 @@ func TestChoose(t *testing.T) {
 				for _, v := range a.Vals {
 					r.Needs = append(r.Needs, NewPath(strings.Split(v, ".")...))
 				}
+			case "limit":
+				r.Limit, _ = strconv.Atoi(a.Vals[0])
 			case "whole":
 				r.Whole = true
 			case "ttl":

@@ -233,9 +233,8 @@ func choose(src Source, r Request) Plan {
 	if p.Kind != Scan || len(r.OrderBy) != 1 {
 		return p
 	}
-	every := &Pred{Op: opEvery, Path: Path{Segs: r.OrderBy[0].Segs}}
-	if usable(src, every) && src.EveryItemHas(every.Path) {
-		return Plan{Kind: Ordered, Leaf: every, Why: "every item has an entry on the path of the order"}
+	if leaf := every(r.OrderBy[0]); usable(src, leaf) && src.EveryItemHas(leaf.Path) {
+		return Plan{Kind: Ordered, Leaf: leaf, Why: "every item has an entry on the path of the order"}
 	}
 	return p
 }

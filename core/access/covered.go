@@ -17,6 +17,8 @@ type CoverSource interface {
 	// InOneClass reports whether the entries of a path are of one class in all slots, one an item and none cut, so that their
 	// order is the order of every language.
 	InOneClass(p Path) bool
+	// NamesEveryItem reports whether the index has exactly one entry of each item for the value at a path, or for its absence.
+	NamesEveryItem(p Path) bool
 }
 
 // cover makes a plan of one that is covered already, or makes it cheap to cover: it is asked before anything is counted.
@@ -90,8 +92,51 @@ func Cover(src Source, r Request, p Plan) Plan {
 		if leaf != nil {
 			return Plan{Kind: Index, Leaf: leaf, Covered: true, Why: "the entries tell all that is wanted"}
 		}
+		if len(r.OrderBy) > 0 || r.Limit == 0 || r.Limit > fewRows {
+			if leaf := coverAll(src, r.Needs); leaf != nil {
+				return Plan{Kind: Index, Leaf: leaf, Covered: true, Why: "the entries name every item and tell all that is wanted"}
+			}
+		}
 	}
 	return p
+}
+
+// fewRows is a limit up to which a query takes the first items there are rather than asking what the index knows of all.
+const fewRows = 100
+
+// coverAll returns a leaf of entries that name every item and tell the values at all paths, nil when there is none.
+func coverAll(src Source, needs []Path) *Pred {
+	for i := range needs {
+		if leaf := every(needs[i]); covers(src, leaf, needs) && src.NamesEveryItem(leaf.Path) {
+			return leaf
+		}
+	}
+	return nil
+}
+
+// every is any index entry of a path.
+func every(p Path) *Pred { return &Pred{Op: opEvery, Path: Path{Segs: p.Segs}} }
+
+// Every reports whether a leaf takes any entry of its path, those of items without a value too.
+func (p *Pred) Every() bool { return p.Op == opEvery }
+
+// FindEvery returns the leaf of all entries of one of the paths whose scan has this signature, nil when there is none.
+func FindEvery(needs []Path, sig uint32) *Pred {
+	for i := range needs {
+		if leaf := every(needs[i]); signature(leaf) == sig {
+			return leaf
+		}
+	}
+	return nil
+}
+
+// AgainEvery is Again for the scan of all entries of a path.
+func AgainEvery(src Source, r *Request, sig uint32) (Plan, bool) {
+	leaf := FindEvery(r.Needs, sig)
+	if leaf == nil || !coverable(src, *r) || !covers(src, leaf, r.Needs) || !src.NamesEveryItem(leaf.Path) {
+		return Plan{}, false
+	}
+	return Plan{Kind: Index, Leaf: leaf, Covered: true, Why: "the continuation began with it"}, true
 }
 
 func coverable(src Source, r Request) bool {

@@ -92,7 +92,10 @@ func (b *builder) plan() (access.Plan, error) {
 			if p, ok := access.AgainComposite(b, &req, b.from.sig); ok {
 				return p, nil
 			}
-			if len(b.from.value) > 0 && access.Find(b.q.Pred, b.from.sig) == nil {
+			if p, ok := access.AgainEvery(b, &req, b.from.sig); ok {
+				return p, nil
+			}
+			if len(b.from.value) > 0 && b.leafOf(b.from.sig) == nil {
 				return access.Plan{}, errToken()
 			}
 			b.from.kind, b.from.key, b.from.cut = posMixed, nil, false
@@ -107,6 +110,14 @@ func (b *builder) plan() (access.Plan, error) {
 		return b.inPartition(plan, req.Want)
 	}
 	return plan, nil
+}
+
+// leafOf returns the leaf of the index scan that a continuation began with, nil when the query has no such leaf.
+func (b *builder) leafOf(sig uint32) *access.Pred {
+	if p := access.Find(b.q.Pred, sig); p != nil {
+		return p
+	}
+	return access.FindEvery(b.q.Needs, sig)
 }
 
 // checkFrom checks that a position fits the query and finds the whole of a key that was cut.

@@ -3,10 +3,10 @@ package exec
 import (
 	"bytes"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/value"
 )
 
 // scan gives the items of spans in the order of their suffixes: placement, partition key, id. A row's item points into the
@@ -186,12 +186,15 @@ type given struct {
 
 func newGiven(b *builder, from *position) *given {
 	g := &given{b: b, from: from}
-	if p := access.Find(b.q.Pred, from.sig); p != nil && len(from.value) > 0 {
+	if p := b.leafOf(from.sig); p != nil && len(from.value) > 0 {
 		g.leaf, _ = newLeaf(b, p)
 		g.pol = b.Policy().Everything()
 	}
 	return g
 }
+
+// noValue is the index entry of an item without a value, where it has one.
+var noValue = []byte{value.ClassUndefined}
 
 func (g *given) min(sp *span) []byte { return g.b.view.Container().Def().Slots[sp.slot].Min }
 
@@ -201,7 +204,11 @@ func (g *given) has(r *row) bool {
 		return r.item.Number <= g.from.number
 	}
 	val := g.leaf.first(g.pol, &g.terms, &r.item)
-	if val == nil {
+	switch {
+	case val != nil:
+	case g.leaf.pred.Every():
+		val = noValue
+	default:
 		return true // not in the leaf: the filter refuses it anyway
 	}
 	c := bytes.Compare(val, g.from.value)

@@ -49,15 +49,14 @@ func (b *builder) countOf(slot int, p access.Path) (c count, ok bool, err error)
 		return c, false, err
 	}
 	c = count{with: h.Items, items: h.Items}
-	if isID(p) || len(p.Segs) == 1 && p.Segs[0] == index.SystemTS || h.Items == 0 {
+	if isAlways(p) || h.Items == 0 {
 		return c, true, nil
 	}
 	id := b.Policy().PathID(p.Segs)
 	if b.view.HasElements(slot, id) {
 		return c, false, nil
 	}
-	if c.with, ok = trackedCount(&h, id); !ok {
-		_ = b.view.Container().Track(b.rows.ctx, id) // this query's view is older
+	if c.with, ok = b.tracked(&h, id, maxTallied); !ok {
 		return c, false, nil
 	}
 	lo, hi := keys.ClassRange(value.ClassUndefined)
@@ -66,13 +65,51 @@ func (b *builder) countOf(slot int, p access.Path) (c count, ok bool, err error)
 	return c, n < maxMissing, nil
 }
 
-func trackedCount(h *store.Head, path uint64) (int64, bool) {
+// A slot counts eight paths. Some are left to orders, whose first rows they save a sort of all items.
+const (
+	maxTallied = 6 // paths that it counts, up to which a count is worth one more
+	maxCovered = 4 // up to which reading entries in place of items is
+)
+
+// tracked returns how many entries a slot's head counts for the values at a path; ok is false when it doesn't. Unless it counts most paths
+// already it will for the next query: this one's view is older.
+func (b *builder) tracked(h *store.Head, path uint64, most int) (n int64, ok bool) {
 	for _, t := range h.Tracked {
 		if t.Path == path {
 			return t.Count, true
 		}
 	}
+	if len(h.Tracked) < most {
+		_ = b.view.Container().Track(b.rows.ctx, path)
+	}
 	return 0, false
+}
+
+// NamesEveryItem implements access.Source.
+func (b *builder) NamesEveryItem(p access.Path) bool {
+	if isAlways(p) {
+		return true
+	}
+	id := b.Policy().PathID(p.Segs)
+	for i := range b.spans {
+		slot := b.spans[i].slot
+		h, err := b.view.Head(slot)
+		if err != nil || h.Next != 0 || b.view.HasElements(slot, id) {
+			return false
+		}
+		if h.Items == 0 {
+			continue
+		}
+		if n, ok := b.tracked(&h, id, maxCovered); !ok || n != h.Items {
+			return false
+		}
+	}
+	return true
+}
+
+// isAlways reports whether every item has one index entry for the value at a path: the identity and the time of the last write.
+func isAlways(p access.Path) bool {
+	return isID(p) || len(p.Segs) == 1 && p.Segs[0] == index.SystemTS
 }
 
 func (t *tally) next(r *row) (bool, error) {

@@ -56,6 +56,7 @@ func benchEnv(b *testing.B, env *Env, c *core.Container, text string, req Reques
 	b.Helper()
 	b.ReportAllocs()
 	out := &Page{}
+	defer reportCPU(b)()
 	for b.Loop() {
 		pl, err := Compile(text, params, env)
 		if err != nil {
@@ -108,6 +109,7 @@ func BenchmarkCovered(b *testing.B) {
 		{"distinct 100", "SELECT DISTINCT VALUE c.n FROM c", 100},
 		{"group 100", "SELECT c.n, COUNT(1) AS k FROM c GROUP BY c.n", 100},
 		{"sum of 10000", "SELECT VALUE SUM(c.price) FROM c WHERE c.price >= 10000", 1},
+		{"two of all", "SELECT c.id, c.price FROM c", 20000},
 		{"values 1000", "SELECT VALUE c.price FROM c WHERE c.price < 999", 999},
 	} {
 		b.Run(q.name, func(b *testing.B) { benchQuery(b, c, q.text, Request{}, q.rows) })

