@@ -36,6 +36,17 @@ func TestCompositePagingOverChanges(t *testing.T) {
 		"filter":           {exec.Query{Pred: access.And(m1, n16)}, access.Index},
 		"partition filter": {exec.Query{PK: pk("p1"), Pred: access.Range(access.NewPath("n"), nil, &access.Bound{Value: value.Int32Of(2), Inclusive: true})}, access.Index},
 	}
+	for _, name := range []string{"order", "order flipped", "order of a range", "partition", "filter"} { // rows of the columns
+		x := queries[name]
+		x.q.Needs = []access.Path{access.NewPath("n"), access.ID, access.NewPath("m")}
+		if x.q.PK != nil {
+			x.q.Needs = []access.Path{access.NewPath("n"), access.NewPath("pk")}
+		}
+		queries["covered "+name] = x
+	}
+	x := queries["filter"]
+	x.q.Pred, x.q.Needs = m1, []access.Path{access.NewPath("n"), access.NewPath("m")}
+	queries["covered column"] = x
 	changes := map[string]func(t *testing.T, e *core.Engine, c *core.Container, id, key string){
 		"nothing":                 func(*testing.T, *core.Engine, *core.Container, string, string) {},
 		"the last row is deleted": func(t *testing.T, _ *core.Engine, c *core.Container, id, key string) { del(t, c, key, id) },
@@ -81,7 +92,7 @@ func TestCompositePagingOverChanges(t *testing.T) {
 					put(t, c, core.Create, fmt.Sprintf(`{"id":"%03d","pk":"p%d","m":%d,"n":%d}`, i, i%4, i%3, i*7%23))
 				}
 				plan, err := c.Explain(bg, &q)
-				if err != nil || plan.Kind != x.kind || plan.Leaf == nil || plan.Leaf.Comp == nil {
+				if err != nil || plan.Kind != x.kind || plan.Leaf == nil || plan.Leaf.Comp == nil || plan.Covered != (q.Needs != nil) {
 					t.Fatalf("the plan is %s (%v)", plan.Explain(), err)
 				}
 				want := ids(t, c, &q)

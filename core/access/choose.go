@@ -126,6 +126,9 @@ func Again(src Source, p *Pred, sig uint32) (Plan, bool) {
 // Explain says in one line what the plan does.
 func (p *Plan) Explain() string {
 	if p.Covered {
+		if p.Leaf.Comp != nil {
+			return fmt.Sprintf("covered %s on composite %s: %s", p.Kind, p.Leaf.Comp, p.Why)
+		}
 		return fmt.Sprintf("covered %s on %s: %s", p.Kind, p.Leaf.Path, p.Why)
 	}
 	switch p.Kind {
@@ -197,7 +200,11 @@ func Choose(src Source, r Request) Plan {
 	if p, ok := cover(src, r); ok {
 		return p
 	}
-	return Cover(src, r, choose(src, r))
+	p := Cover(src, r, choose(src, r))
+	if q, ok := byColumns(src, &r, p); ok {
+		return q
+	}
+	return p
 }
 
 func choose(src Source, r Request) Plan {
@@ -341,7 +348,7 @@ func byIndex(src Source, cs []*Pred, items int64) Plan {
 	var leaves []shared
 	least := 2.0
 	cands := 0
-	cs = append(cs[:len(cs):len(cs)], composites(src, cs)...)
+	cs = append(cs[:len(cs):len(cs)], composites(src, cs, 2)...)
 	for _, c := range cs {
 		if usable(src, c) || c.Op == OpOr && unionOf(src, c) != nil {
 			cands++

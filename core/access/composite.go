@@ -193,10 +193,10 @@ func narrower(a, b *Pred) *Pred {
 	return a
 }
 
-// composites returns the scans of composite indexes that conditions on more than one column restrict.
-func composites(src Source, cs []*Pred) (out []*Pred) {
+// composites returns the scans of composite indexes of which conditions restrict least columns, and those of tuple paths.
+func composites(src Source, cs []*Pred, least int) (out []*Pred) {
 	out = tuples(src, cs)
-	if len(cs) < 2 {
+	if len(cs) < least {
 		return out
 	}
 	for _, ix := range src.Policy().Composites() {
@@ -211,7 +211,7 @@ func composites(src Source, cs []*Pred) (out []*Pred) {
 			c.Front = append(c.Front, eq)
 			most /= len(eq.Vals)
 		}
-		if c.Used() > 1 {
+		if c.Used() >= least {
 			out = append(out, c.leaf())
 		}
 	}
@@ -338,7 +338,7 @@ func compositeInPartition(src Source, r *Request, cs []*Pred) (Plan, bool) {
 		return Plan{Kind: Ordered, Leaf: c.leaf(), Why: "a composite index gives the order inside one logical partition"}, true
 	}
 	var best *Pred
-	for _, l := range composites(src, all) {
+	for _, l := range composites(src, all, 2) {
 		if keyed(l.Comp) && l.Comp.Used() > len(r.PK) && (best == nil || l.Comp.Used() > best.Comp.Used()) {
 			best = l
 		}
@@ -361,11 +361,11 @@ func AgainComposite(src Source, r *Request, sig uint32) (Plan, bool) {
 			leaves = append(leaves, p.Leaf)
 		}
 	} else {
-		leaves = composites(src, cs)
+		leaves = composites(src, cs, 1)
 	}
 	for _, l := range leaves {
 		if signature(l) == sig {
-			return Plan{Kind: Index, Leaf: l, Why: "the continuation began with it"}, true
+			return Cover(src, *r, Plan{Kind: Index, Leaf: l, Why: "the continuation began with it"}), true
 		}
 	}
 	return Plan{}, false

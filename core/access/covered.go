@@ -27,6 +27,12 @@ func cover(src Source, r Request) (Plan, bool) {
 		return Plan{}, false
 	}
 	cs := conjuncts(r.Pred)
+	if r.HasPK && len(r.OrderBy) > 0 { // an order beats entries that must be sorted
+		if p, ok := compositeInPartition(src, &r, cs); ok && p.Kind == Ordered && covers(src, p.Leaf, r.Needs) {
+			p.Covered = true
+			return p, true
+		}
+	}
 	if len(cs) == 0 && r.Whole && len(r.Needs) == 1 && !r.HasPK {
 		leaf := Exists(r.Needs[0])
 		if len(r.OrderBy) == 0 && covers(src, leaf, r.Needs) {
@@ -145,7 +151,10 @@ func coverable(src Source, r Request) bool {
 
 // covers reports whether the entries of a leaf tell the values at all of these paths.
 func covers(src Source, leaf *Pred, needs []Path) bool {
-	if leaf.Op == OpSpatial || leaf.Comp != nil || !usable(src, leaf) || len(leaf.Path.Segs) == 0 {
+	if leaf.Comp != nil {
+		return leaf.Comp.tells(src, needs)
+	}
+	if leaf.Op == OpSpatial || !usable(src, leaf) || len(leaf.Path.Segs) == 0 {
 		return false
 	}
 	for _, n := range needs {

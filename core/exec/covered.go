@@ -28,8 +28,11 @@ type cover struct {
 	b     *builder
 	path  []string // of the leaf
 	ts    bool     // the leaf's values are times of last writes
+	comp  *index.Composite
+	cols  []column
 	parts []part
 	doc   []byte
+	asc   []byte // a descending column the other way round
 	vals  []value.Value
 }
 
@@ -39,11 +42,30 @@ type part struct {
 	at   int // which of the identity's values it is
 }
 
+// column is a column of a composite index; segs is nil where its value isn't wanted.
+type column struct {
+	segs []string
+	ts   bool // the time of the last write
+	desc bool
+}
+
 // newCover prepares the rows of a leaf's entries.
 func newCover(b *builder, leaf *access.Pred) *cover {
 	c := &cover{b: b, path: leaf.Path.Segs, ts: len(leaf.Path.Segs) == 1 && leaf.Path.Segs[0] == index.SystemTS}
 	ks := b.KeyPaths()
+	if leaf.Comp != nil {
+		c.comp, c.cols = leaf.Comp.Index, make([]column, len(leaf.Comp.Index.Columns))
+		for i := range c.cols {
+			c.cols[i].desc = c.comp.Columns[i].Desc
+		}
+	}
 	for _, n := range b.q.Needs {
+		if leaf.Comp != nil {
+			if i := leaf.Comp.Column(n.Segs); i >= 0 {
+				c.cols[i].segs, c.cols[i].ts = n.Segs, isAlways(n) && !isID(n)
+				continue
+			}
+		}
 		switch at := slices.IndexFunc(ks, func(k []string) bool { return slices.Equal(k, n.Segs) }); {
 		case slices.Equal(n.Segs, c.path):
 		case at >= 0:
@@ -56,34 +78,82 @@ func newCover(b *builder, leaf *access.Pred) *cover {
 	return c
 }
 
-// row makes a row of the entry that e stands on; false when the entry doesn't tell it.
-func (c *cover) row(r *row, e *entries) bool {
-	kind := index.FormKind(e.flag, e.cur.Value[0])
-	if c.ts {
-		kind = value.Int64
-	}
-	if kind == value.Undefined {
-		return false
-	}
-	v, ok := keys.DecodeIndex(e.cur.Value, kind)
-	if !ok || !c.identity(e.cur.Identity) {
-		return false
-	}
-	doc, ts := append(c.doc[:0], 0, 0, 0, 0), int64(0)
-	if c.ts {
-		ts = v.Int()
+// row makes a row of an entry with this flag; false when the entry doesn't tell it.
+func (c *cover) row(r *row, e *keys.IndexEntry, flag byte) bool {
+	c.doc = append(c.doc[:0], 0, 0, 0, 0)
+	var ts int64
+	var ok bool
+	if c.comp != nil {
+		ts, ok = c.columns(e.Value, flag)
 	} else {
-		doc = appendNested(doc, c.path, v)
+		ts, ok = c.value(e.Value, flag)
 	}
+	if !ok || !c.identity(e.Identity) {
+		return false
+	}
+	doc := c.doc
 	for i := range c.parts {
 		doc = appendNested(doc, c.parts[i].segs, c.vals[i])
 	}
 	doc = append(doc, 0)
 	binary.LittleEndian.PutUint32(doc, uint32(len(doc)))
 	c.doc = doc
-	c.b.view.FromEntry(&r.item, e.cur.Identity, e.cur.Number, doc, ts)
+	c.b.view.FromEntry(&r.item, e.Identity, e.Number, doc, ts)
 	r.covered = true
 	return true
+}
+
+// value adds the value of a path's entry to the document, or returns the time that it is.
+func (c *cover) value(enc []byte, flag byte) (ts int64, ok bool) {
+	kind := index.FormKind(flag, enc[0])
+	if c.ts {
+		kind = value.Int64
+	}
+	if kind == value.Undefined {
+		return 0, false
+	}
+	v, ok := keys.DecodeIndex(enc, kind)
+	switch {
+	case !ok:
+		return 0, false
+	case c.ts:
+		return v.Int(), true
+	}
+	c.doc = appendNested(c.doc, c.path, v)
+	return 0, true
+}
+
+// columns adds the wanted values of a composite index's entry to the document, but for the time of the last write.
+func (c *cover) columns(enc []byte, flag byte) (ts int64, ok bool) {
+	if flag&index.FormMask == 0 {
+		return 0, false
+	}
+	for i := range c.cols {
+		col := &c.cols[i]
+		rest, err := keys.SkipColumn(enc, c.comp.Cut, col.desc)
+		if err != nil {
+			return 0, false
+		}
+		b := enc[:len(enc)-len(rest)]
+		if enc = rest; col.segs == nil {
+			continue
+		}
+		if col.desc {
+			c.asc = append(c.asc[:0], b...)
+			keys.Invert(c.asc)
+			b = c.asc
+		}
+		v, ok := index.ColumnValue(flag, b)
+		switch {
+		case !ok:
+			return 0, false
+		case col.ts:
+			ts = v.Int()
+		case v.IsDefined():
+			c.doc = appendNested(c.doc, col.segs, v)
+		}
+	}
+	return ts, true
 }
 
 // identity reads the wanted values of an identity; false when one is no string: then its kind isn't told.
@@ -128,7 +198,7 @@ func appendNested(dst []byte, segs []string, v value.Value) []byte {
 // false when there is no such item.
 func (b *builder) entryRow(r *row, e *entries, c *cover, m *store.Mem) (bool, error) {
 	r.covered = false
-	if c != nil && c.row(r, e) {
+	if c != nil && c.row(r, &e.cur, e.flag) {
 		return true, nil
 	}
 	return b.fetch(r, e.cur.Identity, m)
@@ -156,8 +226,11 @@ func (r *Rows) settle() error {
 // coveredInPartition reports whether the walk of a covered plan's entries suits one logical partition: of an equality it
 // reads no others; else the partition must be a good part of its slot, whose entries it passes over.
 func (b *builder) coveredInPartition(plan *access.Plan) (bool, error) {
-	if !plan.Covered || plan.Leaf.Op == access.OpIn && !(plan.Leaf.Foreign && b.MayHoldForeign()) {
-		return plan.Covered, nil
+	if !plan.Covered || plan.Leaf.Comp != nil {
+		return false, nil
+	}
+	if plan.Leaf.Op == access.OpIn && !(plan.Leaf.Foreign && b.MayHoldForeign()) {
+		return true, nil
 	}
 	s := &b.spans[0]
 	n, err := b.view.LogicalItems(s.slot, s.base[:len(s.base)-len(s.tuple)], s.tuple)

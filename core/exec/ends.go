@@ -11,13 +11,16 @@ import (
 // indexSource makes the source of an index plan.
 func (b *builder) indexSource(plan *access.Plan, leaves []*access.Pred, from *position) (source, error) {
 	src, err := newIndexScan(b, leaves, from)
+	if u, ok := src.(*union); ok && plan.Covered {
+		u.cover = newCover(b, plan.Leaf)
+	}
 	s, ok := src.(*indexScan)
 	if err != nil || !ok || !plan.Covered {
 		return src, err
 	}
 	s.cover = newCover(b, plan.Leaf)
 	s.repeat = b.q.Repeat && b.q.Whole && len(b.q.OrderBy) == 0 && len(s.cover.parts) == 0
-	if (b.q.Want == WantEnds && !plan.Missing || b.q.Want == WantTally) && from == nil && len(b.q.OrderBy) == 0 && len(s.cover.parts) == 0 {
+	if (b.q.Want == WantEnds && !plan.Missing || b.q.Want == WantTally) && s.cover.comp == nil && from == nil && len(b.q.OrderBy) == 0 && len(s.cover.parts) == 0 {
 		x := &ends{scan: s, parts: plan.Leaf.ByClass(), one: s.leaf}
 		x.one.ivs = make([]access.Interval, 1)
 		if b.q.Want == WantEnds {
@@ -53,7 +56,7 @@ func (s *indexScan) repeats(r *row) error {
 
 // once reports whether of the entries with one value one is enough.
 func (b *builder) once(c *cover) bool {
-	return c != nil && b.q.Want == WantValues && len(c.parts) == 0
+	return c != nil && c.comp == nil && b.q.Want == WantValues && len(c.parts) == 0
 }
 
 // wholeSlots reports whether the query is about whole slots.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/store"
 )
 
@@ -34,7 +35,7 @@ func newIndexScan(b *builder, leaves []*access.Pred, from *position) (source, er
 	switch { // see DESIGN.md: in the order of numbers
 	case len(leaves) > 1,
 		leaves[0].Op == access.OpSpatial, // a shape has several entries, and making its terms again is dear
-		leaves[0].Comp != nil && (len(b.q.OrderBy) == 0 || leaves[0].Comp.Index.Array != nil):
+		leaves[0].Comp != nil && (len(b.q.OrderBy) == 0 && !b.q.Whole || leaves[0].Comp.Index.Array != nil):
 		return newUnion(b, leaves, i, from)
 	}
 	l, ok := newLeaf(b, leaves[0])
@@ -145,16 +146,18 @@ type union struct {
 	more    bool   // the slot has items above the list
 	last    uint64 // with more: the last number of the list as it was gathered
 	mem     store.Mem
+	cover   *cover // of one leaf; nil: items are fetched
 
 	also  []leaf // of an intersection: each must name the items too
 	alsoE []entries
 	hit   []bool
 }
 
-// named is an item: its identity is idents[from:to] of the union.
+// named is an item: its identity is idents[from:to] of the union, and the value of its entry idents[to:end] where rows are made of that.
 type named struct {
-	number   uint64
-	from, to int
+	number        uint64
+	from, to, end int
+	flag          byte
 }
 
 // maxOpen is how many leaves of a union keep their iterators from slot to slot.
@@ -189,9 +192,13 @@ func (u *union) next(r *row) (bool, error) {
 		u.at++
 		u.floor, u.above = n.number, true
 		r.slot = u.b.spans[u.i].slot
-		ok, err := u.b.fetch(r, u.idents[n.from:n.to], &u.mem)
-		if err != nil {
-			return false, err
+		r.covered = u.cover != nil && u.cover.row(r, &keys.IndexEntry{Value: u.idents[n.to:n.end], Number: n.number, Identity: u.idents[n.from:n.to]}, n.flag)
+		ok := r.covered
+		if !ok {
+			var err error
+			if ok, err = u.b.fetch(r, u.idents[n.from:n.to], &u.mem); err != nil {
+				return false, err
+			}
 		}
 		if ok {
 			r.pos = position{kind: posIndex, slotMin: u.b.view.Container().Def().Slots[r.slot].Min, number: n.number}
@@ -242,7 +249,11 @@ func (u *union) gather() error {
 			}
 			from := len(u.idents)
 			u.idents = append(u.idents, e.cur.Identity...)
-			u.list = append(u.list, named{n, from, len(u.idents)})
+			to := len(u.idents)
+			if u.cover != nil {
+				u.idents = append(u.idents, e.cur.Value...)
+			}
+			u.list = append(u.list, named{n, from, to, len(u.idents), e.flag})
 			if len(u.list) >= 2*window {
 				u.trim()
 			}
@@ -270,9 +281,9 @@ func (u *union) trim() {
 	var kept []byte
 	for i := range u.list {
 		n := &u.list[i]
-		from := len(kept)
-		kept = append(kept, u.idents[n.from:n.to]...)
-		n.from, n.to = from, len(kept)
+		at := len(kept)
+		kept = append(kept, u.idents[n.from:n.end]...)
+		n.from, n.to, n.end = at, at+n.to-n.from, len(kept)
 	}
 	u.idents = kept
 }

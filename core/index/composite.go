@@ -118,7 +118,7 @@ func (c *Composite) identify(seed uint64) {
 // term adds the entry of a document, and the marks of its values to the sets.
 func (c *Composite) term(t *Terms, doc []byte, ts int64) {
 	off := t.begin(c.ID)
-	flag := byte(FlagSet)
+	flag, form := byte(FlagSet), anyForm
 	for i := range c.Columns {
 		col := &c.Columns[i]
 		v, array := value.IntOf(ts), false
@@ -130,6 +130,7 @@ func (c *Composite) term(t *Terms, doc []byte, ts int64) {
 			flag |= FlagLossy
 			t.Lossy.Add(col.Lossy)
 		}
+		form = form.with(v, lossy || array)
 		if array {
 			t.Elements.Add(col.Array)
 		}
@@ -140,7 +141,7 @@ func (c *Composite) term(t *Terms, doc []byte, ts int64) {
 			t.Elements.Add(col.Mixed)
 		}
 	}
-	t.end(c.ID, off, flag)
+	t.end(c.ID, off, flag|form.bits())
 }
 
 // value returns the value at the column's path and whether an array is there or on the way.

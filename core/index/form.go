@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -75,6 +76,75 @@ func FormKind(flag, class byte) value.Kind {
 		}
 	}
 	return value.Undefined
+}
+
+// The form of a composite index's entry is one for all columns. It tells what numbers are: with formOwn whole ones are Int32, or Int64 where
+// they don't fit, and others Double; with formInt64 whole ones are Int64; with formDouble all are Double. Values of other kinds are the first kind of
+// their class. An entry has no form when no form is that of all its columns, or one of them can't be told.
+
+// forms is a set of forms, a bit for each, that a composite entry may have after some of its columns.
+type forms byte
+
+const anyForm = forms(1<<(formOwn>>formShift) | 1<<(formInt64>>formShift) | 1<<(formDouble>>formShift))
+
+// with returns the forms that suit one more column, too.
+func (f forms) with(v value.Value, untold bool) forms {
+	switch {
+	case untold:
+		return 0
+	case !v.IsDefined():
+		return f
+	case formOf(v) == 0:
+		return 0
+	case !v.IsNumber():
+		return f
+	}
+	n := value.KeyOfNumber(v)
+	for _, form := range [...]byte{formOwn, formInt64, formDouble} {
+		if numberKind(form, n.Floor, n.Exact) != v.Kind() {
+			f &^= 1 << (form >> formShift)
+		}
+	}
+	return f
+}
+
+// bits returns the first of the forms.
+func (f forms) bits() byte {
+	for _, form := range [...]byte{formOwn, formInt64, formDouble} {
+		if f&(1<<(form>>formShift)) != 0 {
+			return form
+		}
+	}
+	return 0
+}
+
+// numberKind returns the kind that a form gives a number: f, or when exact is false one above it that no double is.
+func numberKind(form byte, f float64, exact bool) value.Kind {
+	switch {
+	case form == formDouble, exact && f != math.Trunc(f), f < -1<<63, f >= 1<<63:
+		return value.Double
+	case form == formOwn && exact && f >= math.MinInt32 && f <= math.MaxInt32:
+		return value.Int32
+	}
+	return value.Int64
+}
+
+// ColumnValue returns the value of a column of a composite entry with this flag, Undefined where the item has none; b is the
+// column's encoding, ascending. ok is false when the entry doesn't tell it.
+func ColumnValue(flag byte, b []byte) (v value.Value, ok bool) {
+	form := flag & FormMask
+	if form == 0 || flag&(FlagElement|FlagLossy) != 0 || len(b) == 0 {
+		return v, false
+	}
+	kind := FormKind(formOwn, b[0])
+	switch b[0] {
+	case value.ClassUndefined:
+		return v, true
+	case value.ClassNumber:
+		d, exact := keys.DecodeIndex(b, value.Double)
+		kind = numberKind(form, d.Float(), exact)
+	}
+	return keys.DecodeIndex(b, kind)
 }
 
 // fieldTerms are the terms that a field of an object brought: list[from:to] of the walk.

@@ -1,11 +1,14 @@
 package index
 
 import (
+	"bytes"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -69,6 +72,63 @@ func TestForms(t *testing.T) {
 		}
 		if len(terms.names) != 0 {
 			t.Errorf("%s: %d names are left over", name, len(terms.names))
+		}
+	}
+}
+
+// TestColumnForms: what a composite entry tells of its columns is what the document holds, of the same kind; and which entries tell.
+func TestColumnForms(t *testing.T) {
+	p := compile(t, `[[{"path":"/a"},{"path":"/b","order":"descending"}]]`)
+	c := p.Composites()[0]
+	i32, i64, f := value.Int32Of, value.Int64Of, value.DoubleOf
+	arr := value.ArrayOf(bsonOf("0", i32(1)))
+	long := value.StringOf(strings.Repeat("x", 600))
+	vals := []value.Value{value.Undef(), value.NullValue(), value.BoolOf(true), i32(0), i32(-7), i32(math.MaxInt32), i64(7), i64(math.MaxInt32 + 1), i64(1<<53 + 1), i64(math.MaxInt64),
+		i64(math.MinInt64), f(0), f(math.Copysign(0, -1)), f(1.5), f(7), f(3e9), f(1e300), f(math.Inf(-1)), f(math.NaN()), value.StringOf(""), value.StringOf("a\x00b"), long, arr, value.ObjectOf(bsonOf("x", i32(1))),
+		value.DateOf(5, 0), value.UUIDOf(make([]byte, 16)), value.ObjectIDOf(make([]byte, 12)), value.TimestampOf(7), value.BinaryOf(0, []byte{1}), value.RawOf(value.Symbol, []byte("a")), value.MinKeyValue()}
+	told := map[string]bool{}
+	for i, a := range vals {
+		for j, b := range vals {
+			var terms Terms
+			var fields []any
+			if a.IsDefined() {
+				fields = append(fields, "a", a)
+			}
+			if b.IsDefined() {
+				fields = append(fields, "b", b)
+			}
+			p.Collect(&terms, bsonOf(fields...), 1)
+			val, flag := entry(t, c, &terms)
+			rest, err := keys.SkipColumn(val, c.Cut, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, second := val[:len(val)-len(rest)], bytes.Clone(rest)
+			keys.Invert(second)
+			x, ok := ColumnValue(flag, first)
+			y, also := ColumnValue(flag, second)
+			if ok != also && flag&FormMask != 0 {
+				t.Errorf("%d, %d: one column is told and the other isn't", i, j)
+			}
+			if ok && also {
+				told[fmt.Sprint(a.Kind(), b.Kind())] = true
+				for _, pair := range [][2]value.Value{{x, a}, {y, b}} {
+					if pair[0].Kind() != pair[1].Kind() || !bytes.Equal(value.AppendBSON(nil, pair[0]), value.AppendBSON(nil, pair[1])) {
+						t.Errorf("%d, %d: told %v, not %v", i, j, pair[0], pair[1])
+					}
+				}
+			}
+		}
+	}
+	for _, kinds := range [][2]value.Kind{{value.Int32, value.Double}, {value.Double, value.Double}, {value.Int64, value.Int64}, {value.Int32, value.Int64}, {value.String, value.Int32}, {value.Undefined, value.Undefined},
+		{value.Date, value.UUID}, {value.Null, value.Bool}} {
+		if !told[fmt.Sprint(kinds[0], kinds[1])] {
+			t.Errorf("%v beside %v is never told", kinds[0], kinds[1])
+		}
+	}
+	for _, kinds := range [][2]value.Kind{{value.Array, value.Int32}, {value.Symbol, value.Int32}, {value.Binary, value.Int32}} {
+		if told[fmt.Sprint(kinds[0], kinds[1])] {
+			t.Errorf("%v is told", kinds[0])
 		}
 	}
 }

@@ -13,7 +13,10 @@ import (
 )
 
 // benchContainer holds n items of about 1 KB, 100 in each logical partition, `n/10` values of cat.
-func benchContainer(b *testing.B, n int) *core.Container {
+func benchContainer(b *testing.B, n int) *core.Container { return benchIndexed(b, n, "") }
+
+// benchIndexed is benchContainer with an indexing policy.
+func benchIndexed(b *testing.B, n int, policy string) *core.Container {
 	kv, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned})
 	if err != nil {
 		b.Fatal(err)
@@ -30,7 +33,7 @@ func benchContainer(b *testing.B, n int) *core.Container {
 	if _, err := e.CreateDatabase(context.Background(), core.DatabaseSpec{ID: "d"}); err != nil {
 		b.Fatal(err)
 	}
-	c, err := e.CreateContainer(context.Background(), "d", core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
+	c, err := e.CreateContainer(context.Background(), "d", core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}, IndexingPolicy: []byte(policy)})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -114,5 +117,25 @@ func BenchmarkCovered(b *testing.B) {
 	} {
 		b.Run(q.name, func(b *testing.B) { benchQuery(b, c, q.text, Request{}, q.rows) })
 		b.Run(q.name+" from items", func(b *testing.B) { benchEnv(b, itemEnv, c, q.text, Request{}, q.rows) })
+	}
+}
+
+// BenchmarkColumns compares answers from the columns of composite indexes with those that need one path more, for which items are read.
+func BenchmarkColumns(b *testing.B) {
+	c := benchIndexed(b, 20000, `{"includedPaths":[{"path":"/*"}],"excludedPaths":[],"compositeIndexes":[[{"path":"/n"},{"path":"/price"}],[{"path":"/ten"},{"path":"/price"}]]}`)
+	for _, q := range []struct {
+		name, text string
+		rows       int
+	}{
+		{"order 200", "SELECT c.n, c.priceMORE FROM c WHERE c.n = 7 ORDER BY c.price", 200},
+		{"sum of 2000", "SELECT SUM(c.price) AS s, MAX(c.ten) AS tMORE FROM c WHERE c.ten = 3", 1},
+		{"group 10", "SELECT c.ten, SUM(c.price) AS sMORE FROM c GROUP BY c.ten", 10},
+	} {
+		more := ", c.o.x"
+		if q.rows != 200 {
+			more = ", MAX(c.o.x) AS x"
+		}
+		b.Run(q.name, func(b *testing.B) { benchQuery(b, c, strings.ReplaceAll(q.text, "MORE", ""), Request{}, q.rows) })
+		b.Run(q.name+" with items", func(b *testing.B) { benchQuery(b, c, strings.ReplaceAll(q.text, "MORE", more), Request{}, q.rows) })
 	}
 }

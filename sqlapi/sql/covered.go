@@ -60,9 +60,9 @@ func coverageOf(p *program) (v coverage) {
 		v.needs = []access.Path{access.TS} // every item has one
 	}
 	v.defined = definedPath(cq, v.needs)
+	v.repeat = !r.each && cq == p.top && cq.grouped
 	if !r.each && len(v.needs) == 1 {
 		v.want = wanted(cq, v.needs[0])
-		v.repeat = cq == p.top && cq.grouped
 		if v.want == exec.WantTally && !v.repeat { // who counts must be the one who reads
 			v.want = exec.WantAll
 		}
