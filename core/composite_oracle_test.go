@@ -56,6 +56,12 @@ func compositeQuery(t testing.TB, r *rand.Rand, c *core.Container, vals []string
 			preds = append(preds, access.Range(path, b, nil))
 		case 1:
 			preds = append(preds, access.Range(path, nil, b))
+		case 2:
+			if w, _ := doc.ValueFromJSON([]byte(vals[r.IntN(len(vals))])); f != "pk" && access.Scalars([]value.Value{w}) {
+				preds = append(preds, access.In(path, v, w))
+				break
+			}
+			preds = append(preds, access.In(path, v, value.StringOf("p1")))
 		default:
 			preds = append(preds, access.Eq(path, v))
 		}
@@ -75,6 +81,15 @@ func compositeQuery(t testing.TB, r *rand.Rand, c *core.Container, vals []string
 	cut, reverse := 0, r.IntN(2) == 0
 	if r.IntN(2) == 0 {
 		cut = 1
+		if f := strings.TrimPrefix(set[0], "-"); r.IntN(2) == 0 && f != "pk" && f != "t" { // whose values are merged
+			in := access.In(pathOf(strings.ReplaceAll(f, "/", ".")), value.StringOf("none"))
+			for range 3 {
+				if v, err := doc.ValueFromJSON([]byte(vals[r.IntN(len(vals))])); err == nil && access.Scalars([]value.Value{v}) {
+					in.Vals = append(in.Vals, v)
+				}
+			}
+			q.Pred = access.And(q.Pred, in)
+		}
 	}
 	for _, f := range set[cut:] {
 		name, desc := strings.CutPrefix(f, "-")
@@ -185,8 +200,14 @@ func TestCompositesAgainstSort(t *testing.T) {
 					if r.IntN(4) == 0 {
 						asBSON(&q)
 					}
+					if r.IntN(2) == 0 { // rows of columns
+						q.Needs = pathsOf([]access.Path{access.ID}, q.Pred)
+						for _, o := range q.OrderBy {
+							q.Needs = pathsOf(q.Needs, access.Exists(o.Path))
+						}
+					}
 					plain := q
-					plain.Pred, plain.Collation = nil, access.AnyOrder
+					plain.Pred, plain.Needs, plain.Collation = nil, nil, access.AnyOrder
 					want := ids(t, c, &plain)
 					plan, err := c.Explain(bg, &q)
 					if err != nil {
@@ -198,6 +219,12 @@ func TestCompositesAgainstSort(t *testing.T) {
 							kind += " flipped"
 						}
 						taken[kind]++
+						if plan.Covered {
+							taken["covered"]++
+						}
+						if plan.Kind == access.Ordered && l.Comp.Merged() {
+							taken["merged"]++
+						}
 						if len(q.PK) > 0 && len(q.PK) < len(c.KeyPaths()) {
 							taken["part of a key"]++
 						}
@@ -217,7 +244,7 @@ func TestCompositesAgainstSort(t *testing.T) {
 					}
 				}
 				t.Log(taken)
-				if trusted && (taken["ordered index"] < 15 || taken["ordered index flipped"] < 2) || len(taken) == 0 || trusted && kind == "MultiHash" && taken["part of a key"] == 0 {
+				if trusted && (taken["ordered index"] < 15 || taken["ordered index flipped"] < 2 || taken["merged"] < 3 || taken["covered"] < 15) || len(taken) == 0 || trusted && kind == "MultiHash" && taken["part of a key"] == 0 {
 					t.Errorf("composite indexes were hardly used: %v", taken)
 				}
 				clean(t, e)

@@ -24,6 +24,7 @@ func TestCompositePagingOverChanges(t *testing.T) {
 		return out
 	}
 	m1, n16 := access.Eq(access.NewPath("m"), value.Int32Of(1)), access.Range(access.NewPath("n"), &access.Bound{Value: value.Int32Of(16)}, nil)
+	m02 := access.In(access.NewPath("m"), value.Int32Of(2), value.Int32Of(0), value.Int32Of(7))
 	queries := map[string]struct {
 		q    exec.Query
 		kind access.Kind
@@ -32,11 +33,13 @@ func TestCompositePagingOverChanges(t *testing.T) {
 		"order reversed":   {exec.Query{OrderBy: by("-m", "n")}, access.Ordered},
 		"order flipped":    {exec.Query{Pred: m1, OrderBy: by("-n")}, access.Ordered},
 		"order of a range": {exec.Query{Pred: access.And(m1, n16), OrderBy: by("m", "-n")}, access.Ordered},
+		"merged":           {exec.Query{Pred: m02, OrderBy: by("n")}, access.Ordered},
+		"merged flipped":   {exec.Query{Pred: access.And(m02, n16), OrderBy: by("-n")}, access.Ordered},
 		"partition":        {exec.Query{PK: pk("p1"), OrderBy: by("-n")}, access.Ordered},
 		"filter":           {exec.Query{Pred: access.And(m1, n16)}, access.Index},
 		"partition filter": {exec.Query{PK: pk("p1"), Pred: access.Range(access.NewPath("n"), nil, &access.Bound{Value: value.Int32Of(2), Inclusive: true})}, access.Index},
 	}
-	for _, name := range []string{"order", "order flipped", "order of a range", "partition", "filter"} { // rows of the columns
+	for _, name := range []string{"order", "order flipped", "order of a range", "merged", "partition", "filter"} { // rows of the columns
 		x := queries[name]
 		x.q.Needs = []access.Path{access.NewPath("n"), access.ID, access.NewPath("m")}
 		if x.q.PK != nil {

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -224,7 +225,7 @@ func choose(src Source, r Request) Plan {
 		if p, ok := compositeInPartition(src, &r, cs); ok {
 			return p
 		}
-		return inPartition(src, cs)
+		return inPartition(src, &r, cs)
 	}
 	if len(r.PK) > 0 {
 		if p, ok := compositeInPartition(src, &r, cs); ok && p.Kind == Ordered {
@@ -318,12 +319,33 @@ func usable(src Source, p *Pred) bool {
 const scanShare = 0.15
 
 // inPartition picks the leaf for a query inside one logical partition: an equality on something else than the partition key
-// (which every item there satisfies). Nothing is counted: the slot's entries say little about one partition's.
-func inPartition(src Source, cs []*Pred) Plan {
+// (which every item there satisfies), or a tuple path whose members are all demanded. Of several the one with the fewest entries there, or an
+// intersection; one alone isn't counted.
+func inPartition(src Source, r *Request, cs []*Pred) Plan {
+	var eqs []*Pred
 	for _, c := range cs {
-		if c.Op == OpIn && usable(src, c) && !isKeyPath(src, c.Path) {
-			return Plan{Kind: Index, Leaf: c, Why: "an equality inside one logical partition"}
+		if c.Op == OpIn && len(c.Vals) <= fewValues && usable(src, c) && !isKeyPath(src, c.Path) {
+			eqs = append(eqs, c)
 		}
+	}
+	for _, c := range tuples(src, cs) {
+		if len(c.Comp.Front) == len(c.Comp.Index.Columns) {
+			eqs = append(eqs, c)
+		}
+	}
+	switch {
+	case len(eqs) == 1:
+		return Plan{Kind: Index, Leaf: eqs[0], Why: "an equality inside one logical partition"}
+	case len(eqs) > 1:
+		leaves := make([]shared, len(eqs))
+		for i, c := range eqs {
+			leaves[i] = shared{c, src.Share(c)}
+		}
+		best := slices.MinFunc(leaves, func(a, b shared) int { return cmp.Compare(a.share, b.share) })
+		if p, ok := intersection(leaves, r.Items); ok && best.leaf.Comp == nil {
+			return p
+		}
+		return Plan{Kind: Index, Leaf: best.leaf, Why: "the most selective equality inside one logical partition"}
 	}
 	for _, c := range cs {
 		if c.Op == OpSpatial && usable(src, c) {
@@ -332,6 +354,9 @@ func inPartition(src Source, cs []*Pred) Plan {
 	}
 	return Plan{Kind: Scan, Why: "items of one logical partition"}
 }
+
+// fewValues is how many values an equality may have inside one logical partition.
+const fewValues = 16
 
 func isKeyPath(src Source, p Path) bool {
 	for _, segs := range src.KeyPaths() {

@@ -60,13 +60,18 @@ func (c *Composite) String() string {
 	return b.String()
 }
 
-// Prefix returns the encoded values that the columns of Front demand, when each demands one.
-func (c *Composite) Prefix() []byte {
-	var b []byte
-	for i, p := range c.Front {
-		b, _ = keys.AppendColumn(b, p.Vals[0], c.Index.Cut, c.Index.Columns[i].Desc)
+// Merged reports whether columns of Front may have one of several values: then the scans of these are merged where an order is wanted.
+func (c *Composite) Merged() bool {
+	return slices.ContainsFunc(c.Front, func(p *Pred) bool { return len(p.Vals) > 1 })
+}
+
+// Lead returns how many bytes of an entry's value, or of the begin of an interval, the columns of Front take.
+func (c *Composite) Lead(val []byte) int {
+	rest := val
+	for i := range c.Front {
+		rest, _ = keys.SkipColumn(rest, c.Index.Cut, c.Index.Columns[i].Desc)
 	}
-	return b
+	return len(val) - len(rest)
 }
 
 // intervals returns the intervals of the scan, sorted and without overlap.
@@ -200,17 +205,7 @@ func composites(src Source, cs []*Pred, least int) (out []*Pred) {
 		return out
 	}
 	for _, ix := range src.Policy().Composites() {
-		c := &Composite{Index: ix}
-		most := maxIntervals
-		for i := range ix.Columns {
-			eq, rng := on(src, &ix.Columns[i], cs, most)
-			if eq == nil {
-				c.Range = rng
-				break
-			}
-			c.Front = append(c.Front, eq)
-			most /= len(eq.Vals)
-		}
+		c := restricted(src, ix, cs, maxIntervals)
 		if c.Used() >= least {
 			out = append(out, c.leaf())
 		}
@@ -220,27 +215,40 @@ func composites(src Source, cs []*Pred, least int) (out []*Pred) {
 
 // orderedComposite returns the scan of a composite index that gives the wanted order: its first columns are demanded to be equal
 // to something, the others are the keys of the order in their sequence, all in their own direction or all in the other. Keys
-// whose columns are in front are the same for all items. The one that the filter restricts most is taken.
+// whose columns are in front are the same for all items; a column in front that may have one of several values is none of the keys, and the
+// scans of its values are merged. The one that the filter restricts most is taken.
 func orderedComposite(src Source, r *Request, cs []*Pred) *Composite {
 	var best *Composite
 	if r.Collation == AnyOrder || len(r.OrderBy) == 0 {
 		return nil
 	}
 	for _, ix := range src.Policy().Composites() {
-		c := &Composite{Index: ix}
-		for i := range ix.Columns {
-			eq, rng := on(src, &ix.Columns[i], cs, 1)
-			if eq == nil {
-				c.Range = rng
-				break
+		for _, most := range [...]int{1, maxMerged} {
+			c := restricted(src, ix, cs, most)
+			if c.gives(src, r) && (best == nil || c.Used() > best.Used()) {
+				best = c
 			}
-			c.Front = append(c.Front, eq)
-		}
-		if c.gives(src, r) && (best == nil || c.Used() > best.Used()) {
-			best = c
 		}
 	}
 	return best
+}
+
+// maxMerged is how many combinations of values of columns in front are merged into one order.
+const maxMerged = 32
+
+// restricted returns the scan of a composite index that conditions restrict; at most most combinations of values stand in front.
+func restricted(src Source, ix *index.Composite, cs []*Pred, most int) *Composite {
+	c := &Composite{Index: ix}
+	for i := range ix.Columns {
+		eq, rng := on(src, &ix.Columns[i], cs, most)
+		if eq == nil {
+			c.Range = rng
+			break
+		}
+		c.Front = append(c.Front, eq)
+		most /= len(eq.Vals)
+	}
+	return c
 }
 
 // gives reports whether the columns behind Front are in the wanted order, and sets Reverse.
@@ -248,7 +256,10 @@ func (c *Composite) gives(src Source, r *Request) bool {
 	cols := c.Index.Columns[len(c.Front):]
 	n := 0
 	for i := range r.OrderBy {
-		if c.Fixed(r.OrderBy[i]) {
+		if at := c.Column(r.OrderBy[i].Segs); at >= 0 && at < len(c.Front) {
+			if len(c.Front[at].Vals) > 1 {
+				return false
+			}
 			continue
 		}
 		if n == len(cols) || !slices.Equal(cols[n].Segs, r.OrderBy[i].Segs) || !trusted(src, &cols[n], r.OrderBy[i], r.Collation) {
@@ -357,6 +368,7 @@ func AgainComposite(src Source, r *Request, sig uint32) (Plan, bool) {
 	cs := conjuncts(r.Pred)
 	var leaves []*Pred
 	if r.HasPK {
+		leaves = tuples(src, cs)
 		if p, ok := compositeInPartition(src, r, cs); ok {
 			leaves = append(leaves, p.Leaf)
 		}

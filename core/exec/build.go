@@ -1,8 +1,6 @@
 package exec
 
 import (
-	"bytes"
-
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core/access"
@@ -63,7 +61,7 @@ func (b *builder) build() (source, error) {
 			return src, nil
 		}
 	}
-	if plan.Kind == access.Ordered && !b.unordered(plan.Leaf) && (b.from == nil || !b.from.cut) {
+	if plan.Kind == access.Ordered && !b.unordered(plan.Leaf) && b.merges(plan.Leaf) && (b.from == nil || !b.from.cut) {
 		return b.ordered(&plan)
 	}
 	src, err := b.source(plan, nil) // the sort resumes, what is below it starts over
@@ -80,6 +78,12 @@ func (b *builder) plan() (access.Plan, error) {
 	req := access.Request{Pred: b.q.Pred, HasPK: full, Limit: b.q.Limit, Items: b.view.Container().Items(), Collation: b.q.Collation,
 		Needs: b.q.Needs, Whole: b.q.Whole && b.wholeSlots()}
 	req.PK = b.q.PK
+	if full && b.q.Pred != nil && b.q.Pred.Op == access.OpAnd {
+		var err error
+		if req.Items, err = b.inKey(); err != nil {
+			return access.Plan{}, err
+		}
+	}
 	for _, o := range b.q.OrderBy {
 		req.OrderBy, req.Desc = append(req.OrderBy, o.Path), append(req.Desc, o.Desc)
 	}
@@ -193,9 +197,8 @@ func (b *builder) inPartition(plan access.Plan, want uint32) (access.Plan, error
 		if ok, err := b.worthComposite(plan); err != nil || ok {
 			return plan, err
 		}
-	} else if plan.Kind == access.Index && want == 0 && plan.Leaf != nil && plan.Leaf.Op == access.OpIn && len(plan.Leaf.Vals) <= 16 {
-		s := &b.spans[0]
-		n, err := b.view.LogicalItems(s.slot, s.base[:len(s.base)-len(s.tuple)], s.tuple)
+	} else if plan.Kind == access.Index && want == 0 && (plan.Both != nil || plan.Leaf != nil && plan.Leaf.Op == access.OpIn) {
+		n, err := b.inKey()
 		if err != nil || n > smallPartition {
 			return plan, err
 		}
@@ -206,6 +209,12 @@ func (b *builder) inPartition(plan access.Plan, want uint32) (access.Plan, error
 	return access.Plan{Kind: access.Scan, Why: "items of one logical partition"}, nil
 }
 
+// inKey returns how many items the logical partition has that the query is about.
+func (b *builder) inKey() (int64, error) {
+	s := &b.spans[0]
+	return b.view.LogicalItems(s.slot, s.base[:len(s.base)-len(s.tuple)], s.tuple)
+}
+
 // fewPlaces reports whether a spatial index has fewer entries in the whole slot than would make it dearer than reading the logical
 // partition.
 func (b *builder) fewPlaces(plan *access.Plan, want uint32) (bool, error) {
@@ -213,7 +222,7 @@ func (b *builder) fewPlaces(plan *access.Plan, want uint32) (bool, error) {
 		return false, nil
 	}
 	s := &b.spans[0]
-	n, err := b.view.LogicalItems(s.slot, s.base[:len(s.base)-len(s.tuple)], s.tuple)
+	n, err := b.inKey()
 	if err != nil || n <= smallPartition {
 		return false, err
 	}
@@ -362,51 +371,4 @@ func (b *builder) oneClass(slot int, path uint64, class *byte) bool {
 		*class = c
 	}
 	return true
-}
-
-// Share counts at most a sixth of a slot's items, between these bounds: enough to see that a condition is not selective.
-const minProbe, maxProbe = 128, 2048
-
-// Share implements access.Source: it counts entries in the first slot of the query that has items.
-func (b *builder) Share(p *access.Pred) float64 {
-	ivs, _, ok := p.Intervals()
-	if !ok {
-		return 1
-	}
-	for i := range b.spans {
-		slot := b.spans[i].slot
-		_, items, _ := b.view.Container().SlotStats(slot, slot+1)
-		if items == 0 {
-			continue
-		}
-		limit := int(min(maxProbe, max(minProbe, items/6)))
-		n := b.countEntries(slot, p, ivs, limit)
-		if n >= limit && int64(n) < items {
-			return 1
-		}
-		return min(1, float64(n)/float64(items))
-	}
-	return 0
-}
-
-func (b *builder) countEntries(slot int, p *access.Pred, ivs []access.Interval, limit int) (n int) {
-	if p.Op == access.OpSpatial {
-		return b.countPlaces(slot, p, limit)
-	}
-	prefix := keys.AppendIndexPath(nil, b.view.SlotKey(slot), p.PathID(b.Policy()))
-	for _, iv := range ivs {
-		if p.Comp == nil && !iv.Touches(b.view.Classes(slot)) {
-			continue
-		}
-		it, err := b.view.Iter(append(bytes.Clone(prefix), iv.Lo...), append(bytes.Clone(prefix), iv.Hi...))
-		if err != nil {
-			return n
-		}
-		for ok := it.First(); ok && n < limit; ok = it.Next() {
-			n++
-		}
-		_ = it.Close()
-	}
-	b.rows.stats.Entries += n
-	return n
 }

@@ -33,7 +33,7 @@ func (l *leaf) parse(key []byte) (keys.IndexEntry, error) {
 // is large, for a filter when that leaves few of its items.
 func (b *builder) worthComposite(plan access.Plan) (bool, error) {
 	s := &b.spans[0]
-	n, err := b.view.LogicalItems(s.slot, s.base[:len(s.base)-len(s.tuple)], s.tuple)
+	n, err := b.inKey()
 	if err != nil || n <= smallPartition {
 		return false, err
 	}
@@ -45,10 +45,54 @@ func (b *builder) worthComposite(plan access.Plan) (bool, error) {
 	return b.countEntries(s.slot, plan.Leaf, ivs, most) < most, nil
 }
 
+// maxStreams is how many iterators a merge opens.
+const maxStreams = 256
+
+// stream is one of the walks in each slot whose entries are merged into an order.
+type stream struct {
+	leaf  leaf
+	lead  int       // bytes in front of the values that give the order
+	after *position // entries up to this one were given before
+}
+
+// streams returns the walks of a leaf: several where the first columns of a composite index may have one of several values.
+func (b *builder) streams(l leaf) []stream {
+	c := l.pred.Comp
+	if c == nil {
+		out := []stream{{leaf: l}}
+		if b.from != nil {
+			val, _ := keys.AppendIndex(nil, b.from.keys[0])
+			out[0].after = &position{value: val, number: b.from.number}
+		}
+		return out
+	}
+	out := make([]stream, len(l.ivs))
+	for i := range out {
+		s := &out[i]
+		s.leaf, s.lead = l, c.Lead(l.ivs[i].Lo)
+		s.leaf.ivs = l.ivs[i : i+1]
+		if b.from != nil {
+			s.after = b.afterComposite(c, l.ivs[i].Lo[:s.lead:s.lead])
+		}
+	}
+	return out
+}
+
+// merges reports whether the walks of an ordered plan are few enough to be merged.
+func (b *builder) merges(p *access.Pred) bool {
+	if p.Comp == nil || !p.Comp.Merged() {
+		return true
+	}
+	n := 1
+	for _, f := range p.Comp.Front {
+		n *= len(f.Vals)
+	}
+	return n*len(b.spans) <= maxStreams
+}
+
 // afterComposite returns the entry behind which a composite index goes on: the values of the columns in front, and the sort
 // keys of the position for the others.
-func (b *builder) afterComposite(c *access.Composite) *position {
-	val := c.Prefix()
+func (b *builder) afterComposite(c *access.Composite, val []byte) *position {
 	n := len(c.Front)
 	for i := range b.q.OrderBy {
 		if c.Fixed(b.q.OrderBy[i].Path) {

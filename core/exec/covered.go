@@ -233,7 +233,7 @@ func (b *builder) coveredInPartition(plan *access.Plan) (bool, error) {
 		return true, nil
 	}
 	s := &b.spans[0]
-	n, err := b.view.LogicalItems(s.slot, s.base[:len(s.base)-len(s.tuple)], s.tuple)
+	n, err := b.inKey()
 	if err != nil {
 		return false, err
 	}

@@ -58,6 +58,7 @@ type entries struct {
 	leaf    *leaf
 	sps     []span // parts of one slot
 	desc    bool
+	lead    int  // in a merge: bytes of the values in front of those that give the order
 	flip    bool // entries of one value come in the other direction
 	group   group
 	once    bool      // of entries with a known value, one for each value

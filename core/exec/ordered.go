@@ -6,16 +6,14 @@ import (
 	"container/heap"
 
 	"github.com/orrerydb/orrery/core/access"
-	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// ordered merges the entries of one leaf over the slots: items come in the order of (value, number), numbers reversed when
+// ordered merges the entries of one leaf over the slots, and of a composite index over the values of its first columns: items come in the order of (value, number), numbers reversed when
 // the first key of the order descends. It needs entries whose byte order is the order of the values and one entry an item; build sorts where
 // cut values or array elements may be in the way.
 type ordered struct {
 	b     *builder
-	leaf  leaf
 	all   []entries
 	h     mergeHeap
 	top   bool // the first of the heap was given out: it moves before the next row
@@ -33,7 +31,7 @@ func (h *mergeHeap) Len() int { return len(h.list) }
 
 func (h *mergeHeap) Less(i, j int) bool {
 	a, b := &h.list[i].cur, &h.list[j].cur
-	c, desc := bytes.Compare(a.Value, b.Value), h.desc
+	c, desc := bytes.Compare(a.Value[h.list[i].lead:], b.Value[h.list[j].lead:]), h.desc
 	if c == 0 {
 		c, desc = cmp.Compare(a.Number, b.Number), h.down
 	}
@@ -57,14 +55,8 @@ func (b *builder) ordered(plan *access.Plan) (source, error) {
 	if !ok {
 		return nothing{}, nil
 	}
-	var after *position
-	if b.from != nil && plan.Leaf.Comp != nil {
-		after = b.afterComposite(plan.Leaf.Comp)
-	} else if b.from != nil {
-		val, _ := keys.AppendIndex(nil, b.from.keys[0])
-		after = &position{value: val, number: b.from.number}
-	}
-	o := &ordered{b: b, leaf: l, all: make([]entries, len(b.spans))}
+	ways := b.streams(l)
+	o := &ordered{b: b, all: make([]entries, 0, len(b.spans)*len(ways))}
 	if plan.Covered {
 		o.cover = newCover(b, plan.Leaf)
 	}
@@ -73,24 +65,26 @@ func (b *builder) ordered(plan *access.Plan) (source, error) {
 	if plan.Leaf.Comp != nil {
 		o.h.desc = plan.Leaf.Comp.Reverse
 	}
-	o.h.list = make([]*entries, 0, len(b.spans))
-	mem := make([]byte, len(b.spans)*entryMem)
+	o.h.list = make([]*entries, 0, cap(o.all))
+	mem := make([]byte, cap(o.all)*entryMem)
 	for i := 0; i < len(b.spans); {
-		e := &o.all[i]
-		*e = entries{b: b, leaf: &o.leaf, desc: o.h.desc, flip: o.h.desc != o.h.down, once: b.once(o.cover)}
-		e.use(mem[i*entryMem:])
 		var sps []span
 		sps, i = b.slotOf(i)
-		e.start(sps, after)
-		ok, err := e.next()
-		if err != nil {
-			o.close()
-			return nil, err
-		}
-		if ok {
-			o.h.list = append(o.h.list, e)
-		} else {
-			e.close()
+		for w := range ways {
+			o.all = append(o.all, entries{b: b, leaf: &ways[w].leaf, lead: ways[w].lead, desc: o.h.desc, flip: o.h.desc != o.h.down, once: b.once(o.cover)})
+			e := &o.all[len(o.all)-1]
+			e.use(mem[(len(o.all)-1)*entryMem:])
+			e.start(sps, ways[w].after)
+			ok, err := e.next()
+			if err != nil {
+				o.close()
+				return nil, err
+			}
+			if ok {
+				o.h.list = append(o.h.list, e)
+			} else {
+				e.close()
+			}
 		}
 	}
 	heap.Init(&o.h)

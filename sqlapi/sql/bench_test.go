@@ -139,3 +139,31 @@ func BenchmarkColumns(b *testing.B) {
 		b.Run(q.name+" with items", func(b *testing.B) { benchQuery(b, c, strings.ReplaceAll(q.text, "MORE", more), Request{}, q.rows) })
 	}
 }
+
+// BenchmarkMerged compares the first rows of an order behind an IN list from a composite index with those that are sorted, for want of a column in it.
+func BenchmarkMerged(b *testing.B) {
+	c := benchIndexed(b, 20000, `{"includedPaths":[{"path":"/*"}],"excludedPaths":[],"compositeIndexes":[[{"path":"/n"},{"path":"/price"}]]}`)
+	const text = "SELECT TOP 20 * FROM c WHERE c.n IN (3, 17, 44, 71, 90) ORDER BY c.price"
+	b.Run("20 of 1000", func(b *testing.B) { benchQuery(b, c, text, Request{}, 20) })
+	b.Run("20 of 1000 sorted", func(b *testing.B) { benchEnv(b, itemEnv, c, text, Request{}, 20) })
+}
+
+// BenchmarkInsidePartition compares two equalities inside a logical partition of 2,000 items with one of them, filtered.
+func BenchmarkInsidePartition(b *testing.B) {
+	c := benchIndexed(b, 20000, "")
+	pk := core.PartitionKey{value.StringOf("big")}
+	for i := range 2000 {
+		json := fmt.Sprintf(`{"id":"x%d","pk":"big","half":%d,"few":%d,"fill":%q}`, i, i%2, i%50, strings.Repeat("abcdefghij", 80))
+		d, err := doc.FromJSON(nil, []byte(json), doc.JSONOptions{Names: doc.NoSQL})
+		if err != nil {
+			b.Fatal(err)
+		}
+		insert(b, c, d)
+	}
+	b.Run("best of two", func(b *testing.B) {
+		benchQuery(b, c, "SELECT * FROM c WHERE c.half = 0 AND c.few = 6", Request{PK: pk}, 40)
+	})
+	b.Run("first of two", func(b *testing.B) {
+		benchQuery(b, c, "SELECT * FROM c WHERE c.half = 0 AND ABS(c.few) = 6 + 0 * c.few", Request{PK: pk}, 40)
+	})
+}

@@ -38,7 +38,7 @@ func TestColumnsReadNoItem(t *testing.T) {
 		{"SELECT c.a, c.n FROM c ORDER BY c.a, c.n DESC", nil, 620},
 		{"SELECT c.o.x, c.s FROM c WHERE c.o.x = 1 AND c.a = 5", nil, 300},
 		{"SELECT c.o.x, c.s, c.a FROM c ORDER BY c.s, c.id DESC", nil, 620},
-		{"SELECT SUM(c.n) AS n FROM c WHERE c.a = 3", nil, 300},
+		{"SELECT SUM(c.n) AS n FROM c WHERE c.a = 3", nil, 450},
 		{"SELECT c.a, SUM(c.n) AS n FROM c GROUP BY c.a", nil, 620},
 		{"SELECT c.s, c.o.x, COUNT(1) AS n FROM c GROUP BY c.s, c.o.x", nil, 620},
 		{"SELECT DISTINCT c.o.x, c.a FROM c WHERE c.o.x > 1 ORDER BY c.a, c.o.x", nil, 620},

@@ -28,6 +28,12 @@ func TestOracleOverChanges(t *testing.T) {
 	for n := range *oracleQueries / 8 {
 		path := w.g.pick("c.a", "c.b", "c.n", "c.m", "c.u", "c.w", "c.o.x", "c.pk")
 		text := "SELECT c.id, " + path + " AS k FROM c WHERE " + w.g.simple(1)
+		switch w.g.IntN(6) {
+		case 0:
+			text = "SELECT c.id, " + path + " AS k FROM c"
+		case 1:
+			text = "SELECT c.id, " + path + " AS k FROM c WHERE c.n IN (1, 3, 4)"
+		}
 		order := ""
 		if w.g.IntN(2) == 0 {
 			order = w.g.pick(" ASC", " DESC")

@@ -29,7 +29,14 @@ func (g generator) naiveQueryText() (text string, ordered bool) {
 		return g.pick("COUNT(1)", "COUNT(c.a)", "SUM(c.n)", "SUM(c.a)", "AVG(c.n)", "AVG(c.b)", "MIN(c.a)", "MAX(c.b)", "MIN(c.arr)", "MAX(c.n)", "MIN(c.n)", "MIN(c.o.x)",
 			"MAX(c.o.x)", "COUNT(c.o.x)", "COUNTIF(c.n > 2)", "ARRAY_LENGTH(MAKELIST(c.a))", "ARRAY_LENGTH(MAKESET(c.a))", "SUM(c.n) + COUNT(1)", "(MAX(c.n) ?? -1)")
 	}
-	switch g.IntN(16) {
+	switch g.IntN(19) {
+	case 16: // the orders of several values in front of a composite index, by its columns and with items
+		return "SELECT " + g.pick("", "TOP 5 ") + "c.m AS p, c." + g.pick("m", "none") + " AS q FROM c WHERE c.n IN (" + g.pick("1, 3", "0, 2, 4", "1, 1, 9") + ")" + g.pick("", " AND c.m > 2") + " ORDER BY c.m" + dir(), true
+	case 17: // the ends and counts of an index
+		p := g.pick("c.n", "c.m", "c.u", "c.id")
+		return "SELECT MIN(" + p + ") AS a, MAX(" + p + ") AS b, COUNT(" + p + ") AS k" + g.pick("", ", COUNT(1) AS n") + " FROM c", true
+	case 18:
+		return "SELECT c.id, " + g.pick("c.m", "c.u", "c.w", "c.n", "[c.m, c.n]") + " AS k FROM c" + g.pick("", where), false
 	case 0:
 		return "SELECT c.id, c.a FROM c" + where + " ORDER BY " + path() + dir() + ", " + path() + dir() + ", c.id" + dir() + cut, true
 	case 1:

@@ -1,0 +1,112 @@
+package exec
+
+import (
+	"bytes"
+
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/keys"
+)
+
+// A share is counted in at most a sixth of a slot's items, between these bounds: enough to see that a condition is not selective.
+const minProbe, maxProbe = 128, 2048
+
+// Values may be spread over the slots as their items' partition keys are. So a range that the first slot knows little of is asked of
+// others, too; and what seems to select everything of one more.
+const (
+	maxSampled = 4  // slots
+	fewFound   = 32 // entries
+)
+
+// Share implements access.Source: it counts entries in some slots that have items. What demands equal values is counted in one, unless
+// that has much less than its part of the items: it names few, or is counted beside others that are in one, too.
+func (b *builder) Share(p *access.Pred) float64 {
+	ivs, _, ok := p.Intervals()
+	if !ok {
+		return 1
+	}
+	if len(b.spans) == 1 && b.spans[0].full {
+		items, err := b.inKey()
+		if err != nil || items == 0 {
+			return 0
+		}
+		return float64(b.probe(b.spans[0].slot, p, ivs, items)) / float64(items)
+	}
+	slots, total := b.filled()
+	point := p.Op == access.OpIn || p.Comp != nil && p.Comp.Range == nil
+	var found, items int64
+	step := max(1, len(slots)/maxSampled)
+	for i := 0; i < len(slots) && i < maxSampled*step; i += step {
+		s := slots[i]
+		n := b.probe(s.slot, p, ivs, s.items)
+		found, items = found+n, items+s.items
+		switch {
+		case i > 0 && found == items: // all of two slots
+			return 1
+		case i > 0 || n == s.items || 2*s.items*int64(len(slots)) < total:
+		case point || n >= fewFound:
+			return float64(n) / float64(s.items)
+		}
+	}
+	if items == 0 {
+		return 0
+	}
+	return float64(found) / float64(items)
+}
+
+// filledSlot is a slot that has items.
+type filledSlot struct {
+	slot  int
+	items int64
+}
+
+// filled returns the slots of the query that have items, and how many they have in all.
+func (b *builder) filled() (slots []filledSlot, total int64) {
+	slots = make([]filledSlot, 0, len(b.spans))
+	for i := 0; i < len(b.spans); {
+		slot := b.spans[i].slot
+		if _, items, _ := b.view.Container().SlotStats(slot, slot+1); items > 0 {
+			slots, total = append(slots, filledSlot{slot, items}), total+items
+		}
+		_, i = b.slotOf(i)
+	}
+	return slots, total
+}
+
+// probe counts the entries of a leaf among so many items of a slot: all of them where it is more than are counted.
+func (b *builder) probe(slot int, p *access.Pred, ivs []access.Interval, items int64) int64 {
+	limit := min(maxProbe, max(minProbe, items/6))
+	n := int64(b.countEntries(slot, p, ivs, int(limit)))
+	if n >= limit {
+		return items
+	}
+	return min(n, items)
+}
+
+// countEntries counts the entries of a leaf in a slot up to a limit; inside one logical partition those of an equality are counted that are
+// the partition's.
+func (b *builder) countEntries(slot int, p *access.Pred, ivs []access.Interval, limit int) (n int) {
+	if p.Op == access.OpSpatial {
+		return b.countPlaces(slot, p, limit)
+	}
+	prefix := keys.AppendIndexPath(nil, b.view.SlotKey(slot), p.PathID(b.Policy()))
+	for _, iv := range ivs {
+		if p.Comp == nil && !iv.Touches(b.view.Classes(slot)) {
+			continue
+		}
+		lo, hi := append(bytes.Clone(prefix), iv.Lo...), append(bytes.Clone(prefix), iv.Hi...)
+		if s := &b.spans[0]; s.full && iv.One {
+			lo = append(lo, b.view.Container().NumberPrefix(s.base[:len(s.base)-len(s.tuple)])...)
+			hi = keys.After(lo)
+		}
+		it, err := b.view.Iter(lo, hi)
+		if err != nil {
+			return n
+		}
+		for ok := it.First(); ok && n < limit; ok = it.Next() {
+			n++
+		}
+		_ = it.Close()
+	}
+	b.rows.stats.Entries += n
+	return n
+}
