@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -36,6 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) kv.Engine) {
 		{"sizes and split points", testSizes},
 		{"commits", testCommits},
 		{"prepared batches", testPrepared},
+		{"large batches keep the order of operations", testLargeBatches},
 		{"a cancelled context writes nothing", testContext},
 		{"random history against a model", testModel},
 	}
@@ -333,6 +335,66 @@ func testPrepared(t *testing.T, e kv.Engine) {
 		t.Fatalf("got %v", err)
 	}
 	wantScan(t, e, "a", "z", "c=head:body d=late")
+}
+
+// A later operation on a key wins however large a batch is, and a patch finds its value.
+func testLargeBatches(t *testing.T, e kv.Engine) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, n := range []int{100, 1000, 70_000} {
+		model := map[string]string{}
+		var early, late kv.Batch
+		patch := r.IntN(n / 2)
+		for i := range n {
+			k := fmt.Sprintf("k%0*d", 1+r.IntN(9), r.IntN(n/3))
+			switch {
+			case i == patch:
+				k = "patched"
+				early.Put(b(k), b("____!"))
+				model[k] = "head!"
+			case r.IntN(4) == 0:
+				early.Delete(b(k))
+				delete(model, k)
+			default:
+				early.Put(b(k), b(fmt.Sprint(i)))
+				model[k] = fmt.Sprint(i)
+			}
+		}
+		for k := range model {
+			if late.Delete(b(k)); late.Len() > 10 {
+				break
+			}
+		}
+		for i := range late.Len() {
+			delete(model, string(late.Op(i).Key))
+		}
+		p, err := kv.Prepare(e, &early, late.Size())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Patch(patch, b("head"))
+		w, err := p.Write(ctx, &late, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := e.Snapshot()
+		for k, v := range model {
+			wantGet(t, s, k, v)
+		}
+		found := 0
+		it, err := s.Iter(b("a"), b("z"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for ok := it.First(); ok; ok = it.Next() {
+			found++
+		}
+		if found != len(model) {
+			t.Errorf("%d operations: %d keys, want %d", n, found, len(model))
+		}
+		if err := errors.Join(it.Close(), s.Close(), w.Wait(), e.DropRange(ctx, b("a"), b("z"))); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func testContext(t *testing.T, e kv.Engine) {

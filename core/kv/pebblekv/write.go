@@ -1,8 +1,11 @@
 package pebblekv
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/cespare/xxhash/v2"
@@ -17,8 +20,9 @@ type prepared struct {
 	e      *Engine
 	pb     *pebble.Batch
 	f      *footprint
-	values []int // where in pb the value of each operation begins
+	values []int // where in pb the value of each operation of b begins
 	bytes  int   // of keys and values
+	order  []uint64
 }
 
 var preparations = sync.Pool{New: func() any { return new(prepared) }}
@@ -52,22 +56,62 @@ func (e *Engine) Prepare(b *kv.Batch, room int) (kv.Prepared, error) {
 	p.pb = e.db.NewBatchWithSize(16 + b.Size() + opBytes*n + room)
 	p.f = footprints.Get().(*footprint)
 	p.f.begin(n)
-	p.add(b)
+	p.values = slices.Grow(p.values, n)[:n]
+	if n < groupFrom || n > groupMost {
+		for i := range n {
+			p.values[i] = p.add(b.Op(i))
+		}
+		return p, nil
+	}
+	p.group(b)
+	for _, at := range p.order {
+		i := int(at & (groupMost - 1))
+		p.values[i] = p.add(b.Op(i))
+	}
 	return p, nil
 }
 
-// add copies the operations of b behind those that are there.
-func (p *prepared) add(b *kv.Batch) {
-	for i := range b.Len() {
-		op := b.Op(i)
-		if op.Delete {
-			_ = p.pb.Delete(op.Key, nil)
-		} else {
-			_ = p.pb.Set(op.Key, op.Value, nil)
-		}
-		p.values = append(p.values, p.pb.Len()-len(op.Value))
-		p.f.addWritten(op.Key)
+// add copies an operation behind those that are there, and returns where its value begins.
+func (p *prepared) add(op kv.Op) (value int) {
+	if op.Delete {
+		_ = p.pb.Delete(op.Key, nil)
+	} else {
+		_ = p.pb.Set(op.Key, op.Value, nil)
 	}
+	p.f.addWritten(op.Key)
+	return p.pb.Len() - len(op.Value)
+}
+
+// Batches of so many operations are grouped; a number below groupMost has 16 bits.
+const (
+	groupFrom = 128
+	groupMost = 1 << 16
+)
+
+// group puts neighbours in the order of keys side by side, by the six bytes behind what all keys begin with; operations on one key
+// keep their order. The memtable finds the place of a key faster near that of the key before: a batch of 100 items, whose
+// index entries of one path lie together, takes a third less time there. Sorting it wholly gains no more than it costs.
+func (p *prepared) group(b *kv.Batch) {
+	n := b.Len()
+	first := b.Op(0).Key
+	for i := range n {
+		key := b.Op(i).Key
+		if bytes.HasPrefix(key, first) {
+			continue
+		}
+		same := 0
+		for same < len(key) && key[same] == first[same] {
+			same++
+		}
+		first = first[:same]
+	}
+	p.order = slices.Grow(p.order[:0], n)[:n]
+	for i := range n {
+		var head [8]byte
+		copy(head[:6], b.Op(i).Key[len(first):])
+		p.order[i] = binary.BigEndian.Uint64(head[:]) | uint64(i)
+	}
+	slices.Sort(p.order)
 }
 
 // Patch implements kv.Prepared.
@@ -83,7 +127,9 @@ func (p *prepared) Write(ctx context.Context, late *kv.Batch, pre []kv.Precondit
 		err = fmt.Errorf("%w: batch of %d bytes, limit %d", kv.ErrTooLarge, p.bytes+late.Size(), limits.Batch)
 	}
 	if err == nil {
-		p.add(late)
+		for i := range late.Len() {
+			p.add(late.Op(i))
+		}
 		for i := range pre {
 			p.f.pre = append(p.f.pre, xxhash.Sum64(pre[i].Key))
 		}
