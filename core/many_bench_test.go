@@ -59,3 +59,38 @@ func BenchmarkWriteMany100(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkTx100 creates 100 items of 1 KB in one transaction a call, each call in a logical partition of its own.
+func BenchmarkTx100(b *testing.B) {
+	c, _ := benchContainer(b)
+	n := 0
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range b.N {
+		b.StopTimer()
+		tenant := fmt.Sprintf("batch%d", i)
+		ws := make([]core.Write, 100)
+		for k := range ws {
+			s := order(n)
+			n++
+			s = fmt.Sprintf(`{"id":"n%010d","tenant":%q,%s`, n, tenant, s[strings.Index(s, `"customer"`):])
+			d, err := doc.FromJSON(nil, []byte(s), doc.JSONOptions{Names: doc.NoSQL})
+			if err != nil {
+				b.Fatal(err)
+			}
+			ws[k] = core.Write{Kind: core.Create, Doc: d}
+		}
+		b.StartTimer()
+		_, err := c.WithTx(bg, pk(tenant), func(tx *core.Tx) error {
+			for k := range ws {
+				if _, err := tx.Write(&ws[k]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -178,11 +178,7 @@ func (c *call) send(code int) error {
 		h[hContentLength] = []string{strconv.Itoa(len(c.out))}
 	}
 	if conn := replyhead.Of(c.ctx()); conn != nil && c.makeLines() {
-		body := len(c.out)
-		if !bodyAllowed || c.r.Method == http.MethodHead {
-			body = 0
-		}
-		conn.Next(c.lines, body)
+		conn.Append(c.lines)
 		h[hPlainDate] = c.s.dated()
 	} else {
 		text := string(c.hdr)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -13,121 +14,281 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// committer makes the batch of one commit into one slot.
-type committer struct {
-	c   *Container
+// draft is a commit whose batch is made but for what the latches decide: the LSNs and times of its items, and the heads. It goes
+// through these steps, of which only 2 and 3 have the latches of all its slots:
+//
+//  1. plan makes the operations and has the engine prepare them.
+//  2. fill takes the LSNs and adds what they decide, the caller having checked that every change's old item is the present one.
+//  3. write hands the batch to the engine, and the slots are told.
+//
+// Terms hold the second of an item's time, and a slot's commit times never fall. So when somebody who began later has committed
+// in a later second, the items move there and step 1 is done again under the latches: at most once a second in a slot.
+type draft struct {
+	c     *Container
+	b     *kv.Batch   // step 1
+	late  *kv.Batch   // step 2
+	ready kv.Prepared // b
+	parts []part      // by slot
+	pre   []kv.Precondition
+	mem   scratch
+}
+
+// part is a draft's share of one slot.
+type part struct {
 	sl  *slot
-	b   *kv.Batch
-	key []byte // scratch
-	val []byte // scratch
-	h   Head
+	chs []change
 
-	apart bool // the changes are independent: none may rely on one behind it
+	// What the items bring to the index, and how many logical partitions they are of.
+	flags      indexFlags
+	extra      bool
+	partitions int
 
-	evicted []change // expired items whose unique values the commit takes
+	known   *LogicalHead // of the only logical partition, when the caller has read it under the latch
+	evicted []change     // expired items whose unique values the commit takes
+	h       Head         // from fill on
+	head    []byte
 }
 
-// slotCommit is a commit into one slot whose batch is made.
-type slotCommit struct {
-	sl   *slot
-	chs  []change
-	h    Head
-	head []byte
-}
-
-// commit makes the changes visible under the next LSN. The caller holds the slot's latch and has checked that every
-// change's old item is the present one. All changes belong to the slot; each fills in LSN and position. raced says that the
-// slot's head was not what was expected: nothing is written, try again.
-func (c *Container) commit(ctx context.Context, sl *slot, chs []change) (p pending, raced bool, err error) {
-	b := batchPool.Get().(*kv.Batch)
-	b.Reset()
-	s, err := c.build(ctx, sl, chs, b, false)
-	if err != nil {
-		return p, false, err
-	}
-	w, err := c.st.eng.Write(ctx, b, []kv.Precondition{s.pre()})
-	if err != nil {
-		raced, err = c.lost(sl, err)
-		return p, raced, err
-	}
-	s.visible(w)
-	return pending{commit: w, slot: sl, lsn: s.h.LSN, batch: b}, false, nil
-}
-
-// build adds the operations of a commit into one slot to a batch, and lets queries know what will be there. With apart each change
-// has an LSN of its own, else they share one. The caller holds the latch until the commit is visible or given up.
-func (c *Container) build(ctx context.Context, sl *slot, chs []change, b *kv.Batch, apart bool) (s slotCommit, err error) {
-	lsn, err := c.counter.nextLSN(ctx, sl.head.LSN)
-	if err != nil {
-		return s, translate(err)
-	}
-	mem := scratchPool.Get().(*scratch)
-	m := committer{c: c, sl: sl, b: b, h: sl.head, key: mem.key, val: mem.val, apart: apart}
-	m.h.Tracked = slices.Clone(sl.head.Tracked)
-	m.h.LSN = lsn
-	defer m.release(mem)
-	if err := m.uniques(chs); err != nil {
-		return s, translate(err)
-	}
-	for i := range m.evicted {
-		m.write(&m.evicted[i])
-	}
-	for i := range chs {
-		pos := uint16(i)
-		if apart && i > 0 {
-			if m.h.LSN, err = c.counter.nextLSN(ctx, m.h.LSN); err != nil {
-				return s, translate(err)
-			}
-		}
-		if apart {
-			pos = 0
-		}
-		chs[i].lsn = m.h.LSN
-		if chs[i].item != nil {
-			m.stamp(&chs[i], m.h.LSN, pos)
-		}
-		m.write(&chs[i])
-	}
-	all := chs
-	if len(m.evicted) > 0 {
-		all = append(slices.Clone(chs), m.evicted...)
-	}
-	if err := m.logicalHeads(all); err != nil {
-		return s, translate(err)
-	}
-	s = slotCommit{sl: sl, chs: chs, h: m.h, head: m.h.append(sl.spare[:0])}
-	b.Put(sl.headKey, s.head)
-	sl.widen(&s.h)
-	sl.remember(chs)
-	return s, nil
-}
-
-// pre is what must hold for the commit.
-func (s *slotCommit) pre() kv.Precondition {
-	return kv.Precondition{Key: s.sl.headKey, Expect: kv.Equal, Value: s.sl.headBytes}
-}
-
-// visible tells the slot of its commit.
-func (s *slotCommit) visible(w kv.Commit) {
-	sl := s.sl
-	sl.head, sl.headBytes, sl.spare = s.h, s.head, sl.headBytes
-	sl.last.Store(&lastCommit{s.h.LSN, w})
-	sl.publish()
-}
-
-// scratch is memory of a committer.
+// scratch is memory for one key and one value.
 type scratch struct{ key, val []byte }
 
-var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
+var draftPool = sync.Pool{New: func() any { return &draft{late: new(kv.Batch)} }}
 
-func (m *committer) release(mem *scratch) {
-	if mem.key = m.key; cap(m.val) <= 1<<20 {
-		mem.val = m.val
+// roomForItem is about what an item adds under the latch: its feed entry.
+const roomForItem = 128
+
+// plan makes the operations of changes, those of one slot side by side, as far as no latch is needed.
+func (c *Container) plan(chs []change) (*draft, error) {
+	d := draftPool.Get().(*draft)
+	d.c, d.b, d.parts, d.pre = c, batchPool.Get().(*kv.Batch), d.parts[:0], d.pre[:0]
+	for i := 0; i < len(chs); {
+		j := i + 1
+		for j < len(chs) && chs[j].id.slot == chs[i].id.slot {
+			j++
+		}
+		d.parts = append(d.parts, part{sl: c.slots[chs[i].id.slot], chs: chs[i:j:j]})
+		i = j
 	}
-	scratchPool.Put(mem)
-	for i := range m.evicted {
-		m.evicted[i].release()
+	for i := range d.parts {
+		d.parts[i].group()
 	}
+	if err := d.prepare(); err != nil {
+		d.free()
+		return nil, err
+	}
+	return d, nil
+}
+
+// group numbers the logical partitions of a part's changes.
+func (p *part) group() {
+	for i := range p.chs {
+		ch, j := &p.chs[i], 0
+		for j < i && !bytes.Equal(p.chs[j].id.tuple, ch.id.tuple) {
+			j++
+		}
+		if ch.partition = p.partitions; j < i {
+			ch.partition = p.chs[j].partition
+		} else {
+			p.partitions++
+		}
+	}
+}
+
+// prepare makes the operations that need no latch and hands them to the engine.
+func (d *draft) prepare() error {
+	d.b.Reset()
+	room := 0
+	for i := range d.parts {
+		p := &d.parts[i]
+		p.flags, p.extra = indexFlags{}, false
+		for k := range p.chs {
+			ch := &p.chs[k]
+			d.early(d.b, p.sl, ch)
+			if ch.newTerms != nil {
+				p.flags.add(ch.newTerms.Classes, &ch.newTerms.Elements, &ch.newTerms.Lossy)
+			}
+			p.flags.classes |= keyClasses(ch.id.ident)
+			p.extra = p.extra || ch.extra
+		}
+		room += roomForItem*(len(p.chs)+p.partitions) + len(p.sl.headKey) + maxHead
+	}
+	var err error
+	d.ready, err = kv.Prepare(d.c.st.eng, d.b, room)
+	return translate(err)
+}
+
+// free gives a draft back that was not written.
+func (d *draft) free() {
+	if d.ready != nil {
+		d.ready.Discard()
+	}
+	recycle(d.b)
+	d.done()
+}
+
+// done gives a draft's memory back, but for the batch of step 1, which belongs to its commit.
+func (d *draft) done() {
+	small := d.late.Size() <= maxScratch
+	d.late.Reset()
+	for i := range d.parts {
+		for k := range d.parts[i].evicted {
+			d.parts[i].evicted[k].release()
+		}
+	}
+	clear(d.parts)
+	clear(d.pre)
+	if cap(d.mem.val) > maxScratch {
+		d.mem.val = nil
+	}
+	d.b, d.ready = nil, nil
+	if small {
+		draftPool.Put(d)
+	}
+}
+
+// maxScratch is how many bytes of memory are kept for the next commit.
+const maxScratch = 1 << 20
+
+// fill completes a draft. The caller holds the latches of all its slots until the commit is visible or given up. Changes get LSN and
+// position: with apart each one an LSN of its own, else those of a slot share one.
+func (d *draft) fill(ctx context.Context, apart bool) error {
+	if err := d.retime(); err != nil {
+		return err
+	}
+	for i := range d.parts {
+		if err := d.fillPart(ctx, &d.parts[i], apart); err != nil {
+			return translate(err)
+		}
+	}
+	for i := range d.parts { // nothing goes wrong any more before the engine has it
+		p := &d.parts[i]
+		p.head = p.h.append(p.sl.spare[:0])
+		d.late.Put(p.sl.headKey, p.head)
+		p.sl.rb.extra = p.sl.rb.extra || p.extra
+		p.sl.rb.note(p.flags.classes, &p.flags.elements, &p.flags.lossy)
+		p.sl.widen(&p.h)
+		p.sl.remember(p.chs)
+		d.pre = append(d.pre, kv.Precondition{Key: p.sl.headKey, Expect: kv.Equal, Value: p.sl.headBytes})
+	}
+	return nil
+}
+
+// retime moves items up to the time of their slot's last commit. When that changes the second of any, its terms are made again,
+// and with them the batch.
+func (d *draft) retime() error {
+	again := false
+	for i := range d.parts {
+		p := &d.parts[i]
+		last := p.sl.head.Ticks
+		for k := range p.chs {
+			ch := &p.chs[k]
+			if ch.item == nil {
+				continue
+			}
+			before := ch.item.TS()
+			last = max(last, ch.item.Ticks)
+			if ch.item.Ticks = last; ch.item.TS() != before {
+				ch.collect(d.c.upkeepOf(p.sl))
+				again = true
+			}
+		}
+	}
+	if !again {
+		return nil
+	}
+	d.ready.Discard()
+	return d.prepare()
+}
+
+func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
+	sl := p.sl
+	p.h = sl.head
+	p.h.Tracked = slices.Clone(sl.head.Tracked)
+	lsn, err := d.c.counter.nextLSN(ctx, p.h.LSN)
+	if err != nil {
+		return err
+	}
+	p.h.LSN = lsn
+	if err := d.uniques(p); err != nil {
+		return err
+	}
+	for i := range p.evicted {
+		d.early(d.late, sl, &p.evicted[i])
+		p.count(&p.evicted[i])
+	}
+	for i := range p.chs {
+		ch, pos := &p.chs[i], uint16(i)
+		if apart {
+			if pos = 0; i > 0 {
+				if p.h.LSN, err = d.c.counter.nextLSN(ctx, p.h.LSN); err != nil {
+					return err
+				}
+			}
+		}
+		if ch.lsn = p.h.LSN; ch.item != nil {
+			ch.item.LSN, ch.item.Pos = ch.lsn, pos
+			p.h.Ticks = ch.item.Ticks
+			d.mem.val = appendEnvelopeHead(d.mem.val[:0], ch.item, ch.sum)
+			d.ready.Patch(ch.op, d.mem.val)
+			d.put(d.late, keys.AppendFeed(d.mem.key[:0], sl.key, uint64(ch.lsn), pos), ch.id.suffix)
+		}
+		p.count(ch)
+	}
+	p.h.Classes |= p.flags.classes
+	p.h.Elements.Merge(&p.flags.elements)
+	p.h.Lossy.Merge(&p.flags.lossy)
+	return d.logicalHeads(p, apart)
+}
+
+// count brings what a change does to the counts of a slot into its next head.
+func (p *part) count(ch *change) {
+	items, bytes := ch.grows()
+	p.h.Items += items
+	p.h.Bytes += bytes
+	for i := range p.h.Tracked {
+		t := &p.h.Tracked[i]
+		if ch.newTerms != nil {
+			t.Count += int64(ch.newTerms.HasValue(t.Path))
+		}
+		if ch.oldTerms != nil {
+			t.Count -= int64(ch.oldTerms.HasValue(t.Path))
+		}
+	}
+}
+
+// write makes a filled draft visible and tells its slots. The draft is done with; after an error the caller asks lost.
+func (d *draft) write(ctx context.Context) (pending, error) {
+	w, err := d.ready.Write(ctx, d.late, d.pre)
+	d.ready = nil
+	if err != nil {
+		recycle(d.b)
+		return pending{}, err
+	}
+	for i := range d.parts {
+		p := &d.parts[i]
+		p.sl.head, p.sl.headBytes, p.sl.spare = p.h, p.head, p.sl.headBytes
+		p.sl.last.Store(&lastCommit{p.h.LSN, w})
+		p.sl.publish()
+	}
+	last := &d.parts[len(d.parts)-1]
+	return pending{commit: w, slot: last.sl, lsn: last.h.LSN, batch: d.b}, nil
+}
+
+// commit makes the changes of a draft of one slot visible under the next LSN. The caller holds the slot's latch and has checked that
+// every change's old item is the present one. raced says that the slot's head was not what was expected: nothing is written, try
+// again.
+func (d *draft) commit(ctx context.Context) (p pending, raced bool, err error) {
+	sl := d.parts[0].sl
+	if err := d.fill(ctx, false); err != nil {
+		d.free()
+		return p, false, err
+	}
+	p, err = d.write(ctx)
+	d.done()
+	if err != nil {
+		raced, err = d.c.lost(sl, err)
+	}
+	return p, raced, err
 }
 
 // lost finds out where a slot stands after the engine refused a commit or doesn't know what became of it, and reads its head
@@ -166,59 +327,39 @@ func (c *Container) lost(sl *slot, cause error) (raced bool, err error) {
 	return false, translate(cause)
 }
 
-// stamp gives a new item its LSN, position and time. Commit times never fall within a slot, so the time may move up; when
-// that changes its second, the terms (which hold _ts) are made again.
-func (m *committer) stamp(ch *change, lsn int64, pos uint16) {
-	it := ch.item
-	it.LSN, it.Pos = lsn, pos
-	if it.Ticks < m.h.Ticks {
-		before := it.TS()
-		it.Ticks = m.h.Ticks
-		if it.TS() != before {
-			ch.collect(m.c.upkeepOf(m.sl))
-		}
-	}
-	m.h.Ticks = it.Ticks
-}
-
-// write puts one change's keys into the batch.
-func (m *committer) write(ch *change) {
-	key, id := m.sl.key, ch.id
+// early puts what one change does to the keys of its slot into a batch, but for its feed entry.
+func (d *draft) early(b *kv.Batch, sl *slot, ch *change) {
+	key, id := sl.key, ch.id
 	if ch.old != nil {
-		m.del(keys.AppendFeed(m.key[:0], key, uint64(ch.old.LSN), ch.old.Pos))
-		m.h.Items--
-		m.h.Bytes -= storedSize(id, ch.old)
-		m.ttl(id, ch.old, true)
+		d.del(b, keys.AppendFeed(d.mem.key[:0], key, uint64(ch.old.LSN), ch.old.Pos))
+		d.ttl(b, sl, id, ch.old, true)
 		if ch.item == nil || ch.item.Number != ch.old.Number {
-			m.del(keys.AppendNumber(m.key[:0], key, ch.old.Number))
+			d.del(b, keys.AppendNumber(d.mem.key[:0], key, ch.old.Number))
 		}
 	}
-	m.index(ch)
-	m.sl.rb.extra = m.sl.rb.extra || ch.extra
-	itemKey := append(keys.AppendPrefix(m.key[:0], key, keys.KindItem), id.suffix...)
+	d.index(b, sl, ch)
+	itemKey := append(keys.AppendPrefix(d.mem.key[:0], key, keys.KindItem), id.suffix...)
 	if ch.item == nil {
-		m.del(itemKey)
+		d.del(b, itemKey)
 		return
 	}
-	m.val = appendEnvelope(m.val[:0], ch.item)
-	m.put(itemKey, m.val)
+	ch.op, ch.sum = b.Len(), checksumDoc(ch.item.Doc)
+	d.mem.val = append(appendEnvelopeHead(d.mem.val[:0], ch.item, ch.sum), ch.item.Doc...)
+	d.put(b, itemKey, d.mem.val)
 	if ch.old == nil || ch.item.Number != ch.old.Number {
-		m.put(keys.AppendNumber(m.key[:0], key, ch.item.Number), id.suffix)
+		d.put(b, keys.AppendNumber(d.mem.key[:0], key, ch.item.Number), id.suffix)
 	}
-	m.put(keys.AppendFeed(m.key[:0], key, uint64(ch.item.LSN), ch.item.Pos), id.suffix)
-	m.ttl(id, ch.item, false)
-	m.h.Items++
-	m.h.Bytes += storedSize(id, ch.item)
+	d.ttl(b, sl, id, ch.item, false)
 }
 
-func (m *committer) put(key, val []byte) {
-	m.b.Put(key, val)
-	m.key = key
+func (d *draft) put(b *kv.Batch, key, val []byte) {
+	b.Put(key, val)
+	d.mem.key = key
 }
 
-func (m *committer) del(key []byte) {
-	m.b.Delete(key)
-	m.key = key
+func (d *draft) del(b *kv.Batch, key []byte) {
+	b.Delete(key)
+	d.mem.key = key
 }
 
 // storedSize is the logical size of an item: its key and value.
@@ -230,23 +371,34 @@ func storedSize(id identity, it *Item) int64 {
 	return int64(n)
 }
 
+// grows returns how many items and stored bytes a change adds.
+func (ch *change) grows() (items, bytes int64) {
+	if ch.old != nil {
+		items, bytes = -1, -storedSize(ch.id, ch.old)
+	}
+	if ch.item != nil {
+		items, bytes = items+1, bytes+storedSize(ch.id, ch.item)
+	}
+	return items, bytes
+}
+
 // ttl keeps the ttl entry of an item with a ttl of its own.
-func (m *committer) ttl(id identity, it *Item, del bool) {
+func (d *draft) ttl(b *kv.Batch, sl *slot, id identity, it *Item, del bool) {
 	if it.TTL <= 0 {
 		return
 	}
-	k := keys.AppendTTL(m.key[:0], m.sl.key, uint64(it.TS()+int64(it.TTL)), id.suffix)
+	k := keys.AppendTTL(d.mem.key[:0], sl.key, uint64(it.TS()+int64(it.TTL)), id.suffix)
 	if del {
-		m.del(k)
+		d.del(b, k)
 	} else {
-		m.put(k, []byte{1})
+		d.put(b, k, []byte{1})
 	}
 }
 
 var noTerms index.Terms
 
 // index moves the index entries from the old terms to the new ones.
-func (m *committer) index(ch *change) {
+func (d *draft) index(b *kv.Batch, sl *slot, ch *change) {
 	old, new := ch.oldTerms, ch.newTerms
 	if old == nil {
 		old = &noTerms
@@ -254,28 +406,23 @@ func (m *committer) index(ch *change) {
 	if new == nil {
 		new = &noTerms
 	}
-	before := old
+	var number uint64
+	del := func(term []byte) {
+		d.del(b, keys.AppendIndexEntry(d.mem.key[:0], sl.key, term, number, ch.id.ident))
+	}
 	if ch.old != nil && ch.item != nil && ch.old.Number != ch.item.Number { // an expired item replaced: nothing is shared
-		index.Diff(old, &noTerms, m.delTerm(ch, ch.old.Number), nil)
+		number = ch.old.Number
+		index.Diff(old, &noTerms, del, nil)
 		old = &noTerms
 	}
-	var number uint64
 	if ch.item != nil {
 		number = ch.item.Number
 	} else {
 		number = ch.old.Number
 	}
-	index.Diff(old, new, m.delTerm(ch, number), func(term []byte, flag byte) {
-		m.put(keys.AppendIndexEntry(m.key[:0], m.sl.key, term, number, ch.id.ident), []byte{flag})
+	index.Diff(old, new, del, func(term []byte, flag byte) {
+		d.put(b, keys.AppendIndexEntry(d.mem.key[:0], sl.key, term, number, ch.id.ident), []byte{flag})
 	})
-	for i := range m.h.Tracked {
-		t := &m.h.Tracked[i]
-		t.Count += int64(new.HasValue(t.Path)) - int64(before.HasValue(t.Path))
-	}
-	m.h.Classes |= new.Classes | keyClasses(ch.id.ident)
-	m.h.Elements.Merge(&new.Elements)
-	m.h.Lossy.Merge(&new.Lossy)
-	m.sl.rb.note(new.Classes|keyClasses(ch.id.ident), &new.Elements, &new.Lossy)
 }
 
 // keyClasses returns the value classes of the parts of an identity: a head knows them whatever the policy indexes.
@@ -291,75 +438,67 @@ func keyClasses(ident []byte) (bits uint32) {
 	return bits
 }
 
-func (m *committer) delTerm(ch *change, number uint64) func([]byte) {
-	return func(term []byte) {
-		m.del(keys.AppendIndexEntry(m.key[:0], m.sl.key, term, number, ch.id.ident))
-	}
-}
-
-// logicalHeads rewrites the heads of the logical partitions that the changes touch, and refuses one that would grow above
+// logicalHeads rewrites the heads of the logical partitions that a part's changes touch, and refuses one that would grow above
 // its limit.
-func (m *committer) logicalHeads(chs []change) error {
-	for i := range chs {
-		id := chs[i].id
-		part := id.suffix[:len(id.place)+len(id.tuple)]
-		if seenBefore(chs[:i], part) {
-			continue
+func (d *draft) logicalHeads(p *part, apart bool) error {
+	most := d.c.st.lim.LogicalPartition
+	for n, first := 0, 0; n < p.partitions; n++ {
+		for p.chs[first].partition != n {
+			first++
 		}
-		key := append(keys.AppendPrefix(m.key[:0], m.sl.key, keys.KindLogical), part...)
-		var h LogicalHead
-		b, err := m.c.st.eng.Get(key)
-		switch {
-		case errors.Is(err, kv.ErrNotFound):
-		case err != nil:
+		id := &p.chs[first].id
+		key := append(append(keys.AppendPrefix(d.mem.key[:0], p.sl.key, keys.KindLogical), id.place...), id.tuple...)
+		h, err := d.c.logicalHead(p.known, key)
+		if err != nil {
 			return err
-		default:
-			if err := h.decode(b); err != nil {
-				return err
-			}
 		}
 		before, full := h.Bytes, false
-		for j := i; j < len(chs); j++ {
-			if j == i || string(chs[j].id.tuple) == string(id.tuple) {
+		for i := first; i < len(p.chs); i++ {
+			if p.chs[i].partition == n {
 				was := h.Bytes
-				h.add(&chs[j])
-				full = full || m.apart && h.Bytes > m.c.st.lim.LogicalPartition && h.Bytes > was
+				h.add(&p.chs[i])
+				full = full || apart && h.Bytes > most && h.Bytes > was
 			}
 		}
-		if full || h.Bytes > m.c.st.lim.LogicalPartition && h.Bytes > before {
-			return status.WithSub(status.Forbidden, status.SubPartitionKeyFull,
-				"Partition key reached maximum size of %s. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk", sizeText(m.c.st.lim.LogicalPartition))
+		for i := range p.evicted {
+			if p.evicted[i].partition == n {
+				h.add(&p.evicted[i])
+			}
 		}
-		h.LSN = m.h.LSN
+		if full || h.Bytes > most && h.Bytes > before {
+			return status.WithSub(status.Forbidden, status.SubPartitionKeyFull,
+				"Partition key reached maximum size of %s. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk", sizeText(most))
+		}
+		h.LSN = p.h.LSN
 		if h.Items == 0 {
-			m.del(key)
+			d.del(d.late, key)
 		} else {
-			m.val = h.append(m.val[:0])
-			m.put(key, m.val)
+			d.mem.val = h.append(d.mem.val[:0])
+			d.put(d.late, key, d.mem.val)
 		}
 	}
 	return nil
 }
 
-func seenBefore(chs []change, part []byte) bool {
-	for i := range chs {
-		id := chs[i].id
-		if string(id.suffix[:len(id.place)+len(id.tuple)]) == string(part) {
-			return true
-		}
+// logicalHead reads the head under a key, unless it is known.
+func (c *Container) logicalHead(known *LogicalHead, key []byte) (h LogicalHead, err error) {
+	if known != nil {
+		return *known, nil
 	}
-	return false
+	b, err := c.st.eng.Get(key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return h, nil
+	}
+	if err == nil {
+		err = h.decode(b)
+	}
+	return h, err
 }
 
 func (h *LogicalHead) add(ch *change) {
-	if ch.old != nil {
-		h.Items--
-		h.Bytes -= storedSize(ch.id, ch.old)
-	}
-	if ch.item != nil {
-		h.Items++
-		h.Bytes += storedSize(ch.id, ch.item)
-	}
+	items, bytes := ch.grows()
+	h.Items += items
+	h.Bytes += bytes
 }
 
 func sizeText(n int64) string {

@@ -111,8 +111,8 @@ func (it *Item) Clone() *Item {
 	return &c
 }
 
-// appendEnvelope appends the stored form of an item.
-func appendEnvelope(dst []byte, it *Item) []byte {
+// appendEnvelopeHead appends the stored form of an item up to its document, of which sum is the checksum.
+func appendEnvelopeHead(dst []byte, it *Item, sum uint64) []byte {
 	at := len(dst)
 	flags := it.flags &^ flagTTL
 	if it.TTL != 0 {
@@ -126,12 +126,14 @@ func appendEnvelope(dst []byte, it *Item) []byte {
 	if it.TTL != 0 {
 		dst = binary.BigEndian.AppendUint32(dst, uint32(it.TTL))
 	}
-	dst = binary.BigEndian.AppendUint32(dst, checksum(dst[at:], it.Doc))
-	return append(dst, it.Doc...)
+	return binary.BigEndian.AppendUint32(dst, checksum(dst[at:], sum))
 }
 
-func checksum(head, doc []byte) uint32 {
-	return uint32(xxhash.Sum64(head) ^ bits.RotateLeft64(xxhash.Sum64(doc), 1))
+// checksumDoc is the part of an envelope's checksum that is of the document.
+func checksumDoc(doc []byte) uint64 { return xxhash.Sum64(doc) }
+
+func checksum(head []byte, doc uint64) uint32 {
+	return uint32(xxhash.Sum64(head) ^ bits.RotateLeft64(doc, 1))
 }
 
 // decodeEnvelope reads the stored form into it; Doc points into b.
@@ -163,7 +165,7 @@ func verifyEnvelope(b []byte) error {
 	if len(b) > 1 && b[1]&flagTTL != 0 {
 		at += 4
 	}
-	if len(b) < at+envSum || binary.BigEndian.Uint32(b[at:]) != checksum(b[:at], b[at+envSum:]) {
+	if len(b) < at+envSum || binary.BigEndian.Uint32(b[at:]) != checksum(b[:at], checksumDoc(b[at+envSum:])) {
 		return status.New(status.Corruption, "stored item fails its checksum")
 	}
 	return nil

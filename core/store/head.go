@@ -54,6 +54,9 @@ const maxTracked = 8
 // headLen is the length of a head without its tracked paths, 16 bytes each.
 const headLen = 1 + 8*4 + 4 + 8 + 4 + 32 + 32 + 1
 
+// maxHead is how long a head may get.
+const maxHead = headLen + 16*maxTracked + 5
+
 func (h *Head) append(dst []byte) []byte {
 	format := byte(formatHead)
 	if h.Next != 0 {

@@ -15,7 +15,7 @@ type Outcome struct {
 	Err    error
 }
 
-// Bounds of what WriteMany commits together: the latch is held for it.
+// Bounds of what WriteMany commits together: the latches are held while the engine applies it.
 const (
 	manyWrites = 64
 	manyBytes  = 512 << 10
@@ -65,7 +65,13 @@ type many struct {
 type manyWait struct {
 	pending
 	at    []int // its writes
-	slots []slotCommit
+	slots []slotLSN
+}
+
+// slotLSN is where a commit brings a slot.
+type slotLSN struct {
+	sl  *slot
+	lsn int64
 }
 
 // failed reports whether the last outcome is an error.
@@ -83,7 +89,7 @@ func (m *many) settle() {
 		}
 		for i := range w.slots {
 			if err == nil {
-				w.slots[i].sl.settled(w.slots[i].h.LSN)
+				w.slots[i].sl.settled(w.slots[i].lsn)
 			}
 		}
 	}
@@ -197,60 +203,69 @@ func bySlot(chs []change, from []int) {
 	}
 }
 
-// commit makes changes visible in one commit of the engine: false when nothing was done and each is to be tried by itself. The
-// latches of all slots are held for it, taken in their order.
+// commit makes changes visible in one commit of the engine: false when nothing was done and each is to be tried by itself. Its batch
+// is made before the latches of all slots are taken, in their order.
 func (m *many) commit(chs []change, from []int) bool {
 	if len(chs) < 2 {
 		return len(chs) == 0
 	}
-	c := m.c
 	bySlot(chs, from)
-	var latched []*slot
-	defer func() {
-		for _, sl := range latched {
-			sl.mu.Unlock()
-		}
-	}()
-	b := batchPool.Get().(*kv.Batch)
-	b.Reset()
-	var slots []slotCommit
-	var pre []kv.Precondition
-	for i := 0; i < len(chs); {
-		sl, j := c.slots[chs[i].id.slot], i
-		sl.mu.Lock()
-		latched = append(latched, sl)
-		for ; j < len(chs) && chs[j].id.slot == chs[i].id.slot; j++ {
-			if same, err := c.unchanged(sl, &chs[j]); err != nil || !same {
-				return false
-			}
-		}
-		s, err := c.build(m.ctx, sl, chs[i:j], b, true)
-		if err != nil {
-			return false
-		}
-		slots, pre = append(slots, s), append(pre, s.pre())
-		i = j
+	d, err := m.c.plan(chs)
+	if err != nil {
+		return false
 	}
-	w, err := c.st.eng.Write(m.ctx, b, pre)
+	defer d.lock()()
+	if !d.unchanged() || d.fill(m.ctx, true) != nil {
+		d.free()
+		return false
+	}
+	slots := make([]slotLSN, len(d.parts))
+	for i := range d.parts {
+		slots[i] = slotLSN{d.parts[i].sl, d.parts[i].h.LSN}
+	}
+	p, err := d.write(m.ctx)
+	d.done()
 	if errors.Is(err, kv.ErrTooLarge) {
 		return false
 	}
 	if err != nil {
 		return m.lost(slots, from, err)
 	}
-	for i := range slots {
-		slots[i].visible(w)
-	}
 	for i := range chs {
 		chs[i].result(&m.out[from[i]].Result)
 	}
-	last := &slots[len(slots)-1]
-	m.waits = append(m.waits, manyWait{pending{w, last.sl, last.h.LSN, b}, slices.Clone(from), slots})
+	m.waits = append(m.waits, manyWait{p, slices.Clone(from), slots})
+	return true
+}
+
+// lock takes the latches of a draft's slots, in their order, and returns what lets them go.
+func (d *draft) lock() (unlock func()) {
+	slots := make([]*slot, len(d.parts))
+	for i := range d.parts {
+		slots[i] = d.parts[i].sl
+		slots[i].mu.Lock()
+	}
+	return func() {
+		for _, sl := range slots {
+			sl.mu.Unlock()
+		}
+	}
+}
+
+// unchanged reports whether all items of a draft are still as they were read. The caller holds the latches.
+func (d *draft) unchanged() bool {
+	for i := range d.parts {
+		for k := range d.parts[i].chs {
+			if same, err := d.c.unchanged(d.parts[i].sl, &d.parts[i].chs[k]); err != nil || !same {
+				return false
+			}
+		}
+	}
 	return true
 }
 
 // lost finds out where the slots stand after the engine refused a commit. It returns false when nothing was written.
-func (m *many) lost(slots []slotCommit, from []int, cause error) bool {
+func (m *many) lost(slots []slotLSN, from []int, cause error) bool {
 	var fatal error
 	for i := range slots {
 		if _, err := m.c.lost(slots[i].sl, cause); err != nil {

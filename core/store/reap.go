@@ -94,22 +94,40 @@ func (c *Container) reapOne(ctx context.Context, slot int, suffix []byte) (p pen
 	}
 	tuple := suffix[place : len(suffix)-len(rest)]
 	id := identity{slot: slot, place: suffix[:place:place], tuple: tuple, ident: suffix[place:], suffix: suffix}
-	sl := c.slots[slot]
-	ch := change{id: id, seen: sl.lsn.Load()}
-	if err := c.readOld(&ch, false); err != nil || ch.old == nil || !ch.expired {
-		return p, false, err
+	for range maxRaces {
+		p, gone, raced, err := c.reapAttempt(ctx, id)
+		if !raced || err != nil {
+			return p, gone, err
+		}
+	}
+	return p, false, nil
+}
+
+// reapAttempt tries it once. raced says that the item or its slot changed in between.
+func (c *Container) reapAttempt(ctx context.Context, id identity) (p pending, gone, raced bool, err error) {
+	sl := c.slots[id.slot]
+	var one [1]change
+	ch := &one[0]
+	ch.id, ch.seen = id, sl.lsn.Load()
+	if err := c.readOld(ch, false); err != nil || ch.old == nil || !ch.expired {
+		return p, false, false, err
 	}
 	defer ch.release()
-	if err := c.prepare(ctx, &ch, nil, false, true); err != nil {
-		return p, false, err
+	if err := c.prepare(ctx, ch, nil, false, true); err != nil {
+		return p, false, false, err
+	}
+	d, err := c.plan(one[:])
+	if err != nil {
+		return p, false, false, err
 	}
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	if same, err := c.unchanged(sl, &ch); err != nil || !same {
-		return p, false, err
+	if same, err := c.unchanged(sl, ch); err != nil || !same {
+		d.free()
+		return p, false, err == nil, err
 	}
-	p, raced, err := c.commit(ctx, sl, []change{ch})
-	return p, err == nil && !raced, err
+	p, raced, err = d.commit(ctx)
+	return p, err == nil && !raced, raced, err
 }
 
 // SlotCount returns the number of slots.

@@ -99,8 +99,9 @@ func (tx *Tx) logical(g getter) (h LogicalHead, err error) {
 	return h, h.decode(b)
 }
 
-// item returns the Tx's state of an item, read on first use.
-func (tx *Tx) item(id value.Value) (*txItem, error) {
+// item returns the Tx's state of an item, read on first use. With create, for which there is nothing to read, the slot's id filter
+// may say that the item is absent: were it otherwise in the snapshot, somebody has written since and the commit finds out.
+func (tx *Tx) item(id value.Value, create bool) (*txItem, error) {
 	at, err := tx.c.locate(make([]byte, 0, 96), tx.pk, id)
 	if err != nil {
 		return nil, err
@@ -109,6 +110,10 @@ func (tx *Tx) item(id value.Value) (*txItem, error) {
 		return t, nil
 	}
 	t := &txItem{id: at}
+	if create && tx.c.lacks(&at, true) {
+		tx.items[string(at.ident)] = t
+		return t, nil
+	}
 	b, err := tx.snap.Get(append(keys.AppendPrefix(nil, tx.c.slots[at.slot].key, keys.KindItem), at.suffix...))
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
@@ -130,7 +135,7 @@ func (tx *Tx) item(id value.Value) (*txItem, error) {
 
 // Read returns an item as the Tx sees it; NotFound when it is absent.
 func (tx *Tx) Read(id value.Value) (*Item, error) {
-	t, err := tx.item(id)
+	t, err := tx.item(id, false)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +163,7 @@ func (tx *Tx) Write(w *Write) (Result, error) {
 	if err != nil {
 		return Result{}, status.Wrap(status.BadRequest, err, "The id is malformed.")
 	}
-	t, err := tx.item(id)
+	t, err := tx.item(id, w.Kind == Create)
 	if err != nil {
 		return Result{}, err
 	}
@@ -224,16 +229,19 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 	if len(chs) > 1<<16-1 {
 		return p, false, status.New(status.TooLarge, "A transaction has at most 65535 writes.")
 	}
-	sl.mu.Lock()
-	defer sl.mu.Unlock()
-	now, err := tx.logical(c.st.eng)
+	d, err := c.plan(chs)
 	if err != nil {
 		return p, false, err
 	}
-	if now != tx.base || chs[0].upkeep != sl.head.upkeep() {
-		return p, true, nil
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	now, err := tx.logical(c.st.eng)
+	if err != nil || now != tx.base || !followed(chs, sl) {
+		d.free()
+		return p, err == nil, err
 	}
-	p, raced, err = c.commit(tx.ctx, sl, chs)
+	d.parts[0].known = &now
+	p, raced, err = d.commit(tx.ctx)
 	if raced || err != nil {
 		return p, raced, err
 	}
@@ -248,4 +256,14 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 		i++
 	}
 	return p, false, nil
+}
+
+// followed reports whether the terms of all changes were made as the slot's index entries are kept now.
+func followed(chs []change, sl *slot) bool {
+	for i := range chs {
+		if chs[i].upkeep != sl.head.upkeep() {
+			return false
+		}
+	}
+	return true
 }

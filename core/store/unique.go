@@ -43,8 +43,9 @@ func (u unique) appendValues(dst, doc []byte) []byte {
 
 // uniques checks and moves the unique entries of a commit. Entries of items that the commit deletes or changes are free for
 // the others, so all deletions come first. An expired item whose value another one takes is removed by the same commit.
-func (m *committer) uniques(chs []change) error {
-	if len(m.c.uniques) == 0 {
+func (d *draft) uniques(p *part) error {
+	chs := p.chs
+	if len(d.c.uniques) == 0 {
 		return nil
 	}
 	freed, taken := map[string]bool{}, map[string]bool{}
@@ -52,9 +53,9 @@ func (m *committer) uniques(chs []change) error {
 		if chs[i].old == nil {
 			continue
 		}
-		err := m.eachUnique(&chs[i], chs[i].old.Doc, func(key []byte) error {
+		err := d.c.eachUnique(p.sl, &chs[i], chs[i].old.Doc, func(key []byte) error {
 			freed[string(key)] = true
-			m.b.Delete(key)
+			d.late.Delete(key)
 			return nil
 		})
 		if err != nil {
@@ -66,17 +67,17 @@ func (m *committer) uniques(chs []change) error {
 			continue
 		}
 		ch := &chs[i]
-		err := m.eachUnique(ch, ch.item.Doc, func(key []byte) error {
+		err := d.c.eachUnique(p.sl, ch, ch.item.Doc, func(key []byte) error {
 			if taken[string(key)] {
 				return errUnique()
 			}
 			if !freed[string(key)] {
-				if err := m.evict(ch, key, freed); err != nil {
+				if err := d.evict(p, ch, key, freed); err != nil {
 					return err
 				}
 			}
 			taken[string(key)] = true
-			m.b.Put(key, ch.id.ident[len(ch.id.tuple):])
+			d.late.Put(key, ch.id.ident[len(ch.id.tuple):])
 			return nil
 		})
 		if err != nil {
@@ -86,20 +87,20 @@ func (m *committer) uniques(chs []change) error {
 	return nil
 }
 
-func (m *committer) eachUnique(ch *change, doc []byte, f func(key []byte) error) error {
-	for n, u := range m.c.uniques {
+func (c *Container) eachUnique(sl *slot, ch *change, doc []byte, f func(key []byte) error) error {
+	for n, u := range c.uniques {
 		vals := u.appendValues(nil, doc)
-		if err := f(keys.AppendUnique(nil, m.sl.key, ch.id.tuple, uint16(n), vals)); err != nil {
+		if err := f(keys.AppendUnique(nil, sl.key, ch.id.tuple, uint16(n), vals)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// evict returns an error when another living item holds the unique key. An expired one that does is added to m.evicted, and
+// evict returns an error when another living item holds the unique key. An expired one that does is added to p.evicted, and
 // its unique entries are deleted.
-func (m *committer) evict(ch *change, key []byte, freed map[string]bool) error {
-	owner, err := m.c.st.eng.Get(key)
+func (d *draft) evict(p *part, ch *change, key []byte, freed map[string]bool) error {
+	owner, err := d.c.st.eng.Get(key)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
@@ -109,7 +110,7 @@ func (m *committer) evict(ch *change, key []byte, freed map[string]bool) error {
 	suffix := append(append(append([]byte(nil), ch.id.place...), ch.id.tuple...), owner...)
 	np, nt := len(ch.id.place), len(ch.id.place)+len(ch.id.tuple)
 	old := change{id: identity{slot: ch.id.slot, place: suffix[:np:np], tuple: suffix[np:nt:nt], ident: suffix[np:], suffix: suffix}}
-	if err := m.c.readOld(&old, false); err != nil {
+	if err := d.c.readOld(&old, false); err != nil {
 		return err
 	}
 	switch {
@@ -118,16 +119,17 @@ func (m *committer) evict(ch *change, key []byte, freed map[string]bool) error {
 	case !old.expired:
 		return errUnique()
 	}
-	err = m.eachUnique(&old, old.old.Doc, func(key []byte) error {
+	err = d.c.eachUnique(p.sl, &old, old.old.Doc, func(key []byte) error {
 		freed[string(key)] = true
-		m.b.Delete(key)
+		d.late.Delete(key)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	old.oldTerms = m.c.upkeepOf(m.sl).termsThere(old.old)
-	m.evicted = append(m.evicted, old)
+	old.oldTerms = d.c.upkeepOf(p.sl).termsThere(old.old)
+	old.partition = ch.partition
+	p.evicted = append(p.evicted, old)
 	return nil
 }
 

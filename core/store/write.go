@@ -71,6 +71,11 @@ type change struct {
 	lsn      int64  // of the commit
 	upkeep   uint64 // what the slot's index entries followed when the terms were made
 	extra    bool   // newTerms has more than the policy after a rebuild wants
+
+	// Of the draft that the change is in.
+	partition int    // the logical partition's number in its part
+	op        int    // the operation that puts the item
+	sum       uint64 // checksumDoc of item
 }
 
 var termsPool = sync.Pool{New: func() any { return new(index.Terms) }}
@@ -107,14 +112,20 @@ type pending struct {
 
 var batchPool = sync.Pool{New: func() any { return new(kv.Batch) }}
 
+// recycle gives a batch back whose commit is durable or was never made.
+func recycle(b *kv.Batch) {
+	if b.Size() < maxScratch {
+		b.Reset()
+		batchPool.Put(b)
+	}
+}
+
 func (p pending) wait() error {
 	if p.commit == nil {
 		return nil
 	}
 	err := p.commit.Wait()
-	if p.batch.Size() < 1<<20 {
-		batchPool.Put(p.batch)
-	}
+	recycle(p.batch)
 	if err != nil {
 		return translate(err)
 	}
@@ -197,12 +208,17 @@ func (c *Container) attempt(ctx context.Context, w *Write, id identity) (res Res
 		return res, p, false, err
 	}
 	defer ch.release()
+	d, err := c.plan(one[:])
+	if err != nil {
+		return res, p, false, err
+	}
 	sl.mu.Lock()
 	if same, err := c.unchanged(sl, ch); err != nil || !same {
 		sl.mu.Unlock()
+		d.free()
 		return res, p, err == nil, err
 	}
-	p, raced, err = c.commit(ctx, sl, one[:])
+	p, raced, err = d.commit(ctx)
 	sl.mu.Unlock()
 	if raced || err != nil {
 		return res, p, raced, err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"strings"
 	"testing"
 )
 
@@ -49,7 +48,8 @@ func write(t *testing.T, c *Conn, text string) {
 
 func TestLinesStandBeforeTheDate(t *testing.T) {
 	c, read := pair(t)
-	c.Next([]byte("a: 1\r\nb: 2\r\n"), 8)
+	c.Append([]byte("a: 1\r\n"))
+	c.Append([]byte("b: 2\r\n"))
 	write(t, c, "HTTP/1.1 100 Continue\r\n\r\n")
 	write(t, c, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nDate: now\r\n\r\n\r\nDate: ")
 	write(t, c, "x")
@@ -62,31 +62,10 @@ func TestLinesStandBeforeTheDate(t *testing.T) {
 	}
 }
 
-// A large body's head goes out with its second part, in one write; what comes after isn't held back.
-func TestHeadAndBodyGoTogether(t *testing.T) {
-	c, read := pair(t)
-	const head = "HTTP/1.1 200 OK\r\nDate: now\r\n\r\n"
-	c.Next([]byte("a: 1\r\n"), 9)
-	write(t, c, head+"one,")
-	if c.held == nil {
-		t.Error("the head was not held back")
-	}
-	write(t, c, "more!")
-	c.Next([]byte("a: 2\r\n"), 4)
-	write(t, c, head+"last")
-	if c.held != nil {
-		t.Error("a whole reply is held back")
-	}
-	want := strings.ReplaceAll(head, "Date", "a: 1\r\nDate") + "one,more!" + strings.ReplaceAll(head, "Date", "a: 2\r\nDate") + "last"
-	if got := read(); got != want {
-		t.Errorf("%q", got)
-	}
-}
-
 // Rather no reply than one without its headers.
 func TestNothingGoesOutWithoutItsLines(t *testing.T) {
 	c, read := pair(t)
-	c.Next([]byte("a: 1\r\n"), 0)
+	c.Append([]byte("a: 1\r\n"))
 	for _, text := range []string{"", "the middle of a body", "HTTP/1.1 200 OK\r\n\r\n"} {
 		if _, err := c.Write([]byte(text)); !errors.Is(err, errNoHead) {
 			t.Errorf("%q: %v", text, err)

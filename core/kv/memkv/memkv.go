@@ -53,11 +53,14 @@ func (e *Engine) Snapshot() kv.Snapshot {
 	}
 	if t == nil {
 		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.closed {
+			return &snapshot{}
+		}
 		if e.snap == nil {
 			e.snap = e.tree.Copy()
 		}
 		t = e.snap
-		e.mu.Unlock()
 	}
 	s := &snapshot{}
 	s.tree = t
