@@ -80,7 +80,11 @@ func (s *snapshot) seek(dst, key []byte, wantValue bool) (v []byte, ok bool, err
 	v = dst
 	it := s.prober.Swap(nil)
 	if it == nil {
-		if it, err = s.snap.NewIter(&probeOptions); err != nil {
+		options := &probeOptions
+		if wantValue {
+			options = nil // who gets several values mostly knows that they are there: from an index, which is of the same snapshot
+		}
+		if it, err = s.snap.NewIter(options); err != nil {
 			return v, false, translate(err)
 		}
 	}
