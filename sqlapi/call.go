@@ -178,7 +178,11 @@ func (c *call) send(code int) error {
 		h[hContentLength] = []string{strconv.Itoa(len(c.out))}
 	}
 	if conn := replyhead.Of(c.ctx()); conn != nil && c.makeLines() {
-		conn.Append(c.lines)
+		body := len(c.out)
+		if !bodyAllowed || c.r.Method == http.MethodHead {
+			body = 0
+		}
+		conn.Next(c.lines, body)
 		h[hPlainDate] = c.s.dated()
 	} else {
 		text := string(c.hdr)

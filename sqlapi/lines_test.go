@@ -93,6 +93,7 @@ func TestRepliesAreTheSameWithAndWithoutReplyhead(t *testing.T) {
 		{"container", "GET", wireRequest(t, "GET", "/dbs/db/colls/c", v11, ""), 1},
 		{"feed", "GET", wireRequest(t, "GET", docs, v11, ""), 1},
 		{"wrong verb", "PATCH", wireRequest(t, "PATCH", "/dbs", v11, "{}"), 1},
+		{"HEAD of a large one", "HEAD", wireRequest(t, "HEAD", docs+"/b", v11, "", pk), 1},
 		{"HEAD", "HEAD", wireRequest(t, "HEAD", docs+"/a", v11, "", pk), 1},
 		{"unsigned", "GET", "GET /dbs HTTP/1.1\r\nHost: h\r\nx-ms-activity-id: 00112233-4455-6677-8899-aabbccddeeff\r\n\r\n", 1},
 		{"HTTP/1.0, kept alive", "GET", wireRequest(t, "GET", docs+"/a", v10, "", pk, "Connection: keep-alive"), 1},

@@ -96,7 +96,9 @@ func IntOf(i int64) Value {
 func DoubleOf(f float64) Value { return Value{kind: Double, n: math.Float64bits(f)} }
 
 // StringOf returns a string. Its bytes are those of s: nobody may write to a value.
-func StringOf(s string) Value { return Value{kind: String, b: unsafe.Slice(unsafe.StringData(s), len(s))} }
+func StringOf(s string) Value {
+	return Value{kind: String, b: unsafe.Slice(unsafe.StringData(s), len(s))}
+}
 
 // StringBytes returns a string that points to b.
 func StringBytes(b []byte) Value { return Value{kind: String, b: b} }

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"sync"
 )
@@ -25,14 +26,19 @@ func (l Listener) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// Conn is a connection of an http.Server that puts lines into the head of the next reply. It has two invariants:
+// Conn is a connection of an http.Server that puts lines into the head of the next reply, and sends a head together with a body that is
+// larger than net/http's buffer: net/http itself makes two writes of them. It has three invariants:
 //  1. Lines are given by the handler of a request before its reply begins, and net/http writes the replies of a connection one
 //     after another from the goroutine that runs its handlers. So nothing is locked, and the next write that begins a reply begins
 //     the right one.
 //  2. Lines go out with their reply, or nothing more goes out at all.
+//  3. What is held back goes out with the next write, and is only held back when that must come.
 type Conn struct {
 	*net.TCPConn
-	lines []byte // of the reply that comes next
+	lines []byte    // of the reply that comes next
+	body  int       // length of its body
+	held  *[]byte   // beginning of a reply, of heads; nil: nothing is held back
+	both  [2][]byte // room for one write of two pieces
 }
 
 type connKey struct{}
@@ -51,15 +57,19 @@ func Of(ctx context.Context) *Conn {
 	return c
 }
 
-// Append gives lines for the reply to the request that is being handled: whole ones, each with its line end. Names must be
-// tokens, and values without control characters, as nobody looks at them again. The header map must not forbid the Date header.
-// lines is copied.
-func (c *Conn) Append(lines []byte) { c.lines = append(c.lines, lines...) }
+// Next gives lines for the reply to the request that is being handled: whole ones, each with its line end. Names must be tokens, and
+// values without control characters, as nobody looks at them again. The header map must not forbid the Date header. body is the
+// length of the body that the handler writes next, in one piece; 0 when there is none or when net/http will leave it out. lines is
+// copied.
+func (c *Conn) Next(lines []byte, body int) {
+	c.lines, c.body = append(c.lines[:0], lines...), body
+}
 
 var (
 	final   = []byte("HTTP/1.")
 	interim = []byte("HTTP/1.1 1") // 100 Continue: the reply comes after it
 	date    = []byte("\r\nDate: ")
+	end     = []byte("\r\n\r\n")
 
 	errNoHead = errors.New("replyhead: what is written begins no reply")
 )
@@ -69,6 +79,9 @@ var heads = sync.Pool{New: func() any { b := make([]byte, 0, 6<<10); return &b }
 
 // Write implements net.Conn.
 func (c *Conn) Write(p []byte) (int, error) {
+	if c.held != nil {
+		return c.release(p)
+	}
 	if len(c.lines) == 0 || bytes.HasPrefix(p, interim) {
 		return c.TCPConn.Write(p)
 	}
@@ -80,10 +93,38 @@ func (c *Conn) Write(p []byte) (int, error) {
 	b := heads.Get().(*[]byte)
 	*b = append(append(append((*b)[:0], p[:at]...), c.lines...), p[at:]...)
 	c.lines = c.lines[:0]
+	if i := bytes.Index(p[at:], end); i >= 0 && len(p)-at-i-len(end) < c.body {
+		c.held = b
+		return len(p), nil
+	}
 	n, err := c.TCPConn.Write(*b)
 	heads.Put(b)
 	if err != nil {
 		return min(n, len(p)), err
+	}
+	return len(p), nil
+}
+
+// ReadFrom implements io.ReaderFrom, by which net/http sends files.
+func (c *Conn) ReadFrom(r io.Reader) (int64, error) {
+	if c.held != nil {
+		if _, err := c.release(nil); err != nil {
+			return 0, err
+		}
+	}
+	return c.TCPConn.ReadFrom(r)
+}
+
+// release writes what is held back and p.
+func (c *Conn) release(p []byte) (int, error) {
+	b := c.held
+	c.both = [2][]byte{*b, p}
+	pieces := net.Buffers(c.both[:])
+	_, err := pieces.WriteTo(c.TCPConn)
+	c.both, c.held = [2][]byte{}, nil
+	heads.Put(b)
+	if err != nil {
+		return 0, err
 	}
 	return len(p), nil
 }

@@ -3,8 +3,10 @@ package replyhead
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
 )
 
@@ -48,8 +50,7 @@ func write(t *testing.T, c *Conn, text string) {
 
 func TestLinesStandBeforeTheDate(t *testing.T) {
 	c, read := pair(t)
-	c.Append([]byte("a: 1\r\n"))
-	c.Append([]byte("b: 2\r\n"))
+	c.Next([]byte("a: 1\r\nb: 2\r\n"), 8)
 	write(t, c, "HTTP/1.1 100 Continue\r\n\r\n")
 	write(t, c, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nDate: now\r\n\r\n\r\nDate: ")
 	write(t, c, "x")
@@ -62,10 +63,39 @@ func TestLinesStandBeforeTheDate(t *testing.T) {
 	}
 }
 
+// A large body's head goes out with its second part, in one write; what comes after isn't held back.
+func TestHeadAndBodyGoTogether(t *testing.T) {
+	c, read := pair(t)
+	const head = "HTTP/1.1 200 OK\r\nDate: now\r\n\r\n"
+	c.Next([]byte("a: 1\r\n"), 9)
+	write(t, c, head+"one,")
+	if c.held == nil {
+		t.Error("the head was not held back")
+	}
+	write(t, c, "more!")
+	c.Next([]byte("a: 2\r\n"), 4)
+	write(t, c, head+"last")
+	if c.held != nil {
+		t.Error("a whole reply is held back")
+	}
+	c.Next([]byte("a: 3\r\n"), 4)
+	write(t, c, head)
+	if n, err := c.ReadFrom(strings.NewReader("file")); n != 4 || err != nil {
+		t.Fatal(n, err)
+	}
+	want := ""
+	for i, body := range []string{"one,more!", "last", "file"} {
+		want += strings.ReplaceAll(head, "Date", fmt.Sprintf("a: %d\r\nDate", i+1)) + body
+	}
+	if got := read(); got != want {
+		t.Errorf("%q", got)
+	}
+}
+
 // Rather no reply than one without its headers.
 func TestNothingGoesOutWithoutItsLines(t *testing.T) {
 	c, read := pair(t)
-	c.Append([]byte("a: 1\r\n"))
+	c.Next([]byte("a: 1\r\n"), 0)
 	for _, text := range []string{"", "the middle of a body", "HTTP/1.1 200 OK\r\n\r\n"} {
 		if _, err := c.Write([]byte(text)); !errors.Is(err, errNoHead) {
 			t.Errorf("%q: %v", text, err)

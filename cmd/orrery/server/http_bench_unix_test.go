@@ -20,9 +20,9 @@ import (
 )
 
 // BenchmarkNoSQL runs the commonest requests of the NoSQL API over a loopback connection to the whole server: guard, routing,
-// signature, core and store. In turn with them the same client asks bare net/http for a fixed document of 1 KB: x-floor is
-// the ratio of the CPU times of the process, client included, in the median run of 200 each, and allocs/op counts nothing but the server, because the client
-// allocates nothing.
+// signature, core and store. In turn with them, 200 at a time, the same client asks bare net/http for a fixed document of 1 KB:
+// x-floor is the ratio of the process's CPU times of the median runs, client included. allocs/op counts nothing but the server,
+// because the client allocates nothing.
 func BenchmarkNoSQL(b *testing.B) {
 	cfg := Ephemeral()
 	cfg.Memory, cfg.Data, cfg.Durability, cfg.Strict = false, b.TempDir(), "relaxed", nil
