@@ -18,8 +18,8 @@ type footprint struct {
 	done chan struct{} // closed when the write is over; made by who waits for it, under the mutex of admission
 }
 
-// footprintBits is how many bits a written key has: one foreign key in so many is taken for a written one.
-const footprintBits = 32
+// footprintBits is how many bits a written key has. Each sets two: one foreign key in a thousand is taken for a written one.
+const footprintBits = 64
 
 // maxFootprint is how many words a footprint may keep for the next one.
 const maxFootprint = 1 << 14
@@ -40,11 +40,15 @@ func (f *footprint) begin(n int) {
 
 func (f *footprint) addWritten(key []byte) {
 	h := xxhash.Sum64(key)
-	f.bits[h>>6&uint64(len(f.bits)-1)] |= 1 << (h & 63)
+	for range 2 {
+		f.bits[h>>6&uint64(len(f.bits)-1)] |= 1 << (h & 63)
+		h = bits.RotateLeft64(h, 32)
+	}
 }
 
 func (f *footprint) writes(h uint64) bool {
-	return f.bits[h>>6&uint64(len(f.bits)-1)]&(1<<(h&63)) != 0
+	g := bits.RotateLeft64(h, 32)
+	return f.bits[h>>6&uint64(len(f.bits)-1)]&(1<<(h&63)) != 0 && f.bits[g>>6&uint64(len(f.bits)-1)]&(1<<(g&63)) != 0
 }
 
 // meets reports whether one of the two may write what the other has checked.
