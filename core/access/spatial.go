@@ -1,6 +1,8 @@
 package access
 
 import (
+	"slices"
+
 	"github.com/orrerydb/orrery/core/geo"
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
@@ -28,6 +30,22 @@ func Resolve(p *Pred, pol *index.Policy) *Pred {
 		out.Kids[i] = Resolve(k, pol)
 	}
 	return &out
+}
+
+// Around returns the leaf of all shapes that may meet a region, for a query whose filter demands a place at the path itself, no element of an
+// array: nil when it doesn't, or no index has the path.
+func Around(src Source, filter *Pred, path Path, r *geo.Region) *Pred {
+	if !src.IndexReady() || path.Elements {
+		return nil
+	}
+	for _, c := range conjuncts(filter) {
+		if c.Op == OpSpatial && !c.Path.Elements && slices.Equal(c.Path.Segs, path.Segs) && usable(src, c) {
+			if leaf := Resolve(Spatial(path, r), src.Policy()); usable(src, leaf) {
+				return leaf
+			}
+		}
+	}
+	return nil
 }
 
 func hasSpatial(p *Pred) bool {

@@ -64,12 +64,13 @@ func (b *builder) build() (source, error) {
 	if plan.Kind == access.Ordered && !b.unordered(plan.Leaf) && b.merges(plan.Leaf) && (b.from == nil || !b.from.cut) {
 		return b.ordered(&plan)
 	}
-	src, err := b.source(plan, nil) // the sort resumes, what is below it starts over
-	if err != nil {
-		return nil, err
-	}
 	b.rows.stats.Sorted = true
-	return newSorter(b, plan, src), nil
+	s := newSorter(b, plan)
+	if s.rings = b.rings(&plan, s); s.rings != nil {
+		b.rows.stats.Plan = plan
+	}
+	s.src, err = s.candidates() // the sort resumes, what is below it starts over
+	return s, err
 }
 
 // plan chooses the access path. A query without order must go on in the order in which it began.

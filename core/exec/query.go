@@ -8,6 +8,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/epk"
+	"github.com/orrerydb/orrery/core/geo"
 	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
@@ -20,6 +21,17 @@ type Order struct {
 	Desc bool
 	// Key gives the sort key of an item in the language's reading; nil = the value at Path.
 	Key func(*store.Item) value.Value
+	// Near, of an order that Key gives alone, says that the keys are distances from a place.
+	Near *Near
+}
+
+// Near says that an order is that of the distances of the shapes at Path from a place, as numbers. Items without a shape have no distance
+// and any key. Within gives the region that everything at most so far away meets.
+type Near struct {
+	Path   access.Path
+	Within func(dist float64) *geo.Region
+	// First is a small distance in its unit, beyond Last there is nothing.
+	First, Last float64
 }
 
 // Query is what a language asks for. Its filter is Match; Pred is a superset of it that an index can answer.

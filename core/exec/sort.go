@@ -44,13 +44,14 @@ type sorter struct {
 	size   int
 	keyB   int
 	err    error
+	rings  *rings // of an order of distances: the candidates are those near the place
 }
 
 // minWindow is the least window: pages of single rows should not read everything for each look ahead.
 const minWindow = 16
 
-func newSorter(b *builder, plan access.Plan, src source) *sorter {
-	s := &sorter{b: b, plan: plan, src: src, pos: b.from}
+func newSorter(b *builder, plan access.Plan) *sorter {
+	s := &sorter{b: b, plan: plan, pos: b.from}
 	if b.q.Page > 0 && (s.pos == nil || !s.pos.cut) { // rows that a cut position can't tell apart must all be there
 		s.window = max(b.q.Page+1, minWindow)
 	}
@@ -133,12 +134,28 @@ func (h *topHeap) Pop() any {
 
 // fill drains the source.
 func (s *sorter) fill() error {
-	if s.src != nil {
+	for s.src != nil {
 		s.err = s.drain()
-		s.close()
+		if s.close(); s.err != nil || s.rings == nil || s.rings.enough(s) {
+			break
+		}
+		s.rings.grow(s)
+		s.clear()
+		s.src, s.err = s.candidates()
 	}
 	return s.err
 }
+
+// candidates returns a source of all rows, or of those in the present ring.
+func (s *sorter) candidates() (source, error) {
+	if s.rings != nil && !s.rings.all {
+		return newIndexScan(s.b, []*access.Pred{s.rings.leaf}, nil)
+	}
+	return s.b.source(s.plan, nil)
+}
+
+// clear forgets the rows that were gathered.
+func (s *sorter) clear() { s.list, s.at, s.more, s.size, s.keyB = s.list[:0], 0, false, 0, 0 }
 
 func (s *sorter) drain() error {
 	s.heap.b = s.b
@@ -268,14 +285,11 @@ func hashKeys(vs []value.Value) uint64 {
 func (s *sorter) again() error {
 	last := s.list[len(s.list)-1]
 	s.pos = &position{kind: posSort, keys: last.keys, number: last.number}
-	s.list, s.at, s.more, s.size, s.keyB = s.list[:0], 0, false, 0, 0
+	s.clear()
 	s.window *= 2
-	src, err := s.b.source(s.plan, nil)
-	if err != nil {
-		s.err = err
-		return err
+	if s.src, s.err = s.candidates(); s.err != nil {
+		return s.err
 	}
-	s.src = src
 	return s.fill()
 }
 

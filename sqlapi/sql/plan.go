@@ -235,7 +235,11 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 		} else if !ok || pl.env.Form != nil && !isAlways(path) {
 			path = access.NewPath("\x00" + o.steps[0].name)
 		}
-		q.OrderBy = append(q.OrderBy, exec.Order{Path: path, Desc: o.desc, Key: func(it *core.Item) value.Value {
+		var near *exec.Near
+		if o.near != nil && pl.env.Form == nil {
+			near = o.near(f)
+		}
+		q.OrderBy = append(q.OrderBy, exec.Order{Path: path, Desc: o.desc, Near: near, Key: func(it *core.Item) value.Value {
 			f.setRoot(it.Doc, it)
 			return key(f)
 		}})

@@ -42,6 +42,7 @@ type orderPath struct {
 	steps []step // nil for a distance of vectors or places
 	key   evalFn
 	desc  bool
+	near  nearFn // of a distance from a constant place
 }
 
 // compile parses and compiles a text.
@@ -113,7 +114,8 @@ func (c *compiler) orderPaths(p *program) {
 			return
 		}
 		if placeOrder(p.q) && p.top.derived == nil {
-			p.order = append(p.order, orderPath{key: c.expr(o.Expr).fn, desc: o.Desc})
+			s := sargs{c: c, from: p.q.From, vars: p.top.vars}
+			p.order = append(p.order, orderPath{key: c.expr(o.Expr).fn, desc: o.Desc, near: s.nearest(o.Expr.(*Call))})
 			return
 		}
 		steps, base := splitPath(o.Expr)

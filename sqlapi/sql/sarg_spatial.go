@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/geo"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -40,22 +41,52 @@ func isDistance(e *Call) bool {
 	return !e.UDF && len(e.Args) == 2 && strings.EqualFold(e.Name, "ST_DISTANCE")
 }
 
-// near is a call of two geometries, a path and a constant in any order, that are at most dist apart; nil for other arguments. Where dist
-// says that there is none, or the constant is no geometry, the call or its comparison is undefined and the filter not true.
-func (s sargs) near(e *Call, dist func(*frame) (float64, bool)) predFn {
-	if len(e.Args) != 2 {
+// nearFn tells what an order by ST_DISTANCE(path, constant) is of; nil when the constant is no geometry.
+type nearFn func(f *frame) *exec.Near
+
+// nearest compiles the order by a call of ST_DISTANCE; nil when it isn't of a path and a constant.
+func (s sargs) nearest(call *Call) nearFn {
+	path, val := s.pathAndPlace(call)
+	if val == nil {
 		return nil
+	}
+	planar := s.c.planar
+	return func(f *frame) *exec.Near {
+		if v := val(f); planar {
+			if g, _ := geo.ParseFlat(v); g != nil {
+				return &exec.Near{Path: path, First: 1e-3, Last: 1e9, Within: func(d float64) *geo.Region { return geo.NearFlat(g, d) }}
+			}
+		} else if g, _ := geo.Parse(v); g != nil {
+			return &exec.Near{Path: path, First: 100, Last: 2.1e7, Within: func(d float64) *geo.Region { return geo.Near(g, d) }}
+		}
+		return nil
+	}
+}
+
+// pathAndPlace takes a call of a path and a constant apart, in any order; val is nil for other arguments.
+func (s sargs) pathAndPlace(e *Call) (path access.Path, val evalFn) {
+	if len(e.Args) != 2 {
+		return path, nil
 	}
 	at, fixed := e.Args[0], e.Args[1]
 	path, _, ok := s.path(at)
 	if !ok {
 		if path, _, ok = s.path(fixed); !ok {
-			return nil
+			return path, nil
 		}
 		fixed = at
 	}
-	val := s.constant(fixed)
-	if val == nil || isAlways(path) {
+	if isAlways(path) {
+		return path, nil
+	}
+	return path, s.constant(fixed)
+}
+
+// near is a call of two geometries, a path and a constant in any order, that are at most dist apart; nil for other arguments. Where dist
+// says that there is none, or the constant is no geometry, the call or its comparison is undefined and the filter not true.
+func (s sargs) near(e *Call, dist func(*frame) (float64, bool)) predFn {
+	path, val := s.pathAndPlace(e)
+	if val == nil {
 		return nil
 	}
 	planar := s.c.planar

@@ -11,6 +11,24 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
+// BenchmarkNearest finds the nearest 10 of 10,000 places over a country, of those within 200 km: in rings, and by sorting all of these.
+func BenchmarkNearest(b *testing.B) {
+	c := benchIndexed(b, 10, noPaths+earthIndex)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range 10_000 {
+		json := fmt.Sprintf(`{"id":"i%d","pk":"p%d","loc":{"type":"Point","coordinates":[%.6f,%.6f]}}`, i, i%100, 6+9*r.Float64(), 47+8*r.Float64())
+		d, err := doc.FromJSON(nil, []byte(json), doc.JSONOptions{Names: doc.NoSQL})
+		if err != nil {
+			b.Fatal(err)
+		}
+		insert(b, c, d)
+	}
+	const at = `ST_DISTANCE(c.loc, {"type":"Point","coordinates":[10.5,51.2]})`
+	const text = "SELECT TOP 10 VALUE c.id FROM c WHERE " + at + " < 200000 ORDER BY " + at
+	b.Run("rings", func(b *testing.B) { benchQuery(b, c, text, Request{}, 10) })
+	b.Run("sort", func(b *testing.B) { benchEnv(b, itemEnv, c, text, Request{}, 10) })
+}
+
 // BenchmarkRadius finds the few of 10,000 places over a country that lie within 5 km of one, with a spatial index and by reading
 // all. All are points, or every tenth is a square.
 func BenchmarkRadius(b *testing.B) {
