@@ -120,6 +120,7 @@ func (t *tally) next(r *row) (bool, error) {
 			return false, err
 		}
 		if ok {
+			r.covered = true // the counts are of all commits that the view shows: the slot is waited for
 			if r.more = -1; !t.given[r.slot] {
 				t.given[r.slot], r.more = true, int(t.n[r.slot].with)-1
 			}
