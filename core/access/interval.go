@@ -86,6 +86,9 @@ func (p *Pred) Intervals() (ivs []Interval, exact, ok bool) {
 			ivs, exact = append(ivs, extra...), false
 		}
 	}
+	if p.Path.Elements && slices.ContainsFunc(ivs, func(iv Interval) bool { return iv.Touches(1 << (value.ClassObject >> 3)) }) {
+		ivs, exact = append(ivs, classInterval(value.ClassArray)), false // objects in arrays have no entries of their own
+	}
 	ivs = append(ivs, classInterval(value.ClassAny))
 	return normalise(ivs), exact, true
 }

@@ -90,11 +90,13 @@ func endDocument(b []byte) []byte {
 	return b
 }
 
-// values returns how many values v holds, itself and what is below it.
+// values returns how many values v holds, itself and what is below it; not the objects in arrays, which have no terms.
 func values(v value.Value) int {
 	n := 1
 	for it := v.Iter(); it.Next(); {
-		n += values(it.Value())
+		if n += values(it.Value()); v.Kind() == value.Array && it.Value().Kind() == value.Object {
+			n--
+		}
 	}
 	return n
 }

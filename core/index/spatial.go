@@ -35,12 +35,13 @@ type SpatialRule struct {
 const SpatialKept = 1 << 21
 
 // Kept are the bits of a head whose index holds all kinds of entries.
-const Kept = CompositesKept | SpatialKept | FormsKnown | TuplesKept
+const Kept = CompositesKept | SpatialKept | FormsKnown | TuplesKept | ArraysStand
 
-// Outdated reports whether the index of a head with these classes may lack entries that the policy wants: it is of a version that
-// didn't make them.
+// Outdated reports whether the index of a head with these classes may lack entries that the policy wants, or have some that it doesn't: it
+// is of a version that made others.
 func (p *Policy) Outdated(classes uint32) bool {
-	return len(p.composites) > 0 && classes&CompositesKept == 0 || len(p.spatial) > 0 && classes&SpatialKept == 0 || len(p.tuples) > 0 && classes&TuplesKept == 0
+	const objects = 1 << (value.ClassObject >> 3)
+	return classes&(ArraysStand|objects) == objects || len(p.composites) > 0 && classes&CompositesKept == 0 || len(p.spatial) > 0 && classes&SpatialKept == 0 || len(p.tuples) > 0 && classes&TuplesKept == 0
 }
 
 type spatialJSON struct {

@@ -30,6 +30,10 @@ const maxDepth = 256
 // the index doesn't name it.
 const Unindexed = 1 << 31
 
+// ArraysStand is a bit of a head's classes that stands for no class: no object in an array has an entry of its own, where the array
+// has one. Slots with objects that an older version wrote have their index made again at open.
+const ArraysStand = 1 << 25
+
 // Flags of an index entry.
 const (
 	FlagElement = 1 << 0 // the value is an element of an array, not the value at the path
@@ -232,9 +236,13 @@ func (w *walker) value(v value.Value, n *node, in bool, id uint64, depth int, el
 			ein = false
 		}
 		for it := v.Iter(); it.Next(); {
-			if e := it.Value(); (n == nil || n.kids == nil) && isGraphProperty(e) {
+			switch e := it.Value(); {
+			case (n == nil || n.kids == nil) && isGraphProperty(e):
 				w.graphProperty(e, ein, id, depth+1)
-			} else {
+			case self && e.Kind() == value.Object:
+				w.t.stands(id)
+				w.object(e, en, ein, id, depth+1, true)
+			default:
 				w.value(e, en, ein, id, depth+1, true)
 			}
 		}
@@ -301,6 +309,15 @@ func (w *walker) emit(id uint64, v value.Value, elem bool) {
 	}
 	t.Classes |= 1 << (t.buf[off+8] >> 3)
 	t.end(id, off, flag)
+}
+
+// stands leaves the entry of an object in an array to the array's own: nobody looks for a whole object among the elements but by
+// what it holds, and each entry would be as unique as the object. A scan for objects on a path whose elements count reads the
+// entries of arrays too (core/access).
+func (t *Terms) stands(id uint64) {
+	t.Classes |= 1 << (value.ClassObject >> 3)
+	t.Elements.Add(id)
+	t.Lossy.Add(id)
 }
 
 // anyValue gives a path its "any value" entry.
