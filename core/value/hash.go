@@ -8,14 +8,32 @@ import (
 )
 
 // HashCosmos returns a hash that is equal for values that EqualCosmos calls equal. It leads stored index entries of arrays and
-// objects, so it never changes.
+// objects, so it never changes; also not in that NaN and 1 have one hash, which whoever takes equal hashes for equal values must not
+// live with: see HashDistinct.
 func HashCosmos(v Value) uint64 {
 	if v.kind != Object {
 		return hash(v, HashCosmos)
 	}
+	return hashObject(v, HashCosmos)
+}
+
+// HashDistinct is a HashCosmos that is stored nowhere and tells NaN and 1 apart.
+func HashDistinct(v Value) uint64 {
+	switch v.kind {
+	case Object:
+		return hashObject(v, HashDistinct)
+	case Double, Decimal:
+		if c := Canonical(v); c.kind == Double && math.IsNaN(math.Float64frombits(c.n)) {
+			return mix(mix(ClassNumber, ClassNumber), ClassNumber) // a hash of two words: numbers have one
+		}
+	}
+	return hash(v, HashDistinct)
+}
+
+func hashObject(v Value, inner func(Value) uint64) uint64 {
 	h := uint64(ClassObject)
 	for it := v.Iter(); it.Next(); { // a sum: the order of the fields doesn't matter
-		h += mix(xxhash.Sum64(it.Key()), HashCosmos(it.val))
+		h += mix(xxhash.Sum64(it.Key()), inner(it.val))
 	}
 	return mix(h, ClassObject)
 }

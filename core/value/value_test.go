@@ -115,6 +115,20 @@ func TestHashesAreStable(t *testing.T) {
 	}
 }
 
+// HashDistinct is equal for what EqualCosmos calls equal, and for nothing else among values that are often met.
+func TestHashDistinct(t *testing.T) {
+	nan := DoubleOf(math.NaN())
+	vs := []Value{nan, mustDec(t, "NaN"), Int32Of(0), Int32Of(1), DoubleOf(1), DoubleOf(math.Inf(1)), Int64Of(math.MinInt64), NullValue(), BoolOf(true), StringOf("1"),
+		build(4, "0", nan), build(4, "0", Int32Of(1)), build(3, "a", nan), build(3, "a", Int64Of(1)), build(3, "a", build(4, "0", nan))}
+	for i, a := range vs {
+		for _, b := range vs[i:] {
+			if (HashDistinct(a) == HashDistinct(b)) != EqualCosmos(a, b) {
+				t.Errorf("%s and %s: equal %v, one hash %v", show(a), show(b), EqualCosmos(a, b), HashDistinct(a) == HashDistinct(b))
+			}
+		}
+	}
+}
+
 const hashOfSample = 0x8e94ef38ba0b1f70
 
 // CompareNumbers against exact arithmetic.

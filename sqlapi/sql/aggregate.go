@@ -327,7 +327,7 @@ func hashValue(v value.Value) uint64 {
 	if !v.IsDefined() {
 		return 1
 	}
-	return value.HashCosmos(funcs.DeepView(v))
+	return value.HashDistinct(funcs.DeepView(v))
 }
 
 func sameValue(a, b value.Value) bool {
