@@ -13,7 +13,7 @@ const headroom = 64 << 20
 
 // The bounds of the collector's percentage that headroom is turned into.
 const (
-	leastGC = 35
+	leastGC = 30
 	mostGC  = 400
 )
 
