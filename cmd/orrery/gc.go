@@ -8,12 +8,17 @@ import (
 )
 
 // headroom is how many bytes of garbage the process lets pile up between collections, whatever it holds live; a small store
-// then isn't collected hundreds of times a second, and a large one doesn't double its memory.
-const headroom = 64 << 20
+// then isn't collected hundreds of times a second, and a large one doesn't double its memory. From large on, where caches are full, it
+// is less: a collection marks little of them, and memory is short.
+const (
+	headroom      = 64 << 20
+	large         = 128 << 20
+	largeHeadroom = 40 << 20
+)
 
 // The bounds of the collector's percentage that headroom is turned into.
 const (
-	leastGC = 30
+	leastGC = 18
 	mostGC  = 400
 )
 
@@ -35,7 +40,11 @@ func tuneGC() {
 
 // percentFor returns the collector's percentage for a live heap.
 func percentFor(live uint64) int {
-	return int(min(mostGC, max(leastGC, headroom*100/max(live, 1))))
+	room := uint64(headroom)
+	if live > large {
+		room = largeHeadroom
+	}
+	return int(min(mostGC, max(leastGC, room*100/max(live, 1))))
 }
 
 // sentinel is collected in every cycle; its finalizer makes the next one.

@@ -66,7 +66,7 @@ func Default() Config {
 		Auth:        true,
 		Strict:      []string{NoSQL},
 		Durability:  "sync",
-		CacheMB:     84,
+		CacheMB:     96,
 	}
 }
 

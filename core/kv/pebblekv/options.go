@@ -29,7 +29,7 @@ type Options struct {
 // 2 x cache + 3 x memtable at worst; both grow with use (a memtable starts at 256 KiB), so idle costs little. Blocks of 8 KiB:
 // BenchmarkBlockSize reads single keys a sixth faster than with 16 KiB, runs of 100 a quarter slower.
 const (
-	DefaultCacheMB    = 84
+	DefaultCacheMB    = 96
 	DefaultMemTableMB = 32
 	DefaultBlockKB    = 8
 )
