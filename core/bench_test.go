@@ -32,10 +32,10 @@ const benchDocs = 10000
 
 func benchContainer(b *testing.B) (*core.Container, *pebblekv.Engine) { return benchIndexed(b, nil) }
 
-// benchIndexed is benchContainer with an indexing policy.
-func benchIndexed(b *testing.B, policy []byte) (*core.Container, *pebblekv.Engine) {
+// benchEngine opens an empty store on disk that is closed with the benchmark.
+func benchEngine(b *testing.B, relaxed bool) (*core.Engine, *pebblekv.Engine) {
 	b.Helper()
-	kve, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned})
+	kve, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Relaxed: relaxed, Scanned: core.OnlyScanned})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -44,6 +44,13 @@ func benchIndexed(b *testing.B, policy []byte) (*core.Container, *pebblekv.Engin
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = e.Close() })
+	return e, kve
+}
+
+// benchIndexed is benchContainer with an indexing policy.
+func benchIndexed(b *testing.B, policy []byte) (*core.Container, *pebblekv.Engine) {
+	b.Helper()
+	e, kve := benchEngine(b, true)
 	c := newContainer(b, e, core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/tenant"}}, IndexingPolicy: policy})
 	for i := range benchDocs {
 		put(b, c, core.Create, order(i))
@@ -170,15 +177,7 @@ func BenchmarkReplaceOneField(b *testing.B) {
 // BenchmarkInsertSynced is a durable insert by 32 writers; the floor is raw durable batches of the same keys and bytes by as
 // many writers.
 func BenchmarkInsertSynced(b *testing.B) {
-	kve, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Scanned: core.OnlyScanned})
-	if err != nil {
-		b.Fatal(err)
-	}
-	e, err := core.Open(bg, kve, core.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer e.Close()
+	e, kve := benchEngine(b, false)
 	c := newContainer(b, e, core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/tenant"}}})
 	var n atomic.Int64
 	b.ReportAllocs()

@@ -14,7 +14,6 @@ import (
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
-	"github.com/orrerydb/orrery/core/kv/pebblekv"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -27,15 +26,7 @@ func BenchmarkGrowth(b *testing.B) {
 }
 
 func benchGrowth(b *testing.B, n int) {
-	kve, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned})
-	if err != nil {
-		b.Fatal(err)
-	}
-	e, err := core.Open(bg, kve, core.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer e.Close()
+	e, _ := benchEngine(b, true)
 	c := newContainer(b, e, core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/tenant"}}})
 	customers := n / 10
 	text := func(i int) string {

@@ -11,7 +11,6 @@ import (
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
-	"github.com/orrerydb/orrery/core/kv/pebblekv"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -181,15 +180,7 @@ func TestIntersectionOverChanges(t *testing.T) {
 // BenchmarkIntersection looks for the one item of 10,000 that satisfies two conditions of 1 % each; "x-single" is the ratio to the same
 // query when the index has one of them.
 func BenchmarkIntersection(b *testing.B) {
-	kve, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned})
-	if err != nil {
-		b.Fatal(err)
-	}
-	e, err := core.Open(bg, kve, core.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = e.Close() })
+	e, _ := benchEngine(b, true)
 	c := newContainer(b, e, core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/tenant"}}})
 	for i := range 10000 {
 		s := order(i)
