@@ -39,6 +39,7 @@ func benchGrowth(b *testing.B, n int) {
 	b.Logf("%d items loaded, %.1f cpu-us each", n, float64((cpuTime()-before).Microseconds())/float64(n))
 	time.Sleep(time.Second) // let the engine finish what the load left it
 	r := rand.New(rand.NewPCG(1, 2))
+	fresh := n
 	pick := func() int { return r.IntN(n) }
 	read := func(b *testing.B, i int) {
 		if _, err := c.Read(bg, pk(fmt.Sprintf("t%06d", i/100)), value.StringOf(fmt.Sprintf("o%08d", i))); err != nil {
@@ -69,6 +70,10 @@ func benchGrowth(b *testing.B, n int) {
 			if _, err := c.Write(bg, core.Write{Kind: core.Replace, Doc: mustDoc(b, s)}); err != nil {
 				b.Fatal(err)
 			}
+		}},
+		{"insert", func(b *testing.B) {
+			put(b, c, core.Create, text(fresh))
+			fresh++
 		}},
 	} {
 		b.Run(op.name, func(b *testing.B) {

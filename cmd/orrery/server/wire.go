@@ -71,6 +71,7 @@ func (s storage) Gauges() []gauge {
 		{"orrery_store_flushes", "Memtable flushes since start.", float64(m.Flushes)},
 		{"orrery_store_compaction_debt_bytes", "Bytes that wait to be compacted.", float64(m.CompactionDebt)},
 		{"orrery_store_tables", "Table files.", float64(m.Tables)},
+		{"orrery_store_runs", "Flushed memtables that are not yet merged into the tree.", float64(m.Runs)},
 	}
 }
 

@@ -114,6 +114,7 @@ type Metrics struct {
 	Flushes        int64  `json:"flushes"`
 	CompactionDebt uint64 `json:"compactionDebtBytes"`
 	Tables         int64  `json:"tables"`
+	Runs           int64  `json:"runs"` // of L0: flushed, not yet merged into the tree (see pace)
 }
 
 // Metrics returns the present figures; the zero value after Close.
@@ -128,5 +129,6 @@ func (e *Engine) Metrics() Metrics {
 		DiskBytes: m.DiskSpaceUsage(), WALBytes: m.WAL.Size, MemTableBytes: m.MemTable.Size, CacheBytes: uint64(m.BlockCache.Size),
 		CacheHits: m.BlockCache.Hits, CacheMisses: m.BlockCache.Misses,
 		Compactions: m.Compact.Count, Flushes: m.Flush.Count, CompactionDebt: m.Compact.EstimatedDebt, Tables: t.TablesCount,
+		Runs: int64(m.Levels[0].Sublevels),
 	}
 }

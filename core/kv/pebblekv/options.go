@@ -45,7 +45,7 @@ const (
 //   - Fastest compression: the size of Snappy at a cheaper scan;
 //   - the byte order stays Pebble's default. Its Split is the whole key, so a filter answers for exact keys, which is all
 //     that Has asks for.
-func tuned(o Options, cache *pebble.Cache, log *slog.Logger) *pebble.Options {
+func tuned(o Options, cache *pebble.Cache, p *pace, log *slog.Logger) *pebble.Options {
 	po := &pebble.Options{
 		Cache:                       cache,
 		FS:                          logFS{o.FS},
@@ -67,6 +67,7 @@ func tuned(o Options, cache *pebble.Cache, log *slog.Logger) *pebble.Options {
 			DiskSlow:        func(i pebble.DiskSlowInfo) { log.Warn("The disk is slow", "path", i.Path, "took", i.Duration) },
 		},
 	}
+	po.Experimental.CompactionScheduler = p
 	filter := newFilterPolicy(o.Scanned)
 	for i := range po.Levels {
 		l := &po.Levels[i]

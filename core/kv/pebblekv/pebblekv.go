@@ -36,6 +36,7 @@ type Engine struct {
 	writing admission
 	work    work
 	closing closer
+	pace    *pace
 }
 
 var _ kv.Engine = (*Engine)(nil)
@@ -56,9 +57,9 @@ func Open(dir string, o Options) (*Engine, error) {
 	// Pebble takes the memory of memtables out of the cache. Two full ones come on top, or a burst of writes would leave no
 	// room for blocks and make every read pay for it.
 	cache := pebble.NewCache(int64(o.CacheMB+2*o.MemTableMB) << 20)
-	po := tuned(o, cache, o.Logger)
+	e := &Engine{cache: cache, lock: lock, log: o.Logger, relaxed: o.Relaxed, pace: newPace()}
+	po := tuned(o, cache, e.pace, o.Logger)
 	po.Lock = lock
-	e := &Engine{cache: cache, lock: lock, log: o.Logger, relaxed: o.Relaxed}
 	e.gate.idle = make(chan struct{}, 1)
 	e.work.listen(po.EventListener)
 	db, err := pebble.Open(dir, po)
@@ -68,6 +69,7 @@ func Open(dir string, o Options) (*Engine, error) {
 		return nil, translate(err)
 	}
 	e.db = db
+	e.pace.open(shapeOf(db))
 	return e, nil
 }
 
@@ -106,6 +108,7 @@ func (e *Engine) Get(key []byte) ([]byte, error) {
 // apply makes pb visible. A failure here comes from the log: what became of the batch is not known.
 func (e *Engine) apply(pb *pebble.Batch) error {
 	var err error
+	e.pace.written.Add(int64(pb.Len()))
 	if e.relaxed {
 		err = e.db.Apply(pb, pebble.NoSync)
 	} else {
