@@ -35,8 +35,9 @@ const (
 )
 
 // tuned maps Options to Pebble's. What differs from Pebble's defaults, and why:
-//   - larger memtables: fewer and larger compactions, which are a third of what a write costs. L0 is compacted at 4 runs, not
-//     at 2: that saves a fifth to a third of a write's CPU and costs a query about a tenth;
+//   - larger memtables: fewer and larger compactions. A merge of L0 is asked for from two runs on (Pebble counts each run twice),
+//     and then waits for its time (see pace): that saves a third of a write's CPU;
+//   - a base level of up to 256 MiB, so that most stores have one level below L0, where queries look;
 //   - used logs are deleted, not kept for the next ones (see cleaner);
 //   - bloom filters of 10 bits on every level: Has on an absent key reads no data block (see probe). Keys that nobody gets are
 //     not in them (see filterPolicy);
@@ -55,7 +56,7 @@ func tuned(o Options, cache *pebble.Cache, p *pace, log *slog.Logger) *pebble.Op
 		MemTableStopWritesThreshold: 3,
 		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       1000,
-		LBaseMaxBytes:               64 << 20,
+		LBaseMaxBytes:               256 << 20,
 		TargetFileSizes:             [7]int64{8 << 20, 16 << 20, 32 << 20, 64 << 20, 128 << 20, 128 << 20, 128 << 20},
 		WALBytesPerSync:             512 << 10,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
