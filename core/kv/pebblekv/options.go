@@ -35,7 +35,7 @@ const (
 )
 
 // tuned maps Options to Pebble's. What differs from Pebble's defaults, and why:
-//   - larger memtables: fewer and larger compactions. A merge of L0 is asked for from two runs on (Pebble counts each run twice),
+//   - larger memtables: fewer and larger compactions. A merge of L0 is asked for from one run on (Pebble counts each run twice),
 //     and then waits for its time (see pace): that saves a third of a write's CPU;
 //   - a base level of up to 256 MiB, so that most stores have one level below L0, where queries look;
 //   - used logs are deleted, not kept for the next ones (see cleaner);
@@ -54,7 +54,7 @@ func tuned(o Options, cache *pebble.Cache, p *pace, log *slog.Logger) *pebble.Op
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableSize:                uint64(o.MemTableMB) << 20,
 		MemTableStopWritesThreshold: 3,
-		L0CompactionThreshold:       4,
+		L0CompactionThreshold:       2,
 		L0StopWritesThreshold:       1000,
 		LBaseMaxBytes:               256 << 20,
 		TargetFileSizes:             [7]int64{8 << 20, 16 << 20, 32 << 20, 64 << 20, 128 << 20, 128 << 20, 128 << 20},

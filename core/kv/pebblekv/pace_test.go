@@ -3,6 +3,7 @@ package pebblekv
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,29 +72,34 @@ func (f *fakeTree) ask(t *testing.T, p *pace) {
 // TestPace is when a waiting compaction runs, while every 10 ms another batch comes in, of 100 KiB in a burst and of 1 KiB in a trickle.
 func TestPace(t *testing.T) {
 	const burst, trickle = 100 << 10, 1 << 10
-	small := shape{runs: 2, bytes: 10 << 20} // a merge of 262 ms
+	small := shape{runs: 2, above: 2 << 20, below: 8 << 20} // a merge of 262 ms
+	lone := shape{runs: 1, above: 1 << 20, below: 19 << 20} // 524 ms
+	still := func(s shape) func(time.Duration) shape { return func(time.Duration) shape { return s } }
+	// reads look up so many blocks a second: 100 ms of each second for every 500,000 and two runs
+	reads := func(s shape, perSecond int64) func(time.Duration) shape {
+		return func(e time.Duration) shape {
+			s.touches = perSecond * int64(e) / int64(time.Second)
+			return s
+		}
+	}
+	const soon = 2 * paceTick
 	for _, c := range []struct {
-		name   string
-		writes int
-		shape  func(elapsed time.Duration) shape
-		from   time.Duration // granted not before
-		to     time.Duration // but until then; 0: not in 10 s
+		name     string
+		writes   int
+		shape    func(elapsed time.Duration) shape
+		from, to time.Duration // when it is granted; to 0: not in 10 s
 	}{
-		{"a burst of writes puts it off", burst, func(time.Duration) shape { return small }, 0, 0},
-		{"no writes", 0, func(time.Duration) shape { return small }, paceQuiet, paceQuiet + 2*paceTick},
-		{"a trickle is a pause", trickle, func(time.Duration) shape { return small }, paceQuiet, paceQuiet + 2*paceTick},
+		{"a burst of writes puts it off", burst, still(small), 0, 0},
+		{"no writes", 0, still(small), paceQuiet, paceQuiet + soon},
+		{"a trickle is a pause", trickle, still(small), paceQuiet, paceQuiet + soon},
+		{"little for a large level", 0, still(lone), longPause * 524 * time.Millisecond, longPause*524*time.Millisecond + paceDoze},
 		{"many runs", burst, func(e time.Duration) shape {
-			return shape{runs: int(e/time.Second) * 4, bytes: 1 << 30}
-		}, 4 * time.Second, 4*time.Second + 2*paceTick},
-		{"a few reads", burst, func(e time.Duration) shape { // 1,000 blocks a second: 0.2 ms of each
-			return shape{runs: 2, bytes: 10 << 20, touches: int64(e / time.Millisecond)}
-		}, 0, 0},
-		{"reads pay for it", burst, func(e time.Duration) shape { // 500,000 blocks a second: 100 ms of each
-			return shape{runs: 2, bytes: 10 << 20, touches: 500 * int64(e/time.Millisecond)}
-		}, 2500 * time.Millisecond, 2800 * time.Millisecond},
-		{"a larger merge costs more", burst, func(e time.Duration) shape {
-			return shape{runs: 2, bytes: 20 << 20, touches: 500 * int64(e/time.Millisecond)}
-		}, 5 * time.Second, 5500 * time.Millisecond},
+			return shape{runs: int(e/time.Second) * 4, above: 1 << 20, below: 1 << 30}
+		}, 4 * time.Second, 4*time.Second + soon},
+		{"a few reads", burst, reads(small, 1000), 0, 0},
+		{"reads pay for it", burst, reads(small, 500_000), 2500 * time.Millisecond, 2800 * time.Millisecond},
+		{"a larger merge costs more", burst, reads(shape{runs: 2, above: 4 << 20, below: 16 << 20}, 500_000), 5 * time.Second, 5500 * time.Millisecond},
+		{"reads pay in a pause too", 0, reads(lone, 10_000_000), 300 * time.Millisecond, 300*time.Millisecond + paceDoze},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -101,11 +107,11 @@ func TestPace(t *testing.T) {
 				start := time.Now()
 				f.set(c.shape(0))
 				p.Register(1, f)
-				p.open(f.look)
+				p.open(&tree{look: f.look, flush: func() {}})
 				f.ask(t, p)
 				var at time.Duration
 				for at = 0; at < 10*time.Second && f.grants() == 0; at = time.Since(start) {
-					p.written.Add(int64(c.writes))
+					p.wrote(c.writes)
 					f.set(c.shape(at))
 					time.Sleep(10 * time.Millisecond)
 					synctest.Wait()
@@ -120,6 +126,45 @@ func TestPace(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPaceFlush: a pause has the memtable flushed once, when it holds enough to be worth it.
+func TestPaceFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, p := &fakeTree{allowed: 1}, newPace()
+		var flushes atomic.Int32
+		p.Register(1, f)
+		p.open(&tree{look: f.look, flush: func() { flushes.Add(1) }})
+		write := func(bytes int, d time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				p.wrote(bytes)
+			}
+			synctest.Wait()
+		}
+		expect := func(want int32) {
+			t.Helper()
+			synctest.Wait()
+			if n := flushes.Load(); n != want {
+				t.Fatalf("%d flushes, want %d", n, want)
+			}
+		}
+		write(100<<10, 10*time.Second)
+		expect(0)
+		time.Sleep(flushQuiet / 2)
+		write(100<<10, time.Second)
+		expect(0) // the pause was too short
+		time.Sleep(2 * flushQuiet)
+		expect(1)
+		time.Sleep(time.Hour)
+		expect(1) // nothing to flush
+		write(1<<10, 10*time.Second)
+		time.Sleep(time.Hour)
+		expect(1) // too little to be worth it
+		p.wrote(flushBytes)
+		time.Sleep(2 * flushQuiet)
+		expect(2)
+		p.Unregister()
+	})
 }
 
 // TestPaceBounds: no more compactions at once than are allowed, each in the place of one that ended, and none after the end.
@@ -139,7 +184,7 @@ func TestPaceBounds(t *testing.T) {
 			f.ask(t, p)
 		}
 		settle(0) // the store isn't open yet
-		p.open(f.look)
+		p.open(&tree{look: f.look, flush: func() {}})
 		settle(2)
 		f.granted[0].Done()
 		settle(3)
@@ -153,7 +198,7 @@ func TestPaceBounds(t *testing.T) {
 	})
 }
 
-// TestPaceMerges: after a burst of writes the runs of a real store are merged without anyone asking, and nothing is lost.
+// TestPaceMerges: after a burst of writes a real store is tidied up without anyone asking: little in the memtable, no runs, and nothing lost.
 func TestPaceMerges(t *testing.T) {
 	e, err := Open(t.TempDir(), Options{MemTableMB: 1, Relaxed: true})
 	if err != nil {
@@ -161,7 +206,7 @@ func TestPaceMerges(t *testing.T) {
 	}
 	defer e.Close()
 	val := make([]byte, 1000)
-	const n = 6000
+	const n = 12000
 	key := func(i int) []byte { return fmt.Appendf(nil, "k%08d", i*7919%n) }
 	for i := range n {
 		var b kv.Batch
@@ -175,11 +220,11 @@ func TestPaceMerges(t *testing.T) {
 	}
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		m := e.Metrics()
-		if m.Runs < 2 && m.Compactions > 0 {
+		if m.Runs == 0 && m.Compactions > 0 && m.Tables > 0 && e.pace.unflushed() < flushBytes {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%d runs and %d compactions after a pause", m.Runs, m.Compactions)
+			t.Fatalf("%d runs, %d compactions, %d bytes not flushed", m.Runs, m.Compactions, e.pace.unflushed())
 		}
 	}
 	for i := range n {

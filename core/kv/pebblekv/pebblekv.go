@@ -62,6 +62,7 @@ func Open(dir string, o Options) (*Engine, error) {
 	po.Lock = lock
 	e.gate.idle = make(chan struct{}, 1)
 	e.work.listen(po.EventListener)
+	e.pace.listen(po.EventListener)
 	db, err := pebble.Open(dir, po)
 	if err != nil {
 		cache.Unref()
@@ -69,7 +70,7 @@ func Open(dir string, o Options) (*Engine, error) {
 		return nil, translate(err)
 	}
 	e.db = db
-	e.pace.open(shapeOf(db))
+	e.pace.open(treeOf(db))
 	return e, nil
 }
 
@@ -108,7 +109,7 @@ func (e *Engine) Get(key []byte) ([]byte, error) {
 // apply makes pb visible. A failure here comes from the log: what became of the batch is not known.
 func (e *Engine) apply(pb *pebble.Batch) error {
 	var err error
-	e.pace.written.Add(int64(pb.Len()))
+	e.pace.wrote(pb.Len())
 	if e.relaxed {
 		err = e.db.Apply(pb, pebble.NoSync)
 	} else {
