@@ -165,6 +165,12 @@ func (c *Container) Read(ctx context.Context, pk PartitionKey, id value.Value) (
 	return c.rt.Read(ctx, pk, id)
 }
 
+// ReadInto is Read into memory that the caller uses again: the item is valid until then. It returns the slot of the key, of an absent item
+// too; below 0 when the key is none of the container's.
+func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk PartitionKey, id value.Value) (int, error) {
+	return c.rt.ReadInto(ctx, it, m, pk, id)
+}
+
 // Write does one write; it is durable when Write returns.
 func (c *Container) Write(ctx context.Context, w Write) (Result, error) { return c.rt.Write(ctx, &w) }
 

@@ -29,6 +29,8 @@ type (
 	PartitionKey = store.PartitionKey
 	// Item is a stored item.
 	Item = store.Item
+	// Mem is the memory that an item which was read lives in; an item is valid until the next read into its Mem.
+	Mem = store.Mem
 	// WriteKind says what a Write does.
 	WriteKind = store.WriteKind
 	// Write is one write of one item.

@@ -33,6 +33,8 @@ type call struct {
 	body  []byte // request body
 	out   []byte // reply body
 	spare []byte // scratch of the handler
+	item  core.Item
+	mem   core.Mem // what item lives in
 
 	hdr   []byte // values of the reply headers
 	slots []hdrSlot
@@ -74,6 +76,10 @@ func (c *call) release() {
 		if cap(*b) > keepBuffer {
 			*b = nil
 		}
+	}
+	c.item = core.Item{}
+	if c.mem.Size() > keepBuffer {
+		c.mem = core.Mem{}
 	}
 	calls.Put(c)
 }

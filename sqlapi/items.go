@@ -101,8 +101,13 @@ func readItem(c *call) error {
 			return err
 		}
 	}
-	it, err := ct.Read(c.ctx(), pk, id)
-	c.setSession(ct, pk)
+	it := &c.item
+	slot, err := ct.ReadInto(c.ctx(), it, &c.mem, pk, id)
+	if slot >= 0 {
+		c.setSlot(ct, slot)
+	} else {
+		c.setContainer(ct)
+	}
 	if err != nil {
 		return err
 	}

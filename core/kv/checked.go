@@ -53,6 +53,22 @@ func (c *checked) Get(key []byte) ([]byte, error) {
 	return checkGet("Engine.Get", v, err)
 }
 
+// AppendGet implements Appender.
+func (c *checked) AppendGet(dst, key []byte) ([]byte, error) {
+	return checkAppend("Engine.AppendGet", c.Engine, dst, key)
+}
+
+func checkAppend(op string, g Getter, dst, key []byte) ([]byte, error) {
+	v, err := AppendGet(g, dst, key)
+	if !bytes.HasPrefix(v, dst) {
+		broken("%s lost what was there before", op)
+	}
+	if err == nil && len(v) == len(dst) {
+		broken("%s returned an empty value", op)
+	}
+	return v, checkErr(op, err)
+}
+
 func checkGet(op string, v []byte, err error) ([]byte, error) {
 	if err == nil && len(v) == 0 {
 		broken("%s returned an empty value", op)
@@ -206,6 +222,12 @@ func (s *checkedSnapshot) Get(key []byte) ([]byte, error) {
 	s.live("Get")
 	v, err := s.s.Get(key)
 	return checkGet("Snapshot.Get", v, err)
+}
+
+// AppendGet implements Appender.
+func (s *checkedSnapshot) AppendGet(dst, key []byte) ([]byte, error) {
+	s.live("AppendGet")
+	return checkAppend("Snapshot.AppendGet", s.s, dst, key)
 }
 
 func (s *checkedSnapshot) Has(key []byte) (bool, error) {

@@ -124,14 +124,19 @@ type Snapshot interface {
 	Close() error
 }
 
-// Appender is a Snapshot that can read into memory of the caller's.
+// Getter is an Engine or a Snapshot.
+type Getter interface {
+	Get(key []byte) ([]byte, error)
+}
+
+// Appender is a Getter that can read into memory of the caller's.
 type Appender interface {
 	// AppendGet appends key's value to dst; the error is ErrNotFound when it is absent.
 	AppendGet(dst, key []byte) ([]byte, error)
 }
 
 // AppendGet appends key's value in s to dst; the error is ErrNotFound when it is absent.
-func AppendGet(s Snapshot, dst, key []byte) ([]byte, error) {
+func AppendGet(s Getter, dst, key []byte) ([]byte, error) {
 	if a, ok := s.(Appender); ok {
 		return a.AppendGet(dst, key)
 	}

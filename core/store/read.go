@@ -12,40 +12,57 @@ import (
 
 // Read returns an item; NotFound when it is absent or expired. The item's memory is the caller's.
 func (c *Container) Read(ctx context.Context, pk PartitionKey, id value.Value) (*Item, error) {
-	if err := c.Alive(); err != nil {
-		return nil, err
-	}
 	m := new(struct { // one allocation for the item and its key
 		it  Item
-		key [keys.PrefixLen + 118]byte
+		mem Mem
+		key [shortKey]byte
 	})
+	m.mem.key = m.key[:0]
+	if _, err := c.ReadInto(ctx, &m.it, &m.mem, pk, id); err != nil {
+		return nil, err
+	}
+	return &m.it, nil
+}
+
+// shortKey is how long the keys of most items are at most.
+const shortKey = keys.PrefixLen + 118
+
+// ReadInto is Read into memory that the caller uses again. It returns the slot of the key, of an absent item too; below 0 when the key is
+// none of the container's.
+func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk PartitionKey, id value.Value) (int, error) {
+	if err := c.Alive(); err != nil {
+		return -1, err
+	}
+	if cap(m.key) < shortKey {
+		m.key = make([]byte, 0, shortKey)
+	}
 	at, err := c.locate(m.key[keys.PrefixLen:keys.PrefixLen], pk, id)
 	if err != nil {
-		return nil, err
+		return -1, err
 	}
 	sl := c.slots[at.slot]
 	key := keys.AppendPrefix(m.key[:0], sl.key, keys.KindItem)
-	if keys.PrefixLen+len(at.suffix) <= len(m.key) {
-		key = key[:keys.PrefixLen+len(at.suffix)] // locate has put the suffix there
+	if n := keys.PrefixLen + len(at.suffix); n <= cap(m.key) {
+		key = key[:n] // locate has put the suffix there
 	} else {
 		key = append(key[:len(key):len(key)], at.suffix...)
 	}
-	b, err := c.st.eng.Get(key)
+	b, err := kv.AppendGet(c.st.eng, m.val[:0], key)
 	if errors.Is(err, kv.ErrNotFound) {
-		return nil, errNotFound()
+		return at.slot, errNotFound()
 	}
 	if err != nil {
-		return nil, translate(err)
+		return at.slot, translate(err)
 	}
-	it := &m.it
+	m.val = b
 	it.ident, it.paths = at.ident, len(pk)
 	if err := decodeEnvelope(b, it); err != nil {
-		return nil, err
+		return at.slot, err
 	}
 	if c.expired(it) {
-		return nil, errNotFound()
+		return at.slot, errNotFound()
 	}
-	return it, sl.waitDurable(it.LSN)
+	return at.slot, sl.waitDurable(it.LSN)
 }
 
 // View is a consistent view of a container for queries. Close it.
@@ -153,6 +170,9 @@ func (v *View) Decode(it *Item, suffix, val []byte) (bool, error) {
 
 // Mem is the memory that fetched items live in. An item is valid until the next fetch into its Mem.
 type Mem struct{ key, val []byte }
+
+// Size returns how many bytes it keeps.
+func (m *Mem) Size() int { return cap(m.key) + cap(m.val) }
 
 // Fetch reads the item with this identity (tuple, id) in a slot into it; false when it is absent or expired.
 func (v *View) Fetch(it *Item, slot int, ident []byte, m *Mem) (ok bool, err error) {

@@ -82,19 +82,22 @@ func write(e kv.Engine, pre []kv.Precondition, pairs ...string) error {
 	return c.Wait()
 }
 
-func wantGet(t testing.TB, e interface {
-	Get([]byte) ([]byte, error)
-}, key, want string) {
+// wantGet expects key's value, "" for none, by Get and by AppendGet.
+func wantGet(t testing.TB, e kv.Getter, key, want string) {
 	t.Helper()
 	v, err := e.Get(b(key))
+	appended, aerr := kv.AppendGet(e, b("before "), b(key))
 	if want == "" {
-		if !errors.Is(err, kv.ErrNotFound) {
-			t.Fatalf("get %q = %q, %v; want not found", key, v, err)
+		if !errors.Is(err, kv.ErrNotFound) || !errors.Is(aerr, kv.ErrNotFound) {
+			t.Fatalf("get %q = %q, %v and %v; want not found", key, v, err, aerr)
 		}
 		return
 	}
 	if err != nil || string(v) != want {
 		t.Fatalf("get %q = %q, %v; want %q", key, v, err, want)
+	}
+	if aerr != nil || string(appended) != "before "+want {
+		t.Fatalf("append %q = %q, %v; want %q", key, appended, aerr, want)
 	}
 }
 

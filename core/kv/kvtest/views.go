@@ -390,9 +390,6 @@ func compare(t *testing.T, r *rand.Rand, s kv.Snapshot, want map[string]string, 
 	for range 20 {
 		k := key()
 		wantGet(t, s, k, want[k])
-		if v, err := kv.AppendGet(s, b("x"), b(k)); err == nil && string(v) != "x"+want[k] || errors.Is(err, kv.ErrNotFound) != (want[k] == "") {
-			t.Fatalf("AppendGet %s gives %q (%v), want %q", k, v, err, want[k])
-		}
 		i, _ := slices.BinarySearch(keys, k)
 		if ok := it.SeekGE(b(k)); ok != (i < len(keys)) || ok && !bytes.Equal(it.Key(), b(keys[i])) {
 			t.Fatalf("SeekGE %s in %v: %v", k, keys, ok)

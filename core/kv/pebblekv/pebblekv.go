@@ -93,17 +93,19 @@ func translate(err error) error {
 func (e *Engine) Limits() kv.Limits { return limits }
 
 // Get implements kv.Engine.
-func (e *Engine) Get(key []byte) ([]byte, error) {
+func (e *Engine) Get(key []byte) ([]byte, error) { return e.AppendGet(nil, key) }
+
+// AppendGet implements kv.Appender.
+func (e *Engine) AppendGet(dst, key []byte) ([]byte, error) {
 	if !e.gate.enter() {
-		return nil, kv.ErrClosed
+		return dst, kv.ErrClosed
 	}
 	defer e.gate.leave()
 	v, closer, err := e.db.Get(key)
 	if err != nil {
-		return nil, translate(err)
+		return dst, translate(err)
 	}
-	out := append(make([]byte, 0, len(v)), v...)
-	return out, translate(closer.Close())
+	return appendValue(dst, v), translate(closer.Close())
 }
 
 // apply makes pb visible. A failure here comes from the log: what became of the batch is not known.
