@@ -58,7 +58,7 @@ const (
 	// A merge that a short pause starts writes at most this many bytes for each that it takes out of L0; one that writes more
 	// waits for a pause longPause times as long as itself.
 	maxAnew   = 8
-	longPause = 4
+	longPause = 60
 	// maxRuns bounds the waiting. Each run is one flushed memtable.
 	maxRuns = 16
 	// What a block's look-up costs a read, and a compressed byte a merge; both as BenchmarkGrowth has them.
