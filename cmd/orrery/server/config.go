@@ -66,7 +66,7 @@ func Default() Config {
 		Auth:        true,
 		Strict:      []string{NoSQL},
 		Durability:  "sync",
-		CacheMB:     96,
+		CacheMB:     128,
 	}
 }
 

@@ -26,17 +26,17 @@ type Options struct {
 }
 
 // The small profile. Sized for goal 23 (resident memory idle <= 64 MiB, with 100,000 documents <= 300 MiB): memory is about
-// 2 x cache + 3 x memtable at worst; both grow with use (a memtable starts at 256 KiB), so idle costs little. Blocks of 8 KiB:
+// cache + 5 x memtable at worst; both grow with use (a memtable starts at 256 KiB), so idle costs little. Blocks of 8 KiB:
 // BenchmarkBlockSize reads single keys a sixth faster than with 16 KiB, runs of 100 a quarter slower.
 const (
-	DefaultCacheMB    = 96
-	DefaultMemTableMB = 32
+	DefaultCacheMB    = 128
+	DefaultMemTableMB = 16
 	DefaultBlockKB    = 8
 )
 
 // tuned maps Options to Pebble's. What differs from Pebble's defaults, and why:
-//   - larger memtables: fewer and larger compactions. A merge of L0 is asked for from one run on (Pebble counts each run twice),
-//     and then waits for its time (see pace): that saves a third of a write's CPU;
+//   - larger memtables, and merges of L0 that wait for their time (see pace) although they are asked for from one run on, because
+//     Pebble counts each run twice: that saves a third of a write's CPU;
 //   - a base level of up to 256 MiB, so that most stores have one level below L0, where queries look;
 //   - used logs are deleted, not kept for the next ones (see cleaner);
 //   - bloom filters of 10 bits on every level: Has on an absent key reads no data block (see probe). Keys that nobody gets are
@@ -53,7 +53,7 @@ func tuned(o Options, cache *pebble.Cache, p *pace, log *slog.Logger) *pebble.Op
 		Cleaner:                     cleaner{},
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableSize:                uint64(o.MemTableMB) << 20,
-		MemTableStopWritesThreshold: 3,
+		MemTableStopWritesThreshold: 5,
 		L0CompactionThreshold:       2,
 		L0StopWritesThreshold:       1000,
 		LBaseMaxBytes:               256 << 20,

@@ -60,7 +60,7 @@ const (
 	maxAnew   = 8
 	longPause = 60
 	// maxRuns bounds the waiting. Each run is one flushed memtable.
-	maxRuns = 16
+	maxRuns = 24
 	// What a block's look-up costs a read, and a compressed byte a merge; both as BenchmarkGrowth has them.
 	touchCost = 300 * time.Nanosecond
 	byteCost  = 25 * time.Nanosecond

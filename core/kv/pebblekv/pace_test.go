@@ -94,7 +94,7 @@ func TestPace(t *testing.T) {
 		{"a trickle is a pause", trickle, still(small), paceQuiet, paceQuiet + soon},
 		{"little for a large level", 0, still(lone), longPause * 524 * time.Millisecond, longPause*524*time.Millisecond + paceDoze},
 		{"many runs", burst, func(e time.Duration) shape {
-			return shape{runs: int(e/time.Second) * 4, above: 1 << 20, below: 1 << 30}
+			return shape{runs: int(e/time.Second) * maxRuns / 4, above: 1 << 20, below: 1 << 30}
 		}, 4 * time.Second, 4*time.Second + soon},
 		{"a few reads", burst, reads(small, 1000), 0, 0},
 		{"reads pay for it", burst, reads(small, 500_000), 2500 * time.Millisecond, 2800 * time.Millisecond},
