@@ -61,8 +61,9 @@ const (
 	longPause = 60
 	// maxRuns bounds the waiting. Each run is one flushed memtable.
 	maxRuns = 24
-	// What a block's look-up costs a read, and a compressed byte a merge; both as BenchmarkGrowth has them.
-	touchCost = 300 * time.Nanosecond
+	// What a look-up of a block in a run costs a read, with its share of opening the run, and a compressed byte a merge; as BenchmarkGrowth
+	// has them.
+	touchCost = 600 * time.Nanosecond
 	byteCost  = 25 * time.Nanosecond
 	// A memtable of flushBytes is flushed when nothing was written for flushQuiet.
 	flushBytes = 4 << 20

@@ -75,7 +75,7 @@ func TestPace(t *testing.T) {
 	small := shape{runs: 2, above: 2 << 20, below: 8 << 20} // a merge of 262 ms
 	lone := shape{runs: 1, above: 1 << 20, below: 19 << 20} // 524 ms
 	still := func(s shape) func(time.Duration) shape { return func(time.Duration) shape { return s } }
-	// reads look up so many blocks a second: 100 ms of each second for every 500,000 and two runs
+	// reads look up so many blocks a second: 100 ms of each second for every 250,000 and two runs
 	reads := func(s shape, perSecond int64) func(time.Duration) shape {
 		return func(e time.Duration) shape {
 			s.touches = perSecond * int64(e) / int64(time.Second)
@@ -97,9 +97,9 @@ func TestPace(t *testing.T) {
 			return shape{runs: int(e/time.Second) * maxRuns / 4, above: 1 << 20, below: 1 << 30}
 		}, 4 * time.Second, 4*time.Second + soon},
 		{"a few reads", burst, reads(small, 1000), 0, 0},
-		{"reads pay for it", burst, reads(small, 500_000), 2500 * time.Millisecond, 2800 * time.Millisecond},
-		{"a larger merge costs more", burst, reads(shape{runs: 2, above: 4 << 20, below: 16 << 20}, 500_000), 5 * time.Second, 5500 * time.Millisecond},
-		{"reads pay in a pause too", 0, reads(lone, 10_000_000), 300 * time.Millisecond, 300*time.Millisecond + paceDoze},
+		{"reads pay for it", burst, reads(small, 250_000), 2500 * time.Millisecond, 2800 * time.Millisecond},
+		{"a larger merge costs more", burst, reads(shape{runs: 2, above: 4 << 20, below: 16 << 20}, 250_000), 5 * time.Second, 5500 * time.Millisecond},
+		{"reads pay in a pause too", 0, reads(lone, 5_000_000), 300 * time.Millisecond, 300*time.Millisecond + paceDoze},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
