@@ -26,7 +26,7 @@ type Options struct {
 }
 
 // The small profile. Sized for goal 23 (resident memory idle <= 64 MiB, with 100,000 documents <= 300 MiB): memory is about
-// cache + 5 x memtable at worst; both grow with use (a memtable starts at 256 KiB), so idle costs little. Blocks of 8 KiB:
+// cache + 2 x memtable, which blocks and up to five memtables share; both grow with use (a memtable starts at 256 KiB), so idle costs little. Blocks of 8 KiB:
 // BenchmarkBlockSize reads single keys a sixth faster than with 16 KiB, runs of 100 a quarter slower.
 const (
 	DefaultCacheMB    = 128

@@ -1,6 +1,7 @@
 package pebblekv
 
 import (
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,7 +15,8 @@ import (
 //   - they pause, and it isn't more than a handful of bytes that would be written anew for each new one, or the pause is a long one; or
 //   - reads have paid for it: what they spent on looking at the waiting runs is as much as the merge will cost. Waiting longer
 //     or shorter could at best have halved the sum of the two; or
-//   - there are maxRuns.
+//   - there are maxRuns; or
+//   - a level below is too full: it would make every merge into it dearer. A pause is enough for it, and twice its size without one.
 //
 // In a longer pause it has the memtable flushed too: queries look at it as well, and a search there costs more than in a table.
 //
@@ -43,24 +45,27 @@ type tree struct {
 
 // shape is what the decision needs to know of the tree.
 type shape struct {
-	runs    int   // sorted runs of L0
-	above   int64 // bytes of L0
-	below   int64 // bytes of the level that it is merged into
-	touches int64 // blocks that were asked of the cache so far
+	runs    int     // sorted runs of L0
+	above   int64   // bytes of L0
+	below   int64   // bytes of the level that it is merged into
+	touches int64   // blocks that were asked of the cache so far
+	full    float64 // the fullest of the levels between L0 and the last, as a share of what it should hold
 }
 
 const (
 	paceTick  = 50 * time.Millisecond // between looks while something waits
 	paceDoze  = time.Second           // the same in a pause, when only reads or a longer pause can make a merge due
 	paceQuiet = 100 * time.Millisecond
-	// paceTrickle is what may be written in a tick that still counts as a pause: 1 MiB/s fills a memtable in half a minute.
+	// paceTrickle is what may be written in a tick that still counts as a pause: 1 MiB/s fills a memtable in a quarter of a minute.
 	paceTrickle = 50 << 10
 	// A merge that a short pause starts writes at most this many bytes for each that it takes out of L0; one that writes more
 	// waits for a pause longPause times as long as itself.
 	maxAnew   = 8
-	longPause = 60
+	longPause = 20
 	// maxRuns bounds the waiting. Each run is one flushed memtable.
 	maxRuns = 24
+	// A level that is overfull times as large as it should be is emptied whatever is written, until it is what it should be.
+	overfull = 2
 	// What a look-up of a block in a run costs a read, with its share of opening the run, and a compressed byte a merge; as BenchmarkGrowth
 	// has them.
 	touchCost = 600 * time.Nanosecond
@@ -272,6 +277,7 @@ type account struct {
 	begun   bool
 	touches int64
 	paid    time.Duration
+	drain   bool // since a level was overfull
 }
 
 func (a *account) look(s shape) {
@@ -280,28 +286,33 @@ func (a *account) look(s shape) {
 		a.paid += time.Duration(s.touches-a.touches) * touchCost * time.Duration(s.runs) / time.Duration(s.runs+1)
 	}
 	a.begun, a.touches = true, s.touches
+	a.drain = s.full >= overfull || a.drain && s.full >= 1
 }
 
 // due reports whether a merge should run after a pause of so long.
 func (a *account) due(s shape, pause time.Duration) bool {
 	price := time.Duration(s.above+s.below) * byteCost
-	return s.runs >= maxRuns || a.paid >= price || pause >= longPause*price ||
-		pause >= paceQuiet && s.above*maxAnew >= s.below
+	return s.runs >= maxRuns || a.drain || a.paid >= price || pause >= longPause*price ||
+		pause >= paceQuiet && (s.full >= 1 || s.above*maxAnew >= s.below)
 }
 
 // treeOf is the tree of an open store.
-func treeOf(db *pebble.DB) *tree {
+func treeOf(db *pebble.DB, log *slog.Logger) *tree {
 	return &tree{
 		flush: func() {
-			_, _ = db.AsyncFlush() // an error stays with the store, whose next write returns it
+			if _, err := db.AsyncFlush(); err != nil {
+				log.Error("The memtable can't be flushed", "error", err)
+			}
 		},
 		look: func() shape {
 			m := db.Metrics()
 			s := shape{runs: int(m.Levels[0].Sublevels), above: m.Levels[0].TablesSize, touches: m.BlockCache.Hits + m.BlockCache.Misses}
-			for _, l := range m.Levels[1:] {
-				if l.TablesSize > 0 {
+			for i, l := range m.Levels[1:] {
+				if s.below == 0 {
 					s.below = l.TablesSize
-					break
+				}
+				if i+2 < len(m.Levels) {
+					s.full = max(s.full, l.FillFactor)
 				}
 			}
 			return s

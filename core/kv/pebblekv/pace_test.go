@@ -99,6 +99,9 @@ func TestPace(t *testing.T) {
 		{"a few reads", burst, reads(small, 1000), 0, 0},
 		{"reads pay for it", burst, reads(small, 250_000), 2500 * time.Millisecond, 2800 * time.Millisecond},
 		{"a larger merge costs more", burst, reads(shape{runs: 2, above: 4 << 20, below: 16 << 20}, 250_000), 5 * time.Second, 5500 * time.Millisecond},
+		{"a full level waits for a pause", burst, still(shape{runs: 1, above: 1 << 20, below: 300 << 20, full: 1.2}), 0, 0},
+		{"a pause is enough for it", 0, still(shape{runs: 1, above: 1 << 20, below: 300 << 20, full: 1.2}), paceQuiet, paceQuiet + soon},
+		{"an overfull one doesn't wait", burst, still(shape{runs: 1, above: 1 << 20, below: 600 << 20, full: overfull}), 0, soon},
 		{"reads pay in a pause too", 0, reads(lone, 5_000_000), 300 * time.Millisecond, 300*time.Millisecond + paceDoze},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -70,7 +70,7 @@ func Open(dir string, o Options) (*Engine, error) {
 		return nil, translate(err)
 	}
 	e.db = db
-	e.pace.open(treeOf(db))
+	e.pace.open(treeOf(db, o.Logger))
 	return e, nil
 }
 
