@@ -7,6 +7,7 @@ require (
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/cockroachdb/datadriven v1.0.3-0.20250407164829-2945557346d5
 	github.com/cockroachdb/pebble/v2 v2.1.7
+	github.com/coocood/freecache v1.2.4
 	github.com/dlclark/regexp2 v1.11.5
 	github.com/gin-gonic/gin v1.12.0
 	github.com/google/uuid v1.6.0
@@ -17,7 +18,9 @@ require (
 	go.mongodb.org/mongo-driver/v2 v2.9.3
 )
 
-require github.com/xdg-go/stringprep v1.0.4 // indirect
+require (
+	github.com/xdg-go/stringprep v1.0.4 // indirect
+)
 
 require (
 	github.com/DataDog/zstd v1.5.7 // indirect

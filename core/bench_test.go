@@ -35,7 +35,7 @@ func benchContainer(b *testing.B) (*core.Container, *pebblekv.Engine) { return b
 // benchEngine opens an empty store on disk that is closed with the benchmark.
 func benchEngine(b *testing.B, relaxed bool) (*core.Engine, *pebblekv.Engine) {
 	b.Helper()
-	kve, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Relaxed: relaxed, Scanned: core.OnlyScanned})
+	kve, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Relaxed: relaxed, Scanned: core.OnlyScanned, Kept: core.GotSingly})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -386,5 +386,8 @@ func validate(s *ContainerSpec) error {
 	return store.ValidateSpec(s)
 }
 
+// GotSingly reports whether a key of a store is got one by one, and got again. Engines may keep the values of such keys.
+func GotSingly(key []byte) bool { return keys.GotSingly(key) }
+
 // OnlyScanned reports whether a key of a store is found by scanning only. Engines that keep filters may leave such keys out.
 func OnlyScanned(key []byte) bool { return keys.OnlyScanned(key) }

@@ -42,7 +42,7 @@ type serving struct {
 	Insecure      bool     `help:"Allow --auth=false and the well-known key on addresses that other machines reach."`
 	PublicHost    []string `placeholder:"NAME" help:"Name under which clients may ask for a server with --auth=false, beside localhost and this machine's. Repeatable."`
 	GremlinSource []string `placeholder:"NAME=DATABASE/GRAPH" help:"Graph that Gremlin clients choose by alias; made when absent. Repeatable."`
-	CacheMB       int      `name:"cache-mb" default:"128" help:"Block cache of the store in MiB."`
+	CacheMB       int      `name:"cache-mb" default:"144" help:"Cache of the store in MiB, for items and blocks."`
 }
 
 func (f *serving) config() (server.Config, error) {

@@ -58,6 +58,7 @@ var libraries = map[string][]string{
 	"go.mongodb.org/mongo-driver":            {"core/doc", "mongoapi"},
 	"github.com/cockroachdb/pebble":          {"core/kv/pebblekv"},
 	"github.com/tidwall/btree":               {"core/kv/memkv"},
+	"github.com/coocood/freecache":           {"core/kv/pebblekv"},
 	"github.com/golang/geo":                  {"core/geo"},
 	"github.com/tikv/client-go":              {"core/kv/tikvkv"},
 	"github.com/google/uuid":                 {"core/clock", "core/value", "core/doc", "sqlapi", "tableapi", "graphapi", "mongoapi"},

@@ -45,7 +45,7 @@ type Config struct {
 
 	GremlinSources map[string]string // traversal source -> "database/graph"
 	Durability     string            // "sync" or "relaxed"
-	CacheMB        int               // block cache of the store, in MiB
+	CacheMB        int               // cache of the store, in MiB: items and blocks
 
 	Version string       // shown by /status
 	Clock   *clock.Clock // nil: the wall clock
@@ -66,7 +66,7 @@ func Default() Config {
 		Auth:        true,
 		Strict:      []string{NoSQL},
 		Durability:  "sync",
-		CacheMB:     128,
+		CacheMB:     144,
 	}
 }
 

@@ -29,6 +29,7 @@ func openKV(cfg *Config) (kv.Engine, error) {
 		CacheMB: cfg.CacheMB,
 		Relaxed: cfg.Durability == "relaxed",
 		Scanned: core.OnlyScanned,
+		Kept:    core.GotSingly,
 		Logger:  cfg.Logger,
 	})
 	switch {
@@ -67,6 +68,9 @@ func (s storage) Gauges() []gauge {
 		{"orrery_store_cache_bytes", "Bytes held by the block cache.", float64(m.CacheBytes)},
 		{"orrery_store_cache_hits", "Block cache hits since start.", float64(m.CacheHits)},
 		{"orrery_store_cache_misses", "Block cache misses since start.", float64(m.CacheMisses)},
+		{"orrery_store_values", "Values of items and heads that are kept one by one.", float64(m.Values)},
+		{"orrery_store_value_hits", "Values that were found among them since start.", float64(m.ValueHits)},
+		{"orrery_store_value_misses", "Values that were not found among them since start.", float64(m.ValueMisses)},
 		{"orrery_store_compactions", "Compactions since start.", float64(m.Compactions)},
 		{"orrery_store_flushes", "Memtable flushes since start.", float64(m.Flushes)},
 		{"orrery_store_compaction_debt_bytes", "Bytes that wait to be compacted.", float64(m.CompactionDebt)},

@@ -38,12 +38,15 @@ func (f *footprint) begin(n int) {
 	clear(f.bits)
 }
 
-func (f *footprint) addWritten(key []byte) {
-	h := xxhash.Sum64(key)
+// addWritten adds a key that is written, and returns its hash.
+func (f *footprint) addWritten(key []byte) (hash uint64) {
+	hash = xxhash.Sum64(key)
+	h := hash
 	for range 2 {
 		f.bits[h>>6&uint64(len(f.bits)-1)] |= 1 << (h & 63)
 		h = bits.RotateLeft64(h, 32)
 	}
+	return hash
 }
 
 func (f *footprint) writes(h uint64) bool {

@@ -38,6 +38,7 @@ func (e *Engine) DropRange(ctx context.Context, lo, hi []byte) error {
 	if err := e.db.DeleteRange(lo, hi, pebble.Sync); err != nil {
 		return fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
 	}
+	e.values.forget()
 	return nil
 }
 
@@ -110,6 +111,9 @@ type Metrics struct {
 	CacheBytes     uint64 `json:"cacheBytes"`
 	CacheHits      int64  `json:"cacheHits"`
 	CacheMisses    int64  `json:"cacheMisses"`
+	Values         int64  `json:"values"` // kept one by one
+	ValueHits      int64  `json:"valueHits"`
+	ValueMisses    int64  `json:"valueMisses"`
 	Compactions    int64  `json:"compactions"`
 	Flushes        int64  `json:"flushes"`
 	CompactionDebt uint64 `json:"compactionDebtBytes"`
@@ -125,10 +129,14 @@ func (e *Engine) Metrics() Metrics {
 	defer e.gate.leave()
 	m := e.db.Metrics()
 	t := m.Total()
-	return Metrics{
+	out := Metrics{
 		DiskBytes: m.DiskSpaceUsage(), WALBytes: m.WAL.Size, MemTableBytes: m.MemTable.Size, CacheBytes: uint64(m.BlockCache.Size),
 		CacheHits: m.BlockCache.Hits, CacheMisses: m.BlockCache.Misses,
 		Compactions: m.Compact.Count, Flushes: m.Flush.Count, CompactionDebt: m.Compact.EstimatedDebt, Tables: t.TablesCount,
 		Runs: int64(m.Levels[0].Sublevels),
 	}
+	if v := e.values; v != nil {
+		out.Values, out.ValueHits, out.ValueMisses = v.cache.EntryCount(), v.hits.Load(), v.misses.Load()
+	}
+	return out
 }

@@ -12,7 +12,7 @@ import (
 
 // Options choose the profile. The zero value is the small one: it is what a laptop or a small container should run.
 type Options struct {
-	CacheMB    int  // block cache in MiB; 0 means DefaultCacheMB
+	CacheMB    int  // cache of values and blocks in MiB; 0 means DefaultCacheMB
 	MemTableMB int  // one memtable in MiB; 0 means DefaultMemTableMB; up to three exist while flushes lag
 	BlockKB    int  // data block in KiB; 0 means DefaultBlockKB
 	Relaxed    bool // Wait returns at once: a crash may lose the last moments, never tear a batch
@@ -20,6 +20,10 @@ type Options struct {
 	// Scanned reports keys that are only ever scanned, never got: bloom filters leave them out. It must not change for the
 	// life of a store. nil: filters hold all keys.
 	Scanned func(key []byte) bool
+
+	// Kept reports keys that are got one by one, and got again: their values are kept in three quarters of CacheMB. nil: all of it
+	// is for blocks.
+	Kept func(key []byte) bool
 
 	Logger *slog.Logger // nil: silent but for fatal errors
 	FS     vfs.FS       // nil: the operating system's
@@ -29,7 +33,7 @@ type Options struct {
 // cache + 2 x memtable, which blocks and up to five memtables share; both grow with use (a memtable starts at 256 KiB), so idle costs little. Blocks of 8 KiB:
 // BenchmarkBlockSize reads single keys a sixth faster than with 16 KiB, runs of 100 a quarter slower.
 const (
-	DefaultCacheMB    = 128
+	DefaultCacheMB    = 144
 	DefaultMemTableMB = 16
 	DefaultBlockKB    = 8
 )

@@ -37,6 +37,7 @@ type Engine struct {
 	work    work
 	closing closer
 	pace    *pace
+	values  *values // nil: none are kept
 }
 
 var _ kv.Engine = (*Engine)(nil)
@@ -56,8 +57,14 @@ func Open(dir string, o Options) (*Engine, error) {
 	}
 	// Pebble takes the memory of memtables out of the cache. Two full ones come on top, or a burst of writes would leave no
 	// room for blocks and make every read pay for it.
-	cache := pebble.NewCache(int64(o.CacheMB+2*o.MemTableMB) << 20)
-	e := &Engine{cache: cache, lock: lock, log: o.Logger, relaxed: o.Relaxed, pace: newPace()}
+	blocks := o.CacheMB << 20
+	var kept *values
+	if o.Kept != nil {
+		kept = newValues(blocks/4*3, o.Kept)
+		blocks /= 4
+	}
+	cache := pebble.NewCache(int64(blocks + 2*o.MemTableMB<<20))
+	e := &Engine{cache: cache, lock: lock, log: o.Logger, relaxed: o.Relaxed, pace: newPace(), values: kept}
 	po := tuned(o, cache, e.pace, o.Logger)
 	po.Lock = lock
 	e.gate.idle = make(chan struct{}, 1)
@@ -101,6 +108,11 @@ func (e *Engine) AppendGet(dst, key []byte) ([]byte, error) {
 		return dst, kv.ErrClosed
 	}
 	defer e.gate.leave()
+	return e.values.get(dst, key, latest, e.stored)
+}
+
+// stored appends the value of a key in the store to dst.
+func (e *Engine) stored(dst, key []byte) ([]byte, error) {
 	v, closer, err := e.db.Get(key)
 	if err != nil {
 		return dst, translate(err)
@@ -108,9 +120,14 @@ func (e *Engine) AppendGet(dst, key []byte) ([]byte, error) {
 	return appendValue(dst, v), translate(closer.Close())
 }
 
-// apply makes pb visible. A failure here comes from the log: what became of the batch is not known.
-func (e *Engine) apply(pb *pebble.Batch) error {
+// apply makes pb visible; kept are its keys that may have an entry among values. A failure here comes from the log: what became of the batch is not known.
+func (e *Engine) apply(pb *pebble.Batch, kept []touch) error {
 	var err error
+	if len(kept) > 0 {
+		batch := pb.Repr() // Pebble takes it out of a large batch
+		e.values.enter(kept)
+		defer func() { e.values.leave(kept, batch, err == nil) }()
+	}
 	e.pace.wrote(pb.Len())
 	if e.relaxed {
 		err = e.db.Apply(pb, pebble.NoSync)

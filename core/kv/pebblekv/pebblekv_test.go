@@ -26,6 +26,9 @@ func mustOpen(t testing.TB, dir string, o Options) *Engine {
 	return e
 }
 
+// everyKey has the values of all keys kept.
+func everyKey([]byte) bool { return true }
+
 func TestContract(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -33,6 +36,8 @@ func TestContract(t *testing.T) {
 	}{
 		{"default", Options{}},
 		{"relaxed", Options{Relaxed: true}},
+		{"values kept", Options{Kept: everyKey}},
+		{"few values kept", Options{Kept: everyKey, CacheMB: 1, MemTableMB: 1, Relaxed: true}},
 		{"tiny memtable", Options{MemTableMB: 1, CacheMB: 1, BlockKB: 1}}, // flushes and compactions run during the suite
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -14,6 +14,7 @@ type snapshot struct {
 	e      *Engine
 	snap   *pebble.Snapshot
 	from   uint64 // see work
+	tick   uint64 // see values
 	closed atomic.Bool
 	gets   atomic.Int32
 	// prober is one idle iterator for Has and Get: taken by swapping nil in, so concurrent callers make their own.
@@ -25,7 +26,7 @@ func (e *Engine) Snapshot() kv.Snapshot {
 	if !e.gate.enter() {
 		return &snapshot{}
 	}
-	return &snapshot{e: e, from: e.work.events.Load(), snap: e.db.NewSnapshot()}
+	return &snapshot{e: e, from: e.work.events.Load(), tick: e.values.snapshot(), snap: e.db.NewSnapshot()}
 }
 
 func (s *snapshot) usable() bool { return s.snap != nil && !s.closed.Load() }
@@ -44,6 +45,11 @@ func (s *snapshot) AppendGet(dst, key []byte) ([]byte, error) {
 	if !s.usable() {
 		return dst, kv.ErrClosed
 	}
+	return s.e.values.get(dst, key, s.tick, s.stored)
+}
+
+// stored appends the value of a key in the store to dst.
+func (s *snapshot) stored(dst, key []byte) ([]byte, error) {
 	if s.gets.Add(1) >= getsByIterator {
 		v, ok, err := s.seek(dst, key, true)
 		if err == nil && !ok {

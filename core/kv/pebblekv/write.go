@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"slices"
 	"sync"
 
@@ -23,6 +24,7 @@ type prepared struct {
 	values []int // where in pb the value of each operation of b begins
 	bytes  int   // of keys and values
 	order  []uint64
+	kept   []touch // keys of pb that may have an entry among values
 }
 
 var preparations = sync.Pool{New: func() any { return new(prepared) }}
@@ -52,7 +54,7 @@ func (e *Engine) Prepare(b *kv.Batch, room int) (kv.Prepared, error) {
 	}
 	n := b.Len()
 	p := preparations.Get().(*prepared)
-	p.e, p.bytes, p.values = e, b.Size(), p.values[:0]
+	p.e, p.bytes, p.values, p.kept = e, b.Size(), p.values[:0], p.kept[:0]
 	p.pb = e.db.NewBatchWithSize(16 + b.Size() + opBytes*n + room)
 	p.f = footprints.Get().(*footprint)
 	p.f.begin(n)
@@ -73,14 +75,23 @@ func (e *Engine) Prepare(b *kv.Batch, room int) (kv.Prepared, error) {
 
 // add copies an operation behind those that are there, and returns where its value begins.
 func (p *prepared) add(op kv.Op) (value int) {
+	begin := p.pb.Len()
 	if op.Delete {
 		_ = p.pb.Delete(op.Key, nil)
 	} else {
 		_ = p.pb.Set(op.Key, op.Value, nil)
 	}
-	p.f.addWritten(op.Key)
-	return p.pb.Len() - len(op.Value)
+	value = p.pb.Len() - len(op.Value)
+	hash := p.f.addWritten(op.Key)
+	if p.e.values.keeps(op.Key) {
+		key := begin + 1 + uvarintLen(len(op.Key)) // behind the operation's kind and the key's length
+		p.kept = append(p.kept, touch{hash: hash, key: key, keyEnd: key + len(op.Key), value: value, valEnd: p.pb.Len()})
+	}
+	return value
 }
+
+// uvarintLen is how many bytes n takes in a batch.
+func uvarintLen(n int) int { return (bits.Len(uint(n)|1) + 6) / 7 }
 
 // Batches of so many operations are grouped; a number below groupMost has 16 bits.
 const (
@@ -135,7 +146,7 @@ func (p *prepared) Write(ctx context.Context, late *kv.Batch, pre []kv.Precondit
 		}
 		e.writing.enter(p.f)
 		if err = e.check(pre); err == nil {
-			err = e.apply(pb)
+			err = e.apply(pb, p.kept)
 		}
 		e.writing.leave(p.f)
 	}

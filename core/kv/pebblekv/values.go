@@ -1,0 +1,191 @@
+package pebblekv
+
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/coocood/freecache"
+)
+
+// values keeps values of keys that are got one by one. A cached block holds the value that was asked for and half a dozen that nobody
+// asked for, merges move all of them to blocks that aren't cached, and finding a key in one begins with the memtables and every run of
+// L0. A value that is kept here is found at once, and a write leaves its value here.
+//
+// It answers what the store would answer. Writers say before they apply a batch which keys it touches (enter), and afterwards what
+// became of them (leave). Keys are spread over shards, and these hold:
+//  1. An entry has the value that its key has in every state of the store from the entry's tick on until the next writer of the key applies.
+//  2. While a writer is between enter and leave, no entry of its shards is read or made. So who has seen a write in the store
+//     doesn't find here what was before it.
+//  3. A snapshot takes an entry only if the entry's tick came before the snapshot's: then no later write is in it.
+type values struct {
+	cache  *freecache.Cache
+	kept   func(key []byte) bool
+	ticks  atomic.Uint64 // grows with each snapshot and each dropped range
+	floor  atomic.Uint64 // entries of an earlier tick are of no use
+	puts   puts
+	hits   atomic.Int64
+	misses atomic.Int64
+	shards [valueShards]valueShard
+}
+
+const (
+	valueShards = 1 << 10
+	valueHead   = 12      // bytes before the value in an entry: its tick, its length
+	valueStep   = 64      // an entry's length is a multiple, so that a value that grows by a little keeps its place
+	maxValue    = 8 << 10 // longer values aren't kept: a few would take the place of many
+)
+
+// valueShard is what its writers and readers share. entered and inside change with mu held.
+type valueShard struct {
+	mu      sync.Mutex
+	entered atomic.Uint64 // writers so far
+	inside  atomic.Int32  // writers between enter and leave
+	tick    uint64        // when the last of them left
+	_       [32]byte      // a cache line of its own
+}
+
+// puts counts entries made: the only time by which the cache tells older entries from newer ones.
+type puts struct{ n atomic.Uint64 }
+
+// Now implements freecache.Timer.
+func (p *puts) Now() uint32 { return uint32(p.n.Load() >> 10) }
+
+// newValues makes a cache of size bytes for the keys that kept names. Its memory is taken as it fills.
+func newValues(size int, kept func(key []byte) bool) *values {
+	v := &values{kept: kept}
+	v.cache = freecache.NewCacheCustomTimer(size, &v.puts)
+	return v
+}
+
+func (v *values) keeps(key []byte) bool { return v != nil && v.kept(key) }
+
+// shard finds the shard of a key's hash, by bits that freecache doesn't use for its segments.
+func (v *values) shard(hash uint64) *valueShard { return &v.shards[hash>>32&(valueShards-1)] }
+
+// touch is a key of a batch that may have an entry.
+type touch struct {
+	hash          uint64
+	key, keyEnd   int // in the batch's bytes
+	value, valEnd int // the same; equal for a deletion
+	entered       uint64
+	alone         bool // no other writer was in the shard
+}
+
+// enter announces the keys of a batch that is about to be applied.
+func (v *values) enter(ts []touch) {
+	for i := range ts {
+		t := &ts[i]
+		s := v.shard(t.hash)
+		s.mu.Lock()
+		t.alone = s.inside.Add(1) == 1
+		t.entered = s.entered.Add(1)
+		s.mu.Unlock()
+	}
+}
+
+// leave ends what enter began. applied is false when it isn't known what the store holds now. A writer that wasn't alone in a
+// shard can't say whose value is the last one.
+func (v *values) leave(ts []touch, batch []byte, applied bool) {
+	for i := range ts {
+		t := &ts[i]
+		key, value := batch[t.key:t.keyEnd], batch[t.value:t.valEnd]
+		s := v.shard(t.hash)
+		s.mu.Lock()
+		s.tick = v.ticks.Load()
+		if applied && t.alone && s.entered.Load() == t.entered && 0 < len(value) && len(value) <= maxValue {
+			v.put(key, value, s.tick)
+		} else {
+			v.cache.Del(key)
+		}
+		s.inside.Add(-1)
+		s.mu.Unlock()
+	}
+}
+
+var entries = sync.Pool{New: func() any { b := make([]byte, valueHead+maxValue+valueStep); return &b }}
+
+// put makes an entry; the caller holds the mutex of its shard.
+func (v *values) put(key, value []byte, tick uint64) {
+	v.puts.n.Add(1)
+	room := entries.Get().(*[]byte)
+	e := *room
+	binary.LittleEndian.PutUint64(e, tick)
+	binary.LittleEndian.PutUint32(e[8:], uint32(len(value)))
+	n := valueHead + copy(e[valueHead:], value)
+	if v.cache.Set(key, e[:(n+valueStep-1)&^(valueStep-1)], 0) != nil { // too large for it: then the old entry is still there
+		v.cache.Del(key)
+	}
+	entries.Put(room)
+}
+
+// take appends the value of a key to dst if there is an entry that serves a snapshot of tick before.
+func (v *values) take(dst, key []byte, before uint64) ([]byte, bool) {
+	n := len(dst)
+	e, err := v.cache.GetWithBuf(key, dst[n:cap(dst)])
+	if err != nil {
+		return dst, false
+	}
+	if tick := binary.LittleEndian.Uint64(e); tick >= before || tick < v.floor.Load() {
+		return dst, false
+	}
+	value := e[valueHead : valueHead+binary.LittleEndian.Uint32(e[8:])]
+	if n == 0 && cap(dst) < len(e) { // then e is memory of its own
+		return value[:len(value):len(value)], true
+	}
+	return append(dst, value...), true
+}
+
+// latest is the tick of reads at the present state.
+const latest = 1<<64 - 1
+
+// get appends the value of a key to dst: from an entry that serves a snapshot of tick before, else from the store, whose answer it keeps
+// if it is the present one. A nil cache asks the store.
+func (v *values) get(dst, key []byte, before uint64, stored func(dst, key []byte) ([]byte, error)) ([]byte, error) {
+	if !v.keeps(key) {
+		return stored(dst, key)
+	}
+	s := v.shard(xxhash.Sum64(key))
+	entered := s.entered.Load()
+	quiet := s.inside.Load() == 0 // looked at before the cache: a writer that enters later is later than this read
+	if quiet {
+		if b, ok := v.take(dst, key, before); ok {
+			v.hits.Add(1)
+			return b, nil
+		}
+	}
+	v.misses.Add(1)
+	b, err := stored(dst, key)
+	if err != nil || !quiet || len(b)-len(dst) > maxValue {
+		return b, err
+	}
+	s.mu.Lock()
+	if s.entered.Load() == entered && s.tick < before { // then nobody is inside either
+		v.put(key, b[len(dst):], v.ticks.Load())
+	}
+	s.mu.Unlock()
+	return b, nil
+}
+
+// snapshot returns the tick of a snapshot that is taken after it.
+func (v *values) snapshot() uint64 {
+	if v == nil {
+		return 0
+	}
+	return v.ticks.Add(1)
+}
+
+// forget makes all entries useless, and those that are being made.
+func (v *values) forget() {
+	if v == nil {
+		return
+	}
+	for i := range v.shards {
+		s := &v.shards[i]
+		s.mu.Lock()
+		s.entered.Add(1)
+		s.mu.Unlock()
+	}
+	v.floor.Store(v.ticks.Add(1))
+}

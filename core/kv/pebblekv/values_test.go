@@ -1,0 +1,214 @@
+package pebblekv
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+func counted(n uint64, size int) []byte {
+	return append(binary.BigEndian.AppendUint64(nil, n), make([]byte, size)...)
+}
+
+// TestValuesAreThePresentOnes has keys that only grow written and deleted by several writers, alone and together, while others read them. What
+// is read at the present state is never less than what somebody had read before, and what a snapshot gets is what its
+// iterator finds.
+func TestValuesAreThePresentOnes(t *testing.T) {
+	const keys, writers, steps = 12, 4, 3000
+	e := mustOpen(t, t.TempDir(), Options{Kept: everyKey, CacheMB: 1, MemTableMB: 1, Relaxed: true})
+	defer e.Close()
+	key := func(i int) []byte { return fmt.Appendf(nil, "k%02d", i) }
+	var next atomic.Uint64
+	var seen [keys]atomic.Uint64
+	var owner [keys]sync.Mutex // what a key holds grows only if its writers take turns; two owners still meet in one shard
+	var writing, reading sync.WaitGroup
+	for w := range writers {
+		r := rand.New(rand.NewPCG(uint64(w), 7))
+		writing.Go(func() {
+			for range steps {
+				var b kv.Batch
+				first, n := r.IntN(keys), 1+r.IntN(3)
+				n = min(n, keys-first)
+				for i := first; i < first+n; i++ {
+					owner[i].Lock()
+				}
+				for i := first; i < first+n; i++ {
+					b.Put(key(i), counted(next.Add(1), r.IntN(300)))
+				}
+				if _, err := e.Write(t.Context(), &b, nil); err != nil {
+					t.Error(err)
+				}
+				for i := first; i < first+n; i++ {
+					owner[i].Unlock()
+				}
+			}
+		})
+	}
+	stop := make(chan struct{})
+	for g := range 3 {
+		r := rand.New(rand.NewPCG(uint64(g), 8))
+		reading.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				i := r.IntN(keys)
+				least := seen[i].Load()
+				v, err := e.Get(key(i))
+				if err != nil && !errors.Is(err, kv.ErrNotFound) {
+					t.Error(err)
+				}
+				if err == nil {
+					n := binary.BigEndian.Uint64(v)
+					if n < least {
+						t.Errorf("key %d: %d was read after %d", i, n, least)
+						return
+					}
+					for old := seen[i].Load(); old < n && !seen[i].CompareAndSwap(old, n); old = seen[i].Load() {
+					}
+				}
+				if r.IntN(8) == 0 {
+					sameAsScanned(t, e, key, r, keys)
+				}
+			}
+		})
+	}
+	writing.Wait()
+	close(stop)
+	reading.Wait()
+	if m := e.Metrics(); m.ValueHits == 0 || m.ValueMisses == 0 {
+		t.Errorf("%d hits, %d misses: this tests nothing", m.ValueHits, m.ValueMisses)
+	}
+}
+
+// sameAsScanned compares what a snapshot gets with what its iterator finds.
+func sameAsScanned(t *testing.T, e *Engine, key func(int) []byte, r *rand.Rand, keys int) {
+	s := e.Snapshot()
+	defer s.Close()
+	it, err := s.Iter([]byte("k"), []byte("l"))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer it.Close()
+	for range 4 {
+		k := key(r.IntN(keys))
+		got, err := s.Get(k)
+		if !it.SeekGE(k) || string(it.Key()) != string(k) {
+			if !errors.Is(err, kv.ErrNotFound) {
+				t.Errorf("%s is not in the snapshot, Get: %v", k, err)
+			}
+		} else if err != nil || string(got) != string(it.Value()) {
+			t.Errorf("%s: %.8x, the iterator has %.8x, %v", k, got, it.Value(), err)
+		}
+	}
+}
+
+// TestValuesKept says which reads find a kept value, by counting.
+func TestValuesKept(t *testing.T) {
+	var e *Engine
+	put := func(key, value string) {
+		var b kv.Batch
+		if value == "" {
+			b.Delete([]byte(key))
+		} else {
+			b.Put([]byte(key), []byte(value))
+		}
+		if _, err := e.Write(t.Context(), &b, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	get := func(s kv.Getter, key, want string) {
+		t.Helper()
+		v, err := s.Get([]byte(key))
+		if string(v) != want || (want == "") != errors.Is(err, kv.ErrNotFound) {
+			t.Errorf("%s: %.20q, %v, want %.20q", key, v, err, want)
+		}
+	}
+	long := strings.Repeat("x", maxValue+1)
+	for _, tc := range []struct {
+		name         string
+		do           func()
+		hits, misses int64
+	}{
+		{"a written value", func() { put("k1", "a"); get(e, "k1", "a") }, 1, 0},
+		{"a replaced one", func() { put("k1", "a"); put("k1", "bcd"); get(e, "k1", "bcd") }, 1, 0},
+		{"a deleted one", func() { put("k1", "a"); put("k1", ""); get(e, "k1", "") }, 0, 1},
+		{"a long one", func() { put("k1", "a"); put("k1", long); get(e, "k1", long); get(e, "k1", long) }, 0, 2},
+		{"a key that isn't kept", func() { put("n1", "a"); get(e, "n1", "a") }, 0, 0},
+		{"read twice after a restart", func() { put("k1", "a"); e.values.forget(); get(e, "k1", "a"); get(e, "k1", "a") }, 1, 1},
+		{"a snapshot of before", func() {
+			put("k1", "a")
+			s := e.Snapshot()
+			defer s.Close()
+			put("k1", "b")
+			get(s, "k1", "a")
+			get(e, "k1", "b")
+		}, 1, 1},
+		{"a snapshot of after", func() {
+			put("k1", "a")
+			s := e.Snapshot()
+			defer s.Close()
+			get(s, "k1", "a")
+		}, 1, 0},
+		{"a snapshot of before keeps nothing old", func() {
+			put("k1", "a")
+			s := e.Snapshot()
+			defer s.Close()
+			put("k1", long)
+			get(s, "k1", "a")
+			get(e, "k1", long)
+		}, 0, 2},
+		{"a dropped range", func() {
+			put("k1", "a")
+			if err := e.DropRange(t.Context(), []byte("k"), []byte("l")); err != nil {
+				t.Fatal(err)
+			}
+			get(e, "k1", "")
+		}, 0, 1},
+		{"while a writer is inside", func() {
+			put("k1", "a")
+			ts := []touch{{hash: hashOf("k1"), keyEnd: 2}}
+			e.values.enter(ts)
+			get(e, "k1", "a")
+			e.values.leave(ts, []byte("k1"), false)
+			get(e, "k1", "a")
+			get(e, "k1", "a")
+		}, 1, 2},
+		{"of two writers at once the first leaves first", func() { put("k1", "c"); bothInside(e, 0, 1); get(e, "k1", "c") }, 0, 1},
+		{"of two writers at once the second leaves first", func() { put("k1", "c"); bothInside(e, 1, 0); get(e, "k1", "c") }, 0, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			e = mustOpen(t, t.TempDir(), Options{Kept: func(k []byte) bool { return k[0] == 'k' }, CacheMB: 16, Relaxed: true})
+			defer e.Close()
+			tc.do()
+			if m := e.Metrics(); m.ValueHits != tc.hits || m.ValueMisses != tc.misses {
+				t.Errorf("%d hits, %d misses, want %d, %d", m.ValueHits, m.ValueMisses, tc.hits, tc.misses)
+			}
+		})
+	}
+}
+
+// bothInside has two writers of a key enter, and leave in an order; none of them can say which of their values is the last.
+func bothInside(e *Engine, order ...int) {
+	var ts [2][]touch
+	for i := range ts {
+		ts[i] = []touch{{hash: hashOf("k1"), keyEnd: 2, value: 2, valEnd: 3}}
+		e.values.enter(ts[i])
+	}
+	for _, i := range order {
+		e.values.leave(ts[i], []byte{'k', '1', 'a' + byte(i)}, true)
+	}
+}
+
+func hashOf(key string) uint64 { return xxhash.Sum64String(key) }
