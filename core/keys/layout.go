@@ -177,13 +177,17 @@ func MetaBounds(k MetaKind) (lo, hi []byte) {
 	return []byte{spaceMeta, byte(k)}, []byte{spaceMeta, byte(k) + 1}
 }
 
-// GotSingly reports whether a key is of a kind that is got one by one, and got again: items and heads of logical partitions.
+// GotSingly reports whether a key is of a kind that is got one by one, and got again: items, and the heads of slots and of logical
+// partitions.
 func GotSingly(key []byte) bool {
 	if len(key) < PrefixLen || key[0] != spaceData {
 		return false
 	}
-	k := Kind(key[PrefixLen-1])
-	return k == KindItem || k == KindLogical
+	switch Kind(key[PrefixLen-1]) {
+	case KindItem, KindHead, KindLogical:
+		return true
+	}
+	return false
 }
 
 // DataBounds returns the bounds of all data keys.

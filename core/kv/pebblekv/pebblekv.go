@@ -159,12 +159,12 @@ func (e *Engine) check(pre []kv.Precondition) error {
 				}
 			}
 			ok, err = probe(p, c.Key)
-			ok = !ok
+			ok, err = !ok, translate(err)
 		} else {
 			ok, err = e.holds(c)
 		}
 		if err != nil {
-			return translate(err)
+			return err
 		}
 		if !ok {
 			return &kv.PreconditionError{Index: i}
@@ -174,15 +174,21 @@ func (e *Engine) check(pre []kv.Precondition) error {
 }
 
 func (e *Engine) holds(c *kv.Precondition) (bool, error) {
-	v, closer, err := e.db.Get(c.Key)
-	if errors.Is(err, pebble.ErrNotFound) {
+	room := checkRooms.Get().(*[]byte)
+	defer checkRooms.Put(room)
+	v, err := e.values.get((*room)[:0], c.Key, latest, e.stored)
+	if errors.Is(err, kv.ErrNotFound) {
 		return c.Holds(nil, false), nil
 	}
 	if err != nil {
 		return false, err
 	}
-	return c.Holds(v, true), closer.Close()
+	*room = v
+	return c.Holds(v, true), nil
 }
+
+// checkRooms are for the values that preconditions are about: heads of slots, of a kilobyte or less.
+var checkRooms = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
 
 // probeOptions make an iterator consult the filters of the bottom level too, which DB.Get never does: a look-up of an absent
 // key is then several times cheaper. It costs a little on present keys, so reads that expect a hit use Get.
