@@ -13,7 +13,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
-	"github.com/orrerydb/orrery/internal/replyhead"
+	"github.com/orrerydb/orrery/internal/httpconn"
 )
 
 // call is one request on its way through the API, and the reply as it grows. Calls are pooled: nothing of one may be kept
@@ -183,7 +183,7 @@ func (c *call) send(code int) error {
 		h[hContentType] = vJSON
 		h[hContentLength] = []string{strconv.Itoa(len(c.out))}
 	}
-	if conn := replyhead.Of(c.ctx()); conn != nil && c.makeLines() {
+	if conn := httpconn.Of(c.ctx()); conn != nil && c.makeLines() {
 		body := len(c.out)
 		if !bodyAllowed || c.r.Method == http.MethodHead {
 			body = 0

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/orrerydb/orrery/internal/replyhead"
+	"github.com/orrerydb/orrery/internal/httpconn"
 )
 
 // wire serves an API of its own over TCP, with or without replyhead, and returns an open connection to it.
@@ -21,14 +21,14 @@ func wire(t *testing.T, lines bool) net.Conn {
 	t.Helper()
 	srv := withContainer(t).srv
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if (replyhead.Of(r.Context()) != nil) != lines {
+		if (httpconn.Of(r.Context()) != nil) != lines {
 			t.Error("the other way was taken")
 		}
 		srv.ServeHTTP(w, r)
 	}))
 	if lines {
-		s.Listener = replyhead.Listener{Listener: s.Listener}
-		s.Config.ConnContext = replyhead.Context
+		s.Listener = httpconn.Listener{Listener: s.Listener}
+		s.Config.ConnContext = httpconn.Context
 	}
 	s.Start()
 	t.Cleanup(s.Close)

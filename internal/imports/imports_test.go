@@ -79,11 +79,12 @@ var clockCalls = map[string][]string{
 // clockFree are exempt: the clock itself and packages that exist only for tests. crypto/rand is what TLS key generation
 // takes its entropy from, which no test wants frozen; the engine's upkeep goes by real pauses, whatever time items are in.
 var clockFree = map[string][]string{
-	"core/clock":       {"time", "github.com/google/uuid", "math/rand", "math/rand/v2", "crypto/rand"},
-	"core/kv/kvtest":   {"math/rand/v2"},
-	"cmd/orrery/certs": {"crypto/rand"},
-	"core/kv/pebblekv": {"time"},
-	"internal/tally":   {"time"},
+	"core/clock":        {"time", "github.com/google/uuid", "math/rand", "math/rand/v2", "crypto/rand"},
+	"core/kv/kvtest":    {"math/rand/v2"},
+	"cmd/orrery/certs":  {"crypto/rand"},
+	"core/kv/pebblekv":  {"time"},
+	"internal/httpconn": {"time"}, // deadlines of sockets
+	"internal/tally":    {"time"},
 }
 
 // file is one parsed Go file.

@@ -16,7 +16,8 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/certs"
 	"github.com/orrerydb/orrery/cmd/orrery/sniff"
 	"github.com/orrerydb/orrery/core/clock"
-	"github.com/orrerydb/orrery/internal/replyhead"
+	"github.com/orrerydb/orrery/internal/httpconn"
+	"github.com/orrerydb/orrery/sqlapi"
 )
 
 // door is one API behind one listener.
@@ -114,7 +115,7 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 		}
 		b.listener = sniff.New(counted{b.listener, &b.accepted}, conf)
 		if b.name == NoSQL {
-			b.listener = replyhead.Listener{Listener: b.listener}
+			b.listener = httpconn.Listener{Listener: b.listener, Brief: sqlapi.Brief}
 		}
 	}
 	s.serve()
@@ -255,7 +256,7 @@ func newHTTPDoor(h http.Handler, log *slog.Logger) *httpDoor {
 		Handler:           h,
 		ReadHeaderTimeout: 30 * time.Second,
 		IdleTimeout:       5 * time.Minute,
-		ConnContext:       replyhead.Context,
+		ConnContext:       httpconn.Context,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}

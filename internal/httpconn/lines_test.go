@@ -1,4 +1,4 @@
-package replyhead
+package httpconn
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func pair(t *testing.T) (*Conn, func() string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = peer.Close() })
-	c, err := (Listener{l}).Accept()
+	c, err := (Listener{Listener: l}).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}

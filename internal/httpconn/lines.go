@@ -1,60 +1,29 @@
-// Package replyhead lets a handler give net/http the header lines of a reply as bytes. net/http takes headers in a map, copies the
-// map, sorts the copy and writes it out: for the ten headers of a point read more work than its routing, signature and JSON
-// together. What a handler gives here goes out before the Date header, which net/http adds where the map has none. Everything else stays net/http's:
-// status line, framing, keep-alive, what a reply to HEAD or to HTTP/1.0 looks like.
-package replyhead
+package httpconn
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net"
 	"sync"
 )
 
-// Listener hands out a *Conn for each plain TCP connection. Others, those with TLS above all, stay as they are: their handlers
-// have the map.
-type Listener struct{ net.Listener }
-
-// Accept implements net.Listener.
-func (l Listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if tcp, ok := c.(*net.TCPConn); ok {
-		return &Conn{TCPConn: tcp}, err
-	}
-	return c, err
-}
-
-// Conn is a connection of an http.Server that puts lines into the head of the next reply, and sends a head together with a body that is
-// larger than net/http's buffer: net/http itself makes two writes of them. It has three invariants:
+// lines are what a handler has given for the head of the next reply. net/http takes headers in a map, copies the map, sorts the
+// copy and writes it out: for the ten headers of a point read more work than its routing, signature and JSON together. What a handler gives
+// here goes out before the Date header, which net/http adds where the map has none. Everything else stays net/http's: status line,
+// framing, keep-alive, what a reply to HEAD or to HTTP/1.0 looks like.
+//
+// A head goes out together with a body that is larger than net/http's buffer; net/http itself makes two writes of them. The invariants:
 //  1. Lines are given by the handler of a request before its reply begins, and net/http writes the replies of a connection one
 //     after another from the goroutine that runs its handlers. So nothing is locked, and the next write that begins a reply begins
 //     the right one.
 //  2. Lines go out with their reply, or nothing more goes out at all.
 //  3. What is held back goes out with the next write, and is only held back when that must come.
-type Conn struct {
-	*net.TCPConn
-	lines []byte    // of the reply that comes next
-	body  int       // length of its body
-	held  *[]byte   // beginning of a reply, of heads; nil: nothing is held back
-	both  [2][]byte // room for one write of two pieces
-}
-
-type connKey struct{}
-
-// Context is an http.Server's ConnContext: handlers find their connection by it.
-func Context(ctx context.Context, c net.Conn) context.Context {
-	if own, ok := c.(*Conn); ok {
-		return context.WithValue(ctx, connKey{}, own)
-	}
-	return ctx
-}
-
-// Of returns the connection of a request's context, nil when it takes no lines.
-func Of(ctx context.Context) *Conn {
-	c, _ := ctx.Value(connKey{}).(*Conn)
-	return c
+type lines struct {
+	next []byte    // of the reply that comes next
+	body int       // length of its body
+	held *[]byte   // beginning of a reply, of heads; nil: nothing is held back
+	both [2][]byte // room for one write of two pieces
 }
 
 // Next gives lines for the reply to the request that is being handled: whole ones, each with its line end. Names must be tokens, and
@@ -62,7 +31,7 @@ func Of(ctx context.Context) *Conn {
 // length of the body that the handler writes next, in one piece; 0 when there is none or when net/http will leave it out. lines is
 // copied.
 func (c *Conn) Next(lines []byte, body int) {
-	c.lines, c.body = append(c.lines[:0], lines...), body
+	c.next, c.body = append(c.next[:0], lines...), body
 }
 
 var (
@@ -71,7 +40,7 @@ var (
 	date    = []byte("\r\nDate: ")
 	end     = []byte("\r\n\r\n")
 
-	errNoHead = errors.New("replyhead: what is written begins no reply")
+	errNoHead = errors.New("httpconn: what is written begins no reply")
 )
 
 // heads are buffers for what net/http writes at once: its buffer of 4 KB, and the lines.
@@ -82,7 +51,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	if c.held != nil {
 		return c.release(p)
 	}
-	if len(c.lines) == 0 || bytes.HasPrefix(p, interim) {
+	if len(c.next) == 0 || bytes.HasPrefix(p, interim) {
 		return c.TCPConn.Write(p)
 	}
 	at := bytes.Index(p, date)
@@ -91,8 +60,8 @@ func (c *Conn) Write(p []byte) (int, error) {
 	}
 	at += len("\r\n")
 	b := heads.Get().(*[]byte)
-	*b = append(append(append((*b)[:0], p[:at]...), c.lines...), p[at:]...)
-	c.lines = c.lines[:0]
+	*b = append(append(append((*b)[:0], p[:at]...), c.next...), p[at:]...)
+	c.next = c.next[:0]
 	if i := bytes.Index(p[at:], end); i >= 0 && len(p)-at-i-len(end) < c.body {
 		c.held = b
 		return len(p), nil

@@ -1,0 +1,167 @@
+package httpconn
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// serve starts a server of h whose requests to /brief are brief, and returns connections to it.
+func serve(t *testing.T, s *http.Server) func() net.Conn {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ConnContext = Context
+	go func() { _ = s.Serve(Listener{Listener: l, Brief: isBriefPath}) }()
+	t.Cleanup(func() { _ = s.Close() })
+	return func() net.Conn {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+}
+
+func isBriefPath(head []byte) bool {
+	_, target, _ := bytes.Cut(head, []byte(" "))
+	return bytes.HasPrefix(target, []byte("/brief"))
+}
+
+func send(t *testing.T, c net.Conn, text string) {
+	t.Helper()
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// echo answers with the path and the body.
+func echo(w http.ResponseWriter, r *http.Request) {
+	b, err := io.ReadAll(r.Body)
+	fmt.Fprintf(w, "%s %s %v", r.URL.Path, b, err)
+}
+
+// Requests come whole, in pieces, several at once, with bodies and without: each is answered, in order.
+func TestRequestsInAnyPieces(t *testing.T) {
+	dial := serve(t, &http.Server{Handler: http.HandlerFunc(echo), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute})
+	request := func(path, body string) string {
+		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
+	}
+	paths := []string{"/brief1", "/long1", "/brief2", "/brief3", "/long2", "/long3", "/brief4"}
+	var all, want strings.Builder
+	for i, p := range paths {
+		body := strings.Repeat("x", i*i*300) + "\r\n\r\n"
+		all.WriteString(request(p, body))
+		fmt.Fprintf(&want, "%s %s <nil>|", p, body)
+	}
+	for _, piece := range []int{1 << 20, 1, 2, 50, 200, 1000, 5000} {
+		c := dial()
+		go func() {
+			for rest := all.String(); rest != ""; {
+				n := min(piece, len(rest))
+				_, _ = io.WriteString(c, rest[:n])
+				rest = rest[n:]
+			}
+		}()
+		var got strings.Builder
+		r := bufio.NewReader(c)
+		for range paths {
+			res, err := http.ReadResponse(r, nil)
+			if err != nil {
+				t.Fatalf("pieces of %d: %v after %.200q", piece, err, got.String())
+			}
+			b, _ := io.ReadAll(res.Body)
+			got.Write(b)
+			got.WriteByte('|')
+		}
+		if got.String() != want.String() {
+			t.Errorf("pieces of %d: %.500q", piece, got.String())
+		}
+	}
+}
+
+func TestOnlyLongRequestsAreWatched(t *testing.T) {
+	begun, gone := make(chan bool), make(chan bool)
+	dial := serve(t, &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		begun <- true
+		select {
+		case <-r.Context().Done():
+			gone <- true
+		case <-time.After(100 * time.Millisecond):
+			gone <- false
+		}
+	})})
+	for _, path := range []string{"/brief", "/long"} {
+		c := dial()
+		send(t, c, "GET "+path+" HTTP/1.1\r\nHost: h\r\n\r\n")
+		<-begun
+		_ = c.Close()
+		if noticed := <-gone; noticed != (path == "/long") {
+			t.Errorf("%s: noticed %v", path, noticed)
+		}
+	}
+}
+
+// A silent client is cut off, whatever it said before, and how little of a request it has sent.
+func TestDeadlinesHold(t *testing.T) {
+	const wait = 60 * time.Millisecond
+	dial := serve(t, &http.Server{Handler: http.HandlerFunc(echo), ReadHeaderTimeout: wait, IdleTimeout: 2 * wait})
+	for _, said := range []string{"", "/brief", "/long", "/brief /long /brief"} {
+		for _, then := range []string{"", "GET /x HTTP/1.1\r\nHo"} {
+			c := dial()
+			r := bufio.NewReader(c)
+			for path := range strings.FieldsSeq(said) {
+				time.Sleep(wait / 4)
+				send(t, c, "GET "+path+" HTTP/1.1\r\nHost: h\r\n\r\n")
+				if res, err := http.ReadResponse(r, nil); err != nil {
+					t.Fatal(err)
+				} else if _, err := io.ReadAll(res.Body); err != nil {
+					t.Fatal(err)
+				}
+			}
+			send(t, c, then)
+			begin := time.Now()
+			_ = c.SetReadDeadline(begin.Add(20 * wait))
+			_, err := io.ReadAll(r)
+			least, took := wait, time.Since(begin)
+			if then == "" && said != "" {
+				least = 2 * wait
+			}
+			if os.IsTimeout(err) || took < least-wait/4 {
+				t.Errorf("after %q and %q: cut off after %v, %v", said, then, took, err)
+			}
+		}
+	}
+}
+
+// A deadline ends a read that waits already, and one that has passed ends the next.
+func TestDeadlineOfAReadThatWaits(t *testing.T) {
+	c, _ := pair(t)
+	for _, ahead := range []bool{false, true} {
+		if ahead {
+			_ = c.SetDeadline(time.Unix(1, 0))
+		} else {
+			time.AfterFunc(30*time.Millisecond, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })
+		}
+		if _, err := c.Read(make([]byte, 100)); !os.IsTimeout(err) {
+			t.Errorf("ahead %v: %v", ahead, err)
+		}
+		if _, err := c.Write([]byte("x")); os.IsTimeout(err) != ahead {
+			t.Errorf("write, ahead %v: %v", ahead, err)
+		}
+		_ = c.SetDeadline(time.Time{})
+		if _, err := c.Write([]byte("x")); err != nil {
+			t.Errorf("write: %v", err)
+		}
+	}
+}
