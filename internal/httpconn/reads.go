@@ -8,7 +8,7 @@ import (
 
 // reads is what is known of what comes in. net/http sets the deadline of reads half a dozen times a request, mostly when nothing is read before the
 // next one; here a deadline reaches the socket when something is read under it. And while a handler runs net/http reads one byte in a
-// goroutine of its own, to cancel the request's context should the client go. For a request that takes microseconds that is an eighth of
+// goroutine of its own, to cancel the request's context should the client go. For a request that takes microseconds that is a twentieth of
 // its cost, so that read comes back with nothing at once, which net/http takes for a read that was ended.
 type reads struct {
 	ends  func(head []byte) bool // Listener.Brief
