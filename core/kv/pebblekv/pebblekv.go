@@ -183,12 +183,17 @@ func (e *Engine) holds(c *kv.Precondition) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	*room = v
+	if cap(v) <= maxCheckRoom {
+		*room = v
+	}
 	return c.Holds(v, true), nil
 }
 
 // checkRooms are for the values that preconditions are about: heads of slots, of a kilobyte or less.
 var checkRooms = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
+
+// maxCheckRoom is how large such memory may be to be used again.
+const maxCheckRoom = 64 << 10
 
 // probeOptions make an iterator consult the filters of the bottom level too, which DB.Get never does: a look-up of an absent
 // key is then several times cheaper. It costs a little on present keys, so reads that expect a hit use Get.

@@ -131,8 +131,11 @@ func (v *values) take(dst, key []byte, before uint64) ([]byte, bool) {
 		return dst, false
 	}
 	value := e[valueHead : valueHead+binary.LittleEndian.Uint32(e[8:])]
-	if n == 0 && cap(dst) < len(e) { // then e is memory of its own
-		return value[:len(value):len(value)], true
+	if n == 0 && cap(dst) < len(e) { // then e is memory of its own, which can be the caller's
+		if dst == nil {
+			return value[:len(value):len(value)], true // such a value may be kept
+		}
+		return append(e[:0], value...), true // all of it, so that the next value of this size finds room
 	}
 	return append(dst, value...), true
 }

@@ -199,6 +199,38 @@ func TestValuesKept(t *testing.T) {
 	}
 }
 
+// Memory of the caller's is used again when values are of a size, wherever they come from.
+func TestValuesIntoMemory(t *testing.T) {
+	e := mustOpen(t, t.TempDir(), Options{Kept: everyKey, CacheMB: 16, Relaxed: true})
+	defer e.Close()
+	var b kv.Batch
+	var keys [10][]byte
+	for i := range keys {
+		keys[i] = fmt.Appendf(nil, "k%d", i)
+		b.Put(keys[i], []byte(strings.Repeat("x", 1000+i)))
+	}
+	if _, err := e.Write(t.Context(), &b, nil); err != nil {
+		t.Fatal(err)
+	}
+	var mem []byte
+	read := func() {
+		for i, key := range keys {
+			v, err := e.AppendGet(mem[:0], key)
+			if err != nil || len(v) != 1000+i {
+				t.Fatal(len(v), err)
+			}
+			mem = v
+		}
+	}
+	read()
+	if n := testing.AllocsPerRun(20, read); n >= 1 {
+		t.Errorf("%v allocations in ten reads", n)
+	}
+	if m := e.Metrics(); m.ValueHits == 0 || m.ValueMisses != 0 {
+		t.Errorf("%d hits, %d misses", m.ValueHits, m.ValueMisses)
+	}
+}
+
 // bothInside has two writers of a key enter, and leave in an order; none of them can say which of their values is the last.
 func bothInside(e *Engine, order ...int) {
 	var ts [2][]touch
