@@ -13,12 +13,12 @@ import (
 const (
 	headroom      = 64 << 20
 	large         = 128 << 20
-	largeHeadroom = 32 << 20
+	largeHeadroom = 40 << 20
 )
 
 // The bounds of the collector's percentage that headroom is turned into.
 const (
-	leastGC = 14
+	leastGC = 18
 	mostGC  = 400
 )
 

@@ -11,7 +11,7 @@ func TestPercentFor(t *testing.T) {
 	for _, tc := range []struct {
 		liveMB uint64
 		want   int
-	}{{0, 400}, {10, 400}, {32, 200}, {64, 100}, {100, 64}, {150, 21}, {200, 16}, {4000, 14}} {
+	}{{0, 400}, {10, 400}, {32, 200}, {64, 100}, {100, 64}, {150, 26}, {200, 20}, {4000, 18}} {
 		if got := percentFor(tc.liveMB << 20); got != tc.want {
 			t.Errorf("%d MiB live: %d %%, want %d", tc.liveMB, got, tc.want)
 		}
