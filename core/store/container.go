@@ -37,6 +37,10 @@ type slot struct {
 	min     []byte
 	headKey []byte
 
+	// losers is held by a write that has lost a race, until it is through; taken before mu. Those who wait for the latch lose to whoever has it, so
+	// many who try again together mostly lose again.
+	losers sync.Mutex
+
 	mu        sync.Mutex // the latch
 	head      Head
 	headBytes []byte

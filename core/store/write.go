@@ -185,6 +185,7 @@ func (c *Container) apply(ctx context.Context, w *Write) (Result, pending, error
 	if err != nil {
 		return Result{}, pending{}, err
 	}
+	queued := false
 	for range maxRaces {
 		if err := ctx.Err(); err != nil {
 			return Result{}, pending{}, translate(err)
@@ -192,6 +193,12 @@ func (c *Container) apply(ctx context.Context, w *Write) (Result, pending, error
 		res, p, raced, err := c.attempt(ctx, w, id)
 		if err != nil || !raced {
 			return res, p, err
+		}
+		if !queued { // who has lost once races only with those that haven't
+			queued = true
+			q := &c.slots[id.slot].losers
+			q.Lock()
+			defer q.Unlock()
 		}
 	}
 	return Result{}, pending{}, status.New(status.RetryWith, "Conflicting request to resource has been attempted. Retry to avoid conflicts.")
