@@ -35,10 +35,11 @@ func (e *Engine) DropRange(ctx context.Context, lo, hi []byte) error {
 	if bytes.Compare(lo, hi) >= 0 {
 		return nil
 	}
-	if err := e.db.DeleteRange(lo, hi, pebble.Sync); err != nil {
+	err := e.db.DeleteRange(lo, hi, pebble.Sync)
+	e.values.forget() // after an error too: it may have been applied
+	if err != nil {
 		return fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
 	}
-	e.values.forget()
 	return nil
 }
 

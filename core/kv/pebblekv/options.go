@@ -13,7 +13,7 @@ import (
 // Options choose the profile. The zero value is the small one: it is what a laptop or a small container should run.
 type Options struct {
 	CacheMB    int  // cache of values and blocks in MiB; 0 means DefaultCacheMB
-	MemTableMB int  // one memtable in MiB; 0 means DefaultMemTableMB; up to three exist while flushes lag
+	MemTableMB int  // one memtable in MiB; 0 means DefaultMemTableMB; up to five exist while flushes lag
 	BlockKB    int  // data block in KiB; 0 means DefaultBlockKB
 	Relaxed    bool // Wait returns at once: a crash may lose the last moments, never tear a batch
 

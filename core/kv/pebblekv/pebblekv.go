@@ -120,7 +120,8 @@ func (e *Engine) stored(dst, key []byte) ([]byte, error) {
 	return appendValue(dst, v), translate(closer.Close())
 }
 
-// apply makes pb visible; kept are its keys that may have an entry among values. A failure here comes from the log: what became of the batch is not known.
+// apply makes pb visible; kept are its keys that may have an entry among values. A failure here comes from the log: what became of
+// the batch is not known.
 func (e *Engine) apply(pb *pebble.Batch, kept []touch) error {
 	var err error
 	if len(kept) > 0 {
