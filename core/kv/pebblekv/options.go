@@ -13,9 +13,9 @@ import (
 // Options choose the profile. The zero value is the small one: it is what a laptop or a small container should run.
 type Options struct {
 	CacheMB    int  // cache of values and blocks in MiB; 0 means DefaultCacheMB
-	MemTableMB int  // one memtable in MiB; 0 means DefaultMemTableMB; up to five exist while flushes lag
+	MemTableMB int  // one memtable in MiB; 0 means DefaultMemTableMB; up to eight exist while flushes lag
 	BlockKB    int  // data block in KiB; 0 means DefaultBlockKB
-	Relaxed    bool // Wait returns at once: a crash may lose the last moments, never tear a batch
+	Relaxed    bool // Wait returns at once: a crash may lose the last moments, never tear a batch (see lateLogs)
 
 	// Scanned reports keys that are only ever scanned, never got: bloom filters leave them out. It must not change for the
 	// life of a store. nil: filters hold all keys.
@@ -30,7 +30,7 @@ type Options struct {
 }
 
 // The small profile. Sized for goal 23 (resident memory idle <= 64 MiB, with 100,000 documents <= 300 MiB): memory is about
-// cache + 2 x memtable, which blocks and up to five memtables share; both grow with use (a memtable starts at 256 KiB), so idle costs little. Blocks of 8 KiB:
+// cache + 2 x memtable, which blocks and up to eight memtables share; both grow with use (a memtable starts at 256 KiB), so idle costs little. Blocks of 8 KiB:
 // BenchmarkBlockSize reads single keys a sixth faster than with 16 KiB, runs of 100 a quarter slower.
 const (
 	DefaultCacheMB    = 144
@@ -50,14 +50,15 @@ const (
 //   - Fastest compression: the size of Snappy at a cheaper scan;
 //   - the byte order stays Pebble's default. Its Split is the whole key, so a filter answers for exact keys, which is all
 //     that Has asks for.
-func tuned(o Options, cache *pebble.Cache, p *pace, log *slog.Logger) *pebble.Options {
+func tuned(o Options, cache *pebble.Cache, p *pace, late *lateLogs) *pebble.Options {
+	log := o.Logger
 	po := &pebble.Options{
 		Cache:                       cache,
-		FS:                          logFS{o.FS},
+		FS:                          logFS{o.FS, late},
 		Cleaner:                     cleaner{},
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableSize:                uint64(o.MemTableMB) << 20,
-		MemTableStopWritesThreshold: 5,
+		MemTableStopWritesThreshold: 8,
 		L0CompactionThreshold:       2,
 		L0StopWritesThreshold:       1000,
 		LBaseMaxBytes:               256 << 20,

@@ -6,6 +6,7 @@
 package pebblekv
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,7 +38,8 @@ type Engine struct {
 	work    work
 	closing closer
 	pace    *pace
-	values  *values // nil: none are kept
+	values  *values   // nil: none are kept
+	logs    *lateLogs // nil unless relaxed
 }
 
 var _ kv.Engine = (*Engine)(nil)
@@ -55,6 +57,10 @@ func Open(dir string, o Options) (*Engine, error) {
 		}
 		return nil, fmt.Errorf("%w: %s: %v", ErrLocked, dir, err)
 	}
+	if err := adoptLogs(o.FS, dir, o.Logger); err != nil {
+		_ = lock.Close()
+		return nil, translate(err)
+	}
 	// Pebble takes the memory of memtables out of the cache. Two full ones come on top, or a burst of writes would leave no
 	// room for blocks and make every read pay for it.
 	blocks := o.CacheMB << 20
@@ -65,13 +71,21 @@ func Open(dir string, o Options) (*Engine, error) {
 	}
 	cache := pebble.NewCache(int64(blocks + 2*o.MemTableMB<<20))
 	e := &Engine{cache: cache, lock: lock, log: o.Logger, relaxed: o.Relaxed, pace: newPace(), values: kept}
-	po := tuned(o, cache, e.pace, o.Logger)
+	if o.Relaxed {
+		if e.logs, err = newLateLogs(o.FS, dir, e.flushLog, func(err error) { quiet{o.Logger}.Fatalf("a log can't be written: %v", err) }); err != nil {
+			cache.Unref()
+			_ = lock.Close()
+			return nil, translate(err)
+		}
+	}
+	po := tuned(o, cache, e.pace, e.logs)
 	po.Lock = lock
 	e.gate.idle = make(chan struct{}, 1)
 	e.work.listen(po.EventListener)
 	e.pace.listen(po.EventListener)
 	db, err := pebble.Open(dir, po)
 	if err != nil {
+		_ = e.logs.close()
 		cache.Unref()
 		_ = lock.Close()
 		return nil, translate(err)
@@ -132,6 +146,7 @@ func (e *Engine) apply(pb *pebble.Batch, kept []touch) error {
 	e.pace.wrote(pb.Len())
 	if e.relaxed {
 		err = e.db.Apply(pb, pebble.NoSync)
+		e.logs.wrote(pb.Len())
 	} else {
 		err = e.db.ApplyNoSyncWait(pb, pebble.Sync)
 	}
@@ -139,6 +154,17 @@ func (e *Engine) apply(pb *pebble.Batch, kept []touch) error {
 		return fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
 	}
 	return nil
+}
+
+// flushLog syncs the log of a relaxed store.
+func (e *Engine) flushLog() {
+	if !e.gate.enter() {
+		return
+	}
+	defer e.gate.leave()
+	if err := e.logs.durably(func() error { return e.db.LogData(nil, pebble.Sync) }); err != nil {
+		e.log.Error("The log of the store can't be written", "error", err)
+	}
 }
 
 // check tests the preconditions against the present state; the caller has entered with them.
@@ -241,15 +267,12 @@ func (e *Engine) Close() error {
 		return kv.ErrClosed
 	}
 	if !e.gate.wait(closeGrace) {
-		if err := e.db.LogData(nil, pebble.Sync); err != nil {
+		if err := e.logs.durably(func() error { return e.db.LogData(nil, pebble.Sync) }); err != nil {
 			return fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
 		}
 		return fmt.Errorf("%w: closed with snapshots or iterators open", kv.ErrContract)
 	}
 	err := e.db.Close()
 	e.cache.Unref()
-	if lerr := e.lock.Close(); err == nil {
-		err = lerr
-	}
-	return translate(err)
+	return translate(cmp.Or(err, e.logs.close(), e.lock.Close()))
 }

@@ -1,0 +1,386 @@
+package pebblekv
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// lateLogs deals with the logs of a relaxed store, where nobody waits for one to be on disk. When a memtable is full Pebble syncs and
+// closes its log, makes the next one and syncs the directory, all with its commits locked; a busy disk takes half a second for that.
+// Here this is done beside the writers, one thing after the other in Pebble's order.
+//
+// Invariant: a log has its name only when all before it are on disk, to their last byte. Pebble relies on it: it takes a log with a
+// torn end for damage unless it is the last one. So a log is made under another name, that says what the one before it must hold, and
+// gets its own when that is on disk. What a killed process leaves under such names adoptLogs looks at.
+//
+// Pebble keeps the last 32 KiB of a log to itself until somebody waits for a sync. So that what a crash may lose is a matter of time, look
+// waits for one in every pause, and once a second in a trickle of writes. When many come in that could be where the log changes, so
+// then the disk is told without Pebble, and all but the last 32 KiB is safe.
+type lateLogs struct {
+	fs     vfs.FS
+	dir    vfs.File    // the store's
+	fail   func(error) // a log isn't on disk and won't be
+	strict atomic.Int32
+
+	written atomic.Int64 // bytes of batches
+	armed   atomic.Bool  // look will be called
+	timer   *time.Timer
+	flush   func() // has Pebble sync its log
+	// These are look's.
+	seen   int64 // written when it looked last
+	synced int64 // written when it last did something
+	looks  int   // since then
+
+	mu       sync.Mutex
+	moved    sync.Cond // done has changed
+	queue    []func() error
+	running  bool
+	added    uint64
+	done     uint64
+	open     *lateFile
+	last     *ended // the log that was closed last
+	expected bool   // the next sync of a directory is for the first log
+	names    *lateDir
+}
+
+const (
+	lookDelay = 50 * time.Millisecond // without a write: a pause
+	lookMost  = 20                    // so many without a pause: a second
+	trickle   = 1 << 20               // bytes a second that are less than half of the smallest memtables fill
+)
+
+// ended is a log that nothing will be written to any more.
+type ended struct {
+	name string // without directory and suffix
+	size int64
+	sum  uint64
+}
+
+// newLateLogs serves the store in dir; flush has Pebble sync its log.
+func newLateLogs(fs vfs.FS, dir string, flush func(), fail func(error)) (*lateLogs, error) {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	l := &lateLogs{fs: fs, dir: d, fail: fail, flush: flush}
+	l.moved.L = &l.mu
+	l.timer = time.AfterFunc(time.Hour, l.look)
+	l.timer.Stop()
+	return l, nil
+}
+
+// create makes a log. The first one of a process, which follows on no open log, is made as Pebble asks.
+func (l *lateLogs) create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	l.mu.Lock()
+	last := l.last
+	l.expected = last == nil
+	l.mu.Unlock()
+	first := name
+	if last != nil {
+		first = l.fs.PathJoin(l.fs.PathDir(name), heir{log: logName(l.fs, name), after: *last}.String())
+	}
+	f, err := l.fs.Create(first, category)
+	if err != nil {
+		return nil, err
+	}
+	if last != nil {
+		l.later(func() error {
+			if err := l.fs.Rename(first, name); err != nil {
+				return err
+			}
+			return l.dir.Sync()
+		})
+	}
+	log := newLateFile(l, f, logName(l.fs, name))
+	l.mu.Lock()
+	l.open = log
+	l.mu.Unlock()
+	return log, nil
+}
+
+// later has f run behind all that was handed over before.
+func (l *lateLogs) later(f func() error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.push(f)
+}
+
+// push is later with mu held.
+func (l *lateLogs) push(f func() error) {
+	l.queue = append(l.queue, f)
+	l.added++
+	if !l.running {
+		l.running = true
+		go l.run()
+	}
+}
+
+// run ends when nothing is left.
+func (l *lateLogs) run() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.queue) > 0 {
+		f := l.queue[0]
+		l.queue = l.queue[1:]
+		l.mu.Unlock()
+		if err := f(); err != nil {
+			l.fail(err)
+		}
+		l.mu.Lock()
+		l.done++
+		l.moved.Broadcast()
+	}
+	l.running, l.queue = false, nil
+}
+
+// wrote counts a batch of n bytes that Pebble has applied.
+func (l *lateLogs) wrote(n int) {
+	l.written.Add(int64(n))
+	if !l.armed.Load() && !l.armed.Swap(true) {
+		l.timer.Reset(lookDelay)
+	}
+}
+
+// look has what was written reach the disk; it comes again until a pause.
+func (l *lateLogs) look() {
+	n := l.written.Load()
+	pause := n == l.seen
+	l.seen = n
+	if l.looks++; pause || l.looks == lookMost {
+		if pause || n-l.synced < trickle {
+			l.flush()
+		} else {
+			l.syncOpen()
+		}
+		l.synced, l.looks = n, 0
+	}
+	if pause {
+		l.armed.Store(false)
+		if l.written.Load() == n || l.armed.Swap(true) { // a write during flush has left the timer alone
+			return
+		}
+	}
+	l.timer.Reset(lookDelay)
+}
+
+// syncOpen has the disk write what the file system has of the log.
+func (l *lateLogs) syncOpen() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f := l.open; f != nil {
+		l.push(f.File.SyncData)
+	}
+}
+
+// settle waits for all that was handed over before.
+func (l *lateLogs) settle() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for goal := l.added; l.done < goal; {
+		l.moved.Wait()
+	}
+}
+
+// durably calls f, in which a sync of the log returns when it is on disk.
+func (l *lateLogs) durably(f func() error) error {
+	if l == nil {
+		return f()
+	}
+	l.strict.Add(1)
+	defer l.strict.Add(-1)
+	return f()
+}
+
+// close is for when Pebble has closed the last log.
+func (l *lateLogs) close() error {
+	if l == nil {
+		return nil
+	}
+	l.timer.Stop()
+	l.settle()
+	return l.dir.Close()
+}
+
+// lateFile is a log of a relaxed store.
+type lateFile struct {
+	logFile
+	late   *lateLogs
+	name   string
+	behind atomic.Int64 // up to here the disk should write; 0: nobody has asked since it was told
+}
+
+func newLateFile(l *lateLogs, f vfs.File, name string) *lateFile {
+	return &lateFile{logFile: logFile{File: f, sum: xxhash.New()}, late: l, name: name}
+}
+
+// SyncTo implements vfs.File: the writer of the log doesn't wait for the disk.
+func (f *lateFile) SyncTo(n int64) (bool, error) {
+	if f.behind.Swap(n) == 0 {
+		f.late.later(func() error {
+			_, err := f.File.SyncTo(f.behind.Swap(0))
+			return err
+		})
+	}
+	return false, nil
+}
+
+// SyncData implements vfs.File.
+func (f *lateFile) SyncData() error {
+	if f.late.strict.Load() == 0 {
+		return nil
+	}
+	f.late.settle()
+	return f.File.SyncData()
+}
+
+// Sync implements vfs.File.
+func (f *lateFile) Sync() error { return f.SyncData() }
+
+// Close implements vfs.File.
+func (f *lateFile) Close() error {
+	l := f.late
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open, l.last = nil, &ended{f.name, f.end, f.sum.Sum64()}
+	l.push(func() error { return errors.Join(f.File.SyncData(), f.File.Close()) })
+	return nil
+}
+
+// lateDir is an open directory. Pebble has one of its own for the names of logs, which it syncs whenever it has made a log and never
+// else: the names then come later.
+type lateDir struct {
+	vfs.File
+	late *lateLogs
+}
+
+// Sync implements vfs.File. Pebble makes the first log while it opens the store, where nothing else is under way: whichever
+// directory it syncs next is the one for logs.
+func (d *lateDir) Sync() error {
+	l := d.late
+	l.mu.Lock()
+	skip := l.names == d
+	if l.expected {
+		l.expected, l.names = false, d
+	}
+	l.mu.Unlock()
+	if skip {
+		return nil
+	}
+	return d.File.Sync()
+}
+
+// heir is what a log is called until the one before it is on disk.
+type heir struct {
+	log   string
+	after ended
+}
+
+const heirPrefix = "heir-"
+
+// String is the file's name; Pebble doesn't know such files.
+func (h heir) String() string {
+	return fmt.Sprintf("%s%s-%s-%d-%016x", heirPrefix, h.log, h.after.name, h.after.size, h.after.sum)
+}
+
+// parseHeir is String's inverse.
+func parseHeir(name string) (h heir, ok bool) {
+	rest, ok := strings.CutPrefix(name, heirPrefix)
+	parts := strings.Split(rest, "-")
+	if !ok || len(parts) != 4 {
+		return heir{}, false
+	}
+	size, err := strconv.ParseInt(parts[2], 10, 64)
+	if err != nil {
+		return heir{}, false
+	}
+	sum, err := strconv.ParseUint(parts[3], 16, 64)
+	return heir{log: parts[0], after: ended{parts[1], size, sum}}, err == nil
+}
+
+func logName(fs vfs.FS, path string) string { return strings.TrimSuffix(fs.PathBase(path), logSuffix) }
+
+// adoptLogs gives the heirs in dir their names, each when the log before it is whole: always when only the process ended. After a
+// crash of the machine one may be torn; then what came behind it is given up, which is what relaxed means, and Pebble finds
+// a torn log at the end, as after any crash.
+func adoptLogs(fs vfs.FS, dir string, log *slog.Logger) error {
+	names, err := fs.List(dir)
+	if err != nil {
+		return err
+	}
+	var heirs []heir
+	for _, name := range names {
+		if h, ok := parseHeir(name); ok {
+			heirs = append(heirs, h)
+		}
+	}
+	if len(heirs) == 0 {
+		return nil
+	}
+	slices.SortFunc(heirs, func(a, b heir) int { // of six digits or more
+		return cmp.Or(cmp.Compare(len(a.log), len(b.log)), strings.Compare(a.log, b.log))
+	})
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	for _, h := range heirs {
+		from, to := fs.PathJoin(dir, h.String()), fs.PathJoin(dir, h.log+logSuffix)
+		before := fs.PathJoin(dir, h.after.name+logSuffix)
+		whole, err := intact(fs, before, h.after)
+		if err != nil {
+			return err
+		}
+		if whole {
+			if err = syncFile(fs, before); err == nil {
+				err = fs.Rename(from, to)
+			}
+		} else {
+			log.Warn("Writes behind a torn log are given up", "torn", before, "log", h.log)
+			err = fs.Remove(from)
+		}
+		if err == nil {
+			err = d.Sync()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// intact reports whether the file is as e says.
+func intact(fs vfs.FS, path string, e ended) (bool, error) {
+	f, err := fs.Open(path, vfs.SequentialReadsOption)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	sum := xxhash.New()
+	n, err := io.Copy(sum, io.LimitReader(f, e.size))
+	return err == nil && n == e.size && sum.Sum64() == e.sum, err
+}
+
+func syncFile(fs vfs.FS, path string) error {
+	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.SyncData(), f.Close())
+}
