@@ -3,7 +3,6 @@ package pebblekv
 import (
 	"strings"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -79,7 +78,6 @@ func (fs logFS) Unwrap() vfs.FS { return fs.FS }
 type logFile struct {
 	vfs.File
 	end, allocated int64
-	sum            *xxhash.Digest // of what was written; nil: nobody asks for it
 }
 
 // Preallocate implements vfs.File: Write does it.
@@ -92,9 +90,6 @@ func (f *logFile) Write(p []byte) (int, error) {
 			return 0, err
 		}
 		f.allocated += logChunk
-	}
-	if f.sum != nil {
-		_, _ = f.sum.Write(p) // before the file system has it, which may change p
 	}
 	n, err := f.File.Write(p)
 	f.end += int64(n)

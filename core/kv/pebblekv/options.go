@@ -13,7 +13,7 @@ import (
 // Options choose the profile. The zero value is the small one: it is what a laptop or a small container should run.
 type Options struct {
 	CacheMB    int  // cache of values and blocks in MiB; 0 means DefaultCacheMB
-	MemTableMB int  // one memtable in MiB; 0 means DefaultMemTableMB; up to eight exist while flushes lag
+	MemTableMB int  // one memtable in MiB; 0 means DefaultMemTableMB; up to six exist while flushes lag (see throttle)
 	BlockKB    int  // data block in KiB; 0 means DefaultBlockKB
 	Relaxed    bool // Wait returns at once: a crash may lose the last moments, never tear a batch (see lateLogs)
 
@@ -30,7 +30,7 @@ type Options struct {
 }
 
 // The small profile. Sized for goal 23 (resident memory idle <= 64 MiB, with 100,000 documents <= 300 MiB): memory is about
-// cache + 2 x memtable, which blocks and up to eight memtables share; both grow with use (a memtable starts at 256 KiB), so idle costs little. Blocks of 8 KiB:
+// cache + 2 x memtable, which blocks and up to six memtables share; both grow with use (a memtable starts at 256 KiB), so idle costs little. Blocks of 8 KiB:
 // BenchmarkBlockSize reads single keys a sixth faster than with 16 KiB, runs of 100 a quarter slower.
 const (
 	DefaultCacheMB    = 144
@@ -58,7 +58,7 @@ func tuned(o Options, cache *pebble.Cache, p *pace, late *lateLogs) *pebble.Opti
 		Cleaner:                     cleaner{},
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableSize:                uint64(o.MemTableMB) << 20,
-		MemTableStopWritesThreshold: 8,
+		MemTableStopWritesThreshold: memTables,
 		L0CompactionThreshold:       2,
 		L0StopWritesThreshold:       1000,
 		LBaseMaxBytes:               256 << 20,

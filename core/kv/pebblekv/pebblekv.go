@@ -28,18 +28,19 @@ var closeGrace = 3 * time.Second
 
 // Engine implements kv.Engine.
 type Engine struct {
-	db      *pebble.DB
-	cache   *pebble.Cache
-	lock    *pebble.Lock
-	log     *slog.Logger
-	relaxed bool
-	gate    gate
-	writing admission
-	work    work
-	closing closer
-	pace    *pace
-	values  *values   // nil: none are kept
-	logs    *lateLogs // nil unless relaxed
+	db       *pebble.DB
+	cache    *pebble.Cache
+	lock     *pebble.Lock
+	log      *slog.Logger
+	relaxed  bool
+	gate     gate
+	writing  admission
+	work     work
+	closing  closer
+	pace     *pace
+	throttle throttle
+	values   *values   // nil: none are kept
+	logs     *lateLogs // nil unless relaxed
 }
 
 var _ kv.Engine = (*Engine)(nil)
@@ -83,6 +84,7 @@ func Open(dir string, o Options) (*Engine, error) {
 	e.gate.idle = make(chan struct{}, 1)
 	e.work.listen(po.EventListener)
 	e.pace.listen(po.EventListener)
+	e.throttle.listen(po.EventListener)
 	db, err := pebble.Open(dir, po)
 	if err != nil {
 		_ = e.logs.close()
@@ -92,6 +94,7 @@ func Open(dir string, o Options) (*Engine, error) {
 	}
 	e.db = db
 	e.pace.open(treeOf(db, o.Logger))
+	e.throttle.open()
 	return e, nil
 }
 

@@ -52,6 +52,7 @@ func (e *Engine) Prepare(b *kv.Batch, room int) (kv.Prepared, error) {
 	if !e.gate.enter() {
 		return nil, kv.ErrClosed
 	}
+	e.throttle.wait(b.Size())
 	n := b.Len()
 	p := preparations.Get().(*prepared)
 	p.e, p.bytes, p.values, p.kept = e, b.Size(), p.values[:0], p.kept[:0]
