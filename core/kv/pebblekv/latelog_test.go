@@ -366,7 +366,7 @@ func TestRelaxedCloseWaitsForTheLog(t *testing.T) {
 
 // Whatever a crash of the machine leaves of what was not synced, a relaxed store opens and has the first batches, whole.
 func TestRelaxedStoreAfterACrash(t *testing.T) {
-	rounds := 10
+	rounds := 8
 	if testing.Short() {
 		rounds = 4
 	}
@@ -379,7 +379,7 @@ func TestRelaxedStoreAfterACrash(t *testing.T) {
 		stop := make(chan struct{})
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			for i := range 12_000 {
+			for i := range 8_000 {
 				select {
 				case <-stop:
 					return

@@ -84,7 +84,7 @@ func Open(dir string, o Options) (*Engine, error) {
 	e.gate.idle = make(chan struct{}, 1)
 	e.work.listen(po.EventListener)
 	e.pace.listen(po.EventListener)
-	e.throttle.listen(po.EventListener)
+	e.throttle.listen(po.EventListener, o.MemTableMB<<20)
 	db, err := pebble.Open(dir, po)
 	if err != nil {
 		_ = e.logs.close()
@@ -94,7 +94,6 @@ func Open(dir string, o Options) (*Engine, error) {
 	}
 	e.db = db
 	e.pace.open(treeOf(db, o.Logger))
-	e.throttle.open()
 	return e, nil
 }
 

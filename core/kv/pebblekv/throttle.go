@@ -9,10 +9,12 @@ import (
 
 // throttle slows writers down while flushes lag behind them. Without it they fill all memtables at full speed, and then stop, all at
 // once, for as long as the disk takes. With it the last memtables fill so slowly that a disk which is busy for a second
-// makes requests longer, and none of them as long as that. A flush that keeps pace with what is let through ends it: writers and
+// makes many requests longer, and none of them as long as that. A flush that keeps pace with what is let through ends it: writers and
 // flushes meet at some number of memtables, whatever the disk can do.
 type throttle struct {
-	full atomic.Int32 // memtables that wait for their flush or are in it
+	size int64        // of a memtable
+	open int64        // of the one that is written to, about: the first ones are smaller
+	full atomic.Int64 // bytes of memtables that wait for their flush or are in it
 	next atomic.Int64 // when the next batch may go, in ns since start
 }
 
@@ -31,27 +33,34 @@ const (
 	minDelay = 200 * time.Microsecond
 )
 
-// listen has the store report its memtables. A flush takes all that are full, so each sets the count right; the next one after a failed
+// smallest is the size of a store's first memtable; each is twice as large as the one before, up to what the options say.
+const smallest = 256 << 10
+
+// listen has the store report its memtables. A flush takes all that are full, so each sets full right; the next one after a failed
 // flush does, too. An error may also say that there was nothing in them.
-func (t *throttle) listen(l *pebble.EventListener) {
+func (t *throttle) listen(l *pebble.EventListener, memTable int) {
+	t.size = int64(memTable)
 	begun, ended := l.FlushBegin, l.FlushEnd
-	l.WALCreated = func(pebble.WALCreateInfo) { t.full.Add(1) } // the memtable before is full
+	l.WALCreated = func(pebble.WALCreateInfo) { // the memtable before is full; Pebble makes one log at a time
+		t.full.Add(t.open)
+		t.open = min(max(2*t.open, smallest), t.size)
+	}
 	l.FlushBegin = func(i pebble.FlushInfo) {
-		t.full.Store(int32(i.Input))
+		t.full.Store(int64(i.InputBytes))
 		begun(i)
 	}
 	l.FlushEnd = func(i pebble.FlushInfo) {
-		t.full.Add(-int32(i.Input))
+		t.full.Add(-int64(i.InputBytes))
 		ended(i)
 	}
 }
 
-// open forgets the first log, before which there was no memtable.
-func (t *throttle) open() { t.full.Store(0) }
+// waiting is the number of full memtables; the small ones of a new store count by their size.
+func (t *throttle) waiting() int64 { return max(t.full.Load()+t.size/2, 0) / t.size }
 
 // wait is called before a batch of n bytes takes any lock.
 func (t *throttle) wait(n int) {
-	if t.full.Load() > 1 {
+	if t.waiting() > 1 {
 		if d := t.delay(n, time.Since(start)); d > 0 {
 			time.Sleep(d)
 		}
@@ -60,7 +69,7 @@ func (t *throttle) wait(n int) {
 
 // delay is how long a batch of n bytes must wait that comes now.
 func (t *throttle) delay(n int, now time.Duration) time.Duration {
-	price := prices[min(max(t.full.Load(), 0), memTables-1)]
+	price := prices[min(t.waiting(), memTables-1)]
 	for {
 		next := t.next.Load()
 		wait := max(next-int64(now), 0)

@@ -14,7 +14,7 @@ import (
 func TestThrottleDelays(t *testing.T) {
 	const ms = time.Millisecond
 	type batch struct {
-		full int32
+		full int64
 		at   time.Duration // ms
 		kb   int
 	}
@@ -33,10 +33,10 @@ func TestThrottleDelays(t *testing.T) {
 		{"nobody waits long, whatever others wrote", []batch{{5, 0, 1e6}, {5, 0, 1}, {5, 150, 1}, {5, 200, 1}}, []time.Duration{0, 100 * ms, 50 * ms, 0}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var th throttle
+			th := throttle{size: 1 << 20}
 			var got []time.Duration
 			for _, b := range tc.batches {
-				th.full.Store(b.full)
+				th.full.Store(b.full<<20 - 1000)
 				got = append(got, th.delay(b.kb*1000, b.at*ms))
 			}
 			if !slices.Equal(got, tc.want) {
@@ -54,10 +54,10 @@ func TestThrottleCountsMemtables(t *testing.T) {
 	for _, fresh := range []bool{true, false} { // the second time there is a log to replay
 		e := mustOpen(t, "db", Options{FS: fs, MemTableMB: 1, Relaxed: true})
 		if n := e.throttle.full.Load(); n != 0 {
-			t.Errorf("%d full memtables after opening", n)
+			t.Errorf("%d bytes of full memtables after opening", n)
 		}
 		fs.busy.Lock()
-		for i := 0; e.throttle.full.Load() < 3; i++ {
+		for i := 0; e.throttle.full.Load() < 3<<20; i++ {
 			if i == 20_000 {
 				t.Fatal("no memtable is ever full")
 			}
@@ -74,7 +74,7 @@ func TestThrottleCountsMemtables(t *testing.T) {
 		}
 		for end := time.Now().Add(20 * time.Second); e.throttle.full.Load() != 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("%d full memtables, but all are flushed", e.throttle.full.Load())
+				t.Fatalf("%d bytes of full memtables, but all are flushed", e.throttle.full.Load())
 			}
 		}
 		if fresh {
