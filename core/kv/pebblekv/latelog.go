@@ -59,7 +59,7 @@ type lateLogs struct {
 const (
 	lookDelay = 50 * time.Millisecond // without a write: a pause
 	lookMost  = 20                    // so many without a pause: a second
-	trickle   = 1 << 20               // bytes a second that are less than half of the smallest memtables fill
+	trickle   = 1 << 20               // bytes in a second: less fills a memtable of 16 MiB in ten seconds at the soonest
 )
 
 // ended is a log that nothing will be written to any more.
