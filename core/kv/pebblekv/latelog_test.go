@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -146,7 +145,7 @@ func TestLateLogIsWaitedFor(t *testing.T) {
 			}
 			syncRoot(t, mem)
 			held := &heldFS{FS: mem, held: func(name string) bool { return name == first }}
-			late, err := newLateLogs(held, "db", func() {}, func(err error) { t.Error(err) })
+			late, err := newLateLogs(held, "db", nil, func(err error) { t.Error(err) })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -314,12 +313,13 @@ func TestLateLogLooks(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			var got strings.Builder
 			var l *lateLogs
-			flush := func() {
+			flush := func() error {
 				got.WriteByte('f')
 				if tc.during {
 					tc.during = false
 					l.wrote(100)
 				}
+				return nil
 			}
 			l, err := newLateLogs(vfs.NewMem(), "", flush, func(err error) { t.Error(err) })
 			if err != nil {
@@ -353,14 +353,24 @@ type saidFile struct {
 
 func (f saidFile) SyncData() error { return f.to.WriteByte('s') }
 
+// Close waits for the log, longer than for users of the store, and a look at the log isn't one.
 func TestRelaxedCloseWaitsForTheLog(t *testing.T) {
-	fs := &heldFS{FS: vfs.NewMem(), held: oneLog}
-	e := mustOpen(t, "db", Options{FS: fs, Relaxed: true})
-	writePair(t, e, 0)
-	fs.busy.Lock()
-	var err error
-	if !waitsFor(fs, func() { err = e.Close() }) || err != nil {
-		t.Errorf("closed before the log was on disk, or %v", err)
+	defer func(d time.Duration) { closeGrace = d }(closeGrace)
+	closeGrace = time.Millisecond
+	for _, looking := range []bool{false, true} {
+		fs := &heldFS{FS: vfs.NewMem(), held: oneLog}
+		e := mustOpen(t, "db", Options{FS: fs, Relaxed: true})
+		writePair(t, e, 0)
+		fs.busy.Lock()
+		for end := time.Now().Add(20 * time.Second); looking && e.logs.strict.Load() == 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("nothing looks")
+			}
+		}
+		var err error
+		if !waitsFor(fs, func() { err = e.Close() }) || err != nil {
+			t.Errorf("looking %v: closed before the log was on disk, or %v", looking, err)
+		}
 	}
 }
 
@@ -475,117 +485,26 @@ func TestRelaxedStoreSyncsWhatItPromises(t *testing.T) {
 	}
 }
 
-// A log gets its name when the one before it holds what it held, and not otherwise.
-func TestAdoptLogs(t *testing.T) {
-	const old = "what the old log holds"
-	after := ended{"000009", int64(len(old)), 0}
-	for _, tc := range []struct {
-		name  string
-		files map[string]string // 000009.log; old and what Pebble has asked the disk to keep free behind it when absent
-		chain bool              // another log behind the heir
-		want  string
-	}{
-		{"whole", nil, false, "000009.log 000010.log"},
-		{"whole, two wait", nil, true, "000009.log 000010.log 1000011.log"},
-		{"a byte short", map[string]string{"000009.log": old[:len(old)-1]}, true, "000009.log"},
-		{"a byte is another", map[string]string{"000009.log": "W" + old[1:]}, false, "000009.log"},
-		{"empty", map[string]string{"000009.log": ""}, false, "000009.log"},
-		{"gone", map[string]string{"000009.log": "-"}, true, ""},
-		{"named already", map[string]string{"000010.log": "new"}, false, "000009.log 000010.log"},
-		{"strangers", map[string]string{"heir-": "", "heir-1-2-3": "", "heir-1-2-x-0": "", "heir-1-2-3-x": ""}, false,
-			"000009.log 000010.log heir- heir-1-2-3 heir-1-2-3-x heir-1-2-x-0"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			mem := vfs.NewCrashableMem()
-			var fs vfs.FS = mem
-			put := func(name, text string) {
-				f, err := fs.Create("db/"+name, vfs.WriteCategoryUnspecified)
-				if err == nil {
-					_, err = io.WriteString(f, text)
-				}
-				if err = errors.Join(err, f.Close()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := fs.MkdirAll("db", 0o755); err != nil {
-				t.Fatal(err)
-			}
-			files := map[string]string{"000009.log": old + "\x00\x00\x00"}
-			files[heir{"000010", sumOf(after, old)}.String()] = "new"
-			if tc.chain {
-				files[heir{"1000011", sumOf(ended{name: "000010", size: 3}, "new")}.String()] = "newest"
-			}
-			whole := map[string]ended{"000009.log": sumOf(after, old), "000010.log": sumOf(ended{size: 3}, "new")}
-			for name, text := range tc.files {
-				files[name] = text
-			}
-			for name, text := range files {
-				if text != "-" {
-					put(name, text)
-				}
-			}
-			syncRoot(t, fs)
-			for range 2 { // the second time there is nothing to do, whatever becomes of the machine before
-				if err := adoptLogs(fs, "db", slog.New(slog.DiscardHandler)); err != nil {
-					t.Fatal(err)
-				}
-				if tc.files == nil {
-					fs = mem.CrashClone(vfs.CrashCloneCfg{})
-				}
-				names, err := fs.List("db")
-				if err != nil {
-					t.Fatal(err)
-				}
-				slices.Sort(names)
-				if got := strings.Join(names, " "); got != tc.want {
-					t.Errorf("got %s\nwant %s", got, tc.want)
-				}
-				for _, log := range names[:max(0, len(names)-1)] { // the last one is as torn as ever
-					if e, ok := whole[log]; ok && tc.files == nil {
-						if ok, err := intact(fs, "db/"+log, e); !ok || err != nil {
-							t.Errorf("%s is torn: %v", log, err)
-						}
-					}
-				}
-			}
-		})
-	}
-}
-
-func syncRoot(t testing.TB, fs vfs.FS) {
-	t.Helper()
-	d, err := fs.OpenDir("")
-	if err == nil {
-		err = errors.Join(d.Sync(), d.Close())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func sumOf(e ended, text string) ended {
-	f := newLateFile(nil, nil, "")
-	_, _ = f.sum.Write([]byte(text))
-	e.sum = f.sum.Sum64()
-	return e
-}
-
 // A store whose log can't be synced doesn't go on as if it were.
 func TestRelaxedLogThatFails(t *testing.T) {
 	mem := vfs.NewMem()
 	if err := mem.MkdirAll("db", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	failed := make(chan error, 1)
-	l, err := newLateLogs(mem, "db", func() {}, func(err error) { failed <- err })
+	var failed []error
+	flush := func() error { return os.ErrClosed }
+	l, err := newLateLogs(mem, "db", flush, func(err error) { failed = append(failed, err) })
 	if err != nil {
 		t.Fatal(err)
 	}
+	l.timer = time.AfterFunc(time.Hour, func() {})
 	l.later(func() error { return os.ErrInvalid })
+	l.settle()
+	l.look() // nothing was written: a pause
 	if err := l.close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-failed; !errors.Is(err, os.ErrInvalid) {
-		t.Errorf("got %v", err)
+	if len(failed) != 2 || !errors.Is(failed[0], os.ErrInvalid) || !errors.Is(failed[1], os.ErrClosed) {
+		t.Errorf("got %v", failed)
 	}
 }

@@ -145,10 +145,11 @@ func (e *Engine) apply(pb *pebble.Batch, kept []touch) error {
 		e.values.enter(kept)
 		defer func() { e.values.leave(kept, batch, err == nil) }()
 	}
-	e.pace.wrote(pb.Len())
+	n := pb.Len() // Pebble empties a large batch
+	e.pace.wrote(n)
 	if e.relaxed {
 		err = e.db.Apply(pb, pebble.NoSync)
-		e.logs.wrote(pb.Len())
+		e.logs.wrote(n)
 	} else {
 		err = e.db.ApplyNoSyncWait(pb, pebble.Sync)
 	}
@@ -159,14 +160,8 @@ func (e *Engine) apply(pb *pebble.Batch, kept []touch) error {
 }
 
 // flushLog syncs the log of a relaxed store.
-func (e *Engine) flushLog() {
-	if !e.gate.enter() {
-		return
-	}
-	defer e.gate.leave()
-	if err := e.logs.durably(func() error { return e.db.LogData(nil, pebble.Sync) }); err != nil {
-		e.log.Error("The log of the store can't be written", "error", err)
-	}
+func (e *Engine) flushLog() error {
+	return e.logs.durably(func() error { return e.db.LogData(nil, pebble.Sync) })
 }
 
 // check tests the preconditions against the present state; the caller has entered with them.
@@ -268,6 +263,7 @@ func (e *Engine) Close() error {
 	if !e.gate.shut() {
 		return kv.ErrClosed
 	}
+	e.logs.rest()
 	if !e.gate.wait(closeGrace) {
 		if err := e.logs.durably(func() error { return e.db.LogData(nil, pebble.Sync) }); err != nil {
 			return fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
