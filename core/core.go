@@ -4,8 +4,10 @@ package core
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 
+	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/jobs"
@@ -62,16 +64,20 @@ type DatabaseSpec struct {
 
 // Options of an Engine. The zero value is good.
 type Options struct {
-	Clock               *clock.Clock // nil = the wall clock
-	PartitionThroughput int          // most RU/s of one physical partition; 0 = 10,000
-	MinSlots            int          // least slots of a container; 0 = 4 for each physical partition
-	MaxItem             int          // bytes of one document; 0 = 16 MiB (APIs have their own, smaller limits)
-	MaxLogicalPartition int64        // bytes of all items of one partition key value; 0 = 20 GB
+	Clock               *clock.Clock   // nil = the wall clock
+	PartitionThroughput int            // most RU/s of one physical partition; 0 = 10,000
+	MinSlots            int            // least slots of a container; 0 = 4 for each physical partition
+	MaxItem             int            // bytes of one document; 0 = 16 MiB (APIs have their own, smaller limits)
+	MaxLogicalPartition int64          // bytes of all items of one partition key value; 0 = 20 GB
+	Budget              *budget.Budget // memory of requests; nil = no limit
+	Logger              *slog.Logger   // of background work; nil = slog's default
 }
 
 // Engine is one store with all that is in it. Safe for concurrent use.
 type Engine struct {
 	kv    kv.Engine
+	bud   *budget.Budget
+	log   *slog.Logger
 	cat   *catalog.Catalog
 	store *store.Store
 	clk   *clock.Clock
@@ -85,11 +91,14 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	if o.Clock == nil {
 		o.Clock = clock.New()
 	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
 	cat, err := catalog.Open(eng, o.Clock, catalog.Settings{PartitionThroughput: o.PartitionThroughput, MinSlots: o.MinSlots})
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{kv: eng, cat: cat, clk: o.Clock,
+	e := &Engine{kv: eng, cat: cat, clk: o.Clock, bud: o.Budget, log: o.Logger,
 		store: store.Open(eng, cat, o.Clock, store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition})}
 	if err := e.dropOrphans(ctx); err != nil {
 		return nil, err
@@ -134,6 +143,17 @@ func (e *Engine) Close() error {
 	e.drops.Wait()
 	e.store.Close()
 	return e.kv.Close()
+}
+
+// Budget returns the memory that requests share; nil when it has no limit.
+func (e *Engine) Budget() *budget.Budget { return e.bud }
+
+// Health returns what the storage engine says of itself.
+func (e *Engine) Health() kv.Health {
+	if m, ok := e.kv.(kv.Monitored); ok {
+		return m.Health()
+	}
+	return kv.Health{}
 }
 
 // Clock returns the engine's clock: the only source of time, ids and randomness.

@@ -13,6 +13,8 @@ import (
 
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/internal/admit"
+	"github.com/orrerydb/orrery/internal/observe"
 )
 
 // Limits of the door. They bound what one connection can make the server hold.
@@ -70,6 +72,12 @@ type Options struct {
 	Sources map[string]GraphName // traversal sources beside g, which is graphs/g
 	Clock   *clock.Clock
 	Log     *slog.Logger // nil: slog.Default()
+
+	// MaxTime is how long one request may run; 0 is for ever. Gate bounds how many run at once; nil lets in all. Observe is told of each
+	// request; nil is nobody.
+	MaxTime time.Duration
+	Gate    *admit.Gate
+	Observe observe.Observer
 }
 
 // defaultGraph is what the source g means where the login didn't name a graph.

@@ -20,6 +20,8 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/internal/admit"
+	"github.com/orrerydb/orrery/internal/observe"
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
@@ -40,6 +42,12 @@ type Options struct {
 	Logger    *slog.Logger // nil: slog's default
 	// Requests, when given, is counted up by one per message.
 	Requests *atomic.Int64
+
+	// MaxTime is how long one request may run; 0 is for ever. Gate bounds how many run at once; nil lets in all. Observe is told of each
+	// request; nil is nobody.
+	MaxTime time.Duration
+	Gate    *admit.Gate
+	Observe observe.Observer
 }
 
 // Server serves the MongoDB protocol. Safe for concurrent use.

@@ -6,12 +6,15 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync/atomic"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/internal/admit"
+	"github.com/orrerydb/orrery/internal/observe"
 )
 
 // Options configure the API.
@@ -30,6 +33,12 @@ type Options struct {
 	// must be merged is a 400 with the plan for clients that merge; an order without its index is a 400. Without it such
 	// queries are answered whole, to every client.
 	Strict bool
+
+	// MaxTime is how long one request may run; 0 is for ever. Gate bounds how many run at once; nil lets in all. Observe is told of each
+	// request; nil is nobody.
+	MaxTime time.Duration
+	Gate    *admit.Gate
+	Observe observe.Observer
 }
 
 // Server is the NoSQL API as an http.Handler. Safe for concurrent use.

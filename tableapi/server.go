@@ -18,9 +18,12 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/internal/admit"
+	"github.com/orrerydb/orrery/internal/observe"
 	"github.com/orrerydb/orrery/tableapi/odata"
 )
 
@@ -34,6 +37,12 @@ type Options struct {
 	Auth    bool   // false: credentials are neither needed nor looked at
 	Clock   *clock.Clock
 	Log     *slog.Logger // may be nil
+
+	// MaxTime is how long one request may run; 0 is for ever. Gate bounds how many run at once; nil lets in all. Observe is told of each
+	// request; nil is nobody.
+	MaxTime time.Duration
+	Gate    *admit.Gate
+	Observe observe.Observer
 }
 
 // Server answers the Table API. It is an http.Handler, safe for concurrent use.

@@ -32,6 +32,7 @@ var (
 	ErrClosed         = errors.New("kv: closed")
 	ErrCorruption     = errors.New("kv: corruption")
 	ErrContract       = errors.New("kv: caller broke the contract") // a fault of ours
+	ErrFull           = errors.New("kv: no room for new data")      // definitely not applied; batches that free space may go on
 )
 
 // PreconditionError is ErrConflict with the index of the precondition that did not hold.
@@ -124,6 +125,30 @@ type Snapshot interface {
 	Close() error
 }
 
+// Health is what an engine says of itself.
+type Health struct {
+	State  State
+	Reason string // a sentence for the operator; "" when all is well
+}
+
+// State is how much an engine can do now. The worse is the greater.
+type State uint8
+
+// The states of an engine.
+const (
+	Well     State = iota
+	Damaged        // some stored bytes can't be read; everything else goes on
+	Full           // new data is refused with ErrFull
+	ReadOnly       // all writes are refused
+	Stalled        // the disk doesn't answer: writes are refused with ErrUnavailable
+)
+
+// Monitored is an Engine that knows its health.
+type Monitored interface {
+	// Health returns the worst of what is wrong now. It is cheap and never blocks.
+	Health() Health
+}
+
 // Getter is an Engine or a Snapshot.
 type Getter interface {
 	Get(key []byte) ([]byte, error)
@@ -209,6 +234,10 @@ type Op struct {
 type Batch struct {
 	buf  []byte
 	ends []span
+
+	// Frees says that the batch removes more than it adds, as a delete's does. An engine that refuses new data with ErrFull takes it
+	// as long as there is any room at all. Reset keeps it false.
+	Frees bool
 }
 
 type span struct{ key, val, end int } // buf[key:val] is the key, buf[val:end] the value; end < 0: delete
@@ -245,4 +274,4 @@ func (b *Batch) Op(i int) Op {
 }
 
 // Reset empties the batch and keeps its memory.
-func (b *Batch) Reset() { b.buf, b.ends = b.buf[:0], b.ends[:0] }
+func (b *Batch) Reset() { b.buf, b.ends, b.Frees = b.buf[:0], b.ends[:0], false }

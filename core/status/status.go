@@ -32,6 +32,8 @@ const (
 	UnknownOutcome                 // 503: the write may or may not have been applied
 	NotModified                    // 304
 	Corruption                     // 500: stored bytes fail their checks
+	StoreFull                      // 403: the disk has no room for new data; deletes and reads go on
+	MemoryLimit                    // 400: a query needs more memory than one request may have
 )
 
 // Sub-statuses of the service that the core itself gives (header x-ms-substatus).
