@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -31,6 +30,9 @@ type Engine struct {
 	db       *pebble.DB
 	cache    *pebble.Cache
 	lock     *pebble.Lock
+	dir      string
+	options  Options
+	damages  damages
 	log      *slog.Logger
 	relaxed  bool
 	gate     gate
@@ -45,22 +47,13 @@ type Engine struct {
 
 var _ kv.Engine = (*Engine)(nil)
 
-// Open opens the store in dir, which is made when absent. A directory in use is ErrLocked, a damaged one kv.ErrCorruption.
+// Open opens the store in dir, which is made when absent. A directory in use is ErrLocked, a damaged one kv.ErrCorruption: also one that has files and isn't
+// a whole store (ErrNotWhole), in which nothing is written.
 func Open(dir string, o Options) (*Engine, error) {
 	o = o.withDefaults()
-	if err := o.FS.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
-	}
-	lock, err := pebble.LockDirectory(dir, o.FS)
+	lock, err := enter(dir, &o)
 	if err != nil {
-		if errors.Is(err, os.ErrPermission) {
-			return nil, fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
-		}
-		return nil, fmt.Errorf("%w: %s: %v", ErrLocked, dir, err)
-	}
-	if err := adoptLogs(o.FS, dir, o.Logger); err != nil {
-		_ = lock.Close()
-		return nil, translate(err)
+		return nil, err
 	}
 	// Pebble takes the memory of memtables out of the cache. Two full ones come on top, or a burst of writes would leave no
 	// room for blocks and make every read pay for it.
@@ -71,16 +64,17 @@ func Open(dir string, o Options) (*Engine, error) {
 		blocks /= 4
 	}
 	cache := pebble.NewCache(int64(blocks + 2*o.MemTableMB<<20))
-	e := &Engine{cache: cache, lock: lock, log: o.Logger, relaxed: o.Relaxed, pace: newPace(), values: kept}
+	e := &Engine{cache: cache, dir: dir, options: o, lock: lock, log: o.Logger, relaxed: o.Relaxed, pace: newPace(), values: kept}
 	if o.Relaxed {
 		if e.logs, err = newLateLogs(o.FS, dir, e.flushLog, func(err error) { quiet{o.Logger}.Fatalf("a log can't be written: %v", err) }); err != nil {
 			cache.Unref()
-			_ = lock.Close()
+			_ = leave(dir, &o, lock, false)
 			return nil, translate(err)
 		}
 	}
 	po := tuned(o, cache, e.pace, e.logs)
-	po.Lock = lock
+	po.Lock, po.ReadOnly = lock, o.ReadOnly
+	e.damages.listen(po.EventListener, o.Logger)
 	e.gate.idle = make(chan struct{}, 1)
 	e.work.listen(po.EventListener)
 	e.pace.listen(po.EventListener)
@@ -89,7 +83,7 @@ func Open(dir string, o Options) (*Engine, error) {
 	if err != nil {
 		_ = e.logs.close()
 		cache.Unref()
-		_ = lock.Close()
+		_ = leave(dir, &o, lock, false)
 		return nil, translate(err)
 	}
 	e.db = db
@@ -272,5 +266,6 @@ func (e *Engine) Close() error {
 	}
 	err := e.db.Close()
 	e.cache.Unref()
-	return translate(cmp.Or(err, e.logs.close(), e.lock.Close()))
+	err = cmp.Or(err, e.logs.close())
+	return translate(cmp.Or(err, leave(e.dir, &e.options, e.lock, err == nil)))
 }
