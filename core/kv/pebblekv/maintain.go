@@ -28,7 +28,7 @@ func (e *Engine) DropRange(ctx context.Context, lo, hi []byte) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
 	}
-	if e.options.ReadOnly {
+	if e.dir.readOnly {
 		return fmt.Errorf("%w: %w", kv.ErrUnavailable, errReadOnly)
 	}
 	if err := e.enterRange(lo, hi); err != nil {
@@ -38,7 +38,7 @@ func (e *Engine) DropRange(ctx context.Context, lo, hi []byte) error {
 	if bytes.Compare(lo, hi) >= 0 {
 		return nil
 	}
-	err := e.logs.durably(func() error { return e.db.DeleteRange(lo, hi, pebble.Sync) })
+	err := e.db.DeleteRange(lo, hi, pebble.Sync)
 	e.values.forget() // after an error too: it may have been applied
 	if err != nil {
 		return fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
@@ -100,7 +100,7 @@ func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
 		return kv.ErrClosed
 	}
 	defer e.gate.leave()
-	err := e.logs.durably(func() error { return e.db.Checkpoint(dir, pebble.WithFlushedWAL()) })
+	err := e.db.Checkpoint(dir, pebble.WithFlushedWAL())
 	if errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("%w: checkpoint directory exists: %s", kv.ErrContract, dir)
 	}

@@ -21,12 +21,15 @@ type parts struct {
 	markers                          []string
 	others                           []string // a store's too, but of no weight: locks and what a crash left half made
 	foreign                          []string // none of a store's
-	heirs                            bool     // logs of a relaxed store that don't have their names yet
+	heirs                            []string // logs that a relaxed store of an older version left behind when it was killed
 	note                             bool     // see closedNote
 	old                              bool     // a file by which formats before the oldest that can be read are known
 }
 
 var partNames = regexp.MustCompile(`^(?:(\d+)(?:-\d+)?\.(log)|(\d+)\.(sst|blob)|(MANIFEST|OPTIONS)-(\d+))$`)
+
+// heirPrefix begins the names of logs that a relaxed store of an older version left behind when it was killed.
+const heirPrefix = "heir-"
 
 // partsOf sorts the files of a directory.
 func partsOf(fs vfs.FS, dir string) (p parts, err error) {
@@ -64,7 +67,7 @@ func (p *parts) other(name string) {
 	case name == "CURRENT":
 		p.old = true
 	case strings.HasPrefix(name, heirPrefix):
-		p.heirs = true
+		p.heirs = append(p.heirs, name)
 	case name == "LOCK", strings.HasSuffix(name, ".dbtmp"), name == closedName+closedTemp:
 		p.others = append(p.others, name)
 	default:
@@ -74,5 +77,5 @@ func (p *parts) other(name string) {
 
 // empty reports whether there is nothing of a store.
 func (p *parts) empty() bool {
-	return len(p.logs)+len(p.tables)+len(p.manifests)+len(p.options)+len(p.markers) == 0 && !p.note && !p.old
+	return len(p.logs)+len(p.tables)+len(p.manifests)+len(p.options)+len(p.markers)+len(p.heirs) == 0 && !p.note && !p.old
 }

@@ -27,31 +27,27 @@ var closeGrace = 3 * time.Second
 
 // Engine implements kv.Engine.
 type Engine struct {
-	db       *pebble.DB
-	cache    *pebble.Cache
-	lock     *pebble.Lock
-	dir      string
-	options  Options
-	damages  damages
-	log      *slog.Logger
-	relaxed  bool
-	gate     gate
-	writing  admission
-	work     work
-	closing  closer
-	pace     *pace
-	throttle throttle
-	values   *values   // nil: none are kept
-	logs     *lateLogs // nil unless relaxed
+	db      *pebble.DB
+	cache   *pebble.Cache
+	dir     *claimed
+	log     *slog.Logger
+	gate    gate
+	writing admission
+	work    work
+	closing closer
+	pace    *pace
+	values  *values   // nil: none are kept
+	relaxed *logTimer // nil: a commit waits for the log
+	damages damages
 }
 
 var _ kv.Engine = (*Engine)(nil)
 
-// Open opens the store in dir, which is made when absent. A directory in use is ErrLocked, a damaged one kv.ErrCorruption: also one that has files and isn't
-// a whole store (ErrNotWhole), in which nothing is written.
+// Open opens the store in dir, which is made when absent. A directory in use is ErrLocked, a damaged one, or one that holds something
+// else, kv.ErrCorruption: nothing in it is changed then.
 func Open(dir string, o Options) (*Engine, error) {
 	o = o.withDefaults()
-	lock, err := enter(dir, &o)
+	place, err := claim(dir, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -64,30 +60,21 @@ func Open(dir string, o Options) (*Engine, error) {
 		blocks /= 4
 	}
 	cache := pebble.NewCache(int64(blocks + 2*o.MemTableMB<<20))
-	e := &Engine{cache: cache, dir: dir, options: o, lock: lock, log: o.Logger, relaxed: o.Relaxed, pace: newPace(), values: kept}
-	if o.Relaxed {
-		if e.logs, err = newLateLogs(o.FS, dir, e.flushLog, func(err error) { quiet{o.Logger}.Fatalf("a log can't be written: %v", err) }); err != nil {
-			cache.Unref()
-			_ = leave(dir, &o, lock, false)
-			return nil, translate(err)
-		}
-	}
-	po := tuned(o, cache, e.pace, e.logs)
-	po.Lock, po.ReadOnly = lock, o.ReadOnly
+	e := &Engine{cache: cache, dir: place, log: o.Logger, pace: newPace(o.MemTableMB << 20), values: kept}
+	po := tuned(o, cache, e.pace)
+	po.Lock, po.ErrorIfNotExists, po.ReadOnly = place.lock, !place.fresh, o.ReadOnly
 	e.damages.listen(po.EventListener, o.Logger)
 	e.gate.idle = make(chan struct{}, 1)
 	e.work.listen(po.EventListener)
 	e.pace.listen(po.EventListener)
-	e.throttle.listen(po.EventListener, o.MemTableMB<<20)
-	db, err := pebble.Open(dir, po)
-	if err != nil {
-		_ = e.logs.close()
+	if e.db, err = pebble.Open(dir, po); err != nil {
 		cache.Unref()
-		_ = leave(dir, &o, lock, false)
-		return nil, translate(err)
+		return nil, errors.Join(translate(err), place.leave(false))
 	}
-	e.db = db
-	e.pace.open(treeOf(db, o.Logger))
+	if o.Relaxed {
+		e.relaxed = newLogTimer(e.syncLog)
+	}
+	e.pace.open(treeOf(e.db, o.Logger))
 	return e, nil
 }
 
@@ -130,22 +117,19 @@ func (e *Engine) stored(dst, key []byte) ([]byte, error) {
 	return appendValue(dst, v), translate(closer.Close())
 }
 
-// apply makes pb visible; kept are its keys that may have an entry among values. A failure here comes from the log: what became of
-// the batch is not known.
-func (e *Engine) apply(pb *pebble.Batch, kept []touch) error {
+// apply makes p and late, which is in it, visible. A failure here comes from the log: what became of the batch is not known.
+func (e *Engine) apply(p *prepared, late *kv.Batch) error {
 	var err error
-	if len(kept) > 0 {
-		batch := pb.Repr() // Pebble takes it out of a large batch
-		e.values.enter(kept)
-		defer func() { e.values.leave(kept, batch, err == nil) }()
+	if len(p.kept) > 0 {
+		e.values.enter(p.kept)
+		defer func() { e.values.leave(p.kept, p.b, late, err == nil) }()
 	}
-	n := pb.Len() // Pebble empties a large batch
-	e.pace.wrote(n)
-	if e.relaxed {
-		err = e.db.Apply(pb, pebble.NoSync)
-		e.logs.wrote(n)
+	e.pace.wrote(p.bytes + late.Size())
+	if e.relaxed != nil {
+		err = e.db.Apply(p.pb, pebble.NoSync)
+		e.relaxed.wrote()
 	} else {
-		err = e.db.ApplyNoSyncWait(pb, pebble.Sync)
+		err = e.db.ApplyNoSyncWait(p.pb, pebble.Sync)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
@@ -153,10 +137,8 @@ func (e *Engine) apply(pb *pebble.Batch, kept []touch) error {
 	return nil
 }
 
-// flushLog syncs the log of a relaxed store.
-func (e *Engine) flushLog() error {
-	return e.logs.durably(func() error { return e.db.LogData(nil, pebble.Sync) })
-}
+// syncLog returns when all that was written is durable.
+func (e *Engine) syncLog() error { return e.db.LogData(nil, pebble.Sync) }
 
 // check tests the preconditions against the present state; the caller has entered with them.
 func (e *Engine) check(pre []kv.Precondition) error {
@@ -257,15 +239,14 @@ func (e *Engine) Close() error {
 	if !e.gate.shut() {
 		return kv.ErrClosed
 	}
-	e.logs.rest()
+	e.relaxed.stop()
 	if !e.gate.wait(closeGrace) {
-		if err := e.logs.durably(func() error { return e.db.LogData(nil, pebble.Sync) }); err != nil {
+		if err := e.syncLog(); err != nil {
 			return fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
 		}
 		return fmt.Errorf("%w: closed with snapshots or iterators open", kv.ErrContract)
 	}
 	err := e.db.Close()
 	e.cache.Unref()
-	err = cmp.Or(err, e.logs.close())
-	return translate(cmp.Or(err, leave(e.dir, &e.options, e.lock, err == nil)))
+	return translate(cmp.Or(err, e.dir.leave(err == nil)))
 }

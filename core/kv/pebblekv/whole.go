@@ -71,6 +71,10 @@ func inspect(fs vfs.FS, dir string, report func(Problem)) (*look, error) {
 		l.fresh = !l.broken
 		return l, nil
 	}
+	if len(l.heirs) > 0 {
+		l.bad(l.heirs[0], "a log that an older version of the server left when it was killed: start and stop that version once, so that its writes are kept")
+		return l, nil
+	}
 	if l.fresh, err = l.begun(); err != nil || l.fresh {
 		return l, err
 	}
@@ -215,9 +219,6 @@ func (l *look) readLogs() error {
 		if f.num >= l.firstLog {
 			live = append(live, f)
 		}
-	}
-	if l.heirs { // a start gives them their names first, see adoptLogs
-		return nil
 	}
 	if len(live) == 0 {
 		l.bad(fmt.Sprintf("%06d.log", l.firstLog), "the log is missing, with what was written last")

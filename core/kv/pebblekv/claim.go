@@ -1,0 +1,113 @@
+package pebblekv
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// ErrNoStore is Open's error for a directory without a store that is to be opened for reading.
+var ErrNoStore = fmt.Errorf("%w: the directory holds no store", kv.ErrUnavailable)
+
+// claimed is the directory of a store that is open.
+type claimed struct {
+	fs       vfs.FS
+	path     string
+	log      *slog.Logger
+	lock     *pebble.Lock
+	fresh    bool // a store is to be made
+	readOnly bool
+}
+
+// claim locks a directory and sees that it holds a whole store, or nothing. In any other the only thing that happens is that its lock is taken, when it has one.
+func claim(dir string, o *Options) (*claimed, error) {
+	if o.ReadOnly {
+		o.FS, o.Relaxed = readOnlyFS{o.FS}, false
+	}
+	c := &claimed{fs: o.FS, path: dir, log: o.Logger, readOnly: o.ReadOnly}
+	if err := c.begin(); err != nil {
+		return nil, claiming(err)
+	}
+	var err error
+	if c.lock, err = pebble.LockDirectory(dir, c.fs); err != nil {
+		return nil, lockError(dir, err)
+	}
+	c.fresh, err = c.whole()
+	switch {
+	case err != nil:
+	case c.readOnly && c.fresh:
+		err = ErrNoStore
+	case !c.readOnly:
+		err = removeNote(c.fs, dir)
+	}
+	if err != nil {
+		_ = c.lock.Close()
+		return nil, claiming(err)
+	}
+	if !c.readOnly {
+		writers.add(dir)
+	}
+	return c, nil
+}
+
+// begin makes the directory, or sees that it is whole before even a lock is made there.
+func (c *claimed) begin() error {
+	_, err := c.fs.Stat(c.path)
+	switch {
+	case isMissing(err) && c.readOnly:
+		return ErrNoStore
+	case isMissing(err):
+		return c.fs.MkdirAll(c.path, 0o755)
+	case err != nil:
+		return err
+	}
+	if _, err = c.fs.Stat(c.fs.PathJoin(c.path, "LOCK")); isMissing(err) {
+		_, err = c.whole()
+	}
+	return err
+}
+
+// claiming maps the errors of claim to the closed set.
+func claiming(err error) error {
+	if err == nil || errors.Is(err, kv.ErrCorruption) || errors.Is(err, kv.ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
+}
+
+// whole reports whether the directory is empty. It fails with ErrNotWhole when it must not be opened, and logs what else it finds.
+func (c *claimed) whole() (fresh bool, err error) {
+	var broken error
+	l, err := inspect(c.fs, c.path, func(p Problem) {
+		switch {
+		case p.Level == Note:
+			c.log.Info("The store was not closed", "file", p.File, "found", p.What)
+		case p.Level == Damage:
+			c.log.Warn("The store is damaged", "file", p.File, "found", p.What)
+		case broken == nil:
+			broken = fmt.Errorf("%w: %s", ErrNotWhole, p)
+		}
+	})
+	if broken != nil {
+		return false, broken
+	}
+	return l.fresh, err
+}
+
+// leave gives the directory back, and notes that the store is closed when it is.
+func (c *claimed) leave(closed bool) error {
+	if c.readOnly {
+		return c.lock.Close()
+	}
+	if closed {
+		if err := writeNote(c.fs, c.path); err != nil {
+			c.log.Warn("It can't be noted that the store is closed", "error", err)
+		}
+	}
+	writers.remove(c.path)
+	return c.lock.Close()
+}
