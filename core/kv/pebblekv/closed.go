@@ -162,6 +162,12 @@ func newer(a, b string) bool { return len(a) > len(b) || len(a) == len(b) && a >
 func (l *look) compare(c closedFile) {
 	size, sum, err := sized(l.fs, l.path(c.Name), c.Sum != "")
 	bad := l.bad
+	switch {
+	case c.Name == l.manifest && (err != nil || size != c.Size || sum != c.Sum):
+		l.manifestDamaged = true
+	case strings.HasSuffix(c.Name, ".log") && !l.obsolete(c.Name) && (err != nil || size != c.Size):
+		bad = l.lostLog
+	}
 	if strings.HasPrefix(c.Name, "OPTIONS-") || strings.HasSuffix(c.Name, ".log") && l.obsolete(c.Name) {
 		bad = func(file, format string, args ...any) { // nothing depends on it
 			l.report(Problem{file, fmt.Sprintf(format, args...), Damage})
