@@ -28,6 +28,9 @@ func (e *Engine) DropRange(ctx context.Context, lo, hi []byte) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
 	}
+	if e.dir.readOnly {
+		return fmt.Errorf("%w: %w", kv.ErrUnavailable, errReadOnly)
+	}
 	if err := e.enterRange(lo, hi); err != nil {
 		return err
 	}

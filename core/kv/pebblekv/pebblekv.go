@@ -29,7 +29,7 @@ var closeGrace = 3 * time.Second
 type Engine struct {
 	db      *pebble.DB
 	cache   *pebble.Cache
-	lock    *pebble.Lock
+	dir     *claimed
 	log     *slog.Logger
 	gate    gate
 	writing admission
@@ -38,6 +38,7 @@ type Engine struct {
 	pace    *pace
 	values  *values   // nil: none are kept
 	relaxed *logTimer // nil: a commit waits for the log
+	damages damages
 }
 
 var _ kv.Engine = (*Engine)(nil)
@@ -46,7 +47,7 @@ var _ kv.Engine = (*Engine)(nil)
 // else, kv.ErrCorruption: nothing in it is changed then.
 func Open(dir string, o Options) (*Engine, error) {
 	o = o.withDefaults()
-	lock, fresh, err := claim(dir, o.FS)
+	place, err := claim(dir, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -59,15 +60,16 @@ func Open(dir string, o Options) (*Engine, error) {
 		blocks /= 4
 	}
 	cache := pebble.NewCache(int64(blocks + 2*o.MemTableMB<<20))
-	e := &Engine{cache: cache, lock: lock, log: o.Logger, pace: newPace(o.MemTableMB << 20), values: kept}
+	e := &Engine{cache: cache, dir: place, log: o.Logger, pace: newPace(o.MemTableMB << 20), values: kept}
 	po := tuned(o, cache, e.pace)
-	po.Lock, po.ErrorIfNotExists = lock, !fresh
+	po.Lock, po.ErrorIfNotExists, po.ReadOnly = place.lock, !place.fresh, o.ReadOnly
+	e.damages.listen(po.EventListener, o.Logger)
 	e.gate.idle = make(chan struct{}, 1)
 	e.work.listen(po.EventListener)
 	e.pace.listen(po.EventListener)
 	if e.db, err = pebble.Open(dir, po); err != nil {
 		cache.Unref()
-		return nil, errors.Join(translate(err), lock.Close())
+		return nil, errors.Join(translate(err), place.leave(false))
 	}
 	if o.Relaxed {
 		e.relaxed = newLogTimer(e.syncLog)
@@ -246,5 +248,5 @@ func (e *Engine) Close() error {
 	}
 	err := e.db.Close()
 	e.cache.Unref()
-	return translate(cmp.Or(err, e.lock.Close()))
+	return translate(cmp.Or(err, e.dir.leave(err == nil)))
 }

@@ -50,6 +50,9 @@ func (e *Engine) Prepare(b *kv.Batch, room int) (kv.Prepared, error) {
 	if err := limits.CheckBatch(b); err != nil {
 		return nil, err
 	}
+	if e.dir.readOnly {
+		return nil, fmt.Errorf("%w: %w", kv.ErrUnavailable, errReadOnly)
+	}
 	if !e.gate.enter() {
 		return nil, kv.ErrClosed
 	}
