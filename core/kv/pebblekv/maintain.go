@@ -35,6 +35,10 @@ func (e *Engine) DropRange(ctx context.Context, lo, hi []byte) error {
 	if bytes.Compare(lo, hi) >= 0 {
 		return nil
 	}
+	if err := e.disk.admit(true); err != nil {
+		return err
+	}
+	defer e.disk.fail.recovered()
 	err := e.logs.durably(func() error { return e.db.DeleteRange(lo, hi, pebble.Sync) })
 	e.values.forget() // after an error too: it may have been applied
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable/block"
@@ -24,6 +25,10 @@ type Options struct {
 	// Kept reports keys that are got one by one, and got again: their values are kept in three quarters of CacheMB. nil: all of it
 	// is for blocks.
 	Kept func(key []byte) bool
+
+	MinFree int64         // bytes of the disk that new data leaves free; 0: 256 MiB, or 5 % of a disk below 5 GiB
+	Stall   time.Duration // how long the disk may take before writes are refused, a sixth of when the process ends; 0: DefaultStall
+	Fatal   func(error)   // ends the process when the store can't go on; nil: it logs the reason and exits with status 1
 
 	Logger *slog.Logger // nil: silent but for fatal errors
 	FS     vfs.FS       // nil: the operating system's
@@ -65,12 +70,9 @@ func tuned(o Options, cache *pebble.Cache, p *pace, late *lateLogs) *pebble.Opti
 		TargetFileSizes:             [7]int64{8 << 20, 16 << 20, 32 << 20, 64 << 20, 128 << 20, 128 << 20, 128 << 20},
 		WALBytesPerSync:             512 << 10,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
-		Logger:                      quiet{log},
 		EventListener: &pebble.EventListener{
-			BackgroundError: func(err error) { log.Error("Background work of the store failed", "error", err) },
 			WriteStallBegin: func(i pebble.WriteStallBeginInfo) { log.Warn("Writes are stalled", "reason", i.Reason) },
 			WriteStallEnd:   func() { log.Info("Writes go on") },
-			DiskSlow:        func(i pebble.DiskSlowInfo) { log.Warn("The disk is slow", "path", i.Path, "took", i.Duration) },
 		},
 	}
 	po.Experimental.CompactionScheduler = p
@@ -98,6 +100,12 @@ func (o Options) withDefaults() Options {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
+	if o.Stall <= 0 {
+		o.Stall = DefaultStall
+	}
+	if o.Fatal == nil {
+		o.Fatal = endProcess(o.Logger)
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
@@ -105,17 +113,22 @@ func (o Options) withDefaults() Options {
 }
 
 // quiet drops Pebble's chatter and passes errors on.
-type quiet struct{ log *slog.Logger }
+type quiet struct {
+	log  *slog.Logger
+	fail *failure
+	said *everyMinute
+}
 
+// Infof implements pebble.Logger.
 func (quiet) Infof(string, ...any) {}
 
+// Errorf implements pebble.Logger.
 func (q quiet) Errorf(f string, a ...any) {
-	q.log.Error("Store error", "message", fmt.Sprintf(f, a...))
+	if left, ok := q.said.pass(); ok {
+		q.log.Error("Store error", "message", fmt.Sprintf(f, a...), "others", left)
+	}
 }
 
-// Fatalf must not return: Pebble calls it when the WAL can't be written or a file is lost, where going on could acknowledge
+// Fatalf implements pebble.Logger. Pebble calls it when the manifest can't be written or a file is lost, where going on could acknowledge
 // what is not durable.
-func (q quiet) Fatalf(f string, a ...any) {
-	q.log.Error("Store failed, the process must end", "message", fmt.Sprintf(f, a...))
-	panic("pebblekv: " + fmt.Sprintf(f, a...))
-}
+func (q quiet) Fatalf(f string, a ...any) { q.fail.now(f, a...) }

@@ -29,6 +29,9 @@ type pace struct {
 	stop    chan struct{}
 	done    chan struct{}
 
+	held  func() time.Duration // for how long no merge may begin
+	tight func() bool          // the disk is full: what is deleted must go, whatever that costs
+
 	db   pebble.DBForCompaction
 	tree atomic.Pointer[tree] // nil until the store is open
 
@@ -76,7 +79,7 @@ const (
 )
 
 func newPace() *pace {
-	return &pace{poke: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	return &pace{held: func() time.Duration { return 0 }, tight: func() bool { return false }, poke: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 }
 
 // wrote counts a batch of n bytes.
@@ -191,8 +194,12 @@ func (p *pace) unflushed() int64 { return p.written.Load() - p.flushed.Load() }
 
 // flush has the memtable flushed when it is worth it, and returns when to look again.
 func (p *pace) flush(t *tree, w *writes) time.Duration {
+	least := int64(flushBytes)
+	if p.tight() {
+		least = 1
+	}
 	switch {
-	case p.unflushed() < flushBytes:
+	case p.unflushed() < least:
 		return never
 	case w.pause() < flushQuiet:
 		return flushQuiet / 4
@@ -212,9 +219,12 @@ func (p *pace) merge(t *tree, w *writes, a *account) time.Duration {
 		if !p.free() {
 			return never // one that ends wakes
 		}
+		if d := p.held(); d > 0 {
+			return d
+		}
 		s := t.look()
 		a.look(s)
-		if !a.due(s, w.pause()) {
+		if !a.due(s, w.pause()) && !p.tight() {
 			if w.pause() >= paceQuiet {
 				return paceDoze
 			}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
 )
 
@@ -41,25 +42,46 @@ type Engine struct {
 	throttle throttle
 	values   *values   // nil: none are kept
 	logs     *lateLogs // nil unless relaxed
+	disk     *disk
 }
 
 var _ kv.Engine = (*Engine)(nil)
 
-// Open opens the store in dir, which is made when absent. A directory in use is ErrLocked, a damaged one kv.ErrCorruption.
-func Open(dir string, o Options) (*Engine, error) {
+// Open opens the store in dir, which is made when absent. A directory in use is ErrLocked, a damaged one kv.ErrCorruption. On a disk that is
+// read-only, or too full for the flush of what is in the logs, the store is open for reading only (see Health).
+func Open(dir string, o Options) (_ *Engine, err error) {
 	o = o.withDefaults()
 	if err := o.FS.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
 	}
-	lock, err := pebble.LockDirectory(dir, o.FS)
+	d := newDisk(dir, &o)
+	defer func() {
+		if err != nil {
+			d.close()
+		}
+	}()
+	lock, err := d.lock()
 	if err != nil {
-		if errors.Is(err, os.ErrPermission) {
+		if errors.Is(err, os.ErrPermission) || vfs.IsNoSpaceError(err) {
 			return nil, fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
 		}
 		return nil, fmt.Errorf("%w: %s: %v", ErrLocked, dir, err)
 	}
-	if err := adoptLogs(o.FS, dir, o.Logger); err != nil {
+	e, err := open(dir, o, d, lock)
+	if err != nil && lock != nil {
 		_ = lock.Close()
+	}
+	return e, err
+}
+
+// open opens the store in a directory that belongs to this process.
+func open(dir string, o Options, d *disk, lock *pebble.Lock) (*Engine, error) {
+	if err := d.fit(); err != nil {
+		return nil, err
+	}
+	if d.readOnly != nil {
+		o.Relaxed = false
+	} else if err := adoptLogs(o.FS, dir, o.Logger); err != nil {
 		return nil, translate(err)
 	}
 	// Pebble takes the memory of memtables out of the cache. Two full ones come on top, or a burst of writes would leave no
@@ -70,29 +92,34 @@ func Open(dir string, o Options) (*Engine, error) {
 		kept = newValues(blocks/4*3, o.Kept)
 		blocks /= 4
 	}
-	cache := pebble.NewCache(int64(blocks + 2*o.MemTableMB<<20))
-	e := &Engine{cache: cache, lock: lock, log: o.Logger, relaxed: o.Relaxed, pace: newPace(), values: kept}
+	memTable := d.space.memTable
+	cache := pebble.NewCache(int64(blocks) + 2*memTable)
+	e := &Engine{cache: cache, lock: lock, log: o.Logger, relaxed: o.Relaxed, pace: newPace(), values: kept, disk: d}
+	e.pace.held, e.pace.tight = d.space.merge.left, d.tight
+	o.FS = d.below()
+	var err error
 	if o.Relaxed {
-		if e.logs, err = newLateLogs(o.FS, dir, e.flushLog, func(err error) { quiet{o.Logger}.Fatalf("a log can't be written: %v", err) }); err != nil {
+		if e.logs, err = newLateLogs(o.FS, dir, e.flushLog, func(err error) { d.fail.now("a log can't be written: %w", err) }); err != nil {
 			cache.Unref()
-			_ = lock.Close()
 			return nil, translate(err)
 		}
 	}
 	po := tuned(o, cache, e.pace, e.logs)
-	po.Lock = lock
+	po.Lock, po.ReadOnly, po.MemTableSize = lock, d.readOnly != nil, uint64(memTable)
+	po.Logger = quiet{o.Logger, &d.fail, new(everyMinute)}
 	e.gate.idle = make(chan struct{}, 1)
 	e.work.listen(po.EventListener)
 	e.pace.listen(po.EventListener)
-	e.throttle.listen(po.EventListener, o.MemTableMB<<20)
+	e.throttle.listen(po.EventListener, int(memTable))
+	d.listen(po.EventListener)
 	db, err := pebble.Open(dir, po)
 	if err != nil {
 		_ = e.logs.close()
 		cache.Unref()
-		_ = lock.Close()
 		return nil, translate(err)
 	}
 	e.db = db
+	d.start(db, e.pace.wake)
 	e.pace.open(treeOf(db, o.Logger))
 	return e, nil
 }
@@ -145,6 +172,7 @@ func (e *Engine) apply(pb *pebble.Batch, kept []touch) error {
 		e.values.enter(kept)
 		defer func() { e.values.leave(kept, batch, err == nil) }()
 	}
+	defer e.disk.fail.recovered()
 	n := pb.Len() // Pebble empties a large batch
 	e.pace.wrote(n)
 	if e.relaxed {
@@ -231,28 +259,6 @@ func probe(it *pebble.Iterator, key []byte) (bool, error) {
 	return false, it.Error()
 }
 
-// commit is a batch that waits for its fsync.
-type commit struct {
-	once  sync.Once
-	batch *pebble.Batch
-	err   error
-}
-
-// Wait implements kv.Commit.
-func (c *commit) Wait() error {
-	c.once.Do(c.wait)
-	return c.err
-}
-
-func (c *commit) wait() {
-	if err := c.batch.SyncWait(); err != nil {
-		c.err = fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
-		return // Pebble may still use the batch: leave it to the garbage collector
-	}
-	_ = c.batch.Close()
-	c.batch = nil
-}
-
 type relaxedCommit struct{}
 
 func (relaxedCommit) Wait() error { return nil }
@@ -270,7 +276,13 @@ func (e *Engine) Close() error {
 		}
 		return fmt.Errorf("%w: closed with snapshots or iterators open", kv.ErrContract)
 	}
+	e.disk.rest()
 	err := e.db.Close()
 	e.cache.Unref()
-	return translate(cmp.Or(err, e.logs.close(), e.lock.Close()))
+	err = cmp.Or(err, e.logs.close())
+	if e.lock != nil {
+		err = cmp.Or(err, e.lock.Close())
+	}
+	e.disk.close()
+	return translate(err)
 }

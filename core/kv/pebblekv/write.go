@@ -52,6 +52,10 @@ func (e *Engine) Prepare(b *kv.Batch, room int) (kv.Prepared, error) {
 	if !e.gate.enter() {
 		return nil, kv.ErrClosed
 	}
+	if err := e.disk.admit(b.Frees); err != nil {
+		e.gate.leave()
+		return nil, err
+	}
 	e.throttle.wait(b.Size())
 	n := b.Len()
 	p := preparations.Get().(*prepared)
@@ -161,7 +165,7 @@ func (p *prepared) Write(ctx context.Context, late *kv.Batch, pre []kv.Precondit
 	if e.relaxed {
 		return relaxedCommit{}, nil
 	}
-	return &commit{batch: pb}, nil
+	return newCommit(&e.disk.stall, pb), nil
 }
 
 // Discard implements kv.Prepared.
