@@ -90,6 +90,15 @@ func (c *checked) checkBatch(b *Batch) {
 	if errors.Is(c.Limits().CheckBatch(b), ErrContract) {
 		broken("Write of an empty key or value")
 	}
+	times := map[string]int{}
+	for i := range b.Len() {
+		times[string(b.Op(i).Key)]++
+	}
+	for i := range b.Len() {
+		if op := b.Op(i); op.Open && times[string(op.Key)] > 1 {
+			broken("PutOpen of key %x, on which there is another operation", op.Key)
+		}
+	}
 }
 
 func checkPre(pre []Precondition) {
@@ -145,8 +154,8 @@ func (p *checkedPrepared) live(op string) {
 
 func (p *checkedPrepared) Patch(i int, head []byte) {
 	p.live("Patch")
-	if op := p.b.Op(i); op.Delete || len(head) > len(op.Value) {
-		broken("a patch of %d bytes on a value of %d", len(head), len(op.Value))
+	if op := p.b.Op(i); !op.Open || len(head) > len(op.Value) {
+		broken("a patch of %d bytes on a value of %d, open %v", len(head), len(op.Value), op.Open)
 	}
 	p.p.Patch(i, head)
 }

@@ -238,6 +238,7 @@ type Op struct {
 	Key    []byte
 	Value  []byte // nil with Delete
 	Delete bool
+	Open   bool // of PutOpen
 }
 
 // Batch collects the operations of one Write; a later operation on a key wins over an earlier one. Keys and values are
@@ -252,22 +253,31 @@ type Batch struct {
 	Frees bool
 }
 
-type span struct{ key, val, end int } // buf[key:val] is the key, buf[val:end] the value; end < 0: delete
+// span is one operation: buf[key:val] is the key, buf[val:end] the value; end < 0: delete.
+type span struct {
+	key, val, end int
+	open          bool
+}
 
 // Put stores value under key. Value must not be empty.
-func (b *Batch) Put(key, value []byte) {
+func (b *Batch) Put(key, value []byte) { b.put(key, value, false) }
+
+// PutOpen is Put of a value whose first bytes Prepared.Patch may still change. No other operation of the batch may be on key.
+func (b *Batch) PutOpen(key, value []byte) { b.put(key, value, true) }
+
+func (b *Batch) put(key, value []byte, open bool) {
 	k := len(b.buf)
 	b.buf = append(b.buf, key...)
 	v := len(b.buf)
 	b.buf = append(b.buf, value...)
-	b.ends = append(b.ends, span{k, v, len(b.buf)})
+	b.ends = append(b.ends, span{k, v, len(b.buf), open})
 }
 
 // Delete removes key; an absent key is no error.
 func (b *Batch) Delete(key []byte) {
 	k := len(b.buf)
 	b.buf = append(b.buf, key...)
-	b.ends = append(b.ends, span{k, len(b.buf), -1})
+	b.ends = append(b.ends, span{key: k, val: len(b.buf), end: -1})
 }
 
 // Len returns the number of operations.
@@ -282,7 +292,7 @@ func (b *Batch) Op(i int) Op {
 	if s.end < 0 {
 		return Op{Key: b.buf[s.key:s.val:s.val], Delete: true}
 	}
-	return Op{Key: b.buf[s.key:s.val:s.val], Value: b.buf[s.val:s.end:s.end]}
+	return Op{Key: b.buf[s.key:s.val:s.val], Value: b.buf[s.val:s.end:s.end], Open: s.open}
 }
 
 // Reset empties the batch and keeps its memory.

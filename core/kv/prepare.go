@@ -9,7 +9,8 @@ import (
 // writer who holds a latch for that place makes nearly all of its batch without it, and adds the rest under it. For one Write or
 // Discard; not safe for concurrent use.
 type Prepared interface {
-	// Patch overwrites the begin of the value of operation i, as Batch.Op counts, by head, which isn't longer than the value.
+	// Patch overwrites the first bytes of the value of operation i, as Batch.Op counts, by head, which isn't longer than the value. The
+	// operation is one of PutOpen.
 	Patch(i int, head []byte)
 	// Write is Engine.Write of the prepared operations with those of late behind them. late may be used again when Write has returned.
 	Write(ctx context.Context, late *Batch, pre []Precondition) (Commit, error)
@@ -20,7 +21,8 @@ type Prepared interface {
 // Preparer is an Engine that prepares batches.
 type Preparer interface {
 	// Prepare prepares b, with memory for room more bytes of keys and values. The errors are those that Write has for the batch itself.
-	// b belongs to the Prepared until Discard, or until Write has failed, or until its Commit's Wait has returned.
+	// b belongs to the Prepared, which may change the values of PutOpen in it, until Discard, or until Write has failed, or until its
+	// Commit's Wait has returned.
 	Prepare(b *Batch, room int) (Prepared, error)
 }
 
@@ -50,7 +52,7 @@ func (p *plain) Write(ctx context.Context, late *Batch, pre []Precondition) (Com
 
 func (p *plain) Discard() {}
 
-// Patch overwrites the begin of the value of operation i by head, which isn't longer than the value.
+// Patch overwrites the first bytes of the value of operation i by head, which isn't longer than the value.
 func (b *Batch) Patch(i int, head []byte) {
 	s := b.ends[i]
 	if s.end-s.val < len(head) {

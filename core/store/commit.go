@@ -345,7 +345,8 @@ func (d *draft) early(b *kv.Batch, sl *slot, ch *change) {
 	}
 	ch.op, ch.sum = b.Len(), checksumDoc(ch.item.Doc)
 	d.mem.val = append(appendEnvelopeHead(d.mem.val[:0], ch.item, ch.sum), ch.item.Doc...)
-	d.put(b, itemKey, d.mem.val)
+	b.PutOpen(itemKey, d.mem.val)
+	d.mem.key = itemKey
 	if ch.old == nil || ch.item.Number != ch.old.Number {
 		d.put(b, keys.AppendNumber(d.mem.key[:0], key, ch.item.Number), id.suffix)
 	}

@@ -282,7 +282,7 @@ func testPrepared(t *testing.T, e kv.Engine) {
 	prepare := func() (kv.Prepared, *kv.Batch) {
 		early := new(kv.Batch)
 		early.Delete(b("a"))
-		early.Put(b("c"), b("____:body"))
+		early.PutOpen(b("c"), b("____:body"))
 		early.Put(b("d"), b("early"))
 		p, err := kv.Prepare(e, early, 20)
 		if err != nil {
@@ -352,7 +352,7 @@ func testLargeBatches(t *testing.T, e kv.Engine) {
 			switch {
 			case i == patch:
 				k = "patched"
-				early.Put(b(k), b("____!"))
+				early.PutOpen(b(k), b("____!"))
 				model[k] = "head!"
 			case r.IntN(4) == 0:
 				early.Delete(b(k))

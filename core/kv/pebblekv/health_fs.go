@@ -3,6 +3,7 @@ package pebblekv
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -38,10 +39,12 @@ const (
 	forMerge
 )
 
+const logSuffix = ".log"
+
 // purposeOf goes by what Pebble says of a file that it makes.
 func purposeOf(name string, category vfs.DiskWriteCategory) purpose {
 	switch {
-	case isLog(name):
+	case strings.HasSuffix(name, logSuffix):
 		return forLog
 	case category == "pebble-memtable-flush":
 		return forFlush

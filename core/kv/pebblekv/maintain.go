@@ -39,7 +39,7 @@ func (e *Engine) DropRange(ctx context.Context, lo, hi []byte) error {
 		return err
 	}
 	defer e.disk.fail.recovered()
-	err := e.logs.durably(func() error { return e.db.DeleteRange(lo, hi, pebble.Sync) })
+	err := e.db.DeleteRange(lo, hi, pebble.Sync)
 	e.values.forget() // after an error too: it may have been applied
 	if err != nil {
 		return fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
@@ -101,7 +101,7 @@ func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
 		return kv.ErrClosed
 	}
 	defer e.gate.leave()
-	err := e.logs.durably(func() error { return e.db.Checkpoint(dir, pebble.WithFlushedWAL()) })
+	err := e.db.Checkpoint(dir, pebble.WithFlushedWAL())
 	if errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("%w: checkpoint directory exists: %s", kv.ErrContract, dir)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -14,9 +15,9 @@ import (
 // Options choose the profile. The zero value is the small one: it is what a laptop or a small container should run.
 type Options struct {
 	CacheMB    int  // cache of values and blocks in MiB; 0 means DefaultCacheMB
-	MemTableMB int  // one memtable in MiB; 0 means DefaultMemTableMB; up to six exist while flushes lag (see throttle)
+	MemTableMB int  // one memtable in MiB; 0 means DefaultMemTableMB; up to six exist while flushes lag (see pace)
 	BlockKB    int  // data block in KiB; 0 means DefaultBlockKB
-	Relaxed    bool // Wait returns at once: a crash may lose the last moments, never tear a batch (see lateLogs)
+	Relaxed    bool // Wait returns at once: a crash may lose the last moments, never tear a batch (see logTimer)
 
 	// Scanned reports keys that are only ever scanned, never got: bloom filters leave them out. It must not change for the
 	// life of a store. nil: filters hold all keys.
@@ -43,9 +44,13 @@ const (
 	DefaultBlockKB    = 8
 )
 
+// storeFormat is the version of Pebble's files. A later one makes stores that older servers can't open: docs/formats.md names it.
+const storeFormat = pebble.FormatValueSeparation
+
 // tuned maps Options to Pebble's. What differs from Pebble's defaults, and why:
 //   - larger memtables, and merges of L0 that wait for their time (see pace) although they are asked for from one run on, because
 //     Pebble counts each run twice: that saves a third of a write's CPU;
+//   - a dropped range is flushed after a second: until then its space can't come back;
 //   - a base level of up to 256 MiB, so that most stores have one level below L0, where queries look;
 //   - used logs are deleted, not kept for the next ones (see cleaner);
 //   - bloom filters of 10 bits on every level: Has on an absent key reads no data block (see probe). Keys that nobody gets are
@@ -55,21 +60,22 @@ const (
 //   - Fastest compression: the size of Snappy at a cheaper scan;
 //   - the byte order stays Pebble's default. Its Split is the whole key, so a filter answers for exact keys, which is all
 //     that Has asks for.
-func tuned(o Options, cache *pebble.Cache, p *pace, late *lateLogs) *pebble.Options {
+func tuned(o Options, cache *pebble.Cache, p *pace, memTable int64) *pebble.Options {
 	log := o.Logger
 	po := &pebble.Options{
 		Cache:                       cache,
-		FS:                          logFS{o.FS, late},
+		FS:                          slimLogs{o.FS},
 		Cleaner:                     cleaner{},
-		FormatMajorVersion:          pebble.FormatNewest,
-		MemTableSize:                uint64(o.MemTableMB) << 20,
+		FormatMajorVersion:          storeFormat,
+		MemTableSize:                uint64(memTable),
 		MemTableStopWritesThreshold: memTables,
 		L0CompactionThreshold:       2,
-		L0StopWritesThreshold:       1000,
+		L0StopWritesThreshold:       stopRuns,
 		LBaseMaxBytes:               256 << 20,
 		TargetFileSizes:             [7]int64{8 << 20, 16 << 20, 32 << 20, 64 << 20, 128 << 20, 128 << 20, 128 << 20},
 		WALBytesPerSync:             512 << 10,
-		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+		CompactionConcurrencyRange:  func() (int, int) { return 1, max(2, runtime.GOMAXPROCS(0)/2) },
+		FlushDelayDeleteRange:       time.Second,
 		EventListener: &pebble.EventListener{
 			WriteStallBegin: func(i pebble.WriteStallBeginInfo) { log.Warn("Writes are stalled", "reason", i.Reason) },
 			WriteStallEnd:   func() { log.Info("Writes go on") },

@@ -2,6 +2,7 @@ package pebblekv
 
 import (
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,18 +10,16 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// pace says when the tree is tidied up: when flushed memtables, the runs of L0, are merged into the levels below. A merge costs as much as all else
-// that a write does, and the more runs one merge takes, the less it costs each of them; but every run more is one more
-// place where a query must look. So a merge waits while writes come in, until
-//   - they pause, and it isn't more than a handful of bytes that would be written anew for each new one, or the pause is a long one; or
-//   - reads have paid for it: what they spent on looking at the waiting runs is as much as the merge will cost. Waiting longer
-//     or shorter could at best have halved the sum of the two; or
-//   - there are maxRuns; or
-//   - a level below is too full: it would make every merge into it dearer. A pause is enough for it, and twice its size without one.
+// pace keeps the store from falling behind its writers, by what it is behind with: full memtables that wait for their flush, runs (flushed
+// memtables that lie unmerged in L0, in each of which a query must look), and bytes that levels must still merge.
 //
-// In a longer pause it has the memtable flushed too: queries look at it as well, and a search there costs more than in a table.
+//   - Merges cost as much as all else of a write, and less a byte the more one takes in. So while writes come in they wait until there
+//     are mergeRuns, or until the ones before took no more than a share of the time; in a pause they run (see shape.due).
+//   - Writers that are faster than flushes and merges are slowed down before a limit stops all of them (see steps). Each byte then
+//     has a price in time, which rises with what is behind, so writers and disk meet somewhere, whatever the disk can do.
+//   - A pause has the memtable flushed: a search in it costs more than in a table.
 //
-// It is Pebble's CompactionScheduler; its locks come after Pebble's, so nothing here calls Pebble with mu held.
+// It is Pebble's CompactionScheduler. Pebble calls it with its own locks held, so nothing here calls Pebble with mu held.
 type pace struct {
 	written atomic.Int64 // bytes of batches so far
 	flushed atomic.Int64 // what written was when the last flush began
@@ -28,6 +27,11 @@ type pace struct {
 	poke    chan struct{}
 	stop    chan struct{}
 	done    chan struct{}
+
+	memtable int64        // bytes of one
+	full     atomic.Int64 // bytes of memtables that wait for their flush or are in it
+	behind   atomic.Int64 // steps of the tree
+	next     atomic.Int64 // when the next batch may go, in ns since start
 
 	held  func() time.Duration // for how long no merge may begin
 	tight func() bool          // the disk is full: what is deleted must go, whatever that costs
@@ -38,6 +42,9 @@ type pace struct {
 	mu      sync.Mutex
 	running int
 	closed  bool
+	merged  time.Time // when the last merge ended
+	logged  int64     // what written was when the last log was made
+	weight  float64   // bytes in memtables for each that was written
 }
 
 // tree is the store that is tidied up.
@@ -46,40 +53,113 @@ type tree struct {
 	flush func()
 }
 
-// shape is what the decision needs to know of the tree.
+// shape is what the decisions need to know of the tree.
 type shape struct {
 	runs    int     // sorted runs of L0
 	above   int64   // bytes of L0
 	below   int64   // bytes of the level that it is merged into
-	touches int64   // blocks that were asked of the cache so far
 	full    float64 // the fullest of the levels between L0 and the last, as a share of what it should hold
+	debt    int64   // bytes that must be merged until all levels are as they should be
+	total   int64   // bytes of the store
+	perByte float64 // ns that merges have taken for a byte
 }
 
 const (
-	paceTick  = 50 * time.Millisecond // between looks while something waits
-	paceDoze  = time.Second           // the same in a pause, when only reads or a longer pause can make a merge due
+	// stopRuns is where Pebble stops all writers, mergeRuns where merges wait no longer. From slowRuns on writers are slowed down.
+	mergeRuns = 10
+	slowRuns  = 14
+	stopRuns  = 24
+	// A level overfull times as large as it should be is emptied whatever is written: it makes every merge into it dearer.
+	overfull = 2
+	// A merge that a short pause starts writes at most maxAnew bytes for each that it takes out of L0.
+	maxAnew = 8
+	// mergeShare is how many times as long as a merge takes there must have been none before it, if nothing else makes it due.
+	mergeShare = 20
+
+	paceTick  = 50 * time.Millisecond // between looks while there are writes
+	paceDoze  = time.Second           // the same in a pause, while something waits
 	paceQuiet = 100 * time.Millisecond
 	// paceTrickle is what may be written in a tick that still counts as a pause: 1 MiB/s fills a memtable in a quarter of a minute.
 	paceTrickle = 50 << 10
-	// A merge that a short pause starts writes at most this many bytes for each that it takes out of L0; one that writes more
-	// waits for a pause longPause times as long as itself.
-	maxAnew   = 8
-	longPause = 20
-	// maxRuns bounds the waiting. Each run is one flushed memtable.
-	maxRuns = 24
-	// A level that is overfull times as large as it should be is emptied whatever is written, until it is what it should be.
-	overfull = 2
-	// What a look-up of a block in a run costs a read, with its share of opening the run, and a compressed byte a merge; as BenchmarkGrowth
-	// has them.
-	touchCost = 600 * time.Nanosecond
-	byteCost  = 25 * time.Nanosecond
 	// A memtable of flushBytes is flushed when nothing was written for flushQuiet.
 	flushBytes = 4 << 20
 	flushQuiet = time.Second
 )
 
-func newPace() *pace {
-	return &pace{held: func() time.Duration { return 0 }, tight: func() bool { return false }, poke: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+func newPace(memtable int) *pace {
+	return &pace{memtable: int64(memtable), weight: 1, held: func() time.Duration { return 0 }, tight: func() bool { return false },
+		poke: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+}
+
+// due reports whether a merge should run after a pause of so long, and so long after the merge before.
+func (s *shape) due(pause, since time.Duration) bool {
+	price := time.Duration(float64(s.above+s.below) * s.perByte)
+	return s.runs >= mergeRuns || s.full >= overfull ||
+		pause >= paceQuiet && (s.full >= 1 || s.above*maxAnew >= s.below) ||
+		since >= max(mergeShare*price, paceQuiet)
+}
+
+// maxSteps is the number of prices but for the first.
+const maxSteps = 4
+
+// prices is what a byte of a batch costs a writer, in ns, by the number of steps: without limit, then 250, 66, 20 and 8 MB/s, which
+// spans what disks do. With the last one eight clients with batches of 100 items wait a fifth of a second each.
+var prices = [maxSteps + 1]int64{0, 4, 15, 50, 120}
+
+const (
+	// memTables may exist: one that is written to, and full ones.
+	memTables = 6
+	// maxDelay is how long a batch waits at most.
+	maxDelay = 100 * time.Millisecond
+	// minDelay is less than what a sleep takes longer than it should: it stays owed.
+	minDelay = 200 * time.Microsecond
+	// freeDebt is debt that slows nobody down, beside a quarter of the store.
+	freeDebt = 1 << 30
+)
+
+// steps is by how many steps the tree is behind. Runs: one from slowRuns on, and one more for each two. Debt: as many as times that it is
+// more than may be.
+func (s *shape) steps() int64 {
+	runs := int64(s.runs-slowRuns)/2 + 1
+	if s.runs < slowRuns {
+		runs = 0
+	}
+	return min(max(runs, s.debt/(freeDebt+s.total/4)), maxSteps)
+}
+
+// steps is by how many steps the store is behind. A memtable that is being flushed is none, each further full one is.
+func (p *pace) steps() int64 {
+	waiting := max(p.full.Load()+p.memtable/2, 0)/p.memtable - 1
+	return min(max(waiting, p.behind.Load()), maxSteps)
+}
+
+var start = time.Now()
+
+// admit is called before a batch of n bytes takes any lock, and returns when it may go on.
+func (p *pace) admit(n int) {
+	if s := p.steps(); s > 0 {
+		if d := p.delay(n, s, time.Since(start)); d > 0 {
+			time.Sleep(d)
+		}
+	}
+}
+
+// delay is how long a batch of n bytes must wait that comes now.
+func (p *pace) delay(n int, steps int64, now time.Duration) time.Duration {
+	for {
+		next := p.next.Load()
+		wait := max(next-int64(now), 0)
+		if wait > int64(maxDelay) {
+			return maxDelay
+		}
+		paid := min(wait+prices[steps]*int64(n), 2*int64(maxDelay)) // nobody pays for one large batch for long
+		if p.next.CompareAndSwap(next, int64(now)+paid) {
+			if wait < int64(minDelay) {
+				return 0
+			}
+			return time.Duration(wait)
+		}
+	}
 }
 
 // wrote counts a batch of n bytes.
@@ -89,12 +169,30 @@ func (p *pace) wrote(n int) {
 	}
 }
 
-// listen has the store report its flushes.
+// listen has the store report its memtables. A new log means that the memtable before is full. A flush takes all that are full, so each
+// sets full right; the next one after a failed flush does, too.
 func (p *pace) listen(l *pebble.EventListener) {
-	begun := l.FlushBegin
+	begun, ended := l.FlushBegin, l.FlushEnd
+	l.WALCreated = func(pebble.WALCreateInfo) {
+		written := p.written.Load()
+		p.mu.Lock()
+		p.full.Add(int64(float64(written-p.logged) * p.weight))
+		p.logged = written
+		p.mu.Unlock()
+	}
 	l.FlushBegin = func(i pebble.FlushInfo) {
-		p.flushed.Store(p.written.Load())
+		p.mu.Lock()
+		if n := p.logged - p.flushed.Load(); n > 0 {
+			p.weight = float64(i.InputBytes) / float64(n)
+		}
+		p.flushed.Store(p.logged)
+		p.full.Store(int64(i.InputBytes))
+		p.mu.Unlock()
 		begun(i)
+	}
+	l.FlushEnd = func(i pebble.FlushInfo) {
+		p.full.Add(-int64(i.InputBytes))
+		ended(i)
 	}
 }
 
@@ -106,7 +204,7 @@ func (p *pace) open(t *tree) {
 
 // Register implements pebble.CompactionScheduler.
 func (p *pace) Register(_ int, db pebble.DBForCompaction) {
-	p.db = db
+	p.db, p.merged = db, time.Now()
 	go p.run()
 }
 
@@ -119,8 +217,8 @@ func (p *pace) Unregister() {
 	<-p.done
 }
 
-// TrySchedule implements pebble.CompactionScheduler. Pebble calls it with its own locks held, where the tree can't be looked at: it
-// remembers the compaction, and run asks for it.
+// TrySchedule implements pebble.CompactionScheduler. Pebble's locks are held, so the tree can't be looked at: Pebble remembers the
+// compaction, and run asks for it.
 func (p *pace) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	p.wake()
 	return false, nil
@@ -142,6 +240,7 @@ func (p *pace) CumulativeStats(pebble.CompactionGrantHandleStats) {}
 func (p *pace) Done() {
 	p.mu.Lock()
 	p.running--
+	p.merged = time.Now()
 	p.mu.Unlock()
 	p.wake()
 }
@@ -159,7 +258,6 @@ func (p *pace) run() {
 	t := time.NewTimer(0)
 	defer t.Stop()
 	var w writes
-	var a account
 	for {
 		select {
 		case <-p.stop:
@@ -173,7 +271,10 @@ func (p *pace) run() {
 			continue // open wakes
 		}
 		w.look(time.Now(), p.written.Load())
-		again := min(p.flush(tree, &w), p.merge(tree, &w, &a))
+		again := min(p.flush(tree, &w), p.merge(tree, &w))
+		if w.pause() < paceQuiet || p.behind.Load() > 0 {
+			again = paceTick
+		}
 		if again < never {
 			t.Reset(again)
 			continue
@@ -187,7 +288,7 @@ func (p *pace) run() {
 }
 
 // never is no time to look again.
-const never = time.Duration(1<<63 - 1)
+const never = time.Duration(math.MaxInt64)
 
 // unflushed is about what the memtable holds.
 func (p *pace) unflushed() int64 { return p.written.Load() - p.flushed.Load() }
@@ -210,31 +311,35 @@ func (p *pace) flush(t *tree, w *writes) time.Duration {
 }
 
 // merge grants waiting compactions when they are due, and returns when to look again.
-func (p *pace) merge(t *tree, w *writes, a *account) time.Duration {
+func (p *pace) merge(t *tree, w *writes) time.Duration {
 	for {
-		if waiting, _ := p.db.GetWaitingCompaction(); !waiting {
-			*a = account{}
-			return never
-		}
-		if !p.free() {
-			return never // one that ends wakes
+		s := t.look()
+		p.behind.Store(s.steps())
+		waiting, what := p.db.GetWaitingCompaction()
+		if !waiting || !p.free() {
+			return never // one that is asked for, or that ends, wakes
 		}
 		if d := p.held(); d > 0 {
 			return d
 		}
-		s := t.look()
-		a.look(s)
-		if !a.due(s, w.pause()) && !p.tight() {
-			if w.pause() >= paceQuiet {
-				return paceDoze
-			}
-			return paceTick
+		reclaims := what.Optional || p.tight() // space
+		if !reclaims && !s.due(w.pause(), p.sinceMerge()) {
+			return paceDoze
 		}
 		if !p.grant() {
 			return paceTick
 		}
-		a.paid = 0
 	}
+}
+
+// sinceMerge is for how long no merge has run.
+func (p *pace) sinceMerge() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running > 0 {
+		return 0
+	}
+	return time.Since(p.merged)
 }
 
 // free reports whether one more compaction may run.
@@ -282,30 +387,6 @@ func (w *writes) look(t time.Time, written int64) {
 // pause is for how long there has been no more than a trickle.
 func (w *writes) pause() time.Duration { return w.at.Sub(w.busy) }
 
-// account is of what reads pay for the waiting runs. The zero value has seen nothing.
-type account struct {
-	begun   bool
-	touches int64
-	paid    time.Duration
-	drain   bool // since a level was overfull
-}
-
-func (a *account) look(s shape) {
-	if a.begun {
-		// Of the places where a query looks, runs are those that a merge would take away.
-		a.paid += time.Duration(s.touches-a.touches) * touchCost * time.Duration(s.runs) / time.Duration(s.runs+1)
-	}
-	a.begun, a.touches = true, s.touches
-	a.drain = s.full >= overfull || a.drain && s.full >= 1
-}
-
-// due reports whether a merge should run after a pause of so long.
-func (a *account) due(s shape, pause time.Duration) bool {
-	price := time.Duration(s.above+s.below) * byteCost
-	return s.runs >= maxRuns || a.drain || a.paid >= price || pause >= longPause*price ||
-		pause >= paceQuiet && (s.full >= 1 || s.above*maxAnew >= s.below)
-}
-
 // treeOf is the tree of an open store.
 func treeOf(db *pebble.DB, log *slog.Logger) *tree {
 	return &tree{
@@ -314,18 +395,29 @@ func treeOf(db *pebble.DB, log *slog.Logger) *tree {
 				log.Error("The memtable can't be flushed", "error", err)
 			}
 		},
-		look: func() shape {
-			m := db.Metrics()
-			s := shape{runs: int(m.Levels[0].Sublevels), above: m.Levels[0].TablesSize, touches: m.BlockCache.Hits + m.BlockCache.Misses}
-			for i, l := range m.Levels[1:] {
-				if s.below == 0 {
-					s.below = l.TablesSize
-				}
-				if i+2 < len(m.Levels) {
-					s.full = max(s.full, l.FillFactor)
-				}
-			}
-			return s
-		},
+		look: func() shape { return shapeOf(db.Metrics()) },
 	}
+}
+
+func shapeOf(m *pebble.Metrics) shape {
+	s := shape{runs: int(m.Levels[0].Sublevels), above: m.Levels[0].TablesSize, debt: int64(m.Compact.EstimatedDebt)}
+	var merged uint64
+	for i := range m.Levels {
+		l := &m.Levels[i]
+		s.total += l.TablesSize
+		merged += l.TableBytesCompacted
+		if i == 0 {
+			continue
+		}
+		if s.below == 0 {
+			s.below = l.TablesSize
+		}
+		if i+1 < len(m.Levels) {
+			s.full = max(s.full, l.FillFactor)
+		}
+	}
+	if merged > 0 {
+		s.perByte = float64(m.Compact.Duration) / float64(merged)
+	}
+	return s
 }

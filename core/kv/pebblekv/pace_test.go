@@ -1,7 +1,10 @@
 package pebblekv
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -9,16 +12,18 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
 )
 
 // fakeTree asks for compactions like Pebble does.
 type fakeTree struct {
-	mu      sync.Mutex
-	waiting int
-	allowed int
-	granted []pebble.CompactionGrantHandle
-	shape   shape
+	mu       sync.Mutex
+	waiting  int
+	optional bool
+	allowed  int
+	granted  []pebble.CompactionGrantHandle
+	shape    shape
 }
 
 func (f *fakeTree) GetAllowedWithoutPermission() int { return f.allowed }
@@ -26,7 +31,7 @@ func (f *fakeTree) GetAllowedWithoutPermission() int { return f.allowed }
 func (f *fakeTree) GetWaitingCompaction() (bool, pebble.WaitingCompaction) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.waiting > 0, pebble.WaitingCompaction{}
+	return f.waiting > 0, pebble.WaitingCompaction{Optional: f.optional}
 }
 
 func (f *fakeTree) Schedule(h pebble.CompactionGrantHandle) bool {
@@ -72,48 +77,45 @@ func (f *fakeTree) ask(t *testing.T, p *pace) {
 // TestPace is when a waiting compaction runs, while every 10 ms another batch comes in, of 100 KiB in a burst and of 1 KiB in a trickle.
 func TestPace(t *testing.T) {
 	const burst, trickle = 100 << 10, 1 << 10
-	small := shape{runs: 2, above: 2 << 20, below: 8 << 20} // a merge of 262 ms
-	lone := shape{runs: 1, above: 1 << 20, below: 19 << 20} // 524 ms
+	const perByte = 25
+	small := shape{runs: 2, above: 20 << 20, below: 80 << 20, perByte: perByte} // a merge of 2.6 s
+	lone := shape{runs: 1, above: 1 << 20, below: 19 << 20, perByte: perByte}   // 524 ms
 	still := func(s shape) func(time.Duration) shape { return func(time.Duration) shape { return s } }
-	// reads look up so many blocks a second: 100 ms of each second for every 250,000 and two runs
-	reads := func(s shape, perSecond int64) func(time.Duration) shape {
-		return func(e time.Duration) shape {
-			s.touches = perSecond * int64(e) / int64(time.Second)
-			return s
-		}
+	full := func(by float64) func(time.Duration) shape {
+		return still(shape{runs: 1, above: 1 << 20, below: 300 << 20, full: by, perByte: perByte})
 	}
 	const soon = 2 * paceTick
 	for _, c := range []struct {
 		name     string
 		writes   int
 		shape    func(elapsed time.Duration) shape
-		from, to time.Duration // when it is granted; to 0: not in a minute
+		optional bool
+		from, to time.Duration // when it is granted; to 0: not in 40 s
 	}{
-		{"a burst of writes puts it off", burst, still(small), 0, 0},
-		{"no writes", 0, still(small), paceQuiet, paceQuiet + soon},
-		{"a trickle is a pause", trickle, still(small), paceQuiet, paceQuiet + soon},
-		{"little for a large level", 0, still(lone), longPause * 524 * time.Millisecond, longPause*524*time.Millisecond + paceDoze},
+		{"a burst of writes puts it off", burst, still(small), false, 0, 0},
+		{"no writes", 0, still(small), false, paceQuiet, paceQuiet + soon},
+		{"a trickle is a pause", trickle, still(small), false, paceQuiet, paceQuiet + soon},
+		{"little for a large level", 0, still(lone), false, mergeShare * 524 * time.Millisecond, mergeShare*524*time.Millisecond + paceDoze},
+		{"a small share of the time is never too much", burst, still(lone), false, mergeShare * 524 * time.Millisecond, mergeShare*524*time.Millisecond + soon},
+		{"reclaiming doesn't wait", burst, still(small), true, 0, soon},
 		{"many runs", burst, func(e time.Duration) shape {
-			return shape{runs: int(e/time.Second) * maxRuns / 4, above: 1 << 20, below: 1 << 30}
-		}, 4 * time.Second, 4*time.Second + soon},
-		{"a few reads", burst, reads(small, 1000), 0, 0},
-		{"reads pay for it", burst, reads(small, 250_000), 2500 * time.Millisecond, 2800 * time.Millisecond},
-		{"a larger merge costs more", burst, reads(shape{runs: 2, above: 4 << 20, below: 16 << 20}, 250_000), 5 * time.Second, 5500 * time.Millisecond},
-		{"a full level waits for a pause", burst, still(shape{runs: 1, above: 1 << 20, below: 300 << 20, full: 1.2}), 0, 0},
-		{"a pause is enough for it", 0, still(shape{runs: 1, above: 1 << 20, below: 300 << 20, full: 1.2}), paceQuiet, paceQuiet + soon},
-		{"an overfull one doesn't wait", burst, still(shape{runs: 1, above: 1 << 20, below: 600 << 20, full: overfull}), 0, soon},
-		{"reads pay in a pause too", 0, reads(lone, 5_000_000), 300 * time.Millisecond, 300*time.Millisecond + paceDoze},
+			return shape{runs: int(e/time.Second) * mergeRuns / 5, above: 1 << 20, below: 1 << 30, perByte: perByte}
+		}, false, 5 * time.Second, 5*time.Second + soon},
+		{"a full level waits for a pause", burst, full(1.2), false, 0, 0},
+		{"a pause is enough for it", 0, full(1.2), false, paceQuiet, paceQuiet + soon},
+		{"an overfull one doesn't wait", burst, full(overfull), false, 0, soon},
+		{"the first merge, of which nothing is known", burst, still(shape{runs: 1, above: 1 << 20}), false, paceQuiet, paceQuiet + soon},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f, p := &fakeTree{allowed: 1}, newPace()
+				f, p := &fakeTree{allowed: 1, optional: c.optional}, newPace(1<<20)
 				start := time.Now()
 				f.set(c.shape(0))
 				p.Register(1, f)
 				p.open(&tree{look: f.look, flush: func() {}})
 				f.ask(t, p)
 				var at time.Duration
-				for at = 0; at < time.Minute && f.grants() == 0; at = time.Since(start) {
+				for at = 0; at < 40*time.Second && f.grants() == 0; at = time.Since(start) {
 					p.wrote(c.writes)
 					f.set(c.shape(at))
 					time.Sleep(10 * time.Millisecond)
@@ -134,7 +136,7 @@ func TestPace(t *testing.T) {
 // TestPaceFlush: a pause has the memtable flushed once, when it holds enough to be worth it.
 func TestPaceFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, p := &fakeTree{allowed: 1}, newPace()
+		f, p := &fakeTree{allowed: 1}, newPace(1<<20)
 		var flushes atomic.Int32
 		p.Register(1, f)
 		p.open(&tree{look: f.look, flush: func() { flushes.Add(1) }})
@@ -173,7 +175,7 @@ func TestPaceFlush(t *testing.T) {
 // TestPaceBounds: no more compactions at once than are allowed, each in the place of one that ended, and none after the end.
 func TestPaceBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, p := &fakeTree{allowed: 2}, newPace()
+		f, p := &fakeTree{allowed: 2}, newPace(1<<20)
 		p.Register(1, f)
 		settle := func(want int) {
 			t.Helper()
@@ -234,5 +236,117 @@ func TestPaceMerges(t *testing.T) {
 		if v, err := e.Get(key(i)); err != nil || len(v) != len(val) {
 			t.Fatalf("key %d: %d bytes, %v", i, len(v), err)
 		}
+	}
+}
+
+// TestPaceDelays is what batches wait, by the steps that the store is behind.
+func TestPaceDelays(t *testing.T) {
+	const ms = time.Millisecond
+	type batch struct {
+		steps int64
+		at    time.Duration // ms
+		kb    int
+	}
+	for _, tc := range []struct {
+		name    string
+		batches []batch
+		want    []time.Duration
+	}{
+		{"nothing is behind", []batch{{0, 0, 1e6}, {0, 0, 1e6}, {0, 0, 1e6}}, []time.Duration{0, 0, 0}},
+		{"the first pays nothing, the next ones for those before", []batch{{1, 0, 250}, {1, 0, 250}, {1, 0, 250}, {1, 0, 250}},
+			[]time.Duration{0, ms, 2 * ms, 3 * ms}},
+		{"who comes later has waited", []batch{{1, 0, 250}, {1, 4, 250}, {1, 4, 250}}, []time.Duration{0, 0, ms}},
+		{"dearer by the step", []batch{{2, 0, 100}, {3, 0, 100}, {4, 0, 100}, {4, 0, 1}},
+			[]time.Duration{0, 1500 * time.Microsecond, 6500 * time.Microsecond, 18500 * time.Microsecond}},
+		{"what is too short for a sleep is owed", []batch{{1, 0, 25}, {1, 0, 25}, {1, 0, 25}}, []time.Duration{0, 0, 200 * time.Microsecond}},
+		{"nobody waits long, whatever others wrote", []batch{{4, 0, 1e6}, {4, 0, 1}, {4, 150, 1}, {4, 200, 1}}, []time.Duration{0, 100 * ms, 50 * ms, 0}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := newPace(1 << 20)
+			var got []time.Duration
+			for _, b := range tc.batches {
+				got = append(got, p.delay(b.kb*1000, b.steps, b.at*ms))
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("got  %v\nwant %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// The count of full memtables follows the store: it grows while the disk holds up a flush, and is right again after it, whatever
+// filled them.
+func TestPaceCountsMemtables(t *testing.T) {
+	mem := vfs.NewMem()
+	fs := &heldFS{FS: mem, held: func(name string) bool { return strings.HasSuffix(name, ".sst") }}
+	for _, fresh := range []bool{true, false} { // the second time there is a log to replay
+		e := mustOpen(t, "db", Options{FS: fs, MemTableMB: 1, Relaxed: true})
+		if n := e.pace.full.Load(); n != 0 {
+			t.Errorf("%d bytes of full memtables after opening", n)
+		}
+		fs.busy.Lock()
+		for i := 0; e.pace.full.Load() < 3<<20; i++ {
+			if i == 20_000 {
+				t.Fatal("no memtable is ever full")
+			}
+			writePair(t, e, i)
+		}
+		var large kv.Batch // it becomes a memtable of its own
+		large.Put([]byte("large"), make([]byte, 3<<20))
+		if _, err := e.Write(context.Background(), &large, nil); err != nil {
+			t.Fatal(err)
+		}
+		fs.busy.Unlock()
+		if err := e.db.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(20 * time.Second); e.pace.full.Load() != 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%d bytes of full memtables, but all are flushed", e.pace.full.Load())
+			}
+		}
+		if fresh {
+			writePair(t, e, 0)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestPaceSteps is by how many steps a store is behind: by whichever of memtables, runs and debt is the worst.
+func TestPaceSteps(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		full int64 // memtables
+		tree shape
+		want int64
+	}{
+		{"nothing", 0, shape{}, 0},
+		{"one is being flushed", 1, shape{}, 0},
+		{"one more waits", 2, shape{}, 1},
+		{"as many as there can be", 5, shape{}, 4},
+		{"more than there can be", 9, shape{}, maxSteps},
+		{"runs that merges may wait for", 0, shape{runs: slowRuns - 1}, 0},
+		{"runs", 0, shape{runs: slowRuns}, 1},
+		{"more runs", 0, shape{runs: slowRuns + 5}, 3},
+		{"as many as Pebble allows", 0, shape{runs: stopRuns}, maxSteps},
+		{"memtables and runs", 3, shape{runs: slowRuns}, 2},
+		{"debt of a small store", 0, shape{debt: freeDebt - 1}, 0},
+		{"much debt of a small store", 0, shape{debt: 2 * freeDebt}, 2},
+		{"the same of a large store", 0, shape{debt: 2 * freeDebt, total: 100 << 30}, 0},
+		{"much debt of a large store", 0, shape{debt: 60 << 30, total: 100 << 30}, 2},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := newPace(1 << 20)
+			p.full.Store(tc.full<<20 - 1000)
+			p.behind.Store(tc.tree.steps())
+			if got := p.steps(); got != tc.want {
+				t.Errorf("%d steps, want %d", got, tc.want)
+			}
+		})
+	}
+	if s := (&shape{runs: stopRuns - 2}).steps(); s != maxSteps {
+		t.Errorf("%d steps two runs before all writers stop", s)
 	}
 }

@@ -10,12 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
 )
 
@@ -29,60 +27,36 @@ var closeGrace = 3 * time.Second
 
 // Engine implements kv.Engine.
 type Engine struct {
-	db       *pebble.DB
-	cache    *pebble.Cache
-	lock     *pebble.Lock
-	log      *slog.Logger
-	relaxed  bool
-	gate     gate
-	writing  admission
-	work     work
-	closing  closer
-	pace     *pace
-	throttle throttle
-	values   *values   // nil: none are kept
-	logs     *lateLogs // nil unless relaxed
-	disk     *disk
+	db      *pebble.DB
+	cache   *pebble.Cache
+	lock    *pebble.Lock
+	log     *slog.Logger
+	gate    gate
+	writing admission
+	work    work
+	closing closer
+	pace    *pace
+	values  *values   // nil: none are kept
+	relaxed *logTimer // nil: a commit waits for the log
+	disk    *disk
 }
 
 var _ kv.Engine = (*Engine)(nil)
 
-// Open opens the store in dir, which is made when absent. A directory in use is ErrLocked, a damaged one kv.ErrCorruption. On a disk that is
-// read-only, or too full for the flush of what is in the logs, the store is open for reading only (see Health).
+// Open opens the store in dir, which is made when absent. A directory in use is ErrLocked, a damaged one, or one that holds something
+// else, kv.ErrCorruption: nothing in it is changed then. On a disk that is read-only, or too full for the flush of what is in the logs, the
+// store is open for reading only (see Health).
 func Open(dir string, o Options) (_ *Engine, err error) {
 	o = o.withDefaults()
-	if err := o.FS.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
-	}
 	d := newDisk(dir, &o)
 	defer func() {
 		if err != nil {
 			d.close()
 		}
 	}()
-	lock, err := d.lock()
+	lock, fresh, err := claim(dir, o.FS)
 	if err != nil {
-		if errors.Is(err, os.ErrPermission) || vfs.IsNoSpaceError(err) {
-			return nil, fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
-		}
-		return nil, fmt.Errorf("%w: %s: %v", ErrLocked, dir, err)
-	}
-	e, err := open(dir, o, d, lock)
-	if err != nil && lock != nil {
-		_ = lock.Close()
-	}
-	return e, err
-}
-
-// open opens the store in a directory that belongs to this process.
-func open(dir string, o Options, d *disk, lock *pebble.Lock) (*Engine, error) {
-	if err := d.fit(); err != nil {
 		return nil, err
-	}
-	if d.readOnly != nil {
-		o.Relaxed = false
-	} else if err := adoptLogs(o.FS, dir, o.Logger); err != nil {
-		return nil, translate(err)
 	}
 	// Pebble takes the memory of memtables out of the cache. Two full ones come on top, or a burst of writes would leave no
 	// room for blocks and make every read pay for it.
@@ -94,33 +68,25 @@ func open(dir string, o Options, d *disk, lock *pebble.Lock) (*Engine, error) {
 	}
 	memTable := d.space.memTable
 	cache := pebble.NewCache(int64(blocks) + 2*memTable)
-	e := &Engine{cache: cache, lock: lock, log: o.Logger, relaxed: o.Relaxed, pace: newPace(), values: kept, disk: d}
+	e := &Engine{cache: cache, lock: lock, log: o.Logger, pace: newPace(int(memTable)), values: kept, disk: d}
 	e.pace.held, e.pace.tight = d.space.merge.left, d.tight
 	o.FS = d.below()
-	var err error
-	if o.Relaxed {
-		if e.logs, err = newLateLogs(o.FS, dir, e.flushLog, func(err error) { d.fail.now("a log can't be written: %w", err) }); err != nil {
-			cache.Unref()
-			return nil, translate(err)
-		}
-	}
-	po := tuned(o, cache, e.pace, e.logs)
-	po.Lock, po.ReadOnly, po.MemTableSize = lock, d.readOnly != nil, uint64(memTable)
+	po := tuned(o, cache, e.pace, memTable)
 	po.Logger = quiet{o.Logger, &d.fail, new(everyMinute)}
+	po.Lock, po.ErrorIfNotExists = lock, !fresh
 	e.gate.idle = make(chan struct{}, 1)
 	e.work.listen(po.EventListener)
 	e.pace.listen(po.EventListener)
-	e.throttle.listen(po.EventListener, int(memTable))
 	d.listen(po.EventListener)
-	db, err := pebble.Open(dir, po)
-	if err != nil {
-		_ = e.logs.close()
+	if e.db, err = pebble.Open(dir, po); err != nil {
 		cache.Unref()
-		return nil, translate(err)
+		return nil, errors.Join(translate(err), lock.Close())
 	}
-	e.db = db
-	d.start(db, e.pace.wake)
-	e.pace.open(treeOf(db, o.Logger))
+	if o.Relaxed {
+		e.relaxed = newLogTimer(e.syncLog)
+	}
+	d.start(e.db, e.pace.wake)
+	e.pace.open(treeOf(e.db, o.Logger))
 	return e, nil
 }
 
@@ -163,23 +129,20 @@ func (e *Engine) stored(dst, key []byte) ([]byte, error) {
 	return appendValue(dst, v), translate(closer.Close())
 }
 
-// apply makes pb visible; kept are its keys that may have an entry among values. A failure here comes from the log: what became of
-// the batch is not known.
-func (e *Engine) apply(pb *pebble.Batch, kept []touch) error {
+// apply makes p and late, which is in it, visible. A failure here comes from the log: what became of the batch is not known.
+func (e *Engine) apply(p *prepared, late *kv.Batch) error {
 	var err error
-	if len(kept) > 0 {
-		batch := pb.Repr() // Pebble takes it out of a large batch
-		e.values.enter(kept)
-		defer func() { e.values.leave(kept, batch, err == nil) }()
+	if len(p.kept) > 0 {
+		e.values.enter(p.kept)
+		defer func() { e.values.leave(p.kept, p.b, late, err == nil) }()
 	}
 	defer e.disk.fail.recovered()
-	n := pb.Len() // Pebble empties a large batch
-	e.pace.wrote(n)
-	if e.relaxed {
-		err = e.db.Apply(pb, pebble.NoSync)
-		e.logs.wrote(n)
+	e.pace.wrote(p.bytes + late.Size())
+	if e.relaxed != nil {
+		err = e.db.Apply(p.pb, pebble.NoSync)
+		e.relaxed.wrote()
 	} else {
-		err = e.db.ApplyNoSyncWait(pb, pebble.Sync)
+		err = e.db.ApplyNoSyncWait(p.pb, pebble.Sync)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
@@ -187,10 +150,8 @@ func (e *Engine) apply(pb *pebble.Batch, kept []touch) error {
 	return nil
 }
 
-// flushLog syncs the log of a relaxed store.
-func (e *Engine) flushLog() error {
-	return e.logs.durably(func() error { return e.db.LogData(nil, pebble.Sync) })
-}
+// syncLog returns when all that was written is durable.
+func (e *Engine) syncLog() error { return e.db.LogData(nil, pebble.Sync) }
 
 // check tests the preconditions against the present state; the caller has entered with them.
 func (e *Engine) check(pre []kv.Precondition) error {
@@ -269,20 +230,17 @@ func (e *Engine) Close() error {
 	if !e.gate.shut() {
 		return kv.ErrClosed
 	}
-	e.logs.rest()
+	e.relaxed.stop()
 	if !e.gate.wait(closeGrace) {
-		if err := e.logs.durably(func() error { return e.db.LogData(nil, pebble.Sync) }); err != nil {
+		if err := e.syncLog(); err != nil {
 			return fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
 		}
 		return fmt.Errorf("%w: closed with snapshots or iterators open", kv.ErrContract)
 	}
 	e.disk.rest()
+	e.disk.rest()
 	err := e.db.Close()
-	e.cache.Unref()
-	err = cmp.Or(err, e.logs.close())
-	if e.lock != nil {
-		err = cmp.Or(err, e.lock.Close())
-	}
 	e.disk.close()
-	return translate(err)
+	e.cache.Unref()
+	return translate(cmp.Or(err, e.lock.Close()))
 }

@@ -72,7 +72,7 @@ func (d *disk) needs() (n int64, exists bool, err error) {
 	}
 	n = openRoom
 	for _, name := range names {
-		log, manifest := isLog(name), strings.HasPrefix(name, "MANIFEST-")
+		log, manifest := strings.HasSuffix(name, logSuffix), strings.HasPrefix(name, "MANIFEST-")
 		if !log && !manifest {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/coocood/freecache"
+	"github.com/orrerydb/orrery/core/kv"
 )
 
 // values keeps values of keys that are got one by one. A cached block holds the value that was asked for and half a dozen that nobody
@@ -64,13 +65,13 @@ func (v *values) keeps(key []byte) bool { return v != nil && v.kept(key) }
 // shard finds the shard of a key's hash, by bits that freecache doesn't use for its segments.
 func (v *values) shard(hash uint64) *valueShard { return &v.shards[hash>>32&(valueShards-1)] }
 
-// touch is a key of a batch that may have an entry.
+// touch is an operation on a key that may have an entry.
 type touch struct {
-	hash          uint64
-	key, keyEnd   int // in the batch's bytes
-	value, valEnd int // the same; equal for a deletion
-	entered       uint64
-	alone         bool // no other writer was in the shard
+	hash    uint64 // of the key
+	op      int    // its place in the batch
+	late    bool   // the batch is that of the late operations
+	alone   bool   // no other writer was in the shard
+	entered uint64
 }
 
 // enter announces the keys of a batch that is about to be applied.
@@ -85,19 +86,23 @@ func (v *values) enter(ts []touch) {
 	}
 }
 
-// leave ends what enter began. applied is false when it isn't known what the store holds now. A writer that wasn't alone in a
-// shard can't say whose value is the last one.
-func (v *values) leave(ts []touch, batch []byte, applied bool) {
+// leave ends what enter began; b and late are the batches of the touches. applied is false when it isn't known what the store holds
+// now. A writer that wasn't alone in a shard can't say whose value is the last one.
+func (v *values) leave(ts []touch, b, late *kv.Batch, applied bool) {
 	for i := range ts {
 		t := &ts[i]
-		key, value := batch[t.key:t.keyEnd], batch[t.value:t.valEnd]
+		of := b
+		if t.late {
+			of = late
+		}
+		op := of.Op(t.op)
 		s := v.shard(t.hash)
 		s.mu.Lock()
 		s.tick = v.ticks.Load()
-		if applied && t.alone && s.entered.Load() == t.entered && 0 < len(value) && len(value) <= maxValue {
-			v.put(key, value, s.tick)
+		if applied && t.alone && s.entered.Load() == t.entered && 0 < len(op.Value) && len(op.Value) <= maxValue {
+			v.put(op.Key, op.Value, s.tick)
 		} else {
-			v.cache.Del(key)
+			v.cache.Del(op.Key)
 		}
 		s.inside.Add(-1)
 		s.mu.Unlock()

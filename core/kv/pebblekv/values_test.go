@@ -178,10 +178,12 @@ func TestValuesKept(t *testing.T) {
 		}, 0, 1},
 		{"while a writer is inside", func() {
 			put("k1", "a")
-			ts := []touch{{hash: hashOf("k1"), keyEnd: 2}}
+			var b kv.Batch
+			b.Delete([]byte("k1"))
+			ts := []touch{{hash: hashOf("k1")}}
 			e.values.enter(ts)
 			get(e, "k1", "a")
-			e.values.leave(ts, []byte("k1"), false)
+			e.values.leave(ts, &b, nil, false)
 			get(e, "k1", "a")
 			get(e, "k1", "a")
 		}, 1, 2},
@@ -235,11 +237,13 @@ func TestValuesIntoMemory(t *testing.T) {
 func bothInside(e *Engine, order ...int) {
 	var ts [2][]touch
 	for i := range ts {
-		ts[i] = []touch{{hash: hashOf("k1"), keyEnd: 2, value: 2, valEnd: 3}}
+		ts[i] = []touch{{hash: hashOf("k1")}}
 		e.values.enter(ts[i])
 	}
 	for _, i := range order {
-		e.values.leave(ts[i], []byte{'k', '1', 'a' + byte(i)}, true)
+		var b kv.Batch
+		b.Put([]byte("k1"), []byte{'a' + byte(i)})
+		e.values.leave(ts[i], &b, nil, true)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"math/bits"
 	"slices"
 	"sync"
 
@@ -16,20 +15,22 @@ import (
 
 var _ kv.Preparer = (*Engine)(nil)
 
-// prepared implements kv.Prepared: the batch in Pebble's form, and the set of its keys.
+// prepared implements kv.Prepared: the batch in Pebble's form, and the set of its keys. Operations of PutOpen go into Pebble's batch
+// when they are complete.
 type prepared struct {
-	e      *Engine
-	pb     *pebble.Batch
-	f      *footprint
-	values []int // where in pb the value of each operation of b begins
-	bytes  int   // of keys and values
-	order  []uint64
-	kept   []touch // keys of pb that may have an entry among values
+	e     *Engine
+	b     *kv.Batch
+	pb    *pebble.Batch
+	f     *footprint
+	open  []int   // operations of b that pb doesn't have yet
+	bytes int     // of keys and values of b
+	kept  []touch // operations on keys that may have an entry among values
+	order []uint64
 }
 
 var preparations = sync.Pool{New: func() any { return new(prepared) }}
 
-// opBytes is what Pebble adds to an operation's key and value at most.
+// opBytes is about what Pebble adds to an operation's key and value, for the first size of a batch.
 const opBytes = 11
 
 // Write implements kv.Engine.
@@ -56,47 +57,53 @@ func (e *Engine) Prepare(b *kv.Batch, room int) (kv.Prepared, error) {
 		e.gate.leave()
 		return nil, err
 	}
-	e.throttle.wait(b.Size())
+	e.pace.admit(b.Size())
 	n := b.Len()
 	p := preparations.Get().(*prepared)
-	p.e, p.bytes, p.values, p.kept = e, b.Size(), p.values[:0], p.kept[:0]
-	p.pb = e.db.NewBatchWithSize(16 + b.Size() + opBytes*n + room)
+	p.e, p.b, p.bytes, p.open, p.kept = e, b, b.Size(), p.open[:0], p.kept[:0]
+	p.pb = e.db.NewBatchWithSize(b.Size() + opBytes*(n+1) + room)
 	p.f = footprints.Get().(*footprint)
 	p.f.begin(n)
-	p.values = slices.Grow(p.values, n)[:n]
 	if n < groupFrom || n > groupMost {
 		for i := range n {
-			p.values[i] = p.add(b.Op(i))
+			p.add(i)
 		}
 		return p, nil
 	}
 	p.group(b)
 	for _, at := range p.order {
-		i := int(at & (groupMost - 1))
-		p.values[i] = p.add(b.Op(i))
+		p.add(int(at & (groupMost - 1)))
 	}
 	return p, nil
 }
 
-// add copies an operation behind those that are there, and returns where its value begins.
-func (p *prepared) add(op kv.Op) (value int) {
-	begin := p.pb.Len()
+// add takes operation i of b over.
+func (p *prepared) add(i int) {
+	op := p.b.Op(i)
+	if op.Open {
+		p.open = append(p.open, i)
+	} else {
+		p.set(op)
+	}
+	p.note(op.Key, i, false)
+}
+
+// set copies an operation into Pebble's batch, behind those that are there.
+func (p *prepared) set(op kv.Op) {
 	if op.Delete {
 		_ = p.pb.Delete(op.Key, nil)
 	} else {
 		_ = p.pb.Set(op.Key, op.Value, nil)
 	}
-	value = p.pb.Len() - len(op.Value)
-	hash := p.f.addWritten(op.Key)
-	if p.e.values.keeps(op.Key) {
-		key := begin + 1 + uvarintLen(len(op.Key)) // behind the operation's kind and the key's length
-		p.kept = append(p.kept, touch{hash: hash, key: key, keyEnd: key + len(op.Key), value: value, valEnd: p.pb.Len()})
-	}
-	return value
 }
 
-// uvarintLen is how many bytes n takes in a batch.
-func uvarintLen(n int) int { return (bits.Len(uint(n)|1) + 6) / 7 }
+// note remembers that operation i of b, or of the late operations, writes key.
+func (p *prepared) note(key []byte, i int, late bool) {
+	hash := p.f.addWritten(key)
+	if p.e.values.keeps(key) {
+		p.kept = append(p.kept, touch{hash: hash, op: i, late: late})
+	}
+}
 
 // Batches of so many operations are grouped; a number below groupMost has 16 bits.
 const (
@@ -131,7 +138,7 @@ func (p *prepared) group(b *kv.Batch) {
 }
 
 // Patch implements kv.Prepared.
-func (p *prepared) Patch(i int, head []byte) { copy(p.pb.Repr()[p.values[i]:], head) }
+func (p *prepared) Patch(i int, head []byte) { p.b.Patch(i, head) }
 
 // Write implements kv.Prepared.
 func (p *prepared) Write(ctx context.Context, late *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
@@ -143,29 +150,39 @@ func (p *prepared) Write(ctx context.Context, late *kv.Batch, pre []kv.Precondit
 		err = fmt.Errorf("%w: batch of %d bytes, limit %d", kv.ErrTooLarge, p.bytes+late.Size(), limits.Batch)
 	}
 	if err == nil {
-		for i := range late.Len() {
-			p.add(late.Op(i))
-		}
+		p.complete(late)
 		for i := range pre {
 			p.f.pre = append(p.f.pre, xxhash.Sum64(pre[i].Key))
 		}
 		e.writing.enter(p.f)
 		if err = e.check(pre); err == nil {
-			err = e.apply(pb, p.kept)
+			err = e.apply(p, late)
 		}
 		e.writing.leave(p.f)
 	}
 	defer p.free()
-	if err != nil || e.relaxed {
+	if err != nil || e.relaxed != nil {
 		_ = pb.Close()
 	}
 	if err != nil {
 		return nil, err
 	}
-	if e.relaxed {
+	if e.relaxed != nil {
 		return relaxedCommit{}, nil
 	}
 	return newCommit(&e.disk.stall, pb), nil
+}
+
+// complete adds what Prepare left open, and late.
+func (p *prepared) complete(late *kv.Batch) {
+	for _, i := range p.open {
+		p.set(p.b.Op(i))
+	}
+	for i := range late.Len() {
+		op := late.Op(i)
+		p.set(op)
+		p.note(op.Key, i, true)
+	}
 }
 
 // Discard implements kv.Prepared.
@@ -178,8 +195,7 @@ func (p *prepared) Discard() {
 func (p *prepared) free() {
 	p.e.gate.leave()
 	p.f.free()
-	if cap(p.values) <= maxFootprint {
-		p.pb = nil
+	if p.b, p.pb = nil, nil; max(cap(p.order), cap(p.kept), cap(p.open)) <= maxFootprint {
 		preparations.Put(p)
 	}
 }
