@@ -71,6 +71,7 @@ type Options struct {
 	MaxLogicalPartition int64          // bytes of all items of one partition key value; 0 = 20 GB
 	Budget              *budget.Budget // memory of requests; nil = no limit
 	Logger              *slog.Logger   // of background work; nil = slog's default
+	ReadOnly            bool           // the storage engine takes no writes: nothing is mended, rebuilt or removed
 }
 
 // Engine is one store with all that is in it. Safe for concurrent use.
@@ -99,7 +100,10 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{kv: eng, cat: cat, clk: o.Clock, bud: o.Budget, log: o.Logger,
-		store: store.Open(eng, cat, o.Clock, store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition})}
+		store: store.Open(eng, cat, o.Clock, store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition, ReadOnly: o.ReadOnly})}
+	if o.ReadOnly {
+		return e, nil
+	}
 	if err := e.dropOrphans(ctx); err != nil {
 		return nil, err
 	}
@@ -135,11 +139,18 @@ func (e *Engine) open() (out []*store.Container) {
 }
 
 // Reap removes expired items now and returns how many; the background does it by itself.
-func (e *Engine) Reap(ctx context.Context) int { return e.reap.Round(ctx) }
+func (e *Engine) Reap(ctx context.Context) int {
+	if e.reap == nil {
+		return 0
+	}
+	return e.reap.Round(ctx)
+}
 
 // Close waits for background work and closes the storage engine.
 func (e *Engine) Close() error {
-	e.reap.Stop()
+	if e.reap != nil {
+		e.reap.Stop()
+	}
 	e.drops.Wait()
 	e.store.Close()
 	return e.kv.Close()
@@ -335,25 +346,6 @@ func (e *Engine) dropOrphans(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// Check verifies the whole store and returns what is wrong in words; nothing when all is well.
-func (e *Engine) Check(ctx context.Context) ([]string, error) {
-	var out []string
-	for _, d := range e.cat.Databases() {
-		cs, err := e.Containers(d.ID)
-		if err != nil {
-			return out, err
-		}
-		for _, c := range cs {
-			p, err := c.rt.Check(ctx)
-			out = append(out, p...)
-			if err != nil {
-				return out, err
-			}
-		}
-	}
-	return out, nil
 }
 
 // Checkpoint writes a consistent copy of the store to dir, which must not exist.

@@ -2,44 +2,106 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
 // checkCmd verifies a store.
 type checkCmd struct {
-	Dir string `arg:"" help:"Data directory." type:"existingdir"`
+	Dir  string `arg:"" help:"Data directory." type:"existingdir"`
+	JSON bool   `name:"json" help:"Print one JSON document instead of lines."`
 }
 
-// Run implements the command: it prints every problem, and fails when there is one.
-func (c *checkCmd) Run() error {
-	ctx := context.Background()
-	eng, err := server.OpenForCheck(ctx, c.Dir)
+// checkResult is what check --json prints.
+type checkResult struct {
+	Directory  string             `json:"directory"`
+	Clean      bool               `json:"clean"`
+	Problems   []pebblekv.Problem `json:"problems"`
+	Notes      []pebblekv.Problem `json:"notes,omitempty"`
+	Containers int                `json:"containers"`
+	Items      int64              `json:"items"`
+}
+
+// Run implements the command: it prints every problem, one a line, and fails when there is one. Nothing in the directory is changed.
+func (c *checkCmd) Run(s *streams) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r := &checkResult{Directory: c.Dir, Problems: []pebblekv.Problem{}}
+	bar := newBar(s.errOut)
+	report := func(p pebblekv.Problem) {
+		if p.Level == pebblekv.Note {
+			r.Notes = append(r.Notes, p)
+		} else {
+			r.Problems = append(r.Problems, p)
+		}
+		if !c.JSON {
+			bar.clear()
+			if p.Level == pebblekv.Note {
+				fmt.Fprintf(s.out, "note: %s\n", p)
+			} else {
+				fmt.Fprintln(s.out, p)
+			}
+		}
+	}
+	err := c.check(ctx, r, report, bar)
+	bar.clear()
 	if err != nil {
 		return err
 	}
-	problems, err := eng.Check(ctx)
-	for _, p := range problems {
-		fmt.Fprintln(os.Stdout, p)
-	}
-	containers, items := 0, int64(0)
-	for _, d := range eng.Databases() {
-		cs, cerr := eng.Containers(d.ID)
-		err = errors.Join(err, cerr)
-		for _, k := range cs {
-			containers++
-			items += k.Count()
+	r.Clean = len(r.Problems) == 0
+	if c.JSON {
+		out := json.NewEncoder(s.out)
+		out.SetIndent("", "  ")
+		if err := out.Encode(r); err != nil {
+			return err
 		}
 	}
-	if err = errors.Join(err, eng.Close()); err != nil {
+	if !r.Clean {
+		return fmt.Errorf("%s: %s in %d containers with %d items; orrery repair %s --to NEWDIR saves what can be read",
+			c.Dir, count(len(r.Problems), "problem"), r.Containers, r.Items, c.Dir)
+	}
+	if !c.JSON {
+		fmt.Fprintf(s.out, "%s: clean, %d containers with %d items\n", c.Dir, r.Containers, r.Items)
+	}
+	return nil
+}
+
+func (c *checkCmd) check(ctx context.Context, r *checkResult, report func(pebblekv.Problem), bar *bar) error {
+	bar.task("files", true)
+	eng, err := server.Examine(ctx, c.Dir, pebblekv.Watch{Report: report, Progress: bar.set})
+	if err != nil || eng == nil {
 		return err
 	}
-	if len(problems) > 0 {
-		return fmt.Errorf("%s: %d problems in %d containers with %d items", c.Dir, len(problems), containers, items)
+	bar.task("items", false)
+	err = eng.CheckWatched(ctx, core.CheckWatch{
+		Problem:  func(what string) { report(pebblekv.Problem{What: what, Level: pebblekv.Damage}) },
+		Progress: bar.set,
+	})
+	for _, d := range eng.Databases() {
+		cs, cerr := eng.Containers(d.ID)
+		if cerr != nil {
+			continue // it has been reported
+		}
+		for _, k := range cs {
+			r.Containers++
+			r.Items += k.Count()
+		}
 	}
-	fmt.Printf("%s: clean, %d containers with %d items\n", c.Dir, containers, items)
-	return nil
+	return errors.Join(err, eng.Close())
+}
+
+// count says how many there are of a thing.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

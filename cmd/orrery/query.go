@@ -57,7 +57,7 @@ func (q *queryCmd) transport(ctx context.Context) (do func(*http.Request) (*http
 	if q.Data == "" {
 		return http.DefaultClient.Do, func() error { return nil }, nil
 	}
-	eng, err := server.OpenForCheck(ctx, q.Data)
+	eng, err := server.OpenForReading(ctx, q.Data)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -3,264 +3,316 @@ package store
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// maxProblems is how many problems a check lists before it stops looking for more.
-const maxProblems = 100
+// MaxProblems is how many problems a check of a container lists before it stops looking for more.
+const MaxProblems = 100
+
+// Watch is who is told of what a check finds, and how far it is. Each may be nil.
+type Watch struct {
+	Problem func(string)
+	Items   func(n int)          // more items have been checked
+	Pause   func(keys int) error // called between steps, with the keys read since; an error ends the check
+}
 
 // Check verifies a container: every item has its number, index, unique, ttl and feed entries and the reverse; heads and
-// logical heads agree with the items; checksums hold; LSNs are in order and below the counter. It returns what is wrong, in
-// words. Writers may go on; each slot is checked over one snapshot.
-func (c *Container) Check(ctx context.Context) ([]string, error) {
-	k := &checker{c: c}
-	for _, sl := range c.slots {
-		if err := ctx.Err(); err != nil {
-			return k.problems, translate(err)
+// logical heads agree with the items; checksums hold; LSNs are in order and below the counter. It tells what is wrong in
+// words. Writers may go on; each slot is checked over one snapshot. What can't be read is a problem; an error is one of the check itself.
+//
+// It takes the same memory for any number of items. The entries that items want are summed up, and so are those that are there: as long as the sums
+// of a kind agree, so do the entries. Where they don't, each entry is looked for on its own, to name those that differ.
+func (c *Container) Check(ctx context.Context, w Watch) error {
+	k := &checker{c: c, ctx: ctx, w: w}
+	for slot := range c.slots {
+		if err := k.slot(c.slots[slot]); err != nil {
+			return err
 		}
-		if err := k.slot(sl); err != nil {
-			return k.problems, err
-		}
-		if len(k.problems) >= maxProblems {
+		if k.problems >= MaxProblems {
 			break
 		}
 	}
-	return k.problems, nil
+	return nil
+}
+
+// CheckSlot is Check of one slot.
+func (c *Container) CheckSlot(ctx context.Context, slot int, w Watch) error {
+	return (&checker{c: c, ctx: ctx, w: w}).slot(c.slots[slot])
 }
 
 type checker struct {
 	c        *Container
-	problems []string
+	ctx      context.Context
+	w        Watch
+	problems int
 	sl       *slot
 	snap     kv.Snapshot
-	want     map[string][]byte // derived keys that must be there
-	may      map[string]bool   // index entries that may be there while a rebuild is under way
+	up       upkeep
+	read     int // keys since the last pause
+	naming   bool
+	unread   bool          // some items can't be read: what they want isn't known
+	sums     [256]entrySum // what items want less what is there, by kind
+	odd      map[keys.Kind]bool
+	logicals *logicalCheck
 	head     Head
-	parts    map[string]*LogicalHead
+	lsn      int64            // of the slot's last commit
 	tracked  map[uint64]int64 // items with a value at a tracked path
 	paths    []uint64
 }
 
+// entrySum is the sum of the hashes of a set of entries, and how many they are.
+type entrySum struct{ hash, mixed, n uint64 }
+
+func (s *entrySum) add(key, val []byte, sign uint64) {
+	h := xxhash.Sum64(key) ^ xxhash.Sum64(val)*0x9E3779B97F4A7C15
+	s.hash += sign * h
+	s.mixed += sign * (h ^ h>>29) * 0xBF58476D1CE4E5B9
+	s.n += sign
+}
+
+const (
+	wanted = 1
+	there  = ^uint64(0) // -1
+)
+
+// derivedKinds are the kinds of entries that are made of items.
+var derivedKinds = []keys.Kind{keys.KindNumber, keys.KindIndex, keys.KindUnique, keys.KindFeed, keys.KindTTL}
+
 func (k *checker) bad(format string, args ...any) {
-	if len(k.problems) < maxProblems {
-		k.problems = append(k.problems, fmt.Sprintf("container %q slot %d: ", k.c.Def().ID, k.sl.key.ID)+fmt.Sprintf(format, args...))
+	if k.problems++; k.problems <= MaxProblems && k.w.Problem != nil {
+		k.w.Problem(fmt.Sprintf("container %q slot %d: ", k.c.Def().ID, k.sl.key.ID) + fmt.Sprintf(format, args...))
 	}
 }
 
-func (k *checker) slot(sl *slot) error {
-	k.sl, k.want, k.may, k.parts = sl, map[string][]byte{}, map[string]bool{}, map[string]*LogicalHead{}
-	k.head, k.tracked, k.paths = Head{}, map[uint64]int64{}, nil
-	sl.mu.Lock() // the snapshot and the index version belong together
-	k.snap = k.c.st.eng.Snapshot()
-	up, version := k.c.upkeepOf(sl), sl.head.Index
-	for _, t := range sl.head.Tracked {
-		k.paths = append(k.paths, t.Path)
+// checkStep is after how many keys a check pauses.
+const checkStep = 512
+
+// step is called for every key that is read.
+func (k *checker) step() error {
+	if k.read++; k.read < checkStep {
+		return nil
 	}
-	sl.mu.Unlock()
+	n := k.read
+	k.read = 0
+	if err := k.ctx.Err(); err != nil {
+		return translate(err)
+	}
+	if k.w.Pause != nil {
+		return k.w.Pause(n)
+	}
+	return nil
+}
+
+// errGone ends the check of a slot whose container was dropped.
+var errGone = errors.New("dropped")
+
+func (k *checker) slot(sl *slot) (err error) {
+	k.begin(sl)
 	defer k.snap.Close()
-	lo, hi := keys.KindBounds(sl.key, keys.KindItem)
-	if err := each(k.snap, lo, hi, func(key, val []byte) error { k.item(up, key, val); return nil }); err != nil {
+	defer func() { // no stored byte may end the process
+		if r := recover(); r != nil {
+			k.bad("the check can't go on: %v", r)
+		}
+		if errors.Is(err, errGone) {
+			err = nil
+		}
+	}()
+	if err := k.items(k.item); err != nil {
 		return err
 	}
-	for _, kind := range []keys.Kind{keys.KindNumber, keys.KindIndex, keys.KindUnique, keys.KindFeed, keys.KindTTL} {
-		lo, hi := keys.KindBounds(sl.key, kind)
-		if err := each(k.snap, lo, hi, func(key, val []byte) error { k.derived(key, val); return nil }); err != nil {
-			return err
+	if k.up.next == nil {
+		for _, kind := range derivedKinds {
+			if err := k.entries(kind, func(key, val []byte) error {
+				k.sums[kind].add(key, k.comparable(kind, val), there)
+				return nil
+			}); err != nil {
+				return err
+			}
+			if k.sums[kind] != (entrySum{}) {
+				k.odd[kind] = true
+			}
+		}
+	} else { // entries of two policies may be there: no sum tells
+		for _, kind := range derivedKinds {
+			k.odd[kind] = true
 		}
 	}
-	for key := range k.want {
-		k.bad("missing entry %x", key[keys.PrefixLen-1:])
+	if len(k.odd) > 0 {
+		if err := k.name(); err != nil {
+			return err
+		}
 	}
 	if err := k.strangers(); err != nil {
 		return err
 	}
-	return k.heads(version)
+	return k.heads()
 }
 
-// strangers looks for keys of kinds that a slot doesn't have.
-func (k *checker) strangers() error {
-	known := map[keys.Kind]bool{keys.KindHead: true, keys.KindLogical: true, keys.KindItem: true, keys.KindNumber: true,
-		keys.KindIndex: true, keys.KindUnique: true, keys.KindFeed: true, keys.KindTTL: true}
-	lo, hi := keys.SlotBounds(k.sl.key)
-	it, err := k.snap.Iter(lo, hi)
-	if err != nil {
-		return translate(err)
+func (k *checker) begin(sl *slot) {
+	k.sl, k.sums, k.odd, k.unread, k.naming = sl, [256]entrySum{}, map[keys.Kind]bool{}, false, false
+	k.head, k.tracked, k.paths = Head{}, map[uint64]int64{}, nil
+	sl.mu.Lock() // the snapshot and the index version belong together
+	k.snap = k.c.st.eng.Snapshot()
+	k.up, k.lsn = k.c.upkeepOf(sl), sl.head.LSN
+	for _, t := range sl.head.Tracked {
+		k.paths = append(k.paths, t.Path)
 	}
-	defer it.Close()
-	for ok := it.First(); ok; {
-		kind := keys.Kind(it.Key()[keys.PrefixLen-1])
-		if !known[kind] || kind == keys.KindHead && len(it.Key()) != keys.PrefixLen {
-			k.bad("a key that is of no kind: %x", it.Key()[keys.PrefixLen-1:])
-			ok = it.Next()
-			continue
+	sl.mu.Unlock()
+	k.logicals = &logicalCheck{k: k}
+}
+
+// each calls f for every key of a kind. What can't be read is a problem, and ends the walk.
+func (k *checker) entries(kind keys.Kind, f func(key, val []byte) error) error {
+	lo, hi := keys.KindBounds(k.sl.key, kind)
+	var failed error
+	var last []byte
+	err := each(k.snap, lo, hi, func(key, val []byte) error {
+		last = append(last[:0], key...)
+		if failed = k.step(); failed == nil {
+			failed = f(key, val)
 		}
-		ok = it.SeekGE(keys.After(it.Key()[:keys.PrefixLen]))
+		return failed
+	})
+	if err != nil && failed == nil {
+		if errors.Is(err, kv.ErrClosed) {
+			return err
+		}
+		k.unread = true
+		if last == nil {
+			last = lo
+		}
+		k.bad("keys behind %x can't be read: %v", last[keys.PrefixLen-1:], err)
+		return nil
 	}
-	return translate(it.Err())
+	return failed
 }
 
-// claim says that an entry must be there.
-func (k *checker) claim(key, val []byte) {
-	if _, taken := k.want[string(key)]; taken {
-		k.bad("two items claim entry %x", key[keys.PrefixLen-1:])
-	}
-	k.want[string(key)] = val
+// items calls f for every item that is as it should be.
+func (k *checker) items(f func(it *checked) error) error {
+	return k.entries(keys.KindItem, func(key, val []byte) error {
+		it, problem := k.decode(key[keys.PrefixLen:], val)
+		if problem != "" {
+			k.unread = true
+			if !k.naming {
+				k.bad("item %x %s", key[keys.PrefixLen:], problem)
+			}
+			return nil
+		}
+		return f(it)
+	})
 }
 
-// item checks one item and adds the entries that it must have.
-func (k *checker) item(up upkeep, key, val []byte) {
-	suffix := bytes.Clone(key[keys.PrefixLen:])
-	var it Item
+// checked is an item that has been read.
+type checked struct {
+	Item
+	at identity
+}
+
+// decode reads an item; problem says what is wrong with it.
+func (k *checker) decode(suffix, val []byte) (it *checked, problem string) {
+	it = &checked{}
 	v := View{c: k.c, snap: k.snap}
 	if err := verifyEnvelope(val); err != nil {
-		k.bad("item %x: %v", suffix, err)
-		return
+		return nil, err.Error()
 	}
-	if _, err := v.Decode(&it, suffix, val); err != nil {
-		k.bad("item %x: %v", suffix, err)
-		return
+	if _, err := v.Decode(&it.Item, suffix, val); err != nil {
+		return nil, err.Error()
 	}
 	pk, id, err := k.c.keyOf(it.Doc)
 	if err != nil {
-		k.bad("item %x has no identity: %v", suffix, err)
-		return
+		return nil, fmt.Sprintf("has no identity: %v", err)
 	}
-	at, err := k.c.locate(nil, pk, id)
-	if err != nil || !bytes.Equal(at.suffix, suffix) {
-		k.bad("item %x stands under another key than its document says", suffix)
-		return
+	it.at, err = k.c.locate(nil, pk, id)
+	switch {
+	case err != nil || !bytes.Equal(it.at.suffix, suffix):
+		return nil, "stands under another key than its document says"
+	case k.c.slots[it.at.slot] != k.sl:
+		return nil, "stands in the wrong slot"
 	}
-	if k.c.slots[at.slot] != k.sl {
-		k.bad("item %x stands in the wrong slot", suffix)
-	}
+	return it, ""
+}
+
+// wants calls f for every entry that an item must have.
+func (k *checker) wants(it *checked, t *index.Terms, f func(kind keys.Kind, key, val []byte) error) error {
 	s := k.sl.key
-	k.claim(keys.AppendNumber(nil, s, it.Number), suffix)
-	k.claim(keys.AppendFeed(nil, s, uint64(it.LSN), it.Pos), suffix)
-	if it.TTL > 0 {
-		k.claim(keys.AppendTTL(nil, s, uint64(it.TS()+int64(it.TTL)), suffix), []byte{1})
+	if err := f(keys.KindNumber, keys.AppendNumber(nil, s, it.Number), it.at.suffix); err != nil {
+		return err
 	}
-	t := up.termsNeeded(&it)
+	if err := f(keys.KindFeed, keys.AppendFeed(nil, s, uint64(it.LSN), it.Pos), it.at.suffix); err != nil {
+		return err
+	}
+	if it.TTL > 0 {
+		if err := f(keys.KindTTL, keys.AppendTTL(nil, s, uint64(it.TS()+int64(it.TTL)), it.at.suffix), []byte{1}); err != nil {
+			return err
+		}
+	}
+	for n, u := range k.c.uniques {
+		key := keys.AppendUnique(nil, s, it.at.tuple, uint16(n), u.appendValues(nil, it.Doc))
+		if err := f(keys.KindUnique, key, it.at.ident[len(it.at.tuple):]); err != nil {
+			return err
+		}
+	}
+	var room []byte
 	for i := range t.Len() {
 		term, flag := t.At(i)
-		k.claim(keys.AppendIndexEntry(nil, s, term, it.Number, it.ident), []byte{flag})
-	}
-	if up.next != nil {
-		all := up.termsThere(&it)
-		for i := range all.Len() {
-			term, _ := all.At(i)
-			k.may[string(keys.AppendIndexEntry(nil, s, term, it.Number, it.ident))] = true
+		room = keys.AppendIndexEntry(room[:0], s, term, it.Number, it.ident)
+		if err := f(keys.KindIndex, room, []byte{flag}); err != nil {
+			return err
 		}
-		termsPool.Put(all)
+	}
+	return nil
+}
+
+// item adds up what an item wants.
+func (k *checker) item(it *checked) error {
+	if k.w.Items != nil {
+		k.w.Items(1)
+	}
+	t := k.up.termsNeeded(&it.Item)
+	defer termsPool.Put(t)
+	err := k.wants(it, t, func(kind keys.Kind, key, val []byte) error {
+		k.sums[kind].add(key, k.comparable(kind, val), wanted)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	k.head.Classes |= t.Classes | keyClasses(it.ident)
 	k.head.Elements.Merge(&t.Elements)
 	k.head.Lossy.Merge(&t.Lossy)
 	k.head.Ticks = max(k.head.Ticks, it.Ticks)
-	if n := it.Number & (1<<40 - 1); n > k.c.counter.numbers() || it.Number>>40 != place20(k.c.Def().PartitionKey.EPKKind(), at.place) {
-		k.bad("item %x has number %x, which was never given out for it", suffix, it.Number)
+	if n := it.Number & (1<<40 - 1); n > k.c.counter.numbers() || it.Number>>40 != place20(k.c.Def().PartitionKey.EPKKind(), it.at.place) {
+		k.bad("item %x has number %x, which was never given out for it", it.at.suffix, it.Number)
 	}
 	for _, p := range k.paths {
 		k.tracked[p] += int64(t.HasValue(p))
 	}
-	termsPool.Put(t)
-	for n, u := range k.c.uniques {
-		key := keys.AppendUnique(nil, s, at.tuple, uint16(n), u.appendValues(nil, it.Doc))
-		k.claim(key, at.ident[len(at.tuple):])
-	}
-	size := storedSize(at, &it)
+	size := storedSize(it.at, &it.Item)
 	k.head.Items++
 	k.head.Bytes += size
 	k.head.LSN = max(k.head.LSN, it.LSN)
-	part := string(at.suffix[:len(at.place)+len(at.tuple)])
-	if k.parts[part] == nil {
-		k.parts[part] = &LogicalHead{}
-	}
-	p := k.parts[part]
-	p.Items++
-	p.Bytes += size
-	p.LSN = max(p.LSN, it.LSN)
+	return k.logicals.item(it, size)
 }
 
-// derived checks one entry against what the items want.
-func (k *checker) derived(key, val []byte) {
-	want, ok := k.want[string(key)]
-	switch {
-	case k.may[string(key)]: // its flag is that of one policy or the other
-	case !ok:
-		k.bad("entry %x has no item", key[keys.PrefixLen-1:])
-	case !bytes.Equal(want, val) && !formless(want, val):
-		k.bad("entry %x holds %x, not %x", key[keys.PrefixLen-1:], val, want)
+// comparable is what sums take of an entry's value: of a flag all but the form, which older entries don't have.
+func (k *checker) comparable(kind keys.Kind, val []byte) []byte {
+	if kind == keys.KindIndex && len(val) == 1 && !k.formsKnown() {
+		return []byte{val[0] &^ index.FormMask}
 	}
-	delete(k.want, string(key))
+	return val
 }
+
+// formsKnown reports whether all entries of the slot were written with their form.
+func (k *checker) formsKnown() bool { return k.sl.flags.Load().classes&index.FormsKnown != 0 }
 
 // formless reports whether val is an index entry's flag without the form that is wanted: it was written before there were forms.
 func formless(want, val []byte) bool {
 	return len(want) == 1 && len(val) == 1 && want[0]&^index.FormMask == val[0]
-}
-
-func (k *checker) heads(version uint32) error {
-	b, err := k.snap.Get(k.sl.headKey)
-	if err != nil {
-		k.bad("no head: %v", err)
-		return nil
-	}
-	var h Head
-	if err := h.decode(b); err != nil {
-		k.bad("%v", err)
-		return nil
-	}
-	if h.Items != k.head.Items || h.Bytes != k.head.Bytes {
-		k.bad("head counts %d items of %d bytes, there are %d of %d", h.Items, h.Bytes, k.head.Items, k.head.Bytes)
-	}
-	if h.LSN < k.head.LSN {
-		k.bad("head LSN %d is below an item's %d", h.LSN, k.head.LSN)
-	}
-	if limit := k.c.counter.limit(); h.LSN > limit {
-		k.bad("head LSN %d is above the counter's %d", h.LSN, limit)
-	}
-	for _, t := range h.Tracked {
-		if n := k.tracked[t.Path]; n != t.Count && h.Next == 0 {
-			k.bad("head counts %d items at path %x, there are %d", t.Count, t.Path, n)
-		}
-	}
-	if h.Index != version {
-		k.bad("head has index version %d, not %d", h.Index, version)
-	}
-	if k.head.Classes&^h.Classes != 0 {
-		k.bad("head lacks value classes %b", k.head.Classes&^h.Classes)
-	}
-	if all := h.Elements; all.Merge(&k.head.Elements) {
-		k.bad("head lacks paths with array elements")
-	}
-	if all := h.Lossy; all.Merge(&k.head.Lossy) {
-		k.bad("head lacks paths with cut values")
-	}
-	if h.Ticks < k.head.Ticks {
-		k.bad("head time %d is before an item's %d", h.Ticks, k.head.Ticks)
-	}
-	lo, hi := keys.KindBounds(k.sl.key, keys.KindLogical)
-	err = each(k.snap, lo, hi, func(key, val []byte) error {
-		part := string(key[keys.PrefixLen:])
-		var l LogicalHead
-		want := k.parts[part]
-		switch err := l.decode(val); {
-		case err != nil:
-			k.bad("%v", err)
-		case want == nil:
-			k.bad("logical head %x has no items", part)
-		case l.Items != want.Items || l.Bytes != want.Bytes || l.LSN < want.LSN || l.LSN > h.LSN:
-			k.bad("logical head %x says %+v, its items %+v", part, l, *want)
-		}
-		delete(k.parts, part)
-		return nil
-	})
-	for part := range k.parts {
-		k.bad("logical partition %x has no head", part)
-	}
-	return err
 }

@@ -99,6 +99,9 @@ func (c *Container) survey() error {
 		r.readable = r.from
 	}
 	if strange || known.at(r.readable) == nil || r.to != 0 && (known.at(r.from) == nil || known.at(r.to) == nil) {
+		if c.st.lim.ReadOnly {
+			return status.New(status.Unavailable, "The index was made by an older version; a start of the server makes it again.")
+		}
 		r = rebuild{readable: def.IndexVersion}
 		for _, sl := range c.slots {
 			if err := c.remakeSlot(sl, known.at(def.IndexVersion), def.IndexVersion); err != nil {

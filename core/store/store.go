@@ -29,6 +29,7 @@ import (
 type Limits struct {
 	Item             int   // one document; 0 = 16 MiB
 	LogicalPartition int64 // all items of one partition key value; 0 = 20 GB
+	ReadOnly         bool  // the engine takes no writes: nothing is mended or rebuilt
 }
 
 // Store is all items of an engine. Safe for concurrent use.
@@ -219,6 +220,9 @@ func ValidateSpec(s *catalog.Spec) error {
 
 // background runs f beside the requests; Close waits for it. It reports whether f runs.
 func (s *Store) background(f func()) bool {
+	if s.lim.ReadOnly {
+		return false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

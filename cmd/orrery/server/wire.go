@@ -5,8 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"log/slog"
-	"os"
 	"slices"
 	"strings"
 
@@ -32,13 +30,8 @@ func openKV(cfg *Config) (kv.Engine, error) {
 		Kept:    core.GotSingly,
 		Logger:  cfg.Logger,
 	})
-	switch {
-	case errors.Is(err, pebblekv.ErrLocked):
-		return nil, fmt.Errorf("the data directory %s is in use by another server: stop it, or give another --data", cfg.Data)
-	case errors.Is(err, kv.ErrCorruption):
-		return nil, fmt.Errorf("the data directory %s is damaged: %w", cfg.Data, err)
-	case err != nil:
-		return nil, fmt.Errorf("the data directory %s can't be opened: %w", cfg.Data, err)
+	if err != nil {
+		return nil, openError(cfg.Data, err)
 	}
 	return e, nil
 }
@@ -152,23 +145,4 @@ func (s *Server) gremlinDoor(e *core.Engine) (door, error) {
 	d := newHTTPDoor(s.guarded(s.count(Gremlin, g)), s.log)
 	d.first = g.Shutdown
 	return d, nil
-}
-
-// OpenForCheck opens the store in a data directory without serving it. A directory that holds none is an error: nothing is
-// made.
-func OpenForCheck(ctx context.Context, data string) (*core.Engine, error) {
-	if _, err := os.Stat(StoreDir(data)); err != nil {
-		return nil, fmt.Errorf("%s holds no store: %w", data, err)
-	}
-	cfg := Default()
-	cfg.Data, cfg.Logger = data, slog.Default()
-	e, err := openKV(&cfg)
-	if err != nil {
-		return nil, err
-	}
-	eng, err := core.Open(ctx, e, core.Options{})
-	if err != nil {
-		return nil, errors.Join(err, e.Close())
-	}
-	return eng, nil
 }

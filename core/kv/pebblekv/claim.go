@@ -3,69 +3,111 @@ package pebblekv
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strings"
+	"log/slog"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// heirPrefix begins the names of logs that a relaxed store of an older version left behind when it was killed.
-const heirPrefix = "heir-"
+// ErrNoStore is Open's error for a directory without a store that is to be opened for reading.
+var ErrNoStore = fmt.Errorf("%w: the directory holds no store", kv.ErrUnavailable)
 
-// claim locks a directory, which is made when absent, and reports whether a store may be made in it. The only file that it makes is
-// the lock, and that not in a directory that holds something else.
-func claim(dir string, fs vfs.FS) (lock *pebble.Lock, fresh bool, err error) {
-	if fresh, err = vacant(dir, fs); err != nil {
-		return nil, false, err
-	}
-	if fresh {
-		if err := fs.MkdirAll(dir, 0o755); err != nil {
-			return nil, false, fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
-		}
-	}
-	lock, err = pebble.LockDirectory(dir, fs)
-	var noFile *os.PathError // the lock's file can't be made or opened: nothing is known of other servers
-	switch {
-	case errors.As(err, &noFile):
-		return nil, false, fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
-	case err != nil:
-		return nil, false, fmt.Errorf("%w: %s: %v", ErrLocked, dir, err)
-	}
-	return lock, fresh, nil
+// claimed is the directory of a store that is open.
+type claimed struct {
+	fs       vfs.FS
+	path     string
+	log      *slog.Logger
+	lock     *pebble.Lock
+	fresh    bool // a store is to be made
+	readOnly bool
 }
 
-// vacant reports whether dir has no store: it is absent or empty, or the making of one was cut off there. A directory that has neither
-// that nor a store is an error.
-func vacant(dir string, fs vfs.FS) (bool, error) {
-	names, err := fs.List(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return true, nil
+// claim locks a directory and sees that it holds a whole store, or nothing. In any other the only thing that happens is that its lock is taken, when it has one.
+func claim(dir string, o *Options) (*claimed, error) {
+	if o.ReadOnly {
+		o.FS, o.Relaxed = readOnlyFS{o.FS}, false
+	}
+	c := &claimed{fs: o.FS, path: dir, log: o.Logger, readOnly: o.ReadOnly}
+	if err := c.begin(); err != nil {
+		return nil, claiming(err)
+	}
+	var err error
+	if c.lock, err = pebble.LockDirectory(dir, c.fs); err != nil {
+		return nil, lockError(dir, err)
+	}
+	c.fresh, err = c.whole()
+	switch {
+	case err != nil:
+	case c.readOnly && c.fresh:
+		err = ErrNoStore
+	case !c.readOnly:
+		err = removeNote(c.fs, dir)
 	}
 	if err != nil {
-		return false, fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
+		_ = c.lock.Close()
+		return nil, claiming(err)
 	}
-	store, data := false, ""
-	for _, name := range names {
-		switch {
-		case strings.HasPrefix(name, heirPrefix):
-			return false, fmt.Errorf("%w: %s is a log that an older version of the server left when it was killed: "+
-				"start and stop that version once, so that its writes are kept", kv.ErrCorruption, fs.PathJoin(dir, name))
-		case strings.HasPrefix(name, "marker.manifest."):
-			store = true
-		case !beginning(name):
-			data = name
-		}
+	if !c.readOnly {
+		writers.add(dir)
 	}
-	if !store && data != "" {
-		return false, fmt.Errorf("%w: %s has files, such as %s, and isn't a whole store: its marker.manifest file is missing",
-			kv.ErrCorruption, dir, data)
-	}
-	return !store, nil
+	return c, nil
 }
 
-// beginning reports whether a file may be there before a new store has its first manifest.
-func beginning(name string) bool {
-	return name == "LOCK" || strings.HasPrefix(name, "marker.format-version.") || strings.HasPrefix(name, "MANIFEST-")
+// begin makes the directory, or sees that it is whole before even a lock is made there.
+func (c *claimed) begin() error {
+	_, err := c.fs.Stat(c.path)
+	switch {
+	case isMissing(err) && c.readOnly:
+		return ErrNoStore
+	case isMissing(err):
+		return c.fs.MkdirAll(c.path, 0o755)
+	case err != nil:
+		return err
+	}
+	if _, err = c.fs.Stat(c.fs.PathJoin(c.path, "LOCK")); isMissing(err) {
+		_, err = c.whole()
+	}
+	return err
+}
+
+// claiming maps the errors of claim to the closed set.
+func claiming(err error) error {
+	if err == nil || errors.Is(err, kv.ErrCorruption) || errors.Is(err, kv.ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
+}
+
+// whole reports whether the directory is empty. It fails with ErrNotWhole when it must not be opened, and logs what else it finds.
+func (c *claimed) whole() (fresh bool, err error) {
+	var broken error
+	l, err := inspect(c.fs, c.path, func(p Problem) {
+		switch {
+		case p.Level == Note:
+			c.log.Info("The store was not closed", "file", p.File, "found", p.What)
+		case p.Level == Damage:
+			c.log.Warn("The store is damaged", "file", p.File, "found", p.What)
+		case broken == nil:
+			broken = fmt.Errorf("%w: %s", ErrNotWhole, p)
+		}
+	})
+	if broken != nil {
+		return false, broken
+	}
+	return l.fresh, err
+}
+
+// leave gives the directory back, and notes that the store is closed when it is.
+func (c *claimed) leave(closed bool) error {
+	if c.readOnly {
+		return c.lock.Close()
+	}
+	if closed {
+		if err := writeNote(c.fs, c.path); err != nil {
+			c.log.Warn("It can't be noted that the store is closed", "error", err)
+		}
+	}
+	writers.remove(c.path)
+	return c.lock.Close()
 }

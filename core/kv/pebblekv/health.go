@@ -3,6 +3,7 @@ package pebblekv
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,6 +50,10 @@ var (
 		Sentence: "The server can't write tables to its disk: all writes are refused, reads go on."}
 	errStalled = &kv.Refusal{Kind: kv.ErrUnavailable,
 		Sentence: "The server's disk does not answer: all writes are refused."}
+	errFullAtOpen = &kv.Refusal{Kind: kv.ErrFull,
+		Sentence: "The server's disk was full when it started: all writes are refused until it is started again with more room, reads go on."}
+	errOpenedReadOnly = &kv.Refusal{Kind: kv.ErrUnavailable,
+		Sentence: "The store is open for reading only."}
 	errReadOnlyDisk = &kv.Refusal{Kind: kv.ErrUnavailable,
 		Sentence: "The server's disk is read-only: all writes are refused, reads go on."}
 )
@@ -85,7 +90,15 @@ func (d *disk) refusal(bits uint32) error {
 var _ kv.Monitored = (*Engine)(nil)
 
 // Health implements kv.Monitored.
-func (e *Engine) Health() kv.Health { return e.disk.health() }
+func (e *Engine) Health() kv.Health {
+	if h := e.disk.health(); h.State != kv.Well {
+		return h
+	}
+	if reason, ok := e.damage(); ok {
+		return kv.Health{State: kv.Damaged, Reason: reason}
+	}
+	return kv.Health{}
+}
 
 func (d *disk) health() kv.Health {
 	switch r := d.refused.Load(); {
@@ -93,7 +106,7 @@ func (d *disk) health() kv.Health {
 		name, age := d.stall.oldest()
 		return kv.Health{State: kv.Stalled, Reason: fmt.Sprintf("%s It has been busy with %s for %v.", errStalled.Sentence, name, age.Round(time.Millisecond))}
 	case r&refuseReadOnly != 0:
-		return kv.Health{State: kv.ReadOnly, Reason: d.readOnly.Sentence + " " + d.space.atOpen}
+		return kv.Health{State: kv.ReadOnly, Reason: strings.TrimSpace(d.readOnly.Sentence + " " + d.space.atOpen)}
 	case r&refuseAll != 0:
 		return kv.Health{State: kv.ReadOnly, Reason: errAllRefused.Sentence + " " + d.space.figures()}
 	case r&refuseFlushes != 0:

@@ -16,11 +16,11 @@ type diskFS struct {
 }
 
 // below is the file system for Pebble: this one, and the ballast below it.
-func (d *disk) below() vfs.FS {
+func (d *disk) below(fs vfs.FS) vfs.FS {
 	if d.readOnly != nil {
-		return unlocked{d.fs}
+		return fs
 	}
-	return diskFS{vfs.OnDiskFull(d.fs, d.lighten), d}
+	return diskFS{vfs.OnDiskFull(fs, d.lighten), d}
 }
 
 // lighten is called when the file system has no room left; what found that out is tried again once.

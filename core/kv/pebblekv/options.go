@@ -19,6 +19,9 @@ type Options struct {
 	BlockKB    int  // data block in KiB; 0 means DefaultBlockKB
 	Relaxed    bool // Wait returns at once: a crash may lose the last moments, never tear a batch (see logTimer)
 
+	// ReadOnly opens a store that is there, and changes nothing in its directory: writes fail with kv.ErrUnavailable.
+	ReadOnly bool
+
 	// Scanned reports keys that are only ever scanned, never got: bloom filters leave them out. It must not change for the
 	// life of a store. nil: filters hold all keys.
 	Scanned func(key []byte) bool

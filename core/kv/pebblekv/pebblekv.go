@@ -29,7 +29,7 @@ var closeGrace = 3 * time.Second
 type Engine struct {
 	db      *pebble.DB
 	cache   *pebble.Cache
-	lock    *pebble.Lock
+	dir     *claimed
 	log     *slog.Logger
 	gate    gate
 	writing admission
@@ -39,6 +39,7 @@ type Engine struct {
 	values  *values   // nil: none are kept
 	relaxed *logTimer // nil: a commit waits for the log
 	disk    *disk
+	damages damages
 }
 
 var _ kv.Engine = (*Engine)(nil)
@@ -54,7 +55,7 @@ func Open(dir string, o Options) (_ *Engine, err error) {
 			d.close()
 		}
 	}()
-	lock, fresh, err := claim(dir, o.FS)
+	place, err := d.claim(&o)
 	if err != nil {
 		return nil, err
 	}
@@ -68,19 +69,20 @@ func Open(dir string, o Options) (_ *Engine, err error) {
 	}
 	memTable := d.space.memTable
 	cache := pebble.NewCache(int64(blocks) + 2*memTable)
-	e := &Engine{cache: cache, lock: lock, log: o.Logger, pace: newPace(int(memTable)), values: kept, disk: d}
+	e := &Engine{cache: cache, dir: place, log: o.Logger, pace: newPace(int(memTable)), values: kept, disk: d}
 	e.pace.held, e.pace.tight = d.space.merge.left, d.tight
-	o.FS = d.below()
+	o.FS = d.below(o.FS)
 	po := tuned(o, cache, e.pace, memTable)
 	po.Logger = quiet{o.Logger, &d.fail, new(everyMinute)}
-	po.Lock, po.ErrorIfNotExists = lock, !fresh
+	po.Lock, po.ErrorIfNotExists, po.ReadOnly = place.lock, !place.fresh, o.ReadOnly
+	e.damages.listen(po.EventListener, o.Logger)
 	e.gate.idle = make(chan struct{}, 1)
 	e.work.listen(po.EventListener)
 	e.pace.listen(po.EventListener)
 	d.listen(po.EventListener)
 	if e.db, err = pebble.Open(dir, po); err != nil {
 		cache.Unref()
-		return nil, errors.Join(translate(err), lock.Close())
+		return nil, errors.Join(translate(err), place.leave(false))
 	}
 	if o.Relaxed {
 		e.relaxed = newLogTimer(e.syncLog)
@@ -238,9 +240,8 @@ func (e *Engine) Close() error {
 		return fmt.Errorf("%w: closed with snapshots or iterators open", kv.ErrContract)
 	}
 	e.disk.rest()
-	e.disk.rest()
 	err := e.db.Close()
 	e.disk.close()
 	e.cache.Unref()
-	return translate(cmp.Or(err, e.lock.Close()))
+	return translate(cmp.Or(err, e.dir.leave(err == nil)))
 }

@@ -72,6 +72,7 @@ func (s *space) size(u vfs.DiskUsage, minFree, memTable int64) {
 		s.memTable = min(memTable, max(s.total/memTablesOfDisk, smallestMemTables))
 	}
 	s.free.Store(int64(u.AvailBytes))
+	s.ballast.size = min(s.minFree/4, s.memTable)
 }
 
 // kept is what must stay free for new data to be taken.

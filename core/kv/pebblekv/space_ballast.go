@@ -28,6 +28,14 @@ func (b *ballast) find(fs vfs.FS) {
 	b.there = err == nil
 }
 
+// held is what a ballast gives when it is dropped.
+func (b *ballast) held() int64 {
+	if !b.there {
+		return 0
+	}
+	return b.size
+}
+
 // drop removes the ballast, and reports whether there was one.
 func (b *ballast) drop(fs vfs.FS) bool {
 	b.mu.Lock()

@@ -164,7 +164,7 @@ func mustFail(t *testing.T) func(error) {
 func put(e *Engine, key string, val []byte) error {
 	var b kv.Batch
 	b.Put([]byte(key), val)
-	return write(e, &b)
+	return commitNow(e, &b)
 }
 
 // del deletes keys, and says so.
@@ -173,10 +173,10 @@ func del(e *Engine, keys ...string) error {
 	for _, k := range keys {
 		b.Delete([]byte(k))
 	}
-	return write(e, &b)
+	return commitNow(e, &b)
 }
 
-func write(e *Engine, b *kv.Batch) error {
+func commitNow(e *Engine, b *kv.Batch) error {
 	w, err := e.Write(context.Background(), b, nil)
 	if err != nil {
 		return err
@@ -184,9 +184,9 @@ func write(e *Engine, b *kv.Batch) error {
 	return w.Wait()
 }
 
-// fill writes values of 10 KB that don't compress until most are there or they are refused, not only for a moment while a merge
+// fillUp writes values of 10 KB that don't compress until most are there or they are refused, not only for a moment while a merge
 // runs, and returns their number and the refusal.
-func fill(e *Engine, most int) (n int, err error) {
+func fillUp(e *Engine, most int) (n int, err error) {
 	r := rand.New(rand.NewPCG(1, 2))
 	val := make([]byte, 10<<10)
 	var refused time.Time
@@ -194,7 +194,7 @@ func fill(e *Engine, most int) (n int, err error) {
 		for i := 0; i < len(val); i += 8 {
 			binary.LittleEndian.PutUint64(val[i:], r.Uint64())
 		}
-		if err = put(e, numbered(n), val); err == nil {
+		if err = put(e, keyName(n), val); err == nil {
 			n, refused = n+1, time.Time{}
 			continue
 		}
@@ -209,7 +209,7 @@ func fill(e *Engine, most int) (n int, err error) {
 	return n, nil
 }
 
-func numbered(n int) string { return fmt.Sprintf("k%06d", n) }
+func keyName(n int) string { return fmt.Sprintf("k%06d", n) }
 
 // count reads all values.
 func count(t *testing.T, e *Engine) (n int) {

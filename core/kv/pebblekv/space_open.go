@@ -3,12 +3,9 @@ package pebblekv
 import (
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
 )
 
@@ -21,85 +18,101 @@ func newDisk(dir string, o *Options) *disk {
 	d.space.memTable = int64(o.MemTableMB) << 20
 	d.space.ballast.path = o.FS.PathJoin(dir, ballastName)
 	go d.watch()
-	place := d.stall.begin(lookAtSpace, dir)
-	u, err := o.FS.GetDiskUsage(dir)
-	d.stall.end(place)
-	if err == nil && u.TotalBytes > 0 {
-		d.space.size(u, o.MinFree, d.space.memTable)
-		d.space.ballast.size = min(d.space.minFree/4, d.space.memTable)
-	}
 	return d
+}
+
+// claim takes the directory, and decides whether the store can be opened for writing. On a full disk that doesn't take the flush of what is
+// in the logs it can't: Pebble would try that flush for ever.
+func (d *disk) claim(o *Options) (*claimed, error) {
+	if o.ReadOnly {
+		d.readOnly = errOpenedReadOnly
+		d.refused.Or(refuseReadOnly)
+		return claim(d.dir, o)
+	}
+	needs, err := d.fit(o.MinFree)
+	if err != nil {
+		return nil, translate(err)
+	}
+	if needs > d.space.free.Load()+d.space.ballast.held() && d.space.known {
+		c, err := d.reading(o, errFullAtOpen)
+		if errors.Is(err, ErrNoStore) {
+			err = fmt.Errorf("%w: the disk is full: %s", kv.ErrFull, d.space.atOpen)
+		}
+		return c, err
+	}
+	c, err := claim(d.dir, o)
+	if errors.Is(err, syscall.EROFS) {
+		return d.reading(o, errReadOnlyDisk)
+	}
+	if err == nil && d.space.known {
+		if needs > d.space.free.Load() && d.space.ballast.drop(d.fs) {
+			d.size(o.MinFree)
+		}
+		d.refit()
+	}
+	return c, err
+}
+
+// reading takes the directory for reading only.
+func (d *disk) reading(o *Options, why *kv.Refusal) (*claimed, error) {
+	o.ReadOnly = true
+	if why != errFullAtOpen {
+		d.space.atOpen = ""
+	}
+	c, err := claim(d.dir, o)
+	if err == nil {
+		d.readOnly = why
+		d.refused.Or(refuseReadOnly)
+		d.log.Error(d.health().Reason)
+	}
+	return c, err
 }
 
 // openRoom is what an open needs beside the logs that it flushes and the manifest that it copies.
 const openRoom = 1 << 20
 
-// fit decides how the store can be opened. On a full disk that doesn't take the flush of what is in the logs it is for reading only: Pebble
-// would try that flush for ever. A store that isn't there yet can't be made then.
-func (d *disk) fit() error {
-	s := &d.space
-	s.ballast.find(d.fs)
-	if !s.known {
-		return nil
+// fit fits the space to the disk, and returns how many bytes an open for writing may take.
+func (d *disk) fit(minFree int64) (needs int64, err error) {
+	d.space.ballast.find(d.fs)
+	d.size(minFree)
+	if needs, err = d.needs(); err == nil {
+		d.space.atOpen = fmt.Sprintf("%s are free of %s, and %s are needed to open the store for writing.",
+			size(d.space.free.Load()), size(d.space.total), size(needs))
 	}
-	needs, exists, err := d.needs()
-	if err != nil {
-		return translate(err)
-	}
-	if s.free.Load() < needs && s.ballast.drop(d.fs) {
-		if u, err := d.fs.GetDiskUsage(d.dir); err == nil {
-			s.free.Store(int64(u.AvailBytes))
-		}
-	}
-	if s.free.Load() >= needs {
-		d.refit()
-		return nil
-	}
-	s.atOpen = fmt.Sprintf("%s are free of %s, and %s are needed to open the store for writing.", size(s.free.Load()), size(s.total), size(needs))
-	if !exists {
-		return fmt.Errorf("%w: the disk is full: %s", kv.ErrFull, s.atOpen)
-	}
-	d.readsOnly(&kv.Refusal{Kind: kv.ErrFull,
-		Sentence: "The server's disk was full when it started: all writes are refused until it is started again with more room, reads go on."})
-	return nil
+	return needs, err
 }
 
-// needs returns how many bytes an open may write, and whether there is a store.
-func (d *disk) needs() (n int64, exists bool, err error) {
-	names, err := d.fs.List(d.dir)
-	if err != nil {
-		return 0, false, err
-	}
-	n = openRoom
-	for _, name := range names {
-		log, manifest := strings.HasSuffix(name, logSuffix), strings.HasPrefix(name, "MANIFEST-")
-		if !log && !manifest {
-			continue
+// size asks the file system for the disk's size and what is free; not all say.
+func (d *disk) size(minFree int64) {
+	place := d.stall.begin(lookAtSpace, d.dir)
+	defer d.stall.end(place)
+	for dir := d.dir; ; {
+		u, err := d.fs.GetDiskUsage(dir)
+		if err == nil && u.TotalBytes > 0 {
+			d.space.size(u, minFree, d.space.memTable)
+			return
 		}
-		exists = exists || manifest
-		i, err := d.fs.Stat(d.fs.PathJoin(d.dir, name))
-		if err == nil {
+		parent := d.fs.PathDir(dir) // the directory isn't there yet
+		if parent == dir {
+			return
+		}
+		dir = parent
+	}
+}
+
+// needs returns how many bytes an open may write: it flushes the logs and copies the manifest.
+func (d *disk) needs() (int64, error) {
+	p, err := partsOf(d.fs, d.dir)
+	if err != nil && !isMissing(err) {
+		return 0, err
+	}
+	n := int64(openRoom)
+	for _, f := range append(p.logs, p.manifests...) {
+		if i, err := d.fs.Stat(d.fs.PathJoin(d.dir, f.name)); err == nil {
 			n += i.Size()
 		}
 	}
-	return n, exists, nil
-}
-
-// readsOnly has the store opened for reading only.
-func (d *disk) readsOnly(why *kv.Refusal) {
-	d.readOnly = why
-	d.refused.Or(refuseReadOnly)
-	d.log.Error(why.Sentence + " " + d.space.atOpen)
-}
-
-// lock takes the directory for this process. On a read-only file system nobody can write, and none is needed.
-func (d *disk) lock() (*pebble.Lock, error) {
-	l, err := pebble.LockDirectory(d.dir, d.fs)
-	if errors.Is(err, syscall.EROFS) {
-		d.readsOnly(errReadOnlyDisk)
-		return nil, nil
-	}
-	return l, err
+	return n, nil
 }
 
 // start begins to follow the free space of an open store. While there is too little of it tidy is called at every look.
@@ -119,9 +132,3 @@ func (d *disk) rest() {
 
 // close ends the watching, when the store is closed: a Close that hangs ends the process, too.
 func (d *disk) close() { close(d.closed) }
-
-// unlocked is a file system where locks are taken for granted.
-type unlocked struct{ vfs.FS }
-
-// Lock implements vfs.FS.
-func (unlocked) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }

@@ -28,7 +28,7 @@ func TestFullDisk(t *testing.T) {
 	fs, log := newSmallFS(disk), &lines{}
 	e := smallStore(t, fs, log)
 	defer e.Close()
-	n, err := fill(e, disk/(10<<10))
+	n, err := fillUp(e, disk/(10<<10))
 	if !errors.Is(err, kv.ErrFull) {
 		t.Fatalf("%d values, then %v", n, err)
 	}
@@ -42,11 +42,11 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("%d of %d values are read", got, n)
 	}
 	for i := range 100 {
-		if err := del(e, numbered(i)); err != nil {
+		if err := del(e, keyName(i)); err != nil {
 			t.Fatalf("delete %d: %v", i, err)
 		}
 	}
-	if err := e.DropRange(context.Background(), []byte(numbered(100)), []byte(numbered(200))); err != nil {
+	if err := e.DropRange(context.Background(), []byte(keyName(100)), []byte(keyName(200))); err != nil {
 		t.Error("drop:", err)
 	}
 	if got := count(t, e); got != n-200 {
@@ -70,12 +70,12 @@ func TestFullDiskDeleteMakesRoom(t *testing.T) {
 	fs := newSmallFS(disk)
 	e := smallStore(t, fs, &lines{})
 	defer e.Close()
-	n, err := fill(e, disk/(10<<10))
+	n, err := fillUp(e, disk/(10<<10))
 	if !errors.Is(err, kv.ErrFull) {
 		t.Fatal(err)
 	}
 	for i := 0; i < n; i++ {
-		if err := del(e, numbered(i)); err != nil {
+		if err := del(e, keyName(i)); err != nil {
 			t.Fatalf("delete %d of %d: %v", i, n, err)
 		}
 	}
@@ -87,7 +87,7 @@ func TestSecondFloor(t *testing.T) {
 	fs := newSmallFS(256 << 20)
 	e := smallStore(t, fs, &lines{})
 	defer e.Close()
-	if _, err := fill(e, 100); err != nil {
+	if _, err := fillUp(e, 100); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the ballast is there", func() bool { _, err := fs.Stat("store/ballast"); return err == nil })
@@ -101,7 +101,7 @@ func TestSecondFloor(t *testing.T) {
 	}
 	fs.give()
 	eventually(t, "health is well again", is(e, kv.Well))
-	if err := del(e, numbered(0)); err != nil {
+	if err := del(e, keyName(0)); err != nil {
 		t.Error(err)
 	}
 }
@@ -123,7 +123,7 @@ func TestNoRoomAtAll(t *testing.T) {
 					return
 				default:
 				}
-				key := numbered(w*100000 + i)
+				key := keyName(w*100000 + i)
 				err := put(e, key, []byte(strings.Repeat(key, 100)))
 				switch {
 				case err == nil:
@@ -176,7 +176,7 @@ func TestFullAtOpen(t *testing.T) {
 		fs, log := newSmallFS(256<<20), &lines{}
 		o := Options{FS: fs, Logger: log.logger(), Fatal: mustFail(t), Relaxed: relaxed}
 		e := mustOpen(t, "store", o)
-		if _, err := fill(e, 100); err != nil {
+		if _, err := fillUp(e, 100); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.Close(); err != nil {
@@ -228,7 +228,7 @@ func TestBallastServesOpen(t *testing.T) {
 	fs := newSmallFS(1 << 30)
 	e := smallStore(t, fs, &lines{})
 	eventually(t, "the ballast is there", func() bool { _, err := fs.Stat("store/ballast"); return err == nil })
-	if _, err := fill(e, 100); err != nil {
+	if _, err := fillUp(e, 100); err != nil {
 		t.Fatal(err)
 	}
 	_ = e.Close()
@@ -270,7 +270,7 @@ func TestReadOnlyFileSystem(t *testing.T) {
 	fs := vfs.NewMem()
 	o := Options{FS: fs, Fatal: mustFail(t)}
 	e := mustOpen(t, "store", o)
-	if _, err := fill(e, 10); err != nil {
+	if _, err := fillUp(e, 10); err != nil {
 		t.Fatal(err)
 	}
 	_ = e.Close()
@@ -297,7 +297,7 @@ func TestMergesLeaveRoomForFlushes(t *testing.T) {
 	e := smallStore(t, fs, log)
 	defer e.Close()
 	for range 2 { // two runs of the same keys
-		if _, err := fill(e, 2000); err != nil {
+		if _, err := fillUp(e, 2000); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.db.Flush(); err != nil {
@@ -405,7 +405,7 @@ func TestFlushFails(t *testing.T) {
 	e := mustOpen(t, "store", Options{FS: fs, Logger: log.logger(), Fatal: mustFail(t), MemTableMB: 1})
 	defer e.Close()
 	fs.set(failing("write", ".sst", syscall.EIO))
-	n, err := fill(e, 10000)
+	n, err := fillUp(e, 10000)
 	if !errors.Is(err, kv.ErrUnavailable) {
 		t.Fatalf("%d values, then %v", n, err)
 	}

@@ -1,0 +1,60 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/pebblekv"
+)
+
+// openError says in a sentence why the store of a data directory can't be opened.
+func openError(data string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, pebblekv.ErrLocked):
+		return fmt.Errorf("the data directory %s is in use by another server: stop it, or give another --data", data)
+	case errors.Is(err, pebblekv.ErrNoStore):
+		return fmt.Errorf("%s holds no store", data)
+	case errors.Is(err, kv.ErrCorruption):
+		return fmt.Errorf("the data directory %s is damaged, nothing in it was changed: orrery check %s says more, "+
+			"orrery repair %s --to NEWDIR saves what can be read: %w", data, data, data, err)
+	}
+	return fmt.Errorf("the data directory %s can't be opened: %w", data, err)
+}
+
+// readOnly are the options for a store that nobody is to change.
+func readOnly() pebblekv.Options {
+	return pebblekv.Options{ReadOnly: true, Scanned: core.OnlyScanned, Kept: core.GotSingly}
+}
+
+// OpenForReading opens the store in a data directory without serving it. Nothing in the directory is changed; one that holds no store is an error.
+func OpenForReading(ctx context.Context, data string) (*core.Engine, error) {
+	e, err := pebblekv.Open(StoreDir(data), readOnly())
+	if err != nil {
+		return nil, openError(data, err)
+	}
+	eng, err := core.Open(ctx, e, core.Options{ReadOnly: true})
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return eng, nil
+}
+
+// Examine reads all files of the store in a data directory, tells w of what is wrong, and opens the store as OpenForReading does. The engine is nil when
+// the store is too damaged for that, of which w has been told.
+func Examine(ctx context.Context, data string, w pebblekv.Watch) (*core.Engine, error) {
+	e, err := pebblekv.Examine(ctx, StoreDir(data), readOnly(), w)
+	if err != nil || e == nil {
+		return nil, openError(data, err)
+	}
+	eng, err := core.Open(ctx, e, core.Options{ReadOnly: true})
+	if err != nil {
+		w.Report(pebblekv.Problem{What: fmt.Sprintf("the catalog can't be read: %v", err), Level: pebblekv.Broken})
+		return nil, e.Close()
+	}
+	return eng, nil
+}

@@ -1,0 +1,57 @@
+package core
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/orrerydb/orrery/core/store"
+)
+
+// CheckWatch is who is told of what a check finds, and how far it is.
+type CheckWatch struct {
+	Problem  func(string)            // nil: nobody
+	Progress func(done, total int64) // items; nil: nobody
+}
+
+// Check verifies the whole store and returns what is wrong in words; nothing when all is well.
+func (e *Engine) Check(ctx context.Context) (problems []string, err error) {
+	err = e.CheckWatched(ctx, CheckWatch{Problem: func(p string) { problems = append(problems, p) }})
+	return problems, err
+}
+
+// CheckWatched verifies the whole store. What can't be read is a problem; an error is one of the check itself. It takes the same memory for any number of items.
+func (e *Engine) CheckWatched(ctx context.Context, w CheckWatch) error {
+	problem := func(format string, args ...any) {
+		if w.Problem != nil {
+			w.Problem(fmt.Sprintf(format, args...))
+		}
+	}
+	var all []*store.Container
+	var done, total int64
+	for _, d := range e.cat.Databases() {
+		defs, err := e.cat.Containers(d.ID)
+		if err != nil {
+			return err
+		}
+		for _, def := range defs {
+			c, err := e.container(def)
+			if err != nil {
+				problem("container %q of database %q can't be opened: %v", def.ID, d.ID, err)
+				continue
+			}
+			all = append(all, c.rt)
+			total += c.rt.Items()
+		}
+	}
+	for _, c := range all {
+		err := c.Check(ctx, store.Watch{Problem: w.Problem, Items: func(n int) {
+			if done += int64(n); w.Progress != nil {
+				w.Progress(min(done, total), total)
+			}
+		}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

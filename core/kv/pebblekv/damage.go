@@ -1,0 +1,65 @@
+package pebblekv
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// damages are the files of the store in which something couldn't be read. What is damaged stays so until the store is repaired.
+type damages struct {
+	mu     sync.Mutex
+	files  map[string]bool
+	reason string
+	log    *slog.Logger
+}
+
+// maxDamagedFiles bounds what is kept and logged of them.
+const maxDamagedFiles = 1000
+
+// listen has the store tell of damage that it meets: requests, scrubs and merges.
+func (d *damages) listen(l *pebble.EventListener, log *slog.Logger) {
+	d.log = log
+	l.DataCorruption = func(i pebble.DataCorruptionInfo) { d.add(filepath.Base(i.Path), i.Details) }
+}
+
+// add records that a file is damaged, and logs it once.
+func (d *damages) add(file string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.files[file] || len(d.files) >= maxDamagedFiles {
+		return
+	}
+	if d.files == nil {
+		d.files = map[string]bool{}
+	}
+	d.files[file] = true
+	if d.reason == "" {
+		d.reason = fmt.Sprintf("the file %s of the store is damaged", file)
+	}
+	d.log.Error("A file of the store is damaged: stop the server and run orrery check", "file", file, "error", err)
+}
+
+// damaged records an error that says that something couldn't be read, of a file that isn't known.
+func (e *Engine) damaged(err error) {
+	if !errors.Is(err, kv.ErrCorruption) && !pebble.IsCorruptionError(err) {
+		return
+	}
+	file := "of the store"
+	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
+		file = filepath.Base(info.Path)
+	}
+	e.damages.add(file, err)
+}
+
+// damage says whether something couldn't be read since the store was opened, and what.
+func (e *Engine) damage() (reason string, ok bool) {
+	e.damages.mu.Lock()
+	defer e.damages.mu.Unlock()
+	return e.damages.reason, e.damages.reason != ""
+}

@@ -1,0 +1,14 @@
+//go:build unix
+
+package pebblekv
+
+import (
+	"io"
+	"os"
+	"syscall"
+)
+
+// lockForReading takes a shared lock on a file that writers lock exclusively; it fails at once when one does.
+func lockForReading(f *os.File) error {
+	return syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_RDLCK, Whence: io.SeekStart})
+}

@@ -1,0 +1,81 @@
+package pebblekv
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// numbered is a file with its number.
+type numbered struct {
+	name string
+	num  uint64
+}
+
+// parts are the files of a directory, by what they are in a store.
+type parts struct {
+	logs, tables, manifests, options []numbered // by number
+	markers                          []string
+	others                           []string // a store's too, but of no weight: locks and what a crash left half made
+	foreign                          []string // none of a store's
+	heirs                            []string // logs that a relaxed store of an older version left behind when it was killed
+	note                             bool     // see closedNote
+	old                              bool     // a file by which formats before the oldest that can be read are known
+}
+
+var partNames = regexp.MustCompile(`^(?:(\d+)(?:-\d+)?\.(log)|(\d+)\.(sst|blob)|(MANIFEST|OPTIONS)-(\d+))$`)
+
+// heirPrefix begins the names of logs that a relaxed store of an older version left behind when it was killed.
+const heirPrefix = "heir-"
+
+// partsOf sorts the files of a directory.
+func partsOf(fs vfs.FS, dir string) (p parts, err error) {
+	names, err := fs.List(dir)
+	if err != nil {
+		return p, err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		m := partNames.FindStringSubmatch(name)
+		if m == nil {
+			p.other(name)
+			continue
+		}
+		num, err := strconv.ParseUint(m[1]+m[3]+m[6], 10, 64)
+		if err != nil {
+			p.foreign = append(p.foreign, name)
+			continue
+		}
+		to := map[string]*[]numbered{"log": &p.logs, "sst": &p.tables, "blob": &p.tables, "MANIFEST": &p.manifests, "OPTIONS": &p.options}[m[2]+m[4]+m[5]]
+		*to = append(*to, numbered{name, num})
+	}
+	for _, l := range [][]numbered{p.logs, p.tables, p.manifests, p.options} {
+		slices.SortFunc(l, func(a, b numbered) int { return int(int64(a.num) - int64(b.num)) })
+	}
+	return p, nil
+}
+
+func (p *parts) other(name string) {
+	switch {
+	case name == closedName:
+		p.note = true
+	case strings.HasPrefix(name, "marker."):
+		p.markers = append(p.markers, name)
+	case name == "CURRENT":
+		p.old = true
+	case strings.HasPrefix(name, heirPrefix):
+		p.heirs = append(p.heirs, name)
+	case name == "LOCK", name == ballastName, strings.HasSuffix(name, ".dbtmp"), name == closedName+closedTemp:
+		p.others = append(p.others, name)
+	default:
+		p.foreign = append(p.foreign, name)
+	}
+}
+
+// empty reports whether there is nothing of a store.
+func (p *parts) empty() bool {
+	return len(p.logs)+len(p.tables)+len(p.manifests)+len(p.options)+len(p.markers)+len(p.heirs) == 0 && !p.note && !p.old
+}

@@ -1,0 +1,125 @@
+package pebblekv
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// errReadOnly is the error of whoever would write to a store that is open for reading.
+var errReadOnly = errors.New("the store is open for reading only")
+
+// readOnlyFS is a file system in which nothing can be changed.
+type readOnlyFS struct{ vfs.FS }
+
+// Create implements vfs.FS; it fails, as do the others that would write.
+func (readOnlyFS) Create(string, vfs.DiskWriteCategory) (vfs.File, error) { return nil, errReadOnly }
+
+// Link implements vfs.FS.
+func (readOnlyFS) Link(string, string) error { return errReadOnly }
+
+// OpenReadWrite implements vfs.FS.
+func (readOnlyFS) OpenReadWrite(string, vfs.DiskWriteCategory, ...vfs.OpenOption) (vfs.File, error) {
+	return nil, errReadOnly
+}
+
+// Remove implements vfs.FS.
+func (readOnlyFS) Remove(string) error { return errReadOnly }
+
+// RemoveAll implements vfs.FS.
+func (readOnlyFS) RemoveAll(string) error { return errReadOnly }
+
+// Rename implements vfs.FS.
+func (readOnlyFS) Rename(string, string) error { return errReadOnly }
+
+// ReuseForWrite implements vfs.FS.
+func (readOnlyFS) ReuseForWrite(string, string, vfs.DiskWriteCategory) (vfs.File, error) {
+	return nil, errReadOnly
+}
+
+// MkdirAll implements vfs.FS.
+func (readOnlyFS) MkdirAll(string, os.FileMode) error { return errReadOnly }
+
+// Unwrap implements vfs.FS.
+func (fs readOnlyFS) Unwrap() vfs.FS { return fs.FS }
+
+// Lock implements vfs.FS: it keeps writers out and lets other readers in, and doesn't touch the file. A directory without the file has never been opened for
+// writing where it is now.
+func (fs readOnlyFS) Lock(name string) (io.Closer, error) {
+	if vfs.Root(fs.FS) != vfs.Default { // in memory: it is this process's
+		return io.NopCloser(nil), nil
+	}
+	if writers.has(filepath.Dir(name)) {
+		return nil, errors.New("lock held by current process")
+	}
+	f, err := os.Open(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return io.NopCloser(nil), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := lockForReading(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// writers are the directories that this process has open for writing. The system's locks are between processes: within one they don't count, and closing
+// the lock's file in any place would give it up.
+var writers dirs
+
+type dirs struct {
+	mu   sync.Mutex
+	open map[string]bool
+}
+
+func absolute(dir string) string {
+	if a, err := filepath.Abs(dir); err == nil {
+		return a
+	}
+	return dir
+}
+
+func (d *dirs) add(dir string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open == nil {
+		d.open = map[string]bool{}
+	}
+	d.open[absolute(dir)] = true
+}
+
+func (d *dirs) remove(dir string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.open, absolute(dir))
+}
+
+func (d *dirs) has(dir string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.open[absolute(dir)]
+}
+
+// lockError says why a directory couldn't be locked.
+func lockError(dir string, err error) error {
+	var opening *os.PathError
+	switch {
+	case !errors.As(err, &opening):
+	case errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("%w: %s: the file system is read-only", kv.ErrUnavailable, dir)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("%w: %s: permission denied", kv.ErrUnavailable, dir)
+	case errors.Is(err, syscall.ENOSPC):
+		return fmt.Errorf("%w: %s: the disk is full", kv.ErrUnavailable, dir)
+	}
+	return fmt.Errorf("%w: %s: %w", ErrLocked, dir, err)
+}

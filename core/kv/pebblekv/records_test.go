@@ -1,0 +1,114 @@
+package pebblekv
+
+import (
+	"bytes"
+	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A wrong byte is found wherever it is, and two aren't taken for one.
+func TestOneByteOff(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	b := make([]byte, 300)
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	sum := masked(crc32.Checksum(b, castagnoli))
+	for i := range b {
+		c := bytes.Clone(b)
+		c[i] ^= byte(1 + r.IntN(255))
+		if !oneByteOff(c, sum) {
+			t.Fatalf("byte %d", i)
+		}
+		c[(i+7)%len(c)] ^= 0x5a
+		if oneByteOff(c, sum) {
+			t.Fatalf("bytes %d and %d", i, (i+7)%len(c))
+		}
+	}
+}
+
+// logOf writes n batches into a store in memory, lets it end as if the process were killed, and returns its newest log.
+func logOf(t *testing.T, n int) (fs *vfs.MemFS, path string, num uint32) {
+	t.Helper()
+	mem := vfs.NewCrashableMem()
+	db, err := pebble.Open("db", &pebble.Options{FS: mem, FormatMajorVersion: pebble.FormatNewest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if err := db.Set(fmt.Appendf(nil, "key %d", i), bytes.Repeat([]byte{byte(i) | 1}, 700), pebble.Sync); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fs = mem.CrashClone(vfs.CrashCloneCfg{})
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := partsOf(fs, "db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := p.logs[len(p.logs)-1]
+	return fs, fs.PathJoin("db", l.name), uint32(l.num)
+}
+
+func fileBytes(t *testing.T, fs vfs.FS, path string) []byte {
+	t.Helper()
+	f, err := fs.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, info.Size())
+	if _, err := f.ReadAt(b, 0); err != nil && len(b) > 0 {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Every flipped byte of a log's records is damage; a log that is cut anywhere ends as a crash would have it; and so does one whose end is zeros from the
+// begin of a sector on.
+func TestLogEndings(t *testing.T) {
+	const n = 90
+	fs, path, num := logOf(t, n)
+	b := fileBytes(t, fs, path)
+	scan := func(b []byte) (e ending, records int) {
+		r := &recordFile{f: bytes.NewReader(b), size: int64(len(b)), num: num}
+		e, err := r.scan(false, func(int64, []byte) error { records++; return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e, records
+	}
+	whole, records := scan(b)
+	if whole.how != endOpen || records < n {
+		t.Fatalf("%+v, %d records", whole, records)
+	}
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range 3000 {
+		at := rnd.IntN(int(whole.at))
+		c := bytes.Clone(b)
+		c[at] ^= byte(1 + rnd.IntN(255))
+		if e, k := scan(c); e.how != endDamaged && k != records {
+			t.Fatalf("flip at %d of %d: %+v after %d records", at, whole.at, e, k)
+		}
+		if e, k := scan(b[:at]); e.how == endDamaged || e.how == endClosed && at > 0 {
+			t.Fatalf("cut at %d: %+v after %d records", at, e, k)
+		}
+		c = bytes.Clone(b)
+		from := at &^ (tornSector - 1)
+		clear(c[from:])
+		if e, _ := scan(c); e.how == endDamaged {
+			t.Fatalf("zeros from %d: %+v", from, e)
+		}
+	}
+}

@@ -1,0 +1,263 @@
+package pebblekv
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/batchrepr"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// ErrNotWhole is the error for a directory that has files and isn't a whole store: opening it would take what is there for obsolete, and delete it.
+// It is a kv.ErrCorruption.
+var ErrNotWhole = fmt.Errorf("%w: not a whole store", kv.ErrCorruption)
+
+// A Problem is what is wrong with a file, or with the directory as a whole.
+type Problem struct {
+	File  string `json:"file,omitempty"` // name in the store's directory
+	What  string `json:"what"`           // a sentence without its point
+	Level Level  `json:"level"`
+}
+
+// Level says what a problem means.
+type Level string
+
+// The levels of a problem.
+const (
+	Note   Level = "note"   // nothing is wrong: what a crash left behind
+	Damage Level = "damage" // what was stored can't be read, or is missing
+	Broken Level = "broken" // and the store can't be opened: what is there could be lost
+)
+
+// String implements fmt.Stringer.
+func (p Problem) String() string {
+	if p.File == "" {
+		return p.What
+	}
+	return p.File + ": " + p.What
+}
+
+// look is what a directory holds.
+type look struct {
+	parts
+	fs       vfs.FS
+	dir      string
+	fresh    bool   // a new store can be made here: there is nothing, or what a crash left of one that was being made
+	manifest string // name of the present one
+	firstLog uint64 // logs before it are in tables
+	lastSeq  uint64 // sequence number that had been given out when the manifest named firstLog
+	report   func(Problem)
+	broken   bool
+}
+
+// inspect finds out whether a directory is a whole store, without writing anything, and reports what is wrong. What Pebble finds out itself before it
+// writes (a table that is missing or has another size) is left to it.
+func inspect(fs vfs.FS, dir string, report func(Problem)) (*look, error) {
+	l := &look{fs: fs, dir: dir, report: report}
+	var err error
+	if l.parts, err = partsOf(fs, dir); err != nil {
+		return l, err
+	}
+	if l.empty() {
+		if len(l.foreign) > 0 {
+			l.bad("", "the directory has files that are none of a store's, such as %s", l.foreign[0])
+		}
+		l.fresh = !l.broken
+		return l, nil
+	}
+	if len(l.heirs) > 0 {
+		l.bad(l.heirs[0], "a log that an older version of the server left when it was killed: start and stop that version once, so that its writes are kept")
+		return l, nil
+	}
+	if l.fresh, err = l.begun(); err != nil || l.fresh {
+		return l, err
+	}
+	for _, f := range []func() error{l.marks, l.readManifest, l.readLogs, l.readNote} {
+		if err := f(); err != nil || l.broken {
+			return l, err
+		}
+	}
+	return l, nil
+}
+
+func (l *look) bad(file, format string, args ...any) {
+	l.broken = true
+	l.report(Problem{file, fmt.Sprintf(format, args...), Broken})
+}
+
+func (l *look) note(file, format string, args ...any) {
+	l.report(Problem{file, fmt.Sprintf(format, args...), Note})
+}
+
+func (l *look) path(name string) string { return l.fs.PathJoin(l.dir, name) }
+
+// begun reports whether the files are what a crash leaves of a store that was being made: nothing was ever written to it.
+func (l *look) begun() (bool, error) {
+	if len(l.tables) > 0 || len(l.foreign) > 0 || l.parts.note || l.old || len(l.options) > 0 || len(l.manifests) > 1 || len(l.logs) > 1 {
+		return false, nil
+	}
+	for _, f := range l.logs {
+		r, err := l.fs.Open(l.path(f.name))
+		if err != nil {
+			return false, err
+		}
+		defer r.Close()
+		info, err := r.Stat()
+		if err != nil {
+			return false, err
+		}
+		zero, err := (&recordFile{f: r, size: info.Size()}).zeroFrom(0)
+		if err != nil || !zero {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// marks checks the files by which Pebble knows a store.
+func (l *look) marks() error {
+	desc, err := pebble.Peek(l.dir, l.fs)
+	if err != nil {
+		l.bad("", "its markers can't be read: %v", err)
+		return nil
+	}
+	has := func(marker string) bool {
+		for _, m := range l.markers {
+			if strings.HasPrefix(m, "marker."+marker+".") {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case l.old && !desc.Exists:
+		l.bad("CURRENT", "the store has a format that is too old, or is another program's")
+	case !desc.Exists:
+		l.bad("marker.manifest.*", "the file is missing that says which manifest counts")
+	case !has("format-version"):
+		l.bad("marker.format-version.*", "the file is missing that says which format the store has")
+	default:
+		l.manifest = l.fs.PathBase(desc.ManifestFilename)
+	}
+	return nil
+}
+
+// readManifest reads the manifest to its end: Pebble stops at the first record that it can't read, and takes the store for what it was before.
+func (l *look) readManifest() error {
+	first := true
+	end, err := scanFile(l.fs, l.path(l.manifest), 0, false, func(_ int64, rec []byte) error {
+		if log, seq, ok := logOfEdit(rec); ok {
+			l.firstLog, l.lastSeq = log, seq
+		}
+		first = false
+		return nil
+	})
+	switch {
+	case isMissing(err):
+		l.bad(l.manifest, "the manifest is missing")
+		return nil
+	case err != nil:
+		l.bad(l.manifest, "the manifest can't be read: %v", err)
+		return nil
+	case end.how == endDamaged:
+		l.bad(l.manifest, "damaged at byte %d; what it says behind it of tables and logs is lost", end.at)
+	case first:
+		l.bad(l.manifest, "the manifest is empty")
+	case end.how == endTorn:
+		l.note(l.manifest, "ends with a record that a crash cut off, at byte %d", end.at)
+	}
+	return nil
+}
+
+// logOfEdit reads from a record of the manifest the first log that isn't in tables, and the last sequence number, when the record names the log. A record is
+// LevelDB's: fields of a tag and its values, as uvarints; these two come before the tables.
+func logOfEdit(rec []byte) (log, seq uint64, ok bool) {
+	const comparer, logNumber, nextFile, lastSequence, prevLog, newBacking, oldBacking = 1, 2, 3, 4, 9, 105, 106
+	next := func() uint64 {
+		v, n := binary.Uvarint(rec)
+		if n <= 0 {
+			rec = nil
+			return math.MaxUint64
+		}
+		rec = rec[n:]
+		return v
+	}
+	for len(rec) > 0 {
+		switch next() {
+		case comparer:
+			n := next()
+			if n > uint64(len(rec)) {
+				return 0, 0, false
+			}
+			rec = rec[n:]
+		case logNumber:
+			log, ok = next(), true
+		case nextFile, prevLog, oldBacking:
+			next()
+		case newBacking:
+			next()
+			next()
+		case lastSequence:
+			return log, next(), ok
+		default:
+			return log, 0, ok
+		}
+	}
+	return log, 0, ok
+}
+
+// readLogs reads the logs that aren't in tables yet. Their batches have sequence numbers without gaps; so it shows when one of several is missing.
+func (l *look) readLogs() error {
+	var live []numbered
+	for _, f := range l.logs {
+		if f.num >= l.firstLog {
+			live = append(live, f)
+		}
+	}
+	if len(live) == 0 {
+		l.bad(fmt.Sprintf("%06d.log", l.firstLog), "the log is missing, with what was written last")
+		return nil
+	}
+	var next uint64 // sequence number
+	if live[0].num != l.firstLog && l.lastSeq > 0 {
+		next = l.lastSeq + 1
+	}
+	for i, f := range live {
+		first := true
+		end, err := scanFile(l.fs, l.path(f.name), uint32(f.num), false, func(at int64, rec []byte) error {
+			h, ok := batchrepr.ReadHeader(rec)
+			switch {
+			case !ok:
+				l.bad(f.name, "a record is cut, at byte %d", at)
+				return io.EOF
+			case first && next != 0 && uint64(h.SeqNum) > next:
+				l.bad(f.name, "a log before it is missing: writes %d to %d", next, uint64(h.SeqNum)-1)
+				return io.EOF
+			}
+			first, next = false, uint64(h.SeqNum)+uint64(h.Count)
+			return nil
+		})
+		switch {
+		case l.broken:
+			return nil
+		case err != nil && !errors.Is(err, io.EOF):
+			l.bad(f.name, "the log can't be read: %v", err)
+		case end.how == endDamaged:
+			l.bad(f.name, "the log is damaged at byte %d; writes from there on that were acknowledged would be lost", end.at)
+		case end.how == endTorn && i < len(live)-1:
+			l.bad(f.name, "the log is cut at byte %d, and there is a newer one", end.at)
+		case end.how == endTorn:
+			l.note(f.name, "ends with a record that a crash cut off, at byte %d; nothing acknowledged stood there, if the disk kept what it had synced", end.at)
+		}
+		if l.broken {
+			return nil
+		}
+	}
+	return nil
+}

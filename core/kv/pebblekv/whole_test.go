@@ -1,0 +1,324 @@
+package pebblekv
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// fill writes n keys, each in a commit of its own.
+func fill(t *testing.T, e *Engine, from, n int) {
+	t.Helper()
+	for i := from; i < from+n; i++ {
+		var b kv.Batch
+		b.Put(fmt.Appendf(nil, "key %06d", i), fmt.Appendf(nil, "value %d %s", i, strings.Repeat("v", 200)))
+		c, err := e.Write(context.Background(), &b, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// storeIn makes a store with tables and a log that isn't empty, and closes it.
+func storeIn(t *testing.T, dir string) {
+	t.Helper()
+	e := mustOpen(t, dir, Options{MemTableMB: 1})
+	fill(t, e, 0, 2000)
+	if err := e.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, e, 2000, 100)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// copyDir copies the files of a directory.
+func copyDir(t *testing.T, from string) string {
+	t.Helper()
+	to := t.TempDir()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// fingerprint tells apart two states of a directory: names, sizes, times and contents.
+func fingerprint(t *testing.T, dir string) string {
+	t.Helper()
+	var s strings.Builder
+	err := filepath.Walk(dir, func(path string, i os.FileInfo, err error) error {
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(&s, path, i.Mode(), i.ModTime().UnixNano())
+		if !i.IsDir() {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&s, "%d %x\n", len(b), sha256.Sum256(b))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.String()
+}
+
+func removeAll(t *testing.T, dir, pattern string) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%s: %v, %v", pattern, names, err)
+	}
+	for _, n := range names {
+		if err := os.Remove(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A directory that has files and isn't a whole store is refused, for writing and for reading, and nothing in it changes.
+func TestRefusesWhatIsNotWhole(t *testing.T) {
+	whole := t.TempDir()
+	storeIn(t, whole)
+	for _, c := range []struct {
+		name string
+		do   func(t *testing.T, dir string)
+	}{
+		{"no manifest marker", func(t *testing.T, dir string) { removeAll(t, dir, "marker.manifest.*") }},
+		{"no format marker", func(t *testing.T, dir string) { removeAll(t, dir, "marker.format-version.*") }},
+		{"no markers", func(t *testing.T, dir string) { removeAll(t, dir, "marker.*") }},
+		{"no manifest", func(t *testing.T, dir string) { removeAll(t, dir, "MANIFEST-*") }},
+		{"empty manifest", func(t *testing.T, dir string) { overwrite(t, dir, "MANIFEST-*", func([]byte) []byte { return nil }) }},
+		{"no log", func(t *testing.T, dir string) { removeAll(t, dir, "*.log") }},
+		{"short log", func(t *testing.T, dir string) {
+			overwrite(t, dir, "*.log", func(b []byte) []byte { return b[:len(b)/2] })
+		}},
+		{"no tables", func(t *testing.T, dir string) { removeAll(t, dir, "*.sst") }},
+		{"tables alone", func(t *testing.T, dir string) {
+			for _, p := range []string{"marker.*", "MANIFEST-*", "OPTIONS-*", "*.log", "LOCK", closedName} {
+				removeAll(t, dir, p)
+			}
+		}},
+		{"a log alone", func(t *testing.T, dir string) {
+			for _, p := range []string{"marker.*", "MANIFEST-*", "OPTIONS-*", "*.sst", "LOCK", closedName} {
+				removeAll(t, dir, p)
+			}
+		}},
+		{"a manifest marker of another number", func(t *testing.T, dir string) {
+			removeAll(t, dir, "marker.manifest.*")
+			write(t, dir, "marker.manifest.000009.MANIFEST-009999", "")
+		}},
+		{"a malformed marker", func(t *testing.T, dir string) { write(t, dir, "marker.x", "") }},
+		{"another's files", func(t *testing.T, dir string) {
+			removeAll(t, dir, "*")
+			write(t, dir, "letters.txt", "dear")
+		}},
+		{"an older format", func(t *testing.T, dir string) {
+			removeAll(t, dir, "marker.*")
+			write(t, dir, "CURRENT", "MANIFEST-000001\n")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := copyDir(t, whole)
+			c.do(t, dir)
+			before := fingerprint(t, dir)
+			if _, err := Open(dir, Options{ReadOnly: true}); !errors.Is(err, kv.ErrCorruption) {
+				t.Errorf("for reading: %v", err)
+			}
+			if after := fingerprint(t, dir); after != before {
+				t.Fatalf("changed:\n%s\nto\n%s", before, after)
+			}
+			e, err := Open(dir, Options{})
+			if !errors.Is(err, kv.ErrCorruption) {
+				t.Errorf("for writing: %v", err)
+			}
+			if err == nil {
+				e.Close()
+			}
+			if after := fingerprint(t, dir); withoutLock(after) != withoutLock(before) {
+				t.Fatalf("changed:\n%s\nto\n%s", before, after)
+			}
+		})
+	}
+}
+
+// withoutLock leaves out what taking the lock changes: the time of its file.
+func withoutLock(s string) string {
+	var out []string
+	for _, l := range strings.Split(s, "\n") {
+		if !strings.Contains(l, "/LOCK ") {
+			out = append(out, l)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+func write(t *testing.T, dir, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// overwrite changes the newest file of a pattern.
+func overwrite(t *testing.T, dir, pattern string, f func([]byte) []byte) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%s: %v, %v", pattern, names, err)
+	}
+	name := names[len(names)-1]
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, f(b), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Directories without anything of a store, and what a crash leaves of one that was being made, become new stores. For reading there is none.
+func TestMakesNewStores(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		files []string
+	}{
+		{"no directory", nil},
+		{"empty", []string{}},
+		{"locked once", []string{"LOCK"}},
+		{"cut before the manifest counted", []string{"LOCK", "MANIFEST-000001"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "store")
+			if c.files != nil {
+				if err := os.Mkdir(dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, f := range c.files {
+				write(t, dir, f, "")
+			}
+			if _, err := Open(dir, Options{ReadOnly: true}); !errors.Is(err, ErrNoStore) {
+				t.Errorf("for reading: %v", err)
+			}
+			e, err := Open(dir, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			fill(t, e, 0, 10)
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := mustOpen(t, dir, Options{ReadOnly: true}).Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// A crash may come when a new store has its manifest and an empty log, and not its format.
+func TestMakesNewStoreOfOneHalfMade(t *testing.T) {
+	dir := t.TempDir()
+	if err := mustOpen(t, dir, Options{}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{"OPTIONS-*", "marker.format-version.*", closedName} {
+		removeAll(t, dir, p)
+	}
+	overwrite(t, dir, "*.log", func([]byte) []byte { return nil })
+	e := mustOpen(t, dir, Options{})
+	fill(t, e, 0, 10)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A store that is open for writing isn't opened for reading, nor the reverse; readers don't disturb each other.
+func TestReadersAndWriters(t *testing.T) {
+	dir := t.TempDir()
+	e := mustOpen(t, dir, Options{})
+	fill(t, e, 0, 10)
+	if _, err := Open(dir, Options{ReadOnly: true}); !errors.Is(err, ErrLocked) {
+		t.Errorf("for reading beside a writer: %v", err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a, b := mustOpen(t, dir, Options{ReadOnly: true}), mustOpen(t, dir, Options{ReadOnly: true})
+	var batch kv.Batch
+	batch.Put([]byte("k"), []byte("v"))
+	if _, err := a.Write(context.Background(), &batch, nil); !errors.Is(err, kv.ErrUnavailable) {
+		t.Errorf("a write: %v", err)
+	}
+	if err := a.DropRange(context.Background(), []byte("a"), []byte("z")); !errors.Is(err, kv.ErrUnavailable) {
+		t.Errorf("a drop: %v", err)
+	}
+	if v, err := b.Get([]byte("key 000003")); err != nil || len(v) == 0 {
+		t.Errorf("a read: %q, %v", v, err)
+	}
+	if err := errors.Join(a.Close(), b.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// No crash makes a store that isn't whole: the rules by which a missing log or a damaged end is found hold after every crash.
+func TestCrashedStoresAreWhole(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	rounds := 60
+	if testing.Short() {
+		rounds = 15
+	}
+	var fs vfs.FS = vfs.NewCrashableMem()
+	written := 0
+	for round := range rounds {
+		mem := fs.(*vfs.MemFS)
+		e, err := Open("db", Options{FS: fs, MemTableMB: 1, Relaxed: false})
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		for i := range written {
+			if _, err := e.Get(fmt.Appendf(nil, "key %06d", i)); err != nil {
+				t.Fatalf("round %d: key %d: %v", round, i, err)
+			}
+		}
+		n := rnd.IntN(4) * rnd.IntN(300)
+		fill(t, e, written, n)
+		written += n
+		if rnd.IntN(3) == 0 {
+			if _, err := e.db.AsyncFlush(); err != nil {
+				t.Fatal(err)
+			}
+			fill(t, e, written, 5)
+			written += 5
+		}
+		switch rnd.IntN(3) {
+		case 0: // closed
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			fs = mem.CrashClone(vfs.CrashCloneCfg{})
+		default: // the power goes
+			next := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rnd.IntN(101), RNG: rnd})
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			fs = next
+		}
+	}
+}

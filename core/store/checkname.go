@@ -1,0 +1,156 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// name looks for the entries of the odd kinds one by one: first those that items want, then the items of those that are there.
+func (k *checker) name() error {
+	k.naming = true
+	err := k.items(func(it *checked) error {
+		t := k.up.termsNeeded(&it.Item)
+		defer termsPool.Put(t)
+		return k.wants(it, t, func(kind keys.Kind, key, val []byte) error {
+			if !k.odd[kind] || k.problems >= MaxProblems {
+				return nil
+			}
+			return k.wanted(kind, key, val)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	for _, kind := range derivedKinds {
+		if !k.odd[kind] {
+			continue
+		}
+		if err := k.entries(kind, func(key, val []byte) error {
+			if k.problems >= MaxProblems {
+				return nil
+			}
+			return k.found(kind, key, val)
+		}); err != nil {
+			return err
+		}
+	}
+	if k.problems == 0 && k.up.next == nil && !k.unread {
+		k.bad("entries and items differ, and each by itself is right: two items claim one entry")
+	}
+	return nil
+}
+
+// wanted looks for an entry that an item must have.
+func (k *checker) wanted(kind keys.Kind, key, val []byte) error {
+	got, err := k.snap.Get(key)
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		k.bad("missing entry %x", key[keys.PrefixLen-1:])
+	case err != nil:
+		k.bad("entry %x can't be read: %v", key[keys.PrefixLen-1:], err)
+	case !bytes.Equal(got, val) && !formless(val, got) && !(kind == keys.KindIndex && k.up.next != nil):
+		k.bad("entry %x holds %x, not %x", key[keys.PrefixLen-1:], got, val)
+	}
+	return nil
+}
+
+// found looks for the item of an entry. An item that can't be read has been reported, and its entries are none of anybody's.
+func (k *checker) found(kind keys.Kind, key, val []byte) error {
+	suffix, ok := k.ownerOf(kind, key, val)
+	if !ok {
+		k.bad("entry %x names no item", key[keys.PrefixLen-1:])
+		return nil
+	}
+	stored, err := k.snap.Get(append(keys.AppendPrefix(nil, k.sl.key, keys.KindItem), suffix...))
+	if err != nil {
+		if errors.Is(err, kv.ErrNotFound) {
+			k.bad("entry %x has no item", key[keys.PrefixLen-1:])
+		}
+		return nil
+	}
+	it, problem := k.decode(suffix, stored)
+	if problem != "" {
+		return nil
+	}
+	t := k.up.termsThere(&it.Item)
+	defer termsPool.Put(t)
+	claimed := false
+	err = k.wants(it, t, func(_ keys.Kind, want, _ []byte) error {
+		claimed = claimed || bytes.Equal(want, key)
+		return nil
+	})
+	if !claimed {
+		k.bad("entry %x has no item", key[keys.PrefixLen-1:])
+	}
+	return err
+}
+
+// ownerOf returns the suffix of the item that an entry names.
+func (k *checker) ownerOf(kind keys.Kind, key, val []byte) (suffix []byte, ok bool) {
+	place := k.c.placeLen()
+	switch kind {
+	case keys.KindNumber, keys.KindFeed:
+		suffix = val
+	case keys.KindTTL:
+		if len(key) < keys.PrefixLen+8 {
+			return nil, false
+		}
+		suffix = key[keys.PrefixLen+8:]
+	case keys.KindIndex:
+		e, err := keys.ParseIndex(key)
+		if err != nil {
+			return nil, false
+		}
+		suffix, err = k.c.appendPlace(nil, e.Identity)
+		if err != nil {
+			return nil, false
+		}
+		suffix = append(suffix, e.Identity...)
+	case keys.KindUnique:
+		rest := key[keys.PrefixLen:]
+		for range k.c.keyPaths() {
+			var err error
+			if rest, err = keys.SkipExact(rest); err != nil {
+				return nil, false
+			}
+		}
+		tuple := key[keys.PrefixLen : len(key)-len(rest)]
+		placed, err := k.c.appendPlace(nil, tuple)
+		if err != nil {
+			return nil, false
+		}
+		suffix = append(append(placed, tuple...), val...)
+	}
+	return bytes.Clone(suffix), len(suffix) > place
+}
+
+// strangers looks for keys of kinds that a slot doesn't have.
+func (k *checker) strangers() error {
+	known := map[keys.Kind]bool{keys.KindHead: true, keys.KindLogical: true, keys.KindItem: true}
+	for _, kind := range derivedKinds {
+		known[kind] = true
+	}
+	lo, hi := keys.SlotBounds(k.sl.key)
+	it, err := k.snap.Iter(lo, hi)
+	if err != nil {
+		return translate(err)
+	}
+	defer it.Close()
+	for ok := it.First(); ok; {
+		kind := keys.Kind(it.Key()[keys.PrefixLen-1])
+		if !known[kind] || kind == keys.KindHead && len(it.Key()) != keys.PrefixLen {
+			k.bad("a key that is of no kind: %x", it.Key()[keys.PrefixLen-1:])
+			ok = it.Next()
+			continue
+		}
+		ok = it.SeekGE(keys.After(it.Key()[:keys.PrefixLen]))
+	}
+	if err := it.Err(); err != nil && !errors.Is(err, kv.ErrClosed) {
+		k.bad("not all kinds of keys can be read: %v", err)
+		return nil
+	}
+	return translate(it.Err())
+}
