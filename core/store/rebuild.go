@@ -160,11 +160,13 @@ func (c *Container) startRebuild() {
 	if c.rb.running || c.rb.to == 0 && c.rb.readable == def.IndexVersion && len(def.Former) == 0 {
 		return
 	}
-	c.rb.running = c.st.background(func() { c.runRebuild(c.st.ctx) })
+	what := "index rebuild of container " + c.Name()
+	c.rb.running = c.st.work.Go(what, func() { c.runRebuild(c.st.work.Context(), what) })
 }
 
-// runRebuild rebuilds until the index follows the newest policy, the container is dropped or the store is closed.
-func (c *Container) runRebuild(ctx context.Context) {
+// runRebuild rebuilds until the index follows the newest policy, the container is dropped or the store is closed. A fault is an error
+// like any other: the rebuild begins again after a pause.
+func (c *Container) runRebuild(ctx context.Context, what string) {
 	forgotten := false
 	for {
 		c.defMu.Lock()
@@ -188,7 +190,7 @@ func (c *Container) runRebuild(ctx context.Context) {
 			continue
 		}
 		forgotten = false
-		switch err := j.run(); {
+		switch err := c.st.work.Try(what, j.run); {
 		case status.Is(err, status.NotFound):
 			c.dropped.Store(true)
 		case err != nil:

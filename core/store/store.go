@@ -23,6 +23,7 @@ import (
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/work"
 )
 
 // Limits that the store enforces, in bytes.
@@ -41,23 +42,18 @@ type Store struct {
 	mu   sync.RWMutex
 	open map[uint32]*Container // by generation
 
-	bg     sync.WaitGroup // background work that reads the engine
-	closed bool           // no more of it: belongs to mu
-	ctx    context.Context
-	stop   context.CancelFunc // ends background work
+	work *work.Group // background work that reads the engine
 }
 
-// Open returns the store of an engine and its catalog.
-func Open(eng kv.Engine, cat *catalog.Catalog, clk *clock.Clock, lim Limits) *Store {
+// Open returns the store of an engine and its catalog. Its background work belongs to bg, which is closed before the engine.
+func Open(eng kv.Engine, cat *catalog.Catalog, clk *clock.Clock, lim Limits, bg *work.Group) *Store {
 	if lim.Item <= 0 {
 		lim.Item = 16 << 20
 	}
 	if lim.LogicalPartition <= 0 {
 		lim.LogicalPartition = 20 << 30
 	}
-	s := &Store{eng: eng, cat: cat, clk: clk, lim: lim, open: map[uint32]*Container{}}
-	s.ctx, s.stop = context.WithCancel(context.Background())
-	return s
+	return &Store{eng: eng, cat: cat, clk: clk, lim: lim, open: map[uint32]*Container{}, work: bg}
 }
 
 // Engine returns the engine, for rooms beside the store that read it.
@@ -215,28 +211,4 @@ func ValidateSpec(s *catalog.Spec) error {
 	}
 	_, err := compileUniques(s.UniqueKeys)
 	return err
-}
-
-// background runs f beside the requests; Close waits for it. It reports whether f runs.
-func (s *Store) background(f func()) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.bg.Add(1)
-	go func() {
-		defer s.bg.Done()
-		f()
-	}()
-	return true
-}
-
-// Close ends background work and starts no more. The engine can be closed afterwards.
-func (s *Store) Close() {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
-	s.stop()
-	s.bg.Wait()
 }
