@@ -39,9 +39,9 @@ type slot struct {
 
 	// losers is held by a write that has lost a race, until it is through; taken before mu. Those who wait for the latch lose to whoever has it, so
 	// many who try again together mostly lose again.
-	losers sync.Mutex
+	losers latch
 
-	mu        sync.Mutex // the latch
+	mu        latch // the latch
 	head      Head
 	headBytes []byte
 	spare     []byte // memory for the next headBytes

@@ -461,19 +461,17 @@ type chunk struct {
 func (ck *chunk) do(latched bool) (raced bool, err error) {
 	sl := ck.sl
 	sl.mu.Lock()
+	defer sl.mu.Unlock()
 	seen := sl.head.LSN
 	ck.anew = ck.phase == Adding && sl.head.Classes&index.FormsKnown == 0
 	for _, t := range sl.head.Tracked {
 		ck.counts = append(ck.counts, Tracked{Path: t.Path})
 	}
-	if !latched {
-		sl.mu.Unlock()
+	if latched {
+		err = ck.collect()
+	} else {
+		err = sl.mu.without(ck.collect)
 	}
-	err = ck.collect()
-	if !latched {
-		sl.mu.Lock()
-	}
-	defer sl.mu.Unlock()
 	switch {
 	case err != nil:
 		return false, err

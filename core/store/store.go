@@ -109,14 +109,14 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Container{st: s, gen: def.Gen, counter: counter{eng: s.eng, gen: def.Gen}}
+	c := &Container{st: s, gen: def.Gen, counter: counter{eng: s.eng, gen: def.Gen, work: s.work}}
 	c.def.Store(def)
 	c.known.Store(&known)
 	if c.uniques, err = compileUniques(def.UniqueKeys); err != nil {
 		return nil, err
 	}
 	for i := range def.Slots {
-		sl := &slot{key: def.SlotKey(i), min: def.Slots[i].Min}
+		sl := &slot{key: def.SlotKey(i), min: def.Slots[i].Min, mu: newLatch(), losers: newLatch()}
 		sl.headKey = keys.AppendPrefix(nil, sl.key, keys.KindHead)
 		b, err := s.eng.Get(sl.headKey)
 		if errors.Is(err, kv.ErrNotFound) {
