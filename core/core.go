@@ -5,6 +5,7 @@ package core
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/catalog"
@@ -69,6 +70,7 @@ type Options struct {
 	MinSlots            int            // least slots of a container; 0 = 4 for each physical partition
 	MaxItem             int            // bytes of one document; 0 = 16 MiB (APIs have their own, smaller limits)
 	MaxLogicalPartition int64          // bytes of all items of one partition key value; 0 = 20 GB
+	ViewAge             time.Duration  // how old the state gets that a long query reads before it goes on in a new one; 0 = a minute
 	Budget              *budget.Budget // memory of requests; nil = no limit
 	Logger              *slog.Logger   // of background work; nil = slog's default
 }
@@ -101,7 +103,7 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	}
 	bg := work.New(o.Logger)
 	e := &Engine{kv: eng, cat: cat, clk: o.Clock, bud: o.Budget, log: o.Logger, work: bg,
-		store: store.Open(eng, cat, o.Clock, store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition}, bg)}
+		store: store.Open(eng, cat, o.Clock, store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition, ViewAge: o.ViewAge}, bg)}
 	e.drops = work.NewQueue(bg, "drop of a container", func(gen uint32) error {
 		return e.store.DropGeneration(bg.Context(), gen)
 	})

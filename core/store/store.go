@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/clock"
@@ -30,6 +31,10 @@ import (
 type Limits struct {
 	Item             int   // one document; 0 = 16 MiB
 	LogicalPartition int64 // all items of one partition key value; 0 = 20 GB
+
+	// ViewAge is how old a view gets before its reader takes a new one, where it can go on by position; 0 = a minute. An open view
+	// holds the space of everything that was removed since.
+	ViewAge time.Duration
 }
 
 // Store is all items of an engine. Safe for concurrent use.
@@ -52,6 +57,9 @@ func Open(eng kv.Engine, cat *catalog.Catalog, clk *clock.Clock, lim Limits, bg 
 	}
 	if lim.LogicalPartition <= 0 {
 		lim.LogicalPartition = 20 << 30
+	}
+	if lim.ViewAge <= 0 {
+		lim.ViewAge = time.Minute
 	}
 	return &Store{eng: eng, cat: cat, clk: clk, lim: lim, open: map[uint32]*Container{}, work: bg}
 }
