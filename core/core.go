@@ -5,7 +5,7 @@ package core
 import (
 	"context"
 	"log/slog"
-	"sync"
+	"time"
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/catalog"
@@ -15,6 +15,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
+	"github.com/orrerydb/orrery/core/work"
 )
 
 // The words of the rooms below, for APIs.
@@ -69,6 +70,7 @@ type Options struct {
 	MinSlots            int            // least slots of a container; 0 = 4 for each physical partition
 	MaxItem             int            // bytes of one document; 0 = 16 MiB (APIs have their own, smaller limits)
 	MaxLogicalPartition int64          // bytes of all items of one partition key value; 0 = 20 GB
+	ViewAge             time.Duration  // how old the state gets that a long query reads before it goes on in a new one; 0 = a minute
 	Budget              *budget.Budget // memory of requests; nil = no limit
 	Logger              *slog.Logger   // of background work; nil = slog's default
 	ReadOnly            bool           // the storage engine takes no writes: nothing is mended, rebuilt or removed
@@ -82,7 +84,8 @@ type Engine struct {
 	cat   *catalog.Catalog
 	store *store.Store
 	clk   *clock.Clock
-	drops sync.WaitGroup
+	work  *work.Group
+	drops *work.Queue[uint32] // generations
 	reap  *jobs.Reaper
 }
 
@@ -99,8 +102,12 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{kv: eng, cat: cat, clk: o.Clock, bud: o.Budget, log: o.Logger,
-		store: store.Open(eng, cat, o.Clock, store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition, ReadOnly: o.ReadOnly})}
+	bg := work.New(o.Logger)
+	e := &Engine{kv: eng, cat: cat, clk: o.Clock, bud: o.Budget, log: o.Logger, work: bg,
+		store: store.Open(eng, cat, o.Clock, store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition, ViewAge: o.ViewAge, ReadOnly: o.ReadOnly}, bg)}
+	e.drops = work.NewQueue(bg, "drop of a container", func(gen uint32) error {
+		return e.store.DropGeneration(bg.Context(), gen)
+	})
 	if o.ReadOnly {
 		return e, nil
 	}
@@ -108,7 +115,7 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e.resume()
-	e.reap = jobs.StartReaper(e.open)
+	e.reap = jobs.StartReaper(bg, o.Clock, e.open)
 	return e, nil
 }
 
@@ -146,15 +153,14 @@ func (e *Engine) Reap(ctx context.Context) int {
 	return e.reap.Round(ctx)
 }
 
-// Close waits for background work and closes the storage engine.
+// Close ends background work and closes the storage engine.
 func (e *Engine) Close() error {
-	if e.reap != nil {
-		e.reap.Stop()
-	}
-	e.drops.Wait()
-	e.store.Close()
+	e.work.Close()
 	return e.kv.Close()
 }
+
+// Faults is how many panics of background work were caught since the engine was opened; the log has their stacks.
+func (e *Engine) Faults() int64 { return e.work.Panics() }
 
 // Budget returns the memory that requests share; nil when it has no limit.
 func (e *Engine) Budget() *budget.Budget { return e.bud }
@@ -312,14 +318,10 @@ func (e *Engine) DropContainer(ctx context.Context, db, id string) error {
 	return nil
 }
 
-// drop removes a generation's data in the background; a crash before its end is mended by Open.
+// drop removes a generation's data in the background; Open removes what the end of the process leaves.
 func (e *Engine) drop(gen uint32) {
 	e.store.Forget(gen)
-	e.drops.Add(1)
-	go func() {
-		defer e.drops.Done()
-		_ = e.store.DropGeneration(context.Background(), gen)
-	}()
+	e.drops.Add(gen)
 }
 
 // dropOrphans removes the data of generations that the catalog does not name.

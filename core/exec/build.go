@@ -22,12 +22,16 @@ type builder struct {
 	polls int
 }
 
-// poll returns Timeout when the query's context has ended; sources call it where they pass over entries and items.
+// poll returns Timeout when the query's context has ended, and an error when its view is far too old; sources call it where they pass
+// over entries and items.
 func (b *builder) poll() error {
-	if b.polls++; b.polls&1023 == 0 {
-		return b.rows.expired()
+	if b.polls++; b.polls&1023 != 0 {
+		return nil
 	}
-	return nil
+	if _, gone := b.view.Old(); gone {
+		return b.view.ErrOld()
+	}
+	return b.rows.expired()
 }
 
 func (b *builder) build() (source, error) {

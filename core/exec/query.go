@@ -3,6 +3,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -97,6 +98,7 @@ func (s *Stats) Charge() float64 {
 type Rows struct {
 	ctx     context.Context
 	q       *Query
+	given   *Query // as the caller gave it
 	view    *store.View
 	src     source
 	row     row
@@ -108,6 +110,7 @@ type Rows struct {
 	done    bool   // no more rows will come
 	pause   bool   // MaxRead was reached
 	token   string // of the present row, made before a look-ahead
+	calls   int    // of Next
 }
 
 // row is a candidate on its way out. item and pos point into memory of the source, valid until its next call.
@@ -136,24 +139,61 @@ func Open(ctx context.Context, c *store.Container, q *Query) (*Rows, error) {
 	if err := c.Alive(); err != nil {
 		return nil, err
 	}
-	r := &Rows{ctx: ctx, q: q}
-	r.hash = queryHash(c, q)
-	from, err := decodeToken(q.Continuation, r.hash)
-	if err != nil {
+	r := &Rows{ctx: ctx, given: q, hash: queryHash(c, q)}
+	if err := r.open(c, q.Continuation); err != nil {
 		return nil, err
 	}
-	r.view = c.View()
-	if p := access.Resolve(q.Pred, r.view.Policy()); p != q.Pred {
-		own := *q
-		own.Pred = p
-		q, r.q = &own, &own
+	return r, nil
+}
+
+// open makes view and source from a continuation on.
+func (r *Rows) open(c *store.Container, token string) error {
+	from, err := decodeToken(token, r.hash)
+	if err != nil {
+		return err
 	}
-	b := &builder{rows: r, view: r.view, q: q, from: from}
+	r.view, r.q, r.settled = c.View(), r.given, nil
+	if p := access.Resolve(r.q.Pred, r.view.Policy()); p != r.q.Pred {
+		own := *r.q
+		own.Pred = p
+		r.q = &own
+	}
+	b := &builder{rows: r, view: r.view, q: r.q, from: from}
 	if r.src, err = b.build(); err != nil {
 		r.view.Close()
-		return nil, store.Translate(err)
+		return store.Translate(err)
 	}
-	return r, nil
+	return nil
+}
+
+// renew goes on in a new view when the present one is old: a view that is open holds the space of what is removed. A query that is
+// read whole may give rows that stand for several, from which there is no going on: it fails when its view gets far too old.
+func (r *Rows) renew() error {
+	old, gone := r.view.Old()
+	switch {
+	case !old:
+		return nil
+	case r.q.Whole || r.begun && r.row.pos.kind == 0:
+		if gone {
+			return r.view.ErrOld()
+		}
+		return nil
+	}
+	c, token := r.view.Container(), r.Continuation()
+	if err := c.Alive(); err != nil {
+		return err
+	}
+	r.closeSource()
+	r.token = "" // the next row has another one
+	return r.open(c, token)
+}
+
+func (r *Rows) closeSource() {
+	if r.src != nil {
+		r.src.close()
+		r.src = nil
+		r.view.Close()
+	}
 }
 
 // Next moves to the next row. It is false at the end, at an error, and when MaxRead is reached (then Continuation goes on).
@@ -161,10 +201,15 @@ func (r *Rows) Next() bool {
 	if r.err != nil || r.done || r.pause {
 		return false
 	}
+	if r.calls++; r.calls&63 == 0 {
+		if r.err = r.renew(); r.err != nil {
+			return false
+		}
+	}
 	r.token = ""
 	for n := 0; ; n++ {
 		if n&63 == 63 {
-			if r.err = r.expired(); r.err != nil {
+			if r.err = cmp.Or(r.expired(), r.renew()); r.err != nil {
 				return false
 			}
 		}
@@ -244,10 +289,4 @@ func (r *Rows) Exhausted() bool {
 }
 
 // Close releases what the Rows holds.
-func (r *Rows) Close() {
-	if r.src != nil {
-		r.src.close()
-		r.src = nil
-		r.view.Close()
-	}
-}
+func (r *Rows) Close() { r.closeSource() }

@@ -14,6 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/core/work"
 )
 
 // A union that has more items than its window walks its leaves again: nothing is lost, nothing comes twice, the order stays.
@@ -34,7 +35,7 @@ func TestUnionWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := store.Open(eng, cat, clk, store.Limits{}).Container(def)
+	c, err := store.Open(eng, cat, clk, store.Limits{}, work.New(nil)).Container(def)
 	if err != nil {
 		t.Fatal(err)
 	}

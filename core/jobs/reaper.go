@@ -6,89 +6,95 @@ import (
 	"sync"
 	"time"
 
+	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/store"
+	"github.com/orrerydb/orrery/core/work"
 )
 
 // Reaper removes expired items. They are invisible from the second they expire; reaping only frees their space.
 //
-// It goes round all containers with a time to live, a slot at a time, a bounded number of deletes a step, and pauses between
-// steps, so it takes a small share of the machine whatever there is to do.
+// It goes round all containers with a time to live, a slot at a time, in steps of a bounded number of deletes. After each step it rests
+// as long as the step took, so it takes half of one core at most, and less when the disk or the other requests make steps slow. An
+// error or a fault ends a container's turn; its next turns are put off, twice as long each time.
 type Reaper struct {
+	g          *work.Group
+	clk        *clock.Clock
 	containers func() []*store.Container
-	stop       context.CancelFunc
-	done       sync.WaitGroup
+
+	mu   sync.Mutex // one round at a time
+	late map[*store.Container]delay
 }
+
+// delay is how many rounds a container has to sit out, and how many after the next failure.
+type delay struct{ left, next int }
 
 // Pace of the reaper.
 const (
-	reapStep  = 128                   // deletes of one slot before it pauses
-	reapPause = 20 * time.Millisecond // between steps that found something
-	reapRound = 5 * time.Second       // between rounds
+	reapRest  = time.Millisecond // least pause between steps
+	reapLong  = time.Second      // longest
+	reapRound = 5 * time.Second  // between rounds
+	reapDelay = 64               // most rounds that a container sits out
 )
 
-// StartReaper starts a reaper over the containers that the function lists.
-func StartReaper(containers func() []*store.Container) *Reaper {
-	ctx, stop := context.WithCancel(context.Background())
-	r := &Reaper{containers: containers, stop: stop}
-	r.done.Add(1)
-	go func() {
-		defer r.done.Done()
-		for sleep(ctx, reapRound) {
-			r.Round(ctx)
+// StartReaper starts a reaper over the containers that the function lists. It ends with the group.
+func StartReaper(g *work.Group, clk *clock.Clock, containers func() []*store.Container) *Reaper {
+	r := &Reaper{g: g, clk: clk, containers: containers, late: map[*store.Container]delay{}}
+	g.Go("removal of expired items", func() {
+		for g.Sleep(reapRound) {
+			_ = g.Try("removal of expired items", func() error {
+				r.Round(g.Context())
+				return nil
+			})
 		}
-	}()
+	})
 	return r
 }
 
-// Round goes over all containers once and returns how many items it removed. Errors end a container's turn; the next round
-// tries again.
+// Round goes over all containers once and returns how many items it removed.
 func (r *Reaper) Round(ctx context.Context) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	late := make(map[*store.Container]delay, len(r.late))
 	for _, c := range r.containers() {
 		if c.Def().DefaultTTL == nil {
 			continue
 		}
-		n += reap(ctx, c)
+		d := r.late[c]
+		if d.left > 0 {
+			d.left--
+			late[c] = d
+			continue
+		}
+		err := r.g.Try("removal of expired items of container "+c.Name(), func() error {
+			k, err := r.reap(ctx, c)
+			n += k
+			return err
+		})
 		if ctx.Err() != nil {
 			return n
 		}
+		if err != nil {
+			late[c] = delay{left: d.next, next: min(2*d.next+1, reapDelay)}
+		}
 	}
+	r.late = late
 	return n
 }
 
 // reap removes what has expired in one container.
-func reap(ctx context.Context, c *store.Container) (n int) {
+func (r *Reaper) reap(ctx context.Context, c *store.Container) (n int, err error) {
 	for slot := range c.SlotCount() {
-		for {
-			k, err := c.Reap(ctx, slot, reapStep)
-			n += k
-			if err != nil || ctx.Err() != nil {
-				return n
+		for more := true; more && ctx.Err() == nil; {
+			begun := r.clk.Now()
+			var k int
+			k, more, err = c.Reap(ctx, slot)
+			if n += k; err != nil {
+				return n, err
 			}
-			if k < reapStep {
-				break
-			}
-			if !sleep(ctx, reapPause) {
-				return n
+			if k > 0 || more {
+				work.Sleep(ctx, min(max(r.clk.Now().Sub(begun), reapRest), reapLong))
 			}
 		}
 	}
-	return n
-}
-
-// Stop ends the reaper and waits for it.
-func (r *Reaper) Stop() {
-	r.stop()
-	r.done.Wait()
-}
-
-// sleep waits for d; false when ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
+	return n, nil
 }

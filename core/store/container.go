@@ -39,9 +39,9 @@ type slot struct {
 
 	// losers is held by a write that has lost a race, until it is through; taken before mu. Those who wait for the latch lose to whoever has it, so
 	// many who try again together mostly lose again.
-	losers sync.Mutex
+	losers latch
 
-	mu        sync.Mutex // the latch
+	mu        latch // the latch
 	head      Head
 	headBytes []byte
 	spare     []byte // memory for the next headBytes
@@ -57,6 +57,8 @@ type slot struct {
 	ids      atomic.Pointer[idFilter]
 	idsNext  *idFilter   // being made: belongs to the latch
 	noFilter atomic.Bool // the slot has too many items for one, or can't be read
+
+	reaped atomic.Uint64 // LSN << 16 | position in the feed below which all items have a ttl of their own: see Reap
 
 	rb slotRebuild
 }
@@ -129,6 +131,12 @@ func (s *slot) waitDurable(lsn int64) error {
 
 // Def returns the container's definition.
 func (c *Container) Def() *catalog.Container { return c.def.Load() }
+
+// Name returns the names of the database and the container, for logs.
+func (c *Container) Name() string {
+	d := c.def.Load()
+	return d.Database + "/" + d.ID
+}
 
 // Policy returns the compiled indexing policy.
 func (c *Container) Policy() *index.Policy { return c.pol.Load() }

@@ -9,17 +9,36 @@ import (
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/work"
 )
 
 // counter hands out a container's LSNs and item numbers. Both are reserved ahead in blocks, durable before use, so none is
 // ever used twice, also not after a crash: a new process goes on where the reservation ended.
+//
+// When half of a block is used the next one is reserved in the background. A writer waits only where there is none yet: behind the
+// first write after an open, or where the disk is slower than the writers use half a block.
 type counter struct {
-	eng kv.Engine
-	gen uint32
+	eng  kv.Engine
+	gen  uint32
+	work *work.Group
 
-	mu         sync.Mutex
-	lsn, lsnTo int64
-	num, numTo uint64
+	mu  sync.Mutex
+	lsn block
+	num block
+	run *reservation // under way; nil = none
+}
+
+// block is a reserved range of numbers: up to last they are given out, up to to they may be.
+type block struct {
+	last, to uint64
+	size     uint64
+	ahead    uint64 // when last reaches it the next block is reserved
+}
+
+// reservation is one that is under way. err may be read when done is closed.
+type reservation struct {
+	done chan struct{}
+	err  error
 }
 
 const (
@@ -28,7 +47,32 @@ const (
 	numBlock      = 1 << 14
 )
 
+// next is the end of the block that a reservation brings: the present one's while less than half of that is used.
+func (b *block) next(floor uint64) uint64 {
+	if n := max(b.last, floor); n+b.size/2 >= b.to {
+		return max(n, b.to) + b.size
+	}
+	return b.to
+}
+
+// reserved says that everything up to n may be given out.
+func (b *block) reserved(n uint64) { b.to, b.ahead = n, n-b.size/2 }
+
+// take gives the next number above floor; false when it isn't reserved. low says that it is time to reserve the next block.
+func (b *block) take(floor uint64) (n uint64, low, ok bool) {
+	n = max(b.last, floor) + 1
+	if n > b.to {
+		return n, true, false
+	}
+	b.last = n
+	if low = n >= b.ahead; low {
+		b.ahead = n + b.size/16 // where that reservation fails
+	}
+	return n, low, true
+}
+
 func (c *counter) load() error {
+	c.lsn.size, c.num.size = lsnBlock, numBlock
 	b, err := c.eng.Get(keys.AppendMeta(nil, keys.MetaCounter, c.gen, ""))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
@@ -39,68 +83,100 @@ func (c *counter) load() error {
 	if len(b) != 17 || b[0] != formatCounter {
 		return status.New(status.Corruption, "counter of unknown format")
 	}
-	c.lsnTo = int64(binary.BigEndian.Uint64(b[1:]))
-	c.numTo = binary.BigEndian.Uint64(b[9:])
-	c.lsn, c.num = c.lsnTo, c.numTo
+	c.lsn.last, c.num.last = binary.BigEndian.Uint64(b[1:]), binary.BigEndian.Uint64(b[9:])
+	c.lsn.to, c.num.to = c.lsn.last, c.num.last
 	return nil
 }
 
 // nextLSN returns the next LSN above floor.
 func (c *counter) nextLSN(ctx context.Context, floor int64) (int64, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := max(c.lsn, floor) + 1
-	if n > c.lsnTo {
-		if err := c.reserve(ctx, n+lsnBlock, c.numTo); err != nil {
-			return 0, err
-		}
-	}
-	c.lsn = n
-	return n, nil
+	n, err := c.next(ctx, &c.lsn, uint64(floor))
+	return int64(n), err
 }
 
 // nextNumber returns the next item number, without its placement bits.
-func (c *counter) nextNumber(ctx context.Context) (uint64, error) {
+func (c *counter) nextNumber(ctx context.Context) (uint64, error) { return c.next(ctx, &c.num, 0) }
+
+// next takes a number of one of the blocks.
+func (c *counter) next(ctx context.Context, b *block, floor uint64) (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := c.num + 1
-	if n > c.numTo {
-		if err := c.reserve(ctx, c.lsnTo, n+numBlock); err != nil {
+	for {
+		n, low, ok := b.take(floor)
+		if low && c.run == nil && !c.reserve(b, floor) && !ok {
+			return 0, status.New(status.Unavailable, "The store is closing.")
+		}
+		if ok {
+			return n, nil
+		}
+		if err := c.await(ctx, c.run); err != nil {
 			return 0, err
 		}
 	}
-	c.num = n
-	return n, nil
+}
+
+// await waits for a reservation. The caller holds mu; it is free meanwhile.
+func (c *counter) await(ctx context.Context, r *reservation) error {
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-r.done:
+		return r.err
+	}
+}
+
+// reserve starts a reservation for the blocks of which half is used, of b as if it were used up to floor. It reports whether it does.
+// The caller holds mu.
+func (c *counter) reserve(b *block, floor uint64) bool {
+	ends := map[*block]uint64{&c.lsn: c.lsn.next(0), &c.num: c.num.next(0)}
+	ends[b] = b.next(floor)
+	r := &reservation{done: make(chan struct{})}
+	const what = "reservation of numbers"
+	if !c.work.Go(what, func() {
+		r.err = c.work.Try(what, func() error { return c.write(ends[&c.lsn], ends[&c.num]) })
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if r.err == nil {
+			for b, end := range ends {
+				b.reserved(end)
+			}
+		}
+		c.run = nil
+		close(r.done)
+	}) {
+		return false
+	}
+	c.run = r
+	return true
 }
 
 // limit returns the LSN that nothing of the container can be above.
 func (c *counter) limit() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.lsnTo
+	return int64(c.lsn.to)
 }
 
 // numbers returns the item number (without placement bits) that no item of the container is above.
 func (c *counter) numbers() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.numTo
+	return c.num.to
 }
 
-func (c *counter) reserve(ctx context.Context, lsn int64, num uint64) error {
+// write makes it durable that numbers up to these are used.
+func (c *counter) write(lsn, num uint64) error {
 	v := make([]byte, 0, 17)
 	v = append(v, formatCounter)
-	v = binary.BigEndian.AppendUint64(v, uint64(lsn))
+	v = binary.BigEndian.AppendUint64(v, lsn)
 	v = binary.BigEndian.AppendUint64(v, num)
-	var b kv.Batch
+	b := kv.Batch{Frees: true} // a delete on a full disk takes an LSN, too
 	b.Put(keys.AppendMeta(nil, keys.MetaCounter, c.gen, ""), v)
-	w, err := c.eng.Write(ctx, &b, nil)
+	w, err := c.eng.Write(c.work.Context(), &b, nil)
 	if err != nil {
 		return err
 	}
-	if err := w.Wait(); err != nil {
-		return err
-	}
-	c.lsnTo, c.numTo = lsn, num
-	return nil
+	return w.Wait()
 }

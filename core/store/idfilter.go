@@ -122,7 +122,7 @@ func (c *Container) makeIDFilters() {
 	if c.dropped.Load() || !c.filtering.CompareAndSwap(false, true) {
 		return
 	}
-	if !c.st.background(func() {
+	if !c.st.work.Go("id filters of container "+c.Name(), func() {
 		defer c.filtering.Store(false)
 		for _, s := range c.slots {
 			if s.ids.Load() == nil && !s.noFilter.Load() && c.makeIDFilter(s) != nil {

@@ -214,7 +214,12 @@ func (m *many) commit(chs []change, from []int) bool {
 	if err != nil {
 		return false
 	}
-	defer d.lock()()
+	unlock, err := d.lock(m.ctx)
+	if err != nil {
+		d.free()
+		return false
+	}
+	defer unlock()
 	if !d.unchanged() || d.fill(m.ctx, true) != nil {
 		d.free()
 		return false
@@ -239,17 +244,22 @@ func (m *many) commit(chs []change, from []int) bool {
 }
 
 // lock takes the latches of a draft's slots, in their order, and returns what lets them go.
-func (d *draft) lock() (unlock func()) {
-	slots := make([]*slot, len(d.parts))
-	for i := range d.parts {
-		slots[i] = d.parts[i].sl
-		slots[i].mu.Lock()
-	}
-	return func() {
+func (d *draft) lock(ctx context.Context) (unlock func(), err error) {
+	slots := make([]*slot, 0, len(d.parts))
+	unlock = func() {
 		for _, sl := range slots {
 			sl.mu.Unlock()
 		}
 	}
+	for i := range d.parts {
+		sl := d.parts[i].sl
+		if err := sl.mu.LockFor(ctx); err != nil {
+			unlock()
+			return nil, err
+		}
+		slots = append(slots, sl)
+	}
+	return unlock, nil
 }
 
 // unchanged reports whether all items of a draft are still as they were read. The caller holds the latches.

@@ -3,10 +3,12 @@ package store
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -77,6 +79,7 @@ type View struct {
 	pol     *index.Policy
 	flags   []*indexFlags
 	indexed bool
+	opened  time.Time // by the real clock
 }
 
 // maxViews is how often View takes its snapshot again because an index rebuild has just let queries go by another policy, or
@@ -85,7 +88,7 @@ const maxViews = 8
 
 // View opens a view of the present state.
 func (c *Container) View() *View {
-	v := &View{c: c, now: c.st.clk.Now().Unix(), ttl: c.def.Load().DefaultTTL, flags: make([]*indexFlags, len(c.slots))}
+	v := &View{c: c, now: c.st.clk.Now().Unix(), ttl: c.def.Load().DefaultTTL, flags: make([]*indexFlags, len(c.slots)), opened: realTime.Now()}
 	for n := 1; ; n++ {
 		pol, resets := c.pol.Load(), c.resets.Load()
 		v.pol, v.snap, v.indexed = pol, c.st.eng.Snapshot(), true
@@ -110,6 +113,21 @@ func (v *View) Indexed() bool { return v.indexed }
 
 // Policy returns the indexing policy of the view.
 func (v *View) Policy() *index.Policy { return v.pol }
+
+// A view that can't be taken anew is given up when it is maxViewAges times as old as one that can.
+const maxViewAges = 10
+
+// Old reports whether a reader who can go on by position should do so in a new view. gone says that no reader may go on in this one.
+func (v *View) Old() (old, gone bool) {
+	age, most := realTime.Now().Sub(v.opened), v.c.st.lim.ViewAge
+	return age > most, age > maxViewAges*most
+}
+
+// ErrOld is the error of a reader who can't go on because its view is too old.
+func (v *View) ErrOld() error {
+	return status.Wrap(status.Unavailable, kv.ErrSnapshotTooOld, "The query has read one state of the container for longer than %v. Read it in pages.",
+		maxViewAges*v.c.st.lim.ViewAge)
+}
 
 // Close releases the view.
 func (v *View) Close() { _ = v.snap.Close() }

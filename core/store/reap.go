@@ -1,68 +1,100 @@
 package store
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/orrerydb/orrery/core/keys"
-	"github.com/orrerydb/orrery/core/value"
 )
 
-// Reap removes up to max expired items of a slot, each by an ordinary delete commit, and returns how many it removed. Items
-// with a ttl of their own are found by their ttl entries, those under the container's default in feed order: the oldest
-// writes come first, and the first item that is not due ends the walk.
-func (c *Container) Reap(ctx context.Context, slot, max int) (n int, err error) {
+// Bounds of one call of Reap.
+const (
+	reapItems   = 1024 // deletes
+	reapCommit  = 128  // deletes of one commit
+	reapEntries = 8192 // feed entries that are passed over
+)
+
+// Reap removes expired items of a slot and returns how many it removed. more says that a bound was reached: there may be more to do
+// right away.
+//
+// Items with a ttl of their own are found by their ttl entries. Those under the container's default are found in feed order: the
+// oldest writes come first, and the first item under the default that is not due ends the walk. Items with a ttl of their own
+// never become items under the default without a new feed entry, so those in front of that item are passed only once: slot.reaped
+// remembers where the walk has ended.
+func (c *Container) Reap(ctx context.Context, slot int) (n int, more bool, err error) {
 	if c.def.Load().DefaultTTL == nil {
-		return 0, nil
+		return 0, false, nil
 	}
-	view := c.View()
-	defer view.Close()
-	due, err := c.due(view, slot, max)
+	due, more, err := c.due(slot)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	var last pending
-	for _, suffix := range due {
-		if err := ctx.Err(); err != nil {
-			break
-		}
-		p, gone, err := c.reapOne(ctx, slot, suffix)
-		if err != nil {
-			return n, err
-		}
-		if gone {
-			n, last = n+1, p
+	for len(due) > 0 && err == nil && ctx.Err() == nil {
+		part := due[:min(len(due), reapCommit)]
+		due = due[len(part):]
+		var p pending
+		var k int
+		if p, k, err = c.reapBatch(ctx, slot, part); k > 0 {
+			n, last = n+k, p
 		}
 	}
-	return n, last.wait()
+	if werr := last.wait(); err == nil {
+		err = werr
+	}
+	return n, more, err
 }
 
-// due returns the suffixes of expired items in a slot.
-func (c *Container) due(view *View, slot, max int) (out [][]byte, err error) {
+// due returns the suffixes of expired items in a slot, and whether there may be more.
+func (c *Container) due(slot int) (out [][]byte, more bool, err error) {
+	view := c.View()
+	defer view.Close()
+	if view.ttl == nil { // it was removed meanwhile
+		return nil, false, nil
+	}
 	key := c.slots[slot].key
 	lo, _ := keys.KindBounds(key, keys.KindTTL)
 	hi := keys.AppendTTL(nil, key, uint64(view.now)+1, nil)
 	err = view.walk(lo, hi, func(k, _ []byte) (bool, error) {
-		out = append(out, append([]byte(nil), k[keys.PrefixLen+8:]...))
-		return len(out) < max, nil
+		out = append(out, bytes.Clone(k[keys.PrefixLen+8:]))
+		return len(out) < reapItems, nil
 	})
-	if err != nil || *c.def.Load().DefaultTTL <= 0 {
-		return out, err
+	if err != nil || *view.ttl <= 0 || len(out) == reapItems {
+		return out, len(out) == reapItems, err
 	}
-	lo, hi = keys.KindBounds(key, keys.KindFeed)
+	return c.dueByFeed(view, slot, out)
+}
+
+// dueByFeed appends the suffixes of expired items under the container's default ttl.
+func (c *Container) dueByFeed(view *View, slot int, out [][]byte) (_ [][]byte, more bool, err error) {
+	sl := c.slots[slot]
+	floor := sl.reaped.Load()
+	lo := keys.AppendFeed(nil, sl.key, floor>>16, uint16(floor))
+	_, hi := keys.KindBounds(sl.key, keys.KindFeed)
 	var mem Mem
-	err = view.walk(lo, hi, func(_, suffix []byte) (bool, error) {
+	passed, pinned := 0, true // pinned: only items with a ttl of their own so far
+	err = view.walk(lo, hi, func(k, suffix []byte) (bool, error) {
 		var it Item
 		alive, err := view.FetchSuffix(&it, slot, suffix, &mem)
 		if err != nil {
 			return false, err
 		}
-		if alive {
-			return it.TTL != 0, nil // an item with a ttl of its own says nothing about those behind it
+		if alive && it.TTL == 0 {
+			return false, nil
 		}
-		out = append(out, append([]byte(nil), suffix...))
-		return len(out) < max, nil
+		if alive || it.TTL != 0 {
+			if lsn, pos, ok := keys.Feed(k); ok && pinned {
+				sl.reaped.Store(lsn<<16 | uint64(pos) + 1)
+			}
+		} else {
+			pinned = false
+			out = append(out, bytes.Clone(suffix))
+		}
+		passed++
+		more = len(out) >= reapItems || passed >= reapEntries
+		return !more, nil
 	})
-	return out, err
+	return out, more, err
 }
 
 // walk calls f for the keys of a range until it returns false.
@@ -80,54 +112,80 @@ func (v *View) walk(lo, hi []byte, f func(key, val []byte) (bool, error)) error 
 	return translate(it.Err())
 }
 
-// reapOne deletes an item if it is still there and expired.
-func (c *Container) reapOne(ctx context.Context, slot int, suffix []byte) (p pending, gone bool, err error) {
-	place := c.placeLen()
-	rest := suffix[place:]
-	pk := make([]value.Value, 0, 3)
-	for range c.keyPaths() {
-		v, r, err := keys.DecodeExact(rest)
-		if err != nil {
-			return p, false, err
+// maxReapRaces is how often a commit of deletes is tried again; what is left is for the next call.
+const maxReapRaces = 4
+
+// reapBatch deletes, in one commit, those of the items that are still there and expired. It returns how many.
+func (c *Container) reapBatch(ctx context.Context, slot int, suffixes [][]byte) (p pending, n int, err error) {
+	ids := make([]identity, len(suffixes))
+	for i, s := range suffixes {
+		if ids[i], err = c.identityOf(slot, s); err != nil {
+			return p, 0, err
 		}
-		pk, rest = append(pk, v), r
 	}
-	tuple := suffix[place : len(suffix)-len(rest)]
-	id := identity{slot: slot, place: suffix[:place:place], tuple: tuple, ident: suffix[place:], suffix: suffix}
-	for range maxRaces {
-		p, gone, raced, err := c.reapAttempt(ctx, id)
+	for range maxReapRaces {
+		p, n, raced, err := c.reapAttempt(ctx, slot, ids)
 		if !raced || err != nil {
-			return p, gone, err
+			return p, n, err
 		}
 	}
-	return p, false, nil
+	return p, 0, nil
 }
 
-// reapAttempt tries it once. raced says that the item or its slot changed in between.
-func (c *Container) reapAttempt(ctx context.Context, id identity) (p pending, gone, raced bool, err error) {
-	sl := c.slots[id.slot]
-	var one [1]change
-	ch := &one[0]
-	ch.id, ch.seen = id, sl.lsn.Load()
-	if err := c.readOld(ch, false); err != nil || ch.old == nil || !ch.expired {
-		return p, false, false, err
+// identityOf takes a suffix (place, tuple, id) apart.
+func (c *Container) identityOf(slot int, suffix []byte) (identity, error) {
+	place := c.placeLen()
+	rest := suffix[place:]
+	for range c.keyPaths() {
+		var err error
+		if rest, err = keys.SkipExact(rest); err != nil {
+			return identity{}, err
+		}
 	}
-	defer ch.release()
-	if err := c.prepare(ctx, ch, nil, false, true); err != nil {
-		return p, false, false, err
+	tuple := suffix[place : len(suffix)-len(rest)]
+	return identity{slot: slot, place: suffix[:place:place], tuple: tuple, ident: suffix[place:], suffix: suffix}, nil
+}
+
+// reapAttempt tries it once. raced says that an item or the slot changed in between.
+func (c *Container) reapAttempt(ctx context.Context, slot int, ids []identity) (p pending, n int, raced bool, err error) {
+	sl := c.slots[slot]
+	chs := make([]change, 0, len(ids))
+	defer func() {
+		for i := range chs {
+			chs[i].release()
+		}
+	}()
+	for _, id := range ids {
+		ch := change{id: id, seen: sl.lsn.Load()}
+		if err := c.readOld(&ch, false); err != nil {
+			return p, 0, false, err
+		}
+		if ch.old == nil || !ch.expired {
+			continue
+		}
+		if err := c.prepare(ctx, &ch, nil, false, true); err != nil {
+			return p, 0, false, err
+		}
+		chs = append(chs, ch)
 	}
-	d, err := c.plan(one[:])
+	if len(chs) == 0 {
+		return p, 0, false, nil
+	}
+	d, err := c.plan(chs)
 	if err != nil {
-		return p, false, false, err
+		return p, 0, false, err
 	}
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	if same, err := c.unchanged(sl, ch); err != nil || !same {
+	if !d.unchanged() {
 		d.free()
-		return p, false, err == nil, err
+		return p, 0, true, nil
 	}
 	p, raced, err = d.commit(ctx)
-	return p, err == nil && !raced, raced, err
+	if raced || err != nil {
+		return p, 0, raced, err
+	}
+	return p, len(chs), false, nil
 }
 
 // SlotCount returns the number of slots.

@@ -160,14 +160,16 @@ func (c *Container) follow(def *catalog.Container) error {
 // startRebuild starts the rebuild when there is something to do and it isn't running. The caller holds defMu.
 func (c *Container) startRebuild() {
 	def := c.def.Load()
-	if c.rb.running || c.rb.to == 0 && c.rb.readable == def.IndexVersion && len(def.Former) == 0 {
+	if c.st.lim.ReadOnly || c.rb.running || c.rb.to == 0 && c.rb.readable == def.IndexVersion && len(def.Former) == 0 {
 		return
 	}
-	c.rb.running = c.st.background(func() { c.runRebuild(c.st.ctx) })
+	what := "index rebuild of container " + c.Name()
+	c.rb.running = c.st.work.Go(what, func() { c.runRebuild(c.st.work.Context(), what) })
 }
 
-// runRebuild rebuilds until the index follows the newest policy, the container is dropped or the store is closed.
-func (c *Container) runRebuild(ctx context.Context) {
+// runRebuild rebuilds until the index follows the newest policy, the container is dropped or the store is closed. A fault is an error
+// like any other: the rebuild begins again after a pause.
+func (c *Container) runRebuild(ctx context.Context, what string) {
 	forgotten := false
 	for {
 		c.defMu.Lock()
@@ -191,7 +193,7 @@ func (c *Container) runRebuild(ctx context.Context) {
 			continue
 		}
 		forgotten = false
-		switch err := j.run(); {
+		switch err := c.st.work.Try(what, j.run); {
 		case status.Is(err, status.NotFound):
 			c.dropped.Store(true)
 		case err != nil:
@@ -462,19 +464,17 @@ type chunk struct {
 func (ck *chunk) do(latched bool) (raced bool, err error) {
 	sl := ck.sl
 	sl.mu.Lock()
+	defer sl.mu.Unlock()
 	seen := sl.head.LSN
 	ck.anew = ck.phase == Adding && sl.head.Classes&index.FormsKnown == 0
 	for _, t := range sl.head.Tracked {
 		ck.counts = append(ck.counts, Tracked{Path: t.Path})
 	}
-	if !latched {
-		sl.mu.Unlock()
+	if latched {
+		err = ck.collect()
+	} else {
+		err = sl.mu.without(ck.collect)
 	}
-	err = ck.collect()
-	if !latched {
-		sl.mu.Lock()
-	}
-	defer sl.mu.Unlock()
 	switch {
 	case err != nil:
 		return false, err

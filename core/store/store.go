@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/clock"
@@ -23,6 +24,7 @@ import (
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/work"
 )
 
 // Limits that the store enforces, in bytes.
@@ -30,6 +32,10 @@ type Limits struct {
 	Item             int   // one document; 0 = 16 MiB
 	LogicalPartition int64 // all items of one partition key value; 0 = 20 GB
 	ReadOnly         bool  // the engine takes no writes: nothing is mended or rebuilt
+
+	// ViewAge is how old a view gets before its reader takes a new one, where it can go on by position; 0 = a minute. An open view
+	// holds the space of everything that was removed since.
+	ViewAge time.Duration
 }
 
 // Store is all items of an engine. Safe for concurrent use.
@@ -42,23 +48,21 @@ type Store struct {
 	mu   sync.RWMutex
 	open map[uint32]*Container // by generation
 
-	bg     sync.WaitGroup // background work that reads the engine
-	closed bool           // no more of it: belongs to mu
-	ctx    context.Context
-	stop   context.CancelFunc // ends background work
+	work *work.Group // background work that reads the engine
 }
 
-// Open returns the store of an engine and its catalog.
-func Open(eng kv.Engine, cat *catalog.Catalog, clk *clock.Clock, lim Limits) *Store {
+// Open returns the store of an engine and its catalog. Its background work belongs to bg, which is closed before the engine.
+func Open(eng kv.Engine, cat *catalog.Catalog, clk *clock.Clock, lim Limits, bg *work.Group) *Store {
 	if lim.Item <= 0 {
 		lim.Item = 16 << 20
 	}
 	if lim.LogicalPartition <= 0 {
 		lim.LogicalPartition = 20 << 30
 	}
-	s := &Store{eng: eng, cat: cat, clk: clk, lim: lim, open: map[uint32]*Container{}}
-	s.ctx, s.stop = context.WithCancel(context.Background())
-	return s
+	if lim.ViewAge <= 0 {
+		lim.ViewAge = time.Minute
+	}
+	return &Store{eng: eng, cat: cat, clk: clk, lim: lim, open: map[uint32]*Container{}, work: bg}
 }
 
 // Engine returns the engine, for rooms beside the store that read it.
@@ -114,14 +118,14 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Container{st: s, gen: def.Gen, counter: counter{eng: s.eng, gen: def.Gen}}
+	c := &Container{st: s, gen: def.Gen, counter: counter{eng: s.eng, gen: def.Gen, work: s.work}}
 	c.def.Store(def)
 	c.known.Store(&known)
 	if c.uniques, err = compileUniques(def.UniqueKeys); err != nil {
 		return nil, err
 	}
 	for i := range def.Slots {
-		sl := &slot{key: def.SlotKey(i), min: def.Slots[i].Min}
+		sl := &slot{key: def.SlotKey(i), min: def.Slots[i].Min, mu: newLatch(), losers: newLatch()}
 		sl.headKey = keys.AppendPrefix(nil, sl.key, keys.KindHead)
 		b, err := s.eng.Get(sl.headKey)
 		if errors.Is(err, kv.ErrNotFound) {
@@ -216,31 +220,4 @@ func ValidateSpec(s *catalog.Spec) error {
 	}
 	_, err := compileUniques(s.UniqueKeys)
 	return err
-}
-
-// background runs f beside the requests; Close waits for it. It reports whether f runs.
-func (s *Store) background(f func()) bool {
-	if s.lim.ReadOnly {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.bg.Add(1)
-	go func() {
-		defer s.bg.Done()
-		f()
-	}()
-	return true
-}
-
-// Close ends background work and starts no more. The engine can be closed afterwards.
-func (s *Store) Close() {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
-	s.stop()
-	s.bg.Wait()
 }

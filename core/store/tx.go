@@ -233,7 +233,10 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 	if err != nil {
 		return p, false, err
 	}
-	sl.mu.Lock()
+	if err := sl.mu.LockFor(tx.ctx); err != nil {
+		d.free()
+		return p, false, err
+	}
 	defer sl.mu.Unlock()
 	now, err := tx.logical(c.st.eng)
 	if err != nil || now != tx.base || !followed(chs, sl) {

@@ -197,7 +197,9 @@ func (c *Container) apply(ctx context.Context, w *Write) (Result, pending, error
 		if !queued { // who has lost once races only with those that haven't
 			queued = true
 			q := &c.slots[id.slot].losers
-			q.Lock()
+			if err := q.LockFor(ctx); err != nil {
+				return Result{}, pending{}, err
+			}
 			defer q.Unlock()
 		}
 	}
@@ -219,19 +221,25 @@ func (c *Container) attempt(ctx context.Context, w *Write, id identity) (res Res
 	if err != nil {
 		return res, p, false, err
 	}
-	sl.mu.Lock()
-	if same, err := c.unchanged(sl, ch); err != nil || !same {
-		sl.mu.Unlock()
-		d.free()
-		return res, p, err == nil, err
-	}
-	p, raced, err = d.commit(ctx)
-	sl.mu.Unlock()
-	if raced || err != nil {
+	if p, raced, err = c.commit(ctx, sl, d, ch); raced || err != nil {
 		return res, p, raced, err
 	}
 	ch.result(&res)
 	return res, p, false, nil
+}
+
+// commit commits the draft of one change under the latch.
+func (c *Container) commit(ctx context.Context, sl *slot, d *draft, ch *change) (p pending, raced bool, err error) {
+	if err := sl.mu.LockFor(ctx); err != nil {
+		d.free()
+		return p, false, err
+	}
+	defer sl.mu.Unlock() // a panic of the engine must not leave the latch held
+	if same, err := c.unchanged(sl, ch); err != nil || !same {
+		d.free()
+		return p, err == nil, err
+	}
+	return d.commit(ctx)
 }
 
 // ready reads the present item, lets the write decide and makes the new item and the terms: everything that costs time. kept says

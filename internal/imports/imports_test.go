@@ -20,7 +20,7 @@ const module = "github.com/orrerydb/orrery/"
 // rooms in the order of the table: a room imports only rooms above it, and itself. A room holds the packages below its
 // folder too, except where a deeper one is named.
 var rooms = []string{
-	"core/invariants", "core/status", "core/budget", "core/clock", "core/ru", "core/value", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
+	"core/invariants", "core/status", "core/work", "core/budget", "core/clock", "core/ru", "core/value", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
 	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/catalog", "core/index", "core/store",
 	"core/feed", "core/jobs", "core/access", "core/exec", "core",
 	"sqlapi", "tableapi", "graphapi", "mongoapi", "cmd",
@@ -30,6 +30,7 @@ var rooms = []string{
 var only = map[string][]string{
 	"core/invariants":  {},
 	"core/status":      {},
+	"core/work":        {"core/status"},
 	"core/budget":      {"core/status"},
 	"core/clock":       {},
 	"core/ru":          {},
@@ -87,6 +88,10 @@ var clockFree = map[string][]string{
 	"internal/httpconn": {"time"}, // deadlines of sockets
 	"internal/tally":    {"time"},
 }
+
+// goFree may start goroutines by themselves: background work itself, engines, whose faults end the process, and what serves connections.
+// Everywhere else a goroutine's panic would end the process for a fault in one container.
+var goFree = []string{"core/work", "core/kv", "mongoapi", "graphapi", "cmd", "internal"}
 
 // file is one parsed Go file.
 type file struct {
@@ -261,6 +266,48 @@ func TestTimeAndChanceComeFromTheClock(t *testing.T) {
 				return true
 			})
 		}
+	}
+}
+
+// started names what starts a goroutine at a node; "" when nothing does. A call of Go with one argument is that of a WaitGroup or an
+// errgroup; work.Group's has two.
+func started(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		return "a go statement"
+	case *ast.CallExpr:
+		s, ok := n.Fun.(*ast.SelectorExpr)
+		switch {
+		case !ok:
+		case s.Sel.Name == "Go" && len(n.Args) == 1:
+			return "a call of Go"
+		case s.Sel.Name == "AfterFunc":
+			return "a call of AfterFunc"
+		}
+	}
+	return ""
+}
+
+func TestBackgroundWorkIsGuarded(t *testing.T) {
+	seen := 0
+	for _, f := range sources(t) {
+		if f.test {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			what := started(n)
+			if what == "" {
+				return true
+			}
+			seen++
+			if !in(f.pkg, goFree) {
+				t.Errorf("%s:%d has %s: start background work with core/work", f.name, f.pos(n.Pos()), what)
+			}
+			return true
+		})
+	}
+	if seen < 5 {
+		t.Errorf("only %d starts of goroutines were found: the test looks for the wrong thing", seen)
 	}
 }
 

@@ -1,0 +1,176 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// Many who take it, wait for it and give up: it is held by one at a time, and nobody sleeps for ever.
+func TestLatchExcludes(t *testing.T) {
+	l := newLatch()
+	var inside, gaveUp atomic.Int32
+	var wg sync.WaitGroup
+	n := 0
+	for i := range 32 {
+		wg.Go(func() {
+			for k := range 500 {
+				if i%4 == 0 {
+					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(k%7)*10*time.Microsecond)
+					err := l.LockFor(ctx)
+					cancel()
+					if err != nil {
+						gaveUp.Add(1)
+						continue
+					}
+				} else {
+					l.Lock()
+				}
+				if inside.Add(1) != 1 {
+					t.Error("two hold the latch")
+				}
+				n++
+				inside.Add(-1)
+				l.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if n != 32*500-int(gaveUp.Load()) || l.waiting.Load() != 0 || l.first.Load() || l.held.Load() {
+		t.Errorf("%d holds, %d gave up; the latch at rest: %d wait", n, gaveUp.Load(), l.waiting.Load())
+	}
+}
+
+// Who waits gets the latch in the end, though another takes it again and again.
+func TestLatchStarvesNobody(t *testing.T) {
+	l := newLatch()
+	l.Lock()
+	got := make(chan struct{})
+	go func() {
+		l.Lock()
+		close(got)
+		l.Unlock()
+	}()
+	for l.waiting.Load() == 0 {
+		time.Sleep(time.Microsecond)
+	}
+	for holds := 0; ; holds++ {
+		select {
+		case <-got:
+			l.Unlock()
+			return
+		default:
+		}
+		if holds > 1_000_000 {
+			t.Fatal("a waiter lost the latch a million times")
+		}
+		l.Unlock()
+		l.Lock()
+	}
+}
+
+// Behind a holder that is stuck, few wait and the others are refused at once; a context ends a wait.
+func TestLatchRefuses(t *testing.T) {
+	l := newLatch()
+	l.Lock()
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	for range latchFew {
+		wg.Go(func() {
+			if err := l.LockFor(ctx); !status.Is(err, status.Timeout) {
+				t.Errorf("a wait that its context has ended: %v", err)
+			}
+		})
+	}
+	for end := time.Now().Add(10 * time.Second); !l.slow.Load() || l.waiting.Load() < latchFew; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d wait, slow: %v", l.waiting.Load(), l.slow.Load())
+		}
+	}
+	begun := time.Now()
+	err := l.LockFor(context.Background())
+	if !status.Is(err, status.TooManyRequests) || status.From(err).RetryAfter <= 0 || time.Since(begun) > time.Second {
+		t.Errorf("one too many: %v after %v", err, time.Since(begun))
+	}
+	cancel()
+	wg.Wait()
+	l.Unlock()
+	if err := l.LockFor(context.Background()); err != nil {
+		t.Errorf("the latch is free: %v", err)
+	}
+	l.Unlock()
+}
+
+// Hundreds of writers that wait for short holds are not refused: they share syncs of the log.
+func TestLatchTakesManyShortHolds(t *testing.T) {
+	l := newLatch()
+	var wg sync.WaitGroup
+	for range 256 {
+		wg.Go(func() {
+			for range 20 {
+				if err := l.LockFor(context.Background()); err != nil {
+					t.Errorf("%v, slow: %v", err, l.slow.Load())
+					return
+				}
+				l.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestLatchIsHeldAgainAfterAPanicWithoutIt(t *testing.T) {
+	l := newLatch()
+	l.Lock()
+	func() {
+		defer func() { _ = recover() }()
+		_ = l.without(func() error { panic("a fault") })
+	}()
+	if l.try() {
+		t.Error("the latch isn't held")
+	}
+	want := errors.New("x")
+	if err := l.without(func() error { return want }); err != want {
+		t.Error(err)
+	}
+}
+
+func BenchmarkLatch(b *testing.B) {
+	l := newLatch()
+	var m sync.Mutex
+	b.Run("latch", func(b *testing.B) {
+		for b.Loop() {
+			_ = l.LockFor(context.Background())
+			l.Unlock()
+		}
+	})
+	b.Run("mutex", func(b *testing.B) {
+		for b.Loop() {
+			m.Lock()
+			m.Unlock() //nolint:staticcheck // it is what is measured
+		}
+	})
+	contended := func(lock, unlock func()) func(*testing.B) {
+		return func(b *testing.B) {
+			b.SetParallelism(16)
+			b.RunParallel(func(pb *testing.PB) {
+				x := 0
+				for pb.Next() {
+					lock()
+					for i := range 2000 {
+						x += i
+					}
+					unlock()
+				}
+				_ = x
+			})
+		}
+	}
+	b.Run("contended latch", contended(func() { _ = l.LockFor(context.Background()) }, l.Unlock))
+	b.Run("contended mutex", contended(m.Lock, m.Unlock))
+}

@@ -1,0 +1,98 @@
+// Package work runs what goes on beside the requests: removal of expired items, index rebuilds, drops. It is the only way in which the
+// core starts a goroutine, so that a fault in one container never ends the process.
+//
+// Example: a job over many containers is started with Go, and gives each container its turn with Try. When one turn panics, the panic is
+// logged with its stack and counted, that turn ends with an error, and the job goes on with the next container.
+package work
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// Group is the background work of one engine. Safe for concurrent use.
+type Group struct {
+	log    *slog.Logger
+	ctx    context.Context
+	stop   context.CancelFunc
+	panics atomic.Int64
+
+	mu     sync.Mutex
+	closed bool // belongs to mu, so that no work starts while Close waits
+	wg     sync.WaitGroup
+}
+
+// New returns a group that logs to log; nil is slog's default.
+func New(log *slog.Logger) *Group {
+	if log == nil {
+		log = slog.Default()
+	}
+	g := &Group{log: log}
+	g.ctx, g.stop = context.WithCancel(context.Background())
+	return g
+}
+
+// Context ends when Close is called.
+func (g *Group) Context() context.Context { return g.ctx }
+
+// Go runs f on a goroutine of its own; Close waits for it. It reports whether f runs: not after Close. A panic of f is caught as Try
+// catches it.
+func (g *Group) Go(what string, f func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	g.wg.Go(func() {
+		_ = g.Try(what, func() error {
+			f()
+			return nil
+		})
+	})
+	return true
+}
+
+// Try runs f. A panic of f is logged with its stack, counted, and returned as an Internal error. what names the work in the log.
+func (g *Group) Try(what string, f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			g.panics.Add(1)
+			g.log.Error("Background work has failed by a fault of the server.", "work", what, "panic", p, "stack", string(debug.Stack()))
+			err = status.New(status.Internal, "%s: %v", what, p)
+		}
+	}()
+	return f()
+}
+
+// Panics is how many panics were caught.
+func (g *Group) Panics() int64 { return g.panics.Load() }
+
+// Sleep waits for d; false when the group is closed first.
+func (g *Group) Sleep(d time.Duration) bool { return Sleep(g.ctx, d) }
+
+// Sleep waits for d; false when ctx ends first.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// Close ends the group's context, waits for its work and starts no more. It may be called more than once.
+func (g *Group) Close() {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.stop()
+	g.wg.Wait()
+}
