@@ -157,22 +157,17 @@ func (v *view) policies() (*policies, error) { return parsePolicies(v.Spec().Pro
 
 // storedPolicy finds the policy that a table signature names, by the name that it gives the table, whose case does not count.
 func (s *Server) storedPolicy(table, id string) (policy, bool) {
-	cs, err := s.e.Containers(Database)
+	ct, ok := s.signedTable(table)
+	if !ok {
+		return policy{}, false
+	}
+	list, err := (&view{Container: ct}).policies()
 	if err != nil {
 		return policy{}, false
 	}
-	for _, ct := range cs {
-		if !strings.EqualFold(ct.ID(), table) {
-			continue
-		}
-		list, err := (&view{Container: ct}).policies()
-		if err != nil {
-			return policy{}, false
-		}
-		for _, p := range list.List {
-			if p.ID == id {
-				return p, true
-			}
+	for _, p := range list.List {
+		if p.ID == id {
+			return p, true
 		}
 	}
 	return policy{}, false

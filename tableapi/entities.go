@@ -153,7 +153,7 @@ func (c *call) apply(v *view, o *operation) (*core.Item, error) {
 
 // permit checks keys, properties and the grant of an operation.
 func (c *call) permit(v *view, o *operation) error {
-	if err := c.need(v.table, o.permission()); err != nil {
+	if err := c.need(v, o.permission()); err != nil {
 		return err
 	}
 	if err := c.needKey(o.pk, o.rk); err != nil {
@@ -171,7 +171,7 @@ func (c *call) insertEntity() error {
 	if err != nil {
 		return err
 	}
-	if err := c.need(v.table, permissions[opInsert]); err != nil {
+	if err := c.need(v, permissions[opInsert]); err != nil {
 		return err
 	}
 	if err := c.readEntity(); err != nil {
@@ -243,7 +243,7 @@ func (c *call) getEntity() error {
 	if err != nil {
 		return err
 	}
-	if err := c.need(v.table, "r"); err != nil {
+	if err := c.need(v, "r"); err != nil {
 		return err
 	}
 	if err := c.needKey(c.addr.PartitionKey, c.addr.RowKey); err != nil {
@@ -276,7 +276,7 @@ func (c *call) change(kind opKind) error {
 	if err := o.address(&c.addr, c.r.Header.Get("If-Match"), c.r.Header.Get("If-None-Match")); err != nil {
 		return err
 	}
-	if err := c.need(v.table, o.permission()); err != nil {
+	if err := c.need(v, o.permission()); err != nil {
 		return err
 	}
 	if kind != opDelete {

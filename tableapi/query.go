@@ -28,7 +28,7 @@ func (c *call) queryEntities() error {
 	if err != nil {
 		return err
 	}
-	if err := c.need(v.table, "r"); err != nil {
+	if err := c.need(v, "r"); err != nil {
 		return err
 	}
 	if c.param("$orderby") != "" || c.param("$skip") != "" || c.param("$inlinecount") != "" || c.param("$expand") != "" {

@@ -75,6 +75,7 @@ func (c *call) create(name string) error {
 		PartitionKey: core.PartitionKeyDef{Paths: []string{"/" + edm.PartitionField}, Kind: "Hash", Version: 2},
 		Throughput:   c.throughput(),
 		Origin:       "table",
+		FoldID:       true,
 	}
 	_, err := c.s.e.CreateContainer(ctx, Database, spec)
 	if status.Is(err, status.NotFound) {
@@ -110,10 +111,11 @@ func (c *call) getTable() error {
 	if err := c.needTables("lr"); err != nil {
 		return err
 	}
-	if _, err := c.s.e.Container(Database, c.addr.Table); err != nil {
+	ct, err := c.s.e.ContainerFold(Database, c.addr.Table)
+	if err != nil {
 		return notFound(err, "ResourceNotFound")
 	}
-	c.out = c.appendTable(c.out[:0], c.addr.Table, c.base()+"/$metadata#Tables/@Element")
+	c.out = c.appendTable(c.out[:0], ct.ID(), c.base()+"/$metadata#Tables/@Element")
 	return c.sendJSON(http.StatusOK)
 }
 
@@ -122,7 +124,11 @@ func (c *call) deleteTable() error {
 	if err := c.needTables("d"); err != nil {
 		return err
 	}
-	if err := c.s.e.DropContainer(c.r.Context(), Database, c.addr.Table); err != nil {
+	ct, err := c.s.e.ContainerFold(Database, c.addr.Table)
+	if err == nil {
+		err = c.s.e.DropContainer(c.r.Context(), Database, ct.ID())
+	}
+	if err != nil {
 		return notFound(err, "ResourceNotFound")
 	}
 	return c.sendNothing()

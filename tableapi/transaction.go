@@ -74,7 +74,7 @@ func (c *call) group(w *batch.Writer, reqs []batch.Op) error {
 		switch {
 		case i == 0:
 			table = t
-		case t != table:
+		case !strings.EqualFold(t, table):
 			return at(errorMsg("InvalidInput", "All operations of a batch must be on one table."), i)
 		case o.pk != ops[0].pk:
 			return at(newError("CommandsInBatchActOnDifferentPartitions"), i)
