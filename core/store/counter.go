@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
@@ -20,6 +21,10 @@ type counter struct {
 	mu         sync.Mutex
 	lsn, lsnTo int64
 	num, numTo uint64
+
+	// given is the greatest LSN that a commit has: the LSNs between it and lsnTo are only reserved. A process that has just begun
+	// takes it from the slots' heads.
+	given atomic.Int64
 }
 
 const (
@@ -56,6 +61,7 @@ func (c *counter) nextLSN(ctx context.Context, floor int64) (int64, error) {
 		}
 	}
 	c.lsn = n
+	c.given.Store(n)
 	return n, nil
 }
 

@@ -54,7 +54,7 @@ var engines = []string{"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "c
 
 // libraries that only some rooms may import.
 var libraries = map[string][]string{
-	"github.com/gin-gonic/gin":               {"sqlapi", "tableapi", "cmd"},
+	"github.com/gin-gonic/gin":               {"internal/rest", "sqlapi", "tableapi", "cmd"},
 	"github.com/dop251/goja":                 {"sqlapi/script"},
 	"go.mongodb.org/mongo-driver":            {"core/doc", "mongoapi"},
 	"github.com/cockroachdb/pebble":          {"core/kv/pebblekv"},
