@@ -141,7 +141,7 @@ func (c *call) apply(v *view, o *operation) (*core.Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := v.Write(c.r.Context(), w)
+	res, err := v.Write(c.Ctx(), w)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (c *call) insertEntity() error {
 		c.w.Header()["Dataserviceid"] = c.w.Header()["Location"]
 		return c.sendNothing()
 	}
-	c.out = c.appendOne(c.out[:0], v, it, nil)
+	c.Out = c.appendOne(c.Out[:0], v, it, nil)
 	return c.sendJSON(http.StatusCreated)
 }
 
@@ -254,7 +254,7 @@ func (c *call) getEntity() error {
 		return notFound(err, "ResourceNotFound")
 	}
 	c.w.Header()["Etag"] = []string{string(edm.AppendETag(make([]byte, 0, 48), it.Ticks))}
-	c.out = c.appendOne(c.out[:0], v, it, odata.ParseSelect(c.param("$select")))
+	c.Out = c.appendOne(c.Out[:0], v, it, odata.ParseSelect(c.param("$select")))
 	return c.sendJSON(http.StatusOK)
 }
 
@@ -273,7 +273,7 @@ func (c *call) change(kind opKind) error {
 		return err
 	}
 	o := operation{kind: kind}
-	if err := o.address(&c.addr, c.r.Header.Get("If-Match"), c.r.Header.Get("If-None-Match")); err != nil {
+	if err := o.address(&c.addr, c.In.Get("If-Match"), c.In.Get("If-None-Match")); err != nil {
 		return err
 	}
 	if err := c.need(v, o.permission()); err != nil {

@@ -51,7 +51,7 @@ func (c *call) checkSAS() error {
 			line(c.param("ses"))
 		}
 	}
-	if !c.signed(append(c.out[:0], text...), c.param("sig")) {
+	if !c.signed(append(c.Out[:0], text...), c.param("sig")) {
 		return authError("AuthenticationFailed")
 	}
 	start, expiry := c.param("st"), c.param("se")
@@ -111,7 +111,7 @@ func complete(own *string, stored string) bool {
 
 // checkSASLimits holds time, service, protocol and address of a SAS whose signature is good.
 func (c *call) checkSASLimits(account bool, st, se string) error {
-	now := value.DateOf(c.s.o.Clock.Now().UnixMilli(), 0)
+	now := value.DateOf(c.s.o.Wall.Now().UnixMilli(), 0)
 	expiry, err := edm.ParseDateTime(se)
 	if err != nil || expiry.DateMS() < now.DateMS() {
 		return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The signature is expired or has no expiry time.")
@@ -124,10 +124,10 @@ func (c *call) checkSASLimits(account bool, st, se string) error {
 	if account && !strings.Contains(c.param("ss"), "t") {
 		return authError("AuthorizationServiceMismatch")
 	}
-	if c.param("spr") == "https" && c.r.TLS == nil {
+	if c.param("spr") == "https" && c.Request.TLS == nil {
 		return authError("AuthorizationProtocolMismatch")
 	}
-	if ip := c.param("sip"); ip != "" && !addressIn(c.r.RemoteAddr, ip) {
+	if ip := c.param("sip"); ip != "" && !addressIn(c.Request.RemoteAddr, ip) {
 		return authError("AuthorizationSourceIPMismatch")
 	}
 	return nil

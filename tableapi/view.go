@@ -145,7 +145,7 @@ func (v *view) locate(c *call, pk, rk string) (key, error) {
 		if len(ks) == 1 {
 			break
 		}
-		_, err := v.Read(c.r.Context(), k.pk, k.id)
+		_, err := v.Read(c.Ctx(), k.pk, k.id)
 		if err == nil {
 			return k, nil
 		}
@@ -158,12 +158,12 @@ func (v *view) locate(c *call, pk, rk string) (key, error) {
 
 // read is the point read.
 func (v *view) read(c *call, pk, rk string) (*core.Item, error) {
-	it, err := v.Read(c.r.Context(), core.PartitionKey{value.StringOf(pk)}, value.StringOf(rk))
+	it, err := v.Read(c.Ctx(), core.PartitionKey{value.StringOf(pk)}, value.StringOf(rk))
 	if err == nil || v.native && !core.HasOtherIdentity(rk) {
 		return it, err
 	}
 	for _, k := range v.keys(pk, rk) {
-		other, err2 := v.Read(c.r.Context(), k.pk, k.id)
+		other, err2 := v.Read(c.Ctx(), k.pk, k.id)
 		if err2 == nil {
 			return other, nil
 		}
