@@ -279,6 +279,28 @@ func (e *Engine) Container(db, id string) (*Container, error) {
 	return e.container(def)
 }
 
+// ContainerFold returns the container with this id, or else the only one of the database whose id differs from it in case alone. The
+// errors are those of Container.
+func (e *Engine) ContainerFold(db, id string) (*Container, error) {
+	def, err := e.cat.ContainerFold(db, id)
+	if err != nil {
+		return nil, err
+	}
+	return e.container(def)
+}
+
+// ContainersFold returns the containers of a database that have this id, or one that differs from it in case alone.
+func (e *Engine) ContainersFold(db, id string) (out []*Container, err error) {
+	for _, def := range e.cat.ContainersFold(db, id) {
+		c, err := e.container(def)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
 // ContainerByRID returns the container with these bytes of _rid.
 func (e *Engine) ContainerByRID(rid [8]byte) (*Container, error) {
 	def, err := e.cat.ContainerByRID(rid)

@@ -20,8 +20,8 @@ const queryEngineConfiguration = `{"maxSqlQueryInputLength":262144,"maxJoinsPerS
 // readAccount answers the account document. Endpoints echo the scheme and the host of the request, so that any port mapping
 // works: clients dial what stands here.
 func readAccount(c *call) error {
-	c.charge = minCharge
-	b := append(c.out[:0], `{"_self":"","id":"`+accountID+`","_rid":"`+accountID+`.documents.azure.com","media":"//media/","addresses":"//addresses/","_dbs":"//dbs/","writableLocations":[`...)
+	c.Charge = minCharge
+	b := append(c.Out[:0], `{"_self":"","id":"`+accountID+`","_rid":"`+accountID+`.documents.azure.com","media":"//media/","addresses":"//addresses/","_dbs":"//dbs/","writableLocations":[`...)
 	b = c.appendLocation(b)
 	b = append(b, `],"readableLocations":[`...)
 	b = c.appendLocation(b)
@@ -31,7 +31,7 @@ func readAccount(c *call) error {
 		`"systemReplicationPolicy":{"minReplicaSetSize":1,"maxReplicasetSize":4,"asyncReplication":false},`+
 		`"readPolicy":{"primaryReadCoefficient":1,"secondaryReadCoefficient":1},"queryEngineConfiguration":`...)
 	b = appendJSONString(b, queryEngineConfiguration)
-	c.out = append(b, '}')
+	c.Out = append(b, '}')
 	c.setVersions()
 	return c.send(http.StatusOK)
 }
@@ -39,20 +39,20 @@ func readAccount(c *call) error {
 // setVersions adds what says of the service which one it is. Clients log it at most, and each header costs its microsecond: replies
 // about items go without.
 func (c *call) setVersions() {
-	c.set(hSchemaVersion, "1.21")
-	c.set(hServiceVersion, "version=2.14.0.0")
-	c.set(hGatewayVersion, "version=2.14.0")
-	c.set(hReadRegions, "0")
-	c.set(hStateChange, c.s.began)
-	c.setInt(hTransportID, int64(c.s.ids.n.Load()))
+	c.Set(hSchemaVersion, "1.21")
+	c.Set(hServiceVersion, "version=2.14.0.0")
+	c.Set(hGatewayVersion, "version=2.14.0")
+	c.Set(hReadRegions, "0")
+	c.Set(hStateChange, c.s.began)
+	c.SetInt(hTransportID, int64(c.s.door.Requests()))
 }
 
 func (c *call) appendLocation(b []byte) []byte {
 	scheme := "http"
-	if c.r.TLS != nil {
+	if c.Request.TLS != nil {
 		scheme = "https"
 	}
-	if p := header(c.in, "X-Forwarded-Proto"); p == "https" || p == "http" {
+	if p := header(c.In, "X-Forwarded-Proto"); p == "https" || p == "http" {
 		scheme = p
 	}
 	name := c.s.opt.Account
@@ -62,6 +62,6 @@ func (c *call) appendLocation(b []byte) []byte {
 	b = append(b, `{"name":`...)
 	b = appendJSONString(b, name)
 	b = append(b, `,"databaseAccountEndpoint":`...)
-	b = appendJSONString(b, scheme+"://"+strings.TrimSuffix(c.r.Host, "/")+"/")
+	b = appendJSONString(b, scheme+"://"+strings.TrimSuffix(c.Request.Host, "/")+"/")
 	return append(b, '}')
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"hash"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,9 @@ type authority struct {
 	aad   []byte    // third part of the emulator's own AAD token: base64url of the key's text
 	date  atomic.Pointer[parsedDate]
 
+	// byRID reports whether each id of a link is a resource id by which the server finds something, and none a name.
+	byRID func(segments []string) bool
+
 	tokens *tokenSigner
 }
 
@@ -38,12 +42,12 @@ type parsedDate struct {
 	at   time.Time
 }
 
-func newAuthority(key string, c *clock.Clock) (*authority, error) {
+func newAuthority(key string, c *clock.Clock, byRID func([]string) bool) (*authority, error) {
 	k, err := base64.StdEncoding.DecodeString(key)
 	if err != nil || len(k) == 0 {
 		return nil, status.New(status.BadRequest, "the account key is not base64")
 	}
-	a := &authority{clock: c, aad: []byte(base64.RawURLEncoding.EncodeToString([]byte(key)))}
+	a := &authority{clock: c, byRID: byRID, aad: []byte(base64.RawURLEncoding.EncodeToString([]byte(key)))}
 	a.tokens = newTokenSigner(k)
 	a.mac.New = func() any { return &keyedMAC{h: hmac.New(sha256.New, k)} }
 	return a, nil
@@ -74,7 +78,7 @@ const macText = 44
 
 // check verifies the authorization of a call.
 func (a *authority) check(c *call) error {
-	v := header(c.in, hAuthorization)
+	v := header(c.In, hAuthorization)
 	if v == "" {
 		return status.New(status.Unauthorized, "Required Header authorization is missing. Ensure a valid Authorization token is passed.")
 	}
@@ -105,12 +109,19 @@ func (a *authority) check(c *call) error {
 
 var errBadToken = status.New(status.Unauthorized, "The input authorization token is not of the form type={typeoftoken}&ver={version}&sig={hashsignature}, url-encoded.")
 
-// checkMaster verifies a master-key signature. Names sign as they are; rid-based links sign lower-cased, in full or (Java,
-// .NET, and offers) the last id alone; some clients sign what they send, still percent-encoded.
+// checkMaster verifies a master-key signature over verb, type, link and date. What clients sign as link:
+//
+//	the decoded link, as it is            every SDK, for names
+//	the link as sent, percent-encoded     some, for ids with such characters
+//	the link in lower case                by resource ids only: .NET, Java and Python when they follow a _self
+//	its last id alone, in lower case      by resource ids only: Java, .NET, and all for offers
+//
+// Lower case is for links in which every id is a resource id that the server finds something by. Where one is a name the link is signed
+// in its own case, or a signature for "colls/case" would be good for "colls/Case".
 func (a *authority) checkMaster(c *call, sig []byte) error {
-	date := header(c.in, hDate)
+	date := header(c.In, hDate)
 	if date == "" {
-		date = header(c.in, hPlainDate)
+		date = header(c.In, hPlainDate)
 	}
 	if err := a.checkDate(date); err != nil {
 		return err
@@ -118,26 +129,19 @@ func (a *authority) checkMaster(c *call, sig []byte) error {
 	k := a.mac.Get().(*keyedMAC)
 	defer a.mac.Put(k)
 
-	typ := c.path.resourceType()
-	k.link = c.path.link(k.link[:0])
-	if k.match(sig, c.r.Method, typ, k.link, date) {
+	s := signedOf(c.Request.URL)
+	k.link = append(k.link[:0], s.link...)
+	if k.match(sig, c.Request.Method, s.typ, k.link, date) {
 		return nil
 	}
-	for _, l := range c.path.otherLinks(string(k.link)) {
-		if k.match(sig, c.r.Method, typ, []byte(l), date) {
+	for _, o := range a.otherForms(c.Request.URL, s) {
+		if k.match(sig, c.Request.Method, o.typ, []byte(o.link), date) {
 			return nil
-		}
-	}
-	if typ == "operations" { // delete by partition key: SDKs differ in the type that they sign
-		for _, t := range []string{"colls", "partitionkey"} {
-			if k.match(sig, c.r.Method, t, []byte(c.path.join(4)), date) {
-				return nil
-			}
 		}
 	}
 	return status.New(status.Unauthorized, "The input authorization token can't serve the request. The wrong key is being used or the expected payload is not built as per the protocol. "+
 		"For more info: https://aka.ms/cosmosdb-tsg-unauthorized. Server used the following payload to sign: '%s'",
-		appendPayload(nil, c.r.Method, typ, k.link, date))
+		appendPayload(nil, c.Request.Method, s.typ, k.link, date))
 }
 
 // appendPayload appends what is signed: verb, type, link and date, each on a line, and an empty line.
@@ -163,37 +167,31 @@ func appendLower(dst []byte, s string) []byte {
 	return dst
 }
 
-// otherLinks gives the forms of a link that clients sign besides the plain one.
-func (p *path) otherLinks(link string) []string {
-	if p.n < 2 {
+// otherForms gives what clients sign besides the plain form.
+func (a *authority) otherForms(u *url.URL, plain signed) []signed {
+	if plain.link == "" {
 		return nil
 	}
-	lower := strings.ToLower(link)
-	forms := []string{lower}
-	last := p.seg[(p.n&^1)-1]
-	if p.seg[0] == "offers" || isRIDBased(p) {
-		forms = append(forms, strings.ToLower(last), last)
+	forms := []signed{{plain.typ, cutSigned(u.EscapedPath()).link}}
+	segs, ok := segments(u)
+	if !ok {
+		return forms
 	}
-	raw := p.raw
-	if p.n%2 == 1 {
-		if i := strings.LastIndexByte(raw, '/'); i >= 0 {
-			raw = raw[:i]
-		}
+	segs = segs[:len(segs)&^1]
+	if len(segs) == 6 && segs[4] == "operations" { // delete by partition key: SDKs sign the container, and differ in the type
+		segs = segs[:4]
+		link := strings.Join(segs, "/")
+		forms = append(forms, signed{"colls", link}, signed{"partitionkey", link})
 	}
-	return append(forms, raw)
+	if !a.byRID(segs) {
+		return forms
+	}
+	last := segs[len(segs)-1]
+	for _, f := range forms[:len(forms):len(forms)] {
+		forms = append(forms, signed{f.typ, strings.ToLower(f.link)}, signed{f.typ, strings.ToLower(last)}, signed{f.typ, last})
+	}
+	return append(forms, signed{plain.typ, strings.ToLower(plain.link)})
 }
-
-// isRIDBased reports whether a path could be made of resource ids: its database's name is 4 bytes of base64.
-func isRIDBased(p *path) bool {
-	if p.n < 2 || p.seg[0] != "dbs" {
-		return false
-	}
-	_, ok := parseRID(p.seg[1], 4)
-	return ok
-}
-
-// join returns the first n segments as a link.
-func (p *path) join(n int) string { return strings.Join(p.seg[:min(n, p.n)], "/") }
 
 // checkDate refuses a date that is missing, malformed or too far from ours.
 func (a *authority) checkDate(text string) error {

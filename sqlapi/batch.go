@@ -55,29 +55,29 @@ func batch(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.readBody(maxBody); err != nil {
+	if err := c.ReadBody(maxBody); err != nil {
 		return err
 	}
 	ops, err := c.batchOps()
 	if err != nil {
 		return err
 	}
-	if isTrue(c.in, hBatchAtomic) {
+	if isTrue(c.In, hBatchAtomic) {
 		return c.atomicBatch(ct, ops)
 	}
 	return c.bulk(ct, ops)
 }
 
 func (c *call) batchOps() ([]batchOp, error) {
-	if i := skipSpace(c.body, 0); i >= len(c.body) || c.body[i] != '[' {
-		if len(c.body) > 0 && c.body[0] == hybridRow {
+	if i := skipSpace(c.Body, 0); i >= len(c.Body) || c.Body[i] != '[' {
+		if len(c.Body) > 0 && c.Body[0] == hybridRow {
 			return nil, status.New(status.BadRequest, "The batch is encoded as HybridRow, as .NET sends batches and bulk: this server takes them as JSON only. Send the operations one by one.")
 		}
 		return nil, status.New(status.BadRequest, "A batch is a JSON array of operations; other encodings are not supported by this server.")
 	}
 	ops := make([]batchOp, 0, 16)
 	minimal := c.minimal()
-	err := eachElement(c.body, func(raw []byte) error {
+	err := eachElement(c.Body, func(raw []byte) error {
 		if len(ops) == maxBatch {
 			return status.New(status.BadRequest, "Batch request has more operations than what is supported: %d.", maxBatch)
 		}
@@ -211,10 +211,10 @@ func (c *call) atomicBatch(ct *core.Container, ops []batchOp) error {
 	if err != nil {
 		return err
 	}
-	docs := make([]byte, 0, len(c.body)+len(c.body)/4)
+	docs := make([]byte, 0, len(c.Body)+len(c.Body)/4)
 	failed := -1
 	for i := range ops {
-		if err := ops[i].prepare(c.ctx(), c.s, ct, pk, &docs); err != nil {
+		if err := ops[i].prepare(c.Ctx(), c.s, ct, pk, &docs); err != nil {
 			ops[i].done(core.Result{}, err)
 			failed = i
 			break
@@ -245,7 +245,7 @@ var errDependency = status.New(status.Internal, "The operation was not executed 
 // runBatch runs the operations; failed is the index of the one that did not pass, -1 when all did.
 func (c *call) runBatch(ct *core.Container, pk core.PartitionKey, ops []batchOp) (failed int, err error) {
 	failed = -1
-	_, err = ct.WithTx(c.ctx(), pk, func(tx *core.Tx) error {
+	_, err = ct.WithTx(c.Ctx(), pk, func(tx *core.Tx) error {
 		failed = -1
 		for i := range ops {
 			o := &ops[i]
@@ -274,14 +274,14 @@ func (c *call) runBatch(ct *core.Container, pk core.PartitionKey, ops []batchOp)
 
 // bulk runs each operation on its own. They succeed or fail each for itself; the reply is 207 when their statuses differ.
 func (c *call) bulk(ct *core.Container, ops []batchOp) error {
-	goOn := isTrue(c.in, hBatchContinue) || header(c.in, hBatchContinue) == ""
-	if id := header(c.in, hRangeID); id != "" {
+	goOn := isTrue(c.In, hBatchContinue) || header(c.In, hBatchContinue) == ""
+	if id := header(c.In, hRangeID); id != "" {
 		if _, err := rangeByID(ct, id); err != nil {
 			return err
 		}
 	}
 	// The replies show the documents, so all of them stay where they were parsed.
-	docs := make([]byte, 0, len(c.body)+len(c.body)/4)
+	docs := make([]byte, 0, len(c.Body)+len(c.Body)/4)
 	for from := 0; from < len(ops); {
 		to := c.bulkRun(ct, ops[from:], &docs, goOn)
 		if from += to; !goOn && ops[from-1].err != nil {
@@ -319,12 +319,12 @@ func (c *call) bulkRun(ct *core.Container, ops []batchOp, docs *[]byte, goOn boo
 		if err != nil {
 			o.done(core.Result{}, err)
 		} else {
-			it, err := ct.Read(c.ctx(), o.write.PK, o.write.ID)
+			it, err := ct.Read(c.Ctx(), o.write.PK, o.write.ID)
 			o.read(it, err)
 		}
 		return 1
 	}
-	outcomes := ct.WriteMany(c.ctx(), writes, !goOn)
+	outcomes := ct.WriteMany(c.Ctx(), writes, !goOn)
 	for i := range outcomes {
 		ops[i].done(outcomes[i].Result, outcomes[i].Err)
 	}
@@ -335,7 +335,7 @@ func (c *call) bulkRun(ct *core.Container, ops []batchOp, docs *[]byte, goOn boo
 func (c *call) bulkPrepare(ct *core.Container, o *batchOp, docs *[]byte) error {
 	text := o.key
 	if text == "" {
-		text = header(c.in, hPartitionKey)
+		text = header(c.In, hPartitionKey)
 	}
 	pk, err := keyOf(nil, text, &ct.Spec().PartitionKey, keyFull)
 	if err == nil {
@@ -344,13 +344,13 @@ func (c *call) bulkPrepare(ct *core.Container, o *batchOp, docs *[]byte) error {
 	if err != nil {
 		return err
 	}
-	return o.prepare(c.ctx(), c.s, ct, pk, docs)
+	return o.prepare(c.Ctx(), c.s, ct, pk, docs)
 }
 
 // sendBatch writes the results. Each has a charge and, when it names an item, an etag: clients rely on both.
 func (c *call) sendBatch(ct *core.Container, ops []batchOp, code int) error {
-	b := append(c.out[:0], '[')
-	c.charge = 0
+	b := append(c.Out[:0], '[')
+	c.Charge = 0
 	for i := range ops {
 		o := &ops[i]
 		if o.err == errDependency {
@@ -364,7 +364,7 @@ func (c *call) sendBatch(ct *core.Container, ops []batchOp, code int) error {
 		if o.charge < minCharge {
 			o.charge = minCharge
 		}
-		c.charge += o.charge
+		c.Charge += o.charge
 		b = append(b, `,"requestCharge":`...)
 		b = strconv.AppendFloat(b, o.charge, 'f', 2, 64)
 		if o.err != nil && o.err != errDependency {
@@ -387,7 +387,7 @@ func (c *call) sendBatch(ct *core.Container, ops []batchOp, code int) error {
 		}
 		b = append(b, '}')
 	}
-	c.out = append(b, ']')
-	c.setInt(hItemCount, int64(len(ops)))
+	c.Out = append(b, ']')
+	c.SetInt(hItemCount, int64(len(ops)))
 	return c.send(code)
 }

@@ -19,8 +19,12 @@ const maxFeedSteps = 64
 
 // changeFeed answers the latest-version change feed: the items written after a position, in the order of their last write.
 // The position is the etag of the reply before; 304 says that there is nothing new, and carries an etag too.
-func changeFeed(c *call, ct *core.Container) error {
-	if !strings.EqualFold(header(c.in, hAIM), "Incremental feed") {
+func changeFeed(c *call) error {
+	ct, err := c.parent()
+	if err != nil {
+		return err
+	}
+	if !strings.EqualFold(header(c.In, hAIM), "Incremental feed") {
 		return status.New(status.NotSupported, "Change feeds other than the incremental (latest version) one are not supported by this server.")
 	}
 	var room [maxKeyPaths]value.Value
@@ -32,24 +36,24 @@ func changeFeed(c *call, ct *core.Container) error {
 	if err != nil {
 		return err
 	}
-	pos, err := feedStart(header(c.in, hIfNoneMatch), ct)
+	pos, err := feedStart(header(c.In, hIfNoneMatch), ct)
 	if err != nil {
 		return err
 	}
-	since, err := feedSince(header(c.in, hIfModifiedSince))
+	since, err := feedSince(header(c.In, hIfModifiedSince))
 	if err != nil {
 		return err
 	}
 	partition := feedPartition(ct, &s)
 	show := appendFeedItem
-	if header(c.in, hWireFormat) == wrappedFormat {
+	if header(c.In, hWireFormat) == wrappedFormat {
 		show = appendFeedChange
 	}
 	coll := ct.RID()
-	c.out = c.startDocuments(coll)
+	c.Out = c.startDocuments(coll)
 	n, bytes := 0, 0
 	for range maxFeedSteps {
-		page, err := ct.ChangeFeed(c.ctx(), partition, pos, size-n)
+		page, err := ct.ChangeFeed(c.Ctx(), partition, pos, size-n)
 		if err != nil {
 			return err
 		}
@@ -60,18 +64,18 @@ func changeFeed(c *call, ct *core.Container) error {
 				continue
 			}
 			if n > 0 {
-				c.out = append(c.out, ',')
+				c.Out = append(c.Out, ',')
 			}
-			c.out = show(c.out, ct, it)
+			c.Out = show(c.Out, ct, it)
 			n++
 		}
-		if !page.More || n >= size || len(c.out) >= maxReply {
+		if !page.More || n >= size || len(c.Out) >= maxReply {
 			break
 		}
 	}
 	c.setETag(pos.String())
 	c.setScope(ct, &s)
-	c.charge = ru.Query(1, 0, n, bytes)
+	c.Charge = ru.Query(1, 0, n, bytes)
 	if n == 0 {
 		return c.send(http.StatusNotModified)
 	}

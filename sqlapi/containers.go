@@ -20,7 +20,7 @@ const defaultThroughput = 400
 
 // container finds the container that the path names, by ids or by resource ids. sub is the sub-status when it is missing.
 func (c *call) container(sub int) (*core.Container, error) {
-	return c.s.container(c.path.seg[1], c.path.seg[3], sub)
+	return c.s.container(c.Param("db"), c.Param("coll"), sub)
 }
 
 // container finds a container by ids or by resource ids.
@@ -55,10 +55,10 @@ func (c *call) parent() (*core.Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	if want := header(c.in, hIntendedRID); want != "" {
+	if want := header(c.In, hIntendedRID); want != "" {
 		rid := ct.RID()
-		c.spare = appendRID(c.spare[:0], rid[:])
-		if want != string(c.spare) {
+		c.Spare = appendRID(c.Spare[:0], rid[:])
+		if want != string(c.Spare) {
 			return nil, status.WithSub(status.BadRequest, status.SubStaleContainer, "The container was created anew: the intended collection rid does not match.")
 		}
 	}
@@ -67,29 +67,29 @@ func (c *call) parent() (*core.Container, error) {
 
 // setOwner adds the headers that name what a container belongs to. Java makes the container's own link from them.
 func (c *call) setOwner(ct *core.Container) {
-	n := c.begin()
+	n := len(c.Values)
 	rid := ct.RID()
-	c.hdr = appendRID(c.hdr, rid[:4])
-	c.end(hContentPath, n)
-	n = c.begin()
-	c.hdr = append(c.hdr, "dbs/"...)
-	c.hdr = appendPathName(c.hdr, ct.Database())
-	c.end(hAltContentPath, n)
+	c.Values = appendRID(c.Values, rid[:4])
+	c.Add(hContentPath, n)
+	n = len(c.Values)
+	c.Values = append(c.Values, "dbs/"...)
+	c.Values = appendPathName(c.Values, ct.Database())
+	c.Add(hAltContentPath, n)
 }
 
 // setContainer adds the headers that name the container that the resource of a reply belongs to: its path and its resource
 // id, which clients keep session tokens by.
 func (c *call) setContainer(ct *core.Container) {
-	n := c.begin()
+	n := len(c.Values)
 	rid := ct.RID()
-	c.hdr = appendRID(c.hdr, rid[:])
-	c.end(hContentPath, n)
-	n = c.begin()
-	c.hdr = append(c.hdr, "dbs/"...)
-	c.hdr = appendPathName(c.hdr, ct.Database())
-	c.hdr = append(c.hdr, "/colls/"...)
-	c.hdr = appendPathName(c.hdr, ct.Spec().ID)
-	c.end(hAltContentPath, n)
+	c.Values = appendRID(c.Values, rid[:])
+	c.Add(hContentPath, n)
+	n = len(c.Values)
+	c.Values = append(c.Values, "dbs/"...)
+	c.Values = appendPathName(c.Values, ct.Database())
+	c.Values = append(c.Values, "/colls/"...)
+	c.Values = appendPathName(c.Values, ct.Spec().ID)
+	c.Add(hAltContentPath, n)
 }
 
 // appendPathName appends a name as a header can hold it: bytes outside ASCII and controls are percent-encoded.
@@ -131,27 +131,27 @@ func listContainers(c *call) error {
 	return f.send()
 }
 
-// postContainers creates a container, or queries them.
-func postContainers(c *call) error {
-	if c.isQuery() {
-		f, err := c.containerFeed()
-		if err != nil {
-			return err
-		}
-		return f.query()
+func queryContainers(c *call) error {
+	f, err := c.containerFeed()
+	if err != nil {
+		return err
 	}
+	return f.query()
+}
+
+func createContainer(c *call) error {
 	d, err := c.database(status.SubOwnerNotFound)
 	if err != nil {
 		return err
 	}
-	if err := c.readBody(maxBody); err != nil {
+	if err := c.ReadBody(maxBody); err != nil {
 		return err
 	}
-	spec, err := parseDefinition(c.body, nil)
+	spec, err := parseDefinition(c.Body, nil)
 	if err != nil {
 		return err
 	}
-	if spec.PartitionKey.SystemKey && header(c.in, hVersion) < legacyVersion && header(c.in, hVersion) != "" {
+	if spec.PartitionKey.SystemKey && header(c.In, hVersion) < legacyVersion && header(c.In, hVersion) != "" {
 		spec.PartitionKey.Version = 1
 	}
 	if spec.Throughput, err = c.throughput(); err != nil {
@@ -163,7 +163,7 @@ func postContainers(c *call) error {
 	if err := c.s.checkRoom(d, spec.Throughput.Max() == 0); err != nil {
 		return err
 	}
-	ct, err := c.s.core.CreateContainer(c.ctx(), d.ID, spec)
+	ct, err := c.s.core.CreateContainer(c.Ctx(), d.ID, spec)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (c *call) sendContainer(ct *core.Container, code int) error {
 	c.setETag(ct.ETag())
 	c.setOwner(ct)
 	c.setContainerSession(ct)
-	c.out = appendContainer(c.out[:0], ct)
+	c.Out = appendContainer(c.Out[:0], ct)
 	return c.send(code)
 }
 
@@ -188,10 +188,10 @@ func (c *call) setContainerSession(ct *core.Container) {
 			best = p
 		}
 	}
-	n := c.begin()
-	c.hdr = appendSessionToken(c.hdr, best.ID, best.LSN)
-	c.end(rSessionToken, n)
-	c.setInt(hLSN, best.LSN)
+	n := len(c.Values)
+	c.Values = appendSessionToken(c.Values, best.ID, best.LSN)
+	c.Add(rSessionToken, n)
+	c.SetInt(hLSN, best.LSN)
 }
 
 func readContainer(c *call) error {
@@ -199,16 +199,16 @@ func readContainer(c *call) error {
 	if err != nil {
 		return err
 	}
-	if v := header(c.in, hIfNoneMatch); v != "" && etagListed(v, ct.ETag()) {
+	if v := header(c.In, hIfNoneMatch); v != "" && etagListed(v, ct.ETag()) {
 		c.setETag(ct.ETag())
 		return errNotModified
 	}
-	if isTrue(c.in, hQuotaInfo) {
+	if isTrue(c.In, hQuotaInfo) {
 		c.setQuota(ct)
 	}
-	c.setInt(hIndexProgress, int64(ct.IndexProgress()))
+	c.SetInt(hIndexProgress, int64(ct.IndexProgress()))
 	if isLazy(ct) {
-		c.set(hLazyProgress, "100") // kept as consistently as any other
+		c.Set(hLazyProgress, "100") // kept as consistently as any other
 	}
 	c.setVersions()
 	return c.sendContainer(ct, http.StatusOK)
@@ -227,10 +227,10 @@ const (
 // setQuota adds the quota and usage headers; sizes are in KB.
 func (c *call) setQuota(ct *core.Container) {
 	parts := ct.Partitions()
-	c.set(hResourceQuota, "functions=50;storedProcedures=100;triggers=25;documentSize="+strconv.Itoa(quotaKB/1024*len(parts))+
+	c.Set(hResourceQuota, "functions=50;storedProcedures=100;triggers=25;documentSize="+strconv.Itoa(quotaKB/1024*len(parts))+
 		";documentsSize="+strconv.Itoa(quotaKB*len(parts))+";documentsCount=-1;collectionSize="+strconv.Itoa(quotaKB*len(parts))+";")
 	kb := strconv.FormatInt((ct.Size()+1023)/1024, 10)
-	c.set(hResourceUsage, "functions=0;storedProcedures=0;triggers=0;documentSize="+strconv.FormatInt(ct.Size()>>20, 10)+
+	c.Set(hResourceUsage, "functions=0;storedProcedures=0;triggers=0;documentSize="+strconv.FormatInt(ct.Size()>>20, 10)+
 		";documentsSize="+kb+";documentsCount="+strconv.FormatInt(ct.Count(), 10)+";collectionSize="+kb+";")
 }
 
@@ -240,26 +240,26 @@ func replaceContainer(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.readBody(maxBody); err != nil {
+	if err := c.ReadBody(maxBody); err != nil {
 		return err
 	}
 	old := ct.Spec()
-	spec, err := parseDefinition(c.body, old)
+	spec, err := parseDefinition(c.Body, old)
 	if err != nil {
 		return err
 	}
 	if err := c.ifMatch(ct.ETag()); err != nil {
 		return err
 	}
-	if ct, err = c.s.core.ReplaceContainer(c.ctx(), ct.Database(), old.ID, spec); err != nil {
+	if ct, err = c.s.core.ReplaceContainer(c.Ctx(), ct.Database(), old.ID, spec); err != nil {
 		return err
 	}
-	soon, cancel := context.WithTimeout(c.ctx(), rebuildWait)
+	soon, cancel := context.WithTimeout(c.Ctx(), rebuildWait)
 	defer cancel()
 	if err := ct.WaitIndex(soon); err != nil && !status.Is(err, status.Timeout) {
 		return err
 	}
-	c.setInt(hIndexProgress, int64(ct.IndexProgress()))
+	c.SetInt(hIndexProgress, int64(ct.IndexProgress()))
 	return c.sendContainer(ct, http.StatusOK)
 }
 
@@ -275,7 +275,7 @@ func deleteContainer(c *call) error {
 	if err := c.ifMatch(ct.ETag()); err != nil {
 		return err
 	}
-	if err := c.s.core.DropContainer(c.ctx(), ct.Database(), ct.Spec().ID); err != nil {
+	if err := c.s.core.DropContainer(c.Ctx(), ct.Database(), ct.Spec().ID); err != nil {
 		return err
 	}
 	return c.send(http.StatusNoContent)

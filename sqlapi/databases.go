@@ -15,7 +15,7 @@ const maxBody = 2 << 20
 // database finds the database that the path names, by id or by resource id. sub is the sub-status when it is missing: 1003
 // when it is the parent of what was asked for.
 func (c *call) database(sub int) (*core.Database, error) {
-	return c.s.database(c.path.seg[1], sub)
+	return c.s.database(c.Param("db"), sub)
 }
 
 // database finds a database by id or by resource id.
@@ -53,35 +53,31 @@ func appendDatabase(dst []byte, d *core.Database) []byte {
 // setDatabase adds the headers of a database: etag and session token.
 func (c *call) setDatabase(d *core.Database) {
 	c.setETag(core.DatabaseETag(d))
-	n := c.begin()
-	c.hdr = appendSessionToken(c.hdr, "0", d.TS)
-	c.end(rSessionToken, n)
+	n := len(c.Values)
+	c.Values = appendSessionToken(c.Values, "0", d.TS)
+	c.Add(rSessionToken, n)
 }
 
-func listDatabases(c *call) error {
+func (c *call) databaseFeed() *feedReply {
 	f := c.feed("", "Databases")
 	for _, d := range c.s.core.Databases() {
 		f.add(appendDatabase(nil, d))
 	}
-	return f.send()
+	return f
 }
 
-// postDatabases creates a database, or queries them.
-func postDatabases(c *call) error {
-	if c.isQuery() {
-		f := c.feed("", "Databases")
-		for _, d := range c.s.core.Databases() {
-			f.add(appendDatabase(nil, d))
-		}
-		return f.query()
-	}
-	if err := c.readBody(maxBody); err != nil {
+func listDatabases(c *call) error { return c.databaseFeed().send() }
+
+func queryDatabases(c *call) error { return c.databaseFeed().query() }
+
+func createDatabase(c *call) error {
+	if err := c.ReadBody(maxBody); err != nil {
 		return err
 	}
 	var b struct {
 		ID *string `json:"id"`
 	}
-	if json.Unmarshal(c.body, &b) != nil {
+	if json.Unmarshal(c.Body, &b) != nil {
 		return status.New(status.BadRequest, "The request body is not valid JSON.")
 	}
 	if b.ID == nil {
@@ -97,12 +93,12 @@ func postDatabases(c *call) error {
 	if err := c.s.checkRoom(nil, false); err != nil {
 		return err
 	}
-	d, err := c.s.core.CreateDatabase(c.ctx(), core.DatabaseSpec{ID: *b.ID, Throughput: t})
+	d, err := c.s.core.CreateDatabase(c.Ctx(), core.DatabaseSpec{ID: *b.ID, Throughput: t})
 	if err != nil {
 		return err
 	}
 	c.setDatabase(d)
-	c.out = appendDatabase(c.out[:0], d)
+	c.Out = appendDatabase(c.Out[:0], d)
 	return c.send(http.StatusCreated)
 }
 
@@ -112,10 +108,10 @@ func readDatabase(c *call) error {
 		return err
 	}
 	c.setDatabase(d)
-	if header(c.in, hIfNoneMatch) != "" && etagListed(header(c.in, hIfNoneMatch), core.DatabaseETag(d)) {
+	if header(c.In, hIfNoneMatch) != "" && etagListed(header(c.In, hIfNoneMatch), core.DatabaseETag(d)) {
 		return errNotModified
 	}
-	c.out = appendDatabase(c.out[:0], d)
+	c.Out = appendDatabase(c.Out[:0], d)
 	return c.send(http.StatusOK)
 }
 
@@ -127,7 +123,7 @@ func deleteDatabase(c *call) error {
 	if err := c.ifMatch(core.DatabaseETag(d)); err != nil {
 		return err
 	}
-	if err := c.s.core.DropDatabase(c.ctx(), d.ID); err != nil {
+	if err := c.s.core.DropDatabase(c.Ctx(), d.ID); err != nil {
 		return err
 	}
 	return c.send(http.StatusNoContent)
@@ -135,7 +131,7 @@ func deleteDatabase(c *call) error {
 
 // ifMatch holds an If-Match header against the present etag.
 func (c *call) ifMatch(etag string) error {
-	if v := header(c.in, hIfMatch); v != "" && !etagListed(v, etag) {
+	if v := header(c.In, hIfMatch); v != "" && !etagListed(v, etag) {
 		return errEtag
 	}
 	return nil

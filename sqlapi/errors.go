@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/internal/rest"
 )
 
 // This file is the one place where errors of the core become the service's replies (spec/sql.md A1 "Status / sub-status").
@@ -64,6 +65,10 @@ func httpStatus(code status.Code) (int, string) {
 		return http.StatusServiceUnavailable, "ServiceUnavailable"
 	case status.NotModified:
 		return http.StatusNotModified, "NotModified"
+	case status.StoreFull: // without a sub-status: at some of 403's SDKs look for another region and try again
+		return http.StatusForbidden, "Forbidden"
+	case status.MemoryLimit:
+		return http.StatusBadRequest, "BadRequest"
 	}
 	return http.StatusInternalServerError, "InternalServerError"
 }
@@ -91,25 +96,25 @@ func message(e *status.Error) string {
 	return e.Msg
 }
 
-// fail writes the reply of an error.
-func (c *call) fail(err error) {
-	e := status.From(err)
+// Fail writes the reply of an error.
+func (c *call) Fail(err error) {
+	e := rest.Status(err)
 	if e.Code == status.NotModified {
 		_ = c.send(http.StatusNotModified)
 		return
 	}
-	if e.Code == status.Internal || e.Code == status.Corruption {
-		c.s.log.Error("A request failed inside.", "path", c.r.URL.Path, "error", err.Error(), "activity_id", string(c.activity[:]))
+	if (e.Code == status.Internal || e.Code == status.Corruption) && !rest.Panicked(err) {
+		c.s.log.Error("A request failed inside.", "path", c.Request.URL.Path, "error", err.Error(), "activity_id", string(c.ID[:]))
 	}
 	code, name := httpStatus(e.Code)
 	if e.Sub != 0 {
 		c.sub = e.Sub
 	}
-	if e.Code == status.TooManyRequests && c.sub == 0 {
-		c.sub = status.SubThrottled
-	}
-	if e.RetryAfter > 0 {
-		c.setInt(hRetryAfter, max(1, e.RetryAfter.Milliseconds()))
+	if e.Code == status.TooManyRequests {
+		if c.sub == 0 {
+			c.sub = status.SubThrottled
+		}
+		c.SetInt(hRetryAfter, max(1, e.RetryAfter.Milliseconds()))
 	}
 	c.errorBody(name, message(e), nil)
 	_ = c.send(code)
@@ -118,7 +123,7 @@ func (c *call) fail(err error) {
 // errorBody makes the body of an error. A text that is JSON itself ({"errors":[..]} of the query language) goes in as it
 // is; any other text becomes {"Errors":["text"]}. extra is appended inside the object (",\"key\":value").
 func (c *call) errorBody(name, text string, extra []byte) {
-	m := append(c.spare[:0], "Message: "...)
+	m := append(c.Spare[:0], "Message: "...)
 	if strings.HasPrefix(text, `{"`) {
 		m = append(m, text...)
 	} else {
@@ -127,24 +132,18 @@ func (c *call) errorBody(name, text string, extra []byte) {
 		m = append(m, "]}"...)
 	}
 	m = append(m, "\r\nActivityId: "...)
-	m = append(m, c.activity[:]...)
+	m = append(m, c.ID[:]...)
 	m = append(m, ", Request URI: "...)
-	m = append(m, c.r.URL.EscapedPath()...)
+	m = append(m, c.Request.URL.EscapedPath()...)
 	m = append(m, ", RequestStats: , SDK: orrery"...)
-	c.spare = m
+	c.Spare = m
 
-	b := append(c.out[:0], `{"code":`...)
+	b := append(c.Out[:0], `{"code":`...)
 	b = appendJSONString(b, name)
 	b = append(b, `,"message":`...)
 	b = appendJSONString(b, string(m))
 	b = append(b, extra...)
-	c.out = append(b, '}')
-}
-
-// methodNotAllowed answers a verb that the resource does not have.
-func (c *call) methodNotAllowed() {
-	c.errorBody("MethodNotAllowed", "The requested verb is not supported.", nil)
-	_ = c.send(http.StatusMethodNotAllowed)
+	c.Out = append(b, '}')
 }
 
 // unsupported answers for a resource that exists on the service and not here.

@@ -20,7 +20,7 @@ func (f *feedReply) add(row []byte) { f.rows = append(f.rows, row) }
 // a position is enough of a continuation.
 func (f *feedReply) page() error {
 	from := 0
-	if v := header(f.c.in, hContinuation); v != "" {
+	if v := header(f.c.In, hContinuation); v != "" {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 0 {
 			return badHeader("x-ms-continuation", v)
@@ -33,7 +33,7 @@ func (f *feedReply) page() error {
 	}
 	to := min(len(f.rows), from+size)
 	if to < len(f.rows) {
-		f.c.setInt(rContinuation, int64(to))
+		f.c.SetInt(rContinuation, int64(to))
 	}
 	f.rows = f.rows[from:to]
 	return nil
@@ -48,14 +48,14 @@ func (f *feedReply) send() error {
 }
 
 func (f *feedReply) write() error {
-	b := f.begin(f.c.out[:0])
+	b := f.begin(f.c.Out[:0])
 	for i, r := range f.rows {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(b, r...)
 	}
-	f.c.out = b
+	f.c.Out = b
 	return f.end(len(f.rows))
 }
 
@@ -67,7 +67,7 @@ const (
 
 // maxItems reads x-ms-max-item-count; fallback when absent or -1.
 func (c *call) maxItems(fallback int) (int, error) {
-	v := header(c.in, hMaxItems)
+	v := header(c.In, hMaxItems)
 	if v == "" {
 		return fallback, nil
 	}
@@ -84,7 +84,7 @@ func (c *call) maxItems(fallback int) (int, error) {
 // tokenLimit reads x-ms-documentdb-responsecontinuationtokenlimitinkb: the most bytes of a continuation, 0 when absent. Those of
 // read feeds and of the core's rows are below 1 KB always.
 func (c *call) tokenLimit() (int, error) {
-	v := header(c.in, hTokenLimit)
+	v := header(c.In, hTokenLimit)
 	if v == "" {
 		return 0, nil
 	}
@@ -97,9 +97,9 @@ func (c *call) tokenLimit() (int, error) {
 
 // isQuery reports whether a POST is a query: SDKs use one of two headers, and raw callers the content type alone.
 func (c *call) isQuery() bool {
-	if isTrue(c.in, hIsQuery) || isTrue(c.in, hQuery) {
+	if isTrue(c.In, hIsQuery) || isTrue(c.In, hQuery) {
 		return true
 	}
-	ct := header(c.in, hContentType)
+	ct := header(c.In, hContentType)
 	return len(ct) >= 22 && ct[:22] == "application/query+json"
 }

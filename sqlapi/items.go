@@ -54,21 +54,21 @@ func (c *call) setSession(ct *core.Container, pk core.PartitionKey) {
 // setSlot adds the session token, LSN and id of the physical partition of a slot, and the container's headers.
 func (c *call) setSlot(ct *core.Container, slot int) {
 	id, lsn := ct.SessionOf(slot)
-	n := c.begin()
-	c.hdr = strconv.AppendInt(c.hdr, int64(id), 10)
-	c.end(rRangeID, n)
-	c.hdr = append(c.hdr, ":-1#"...)
-	at := c.begin()
-	c.hdr = strconv.AppendInt(c.hdr, lsn, 10)
-	c.end(rSessionToken, n)
-	c.end(hLSN, at)
+	n := len(c.Values)
+	c.Values = strconv.AppendInt(c.Values, int64(id), 10)
+	c.Add(rRangeID, n)
+	c.Values = append(c.Values, ":-1#"...)
+	at := len(c.Values)
+	c.Values = strconv.AppendInt(c.Values, lsn, 10)
+	c.Add(rSessionToken, n)
+	c.Add(hLSN, at)
 	c.setContainer(ct)
 }
 
 // itemKey is the partition key and id of the item that the path names. An item may be named by its resource id where its
 // container is, or where there is no partition key to find it by.
 func (c *call) itemKey(ct *core.Container, room core.PartitionKey) (core.PartitionKey, value.Value, error) {
-	name := c.path.seg[5]
+	name := c.Param("id")
 	if c.namesByRID(ct) {
 		if coll, number, ok := parseItemRID(name); ok && coll == ct.RID() {
 			return c.keyByNumber(ct, number)
@@ -78,12 +78,12 @@ func (c *call) itemKey(ct *core.Container, room core.PartitionKey) (core.Partiti
 	if err != nil {
 		return nil, value.Value{}, err
 	}
-	return resolve(c.ctx(), ct, pk, name)
+	return resolve(c.Ctx(), ct, pk, name)
 }
 
 // namesByRID reports whether the path may name its item by resource id.
 func (c *call) namesByRID(ct *core.Container) bool {
-	return len(c.path.seg[5]) == itemRIDLen && (c.path.seg[3] != ct.ID() || header(c.in, hPartitionKey) == "")
+	return len(c.Param("id")) == itemRIDLen && (c.Param("coll") != ct.ID() || header(c.In, hPartitionKey) == "")
 }
 
 func readItem(c *call) error {
@@ -96,13 +96,13 @@ func readItem(c *call) error {
 	if err != nil {
 		return err
 	}
-	if v := header(c.in, hSessionToken); v != "" {
-		if err := checkSessionToken(v, ct.LimitLSN()); err != nil {
+	if v := header(c.In, hSessionToken); v != "" {
+		if err := checkSessionToken(v, ct.GivenLSN()); err != nil {
 			return err
 		}
 	}
 	it := &c.item
-	slot, err := ct.ReadInto(c.ctx(), it, &c.mem, pk, id)
+	slot, err := ct.ReadInto(c.Ctx(), it, &c.room, pk, id)
 	if slot >= 0 {
 		c.setSlot(ct, slot)
 	} else {
@@ -111,34 +111,25 @@ func readItem(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.charge = ru.Read(len(it.Doc))
+	c.Charge = ru.Read(len(it.Doc))
 	c.setItemETag(it)
-	if v := header(c.in, hIfNoneMatch); v != "" && etagListed(v, it.ETag()) {
+	if v := header(c.In, hIfNoneMatch); v != "" && etagListed(v, it.ETag()) {
 		return errNotModified
 	}
-	c.out = appendShown(c.out[:0], ct, it)
+	c.Out = appendShown(c.Out[:0], ct, it)
 	return c.send(http.StatusOK)
 }
 
-// postItems is every POST on docs: its headers say which kind (spec/sql.md A1).
-func postItems(c *call) error {
-	switch {
-	case isTrue(c.in, hIsPlan):
-		return queryPlan(c)
-	case isTrue(c.in, hIsBatch):
-		return batch(c)
-	case c.isQuery():
-		return queryItems(c)
-	}
-	kind := core.Create
-	if isTrue(c.in, hIsUpsert) {
-		kind = core.Upsert
-	}
+func createItem(c *call) error { return c.postItem(core.Create) }
+
+func upsertItem(c *call) error { return c.postItem(core.Upsert) }
+
+func (c *call) postItem(kind core.WriteKind) error {
 	ct, err := c.parent()
 	if err != nil {
 		return err
 	}
-	if err := c.readBody(maxBody); err != nil {
+	if err := c.ReadBody(maxBody); err != nil {
 		return err
 	}
 	var room [maxKeyPaths]value.Value
@@ -154,7 +145,7 @@ func replaceItem(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.readBody(maxBody); err != nil {
+	if err := c.ReadBody(maxBody); err != nil {
 		return err
 	}
 	var room [maxKeyPaths]value.Value
@@ -170,31 +161,31 @@ func (c *call) writeItem(ct *core.Container, kind core.WriteKind, pk core.Partit
 	if err := c.noTriggers(); err != nil {
 		return err
 	}
-	w, err := itemWrite(c.ctx(), ct, kind, pk, c.body, &c.spare)
+	w, err := itemWrite(c.Ctx(), ct, kind, pk, c.Body, &c.Spare)
 	if err != nil {
 		return err
 	}
 	if id != "" && core.IdentityText(w.ID) != id {
 		return errInvalid
 	}
-	if w.NoIndex, err = noIndex(header(c.in, hIndexing)); err != nil {
+	if w.NoIndex, err = noIndex(header(c.In, hIndexing)); err != nil {
 		return err
 	}
-	w.Check = conditions(header(c.in, hIfMatch), header(c.in, hIfNoneMatch))
-	res, err := ct.Write(c.ctx(), w)
+	w.Check = conditions(header(c.In, hIfMatch), header(c.In, hIfNoneMatch))
+	res, err := ct.Write(c.Ctx(), w)
 	if err != nil {
 		c.setSession(ct, w.PK)
 		return err
 	}
 	c.setSlot(ct, res.Slot)
-	c.charge = res.Charge
+	c.Charge = res.Charge
 	c.setItemETag(res.Item)
 	code := http.StatusOK
 	if res.Created {
 		code = http.StatusCreated
 	}
 	if !c.minimal() {
-		c.out = appendShown(c.out[:0], ct, res.Item)
+		c.Out = appendShown(c.Out[:0], ct, res.Item)
 	}
 	return c.send(code)
 }
@@ -283,7 +274,7 @@ func noIndex(v string) (bool, error) {
 
 // noTriggers refuses a write that asks for triggers: it must not be done without them.
 func (c *call) noTriggers() error {
-	if header(c.in, hPreTrigger) != "" || header(c.in, hPostTrigger) != "" {
+	if header(c.In, hPreTrigger) != "" || header(c.In, hPostTrigger) != "" {
 		return status.New(status.NotSupported, "Triggers are not supported by this server.")
 	}
 	return nil
@@ -318,11 +309,11 @@ func deleteItem(c *call) error {
 	if err != nil {
 		return err
 	}
-	res, err := ct.Write(c.ctx(), core.Write{Kind: core.Delete, PK: pk, ID: id, Check: conditions(header(c.in, hIfMatch), header(c.in, hIfNoneMatch))})
+	res, err := ct.Write(c.Ctx(), core.Write{Kind: core.Delete, PK: pk, ID: id, Check: conditions(header(c.In, hIfMatch), header(c.In, hIfNoneMatch))})
 	c.setSession(ct, pk)
 	if err != nil {
 		return err
 	}
-	c.charge = res.Charge
+	c.Charge = res.Charge
 	return c.send(http.StatusNoContent)
 }

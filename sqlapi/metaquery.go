@@ -19,7 +19,7 @@ func (f *feedReply) query() error {
 	if err != nil {
 		return err
 	}
-	req := sql.Request{MaxBytes: maxReply, Continuation: header(c.in, hContinuation)}
+	req := sql.Request{MaxBytes: maxReply, Continuation: header(c.In, hContinuation)}
 	if req.PageSize, err = c.maxItems(0); err != nil {
 		return err
 	}
@@ -27,14 +27,14 @@ func (f *feedReply) query() error {
 	for i, r := range f.rows {
 		rows[i].JSON = r
 	}
-	page := sql.Page{Body: f.begin(c.out[:0])}
-	if err := plan.ExecuteList(c.ctx(), f.name+" "+f.rid, rows, req, &page); err != nil {
+	page := sql.Page{Body: f.begin(c.Out[:0])}
+	if err := plan.ExecuteList(c.Ctx(), f.name+" "+f.rid, rows, req, &page); err != nil {
 		return err
 	}
 	if page.Continuation != "" {
-		c.set(rContinuation, page.Continuation)
+		c.Set(rContinuation, page.Continuation)
 	}
-	c.out = page.Body
+	c.Out = page.Body
 	return f.end(page.Count)
 }
 
@@ -47,12 +47,12 @@ func (f *feedReply) begin(b []byte) []byte {
 	return append(b, `":[`...)
 }
 
-// end appends the envelope's end to c.out and sends it.
+// end appends the envelope's end to c.Out and sends it.
 func (f *feedReply) end(n int) error {
 	c := f.c
-	b := append(c.out, `],"_count":`...)
+	b := append(c.Out, `],"_count":`...)
 	b = strconv.AppendInt(b, int64(n), 10)
-	c.out = append(b, '}')
-	c.setInt(hItemCount, int64(n))
+	c.Out = append(b, '}')
+	c.SetInt(hItemCount, int64(n))
 	return c.send(http.StatusOK)
 }

@@ -13,16 +13,16 @@ import (
 // setMetrics adds the query metrics header. What isn't measured apart (phases of a plan that has none, functions inside
 // expressions) is 0. VMExecutionTime is all of the execution: clients subtract look-up, loading and writing from it.
 func (c *call) setMetrics(p *sql.Page, size int, compile, run time.Duration) {
-	n := c.begin()
+	n := len(c.Values)
 	ms := func(name string, v time.Duration) {
-		c.hdr = append(c.hdr, name...)
-		c.hdr = strconv.AppendFloat(c.hdr, v.Seconds()*1000, 'f', 2, 64)
-		c.hdr = append(c.hdr, ';')
+		c.Values = append(c.Values, name...)
+		c.Values = strconv.AppendFloat(c.Values, v.Seconds()*1000, 'f', 2, 64)
+		c.Values = append(c.Values, ';')
 	}
 	num := func(name string, v int) {
-		c.hdr = append(c.hdr, name...)
-		c.hdr = strconv.AppendInt(c.hdr, int64(v), 10)
-		c.hdr = append(c.hdr, ';')
+		c.Values = append(c.Values, name...)
+		c.Values = strconv.AppendInt(c.Values, int64(v), 10)
+		c.Values = append(c.Values, ';')
 	}
 	ms("totalExecutionTimeInMs=", compile+run)
 	ms("queryCompileTimeInMs=", compile)
@@ -44,9 +44,9 @@ func (c *call) setMetrics(p *sql.Page, size int, compile, run time.Duration) {
 	if p.Metrics.ItemsRead > 0 {
 		ratio = min(1, float64(p.Metrics.Rows)/float64(p.Metrics.ItemsRead))
 	}
-	c.hdr = append(c.hdr, "indexUtilizationRatio="...)
-	c.hdr = strconv.AppendFloat(c.hdr, ratio, 'f', 2, 64)
-	c.end(hMetrics, n)
+	c.Values = append(c.Values, "indexUtilizationRatio="...)
+	c.Values = strconv.AppendFloat(c.Values, ratio, 'f', 2, 64)
+	c.Add(hMetrics, n)
 }
 
 // setExplain adds the headers that say how a page was made: index metrics in the form that was asked for, and our own
@@ -57,23 +57,23 @@ func (c *call) setExplain(p *sql.Page) error {
 		use = &sql.IndexUse{Access: "no items", Why: "the answer needs none"}
 	}
 	switch {
-	case isTrue(c.in, hIndexMetrics2):
-		n := c.begin()
-		c.hdr = appendPathName(c.hdr, string(appendIndexUse(nil, use, true)))
-		c.end(hIndexUse, n)
-	case isTrue(c.in, hIndexMetrics):
-		c.set(hIndexUse, base64.StdEncoding.EncodeToString(appendIndexUse(nil, use, false)))
+	case isTrue(c.In, hIndexMetrics2):
+		n := len(c.Values)
+		c.Values = appendPathName(c.Values, string(appendIndexUse(nil, use, true)))
+		c.Add(hIndexUse, n)
+	case isTrue(c.In, hIndexMetrics):
+		c.Set(hIndexUse, base64.StdEncoding.EncodeToString(appendIndexUse(nil, use, false)))
 	}
-	if !isTrue(c.in, hExplain) {
+	if !isTrue(c.In, hExplain) {
 		return nil
 	}
 	text, err := marshal(explain(p, use))
 	if err != nil {
 		return err
 	}
-	n := c.begin()
-	c.hdr = appendASCII(c.hdr, text)
-	c.end(rExplain, n)
+	n := len(c.Values)
+	c.Values = appendASCII(c.Values, text)
+	c.Add(rExplain, n)
 	return nil
 }
 

@@ -21,7 +21,7 @@ const (
 // throughput reads the throughput headers of a create; zero when there are none.
 func (c *call) throughput() (core.Throughput, error) {
 	var t core.Throughput
-	manual, auto := header(c.in, hThroughput), header(c.in, hAutopilot)
+	manual, auto := header(c.In, hThroughput), header(c.In, hAutopilot)
 	switch {
 	case manual != "" && auto != "":
 		return t, status.New(status.BadRequest, "Both manual throughput and autoscale settings are given; only one is allowed.")
@@ -215,10 +215,12 @@ func listOffers(c *call) error {
 	return f.send()
 }
 
+// createOffer refuses: an offer is made with what it is for.
+func createOffer(*call) error {
+	return status.New(status.BadRequest, "Offers are made with their container or database.")
+}
+
 func queryOffers(c *call) error {
-	if !c.isQuery() {
-		return status.New(status.BadRequest, "Offers are made with their container or database.")
-	}
 	f, err := c.offerFeed()
 	if err != nil {
 		return err
@@ -228,7 +230,7 @@ func queryOffers(c *call) error {
 
 // offer finds the offer that the path names.
 func (c *call) offer() (offer, error) {
-	raw, ok := parseRID(c.path.seg[1], 3)
+	raw, ok := parseRID(c.Param("id"), 3)
 	if !ok {
 		return offer{}, errNotFound
 	}
@@ -250,9 +252,9 @@ func (c *call) sendOffer(o offer) error {
 	if o.throughput().AutoscaleMax > 0 {
 		least = minAutoscale
 	}
-	c.setInt(hMinThroughput, int64(least))
-	c.set(hReplacePending, "false") // changes are done when they are answered
-	c.out = o.append(c.out[:0])
+	c.SetInt(hMinThroughput, int64(least))
+	c.Set(hReplacePending, "false") // changes are done when they are answered
+	c.Out = o.append(c.Out[:0])
 	return c.send(http.StatusOK)
 }
 
@@ -284,11 +286,11 @@ func replaceOffer(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.readBody(maxBody); err != nil {
+	if err := c.ReadBody(maxBody); err != nil {
 		return err
 	}
 	var b offerJSON
-	if json.Unmarshal(c.body, &b) != nil {
+	if json.Unmarshal(c.Body, &b) != nil {
 		return errInvalid
 	}
 	if b.Content == nil && b.Autopilot != nil {
@@ -310,10 +312,10 @@ func replaceOffer(c *call) error {
 	if o.ct != nil {
 		spec := *o.ct.Spec()
 		spec.Throughput = t
-		if o.ct, err = c.s.core.ReplaceContainer(c.ctx(), o.ct.Database(), spec.ID, spec); err != nil {
+		if o.ct, err = c.s.core.ReplaceContainer(c.Ctx(), o.ct.Database(), spec.ID, spec); err != nil {
 			return err
 		}
-	} else if o.db, err = c.s.core.ReplaceDatabase(c.ctx(), core.DatabaseSpec{ID: o.db.ID, Throughput: t}); err != nil {
+	} else if o.db, err = c.s.core.ReplaceDatabase(c.Ctx(), core.DatabaseSpec{ID: o.db.ID, Throughput: t}); err != nil {
 		return err
 	}
 	return c.sendOffer(o)
@@ -325,10 +327,10 @@ func (c *call) nextThroughput(old core.Throughput, in *offerContent) (core.Throu
 	var t core.Throughput
 	wasAuto := old.AutoscaleMax > 0
 	switch {
-	case isTrue(c.in, hToAutopilot) && !wasAuto:
+	case isTrue(c.In, hToAutopilot) && !wasAuto:
 		t.AutoscaleMax = max(minAutoscale, (old.Manual+999)/1000*1000)
 		return t, nil
-	case isTrue(c.in, hToManual) && wasAuto:
+	case isTrue(c.In, hToManual) && wasAuto:
 		t.Manual = max(minThroughput, old.AutoscaleMax)
 		return t, nil
 	case in.Autopilot != nil && !wasAuto:

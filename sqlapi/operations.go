@@ -14,12 +14,9 @@ import (
 // delete by partition key takes.
 const deletePage = 500
 
-// operation runs an operation on a container: the service has one that we know of.
-func operation(c *call) error {
-	if c.path.seg[5] != "partitionkeydelete" {
-		return status.New(status.NotSupported, "The operation %s on containers is not supported by this server.", clip(c.path.seg[5]))
-	}
-	return deleteByKey(c)
+// otherOperation refuses: the service has one operation on containers that we know of.
+func otherOperation(c *call) error {
+	return status.New(status.NotSupported, "The operation %s on containers is not supported by this server.", clip(c.Param("operation")))
 }
 
 // deleteByKey deletes all items of a logical partition that are there when it begins. When it answers they are gone; like the
@@ -34,7 +31,7 @@ func deleteByKey(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, until := context.WithoutCancel(c.ctx()), ct.LSN()
+	ctx, until := context.WithoutCancel(c.Ctx()), ct.LSN()
 	keep := func(old *core.Item) error {
 		if old != nil && old.LSN > until {
 			return errEtag // written anew meanwhile
@@ -47,7 +44,7 @@ func deleteByKey(c *call) error {
 		if err != nil {
 			return err
 		}
-		c.charge += charge
+		c.Charge += charge
 		for i := range writes {
 			writes[i].Check = keep
 		}
@@ -58,7 +55,7 @@ func deleteByKey(c *call) error {
 				if o.Err != nil {
 					return o.Err
 				}
-				c.charge += o.Result.Charge
+				c.Charge += o.Result.Charge
 			}
 		}
 		if token == "" {

@@ -113,7 +113,7 @@ const (
 
 // partitionKey reads the header for a container. nil without error: there is none, and mode allows it.
 func (c *call) partitionKey(dst core.PartitionKey, def *core.PartitionKeyDef, mode keyMode) (core.PartitionKey, error) {
-	pk, err := keyOf(dst, header(c.in, hPartitionKey), def, mode)
+	pk, err := keyOf(dst, header(c.In, hPartitionKey), def, mode)
 	if err == nil {
 		err = c.s.checkKeySize(pk)
 	}

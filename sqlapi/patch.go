@@ -355,7 +355,7 @@ func patchItem(c *call) error {
 	if err := c.noTriggers(); err != nil {
 		return err
 	}
-	if err := c.readBody(maxBody); err != nil {
+	if err := c.ReadBody(maxBody); err != nil {
 		return err
 	}
 	var room [maxKeyPaths]value.Value
@@ -363,20 +363,20 @@ func patchItem(c *call) error {
 	if err != nil {
 		return err
 	}
-	p, err := c.s.parsePatch(ct, c.body)
+	p, err := c.s.parsePatch(ct, c.Body)
 	if err != nil {
 		return err
 	}
-	res, err := ct.Write(c.ctx(), p.write(pk, id, conditions(header(c.in, hIfMatch), header(c.in, hIfNoneMatch))))
+	res, err := ct.Write(c.Ctx(), p.write(pk, id, conditions(header(c.In, hIfMatch), header(c.In, hIfNoneMatch))))
 	if err != nil {
 		c.setSession(ct, pk)
 		return err
 	}
-	c.charge = res.Charge
+	c.Charge = res.Charge
 	c.setItemETag(res.Item)
 	c.setSlot(ct, res.Slot)
 	if !c.minimal() {
-		c.out = appendShown(c.out[:0], ct, res.Item)
+		c.Out = appendShown(c.Out[:0], ct, res.Item)
 	}
 	return c.send(http.StatusOK)
 }

@@ -17,7 +17,7 @@ const maxTokenKey = 8 << 10
 
 // permissions say what the bearer of their token may touch. A user has at most one for a resource.
 var permissions = &resourceType{
-	kind: core.Permission, segment: "permissions", feed: "Permissions", renames: true, upserts: true,
+	kind: core.Permission, segment: "permissions", param: "permission", feed: "Permissions", renames: true, upserts: true,
 	parse:   parsePermission,
 	members: permissionMembers,
 	tail:    permissionToken,
@@ -73,10 +73,10 @@ func parsePermission(c *call, body map[string]json.RawMessage) (r core.Resource,
 func (c *call) permissionTarget(p *permission) error {
 	bad := status.New(status.BadRequest, "The resource %s of the permission is no link of a container or of something in one.", strconv.QuoteToASCII(clip(p.Resource)))
 	link, ok := parseLink(p.Resource)
-	if !ok || link.n != 4 && link.n != 6 || link.seg[0] != "dbs" || link.seg[2] != "colls" {
+	if !ok || len(link) != 4 && len(link) != 6 || link[0] != "dbs" || link[2] != "colls" {
 		return bad
 	}
-	ct, err := c.s.container(link.seg[1], link.seg[3], 0)
+	ct, err := c.s.container(link[1], link[3], 0)
 	if err != nil {
 		return err
 	}
@@ -89,16 +89,16 @@ func (c *call) permissionTarget(p *permission) error {
 	if p.Bound, err = boundKey(ct, p.Key); err != nil {
 		return err
 	}
-	if link.n == 4 {
+	if len(link) == 4 {
 		return nil
 	}
-	switch link.seg[4] {
+	switch link[4] {
 	case "docs", "sprocs", "triggers", "udfs", "conflicts":
 	default:
 		return bad
 	}
-	id := link.seg[5]
-	if coll, number, ok := parseItemRID(id); ok && link.seg[4] == "docs" && coll == p.Coll && link.seg[3] != ct.ID() {
+	id := link[5]
+	if coll, number, ok := parseItemRID(id); ok && link[4] == "docs" && coll == p.Coll && link[3] != ct.ID() {
 		// A resource id names one item, a name one in each partition: the token is bound to this one's.
 		pk, v, err := c.keyByNumber(ct, number)
 		if err != nil {
@@ -109,7 +109,7 @@ func (c *call) permissionTarget(p *permission) error {
 			p.Bound = string(appendKey(nil, pk))
 		}
 	}
-	p.Child = link.seg[4] + "/" + id
+	p.Child = link[4] + "/" + id
 	if len(p.Child) > maxID+16 {
 		return bad
 	}
@@ -117,14 +117,14 @@ func (c *call) permissionTarget(p *permission) error {
 }
 
 // parseLink cuts a link, whose names may be percent-encoded or not.
-func parseLink(link string) (path, bool) {
+func parseLink(link string) ([]string, bool) {
 	u := &url.URL{Path: "/" + link}
 	if strings.IndexByte(link, '%') >= 0 {
 		if _, err := url.PathUnescape(link); err == nil {
 			u.RawPath = u.Path
 		}
 	}
-	return parsePath(u)
+	return segments(u)
 }
 
 // boundKey brings the partition key of a permission into the header's form; "" when there is none. A value alone stands for
@@ -190,7 +190,7 @@ func permissionToken(c *call, dst []byte, r *core.Resource) ([]byte, error) {
 	if err := json.Unmarshal(r.Body, &p); err != nil {
 		return nil, status.Wrap(status.Corruption, err, "A stored permission is malformed.")
 	}
-	g := grant{all: p.Mode == "All", expiry: c.s.clock.Now().Unix() + life, coll: p.Coll, child: p.Child, key: p.Bound}
+	g := grant{all: p.Mode == "All", expiry: c.s.wall.Now().Unix() + life, coll: p.Coll, child: p.Child, key: p.Bound}
 	nonce := c.s.clock.UUID()
 	dst = append(dst, `,"_token":`...)
 	return appendJSONString(dst, c.s.sign.seal(&g, [8]byte(nonce[:8]))), nil
@@ -198,7 +198,7 @@ func permissionToken(c *call, dst []byte, r *core.Resource) ([]byte, error) {
 
 // tokenLife reads how long tokens of this reply live, in seconds.
 func (c *call) tokenLife() (int64, error) {
-	v := header(c.in, hTokenExpiry)
+	v := header(c.In, hTokenExpiry)
 	if v == "" {
 		return defaultTokenLife, nil
 	}

@@ -33,8 +33,8 @@ func listRanges(c *call) error {
 	etag := rangesETag(parts)
 	c.setContainer(ct)
 	c.setETag(etag)
-	since := header(c.in, hIfNoneMatch)
-	if since != "" && since != "*" && strings.EqualFold(header(c.in, hAIM), "Incremental feed") {
+	since := header(c.In, hIfNoneMatch)
+	if since != "" && since != "*" && strings.EqualFold(header(c.In, hAIM), "Incremental feed") {
 		if trimETag(since) == etag {
 			return errNotModified
 		}
@@ -108,12 +108,14 @@ func appendRange(dst []byte, ct *core.Container, p core.Partition, live int) []b
 	return append(dst, '}')
 }
 
+// createRange refuses: the server makes ranges.
+func createRange(c *call) error {
+	c.errorBody("MethodNotAllowed", "Partition key ranges can't be made.", nil)
+	return c.send(http.StatusMethodNotAllowed)
+}
+
 // queryRanges answers a query over the ranges.
 func queryRanges(c *call) error {
-	if !c.isQuery() {
-		c.errorBody("MethodNotAllowed", "Partition key ranges can't be made.", nil)
-		return c.send(http.StatusMethodNotAllowed)
-	}
 	ct, err := c.container(status.SubOwnerNotFound)
 	if err != nil {
 		return err
@@ -134,11 +136,11 @@ func readRange(c *call) error {
 		return err
 	}
 	parts := ct.Partitions()
-	name := c.path.seg[5]
+	name := c.Param("id")
 	for _, p := range parts {
 		n, _ := strconv.ParseUint(p.ID, 10, 32)
 		if p.ID == name || string(appendChildRID(nil, ct.RID(), n, ridRange)) == name {
-			c.out = appendRange(c.out[:0], ct, p, len(parts))
+			c.Out = appendRange(c.Out[:0], ct, p, len(parts))
 			return c.send(http.StatusOK)
 		}
 	}

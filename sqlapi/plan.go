@@ -22,7 +22,7 @@ func queryPlan(c *call) error {
 		return err
 	}
 	var features []string
-	if v := header(c.in, hPlanFeatures); v != "" {
+	if v := header(c.In, hPlanFeatures); v != "" {
 		for _, f := range strings.Split(v, ",") {
 			features = append(features, strings.TrimSpace(f))
 		}
@@ -37,9 +37,9 @@ func queryPlan(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.out = append(c.out[:0], body...)
+	c.Out = append(c.Out[:0], body...)
 	if pk != nil {
-		c.out = withKeyRange(c.out, def, pk)
+		c.Out = withKeyRange(c.Out, def, pk)
 	}
 	c.setContainer(ct)
 	return c.send(http.StatusOK)

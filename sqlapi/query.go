@@ -19,11 +19,11 @@ type querySpec struct {
 // readQuery reads the body of a query request. A body that is no JSON object is the text itself, as old clients send it with
 // content type application/sql.
 func (c *call) readQuery() (q querySpec, err error) {
-	if err := c.readBody(maxBody); err != nil {
+	if err := c.ReadBody(maxBody); err != nil {
 		return q, err
 	}
 	seen := false
-	err = eachMember(c.body, func(name string, raw []byte) error {
+	err = eachMember(c.Body, func(name string, raw []byte) error {
 		switch name {
 		case "query":
 			q.text, seen = stringOf(raw)
@@ -113,7 +113,7 @@ func queryItems(c *call) error {
 	if err != nil {
 		return err
 	}
-	if s.pk == nil && !s.ranged && !isTrue(c.in, hCrossPartition) && !onePartition(ct, spec) {
+	if s.pk == nil && !s.ranged && !isTrue(c.In, hCrossPartition) && !onePartition(ct, spec) {
 		return status.New(status.BadRequest, msgCrossPartition)
 	}
 	strict := c.strict()
@@ -126,9 +126,9 @@ func queryItems(c *call) error {
 		}
 	}
 	compiled := c.s.clock.Now()
-	req := sql.Request{PK: s.pk, PageSize: size, MaxBytes: maxReply, Continuation: header(c.in, hContinuation)}
-	req.Explain = isTrue(c.in, hIndexMetrics) || isTrue(c.in, hIndexMetrics2) || isTrue(c.in, hExplain)
-	req.Times = isTrue(c.in, hQueryMetrics)
+	req := sql.Request{PK: s.pk, PageSize: size, MaxBytes: maxReply, Continuation: header(c.In, hContinuation)}
+	req.Explain = isTrue(c.In, hIndexMetrics) || isTrue(c.In, hIndexMetrics2) || isTrue(c.In, hExplain)
+	req.Times = isTrue(c.In, hQueryMetrics)
 	if req.MaxToken, err = c.tokenLimit(); err != nil {
 		return err
 	}
@@ -137,16 +137,16 @@ func queryItems(c *call) error {
 	}
 	page := sql.Page{Body: c.startDocuments(coll)}
 	start := len(page.Body)
-	if err := plan.Execute(c.ctx(), ct, req, &page); err != nil {
+	if err := plan.Execute(c.Ctx(), ct, req, &page); err != nil {
 		return err
 	}
-	c.out = page.Body
-	c.charge = page.Charge
+	c.Out = page.Body
+	c.Charge = page.Charge
 	if page.Continuation != "" {
-		c.set(rContinuation, page.Continuation)
+		c.Set(rContinuation, page.Continuation)
 	}
-	if isTrue(c.in, hQueryMetrics) {
-		c.setMetrics(&page, len(c.out)-start, compiled.Sub(began), c.s.clock.Now().Sub(compiled))
+	if isTrue(c.In, hQueryMetrics) {
+		c.setMetrics(&page, len(c.Out)-start, compiled.Sub(began), c.s.clock.Now().Sub(compiled))
 	}
 	if req.Explain {
 		if err := c.setExplain(&page); err != nil {
@@ -154,9 +154,9 @@ func queryItems(c *call) error {
 		}
 	}
 	if plan.Descends() {
-		c.set(hExecutionInfo, backward)
+		c.Set(hExecutionInfo, backward)
 	} else {
-		c.set(hExecutionInfo, forward)
+		c.Set(hExecutionInfo, forward)
 	}
 	c.setScope(ct, &s)
 	return c.endDocuments(page.Count)

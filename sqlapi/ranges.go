@@ -31,7 +31,7 @@ var wholeSpan = span{"", "FF"}
 // false when there is no restriction.
 func (c *call) spanOf(ct *core.Container) (s span, ok bool, err error) {
 	s = wholeSpan
-	if id := header(c.in, hRangeID); id != "" {
+	if id := header(c.In, hRangeID); id != "" {
 		if i := indexComma(id); i >= 0 { // "collectionRid,id"
 			id = id[i+1:]
 		}
@@ -41,7 +41,7 @@ func (c *call) spanOf(ct *core.Container) (s span, ok bool, err error) {
 		}
 		s, ok = span{p.Min, p.Max}, true
 	}
-	lo, hi := header(c.in, hStartEPK), header(c.in, hEndEPK)
+	lo, hi := header(c.In, hStartEPK), header(c.In, hEndEPK)
 	if lo == "" && hi == "" {
 		return s, ok, nil
 	}
@@ -85,7 +85,7 @@ func (c *call) keyByNumber(ct *core.Container, number uint64) (core.PartitionKey
 	if k := &ct.Spec().PartitionKey; k.Version == 2 && k.Kind == "Hash" {
 		restrict(&q, spanOfNumber(number))
 	}
-	rows, err := ct.Query(c.ctx(), &q)
+	rows, err := ct.Query(c.Ctx(), &q)
 	if err != nil {
 		return nil, value.Value{}, err
 	}

@@ -35,8 +35,8 @@ func (c *call) scopeOf(ct *core.Container, room core.PartitionKey) (s scope, err
 	if err != nil {
 		return s, err
 	}
-	if v := header(c.in, hSessionToken); v != "" {
-		err = checkSessionToken(v, ct.LimitLSN())
+	if v := header(c.In, hSessionToken); v != "" {
+		err = checkSessionToken(v, ct.GivenLSN())
 	}
 	return s, err
 }
@@ -50,13 +50,13 @@ func (c *call) setScope(ct *core.Container, s *scope) {
 	case s.ranged:
 		for _, p := range ct.Partitions() {
 			if s.span.min >= p.Min && (s.span.min < p.Max || p.Max == "FF") {
-				n := c.begin()
-				c.hdr = appendSessionToken(c.hdr, p.ID, p.LSN)
-				c.end(rSessionToken, n)
-				c.setInt(hLSN, p.LSN)
-				c.set(rRangeID, p.ID)
-				c.set(hPhysicalID, p.ID)
-				c.setInt(hCommittedLSN, p.LSN)
+				n := len(c.Values)
+				c.Values = appendSessionToken(c.Values, p.ID, p.LSN)
+				c.Add(rSessionToken, n)
+				c.SetInt(hLSN, p.LSN)
+				c.Set(rRangeID, p.ID)
+				c.Set(hPhysicalID, p.ID)
+				c.SetInt(hCommittedLSN, p.LSN)
 				c.setContainer(ct)
 				return
 			}
@@ -72,9 +72,6 @@ func readFeed(c *call) error {
 	if err != nil {
 		return err
 	}
-	if header(c.in, hAIM) != "" {
-		return changeFeed(c, ct)
-	}
 	var room [maxKeyPaths]value.Value
 	s, err := c.scopeOf(ct, room[:0])
 	if err != nil {
@@ -84,32 +81,32 @@ func readFeed(c *call) error {
 	if err != nil {
 		return err
 	}
-	q := exec.Query{PK: s.pk, Continuation: header(c.in, hContinuation), PlanHash: readFeedHash, MaxRead: maxReadPerPage}
+	q := exec.Query{PK: s.pk, Continuation: header(c.In, hContinuation), PlanHash: readFeedHash, MaxRead: maxReadPerPage}
 	if s.ranged {
 		restrict(&q, s.span)
 	}
-	rows, err := ct.Query(c.ctx(), &q)
+	rows, err := ct.Query(c.Ctx(), &q)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	coll := ct.RID()
-	c.out = c.startDocuments(coll)
+	c.Out = c.startDocuments(coll)
 	n := 0
-	for n < size && len(c.out) < maxReply && rows.Next() {
+	for n < size && len(c.Out) < maxReply && rows.Next() {
 		if n > 0 {
-			c.out = append(c.out, ',')
+			c.Out = append(c.Out, ',')
 		}
-		c.out = appendShown(c.out, ct, rows.Item())
+		c.Out = appendShown(c.Out, ct, rows.Item())
 		n++
 	}
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	c.charge = rows.Stats().Charge()
+	c.Charge = rows.Stats().Charge()
 	if !rows.Exhausted() {
 		if t := rows.Continuation(); t != "" {
-			c.set(rContinuation, t)
+			c.Set(rContinuation, t)
 		}
 	}
 	c.setScope(ct, &s)
@@ -118,16 +115,16 @@ func readFeed(c *call) error {
 
 // startDocuments begins the envelope of a page of items.
 func (c *call) startDocuments(coll [8]byte) []byte {
-	b := append(c.out[:0], `{"_rid":"`...)
+	b := append(c.Out[:0], `{"_rid":"`...)
 	b = appendRID(b, coll[:])
 	return append(b, `","Documents":[`...)
 }
 
 // endDocuments ends the envelope and sends the page.
 func (c *call) endDocuments(n int) error {
-	b := append(c.out, `],"_count":`...)
+	b := append(c.Out, `],"_count":`...)
 	b = strconv.AppendInt(b, int64(n), 10)
-	c.out = append(b, '}')
-	c.setInt(hItemCount, int64(n))
+	c.Out = append(b, '}')
+	c.SetInt(hItemCount, int64(n))
 	return c.send(http.StatusOK)
 }

@@ -15,6 +15,7 @@ import (
 type resourceType struct {
 	kind    core.ResourceKind
 	segment string // in paths
+	param   string // of the route, which names one
 	feed    string // member of the feed's envelope
 	renames bool   // a replace may change the id
 	upserts bool
@@ -48,7 +49,7 @@ func (t *resourceType) owner(c *call) (o owner, err error) {
 		return o, err
 	}
 	if t.kind == core.Permission {
-		o.user, err = users.find(c, &owner{db: o.db}, c.path.seg[3])
+		o.user, err = users.find(c.s, &owner{db: o.db}, c.Param("user"))
 		if status.Is(err, status.NotFound) {
 			err = status.WithSub(status.NotFound, status.SubOwnerNotFound, msgNotFound)
 		}
@@ -57,13 +58,13 @@ func (t *resourceType) owner(c *call) (o owner, err error) {
 }
 
 // find returns a resource by id or by resource id.
-func (t *resourceType) find(c *call, o *owner, name string) (*core.Resource, error) {
-	r, err := c.s.core.Resource(o.db.ID, t.kind, o.num(), name)
+func (t *resourceType) find(s *Server, o *owner, name string) (*core.Resource, error) {
+	r, err := s.core.Resource(o.db.ID, t.kind, o.num(), name)
 	if err == nil || !status.Is(err, status.NotFound) {
 		return r, err
 	}
 	if raw, e := ridCoding.DecodeString(name); e == nil && len(raw) >= 8 {
-		all, e := c.s.core.Resources(o.db.ID, t.kind, o.num())
+		all, e := s.core.Resources(o.db.ID, t.kind, o.num())
 		if e != nil {
 			return nil, e
 		}
@@ -77,7 +78,7 @@ func (t *resourceType) find(c *call, o *owner, name string) (*core.Resource, err
 }
 
 // name is the id in the path of a resource of the type.
-func (t *resourceType) name(c *call) string { return c.path.seg[c.path.n-1] }
+func (t *resourceType) name(c *call) string { return c.Param(t.param) }
 
 // append appends a resource as the service shows it.
 func (t *resourceType) append(c *call, dst []byte, o *owner, r *core.Resource) ([]byte, error) {
@@ -111,16 +112,6 @@ func (t *resourceType) append(c *call, dst []byte, o *owner, r *core.Resource) (
 		return nil, err
 	}
 	return append(dst, '}'), nil
-}
-
-// resourceFeed makes the verbs of a feed.
-func resourceFeed(t *resourceType) [methods]handler {
-	return [methods]handler{mGet: t.list, mPost: t.post}
-}
-
-// resourceItem makes the verbs of one resource.
-func resourceItem(t *resourceType) [methods]handler {
-	return [methods]handler{mGet: t.read, mPut: t.replace, mDelete: t.remove}
 }
 
 func (t *resourceType) rows(c *call) (*feedReply, error) {
@@ -157,15 +148,16 @@ func (t *resourceType) list(c *call) error {
 	return f.send()
 }
 
-// post creates, upserts or queries.
-func (t *resourceType) post(c *call) error {
-	if c.isQuery() {
-		f, err := t.rows(c)
-		if err != nil {
-			return err
-		}
-		return f.query()
+func (t *resourceType) query(c *call) error {
+	f, err := t.rows(c)
+	if err != nil {
+		return err
 	}
+	return f.query()
+}
+
+// create creates a resource; where the type has upserts, the header makes it one.
+func (t *resourceType) create(c *call) error {
 	o, err := t.owner(c)
 	if err != nil {
 		return err
@@ -174,12 +166,12 @@ func (t *resourceType) post(c *call) error {
 	if err != nil {
 		return err
 	}
-	made, err := c.s.core.CreateResource(c.ctx(), o.db.ID, r)
+	made, err := c.s.core.CreateResource(c.Ctx(), o.db.ID, r)
 	if err == nil {
 		return t.send(c, &o, made, http.StatusCreated)
 	}
-	if t.upserts && status.Is(err, status.Conflict) && isTrue(c.in, hIsUpsert) {
-		made, e := c.s.core.ReplaceResource(c.ctx(), o.db.ID, r.ID, r, c.resourceCheck())
+	if t.upserts && status.Is(err, status.Conflict) && isTrue(c.In, hIsUpsert) {
+		made, e := c.s.core.ReplaceResource(c.Ctx(), o.db.ID, r.ID, r, c.resourceCheck())
 		if e == nil {
 			return t.send(c, &o, made, http.StatusOK)
 		}
@@ -192,11 +184,11 @@ func (t *resourceType) post(c *call) error {
 
 // readBody reads the resource of a request's body.
 func (t *resourceType) readBody(c *call, o *owner) (r core.Resource, err error) {
-	if err = c.readBody(maxBody); err != nil {
+	if err = c.ReadBody(maxBody); err != nil {
 		return r, err
 	}
 	var body map[string]json.RawMessage
-	if json.Unmarshal(c.body, &body) != nil || body == nil {
+	if json.Unmarshal(c.Body, &body) != nil || body == nil {
 		return r, status.New(status.BadRequest, "The request body is not a valid JSON object.")
 	}
 	raw, ok := body["id"]
@@ -223,11 +215,11 @@ func (c *call) resourceCheck() func(*core.Resource) error {
 }
 
 func (t *resourceType) send(c *call, o *owner, r *core.Resource, code int) error {
-	out, err := t.append(c, c.out[:0], o, r)
+	out, err := t.append(c, c.Out[:0], o, r)
 	if err != nil {
 		return err
 	}
-	c.out = out
+	c.Out = out
 	t.setHeaders(c, o, r)
 	return c.send(code)
 }
@@ -235,23 +227,23 @@ func (t *resourceType) send(c *call, o *owner, r *core.Resource, code int) error
 // setHeaders adds the etag, and the headers that name what the resource belongs to.
 func (t *resourceType) setHeaders(c *call, o *owner, r *core.Resource) {
 	c.setETag(core.ResourceETag(r))
-	n := c.begin()
-	c.hdr = append(c.hdr, "dbs/"...)
-	c.hdr = appendPathName(c.hdr, o.db.ID)
+	n := len(c.Values)
+	c.Values = append(c.Values, "dbs/"...)
+	c.Values = appendPathName(c.Values, o.db.ID)
 	if o.user != nil {
-		c.hdr = append(c.hdr, "/users/"...)
-		c.hdr = appendPathName(c.hdr, o.user.ID)
+		c.Values = append(c.Values, "/users/"...)
+		c.Values = appendPathName(c.Values, o.user.ID)
 	}
-	c.end(hAltContentPath, n)
-	n = c.begin()
+	c.Add(hAltContentPath, n)
+	n = len(c.Values)
 	db := o.db.RID()
 	if o.user != nil {
 		u := o.user.RID()
-		c.hdr = appendRID(c.hdr, u[:])
+		c.Values = appendRID(c.Values, u[:])
 	} else {
-		c.hdr = appendRID(c.hdr, db[:])
+		c.Values = appendRID(c.Values, db[:])
 	}
-	c.end(hContentPath, n)
+	c.Add(hContentPath, n)
 }
 
 func (t *resourceType) read(c *call) error {
@@ -259,11 +251,11 @@ func (t *resourceType) read(c *call) error {
 	if err != nil {
 		return err
 	}
-	r, err := t.find(c, &o, t.name(c))
+	r, err := t.find(c.s, &o, t.name(c))
 	if err != nil {
 		return err
 	}
-	if v := header(c.in, hIfNoneMatch); v != "" && etagListed(v, core.ResourceETag(r)) {
+	if v := header(c.In, hIfNoneMatch); v != "" && etagListed(v, core.ResourceETag(r)) {
 		t.setHeaders(c, &o, r)
 		return errNotModified
 	}
@@ -275,7 +267,7 @@ func (t *resourceType) replace(c *call) error {
 	if err != nil {
 		return err
 	}
-	old, err := t.find(c, &o, t.name(c))
+	old, err := t.find(c.s, &o, t.name(c))
 	if err != nil {
 		return err
 	}
@@ -286,7 +278,7 @@ func (t *resourceType) replace(c *call) error {
 	if r.ID != old.ID && !t.renames {
 		return errInvalid
 	}
-	made, err := c.s.core.ReplaceResource(c.ctx(), o.db.ID, old.ID, r, c.resourceCheck())
+	made, err := c.s.core.ReplaceResource(c.Ctx(), o.db.ID, old.ID, r, c.resourceCheck())
 	if err != nil {
 		return err
 	}
@@ -298,11 +290,11 @@ func (t *resourceType) remove(c *call) error {
 	if err != nil {
 		return err
 	}
-	r, err := t.find(c, &o, t.name(c))
+	r, err := t.find(c.s, &o, t.name(c))
 	if err != nil {
 		return err
 	}
-	if err := c.s.core.DropResource(c.ctx(), o.db.ID, t.kind, o.num(), r.ID, c.resourceCheck()); err != nil {
+	if err := c.s.core.DropResource(c.Ctx(), o.db.ID, t.kind, o.num(), r.ID, c.resourceCheck()); err != nil {
 		return err
 	}
 	return c.send(http.StatusNoContent)
@@ -313,7 +305,7 @@ func nothing(_ *call, dst []byte, _ *core.Resource) ([]byte, error) { return dst
 
 // users have an id and permissions, and nothing of their own.
 var users = &resourceType{
-	kind: core.User, segment: "users", feed: "Users", renames: true, upserts: true,
+	kind: core.User, segment: "users", param: "user", feed: "Users", renames: true, upserts: true,
 	parse:   func(*call, map[string]json.RawMessage) (core.Resource, error) { return core.Resource{}, nil },
 	members: nothing,
 	tail: func(_ *call, dst []byte, _ *core.Resource) ([]byte, error) {
@@ -330,7 +322,7 @@ const ridClientKey = 0x02
 
 // clientKeys are what clients with Always Encrypted keep: the server stores them and shows them.
 var clientKeys = &resourceType{
-	kind: core.ClientKey, segment: "clientencryptionkeys", feed: "ClientEncryptionKeys",
+	kind: core.ClientKey, segment: "clientencryptionkeys", param: "key", feed: "ClientEncryptionKeys",
 	parse: parseClientKey,
 	members: func(_ *call, dst []byte, r *core.Resource) ([]byte, error) {
 		dst = append(dst, r.Body[1:len(r.Body)-1]...)

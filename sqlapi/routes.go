@@ -1,55 +1,91 @@
 package sqlapi
 
-// routes is the registry of the API: every resource of the protocol, its verbs, and what serves them. A verb that is not
-// there answers 405, a path that is not there 404. docs/compat/sql-rest.md lists the same, and a test holds the two together.
-func routes() []route {
-	v := func(get, post, put, patch, del handler) [methods]handler {
-		return [methods]handler{get, post, put, patch, del}
-	}
-	all := func(what string) [methods]handler {
-		u := unsupported(what)
-		return v(u, u, u, u, u)
-	}
-	return []route{
-		{"/", v(readAccount, nil, nil, nil, nil)},
+// surface is the route table: every resource of the protocol, its verbs, the operations that they are and what each needs of a resource
+// token. A verb that is not here answers 405, a path that is not here 404. A resource that we know and do not serve has its lines too, so
+// that clients get an honest answer. docs/compat/sql-rest.md lists the same, and a test holds the two together.
+func surface(r routes) {
+	r.get("/", op("read account", readsAccount, readAccount))
+	r.any("/addresses", noAddresses, noAddresses)
 
-		{"/dbs", v(listDatabases, postDatabases, nil, nil, nil)},
-		{"/dbs/*", v(readDatabase, nil, nil, nil, deleteDatabase)},
-		{"/dbs/*/colls", v(listContainers, postContainers, nil, nil, nil)},
-		{"/dbs/*/colls/*", v(readContainer, nil, replaceContainer, nil, deleteContainer)},
+	offers := r.group("/offers")
+	offers.get("", op("list offers", masterOnly, listOffers))
+	offers.post("", when(asQuery, op("query offers", masterOnly, queryOffers)), op("create offer", masterOnly, createOffer))
+	offers.get("/:id", op("read offer", masterOnly, readOffer))
+	offers.put("/:id", op("replace offer", masterOnly, replaceOffer))
 
-		{"/dbs/*/colls/*/docs", v(readFeed, postItems, nil, nil, nil)},
-		{"/dbs/*/colls/*/docs/*", v(readItem, nil, replaceItem, patchItem, deleteItem)},
-		{"/dbs/*/colls/*/pkranges", v(listRanges, queryRanges, nil, nil, nil)},
-		{"/dbs/*/colls/*/pkranges/*", v(readRange, nil, nil, nil, nil)},
+	dbs := r.group("/dbs")
+	dbs.get("", op("list databases", masterOnly, listDatabases))
+	dbs.post("", when(asQuery, op("query databases", masterOnly, queryDatabases)), op("create database", masterOnly, createDatabase))
 
-		{"/dbs/*/colls/*/operations/*", v(nil, operation, nil, nil, nil)},
+	db := dbs.group("/:db")
+	db.get("", op("read database", masterOnly, readDatabase))
+	db.delete("", op("delete database", masterOnly, deleteDatabase))
+	db.resources("/users", users)
+	db.resources("/users/:user/permissions", permissions)
+	db.resources("/clientencryptionkeys", clientKeys)
 
-		{"/offers", v(listOffers, queryOffers, nil, nil, nil)},
-		{"/offers/*", v(readOffer, nil, replaceOffer, nil, nil)},
+	colls := db.group("/colls")
+	colls.get("", op("list containers", masterOnly, listContainers))
+	colls.post("", when(asQuery, op("query containers", masterOnly, queryContainers)), op("create container", masterOnly, createContainer))
 
-		// One region, so there is never a conflict to list: the empty feed is the truth.
-		{"/dbs/*/colls/*/conflicts", v(emptyFeed("Conflicts"), emptyQuery("Conflicts"), nil, nil, nil)},
-		{"/dbs/*/colls/*/conflicts/*", v(absentChild, nil, nil, nil, absentChild)},
+	coll := colls.group("/:coll")
+	coll.get("", op("read container", readsDefinition, readContainer))
+	coll.put("", op("replace container", writesContainer, replaceContainer))
+	coll.delete("", op("delete container", writesContainer, deleteContainer))
+	coll.get("/pkranges", op("list ranges", readsDefinition, listRanges))
+	coll.post("/pkranges", when(asQuery, op("query ranges", readsDefinition, queryRanges)), op("create range", masterOnly, createRange))
+	coll.get("/pkranges/:id", op("read range", readsDefinition, readRange))
+	coll.post("/operations/:operation", when(asKeyDelete, op("delete by partition key", writesKey, deleteByKey)), op("other operation", writesContainer, otherOperation))
 
-		{"/dbs/*/users", resourceFeed(users)},
-		{"/dbs/*/users/*", resourceItem(users)},
-		{"/dbs/*/users/*/permissions", resourceFeed(permissions)},
-		{"/dbs/*/users/*/permissions/*", resourceItem(permissions)},
-		{"/dbs/*/clientencryptionkeys", resourceFeed(clientKeys)},
-		{"/dbs/*/clientencryptionkeys/*", resourceItem(clientKeys)},
-		{"/dbs/*/colls/*/sprocs", all("Stored procedures")},
-		{"/dbs/*/colls/*/sprocs/*", all("Stored procedures")},
-		{"/dbs/*/colls/*/triggers", all("Triggers")},
-		{"/dbs/*/colls/*/triggers/*", all("Triggers")},
-		{"/dbs/*/colls/*/udfs", all("User defined functions")},
-		{"/dbs/*/colls/*/udfs/*", all("User defined functions")},
-		{"/dbs/*/colls/*/schemas", all("Schemas")},
-		{"/dbs/*/colls/*/docs/*/attachments", all("Attachments")},
-		{"/dbs/*/colls/*/docs/*/attachments/*", all("Attachments")},
-		{"/addresses", all("Addresses of replicas (the server is reached through its gateway only)")},
-	}
+	docs := coll.group("/docs")
+	docs.get("", when(asChangeFeed, op("read change feed", readsKeys, changeFeed)), op("list items", readsKeys, readFeed))
+	docs.post("", when(asPlan, op("plan query", readsDefinition, queryPlan)), when(asBatch, op("batch", writesKey, batch)),
+		when(asBulk, op("bulk", writesContainer, batch)), when(asQuery, op("query items", readsKeys, queryItems)),
+		when(asUpsert, op("upsert item", writesKey, upsertItem)), op("create item", writesKey, createItem))
+	docs.get("/:id", op("read item", readsItem, readItem))
+	docs.put("/:id", op("replace item", writesItem, replaceItem))
+	docs.patch("/:id", op("patch item", writesItem, patchItem))
+	docs.delete("/:id", op("delete item", writesItem, deleteItem))
+
+	// One region, so there is never a conflict to list: the empty feed is the truth.
+	coll.get("/conflicts", op("list conflicts", readsKeys, emptyFeed("Conflicts")))
+	coll.post("/conflicts", when(asQuery, op("query conflicts", readsKeys, emptyQuery("Conflicts"))), op("create conflict", masterOnly, (*call).notAllowed))
+	coll.get("/conflicts/:id", op("read conflict", readsConflict, absentChild))
+	coll.delete("/conflicts/:id", op("delete conflict", writesConflict, absentChild))
+
+	coll.any("/sprocs", absent("Stored procedures", readsContainer), absent("Stored procedures", writesContainer))
+	coll.any("/sprocs/:id", absent("Stored procedures", readsSproc), absent("Stored procedures", writesSproc))
+	coll.any("/triggers", absent("Triggers", readsContainer), absent("Triggers", writesContainer))
+	coll.any("/triggers/:id", absent("Triggers", readsTrigger), absent("Triggers", writesTrigger))
+	coll.any("/udfs", absent("User defined functions", readsContainer), absent("User defined functions", writesContainer))
+	coll.any("/udfs/:id", absent("User defined functions", readsUDF), absent("User defined functions", writesUDF))
+	coll.any("/schemas", absent("Schemas", readsContainer), absent("Schemas", writesContainer))
+	docs.any("/:id/attachments", absent("Attachments", readsItem), absent("Attachments", writesItem))
+	docs.any("/:id/attachments/:attachment", absent("Attachments", readsItem), absent("Attachments", writesItem))
 }
+
+// resources adds the lines of a type of resource that lives in the catalog as a body.
+func (r routes) resources(path string, t *resourceType) {
+	feed, one := r.group(path), r.group(path+"/:"+t.param)
+	feed.get("", op("list "+t.segment, masterOnly, t.list))
+	feed.post("", when(asQuery, op("query "+t.segment, masterOnly, t.query)), op("create "+t.param, masterOnly, t.create))
+	one.get("", op("read "+t.param, masterOnly, t.read))
+	one.put("", op("replace "+t.param, masterOnly, t.replace))
+	one.delete("", op("delete "+t.param, masterOnly, t.remove))
+}
+
+// Forms of requests.
+
+func asQuery(c *call) bool      { return c.isQuery() }
+func asPlan(c *call) bool       { return isTrue(c.In, hIsPlan) }
+func asBulk(c *call) bool       { return isTrue(c.In, hIsBatch) }
+func asBatch(c *call) bool      { return asBulk(c) && isTrue(c.In, hBatchAtomic) }
+func asUpsert(c *call) bool     { return isTrue(c.In, hIsUpsert) }
+func asChangeFeed(c *call) bool { return header(c.In, hAIM) != "" }
+func asKeyDelete(c *call) bool  { return c.Param("operation") == "partitionkeydelete" }
+
+// absent is the operation on a resource that exists on the service and not here.
+func absent(what string, needs rights) operation { return op("unsupported", needs, unsupported(what)) }
 
 // emptyFeed answers a feed that has nothing in it, of a container that must exist.
 func emptyFeed(name string) handler {
@@ -66,10 +102,6 @@ func emptyFeed(name string) handler {
 // emptyQuery answers a query over such a feed.
 func emptyQuery(name string) handler {
 	return func(c *call) error {
-		if !c.isQuery() {
-			c.methodNotAllowed()
-			return nil
-		}
 		ct, err := c.parent()
 		if err != nil {
 			return err
@@ -86,3 +118,5 @@ func absentChild(c *call) error {
 	}
 	return errNotFound
 }
+
+var noAddresses = absent("Addresses of replicas (the server is reached through its gateway only)", masterOnly)

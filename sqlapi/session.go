@@ -16,7 +16,7 @@ var consistencyRank = map[string]int{"Strong": 0, "BoundedStaleness": 1, "Sessio
 
 // checkConsistency refuses a level stronger than the account's.
 func (c *call) checkConsistency() error {
-	v := header(c.in, hConsistency)
+	v := header(c.In, hConsistency)
 	account := c.s.opt.Consistency
 	if v == "" || v == account {
 		return nil

@@ -23,7 +23,7 @@ const msgNotServable = "The provided cross partition query can not be directly s
 
 // strict reports whether the request is held to what the service refuses. Our own tools say "x-orrery-strict: none": they
 // neither plan nor merge.
-func (c *call) strict() bool { return c.s.opt.Strict && header(c.in, hStrict) != "none" }
+func (c *call) strict() bool { return c.s.opt.Strict && header(c.In, hStrict) != "none" }
 
 // isCross reports whether a query may reach several partitions: neither a full key nor a range binds it, nor is all that a
 // key's prefix covers in one partition.
@@ -84,7 +84,7 @@ func (c *call) checkIndexed(ct *core.Container, plan *sql.Plan) error {
 	if len(orders) > 1 && !hasComposite(ct, orders) {
 		return errNoComposite
 	}
-	if none && !isTrue(c.in, hEnableScan) && !isTrue(c.in, hForceScan) && !readsKeysOnly(ct, plan) {
+	if none && !isTrue(c.In, hEnableScan) && !isTrue(c.In, hForceScan) && !readsKeysOnly(ct, plan) {
 		return errNoScan
 	}
 	return nil

@@ -6,13 +6,10 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/binary"
-	"net/http"
 	"strings"
 	"time"
 
-	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
-	"github.com/orrerydb/orrery/core/value"
 )
 
 // A resource token is the _token of a permission: type=resource&ver=1&sig=<base64 of 16 bytes>;<base64 of the body>; The body
@@ -112,91 +109,3 @@ var (
 	errExpiredToken = status.New(status.Forbidden, "The authorization token is not valid at the current time. Please create another token and retry.")
 	errNoRight      = status.New(status.Forbidden, "Insufficient permissions provided in the authorization header for the corresponding request. Please retry with another authorization header.")
 )
-
-// permit holds a request to what its resource token allows. Whatever the token does not name is refused alike, whether it is
-// there or not.
-func (c *call) permit(g *grant) error {
-	p := &c.path
-	if p.n == 0 {
-		if c.r.Method != http.MethodGet {
-			return errNoRight
-		}
-		return nil // clients read the account document before anything else
-	}
-	if p.n < 4 || p.seg[0] != "dbs" || p.seg[2] != "colls" {
-		return errNoRight
-	}
-	ct, err := c.container(0)
-	if err != nil || ct.RID() != g.coll || !g.all && !c.onlyReads() {
-		return errNoRight
-	}
-	switch {
-	case p.n == 4:
-		// Clients need the definition, whatever part of the container they may touch.
-		if c.r.Method != http.MethodGet && (g.child != "" || g.key != "") {
-			return errNoRight
-		}
-		return nil
-	case p.seg[4] == "pkranges", p.n == 5 && p.seg[4] == "docs" && isTrue(c.in, hIsPlan):
-		return nil
-	}
-	return c.permitChild(ct, g)
-}
-
-// permitChild holds a request for children of a container to the token's own child and partition key.
-func (c *call) permitChild(ct *core.Container, g *grant) error {
-	p := &c.path
-	name, key := p.seg[5], core.PartitionKey(nil)
-	if p.n >= 6 && p.seg[4] == "docs" {
-		if coll, number, ok := parseItemRID(name); ok && coll == ct.RID() && c.namesByRID(ct) {
-			pk, id, err := c.keyByNumber(ct, number)
-			if err != nil {
-				return err
-			}
-			name, key = core.IdentityText(id), pk
-		}
-	}
-	if g.child != "" && (p.n < 6 || p.seg[4]+"/"+name != g.child) {
-		return errNoRight
-	}
-	if g.key == "" {
-		return nil
-	}
-	if isTrue(c.in, hIsBatch) && !isTrue(c.in, hBatchAtomic) {
-		return errNoRight // a bulk's operations have keys of their own
-	}
-	var room, room2 [maxKeyPaths]value.Value
-	bound, err := parsePartitionKey(room[:0], g.key)
-	if err != nil {
-		return err
-	}
-	if key == nil {
-		if header(c.in, hPartitionKey) == "" {
-			return errNoRight
-		}
-		if key, err = parsePartitionKey(room2[:0], header(c.in, hPartitionKey)); err != nil {
-			return err
-		}
-	}
-	if len(key) < len(bound) || !sameKey(key[:len(bound)], bound) {
-		return errNoRight
-	}
-	return nil
-}
-
-// onlyReads reports whether a request changes nothing, told apart as postItems does.
-func (c *call) onlyReads() bool {
-	switch {
-	case c.r.Method == http.MethodGet:
-		return true
-	case c.r.Method != http.MethodPost || c.path.n != 5:
-		return false
-	}
-	switch c.path.seg[4] {
-	case "docs":
-		return isTrue(c.in, hIsPlan) || !isTrue(c.in, hIsBatch) && c.isQuery()
-	case "pkranges", "conflicts":
-		return true
-	}
-	return false
-}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/tableapi/edm"
-	"github.com/orrerydb/orrery/tableapi/odata"
 )
 
 // A table's access control list is up to five named policies that table signatures refer to (parameter si). It is kept with
@@ -37,22 +36,6 @@ type policy struct {
 	Permission string `xml:"AccessPolicy>Permission,omitempty"`
 }
 
-// special answers what is addressed by the parameter comp: tables' access control lists. Service properties and statistics,
-// which storage accounts have and Cosmos DB has not, are refused.
-func (c *call) special() error {
-	if c.addr.Kind == odata.Entities && c.param("comp") == "acl" {
-		switch c.r.Method {
-		case http.MethodGet, http.MethodHead:
-			return asXML(c.getACL())
-		case http.MethodPut:
-			return asXML(c.setACL())
-		}
-		c.w.Header().Set("Allow", "GET, HEAD, PUT")
-		return asXML(newError("MethodNotAllowed"))
-	}
-	return asXML(newError("NotImplemented"))
-}
-
 // asXML gives an error the XML form, which the XML resources have.
 func asXML(err error) error {
 	if err == nil {
@@ -76,7 +59,7 @@ func (c *call) getACL() error {
 	if err != nil {
 		return err
 	}
-	c.out = append(append(c.out[:0], xml.Header...), b...)
+	c.Out = append(append(c.Out[:0], xml.Header...), b...)
 	c.w.Header()["Content-Type"] = []string{"application/xml"}
 	c.send(http.StatusOK)
 	return nil
@@ -98,7 +81,7 @@ func (c *call) setACL() error {
 	if err := c.readBody(); err != nil {
 		return err
 	}
-	list, err := parsePolicies(c.in)
+	list, err := parsePolicies(c.Body)
 	if err != nil {
 		return err
 	}
@@ -111,7 +94,7 @@ func (c *call) setACL() error {
 		spec.Properties = map[string][]byte{}
 	}
 	spec.Properties[aclProperty] = text
-	if _, err := c.s.e.ReplaceContainer(c.r.Context(), v.Database(), v.ID(), spec); err != nil {
+	if _, err := c.s.e.ReplaceContainer(c.Ctx(), v.Database(), v.ID(), spec); err != nil {
 		return notFound(err, "TableNotFound")
 	}
 	return c.sendNothing()
@@ -157,22 +140,17 @@ func (v *view) policies() (*policies, error) { return parsePolicies(v.Spec().Pro
 
 // storedPolicy finds the policy that a table signature names, by the name that it gives the table, whose case does not count.
 func (s *Server) storedPolicy(table, id string) (policy, bool) {
-	cs, err := s.e.Containers(Database)
+	ct, ok := s.signedTable(table)
+	if !ok {
+		return policy{}, false
+	}
+	list, err := (&view{Container: ct}).policies()
 	if err != nil {
 		return policy{}, false
 	}
-	for _, ct := range cs {
-		if !strings.EqualFold(ct.ID(), table) {
-			continue
-		}
-		list, err := (&view{Container: ct}).policies()
-		if err != nil {
-			return policy{}, false
-		}
-		for _, p := range list.List {
-			if p.ID == id {
-				return p, true
-			}
+	for _, p := range list.List {
+		if p.ID == id {
+			return p, true
 		}
 	}
 	return policy{}, false

@@ -17,7 +17,7 @@ func (c *call) authenticate() error {
 	if !c.s.o.Auth {
 		return nil
 	}
-	header := c.r.Header["Authorization"]
+	header := c.In["Authorization"]
 	if len(header) == 0 {
 		if c.param("sig") != "" {
 			return c.checkSAS()
@@ -47,7 +47,7 @@ func (c *call) authenticate() error {
 	if err != nil {
 		return err
 	}
-	if !c.signed(c.appendStringToSign(c.out[:0], date, lite), sig) {
+	if !c.signed(c.appendStringToSign(c.Out[:0], date, lite), sig) {
 		return authError("AuthenticationFailed")
 	}
 	return nil
@@ -56,16 +56,16 @@ func (c *call) authenticate() error {
 // checkDate returns the date that is signed and holds it to the clock.
 func (c *call) checkDate() (string, error) {
 	var date string
-	if d := c.r.Header["X-Ms-Date"]; len(d) > 0 {
+	if d := c.In["X-Ms-Date"]; len(d) > 0 {
 		date = d[0]
-	} else if d := c.r.Header["Date"]; len(d) > 0 {
+	} else if d := c.In["Date"]; len(d) > 0 {
 		date = d[0]
 	}
 	t, err := http.ParseTime(date)
 	if err != nil {
 		return "", authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The x-ms-date or Date header is missing or malformed.")
 	}
-	if d := c.s.o.Clock.Now().Sub(t); d > maxSkew || d < -maxSkew {
+	if d := c.s.o.Wall.Now().Sub(t); d > maxSkew || d < -maxSkew {
 		return "", authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The date of the request is more than 15 minutes from the server's time.")
 	}
 	return date, nil
@@ -75,9 +75,9 @@ func (c *call) checkDate() (string, error) {
 // the account and the path as they came over the wire, so in path style the account stands in it twice.
 func (c *call) appendStringToSign(dst []byte, date string, lite bool) []byte {
 	if !lite {
-		dst = append(append(dst, c.r.Method...), '\n')
-		dst = append(append(dst, c.r.Header.Get("Content-Md5")...), '\n')
-		dst = append(append(dst, c.r.Header.Get("Content-Type")...), '\n')
+		dst = append(append(dst, c.Request.Method...), '\n')
+		dst = append(append(dst, c.In.Get("Content-Md5")...), '\n')
+		dst = append(append(dst, c.In.Get("Content-Type")...), '\n')
 	}
 	dst = append(append(dst, date...), "\n/"...)
 	dst = append(append(dst, c.s.o.Account...), c.path...)
@@ -90,10 +90,10 @@ func (c *call) appendStringToSign(dst []byte, date string, lite bool) []byte {
 	return dst
 }
 
-// signed reports whether sig is the base64 signature of text. text is in c.out, whose buffer is kept.
+// signed reports whether sig is the base64 signature of text. text is in c.Out, whose buffer is kept.
 func (c *call) signed(text []byte, sig string) bool {
 	var want, got [48]byte
-	c.out = text
+	c.Out = text
 	w := c.s.sign(want[:0], text)
 	if len(sig) != base64.StdEncoding.EncodedLen(len(w)) {
 		return false

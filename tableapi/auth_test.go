@@ -143,6 +143,12 @@ func TestSAS(t *testing.T) {
 		"policy, expired":        {"GET", "/one" + key, table("si", "old", "se", ""), 403, "AuthenticationFailed"},
 		"policy, missing":        {"GET", "/one" + key, table("si", "none", "sp", "", "se", ""), 403, "AuthenticationFailed"},
 		"policy of an account":   {"GET", "/one" + key, account("si", "none"), 200, ""},
+		"table, row keys alone":  {"GET", "/one" + key, table("srk", "9"), 403, "AuthenticationFailed"},
+		"table, last row alone":  {"GET", "/one" + key, table("erk", "1"), 403, "AuthenticationFailed"},
+		"table, empty key":       {"GET", "/one" + key, table("epk", "", "erk", "1"), 403, "AuthenticationFailed"},
+		"no protocol":            {"GET", "/one()", account("spr", "none"), 403, "AuthenticationFailed"},
+		"http alone":             {"GET", "/one()", account("spr", "http"), 403, "AuthenticationFailed"},
+		"both protocols":         {"GET", "/one()", account("spr", "https,http"), 200, ""},
 		"no ACL by SAS":          {"GET", "/one", account("comp", "acl"), 403, "AuthorizationPermissionMismatch"},
 	} {
 		status, code := answer(s, c.method, c.path+"?"+sas(c.v), nil)
@@ -154,6 +160,11 @@ func TestSAS(t *testing.T) {
 	q := strings.Replace(sas(v), "sp=rwdlacu", "sp=rwdlac", 1)
 	if status, code := answer(s, "GET", "/one()?"+q, nil); status != 403 || code != "AuthenticationFailed" {
 		t.Errorf("changed after signing: got %d %s", status, code)
+	}
+	for _, twice := range []string{"sig=" + url.QueryEscape("x"), "se=2024-03-05T00%3A00%3A00Z", "sp=r", "spr=https", "Sig=x"} {
+		if status, code := answer(s, "GET", "/one()?"+sas(account("spr", "https,http"))+"&"+twice, nil); status != 403 || code != "AuthenticationFailed" {
+			t.Errorf("with a second %s: got %d %s", twice, status, code)
+		}
 	}
 	clk.Advance(24 * time.Hour)
 	if status, _ := answer(s, "GET", "/one()?"+sas(account()), nil); status != http.StatusForbidden {

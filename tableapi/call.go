@@ -1,13 +1,14 @@
 package tableapi
 
 import (
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/internal/rest"
 	"github.com/orrerydb/orrery/tableapi/edm"
 	"github.com/orrerydb/orrery/tableapi/odata"
 )
@@ -15,16 +16,12 @@ import (
 // maxBody is the service's limit of a request body; batches have the same.
 const maxBody = 4 << 20
 
-// keepBuffer is the largest buffer that a call keeps for the next request.
-const keepBuffer = 1 << 20
-
 // call is one request on its way through. Calls are pooled: nothing of one may be kept after the request.
 type call struct {
+	rest.Call
 	s *Server
-	w http.ResponseWriter
-	r *http.Request
+	w http.ResponseWriter // the call itself, or what takes the answer of a part of a batch
 
-	id        string // x-ms-request-id
 	path      string // as on the wire
 	query     string
 	resource  string // path below the account, still escaped
@@ -34,8 +31,6 @@ type call struct {
 	level     edm.Level
 	grant     grant
 
-	in    []byte // request body
-	out   []byte // answer
 	ent   edm.Entity
 	build doc.Builder
 }
@@ -55,46 +50,31 @@ var (
 	defaultVers = []string{"2019-02-02"}
 )
 
-func (c *call) begin(w http.ResponseWriter, r *http.Request) {
-	s := c.s
-	c.w, c.r = w, r
-	c.path, c.query = target(r.RequestURI)
-	c.resource, c.pathStyle = s.resourceOf(c.path, c.query)
-	c.id = string(appendRequestID(make([]byte, 0, 36), s.idPrefix, s.idSeq.Add(1)))
+// begin reads the target of a request.
+func (c *call) begin() {
+	c.w = c
+	c.path, c.query = target(c.Request.RequestURI)
+	c.resource, c.pathStyle = c.s.resourceOf(c.path, c.query)
 	c.addr, c.level, c.grant = odata.Address{}, edm.Minimal, grant{}
 	c.params = parseQuery(c.params[:0], c.query)
-	h := w.Header()
-	h["X-Ms-Request-Id"] = []string{c.id}
+}
+
+// headers sets the headers that every answer has.
+func (c *call) headers() error {
+	h := c.Header()
+	delete(h, "Allow") // the router's, for a verb that no address has: otherMethod knows better
+	h["X-Ms-Request-Id"] = []string{string(c.ID[:])}
 	h["X-Content-Type-Options"] = noSniff
 	h["Cache-Control"] = noCache
-	if v := r.Header["X-Ms-Version"]; len(v) > 0 {
+	if v := c.In["X-Ms-Version"]; len(v) > 0 {
 		h["X-Ms-Version"] = v[:1]
 	} else {
 		h["X-Ms-Version"] = defaultVers
 	}
-	if v := r.Header["X-Ms-Client-Request-Id"]; len(v) > 0 && len(v[0]) <= 1024 {
+	if v := c.In["X-Ms-Client-Request-Id"]; len(v) > 0 && len(v[0]) <= 1024 {
 		h["X-Ms-Client-Request-Id"] = v[:1]
 	}
-}
-
-func (c *call) end() {
-	c.w, c.r = nil, nil
-	if cap(c.in) > keepBuffer {
-		c.in = nil
-	}
-	if cap(c.out) > keepBuffer {
-		c.out = nil
-	}
-}
-
-// appendRequestID makes a unique id in the form of a UUID without asking for randomness each time.
-func appendRequestID(dst []byte, prefix string, n uint64) []byte {
-	dst = append(dst, prefix...)
-	const hex = "0123456789abcdef"
-	for shift := 44; shift >= 0; shift -= 4 {
-		dst = append(dst, hex[n>>shift&15])
-	}
-	return dst
+	return nil
 }
 
 // parseQuery reads the query string; a pair that is not escaped correctly is taken as it is, since $filter texts of hand-made
@@ -131,7 +111,7 @@ func (c *call) param(name string) string {
 
 // checkVersion refuses an x-ms-version that is no date.
 func (c *call) checkVersion() error {
-	v := c.r.Header["X-Ms-Version"]
+	v := c.In["X-Ms-Version"]
 	if len(v) == 0 {
 		return nil
 	}
@@ -161,11 +141,11 @@ func (c *call) negotiate(method string) error {
 		}
 		return c.accept(f)
 	}
-	accept := c.r.Header["Accept"]
+	accept := c.In["Accept"]
 	if len(accept) > 0 && accept[0] != "" {
 		return c.accept(strings.Join(accept, ","))
 	}
-	v := c.r.Header["X-Ms-Version"]
+	v := c.In["X-Ms-Version"]
 	if method == "GET" && len(v) > 0 && v[0] >= atomSince {
 		return newError("AtomFormatNotSupported")
 	}
@@ -208,68 +188,37 @@ func (c *call) accept(accept string) error {
 	return newError("JsonFormatNotSupported")
 }
 
-// readBody reads the request body into c.in.
+// readBody reads the request body into c.Body.
 func (c *call) readBody() error {
-	n := c.r.ContentLength
-	if n > maxBody {
+	err := c.ReadBody(maxBody)
+	switch status.CodeOf(err) {
+	case status.TooLarge, status.MemoryLimit:
 		return newError("RequestBodyTooLarge")
+	case status.BadRequest, status.Timeout:
+		return errorMsg("InvalidInput", rest.Status(err).Msg)
 	}
-	if int64(cap(c.in)) < n {
-		c.in = make([]byte, 0, n+512)
-	}
-	c.in = c.in[:0]
-	if n >= 0 {
-		c.in = c.in[:n]
-		if _, err := io.ReadFull(c.r.Body, c.in); err != nil {
-			return newError("InvalidInput")
-		}
-		return nil
-	}
-	var err error
-	if c.in, err = appendAll(c.in, io.LimitReader(c.r.Body, maxBody+1)); err != nil {
-		return newError("InvalidInput")
-	}
-	if len(c.in) > maxBody {
-		return newError("RequestBodyTooLarge")
-	}
-	return nil
-}
-
-func appendAll(b []byte, r io.Reader) ([]byte, error) {
-	for {
-		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
-		}
-		n, err := r.Read(b[len(b):cap(b)])
-		b = b[:len(b)+n]
-		if err == io.EOF {
-			return b, nil
-		}
-		if err != nil {
-			return b, err
-		}
-	}
+	return err
 }
 
 // readEntity reads the request body as one entity into c.ent.
 func (c *call) readEntity() error {
-	if t := c.r.Header.Get("Content-Type"); strings.Contains(t, "atom+xml") {
+	if t := c.In.Get("Content-Type"); strings.Contains(t, "atom+xml") {
 		return newError("AtomFormatNotSupported")
 	}
 	if err := c.readBody(); err != nil {
 		return err
 	}
-	return c.ent.Parse(c.in)
+	return c.ent.Parse(c.Body)
 }
 
-// send sends c.out with its length.
+// send sends c.Out with its length.
 func (c *call) send(status int) {
-	c.w.Header()["Content-Length"] = []string{strconv.Itoa(len(c.out))}
+	c.w.Header()["Content-Length"] = []string{strconv.Itoa(len(c.Out))}
 	c.w.WriteHeader(status)
-	_, _ = c.w.Write(c.out) // the client is gone: nobody to tell
+	_, _ = c.w.Write(c.Out) // the client is gone: nobody to tell
 }
 
-// sendJSON sends c.out as JSON of the negotiated level.
+// sendJSON sends c.Out as JSON of the negotiated level.
 func (c *call) sendJSON(status int) error {
 	c.w.Header()["Content-Type"] = contentTypes[c.level]
 	c.send(status)
@@ -284,7 +233,7 @@ func (c *call) sendNothing() error {
 
 // noContent reads the Prefer header and says in the answer what was applied.
 func (c *call) noContent() bool {
-	switch prefer := c.r.Header.Get("Prefer"); prefer {
+	switch prefer := c.In.Get("Prefer"); prefer {
 	case "return-no-content":
 		c.w.Header()["Preference-Applied"] = []string{prefer}
 		return true
@@ -297,11 +246,11 @@ func (c *call) noContent() bool {
 // base returns the absolute address of the account as the client sees it.
 func (c *call) base() string {
 	scheme := "http://"
-	if c.r.TLS != nil {
+	if c.Request.TLS != nil {
 		scheme = "https://"
 	}
 	if c.pathStyle {
-		return scheme + c.r.Host + "/" + c.s.o.Account
+		return scheme + c.Request.Host + "/" + c.s.o.Account
 	}
-	return scheme + c.r.Host
+	return scheme + c.Request.Host
 }

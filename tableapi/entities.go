@@ -141,7 +141,7 @@ func (c *call) apply(v *view, o *operation) (*core.Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := v.Write(c.r.Context(), w)
+	res, err := v.Write(c.Ctx(), w)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (c *call) apply(v *view, o *operation) (*core.Item, error) {
 
 // permit checks keys, properties and the grant of an operation.
 func (c *call) permit(v *view, o *operation) error {
-	if err := c.need(v.table, o.permission()); err != nil {
+	if err := c.need(v, o.permission()); err != nil {
 		return err
 	}
 	if err := c.needKey(o.pk, o.rk); err != nil {
@@ -171,7 +171,7 @@ func (c *call) insertEntity() error {
 	if err != nil {
 		return err
 	}
-	if err := c.need(v.table, permissions[opInsert]); err != nil {
+	if err := c.need(v, permissions[opInsert]); err != nil {
 		return err
 	}
 	if err := c.readEntity(); err != nil {
@@ -190,7 +190,7 @@ func (c *call) insertEntity() error {
 		c.w.Header()["Dataserviceid"] = c.w.Header()["Location"]
 		return c.sendNothing()
 	}
-	c.out = c.appendOne(c.out[:0], v, it, nil)
+	c.Out = c.appendOne(c.Out[:0], v, it, nil)
 	return c.sendJSON(http.StatusCreated)
 }
 
@@ -243,7 +243,7 @@ func (c *call) getEntity() error {
 	if err != nil {
 		return err
 	}
-	if err := c.need(v.table, "r"); err != nil {
+	if err := c.need(v, "r"); err != nil {
 		return err
 	}
 	if err := c.needKey(c.addr.PartitionKey, c.addr.RowKey); err != nil {
@@ -254,7 +254,7 @@ func (c *call) getEntity() error {
 		return notFound(err, "ResourceNotFound")
 	}
 	c.w.Header()["Etag"] = []string{string(edm.AppendETag(make([]byte, 0, 48), it.Ticks))}
-	c.out = c.appendOne(c.out[:0], v, it, odata.ParseSelect(c.param("$select")))
+	c.Out = c.appendOne(c.Out[:0], v, it, odata.ParseSelect(c.param("$select")))
 	return c.sendJSON(http.StatusOK)
 }
 
@@ -273,10 +273,10 @@ func (c *call) change(kind opKind) error {
 		return err
 	}
 	o := operation{kind: kind}
-	if err := o.address(&c.addr, c.r.Header.Get("If-Match"), c.r.Header.Get("If-None-Match")); err != nil {
+	if err := o.address(&c.addr, c.In.Get("If-Match"), c.In.Get("If-None-Match")); err != nil {
 		return err
 	}
-	if err := c.need(v.table, o.permission()); err != nil {
+	if err := c.need(v, o.permission()); err != nil {
 		return err
 	}
 	if kind != opDelete {

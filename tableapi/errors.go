@@ -8,6 +8,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/rest"
 	"github.com/orrerydb/orrery/tableapi/batch"
 	"github.com/orrerydb/orrery/tableapi/edm"
 	"github.com/orrerydb/orrery/tableapi/odata"
@@ -120,6 +121,8 @@ var statusCodes = map[status.Code]string{
 	status.NotSupported:       "NotImplemented",
 	status.Unavailable:        "ServerBusy",
 	status.UnknownOutcome:     "OperationTimedOut",
+	status.StoreFull:          "ServerBusy",
+	status.MemoryLimit:        "InvalidInput",
 }
 
 // translate is the one place where errors become the Table API's.
@@ -146,7 +149,7 @@ func translate(err error) *apiError {
 	case errors.As(err, &st):
 		return fromStatus(st)
 	}
-	return newError("InternalError")
+	return fromStatus(rest.Status(err))
 }
 
 func fromStatus(st *status.Error) *apiError {
@@ -158,19 +161,19 @@ func fromStatus(st *status.Error) *apiError {
 		e.Code = "PartitionKeyReachedMaximumSize"
 	case e.Code == "":
 		e.Code = "InternalError"
-	case st.Code == status.BadRequest:
+	case st.Code == status.BadRequest, st.Code == status.StoreFull, st.Code == status.MemoryLimit:
 		e.Msg = st.Msg
 	}
 	return e
 }
 
-// fail answers with an error. Nothing of the answer has been sent before.
-func (c *call) fail(err error) {
+// Fail implements rest.Of: it answers with an error. Nothing of the answer has been sent before.
+func (c *call) Fail(err error) {
 	e := translate(err)
-	if e.status() == http.StatusInternalServerError && c.s.o.Log != nil {
-		c.s.o.Log.Error("The Table API failed a request.", "request_id", c.id, "error", err)
+	if e.status() == http.StatusInternalServerError && !c.Left() && !rest.Panicked(err) {
+		c.s.o.Log.Error("The Table API failed a request.", "request_id", string(c.ID[:]), "error", err)
 	}
-	h := c.w.Header()
+	h := c.Header()
 	h["X-Ms-Error-Code"] = []string{e.Code}
 	if e.Retry > 0 {
 		ms := e.Retry.Milliseconds()
@@ -180,10 +183,10 @@ func (c *call) fail(err error) {
 	delete(h, "Etag")
 	if e.XML {
 		h["Content-Type"] = []string{"application/xml"}
-		c.out = c.appendXMLError(c.out[:0], e)
+		c.Out = c.appendXMLError(c.Out[:0], e)
 	} else {
 		h["Content-Type"] = contentTypes[c.level]
-		c.out = c.appendError(c.out[:0], e)
+		c.Out = c.appendError(c.Out[:0], e)
 	}
 	c.send(e.status())
 }
@@ -194,7 +197,7 @@ func (c *call) appendError(dst []byte, e *apiError) []byte {
 	if e.Index >= 0 {
 		msg = append(strconv.AppendInt(msg, int64(e.Index), 10), ':')
 	}
-	msg = append(append(append(msg, e.message()...), "\nRequestId:"...), c.id...)
+	msg = append(append(append(msg, e.message()...), "\nRequestId:"...), c.ID[:]...)
 	msg = append(msg, "\nTime:"...)
 	msg = c.s.o.Clock.Now().AppendFormat(msg, "2006-01-02T15:04:05.0000000Z")
 	dst = append(append(dst, `{"odata.error":{"code":"`...), e.Code...)
@@ -215,6 +218,6 @@ func (c *call) appendXMLError(dst []byte, e *apiError) []byte {
 			dst = append(dst, b)
 		}
 	}
-	dst = append(append(dst, "\nRequestId:"...), c.id...)
+	dst = append(append(dst, "\nRequestId:"...), c.ID[:]...)
 	return append(dst, "</Message></Error>"...)
 }

@@ -28,7 +28,7 @@ func (c *call) queryEntities() error {
 	if err != nil {
 		return err
 	}
-	if err := c.need(v.table, "r"); err != nil {
+	if err := c.need(v, "r"); err != nil {
 		return err
 	}
 	if c.param("$orderby") != "" || c.param("$skip") != "" || c.param("$inlinecount") != "" || c.param("$expand") != "" {
@@ -48,7 +48,7 @@ func (c *call) queryEntities() error {
 	}
 	defer rows.Close()
 	f := c.format(v, odata.ParseSelect(c.param("$select")))
-	if c.out, err = c.appendPage(c.out[:0], v, &f, rows, top); err != nil {
+	if c.Out, err = c.appendPage(c.Out[:0], v, &f, rows, top); err != nil {
 		return err
 	}
 	return c.sendJSON(http.StatusOK)
@@ -86,13 +86,13 @@ func (c *call) open(v *view, filter *odata.Node) (rows, error) {
 	if sorted {
 		byRowKey()
 	}
-	r, err := v.Query(c.r.Context(), q)
+	r, err := v.Query(c.Ctx(), q)
 	if err != nil || token != "" || p.pk == nil || p.natural || r.Stats().Plan.Kind == access.Scan {
 		return rows{r, sorted}, err
 	}
 	r.Close()
 	byRowKey()
-	r, err = v.Query(c.r.Context(), q)
+	r, err = v.Query(c.Ctx(), q)
 	return rows{r, true}, err
 }
 

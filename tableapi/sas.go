@@ -14,7 +14,7 @@ type grant struct {
 	sas         bool
 	permissions string
 	types       string // account SAS: resource types of s, c, o
-	table       string // table SAS: the one table, without regard to case
+	table       string // table SAS: the one table, as signedTable finds it
 	from, to    bound  // table SAS: the range of keys, both ends in it
 }
 
@@ -24,6 +24,9 @@ type bound struct{ pk, rk string }
 // checkSAS verifies an account SAS (parameter ss) or a table SAS (tn). Sources: "Create an account SAS", "Create a service
 // SAS".
 func (c *call) checkSAS() error {
+	if err := c.checkSASForm(); err != nil {
+		return err
+	}
 	g := grant{sas: true, permissions: c.param("sp")}
 	var text []byte
 	line := func(s string) { text = append(append(text, s...), '\n') }
@@ -48,7 +51,7 @@ func (c *call) checkSAS() error {
 			line(c.param("ses"))
 		}
 	}
-	if !c.signed(append(c.out[:0], text...), c.param("sig")) {
+	if !c.signed(append(c.Out[:0], text...), c.param("sig")) {
 		return authError("AuthenticationFailed")
 	}
 	start, expiry := c.param("st"), c.param("se")
@@ -65,6 +68,38 @@ func (c *call) checkSAS() error {
 	return nil
 }
 
+// sasParams are the parameters that make a signature.
+var sasParams = []string{"sv", "ss", "srt", "sp", "st", "se", "si", "sip", "spr", "sig", "ses", "tn", "spk", "srk", "epk", "erk"}
+
+// checkSASForm refuses what a signature can't mean. A parameter that is there twice has two meanings, and a row key without its
+// partition key bounds nothing (Create a service SAS: startpk must accompany startrk, endpk endrk).
+func (c *call) checkSASForm() error {
+	bad := func(what string) error {
+		return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. "+what)
+	}
+	for _, name := range sasParams {
+		n := 0
+		for i := range c.params {
+			if strings.EqualFold(c.params[i].name, name) {
+				n++
+			}
+		}
+		if n > 1 {
+			return bad("The parameter " + name + " stands in the request more than once.")
+		}
+	}
+	for _, end := range [][2]string{{"srk", "spk"}, {"erk", "epk"}} {
+		if c.param(end[0]) != "" && c.param(end[1]) == "" {
+			return bad("The parameter " + end[0] + " needs " + end[1] + ".")
+		}
+	}
+	switch c.param("spr") {
+	case "", "https", "https,http":
+		return nil
+	}
+	return bad("The parameter spr must be https or https,http.")
+}
+
 // complete completes a signature's text with that of its stored policy; it must not stand in both.
 func complete(own *string, stored string) bool {
 	if *own == "" {
@@ -76,7 +111,7 @@ func complete(own *string, stored string) bool {
 
 // checkSASLimits holds time, service, protocol and address of a SAS whose signature is good.
 func (c *call) checkSASLimits(account bool, st, se string) error {
-	now := value.DateOf(c.s.o.Clock.Now().UnixMilli(), 0)
+	now := value.DateOf(c.s.o.Wall.Now().UnixMilli(), 0)
 	expiry, err := edm.ParseDateTime(se)
 	if err != nil || expiry.DateMS() < now.DateMS() {
 		return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The signature is expired or has no expiry time.")
@@ -89,10 +124,10 @@ func (c *call) checkSASLimits(account bool, st, se string) error {
 	if account && !strings.Contains(c.param("ss"), "t") {
 		return authError("AuthorizationServiceMismatch")
 	}
-	if c.param("spr") == "https" && c.r.TLS == nil {
+	if c.param("spr") == "https" && c.Request.TLS == nil {
 		return authError("AuthorizationProtocolMismatch")
 	}
-	if ip := c.param("sip"); ip != "" && !addressIn(c.r.RemoteAddr, ip) {
+	if ip := c.param("sip"); ip != "" && !addressIn(c.Request.RemoteAddr, ip) {
 		return authError("AuthorizationSourceIPMismatch")
 	}
 	return nil
@@ -132,7 +167,7 @@ func (c *call) needTables(perms string) error {
 }
 
 // need asks for permissions on the entities of a table: every letter of perms.
-func (c *call) need(table, perms string) error {
+func (c *call) need(v *view, perms string) error {
 	g := &c.grant
 	if !g.sas {
 		return nil
@@ -141,7 +176,7 @@ func (c *call) need(table, perms string) error {
 		if !strings.Contains(g.types, "o") {
 			return authError("AuthorizationResourceTypeMismatch")
 		}
-	} else if !strings.EqualFold(g.table, table) {
+	} else if ct, ok := c.s.signedTable(g.table); !ok || ct.RID() != v.RID() {
 		return authError("AuthorizationPermissionMismatch")
 	}
 	for i := range len(perms) {

@@ -1,10 +1,9 @@
 // Package tableapi is the Table API's front door: Microsoft's OData table protocol (spec/table.md) over the core.
 //
 // One request goes: target split from the account -> signature -> resource address -> handler -> one call of the core ->
-// answer appended from stored bytes. Addresses like `people(PartitionKey='a',RowKey='b')` are one path segment with a
-// syntax of its own, which no router expresses, so Server is a plain http.Handler with a switch.
+// answer appended from stored bytes. The middlewares are those of internal/rest.
 //
-// Files: server.go and call.go carry a request, auth.go and sas.go check it, tables.go, entities.go, query.go and
+// Files: server.go, routes.go and call.go carry a request, auth.go and sas.go check it, tables.go, entities.go, query.go,
 // transaction.go and acl.go are the resources, view.go and predicate.go map entities onto stored items, errors.go translates errors.
 package tableapi
 
@@ -14,17 +13,17 @@ import (
 	"hash"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/gin-gonic/gin"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/internal/admit"
 	"github.com/orrerydb/orrery/internal/observe"
-	"github.com/orrerydb/orrery/tableapi/odata"
+	"github.com/orrerydb/orrery/internal/rest"
 )
 
 // Database is the database whose containers are the tables.
@@ -33,10 +32,11 @@ const Database = "TablesDB"
 // Options configure a Server.
 type Options struct {
 	Account string
-	Key     []byte // the account key, decoded from base64
-	Auth    bool   // false: credentials are neither needed nor looked at
-	Clock   *clock.Clock
-	Log     *slog.Logger // may be nil
+	Key     []byte       // the account key, decoded from base64
+	Auth    bool         // false: credentials are neither needed nor looked at
+	Clock   *clock.Clock // time of data, and ids
+	Wall    *clock.Clock // real time, of signatures; nil: the wall clock
+	Log     *slog.Logger // nil: slog.Default
 
 	// MaxTime is how long one request may run; 0 is for ever. Gate bounds how many run at once; nil lets in all. Observe is told of each
 	// request; nil is nobody.
@@ -49,29 +49,47 @@ type Options struct {
 type Server struct {
 	e     *core.Engine
 	o     Options
+	gin   *gin.Engine
+	door  *rest.Door
 	macs  sync.Pool // hash.Hash keyed with the account key
 	calls sync.Pool // *call
-
-	idPrefix string
-	idSeq    atomic.Uint64
 }
 
 // New returns a server of the engine's tables.
 func New(e *core.Engine, o Options) *Server {
-	s := &Server{e: e, o: o, idPrefix: o.Clock.UUID().String()[:24]}
+	if o.Wall == nil {
+		o.Wall = clock.New()
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	s := &Server{e: e, o: o}
+	s.door = rest.NewDoor(rest.Options{API: "table", Clock: o.Wall, Log: o.Log, Budget: e.Budget(), MaxTime: o.MaxTime, Gate: o.Gate, Observe: o.Observe})
 	s.macs.New = func() any { return hmac.New(sha256.New, o.Key) }
 	s.calls.New = func() any { return &call{s: s} }
+
+	s.gin = rest.NewRouter()
+	s.gin.Use(s.begin, rest.RequestID(""), s.door.Observed, s.door.Recovered, s.door.Failed, rest.Handle((*call).headers),
+		rest.Handle((*call).preflight), rest.Handle((*call).checkVersion), rest.Handle((*call).authenticate), s.door.Limited)
+	s.gin.NoMethod(rest.Handle((*call).otherMethod))
+	for _, verb := range verbs() {
+		s.gin.Handle(verb, "/*address", rest.Handle((*call).dispatch))
+	}
 	return s
 }
 
 // ServeHTTP implements http.Handler.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.gin.ServeHTTP(w, r) }
+
+// begin is the middleware that makes a call of a request.
+func (s *Server) begin(g *gin.Context) {
 	c := s.calls.Get().(*call)
-	c.begin(w, r)
-	if err := c.serve(); err != nil {
-		c.fail(err)
-	}
-	c.end()
+	c.Begin(s.door, g)
+	c.begin()
+	g.Writer = c
+	g.Next()
+	c.End()
+	c.w = nil
 	s.calls.Put(c)
 }
 
@@ -83,92 +101,6 @@ func (s *Server) sign(dst []byte, text []byte) []byte {
 	dst = m.Sum(dst)
 	s.macs.Put(m)
 	return dst
-}
-
-// serve authenticates and dispatches.
-func (c *call) serve() error {
-	if c.r.Method == http.MethodOptions {
-		return c.preflight()
-	}
-	if err := c.checkVersion(); err != nil {
-		return err
-	}
-	if err := c.authenticate(); err != nil {
-		return err
-	}
-	seg, err := url.PathUnescape(c.resource)
-	if err != nil {
-		return newError("InvalidUri")
-	}
-	if c.addr, err = odata.ParseAddress(seg); err != nil {
-		return err
-	}
-	if c.addr.Kind == odata.Service || c.param("comp") != "" {
-		return c.special()
-	}
-	method, err := c.method(c.r.Method, c.r.Header.Values("X-Http-Method"))
-	if err != nil {
-		return err
-	}
-	if err := c.negotiate(method); err != nil {
-		return err
-	}
-	h := handlers[c.addr.Kind][method]
-	if h == nil {
-		c.w.Header().Set("Allow", allowed(c.addr.Kind))
-		return newError("MethodNotAllowed")
-	}
-	return h(c)
-}
-
-// handlers is the registry of operations: kind of resource and method (after X-HTTP-Method).
-var handlers [odata.Batch + 1]map[string]func(*call) error
-
-func init() {
-	handlers[odata.Tables] = map[string]func(*call) error{"GET": (*call).queryTables, "POST": (*call).createTable}
-	handlers[odata.OneTable] = map[string]func(*call) error{"GET": (*call).getTable, "DELETE": (*call).deleteTable}
-	handlers[odata.Entities] = map[string]func(*call) error{"GET": (*call).queryEntities, "POST": (*call).insertEntity}
-	handlers[odata.OneEntity] = map[string]func(*call) error{
-		"DELETE": (*call).deleteEntity, "GET": (*call).getEntity, "MERGE": (*call).mergeEntity, "PATCH": (*call).mergeEntity,
-		"PUT": (*call).replaceEntity,
-	}
-	handlers[odata.Batch] = map[string]func(*call) error{"POST": (*call).transaction}
-}
-
-func allowed(k odata.Kind) string {
-	var names []string
-	for _, m := range []string{"DELETE", "GET", "MERGE", "PATCH", "POST", "PUT"} {
-		if handlers[k][m] != nil {
-			names = append(names, m)
-		}
-	}
-	return strings.Join(names, ", ")
-}
-
-// method applies X-HTTP-Method, by which a POST stands for another method.
-func (c *call) method(m string, override []string) (string, error) {
-	if len(override) == 0 {
-		return m, nil
-	}
-	if m != http.MethodPost {
-		return "", newError("XMethodNotUsingPost")
-	}
-	if len(override) > 1 {
-		return "", newError("XMethodIncorrectCount")
-	}
-	switch o := strings.ToUpper(override[0]); o {
-	case "DELETE", "MERGE", "PATCH", "PUT":
-		return o, nil
-	}
-	return "", newError("XMethodIncorrectValue")
-}
-
-// preflight refuses: there are no CORS rules.
-func (c *call) preflight() error {
-	if c.r.Header.Get("Origin") == "" {
-		return &apiError{Code: "InvalidHeaderValue", Index: -1, XML: true}
-	}
-	return &apiError{Code: "CorsPreflightFailure", Index: -1, XML: true}
 }
 
 // target cuts the request's target into path and query, as they came over the wire.

@@ -63,18 +63,19 @@ func (c *call) createTable() error {
 		c.w.Header()["Dataserviceid"] = c.w.Header()["Location"]
 		return c.sendNothing()
 	}
-	c.out = c.appendTable(c.out[:0], name, c.base()+"/$metadata#Tables/@Element")
+	c.Out = c.appendTable(c.Out[:0], name, c.base()+"/$metadata#Tables/@Element")
 	return c.sendJSON(http.StatusCreated)
 }
 
 // create makes the container, and the database with the first table.
 func (c *call) create(name string) error {
-	ctx := c.r.Context()
+	ctx := c.Ctx()
 	spec := core.ContainerSpec{
 		ID:           name,
 		PartitionKey: core.PartitionKeyDef{Paths: []string{"/" + edm.PartitionField}, Kind: "Hash", Version: 2},
 		Throughput:   c.throughput(),
 		Origin:       "table",
+		FoldID:       true,
 	}
 	_, err := c.s.e.CreateContainer(ctx, Database, spec)
 	if status.Is(err, status.NotFound) {
@@ -91,11 +92,11 @@ func (c *call) create(name string) error {
 func (c *call) throughput() core.Throughput {
 	var t core.Throughput
 	for _, name := range []string{"x-ms-cosmos-throughput", "x-ms-offer-throughput"} {
-		if n, err := strconv.Atoi(c.r.Header.Get(name)); err == nil && n > 0 && t.Manual == 0 {
+		if n, err := strconv.Atoi(c.In.Get(name)); err == nil && n > 0 && t.Manual == 0 {
 			t.Manual = n
 		}
 	}
-	if auto := c.r.Header.Get("x-ms-cosmos-offer-autopilot-settings"); auto != "" {
+	if auto := c.In.Get("x-ms-cosmos-offer-autopilot-settings"); auto != "" {
 		if v, err := doc.ValueFromJSON([]byte(auto)); err == nil {
 			if n := v.Get("maxThroughput").Int(); n > 0 && n < 1<<31 {
 				t = core.Throughput{AutoscaleMax: int(n)}
@@ -110,10 +111,11 @@ func (c *call) getTable() error {
 	if err := c.needTables("lr"); err != nil {
 		return err
 	}
-	if _, err := c.s.e.Container(Database, c.addr.Table); err != nil {
+	ct, err := c.s.e.ContainerFold(Database, c.addr.Table)
+	if err != nil {
 		return notFound(err, "ResourceNotFound")
 	}
-	c.out = c.appendTable(c.out[:0], c.addr.Table, c.base()+"/$metadata#Tables/@Element")
+	c.Out = c.appendTable(c.Out[:0], ct.ID(), c.base()+"/$metadata#Tables/@Element")
 	return c.sendJSON(http.StatusOK)
 }
 
@@ -122,7 +124,11 @@ func (c *call) deleteTable() error {
 	if err := c.needTables("d"); err != nil {
 		return err
 	}
-	if err := c.s.e.DropContainer(c.r.Context(), Database, c.addr.Table); err != nil {
+	ct, err := c.s.e.ContainerFold(Database, c.addr.Table)
+	if err == nil {
+		err = c.s.e.DropContainer(c.Ctx(), Database, ct.ID())
+	}
+	if err != nil {
 		return notFound(err, "ResourceNotFound")
 	}
 	return c.sendNothing()
@@ -166,7 +172,7 @@ func (c *call) queryTables() error {
 		}
 		return func(string) value.Value { return value.Undef() }
 	})
-	out := c.out[:0]
+	out := c.Out[:0]
 	out = append(out, '{')
 	if c.level != edm.NoMetadata {
 		out = append(value.AppendQuoted(append(out, `"odata.metadata":`...), []byte(c.base()+"/$metadata#Tables")), ',')
@@ -188,7 +194,7 @@ func (c *call) queryTables() error {
 		out = c.appendTable(out, name, "")
 		n++
 	}
-	c.out = append(out, "]}"...)
+	c.Out = append(out, "]}"...)
 	return c.sendJSON(http.StatusOK)
 }
 

@@ -32,12 +32,12 @@ func (c *call) transaction() error {
 	if err := c.readBody(); err != nil {
 		return err
 	}
-	req, err := batch.Parse(c.r.Header.Get("Content-Type"), c.in)
+	req, err := batch.Parse(c.In.Get("Content-Type"), c.Body)
 	if err != nil {
 		return err
 	}
 	var w batch.Writer
-	w.Begin(c.id, !req.IsQuery)
+	w.Begin(string(c.ID[:]), !req.IsQuery)
 	if req.IsQuery {
 		c.groupQuery(&w, &req.Ops[0])
 	} else if err := c.group(&w, req.Ops); err != nil {
@@ -46,7 +46,7 @@ func (c *call) transaction() error {
 			return err
 		}
 		w = batch.Writer{}
-		w.Begin(c.id, true)
+		w.Begin(string(c.ID[:]), true)
 		id := ""
 		if e.Index >= 0 && e.Index < len(req.Ops) {
 			id = req.Ops[e.Index].ContentID
@@ -55,7 +55,7 @@ func (c *call) transaction() error {
 	}
 	w.End()
 	c.w.Header()["Content-Type"] = []string{w.ContentType()}
-	c.out = append(c.out[:0], w.Buf...)
+	c.Out = append(c.Out[:0], w.Buf...)
 	c.send(http.StatusAccepted)
 	return nil
 }
@@ -74,7 +74,7 @@ func (c *call) group(w *batch.Writer, reqs []batch.Op) error {
 		switch {
 		case i == 0:
 			table = t
-		case t != table:
+		case !strings.EqualFold(t, table):
 			return at(errorMsg("InvalidInput", "All operations of a batch must be on one table."), i)
 		case o.pk != ops[0].pk:
 			return at(newError("CommandsInBatchActOnDifferentPartitions"), i)
@@ -112,7 +112,7 @@ func (c *call) commit(v *view, ops []groupOp) error {
 		}
 		keys[i] = k
 	}
-	_, err := v.WithTx(c.r.Context(), keys[0].pk, func(tx *core.Tx) error {
+	_, err := v.WithTx(c.Ctx(), keys[0].pk, func(tx *core.Tx) error {
 		for i := range ops {
 			o := &ops[i]
 			w, err := v.write(&o.build, &o.operation, keys[i])
@@ -284,7 +284,7 @@ func (c *call) queryAlone(r *batch.Op) ([]byte, error) {
 	outer := c.w
 	c.w = rec
 	defer func() { c.w = outer }()
-	if err := handlers[addr.Kind]["GET"](c); err != nil {
+	if err := handlers[addr.Kind]["GET"].serve(c); err != nil {
 		return nil, err
 	}
 	return rec.body, nil

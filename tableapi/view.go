@@ -19,9 +19,12 @@ type view struct {
 	paths  [][]string // of the partition key, stored names
 }
 
-// view finds a table: a container of the database TablesDB, or `database.container`.
+// view finds a table: a container of the database TablesDB, whose name may come in any case, or `database.container`.
 func (s *Server) view(table string) (*view, error) {
-	c, err := s.e.Container(Database, table)
+	c, err := s.e.ContainerFold(Database, table)
+	if err == nil {
+		table = c.ID()
+	}
 	for i := 0; status.Is(err, status.NotFound) && i < len(table); i++ {
 		if table[i] == '.' {
 			c, err = s.e.Container(table[:i], table[i+1:])
@@ -33,6 +36,29 @@ func (s *Server) view(table string) (*view, error) {
 	v := &view{Container: c, table: table, paths: c.KeyPaths()}
 	v.native = len(v.paths) == 1 && len(v.paths[0]) == 1 && v.paths[0][0] == edm.PartitionField
 	return v, nil
+}
+
+// signedTable finds the table that a signature is for. Signatures don't tell case, so a name that several containers have but for
+// case opens none of them: other APIs may have made such containers. Tables differ in more than case (core.ContainerSpec.FoldID).
+func (s *Server) signedTable(name string) (*core.Container, bool) {
+	found, err := s.e.ContainersFold(Database, name)
+	for i := 0; err == nil && i < len(name); i++ {
+		if name[i] != '.' {
+			continue
+		}
+		for _, d := range s.e.Databases() {
+			if strings.EqualFold(d.ID, name[:i]) {
+				var more []*core.Container
+				if more, err = s.e.ContainersFold(d.ID, name[i+1:]); err == nil {
+					found = append(found, more...)
+				}
+			}
+		}
+	}
+	if err != nil || len(found) != 1 {
+		return nil, false
+	}
+	return found[0], true
 }
 
 // key names one item.
@@ -119,7 +145,7 @@ func (v *view) locate(c *call, pk, rk string) (key, error) {
 		if len(ks) == 1 {
 			break
 		}
-		_, err := v.Read(c.r.Context(), k.pk, k.id)
+		_, err := v.Read(c.Ctx(), k.pk, k.id)
 		if err == nil {
 			return k, nil
 		}
@@ -132,12 +158,12 @@ func (v *view) locate(c *call, pk, rk string) (key, error) {
 
 // read is the point read.
 func (v *view) read(c *call, pk, rk string) (*core.Item, error) {
-	it, err := v.Read(c.r.Context(), core.PartitionKey{value.StringOf(pk)}, value.StringOf(rk))
+	it, err := v.Read(c.Ctx(), core.PartitionKey{value.StringOf(pk)}, value.StringOf(rk))
 	if err == nil || v.native && !core.HasOtherIdentity(rk) {
 		return it, err
 	}
 	for _, k := range v.keys(pk, rk) {
-		other, err2 := v.Read(c.r.Context(), k.pk, k.id)
+		other, err2 := v.Read(c.Ctx(), k.pk, k.id)
 		if err2 == nil {
 			return other, nil
 		}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the clients of other languages against ./bin/orrery on free ports, in memory, and prints counts.
+# Runs the clients of other languages against ./bin/orrery on free ports, prints counts, and verifies the stores that they leave.
 #
 #   conformance/clients/run.sh [js|python|java|console|mongosh [FILE...]]     default: all; FILE: only these test files of js or python
 #
@@ -14,13 +14,14 @@ bin=${ORRERY_BIN:-$root/bin/orrery}
 
 work=$(mktemp -d)
 pids=()
+stores=()
 cleanup() {
   for p in ${pids[@]+"${pids[@]}"}; do kill "$p" 2>/dev/null && wait "$p" 2>/dev/null || true; done
   rm -rf "$work"
 }
 trap cleanup EXIT
 
-# serve NAME [FLAG...] starts a server in memory on free ports and sets p1 to p5 to them.
+# serve NAME [FLAG...] starts a server on free ports, with its data in $work/NAME.data, and sets p1 to p5 to the ports.
 serve() {
   local name=$1
   shift
@@ -30,10 +31,11 @@ const net = require("net"), s = [];
   if (s.length === 5) { console.log(s.map((x) => x.address().port).join(" ")); s.forEach((x) => x.close()); return; }
   const x = net.createServer().listen(0, "127.0.0.1", next); s.push(x);
 })();')
-  "$bin" serve --memory --nosql-addr "127.0.0.1:$p1" --gremlin-addr "127.0.0.1:$p2" --table-addr "127.0.0.1:$p3" \
+  "$bin" serve --data "$work/$name.data" --nosql-addr "127.0.0.1:$p1" --gremlin-addr "127.0.0.1:$p2" --table-addr "127.0.0.1:$p3" \
     --mongo-addr "127.0.0.1:$p4" --admin-addr "127.0.0.1:$p5" "$@" ${ORRERY_FLAGS:-} >"$work/$name.log" 2>&1 &
   local pid=$!
   pids+=("$pid")
+  stores+=("$name")
   for _ in $(seq 100); do
     curl -fs "http://127.0.0.1:$p5/ready" >/dev/null 2>&1 && return
     kill -0 "$pid" 2>/dev/null || break
@@ -155,6 +157,18 @@ esac
 for lang in "${langs[@]}"; do
   ("run_$lang" "$@") || status=1
 done
+# verify stops the servers and has the stores that the clients leave verified.
+verify() {
+  local i good=0 bad=0
+  for i in "${!stores[@]}"; do
+    if kill -TERM "${pids[i]}" && wait "${pids[i]}" && "$bin" check "$work/${stores[i]}.data"; then good=$((good + 1)); else bad=$((bad + 1)); fi
+  done
+  pids=()
+  echo "stores: $good passed, $bad failed"
+  [[ $bad -eq 0 ]]
+}
+verify || status=1
+
 if [[ $status -ne 0 ]]; then
   echo "--- last lines of the server's log"
   tail -40 "$work/server.log"

@@ -46,6 +46,8 @@ type state struct {
 	containers map[string]map[string]*Container // database id -> container id
 	rids       map[[8]byte]*Container
 	shelves    map[uint32]shelf // database number -> its other resources
+
+	fold folded
 }
 
 type account struct {
@@ -400,7 +402,7 @@ func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, hea
 	if d == nil {
 		return nil, errNoDatabase(db, status.SubOwnerNotFound)
 	}
-	if next.containers[db][spec.ID] != nil {
+	if c.taken(db, spec.ID, spec.FoldID, nil) {
 		return nil, status.New(status.Conflict, "Resource with specified id or name already exists.")
 	}
 	if t := spec.Throughput; t.Manual < 0 || t.AutoscaleMax < 0 || t.Max()/c.set.PartitionThroughput > maxPartitions {
@@ -474,7 +476,7 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, gen uint3
 	}
 	k := *old
 	k.Spec = spec.Clone()
-	k.Spec.ID, k.Spec.PartitionKey, k.Spec.UniqueKeys = old.ID, old.PartitionKey, old.UniqueKeys
+	k.Spec.ID, k.Spec.PartitionKey, k.Spec.UniqueKeys, k.Spec.FoldID = old.ID, old.PartitionKey, old.UniqueKeys, old.FoldID
 	k.TS, k.Version = c.clk.Now().Unix(), next.account.NextVersion
 	next.account.NextVersion++
 	if !bytes.Equal(k.IndexingPolicy, old.IndexingPolicy) {
@@ -524,7 +526,7 @@ func (c *Catalog) RenameContainer(ctx context.Context, db, id, toDB, toID string
 	if db != toDB {
 		return nil, status.New(status.NotSupported, "A container can't move to another database.")
 	}
-	if next.containers[toDB][toID] != nil {
+	if c.taken(toDB, toID, old.FoldID, old) {
 		return nil, status.New(status.Conflict, "Resource with specified id or name already exists.")
 	}
 	k := *old

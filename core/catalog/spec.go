@@ -59,6 +59,10 @@ type Spec struct {
 	Properties     map[string][]byte `json:"properties,omitempty"` // what an API keeps with the container
 	Origin         string            `json:"origin,omitempty"`     // nosql, mongo, gremlin or table
 	ExtendedJSON   bool              `json:"extendedJson,omitempty"`
+
+	// FoldID keeps ids apart by more than case: no other container of the database may have an id that differs from this one's only
+	// in case. It stays as it was when the container was created.
+	FoldID bool `json:"foldId,omitempty"`
 }
 
 // Clone returns a deep copy.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
@@ -26,6 +27,10 @@ type counter struct {
 	lsn block
 	num block
 	run *reservation // under way; nil = none
+
+	// given is the greatest LSN that a commit was given: the LSNs between it and the block's end are only reserved. A process that has
+	// just begun takes it from the slots' heads.
+	given atomic.Int64
 }
 
 // block is a reserved range of numbers: up to last they are given out, up to to they may be.
@@ -91,7 +96,15 @@ func (c *counter) load() error {
 // nextLSN returns the next LSN above floor.
 func (c *counter) nextLSN(ctx context.Context, floor int64) (int64, error) {
 	n, err := c.next(ctx, &c.lsn, uint64(floor))
-	return int64(n), err
+	if err != nil {
+		return 0, err
+	}
+	lsn := int64(n)
+	for { // slots take LSNs side by side
+		if was := c.given.Load(); was >= lsn || c.given.CompareAndSwap(was, lsn) {
+			return lsn, nil
+		}
+	}
 }
 
 // nextNumber returns the next item number, without its placement bits.

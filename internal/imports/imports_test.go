@@ -55,7 +55,7 @@ var engines = []string{"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "c
 
 // libraries that only some rooms may import.
 var libraries = map[string][]string{
-	"github.com/gin-gonic/gin":               {"sqlapi", "tableapi", "cmd"},
+	"github.com/gin-gonic/gin":               {"internal/rest", "sqlapi", "tableapi", "cmd"},
 	"github.com/dop251/goja":                 {"sqlapi/script"},
 	"go.mongodb.org/mongo-driver":            {"core/doc", "mongoapi"},
 	"github.com/cockroachdb/pebble":          {"core/kv/pebblekv"},
@@ -86,6 +86,7 @@ var clockFree = map[string][]string{
 	"cmd/orrery/certs":  {"crypto/rand"},
 	"core/kv/pebblekv":  {"time"},
 	"internal/httpconn": {"time"}, // deadlines of sockets
+	"internal/netlimit": {"time"}, // the same
 	"internal/tally":    {"time"},
 }
 

@@ -1,0 +1,115 @@
+package rest
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+
+	"github.com/orrerydb/orrery/internal/httpconn"
+)
+
+// Reply headers are gathered in one buffer, Call.Values: each costs no allocation, and their names go out as they are given here, in lower
+// case if so. A header that is added again replaces the one before. A value is set at once, or appended and added:
+//
+//	c.Set("etag", v)
+//	from := len(c.Values)
+//	c.Values = strconv.AppendInt(c.Values, lsn, 10)
+//	c.Add("lsn", from)
+
+// slot is one reply header: its name and where its value is in Call.Values.
+type slot struct {
+	name       string
+	start, end int
+}
+
+// Add adds a reply header whose value is what was appended to c.Values since its length was from.
+func (c *Call) Add(name string, from int) {
+	c.slots = append(c.slots, slot{name, from, len(c.Values)})
+}
+
+// Set adds a reply header.
+func (c *Call) Set(name, value string) {
+	from := len(c.Values)
+	c.Values = append(c.Values, value...)
+	c.Add(name, from)
+}
+
+// SetInt adds a reply header with a number.
+func (c *Call) SetInt(name string, v int64) {
+	from := len(c.Values)
+	c.Values = strconv.AppendInt(c.Values, v, 10)
+	c.Add(name, from)
+}
+
+// Send writes the reply: status, reply headers, and c.Out as body where the status has one. contentType is the header's value, shared by
+// all replies of its kind; nil: no header.
+func (c *Call) Send(code int, contentType []string) {
+	c.sent = true
+	h := c.Header()
+	allowed := code != http.StatusNoContent && code != http.StatusNotModified && code >= 200
+	if allowed {
+		if contentType != nil {
+			h["Content-Type"] = contentType
+		}
+		h["Content-Length"] = []string{strconv.Itoa(len(c.Out))}
+	}
+	if conn := httpconn.Of(c.Request.Context()); conn != nil && c.makeLines() {
+		body := len(c.Out)
+		if !allowed || c.Request.Method == http.MethodHead {
+			body = 0
+		}
+		conn.Next(c.lines, body)
+		h["Date"] = c.door.dated()
+	} else {
+		c.fillMap(h)
+	}
+	c.WriteHeader(code)
+	c.WriteHeaderNow()
+	if allowed && len(c.Out) > 0 {
+		if _, err := c.Write(c.Out); err != nil {
+			c.left = true
+		}
+	}
+}
+
+// fillMap gives the reply headers to net/http.
+func (c *Call) fillMap(h http.Header) {
+	text := string(c.Values)
+	values := make([]string, len(c.slots))
+	for i, s := range c.slots {
+		values[i] = text[s.start:s.end]
+		h[s.name] = values[i : i+1 : i+1]
+	}
+}
+
+// makeLines makes c.lines of the reply headers as net/http would write them out of the map: in the order of their names, each once. It
+// reports false when a value is none that net/http writes as it is.
+func (c *Call) makeLines() bool {
+	s := c.slots
+	for i := 1; i < len(s); i++ { // few, and nearly in order: the cheapest sort there is, and a stable one
+		for j := i; j > 0 && s[j].name < s[j-1].name; j-- {
+			s[j], s[j-1] = s[j-1], s[j]
+		}
+	}
+	b := c.lines[:0]
+	for i, x := range s {
+		if i+1 < len(s) && s[i+1].name == x.name {
+			continue // set again later
+		}
+		v := c.Values[x.start:x.end]
+		if len(v) > 0 && (v[0] <= ' ' || v[len(v)-1] <= ' ') {
+			return false
+		}
+		b = append(b, x.name...)
+		b = append(b, ": "...)
+		b = append(b, v...)
+		b = append(b, "\r\n"...)
+	}
+	c.lines = b
+	return bytes.IndexByte(c.Values, '\n') < 0 && bytes.IndexByte(c.Values, '\r') < 0
+}
+
+// Discard forgets the reply headers that were set and the body that was made: an error takes their place.
+func (c *Call) Discard() {
+	c.Values, c.slots, c.Out = c.Values[:0], c.slots[:0], c.Out[:0]
+}

@@ -1,0 +1,24 @@
+package rest
+
+import "testing"
+
+// Values that net/http changes on their way out go through net/http: a container's name may end in a space.
+func TestHeadersThatAreTrimmed(t *testing.T) {
+	c := &Call{}
+	c.Set("x-ms-alt-content-path", "dbs/db/colls/c ")
+	if c.makeLines() {
+		t.Error("a space at the end")
+	}
+	c.Values, c.slots = nil, nil
+	c.Set("x-ms-continuation", "a\r\nSet-Cookie: b")
+	if c.makeLines() {
+		t.Error("a line end inside")
+	}
+	c.Values, c.slots = nil, nil
+	c.Set("x-ms-session-token", "1")
+	c.Set("etag", "2")
+	c.Set("etag", "3")
+	if !c.makeLines() || string(c.lines) != "etag: 3\r\nx-ms-session-token: 1\r\n" {
+		t.Errorf("%q", c.lines)
+	}
+}
