@@ -277,7 +277,7 @@ func (c *compiler) subQuery(q *gremlin.SubQuery) (any, error) {
 	paths, side := c.x.paths, c.x.side
 	err := c.run(q.Code, func(v any, bulk int64) error {
 		for range bulk {
-			if err := c.x.hold(1); err != nil {
+			if err := c.x.hold(v); err != nil {
 				return err
 			}
 			out = append(out, v)

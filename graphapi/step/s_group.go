@@ -14,6 +14,9 @@ type grouper struct {
 	fast  func() reducer
 }
 
+// groupSize is about how many bytes a group has beside its key and values.
+const groupSize = 256
+
 // groupAcc is one group.
 type groupAcc struct {
 	n  int64
@@ -36,7 +39,7 @@ func (g *grouper) add(x *exec, t *trav) error {
 	kb := string(appendKey(nil, k))
 	i, have := g.index[kb]
 	if !have {
-		if err := x.hold(1); err != nil {
+		if err := x.mem.grow(1, groupSize+2*int64(len(kb))+sizeOf(k)); err != nil {
 			return err
 		}
 		i = len(g.keys)
@@ -47,15 +50,15 @@ func (g *grouper) add(x *exec, t *trav) error {
 	a := &g.accs[i]
 	switch {
 	case g.count:
-		a.n = addBulk(a.n, t.bulk)
-		return nil
+		a.n, err = addCount(a.n, t.bulk)
+		return err
 	case g.fast != nil:
 		if a.r == nil {
 			a.r = g.fast()
 		}
 		return a.r.add(x, t)
 	case !g.fold:
-		if err := x.hold(1); err != nil {
+		if err := x.mem.grow(1, t.size()); err != nil {
 			return err
 		}
 		a.ts = append(a.ts, t.clone())
@@ -66,7 +69,7 @@ func (g *grouper) add(x *exec, t *trav) error {
 		return err
 	}
 	for range t.bulk {
-		if err := x.hold(1); err != nil {
+		if err := x.hold(v); err != nil {
 			return err
 		}
 		a.l = append(a.l, v)
@@ -184,21 +187,25 @@ func (r *treeReducer) add(x *exec, t *trav) error {
 		if !ok {
 			return nil
 		}
-		cur = childOf(x, cur, v)
-	}
-	return x.hold(0)
-}
-
-func childOf(x *exec, t *gvalue.Tree, k any) *gvalue.Tree {
-	for i := range t.Entries {
-		if equal(t.Entries[i].Key, k) {
-			return t.Entries[i].Child
+		if cur, err = childOf(x, cur, v); err != nil {
+			return err
 		}
 	}
-	x.held++
+	return nil
+}
+
+func childOf(x *exec, t *gvalue.Tree, k any) (*gvalue.Tree, error) {
+	for i := range t.Entries {
+		if equal(t.Entries[i].Key, k) {
+			return t.Entries[i].Child, nil
+		}
+	}
+	if err := x.hold(k); err != nil {
+		return nil, err
+	}
 	n := &gvalue.Tree{}
 	t.Entries = append(t.Entries, gvalue.TreeEntry{Key: k, Child: n})
-	return n
+	return n, nil
 }
 
 func (r *treeReducer) result(*exec) (any, bool, error) { return r.root, true, nil }

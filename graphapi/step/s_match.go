@@ -169,7 +169,7 @@ func (s *matchStep) solve(x *exec, t *trav, vars *gvalue.Map, done []bool) error
 				return errf(Runtime, "The patterns of match() are not connected: a variable is never bound")
 			}
 		}
-		if err := s.held.hold(x, 1); err != nil {
+		if err := s.held.hold(x, 1, travSize+sizeOf(vars)); err != nil {
 			return err
 		}
 		s.out = append(s.out, t.split(x, vars))

@@ -228,7 +228,7 @@ func (x *exec) findVertices(d *draft, hasLabel bool) ([]any, error) {
 			return out, err
 		}
 		if d.fits(v, hasLabel) {
-			if err := x.hold(1); err != nil {
+			if err := x.hold(v); err != nil {
 				return nil, err
 			}
 			out = append(out, v)
@@ -397,7 +397,7 @@ func (m *mergeArgs) findEdges(x *exec, t *trav, what *gvalue.Map, d *draft, hasO
 		if in != nil && (!sameKey(o.Get(fSink), in.id) || !sameKey(o.Get(fSinkPartition), in.pk)) || !d.fits(v, d.label != "") {
 			continue
 		}
-		if err := x.hold(1); err != nil {
+		if err := x.hold(v); err != nil {
 			return nil, err
 		}
 		found = append(found, v)

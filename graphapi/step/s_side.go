@@ -75,7 +75,7 @@ func (c *compiler) withSideEffect(args []any) error {
 // put adds a value to a side effect of aggregate() or store().
 func (s *sideEffect) put(x *exec, v any, bulk int64) error {
 	if b, ok := s.v.(*bag); ok {
-		if err := x.hold(1); err != nil {
+		if err := x.hold(v); err != nil {
 			return err
 		}
 		b.b.Add(v, bulk)
