@@ -23,7 +23,8 @@ func Run(ctx context.Context, g *Graph, req *Request, emit func(v any, bulk int6
 		ctx, cancel = context.WithTimeout(ctx, req.Options.EvaluationTimeout)
 		defer cancel()
 	}
-	x := &exec{ctx: ctx, g: g, cosmos: req.Cosmos, tokens: req.Options.MaterializeProperties == "tokens"}
+	x := &exec{ctx: ctx, g: g, cosmos: req.Cosmos, tokens: req.Options.MaterializeProperties == "tokens",
+		mem: memory{budget: req.Budget}}
 	defer func() {
 		x.closeAll()
 		stats = x.stats
