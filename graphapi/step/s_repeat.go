@@ -27,7 +27,11 @@ type repeatStep struct {
 
 	// whole says that the body looks at all traversers of a round together (order, count, limit, ..). It then gets all of a round
 	// before it starts, and what it gives waits in pending for the next one.
+	//
+	// many goes round by round, too, with at most batch new traversers: without paths those of different origin that meet at one vertex
+	// become one, which is what keeps a walk of a fixed length over a dense graph small.
 	whole   bool
+	many    bool
 	round   int // how many rounds went before this one
 	pending []*trav
 }
@@ -67,9 +71,6 @@ func (c *compiler) repeat(tr *traversal, ins []gvalue.Instruction) (int, error) 
 		return 0, err
 	}
 	s.body, s.whole = body, body.has(seesRound)
-	if !s.whole {
-		body.head.held = &s.held
-	}
 	for i++; i < len(ins) && isRepeatMod(ins[i].Op); i++ {
 		if belongsToNext(ins[i:], s) {
 			break
@@ -78,9 +79,16 @@ func (c *compiler) repeat(tr *traversal, ins []gvalue.Instruction) (int, error) 
 			return 0, err
 		}
 	}
+	s.many = !c.x.paths && s.times >= 0 && !s.hasEmit
+	if !s.whole && !s.many {
+		body.head.held = &s.held
+	}
 	tr.add(s)
 	return i, nil
 }
+
+// batch is how many traversers go together through the rounds of a repeat() that need not see all of them.
+const batch = 2500
 
 func isRepeatMod(op string) bool { return op == "until" || op == "emit" || op == "times" }
 
@@ -206,7 +214,7 @@ func (s *repeatStep) next(x *exec) (*trav, error) {
 			}
 			continue
 		}
-		if s.whole {
+		if s.whole || s.many {
 			more, err := s.startAll(x)
 			if !more || err != nil {
 				return nil, err
@@ -330,7 +338,7 @@ func (s *repeatStep) startAll(x *exec) (more bool, err error) {
 			return false, err
 		}
 	}
-	for fresh {
+	for n := 0; fresh && (s.whole || n < batch); n++ {
 		t, err := s.arrive(x)
 		if err != nil {
 			return false, err
@@ -384,7 +392,7 @@ func (s *repeatStep) enqueue(x *exec, t *trav) error {
 	if err := s.held.keep(x, t); err != nil {
 		return err
 	}
-	if s.whole {
+	if s.whole || s.many {
 		s.pending = append(s.pending, t)
 		return nil
 	}
