@@ -17,6 +17,7 @@ type compiler struct {
 	binds     map[string]any
 	depth     int
 	steps     int
+	labelled  bool      // in where() and match(): as() at the ends of a condition names what it is between
 	bodyDepth int       // depth of the body of a repeat(); 0: none
 	probes    *[]*probe // of a profiled traversal
 	text      string    // of the script

@@ -26,6 +26,8 @@ type matchPattern struct {
 func buildMatch(c *compiler, in *inst) (step, error) {
 	s := &matchStep{}
 	ends := map[string]bool{}
+	defer func(outer bool) { c.labelled = outer }(c.labelled)
+	c.labelled = true
 	for _, a := range in.args {
 		b, ok := a.(*gvalue.Bytecode)
 		if !ok || len(b.Steps) == 0 {

@@ -8,7 +8,7 @@ import (
 
 // mergeArgs is mergeV and mergeE: find what the map describes, or create it.
 type mergeArgs struct {
-	op            string // mergeV or mergeE
+	op            string  // mergeV or mergeE
 	what          operand // the map that is searched for
 	create, match *operand
 	outV, inV     *operand

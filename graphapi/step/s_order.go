@@ -521,7 +521,7 @@ func buildBarrier(c *compiler, in *inst) (step, error) {
 		}
 	}
 	return &barrierStep{f: func(x *exec, ts []*trav) ([]*trav, error) {
-		if x.paths || x.noBulk {
+		if x.paths || x.noBulk && x.sackOp == "" {
 			return ts, nil
 		}
 		by := make(map[string]*trav, len(ts))
@@ -533,9 +533,12 @@ func buildBarrier(c *compiler, in *inst) (step, error) {
 				continue
 			}
 			key = appendKey(key[:0], t.v)
-			if have, ok := by[string(key)]; ok && have.sack == nil && t.sack == nil && have.loops == t.loops {
-				if sum, fits := addBulk(have.bulk, t.bulk); fits {
-					have.bulk = sum
+			if have, ok := by[string(key)]; ok && have.loops == t.loops {
+				joined, err := x.join(have, t)
+				if err != nil {
+					return nil, err
+				}
+				if joined {
 					continue
 				}
 			}
@@ -544,4 +547,26 @@ func buildBarrier(c *compiler, in *inst) (step, error) {
 		}
 		return out, nil
 	}}, nil
+}
+
+// join makes two equal traversers one, when their sacks and their number allow it.
+func (x *exec) join(have, t *trav) (bool, error) {
+	if (have.sack != nil || t.sack != nil) && x.sackOp == "" {
+		return false, nil
+	}
+	sum, fits := addBulk(have.bulk, t.bulk)
+	if !fits {
+		return false, nil
+	}
+	if x.sackOp != "" {
+		sack, err := operate(x.sackOp, have.sack, t.sack)
+		if err != nil {
+			return false, err
+		}
+		have.sack = sack
+	}
+	if !x.noBulk {
+		have.bulk = sum
+	}
+	return true, nil
 }

@@ -23,6 +23,8 @@ func buildCount(c *compiler, in *inst) (step, error) {
 			switch v := t.v.(type) {
 			case *gvalue.Map:
 				return int64(v.Len()), true, nil
+			case *gvalue.Tree:
+				return int64(len(v.Entries)), true, nil
 			case *gvalue.BulkSet:
 				n := int64(0)
 				for _, i := range v.Items() {

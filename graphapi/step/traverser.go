@@ -259,6 +259,7 @@ type exec struct {
 	noBulk   bool
 	sack     any
 	hasSack  bool
+	sackOp   gvalue.Operator // how the sacks of traversers that become one are joined; "": with sacks they stay apart
 }
 
 // tick is called once for each unit of work; now and then it looks whether the request is over.
