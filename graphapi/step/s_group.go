@@ -31,8 +31,11 @@ func (g *grouper) fresh() *grouper {
 	return &n
 }
 
-func (g *grouper) add(x *exec, t *trav) error {
-	k, ok, err := g.key.apply(x, t)
+func (g *grouper) add(x *exec, t *trav) error { return g.addBy(x, t, g.key) }
+
+// addBy is add with the key of another step that fills the same side effect.
+func (g *grouper) addBy(x *exec, t *trav, key *by) error {
+	k, ok, err := key.apply(x, t)
 	if err != nil || !ok {
 		return err
 	}
@@ -167,7 +170,7 @@ func buildGroup(c *compiler, in *inst) (step, error) {
 		if !ok {
 			return errf(Runtime, "The side effect %s is not a group", name)
 		}
-		return g.add(x, t)
+		return g.addBy(x, t, proto.key)
 	}), nil
 }
 

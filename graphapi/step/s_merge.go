@@ -60,12 +60,48 @@ func buildMerge(c *compiler, in *inst) (step, error) {
 			m.inV = &o
 		}
 	}
+	if err := m.validConstants(); err != nil {
+		return nil, err
+	}
 	return &flatStep{f: func(x *exec, t *trav) (iter, error) {
 		if m.edge() {
 			return m.mergeE(x, t)
 		}
 		return m.mergeV(x, t)
 	}}, nil
+}
+
+// validConstants refuses maps that are written down whether or not they come to be used.
+func (m *mergeArgs) validConstants() error {
+	constant := func(o *operand) *gvalue.Map {
+		if o == nil || o.tr != nil {
+			return nil
+		}
+		what, _ := o.v.(*gvalue.Map)
+		return what
+	}
+	what, create := constant(&m.what), constant(m.create)
+	for _, c := range []*gvalue.Map{what, create} {
+		if err := m.valid(c); err != nil {
+			return err
+		}
+	}
+	if what != nil && create != nil {
+		if err := noOverrides(what, create); err != nil {
+			return err
+		}
+	}
+	return m.validMatch(constant(m.match))
+}
+
+// noOverrides refuses a map of onCreate that says something else than the searched one.
+func noOverrides(what, create *gvalue.Map) error {
+	for _, e := range create.Entries() {
+		if have, ok := what.Get(e.Key); ok && !sameMerge(e.Key, have, e.Value) {
+			return errf(Runtime, "option(onCreate) cannot override values from merge() argument: (%s, %s)", gvalue.Text(e.Key), gvalue.Text(have))
+		}
+	}
+	return nil
 }
 
 // mapOf evaluates an operand that must give a map; nil stands for an empty one.
@@ -135,10 +171,10 @@ func (m *mergeArgs) valid(what *gvalue.Map) error {
 	return nil
 }
 
-// validMatch is valid for option(onMatch, ..).
+// validMatch is valid for option(onMatch, ..). There null removes a property of an edge.
 func (m *mergeArgs) validMatch(what *gvalue.Map) error {
 	for _, e := range what.Entries() {
-		if e.Value == nil {
+		if e.Value == nil && !m.edge() {
 			return errf(Runtime, "%s() does not allow null Map values - check: %s", m.op, gvalue.Text(e.Key))
 		}
 		k, ok := e.Key.(string)
@@ -197,10 +233,10 @@ func (m *mergeArgs) merged(x *exec, t *trav, what *gvalue.Map) (*draft, *gvalue.
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := noOverrides(out, more); err != nil {
+		return nil, nil, err
+	}
 	for _, e := range more.Entries() {
-		if have, ok := out.Get(e.Key); ok && !sameMerge(e.Key, have, e.Value) {
-			return nil, nil, errf(Runtime, "option(onCreate) cannot override values from merge() argument: (%s, %s)", gvalue.Text(e.Key), gvalue.Text(have))
-		}
 		out.Put(e.Key, e.Value)
 	}
 	d, err := draftOf(out, label)
