@@ -15,6 +15,9 @@ func New(e *core.Engine, o Options) *Server {
 	if o.Clock == nil {
 		o.Clock = e.Clock()
 	}
+	if o.Budget == nil {
+		o.Budget = e.Budget()
+	}
 	return NewServer(&engineGraphs{core: e, known: map[GraphName]*engineGraph{}}, o)
 }
 
@@ -90,6 +93,7 @@ func (g *engineGraph) Evaluate(ctx context.Context, e *Evaluation, emit func(v a
 		req.Options.MaterializeProperties = "tokens"
 	}
 	stats, err := step.Run(ctx, g.graph, &req, emit)
+	e.Items, e.Writes = stats.Items, stats.Writes
 	return stats.Charge, err
 }
 

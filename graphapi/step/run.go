@@ -71,7 +71,9 @@ func clean(err error) error {
 		return errf(Unsupported, "%s", capital(err.Error()))
 	case errors.Is(err, strategy.ErrReadOnly):
 		return errf(ReadOnly, "%s", err.Error())
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled):
+		return status.New(status.Unavailable, "The request was cancelled.")
+	case errors.Is(err, context.DeadlineExceeded):
 		return errf(Timeout, "A timeout occurred during traversal evaluation of the request")
 	}
 	return errf(Compile, "%s", capital(err.Error()))

@@ -2,8 +2,10 @@ package step
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
@@ -274,6 +276,9 @@ func (x *exec) tick() error {
 }
 
 func (x *exec) timeout() error {
+	if errors.Is(x.ctx.Err(), context.Canceled) {
+		return status.New(status.Unavailable, "The request was cancelled.")
+	}
 	return errf(Timeout, "A timeout occurred during traversal evaluation of the request: the evaluation timeout was reached")
 }
 
