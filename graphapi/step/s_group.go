@@ -203,7 +203,7 @@ func childOf(x *exec, t *gvalue.Tree, k any) (*gvalue.Tree, error) {
 			return t.Entries[i].Child, nil
 		}
 	}
-	if err := x.hold(k); err != nil {
+	if err := x.mem.grow(1, entrySize+sizeOf(k)); err != nil {
 		return nil, err
 	}
 	n := &gvalue.Tree{}
