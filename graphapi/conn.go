@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,7 +30,7 @@ type conn struct {
 	ctx    context.Context // ends with the connection
 	cancel context.CancelFunc
 
-	buf      bytes.Buffer // the frame being read
+	buf      []byte // the frame being read; it grows by a quarter, not twice
 	login    login
 	sessions map[string]*session
 
@@ -86,8 +87,8 @@ func (c *conn) serve() {
 		}
 		c.reads.Add(1)
 		c.frame(typ == websocket.TextMessage, body, tooMuch)
-		if c.buf.Cap() > keepBuffer {
-			c.buf = bytes.Buffer{}
+		if cap(c.buf) > keepBuffer {
+			c.buf = nil
 		}
 		c.in.Close()
 	}
@@ -102,7 +103,7 @@ func (c *conn) read() (typ int, body []byte, tooMuch, err error) {
 	}
 	c.reading.Store(true)
 	defer c.reading.Store(false)
-	c.buf.Reset()
+	c.buf = c.buf[:0]
 	limit := maxFrame + 256
 	if !c.login.done {
 		limit = maxLoginBytes
@@ -110,29 +111,29 @@ func (c *conn) read() (typ int, body []byte, tooMuch, err error) {
 	charged := 0
 	var beginning []byte
 	for {
-		c.buf.Grow(bytes.MinRead)
-		n, err := r.Read(c.buf.AvailableBuffer()[:c.buf.Available()])
+		c.buf = slices.Grow(c.buf, bytes.MinRead)
+		n, err := r.Read(c.buf[len(c.buf):cap(c.buf)])
 		c.got.Add(uint64(n))
-		c.buf.Write(c.buf.AvailableBuffer()[:n])
+		c.buf = c.buf[:len(c.buf)+n]
 		switch {
 		case err == io.EOF && tooMuch != nil:
 			return typ, beginning, tooMuch, nil
 		case err == io.EOF:
-			return typ, c.buf.Bytes(), nil, nil
+			return typ, c.buf, nil, nil
 		case err != nil:
 			return 0, nil, nil, err
 		case tooMuch != nil:
-			c.buf.Reset()
+			c.buf = c.buf[:0]
 			continue
-		case c.buf.Len() > limit:
+		case len(c.buf) > limit:
 			tooMuch = fail(kindMalformed, "a request before the login may have %d bytes", maxLoginBytes)
-		case c.buf.Cap() > freeBytes && c.buf.Cap() > charged:
-			tooMuch = c.in.Grow(int64(c.buf.Cap() - charged))
-			charged = c.buf.Cap()
+		case cap(c.buf) > freeBytes && cap(c.buf) > charged:
+			tooMuch = c.in.Grow(int64(cap(c.buf) - charged))
+			charged = cap(c.buf)
 		}
 		if tooMuch != nil {
-			beginning = bytes.Clone(c.buf.Bytes()[:min(c.buf.Len(), mimeBytes)])
-			c.buf = bytes.Buffer{}
+			beginning = bytes.Clone(c.buf[:min(len(c.buf), mimeBytes)])
+			c.buf = nil
 			c.in.Close()
 		}
 	}

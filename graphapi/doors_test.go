@@ -250,7 +250,9 @@ func TestBytesAreGivenBack(t *testing.T) {
 	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatal(res, err)
 	}
-	var answer struct{ Result struct{ Data json.RawMessage } }
+	var answer struct {
+		Result struct{ Data json.RawMessage }
+	}
 	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || len(answer.Result.Data) < 100_000 {
 		t.Errorf("%v, %d bytes", err, len(answer.Result.Data))
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,23 +66,23 @@ func readBody(w http.ResponseWriter, r *http.Request, held *budget.Account) ([]b
 	control := http.NewResponseController(w)
 	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	body := http.MaxBytesReader(w, r.Body, maxFrame)
-	var b bytes.Buffer
+	var b []byte
 	charged := 0
 	for {
-		b.Grow(bytes.MinRead)
-		if b.Cap() > freeBytes && b.Cap() > charged {
-			if err := held.Wait(r.Context(), int64(b.Cap()-charged)); err != nil {
+		b = slices.Grow(b, bytes.MinRead)
+		if cap(b) > freeBytes && cap(b) > charged {
+			if err := held.Wait(r.Context(), int64(cap(b)-charged)); err != nil {
 				return nil, err
 			}
-			charged = b.Cap()
+			charged = cap(b)
 		}
 		_ = control.SetReadDeadline(deadlines.Now().Add(stallTimeout)) // without deadlines the server's own hold
-		n, err := body.Read(b.AvailableBuffer()[:b.Available()])
-		b.Write(b.AvailableBuffer()[:n])
+		n, err := body.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
 		var tooLong *http.MaxBytesError
 		switch {
 		case err == io.EOF:
-			return b.Bytes(), nil
+			return b, nil
 		case errors.As(err, &tooLong):
 			return nil, fail(kindTooLarge, "a request may have %d bytes", maxFrame)
 		case err != nil:
