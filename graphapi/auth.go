@@ -47,6 +47,7 @@ func (c *conn) admit(w *work) {
 		}
 		l.kept = append(l.kept, w)
 		if len(l.kept) == 1 {
+			c.challenged.Store(true)
 			w.challenge()
 		}
 	}
@@ -65,8 +66,11 @@ func (w *work) challenge() {
 // connection is closed after a few attempts.
 func (c *conn) authenticate(w *work) {
 	l := &c.login
+	c.challenged.Store(false)
 	first := l.kept[0]
+	seen := c.srv.observe("authentication", c.client)
 	if err := c.checkLogin(w); err != nil {
+		first.reply.seen = seen
 		first.reply.service = l.service
 		first.reply.fail(failureOf(err))
 		l.kept, l.keptBytes, l.service, l.graph = nil, 0, false, GraphName{}
@@ -75,6 +79,7 @@ func (c *conn) authenticate(w *work) {
 		}
 		return
 	}
+	(&reply{c: c, seen: seen}).ended(message.Success)
 	l.done = true
 	kept := l.kept
 	l.kept, l.keptBytes = nil, 0

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
 
+	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 	"github.com/orrerydb/orrery/graphapi/message"
 )
@@ -24,10 +26,11 @@ import (
 type conn struct {
 	srv    *Server
 	ws     *websocket.Conn
+	client string          // its address, where requests are observed
 	ctx    context.Context // ends with the connection
 	cancel context.CancelFunc
 
-	buf      bytes.Buffer // the frame being read
+	buf      []byte // the frame being read; it grows by a quarter, not twice
 	login    login
 	sessions map[string]*session
 
@@ -40,18 +43,26 @@ type conn struct {
 	draining     atomic.Bool
 
 	wmu sync.Mutex
+	in  *budget.Account // of the frame being read
 
 	// What the server's sweep looks at, so that no message needs a timer: reads counts messages, pings and pongs; writes is
 	// odd while a message is being written. The last two belong to the sweep.
-	reads, writes         atomic.Uint64
-	seenReads, seenWrites uint64
-	idle, stuck           int // sweeps without a read; sweeps within one write
+	// got counts what came of frames, reading says that one has begun and isn't whole, and challenged that a login is due.
+	reads, writes, got             atomic.Uint64
+	reading, challenged            atomic.Bool
+	seenReads, seenWrites, seenGot uint64
+	// Sweeps without a read; within one write; without a byte of a frame; without the login.
+	idle, stuck, stalled, anonymous int
 }
 
 func newConn(s *Server, ws *websocket.Conn) *conn {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &conn{srv: s, ws: ws, ctx: ctx, cancel: cancel, slots: make(chan struct{}, maxRunning), jobs: make(chan job)}
 	c.login.done = !s.o.Auth
+	if s.o.Observe != nil {
+		c.client = ws.RemoteAddr().String()
+	}
+	c.in = s.o.Budget.Open("request")
 	ws.SetReadLimit(maxFrame + 256) // the mime header is not the request's
 	ping := ws.PingHandler()
 	ws.SetPingHandler(func(data string) error {
@@ -70,33 +81,69 @@ func (c *conn) serve() {
 		c.ws.Close()
 	}()
 	for {
-		typ, body, err := c.read()
+		typ, body, tooMuch, err := c.read()
 		if err != nil {
 			return
 		}
 		c.reads.Add(1)
-		c.frame(typ == websocket.TextMessage, body)
-		if c.buf.Cap() > keepBuffer {
-			c.buf = bytes.Buffer{}
+		c.frame(typ == websocket.TextMessage, body, tooMuch)
+		if cap(c.buf) > keepBuffer {
+			c.buf = nil
+		}
+		c.in.Close()
+	}
+}
+
+// read reads one message into the connection's buffer. A message that there is no room for is read to its end, but only its beginning is
+// kept: tooMuch says why.
+func (c *conn) read() (typ int, body []byte, tooMuch, err error) {
+	typ, r, err := c.ws.NextReader()
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	c.reading.Store(true)
+	defer c.reading.Store(false)
+	c.buf = c.buf[:0]
+	limit := maxFrame + 256
+	if !c.login.done {
+		limit = maxLoginBytes
+	}
+	charged := 0
+	var beginning []byte
+	for {
+		c.buf = slices.Grow(c.buf, bytes.MinRead)
+		n, err := r.Read(c.buf[len(c.buf):cap(c.buf)])
+		c.got.Add(uint64(n))
+		c.buf = c.buf[:len(c.buf)+n]
+		switch {
+		case err == io.EOF && tooMuch != nil:
+			return typ, beginning, tooMuch, nil
+		case err == io.EOF:
+			return typ, c.buf, nil, nil
+		case err != nil:
+			return 0, nil, nil, err
+		case tooMuch != nil:
+			c.buf = c.buf[:0]
+			continue
+		case len(c.buf) > limit:
+			tooMuch = fail(kindMalformed, "a request before the login may have %d bytes", maxLoginBytes)
+		case cap(c.buf) > freeBytes && cap(c.buf) > charged:
+			tooMuch = c.in.Grow(int64(cap(c.buf) - charged))
+			charged = cap(c.buf)
+		}
+		if tooMuch != nil {
+			beginning = bytes.Clone(c.buf[:min(len(c.buf), mimeBytes)])
+			c.buf = nil
+			c.in.Close()
 		}
 	}
 }
 
-// read reads one message into the connection's buffer.
-func (c *conn) read() (typ int, body []byte, err error) {
-	typ, r, err := c.ws.NextReader()
-	if err != nil {
-		return 0, nil, err
-	}
-	c.buf.Reset()
-	if _, err := c.buf.ReadFrom(r); err != nil && err != io.EOF {
-		return 0, nil, err
-	}
-	return typ, c.buf.Bytes(), nil
-}
+// mimeBytes is how long the mime type of a frame can be, with its length.
+const mimeBytes = 256
 
-// frame handles one frame. What can't be read is answered, and the connection goes on.
-func (c *conn) frame(text bool, body []byte) {
+// frame handles one frame. What can't be read, or was too much, is answered, and the connection goes on.
+func (c *conn) frame(text bool, body []byte, tooMuch error) {
 	mime := []byte(textMime)
 	size := len(body)
 	if !text {
@@ -109,14 +156,14 @@ func (c *conn) frame(text bool, body []byte) {
 	}
 	ser := lookup(mime)
 	r := &reply{c: c, codec: ser.answer(c.login.service), text: text, service: c.login.service, started: c.srv.o.Clock.Now()}
+	if tooMuch != nil {
+		r.noID = true
+		r.fail(failureOf(tooMuch))
+		return
+	}
 	if ser.refuse != "" {
 		r.noID = true
 		r.fail(fail(kindMalformed, "%s is not supported; use GraphBinary or GraphSON", ser.refuse))
-		return
-	}
-	if !c.login.done && size > maxLoginBytes {
-		r.noID = true
-		r.fail(fail(kindMalformed, "a request before the login may have %d bytes", maxLoginBytes))
 		return
 	}
 	req, err := ser.codec.ReadRequest(body)
@@ -141,6 +188,7 @@ type reply struct {
 	service bool // the service's flavour
 	started time.Time
 	charge  float64 // of the request so far
+	seen    *observed
 	told    float64 // the part of charge that was told already
 	toldMs  float64 // the part of the time that was told already
 }
@@ -173,6 +221,7 @@ func (r *reply) fail(f *failure) {
 	if f.failMsg != "" {
 		resp.Attributes = append(resp.Attributes, message.Attribute{Key: "failStepMessage", Value: f.failMsg})
 	}
+	r.failed(f.kind)
 	r.send(&resp, nil, 0)
 }
 
@@ -219,6 +268,9 @@ func (r *reply) send(resp *message.Response, items []byte, n int) error {
 		c.cancel()
 		c.ws.Close()
 	}
+	if resp.Code != message.PartialContent && resp.Code != message.Authenticate {
+		r.ended(resp.Code)
+	}
 	return err
 }
 
@@ -233,6 +285,14 @@ func (c *conn) start(w *work, run func()) {
 		c.done(w)
 		w.reply.fail(&failure{kind: kindBusy})
 		return
+	}
+	if w.size > freeBytes {
+		w.held = c.srv.o.Budget.Open("request")
+		if err := w.held.Grow(int64(w.size)); err != nil {
+			c.done(w)
+			w.reply.fail(failureOf(err))
+			return
+		}
 	}
 	j := job{w: w, run: run}
 	if w.session != nil {
@@ -276,6 +336,7 @@ func (c *conn) worker(j job) {
 
 func (c *conn) do(j job) {
 	defer c.done(j.w)
+	defer j.w.reply.ended(0) // no more than once: where nothing was answered, the client has left
 	if j.after != nil {
 		defer close(j.after)
 	}
@@ -294,6 +355,7 @@ func (c *conn) do(j job) {
 func (c *conn) done(w *work) {
 	c.pending.Add(-1)
 	c.pendingBytes.Add(-int64(w.size))
+	w.held.Close()
 }
 
 // drain waits for the running requests and closes.
@@ -313,18 +375,25 @@ func (c *conn) close(code int, text string) {
 	c.ws.Close()
 }
 
-// sweep closes the connection when nothing came from the client for idleTimeout, or one write took writeTimeout. It is
-// called every sweepInterval.
+// sweep closes the connection when nothing came from the client for idleTimeout, one write took writeTimeout, no byte of a frame that
+// has begun came for stallTimeout, or the login is due for loginTimeout. It is called every sweepInterval.
 func (c *conn) sweep() {
-	reads, writes := c.reads.Load(), c.writes.Load()
+	reads, writes, got := c.reads.Load(), c.writes.Load(), c.got.Load()
 	if c.idle++; reads != c.seenReads || c.pending.Load() > 0 {
 		c.idle = 0
 	}
 	if c.stuck++; writes != c.seenWrites || writes%2 == 0 {
 		c.stuck = 0
 	}
-	c.seenReads, c.seenWrites = reads, writes
-	if c.idle > int(idleTimeout/sweepInterval) || c.stuck > int(writeTimeout/sweepInterval) {
+	if c.stalled++; got != c.seenGot || !c.reading.Load() {
+		c.stalled = 0
+	}
+	if c.anonymous++; !c.challenged.Load() {
+		c.anonymous = 0
+	}
+	c.seenReads, c.seenWrites, c.seenGot = reads, writes, got
+	if c.idle > int(idleTimeout/sweepInterval) || c.stuck > int(writeTimeout/sweepInterval) ||
+		c.stalled > int(stallTimeout/sweepInterval) || c.anonymous > int(loginTimeout/sweepInterval) {
 		c.cancel()
 		c.ws.Close()
 	}

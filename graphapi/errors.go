@@ -38,6 +38,7 @@ const (
 	kindRetryWith
 	kindUnavailable
 	kindUnknownOutcome
+	kindStoreFull
 	numKinds
 )
 
@@ -91,6 +92,17 @@ var answers = [numKinds]answerRow{
 	kindRetryWith:      {596, 500, 449, "java.util.ConcurrentModificationException", "DocumentClientException", "RetryWith", scopeRun, "conflicting writes; try again"},
 	kindUnavailable:    {596, 500, 1007, "java.lang.IllegalStateException", "DocumentClientException", "ServiceUnavailable", scopeRun, "the server is closing"},
 	kindUnknownOutcome: {500, 500, 503, "java.lang.IllegalStateException", "DocumentClientException", "ServiceUnavailable", scopeRun, "the outcome of a write is unknown"},
+	kindStoreFull: {500, 500, 403, "java.lang.IllegalStateException", "DocumentClientException", "Forbidden", scopeRun,
+		"The disk is full: there is no room for new data. Deletes and reads go on."},
+}
+
+// isFault reports whether a kind of failure is the server's own, and not of a request or of a limit.
+func (k kind) isFault() bool {
+	switch k {
+	case kindInternal, kindUnavailable, kindUnknownOutcome, kindStoreFull:
+		return true
+	}
+	return false
 }
 
 // codeKinds maps the codes of the core. A NotFound with SubOwnerNotFound is kindOwnerNotFound.
@@ -99,6 +111,7 @@ var codeKinds = map[status.Code]kind{
 	status.NotFound: kindNotFound, status.Conflict: kindConflict, status.Gone: kindUnavailable, status.PreconditionFailed: kindPrecondition,
 	status.TooLarge: kindTooLarge, status.TooManyRequests: kindThrottled, status.RetryWith: kindRetryWith, status.Timeout: kindTimeout,
 	status.NotSupported: kindUnsupported, status.Unavailable: kindUnavailable, status.UnknownOutcome: kindUnknownOutcome, status.Corruption: kindInternal,
+	status.StoreFull: kindStoreFull, status.MemoryLimit: kindMemory,
 }
 
 // failure is an error on its way to a client.

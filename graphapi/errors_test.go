@@ -45,6 +45,7 @@ var failureCases = map[kind]struct {
 	kindRetryWith:      {"retry", status.New(status.RetryWith, "race"), 596, 500, 449, "race", ""},
 	kindUnavailable:    {"unavailable", context.Canceled, 596, 500, 1007, "closing", ""},
 	kindUnknownOutcome: {"unknown outcome", status.New(status.UnknownOutcome, "perhaps"), 500, 500, 503, "perhaps", ""},
+	kindStoreFull:      {"store full", status.New(status.StoreFull, "The disk is full."), 500, 500, 403, "disk is full", "ExceptionType : DocumentClientException"},
 }
 
 func TestFailures(t *testing.T) {
@@ -88,7 +89,7 @@ func TestFailureAttributes(t *testing.T) {
 	c := s.dial(t)
 	c.login("/dbs/db/colls/people")
 	for k, want := range map[kind]string{kindThrottled: `"x-ms-substatus-code":3200,"x-ms-retry-after-ms":"00:00:09.0530000","x-ms-source":"Microsoft.Azure.Documents.Client"`,
-		kindFail: `"failStepMessage":"no"`} {
+		kindFail: `"failStepMessage":"no"`, kindStoreFull: `"x-ms-status-code":403`} {
 		s.graphs.errs["x"] = failureCases[k].err
 		c.send(v2Mime, `{"requestId":"`+id1+`","op":"eval","args":{"gremlin":"error x"}}`)
 		if a := c.recv(); !strings.Contains(string(a.Status.Attributes), want) {
@@ -113,7 +114,7 @@ func TestServiceText(t *testing.T) {
 }
 
 func TestEveryCoreCodeHasAKind(t *testing.T) {
-	for c := status.Internal; c <= status.Corruption; c++ {
+	for c := status.Internal; c <= status.MemoryLimit; c++ {
 		if _, ok := codeKinds[c]; !ok && c != status.NotModified {
 			t.Errorf("code %d has no kind", c)
 		}

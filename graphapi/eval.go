@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/graphapi/message"
 )
 
@@ -14,8 +15,16 @@ func (w *work) run(e *Evaluation, source string, batch int) {
 	out.buf = itemBuffers.Get().(*[]byte)
 	out.items = (*out.buf)[:0]
 	defer out.release()
-	err := w.conn.srv.guarded(w.conn.ctx, func(ctx context.Context) error {
-		g, err := w.conn.srv.graphOf(ctx, &w.conn.login, source)
+	srv := w.conn.srv
+	w.reply.seen.evaluates(e, source)
+	err := srv.o.Gate.Enter(w.conn.ctx)
+	if err != nil {
+		w.reply.fail(failureOf(err))
+		return
+	}
+	defer srv.o.Gate.Leave()
+	err = srv.guarded(w.conn.ctx, func(ctx context.Context) error {
+		g, err := srv.graphOf(ctx, &w.conn.login, source)
 		if err != nil {
 			return err
 		}
@@ -54,9 +63,23 @@ type results struct {
 	items []byte
 	n     int
 	sent  bool // a chunk was sent
+
+	held    *budget.Account // for results that are longer than freeBytes
+	charged int
+}
+
+// hold charges the results at hand to the budget: twice, because they are copied into a message.
+func (r *results) hold() error {
+	if r.held == nil {
+		r.held = r.reply.c.srv.o.Budget.Open("result")
+	}
+	n := len(r.items) - r.charged
+	r.charged = len(r.items)
+	return r.held.Grow(2 * int64(n))
 }
 
 func (r *results) release() {
+	r.held.Close()
 	if cap(r.items) <= maxChunkBytes+keepBuffer {
 		*r.buf = r.items
 		itemBuffers.Put(r.buf)
@@ -94,6 +117,9 @@ func (r *results) item(v any, bulk int64) error {
 	}
 	r.items = b
 	r.n++
+	if len(b) > freeBytes {
+		return r.hold()
+	}
 	return nil
 }
 
@@ -106,6 +132,8 @@ func (r *results) flush(code int) error {
 	resp := message.Response{ID: r.reply.id, Code: code, Attributes: r.reply.attributes(status, c.srv.o.Clock.UUID())}
 	err := r.reply.send(&resp, r.items, r.n)
 	r.items, r.n, r.sent = r.items[:0], 0, true
+	r.charged = 0
+	r.held.Close()
 	if err != nil {
 		return &failure{kind: kindUnavailable}
 	}

@@ -1,14 +1,20 @@
 package graphapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/orrerydb/orrery/core/budget"
+	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/graphapi/graphson"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 	"github.com/orrerydb/orrery/graphapi/message"
@@ -42,12 +48,61 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		httpFail(w, fail(kindArguments, "no serializer for requested Accept header: %.100s", r.Header.Get("Accept")))
 		return
 	}
-	req, err := s.readHTTP(w, r)
+	held := s.o.Budget.Open("request")
+	defer held.Close()
+	req, err := s.readHTTP(w, r, held)
 	if err != nil {
 		httpFail(w, failureOf(err))
 		return
 	}
 	s.answerHTTP(w, r, req, l, codec, mime)
+}
+
+// deadlines is the clock of sockets: the machine's own, whatever time the data has.
+var deadlines = clock.New()
+
+// readBody reads a body that comes as slowly as it likes, but comes. What is longer than freeBytes waits for room in the budget.
+func readBody(w http.ResponseWriter, r *http.Request, held *budget.Account) ([]byte, error) {
+	control := http.NewResponseController(w)
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+	body := http.MaxBytesReader(w, r.Body, maxFrame)
+	var b []byte
+	charged := 0
+	for {
+		b = slices.Grow(b, bytes.MinRead)
+		if cap(b) > freeBytes && cap(b) > charged {
+			if err := held.Wait(r.Context(), int64(cap(b)-charged)); err != nil {
+				return nil, err
+			}
+			charged = cap(b)
+		}
+		_ = control.SetReadDeadline(deadlines.Now().Add(stallTimeout)) // without deadlines the server's own hold
+		n, err := body.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		var tooLong *http.MaxBytesError
+		switch {
+		case err == io.EOF:
+			return b, nil
+		case errors.As(err, &tooLong):
+			return nil, fail(kindTooLarge, "a request may have %d bytes", maxFrame)
+		case err != nil:
+			return nil, fail(kindMalformed, "the body could not be read")
+		}
+	}
+}
+
+// writeBody sends an answer to a client that reads as slowly as it likes, but reads.
+func writeBody(w http.ResponseWriter, b []byte) error {
+	control := http.NewResponseController(w)
+	for len(b) > 0 {
+		n := min(len(b), maxChunkBytes)
+		_ = control.SetWriteDeadline(deadlines.Now().Add(writeTimeout))
+		if _, err := w.Write(b[:n]); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return control.Flush()
 }
 
 // foreign reports whether a browser sends the request for another site than this server's own.
@@ -85,19 +140,15 @@ func acceptCodec(accept string, service bool) (codec message.Codec, mime string)
 }
 
 // readHTTP reads the request in any of its three forms.
-func (s *Server) readHTTP(w http.ResponseWriter, r *http.Request) (*message.Request, error) {
+func (s *Server) readHTTP(w http.ResponseWriter, r *http.Request, held *budget.Account) (*message.Request, error) {
 	req := &message.Request{ID: s.o.Clock.UUID(), Op: "eval"}
 	if r.Method == http.MethodGet {
 		req.Args = queryArgs(r.URL.Query())
 		return req, nil
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxFrame))
+	body, err := readBody(w, r, held)
 	if err != nil {
-		var tooLong *http.MaxBytesError
-		if errors.As(err, &tooLong) {
-			return nil, fail(kindTooLarge, "a request may have %d bytes", maxFrame)
-		}
-		return nil, fail(kindMalformed, "the body could not be read")
+		return nil, err
 	}
 	mime, _, _ := strings.Cut(strings.ToLower(r.Header.Get("Content-Type")), ";")
 	if ser, ok := serializers[strings.TrimSpace(mime)]; ok && mime != textMime {
@@ -152,9 +203,23 @@ func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message
 		httpFail(w, f)
 		return
 	}
-	reply := &reply{c: &conn{srv: s}, codec: codec, id: req.ID, service: l.service, started: s.o.Clock.Now()}
-	all := &collected{codec: codec, o: message.Options{Tokens: e.Tokens, Traversers: e.Bytecode != nil}}
-	err := s.guarded(r.Context(), func(ctx context.Context) error {
+	s.limit(e)
+	op := "eval"
+	if e.Bytecode != nil {
+		op = "bytecode"
+	}
+	reply := &reply{c: &conn{srv: s, ctx: r.Context()}, codec: codec, id: req.ID, service: l.service, started: s.o.Clock.Now()}
+	reply.seen = s.observe(op, r.RemoteAddr)
+	reply.seen.evaluates(e, source)
+	all := &collected{codec: codec, o: message.Options{Tokens: e.Tokens, Traversers: e.Bytecode != nil}, held: s.o.Budget.Open("result")}
+	defer all.held.Close()
+	err := s.o.Gate.Enter(r.Context())
+	if err != nil {
+		reply.failHTTP(w, failureOf(err))
+		return
+	}
+	defer s.o.Gate.Leave()
+	err = s.guarded(r.Context(), func(ctx context.Context) error {
 		g, err := s.graphOf(ctx, l, source)
 		if err != nil {
 			return err
@@ -162,13 +227,25 @@ func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message
 		reply.charge, err = g.Evaluate(ctx, e, all.emit)
 		return err
 	})
+	if err == nil {
+		err = all.held.Grow(int64(len(all.items))) // for the message that they are copied into
+	}
 	if err != nil {
-		httpFail(w, failureOf(err))
+		reply.failHTTP(w, failureOf(err))
 		return
 	}
 	w.Header().Set("Content-Type", mime)
 	resp := message.Response{ID: req.ID, Code: message.Success, Attributes: reply.attributes(message.Success, s.o.Clock.UUID())}
-	_, _ = w.Write(codec.AppendResponse(nil, &resp, all.items, all.n))
+	if writeBody(w, codec.AppendResponse(nil, &resp, all.items, all.n)) != nil {
+		reply.ended(0)
+	}
+	reply.ended(http.StatusOK)
+}
+
+// failHTTP answers an evaluation with an error.
+func (r *reply) failHTTP(w http.ResponseWriter, f *failure) {
+	r.failed(f.kind)
+	r.ended(httpFail(w, f))
 }
 
 // collected holds all results of one request.
@@ -177,6 +254,7 @@ type collected struct {
 	o     message.Options
 	items []byte
 	n     int
+	held  *budget.Account
 }
 
 func (c *collected) emit(v any, bulk int64) error {
@@ -190,9 +268,13 @@ func (c *collected) emit(v any, bulk int64) error {
 		if c.n > 0 {
 			c.items = c.codec.AppendSeparator(c.items)
 		}
+		before := len(c.items)
 		var err error
 		if c.items, err = c.codec.AppendItem(c.items, v, bulk, c.o); err != nil {
 			return fail(kindResult, "%s", err.Error())
+		}
+		if err := c.held.Grow(int64(len(c.items) - before)); err != nil {
+			return err
 		}
 		if c.n++; len(c.items) > maxHTTPResult {
 			return fail(kindMemory, "the result is longer than %d bytes; ask for it in parts, or over a WebSocket", maxHTTPResult)
@@ -201,8 +283,9 @@ func (c *collected) emit(v any, bulk int64) error {
 	return nil
 }
 
-// httpFail answers with an error as Gremlin Server does: the text, and the Java class that a client may look for.
-func httpFail(w http.ResponseWriter, f *failure) {
+// httpFail answers with an error as Gremlin Server does: the text, and the Java class that a client may look for. It returns the
+// status.
+func httpFail(w http.ResponseWriter, f *failure) int {
 	row := &answers[f.kind]
 	code := http.StatusInternalServerError
 	switch row.code {
@@ -214,8 +297,16 @@ func httpFail(w http.ResponseWriter, f *failure) {
 	if f.kind == kindTooLarge {
 		code = http.StatusRequestEntityTooLarge
 	}
+	if f.kind == kindUnavailable {
+		code = http.StatusServiceUnavailable
+	}
+	if f.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int((f.retryAfter+time.Second-1)/time.Second)))
+		w.Header().Set("x-ms-retry-after-ms", strconv.FormatInt(f.retryAfter.Milliseconds(), 10))
+	}
 	body := map[string]any{"message": f.text(), "Exception-Class": row.exception}
 	w.Header().Set("Content-Type", textMime)
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(body)
+	return code
 }

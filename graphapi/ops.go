@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 	"github.com/orrerydb/orrery/graphapi/message"
 )
@@ -15,6 +16,7 @@ type work struct {
 	reply   *reply
 	ser     serializer
 	size    int // bytes of the frame
+	held    *budget.Account
 	session *session
 }
 
@@ -37,6 +39,7 @@ var operations = map[string]operation{
 // dispatch finds the operation of a request and starts it.
 func (c *conn) dispatch(w *work) {
 	op, ok := operations[w.req.Op]
+	w.begin(ok)
 	if !ok {
 		w.reply.fail(fail(kindMalformed, "Message with op code [%.50s] is not recognized.", w.req.Op))
 		return
@@ -98,7 +101,15 @@ func (w *work) evaluate(e *Evaluation) {
 	if n, ok := w.req.Int("batchSize"); ok && n > 0 {
 		batch = min(n, maxBatchSize)
 	}
+	w.conn.srv.limit(e)
 	w.conn.start(w, func() { w.run(e, source, int(batch)) })
+}
+
+// limit holds an evaluation's time to that of the server.
+func (s *Server) limit(e *Evaluation) {
+	if m := s.o.MaxTime; m > 0 && (e.Timeout <= 0 || e.Timeout > m) {
+		e.Timeout = m
+	}
 }
 
 // readEvaluation reads the arguments that all evaluations have into e and gives the traversal source that is meant.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 	"github.com/orrerydb/orrery/internal/admit"
@@ -28,6 +29,8 @@ const (
 	defaultBatchSize  = 64               // items of one chunk
 	defaultTimeout    = 30 * time.Second // of an evaluation
 	idleTimeout       = time.Hour        // of a connection on which nothing comes, not even a ping
+	stallTimeout      = 30 * time.Second // of a frame or body of which no byte comes any more
+	loginTimeout      = 60 * time.Second // from the challenge to the login
 	writeTimeout      = 60 * time.Second // for a client that doesn't read its answers
 	handshakeTimeout  = 10 * time.Second
 	sweepInterval     = 15 * time.Second // between two looks at all connections
@@ -35,7 +38,8 @@ const (
 	keepBuffer        = 64 << 10         // a longer buffer isn't kept for the next request
 	maxLoginAttempts  = 3
 	maxSASLBytes      = 8 << 10
-	maxLoginBytes     = 1 << 20 // frames that are kept for a client that hasn't logged in yet, together
+	maxLoginBytes     = 1 << 20  // frames that are kept for a client that hasn't logged in yet, together
+	freeBytes         = 32 << 10 // of a frame or of results in flight: only what is longer is charged to the budget
 	maxSessionsOnConn = 64
 )
 
@@ -50,6 +54,8 @@ type Evaluation struct {
 	Timeout  time.Duration // 0: none
 	Tokens   bool          // materializeProperties = tokens
 	Service  bool          // the service's flavour and limits
+
+	Items, Writes int64 // what the evaluation has read and written; the Graph sets them
 }
 
 // Graph runs evaluations on one graph. It calls emit for every result in order; an error of emit ends the evaluation and is
@@ -78,6 +84,9 @@ type Options struct {
 	MaxTime time.Duration
 	Gate    *admit.Gate
 	Observe observe.Observer
+
+	// Budget is what long frames and answers in flight are charged to. New takes the engine's when it is nil.
+	Budget *budget.Budget
 }
 
 // defaultGraph is what the source g means where the login didn't name a graph.

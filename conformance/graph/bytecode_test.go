@@ -36,6 +36,8 @@ func TestBytecode(t *testing.T) {
 		{"V by two ids", g.V(1, 2).Values("name"), "marko vadas"},
 		{"V by list of ids", g.V([]any{int32(1), int32(2)}).Values("name"), "marko vadas"},
 		{"V of nobody", g.V(99), ""},
+		{"rounds of order", g.V(1).Repeat(__.Both().Order().By("name")).Times(3).Count(), "17"},
+		{"choose with folds", g.Inject(1).Choose(__.Is(1), __.Constant(10).Fold(), __.Count()), "[10]"},
 		{"hasLabel", g.V().HasLabel("software").Values("name"), "lop ripple"},
 		{"hasLabel of two", g.V().HasLabel("software", "person").Count(), "6"},
 		{"has key value", g.V().Has("name", "josh").Values("age"), "32"},

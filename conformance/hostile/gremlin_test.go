@@ -220,3 +220,81 @@ func TestFlood(t *testing.T) {
 	_ = c.Close()
 	g.serves(t)
 }
+
+// TestGremlinHalfFrames leaves long frames half sent, before and after the login. What they hold is bounded, and others are served.
+func TestGremlinHalfFrames(t *testing.T) {
+	for _, auth := range []bool{false, true} {
+		g := start(t, auth)
+		before := memory()
+		var conns []*websocket.Conn
+		for range 50 {
+			c := g.ws(t)
+			conns = append(conns, c)
+			w, err := c.NextWriter(websocket.BinaryMessage)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = c.SetWriteDeadline(time.Now().Add(5 * time.Second))
+			head := withMime(graphSON3, []byte(`{"requestId":"`))
+			if _, err := w.Write(append(head, make([]byte, 4<<20)...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.serves(t)
+		limit := int64(350 << 20) // 4 MiB in buffers that double
+		if auth {
+			limit = 100 << 20
+		}
+		if grown := int64(memory()) - int64(before); grown > limit {
+			t.Errorf("auth %v: %d MiB more for %d half frames", auth, grown>>20, len(conns))
+		}
+		for _, c := range conns {
+			_ = c.Close()
+		}
+	}
+}
+
+// TestGremlinNobodyReads asks for long answers on many connections and reads none of them. What waits to be sent is bounded, others are
+// served, and when the clients leave their work ends.
+func TestGremlinNobodyReads(t *testing.T) {
+	g := start(t, false)
+	before := memory()
+	var conns []*websocket.Conn
+	for range 40 {
+		c := g.ws(t)
+		conns = append(conns, c)
+		for range 8 {
+			f := withMime(graphSON3, eval(t, "eval", "g.inject('"+strings.Repeat("x", 20_000)+"').emit().repeat(__.identity())", map[string]any{"evaluationTimeout": 60_000}))
+			if err := c.WriteMessage(websocket.BinaryMessage, f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	g.serves(t)
+	time.Sleep(time.Second)
+	if grown := int64(memory()) - int64(before); grown > 300<<20 {
+		t.Errorf("%d MiB more for %d clients that don't read", grown>>20, len(conns))
+	}
+	for _, c := range conns {
+		_ = c.Close()
+	}
+	g.serves(t)
+}
+
+// TestGremlinBodies sends bodies over HTTP that break off, that are too long, or that lie about their length.
+func TestGremlinBodies(t *testing.T) {
+	g := start(t, false)
+	for _, x := range []struct{ what, raw, want string }{
+		{"half a body", "POST /gremlin HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{\"gremlin\"", ""},
+		{"a body too long", "POST /gremlin HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 11000000\r\n\r\n" + strings.Repeat(" ", 11_000_000), "413"},
+		{"no JSON", "POST /gremlin HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{]", "400"},
+		{"not a script", "POST /gremlin HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 13\r\n\r\n{\"gremlin\":1}", "400"},
+		{"another site", "POST /gremlin HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://evil.example\r\nContent-Length: 2\r\n\r\n{}", "403"},
+	} {
+		got := string(g.exchange(t, server.Gremlin, []byte(x.raw), 300*time.Millisecond))
+		if !strings.Contains(strings.SplitN(got, "\r\n", 2)[0], x.want) || x.want == "" && got != "" {
+			t.Errorf("%s: %.100s", x.what, got)
+		}
+	}
+	g.serves(t)
+}

@@ -17,8 +17,8 @@ type compiler struct {
 	binds     map[string]any
 	depth     int
 	steps     int
-	loopDepth int       // depth of traversals that are, or belong to, the body of a repeat(); 0: none
-	bodyDepth int       // depth of the body itself
+	labelled  bool      // in where() and match(): as() at the ends of a condition names what it is between
+	bodyDepth int       // depth of the body of a repeat(); 0: none
 	probes    *[]*probe // of a profiled traversal
 	text      string    // of the script
 	config    *strategy.Config
@@ -31,8 +31,6 @@ type inst struct {
 	mods []gvalue.Instruction
 	tr   *traversal // what the step will be added to
 	root bool       // it is the first step of the request's traversal
-	// looped: it is a step of a repeat() itself, not of a traversal inside one.
-	looped bool
 }
 
 // def is one step of the language: how many arguments it takes (max -1: any number), the modulators that belong to it, and
@@ -117,7 +115,7 @@ func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int
 	if first && !startSteps[op] {
 		return 0, errf(Compile, "The step %s() can't start a traversal", op)
 	}
-	in := &inst{op: op, args: ins[0].Args, tr: tr, root: first, looped: c.loopDepth == c.depth}
+	in := &inst{op: op, args: ins[0].Args, tr: tr, root: first}
 	if c.bodyDepth == c.depth && (op == "inject" || op == "cap") {
 		return 0, errf(Compile, "The parent of %s()-step can not be repeat()-step", op)
 	}
@@ -130,7 +128,7 @@ func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int
 	if err != nil {
 		return 0, err
 	}
-	if b, ok := s.(*barrierStep); ok && op == "order" && !in.looped {
+	if b, ok := s.(*barrierStep); ok && op == "order" {
 		b.top = topOf(mods, ins[1+n:])
 	}
 	if s != nil {

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/gremlin"
@@ -86,6 +87,8 @@ type Request struct {
 	Bytecode *gvalue.Bytecode
 	Bindings map[string]any
 	Options  Options
+	// Budget is what the evaluation's memory is charged to; nil: only the number of values that it keeps is bounded.
+	Budget *budget.Budget
 	// Cosmos asks for the service's limits (64 KB of script).
 	Cosmos bool
 }
@@ -159,11 +162,14 @@ type Graph struct {
 	pk    string     // name of the partition key property with KeyProperty
 	pkSto string     // its stored name
 	paths [][]string // of the partition key, with KeyOther
+
+	claims *EdgeClaims
+	scope  string // of the graph's ids among the claims
 }
 
 // NewGraphOn makes a Graph over any Store; see NewGraph for a container.
 func NewGraphOn(s Store, c *clock.Clock) *Graph {
-	g := &Graph{store: s, clock: c, plans: gremlin.NewCache(1024)}
+	g := &Graph{store: s, clock: c, plans: gremlin.NewCache(1024), claims: &EdgeClaims{}}
 	g.mode, g.pk = s.Key()
 	g.pkSto = storedKey(g.pk)
 	if p, ok := s.(interface{ KeyPaths() [][]string }); ok {

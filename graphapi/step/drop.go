@@ -53,10 +53,11 @@ func (x *exec) drop(el any) error {
 func (x *exec) dropEdges(n *vnode, dir gvalue.Direction) error {
 	type key struct{ pk, id value.Value }
 	var keys []key
+	var held holder
 	it, err := x.adjacent(n, dir, nil, func(d []byte) (any, error) {
 		c := copyOf(d)
 		keys = append(keys, key{x.g.keyOf(c), value.ObjectOf(c).Get(fID)})
-		return nil, x.hold(1)
+		return nil, held.hold(x, 1, int64(len(c)))
 	})
 	if err != nil {
 		return err
@@ -64,7 +65,7 @@ func (x *exec) dropEdges(n *vnode, dir gvalue.Direction) error {
 	if _, _, err := it.next(x); err != nil {
 		return err
 	}
-	defer x.release(len(keys))
+	defer held.release()
 	for _, k := range keys {
 		if _, err := x.update(k.pk, k.id, func([]byte) ([]byte, bool, error) { return nil, true, nil }); err != nil {
 			return err

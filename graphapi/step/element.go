@@ -21,7 +21,8 @@ import (
 //	{_id, label, <partition key>: .., <property>: scalar, .., _sink, _sinkLabel, _sinkPartition, _vertexId, _vertexLabel, _isEdge: true}
 //
 // Ids are stored as strings. Where a plain graph was given an integer id, _idValue (and _sinkIdValue, _vertexIdValue on
-// edges) keep it as it came. Documents of other APIs are vertices: a scalar field is a single property, an array of plain
+// edges) keep it as it came; an edge that is stored under another id than its own keeps that
+// there, too (see edgeid.go). Documents of other APIs are vertices: a scalar field is a single property, an array of plain
 // values a property with several values, and without a label it is a "vertex".
 const (
 	fID            = "_id"
@@ -185,6 +186,8 @@ func idOf(id, kept value.Value) any {
 		return int32(kept.Int())
 	case value.Int64:
 		return kept.Int()
+	case value.String: // of an edge that is stored under another id
+		id = kept
 	}
 	if id.Kind() == value.String {
 		return view(id.Bytes())

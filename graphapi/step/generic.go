@@ -192,6 +192,8 @@ func (s *reduceStep) next(x *exec) (*trav, error) {
 
 func (s *reduceStep) reset() { s.done = false }
 
+func (s *reduceStep) nextRound() { s.reset() }
+
 // barrierStep takes all input, lets f work on it, and gives the outcome one by one.
 type barrierStep struct {
 	base
@@ -204,25 +206,6 @@ type barrierStep struct {
 	top int
 }
 
-// holder counts what one step holds, so that a reset can give it back.
-type holder struct {
-	x *exec
-	n int
-}
-
-func (h *holder) hold(x *exec, n int) error {
-	h.x = x
-	h.n += n
-	return x.hold(n)
-}
-
-func (h *holder) release() {
-	if h.n > 0 {
-		h.x.release(h.n)
-		h.n = 0
-	}
-}
-
 func (s *barrierStep) next(x *exec) (*trav, error) {
 	if !s.full {
 		if err := s.fill(x); err != nil {
@@ -231,12 +214,12 @@ func (s *barrierStep) next(x *exec) (*trav, error) {
 	}
 	if len(s.ts) == 0 {
 		s.held.release()
-		s.full = false // inside a repeat() more may come
 		return nil, nil
 	}
 	t := s.ts[0]
 	s.ts[0] = nil
 	s.ts = s.ts[1:]
+	s.held.drop(t)
 	return t, nil
 }
 
@@ -249,7 +232,7 @@ func (s *barrierStep) fill(x *exec) error {
 		if t == nil {
 			break
 		}
-		if err := s.held.hold(x, 1); err != nil {
+		if err := s.held.keep(x, t); err != nil {
 			return err
 		}
 		s.ts = append(s.ts, t)
@@ -261,8 +244,10 @@ func (s *barrierStep) fill(x *exec) error {
 			clear(s.ts[n:])
 			s.ts = s.ts[:n]
 			s.held.release()
-			if err := s.held.hold(x, n); err != nil {
-				return err
+			for _, t := range s.ts {
+				if err := s.held.keep(x, t); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -271,6 +256,8 @@ func (s *barrierStep) fill(x *exec) error {
 	s.ts, err = s.f(x, s.ts)
 	return err
 }
+
+func (s *barrierStep) nextRound() { s.reset() }
 
 func (s *barrierStep) reset() {
 	s.full, s.ts = false, nil

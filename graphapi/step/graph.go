@@ -272,9 +272,13 @@ func (x *exec) byID(vertices bool, id any) (iter, error) {
 		return nil, nil
 	}
 	cands := core.IdentityFromText(s)
+	stored := cands
+	if !vertices {
+		stored = x.g.edgeCandidates(cands)
+	}
 	if x.g.mode == KeyID || x.g.mode == KeySystem && vertices {
-		for _, v := range cands {
-			it, err := x.read(vertices, v, v)
+		for _, v := range stored {
+			it, err := x.readAs(vertices, v, v, cands)
 			if it != nil || err != nil {
 				return it, err
 			}
@@ -283,19 +287,20 @@ func (x *exec) byID(vertices bool, id any) (iter, error) {
 			return nil, nil
 		} // a document that another API wrote may be in another partition
 	}
-	f := Find{Pred: strategy.InOf(cands, fID)}
-	f.Match = func(d []byte) bool {
-		o := value.ObjectOf(d)
-		id := o.Get(fID)
-		return o.Get(fIsEdge).Bool() != vertices && (sameKey(id, cands[0]) || len(cands) > 1 && sameKey(id, cands[1]))
-	}
+	f := Find{Pred: strategy.InOf(stored, fID)}
+	f.Match = func(d []byte) bool { return isEdgeDoc(d) != vertices && hasID(d, cands) }
 	return x.find(f, x.maker(vertices))
 }
 
 // read gives the element (pk, id) when there is one.
 func (x *exec) read(vertices bool, pk, id value.Value) (iter, error) {
+	return x.readAs(vertices, pk, id, nil)
+}
+
+// readAs gives the element that is stored as (pk, id) when it shows one of the ids; nil: any.
+func (x *exec) readAs(vertices bool, pk, id value.Value, shown []value.Value) (iter, error) {
 	d, err := x.get(pk, id)
-	if err != nil || d.Bytes == nil || isEdgeDoc(d.Bytes) == vertices {
+	if err != nil || d.Bytes == nil || isEdgeDoc(d.Bytes) == vertices || shown != nil && !hasID(d.Bytes, shown) {
 		return nil, err // a nil iter, not an empty one
 	}
 	var v any

@@ -33,7 +33,7 @@ func (p *probe) next(x *exec) (*trav, error) {
 	p.ops.bytes += x.ops.bytes - ops.bytes
 	if t != nil {
 		p.trav++
-		p.n = addBulk(p.n, t.bulk)
+		p.n, _ = addBulk(p.n, t.bulk)
 	}
 	return t, err
 }

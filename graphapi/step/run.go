@@ -23,7 +23,8 @@ func Run(ctx context.Context, g *Graph, req *Request, emit func(v any, bulk int6
 		ctx, cancel = context.WithTimeout(ctx, req.Options.EvaluationTimeout)
 		defer cancel()
 	}
-	x := &exec{ctx: ctx, g: g, cosmos: req.Cosmos, tokens: req.Options.MaterializeProperties == "tokens"}
+	x := &exec{ctx: ctx, g: g, cosmos: req.Cosmos, tokens: req.Options.MaterializeProperties == "tokens",
+		mem: memory{budget: req.Budget}}
 	defer func() {
 		x.closeAll()
 		stats = x.stats
@@ -70,7 +71,9 @@ func clean(err error) error {
 		return errf(Unsupported, "%s", capital(err.Error()))
 	case errors.Is(err, strategy.ErrReadOnly):
 		return errf(ReadOnly, "%s", err.Error())
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled):
+		return status.New(status.Unavailable, "The request was cancelled.")
+	case errors.Is(err, context.DeadlineExceeded):
 		return errf(Timeout, "A timeout occurred during traversal evaluation of the request")
 	}
 	return errf(Compile, "%s", capital(err.Error()))
@@ -277,7 +280,7 @@ func (c *compiler) subQuery(q *gremlin.SubQuery) (any, error) {
 	paths, side := c.x.paths, c.x.side
 	err := c.run(q.Code, func(v any, bulk int64) error {
 		for range bulk {
-			if err := c.x.hold(1); err != nil {
+			if err := c.x.hold(v); err != nil {
 				return err
 			}
 			out = append(out, v)

@@ -1,6 +1,8 @@
 package step
 
 import (
+	"slices"
+
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
@@ -116,7 +118,6 @@ func (s *branchStep) reset() {
 // buildUnion sends each traverser through all of the traversals. At the start of a request these start themselves.
 func buildUnion(c *compiler, in *inst) (step, error) {
 	var trs []*traversal
-	defer c.global(in)()
 	for _, a := range in.args {
 		b, ok := a.(*gvalue.Bytecode)
 		if !ok || !in.root {
@@ -136,21 +137,13 @@ func buildUnion(c *compiler, in *inst) (step, error) {
 	return newFork(trs, func(*exec, *trav) ([]*traversal, error) { return trs, nil }), nil
 }
 
-// global says that the traversals compiled until the returned function is called see all traversers together, so that in a
-// repeat() they count rounds as its own steps do.
-func (c *compiler) global(in *inst) func() {
-	outer := c.loopDepth
-	if in.looped {
-		c.loopDepth = c.depth + 1
-	}
-	return func() { c.loopDepth = outer }
-}
-
 // fork sends traversers into branches whose state goes on from one traverser to the next: union, choose, branch. When a
-// branch must see everything before it gives anything (count, order), all input goes in first.
+// branch must see everything before it gives anything (count, order), all input goes in first. A branch that was given nothing gives
+// nothing, not even a count of 0.
 type fork struct {
 	base
 	branches []*traversal
+	fed      []bool // by branch
 	pick     func(x *exec, t *trav) ([]*traversal, error)
 	whole    bool
 	active   bool
@@ -159,26 +152,44 @@ type fork struct {
 }
 
 func newFork(branches []*traversal, pick func(x *exec, t *trav) ([]*traversal, error)) *fork {
-	f := &fork{branches: branches, pick: pick}
+	f := &fork{branches: branches, fed: make([]bool, len(branches)), pick: pick}
 	for _, b := range branches {
-		f.whole = f.whole || b.seesAll()
+		f.whole = f.whole || b.has(seesAll)
 	}
 	return f
 }
 
-// seesAll reports whether a step of the traversal takes all its input before it gives anything.
-func (tr *traversal) seesAll() bool {
+// has reports whether a step of the traversal, or of the branches in it, is one that is asked for.
+func (tr *traversal) has(is func(s step) bool) bool {
 	for _, s := range tr.steps {
-		switch s := s.(type) {
-		case *barrierStep, *reduceStep, *tailStep:
+		if is(s) {
 			return true
-		case *fork:
-			if s.whole {
-				return true
-			}
+		}
+		if f, ok := s.(*fork); ok && slices.ContainsFunc(f.branches, func(b *traversal) bool { return b.has(is) }) {
+			return true
 		}
 	}
 	return false
+}
+
+// seesAll says that a step takes all its input before it gives anything.
+func seesAll(s step) bool {
+	switch s := s.(type) {
+	case *barrierStep, *reduceStep, *tailStep:
+		return true
+	case *repeatStep:
+		return s.whole
+	}
+	return false
+}
+
+// seesRound says that what a step of a repeat() gives depends on which traversers it sees in one round.
+func seesRound(s step) bool {
+	switch s.(type) {
+	case *rangeStep, *dedupStep:
+		return true
+	}
+	return seesAll(s)
 }
 
 func (s *fork) next(x *exec) (*trav, error) {
@@ -186,21 +197,16 @@ func (s *fork) next(x *exec) (*trav, error) {
 		if err := x.tick(); err != nil {
 			return nil, err
 		}
-		for s.active {
-			if s.i == len(s.branches) {
-				s.active = false
-				s.held.release()
-				for i := 0; s.whole && i < len(s.branches); i++ {
-					s.branches[i].reset() // what comes in the next round of a repeat() is counted anew
+		for s.active && s.i < len(s.branches) {
+			if s.fed[s.i] {
+				r, err := s.branches[s.i].end.next(x)
+				if r != nil || err != nil {
+					return r, err
 				}
-				break
-			}
-			r, err := s.branches[s.i].end.next(x)
-			if r != nil || err != nil {
-				return r, err
 			}
 			s.i++
 		}
+		s.held.release()
 		if err := s.feed(x); err != nil || !s.active {
 			return nil, err
 		}
@@ -209,6 +215,8 @@ func (s *fork) next(x *exec) (*trav, error) {
 
 // feed gives the next traverser, or all of them, to the branches.
 func (s *fork) feed(x *exec) error {
+	s.active, s.i = false, 0
+	clear(s.fed)
 	for {
 		t, err := s.prev.next(x)
 		if t == nil || err != nil {
@@ -220,19 +228,28 @@ func (s *fork) feed(x *exec) error {
 		}
 		for _, b := range branches {
 			b.head.add(t.clone())
+			s.fed[slices.Index(s.branches, b)] = true
 		}
-		s.active, s.i = true, 0
+		s.active = true
 		if !s.whole {
 			return nil
 		}
-		if err := s.held.hold(x, 1); err != nil {
+		if err := s.held.hold(x, 1, t.size()); err != nil {
 			return err
 		}
 	}
 }
 
+func (s *fork) nextRound() {
+	s.active = false
+	s.held.release()
+	for _, b := range s.branches {
+		b.nextRound()
+	}
+}
+
 func (s *fork) reset() {
-	s.active, s.i = false, 0
+	s.active = false
 	s.held.release()
 	for _, b := range s.branches {
 		b.reset()
@@ -328,7 +345,6 @@ type option struct {
 
 // buildChoose makes choose(test, then[, else]), choose(traversal).option(..) and branch(traversal).option(..).
 func buildChoose(c *compiler, in *inst) (step, error) {
-	defer c.global(in)()
 	opts, err := c.options(in)
 	if err != nil {
 		return nil, err

@@ -332,6 +332,11 @@ func (c *compiler) condition(in *inst, a any) (*condition, error) {
 func (c *compiler) conditionOf(b *gvalue.Bytecode) (*condition, error) {
 	cond := &condition{}
 	ins := b.Steps
+	if !c.labelled { // as() names where a traverser is, no more
+		tr, err := c.compile(ins, false)
+		cond.tr = tr
+		return cond, err
+	}
 	if len(ins) > 0 && ins[0].Op == "as" {
 		ls, err := stringsOf(ins[0].Args, "as")
 		if err != nil {
@@ -406,7 +411,10 @@ func buildWhere(c *compiler, in *inst) (step, error) {
 		if len(in.args) > 1 {
 			return nil, in.argErr("one traversal is expected")
 		}
+		outer := c.labelled
+		c.labelled = true
 		cond, err := c.condition(in, in.args[0])
+		c.labelled = outer
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,9 @@ type grouper struct {
 	fast  func() reducer
 }
 
+// groupSize is about how many bytes a group has beside its key and values.
+const groupSize = 256
+
 // groupAcc is one group.
 type groupAcc struct {
 	n  int64
@@ -28,15 +31,18 @@ func (g *grouper) fresh() *grouper {
 	return &n
 }
 
-func (g *grouper) add(x *exec, t *trav) error {
-	k, ok, err := g.key.apply(x, t)
+func (g *grouper) add(x *exec, t *trav) error { return g.addBy(x, t, g.key) }
+
+// addBy is add with the key of another step that fills the same side effect.
+func (g *grouper) addBy(x *exec, t *trav, key *by) error {
+	k, ok, err := key.apply(x, t)
 	if err != nil || !ok {
 		return err
 	}
 	kb := string(appendKey(nil, k))
 	i, have := g.index[kb]
 	if !have {
-		if err := x.hold(1); err != nil {
+		if err := x.mem.grow(1, groupSize+2*int64(len(kb))+sizeOf(k)); err != nil {
 			return err
 		}
 		i = len(g.keys)
@@ -47,15 +53,15 @@ func (g *grouper) add(x *exec, t *trav) error {
 	a := &g.accs[i]
 	switch {
 	case g.count:
-		a.n = addBulk(a.n, t.bulk)
-		return nil
+		a.n, err = addCount(a.n, t.bulk)
+		return err
 	case g.fast != nil:
 		if a.r == nil {
 			a.r = g.fast()
 		}
 		return a.r.add(x, t)
 	case !g.fold:
-		if err := x.hold(1); err != nil {
+		if err := x.mem.grow(1, t.size()); err != nil {
 			return err
 		}
 		a.ts = append(a.ts, t.clone())
@@ -66,7 +72,7 @@ func (g *grouper) add(x *exec, t *trav) error {
 		return err
 	}
 	for range t.bulk {
-		if err := x.hold(1); err != nil {
+		if err := x.hold(v); err != nil {
 			return err
 		}
 		a.l = append(a.l, v)
@@ -164,7 +170,7 @@ func buildGroup(c *compiler, in *inst) (step, error) {
 		if !ok {
 			return errf(Runtime, "The side effect %s is not a group", name)
 		}
-		return g.add(x, t)
+		return g.addBy(x, t, proto.key)
 	}), nil
 }
 
@@ -184,21 +190,25 @@ func (r *treeReducer) add(x *exec, t *trav) error {
 		if !ok {
 			return nil
 		}
-		cur = childOf(x, cur, v)
-	}
-	return x.hold(0)
-}
-
-func childOf(x *exec, t *gvalue.Tree, k any) *gvalue.Tree {
-	for i := range t.Entries {
-		if equal(t.Entries[i].Key, k) {
-			return t.Entries[i].Child
+		if cur, err = childOf(x, cur, v); err != nil {
+			return err
 		}
 	}
-	x.held++
+	return nil
+}
+
+func childOf(x *exec, t *gvalue.Tree, k any) (*gvalue.Tree, error) {
+	for i := range t.Entries {
+		if equal(t.Entries[i].Key, k) {
+			return t.Entries[i].Child, nil
+		}
+	}
+	if err := x.mem.grow(1, entrySize+sizeOf(k)); err != nil {
+		return nil, err
+	}
 	n := &gvalue.Tree{}
 	t.Entries = append(t.Entries, gvalue.TreeEntry{Key: k, Child: n})
-	return n
+	return n, nil
 }
 
 func (r *treeReducer) result(*exec) (any, bool, error) { return r.root, true, nil }

@@ -308,9 +308,20 @@ type injectStep struct {
 	vs   []any
 	i    int
 	root bool
+	head bool // it is the first step of a traversal inside another: what that is given comes first
+}
+
+func (s *injectStep) link(prev step) {
+	s.base.link(prev)
+	_, s.head = prev.(*startStep)
 }
 
 func (s *injectStep) next(x *exec) (*trav, error) {
+	if s.head && !s.root {
+		if t, err := s.prev.next(x); t != nil || err != nil {
+			return t, err
+		}
+	}
 	if s.i < len(s.vs) {
 		s.i++
 		t := &trav{bulk: 1, sack: x.firstSack()}

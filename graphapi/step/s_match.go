@@ -26,6 +26,8 @@ type matchPattern struct {
 func buildMatch(c *compiler, in *inst) (step, error) {
 	s := &matchStep{}
 	ends := map[string]bool{}
+	defer func(outer bool) { c.labelled = outer }(c.labelled)
+	c.labelled = true
 	for _, a := range in.args {
 		b, ok := a.(*gvalue.Bytecode)
 		if !ok || len(b.Steps) == 0 {
@@ -169,7 +171,7 @@ func (s *matchStep) solve(x *exec, t *trav, vars *gvalue.Map, done []bool) error
 				return errf(Runtime, "The patterns of match() are not connected: a variable is never bound")
 			}
 		}
-		if err := s.held.hold(x, 1); err != nil {
+		if err := s.held.hold(x, 1, travSize+sizeOf(vars)); err != nil {
 			return err
 		}
 		s.out = append(s.out, t.split(x, vars))

@@ -8,15 +8,18 @@ import (
 
 // mergeArgs is mergeV and mergeE: find what the map describes, or create it.
 type mergeArgs struct {
-	edge          bool
+	op            string  // mergeV or mergeE
 	what          operand // the map that is searched for
 	create, match *operand
 	outV, inV     *operand
 	given         bool
+	cards         map[gvalue.Merge]gvalue.Cardinality // of the properties in the map of an option that don't say it themselves
 }
 
+func (m *mergeArgs) edge() bool { return m.op == "mergeE" }
+
 func buildMerge(c *compiler, in *inst) (step, error) {
-	m := &mergeArgs{edge: in.op == "mergeE"}
+	m := &mergeArgs{op: in.op}
 	if len(in.args) == 1 {
 		o, err := c.operand(in.args[0])
 		if err != nil {
@@ -25,12 +28,22 @@ func buildMerge(c *compiler, in *inst) (step, error) {
 		m.what, m.given = o, true
 	}
 	for _, mod := range in.mods {
-		if len(mod.Args) != 2 {
+		if len(mod.Args) < 2 || len(mod.Args) > 3 {
 			return nil, in.argErr("option() takes onCreate, onMatch, outV or inV and a map or a traversal")
 		}
 		k, ok := mod.Args[0].(gvalue.Merge)
 		if !ok {
 			return nil, in.argErr("option() takes onCreate, onMatch, outV or inV")
+		}
+		if len(mod.Args) == 3 {
+			card, ok := mod.Args[2].(gvalue.Cardinality)
+			if !ok || m.edge() || k != gvalue.MergeCreate && k != gvalue.MergeMatch {
+				return nil, in.argErr("only the maps of onCreate and onMatch of mergeV() have a cardinality")
+			}
+			if m.cards == nil {
+				m.cards = map[gvalue.Merge]gvalue.Cardinality{}
+			}
+			m.cards[k] = card
 		}
 		o, err := c.operand(mod.Args[1])
 		if err != nil {
@@ -47,12 +60,48 @@ func buildMerge(c *compiler, in *inst) (step, error) {
 			m.inV = &o
 		}
 	}
+	if err := m.validConstants(); err != nil {
+		return nil, err
+	}
 	return &flatStep{f: func(x *exec, t *trav) (iter, error) {
-		if m.edge {
+		if m.edge() {
 			return m.mergeE(x, t)
 		}
 		return m.mergeV(x, t)
 	}}, nil
+}
+
+// validConstants refuses maps that are written down whether or not they come to be used.
+func (m *mergeArgs) validConstants() error {
+	constant := func(o *operand) *gvalue.Map {
+		if o == nil || o.tr != nil {
+			return nil
+		}
+		what, _ := o.v.(*gvalue.Map)
+		return what
+	}
+	what, create := constant(&m.what), constant(m.create)
+	for _, c := range []*gvalue.Map{what, create} {
+		if err := m.valid(c); err != nil {
+			return err
+		}
+	}
+	if what != nil && create != nil {
+		if err := noOverrides(what, create); err != nil {
+			return err
+		}
+	}
+	return m.validMatch(constant(m.match))
+}
+
+// noOverrides refuses a map of onCreate that says something else than the searched one.
+func noOverrides(what, create *gvalue.Map) error {
+	for _, e := range create.Entries() {
+		if have, ok := what.Get(e.Key); ok && !sameMerge(e.Key, have, e.Value) {
+			return errf(Runtime, "option(onCreate) cannot override values from merge() argument: (%s, %s)", gvalue.Text(e.Key), gvalue.Text(have))
+		}
+	}
+	return nil
 }
 
 // mapOf evaluates an operand that must give a map; nil stands for an empty one.
@@ -76,29 +125,150 @@ func (m *mergeArgs) search(x *exec, t *trav) (*gvalue.Map, error) {
 	if !m.given {
 		o = &operand{v: t.v}
 	}
-	return x.mapOf(o, t)
+	what, err := x.mapOf(o, t)
+	if err != nil {
+		return nil, err
+	}
+	return what, m.valid(what)
 }
 
-// merged joins the searched map with that of onCreate, which may add to it but not change it.
-func (m *mergeArgs) merged(x *exec, t *trav, what *gvalue.Map) (*gvalue.Map, error) {
+// valid refuses a map of mergeV() or mergeE(), or of option(onCreate, ..), as TinkerPop does: what no element may have, nobody searches for.
+func (m *mergeArgs) valid(what *gvalue.Map) error {
+	for _, e := range what.Entries() {
+		if e.Value == nil {
+			return errf(Runtime, "%s() does not allow null Map values - check: %s", m.op, gvalue.Text(e.Key))
+		}
+		switch k := e.Key.(type) {
+		case string:
+			if err := notHidden("Property key", k); err != nil {
+				return err
+			}
+			continue
+		case gvalue.T:
+			if l, isText := e.Value.(string); k == gvalue.TLabel && isText {
+				if err := notHidden("Label", l); err != nil {
+					return err
+				}
+				continue
+			}
+			if k == gvalue.TLabel {
+				return errf(Runtime, "%s() and option(onCreate) args expect T.label value to be of String - found: %s", m.op, typeName(e.Value))
+			}
+			if k == gvalue.TID {
+				continue
+			}
+		case gvalue.Direction:
+			if token, isToken := e.Value.(gvalue.Merge); isToken && (token == gvalue.MergeOutV) != (k == gvalue.OUT) {
+				return errf(Runtime, "Only Merge.outV may stand for Direction.OUT, and Merge.inV for Direction.IN, found: %s for %s", token, k)
+			}
+			if m.edge() && (k == gvalue.OUT || k == gvalue.IN) {
+				continue
+			}
+		}
+		return errf(Runtime, "%s() and option(onCreate) args expect keys in Map to be either String or %s - check: %s", m.op,
+			map[bool]string{false: "[T.id, T.label]", true: "[T.id, T.label, Direction.OUT, Direction.IN]"}[m.edge()], gvalue.Text(e.Key))
+	}
+	return nil
+}
+
+// validMatch is valid for option(onMatch, ..). There null removes a property of an edge.
+func (m *mergeArgs) validMatch(what *gvalue.Map) error {
+	for _, e := range what.Entries() {
+		if e.Value == nil && !m.edge() {
+			return errf(Runtime, "%s() does not allow null Map values - check: %s", m.op, gvalue.Text(e.Key))
+		}
+		k, ok := e.Key.(string)
+		if !ok {
+			return errf(Runtime, "option(onMatch) expects keys in Map to be of String - check: %s", gvalue.Text(e.Key))
+		}
+		if err := notHidden("Property key", k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// notHidden refuses what TinkerPop keeps for itself.
+func notHidden(what, key string) error {
+	switch {
+	case key == "":
+		return errf(Runtime, "%s can not be empty", what)
+	case key[0] == '~':
+		return errf(Runtime, "%s can not be a hidden key: %s", what, key)
+	}
+	return nil
+}
+
+// withCardinality gives the properties of a draft that name none the cardinality of their option.
+func (m *mergeArgs) withCardinality(d *draft, option *gvalue.Map, k gvalue.Merge) {
+	card, ok := m.cards[k]
+	if !ok {
+		return
+	}
+	for i := range d.props {
+		if _, in := option.Get(d.props[i].key); in && d.props[i].card == "" {
+			d.props[i].card = card
+		}
+	}
+}
+
+// merged joins the searched map with that of onCreate, which may add to it but not change it, and drafts the element.
+func (m *mergeArgs) merged(x *exec, t *trav, what *gvalue.Map) (*draft, *gvalue.Map, error) {
+	label := defaultLabel
+	if m.edge() {
+		label = "edge"
+	}
 	out := gvalue.NewMap(what.Len())
 	for _, e := range what.Entries() {
 		out.Put(e.Key, e.Value)
 	}
 	if m.create == nil {
-		return out, nil
+		d, err := draftOf(out, label)
+		return d, out, err
 	}
 	more, err := x.mapOf(m.create, t)
+	if err == nil {
+		err = m.valid(more)
+	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if err := noOverrides(out, more); err != nil {
+		return nil, nil, err
 	}
 	for _, e := range more.Entries() {
-		if have, ok := out.Get(e.Key); ok && !equal(have, e.Value) {
-			return nil, errf(Runtime, "option(onCreate) cannot override values from merge() argument: (%s, %s)", gvalue.Text(e.Key), gvalue.Text(have))
-		}
 		out.Put(e.Key, e.Value)
 	}
-	return out, nil
+	d, err := draftOf(out, label)
+	if err != nil {
+		return nil, nil, err
+	}
+	m.withCardinality(d, more, gvalue.MergeCreate)
+	return d, out, nil
+}
+
+// sameMerge reports whether two values mean the same under a key of a merge map: ids, and vertices by their ids, are compared by text.
+func sameMerge(key, a, b any) bool {
+	_, isEnd := key.(gvalue.Direction)
+	if !isEnd && key != gvalue.TID {
+		return equal(a, b)
+	}
+	x, okX := endText(a)
+	y, okY := endText(b)
+	if okX && okY {
+		return x == y
+	}
+	return equal(a, b)
+}
+
+func endText(v any) (string, bool) {
+	if vx, ok := v.(*gvalue.Vertex); ok {
+		v = vx.ID
+	}
+	if _, token := v.(gvalue.Merge); token {
+		return "", false
+	}
+	return idText(v)
 }
 
 // draftOf reads the map of a new element; the directions of an edge are left to the caller.
@@ -176,11 +346,7 @@ func (m *mergeArgs) mergeV(x *exec, t *trav) (iter, error) {
 	if len(found) > 0 {
 		return &sliceIter{vs: found}, m.onMatch(x, t, found)
 	}
-	all, err := m.merged(x, t, what)
-	if err != nil {
-		return nil, err
-	}
-	if d, err = draftOf(all, defaultLabel); err != nil {
+	if d, _, err = m.merged(x, t, what); err != nil {
 		return nil, err
 	}
 	v, err := x.createVertex(d)
@@ -228,7 +394,7 @@ func (x *exec) findVertices(d *draft, hasLabel bool) ([]any, error) {
 			return out, err
 		}
 		if d.fits(v, hasLabel) {
-			if err := x.hold(1); err != nil {
+			if err := x.hold(v); err != nil {
 				return nil, err
 			}
 			out = append(out, v)
@@ -241,12 +407,16 @@ func (m *mergeArgs) onMatch(x *exec, t *trav, found []any) error {
 	if m.match == nil {
 		return nil
 	}
-	for _, el := range found {
+	drafts := make([]*draft, len(found)) // all of them before the first is written: what can't be set is set nowhere
+	for i, el := range found {
 		at := t
 		if m.match.tr != nil { // the traversal sees the element that was found
 			at = t.split(x, el)
 		}
 		more, err := x.mapOf(m.match, at)
+		if err == nil {
+			err = m.validMatch(more)
+		}
 		if err != nil {
 			return err
 		}
@@ -254,16 +424,45 @@ func (m *mergeArgs) onMatch(x *exec, t *trav, found []any) error {
 		if err != nil {
 			return err
 		}
-		if d.hasID || d.label != "" {
+		if d.hasID {
 			return errf(Runtime, "option(onMatch) can set properties only")
 		}
-		if len(d.props) > 0 {
-			if err := x.setProperties(el, d.props); err != nil {
+		m.withCardinality(d, more, gvalue.MergeMatch)
+		for _, p := range d.props {
+			v, err := toValue(p.val, 0)
+			if err != nil {
 				return err
 			}
+			if x.g.mode == KeyProperty && p.key == x.g.pk && !sameKey(v, keyOfElement(el)) {
+				return errf(Runtime, "The partition key property of an element can't be changed")
+			}
+		}
+		drafts[i] = d
+	}
+	for i, d := range drafts {
+		if len(d.props) == 0 {
+			continue
+		}
+		if err := x.setProperties(found[i], d.props); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// keyOfElement is the partition key of a stored element.
+func keyOfElement(el any) value.Value {
+	switch e := el.(type) {
+	case *gvalue.Vertex:
+		if n := nodeOf(e); n != nil {
+			return n.pk
+		}
+	case *gvalue.Edge:
+		if n := edgeNodeOf(e); n != nil {
+			return n.pk
+		}
+	}
+	return value.Value{}
 }
 
 // mergeEnd finds a vertex that a merge map names under OUT or IN.
@@ -282,6 +481,9 @@ func (m *mergeArgs) mergeEnd(x *exec, t *trav, what *gvalue.Map, dir gvalue.Dire
 			return nil, err
 		}
 		if desc, isMap := v.(*gvalue.Map); isMap {
+			if err := (&mergeArgs{op: "mergeV"}).valid(desc); err != nil {
+				return nil, err
+			}
 			d, err := draftOf(desc, defaultLabel)
 			if err != nil {
 				return nil, err
@@ -298,9 +500,7 @@ func (m *mergeArgs) mergeEnd(x *exec, t *trav, what *gvalue.Map, dir gvalue.Dire
 		}
 	}
 	if !ok {
-		if v, ok = t.v.(*gvalue.Vertex); !ok {
-			return nil, nil
-		}
+		return nil, errf(Runtime, "The vertex of Direction.%s is missing", dir)
 	}
 	vx, isVertex := v.(*gvalue.Vertex)
 	if !isVertex {
@@ -308,7 +508,7 @@ func (m *mergeArgs) mergeEnd(x *exec, t *trav, what *gvalue.Map, dir gvalue.Dire
 	}
 	n, err := x.node(vx)
 	if err == nil && n == nil {
-		err = errf(Runtime, "Vertex id %s could not be found and edge could not be created", gvalue.Text(vx.ID))
+		err = errf(Runtime, "Vertex id could not be resolved from mergeE: %s", gvalue.Text(vx.ID))
 	}
 	return n, err
 }
@@ -331,12 +531,14 @@ func (m *mergeArgs) mergeE(x *exec, t *trav) (iter, error) {
 	if len(found) > 0 {
 		return &sliceIter{vs: found}, m.onMatch(x, t, found)
 	}
-	all, err := m.merged(x, t, what)
+	d, all, err := m.merged(x, t, what)
 	if err != nil {
 		return nil, err
 	}
-	if d, err = draftOf(all, "edge"); err != nil {
-		return nil, err
+	for _, dir := range []gvalue.Direction{gvalue.OUT, gvalue.IN} {
+		if _, ok := all.Get(dir); !ok {
+			return nil, errf(Runtime, "%s Vertex not specified in onCreate - edge cannot be created", map[bool]string{true: "Out", false: "In"}[dir == gvalue.OUT])
+		}
 	}
 	out, err := m.mergeEnd(x, t, all, gvalue.OUT)
 	if err != nil {
@@ -345,9 +547,6 @@ func (m *mergeArgs) mergeE(x *exec, t *trav) (iter, error) {
 	in, err := m.mergeEnd(x, t, all, gvalue.IN)
 	if err != nil {
 		return nil, err
-	}
-	if out == nil || in == nil {
-		return nil, errf(Runtime, "Out Vertex and In Vertex must be specified in the merge arguments to create an edge")
 	}
 	e, err := x.createEdge(d, out, in)
 	return &sliceIter{vs: []any{e}}, err
@@ -397,7 +596,7 @@ func (m *mergeArgs) findEdges(x *exec, t *trav, what *gvalue.Map, d *draft, hasO
 		if in != nil && (!sameKey(o.Get(fSink), in.id) || !sameKey(o.Get(fSinkPartition), in.pk)) || !d.fits(v, d.label != "") {
 			continue
 		}
-		if err := x.hold(1); err != nil {
+		if err := x.hold(v); err != nil {
 			return nil, err
 		}
 		found = append(found, v)

@@ -12,6 +12,7 @@ type propArg struct {
 	tok   gvalue.T // set instead of key
 	val   operand
 	metas []metaArg
+	first bool // it is a part of addV() itself, where a key that is said again is another value
 }
 
 type metaArg struct {
@@ -187,10 +188,23 @@ func (d *draft) fill(x *exec, t *trav, props []propArg) error {
 			}
 			d.label = l
 		default:
+			if props[i].first && again(props, i) {
+				s.card = gvalue.ListCard
+			}
 			d.props = append(d.props, s)
 		}
 	}
 	return nil
+}
+
+// again reports whether addV() itself names the key of props[i] more than once.
+func again(props []propArg, i int) bool {
+	for j := range props {
+		if j != i && props[j].first && props[j].key == props[i].key {
+			return true
+		}
+	}
+	return false
 }
 
 // labelArg is the label of addV() and addE(): a string or a traversal.
@@ -243,6 +257,12 @@ func buildAddV(c *compiler, in *inst) (step, error) {
 	props, err := c.propertyMods(in)
 	if err != nil {
 		return nil, err
+	}
+	for i := range props { // the first with a cardinality or meta-properties is a step of its own, and so are all after it
+		if props[i].card != "" || len(props[i].metas) > 0 {
+			break
+		}
+		props[i].first = true
 	}
 	return &mapStep{f: func(x *exec, t *trav) (any, bool, error) {
 		l, err := label.evalLabel(x, t)

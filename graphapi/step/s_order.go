@@ -138,27 +138,23 @@ func orderLocal(x *exec, t *trav, bs []*by) (any, error) {
 type rangeStep struct {
 	base
 	lo, hi, n int64
-	looped    bool
-	round     int
 }
 
 func (s *rangeStep) next(x *exec) (*trav, error) {
 	for {
-		if s.hi >= 0 && s.n >= s.hi && !s.looped {
+		if s.hi >= 0 && s.n >= s.hi {
 			return nil, nil
 		}
 		t, err := s.prev.next(x)
 		if t == nil || err != nil {
 			return nil, err
 		}
-		if s.looped && t.loops != nil && t.loops.n != s.round {
-			s.n, s.round = 0, t.loops.n
-		}
-		from, to := max(s.n, s.lo), addBulk(s.n, t.bulk)
+		from := max(s.n, s.lo)
+		s.n, _ = addBulk(s.n, t.bulk) // past the greatest number nobody counts
+		to := s.n
 		if s.hi >= 0 {
 			to = min(to, s.hi)
 		}
-		s.n = addBulk(s.n, t.bulk)
 		if from < to {
 			t.bulk = to - from
 			return t, nil
@@ -169,7 +165,9 @@ func (s *rangeStep) next(x *exec) (*trav, error) {
 	}
 }
 
-func (s *rangeStep) reset() { s.n, s.round = 0, 0 }
+func (s *rangeStep) reset() { s.n = 0 }
+
+func (s *rangeStep) nextRound() { s.reset() }
 
 // buildRange makes limit, skip and range, over the traversers or in the collection of each.
 func buildRange(c *compiler, in *inst) (step, error) {
@@ -216,7 +214,7 @@ func buildRange(c *compiler, in *inst) (step, error) {
 			}), true, nil
 		}}, nil
 	}
-	return &rangeStep{lo: lo, hi: hi, looped: in.looped}, nil
+	return &rangeStep{lo: lo, hi: hi}, nil
 }
 
 // slicePart cuts a collection or map; another value stays as it is.
@@ -268,6 +266,7 @@ type tailStep struct {
 	n    int64
 	full bool
 	q    []*trav
+	held holder
 }
 
 func (s *tailStep) next(x *exec) (*trav, error) {
@@ -281,6 +280,7 @@ func (s *tailStep) next(x *exec) (*trav, error) {
 	}
 	t := s.q[0]
 	s.q = s.q[1:]
+	s.held.drop(t)
 	return t, nil
 }
 
@@ -297,8 +297,11 @@ func (s *tailStep) fill(x *exec) error {
 		if err := x.tick(); err != nil {
 			return err
 		}
+		if err := s.held.keep(x, t); err != nil {
+			return err
+		}
 		s.q = append(s.q, t)
-		sum = addBulk(sum, t.bulk)
+		sum, _ = addBulk(sum, t.bulk) // n is less than that
 		for len(s.q) > 0 && sum > s.n {
 			over := min(sum-s.n, s.q[0].bulk)
 			s.q[0].bulk -= over
@@ -306,18 +309,21 @@ func (s *tailStep) fill(x *exec) error {
 			if s.q[0].bulk > 0 {
 				break
 			}
+			s.held.drop(s.q[0])
 			s.q[0] = nil
 			s.q = s.q[1:]
-		}
-		if len(s.q) > maxHeld {
-			return errf(Memory, "The traversal exceeds the memory that one request may use")
 		}
 	}
 	s.full = true
 	return nil
 }
 
-func (s *tailStep) reset() { s.full, s.q = false, nil }
+func (s *tailStep) reset() {
+	s.full, s.q = false, nil
+	s.held.release()
+}
+
+func (s *tailStep) nextRound() { s.reset() }
 
 // dedupStep lets the first traverser of each value pass.
 type dedupStep struct {
@@ -340,7 +346,7 @@ func (s *dedupStep) next(x *exec) (*trav, error) {
 		}
 		if ok {
 			if _, dup := s.seen[string(key)]; !dup {
-				if err := s.held.hold(x, 1); err != nil {
+				if err := s.held.hold(x, 1, entrySize+int64(len(key))); err != nil {
 					return nil, err
 				}
 				if s.seen == nil {
@@ -515,7 +521,7 @@ func buildBarrier(c *compiler, in *inst) (step, error) {
 		}
 	}
 	return &barrierStep{f: func(x *exec, ts []*trav) ([]*trav, error) {
-		if x.paths || x.noBulk {
+		if x.paths || x.noBulk && x.sackOp == "" {
 			return ts, nil
 		}
 		by := make(map[string]*trav, len(ts))
@@ -527,13 +533,40 @@ func buildBarrier(c *compiler, in *inst) (step, error) {
 				continue
 			}
 			key = appendKey(key[:0], t.v)
-			if have, ok := by[string(key)]; ok && have.sack == nil && t.sack == nil && have.loops == t.loops {
-				have.bulk = addBulk(have.bulk, t.bulk)
-				continue
+			if have, ok := by[string(key)]; ok && have.loops == t.loops {
+				joined, err := x.join(have, t)
+				if err != nil {
+					return nil, err
+				}
+				if joined {
+					continue
+				}
 			}
 			by[string(key)] = t
 			out = append(out, t)
 		}
 		return out, nil
 	}}, nil
+}
+
+// join makes two equal traversers one, when their sacks and their number allow it.
+func (x *exec) join(have, t *trav) (bool, error) {
+	if (have.sack != nil || t.sack != nil) && x.sackOp == "" {
+		return false, nil
+	}
+	sum, fits := addBulk(have.bulk, t.bulk)
+	if !fits {
+		return false, nil
+	}
+	if x.sackOp != "" {
+		sack, err := operate(x.sackOp, have.sack, t.sack)
+		if err != nil {
+			return false, err
+		}
+		have.sack = sack
+	}
+	if !x.noBulk {
+		have.bulk = sum
+	}
+	return true, nil
 }

@@ -10,8 +10,9 @@ import (
 type countReducer struct{ n int64 }
 
 func (r *countReducer) add(_ *exec, t *trav) error {
-	r.n = addBulk(r.n, t.bulk)
-	return nil
+	n, err := addCount(r.n, t.bulk)
+	r.n = n
+	return err
 }
 
 func (r *countReducer) result(*exec) (any, bool, error) { return r.n, true, nil }
@@ -22,6 +23,8 @@ func buildCount(c *compiler, in *inst) (step, error) {
 			switch v := t.v.(type) {
 			case *gvalue.Map:
 				return int64(v.Len()), true, nil
+			case *gvalue.Tree:
+				return int64(len(v.Entries)), true, nil
 			case *gvalue.BulkSet:
 				n := int64(0)
 				for _, i := range v.Items() {
@@ -57,12 +60,14 @@ func (r *aggReducer) add(_ *exec, t *trav) error {
 			return err
 		}
 	}
-	r.n = addBulk(r.n, t.bulk)
+	var err error
+	if r.n, err = addCount(r.n, t.bulk); err != nil {
+		return err
+	}
 	if !r.any {
 		r.acc, r.any = v, true
 		return nil
 	}
-	var err error
 	r.acc, err = combineAgg(r.op, r.acc, v)
 	return err
 }
@@ -109,16 +114,17 @@ func combineAgg(op string, a, b any) (any, error) {
 	return addNumbers(a, b)
 }
 
-// multiply is v times bulk, as a Long for integers: that is what sum() of TinkerPop gives.
+// multiply is v times bulk, in the type of v or, where it doesn't fit, in a wider one.
 func multiply(v any, n int64) (any, error) {
-	if i, ok := toInt(v); ok {
-		if p := i * n; n == 0 || p/n == i && !(n == -1 && i == math.MinInt64) {
-			return p, nil
-		}
-		return new(big.Int).Mul(big.NewInt(i), big.NewInt(n)), nil
-	}
 	if n == 1 {
 		return v, nil
+	}
+	if i, ok := toInt(v); ok {
+		p, over := arithInt('*', i, n)
+		if over {
+			return nil, errOverflow()
+		}
+		return narrow(p, numberRank(v)), nil
 	}
 	return arith('*', v, n)
 }
@@ -148,7 +154,8 @@ func numberRank(v any) int {
 	return -1
 }
 
-// arith is + - * / on two numbers in the wider of their types; integers that overflow become the next wider type.
+// arith is + - * / on two numbers in the wider of their types; integers that overflow become the next wider type,
+// and above a Long an error, as in TinkerPop.
 func arith(op byte, a, b any) (any, error) {
 	ra, rb := numberRank(a), numberRank(b)
 	if ra < 0 || rb < 0 {
@@ -172,7 +179,7 @@ func arith(op byte, a, b any) (any, error) {
 	}
 	v, over := arithInt(op, x, y)
 	if over {
-		return arithBig(op, a, b, true)
+		return nil, errOverflow()
 	}
 	return narrow(v, r), nil
 }
@@ -306,12 +313,13 @@ func aggLocal(op string, v any) (any, bool, error) {
 }
 
 type foldReducer struct {
-	l []any
+	l    []any
+	held holder
 }
 
 func (r *foldReducer) add(x *exec, t *trav) error {
 	for range t.bulk {
-		if err := x.hold(1); err != nil {
+		if err := r.held.hold(x, 1, sizeOf(t.v)); err != nil {
 			return err
 		}
 		r.l = append(r.l, t.v)
@@ -320,7 +328,7 @@ func (r *foldReducer) add(x *exec, t *trav) error {
 }
 
 func (r *foldReducer) result(x *exec) (any, bool, error) {
-	x.release(len(r.l))
+	r.held.release() // who keeps the list counts it as one value
 	if r.l == nil {
 		r.l = []any{}
 	}

@@ -18,13 +18,22 @@ type repeatStep struct {
 	untilFirst, emitFirst bool
 	name                  string
 
-	out   []*trav // results that wait, with whole
-	again []*trav // traversers that begin another round by way of the tests at its start
-	queue map[string]*trav
+	out   []*trav          // results that wait, with whole
+	again []*trav          // traversers that begin another round by way of the tests at its start
+	queue map[string]*trav // what waits for its turn and may still become one of greater bulk
 	held  holder
-	stuck bool
-	whole bool // the body looks at all traversers of a round together, so it gets all of them before it starts
-	fed   bool // the body was given something since it ended last: one with count() would give 0 for nothing
+	outer *loopNode // the count of the repeat() around this one
+	fed   bool      // the body was given something since it ended last: one with count() would give 0 for nothing
+
+	// whole says that the body looks at all traversers of a round together (order, count, limit, ..). It then gets all of a round
+	// before it starts, and what it gives waits in pending for the next one.
+	//
+	// many goes round by round, too, with at most batch new traversers: without paths those of different origin that meet at one vertex
+	// become one, which is what keeps a walk of a fixed length over a dense graph small.
+	whole   bool
+	many    bool
+	round   int // how many rounds went before this one
+	pending []*trav
 }
 
 // repeat compiles repeat() with the until, emit and times around it; ins begins with one of them.
@@ -54,20 +63,14 @@ func (c *compiler) repeat(tr *traversal, ins []gvalue.Instruction) (int, error) 
 	if len(args) != 1 {
 		return 0, in.argErr("a traversal is expected")
 	}
-	outer, outerBody := c.loopDepth, c.bodyDepth
-	c.loopDepth, c.bodyDepth = c.depth+1, c.depth+1
+	outer := c.bodyDepth
+	c.bodyDepth = c.depth + 1
 	body, err := c.child(in, args[0])
-	c.loopDepth, c.bodyDepth = outer, outerBody
+	c.bodyDepth = outer
 	if err != nil {
 		return 0, err
 	}
-	s.body, s.whole = body, body.seesAll()
-	for _, b := range body.steps {
-		switch b.(type) {
-		case *rangeStep, *dedupStep:
-			s.whole = true
-		}
-	}
+	s.body, s.whole = body, body.has(seesRound)
 	for i++; i < len(ins) && isRepeatMod(ins[i].Op); i++ {
 		if belongsToNext(ins[i:], s) {
 			break
@@ -76,9 +79,16 @@ func (c *compiler) repeat(tr *traversal, ins []gvalue.Instruction) (int, error) 
 			return 0, err
 		}
 	}
+	s.many = !c.x.paths && s.times >= 0 && !s.hasEmit
+	if !s.whole && !s.many {
+		body.head.held = &s.held
+	}
 	tr.add(s)
 	return i, nil
 }
+
+// batch is how many traversers go together through the rounds of a repeat() that need not see all of them.
+const batch = 2500
 
 func isRepeatMod(op string) bool { return op == "until" || op == "emit" || op == "times" }
 
@@ -189,37 +199,25 @@ func (s *repeatStep) next(x *exec) (*trav, error) {
 			s.out = s.out[1:]
 			return t, nil
 		}
-		waiting := s.body.head.waiting()
-		var t *trav
-		var err error
 		if s.fed {
-			t, err = s.body.end.next(x)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if t != nil {
+			t, err := s.body.end.next(x)
+			if err != nil {
+				return nil, err
+			}
+			if t == nil {
+				s.endRound()
+				continue
+			}
 			out, err := s.roundEnd(x, t)
 			if out != nil || err != nil {
 				return out, err
 			}
 			continue
 		}
-		// A body with a barrier ends once per round. One that doesn't take its input any more (limit) is at its end.
-		if n := s.body.head.waiting(); n > 0 && (n < waiting || !s.stuck) {
-			s.stuck = n >= waiting
-			continue
-		}
-		s.stuck, s.fed = false, false
-		if s.queue != nil {
-			s.queue = nil // all that was queued has gone
-		}
-		if s.whole {
-			if err := s.startAll(x); err != nil {
+		if s.whole || s.many {
+			more, err := s.startAll(x)
+			if !more || err != nil {
 				return nil, err
-			}
-			if !s.fed && len(s.out) == 0 {
-				return nil, nil
 			}
 			continue
 		}
@@ -230,10 +228,24 @@ func (s *repeatStep) next(x *exec) (*trav, error) {
 	}
 }
 
+// endRound makes the body ready for other traversers once it has given all that it had. What it left in its queue it doesn't
+// want.
+func (s *repeatStep) endRound() {
+	s.fed, s.queue = false, nil
+	s.body.nextRound()
+	s.round++
+	if len(s.again) == 0 && len(s.pending) == 0 {
+		s.held.release()
+	}
+}
+
+// nextRound implements rounder, for a repeat() within another.
+func (s *repeatStep) nextRound() { s.reset() }
+
 // roundEnd takes what the body gave.
 func (s *repeatStep) roundEnd(x *exec, t *trav) (*trav, error) {
-	if t.loops == nil { // it began inside the body: count() of nothing, inject()
-		t.loops = &loopNode{name: s.name}
+	if t.loops == nil { // it began inside the body: count() of nothing
+		t.loops = &loopNode{n: s.round, name: s.name, prev: s.outer}
 	}
 	t.loops = &loopNode{n: t.loops.n + 1, name: t.loops.name, prev: t.loops.prev}
 	done, err := s.doUntil(x, t, false)
@@ -248,7 +260,7 @@ func (s *repeatStep) roundEnd(x *exec, t *trav) (*trav, error) {
 		return nil, err
 	}
 	if s.untilFirst || s.emitFirst {
-		if err := s.held.hold(x, 1); err != nil {
+		if err := s.held.keep(x, t); err != nil {
 			return nil, err
 		}
 		s.again = append(s.again, t)
@@ -263,53 +275,98 @@ func (s *repeatStep) roundEnd(x *exec, t *trav) (*trav, error) {
 
 // roundStart begins a round for a traverser that comes back, or for a new one. done is the end of the step.
 func (s *repeatStep) roundStart(x *exec) (out *trav, done bool, err error) {
-	var t *trav
 	if len(s.again) > 0 {
-		t = s.again[0]
+		t := s.again[0]
 		s.again[0] = nil
-		if s.again = s.again[1:]; len(s.again) == 0 {
-			s.held.release()
+		s.again = s.again[1:]
+		if !x.paths {
+			s.held.drop(t)
 		}
-	} else {
-		s.again = nil
-		in, err := s.prev.next(x)
-		if in == nil || err != nil {
-			return nil, true, err
-		}
-		t = in
-		t.loops = &loopNode{name: s.name, prev: in.loops}
+		out, err = s.enter(x, t)
+		return out, false, err
 	}
+	s.again = nil
+	t, err := s.arrive(x)
+	if t == nil || err != nil {
+		return nil, true, err
+	}
+	out, err = s.enter(x, t)
+	return out, false, err
+}
+
+// arrive takes a new traverser, nil when there is none.
+func (s *repeatStep) arrive(x *exec) (*trav, error) {
+	t, err := s.prev.next(x)
+	if t == nil || err != nil {
+		return nil, err
+	}
+	s.outer, s.round = t.loops, 0
+	t.loops = &loopNode{name: s.name, prev: t.loops}
+	return t, nil
+}
+
+// enter makes the tests before a round, and gives what passes them to the body.
+func (s *repeatStep) enter(x *exec, t *trav) (out *trav, err error) {
 	stop, err := s.doUntil(x, t, true)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if stop {
-		return leave(t), false, nil
+		return leave(t), nil
 	}
 	emit, err := s.doEmit(x, t, true)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if emit {
 		out = leave(t)
 	}
-	return out, false, s.enqueue(x, t.clone())
+	return out, s.enqueue(x, t.clone())
 }
 
-// startAll begins the round for everything that waits: what comes out of the tests is kept for later.
-func (s *repeatStep) startAll(x *exec) error {
-	for {
-		out, done, err := s.roundStart(x)
-		if done || err != nil {
-			return err
+// startAll begins a round with everything that takes part in it: what the last one left, else all that is new. What comes out of the
+// tests is kept for later. more is false when there is nothing to do.
+func (s *repeatStep) startAll(x *exec) (more bool, err error) {
+	back := s.again
+	s.again = nil
+	fresh := len(back) == 0 && len(s.pending) == 0
+	for _, t := range back {
+		if !x.paths {
+			s.held.drop(t)
 		}
-		if out != nil {
-			if err := s.held.hold(x, 1); err != nil {
-				return err
-			}
-			s.out = append(s.out, out)
+		if err := s.enterWith(x, t); err != nil {
+			return false, err
 		}
 	}
+	for n := 0; fresh && (s.whole || n < batch); n++ {
+		t, err := s.arrive(x)
+		if err != nil {
+			return false, err
+		}
+		if t == nil {
+			break
+		}
+		if err := s.enterWith(x, t); err != nil {
+			return false, err
+		}
+	}
+	for _, t := range s.pending {
+		if !x.paths {
+			s.held.drop(t)
+		}
+		s.body.head.add(t)
+	}
+	s.fed, s.pending, s.queue = len(s.pending) > 0, nil, nil
+	return s.fed || len(s.out) > 0, nil
+}
+
+func (s *repeatStep) enterWith(x *exec, t *trav) error {
+	out, err := s.enter(x, t)
+	if out == nil || err != nil {
+		return err
+	}
+	s.out = append(s.out, out)
+	return s.held.keep(x, out)
 }
 
 // enqueue gives a traverser to the body. Without paths, equal ones in the same round become one of greater bulk: that keeps
@@ -324,15 +381,21 @@ func (s *repeatStep) enqueue(x *exec, t *trav) error {
 			s.queue = map[string]*trav{}
 		}
 		if have, ok := s.queue[string(key)]; ok && !have.taken {
-			have.bulk = addBulk(have.bulk, t.bulk)
-			return nil
+			if sum, fits := addBulk(have.bulk, t.bulk); fits {
+				have.bulk = sum
+				return nil
+			}
 		}
 		s.queue[string(key)] = t
 	}
-	if s.body.head.waiting() > maxHeld/2 {
-		return errf(Memory, "The traversal exceeds the memory that one request may use")
-	}
 	t.taken = false
+	if err := s.held.keep(x, t); err != nil {
+		return err
+	}
+	if s.whole || s.many {
+		s.pending = append(s.pending, t)
+		return nil
+	}
 	s.fed = true
 	s.body.head.add(t)
 	return nil
@@ -340,6 +403,6 @@ func (s *repeatStep) enqueue(x *exec, t *trav) error {
 
 func (s *repeatStep) reset() {
 	s.body.reset()
-	s.out, s.again, s.queue, s.fed = nil, nil, nil, false
+	s.out, s.again, s.pending, s.queue, s.fed, s.round, s.outer = nil, nil, nil, nil, false, 0, nil
 	s.held.release()
 }

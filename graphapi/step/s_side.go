@@ -75,7 +75,7 @@ func (c *compiler) withSideEffect(args []any) error {
 // put adds a value to a side effect of aggregate() or store().
 func (s *sideEffect) put(x *exec, v any, bulk int64) error {
 	if b, ok := s.v.(*bag); ok {
-		if err := x.hold(1); err != nil {
+		if err := x.hold(v); err != nil {
 			return err
 		}
 		b.b.Add(v, bulk)
@@ -192,10 +192,13 @@ func (c *compiler) withSack(args []any) error {
 	if _, ok := args[0].(*gvalue.Lambda); ok {
 		return errf(Unsupported, "Lambdas are not supported")
 	}
+	c.x.sackOp = ""
 	if len(args) == 2 {
-		if _, ok := args[1].(gvalue.Operator); !ok {
+		op, ok := args[1].(gvalue.Operator)
+		if !ok {
 			return errf(Unsupported, "withSack() with a splitting function is not supported")
 		}
+		c.x.sackOp = op
 	}
 	c.x.sack, c.x.hasSack = args[0], true
 	return nil
@@ -221,18 +224,15 @@ func buildSack(c *compiler, in *inst) (step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mapSelf{f: func(x *exec, t *trav) error {
+	return &effectFilter{f: func(x *exec, t *trav) (bool, error) { // without a value for the sack it goes no further
 		v, ok, err := b.apply(x, t)
 		if err != nil || !ok {
-			return err
+			return false, err
 		}
 		t.sack, err = operate(op, t.sack, v)
-		return err
+		return err == nil, err
 	}}, nil
 }
-
-// mapSelf is an effectStep that changes the traverser itself.
-type mapSelf = effectStep
 
 // buildDiscard makes none() without argument and discard(): nothing passes.
 func buildDiscard(c *compiler, in *inst) (step, error) {

@@ -154,7 +154,9 @@ func buildConvert(c *compiler, in *inst) (step, error) {
 
 func asBool(v any) (any, error) {
 	switch b := v.(type) {
-	case nil, bool:
+	case nil:
+		return nil, errf(Runtime, "Can't parse null as Boolean.")
+	case bool:
 		return v, nil
 	case string:
 		switch strings.ToLower(b) {
@@ -163,10 +165,10 @@ func asBool(v any) (any, error) {
 		case "false":
 			return false, nil
 		}
-		return nil, errf(Runtime, "Can't parse '%.40s' as Boolean.", b)
+		return nil, errf(Runtime, "Can't parse %.40s as Boolean.", b)
 	}
-	if family(v) == famNumber && !isNaN(v) {
-		return toFloat(v) != 0, nil
+	if family(v) == famNumber {
+		return !isNaN(v) && toFloat(v) != 0, nil
 	}
 	return nil, errf(Runtime, "Can't parse type %s as Boolean.", typeName(v))
 }
@@ -330,13 +332,6 @@ func buildConcat(c *compiler, in *inst) (step, error) {
 			case string:
 				b.WriteString(s)
 				found = true
-			case []any:
-				for _, e := range s {
-					if es, ok := e.(string); ok {
-						b.WriteString(es)
-						found = true
-					}
-				}
 			default:
 				return errf(Runtime, "String concat() can only take string as argument")
 			}

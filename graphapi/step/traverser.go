@@ -2,8 +2,10 @@ package step
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
@@ -15,7 +17,8 @@ type trav struct {
 	path  *pathNode // nil unless the traversal needs paths
 	loops *loopNode
 	sack  any
-	taken bool // it has left the queue that it was put in
+	taken bool  // it has left the queue that it was put in
+	cost  int64 // bytes for which the holder that keeps it was charged
 }
 
 // pathNode is one object of a path with its labels; prev is the one before it.
@@ -36,7 +39,7 @@ type loopNode struct {
 // split makes the traverser that a step leads to: value v, path one longer.
 func (t *trav) split(x *exec, v any) *trav {
 	n := *t
-	n.v = v
+	n.v, n.cost = v, 0
 	if x.paths {
 		n.path = t.path.extend(v)
 	}
@@ -46,6 +49,7 @@ func (t *trav) split(x *exec, v any) *trav {
 // clone is another traverser at the same place.
 func (t *trav) clone() *trav {
 	n := *t
+	n.cost = 0
 	return &n
 }
 
@@ -188,11 +192,26 @@ func (tr *traversal) test(x *exec, t *trav) (bool, error) {
 	return ok, err
 }
 
+// rounder is a step that keeps something from one traverser to the next, and forgets it when a repeat() around it begins another
+// round.
+type rounder interface{ nextRound() }
+
+// nextRound makes the traversal ready for the traversers of another round.
+func (tr *traversal) nextRound() {
+	tr.head.reset()
+	for _, s := range tr.steps {
+		if r, ok := s.(rounder); ok {
+			r.nextRound()
+		}
+	}
+}
+
 // startStep is the queue at the head of a traversal.
 type startStep struct {
 	base
-	q []*trav
-	i int
+	q    []*trav
+	i    int
+	held *holder // what was charged for the queue; nil: nothing was
 }
 
 func (s *startStep) add(t *trav) { s.q = append(s.q, t) }
@@ -204,6 +223,9 @@ func (s *startStep) next(*exec) (*trav, error) {
 	}
 	t := s.q[s.i]
 	t.taken = true
+	if s.held != nil && t.path == nil { // where there are paths, what follows it holds it still
+		s.held.drop(t)
+	}
 	s.q[s.i] = nil
 	s.i++
 	if s.i > 1024 && s.i*2 > len(s.q) {
@@ -222,9 +244,6 @@ func (s *startStep) reset() {
 	s.q, s.i = s.q[:0], 0
 }
 
-// maxHeld is how many traversers and collected values one request may keep at a time.
-const maxHeld = 2_000_000
-
 // exec is the state of one running request.
 type exec struct {
 	ctx      context.Context
@@ -233,7 +252,7 @@ type exec struct {
 	cosmos   bool
 	tokens   bool // results carry id and label only
 	ticks    uint32
-	held     int
+	mem      memory
 	deadline time.Time
 	side     map[string]*sideEffect
 	open     []*rowIter
@@ -242,6 +261,7 @@ type exec struct {
 	noBulk   bool
 	sack     any
 	hasSack  bool
+	sackOp   gvalue.Operator // how the sacks of traversers that become one are joined; "": with sacks they stay apart
 }
 
 // tick is called once for each unit of work; now and then it looks whether the request is over.
@@ -256,22 +276,16 @@ func (x *exec) tick() error {
 }
 
 func (x *exec) timeout() error {
+	if errors.Is(x.ctx.Err(), context.Canceled) {
+		return status.New(status.Unavailable, "The request was cancelled.")
+	}
 	return errf(Timeout, "A timeout occurred during traversal evaluation of the request: the evaluation timeout was reached")
 }
-
-// hold counts values that a step keeps; release gives them back.
-func (x *exec) hold(n int) error {
-	if x.held += n; x.held > maxHeld {
-		return errf(Memory, "The traversal exceeds the memory that one request may use")
-	}
-	return nil
-}
-
-func (x *exec) release(n int) { x.held -= n }
 
 // closeAll lets go of all look-ups that are still open.
 func (x *exec) closeAll() {
 	for len(x.open) > 0 {
 		x.open[len(x.open)-1].close()
 	}
+	x.mem.close()
 }

@@ -57,13 +57,25 @@ func fits(v any, budget *int) bool {
 	return *budget >= 0
 }
 
-// addBulk adds counts; they stay at the greatest number instead of overflowing.
-func addBulk(a, b int64) int64 {
+// addBulk adds counts; ok is false when the sum is more than a Long holds.
+func addBulk(a, b int64) (sum int64, ok bool) {
 	if a > math.MaxInt64-b {
-		return math.MaxInt64
+		return math.MaxInt64, false
 	}
-	return a + b
+	return a + b, true
 }
+
+// addCount is addBulk of what is told to a client.
+func addCount(a, b int64) (int64, error) {
+	n, ok := addBulk(a, b)
+	if !ok {
+		return 0, errOverflow()
+	}
+	return n, nil
+}
+
+// errOverflow says, in the words of the language's own arithmetic, that a result is more than a Long holds.
+func errOverflow() error { return errf(Runtime, "long overflow") }
 
 // isMergeable reports whether equal traversers with such a value are worth finding: what an element or scalar costs to
 // compare is small, what a collection costs isn't.

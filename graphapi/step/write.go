@@ -244,7 +244,15 @@ func (x *exec) createEdge(d *draft, out, in *vnode) (*gvalue.Edge, error) {
 	if x.g.mode == KeyOther {
 		return nil, errf(Unsupported, "Edges can't be added to a container with a hierarchical partition key")
 	}
-	pk := out.pk
+	pk, own, named := out.pk, id.Str(), d.hasID && d.id != nil && x.g.freeEdgeIDs()
+	if named {
+		if s := x.g.storedEdgeID(own, out.id); s != own {
+			if !kept.IsDefined() {
+				kept = id
+			}
+			id = value.StringOf(s)
+		}
+	}
 	b, at := openDoc(make([]byte, 0, 256+48*len(d.props)))
 	b = doc.AppendElement(b, fID, id)
 	b = doc.AppendElement(b, fIDValue, kept)
@@ -289,7 +297,12 @@ func (x *exec) createEdge(d *draft, out, in *vnode) (*gvalue.Edge, error) {
 	b = doc.AppendElement(b, fVertexLabel, value.StringOf(out.Label))
 	b = doc.AppendElement(b, fIsEdge, value.BoolOf(true))
 	b = closeDoc(b, at)
-	if err := x.create(pk, id, b); err != nil {
+	if named {
+		err = x.createNamedEdge(own, pk, id, b)
+	} else {
+		err = x.create(pk, id, b)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return x.g.newEdge(b), nil

@@ -1,0 +1,81 @@
+package graphapi
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/internal/observe"
+)
+
+// observed is a request as the observer will be told of it.
+type observed struct {
+	observe.Request
+	e     *Evaluation // nil: it evaluates nothing
+	began time.Time
+	done  bool
+}
+
+// begin tells the observer that a request has begun; known says that its operation is one of ours.
+func (w *work) begin(known bool) {
+	if w.conn.srv.o.Observe == nil {
+		return
+	}
+	op := w.req.Op
+	if !known {
+		op = "unknown"
+	}
+	w.reply.seen = w.conn.srv.observe(op, w.conn.client)
+	w.reply.seen.began = w.reply.started
+}
+
+// observe begins a request of a client; nil when nobody looks.
+func (s *Server) observe(op, client string) *observed {
+	if s.o.Observe == nil {
+		return nil
+	}
+	s.o.Observe.Begin("gremlin")
+	return &observed{Request: observe.Request{API: "gremlin", Operation: op, Client: client}, began: s.o.Clock.Now()}
+}
+
+// evaluates says what the request is about.
+func (o *observed) evaluates(e *Evaluation, source string) {
+	if o != nil {
+		o.e, o.Target = e, source
+	}
+}
+
+// failed says of what kind the request's failure is.
+func (r *reply) failed(k kind) {
+	if r.seen != nil {
+		r.seen.Failed = k.isFault()
+	}
+}
+
+// ended tells the observer that the request was answered; 0 stands for no answer. Only the first call counts.
+func (r *reply) ended(code int) {
+	if r.seen == nil || r.seen.done {
+		return
+	}
+	o := r.seen
+	o.done = true
+	o.Left = code == 0 || r.c.ctx != nil && r.c.ctx.Err() != nil && !r.c.draining.Load()
+	o.Status, o.Charge = strconv.Itoa(code), r.charge
+	if o.Left {
+		o.Status, o.Failed = "left", false
+	}
+	o.Duration = r.c.srv.o.Clock.Now().Sub(o.began)
+	if o.e != nil {
+		o.Explain = o.e.explain
+	}
+	r.c.srv.o.Observe.Done(&o.Request)
+}
+
+// explain is the text of an evaluation with what it did.
+func (e *Evaluation) explain() string {
+	text := e.Script
+	if e.Bytecode != nil {
+		text = gvalue.Text(e.Bytecode)
+	}
+	return text + "\n" + strconv.FormatInt(e.Items, 10) + " items read, " + strconv.FormatInt(e.Writes, 10) + " written"
+}
