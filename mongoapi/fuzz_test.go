@@ -11,6 +11,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/mongoapi/peer"
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
@@ -55,7 +56,9 @@ func newFuzzServer(f *testing.F, auth bool) *Server {
 func newConn(t *testing.T, s *Server, authed bool) *conn {
 	here, there := net.Pipe()
 	t.Cleanup(func() { _, _ = here.Close(), there.Close() })
-	return &conn{s: s, nc: here, authed: authed}
+	c := &conn{s: s, nc: here, p: peer.New(here, peer.Defaults), authed: authed}
+	c.ctx, _ = c.p.Begin()
+	return c
 }
 
 // answerRaw gives a message to the connection as the read loop does and checks that the reply is whole.
