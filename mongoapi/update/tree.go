@@ -143,8 +143,7 @@ func (p place) missing(path []string) error {
 	if p.block == nil {
 		return nil
 	}
-	n := len(path) - len(p.rest)
-	return merr.New(merr.PathNotViable, "Cannot use the part (%s) of (%s) to traverse the element ({%s: %s})", p.bad, joined(path[:min(n+1, len(path))]),
+	return merr.New(merr.PathNotViable, "Cannot use the part (%s) of (%s) to traverse the element ({%s: %s})", p.bad, joined(path),
 		p.block.key, Show(p.block.value()))
 }
 
