@@ -207,7 +207,7 @@ func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, do
 			return dst, false, c.hold(d)
 		}
 		if err := r.c.room(r.ctx, len(dst)+size, i == 0); err != nil {
-			if i == 0 || whole || !status.Is(err, status.TooManyRequests) {
+			if i == 0 || whole || r.ctx.Err() != nil {
 				return dst, true, err
 			}
 			return dst, false, c.hold(d) // a short batch; the rest when there is room
@@ -381,9 +381,9 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 }
 
 func killCursors(r *request, dst []byte) ([]byte, error) {
-	name, err := r.collection()
-	if err != nil {
-		return dst, err
+	name := r.arg.Str() // not always that of a collection: a cursor may come from none
+	if r.arg.Kind() != value.String || name == "" {
+		return dst, merr.New(merr.InvalidNamespace, "collection name has invalid type %s", expr.TypeName(r.arg))
 	}
 	list := given(r.body, "cursors")
 	if !list.IsDefined() {

@@ -155,7 +155,7 @@ func getLog(r *request, dst []byte) ([]byte, error) {
 		dst = bw.Int32(dst, "totalLinesWritten", 0)
 		return bw.Value(dst, "log", bw.ArrayValue(nil)), nil
 	}
-	return dst, merr.New(merr.InternalError, "no RamLog named: %s", r.arg.Str())
+	return dst, merr.New(merr.OperationFailed, "no RamLog named: %s", r.arg.Str())
 }
 
 func getParameter(r *request, dst []byte) ([]byte, error) {

@@ -70,8 +70,12 @@ func (c *conn) note(r *request, code int32) {
 	case merr.InternalError, merr.ShutdownInProgress, merr.WriteConcernFailed:
 		q.Failed = true
 	}
-	if q.Target = r.db; r.arg.Kind() == value.String {
-		q.Target = c.namespace(r.db, r.arg.Str())
+	db := r.db
+	if db == "" { // an argument before it was wrong
+		db = r.body.Get("$db").Str()
+	}
+	if q.Target = db; r.arg.Kind() == value.String {
+		q.Target = c.namespace(db, r.arg.Str())
 	}
 	if explains[r.name] {
 		s.r, q.Explain = r, s.explain
