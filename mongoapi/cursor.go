@@ -24,6 +24,8 @@ const (
 	cursorIdle = 10 * time.Minute
 	// cursorRest is how often resting cursors are put aside: they let go of what they hold in the store, and read on from where they were.
 	cursorRest = 5 * time.Second
+	// cursorShort is how long the cursor of a pipeline may be idle when memory is short.
+	cursorShort = 30 * time.Second
 	// maxCursors bounds the open cursors; beyond it the one that was idle longest goes.
 	maxCursors = 10000
 	// maxBatch bounds the documents of one reply, in bytes; one document is always given.
@@ -115,14 +117,17 @@ func (c *cursor) sources() []*source {
 	return nil
 }
 
-func (cs *cursors) expire() {
+// expire drops cursors that were idle for long and puts others aside. Of pipelines some hold what they have computed: where memory is
+// short for those who work, they are dropped soon.
+func (cs *cursors) expire(b *budget.Budget) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	now := cs.clk.Now()
+	short := b.Limit() > 0 && b.Used() > b.Limit()/4*3
 	for _, c := range cs.m {
 		switch idle := now.Sub(c.used); {
 		case c.inUse:
-		case !c.keep && idle > cursorIdle:
+		case !c.keep && idle > cursorIdle, short && idle > cursorShort && c.live != nil:
 			cs.remove(c)
 		case idle >= cursorRest:
 			for _, s := range c.sources() {
@@ -193,8 +198,13 @@ func (cs *cursors) give(c *cursor, done bool) {
 // fill appends up to n documents (n < 0: any number) as the elements of an array, within maxBatch and the memory that there is. done says
 // that there are no more. whole is set when there will be no other batch.
 func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, done bool, err error) {
-	start := len(dst)
+	start, most := len(dst), 0
+	src, _ := c.src.(*source)
 	for i := 0; n < 0 || i < n; i++ {
+		marked := i > 0 && src != nil && (len(dst)-start+2*most > maxBatch || r.c.scant(len(dst)+2*most))
+		if marked { // the next one may not fit: note where it is
+			src.rest()
+		}
 		d, ok, err := c.next()
 		if !ok || err != nil {
 			return dst, true, err
@@ -203,14 +213,15 @@ func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, do
 		if size > maxDocument+16<<10 {
 			return dst, true, merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 and %d", size, maxDocument)
 		}
+		most = max(most, size)
 		if i > 0 && len(dst)-start+size > maxBatch {
-			return dst, false, c.hold(d)
+			return dst, false, c.back(d, marked)
 		}
 		if err := r.c.room(r.ctx, len(dst)+size, i == 0); err != nil {
 			if i == 0 || whole || r.ctx.Err() != nil {
 				return dst, true, err
 			}
-			return dst, false, c.hold(d) // a short batch; the rest when there is room
+			return dst, false, c.back(d, marked) // a short batch; the rest when there is room
 		}
 		dst = append(dst, 0x03)
 		dst = append(strconv.AppendInt(dst, int64(i), 10), 0)
@@ -220,10 +231,7 @@ func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, do
 			return dst, true, err
 		}
 	}
-	if s, ok := c.src.(*source); ok && n != 0 {
-		return dst, s.exhausted(), nil
-	}
-	return dst, false, nil
+	return dst, src != nil && n != 0 && src.exhausted(), nil
 }
 
 // next gives the document that was held back, or the next one.
@@ -236,8 +244,12 @@ func (c *cursor) next() (value.Value, bool, error) {
 	return c.src.Next()
 }
 
-// hold keeps a document for the next batch.
-func (c *cursor) hold(d value.Value) error {
+// back keeps a document for the next batch. One whose place was marked is read again: a cursor that rests holds nothing.
+func (c *cursor) back(d value.Value, marked bool) error {
+	if marked {
+		c.src.(*source).unread()
+		return nil
+	}
 	if err := c.mem.Grow(int64(len(d.Bytes()))); err != nil {
 		return err
 	}
@@ -254,12 +266,15 @@ const (
 	replyWait = 10 * time.Second
 )
 
+// scant reports whether a reply of n bytes would need more memory than it has.
+func (c *conn) scant(n int) bool { return n-freeReply > c.held }
+
 // room makes sure that a reply may have n bytes. With wait it waits for other requests' memory.
 func (c *conn) room(ctx context.Context, n int, wait bool) error {
-	if n -= freeReply; n <= c.held {
+	if !c.scant(n) {
 		return nil
 	}
-	more := max(n-c.held, replyStep)
+	more := max(n-freeReply-c.held, replyStep)
 	err := c.mem.Grow(int64(more))
 	if wait && status.Is(err, status.TooManyRequests) {
 		ctx, cancel := context.WithTimeout(ctx, replyWait)

@@ -108,7 +108,7 @@ func (s *Server) sweep() {
 		case <-s.stop:
 			return
 		case <-t.C:
-			s.cursors.expire()
+			s.cursors.expire(s.eng.Budget())
 			s.sessions.expire()
 		}
 	}

@@ -108,6 +108,15 @@ func (s *source) park() {
 	}
 }
 
+// unread puts back the last document, which came after rest: the next read gives it again.
+func (s *source) unread() {
+	if s.left >= 0 {
+		s.left++
+	}
+	s.done = false
+	s.reopen()
+}
+
 // reopen has the next read begin where the source rests.
 func (s *source) reopen() {
 	s.q.Continuation = s.token
