@@ -38,7 +38,7 @@ func (a args) with(others ...args) args {
 }
 
 // check checks one argument of a command. where is "command" or "command.array". Null counts as not given but where said otherwise.
-func (k argKind) check(where, name string, v value.Value) error {
+func (k argKind) check(where string, name []byte, v value.Value) error {
 	if v.Kind() == value.Null && k != optionalBool {
 		return nil
 	}
@@ -70,14 +70,14 @@ func (k argKind) check(where, name string, v value.Value) error {
 	return nil
 }
 
-func want(ok bool, where, name string, v value.Value, types string) error {
+func want(ok bool, where string, name []byte, v value.Value, types string) error {
 	if ok {
 		return nil
 	}
 	return merr.New(merr.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected %s", where, name, expr.TypeName(v), types)
 }
 
-func checkDocs(where, name string, v value.Value) error {
+func checkDocs(where string, name []byte, v value.Value) error {
 	if v.Kind() != value.Array {
 		return want(false, where, name, v, "type 'array'")
 	}
@@ -101,7 +101,7 @@ func (a args) checkAll(where string, obj value.Value) error {
 		if !ok {
 			return unknownField(where, it.Key())
 		}
-		if err := k.check(where, string(it.Key()), it.Value()); err != nil {
+		if err := k.check(where, it.Key(), it.Value()); err != nil {
 			return err
 		}
 	}

@@ -71,9 +71,9 @@ func checkWriteConcern(v value.Value) (unmet *merr.Error, err error) {
 				return nil, err
 			}
 		case "j", "fsync":
-			err = safeBool.check("writeConcern", key, x)
+			err = safeBool.check("writeConcern", it.Key(), x)
 		case "wtimeout":
-			err = numberArg.check("writeConcern", key, x)
+			err = numberArg.check("writeConcern", it.Key(), x)
 		case "provenance", "getLastError", "wOpTime", "wElectionId":
 		default:
 			return nil, unknownField("writeConcern", it.Key())

@@ -343,7 +343,7 @@ func (c *cursor) rest() {
 
 func getMore(r *request, dst []byte) ([]byte, error) {
 	if r.arg.Kind() != value.Int64 {
-		return dst, want(false, r.name, r.name, r.arg, "type 'long'")
+		return dst, want(false, r.name, []byte(r.name), r.arg, "type 'long'")
 	}
 	id := r.arg.Int()
 	name := given(r.body, "collection")
@@ -407,7 +407,7 @@ func killCursors(r *request, dst []byte) ([]byte, error) {
 	i := 0
 	for it := list.Iter(); it.Next(); i++ {
 		if v := it.Value(); v.Kind() != value.Int64 {
-			return dst, want(false, "killCursors.cursors", strconv.Itoa(i), v, "type 'long'")
+			return dst, want(false, "killCursors.cursors", strconv.AppendInt(nil, int64(i), 10), v, "type 'long'")
 		}
 	}
 	var killed, missing []value.Value

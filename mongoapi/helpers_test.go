@@ -3,12 +3,14 @@ package mongoapi
 import (
 	"context"
 	"fmt"
+	"net"
 	"regexp"
 	"testing"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/mongoapi/peer"
 )
 
 // newTestServer is a server on an engine in memory, which is checked when the test ends.
@@ -48,3 +50,17 @@ func regexpQuote(pattern string, texts ...string) *regexp.Regexp {
 	}
 	return regexp.MustCompile("^" + fmt.Sprintf(pattern, args...) + "$")
 }
+
+func benchConn(s *Server, nc net.Conn) *conn {
+	c := &conn{s: s, nc: nc, p: peer.New(nc, peer.Defaults), authed: true}
+	beginBench(c)
+	return c
+}
+
+func beginBench(c *conn) {
+	ctx, _ := c.p.Begin()
+	c.begin(ctx)
+	c.s.rouse()
+}
+
+func endBench(c *conn) { c.ended(nil); c.p.End() }

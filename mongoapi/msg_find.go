@@ -26,12 +26,12 @@ type findArgs struct {
 func (r *request) findArgs() (findArgs, error) {
 	a := findArgs{batch: -1, simple: true}
 	for it := r.body.Iter(); it.Next(); {
-		key, v := string(it.Key()), it.Value()
+		key, v := it.Key(), it.Value()
 		if v.Kind() == value.Null { // as if it weren't there
 			continue
 		}
 		var err error
-		switch key {
+		switch string(key) {
 		case "filter":
 			a.filter = v
 		case "sort":
@@ -59,7 +59,7 @@ func (r *request) findArgs() (findArgs, error) {
 		case "hint":
 			a.simple = false
 		case "tailable", "awaitData":
-			if expr.Truthy(v) && key == "tailable" {
+			if expr.Truthy(v) && string(key) == "tailable" {
 				return a, merr.New(merr.BadValue, "error processing query: ns=%s.%s tailable cursor requested on non capped collection", r.db, r.arg.Str())
 			}
 		case "collation":
@@ -70,7 +70,7 @@ func (r *request) findArgs() (findArgs, error) {
 			if !expr.Truthy(v) || v.Len() == 0 && v.Kind() == value.Object {
 				continue
 			}
-			return a, merr.NotSupported("the option " + key + " of find")
+			return a, merr.NotSupported("the option " + string(key) + " of find")
 		}
 		if err != nil {
 			return a, err
@@ -79,7 +79,7 @@ func (r *request) findArgs() (findArgs, error) {
 	return a, nil
 }
 
-func count64(name string, v value.Value) (int64, error) {
+func count64(name []byte, v value.Value) (int64, error) {
 	n, ok := num.ToInt64(v, true) // a fraction is cut off
 	if !ok {
 		return 0, merr.New(merr.BadValue, "BSON field '%s' has a value that is no 64-bit integer", name)

@@ -201,7 +201,7 @@ func (r *request) readArguments() (def command, ok bool, err error) {
 	r.name, r.arg = string(it.Key()), it.Value()
 	def, ok = commands[r.name]
 	for it.Next() {
-		known, err := r.readGeneric(string(it.Key()), it.Value())
+		known, err := r.readGeneric(it.Key(), it.Value())
 		if err != nil {
 			return def, ok, err
 		}
@@ -212,7 +212,7 @@ func (r *request) readArguments() (def command, ok bool, err error) {
 		if !known && def.strict {
 			return def, ok, unknownField(r.name, it.Key())
 		}
-		if err := kind.check(r.name, string(it.Key()), it.Value()); err != nil {
+		if err := kind.check(r.name, it.Key(), it.Value()); err != nil {
 			return def, ok, err
 		}
 	}
@@ -220,8 +220,8 @@ func (r *request) readArguments() (def command, ok bool, err error) {
 }
 
 // readGeneric reads an argument that every command may have; known is false for others.
-func (r *request) readGeneric(key string, v value.Value) (known bool, err error) {
-	switch key {
+func (r *request) readGeneric(key []byte, v value.Value) (known bool, err error) {
+	switch string(key) {
 	case "$db":
 		if v.Kind() != value.String {
 			return true, merr.New(merr.TypeMismatch, "$db must be a string")
@@ -252,7 +252,7 @@ func (r *request) readGeneric(key string, v value.Value) (known bool, err error)
 		r.unmet, err = checkWriteConcern(v)
 		return true, err
 	default:
-		kind, ok := genericArgs[key]
+		kind, ok := genericArgs[string(key)]
 		if !ok {
 			return false, nil
 		}
