@@ -60,7 +60,7 @@ func (c *conn) serve() {
 		if in = msg; cap(in) > keepBuffer {
 			in = nil
 		}
-		ctx, ok := c.p.Begin()
+		ctx, ok := c.p.Begin(h.OpCode == wire.OpMsg && wire.Flags(msg)&wire.FlagMore != 0)
 		if !ok {
 			return
 		}

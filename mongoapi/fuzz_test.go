@@ -33,7 +33,7 @@ func newConn(t *testing.T, s *Server, authed bool) *conn {
 	here, there := net.Pipe()
 	t.Cleanup(func() { _, _ = here.Close(), there.Close() })
 	c := &conn{s: s, nc: here, p: peer.New(here, peer.Defaults), authed: authed}
-	c.ctx, _ = c.p.Begin()
+	c.ctx, _ = c.p.Begin(false)
 	return c
 }
 

@@ -58,7 +58,7 @@ func benchConn(s *Server, nc net.Conn) *conn {
 }
 
 func beginBench(c *conn) {
-	ctx, _ := c.p.Begin()
+	ctx, _ := c.p.Begin(false)
 	c.begin(ctx)
 	c.s.rouse()
 }

@@ -53,6 +53,7 @@ type Conn struct {
 
 	mu       sync.Mutex
 	busy     bool // a command runs, or its answer is being written
+	alone    bool // nobody waits for that answer
 	stopping bool
 	gone     bool   // the client has left
 	seq      uint32 // of the command that runs, or ran last
@@ -69,9 +70,10 @@ func New(nc net.Conn, l Limits) *Conn {
 	return &Conn{nc: nc, br: bufio.NewReaderSize(nc, readBuffer), l: l}
 }
 
-// Begin begins a command and returns its context, which ends when the client leaves, at Kill and at a Look that finds it too old. ok is
-// false when the connection is to end instead.
-func (c *Conn) Begin() (ctx context.Context, ok bool) {
+// Begin begins a command and returns its context, which ends when the client leaves, at Kill and at a Look that finds it too old. With
+// alone the client waits for no answer: it may leave, and what it sent before is worked on all the same. ok is false when the connection is
+// to end instead.
+func (c *Conn) Begin(alone bool) (ctx context.Context, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopping {
@@ -80,7 +82,7 @@ func (c *Conn) Begin() (ctx context.Context, ok bool) {
 	if c.ctx == nil || c.ctx.Err() != nil {
 		c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	}
-	c.busy = true
+	c.busy, c.alone = true, alone
 	c.seq++
 	return c.ctx, true
 }
@@ -171,7 +173,7 @@ func (c *Conn) Look(most time.Duration) (active bool) {
 
 // attend looks after a command that runs for long; the lock is held.
 func (c *Conn) attend(most time.Duration) {
-	if c.watch == nil && !c.gone {
+	if c.watch == nil && !c.gone && !c.alone {
 		_ = c.nc.SetReadDeadline(time.Time{})
 		c.watch = make(chan struct{})
 		go c.await(c.watch)

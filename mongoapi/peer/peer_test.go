@@ -226,7 +226,7 @@ func TestReadWaitsForMemory(t *testing.T) {
 // watched runs a command until two looks have found it.
 func watched(t *testing.T, c *Conn) context.Context {
 	t.Helper()
-	ctx, ok := c.Begin()
+	ctx, ok := c.Begin(false)
 	if !ok {
 		t.Fatal("the connection is to end")
 	}
@@ -252,6 +252,28 @@ func TestCommandEndsWhenItsClientLeaves(t *testing.T) {
 	}
 	if c.End() {
 		t.Error("the connection goes on")
+	}
+}
+
+// TestCommandForWhichNobodyWaits: a client that wants no answer may leave; its messages are worked on.
+func TestCommandForWhichNobodyWaits(t *testing.T) {
+	c, client := pair(t, short)
+	if _, err := client.Write(append(message(100, 1), message(200, 2)...)); err != nil {
+		t.Fatal(err)
+	}
+	_ = client.Close()
+	for _, n := range []int{100, 200} {
+		if _, got, err := c.Read(nil, Rules{}); err != nil || len(got) != n {
+			t.Fatalf("%d bytes of %d, %v", len(got), n, err)
+		}
+		ctx, _ := c.Begin(true)
+		for range 3 {
+			c.Look(0)
+		}
+		time.Sleep(20 * time.Millisecond)
+		if ctx.Err() != nil || !c.End() {
+			t.Fatal("it was ended")
+		}
 	}
 }
 
@@ -283,7 +305,7 @@ func TestWatchLosesNothing(t *testing.T) {
 func TestLookFindsNothing(t *testing.T) {
 	c, _ := pair(t, short)
 	for range 5 {
-		if _, ok := c.Begin(); !ok || !c.End() {
+		if _, ok := c.Begin(false); !ok || !c.End() {
 			t.Fatal("the connection is to end")
 		}
 		if !c.Look(1) {
@@ -300,7 +322,7 @@ func TestLookFindsNothing(t *testing.T) {
 
 func TestCommandThatTakesTooLong(t *testing.T) {
 	c, _ := pair(t, short)
-	ctx, _ := c.Begin()
+	ctx, _ := c.Begin(false)
 	const most = 50 * time.Millisecond
 	began := time.Now()
 	for ctx.Err() == nil {
@@ -315,18 +337,18 @@ func TestCommandThatTakesTooLong(t *testing.T) {
 	if !c.End() {
 		t.Fatal("the connection is to end")
 	}
-	if ctx, ok := c.Begin(); !ok || ctx.Err() != nil {
+	if ctx, ok := c.Begin(false); !ok || ctx.Err() != nil {
 		t.Error("the next command has no context of its own")
 	}
 }
 
 func TestKill(t *testing.T) {
 	c, _ := pair(t, short)
-	first, _ := c.Begin()
+	first, _ := c.Begin(false)
 	seq, _ := c.Running()
 	c.End()
 	c.Kill(seq, ErrKilled)
-	second, _ := c.Begin()
+	second, _ := c.Begin(false)
 	c.Kill(seq, ErrKilled) // late
 	if second.Err() != nil || first.Err() != nil {
 		t.Fatal("a late kill has hit the next command")
@@ -344,7 +366,7 @@ func TestWriteToWhoNeverReads(t *testing.T) {
 		done := make(chan error, 1)
 		go func() {
 			for {
-				if _, ok := c.Begin(); !ok {
+				if _, ok := c.Begin(false); !ok {
 					done <- errors.New("the connection is to end")
 					return
 				}
@@ -389,7 +411,7 @@ func TestWriteToASlowReader(t *testing.T) {
 		}
 		got <- total
 	}()
-	c.Begin()
+	c.Begin(false)
 	began := time.Now()
 	err := c.Write(make([]byte, n))
 	if total := <-got; err != nil || total != n {
@@ -400,7 +422,7 @@ func TestWriteToASlowReader(t *testing.T) {
 
 func TestFinish(t *testing.T) {
 	c, client := pair(t, short)
-	c.Begin()
+	c.Begin(false)
 	c.Finish()
 	if err := c.Write([]byte("answer")); err != nil {
 		t.Fatalf("the answer of a command that ran: %v", err)
