@@ -45,7 +45,7 @@ func cover(q *exec.Query, paths []access.Path) {
 func (s *source) count() (n int64, err error) {
 	defer s.Close()
 	s.done = true
-	if s.rows, err = s.k.Query(s.ctx, s.q); err != nil {
+	if s.rows, err = s.k.Query(s.run.Context(), s.q); err != nil {
 		return 0, err
 	}
 	for s.rows.Next() {

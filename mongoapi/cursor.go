@@ -3,11 +3,14 @@ package mongoapi
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
 	"github.com/orrerydb/orrery/mongoapi/bw"
@@ -19,6 +22,10 @@ import (
 
 const (
 	cursorIdle = 10 * time.Minute
+	// cursorRest is how often resting cursors are put aside: they let go of what they hold in the store, and read on from where they were.
+	cursorRest = 5 * time.Second
+	// cursorShort is how long the cursor of a pipeline may be idle when memory is short.
+	cursorShort = 30 * time.Second
 	// maxCursors bounds the open cursors; beyond it the one that was idle longest goes.
 	maxCursors = 10000
 	// maxBatch bounds the documents of one reply, in bytes; one document is always given.
@@ -31,16 +38,21 @@ const (
 type cursor struct {
 	id    int64
 	ns    string
+	run   *expr.Run
 	lsid  []byte
 	user  string
 	src   agg.Iter
 	proj  *project.Projection
 	env   *expr.Env
-	held  value.Value // a document that didn't fit the last batch
+	live  func() []*source // what it reads, beside src
+	held  value.Value      // a document that didn't fit the last batch
+	mem   *budget.Account  // of held
 	used  time.Time
 	inUse bool
-	gone  bool // killed while in use
-	keep  bool // noCursorTimeout
+	by    *conn  // who uses it,
+	seq   uint32 // in which command
+	gone  bool   // killed while in use
+	keep  bool   // noCursorTimeout
 }
 
 type cursors struct {
@@ -71,7 +83,10 @@ func (cs *cursors) add(c *cursor) {
 	cs.m[c.id] = c
 }
 
-// remove forgets a cursor; the caller holds the lock.
+// errCursorKilled ends a command that reads a cursor.
+var errCursorKilled = errors.New("mongoapi: the cursor was killed")
+
+// remove forgets a cursor and ends the command that reads it; the caller holds the lock.
 func (cs *cursors) remove(c *cursor) {
 	if c == nil {
 		return
@@ -79,18 +94,45 @@ func (cs *cursors) remove(c *cursor) {
 	delete(cs.m, c.id)
 	if c.inUse {
 		c.gone = true
+		c.by.p.Kill(c.seq, errCursorKilled)
 		return
 	}
-	c.src.Close()
+	c.close()
 }
 
-func (cs *cursors) expire() {
+func (c *cursor) close() {
+	c.src.Close()
+	c.run.Close()
+	c.mem.Close()
+}
+
+// sources are those that the cursor reads and that hold something in the store.
+func (c *cursor) sources() []*source {
+	if s, ok := c.src.(*source); ok {
+		return []*source{s}
+	}
+	if c.live != nil {
+		return c.live()
+	}
+	return nil
+}
+
+// expire drops cursors that were idle for long and puts others aside. Of pipelines some hold what they have computed: where memory is
+// short for those who work, they are dropped soon.
+func (cs *cursors) expire(b *budget.Budget) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	now := cs.clk.Now()
+	short := b.Limit() > 0 && b.Used() > b.Limit()/4*3
 	for _, c := range cs.m {
-		if !c.inUse && !c.keep && now.Sub(c.used) > cursorIdle {
+		switch idle := now.Sub(c.used); {
+		case c.inUse:
+		case !c.keep && idle > cursorIdle, short && idle > cursorShort && c.live != nil:
 			cs.remove(c)
+		case idle >= cursorRest:
+			for _, s := range c.sources() {
+				s.park()
+			}
 		}
 	}
 }
@@ -136,7 +178,8 @@ func (cs *cursors) take(id int64, ns string, r *request) (*cursor, error) {
 	case !bytes.Equal(c.lsid, lsid):
 		return nil, merr.New(50738, "Cannot run getMore on cursor %d, which was created in session %x, in session %x", id, c.lsid, lsid)
 	}
-	c.inUse = true
+	c.inUse, c.by = true, r.c
+	c.seq, _ = r.c.p.Running()
 	return c, nil
 }
 
@@ -144,33 +187,41 @@ func (cs *cursors) take(id int64, ns string, r *request) (*cursor, error) {
 func (cs *cursors) give(c *cursor, done bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	c.inUse = false
+	c.inUse, c.by = false, nil
 	c.used = cs.clk.Now()
 	if done || c.gone {
 		delete(cs.m, c.id)
-		c.src.Close()
+		c.close()
 	}
 }
 
-// fill appends up to n documents (n < 0: any number) as the elements of an array, within maxBatch. done says that there are
-// no more.
-func (c *cursor) fill(dst []byte, n int) (out []byte, done bool, err error) {
-	start := len(dst)
+// fill appends up to n documents (n < 0: any number) as the elements of an array, within maxBatch and the memory that there is. done says
+// that there are no more. whole is set when there will be no other batch.
+func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, done bool, err error) {
+	start, most := len(dst), 0
+	src, _ := c.src.(*source)
 	for i := 0; n < 0 || i < n; i++ {
-		d := c.held
-		c.held = value.Undef()
-		if !d.IsDefined() {
-			var ok bool
-			if d, ok, err = c.src.Next(); !ok || err != nil {
+		marked := i > 0 && src != nil && (len(dst)-start+2*most > maxBatch || r.c.scant(len(dst)+2*most))
+		if marked { // the next one may not fit: note where it is
+			src.rest()
+		}
+		d, ok, err := c.next()
+		if !ok || err != nil {
+			return dst, true, err
+		}
+		size := len(d.Bytes())
+		if size > maxDocument+16<<10 {
+			return dst, true, merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 and %d", size, maxDocument)
+		}
+		most = max(most, size)
+		if i > 0 && len(dst)-start+size > maxBatch {
+			return dst, false, c.back(d, marked)
+		}
+		if err := r.c.room(r.ctx, len(dst)+size, i == 0); err != nil {
+			if i == 0 || whole || r.ctx.Err() != nil {
 				return dst, true, err
 			}
-		}
-		if len(d.Bytes()) > maxDocument+16<<10 {
-			return dst, true, merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 and %d", len(d.Bytes()), maxDocument)
-		}
-		if i > 0 && len(dst)-start+len(d.Bytes()) > maxBatch {
-			c.held = d.Clone()
-			return dst, false, nil
+			return dst, false, c.back(d, marked) // a short batch; the rest when there is room
 		}
 		dst = append(dst, 0x03)
 		dst = append(strconv.AppendInt(dst, int64(i), 10), 0)
@@ -180,29 +231,96 @@ func (c *cursor) fill(dst []byte, n int) (out []byte, done bool, err error) {
 			return dst, true, err
 		}
 	}
-	if s, ok := c.src.(*source); ok && n != 0 {
-		return dst, s.exhausted(), nil
+	return dst, src != nil && n != 0 && src.exhausted(), nil
+}
+
+// next gives the document that was held back, or the next one.
+func (c *cursor) next() (value.Value, bool, error) {
+	if d := c.held; d.IsDefined() {
+		c.held = value.Undef()
+		c.mem.Close()
+		return d, true, nil
 	}
-	return dst, false, nil
+	return c.src.Next()
+}
+
+// back keeps a document for the next batch. One whose place was marked is read again: a cursor that rests holds nothing.
+func (c *cursor) back(d value.Value, marked bool) error {
+	if marked {
+		c.src.(*source).unread()
+		return nil
+	}
+	if err := c.mem.Grow(int64(len(d.Bytes()))); err != nil {
+		return err
+	}
+	c.held = d.Clone()
+	return nil
+}
+
+const (
+	// freeReply is how long a reply may be before the memory budget is asked: as much as a connection's buffers hold anyway.
+	freeReply = 16 << 10
+	// replyStep is how much is asked for at a time, in bytes.
+	replyStep = 64 << 10
+	// replyWait is how long a reply waits for memory.
+	replyWait = 10 * time.Second
+)
+
+// scant reports whether a reply of n bytes would need more memory than it has.
+func (c *conn) scant(n int) bool { return n-freeReply > c.held }
+
+// room makes sure that a reply may have n bytes. With wait it waits for other requests' memory.
+func (c *conn) room(ctx context.Context, n int, wait bool) error {
+	if !c.scant(n) {
+		return nil
+	}
+	more := max(n-freeReply-c.held, replyStep)
+	err := c.mem.Grow(int64(more))
+	if wait && status.Is(err, status.TooManyRequests) {
+		ctx, cancel := context.WithTimeout(ctx, replyWait)
+		defer cancel()
+		if c.mem.Wait(ctx, int64(more)) == nil {
+			err = nil
+		}
+	}
+	if err == nil {
+		c.held += more
+	}
+	return err
 }
 
 // first appends the reply of a command that opens a cursor: its first batch, and an id when there is more.
 func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, error) {
+	kept := false
+	defer func() {
+		if !kept {
+			c.close()
+		}
+	}()
+	if c.run == nil {
+		c.run = r.exprEnv().Run
+	}
+	c.mem = r.s.eng.Budget().Open("document")
 	at, dst := bw.BeginObject(dst, "cursor")
 	ba, dst := bw.BeginArray(dst, "firstBatch")
-	dst, done, err := c.fill(dst, n)
+	dst, done, err := c.fill(r, dst, n, single)
 	if err != nil {
-		c.src.Close()
 		return dst, err
 	}
 	dst = bw.End(dst, ba)
-	if done || single {
-		c.src.Close()
-	} else {
-		c.rest(r)
+	if !done && !single {
+		c.lsid, c.user = append([]byte(nil), r.lsid.Bytes()...), r.c.user
+		if len(c.lsid) == 0 {
+			c.lsid = nil
+		}
+		c.rest()
 		r.s.cursors.add(c)
+		kept = true
 	}
 	if s, ok := c.src.(*source); ok {
+		if !kept {
+			s.release()
+		}
 		r.charge += s.charge
 	}
 	dst = bw.Int64(dst, "id", c.id)
@@ -210,30 +328,31 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 	return bw.End(dst, at), nil
 }
 
-// rest prepares a cursor for the time between batches: it outlives the request, whose bytes go.
-func (c *cursor) rest(r *request) {
-	c.lsid, c.user = append([]byte(nil), r.lsid.Bytes()...), r.c.user
-	if len(c.lsid) == 0 {
-		c.lsid = nil
-	}
+// rest prepares a cursor for the time between batches: it outlives the request. A query lets go of the store at once. A pipeline may have
+// work in hand that it would have to do again: the sweep puts it aside later.
+func (c *cursor) rest() {
 	if s, ok := c.src.(*source); ok {
 		s.park()
-		s.ctx = context.Background()
+	} else {
+		for _, s := range c.sources() {
+			s.rest()
+		}
 	}
+	c.run.Under(context.Background())
 }
 
 func getMore(r *request, dst []byte) ([]byte, error) {
-	id, ok := num.ToInt64(r.arg, false)
-	if !ok || r.arg.Kind() != value.Int64 {
-		return dst, merr.New(merr.TypeMismatch, "BSON field 'getMore.getMore' is the wrong type '%s', expected type 'long'", expr.TypeName(r.arg))
+	if r.arg.Kind() != value.Int64 {
+		return dst, want(false, r.name, []byte(r.name), r.arg, "type 'long'")
 	}
-	name := r.body.Get("collection")
-	if name.Kind() != value.String {
-		return dst, merr.New(merr.TypeMismatch, "BSON field 'getMore.collection' must be a string")
+	id := r.arg.Int()
+	name := given(r.body, "collection")
+	if !name.IsDefined() {
+		return dst, merr.New(merr.MissingField, "BSON field 'getMore.collection' is missing but a required field")
 	}
 	n := -1
-	if b := r.body.Get("batchSize"); b.IsDefined() {
-		size, ok := num.ToInt64(b, false)
+	if b := given(r.body, "batchSize"); b.IsDefined() {
+		size, ok := num.ToInt64(b, true)
 		if !ok || size < 0 {
 			return dst, merr.New(merr.BadValue, "BSON field 'batchSize' value must be >= 0")
 		}
@@ -245,40 +364,51 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	done := true // unless it ends well
+	defer func() { r.s.cursors.give(c, done) }()
 	src, _ := c.src.(*source)
 	charged := 0.0
 	if src != nil {
-		src.ctx, charged = r.ctx, src.charge
+		charged = src.charge
 	}
+	c.run.Under(r.ctx)
 	at, dst := bw.BeginObject(dst, "cursor")
 	ba, dst := bw.BeginArray(dst, "nextBatch")
-	dst, done, err := c.fill(dst, n)
+	dst, end, err := c.fill(r, dst, n, false)
+	if src != nil && (end || err != nil) {
+		src.release()
+	} else {
+		c.rest()
+	}
 	if src != nil {
-		src.park()
-		src.ctx = context.Background()
 		r.charge += src.charge - charged
 	}
-	r.s.cursors.give(c, done || err != nil)
 	if err != nil {
 		return dst, err
 	}
-	dst = bw.End(dst, ba)
-	if done {
+	if done = end; done {
 		id = 0
 	}
+	dst = bw.End(dst, ba)
 	dst = bw.Int64(dst, "id", id)
 	dst = bw.String(dst, "ns", c.ns)
 	return bw.End(dst, at), nil
 }
 
 func killCursors(r *request, dst []byte) ([]byte, error) {
-	name, err := r.collection()
-	if err != nil {
-		return dst, err
+	name := r.arg.Str() // not always that of a collection: a cursor may come from none
+	if r.arg.Kind() != value.String || name == "" {
+		return dst, merr.New(merr.InvalidNamespace, "collection name has invalid type %s", expr.TypeName(r.arg))
 	}
-	list := r.body.Get("cursors")
-	if list.Kind() != value.Array {
-		return dst, merr.New(merr.TypeMismatch, "BSON field 'killCursors.cursors' is the wrong type '%s', expected type 'array'", expr.TypeName(list))
+	list := given(r.body, "cursors")
+	if !list.IsDefined() {
+		return dst, merr.New(merr.MissingField, "BSON field 'killCursors.cursors' is missing but a required field")
+	}
+	i := 0
+	for it := list.Iter(); it.Next(); i++ {
+		if v := it.Value(); v.Kind() != value.Int64 {
+			return dst, want(false, "killCursors.cursors", strconv.AppendInt(nil, int64(i), 10), v, "type 'long'")
+		}
 	}
 	var killed, missing []value.Value
 	cs := r.s.cursors

@@ -1,7 +1,6 @@
 package mongoapi
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"net"
@@ -9,8 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/mongoapi/peer"
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
@@ -30,32 +28,13 @@ func opMsg(t testing.TB, d bson.D) []byte {
 	return message(wire.OpMsg, append([]byte{0, 0, 0, 0, 0}, b...))
 }
 
-func newFuzzServer(f *testing.F, auth bool) *Server {
-	f.Helper()
-	e, err := core.Open(context.Background(), memkv.New(), core.Options{})
-	if err != nil {
-		f.Fatal(err)
-	}
-	s := New(e, Options{Account: "localhost", Key: "a2V5", Auth: auth})
-	f.Cleanup(func() {
-		if err := s.Shutdown(context.Background()); err != nil {
-			f.Error(err)
-		}
-		if problems, err := e.Check(context.Background()); err != nil || len(problems) > 0 {
-			f.Errorf("check: %v, %v", problems, err)
-		}
-		if err := e.Close(); err != nil {
-			f.Error(err)
-		}
-	})
-	return s
-}
-
 // newConn is a connection of which only the addresses are used.
 func newConn(t *testing.T, s *Server, authed bool) *conn {
 	here, there := net.Pipe()
 	t.Cleanup(func() { _, _ = here.Close(), there.Close() })
-	return &conn{s: s, nc: here, authed: authed}
+	c := &conn{s: s, nc: here, p: peer.New(here, peer.Defaults), authed: authed}
+	c.ctx, _ = c.p.Begin(false)
+	return c
 }
 
 // answerRaw gives a message to the connection as the read loop does and checks that the reply is whole.
@@ -102,7 +81,7 @@ func FuzzMessage(f *testing.F) {
 	f.Add(true, append(head[:len(head):len(head)], hello...))
 	f.Add(true, append(head[:len(head):len(head)], "\x0e\x00\x00\x00\x02a\x00\xff\xff\xff\x7fb\x00\x00"...)) // a text longer than its document
 	f.Add(true, append(head[:len(head):len(head)], "\x06\x00\x00\x00\x02\x00"...))                           // a name without an end
-	s := newFuzzServer(f, false)
+	s := newTestServer(f, Options{})
 	f.Fuzz(func(t *testing.T, query bool, body []byte) {
 		op := uint32(wire.OpMsg)
 		if query {
@@ -119,7 +98,7 @@ func FuzzLogin(f *testing.F) {
 		f.Add("SCRAM-SHA-1", first, "")
 		f.Add("PLAIN", first, first)
 	}
-	s := newFuzzServer(f, true)
+	s := newTestServer(f, Options{Auth: true})
 	f.Fuzz(func(t *testing.T, mechanism, first, second string) {
 		c := newConn(t, s, false)
 		answerRaw(t, c, wire.OpMsg, opMsg(t, bson.D{{Key: "saslStart", Value: 1}, {Key: "mechanism", Value: mechanism}, {Key: "payload", Value: []byte(first)}})[wire.HeaderSize:])

@@ -1,6 +1,9 @@
 package mongoapi
 
 import (
+	"context"
+	"slices"
+
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -22,11 +25,11 @@ func aggregate(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	if r.body.Get("explain").Bool() {
+	if flag(r.body, "explain", false) {
 		return r.explain(dst, r.body)
 	}
-	opts := r.body.Get("cursor")
-	if opts.Kind() != value.Object {
+	opts := given(r.body, "cursor")
+	if !opts.IsDefined() {
 		return dst, merr.New(merr.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
 	}
 	n := firstBatch
@@ -49,8 +52,12 @@ func aggregate(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	c := &cursor{ns: r.db + "." + name}
-	if c.src, err = r.runPipeline(k, name, p); err != nil {
+	if err := checkHint(k, r.body); err != nil {
+		return dst, err
+	}
+	h := &host{r: r, db: r.db, coll: name, k: k}
+	c := &cursor{ns: r.db + "." + name, env: r.exprEnv(), run: r.exprEnv().Run, live: h.reads}
+	if c.src, err = r.runPipeline(h, p); err != nil {
 		return dst, failed(err)
 	}
 	if p.Writes {
@@ -61,9 +68,6 @@ func aggregate(r *request, dst []byte) ([]byte, error) {
 		c.src = agg.NewSlice(nil)
 	}
 	dst, err = r.first(dst, c, n, false)
-	if c.id != 0 {
-		r.keepCtx = true
-	}
 	return dst, failed(err)
 }
 
@@ -79,7 +83,7 @@ func failed(err error) error {
 }
 
 func (r *request) pipeline(body value.Value) (*agg.Pipeline, error) {
-	if err := checkCollation(body.Get("collation")); err != nil {
+	if err := checkCollation(given(body, "collation")); err != nil {
 		return nil, err
 	}
 	scope, err := r.scope()
@@ -89,10 +93,9 @@ func (r *request) pipeline(body value.Value) (*agg.Pipeline, error) {
 	return agg.Compile(body.Get("pipeline"), agg.Options{Scope: scope})
 }
 
-// runPipeline opens a pipeline on a collection, which may be absent.
-func (r *request) runPipeline(k *coll, name string, p *agg.Pipeline) (agg.Iter, error) {
-	h := &host{r: r, db: r.db, coll: name, k: k}
-	x := &agg.Exec{Env: r.exprEnv(), Host: h}
+// runPipeline opens a pipeline on the host's collection, which may be absent.
+func (r *request) runPipeline(h *host, p *agg.Pipeline) (agg.Iter, error) {
+	x, k := &agg.Exec{Env: r.exprEnv(), Host: h}, h.k
 	if !p.ReadsCollection() {
 		return p.Run(x, agg.NewSlice(nil))
 	}
@@ -118,6 +121,16 @@ type host struct {
 	r        *request
 	db, coll string
 	k        *coll
+	open     []*source
+}
+
+// reads returns the sources that are open.
+func (h *host) reads() []*source { return h.open }
+
+// add remembers a source and forgets those that have ended.
+func (h *host) add(s *source) *source {
+	h.open = append(slices.DeleteFunc(h.open, func(o *source) bool { return o.done }), s)
+	return s
 }
 
 var _ agg.Host = (*host)(nil)
@@ -126,11 +139,7 @@ func (h *host) find(k *coll, q agg.Lead, e *expr.Env) (agg.Iter, error) {
 	if k == nil {
 		return agg.NewSlice(nil), nil
 	}
-	return h.r.openLead(k, q, e)
-}
-
-func (r *request) openLead(k *coll, q agg.Lead, e *expr.Env) (agg.Iter, error) {
-	return newSource(r.ctx, k, q.Filter, q.Sort, q.Skip, q.Limit, e), nil
+	return h.add(newSource(k, q.Filter, q.Sort, q.Skip, q.Limit, e)), nil
 }
 
 // Find implements agg.Host.
@@ -168,12 +177,12 @@ func (h *host) CollStats(spec value.Value) ([]value.Value, error) {
 // IndexStats implements agg.Host.
 func (h *host) IndexStats() ([]value.Value, error) { return nil, merr.NotSupported("$indexStats") }
 
-// CurrentOp implements agg.Host: nothing outlives its command, see currentOp.
+// CurrentOp implements agg.Host.
 func (h *host) CurrentOp() ([]value.Value, error) {
 	if h.db != "admin" || h.coll != noCollection {
 		return nil, merr.New(merr.InvalidNamespace, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
 	}
-	return nil, nil
+	return h.r.s.operations(), nil
 }
 
 // Write implements agg.Host.
@@ -190,6 +199,8 @@ func (h *host) Write(w agg.WriteSpec, docs agg.Iter) error {
 	}
 	var all []value.Value // read before anything is written: the target may be what is read
 	size := 0
+	mem := h.r.s.eng.Budget().Open("result")
+	defer mem.Close()
 	for {
 		d, ok, err := docs.Next()
 		if err != nil {
@@ -201,6 +212,9 @@ func (h *host) Write(w agg.WriteSpec, docs agg.Iter) error {
 		if size += len(d.Bytes()); size > agg.MemoryLimit {
 			return merr.New(merr.MemoryLimit, "$out and $merge are limited to %d bytes of documents", agg.MemoryLimit)
 		}
+		if err := mem.Grow(int64(len(d.Bytes()) + 64)); err != nil {
+			return err
+		}
 		all = append(all, d.Clone())
 	}
 	if w.Replace {
@@ -211,6 +225,9 @@ func (h *host) Write(w agg.WriteSpec, docs agg.Iter) error {
 		return err
 	}
 	for _, d := range all {
+		if err := h.r.ctx.Err(); err != nil {
+			return err
+		}
 		if err := h.merge(k, d, w); err != nil {
 			return err
 		}
@@ -238,9 +255,14 @@ func (h *host) out(db, name string, all []value.Value) error {
 		}
 	}
 	var w writeReply
-	h.r.insertMany(k, all, true, &w)
+	err = h.r.insertMany(k, all, true, &w)
+	if err != nil || w.errors > 0 { // the command's own context may have ended
+		_ = h.r.s.eng.DropContainer(context.WithoutCancel(h.r.ctx), db, temp)
+	}
+	if err != nil {
+		return err
+	}
 	if w.errors > 0 {
-		_ = h.r.s.eng.DropContainer(h.r.ctx, db, temp)
 		first := value.ArrayOf(bw.End(append([]byte{0, 0, 0, 0}, w.errs...), 0)).At(0)
 		return merr.New(int32(first.Get("code").Int()), "%s", first.Get("errmsg").Str())
 	}

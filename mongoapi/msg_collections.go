@@ -96,7 +96,7 @@ func renameCollection(r *request, dst []byte) ([]byte, error) {
 	if t, err := r.open(db, to); err != nil {
 		return dst, err
 	} else if t != nil {
-		if !r.body.Get("dropTarget").Bool() {
+		if !expr.Truthy(r.body.Get("dropTarget")) {
 			return dst, merr.New(merr.NamespaceExists, "target namespace exists")
 		}
 		if err := r.s.eng.DropContainer(r.ctx, db, to); err != nil && !status.Is(err, status.NotFound) {
@@ -112,7 +112,7 @@ func renameCollection(r *request, dst []byte) ([]byte, error) {
 
 // keepMatching keeps the documents that meet the command's filter.
 func (r *request) keepMatching(docs []value.Value) ([]value.Value, error) {
-	f, err := filter.Compile(r.body.Get("filter"), filter.Options{})
+	f, err := filter.Compile(given(r.body, "filter"), filter.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	sort.Slice(cs, func(i, j int) bool { return cs[i].ID() < cs[j].ID() })
-	nameOnly := r.body.Get("nameOnly").Bool()
+	nameOnly := flag(r.body, "nameOnly", false)
 	var docs []value.Value
 	for _, c := range cs {
 		at, b := bw.Begin(nil)
@@ -165,7 +165,7 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 	if r.db != "admin" {
 		return dst, merr.New(merr.Unauthorized, "listDatabases may only be run against the admin database.")
 	}
-	nameOnly := r.body.Get("nameOnly").Bool()
+	nameOnly := flag(r.body, "nameOnly", false)
 	var docs []value.Value
 	total := int64(0)
 	dbs := r.s.eng.Databases()

@@ -10,18 +10,14 @@ import (
 
 // selection compiles the query that count and distinct have.
 func (r *request) selection() (*filter.Filter, error) {
-	q := r.body.Get("query")
-	if q.Kind() == value.Null {
-		q = value.Undef()
-	}
-	if err := checkCollation(r.body.Get("collation")); err != nil {
+	if err := checkCollation(given(r.body, "collation")); err != nil {
 		return nil, err
 	}
 	scope, err := r.scope()
 	if err != nil {
 		return nil, err
 	}
-	return filter.Compile(q, filter.Options{Scope: scope})
+	return filter.Compile(given(r.body, "query"), filter.Options{Scope: scope})
 }
 
 func count(r *request, dst []byte) ([]byte, error) {
@@ -41,6 +37,9 @@ func count(r *request, dst []byte) ([]byte, error) {
 	if k == nil || err != nil {
 		return bw.Int32(dst, "n", 0), err
 	}
+	if err := checkHint(k, r.body); err != nil {
+		return dst, err
+	}
 	n, err := r.count(k, f, a.skip, a.limit)
 	return bw.Value(dst, "n", value.IntOf(n)), err
 }
@@ -55,21 +54,27 @@ func (r *request) count(k *coll, f *filter.Filter, skip, limit int64) (int64, er
 		}
 		return n, k.Settle()
 	}
-	src := newSource(r.ctx, k, f, nil, skip, limit, r.exprEnv())
+	src := newSource(k, f, nil, skip, limit, r.exprEnv())
 	coverCount(src.q, f)
 	n, err := src.count()
 	r.charge += src.charge
 	return n, err
 }
 
+// valueOverhead is about what a value takes in a set beside its bytes.
+const valueOverhead = 128
+
 func distinct(r *request, dst []byte) ([]byte, error) {
 	name, err := r.collection()
 	if err != nil {
 		return dst, err
 	}
-	key := r.body.Get("key")
-	if key.Kind() != value.String || len(key.Bytes()) == 0 {
-		return dst, merr.New(merr.TypeMismatch, "BSON field 'distinct.key' is the wrong type '%s', expected type 'string'", expr.TypeName(key))
+	key := given(r.body, "key")
+	if !key.IsDefined() {
+		return dst, merr.New(merr.MissingField, "BSON field 'distinct.key' is missing but a required field")
+	}
+	if len(key.Bytes()) == 0 {
+		return dst, merr.New(31032, "A distinct key may not be empty")
 	}
 	f, err := r.selection()
 	if err != nil {
@@ -79,10 +84,15 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	if err := checkHint(k, r.body); err != nil {
+		return dst, err
+	}
 	set := expr.NewSet()
 	size := 0
+	mem := r.s.eng.Budget().Open("distinct")
+	defer mem.Close()
 	if k != nil {
-		src := newSource(r.ctx, k, f, nil, 0, 0, r.exprEnv())
+		src := newSource(k, f, nil, 0, 0, r.exprEnv())
 		coverDistinct(src.q, f, key.Str())
 		defer src.Close()
 		for {
@@ -93,8 +103,10 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 			if !ok {
 				break
 			}
+			before := set.Len()
+			had := size
 			filter.Visit(d, key.Str(), false, func(v value.Value) {
-				if !set.Has(v) {
+				if size <= maxBatch && !set.Has(v) {
 					set.Add(v.Clone())
 					size += len(v.Bytes()) + 16
 				}
@@ -102,8 +114,14 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 			if size > maxBatch {
 				return dst, merr.New(17217, "distinct too big, 16mb cap")
 			}
+			if err := mem.Grow(int64(size - had + valueOverhead*(set.Len()-before))); err != nil {
+				return dst, err
+			}
 		}
 		r.charge += src.charge
+	}
+	if err := r.c.room(r.ctx, len(dst)+size, true); err != nil {
+		return dst, err
 	}
 	return bw.Value(dst, "values", bw.ArrayValue(set.Values())), nil
 }

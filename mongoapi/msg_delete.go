@@ -12,7 +12,7 @@ func deleteDocs(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	specs, err := r.docs("deletes")
+	specs, err := r.statements("deletes", deleteStatement)
 	if err != nil {
 		return dst, err
 	}
@@ -29,6 +29,9 @@ func deleteDocs(r *request, dst []byte) ([]byte, error) {
 	for i, spec := range specs {
 		st, err := compileDelete(spec)
 		if err == nil {
+			err = checkHint(k, spec)
+		}
+		if err == nil {
 			st.f, err = filter.Compile(spec.Get("q"), filter.Options{Scope: scope})
 		}
 		var o outcome
@@ -36,6 +39,9 @@ func deleteDocs(r *request, dst []byte) ([]byte, error) {
 			o, err = r.apply(k, st, false)
 		}
 		w.n += o.modified
+		if r.stopped(err) {
+			return dst, err
+		}
 		if err != nil {
 			w.fail(i, err)
 			if ordered {
@@ -43,7 +49,7 @@ func deleteDocs(r *request, dst []byte) ([]byte, error) {
 			}
 		}
 	}
-	return w.append(dst, false), nil
+	return r.wrote(dst, &w, false), nil
 }
 
 func compileDelete(spec value.Value) (statement, error) {
@@ -55,9 +61,9 @@ func compileDelete(spec value.Value) (statement, error) {
 	if !ok || limit != 0 && limit != 1 {
 		return st, merr.New(merr.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %d", limit)
 	}
-	if !spec.Get("q").IsDefined() {
+	if !given(spec, "q").IsDefined() {
 		return st, merr.New(merr.MissingField, "BSON field 'delete.deletes.q' is missing but a required field")
 	}
 	st.multi = limit == 0
-	return st, checkCollation(spec.Get("collation"))
+	return st, checkCollation(given(spec, "collation"))
 }

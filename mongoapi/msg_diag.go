@@ -135,11 +135,6 @@ func connectionStatus(r *request, dst []byte) ([]byte, error) {
 	return bw.End(dst, at), nil
 }
 
-// currentOp lists operations that take long, such as index builds: none outlives its command.
-func currentOp(_ *request, dst []byte) ([]byte, error) {
-	return bw.Value(dst, "inprog", bw.ArrayValue(nil)), nil
-}
-
 func getCmdLineOpts(_ *request, dst []byte) ([]byte, error) {
 	dst = bw.Strings(dst, "argv", "orrery", "serve")
 	at, dst := bw.BeginObject(dst, "parsed")
@@ -160,7 +155,7 @@ func getLog(r *request, dst []byte) ([]byte, error) {
 		dst = bw.Int32(dst, "totalLinesWritten", 0)
 		return bw.Value(dst, "log", bw.ArrayValue(nil)), nil
 	}
-	return dst, merr.New(merr.InternalError, "no RamLog named: %s", r.arg.Str())
+	return dst, merr.New(merr.OperationFailed, "no RamLog named: %s", r.arg.Str())
 }
 
 func getParameter(r *request, dst []byte) ([]byte, error) {

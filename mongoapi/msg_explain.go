@@ -1,7 +1,6 @@
 package mongoapi
 
 import (
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/bw"
@@ -14,6 +13,13 @@ import (
 func explain(r *request, dst []byte) ([]byte, error) {
 	if r.arg.Kind() != value.Object {
 		return dst, merr.New(merr.TypeMismatch, "BSON field 'explain.explain' is the wrong type '%s', expected type 'object'", expr.TypeName(r.arg))
+	}
+	switch v := given(r.body, "verbosity"); v.Str() {
+	case "queryPlanner", "executionStats", "allPlansExecution":
+	default:
+		if v.IsDefined() {
+			return dst, merr.New(merr.BadValue, "Enumeration value '%s' for field 'explain.verbosity' is not a valid value.", v.Str())
+		}
 	}
 	return r.explain(dst, r.arg)
 }
@@ -36,10 +42,10 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 		return x, merr.New(merr.FailedToParse, "explain needs a command")
 	}
 	name := string(it.Key())
-	x.coll, x.query = it.Value().Str(), cmd.Get("query")
+	x.coll, x.query = it.Value().Str(), given(cmd, "query")
 	switch name {
 	case "find":
-		x.query = cmd.Get("filter")
+		x.query = given(cmd, "filter")
 		x.o, err = order.Compile(cmd.Get("sort"))
 	case "count":
 		x.cover = func(q *exec.Query) { coverCount(q, x.f) }
@@ -48,9 +54,9 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 	case "findAndModify", "findandmodify":
 		x.o, err = order.Compile(cmd.Get("sort"))
 	case "update":
-		x.query = cmd.Get("updates").At(0).Get("q")
+		x.query = r.firstOf(cmd, "updates").Get("q")
 	case "delete":
-		x.query = cmd.Get("deletes").At(0).Get("q")
+		x.query = r.firstOf(cmd, "deletes").Get("q")
 	case "aggregate":
 		p, err := r.pipeline(cmd)
 		if err != nil {
@@ -71,31 +77,25 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 	return x, err
 }
 
+// firstOf returns the first statement of a write command, which may have come in a sequence beside it.
+func (r *request) firstOf(cmd value.Value, name string) value.Value {
+	if list := cmd.Get(name); list.IsDefined() || len(r.seqs) == 0 {
+		return list.At(0)
+	}
+	s := r.seqs[0]
+	d, _ := s.Next()
+	return value.ObjectOf(d)
+}
+
 // explain tells how the store would find the documents of a command. It runs nothing, whatever the verbosity.
 func (r *request) explain(dst []byte, cmd value.Value) ([]byte, error) {
 	x, err := r.explained(cmd)
 	if err != nil {
 		return dst, err
 	}
-	k, err := r.open(r.db, x.coll)
+	stage, text, err := r.planOf(x)
 	if err != nil {
 		return dst, err
-	}
-	stage, text := "EOF", "the collection does not exist"
-	if k != nil {
-		if _, _, ok := k.point(x.f); ok {
-			stage, text = "IDHACK", "the filter names one document"
-		} else {
-			q := k.query(x.f, x.o, x.limit, r.exprEnv())
-			if x.cover != nil {
-				x.cover(q)
-			}
-			plan, err := k.Explain(r.ctx, q)
-			if err != nil {
-				return dst, err
-			}
-			stage, text = stageName(plan.Kind), plan.Explain()
-		}
 	}
 	dst = bw.String(dst, "explainVersion", "1")
 	at, dst := bw.BeginObject(dst, "queryPlanner")
@@ -111,16 +111,4 @@ func (r *request) explain(dst []byte, cmd value.Value) ([]byte, error) {
 	sa, dst := bw.BeginObject(dst, "serverInfo")
 	dst = bw.String(dst, "host", r.c.nc.LocalAddr().String())
 	return bw.End(bw.String(dst, "version", Version), sa), nil
-}
-
-func stageName(k access.Kind) string {
-	switch k {
-	case access.Nothing:
-		return "EOF"
-	case access.Points:
-		return "IDHACK"
-	case access.Index, access.Ordered:
-		return "IXSCAN"
-	}
-	return "COLLSCAN"
 }

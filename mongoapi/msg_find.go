@@ -26,9 +26,12 @@ type findArgs struct {
 func (r *request) findArgs() (findArgs, error) {
 	a := findArgs{batch: -1, simple: true}
 	for it := r.body.Iter(); it.Next(); {
-		key, v := string(it.Key()), it.Value()
+		key, v := it.Key(), it.Value()
+		if v.Kind() == value.Null { // as if it weren't there
+			continue
+		}
 		var err error
-		switch key {
+		switch string(key) {
 		case "filter":
 			a.filter = v
 		case "sort":
@@ -50,11 +53,13 @@ func (r *request) findArgs() (findArgs, error) {
 			a.batch, err = count64(key, v)
 			a.simple = a.simple && a.batch != 0
 		case "singleBatch":
-			a.single = v.Bool()
+			a.single = a.single || expr.Truthy(v)
 		case "noCursorTimeout":
-			a.keep = v.Bool()
+			a.keep = expr.Truthy(v)
+		case "hint":
+			a.simple = false
 		case "tailable", "awaitData":
-			if v.Bool() && key == "tailable" {
+			if expr.Truthy(v) && string(key) == "tailable" {
 				return a, merr.New(merr.BadValue, "error processing query: ns=%s.%s tailable cursor requested on non capped collection", r.db, r.arg.Str())
 			}
 		case "collation":
@@ -62,10 +67,10 @@ func (r *request) findArgs() (findArgs, error) {
 				continue
 			}
 		case "min", "max", "returnKey", "showRecordId":
-			if v.Kind() == value.Bool && !v.Bool() || v.Len() == 0 && v.Kind() == value.Object {
+			if !expr.Truthy(v) || v.Len() == 0 && v.Kind() == value.Object {
 				continue
 			}
-			return a, merr.NotSupported("the option " + key + " of find")
+			return a, merr.NotSupported("the option " + string(key) + " of find")
 		}
 		if err != nil {
 			return a, err
@@ -74,13 +79,10 @@ func (r *request) findArgs() (findArgs, error) {
 	return a, nil
 }
 
-func count64(name string, v value.Value) (int64, error) {
-	if v.Kind() == value.Null {
-		return 0, nil
-	}
-	n, ok := num.ToInt64(v, false)
+func count64(name []byte, v value.Value) (int64, error) {
+	n, ok := num.ToInt64(v, true) // a fraction is cut off
 	if !ok {
-		return 0, merr.New(merr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected types '[long, int, decimal, double]'", name, expr.TypeName(v))
+		return 0, merr.New(merr.BadValue, "BSON field '%s' has a value that is no 64-bit integer", name)
 	}
 	if n < 0 {
 		return 0, merr.New(51024, "BSON field '%s' value must be >= 0, actual value '%d'", name, n)
@@ -107,6 +109,9 @@ func find(r *request, dst []byte) ([]byte, error) {
 	}
 	k, err := r.open(r.db, name)
 	if err != nil {
+		return dst, err
+	}
+	if err := checkHint(k, r.body); err != nil {
 		return dst, err
 	}
 	if k != nil && a.simple && k.byID {
@@ -159,7 +164,7 @@ func find(r *request, dst []byte) ([]byte, error) {
 func (r *request) openFind(k *coll, f *filter.Filter, o order.Order, a findArgs) (agg.Iter, error) {
 	pk, id, ok := k.point(f)
 	if !ok {
-		return newSource(r.ctx, k, f, o, a.skip, a.limit, r.exprEnv()), nil
+		return newSource(k, f, o, a.skip, a.limit, r.exprEnv()), nil
 	}
 	it, err := k.Read(r.ctx, pk, id)
 	r.charge++
@@ -197,6 +202,11 @@ func (r *request) findPoint(dst []byte, k *coll, id value.Value) ([]byte, error)
 		return dst, err
 	}
 	r.charge++
+	if err == nil {
+		if err := r.c.room(r.ctx, len(dst)+len(it.Doc), true); err != nil {
+			return dst, err
+		}
+	}
 	at, dst := bw.BeginObject(dst, "cursor")
 	ba, dst := bw.BeginArray(dst, "firstBatch")
 	if err == nil {

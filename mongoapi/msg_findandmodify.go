@@ -3,7 +3,6 @@ package mongoapi
 import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/bw"
-	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/order"
@@ -47,7 +46,7 @@ func findAndModify(r *request, dst []byte) ([]byte, error) {
 	}
 	dst = bw.End(dst, at)
 	shown := o.before
-	if r.body.Get("new").Bool() && st.u != nil {
+	if flag(r.body, "new", false) && st.u != nil {
 		shown = o.after
 	}
 	if shown == nil {
@@ -57,22 +56,26 @@ func findAndModify(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	if err := r.c.room(r.ctx, len(dst)+len(shown), true); err != nil {
+		return dst, err
+	}
 	return p.Append(bw.Head(dst, 0x03, "value"), r.exprEnv(), value.ObjectOf(shown))
 }
 
 func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err error) {
 	b := r.body
-	if fields = b.Get("fields"); !fields.IsDefined() {
-		fields = b.Get("projection")
+	fields = given(b, "fields")
+	if err = checkCollation(given(b, "collation")); err != nil {
+		return st, fields, err
 	}
-	if err = checkCollation(b.Get("collation")); err != nil {
+	if err = checkHint(k, b); err != nil {
 		return st, fields, err
 	}
 	scope, err := r.scope()
 	if err != nil {
 		return st, fields, err
 	}
-	if st.f, err = filter.Compile(b.Get("query"), filter.Options{Scope: scope}); err != nil {
+	if st.f, err = filter.Compile(given(b, "query"), filter.Options{Scope: scope}); err != nil {
 		return st, fields, err
 	}
 	if st.sort, err = order.Compile(b.Get("sort")); err != nil {
@@ -83,20 +86,20 @@ func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err err
 		return st, fields, err
 	}
 	u := b.Get("update")
-	remove := expr.Truthy(b.Get("remove"))
-	st.upsert = expr.Truthy(b.Get("upsert"))
+	remove := flag(b, "remove", false)
+	st.upsert = flag(b, "upsert", false)
 	switch {
 	case remove && u.IsDefined():
 		return st, fields, merr.New(merr.FailedToParse, "Cannot specify both an update and remove=true")
 	case remove && st.upsert:
 		return st, fields, merr.New(merr.FailedToParse, "Cannot specify both upsert=true and remove=true")
-	case remove && b.Get("new").Bool():
+	case remove && flag(b, "new", false):
 		return st, fields, merr.New(merr.FailedToParse, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
 	case remove:
 		return st, fields, nil
 	case !u.IsDefined():
 		return st, fields, merr.New(merr.FailedToParse, "Either an update or remove=true must be specified")
 	}
-	st.u, err = update.Compile(u, update.Options{ArrayFilters: b.Get("arrayFilters"), Scope: scope, Dollar: k.isKeyField})
+	st.u, err = update.Compile(u, update.Options{ArrayFilters: given(b, "arrayFilters"), Scope: scope, Dollar: k.isKeyField})
 	return st, fields, err
 }

@@ -185,8 +185,11 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	list := r.body.Get("indexes")
-	if list.Kind() != value.Array || list.Len() == 0 {
+	list := given(r.body, "indexes")
+	if !list.IsDefined() {
+		return dst, merr.New(merr.MissingField, "BSON field 'createIndexes.indexes' is missing but a required field")
+	}
+	if list.Len() == 0 {
 		return dst, merr.New(merr.BadValue, "Must specify at least one index to create")
 	}
 	var docs []value.Value

@@ -14,11 +14,15 @@ type writeReply struct {
 	upserts     int
 	errs        []byte
 	errors      int
+	first       int32 // code of the first error
 }
 
 // fail adds the error of a statement. A command error is returned: the whole command fails with it.
 func (w *writeReply) fail(index int, err error) {
 	e := merr.From(err)
+	if w.errors == 0 {
+		w.first = e.Code
+	}
 	w.errs = append(w.errs, 0x03)
 	w.errs = append(appendInt(w.errs, w.errors), 0)
 	at, b := bw.Begin(w.errs)
@@ -57,9 +61,27 @@ func (w *writeReply) append(dst []byte, update bool) []byte {
 }
 
 // ordered reads the argument of that name, true when not given.
-func (r *request) ordered() bool {
-	v := r.body.Get("ordered")
-	return v.Kind() != value.Bool || v.Bool()
+func (r *request) ordered() bool { return flag(r.body, "ordered", true) }
+
+// wrote appends what the statements of a write command did.
+func (r *request) wrote(dst []byte, w *writeReply, update bool) []byte {
+	r.failed = w.first
+	return w.append(dst, update)
+}
+
+// statements returns the statements of a write command, each of which has the arguments a.
+func (r *request) statements(name string, a args) ([]value.Value, error) {
+	specs, err := r.docs(name)
+	if err != nil {
+		return nil, err
+	}
+	where := r.name + "." + name
+	for _, s := range specs {
+		if err := a.checkAll(where, s); err != nil {
+			return nil, err
+		}
+	}
+	return specs, nil
 }
 
 func insert(r *request, dst []byte) ([]byte, error) {
@@ -78,15 +100,21 @@ func insert(r *request, dst []byte) ([]byte, error) {
 	var w writeReply
 	ordered := r.ordered()
 	if len(docs) == 1 {
-		if err := r.insertOne(k, docs[0]); err != nil {
+		err := r.insertOne(k, docs[0])
+		if r.stopped(err) {
+			return dst, err
+		}
+		if err != nil {
 			w.fail(0, err)
 		} else {
 			w.n++
 		}
-		return w.append(dst, false), nil
+		return r.wrote(dst, &w, false), nil
 	}
-	r.insertMany(k, docs, ordered, &w)
-	return w.append(dst, false), nil
+	if err := r.insertMany(k, docs, ordered, &w); err != nil {
+		return dst, err
+	}
+	return r.wrote(dst, &w, false), nil
 }
 
 func (r *request) insertOne(k *coll, d value.Value) error {
@@ -102,7 +130,8 @@ func (r *request) insertOne(k *coll, d value.Value) error {
 	return nil
 }
 
-func (r *request) insertMany(k *coll, docs []value.Value, ordered bool, w *writeReply) {
+// insertMany inserts documents. An error is that of a command which was ended from outside; others are in w.
+func (r *request) insertMany(k *coll, docs []value.Value, ordered bool, w *writeReply) error {
 	ws := make([]core.Write, 0, len(docs))
 	at := make([]int, 0, len(docs)) // the statement of each write
 	var stop error
@@ -124,6 +153,9 @@ func (r *request) insertMany(k *coll, docs []value.Value, ordered bool, w *write
 	done := k.WriteMany(r.ctx, ws, ordered)
 	failed := false
 	for i, o := range done {
+		if r.stopped(o.Err) {
+			return o.Err
+		}
 		if o.Err != nil {
 			failed = true
 			bad[at[i]] = k.writeError(o.Err, value.ObjectOf(ws[i].Doc).Get("_id"))
@@ -140,4 +172,5 @@ func (r *request) insertMany(k *coll, docs []value.Value, ordered bool, w *write
 			w.fail(i, err)
 		}
 	}
+	return nil
 }

@@ -49,7 +49,7 @@ func shardCollection(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if r.body.Get("unique").Bool() {
+	if flag(r.body, "unique", false) {
 		return dst, cannotCreate("unique indexes on other fields than _id are not supported by this server")
 	}
 	if err := r.shard(db, name, newSpec(name, path)); err != nil {

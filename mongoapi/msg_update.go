@@ -41,7 +41,7 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	specs, err := r.docs("updates")
+	specs, err := r.statements("updates", updateStatement)
 	if err != nil {
 		return dst, err
 	}
@@ -57,6 +57,9 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 	ordered := r.ordered()
 	for i, spec := range specs {
 		st, err := compileUpdate(k, spec, scope)
+		if err == nil {
+			err = checkHint(k, spec)
+		}
 		if err == nil && k == nil && st.upsert {
 			if k, _, err = r.ensure(r.db, name); err != nil {
 				return dst, err
@@ -72,6 +75,9 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 			w.n++
 			w.upsert(i, o.upserted)
 		}
+		if r.stopped(err) {
+			return dst, err
+		}
 		if err != nil {
 			w.fail(i, err)
 			if ordered {
@@ -79,26 +85,19 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 			}
 		}
 	}
-	return w.append(dst, true), nil
+	return r.wrote(dst, &w, true), nil
 }
 
 func compileUpdate(k *coll, spec value.Value, scope *expr.Scope) (statement, error) {
-	st := statement{multi: spec.Get("multi").Bool(), upsert: spec.Get("upsert").Bool()}
-	if err := checkCollation(spec.Get("collation")); err != nil {
+	st := statement{multi: flag(spec, "multi", false), upsert: flag(spec, "upsert", false)}
+	if err := checkCollation(given(spec, "collation")); err != nil {
 		return st, err
-	}
-	for it := spec.Iter(); it.Next(); {
-		switch string(it.Key()) {
-		case "q", "u", "c", "multi", "upsert", "collation", "arrayFilters", "hint", "sampleId":
-		default:
-			return st, merr.New(merr.UnknownField, "BSON field 'update.updates.%s' is an unknown field.", it.Key())
-		}
 	}
 	u := spec.Get("u")
 	if !u.IsDefined() {
 		return st, merr.New(merr.MissingField, "BSON field 'update.updates.u' is missing but a required field")
 	}
-	if !spec.Get("q").IsDefined() {
+	if !given(spec, "q").IsDefined() {
 		return st, merr.New(merr.MissingField, "BSON field 'update.updates.q' is missing but a required field")
 	}
 	if c := spec.Get("c"); c.Kind() == value.Object { // constants of an update pipeline
@@ -113,7 +112,7 @@ func compileUpdate(k *coll, spec value.Value, scope *expr.Scope) (statement, err
 	if st.f, err = filter.Compile(spec.Get("q"), filter.Options{Scope: scope}); err != nil {
 		return st, err
 	}
-	if st.u, err = update.Compile(u, update.Options{ArrayFilters: spec.Get("arrayFilters"), Scope: scope, Dollar: k.isKeyField}); err != nil {
+	if st.u, err = update.Compile(u, update.Options{ArrayFilters: given(spec, "arrayFilters"), Scope: scope, Dollar: k.isKeyField}); err != nil {
 		return st, err
 	}
 	if st.multi && st.u.IsReplacement() {
@@ -142,7 +141,7 @@ func (r *request) applyOne(k *coll, st statement, want bool) (o outcome, again b
 	if ok {
 		return r.change(k, pk, id, st, want, true)
 	}
-	src := newSource(r.ctx, k, st.f, st.sort, 0, 1, r.exprEnv())
+	src := newSource(k, st.f, st.sort, 0, 1, r.exprEnv())
 	it, err := src.next()
 	if err != nil {
 		return o, false, err
@@ -282,6 +281,9 @@ func (r *request) upsertDoc(k *coll, st statement) (value.Value, error) {
 	return r.newDocument(k, value.ObjectOf(out))
 }
 
+// identityOverhead is about what an identity takes beside its bytes.
+const identityOverhead = 160
+
 type identity struct {
 	pk core.PartitionKey
 	id value.Value
@@ -299,8 +301,10 @@ func clonePK(pk core.PartitionKey) core.PartitionKey {
 // moves a document within an index doesn't bring it again.
 func (r *request) applyAll(k *coll, st statement) (outcome, error) {
 	var total outcome
-	src := newSource(r.ctx, k, st.f, nil, 0, 0, r.exprEnv())
+	src := newSource(k, st.f, nil, 0, 0, r.exprEnv())
 	defer src.Close()
+	mem := r.s.eng.Budget().Open("list of documents")
+	defer mem.Close()
 	var ids []identity
 	for {
 		it, err := src.next()
@@ -311,6 +315,9 @@ func (r *request) applyAll(k *coll, st statement) (outcome, error) {
 			break
 		}
 		ids = append(ids, identity{clonePK(it.PK()), it.ID().Clone()})
+		if err := mem.Grow(int64(identityOverhead + 2*len(it.Identity()))); err != nil {
+			return total, err
+		}
 	}
 	r.charge += src.charge
 	if len(ids) == 0 && st.upsert {

@@ -6,6 +6,10 @@ type command struct {
 	open  bool // allowed before authentication
 	txn   bool // allowed to say that it belongs to a transaction
 	retry bool // a retryable write: its reply is remembered by session and transaction number
+	free  bool // let in when the server is busy: it needs no work, or ends somebody else's
+
+	args   args // what it may be told beside the generic arguments
+	strict bool // nothing else
 }
 
 var commands map[string]command
@@ -21,58 +25,59 @@ func init() {
 		"logout":       {fn: logout, open: true},
 		"ping":         {fn: nothing, open: true},
 		"saslContinue": {fn: saslContinue, open: true},
-		"saslStart":    {fn: saslStart, open: true},
+		"saslStart":    {fn: saslStart, open: true, args: args{"mechanism": stringArg, "options": objectArg}},
 		"whatsmyuri":   {fn: whatsMyURI, open: true},
 
 		// Reading.
-		"aggregate":   {fn: aggregate},
-		"count":       {fn: count},
-		"distinct":    {fn: distinct},
-		"explain":     {fn: explain},
-		"find":        {fn: find},
-		"getMore":     {fn: getMore},
-		"killCursors": {fn: killCursors},
+		"aggregate":   {fn: aggregate, args: aggregateArguments, strict: true},
+		"count":       {fn: count, args: countArguments, strict: true},
+		"distinct":    {fn: distinct, args: distinctArguments, strict: true},
+		"explain":     {fn: explain, args: args{"verbosity": stringArg}},
+		"find":        {fn: find, args: findArguments, strict: true},
+		"getMore":     {fn: getMore, args: getMoreArguments, strict: true},
+		"killOp":      {fn: killOp, free: true, args: args{"op": numberArg}},
+		"killCursors": {fn: killCursors, args: args{"cursors": arrayArg}, strict: true, free: true},
 
 		// Writing.
-		"delete":        {fn: deleteDocs, retry: true},
-		"findAndModify": {fn: findAndModify, retry: true},
-		"findandmodify": {fn: findAndModify, retry: true},
-		"insert":        {fn: insert, retry: true},
-		"update":        {fn: updateDocs, retry: true},
+		"delete":        {fn: deleteDocs, retry: true, args: deleteArguments, strict: true},
+		"findAndModify": {fn: findAndModify, retry: true, args: findAndModifyArguments, strict: true},
+		"findandmodify": {fn: findAndModify, retry: true, args: findAndModifyArguments, strict: true},
+		"insert":        {fn: insert, retry: true, args: insertArguments, strict: true},
+		"update":        {fn: updateDocs, retry: true, args: updateArguments, strict: true},
 
 		// Collections, databases and indexes.
-		"create":           {fn: create},
-		"createIndexes":    {fn: createIndexes},
+		"create":           {fn: create, args: createArguments, strict: true},
+		"createIndexes":    {fn: createIndexes, args: createIndexesArguments, strict: true},
 		"customAction":     {fn: customAction},
 		"drop":             {fn: drop},
 		"dropDatabase":     {fn: dropDatabase},
-		"dropIndexes":      {fn: dropIndexes},
-		"deleteIndexes":    {fn: dropIndexes},
+		"dropIndexes":      {fn: dropIndexes, args: dropIndexesArguments, strict: true},
+		"deleteIndexes":    {fn: dropIndexes, args: dropIndexesArguments, strict: true},
 		"enableSharding":   {fn: nothing},
-		"listCollections":  {fn: listCollections},
-		"listDatabases":    {fn: listDatabases},
-		"listIndexes":      {fn: listIndexes},
-		"renameCollection": {fn: renameCollection},
-		"shardCollection":  {fn: shardCollection},
+		"listCollections":  {fn: listCollections, args: listCollectionsArgs},
+		"listDatabases":    {fn: listDatabases, args: listDatabasesArgs},
+		"listIndexes":      {fn: listIndexes, args: listIndexesArguments, strict: true},
+		"renameCollection": {fn: renameCollection, args: args{"to": stringArg, "dropTarget": anyArg}},
+		"shardCollection":  {fn: shardCollection, args: shardCollectionArgs},
 
 		// Sessions. A transaction can't begin, so there is none to end.
 		"abortTransaction":  {fn: noTransaction, txn: true},
 		"commitTransaction": {fn: noTransaction, txn: true},
-		"endSessions":       {fn: endSessions},
+		"endSessions":       {fn: endSessions, free: true},
 		"killAllSessions":   {fn: nothing},
-		"killSessions":      {fn: endSessions},
+		"killSessions":      {fn: endSessions, free: true},
 		"refreshSessions":   {fn: nothing},
 		"startSession":      {fn: startSession},
 
 		// Looking at the server.
-		"collStats":                {fn: collStatsCommand},
+		"collStats":                {fn: collStatsCommand, args: args{"scale": numberArg}},
 		"connectionStatus":         {fn: connectionStatus},
-		"currentOp":                {fn: currentOp},
+		"currentOp":                {fn: currentOp, free: true},
 		"dataSize":                 {fn: dataSize},
-		"dbStats":                  {fn: dbStats},
-		"dbstats":                  {fn: dbStats},
+		"dbStats":                  {fn: dbStats, args: args{"scale": numberArg, "freeStorage": safeBool}},
+		"dbstats":                  {fn: dbStats, args: args{"scale": numberArg, "freeStorage": safeBool}},
 		"getCmdLineOpts":           {fn: getCmdLineOpts},
-		"getLastRequestStatistics": {fn: getLastRequestStatistics},
+		"getLastRequestStatistics": {fn: getLastRequestStatistics, free: true},
 		"getLog":                   {fn: getLog},
 		"getParameter":             {fn: getParameter},
 		"hostInfo":                 {fn: hostInfo},
@@ -92,7 +97,7 @@ var unsupported = map[string]bool{
 	"applyOps": true, "authenticate": true, "bulkWrite": true, "cloneCollectionAsCapped": true, "collMod": true, "compact": true,
 	"configureFailPoint": true, "connPoolStats": true, "convertToCapped": true, "createRole": true, "createUser": true,
 	"dbHash": true, "dropAllUsersFromDatabase": true, "dropUser": true, "filemd5": true, "fsync": true, "getLastError": true,
-	"getShardMap": true, "getnonce": true, "grantRolesToUser": true, "killAllSessionsByPattern": true, "killOp": true,
+	"getShardMap": true, "getnonce": true, "grantRolesToUser": true, "killAllSessionsByPattern": true,
 	"mapReduce": true, "planCacheClear": true, "profile": true, "reIndex": true, "replSetInitiate": true, "rolesInfo": true,
 	"setFeatureCompatibilityVersion": true, "setParameter": true, "shutdown": true, "top": true, "updateUser": true,
 	"usersInfo": true, "validate": true,

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
+	"github.com/orrerydb/orrery/mongoapi/peer"
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
@@ -40,8 +43,10 @@ type request struct {
 	charge    float64
 	legacy    bool // came by OP_QUERY
 	cancel    context.CancelFunc
-	saidOK    bool // the handler wrote the field ok itself, where the service has it
-	keepCtx   bool // a cursor goes on under ctx; its deadline frees it
+	saidOK    bool        // the handler wrote the field ok itself, where the service has it
+	unmet     *merr.Error // a write concern that can't be met
+	failed    int32       // code of the first statement that failed in a command that is ok
+	logged    bool        // its fault is in the log
 }
 
 // statistics are what getLastRequestStatistics tells.
@@ -54,19 +59,60 @@ type statistics struct {
 // run appends the reply document of a command.
 func (c *conn) run(dst, body []byte, seqs []wire.Seq, legacy bool) []byte {
 	at := len(dst)
-	r := request{s: c.s, c: c, ctx: context.Background(), seqs: seqs, txn: -1, legacy: legacy}
+	r := &request{s: c.s, c: c, ctx: c.ctx, seqs: seqs, txn: -1, legacy: legacy}
 	start := c.s.clk.Now()
-	out, err := r.execute(dst, body)
-	if r.cancel != nil && !r.keepCtx {
+	out, err := r.guarded(dst, body)
+	if r.env != nil {
+		r.env.Run.Close()
+	}
+	if err != nil {
+		err = r.interrupted(err)
+		out = r.appendError(dst[:at], err)
+		c.note(r, merr.From(err).Code)
+	} else {
+		c.note(r, r.failed)
+	}
+	if r.cancel != nil {
 		r.cancel()
 	}
 	if r.name != "getLastRequestStatistics" {
 		c.last = statistics{r.name, r.charge, c.s.clk.Now().Sub(start).Milliseconds()}
 	}
-	if err != nil {
-		return r.appendError(dst[:at], err)
-	}
 	return out
+}
+
+// guarded executes a command. A fault in it ends the command, not the connection.
+func (r *request) guarded(dst, body []byte) (out []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.logged = true
+			r.s.log.Error("mongo command failed", "command", r.operation(), "panic", p, "stack", string(debug.Stack()))
+			out, err = dst, merr.New(merr.InternalError, "internal error")
+		}
+	}()
+	return r.execute(dst, body)
+}
+
+// interrupted gives the error of a command that was ended from outside; another error stays.
+func (r *request) interrupted(err error) error {
+	if !r.stopped(err) {
+		return err
+	}
+	switch cause := context.Cause(r.ctx); {
+	case errors.Is(cause, peer.ErrLeft):
+		return merr.New(merr.ClientDisconnect, "operation was interrupted because a client disconnected")
+	case errors.Is(cause, errCursorKilled):
+		return merr.New(merr.CursorKilled, "operation was interrupted because its cursor was killed")
+	case errors.Is(cause, peer.ErrKilled):
+		return merr.New(merr.Interrupted, "operation was interrupted")
+	}
+	return merr.New(merr.MaxTimeMSExpired, "operation exceeded time limit")
+}
+
+// stopped reports whether err is that of a context which has ended.
+func (r *request) stopped(err error) bool {
+	return err != nil && r.ctx != nil && r.ctx.Err() != nil &&
+		(errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || status.Is(err, status.Timeout))
 }
 
 func (r *request) execute(dst, body []byte) ([]byte, error) {
@@ -88,10 +134,10 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 		}
 	}
 	r.body = value.ObjectOf(body)
-	if err := r.readGeneric(); err != nil {
+	def, ok, err := r.readArguments()
+	if err != nil {
 		return dst, err
 	}
-	def, ok := commands[r.name]
 	if !ok {
 		if unsupported[r.name] {
 			return dst, merr.New(merr.CommandNotSupported, "the command %s is not supported by this server", r.name)
@@ -103,6 +149,13 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 	}
 	if r.inTxn && def.fn != nil && !def.txn {
 		return dst, merr.New(merr.OperationNotInTransaction, "Multi-document transactions are not supported by this server")
+	}
+	r.announce()
+	if !def.open && !def.free {
+		if err := r.s.o.Gate.Enter(r.ctx); err != nil {
+			return dst, err
+		}
+		defer r.s.o.Gate.Leave()
 	}
 	if r.maxTimeMS > 0 {
 		r.ctx, r.cancel = context.WithTimeout(r.ctx, time.Duration(r.maxTimeMS)*time.Millisecond)
@@ -120,51 +173,96 @@ func (r *request) call(dst []byte, def command) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	dst = appendUnmet(dst, r.unmet)
 	if !r.saidOK {
 		dst = bw.Double(dst, "ok", 1)
 	}
 	return bw.End(dst, at), nil
 }
 
-// readGeneric reads the command's name and the arguments that every command may have.
-func (r *request) readGeneric() error {
-	first := true
-	for it := r.body.Iter(); it.Next(); {
-		key, v := it.Key(), it.Value()
-		if first {
-			r.name, r.arg, first = string(key), v, false
+// announce tells those who list commands of this one.
+func (r *request) announce() {
+	seq, _ := r.c.p.Running()
+	c := r.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.op = operation{seq: seq, name: r.name, ns: r.db, since: r.s.clk.Now()}
+	if r.arg.Kind() == value.String {
+		c.op.ns = c.namespace(r.db, r.arg.Str())
+	}
+}
+
+// readArguments reads the command's name and checks its arguments; ok is false when there is no such command.
+func (r *request) readArguments() (def command, ok bool, err error) {
+	it := r.body.Iter()
+	if !it.Next() {
+		return def, false, merr.New(merr.FailedToParse, "the command document is empty")
+	}
+	r.name, r.arg = string(it.Key()), it.Value()
+	def, ok = commands[r.name]
+	for it.Next() {
+		known, err := r.readGeneric(it.Key(), it.Value())
+		if err != nil {
+			return def, ok, err
+		}
+		if known || !ok {
 			continue
 		}
-		switch string(key) {
-		case "$db":
-			if v.Kind() != value.String {
-				return merr.New(merr.TypeMismatch, "$db must be a string")
-			}
-			r.db = v.Str()
-		case "lsid":
-			r.lsid = v.Get("id")
-			if r.lsid.Kind() != value.UUID {
-				return merr.New(merr.InvalidUUID, "lsid.id must be a UUID")
-			}
-		case "txnNumber":
-			n, ok := num.ToInt64(v, false)
-			if !ok || n < 0 {
-				return merr.New(merr.TypeMismatch, "txnNumber must be a non-negative long")
-			}
-			r.txn = n
-		case "autocommit", "startTransaction":
-			r.inTxn = true
-		case "maxTimeMS":
-			n, ok := num.ToInt64(v, false)
-			if !ok || n < 0 || n > math.MaxInt32 {
-				return merr.New(merr.BadValue, "maxTimeMS must be a non-negative 32-bit number")
-			}
-			r.maxTimeMS = n
+		kind, known := def.args[string(it.Key())]
+		if !known && def.strict {
+			return def, ok, unknownField(r.name, it.Key())
+		}
+		if err := kind.check(r.name, it.Key(), it.Value()); err != nil {
+			return def, ok, err
 		}
 	}
-	if first {
-		return merr.New(merr.FailedToParse, "the command document is empty")
+	return def, ok, r.checkGeneric()
+}
+
+// readGeneric reads an argument that every command may have; known is false for others.
+func (r *request) readGeneric(key []byte, v value.Value) (known bool, err error) {
+	switch string(key) {
+	case "$db":
+		if v.Kind() != value.String {
+			return true, merr.New(merr.TypeMismatch, "$db must be a string")
+		}
+		r.db = v.Str()
+	case "lsid":
+		r.lsid = v.Get("id")
+		if r.lsid.Kind() != value.UUID {
+			return true, merr.New(merr.InvalidUUID, "lsid.id must be a UUID")
+		}
+	case "txnNumber":
+		n, ok := num.ToInt64(v, false)
+		if !ok || n < 0 {
+			return true, merr.New(merr.TypeMismatch, "txnNumber must be a non-negative long")
+		}
+		r.txn = n
+	case "autocommit", "startTransaction":
+		r.inTxn = true
+	case "maxTimeMS":
+		n, ok := num.ToInt64(v, false)
+		if !ok || n < 0 || n > math.MaxInt32 {
+			return true, merr.New(merr.BadValue, "maxTimeMS must be a non-negative 32-bit number")
+		}
+		r.maxTimeMS = n
+	case "readConcern":
+		return true, checkReadConcern(v)
+	case "writeConcern":
+		r.unmet, err = checkWriteConcern(v)
+		return true, err
+	default:
+		kind, ok := genericArgs[string(key)]
+		if !ok {
+			return false, nil
+		}
+		return true, kind.check(r.name, key, v)
 	}
+	return true, nil
+}
+
+// checkGeneric checks what the generic arguments say together.
+func (r *request) checkGeneric() error {
 	if r.txn >= 0 && !r.lsid.IsDefined() {
 		return merr.New(merr.InvalidOptions, "Transaction number requires a session ID to also be specified")
 	}
@@ -185,19 +283,16 @@ func validDB(name string) error {
 func (r *request) exprEnv() *expr.Env {
 	if r.env == nil {
 		clk := r.s.clk
-		r.env = &expr.Env{NowMS: clk.Now().UnixMilli(), Random: clk.Float64}
+		r.env = &expr.Env{NowMS: clk.Now().UnixMilli(), Random: clk.Float64, Run: expr.NewRun(r.ctx, r.s.eng.Budget())}
 	}
 	return r.env
 }
 
 // scope compiles the command's `let` and binds its variables.
 func (r *request) scope() (*expr.Scope, error) {
-	let := r.body.Get("let")
+	let := given(r.body, "let")
 	if !let.IsDefined() {
 		return nil, nil
-	}
-	if let.Kind() != value.Object {
-		return nil, merr.New(merr.TypeMismatch, "Expected field let to be of type object")
 	}
 	var s *expr.Scope
 	e := r.exprEnv()
@@ -253,19 +348,11 @@ func (r *request) docs(name string) ([]value.Value, error) {
 			}
 		}
 	}
-	v := r.body.Get(name)
+	v := given(r.body, name)
 	if !v.IsDefined() {
 		return nil, merr.New(merr.MissingField, "BSON field '%s.%s' is missing but a required field", r.name, name)
 	}
-	if v.Kind() != value.Array {
-		return nil, merr.New(merr.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type 'array'", r.name, name, expr.TypeName(v))
-	}
 	out := bw.Elements(v)
-	for _, d := range out {
-		if d.Kind() != value.Object {
-			return nil, merr.New(merr.TypeMismatch, "BSON field '%s.%s.0' is the wrong type '%s', expected type 'object'", r.name, name, expr.TypeName(d))
-		}
-	}
 	return out, checkBatch(name, len(out))
 }
 
@@ -278,12 +365,9 @@ func checkBatch(name string, n int) error {
 
 // appendError appends the reply of a command that failed.
 func (r *request) appendError(dst []byte, err error) []byte {
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = merr.New(merr.MaxTimeMSExpired, "operation exceeded time limit")
-	}
 	e := merr.From(err)
-	if e.Code == merr.InternalError {
-		r.s.log.Error("mongo command failed", "command", r.name, "error", err, "cause", errors.Unwrap(err))
+	if e.Code == merr.InternalError && !r.logged {
+		r.s.log.Error("mongo command failed", "command", r.operation(), "error", err, "cause", errors.Unwrap(err))
 	}
 	at, dst := bw.Begin(dst)
 	dst = bw.Double(dst, "ok", 0)
@@ -310,12 +394,16 @@ func retryable(code int32) bool {
 	return false
 }
 
-// malformed answers a message whose frame was right and whose inside wasn't; the connection goes on.
+// malformed answers a message whose frame was right and that can't be worked on; the connection goes on.
 func (c *conn) malformed(dst []byte, h wire.Header, err error) ([]byte, error) {
-	r := request{s: c.s, c: c, txn: -1}
+	r := request{s: c.s, c: c, txn: -1, logged: true}
+	e := merr.From(err)
+	if c.s.o.Observe != nil {
+		c.seen.req.Status = strconv.Itoa(int(e.Code))
+	}
 	at := len(dst)
 	dst = wire.BeginMsg(dst, c.out, h.RequestID, 0)
-	dst = r.appendError(dst, merr.New(merr.ProtocolError, "%s", err.Error()))
+	dst = r.appendError(dst, e)
 	return wire.EndMsg(dst, at), nil
 }
 

@@ -9,11 +9,11 @@
 package mongoapi
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"log/slog"
 	"net"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +22,7 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/internal/admit"
 	"github.com/orrerydb/orrery/internal/observe"
-	"github.com/orrerydb/orrery/mongoapi/wire"
+	"github.com/orrerydb/orrery/mongoapi/peer"
 )
 
 // Version is the MongoDB version that the server announces, and MaxWire its wire version (7.0).
@@ -48,6 +48,8 @@ type Options struct {
 	MaxTime time.Duration
 	Gate    *admit.Gate
 	Observe observe.Observer
+	// Limits bound what a client may make the server wait for; zero is peer.Defaults.
+	Limits peer.Limits
 }
 
 // Server serves the MongoDB protocol. Safe for concurrent use.
@@ -69,6 +71,9 @@ type Server struct {
 	closed bool
 	stop   chan struct{}
 	wg     sync.WaitGroup
+
+	awake atomic.Bool   // the watcher looks at the connections
+	wake  chan struct{} // makes it begin
 }
 
 // New makes a Server on an engine.
@@ -79,27 +84,31 @@ func New(e *core.Engine, o Options) *Server {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
+	if o.Limits == (peer.Limits{}) {
+		o.Limits = peer.Defaults
+	}
 	s := &Server{eng: e, o: o, clk: o.Clock, log: o.Logger, lns: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{},
-		stop: make(chan struct{}), began: o.Clock.Now()}
+		stop: make(chan struct{}), wake: make(chan struct{}, 1), began: o.Clock.Now()}
 	s.cursors = newCursors(o.Clock)
 	s.sessions = newSessions(o.Clock)
 	s.ids.init(o.Clock)
-	s.wg.Add(1)
+	s.wg.Add(2)
 	go s.sweep()
+	go s.watch()
 	return s
 }
 
-// sweep drops idle cursors and forgotten sessions.
+// sweep parks and drops idle cursors and forgets old sessions.
 func (s *Server) sweep() {
 	defer s.wg.Done()
-	t := time.NewTicker(30 * time.Second)
+	t := time.NewTicker(cursorRest)
 	defer t.Stop()
 	for {
 		select {
 		case <-s.stop:
 			return
 		case <-t.C:
-			s.cursors.expire()
+			s.cursors.expire(s.eng.Budget())
 			s.sessions.expire()
 		}
 	}
@@ -134,7 +143,7 @@ func (s *Server) Serve(ln net.Listener) error {
 }
 
 func (s *Server) start(nc net.Conn) {
-	c := &conn{s: s, nc: nc, id: s.connID.Add(1), authed: !s.o.Auth}
+	c := &conn{s: s, nc: nc, p: peer.New(nc, s.o.Limits), id: s.connID.Add(1), authed: !s.o.Auth}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -148,9 +157,9 @@ func (s *Server) start(nc net.Conn) {
 		defer s.wg.Done()
 		defer func() {
 			if p := recover(); p != nil {
-				s.log.Error("mongo connection failed", "panic", p)
+				s.log.Error("mongo connection failed", "panic", p, "stack", string(debug.Stack()))
 			}
-			_ = nc.Close()
+			c.p.Close()
 			s.mu.Lock()
 			delete(s.conns, c)
 			s.mu.Unlock()
@@ -172,7 +181,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		_ = ln.Close()
 	}
 	for c := range s.conns {
-		c.finish()
+		c.p.Finish()
 	}
 	s.mu.Unlock()
 	done := make(chan struct{})
@@ -183,7 +192,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		s.mu.Lock()
 		for c := range s.conns {
-			_ = c.nc.Close()
+			c.p.Close()
 		}
 		s.mu.Unlock()
 		err = ctx.Err()
@@ -197,104 +206,4 @@ func (s *Server) connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.conns)
-}
-
-// conn is one connection. Its goroutine owns everything but busy.
-type conn struct {
-	s      *Server
-	nc     net.Conn
-	id     int32
-	authed bool
-	user   string
-	sasl   *conversation
-	last   statistics
-	out    int32 // request id of the last reply
-
-	mu       sync.Mutex
-	busy     bool // a request is being answered
-	stopping bool
-}
-
-// finish ends the connection now when it is idle, else after its request.
-func (c *conn) finish() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stopping = true
-	if !c.busy {
-		_ = c.nc.Close()
-	}
-}
-
-func (c *conn) setBusy(b bool) (goOn bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.busy = b
-	return !c.stopping
-}
-
-// keepBuffer is the largest read or write buffer, in bytes, that a connection keeps for its next request.
-const keepBuffer = 1 << 20
-
-func (c *conn) serve() {
-	br := bufio.NewReaderSize(c.nc, 16<<10)
-	var in, out []byte
-	var m wire.Msg
-	for {
-		limit := int32(wire.MaxMessage)
-		if !c.authed {
-			limit = 1 << 20
-		}
-		h, msg, err := wire.Read(br, in, limit)
-		if err != nil {
-			return
-		}
-		if in = msg; cap(in) > keepBuffer {
-			in = nil
-		}
-		if !c.setBusy(true) {
-			return
-		}
-		if c.s.o.Requests != nil {
-			c.s.o.Requests.Add(1)
-		}
-		out, err = c.answer(out[:0], h, msg, &m)
-		if err == nil && len(out) > 0 {
-			_, err = c.nc.Write(out)
-		}
-		if cap(out) > keepBuffer {
-			out = nil
-		}
-		if !c.setBusy(false) || err != nil {
-			return
-		}
-	}
-}
-
-// answer appends the reply to a message; nothing when none is wanted. An error ends the connection.
-func (c *conn) answer(dst []byte, h wire.Header, msg []byte, m *wire.Msg) ([]byte, error) {
-	c.out++
-	switch h.OpCode {
-	case wire.OpMsg:
-		if err := wire.ParseMsg(msg, m); err != nil {
-			return c.malformed(dst, h, err)
-		}
-		if m.Flags&wire.FlagMore != 0 { // nobody waits for an answer
-			c.run(nil, m.Body, m.Seqs, false)
-			return dst, nil
-		}
-		at := len(dst)
-		dst = wire.BeginMsg(dst, c.out, h.RequestID, 0)
-		dst = c.run(dst, m.Body, m.Seqs, false)
-		return wire.EndMsg(dst, at), nil
-	case wire.OpQuery:
-		q, err := wire.ParseQuery(msg)
-		if err != nil {
-			return dst, err
-		}
-		at := len(dst)
-		dst = wire.BeginReply(dst, c.out, h.RequestID)
-		dst = c.runQuery(dst, q)
-		return wire.EndMsg(dst, at), nil
-	}
-	return dst, wire.ErrMalformed
 }

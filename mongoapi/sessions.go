@@ -12,17 +12,19 @@ import (
 
 const (
 	sessionMinutes = 30
-	// maxSessions bounds the sessions of which the last write is remembered.
+	// maxSessions bounds the sessions of which the last write is remembered, maxReplies the bytes of all their replies.
 	maxSessions = 100_000
+	maxReplies  = 32 << 20
 )
 
 // sessions remember, for each session that wrote with a transaction number, the reply to its last write: a driver that
 // didn't see the reply sends the same command again and gets it. They live in memory: after a restart a repeated write is a
 // new one.
 type sessions struct {
-	clk *clock.Clock
-	mu  sync.Mutex
-	m   map[[16]byte]*session
+	clk  *clock.Clock
+	mu   sync.Mutex
+	m    map[[16]byte]*session
+	size int // of the replies
 }
 
 type session struct {
@@ -30,6 +32,8 @@ type session struct {
 	txn   int64
 	reply []byte // the whole reply document
 	used  time.Time
+	size  int // of reply as it is counted; written under this lock and that of all sessions
+	key   [16]byte
 }
 
 func newSessions(clk *clock.Clock) *sessions { return &sessions{clk: clk, m: map[[16]byte]*session{}} }
@@ -46,25 +50,54 @@ func (ss *sessions) get(id value.Value) *session {
 	s := ss.m[k]
 	if s == nil {
 		if len(ss.m) >= maxSessions {
-			for old := range ss.m { // any one: they are all equally forgotten at a restart
-				delete(ss.m, old)
-				break
-			}
+			ss.drop(nil)
 		}
-		s = &session{txn: -1}
+		s = &session{txn: -1, key: k}
 		ss.m[k] = s
 	}
 	s.used = ss.clk.Now()
 	return s
 }
 
+// drop forgets any one session but this: they are all equally forgotten at a restart. The lock is held.
+func (ss *sessions) drop(but *session) {
+	for _, s := range ss.m {
+		if s != but {
+			ss.remove(s)
+			return
+		}
+	}
+}
+
+// remove forgets a session; the lock is held.
+func (ss *sessions) remove(s *session) {
+	if ss.m[s.key] == s {
+		delete(ss.m, s.key)
+		ss.size -= s.size
+	}
+}
+
+// count counts the bytes of a session's new reply, and forgets sessions when they are too many.
+func (ss *sessions) count(s *session, n int) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.m[s.key] != s {
+		return
+	}
+	ss.size += n - s.size
+	s.size = n
+	for ss.size > maxReplies && len(ss.m) > 1 {
+		ss.drop(s)
+	}
+}
+
 func (ss *sessions) expire() {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	now := ss.clk.Now()
-	for k, s := range ss.m {
+	for _, s := range ss.m {
 		if now.Sub(s.used) > sessionMinutes*time.Minute {
-			delete(ss.m, k)
+			ss.remove(s)
 		}
 	}
 }
@@ -72,7 +105,9 @@ func (ss *sessions) expire() {
 func (ss *sessions) forget(id value.Value) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	delete(ss.m, key16(id))
+	if s := ss.m[key16(id)]; s != nil {
+		ss.remove(s)
+	}
 }
 
 // once runs a retryable write, or gives the reply that it had before.
@@ -90,10 +125,13 @@ func (r *request) once(dst []byte, def command) ([]byte, error) {
 	out, err := r.call(dst, def)
 	if s.txn = r.txn; err != nil {
 		s.reply = nil
-		return out, err
+	} else {
+		s.reply = append([]byte(nil), out[at:]...)
 	}
-	s.reply = append([]byte(nil), out[at:]...)
-	return out, nil
+	if len(s.reply) != s.size {
+		r.s.sessions.count(s, len(s.reply))
+	}
+	return out, err
 }
 
 func startSession(r *request, dst []byte) ([]byte, error) {

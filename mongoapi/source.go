@@ -1,8 +1,6 @@
 package mongoapi
 
 import (
-	"context"
-
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/status"
@@ -17,19 +15,21 @@ import (
 // source reads the documents of a query, in pieces: park lets go of everything that the store holds and keeps only a
 // continuation, so an idle cursor costs nothing. It implements agg.Iter.
 type source struct {
-	ctx    context.Context
+	run    *expr.Run
 	k      *coll
 	q      *exec.Query
 	rows   *exec.Rows
 	skip   int64
 	left   int64 // documents still wanted; -1 all
 	done   bool
+	token  string // where the rows go on, taken when a cursor began to rest
+	rested bool   // nothing was read since
 	charge float64
 }
 
 // newSource makes the source of a find: filter, sort, skip and limit (0: none).
-func newSource(ctx context.Context, k *coll, f *filter.Filter, o order.Order, skip, limit int64, e *expr.Env) *source {
-	s := &source{ctx: ctx, k: k, skip: skip, left: -1}
+func newSource(k *coll, f *filter.Filter, o order.Order, skip, limit int64, e *expr.Env) *source {
+	s := &source{run: e.Run, k: k, skip: skip, left: -1}
 	want := int64(0)
 	if limit > 0 {
 		s.left = limit
@@ -53,13 +53,12 @@ func (s *source) Next() (value.Value, bool, error) {
 // next returns the next item, nil at the end. It is valid until the following call.
 func (s *source) next() (*core.Item, error) {
 	if s.done || s.left == 0 {
-		s.done = true
 		s.Close()
 		return nil, nil
 	}
 	if s.rows == nil {
 		var err error
-		if s.rows, err = s.k.Query(s.ctx, s.q); err != nil {
+		if s.rows, err = s.k.Query(s.run.Context(), s.q); err != nil {
 			s.done = true
 			return nil, err
 		}
@@ -67,13 +66,17 @@ func (s *source) next() (*core.Item, error) {
 	for {
 		if !s.rows.Next() {
 			err := s.rows.Err()
-			s.done = true
+			if s.rested && status.Is(err, status.Unavailable) { // the store has let go of what a resting cursor read
+				s.reopen()
+				return s.next()
+			}
 			s.Close()
-			if len(s.q.OrderBy) > 0 && status.Is(err, status.TooLarge) {
+			if len(s.q.OrderBy) > 0 && (status.Is(err, status.TooLarge) || status.Is(err, status.MemoryLimit)) {
 				err = merr.New(merr.MemoryLimit, "Executor error during find command :: caused by :: Sort exceeded memory limit: %s", status.From(err).Msg)
 			}
 			return nil, err
 		}
+		s.rested = false
 		if s.skip > 0 {
 			s.skip--
 			continue
@@ -90,20 +93,46 @@ func (s *source) exhausted() bool {
 	return s.done || s.left == 0 || s.rows != nil && s.rows.Exhausted()
 }
 
+// rest notes where the rows go on, while their last item is there.
+func (s *source) rest() {
+	if s.rows != nil {
+		s.token, s.rested = s.rows.Continuation(), true
+	}
+}
+
 // park closes what the store holds; the next read resumes behind the last item.
 func (s *source) park() {
-	if s.rows == nil {
-		return
+	if s.rows != nil {
+		s.rest()
+		s.reopen()
 	}
-	s.q.Continuation = s.rows.Continuation()
-	if s.q.Continuation == "" {
+}
+
+// unread puts back the last document, which came after rest: the next read gives it again.
+func (s *source) unread() {
+	if s.left >= 0 {
+		s.left++
+	}
+	s.done = false
+	s.reopen()
+}
+
+// reopen has the next read begin where the source rests.
+func (s *source) reopen() {
+	s.q.Continuation = s.token
+	if s.rested = false; s.token == "" {
 		s.done = true
 	}
-	s.Close()
+	s.release()
 }
 
 // Close implements agg.Iter.
 func (s *source) Close() {
+	s.done = true
+	s.release()
+}
+
+func (s *source) release() {
 	if s.rows != nil {
 		s.charge += s.rows.Stats().Charge()
 		s.rows.Close()

@@ -185,3 +185,72 @@ var operators = strings.Fields("$eq $ne $gt $in $nin $and $or $nor $not $exists 
 	"$match $project $group $sort $limit $skip $unwind $count $addFields $replaceRoot $lookup $facet $bucket $bucketAuto $sample $out $merge $graphLookup $unionWith $sortByCount $redact $geoNear $changeStream $indexStats $collStats $setWindowFields $fill $densify " +
 	"$add $subtract $multiply $divide $abs $pow $exp $ln $sqrt $trunc $round $concat $substr $substrCP $split $strLenCP $toUpper $indexOfCP $replaceAll $regexMatch $regexFindAll $dateToString $dateFromString $dateAdd $dateTrunc $dateFromParts $year $isoWeek " +
 	"$cond $ifNull $switch $map $filter $reduce $range $slice $zip $arrayElemAt $concatArrays $reverseArray $sortArray $firstN $objectToArray $arrayToObject $mergeObjects $getField $setField $let $literal $convert $toInt $toDate $toDecimal $toObjectId $setUnion $anyElementTrue $function $rand $x")
+
+// TestMongoHalfMessages: a thousand clients that have not logged in, each with half of the longest message that it may send or that it
+// says it will send, hold little, and those who log in are served meanwhile.
+func TestMongoHalfMessages(t *testing.T) {
+	g := start(t, true)
+	before := memory()
+	const conns = 1000
+	for i := range conns {
+		half := append(frame(2013, 32<<10, nil), make([]byte, 16<<10)...)
+		if i%2 == 0 {
+			half = frame(2013, 48_000_000, make([]byte, 16<<10))
+		}
+		if _, err := g.dial(t, server.Mongo).Write(half); err != nil && i%2 == 1 {
+			t.Fatal(err)
+		}
+	}
+	g.serves(t)
+	if held := int64(memory()) - int64(before); held > 96<<20 {
+		t.Errorf("%d half messages hold %d MB", conns, held>>20)
+	}
+}
+
+// TestMongoLeavers: commands of clients that leave end, so that none is left to run for hours.
+func TestMongoLeavers(t *testing.T) {
+	g := start(t, false)
+	in := any(bson.D{{Key: "$add", Value: bson.A{"$$value", "$$this"}}})
+	for range 3 {
+		in = bson.D{{Key: "$reduce", Value: bson.D{{Key: "input", Value: bson.D{{Key: "$range", Value: bson.A{0, 5000}}}}, {Key: "initialValue", Value: 0}, {Key: "in", Value: bson.D{{Key: "$add", Value: bson.A{"$$value", in}}}}}}}
+	}
+	endless := msg(encode(t, bson.D{{Key: "aggregate", Value: 1}, {Key: "$db", Value: "shop"}, {Key: "cursor", Value: bson.D{}},
+		{Key: "pipeline", Value: bson.A{bson.D{{Key: "$documents", Value: bson.A{bson.D{}}}}, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: in}}}}}}}))
+	running := func() (n int) {
+		var res struct{ Inprog []struct{ Command bson.D } }
+		ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+		defer cancel()
+		if err := g.Mongo.Database("admin").RunCommand(ctx, bson.D{{Key: "currentOp", Value: 1}}).Decode(&res); err != nil {
+			t.Fatal(err)
+		}
+		for _, op := range res.Inprog {
+			if op.Command[0].Key == "aggregate" {
+				n++
+			}
+		}
+		return n
+	}
+	const clients = 20
+	var list []net.Conn
+	for range clients {
+		c := g.dial(t, server.Mongo)
+		if _, err := c.Write(endless); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, c)
+	}
+	for began := time.Now(); running() < clients; time.Sleep(5 * time.Millisecond) {
+		if time.Since(began) > answerTime {
+			t.Fatal("they don't run")
+		}
+	}
+	for _, c := range list {
+		_ = c.Close()
+	}
+	for began := time.Now(); running() > 0; time.Sleep(5 * time.Millisecond) {
+		if time.Since(began) > answerTime {
+			t.Fatalf("%d commands run on", running())
+		}
+	}
+	g.serves(t)
+}

@@ -6,6 +6,7 @@
 package agg
 
 import (
+	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
@@ -237,6 +238,7 @@ func (s *Slice) Close() { s.docs = nil }
 // mapIter applies fn to each document; a result that isn't defined is left out.
 type mapIter struct {
 	src Iter
+	run *expr.Run
 	fn  func(doc value.Value) (value.Value, error)
 }
 
@@ -245,6 +247,9 @@ func (m *mapIter) Next() (value.Value, bool, error) {
 		d, ok, err := m.src.Next()
 		if !ok || err != nil {
 			return d, ok, err
+		}
+		if err = m.run.Step(); err != nil {
+			return d, false, err
 		}
 		if d, err = m.fn(d); err != nil {
 			return d, false, err
@@ -257,42 +262,112 @@ func (m *mapIter) Next() (value.Value, bool, error) {
 
 func (m *mapIter) Close() { m.src.Close() }
 
+// hold is what a stage holds that must see all of its documents: within MemoryLimit, and of the memory that all requests share.
+type hold struct {
+	what string
+	mem  *budget.Account
+	size int
+}
+
+func (x *Exec) hold(what string) *hold { return &hold{what: what, mem: x.Env.Run.Open(what)} }
+
+// add counts n bytes more, or fewer.
+func (h *hold) add(n int) error {
+	if h.size += n; h.size > MemoryLimit {
+		return merr.New(merr.MemoryLimit, "%s exceeded memory limit of %d bytes, but didn't allow external spilling", h.what, MemoryLimit)
+	}
+	return h.take(n)
+}
+
+// take counts bytes that are no part of the stage's own limit: its result.
+func (h *hold) take(n int) error {
+	if n < 0 {
+		h.mem.Shrink(int64(-n))
+		return nil
+	}
+	return h.mem.Grow(int64(n))
+}
+
+// release gives all back.
+func (h *hold) release() {
+	h.size = 0
+	h.mem.Close()
+}
+
 // lazyIter runs fill once, at the first Next, and then gives what it returned.
 type lazyIter struct {
 	src  Iter
-	fill func(src Iter) ([]value.Value, error)
+	h    *hold
+	fill func(src Iter, h *hold) ([]value.Value, error)
 	out  *Slice
+}
+
+func lazy(x *Exec, src Iter, what string, fill func(src Iter, h *hold) ([]value.Value, error)) *lazyIter {
+	return &lazyIter{src: src, h: x.hold(what), fill: fill}
 }
 
 func (l *lazyIter) Next() (value.Value, bool, error) {
 	if l.out == nil {
-		docs, err := l.fill(l.src)
+		docs, err := l.fill(l.src, l.h)
 		l.src.Close()
 		if err != nil {
 			l.out = NewSlice(nil)
+			l.h.release()
 			return value.Undef(), false, err
 		}
 		l.out = NewSlice(docs)
 	}
-	return l.out.Next()
+	d, ok, err := l.out.Next()
+	if !ok {
+		l.h.release()
+	}
+	return d, ok, err
 }
 
-func (l *lazyIter) Close() { l.src.Close() }
+func (l *lazyIter) Close() {
+	l.src.Close()
+	l.out = NewSlice(nil)
+	l.h.release()
+}
+
+// docSize is about what a document takes that is kept.
+func docSize(d value.Value) int { return len(d.Bytes()) + 64 }
 
 // all reads src to its end, copying, within the memory limit.
-func all(src Iter, what string) ([]value.Value, error) {
+func all(src Iter, h *hold) ([]value.Value, error) {
 	var out []value.Value
-	size := 0
 	for {
 		d, ok, err := src.Next()
 		if !ok || err != nil {
 			return out, err
 		}
-		if size += len(d.Bytes()) + 48; size > MemoryLimit {
-			return nil, merr.New(merr.MemoryLimit, "%s exceeded memory limit of %d bytes, but didn't allow external spilling", what, MemoryLimit)
+		if err := h.add(docSize(d)); err != nil {
+			return nil, err
 		}
 		out = append(out, d.Clone())
 	}
+}
+
+// sorted sorts all documents of src.
+func sorted(x *Exec, src Iter, what string, o order.Order) Iter {
+	return lazy(x, src, what, func(src Iter, h *hold) ([]value.Value, error) {
+		s := o.NewSorter(0, MemoryLimit)
+		for {
+			d, ok, err := src.Next()
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				return s.Docs(), nil
+			}
+			if err := h.take(docSize(d) + 72*len(o) + 64); err != nil {
+				return nil, err
+			}
+			if err := s.Add(d.Clone()); err != nil {
+				return nil, err
+			}
+		}
+	})
 }
 
 // Transform is a pipeline of stages that turn one document into one: an update in pipeline form.

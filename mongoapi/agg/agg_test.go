@@ -31,7 +31,7 @@ func run(h *memHost, coll string, pipeline value.Value) ([]value.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return all(it, "test")
+	return all(it, x.hold("test"))
 }
 
 // TestPipelines runs testdata. "docs <name>" fills a collection; "run <name>" runs a pipeline on it; "eval": a document, then

@@ -129,10 +129,15 @@ type topAcc struct {
 	n           int
 	one, bottom bool
 	rows        [][]value.Value
+	size        int // of rows before a trim; never less than what they hold
 }
+
+// Size implements expr.Accumulator.
+func (t *topAcc) Size() int { return 64 + t.size }
 
 func (t *topAcc) Add(v value.Value) error {
 	t.rows = append(t.rows, bw.Elements(v.Clone()))
+	t.size += rowSize(t.rows[len(t.rows)-1])
 	if len(t.rows) > 2*t.n+64 {
 		t.trim()
 	}
@@ -146,9 +151,22 @@ func (t *topAcc) trim() {
 	}
 	if t.bottom {
 		t.rows = append([][]value.Value(nil), t.rows[len(t.rows)-t.n:]...)
-		return
+	} else {
+		clear(t.rows[t.n:])
+		t.rows = t.rows[:t.n]
 	}
-	t.rows = t.rows[:t.n]
+	t.size = 0
+	for _, r := range t.rows {
+		t.size += rowSize(r)
+	}
+}
+
+func rowSize(r []value.Value) int {
+	n := 24
+	for i := range r {
+		n += 48 + len(r[i].Bytes())
+	}
+	return n
 }
 
 func (t *topAcc) Result() value.Value {
@@ -169,6 +187,7 @@ func (t *topAcc) Result() value.Value {
 type groupState struct {
 	key  value.Value
 	accs []expr.Accumulator
+	size int // of accs
 }
 
 type grouper struct {
@@ -176,7 +195,7 @@ type grouper struct {
 	accs []accumulation
 	at   map[uint64][]int
 	all  []*groupState
-	size int
+	mem  *hold
 }
 
 func (g *grouper) add(e *expr.Env, d value.Value) error {
@@ -188,7 +207,11 @@ func (g *grouper) add(e *expr.Env, d value.Value) error {
 	if !key.IsDefined() {
 		key = value.NullValue()
 	}
-	st := g.state(key)
+	st, err := g.state(key)
+	if err != nil {
+		return err
+	}
+	size := 0
 	for i, a := range g.accs {
 		v, err := a.x(e)
 		if err != nil {
@@ -197,18 +220,18 @@ func (g *grouper) add(e *expr.Env, d value.Value) error {
 		if err := st.accs[i].Add(v); err != nil {
 			return err
 		}
+		size += st.accs[i].Size()
 	}
-	if g.size > MemoryLimit {
-		return merr.New(merr.MemoryLimit, "Exceeded memory limit for $group, but didn't allow external sort.")
-	}
-	return nil
+	err = g.mem.add(size - st.size)
+	st.size = size
+	return err
 }
 
-func (g *grouper) state(key value.Value) *groupState {
+func (g *grouper) state(key value.Value) (*groupState, error) {
 	h := value.HashBSON(key)
 	for _, i := range g.at[h] {
 		if value.CompareBSON(g.all[i].key, key) == 0 {
-			return g.all[i]
+			return g.all[i], nil
 		}
 	}
 	st := &groupState{key: key.Clone(), accs: make([]expr.Accumulator, len(g.accs))}
@@ -217,11 +240,11 @@ func (g *grouper) state(key value.Value) *groupState {
 	}
 	g.at[h] = append(g.at[h], len(g.all))
 	g.all = append(g.all, st)
-	g.size += len(key.Bytes()) + 128 + 64*len(g.accs)
-	return st
+	return st, g.mem.add(len(key.Bytes()) + 192 + 16*len(g.accs))
 }
 
-func (g *grouper) docs() []value.Value {
+// docs turns the groups into documents, and lets each group go.
+func (g *grouper) docs() ([]value.Value, error) {
 	out := make([]value.Value, len(g.all))
 	for i, st := range g.all {
 		at, b := bw.Begin(nil)
@@ -230,8 +253,12 @@ func (g *grouper) docs() []value.Value {
 			b = bw.Value(b, a.name, st.accs[j].Result())
 		}
 		out[i] = value.ObjectOf(bw.End(b, at))
+		if err := g.mem.take(len(b) + 48 - st.size); err != nil {
+			return nil, err
+		}
+		g.all[i] = nil
 	}
-	return out
+	return out, nil
 }
 
 func group(c *compiler, arg value.Value) (stage, error) {
@@ -269,21 +296,21 @@ func group(c *compiler, arg value.Value) (stage, error) {
 
 func groupBy(id expr.Expr, accs []accumulation) stage {
 	return func(x *Exec, src Iter) (Iter, error) {
-		return &lazyIter{src: src, fill: func(src Iter) ([]value.Value, error) {
-			g := &grouper{id: id, accs: accs, at: map[uint64][]int{}}
+		return lazy(x, src, "$group", func(src Iter, h *hold) ([]value.Value, error) {
+			g := &grouper{id: id, accs: accs, at: map[uint64][]int{}, mem: h}
 			for {
 				d, ok, err := src.Next()
 				if err != nil {
 					return nil, err
 				}
 				if !ok {
-					return g.docs(), nil
+					return g.docs()
 				}
 				if err := g.add(x.Env, d); err != nil {
 					return nil, err
 				}
 			}
-		}}, nil
+		}), nil
 	}
 }
 
@@ -300,16 +327,7 @@ func sortByCount(c *compiler, arg value.Value) (stage, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &lazyIter{src: it, fill: func(src Iter) ([]value.Value, error) {
-			docs, err := all(src, "$sortByCount")
-			s := desc.NewSorter(0, MemoryLimit)
-			for _, d := range docs {
-				if err == nil {
-					err = s.Add(d)
-				}
-			}
-			return s.Docs(), err
-		}}, nil
+		return sorted(x, it, "$sortByCount", desc), nil
 	}, nil
 }
 
@@ -364,15 +382,6 @@ func bucket(c *compiler, arg value.Value) (stage, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &lazyIter{src: it, fill: func(src Iter) ([]value.Value, error) {
-			docs, err := all(src, "$bucket")
-			s := asc.NewSorter(0, MemoryLimit)
-			for _, d := range docs {
-				if err == nil {
-					err = s.Add(d)
-				}
-			}
-			return s.Docs(), err
-		}}, nil
+		return sorted(x, it, "$bucket", asc), nil
 	}, nil
 }

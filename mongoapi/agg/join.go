@@ -75,8 +75,10 @@ func lookup(c *compiler, arg value.Value) (stage, error) {
 		return nil, err
 	}
 	return func(x *Exec, src Iter) (Iter, error) {
-		return &mapIter{src, func(d value.Value) (value.Value, error) {
-			res, err := l.join(x, d)
+		h := x.hold("$lookup")
+		return &mapIter{src, x.Env.Run, func(d value.Value) (value.Value, error) {
+			defer h.release()
+			res, err := l.join(x, d, h)
 			if err != nil {
 				return d, err
 			}
@@ -86,7 +88,7 @@ func lookup(c *compiler, arg value.Value) (stage, error) {
 }
 
 // join returns the foreign documents of one document.
-func (l *lookupSpec) join(x *Exec, d value.Value) ([]value.Value, error) {
+func (l *lookupSpec) join(x *Exec, d value.Value, h *hold) ([]value.Value, error) {
 	sub := &Exec{Env: x.Env.Fork(), Host: x.Host}
 	for _, v := range l.lets {
 		val, err := v.x(x.Env.With(d))
@@ -96,13 +98,13 @@ func (l *lookupSpec) join(x *Exec, d value.Value) ([]value.Value, error) {
 		sub.Env.Set(v.slot, val)
 	}
 	if l.local == nil {
-		return l.run(sub, nil)
+		return l.run(sub, nil, h)
 	}
 	f, err := filter.Compile(l.condition(d), filter.Options{})
 	if err != nil {
 		return nil, err
 	}
-	return l.run(sub, f)
+	return l.run(sub, f, h)
 }
 
 // condition is the query on the foreign field: equal to the local value, or to one of its elements.
@@ -124,13 +126,13 @@ func (l *lookupSpec) condition(d value.Value) value.Value {
 	return value.ObjectOf(bw.End(bw.End(bw.End(b, aa), ca), at))
 }
 
-func (l *lookupSpec) run(x *Exec, f *filter.Filter) ([]value.Value, error) {
+func (l *lookupSpec) run(x *Exec, f *filter.Filter, h *hold) ([]value.Value, error) {
 	src, err := openSub(x, l.from, l.pipe, f)
 	if err != nil {
 		return nil, err
 	}
 	defer src.Close()
-	return all(src, "$lookup")
+	return all(src, h)
 }
 
 // openSub runs a nested pipeline on a collection, behind a filter when one is given.
@@ -208,7 +210,7 @@ func target(v value.Value) (db, coll string) {
 
 func writer(w WriteSpec) stage {
 	return func(x *Exec, src Iter) (Iter, error) {
-		return &lazyIter{src: src, fill: func(src Iter) ([]value.Value, error) { return nil, x.Host.Write(w, src) }}, nil
+		return lazy(x, src, "result", func(src Iter, _ *hold) ([]value.Value, error) { return nil, x.Host.Write(w, src) }), nil
 	}
 }
 

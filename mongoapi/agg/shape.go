@@ -105,7 +105,8 @@ func (u *unwindIter) Next() (value.Value, bool, error) {
 		switch v.Kind() {
 		case value.Array:
 			if v.Len() > 0 {
-				u.it, u.running, u.n = v.Iter(), true, 0
+				u.doc = d.Clone() // the elements come one by one, perhaps after the source has been put aside
+				u.it, u.running, u.n = getPath(u.doc, u.path).Iter(), true, 0
 				continue
 			}
 			if u.keep {
@@ -148,8 +149,8 @@ func facet(c *compiler, arg value.Value) (stage, error) {
 		parts = append(parts, part{string(it.Key()), p})
 	}
 	return func(x *Exec, src Iter) (Iter, error) {
-		return &lazyIter{src: src, fill: func(src Iter) ([]value.Value, error) {
-			docs, err := all(src, "$facet")
+		return lazy(x, src, "$facet", func(src Iter, h *hold) ([]value.Value, error) {
+			docs, err := all(src, h)
 			if err != nil {
 				return nil, err
 			}
@@ -159,14 +160,15 @@ func facet(c *compiler, arg value.Value) (stage, error) {
 				if err != nil {
 					return nil, err
 				}
-				res, err := all(it, "$facet")
+				res, err := all(it, h)
+				it.Close()
 				if err != nil {
 					return nil, err
 				}
 				b = bw.Value(b, p.name, bw.ArrayValue(res))
 			}
 			return []value.Value{value.ObjectOf(bw.End(b, at))}, nil
-		}}, nil
+		}), nil
 	}, nil
 }
 
@@ -181,7 +183,7 @@ func (p *Pipeline) RunAll(x *Exec, src Iter) (Iter, error) {
 func (l *Lead) apply(x *Exec, src Iter) Iter {
 	if l.Filter != nil && !l.Filter.All() {
 		inner, f := src, l.Filter
-		src = &mapIter{inner, func(d value.Value) (value.Value, error) {
+		src = &mapIter{inner, x.Env.Run, func(d value.Value) (value.Value, error) {
 			ok, err := f.Match(x.Env, d)
 			if !ok {
 				return value.Undef(), err
@@ -190,20 +192,11 @@ func (l *Lead) apply(x *Exec, src Iter) Iter {
 		}}
 	}
 	if l.Sort != nil {
-		src = &lazyIter{src: src, fill: func(src Iter) ([]value.Value, error) {
-			docs, err := all(src, "$sort")
-			s := l.Sort.NewSorter(0, MemoryLimit)
-			for _, d := range docs {
-				if err == nil {
-					err = s.Add(d)
-				}
-			}
-			return s.Docs(), err
-		}}
+		src = sorted(x, src, "$sort", l.Sort)
 	}
 	if l.Skip > 0 {
 		left := l.Skip
-		src = &mapIter{src, func(d value.Value) (value.Value, error) {
+		src = &mapIter{src, x.Env.Run, func(d value.Value) (value.Value, error) {
 			if left > 0 {
 				left--
 				return value.Undef(), nil
@@ -226,9 +219,8 @@ func sample(_ *compiler, arg value.Value) (stage, error) {
 		return nil, merr.New(28747, "size argument to $sample must be a positive integer")
 	}
 	return func(x *Exec, src Iter) (Iter, error) {
-		return &lazyIter{src: src, fill: func(src Iter) ([]value.Value, error) {
+		return lazy(x, src, "$sample", func(src Iter, h *hold) ([]value.Value, error) {
 			var out []value.Value
-			size := 0
 			for seen := int64(1); ; seen++ {
 				d, ok, err := src.Next()
 				if !ok || err != nil {
@@ -236,14 +228,16 @@ func sample(_ *compiler, arg value.Value) (stage, error) {
 				}
 				if int64(len(out)) < n {
 					out = append(out, d.Clone())
-					if size += len(d.Bytes()); size > MemoryLimit {
-						return nil, merr.New(merr.MemoryLimit, "$sample exceeded the memory limit")
-					}
+					err = h.add(docSize(d))
 				} else if i := int64(x.Env.Random() * float64(seen)); i < n {
+					err = h.add(docSize(d) - docSize(out[i]))
 					out[i] = d.Clone()
 				}
+				if err != nil {
+					return nil, err
+				}
 			}
-		}}, nil
+		}), nil
 	}, nil
 }
 

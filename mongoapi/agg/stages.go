@@ -68,7 +68,7 @@ func init() {
 				return nil, err
 			}
 			return func(x *Exec, src Iter) (Iter, error) {
-				return &mapIter{src, func(d value.Value) (value.Value, error) { return fn(x.Env, d) }}, nil
+				return &mapIter{src, x.Env.Run, func(d value.Value) (value.Value, error) { return fn(x.Env, d) }}, nil
 			}, nil
 		}}
 	}
@@ -101,7 +101,7 @@ func match(c *compiler, arg value.Value) (stage, error) {
 		return nil, err
 	}
 	return func(x *Exec, src Iter) (Iter, error) {
-		return &mapIter{src, func(d value.Value) (value.Value, error) {
+		return &mapIter{src, x.Env.Run, func(d value.Value) (value.Value, error) {
 			ok, err := f.Match(x.Env, d)
 			if !ok {
 				return value.Undef(), err
@@ -135,23 +135,7 @@ func sortStage(_ *compiler, arg value.Value) (stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(_ *Exec, src Iter) (Iter, error) {
-		return &lazyIter{src: src, fill: func(src Iter) ([]value.Value, error) {
-			s := o.NewSorter(0, MemoryLimit)
-			for {
-				d, ok, err := src.Next()
-				if err != nil {
-					return nil, err
-				}
-				if !ok {
-					return s.Docs(), nil
-				}
-				if err := s.Add(d.Clone()); err != nil {
-					return nil, err
-				}
-			}
-		}}, nil
-	}, nil
+	return func(x *Exec, src Iter) (Iter, error) { return sorted(x, src, "$sort", o), nil }, nil
 }
 
 func compileLimit(arg value.Value) (int64, error) {
@@ -213,9 +197,9 @@ func leadSkip(c *compiler, arg value.Value) (bool, error) {
 
 func skip(_ *compiler, arg value.Value) (stage, error) {
 	n, err := compileSkip(arg)
-	return func(_ *Exec, src Iter) (Iter, error) {
+	return func(x *Exec, src Iter) (Iter, error) {
 		left := n
-		return &mapIter{src, func(d value.Value) (value.Value, error) {
+		return &mapIter{src, x.Env.Run, func(d value.Value) (value.Value, error) {
 			if left > 0 {
 				left--
 				return value.Undef(), nil
@@ -323,8 +307,8 @@ func count(c *compiler, arg value.Value) (stage, error) {
 			return nil, merr.New(40160, "the count field cannot contain '.'")
 		}
 	}
-	return func(_ *Exec, src Iter) (Iter, error) {
-		return &lazyIter{src: src, fill: func(src Iter) ([]value.Value, error) {
+	return func(x *Exec, src Iter) (Iter, error) {
+		return lazy(x, src, "$count", func(src Iter, _ *hold) ([]value.Value, error) {
 			n := int64(0)
 			for {
 				_, ok, err := src.Next()
@@ -342,6 +326,6 @@ func count(c *compiler, arg value.Value) (stage, error) {
 			at, b := bw.Begin(nil)
 			b = bw.Value(b, name, value.IntOf(n))
 			return []value.Value{value.ObjectOf(bw.End(b, at))}, nil
-		}}, nil
+		}), nil
 	}, nil
 }

@@ -10,10 +10,11 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
-// Accumulator folds values into one. Add may keep v only as a copy of its own.
+// Accumulator folds values into one. Add may keep v only as a copy of its own. Size is about how many bytes it holds.
 type Accumulator interface {
 	Add(v value.Value) error
 	Result() value.Value
+	Size() int
 }
 
 // Accumulators is the registry of accumulators with one plain argument; those of $group with more are in package agg. n is
@@ -57,7 +58,7 @@ func accumulatorOps() map[string]operator {
 const accLimit = 64 << 20
 
 func tooMuch(name string) error {
-	return merr.New(merr.MemoryLimit, "%s used too much memory and cannot spill to disk. Memory limit: %d bytes", name, accLimit)
+	return merr.New(merr.ExceededMemoryLimit, "%s used too much memory and cannot spill to disk. Memory limit: %d bytes", name, accLimit)
 }
 
 type sumAcc struct {
@@ -91,6 +92,9 @@ func (s *sumAcc) Result() value.Value {
 	return s.sum
 }
 
+// Size implements Accumulator.
+func (s *sumAcc) Size() int { return 64 }
+
 type extremeAcc struct {
 	dir  int
 	best value.Value
@@ -113,6 +117,9 @@ func (x *extremeAcc) Result() value.Value {
 	return x.best
 }
 
+// Size implements Accumulator.
+func (x *extremeAcc) Size() int { return 64 + len(x.best.Bytes()) }
+
 type endAcc struct {
 	last, any bool
 	v         value.Value
@@ -131,6 +138,9 @@ func (f *endAcc) Result() value.Value {
 	}
 	return f.v
 }
+
+// Size implements Accumulator.
+func (f *endAcc) Size() int { return 64 + len(f.v.Bytes()) }
 
 type pushAcc struct {
 	b  []byte
@@ -160,6 +170,9 @@ func (p *pushAcc) Result() value.Value {
 	return value.ArrayOf(bw.End(p.b[:len(p.b):len(p.b)], p.at))
 }
 
+// Size implements Accumulator.
+func (p *pushAcc) Size() int { return 64 + cap(p.b) }
+
 type addToSetAcc struct {
 	set  *Set
 	size int
@@ -170,7 +183,7 @@ func (a *addToSetAcc) Add(v value.Value) error {
 		return nil
 	}
 	a.set.Add(v.Clone())
-	if a.size += len(v.Bytes()) + 48; a.size > accLimit {
+	if a.size += len(v.Bytes()) + 96; a.size > accLimit {
 		return tooMuch("$addToSet")
 	}
 	return nil
@@ -178,7 +191,13 @@ func (a *addToSetAcc) Add(v value.Value) error {
 
 func (a *addToSetAcc) Result() value.Value { return bw.ArrayValue(a.set.vals) }
 
-type mergeAcc struct{ m *Merger }
+// Size implements Accumulator.
+func (a *addToSetAcc) Size() int { return 128 + a.size }
+
+type mergeAcc struct {
+	m    *Merger
+	size int
+}
 
 func (a *mergeAcc) Add(v value.Value) error {
 	if nullish(v) {
@@ -188,10 +207,16 @@ func (a *mergeAcc) Add(v value.Value) error {
 		return merr.New(40400, "$mergeObjects requires object inputs, but input is of type %s", TypeName(v))
 	}
 	a.m.Add(v.Clone())
+	if a.size += len(v.Bytes()) + 48*v.Len(); a.size > accLimit {
+		return tooMuch("$mergeObjects")
+	}
 	return nil
 }
 
 func (a *mergeAcc) Result() value.Value { return a.m.Value() }
+
+// Size implements Accumulator.
+func (a *mergeAcc) Size() int { return 128 + a.size }
 
 // devAcc is Welford's running variance.
 type devAcc struct {
@@ -222,6 +247,9 @@ func (d *devAcc) Result() value.Value {
 	}
 	return value.DoubleOf(math.Sqrt(d.m2 / float64(n)))
 }
+
+// Size implements Accumulator.
+func (d *devAcc) Size() int { return 64 }
 
 // NewN returns the accumulators $firstN, $lastN, $maxN and $minN; nil for another name.
 func NewN(name string, n int) Accumulator {
@@ -282,3 +310,6 @@ func (a *nAcc) Result() value.Value {
 	a.trim()
 	return bw.ArrayValue(a.vals)
 }
+
+// Size implements Accumulator.
+func (a *nAcc) Size() int { return 64 + a.size }

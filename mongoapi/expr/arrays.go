@@ -112,8 +112,9 @@ func arrayToObject(v value.Value) (value.Value, error) {
 	return value.ObjectOf(bw.End(b, at)), nil
 }
 
-func concatArrays(_ *Env, a []value.Value) (value.Value, error) {
-	var out []value.Value
+func concatArrays(e *Env, a []value.Value) (value.Value, error) {
+	out := newArray(e)
+	defer out.drop()
 	for _, v := range a {
 		if nullish(v) {
 			return value.NullValue(), nil
@@ -121,9 +122,13 @@ func concatArrays(_ *Env, a []value.Value) (value.Value, error) {
 		if v.Kind() != value.Array {
 			return v, merr.New(28664, "$concatArrays only supports arrays, not %s", TypeName(v))
 		}
-		out = append(out, bw.Elements(v)...)
+		for it := v.Iter(); it.Next(); {
+			if err := out.add(it.Value()); err != nil {
+				return v, err
+			}
+		}
 	}
-	return bw.ArrayValue(out), nil
+	return out.done(), nil
 }
 
 func endOp(name string, pick func([]value.Value) value.Value) operator {
@@ -176,13 +181,16 @@ func extremes(vs []value.Value, n, dir int) []value.Value {
 	return out[:min(n, len(out))]
 }
 
-func inArray(_ *Env, a []value.Value) (value.Value, error) {
+func inArray(e *Env, a []value.Value) (value.Value, error) {
 	if a[1].Kind() != value.Array {
 		return a[1], merr.New(40081, "$in requires an array as a second argument, found: %s", TypeName(a[1]))
 	}
 	for it := a[1].Iter(); it.Next(); {
 		if Compare(it.Value(), a[0]) == 0 {
 			return value.BoolOf(true), nil
+		}
+		if err := e.Run.Step(); err != nil {
+			return a[0], err
 		}
 	}
 	return value.BoolOf(false), nil
@@ -212,7 +220,7 @@ func indexOfArray(_ *Env, a []value.Value) (value.Value, error) {
 	return value.Int32Of(-1), nil
 }
 
-func rangeOp(_ *Env, a []value.Value) (value.Value, error) {
+func rangeOp(e *Env, a []value.Value) (value.Value, error) {
 	var n [3]int64
 	n[2] = 1
 	for i, v := range a {
@@ -228,11 +236,14 @@ func rangeOp(_ *Env, a []value.Value) (value.Value, error) {
 	if (n[1]-n[0])/n[2] > maxRange {
 		return a[0], merr.New(merr.MemoryLimit, "$range would make more than %d values", maxRange)
 	}
-	at, b := bw.Begin(nil)
-	for i, x := 0, n[0]; n[2] > 0 && x < n[1] || n[2] < 0 && x > n[1]; i, x = i+1, x+n[2] {
-		b = bw.Elem(b, i, value.Int32Of(int32(x)))
+	out := newArray(e)
+	defer out.drop()
+	for x := n[0]; n[2] > 0 && x < n[1] || n[2] < 0 && x > n[1]; x += n[2] {
+		if err := out.add(value.Int32Of(int32(x))); err != nil {
+			return a[0], err
+		}
 	}
-	return value.ArrayOf(bw.End(b, at)), nil
+	return out.done(), nil
 }
 
 func slice(_ *Env, a []value.Value) (value.Value, error) {

@@ -28,6 +28,8 @@ type Env struct {
 	Random func() float64
 	// NewObjectID makes an ObjectId, for the few places that need one.
 	NewObjectID func() value.Value
+	// Run bounds what is computed; nil has no bounds.
+	Run *Run
 }
 
 // With sets the document that paths and $$ROOT read, and returns e.
@@ -139,15 +141,18 @@ func compileArray(v value.Value, s *Scope, depth int) (Expr, error) {
 		xs = append(xs, x)
 	}
 	return func(e *Env) (value.Value, error) {
-		at, b := bw.Begin(nil)
-		for i, x := range xs {
+		out := newArray(e)
+		defer out.drop()
+		for _, x := range xs {
 			v, err := x(e)
 			if err != nil {
 				return v, err
 			}
-			b = bw.Elem(b, i, v)
+			if err := out.add(v); err != nil {
+				return v, err
+			}
 		}
-		return value.ArrayOf(bw.End(b, at)), nil
+		return out.done(), nil
 	}, nil
 }
 

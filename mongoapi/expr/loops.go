@@ -1,7 +1,7 @@
 package expr
 
 import (
-	"sort"
+	"slices"
 
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/bw"
@@ -43,17 +43,19 @@ func mapOp(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 		if v.Kind() != value.Array {
 			return v, merr.New(16883, "input to $map must be an array not %s", TypeName(v))
 		}
-		at, b := bw.Begin(nil)
-		n := 0
-		for it := v.Iter(); it.Next(); n++ {
+		out := newArray(e)
+		defer out.drop()
+		for it := v.Iter(); it.Next(); {
 			e.Set(slot, it.Value())
 			x, err := in(e)
 			if err != nil {
 				return x, err
 			}
-			b = bw.Elem(b, n, x)
+			if err := out.add(x); err != nil {
+				return x, err
+			}
 		}
-		return value.ArrayOf(bw.End(b, at)), nil
+		return out.done(), nil
 	}, nil
 }
 
@@ -86,20 +88,25 @@ func filterOp(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 			}
 			most = int(n)
 		}
-		at, b := bw.Begin(nil)
-		n := 0
-		for it := v.Iter(); it.Next() && n != most; {
+		out := newArray(e)
+		defer out.drop()
+		for it := v.Iter(); it.Next() && out.n != most; {
 			e.Set(slot, it.Value())
 			x, err := in(e)
+			if err == nil {
+				err = e.Run.Step()
+			}
 			if err != nil {
 				return x, err
 			}
-			if Truthy(x) {
-				b = bw.Elem(b, n, it.Value())
-				n++
+			if !Truthy(x) {
+				continue
+			}
+			if err := out.add(it.Value()); err != nil {
+				return x, err
 			}
 		}
-		return value.ArrayOf(bw.End(b, at)), nil
+		return out.done(), nil
 	}, nil
 }
 
@@ -137,7 +144,10 @@ func reduce(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 		for it := v.Iter(); it.Next(); {
 			e.Set(this, it.Value())
 			e.Set(val, acc)
-			if acc, err = in(e); err != nil {
+			if acc, err = in(e); err == nil {
+				err = e.Run.Step()
+			}
+			if err != nil {
 				return acc, err
 			}
 			if len(acc.Bytes()) > 16<<20 {
@@ -169,10 +179,29 @@ func sortArray(name string, arg value.Value, s *Scope, depth int) (Expr, error) 
 		if v.Kind() != value.Array {
 			return v, merr.New(2942504, "The input argument to $sortArray must be an array, but was of type: %s", TypeName(v))
 		}
-		vs := bw.Elements(v)
-		sort.SliceStable(vs, func(i, j int) bool { return less(vs[i], vs[j]) })
-		return bw.ArrayValue(vs), nil
+		return stepSort(e, bw.Elements(v), less)
 	}, nil
+}
+
+// stepSort sorts values; a run that has ended stops it.
+func stepSort(e *Env, vs []value.Value, less func(a, b value.Value) bool) (value.Value, error) {
+	err := error(nil)
+	slices.SortStableFunc(vs, func(a, b value.Value) int {
+		if err != nil {
+			return 0 // all equal: the sort ends soon
+		}
+		switch err = e.Run.Step(); {
+		case less(a, b):
+			return -1
+		case less(b, a):
+			return 1
+		}
+		return 0
+	})
+	if err != nil {
+		return value.Undef(), err
+	}
+	return bw.ArrayValue(vs), nil
 }
 
 // SortBy compiles the sort of $sortArray and of $push: 1, -1, or {path: 1, ..} on elements that are documents.
@@ -262,9 +291,10 @@ func zip(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 				rows = len(cols[i])
 			}
 		}
-		out := make([]value.Value, rows)
-		for r := range out {
-			row := make([]value.Value, len(cols))
+		out := newArray(e)
+		defer out.drop()
+		row := make([]value.Value, len(cols))
+		for r := range rows {
 			for i, c := range cols {
 				row[i] = value.NullValue()
 				if r < len(c) {
@@ -275,8 +305,10 @@ func zip(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 					}
 				}
 			}
-			out[r] = bw.ArrayValue(row)
+			if err := out.add(bw.ArrayValue(row)); err != nil {
+				return value.Undef(), err
+			}
 		}
-		return bw.ArrayValue(out), nil
+		return out.done(), nil
 	}, nil
 }

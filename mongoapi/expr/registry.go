@@ -87,6 +87,9 @@ func compileOperator(name string, arg value.Value, s *Scope, depth int) (Expr, e
 	if len(xs) == 1 {
 		x := xs[0]
 		return func(e *Env) (value.Value, error) {
+			if err := e.Run.Step(); err != nil {
+				return value.Undef(), err
+			}
 			v, err := x(e)
 			if err != nil {
 				return v, err
@@ -95,6 +98,9 @@ func compileOperator(name string, arg value.Value, s *Scope, depth int) (Expr, e
 		}, nil
 	}
 	return func(e *Env) (value.Value, error) {
+		if err := e.Run.Step(); err != nil {
+			return value.Undef(), err
+		}
 		a := make([]value.Value, len(xs))
 		for i, x := range xs {
 			v, err := x(e)
@@ -151,6 +157,9 @@ func named(required, optional []string, fn func(e *Env, a map[string]value.Value
 			}
 		}
 		return func(e *Env) (value.Value, error) {
+			if err := e.Run.Step(); err != nil {
+				return value.Undef(), err
+			}
 			a := make(map[string]value.Value, len(xs))
 			for k, x := range xs {
 				v, err := x(e)

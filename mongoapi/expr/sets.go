@@ -139,6 +139,9 @@ func (s *Set) Add(v value.Value) bool {
 	return true
 }
 
+// Len is how many values there are.
+func (s *Set) Len() int { return len(s.vals) }
+
 // Values returns what the set holds.
 func (s *Set) Values() []value.Value { return s.vals }
 

@@ -99,9 +99,15 @@ func concat(_ *Env, a []value.Value) (value.Value, error) {
 		if v.Kind() != value.String {
 			return v, merr.New(16702, "$concat only supports strings, not %s", TypeName(v))
 		}
-		b = append(b, v.Bytes()...)
+		if b = append(b, v.Bytes()...); len(b) > maxValue {
+			return v, tooLong("$concat")
+		}
 	}
 	return value.StringBytes(b), nil
+}
+
+func tooLong(name string) error {
+	return merr.New(merr.ExceededMemoryLimit, "%s made a string of more than %d bytes", name, maxValue)
 }
 
 func split(_ *Env, a []value.Value) (value.Value, error) {
@@ -282,7 +288,15 @@ func replace(name string, n int) operator {
 		if null {
 			return value.NullValue(), nil
 		}
-		return value.StringOf(strings.Replace(a["input"].Str(), a["find"].Str(), a["replacement"].Str(), n)), nil
+		in, find, by := a["input"].Str(), a["find"].Str(), a["replacement"].Str()
+		times := strings.Count(in, find)
+		if n > 0 {
+			times = min(times, n)
+		}
+		if len(in)+times*(len(by)-len(find)) > maxValue {
+			return a["input"], tooLong(name)
+		}
+		return value.StringOf(strings.Replace(in, find, by, n)), nil
 	})
 }
 

@@ -75,7 +75,11 @@ const (
 	InvalidNamespace           = 73
 	IndexOptionsConflict       = 85
 	IndexKeySpecsConflict      = 86
+	WriteConcernFailed         = 64
+	UnknownReplWriteConcern    = 79
 	ShutdownInProgress         = 91
+	OperationFailed            = 96
+	UnsatisfiableWriteConcern  = 100
 	WriteConflict              = 112
 	CommandNotSupported        = 115
 	DocumentValidationFailure  = 121
@@ -86,6 +90,11 @@ const (
 	NoSuchTransaction          = 251
 	OperationNotInTransaction  = 263
 	ExceededTimeLimit          = 262
+	ExceededMemoryLimit        = 146
+	CursorKilled               = 237
+	ClientDisconnect           = 279
+	Interrupted                = 11601
+	OutOfDiskSpace             = 14031
 	MemoryLimit                = 292
 	UnsupportedOpQuery         = 352
 	BSONObjectTooLarge         = 10334
@@ -111,6 +120,8 @@ var names = map[int32]string{
 	50: "MaxTimeMSExpired", 52: "DollarPrefixedFieldName", 53: "InvalidIdField", 54: "NotSingleValueField", 55: "InvalidDBRef",
 	56: "EmptyFieldName", 57: "DottedFieldName", 59: "CommandNotFound", 61: "ShardKeyNotFound", 66: "ImmutableField",
 	67: "CannotCreateIndex", 72: "InvalidOptions", 73: "InvalidNamespace", 85: "IndexOptionsConflict", 86: "IndexKeySpecsConflict",
+	64: "WriteConcernFailed", 79: "UnknownReplWriteConcern", 96: "OperationFailed", 100: "UnsatisfiableWriteConcern", 146: "ExceededMemoryLimit",
+	237: "CursorKilled", 279: "ClientDisconnect", 11601: "Interrupted", 14031: "OutOfDiskSpace",
 	91: "ShutdownInProgress", 112: "WriteConflict", 115: "CommandNotSupported", 121: "DocumentValidationFailure",
 	166: "CommandNotSupportedOnView", 168: "InvalidPipelineOperator", 171: "CannotIndexParallelArrays",
 	197: "InvalidIndexSpecificationOption", 207: "InvalidUUID", 225: "TransactionTooOld", 238: "NotImplemented",
@@ -150,8 +161,15 @@ func From(err error) *Error {
 		return New(NotImplemented, "%s", s.Msg)
 	case status.TooManyRequests:
 		return throttled(s)
-	case status.Unavailable, status.UnknownOutcome:
-		return &Error{Code: ShutdownInProgress, Msg: s.Msg}
+	case status.Unavailable:
+		return New(ShutdownInProgress, "%s", s.Msg)
+	case status.UnknownOutcome:
+		// Not one of the codes on which a driver sends a write again: it may have been applied.
+		return New(WriteConcernFailed, "%s", s.Msg)
+	case status.StoreFull:
+		return New(OutOfDiskSpace, "%s", s.Msg)
+	case status.MemoryLimit:
+		return New(MemoryLimit, "%s", s.Msg)
 	}
 	return New(InternalError, "%s", s.Msg)
 }

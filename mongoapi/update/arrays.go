@@ -162,7 +162,7 @@ func pop(path string, arg value.Value, _ Options) (applyFn, error) {
 	return func(root *node, path []string, _ *Context) error {
 		p := root.find(path)
 		if p.at == nil {
-			return nil
+			return p.missing(path)
 		}
 		v := p.at.value()
 		if v.Kind() != value.Array {
@@ -184,7 +184,7 @@ func removeIf(gone func(v value.Value) bool) applyFn {
 	return func(root *node, path []string, _ *Context) error {
 		p := root.find(path)
 		if p.at == nil {
-			return nil
+			return p.missing(path)
 		}
 		v := p.at.value()
 		if v.Kind() != value.Array {

@@ -3,12 +3,10 @@
 package wire
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
-	"io"
 )
 
 // Op codes.
@@ -55,43 +53,26 @@ func (m Malformed) Error() string { return string(m) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Read reads one message into buf, which grows as data really arrives, and returns its header and the whole message,
-// header included. The message lives in the returned slice, which may be passed again as buf.
-func Read(r *bufio.Reader, buf []byte, maxLen int32) (Header, []byte, error) {
-	var h Header
-	buf = grow(buf[:0], HeaderSize)[:HeaderSize]
-	if _, err := io.ReadFull(r, buf); err != nil {
-		return h, buf, err
+// ParseHeader parses a message's header. A message longer than maxLen, or shorter than a header, is ErrMalformed.
+func ParseHeader(b []byte, maxLen int32) (Header, error) {
+	h := Header{
+		Length:     int32(binary.LittleEndian.Uint32(b)),
+		RequestID:  int32(binary.LittleEndian.Uint32(b[4:])),
+		ResponseTo: int32(binary.LittleEndian.Uint32(b[8:])),
+		OpCode:     int32(binary.LittleEndian.Uint32(b[12:])),
 	}
-	h.Length = int32(binary.LittleEndian.Uint32(buf))
-	h.RequestID = int32(binary.LittleEndian.Uint32(buf[4:]))
-	h.ResponseTo = int32(binary.LittleEndian.Uint32(buf[8:]))
-	h.OpCode = int32(binary.LittleEndian.Uint32(buf[12:]))
 	if h.Length < HeaderSize || h.Length > maxLen {
-		return h, buf, ErrMalformed
+		return h, ErrMalformed
 	}
-	for rest := int(h.Length) - HeaderSize; rest > 0; {
-		n := min(rest, 1<<20) // so that a lying length costs a peer its own bytes, not our memory
-		at := len(buf)
-		buf = grow(buf, n)[:at+n]
-		if _, err := io.ReadFull(r, buf[at:]); err != nil {
-			if errors.Is(err, io.EOF) {
-				err = io.ErrUnexpectedEOF
-			}
-			return h, buf, err
-		}
-		rest -= n
-	}
-	return h, buf, nil
+	return h, nil
 }
 
-func grow(b []byte, n int) []byte {
-	if cap(b)-len(b) >= n {
-		return b
+// Flags returns the flag bits of an OP_MSG, of which the first bytes are enough; 0 when they are too few.
+func Flags(msg []byte) uint32 {
+	if len(msg) < HeaderSize+4 {
+		return 0
 	}
-	nb := make([]byte, len(b), max(2*cap(b), len(b)+n))
-	copy(nb, b)
-	return nb
+	return binary.LittleEndian.Uint32(msg[HeaderSize:])
 }
 
 // Seq is a document sequence (section of kind 1): documents one after the other.

@@ -1,0 +1,121 @@
+package mongoapi
+
+import (
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
+)
+
+// There is one member, and what it shows is durable: all levels of a read are the same, but that of a snapshot, which is a promise about
+// several reads.
+
+// checkReadConcern checks the argument readConcern.
+func checkReadConcern(v value.Value) error {
+	if v.Kind() != value.Object {
+		return merr.New(merr.FailedToParse, "readConcern field should be an object")
+	}
+	for it := v.Iter(); it.Next(); {
+		switch key := string(it.Key()); key {
+		case "level":
+			if err := checkLevel(it.Value()); err != nil {
+				return err
+			}
+		case "afterClusterTime", "atClusterTime":
+			if it.Value().Kind() != value.Timestamp {
+				return wrongConcern(key, "timestamp", it.Value())
+			}
+			if key == "atClusterTime" {
+				return merr.New(merr.InvalidOptions, "atClusterTime field can be set only if level is equal to snapshot")
+			}
+		case "afterOpTime", "provenance":
+		default:
+			return merr.New(merr.InvalidOptions, "Unrecognized option in readConcern: %s", key)
+		}
+	}
+	return nil
+}
+
+func checkLevel(v value.Value) error {
+	if v.Kind() != value.String {
+		return wrongConcern("level", "string", v)
+	}
+	switch v.Str() {
+	case "local", "available", "majority", "linearizable":
+		return nil
+	case "snapshot":
+		return merr.New(merr.InvalidOptions, "read concern level snapshot is not supported by this server")
+	}
+	return merr.New(merr.FailedToParse, "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
+}
+
+func wrongConcern(name, wanted string, v value.Value) error {
+	return merr.New(merr.TypeMismatch, "%q had the wrong type. Expected %s, found %s", name, wanted, expr.TypeName(v))
+}
+
+// maxMembers is how many members a replica set may have.
+const maxMembers = 50
+
+// checkWriteConcern checks the argument writeConcern. One that can be understood and never met gives unmet: the write is done, and its
+// reply says so.
+func checkWriteConcern(v value.Value) (unmet *merr.Error, err error) {
+	if v.Kind() != value.Object {
+		return nil, wrongConcern("writeConcern", "object", v)
+	}
+	for it := v.Iter(); it.Next(); {
+		x := it.Value()
+		switch key := string(it.Key()); key {
+		case "w":
+			if unmet, err = checkW(x); err != nil {
+				return nil, err
+			}
+		case "j", "fsync":
+			err = safeBool.check("writeConcern", it.Key(), x)
+		case "wtimeout":
+			err = numberArg.check("writeConcern", it.Key(), x)
+		case "provenance", "getLastError", "wOpTime", "wElectionId":
+		default:
+			return nil, unknownField("writeConcern", it.Key())
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return unmet, nil
+}
+
+func checkW(v value.Value) (unmet *merr.Error, err error) {
+	switch {
+	case v.Kind() == value.Null:
+	case v.IsNumber():
+		n, ok := num.ToInt64(v, true)
+		if !ok || n < 0 || n > maxMembers {
+			return nil, merr.New(merr.FailedToParse, "w has to be a non-negative number and not greater than %d", maxMembers)
+		}
+		if n > 1 {
+			return merr.New(merr.UnsatisfiableWriteConcern, "Not enough data-bearing nodes"), nil
+		}
+	case v.Kind() == value.String:
+		if w := v.Str(); w != "majority" {
+			return merr.New(merr.UnknownReplWriteConcern, "No write concern mode named '%s' found in replica set configuration", w), nil
+		}
+	case v.Kind() == value.Object: // tags of members, of which there are none
+		return merr.New(merr.UnsatisfiableWriteConcern, "Not enough data-bearing nodes"), nil
+	default:
+		return nil, merr.New(merr.FailedToParse, "w has to be a number, string, or object; found: %s", expr.TypeName(v))
+	}
+	return nil, nil
+}
+
+// appendUnmet appends the writeConcernError of a reply.
+func appendUnmet(dst []byte, e *merr.Error) []byte {
+	if e == nil {
+		return dst
+	}
+	at, dst := bw.BeginObject(dst, "writeConcernError")
+	dst = bw.Int32(dst, "code", e.Code)
+	dst = bw.String(dst, "codeName", e.CodeName())
+	dst = bw.String(dst, "errmsg", e.Msg)
+	return bw.End(dst, at)
+}

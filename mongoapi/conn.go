@@ -1,0 +1,139 @@
+package mongoapi
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/orrerydb/orrery/core/budget"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/peer"
+	"github.com/orrerydb/orrery/mongoapi/wire"
+)
+
+// conn is one connection. Its goroutine owns everything but op.
+type conn struct {
+	s      *Server
+	nc     net.Conn
+	p      *peer.Conn
+	id     int32
+	authed bool
+	met    bool // a message has come
+	user   string
+	sasl   *conversation
+	last   statistics
+	out    int32           // request id of the last reply
+	ctx    context.Context // of the message that is worked on
+	mem    *budget.Account // the message and its answer
+	held   int             // bytes of the answer that mem holds, and some that it needn't
+	seen   seen
+
+	mu sync.Mutex
+	op operation
+}
+
+// operation is the command that runs, for those who list and kill commands.
+type operation struct {
+	seq   uint32 // 0: none
+	name  string
+	ns    string
+	since time.Time
+}
+
+// keepBuffer is the largest read or write buffer, in bytes, that a connection keeps for its next request.
+const keepBuffer = 64 << 10
+
+func (c *conn) serve() {
+	var in, out []byte
+	var m wire.Msg
+	c.mem = c.s.eng.Budget().Open("message")
+	defer c.mem.Close()
+	for {
+		h, msg, err := c.p.Read(in, c.rules())
+		refused := (*peer.Refused)(nil)
+		if err != nil && !errors.As(err, &refused) {
+			return
+		}
+		c.met = true
+		if in = msg; cap(in) > keepBuffer {
+			in = nil
+		}
+		ctx, ok := c.p.Begin(h.OpCode == wire.OpMsg && wire.Flags(msg)&wire.FlagMore != 0)
+		if !ok {
+			return
+		}
+		c.s.rouse()
+		if c.s.o.Requests != nil {
+			c.s.o.Requests.Add(1)
+		}
+		c.begin(ctx)
+		if refused != nil {
+			out, err = c.refuse(out[:0], h, msg, refused.Cause)
+		} else {
+			out, err = c.answer(out[:0], h, msg, &m)
+		}
+		if err == nil && len(out) > 0 {
+			err = c.p.Write(out)
+		}
+		c.ended(err)
+		if cap(out) > keepBuffer {
+			out = nil
+		}
+		c.mem.Close()
+		if !c.p.End() || err != nil {
+			return
+		}
+	}
+}
+
+// rules say what may come next.
+func (c *conn) rules() peer.Rules {
+	r := peer.Rules{Login: !c.authed, Mem: c.mem}
+	switch l := &c.s.o.Limits; {
+	case !c.met || c.sasl != nil:
+		r.First = l.Login
+	case !c.authed:
+		r.First = l.Idle
+	}
+	return r
+}
+
+// answer appends the reply to a message; nothing when none is wanted. An error ends the connection.
+func (c *conn) answer(dst []byte, h wire.Header, msg []byte, m *wire.Msg) ([]byte, error) {
+	c.out++
+	switch h.OpCode {
+	case wire.OpMsg:
+		if err := wire.ParseMsg(msg, m); err != nil {
+			return c.malformed(dst, h, merr.New(merr.ProtocolError, "%s", err.Error()))
+		}
+		if m.Flags&wire.FlagMore != 0 { // nobody waits for an answer
+			c.run(nil, m.Body, m.Seqs, false)
+			return dst, nil
+		}
+		at := len(dst)
+		dst = wire.BeginMsg(dst, c.out, h.RequestID, 0)
+		dst = c.run(dst, m.Body, m.Seqs, false)
+		return wire.EndMsg(dst, at), nil
+	case wire.OpQuery:
+		q, err := wire.ParseQuery(msg)
+		if err != nil {
+			return dst, err
+		}
+		at := len(dst)
+		dst = wire.BeginReply(dst, c.out, h.RequestID)
+		dst = c.runQuery(dst, q)
+		return wire.EndMsg(dst, at), nil
+	}
+	return dst, wire.ErrMalformed
+}
+
+// refuse answers a message that was not kept, unless nobody waits for an answer.
+func (c *conn) refuse(dst []byte, h wire.Header, start []byte, cause error) ([]byte, error) {
+	c.out++
+	if h.OpCode != wire.OpMsg || wire.Flags(start)&wire.FlagMore != 0 {
+		return dst, nil
+	}
+	return c.malformed(dst, h, cause)
+}

@@ -1,0 +1,29 @@
+package mongoapi
+
+import (
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
+)
+
+// checkHint refuses the hint of an index that isn't there. One that is there changes nothing: the store indexes every path, and chooses.
+// k is nil for a collection that doesn't exist, where any hint will do.
+func checkHint(k *coll, body value.Value) error {
+	h := given(body, "hint")
+	if k == nil || !h.IsDefined() || h.Kind() == value.Object && h.Len() == 0 {
+		return nil
+	}
+	if n := h.Get("$natural"); n.IsDefined() {
+		if d, ok := num.ToInt64(n, false); !ok || d != 1 && d != -1 || h.Len() != 1 {
+			return merr.New(merr.BadValue, "$natural hint must be 1 or -1, and alone")
+		}
+		return nil
+	}
+	for _, s := range append([]value.Value{idIndex()}, k.indexSpecs()...) {
+		if h.Kind() == value.String && s.Get("name").Str() == h.Str() || h.Kind() == value.Object && value.CompareBSON(s.Get("key"), h) == 0 {
+			return nil
+		}
+	}
+	return merr.New(merr.BadValue, "error processing query: ns=%s: planner returned error :: caused by :: hint provided does not correspond to an existing index",
+		k.namespace())
+}

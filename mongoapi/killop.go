@@ -1,0 +1,81 @@
+package mongoapi
+
+import (
+	"sort"
+
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/bw"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
+	"github.com/orrerydb/orrery/mongoapi/peer"
+)
+
+// An operation's number is its connection's and that of the command on it, so that a late killOp doesn't end the next command.
+func (c *conn) opID(seq uint32) int64 { return int64(c.id)<<32 | int64(seq) }
+
+// operations lists the commands that run.
+func (s *Server) operations() []value.Value {
+	s.mu.Lock()
+	conns := make([]*conn, 0, len(s.conns))
+	for c := range s.conns {
+		conns = append(conns, c)
+	}
+	s.mu.Unlock()
+	sort.Slice(conns, func(i, j int) bool { return conns[i].id < conns[j].id })
+	var out []value.Value
+	now := s.clk.Now()
+	for _, c := range conns {
+		c.mu.Lock()
+		op := c.op
+		c.mu.Unlock()
+		if op.seq == 0 {
+			continue
+		}
+		at, b := bw.Begin(nil)
+		b = bw.String(b, "type", "op")
+		b = bw.String(b, "host", c.nc.LocalAddr().String())
+		b = bw.Int32(b, "connectionId", c.id)
+		b = bw.String(b, "client", c.nc.RemoteAddr().String())
+		b = bw.Bool(b, "active", true)
+		b = bw.Int64(b, "opid", c.opID(op.seq))
+		b = bw.String(b, "op", "command")
+		b = bw.String(b, "ns", op.ns)
+		b = bw.Int64(b, "secs_running", int64(now.Sub(op.since).Seconds()))
+		b = bw.Int64(b, "microsecs_running", now.Sub(op.since).Microseconds())
+		ca, b := bw.BeginObject(b, "command")
+		b = bw.End(bw.String(b, op.name, op.ns), ca)
+		out = append(out, value.ObjectOf(bw.End(b, at)))
+	}
+	return out
+}
+
+// currentOp lists the commands that run, itself among them.
+func currentOp(r *request, dst []byte) ([]byte, error) {
+	if r.db != "admin" {
+		return dst, merr.New(merr.Unauthorized, "currentOp may only be run against the admin database.")
+	}
+	return bw.Value(dst, "inprog", bw.ArrayValue(r.s.operations())), nil
+}
+
+// killOp ends a command that runs. One that has ended meanwhile is no error.
+func killOp(r *request, dst []byte) ([]byte, error) {
+	if r.db != "admin" {
+		return dst, merr.New(merr.Unauthorized, "killOp may only be run against the admin database.")
+	}
+	v := given(r.body, "op")
+	if !v.IsDefined() {
+		return dst, merr.New(merr.MissingField, "BSON field 'killOp.op' is missing but a required field")
+	}
+	id, ok := num.ToInt64(v, false)
+	if !ok {
+		return dst, merr.New(merr.BadValue, "Expected field 'op' to have a value exactly representable as a 64-bit integer")
+	}
+	r.s.mu.Lock()
+	for c := range r.s.conns {
+		if int64(c.id) == id>>32 {
+			c.p.Kill(uint32(id), peer.ErrKilled)
+		}
+	}
+	r.s.mu.Unlock()
+	return bw.String(dst, "info", "attempting to kill op"), nil
+}

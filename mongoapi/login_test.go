@@ -1,0 +1,182 @@
+package mongoapi
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xdg-go/scram"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/orrerydb/orrery/core/budget"
+	"github.com/orrerydb/orrery/mongoapi/peer"
+)
+
+// hasty are limits that a test can wait for.
+var hasty = peer.Limits{Login: 200 * time.Millisecond, Idle: 400 * time.Millisecond, Stall: 300 * time.Millisecond, Small: 32 << 10}
+
+// cutOff reports whether the server closes a connection; what it sends before is skipped.
+func cutOff(c net.Conn) bool {
+	_ = c.SetReadDeadline(time.Now().Add(soon))
+	_, err := io.Copy(io.Discard, c)
+	ne, timeout := err.(net.Error)
+	return !timeout || !ne.Timeout()
+}
+
+func greeting() bson.D { return bson.D{{Key: "hello", Value: 1}, {Key: "$db", Value: "admin"}} }
+
+func startLogin(payload string) bson.D {
+	return bson.D{{Key: "saslStart", Value: 1}, {Key: "mechanism", Value: "SCRAM-SHA-256"}, {Key: "payload", Value: []byte(payload)},
+		{Key: "options", Value: bson.D{{Key: "skipEmptyExchange", Value: true}}}, {Key: "$db", Value: "admin"}}
+}
+
+// login logs a client in.
+func (c *client) login() {
+	c.t.Helper()
+	cl, err := scram.SHA256.NewClient("localhost", "a2V5", "")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	conv := cl.NewConversation()
+	step, _ := conv.Step("")
+	raw, e := c.ask(startLogin(step))
+	if e.OK != 1 {
+		c.t.Fatal(e)
+	}
+	_, payload := raw.Lookup("payload").Binary()
+	if step, err = conv.Step(string(payload)); err != nil {
+		c.t.Fatal(err)
+	}
+	if raw, e = c.ask(bson.D{{Key: "saslContinue", Value: 1}, {Key: "conversationId", Value: 1}, {Key: "payload", Value: []byte(step)}, {Key: "$db", Value: "admin"}}); !raw.Lookup("done").Boolean() {
+		c.t.Fatal(e)
+	}
+}
+
+// TestBeforeLogin: who has not logged in must come to the point.
+func TestBeforeLogin(t *testing.T) {
+	_, addr := serve(t, Options{Auth: true, Limits: hasty}, nil)
+	for _, x := range []struct {
+		name string
+		do   func(c *client)
+	}{
+		{"says nothing", func(*client) {}},
+		{"begins a header", func(c *client) { _, _ = c.Write([]byte{60, 0, 0}) }},
+		{"begins a message", func(c *client) { _, _ = c.Write(rawMsg(t, greeting())[:30]) }},
+		{"sends a long message", func(c *client) {
+			c.ask(greeting())
+			c.send(append(greeting(), bson.E{Key: "pad", Value: strings.Repeat("x", 32<<10)}))
+		}},
+		{"sends a message slowly", func(c *client) {
+			for _, b := range rawMsg(t, append(greeting(), bson.E{Key: "pad", Value: strings.Repeat("x", 500)})) {
+				if _, err := c.Write([]byte{b}); err != nil {
+					return
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+		}},
+		{"stops after a hello", func(c *client) { c.ask(greeting()) }},
+		{"stops within a login", func(c *client) {
+			began := time.Now()
+			c.ask(startLogin("n,,n=localhost,r=abcdefghijklmnop"))
+			if !cutOff(c) || time.Since(began) > hasty.Idle && time.Since(began) < hasty.Login {
+				t.Error("a half login waits")
+			}
+		}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			c := connect(t, addr)
+			x.do(c)
+			if !cutOff(c) {
+				t.Error("the connection is still there")
+			}
+		})
+	}
+	t.Run("a monitor is served on", func(t *testing.T) {
+		t.Parallel()
+		c := connect(t, addr)
+		for range 8 {
+			if _, e := c.ask(greeting()); e.OK != 1 {
+				t.Fatal(e)
+			}
+			time.Sleep(hasty.Idle / 4)
+		}
+	})
+	t.Run("who has logged in may be silent", func(t *testing.T) {
+		t.Parallel()
+		c := connect(t, addr)
+		c.login()
+		time.Sleep(2 * hasty.Idle)
+		if _, e := c.ask(bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "a", Value: strings.Repeat("x", 100<<10)}}}}); e.OK != 1 {
+			t.Error(e)
+		}
+	})
+}
+
+// TestReadersThatNeverRead: what they hold is bounded by the budget, and they are cut.
+func TestReadersThatNeverRead(t *testing.T) {
+	const limit = 64 << 20
+	b := budget.New(limit, 0)
+	s, addr := serve(t, Options{Limits: hasty}, b)
+	c := connect(t, addr)
+	for i := range 20 {
+		if _, e := c.ask(bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: i}, {Key: "pad", Value: strings.Repeat("x", 1<<20)}}}}}); e.OK != 1 {
+			t.Fatal(e)
+		}
+	}
+	runtime.GC()
+	var before, during runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var readers []*client
+	for range 30 {
+		r := connect(t, addr)
+		_ = r.Conn.(*net.TCPConn).SetReadBuffer(4096)
+		readers = append(readers, r)
+		r.send(bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 100}})
+	}
+	for began := time.Now(); b.Used() < limit/2; time.Sleep(time.Millisecond) {
+		if time.Since(began) > soon {
+			t.Fatalf("%d bytes of replies are known", b.Used())
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&during)
+	if b.Used() > limit || int64(during.HeapAlloc-before.HeapAlloc) > 4*limit {
+		t.Errorf("%d of the budget, %d of memory", b.Used(), during.HeapAlloc-before.HeapAlloc)
+	}
+	for began := time.Now(); b.Used() > 0 && time.Since(began) < 2*soon; time.Sleep(10 * time.Millisecond) {
+	}
+	if b.Used() > 0 { // short answers may be on their way in the system's buffers
+		t.Errorf("%d bytes are still held for them", b.Used())
+	}
+	if s.connections() == len(readers)+1 {
+		t.Error("nobody was cut off")
+	}
+	if _, e := c.ask(bson.D{{Key: "find", Value: "c"}, {Key: "limit", Value: 1}}); e.OK != 1 {
+		t.Error(e)
+	}
+}
+
+// TestMessageWithoutMemory: a message that the budget can't hold is refused as when the server is busy, and the connection goes on; where
+// nobody waits for an answer, none comes.
+func TestMessageWithoutMemory(t *testing.T) {
+	b := budget.New(1<<30, 256<<10)
+	_, addr := serve(t, Options{}, b)
+	c := connect(t, addr)
+	large := bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}, {Key: "pad", Value: strings.Repeat("x", 1<<20)}}}}}
+	if _, e := c.ask(large); e.Code != 292 {
+		t.Errorf("%+v", e)
+	}
+	silent := rawMsg(t, large)
+	binary.LittleEndian.PutUint32(silent[16:], 2) // moreToCome
+	if _, err := c.Write(silent); err != nil {
+		t.Fatal(err)
+	}
+	if _, e := c.ask(bson.D{{Key: "count", Value: "c"}}); e.OK != 1 {
+		t.Errorf("%+v", e)
+	}
+}

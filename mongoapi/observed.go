@@ -1,0 +1,157 @@
+package mongoapi
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/observe"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/update"
+)
+
+// apiName is the name of this API in what observers are told.
+const apiName = "mongo"
+
+// seen is the request that the observer is told of. It is kept with the connection, so that telling allocates nothing.
+type seen struct {
+	req     observe.Request
+	client  string
+	began   time.Time
+	r       *request      // the command, when there is one
+	explain func() string // of r; bound once
+	ns      string        // of the last request: mostly the next one's too
+}
+
+// begin takes up a message.
+func (c *conn) begin(ctx context.Context) {
+	c.ctx, c.held = ctx, 0
+	s := &c.seen
+	if c.s.o.Observe == nil {
+		return
+	}
+	if s.explain == nil {
+		s.client, s.explain = c.nc.RemoteAddr().String(), c.explainSeen
+	}
+	s.began, s.r = c.s.clk.Now(), nil
+	s.req = observe.Request{API: apiName, Operation: "message", Status: "malformed", Client: s.client}
+	c.s.o.Observe.Begin(apiName)
+}
+
+// ended is called when the answer is written, or could not be.
+func (c *conn) ended(err error) {
+	c.mu.Lock()
+	c.op = operation{}
+	c.mu.Unlock()
+	s := &c.seen
+	if c.s.o.Observe == nil {
+		return
+	}
+	s.req.Left = err != nil || c.p.Left()
+	s.req.Duration = c.s.clk.Now().Sub(s.began)
+	c.s.o.Observe.Done(&s.req)
+	s.r = nil
+}
+
+// note says what became of a command. code is 0 when it went well.
+func (c *conn) note(r *request, code int32) {
+	s := &c.seen
+	if c.s.o.Observe == nil {
+		return
+	}
+	q := &s.req
+	q.Operation, q.Status, q.Charge = r.operation(), "ok", r.charge
+	if code != 0 {
+		q.Status = strconv.Itoa(int(code))
+	}
+	switch code {
+	case merr.InternalError, merr.ShutdownInProgress, merr.WriteConcernFailed:
+		q.Failed = true
+	}
+	db := r.db
+	if db == "" { // an argument before it was wrong
+		db = r.body.Get("$db").Str()
+	}
+	if q.Target = db; r.arg.Kind() == value.String {
+		q.Target = c.namespace(db, r.arg.Str())
+	}
+	if explains[r.name] {
+		s.r, q.Explain = r, s.explain
+	}
+}
+
+// namespace returns "db.coll". Most requests of a connection have that of the one before.
+func (c *conn) namespace(db, coll string) string {
+	ns := &c.seen.ns
+	if n := len(db); len(*ns) != n+1+len(coll) || (*ns)[:n] != db || (*ns)[n+1:] != coll {
+		*ns = db + "." + coll
+	}
+	return *ns
+}
+
+// operation is the command's name when it has one that we know: names label metrics.
+func (r *request) operation() string {
+	if _, ok := commands[r.name]; ok || unsupported[r.name] {
+		return r.name
+	}
+	return "unknown"
+}
+
+// explains are the commands whose plan can be told.
+var explains = map[string]bool{"find": true, "aggregate": true, "count": true, "distinct": true, "update": true, "delete": true,
+	"findAndModify": true, "findandmodify": true}
+
+// explainSeen is the text of the command and how its documents are found.
+func (c *conn) explainSeen() string {
+	if c.seen.r == nil {
+		return ""
+	}
+	r := *c.seen.r
+	r.ctx, r.env = context.Background(), nil // the command's own may have ended
+	x, err := r.explained(r.body)
+	if err != nil {
+		return merr.From(err).Msg
+	}
+	_, plan, err := r.planOf(x)
+	if err != nil {
+		return merr.From(err).Msg
+	}
+	return update.Show(r.body) + "\n" + plan
+}
+
+// planOf returns the plan of what was explained: the stage's name and a sentence.
+func (r *request) planOf(x *explained) (stage, text string, err error) {
+	k, err := r.open(r.db, x.coll)
+	if err != nil {
+		return "", "", err
+	}
+	if k == nil {
+		return "EOF", "the collection does not exist", nil
+	}
+	if _, _, ok := k.point(x.f); ok {
+		return "IDHACK", "the filter names one document", nil
+	}
+	q := k.query(x.f, x.o, x.limit, r.exprEnv())
+	if x.cover != nil {
+		x.cover(q)
+	}
+	plan, err := k.Explain(r.ctx, q)
+	if err != nil {
+		return "", "", err
+	}
+	return stageName(plan.Kind), plan.Explain(), nil
+}
+
+func stageName(k access.Kind) string {
+	switch k {
+	case access.Nothing:
+		return "EOF"
+	case access.Points:
+		return "IDHACK"
+	case access.Index, access.Ordered:
+		return "IXSCAN"
+	}
+	return "COLLSCAN"
+}

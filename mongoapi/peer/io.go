@@ -1,0 +1,174 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"github.com/orrerydb/orrery/core/budget"
+	"github.com/orrerydb/orrery/mongoapi/wire"
+)
+
+const (
+	// free is how long a message or an answer may be before the budget is asked: as much as a connection's buffers hold anyway.
+	free = 16 << 10
+	// window is how many bytes must come within Stall; a client that sends them more slowly isn't served.
+	window = 4 << 10
+	// piece is how much of an answer is written under one deadline.
+	piece = 64 << 10
+	// budgetWait is how long a message waits for memory.
+	budgetWait = 10 * time.Second
+)
+
+// Rules say what a client may send now.
+type Rules struct {
+	Login bool          // it has not logged in: messages are small and must come at once
+	First time.Duration // how long it may take to begin a message; 0 is for ever
+	Mem   *budget.Account
+}
+
+// Refused is a message that was read past because there is no memory for it. The connection can go on.
+type Refused struct{ Cause error }
+
+// Error implements error.
+func (r *Refused) Error() string { return r.Cause.Error() }
+
+// Unwrap gives the error of the budget.
+func (r *Refused) Unwrap() error { return r.Cause }
+
+func (c *Conn) readDeadline(d time.Duration) {
+	c.rdl = d > 0
+	if d > 0 {
+		_ = c.nc.SetReadDeadline(time.Now().Add(d))
+		return
+	}
+	_ = c.nc.SetReadDeadline(time.Time{})
+}
+
+// Read reads one message into buf, which grows as data really arrives, and returns its header and the whole message, header included.
+// What it holds beyond a small message is taken from r.Mem, which the caller closes. Of a Refused message the first bytes are returned.
+func (c *Conn) Read(buf []byte, r Rules) (h wire.Header, msg []byte, err error) {
+	if c.rdl || r.First > 0 {
+		c.readDeadline(r.First)
+	}
+	if _, err := c.br.Peek(1); err != nil {
+		return h, nil, err
+	}
+	pace := pace{c: c, login: r.Login}
+	for c.br.Buffered() < wire.HeaderSize {
+		pace.before()
+		if _, err := c.br.Peek(c.br.Buffered() + 1); err != nil {
+			return h, nil, err
+		}
+	}
+	head, _ := c.br.Peek(wire.HeaderSize)
+	most := int32(wire.MaxMessage)
+	if r.Login {
+		most = c.l.Small
+	}
+	if h, err = wire.ParseHeader(head, most); err != nil {
+		return h, nil, err
+	}
+	buf = buf[:0]
+	for total := int(h.Length); len(buf) < total; {
+		if len(buf) == cap(buf) {
+			n := min(max(2*cap(buf), len(buf)+c.br.Buffered(), 1024), total) // what is announced costs nothing, only what is sent
+			if err := c.take(r.Mem, cap(buf), n); err != nil {
+				return h, buf, c.refuse(&pace, total-len(buf), err)
+			}
+			buf = append(make([]byte, 0, n), buf...)
+		}
+		to := buf[len(buf):min(cap(buf), total)]
+		if c.br.Buffered() == 0 {
+			pace.before()
+		}
+		n, err := c.br.Read(to)
+		buf = buf[:len(buf)+n]
+		if pace.after(n); err != nil {
+			return h, nil, cut(err)
+		}
+	}
+	return h, buf, nil
+}
+
+func cut(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// take asks the budget for a larger buffer.
+func (c *Conn) take(mem *budget.Account, have, want int) error {
+	n := int64(want - max(have, free))
+	if n <= 0 || mem.Grow(n) == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), budgetWait)
+	defer cancel()
+	if err := mem.Wait(ctx, n); err == nil || !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return mem.Grow(n) // says who holds it
+}
+
+// refuse reads past the rest of a message.
+func (c *Conn) refuse(p *pace, rest int, cause error) error {
+	for rest > 0 {
+		if c.br.Buffered() == 0 {
+			p.before()
+		}
+		n, err := c.br.Discard(min(rest, max(c.br.Buffered(), 1)))
+		rest -= n
+		if p.after(n); err != nil {
+			return cut(err)
+		}
+	}
+	return &Refused{cause}
+}
+
+// pace sets the deadlines of one message. Before a login all of it must come in one span; later each window of it.
+type pace struct {
+	c     *Conn
+	login bool
+	set   bool
+	got   int // since the deadline was set
+}
+
+// before is called when the next read may have to wait.
+func (p *pace) before() {
+	if p.set && (p.login || p.got < window) {
+		return
+	}
+	p.set, p.got = true, 0
+	if p.login {
+		p.c.readDeadline(p.c.l.Login)
+		return
+	}
+	p.c.readDeadline(p.c.l.Stall)
+}
+
+func (p *pace) after(n int) { p.got += n }
+
+// Write writes an answer. One that makes no progress within Stall ends with an error: who doesn't read costs memory.
+func (c *Conn) Write(b []byte) error {
+	c.writing.Store(true)
+	defer c.writing.Store(false)
+	if len(b) <= piece {
+		_, err := c.nc.Write(b)
+		return err
+	}
+	for len(b) > 0 {
+		c.mu.Lock()
+		c.wdl = true
+		_ = c.nc.SetWriteDeadline(time.Now().Add(c.l.Stall))
+		c.mu.Unlock()
+		n, err := c.nc.Write(b[:min(piece, len(b))])
+		if b = b[n:]; err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded)) {
+			return err
+		}
+	}
+	return nil
+}
