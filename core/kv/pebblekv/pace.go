@@ -63,9 +63,9 @@ type shape struct {
 
 const (
 	// stopRuns is where Pebble stops all writers, mergeRuns where merges wait no longer. From slowRuns on writers are slowed down.
-	mergeRuns = 10
-	slowRuns  = 14
-	stopRuns  = 24
+	mergeRuns = 8
+	slowRuns  = 12
+	stopRuns  = 19
 	// A level overfull times as large as it should be is emptied whatever is written: it makes every merge into it dearer.
 	overfull = 2
 	// A merge that a short pause starts writes at most maxAnew bytes for each that it takes out of L0.
