@@ -97,7 +97,7 @@ func TestDroppedContainersSpaceComesBack(t *testing.T) {
 			}
 			// What stays has its size and as much again for what merges leave for a while, and a small store a log.
 			most := full*uint64(tc.stays)/uint64(tc.stays+tc.items)*5/4 + 2<<20
-			for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+			for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 				size, err := k.Size(lo, hi)
 				if err != nil {
 					t.Fatal(err)

@@ -36,6 +36,7 @@ func (e *Engine) DropRange(ctx context.Context, lo, hi []byte) error {
 		return nil
 	}
 	err := e.db.DeleteRange(lo, hi, pebble.Sync)
+	e.pace.dropped()
 	e.values.forget(lo, hi) // after an error too: it may have been applied
 	if err != nil {
 		return fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)

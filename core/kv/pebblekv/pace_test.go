@@ -133,6 +133,33 @@ func TestPace(t *testing.T) {
 	}
 }
 
+// TestPaceReclaims: behind a drop a pause is enough for a merge that would have to wait long, and not for ever.
+func TestPaceReclaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, p := &fakeTree{allowed: 1}, newPace(1<<20)
+		f.set(shape{runs: 1, above: 1 << 20, below: 1 << 30, perByte: 100}) // 107 s
+		p.Register(1, f)
+		p.open(&tree{look: f.look, flush: func() {}})
+		grants := func(want int) {
+			t.Helper()
+			f.ask(t, p)
+			time.Sleep(2 * paceDoze)
+			synctest.Wait()
+			if n := f.grants(); n != want {
+				t.Errorf("%d granted, want %d", n, want)
+			}
+		}
+		grants(0)
+		p.dropped()
+		time.Sleep(paceDoze)
+		grants(1)
+		time.Sleep(reclaimFor)
+		f.granted[0].Done()
+		grants(1)
+		p.Unregister()
+	})
+}
+
 // TestPaceFlush: a pause has the memtable flushed once, when it holds enough to be worth it.
 func TestPaceFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
