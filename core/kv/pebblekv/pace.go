@@ -43,6 +43,7 @@ type pace struct {
 	running int
 	closed  bool
 	merged  time.Time // when the last merge ended
+	reclaim time.Time // until when a pause is enough for any merge
 	logged  int64     // what written was when the last log was made
 	weight  float64   // bytes in memtables for each that was written
 }
@@ -62,19 +63,24 @@ type shape struct {
 	debt    int64   // bytes that must be merged until all levels are as they should be
 	total   int64   // bytes of the store
 	perByte float64 // ns that merges have taken for a byte
+	reclaim bool    // merges bring space back
 }
 
 const (
 	// stopRuns is where Pebble stops all writers, mergeRuns where merges wait no longer. From slowRuns on writers are slowed down.
-	mergeRuns = 10
-	slowRuns  = 14
-	stopRuns  = 24
+	mergeRuns = 8
+	slowRuns  = 12
+	stopRuns  = 19
 	// A level overfull times as large as it should be is emptied whatever is written: it makes every merge into it dearer.
 	overfull = 2
 	// A merge that a short pause starts writes at most maxAnew bytes for each that it takes out of L0.
 	maxAnew = 8
 	// mergeShare is how many times as long as a merge takes there must have been none before it, if nothing else makes it due.
 	mergeShare = 20
+
+	// reclaimFor is for how long after a drop a pause is enough for any merge: those that bring its space back are small, and are asked
+	// for when it was flushed.
+	reclaimFor = time.Minute
 
 	paceTick  = 50 * time.Millisecond // between looks while there are writes
 	paceDoze  = time.Second           // the same in a pause, while something waits
@@ -95,7 +101,7 @@ func newPace(memtable int) *pace {
 func (s *shape) due(pause, since time.Duration) bool {
 	price := time.Duration(float64(s.above+s.below) * s.perByte)
 	return s.runs >= mergeRuns || s.full >= overfull ||
-		pause >= paceQuiet && (s.full >= 1 || s.above*maxAnew >= s.below) ||
+		pause >= paceQuiet && (s.full >= 1 || s.reclaim || s.above*maxAnew >= s.below) ||
 		since >= max(mergeShare*price, paceQuiet)
 }
 
@@ -167,6 +173,13 @@ func (p *pace) wrote(n int) {
 	if p.written.Add(int64(n))-p.flushed.Load() >= flushBytes && p.asleep.Load() {
 		p.wake()
 	}
+}
+
+// dropped says that a range was dropped.
+func (p *pace) dropped() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reclaim = time.Now().Add(reclaimFor)
 }
 
 // listen has the store report its memtables. A new log means that the memtable before is full. A flush takes all that are full, so each
@@ -322,8 +335,10 @@ func (p *pace) merge(t *tree, w *writes) time.Duration {
 		if d := p.held(); d > 0 {
 			return d
 		}
+		var since time.Duration
+		since, s.reclaim = p.sinceMerge()
 		reclaims := what.Optional || p.tight() // space
-		if !reclaims && !s.due(w.pause(), p.sinceMerge()) {
+		if !reclaims && !s.due(w.pause(), since) {
 			return paceDoze
 		}
 		if !p.grant() {
@@ -332,14 +347,14 @@ func (p *pace) merge(t *tree, w *writes) time.Duration {
 	}
 }
 
-// sinceMerge is for how long no merge has run.
-func (p *pace) sinceMerge() time.Duration {
+// sinceMerge is for how long no merge has run, and whether a range was dropped not long ago.
+func (p *pace) sinceMerge() (since time.Duration, dropped bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.running > 0 {
-		return 0
+	if p.running == 0 {
+		since = time.Since(p.merged)
 	}
-	return time.Since(p.merged)
+	return since, time.Now().Before(p.reclaim)
 }
 
 // free reports whether one more compaction may run.
