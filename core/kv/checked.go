@@ -16,7 +16,7 @@ func Checked(e Engine) Engine { return &checked{Engine: e} }
 
 // closedSet are the errors that may come out of an engine.
 var closedSet = []error{ErrNotFound, ErrConflict, ErrTooLarge, ErrSnapshotTooOld, ErrUnavailable, ErrUnknownOutcome,
-	ErrClosed, ErrCorruption, ErrContract}
+	ErrClosed, ErrCorruption, ErrContract, ErrFull}
 
 func checkErr(op string, err error) error {
 	if err == nil {

@@ -28,9 +28,6 @@ func (e *Engine) DropRange(ctx context.Context, lo, hi []byte) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
 	}
-	if e.dir.readOnly {
-		return fmt.Errorf("%w: %w", kv.ErrUnavailable, errReadOnly)
-	}
 	if err := e.enterRange(lo, hi); err != nil {
 		return err
 	}
@@ -38,6 +35,10 @@ func (e *Engine) DropRange(ctx context.Context, lo, hi []byte) error {
 	if bytes.Compare(lo, hi) >= 0 {
 		return nil
 	}
+	if err := e.disk.admit(true); err != nil {
+		return err
+	}
+	defer e.disk.fail.recovered()
 	err := e.db.DeleteRange(lo, hi, pebble.Sync)
 	e.values.forget() // after an error too: it may have been applied
 	if err != nil {

@@ -30,6 +30,10 @@ type Options struct {
 	// is for blocks.
 	Kept func(key []byte) bool
 
+	MinFree int64         // bytes of the disk that new data leaves free; 0: 256 MiB, or 5 % of a disk below 5 GiB
+	Stall   time.Duration // how long the disk may take before writes are refused, a sixth of when the process ends; 0: DefaultStall
+	Fatal   func(error)   // ends the process when the store can't go on; nil: it logs the reason and exits with status 1
+
 	Logger *slog.Logger // nil: silent but for fatal errors
 	FS     vfs.FS       // nil: the operating system's
 }
@@ -59,14 +63,14 @@ const storeFormat = pebble.FormatValueSeparation
 //   - Fastest compression: the size of Snappy at a cheaper scan;
 //   - the byte order stays Pebble's default. Its Split is the whole key, so a filter answers for exact keys, which is all
 //     that Has asks for.
-func tuned(o Options, cache *pebble.Cache, p *pace) *pebble.Options {
+func tuned(o Options, cache *pebble.Cache, p *pace, memTable int64) *pebble.Options {
 	log := o.Logger
 	po := &pebble.Options{
 		Cache:                       cache,
 		FS:                          slimLogs{o.FS},
 		Cleaner:                     cleaner{},
 		FormatMajorVersion:          storeFormat,
-		MemTableSize:                uint64(o.MemTableMB) << 20,
+		MemTableSize:                uint64(memTable),
 		MemTableStopWritesThreshold: memTables,
 		L0CompactionThreshold:       2,
 		L0StopWritesThreshold:       stopRuns,
@@ -75,12 +79,9 @@ func tuned(o Options, cache *pebble.Cache, p *pace) *pebble.Options {
 		WALBytesPerSync:             512 << 10,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, max(2, runtime.GOMAXPROCS(0)/2) },
 		FlushDelayDeleteRange:       time.Second,
-		Logger:                      quiet{log},
 		EventListener: &pebble.EventListener{
-			BackgroundError: func(err error) { log.Error("Background work of the store failed", "error", err) },
 			WriteStallBegin: func(i pebble.WriteStallBeginInfo) { log.Warn("Writes are stalled", "reason", i.Reason) },
 			WriteStallEnd:   func() { log.Info("Writes go on") },
-			DiskSlow:        func(i pebble.DiskSlowInfo) { log.Warn("The disk is slow", "path", i.Path, "took", i.Duration) },
 		},
 	}
 	po.Experimental.CompactionScheduler = p
@@ -108,6 +109,12 @@ func (o Options) withDefaults() Options {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
+	if o.Stall <= 0 {
+		o.Stall = DefaultStall
+	}
+	if o.Fatal == nil {
+		o.Fatal = endProcess(o.Logger)
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
@@ -115,17 +122,22 @@ func (o Options) withDefaults() Options {
 }
 
 // quiet drops Pebble's chatter and passes errors on.
-type quiet struct{ log *slog.Logger }
+type quiet struct {
+	log  *slog.Logger
+	fail *failure
+	said *everyMinute
+}
 
+// Infof implements pebble.Logger.
 func (quiet) Infof(string, ...any) {}
 
+// Errorf implements pebble.Logger.
 func (q quiet) Errorf(f string, a ...any) {
-	q.log.Error("Store error", "message", fmt.Sprintf(f, a...))
+	if left, ok := q.said.pass(); ok {
+		q.log.Error("Store error", "message", fmt.Sprintf(f, a...), "others", left)
+	}
 }
 
-// Fatalf must not return: Pebble calls it when the WAL can't be written or a file is lost, where going on could acknowledge
+// Fatalf implements pebble.Logger. Pebble calls it when the manifest can't be written or a file is lost, where going on could acknowledge
 // what is not durable.
-func (q quiet) Fatalf(f string, a ...any) {
-	q.log.Error("Store failed, the process must end", "message", fmt.Sprintf(f, a...))
-	panic("pebblekv: " + fmt.Sprintf(f, a...))
-}
+func (q quiet) Fatalf(f string, a ...any) { q.fail.now(f, a...) }

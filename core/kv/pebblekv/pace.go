@@ -33,6 +33,9 @@ type pace struct {
 	behind   atomic.Int64 // steps of the tree
 	next     atomic.Int64 // when the next batch may go, in ns since start
 
+	held  func() time.Duration // for how long no merge may begin
+	tight func() bool          // the disk is full: what is deleted must go, whatever that costs
+
 	db   pebble.DBForCompaction
 	tree atomic.Pointer[tree] // nil until the store is open
 
@@ -84,7 +87,7 @@ const (
 )
 
 func newPace(memtable int) *pace {
-	return &pace{memtable: int64(memtable), weight: 1,
+	return &pace{memtable: int64(memtable), weight: 1, held: func() time.Duration { return 0 }, tight: func() bool { return false },
 		poke: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 }
 
@@ -292,8 +295,12 @@ func (p *pace) unflushed() int64 { return p.written.Load() - p.flushed.Load() }
 
 // flush has the memtable flushed when it is worth it, and returns when to look again.
 func (p *pace) flush(t *tree, w *writes) time.Duration {
+	least := int64(flushBytes)
+	if p.tight() {
+		least = 1
+	}
 	switch {
-	case p.unflushed() < flushBytes:
+	case p.unflushed() < least:
 		return never
 	case w.pause() < flushQuiet:
 		return flushQuiet / 4
@@ -312,7 +319,10 @@ func (p *pace) merge(t *tree, w *writes) time.Duration {
 		if !waiting || !p.free() {
 			return never // one that is asked for, or that ends, wakes
 		}
-		reclaims := what.Optional // space, and costs little
+		if d := p.held(); d > 0 {
+			return d
+		}
+		reclaims := what.Optional || p.tight() // space
 		if !reclaims && !s.due(w.pause(), p.sinceMerge()) {
 			return paceDoze
 		}

@@ -68,7 +68,7 @@ func (p *parts) other(name string) {
 		p.old = true
 	case strings.HasPrefix(name, heirPrefix):
 		p.heirs = append(p.heirs, name)
-	case name == "LOCK", strings.HasSuffix(name, ".dbtmp"), name == closedName+closedTemp:
+	case name == "LOCK", name == ballastName, strings.HasSuffix(name, ".dbtmp"), name == closedName+closedTemp:
 		p.others = append(p.others, name)
 	default:
 		p.foreign = append(p.foreign, name)

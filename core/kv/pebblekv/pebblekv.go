@@ -38,16 +38,24 @@ type Engine struct {
 	pace    *pace
 	values  *values   // nil: none are kept
 	relaxed *logTimer // nil: a commit waits for the log
+	disk    *disk
 	damages damages
 }
 
 var _ kv.Engine = (*Engine)(nil)
 
 // Open opens the store in dir, which is made when absent. A directory in use is ErrLocked, a damaged one, or one that holds something
-// else, kv.ErrCorruption: nothing in it is changed then.
-func Open(dir string, o Options) (*Engine, error) {
+// else, kv.ErrCorruption: nothing in it is changed then. On a disk that is read-only, or too full for the flush of what is in the logs, the
+// store is open for reading only (see Health).
+func Open(dir string, o Options) (_ *Engine, err error) {
 	o = o.withDefaults()
-	place, err := claim(dir, &o)
+	d := newDisk(dir, &o)
+	defer func() {
+		if err != nil {
+			d.close()
+		}
+	}()
+	place, err := d.claim(&o)
 	if err != nil {
 		return nil, err
 	}
@@ -59,14 +67,19 @@ func Open(dir string, o Options) (*Engine, error) {
 		kept = newValues(blocks/4*3, o.Kept)
 		blocks /= 4
 	}
-	cache := pebble.NewCache(int64(blocks + 2*o.MemTableMB<<20))
-	e := &Engine{cache: cache, dir: place, log: o.Logger, pace: newPace(o.MemTableMB << 20), values: kept}
-	po := tuned(o, cache, e.pace)
+	memTable := d.space.memTable
+	cache := pebble.NewCache(int64(blocks) + 2*memTable)
+	e := &Engine{cache: cache, dir: place, log: o.Logger, pace: newPace(int(memTable)), values: kept, disk: d}
+	e.pace.held, e.pace.tight = d.space.merge.left, d.tight
+	o.FS = d.below(o.FS)
+	po := tuned(o, cache, e.pace, memTable)
+	po.Logger = quiet{o.Logger, &d.fail, new(everyMinute)}
 	po.Lock, po.ErrorIfNotExists, po.ReadOnly = place.lock, !place.fresh, o.ReadOnly
 	e.damages.listen(po.EventListener, o.Logger)
 	e.gate.idle = make(chan struct{}, 1)
 	e.work.listen(po.EventListener)
 	e.pace.listen(po.EventListener)
+	d.listen(po.EventListener)
 	if e.db, err = pebble.Open(dir, po); err != nil {
 		cache.Unref()
 		return nil, errors.Join(translate(err), place.leave(false))
@@ -74,6 +87,7 @@ func Open(dir string, o Options) (*Engine, error) {
 	if o.Relaxed {
 		e.relaxed = newLogTimer(e.syncLog)
 	}
+	d.start(e.db, e.pace.wake)
 	e.pace.open(treeOf(e.db, o.Logger))
 	return e, nil
 }
@@ -124,6 +138,7 @@ func (e *Engine) apply(p *prepared, late *kv.Batch) error {
 		e.values.enter(p.kept)
 		defer func() { e.values.leave(p.kept, p.b, late, err == nil) }()
 	}
+	defer e.disk.fail.recovered()
 	e.pace.wrote(p.bytes + late.Size())
 	if e.relaxed != nil {
 		err = e.db.Apply(p.pb, pebble.NoSync)
@@ -207,28 +222,6 @@ func probe(it *pebble.Iterator, key []byte) (bool, error) {
 	return false, it.Error()
 }
 
-// commit is a batch that waits for its fsync.
-type commit struct {
-	once  sync.Once
-	batch *pebble.Batch
-	err   error
-}
-
-// Wait implements kv.Commit.
-func (c *commit) Wait() error {
-	c.once.Do(c.wait)
-	return c.err
-}
-
-func (c *commit) wait() {
-	if err := c.batch.SyncWait(); err != nil {
-		c.err = fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
-		return // Pebble may still use the batch: leave it to the garbage collector
-	}
-	_ = c.batch.Close()
-	c.batch = nil
-}
-
 type relaxedCommit struct{}
 
 func (relaxedCommit) Wait() error { return nil }
@@ -246,7 +239,9 @@ func (e *Engine) Close() error {
 		}
 		return fmt.Errorf("%w: closed with snapshots or iterators open", kv.ErrContract)
 	}
+	e.disk.rest()
 	err := e.db.Close()
+	e.disk.close()
 	e.cache.Unref()
 	return translate(cmp.Or(err, e.dir.leave(err == nil)))
 }

@@ -50,11 +50,12 @@ func (e *Engine) Prepare(b *kv.Batch, room int) (kv.Prepared, error) {
 	if err := limits.CheckBatch(b); err != nil {
 		return nil, err
 	}
-	if e.dir.readOnly {
-		return nil, fmt.Errorf("%w: %w", kv.ErrUnavailable, errReadOnly)
-	}
 	if !e.gate.enter() {
 		return nil, kv.ErrClosed
+	}
+	if err := e.disk.admit(b.Frees); err != nil {
+		e.gate.leave()
+		return nil, err
 	}
 	e.pace.admit(b.Size())
 	n := b.Len()
@@ -169,7 +170,7 @@ func (p *prepared) Write(ctx context.Context, late *kv.Batch, pre []kv.Precondit
 	if e.relaxed != nil {
 		return relaxedCommit{}, nil
 	}
-	return &commit{batch: pb}, nil
+	return newCommit(&e.disk.stall, pb), nil
 }
 
 // complete adds what Prepare left open, and late.

@@ -1,0 +1,118 @@
+package pebblekv
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// disk is what the engine knows of the disk below it: how much room there is, whether it answers, and what is refused because of it.
+type disk struct {
+	dir   string
+	fs    vfs.FS // without watch and ballast
+	log   *slog.Logger
+	fail  failure
+	stall stall
+	space space
+
+	refused atomic.Uint32 // see refuseData and those after it
+	running atomic.Bool   // the store is open: what goes wrong with a log now ends the process
+
+	// readOnly is why the store is open for reading only; nil: it isn't.
+	readOnly *kv.Refusal
+
+	stop    chan struct{} // closed by rest
+	minding sync.WaitGroup
+	closed  chan struct{} // closed by close
+}
+
+// What is refused, and why: bits of disk.refused. None of them is set while all is well, which is all that a write looks at.
+const (
+	refuseData    = 1 << iota // there is room for deletes only
+	refuseAll                 // there is room for flushes only
+	refuseFlushes             // a flush has failed and none has succeeded since
+	refuseReadOnly
+	refuseStalled
+)
+
+var (
+	errDataRefused = &kv.Refusal{Kind: kv.ErrFull,
+		Sentence: "The server's disk is full: new data is refused, deletes and reads go on."}
+	errAllRefused = &kv.Refusal{Kind: kv.ErrFull,
+		Sentence: "The server's disk is full: all writes are refused, reads go on."}
+	errFlushesFail = &kv.Refusal{Kind: kv.ErrUnavailable,
+		Sentence: "The server can't write tables to its disk: all writes are refused, reads go on."}
+	errStalled = &kv.Refusal{Kind: kv.ErrUnavailable,
+		Sentence: "The server's disk does not answer: all writes are refused."}
+	errFullAtOpen = &kv.Refusal{Kind: kv.ErrFull,
+		Sentence: "The server's disk was full when it started: all writes are refused until it is started again with more room, reads go on."}
+	errOpenedReadOnly = &kv.Refusal{Kind: kv.ErrUnavailable,
+		Sentence: "The store is open for reading only."}
+	errReadOnlyDisk = &kv.Refusal{Kind: kv.ErrUnavailable,
+		Sentence: "The server's disk is read-only: all writes are refused, reads go on."}
+)
+
+// admit returns why a write is refused, nil when it isn't. A batch that frees space is taken longer.
+func (d *disk) admit(frees bool) error {
+	r := d.refused.Load()
+	if r == 0 {
+		return nil
+	}
+	if err := d.refusal(r); err != nil && (!frees || r != refuseData) {
+		return err
+	}
+	return nil
+}
+
+// refusal is the worst of what the bits say.
+func (d *disk) refusal(bits uint32) error {
+	switch {
+	case bits&refuseStalled != 0:
+		return errStalled
+	case bits&refuseReadOnly != 0:
+		return d.readOnly
+	case bits&refuseAll != 0:
+		return errAllRefused
+	case bits&refuseFlushes != 0:
+		return errFlushesFail
+	case bits&refuseData != 0:
+		return errDataRefused
+	}
+	return nil
+}
+
+var _ kv.Monitored = (*Engine)(nil)
+
+// Health implements kv.Monitored.
+func (e *Engine) Health() kv.Health {
+	if h := e.disk.health(); h.State != kv.Well {
+		return h
+	}
+	if reason, ok := e.damage(); ok {
+		return kv.Health{State: kv.Damaged, Reason: reason}
+	}
+	return kv.Health{}
+}
+
+func (d *disk) health() kv.Health {
+	switch r := d.refused.Load(); {
+	case r&refuseStalled != 0:
+		name, age := d.stall.oldest()
+		return kv.Health{State: kv.Stalled, Reason: fmt.Sprintf("%s It has been busy with %s for %v.", errStalled.Sentence, name, age.Round(time.Millisecond))}
+	case r&refuseReadOnly != 0:
+		return kv.Health{State: kv.ReadOnly, Reason: strings.TrimSpace(d.readOnly.Sentence + " " + d.space.atOpen)}
+	case r&refuseAll != 0:
+		return kv.Health{State: kv.ReadOnly, Reason: errAllRefused.Sentence + " " + d.space.figures()}
+	case r&refuseFlushes != 0:
+		return kv.Health{State: kv.ReadOnly, Reason: errFlushesFail.Sentence}
+	case r&refuseData != 0:
+		return kv.Health{State: kv.Full, Reason: errDataRefused.Sentence + " " + d.space.figures()}
+	}
+	return kv.Health{}
+}

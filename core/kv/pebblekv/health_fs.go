@@ -1,0 +1,172 @@
+package pebblekv
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// diskFS is the file system that Pebble sees. It tells disk what is written, how long logs and directories take, and what goes wrong.
+type diskFS struct {
+	vfs.FS
+	d *disk
+}
+
+// below is the file system for Pebble: this one, and the ballast below it.
+func (d *disk) below(fs vfs.FS) vfs.FS {
+	if d.readOnly != nil {
+		return fs
+	}
+	return diskFS{vfs.OnDiskFull(fs, d.lighten), d}
+}
+
+// lighten is called when the file system has no room left; what found that out is tried again once.
+func (d *disk) lighten() {
+	d.space.ballast.drop(d.fs)
+	d.full()
+}
+
+// purpose is what a file is written for.
+type purpose uint8
+
+const (
+	forElse purpose = iota
+	forLog
+	forFlush
+	forMerge
+)
+
+const logSuffix = ".log"
+
+// purposeOf goes by what Pebble says of a file that it makes.
+func purposeOf(name string, category vfs.DiskWriteCategory) purpose {
+	switch {
+	case strings.HasSuffix(name, logSuffix):
+		return forLog
+	case category == "pebble-memtable-flush":
+		return forFlush
+	case category == "pebble-compaction", category == "pebble-blob-file-rewrite":
+		return forMerge
+	}
+	return forElse
+}
+
+// errNoMerge is for merges that would take the room of flushes.
+var errNoMerge = fmt.Errorf("pebblekv: the last room is kept for flushes: %w", syscall.ENOSPC)
+
+// Create implements vfs.FS.
+func (fs diskFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f := &diskFile{d: fs.d, name: name, purpose: purposeOf(name, category)}
+	switch {
+	case f.purpose == forMerge && !fs.d.space.mayMerge(0):
+		fs.d.space.merge.failed()
+		return nil, errNoMerge
+	case f.purpose == forFlush && !fs.d.space.flush.wait(fs.d.stop):
+		return nil, errors.New("pebblekv: the store is being closed")
+	}
+	err := f.do("the creation of ", func() (err error) {
+		f.File, err = fs.FS.Create(name, category)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// OpenDir implements vfs.FS: a directory is opened to be synced, which new logs and manifests need.
+func (fs diskFS) OpenDir(name string) (vfs.File, error) {
+	f, err := fs.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &diskFile{File: f, d: fs.d, name: name, purpose: forLog}, nil
+}
+
+// Unwrap implements vfs.FS.
+func (fs diskFS) Unwrap() vfs.FS { return fs.FS }
+
+// diskFile is a file that is written, or a directory.
+type diskFile struct {
+	vfs.File
+	d       *disk
+	name    string
+	purpose purpose
+	bad     bool // an operation has failed
+}
+
+// do does an operation and looks what became of it.
+func (f *diskFile) do(what string, op func() error) error {
+	if f.purpose == forLog {
+		defer f.d.stall.end(f.d.stall.begin(what, f.name))
+	}
+	err := op()
+	if err != nil {
+		f.failed(what, err)
+	}
+	return err
+}
+
+// failed acts on an error. What a log has lost nobody can know who waits for it, and Pebble panics at the next write; tables are written
+// again.
+func (f *diskFile) failed(what string, err error) {
+	d := f.d
+	f.bad = true
+	if vfs.IsNoSpaceError(err) {
+		d.full()
+	}
+	switch {
+	case f.purpose == forLog && d.running.Load():
+		d.fail.now("%s%s failed: %w", what, f.name, err)
+	case f.purpose == forFlush && !d.running.Load() && !d.closing():
+		d.fail.now("the store can't be opened: %s%s failed: %w", what, f.name, err) // Pebble would try for ever
+	case f.purpose == forFlush:
+		d.space.flush.failed()
+		d.refused.Or(refuseFlushes)
+		d.space.again()
+	case f.purpose == forMerge:
+		d.space.merge.failed()
+	}
+}
+
+// Write implements vfs.File.
+func (f *diskFile) Write(p []byte) (n int, err error) {
+	if f.purpose == forMerge && !f.d.space.mayMerge(int64(len(p))) {
+		f.d.space.merge.failed()
+		return 0, errNoMerge
+	}
+	err = f.do("a write to ", func() (err error) {
+		n, err = f.File.Write(p)
+		return err
+	})
+	f.d.used(n)
+	return n, err
+}
+
+// Sync implements vfs.File.
+func (f *diskFile) Sync() error { return f.do("a sync of ", f.File.Sync) }
+
+// SyncData implements vfs.File.
+func (f *diskFile) SyncData() error { return f.do("a sync of ", f.File.SyncData) }
+
+// SyncTo implements vfs.File.
+func (f *diskFile) SyncTo(n int64) (full bool, err error) {
+	err = f.do("a sync of ", func() (err error) {
+		full, err = f.File.SyncTo(n)
+		return err
+	})
+	return full, err
+}
+
+// Close implements vfs.File. Pebble closes a table that it has written and synced; one that failed, too.
+func (f *diskFile) Close() error {
+	err := f.do("the close of ", f.File.Close)
+	if f.purpose == forFlush && !f.bad {
+		f.d.space.flush.over()
+		f.d.refused.And(^uint32(refuseFlushes))
+	}
+	return err
+}

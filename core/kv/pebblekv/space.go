@@ -1,0 +1,388 @@
+package pebblekv
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// space follows how much room the disk has. Some of it is kept: what memtables need when they are flushed, what running merges still
+// write before their inputs go, and Options.MinFree. Each kind of work stops while there is still room for what matters more:
+//
+//	new data    when less than all of that is free
+//	deletes     when the flushes' part and half of MinFree are left
+//	merges      when the flushes' part and a quarter of MinFree are left; what they have written so far is deleted again
+//	logs and flushes take all that is left, and the ballast behind it
+//
+// The free bytes are asked for at an interval; between two answers what is written is taken off, so that nobody waits for the file system.
+// All fields are bytes.
+type space struct {
+	minFree  int64
+	ballast  ballast
+	known    bool         // the file system tells what is free
+	total    int64        // of the disk
+	memTable int64        // of one memtable
+	free     atomic.Int64 // less than what is free, by what was written over old bytes
+	look     atomic.Int64 // with so many free it is time to ask again: half of the room is used
+	flushing atomic.Int64 // what flushes will need
+	merging  atomic.Int64 // what running merges will need
+	atOpen   string       // the figures when the store was opened
+
+	poke   chan struct{} // capacity 1: look again
+	merges inputs
+	flush  pause // of flushes that failed
+	merge  pause // of merges that failed
+	said   everyMinute
+}
+
+// The default of Options.MinFree.
+const (
+	defaultMinFree   = 256 << 20
+	smallDisk        = 5 << 30
+	smallDiskMinFree = 5 // percent of a disk below smallDisk
+)
+
+// smallMemTables are on disks below it: a disk's 64th part, so that six of them and their logs leave most of it to data.
+const (
+	smallMemTables    = 1 << 30
+	memTablesOfDisk   = 64
+	smallestMemTables = 256 << 10
+)
+
+// How often the file system is asked.
+const (
+	spaceTick  = time.Second
+	spaceHurry = 100 * time.Millisecond // when little more than what is kept is free
+)
+
+// size fits the space to the disk that fs has below dir; unknown is a file system that doesn't say.
+func (s *space) size(u vfs.DiskUsage, minFree, memTable int64) {
+	s.known, s.total, s.minFree, s.memTable = true, int64(u.TotalBytes), minFree, memTable
+	if minFree <= 0 {
+		s.minFree = defaultMinFree
+		if s.total < smallDisk {
+			s.minFree = s.total / 100 * smallDiskMinFree
+		}
+	}
+	if s.total < smallMemTables {
+		s.memTable = min(memTable, max(s.total/memTablesOfDisk, smallestMemTables))
+	}
+	s.free.Store(int64(u.AvailBytes))
+	s.ballast.size = min(s.minFree/4, s.memTable)
+}
+
+// kept is what must stay free for new data to be taken.
+func (s *space) kept() int64 { return s.flushing.Load() + s.merging.Load() + s.minFree }
+
+// refuses is what is refused with so many bytes free. What was refused stays so until there is a little more than it takes.
+func (s *space) refuses(before uint32) uint32 {
+	free, kept := s.free.Load(), s.kept()
+	half := s.flushing.Load() + s.minFree/2
+	if before&refuseAll != 0 {
+		half += s.minFree / 8
+	}
+	if before&(refuseData|refuseAll) != 0 {
+		kept += s.minFree / 8
+	}
+	switch {
+	case free < half:
+		return refuseAll
+	case free < kept:
+		return refuseData
+	}
+	return 0
+}
+
+// mayMerge reports whether there is room for a merge to write n bytes more.
+func (s *space) mayMerge(n int64) bool {
+	return !s.known || s.free.Load()-n >= s.flushing.Load()+s.minFree/4
+}
+
+// used takes n bytes that were written off what is free.
+func (d *disk) used(n int) {
+	if d.space.known {
+		if d.space.free.Add(-int64(n)) < d.space.look.Load() {
+			d.space.again()
+		}
+		d.refit()
+	}
+}
+
+// tight reports whether data is refused because there is too little room.
+func (d *disk) tight() bool { return d.refused.Load()&(refuseData|refuseAll) != 0 }
+
+// full notes that the file system has refused to write.
+func (d *disk) full() {
+	if d.space.known {
+		d.space.free.Store(0)
+		d.refit()
+	}
+}
+
+// refit sets what is refused because of the room there is.
+func (d *disk) refit() {
+	for {
+		before := d.refused.Load()
+		now := before&^(refuseData|refuseAll) | d.space.refuses(before)
+		if now == before {
+			return
+		}
+		if d.refused.CompareAndSwap(before, now) {
+			d.space.again()
+			return
+		}
+	}
+}
+
+// again has the file system asked soon.
+func (s *space) again() {
+	select {
+	case s.poke <- struct{}{}:
+	default:
+	}
+}
+
+// mind follows the free space until rest.
+func (d *disk) mind(metrics func() *pebble.Metrics, tidy func()) {
+	t := time.NewTimer(0)
+	defer t.Stop()
+	for {
+		select {
+		case <-d.stop:
+			return
+		case <-d.space.poke:
+			select { // a burst of changes is one
+			case <-d.stop:
+				return
+			case <-time.After(spaceHurry / 10):
+			}
+		case <-t.C:
+		}
+		t.Reset(d.measure(metrics))
+		if d.tight() {
+			tidy()
+		}
+	}
+}
+
+// lookAtSpace is an operation, see stall.begin.
+const lookAtSpace = "a look at the free space of "
+
+// measure asks the file system what is free, and returns when to ask again.
+func (d *disk) measure(metrics func() *pebble.Metrics) time.Duration {
+	s := &d.space
+	place := d.stall.begin(lookAtSpace, d.dir)
+	u, err := d.fs.GetDiskUsage(d.dir)
+	d.stall.end(place)
+	if err != nil {
+		return spaceTick // the last answer stays
+	}
+	s.free.Store(int64(u.AvailBytes))
+	next := spaceTick
+	if inputs := s.merges.sum(); s.free.Load() < 4*(s.minFree+memTables*s.memTable+inputs) {
+		next = spaceHurry
+		m := metrics()
+		s.flushing.Store(int64(m.MemTable.Size))
+		s.merging.Store(max(0, inputs-m.Compact.InProgressBytes))
+	} else {
+		s.flushing.Store(memTables * s.memTable)
+		s.merging.Store(inputs)
+	}
+	s.look.Store((s.free.Load() + s.kept()) / 2)
+	d.refit()
+	if !d.tight() {
+		s.flush.over()
+		if s.free.Load() > s.kept()+s.minFree/8+s.ballast.size {
+			s.merge.over()
+			s.ballast.fill(d)
+		}
+	}
+	d.tell()
+	return next
+}
+
+// tell writes what is refused to the log: when that changes, and once a minute while it lasts, but never twice a minute.
+func (d *disk) tell() {
+	h := d.health()
+	r := d.refused.Load() & (refuseData | refuseAll | refuseFlushes)
+	switch {
+	case r != 0 && d.space.said.may():
+		d.log.Error(h.Reason)
+		d.space.said.told = true
+	case r == 0 && d.space.said.told && d.space.said.may():
+		d.space.said.told = false
+		d.log.Info("The disk has room again, writes go on. " + d.space.figures())
+	}
+}
+
+// figures are for the operator.
+func (s *space) figures() string {
+	return fmt.Sprintf("%s are free of %s; %s are kept: %s for flushes, %s for merges, %s by --min-free.", size(s.free.Load()), size(s.total),
+		size(s.kept()), size(s.flushing.Load()), size(s.merging.Load()), size(s.minFree))
+}
+
+// size writes bytes for people.
+func size(n int64) string {
+	switch n = max(n, 0); {
+	case n >= 10<<30:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d KiB", n>>10)
+}
+
+// inputs are the sizes of running merges, by job.
+type inputs struct {
+	mu   sync.Mutex
+	jobs map[int]int64
+}
+
+// listen has the store report its merges.
+func (in *inputs) listen(l *pebble.EventListener) {
+	in.jobs = map[int]int64{}
+	begun, ended := l.CompactionBegin, l.CompactionEnd
+	l.CompactionBegin = func(i pebble.CompactionInfo) {
+		in.mu.Lock()
+		for _, level := range i.Input {
+			for _, t := range level.Tables {
+				in.jobs[i.JobID] += int64(t.Size)
+			}
+		}
+		in.mu.Unlock()
+		begun(i)
+	}
+	l.CompactionEnd = func(i pebble.CompactionInfo) {
+		in.mu.Lock()
+		delete(in.jobs, i.JobID)
+		in.mu.Unlock()
+		ended(i)
+	}
+}
+
+func (in *inputs) sum() (n int64) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, s := range in.jobs {
+		n += s
+	}
+	return n
+}
+
+// pause keeps work that fails from being tried again and again. Pebble would, a hundred times a second.
+type pause struct {
+	mu    sync.Mutex
+	last  time.Duration
+	until time.Time
+	ended chan struct{} // made by who waits, closed by over
+}
+
+const (
+	firstPause   = 200 * time.Millisecond
+	longestPause = 30 * time.Second
+)
+
+// failed makes the pause before the next try longer.
+func (p *pause) failed() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Now().Before(p.until) {
+		return // of the same try
+	}
+	p.last = min(max(2*p.last, firstPause), longestPause)
+	p.until = time.Now().Add(p.last)
+}
+
+// over ends the pause.
+func (p *pause) over() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last, p.until = 0, time.Time{}
+	if p.ended != nil {
+		close(p.ended)
+		p.ended = nil
+	}
+}
+
+// left is how long the pause still takes.
+func (p *pause) left() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until.IsZero() {
+		return 0
+	}
+	return max(0, time.Until(p.until))
+}
+
+// wait returns when the pause has passed; false when stop was closed first.
+func (p *pause) wait(stop <-chan struct{}) bool {
+	left := p.left()
+	if left == 0 {
+		return true
+	}
+	p.mu.Lock()
+	if p.ended == nil {
+		p.ended = make(chan struct{})
+	}
+	ended := p.ended
+	p.mu.Unlock()
+	t := time.NewTimer(left)
+	defer t.Stop()
+	select {
+	case <-stop:
+		return false
+	case <-ended:
+	case <-t.C:
+	}
+	return true
+}
+
+// everyMinute lets one message a minute pass.
+type everyMinute struct {
+	mu   sync.Mutex
+	last time.Time
+	left int  // messages that didn't pass since
+	told bool // for the caller
+}
+
+func (e *everyMinute) may() bool {
+	_, ok := e.pass()
+	return ok
+}
+
+// pass reports whether a message may pass, and how many before it didn't.
+func (e *everyMinute) pass() (left int, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.last.IsZero() && time.Since(e.last) < time.Minute {
+		e.left++
+		return 0, false
+	}
+	left, e.left, e.last = e.left, 0, time.Now()
+	return left, true
+}
+
+// listen has the store report its merges, and what goes wrong beside the requests. That may be the same a hundred times a second.
+func (d *disk) listen(l *pebble.EventListener) {
+	d.space.merges.listen(l)
+	var said everyMinute
+	l.BackgroundError = func(err error) {
+		if left, ok := said.pass(); ok {
+			d.log.Error("Background work of the store failed", "error", err.Error(), "others", left)
+		}
+	}
+}
+
+// closing reports whether the store is being closed.
+func (d *disk) closing() bool {
+	select {
+	case <-d.stop:
+		return true
+	default:
+		return false
+	}
+}

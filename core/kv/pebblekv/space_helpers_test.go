@@ -1,0 +1,235 @@
+package pebblekv
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// smallFS is a file system in memory with so many bytes, of which others than the store may have some.
+type smallFS struct {
+	vfs.FS
+	mu     sync.Mutex
+	total  int64
+	others int64
+	sizes  map[string]int64
+}
+
+func newSmallFS(total int64) *smallFS {
+	return &smallFS{FS: vfs.NewMem(), total: total, sizes: map[string]int64{}}
+}
+
+func (fs *smallFS) used() (n int64) {
+	for _, s := range fs.sizes {
+		n += s
+	}
+	return n + fs.others
+}
+
+// take has others take all but left bytes.
+func (fs *smallFS) take(left int64) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.others = 0
+	fs.others = fs.total - left - fs.used()
+}
+
+// give has others take nothing.
+func (fs *smallFS) give() {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.others = 0
+}
+
+// grow makes a file end bytes long if there is room.
+func (fs *smallFS) grow(name string, end int64) error {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if more := end - fs.sizes[name]; more > 0 {
+		if fs.used()+more > fs.total {
+			return syscall.ENOSPC
+		}
+		fs.sizes[name] = end
+	}
+	return nil
+}
+
+func (fs *smallFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	free := uint64(max(0, fs.total-fs.used()))
+	return vfs.DiskUsage{AvailBytes: free, TotalBytes: uint64(fs.total), UsedBytes: uint64(fs.total) - free}, nil
+}
+
+func (fs *smallFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := fs.FS.Create(name, c)
+	if err != nil {
+		return nil, err
+	}
+	fs.mu.Lock()
+	delete(fs.sizes, name)
+	fs.mu.Unlock()
+	return &smallFile{File: f, fs: fs, name: name}, nil
+}
+
+func (fs *smallFS) Remove(name string) error {
+	err := fs.FS.Remove(name)
+	if err == nil {
+		fs.mu.Lock()
+		delete(fs.sizes, name)
+		fs.mu.Unlock()
+	}
+	return err
+}
+
+func (fs *smallFS) Rename(from, to string) error {
+	err := fs.FS.Rename(from, to)
+	if err == nil {
+		fs.mu.Lock()
+		fs.sizes[to] = fs.sizes[from]
+		delete(fs.sizes, from)
+		fs.mu.Unlock()
+	}
+	return err
+}
+
+type smallFile struct {
+	vfs.File
+	fs   *smallFS
+	name string
+	end  int64
+}
+
+func (f *smallFile) Preallocate(at, n int64) error { return f.fs.grow(f.name, at+n) }
+
+func (f *smallFile) Write(p []byte) (int, error) {
+	if err := f.fs.grow(f.name, f.end+int64(len(p))); err != nil {
+		return 0, err
+	}
+	n, err := f.File.Write(p)
+	f.end += int64(n)
+	return n, err
+}
+
+// lines is a log that can be read while it is written.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+func (l *lines) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (l *lines) count(what string) int { return strings.Count(l.text(), what) }
+
+// eventually waits until ok holds.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// mustFail is for Options.Fatal of stores that should go on.
+func mustFail(t *testing.T) func(error) {
+	return func(err error) { t.Errorf("the process would have ended: %v", err) }
+}
+
+// put writes one value and waits for it.
+func put(e *Engine, key string, val []byte) error {
+	var b kv.Batch
+	b.Put([]byte(key), val)
+	return commitNow(e, &b)
+}
+
+// del deletes keys, and says so.
+func del(e *Engine, keys ...string) error {
+	b := kv.Batch{Frees: true}
+	for _, k := range keys {
+		b.Delete([]byte(k))
+	}
+	return commitNow(e, &b)
+}
+
+func commitNow(e *Engine, b *kv.Batch) error {
+	w, err := e.Write(context.Background(), b, nil)
+	if err != nil {
+		return err
+	}
+	return w.Wait()
+}
+
+// fillUp writes values of 10 KB that don't compress until most are there or they are refused, not only for a moment while a merge
+// runs, and returns their number and the refusal.
+func fillUp(e *Engine, most int) (n int, err error) {
+	r := rand.New(rand.NewPCG(1, 2))
+	val := make([]byte, 10<<10)
+	var refused time.Time
+	for n < most {
+		for i := 0; i < len(val); i += 8 {
+			binary.LittleEndian.PutUint64(val[i:], r.Uint64())
+		}
+		if err = put(e, keyName(n), val); err == nil {
+			n, refused = n+1, time.Time{}
+			continue
+		}
+		if refused.IsZero() {
+			refused = time.Now()
+		}
+		if !errors.Is(err, kv.ErrFull) || time.Since(refused) > 500*time.Millisecond {
+			return n, err
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return n, nil
+}
+
+func keyName(n int) string { return fmt.Sprintf("k%06d", n) }
+
+// count reads all values.
+func count(t *testing.T, e *Engine) (n int) {
+	t.Helper()
+	s := e.Snapshot()
+	defer s.Close()
+	it, err := s.Iter([]byte("k"), []byte("l"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer it.Close()
+	for ok := it.First(); ok; ok = it.Next() {
+		n++
+	}
+	if err := it.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func is(e *Engine, s kv.State) func() bool {
+	return func() bool { return e.Health().State == s }
+}

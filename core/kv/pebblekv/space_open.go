@@ -1,0 +1,134 @@
+package pebblekv
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// newDisk looks at the disk below dir before anything is opened. It starts to watch: an open that hangs ends the process, too.
+func newDisk(dir string, o *Options) *disk {
+	d := &disk{dir: dir, fs: o.FS, log: o.Logger, stop: make(chan struct{}), closed: make(chan struct{})}
+	d.fail.end = o.Fatal
+	d.stall.init(o.Stall)
+	d.space.poke = make(chan struct{}, 1)
+	d.space.memTable = int64(o.MemTableMB) << 20
+	d.space.ballast.path = o.FS.PathJoin(dir, ballastName)
+	go d.watch()
+	return d
+}
+
+// claim takes the directory, and decides whether the store can be opened for writing. On a full disk that doesn't take the flush of what is
+// in the logs it can't: Pebble would try that flush for ever.
+func (d *disk) claim(o *Options) (*claimed, error) {
+	if o.ReadOnly {
+		d.readOnly = errOpenedReadOnly
+		d.refused.Or(refuseReadOnly)
+		return claim(d.dir, o)
+	}
+	needs, err := d.fit(o.MinFree)
+	if err != nil {
+		return nil, translate(err)
+	}
+	if needs > d.space.free.Load()+d.space.ballast.held() && d.space.known {
+		c, err := d.reading(o, errFullAtOpen)
+		if errors.Is(err, ErrNoStore) {
+			err = fmt.Errorf("%w: the disk is full: %s", kv.ErrFull, d.space.atOpen)
+		}
+		return c, err
+	}
+	c, err := claim(d.dir, o)
+	if errors.Is(err, syscall.EROFS) {
+		return d.reading(o, errReadOnlyDisk)
+	}
+	if err == nil && d.space.known {
+		if needs > d.space.free.Load() && d.space.ballast.drop(d.fs) {
+			d.size(o.MinFree)
+		}
+		d.refit()
+	}
+	return c, err
+}
+
+// reading takes the directory for reading only.
+func (d *disk) reading(o *Options, why *kv.Refusal) (*claimed, error) {
+	o.ReadOnly = true
+	if why != errFullAtOpen {
+		d.space.atOpen = ""
+	}
+	c, err := claim(d.dir, o)
+	if err == nil {
+		d.readOnly = why
+		d.refused.Or(refuseReadOnly)
+		d.log.Error(d.health().Reason)
+	}
+	return c, err
+}
+
+// openRoom is what an open needs beside the logs that it flushes and the manifest that it copies.
+const openRoom = 1 << 20
+
+// fit fits the space to the disk, and returns how many bytes an open for writing may take.
+func (d *disk) fit(minFree int64) (needs int64, err error) {
+	d.space.ballast.find(d.fs)
+	d.size(minFree)
+	if needs, err = d.needs(); err == nil {
+		d.space.atOpen = fmt.Sprintf("%s are free of %s, and %s are needed to open the store for writing.",
+			size(d.space.free.Load()), size(d.space.total), size(needs))
+	}
+	return needs, err
+}
+
+// size asks the file system for the disk's size and what is free; not all say.
+func (d *disk) size(minFree int64) {
+	place := d.stall.begin(lookAtSpace, d.dir)
+	defer d.stall.end(place)
+	for dir := d.dir; ; {
+		u, err := d.fs.GetDiskUsage(dir)
+		if err == nil && u.TotalBytes > 0 {
+			d.space.size(u, minFree, d.space.memTable)
+			return
+		}
+		parent := d.fs.PathDir(dir) // the directory isn't there yet
+		if parent == dir {
+			return
+		}
+		dir = parent
+	}
+}
+
+// needs returns how many bytes an open may write: it flushes the logs and copies the manifest.
+func (d *disk) needs() (int64, error) {
+	p, err := partsOf(d.fs, d.dir)
+	if err != nil && !isMissing(err) {
+		return 0, err
+	}
+	n := int64(openRoom)
+	for _, f := range append(p.logs, p.manifests...) {
+		if i, err := d.fs.Stat(d.fs.PathJoin(d.dir, f.name)); err == nil {
+			n += i.Size()
+		}
+	}
+	return n, nil
+}
+
+// start begins to follow the free space of an open store. While there is too little of it tidy is called at every look.
+func (d *disk) start(db *pebble.DB, tidy func()) {
+	d.running.Store(d.readOnly == nil)
+	if d.space.known && d.readOnly == nil {
+		d.minding.Go(func() { d.mind(db.Metrics, tidy) })
+	}
+}
+
+// rest ends the look at the free space, and the pauses of work that Pebble's Close waits for.
+func (d *disk) rest() {
+	d.running.Store(false)
+	close(d.stop)
+	d.minding.Wait()
+}
+
+// close ends the watching, when the store is closed: a Close that hangs ends the process, too.
+func (d *disk) close() { close(d.closed) }

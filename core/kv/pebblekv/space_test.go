@@ -1,0 +1,483 @@
+package pebblekv
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+func smallStore(t *testing.T, fs vfs.FS, log *lines) *Engine {
+	t.Helper()
+	return mustOpen(t, "store", Options{FS: fs, Logger: log.logger(), Fatal: mustFail(t)})
+}
+
+// A disk is filled with data: it is refused while deletes, drops and reads go on, and taken again when there is room.
+func TestFullDisk(t *testing.T) {
+	const disk = 64 << 20
+	fs, log := newSmallFS(disk), &lines{}
+	e := smallStore(t, fs, log)
+	defer e.Close()
+	n, err := fillUp(e, disk/(10<<10))
+	if !errors.Is(err, kv.ErrFull) {
+		t.Fatalf("%d values, then %v", n, err)
+	}
+	if least := disk / 3 / (10 << 10); n < least {
+		t.Errorf("refused after %d values, at least %d should fit", n, least)
+	}
+	if h := e.Health(); h.State != kv.Full || !strings.Contains(h.Reason, "--min-free") {
+		t.Errorf("health %+v", h)
+	}
+	if got := count(t, e); got != n {
+		t.Errorf("%d of %d values are read", got, n)
+	}
+	for i := range 100 {
+		if err := del(e, keyName(i)); err != nil {
+			t.Fatalf("delete %d: %v", i, err)
+		}
+	}
+	if err := e.DropRange(context.Background(), []byte(keyName(100)), []byte(keyName(200))); err != nil {
+		t.Error("drop:", err)
+	}
+	if got := count(t, e); got != n-200 {
+		t.Errorf("%d of %d values are left", got, n-200)
+	}
+	fs.mu.Lock()
+	fs.total *= 4
+	fs.mu.Unlock()
+	eventually(t, "health is well again", is(e, kv.Well))
+	if err := put(e, "k1", []byte("v")); err != nil {
+		t.Error("with room again:", err)
+	}
+	if n := strings.Count(log.text(), "\n"); n > 2 {
+		t.Errorf("%d lines of log:\n%s", n, log.text())
+	}
+}
+
+// What is deleted on a full disk gives room without anything else.
+func TestFullDiskDeleteMakesRoom(t *testing.T) {
+	const disk = 64 << 20
+	fs := newSmallFS(disk)
+	e := smallStore(t, fs, &lines{})
+	defer e.Close()
+	n, err := fillUp(e, disk/(10<<10))
+	if !errors.Is(err, kv.ErrFull) {
+		t.Fatal(err)
+	}
+	for i := 0; i < n; i++ {
+		if err := del(e, keyName(i)); err != nil {
+			t.Fatalf("delete %d of %d: %v", i, n, err)
+		}
+	}
+	eventually(t, "there is room for a value", func() bool { return put(e, "k", make([]byte, 10<<10)) == nil })
+}
+
+// Others than the store take what is left: deletes are refused too, and go on when they give it back.
+func TestSecondFloor(t *testing.T) {
+	fs := newSmallFS(256 << 20)
+	e := smallStore(t, fs, &lines{})
+	defer e.Close()
+	if _, err := fillUp(e, 100); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the ballast is there", func() bool { _, err := fs.Stat("store/ballast"); return err == nil })
+	fs.take(int64(e.disk.space.minFree) / 2)
+	eventually(t, "deletes are refused", func() bool { return errors.Is(del(e, "k"), kv.ErrFull) })
+	if h := e.Health(); h.State != kv.ReadOnly || h.Reason == "" {
+		t.Errorf("health %+v", h)
+	}
+	if got := count(t, e); got != 100 {
+		t.Errorf("%d values are read", got)
+	}
+	fs.give()
+	eventually(t, "health is well again", is(e, kv.Well))
+	if err := del(e, keyName(0)); err != nil {
+		t.Error(err)
+	}
+}
+
+// Others take every byte while writers are at it. Nothing ends, nothing that was acknowledged is lost, and it goes on by itself.
+func TestNoRoomAtAll(t *testing.T) {
+	fs, log := newSmallFS(256<<20), &lines{}
+	e := smallStore(t, fs, log)
+	eventually(t, "the ballast is there", func() bool { _, err := fs.Stat("store/ballast"); return err == nil })
+	stop, kept := make(chan struct{}), sync.Map{}
+	var wg sync.WaitGroup
+	var after atomic.Int64
+	given := make(chan struct{})
+	for w := range 4 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				key := keyName(w*100000 + i)
+				err := put(e, key, []byte(strings.Repeat(key, 100)))
+				switch {
+				case err == nil:
+					kept.Store(key, true)
+					select {
+					case <-given:
+						after.Add(1)
+					default:
+					}
+				case !errors.Is(err, kv.ErrFull):
+					t.Error(err)
+					return
+				default:
+					time.Sleep(time.Millisecond)
+				}
+			}
+		})
+	}
+	for range 3 {
+		fs.take(0)
+		eventually(t, "writes are refused", func() bool { return errors.Is(put(e, "k", []byte("v")), kv.ErrFull) })
+		time.Sleep(50 * time.Millisecond)
+		fs.give()
+		eventually(t, "health is well again", is(e, kv.Well))
+	}
+	close(given)
+	eventually(t, "writes go on", func() bool { return after.Load() > 100 })
+	close(stop)
+	wg.Wait()
+	eventually(t, "the ballast is there again", func() bool { _, err := fs.Stat("store/ballast"); return err == nil })
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = smallStore(t, fs, log)
+	defer e.Close()
+	kept.Range(func(k, _ any) bool {
+		if _, err := e.Get([]byte(k.(string))); err != nil {
+			t.Errorf("%s: %v", k, err)
+		}
+		return true
+	})
+	if n := strings.Count(log.text(), "\n"); n > 4 {
+		t.Errorf("%d lines of log:\n%s", n, log.text())
+	}
+}
+
+// A store whose logs can't be flushed when it is opened is for reading; a start with more room is as ever.
+func TestFullAtOpen(t *testing.T) {
+	for _, relaxed := range []bool{false, true} {
+		fs, log := newSmallFS(256<<20), &lines{}
+		o := Options{FS: fs, Logger: log.logger(), Fatal: mustFail(t), Relaxed: relaxed}
+		e := mustOpen(t, "store", o)
+		if _, err := fillUp(e, 100); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_ = fs.Remove("store/ballast")
+		fs.take(100 << 10)
+		before, _ := fs.List("store")
+		slices.Sort(before)
+		e = mustOpen(t, "store", o)
+		if h := e.Health(); h.State != kv.ReadOnly || !strings.Contains(h.Reason, "are free of") {
+			t.Errorf("health %+v", h)
+		}
+		if got := count(t, e); got != 100 {
+			t.Errorf("%d values are read", got)
+		}
+		if err := put(e, "k", []byte("v")); !errors.Is(err, kv.ErrFull) {
+			t.Errorf("a write: %v", err)
+		}
+		if err := del(e, "k"); !errors.Is(err, kv.ErrFull) {
+			t.Errorf("a delete: %v", err)
+		}
+		if err := e.DropRange(context.Background(), []byte("a"), []byte("b")); !errors.Is(err, kv.ErrFull) {
+			t.Errorf("a drop: %v", err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		after, _ := fs.List("store")
+		if slices.Sort(after); !slices.Equal(after, before) {
+			t.Errorf("files before %v, after %v", before, after)
+		}
+		fs.give()
+		e = mustOpen(t, "store", o)
+		if err := put(e, "k", []byte("v")); err != nil {
+			t.Error(err)
+		}
+		if got := count(t, e); got != 101 {
+			t.Errorf("%d values are read", got)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The ballast is room for an open, too.
+func TestBallastServesOpen(t *testing.T) {
+	fs := newSmallFS(1 << 30)
+	e := smallStore(t, fs, &lines{})
+	eventually(t, "the ballast is there", func() bool { _, err := fs.Stat("store/ballast"); return err == nil })
+	if _, err := fillUp(e, 100); err != nil {
+		t.Fatal(err)
+	}
+	_ = e.Close()
+	fs.take(0)
+	e = smallStore(t, fs, &lines{})
+	defer e.Close()
+	if got := count(t, e); got != 100 || e.disk.readOnly != nil {
+		t.Errorf("%d values are read, %v", got, e.Health())
+	}
+	if err := del(e, "k"); !errors.Is(err, kv.ErrFull) {
+		t.Errorf("a delete: %v", err)
+	}
+	fs.give()
+	eventually(t, "health is well again", is(e, kv.Well))
+}
+
+// A store can't be made on a full disk.
+func TestNewStoreOnFullDisk(t *testing.T) {
+	fs := newSmallFS(64 << 20)
+	fs.take(10 << 10)
+	if e, err := Open("store", Options{FS: fs, Fatal: mustFail(t)}); !errors.Is(err, kv.ErrFull) {
+		t.Errorf("%v, %v", e, err)
+	}
+}
+
+// erofs refuses all that a read-only file system refuses.
+type erofs struct{ vfs.FS }
+
+func (erofs) Create(string, vfs.DiskWriteCategory) (vfs.File, error) { return nil, syscall.EROFS }
+func (erofs) Lock(string) (io.Closer, error)                         { return nil, syscall.EROFS }
+func (erofs) Remove(string) error                                    { return syscall.EROFS }
+func (erofs) Rename(string, string) error                            { return syscall.EROFS }
+func (erofs) Link(string, string) error                              { return syscall.EROFS }
+func (erofs) OpenReadWrite(string, vfs.DiskWriteCategory, ...vfs.OpenOption) (vfs.File, error) {
+	return nil, syscall.EROFS
+}
+
+func TestReadOnlyFileSystem(t *testing.T) {
+	fs := vfs.NewMem()
+	o := Options{FS: fs, Fatal: mustFail(t)}
+	e := mustOpen(t, "store", o)
+	if _, err := fillUp(e, 10); err != nil {
+		t.Fatal(err)
+	}
+	_ = e.Close()
+	o.FS = erofs{fs}
+	e = mustOpen(t, "store", o)
+	defer e.Close()
+	if h := e.Health(); h.State != kv.ReadOnly || !strings.Contains(h.Reason, "read-only") {
+		t.Errorf("health %+v", h)
+	}
+	if got := count(t, e); got != 10 {
+		t.Errorf("%d values are read", got)
+	}
+	if err := put(e, "k", []byte("v")); !errors.Is(err, kv.ErrUnavailable) {
+		t.Errorf("a write: %v", err)
+	}
+	if _, err := Open("none", o); !errors.Is(err, kv.ErrUnavailable) {
+		t.Errorf("a store that isn't there: %v", err)
+	}
+}
+
+// Merges leave the last room to logs and flushes: one that would take it fails, waits, and runs when there is room.
+func TestMergesLeaveRoomForFlushes(t *testing.T) {
+	fs, log := newSmallFS(256<<20), &lines{}
+	e := smallStore(t, fs, log)
+	defer e.Close()
+	for range 2 { // two runs of the same keys
+		if _, err := fillUp(e, 2000); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.db.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fs.take(e.disk.space.minFree)
+	e.disk.space.again()
+	eventually(t, "the file system was asked", func() bool { return !e.disk.space.mayMerge(e.disk.space.minFree) })
+	merged := make(chan error, 1)
+	go func() { merged <- e.db.Compact(context.Background(), []byte("k"), []byte("l"), false) }()
+	eventually(t, "a merge has failed, the next one waits", func() bool { return e.pace.held() > 0 })
+	if free := e.disk.space.free.Load(); free < e.disk.space.flushing.Load() {
+		t.Errorf("%d bytes are left, flushes need %d", free, e.disk.space.flushing.Load())
+	}
+	if n := log.count("the last room is kept"); n > 1 {
+		t.Errorf("%d lines of log:\n%s", n, log.text())
+	}
+	fs.give()
+	eventually(t, "merges may run", func() bool { return e.pace.held() == 0 })
+	for range 2 { // the one that failed, or the first with room
+		if err := <-merged; err == nil {
+			return
+		}
+		go func() { merged <- e.db.Compact(context.Background(), []byte("k"), []byte("l"), false) }()
+	}
+	t.Error("no merge succeeds when there is room again")
+}
+
+// faultyFS fails operations on files that match.
+type faultyFS struct {
+	vfs.FS
+	fails atomic.Pointer[func(op, name string) error]
+	hits  atomic.Int64
+}
+
+func (fs *faultyFS) set(f func(op, name string) error) { fs.fails.Store(&f) }
+
+func (fs *faultyFS) look(op, name string) error {
+	if f := fs.fails.Load(); f != nil {
+		if err := (*f)(op, filepath.Base(name)); err != nil {
+			fs.hits.Add(1)
+			return err
+		}
+	}
+	return nil
+}
+
+func (fs *faultyFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := fs.look("create", name); err != nil {
+		return nil, err
+	}
+	f, err := fs.FS.Create(name, c)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyFile{f, fs, name}, nil
+}
+
+func (fs *faultyFS) OpenDir(name string) (vfs.File, error) {
+	f, err := fs.FS.OpenDir(name)
+	return &faultyFile{f, fs, name}, err
+}
+
+type faultyFile struct {
+	vfs.File
+	fs   *faultyFS
+	name string
+}
+
+func (f *faultyFile) Write(p []byte) (int, error) {
+	if err := f.fs.look("write", f.name); err != nil {
+		return 0, err
+	}
+	return f.File.Write(p)
+}
+
+func (f *faultyFile) Sync() error {
+	if err := f.fs.look("sync", f.name); err != nil {
+		return err
+	}
+	return f.File.Sync()
+}
+
+func (f *faultyFile) SyncData() error {
+	if err := f.fs.look("sync", f.name); err != nil {
+		return err
+	}
+	return f.File.SyncData()
+}
+
+// failing makes one operation on files with a suffix or prefix fail.
+func failing(op, part string, err error) func(string, string) error {
+	return func(o, name string) error {
+		if o == op && (strings.HasSuffix(name, part) || strings.HasPrefix(name, part)) {
+			return err
+		}
+		return nil
+	}
+}
+
+// Flushes that fail for another reason are tried again, not a hundred times a second; meanwhile writes are refused before they would hang.
+func TestFlushFails(t *testing.T) {
+	fs, log := &faultyFS{FS: vfs.NewMem()}, &lines{}
+	e := mustOpen(t, "store", Options{FS: fs, Logger: log.logger(), Fatal: mustFail(t), MemTableMB: 1})
+	defer e.Close()
+	fs.set(failing("write", ".sst", syscall.EIO))
+	n, err := fillUp(e, 10000)
+	if !errors.Is(err, kv.ErrUnavailable) {
+		t.Fatalf("%d values, then %v", n, err)
+	}
+	if h := e.Health(); h.State != kv.ReadOnly || h.Reason == "" {
+		t.Errorf("health %+v", h)
+	}
+	if got := count(t, e); got != n {
+		t.Errorf("%d of %d values are read", got, n)
+	}
+	time.Sleep(time.Second)
+	if n := fs.hits.Load(); n > 6 {
+		t.Errorf("%d tries in a second", n)
+	}
+	if n := strings.Count(log.text(), "\n"); n > 3 {
+		t.Errorf("%d lines of log:\n%s", n, log.text())
+	}
+	fs.set(func(string, string) error { return nil })
+	eventually(t, "health is well again", is(e, kv.Well))
+	if err := put(e, "k", []byte("v")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSpaceFitsTheDisk(t *testing.T) {
+	for _, c := range []struct{ total, given, minFree, memTable int64 }{
+		{64 << 20, 0, 64 << 20 / 100 * 5, 1 << 20},
+		{8 << 20, 0, 8 << 20 / 100 * 5, 256 << 10},
+		{512 << 20, 0, 512 << 20 / 100 * 5, 8 << 20},
+		{1 << 30, 0, 1 << 30 / 100 * 5, 16 << 20},
+		{5 << 30, 0, 256 << 20, 16 << 20},
+		{1 << 40, 0, 256 << 20, 16 << 20},
+		{1 << 40, 2 << 30, 2 << 30, 16 << 20},
+		{64 << 20, 16 << 20, 16 << 20, 1 << 20},
+	} {
+		var s space
+		s.size(vfs.DiskUsage{TotalBytes: uint64(c.total)}, c.given, DefaultMemTableMB<<20)
+		if s.minFree != c.minFree || s.memTable != c.memTable {
+			t.Errorf("a disk of %d with --min-free %d: %d are kept, a memtable has %d; want %d and %d",
+				c.total, c.given, s.minFree, s.memTable, c.minFree, c.memTable)
+		}
+	}
+}
+
+// What is refused depends on the room, and goes back only with a little more of it.
+func TestFloors(t *testing.T) {
+	var s space
+	s.minFree = 80
+	s.flushing.Store(15)
+	s.merging.Store(5)
+	for _, c := range []struct {
+		free         int64
+		before, want uint32
+	}{
+		{100, 0, 0}, {99, 0, refuseData}, {55, 0, refuseData}, {54, 0, refuseAll},
+		{100, refuseData, refuseData}, {109, refuseData, refuseData}, {110, refuseData, 0},
+		{64, refuseAll, refuseAll}, {65, refuseAll, refuseData}, {110, refuseAll, 0},
+	} {
+		if s.free.Store(c.free); s.refuses(c.before) != c.want {
+			t.Errorf("%d free, before %b: %b, want %b", c.free, c.before, s.refuses(c.before), c.want)
+		}
+	}
+}
+
+func TestOneLineAMinute(t *testing.T) {
+	var e everyMinute
+	for i := range 5 {
+		if e.may() != (i == 0) {
+			t.Errorf("message %d", i)
+		}
+	}
+	e.last = e.last.Add(-time.Minute)
+	if left, ok := e.pass(); left != 4 || !ok {
+		t.Errorf("a minute later: %d, %v", left, ok)
+	}
+}

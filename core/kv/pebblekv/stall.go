@@ -1,0 +1,146 @@
+package pebblekv
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// DefaultStall is how long the disk may take for one operation before writes are refused.
+const DefaultStall = 10 * time.Second
+
+// stallEnd is how many times Options.Stall the disk may take before the process ends.
+const stallEnd = 6
+
+// stall watches what writers wait for: operations on logs and directories, and the look at the free space. While one of them takes longer
+// than limit nobody waits for the log, and writes are refused; see disk.watch.
+type stall struct {
+	limit time.Duration
+
+	mu  sync.Mutex
+	ops []diskOp // a free place is zero
+
+	given atomic.Pointer[chan struct{}] // closed while the disk is stalled
+}
+
+// diskOp is an operation in flight.
+type diskOp struct {
+	what, name string // together they name it
+	since      time.Time
+}
+
+func (s *stall) init(limit time.Duration) {
+	s.limit = limit
+	c := make(chan struct{})
+	s.given.Store(&c)
+}
+
+// begin notes an operation, and returns its place for end.
+func (s *stall) begin(what, name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := diskOp{what, name, time.Now()}
+	for i := range s.ops {
+		if s.ops[i].since.IsZero() {
+			s.ops[i] = o
+			return i
+		}
+	}
+	s.ops = append(s.ops, o)
+	return len(s.ops) - 1
+}
+
+func (s *stall) end(place int) {
+	s.mu.Lock()
+	s.ops[place] = diskOp{}
+	s.mu.Unlock()
+}
+
+// oldest returns the operation that takes longest, and how long that is; 0 when none is in flight.
+func (s *stall) oldest() (name string, age time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for _, o := range s.ops {
+		if d := now.Sub(o.since); !o.since.IsZero() && d > age {
+			name, age = o.what+o.name, d
+		}
+	}
+	return name, age
+}
+
+// watch looks after the operations in flight until close.
+func (d *disk) watch() {
+	t := time.NewTicker(max(d.stall.limit/20, time.Millisecond))
+	defer t.Stop()
+	for {
+		select {
+		case <-d.closed:
+			return
+		case <-t.C:
+			d.look(d.stall.oldest())
+		}
+	}
+}
+
+// look acts on the age of the oldest operation.
+func (d *disk) look(name string, age time.Duration) {
+	stalled := d.refused.Load()&refuseStalled != 0
+	switch {
+	case age >= stallEnd*d.stall.limit:
+		d.fail.now("the disk has not answered for %v (%s)", age.Round(time.Second), name)
+	case age >= d.stall.limit && !stalled:
+		d.refused.Or(refuseStalled)
+		close(*d.stall.given.Load())
+		d.log.Error("The disk does not answer, writes are refused", "operation", name, "for", age.Round(time.Millisecond))
+	case age < d.stall.limit && stalled:
+		c := make(chan struct{})
+		d.stall.given.Store(&c)
+		d.refused.And(^uint32(refuseStalled))
+		d.log.Info("The disk answers again, writes go on")
+	}
+}
+
+// commit is a batch that waits for its fsync.
+type commit struct {
+	stall *stall
+	once  sync.Once
+	batch *pebble.Batch
+	done  chan struct{} // closed when err is known
+	err   error
+}
+
+func newCommit(s *stall, b *pebble.Batch) *commit {
+	return &commit{stall: s, batch: b, done: make(chan struct{})}
+}
+
+// Wait implements kv.Commit. While the disk is stalled the outcome isn't known; it may be asked for again later.
+func (c *commit) Wait() error {
+	c.once.Do(func() { go c.wait() }) // Pebble's wait can't be given up
+	given := *c.stall.given.Load()
+	select {
+	case <-c.done:
+		return c.err
+	case <-given:
+	}
+	select {
+	case <-c.done:
+		return c.err
+	default:
+		return fmt.Errorf("%w: the disk does not answer", kv.ErrUnknownOutcome)
+	}
+}
+
+func (c *commit) wait() {
+	defer close(c.done)
+	if err := c.batch.SyncWait(); err != nil {
+		c.err = fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
+		return // Pebble may still use the batch: leave it to the garbage collector
+	}
+	_ = c.batch.Close()
+	c.batch = nil
+}
