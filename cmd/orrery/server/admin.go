@@ -111,6 +111,7 @@ type Status struct {
 	Durability string                `json:"durability"`
 	APIs       map[string]DoorStatus `json:"apis"`
 	Store      any                   `json:"store,omitempty"`
+	Scrub      any                   `json:"scrub,omitempty"`
 	Containers []ContainerStatus     `json:"containers,omitempty"`
 }
 
@@ -138,6 +139,7 @@ func (s *Server) status() Status {
 		st.Data, st.Durability = "memory", "none"
 	}
 	if b, ok := s.back.(*backing); ok {
+		st.Scrub = b.eng.ScrubStatus()
 		var err error
 		if st.Containers, err = containersOf(b.eng); err != nil {
 			s.log.Error("The containers can't be listed", "error", err)
