@@ -14,6 +14,7 @@ type Status struct {
 	Memory     *MemoryStatus         `json:"requestMemory,omitempty"`
 	APIs       map[string]DoorStatus `json:"apis"`
 	Store      any                   `json:"store,omitempty"`
+	Scrub      any                   `json:"scrub,omitempty"` // what the scrub of the store has found
 	Containers []ContainerStatus     `json:"containers,omitempty"`
 }
 
@@ -74,6 +75,7 @@ func (b *backing) describe(s *Server, st *Status) {
 	h, bud := b.eng.Health(), b.eng.Budget()
 	st.Health = &HealthStatus{State: healthNames[h.State], Reason: h.Reason}
 	st.Memory = &MemoryStatus{Used: bud.Used(), Limit: bud.Limit()}
+	st.Scrub = b.eng.ScrubStatus()
 	var err error
 	if st.Containers, err = containersOf(b.eng); err != nil {
 		s.log.Error("The containers can't be listed", "error", err)

@@ -2,6 +2,7 @@ package pebblekv
 
 import (
 	"bytes"
+	"cmp"
 	"container/heap"
 	"context"
 	"errors"
@@ -22,28 +23,8 @@ type Loss struct {
 	Lo, Hi []byte // keys from Lo to Hi may have stood there; both nil: any
 }
 
-// Salvage reads what can be read of the store in dir, which may be damaged in any way and isn't changed: it calls visit for every key in order with the newest
-// value of it that can be read, and returns what can't be read. Keys whose deletion can be read don't come. A key may come with an older value than it had
-// when the newer one is lost. The slices are valid until visit returns; its error ends the salvage.
-func Salvage(ctx context.Context, dir string, o Options, w Watch, visit func(key, val []byte) error) (lost []Loss, err error) {
-	o = o.withDefaults()
-	s := &salvage{ctx: ctx, fs: readOnlyFS{o.FS}, dir: dir, watch: w}
-	if _, err := s.fs.Stat(dir); isMissing(err) {
-		return nil, ErrNoStore
-	}
-	lock, err := pebble.LockDirectory(dir, s.fs)
-	if err != nil {
-		return nil, lockError(dir, err)
-	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
-	if err := s.open(o); err != nil {
-		return nil, claiming(err)
-	}
-	defer s.close()
-	return s.lost, s.merge(visit)
-}
-
-type salvage struct {
+// Salvage is what can be read of a store that may be damaged in any way. The store isn't changed.
+type Salvage struct {
 	ctx     context.Context
 	fs      vfs.FS
 	dir     string
@@ -53,6 +34,31 @@ type salvage struct {
 	drops   []span // deleted ranges
 	closing []io.Closer
 }
+
+// OpenSalvage reads the store in dir as far as it can be read. What is found to be lost is reported, and can be asked for.
+func OpenSalvage(ctx context.Context, dir string, o Options, w Watch) (*Salvage, error) {
+	o = o.withDefaults()
+	s := &Salvage{ctx: ctx, fs: readOnlyFS{o.FS}, dir: dir, watch: w}
+	if _, err := s.fs.Stat(dir); isMissing(err) {
+		return nil, ErrNoStore
+	}
+	lock, err := pebble.LockDirectory(dir, s.fs)
+	if err != nil {
+		return nil, lockError(dir, err)
+	}
+	s.closing = append(s.closing, lock)
+	if err := s.open(o); err != nil {
+		return nil, errors.Join(claiming(err), s.Close())
+	}
+	return s, nil
+}
+
+// Lost returns what was found so far that can't be read.
+func (s *Salvage) Lost() []Loss { return s.lost }
+
+// Each calls visit for every key in order with the newest value of it that can be read, once. Keys whose deletion can be read don't come. A key may come with
+// an older value than it had when the newer one is lost. The slices are valid until visit returns; its error ends the walk.
+func (s *Salvage) Each(visit func(key, val []byte) error) error { return s.merge(visit) }
 
 // span is a deleted range.
 type span struct {
@@ -92,14 +98,14 @@ func (s *sources) Pop() any {
 }
 
 // lose records what can't be read.
-func (s *salvage) lose(file, what string, lo, hi []byte) {
+func (s *Salvage) lose(file, what string, lo, hi []byte) {
 	l := Loss{Problem{file, oneLine(what), Damage}, lo, hi}
 	s.lost = append(s.lost, l)
 	s.watch.report(l.Problem)
 }
 
 // open finds out what counts of the directory's files, and opens it.
-func (s *salvage) open(o Options) error {
+func (s *Salvage) open(o Options) error {
 	l := &look{fs: s.fs, dir: s.dir, report: func(Problem) {}}
 	var err error
 	if l.parts, err = partsOf(s.fs, s.dir); err != nil {
@@ -122,26 +128,27 @@ func (s *salvage) open(o Options) error {
 	if err := errors.Join(l.readLogs(), l.readNote()); err != nil {
 		return err
 	}
-	tables, named := l.tables, false
+	tables, named := make([]liveTable, 0, len(l.tables)), false
 	if live, err := namedTables(s.fs, s.dir, l, o); err == nil {
 		named = true
 		have := map[uint64]bool{}
 		for _, t := range l.tables {
 			have[t.num] = true
 		}
-		tables = tables[:0:0]
 		for _, t := range live {
 			if have[t.num] {
-				tables = append(tables, t.numbered)
+				tables = append(tables, t)
 			} else {
 				s.lose(t.name, "the table is missing", t.lo, bytes.Clone(append(t.hi, 0)))
 			}
 		}
 	}
 	if l.manifest == "" || !named || l.manifestDamaged {
-		if tables = l.tables; l.manifest != "" || len(l.manifests) > 0 || len(tables) > 0 {
-			s.lose(l.manifest, "the manifest can't be read whole: all tables that are there are read", nil, nil)
+		tables = tables[:0]
+		for _, t := range l.tables {
+			tables = append(tables, liveTable{numbered: t})
 		}
+		s.lose(cmp.Or(l.manifest, "MANIFEST"), "the manifest can't be read whole: all tables that are there are read", nil, nil)
 	}
 	for _, t := range tables {
 		if err := s.table(t); err != nil {
@@ -225,7 +232,7 @@ func (silent) Errorf(string, ...any)     {}
 func (silent) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
 
 // logs reads the logs that aren't in tables, all of them when it isn't known which are.
-func (s *salvage) logs(l *look) error {
+func (s *Salvage) logs(l *look) error {
 	var ops memory
 	for i, f := range l.logs {
 		if f.num < l.firstLog {
@@ -276,7 +283,7 @@ func (m *memory) at() *version { return &m.all[0] }
 func (m *memory) next() bool   { m.all = m.all[1:]; return len(m.all) > 0 }
 
 // batch takes the operations of a log's record; false: it is malformed.
-func (s *salvage) batch(m *memory, rec []byte) bool {
+func (s *Salvage) batch(m *memory, rec []byte) bool {
 	h, ok := batchrepr.ReadHeader(rec)
 	if !ok {
 		return false
@@ -303,7 +310,7 @@ func (s *salvage) batch(m *memory, rec []byte) bool {
 }
 
 // merge visits the newest version of every key.
-func (s *salvage) merge(visit func(key, val []byte) error) error {
+func (s *Salvage) merge(visit func(key, val []byte) error) error {
 	heap.Init(&s.runs)
 	var last []byte
 	for n := 0; len(s.runs) > 0; n++ {
@@ -328,7 +335,7 @@ func (s *salvage) merge(visit func(key, val []byte) error) error {
 	return nil
 }
 
-func (s *salvage) dropped(v *version) bool {
+func (s *Salvage) dropped(v *version) bool {
 	for _, d := range s.drops {
 		if d.seq > v.seq && bytes.Compare(d.lo, v.key) <= 0 && bytes.Compare(v.key, d.hi) < 0 {
 			return true
@@ -337,8 +344,11 @@ func (s *salvage) dropped(v *version) bool {
 	return false
 }
 
-func (s *salvage) close() {
+// Close gives the store back.
+func (s *Salvage) Close() (err error) {
 	for _, c := range slices.Backward(s.closing) {
-		_ = c.Close()
+		err = errors.Join(err, c.Close())
 	}
+	s.closing = nil
+	return err
 }

@@ -10,15 +10,19 @@ import (
 )
 
 // table adds what can be read of a table to the sources: its runs of blocks between those that can't be read.
-func (s *salvage) table(t numbered) (err error) {
+func (s *Salvage) table(t liveTable) (err error) {
+	end := t.hi
+	if end != nil {
+		end = append(bytes.Clone(end), 0)
+	}
 	defer func() {
 		if r := recover(); r != nil {
-			s.lose(t.name, fmt.Sprintf("the table can't be read: %v", r), nil, nil)
+			s.lose(t.name, fmt.Sprintf("the table can't be read: %v", r), t.lo, end)
 		}
 	}()
 	r, err := openTable(s.ctx, s.fs, s.fs.PathJoin(s.dir, t.name))
 	if err != nil {
-		s.lose(t.name, fmt.Sprintf("the table can't be opened: %v", err), nil, nil)
+		s.lose(t.name, fmt.Sprintf("the table can't be opened: %v", err), t.lo, end)
 		return s.ctx.Err()
 	}
 	s.closing = append(s.closing, r)
@@ -28,9 +32,12 @@ func (s *salvage) table(t numbered) (err error) {
 	l, err := r.Layout()
 	if err != nil || !l.Format.BlockColumnar() { // read on until it fails
 		s.run(t.name, r, nil, nil)
+		if err != nil {
+			s.lose(t.name, fmt.Sprintf("the index of the table can't be read: %v", err), t.lo, end)
+		}
 		return s.ctx.Err()
 	}
-	for _, lim := range s.readable(t.name, r, l) {
+	for _, lim := range s.readable(t, r, l) {
 		s.run(t.name, r, lim.lo, lim.hi)
 	}
 	return s.ctx.Err()
@@ -40,9 +47,9 @@ func (s *salvage) table(t numbered) (err error) {
 type bounds struct{ lo, hi []byte }
 
 // readable reads all data blocks of a table and returns the runs between those that fail, which are lost.
-func (s *salvage) readable(name string, r *sstable.Reader, l *sstable.Layout) (out []bounds) {
+func (s *Salvage) readable(t liveTable, r *sstable.Reader, l *sstable.Layout) (out []bounds) {
 	var lo []byte // where the run under way begins
-	var before []byte
+	before := t.lo
 	whole, good := true, 0
 	n := 0
 	for _, h := range l.Index {
@@ -61,7 +68,7 @@ func (s *salvage) readable(name string, r *sstable.Reader, l *sstable.Layout) (o
 					if good > 0 {
 						out = append(out, bounds{lo, before})
 					}
-					s.lose(name, fmt.Sprintf("a data block can't be read: %v", err), before, after)
+					s.lose(t.name, fmt.Sprintf("a data block can't be read: %v", err), before, after)
 					whole, good, lo = false, 0, after
 				}
 				before = after
@@ -78,7 +85,7 @@ func (s *salvage) readable(name string, r *sstable.Reader, l *sstable.Layout) (o
 }
 
 // deletedRanges reads the range deletions of a table.
-func (s *salvage) deletedRanges(r *sstable.Reader) error {
+func (s *Salvage) deletedRanges(r *sstable.Reader) error {
 	it, err := r.NewRawRangeDelIter(s.ctx, sstable.NoFragmentTransforms, sstable.NoReadEnv)
 	if err != nil || it == nil {
 		return err
@@ -95,14 +102,14 @@ func (s *salvage) deletedRanges(r *sstable.Reader) error {
 
 // run is a part of a table as a source.
 type run struct {
-	s    *salvage
+	s    *Salvage
 	name string
 	it   sstable.Iterator
 	cur  version
 }
 
 // run adds a part of a table to the sources.
-func (s *salvage) run(name string, r *sstable.Reader, lo, hi []byte) {
+func (s *Salvage) run(name string, r *sstable.Reader, lo, hi []byte) {
 	it, err := r.NewIter(sstable.NoTransforms, lo, hi, sstable.TableBlobContext{})
 	if err != nil {
 		s.lose(name, fmt.Sprintf("the table can't be read: %v", err), lo, hi)
