@@ -341,6 +341,9 @@ func (e *Engine) dropOrphans(ctx context.Context) error {
 	for _, g := range gens {
 		if !live[g] {
 			if err := e.store.DropGeneration(ctx, g); err != nil {
+				if e.Health().State >= kv.Full { // a start with more room does it
+					return nil
+				}
 				return err
 			}
 		}
