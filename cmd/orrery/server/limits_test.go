@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"math"
@@ -54,6 +55,11 @@ func TestMaxConnections(t *testing.T) {
 	s := guardedServer(t, func(c *Config) {
 		c.MaxConnections, c.Logger = 3, slog.New(slog.NewTextHandler(&log, nil))
 	})
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := s.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
 	http.DefaultClient.CloseIdleConnections() // of the probes
 	for _, door := range []string{NoSQL, Table, Gremlin, Mongo, Admin} {
 		var open []net.Conn
