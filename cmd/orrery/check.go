@@ -103,5 +103,8 @@ func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
+	if what == "loss" {
+		return fmt.Sprintf("%d losses", n)
+	}
 	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -25,6 +25,7 @@ type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Serve the APIs."`
 	Demo    demoCmd    `cmd:"" help:"Serve sample data from memory."`
 	Check   checkCmd   `cmd:"" help:"Verify a store that no server has open."`
+	Repair  repairCmd  `cmd:"" help:"Save what can be read of a damaged store into a new directory."`
 	Query   queryCmd   `cmd:"" help:"Run a NoSQL query, and explain it."`
 	Connect connectCmd `cmd:"" help:"Print the connection strings of a server, from its data directory."`
 	Version versionCmd `cmd:"" help:"Print the version."`

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 )
@@ -200,6 +201,20 @@ func Generation(key []byte) (gen uint32, ok bool) {
 	}
 	return binary.BigEndian.Uint32(key[1:]), true
 }
+
+// ParseSlot reads slot and kind of a data key.
+func ParseSlot(key []byte) (s Slot, k Kind, ok bool) {
+	if len(key) < PrefixLen || key[0] != spaceData {
+		return s, 0, false
+	}
+	return Slot{binary.BigEndian.Uint32(key[1:]), binary.BigEndian.Uint32(key[5:])}, Kind(key[PrefixLen-1]), true
+}
+
+// CompareSlots orders slots as their keys are.
+func CompareSlots(a, b Slot) int { return cmp.Or(cmp.Compare(a.Gen, b.Gen), cmp.Compare(a.ID, b.ID)) }
+
+// IsMeta reports whether a key is of a catalog entry.
+func IsMeta(key []byte) bool { return len(key) > 0 && key[0] == spaceMeta }
 
 // OnlyScanned reports whether a key is of a kind that is found by scanning only: index, feed and ttl entries. Its answer for a
 // key must never change: what filters of a store hold depends on it.

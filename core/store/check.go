@@ -222,6 +222,9 @@ func (k *checker) decode(suffix, val []byte) (it *checked, problem string) {
 	if err := verifyEnvelope(val); err != nil {
 		return nil, err.Error()
 	}
+	if len(suffix) <= k.c.placeLen() {
+		return nil, "has a key that is cut"
+	}
 	if _, err := v.Decode(&it.Item, suffix, val); err != nil {
 		return nil, err.Error()
 	}

@@ -44,7 +44,7 @@ func noteOf(fs vfs.FS, dir string, p *parts) (n closedNote, err error) {
 	if k := len(p.options); k > 0 {
 		n.Options = p.options[k-1].name
 	}
-	for _, l := range [][]numbered{p.logs, p.manifests, p.options, p.tables} {
+	for _, l := range [][]numbered{p.logs, newest(p.manifests), newest(p.options), p.tables} {
 		for _, f := range l {
 			c := closedFile{Name: f.name}
 			if c.Size, c.Sum, err = sized(fs, fs.PathJoin(dir, f.name), len(p.tables) == 0 || &l[0] != &p.tables[0]); err != nil {
@@ -59,6 +59,9 @@ func noteOf(fs vfs.FS, dir string, p *parts) (n closedNote, err error) {
 	n.Sum = n.sum()
 	return n, nil
 }
+
+// newest is the last of some files, which counts.
+func newest(l []numbered) []numbered { return l[max(0, len(l)-1):] }
 
 // sized returns the length of a file, and its sum when that is wanted.
 func sized(fs vfs.FS, path string, summed bool) (int64, string, error) {
@@ -162,7 +165,13 @@ func newer(a, b string) bool { return len(a) > len(b) || len(a) == len(b) && a >
 func (l *look) compare(c closedFile) {
 	size, sum, err := sized(l.fs, l.path(c.Name), c.Sum != "")
 	bad := l.bad
-	if strings.HasPrefix(c.Name, "OPTIONS-") || strings.HasSuffix(c.Name, ".log") && l.obsolete(c.Name) {
+	switch {
+	case c.Name == l.manifest && (err != nil || size != c.Size || sum != c.Sum):
+		l.manifestDamaged = true
+	case strings.HasSuffix(c.Name, ".log") && !l.obsolete(c.Name) && (err != nil || size != c.Size):
+		bad = l.lostLog
+	}
+	if strings.HasSuffix(c.Name, ".log") && l.obsolete(c.Name) {
 		bad = func(file, format string, args ...any) { // nothing depends on it
 			l.report(Problem{file, fmt.Sprintf(format, args...), Damage})
 		}

@@ -54,6 +54,9 @@ type look struct {
 	lastSeq  uint64 // sequence number that had been given out when the manifest named firstLog
 	report   func(Problem)
 	broken   bool
+
+	manifestDamaged bool
+	lostLogs        []Problem // of logs that aren't there, or not whole
 }
 
 // inspect finds out whether a directory is a whole store, without writing anything, and reports what is wrong. What Pebble finds out itself before it
@@ -89,6 +92,12 @@ func inspect(fs vfs.FS, dir string, report func(Problem)) (*look, error) {
 func (l *look) bad(file, format string, args ...any) {
 	l.broken = true
 	l.report(Problem{file, fmt.Sprintf(format, args...), Broken})
+}
+
+// lostLog is bad for writes that aren't there.
+func (l *look) lostLog(file, format string, args ...any) {
+	l.lostLogs = append(l.lostLogs, Problem{file, fmt.Sprintf(format, args...), Broken})
+	l.bad(file, format, args...)
 }
 
 func (l *look) note(file, format string, args ...any) {
@@ -160,14 +169,18 @@ func (l *look) readManifest() error {
 	})
 	switch {
 	case isMissing(err):
+		l.manifestDamaged = true
 		l.bad(l.manifest, "the manifest is missing")
 		return nil
 	case err != nil:
+		l.manifestDamaged = true
 		l.bad(l.manifest, "the manifest can't be read: %v", err)
 		return nil
 	case end.how == endDamaged:
+		l.manifestDamaged = true
 		l.bad(l.manifest, "damaged at byte %d; what it says behind it of tables and logs is lost", end.at)
 	case first:
+		l.manifestDamaged = true
 		l.bad(l.manifest, "the manifest is empty")
 	case end.how == endTorn:
 		l.note(l.manifest, "ends with a record that a crash cut off, at byte %d", end.at)
@@ -221,7 +234,7 @@ func (l *look) readLogs() error {
 		}
 	}
 	if len(live) == 0 {
-		l.bad(fmt.Sprintf("%06d.log", l.firstLog), "the log is missing, with what was written last")
+		l.lostLog(fmt.Sprintf("%06d.log", l.firstLog), "the log is missing, with what was written last")
 		return nil
 	}
 	var next uint64 // sequence number
@@ -237,7 +250,7 @@ func (l *look) readLogs() error {
 				l.bad(f.name, "a record is cut, at byte %d", at)
 				return io.EOF
 			case first && next != 0 && uint64(h.SeqNum) > next:
-				l.bad(f.name, "a log before it is missing: writes %d to %d", next, uint64(h.SeqNum)-1)
+				l.lostLog(f.name, "a log before it is missing: writes %d to %d", next, uint64(h.SeqNum)-1)
 				return io.EOF
 			}
 			first, next = false, uint64(h.SeqNum)+uint64(h.Count)

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/orrerydb/orrery/cmd/orrery/server"
+	"github.com/orrerydb/orrery/core"
+)
+
+// repairCmd saves what can be read of a damaged store into a new directory.
+type repairCmd struct {
+	Dir  string `arg:"" help:"Data directory; nothing in it is changed." type:"existingdir"`
+	To   string `required:"" placeholder:"NEWDIR" help:"New data directory; made when absent, otherwise empty."`
+	JSON bool   `name:"json" help:"Print one JSON document instead of lines."`
+}
+
+// repairResult is what repair --json prints.
+type repairResult struct {
+	Directory  string      `json:"directory"`
+	To         string      `json:"to"`
+	Containers int         `json:"containers"`
+	Items      int64       `json:"items"`
+	Lost       []core.Lost `json:"lost"`
+}
+
+// Run implements the command: it prints what is lost, one a line, and fails when there is anything.
+func (c *repairCmd) Run(s *streams) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r := &repairResult{Directory: c.Dir, To: c.To, Lost: []core.Lost{}}
+	bar := newBar(s.errOut)
+	bar.task("saving", true)
+	done, err := server.Repair(ctx, c.Dir, c.To, bar.set, func(l core.Lost) {
+		r.Lost = append(r.Lost, l)
+		if !c.JSON {
+			bar.clear()
+			fmt.Fprintln(s.out, l)
+		}
+	})
+	r.Containers, r.Items = done.Containers, done.Items
+	if err == nil {
+		bar.task("checking", false)
+		err = c.check(ctx, bar)
+	}
+	bar.clear()
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		out := json.NewEncoder(s.out)
+		out.SetIndent("", "  ")
+		if err := out.Encode(r); err != nil {
+			return err
+		}
+	}
+	saved := fmt.Sprintf("%s: %d containers with %d items are saved in %s", c.Dir, r.Containers, r.Items, c.To)
+	if len(r.Lost) > 0 {
+		return fmt.Errorf("%s; %s", saved, count(len(r.Lost), "loss"))
+	}
+	if !c.JSON {
+		fmt.Fprintln(s.out, saved+"; nothing is lost")
+	}
+	return nil
+}
+
+// check verifies the new store.
+func (c *repairCmd) check(ctx context.Context, bar *bar) error {
+	eng, err := server.OpenForReading(ctx, c.To)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	err = eng.CheckWatched(ctx, core.CheckWatch{
+		Problem:  func(what string) { problems = append(problems, fmt.Errorf("%s isn't right: %s", c.To, what)) },
+		Progress: bar.set,
+	})
+	return errors.Join(errors.Join(problems...), err, eng.Close())
+}

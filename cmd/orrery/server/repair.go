@@ -1,0 +1,46 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/kv/pebblekv"
+)
+
+// salvage is what can be read of a store, as the core wants it.
+type salvage struct{ *pebblekv.Salvage }
+
+// Gaps implements core.Saved.
+func (s salvage) Gaps() (out []core.Gap) {
+	for _, l := range s.Lost() {
+		out = append(out, core.Gap{Lo: l.Lo, Hi: l.Hi, What: l.Problem.String()})
+	}
+	return out
+}
+
+// Repair saves what can be read of the store in a data directory, which isn't changed, into a new one, and tells lost of what is lost.
+func Repair(ctx context.Context, data, to string, progress func(done, total int64), lost func(core.Lost)) (done core.Restored, err error) {
+	names, err := os.ReadDir(to)
+	if err == nil && len(names) > 0 {
+		return done, fmt.Errorf("%s isn't empty", to)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return done, err
+	}
+	s, err := pebblekv.OpenSalvage(ctx, StoreDir(data), readOnly(), pebblekv.Watch{Progress: progress})
+	if err != nil {
+		return done, openError(data, err)
+	}
+	defer s.Close()
+	o := readOnly()
+	o.ReadOnly, o.Relaxed = false, true
+	e, err := pebblekv.Open(StoreDir(to), o)
+	if err != nil {
+		return done, openError(to, err)
+	}
+	done, err = core.Restore(ctx, e, salvage{s}, lost)
+	return done, errors.Join(err, e.Close())
+}

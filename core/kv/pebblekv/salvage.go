@@ -1,0 +1,354 @@
+package pebblekv
+
+import (
+	"bytes"
+	"cmp"
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/batchrepr"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// A Loss is a part of a store that can't be read.
+type Loss struct {
+	Problem
+	Lo, Hi []byte // keys from Lo to Hi may have stood there; both nil: any
+}
+
+// Salvage is what can be read of a store that may be damaged in any way. The store isn't changed.
+type Salvage struct {
+	ctx     context.Context
+	fs      vfs.FS
+	dir     string
+	watch   Watch
+	lost    []Loss
+	runs    sources
+	drops   []span // deleted ranges
+	closing []io.Closer
+}
+
+// OpenSalvage reads the store in dir as far as it can be read. What is found to be lost is reported, and can be asked for.
+func OpenSalvage(ctx context.Context, dir string, o Options, w Watch) (*Salvage, error) {
+	o = o.withDefaults()
+	s := &Salvage{ctx: ctx, fs: readOnlyFS{o.FS}, dir: dir, watch: w}
+	if _, err := s.fs.Stat(dir); isMissing(err) {
+		return nil, ErrNoStore
+	}
+	lock, err := pebble.LockDirectory(dir, s.fs)
+	if err != nil {
+		return nil, lockError(dir, err)
+	}
+	s.closing = append(s.closing, lock)
+	if err := s.open(o); err != nil {
+		return nil, errors.Join(claiming(err), s.Close())
+	}
+	return s, nil
+}
+
+// Lost returns what was found so far that can't be read.
+func (s *Salvage) Lost() []Loss { return s.lost }
+
+// Each calls visit for every key in order with the newest value of it that can be read, once. Keys whose deletion can be read don't come. A key may come with
+// an older value than it had when the newer one is lost. The slices are valid until visit returns; its error ends the walk.
+func (s *Salvage) Each(visit func(key, val []byte) error) error { return s.merge(visit) }
+
+// span is a deleted range.
+type span struct {
+	lo, hi []byte
+	seq    uint64
+}
+
+// version is one write of a key.
+type version struct {
+	key, val []byte
+	seq      uint64
+	deleted  bool
+}
+
+// source gives versions in the order of keys, newest first. Its present one is valid until next.
+type source interface {
+	at() *version
+	next() bool
+}
+
+type sources []source
+
+func (s sources) Len() int { return len(s) }
+func (s sources) Less(i, j int) bool {
+	a, b := s[i].at(), s[j].at()
+	if c := bytes.Compare(a.key, b.key); c != 0 {
+		return c < 0
+	}
+	return a.seq > b.seq
+}
+func (s sources) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+func (s *sources) Push(x any)   { *s = append(*s, x.(source)) }
+func (s *sources) Pop() any {
+	last := (*s)[len(*s)-1]
+	*s = (*s)[:len(*s)-1]
+	return last
+}
+
+// lose records what can't be read.
+func (s *Salvage) lose(file, what string, lo, hi []byte) {
+	l := Loss{Problem{file, oneLine(what), Damage}, lo, hi}
+	s.lost = append(s.lost, l)
+	s.watch.report(l.Problem)
+}
+
+// open finds out what counts of the directory's files, and opens it.
+func (s *Salvage) open(o Options) error {
+	l := &look{fs: s.fs, dir: s.dir, report: func(Problem) {}}
+	var err error
+	if l.parts, err = partsOf(s.fs, s.dir); err != nil {
+		return err
+	}
+	if l.empty() {
+		return ErrNoStore
+	}
+	if err := l.marks(); err != nil {
+		return err
+	}
+	if k := len(l.manifests); l.manifest == "" && k > 0 {
+		l.manifest = l.manifests[k-1].name
+	}
+	if l.manifest != "" {
+		if err := l.readManifest(); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(l.readLogs(), l.readNote()); err != nil {
+		return err
+	}
+	tables, named := make([]liveTable, 0, len(l.tables)), false
+	if live, err := namedTables(s.fs, s.dir, l, o); err == nil {
+		named = true
+		have := map[uint64]bool{}
+		for _, t := range l.tables {
+			have[t.num] = true
+		}
+		for _, t := range live {
+			if have[t.num] {
+				tables = append(tables, t)
+			} else {
+				s.lose(t.name, "the table is missing", t.lo, bytes.Clone(append(t.hi, 0)))
+			}
+		}
+	}
+	if l.manifest == "" || !named || l.manifestDamaged {
+		tables = tables[:0]
+		for _, t := range l.tables {
+			tables = append(tables, liveTable{numbered: t})
+		}
+		s.lose(cmp.Or(l.manifest, "MANIFEST"), "the manifest can't be read whole: all tables that are there are read", nil, nil)
+	}
+	for _, t := range tables {
+		if err := s.table(t); err != nil {
+			return err
+		}
+	}
+	return s.logs(l)
+}
+
+// liveTable is a table that the manifest names.
+type liveTable struct {
+	numbered
+	lo, hi []byte
+}
+
+// namedTables asks Pebble for the tables of the manifest. It is shown the directory without logs, and with the markers that it misses.
+func namedTables(fs vfs.FS, dir string, l *look, o Options) (out []liveTable, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", kv.ErrCorruption, r)
+		}
+	}()
+	if len(l.manifests) == 0 {
+		return nil, ErrNotWhole
+	}
+	shown := shownFS{FS: fs}
+	if !slices.ContainsFunc(l.markers, func(m string) bool { return strings.HasPrefix(m, "marker.manifest.") }) {
+		shown.more = append(shown.more, "marker.manifest.000001."+l.manifests[len(l.manifests)-1].name)
+	}
+	if !slices.ContainsFunc(l.markers, func(m string) bool { return strings.HasPrefix(m, "marker.format-version.") }) {
+		shown.more = append(shown.more, fmt.Sprintf("marker.format-version.000001.%03d", uint64(pebble.FormatNewest)))
+	}
+	po := &pebble.Options{FS: shown, ReadOnly: true, DisableConsistencyCheck: true, Logger: silent{}}
+	db, err := pebble.Open(dir, po)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	levels, err := db.SSTables()
+	if err != nil {
+		return nil, err
+	}
+	seen := map[uint64]bool{}
+	for _, level := range levels {
+		for i := range level {
+			t := &level[i]
+			if num := uint64(t.BackingSSTNum); !seen[num] {
+				seen[num] = true
+				out = append(out, liveTable{numbered{fmt.Sprintf("%06d.sst", num), num}, bytes.Clone(t.Smallest.UserKey), bytes.Clone(t.Largest.UserKey)})
+			}
+		}
+	}
+	return out, nil
+}
+
+// shownFS shows a directory without logs and options, and with other names.
+type shownFS struct {
+	vfs.FS
+	more []string
+}
+
+// List implements vfs.FS.
+func (fs shownFS) List(dir string) ([]string, error) {
+	names, err := fs.FS.List(dir)
+	names = slices.DeleteFunc(names, func(n string) bool {
+		return strings.HasSuffix(n, ".log") || strings.HasPrefix(n, "OPTIONS-")
+	})
+	return append(names, fs.more...), err
+}
+
+// Lock implements vfs.FS: the directory is locked.
+func (shownFS) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
+
+// Unwrap implements vfs.FS.
+func (fs shownFS) Unwrap() vfs.FS { return fs.FS }
+
+type silent struct{}
+
+func (silent) Infof(string, ...any)      {}
+func (silent) Errorf(string, ...any)     {}
+func (silent) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
+
+// logs reads the logs that aren't in tables, all of them when it isn't known which are.
+func (s *Salvage) logs(l *look) error {
+	var ops memory
+	for i, f := range l.logs {
+		if f.num < l.firstLog {
+			continue
+		}
+		end, err := scanFile(s.fs, s.fs.PathJoin(s.dir, f.name), uint32(f.num), true, func(at int64, rec []byte) error {
+			if !s.batch(&ops, rec) {
+				s.lose(f.name, fmt.Sprintf("a record at byte %d is malformed", at), nil, nil)
+			}
+			return nil
+		})
+		switch {
+		case err != nil:
+			s.lose(f.name, fmt.Sprintf("the log can't be read: %v", err), nil, nil)
+		case end.how == endDamaged || end.how == endTorn && i < len(l.logs)-1:
+			s.lose(f.name, fmt.Sprintf("the log is damaged at byte %d: writes there are lost", end.at), nil, nil)
+		}
+	}
+	for _, what := range l.lostLogs {
+		s.lose(what.File, what.What, nil, nil)
+	}
+	slices.SortStableFunc(ops.all, func(a, b version) int {
+		if c := bytes.Compare(a.key, b.key); c != 0 {
+			return c
+		}
+		return compareDown(a.seq, b.seq)
+	})
+	if len(ops.all) > 0 {
+		s.runs = append(s.runs, &ops)
+	}
+	return nil
+}
+
+func compareDown(a, b uint64) int {
+	switch {
+	case a > b:
+		return -1
+	case a < b:
+		return 1
+	}
+	return 0
+}
+
+// memory is a source of versions in memory.
+type memory struct{ all []version }
+
+func (m *memory) at() *version { return &m.all[0] }
+func (m *memory) next() bool   { m.all = m.all[1:]; return len(m.all) > 0 }
+
+// batch takes the operations of a log's record; false: it is malformed.
+func (s *Salvage) batch(m *memory, rec []byte) bool {
+	h, ok := batchrepr.ReadHeader(rec)
+	if !ok {
+		return false
+	}
+	rec = bytes.Clone(rec)
+	r := batchrepr.Read(rec)
+	for seq := uint64(h.SeqNum); ; {
+		kind, key, val, ok, err := r.Next()
+		if err != nil || !ok {
+			return err == nil
+		}
+		switch kind {
+		case pebble.InternalKeyKindLogData:
+			continue
+		case pebble.InternalKeyKindSet, pebble.InternalKeyKindSetWithDelete:
+			m.all = append(m.all, version{key: key, val: val, seq: seq})
+		case pebble.InternalKeyKindDelete, pebble.InternalKeyKindSingleDelete, pebble.InternalKeyKindDeleteSized:
+			m.all = append(m.all, version{key: key, seq: seq, deleted: true})
+		case pebble.InternalKeyKindRangeDelete:
+			s.drops = append(s.drops, span{key, val, seq})
+		}
+		seq++
+	}
+}
+
+// merge visits the newest version of every key.
+func (s *Salvage) merge(visit func(key, val []byte) error) error {
+	heap.Init(&s.runs)
+	var last []byte
+	for n := 0; len(s.runs) > 0; n++ {
+		if n%1024 == 0 && s.ctx.Err() != nil {
+			return s.ctx.Err()
+		}
+		v := s.runs[0].at()
+		if last == nil || !bytes.Equal(v.key, last) {
+			last = append(last[:0], v.key...)
+			if !v.deleted && !s.dropped(v) {
+				if err := visit(v.key, v.val); err != nil {
+					return err
+				}
+			}
+		}
+		if s.runs[0].next() {
+			heap.Fix(&s.runs, 0)
+		} else {
+			heap.Pop(&s.runs)
+		}
+	}
+	return nil
+}
+
+func (s *Salvage) dropped(v *version) bool {
+	for _, d := range s.drops {
+		if d.seq > v.seq && bytes.Compare(d.lo, v.key) <= 0 && bytes.Compare(v.key, d.hi) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Close gives the store back.
+func (s *Salvage) Close() (err error) {
+	for _, c := range slices.Backward(s.closing) {
+		err = errors.Join(err, c.Close())
+	}
+	s.closing = nil
+	return err
+}

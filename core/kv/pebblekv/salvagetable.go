@@ -1,0 +1,161 @@
+package pebblekv
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/sstable/colblk"
+)
+
+// table adds what can be read of a table to the sources: its runs of blocks between those that can't be read.
+func (s *Salvage) table(t liveTable) (err error) {
+	end := t.hi
+	if end != nil {
+		end = append(bytes.Clone(end), 0)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			s.lose(t.name, fmt.Sprintf("the table can't be read: %v", r), t.lo, end)
+		}
+	}()
+	r, err := openTable(s.ctx, s.fs, s.fs.PathJoin(s.dir, t.name))
+	if err != nil {
+		s.lose(t.name, fmt.Sprintf("the table can't be opened: %v", err), t.lo, end)
+		return s.ctx.Err()
+	}
+	s.closing = append(s.closing, r)
+	if err := s.deletedRanges(r); err != nil {
+		s.lose(t.name, fmt.Sprintf("which ranges it deletes can't be read: %v", err), nil, nil)
+	}
+	l, err := r.Layout()
+	if err != nil || !l.Format.BlockColumnar() { // read on until it fails
+		s.run(t.name, r, nil, nil)
+		if err != nil {
+			s.lose(t.name, fmt.Sprintf("the index of the table can't be read: %v", err), t.lo, end)
+		}
+		return s.ctx.Err()
+	}
+	for _, lim := range s.readable(t, r, l) {
+		s.run(t.name, r, lim.lo, lim.hi)
+	}
+	return s.ctx.Err()
+}
+
+// bounds are of a run of blocks that can be read: keys from lo on and before hi; nil: no bound.
+type bounds struct{ lo, hi []byte }
+
+// readable reads all data blocks of a table and returns the runs between those that fail, which are lost.
+func (s *Salvage) readable(t liveTable, r *sstable.Reader, l *sstable.Layout) (out []bounds) {
+	var lo []byte // where the run under way begins
+	before := t.lo
+	whole, good := true, 0
+	n := 0
+	for _, h := range l.Index {
+		_ = tableBlock{sstable.NamedBlockHandle{Handle: h}}.read(s.ctx, r, func(data []byte) {
+			var it colblk.IndexIter
+			if err := it.Init(pebble.DefaultComparer, data, sstable.NoTransforms); err != nil {
+				return
+			}
+			for ok := it.First(); ok && n < len(l.Data); ok = it.Next() {
+				after := append(bytes.Clone(it.Separator()), 0) // no key of the block is as great
+				err := tableBlock{sstable.NamedBlockHandle{Handle: l.Data[n].Handle}}.read(s.ctx, r, nil)
+				n++
+				if err == nil {
+					good++
+				} else {
+					if good > 0 {
+						out = append(out, bounds{lo, before})
+					}
+					s.lose(t.name, fmt.Sprintf("a data block can't be read: %v", err), before, after)
+					whole, good, lo = false, 0, after
+				}
+				before = after
+			}
+		})
+	}
+	if whole {
+		return []bounds{{}}
+	}
+	if good > 0 {
+		out = append(out, bounds{lo, nil})
+	}
+	return out
+}
+
+// deletedRanges reads the range deletions of a table.
+func (s *Salvage) deletedRanges(r *sstable.Reader) error {
+	it, err := r.NewRawRangeDelIter(s.ctx, sstable.NoFragmentTransforms, sstable.NoReadEnv)
+	if err != nil || it == nil {
+		return err
+	}
+	defer it.Close()
+	sp, err := it.First()
+	for ; err == nil && sp != nil; sp, err = it.Next() {
+		for _, k := range sp.Keys {
+			s.drops = append(s.drops, span{bytes.Clone(sp.Start), bytes.Clone(sp.End), uint64(k.SeqNum())})
+		}
+	}
+	return err
+}
+
+// run is a part of a table as a source.
+type run struct {
+	s    *Salvage
+	name string
+	it   sstable.Iterator
+	cur  version
+}
+
+// run adds a part of a table to the sources.
+func (s *Salvage) run(name string, r *sstable.Reader, lo, hi []byte) {
+	it, err := r.NewIter(sstable.NoTransforms, lo, hi, sstable.TableBlobContext{})
+	if err != nil {
+		s.lose(name, fmt.Sprintf("the table can't be read: %v", err), lo, hi)
+		return
+	}
+	s.closing = append(s.closing, it)
+	u := &run{s: s, name: name, it: it}
+	if u.move(lo, true) {
+		s.runs = append(s.runs, u)
+	}
+}
+
+func (u *run) at() *version { return &u.cur }
+
+func (u *run) next() bool { return u.move(nil, false) }
+
+// none is the zero value of what f returns, a type that has no name here.
+func none[T any](func() T) (zero T) { return zero }
+
+// move makes the next key of the table the present version, or the first one from lo on.
+func (u *run) move(lo []byte, begin bool) bool {
+	kv := none(u.it.Next)
+	if begin {
+		kv = u.it.SeekGE(lo, 0)
+	} else {
+		kv = u.it.Next()
+	}
+	if kv == nil {
+		if err := u.it.Error(); err != nil {
+			u.s.lose(u.name, fmt.Sprintf("what follows a key can't be read: %v", err), bytes.Clone(u.cur.key), nil)
+		}
+		return false
+	}
+	u.cur.key = append(u.cur.key[:0], kv.K.UserKey...)
+	u.cur.seq = uint64(kv.SeqNum())
+	switch kv.Kind() {
+	case pebble.InternalKeyKindSet, pebble.InternalKeyKindSetWithDelete:
+		u.cur.deleted = false
+		val, _, err := kv.Value(nil)
+		if err != nil {
+			u.s.lose(u.name, fmt.Sprintf("a value can't be read: %v", err), bytes.Clone(u.cur.key), append(bytes.Clone(u.cur.key), 0))
+			u.cur.deleted = true
+		}
+		u.cur.val = append(u.cur.val[:0], val...)
+	default:
+		u.cur.deleted = true
+	}
+	return true
+}

@@ -1,0 +1,505 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Lost is what a restore couldn't save.
+type Lost struct {
+	Database     string `json:"database,omitempty"`
+	Container    string `json:"container,omitempty"`
+	PartitionKey string `json:"partitionKey,omitempty"` // JSON, an array
+	ID           string `json:"id,omitempty"`           // JSON
+	What         string `json:"what"`
+}
+
+// String implements fmt.Stringer.
+func (l Lost) String() string {
+	s := l.What
+	if l.ID != "" {
+		s = fmt.Sprintf("item %s of partition key %s: %s", l.ID, l.PartitionKey, s)
+	}
+	if l.Container != "" {
+		s = fmt.Sprintf("container %q of database %q: %s", l.Container, l.Database, s)
+	}
+	return s
+}
+
+// Restored counts what a restore has saved.
+type Restored struct {
+	Containers int
+	Items      int64
+}
+
+// Gap is a part of a damaged store that couldn't be read: keys from Lo to before Hi may have stood there; nil is no bound.
+type Gap struct {
+	Lo, Hi []byte
+	What   string
+}
+
+// Saved is what can be read of a damaged store.
+type Saved interface {
+	// Each calls visit for all keys, in order.
+	Each(visit func(key, val []byte) error) error
+	// Gaps returns what was found so far that can't be read.
+	Gaps() []Gap
+}
+
+// Restore makes a store in an empty engine of what is saved of a damaged one. The catalog, items and counters are taken as they are; everything else is made
+// of them, and what of it can be read tells which items are missing: lost is told of each. It takes the same memory for any number of items that are
+// saved.
+func Restore(ctx context.Context, eng kv.Engine, clk *clock.Clock, saved Saved, lost func(Lost)) (Restored, error) {
+	r := &restorer{ctx: ctx, eng: eng, clk: clk, saved: saved, lost: lost, slots: map[keys.Slot]*place{}, gens: map[uint32]*generation{},
+		strays: map[uint32]bool{}, short: map[keys.Slot]bool{}}
+	if err := saved.Each(r.visit); err != nil {
+		return r.done, err
+	}
+	if err := r.finish(); err != nil {
+		return r.done, err
+	}
+	for _, g := range saved.Gaps() {
+		r.gap(g)
+	}
+	return r.done, nil
+}
+
+// gap reports what a gap may have held, unless it is known that nothing of it is missing.
+func (r *restorer) gap(g Gap) {
+	what := g.What
+	if g.Lo != nil && g.Hi != nil {
+		if r.accounted(g) {
+			return
+		}
+		what = fmt.Sprintf("%s; keys from %x to %x may have stood there", what, g.Lo, g.Hi)
+	}
+	r.lost(Lost{What: what})
+}
+
+// accounted reports whether it is known that nothing of a gap is missing but what was reported: it held what could be made again, or of slots whose head
+// says how many items there were.
+func (r *restorer) accounted(g Gap) bool {
+	lo, from, ok := keys.ParseSlot(g.Lo)
+	hi, _, ok2 := keys.ParseSlot(g.Hi)
+	if !ok || !ok2 || r.metaBad {
+		return false
+	}
+	for s := range r.slots {
+		if keys.CompareSlots(s, lo) < 0 || keys.CompareSlots(s, hi) > 0 || s == lo && from > keys.KindItem {
+			continue
+		}
+		head := keys.AppendPrefix(nil, s, keys.KindHead)
+		if s == hi && bytes.Compare(g.Hi, head) <= 0 {
+			continue
+		}
+		short, seen := r.short[s]
+		if short || !seen || bytes.Compare(g.Lo, head) <= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+type restorer struct {
+	ctx     context.Context
+	eng     kv.Engine
+	clk     *clock.Clock
+	saved   Saved
+	lost    func(Lost)
+	done    Restored
+	b       kv.Batch
+	catalog []catalog.Entry
+	begun   bool // the catalog is made
+	metaBad bool // something of it is lost
+	slots   map[keys.Slot]*place
+	gens    map[uint32]*generation
+	strays  map[uint32]bool // generations that no container has
+	cur     *slotRestore
+	short   map[keys.Slot]bool // slots of which it isn't known how many items are missing
+}
+
+// generation is what is known of a container's numbers.
+type generation struct {
+	c       *Container
+	lsn     int64
+	numbers uint64
+}
+
+// place is a slot of a container.
+type place struct {
+	g     *generation
+	index int
+}
+
+// restoreOps is how many operations are written at a time.
+const restoreOps = 4096
+
+func (r *restorer) put(key, val []byte) error {
+	if r.b.Put(key, val); r.b.Len() < restoreOps && r.b.Size() < 4<<20 {
+		return nil
+	}
+	return r.flush()
+}
+
+func (r *restorer) flush() error {
+	if r.b.Len() == 0 {
+		return nil
+	}
+	cm, err := r.eng.Write(r.ctx, &r.b, nil)
+	if err == nil {
+		err = cm.Wait()
+	}
+	r.b.Reset()
+	return translate(err)
+}
+
+func (r *restorer) visit(key, val []byte) error {
+	slot, kind, ok := keys.ParseSlot(key)
+	if !ok {
+		if !r.begun && keys.IsMeta(key) {
+			r.catalog = append(r.catalog, catalog.Entry{Key: bytes.Clone(key), Value: bytes.Clone(val)})
+		}
+		return nil
+	}
+	if err := r.begin(); err != nil {
+		return err
+	}
+	if r.cur == nil || r.cur.key != slot {
+		if err := r.endSlot(); err != nil {
+			return err
+		}
+		p := r.slots[slot]
+		if p == nil {
+			r.stray(slot)
+			return nil
+		}
+		r.cur = newSlotRestore(r, p)
+	}
+	return r.cur.visit(kind, key, val)
+}
+
+// stray meets a key of no container: of a dropped one, or of one whose definition is lost.
+func (r *restorer) stray(s keys.Slot) {
+	if r.gens[s.Gen] == nil && r.metaBad && !r.strays[s.Gen] {
+		r.strays[s.Gen] = true
+		r.lost(Lost{What: fmt.Sprintf("the items of generation %d belong to a container whose definition is lost", s.Gen)})
+	}
+}
+
+// begin makes the catalog, and empty containers.
+func (r *restorer) begin() error {
+	if r.begun {
+		return nil
+	}
+	r.begun = true
+	for _, g := range r.saved.Gaps() {
+		r.metaBad = r.metaBad || (g.Lo == nil || keys.IsMeta(g.Lo)) && g.Hi != nil || g.Hi == nil && g.Lo == nil
+	}
+	err := catalog.Mend(r.catalog, &r.b, func(what string) {
+		r.metaBad = true
+		r.lost(Lost{What: what})
+	})
+	if err == nil {
+		err = r.flush()
+	}
+	if err != nil {
+		return err
+	}
+	cat, err := catalog.Open(r.eng, r.clk, catalog.Settings{})
+	if err != nil {
+		return err
+	}
+	st := Open(r.eng, cat, r.clk, Limits{ReadOnly: true})
+	for _, d := range cat.Databases() {
+		defs, err := cat.Containers(d.ID)
+		if err != nil {
+			return err
+		}
+		for _, def := range defs {
+			if err := r.container(st, def); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *restorer) container(st *Store, def *catalog.Container) error {
+	head := (&Head{Index: def.IndexVersion, Classes: index.Kept}).append(nil)
+	for i := range def.Slots {
+		if err := r.put(keys.AppendPrefix(nil, def.SlotKey(i), keys.KindHead), head); err != nil {
+			return err
+		}
+	}
+	if err := r.counter(def.Gen); err != nil {
+		return err
+	}
+	if err := r.flush(); err != nil {
+		return err
+	}
+	c, err := st.Container(def)
+	if err != nil {
+		return err
+	}
+	g := &generation{c: c, lsn: c.counter.limit(), numbers: c.counter.numbers()}
+	r.gens[def.Gen] = g
+	for i := range def.Slots {
+		r.slots[def.SlotKey(i)] = &place{g, i}
+	}
+	r.done.Containers++
+	return nil
+}
+
+// counter takes a malformed counter away: it is made again of what is there.
+func (r *restorer) counter(gen uint32) error {
+	c := counter{eng: r.eng, gen: gen}
+	if err := c.load(); err == nil {
+		return nil
+	}
+	r.b.Delete(keys.AppendMeta(nil, keys.MetaCounter, gen, ""))
+	return nil
+}
+
+func (r *restorer) endSlot() error {
+	if r.cur == nil {
+		return nil
+	}
+	s := r.cur
+	r.cur = nil
+	return s.end()
+}
+
+// finish writes the counters: nothing that was seen is given out again.
+func (r *restorer) finish() error {
+	if err := errors.Join(r.begin(), r.endSlot()); err != nil {
+		return err
+	}
+	for gen, g := range r.gens {
+		lsn, numbers := g.c.counter.limit(), g.c.counter.numbers()
+		if g.lsn <= lsn && g.numbers <= numbers {
+			continue
+		}
+		v := append(make([]byte, 0, 17), formatCounter)
+		v = binary.BigEndian.AppendUint64(v, uint64(max(lsn, g.lsn+lsnBlock)))
+		v = binary.BigEndian.AppendUint64(v, max(numbers, g.numbers+numBlock))
+		if err := r.put(keys.AppendMeta(nil, keys.MetaCounter, gen, ""), v); err != nil {
+			return err
+		}
+	}
+	return r.flush()
+}
+
+// slotRestore makes a slot. Its keys come by kind: the head, items, and then what was derived of them.
+type slotRestore struct {
+	r     *restorer
+	g     *generation
+	key   keys.Slot
+	k     checker // reads items as a check does
+	old   Head
+	known bool // old was read
+	head  Head
+	part  []byte
+	sum   LogicalHead
+	gone  map[uint64]bool // hashes of the suffixes of items that were reported
+	named int64
+}
+
+func newSlotRestore(r *restorer, p *place) *slotRestore {
+	sl := p.g.c.slots[p.index]
+	s := &slotRestore{r: r, g: p.g, key: sl.key, gone: map[uint64]bool{}}
+	s.k = checker{c: p.g.c, sl: sl, up: p.g.c.upkeepOf(sl)}
+	s.head = Head{Index: p.g.c.Def().IndexVersion, Classes: index.Kept}
+	return s
+}
+
+func (s *slotRestore) visit(kind keys.Kind, key, val []byte) error {
+	switch kind {
+	case keys.KindHead:
+		if s.known = s.old.decode(val) == nil; s.known {
+			s.head.LSN, s.head.Ticks, s.head.LogFloor = s.old.LSN, s.old.Ticks, s.old.LogFloor
+		}
+	case keys.KindItem:
+		return s.item(bytes.Clone(key[keys.PrefixLen:]), bytes.Clone(val))
+	case keys.KindNumber, keys.KindFeed:
+		return s.entry(kind, key, val)
+	case keys.KindIndex:
+		if s.known && s.old.Items > s.head.Items+s.named { // some aren't named yet
+			return s.entry(kind, key, val)
+		}
+	}
+	return nil
+}
+
+// item saves an item.
+func (s *slotRestore) item(suffix, val []byte) error {
+	it, problem := s.k.decode(suffix, val)
+	if problem != "" {
+		s.lose(suffix, problem)
+		return nil
+	}
+	if taken, err := s.taken(it); err != nil || taken {
+		return err
+	}
+	if err := s.logical(it); err != nil {
+		return err
+	}
+	t := s.k.up.termsNeeded(&it.Item)
+	defer termsPool.Put(t)
+	s.head.Classes |= t.Classes | keyClasses(it.ident)
+	s.head.Elements.Merge(&t.Elements)
+	s.head.Lossy.Merge(&t.Lossy)
+	size := storedSize(it.at, &it.Item)
+	for _, h := range []*int64{&s.head.Items, &s.sum.Items} {
+		*h++
+	}
+	s.head.Bytes, s.sum.Bytes = s.head.Bytes+size, s.sum.Bytes+size
+	s.head.Ticks = max(s.head.Ticks, it.Ticks)
+	s.head.LSN, s.sum.LSN, s.g.lsn = max(s.head.LSN, it.LSN), max(s.sum.LSN, it.LSN), max(s.g.lsn, it.LSN)
+	s.g.numbers = max(s.g.numbers, it.Number&(1<<40-1))
+	s.r.done.Items++
+	if err := s.r.put(append(keys.AppendPrefix(nil, s.key, keys.KindItem), suffix...), val); err != nil {
+		return err
+	}
+	return s.k.wants(it, t, func(_ keys.Kind, key, val []byte) error { return s.r.put(key, val) })
+}
+
+// taken reports whether another item has what is to be unique to one: an older version came back whose value another item has taken since.
+func (s *slotRestore) taken(it *checked) (bool, error) {
+	if len(s.g.c.uniques) == 0 {
+		return false, nil
+	}
+	if err := s.r.flush(); err != nil {
+		return false, err
+	}
+	for n, u := range s.g.c.uniques {
+		_, err := s.r.eng.Get(keys.AppendUnique(nil, s.key, it.at.tuple, uint16(n), u.appendValues(nil, it.Doc)))
+		switch {
+		case err == nil:
+			s.lose(it.at.suffix, "another item has its unique key")
+			return true, nil
+		case !errors.Is(err, kv.ErrNotFound):
+			return false, translate(err)
+		}
+	}
+	return false, nil
+}
+
+// logical begins another logical partition when an item is the first of one.
+func (s *slotRestore) logical(it *checked) error {
+	part := it.at.suffix[:len(it.at.place)+len(it.at.tuple)]
+	if s.part != nil && bytes.Equal(part, s.part) {
+		return nil
+	}
+	if err := s.endPart(); err != nil {
+		return err
+	}
+	s.part = append(s.part[:0], part...)
+	return nil
+}
+
+func (s *slotRestore) endPart() error {
+	if s.part == nil {
+		return nil
+	}
+	h := s.sum
+	s.sum = LogicalHead{}
+	return s.r.put(append(keys.AppendPrefix(nil, s.key, keys.KindLogical), s.part...), h.append(nil))
+}
+
+// entry sees whether the item of an entry was saved, in the version that the entry is of.
+func (s *slotRestore) entry(kind keys.Kind, key, val []byte) error {
+	suffix, ok := s.k.ownerOf(kind, key, val)
+	if !ok {
+		return nil
+	}
+	if err := s.r.flush(); err != nil {
+		return err
+	}
+	stored, err := s.r.eng.Get(append(keys.AppendPrefix(nil, s.key, keys.KindItem), suffix...))
+	if errors.Is(err, kv.ErrNotFound) {
+		s.lose(suffix, "it can't be read")
+		return nil
+	}
+	if err != nil {
+		return translate(err)
+	}
+	lsn, _, ok := keys.Feed(key)
+	var it Item
+	if kind != keys.KindFeed || !ok || decodeEnvelope(stored, &it) != nil {
+		return nil
+	}
+	s.g.lsn = max(s.g.lsn, int64(lsn))
+	if it.LSN < int64(lsn) && !s.gone[xxhash.Sum64(suffix)] {
+		s.gone[xxhash.Sum64(suffix)] = true
+		l := s.describe(suffix)
+		l.What = "its newest version can't be read; the one before it is saved"
+		s.r.lost(l)
+	}
+	return nil
+}
+
+// lose reports an item, once.
+func (s *slotRestore) lose(suffix []byte, what string) {
+	h := xxhash.Sum64(suffix)
+	if s.gone[h] {
+		return
+	}
+	s.gone[h] = true
+	s.named++
+	l := s.describe(suffix)
+	l.What = what
+	s.r.lost(l)
+}
+
+func (s *slotRestore) describe(suffix []byte) Lost {
+	def := s.g.c.Def()
+	l := Lost{Database: def.Database, Container: def.ID, ID: fmt.Sprintf("%x", suffix)}
+	if len(suffix) <= s.g.c.placeLen() {
+		return l
+	}
+	rest := suffix[s.g.c.placeLen():]
+	pk := []byte{'['}
+	for i := range def.KeyPaths() {
+		v, r, err := keys.DecodeExact(rest)
+		if err != nil {
+			return l
+		}
+		if i > 0 {
+			pk = append(pk, ',')
+		}
+		pk, rest = value.AppendText(pk, v, value.PlainJSON), r
+	}
+	l.PartitionKey = string(append(pk, ']'))
+	if v, _, err := keys.DecodeExact(rest); err == nil {
+		l.ID = string(value.AppendText(nil, v, value.PlainJSON))
+	}
+	return l
+}
+
+// end writes the slot's head.
+func (s *slotRestore) end() error {
+	if err := s.endPart(); err != nil {
+		return err
+	}
+	n := s.old.Items - s.head.Items - s.named
+	s.r.short[s.key] = !s.known || n != 0
+	if s.known && n > 0 {
+		def := s.g.c.Def()
+		s.r.lost(Lost{Database: def.Database, Container: def.ID,
+			What: fmt.Sprintf("%d more items of slot %d, whose keys are lost too", n, s.key.ID)})
+	}
+	s.g.lsn = max(s.g.lsn, s.head.LSN)
+	return s.r.put(s.k.sl.headKey, s.head.append(nil))
+}
