@@ -78,6 +78,8 @@ type Options struct {
 
 // Engine is one store with all that is in it. Safe for concurrent use.
 type Engine struct {
+	onFeed func(age time.Duration) // see OnFeed; may be nil
+
 	kv    kv.Engine
 	bud   *budget.Budget
 	log   *slog.Logger
@@ -370,6 +372,9 @@ func (e *Engine) dropOrphans(ctx context.Context) error {
 	for _, g := range gens {
 		if !live[g] {
 			if err := e.store.DropGeneration(ctx, g); err != nil {
+				if e.Health().State >= kv.Full { // a start with more room does it
+					return nil
+				}
 				return err
 			}
 		}

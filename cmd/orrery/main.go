@@ -81,7 +81,7 @@ func serve(c server.Config, after func(context.Context, *server.Server) error) e
 	slog.SetDefault(c.Logger)
 	twoProcessors()
 	c.LimitMemory()
-	tuneGC()
+	collectEarly()
 	s, err := server.Start(c)
 	if err != nil {
 		return err
@@ -114,6 +114,16 @@ func serve(c server.Config, after func(context.Context, *server.Server) error) e
 func twoProcessors() {
 	if runtime.GOMAXPROCS(0) < 2 {
 		runtime.GOMAXPROCS(2)
+	}
+}
+
+// garbagePercent is how much garbage may pile up between two collections, in percent of what is live (decision 0015).
+const garbagePercent = 50
+
+// collectEarly has the garbage collected at garbagePercent, unless the user has set GOGC.
+func collectEarly() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbagePercent)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/core/work"
 )
 
 // Lost is what a restore couldn't save.
@@ -221,7 +222,9 @@ func (r *restorer) begin() error {
 	if err != nil {
 		return err
 	}
-	st := Open(r.eng, cat, r.clk, Limits{ReadOnly: true})
+	bg := work.New(nil)
+	defer bg.Close()
+	st := Open(r.eng, cat, r.clk, Limits{ReadOnly: true}, bg)
 	for _, d := range cat.Databases() {
 		defs, err := cat.Containers(d.ID)
 		if err != nil {

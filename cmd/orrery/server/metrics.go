@@ -11,7 +11,7 @@ import (
 func (s *Server) registry() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		s.seen.latency, s.seen.charge, collector{s})
+		s.seen.latency, s.seen.charge, s.seen.feedLag, collector{s})
 	return reg
 }
 

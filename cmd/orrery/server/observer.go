@@ -15,6 +15,9 @@ import (
 // durations are the bounds of the latency histograms, in seconds. A point read takes tens of microseconds.
 var durations = []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 
+// lags are the bounds of the histogram of feed lags, in seconds.
+var lags = []float64{.1, .5, 1, 5, 10, 60, 600, 3600, 86400}
+
 // mostSeries bounds how many operations and statuses have figures of their own; what comes beyond is counted under the operation "other".
 // Doors name a fixed set of them, far below.
 const mostSeries = 2000
@@ -26,6 +29,7 @@ type observer struct {
 
 	latency *prometheus.HistogramVec
 	charge  *prometheus.CounterVec
+	feedLag prometheus.Histogram
 
 	mu     sync.Mutex // for a series that is new
 	series atomic.Pointer[map[seriesKey]*series]
@@ -52,6 +56,8 @@ func newObserver(log *slog.Logger, all bool, slow time.Duration) *observer {
 			Help: "Time from the head of a request to the end of its answer."}, []string{"api", "operation", "status"}),
 		charge: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "orrery_request_units_total",
 			Help: "Request units charged."}, []string{"api", "operation"}),
+		feedLag: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "orrery_feed_lag_seconds", Buckets: lags,
+			Help: "Age of the youngest change of a page of a change feed when it is read."}),
 	}
 	for _, api := range []string{NoSQL, Table, Gremlin, Mongo, Admin} {
 		o.apis[api] = &apiCounts{}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/kv"
@@ -101,6 +102,7 @@ func (s *Server) Engine() *core.Engine { return s.back.(*backing).eng }
 
 // makeDoors builds the APIs that are switched on.
 func makeDoors(s *Server) (map[string]door, error) {
+	s.Engine().OnFeed(func(age time.Duration) { s.seen.feedLag.Observe(age.Seconds()) })
 	doors := map[string]door{}
 	for name, make := range map[string]func(*Server, *core.Engine, *bound) (door, error){
 		NoSQL: nosqlDoor, Table: tableDoor, Gremlin: gremlinDoor, Mongo: mongoDoor,
