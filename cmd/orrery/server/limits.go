@@ -6,14 +6,23 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/orrerydb/orrery/cmd/orrery/sniff"
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/internal/admit"
 )
 
 const (
+	handshake = 10 * time.Second // that a TLS handshake may take
+
 	gateWait = time.Second // that a request waits at a door at most
 	oneShare = 2           // one request may hold the part 1/oneShare of what all may
 )
+
+// patience is how long a client may take to make itself known.
+func (c *Config) patience() sniff.Patience {
+	wait := c.bodyTimeout()
+	return sniff.Patience{Silence: wait, Handshake: min(wait, handshake)}
+}
 
 // requestBytes is what all requests may hold together.
 func (c *Config) requestBytes() int64 {

@@ -18,9 +18,6 @@ type Patience struct {
 	Handshake time.Duration // for the TLS handshake
 }
 
-// Usual is the patience of a server.
-var Usual = Patience{Silence: 30 * time.Second, Handshake: 10 * time.Second}
-
 // Listener hands out *tls.Conn for connections that begin with a TLS handshake, when it is done, and the connection itself, untouched,
 // otherwise. All waiting happens outside Accept, so a client that is slow or silent holds nobody up.
 type Listener struct {
