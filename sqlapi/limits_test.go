@@ -273,3 +273,18 @@ func TestErrorsOfResources(t *testing.T) {
 		}
 	}
 }
+
+// An operation of a bulk that is refused says by itself whether and when to send it again.
+func TestBulkSaysWhenToTryAgain(t *testing.T) {
+	a := withContainer(t)
+	busy, full := status.New(status.TooManyRequests, "x"), status.New(status.StoreFull, "The disk is full.")
+	busy.RetryAfter = 70 * time.Millisecond
+	routes{g: &a.srv.gin.RouterGroup, all: &a.srv.lines}.get("/bulk", op("bulk", masterOnly, func(c *call) error {
+		ops := make([]batchOp, 2)
+		ops[0].done(core.Result{}, busy)
+		ops[1].done(core.Result{}, full)
+		return c.sendBatch(nil, ops, http.StatusMultiStatus)
+	}))
+	a.do("GET", "/bulk", "").is(207).has(`{"statusCode":429,"requestCharge":1.00,"subStatusCode":3200,"retryAfterMilliseconds":70,"message":`).
+		has(`{"statusCode":403,"requestCharge":1.00,"message":"The disk is full."}`)
+}
