@@ -9,6 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/rest"
 )
 
 // maxBatch is the most operations of one batch.
@@ -174,8 +175,7 @@ func (o *batchOp) prepare(ctx context.Context, s *Server, ct *core.Container, pk
 // done records how a write went.
 func (o *batchOp) done(res core.Result, err error) {
 	if o.err = err; err != nil {
-		e := status.From(err)
-		o.code, _ = httpStatus(e.Code)
+		o.code, _ = httpStatus(rest.Status(err).Code)
 		o.charge, o.item = minCharge, nil
 		return
 	}
@@ -368,10 +368,15 @@ func (c *call) sendBatch(ct *core.Container, ops []batchOp, code int) error {
 		b = append(b, `,"requestCharge":`...)
 		b = strconv.AppendFloat(b, o.charge, 'f', 2, 64)
 		if o.err != nil && o.err != errDependency {
-			e := status.From(o.err)
-			if e.Sub != 0 {
+			e := rest.Status(o.err)
+			sub, retry := refusal(e)
+			if sub != 0 {
 				b = append(b, `,"subStatusCode":`...)
-				b = strconv.AppendInt(b, int64(e.Sub), 10)
+				b = strconv.AppendInt(b, int64(sub), 10)
+			}
+			if retry > 0 {
+				b = append(b, `,"retryAfterMilliseconds":`...)
+				b = strconv.AppendInt(b, retry, 10)
 			}
 			b = append(b, `,"message":`...)
 			b = appendJSONString(b, message(e))

@@ -182,7 +182,7 @@ func TestCompatibilityStatuses(t *testing.T) {
 	for _, s := range []struct{ code, sub int }{
 		{400, status.SubPartitionKeyMismatch}, {404, status.SubReadSessionUnavailable}, {410, status.SubPartitionKeyRangeGone}, {404, status.SubOwnerNotFound},
 		{400, subNotServable}, {403, status.SubPartitionKeyFull}, {400, status.SubStaleContainer}, {412, subConditionNotMet},
-		{403, subProvision}, {403, subSharedCount},
+		{403, subProvision}, {403, subSharedCount}, {429, status.SubThrottled},
 	} {
 		if k := fmt.Sprintf("%d/%d", s.code, s.sub); listed[k] != "yes" {
 			t.Errorf("%s is given and not listed", k)

@@ -107,17 +107,26 @@ func (c *call) Fail(err error) {
 		c.s.log.Error("A request failed inside.", "path", c.Request.URL.Path, "error", err.Error(), "activity_id", string(c.ID[:]))
 	}
 	code, name := httpStatus(e.Code)
-	if e.Sub != 0 {
-		c.sub = e.Sub
+	sub, retry := refusal(e)
+	if sub != 0 {
+		c.sub = sub
 	}
-	if e.Code == status.TooManyRequests {
-		if c.sub == 0 {
-			c.sub = status.SubThrottled
-		}
-		c.SetInt(hRetryAfter, max(1, e.RetryAfter.Milliseconds()))
+	if retry > 0 {
+		c.SetInt(hRetryAfter, retry)
 	}
 	c.errorBody(name, message(e), nil)
 	_ = c.send(code)
+}
+
+// refusal gives an error's sub-status, 0 when it has none, and in how many milliseconds to try again, 0 when that is no use.
+func refusal(e *status.Error) (sub int, retry int64) {
+	if e.Code != status.TooManyRequests {
+		return e.Sub, 0
+	}
+	if sub = e.Sub; sub == 0 {
+		sub = status.SubThrottled
+	}
+	return sub, max(1, e.RetryAfter.Milliseconds())
 }
 
 // errorBody makes the body of an error. A text that is JSON itself ({"errors":[..]} of the query language) goes in as it

@@ -3,6 +3,7 @@ package sqlapi
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -75,6 +76,16 @@ func (c *call) setExplain(p *sql.Page) error {
 	c.Values = appendASCII(c.Values, text)
 	c.Add(rExplain, n)
 	return nil
+}
+
+// planText is a query's text and how a page of it was made, for the log of slow requests.
+func planText(text string, p *sql.Page) string {
+	m := &p.Metrics
+	plan := "no items"
+	if m.Plan != nil {
+		plan = m.Plan.Explain()
+	}
+	return fmt.Sprintf("%s [%s; %d index entries, %d items read, %d rows]", text, plan, m.IndexReads, m.ItemsRead, p.Count)
 }
 
 // Explanation is the header x-orrery-explain, and what `orrery query --explain` prints: how one page was made and what it cost.

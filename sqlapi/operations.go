@@ -31,7 +31,9 @@ func deleteByKey(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, until := context.WithoutCancel(c.Ctx()), ct.LSN()
+	ctx, cancel := c.outlast()
+	defer cancel()
+	until := ct.LSN()
 	keep := func(old *core.Item) error {
 		if old != nil && old.LSN > until {
 			return errEtag // written anew meanwhile
@@ -65,6 +67,15 @@ func deleteByKey(c *call) error {
 	}
 	c.setSession(ct, pk)
 	return c.send(http.StatusOK)
+}
+
+// outlast returns a context that goes on when the client leaves, but not beyond the request's time.
+func (c *call) outlast() (context.Context, context.CancelFunc) {
+	ctx := context.WithoutCancel(c.Ctx())
+	if at, ok := c.Ctx().Deadline(); ok {
+		return context.WithDeadline(ctx, at)
+	}
+	return ctx, func() {}
 }
 
 // deletions makes the deletes of up to deletePage items of a logical partition, and where to go on.

@@ -136,6 +136,9 @@ func queryItems(c *call) error {
 		req.Ranges = []sql.Range{{Min: s.span.min, Max: s.span.max}}
 	}
 	page := sql.Page{Body: c.startDocuments(coll)}
+	if c.s.opt.Observe != nil {
+		c.Explain = func() string { return planText(spec.text, &page) }
+	}
 	start := len(page.Body)
 	if err := plan.Execute(c.Ctx(), ct, req, &page); err != nil {
 		return err

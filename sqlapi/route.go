@@ -47,6 +47,11 @@ type routes struct {
 func (r routes) group(path string) routes { return routes{r.g.Group(path), r.base + path, r.all} }
 
 func (r routes) handle(verb, path string, ops []operation) {
+	for i, o := range ops {
+		if (o.form == nil) != (i == len(ops)-1) {
+			panic("sqlapi: " + verb + " " + r.base + path + ": the last operation is the one without a form")
+		}
+	}
 	*r.all = append(*r.all, line{verb, r.base + path, ops})
 	r.g.Handle(verb, path, dispatch(ops))
 }
@@ -57,7 +62,7 @@ func (r routes) put(path string, ops ...operation)    { r.handle(http.MethodPut,
 func (r routes) patch(path string, ops ...operation)  { r.handle(http.MethodPatch, path, ops) }
 func (r routes) delete(path string, ops ...operation) { r.handle(http.MethodDelete, path, ops) }
 
-// all adds every verb: gets is what GET does, and changes what the others do.
+// any adds every verb: gets is what GET does, and changes what the others do.
 func (r routes) any(path string, gets, changes operation) {
 	r.get(path, gets)
 	r.post(path, changes)

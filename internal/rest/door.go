@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -157,8 +156,8 @@ func (d *Door) Limited(g *gin.Context) {
 	}
 	defer d.Gate.Leave()
 	if d.MaxTime > 0 {
-		ctx, cancel := context.WithTimeout(c.ctx, d.MaxTime)
-		defer cancel()
+		ctx := &deadline{Context: c.ctx, at: d.real.Now().Add(d.MaxTime), clock: d.real}
+		defer ctx.end()
 		c.ctx = ctx
 	}
 	g.Next()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/func"
@@ -26,6 +27,8 @@ type Metrics struct {
 	BytesRead  int
 	IndexReads int
 	Rows       int // items that passed the filter
+
+	Plan *access.Plan // how items were found; nil where none was needed
 
 	// With Request.Times: what the index took, what reading items took, what making rows of them took.
 	Lookup, Load, Write time.Duration

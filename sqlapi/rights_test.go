@@ -1,0 +1,384 @@
+package sqlapi
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/orrerydb/orrery/core/clock"
+)
+
+// bearer is a kind of authorization.
+type bearer struct {
+	name   string
+	header string // the authorization header; "": none is sent
+	always int    // the status that it gets from every route; 0: see the matrix
+}
+
+// bearers are all kinds of authorization that there are. Tokens of the container c, of items of it, and of the container other.
+func (a *api) bearers() (all []bearer) {
+	a.t.Helper()
+	sealed := func(g grant) string { return url.QueryEscape(a.srv.sign.seal(&g, [8]byte{})) }
+	ct, err := a.srv.container("db", "c", 0)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	other, err := a.srv.container("db", "other", 0)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	of := func(write bool, child, key string) grant {
+		return grant{all: write, expiry: testNow.Unix() + 60, coll: ct.RID(), child: child, key: key}
+	}
+	old, elsewhere := of(true, "", ""), of(true, "", "")
+	old.expiry, elsewhere.coll = testNow.Unix(), other.RID()
+	foreign := url.QueryEscape(newTokenSigner([]byte("another key")).seal(&grant{all: true, expiry: testNow.Unix() + 60, coll: ct.RID()}, [8]byte{}))
+	bad := url.QueryEscape("type=master&ver=1.0&sig=" + strings.Repeat("A", 43) + "=")
+	aad := url.QueryEscape("type=aad&ver=1.0&sig=e30.e30." + string(a.srv.auth.aad))
+	return []bearer{
+		{"nothing", "", 401}, {"master bad", bad, 401}, {"aad foreign", url.QueryEscape("type=aad&ver=1.0&sig=a.b.c"), 401}, {"token foreign", foreign, 401},
+		{"token expired", sealed(old), 403},
+		{"aad", aad, 200},
+		// The columns of the matrix, in this order:
+		{"reads container", sealed(of(false, "", "")), 0}, {"writes container", sealed(of(true, "", "")), 0},
+		{"reads key a", sealed(of(false, "", `["a"]`)), 0}, {"writes key a", sealed(of(true, "", `["a"]`)), 0},
+		{"reads item", sealed(of(false, "docs/1", "")), 0}, {"writes item", sealed(of(true, "docs/1", "")), 0},
+		{"reads item of a", sealed(of(false, "docs/1", `["a"]`)), 0}, {"writes item of a", sealed(of(true, "docs/1", `["a"]`)), 0},
+		{"writes another item", sealed(of(true, "docs/2", "")), 0}, {"writes sproc", sealed(of(true, "sprocs/1", "")), 0},
+		{"writes other container", sealed(elsewhere), 0},
+	}
+}
+
+// What each operation asks of a resource token. A row has three words: for requests with the header of partition key a, with that of
+// partition key b, and without one. A word has a letter for each column of bearers: + may, - may not. An operation that is in the route
+// table and not here fails the test.
+var matrix = func() map[string][3]string {
+	none, account := "-----------", "+++++++++++"
+	definition := "++++++++++-" // of c: to whoever has something in it
+	readAll, writeAll := "++---------", "-+---------"
+	words := map[string][3]string{
+		"master":     {none, none, none},
+		"account":    {account, account, account},
+		"definition": {definition, definition, definition},
+		"read all":   {readAll, readAll, readAll},
+		"write all":  {writeAll, writeAll, writeAll},
+		"read keys":  {"++++-------", "++---------", "++---------"},
+		"write key":  {"-+-+-------", "-+---------", "-+---------"},
+		"read item":  {"++++++++---", "++--++-----", "++--++-----"},
+		"write item": {"-+-+-+-+---", "-+---+-----", "-+---+-----"},
+		"read other": {"++++-------", "++---------", "++---------"}, // a conflict, a trigger, a function: no bearer has one
+		"edit other": {"-+-+-------", "-+---------", "-+---------"},
+		"read sproc": {"++++-----+-", "++-------+-", "++-------+-"},
+		"edit sproc": {"-+-+-----+-", "-+-------+-", "-+-------+-"},
+	}
+	m := map[string][3]string{}
+	add := func(word string, ops ...string) {
+		for _, o := range ops {
+			m[o] = words[word]
+		}
+	}
+	const c, d = "/dbs/:db/colls/:coll", "/dbs/:db/colls/:coll/docs"
+	add("account", "GET / read account")
+	add("master", "GET /offers list offers", "POST /offers query offers", "POST /offers create offer", "GET /offers/:id read offer", "PUT /offers/:id replace offer",
+		"GET /dbs list databases", "POST /dbs query databases", "POST /dbs create database", "GET /dbs/:db read database", "DELETE /dbs/:db delete database",
+		"GET /dbs/:db/colls list containers", "POST /dbs/:db/colls query containers", "POST /dbs/:db/colls create container",
+		"POST "+c+"/pkranges create range", "POST "+c+"/conflicts create conflict")
+	for path, names := range map[string][2]string{"/dbs/:db/users": {"users", "user"}, "/dbs/:db/users/:user/permissions": {"permissions", "permission"},
+		"/dbs/:db/clientencryptionkeys": {"clientencryptionkeys", "key"}} {
+		one := path + "/:" + names[1]
+		add("master", "GET "+path+" list "+names[0], "POST "+path+" query "+names[0], "POST "+path+" create "+names[1],
+			"GET "+one+" read "+names[1], "PUT "+one+" replace "+names[1], "DELETE "+one+" delete "+names[1])
+	}
+	add("definition", "GET "+c+" read container", "GET "+c+"/pkranges list ranges", "POST "+c+"/pkranges query ranges", "GET "+c+"/pkranges/:id read range",
+		"POST "+d+" plan query")
+	add("write all", "PUT "+c+" replace container", "DELETE "+c+" delete container", "POST "+c+"/operations/:operation other operation", "POST "+d+" bulk")
+	add("write key", "POST "+c+"/operations/:operation delete by partition key", "POST "+d+" batch", "POST "+d+" upsert item", "POST "+d+" create item")
+	add("read keys", "GET "+d+" read change feed", "GET "+d+" list items", "POST "+d+" query items",
+		"GET "+c+"/conflicts list conflicts", "POST "+c+"/conflicts query conflicts")
+	add("read item", "GET "+d+"/:id read item")
+	add("write item", "PUT "+d+"/:id replace item", "PATCH "+d+"/:id patch item", "DELETE "+d+"/:id delete item")
+	add("read other", "GET "+c+"/conflicts/:id read conflict")
+	add("edit other", "DELETE "+c+"/conflicts/:id delete conflict")
+	unsupported := func(path, reads, writes string) {
+		add(reads, "GET "+path+" unsupported")
+		add(writes, "POST "+path+" unsupported", "PUT "+path+" unsupported", "PATCH "+path+" unsupported", "DELETE "+path+" unsupported")
+	}
+	unsupported("/addresses", "master", "master")
+	for _, p := range []string{"/sprocs", "/triggers", "/udfs", "/schemas"} {
+		unsupported(c+p, "read all", "write all")
+	}
+	unsupported(c+"/sprocs/:id", "read sproc", "edit sproc")
+	unsupported(c+"/triggers/:id", "read other", "edit other")
+	unsupported(c+"/udfs/:id", "read other", "edit other")
+	unsupported(d+"/:id/attachments", "read item", "write item")
+	unsupported(d+"/:id/attachments/:attachment", "read item", "write item")
+	return m
+}()
+
+// forms are the headers that give a request the form of an operation, by the operation's name.
+var forms = map[string][]string{
+	"plan query":              {"x-ms-cosmos-is-query-plan-request: True"},
+	"batch":                   {"x-ms-cosmos-is-batch-request: True", "x-ms-cosmos-batch-atomic: True"},
+	"bulk":                    {"x-ms-cosmos-is-batch-request: True"},
+	"upsert item":             {"x-ms-documentdb-is-upsert: True"},
+	"read change feed":        {"a-im: Incremental feed"},
+	"delete container":        {`if-match: "of another time"`}, // refused by its handler, so that it is there for the next
+	"delete by partition key": nil,
+}
+
+func formOf(o *operation) []string {
+	if h, ok := forms[o.name]; ok {
+		return h
+	}
+	if strings.HasPrefix(o.name, "query ") {
+		return []string{"x-ms-documentdb-isquery: True"}
+	}
+	return nil
+}
+
+// withSecrets is a server with items in partition key b and in another container that nobody bound to partition key a may see.
+func withSecrets(t *testing.T) *api {
+	t.Helper()
+	a := withContainer(t)
+	a.do("POST", "/dbs/db/colls", `{"id":"other","partitionKey":{"paths":["/pk"],"version":2}}`).is(201)
+	a.do("POST", "/dbs/db/users", `{"id":"1"}`).is(201)
+	for _, pk := range []string{"a", "b"} {
+		a.do("POST", docs, `{"id":"1","pk":"`+pk+`","text":"secret of `+pk+`"}`, key(pk)).is(201)
+	}
+	a.do("POST", "/dbs/db/colls/other/docs", `{"id":"1","pk":"a","text":"secret of other"}`, key("a")).is(201)
+	return a
+}
+
+// targetOf fills the parameters of a route.
+func targetOf(l *line, o *operation) string {
+	p := strings.NewReplacer(":db", "db", ":coll", "c", ":operation", "partitionkeydelete", ":id", "1", ":user", "1", ":permission", "1", ":key", "1",
+		":attachment", "1").Replace(l.path)
+	if o.name == "other operation" {
+		p = strings.Replace(p, "partitionkeydelete", "another", 1)
+	}
+	return p
+}
+
+// bodyOf is a body that an operation understands: what is refused must be refused before it is read, and what is permitted must go
+// through to the handler.
+func bodyOf(o *operation, pk string) string {
+	switch {
+	case strings.HasPrefix(o.name, "query ") || o.name == "plan query":
+		return `{"query":"SELECT * FROM c"}`
+	case o.name == "batch" || o.name == "bulk":
+		return fmt.Sprintf(`[{"operationType":"Read","id":"1","partitionKey":"[\"%s\"]"}]`, pk)
+	case o.name == "patch item":
+		return `{"operations":[{"op":"set","path":"/n","value":1}]}`
+	}
+	return fmt.Sprintf(`{"id":"1","pk":"%s"}`, pk)
+}
+
+// Every operation of every route, asked for by every kind of authorization: what may pass is as declared, and the server says so in the
+// same words whatever else is true of the request.
+func TestRightsOfEveryRoute(t *testing.T) {
+	seen := map[string]bool{}
+	lines := withSecrets(t).srv.lines
+	for i := range lines {
+		l := &lines[i]
+		for j := range l.ops {
+			o := &l.ops[j]
+			name := l.verb + " " + l.path + " " + o.name
+			want, ok := matrix[name]
+			if !ok || seen[name] {
+				t.Errorf("%s: what it needs of a resource token isn't declared in this test, or twice", name)
+				continue
+			}
+			seen[name] = true
+			if o.needs == (rights{}) {
+				t.Errorf("%s: the route declares no rights", name)
+			}
+			a := withSecrets(t) // an operation that passes may change what the next one finds
+			all := a.bearers()
+			for k, pk := range []string{"a", "b", ""} {
+				headers := formOf(o)
+				if pk != "" {
+					headers = append(headers[:len(headers):len(headers)], key(pk))
+				}
+				column := 0
+				for _, b := range all {
+					r := a.as(b, l.verb, targetOf(l, o), bodyOf(o, pk), headers...)
+					switch {
+					case b.always == 200 && (r.code == 401 || r.code == 403):
+						t.Errorf("%s by %s: %d", r.what, b.name, r.code)
+					case b.always > 200 && r.code != b.always:
+						t.Errorf("%s by %s: %d, want %d", r.what, b.name, r.code, b.always)
+					}
+					if b.always == 0 {
+						may := want[k][column] == '+'
+						if column++; (r.code != 403) != may || r.code == 401 {
+							t.Errorf("%s by %s: %d: may: %v: %s", r.what, b.name, r.code, may, clip(r.body))
+						}
+						if r.code == 403 {
+							r.has("Insufficient permissions")
+						}
+					}
+					if b.always > 400 && strings.Contains(r.body, "secret") {
+						t.Errorf("%s by %s: %s", r.what, b.name, r.body)
+					}
+				}
+			}
+		}
+	}
+	for name := range matrix {
+		if !seen[name] {
+			t.Errorf("%s is declared here and served by no route", name)
+		}
+	}
+}
+
+// as sends a request with an authorization.
+func (a *api) as(b bearer, method, target, body string, headers ...string) *reply {
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	for _, h := range headers {
+		k, v, _ := strings.Cut(h, ": ")
+		r.Header.Set(k, v)
+	}
+	r.Header.Set("x-ms-date", testNow.Format(time.RFC1123))
+	if b.header != "" {
+		r.Header.Set("authorization", b.header)
+	}
+	w := httptest.NewRecorder()
+	a.srv.ServeHTTP(w, r)
+	return &reply{a.t, method + " " + target + " " + strings.Join(headers, " ") + " " + clip(body), w.Code, received(w.Header()), w.Body.String()}
+}
+
+// However a request is disguised, who may see partition key a sees nothing of b or of another container, and who may only read changes
+// nothing: every verb on every path, with the headers that make something else of a request, and two of them for the verbs that have
+// forms.
+func TestDisguisesGetNothing(t *testing.T) {
+	a := withSecrets(t)
+	disguises := []string{"", "x-ms-cosmos-is-query-plan-request: True", "a-im: Incremental feed", "x-ms-documentdb-isquery: True", "x-ms-documentdb-query: true",
+		"content-type: application/query+json", "x-ms-cosmos-is-batch-request: True", "x-ms-cosmos-batch-atomic: True", "x-ms-documentdb-is-upsert: True",
+		"x-ms-documentdb-query-enablecrosspartition: True", "x-ms-documentdb-partitionkeyrangeid: 0", "x-http-method: DELETE", "x-http-method-override: GET"}
+	var few []bearer
+	for _, b := range a.bearers() {
+		if b.name == "reads key a" || b.name == "reads item of a" || b.name == "writes other container" {
+			few = append(few, b)
+		}
+	}
+	seen := map[string]bool{}
+	for _, l := range a.srv.lines {
+		path := targetOf(&l, &operation{})
+		if seen[path] {
+			continue
+		}
+		seen[path] = true
+		for _, verb := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "MERGE"} {
+			before := a.state()
+			for i, one := range disguises {
+				for _, pk := range []string{"", "[]", `["a"]`, `["b"]`} {
+					a.disguised(few, verb, path, pk, one)
+					a.disguised(few, verb, "/"+strings.TrimSuffix(path, "/")+"//", pk, one)
+				}
+				for _, two := range disguises[1:max(i, 1)] {
+					if verb == "GET" || verb == "POST" {
+						a.disguised(few, verb, path, "", one, two)
+						a.disguised(few, verb, path, `["a"]`, one, two)
+					}
+				}
+			}
+			if now := a.state(); now != before {
+				t.Fatalf("%s %s has changed %s to %s", verb, path, before, now)
+			}
+		}
+	}
+}
+
+// disguised sends one request by those who may see little.
+func (a *api) disguised(by []bearer, verb, path, pk string, disguises ...string) {
+	a.t.Helper()
+	headers := make([]string, 0, 3)
+	body := `{"query":"SELECT * FROM c","id":"1","pk":"b"}`
+	for _, h := range disguises {
+		if h != "" {
+			headers = append(headers, h)
+		}
+		if strings.Contains(h, "batch-request") {
+			body = `[{"operationType":"Read","id":"1","partitionKey":"[\"b\"]"},{"operationType":"Delete","id":"1","partitionKey":"[\"b\"]"}]`
+		}
+	}
+	if pk != "" {
+		headers = append(headers, "x-ms-documentdb-partitionkey: "+pk)
+	}
+	for _, b := range by {
+		if r := a.as(b, verb, path, body, headers...); strings.Contains(r.body, "secret of b") || strings.Contains(r.body, "secret of other") && b.name != "writes other container" {
+			a.t.Errorf("%s by %s: %d %s", r.what, b.name, r.code, r.body)
+		}
+	}
+}
+
+// Who can't say who he is learns nothing: the same words for what is there and what isn't, and never which verbs there are.
+func TestStrangersLearnNothing(t *testing.T) {
+	a := withSecrets(t)
+	paths := map[string]bool{"/nothing": true, "/dbs/none": true, "/dbs/db/colls/none/docs/1": true, "/dbs/db/colls/c/docs/none": true, "/a/b/c/d/e/f/g/h/i/j": true, "/dbs/%2f": true}
+	for _, l := range a.srv.lines {
+		paths[targetOf(&l, &operation{})] = true
+	}
+	for _, b := range a.bearers() {
+		if b.always != 401 {
+			continue
+		}
+		for path := range paths {
+			for _, verb := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "MERGE"} {
+				if r := a.as(b, verb, path, `{"id":"1"}`).is(401); r.h.Get("Allow") != "" || r.h.Get("etag") != "" || r.h.Get("x-ms-session-token") != "" || strings.Contains(r.body, "secret") {
+					t.Errorf("%s by %s: %v %s", r.what, b.name, r.h, r.body)
+				}
+			}
+		}
+	}
+}
+
+// state is what changes with every write.
+func (a *api) state() string {
+	out := ""
+	for _, d := range a.srv.core.Databases() {
+		cts, err := a.srv.core.Containers(d.ID)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		for _, ct := range cts {
+			out += fmt.Sprintf("%s/%s %s %d %d;", d.ID, ct.ID(), ct.ETag(), ct.Count(), ct.GivenLSN())
+		}
+	}
+	return out
+}
+
+// An operation that declares nothing is refused for every token.
+func TestUndeclaredIsRefused(t *testing.T) {
+	a := withSecrets(t)
+	routes{g: &a.srv.gin.RouterGroup, all: &a.srv.lines}.get("/dbs/:db/colls/:coll/new", op("new", rights{}, readAccount))
+	all := a.bearers()
+	for _, b := range all {
+		want := b.always
+		if want == 0 {
+			want = 403
+		}
+		a.as(b, "GET", "/dbs/db/colls/c/new", "").is(want)
+	}
+	a.do("GET", "/dbs/db/colls/c/new", "").is(200)
+}
+
+// A token expires at its second, and not before.
+func TestTokenExpiresOnTheRoute(t *testing.T) {
+	a := withSecrets(t)
+	all := a.bearers()
+	clk := clock.Fake(testNow)
+	a.srv.auth.clock = clk
+	for _, b := range all {
+		if b.name == "reads container" {
+			a.as(b, "GET", docs, "").is(200)
+			clk.Advance(59 * time.Second)
+			a.as(b, "GET", docs, "").is(200)
+			clk.Advance(time.Second)
+			a.as(b, "GET", docs, "").is(403)
+		}
+	}
+}
