@@ -429,7 +429,7 @@ func buildSample(c *compiler, in *inst) (step, error) {
 		return nil, err
 	}
 	if len(bs) > 1 {
-		return nil, in.argErr("it takes one by()")
+		return nil, manyBys(in.op)
 	}
 	if scope == gvalue.Local {
 		return &mapStep{f: func(x *exec, t *trav) (any, bool, error) {
