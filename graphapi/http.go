@@ -210,7 +210,7 @@ func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message
 	}
 	reply := &reply{c: &conn{srv: s, ctx: r.Context()}, codec: codec, id: req.ID, service: l.service, started: s.o.Clock.Now()}
 	reply.seen = s.observe(op, r.RemoteAddr)
-	reply.seen.evaluates(e, source)
+	reply.seen.evaluates(e)
 	all := &collected{codec: codec, o: message.Options{Tokens: e.Tokens, Traversers: e.Bytecode != nil}, held: s.o.Budget.Open("result")}
 	defer all.held.Close()
 	err := s.o.Gate.Enter(r.Context())
@@ -220,7 +220,7 @@ func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message
 	}
 	defer s.o.Gate.Leave()
 	err = s.guarded(r.Context(), func(ctx context.Context) error {
-		g, err := s.graphOf(ctx, l, source)
+		g, err := s.graphOf(ctx, l, source, reply.seen)
 		if err != nil {
 			return err
 		}
