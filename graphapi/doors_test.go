@@ -374,7 +374,7 @@ func TestBodiesHaveDeadlines(t *testing.T) {
 	if len(w.reads) != 7 || !w.reads[6].IsZero() || !slices.IsSortedFunc(w.reads[:6], time.Time.Compare) || time.Until(w.reads[5]) > stallTimeout {
 		t.Errorf("deadlines of 6 reads: %v", w.reads)
 	}
-	if err := writeBody(w, make([]byte, 3*maxChunkBytes)); err != nil || len(w.writes) != 3 || w.Body.Len() != 3*maxChunkBytes {
-		t.Errorf("%v, deadlines of 3 writes: %v", err, w.writes)
+	if err := writeBody(w, make([]byte, 3*maxChunkBytes)); err != nil || len(w.writes) != 4 || !w.writes[3].IsZero() || w.Body.Len() != 3*maxChunkBytes {
+		t.Errorf("%v, deadlines of 3 writes, and none after: %v", err, w.writes)
 	}
 }

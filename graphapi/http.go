@@ -94,6 +94,8 @@ func readBody(w http.ResponseWriter, r *http.Request, held *budget.Account) ([]b
 // writeBody sends an answer to a client that reads as slowly as it likes, but reads.
 func writeBody(w http.ResponseWriter, b []byte) error {
 	control := http.NewResponseController(w)
+	defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
+	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
 	for len(b) > 0 {
 		n := min(len(b), maxChunkBytes)
 		_ = control.SetWriteDeadline(deadlines.Now().Add(writeTimeout))
@@ -102,7 +104,10 @@ func writeBody(w http.ResponseWriter, b []byte) error {
 		}
 		b = b[n:]
 	}
-	return control.Flush()
+	if err := control.Flush(); !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil
 }
 
 // foreign reports whether a browser sends the request for another site than this server's own.
