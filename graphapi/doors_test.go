@@ -173,7 +173,7 @@ func TestGate(t *testing.T) {
 		t.Errorf("refused with %s", a.Status.Attributes)
 	}
 	c.request(id3, "eval", "", `{"gremlin":"items 1"}`)
-	c.want(429, id3, "")
+	c.want(429, id3, "more requests than it can answer in time")
 	r, _ := http.NewRequest(http.MethodGet, s.http.URL+"/gremlin?gremlin=name", nil)
 	r.SetBasicAuth("localhost", testKey)
 	res, err := http.DefaultClient.Do(r)
