@@ -158,28 +158,36 @@ func parseGraphUser(user string) (GraphName, bool) {
 	return GraphName{parts[1], parts[3]}, true
 }
 
-// graphOf resolves a traversal source to a graph: a configured name, g, or a graph's own name as <database>/<graph> or in
-// the form of a login.
-func (s *Server) graphOf(ctx context.Context, l *login, source string) (Graph, error) {
-	name, create := GraphName{}, true
+// nameOf resolves a traversal source to the name of a graph: a configured name, g, or a graph's own name as <database>/<graph> or in
+// the form of a login. create says that the graph is made when it is missing.
+func (s *Server) nameOf(l *login, source string) (name GraphName, create bool, err error) {
 	switch n, ok := s.o.Sources[source]; {
 	case ok:
-		name = n
+		return n, true, nil
 	case source == "g" && l.graph != (GraphName{}):
-		name, create = l.graph, l.graph == defaultGraph
+		return l.graph, l.graph == defaultGraph, nil
 	case source == "g":
-		name = defaultGraph
-	default:
-		if name, ok = parseGraphUser(source); !ok {
-			db, graph, found := strings.Cut(source, "/")
-			name, ok = GraphName{db, graph}, found && db != "" && graph != "" && !strings.Contains(graph, "/")
-		}
-		if !ok {
-			return nil, fail(kindArguments,
-				"Could not alias [g] to [%.100s] as [%.100s] not in the Graph or TraversalSource global bindings", source, source)
-		}
-		create = false
+		return defaultGraph, true, nil
 	}
+	name, ok := parseGraphUser(source)
+	if !ok {
+		db, graph, found := strings.Cut(source, "/")
+		name, ok = GraphName{db, graph}, found && db != "" && graph != "" && !strings.Contains(graph, "/")
+	}
+	if !ok {
+		return name, false, fail(kindArguments,
+			"Could not alias [g] to [%.100s] as [%.100s] not in the Graph or TraversalSource global bindings", source, source)
+	}
+	return name, false, nil
+}
+
+// graphOf opens the graph of a traversal source. seen, which may be nil, is told which one it is.
+func (s *Server) graphOf(ctx context.Context, l *login, source string, seen *observed) (Graph, error) {
+	name, create, err := s.nameOf(l, source)
+	if err != nil {
+		return nil, err
+	}
+	seen.about(name)
 	g, err := s.open.OpenGraph(ctx, name, create)
 	if status.Is(err, status.NotFound) {
 		return nil, &failure{kind: kindOwnerNotFound}

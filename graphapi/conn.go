@@ -26,6 +26,7 @@ import (
 type conn struct {
 	srv    *Server
 	ws     *websocket.Conn
+	out    *sender         // below ws
 	client string          // its address, where requests are observed
 	ctx    context.Context // ends with the connection
 	cancel context.CancelFunc
@@ -51,13 +52,14 @@ type conn struct {
 	reads, writes, got             atomic.Uint64
 	reading, challenged            atomic.Bool
 	seenReads, seenWrites, seenGot uint64
+	seenPieces                     uint64
 	// Sweeps without a read; within one write; without a byte of a frame; without the login.
 	idle, stuck, stalled, anonymous int
 }
 
-func newConn(s *Server, ws *websocket.Conn) *conn {
+func newConn(s *Server, ws *websocket.Conn, out *sender) *conn {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &conn{srv: s, ws: ws, ctx: ctx, cancel: cancel, slots: make(chan struct{}, maxRunning), jobs: make(chan job)}
+	c := &conn{srv: s, ws: ws, out: out, ctx: ctx, cancel: cancel, slots: make(chan struct{}, maxRunning), jobs: make(chan job)}
 	c.login.done = !s.o.Auth
 	if s.o.Observe != nil {
 		c.client = ws.RemoteAddr().String()
@@ -375,16 +377,17 @@ func (c *conn) close(code int, text string) {
 	c.ws.Close()
 }
 
-// sweep closes the connection when nothing came from the client for idleTimeout, one write took writeTimeout, no byte of a frame that
+// sweep closes the connection when nothing came from the client for idleTimeout, nothing of one write went out for writeTimeout, no byte of a frame that
 // has begun came for stallTimeout, or the login is due for loginTimeout. It is called every sweepInterval.
 func (c *conn) sweep() {
 	reads, writes, got := c.reads.Load(), c.writes.Load(), c.got.Load()
 	if c.idle++; reads != c.seenReads || c.pending.Load() > 0 {
 		c.idle = 0
 	}
-	if c.stuck++; writes != c.seenWrites || writes%2 == 0 {
+	if c.stuck++; writes != c.seenWrites || writes%2 == 0 || c.out.pieces.Load() != c.seenPieces {
 		c.stuck = 0
 	}
+	c.seenPieces = c.out.pieces.Load()
 	if c.stalled++; got != c.seenGot || !c.reading.Load() {
 		c.stalled = 0
 	}

@@ -78,19 +78,19 @@ func TestObserve(t *testing.T) {
 	s.graphs.errs["full"] = status.New(status.StoreFull, "The disk is full.")
 	c := s.dial(t)
 	c.login("localhost")
-	for _, want := range []string{"gremlin authentication 200 charge 0 target ", "gremlin eval 204 charge 2.5 target g items 0; 0 items read, 0 written"} {
+	for _, want := range []string{"gremlin authentication 200 charge 0 target ", "gremlin eval 204 charge 2.5 target graphs/g items 0; 0 items read, 0 written"} {
 		if got := n.next(t); got != want {
 			t.Errorf("login: %s\nwant %s", got, want)
 		}
 	}
 	for _, x := range []struct{ op, args, want string }{
-		{"eval", `{"gremlin":"items 100"}`, "gremlin eval 200 charge 2.5 target g items 100; 0 items read, 0 written"},
-		{"eval", `{"gremlin":"name","aliases":{"g":"gmodern"}}`, "gremlin eval 200 charge 1 target gmodern name; 0 items read, 0 written"},
-		{"eval", `{"gremlin":"nonsense"}`, "gremlin eval 597 charge 0 target g nonsense; 0 items read, 0 written"},
-		{"eval", `{"gremlin":"panic"}`, "gremlin eval 500 charge 0 target g failed panic; 0 items read, 0 written"},
-		{"eval", `{"gremlin":"error full"}`, "gremlin eval 500 charge 0 target g failed error full; 0 items read, 0 written"},
+		{"eval", `{"gremlin":"items 100"}`, "gremlin eval 200 charge 2.5 target graphs/g items 100; 0 items read, 0 written"},
+		{"eval", `{"gremlin":"name","aliases":{"g":"gmodern"}}`, "gremlin eval 200 charge 1 target modern/graph name; 0 items read, 0 written"},
+		{"eval", `{"gremlin":"nonsense"}`, "gremlin eval 597 charge 0 target graphs/g nonsense; 0 items read, 0 written"},
+		{"eval", `{"gremlin":"panic"}`, "gremlin eval 500 charge 0 target graphs/g failed panic; 0 items read, 0 written"},
+		{"eval", `{"gremlin":"error full"}`, "gremlin eval 500 charge 0 target graphs/g failed error full; 0 items read, 0 written"},
 		{"eval", `{}`, "gremlin eval 499 charge 0 target "},
-		{"bytecode", `{"gremlin":{"@type":"g:Bytecode","@value":{"step":[["V"]]}},"aliases":{"g":"g"}}`, "gremlin bytecode 200 charge 1 target g [V()]; 0 items read, 0 written"},
+		{"bytecode", `{"gremlin":{"@type":"g:Bytecode","@value":{"step":[["V"]]}},"aliases":{"g":"g"}}`, "gremlin bytecode 200 charge 1 target graphs/g [V()]; 0 items read, 0 written"},
 		{"nonsense", `{}`, "gremlin unknown 498 charge 0 target "},
 	} {
 		c.request(id1, x.op, "", x.args)
@@ -105,7 +105,7 @@ func TestObserve(t *testing.T) {
 	if _, err := http.DefaultClient.Do(r); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := n.next(t), "gremlin eval 500 charge 0 target g nonsense; 0 items read, 0 written"; got != want {
+	if got, want := n.next(t), "gremlin eval 500 charge 0 target graphs/g nonsense; 0 items read, 0 written"; got != want {
 		t.Errorf("over HTTP: %s\nwant %s", got, want)
 	}
 	bad := s.dial(t)
@@ -119,7 +119,7 @@ func TestObserve(t *testing.T) {
 	c.eval("wait x")
 	<-s.graphs.started
 	_ = c.ws.Close()
-	if got, want := n.next(t), "gremlin eval left charge 0 target g left wait x; 0 items read, 0 written"; got != want {
+	if got, want := n.next(t), "gremlin eval left charge 0 target graphs/g left wait x; 0 items read, 0 written"; got != want {
 		t.Errorf("who left: %s\nwant %s", got, want)
 	}
 	if n.begun != 13 {
@@ -173,7 +173,7 @@ func TestGate(t *testing.T) {
 		t.Errorf("refused with %s", a.Status.Attributes)
 	}
 	c.request(id3, "eval", "", `{"gremlin":"items 1"}`)
-	c.want(429, id3, "")
+	c.want(429, id3, "more requests than it can answer in time")
 	r, _ := http.NewRequest(http.MethodGet, s.http.URL+"/gremlin?gremlin=name", nil)
 	r.SetBasicAuth("localhost", testKey)
 	res, err := http.DefaultClient.Do(r)
@@ -374,7 +374,7 @@ func TestBodiesHaveDeadlines(t *testing.T) {
 	if len(w.reads) != 7 || !w.reads[6].IsZero() || !slices.IsSortedFunc(w.reads[:6], time.Time.Compare) || time.Until(w.reads[5]) > stallTimeout {
 		t.Errorf("deadlines of 6 reads: %v", w.reads)
 	}
-	if err := writeBody(w, make([]byte, 3*maxChunkBytes)); err != nil || len(w.writes) != 3 || w.Body.Len() != 3*maxChunkBytes {
-		t.Errorf("%v, deadlines of 3 writes: %v", err, w.writes)
+	if err := writeBody(w, make([]byte, 3*maxChunkBytes)); err != nil || len(w.writes) != 4 || !w.writes[3].IsZero() || w.Body.Len() != 3*maxChunkBytes {
+		t.Errorf("%v, deadlines of 3 writes, and none after: %v", err, w.writes)
 	}
 }

@@ -164,8 +164,10 @@ func failureOf(err error) *failure {
 	case s.Code == status.NotFound && s.Sub == status.SubOwnerNotFound:
 		f.kind = kindOwnerNotFound
 		f.msg = ""
-	case f.kind == kindConflict, f.kind == kindThrottled:
+	case f.kind == kindConflict:
 		f.msg = "" // the service's own words, which clients look for
+	case f.kind == kindThrottled:
+		f.serviceMsg = answers[kindThrottled].msg
 	case f.kind == kindInternal:
 		f.msg = ""
 	}

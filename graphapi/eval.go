@@ -16,7 +16,7 @@ func (w *work) run(e *Evaluation, source string, batch int) {
 	out.items = (*out.buf)[:0]
 	defer out.release()
 	srv := w.conn.srv
-	w.reply.seen.evaluates(e, source)
+	w.reply.seen.evaluates(e)
 	err := srv.o.Gate.Enter(w.conn.ctx)
 	if err != nil {
 		w.reply.fail(failureOf(err))
@@ -24,7 +24,7 @@ func (w *work) run(e *Evaluation, source string, batch int) {
 	}
 	defer srv.o.Gate.Leave()
 	err = srv.guarded(w.conn.ctx, func(ctx context.Context) error {
-		g, err := srv.graphOf(ctx, &w.conn.login, source)
+		g, err := srv.graphOf(ctx, &w.conn.login, source, w.reply.seen)
 		if err != nil {
 			return err
 		}

@@ -94,6 +94,8 @@ func readBody(w http.ResponseWriter, r *http.Request, held *budget.Account) ([]b
 // writeBody sends an answer to a client that reads as slowly as it likes, but reads.
 func writeBody(w http.ResponseWriter, b []byte) error {
 	control := http.NewResponseController(w)
+	defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
+	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
 	for len(b) > 0 {
 		n := min(len(b), maxChunkBytes)
 		_ = control.SetWriteDeadline(deadlines.Now().Add(writeTimeout))
@@ -102,7 +104,10 @@ func writeBody(w http.ResponseWriter, b []byte) error {
 		}
 		b = b[n:]
 	}
-	return control.Flush()
+	if err := control.Flush(); !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil
 }
 
 // foreign reports whether a browser sends the request for another site than this server's own.
@@ -210,7 +215,7 @@ func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message
 	}
 	reply := &reply{c: &conn{srv: s, ctx: r.Context()}, codec: codec, id: req.ID, service: l.service, started: s.o.Clock.Now()}
 	reply.seen = s.observe(op, r.RemoteAddr)
-	reply.seen.evaluates(e, source)
+	reply.seen.evaluates(e)
 	all := &collected{codec: codec, o: message.Options{Tokens: e.Tokens, Traversers: e.Bytecode != nil}, held: s.o.Budget.Open("result")}
 	defer all.held.Close()
 	err := s.o.Gate.Enter(r.Context())
@@ -220,7 +225,7 @@ func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message
 	}
 	defer s.o.Gate.Leave()
 	err = s.guarded(r.Context(), func(ctx context.Context) error {
-		g, err := s.graphOf(ctx, l, source)
+		g, err := s.graphOf(ctx, l, source, reply.seen)
 		if err != nil {
 			return err
 		}

@@ -38,10 +38,17 @@ func (s *Server) observe(op, client string) *observed {
 	return &observed{Request: observe.Request{API: "gremlin", Operation: op, Client: client}, began: s.o.Clock.Now()}
 }
 
-// evaluates says what the request is about.
-func (o *observed) evaluates(e *Evaluation, source string) {
+// evaluates says what the request runs.
+func (o *observed) evaluates(e *Evaluation) {
 	if o != nil {
-		o.e, o.Target = e, source
+		o.e = e
+	}
+}
+
+// about says on which graph.
+func (o *observed) about(n GraphName) {
+	if o != nil {
+		o.Target = n.Database + "/" + n.Graph
 	}
 }
 

@@ -113,7 +113,7 @@ func NewServer(open Opener, o Options) *Server {
 		o.Log = slog.Default()
 	}
 	s := &Server{o: o, open: open, conns: map[*conn]struct{}{}, stop: make(chan struct{})}
-	s.upgrader = websocket.Upgrader{HandshakeTimeout: handshakeTimeout, ReadBufferSize: 4096, WriteBufferSize: 4096, WriteBufferPool: &sync.Pool{}}
+	s.upgrader = websocket.Upgrader{HandshakeTimeout: handshakeTimeout, ReadBufferSize: 4096, WriteBufferSize: pieceBytes, WriteBufferPool: &sync.Pool{}}
 	if o.Auth {
 		// Every connection has to prove itself, so a page of any origin may connect. Without logins only the same origin may:
 		// else any web site could reach a server on the visitor's own machine.
@@ -171,11 +171,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	ws, err := s.upgrader.Upgrade(w, r, nil)
+	h := &hijacker{ResponseWriter: w}
+	ws, err := s.upgrader.Upgrade(h, r, nil)
 	if err != nil {
 		return // Upgrade has answered
 	}
-	c := newConn(s, ws)
+	c := newConn(s, ws, h.sender)
 	if !s.add(c) {
 		c.close(websocket.CloseGoingAway, "the server is closing")
 		return

@@ -315,12 +315,16 @@ func TestClientGone(t *testing.T) {
 func TestSweep(t *testing.T) {
 	s := newServer(t, false)
 	for _, stuck := range []bool{false, true} {
-		c := newConn(s.Server, s.dial(t).ws)
+		c := newConn(s.Server, s.dial(t).ws, &sender{})
 		limit := int(idleTimeout / sweepInterval)
 		if stuck {
 			limit = int(writeTimeout / sweepInterval)
 			c.writes.Add(1)
-			c.sweep() // sees the write begin
+			c.sweep()             // sees the write begin
+			for range 3 * limit { // slow, but something goes out
+				c.out.pieces.Add(1)
+				c.sweep()
+			}
 		}
 		for range limit {
 			c.sweep()

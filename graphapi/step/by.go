@@ -288,6 +288,11 @@ func listOf(v any) []any {
 	return []any{v}
 }
 
+func isList(v any) bool {
+	_, ok := v.([]any)
+	return ok
+}
+
 func isCollection(v any) bool {
 	switch v.(type) {
 	case []any, *gvalue.Set, *gvalue.BulkSet, *gvalue.Path:

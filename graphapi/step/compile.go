@@ -320,7 +320,12 @@ func (c *compiler) oneBy(in *inst) (*by, error) {
 	case 1:
 		return bs[0], nil
 	}
-	return nil, errf(Compile, "The step %s() takes one by()", in.op)
+	return nil, manyBys(in.op)
+}
+
+// manyBys refuses a second by() in TinkerPop's words: "Dedup step can only have one by modulator".
+func manyBys(op string) error {
+	return errf(Compile, "%s step can only have one by modulator", strings.ToUpper(op[:1])+op[1:])
 }
 
 // turn gives the i-th by() of a step that uses them round robin.

@@ -75,3 +75,34 @@ func TestCancelled(t *testing.T) {
 		t.Errorf("out of time: %v", err)
 	}
 }
+
+// fading is a context that is cancelled when it has been asked a number of times.
+type fading struct {
+	context.Context
+	asked, end int
+}
+
+func (f *fading) Err() error {
+	if f.asked++; f.asked > f.end {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestSortIsCancelled: a request ends in the middle of a long sort, too.
+func TestSortIsCancelled(t *testing.T) {
+	w := &world{t: t}
+	w.load("empty")
+	list := make([]any, 50_000)
+	for i := range list {
+		list[i] = int64(i * 7919 % len(list))
+	}
+	req := &step.Request{Script: "g.inject(x).order(local)", Bindings: map[string]any{"x": list}}
+	none := func(any, int64) error { return nil }
+	if _, err := step.Run(&fading{Context: context.Background(), end: 1 << 30}, w.g, req, none); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := step.Run(&fading{Context: context.Background(), end: 20}, w.g, req, none); !status.Is(err, status.Unavailable) {
+		t.Errorf("a cancelled sort: %v", err)
+	}
+}

@@ -97,7 +97,13 @@ func compileP(p *gvalue.P) (*predicate, error) {
 		c.re = re
 		return c, nil
 	case "typeOf":
-		return c, arity(1)
+		if err := arity(1); err != nil {
+			return nil, err
+		}
+		if name, ok := p.Args[0].(string); ok && typeNames[strings.ToLower(name)] == nil {
+			return nil, errf(Compile, "%.100s is not a registered type", name)
+		}
+		return c, nil
 	}
 	return nil, errf(Unsupported, "The predicate %s is not supported", p.Op)
 }
@@ -251,6 +257,7 @@ var typeNames = map[string]func(v any) bool{
 		return family(v) == famVertexProperty
 	},
 	"null": func(v any) bool { return v == nil },
+	"tree": func(v any) bool { _, ok := v.(*gvalue.Tree); return ok },
 }
 
 func isType(v, typ any) bool {

@@ -139,6 +139,9 @@ func (c *compiler) hasTest(in *inst) (func(x *exec, v any) (bool, error), error)
 		labels, args = p, args[1:]
 	}
 	if len(args) == 1 {
+		if args[0] == nil { // no element has it
+			return func(*exec, any) (bool, error) { return false, nil }, nil
+		}
 		key, ok := args[0].(string)
 		if !ok {
 			return nil, in.argErr("a property key is expected")
@@ -179,6 +182,8 @@ func (c *compiler) keyTest(in *inst, key, val any) (func(x *exec, v any) (bool, 
 		return nil, err
 	}
 	switch k := key.(type) {
+	case nil:
+		return func(*exec, any) (bool, error) { return false, nil }, nil
 	case gvalue.T:
 		return tokenTest(k, p), nil
 	case string:

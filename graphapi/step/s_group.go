@@ -135,6 +135,9 @@ func buildGroup(c *compiler, in *inst) (step, error) {
 	if in.op == "groupCount" {
 		limit = 1
 	}
+	if limit == 1 && len(bs) > limit {
+		return nil, manyBys(in.op)
+	}
 	if len(bs) > limit {
 		return nil, in.argErr("it has too many by()")
 	}

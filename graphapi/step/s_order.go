@@ -35,6 +35,24 @@ func compareRanked[T any](bs []*by) func(a, b ranked[T]) int {
 	}
 }
 
+// sortRanked sorts, unless the request is over before it is done.
+func sortRanked[T any](x *exec, rs []ranked[T], bs []*by) error {
+	compare, n, over := compareRanked[T](bs), 0, false
+	slices.SortStableFunc(rs, func(a, b ranked[T]) int {
+		if n++; n&4095 == 0 {
+			over = over || x.ctx.Err() != nil
+		}
+		if over { // the rest of the sort has nothing to do
+			return 0
+		}
+		return compare(a, b)
+	})
+	if over {
+		return x.timeout()
+	}
+	return nil
+}
+
 func isDesc(o gvalue.Order) bool { return o == gvalue.Desc || o == gvalue.Decr }
 
 // rank evaluates the by() modulators for v; ok is false when one is unproductive.
@@ -82,8 +100,13 @@ func buildOrder(c *compiler, in *inst) (step, error) {
 			if ok {
 				rs = append(rs, ranked[*trav]{t, keys})
 			}
+			if err := x.tick(); err != nil {
+				return nil, err
+			}
 		}
-		slices.SortStableFunc(rs, compareRanked[*trav](bs))
+		if err := sortRanked(x, rs, bs); err != nil {
+			return nil, err
+		}
 		ts = ts[:0]
 		for _, r := range rs {
 			ts = append(ts, r.v)
@@ -105,7 +128,9 @@ func orderLocal(x *exec, t *trav, bs []*by) (any, error) {
 				rs = append(rs, ranked[gvalue.Entry]{e, keys})
 			}
 		}
-		slices.SortStableFunc(rs, compareRanked[gvalue.Entry](bs))
+		if err := sortRanked(x, rs, bs); err != nil {
+			return nil, err
+		}
 		out := gvalue.NewMap(len(rs))
 		for _, r := range rs {
 			out.Append(r.v.Key, r.v.Value)
@@ -125,7 +150,9 @@ func orderLocal(x *exec, t *trav, bs []*by) (any, error) {
 			rs = append(rs, ranked[any]{v, keys})
 		}
 	}
-	slices.SortStableFunc(rs, compareRanked[any](bs))
+	if err := sortRanked(x, rs, bs); err != nil {
+		return nil, err
+	}
 	out := make([]any, len(rs))
 	for i, r := range rs {
 		out[i] = r.v
@@ -429,7 +456,7 @@ func buildSample(c *compiler, in *inst) (step, error) {
 		return nil, err
 	}
 	if len(bs) > 1 {
-		return nil, in.argErr("it takes one by()")
+		return nil, manyBys(in.op)
 	}
 	if scope == gvalue.Local {
 		return &mapStep{f: func(x *exec, t *trav) (any, bool, error) {

@@ -28,10 +28,11 @@ type repeatStep struct {
 	// whole says that the body looks at all traversers of a round together (order, count, limit, ..). It then gets all of a round
 	// before it starts, and what it gives waits in pending for the next one.
 	//
-	// many goes round by round, too, with at most batch new traversers: without paths those of different origin that meet at one vertex
+	// many goes round by round, too, with a batch of new traversers at a time: without paths those of different origin that meet at one vertex
 	// become one, which is what keeps a walk of a fixed length over a dense graph small.
 	whole   bool
 	many    bool
+	batch   int
 	round   int // how many rounds went before this one
 	pending []*trav
 }
@@ -42,14 +43,14 @@ func (c *compiler) repeat(tr *traversal, ins []gvalue.Instruction) (int, error) 
 	i := 0
 	for ; i < len(ins) && ins[i].Op != "repeat"; i++ {
 		if !isRepeatMod(ins[i].Op) {
-			return 0, errf(Compile, "The step %s() is not followed by repeat()", ins[0].Op)
+			return 0, errf(Compile, "The repeat()-traversal was not defined: the step %s() is not followed by repeat()", ins[0].Op)
 		}
 		if err := c.repeatMod(s, ins[i], true); err != nil {
 			return 0, err
 		}
 	}
 	if i == len(ins) {
-		return 0, errf(Compile, "The step %s() belongs to a repeat()", ins[0].Op)
+		return 0, errf(Compile, "The repeat()-traversal was not defined: the step %s() belongs to a repeat()", ins[0].Op)
 	}
 	in := &inst{op: "repeat", args: ins[i].Args}
 	args := in.args
@@ -87,8 +88,12 @@ func (c *compiler) repeat(tr *traversal, ins []gvalue.Instruction) (int, error) 
 	return i, nil
 }
 
-// batch is how many traversers go together through the rounds of a repeat() that need not see all of them.
-const batch = 2500
+// maxBatch is how many traversers go together through the rounds of a repeat() that need not see all of them. The first goes alone and
+// each batch is larger than the one before, so that who wants few results waits for few.
+const (
+	maxBatch  = 2500
+	moreBatch = 8
+)
 
 func isRepeatMod(op string) bool { return op == "until" || op == "emit" || op == "times" }
 
@@ -338,7 +343,10 @@ func (s *repeatStep) startAll(x *exec) (more bool, err error) {
 			return false, err
 		}
 	}
-	for n := 0; fresh && (s.whole || n < batch); n++ {
+	if fresh {
+		s.batch = min(max(s.batch*moreBatch, 1), maxBatch)
+	}
+	for n := 0; fresh && (s.whole || n < s.batch); n++ {
 		t, err := s.arrive(x)
 		if err != nil {
 			return false, err
@@ -404,5 +412,6 @@ func (s *repeatStep) enqueue(x *exec, t *trav) error {
 func (s *repeatStep) reset() {
 	s.body.reset()
 	s.out, s.again, s.pending, s.queue, s.fed, s.round, s.outer = nil, nil, nil, nil, false, 0, nil
+	s.batch = 0
 	s.held.release()
 }

@@ -95,6 +95,9 @@ func buildText(c *compiler, in *inst) (step, error) {
 			return nil, nil
 		}
 		s, ok := v.(string)
+		if !ok && scope == gvalue.Local {
+			return nil, errf(Runtime, "The %s(local) step can only take string or list of strings, but encountered %s", op, typeName(v))
+		}
 		if !ok {
 			return nil, errf(Runtime, "The %s() step can only take string as argument, but encountered %s", op, typeName(v))
 		}
@@ -106,12 +109,9 @@ func buildText(c *compiler, in *inst) (step, error) {
 // mapLocal applies f to the value, or with Scope.local to each element.
 func mapLocal(scope gvalue.Scope, f func(v any) (any, error)) step {
 	return &mapStep{f: func(_ *exec, t *trav) (any, bool, error) {
-		if scope != gvalue.Local {
+		if scope != gvalue.Local || !isCollection(t.v) {
 			v, err := f(t.v)
 			return v, true, err
-		}
-		if !isCollection(t.v) {
-			return nil, false, errf(Runtime, "The step needs a list with Scope.local, not a %s", typeName(t.v))
 		}
 		l := listOf(t.v)
 		out := make([]any, len(l))
@@ -176,12 +176,22 @@ func asBool(v any) (any, error) {
 func asNumber(v any) (any, error) {
 	s, ok := v.(string)
 	if !ok {
-		if family(v) == famNumber {
+		switch {
+		case v == nil, family(v) == famNumber:
 			return v, nil
+		case family(v) == famDate:
+			return instant(v).UnixMilli(), nil
+		case isList(v):
+			return nil, errf(Runtime, "Can't parse type ArrayList as number.")
 		}
 		return nil, errf(Runtime, "Can't parse type %s as number.", typeName(v))
 	}
 	s = strings.TrimSpace(s)
+	if low := strings.ToLower(s); strings.HasPrefix(low, "0x") {
+		if i, err := strconv.ParseInt(low[2:], 16, 64); err == nil {
+			return narrow(i, numberRank(int32(0))), nil
+		}
+	}
 	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
 		if i == int64(int32(i)) {
 			return int32(i), nil
@@ -197,7 +207,7 @@ func asNumber(v any) (any, error) {
 // asType is asNumber(type).
 func asType(v any, typ string) (any, error) {
 	n, err := asNumber(v)
-	if err != nil {
+	if n == nil || err != nil {
 		return nil, err
 	}
 	bits := map[string]uint{"BYTE": 8, "SHORT": 16, "INT": 32, "LONG": 64}[typ]
@@ -216,7 +226,7 @@ func asType(v any, typ string) (any, error) {
 		}
 	}
 	if bits == 0 {
-		return nil, errf(Runtime, "Can't convert a number to %s", typ)
+		return nil, errf(Runtime, "asNumber() requires a numeric type token, got %s", typ)
 	}
 	f := math.Trunc(toFloat(n))
 	i, isInt := toInt(n)
@@ -288,6 +298,9 @@ func buildDateDiff(c *compiler, in *inst) (step, error) {
 		v, ok, err := o.eval(x, t)
 		if err != nil {
 			return nil, false, err
+		}
+		if ok && v == nil && family(t.v) == famDate { // null is the beginning of time
+			return instant(t.v).UnixMilli(), true, nil
 		}
 		if !ok || family(v) != famDate || family(t.v) != famDate {
 			return nil, false, errf(Runtime, "dateDiff() needs two dates")
@@ -423,8 +436,8 @@ func buildConjoin(c *compiler, in *inst) (step, error) {
 		return nil, in.argErr("a string is expected")
 	}
 	return &mapStep{f: func(_ *exec, t *trav) (any, bool, error) {
-		if !isCollection(t.v) {
-			return nil, false, errf(Runtime, "Incoming traverser for conjoin step can't be converted to a list")
+		if err := notIterable("conjoin", t.v); err != nil {
+			return nil, false, err
 		}
 		var parts []string
 		size := 0
@@ -455,17 +468,47 @@ func buildListOp(c *compiler, in *inst) (step, error) {
 		if a, isMap := t.v.(*gvalue.Map); isMap && op == "merge" {
 			b, bothMaps := v.(*gvalue.Map)
 			if !bothMaps {
-				return nil, false, errf(Runtime, "merge() of a map needs another map")
+				return nil, false, errf(Runtime, "merge step expected provided argument to evaluate to a Map, encountered %s", typeName(v))
 			}
 			r, err := addAll(a, b)
 			return r, true, err
 		}
-		if !ok || !isCollection(t.v) || !isCollection(v) {
-			return nil, false, errf(Runtime, "The step %s() needs two collections", op)
+		if err := notIterable(op, t.v); err != nil {
+			return nil, false, err
+		}
+		if !ok || !isCollection(v) {
+			return nil, false, notIterableArg(op, v, o.tr != nil)
 		}
 		r, err := listOp(op, listOf(t.v), listOf(v))
 		return r, true, err
 	}}, nil
+}
+
+// notIterable refuses a traverser that carries no collection.
+func notIterable(op string, v any) error {
+	switch {
+	case isCollection(v):
+		return nil
+	case v == nil:
+		return errf(Runtime, "Incoming traverser for %s step can't be null", op)
+	}
+	return errf(Runtime, "%s step can only take an array or an Iterable type for incoming traversers, encountered %s", op, typeName(v))
+}
+
+// notIterableArg says what is wrong with an argument that is no collection.
+func notIterableArg(op string, v any, traversal bool) error {
+	_, isMap := v.(*gvalue.Map)
+	switch {
+	case traversal && v == nil:
+		return errf(Runtime, "traversal argument for %s step must yield an iterable type, not null", op)
+	case traversal:
+		return errf(Runtime, "traversal argument for %s step must yield an iterable type, encountered %s", op, typeName(v))
+	case v == nil:
+		return errf(Runtime, "Argument provided for %s step can't be null", op)
+	case isMap && op == "merge":
+		return errf(Runtime, "merge step type mismatch: expected argument to be Iterable but got Map")
+	}
+	return errf(Runtime, "%s step can only take an array or an Iterable as an argument, encountered %s", op, typeName(v))
 }
 
 func listOp(op string, a, b []any) (any, error) {

@@ -244,8 +244,9 @@ func (x *exec) createEdge(d *draft, out, in *vnode) (*gvalue.Edge, error) {
 	if x.g.mode == KeyOther {
 		return nil, errf(Unsupported, "Edges can't be added to a container with a hierarchical partition key")
 	}
-	pk, own, named := out.pk, id.Str(), d.hasID && d.id != nil && x.g.freeEdgeIDs()
+	pk, own, named := out.pk, "", d.hasID && d.id != nil && x.g.freeEdgeIDs()
 	if named {
+		own = id.Str()
 		if s := x.g.storedEdgeID(own, out.id); s != own {
 			if !kept.IsDefined() {
 				kept = id
