@@ -56,6 +56,9 @@ func (s *source) next() (*core.Item, error) {
 		s.Close()
 		return nil, nil
 	}
+	if err := s.run.Step(); err != nil {
+		return nil, err
+	}
 	if s.rows == nil {
 		var err error
 		if s.rows, err = s.k.Query(s.run.Context(), s.q); err != nil {
