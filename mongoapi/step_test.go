@@ -29,6 +29,7 @@ func TestSourceEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	e := &expr.Env{Run: expr.NewRun(ctx, nil)}
 	src := newSource(newColl(cont), f, nil, 0, 0, e)
 	defer src.Close()
