@@ -49,6 +49,9 @@ func (s *source) count() (n int64, err error) {
 		return 0, err
 	}
 	for s.rows.Next() {
+		if err := s.run.Step(); err != nil {
+			return 0, err
+		}
 		if n += int64(s.rows.Times()); s.left >= 0 && n >= s.skip+s.left {
 			break
 		}

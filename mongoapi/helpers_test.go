@@ -7,9 +7,12 @@ import (
 	"regexp"
 	"testing"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/peer"
 )
 
@@ -64,3 +67,13 @@ func beginBench(c *conn) {
 }
 
 func endBench(c *conn) { c.ended(nil); c.p.End() }
+
+// valueOf is a document as the server reads it.
+func valueOf(t testing.TB, d bson.D) value.Value {
+	t.Helper()
+	b, err := bson.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value.ObjectOf(b)
+}

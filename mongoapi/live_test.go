@@ -269,20 +269,23 @@ func TestLoopsEnd(t *testing.T) {
 		return bson.D{{Key: op, Value: bson.D{{Key: "input", Value: input}, {Key: body, Value: in}}}}
 	}
 	docs := bson.D{{Key: "$documents", Value: over("$map", "in", rng(900), bson.D{{Key: "_id", Value: "$$this"}})}}
+	long := bson.D{{Key: "$reduce", Value: bson.D{{Key: "input", Value: rng(20)}, {Key: "initialValue", Value: "a"}, {Key: "in", Value: bson.D{{Key: "$concat", Value: bson.A{"$$value", "$$value"}}}}}}}
 	slow := over("$map", "in", rng(2000), over("$filter", "cond", rng(2000), false))
 	for name, p := range map[string]bson.A{
-		"$map in $map":             {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: over("$map", "in", rng(5000), over("$map", "in", rng(5000), over("$map", "in", rng(5000), "$$this")))}}}}},
-		"$filter of a constant":    {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: over("$map", "in", rng(5000), over("$filter", "cond", rng(50000), false))}}}}},
-		"$reduce":                  {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: loops(3)}}}}},
-		"$group by what is slow":   {docs, bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: slow}}}}},
-		"$sort behind it":          {docs, bson.D{{Key: "$addFields", Value: bson.D{{Key: "x", Value: slow}}}}, bson.D{{Key: "$sort", Value: bson.D{{Key: "x", Value: 1}}}}},
-		"$expr":                    {docs, bson.D{{Key: "$match", Value: bson.D{{Key: "$expr", Value: bson.D{{Key: "$eq", Value: bson.A{slow, 1}}}}}}}},
-		"$facet":                   {docs, bson.D{{Key: "$facet", Value: bson.D{{Key: "a", Value: bson.A{bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: slow}}}}}}}}}},
-		"$unionWith":               {docs, bson.D{{Key: "$unionWith", Value: bson.D{{Key: "pipeline", Value: bson.A{docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: slow}}}}}}}}}, bson.D{{Key: "$count", Value: "n"}}},
-		"$lookup with a pipeline":  {docs, bson.D{{Key: "$lookup", Value: bson.D{{Key: "pipeline", Value: bson.A{docs, bson.D{{Key: "$unwind", Value: "$_id"}}, bson.D{{Key: "$match", Value: bson.D{{Key: "a", Value: 1}}}}}}, {Key: "as", Value: "x"}}}}},
-		"$in of a long list":       {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: over("$map", "in", rng(100000), bson.D{{Key: "$in", Value: bson.A{-1, rng(100000)}}})}}}}},
-		"$switch, $cond and $and":  {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: over("$map", "in", rng(5000), over("$map", "in", rng(50000), bson.D{{Key: "$cond", Value: bson.A{"$$this", 1, 2}}}))}}}}},
-		"$sortArray of many lists": {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: over("$map", "in", rng(5000), bson.D{{Key: "$sortArray", Value: bson.D{{Key: "input", Value: rng(50000)}, {Key: "sortBy", Value: -1}}}})}}}}},
+		"$map in $map":                 {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: over("$map", "in", rng(5000), over("$map", "in", rng(5000), over("$map", "in", rng(5000), "$$this")))}}}}},
+		"$filter of a constant":        {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: over("$map", "in", rng(5000), over("$filter", "cond", rng(50000), false))}}}}},
+		"$reduce":                      {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: loops(3)}}}}},
+		"$group by what is slow":       {docs, bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: slow}}}}},
+		"$sort behind it":              {docs, bson.D{{Key: "$addFields", Value: bson.D{{Key: "x", Value: slow}}}}, bson.D{{Key: "$sort", Value: bson.D{{Key: "x", Value: 1}}}}},
+		"$expr":                        {docs, bson.D{{Key: "$match", Value: bson.D{{Key: "$expr", Value: bson.D{{Key: "$eq", Value: bson.A{slow, 1}}}}}}}},
+		"$facet":                       {docs, bson.D{{Key: "$facet", Value: bson.D{{Key: "a", Value: bson.A{bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: slow}}}}}}}}}},
+		"$unionWith":                   {docs, bson.D{{Key: "$unionWith", Value: bson.D{{Key: "pipeline", Value: bson.A{docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: slow}}}}}}}}}, bson.D{{Key: "$count", Value: "n"}}},
+		"$lookup with a pipeline":      {docs, bson.D{{Key: "$lookup", Value: bson.D{{Key: "pipeline", Value: bson.A{docs, bson.D{{Key: "$unwind", Value: "$_id"}}, bson.D{{Key: "$match", Value: bson.D{{Key: "a", Value: 1}}}}}}, {Key: "as", Value: "x"}}}}},
+		"$regexFindAll of a long text": {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: bson.D{{Key: "$regexFindAll", Value: bson.D{{Key: "input", Value: long}, {Key: "regex", Value: "a(.*b)?"}}}}}}}}},
+		"a filter on a long text":      {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: long}}}}, bson.D{{Key: "$match", Value: bson.D{{Key: "x", Value: bson.Regex{Pattern: "(a{900}b|a{901}c)"}}}}}},
+		"$in of a long list":           {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: over("$map", "in", rng(100000), bson.D{{Key: "$in", Value: bson.A{-1, rng(100000)}}})}}}}},
+		"$switch, $cond and $and":      {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: over("$map", "in", rng(5000), over("$map", "in", rng(50000), bson.D{{Key: "$cond", Value: bson.A{"$$this", 1, 2}}}))}}}}},
+		"$sortArray of many lists":     {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: over("$map", "in", rng(5000), bson.D{{Key: "$sortArray", Value: bson.D{{Key: "input", Value: rng(50000)}, {Key: "sortBy", Value: -1}}}})}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()

@@ -90,7 +90,7 @@ func (r *request) pipeline(body value.Value) (*agg.Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	return agg.Compile(body.Get("pipeline"), agg.Options{Scope: scope})
+	return agg.Compile(body.Get("pipeline"), agg.Options{Scope: scope, Run: r.exprEnv().Run})
 }
 
 // runPipeline opens a pipeline on the host's collection, which may be absent.

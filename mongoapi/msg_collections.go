@@ -112,7 +112,7 @@ func renameCollection(r *request, dst []byte) ([]byte, error) {
 
 // keepMatching keeps the documents that meet the command's filter.
 func (r *request) keepMatching(docs []value.Value) ([]value.Value, error) {
-	f, err := filter.Compile(given(r.body, "filter"), filter.Options{})
+	f, err := filter.Compile(given(r.body, "filter"), r.filterOptions(nil))
 	if err != nil {
 		return nil, err
 	}

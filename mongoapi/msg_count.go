@@ -17,7 +17,7 @@ func (r *request) selection() (*filter.Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return filter.Compile(given(r.body, "query"), filter.Options{Scope: scope})
+	return filter.Compile(given(r.body, "query"), r.filterOptions(scope))
 }
 
 func count(r *request, dst []byte) ([]byte, error) {

@@ -32,7 +32,7 @@ func deleteDocs(r *request, dst []byte) ([]byte, error) {
 			err = checkHint(k, spec)
 		}
 		if err == nil {
-			st.f, err = filter.Compile(spec.Get("q"), filter.Options{Scope: scope})
+			st.f, err = filter.Compile(spec.Get("q"), r.filterOptions(scope))
 		}
 		var o outcome
 		if err == nil && k != nil {

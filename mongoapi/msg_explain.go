@@ -69,7 +69,7 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 		return x, merr.New(merr.CommandNotFound, "Explain failed due to unknown command: %s", name)
 	}
 	if x.f == nil && err == nil {
-		x.f, err = filter.Compile(x.query, filter.Options{})
+		x.f, err = filter.Compile(x.query, r.filterOptions(nil))
 	}
 	if x.query.Kind() != value.Object {
 		x.query = value.ObjectOf(bw.Empty)

@@ -128,7 +128,7 @@ func find(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	f, err := filter.Compile(a.filter, filter.Options{Scope: scope})
+	f, err := filter.Compile(a.filter, r.filterOptions(scope))
 	if err != nil {
 		return dst, err
 	}

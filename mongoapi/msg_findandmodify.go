@@ -75,7 +75,7 @@ func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err err
 	if err != nil {
 		return st, fields, err
 	}
-	if st.f, err = filter.Compile(given(b, "query"), filter.Options{Scope: scope}); err != nil {
+	if st.f, err = filter.Compile(given(b, "query"), r.filterOptions(scope)); err != nil {
 		return st, fields, err
 	}
 	if st.sort, err = order.Compile(b.Get("sort")); err != nil {
@@ -100,6 +100,6 @@ func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err err
 	case !u.IsDefined():
 		return st, fields, merr.New(merr.FailedToParse, "Either an update or remove=true must be specified")
 	}
-	st.u, err = update.Compile(u, update.Options{ArrayFilters: given(b, "arrayFilters"), Scope: scope, Dollar: k.isKeyField})
+	st.u, err = update.Compile(u, update.Options{ArrayFilters: given(b, "arrayFilters"), Scope: scope, Run: r.exprEnv().Run, Dollar: k.isKeyField})
 	return st, fields, err
 }

@@ -56,7 +56,7 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 	var w writeReply
 	ordered := r.ordered()
 	for i, spec := range specs {
-		st, err := compileUpdate(k, spec, scope)
+		st, err := r.compileUpdate(k, spec, scope)
 		if err == nil {
 			err = checkHint(k, spec)
 		}
@@ -88,7 +88,7 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 	return r.wrote(dst, &w, true), nil
 }
 
-func compileUpdate(k *coll, spec value.Value, scope *expr.Scope) (statement, error) {
+func (r *request) compileUpdate(k *coll, spec value.Value, scope *expr.Scope) (statement, error) {
 	st := statement{multi: flag(spec, "multi", false), upsert: flag(spec, "upsert", false)}
 	if err := checkCollation(given(spec, "collation")); err != nil {
 		return st, err
@@ -109,10 +109,10 @@ func compileUpdate(k *coll, spec value.Value, scope *expr.Scope) (statement, err
 		}
 	}
 	var err error
-	if st.f, err = filter.Compile(spec.Get("q"), filter.Options{Scope: scope}); err != nil {
+	if st.f, err = filter.Compile(spec.Get("q"), r.filterOptions(scope)); err != nil {
 		return st, err
 	}
-	if st.u, err = update.Compile(u, update.Options{ArrayFilters: given(spec, "arrayFilters"), Scope: scope, Dollar: k.isKeyField}); err != nil {
+	if st.u, err = update.Compile(u, update.Options{ArrayFilters: given(spec, "arrayFilters"), Scope: scope, Run: r.exprEnv().Run, Dollar: k.isKeyField}); err != nil {
 		return st, err
 	}
 	if st.multi && st.u.IsReplacement() {

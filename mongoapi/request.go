@@ -15,6 +15,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 	"github.com/orrerydb/orrery/mongoapi/peer"
@@ -286,6 +287,11 @@ func (r *request) exprEnv() *expr.Env {
 		r.env = &expr.Env{NowMS: clk.Now().UnixMilli(), Random: clk.Float64, Run: expr.NewRun(r.ctx, r.s.eng.Budget())}
 	}
 	return r.env
+}
+
+// filterOptions are those of the command's filters.
+func (r *request) filterOptions(s *expr.Scope) filter.Options {
+	return filter.Options{Scope: s, Run: r.exprEnv().Run}
 }
 
 // scope compiles the command's `let` and binds its variables.

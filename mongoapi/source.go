@@ -56,6 +56,9 @@ func (s *source) next() (*core.Item, error) {
 		s.Close()
 		return nil, nil
 	}
+	if err := s.run.Step(); err != nil {
+		return nil, err
+	}
 	if s.rows == nil {
 		var err error
 		if s.rows, err = s.k.Query(s.run.Context(), s.q); err != nil {
@@ -71,6 +74,9 @@ func (s *source) next() (*core.Item, error) {
 				return s.next()
 			}
 			s.Close()
+			if status.Is(err, status.Unavailable) && s.readable() {
+				err = merr.New(merr.CursorNotFound, "the cursor was given up: %s", status.From(err).Msg)
+			}
 			if len(s.q.OrderBy) > 0 && (status.Is(err, status.TooLarge) || status.Is(err, status.MemoryLimit)) {
 				err = merr.New(merr.MemoryLimit, "Executor error during find command :: caused by :: Sort exceeded memory limit: %s", status.From(err).Msg)
 			}
@@ -86,6 +92,16 @@ func (s *source) next() (*core.Item, error) {
 		}
 		return s.rows.Item(), nil
 	}
+}
+
+// readable reports whether the collection can be read anew: then only what this source read was given up, for its age.
+func (s *source) readable() bool {
+	rows, err := s.k.Query(s.run.Context(), &exec.Query{PlanHash: 1})
+	if err != nil {
+		return false
+	}
+	rows.Close()
+	return true
 }
 
 // exhausted reports whether there is nothing more. The item of the last next must not be used afterwards.

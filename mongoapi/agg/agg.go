@@ -86,6 +86,8 @@ type CountOnly struct {
 // Options tell the compiler where the pipeline stands.
 type Options struct {
 	Scope *expr.Scope
+	// Run is that of the Env in which the pipeline will run; nil when nothing ends it.
+	Run *expr.Run
 	// Sub is set for pipelines inside of stages, where some stages are refused.
 	Sub bool
 }

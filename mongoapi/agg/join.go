@@ -71,7 +71,7 @@ func lookup(c *compiler, arg value.Value) (stage, error) {
 		p = value.ArrayOf(bw.Empty)
 	}
 	var err error
-	if l.pipe, err = Compile(p, Options{Scope: scope, Sub: true}); err != nil {
+	if l.pipe, err = Compile(p, Options{Scope: scope, Run: c.o.Run, Sub: true}); err != nil {
 		return nil, err
 	}
 	return func(x *Exec, src Iter) (Iter, error) {
@@ -165,7 +165,7 @@ func unionWith(c *compiler, arg value.Value) (stage, error) {
 	if coll == "" && !arg.Get("pipeline").IsDefined() {
 		return nil, merr.New(merr.FailedToParse, "$unionWith needs a collection")
 	}
-	pipe, err := Compile(p, Options{Scope: c.o.Scope, Sub: true})
+	pipe, err := Compile(p, Options{Scope: c.o.Scope, Run: c.o.Run, Sub: true})
 	if err != nil {
 		return nil, err
 	}

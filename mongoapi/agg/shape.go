@@ -142,7 +142,7 @@ func facet(c *compiler, arg value.Value) (stage, error) {
 	}
 	var parts []part
 	for it := arg.Iter(); it.Next(); {
-		p, err := Compile(it.Value(), Options{Scope: c.o.Scope, Sub: true})
+		p, err := Compile(it.Value(), Options{Scope: c.o.Scope, Run: c.o.Run, Sub: true})
 		if err != nil {
 			return nil, err
 		}

@@ -83,7 +83,7 @@ func compileMatch(c *compiler, arg value.Value) (*filter.Filter, error) {
 	if arg.Kind() != value.Object {
 		return nil, merr.New(15959, "the match filter must be an expression in an object")
 	}
-	return filter.Compile(arg, filter.Options{Scope: c.o.Scope})
+	return filter.Compile(arg, filter.Options{Scope: c.o.Scope, Run: c.o.Run})
 }
 
 func leadMatch(c *compiler, arg value.Value) (bool, error) {

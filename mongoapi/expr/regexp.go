@@ -36,6 +36,9 @@ func Regexp(pattern, options string) (re *regexp.Regexp, prefix string, err erro
 	if flags != "" {
 		text = "(?" + flags + ")" + pattern
 	}
+	if tooLarge(text) {
+		return nil, "", merr.New(merr.RegexInvalid, "Regular expression is invalid: regular expression is too large")
+	}
 	re, cerr := regexp.Compile(text)
 	if cerr != nil {
 		return nil, "", merr.New(merr.RegexInvalid, "Regular expression is invalid: %s", cerr)
@@ -44,6 +47,22 @@ func Regexp(pattern, options string) (re *regexp.Regexp, prefix string, err erro
 		prefix = literalPrefix(pattern)
 	}
 	return re, prefix, nil
+}
+
+// maxProgram bounds what a pattern is compiled to, in instructions: each is tried at each character.
+const maxProgram = 1 << 15
+
+// tooLarge reports whether a pattern makes a program that is too large. Without repetitions it is never larger than the pattern.
+func tooLarge(text string) bool {
+	if strings.IndexByte(text, '{') < 0 {
+		return false
+	}
+	p, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return false // said better by regexp.Compile
+	}
+	prog, err := syntax.Compile(p.Simplify())
+	return err == nil && len(prog.Inst) > maxProgram
 }
 
 // literalPrefix returns the literal that follows a leading ^ or \A in every match.

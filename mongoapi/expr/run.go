@@ -17,6 +17,7 @@ type Run struct {
 	bud   *budget.Budget
 	mem   *budget.Account // what expressions build
 	steps uint
+	cut   error // of ctx, when it ended within a Match
 }
 
 // NewRun returns a Run under ctx.
@@ -25,7 +26,7 @@ func NewRun(ctx context.Context, b *budget.Budget) *Run {
 }
 
 // Under puts what is computed from now on under another context: a cursor lives on when the command that opened it has ended.
-func (r *Run) Under(ctx context.Context) { r.ctx = ctx }
+func (r *Run) Under(ctx context.Context) { r.ctx, r.cut = ctx, nil }
 
 // Context is a context that follows Under: what reads for a cursor keeps it from command to command.
 func (r *Run) Context() context.Context {

@@ -302,7 +302,7 @@ func replace(name string, n int) operator {
 
 // regexOp makes the three $regex expressions.
 func regexOp(name string) operator {
-	return named([]string{"input", "regex"}, []string{"options"}, func(_ *Env, a map[string]value.Value) (value.Value, error) {
+	return named([]string{"input", "regex"}, []string{"options"}, func(e *Env, a map[string]value.Value) (value.Value, error) {
 		in, pat, opt := a["input"], a["regex"], a["options"]
 		if nullish(in) || nullish(pat) {
 			switch name {
@@ -330,30 +330,46 @@ func regexOp(name string) operator {
 			return pat, err
 		}
 		if name == "$regexMatch" {
-			return value.BoolOf(re.Match(in.Bytes())), nil
+			return value.BoolOf(e.Run.Match(re, in.Bytes())), e.Run.Cut()
 		}
 		limit := -1
 		if name == "$regexFind" {
 			limit = 1
 		}
-		var out []value.Value
-		for _, m := range re.FindAllSubmatchIndex(in.Bytes(), limit) {
-			out = append(out, matchValue(in.Bytes(), m))
+		found, err := e.Run.findAll(re, in.Bytes(), limit)
+		if err != nil {
+			return in, err
 		}
-		if name == "$regexFindAll" {
-			return bw.ArrayValue(out), nil
-		}
-		if len(out) == 0 {
-			return value.NullValue(), nil
-		}
-		return out[0], nil
+		return matchValues(e, in.Bytes(), found, name == "$regexFindAll")
 	})
 }
 
-func matchValue(in []byte, m []int) value.Value {
+// matchValues makes the values of matches: an array of all, or the first one.
+func matchValues(e *Env, in []byte, found [][]int, all bool) (value.Value, error) {
+	out := newArray(e)
+	defer out.drop()
+	at, runes := 0, 0 // how many runes there are up to a byte
+	for _, m := range found {
+		runes += utf8.RuneCount(in[at:m[0]])
+		at = m[0]
+		v := matchValue(in, m, runes)
+		if !all {
+			return v, nil
+		}
+		if err := out.add(v); err != nil {
+			return v, err
+		}
+	}
+	if !all {
+		return value.NullValue(), nil
+	}
+	return out.done(), nil
+}
+
+func matchValue(in []byte, m []int, index int) value.Value {
 	at, b := bw.Begin(nil)
 	b = bw.String(b, "match", string(in[m[0]:m[1]]))
-	b = bw.Int32(b, "idx", int32(utf8.RuneCount(in[:m[0]])))
+	b = bw.Int32(b, "idx", int32(index))
 	ca, b := bw.BeginArray(b, "captures")
 	for i := 2; i+1 < len(m); i += 2 {
 		c := value.NullValue()

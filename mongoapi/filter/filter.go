@@ -17,6 +17,7 @@ const MaxDepth = 100
 type Filter struct {
 	root   node
 	all    bool
+	run    *expr.Run
 	leaves []*pathNode // conditions that every match meets: the terms of the top-level conjunction
 }
 
@@ -29,6 +30,8 @@ type node interface {
 type Options struct {
 	// Scope has the variables that $expr may use; nil when there are none but the built-in ones.
 	Scope *expr.Scope
+	// Run is that of the Env in which the filter will be used; nil when nothing ends it.
+	Run *expr.Run
 }
 
 // Compile compiles a query document. q must stay unchanged as long as the Filter lives.
@@ -41,7 +44,7 @@ func Compile(q value.Value, o Options) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Filter{root: n}
+	f := &Filter{root: n, run: o.Run}
 	f.collect(n)
 	if a, ok := n.(andNode); ok && len(a) == 0 {
 		f.all = true
@@ -68,7 +71,11 @@ func (f *Filter) Match(e *expr.Env, doc value.Value) (bool, error) {
 	if f.all {
 		return true, nil
 	}
-	return f.root.match(e, doc)
+	ok, err := f.root.match(e, doc)
+	if err == nil {
+		err = f.run.Cut()
+	}
+	return ok, err
 }
 
 // Equality is one `path: value` that every match of a filter has: what an upsert starts from, and where a key look-up is

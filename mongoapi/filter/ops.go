@@ -153,7 +153,7 @@ func (c *compiler) in(path string, arg, _ value.Value, _ int) (node, error) {
 	if arg.Kind() != value.Array {
 		return nil, merr.New(merr.BadValue, "$in needs an array")
 	}
-	test, vs, plain, err := inTest(arg)
+	test, vs, plain, err := c.inTest(arg)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (c *compiler) in(path string, arg, _ value.Value, _ int) (node, error) {
 	return n, nil
 }
 
-func inTest(arg value.Value) (test func(value.Value) bool, vs []value.Value, plain bool, err error) {
+func (c *compiler) inTest(arg value.Value) (test func(value.Value) bool, vs []value.Value, plain bool, err error) {
 	plain = true
 	var regexes []func(value.Value) bool
 	null := false
@@ -178,7 +178,7 @@ func inTest(arg value.Value) (test func(value.Value) bool, vs []value.Value, pla
 		case isOperatorObject(v):
 			return nil, nil, false, merr.New(merr.BadValue, "cannot nest $ under $in")
 		case v.Kind() == value.Regex:
-			re, err := compileRegex(v, value.Undef())
+			re, err := c.compileRegex(v, value.Undef())
 			if err != nil {
 				return nil, nil, false, err
 			}
@@ -214,7 +214,7 @@ func (c *compiler) nin(path string, arg, _ value.Value, _ int) (node, error) {
 	if arg.Kind() != value.Array {
 		return nil, merr.New(merr.BadValue, "$nin needs an array")
 	}
-	test, _, _, err := inTest(arg)
+	test, _, _, err := c.inTest(arg)
 	if err != nil {
 		return nil, err
 	}
@@ -398,7 +398,7 @@ func Element(arg value.Value, o Options) (func(v value.Value) bool, error) {
 		test, _, err := (&compiler{opts: o}).element(arg, 0)
 		return test, err
 	case value.Regex:
-		re, err := compileRegex(arg, value.Undef())
+		re, err := (&compiler{opts: o}).compileRegex(arg, value.Undef())
 		return re.test, err
 	}
 	return eqTest(arg), nil

@@ -19,7 +19,7 @@ func (c *compiler) regexOp(path string, arg, all value.Value, _ int) (node, erro
 }
 
 func (c *compiler) regex(path string, arg, options value.Value) (node, error) {
-	re, err := compileRegex(arg, options)
+	re, err := c.compileRegex(arg, options)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func SplitRegex(v value.Value) (pattern, options string) {
 	return string(p[0]), string(p[1])
 }
 
-func compileRegex(arg, options value.Value) (regex, error) {
+func (c *compiler) compileRegex(arg, options value.Value) (regex, error) {
 	var pattern, opts string
 	switch arg.Kind() {
 	case value.Regex:
@@ -63,7 +63,7 @@ func compileRegex(arg, options value.Value) (regex, error) {
 	return regex{prefix: prefix, test: func(v value.Value) bool {
 		switch v.Kind() {
 		case value.String, value.Symbol:
-			return re.Match(v.Bytes())
+			return c.opts.Run.Match(re, v.Bytes())
 		case value.Regex:
 			p, o := SplitRegex(v)
 			return p == pattern && o == opts

@@ -3,10 +3,13 @@ package peer
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"io"
 	"net"
+	"net/http/httptest"
 	"os"
 	"runtime"
 	"testing"
@@ -42,6 +45,19 @@ func pair(t *testing.T, l Limits) (*Conn, net.Conn) {
 	c := New(nc, l)
 	t.Cleanup(func() { c.Close(); _ = client.Close() })
 	return c, client
+}
+
+// tlsPair is a pair that speaks TLS.
+func tlsPair(t *testing.T, l Limits) (*Conn, net.Conn) {
+	t.Helper()
+	certs := httptest.NewTLSServer(nil)
+	defer certs.Close()
+	plain, client := pair(t, l)
+	c := New(tls.Server(plain.nc, certs.TLS), l)
+	t.Cleanup(c.Close)
+	pool := x509.NewCertPool()
+	pool.AddCert(certs.Certificate())
+	return c, tls.Client(client, &tls.Config{RootCAs: pool, ServerName: "example.com"})
 }
 
 // message is one of n bytes, all but the header x.
@@ -279,7 +295,22 @@ func TestCommandForWhichNobodyWaits(t *testing.T) {
 
 // TestWatchLosesNothing: what arrives while a command is watched is read afterwards, again and again.
 func TestWatchLosesNothing(t *testing.T) {
-	c, client := pair(t, short)
+	t.Run("plain", func(t *testing.T) { c, client := pair(t, short); watchLosesNothing(t, c, client) })
+	t.Run("TLS", func(t *testing.T) {
+		c, client := tlsPair(t, Limits{Login: soon, Idle: soon, Stall: soon, Small: 1 << 10})
+		first := message(20, 1)
+		go func() { _, _ = client.Write(first) }()
+		if _, got, err := c.Read(nil, Rules{}); err != nil || !bytes.Equal(got, first) {
+			t.Fatal(err)
+		}
+		watchLosesNothing(t, c, client)
+		ctx := watched(t, c)
+		_ = client.Close()
+		<-ctx.Done()
+	})
+}
+
+func watchLosesNothing(t *testing.T, c *Conn, client net.Conn) {
 	var buf []byte
 	for i := range 50 {
 		ctx := watched(t, c)

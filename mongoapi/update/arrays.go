@@ -201,7 +201,7 @@ func removeIf(gone func(v value.Value) bool) applyFn {
 }
 
 func pull(_ string, arg value.Value, o Options) (applyFn, error) {
-	gone, err := filter.Element(arg, filter.Options{Scope: o.Scope})
+	gone, err := filter.Element(arg, filter.Options{Scope: o.Scope, Run: o.Run})
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func (u *Update) compileFilters(o Options) error {
 		if u.filters[id] != nil {
 			return merr.New(merr.FailedToParse, "Found multiple array filters with the same top-level field name %s", id)
 		}
-		f, err := filter.Compile(it.Value(), filter.Options{Scope: o.Scope})
+		f, err := filter.Compile(it.Value(), filter.Options{Scope: o.Scope, Run: o.Run})
 		if err != nil {
 			return err
 		}

@@ -44,6 +44,7 @@ type Context struct {
 type Options struct {
 	ArrayFilters value.Value
 	Scope        *expr.Scope
+	Run          *expr.Run // that of the Env in which it will be applied; nil when nothing ends it
 	// Dollar, when set, reports whether a replacement may have a field whose name begins with '$'.
 	Dollar func(name []byte) bool
 }

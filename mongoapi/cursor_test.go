@@ -1,0 +1,148 @@
+package mongoapi
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/orrerydb/orrery/core/budget"
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// TestBatchesHoldNothing: large documents in batches come once and in order, whatever ends a batch, and a cursor that rests holds no memory.
+func TestBatchesHoldNothing(t *testing.T) {
+	const docs = 40
+	for _, x := range []struct {
+		name string
+		b    *budget.Budget
+	}{
+		{"batches as large as they may be", budget.New(1<<30, 0)},
+		{"batches cut by a request's share", budget.New(1<<30, 3<<20)},
+		{"batches cut by the budget", budget.New(3<<20, 0)},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			_, addr := serve(t, Options{}, x.b)
+			c := connect(t, addr)
+			for i := range docs {
+				size := 1 << 20
+				if i%3 == 0 {
+					size = 1 << 10 * (i + 1)
+				}
+				c.ask(bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: i}, {Key: "g", Value: i % 2}, {Key: "pad", Value: strings.Repeat("x", size)}}}}})
+			}
+			for _, q := range []struct {
+				args bson.D
+				want int
+			}{
+				{bson.D{{Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}}, docs},
+				{bson.D{{Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "skip", Value: 3}, {Key: "limit", Value: 30}}, 30},
+				{bson.D{{Key: "filter", Value: bson.D{{Key: "g", Value: 1}}}, {Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}}, docs / 2},
+			} {
+				raw, e := c.ask(append(bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 1000}}, q.args...))
+				n, last, batch := 0, int32(-1), "firstBatch"
+				for {
+					if e.OK != 1 {
+						t.Fatal(e)
+					}
+					vs, _ := raw.Lookup("cursor", batch).Array().Values()
+					for _, v := range vs {
+						id := v.Document().Lookup("_id").Int32()
+						if n++; id <= last {
+							t.Fatalf("%d behind %d", id, last)
+						}
+						last = id
+					}
+					id := raw.Lookup("cursor", "id").Int64()
+					if id == 0 {
+						break
+					}
+					for began := time.Now(); x.b.Used() > 0; time.Sleep(time.Millisecond) { // the answer's part goes when it is sent
+						if time.Since(began) > soon {
+							t.Fatalf("a resting cursor holds %d bytes", x.b.Used())
+						}
+					}
+					raw, e = c.ask(bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "c"}})
+					batch = "nextBatch"
+				}
+				if n != q.want {
+					t.Errorf("%v: %d documents, want %d", q.args, n, q.want)
+				}
+			}
+		})
+	}
+}
+
+// TestCursorsWhenMemoryIsShort: what an idle pipeline has computed goes when others need the memory, and nothing else does.
+func TestCursorsWhenMemoryIsShort(t *testing.T) {
+	b := budget.New(8<<20, 0)
+	clk := clock.Fake(time.Unix(1_700_000_000, 0))
+	s, addr := serve(t, Options{Clock: clk}, b)
+	c := connect(t, addr)
+	docs := bson.A{}
+	for i := range 500 {
+		docs = append(docs, bson.D{{Key: "_id", Value: i}, {Key: "pad", Value: strings.Repeat("x", 2000)}})
+	}
+	c.ask(bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: docs}})
+	open := func() (find, group int64) {
+		raw, _ := c.ask(bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 2}})
+		find = raw.Lookup("cursor", "id").Int64()
+		raw, _ = c.ask(bson.D{{Key: "aggregate", Value: "c"}, {Key: "cursor", Value: bson.D{{Key: "batchSize", Value: 2}}}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$_id"}, {Key: "p", Value: bson.D{{Key: "$first", Value: "$pad"}}}}}}}}})
+		return find, raw.Lookup("cursor", "id").Int64()
+	}
+	more := func(id int64) int32 {
+		_, e := c.ask(bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "c"}, {Key: "batchSize", Value: 2}})
+		return e.Code
+	}
+	find, group := open()
+	clk.Advance(cursorShort + time.Second)
+	s.cursors.expire(b)
+	if more(find) != 0 || more(group) != 0 {
+		t.Fatal("with memory to spare cursors are dropped")
+	}
+	other := b.Open("other")
+	for other.Grow(1<<10) == nil {
+	}
+	s.cursors.expire(b)
+	if code := more(group); code == 43 {
+		t.Error("a cursor that was just used is dropped")
+	}
+	clk.Advance(cursorShort + time.Second)
+	s.cursors.expire(b)
+	if held := b.Used() - other.Used(); more(group) != 43 || held > 128<<10 {
+		t.Errorf("an idle pipeline still holds %d bytes", held)
+	}
+	other.Close()
+	if code := more(find); code != 0 {
+		t.Errorf("the cursor of a query: %d", code)
+	}
+}
+
+// TestRepliesAreBounded: what is kept for writes that may be sent again has a limit, whatever the replies are.
+func TestRepliesAreBounded(t *testing.T) {
+	ss := newSessions(clock.New())
+	reply := make([]byte, 4<<20)
+	var last *session
+	for i := range 50 {
+		last = ss.get(value.UUIDOf([]byte{15: byte(i)}))
+		last.reply = reply
+		ss.count(last, len(reply))
+	}
+	if ss.size > maxReplies || len(ss.m) != maxReplies/len(reply) || ss.m[last.key] != last {
+		t.Errorf("%d bytes of %d sessions", ss.size, len(ss.m))
+	}
+	for range 3 {
+		ss.count(last, 100)
+	}
+	for _, s := range ss.m {
+		ss.mu.Lock()
+		ss.remove(s)
+		ss.remove(s)
+		ss.mu.Unlock()
+	}
+	if ss.size != 0 {
+		t.Errorf("%d bytes of no session", ss.size)
+	}
+}
