@@ -129,14 +129,14 @@ func (c *Container) SlotOf(pk PartitionKey) (int, error) {
 	return c.rt.SlotOf(pk)
 }
 
-// LSN returns the greatest LSN of the container; LimitLSN one that nothing is above.
+// LSN returns the greatest durable LSN of the container.
 func (c *Container) LSN() int64 {
 	lsn, _, _ := c.rt.SlotStats(0, len(c.rt.Def().Slots))
 	return lsn
 }
 
-// LimitLSN returns an LSN that no item of the container is above, now.
-func (c *Container) LimitLSN() int64 { return c.rt.LimitLSN() }
+// GivenLSN returns the greatest LSN that a commit of the container has been given: no session token that a client was shown is above it.
+func (c *Container) GivenLSN() int64 { return c.rt.GivenLSN() }
 
 // KeyOf returns the partition key and id of a document by the container's definition; they point into it. A document without
 // identity is BadRequest.

@@ -97,7 +97,7 @@ func readItem(c *call) error {
 		return err
 	}
 	if v := header(c.in, hSessionToken); v != "" {
-		if err := checkSessionToken(v, ct.LimitLSN()); err != nil {
+		if err := checkSessionToken(v, ct.GivenLSN()); err != nil {
 			return err
 		}
 	}

@@ -36,7 +36,7 @@ func (c *call) scopeOf(ct *core.Container, room core.PartitionKey) (s scope, err
 		return s, err
 	}
 	if v := header(c.in, hSessionToken); v != "" {
-		err = checkSessionToken(v, ct.LimitLSN())
+		err = checkSessionToken(v, ct.GivenLSN())
 	}
 	return s, err
 }

@@ -168,8 +168,8 @@ func (c *Container) SlotStats(from, to int) (lsn, items, bytes int64) {
 	return lsn, items, bytes
 }
 
-// LimitLSN returns an LSN that nothing in the container is above.
-func (c *Container) LimitLSN() int64 { return c.counter.limit() }
+// GivenLSN returns the greatest LSN that a commit of the container has been given, durable or not.
+func (c *Container) GivenLSN() int64 { return c.counter.given.Load() }
 
 // identity is where an item lives: slot, and the parts of its keys.
 type identity struct {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
@@ -26,6 +27,10 @@ type counter struct {
 	lsn block
 	num block
 	run *reservation // under way; nil = none
+
+	// given is the greatest LSN that a commit has: the LSNs behind it are only reserved. A process that has just begun takes it from the
+	// slots' heads.
+	given atomic.Int64
 }
 
 // block is a reserved range of numbers: up to last they are given out, up to to they may be.
@@ -91,6 +96,11 @@ func (c *counter) load() error {
 // nextLSN returns the next LSN above floor.
 func (c *counter) nextLSN(ctx context.Context, floor int64) (int64, error) {
 	n, err := c.next(ctx, &c.lsn, uint64(floor))
+	for err == nil { // others may be past it
+		if old := c.given.Load(); old >= int64(n) || c.given.CompareAndSwap(old, int64(n)) {
+			break
+		}
+	}
 	return int64(n), err
 }
 
@@ -150,13 +160,6 @@ func (c *counter) reserve(b *block, floor uint64) bool {
 	}
 	c.run = r
 	return true
-}
-
-// limit returns the LSN that nothing of the container can be above.
-func (c *counter) limit() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return int64(c.lsn.to)
 }
 
 // numbers returns the item number (without placement bits) that no item of the container is above.

@@ -139,6 +139,7 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 		sl.headBytes = b
 		sl.publish()
 		sl.durable.Store(sl.head.LSN)
+		c.counter.given.Store(max(c.counter.given.Load(), sl.head.LSN))
 		c.slots = append(c.slots, sl)
 	}
 	if err := c.counter.load(); err != nil {
