@@ -162,6 +162,13 @@ func (c *counter) reserve(b *block, floor uint64) bool {
 	return true
 }
 
+// limit returns the LSN that nothing of the container can be above.
+func (c *counter) limit() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return int64(c.lsn.to)
+}
+
 // numbers returns the item number (without placement bits) that no item of the container is above.
 func (c *counter) numbers() uint64 {
 	c.mu.Lock()
