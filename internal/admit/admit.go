@@ -7,7 +7,7 @@
 // who is let in waits about as long as a request takes.
 //
 // Example: on two processors 200 clients read in a loop. 64 run, goroutines wait 2 ms for a processor, and the limit falls in a few
-// steps to 8. 16 more wait. A read takes as long as 24 take one after the other, and the other clients are refused at once.
+// steps to 6. 12 more wait. A read takes as long as 18 take one after the other, and the other clients are refused at once.
 package admit
 
 import (
@@ -35,7 +35,7 @@ type Options struct {
 
 // How the limit moves.
 const (
-	perProcessor = 4                      // the least limit
+	perProcessor = 3                      // the least limit
 	fewWaiting   = 2 * perProcessor       // that may wait whatever the limit is
 	firstLimit   = 32                     // for each processor
 	target       = 500 * time.Microsecond // that a goroutine should wait for a processor at most
