@@ -3,6 +3,7 @@
 GO       ?= go
 SUMS     ?= .ci/out/sums
 FUZZTIME ?= 1m
+SOAK     ?= 30m
 DATA     ?= ./data
 PKGS     ?= ./...
 export CGO_ENABLED ?= 0
@@ -11,7 +12,7 @@ TALLY = $(GO) run ./internal/tally -sums $(SUMS)
 # The race detector needs a C compiler; everything else needs only Go.
 CC_FOUND := $(shell command -v cc gcc clang 2>/dev/null | head -1)
 
-.PHONY: menu build test race lint conformance fuzz bench run demo clean
+.PHONY: menu build test race lint conformance fuzz soak bench run demo clean
 
 menu:
 	@echo 'make build        static binary ./bin/orrery'
@@ -22,6 +23,7 @@ menu:
 	@echo 'make lint         gofmt, go vet, import rules'
 	@echo 'make conformance  official clients in other languages (installs them)'
 	@echo 'make fuzz         every fuzz target for FUZZTIME=$(FUZZTIME)'
+	@echo 'make soak         SOAK=$(SOAK) of mixed load through all four doors; memory and reads must stay as they are'
 	@echo 'make bench        Go benchmarks of PKGS=$(PKGS)'
 	@echo 'make clean        remove ./bin and test leftovers (never data)'
 
@@ -64,6 +66,9 @@ conformance: build
 
 fuzz:
 	@FUZZTIME=$(FUZZTIME) .ci/fuzz
+
+soak:
+	cd conformance && ORRERY_SOAK=$(SOAK) $(GO) test -count=1 -timeout 6h -run '^TestSoak$$' -v ./soak
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchtime 1s $(PKGS)
