@@ -27,7 +27,8 @@ type Options struct {
 	Waiting int           // requests that wait for that, at most
 	Wait    time.Duration // how long one waits at most
 
-	// Delay returns how long goroutines wait for a processor now: all but a tenth of them less long. nil = what the runtime says.
+	// Delay returns how long goroutines wait for a processor now: all but a tenth of them less long; negative while it
+	// isn't known. nil = what the runtime says.
 	Delay func() time.Duration
 	// Now is the time by which the limit is adjusted; nil = the real one.
 	Now func() time.Time
@@ -187,8 +188,12 @@ func (g *Gate) adjust() {
 		return
 	}
 	g.next = now.Add(interval)
+	delay := g.o.Delay()
+	if delay < 0 {
+		return
+	}
 	limit, full := g.limit.Load(), g.full.Swap(false)
-	switch delay := g.o.Delay(); {
+	switch {
 	case delay > target:
 		limit = max(min(limit, g.running.Load())*4/5, g.least)
 	case full && delay < target/2:

@@ -80,7 +80,7 @@ func (m *machine) delay() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.waits) < fewest {
-		return 0
+		return -1
 	}
 	slices.Sort(m.waits)
 	d := m.waits[len(m.waits)*9/10]
@@ -223,8 +223,8 @@ func TestQuantile(t *testing.T) {
 		counts []uint64
 		want   time.Duration
 	}{
-		{[]uint64{0, 0, 0}, 0},
-		{[]uint64{0, 15, 0}, 0}, // too few
+		{[]uint64{0, 0, 0}, -1},
+		{[]uint64{0, 15, 0}, -1}, // too few
 		{[]uint64{91, 9, 0}, time.Microsecond},
 		{[]uint64{89, 11, 0}, time.Millisecond},
 		{[]uint64{10, 10, 80}, time.Millisecond}, // no upper bound

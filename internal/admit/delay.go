@@ -18,11 +18,12 @@ func newRuntimeDelay() *runtimeDelay {
 	return d
 }
 
-// read returns what all but a tenth of the goroutines have waited less long than; 0 when there are too few to tell.
+// read returns what all but a tenth of the goroutines have waited less long than. While there are too few to tell it is negative, and they
+// count in the next reading.
 func (d *runtimeDelay) read() time.Duration {
 	metrics.Read(d.sample)
 	if d.sample[0].Value.Kind() != metrics.KindFloat64Histogram {
-		return 0
+		return -1
 	}
 	h := d.sample[0].Value.Float64Histogram()
 	if len(d.before) != len(h.Counts) {
@@ -30,22 +31,26 @@ func (d *runtimeDelay) read() time.Duration {
 	}
 	counts := make([]uint64, len(h.Counts))
 	for i, n := range h.Counts {
-		counts[i], d.before[i] = n-d.before[i], n
+		counts[i] = n - d.before[i]
 	}
-	return quantile(counts, h.Buckets)
+	q := quantile(counts, h.Buckets)
+	if q >= 0 {
+		copy(d.before, h.Counts)
+	}
+	return q
 }
 
 // fewest is how many waits are needed to tell.
 const fewest = 16
 
-// quantile returns the upper bound of the bucket in which nine tenths are reached.
+// quantile returns the upper bound of the bucket in which nine tenths are reached; -1 when there are too few.
 func quantile(counts []uint64, bounds []float64) time.Duration {
 	var all uint64
 	for _, n := range counts {
 		all += n
 	}
 	if all < fewest {
-		return 0
+		return -1
 	}
 	var seen uint64
 	for i, n := range counts {
