@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/epk"
@@ -57,6 +58,9 @@ func etagOf(version uint64, ts int64) string {
 
 // TS returns when the definition was last changed, in seconds since 1970.
 func (c *Container) TS() int64 { return c.def.TS }
+
+// Budget returns the memory that requests share; nil when it has no limit.
+func (c *Container) Budget() *budget.Budget { return c.e.bud }
 
 // Count returns the number of items, exact and at no cost; expired ones that are not reaped yet count.
 func (c *Container) Count() int64 { return c.rt.Items() }
@@ -195,12 +199,12 @@ func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) er
 
 // Query starts a query; the caller closes the Rows.
 func (c *Container) Query(ctx context.Context, q *exec.Query) (*exec.Rows, error) {
-	return exec.Open(ctx, c.rt, q)
+	return exec.Open(ctx, c.rt, q, c.e.bud)
 }
 
 // Explain says how a query would be run.
 func (c *Container) Explain(ctx context.Context, q *exec.Query) (access.Plan, error) {
-	r, err := exec.Open(ctx, c.rt, q)
+	r, err := exec.Open(ctx, c.rt, q, c.e.bud)
 	if err != nil {
 		return access.Plan{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/epk"
 	"github.com/orrerydb/orrery/core/geo"
 	"github.com/orrerydb/orrery/core/ru"
@@ -111,6 +112,8 @@ type Rows struct {
 	pause   bool   // MaxRead was reached
 	token   string // of the present row, made before a look-ahead
 	calls   int    // of Next
+	bud     *budget.Budget
+	sort    *budget.Account // what a sort holds; nil until there is one
 }
 
 // row is a candidate on its way out. item and pos point into memory of the source, valid until its next call.
@@ -134,12 +137,13 @@ type source interface {
 }
 
 // Open starts a query on a container. The caller closes the Rows. A malformed partition key, range or continuation is
-// BadRequest; a dropped container NotFound with sub-status 1003.
-func Open(ctx context.Context, c *store.Container, q *Query) (*Rows, error) {
+// BadRequest; a dropped container NotFound with sub-status 1003. A sort takes its memory from bud: past its share Next fails with
+// MemoryLimit, and with TooManyRequests when other requests hold the rest.
+func Open(ctx context.Context, c *store.Container, q *Query, bud *budget.Budget) (*Rows, error) {
 	if err := c.Alive(); err != nil {
 		return nil, err
 	}
-	r := &Rows{ctx: ctx, given: q, hash: queryHash(c, q)}
+	r := &Rows{ctx: ctx, given: q, hash: queryHash(c, q), bud: bud}
 	if err := r.open(c, q.Continuation); err != nil {
 		return nil, err
 	}
@@ -193,6 +197,7 @@ func (r *Rows) closeSource() {
 		r.src.close()
 		r.src = nil
 		r.view.Close()
+		r.sort.Close()
 	}
 }
 
@@ -202,7 +207,7 @@ func (r *Rows) Next() bool {
 		return false
 	}
 	if r.calls++; r.calls&63 == 0 {
-		if r.err = r.renew(); r.err != nil {
+		if r.err = cmp.Or(r.expired(), r.renew()); r.err != nil {
 			return false
 		}
 	}

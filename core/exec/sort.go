@@ -4,23 +4,33 @@ import (
 	"bytes"
 	"cmp"
 	"container/heap"
+	"reflect"
 	"slices"
 	"sort"
 
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// A sort holds up to sortItems bytes of items; beyond it only keys and identities are kept and items are read again when they
-// are given out. At sortKeys bytes of those it refuses.
+// A sort holds items as long as there is memory for them: up to sortItems bytes, and up to its share of the budget of all requests.
+// Beyond that only keys and identities are kept, and items are read again when they are given out. Where there is no budget it refuses
+// at sortKeys bytes of those.
 const (
 	sortItems = 32 << 20
 	sortKeys  = 256 << 20
+)
+
+// What a row takes beside the bytes that it points to: itself, its place in a list that grows by doubling, a key, an item.
+var (
+	rowSize  = int(reflect.TypeFor[sorted]().Size()) + 24
+	keySize  = int(reflect.TypeFor[value.Value]().Size())
+	itemSize = int(reflect.TypeFor[store.Item]().Size())
 )
 
 // sorter drains its source at the first call, keeps what matches and comes after the position, and gives it in the wanted
@@ -41,8 +51,10 @@ type sorter struct {
 	at     int
 	probe  sorted // the present candidate: most are not kept where there is a bound
 	mem    store.Mem
-	size   int
-	keyB   int
+	acct   *budget.Account
+	size   int  // of the items that are held
+	keyB   int  // of the rows beside them
+	thin   bool // items aren't held any more
 	err    error
 	rings  *rings // of an order of distances: the candidates are those near the place
 }
@@ -51,7 +63,11 @@ type sorter struct {
 const minWindow = 16
 
 func newSorter(b *builder, plan access.Plan) *sorter {
-	s := &sorter{b: b, plan: plan, pos: b.from}
+	if b.rows.sort == nil {
+		b.rows.sort = b.rows.bud.Open("sort")
+	}
+	s := &sorter{b: b, plan: plan, pos: b.from, acct: b.rows.sort}
+	s.acct.OnSpill(s.dropItems)
 	if b.q.Page > 0 && (s.pos == nil || !s.pos.cut) { // rows that a cut position can't tell apart must all be there
 		s.window = max(b.q.Page+1, minWindow)
 	}
@@ -77,11 +93,34 @@ type sorted struct {
 
 // bytes is what a row takes beside its item.
 func (x *sorted) bytes() int {
-	n := len(x.ident) + 96
+	n := rowSize + len(x.ident)
 	for i := range x.keys {
-		n += 48 + len(x.keys[i].Bytes())
+		n += keySize + len(x.keys[i].Bytes())
 	}
 	return n
+}
+
+// held is what a row's item takes; 0 when it is not held.
+func (x *sorted) held() int {
+	if x.item == nil {
+		return 0
+	}
+	return itemSize + len(x.item.Doc) + len(x.item.Identity())
+}
+
+// dropItems lets the items go that are held, and has no more held.
+func (s *sorter) dropItems() {
+	s.thin = true
+	for _, rows := range [][]*sorted{s.list, s.heap.list} {
+		for _, x := range rows {
+			if x.item != nil {
+				s.acct.Shrink(int64(x.held() - len(x.item.Identity())))
+				s.size -= x.held()
+				s.keyB += len(x.item.Identity())
+				x.ident, x.item = bytes.Clone(x.item.Identity()), nil
+			}
+		}
+	}
 }
 
 // sortKey is the key of an item under one order.
@@ -155,7 +194,11 @@ func (s *sorter) candidates() (source, error) {
 }
 
 // clear forgets the rows that were gathered.
-func (s *sorter) clear() { s.list, s.at, s.more, s.size, s.keyB = s.list[:0], 0, false, 0, 0 }
+func (s *sorter) clear() {
+	s.acct.Shrink(s.acct.Used())
+	clear(s.list)
+	s.list, s.at, s.more, s.size, s.keyB = s.list[:0], 0, false, 0, 0
+}
 
 func (s *sorter) drain() error {
 	s.heap.b = s.b
@@ -186,9 +229,26 @@ func (s *sorter) drain() error {
 	}
 	s.list = append(s.list, s.heap.list...)
 	s.heap.list = nil
-	slices.SortFunc(s.list, s.b.compare)
+	if err := s.order(); err != nil {
+		return err
+	}
 	s.resume()
 	return nil
+}
+
+// order sorts the rows. It ends soon after the query's context.
+func (s *sorter) order() (err error) {
+	n := 0
+	slices.SortFunc(s.list, func(x, y *sorted) int {
+		if n++; n&8191 == 0 && err == nil {
+			err = s.b.rows.expired()
+		}
+		if err != nil {
+			return 0
+		}
+		return s.b.compare(x, y)
+	})
+	return err
 }
 
 func (s *sorter) add(r *row) error {
@@ -211,20 +271,15 @@ func (s *sorter) add(r *row) error {
 	for i := range x.keys {
 		x.keys[i] = x.keys[i].Clone()
 	}
-	if s.size < sortItems {
-		x.item = r.item.Clone()
-		s.size += len(r.item.Doc)
-	} else {
-		x.ident = bytes.Clone(r.item.Identity())
+	if err := s.hold(x, r); err != nil {
+		return err
 	}
-	s.keyB += x.bytes()
 	switch {
 	case full:
 		old := s.heap.list[0]
-		if old.item != nil {
-			s.size -= len(old.item.Doc)
-		}
+		s.size -= old.held()
 		s.keyB -= old.bytes()
+		s.acct.Shrink(int64(old.held() + old.bytes()))
 		s.heap.list[0] = x
 		heap.Fix(&s.heap, 0)
 	case bound > 0:
@@ -232,10 +287,26 @@ func (s *sorter) add(r *row) error {
 	default:
 		s.list = append(s.list, x)
 	}
-	if s.keyB > sortKeys {
-		return status.New(status.TooLarge, "The sort needs more memory than %d MB; add a limit or a range on the sort path.", sortKeys>>20)
+	if s.keyB > sortKeys && s.acct == nil {
+		return status.New(status.MemoryLimit, "The sort needs more memory than %d MB; add a limit or a range on the sort path.", sortKeys>>20)
 	}
 	return nil
+}
+
+// hold gives a row its item, or where there is no room for that its identity, and charges for the row.
+func (s *sorter) hold(x *sorted, r *row) error {
+	if !s.thin && s.size < sortItems {
+		x.item = r.item.Clone()
+		if s.acct.Grow(int64(x.held()+x.bytes())) == nil {
+			s.size += x.held()
+			s.keyB += x.bytes()
+			return nil
+		}
+		x.item = nil
+	}
+	x.ident = bytes.Clone(r.item.Identity())
+	s.keyB += x.bytes()
+	return s.acct.Grow(int64(x.bytes()))
 }
 
 // resume moves behind a position whose keys were cut: its own row is looked for; without it rows that can't be told from it

@@ -53,7 +53,7 @@ func TestUnionWindow(t *testing.T) {
 		window = n
 		q := Query{Pred: pred}
 		for {
-			r, err := Open(ctx, c, &q)
+			r, err := Open(ctx, c, &q, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -291,6 +291,14 @@ type groupSet struct {
 	list []*group
 	by   map[uint64][]*group
 	size int
+	told int
+}
+
+// grown is by how much the set has grown since the last call.
+func (s *groupSet) grown() int {
+	n := s.size - s.told
+	s.told = s.size
+	return n
 }
 
 // find returns the group of the keys; keys are copied when the group is new. Undefined keys form a group of their own.
@@ -311,9 +319,9 @@ next:
 	g := &group{keys: make([]value.Value, len(keys)), aggs: make([]aggState, aggs)}
 	for i, k := range keys {
 		g.keys[i] = funcs.One(k).Clone()
-		s.size += len(k.Bytes())
+		s.size += valueSize + bytesOf(k)
 	}
-	s.size += 64 + 128*aggs
+	s.size += groupSize + stateSize*aggs
 	if s.by == nil {
 		s.by = map[uint64][]*group{}
 	}
@@ -341,6 +349,14 @@ func sameValue(a, b value.Value) bool {
 type distinctSet struct {
 	by   map[uint64][]value.Value
 	size int
+	told int
+}
+
+// grown is by how much the set has grown since the last call.
+func (s *distinctSet) grown() int {
+	n := s.size - s.told
+	s.told = s.size
+	return n
 }
 
 func newDistinctSet() *distinctSet { return &distinctSet{by: map[uint64][]value.Value{}} }
@@ -363,6 +379,6 @@ func (s *distinctSet) add(v value.Value) bool {
 		}
 	}
 	s.by[h] = append(s.by[h], funcs.DeepView(v).Clone())
-	s.size += len(v.Bytes()) + 48
+	s.size += setEntry + bytesOf(v)
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/func"
@@ -24,8 +25,10 @@ type frame struct {
 	list   *listSource // gives the rows of a query over a list; nil over a container
 	done   context.Context
 	steps  int
-	more   int   // rows that the present item stands for beside its own (exec.Rows.Times)
-	err    error // first error of the evaluation; the execution ends with it
+	bud    *budget.Budget  // of all requests; nil = maxGathered for this one
+	acct   *budget.Account // what the query gathers; nil until it does
+	more   int             // rows that the present item stands for beside its own (exec.Rows.Times)
+	err    error           // first error of the evaluation; the execution ends with it
 }
 
 // rootRow is the present item.
@@ -124,7 +127,9 @@ type (
 type subState struct {
 	skip, left int64 // of OFFSET and of LIMIT or TOP; left -1 is without limit
 	found      bool
-	rows       int
+	rows       int   // given, or their bytes
+	gathered   int   // rows of a sort that were seen
+	held       int64 // bytes that the state has of the frame's account
 	val        value.Value
 	list       funcs.Builder
 	seen       *distinctSet

@@ -82,6 +82,7 @@ func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out
 	r, begin, err := pl.start(ctx, req, hash, out)
 	if r != nil {
 		defer pl.p.release(r.f)
+		r.f.bud = c.Budget()
 	}
 	if err != nil {
 		return err

@@ -273,6 +273,7 @@ func (p *program) frame(params []value.Value) *frame {
 }
 
 func (p *program) release(f *frame) {
+	f.acct.Close()
 	clear(f.slots)
 	clear(f.subs)
 	*f = frame{slots: f.slots, subs: f.subs, args: f.args[:0], ctx: funcs.Context{Fail: f.ctx.Fail}}

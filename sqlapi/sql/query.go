@@ -12,7 +12,6 @@ import (
 
 const (
 	maxSteps     = 50_000_000 // rows that the FROM clauses of one execution may make per page
-	maxGathered  = 64 << 20   // bytes that DISTINCT, GROUP BY or a sort may hold
 	maxSubResult = 16 << 20   // bytes of one ARRAY(..)
 )
 
@@ -238,10 +237,8 @@ func (f *frame) step() bool {
 	f.steps++
 	if f.steps > maxSteps {
 		f.fail(status.New(status.Timeout, "The query made more than %d rows in one page.", maxSteps))
-	} else if f.steps&4095 == 0 && f.done != nil {
-		if err := f.done.Err(); err != nil {
-			f.fail(err)
-		}
+	} else if f.steps&4095 == 0 {
+		f.cancelled()
 	}
 	return f.err == nil
 }
@@ -355,13 +352,6 @@ func (c *compiler) count(n *Count, clause string) func(f *frame) int64 {
 	}
 }
 
-// bound refuses a query that holds more than maxGathered bytes of rows, keys or groups.
-func (f *frame) bound(size int) {
-	if size > maxGathered {
-		f.fail(status.New(status.BadRequest, "The query has more distinct rows, groups or rows to sort than this server keeps (%d bytes).", maxGathered))
-	}
-}
-
 // emit applies DISTINCT, OFFSET and LIMIT to a result.
 func (cq *cquery) emit(f *frame, v value.Value, sink func(f *frame, v value.Value) bool) bool {
 	st := &f.subs[cq.id]
@@ -375,7 +365,7 @@ func (cq *cquery) emit(f *frame, v value.Value, sink func(f *frame, v value.Valu
 		if !st.seen.add(v) {
 			return f.err == nil
 		}
-		f.bound(st.seen.size)
+		f.hold(st, st.seen.grown())
 		v = funcs.One(v)
 	}
 	if st.skip > 0 {
@@ -406,21 +396,30 @@ func (cq *cquery) gather(f *frame) bool {
 			f.fail(status.New(status.BadRequest, "A %s of the query is larger than %d bytes.", a.fn.name, maxList))
 		}
 	}
-	f.bound(st.groups.size)
+	f.hold(st, st.groups.grown())
 	return f.err == nil
 }
 
 // gatherSorted keeps a row of a sub-query with ORDER BY.
 func (cq *cquery) gatherSorted(f *frame) bool {
-	r := sortedRow{val: cq.project(f).Clone()}
 	st := &f.subs[cq.id]
-	for _, k := range cq.order {
-		r.keys = append(r.keys, k(f).Clone())
-		st.rows += len(r.keys[len(r.keys)-1].Bytes()) + 48
+	r := sortedRow{keys: make([]value.Value, len(cq.order)), at: st.gathered}
+	st.gathered++
+	for i, k := range cq.order {
+		r.keys[i] = k(f)
 	}
-	st.sorted = append(st.sorted, r)
-	st.rows += len(r.val.Bytes()) + 48
-	f.bound(st.rows)
+	if cq.passed(st, &r) {
+		return f.step()
+	}
+	if r.val = cq.project(f); cq.isValue && !r.val.IsDefined() { // it is no row
+		return f.step()
+	}
+	r.val = r.val.Clone()
+	for i := range r.keys {
+		r.keys[i] = r.keys[i].Clone()
+	}
+	f.hold(st, r.size())
+	cq.keep(f, st, r)
 	return f.step()
 }
 
@@ -436,7 +435,10 @@ func (cq *cquery) finish(f *frame, sink func(f *frame, v value.Value) bool) {
 		}
 		return
 	}
-	sort.SliceStable(st.sorted, func(i, j int) bool { return cq.before(st.sorted[i].keys, st.sorted[j].keys) })
+	sort.Slice(st.sorted, f.checked(func(i, j int) bool { return cq.rowBefore(&st.sorted[i], &st.sorted[j]) }))
+	if f.err != nil {
+		return
+	}
 	for _, r := range st.sorted {
 		if !cq.emit(f, r.val, sink) {
 			return
@@ -452,17 +454,41 @@ func (cq *cquery) orderedGroups(f *frame) []*group {
 	if len(cq.order) == 0 || len(list) < 2 {
 		return list
 	}
-	keys := make(map[*group][]value.Value, len(list))
-	for _, g := range list {
-		st.group = g
-		ks := make([]value.Value, len(cq.order))
-		for i, k := range cq.order {
-			ks[i] = k(f)
-		}
-		keys[g] = ks
+	f.hold(st, len(list)*(3*pointerSize+len(cq.order)*valueSize))
+	if f.err != nil {
+		return nil
 	}
-	sort.SliceStable(list, func(i, j int) bool { return cq.before(keys[list[i]], keys[list[j]]) })
+	keys := make([][]value.Value, len(list)) // of list[i], moved with it
+	for n, g := range list {
+		if n&4095 == 4095 {
+			f.cancelled()
+		}
+		st.group = g
+		keys[n] = make([]value.Value, len(cq.order))
+		for i, k := range cq.order {
+			keys[n][i] = k(f)
+		}
+	}
+	sort.Stable(&groupSort{cq, f.checked(func(i, j int) bool { return cq.before(keys[i], keys[j]) }), list, keys})
+	if f.err != nil {
+		return nil
+	}
 	return list
+}
+
+// groupSort sorts groups by their keys.
+type groupSort struct {
+	cq   *cquery
+	less func(i, j int) bool
+	list []*group
+	keys [][]value.Value
+}
+
+func (s *groupSort) Len() int           { return len(s.list) }
+func (s *groupSort) Less(i, j int) bool { return s.less(i, j) }
+func (s *groupSort) Swap(i, j int) {
+	s.list[i], s.list[j] = s.list[j], s.list[i]
+	s.keys[i], s.keys[j] = s.keys[j], s.keys[i]
 }
 
 // before compares sort keys by ORDER BY.

@@ -228,7 +228,7 @@ func (r *runner) distinct(f *frame, body []byte) ([]byte, bool) {
 	default:
 		r.hashes = nil
 	}
-	f.bound(r.seen.size)
+	f.hold(&f.subs[r.p.top.id], r.seen.grown())
 	return doc.AppendJSON(body, funcs.One(v)), true
 }
 

@@ -25,6 +25,7 @@ func (s *sub) exec(f *frame) {
 // begin starts the sub-query anew.
 func (s *sub) begin(f *frame) {
 	st := &f.subs[s.id]
+	f.drop(st)
 	*st = subState{left: -1}
 	if s.offset != nil {
 		st.skip = s.offset(f)
@@ -55,11 +56,6 @@ func (s *sub) close(f *frame) {
 
 // gathers reports whether rows are given only when all were seen.
 func (cq *cquery) gathers() bool { return cq.grouped || len(cq.order) > 0 }
-
-type sortedRow struct {
-	keys []value.Value
-	val  value.Value
-}
 
 // subRun compiles a sub-query whose defined results go to sink, which returns false to end it.
 func (c *compiler) subRun(q *Query, sink func(f *frame, v value.Value) bool) *sub {
