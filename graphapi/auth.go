@@ -158,8 +158,8 @@ func parseGraphUser(user string) (GraphName, bool) {
 	return GraphName{parts[1], parts[3]}, true
 }
 
-// nameOf resolves a traversal source to the name of a graph: a configured name, g, or a graph's own name as <database>/<graph> or in
-// the form of a login. create says that the graph is made when it is missing.
+// nameOf resolves a traversal source to the name of a graph: a configured name, g, or a graph's own name as
+// <database>/<graph> or in the form of a login. create says that the graph is made when it is missing.
 func (s *Server) nameOf(l *login, source string) (name GraphName, create bool, err error) {
 	switch n, ok := s.o.Sources[source]; {
 	case ok:

@@ -46,9 +46,9 @@ type conn struct {
 	wmu sync.Mutex
 	in  *budget.Account // of the frame being read
 
-	// What the server's sweep looks at, so that no message needs a timer: reads counts messages, pings and pongs; writes is
-	// odd while a message is being written. The last two belong to the sweep.
-	// got counts what came of frames, reading says that one has begun and isn't whole, and challenged that a login is due.
+	// What the server's sweep looks at, so that no message needs a timer: reads counts messages, pings and pongs;
+	// writes is odd while a message is being written. The last two belong to the sweep. got counts what came of
+	// frames, reading says that one has begun and isn't whole, and challenged that a login is due.
 	reads, writes, got             atomic.Uint64
 	reading, challenged            atomic.Bool
 	seenReads, seenWrites, seenGot uint64
@@ -59,7 +59,8 @@ type conn struct {
 
 func newConn(s *Server, ws *websocket.Conn, out *sender) *conn {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &conn{srv: s, ws: ws, out: out, ctx: ctx, cancel: cancel, slots: make(chan struct{}, maxRunning), jobs: make(chan job)}
+	c := &conn{srv: s, ws: ws, out: out, ctx: ctx, cancel: cancel,
+		slots: make(chan struct{}, maxRunning), jobs: make(chan job)}
 	c.login.done = !s.o.Auth
 	if s.o.Observe != nil {
 		c.client = ws.RemoteAddr().String()
@@ -96,8 +97,8 @@ func (c *conn) serve() {
 	}
 }
 
-// read reads one message into the connection's buffer. A message that there is no room for is read to its end, but only its beginning is
-// kept: tooMuch says why.
+// read reads one message into the connection's buffer. A message that there is no room for is read to its end, but
+// only its beginning is kept: tooMuch says why.
 func (c *conn) read() (typ int, body []byte, tooMuch, err error) {
 	typ, r, err := c.ws.NextReader()
 	if err != nil {
@@ -377,8 +378,9 @@ func (c *conn) close(code int, text string) {
 	c.ws.Close()
 }
 
-// sweep closes the connection when nothing came from the client for idleTimeout, nothing of one write went out for writeTimeout, no byte of a frame that
-// has begun came for stallTimeout, or the login is due for loginTimeout. It is called every sweepInterval.
+// sweep closes the connection when nothing came from the client for idleTimeout, nothing of one write went out for
+// writeTimeout, no byte of a frame that has begun came for stallTimeout, or the login is due for loginTimeout. It is
+// called every sweepInterval.
 func (c *conn) sweep() {
 	reads, writes, got := c.reads.Load(), c.writes.Load(), c.got.Load()
 	if c.idle++; reads != c.seenReads || c.pending.Load() > 0 {

@@ -127,7 +127,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestLeaving: what runs for a client that leaves ends at once, over a WebSocket and over HTTP, and nobody is told of a fault.
+// TestLeaving: what runs for a client that leaves ends at once, over a WebSocket and over HTTP, and nobody is told of
+// a fault.
 func TestLeaving(t *testing.T) {
 	var logged bytes.Buffer
 	s := newServer(t, false)
@@ -196,7 +197,8 @@ func TestMaxTime(t *testing.T) {
 	}
 }
 
-// TestBytesInFlight: long frames and answers are charged; where there is no room the one request fails, and the connection goes on.
+// TestBytesInFlight: long frames and answers are charged; where there is no room the one request fails, and the
+// connection goes on.
 func TestBytesInFlight(t *testing.T) {
 	s := newServer(t, true)
 	b := budget.New(1<<20, 200<<10)

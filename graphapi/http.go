@@ -61,7 +61,8 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 // deadlines is the clock of sockets: the machine's own, whatever time the data has.
 var deadlines = clock.New()
 
-// readBody reads a body that comes as slowly as it likes, but comes. What is longer than freeBytes waits for room in the budget.
+// readBody reads a body that comes as slowly as it likes, but comes. What is longer than freeBytes waits for room in
+// the budget.
 func readBody(w http.ResponseWriter, r *http.Request, held *budget.Account) ([]byte, error) {
 	control := http.NewResponseController(w)
 	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
@@ -213,10 +214,12 @@ func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message
 	if e.Bytecode != nil {
 		op = "bytecode"
 	}
-	reply := &reply{c: &conn{srv: s, ctx: r.Context()}, codec: codec, id: req.ID, service: l.service, started: s.o.Clock.Now()}
+	reply := &reply{c: &conn{srv: s, ctx: r.Context()}, codec: codec, id: req.ID, service: l.service,
+		started: s.o.Clock.Now()}
 	reply.seen = s.observe(op, r.RemoteAddr)
 	reply.seen.evaluates(e)
-	all := &collected{codec: codec, o: message.Options{Tokens: e.Tokens, Traversers: e.Bytecode != nil}, held: s.o.Budget.Open("result")}
+	all := &collected{codec: codec, o: message.Options{Tokens: e.Tokens, Traversers: e.Bytecode != nil},
+		held: s.o.Budget.Open("result")}
 	defer all.held.Close()
 	err := s.o.Gate.Enter(r.Context())
 	if err != nil {
@@ -288,8 +291,8 @@ func (c *collected) emit(v any, bulk int64) error {
 	return nil
 }
 
-// httpFail answers with an error as Gremlin Server does: the text, and the Java class that a client may look for. It returns the
-// status.
+// httpFail answers with an error as Gremlin Server does: the text, and the Java class that a client may look for. It
+// returns the status.
 func httpFail(w http.ResponseWriter, f *failure) int {
 	row := &answers[f.kind]
 	code := http.StatusInternalServerError

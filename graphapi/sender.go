@@ -10,7 +10,8 @@ import (
 // pieceBytes is how much of a message is handed to the socket at a time.
 const pieceBytes = 64 << 10
 
-// sender is a connection that tells how far a long write has come: a client that reads slowly, but reads, is told from one that doesn't.
+// sender is a connection that tells how far a long write has come: a client that reads slowly, but reads, is told from
+// one that doesn't.
 type sender struct {
 	net.Conn
 	pieces atomic.Uint64 // that went out

@@ -113,7 +113,8 @@ func NewServer(open Opener, o Options) *Server {
 		o.Log = slog.Default()
 	}
 	s := &Server{o: o, open: open, conns: map[*conn]struct{}{}, stop: make(chan struct{})}
-	s.upgrader = websocket.Upgrader{HandshakeTimeout: handshakeTimeout, ReadBufferSize: 4096, WriteBufferSize: pieceBytes, WriteBufferPool: &sync.Pool{}}
+	s.upgrader = websocket.Upgrader{HandshakeTimeout: handshakeTimeout, ReadBufferSize: 4096, WriteBufferSize: pieceBytes,
+		WriteBufferPool: &sync.Pool{}}
 	if o.Auth {
 		// Every connection has to prove itself, so a page of any origin may connect. Without logins only the same origin may:
 		// else any web site could reach a server on the visitor's own machine.

@@ -20,7 +20,8 @@ g.addV('person').property(id, 1).property('name', 'marko').property('age', 29).a
   addE('created').from('d').to('c').property(id, 11).property('weight', 0.4).
   addE('created').from('f').to('c').property(id, 12).property('weight', 0.2)`
 
-// TestSemantics asks what TinkerPop's own graph answers in the same way; an answer that begins with ! is a part of an error.
+// TestSemantics asks what TinkerPop's own graph answers in the same way; an answer that begins with ! is a part of an
+// error.
 func TestSemantics(t *testing.T) {
 	c := start(t).client(t, account, key)
 	must(t, c, toy)

@@ -221,7 +221,8 @@ func TestFlood(t *testing.T) {
 	g.serves(t)
 }
 
-// TestGremlinHalfFrames leaves long frames half sent, before and after the login. What they hold is bounded, and others are served.
+// TestGremlinHalfFrames leaves long frames half sent, before and after the login. What they hold is bounded, and
+// others are served.
 func TestGremlinHalfFrames(t *testing.T) {
 	for _, auth := range []bool{false, true} {
 		g := start(t, auth)
@@ -254,8 +255,8 @@ func TestGremlinHalfFrames(t *testing.T) {
 	}
 }
 
-// TestGremlinNobodyReads asks for long answers on many connections and reads none of them. What waits to be sent is bounded, others are
-// served, and when the clients leave their work ends.
+// TestGremlinNobodyReads asks for long answers on many connections and reads none of them. What waits to be sent is
+// bounded, others are served, and when the clients leave their work ends.
 func TestGremlinNobodyReads(t *testing.T) {
 	g := start(t, false)
 	before := memory()

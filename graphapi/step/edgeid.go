@@ -10,18 +10,19 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// The ids of edges. On a graph without a partition key of its own an edge's id is the only one among all edges, and a vertex may have
-// the same one (decision 0016). Where the store would take the two for one item, the edge is stored under another id and keeps its own
-// in _idValue.
+// The ids of edges. On a graph without a partition key of its own an edge's id is the only one among all edges, and a
+// vertex may have the same one (decision 0016). Where the store would take the two for one item, the edge is stored
+// under another id and keeps its own in _idValue.
 
 // edgeMark ends the stored id of an edge that can't be stored under its own.
 const edgeMark = "|edge"
 
-// freeEdgeIDs reports whether edges have ids apart from vertices. With a partition key property the service's rule holds: an id is
-// taken once in a logical partition, be it by a vertex or an edge.
+// freeEdgeIDs reports whether edges have ids apart from vertices. With a partition key property the service's rule
+// holds: an id is taken once in a logical partition, be it by a vertex or an edge.
 func (g *Graph) freeEdgeIDs() bool { return g.mode == KeySystem || g.mode == KeyID }
 
-// storedEdgeID is the id under which an edge is stored whose own id was given, and that leaves the vertex with the stored id out.
+// storedEdgeID is the id under which an edge is stored whose own id was given, and that leaves the vertex with the
+// stored id out.
 func (g *Graph) storedEdgeID(id string, out value.Value) string {
 	switch {
 	case g.mode == KeyID, g.mode == KeySystem && (id == out.Str() || strings.HasSuffix(id, edgeMark)):
@@ -61,7 +62,8 @@ func errTaken() error {
 	return status.New(status.Conflict, "Resource with specified id or name already exists.")
 }
 
-// createNamedEdge writes an edge whose id was given, unless another edge of the graph has it. Who writes one with the same id waits.
+// createNamedEdge writes an edge whose id was given, unless another edge of the graph has it. Who writes one with the
+// same id waits.
 func (x *exec) createNamedEdge(id string, pk, stored value.Value, doc []byte) error {
 	done, err := x.g.claims.take(x.ctx, x.g.scope+id)
 	if err != nil {
@@ -85,8 +87,8 @@ func (x *exec) createNamedEdge(id string, pk, stored value.Value, doc []byte) er
 	return x.create(pk, stored, doc)
 }
 
-// EdgeClaims are the ids of edges that are being written now. Graphs over one container must share them, see Graph.ShareClaims. The
-// zero value is ready. Safe for concurrent use.
+// EdgeClaims are the ids of edges that are being written now. Graphs over one container must share them, see
+// Graph.ShareClaims. The zero value is ready. Safe for concurrent use.
 type EdgeClaims struct {
 	mu   sync.Mutex
 	held map[string]chan struct{} // closed when the claim ends
@@ -120,5 +122,6 @@ func (c *EdgeClaims) take(ctx context.Context, id string) (done func(), err erro
 	}
 }
 
-// ShareClaims makes graphs over one container, which scope names, share their claims. Call it before the first evaluation.
+// ShareClaims makes graphs over one container, which scope names, share their claims. Call it before the first
+// evaluation.
 func (g *Graph) ShareClaims(c *EdgeClaims, scope string) { g.claims, g.scope = c, scope+"/" }

@@ -12,8 +12,8 @@ import (
 	"github.com/orrerydb/orrery/graphapi/step"
 )
 
-// TestEdgeIDIsTakenOnce: of all that add an edge with the same id at a time, each to another source and some by another Graph over the
-// same container, one succeeds.
+// TestEdgeIDIsTakenOnce: of all that add an edge with the same id at a time, each to another source and some by
+// another Graph over the same container, one succeeds.
 func TestEdgeIDIsTakenOnce(t *testing.T) {
 	c, g := coreGraph(t, "modern")
 	other := step.NewGraph(c, clock.Fake(frozen))

@@ -20,10 +20,10 @@ import (
 //
 //	{_id, label, <partition key>: .., <property>: scalar, .., _sink, _sinkLabel, _sinkPartition, _vertexId, _vertexLabel, _isEdge: true}
 //
-// Ids are stored as strings. Where a plain graph was given an integer id, _idValue (and _sinkIdValue, _vertexIdValue on
-// edges) keep it as it came; an edge that is stored under another id than its own keeps that
-// there, too (see edgeid.go). Documents of other APIs are vertices: a scalar field is a single property, an array of plain
-// values a property with several values, and without a label it is a "vertex".
+// Ids are stored as strings. Where a plain graph was given an integer id, _idValue (and _sinkIdValue, _vertexIdValue
+// on edges) keep it as it came; an edge that is stored under another id than its own keeps that there, too (see
+// edgeid.go). Documents of other APIs are vertices: a scalar field is a single property, an array of plain values a
+// property with several values, and without a label it is a "vertex".
 const (
 	fID            = "_id"
 	fLabel         = "label"

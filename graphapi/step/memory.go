@@ -10,16 +10,16 @@ import (
 // maxHeld is how many traversers and collected values one request may keep at a time, whatever their size.
 const maxHeld = 2_000_000
 
-// memory is what one request keeps: traversers in queues and barriers, groups, side effects, what dedup() has seen. Their number is
-// bounded, and their bytes are charged to an account that is opened when the first is kept.
+// memory is what one request keeps: traversers in queues and barriers, groups, side effects, what dedup() has seen.
+// Their number is bounded, and their bytes are charged to an account that is opened when the first is kept.
 type memory struct {
 	budget *budget.Budget
 	acct   *budget.Account
 	n      int
 }
 
-// grow counts n values of so many bytes together. It fails with an *Error when the request keeps too many values, and with a
-// *status.Error when it, or all requests together, keep too many bytes.
+// grow counts n values of so many bytes together. It fails with an *Error when the request keeps too many values, and
+// with a *status.Error when it, or all requests together, keep too many bytes.
 func (m *memory) grow(n int, bytes int64) error {
 	if m.n+n > maxHeld {
 		return errf(Memory, "The traversal exceeds the memory that one request may use")
@@ -90,7 +90,8 @@ func (h *holder) release() {
 	}
 }
 
-// Bytes of the parts of values, as the runtime lays them out, with the room that allocation wastes. They need not be exact.
+// Bytes of the parts of values, as the runtime lays them out, with the room that allocation wastes. They need not be
+// exact.
 const (
 	travSize    = 96
 	valueSize   = 32 // an interface with what it points to
@@ -99,8 +100,8 @@ const (
 	nodeSize    = 64 // of a path
 )
 
-// size is about how many bytes a traverser keeps from being freed. Of its path only the nodes count: the values in it were counted
-// where they were kept, or are few.
+// size is about how many bytes a traverser keeps from being freed. Of its path only the nodes count: the values in it
+// were counted where they were kept, or are few.
 func (t *trav) size() int64 {
 	n := travSize + sizeOf(t.v)
 	if t.path != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/orrerydb/orrery/graphapi/step"
 )
 
-// TestMemoryIsCharged: what each step keeps is charged to the budget of the request, refused above its share, and given back.
+// TestMemoryIsCharged: what each step keeps is charged to the budget of the request, refused above its share, and
+// given back.
 func TestMemoryIsCharged(t *testing.T) {
 	w := &world{t: t}
 	w.load("empty")

@@ -137,9 +137,9 @@ func buildUnion(c *compiler, in *inst) (step, error) {
 	return newFork(trs, func(*exec, *trav) ([]*traversal, error) { return trs, nil }), nil
 }
 
-// fork sends traversers into branches whose state goes on from one traverser to the next: union, choose, branch. When a
-// branch must see everything before it gives anything (count, order), all input goes in first. A branch that was given nothing gives
-// nothing, not even a count of 0.
+// fork sends traversers into branches whose state goes on from one traverser to the next: union, choose, branch. When
+// a branch must see everything before it gives anything (count, order), all input goes in first. A branch that was
+// given nothing gives nothing, not even a count of 0.
 type fork struct {
 	base
 	branches []*traversal

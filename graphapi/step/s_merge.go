@@ -13,7 +13,8 @@ type mergeArgs struct {
 	create, match *operand
 	outV, inV     *operand
 	given         bool
-	cards         map[gvalue.Merge]gvalue.Cardinality // of the properties in the map of an option that don't say it themselves
+	// cards are the cardinalities of the properties in the map of an option that don't say it themselves.
+	cards map[gvalue.Merge]gvalue.Cardinality
 }
 
 func (m *mergeArgs) edge() bool { return m.op == "mergeE" }
@@ -98,7 +99,8 @@ func (m *mergeArgs) validConstants() error {
 func noOverrides(what, create *gvalue.Map) error {
 	for _, e := range create.Entries() {
 		if have, ok := what.Get(e.Key); ok && !sameMerge(e.Key, have, e.Value) {
-			return errf(Runtime, "option(onCreate) cannot override values from merge() argument: (%s, %s)", gvalue.Text(e.Key), gvalue.Text(have))
+			return errf(Runtime, "option(onCreate) cannot override values from merge() argument: (%s, %s)",
+				gvalue.Text(e.Key), gvalue.Text(have))
 		}
 	}
 	return nil
@@ -132,7 +134,8 @@ func (m *mergeArgs) search(x *exec, t *trav) (*gvalue.Map, error) {
 	return what, m.valid(what)
 }
 
-// valid refuses a map of mergeV() or mergeE(), or of option(onCreate, ..), as TinkerPop does: what no element may have, nobody searches for.
+// valid refuses a map of mergeV() or mergeE(), or of option(onCreate, ..), as TinkerPop does: what no element may
+// have, nobody searches for.
 func (m *mergeArgs) valid(what *gvalue.Map) error {
 	for _, e := range what.Entries() {
 		if e.Value == nil {
@@ -152,21 +155,27 @@ func (m *mergeArgs) valid(what *gvalue.Map) error {
 				continue
 			}
 			if k == gvalue.TLabel {
-				return errf(Runtime, "%s() and option(onCreate) args expect T.label value to be of String - found: %s", m.op, typeName(e.Value))
+				return errf(Runtime, "%s() and option(onCreate) args expect T.label value to be of String - found: %s",
+					m.op, typeName(e.Value))
 			}
 			if k == gvalue.TID {
 				continue
 			}
 		case gvalue.Direction:
 			if token, isToken := e.Value.(gvalue.Merge); isToken && (token == gvalue.MergeOutV) != (k == gvalue.OUT) {
-				return errf(Runtime, "Only Merge.outV may stand for Direction.OUT, and Merge.inV for Direction.IN, found: %s for %s", token, k)
+				return errf(Runtime, "Only Merge.outV may stand for Direction.OUT, and Merge.inV for Direction.IN, "+
+					"found: %s for %s", token, k)
 			}
 			if m.edge() && (k == gvalue.OUT || k == gvalue.IN) {
 				continue
 			}
 		}
-		return errf(Runtime, "%s() and option(onCreate) args expect keys in Map to be either String or %s - check: %s", m.op,
-			map[bool]string{false: "[T.id, T.label]", true: "[T.id, T.label, Direction.OUT, Direction.IN]"}[m.edge()], gvalue.Text(e.Key))
+		keys := "[T.id, T.label]"
+		if m.edge() {
+			keys = "[T.id, T.label, Direction.OUT, Direction.IN]"
+		}
+		return errf(Runtime, "%s() and option(onCreate) args expect keys in Map to be either String or %s - check: %s",
+			m.op, keys, gvalue.Text(e.Key))
 	}
 	return nil
 }
@@ -247,7 +256,8 @@ func (m *mergeArgs) merged(x *exec, t *trav, what *gvalue.Map) (*draft, *gvalue.
 	return d, out, nil
 }
 
-// sameMerge reports whether two values mean the same under a key of a merge map: ids, and vertices by their ids, are compared by text.
+// sameMerge reports whether two values mean the same under a key of a merge map: ids, and vertices by their ids, are
+// compared by text.
 func sameMerge(key, a, b any) bool {
 	_, isEnd := key.(gvalue.Direction)
 	if !isEnd && key != gvalue.TID {
@@ -535,10 +545,11 @@ func (m *mergeArgs) mergeE(x *exec, t *trav) (iter, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, dir := range []gvalue.Direction{gvalue.OUT, gvalue.IN} {
-		if _, ok := all.Get(dir); !ok {
-			return nil, errf(Runtime, "%s Vertex not specified in onCreate - edge cannot be created", map[bool]string{true: "Out", false: "In"}[dir == gvalue.OUT])
-		}
+	if _, ok := all.Get(gvalue.OUT); !ok {
+		return nil, errf(Runtime, "Out Vertex not specified in onCreate - edge cannot be created")
+	}
+	if _, ok := all.Get(gvalue.IN); !ok {
+		return nil, errf(Runtime, "In Vertex not specified in onCreate - edge cannot be created")
 	}
 	out, err := m.mergeEnd(x, t, all, gvalue.OUT)
 	if err != nil {

@@ -258,7 +258,8 @@ func buildAddV(c *compiler, in *inst) (step, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range props { // the first with a cardinality or meta-properties is a step of its own, and so are all after it
+	// The first with a cardinality or meta-properties is a step of its own, and so are all after it.
+	for i := range props {
 		if props[i].card != "" || len(props[i].metas) > 0 {
 			break
 		}

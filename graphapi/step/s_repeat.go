@@ -25,11 +25,11 @@ type repeatStep struct {
 	outer *loopNode // the count of the repeat() around this one
 	fed   bool      // the body was given something since it ended last: one with count() would give 0 for nothing
 
-	// whole says that the body looks at all traversers of a round together (order, count, limit, ..). It then gets all of a round
-	// before it starts, and what it gives waits in pending for the next one.
+	// whole says that the body looks at all traversers of a round together (order, count, limit, ..). It then gets all
+	// of a round before it starts, and what it gives waits in pending for the next one.
 	//
-	// many goes round by round, too, with a batch of new traversers at a time: without paths those of different origin that meet at one vertex
-	// become one, which is what keeps a walk of a fixed length over a dense graph small.
+	// many goes round by round, too, with a batch of new traversers at a time: without paths those of different origin
+	// that meet at one vertex become one, which is what keeps a walk of a fixed length over a dense graph small.
 	whole   bool
 	many    bool
 	batch   int
@@ -88,8 +88,8 @@ func (c *compiler) repeat(tr *traversal, ins []gvalue.Instruction) (int, error) 
 	return i, nil
 }
 
-// maxBatch is how many traversers go together through the rounds of a repeat() that need not see all of them. The first goes alone and
-// each batch is larger than the one before, so that who wants few results waits for few.
+// maxBatch is how many traversers go together through the rounds of a repeat() that need not see all of them. The
+// first goes alone and each batch is larger than the one before, so that who wants few results waits for few.
 const (
 	maxBatch  = 2500
 	moreBatch = 8
@@ -233,8 +233,8 @@ func (s *repeatStep) next(x *exec) (*trav, error) {
 	}
 }
 
-// endRound makes the body ready for other traversers once it has given all that it had. What it left in its queue it doesn't
-// want.
+// endRound makes the body ready for other traversers once it has given all that it had. What it left in its queue it
+// doesn't want.
 func (s *repeatStep) endRound() {
 	s.fed, s.queue = false, nil
 	s.body.nextRound()
@@ -329,8 +329,8 @@ func (s *repeatStep) enter(x *exec, t *trav) (out *trav, err error) {
 	return out, s.enqueue(x, t.clone())
 }
 
-// startAll begins a round with everything that takes part in it: what the last one left, else all that is new. What comes out of the
-// tests is kept for later. more is false when there is nothing to do.
+// startAll begins a round with everything that takes part in it: what the last one left, else all that is new. What
+// comes out of the tests is kept for later. more is false when there is nothing to do.
 func (s *repeatStep) startAll(x *exec) (more bool, err error) {
 	back := s.again
 	s.again = nil

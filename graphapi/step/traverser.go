@@ -192,8 +192,8 @@ func (tr *traversal) test(x *exec, t *trav) (bool, error) {
 	return ok, err
 }
 
-// rounder is a step that keeps something from one traverser to the next, and forgets it when a repeat() around it begins another
-// round.
+// rounder is a step that keeps something from one traverser to the next, and forgets it when a repeat() around it
+// begins another round.
 type rounder interface{ nextRound() }
 
 // nextRound makes the traversal ready for the traversers of another round.
