@@ -12,7 +12,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestBatchesHoldNothing: large documents in batches come once and in order, whatever ends a batch, and a cursor that rests holds no memory.
+// TestBatchesHoldNothing: large documents in batches come once and in order, whatever ends a batch, and a cursor that
+// rests holds no memory.
 func TestBatchesHoldNothing(t *testing.T) {
 	const docs = 40
 	for _, x := range []struct {
@@ -75,7 +76,8 @@ func TestBatchesHoldNothing(t *testing.T) {
 	}
 }
 
-// TestCursorsWhenMemoryIsShort: what an idle pipeline has computed goes when others need the memory, and nothing else does.
+// TestCursorsWhenMemoryIsShort: what an idle pipeline has computed goes when others need the memory, and nothing else
+// does.
 func TestCursorsWhenMemoryIsShort(t *testing.T) {
 	b := budget.New(8<<20, 0)
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
