@@ -184,3 +184,25 @@ func TestMessageWithoutMemory(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// TestRules: what a connection may do next, by what it has done.
+func TestRules(t *testing.T) {
+	s := newTestServer(t, Options{Limits: hasty})
+	half := &conversation{}
+	for _, x := range []struct {
+		c    *conn
+		want peer.Rules
+	}{
+		{&conn{}, peer.Rules{Login: true, First: hasty.Login}},
+		{&conn{met: true}, peer.Rules{Login: true, First: hasty.Idle}},
+		{&conn{met: true, sasl: half}, peer.Rules{Login: true, First: hasty.Login}},
+		{&conn{authed: true}, peer.Rules{First: hasty.Login}},
+		{&conn{met: true, authed: true}, peer.Rules{}},
+		{&conn{met: true, authed: true, sasl: half}, peer.Rules{}}, // a server without logins, whose client began one
+	} {
+		x.c.s = s
+		if got := x.c.rules(); got != x.want {
+			t.Errorf("met %v, logged in %v, within a login %v: %+v", x.c.met, x.c.authed, x.c.sasl != nil, got)
+		}
+	}
+}
