@@ -253,8 +253,10 @@ func (c *cursor) back(d value.Value, marked bool) error {
 		c.src.(*source).unread()
 		return nil
 	}
-	if err := c.mem.Grow(int64(len(d.Bytes()))); err != nil {
-		return err
+	if n := len(d.Bytes()); n > freeReply { // a small one must not cost the client its cursor
+		if err := c.mem.Grow(int64(n)); err != nil {
+			return err
+		}
 	}
 	c.held = d.Clone()
 	return nil
