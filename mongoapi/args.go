@@ -6,8 +6,8 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// argKind is what a command's argument may be. The server's own command definitions have these kinds, and they differ in what they let
-// through: a strict boolean refuses 1, a safe one takes any number.
+// argKind is what a command's argument may be. The server's own command definitions have these kinds, and they differ
+// in what they let through: a strict boolean refuses 1, a safe one takes any number.
 type argKind uint8
 
 const (
@@ -37,7 +37,8 @@ func (a args) with(others ...args) args {
 	return out
 }
 
-// check checks one argument of a command. where is "command" or "command.array". Null counts as not given but where said otherwise.
+// check checks one argument of a command. where is "command" or "command.array". Null counts as not given but where
+// said otherwise.
 func (k argKind) check(where string, name []byte, v value.Value) error {
 	if v.Kind() == value.Null && k != optionalBool {
 		return nil
@@ -50,7 +51,8 @@ func (k argKind) check(where string, name []byte, v value.Value) error {
 		return want(bool1 || v.IsNumber(), where, name, v, "types '[bool, long, int, decimal, double]'")
 	case optionalBool:
 		if !bool1 && !v.IsNumber() {
-			return merr.New(merr.TypeMismatch, "Field '%s' should be a boolean value, but found: %s", name, expr.TypeName(v))
+			return merr.New(merr.TypeMismatch, "Field '%s' should be a boolean value, but found: %s", name,
+				expr.TypeName(v))
 		}
 	case numberArg:
 		return want(v.IsNumber(), where, name, v, "types '[long, int, decimal, double]'")
@@ -74,7 +76,8 @@ func want(ok bool, where string, name []byte, v value.Value, types string) error
 	if ok {
 		return nil
 	}
-	return merr.New(merr.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected %s", where, name, expr.TypeName(v), types)
+	return merr.New(merr.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected %s", where, name,
+		expr.TypeName(v), types)
 }
 
 func checkDocs(where string, name []byte, v value.Value) error {
@@ -84,7 +87,8 @@ func checkDocs(where string, name []byte, v value.Value) error {
 	i := 0
 	for it := v.Iter(); it.Next(); i++ {
 		if d := it.Value(); d.Kind() != value.Object {
-			return merr.New(merr.TypeMismatch, "BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'", where, name, i, expr.TypeName(d))
+			return merr.New(merr.TypeMismatch, "BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'",
+				where, name, i, expr.TypeName(d))
 		}
 	}
 	return nil
@@ -125,56 +129,95 @@ func flag(obj value.Value, name string, otherwise bool) bool {
 	return otherwise
 }
 
-// The arguments of the commands, as the server's definitions have them. What only members of a cluster send to each other is left out.
+// The arguments of the commands, as the server's definitions have them. What only members of a cluster send to each
+// other is left out.
 var (
 	cursorArgs = args{"cursor": objectArg}
 
-	findArguments = args{"filter": objectArg, "projection": objectArg, "sort": objectArg, "hint": hintArg, "collation": objectArg, "skip": numberArg,
-		"limit": numberArg, "batchSize": numberArg, "ntoreturn": numberArg, "singleBatch": optionalBool, "allowDiskUse": optionalBool, "min": objectArg,
-		"max": objectArg, "returnKey": optionalBool, "showRecordId": optionalBool, "tailable": optionalBool, "oplogReplay": optionalBool,
-		"noCursorTimeout": optionalBool, "awaitData": optionalBool, "allowPartialResults": optionalBool, "let": objectArg, "options": objectArg,
-		"term": numberArg, "readOnce": optionalBool, "allowSpeculativeMajorityRead": optionalBool, "$_requestResumeToken": optionalBool,
-		"$_resumeAfter": objectArg, "runtimeConstants": objectArg, "collectionUUID": anyArg, "mirrored": optionalBool}
+	findArguments = args{
+		"filter": objectArg, "projection": objectArg, "sort": objectArg, "hint": hintArg, "collation": objectArg,
+		"skip": numberArg, "limit": numberArg, "batchSize": numberArg, "ntoreturn": numberArg,
+		"singleBatch": optionalBool, "allowDiskUse": optionalBool, "min": objectArg, "max": objectArg,
+		"returnKey": optionalBool, "showRecordId": optionalBool, "tailable": optionalBool,
+		"oplogReplay": optionalBool, "noCursorTimeout": optionalBool, "awaitData": optionalBool,
+		"allowPartialResults": optionalBool, "let": objectArg, "options": objectArg, "term": numberArg,
+		"readOnce": optionalBool, "allowSpeculativeMajorityRead": optionalBool,
+		"$_requestResumeToken": optionalBool, "$_resumeAfter": objectArg, "runtimeConstants": objectArg,
+		"collectionUUID": anyArg, "mirrored": optionalBool,
+	}
 
-	aggregateArguments = args{"pipeline": arrayArg, "explain": strictBool, "allowDiskUse": optionalBool, "cursor": objectArg, "bypassDocumentValidation": safeBool,
-		"collation": objectArg, "hint": hintArg, "let": objectArg, "runtimeConstants": objectArg, "collectionUUID": anyArg, "isMapReduceCommand": optionalBool}
+	aggregateArguments = args{
+		"pipeline": arrayArg, "explain": strictBool, "allowDiskUse": optionalBool, "cursor": objectArg,
+		"bypassDocumentValidation": safeBool, "collation": objectArg, "hint": hintArg, "let": objectArg,
+		"runtimeConstants": objectArg, "collectionUUID": anyArg, "isMapReduceCommand": optionalBool,
+	}
 
-	countArguments = args{"query": objectArg, "limit": numberArg, "skip": numberArg, "hint": hintArg, "collation": objectArg, "fields": anyArg,
-		"collectionUUID": anyArg}
+	countArguments = args{
+		"query": objectArg, "limit": numberArg, "skip": numberArg, "hint": hintArg, "collation": objectArg,
+		"fields": anyArg, "collectionUUID": anyArg,
+	}
 
-	distinctArguments = args{"key": stringArg, "query": objectArg, "collation": objectArg, "hint": hintArg, "collectionUUID": anyArg}
+	distinctArguments = args{
+		"key": stringArg, "query": objectArg, "collation": objectArg, "hint": hintArg, "collectionUUID": anyArg,
+	}
 
-	getMoreArguments = args{"collection": stringArg, "batchSize": numberArg, "term": numberArg, "lastKnownCommittedOpTime": anyArg}
+	getMoreArguments = args{
+		"collection": stringArg, "batchSize": numberArg, "term": numberArg, "lastKnownCommittedOpTime": anyArg,
+	}
 
-	writeArguments  = args{"bypassDocumentValidation": safeBool, "ordered": strictBool, "stmtIds": arrayArg, "collectionUUID": anyArg, "bypassEmptyTsReplacement": optionalBool}
+	writeArguments = args{
+		"bypassDocumentValidation": safeBool, "ordered": strictBool, "stmtIds": arrayArg, "collectionUUID": anyArg,
+		"bypassEmptyTsReplacement": optionalBool,
+	}
 	insertArguments = writeArguments.with(args{"documents": docsArg})
 	updateArguments = writeArguments.with(args{"updates": docsArg, "let": objectArg, "runtimeConstants": objectArg})
 	deleteArguments = writeArguments.with(args{"deletes": docsArg, "let": objectArg, "runtimeConstants": objectArg})
 
-	updateStatement = args{"q": objectArg, "u": anyArg, "c": objectArg, "arrayFilters": docsArg, "hint": hintArg, "multi": strictBool, "upsert": strictBool,
-		"upsertSupplied": optionalBool, "collation": objectArg, "sampleId": anyArg}
-	deleteStatement = args{"q": objectArg, "limit": anyArg, "hint": hintArg, "collation": objectArg, "sampleId": anyArg}
+	updateStatement = args{
+		"q": objectArg, "u": anyArg, "c": objectArg, "arrayFilters": docsArg, "hint": hintArg, "multi": strictBool,
+		"upsert": strictBool, "upsertSupplied": optionalBool, "collation": objectArg, "sampleId": anyArg,
+	}
+	deleteStatement = args{
+		"q": objectArg, "limit": anyArg, "hint": hintArg, "collation": objectArg, "sampleId": anyArg,
+	}
 
-	findAndModifyArguments = args{"query": objectArg, "update": anyArg, "remove": safeBool, "new": safeBool, "upsert": safeBool, "fields": objectArg,
-		"sort": objectArg, "hint": hintArg, "collation": objectArg, "arrayFilters": docsArg, "let": objectArg, "bypassDocumentValidation": safeBool,
-		"runtimeConstants": objectArg, "collectionUUID": anyArg, "sampleId": anyArg}
+	findAndModifyArguments = args{
+		"query": objectArg, "update": anyArg, "remove": safeBool, "new": safeBool, "upsert": safeBool,
+		"fields": objectArg, "sort": objectArg, "hint": hintArg, "collation": objectArg, "arrayFilters": docsArg,
+		"let": objectArg, "bypassDocumentValidation": safeBool, "runtimeConstants": objectArg,
+		"collectionUUID": anyArg, "sampleId": anyArg,
+	}
 
-	createArguments = args{"capped": safeBool, "autoIndexId": safeBool, "idIndex": objectArg, "size": numberArg, "max": numberArg, "storageEngine": objectArg,
-		"validator": objectArg, "validationLevel": stringArg, "validationAction": stringArg, "indexOptionDefaults": objectArg, "viewOn": stringArg,
-		"pipeline": arrayArg, "collation": objectArg, "recordPreImages": safeBool, "changeStreamPreAndPostImages": objectArg, "timeseries": objectArg,
-		"clusteredIndex": anyArg, "expireAfterSeconds": anyArg, "encryptedFields": objectArg, "temp": safeBool, "flags": numberArg}
+	createArguments = args{
+		"capped": safeBool, "autoIndexId": safeBool, "idIndex": objectArg, "size": numberArg, "max": numberArg,
+		"storageEngine": objectArg, "validator": objectArg, "validationLevel": stringArg,
+		"validationAction": stringArg, "indexOptionDefaults": objectArg, "viewOn": stringArg, "pipeline": arrayArg,
+		"collation": objectArg, "recordPreImages": safeBool, "changeStreamPreAndPostImages": objectArg,
+		"timeseries": objectArg, "clusteredIndex": anyArg, "expireAfterSeconds": anyArg,
+		"encryptedFields": objectArg, "temp": safeBool, "flags": numberArg,
+	}
 
 	createIndexesArguments = args{"indexes": docsArg, "ignoreUnknownIndexOptions": safeBool, "commitQuorum": anyArg}
 	dropIndexesArguments   = args{"index": anyArg}
-	listIndexesArguments   = args{"cursor": objectArg, "includeBuildUUIDs": optionalBool, "includeIndexBuildInfo": optionalBool}
-	listCollectionsArgs    = args{"filter": objectArg, "nameOnly": optionalBool, "authorizedCollections": optionalBool, "cursor": objectArg}
-	listDatabasesArgs      = args{"filter": objectArg, "nameOnly": safeBool, "authorizedDatabases": safeBool}
-	shardCollectionArgs    = args{"key": objectArg, "unique": safeBool, "numInitialChunks": numberArg, "collation": objectArg}
+	listIndexesArguments   = args{
+		"cursor": objectArg, "includeBuildUUIDs": optionalBool, "includeIndexBuildInfo": optionalBool,
+	}
+	listCollectionsArgs = args{
+		"filter": objectArg, "nameOnly": optionalBool, "authorizedCollections": optionalBool, "cursor": objectArg,
+	}
+	listDatabasesArgs   = args{"filter": objectArg, "nameOnly": safeBool, "authorizedDatabases": safeBool}
+	shardCollectionArgs = args{
+		"key": objectArg, "unique": safeBool, "numInitialChunks": numberArg, "collation": objectArg,
+	}
 )
 
 // genericArgs are the arguments that every command may have. Those that readGeneric reads have their checks there.
-var genericArgs = args{"comment": anyArg, "$clusterTime": anyArg, "$readPreference": anyArg, "$queryOptions": anyArg, "$client": anyArg, "$audit": anyArg,
-	"apiVersion": anyArg, "apiStrict": anyArg, "apiDeprecationErrors": anyArg, "clientOperationKey": anyArg, "stmtId": numberArg, "txnRetryCounter": anyArg,
-	"allowImplicitCollectionCreation": anyArg, "$configServerState": anyArg, "$oplogQueryData": anyArg, "$replData": anyArg, "databaseVersion": anyArg,
-	"shardVersion": anyArg, "tracking_info": anyArg, "coordinator": anyArg, "maxTimeMSOpOnly": anyArg, "$configTime": anyArg, "$topologyTime": anyArg,
-	"mayBypassWriteBlocking": anyArg, "$tenant": anyArg, "expectPrefix": anyArg, "serialization_context": anyArg}
+var genericArgs = args{
+	"comment": anyArg, "$clusterTime": anyArg, "$readPreference": anyArg, "$queryOptions": anyArg,
+	"$client": anyArg, "$audit": anyArg, "apiVersion": anyArg, "apiStrict": anyArg, "apiDeprecationErrors": anyArg,
+	"clientOperationKey": anyArg, "stmtId": numberArg, "txnRetryCounter": anyArg,
+	"allowImplicitCollectionCreation": anyArg, "$configServerState": anyArg, "$oplogQueryData": anyArg,
+	"$replData": anyArg, "databaseVersion": anyArg, "shardVersion": anyArg, "tracking_info": anyArg,
+	"coordinator": anyArg, "maxTimeMSOpOnly": anyArg, "$configTime": anyArg, "$topologyTime": anyArg,
+	"mayBypassWriteBlocking": anyArg, "$tenant": anyArg, "expectPrefix": anyArg, "serialization_context": anyArg,
+}

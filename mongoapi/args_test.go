@@ -76,8 +76,8 @@ func ask(t *testing.T, c *conn, d bson.D) (bson.Raw, errorReply) {
 	return raw, e
 }
 
-// TestArgumentTypes gives each argument of each command a value of each type: what the server takes is taken, what it refuses is refused
-// with its code and the argument's name.
+// TestArgumentTypes gives each argument of each command a value of each type: what the server takes is taken, what it
+// refuses is refused with its code and the argument's name.
 func TestArgumentTypes(t *testing.T) {
 	s := newTestServer(t, Options{})
 	c := newConn(t, s, true)

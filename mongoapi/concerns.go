@@ -8,8 +8,8 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
-// There is one member, and what it shows is durable: all levels of a read are the same, but that of a snapshot, which is a promise about
-// several reads.
+// There is one member, and what it shows is durable: all levels of a read are the same, but that of a snapshot, which
+// is a promise about several reads.
 
 // checkReadConcern checks the argument readConcern.
 func checkReadConcern(v value.Value) error {
@@ -27,7 +27,8 @@ func checkReadConcern(v value.Value) error {
 				return wrongConcern(key, "timestamp", it.Value())
 			}
 			if key == "atClusterTime" {
-				return merr.New(merr.InvalidOptions, "atClusterTime field can be set only if level is equal to snapshot")
+				return merr.New(merr.InvalidOptions,
+					"atClusterTime field can be set only if level is equal to snapshot")
 			}
 		case "afterOpTime", "provenance":
 		default:
@@ -47,7 +48,8 @@ func checkLevel(v value.Value) error {
 	case "snapshot":
 		return merr.New(merr.InvalidOptions, "read concern level snapshot is not supported by this server")
 	}
-	return merr.New(merr.FailedToParse, "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
+	return merr.New(merr.FailedToParse,
+		"readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
 }
 
 func wrongConcern(name, wanted string, v value.Value) error {
@@ -57,8 +59,8 @@ func wrongConcern(name, wanted string, v value.Value) error {
 // maxMembers is how many members a replica set may have.
 const maxMembers = 50
 
-// checkWriteConcern checks the argument writeConcern. One that can be understood and never met gives unmet: the write is done, and its
-// reply says so.
+// checkWriteConcern checks the argument writeConcern. One that can be understood and never met gives unmet: the write
+// is done, and its reply says so.
 func checkWriteConcern(v value.Value) (unmet *merr.Error, err error) {
 	if v.Kind() != value.Object {
 		return nil, wrongConcern("writeConcern", "object", v)
@@ -91,14 +93,16 @@ func checkW(v value.Value) (unmet *merr.Error, err error) {
 	case v.IsNumber():
 		n, ok := num.ToInt64(v, true)
 		if !ok || n < 0 || n > maxMembers {
-			return nil, merr.New(merr.FailedToParse, "w has to be a non-negative number and not greater than %d", maxMembers)
+			return nil, merr.New(merr.FailedToParse, "w has to be a non-negative number and not greater than %d",
+				maxMembers)
 		}
 		if n > 1 {
 			return merr.New(merr.UnsatisfiableWriteConcern, "Not enough data-bearing nodes"), nil
 		}
 	case v.Kind() == value.String:
 		if w := v.Str(); w != "majority" {
-			return merr.New(merr.UnknownReplWriteConcern, "No write concern mode named '%s' found in replica set configuration", w), nil
+			return merr.New(merr.UnknownReplWriteConcern,
+				"No write concern mode named '%s' found in replica set configuration", w), nil
 		}
 	case v.Kind() == value.Object: // tags of members, of which there are none
 		return merr.New(merr.UnsatisfiableWriteConcern, "Not enough data-bearing nodes"), nil

@@ -92,7 +92,7 @@ func (c *conn) serve() {
 func (c *conn) rules() peer.Rules {
 	r := peer.Rules{Login: !c.authed, Mem: c.mem}
 	switch l := &c.s.o.Limits; {
-	case !c.met || c.sasl != nil:
+	case !c.met || !c.authed && c.sasl != nil:
 		r.First = l.Login
 	case !c.authed:
 		r.First = l.Idle

@@ -22,7 +22,8 @@ import (
 
 const (
 	cursorIdle = 10 * time.Minute
-	// cursorRest is how often resting cursors are put aside: they let go of what they hold in the store, and read on from where they were.
+	// cursorRest is how often resting cursors are put aside: they let go of what they hold in the store, and read on
+	// from where they were.
 	cursorRest = 5 * time.Second
 	// cursorShort is how long the cursor of a pipeline may be idle when memory is short.
 	cursorShort = 30 * time.Second
@@ -117,8 +118,8 @@ func (c *cursor) sources() []*source {
 	return nil
 }
 
-// expire drops cursors that were idle for long and puts others aside. Of pipelines some hold what they have computed: where memory is
-// short for those who work, they are dropped soon.
+// expire drops cursors that were idle for long and puts others aside. Of pipelines some hold what they have computed:
+// where memory is short for those who work, they are dropped soon.
 func (cs *cursors) expire(b *budget.Budget) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -195,8 +196,8 @@ func (cs *cursors) give(c *cursor, done bool) {
 	}
 }
 
-// fill appends up to n documents (n < 0: any number) as the elements of an array, within maxBatch and the memory that there is. done says
-// that there are no more. whole is set when there will be no other batch.
+// fill appends up to n documents (n < 0: any number) as the elements of an array, within maxBatch and the memory that
+// there is. done says that there are no more. whole is set when there will be no other batch.
 func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, done bool, err error) {
 	start, most := len(dst), 0
 	src, _ := c.src.(*source)
@@ -211,7 +212,8 @@ func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, do
 		}
 		size := len(d.Bytes())
 		if size > maxDocument+16<<10 {
-			return dst, true, merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 and %d", size, maxDocument)
+			return dst, true, merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 and %d",
+				size, maxDocument)
 		}
 		most = max(most, size)
 		if i > 0 && len(dst)-start+size > maxBatch {
@@ -244,21 +246,25 @@ func (c *cursor) next() (value.Value, bool, error) {
 	return c.src.Next()
 }
 
-// back keeps a document for the next batch. One whose place was marked is read again: a cursor that rests holds nothing.
+// back keeps a document for the next batch. One whose place was marked is read again: a cursor that rests holds
+// nothing.
 func (c *cursor) back(d value.Value, marked bool) error {
 	if marked {
 		c.src.(*source).unread()
 		return nil
 	}
-	if err := c.mem.Grow(int64(len(d.Bytes()))); err != nil {
-		return err
+	if n := len(d.Bytes()); n > freeReply { // a small one must not cost the client its cursor
+		if err := c.mem.Grow(int64(n)); err != nil {
+			return err
+		}
 	}
 	c.held = d.Clone()
 	return nil
 }
 
 const (
-	// freeReply is how long a reply may be before the memory budget is asked: as much as a connection's buffers hold anyway.
+	// freeReply is how long a reply may be before the memory budget is asked: as much as a connection's buffers hold
+	// anyway.
 	freeReply = 16 << 10
 	// replyStep is how much is asked for at a time, in bytes.
 	replyStep = 64 << 10
@@ -328,8 +334,8 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 	return bw.End(dst, at), nil
 }
 
-// rest prepares a cursor for the time between batches: it outlives the request. A query lets go of the store at once. A pipeline may have
-// work in hand that it would have to do again: the sweep puts it aside later.
+// rest prepares a cursor for the time between batches: it outlives the request. A query lets go of the store at once.
+// A pipeline may have work in hand that it would have to do again: the sweep puts it aside later.
 func (c *cursor) rest() {
 	if s, ok := c.src.(*source); ok {
 		s.park()

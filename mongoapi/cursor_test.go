@@ -12,7 +12,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestBatchesHoldNothing: large documents in batches come once and in order, whatever ends a batch, and a cursor that rests holds no memory.
+// TestBatchesHoldNothing: large documents in batches come once and in order, whatever ends a batch, and a cursor that
+// rests holds no memory.
 func TestBatchesHoldNothing(t *testing.T) {
 	const docs = 40
 	for _, x := range []struct {
@@ -75,7 +76,47 @@ func TestBatchesHoldNothing(t *testing.T) {
 	}
 }
 
-// TestCursorsWhenMemoryIsShort: what an idle pipeline has computed goes when others need the memory, and nothing else does.
+// TestPipelineWithoutMemory: a pipeline's batch that the budget cuts short goes on behind its last document.
+func TestPipelineWithoutMemory(t *testing.T) {
+	b := budget.New(1<<30, 256<<10)
+	_, addr := serve(t, Options{}, b)
+	c := connect(t, addr)
+	docs := bson.A{}
+	for i := range 300 {
+		docs = append(docs, bson.D{{Key: "_id", Value: i}, {Key: "pad", Value: strings.Repeat("x", 2000+i)}})
+	}
+	for len(docs) > 0 {
+		c.ask(bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: docs[:50]}})
+		docs = docs[50:]
+	}
+	p := bson.A{bson.D{{Key: "$sort", Value: bson.D{{Key: "_id", Value: 1}}}}, bson.D{{Key: "$addFields", Value: bson.D{{Key: "x", Value: 1}}}}}
+	raw, e := c.ask(bson.D{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: p}, {Key: "cursor", Value: bson.D{{Key: "batchSize", Value: 1000}}}})
+	n, batches := int32(0), 0
+	for batch := "firstBatch"; ; batch = "nextBatch" {
+		if e.OK != 1 {
+			t.Fatal(e)
+		}
+		vs, _ := raw.Lookup("cursor", batch).Array().Values()
+		for _, v := range vs {
+			if id := v.Document().Lookup("_id").Int32(); id != n {
+				t.Fatalf("%d behind %d", id, n-1)
+			}
+			n++
+		}
+		batches++
+		id := raw.Lookup("cursor", "id").Int64()
+		if id == 0 {
+			break
+		}
+		raw, e = c.ask(bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "c"}})
+	}
+	if n != 300 || batches < 3 {
+		t.Errorf("%d documents in %d batches", n, batches)
+	}
+}
+
+// TestCursorsWhenMemoryIsShort: what an idle pipeline has computed goes when others need the memory, and nothing else
+// does.
 func TestCursorsWhenMemoryIsShort(t *testing.T) {
 	b := budget.New(8<<20, 0)
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))

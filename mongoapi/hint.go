@@ -6,8 +6,8 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
-// checkHint refuses the hint of an index that isn't there. One that is there changes nothing: the store indexes every path, and chooses.
-// k is nil for a collection that doesn't exist, where any hint will do.
+// checkHint refuses the hint of an index that isn't there. One that is there changes nothing: the store indexes every
+// path, and chooses. k is nil for a collection that doesn't exist, where any hint will do.
 func checkHint(k *coll, body value.Value) error {
 	h := given(body, "hint")
 	if k == nil || !h.IsDefined() || h.Kind() == value.Object && h.Len() == 0 {
@@ -20,10 +20,11 @@ func checkHint(k *coll, body value.Value) error {
 		return nil
 	}
 	for _, s := range append([]value.Value{idIndex()}, k.indexSpecs()...) {
-		if h.Kind() == value.String && s.Get("name").Str() == h.Str() || h.Kind() == value.Object && value.CompareBSON(s.Get("key"), h) == 0 {
+		byName := h.Kind() == value.String && s.Get("name").Str() == h.Str()
+		if byName || h.Kind() == value.Object && value.CompareBSON(s.Get("key"), h) == 0 {
 			return nil
 		}
 	}
-	return merr.New(merr.BadValue, "error processing query: ns=%s: planner returned error :: caused by :: hint provided does not correspond to an existing index",
-		k.namespace())
+	return merr.New(merr.BadValue, "error processing query: ns=%s: planner returned error :: caused by :: "+
+		"hint provided does not correspond to an existing index", k.namespace())
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/peer"
 )
 
-// An operation's number is its connection's and that of the command on it, so that a late killOp doesn't end the next command.
+// An operation's number is its connection's and that of the command on it, so that a late killOp doesn't end the next
+// command.
 func (c *conn) opID(seq uint32) int64 { return int64(c.id)<<32 | int64(seq) }
 
 // operations lists the commands that run.
@@ -68,7 +69,8 @@ func killOp(r *request, dst []byte) ([]byte, error) {
 	}
 	id, ok := num.ToInt64(v, false)
 	if !ok {
-		return dst, merr.New(merr.BadValue, "Expected field 'op' to have a value exactly representable as a 64-bit integer")
+		return dst, merr.New(merr.BadValue,
+			"Expected field 'op' to have a value exactly representable as a 64-bit integer")
 	}
 	r.s.mu.Lock()
 	for c := range r.s.conns {

@@ -458,8 +458,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestMemory: what a command holds comes from the budget. Past one command's share it fails as MongoDB does, and when others hold the rest
-// as the service does when it is busy; afterwards everything is given back (newServerWithin).
+// TestMemory: what a command holds comes from the budget. Past one command's share it fails as MongoDB does, and when
+// others hold the rest as the service does when it is busy; afterwards everything is given back (newServerWithin).
 func TestMemory(t *testing.T) {
 	const limit = 8 << 20
 	b := budget.New(limit, 2<<20)

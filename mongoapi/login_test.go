@@ -16,8 +16,11 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/peer"
 )
 
-// hasty are limits that a test can wait for.
-var hasty = peer.Limits{Login: 200 * time.Millisecond, Idle: 400 * time.Millisecond, Stall: 300 * time.Millisecond, Small: 32 << 10}
+// hasty are limits whose end a test can wait for; within patient ones a busy machine is in time too.
+var (
+	hasty   = peer.Limits{Login: 200 * time.Millisecond, Idle: 400 * time.Millisecond, Stall: 300 * time.Millisecond, Small: 32 << 10}
+	patient = peer.Limits{Login: soon, Idle: 1500 * time.Millisecond, Stall: time.Second, Small: 32 << 10}
+)
 
 // cutOff reports whether the server closes a connection; what it sends before is skipped.
 func cutOff(c net.Conn) bool {
@@ -96,21 +99,22 @@ func TestBeforeLogin(t *testing.T) {
 			}
 		})
 	}
+	_, addr2 := serve(t, Options{Auth: true, Limits: patient}, nil)
 	t.Run("a monitor is served on", func(t *testing.T) {
 		t.Parallel()
-		c := connect(t, addr)
-		for range 8 {
+		c := connect(t, addr2)
+		for range 6 {
 			if _, e := c.ask(greeting()); e.OK != 1 {
 				t.Fatal(e)
 			}
-			time.Sleep(hasty.Idle / 4)
+			time.Sleep(patient.Idle / 4)
 		}
 	})
 	t.Run("who has logged in may be silent", func(t *testing.T) {
 		t.Parallel()
-		c := connect(t, addr)
+		c := connect(t, addr2)
 		c.login()
-		time.Sleep(2 * hasty.Idle)
+		time.Sleep(patient.Idle + patient.Stall)
 		if _, e := c.ask(bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "a", Value: strings.Repeat("x", 100<<10)}}}}); e.OK != 1 {
 			t.Error(e)
 		}
@@ -121,7 +125,7 @@ func TestBeforeLogin(t *testing.T) {
 func TestReadersThatNeverRead(t *testing.T) {
 	const limit = 64 << 20
 	b := budget.New(limit, 0)
-	s, addr := serve(t, Options{Limits: hasty}, b)
+	s, addr := serve(t, Options{Limits: patient}, b)
 	c := connect(t, addr)
 	for i := range 20 {
 		if _, e := c.ask(bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: i}, {Key: "pad", Value: strings.Repeat("x", 1<<20)}}}}}); e.OK != 1 {
@@ -161,8 +165,8 @@ func TestReadersThatNeverRead(t *testing.T) {
 	}
 }
 
-// TestMessageWithoutMemory: a message that the budget can't hold is refused as when the server is busy, and the connection goes on; where
-// nobody waits for an answer, none comes.
+// TestMessageWithoutMemory: a message that the budget can't hold is refused as when the server is busy, and the
+// connection goes on; where nobody waits for an answer, none comes.
 func TestMessageWithoutMemory(t *testing.T) {
 	b := budget.New(1<<30, 256<<10)
 	_, addr := serve(t, Options{}, b)
@@ -178,5 +182,27 @@ func TestMessageWithoutMemory(t *testing.T) {
 	}
 	if _, e := c.ask(bson.D{{Key: "count", Value: "c"}}); e.OK != 1 {
 		t.Errorf("%+v", e)
+	}
+}
+
+// TestRules: what a connection may do next, by what it has done.
+func TestRules(t *testing.T) {
+	s := newTestServer(t, Options{Limits: hasty})
+	half := &conversation{}
+	for _, x := range []struct {
+		c    *conn
+		want peer.Rules
+	}{
+		{&conn{}, peer.Rules{Login: true, First: hasty.Login}},
+		{&conn{met: true}, peer.Rules{Login: true, First: hasty.Idle}},
+		{&conn{met: true, sasl: half}, peer.Rules{Login: true, First: hasty.Login}},
+		{&conn{authed: true}, peer.Rules{First: hasty.Login}},
+		{&conn{met: true, authed: true}, peer.Rules{}},
+		{&conn{met: true, authed: true, sasl: half}, peer.Rules{}}, // a server without logins, whose client began one
+	} {
+		x.c.s = s
+		if got := x.c.rules(); got != x.want {
+			t.Errorf("met %v, logged in %v, within a login %v: %+v", x.c.met, x.c.authed, x.c.sasl != nil, got)
+		}
 	}
 }

@@ -100,6 +100,6 @@ func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err err
 	case !u.IsDefined():
 		return st, fields, merr.New(merr.FailedToParse, "Either an update or remove=true must be specified")
 	}
-	st.u, err = update.Compile(u, update.Options{ArrayFilters: given(b, "arrayFilters"), Scope: scope, Run: r.exprEnv().Run, Dollar: k.isKeyField})
+	st.u, err = update.Compile(u, r.updateOptions(k, b, scope))
 	return st, fields, err
 }

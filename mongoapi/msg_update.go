@@ -112,13 +112,18 @@ func (r *request) compileUpdate(k *coll, spec value.Value, scope *expr.Scope) (s
 	if st.f, err = filter.Compile(spec.Get("q"), r.filterOptions(scope)); err != nil {
 		return st, err
 	}
-	if st.u, err = update.Compile(u, update.Options{ArrayFilters: given(spec, "arrayFilters"), Scope: scope, Run: r.exprEnv().Run, Dollar: k.isKeyField}); err != nil {
+	if st.u, err = update.Compile(u, r.updateOptions(k, spec, scope)); err != nil {
 		return st, err
 	}
 	if st.multi && st.u.IsReplacement() {
 		return st, merr.New(merr.FailedToParse, "multi update is not supported for replacement-style update")
 	}
 	return st, nil
+}
+
+// updateOptions are those of a statement's update.
+func (r *request) updateOptions(k *coll, spec value.Value, s *expr.Scope) update.Options {
+	return update.Options{ArrayFilters: given(spec, "arrayFilters"), Scope: s, Run: r.exprEnv().Run, Dollar: k.isKeyField}
 }
 
 // apply runs a statement. want keeps the documents before and after it.

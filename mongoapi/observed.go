@@ -100,8 +100,8 @@ func (r *request) operation() string {
 }
 
 // explains are the commands whose plan can be told.
-var explains = map[string]bool{"find": true, "aggregate": true, "count": true, "distinct": true, "update": true, "delete": true,
-	"findAndModify": true, "findandmodify": true}
+var explains = map[string]bool{"find": true, "aggregate": true, "count": true, "distinct": true, "update": true,
+	"delete": true, "findAndModify": true, "findandmodify": true}
 
 // explainSeen is the text of the command and how its documents are found.
 func (c *conn) explainSeen() string {

@@ -2,7 +2,8 @@
 // containers of the core.
 //
 // A request is parsed in place: the command document stays in the connection's read buffer, the reply is appended to the
-// connection's write buffer, and a find by `_id` copies stored BSON from one to the other. One goroutine serves a connection.
+// connection's write buffer, and a find by `_id` copies stored BSON from one to the other. One goroutine serves a connection;
+// another one, the watcher, looks after commands that run for long: it ends those whose client has left.
 //
 // A collection is a container. One that isn't sharded has the partition key path /id, so that each document is a logical
 // partition of its own; a sharded one has its shard key's path. Containers of other APIs are collections too.

@@ -2,8 +2,8 @@ package mongoapi
 
 import "time"
 
-// A command that ends soon is never watched: it costs two locks of its connection's own mutex. Only what a look finds twice has its
-// client watched and its time measured, so these bounds are as fine as looks are frequent.
+// A command that ends soon is never watched: it costs two locks of its connection's own mutex. Only what a look finds
+// twice has its client watched and its time measured, so these bounds are as fine as looks are frequent.
 const (
 	lookEvery = 20 * time.Millisecond
 	// lookAgain is how many looks find nothing before the watcher sleeps.

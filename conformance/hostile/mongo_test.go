@@ -186,8 +186,8 @@ var operators = strings.Fields("$eq $ne $gt $in $nin $and $or $nor $not $exists 
 	"$add $subtract $multiply $divide $abs $pow $exp $ln $sqrt $trunc $round $concat $substr $substrCP $split $strLenCP $toUpper $indexOfCP $replaceAll $regexMatch $regexFindAll $dateToString $dateFromString $dateAdd $dateTrunc $dateFromParts $year $isoWeek " +
 	"$cond $ifNull $switch $map $filter $reduce $range $slice $zip $arrayElemAt $concatArrays $reverseArray $sortArray $firstN $objectToArray $arrayToObject $mergeObjects $getField $setField $let $literal $convert $toInt $toDate $toDecimal $toObjectId $setUnion $anyElementTrue $function $rand $x")
 
-// TestMongoHalfMessages: a thousand clients that have not logged in, each with half of the longest message that it may send or that it
-// says it will send, hold little, and those who log in are served meanwhile.
+// TestMongoHalfMessages: a thousand clients that have not logged in, each with half of the longest message that it
+// may send or that it says it will send, hold little, and those who log in are served meanwhile.
 func TestMongoHalfMessages(t *testing.T) {
 	g := start(t, true)
 	before := memory()

@@ -264,7 +264,8 @@ func (m *mapIter) Next() (value.Value, bool, error) {
 
 func (m *mapIter) Close() { m.src.Close() }
 
-// hold is what a stage holds that must see all of its documents: within MemoryLimit, and of the memory that all requests share.
+// hold is what a stage holds that must see all of its documents: within MemoryLimit, and of the memory that all
+// requests share.
 type hold struct {
 	what string
 	mem  *budget.Account
@@ -276,7 +277,8 @@ func (x *Exec) hold(what string) *hold { return &hold{what: what, mem: x.Env.Run
 // add counts n bytes more, or fewer.
 func (h *hold) add(n int) error {
 	if h.size += n; h.size > MemoryLimit {
-		return merr.New(merr.MemoryLimit, "%s exceeded memory limit of %d bytes, but didn't allow external spilling", h.what, MemoryLimit)
+		return merr.New(merr.MemoryLimit, "%s exceeded memory limit of %d bytes, but didn't allow external spilling",
+			h.what, MemoryLimit)
 	}
 	return h.take(n)
 }

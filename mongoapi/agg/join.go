@@ -210,7 +210,9 @@ func target(v value.Value) (db, coll string) {
 
 func writer(w WriteSpec) stage {
 	return func(x *Exec, src Iter) (Iter, error) {
-		return lazy(x, src, "result", func(src Iter, _ *hold) ([]value.Value, error) { return nil, x.Host.Write(w, src) }), nil
+		return lazy(x, src, "result", func(src Iter, _ *hold) ([]value.Value, error) {
+			return nil, x.Host.Write(w, src)
+		}), nil
 	}
 }
 

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// longText is from where on a text is matched rune by rune, so that a run that has ended stops it. That takes about twice as long.
+// longText is from where on a text is matched rune by rune, so that a run that has ended stops it. That takes about
+// twice as long.
 const longText = 4 << 10
 
 // runesPerLook is how many runes are matched between two looks at the context.
@@ -36,8 +37,8 @@ func (r *Run) findAll(re *regexp.Regexp, b []byte, most int) ([][]int, error) {
 	return r.findEach(re, b, most)
 }
 
-// findEach finds one match after the other. A search that begins within the text must see the character before it, for ^ and word
-// boundaries: it is for any character and then the pattern.
+// findEach finds one match after the other. A search that begins within the text must see the character before it,
+// for ^ and word boundaries: it is for any character and then the pattern.
 func (r *Run) findEach(re *regexp.Regexp, b []byte, most int) ([][]int, error) {
 	inner, err := regexp.Compile("(?s:.)(" + re.String() + ")")
 	if err != nil {

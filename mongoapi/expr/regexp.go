@@ -52,7 +52,8 @@ func Regexp(pattern, options string) (re *regexp.Regexp, prefix string, err erro
 // maxProgram bounds what a pattern is compiled to, in instructions: each is tried at each character.
 const maxProgram = 1 << 15
 
-// tooLarge reports whether a pattern makes a program that is too large. Without repetitions it is never larger than the pattern.
+// tooLarge reports whether a pattern makes a program that is too large. Without repetitions it is never larger than
+// the pattern.
 func tooLarge(text string) bool {
 	if strings.IndexByte(text, '{') < 0 {
 		return false

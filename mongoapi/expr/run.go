@@ -10,8 +10,8 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// Run is what all that is computed for one command, or one cursor, shares: the context that may end it, and the memory that it may take.
-// A nil Run has no end and no limit. One goroutine at a time uses it.
+// Run is what all that is computed for one command, or one cursor, shares: the context that may end it, and the
+// memory that it may take. A nil Run has no end and no limit. One goroutine at a time uses it.
 type Run struct {
 	ctx   context.Context
 	bud   *budget.Budget
@@ -25,7 +25,8 @@ func NewRun(ctx context.Context, b *budget.Budget) *Run {
 	return &Run{ctx: ctx, bud: b, mem: b.Open("value")}
 }
 
-// Under puts what is computed from now on under another context: a cursor lives on when the command that opened it has ended.
+// Under puts what is computed from now on under another context: a cursor lives on when the command that opened it
+// has ended.
 func (r *Run) Under(ctx context.Context) { r.ctx, r.cut = ctx, nil }
 
 // Context is a context that follows Under: what reads for a cursor keeps it from command to command.
@@ -61,7 +62,8 @@ func (r *Run) Open(what string) *budget.Account {
 // stepsPerLook is how many steps are made between two looks at the context: some microseconds of work.
 const stepsPerLook = 256
 
-// Step is called where something runs in a loop of unknown length. Now and then it gives the error of a context that has ended.
+// Step is called where something runs in a loop of unknown length. Now and then it gives the error of a context that
+// has ended.
 func (r *Run) Step() error {
 	if r == nil {
 		return nil
@@ -75,8 +77,8 @@ func (r *Run) Step() error {
 // maxValue is the largest value that an expression may build, in bytes.
 const maxValue = 64 << 20
 
-// array builds an array within the limits of a run. What it takes is given back at done: the value then is its user's, who copies it or
-// drops it.
+// array builds an array within the limits of a run. What it takes is given back at done: the value then is its
+// user's, who copies it or drops it.
 type array struct {
 	run     *Run
 	b       []byte

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// free is how long a message or an answer may be before the budget is asked: as much as a connection's buffers hold anyway.
+	// free is how long a message or an answer may be before the budget is asked: as much as a connection's buffers
+	// hold anyway.
 	free = 16 << 10
 	// window is how many bytes must come within Stall; a client that sends them more slowly isn't served.
 	window = 4 << 10
@@ -47,8 +48,9 @@ func (c *Conn) readDeadline(d time.Duration) {
 	_ = c.nc.SetReadDeadline(time.Time{})
 }
 
-// Read reads one message into buf, which grows as data really arrives, and returns its header and the whole message, header included.
-// What it holds beyond a small message is taken from r.Mem, which the caller closes. Of a Refused message the first bytes are returned.
+// Read reads one message into buf, which grows as data really arrives, and returns its header and the whole message,
+// header included. What it holds beyond a small message is taken from r.Mem, which the caller closes. Of a Refused
+// message the first bytes are returned.
 func (c *Conn) Read(buf []byte, r Rules) (h wire.Header, msg []byte, err error) {
 	if c.rdl || r.First > 0 {
 		c.readDeadline(r.First)
@@ -74,7 +76,8 @@ func (c *Conn) Read(buf []byte, r Rules) (h wire.Header, msg []byte, err error) 
 	buf = buf[:0]
 	for total := int(h.Length); len(buf) < total; {
 		if len(buf) == cap(buf) {
-			n := min(max(2*cap(buf), len(buf)+c.br.Buffered(), 1024), total) // what is announced costs nothing, only what is sent
+			// What is announced costs nothing, only what is sent.
+			n := min(max(2*cap(buf), len(buf)+c.br.Buffered(), 1024), total)
 			if err := c.take(r.Mem, cap(buf), n); err != nil {
 				return h, buf, c.refuse(&pace, total-len(buf), err)
 			}

@@ -1,9 +1,10 @@
-// Package peer is the connection of one client: it reads whole messages and writes answers, both within deadlines, and it tells a
-// running command when its client has left.
+// Package peer is the connection of one client: it reads whole messages and writes answers, both within deadlines,
+// and it tells a running command when its client has left.
 //
-// One goroutine owns a Conn and calls Read, Begin, Write and End in turn. A second one, the server's watcher, calls Look from time to
-// time: only a command that a Look finds twice costs more than its own work. Its client is watched from then on, by reading ahead into
-// the buffer from which the next message is read, so that nothing that arrives is lost.
+// One goroutine owns a Conn and calls Read, Begin, Write and End in turn. A second one, the server's watcher, calls
+// Look from time to time: only a command that a Look finds twice costs more than its own work. Its client is watched
+// from then on, by reading ahead into the buffer from which the next message is read, so that nothing that arrives is
+// lost.
 package peer
 
 import (
@@ -19,9 +20,9 @@ import (
 
 // Limits bound what a client may make a server hold or wait for.
 type Limits struct {
-	// Login is how long a client may take for its first message, for each step of a login, and for a whole message before it has
-	// logged in. Idle is how long it may be silent between messages before that: drivers' monitors never log in, and ask every ten
-	// seconds or so.
+	// Login is how long a client may take for its first message, for each step of a login, and for a whole message
+	// before it has logged in. Idle is how long it may be silent between messages before that: drivers' monitors
+	// never log in, and ask every ten seconds or so.
 	Login, Idle time.Duration
 	// Stall is how long a message or an answer may make no progress.
 	Stall time.Duration
@@ -70,9 +71,9 @@ func New(nc net.Conn, l Limits) *Conn {
 	return &Conn{nc: nc, br: bufio.NewReaderSize(nc, readBuffer), l: l}
 }
 
-// Begin begins a command and returns its context, which ends when the client leaves, at Kill and at a Look that finds it too old. With
-// alone the client waits for no answer: it may leave, and what it sent before is worked on all the same. ok is false when the connection is
-// to end instead.
+// Begin begins a command and returns its context, which ends when the client leaves, at Kill and at a Look that finds
+// it too old. With alone the client waits for no answer: it may leave, and what it sent before is worked on all the
+// same. ok is false when the connection is to end instead.
 func (c *Conn) Begin(alone bool) (ctx context.Context, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,13 +155,15 @@ func (c *Conn) Kill(seq uint32, cause error) {
 	}
 }
 
-// Look is what the server's watcher does from time to time. A command that two Looks find is watched from then on, and one that has run
-// for most (0: no limit) loses its context. active reports whether a command runs or ran since the last Look.
+// Look is what the server's watcher does from time to time. A command that two Looks find is watched from then on,
+// and one that has run for most (0: no limit) loses its context. active reports whether a command runs or ran since
+// the last Look.
 func (c *Conn) Look(most time.Duration) (active bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	active = c.busy || c.seq != c.seen
-	found := c.seq == c.seen // by the last Look, and running then: a number is seen idle only when its command has ended
+	// By the last Look, and running then: a number is seen idle only when its command has ended.
+	found := c.seq == c.seen
 	c.seen = c.seq
 	switch {
 	case c.busy && found:
@@ -187,8 +190,8 @@ func (c *Conn) attend(most time.Duration) {
 	}
 }
 
-// await reads ahead until the command ends or the client leaves. Of a client that sends more than the buffer holds before it leaves,
-// only the next write tells.
+// await reads ahead until the command ends or the client leaves. Of a client that sends more than the buffer holds
+// before it leaves, only the next write tells.
 func (c *Conn) await(done chan struct{}) {
 	defer close(done)
 	for {

@@ -20,8 +20,11 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
-// short are limits that a test can wait for.
-var short = Limits{Login: 150 * time.Millisecond, Idle: 300 * time.Millisecond, Stall: 200 * time.Millisecond, Small: 32 << 10}
+// short are limits whose end a test can wait for, longer ones those that a busy machine keeps.
+var (
+	short  = Limits{Login: 150 * time.Millisecond, Idle: 300 * time.Millisecond, Stall: 200 * time.Millisecond, Small: 32 << 10}
+	longer = Limits{Login: time.Second, Idle: time.Second, Stall: 1500 * time.Millisecond, Small: 32 << 10}
+)
 
 // soon is when what should happen has happened for sure.
 const soon = 10 * time.Second
@@ -71,7 +74,7 @@ func message(n int, x byte) []byte {
 }
 
 func TestReadGivesWholeMessages(t *testing.T) {
-	c, client := pair(t, short)
+	c, client := pair(t, longer)
 	var sent [][]byte
 	for i, n := range []int{16, 17, 1000, 20 << 10, 300 << 10, 40, 3 << 20} {
 		sent = append(sent, message(n, byte(i)))
@@ -152,24 +155,28 @@ func TestReadHoldsWhatWasSent(t *testing.T) {
 
 // TestReadDeadlines: who says nothing, or not all, before a login is cut; who is slow and goes on is not.
 func TestReadDeadlines(t *testing.T) {
-	whole := message(9<<10, 0)
+	whole := message(30<<10, 0)
 	for _, x := range []struct {
 		name  string
 		rules Rules
 		send  func(client net.Conn)
-		ok    bool
+		ok    bool // within longer limits, so that a busy machine is in time
 	}{
 		{"silence at first", Rules{Login: true, First: short.Login}, func(net.Conn) {}, false},
 		{"half a header", Rules{}, func(c net.Conn) { _, _ = c.Write(whole[:7]) }, false},
 		{"half a message", Rules{}, func(c net.Conn) { _, _ = c.Write(whole[:7000]) }, false},
 		{"a slow message before a login", Rules{Login: true}, func(c net.Conn) { trickle(c, whole, 1<<10, 50*time.Millisecond) }, false},
 		{"a message that comes too slowly", Rules{}, func(c net.Conn) { trickle(c, whole, 100, 50*time.Millisecond) }, false},
-		{"a slow message", Rules{}, func(c net.Conn) { trickle(c, whole, 2<<10, 60*time.Millisecond) }, true},
-		{"a silent client that has logged in", Rules{}, func(c net.Conn) { time.Sleep(2 * short.Idle); _, _ = c.Write(whole) }, true},
+		{"a slow message", Rules{}, func(c net.Conn) { trickle(c, whole, 1<<10, 60*time.Millisecond) }, true},
+		{"a silent client that has logged in", Rules{}, func(c net.Conn) { time.Sleep(3 * longer.Idle / 2); _, _ = c.Write(whole) }, true},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
-			c, client := pair(t, short)
+			l := short
+			if x.ok {
+				l = longer
+			}
+			c, client := pair(t, l)
 			go x.send(client)
 			began := time.Now()
 			_, _, err := c.Read(nil, x.rules)
@@ -199,7 +206,7 @@ func TestReadRefusesWithoutMemory(t *testing.T) {
 	}{
 		{"more than one message may have", budget.New(1<<30, 100<<10), status.MemoryLimit},
 	} {
-		c, client := pair(t, short)
+		c, client := pair(t, longer)
 		go func() { _, _ = client.Write(append(message(1<<20, 1), message(50, 2)...)) }()
 		mem := x.bud.Open("message")
 		var refused *Refused
@@ -295,7 +302,7 @@ func TestCommandForWhichNobodyWaits(t *testing.T) {
 
 // TestWatchLosesNothing: what arrives while a command is watched is read afterwards, again and again.
 func TestWatchLosesNothing(t *testing.T) {
-	t.Run("plain", func(t *testing.T) { c, client := pair(t, short); watchLosesNothing(t, c, client) })
+	t.Run("plain", func(t *testing.T) { c, client := pair(t, longer); watchLosesNothing(t, c, client) })
 	t.Run("TLS", func(t *testing.T) {
 		c, client := tlsPair(t, Limits{Login: soon, Idle: soon, Stall: soon, Small: 1 << 10})
 		first := message(20, 1)
@@ -428,7 +435,7 @@ func TestWriteToWhoNeverReads(t *testing.T) {
 
 // TestWriteToASlowReader: one who reads slowly gets all.
 func TestWriteToASlowReader(t *testing.T) {
-	c, client := pair(t, short)
+	c, client := pair(t, longer)
 	const n = 12 << 20
 	got := make(chan int)
 	go func() {

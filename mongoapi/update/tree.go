@@ -137,14 +137,14 @@ func (n *node) find(path []string) place {
 	return place{at: cur}
 }
 
-// missing is what operators do that take away from a place where nothing is: nothing, where something could be. A path that runs through
-// a scalar, or by name into an array, could never lead anywhere.
+// missing is what operators do that take away from a place where nothing is: nothing, where something could be. A
+// path that runs through a scalar, or by name into an array, could never lead anywhere.
 func (p place) missing(path []string) error {
 	if p.block == nil {
 		return nil
 	}
-	return merr.New(merr.PathNotViable, "Cannot use the part (%s) of (%s) to traverse the element ({%s: %s})", p.bad, joined(path),
-		p.block.key, Show(p.block.value()))
+	return merr.New(merr.PathNotViable, "Cannot use the part (%s) of (%s) to traverse the element ({%s: %s})",
+		p.bad, joined(path), p.block.key, Show(p.block.value()))
 }
 
 // put sets the value at a path, making what is missing on the way.
