@@ -61,11 +61,9 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 // deadlines is the clock of sockets: the machine's own, whatever time the data has.
 var deadlines = clock.New()
 
-// readBody reads a body that comes as slowly as it likes, but comes. What is longer than freeBytes waits for room in
+// readBody reads a body. Who serves the handler sees to it that bodies come. What is longer than freeBytes waits for room in
 // the budget.
 func readBody(w http.ResponseWriter, r *http.Request, held *budget.Account) ([]byte, error) {
-	control := http.NewResponseController(w)
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	body := http.MaxBytesReader(w, r.Body, maxFrame)
 	var b []byte
 	charged := 0
@@ -77,7 +75,6 @@ func readBody(w http.ResponseWriter, r *http.Request, held *budget.Account) ([]b
 			}
 			charged = cap(b)
 		}
-		_ = control.SetReadDeadline(deadlines.Now().Add(stallTimeout)) // without deadlines the server's own hold
 		n, err := body.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
 		var tooLong *http.MaxBytesError

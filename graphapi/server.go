@@ -29,7 +29,7 @@ const (
 	defaultBatchSize  = 64               // items of one chunk
 	defaultTimeout    = 30 * time.Second // of an evaluation
 	idleTimeout       = time.Hour        // of a connection on which nothing comes, not even a ping
-	stallTimeout      = 30 * time.Second // of a frame or body of which no byte comes any more
+	stallTimeout      = 30 * time.Second // of a frame of which no byte comes any more
 	loginTimeout      = 60 * time.Second // from the challenge to the login
 	writeTimeout      = 60 * time.Second // for a client that doesn't read its answers
 	handshakeTimeout  = 10 * time.Second

@@ -49,11 +49,18 @@ type target struct {
 
 func start(t *testing.T, auth bool) *target {
 	t.Helper()
+	return startWith(t, auth, func(*server.Config) {})
+}
+
+// startWith is start with a changed configuration.
+func startWith(t *testing.T, auth bool, change func(*server.Config)) *target {
+	t.Helper()
 	g := &target{log: &journal{}}
 	cfg := server.Ephemeral()
 	cfg.Auth = auth
 	cfg.GremlinSources = map[string]string{"air": "graphs/air"}
 	cfg.Logger = slog.New(slog.NewTextHandler(g.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	change(&cfg)
 	g.Server = harness.StartWith(t, cfg)
 	t.Cleanup(g.checkLog(t))
 	bg := context.Background()

@@ -15,6 +15,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 	"github.com/orrerydb/orrery/graphapi"
 	"github.com/orrerydb/orrery/mongoapi"
+	"github.com/orrerydb/orrery/mongoapi/peer"
 	"github.com/orrerydb/orrery/sqlapi"
 	"github.com/orrerydb/orrery/tableapi"
 )
@@ -158,6 +159,10 @@ func gremlinDoor(s *Server, e *core.Engine, b *bound) (door, error) {
 }
 
 func mongoDoor(s *Server, e *core.Engine, b *bound) (door, error) {
+	limits := peer.Defaults
+	if wait := s.cfg.BodyTimeout; wait > 0 {
+		limits.Login, limits.Stall = wait, wait
+	}
 	return mongoapi.New(e, mongoapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth, Clock: s.cfg.Clock, Logger: s.log,
-		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen}), nil
+		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen, Limits: limits}), nil
 }
