@@ -73,7 +73,7 @@ func limited(t *testing.T, o Options, b *budget.Budget) (*api, *bytes.Buffer) {
 	}
 	t.Cleanup(func() { _ = e.Close() })
 	var log bytes.Buffer
-	o.Account, o.Key, o.Auth, o.Clock, o.Logger = "acct", testKey, true, clk, slog.New(slog.NewTextHandler(&log, nil))
+	o.Account, o.Key, o.Auth, o.Clock, o.Wall, o.Logger = "acct", testKey, true, clk, clk, slog.New(slog.NewTextHandler(&log, nil))
 	serve := func(o Options) *api {
 		s, err := New(e, o)
 		if err != nil {

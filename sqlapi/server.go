@@ -21,7 +21,8 @@ type Options struct {
 	Account string       // name of the account; shown in the account document as a location's name
 	Key     string       // account key, base64
 	Auth    bool         // check signatures
-	Clock   *clock.Clock // time and ids
+	Clock   *clock.Clock // time of data, and ids
+	Wall    *clock.Clock // real time: of signatures, tokens and the Date header; nil: the wall clock
 	Logger  *slog.Logger // nil: slog.Default
 
 	// Consistency is the account's level: Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual; "" is Session.
@@ -48,6 +49,7 @@ type Server struct {
 	sign  *tokenSigner
 	log   *slog.Logger
 	clock *clock.Clock
+	wall  *clock.Clock
 	gin   *gin.Engine
 	lines []line // of the route table
 	door  *rest.Door
@@ -64,6 +66,9 @@ func New(e *core.Engine, o Options) (*Server, error) {
 	if o.Clock == nil {
 		o.Clock = clock.New()
 	}
+	if o.Wall == nil {
+		o.Wall = clock.New()
+	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -73,9 +78,9 @@ func New(e *core.Engine, o Options) (*Server, error) {
 	if _, ok := consistencyRank[o.Consistency]; !ok {
 		return nil, status.New(status.BadRequest, "%q is no consistency level", o.Consistency)
 	}
-	s := &Server{core: e, opt: o, log: o.Logger, clock: o.Clock}
+	s := &Server{core: e, opt: o, log: o.Logger, clock: o.Clock, wall: o.Wall}
 	if o.Auth {
-		a, err := newAuthority(o.Key, o.Clock, s.namedByRIDs)
+		a, err := newAuthority(o.Key, o.Wall, s.namedByRIDs)
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +91,7 @@ func New(e *core.Engine, o Options) (*Server, error) {
 		s.sign = newTokenSigner(k[:])
 	}
 	s.began = o.Clock.Now().Format("Mon, 02 Jan 2006 15:04:05.000 GMT")
-	s.door = rest.NewDoor(rest.Options{API: "nosql", Clock: o.Clock, Log: o.Logger, Budget: e.Budget(), MaxTime: o.MaxTime, Gate: o.Gate, Observe: o.Observe})
+	s.door = rest.NewDoor(rest.Options{API: "nosql", Clock: o.Wall, Log: o.Logger, Budget: e.Budget(), MaxTime: o.MaxTime, Gate: o.Gate, Observe: o.Observe})
 	s.calls.New = func() any { return newCall(s) }
 
 	s.gin = rest.NewRouter()

@@ -20,7 +20,7 @@ func TestSessionTokenAhead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := New(e, Options{Account: "acct", Key: testKey, Auth: true, Clock: clk})
+		s, err := New(e, Options{Account: "acct", Key: testKey, Auth: true, Clock: clk, Wall: clk})
 		if err != nil {
 			t.Fatal(err)
 		}

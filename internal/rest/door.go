@@ -22,7 +22,7 @@ import (
 // Options are what all calls of a door have in common.
 type Options struct {
 	API     string       // for observers: nosql, table
-	Clock   *clock.Clock // of replies' Date
+	Clock   *clock.Clock // real time: of the Date of replies
 	Log     *slog.Logger
 	Budget  *budget.Budget   // of request bodies; nil: no limit
 	MaxTime time.Duration    // how long one request may run; 0 is for ever
