@@ -288,3 +288,38 @@ func TestBulkSaysWhenToTryAgain(t *testing.T) {
 	a.do("GET", "/bulk", "").is(207).has(`{"statusCode":429,"requestCharge":1.00,"subStatusCode":3200,"retryAfterMilliseconds":70,"message":`).
 		has(`{"statusCode":403,"requestCharge":1.00,"message":"The disk is full."}`)
 }
+
+// Who sends a body slowly takes no room from others: it is read before the request is let in.
+func TestSlowBodiesHoldNoRoom(t *testing.T) {
+	g := admit.New(admit.Options{Running: 1, Waiting: 0, Wait: time.Millisecond})
+	a, _ := limited(t, Options{Gate: g}, nil)
+	s := httptest.NewServer(a.srv)
+	defer s.Close()
+	text := `{"id":"slow","pk":"a"}`
+	head := wireRequest(t, "POST", docs, "HTTP/1.1", text, key("a"))
+	var slow []net.Conn
+	for range 5 {
+		c, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, head[:len(head)-5]); err != nil {
+			t.Fatal(err)
+		}
+		slow = append(slow, c)
+	}
+	for range 200 { // they come at some time meanwhile
+		a.do("GET", docs+"/1", "", key("a")).is(200)
+		if g.Running() != 0 {
+			t.Fatal("half a request is let in")
+		}
+	}
+	line := make([]byte, 12)
+	for i, want := range []string{"HTTP/1.1 201", "HTTP/1.1 409"} {
+		_, _ = io.WriteString(slow[i], head[len(head)-5:])
+		if _, err := io.ReadFull(slow[i], line); err != nil || string(line) != want {
+			t.Fatalf("%s %v, want %s", line, err, want)
+		}
+	}
+}

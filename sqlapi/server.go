@@ -91,7 +91,7 @@ func New(e *core.Engine, o Options) (*Server, error) {
 		s.sign = newTokenSigner(k[:])
 	}
 	s.began = o.Clock.Now().Format("Mon, 02 Jan 2006 15:04:05.000 GMT")
-	s.door = rest.NewDoor(rest.Options{API: "nosql", Clock: o.Wall, Log: o.Logger, Budget: e.Budget(), MaxTime: o.MaxTime, Gate: o.Gate, Observe: o.Observe})
+	s.door = rest.NewDoor(rest.Options{API: "nosql", Clock: o.Wall, Log: o.Logger, Budget: e.Budget(), MaxBody: maxBody, MaxTime: o.MaxTime, Gate: o.Gate, Observe: o.Observe})
 	s.calls.New = func() any { return newCall(s) }
 
 	s.gin = rest.NewRouter()

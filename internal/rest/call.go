@@ -41,8 +41,11 @@ type Call struct {
 	began time.Time
 	left  bool // the reply could not be written
 	sent  bool
+	read  bool // the body was read before the handler, with readErr
 	told  observe.Request
 	mem   *budget.Account
+
+	readErr error
 
 	slots []slot
 	lines []byte // the reply headers as lines, for httpconn
@@ -66,7 +69,7 @@ func (c *Call) Begin(d *Door, g *gin.Context) {
 	c.ResponseWriter, c.Request, c.In = g.Writer, g.Request, g.Request.Header
 	c.door, c.gin, c.ctx, c.err = d, g, g.Request.Context(), nil
 	c.Operation, c.Charge, c.Explain = "", 0, nil
-	c.left, c.sent = false, false
+	c.left, c.sent, c.read, c.readErr = false, false, false, nil
 	if c.mem == nil {
 		c.mem = d.Budget.Open("request body")
 	}

@@ -25,7 +25,8 @@ type Options struct {
 	Clock   *clock.Clock // real time: of the Date of replies
 	Log     *slog.Logger
 	Budget  *budget.Budget   // of request bodies; nil: no limit
-	MaxTime time.Duration    // how long one request may run; 0 is for ever
+	MaxBody int              // the largest body that a handler takes, in bytes; 0: bodies are read in handlers only
+	MaxTime time.Duration    // how long one request may run, the reading of its body included; 0 is for ever
 	Gate    *admit.Gate      // how many run at once; nil lets in all
 	Observe observe.Observer // nil is nobody
 }
@@ -147,19 +148,22 @@ func (d *Door) Failed(g *gin.Context) {
 	}
 }
 
-// Limited holds requests to the door's gate and to its time.
+// Limited holds requests to the door's time, reads their bodies, and lets them through the door's gate.
 func (d *Door) Limited(g *gin.Context) {
 	c := g.Writer.(Of).base()
-	if err := d.Gate.Enter(c.ctx); err != nil {
-		c.Abort(err)
-		return
-	}
-	defer d.Gate.Leave()
 	if d.MaxTime > 0 {
 		ctx := &deadline{Context: c.ctx, at: d.real.Now().Add(d.MaxTime), clock: d.real}
 		defer ctx.end()
 		c.ctx = ctx
 	}
+	if d.MaxBody > 0 {
+		c.fetch(d.MaxBody)
+	}
+	if err := d.Gate.Enter(c.ctx); err != nil {
+		c.Abort(err)
+		return
+	}
+	defer d.Gate.Leave()
 	g.Next()
 }
 
