@@ -10,8 +10,8 @@ import (
 	"github.com/orrerydb/orrery/internal/rest"
 )
 
-// call is one request on its way through the API, and the reply as it grows. Calls are pooled: nothing of one may be kept
-// after its handler returned.
+// call is one request on its way through the API, and the reply as it grows. Calls are pooled: nothing of one may be
+// kept after its handler returned.
 type call struct {
 	rest.Call
 	s *Server

@@ -92,8 +92,8 @@ func limited(t *testing.T, o Options, b *budget.Budget) (*api, *bytes.Buffer) {
 	return serve(o), &log
 }
 
-// A request that takes longer than it may is a 408 in the service's form, and no error of the server's: at once when its time is up, or
-// before it begins.
+// A request that takes longer than it may is a 408 in the service's form, and no error of the server's: at once when
+// its time is up, or before it begins.
 func TestMaxTime(t *testing.T) {
 	w := &watcher{}
 	a, log := limited(t, Options{MaxTime: 20 * time.Millisecond, Observe: w}, nil)

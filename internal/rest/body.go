@@ -12,12 +12,14 @@ import (
 // maxDrain is how much of a body that is too large is read and thrown away.
 const maxDrain = 16 << 20
 
-// firstRead is how much memory a body gets before any of it has come. A client may say that it sends more and send nothing.
+// firstRead is how much memory a body gets before any of it has come. A client may say that it sends more and send
+// nothing.
 const firstRead = 64 << 10
 
-// ReadBody reads the request's body into c.Body. It fails with status.TooLarge when there are more than limit bytes, with
-// status.Timeout when they don't come in time, and with status.BadRequest when they can't be read. The bytes count in the budget of
-// the process until the request ends; when that is spent, the body waits unread until others have ended.
+// ReadBody reads the request's body into c.Body. It fails with status.TooLarge when there are more than limit bytes,
+// with status.Timeout when they don't come in time, and with status.BadRequest when they can't be read. The bytes
+// count in the budget of the process until the request ends; when that is spent, the body waits unread until others
+// have ended.
 func (c *Call) ReadBody(limit int) error {
 	if !c.read {
 		return c.readBody(limit)
@@ -28,8 +30,8 @@ func (c *Call) ReadBody(limit int) error {
 	return c.readErr
 }
 
-// fetch reads the body before the request is let in: who sends slowly takes no room from others. What goes wrong is the handler's to
-// tell, after what is wrong with the rest of the request.
+// fetch reads the body before the request is let in: who sends slowly takes no room from others. What goes wrong is
+// the handler's to tell, after what is wrong with the rest of the request.
 func (c *Call) fetch(limit int) {
 	switch c.Request.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch:
@@ -106,8 +108,8 @@ func (c *Call) bodyError(err error) error {
 	return status.Wrap(status.BadRequest, err, "The request body could not be read.")
 }
 
-// drain reads the rest of a body that is refused: a client that still writes sees its connection reset instead of the answer. Beyond
-// maxDrain it does.
+// drain reads the rest of a body that is refused: a client that still writes sees its connection reset instead of the
+// answer. Beyond maxDrain it does.
 func (c *Call) drain() {
 	if c.Request.ContentLength <= maxDrain {
 		if _, err := io.CopyN(io.Discard, c.Request.Body, maxDrain); err == io.EOF {

@@ -13,8 +13,8 @@ import (
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
-// Call is one request on its way through a door, and the reply as it grows. A door embeds it in a type of its own and pools that type:
-// nothing of a call may be kept after its request. Not safe for concurrent use.
+// Call is one request on its way through a door, and the reply as it grows. A door embeds it in a type of its own and
+// pools that type: nothing of a call may be kept after its request. Not safe for concurrent use.
 //
 // A call is its request's gin.ResponseWriter too: that is how handlers find it, without a map for each request.
 type Call struct {
@@ -100,7 +100,8 @@ func (c *Call) Param(name string) string {
 	return unescape(v)
 }
 
-// Abort ends the request with an error: handlers and middlewares after this one don't run, and Failed has the reply written.
+// Abort ends the request with an error: handlers and middlewares after this one don't run, and Failed has the reply
+// written.
 func (c *Call) Abort(err error) {
 	c.err = err
 	c.gin.Abort()
@@ -125,7 +126,8 @@ func Handle[C Of](f func(C) error) gin.HandlerFunc {
 	}
 }
 
-// Status returns err as a *status.Error. A context's own error, which waits at a gate and for memory give, is status.Timeout.
+// Status returns err as a *status.Error. A context's own error, which waits at a gate and for memory give, is
+// status.Timeout.
 func Status(err error) *status.Error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		if e := (*status.Error)(nil); !errors.As(err, &e) {

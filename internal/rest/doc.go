@@ -1,5 +1,6 @@
-// Package rest is what the doors that speak HTTP share: the call that a request becomes, the middlewares that every request passes, and
-// how bodies are read and replies written. What is an API's own (routes, who may do what, the form of errors) stays in its door.
+// Package rest is what the doors that speak HTTP share: the call that a request becomes, the middlewares that every
+// request passes, and how bodies are read and replies written. What is an API's own (routes, who may do what, the
+// form of errors) stays in its door.
 //
 // A door embeds Call in a type of its own, pools that type, and puts its middlewares in this order:
 //
@@ -13,6 +14,7 @@
 //		s.door.Limited)             // how many at once, and for how long
 //	r.GET("/things/:id", rest.Handle(readThing)) // readThing is a func(*call) error
 //
-// The order matters. Whoever can't say who he is costs an HMAC and learns nothing, not even whether a path exists: routes that aren't
-// there pass the middlewares too. What is refused by a later middleware is observed by an earlier one.
+// The order matters. Whoever can't say who he is costs an HMAC and learns nothing, not even whether a path exists:
+// routes that aren't there pass the middlewares too. What is refused by a later middleware is observed by an earlier
+// one.
 package rest

@@ -49,8 +49,8 @@ func NewDoor(o Options) *Door {
 // Requests is how many ids were given to requests: nearly the number of requests.
 func (d *Door) Requests() uint64 { return d.ids.n.Load() }
 
-// NewRouter returns a gin router that takes paths as they are: nothing is redirected, an encoded slash separates nothing, and a verb
-// that a path does not have is told apart from a path that is not there.
+// NewRouter returns a gin router that takes paths as they are: nothing is redirected, an encoded slash separates
+// nothing, and a verb that a path does not have is told apart from a path that is not there.
 func NewRouter() *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()
@@ -86,8 +86,9 @@ func (d *Door) Observed(g *gin.Context) {
 func (c *Call) tell() {
 	code := c.Status()
 	c.told = observe.Request{
-		API: c.door.API, Operation: c.Operation, Status: codeText(code), Failed: code >= 500, Left: c.Left(), Charge: c.Charge,
-		Duration: c.door.real.Now().Sub(c.began), Client: c.Request.RemoteAddr, Target: c.Request.URL.Path, Explain: c.Explain,
+		API: c.door.API, Operation: c.Operation, Status: codeText(code), Failed: code >= 500, Left: c.Left(),
+		Charge: c.Charge, Duration: c.door.real.Now().Sub(c.began),
+		Client: c.Request.RemoteAddr, Target: c.Request.URL.Path, Explain: c.Explain,
 	}
 	if c.Operation == "" {
 		c.told.Operation = "other" // refused before it was known what it is
@@ -114,8 +115,8 @@ func codeText(code int) string {
 // errPanicked is what a client is told of a panic.
 var errPanicked = status.New(status.Internal, "a handler panicked")
 
-// Recovered turns a panic of a handler into an error and a log line: one bad request must not end the server. When the reply has begun,
-// the connection closes.
+// Recovered turns a panic of a handler into an error and a log line: one bad request must not end the server. When
+// the reply has begun, the connection closes.
 func (d *Door) Recovered(g *gin.Context) {
 	c := g.Writer.(Of)
 	defer func() {
@@ -126,7 +127,8 @@ func (d *Door) Recovered(g *gin.Context) {
 		if v == http.ErrAbortHandler {
 			panic(v)
 		}
-		d.Log.Error("A request panicked.", "api", d.API, "path", g.Request.URL.Path, "panic", v, "stack", string(debug.Stack()))
+		d.Log.Error("A request panicked.", "api", d.API, "path", g.Request.URL.Path,
+			"panic", v, "stack", string(debug.Stack()))
 		if c.base().Sent() {
 			panic(http.ErrAbortHandler)
 		}
