@@ -11,7 +11,7 @@
 //		s.door.Recovered,           // a panic becomes an error
 //		s.door.Failed,              // an error becomes a reply: the door's Fail
 //		s.authenticate,             // the door's: who asks
-//		s.door.Limited)             // how many at once, and for how long
+//		s.door.Limited)             // for how long; the body; how many at once
 //	r.GET("/things/:id", rest.Handle(readThing)) // readThing is a func(*call) error
 //
 // The order matters. Whoever can't say who he is costs an HMAC and learns nothing, not even whether a path exists:
