@@ -44,8 +44,8 @@ func (s *Server) begin(g *gin.Context) {
 	c.Begin(s.door, g)
 	c.grant, c.sub = nil, 0
 	g.Writer = c
+	defer c.release() // also when the connection is given up by a panic
 	g.Next()
-	c.release()
 }
 
 func (c *call) release() {

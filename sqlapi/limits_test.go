@@ -323,3 +323,30 @@ func TestSlowBodiesHoldNoRoom(t *testing.T) {
 		}
 	}
 }
+
+// A request that ends in a panic after its reply has begun gives back what it holds of the budget and of the gate.
+func TestPanicGivesBack(t *testing.T) {
+	b, g := budget.New(8<<20, 0), admit.New(admit.Options{Running: 2})
+	a, log := limited(t, Options{Gate: g, MaxTime: time.Minute}, b)
+	routes{g: &a.srv.gin.RouterGroup, all: &a.srv.lines}.post("/panics", op("panic", masterOnly, func(c *call) error {
+		if err := c.ReadBody(maxBody); err != nil || b.Used() == 0 || g.Running() != 1 {
+			t.Errorf("%v, %d bytes, %d run", err, b.Used(), g.Running())
+		}
+		if len(c.Body) > 5 {
+			_ = c.send(http.StatusOK)
+		}
+		panic("at once")
+	}))
+	a.do("POST", "/panics", "early").is(500).has(`"code":"InternalServerError"`)
+	func() {
+		defer func() {
+			if recover() != http.ErrAbortHandler {
+				t.Error("the connection goes on")
+			}
+		}()
+		a.do("POST", "/panics", "too late")
+	}()
+	if b.Used() != 0 || g.Running() != 0 || strings.Count(log.String(), "panicked") != 2 {
+		t.Errorf("%d bytes, %d run: %s", b.Used(), g.Running(), log)
+	}
+}

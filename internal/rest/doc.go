@@ -5,7 +5,7 @@
 // A door embeds Call in a type of its own, pools that type, and puts its middlewares in this order:
 //
 //	r := rest.NewRouter()
-//	r.Use(s.begin,                // the door's: takes a call of its pool, Call.Begin, g.Writer = c, g.Next, Call.End
+//	r.Use(s.begin,                // the door's: takes a call of its pool, Call.Begin, g.Writer = c, defers Call.End
 //		rest.RequestID("X-Ms-..."), // the client's id of the request, or a new one
 //		s.door.Observed,            // tells observe.Observer
 //		s.door.Recovered,           // a panic becomes an error
