@@ -6,7 +6,7 @@ import (
 )
 
 // accountID is the id in the account document. It is never "localhost", whatever the account is called: the JavaScript SDK
-// then throws the locations away and reads the account document before every operation (spec/sql.md, Corrections).
+// then throws the locations away and reads the account document before every operation.
 const accountID = "orrery-local"
 
 // queryEngineConfiguration is the text of that member: a JSON string that holds JSON. Clients only show it; what is enforced

@@ -18,7 +18,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// maxSkew is how far a request's date may be from ours (spec/sql.md A2).
+// maxSkew is how far a request's date may be from ours.
 const maxSkew = 15 * time.Minute
 
 // authority checks who a request is from. It has two invariants:
@@ -53,8 +53,8 @@ func newAuthority(key string, c *clock.Clock, byRID func([]string) bool) (*autho
 	return a, nil
 }
 
-// keyedMAC is a hash keyed with the account key and the room that one check needs. Reset restores the keyed state, so the
-// key is hashed once per keyedMAC, not once per request.
+// keyedMAC is a hash keyed with the account key and the room that one check needs. Reset restores the keyed state, so
+// the key is hashed once per keyedMAC, not once per request.
 type keyedMAC struct {
 	h          hash.Hash
 	link, text []byte
@@ -116,8 +116,8 @@ var errBadToken = status.New(status.Unauthorized, "The input authorization token
 //	the link in lower case                by resource ids only: .NET, Java and Python when they follow a _self
 //	its last id alone, in lower case      by resource ids only: Java, .NET, and all for offers
 //
-// Lower case is for links in which every id is a resource id that the server finds something by. Where one is a name the link is signed
-// in its own case, or a signature for "colls/case" would be good for "colls/Case".
+// Lower case is for links in which every id is a resource id that the server finds something by. Where one is a name
+// the link is signed in its own case, or a signature for "colls/case" would be good for "colls/Case".
 func (a *authority) checkMaster(c *call, sig []byte) error {
 	date := header(c.In, hDate)
 	if date == "" {
@@ -178,7 +178,7 @@ func (a *authority) otherForms(u *url.URL, plain signed) []signed {
 		return forms
 	}
 	segs = segs[:len(segs)&^1]
-	if len(segs) == 6 && segs[4] == "operations" { // delete by partition key: SDKs sign the container, and differ in the type
+	if len(segs) == 6 && segs[4] == "operations" { // SDKs sign the container for it, and differ in the type
 		segs = segs[:4]
 		link := strings.Join(segs, "/")
 		forms = append(forms, signed{"colls", link}, signed{"partitionkey", link})
@@ -188,7 +188,8 @@ func (a *authority) otherForms(u *url.URL, plain signed) []signed {
 	}
 	last := segs[len(segs)-1]
 	for _, f := range forms[:len(forms):len(forms)] {
-		forms = append(forms, signed{f.typ, strings.ToLower(f.link)}, signed{f.typ, strings.ToLower(last)}, signed{f.typ, last})
+		forms = append(forms, signed{f.typ, strings.ToLower(f.link)},
+			signed{f.typ, strings.ToLower(last)}, signed{f.typ, last})
 	}
 	return append(forms, signed{plain.typ, strings.ToLower(plain.link)})
 }

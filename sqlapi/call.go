@@ -10,8 +10,8 @@ import (
 	"github.com/orrerydb/orrery/internal/rest"
 )
 
-// call is one request on its way through the API, and the reply as it grows. Calls are pooled: nothing of one may be kept
-// after its handler returned.
+// call is one request on its way through the API, and the reply as it grows. Calls are pooled: nothing of one may be
+// kept after its handler returned.
 type call struct {
 	rest.Call
 	s *Server
@@ -44,8 +44,8 @@ func (s *Server) begin(g *gin.Context) {
 	c.Begin(s.door, g)
 	c.grant, c.sub = nil, 0
 	g.Writer = c
+	defer c.release() // also when the connection is given up by a panic
 	g.Next()
-	c.release()
 }
 
 func (c *call) release() {

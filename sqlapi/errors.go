@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/internal/rest"
 )
 
-// This file is the one place where errors of the core become the service's replies (spec/sql.md A1 "Status / sub-status").
+// This file is the one place where errors of the core become the service's replies.
 
 // Texts of the service that clients and people look for.
 const (

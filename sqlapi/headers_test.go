@@ -66,7 +66,7 @@ func TestTokenLimit(t *testing.T) {
 	}
 }
 
-// The reply headers of spec/sql.md A1 that SDKs or people read, where they come.
+// The reply headers that SDKs or people read, where they come.
 func TestReplyHeaders(t *testing.T) {
 	a := withItems(t, 20)
 	has := func(r *reply, name, want string) {

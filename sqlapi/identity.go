@@ -9,7 +9,7 @@ import (
 )
 
 // An id of this API is a string. An item that came in through another API may have an identity of another kind, which is
-// shown as its canonical Extended JSON text and must be found by it (design.md section 10). Few texts can stand for two
+// shown as its canonical Extended JSON text and must be found by it. Few texts can stand for two
 // identities (core.HasOtherIdentity), so everything else costs nothing.
 
 // resolve returns the key and id under which the item with the text as id is stored: the string's, unless there is no such

@@ -92,8 +92,8 @@ func limited(t *testing.T, o Options, b *budget.Budget) (*api, *bytes.Buffer) {
 	return serve(o), &log
 }
 
-// A request that takes longer than it may is a 408 in the service's form, and no error of the server's: at once when its time is up, or
-// before it begins.
+// A request that takes longer than it may is a 408 in the service's form, and no error of the server's: at once when
+// its time is up, or before it begins.
 func TestMaxTime(t *testing.T) {
 	w := &watcher{}
 	a, log := limited(t, Options{MaxTime: 20 * time.Millisecond, Observe: w}, nil)
@@ -287,4 +287,66 @@ func TestBulkSaysWhenToTryAgain(t *testing.T) {
 	}))
 	a.do("GET", "/bulk", "").is(207).has(`{"statusCode":429,"requestCharge":1.00,"subStatusCode":3200,"retryAfterMilliseconds":70,"message":`).
 		has(`{"statusCode":403,"requestCharge":1.00,"message":"The disk is full."}`)
+}
+
+// Who sends a body slowly takes no room from others: it is read before the request is let in.
+func TestSlowBodiesHoldNoRoom(t *testing.T) {
+	g := admit.New(admit.Options{Running: 1, Waiting: 0, Wait: time.Millisecond})
+	a, _ := limited(t, Options{Gate: g}, nil)
+	s := httptest.NewServer(a.srv)
+	defer s.Close()
+	text := `{"id":"slow","pk":"a"}`
+	head := wireRequest(t, "POST", docs, "HTTP/1.1", text, key("a"))
+	var slow []net.Conn
+	for range 5 {
+		c, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, head[:len(head)-5]); err != nil {
+			t.Fatal(err)
+		}
+		slow = append(slow, c)
+	}
+	for range 200 { // they come at some time meanwhile
+		a.do("GET", docs+"/1", "", key("a")).is(200)
+		if g.Running() != 0 {
+			t.Fatal("half a request is let in")
+		}
+	}
+	line := make([]byte, 12)
+	for i, want := range []string{"HTTP/1.1 201", "HTTP/1.1 409"} {
+		_, _ = io.WriteString(slow[i], head[len(head)-5:])
+		if _, err := io.ReadFull(slow[i], line); err != nil || string(line) != want {
+			t.Fatalf("%s %v, want %s", line, err, want)
+		}
+	}
+}
+
+// A request that ends in a panic after its reply has begun gives back what it holds of the budget and of the gate.
+func TestPanicGivesBack(t *testing.T) {
+	b, g := budget.New(8<<20, 0), admit.New(admit.Options{Running: 2})
+	a, log := limited(t, Options{Gate: g, MaxTime: time.Minute}, b)
+	routes{g: &a.srv.gin.RouterGroup, all: &a.srv.lines}.post("/panics", op("panic", masterOnly, func(c *call) error {
+		if err := c.ReadBody(maxBody); err != nil || b.Used() == 0 || g.Running() != 1 {
+			t.Errorf("%v, %d bytes, %d run", err, b.Used(), g.Running())
+		}
+		if len(c.Body) > 5 {
+			_ = c.send(http.StatusOK)
+		}
+		panic("at once")
+	}))
+	a.do("POST", "/panics", "early").is(500).has(`"code":"InternalServerError"`)
+	func() {
+		defer func() {
+			if recover() != http.ErrAbortHandler {
+				t.Error("the connection goes on")
+			}
+		}()
+		a.do("POST", "/panics", "too late")
+	}()
+	if b.Used() != 0 || g.Running() != 0 || strings.Count(log.String(), "panicked") != 2 {
+		t.Errorf("%d bytes, %d run: %s", b.Used(), g.Running(), log)
+	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// Values that the members of a container's definition may have (spec/sql.md A6).
+// Values that the members of a container's definition may have.
 var (
 	vectorTypes     = []string{"float32", "float16", "int8", "uint8"}
 	vectorDistances = []string{"cosine", "dotproduct", "euclidean"}

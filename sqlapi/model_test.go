@@ -12,7 +12,7 @@ import (
 )
 
 // An item whose identity came in through MongoDB as an ObjectId is shown with its canonical Extended JSON text as id, and
-// found, replaced, patched and deleted by it (design.md section 10).
+// found, replaced, patched and deleted by it.
 func TestIdentityOfOtherKinds(t *testing.T) {
 	a := newAPI(t)
 	ctx := context.Background()

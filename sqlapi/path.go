@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// tidy returns a request whose path has no empty segment: SDKs tolerate leading, trailing and doubled slashes in links, and so does
-// the service. Nearly every path is as it should be; then it is the request itself.
+// tidy returns a request whose path has no empty segment: SDKs tolerate leading, trailing and doubled slashes in
+// links, and so does the service. Nearly every path is as it should be; then it is the request itself.
 func tidy(r *http.Request) *http.Request {
 	if isTidy(r.URL.Path) && (r.URL.RawPath == "" || isTidy(r.URL.RawPath)) {
 		return r
@@ -42,8 +42,8 @@ func tidied(p string) string {
 	return string(b)
 }
 
-// segments cuts a path into decoded segments. Each is decoded on its own, so an encoded '/' stays inside its id. It is for links in
-// bodies and for what is rare: the router cuts the paths of requests.
+// segments cuts a path into decoded segments. Each is decoded on its own, so an encoded '/' stays inside its id. It
+// is for links in bodies and for what is rare: the router cuts the paths of requests.
 func segments(u *url.URL) (segs []string, ok bool) {
 	text, encoded := u.Path, false
 	if u.RawPath != "" {
@@ -64,8 +64,8 @@ func segments(u *url.URL) (segs []string, ok bool) {
 	return segs, true
 }
 
-// signed is what the signature of a request is about: the type of its resource, and the link of the resource itself or of the parent
-// of a feed. Names keep their case.
+// signed is what the signature of a request is about: the type of its resource, and the link of the resource itself
+// or of the parent of a feed. Names keep their case.
 type signed struct{ typ, link string }
 
 // signedOf gives type and link of a tidy path. It cuts them out: nothing is copied, but where something is encoded.

@@ -11,7 +11,7 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql"
 )
 
-// queryPlan answers a query plan request: how a client that merges partitions itself runs the query (spec/sql.md A4).
+// queryPlan answers a query plan request: how a client that merges partitions itself runs the query.
 func queryPlan(c *call) error {
 	ct, err := c.parent()
 	if err != nil {

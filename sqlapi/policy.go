@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// Limits of a container's definition (spec/sql.md A6).
+// Limits of a container's definition.
 const (
 	maxName            = 255
 	maxPaths           = 1500

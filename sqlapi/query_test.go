@@ -88,7 +88,7 @@ func TestRefusedQueries(t *testing.T) {
 	a.query("SELECT '"+strings.Repeat("x", maxBody)+"'", cross).is(413)
 }
 
-// A plan has every field that some SDK reads (spec/sql.md A4).
+// A plan has every field that some SDK reads.
 func TestPlanReply(t *testing.T) {
 	a := withItems(t, 1)
 	const features = "x-ms-cosmos-supported-query-features: Aggregate, CompositeAggregate, Distinct, GroupBy, MultipleOrderBy, OffsetAndLimit, OrderBy, Top, NonValueAggregate, MultipleAggregates"

@@ -7,8 +7,8 @@ import (
 	"github.com/orrerydb/orrery/core"
 )
 
-// Resource ids are base64 with '/' written as '-' (spec/sql.md A6): a database has 4 bytes, a container its database's 4
-// and 4 more, a child of a container those 8 and 8 more whose last nibble-pair names the type.
+// Resource ids are base64 with '/' written as '-': a database has 4 bytes, a container its
+// database's 4 and 4 more, a child of a container those 8 and 8 more whose last nibble-pair names the type.
 var ridCoding = base64.NewEncoding("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-").Strict()
 
 // Types of the children of a container: the high nibble of the last byte.
@@ -54,8 +54,8 @@ func parseItemRID(text string) (coll [8]byte, number uint64, ok bool) {
 	return coll, binary.LittleEndian.Uint64(raw[8:]), true
 }
 
-// namedByRIDs reports whether every id of a link is a resource id by which the server finds something: what is there under such a name
-// is taken by its name.
+// namedByRIDs reports whether every id of a link is a resource id by which the server finds something: what is there
+// under such a name is taken by its name.
 func (s *Server) namedByRIDs(segs []string) bool {
 	if len(segs) == 2 && segs[0] == "offers" { // have no names
 		_, ok := parseRID(segs[1], 3)

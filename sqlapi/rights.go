@@ -5,9 +5,9 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// rights are what an operation needs of a resource token: what it does, and how it is bound to what the token is for. They are declared
-// in the route table, one for each operation, and dispatch holds every request to them before its handler runs. The zero value is an
-// operation that declares nothing: no token has a right to it.
+// rights are what an operation needs of a resource token: what it does, and how it is bound to what the token is for.
+// They are declared in the route table, one for each operation, and dispatch holds every request to them before its
+// handler runs. The zero value is an operation that declares nothing: no token has a right to it.
 type rights struct {
 	does  does
 	reach reach
@@ -29,9 +29,9 @@ type reach uint8
 
 const (
 	reachAccount    reach = iota // the account document, which clients read before anything else
-	reachDefinition              // what describes a container and shows none of its items: open to each token of something in it
+	reachDefinition              // what describes a container, for each token of something in it: shows no items
 	reachContainer               // the container and all in it
-	reachKeys                    // what the partition key header restricts it to, which may be a prefix; all without the header
+	reachKeys                    // what the partition key header restricts it to: a key, a prefix, or all without it
 	reachKey                     // one logical partition: the header's
 	reachItem                    // one item: the path's, in the header's partition
 	reachChild                   // another child of the container: the path's
@@ -57,8 +57,8 @@ var (
 	writesUDF       = rights{writes, reachChild, "udfs"}
 )
 
-// permit holds a request with a resource token to what the token allows. Whatever the token does not name is refused alike, whether it
-// is there or not.
+// permit holds a request with a resource token to what the token allows. Whatever the token does not name is refused
+// alike, whether it is there or not.
 func (c *call) permit(r rights) error {
 	g := c.grant
 	switch {
@@ -125,7 +125,8 @@ func (c *call) permitKeyOf(pk core.PartitionKey) error {
 	return nil
 }
 
-// permitItem holds a request for one item to the token's item and partition key. It finds the item's identity as the handler does.
+// permitItem holds a request for one item to the token's item and partition key. It finds the item's identity as the
+// handler does.
 func (c *call) permitItem(ct *core.Container) error {
 	g := c.grant
 	if g.child == "" && g.key == "" {

@@ -18,7 +18,8 @@ type bearer struct {
 	always int    // the status that it gets from every route; 0: see the matrix
 }
 
-// bearers are all kinds of authorization that there are. Tokens of the container c, of items of it, and of the container other.
+// bearers are all kinds of authorization that there are. Tokens of the container c, of items of it, and of the
+// container other.
 func (a *api) bearers() (all []bearer) {
 	a.t.Helper()
 	sealed := func(g grant) string { return url.QueryEscape(a.srv.sign.seal(&g, [8]byte{})) }
@@ -52,9 +53,9 @@ func (a *api) bearers() (all []bearer) {
 	}
 }
 
-// What each operation asks of a resource token. A row has three words: for requests with the header of partition key a, with that of
-// partition key b, and without one. A word has a letter for each column of bearers: + may, - may not. An operation that is in the route
-// table and not here fails the test.
+// What each operation asks of a resource token. A row has three words: for requests with the header of partition key
+// a, with that of partition key b, and without one. A word has a letter for each column of bearers: + may, - may not.
+// An operation that is in the route table and not here fails the test.
 var matrix = func() map[string][3]string {
 	none, account := "-----------", "+++++++++++"
 	definition := "++++++++++-" // of c: to whoever has something in it
@@ -139,7 +140,8 @@ func formOf(o *operation) []string {
 	return nil
 }
 
-// withSecrets is a server with items in partition key b and in another container that nobody bound to partition key a may see.
+// withSecrets is a server with items in partition key b and in another container that nobody bound to partition key a
+// may see.
 func withSecrets(t *testing.T) *api {
 	t.Helper()
 	a := withContainer(t)
@@ -162,8 +164,8 @@ func targetOf(l *line, o *operation) string {
 	return p
 }
 
-// bodyOf is a body that an operation understands: what is refused must be refused before it is read, and what is permitted must go
-// through to the handler.
+// bodyOf is a body that an operation understands: what is refused must be refused before it is read, and what is
+// permitted must go through to the handler.
 func bodyOf(o *operation, pk string) string {
 	switch {
 	case strings.HasPrefix(o.name, "query ") || o.name == "plan query":
@@ -176,8 +178,8 @@ func bodyOf(o *operation, pk string) string {
 	return fmt.Sprintf(`{"id":"1","pk":"%s"}`, pk)
 }
 
-// Every operation of every route, asked for by every kind of authorization: what may pass is as declared, and the server says so in the
-// same words whatever else is true of the request.
+// Every operation of every route, asked for by every kind of authorization: what may pass is as declared, and the
+// server says so in the same words whatever else is true of the request.
 func TestRightsOfEveryRoute(t *testing.T) {
 	seen := map[string]bool{}
 	lines := withSecrets(t).srv.lines
@@ -250,9 +252,9 @@ func (a *api) as(b bearer, method, target, body string, headers ...string) *repl
 	return &reply{a.t, method + " " + target + " " + strings.Join(headers, " ") + " " + clip(body), w.Code, received(w.Header()), w.Body.String()}
 }
 
-// However a request is disguised, who may see partition key a sees nothing of b or of another container, and who may only read changes
-// nothing: every verb on every path, with the headers that make something else of a request, and two of them for the verbs that have
-// forms.
+// However a request is disguised, who may see partition key a sees nothing of b or of another container, and who may
+// only read changes nothing: every verb on every path, with the headers that make something else of a request, and
+// two of them for the verbs that have forms.
 func TestDisguisesGetNothing(t *testing.T) {
 	a := withSecrets(t)
 	disguises := []string{"", "x-ms-cosmos-is-query-plan-request: True", "a-im: Incremental feed", "x-ms-documentdb-isquery: True", "x-ms-documentdb-query: true",
@@ -315,7 +317,8 @@ func (a *api) disguised(by []bearer, verb, path, pk string, disguises ...string)
 	}
 }
 
-// Who can't say who he is learns nothing: the same words for what is there and what isn't, and never which verbs there are.
+// Who can't say who he is learns nothing: the same words for what is there and what isn't, and never which verbs
+// there are.
 func TestStrangersLearnNothing(t *testing.T) {
 	a := withSecrets(t)
 	paths := map[string]bool{"/nothing": true, "/dbs/none": true, "/dbs/db/colls/none/docs/1": true, "/dbs/db/colls/c/docs/none": true, "/a/b/c/d/e/f/g/h/i/j": true, "/dbs/%2f": true}

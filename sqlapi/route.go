@@ -11,9 +11,9 @@ import (
 // handler serves one operation. What it returns as an error is written by call.Fail.
 type handler func(c *call) error
 
-// operation is one thing that a request may ask for: a verb of a path, in one of its forms. A form is told by headers (a POST on docs
-// is a create, an upsert, a query, a plan, a batch or a bulk), by which nothing but this table goes: what a resource token must allow
-// is said beside the handler that runs, so they can't be about different things.
+// operation is one thing that a request may ask for: a verb of a path, in one of its forms. A form is told by headers
+// (a POST on docs is a create, an upsert, a query, a plan, a batch or a bulk), by which nothing but this table goes:
+// what a resource token must allow is said beside the handler that runs, so they can't be about different things.
 type operation struct {
 	name  string           // for observers: of a small fixed set
 	needs rights           // what a resource token must allow

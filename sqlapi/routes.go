@@ -1,21 +1,26 @@
 package sqlapi
 
-// surface is the route table: every resource of the protocol, its verbs, the operations that they are and what each needs of a resource
-// token. A verb that is not here answers 405, a path that is not here 404. A resource that we know and do not serve has its lines too, so
-// that clients get an honest answer. docs/compat/sql-rest.md lists the same, and a test holds the two together.
+// surface is the route table: every resource of the protocol, its verbs, the operations that they are and what each
+// needs of a resource token. A verb that is not here answers 405, a path that is not here 404. A resource that we
+// know and do not serve has its lines too, so that clients get an honest answer. docs/compat/sql-rest.md lists the
+// same, and a test holds the two together.
 func surface(r routes) {
 	r.get("/", op("read account", readsAccount, readAccount))
 	r.any("/addresses", noAddresses, noAddresses)
 
 	offers := r.group("/offers")
 	offers.get("", op("list offers", masterOnly, listOffers))
-	offers.post("", when(asQuery, op("query offers", masterOnly, queryOffers)), op("create offer", masterOnly, createOffer))
+	offers.post("",
+		when(asQuery, op("query offers", masterOnly, queryOffers)),
+		op("create offer", masterOnly, createOffer))
 	offers.get("/:id", op("read offer", masterOnly, readOffer))
 	offers.put("/:id", op("replace offer", masterOnly, replaceOffer))
 
 	dbs := r.group("/dbs")
 	dbs.get("", op("list databases", masterOnly, listDatabases))
-	dbs.post("", when(asQuery, op("query databases", masterOnly, queryDatabases)), op("create database", masterOnly, createDatabase))
+	dbs.post("",
+		when(asQuery, op("query databases", masterOnly, queryDatabases)),
+		op("create database", masterOnly, createDatabase))
 
 	db := dbs.group("/:db")
 	db.get("", op("read database", masterOnly, readDatabase))
@@ -26,22 +31,34 @@ func surface(r routes) {
 
 	colls := db.group("/colls")
 	colls.get("", op("list containers", masterOnly, listContainers))
-	colls.post("", when(asQuery, op("query containers", masterOnly, queryContainers)), op("create container", masterOnly, createContainer))
+	colls.post("",
+		when(asQuery, op("query containers", masterOnly, queryContainers)),
+		op("create container", masterOnly, createContainer))
 
 	coll := colls.group("/:coll")
 	coll.get("", op("read container", readsDefinition, readContainer))
 	coll.put("", op("replace container", writesContainer, replaceContainer))
 	coll.delete("", op("delete container", writesContainer, deleteContainer))
 	coll.get("/pkranges", op("list ranges", readsDefinition, listRanges))
-	coll.post("/pkranges", when(asQuery, op("query ranges", readsDefinition, queryRanges)), op("create range", masterOnly, createRange))
+	coll.post("/pkranges",
+		when(asQuery, op("query ranges", readsDefinition, queryRanges)),
+		op("create range", masterOnly, createRange))
 	coll.get("/pkranges/:id", op("read range", readsDefinition, readRange))
-	coll.post("/operations/:operation", when(asKeyDelete, op("delete by partition key", writesKey, deleteByKey)), op("other operation", writesContainer, otherOperation))
+	coll.post("/operations/:operation",
+		when(asKeyDelete, op("delete by partition key", writesKey, deleteByKey)),
+		op("other operation", writesContainer, otherOperation))
 
 	docs := coll.group("/docs")
-	docs.get("", when(asChangeFeed, op("read change feed", readsKeys, changeFeed)), op("list items", readsKeys, readFeed))
-	docs.post("", when(asPlan, op("plan query", readsDefinition, queryPlan)), when(asBatch, op("batch", writesKey, batch)),
-		when(asBulk, op("bulk", writesContainer, batch)), when(asQuery, op("query items", readsKeys, queryItems)),
-		when(asUpsert, op("upsert item", writesKey, upsertItem)), op("create item", writesKey, createItem))
+	docs.get("",
+		when(asChangeFeed, op("read change feed", readsKeys, changeFeed)),
+		op("list items", readsKeys, readFeed))
+	docs.post("",
+		when(asPlan, op("plan query", readsDefinition, queryPlan)),
+		when(asBatch, op("batch", writesKey, batch)),
+		when(asBulk, op("bulk", writesContainer, batch)),
+		when(asQuery, op("query items", readsKeys, queryItems)),
+		when(asUpsert, op("upsert item", writesKey, upsertItem)),
+		op("create item", writesKey, createItem))
 	docs.get("/:id", op("read item", readsItem, readItem))
 	docs.put("/:id", op("replace item", writesItem, replaceItem))
 	docs.patch("/:id", op("patch item", writesItem, patchItem))
@@ -49,7 +66,9 @@ func surface(r routes) {
 
 	// One region, so there is never a conflict to list: the empty feed is the truth.
 	coll.get("/conflicts", op("list conflicts", readsKeys, emptyFeed("Conflicts")))
-	coll.post("/conflicts", when(asQuery, op("query conflicts", readsKeys, emptyQuery("Conflicts"))), op("create conflict", masterOnly, (*call).notAllowed))
+	coll.post("/conflicts",
+		when(asQuery, op("query conflicts", readsKeys, emptyQuery("Conflicts"))),
+		op("create conflict", masterOnly, (*call).notAllowed))
 	coll.get("/conflicts/:id", op("read conflict", readsConflict, absentChild))
 	coll.delete("/conflicts/:id", op("delete conflict", writesConflict, absentChild))
 
@@ -57,7 +76,9 @@ func surface(r routes) {
 	coll.any("/sprocs/:id", absent("Stored procedures", readsSproc), absent("Stored procedures", writesSproc))
 	coll.any("/triggers", absent("Triggers", readsContainer), absent("Triggers", writesContainer))
 	coll.any("/triggers/:id", absent("Triggers", readsTrigger), absent("Triggers", writesTrigger))
-	coll.any("/udfs", absent("User defined functions", readsContainer), absent("User defined functions", writesContainer))
+	coll.any("/udfs",
+		absent("User defined functions", readsContainer),
+		absent("User defined functions", writesContainer))
 	coll.any("/udfs/:id", absent("User defined functions", readsUDF), absent("User defined functions", writesUDF))
 	coll.any("/schemas", absent("Schemas", readsContainer), absent("Schemas", writesContainer))
 	docs.any("/:id/attachments", absent("Attachments", readsItem), absent("Attachments", writesItem))
@@ -68,7 +89,9 @@ func surface(r routes) {
 func (r routes) resources(path string, t *resourceType) {
 	feed, one := r.group(path), r.group(path+"/:"+t.param)
 	feed.get("", op("list "+t.segment, masterOnly, t.list))
-	feed.post("", when(asQuery, op("query "+t.segment, masterOnly, t.query)), op("create "+t.param, masterOnly, t.create))
+	feed.post("",
+		when(asQuery, op("query "+t.segment, masterOnly, t.query)),
+		op("create "+t.param, masterOnly, t.create))
 	one.get("", op("read "+t.param, masterOnly, t.read))
 	one.put("", op("replace "+t.param, masterOnly, t.replace))
 	one.delete("", op("delete "+t.param, masterOnly, t.remove))

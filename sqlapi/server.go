@@ -25,17 +25,17 @@ type Options struct {
 	Wall    *clock.Clock // real time: of signatures, tokens and the Date header; nil: the wall clock
 	Logger  *slog.Logger // nil: slog.Default
 
-	// Consistency is the account's level: Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual; "" is Session.
-	// Requests that ask for a stronger one are refused; reads are the same at all levels.
+	// Consistency is the account's level: Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual; "" is
+	// Session. Requests that ask for a stronger one are refused; reads are the same at all levels.
 	Consistency string
 
-	// Strict refuses what the service refuses and this server could do (strict.go): a query over several partitions whose rows
-	// must be merged is a 400 with the plan for clients that merge; an order without its index is a 400. Without it such
-	// queries are answered whole, to every client.
+	// Strict refuses what the service refuses and this server could do (strict.go): a query over several partitions
+	// whose rows must be merged is a 400 with the plan for clients that merge; an order without its index is a 400.
+	// Without it such queries are answered whole, to every client.
 	Strict bool
 
-	// MaxTime is how long one request may run; 0 is for ever. Gate bounds how many run at once; nil lets in all. Observe is told of each
-	// request; nil is nobody.
+	// MaxTime is how long one request may run; 0 is for ever. Gate bounds how many run at once; nil lets in all.
+	// Observe is told of each request; nil is nobody.
 	MaxTime time.Duration
 	Gate    *admit.Gate
 	Observe observe.Observer
@@ -91,11 +91,15 @@ func New(e *core.Engine, o Options) (*Server, error) {
 		s.sign = newTokenSigner(k[:])
 	}
 	s.began = o.Clock.Now().Format("Mon, 02 Jan 2006 15:04:05.000 GMT")
-	s.door = rest.NewDoor(rest.Options{API: "nosql", Clock: o.Wall, Log: o.Logger, Budget: e.Budget(), MaxTime: o.MaxTime, Gate: o.Gate, Observe: o.Observe})
+	s.door = rest.NewDoor(rest.Options{
+		API: "nosql", Clock: o.Wall, Log: o.Logger, Budget: e.Budget(), MaxBody: maxBody,
+		MaxTime: o.MaxTime, Gate: o.Gate, Observe: o.Observe,
+	})
 	s.calls.New = func() any { return newCall(s) }
 
 	s.gin = rest.NewRouter()
-	s.gin.Use(s.begin, rest.RequestID(hActivityID), s.door.Observed, s.door.Recovered, s.door.Failed, s.authenticate, s.door.Limited)
+	s.gin.Use(s.begin, rest.RequestID(hActivityID), s.door.Observed, s.door.Recovered, s.door.Failed,
+		s.authenticate, s.door.Limited)
 	s.gin.NoRoute(rest.Handle(noRoute))
 	s.gin.NoMethod(rest.Handle(noVerb))
 	surface(routes{g: &s.gin.RouterGroup, all: &s.lines})
@@ -105,7 +109,8 @@ func New(e *core.Engine, o Options) (*Server, error) {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.gin.ServeHTTP(w, tidy(r)) }
 
-// authenticate is the middleware that finds out who asks. Nothing of a request is looked at before: not even whether its path exists.
+// authenticate is the middleware that finds out who asks. Nothing of a request is looked at before: not even whether
+// its path exists.
 func (s *Server) authenticate(g *gin.Context) {
 	if s.auth == nil {
 		return

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A signature is for the name that it says, in its case: nobody may take one for "colls/case" to "colls/Case". Lower case is for links by
-// resource ids alone.
+// A signature is for the name that it says, in its case: nobody may take one for "colls/case" to "colls/Case". Lower
+// case is for links by resource ids alone.
 func TestSignatureIsForTheExactName(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"Db"}`).is(201)

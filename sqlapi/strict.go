@@ -143,7 +143,7 @@ func readsKeysOnly(ct *core.Container, plan *sql.Plan) bool {
 	return true
 }
 
-// Limits of an account and of keys in the service (spec/sql.md A6).
+// Limits of an account and of keys in the service.
 const (
 	maxResources   = 500  // databases and containers together
 	maxShared      = 25   // containers that share their database's throughput

@@ -13,7 +13,7 @@ import (
 )
 
 // A table's entities are stored natively typed, but the service's NoSQL API shows them with their Edm types beside the
-// values (design.md section 10, spec/table.md section 5):
+// values:
 //
 //	{"$pk": PartitionKey, "$id": RowKey, "id": RowKey, "Name": {"$t": 2, "$v": "Ben"}, ..}
 //

@@ -25,7 +25,7 @@ const tokenHead = 1 + 1 + 8 + 8 + 8 + 2
 // tokenMAC is how many bytes of the HMAC stand in a token: as many as the service's.
 const tokenMAC = 16
 
-// Lifetime of tokens in seconds (spec/sql.md A2).
+// Lifetime of tokens in seconds.
 const (
 	defaultTokenLife = 3600
 	minTokenLife     = 10

@@ -159,6 +159,8 @@ func TestTokenRights(t *testing.T) {
 		{"GET", docs, "", []string{key("a")}, [5]int{200, 200, 200, 200, 403}},
 		{"GET", docs, "", nil, [5]int{200, 200, 403, 403, 403}},
 		{"GET", docs, "", []string{"a-im: Incremental feed"}, [5]int{200, 200, 403, 403, 403}},
+		{"GET", docs, "", []string{"x-ms-cosmos-is-query-plan-request: True"}, [5]int{200, 200, 403, 403, 403}},
+		{"GET", docs, "", []string{"x-ms-cosmos-is-query-plan-request: True", "a-im: Incremental feed"}, [5]int{200, 200, 403, 403, 403}},
 		{"POST", docs, all, []string{query, key("a")}, [5]int{200, 200, 200, 200, 403}},
 		{"POST", docs, all, []string{query, key("b")}, [5]int{200, 200, 403, 403, 403}},
 		{"POST", docs, all, []string{query, cross}, [5]int{200, 200, 403, 403, 403}},

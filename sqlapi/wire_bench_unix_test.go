@@ -24,8 +24,8 @@ func cpu(b *testing.B) int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// BenchmarkPointReadOverTCP is a point read with the HTTP server around it, with and without lines, and the bare server beside it. The
-// client is a loop over bytes, whose CPU time is in all three.
+// BenchmarkPointReadOverTCP is a point read with the HTTP server around it, with and without lines, and the bare
+// server beside it. The client is a loop over bytes, whose CPU time is in all three.
 func BenchmarkPointReadOverTCP(b *testing.B) {
 	a := withContainer(b)
 	a.do("POST", docs, benchItem(1), key("p1")).is(201)

@@ -3,6 +3,7 @@ package rest
 import (
 	"errors"
 	"io"
+	"net/http"
 	"os"
 
 	"github.com/orrerydb/orrery/core/status"
@@ -11,17 +12,45 @@ import (
 // maxDrain is how much of a body that is too large is read and thrown away.
 const maxDrain = 16 << 20
 
-// firstRead is how much memory a body gets before any of it has come. A client may say that it sends more and send nothing.
+// firstRead is how much memory a body gets before any of it has come. A client may say that it sends more and send
+// nothing.
 const firstRead = 64 << 10
 
-// ReadBody reads the request's body into c.Body. It fails with status.TooLarge when there are more than limit bytes, with
-// status.Timeout when they don't come in time, and with status.BadRequest when they can't be read. The bytes count in the budget of
-// the process until the request ends; when that is spent, the body waits unread until others have ended.
+// ReadBody reads the request's body into c.Body. It fails with status.TooLarge when there are more than limit bytes,
+// with status.Timeout when they don't come in time, and with status.BadRequest when they can't be read. The bytes
+// count in the budget of the process until the request ends; when that is spent, the body waits unread until others
+// have ended.
 func (c *Call) ReadBody(limit int) error {
+	if !c.read {
+		return c.readBody(limit)
+	}
+	if c.readErr == nil && len(c.Body) > limit {
+		return errTooLarge
+	}
+	return c.readErr
+}
+
+// fetch reads the body before the request is let in: who sends slowly takes no room from others. What goes wrong is
+// the handler's to tell, after what is wrong with the rest of the request.
+func (c *Call) fetch(limit int) {
+	switch c.Request.Method {
+	case http.MethodPost, http.MethodPut, http.MethodPatch:
+	default:
+		return
+	}
+	if n := c.Request.ContentLength; n != 0 && n <= int64(limit) {
+		c.readErr = c.readBody(limit)
+		c.read = true
+	}
+}
+
+var errTooLarge = status.New(status.TooLarge, "Request size is too large")
+
+func (c *Call) readBody(limit int) error {
 	want := int(min(c.Request.ContentLength, int64(limit)+1))
 	if want > limit {
 		c.drain()
-		return status.New(status.TooLarge, "Request size is too large")
+		return errTooLarge
 	}
 	if want < 0 {
 		want = limit // chunked: nobody knows. What is taken at once can't be waited for with a part of it in hand.
@@ -41,7 +70,7 @@ func (c *Call) ReadBody(limit int) error {
 		b = b[:len(b)+n]
 		if len(b) > limit {
 			c.drain()
-			return status.New(status.TooLarge, "Request size is too large")
+			return errTooLarge
 		}
 		if err != nil {
 			c.Body = b
@@ -79,8 +108,8 @@ func (c *Call) bodyError(err error) error {
 	return status.Wrap(status.BadRequest, err, "The request body could not be read.")
 }
 
-// drain reads the rest of a body that is refused: a client that still writes sees its connection reset instead of the answer. Beyond
-// maxDrain it does.
+// drain reads the rest of a body that is refused: a client that still writes sees its connection reset instead of the
+// answer. Beyond maxDrain it does.
 func (c *Call) drain() {
 	if c.Request.ContentLength <= maxDrain {
 		if _, err := io.CopyN(io.Discard, c.Request.Body, maxDrain); err == io.EOF {

@@ -13,8 +13,8 @@ import (
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
-// Call is one request on its way through a door, and the reply as it grows. A door embeds it in a type of its own and pools that type:
-// nothing of a call may be kept after its request. Not safe for concurrent use.
+// Call is one request on its way through a door, and the reply as it grows. A door embeds it in a type of its own and
+// pools that type: nothing of a call may be kept after its request. Not safe for concurrent use.
 //
 // A call is its request's gin.ResponseWriter too: that is how handlers find it, without a map for each request.
 type Call struct {
@@ -41,8 +41,11 @@ type Call struct {
 	began time.Time
 	left  bool // the reply could not be written
 	sent  bool
+	read  bool // the body was read before the handler, with readErr
 	told  observe.Request
 	mem   *budget.Account
+
+	readErr error
 
 	slots []slot
 	lines []byte // the reply headers as lines, for httpconn
@@ -66,7 +69,7 @@ func (c *Call) Begin(d *Door, g *gin.Context) {
 	c.ResponseWriter, c.Request, c.In = g.Writer, g.Request, g.Request.Header
 	c.door, c.gin, c.ctx, c.err = d, g, g.Request.Context(), nil
 	c.Operation, c.Charge, c.Explain = "", 0, nil
-	c.left, c.sent = false, false
+	c.left, c.sent, c.read, c.readErr = false, false, false, nil
 	if c.mem == nil {
 		c.mem = d.Budget.Open("request body")
 	}
@@ -97,7 +100,8 @@ func (c *Call) Param(name string) string {
 	return unescape(v)
 }
 
-// Abort ends the request with an error: handlers and middlewares after this one don't run, and Failed has the reply written.
+// Abort ends the request with an error: handlers and middlewares after this one don't run, and Failed has the reply
+// written.
 func (c *Call) Abort(err error) {
 	c.err = err
 	c.gin.Abort()
@@ -122,7 +126,8 @@ func Handle[C Of](f func(C) error) gin.HandlerFunc {
 	}
 }
 
-// Status returns err as a *status.Error. A context's own error, which waits at a gate and for memory give, is status.Timeout.
+// Status returns err as a *status.Error. A context's own error, which waits at a gate and for memory give, is
+// status.Timeout.
 func Status(err error) *status.Error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		if e := (*status.Error)(nil); !errors.As(err, &e) {

@@ -8,9 +8,9 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 )
 
-// deadline is a context that ends at a time. context.WithDeadline starts a timer and enters itself with its parent, for each request
-// 0.7 µs and four allocations; nearly every request ends without waiting for anything. So that is done when somebody asks for Done, and
-// a look at Err compares the time.
+// deadline is a context that ends at a time. context.WithDeadline starts a timer and enters itself with its parent,
+// for each request 0.7 µs and four allocations; nearly every request ends without waiting for anything. So that is
+// done when somebody asks for Done, and a look at Err compares the time.
 type deadline struct {
 	context.Context // the request's
 	at              time.Time
@@ -61,7 +61,8 @@ func (d *deadline) Err() error {
 	return d.begun().Err()
 }
 
-// Value implements context.Context. The timed context's own values let contexts that are made of this one hear of its end from it.
+// Value implements context.Context. The timed context's own values let contexts that are made of this one hear of its
+// end from it.
 func (d *deadline) Value(key any) any {
 	if t := d.begun(); t != nil {
 		return t.Value(key)

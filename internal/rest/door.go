@@ -22,10 +22,11 @@ import (
 // Options are what all calls of a door have in common.
 type Options struct {
 	API     string       // for observers: nosql, table
-	Clock   *clock.Clock // of replies' Date
+	Clock   *clock.Clock // real time: of the Date of replies
 	Log     *slog.Logger
 	Budget  *budget.Budget   // of request bodies; nil: no limit
-	MaxTime time.Duration    // how long one request may run; 0 is for ever
+	MaxBody int              // the largest body that a handler takes, in bytes; 0: bodies are read in handlers only
+	MaxTime time.Duration    // how long one request may run, the reading of its body included; 0 is for ever
 	Gate    *admit.Gate      // how many run at once; nil lets in all
 	Observe observe.Observer // nil is nobody
 }
@@ -48,8 +49,8 @@ func NewDoor(o Options) *Door {
 // Requests is how many ids were given to requests: nearly the number of requests.
 func (d *Door) Requests() uint64 { return d.ids.n.Load() }
 
-// NewRouter returns a gin router that takes paths as they are: nothing is redirected, an encoded slash separates nothing, and a verb
-// that a path does not have is told apart from a path that is not there.
+// NewRouter returns a gin router that takes paths as they are: nothing is redirected, an encoded slash separates
+// nothing, and a verb that a path does not have is told apart from a path that is not there.
 func NewRouter() *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()
@@ -85,8 +86,9 @@ func (d *Door) Observed(g *gin.Context) {
 func (c *Call) tell() {
 	code := c.Status()
 	c.told = observe.Request{
-		API: c.door.API, Operation: c.Operation, Status: codeText(code), Failed: code >= 500, Left: c.Left(), Charge: c.Charge,
-		Duration: c.door.real.Now().Sub(c.began), Client: c.Request.RemoteAddr, Target: c.Request.URL.Path, Explain: c.Explain,
+		API: c.door.API, Operation: c.Operation, Status: codeText(code), Failed: code >= 500, Left: c.Left(),
+		Charge: c.Charge, Duration: c.door.real.Now().Sub(c.began),
+		Client: c.Request.RemoteAddr, Target: c.Request.URL.Path, Explain: c.Explain,
 	}
 	if c.Operation == "" {
 		c.told.Operation = "other" // refused before it was known what it is
@@ -113,8 +115,8 @@ func codeText(code int) string {
 // errPanicked is what a client is told of a panic.
 var errPanicked = status.New(status.Internal, "a handler panicked")
 
-// Recovered turns a panic of a handler into an error and a log line: one bad request must not end the server. When the reply has begun,
-// the connection closes.
+// Recovered turns a panic of a handler into an error and a log line: one bad request must not end the server. When
+// the reply has begun, the connection closes.
 func (d *Door) Recovered(g *gin.Context) {
 	c := g.Writer.(Of)
 	defer func() {
@@ -125,7 +127,8 @@ func (d *Door) Recovered(g *gin.Context) {
 		if v == http.ErrAbortHandler {
 			panic(v)
 		}
-		d.Log.Error("A request panicked.", "api", d.API, "path", g.Request.URL.Path, "panic", v, "stack", string(debug.Stack()))
+		d.Log.Error("A request panicked.", "api", d.API, "path", g.Request.URL.Path,
+			"panic", v, "stack", string(debug.Stack()))
 		if c.base().Sent() {
 			panic(http.ErrAbortHandler)
 		}
@@ -147,19 +150,22 @@ func (d *Door) Failed(g *gin.Context) {
 	}
 }
 
-// Limited holds requests to the door's gate and to its time.
+// Limited holds requests to the door's time, reads their bodies, and lets them through the door's gate.
 func (d *Door) Limited(g *gin.Context) {
 	c := g.Writer.(Of).base()
-	if err := d.Gate.Enter(c.ctx); err != nil {
-		c.Abort(err)
-		return
-	}
-	defer d.Gate.Leave()
 	if d.MaxTime > 0 {
 		ctx := &deadline{Context: c.ctx, at: d.real.Now().Add(d.MaxTime), clock: d.real}
 		defer ctx.end()
 		c.ctx = ctx
 	}
+	if d.MaxBody > 0 {
+		c.fetch(d.MaxBody)
+	}
+	if err := d.Gate.Enter(c.ctx); err != nil {
+		c.Abort(err)
+		return
+	}
+	defer d.Gate.Leave()
 	g.Next()
 }
 

@@ -35,8 +35,8 @@ func (s *ids) next(text *[36]byte) {
 	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
 }
 
-// RequestID gives each call its id: that of the client where the request header of that name (canonical) has a GUID, else a new one.
-// With "" it is always a new one.
+// RequestID gives each call its id: that of the client where the request header of that name (canonical) has a GUID,
+// else a new one. With "" it is always a new one.
 func RequestID(header string) gin.HandlerFunc {
 	return func(g *gin.Context) {
 		c := g.Writer.(Of).base()

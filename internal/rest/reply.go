@@ -8,8 +8,9 @@ import (
 	"github.com/orrerydb/orrery/internal/httpconn"
 )
 
-// Reply headers are gathered in one buffer, Call.Values: each costs no allocation, and their names go out as they are given here, in lower
-// case if so. A header that is added again replaces the one before. A value is set at once, or appended and added:
+// Reply headers are gathered in one buffer, Call.Values: each costs no allocation, and their names go out as they are
+// given here, in lower case if so. A header that is added again replaces the one before. A value is set at once, or
+// appended and added:
 //
 //	c.Set("etag", v)
 //	from := len(c.Values)
@@ -41,8 +42,8 @@ func (c *Call) SetInt(name string, v int64) {
 	c.Add(name, from)
 }
 
-// Send writes the reply: status, reply headers, and c.Out as body where the status has one. contentType is the header's value, shared by
-// all replies of its kind; nil: no header.
+// Send writes the reply: status, reply headers, and c.Out as body where the status has one. contentType is the
+// header's value, shared by all replies of its kind; nil: no header.
 func (c *Call) Send(code int, contentType []string) {
 	c.sent = true
 	h := c.Header()
@@ -82,8 +83,8 @@ func (c *Call) fillMap(h http.Header) {
 	}
 }
 
-// makeLines makes c.lines of the reply headers as net/http would write them out of the map: in the order of their names, each once. It
-// reports false when a value is none that net/http writes as it is.
+// makeLines makes c.lines of the reply headers as net/http would write them out of the map: in the order of their
+// names, each once. It reports false when a value is none that net/http writes as it is.
 func (c *Call) makeLines() bool {
 	s := c.slots
 	for i := 1; i < len(s); i++ { // few, and nearly in order: the cheapest sort there is, and a stable one
