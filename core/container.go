@@ -210,6 +210,14 @@ func (c *Container) Explain(ctx context.Context, q *exec.Query) (access.Plan, er
 
 // ChangeFeed reads a page of the change feed of a physical partition (its id), or of the whole container with "".
 func (c *Container) ChangeFeed(ctx context.Context, partition string, pos feed.Position, max int) (feed.Page, error) {
+	p, err := c.readFeed(ctx, partition, pos, max)
+	if err == nil {
+		c.e.fed(&p)
+	}
+	return p, err
+}
+
+func (c *Container) readFeed(ctx context.Context, partition string, pos feed.Position, max int) (feed.Page, error) {
 	d := c.rt.Def()
 	if partition == "" {
 		return feed.Read(ctx, c.rt, 0, len(d.Slots), pos, max)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/catalog"
@@ -76,6 +77,8 @@ type Options struct {
 
 // Engine is one store with all that is in it. Safe for concurrent use.
 type Engine struct {
+	onFeed func(age time.Duration) // see OnFeed; may be nil
+
 	kv    kv.Engine
 	bud   *budget.Budget
 	log   *slog.Logger
@@ -347,6 +350,9 @@ func (e *Engine) dropOrphans(ctx context.Context) error {
 	for _, g := range gens {
 		if !live[g] {
 			if err := e.store.DropGeneration(ctx, g); err != nil {
+				if e.Health().State >= kv.Full { // a start with more room does it
+					return nil
+				}
 				return err
 			}
 		}

@@ -52,8 +52,8 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 
 // foreign reports whether a browser sends the request for another site than this server's own.
 func foreign(r *http.Request) bool {
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		return true
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
+		return site != "same-origin" && site != "none"
 	}
 	o := r.Header.Get("Origin")
 	if o == "" {

@@ -190,7 +190,7 @@ func permissionToken(c *call, dst []byte, r *core.Resource) ([]byte, error) {
 	if err := json.Unmarshal(r.Body, &p); err != nil {
 		return nil, status.Wrap(status.Corruption, err, "A stored permission is malformed.")
 	}
-	g := grant{all: p.Mode == "All", expiry: c.s.clock.Now().Unix() + life, coll: p.Coll, child: p.Child, key: p.Bound}
+	g := grant{all: p.Mode == "All", expiry: c.s.wall.Now().Unix() + life, coll: p.Coll, child: p.Child, key: p.Bound}
 	nonce := c.s.clock.UUID()
 	dst = append(dst, `,"_token":`...)
 	return appendJSONString(dst, c.s.sign.seal(&g, [8]byte(nonce[:8]))), nil

@@ -22,7 +22,8 @@ type Options struct {
 	Account string       // name of the account; shown in the account document as a location's name
 	Key     string       // account key, base64
 	Auth    bool         // check signatures
-	Clock   *clock.Clock // time and ids
+	Clock   *clock.Clock // time of data, and ids
+	Wall    *clock.Clock // real time: of signatures, tokens and the Date header; nil: the wall clock
 	Logger  *slog.Logger // nil: slog.Default
 
 	// Consistency is the account's level: Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual; "" is Session.
@@ -49,6 +50,7 @@ type Server struct {
 	sign  *tokenSigner
 	log   *slog.Logger
 	clock *clock.Clock
+	wall  *clock.Clock
 	gin   *gin.Engine
 	table map[uint32]*route
 	ids   idSource
@@ -65,6 +67,9 @@ func New(e *core.Engine, o Options) (*Server, error) {
 	if o.Clock == nil {
 		o.Clock = clock.New()
 	}
+	if o.Wall == nil {
+		o.Wall = clock.New()
+	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -74,9 +79,9 @@ func New(e *core.Engine, o Options) (*Server, error) {
 	if _, ok := consistencyRank[o.Consistency]; !ok {
 		return nil, status.New(status.BadRequest, "%q is no consistency level", o.Consistency)
 	}
-	s := &Server{core: e, opt: o, log: o.Logger, clock: o.Clock, table: table(routes())}
+	s := &Server{core: e, opt: o, log: o.Logger, clock: o.Clock, wall: o.Wall, table: table(routes())}
 	if o.Auth {
-		a, err := newAuthority(o.Key, o.Clock)
+		a, err := newAuthority(o.Key, o.Wall)
 		if err != nil {
 			return nil, err
 		}
@@ -166,7 +171,7 @@ type dateValue struct {
 
 // dated returns the Date header: what net/http would make for each reply, made once a second.
 func (s *Server) dated() []string {
-	now := s.clock.Now()
+	now := s.wall.Now()
 	d := s.date.Load()
 	if d == nil || d.second != now.Unix() {
 		d = &dateValue{now.Unix(), []string{now.UTC().Format(http.TimeFormat)}}

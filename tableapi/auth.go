@@ -65,7 +65,7 @@ func (c *call) checkDate() (string, error) {
 	if err != nil {
 		return "", authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The x-ms-date or Date header is missing or malformed.")
 	}
-	if d := c.s.o.Clock.Now().Sub(t); d > maxSkew || d < -maxSkew {
+	if d := c.s.o.Wall.Now().Sub(t); d > maxSkew || d < -maxSkew {
 		return "", authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The date of the request is more than 15 minutes from the server's time.")
 	}
 	return date, nil

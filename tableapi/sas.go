@@ -76,7 +76,7 @@ func complete(own *string, stored string) bool {
 
 // checkSASLimits holds time, service, protocol and address of a SAS whose signature is good.
 func (c *call) checkSASLimits(account bool, st, se string) error {
-	now := value.DateOf(c.s.o.Clock.Now().UnixMilli(), 0)
+	now := value.DateOf(c.s.o.Wall.Now().UnixMilli(), 0)
 	expiry, err := edm.ParseDateTime(se)
 	if err != nil || expiry.DateMS() < now.DateMS() {
 		return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The signature is expired or has no expiry time.")

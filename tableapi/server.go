@@ -33,9 +33,10 @@ const Database = "TablesDB"
 // Options configure a Server.
 type Options struct {
 	Account string
-	Key     []byte // the account key, decoded from base64
-	Auth    bool   // false: credentials are neither needed nor looked at
-	Clock   *clock.Clock
+	Key     []byte       // the account key, decoded from base64
+	Auth    bool         // false: credentials are neither needed nor looked at
+	Clock   *clock.Clock // time of data, and ids
+	Wall    *clock.Clock // real time, of signatures; nil: the wall clock
 	Log     *slog.Logger // may be nil
 
 	// MaxTime is how long one request may run; 0 is for ever. Gate bounds how many run at once; nil lets in all. Observe is told of each
@@ -58,6 +59,9 @@ type Server struct {
 
 // New returns a server of the engine's tables.
 func New(e *core.Engine, o Options) *Server {
+	if o.Wall == nil {
+		o.Wall = clock.New()
+	}
 	s := &Server{e: e, o: o, idPrefix: o.Clock.UUID().String()[:24]}
 	s.macs.New = func() any { return hmac.New(sha256.New, o.Key) }
 	s.calls.New = func() any { return &call{s: s} }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -43,8 +44,11 @@ func TestMain(m *testing.M) {
 type process struct {
 	cmd   *exec.Cmd
 	admin string
+	nosql string // see ask
 	log   *strings.Builder
-	began time.Time
+
+	banner string
+	began  time.Time
 }
 
 // launch starts the binary on free ports and returns once the banner is printed.
@@ -68,6 +72,7 @@ func launch(t *testing.T, args ...string) *process {
 	t.Cleanup(func() { _ = p.cmd.Process.Kill(); _ = p.cmd.Wait() })
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
+		p.banner += lines.Text() + "\n"
 		if f := strings.Fields(lines.Text()); len(f) > 1 && f[0] == "Admin" {
 			p.admin, _, _ = strings.Cut(f[1], "{")
 		}
@@ -160,6 +165,37 @@ func TestSIGTERMEndsWithinFiveSeconds(t *testing.T) {
 	code, took := p.terminate(t)
 	if code != 0 || took > 5*time.Second {
 		t.Fatalf("exit %d after %v: %s", code, took, p.log)
+	}
+}
+
+// A process that is told to use one processor uses two, keeps its key to itself, and says where it is.
+func TestServeOnOneProcessorWithAKeyOfItsOwn(t *testing.T) {
+	const key = "c2VjcmV0"
+	dir := t.TempDir()
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOMAXPROCS", "1")
+	p := launch(t, "serve", "--data", dir, "--key-file", file, "--log-level", "debug", "--log-requests")
+	p.ready(t)
+	if text := fetchText(t, p.admin+"metrics"); !strings.Contains(text, "\ngo_sched_gomaxprocs_threads 2\n") {
+		t.Error("it has one processor")
+	}
+	out, err := exec.Command(binary, "connect", "--data", dir).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "AccountKey="+key+";") {
+		t.Errorf("connect: %v: %s", err, out)
+	}
+	out, err = exec.Command(binary, "connect", "--json", "--data", dir).Output()
+	c := server.Connections{}
+	if err := errors.Join(err, json.Unmarshal(out, &c)); err != nil || c.Key != key || c.Admin.Endpoint != p.admin {
+		t.Errorf("connect --json: %v: %s", err, out)
+	}
+	if code, _ := p.terminate(t); code != 0 || strings.Contains(p.log.String()+p.banner, key) {
+		t.Errorf("exit %d; %s%s", code, p.banner, p.log)
+	}
+	if out, err := exec.Command(binary, "connect", "--data", dir).CombinedOutput(); err == nil || !strings.Contains(string(out), "no server serves") {
+		t.Errorf("connect after the end: %v: %s", err, out)
 	}
 }
 

@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -25,70 +27,24 @@ type cli struct {
 	Check   checkCmd   `cmd:"" help:"Verify a store that no server has open."`
 	Repair  repairCmd  `cmd:"" help:"Save what can be read of a damaged store into a new directory."`
 	Query   queryCmd   `cmd:"" help:"Run a NoSQL query, and explain it."`
+	Connect connectCmd `cmd:"" help:"Print the connection strings of a server, from its data directory."`
 	Version versionCmd `cmd:"" help:"Print the version."`
-}
+	Help    helpCmd    `cmd:"" help:"Print the help of a command."`
 
-// serving are the flags that serve and demo share.
-type serving struct {
-	NosqlAddr     string   `name:"nosql-addr" default:"127.0.0.1:8081" help:"Address of the NoSQL API (HTTP and HTTPS), or off."`
-	GremlinAddr   string   `default:"127.0.0.1:8901" help:"Address of the Gremlin API (ws and wss), or off."`
-	TableAddr     string   `default:"127.0.0.1:8902" help:"Address of the Table API, or off."`
-	MongoAddr     string   `default:"127.0.0.1:10255" help:"Address of the MongoDB API, or off."`
-	AdminAddr     string   `default:"127.0.0.1:8080" help:"Address of health, metrics and connection strings, or off."`
-	Account       string   `default:"localhost" help:"Account name."`
-	Key           string   `default:"${key}" help:"Account key, base64. The default is the emulator's well-known key."`
-	Auth          bool     `default:"true" negatable:"" help:"Ask for credentials (--auth=false: no API does)."`
-	Consistency   string   `default:"Session" enum:"Strong,BoundedStaleness,Session,ConsistentPrefix,Eventual" help:"Consistency of the account: requests for a stronger one are refused."`
-	Strict        []string `default:"nosql" help:"APIs that refuse what the service refuses (nosql), or none: answer everything."`
-	Insecure      bool     `help:"Allow --auth=false and the well-known key on addresses that other machines reach."`
-	PublicHost    []string `placeholder:"NAME" help:"Name under which clients may ask for a server with --auth=false, beside localhost and this machine's. Repeatable."`
-	GremlinSource []string `placeholder:"NAME=DATABASE/GRAPH" help:"Graph that Gremlin clients choose by alias; made when absent. Repeatable."`
-	CacheMB       int      `name:"cache-mb" default:"144" help:"Cache of the store in MiB, for items and blocks."`
-}
-
-func (f *serving) config() (server.Config, error) {
-	c := server.Default()
-	sources, err := server.ParseSources(f.GremlinSource)
-	if err != nil {
-		return c, err
-	}
-	c.NoSQLAddr, c.GremlinAddr, c.TableAddr, c.MongoAddr, c.AdminAddr = f.NosqlAddr, f.GremlinAddr, f.TableAddr, f.MongoAddr, f.AdminAddr
-	c.Account, c.Key, c.Auth, c.Insecure = f.Account, f.Key, f.Auth, f.Insecure
-	if c.Strict, err = server.ParseStrict(f.Strict); err != nil {
-		return c, err
-	}
-	c.Consistency, c.PublicHosts = f.Consistency, f.PublicHost
-	c.GremlinSources, c.CacheMB, c.Version = sources, f.CacheMB, version()
-	c.Logger = slog.Default()
-	return c, nil
-}
-
-type serveCmd struct {
-	Data   string `xor:"where" placeholder:"DIR" help:"Directory of the store (default ./data)."`
-	Memory bool   `xor:"where" help:"Keep everything in memory."`
-	serving
-	Durability string `default:"sync" enum:"sync,relaxed" help:"sync: on disk before the answer; relaxed: a crash may lose the last moments."`
-}
-
-// Run implements the command.
-func (s *serveCmd) Run() error {
-	c, err := s.config()
-	if err != nil {
-		return err
-	}
-	if s.Data != "" {
-		c.Data = s.Data
-	}
-	c.Memory, c.Durability = s.Memory, s.Durability
-	return serve(c, nil)
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
 type versionCmd struct{}
 
 // Run implements the command.
-func (versionCmd) Run() error {
-	fmt.Println("orrery", version())
-	return nil
+func (versionCmd) Run(s *streams) error {
+	_, err := fmt.Fprintln(s.out, "orrery", version())
+	return err
+}
+
+// helpCmd is --help as a command.
+type helpCmd struct {
+	Command []string `arg:"" optional:"" help:"Command."`
 }
 
 // version is the module's version, or the commit of a build from a checkout.
@@ -122,9 +78,12 @@ const (
 func serve(c server.Config, after func(context.Context, *server.Server) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	tuneGC()
-	s, err := server.Start(c)
-	if err != nil {
+	slog.SetDefault(c.Logger)
+	twoProcessors()
+	c.LimitMemory()
+	collectEarly()
+	s, err := opened(ctx, c)
+	if s == nil {
 		return err
 	}
 	if after != nil {
@@ -134,14 +93,18 @@ func serve(c server.Config, after func(context.Context, *server.Server) error) e
 		if err = s.Banner(os.Stdout); err == nil {
 			select {
 			case <-ctx.Done():
-				slog.Info("Stopping")
+				c.Logger.Info("Stopping")
 			case err = <-s.Failed():
 			}
 		}
 	}
 	stop() // a second signal ends the process at once
 	end := time.AfterFunc(stopLimit, func() {
-		slog.Warn("Some requests did not end in time")
+		if s.Hangs() {
+			c.Logger.Error("The store did not close in time")
+			os.Exit(1)
+		}
+		c.Logger.Warn("Some requests did not end in time")
 		os.Exit(0)
 	})
 	defer end.Stop()
@@ -150,9 +113,59 @@ func serve(c server.Config, after func(context.Context, *server.Server) error) e
 	return errors.Join(err, s.Stop(grace))
 }
 
+// opened starts a server. A signal meanwhile gives up: no server and no error. Nobody was answered, and what the store has written so far is whole
+// at any moment.
+func opened(ctx context.Context, c server.Config) (*server.Server, error) {
+	type started struct {
+		s   *server.Server
+		err error
+	}
+	done := make(chan started, 1)
+	go func() {
+		s, err := server.Start(c)
+		done <- started{s, err}
+	}()
+	select {
+	case r := <-done:
+		return r.s, r.err
+	case <-ctx.Done():
+		c.Logger.Info("Stopped while the store was being opened")
+		return nil, nil
+	}
+}
+
+// twoProcessors lets Go run two goroutines at once where it would run one, as on a machine with one CPU. A sync of the log holds a
+// processor of Go's for as long as the disk takes, though it uses no CPU: with one, nothing else runs meanwhile.
+func twoProcessors() {
+	if runtime.GOMAXPROCS(0) < 2 {
+		runtime.GOMAXPROCS(2)
+	}
+}
+
+// garbagePercent is how much garbage may pile up between two collections, in percent of what is live (decision 0015).
+const garbagePercent = 50
+
+// collectEarly has the garbage collected at garbagePercent, unless the user has set GOGC.
+func collectEarly() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbagePercent)
+	}
+}
+
 func main() {
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// helpAsFlag makes "help COMMAND" of what it means: "COMMAND --help".
+func helpAsFlag(args []string) []string {
+	switch {
+	case len(args) == 0:
+		return []string{"--help"}
+	case args[0] == "help":
+		return append(slices.Clone(args[1:]), "--help")
+	}
+	return args
 }
 
 // run parses args and runs the command; it returns the exit code: 0 done, 1 failed, 2 used wrongly.
@@ -163,7 +176,7 @@ func run(args []string, out, errOut io.Writer) int {
 		kong.Name("orrery"),
 		kong.Description("Azure Cosmos DB's four APIs over one store, in one binary. Every flag is also a variable: --nosql-addr is ORRERY_NOSQL_ADDR."),
 		kong.DefaultEnvars("ORRERY"),
-		kong.Vars{"key": server.WellKnownKey},
+		kong.Vars{"key": server.WellKnownKey, "version": "orrery " + version()},
 		kong.Writers(out, errOut),
 		kong.Exit(func(code int) { exit = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
@@ -171,9 +184,7 @@ func run(args []string, out, errOut io.Writer) int {
 	if err != nil {
 		panic(err) // the struct tags above are wrong
 	}
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
+	args = helpAsFlag(args)
 	ctx, err := p.Parse(args)
 	if exit >= 0 { // help was printed
 		return exit

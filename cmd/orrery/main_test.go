@@ -3,6 +3,9 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -68,6 +71,8 @@ func TestDefaultsAreTheServers(t *testing.T) {
 	want := server.Default()
 	if got.NoSQLAddr != want.NoSQLAddr || got.GremlinAddr != want.GremlinAddr || got.TableAddr != want.TableAddr ||
 		got.MongoAddr != want.MongoAddr || got.AdminAddr != want.AdminAddr || got.Key != want.Key || got.Account != want.Account ||
+		got.MemoryMB != want.MemoryMB || got.MaxConnections != want.MaxConnections || got.MaxRequests != want.MaxRequests ||
+		got.MaxWaiting != want.MaxWaiting || got.MaxTime != want.MaxTime || got.Slow != want.Slow || got.LogRequests ||
 		!got.Auth || got.CacheMB != want.CacheMB || c.Serve.Durability != want.Durability {
 		t.Fatalf("flags %+v, server %+v", got, want)
 	}
@@ -81,7 +86,11 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{"", 0, "serve"},
 		{"--help", 0, "check"},
-		{"version", 0, ""},
+		{"version", 0, "orrery "},
+		{"--version", 0, "orrery "},
+		{"help", 0, "serve"},
+		{"help query", 0, "--explain"},
+		{"help nope", 2, "nope"},
 		{"serve --memory --data x", 2, "--data and --memory"},
 		{"serve --durability maybe", 2, "durability"},
 		{"serve --nope", 2, "--nope"},
@@ -92,6 +101,16 @@ func TestExitCodes(t *testing.T) {
 		{"serve --memory --strict nosql,none", 1, "none stands alone"},
 		{"serve --memory --strict table", 1, "--strict"},
 		{"serve --memory --public-host a/b", 1, "--public-host"},
+		{"serve --memory --key-file /nonexistent", 1, "--key-file"},
+		{"serve --memory --key a2V5 --key-file /nonexistent", 1, "can't be used together"},
+		{"serve --memory --log-level loud", 2, "log-level"},
+		{"serve --memory --log-format xml", 2, "log-format"},
+		{"serve --memory --tls-cert x", 1, "--tls-cert and --tls-key"},
+		{"serve --memory --tls-cert /nonexistent --tls-key /nonexistent --nosql-addr 127.0.0.1:0 --table-addr off --gremlin-addr off --mongo-addr off --admin-addr off", 1, "/nonexistent"},
+		{"serve --memory --memory-mb 150", 1, "--memory-mb 150: want at least 160"},
+		{"serve --memory --max-connections 0", 1, "--max-connections"},
+		{"serve --memory --max-time=-1s", 1, "--max-time"},
+		{"connect --data /nonexistent", 1, "no server serves /nonexistent"},
 		{"check /nonexistent-directory", 2, "nonexistent"},
 	} {
 		var out, errOut bytes.Buffer
@@ -100,6 +119,59 @@ func TestExitCodes(t *testing.T) {
 		}
 		if !strings.Contains(out.String()+errOut.String(), tc.text) {
 			t.Errorf("orrery %s says %q %q, want %q", tc.args, out.String(), errOut.String(), tc.text)
+		}
+	}
+}
+
+func TestKeyFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key")
+	for content, want := range map[string]string{"c2VjcmV0\n": "c2VjcmV0", " c2VjcmV0": "c2VjcmV0", " \n": ""} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := parse(t, "serve", "--key-file", file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cfg, err := c.Serve.config(); cfg.Key != want && want != "" || (err == nil) != (want != "") {
+			t.Errorf("%q: %q %v", content, cfg.Key, err)
+		}
+	}
+}
+
+func TestLogFlags(t *testing.T) {
+	for _, tc := range []struct{ flags, want string }{
+		{"", "level=WARN msg=w"},
+		{"--log-level error", ""},
+		{"--log-level debug", "level=DEBUG msg=d"},
+		{"--log-format json", `"level":"WARN","msg":"w"}`},
+	} {
+		c, err := parse(t, strings.Fields("serve "+tc.flags)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		log, err := c.Serve.logger(&out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Debug("d")
+		log.Warn("w")
+		if got := out.String(); !strings.Contains(got, tc.want) || tc.want == "" && got != "" ||
+			strings.Contains(got, "DEBUG") != strings.Contains(tc.flags, "debug") {
+			t.Errorf("%q: %s", tc.flags, got)
+		}
+	}
+}
+
+// On one processor of Go's a sync of the log would hold up everything else.
+func TestAtLeastTwoProcessors(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for have, want := range map[int]int{1: 2, 2: 2, 3: 3} {
+		runtime.GOMAXPROCS(have)
+		twoProcessors()
+		if got := runtime.GOMAXPROCS(0); got != want {
+			t.Errorf("%d became %d, want %d", have, got, want)
 		}
 	}
 }

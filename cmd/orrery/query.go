@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -23,8 +24,8 @@ import (
 
 // queryCmd runs a NoSQL query, on a server or on a store that no server has open.
 type queryCmd struct {
-	Endpoint  string            `default:"http://127.0.0.1:8081" help:"NoSQL endpoint of a server."`
-	Key       string            `default:"${key}" help:"Account key, base64."`
+	Endpoint string `default:"http://127.0.0.1:8081" help:"NoSQL endpoint of a server."`
+	keyFlags
 	Data      string            `placeholder:"DIR" type:"existingdir" help:"Read the store in this data directory instead; no server may have it open."`
 	DB        string            `name:"db" required:"" placeholder:"DATABASE" help:"Database."`
 	Container string            `required:"" placeholder:"CONTAINER" help:"Container."`
@@ -38,6 +39,10 @@ type queryCmd struct {
 func (q *queryCmd) Run(s *streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	var err error
+	if q.Key, err = q.key(); err != nil {
+		return err
+	}
 	do, closing, err := q.transport(ctx)
 	if err != nil {
 		return err
@@ -175,12 +180,12 @@ func (q *queryCmd) page(ctx context.Context, do func(*http.Request) (*http.Respo
 	}
 	res, err := do(req)
 	if err != nil {
-		return nil, err
+		return nil, q.unreachable(ctx, err)
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
-		return nil, err
+		return nil, q.unreachable(ctx, err)
 	}
 	if res.StatusCode != http.StatusOK {
 		return nil, refusal(res.StatusCode, text)
@@ -189,21 +194,58 @@ func (q *queryCmd) page(ctx context.Context, do func(*http.Request) (*http.Respo
 	return p, json.Unmarshal(text, p)
 }
 
-// refusal is the error of a reply: its message without what only a client's log needs.
+// unreachable is the error of a request that had no whole answer.
+func (q *queryCmd) unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errors.New("the query was interrupted")
+	}
+	var u *url.Error
+	if errors.As(err, &u) { // it repeats method and address
+		err = u.Err
+	}
+	var n *net.OpError
+	if errors.As(err, &n) && n.Op == "dial" {
+		return fmt.Errorf("no server answers at %s: %w", q.Endpoint, n.Err)
+	}
+	return fmt.Errorf("the answer of %s doesn't come whole: %w", q.Endpoint, err)
+}
+
+// refusal is the error of a reply: what it says, without what only a client's log needs.
 func refusal(code int, body []byte) error {
 	var e struct{ Message string }
-	if json.Unmarshal(body, &e) == nil && e.Message != "" {
-		text, _, _ := strings.Cut(strings.TrimPrefix(e.Message, "Message: "), "\r\nActivityId")
-		return fmt.Errorf("%d: %s", code, text)
+	if json.Unmarshal(body, &e) != nil || e.Message == "" {
+		return fmt.Errorf("the server refuses the query with %d %s: %.300s", code, http.StatusText(code), body)
 	}
-	return fmt.Errorf("%d: %.300s", code, body)
+	text, _, _ := strings.Cut(strings.TrimPrefix(e.Message, "Message: "), "\r\nActivityId")
+	var many struct {
+		Errors []any
+	}
+	if json.Unmarshal([]byte(text), &many) == nil && len(many.Errors) > 0 {
+		var all []string
+		for _, one := range many.Errors {
+			all = append(all, sentence(one))
+		}
+		text = strings.Join(all, "; ")
+	}
+	return fmt.Errorf("the server refuses the query with %d %s: %s", code, http.StatusText(code), text)
+}
+
+// sentence is one of several errors: a text, or a message with a code.
+func sentence(one any) string {
+	if m, ok := one.(map[string]any); ok {
+		if code, ok := m["code"].(string); ok {
+			return fmt.Sprintf("%v (%s)", m["message"], code)
+		}
+		return fmt.Sprint(m["message"])
+	}
+	return fmt.Sprint(one)
 }
 
 // masterToken signs a request with the account key.
 func masterToken(key, text string) (string, error) {
 	raw, err := base64.StdEncoding.DecodeString(key)
 	if err != nil {
-		return "", errors.New("--key: want base64")
+		return "", errors.New("--key: want base64, as the server's")
 	}
 	m := hmac.New(sha256.New, raw)
 	m.Write([]byte(text))

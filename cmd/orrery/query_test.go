@@ -55,8 +55,8 @@ func TestQueryCommand(t *testing.T) {
 			[]string{"plan    ", ", sorted\n", "advice  add composite [/customer asc,/id asc] to compositeIndexes\n"}},
 		{[]string{"--pk", "linus", "SELECT c.id FROM c"}, 1, "", []string{"--pk linus: want a JSON value"}},
 		{[]string{"--param", "n=x", "SELECT c.id FROM c"}, 1, "", []string{"the value is not JSON"}},
-		{[]string{"SELEC"}, 1, "", []string{"400: ", "SC1001"}},
-		{[]string{"--container", "nope", "SELECT c.id FROM c"}, 1, "", []string{"404: "}},
+		{[]string{"SELEC"}, 1, "", []string{"the server refuses the query with 400 Bad Request: Syntax error", "(SC1001)\n"}},
+		{[]string{"--container", "nope", "SELECT c.id FROM c"}, 1, "", []string{"with 404 Not Found: Resource Not Found."}},
 		{[]string{}, 2, "", []string{"<query>"}},
 	}
 	for _, where := range [][]string{{"--endpoint", endpoint}, {"--data", dir}} {
@@ -81,7 +81,8 @@ func TestQueryCommand(t *testing.T) {
 		}
 	}
 	var out, errOut bytes.Buffer
-	if code := run([]string{"query", "--db", "d", "--container", "c", "--endpoint", "http://127.0.0.1:1", "SELECT 1"}, &out, &errOut); code != 1 {
-		t.Errorf("no server: exit %d", code)
+	code := run([]string{"query", "--db", "d", "--container", "c", "--endpoint", "http://127.0.0.1:1", "SELECT 1"}, &out, &errOut)
+	if code != 1 || !strings.HasPrefix(errOut.String(), "orrery: no server answers at http://127.0.0.1:1: ") {
+		t.Errorf("no server: exit %d, %s", code, errOut.String())
 	}
 }

@@ -291,9 +291,14 @@ func (c *Catalog) next() (*state, error) {
 // translate turns an engine's error into a status.
 func translate(err error) error {
 	var e *status.Error
+	var r *kv.Refusal
 	switch {
 	case errors.As(err, &e):
 		return err
+	case errors.As(err, &r):
+		return r.Status()
+	case errors.Is(err, kv.ErrFull):
+		return status.Wrap(status.StoreFull, err, "The server's disk is full.")
 	case errors.Is(err, kv.ErrTooLarge):
 		return status.Wrap(status.TooLarge, err, "Request size is too large")
 	case errors.Is(err, kv.ErrUnknownOutcome):
@@ -369,7 +374,7 @@ func (c *Catalog) DropDatabase(ctx context.Context, id string) ([]*Container, er
 	if d == nil {
 		return nil, errNoDatabase(id, 0)
 	}
-	var b kv.Batch
+	b := kv.Batch{Frees: true}
 	var gone []*Container
 	for _, k := range next.containers[id] {
 		gone = append(gone, k)
@@ -561,7 +566,7 @@ func (c *Catalog) DropContainer(ctx context.Context, db, id string) (*Container,
 	}
 	delete(m, id)
 	delete(next.rids, k.RID())
-	var b kv.Batch
+	b := kv.Batch{Frees: true}
 	deleteContainer(&b, k)
 	return k, c.commit(ctx, next, &b)
 }

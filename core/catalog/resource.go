@@ -225,7 +225,7 @@ func (c *Catalog) DropResource(ctx context.Context, db string, kind keys.MetaKin
 			return err
 		}
 	}
-	var b kv.Batch
+	b := kv.Batch{Frees: true}
 	s := maps.Clone(next.shelves[old.DBNum])
 	for n, r := range s {
 		if r == old || r.Parent == old.Num {

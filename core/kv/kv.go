@@ -35,18 +35,6 @@ var (
 	ErrFull           = errors.New("kv: no room for new data")      // definitely not applied; batches that free space may go on
 )
 
-// Refusal is ErrFull or ErrUnavailable with its cause in a sentence that may be shown to a client.
-type Refusal struct {
-	Kind     error // ErrFull or ErrUnavailable
-	Sentence string
-}
-
-// Error implements error.
-func (e *Refusal) Error() string { return e.Kind.Error() + ": " + e.Sentence }
-
-// Unwrap makes errors.Is find Kind.
-func (e *Refusal) Unwrap() error { return e.Kind }
-
 // PreconditionError is ErrConflict with the index of the precondition that did not hold.
 type PreconditionError struct{ Index int }
 

@@ -97,6 +97,7 @@ func (p *part) group() {
 // prepare makes the operations that need no latch and hands them to the engine.
 func (d *draft) prepare() error {
 	d.b.Reset()
+	d.b.Frees = true
 	room := 0
 	for i := range d.parts {
 		p := &d.parts[i]
@@ -109,6 +110,7 @@ func (d *draft) prepare() error {
 			}
 			p.flags.classes |= keyClasses(ch.id.ident)
 			p.extra = p.extra || ch.extra
+			d.b.Frees = d.b.Frees && ch.item == nil
 		}
 		room += roomForItem*(len(p.chs)+p.partitions) + len(p.sl.headKey) + maxHead
 	}
@@ -311,7 +313,7 @@ func (c *Container) lost(sl *slot, cause error) (raced bool, err error) {
 	}
 	if h.LSN != sl.head.LSN {
 		// The head is that of a commit without a handle to wait on. A commit after it has one.
-		var same kv.Batch
+		same := kv.Batch{Frees: true} // it adds nothing
 		same.Put(sl.headKey, b)
 		w, err := c.st.eng.Write(context.Background(), &same, []kv.Precondition{{Key: sl.headKey, Expect: kv.Equal, Value: b}})
 		if err != nil {

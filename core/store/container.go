@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/binary"
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -121,6 +122,9 @@ func (s *slot) waitDurable(lsn int64) error {
 		return status.New(status.UnknownOutcome, "The outcome of a write before is unknown.")
 	}
 	if err := l.commit.Wait(); err != nil {
+		if errors.Is(err, kv.ErrUnknownOutcome) { // the other's: nothing of ours was to be applied
+			return status.Wrap(status.Unavailable, err, "What was read is not on the server's disk yet.")
+		}
 		return translate(err)
 	}
 	s.settled(l.lsn)

@@ -92,7 +92,7 @@ func (c *counter) reserve(ctx context.Context, lsn int64, num uint64) error {
 	v = append(v, formatCounter)
 	v = binary.BigEndian.AppendUint64(v, uint64(lsn))
 	v = binary.BigEndian.AppendUint64(v, num)
-	var b kv.Batch
+	b := kv.Batch{Frees: true} // deletes need numbers, too, and what adds data is refused by itself
 	b.Put(keys.AppendMeta(nil, keys.MetaCounter, c.gen, ""), v)
 	w, err := c.eng.Write(ctx, &b, nil)
 	if err != nil {

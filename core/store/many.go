@@ -225,7 +225,7 @@ func (m *many) commit(chs []change, from []int) bool {
 	}
 	p, err := d.write(m.ctx)
 	d.done()
-	if errors.Is(err, kv.ErrTooLarge) {
+	if errors.Is(err, kv.ErrTooLarge) || errors.Is(err, kv.ErrFull) { // one by one some may succeed: deletes
 		return false
 	}
 	if err != nil {

@@ -169,13 +169,18 @@ func translate(err error) error {
 		return nil
 	}
 	var e *status.Error
+	var r *kv.Refusal
 	switch {
 	case errors.As(err, &e):
 		return err
+	case errors.As(err, &r):
+		return r.Status()
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled): // engines wrap it: nothing was applied
 		return status.Wrap(status.Timeout, err, "The request took too long.")
 	case errors.Is(err, kv.ErrTooLarge):
 		return status.Wrap(status.TooLarge, err, "Request size is too large")
+	case errors.Is(err, kv.ErrFull):
+		return status.Wrap(status.StoreFull, err, "The server's disk is full.")
 	case errors.Is(err, kv.ErrUnavailable), errors.Is(err, kv.ErrClosed), errors.Is(err, kv.ErrSnapshotTooOld):
 		return status.Wrap(status.Unavailable, err, "The store is not available.")
 	case errors.Is(err, kv.ErrUnknownOutcome):

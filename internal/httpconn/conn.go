@@ -1,36 +1,41 @@
-// Package httpconn has the connections of an http.Server whose replies cost little: handlers give header lines as bytes (lines), and
-// what net/http does for each request with deadlines and to notice that its client has gone isn't done where it says nothing (reads).
+// Package httpconn has the connections of an http.Server whose handlers give header lines as bytes (lines), which costs less than
+// net/http's map of them.
 package httpconn
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 )
 
-// Listener hands out a *Conn for each plain TCP connection. Others, those with TLS above all, stay as they are: their handlers
-// have the header map.
-type Listener struct {
-	net.Listener
-
-	// Brief reports by the head of a request, with its request line, whether it ends soon: then its context isn't cancelled when the client
-	// goes. nil: none does. A handler must not take the connection over in such a request.
-	Brief func(head []byte) bool
-}
+// Listener hands out a *Conn for each connection without TLS. Those with TLS stay as they are: their handlers have the header map.
+type Listener struct{ net.Listener }
 
 // Accept implements net.Listener.
 func (l Listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
-	if tcp, ok := c.(*net.TCPConn); ok {
-		return &Conn{TCPConn: tcp, reads: reads{ends: l.Brief}}, err
+	if err != nil {
+		return c, err
 	}
-	return c, err
+	if _, secure := c.(*tls.Conn); secure {
+		return c, nil
+	}
+	return &Conn{Conn: c}, nil
 }
 
 // Conn is a connection of an http.Server.
 type Conn struct {
-	*net.TCPConn
+	net.Conn
 	lines
-	reads
+}
+
+// CloseWrite ends what goes out, and leaves what comes in: net/http does so after a reply that refuses a request, so that a client
+// that still sends gets to read it.
+func (c *Conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
 }
 
 type connKey struct{}

@@ -3,7 +3,6 @@ package httpconn
 import (
 	"bytes"
 	"errors"
-	"io"
 	"net"
 	"sync"
 )
@@ -52,7 +51,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 		return c.release(p)
 	}
 	if len(c.next) == 0 || bytes.HasPrefix(p, interim) {
-		return c.TCPConn.Write(p)
+		return c.Conn.Write(p)
 	}
 	at := bytes.Index(p, date)
 	if at < 0 || !bytes.HasPrefix(p, final) {
@@ -66,7 +65,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 		c.held = b
 		return len(p), nil
 	}
-	n, err := c.TCPConn.Write(*b)
+	n, err := c.Conn.Write(*b)
 	heads.Put(b)
 	if err != nil {
 		return min(n, len(p)), err
@@ -74,14 +73,9 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// ReadFrom implements io.ReaderFrom, by which net/http sends files.
-func (c *Conn) ReadFrom(r io.Reader) (int64, error) {
-	if c.held != nil {
-		if _, err := c.release(nil); err != nil {
-			return 0, err
-		}
-	}
-	return c.TCPConn.ReadFrom(r)
+// vectored is a connection that writes several buffers in one call, beside *net.TCPConn.
+type vectored interface {
+	WriteBuffers(b *net.Buffers) (int64, error)
 }
 
 // release writes what is held back and p.
@@ -89,7 +83,12 @@ func (c *Conn) release(p []byte) (int, error) {
 	b := c.held
 	c.both = [2][]byte{*b, p}
 	pieces := net.Buffers(c.both[:])
-	_, err := pieces.WriteTo(c.TCPConn)
+	var err error
+	if v, ok := c.Conn.(vectored); ok {
+		_, err = v.WriteBuffers(&pieces)
+	} else {
+		_, err = pieces.WriteTo(c.Conn)
+	}
 	c.both, c.held = [2][]byte{}, nil
 	heads.Put(b)
 	if err != nil {

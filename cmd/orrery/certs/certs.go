@@ -1,4 +1,4 @@
-// Package certs makes the server's self-signed certificate.
+// Package certs has the server's certificate: a self-signed one that it makes and keeps, or the user's own.
 package certs
 
 import (
@@ -26,12 +26,14 @@ const (
 	lifetime = 2 * 365 * 24 * time.Hour
 	renewal  = 30 * 24 * time.Hour // a kept certificate with less than this left is made anew
 	fileName = "orrery.pem"        // private key and certificate
+
+	organization = "Orrery" // of certificates that are made here
 )
 
 // Pair is a certificate for TLS and the same certificate as PEM, for clients that want to trust it.
 type Pair struct {
 	TLS tls.Certificate
-	PEM []byte // the certificate alone, without the key
+	PEM []byte // the certificate and those that vouch for it, without the key
 }
 
 // Names are what the certificate is good for: this machine by its usual names.
@@ -43,9 +45,32 @@ func Names() []string {
 	return names
 }
 
+// Load returns the user's own certificate, whatever names and dates it has.
+func Load(certFile, keyFile string) (Pair, error) {
+	c, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return Pair{}, fmt.Errorf("the certificate %s with the key %s can't be used: %w", certFile, keyFile, err)
+	}
+	return pair(c), nil
+}
+
+// Doubts says what clients may dislike about a certificate; "" when it is good for names now.
+func (p Pair) Doubts(names []string, clk *clock.Clock) string {
+	now, leaf := clk.Now(), p.TLS.Leaf
+	if now.After(leaf.NotAfter) || now.Before(leaf.NotBefore) {
+		return fmt.Sprintf("it is good from %s to %s", leaf.NotBefore.Format(time.DateOnly), leaf.NotAfter.Format(time.DateOnly))
+	}
+	for _, n := range names {
+		if leaf.VerifyHostname(n) != nil {
+			return "it is not for " + n
+		}
+	}
+	return ""
+}
+
 // LoadOrCreate returns the certificate kept in dir, or makes one and keeps it there (readable by the owner only), so that
-// clients have to trust it once. With an empty dir it is made in memory. A kept one that is near its end, or not for names,
-// is replaced.
+// clients have to trust it once. With an empty dir it is made in memory. One that was made here and is near its end, or not for names,
+// is replaced. Whatever else the file holds is the user's: a certificate is used as it is, anything else is an error.
 func LoadOrCreate(dir string, names []string, clk *clock.Clock) (Pair, error) {
 	if dir == "" {
 		_, p, err := create(names, clk)
@@ -54,7 +79,11 @@ func LoadOrCreate(dir string, names []string, clk *clock.Clock) (Pair, error) {
 	file := filepath.Join(dir, fileName)
 	raw, err := os.ReadFile(file)
 	if err == nil {
-		if p, ok := parse(raw, names, clk); ok {
+		kept, err := tls.X509KeyPair(raw, raw)
+		if err != nil {
+			return Pair{}, fmt.Errorf("%s holds no certificate with its key (%w): mend it, or remove it to have one made", file, err)
+		}
+		if p := pair(kept); !made(kept.Leaf) || good(p, names, clk) {
 			return p, nil
 		}
 	} else if !errors.Is(err, os.ErrNotExist) {
@@ -64,27 +93,42 @@ func LoadOrCreate(dir string, names []string, clk *clock.Clock) (Pair, error) {
 	if err != nil {
 		return Pair{}, err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return Pair{}, fmt.Errorf("keep certificate: %w", err)
-	}
-	if err := os.WriteFile(file, raw, 0o600); err != nil {
-		return Pair{}, fmt.Errorf("keep certificate: %w", err)
+	if err := keep(dir, file, raw); err != nil {
+		return p, fmt.Errorf("%w: %w", ErrNotKept, err)
 	}
 	return p, nil
 }
 
-// parse returns the pair in raw if it is whole, for names, and good for a while.
-func parse(raw []byte, names []string, clk *clock.Clock) (Pair, bool) {
-	c, err := tls.X509KeyPair(raw, raw)
-	if err != nil || c.Leaf == nil || clk.Now().Add(renewal).After(c.Leaf.NotAfter) || clk.Now().Before(c.Leaf.NotBefore) {
-		return Pair{}, false
+// ErrNotKept is LoadOrCreate's when the certificate is good but couldn't be written: the next start has another one.
+var ErrNotKept = errors.New("the certificate can't be kept")
+
+// keep writes the file whole or not at all.
+func keep(dir, file string, raw []byte) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
 	}
-	for _, n := range names {
-		if c.Leaf.VerifyHostname(n) != nil {
-			return Pair{}, false
-		}
+	if err := os.WriteFile(file+".new", raw, 0o600); err != nil {
+		return err
 	}
-	return Pair{TLS: c, PEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]})}, true
+	return os.Rename(file+".new", file)
+}
+
+// made reports whether a certificate is one of create's.
+func made(leaf *x509.Certificate) bool {
+	return leaf.IsCA && bytes.Equal(leaf.RawSubject, leaf.RawIssuer) && slices.Equal(leaf.Subject.Organization, []string{organization})
+}
+
+// good reports whether a certificate is for names and will be for a while.
+func good(p Pair, names []string, clk *clock.Clock) bool {
+	return p.Doubts(names, clk) == "" && clk.Now().Add(renewal).Before(p.TLS.Leaf.NotAfter)
+}
+
+func pair(c tls.Certificate) Pair {
+	var text []byte
+	for _, der := range c.Certificate {
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	return Pair{TLS: c, PEM: text}
 }
 
 // create makes a P-256 key and a certificate that is its own authority, so that a client can trust it as a root.
@@ -96,7 +140,7 @@ func create(names []string, clk *clock.Clock) ([]byte, Pair, error) {
 	now := clk.Now()
 	tmpl := &x509.Certificate{
 		SerialNumber:          big.NewInt(clk.Int63()),
-		Subject:               pkix.Name{CommonName: "localhost", Organization: []string{"Orrery"}},
+		Subject:               pkix.Name{CommonName: "localhost", Organization: []string{organization}},
 		NotBefore:             now.Add(-time.Hour), // clients' clocks differ
 		NotAfter:              now.Add(lifetime),
 		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
@@ -122,9 +166,9 @@ func create(names []string, clk *clock.Clock) ([]byte, Pair, error) {
 	var file bytes.Buffer
 	_ = pem.Encode(&file, &pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 	_ = pem.Encode(&file, &pem.Block{Type: "CERTIFICATE", Bytes: der})
-	p, ok := parse(file.Bytes(), names, clk)
-	if !ok {
-		return nil, Pair{}, errors.New("made a certificate that does not hold")
+	c, err := tls.X509KeyPair(file.Bytes(), file.Bytes())
+	if err != nil {
+		return nil, Pair{}, fmt.Errorf("make certificate: %w", err)
 	}
-	return file.Bytes(), p, nil
+	return file.Bytes(), pair(c), nil
 }

@@ -2,9 +2,16 @@ package certs
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,8 +69,73 @@ func TestCertificateIsKept(t *testing.T) {
 	if late := mustPair(t, dir, names, clk); bytes.Equal(late.PEM, wider.PEM) {
 		t.Fatal("kept although near its end")
 	}
-	if err := os.WriteFile(filepath.Join(dir, fileName), []byte("rubbish"), 0o600); err != nil {
+}
+
+// What somebody else has put into the directory is used, or refused, and never written over.
+func TestAUsersCertificateIsKept(t *testing.T) {
+	clk := clock.Fake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	foreign := foreignPEM(t, clk)
+	for name, content := range map[string][]byte{
+		"a certificate for other names, near its end": foreign,
+		"a certificate without its key":               foreign[bytes.LastIndex(foreign, []byte("-----BEGIN")):],
+		"rubbish":                                     []byte("rubbish"),
+		"nothing":                                     nil,
+	} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, fileName)
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := LoadOrCreate(dir, Names(), clk)
+		if usable := bytes.Equal(content, foreign); usable != (err == nil) {
+			t.Errorf("%s: %v", name, err)
+		} else if usable && (p.TLS.Leaf.Subject.CommonName != "db.example" || p.Doubts(Names(), clk) == "") {
+			t.Errorf("%s: %v serves, doubts %q", name, p.TLS.Leaf.Subject, p.Doubts(Names(), clk))
+		} else if !usable && !strings.Contains(err.Error(), file) {
+			t.Errorf("%s: the file isn't named: %v", name, err)
+		}
+		if now, err := os.ReadFile(file); err != nil || !bytes.Equal(now, content) {
+			t.Errorf("%s: written over (%v)", name, err)
+		}
+	}
+}
+
+func TestLoad(t *testing.T) {
+	clk := clock.Fake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	file := filepath.Join(t.TempDir(), "both.pem")
+	if err := os.WriteFile(file, foreignPEM(t, clk), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	mustPair(t, dir, names, clk)
+	p, err := Load(file, file)
+	if err != nil || p.Doubts([]string{"db.example"}, clk) != "" || bytes.Contains(p.PEM, []byte("PRIVATE")) {
+		t.Fatal(err, p.Doubts([]string{"db.example"}, clk))
+	}
+	clk.Advance(48 * time.Hour)
+	if d := p.Doubts([]string{"db.example"}, clk); !strings.Contains(d, "2026-01-03") {
+		t.Errorf("past its end: %q", d)
+	}
+	if _, err := Load(file, file+"x"); err == nil || !strings.Contains(err.Error(), file+"x") {
+		t.Error(err)
+	}
+}
+
+// foreignPEM is a certificate for db.example, with its key, that ends in a day.
+func foreignPEM(t *testing.T, clk *clock.Clock) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "db.example"}, DNSNames: []string{"db.example"},
+		NotBefore: clk.Now().Add(-time.Hour), NotAfter: clk.Now().Add(24 * time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
 }

@@ -55,7 +55,7 @@ func request(ctx context.Context, method, url string, header map[string]string, 
 
 // nosql sends a NoSQL request; link is the parent's link for POST and the resource's own otherwise ("" for /dbs itself).
 func (s *Server) nosql(ctx context.Context, method, kind, link string, header map[string]string, body []byte) error {
-	date := s.cfg.Clock.Now().Format(http.TimeFormat)
+	date := wall.Now().Format(http.TimeFormat)
 	h := map[string]string{"x-ms-date": date, "x-ms-version": "2018-12-31", "Content-Type": "application/json"}
 	for k, v := range header {
 		h[k] = v
@@ -73,7 +73,7 @@ func (s *Server) nosql(ctx context.Context, method, kind, link string, header ma
 
 // table sends a Table request to path, such as "/Tables".
 func (s *Server) table(ctx context.Context, method, path string, body []byte) error {
-	date := s.cfg.Clock.Now().Format(http.TimeFormat)
+	date := wall.Now().Format(http.TimeFormat)
 	h := map[string]string{"x-ms-date": date, "x-ms-version": "2019-02-02", "Accept": "application/json;odata=nometadata",
 		"Content-Type": "application/json", "Prefer": "return-no-content", "DataServiceVersion": "3.0"}
 	if s.cfg.Auth {

@@ -36,8 +36,16 @@ type Config struct {
 	Insecure bool
 	// PublicHosts are names beside localhost and this machine's under which requests may ask for a server without credentials.
 	PublicHosts []string
-	// BodyTimeout is how long a request body may pause; 0 is half a minute.
+	// BodyTimeout is how long a request body may pause, and a reply wait for its reader to take something; 0 is half a minute.
 	BodyTimeout time.Duration
+
+	// TLSCert and TLSKey are PEM files of the user's own certificate; "": the server makes one.
+	TLSCert, TLSKey string
+
+	MaxConnections int           // of each door
+	MaxRequests    int           // that a door works on at once
+	MaxWaiting     int           // that wait at a door for that, for a second at most
+	MaxTime        time.Duration // of one request; 0: for ever
 
 	Consistency string // of the account, as the NoSQL API spells it; "": Session
 
@@ -45,10 +53,16 @@ type Config struct {
 
 	GremlinSources map[string]string // traversal source -> "database/graph"
 	Durability     string            // "sync" or "relaxed"
+	MinFree        int64             // bytes of the disk that new data leaves free; 0: 256 MiB, or 5 % of a small disk
+	Stall          time.Duration     // how long the disk may take before writes are refused; 0: 10 s
 	CacheMB        int               // cache of the store, in MiB: items and blocks
+	MemoryMB       int               // CacheMB and what requests may hold together, in MiB; 0: CacheMB and requestMB
+
+	LogRequests bool          // one line for each request
+	Slow        time.Duration // requests that take so long are logged with their plan; 0: none
 
 	Version string       // shown by /status
-	Clock   *clock.Clock // nil: the wall clock
+	Clock   *clock.Clock // time of data: timestamps, TTL, functions of queries; nil: the wall clock
 	Logger  *slog.Logger // nil: slog's default
 }
 
@@ -67,6 +81,12 @@ func Default() Config {
 		Strict:      []string{NoSQL},
 		Durability:  "sync",
 		CacheMB:     144,
+
+		MaxConnections: 2000,
+		MaxRequests:    256,
+		MaxWaiting:     1024,
+		MaxTime:        10 * time.Minute,
+		Slow:           time.Second,
 	}
 }
 
@@ -132,13 +152,22 @@ func (c *Config) Validate() error {
 	if c.Durability != "sync" && c.Durability != "relaxed" {
 		return fmt.Errorf("--durability %q: want sync or relaxed", c.Durability)
 	}
+	if c.MinFree < 0 {
+		return fmt.Errorf("--min-free %d: want a size", c.MinFree)
+	}
+	if c.Stall != 0 && c.Stall < time.Second {
+		return fmt.Errorf("--stall %v: want a second or more", c.Stall)
+	}
 	for _, api := range c.Strict {
 		if api != NoSQL {
 			return fmt.Errorf("--strict %q: want a list of %s, or none", api, NoSQL)
 		}
 	}
-	if c.CacheMB < 1 {
-		return fmt.Errorf("--cache-mb %d: want at least 1", c.CacheMB)
+	if err := c.validateLimits(); err != nil {
+		return err
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return errors.New("--tls-cert and --tls-key: want both, or none")
 	}
 	if !c.Memory && c.Data == "" {
 		return errors.New("give --data DIR or --memory")
@@ -147,6 +176,35 @@ func (c *Config) Validate() error {
 		db, graph, ok := strings.Cut(target, "/")
 		if name == "" || !ok || db == "" || graph == "" || strings.Contains(graph, "/") {
 			return fmt.Errorf("--gremlin-source %s=%s: want NAME=DATABASE/GRAPH", name, target)
+		}
+	}
+	return nil
+}
+
+// requestMB is what requests may hold together by default, in MiB; with the default cache that makes 256.
+const requestMB = 112
+
+// leastRequestMB is the least that requests can do with.
+const leastRequestMB = 16
+
+func (c *Config) validateLimits() error {
+	if c.CacheMB < 1 {
+		return fmt.Errorf("--cache-mb %d: want at least 1", c.CacheMB)
+	}
+	if c.MemoryMB != 0 && c.MemoryMB < c.CacheMB+leastRequestMB {
+		return fmt.Errorf("--memory-mb %d: want at least %d, which are --cache-mb %d and %d for requests",
+			c.MemoryMB, c.CacheMB+leastRequestMB, c.CacheMB, leastRequestMB)
+	}
+	for _, l := range []struct {
+		flag  string
+		value int64
+		least int64
+	}{
+		{"--max-connections", int64(c.MaxConnections), 1}, {"--max-requests", int64(c.MaxRequests), 1},
+		{"--max-waiting", int64(c.MaxWaiting), 0}, {"--max-time", int64(c.MaxTime), 0}, {"--slow-ms", int64(c.Slow), 0},
+	} {
+		if l.value < l.least {
+			return fmt.Errorf("%s: want at least %d", l.flag, l.least)
 		}
 	}
 	return nil

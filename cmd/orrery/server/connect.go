@@ -21,6 +21,8 @@ type Connections struct {
 	Gremlin *GremlinConn `json:"gremlin,omitempty"`
 	Mongo   *MongoConn   `json:"mongo,omitempty"`
 	Admin   *AdminConn   `json:"admin,omitempty"`
+
+	Addresses []string `json:"addresses"` // of all ports, as a client on this machine writes them
 }
 
 // NoSQLConn is for the NoSQL SDKs.
@@ -113,6 +115,9 @@ func (s *Server) Connections(showKey bool) Connections {
 	if a := s.dial(Admin); a != "" {
 		c.Admin = &AdminConn{Endpoint: "http://" + a + "/"}
 	}
+	for _, b := range s.bound {
+		c.Addresses = append(c.Addresses, s.dial(b.name))
+	}
 	return c
 }
 
@@ -149,9 +154,34 @@ func (s *Server) strictness() string {
 	return strings.Join(s.cfg.Strict, ",") + ": refuses the queries that the service refuses (--strict none answers them)"
 }
 
-// Banner writes what a person needs to begin, aligned.
+// Banner writes what a person needs to begin, aligned. Standard output often ends up in logs, so a key is in it only when everybody
+// knows it.
 func (s *Server) Banner(w io.Writer) error {
-	c := s.Connections(true)
+	c := s.Connections(s.keyIsPublic())
+	if _, err := fmt.Fprintf(w, "Orrery %s\n", s.cfg.Version); err != nil {
+		return err
+	}
+	return c.Write(w, s.keyRow(), s.strictness())
+}
+
+// keyIsPublic reports whether everybody knows the key.
+func (s *Server) keyIsPublic() bool { return s.cfg.Key == WellKnownKey }
+
+// keyRow is what the banner says of the key.
+func (s *Server) keyRow() string {
+	switch {
+	case !s.cfg.Auth:
+		return "not asked for (--auth=false)"
+	case s.keyIsPublic():
+		return s.cfg.Key
+	case s.cfg.Memory:
+		return "the one that was given"
+	}
+	return "orrery connect --data " + s.cfg.Data
+}
+
+// Write writes the connection strings for a person, aligned, with what there is to say of the key and of strictness.
+func (c *Connections) Write(w io.Writer, key, strict string) error {
 	var rows [][2]string
 	add := func(k, v string) { rows = append(rows, [2]string{k, v}) }
 	if c.NoSQL != nil {
@@ -167,16 +197,12 @@ func (s *Server) Banner(w io.Writer) error {
 	if c.Mongo != nil {
 		add("Mongo", c.Mongo.ConnectionString)
 	}
-	if c.Auth {
-		add("Key", c.Key)
-	} else {
-		add("Key", "not asked for (--auth=false)")
-	}
+	add("Key", key)
 	if c.Admin != nil {
 		add("Admin", c.Admin.Endpoint+"{alive,ready,status,metrics,orrery/connect}")
 	}
-	if c.NoSQL != nil {
-		add("Strict", s.strictness())
+	if c.NoSQL != nil && strict != "" {
+		add("Strict", strict)
 	}
 	add("Data", c.Data)
 	width := 0
@@ -184,7 +210,6 @@ func (s *Server) Banner(w io.Writer) error {
 		width = max(width, len(r[0]))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Orrery %s\n", s.cfg.Version)
 	for _, r := range rows {
 		fmt.Fprintf(&b, "  %-*s  %s\n", width, r[0], r[1])
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/orrerydb/orrery/core/clock"
 )
 
 // guardedServer is a whole server in memory whose bodies may pause for a moment.
@@ -179,7 +181,7 @@ func TestHalfSentBodies(t *testing.T) {
 	})
 }
 
-// Without credentials a request must name the server by a name that is its own; with credentials nobody cares.
+// Where nobody proves who he is a request must name the server by a name that is its own; with credentials nobody cares.
 func TestHostNames(t *testing.T) {
 	machine, _ := os.Hostname()
 	loose := guardedServer(t, func(c *Config) { c.PublicHosts = []string{"Cosmos.Example"} })
@@ -211,16 +213,132 @@ func TestHostNames(t *testing.T) {
 				t.Errorf("%s as %q: %d %s", door, host, code, text)
 			}
 			for _, s := range []*Server{keyed, said} {
-				if code, _ := get(s.Addr(door), host, "/"); code == http.StatusMisdirectedRequest {
-					t.Errorf("%s as %q is refused where it should not be", door, host)
+				code, _ := get(s.Addr(door), host, "/")
+				anybody := s == said || door != Admin || own && host != "cosmos.example:8081"
+				if refused := code == http.StatusMisdirectedRequest; refused == anybody {
+					t.Errorf("%s as %q: %d", door, host, code)
 				}
 			}
 		}
-		if _, text := get(keyed.Addr(Admin), host, "/orrery/connect"); strings.Contains(text, "c2VjcmV0") != own && host != "cosmos.example:8081" {
-			t.Errorf("the key as %q: %s", host, text)
+		for _, path := range []string{"/alive", "/ready"} { // whoever looks after the process may call it what it likes
+			if code, _ := get(keyed.Addr(Admin), host, path); code == http.StatusMisdirectedRequest {
+				t.Errorf("%s as %q: %d", path, host, code)
+			}
 		}
 		if code, _ := get(keyed.Addr(Admin), host, "/debug/pprof/"); (code == http.StatusOK) != own && host != "cosmos.example:8081" {
 			t.Errorf("profiles as %q: %d", host, code)
+		}
+	}
+}
+
+// What browsers send for the pages of other sites is refused where nothing else says who wants it.
+func TestRequestsOfOtherSites(t *testing.T) {
+	open := guardedServer(t, nil)
+	said := guardedServer(t, func(c *Config) { c.Insecure = true })
+	keyed := guardedServer(t, func(c *Config) { c.Auth = true })
+	const ws = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+	const basic = "Authorization: Basic bG9jYWxob3N0OkMyeTZ5RGpmNS9SK29iME44QTdDZ3YzMFZSREpJV0VITE0rNFFEVTVETTJuUTluRHVWVHFvYkQ0YjhtR0d5UE1iSVpucXlNc0VjYUdReTY3WEl3L0p3PT0=\r\n"
+	for _, tc := range []struct {
+		name, method, path, header string
+		refused                    map[string]string // doors that refuse it -> with auth also?
+	}{
+		{"no browser", "POST", "/", "", nil},
+		{"own page", "POST", "/", "Sec-Fetch-Site: same-origin\r\nOrigin: http://HOST\r\n", nil},
+		{"own page behind a proxy", "POST", "/", "Sec-Fetch-Site: same-origin\r\nOrigin: http://localhost:3000\r\n", nil},
+		{"typed by somebody", "GET", "/", "Sec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\n", nil},
+		{"own page in an old browser", "POST", "/", "Origin: http://HOST\r\n", nil},
+		{"form of another site", "POST", "/", "Content-Type: text/plain\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nOrigin: https://evil.example\r\n", everywhere},
+		{"script of another site", "POST", "/", "Content-Type: text/plain\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n", everywhere},
+		{"script on another port", "POST", "/", "Sec-Fetch-Site: same-site\r\nOrigin: http://127.0.0.1:1\r\n", everywhere},
+		{"another site in an old browser", "POST", "/", "Content-Type: text/plain\r\nOrigin: http://evil.example\r\n", everywhere},
+		{"a sandboxed page", "POST", "/", "Origin: null\r\n", everywhere},
+		{"picture on another site", "GET", "/?gremlin=g.V()", "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n", everywhere},
+		{"link on another site", "GET", "/?gremlin=g.V().drop()", "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n", map[string]string{Gremlin: "auth"}},
+		{"script of another site, with a kept login", "POST", "/", basic + "Sec-Fetch-Site: cross-site\r\nOrigin: http://evil.example\r\n", everywhere},
+		{"WebSocket of another site", "GET", "/", ws + "Sec-Fetch-Site: cross-site\r\nOrigin: http://evil.example\r\n", map[string]string{NoSQL: "", Table: "", Gremlin: "", Admin: "auth"}},
+	} {
+		for _, s := range []*Server{open, said, keyed} {
+			for _, door := range []string{NoSQL, Table, Gremlin, Admin} {
+				w := dialWire(t, s.Addr(door))
+				fmt.Fprintf(w, "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n%s\r\n", tc.method, tc.path, s.Addr(door),
+					strings.ReplaceAll(tc.header, "HOST", s.Addr(door)))
+				res, err := http.ReadResponse(w.in, nil)
+				if err != nil {
+					t.Fatalf("%s, %s: %v", tc.name, door, err)
+				}
+				refused := res.StatusCode == http.StatusForbidden
+				with, want := tc.refused[door]
+				if want = want && (s != keyed || with == "auth"); refused != want && !(s == keyed && door == Table) {
+					t.Errorf("%s, %s, auth %v: %s", tc.name, door, s == keyed, res.Status)
+				}
+			}
+		}
+	}
+}
+
+// everywhere are the doors that refuse what another site's page sends; those with "auth" do it for logged-in clients too.
+var everywhere = map[string]string{NoSQL: "", Table: "", Gremlin: "auth", Admin: "auth"}
+
+// After a request that had both lengths nothing more is taken for one.
+func TestBothLengthsEndTheConnection(t *testing.T) {
+	s := guardedServer(t, nil)
+	for _, door := range []string{NoSQL, Table, Gremlin, Admin} {
+		for _, lengths := range []string{"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n"} {
+			w := dialWire(t, s.Addr(door))
+			fmt.Fprintf(w, "POST /dbs HTTP/1.1\r\nHost: localhost\r\nx-ms-version: 2020-07-15\r\n%s\r\n0\r\n\r\nGET /alive HTTP/1.1\r\nHost: localhost\r\n\r\n", lengths)
+			if code := w.reply(); code == 0 {
+				t.Errorf("%s: no reply", door)
+			}
+			w.closed()
+		}
+	}
+}
+
+// Data may be in another time: deadlines of sockets, signatures and the certificate are in the real one.
+func TestServerWithAFrozenClock(t *testing.T) {
+	s := guardedServer(t, func(c *Config) {
+		c.Auth, c.Clock = true, clock.Fake(time.Date(2020, 2, 3, 4, 5, 6, 0, time.UTC))
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := s.WaitReady(ctx); err != nil { // every API has answered a request that was signed now
+		t.Fatal(err)
+	}
+	body := []byte(`{"id":"` + strings.Repeat("d", 200) + `"}`)
+	if err := s.nosql(ctx, http.MethodPost, "dbs", "", nil, body); err != nil {
+		t.Fatal(err)
+	}
+	if d := s.cert.Doubts(nil, clock.New()); d != "" {
+		t.Error("the certificate:", d)
+	}
+}
+
+// Clients that ask for much and read nothing are cut off; what they hold goes with them.
+func TestClientsThatNeverRead(t *testing.T) {
+	s := guardedServer(t, nil)
+	nosql := s.Addr(NoSQL)
+	big := strings.Repeat("x", 1_500_000)
+	for _, x := range []struct{ path, body string }{{"/dbs", `{"id":"db"}`}, {"/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`},
+		{"/dbs/db/colls/c/docs", `{"id":"a","pk":"p","pad":"` + big + `"}`}} {
+		w := dialWire(t, nosql)
+		w.head(x.path, len(x.body))
+		_, _ = io.WriteString(w, x.body)
+		if code := w.reply(); code != 201 {
+			t.Fatal(x.path, code)
+		}
+	}
+	for range 5 {
+		w := dialWire(t, nosql)
+		_ = w.Conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+		fmt.Fprint(w, strings.Repeat("GET /dbs/db/colls/c/docs/a HTTP/1.1\r\nHost: localhost\r\nx-ms-version: 2020-07-15\r\nx-ms-documentdb-partitionkey: [\"p\"]\r\n\r\n", 10))
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		n := s.door(NoSQL).conns.Counts()
+		if n.Stalled == 5 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%+v", n)
 		}
 	}
 }

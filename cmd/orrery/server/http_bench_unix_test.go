@@ -137,7 +137,7 @@ func benchOrder(i int, tenant string) string {
 
 // benchHead makes the signed head of a request but for the length of its body.
 func (s *Server) benchHead(method, path, link, headers string) []byte {
-	date := s.cfg.Clock.Now().Format(http.TimeFormat)
+	date := wall.Now().Format(http.TimeFormat)
 	text := strings.ToLower(method) + "\ndocs\n" + link + "\n" + strings.ToLower(date) + "\n\n"
 	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nx-ms-version: 2018-12-31\r\nx-ms-date: %s\r\nAccept: application/json\r\nauthorization: %s\r\n%s",
 		method, path, s.Addr(NoSQL), date, url.QueryEscape("type=master&ver=1.0&sig="+s.sign(text)), headers)

@@ -69,5 +69,5 @@ func (s *Server) probeUntilReady(ctx context.Context) {
 		}
 	}
 	s.ready.Store(true)
-	s.log.Info("Every API answers", "took", s.cfg.Clock.Now().Sub(s.began).Round(time.Millisecond))
+	s.log.Info("Every API answers", "took", wall.Now().Sub(s.began).Round(time.Millisecond))
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,8 +15,9 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/certs"
 	"github.com/orrerydb/orrery/cmd/orrery/sniff"
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/internal/admit"
 	"github.com/orrerydb/orrery/internal/httpconn"
-	"github.com/orrerydb/orrery/sqlapi"
+	"github.com/orrerydb/orrery/internal/netlimit"
 )
 
 // door is one API behind one listener.
@@ -44,9 +44,11 @@ type Server struct {
 	back  backend
 	bound []*bound
 	began time.Time
+	seen  *observer
 
 	ready    atomic.Bool
 	stopping atomic.Bool
+	closing  atomic.Bool // the store is being closed
 	probing  context.CancelFunc
 	wg       sync.WaitGroup // listeners and the prober
 	failed   chan error     // a listener that ended by itself
@@ -57,9 +59,9 @@ type bound struct {
 	name     string
 	addr     string // the real address, with the port that was chosen
 	listener net.Listener
+	conns    *netlimit.Listener // below listener
+	gate     *admit.Gate        // nil for the admin port
 	door     door
-	requests atomic.Int64 // of HTTP doors
-	accepted atomic.Int64
 }
 
 // Start opens everything and begins to serve. On error nothing is left open.
@@ -84,7 +86,8 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	s := &Server{cfg: cfg, parts: p, log: cfg.Logger, began: cfg.Clock.Now(), failed: make(chan error, 8)}
+	s := &Server{cfg: cfg, parts: p, log: cfg.Logger, began: wall.Now(), failed: make(chan error, 8)}
+	s.seen = newObserver(s.log, cfg.LogRequests, cfg.Slow)
 	defer func() {
 		if err != nil {
 			s.release()
@@ -93,11 +96,7 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	if err := s.bind(); err != nil {
 		return nil, err
 	}
-	certDir := ""
-	if !cfg.Memory {
-		certDir = filepath.Join(cfg.Data, "tls")
-	}
-	if s.cert, err = certs.LoadOrCreate(certDir, certs.Names(), cfg.Clock); err != nil {
+	if s.cert, err = s.certificate(); err != nil {
 		return nil, err
 	}
 	if s.back, err = p.open(&s.cfg); err != nil {
@@ -107,19 +106,28 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	ds[Admin] = newHTTPDoor(s.guarded(s.adminHandler()), s.log)
+	ds[Admin] = newHTTPDoor(s.guarded(Admin, s.adminHandler()), s.log)
+	if err := s.attach(ds); err != nil {
+		return nil, err
+	}
+	s.keepConnections()
+	s.serve()
+	return s, nil
+}
+
+// attach puts each door behind its listener.
+func (s *Server) attach(ds map[string]door) error {
 	conf := &tls.Config{Certificates: []tls.Certificate{s.cert.TLS}, MinVersion: tls.VersionTLS12}
 	for _, b := range s.bound {
 		if b.door = ds[b.name]; b.door == nil {
-			return nil, fmt.Errorf("the %s API is not part of this build: use --%s-addr off", b.name, b.name)
+			return fmt.Errorf("the %s API is not part of this build: use --%s-addr off", b.name, b.name)
 		}
-		b.listener = sniff.New(counted{b.listener, &b.accepted}, conf)
+		b.listener = sniff.New(b.conns, conf, sniff.Usual)
 		if b.name == NoSQL {
-			b.listener = httpconn.Listener{Listener: b.listener, Brief: sqlapi.Brief}
+			b.listener = httpconn.Listener{Listener: b.listener}
 		}
 	}
-	s.serve()
-	return s, nil
+	return nil
 }
 
 // bind takes all ports first, so that one in use is reported before anything else happens.
@@ -132,7 +140,11 @@ func (s *Server) bind() error {
 		if err != nil {
 			return fmt.Errorf("--%s-addr %s can't be listened on (is another server running there?): %w", a.name, a.addr, err)
 		}
-		s.bound = append(s.bound, &bound{name: a.name, addr: l.Addr().String(), listener: l})
+		b := &bound{name: a.name, addr: l.Addr().String(), conns: s.limited(a.name, l)}
+		if b.listener = b.conns; a.name != Admin {
+			b.gate = s.cfg.newGate()
+		}
+		s.bound = append(s.bound, b)
 	}
 	return nil
 }
@@ -152,18 +164,18 @@ func (s *Server) serve() {
 	s.wg.Go(func() { s.probeUntilReady(ctx) })
 }
 
-// counted counts accepted connections.
-type counted struct {
-	net.Listener
-	n *atomic.Int64
-}
+// refusalPause is between two lines of the log about connections that are refused.
+const refusalPause = time.Minute
 
-func (c counted) Accept() (net.Conn, error) {
-	conn, err := c.Listener.Accept()
-	if err == nil {
-		c.n.Add(1)
-	}
-	return conn, err
+// limited bounds the connections of a door.
+func (s *Server) limited(name string, l net.Listener) *netlimit.Listener {
+	var last time.Time // only Accept's goroutine calls Refuse
+	return netlimit.New(l, netlimit.Options{Max: s.cfg.MaxConnections, Stall: s.cfg.bodyTimeout(), Refuse: func() {
+		if now := wall.Now(); now.Sub(last) >= refusalPause {
+			last = now
+			s.log.Warn("An API has as many connections as it may: new ones are closed", "api", name, "connections", s.cfg.MaxConnections)
+		}
+	}})
 }
 
 // Failed delivers the error of a listener that ended by itself.
@@ -196,7 +208,7 @@ func (s *Server) Account() string { return s.cfg.Account }
 // CertificatePEM returns the server's certificate for clients that want to trust it.
 func (s *Server) CertificatePEM() []byte { return s.cert.PEM }
 
-// Ready reports whether every API has answered a request.
+// Ready reports whether every API has answered a request; /ready wants the store to be well, too.
 func (s *Server) Ready() bool { return s.ready.Load() && !s.stopping.Load() }
 
 // WaitReady returns when the server is ready, or ctx's error.
@@ -232,6 +244,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	wg.Wait()
 	s.wg.Wait()
+	s.forgetConnections()
+	s.closing.Store(true)
 	return errors.Join(append(errs, s.back.Close())...)
 }
 

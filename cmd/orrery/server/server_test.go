@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,10 +12,15 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/orrerydb/orrery/internal/observe"
 )
 
 func TestValidate(t *testing.T) {
@@ -77,8 +81,8 @@ type fakes struct {
 }
 
 func (f *fakes) Status() any { return map[string]int{"containers": 7} }
-func (f *fakes) Gauges() []gauge {
-	return []gauge{{"orrery_test_gauge", "A figure.", 42}}
+func (f *fakes) Figures() []figure {
+	return []figure{{"orrery_test_gauge", "A figure.", gauge, 42, nil}}
 }
 func (f *fakes) Close() error { f.closed.Store(true); return nil }
 
@@ -98,7 +102,7 @@ func (f *fakes) start(t *testing.T, set func(*Config)) *Server {
 		doors: func(s *Server) (map[string]door, error) {
 			out := map[string]door{}
 			for _, n := range []string{NoSQL, Table, Gremlin, Mongo} {
-				out[n] = newHTTPDoor(s.count(n, s.withCertificate(f.h)), s.log)
+				out[n] = newHTTPDoor(s.guarded(n, telling(s.seen, n, s.withCertificate(f.h))), s.log)
 			}
 			return out, nil
 		},
@@ -122,6 +126,15 @@ func (f *fakes) start(t *testing.T, set func(*Config)) *Server {
 		}
 	})
 	return s
+}
+
+// telling tells of requests as an API does.
+func telling(seen observe.Observer, api string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen.Begin(api)
+		h.ServeHTTP(w, r)
+		seen.Done(&observe.Request{API: api, Operation: "get", Status: "200", Charge: 1.5, Duration: 3 * time.Millisecond})
+	})
 }
 
 func stop(t testing.TB, s *Server, d time.Duration) {
@@ -223,17 +236,123 @@ func TestProfilesAreForThisMachine(t *testing.T) {
 	}
 }
 
-func TestConnectKeepsARealKeyFromOtherMachines(t *testing.T) {
-	f := &fakes{}
-	s := f.start(t, func(c *Config) { c.Key = "c2VjcmV0" })
-	for addr, want := range map[string]bool{"127.0.0.1:1": true, "[::1]:1": true, "10.0.0.8:1": false, "nonsense": false} {
-		if got := s.mayShowKey(&http.Request{RemoteAddr: addr}); got != want {
-			t.Errorf("%s sees the key: %v", addr, got)
+// A key that not everybody knows is shown to those who have it already.
+func TestConnectAsksForARealKey(t *testing.T) {
+	const key = "c2VjcmV0"
+	for _, tc := range []struct {
+		name  string
+		key   string
+		auth  bool
+		login func(*http.Request)
+		code  int
+		shown bool
+	}{
+		{"the well-known key", WellKnownKey, true, nil, 200, true},
+		{"nothing", key, true, nil, 401, false},
+		{"nothing, and nobody is asked", key, false, nil, 200, false},
+		{"the key as a password", key, true, func(r *http.Request) { r.SetBasicAuth("anybody", key) }, 200, true},
+		{"the key as a token", key, true, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+key) }, 200, true},
+		{"another password", key, true, func(r *http.Request) { r.SetBasicAuth("localhost", "c2Vjcm") }, 401, false},
+		{"no password", key, true, func(r *http.Request) { r.SetBasicAuth("localhost", "") }, 401, false},
+		{"another token", key, true, func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") }, 401, false},
+	} {
+		s := (&fakes{}).start(t, func(c *Config) { c.Key, c.Auth = tc.key, tc.auth })
+		r, err := http.NewRequest(http.MethodGet, "http://"+s.Addr(Admin)+"/orrery/connect", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tc.login != nil {
+			tc.login(r)
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if res.StatusCode != tc.code || strings.Contains(string(text), tc.key) != tc.shown {
+			t.Errorf("%s: %d %s", tc.name, res.StatusCode, text)
+		}
+		if tc.code == 401 && res.Header.Get("WWW-Authenticate") == "" {
+			t.Errorf("%s: no challenge", tc.name)
 		}
 	}
-	raw, _ := json.Marshal(s.Connections(false))
-	if bytes.Contains(raw, []byte("c2VjcmV0")) {
-		t.Fatalf("the key shows: %s", raw)
+}
+
+// Neither the banner nor the log has a key that not everybody knows.
+func TestARealKeyIsNotPrinted(t *testing.T) {
+	const key = "c2VjcmV0"
+	for _, memory := range []bool{true, false} {
+		var banner, log lockedBuffer
+		s := (&fakes{}).start(t, func(c *Config) {
+			c.Key, c.Memory, c.Data = key, memory, t.TempDir()
+			c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		})
+		if err := s.Banner(&banner); err != nil {
+			t.Fatal(err)
+		}
+		get(t, http.DefaultClient, "http://"+s.Addr(Admin)+"/status")
+		stop(t, s, time.Second)
+		if text := banner.String() + log.String(); strings.Contains(text, key) || !strings.Contains(text, "AccountKey=<key>") {
+			t.Error(text)
+		}
+		if want := "orrery connect --data"; strings.Contains(banner.String(), want) == memory {
+			t.Errorf("memory %v: %s", memory, banner.String())
+		}
+	}
+}
+
+// lockedBuffer is a strings.Builder for several goroutines.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// The data directory has the connection strings, for its owner only, while a server serves it.
+func TestConnectionsAreKeptInTheDataDirectory(t *testing.T) {
+	dir := t.TempDir()
+	set := func(c *Config) { c.Key, c.Memory, c.Data = "c2VjcmV0", false, dir }
+	if _, err := ReadConnections(dir); err == nil || !strings.Contains(err.Error(), "no server serves "+dir) {
+		t.Fatal(err)
+	}
+	s := (&fakes{}).start(t, set)
+	c, err := ReadConnections(dir)
+	if err != nil || c.NoSQL.ConnectionString != "AccountEndpoint=http://"+s.Addr(NoSQL)+"/;AccountKey=c2VjcmV0;" {
+		t.Fatal(c, err)
+	}
+	file := filepath.Join(dir, connectFile)
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatal(info, err)
+	}
+	left, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop(t, s, time.Second)
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Fatal("kept after the end:", err)
+	}
+	if err := os.WriteFile(file, left, 0o644); err != nil { // as a server leaves it that is killed
+		t.Fatal(err)
+	}
+	if _, err := ReadConnections(dir); err == nil || !strings.Contains(err.Error(), "didn't end by itself") {
+		t.Fatal(err)
+	}
+	(&fakes{}).start(t, set)
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatal(info, err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/kv"
@@ -28,6 +29,8 @@ func openKV(cfg *Config) (kv.Engine, error) {
 		Relaxed: cfg.Durability == "relaxed",
 		Scanned: core.OnlyScanned,
 		Kept:    core.GotSingly,
+		MinFree: cfg.MinFree,
+		Stall:   cfg.Stall,
 		Logger:  cfg.Logger,
 	})
 	if err != nil {
@@ -47,28 +50,28 @@ func (s storage) Status() any {
 	return nil
 }
 
-// Gauges implements measured.
-func (s storage) Gauges() []gauge {
+// Figures implements measured.
+func (s storage) Figures() []figure {
 	p, ok := s.kv.(*pebblekv.Engine)
 	if !ok {
 		return nil
 	}
 	m := p.Metrics()
-	return []gauge{
-		{"orrery_store_disk_bytes", "Bytes of the store on disk, the log included.", float64(m.DiskBytes)},
-		{"orrery_store_log_bytes", "Bytes of the write-ahead log.", float64(m.WALBytes)},
-		{"orrery_store_memtable_bytes", "Bytes held by memtables.", float64(m.MemTableBytes)},
-		{"orrery_store_cache_bytes", "Bytes held by the block cache.", float64(m.CacheBytes)},
-		{"orrery_store_cache_hits", "Block cache hits since start.", float64(m.CacheHits)},
-		{"orrery_store_cache_misses", "Block cache misses since start.", float64(m.CacheMisses)},
-		{"orrery_store_values", "Values of items and heads that are kept one by one.", float64(m.Values)},
-		{"orrery_store_value_hits", "Values that were found among them since start.", float64(m.ValueHits)},
-		{"orrery_store_value_misses", "Values that were not found among them since start.", float64(m.ValueMisses)},
-		{"orrery_store_compactions", "Compactions since start.", float64(m.Compactions)},
-		{"orrery_store_flushes", "Memtable flushes since start.", float64(m.Flushes)},
-		{"orrery_store_compaction_debt_bytes", "Bytes that wait to be compacted.", float64(m.CompactionDebt)},
-		{"orrery_store_tables", "Table files.", float64(m.Tables)},
-		{"orrery_store_runs", "Flushed memtables that are not yet merged into the tree.", float64(m.Runs)},
+	return []figure{
+		{"orrery_store_disk_bytes", "Bytes of the store on disk, the log included.", gauge, float64(m.DiskBytes), nil},
+		{"orrery_store_log_bytes", "Bytes of the write-ahead log.", gauge, float64(m.WALBytes), nil},
+		{"orrery_store_memtable_bytes", "Bytes held by memtables.", gauge, float64(m.MemTableBytes), nil},
+		{"orrery_store_cache_bytes", "Bytes held by the block cache.", gauge, float64(m.CacheBytes), nil},
+		{"orrery_store_cache_hits_total", "Blocks that were found in the cache.", counter, float64(m.CacheHits), nil},
+		{"orrery_store_cache_misses_total", "Blocks that were not found in the cache.", counter, float64(m.CacheMisses), nil},
+		{"orrery_store_values", "Values of items and heads that are kept one by one.", gauge, float64(m.Values), nil},
+		{"orrery_store_value_hits_total", "Values that were found among them.", counter, float64(m.ValueHits), nil},
+		{"orrery_store_value_misses_total", "Values that were not found among them.", counter, float64(m.ValueMisses), nil},
+		{"orrery_store_compactions_total", "Compactions.", counter, float64(m.Compactions), nil},
+		{"orrery_store_flushes_total", "Memtable flushes.", counter, float64(m.Flushes), nil},
+		{"orrery_store_compaction_debt_bytes", "Bytes that wait to be compacted.", gauge, float64(m.CompactionDebt), nil},
+		{"orrery_store_tables", "Table files.", gauge, float64(m.Tables), nil},
+		{"orrery_store_runs", "Flushed memtables that are not yet merged into the tree.", gauge, float64(m.Runs), nil},
 	}
 }
 
@@ -89,7 +92,7 @@ func openBackend(cfg *Config) (backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	eng, err := core.Open(context.Background(), e, core.Options{Clock: cfg.Clock})
+	eng, err := core.Open(context.Background(), e, core.Options{Clock: cfg.Clock, Budget: cfg.newBudget(), Logger: cfg.Logger})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the store can't be opened: %w", err), e.Close())
 	}
@@ -101,48 +104,64 @@ func (s *Server) Engine() *core.Engine { return s.back.(*backing).eng }
 
 // makeDoors builds the APIs that are switched on.
 func makeDoors(s *Server) (map[string]door, error) {
-	e := s.Engine()
-	key, err := base64.StdEncoding.DecodeString(s.cfg.Key)
-	if err != nil {
-		return nil, err
-	}
+	s.Engine().OnFeed(func(age time.Duration) { s.seen.feedLag.Observe(age.Seconds()) })
 	doors := map[string]door{}
-	if s.Addr(NoSQL) != "" {
-		h, err := sqlapi.New(e, sqlapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth, Clock: s.cfg.Clock, Logger: s.log, Consistency: s.cfg.Consistency, Strict: slices.Contains(s.cfg.Strict, NoSQL)})
+	for name, make := range map[string]func(*Server, *core.Engine, *bound) (door, error){
+		NoSQL: nosqlDoor, Table: tableDoor, Gremlin: gremlinDoor, Mongo: mongoDoor,
+	} {
+		b := s.door(name)
+		if b == nil {
+			continue
+		}
+		d, err := make(s, s.Engine(), b)
 		if err != nil {
 			return nil, err
 		}
-		doors[NoSQL] = newHTTPDoor(s.guarded(s.count(NoSQL, s.withCertificate(h))), s.log)
-	}
-	if s.Addr(Table) != "" {
-		h := tableapi.New(e, tableapi.Options{Account: s.cfg.Account, Key: key, Auth: s.cfg.Auth, Clock: s.cfg.Clock, Log: s.log})
-		doors[Table] = newHTTPDoor(s.guarded(s.count(Table, h)), s.log)
-	}
-	if s.Addr(Gremlin) != "" {
-		if doors[Gremlin], err = s.gremlinDoor(e); err != nil {
-			return nil, err
-		}
-	}
-	if b := s.door(Mongo); b != nil {
-		doors[Mongo] = mongoapi.New(e, mongoapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
-			Clock: s.cfg.Clock, Logger: s.log, Requests: &b.requests})
+		doors[name] = d
 	}
 	return doors, nil
 }
 
+func nosqlDoor(s *Server, e *core.Engine, b *bound) (door, error) {
+	h, err := sqlapi.New(e, sqlapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth, Clock: s.cfg.Clock, Wall: wall,
+		Logger: s.log, Consistency: s.cfg.Consistency, Strict: slices.Contains(s.cfg.Strict, NoSQL),
+		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen})
+	if err != nil {
+		return nil, err
+	}
+	return newHTTPDoor(s.guarded(NoSQL, s.withCertificate(h)), s.log), nil
+}
+
+func tableDoor(s *Server, e *core.Engine, b *bound) (door, error) {
+	key, err := base64.StdEncoding.DecodeString(s.cfg.Key)
+	if err != nil {
+		return nil, err
+	}
+	h := tableapi.New(e, tableapi.Options{Account: s.cfg.Account, Key: key, Auth: s.cfg.Auth, Clock: s.cfg.Clock, Wall: wall, Log: s.log,
+		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen})
+	return newHTTPDoor(s.guarded(Table, h), s.log), nil
+}
+
 // gremlinDoor makes the graphs of all sources first.
-func (s *Server) gremlinDoor(e *core.Engine) (door, error) {
+func gremlinDoor(s *Server, e *core.Engine, b *bound) (door, error) {
 	sources := map[string]graphapi.GraphName{}
 	for name, target := range s.cfg.GremlinSources {
 		db, graph, _ := strings.Cut(target, "/")
 		sources[name] = graphapi.GraphName{Database: db, Graph: graph}
 	}
 	g := graphapi.New(e, graphapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth, Sources: sources,
-		Clock: s.cfg.Clock, Log: s.log})
-	if err := g.Prepare(context.Background()); err != nil {
+		Clock: s.cfg.Clock, Log: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen})
+	if err := g.Prepare(context.Background()); err != nil && e.Health().State >= kv.Full {
+		s.log.Warn("The graphs of the Gremlin sources can't be made", "error", err)
+	} else if err != nil {
 		return nil, errors.Join(fmt.Errorf("the graphs of the Gremlin sources can't be made: %w", err), g.Shutdown(context.Background()))
 	}
-	d := newHTTPDoor(s.guarded(s.count(Gremlin, g)), s.log)
+	d := newHTTPDoor(s.guarded(Gremlin, g), s.log)
 	d.first = g.Shutdown
 	return d, nil
+}
+
+func mongoDoor(s *Server, e *core.Engine, b *bound) (door, error) {
+	return mongoapi.New(e, mongoapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth, Clock: s.cfg.Clock, Logger: s.log,
+		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen}), nil
 }

@@ -15,6 +15,6 @@ func peek(c net.Conn, wait time.Duration) (net.Conn, byte, error) {
 	if err := c.SetReadDeadline(wall.Now().Add(wait)); err != nil {
 		return c, 0, err
 	}
-	defer c.SetReadDeadline(time.Time{})
+	defer func() { _ = c.SetReadDeadline(time.Time{}) }()
 	return readFirst(c)
 }

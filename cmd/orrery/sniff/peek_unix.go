@@ -19,7 +19,7 @@ func peek(c net.Conn, wait time.Duration) (net.Conn, byte, error) {
 	if err := c.SetReadDeadline(wall.Now().Add(wait)); err != nil {
 		return c, 0, err
 	}
-	defer c.SetReadDeadline(time.Time{})
+	defer func() { _ = c.SetReadDeadline(time.Time{}) }()
 	sc, ok := c.(syscall.Conn)
 	if !ok {
 		return readFirst(c)

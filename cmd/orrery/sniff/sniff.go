@@ -2,6 +2,7 @@
 package sniff
 
 import (
+	"context"
 	"crypto/tls"
 	"net"
 	"sync"
@@ -11,26 +12,34 @@ import (
 // tlsHandshake is the first byte of every TLS client hello; HTTP begins with a letter, a MongoDB message with its length.
 const tlsHandshake = 0x16
 
-// patience is how long a client may stay silent before its first byte. Some clients connect ahead of need.
-const patience = 2 * time.Minute
+// Patience is how long a client may take to make itself known.
+type Patience struct {
+	Silence   time.Duration // before its first byte; some clients connect ahead of need
+	Handshake time.Duration // for the TLS handshake
+}
 
-// Listener hands out *tls.Conn for connections that begin with a TLS handshake, and the connection itself, untouched,
-// otherwise. Waiting for the first byte happens outside Accept, so a silent client holds nobody up.
+// Usual is the patience of a server.
+var Usual = Patience{Silence: 30 * time.Second, Handshake: 10 * time.Second}
+
+// Listener hands out *tls.Conn for connections that begin with a TLS handshake, when it is done, and the connection itself, untouched,
+// otherwise. All waiting happens outside Accept, so a client that is slow or silent holds nobody up.
 type Listener struct {
 	inner net.Listener
 	conf  *tls.Config
+	wait  Patience
 	ready chan net.Conn
 	done  chan struct{}
 	stop  sync.Once
 
 	mu      sync.Mutex
-	silent  map[net.Conn]struct{} // connections without a first byte yet; nil after Close
+	unknown map[net.Conn]struct{} // connections that haven't made themselves known yet; nil after Close
 	lastErr error
 }
 
 // New wraps inner and begins to accept.
-func New(inner net.Listener, conf *tls.Config) *Listener {
-	l := &Listener{inner: inner, conf: conf, ready: make(chan net.Conn), done: make(chan struct{}), silent: map[net.Conn]struct{}{}}
+func New(inner net.Listener, conf *tls.Config, wait Patience) *Listener {
+	l := &Listener{inner: inner, conf: conf, wait: wait, ready: make(chan net.Conn), done: make(chan struct{}),
+		unknown: map[net.Conn]struct{}{}}
 	go l.run()
 	return l
 }
@@ -65,45 +74,50 @@ func (l *Listener) fail(err error) {
 	_ = l.Close()
 }
 
-// sort waits for the first byte and passes the connection on.
+// sort finds out what a connection is and passes it on.
 func (l *Listener) sort(c net.Conn) {
-	if !l.hold(c) {
-		_ = c.Close()
-		return
-	}
-	c, first, err := peek(c, patience)
-	l.release(c)
+	known, err := l.identify(c)
 	if err != nil {
 		_ = c.Close()
 		return
 	}
-	if first == tlsHandshake {
-		c = tls.Server(c, l.conf)
-	}
 	select {
-	case l.ready <- c:
+	case l.ready <- known:
 	case <-l.done:
-		_ = c.Close()
+		_ = known.Close()
 	}
+}
+
+// identify waits for the first byte, and for the handshake when it begins one.
+func (l *Listener) identify(c net.Conn) (net.Conn, error) {
+	if !l.hold(c) {
+		return nil, net.ErrClosed
+	}
+	defer l.release(c)
+	known, first, err := peek(c, l.wait.Silence)
+	if err != nil || first != tlsHandshake {
+		return known, err
+	}
+	t := tls.Server(known, l.conf)
+	ctx, cancel := context.WithTimeout(context.Background(), l.wait.Handshake)
+	defer cancel()
+	return t, t.HandshakeContext(ctx) // closes the connection when ctx ends
 }
 
 func (l *Listener) hold(c net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.silent == nil {
+	if l.unknown == nil {
 		return false
 	}
-	l.silent[c] = struct{}{}
+	l.unknown[c] = struct{}{}
 	return true
 }
 
 func (l *Listener) release(c net.Conn) {
-	if b, ok := c.(*buffered); ok {
-		c = b.Conn
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.silent, c)
+	delete(l.unknown, c)
 }
 
 // Accept implements net.Listener.
@@ -121,17 +135,17 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener; connections that have not said anything yet are closed too.
+// Close implements net.Listener; connections that have not made themselves known are closed too.
 func (l *Listener) Close() error {
 	err := net.ErrClosed
 	l.stop.Do(func() {
 		close(l.done)
 		err = l.inner.Close()
 		l.mu.Lock()
-		for c := range l.silent {
+		for c := range l.unknown {
 			_ = c.Close()
 		}
-		l.silent = nil
+		l.unknown = nil
 		l.mu.Unlock()
 	})
 	return err

@@ -16,7 +16,9 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 )
 
-func listen(t *testing.T) (*Listener, *tls.Config) {
+func listen(t *testing.T) (*Listener, *tls.Config) { return listenWith(t, Usual) }
+
+func listenWith(t *testing.T, wait Patience) (*Listener, *tls.Config) {
 	t.Helper()
 	pair, err := certs.LoadOrCreate("", certs.Names(), clock.New())
 	if err != nil {
@@ -28,7 +30,7 @@ func listen(t *testing.T) (*Listener, *tls.Config) {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(pair.PEM)
-	l := New(inner, &tls.Config{Certificates: []tls.Certificate{pair.TLS}})
+	l := New(inner, &tls.Config{Certificates: []tls.Certificate{pair.TLS}}, wait)
 	t.Cleanup(func() { _ = l.Close() })
 	return l, &tls.Config{RootCAs: pool}
 }
@@ -116,7 +118,7 @@ func TestCloseEndsSilentConnections(t *testing.T) {
 	defer c.Close()
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 		l.mu.Lock()
-		n := len(l.silent)
+		n := len(l.unknown)
 		l.mu.Unlock()
 		if n == 1 {
 			break
@@ -134,5 +136,44 @@ func TestCloseEndsSilentConnections(t *testing.T) {
 	}
 	if _, err := l.Accept(); err == nil {
 		t.Fatal("accepts after Close")
+	}
+}
+
+// Neither silence nor a handshake that stops, nor one that trickles, holds a connection.
+func TestClientsThatDontMakeThemselvesKnown(t *testing.T) {
+	const wait = 100 * time.Millisecond
+	l, _ := listenWith(t, Patience{Silence: wait, Handshake: wait})
+	hello := "\x16\x03\x01\x01\x00\x01\x00\x00\xfc\x03\x03"
+	for _, tc := range []struct {
+		name  string
+		bytes string
+		pause time.Duration // between two bytes; 0: all at once
+	}{
+		{"silent", "", 0},
+		{"a handshake's first byte", "\x16", 0},
+		{"half a client hello", hello, 0},
+		{"a client hello that trickles", hello + string(make([]byte, 200)), wait / 5},
+	} {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		go func() {
+			for i := 0; i < len(tc.bytes) && tc.pause > 0; i++ {
+				if _, err := io.WriteString(c, tc.bytes[i:i+1]); err != nil {
+					return
+				}
+				time.Sleep(tc.pause)
+			}
+		}()
+		if tc.pause == 0 {
+			_, _ = io.WriteString(c, tc.bytes)
+		}
+		begin := time.Now()
+		_ = c.SetReadDeadline(begin.Add(20 * wait))
+		if _, err := io.ReadAll(c); errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begin) < wait/2 {
+			t.Errorf("%s: after %v: %v", tc.name, time.Since(begin), err)
+		}
 	}
 }

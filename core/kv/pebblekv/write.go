@@ -10,6 +10,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/batchrepr"
 	"github.com/orrerydb/orrery/core/kv"
 )
 
@@ -61,7 +62,7 @@ func (e *Engine) Prepare(b *kv.Batch, room int) (kv.Prepared, error) {
 	n := b.Len()
 	p := preparations.Get().(*prepared)
 	p.e, p.b, p.bytes, p.open, p.kept = e, b, b.Size(), p.open[:0], p.kept[:0]
-	p.pb = e.db.NewBatchWithSize(b.Size() + opBytes*(n+1) + room)
+	p.pb = e.db.NewBatchWithSize(batchrepr.HeaderLen + b.Size() + opBytes*(n+1) + room)
 	p.f = footprints.Get().(*footprint)
 	p.f.begin(n)
 	if n < groupFrom || n > groupMost {

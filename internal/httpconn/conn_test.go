@@ -2,7 +2,6 @@ package httpconn
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -13,7 +12,7 @@ import (
 	"time"
 )
 
-// serve starts a server of h whose requests to /brief are brief, and returns connections to it.
+// serve starts a server on connections that take lines, and returns connections to it.
 func serve(t *testing.T, s *http.Server) func() net.Conn {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -21,7 +20,7 @@ func serve(t *testing.T, s *http.Server) func() net.Conn {
 		t.Fatal(err)
 	}
 	s.ConnContext = Context
-	go func() { _ = s.Serve(Listener{Listener: l, Brief: isBriefPath}) }()
+	go func() { _ = s.Serve(Listener{Listener: l}) }()
 	t.Cleanup(func() { _ = s.Close() })
 	return func() net.Conn {
 		c, err := net.Dial("tcp", l.Addr().String())
@@ -31,11 +30,6 @@ func serve(t *testing.T, s *http.Server) func() net.Conn {
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
-}
-
-func isBriefPath(head []byte) bool {
-	_, target, _ := bytes.Cut(head, []byte(" "))
-	return bytes.HasPrefix(target, []byte("/brief"))
 }
 
 func send(t *testing.T, c net.Conn, text string) {
@@ -90,25 +84,24 @@ func TestRequestsInAnyPieces(t *testing.T) {
 	}
 }
 
-func TestOnlyLongRequestsAreWatched(t *testing.T) {
+// The context of a request ends with its client, whatever the request is about.
+func TestAClientThatLeavesIsNoticed(t *testing.T) {
 	begun, gone := make(chan bool), make(chan bool)
 	dial := serve(t, &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		begun <- true
 		select {
 		case <-r.Context().Done():
 			gone <- true
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(10 * time.Second):
 			gone <- false
 		}
 	})})
-	for _, path := range []string{"/brief", "/long"} {
-		c := dial()
-		send(t, c, "GET "+path+" HTTP/1.1\r\nHost: h\r\n\r\n")
-		<-begun
-		_ = c.Close()
-		if noticed := <-gone; noticed != (path == "/long") {
-			t.Errorf("%s: noticed %v", path, noticed)
-		}
+	c := dial()
+	send(t, c, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+	<-begun
+	_ = c.Close()
+	if !<-gone {
+		t.Error("not noticed")
 	}
 }
 
@@ -140,28 +133,6 @@ func TestDeadlinesHold(t *testing.T) {
 			if os.IsTimeout(err) || took < least-wait/4 {
 				t.Errorf("after %q and %q: cut off after %v, %v", said, then, took, err)
 			}
-		}
-	}
-}
-
-// A deadline ends a read that waits already, and one that has passed ends the next.
-func TestDeadlineOfAReadThatWaits(t *testing.T) {
-	c, _ := pair(t)
-	for _, ahead := range []bool{false, true} {
-		if ahead {
-			_ = c.SetDeadline(time.Unix(1, 0))
-		} else {
-			time.AfterFunc(30*time.Millisecond, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })
-		}
-		if _, err := c.Read(make([]byte, 100)); !os.IsTimeout(err) {
-			t.Errorf("ahead %v: %v", ahead, err)
-		}
-		if _, err := c.Write([]byte("x")); os.IsTimeout(err) != ahead {
-			t.Errorf("write, ahead %v: %v", ahead, err)
-		}
-		_ = c.SetDeadline(time.Time{})
-		if _, err := c.Write([]byte("x")); err != nil {
-			t.Errorf("write: %v", err)
 		}
 	}
 }

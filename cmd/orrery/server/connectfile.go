@@ -1,0 +1,72 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// connectFile is where a running server keeps its connection strings, key included, in its data directory: who may read the store's
+// files may have its key. It is removed at the end.
+const connectFile = "connect.json"
+
+// keepConnections writes the file. A server that can't write it serves nevertheless.
+func (s *Server) keepConnections() {
+	if s.cfg.Memory {
+		return
+	}
+	text, err := json.MarshalIndent(s.Connections(true), "", "  ")
+	if err == nil {
+		err = replaceFile(filepath.Join(s.cfg.Data, connectFile), append(text, '\n'))
+	}
+	if err != nil {
+		s.log.Warn("The connection strings can't be kept for orrery connect", "error", err)
+	}
+}
+
+// replaceFile writes a file for its owner only, whole or not at all.
+func replaceFile(name string, content []byte) error {
+	if err := os.Remove(name + ".new"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.WriteFile(name+".new", content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
+}
+
+func (s *Server) forgetConnections() {
+	if !s.cfg.Memory {
+		_ = os.Remove(filepath.Join(s.cfg.Data, connectFile))
+	}
+}
+
+// dialPatience is how long ReadConnections waits for a server.
+const dialPatience = 2 * time.Second
+
+// ReadConnections returns the connection strings of the server that serves a data directory.
+func ReadConnections(data string) (*Connections, error) {
+	raw, err := os.ReadFile(filepath.Join(data, connectFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("no server serves %s", data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the connection strings of %s can't be read: %w", data, err)
+	}
+	c := &Connections{}
+	if err := json.Unmarshal(raw, c); err != nil {
+		return nil, fmt.Errorf("the connection strings of %s are damaged: %w", data, err)
+	}
+	if len(c.Addresses) == 0 {
+		return c, nil
+	}
+	conn, err := net.DialTimeout("tcp", c.Addresses[0], dialPatience)
+	if err != nil {
+		return nil, fmt.Errorf("no server serves %s: the last one didn't end by itself, and nobody answers at %s", data, c.Addresses[0])
+	}
+	return c, conn.Close()
+}

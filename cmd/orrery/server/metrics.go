@@ -1,0 +1,115 @@
+package server
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// registry has all figures of the server.
+func (s *Server) registry() *prometheus.Registry {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		s.seen.latency, s.seen.charge, s.seen.feedLag, collector{s})
+	return reg
+}
+
+// figure is one figure that is read when it is asked for, so that serving requests costs nothing for it.
+type figure struct {
+	name, help string
+	kind       prometheus.ValueType // counters end in _total
+	value      float64
+	labels     []label
+}
+
+type label struct{ name, value string }
+
+// measured is a backend with figures.
+type measured interface{ Figures() []figure }
+
+const (
+	gauge   = prometheus.GaugeValue
+	counter = prometheus.CounterValue
+)
+
+// collector is the prometheus.Collector of figures.
+type collector struct{ s *Server }
+
+// Describe implements prometheus.Collector; the store's figures are known only when there is a store, so none is promised.
+func (collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	all := c.s.figures()
+	if m, ok := c.s.back.(measured); ok {
+		all = append(all, m.Figures()...)
+	}
+	for _, f := range all {
+		names, values := []string(nil), []string(nil)
+		for _, l := range f.labels {
+			names, values = append(names, l.name), append(values, l.value)
+		}
+		ch <- prometheus.MustNewConstMetric(prometheus.NewDesc(f.name, f.help, names, nil), f.kind, f.value, values...)
+	}
+}
+
+// figures are what the server itself knows.
+func (s *Server) figures() []figure {
+	ready := 0.0
+	if s.unready() == "" {
+		ready = 1
+	}
+	out := []figure{
+		{"orrery_ready", "1 when every API has answered a request, the store is well, and the server isn't stopping.", gauge, ready, nil},
+		{"orrery_build_info", "The version of the server.", gauge, 1, []label{{"version", s.cfg.Version}}},
+	}
+	for _, b := range s.bound {
+		out = append(out, s.doorFigures(b)...)
+	}
+	return out
+}
+
+func (s *Server) doorFigures(b *bound) []figure {
+	api := []label{{"api", b.name}}
+	n, conns := s.seen.apis[b.name], b.conns.Counts()
+	done := n.done.Load() // before begun: in flight is never below zero
+	begun := n.begun.Load()
+	return []figure{
+		{"orrery_requests_total", "Requests that have begun.", counter, float64(begun), api},
+		{"orrery_requests_in_flight", "Requests that are being answered.", gauge, float64(begun - done), api},
+		{"orrery_request_failures_total", "Requests that failed by a fault of the server's.", counter, float64(n.failed.Load()), api},
+		{"orrery_requests_abandoned_total", "Requests whose client left before the answer.", counter, float64(n.left.Load()), api},
+		{"orrery_requests_refused_total", "Requests that were refused because too many others were there.", counter,
+			float64(b.gate.Refused()), api},
+		{"orrery_connections_open", "Connections that are open.", gauge, float64(conns.Open), api},
+		{"orrery_connections_total", "Connections accepted.", counter, float64(conns.Accepted), api},
+		{"orrery_connections_refused_total", "Connections closed because there were too many.", counter, float64(conns.Refused), api},
+		{"orrery_connections_stalled_total", "Connections closed because the client took nothing.", counter, float64(conns.Stalled), api},
+	}
+}
+
+// Figures implements measured.
+func (b *backing) Figures() []figure {
+	bud := b.eng.Budget()
+	out := []figure{
+		{"orrery_memory_budget_limit_bytes", "What requests may hold together.", gauge, float64(bud.Limit()), nil},
+		{"orrery_memory_budget_used_bytes", "What requests hold.", gauge, float64(bud.Used()), nil},
+	}
+	now := b.eng.Health().State
+	for st, name := range healthNames {
+		out = append(out, figure{"orrery_store_health", "1 for the state that the store is in.", gauge, indicator(kv.State(st) == now),
+			[]label{{"state", name}}})
+	}
+	return append(out, b.storage.Figures()...)
+}
+
+// healthNames are the states of a store, as figures and /status show them.
+var healthNames = [...]string{kv.Well: "well", kv.Damaged: "damaged", kv.Full: "full", kv.ReadOnly: "read-only", kv.Stalled: "stalled"}
+
+func indicator(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

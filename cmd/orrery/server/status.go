@@ -1,0 +1,83 @@
+package server
+
+// Status is the answer of /status.
+type Status struct {
+	Version    string                `json:"version"`
+	Started    string                `json:"started"`
+	UptimeSec  int64                 `json:"uptimeSeconds"`
+	Ready      bool                  `json:"ready"`
+	Health     *HealthStatus         `json:"health,omitempty"`
+	Account    string                `json:"account"`
+	Auth       bool                  `json:"auth"`
+	Data       string                `json:"data"`
+	Durability string                `json:"durability"`
+	Memory     *MemoryStatus         `json:"requestMemory,omitempty"`
+	APIs       map[string]DoorStatus `json:"apis"`
+	Store      any                   `json:"store,omitempty"`
+	Scrub      any                   `json:"scrub,omitempty"`
+	Containers []ContainerStatus     `json:"containers,omitempty"`
+}
+
+// HealthStatus is what the store says of itself.
+type HealthStatus struct {
+	State  string `json:"state"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// MemoryStatus is the memory that requests share.
+type MemoryStatus struct {
+	Used  int64 `json:"usedBytes"`
+	Limit int64 `json:"limitBytes"`
+}
+
+// DoorStatus is one API in Status.
+type DoorStatus struct {
+	Addr        string `json:"addr"`
+	Open        int64  `json:"connectionsOpen"`
+	Connections int64  `json:"connectionsAccepted"`
+	Refused     int64  `json:"connectionsRefused,omitempty"`
+	Requests    int64  `json:"requests,omitempty"`
+	InFlight    int64  `json:"requestsInFlight,omitempty"`
+	TurnedAway  int64  `json:"requestsRefused,omitempty"`
+}
+
+func (s *Server) status() Status {
+	st := Status{
+		Version:    s.cfg.Version,
+		Started:    s.began.Format("2006-01-02T15:04:05.000Z07:00"),
+		UptimeSec:  int64(wall.Now().Sub(s.began).Seconds()),
+		Ready:      s.unready() == "",
+		Account:    s.cfg.Account,
+		Auth:       s.cfg.Auth,
+		Data:       s.cfg.Data,
+		Durability: s.cfg.Durability,
+		APIs:       map[string]DoorStatus{},
+		Store:      s.back.Status(),
+	}
+	if s.cfg.Memory {
+		st.Data, st.Durability = "memory", "none"
+	}
+	if b, ok := s.back.(*backing); ok {
+		b.describe(s, &st)
+	}
+	for _, b := range s.bound {
+		conns, n := b.conns.Counts(), s.seen.apis[b.name]
+		done := n.done.Load()
+		begun := n.begun.Load()
+		st.APIs[b.name] = DoorStatus{Addr: b.addr, Open: conns.Open, Connections: conns.Accepted, Refused: conns.Refused,
+			Requests: begun, InFlight: begun - done, TurnedAway: b.gate.Refused()}
+	}
+	return st
+}
+
+// describe adds what the core knows.
+func (b *backing) describe(s *Server, st *Status) {
+	h, bud := b.eng.Health(), b.eng.Budget()
+	st.Health = &HealthStatus{State: healthNames[h.State], Reason: h.Reason}
+	st.Scrub = b.eng.ScrubStatus()
+	st.Memory = &MemoryStatus{Used: bud.Used(), Limit: bud.Limit()}
+	var err error
+	if st.Containers, err = containersOf(b.eng); err != nil {
+		s.log.Error("The containers can't be listed", "error", err)
+	}
+}

@@ -1,0 +1,53 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"path/filepath"
+
+	"github.com/orrerydb/orrery/cmd/orrery/certs"
+)
+
+// certificate is the user's, or the one that is kept in the data directory.
+func (s *Server) certificate() (certs.Pair, error) {
+	if s.cfg.TLSCert != "" {
+		p, err := certs.Load(s.cfg.TLSCert, s.cfg.TLSKey)
+		if err == nil {
+			if d := p.Doubts(nil, wall); d != "" {
+				s.log.Warn("Clients may refuse the certificate", "file", s.cfg.TLSCert, "reason", d)
+			}
+		}
+		return p, err
+	}
+	dir := ""
+	if !s.cfg.Memory {
+		dir = filepath.Join(s.cfg.Data, "tls")
+	}
+	p, err := certs.LoadOrCreate(dir, certs.Names(), wall)
+	if errors.Is(err, certs.ErrNotKept) {
+		s.log.Warn("The certificate is good for this run only", "error", err)
+		return p, nil
+	}
+	if err == nil {
+		if d := p.Doubts(certs.Names(), wall); d != "" {
+			s.log.Warn("Clients may refuse the certificate in the data directory", "reason", d)
+		}
+	}
+	return p, err
+}
+
+// certificatePath is where the NoSQL port gives its certificate; the vendor's emulator has it there.
+const certificatePath = "/_explorer/emulator.pem"
+
+// withCertificate answers certificatePath; everything else is h's.
+func (s *Server) withCertificate(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != certificatePath {
+			h.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/x-pem-file")
+		w.Header().Set("Content-Disposition", `attachment; filename="emulator.pem"`)
+		_, _ = w.Write(s.cert.PEM)
+	})
+}
