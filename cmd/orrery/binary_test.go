@@ -44,6 +44,7 @@ func TestMain(m *testing.M) {
 type process struct {
 	cmd   *exec.Cmd
 	admin string
+	nosql string // see ask
 	log   *strings.Builder
 
 	banner string

@@ -82,8 +82,8 @@ func serve(c server.Config, after func(context.Context, *server.Server) error) e
 	twoProcessors()
 	c.LimitMemory()
 	collectEarly()
-	s, err := server.Start(c)
-	if err != nil {
+	s, err := opened(ctx, c)
+	if s == nil {
 		return err
 	}
 	if after != nil {
@@ -100,6 +100,10 @@ func serve(c server.Config, after func(context.Context, *server.Server) error) e
 	}
 	stop() // a second signal ends the process at once
 	end := time.AfterFunc(stopLimit, func() {
+		if s.Hangs() {
+			c.Logger.Error("The store did not close in time")
+			os.Exit(1)
+		}
 		c.Logger.Warn("Some requests did not end in time")
 		os.Exit(0)
 	})
@@ -107,6 +111,27 @@ func serve(c server.Config, after func(context.Context, *server.Server) error) e
 	grace, cancel := context.WithTimeout(context.Background(), stopGrace)
 	defer cancel()
 	return errors.Join(err, s.Stop(grace))
+}
+
+// opened starts a server. A signal meanwhile gives up: no server and no error. Nobody was answered, and what the store has written so far is whole
+// at any moment.
+func opened(ctx context.Context, c server.Config) (*server.Server, error) {
+	type started struct {
+		s   *server.Server
+		err error
+	}
+	done := make(chan started, 1)
+	go func() {
+		s, err := server.Start(c)
+		done <- started{s, err}
+	}()
+	select {
+	case r := <-done:
+		return r.s, r.err
+	case <-ctx.Done():
+		c.Logger.Info("Stopped while the store was being opened")
+		return nil, nil
+	}
 }
 
 // twoProcessors lets Go run two goroutines at once where it would run one, as on a machine with one CPU. A sync of the log holds a

@@ -35,7 +35,7 @@ func (c *repairCmd) Run(s *streams) error {
 	defer stop()
 	r := &repairResult{Directory: c.Dir, To: c.To, Lost: []core.Lost{}}
 	bar := newBar(s.errOut)
-	bar.task("saving", true)
+	bar.task("reading tables", false)
 	done, err := server.Repair(ctx, c.Dir, c.To, bar.set, func(l core.Lost) {
 		r.Lost = append(r.Lost, l)
 		if !c.JSON {

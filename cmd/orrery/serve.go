@@ -117,7 +117,9 @@ type serveCmd struct {
 	Data   string `xor:"where" placeholder:"DIR" help:"Directory of the store (default ./data)."`
 	Memory bool   `xor:"where" help:"Keep everything in memory."`
 	serving
-	Durability string `default:"sync" enum:"sync,relaxed" help:"sync: on disk before the answer; relaxed: a crash may lose the last moments."`
+	MinFree    size          `default:"0" placeholder:"SIZE" help:"Room that new data leaves on the disk, such as 16MiB or 2GiB; by default 256MiB, or 5 % of a disk below 5 GiB."`
+	Stall      time.Duration `default:"10s" help:"How long the disk may take before writes are refused; after six times as long the process ends."`
+	Durability string        `default:"sync" enum:"sync,relaxed" help:"sync: on disk before the answer; relaxed: a crash may lose the last moments."`
 }
 
 // Run implements the command.
@@ -130,5 +132,6 @@ func (s *serveCmd) Run() error {
 		c.Data = s.Data
 	}
 	c.Memory, c.Durability = s.Memory, s.Durability
+	c.MinFree, c.Stall = int64(s.MinFree), s.Stall
 	return serve(c, nil)
 }

@@ -72,11 +72,11 @@ func recovered(log *slog.Logger) gin.HandlerFunc {
 func (s *Server) getAlive(c *gin.Context) { plain(c.Writer, http.StatusOK, "alive\n") }
 
 func (s *Server) getReady(c *gin.Context) {
-	if s.Ready() {
-		plain(c.Writer, http.StatusOK, "ready\n")
-	} else {
-		plain(c.Writer, http.StatusServiceUnavailable, "not ready\n")
+	if reason := s.unready(); reason != "" {
+		plain(c.Writer, http.StatusServiceUnavailable, "not ready: "+reason+"\n")
+		return
 	}
+	plain(c.Writer, http.StatusOK, "ready\n")
 }
 
 func (s *Server) getStatus(c *gin.Context) { asJSON(c.Writer, s.status()) }

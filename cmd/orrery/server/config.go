@@ -54,6 +54,8 @@ type Config struct {
 
 	GremlinSources map[string]string // traversal source -> "database/graph"
 	Durability     string            // "sync" or "relaxed"
+	MinFree        int64             // bytes of the disk that new data leaves free; 0: 256 MiB, or 5 % of a small disk
+	Stall          time.Duration     // how long the disk may take before writes are refused; 0: 10 s
 	CacheMB        int               // cache of the store, in MiB: items and blocks
 	MemoryMB       int               // CacheMB and what requests may hold together, in MiB; 0: CacheMB and requestMB
 
@@ -150,6 +152,12 @@ func (c *Config) Validate() error {
 	}
 	if c.Durability != "sync" && c.Durability != "relaxed" {
 		return fmt.Errorf("--durability %q: want sync or relaxed", c.Durability)
+	}
+	if c.MinFree < 0 {
+		return fmt.Errorf("--min-free %d: want a size", c.MinFree)
+	}
+	if c.Stall != 0 && c.Stall < time.Second {
+		return fmt.Errorf("--stall %v: want a second or more", c.Stall)
 	}
 	for _, api := range c.Strict {
 		if api != NoSQL {

@@ -57,11 +57,11 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 // figures are what the server itself knows.
 func (s *Server) figures() []figure {
 	ready := 0.0
-	if s.Ready() {
+	if s.unready() == "" {
 		ready = 1
 	}
 	out := []figure{
-		{"orrery_ready", "1 when every API has answered a request, and the server isn't stopping.", gauge, ready, nil},
+		{"orrery_ready", "1 when every API has answered a request, the store is well, and the server isn't stopping.", gauge, ready, nil},
 		{"orrery_build_info", "The version of the server.", gauge, 1, []label{{"version", s.cfg.Version}}},
 	}
 	for _, b := range s.bound {

@@ -48,6 +48,7 @@ type Server struct {
 
 	ready    atomic.Bool
 	stopping atomic.Bool
+	closing  atomic.Bool // the store is being closed
 	probing  context.CancelFunc
 	wg       sync.WaitGroup // listeners and the prober
 	failed   chan error     // a listener that ended by itself
@@ -207,7 +208,7 @@ func (s *Server) Account() string { return s.cfg.Account }
 // CertificatePEM returns the server's certificate for clients that want to trust it.
 func (s *Server) CertificatePEM() []byte { return s.cert.PEM }
 
-// Ready reports whether every API has answered a request.
+// Ready reports whether every API has answered a request; /ready wants the store to be well, too.
 func (s *Server) Ready() bool { return s.ready.Load() && !s.stopping.Load() }
 
 // WaitReady returns when the server is ready, or ctx's error.
@@ -244,6 +245,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	wg.Wait()
 	s.wg.Wait()
 	s.forgetConnections()
+	s.closing.Store(true)
 	return errors.Join(append(errs, s.back.Close())...)
 }
 

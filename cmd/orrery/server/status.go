@@ -46,7 +46,7 @@ func (s *Server) status() Status {
 		Version:    s.cfg.Version,
 		Started:    s.began.Format("2006-01-02T15:04:05.000Z07:00"),
 		UptimeSec:  int64(wall.Now().Sub(s.began).Seconds()),
-		Ready:      s.Ready(),
+		Ready:      s.unready() == "",
 		Account:    s.cfg.Account,
 		Auth:       s.cfg.Auth,
 		Data:       s.cfg.Data,

@@ -30,6 +30,8 @@ func openKV(cfg *Config) (kv.Engine, error) {
 		Relaxed: cfg.Durability == "relaxed",
 		Scanned: core.OnlyScanned,
 		Kept:    core.GotSingly,
+		MinFree: cfg.MinFree,
+		Stall:   cfg.Stall,
 		Logger:  cfg.Logger,
 	})
 	if err != nil {
@@ -150,7 +152,9 @@ func gremlinDoor(s *Server, e *core.Engine, b *bound) (door, error) {
 	}
 	g := graphapi.New(e, graphapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth, Sources: sources,
 		Clock: s.cfg.Clock, Log: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen})
-	if err := g.Prepare(context.Background()); err != nil {
+	if err := g.Prepare(context.Background()); err != nil && e.Health().State >= kv.Full {
+		s.log.Warn("The graphs of the Gremlin sources can't be made", "error", err)
+	} else if err != nil {
 		return nil, errors.Join(fmt.Errorf("the graphs of the Gremlin sources can't be made: %w", err), g.Shutdown(context.Background()))
 	}
 	d := s.httpDoor(Gremlin, g)

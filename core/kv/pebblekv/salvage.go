@@ -150,9 +150,12 @@ func (s *Salvage) open(o Options) error {
 		}
 		s.lose(cmp.Or(l.manifest, "MANIFEST"), "the manifest can't be read whole: all tables that are there are read", nil, nil)
 	}
-	for _, t := range tables {
+	for i, t := range tables {
 		if err := s.table(t); err != nil {
 			return err
+		}
+		if s.watch.Progress != nil {
+			s.watch.Progress(int64(i+1), int64(len(tables)))
 		}
 	}
 	return s.logs(l)

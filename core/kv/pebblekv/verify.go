@@ -19,7 +19,7 @@ import (
 // Watch is who is told of what an examination finds, and how far it is. Both may be nil.
 type Watch struct {
 	Report   func(Problem)
-	Progress func(done, total int64) // bytes of files
+	Progress func(done, total int64) // bytes of files; tables in a salvage
 }
 
 func (w *Watch) report(p Problem) {

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// size is a number of bytes as people write it: 16MiB, 2GiB, or bytes without a unit.
+type size int64
+
+var sizeUnits = []struct {
+	name  string
+	bytes float64
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"B", 1}}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *size) UnmarshalText(text []byte) error {
+	number, unit := strings.TrimSpace(string(text)), 1.0
+	for _, u := range sizeUnits {
+		if n, ok := strings.CutSuffix(number, u.name); ok {
+			number, unit = strings.TrimSpace(n), u.bytes
+			break
+		}
+	}
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(n >= 0) || n*unit >= math.MaxInt64 {
+		return fmt.Errorf("%q: want a size such as 16MiB or 2GiB", text)
+	}
+	*s = size(n * unit)
+	return nil
+}
