@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -139,7 +140,7 @@ func TestOnlyAStoreOfOursIsOpened(t *testing.T) {
 type lockless struct{ vfs.FS }
 
 func (lockless) Lock(name string) (io.Closer, error) {
-	return nil, &os.PathError{Op: "open", Path: name, Err: errors.New("read-only file system")}
+	return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EROFS}
 }
 
 // Who can't make the lock's file doesn't blame another server.
