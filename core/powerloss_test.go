@@ -61,7 +61,9 @@ func TestPowerLoss(t *testing.T) {
 			if t.Failed() {
 				t.Fatalf("history %d of seed %d, cut %d: %d%% of what was not synced is there, relaxed %v", history, seed, done, c.percent, c.relaxed)
 			}
-			done++
+			if done++; done%500 == 0 {
+				t.Logf("%d cuts", done)
+			}
 		}
 	}
 	t.Logf("%d cuts, each and its recovery: %d steps acknowledged, %d in flight", done, acked, inFlight)
@@ -73,21 +75,25 @@ func TestPowerLoss(t *testing.T) {
 // lossState is what one writer's items should be: id -> value of field n.
 type lossState map[string]int
 
-// lossStep is the n-th operation of writer w, the same each time. It changes st to the state after it. The operations of one step are one
-// transaction, or with loose an import, of which any part may be there when it is in flight.
-func lossStep(w, n int, st lossState) (ops []core.Write, loose bool) {
+// lossStep is the n-th operation of writer w, the same each time. It changes st to the state after it, and adds what is to be done to ops,
+// unless that is nil. The operations of one step are one transaction, or with loose an import, of which any part may be there when it is
+// in flight.
+func lossStep(w, n int, st lossState, ops *[]core.Write) (loose bool) {
 	put := func(kind core.WriteKind, id string) {
-		st[id] = n
+		if st[id] = n; ops == nil {
+			return
+		}
 		d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":%q,"pk":%q,"n":%d,"tags":["t%d"],"pad":%q}`, id, lossPartition(w), n, n%7,
 			strings.Repeat("x", n%97*20)), doc.JSONOptions{Names: doc.NoSQL})
 		if err != nil {
 			panic(err)
 		}
-		ops = append(ops, core.Write{Kind: kind, PK: pk(lossPartition(w)), ID: value.StringOf(id), Doc: d})
+		*ops = append(*ops, core.Write{Kind: kind, PK: pk(lossPartition(w)), ID: value.StringOf(id), Doc: d})
 	}
 	del := func(id string) {
-		delete(st, id)
-		ops = append(ops, core.Write{Kind: core.Delete, PK: pk(lossPartition(w)), ID: value.StringOf(id)})
+		if delete(st, id); ops != nil {
+			*ops = append(*ops, core.Write{Kind: core.Delete, PK: pk(lossPartition(w)), ID: value.StringOf(id)})
+		}
 	}
 	id := func(prefix string, n int) string { return fmt.Sprintf("%s-%d-%d", prefix, w, n) }
 	switch n % 8 {
@@ -117,7 +123,7 @@ func lossStep(w, n int, st lossState) (ops []core.Write, loose bool) {
 		}
 		loose = true
 	}
-	return ops, loose
+	return loose
 }
 
 func lossPartition(w int) string { return fmt.Sprintf("p%d", w/2) }
@@ -126,7 +132,7 @@ func lossPartition(w int) string { return fmt.Sprintf("p%d", w/2) }
 func lossAfter(w, n int) lossState {
 	st := lossState{}
 	for i := range n {
-		lossStep(w, i, st)
+		lossStep(w, i, st, nil)
 	}
 	return st
 }
@@ -218,8 +224,8 @@ func (h *lossHistory) run(w int, step func(n int) error) {
 func (h *lossHistory) write(w int) {
 	st := lossState{}
 	h.run(w, func(n int) error {
-		ops, loose := lossStep(w, n, st)
-		if loose {
+		var ops []core.Write
+		if lossStep(w, n, st, &ops) {
 			return many(h.c, ops)
 		}
 		if len(ops) == 1 {
@@ -388,7 +394,7 @@ func (p *powerCut) allowed(t *testing.T, e *core.Engine) [lossWriters]lossState 
 		ok := maps.Equal(got, st)
 		for n := from; n < p.maybe[w] && !ok; n++ {
 			before := maps.Clone(st)
-			_, loose := lossStep(w, n, st)
+			loose := lossStep(w, n, st, nil)
 			ok = maps.Equal(got, st) || loose && between(got, before, st)
 		}
 		if !ok {
