@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/catalog"
@@ -75,7 +76,7 @@ type Options struct {
 
 // Engine is one store with all that is in it. Safe for concurrent use.
 type Engine struct {
-	onFeed feedObserver // see OnFeed; may be nil
+	onFeed func(age time.Duration) // see OnFeed; may be nil
 
 	kv    kv.Engine
 	bud   *budget.Budget

@@ -6,9 +6,6 @@ import (
 	"github.com/orrerydb/orrery/core/feed"
 )
 
-// feedObserver is told how far behind a reader of a change feed is.
-type feedObserver func(age time.Duration)
-
 // OnFeed sets what is told of each page of a change feed that has changes: the age of its youngest one, which is how
 // far its reader is behind. Call it before the first request.
 func (e *Engine) OnFeed(f func(age time.Duration)) { e.onFeed = f }

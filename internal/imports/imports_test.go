@@ -84,9 +84,7 @@ var clockFree = map[string][]string{
 	"core/kv/kvtest":    {"math/rand/v2"},
 	"cmd/orrery/certs":  {"crypto/rand"},
 	"core/kv/pebblekv":  {"time"},
-	"internal/httpconn": {"time"}, // deadlines of sockets
-	"internal/netlimit": {"time"}, // the same
-	"mongoapi/peer":     {"time"}, // the same
+	"internal/netlimit": {"time"}, // deadlines of sockets
 	"internal/tally":    {"time"},
 }
 
