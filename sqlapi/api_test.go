@@ -28,7 +28,7 @@ func newAPI(t testing.TB) *api {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(e, Options{Account: "acct", Key: testKey, Auth: true, Clock: clk})
+	s, err := New(e, Options{Account: "acct", Key: testKey, Auth: true, Clock: clk, Wall: clk})
 	if err != nil {
 		t.Fatal(err)
 	}

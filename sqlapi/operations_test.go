@@ -54,7 +54,7 @@ func TestAccountConsistency(t *testing.T) {
 	}
 	levels := []string{"Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"}
 	for i, account := range append(levels, "") {
-		s, err := New(e, Options{Account: "acct", Key: testKey, Auth: true, Clock: clock.Fake(testNow), Consistency: account})
+		s, err := New(e, Options{Account: "acct", Key: testKey, Auth: true, Clock: clock.Fake(testNow), Wall: clock.Fake(testNow), Consistency: account})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ func strictAPI(t *testing.T, strict bool) *api {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Close() })
-	s, err := New(e, Options{Account: "acct", Key: testKey, Auth: true, Clock: clk, Strict: strict})
+	s, err := New(e, Options{Account: "acct", Key: testKey, Auth: true, Clock: clk, Wall: clk, Strict: strict})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func newServer(t testing.TB, auth bool) (*Server, *clock.Clock) {
 			t.Error(err)
 		}
 	})
-	return New(e, Options{Account: testAccount, Key: testKey, Auth: auth, Clock: clk}), clk
+	return New(e, Options{Account: testAccount, Key: testKey, Auth: auth, Clock: clk, Wall: clk}), clk
 }
 
 // TestWire runs the scripts in testdata. Each "http" command is a request as it goes over the wire (~ stands for CRLF CRLF

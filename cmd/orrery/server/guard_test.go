@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -341,4 +342,29 @@ func TestClientsThatNeverRead(t *testing.T) {
 			t.Fatalf("%+v", n)
 		}
 	}
+}
+
+// A client that begins something and doesn't go on holds no connection, at any door.
+func TestClientsThatStopHalfWay(t *testing.T) {
+	s := guardedServer(t, nil)
+	var wg sync.WaitGroup
+	const tlsHello = "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+	for _, door := range []string{NoSQL, Table, Gremlin, Mongo, Admin} {
+		says := map[string]string{"nothing": "", "half of a TLS handshake": tlsHello}
+		if door != Mongo {
+			says["a letter"] = "G"
+			says["half of a head"] = "GET / HTTP/1.1\r\nHost: loc"
+		}
+		for name, said := range says {
+			w := dialWire(t, s.Addr(door))
+			_, _ = io.WriteString(w, said)
+			wg.Go(func() {
+				begin := time.Now()
+				if _, err := io.Copy(io.Discard, w.in); os.IsTimeout(err) || time.Since(begin) > 5*time.Second {
+					t.Errorf("%s, %s: open after %v: %v", door, name, time.Since(begin), err)
+				}
+			})
+		}
+	}
+	wg.Wait()
 }

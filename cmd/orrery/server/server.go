@@ -106,7 +106,7 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	ds[Admin] = newHTTPDoor(s.guarded(Admin, s.adminHandler()), s.log)
+	ds[Admin] = s.httpDoor(Admin, s.adminHandler())
 	if err := s.attach(ds); err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (s *Server) attach(ds map[string]door) error {
 		if b.door = ds[b.name]; b.door == nil {
 			return fmt.Errorf("the %s API is not part of this build: use --%s-addr off", b.name, b.name)
 		}
-		b.listener = sniff.New(b.conns, conf, sniff.Usual)
+		b.listener = sniff.New(b.conns, conf, s.cfg.patience())
 		if b.name == NoSQL {
 			b.listener = httpconn.Listener{Listener: b.listener}
 		}
@@ -265,14 +265,15 @@ type httpDoor struct {
 	first func(context.Context) error // ends what http.Server can't see: hijacked connections
 }
 
-func newHTTPDoor(h http.Handler, log *slog.Logger) *httpDoor {
+// httpDoor makes the door of a handler, with its guard.
+func (s *Server) httpDoor(name string, h http.Handler) *httpDoor {
 	return &httpDoor{srv: &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: 30 * time.Second,
+		Handler:           s.guarded(name, h),
+		ReadHeaderTimeout: s.cfg.bodyTimeout(),
 		IdleTimeout:       5 * time.Minute,
 		ConnContext:       httpconn.Context,
 		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}}
 }
 

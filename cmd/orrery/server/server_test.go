@@ -102,7 +102,7 @@ func (f *fakes) start(t *testing.T, set func(*Config)) *Server {
 		doors: func(s *Server) (map[string]door, error) {
 			out := map[string]door{}
 			for _, n := range []string{NoSQL, Table, Gremlin, Mongo} {
-				out[n] = newHTTPDoor(s.guarded(n, telling(s.seen, n, s.withCertificate(f.h))), s.log)
+				out[n] = s.httpDoor(n, telling(s.seen, n, s.withCertificate(f.h)))
 			}
 			return out, nil
 		},

@@ -129,7 +129,7 @@ func nosqlDoor(s *Server, e *core.Engine, b *bound) (door, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newHTTPDoor(s.guarded(NoSQL, s.withCertificate(h)), s.log), nil
+	return s.httpDoor(NoSQL, s.withCertificate(h)), nil
 }
 
 func tableDoor(s *Server, e *core.Engine, b *bound) (door, error) {
@@ -139,7 +139,7 @@ func tableDoor(s *Server, e *core.Engine, b *bound) (door, error) {
 	}
 	h := tableapi.New(e, tableapi.Options{Account: s.cfg.Account, Key: key, Auth: s.cfg.Auth, Clock: s.cfg.Clock, Wall: wall, Log: s.log,
 		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen})
-	return newHTTPDoor(s.guarded(Table, h), s.log), nil
+	return s.httpDoor(Table, h), nil
 }
 
 // gremlinDoor makes the graphs of all sources first.
@@ -156,7 +156,7 @@ func gremlinDoor(s *Server, e *core.Engine, b *bound) (door, error) {
 	} else if err != nil {
 		return nil, errors.Join(fmt.Errorf("the graphs of the Gremlin sources can't be made: %w", err), g.Shutdown(context.Background()))
 	}
-	d := newHTTPDoor(s.guarded(Gremlin, g), s.log)
+	d := s.httpDoor(Gremlin, g)
 	d.first = g.Shutdown
 	return d, nil
 }

@@ -16,7 +16,9 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 )
 
-func listen(t *testing.T) (*Listener, *tls.Config) { return listenWith(t, Usual) }
+func listen(t *testing.T) (*Listener, *tls.Config) {
+	return listenWith(t, Patience{Silence: time.Minute, Handshake: time.Minute})
+}
 
 func listenWith(t *testing.T, wait Patience) (*Listener, *tls.Config) {
 	t.Helper()
