@@ -3,6 +3,8 @@
 GO       ?= go
 SUMS     ?= .ci/out/sums
 FUZZTIME ?= 1m
+CUTS     ?= 10000
+KILLS    ?= 200
 DATA     ?= ./data
 PKGS     ?= ./...
 export CGO_ENABLED ?= 0
@@ -11,7 +13,7 @@ TALLY = $(GO) run ./internal/tally -sums $(SUMS)
 # The race detector needs a C compiler; everything else needs only Go.
 CC_FOUND := $(shell command -v cc gcc clang 2>/dev/null | head -1)
 
-.PHONY: menu build test race lint conformance fuzz bench run demo clean
+.PHONY: menu build test race lint conformance fuzz torture bench run demo clean
 
 menu:
 	@echo 'make build        static binary ./bin/orrery'
@@ -22,6 +24,7 @@ menu:
 	@echo 'make lint         gofmt, go vet, import rules'
 	@echo 'make conformance  official clients in other languages (installs them)'
 	@echo 'make fuzz         every fuzz target for FUZZTIME=$(FUZZTIME)'
+	@echo 'make torture      CUTS=$(CUTS) power cuts and KILLS=$(KILLS) kills of stores that are written to'
 	@echo 'make bench        Go benchmarks of PKGS=$(PKGS)'
 	@echo 'make clean        remove ./bin and test leftovers (never data)'
 
@@ -64,6 +67,10 @@ conformance: build
 
 fuzz:
 	@FUZZTIME=$(FUZZTIME) .ci/fuzz
+
+torture:
+	ORRERY_TORTURE=$(CUTS) $(GO) test -count=1 -timeout 3h -run '^TestPowerLoss$$' -v ./core
+	ORRERY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 3h -v ./cmd/orrery/crashtest
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchtime 1s $(PKGS)

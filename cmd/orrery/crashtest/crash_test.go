@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	kills    = 20
+	fewKills = 20                   // unless ORRERY_KILLS says how many
 	writers  = 8                    // two share each logical partition, so transactions race
 	childEnv = "ORRERY_CRASH_CHILD" // set: this process is the one that will be killed
 	database = "db"
@@ -202,10 +202,23 @@ func stateAfter(w, n int) state {
 
 // A process that writes through the core is killed again and again. After each kill, every acknowledged operation is there,
 // the one in flight of each writer is there whole or not at all, and the checker finds nothing wrong.
-func TestKilledServerKeepsWhatItAcknowledged(t *testing.T) { killAndVerify(t, kills, false) }
+func TestKilledServerKeepsWhatItAcknowledged(t *testing.T) { killAndVerify(t, kills(t), false) }
 
 // A relaxed store may lose the last operations of each writer, and nothing else.
-func TestKilledRelaxedServerLosesTheLastMoments(t *testing.T) { killAndVerify(t, kills/2, true) }
+func TestKilledRelaxedServerLosesTheLastMoments(t *testing.T) { killAndVerify(t, kills(t)/2, true) }
+
+// kills is how often a server is killed.
+func kills(t *testing.T) int {
+	s := os.Getenv("ORRERY_KILLS")
+	if s == "" {
+		return fewKills
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatal("ORRERY_KILLS", err)
+	}
+	return n
+}
 
 func killAndVerify(t *testing.T, kills int, relaxed bool) {
 	t.Helper()

@@ -40,7 +40,8 @@ func (e *Engine) DropRange(ctx context.Context, lo, hi []byte) error {
 	}
 	defer e.disk.fail.recovered()
 	err := e.db.DeleteRange(lo, hi, pebble.Sync)
-	e.values.forget() // after an error too: it may have been applied
+	e.pace.dropped()
+	e.values.forget(lo, hi) // after an error too: it may have been applied
 	if err != nil {
 		return fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
 	}

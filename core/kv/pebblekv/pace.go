@@ -14,7 +14,7 @@ import (
 // memtables that lie unmerged in L0, in each of which a query must look), and bytes that levels must still merge.
 //
 //   - Merges cost as much as all else of a write, and less a byte the more one takes in. So while writes come in they wait until there
-//     are mergeRuns, or until the ones before took no more than a share of the time; in a pause they run (see shape.due).
+//     are mergeRuns; in a pause they run (see shape.due).
 //   - Writers that are faster than flushes and merges are slowed down before a limit stops all of them (see steps). Each byte then
 //     has a price in time, which rises with what is behind, so writers and disk meet somewhere, whatever the disk can do.
 //   - A pause has the memtable flushed: a search in it costs more than in a table.
@@ -42,7 +42,7 @@ type pace struct {
 	mu      sync.Mutex
 	running int
 	closed  bool
-	merged  time.Time // when the last merge ended
+	reclaim time.Time // until when a pause is enough for any merge
 	logged  int64     // what written was when the last log was made
 	weight  float64   // bytes in memtables for each that was written
 }
@@ -62,19 +62,24 @@ type shape struct {
 	debt    int64   // bytes that must be merged until all levels are as they should be
 	total   int64   // bytes of the store
 	perByte float64 // ns that merges have taken for a byte
+	reclaim bool    // merges bring space back
 }
 
 const (
 	// stopRuns is where Pebble stops all writers, mergeRuns where merges wait no longer. From slowRuns on writers are slowed down.
-	mergeRuns = 10
-	slowRuns  = 14
-	stopRuns  = 24
+	mergeRuns = 8
+	slowRuns  = 12
+	stopRuns  = 19
 	// A level overfull times as large as it should be is emptied whatever is written: it makes every merge into it dearer.
 	overfull = 2
 	// A merge that a short pause starts writes at most maxAnew bytes for each that it takes out of L0.
 	maxAnew = 8
-	// mergeShare is how many times as long as a merge takes there must have been none before it, if nothing else makes it due.
-	mergeShare = 20
+	// A pause longPause times as long as a merge takes is enough for any.
+	longPause = 20
+
+	// reclaimFor is for how long after a drop a pause is enough for any merge: those that bring its space back are small, and are asked
+	// for when it was flushed.
+	reclaimFor = time.Minute
 
 	paceTick  = 50 * time.Millisecond // between looks while there are writes
 	paceDoze  = time.Second           // the same in a pause, while something waits
@@ -91,12 +96,11 @@ func newPace(memtable int) *pace {
 		poke: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 }
 
-// due reports whether a merge should run after a pause of so long, and so long after the merge before.
-func (s *shape) due(pause, since time.Duration) bool {
+// due reports whether a merge should run after a pause of so long.
+func (s *shape) due(pause time.Duration) bool {
 	price := time.Duration(float64(s.above+s.below) * s.perByte)
 	return s.runs >= mergeRuns || s.full >= overfull ||
-		pause >= paceQuiet && (s.full >= 1 || s.above*maxAnew >= s.below) ||
-		since >= max(mergeShare*price, paceQuiet)
+		pause >= paceQuiet && (s.full >= 1 || s.reclaim || s.above*maxAnew >= s.below || pause >= longPause*price)
 }
 
 // maxSteps is the number of prices but for the first.
@@ -169,6 +173,13 @@ func (p *pace) wrote(n int) {
 	}
 }
 
+// dropped says that a range was dropped.
+func (p *pace) dropped() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reclaim = time.Now().Add(reclaimFor)
+}
+
 // listen has the store report its memtables. A new log means that the memtable before is full. A flush takes all that are full, so each
 // sets full right; the next one after a failed flush does, too.
 func (p *pace) listen(l *pebble.EventListener) {
@@ -204,7 +215,7 @@ func (p *pace) open(t *tree) {
 
 // Register implements pebble.CompactionScheduler.
 func (p *pace) Register(_ int, db pebble.DBForCompaction) {
-	p.db, p.merged = db, time.Now()
+	p.db = db
 	go p.run()
 }
 
@@ -240,7 +251,6 @@ func (p *pace) CumulativeStats(pebble.CompactionGrantHandleStats) {}
 func (p *pace) Done() {
 	p.mu.Lock()
 	p.running--
-	p.merged = time.Now()
 	p.mu.Unlock()
 	p.wake()
 }
@@ -322,8 +332,9 @@ func (p *pace) merge(t *tree, w *writes) time.Duration {
 		if d := p.held(); d > 0 {
 			return d
 		}
-		reclaims := what.Optional || p.tight() // space
-		if !reclaims && !s.due(w.pause(), p.sinceMerge()) {
+		s.reclaim = p.reclaims()
+		small := what.Optional // it only brings space back
+		if !small && !p.tight() && !s.due(w.pause()) {
 			return paceDoze
 		}
 		if !p.grant() {
@@ -332,14 +343,11 @@ func (p *pace) merge(t *tree, w *writes) time.Duration {
 	}
 }
 
-// sinceMerge is for how long no merge has run.
-func (p *pace) sinceMerge() time.Duration {
+// reclaims reports whether a range was dropped not long ago.
+func (p *pace) reclaims() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.running > 0 {
-		return 0
-	}
-	return time.Since(p.merged)
+	return time.Now().Before(p.reclaim)
 }
 
 // free reports whether one more compaction may run.

@@ -24,7 +24,7 @@ type values struct {
 	cache  *freecache.Cache
 	kept   func(key []byte) bool
 	ticks  atomic.Uint64 // grows with each snapshot and each dropped range
-	floor  atomic.Uint64 // entries of an earlier tick are of no use
+	drops  dropped
 	puts   puts
 	hits   atomic.Int64
 	misses atomic.Int64
@@ -132,7 +132,7 @@ func (v *values) take(dst, key []byte, before uint64) ([]byte, bool) {
 	if err != nil {
 		return dst, false
 	}
-	if tick := binary.LittleEndian.Uint64(e); tick >= before || tick < v.floor.Load() {
+	if tick := binary.LittleEndian.Uint64(e); tick >= before || v.drops.covers(key, tick) {
 		return dst, false
 	}
 	value := e[valueHead : valueHead+binary.LittleEndian.Uint32(e[8:])]
@@ -184,8 +184,8 @@ func (v *values) snapshot() uint64 {
 	return v.ticks.Add(1)
 }
 
-// forget makes all entries useless, and those that are being made.
-func (v *values) forget() {
+// forget makes the entries of keys in [lo, hi) useless, and those that are being made.
+func (v *values) forget(lo, hi []byte) {
 	if v == nil {
 		return
 	}
@@ -195,5 +195,5 @@ func (v *values) forget() {
 		s.entered.Add(1)
 		s.mu.Unlock()
 	}
-	v.floor.Store(v.ticks.Add(1))
+	v.drops.add(lo, hi, v.ticks.Add(1))
 }

@@ -146,7 +146,12 @@ func TestValuesKept(t *testing.T) {
 		{"a deleted one", func() { put("k1", "a"); put("k1", ""); get(e, "k1", "") }, 0, 1},
 		{"a long one", func() { put("k1", "a"); put("k1", long); get(e, "k1", long); get(e, "k1", long) }, 0, 2},
 		{"a key that isn't kept", func() { put("n1", "a"); get(e, "n1", "a") }, 0, 0},
-		{"read twice after a restart", func() { put("k1", "a"); e.values.forget(); get(e, "k1", "a"); get(e, "k1", "a") }, 1, 1},
+		{"read twice after a restart", func() {
+			put("k1", "a")
+			e.values.forget([]byte("k"), []byte("l"))
+			get(e, "k1", "a")
+			get(e, "k1", "a")
+		}, 1, 1},
 		{"a snapshot of before", func() {
 			put("k1", "a")
 			s := e.Snapshot()
@@ -176,6 +181,17 @@ func TestValuesKept(t *testing.T) {
 			}
 			get(e, "k1", "")
 		}, 0, 1},
+		{"beside a dropped range", func() {
+			put("k1", "a")
+			put("k2", "b")
+			for _, r := range []string{"k", "k2", "k3"} { // around k1, and none with k2 but the one
+				if err := e.DropRange(t.Context(), []byte(r), []byte(r+"\x00")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			get(e, "k1", "a")
+			get(e, "k2", "")
+		}, 1, 1},
 		{"while a writer is inside", func() {
 			put("k1", "a")
 			var b kv.Batch

@@ -1,0 +1,68 @@
+package pebblekv
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// Of each key that was known before some range with it was dropped it is said that it's of no use, and of no other one as long as there
+// are few ranges.
+func TestDropped(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		drops int
+		width int
+		exact bool // nothing else is given up
+	}{
+		{"none", 0, 1, true},
+		{"a few", 20, 3, true},
+		{"side by side", 400, 1000, true}, // they become few
+		{"more than are remembered", 4 * maxDropped, 1, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			const keys = 4000
+			key := func(i int) []byte { return fmt.Appendf(nil, "%05d", i) }
+			r := rand.New(rand.NewPCG(1, 2))
+			var d dropped
+			var at [keys]uint64 // the tick of the last range with it
+			for tick := uint64(1); tick <= uint64(tc.drops); tick++ {
+				lo := r.IntN(keys)
+				hi := min(lo+1+r.IntN(tc.width), keys)
+				d.add(key(lo), key(hi), tick)
+				for i := lo; i < hi; i++ {
+					at[i] = tick
+				}
+			}
+			if n := d.ranges.Load(); n != nil && len(*n) > maxDropped {
+				t.Errorf("%d ranges", len(*n))
+			}
+			given := 0
+			for i := range keys {
+				for tick := range uint64(tc.drops + 2) {
+					useless := d.covers(key(i), tick)
+					if tick < at[i] && !useless {
+						t.Fatalf("key %d of tick %d was dropped at %d and is used", i, tick, at[i])
+					}
+					if at[i] == 0 && useless {
+						given++
+					}
+				}
+			}
+			if tc.exact != (given == 0) {
+				t.Errorf("%d of keys that were never dropped are given up", given)
+			}
+		})
+	}
+}
+
+// A database of thousands of containers that were made one after the other is dropped, in whatever order: one range is remembered.
+func TestDroppedNeighboursAreOne(t *testing.T) {
+	var d dropped
+	for tick, i := range rand.New(rand.NewPCG(1, 2)).Perm(maxDropped) {
+		d.add(fmt.Appendf(nil, "%04d", i), fmt.Appendf(nil, "%04d", i+1), uint64(tick+1))
+	}
+	if n := len(*d.ranges.Load()); n != 1 || d.floor.Load() != 0 {
+		t.Errorf("%d ranges, floor %d", n, d.floor.Load())
+	}
+}

@@ -1,0 +1,471 @@
+package core_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/kv/pebblekv"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// A power cut isn't the death of a process: what the file system was told but not made to sync may be lost, in any part and in any order.
+// Here histories of writes run on a file system in memory that keeps apart what is synced. At random moments it is copied as a power cut
+// would leave it: all that is synced, and of the rest any blocks of 4 KiB and any names of files. Each copy is opened. What was
+// acknowledged must be there, what was in flight whole or not at all, and the checker finds nothing wrong. Then the copy's power is cut
+// in its turn, right behind its recovery, and what was there must be there again.
+
+// tortureEnv is how many cuts are made; a few when it isn't set.
+const tortureEnv = "ORRERY_TORTURE"
+
+const (
+	lossWriters   = 4 // two share each logical partition, so transactions race
+	cutsInHistory = 12
+)
+
+// TestPowerLoss cuts the power of a few dozen stores, or as often as ORRERY_TORTURE says.
+func TestPowerLoss(t *testing.T) {
+	cuts := 3 * cutsInHistory
+	if s := os.Getenv(tortureEnv); s != "" {
+		var err error
+		if cuts, err = strconv.Atoi(s); err != nil {
+			t.Fatal(tortureEnv, err)
+		}
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	done, acked, inFlight := 0, 0, 0
+	for history := 0; done < cuts; history++ {
+		h := newLossHistory(t, r, history%4 == 3)
+		for _, c := range h.cuts {
+			for w := range c.sure {
+				acked += c.sure[w]
+				inFlight += c.maybe[w] - c.sure[w]
+			}
+			c.verify(t, r)
+			if t.Failed() {
+				t.Fatalf("history %d of seed %d, cut %d: %d%% of what was not synced is there, relaxed %v", history, seed, done, c.percent, c.relaxed)
+			}
+			if done++; done%500 == 0 {
+				t.Logf("%d cuts", done)
+			}
+		}
+	}
+	t.Logf("%d cuts, each and its recovery: %d steps acknowledged, %d in flight", done, acked, inFlight)
+	if acked < done*lossWriters || inFlight == 0 {
+		t.Error("the cuts came when nothing was acknowledged, or nothing in flight: this tests nothing")
+	}
+}
+
+// lossState is what one writer's items should be: id -> value of field n.
+type lossState map[string]int
+
+// lossStep is the n-th operation of writer w, the same each time. It changes st to the state after it, and adds what is to be done to ops,
+// unless that is nil. The operations of one step are one transaction, or with loose an import, of which any part may be there when it is
+// in flight.
+func lossStep(w, n int, st lossState, ops *[]core.Write) (loose bool) {
+	put := func(kind core.WriteKind, id string) {
+		if st[id] = n; ops == nil {
+			return
+		}
+		d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":%q,"pk":%q,"n":%d,"tags":["t%d"],"pad":%q}`, id, lossPartition(w), n, n%7,
+			strings.Repeat("x", n%97*20)), doc.JSONOptions{Names: doc.NoSQL})
+		if err != nil {
+			panic(err)
+		}
+		*ops = append(*ops, core.Write{Kind: kind, PK: pk(lossPartition(w)), ID: value.StringOf(id), Doc: d})
+	}
+	del := func(id string) {
+		if delete(st, id); ops != nil {
+			*ops = append(*ops, core.Write{Kind: core.Delete, PK: pk(lossPartition(w)), ID: value.StringOf(id)})
+		}
+	}
+	id := func(prefix string, n int) string { return fmt.Sprintf("%s-%d-%d", prefix, w, n) }
+	switch n % 8 {
+	case 0:
+		put(core.Create, id("single", n))
+	case 1: // a pair
+		put(core.Create, id("left", n))
+		put(core.Create, id("right", n))
+	case 2:
+		put(core.Upsert, fmt.Sprintf("counter-%d", w))
+	case 3: // the pair changes, and a third comes with it
+		put(core.Replace, id("left", n-2))
+		put(core.Replace, id("right", n-2))
+		put(core.Upsert, fmt.Sprintf("counter-%d", w))
+	case 4:
+		put(core.Replace, id("single", n-4))
+	case 5: // the pair goes
+		del(id("left", n-4))
+		del(id("right", n-4))
+	case 6: // a large transaction
+		for i := range 20 {
+			put(core.Upsert, fmt.Sprintf("large-%d-%d", w, i))
+		}
+	case 7: // an import
+		for i := range 10 {
+			put(core.Upsert, fmt.Sprintf("import-%d-%d", w, i))
+		}
+		loose = true
+	}
+	return loose
+}
+
+func lossPartition(w int) string { return fmt.Sprintf("p%d", w/2) }
+
+// lossAfter is a writer's state after its first n steps.
+func lossAfter(w, n int) lossState {
+	st := lossState{}
+	for i := range n {
+		lossStep(w, i, st, nil)
+	}
+	return st
+}
+
+func openLossy(fs vfs.FS, relaxed bool) (*core.Engine, error) {
+	k, err := pebblekv.Open("db", pebblekv.Options{FS: fs, MemTableMB: 1, CacheMB: 2, Relaxed: relaxed, Scanned: core.OnlyScanned, Kept: core.GotSingly})
+	if err != nil {
+		return nil, err
+	}
+	e, err := core.Open(bg, k, core.Options{})
+	if err != nil {
+		return nil, errors.Join(err, k.Close())
+	}
+	return e, nil
+}
+
+// lossHistory is one store, its writers, and the cuts that were made while they wrote.
+type lossHistory struct {
+	t       *testing.T
+	fs      *vfs.MemFS
+	eng     *core.Engine
+	c       *core.Container
+	relaxed bool
+	stop    atomic.Bool
+	// By writer; the last one makes and drops containers.
+	started, acked [lossWriters + 1]atomic.Int64
+	cuts           []*powerCut
+}
+
+// powerCut is what is left, and what each writer knew.
+type powerCut struct {
+	fs          *vfs.MemFS
+	relaxed     bool
+	percent     int
+	sure, maybe [lossWriters + 1]int // steps acknowledged before, and begun
+}
+
+func newLossHistory(t *testing.T, r *rand.Rand, relaxed bool) *lossHistory {
+	h := &lossHistory{t: t, fs: vfs.NewCrashableMem(), relaxed: relaxed}
+	var err error
+	if h.eng, err = openLossy(lateFS{h.fs}, relaxed); err != nil {
+		t.Fatal(err)
+	}
+	h.c = newContainer(t, h.eng, core.ContainerSpec{})
+	var wg sync.WaitGroup
+	for w := range lossWriters {
+		wg.Go(func() { h.write(w) })
+	}
+	wg.Go(h.makeAndDrop)
+	wg.Go(h.rebuild)
+	pause := []int{4, 4, 8, 30}[r.IntN(4)] // ms at most: the longer ones have flushes and merges between them
+	for range cutsInHistory {
+		time.Sleep(time.Duration(r.IntN(pause)) * time.Millisecond)
+		h.cut(r)
+	}
+	h.stop.Store(true)
+	wg.Wait()
+	if err := h.eng.Close(); err != nil {
+		t.Error(err)
+	}
+	return h
+}
+
+// cut copies the file system as a power cut would leave it.
+func (h *lossHistory) cut(r *rand.Rand) {
+	c := &powerCut{relaxed: h.relaxed, percent: []int{0, 10, 50, 90, 99, 100}[r.IntN(6)]}
+	for w := range c.sure {
+		c.sure[w] = int(h.acked[w].Load())
+	}
+	c.fs = h.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: c.percent, RNG: r})
+	for w := range c.maybe {
+		c.maybe[w] = int(h.started[w].Load())
+	}
+	h.cuts = append(h.cuts, c)
+}
+
+// run calls step again and again and counts for writer w.
+func (h *lossHistory) run(w int, step func(n int) error) {
+	for n := 0; !h.stop.Load() && !h.t.Failed(); n++ {
+		h.started[w].Add(1)
+		if err := step(n); err != nil {
+			h.t.Errorf("writer %d, step %d: %v", w, n, err)
+			return
+		}
+		h.acked[w].Add(1)
+	}
+}
+
+func (h *lossHistory) write(w int) {
+	st := lossState{}
+	h.run(w, func(n int) error {
+		var ops []core.Write
+		if lossStep(w, n, st, &ops) {
+			return many(h.c, ops)
+		}
+		if len(ops) == 1 {
+			_, err := h.c.Write(bg, ops[0])
+			return err
+		}
+		for {
+			_, err := h.c.WithTx(bg, ops[0].PK, func(tx *core.Tx) error {
+				for i := range ops {
+					if _, err := tx.Write(&ops[i]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if !status.Is(err, status.RetryWith) { // the other writer of the partition won: that is allowed
+				return err
+			}
+		}
+	})
+}
+
+func many(c *core.Container, ops []core.Write) error {
+	for _, o := range c.WriteMany(bg, ops, false) {
+		if o.Err != nil {
+			return o.Err
+		}
+	}
+	return nil
+}
+
+const droppedItems = 15
+
+// dropStep makes a container, fills it and drops it, by turns.
+func (h *lossHistory) dropStep(n int) error {
+	id := fmt.Sprintf("d%d", n/3)
+	switch n % 3 {
+	case 0:
+		_, err := h.eng.CreateContainer(bg, "db", core.ContainerSpec{ID: id, PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
+		return err
+	case 1:
+		c, err := h.eng.Container("db", id)
+		if err != nil {
+			return err
+		}
+		var ops []core.Write
+		for i := range droppedItems {
+			ops = append(ops, core.Write{Kind: core.Create, Doc: mustDoc(h.t, fmt.Sprintf(`{"id":"%d","pk":"p%d"}`, i, i%3))})
+		}
+		return many(c, ops)
+	}
+	return h.eng.DropContainer(bg, "db", id)
+}
+
+func (h *lossHistory) makeAndDrop() { h.run(lossWriters, h.dropStep) }
+
+// rebuild has the index made again and again, so that some cuts meet a rebuild.
+func (h *lossHistory) rebuild() {
+	policies := []string{"", `{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`, `{"indexingMode":"none"}`}
+	for i := 0; !h.stop.Load(); i++ {
+		spec := h.c.Spec().Clone()
+		spec.IndexingPolicy = []byte(policies[i%len(policies)])
+		if _, err := h.eng.ReplaceContainer(bg, "db", "c", spec); err != nil {
+			h.t.Errorf("policy: %v", err)
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// verify opens what a cut has left, twice: the second time after another cut, right behind the recovery.
+func (p *powerCut) verify(t *testing.T, r *rand.Rand) {
+	t.Helper()
+	e, err := openLossy(p.fs, p.relaxed)
+	if err != nil {
+		p.keep(t)
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			p.keep(t)
+		}
+	}()
+	got := p.allowed(t, e)
+	again := p.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: r.IntN(101), RNG: r})
+	e2, err := openLossy(again, p.relaxed)
+	if err != nil {
+		t.Fatal("after a cut behind the recovery:", err)
+	}
+	for w, st := range lossFound(t, e2) {
+		if !maps.Equal(st, got[w]) {
+			t.Errorf("writer %d: a cut behind the recovery changed %v to %v", w, got[w], st)
+		}
+	}
+	if err := e2.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// keep copies the files below the directory that ORRERY_TORTURE_KEEP names.
+func (p *powerCut) keep(t *testing.T) {
+	if dir := os.Getenv(tortureEnv + "_KEEP"); dir != "" {
+		to := filepath.Join(dir, fmt.Sprintf("cut-%d", time.Now().UnixNano()))
+		_, err := vfs.Clone(p.fs, vfs.Default, "db", to)
+		t.Logf("what was left is in %s, %v", to, err)
+	}
+}
+
+// lossFound is each writer's state in a store, which the checker must find clean and whose counts must be right.
+func lossFound(t *testing.T, e *core.Engine) (found [lossWriters]lossState) {
+	t.Helper()
+	problems, err := e.Check(bg)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, p := range problems {
+		t.Error("check:", p)
+	}
+	for w := range found {
+		found[w] = lossState{}
+	}
+	c, err := e.Container("db", "c")
+	if status.Is(err, status.NotFound) {
+		return found
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := 0
+	rows, err := c.Query(bg, &exec.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		id := rows.Item().ID().Str()
+		var w int
+		if _, err := fmt.Sscanf(id[strings.IndexByte(id, '-')+1:], "%d", &w); err != nil || w >= lossWriters {
+			t.Fatalf("an item that nobody wrote: %q", id)
+		}
+		found[w][id] = int(doc.Get(rows.Item().Doc, "n").Int())
+		items++
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if n := c.Count(); n != int64(items) {
+		t.Errorf("the container counts %d items, %d were found", n, items)
+	}
+	return found
+}
+
+// allowed compares a store with the writers' histories and returns what is there.
+func (p *powerCut) allowed(t *testing.T, e *core.Engine) [lossWriters]lossState {
+	t.Helper()
+	found := lossFound(t, e)
+	for w, got := range found {
+		from := p.sure[w]
+		if p.relaxed {
+			from = 0
+		}
+		st := lossAfter(w, from)
+		ok := maps.Equal(got, st)
+		for n := from; n < p.maybe[w] && !ok; n++ {
+			before := maps.Clone(st)
+			loose := lossStep(w, n, st, nil)
+			ok = maps.Equal(got, st) || loose && between(got, before, st)
+		}
+		if !ok {
+			t.Errorf("writer %d, %d steps acknowledged and %d begun:\n%v\nis none of the states after them, from\n%v\nto\n%v",
+				w, p.sure[w], p.maybe[w], got, lossAfter(w, from), st)
+		}
+	}
+	p.containers(t, e)
+	return found
+}
+
+// between reports whether each item is as before or as after.
+func between(got, before, after lossState) bool {
+	for id, n := range after {
+		g, ok := got[id]
+		if b, was := before[id]; !(ok && g == n) && !(ok == was && g == b) {
+			return false
+		}
+	}
+	for id := range got {
+		if _, ok := after[id]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// containers looks at those that were made and dropped.
+func (p *powerCut) containers(t *testing.T, e *core.Engine) {
+	t.Helper()
+	sure, maybe := p.sure[lossWriters], p.maybe[lossWriters]
+	if p.relaxed {
+		return
+	}
+	for k := range maybe/3 + 1 {
+		c, err := e.Container("db", fmt.Sprintf("d%d", k))
+		there := err == nil
+		if err != nil && !status.Is(err, status.NotFound) {
+			t.Fatal(err)
+		}
+		must, may := sure > 3*k && maybe <= 3*k+2, maybe > 3*k && sure <= 3*k+2
+		if must && !there || there && !may {
+			t.Errorf("container d%d is there: %v, after %d steps acknowledged and %d begun", k, there, sure, maybe)
+		}
+		if there && sure > 3*k+1 && maybe <= 3*k+2 && c.Count() != droppedItems {
+			t.Errorf("container d%d has %d items", k, c.Count())
+		}
+	}
+}
+
+// lateFS takes a moment for each sync, in which what was written is not safe.
+type lateFS struct{ *vfs.MemFS }
+
+func (fs lateFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return late(fs.MemFS.Create(name, c))
+}
+
+func (fs lateFS) OpenDir(name string) (vfs.File, error) { return late(fs.MemFS.OpenDir(name)) }
+
+func late(f vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return lateFile{f}, nil
+}
+
+type lateFile struct{ vfs.File }
+
+func (f lateFile) Sync() error {
+	time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond)
+	return f.File.Sync()
+}
+
+func (f lateFile) SyncData() error { return f.Sync() }
