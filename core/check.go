@@ -4,8 +4,28 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/orrerydb/orrery/core/jobs"
 	"github.com/orrerydb/orrery/core/store"
 )
+
+// ScrubStatus is what the scrub in the background has found.
+type ScrubStatus = jobs.ScrubStatus
+
+// ScrubStatus returns what the scrub in the background has found so far.
+func (e *Engine) ScrubStatus() ScrubStatus {
+	if e.scrub == nil {
+		return ScrubStatus{}
+	}
+	return e.scrub.Status()
+}
+
+// Scrub reads the files of the store and compares index entries with items now, without a rest; the background does it by itself, once a day.
+func (e *Engine) Scrub(ctx context.Context) error {
+	if e.scrub == nil {
+		return nil
+	}
+	return e.scrub.Round(ctx, ctx.Err)
+}
 
 // CheckWatch is who is told of what a check finds, and how far it is.
 type CheckWatch struct {

@@ -87,6 +87,7 @@ type Engine struct {
 	clk   *clock.Clock
 	drops sync.WaitGroup
 	reap  *jobs.Reaper
+	scrub *jobs.Scrub
 }
 
 // Open opens the store of a storage engine. It finishes what a crash left: dropped containers lose their data, index rebuilds
@@ -112,6 +113,7 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	}
 	e.resume()
 	e.reap = jobs.StartReaper(e.open)
+	e.scrub = jobs.StartScrub(eng, e.open, o.Clock, o.Logger)
 	return e, nil
 }
 
@@ -153,6 +155,7 @@ func (e *Engine) Reap(ctx context.Context) int {
 func (e *Engine) Close() error {
 	if e.reap != nil {
 		e.reap.Stop()
+		e.scrub.Stop()
 	}
 	e.drops.Wait()
 	e.store.Close()
@@ -162,12 +165,15 @@ func (e *Engine) Close() error {
 // Budget returns the memory that requests share; nil when it has no limit.
 func (e *Engine) Budget() *budget.Budget { return e.bud }
 
-// Health returns what the storage engine says of itself.
-func (e *Engine) Health() kv.Health {
+// Health returns what the storage engine says of itself, and what a scrub has found.
+func (e *Engine) Health() (h kv.Health) {
 	if m, ok := e.kv.(kv.Monitored); ok {
-		return m.Health()
+		h = m.Health()
 	}
-	return kv.Health{}
+	if s := e.ScrubStatus(); h.State == kv.Well && s.Found > 0 {
+		h = kv.Health{State: kv.Damaged, Reason: "A scrub has found damage: " + s.Problems[0]}
+	}
+	return h
 }
 
 // Clock returns the engine's clock: the only source of time, ids and randomness.

@@ -41,7 +41,7 @@ func damagedStore(t *testing.T, closed bool) (data string, want wantItems) {
 		{ID: "unique", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}, UniqueKeys: [][]string{{"/u"}}, DefaultTTL: &never},
 	}
 	for round := range 3 { // each start makes tables of the log before it
-		e, err := pebblekv.Open(StoreDir(data), pebblekv.Options{MemTableMB: 1, Scanned: core.OnlyScanned, Kept: core.GotSingly})
+		e, err := pebblekv.Open(StoreDir(data), pebblekv.Options{MemTableMB: 1, CacheMB: 8, Scanned: core.OnlyScanned, Kept: core.GotSingly})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,12 +233,15 @@ func testDamage(t *testing.T, closed bool) {
 			if !closed && strings.HasSuffix(n.Name(), ".log") && (d.name == "cut" || d.name == "empty" || d.name == "zero a page") {
 				continue // it is what a crash leaves
 			}
+			seed := seed
 			t.Run(fmt.Sprintf("%s/%s %d", n.Name(), d.name, seed), func(t *testing.T) {
+				t.Parallel()
 				data := t.TempDir()
 				if err := os.CopyFS(data, os.DirFS(whole)); err != nil {
 					t.Fatal(err)
 				}
 				path := filepath.Join(StoreDir(data), n.Name())
+				var err error
 				if d.do == nil {
 					err = os.Remove(path)
 				} else {
@@ -292,7 +295,7 @@ func examineDamaged(t *testing.T, data string, want wantItems) {
 // serveDamaged opens a damaged store as a server does.
 func serveDamaged(t *testing.T, data string, want wantItems, problems []string) {
 	before := state(t, data)
-	e, err := pebblekv.Open(StoreDir(data), pebblekv.Options{MemTableMB: 1, Scanned: core.OnlyScanned, Kept: core.GotSingly,
+	e, err := pebblekv.Open(StoreDir(data), pebblekv.Options{MemTableMB: 1, CacheMB: 8, Scanned: core.OnlyScanned, Kept: core.GotSingly,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		if len(problems) == 0 {
@@ -309,12 +312,19 @@ func serveDamaged(t *testing.T, data string, want wantItems, problems []string) 
 		return
 	}
 	defer eng.Close()
+	if err := eng.Scrub(context.Background()); err != nil {
+		t.Errorf("scrub: %v", err)
+	}
+	scrubbed := eng.ScrubStatus()
 	_, silent, failed := want.compare(t, eng)
 	if len(silent) > 0 {
 		t.Errorf("served: %d items are wrong and nothing says so: %v\nproblems: %q", len(silent), silent, problems)
 	}
 	if len(failed) > 0 && len(problems) == 0 {
 		t.Errorf("%d items fail in a store that is clean", len(failed))
+	}
+	if scrubbed.Found == 0 && len(failed) > 0 || scrubbed.Found > 0 && len(problems) == 0 || scrubbed.Rounds != 1 {
+		t.Errorf("scrub: %+v\nproblems: %q", scrubbed, problems)
 	}
 	if len(failed) > 0 && eng.Health().Reason == "" {
 		t.Errorf("%d items fail and the engine says that it is well", len(failed))

@@ -28,7 +28,7 @@ func openError(data string, err error) error {
 
 // readOnly are the options for a store that nobody is to change.
 func readOnly() pebblekv.Options {
-	return pebblekv.Options{ReadOnly: true, Scanned: core.OnlyScanned, Kept: core.GotSingly}
+	return pebblekv.Options{ReadOnly: true, CacheMB: 16, Scanned: core.OnlyScanned}
 }
 
 // OpenForReading opens the store in a data directory without serving it. Nothing in the directory is changed; one that holds no store is an error.

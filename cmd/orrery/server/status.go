@@ -14,6 +14,7 @@ type Status struct {
 	Memory     *MemoryStatus         `json:"requestMemory,omitempty"`
 	APIs       map[string]DoorStatus `json:"apis"`
 	Store      any                   `json:"store,omitempty"`
+	Scrub      any                   `json:"scrub,omitempty"`
 	Containers []ContainerStatus     `json:"containers,omitempty"`
 }
 
@@ -73,6 +74,7 @@ func (s *Server) status() Status {
 func (b *backing) describe(s *Server, st *Status) {
 	h, bud := b.eng.Health(), b.eng.Budget()
 	st.Health = &HealthStatus{State: healthNames[h.State], Reason: h.Reason}
+	st.Scrub = b.eng.ScrubStatus()
 	st.Memory = &MemoryStatus{Used: bud.Used(), Limit: bud.Limit()}
 	var err error
 	if st.Containers, err = containersOf(b.eng); err != nil {

@@ -96,6 +96,7 @@ func (l *look) bad(file, format string, args ...any) {
 
 // lostLog is bad for writes that aren't there.
 func (l *look) lostLog(file, format string, args ...any) {
+	l.manifestDamaged = true // or it is the manifest's end that is missing
 	l.lostLogs = append(l.lostLogs, Problem{file, fmt.Sprintf(format, args...), Broken})
 	l.bad(file, format, args...)
 }
@@ -159,12 +160,12 @@ func (l *look) marks() error {
 
 // readManifest reads the manifest to its end: Pebble stops at the first record that it can't read, and takes the store for what it was before.
 func (l *look) readManifest() error {
-	first := true
+	records := 0
 	end, err := scanFile(l.fs, l.path(l.manifest), 0, false, func(_ int64, rec []byte) error {
 		if log, seq, ok := logOfEdit(rec); ok {
 			l.firstLog, l.lastSeq = log, seq
 		}
-		first = false
+		records++
 		return nil
 	})
 	switch {
@@ -179,9 +180,13 @@ func (l *look) readManifest() error {
 	case end.how == endDamaged:
 		l.manifestDamaged = true
 		l.bad(l.manifest, "damaged at byte %d; what it says behind it of tables and logs is lost", end.at)
-	case first:
+	case records == 0:
 		l.manifestDamaged = true
 		l.bad(l.manifest, "the manifest is empty")
+	case records == 1 && l.firstLog > 0:
+		// But in a new store, which has no first log, the manifest begins with two records that are synced together before it counts.
+		l.manifestDamaged = true
+		l.bad(l.manifest, "cut at byte %d; what it said behind it of tables and logs is lost", end.at)
 	case end.how == endTorn:
 		l.note(l.manifest, "ends with a record that a crash cut off, at byte %d", end.at)
 	}

@@ -1,0 +1,158 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/store"
+)
+
+// Scrub looks for damage before a request meets it: it reads the files that nobody reads, and compares index entries with items. It works a small
+// share of the time, a bounded number of keys at a time, and holds no snapshot between them.
+type Scrub struct {
+	eng        kv.Engine
+	containers func() []*store.Container
+	clk        *clock.Clock
+	log        *slog.Logger
+	stop       context.CancelFunc
+	done       sync.WaitGroup
+
+	mu sync.Mutex
+	st ScrubStatus
+}
+
+// ScrubStatus is what a scrub has found.
+type ScrubStatus struct {
+	Rounds    int64    `json:"rounds"`              // since the start of the process
+	LastRound string   `json:"lastRound,omitempty"` // end of the last full one, RFC 3339 in UTC
+	LastTook  float64  `json:"lastTookSeconds,omitempty"`
+	Found     int64    `json:"found"`              // problems since the start of the process
+	Problems  []string `json:"problems,omitempty"` // the first of them
+}
+
+// Pace of a scrub.
+const (
+	scrubFirst  = 5 * time.Minute // after the start of the process
+	scrubRound  = 24 * time.Hour  // between rounds
+	scrubKeys   = 256             // of one step
+	scrubBytes  = 256 << 10       // of files between pauses
+	scrubRest   = 19              // times as long as it has worked
+	scrubNap    = time.Second     // the longest rest
+	scrubListed = 20              // problems that are kept
+)
+
+// StartScrub starts a scrub of an engine and of the containers that the function lists.
+func StartScrub(eng kv.Engine, containers func() []*store.Container, clk *clock.Clock, log *slog.Logger) *Scrub {
+	ctx, stop := context.WithCancel(context.Background())
+	s := &Scrub{eng: eng, containers: containers, clk: clk, log: log, stop: stop}
+	s.done.Add(1)
+	go func() {
+		defer s.done.Done()
+		for wait := scrubFirst; sleep(ctx, wait); wait = scrubRound {
+			if err := s.guarded(ctx); err != nil && ctx.Err() == nil {
+				s.log.Warn("A scrub of the store ended early", "error", err)
+			}
+		}
+	}()
+	return s
+}
+
+// guarded is a round at a scrub's pace that can't end the process.
+func (s *Scrub) guarded(ctx context.Context) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	begun := s.clk.Now()
+	return s.Round(ctx, func() error {
+		worked := s.clk.Now().Sub(begun)
+		if !sleep(ctx, min(max(0, scrubRest*worked), scrubNap)) {
+			return ctx.Err()
+		}
+		begun = s.clk.Now()
+		return nil
+	})
+}
+
+// Round reads everything once; rest is called between steps, and its error ends the round.
+func (s *Scrub) Round(ctx context.Context, rest func() error) error {
+	begun := s.clk.Now()
+	for _, c := range s.containers() {
+		for slot := range c.SlotCount() {
+			if err := s.slot(ctx, c, slot, rest); err != nil {
+				return err
+			}
+		}
+	}
+	if f, ok := s.eng.(kv.Scrubber); ok {
+		var read int64
+		err := f.ScrubFiles(ctx, func(n int64) error {
+			if read += n; read < scrubBytes {
+				return nil
+			}
+			read = 0
+			return rest()
+		}, s.found)
+		if err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clk.Now()
+	s.st.Rounds++
+	s.st.LastRound, s.st.LastTook = now.UTC().Format(time.RFC3339), now.Sub(begun).Seconds()
+	return nil
+}
+
+// slot checks a slot. One of a container that was dropped meanwhile has no keys.
+func (s *Scrub) slot(ctx context.Context, c *store.Container, slot int, rest func() error) error {
+	var at []byte
+	for {
+		next, err := c.CheckStep(ctx, slot, at, scrubKeys, func(p string) {
+			if c.Alive() == nil {
+				s.found(p)
+			}
+		})
+		if err == nil {
+			err = rest()
+		}
+		if err != nil || next == nil {
+			return err
+		}
+		at = next
+	}
+}
+
+// found records a problem.
+func (s *Scrub) found(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.st.Found++; s.st.Found <= scrubListed {
+		s.st.Problems = append(s.st.Problems, what)
+	}
+	if s.st.Found == 1 {
+		s.log.Error("The store is damaged, /status says more: stop the server and run orrery check", "found", what)
+	}
+}
+
+// Status returns what it has found so far.
+func (s *Scrub) Status() ScrubStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.st
+	st.Problems = append([]string(nil), st.Problems...)
+	return st
+}
+
+// Stop ends the scrub and waits for it.
+func (s *Scrub) Stop() {
+	s.stop()
+	s.done.Wait()
+}

@@ -1,0 +1,165 @@
+package pebblekv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// lockedBuffer is a log that may be written to by several.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// Whatever block of a table is damaged, an examination names it and its file; and a store that is open for writing fails for what needs the block, says that it
+// is damaged, names the file in its log, and goes on with everything else.
+func TestDamagedBlocks(t *testing.T) {
+	whole := t.TempDir()
+	storeIn(t, whole)
+	removeAll(t, whole, closedName) // what was written since it was closed isn't noted
+	p, err := partsOf(vfs.Default, whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := p.tables[len(p.tables)-1].name
+	r, err := openTable(context.Background(), vfs.Default, filepath.Join(whole, table))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := blocksOf(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, b := range blocks {
+		name, _, _ := strings.Cut(b.Name, ".")
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		t.Run(name, func(t *testing.T) {
+			dir := copyDir(t, whole)
+			overwrite(t, dir, table, func(f []byte) []byte { f[b.Offset+b.Length/2] ^= 0x10; return f })
+			before := fingerprint(t, dir)
+			var found []string
+			e, err := Examine(context.Background(), dir, Options{CacheMB: 1}, Watch{Report: func(p Problem) { found = append(found, p.String()) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e != nil {
+				if err := e.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if all := strings.Join(found, "\n"); !strings.Contains(all, table) || len(found) == 0 {
+				t.Errorf("found %q", found)
+			}
+			if fingerprint(t, dir) != before {
+				t.Error("the directory was changed")
+			}
+			serveDamagedBlock(t, dir, table, name)
+		})
+	}
+	for _, kind := range []string{"data", "index", "filter", "properties"} {
+		if !seen[kind] {
+			t.Errorf("no %s block was damaged: %v", kind, seen)
+		}
+	}
+}
+
+func serveDamagedBlock(t *testing.T, dir, table, kind string) {
+	var log lockedBuffer
+	e := mustOpen(t, dir, Options{CacheMB: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	defer e.Close()
+	failed := 0
+	for i := range 2000 {
+		key := fmt.Appendf(nil, "key %06d", i)
+		v, err := e.Get(key)
+		if err == nil && !strings.HasPrefix(string(v), fmt.Sprintf("value %d ", i)) {
+			t.Fatalf("key %d: %q", i, v)
+		}
+		if err != nil {
+			failed++
+			if !errors.Is(err, kv.ErrCorruption) {
+				t.Fatalf("key %d: %v", i, err)
+			}
+		}
+	}
+	var b kv.Batch
+	b.Put([]byte("key 000000x"), []byte("v"))
+	c, err := e.Write(context.Background(), &b, []kv.Precondition{{Key: []byte("key 000000x"), Expect: kv.Absent}})
+	if err == nil {
+		err = c.Wait()
+	} else {
+		failed++
+	}
+	if err != nil && !errors.Is(err, kv.ErrCorruption) {
+		t.Errorf("a create: %v", err)
+	}
+	b.Reset()
+	b.Put([]byte("another"), []byte("v")) // nothing of this one is damaged
+	if c, err = e.Write(context.Background(), &b, nil); err != nil || c.Wait() != nil {
+		t.Errorf("another write: %v", err)
+	}
+	if kind == "filter" && failed == 0 {
+		t.Error("the filter was not asked")
+	}
+	if h := e.Health(); failed > 0 && (h.State != kv.Damaged || !strings.Contains(h.Reason, table) || !strings.Contains(log.String(), table)) {
+		t.Errorf("%d failed: %+v\n%s", failed, h, log.String())
+	}
+	var found []string
+	if err := e.ScrubFiles(context.Background(), func(int64) error { return nil }, func(p string) { found = append(found, p) }); err != nil || len(found) == 0 {
+		t.Errorf("a scrub found %q, %v", found, err)
+	}
+	if h := e.Health(); h.State != kv.Damaged {
+		t.Errorf("after a scrub: %+v", h)
+	}
+}
+
+// Why a directory can't be locked is said as it is.
+func TestLockErrors(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		says   string
+		locked bool
+	}{
+		{&os.PathError{Op: "open", Path: "LOCK", Err: syscall.EROFS}, "the file system is read-only", false},
+		{&os.PathError{Op: "open", Path: "LOCK", Err: syscall.EACCES}, "permission denied", false},
+		{&os.PathError{Op: "open", Path: "LOCK", Err: syscall.ENOSPC}, "the disk is full", false},
+		{syscall.EAGAIN, "", true},
+		{syscall.EACCES, "", true},
+		{errors.New("lock held by current process"), "", true},
+	} {
+		err := lockError("dir", c.err)
+		if errors.Is(err, ErrLocked) != c.locked || errors.Is(err, kv.ErrUnavailable) == c.locked || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v: %v", c.err, err)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/orrerydb/orrery/core/keys"
+)
+
+// CheckStep checks some n keys of a slot from a place on (nil: the first): that items have their entries, and entries their items. It returns the place to go on at,
+// nil at the end. Each step is over a snapshot of its own, so none is held for long. What Check compares of the slot as a whole, counts and heads, it leaves out.
+func (c *Container) CheckStep(ctx context.Context, slot int, from []byte, n int, problem func(string)) (next []byte, err error) {
+	k := &checker{c: c, ctx: ctx, w: Watch{Problem: problem}}
+	k.begin(c.slots[slot])
+	defer k.snap.Close()
+	defer func() { // no stored byte may end the process
+		if r := recover(); r != nil {
+			k.bad("the check can't go on: %v", r)
+			next, err = nil, nil
+		}
+	}()
+	k.naming = true
+	for _, kind := range derivedKinds {
+		k.odd[kind] = true
+	}
+	_, hi := keys.SlotBounds(k.sl.key)
+	if from == nil {
+		from = keys.AppendPrefix(nil, k.sl.key, keys.KindItem)
+	}
+	it, err := k.snap.Iter(from, hi)
+	if err != nil {
+		return nil, translate(err)
+	}
+	defer it.Close()
+	for ok := it.First(); ok; ok = it.Next() {
+		if n--; n < 0 {
+			return bytes.Clone(it.Key()), translate(ctx.Err())
+		}
+		if err := k.key(bytes.Clone(it.Key()), bytes.Clone(it.Value())); err != nil {
+			return nil, err
+		}
+	}
+	if err := it.Err(); err != nil {
+		k.bad("keys behind %x can't be read: %v", from[keys.PrefixLen-1:], err)
+	}
+	return nil, translate(ctx.Err())
+}
+
+// key checks one key of the slot.
+func (k *checker) key(key, val []byte) error {
+	kind := keys.Kind(key[keys.PrefixLen-1])
+	if kind != keys.KindItem {
+		for _, d := range derivedKinds {
+			if kind == d {
+				return k.found(kind, key, val)
+			}
+		}
+		return nil
+	}
+	it, what := k.decode(key[keys.PrefixLen:], val)
+	if what != "" {
+		k.bad("item %x %s", key[keys.PrefixLen:], what)
+		return nil
+	}
+	t := k.up.termsNeeded(&it.Item)
+	defer termsPool.Put(t)
+	return k.wants(it, t, k.wanted)
+}
