@@ -6,8 +6,8 @@ import (
 	"github.com/orrerydb/orrery/core/feed"
 )
 
-// OnFeed sets what is told of each page of a change feed that has changes: the age of its youngest one, which is how far its reader is
-// behind. Call it before the first request.
+// OnFeed sets what is told of each page of a change feed that has changes: the age of its youngest one, which is how
+// far its reader is behind. Call it before the first request.
 func (e *Engine) OnFeed(f func(age time.Duration)) { e.onFeed = f }
 
 // fed tells of a page.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -240,4 +241,52 @@ func TestServerOnFullDisk(t *testing.T) {
 	}
 	p.end(t)
 	remount(t, disk, 0, "")
+}
+
+// A signal ends a server that is stuck while it opens its store.
+func TestSignalWhileOpening(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	p := launch(t, "serve", "--data", data)
+	p.ready(t)
+	p.end(t)
+	manifests, err := filepath.Glob(filepath.Join(data, "store", "MANIFEST-*"))
+	if err != nil || len(manifests) == 0 {
+		t.Fatal(manifests, err)
+	}
+	for _, m := range manifests { // who opens it waits for ever, as on a disk that doesn't answer
+		if err := os.Remove(m); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Mkfifo(m, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		cmd := exec.Command(binary, "serve", "--data", data, "--nosql-addr", "127.0.0.1:0", "--gremlin-addr", "off", "--table-addr", "off",
+			"--mongo-addr", "off", "--admin-addr", "off")
+		var log bytes.Buffer
+		cmd.Stderr = &log
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		select {
+		case err := <-ended:
+			t.Fatalf("it isn't stuck: %v\n%s", err, log.String())
+		case <-time.After(time.Second):
+		}
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-ended:
+			if err != nil || !strings.Contains(log.String(), "Stopped while") {
+				t.Errorf("%v: %v\n%s", sig, err, log.String())
+			}
+		case <-time.After(5 * time.Second):
+			_ = cmd.Process.Kill()
+			t.Errorf("%v is ignored", sig)
+		}
+	}
 }

@@ -1,5 +1,5 @@
-// Package httpconn has the connections of an http.Server whose handlers give header lines as bytes (lines), which costs less than
-// net/http's map of them.
+// Package httpconn has the connections of an http.Server whose handlers give header lines as bytes (lines), which
+// costs less than net/http's map of them.
 package httpconn
 
 import (
@@ -8,7 +8,8 @@ import (
 	"net"
 )
 
-// Listener hands out a *Conn for each connection without TLS. Those with TLS stay as they are: their handlers have the header map.
+// Listener hands out a *Conn for each connection without TLS. Those with TLS stay as they are: their handlers have
+// the header map.
 type Listener struct{ net.Listener }
 
 // Accept implements net.Listener.
@@ -29,8 +30,8 @@ type Conn struct {
 	lines
 }
 
-// CloseWrite ends what goes out, and leaves what comes in: net/http does so after a reply that refuses a request, so that a client
-// that still sends gets to read it.
+// CloseWrite ends what goes out, and leaves what comes in: net/http does so after a reply that refuses a request, so
+// that a client that still sends gets to read it.
 func (c *Conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

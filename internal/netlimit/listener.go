@@ -1,5 +1,5 @@
-// Package netlimit bounds the connections of a listener: how many there are at once, and how long a client may take nothing of what is
-// written to it. It knows no protocol, so every door has it.
+// Package netlimit bounds the connections of a listener: how many there are at once, and how long a client may take
+// nothing of what is written to it. It knows no protocol, so every door has it.
 package netlimit
 
 import (

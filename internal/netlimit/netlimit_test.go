@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// connect returns both ends of a connection through a Listener. Buffers are small, so that a write soon waits for its reader.
+// connect returns both ends of a connection through a Listener. Buffers are small, so that a write soon waits for its
+// reader.
 func connect(t *testing.T, o Options) (l *Listener, server *Conn, client *net.TCPConn) {
 	t.Helper()
 	inner, err := net.Listen("tcp", "127.0.0.1:0")

@@ -56,8 +56,8 @@ func (c *Conn) arm() {
 	}
 }
 
-// moves says after a write that failed whether it is to go on: only its look has ended, and the client has taken something since the one
-// before. queued is what that one found in the system's buffer.
+// moves says after a write that failed whether it is to go on: only its look has ended, and the client has taken
+// something since the one before. queued is what that one found in the system's buffer.
 func (c *Conn) moves(n int64, err error, queued *int) bool {
 	if !os.IsTimeout(err) || c.l.o.Stall <= 0 {
 		return false
@@ -69,7 +69,8 @@ func (c *Conn) moves(n int64, err error, queued *int) bool {
 		*queued = -1
 		return true
 	}
-	// The system takes more only when a good part of its buffer is free: a slow client may have taken something nevertheless.
+	// The system takes more only when a good part of its buffer is free: a slow client may have taken something
+	// nevertheless.
 	q := unsent(c.Conn)
 	if *queued >= 0 && q >= *queued {
 		c.l.stalled.Add(1)

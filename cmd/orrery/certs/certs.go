@@ -58,7 +58,8 @@ func Load(certFile, keyFile string) (Pair, error) {
 func (p Pair) Doubts(names []string, clk *clock.Clock) string {
 	now, leaf := clk.Now(), p.TLS.Leaf
 	if now.After(leaf.NotAfter) || now.Before(leaf.NotBefore) {
-		return fmt.Sprintf("it is good from %s to %s", leaf.NotBefore.Format(time.DateOnly), leaf.NotAfter.Format(time.DateOnly))
+		return fmt.Sprintf("it is good from %s to %s",
+			leaf.NotBefore.Format(time.DateOnly), leaf.NotAfter.Format(time.DateOnly))
 	}
 	for _, n := range names {
 		if leaf.VerifyHostname(n) != nil {
@@ -68,9 +69,10 @@ func (p Pair) Doubts(names []string, clk *clock.Clock) string {
 	return ""
 }
 
-// LoadOrCreate returns the certificate kept in dir, or makes one and keeps it there (readable by the owner only), so that
-// clients have to trust it once. With an empty dir it is made in memory. One that was made here and is near its end, or not for names,
-// is replaced. Whatever else the file holds is the user's: a certificate is used as it is, anything else is an error.
+// LoadOrCreate returns the certificate kept in dir, or makes one and keeps it there (readable by the owner only), so
+// that clients have to trust it once. With an empty dir it is made in memory. One that was made here and is near its
+// end, or not for names, is replaced. Whatever else the file holds is the user's: a certificate is used as it is,
+// anything else is an error.
 func LoadOrCreate(dir string, names []string, clk *clock.Clock) (Pair, error) {
 	if dir == "" {
 		_, p, err := create(names, clk)
@@ -81,7 +83,8 @@ func LoadOrCreate(dir string, names []string, clk *clock.Clock) (Pair, error) {
 	if err == nil {
 		kept, err := tls.X509KeyPair(raw, raw)
 		if err != nil {
-			return Pair{}, fmt.Errorf("%s holds no certificate with its key (%w): mend it, or remove it to have one made", file, err)
+			return Pair{}, fmt.Errorf("%s holds no certificate with its key (%w): mend it, or remove it to have one made",
+				file, err)
 		}
 		if p := pair(kept); !made(kept.Leaf) || good(p, names, clk) {
 			return p, nil
@@ -115,7 +118,8 @@ func keep(dir, file string, raw []byte) error {
 
 // made reports whether a certificate is one of create's.
 func made(leaf *x509.Certificate) bool {
-	return leaf.IsCA && bytes.Equal(leaf.RawSubject, leaf.RawIssuer) && slices.Equal(leaf.Subject.Organization, []string{organization})
+	return leaf.IsCA && bytes.Equal(leaf.RawSubject, leaf.RawIssuer) &&
+		slices.Equal(leaf.Subject.Organization, []string{organization})
 }
 
 // good reports whether a certificate is for names and will be for a while.

@@ -15,7 +15,7 @@ var wall = clock.New()
 
 const (
 	bodyTimeout = 30 * time.Second // that a body may pause
-	bodyRate    = 1 << 10          // bytes a second that a body brings at least, once it has been coming for twice that long
+	bodyRate    = 1 << 10          // bytes a second that it brings at least, once it has been coming for twice that long
 )
 
 func (c *Config) bodyTimeout() time.Duration {
@@ -25,8 +25,8 @@ func (c *Config) bodyTimeout() time.Duration {
 	return bodyTimeout
 }
 
-// slowBody is a request body that must go on coming: each read has a deadline. Without it a body that stops half-way holds
-// its connection and a goroutine for ever; a fixed limit for the whole would cut large bodies on slow lines.
+// slowBody is a request body that must go on coming: each read has a deadline. Without it a body that stops half-way
+// holds its connection and a goroutine for ever; a fixed limit for the whole would cut large bodies on slow lines.
 type slowBody struct {
 	io.ReadCloser
 	ctl   http.ResponseController
@@ -55,7 +55,8 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// end takes the deadline away, or what comes after the body would fail by it. A connection whose body didn't come stays dead.
+// end takes the deadline away, or what comes after the body would fail by it. A connection whose body didn't come
+// stays dead.
 func (b *slowBody) end(err error) {
 	if !b.ended && !errors.Is(err, os.ErrDeadlineExceeded) {
 		_ = b.ctl.SetReadDeadline(time.Time{})

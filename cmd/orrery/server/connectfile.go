@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// connectFile is where a running server keeps its connection strings, key included, in its data directory: who may read the store's
-// files may have its key. It is removed at the end.
+// connectFile is where a running server keeps its connection strings, key included, in its data directory: who may
+// read the store's files may have its key. It is removed at the end.
 const connectFile = "connect.json"
 
 // keepConnections writes the file. A server that can't write it serves nevertheless.
@@ -66,7 +66,8 @@ func ReadConnections(data string) (*Connections, error) {
 	}
 	conn, err := net.DialTimeout("tcp", c.Addresses[0], dialPatience)
 	if err != nil {
-		return nil, fmt.Errorf("no server serves %s: the last one didn't end by itself, and nobody answers at %s", data, c.Addresses[0])
+		return nil, fmt.Errorf("no server serves %s: the last one didn't end by itself, and nobody answers at %s",
+			data, c.Addresses[0])
 	}
 	return c, conn.Close()
 }

@@ -11,13 +11,15 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/certs"
 )
 
-// This file is what stands before every HTTP door. A browser on this machine, or on one that reaches the server, also sends what pages
-// of strangers want it to send. Two checks keep such requests out where a request needs nothing that only its sender has:
-//   - the name that a request asks for must be the server's: a page may let a name of its own point here (DNS rebinding), and is then
-//     of the same origin;
+// This file is what stands before every HTTP door. A browser on this machine, or on one that reaches the server, also
+// sends what pages of strangers want it to send. Two checks keep such requests out where a request needs nothing that
+// only its sender has:
+//   - the name that a request asks for must be the server's: a page may let a name of its own point here (DNS
+//     rebinding), and is then of the same origin;
 //   - a request that a page makes must come from a page of the server's own.
 //
-// A signature, a token and a login on a WebSocket are such a thing: no browser adds them by itself. A login by Basic isn't.
+// A signature, a token and a login on a WebSocket are such a thing: no browser adds them by itself. A login by Basic
+// isn't.
 
 // guard is what a door asks of a request before anything else.
 type guard struct {
@@ -48,8 +50,8 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request) bool {
 	}
 	if g.names != nil && !ownHost(r.Host, g.names) {
 		w.Header().Set("Connection", "close")
-		plain(w, http.StatusMisdirectedRequest, fmt.Sprintf("%.100q is not a name of this server, which asks nobody here who they are: "+
-			"give --public-host, or ask for it by its address.\n", r.Host))
+		plain(w, http.StatusMisdirectedRequest, fmt.Sprintf("%.100q is not a name of this server, which asks nobody here "+
+			"who they are: give --public-host, or ask for it by its address.\n", r.Host))
 		return true
 	}
 	if g.sites && g.foreign(r) {
@@ -59,8 +61,8 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// foreign reports whether a browser sends a request because a page of another site wants it. Current browsers say so in Sec-Fetch-Site,
-// which no page can change; where it is missing the page's origin must be the server's.
+// foreign reports whether a browser sends a request because a page of another site wants it. Current browsers say so
+// in Sec-Fetch-Site, which no page can change; where it is missing the page's origin must be the server's.
 func (g *guard) foreign(r *http.Request) bool {
 	if g.login && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return false
@@ -93,8 +95,9 @@ func (s *Server) guarded(door string, h http.Handler) http.Handler {
 			return
 		}
 		if r.ContentLength < 0 {
-			// It may have had a Content-Length too, which net/http throws away. Somebody between here and the client may have gone by
-			// that one, and take what follows for another request (RFC 9112, 6.1): so nothing follows.
+			// It may have had a Content-Length too, which net/http throws away. Somebody between here and the client
+			// may have gone by that one, and take what follows for another request (RFC 9112, 6.1): so nothing
+			// follows.
 			w.Header().Set("Connection", "close")
 		}
 		b := newSlowBody(w, r, wait)
@@ -119,12 +122,13 @@ func (s *Server) hostNames() []string {
 	return names
 }
 
-// ownHost reports whether a Host header may be meant for this server: addresses can't be rebound, and browsers always send
-// one.
+// ownHost reports whether a Host header may be meant for this server: addresses can't be rebound, and browsers always
+// send one.
 func ownHost(host string, names []string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
 	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
-	return host == "" || net.ParseIP(host) != nil || host == "localhost" || strings.HasSuffix(host, ".localhost") || slices.Contains(names, host)
+	return host == "" || net.ParseIP(host) != nil || host == "localhost" || strings.HasSuffix(host, ".localhost") ||
+		slices.Contains(names, host)
 }

@@ -43,13 +43,13 @@ func (c *Config) newGate() *admit.Gate {
 	return admit.New(admit.Options{Running: c.MaxRequests, Waiting: c.MaxWaiting, Wait: gateWait})
 }
 
-// leastSlack is what the process needs beside caches and requests: six memtables of 16 MiB, the catalog and heads, stacks, and as much
-// again as room for the garbage collector.
+// leastSlack is what the process needs beside caches and requests: six memtables of 16 MiB, the catalog and heads,
+// stacks, and as much again as room for the garbage collector.
 const leastSlack = 256 << 20
 
-// memoryLimit is the soft limit for the process's memory: twice what caches and requests may hold, and leastSlack more than that at
-// least. It must stay well above what is live, or the collector would run without end; it is there so that garbage doesn't
-// pile up to the machine's limit when much is live.
+// memoryLimit is the soft limit for the process's memory: twice what caches and requests may hold, and leastSlack
+// more than that at least. It must stay well above what is live, or the collector would run without end; it is there
+// so that garbage doesn't pile up to the machine's limit when much is live.
 func (c *Config) memoryLimit() int64 {
 	held := c.requestBytes() + int64(c.CacheMB)<<20
 	return max(2*held, held+leastSlack)

@@ -18,11 +18,12 @@ var durations = []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, 
 // lags are the bounds of the histogram of feed lags, in seconds.
 var lags = []float64{.1, .5, 1, 5, 10, 60, 600, 3600, 86400}
 
-// mostSeries bounds how many operations and statuses have figures of their own; what comes beyond is counted under the operation "other".
-// Doors name a fixed set of them, far below.
+// mostSeries bounds how many operations and statuses have figures of their own; what comes beyond is counted under
+// the operation "other". Doors name a fixed set of them, far below.
 const mostSeries = 2000
 
-// observer counts the requests of all doors and logs them. A request costs it two additions and a look-up for its series.
+// observer counts the requests of all doors and logs them. A request costs it two additions and a look-up for its
+// series.
 type observer struct {
 	requests *requestLog
 	apis     map[string]*apiCounts // of a fixed set: never written after newObserver
@@ -52,8 +53,9 @@ func newObserver(log *slog.Logger, all bool, slow time.Duration) *observer {
 	o := &observer{
 		requests: &requestLog{log: log, all: all, slow: slow},
 		apis:     map[string]*apiCounts{},
-		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "orrery_request_duration_seconds", Buckets: durations,
-			Help: "Time from the head of a request to the end of its answer."}, []string{"api", "operation", "status"}),
+		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "orrery_request_duration_seconds",
+			Help: "Time from the head of a request to the end of its answer.", Buckets: durations},
+			[]string{"api", "operation", "status"}),
 		charge: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "orrery_request_units_total",
 			Help: "Request units charged."}, []string{"api", "operation"}),
 		feedLag: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "orrery_feed_lag_seconds", Buckets: lags,

@@ -9,7 +9,8 @@ import (
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
-// slowLines is how many slow requests have a line of their own in a second: when everything is slow, the log isn't what makes it worse.
+// slowLines is how many slow requests have a line of their own in a second: when everything is slow, the log isn't
+// what makes it worse.
 const slowLines = 10
 
 // requestLog writes lines about requests.

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// tlsHandshake is the first byte of every TLS client hello; HTTP begins with a letter, a MongoDB message with its length.
+// tlsHandshake is the first byte of every TLS client hello; HTTP begins with a letter, a MongoDB message with its
+// length.
 const tlsHandshake = 0x16
 
 // Patience is how long a client may take to make itself known.
@@ -18,8 +19,9 @@ type Patience struct {
 	Handshake time.Duration // for the TLS handshake
 }
 
-// Listener hands out *tls.Conn for connections that begin with a TLS handshake, when it is done, and the connection itself, untouched,
-// otherwise. All waiting happens outside Accept, so a client that is slow or silent holds nobody up.
+// Listener hands out *tls.Conn for connections that begin with a TLS handshake, when it is done, and the connection
+// itself, untouched, otherwise. All waiting happens outside Accept, so a client that is slow or silent holds nobody
+// up.
 type Listener struct {
 	inner net.Listener
 	conf  *tls.Config

@@ -333,8 +333,8 @@ func (p *pace) merge(t *tree, w *writes) time.Duration {
 			return d
 		}
 		s.reclaim = p.reclaims()
-		small := what.Optional || p.tight() // it only brings space back, or space is short
-		if !small && !s.due(w.pause()) {
+		small := what.Optional // it only brings space back
+		if !small && !p.tight() && !s.due(w.pause()) {
 			return paceDoze
 		}
 		if !p.grant() {

@@ -115,7 +115,7 @@ func lockError(dir string, err error) error {
 	switch {
 	case !errors.As(err, &opening):
 	case errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("%w: %s: the file system is read-only", kv.ErrUnavailable, dir)
+		return fmt.Errorf("%w: %s: %w", kv.ErrUnavailable, dir, syscall.EROFS)
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("%w: %s: permission denied", kv.ErrUnavailable, dir)
 	case errors.Is(err, syscall.ENOSPC):
