@@ -182,6 +182,11 @@ func TestServeOnOneProcessorWithAKeyOfItsOwn(t *testing.T) {
 	if text := fetchText(t, p.admin+"metrics"); !strings.Contains(text, "\ngo_sched_gomaxprocs_threads 2\n") {
 		t.Error("it has one processor")
 	}
+	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(fetchText(t, p.admin+"metrics"), "\ngo_gc_gogc_percent 50\n"); {
+		if time.Sleep(20 * time.Millisecond); time.Now().After(deadline) {
+			t.Fatal("garbage piles up as at the start")
+		}
+	}
 	out, err := exec.Command(binary, "connect", "--data", dir).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "AccountKey="+key+";") {
 		t.Errorf("connect: %v: %s", err, out)

@@ -142,13 +142,19 @@ func twoProcessors() {
 	}
 }
 
-// garbagePercent is how much garbage may pile up between two collections, in percent of what is live (decision 0015).
-const garbagePercent = 50
+// How much garbage may pile up between two collections, in percent of what is live (decision 0015). A process that
+// starts makes much that stays, and little else: collections then only take time.
+const (
+	garbagePercent = 50
+	startPercent   = 400
+	startTime      = time.Second
+)
 
-// collectEarly has the garbage collected at garbagePercent, unless the user has set GOGC.
+// collectEarly has the garbage collected at garbagePercent once the process has started, unless the user has set GOGC.
 func collectEarly() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbagePercent)
+		debug.SetGCPercent(startPercent)
+		time.AfterFunc(startTime, func() { debug.SetGCPercent(garbagePercent) })
 	}
 }
 
