@@ -26,7 +26,9 @@ func sortable(t *testing.T, n int, b *budget.Budget) *core.Container {
 	t.Cleanup(func() { _ = e.Close() })
 	c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(`{"indexingMode":"none","automatic":false}`)})
 	text := strings.Repeat("x", 1000)
-	putMany(t, c, n, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"%d","n":%d,"text":%q}`, i, i%7, i*7919%n, text) })
+	putMany(t, c, n, func(i int) string {
+		return fmt.Sprintf(`{"id":"%d","pk":"%d","n":%d,"text":%q}`, i, i%7, i*7919%n, text)
+	})
 	return c
 }
 
