@@ -3,11 +3,11 @@
 //
 // The number of requests that run at once follows from what the machine can do: while goroutines wait long for a processor it falls, by
 // a fifth at a time, and while requests wait at the gate though processors are free it grows. So requests that compute are let in few at a
-// time, and those that wait for a sync of the log, which they share, many. As many may wait as may run, and a few more where few may run:
-// who is let in waits about as long as a request takes.
+// time, and those that wait for a sync of the log, which they share, many. As many may wait as may run, and leastWaiting in any case: a
+// client that sends on all its connections at once is no overload, however small or busy the machine is.
 //
-// Example: on two processors 200 clients read in a loop. 64 run, goroutines wait 2 ms for a processor, and the limit falls in a few
-// steps to 6. 12 more wait. A read takes as long as 18 take one after the other, and the other clients are refused at once.
+// Example: on two processors 1,000 clients read in a loop. 64 run, goroutines wait 2 ms for a processor, and the limit falls in a few
+// steps to 6. 128 more wait. A read takes as long as 134 take one after the other, and the other clients are refused at once.
 package admit
 
 import (
@@ -37,7 +37,7 @@ type Options struct {
 // How the limit moves.
 const (
 	perProcessor = 3                      // the least limit
-	fewWaiting   = 2 * perProcessor       // that may wait whatever the limit is
+	leastWaiting = 128                    // that may wait whatever the limit is: the drivers' pools have up to 100 connections
 	firstLimit   = 32                     // for each processor
 	target       = 500 * time.Microsecond // that a goroutine should wait for a processor at most
 	interval     = 10 * time.Millisecond  // between adjustments
@@ -47,7 +47,6 @@ const (
 type Gate struct {
 	o       Options
 	least   int64
-	few     int64
 	limit   atomic.Int64
 	running atomic.Int64
 	waiting atomic.Int64
@@ -70,7 +69,7 @@ func New(o Options) *Gate {
 		o.Now = clock.New().Now
 	}
 	procs := runtime.GOMAXPROCS(0)
-	g := &Gate{o: o, least: int64(min(o.Running, perProcessor*procs)), few: int64(fewWaiting * procs)}
+	g := &Gate{o: o, least: int64(min(o.Running, perProcessor*procs))}
 	g.limit.Store(int64(min(o.Running, firstLimit*procs)))
 	return g
 }
@@ -108,7 +107,7 @@ func (g *Gate) wait(ctx context.Context) error {
 	g.full.Store(true)
 	g.adjust()
 	defer g.waiting.Add(-1)
-	if g.waiting.Add(1) > min(int64(g.o.Waiting), max(g.limit.Load(), g.few)) {
+	if g.waiting.Add(1) > min(int64(g.o.Waiting), max(g.limit.Load(), leastWaiting)) {
 		if g.waiting.Load() == 1 && g.take() { // let go since
 			return nil
 		}
