@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/tableapi/edm"
 )
 
-// view shows a container as a table (design.md, section 10). A native container is one of the Table API, with partition key
+// view shows a container as a table. A native container is one of the Table API, with partition key
 // path /$pk; any other container is shown too: its partition key as PartitionKey, its ids as RowKey, both as text.
 type view struct {
 	*core.Container

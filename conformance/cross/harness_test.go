@@ -1,4 +1,4 @@
-// Package cross writes items by one API and reads them by all four (design.md section 10), through the official clients.
+// Package cross writes items by one API and reads them by all four, through the official clients.
 package cross
 
 import (

@@ -13,7 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// kind is one line of the table in design.md section 10: how each API writes the value and how each shows it.
+// kind is a kind of value: how each API writes the value and how each shows it.
 type kind struct {
 	name string
 

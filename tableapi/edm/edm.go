@@ -65,7 +65,7 @@ func (t Type) String() string {
 	return ""
 }
 
-// TypeOf returns the Edm type under which a stored value is shown (design.md section 10): arrays, documents and the kinds
+// TypeOf returns the Edm type under which a stored value is shown: arrays, documents and the kinds
 // that only MongoDB has are strings, null and undefined are None (absent).
 func TypeOf(v value.Value) Type {
 	switch v.Kind() {
