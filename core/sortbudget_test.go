@@ -107,6 +107,45 @@ func TestSortIsChargedToTheBudget(t *testing.T) {
 	}
 }
 
+// A sort makes room for its answer when it is asked to; the rows come as before, the present one too.
+func TestSortMakesRoom(t *testing.T) {
+	const items = 1000
+	b := budget.New(16<<20, 0)
+	c := sortable(t, items, b)
+	all, err := run(bg, t, c, byN(0), nil)
+	if err != nil || len(all) != items {
+		t.Fatalf("%d rows, %v", len(all), err)
+	}
+	for _, q := range map[string]*exec.Query{"whole": byN(0), "by pages": {OrderBy: byN(0).OrderBy, Compare: value.CompareCosmos, Page: 400}} {
+		r, err := c.Query(bg, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for r.Next() {
+			if len(got)%150 == 10 {
+				before, held := r.Item().ID().Str(), b.Used()
+				r.Spill()
+				if doc := r.Item(); doc.ID().Str() != before || len(doc.Doc) < 1000 {
+					t.Errorf("row %d is another one", len(got))
+				}
+				if left := b.Used(); len(got) == 10 && left > held*2/3 || left > held {
+					t.Errorf("row %d: %d of %d bytes are still held", len(got), left, held)
+				}
+			}
+			got = append(got, r.Item().ID().Str())
+		}
+		if r.Err() != nil || !slices.Equal(got, all) {
+			t.Errorf("%d rows, %v", len(got), r.Err())
+		}
+		r.Close()
+		r.Spill()
+		if b.Used() != 0 {
+			t.Errorf("%d bytes are left over", b.Used())
+		}
+	}
+}
+
 // Whatever ends a sort gives its memory back: an error of its filter, a fault, its client.
 func TestSortGivesItsMemoryBack(t *testing.T) {
 	b := budget.New(16<<20, 0)

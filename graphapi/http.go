@@ -232,9 +232,6 @@ func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message
 		reply.charge, err = g.Evaluate(ctx, e, all.emit)
 		return err
 	})
-	if err == nil {
-		err = all.held.Grow(int64(len(all.items))) // for the message that they are copied into
-	}
 	if err != nil {
 		reply.failHTTP(w, failureOf(err))
 		return
@@ -255,11 +252,22 @@ func (r *reply) failHTTP(w http.ResponseWriter, f *failure) {
 
 // collected holds all results of one request.
 type collected struct {
-	codec message.Codec
-	o     message.Options
-	items []byte
-	n     int
-	held  *budget.Account
+	codec   message.Codec
+	o       message.Options
+	items   []byte
+	n       int
+	held    *budget.Account // for results that are longer than freeBytes
+	charged int
+}
+
+// hold charges the results at hand to the budget: twice, because they are copied into a message.
+func (c *collected) hold() error {
+	if len(c.items) <= freeBytes {
+		return nil
+	}
+	n := len(c.items) - c.charged
+	c.charged = len(c.items)
+	return c.held.Grow(2 * int64(n))
 }
 
 func (c *collected) emit(v any, bulk int64) error {
@@ -273,12 +281,11 @@ func (c *collected) emit(v any, bulk int64) error {
 		if c.n > 0 {
 			c.items = c.codec.AppendSeparator(c.items)
 		}
-		before := len(c.items)
 		var err error
 		if c.items, err = c.codec.AppendItem(c.items, v, bulk, c.o); err != nil {
 			return fail(kindResult, "%s", err.Error())
 		}
-		if err := c.held.Grow(int64(len(c.items) - before)); err != nil {
+		if err := c.hold(); err != nil {
 			return err
 		}
 		if c.n++; len(c.items) > maxHTTPResult {

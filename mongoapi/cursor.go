@@ -219,7 +219,7 @@ func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, do
 		if i > 0 && len(dst)-start+size > maxBatch {
 			return dst, false, c.back(d, marked)
 		}
-		if err := r.c.room(r.ctx, len(dst)+size, i == 0); err != nil {
+		if err := c.room(r, len(dst)+size, i == 0); err != nil {
 			if i == 0 || whole || r.ctx.Err() != nil {
 				return dst, true, err
 			}
@@ -234,6 +234,19 @@ func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, do
 		}
 	}
 	return dst, src != nil && n != 0 && src.exhausted(), nil
+}
+
+// room makes sure that the reply may have n bytes. What a cursor itself holds for its sorts must not keep its reply from going
+// out: that goes first.
+func (c *cursor) room(r *request, n int, wait bool) error {
+	err := r.c.room(r.ctx, n, false)
+	if !status.Is(err, status.TooManyRequests) {
+		return err
+	}
+	for _, s := range c.sources() {
+		s.spill()
+	}
+	return r.c.room(r.ctx, n, wait)
 }
 
 // next gives the document that was held back, or the next one.

@@ -260,6 +260,18 @@ func TestMaxTime(t *testing.T) {
 	}
 }
 
+// lookups nests n lookups of all documents: as many steps as there are documents, to the power of n+1. Each lookup names a value
+// of its document, so that none is made once for all.
+func lookups(n int, docs bson.D) bson.D {
+	all := bson.D{{Key: "$ne", Value: bson.A{"$_id", bson.D{{Key: "$add", Value: bson.A{"$$id", 0.5}}}}}}
+	p := bson.A{docs, bson.D{{Key: "$match", Value: bson.D{{Key: "$expr", Value: all}}}}}
+	if n > 1 {
+		p = append(p, lookups(n-1, docs))
+	}
+	return bson.D{{Key: "$lookup", Value: bson.D{{Key: "let", Value: bson.D{{Key: "id", Value: "$_id"}}},
+		{Key: "pipeline", Value: p}, {Key: "as", Value: "x"}}}}
+}
+
 // TestLoopsEnd: each kind of loop ends soon after its context.
 func TestLoopsEnd(t *testing.T) {
 	_, addr := serve(t, Options{MaxTime: 60 * time.Millisecond}, nil)
@@ -280,7 +292,7 @@ func TestLoopsEnd(t *testing.T) {
 		"$expr":                        {docs, bson.D{{Key: "$match", Value: bson.D{{Key: "$expr", Value: bson.D{{Key: "$eq", Value: bson.A{slow, 1}}}}}}}},
 		"$facet":                       {docs, bson.D{{Key: "$facet", Value: bson.D{{Key: "a", Value: bson.A{bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: slow}}}}}}}}}},
 		"$unionWith":                   {docs, bson.D{{Key: "$unionWith", Value: bson.D{{Key: "pipeline", Value: bson.A{docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: slow}}}}}}}}}, bson.D{{Key: "$count", Value: "n"}}},
-		"$lookup with a pipeline":      {docs, bson.D{{Key: "$lookup", Value: bson.D{{Key: "pipeline", Value: bson.A{docs, bson.D{{Key: "$unwind", Value: "$_id"}}, bson.D{{Key: "$match", Value: bson.D{{Key: "a", Value: 1}}}}}}, {Key: "as", Value: "x"}}}}},
+		"$lookup with a pipeline":      {docs, lookups(4, docs)},
 		"$regexFindAll of a long text": {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: bson.D{{Key: "$regexFindAll", Value: bson.D{{Key: "input", Value: long}, {Key: "regex", Value: "a(.*b)?"}}}}}}}}},
 		"a filter on a long text":      {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: long}}}}, bson.D{{Key: "$match", Value: bson.D{{Key: "x", Value: bson.Regex{Pattern: "(a{900}b|a{901}c)"}}}}}},
 		"$in of a long list":           {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: over("$map", "in", rng(100000), bson.D{{Key: "$in", Value: bson.A{-1, rng(100000)}}})}}}}},

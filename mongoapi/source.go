@@ -124,6 +124,13 @@ func (s *source) park() {
 	}
 }
 
+// spill gives back the memory that the rows can do without. The last item stays valid.
+func (s *source) spill() {
+	if s.rows != nil {
+		s.rows.Spill()
+	}
+}
+
 // unread puts back the last document, which came after rest: the next read gives it again.
 func (s *source) unread() {
 	if s.left >= 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/tableapi/edm"
 	"github.com/orrerydb/orrery/tableapi/odata"
 )
@@ -145,6 +146,7 @@ func (c *call) apply(v *view, o *operation) (*core.Item, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Charge = res.Charge
 	if o.kind != opDelete {
 		c.w.Header()["Etag"] = []string{string(edm.AppendETag(make([]byte, 0, 48), res.Item.Ticks))}
 	}
@@ -253,6 +255,7 @@ func (c *call) getEntity() error {
 	if err != nil {
 		return notFound(err, "ResourceNotFound")
 	}
+	c.Charge = ru.Read(len(it.Doc))
 	c.w.Header()["Etag"] = []string{string(edm.AppendETag(make([]byte, 0, 48), it.Ticks))}
 	c.Out = c.appendOne(c.Out[:0], v, it, odata.ParseSelect(c.param("$select")))
 	return c.sendJSON(http.StatusOK)

@@ -48,7 +48,9 @@ func (c *call) queryEntities() error {
 	}
 	defer rows.Close()
 	f := c.format(v, odata.ParseSelect(c.param("$select")))
-	if c.Out, err = c.appendPage(c.Out[:0], v, &f, rows, top); err != nil {
+	c.Out, err = c.appendPage(c.Out[:0], v, &f, rows, top)
+	c.Charge = rows.Stats().Charge()
+	if err != nil {
 		return err
 	}
 	return c.sendJSON(http.StatusOK)

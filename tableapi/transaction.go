@@ -112,7 +112,7 @@ func (c *call) commit(v *view, ops []groupOp) error {
 		}
 		keys[i] = k
 	}
-	_, err := v.WithTx(c.Ctx(), keys[0].pk, func(tx *core.Tx) error {
+	done, err := v.WithTx(c.Ctx(), keys[0].pk, func(tx *core.Tx) error {
 		for i := range ops {
 			o := &ops[i]
 			w, err := v.write(&o.build, &o.operation, keys[i])
@@ -127,6 +127,7 @@ func (c *call) commit(v *view, ops []groupOp) error {
 		}
 		return nil
 	})
+	c.Charge = done.Charge
 	return err
 }
 

@@ -107,6 +107,13 @@ func (a *Account) OnSpill(f func()) {
 	}
 }
 
+// Spill makes room for others: it calls the function that OnSpill has set.
+func (a *Account) Spill() {
+	if a != nil && a.spill != nil {
+		a.spill()
+	}
+}
+
 // Used is the number of bytes that the account holds.
 func (a *Account) Used() int64 {
 	if a == nil {

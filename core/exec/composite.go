@@ -14,11 +14,7 @@ func directions(p *access.Pred) []bool {
 	if p.Comp == nil {
 		return nil
 	}
-	desc := make([]bool, len(p.Comp.Index.Columns))
-	for i := range desc {
-		desc[i] = p.Comp.Index.Columns[i].Desc
-	}
-	return desc
+	return p.Comp.Index.Directions()
 }
 
 // parse takes an entry's key apart.

@@ -197,9 +197,14 @@ func (r *Rows) closeSource() {
 		r.src.close()
 		r.src = nil
 		r.view.Close()
+		r.sort.OnSpill(nil)
 		r.sort.Close()
 	}
 }
+
+// Spill gives back the memory that the rows can do without: a sort lets its items go and reads them again when they are given
+// out. It is for who needs room for the answer; the present row stays valid.
+func (r *Rows) Spill() { r.sort.Spill() }
 
 // Next moves to the next row. It is false at the end, at an error, and when MaxRead is reached (then Continuation goes on).
 func (r *Rows) Next() bool {

@@ -55,6 +55,32 @@ type columnJSON struct {
 // Composites returns the compiled composite indexes, in the policy's order. They must not be changed.
 func (p *Policy) Composites() []*Composite { return p.composites }
 
+// Columns returns the composite index or the tuple path whose entries are under a path id; nil when it is another path's.
+func (p *Policy) Columns(id uint64) *Composite {
+	for _, list := range [][]*Composite{p.composites, p.tuples} {
+		for _, c := range list {
+			if c.ID == id {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// Parse takes the key of one of the index's entries apart.
+func (c *Composite) Parse(key []byte) (keys.IndexEntry, error) {
+	return keys.ParseColumns(key, c.Cut, c.Directions())
+}
+
+// Directions says which of the columns descend.
+func (c *Composite) Directions() []bool {
+	desc := make([]bool, len(c.Columns))
+	for i := range desc {
+		desc[i] = c.Columns[i].Desc
+	}
+	return desc
+}
+
 // compileComposites compiles the composite indexes of a policy.
 func (p *Policy) compileComposites(defs [][]columnJSON) error {
 	if len(defs) > MaxComposites {

@@ -132,7 +132,15 @@ type IndexEntry struct {
 	Identity []byte // tuple, id
 }
 
-// ParseIndex takes an index key apart.
+// IndexPath reads the path id of an index key; false when the key is too short to be one.
+func IndexPath(key []byte) (id uint64, ok bool) {
+	if len(key) < PrefixLen+8 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(key[PrefixLen:]), true
+}
+
+// ParseIndex takes the index key of a single value apart; the keys of several columns are for ParseColumns.
 func ParseIndex(key []byte) (IndexEntry, error) {
 	if len(key) < PrefixLen+8+1+8 {
 		return IndexEntry{}, fmt.Errorf("keys: index key of %d bytes", len(key))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 
+	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 )
@@ -100,7 +101,7 @@ func (k *checker) ownerOf(kind keys.Kind, key, val []byte) (suffix []byte, ok bo
 		}
 		suffix = key[keys.PrefixLen+8:]
 	case keys.KindIndex:
-		e, err := keys.ParseIndex(key)
+		e, err := k.parseIndex(key)
 		if err != nil {
 			return nil, false
 		}
@@ -125,6 +126,21 @@ func (k *checker) ownerOf(kind keys.Kind, key, val []byte) (suffix []byte, ok bo
 		suffix = append(append(placed, tuple...), val...)
 	}
 	return bytes.Clone(suffix), len(suffix) > place
+}
+
+// parseIndex takes an index key apart. Only the policies know which path ids have several columns.
+func (k *checker) parseIndex(key []byte) (keys.IndexEntry, error) {
+	if id, ok := keys.IndexPath(key); ok {
+		for _, p := range []*index.Policy{k.up.policy, k.up.next} {
+			if p == nil {
+				continue
+			}
+			if c := p.Columns(id); c != nil {
+				return c.Parse(key)
+			}
+		}
+	}
+	return keys.ParseIndex(key)
 }
 
 // strangers looks for keys of kinds that a slot doesn't have.

@@ -1,0 +1,72 @@
+package tableapi
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// TestCharges: observers are told what each request took, in request units.
+func TestCharges(t *testing.T) {
+	plain, clk := newServer(t, false)
+	seen := &told{}
+	s := New(plain.e, Options{Account: testAccount, Key: testKey, Clock: clk, Wall: clk, Observe: seen,
+		Log: slog.New(slog.DiscardHandler)})
+	do := func(method, target, body string, want int, header ...string) float64 {
+		t.Helper()
+		r := httptest.NewRequest(method, target, strings.NewReader(body))
+		r.RequestURI = target
+		r.Header.Set("Content-Type", "application/json")
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != want {
+			text, _ := io.ReadAll(w.Body)
+			t.Fatalf("%s %s: got %d %s", method, target, w.Code, text)
+		}
+		return seen.all[len(seen.all)-1].Charge
+	}
+	entity := func(i, size int) string {
+		return fmt.Sprintf(`{"PartitionKey":"p","RowKey":"%d","text":%q}`, i, strings.Repeat("x", size))
+	}
+	part := func(body string) string {
+		return "--c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n" +
+			"POST http://localhost/ttt HTTP/1.1\r\nContent-Type: application/json\r\n\r\n" + body + "\r\n"
+	}
+	group := func(parts ...string) string {
+		return "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n" + strings.Join(parts, "") + "--c--\r\n--b--\r\n"
+	}
+	do("POST", "/Tables", `{"TableName":"ttt"}`, 201)
+	for i := range 20 {
+		do("POST", "/ttt", entity(i, 100), 201)
+	}
+	const mixed = "multipart/mixed; boundary=b"
+	one := "/ttt(PartitionKey='p',RowKey='1')"
+	for _, x := range []struct {
+		name        string
+		less, least float64 // what it takes, and the least of that
+		more        float64 // what does more of it
+	}{
+		{"insert", do("POST", "/ttt", entity(100, 100), 201), 4.9, do("POST", "/ttt", entity(101, 20_000), 201)},
+		{"replace", do("PUT", one, entity(1, 100), 204), 4.9, do("PUT", one, entity(1, 20_000), 204)},
+		{"read", do("GET", "/ttt(PartitionKey='p',RowKey='2')", "", 200), 1, do("GET", one, "", 200)},
+		{"query", do("GET", "/ttt()?$filter=RowKey%20eq%20'2'", "", 200), 2, do("GET", "/ttt()", "", 200)},
+		{"merge", do("PATCH", "/ttt(PartitionKey='p',RowKey='2')", `{"n":1}`, 204), 4.9, do("PATCH", one, `{"n":1}`, 204)},
+		{"group", do("POST", "/$batch", group(part(entity(200, 1))), 202, "Content-Type", mixed), 4.9,
+			do("POST", "/$batch", group(part(entity(201, 1)), part(entity(202, 1))), 202, "Content-Type", mixed)},
+		{"delete", do("DELETE", "/ttt(PartitionKey='p',RowKey='2')", "", 204, "If-Match", "*"), 4.9,
+			do("DELETE", one, "", 204, "If-Match", "*")},
+	} {
+		if x.less < x.least || x.more <= x.less {
+			t.Errorf("%s: %.2f, what does more %.2f", x.name, x.less, x.more)
+		}
+	}
+	if n := do("GET", "/ttt(PartitionKey='p',RowKey='none')", "", 404); n != 0 {
+		t.Errorf("what isn't there: %.2f", n)
+	}
+}
