@@ -273,7 +273,8 @@ func (r *recordFile) zeroFrom(from int64) (bool, error) {
 	return true, nil
 }
 
-// behind reports whether a chunk behind the place says that the place was synced. A manifest is synced record by record, so any does there.
+// behind reports whether a chunk behind the place says that the place was synced. A manifest is synced record by record, so one that
+// begins a record does there; another may be the rest of the record that a crash has cut.
 func (r *recordFile) behind(from int64, at int) (bool, error) {
 	stop := uint64(from) + uint64(at)
 	for start := at + 1; from < r.size; from, start = from+recordBlock, 0 {
@@ -283,7 +284,7 @@ func (r *recordFile) behind(from int64, at int) (bool, error) {
 		}
 		for q := r.resync(b, start); q >= 0; {
 			c, _ := parseChunk(b, q, r.num)
-			if r.num == 0 || c.synced > stop {
+			if r.num == 0 && (c.place == wholeChunk || c.place == firstChunk) || c.synced > stop {
 				return true, nil
 			}
 			q = r.resync(b, c.next)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -260,6 +261,7 @@ type erofs struct{ vfs.FS }
 func (erofs) Create(string, vfs.DiskWriteCategory) (vfs.File, error) { return nil, syscall.EROFS }
 func (erofs) Lock(string) (io.Closer, error)                         { return nil, syscall.EROFS }
 func (erofs) Remove(string) error                                    { return syscall.EROFS }
+func (erofs) MkdirAll(string, os.FileMode) error                     { return syscall.EROFS }
 func (erofs) Rename(string, string) error                            { return syscall.EROFS }
 func (erofs) Link(string, string) error                              { return syscall.EROFS }
 func (erofs) OpenReadWrite(string, vfs.DiskWriteCategory, ...vfs.OpenOption) (vfs.File, error) {
@@ -286,7 +288,7 @@ func TestReadOnlyFileSystem(t *testing.T) {
 	if err := put(e, "k", []byte("v")); !errors.Is(err, kv.ErrUnavailable) {
 		t.Errorf("a write: %v", err)
 	}
-	if _, err := Open("none", o); !errors.Is(err, kv.ErrUnavailable) {
+	if _, err := Open("none", o); !errors.Is(err, kv.ErrUnavailable) || !strings.Contains(err.Error(), "the file system is read-only") {
 		t.Errorf("a store that isn't there: %v", err)
 	}
 }
