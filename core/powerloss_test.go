@@ -26,8 +26,8 @@ import (
 // A power cut isn't the death of a process: what the file system was told but not made to sync may be lost, in any part and in any order.
 // Here histories of writes run on a file system in memory that keeps apart what is synced. At random moments it is copied as a power cut
 // would leave it: all that is synced, and of the rest any blocks of 4 KiB and any names of files. Each copy is opened. What was
-// acknowledged must be there, what was in flight whole or not at all, and the checker finds nothing wrong. Then the copy's power is cut
-// in its turn, right behind its recovery, and what was there must be there again.
+// acknowledged must be there, what was in flight whole or not at all, and the checker finds nothing wrong. The copy's power is cut
+// in its turn, while it is opened, right behind that, and while it is closed, and what was there must be there again.
 
 // tortureEnv is how many cuts are made; a few when it isn't set.
 const tortureEnv = "ORRERY_TORTURE"
@@ -35,6 +35,7 @@ const tortureEnv = "ORRERY_TORTURE"
 const (
 	lossWriters   = 4 // two share each logical partition, so transactions race
 	cutsInHistory = 12
+	cutsInClose   = 3
 )
 
 // TestPowerLoss cuts the power of a few dozen stores, or as often as ORRERY_TORTURE says.
@@ -49,15 +50,17 @@ func TestPowerLoss(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
-	done, acked, inFlight := 0, 0, 0
+	done, again, acked, inFlight := 0, 0, 0, 0
 	for history := 0; done < cuts; history++ {
+		unmade := &powerCut{fs: vfs.NewCrashableMem()}
+		again += unmade.verify(t, r)
 		h := newLossHistory(t, r, history%4 == 3)
 		for _, c := range h.cuts {
 			for w := range c.sure {
 				acked += c.sure[w]
 				inFlight += c.maybe[w] - c.sure[w]
 			}
-			c.verify(t, r)
+			again += c.verify(t, r)
 			if t.Failed() {
 				t.Fatalf("history %d of seed %d, cut %d: %d%% of what was not synced is there, relaxed %v", history, seed, done, c.percent, c.relaxed)
 			}
@@ -66,7 +69,7 @@ func TestPowerLoss(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d cuts, each and its recovery: %d steps acknowledged, %d in flight", done, acked, inFlight)
+	t.Logf("%d cuts, and %d in recoveries and behind them: %d steps acknowledged, %d in flight", done, again, acked, inFlight)
 	if acked < done*lossWriters || inFlight == 0 {
 		t.Error("the cuts came when nothing was acknowledged, or nothing in flight: this tests nothing")
 	}
@@ -190,7 +193,13 @@ func newLossHistory(t *testing.T, r *rand.Rand, relaxed bool) *lossHistory {
 	}
 	h.stop.Store(true)
 	wg.Wait()
-	if err := h.eng.Close(); err != nil {
+	closed := make(chan error, 1)
+	go func() { closed <- h.eng.Close() }()
+	for range cutsInClose {
+		time.Sleep(time.Duration(r.IntN(2000)) * time.Microsecond)
+		h.cut(r)
+	}
+	if err := <-closed; err != nil {
 		t.Error(err)
 	}
 	return h
@@ -296,43 +305,48 @@ func (h *lossHistory) rebuild() {
 	}
 }
 
-// verify opens what a cut has left, twice: the second time after another cut, right behind the recovery.
-func (p *powerCut) verify(t *testing.T, r *rand.Rand) {
+// verify opens what a cut has left, and closes it. Then it opens what other cuts, in that open, right behind it, and in that close, would
+// have left. It returns how many those were.
+func (p *powerCut) verify(t *testing.T, r *rand.Rand) int {
 	t.Helper()
-	e, err := openLossy(p.fs, p.relaxed)
+	fs := &cuttingFS{MemFS: p.fs.CrashClone(vfs.CrashCloneCfg{}), one: 25, r: r}
+	e, err := openLossy(fs, p.relaxed)
 	if err != nil {
-		p.keep(t)
+		p.keep(t, p.fs)
 		t.Fatal(err)
 	}
-	defer func() {
+	got := p.allowed(t, e)
+	fs.cut(true) // behind the recovery
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	again := fs.taken()
+	for _, left := range again {
+		e, err := openLossy(left.CrashClone(vfs.CrashCloneCfg{}), p.relaxed)
+		if err != nil {
+			p.keep(t, left)
+			t.Fatal("after a cut in the recovery, or behind it:", err)
+		}
+		for w, st := range lossFound(t, e) {
+			if !maps.Equal(st, got[w]) {
+				t.Errorf("writer %d: a cut in the recovery, or behind it, changed %v to %v", w, got[w], st)
+			}
+		}
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
-		if t.Failed() {
-			p.keep(t)
-		}
-	}()
-	got := p.allowed(t, e)
-	again := p.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: r.IntN(101), RNG: r})
-	e2, err := openLossy(again, p.relaxed)
-	if err != nil {
-		t.Fatal("after a cut behind the recovery:", err)
 	}
-	for w, st := range lossFound(t, e2) {
-		if !maps.Equal(st, got[w]) {
-			t.Errorf("writer %d: a cut behind the recovery changed %v to %v", w, got[w], st)
-		}
+	if t.Failed() {
+		p.keep(t, p.fs)
 	}
-	if err := e2.Close(); err != nil {
-		t.Error(err)
-	}
+	return len(again)
 }
 
 // keep copies the files below the directory that ORRERY_TORTURE_KEEP names.
-func (p *powerCut) keep(t *testing.T) {
+func (p *powerCut) keep(t *testing.T, fs vfs.FS) {
 	if dir := os.Getenv(tortureEnv + "_KEEP"); dir != "" {
 		to := filepath.Join(dir, fmt.Sprintf("cut-%d", time.Now().UnixNano()))
-		_, err := vfs.Clone(p.fs, vfs.Default, "db", to)
+		_, err := vfs.Clone(fs, vfs.Default, "db", to)
 		t.Logf("what was left is in %s, %v", to, err)
 	}
 }

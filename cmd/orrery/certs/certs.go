@@ -105,12 +105,17 @@ func LoadOrCreate(dir string, names []string, clk *clock.Clock) (Pair, error) {
 // ErrNotKept is LoadOrCreate's when the certificate is good but couldn't be written: the next start has another one.
 var ErrNotKept = errors.New("the certificate can't be kept")
 
-// keep writes the file whole or not at all.
+// keep writes the file whole or not at all, also when the power goes.
 func keep(dir, file string, raw []byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(file+".new", raw, 0o600); err != nil {
+	f, err := os.OpenFile(file+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(raw)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(file+".new", file)

@@ -19,6 +19,7 @@ type claimed struct {
 	path     string
 	log      *slog.Logger
 	lock     *pebble.Lock
+	found    *look
 	fresh    bool // a store is to be made
 	readOnly bool
 }
@@ -42,7 +43,9 @@ func claim(dir string, o *Options) (*claimed, error) {
 	case c.readOnly && c.fresh:
 		err = ErrNoStore
 	case !c.readOnly:
-		err = removeNote(c.fs, dir)
+		if err = unmark(c.fs, dir); err == nil && c.fresh {
+			err = c.found.clear(c.fs, dir)
+		}
 	}
 	if err != nil {
 		_ = c.lock.Close()
@@ -61,7 +64,7 @@ func (c *claimed) begin() error {
 	case isMissing(err) && c.readOnly:
 		return ErrNoStore
 	case isMissing(err):
-		return c.fs.MkdirAll(c.path, 0o755)
+		return makeDir(c.fs, c.path)
 	case err != nil:
 		return err
 	}
@@ -95,6 +98,7 @@ func (c *claimed) whole() (fresh bool, err error) {
 	if broken != nil {
 		return false, broken
 	}
+	c.found = l
 	return l.fresh, err
 }
 
@@ -104,6 +108,7 @@ func (c *claimed) leave(closed bool) error {
 		return c.lock.Close()
 	}
 	if closed {
+		_ = c.fs.Remove(c.fs.PathJoin(c.path, openedName))
 		if err := writeNote(c.fs, c.path); err != nil {
 			c.log.Warn("It can't be noted that the store is closed", "error", err)
 		}

@@ -112,23 +112,6 @@ func writeNote(fs vfs.FS, dir string) error {
 	return syncDir(fs, dir)
 }
 
-// removeNote makes the store one that is open. Nothing else has been written when it returns.
-func removeNote(fs vfs.FS, dir string) error {
-	err := fs.Remove(fs.PathJoin(dir, closedName))
-	if isMissing(err) {
-		return nil
-	}
-	return errors.Join(err, syncDir(fs, dir))
-}
-
-func syncDir(fs vfs.FS, dir string) error {
-	d, err := fs.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
 // readNote compares a closed store with its note.
 func (l *look) readNote() error {
 	if !l.parts.note {

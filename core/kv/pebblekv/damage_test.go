@@ -38,32 +38,8 @@ func (b *lockedBuffer) String() string {
 // Whatever block of a table is damaged, an examination names it and its file; and a store that is open for writing fails for what needs the block, says that it
 // is damaged, names the file in its log, and goes on with everything else.
 func TestDamagedBlocks(t *testing.T) {
-	whole := t.TempDir()
-	storeIn(t, whole)
-	removeAll(t, whole, closedName) // what was written since it was closed isn't noted
-	p, err := partsOf(vfs.Default, whole)
-	if err != nil {
-		t.Fatal(err)
-	}
-	table := p.tables[len(p.tables)-1].name
-	r, err := openTable(context.Background(), vfs.Default, filepath.Join(whole, table))
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks, err := blocksOf(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]bool{}
-	for _, b := range blocks {
-		name, _, _ := strings.Cut(b.Name, ".")
-		if seen[name] {
-			continue
-		}
-		seen[name] = true
+	whole, table, blocks := mergedStore(t)
+	for name, b := range blocks {
 		t.Run(name, func(t *testing.T) {
 			dir := copyDir(t, whole)
 			overwrite(t, dir, table, func(f []byte) []byte { f[b.Offset+b.Length/2] ^= 0x10; return f })
@@ -87,10 +63,87 @@ func TestDamagedBlocks(t *testing.T) {
 			serveDamagedBlock(t, dir, table, name)
 		})
 	}
-	for _, kind := range []string{"data", "index", "filter", "properties"} {
-		if !seen[kind] {
-			t.Errorf("no %s block was damaged: %v", kind, seen)
+}
+
+// mergedStore makes a store with all keys in tables of the lowest level, so that nothing is merged by itself. It returns the largest of
+// them, which has the first 2000 keys, with its first block of each kind.
+func mergedStore(t *testing.T) (dir, table string, blocks map[string]tableBlock) {
+	t.Helper()
+	dir = t.TempDir()
+	storeIn(t, dir)
+	e := mustOpen(t, dir, Options{MemTableMB: 1})
+	if err := e.db.Compact(context.Background(), []byte("a"), []byte("z"), false); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	removeAll(t, dir, closedName) // what was written since it was closed isn't noted
+	p, err := partsOf(vfs.Default, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	largest := int64(0)
+	for _, f := range p.tables {
+		if i, err := os.Stat(filepath.Join(dir, f.name)); err != nil {
+			t.Fatal(err)
+		} else if i.Size() > largest {
+			table, largest = f.name, i.Size()
 		}
+	}
+	r, err := openTable(context.Background(), vfs.Default, filepath.Join(dir, table))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	all, err := blocksOf(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks = map[string]tableBlock{}
+	for _, b := range all {
+		name, _, _ := strings.Cut(b.Name, ".")
+		if _, seen := blocks[name]; !seen {
+			blocks[name] = b
+		}
+	}
+	for _, kind := range []string{"data", "index", "filter", "properties"} {
+		if _, seen := blocks[kind]; !seen {
+			t.Fatalf("no %s block: %v", kind, blocks)
+		}
+	}
+	return dir, table, blocks
+}
+
+// A merge of a damaged table either says so, and the table stays, or it didn't need what is damaged, and nothing is damaged any more.
+func TestMergesOfDamagedTables(t *testing.T) {
+	whole, table, blocks := mergedStore(t)
+	for name, b := range blocks {
+		t.Run(name, func(t *testing.T) {
+			dir := copyDir(t, whole)
+			overwrite(t, dir, table, func(f []byte) []byte { f[b.Offset+b.Length/2] ^= 0x10; return f })
+			e := mustOpen(t, dir, Options{CacheMB: 1})
+			defer e.Close()
+			if err := put(e, "key 000000x", []byte("v")); err != nil { // so that there is something to merge
+				t.Fatal(err)
+			}
+			err := e.db.Compact(context.Background(), []byte("a"), []byte("z"), false)
+			_, there := os.Stat(filepath.Join(dir, table))
+			if h := e.Health(); err != nil {
+				if h.State != kv.Damaged || !strings.Contains(h.Reason, table) || there != nil {
+					t.Errorf("the merge: %v; then %+v, %v", err, h, there)
+				}
+				return
+			}
+			if name == "data" || name == "index" {
+				t.Error("a merge goes on without the " + name)
+			}
+			for i := range 2100 {
+				if _, err := e.Get(fmt.Appendf(nil, "key %06d", i)); err != nil {
+					t.Fatalf("after a merge: key %d: %v", i, err)
+				}
+			}
+		})
 	}
 }
 

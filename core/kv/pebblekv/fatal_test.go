@@ -1,6 +1,8 @@
 package pebblekv
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,23 +87,44 @@ func TestFatalEndsTheProcess(t *testing.T) {
 	}
 }
 
-// A store that fails while it is opened says so, and nothing ends.
+// A store that fails while it is opened says so, and nothing ends. When what failed goes again, it is opened with all that was in it.
 func TestFailsAtOpen(t *testing.T) {
-	fs := &faultyFS{FS: vfs.NewMem()}
-	e := mustOpen(t, "store", Options{FS: fs})
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
-	fs.set(failing("create", ".dbtmp", syscall.EIO))
-	if _, err := Open("store", Options{FS: fs, Fatal: mustFail(t)}); err == nil {
-		t.Error("opened")
-	}
-	fs.set(func(string, string) error { return nil })
-	e = mustOpen(t, "store", Options{FS: fs, Fatal: mustFail(t)})
-	if h := e.Health(); h.State != kv.Well {
-		t.Error(h)
-	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
+	for _, keys := range []int{0, 50} { // a new store, and one with writes in its log
+		for _, c := range []struct{ op, part string }{
+			{"create", ".log"},
+			{"create", ".dbtmp"},
+			{"write", ".dbtmp"},
+			{"sync", ".dbtmp"},
+		} {
+			t.Run(fmt.Sprintf("%s %s with %d keys", c.op, c.part, keys), func(t *testing.T) {
+				fs := &faultyFS{FS: vfs.NewMem()}
+				if keys > 0 {
+					e := mustOpen(t, "store", Options{FS: fs})
+					fill(t, e, 0, keys)
+					if err := e.Close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				fs.set(failing(c.op, c.part, syscall.EIO))
+				for range 2 {
+					if _, err := Open("store", Options{FS: fs, Fatal: mustFail(t)}); !errors.Is(err, syscall.EIO) {
+						t.Errorf("error is %v", err)
+					}
+				}
+				fs.set(func(string, string) error { return nil })
+				e := mustOpen(t, "store", Options{FS: fs, Fatal: mustFail(t)})
+				if h := e.Health(); h.State != kv.Well {
+					t.Error(h)
+				}
+				for i := range keys {
+					if _, err := e.Get(fmt.Appendf(nil, "key %06d", i)); err != nil {
+						t.Fatalf("key %d: %v", i, err)
+					}
+				}
+				if err := e.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
 	}
 }

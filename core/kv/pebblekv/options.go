@@ -67,7 +67,7 @@ func tuned(o Options, cache *pebble.Cache, p *pace, memTable int64) *pebble.Opti
 	log := o.Logger
 	po := &pebble.Options{
 		Cache:                       cache,
-		FS:                          slimLogs{o.FS},
+		FS:                          namesFirst{slimLogs{o.FS}},
 		Cleaner:                     cleaner{},
 		FormatMajorVersion:          storeFormat,
 		MemTableSize:                uint64(memTable),

@@ -23,6 +23,7 @@ type parts struct {
 	foreign                          []string // none of a store's
 	heirs                            []string // logs that a relaxed store of an older version left behind when it was killed
 	note                             bool     // see closedNote
+	opened                           bool     // see openedName
 	old                              bool     // a file by which formats before the oldest that can be read are known
 }
 
@@ -62,6 +63,8 @@ func (p *parts) other(name string) {
 	switch {
 	case name == closedName:
 		p.note = true
+	case name == openedName:
+		p.opened = true
 	case strings.HasPrefix(name, "marker."):
 		p.markers = append(p.markers, name)
 	case name == "CURRENT":

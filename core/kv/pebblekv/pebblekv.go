@@ -84,6 +84,11 @@ func Open(dir string, o Options) (_ *Engine, err error) {
 		cache.Unref()
 		return nil, errors.Join(translate(err), place.leave(false))
 	}
+	if !place.readOnly {
+		if err := markOpened(place.fs, dir); err != nil {
+			o.Logger.Warn("It can't be noted that the store is open", "error", err)
+		}
+	}
 	if o.Relaxed {
 		e.relaxed = newLogTimer(e.syncLog)
 	}

@@ -109,13 +109,24 @@ func (d *dirs) has(dir string) bool {
 	return d.open[absolute(dir)]
 }
 
+// errReadOnlyFS is syscall.EROFS in the words of the other reasons.
+var errReadOnlyFS error = readOnlyFSError{}
+
+type readOnlyFSError struct{}
+
+// Error implements error.
+func (readOnlyFSError) Error() string { return "the file system is read-only" }
+
+// Unwrap makes it syscall.EROFS.
+func (readOnlyFSError) Unwrap() error { return syscall.EROFS }
+
 // lockError says why a directory couldn't be locked.
 func lockError(dir string, err error) error {
 	var opening *os.PathError
 	switch {
 	case !errors.As(err, &opening):
 	case errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("%w: %s: %w", kv.ErrUnavailable, dir, syscall.EROFS)
+		return fmt.Errorf("%w: %s: %w", kv.ErrUnavailable, dir, errReadOnlyFS)
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("%w: %s: permission denied", kv.ErrUnavailable, dir)
 	case errors.Is(err, syscall.ENOSPC):

@@ -273,7 +273,8 @@ func (r *recordFile) zeroFrom(from int64) (bool, error) {
 	return true, nil
 }
 
-// behind reports whether a chunk behind the place says that the place was synced. A manifest is synced record by record, so any does there.
+// behind reports whether a chunk behind the place says that the place was synced. A manifest is synced record by record, so one that
+// begins a record does there; another may be the rest of the record that a crash has cut.
 func (r *recordFile) behind(from int64, at int) (bool, error) {
 	stop := uint64(from) + uint64(at)
 	for start := at + 1; from < r.size; from, start = from+recordBlock, 0 {
@@ -283,7 +284,7 @@ func (r *recordFile) behind(from int64, at int) (bool, error) {
 		}
 		for q := r.resync(b, start); q >= 0; {
 			c, _ := parseChunk(b, q, r.num)
-			if r.num == 0 || c.synced > stop {
+			if r.num == 0 && (c.place == wholeChunk || c.place == firstChunk) || c.synced > stop {
 				return true, nil
 			}
 			q = r.resync(b, c.next)
@@ -292,8 +293,9 @@ func (r *recordFile) behind(from int64, at int) (bool, error) {
 	return false, nil
 }
 
-// wasWhole reports whether a chunk that can't be read had been written whole: its last bytes are there and none of its sectors is empty, or it
-// is right but for one byte.
+// wasWhole reports whether a chunk that can't be read had been written whole: its last bytes are there and none of its sectors is empty.
+// An empty one is what a crash leaves, whatever else the chunk looks like: its checksum is right but for one byte by chance once in a
+// few hundred times.
 func (r *recordFile) wasWhole(b []byte, from int64, at int) bool {
 	h := b[at:]
 	headers := [...]int{syncedHeader, reusedHeader}
@@ -302,15 +304,11 @@ func (r *recordFile) wasWhole(b []byte, from int64, at int) bool {
 	}
 	sum, length := binary.LittleEndian.Uint32(h), int(binary.LittleEndian.Uint16(h[4:]))
 	for _, header := range headers {
-		if end := header + length; end <= len(h) {
-			if oneByteOff(h[6:end], sum) {
-				return true
-			}
-			if headerOf(h[6]) == header && !emptySector(h[:end], from+int64(at)) {
-				return true
-			}
+		if end := header + length; end <= len(h) && !emptySector(h[:end], from+int64(at)) &&
+			(headerOf(h[6]) == header || oneByteOff(h[6:end], sum)) {
+			return true
 		}
-		if lengthOff(h, header, sum) {
+		if end := lengthOff(h, header, length, sum); end > 0 && !emptySector(h[:end], from+int64(at)) {
 			return true
 		}
 	}
@@ -329,18 +327,19 @@ func emptySector(b []byte, at int64) bool {
 	return false
 }
 
-// lengthOff reports whether the checksum is right for another length than the header says.
-func lengthOff(h []byte, header int, sum uint32) bool {
+// lengthOff returns the end of a chunk whose checksum is right for another length than the header says, one that differs in one byte.
+// 0: it is right for none.
+func lengthOff(h []byte, header, length int, sum uint32) int {
 	if len(h) < header || len(h) < chunkHeader {
-		return false
+		return 0
 	}
 	c := crc32.Checksum(h[6:header], castagnoli)
 	for end := header; ; end++ {
-		if masked(c) == sum {
-			return true
+		if other := (end - header) ^ length; masked(c) == sum && (other < 1<<8 || other&0xff == 0) {
+			return end
 		}
 		if end >= len(h) {
-			return false
+			return 0
 		}
 		c = crc32.Update(c, castagnoli, h[end:end+1])
 	}

@@ -42,7 +42,11 @@ func (d *disk) claim(o *Options) (*claimed, error) {
 	}
 	c, err := claim(d.dir, o)
 	if errors.Is(err, syscall.EROFS) {
-		return d.reading(o, errReadOnlyDisk)
+		c, err := d.reading(o, errReadOnlyDisk)
+		if errors.Is(err, ErrNoStore) {
+			err = fmt.Errorf("%w: %s: no store can be made: %w", kv.ErrUnavailable, d.dir, errReadOnlyFS)
+		}
+		return c, err
 	}
 	if err == nil && d.space.known {
 		if needs > d.space.free.Load() && d.space.ballast.drop(d.fs) {

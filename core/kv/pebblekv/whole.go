@@ -107,29 +107,6 @@ func (l *look) note(file, format string, args ...any) {
 
 func (l *look) path(name string) string { return l.fs.PathJoin(l.dir, name) }
 
-// begun reports whether the files are what a crash leaves of a store that was being made: nothing was ever written to it.
-func (l *look) begun() (bool, error) {
-	if len(l.tables) > 0 || len(l.foreign) > 0 || l.parts.note || l.old || len(l.options) > 0 || len(l.manifests) > 1 || len(l.logs) > 1 {
-		return false, nil
-	}
-	for _, f := range l.logs {
-		r, err := l.fs.Open(l.path(f.name))
-		if err != nil {
-			return false, err
-		}
-		defer r.Close()
-		info, err := r.Stat()
-		if err != nil {
-			return false, err
-		}
-		zero, err := (&recordFile{f: r, size: info.Size()}).zeroFrom(0)
-		if err != nil || !zero {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
 // marks checks the files by which Pebble knows a store.
 func (l *look) marks() error {
 	desc, err := pebble.Peek(l.dir, l.fs)
@@ -237,6 +214,10 @@ func (l *look) readLogs() error {
 		if f.num >= l.firstLog {
 			live = append(live, f)
 		}
+	}
+	if len(live) == 0 && !l.opened {
+		l.note(fmt.Sprintf("%06d.log", l.firstLog), "isn't there: a crash came while the store was opened, when all was in tables")
+		return nil
 	}
 	if len(live) == 0 {
 		l.lostLog(fmt.Sprintf("%06d.log", l.firstLog), "the log is missing, with what was written last")

@@ -1,0 +1,129 @@
+package pebblekv
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// openedName is an empty file in a store that is open for writing. It is there from the end of an open to the begin of a close.
+// While Pebble opens a store, it writes to the manifest that all logs are in tables, and then makes a log.
+// So a crash in an open may leave a store without a log, and nothing is missing. A crash after it leaves one: with this file, a
+// store without a log has lost what was written last.
+// The file isn't synced: without it less of a later damage shows.
+const openedName = "opened"
+
+// markOpened notes that the store's log is there.
+func markOpened(fs vfs.FS, dir string) error {
+	f, err := fs.Create(fs.PathJoin(dir, openedName), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// unmark removes the notes about an earlier open or close. Nothing else has been written when it returns.
+func unmark(fs vfs.FS, dir string) error {
+	removed := false
+	for _, name := range []string{closedName, openedName} {
+		err := fs.Remove(fs.PathJoin(dir, name))
+		if err != nil && !isMissing(err) {
+			return err
+		}
+		removed = removed || err == nil
+	}
+	if !removed {
+		return nil
+	}
+	return syncDir(fs, dir)
+}
+
+// begun reports whether the files are what a crash leaves of a store that was being made: nothing was ever written to it.
+func (l *look) begun() (bool, error) {
+	if len(l.tables) > 0 || len(l.foreign) > 0 || l.parts.note || l.opened || l.old || len(l.options) > 0 {
+		return false, nil
+	}
+	for _, f := range l.logs {
+		if empty, err := l.holds(f, uint32(f.num), 0); err != nil || !empty {
+			return false, err
+		}
+	}
+	for _, f := range l.manifests {
+		if empty, err := l.holds(f, 0, 1); err != nil || !empty {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// holds reports whether a log or manifest has no more than n records, none that names a log, and no damage.
+func (l *look) holds(f numbered, num uint32, n int) (bool, error) {
+	records := 0
+	end, err := scanFile(l.fs, l.path(f.name), num, false, func(_ int64, rec []byte) error {
+		if records++; num == 0 {
+			if log, _, _ := logOfEdit(rec); log > 0 {
+				records = n + 1
+			}
+		}
+		return nil
+	})
+	return records <= n && end.how != endDamaged, err
+}
+
+// clear removes what a crash has left of a store that was being made. Pebble goes on with no more than a part of what that may be.
+func (p *parts) clear(fs vfs.FS, dir string) error {
+	names := p.markers
+	for _, l := range [][]numbered{p.manifests, p.logs} {
+		for _, f := range l {
+			names = append(names, f.name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	for _, name := range names {
+		if err := fs.Remove(fs.PathJoin(dir, name)); err != nil {
+			return err
+		}
+	}
+	return syncDir(fs, dir)
+}
+
+// makeDir makes a directory that stays: its name, and those of the directories above it that weren't there, are synced.
+func makeDir(fs vfs.FS, dir string) error {
+	parent := fs.PathDir(dir)
+	if _, err := fs.Stat(parent); parent != dir && isMissing(err) {
+		if err := makeDir(fs, parent); err != nil {
+			return err
+		}
+	}
+	return errors.Join(fs.MkdirAll(dir, 0o755), syncDir(fs, parent))
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// namesFirst is a file system on which a manifest's name is durable before the marker that says that it counts.
+// Pebble syncs both names at once. Of two names a file system may keep the later one alone, and then no manifest is left.
+type namesFirst struct{ vfs.FS }
+
+// Create implements vfs.FS.
+func (fs namesFirst) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasPrefix(fs.PathBase(name), manifestMarker) {
+		if err := syncDir(fs.FS, fs.PathDir(name)); err != nil {
+			return nil, err
+		}
+	}
+	return fs.FS.Create(name, c)
+}
+
+// Unwrap implements vfs.FS.
+func (fs namesFirst) Unwrap() vfs.FS { return fs.FS }
+
+const manifestMarker = "marker.manifest."
