@@ -33,8 +33,9 @@ func columnStore(t *testing.T) (*core.Engine, kv.Engine) {
 	})
 	c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(columnPolicy)})
 	for i := range 40 {
-		b := []string{`"x\u0000y"`, "1.5", "-7", "null", "true", "[1,2]", fmt.Sprintf("%q", bytes.Repeat([]byte("z"), 3000))}[i%7]
-		put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"p%d","a":%d,"b":%s,"l":[{"x":%d,"y":"q"},{"x":"s"}]}`, i, i, i%5, b, i))
+		b := []string{`"x\u0000y"`, "1.5", "-7", "null", "true", "[1,2]", `"` + strings.Repeat("z", 3000) + `"`}[i%7]
+		put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"p%d","a":%d,"b":%s,"l":[{"x":%d,"y":"q"},{"x":"s"}]}`,
+			i, i, i%5, b, i))
 	}
 	return e, raw
 }
@@ -56,7 +57,8 @@ func checks(t *testing.T, e *core.Engine) []string {
 	return problems
 }
 
-// TestCheckNamesColumnEntries: among the entries of several columns each check names those that are damaged, and no other.
+// TestCheckNamesColumnEntries: among the entries of several columns each check names those that are damaged, and no
+// other.
 func TestCheckNamesColumnEntries(t *testing.T) {
 	e, raw := columnStore(t)
 	if found := checks(t, e); len(found) > 0 {
@@ -128,8 +130,8 @@ func TestCheckNamesColumnEntries(t *testing.T) {
 	clean(t, e)
 }
 
-// TestCheckDuringRebuildOfColumns: while composite indexes come and go, where entries of two policies stand beside each other, no
-// check finds anything.
+// TestCheckDuringRebuildOfColumns: while composite indexes come and go, where entries of two policies stand beside each
+// other, no check finds anything.
 func TestCheckDuringRebuildOfColumns(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 2})
 	c := newContainer(t, e, core.ContainerSpec{})

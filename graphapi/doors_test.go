@@ -240,6 +240,40 @@ func TestBytesInFlight(t *testing.T) {
 	}
 }
 
+// TestSlowReadersKeepNoPlace: a client that reads no answers keeps none of the places of those that run.
+func TestSlowReadersKeepNoPlace(t *testing.T) {
+	s := newServer(t, false)
+	s.o.Gate = admit.New(admit.Options{Running: 1, Waiting: 1, Wait: 20 * time.Second})
+	slow := []*client{s.dial(t), s.dial(t)}
+	for _, c := range slow {
+		c.eval("items 300000")
+		for c.recv().Status.Code != 206 { // it is under way
+		}
+	}
+	body := strings.NewReader(`{"gremlin":"items 300000","pad":""}`)
+	res, err := http.Post(s.http.URL+"/gremlin", "application/json", body) // its answer is not read
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	began := time.Now()
+	c := s.dial(t)
+	c.eval("items 1")
+	c.want(200, id1, "")
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("another client waited %v", took)
+	}
+	for _, c := range slow {
+		for c.recv().Status.Code == 206 {
+		}
+	}
+	for began := time.Now(); s.o.Gate.Running() != 0; time.Sleep(time.Millisecond) {
+		if time.Since(began) > 20*time.Second {
+			t.Fatalf("%d places are held", s.o.Gate.Running())
+		}
+	}
+}
+
 // TestBytesAreGivenBack: an idle server holds nothing, whatever its clients did.
 func TestBytesAreGivenBack(t *testing.T) {
 	s := newServer(t, false)

@@ -22,7 +22,6 @@ func (w *work) run(e *Evaluation, source string, batch int) {
 		w.reply.fail(failureOf(err))
 		return
 	}
-	defer srv.o.Gate.Leave()
 	err = srv.guarded(w.conn.ctx, func(ctx context.Context) error {
 		g, err := srv.graphOf(ctx, &w.conn.login, source, w.reply.seen)
 		if err != nil {
@@ -32,6 +31,7 @@ func (w *work) run(e *Evaluation, source string, batch int) {
 		w.reply.charge += charge
 		return err
 	})
+	srv.o.Gate.Leave() // a client that reads slowly keeps no other waiting
 	if err != nil {
 		w.reply.fail(failureOf(err))
 		return
@@ -130,7 +130,7 @@ func (r *results) flush(code int) error {
 		status = message.PartialContent
 	}
 	resp := message.Response{ID: r.reply.id, Code: code, Attributes: r.reply.attributes(status, c.srv.o.Clock.UUID())}
-	err := r.reply.send(&resp, r.items, r.n)
+	err := r.send(&resp)
 	r.items, r.n, r.sent = r.items[:0], 0, true
 	r.charged = 0
 	r.held.Close()
@@ -138,6 +138,16 @@ func (r *results) flush(code int) error {
 		return &failure{kind: kindUnavailable}
 	}
 	return nil
+}
+
+// send sends a chunk. The request gives up its place at the gate for as long as that takes, since it may be long.
+func (r *results) send(resp *message.Response) error {
+	if resp.Code == message.PartialContent { // the last one comes when the request has left
+		gate := r.reply.c.srv.o.Gate
+		gate.Leave()
+		defer gate.Return()
+	}
+	return r.reply.send(resp, r.items, r.n)
 }
 
 // finish sends the last chunk. Without any result TinkerPop clients get 204, and the service's 200, both with an empty list.

@@ -223,7 +223,6 @@ func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message
 		reply.failHTTP(w, failureOf(err))
 		return
 	}
-	defer s.o.Gate.Leave()
 	err = s.guarded(r.Context(), func(ctx context.Context) error {
 		g, err := s.graphOf(ctx, l, source, reply.seen)
 		if err != nil {
@@ -232,6 +231,7 @@ func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message
 		reply.charge, err = g.Evaluate(ctx, e, all.emit)
 		return err
 	})
+	s.o.Gate.Leave() // a client that reads slowly keeps no other waiting
 	if err != nil {
 		reply.failHTTP(w, failureOf(err))
 		return

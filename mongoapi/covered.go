@@ -57,7 +57,7 @@ func (s *source) count() (n int64, err error) {
 		}
 	}
 	if err = s.rows.Err(); err != nil {
-		return 0, err
+		return 0, s.givenUp(err)
 	}
 	if n = max(0, n-s.skip); s.left >= 0 {
 		n = min(n, s.left)

@@ -74,9 +74,7 @@ func (s *source) next() (*core.Item, error) {
 				return s.next()
 			}
 			s.Close()
-			if status.Is(err, status.Unavailable) && s.readable() {
-				err = merr.New(merr.CursorNotFound, "the cursor was given up: %s", status.From(err).Msg)
-			}
+			err = s.givenUp(err)
 			if len(s.q.OrderBy) > 0 && (status.Is(err, status.TooLarge) || status.Is(err, status.MemoryLimit)) {
 				err = merr.New(merr.MemoryLimit, "Executor error during find command :: caused by :: Sort exceeded memory limit: %s", status.From(err).Msg)
 			}
@@ -92,6 +90,14 @@ func (s *source) next() (*core.Item, error) {
 		}
 		return s.rows.Item(), nil
 	}
+}
+
+// givenUp says of an error that ended the rows when only the state that they read was too old.
+func (s *source) givenUp(err error) error {
+	if status.Is(err, status.Unavailable) && s.readable() {
+		return merr.New(merr.CursorNotFound, "the cursor was given up: %s", status.From(err).Msg)
+	}
+	return err
 }
 
 // readable reports whether the collection can be read anew: then only what this source read was given up, for its age.

@@ -134,6 +134,9 @@ func (c *call) run(k odata.Kind, verb string) error {
 	return r.serve(c)
 }
 
+// otherPath answers for a target that is no path: "*".
+func (c *call) otherPath() error { return newError("InvalidUri") }
+
 // otherMethod answers for a verb that no address has.
 func (c *call) otherMethod() error {
 	if err := c.locate(); err != nil {

@@ -222,6 +222,16 @@ func TestMiddlewares(t *testing.T) {
 	}
 }
 
+// TestTargetsThatAreNoPath: what a client asks for as "*" gets an answer, too.
+func TestTargetsThatAreNoPath(t *testing.T) {
+	s, _ := newServer(t, false)
+	for _, verb := range []string{"GET", "POST", "DELETE", "BREW"} {
+		if code, what := answer(s, verb, "*", nil); code != 400 && code != 405 || what == "" {
+			t.Errorf("%s *: got %d %s", verb, code, what)
+		}
+	}
+}
+
 func kindOf(t *testing.T, address string) int {
 	t.Helper()
 	for k := range handlers {

@@ -71,6 +71,7 @@ func New(e *core.Engine, o Options) *Server {
 	s.gin = rest.NewRouter()
 	s.gin.Use(s.begin, rest.RequestID(""), s.door.Observed, s.door.Recovered, s.door.Failed, rest.Handle((*call).headers),
 		rest.Handle((*call).preflight), rest.Handle((*call).checkVersion), rest.Handle((*call).authenticate), s.door.Limited)
+	s.gin.NoRoute(rest.Handle((*call).otherPath))
 	s.gin.NoMethod(rest.Handle((*call).otherMethod))
 	for _, verb := range verbs() {
 		s.gin.Handle(verb, "/*address", rest.Handle((*call).dispatch))

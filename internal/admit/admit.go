@@ -176,6 +176,14 @@ func (g *Gate) Leave() {
 	}
 }
 
+// Return takes the place again that Leave gave back, whether or not there is one: a request that is under way goes on. It is for
+// who calls Leave while its client keeps it waiting.
+func (g *Gate) Return() {
+	if g != nil {
+		g.running.Add(1)
+	}
+}
+
 // adjust moves the limit when it is time.
 func (g *Gate) adjust() {
 	if !g.mu.TryLock() { // somebody else will

@@ -51,6 +51,32 @@ func TestBounds(t *testing.T) {
 	})
 }
 
+// TestReturn: who gives its place up for a while lets another in, and goes on whether or not there is a place.
+func TestReturn(t *testing.T) {
+	g := New(Options{Running: 1, Wait: time.Millisecond, Delay: func() time.Duration { return 0 }})
+	enter := func() error { return g.Enter(t.Context()) }
+	if err := enter(); err != nil {
+		t.Fatal(err)
+	}
+	g.Leave()
+	if err := enter(); err != nil {
+		t.Fatal(err)
+	}
+	g.Return()
+	if err := enter(); g.Running() != 2 || err == nil {
+		t.Errorf("%d run; the next: %v", g.Running(), err)
+	}
+	g.Leave()
+	if err := enter(); err == nil {
+		t.Error("one that is let in though one runs")
+	}
+	g.Leave()
+	if err := enter(); err != nil {
+		t.Error(err)
+	}
+	(*Gate)(nil).Return()
+}
+
 func TestNoGate(t *testing.T) {
 	var g *Gate
 	if err := g.Enter(context.Background()); err != nil || g.Running() != 0 || g.Limit() != 0 || g.Refused() != 0 {
