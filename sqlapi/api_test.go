@@ -49,6 +49,14 @@ type reply struct {
 // do sends a request; headers are "name: value" lines.
 func (a *api) do(method, target, body string, headers ...string) *reply {
 	a.t.Helper()
+	w := httptest.NewRecorder()
+	a.srv.ServeHTTP(w, a.request(method, target, body, headers...))
+	return &reply{a.t, method + " " + target + " " + strings.Join(headers, " ") + " " + clip(body), w.Code, received(w.Header()), w.Body.String()}
+}
+
+// request makes a signed request.
+func (a *api) request(method, target, body string, headers ...string) *http.Request {
+	a.t.Helper()
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	for _, h := range headers {
 		k, v, _ := strings.Cut(h, ": ")
@@ -60,9 +68,7 @@ func (a *api) do(method, target, body string, headers ...string) *reply {
 		r.Header.Set("x-ms-date", date)
 		r.Header.Set("authorization", sign(a.t, testKey, method, to.typ, to.link, date))
 	}
-	w := httptest.NewRecorder()
-	a.srv.ServeHTTP(w, r)
-	return &reply{a.t, method + " " + target + " " + strings.Join(headers, " ") + " " + clip(body), w.Code, received(w.Header()), w.Body.String()}
+	return r
 }
 
 // received is reply headers as a client of net/http gets them: the server writes most names in lower case.

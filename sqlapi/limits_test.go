@@ -289,6 +289,29 @@ func TestBulkSaysWhenToTryAgain(t *testing.T) {
 		has(`{"statusCode":403,"requestCharge":1.00,"message":"The disk is full."}`)
 }
 
+// A client that reads slowly keeps no other waiting: its request has left the gate when its reply is sent.
+func TestSlowReadersKeepNoPlace(t *testing.T) {
+	g := admit.New(admit.Options{Running: 1})
+	a, _ := limited(t, Options{Gate: g}, nil)
+	w := &looker{httptest.NewRecorder(), g, nil}
+	a.srv.ServeHTTP(w, a.request("GET", docs+"/1", "", key("a")))
+	if w.Code != 200 || len(w.looks) == 0 || w.looks[0] != 0 || g.Running() != 0 {
+		t.Errorf("%d, inside while writing %v, after it %d", w.Code, w.looks, g.Running())
+	}
+}
+
+// looker is a ResponseWriter that looks at a gate when it is written to.
+type looker struct {
+	*httptest.ResponseRecorder
+	gate  *admit.Gate
+	looks []int
+}
+
+func (w *looker) Write(b []byte) (int, error) {
+	w.looks = append(w.looks, w.gate.Running())
+	return w.ResponseRecorder.Write(b)
+}
+
 // Who sends a body slowly takes no room from others: it is read before the request is let in.
 func TestSlowBodiesHoldNoRoom(t *testing.T) {
 	g := admit.New(admit.Options{Running: 1, Waiting: 0, Wait: time.Millisecond})

@@ -214,6 +214,9 @@ func (c *call) readEntity() error {
 // send sends c.Out with its length.
 func (c *call) send(status int) {
 	c.w.Header()["Content-Length"] = []string{strconv.Itoa(len(c.Out))}
+	if c.w == http.ResponseWriter(c) {
+		c.Finished()
+	}
 	c.w.WriteHeader(status)
 	_, _ = c.w.Write(c.Out) // the client is gone: nobody to tell
 }

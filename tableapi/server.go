@@ -64,7 +64,7 @@ func New(e *core.Engine, o Options) *Server {
 		o.Log = slog.Default()
 	}
 	s := &Server{e: e, o: o}
-	s.door = rest.NewDoor(rest.Options{API: "table", Clock: o.Wall, Log: o.Log, Budget: e.Budget(), MaxTime: o.MaxTime, Gate: o.Gate, Observe: o.Observe})
+	s.door = rest.NewDoor(rest.Options{API: "table", Clock: o.Wall, Log: o.Log, Budget: e.Budget(), MaxBody: maxBody, MaxTime: o.MaxTime, Gate: o.Gate, Observe: o.Observe})
 	s.macs.New = func() any { return hmac.New(sha256.New, o.Key) }
 	s.calls.New = func() any { return &call{s: s} }
 
@@ -86,12 +86,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.gin.Serve
 func (s *Server) begin(g *gin.Context) {
 	c := s.calls.Get().(*call)
 	c.Begin(s.door, g)
+	defer func() { // a panic that ends the connection gives back what the call holds, too
+		c.End()
+		c.w = nil
+		s.calls.Put(c)
+	}()
 	c.begin()
 	g.Writer = c
 	g.Next()
-	c.End()
-	c.w = nil
-	s.calls.Put(c)
 }
 
 // sign appends the HMAC-SHA256 of text under the account key to dst.

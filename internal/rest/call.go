@@ -34,16 +34,17 @@ type Call struct {
 
 	Values []byte // of the reply headers, see Add
 
-	door  *Door
-	gin   *gin.Context
-	ctx   context.Context
-	err   error
-	began time.Time
-	left  bool // the reply could not be written
-	sent  bool
-	read  bool // the body was read before the handler, with readErr
-	told  observe.Request
-	mem   *budget.Account
+	door   *Door
+	gin    *gin.Context
+	ctx    context.Context
+	err    error
+	began  time.Time
+	left   bool // the reply could not be written
+	sent   bool
+	inside bool // behind the door's gate
+	read   bool // the body was read before the handler, with readErr
+	told   observe.Request
+	mem    *budget.Account
 
 	readErr error
 
@@ -123,6 +124,15 @@ func Handle[C Of](f func(C) error) gin.HandlerFunc {
 		if err := f(c); err != nil {
 			c.base().Abort(err)
 		}
+	}
+}
+
+// Finished says that nothing is left to do but to send the reply: others may come in through the gate. A client that reads slowly keeps
+// nobody waiting. Send calls it.
+func (c *Call) Finished() {
+	if c.inside {
+		c.inside = false
+		c.door.Gate.Leave()
 	}
 }
 

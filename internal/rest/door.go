@@ -165,7 +165,8 @@ func (d *Door) Limited(g *gin.Context) {
 		c.Abort(err)
 		return
 	}
-	defer d.Gate.Leave()
+	c.inside = true
+	defer c.Finished()
 	g.Next()
 }
 

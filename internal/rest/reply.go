@@ -46,6 +46,7 @@ func (c *Call) SetInt(name string, v int64) {
 // header's value, shared by all replies of its kind; nil: no header.
 func (c *Call) Send(code int, contentType []string) {
 	c.sent = true
+	c.Finished()
 	h := c.Header()
 	allowed := code != http.StatusNoContent && code != http.StatusNotModified && code >= 200
 	if allowed {
