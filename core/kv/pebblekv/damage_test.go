@@ -203,7 +203,7 @@ func TestLockErrors(t *testing.T) {
 		says   string
 		locked bool
 	}{
-		{&os.PathError{Op: "open", Path: "LOCK", Err: syscall.EROFS}, "read-only file system", false},
+		{&os.PathError{Op: "open", Path: "LOCK", Err: syscall.EROFS}, "the file system is read-only", false},
 		{&os.PathError{Op: "open", Path: "LOCK", Err: syscall.EACCES}, "permission denied", false},
 		{&os.PathError{Op: "open", Path: "LOCK", Err: syscall.ENOSPC}, "the disk is full", false},
 		{syscall.EAGAIN, "", true},
