@@ -20,7 +20,8 @@ type claimed struct {
 	log      *slog.Logger
 	lock     *pebble.Lock
 	found    *look
-	fresh    bool // a store is to be made
+	files    []string // see storeFiles, before the open
+	fresh    bool     // a store is to be made
 	readOnly bool
 }
 
@@ -43,6 +44,9 @@ func claim(dir string, o *Options) (*claimed, error) {
 	case c.readOnly && c.fresh:
 		err = ErrNoStore
 	case !c.readOnly:
+		if c.files, err = storeFiles(c.fs, dir); err != nil {
+			break
+		}
 		if err = unmark(c.fs, dir); err == nil && c.fresh {
 			err = c.found.clear(c.fs, dir)
 		}

@@ -2,6 +2,7 @@ package pebblekv
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -37,6 +38,29 @@ func unmark(fs vfs.FS, dir string) error {
 		return nil
 	}
 	return syncDir(fs, dir)
+}
+
+// storeFiles lists the manifests, logs and tables of a directory: what Pebble's open adds to when it writes.
+func storeFiles(fs vfs.FS, dir string) ([]string, error) {
+	names, err := fs.List(dir)
+	names = slices.DeleteFunc(names, func(n string) bool {
+		return n == "LOCK" || n == ballastName || n == closedName || n == openedName
+	})
+	slices.Sort(names)
+	return names, err
+}
+
+// remark puts the note of an open store back after an open that has failed before it wrote anything.
+func (c *claimed) remark() {
+	if c.readOnly || !c.found.opened {
+		return
+	}
+	if now, err := storeFiles(c.fs, c.path); err != nil || !slices.Equal(now, c.files) {
+		return
+	}
+	if err := markOpened(c.fs, c.path); err != nil {
+		c.log.Warn("It can't be noted that the store was open", "error", err)
+	}
 }
 
 // begun reports whether the files are what a crash leaves of a store that was being made: nothing was ever written to it.

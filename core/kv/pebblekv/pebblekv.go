@@ -82,6 +82,7 @@ func Open(dir string, o Options) (_ *Engine, err error) {
 	d.listen(po.EventListener)
 	if e.db, err = pebble.Open(dir, po); err != nil {
 		cache.Unref()
+		place.remark()
 		return nil, errors.Join(translate(err), place.leave(false))
 	}
 	if !place.readOnly {
