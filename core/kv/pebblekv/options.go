@@ -63,7 +63,7 @@ const storeFormat = pebble.FormatValueSeparation
 //   - Fastest compression: the size of Snappy at a cheaper scan;
 //   - the byte order stays Pebble's default. Its Split is the whole key, so a filter answers for exact keys, which is all
 //     that Has asks for.
-func tuned(o Options, cache *pebble.Cache, p *pace, memTable int64) *pebble.Options {
+func tuned(o Options, cache *pebble.Cache, p *pace, memTable int64, stop int) *pebble.Options {
 	log := o.Logger
 	po := &pebble.Options{
 		Cache:                       cache,
@@ -73,7 +73,7 @@ func tuned(o Options, cache *pebble.Cache, p *pace, memTable int64) *pebble.Opti
 		MemTableSize:                uint64(memTable),
 		MemTableStopWritesThreshold: memTables,
 		L0CompactionThreshold:       2,
-		L0StopWritesThreshold:       stopRuns,
+		L0StopWritesThreshold:       stop,
 		LBaseMaxBytes:               256 << 20,
 		TargetFileSizes:             [7]int64{8 << 20, 16 << 20, 32 << 20, 64 << 20, 128 << 20, 128 << 20, 128 << 20},
 		WALBytesPerSync:             512 << 10,

@@ -67,7 +67,7 @@ type shape struct {
 
 const (
 	// stopRuns is where Pebble stops all writers, mergeRuns where merges wait no longer. From slowRuns on writers are slowed down.
-	mergeRuns = 11
+	mergeRuns = 8
 	slowRuns  = 12
 	stopRuns  = 19
 	// A level overfull times as large as it should be is emptied whatever is written: it makes every merge into it dearer.

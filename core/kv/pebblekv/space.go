@@ -19,7 +19,7 @@ import (
 //	logs and flushes take all that is left, and the ballast behind it
 //
 // The free bytes are asked for at an interval; between two answers what is written is taken off, so that nobody waits for the file system.
-// All fields are bytes.
+// All fields are bytes, but for one.
 type space struct {
 	minFree  int64
 	ballast  ballast
@@ -30,6 +30,7 @@ type space struct {
 	look     atomic.Int64 // with so many free it is time to ask again: half of the room is used
 	flushing atomic.Int64 // what flushes will need
 	merging  atomic.Int64 // what running merges will need
+	runs     atomic.Int64 // of L0, when there is little room: no bytes
 	atOpen   string       // the figures when the store was opened
 
 	poke   chan struct{} // capacity 1: look again
@@ -78,6 +79,22 @@ func (s *space) size(u vfs.DiskUsage, minFree, memTable int64) {
 // kept is what must stay free for new data to be taken.
 func (s *space) kept() int64 { return s.flushing.Load() + s.merging.Load() + s.minFree }
 
+// stopRuns is how many runs Pebble lets there be before it keeps all writers waiting for a merge. On a small disk a merge finds no room
+// long before the disk is full, and would be waited for in vain. Its memtables are small, too, so a run there holds little.
+func (s *space) stopRuns() int {
+	if s.known && s.total < smallMemTables {
+		return manyRuns
+	}
+	return stopRuns
+}
+
+const (
+	// manyRuns is a number of runs that is never reached.
+	manyRuns = 1000
+	// fullRuns is how many runs less than stopRuns a full store may have: more are refused before writers would wait for a merge without room.
+	fullRuns = 3
+)
+
 // refuses is what is refused with so many bytes free. What was refused stays so until there is a little more than it takes.
 func (s *space) refuses(before uint32) uint32 {
 	free, kept := s.free.Load(), s.kept()
@@ -89,7 +106,7 @@ func (s *space) refuses(before uint32) uint32 {
 		kept += s.minFree / 8
 	}
 	switch {
-	case free < half:
+	case free < half, free < kept && s.runs.Load() >= int64(s.stopRuns()-fullRuns):
 		return refuseAll
 	case free < kept:
 		return refuseData
@@ -186,6 +203,7 @@ func (d *disk) measure(metrics func() *pebble.Metrics) time.Duration {
 	if inputs := s.merges.sum(); s.free.Load() < 4*(s.minFree+memTables*s.memTable+inputs) {
 		next = spaceHurry
 		m := metrics()
+		s.runs.Store(int64(m.Levels[0].Sublevels))
 		s.flushing.Store(int64(m.MemTable.Size))
 		s.merging.Store(max(0, inputs-m.Compact.InProgressBytes))
 	} else {
