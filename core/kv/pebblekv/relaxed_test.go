@@ -130,6 +130,9 @@ func TestRelaxedStoreAfterACrash(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for i := 0; ; i++ {
+				if i == 4000 { // enough to read again after each crash
+					<-stop
+				}
 				select {
 				case <-stop:
 					return
