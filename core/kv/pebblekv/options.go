@@ -38,9 +38,9 @@ type Options struct {
 	FS     vfs.FS       // nil: the operating system's
 }
 
-// The small profile. Sized for goal 23 (resident memory idle <= 64 MiB, with 100,000 documents <= 300 MiB): memory is about
-// cache + 2 x memtable, which blocks and up to six memtables share; both grow with use (a memtable starts at 256 KiB), so idle costs little. Blocks of 8 KiB:
-// BenchmarkBlockSize reads single keys a sixth faster than with 16 KiB, runs of 100 a quarter slower.
+// The small profile: 300 MiB of resident memory with 100,000 documents. Memory is about cache + 2 x memtable, which blocks and up to six
+// memtables share. Both grow with use (a memtable starts at 256 KiB), so idle costs little. Blocks of 8 KiB: BenchmarkBlockSize reads single
+// keys a sixth faster than with 16 KiB, runs of 100 a quarter slower.
 const (
 	DefaultCacheMB    = 144
 	DefaultMemTableMB = 16
@@ -54,28 +54,27 @@ const storeFormat = pebble.FormatValueSeparation
 //   - larger memtables, and merges of L0 that wait for their time (see pace) although they are asked for from one run on, because
 //     Pebble counts each run twice: that saves a third of a write's CPU;
 //   - a dropped range is flushed after a second: until then its space can't come back;
-//   - a base level of up to 256 MiB, so that most stores have one level below L0, where queries look;
+//   - a base level of up to 256 MiB (less on a small disk, see space), so that most stores have one level below L0, where queries look;
 //   - used logs are deleted, not kept for the next ones (see cleaner);
 //   - bloom filters of 10 bits on every level: Has on an absent key reads no data block (see probe). Keys that nobody gets are
 //     not in them (see filterPolicy);
-//   - tables of 8 MiB in L0 and twice that a level below, with index blocks of up to 512 KiB: a query's seeks hop over the whole key space,
+//   - tables of 8 MiB in L0 (less on a small disk) and twice that a level below, with index blocks of up to 512 KiB: a query's seeks hop over the whole key space,
 //     and opening a table or reading a second level of its index cost an equality over 100,000 items a sixth;
 //   - Fastest compression: the size of Snappy at a cheaper scan;
 //   - the byte order stays Pebble's default. Its Split is the whole key, so a filter answers for exact keys, which is all
 //     that Has asks for.
-func tuned(o Options, cache *pebble.Cache, p *pace, memTable int64, stop int) *pebble.Options {
+func tuned(o Options, cache *pebble.Cache, p *pace, room *space) *pebble.Options {
 	log := o.Logger
 	po := &pebble.Options{
 		Cache:                       cache,
 		FS:                          namesFirst{slimLogs{o.FS}},
 		Cleaner:                     cleaner{},
 		FormatMajorVersion:          storeFormat,
-		MemTableSize:                uint64(memTable),
+		MemTableSize:                uint64(room.memTable),
 		MemTableStopWritesThreshold: memTables,
 		L0CompactionThreshold:       2,
-		L0StopWritesThreshold:       stop,
-		LBaseMaxBytes:               256 << 20,
-		TargetFileSizes:             [7]int64{8 << 20, 16 << 20, 32 << 20, 64 << 20, 128 << 20, 128 << 20, 128 << 20},
+		L0StopWritesThreshold:       stopRuns,
+		LBaseMaxBytes:               room.base,
 		WALBytesPerSync:             512 << 10,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, max(2, runtime.GOMAXPROCS(0)/2) },
 		FlushDelayDeleteRange:       time.Second,
@@ -83,6 +82,9 @@ func tuned(o Options, cache *pebble.Cache, p *pace, memTable int64, stop int) *p
 			WriteStallBegin: func(i pebble.WriteStallBeginInfo) { log.Warn("Writes are stalled", "reason", i.Reason) },
 			WriteStallEnd:   func() { log.Info("Writes go on") },
 		},
+	}
+	for i := range po.TargetFileSizes {
+		po.TargetFileSizes[i] = room.base / 32 << min(i, 4)
 	}
 	po.Experimental.CompactionScheduler = p
 	filter := newFilterPolicy(o.Scanned)

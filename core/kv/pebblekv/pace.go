@@ -34,6 +34,7 @@ type pace struct {
 	next     atomic.Int64 // when the next batch may go, in ns since start
 
 	held  func() time.Duration // for how long no merge may begin
+	short func() bool          // the disk will soon be full: cheap merges wait for no pause, what lies in L0 keeps room from data
 	tight func() bool          // the disk is full: what is deleted must go, whatever that costs
 
 	db   pebble.DBForCompaction
@@ -92,7 +93,8 @@ const (
 )
 
 func newPace(memtable int) *pace {
-	return &pace{memtable: int64(memtable), weight: 1, held: func() time.Duration { return 0 }, tight: func() bool { return false },
+	no := func() bool { return false }
+	return &pace{memtable: int64(memtable), weight: 1, held: func() time.Duration { return 0 }, short: no, tight: no,
 		poke: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 }
 
@@ -333,8 +335,12 @@ func (p *pace) merge(t *tree, w *writes) time.Duration {
 			return d
 		}
 		s.reclaim = p.reclaims()
+		pause := w.pause()
+		if p.short() {
+			pause = max(pause, paceQuiet)
+		}
 		small := what.Optional // it only brings space back
-		if !small && !p.tight() && !s.due(w.pause()) {
+		if !small && !p.tight() && !s.due(pause) {
 			return paceDoze
 		}
 		if !p.grant() {

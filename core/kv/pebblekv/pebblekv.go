@@ -70,9 +70,9 @@ func Open(dir string, o Options) (_ *Engine, err error) {
 	memTable := d.space.memTable
 	cache := pebble.NewCache(int64(blocks) + 2*memTable)
 	e := &Engine{cache: cache, dir: place, log: o.Logger, pace: newPace(int(memTable)), values: kept, disk: d}
-	e.pace.held, e.pace.tight = d.space.merge.left, d.tight
+	e.pace.held, e.pace.short, e.pace.tight = d.space.merge.left, d.short, d.tight
 	o.FS = d.below(o.FS)
-	po := tuned(o, cache, e.pace, memTable, d.space.stopRuns())
+	po := tuned(o, cache, e.pace, &d.space)
 	po.Logger = quiet{o.Logger, &d.fail, new(everyMinute)}
 	po.Lock, po.ErrorIfNotExists, po.ReadOnly = place.lock, !place.fresh, o.ReadOnly
 	e.damages.listen(po.EventListener, o.Logger)

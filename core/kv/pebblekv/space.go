@@ -10,13 +10,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// space follows how much room the disk has. Some of it is kept: what memtables need when they are flushed, what running merges still
-// write before their inputs go, and Options.MinFree. Each kind of work stops while there is still room for what matters more:
+// space follows how much room the disk has. Some of it is kept: what memtables need when they are flushed, what merges write before
+// their inputs go, and Options.MinFree. Each kind of work stops while there is still room for what matters more:
 //
 //	new data    when less than all of that is free
 //	deletes     when the flushes' part and half of MinFree are left
 //	merges      when the flushes' part and a quarter of MinFree are left; what they have written so far is deleted again
 //	logs and flushes take all that is left, and the ballast behind it
+//
+// Room for the next merge is kept because only merges give room back: what was deleted is there until then.
 //
 // The free bytes are asked for at an interval; between two answers what is written is taken off, so that nobody waits for the file system.
 // All fields are bytes, but for one.
@@ -26,11 +28,12 @@ type space struct {
 	known    bool         // the file system tells what is free
 	total    int64        // of the disk
 	memTable int64        // of one memtable
+	base     int64        // that the level below L0 may have
 	free     atomic.Int64 // less than what is free, by what was written over old bytes
 	look     atomic.Int64 // with so many free it is time to ask again: half of the room is used
 	flushing atomic.Int64 // what flushes will need
-	merging  atomic.Int64 // what running merges will need
-	runs     atomic.Int64 // of L0, when there is little room: no bytes
+	merging  atomic.Int64 // what running merges and the next one will need
+	runs     atomic.Int64 // of L0: no bytes
 	atOpen   string       // the figures when the store was opened
 
 	poke   chan struct{} // capacity 1: look again
@@ -47,11 +50,12 @@ const (
 	smallDiskMinFree = 5 // percent of a disk below smallDisk
 )
 
-// smallMemTables are on disks below it: a disk's 64th part, so that six of them and their logs leave most of it to data.
+// On small disks everything is small, so that memtables, their logs and the next merge leave most of the disk to data.
 const (
-	smallMemTables    = 1 << 30
-	memTablesOfDisk   = 64
-	smallestMemTables = 256 << 10
+	memTableOfDisk   = 64 // a memtable has a 64th of the disk
+	smallestMemTable = 256 << 10
+	baseOfDisk       = 16 // the level below L0 has a 16th
+	largestBase      = 256 << 20
 )
 
 // How often the file system is asked.
@@ -69,9 +73,8 @@ func (s *space) size(u vfs.DiskUsage, minFree, memTable int64) {
 			s.minFree = s.total / 100 * smallDiskMinFree
 		}
 	}
-	if s.total < smallMemTables {
-		s.memTable = min(memTable, max(s.total/memTablesOfDisk, smallestMemTables))
-	}
+	s.memTable = min(memTable, max(s.total/memTableOfDisk, smallestMemTable))
+	s.base = min(largestBase, max(s.total/baseOfDisk, s.memTable))
 	s.free.Store(int64(u.AvailBytes))
 	s.ballast.size = min(s.minFree/4, s.memTable)
 }
@@ -79,21 +82,9 @@ func (s *space) size(u vfs.DiskUsage, minFree, memTable int64) {
 // kept is what must stay free for new data to be taken.
 func (s *space) kept() int64 { return s.flushing.Load() + s.merging.Load() + s.minFree }
 
-// stopRuns is how many runs Pebble lets there be before it keeps all writers waiting for a merge. On a small disk a merge finds no room
-// long before the disk is full, and would be waited for in vain. Its memtables are small, too, so a run there holds little.
-func (s *space) stopRuns() int {
-	if s.known && s.total < smallMemTables {
-		return manyRuns
-	}
-	return stopRuns
-}
-
-const (
-	// manyRuns is a number of runs that is never reached.
-	manyRuns = 1000
-	// fullRuns is how many runs less than stopRuns a full store may have: more are refused before writers would wait for a merge without room.
-	fullRuns = 3
-)
+// fullRuns is how many runs less than stopRuns a full store may have. More are refused, because a merge that finds no room, as others took
+// it, would keep all writers waiting.
+const fullRuns = 3
 
 // refuses is what is refused with so many bytes free. What was refused stays so until there is a little more than it takes.
 func (s *space) refuses(before uint32) uint32 {
@@ -106,7 +97,7 @@ func (s *space) refuses(before uint32) uint32 {
 		kept += s.minFree / 8
 	}
 	switch {
-	case free < half, free < kept && s.runs.Load() >= int64(s.stopRuns()-fullRuns):
+	case free < half, free < kept && s.runs.Load() >= stopRuns-fullRuns:
 		return refuseAll
 	case free < kept:
 		return refuseData
@@ -131,6 +122,9 @@ func (d *disk) used(n int) {
 
 // tight reports whether data is refused because there is too little room.
 func (d *disk) tight() bool { return d.refused.Load()&(refuseData|refuseAll) != 0 }
+
+// short reports whether data will soon be refused.
+func (d *disk) short() bool { return d.space.known && d.space.free.Load() < 2*d.space.kept() }
 
 // full notes that the file system has refused to write.
 func (d *disk) full() {
@@ -199,16 +193,14 @@ func (d *disk) measure(metrics func() *pebble.Metrics) time.Duration {
 		return spaceTick // the last answer stays
 	}
 	s.free.Store(int64(u.AvailBytes))
+	m := metrics()
+	inputs := s.merges.sum()
+	s.runs.Store(int64(m.Levels[0].Sublevels))
+	s.flushing.Store(int64(m.MemTable.Size))
+	s.merging.Store(max(0, inputs-m.Compact.InProgressBytes) + max(0, nextMerge(m)-inputs))
 	next := spaceTick
-	if inputs := s.merges.sum(); s.free.Load() < 4*(s.minFree+memTables*s.memTable+inputs) {
+	if s.free.Load() < 4*s.kept() {
 		next = spaceHurry
-		m := metrics()
-		s.runs.Store(int64(m.Levels[0].Sublevels))
-		s.flushing.Store(int64(m.MemTable.Size))
-		s.merging.Store(max(0, inputs-m.Compact.InProgressBytes))
-	} else {
-		s.flushing.Store(memTables * s.memTable)
-		s.merging.Store(inputs)
 	}
 	s.look.Store((s.free.Load() + s.kept()) / 2)
 	d.refit()
@@ -221,6 +213,22 @@ func (d *disk) measure(metrics func() *pebble.Metrics) time.Duration {
 	}
 	d.tell()
 	return next
+}
+
+// nextMerge is about what the largest merge that may come next reads, and writes before that goes: all of L0 with all of the level below
+// it, or a table of another level with its share of the next one.
+func nextMerge(m *pebble.Metrics) int64 {
+	n, base := m.Levels[0].TablesSize, true
+	for i := 1; i < len(m.Levels); i++ {
+		switch l, above := &m.Levels[i], &m.Levels[i-1]; {
+		case l.TablesCount == 0:
+		case base:
+			n, base = n+l.TablesSize, false
+		case above.TablesCount > 0:
+			n = max(n, (above.TablesSize+l.TablesSize)/above.TablesCount)
+		}
+	}
+	return n
 }
 
 // tell writes what is refused to the log: when that changes, and once a minute while it lasts, but never twice a minute.

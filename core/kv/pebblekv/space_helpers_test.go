@@ -186,7 +186,10 @@ func commitNow(e *Engine, b *kv.Batch) error {
 
 // fillUp writes values of 10 KB that don't compress until most are there or they are refused, not only for a moment while a merge
 // runs, and returns their number and the refusal.
-func fillUp(e *Engine, most int) (n int, err error) {
+func fillUp(e *Engine, most int) (n int, err error) { return fillUpWith(e, most, keyName) }
+
+// fillUpWith is fillUp with keys of the caller's.
+func fillUpWith(e *Engine, most int, key func(int) string) (n int, err error) {
 	r := rand.New(rand.NewPCG(1, 2))
 	val := make([]byte, 10<<10)
 	var refused time.Time
@@ -194,7 +197,7 @@ func fillUp(e *Engine, most int) (n int, err error) {
 		for i := 0; i < len(val); i += 8 {
 			binary.LittleEndian.PutUint64(val[i:], r.Uint64())
 		}
-		if err = put(e, keyName(n), val); err == nil {
+		if err = put(e, key(n), val); err == nil {
 			n, refused = n+1, time.Time{}
 			continue
 		}
@@ -210,6 +213,9 @@ func fillUp(e *Engine, most int) (n int, err error) {
 }
 
 func keyName(n int) string { return fmt.Sprintf("k%06d", n) }
+
+// scattered are the same keys in another order, in which neighbours are far apart.
+func scattered(n int) string { return keyName(n * 7919 % 1000000) }
 
 // count reads all values.
 func count(t *testing.T, e *Engine) (n int) {

@@ -15,7 +15,7 @@ func newDisk(dir string, o *Options) *disk {
 	d.fail.end = o.Fatal
 	d.stall.init(o.Stall)
 	d.space.poke = make(chan struct{}, 1)
-	d.space.memTable = int64(o.MemTableMB) << 20
+	d.space.memTable, d.space.base = int64(o.MemTableMB)<<20, largestBase
 	d.space.ballast.path = o.FS.PathJoin(dir, ballastName)
 	go d.watch()
 	return d
