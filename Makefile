@@ -59,7 +59,7 @@ ifeq ($(CC_FOUND),)
 	@echo 'race: no C compiler here, the race detector was not run'
 else
 	@mkdir -p $(dir $(SUMS))
-	@CGO_ENABLED=1 $(TALLY) -label 'core with the race detector and assertions' -- -race -tags $(TAGS),invariants ./core/...
+	@CGO_ENABLED=1 $(TALLY) -label 'core with the race detector and assertions' -- -race -timeout 20m -tags $(TAGS),invariants ./core/...
 endif
 
 lint:
