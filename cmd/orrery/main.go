@@ -91,12 +91,11 @@ func serve(c server.Config, after func(context.Context, *server.Server) error) e
 	}
 	if err == nil {
 		if err = s.Banner(os.Stdout); err == nil {
-			select {
-			case <-ctx.Done():
-				c.Logger.Info("Stopping")
-			case err = <-s.Failed():
-			}
+			s, err = watched(ctx, s, c.Logger)
 		}
+	}
+	if s == nil {
+		return err
 	}
 	stop() // a second signal ends the process at once
 	end := time.AfterFunc(stopLimit, func() {
@@ -111,6 +110,29 @@ func serve(c server.Config, after func(context.Context, *server.Server) error) e
 	grace, cancel := context.WithTimeout(context.Background(), stopGrace)
 	defer cancel()
 	return errors.Join(err, s.Stop(grace))
+}
+
+// watched returns the server that is to be stopped: a signal came, or a listener has failed. A server whose disk was full at its start is
+// restarted when there is room, for Pebble can't begin to write to a store that it has opened for reading.
+func watched(ctx context.Context, s *server.Server, log *slog.Logger) (*server.Server, error) {
+	for {
+		select {
+		case <-ctx.Done():
+			log.Info("Stopping")
+			return s, nil
+		case err := <-s.Failed():
+			return s, err
+		case <-s.Room():
+		}
+		log.Info("The disk has room again, the store is opened for writing")
+		grace, cancel := context.WithTimeout(context.Background(), stopGrace)
+		next, err := s.Restart(grace)
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		s = next
+	}
 }
 
 // opened starts a server. A signal meanwhile gives up: no server and no error. Nobody was answered, and what the store has written so far is whole

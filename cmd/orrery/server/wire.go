@@ -51,6 +51,14 @@ func (s storage) Status() any {
 	return nil
 }
 
+// Room implements reopened.
+func (s storage) Room() <-chan struct{} {
+	if p, ok := s.kv.(*pebblekv.Engine); ok {
+		return p.Room()
+	}
+	return nil
+}
+
 // Figures implements measured.
 func (s storage) Figures() []figure {
 	p, ok := s.kv.(*pebblekv.Engine)

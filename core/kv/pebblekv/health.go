@@ -26,6 +26,7 @@ type disk struct {
 
 	// readOnly is why the store is open for reading only; nil: it isn't.
 	readOnly *kv.Refusal
+	room     chan struct{} // see Engine.Room; nil unless readOnly is errFullAtOpen
 
 	stop    chan struct{} // closed by rest
 	minding sync.WaitGroup
@@ -51,7 +52,7 @@ var (
 	errStalled = &kv.Refusal{Kind: kv.ErrUnavailable,
 		Sentence: "The server's disk does not answer: all writes are refused."}
 	errFullAtOpen = &kv.Refusal{Kind: kv.ErrFull,
-		Sentence: "The server's disk was full when it started: all writes are refused until it is started again with more room, reads go on."}
+		Sentence: "The server's disk was full when it started: all writes are refused until it has more room and opens the store again, reads go on."}
 	errOpenedReadOnly = &kv.Refusal{Kind: kv.ErrUnavailable,
 		Sentence: "The store is open for reading only."}
 	errReadOnlyDisk = &kv.Refusal{Kind: kv.ErrUnavailable,
@@ -99,6 +100,10 @@ func (e *Engine) Health() kv.Health {
 	}
 	return kv.Health{}
 }
+
+// Room is closed when a store that was opened for reading only, because its disk was full, could be opened for writing. It is nil
+// for other stores.
+func (e *Engine) Room() <-chan struct{} { return e.disk.room }
 
 func (d *disk) health() kv.Health {
 	switch r := d.refused.Load(); {

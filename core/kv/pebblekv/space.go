@@ -35,6 +35,7 @@ type space struct {
 	merging  atomic.Int64 // what running merges and the next one will need
 	runs     atomic.Int64 // of L0: no bytes
 	atOpen   string       // the figures when the store was opened
+	enough   int64        // that must be free to open the store for writing, and to take deletes then
 
 	poke   chan struct{} // capacity 1: look again
 	merges inputs

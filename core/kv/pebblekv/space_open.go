@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/orrerydb/orrery/core/kv"
@@ -66,6 +67,9 @@ func (d *disk) reading(o *Options, why *kv.Refusal) (*claimed, error) {
 	c, err := claim(d.dir, o)
 	if err == nil {
 		d.readOnly = why
+		if why == errFullAtOpen {
+			d.room = make(chan struct{})
+		}
 		d.refused.Or(refuseReadOnly)
 		d.log.Error(d.health().Reason)
 	}
@@ -80,6 +84,7 @@ func (d *disk) fit(minFree int64) (needs int64, err error) {
 	d.space.ballast.find(d.fs)
 	d.size(minFree)
 	if needs, err = d.needs(); err == nil {
+		d.space.enough = needs + d.space.minFree/2
 		d.space.atOpen = fmt.Sprintf("%s are free of %s, and %s are needed to open the store for writing.",
 			size(d.space.free.Load()), size(d.space.total), size(needs))
 	}
@@ -122,8 +127,31 @@ func (d *disk) needs() (int64, error) {
 // start begins to follow the free space of an open store. While there is too little of it tidy is called at every look.
 func (d *disk) start(db *pebble.DB, tidy func()) {
 	d.running.Store(d.readOnly == nil)
-	if d.space.known && d.readOnly == nil {
+	switch {
+	case d.room != nil:
+		d.minding.Go(d.awaitRoom)
+	case d.space.known && d.readOnly == nil:
 		d.minding.Go(func() { d.mind(db.Metrics, tidy) })
+	}
+}
+
+// awaitRoom closes room when there is enough, unless rest comes first.
+func (d *disk) awaitRoom() {
+	t := time.NewTicker(spaceTick)
+	defer t.Stop()
+	for {
+		select {
+		case <-d.stop:
+			return
+		case <-t.C:
+		}
+		place := d.stall.begin(lookAtSpace, d.dir)
+		u, err := d.fs.GetDiskUsage(d.dir)
+		d.stall.end(place)
+		if err == nil && int64(u.AvailBytes)+d.space.ballast.held() >= d.space.enough {
+			close(d.room)
+			return
+		}
 	}
 }
 

@@ -214,6 +214,20 @@ func TestFullAtOpen(t *testing.T) {
 		if err := e.DropRange(context.Background(), []byte("a"), []byte("b")); !errors.Is(err, kv.ErrFull) {
 			t.Errorf("a drop: %v", err)
 		}
+		select {
+		case <-e.Room():
+			t.Error("there is room")
+		case <-time.After(2 * spaceTick):
+		}
+		fs.give()
+		eventually(t, "there is room", func() bool {
+			select {
+			case <-e.Room():
+				return true
+			default:
+				return false
+			}
+		})
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
@@ -221,10 +235,9 @@ func TestFullAtOpen(t *testing.T) {
 		if slices.Sort(after); !slices.Equal(after, before) {
 			t.Errorf("files before %v, after %v", before, after)
 		}
-		fs.give()
 		e = mustOpen(t, "store", o)
-		if err := put(e, "k", []byte("v")); err != nil {
-			t.Error(err)
+		if err := put(e, "k", []byte("v")); err != nil || e.Room() != nil {
+			t.Error(err, e.Room())
 		}
 		if got := count(t, e); got != 101 {
 			t.Errorf("%d values are read", got)
