@@ -39,7 +39,7 @@ func (e *lateCounters) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondi
 		return cm, nil
 	}
 	return hookCommit{cm, func() error {
-		for end := time.Now().Add(5 * time.Second); ; time.Sleep(100 * time.Microsecond) {
+		for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Microsecond) {
 			switch {
 			case e.done.Load() >= 500:
 				e.done.Store(0)

@@ -7,6 +7,7 @@ package budget
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,6 +86,11 @@ func (b *Budget) give(n int64) {
 	b.used.Add(-n)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.wake()
+}
+
+// wake lets those go on who wait and fit now. The caller holds mu.
+func (b *Budget) wake() {
 	for len(b.waiting) > 0 && b.take(b.waiting[0].n) {
 		close(b.waiting[0].done)
 		b.waiting = b.waiting[1:]
@@ -198,9 +204,9 @@ func (a *Account) Wait(ctx context.Context, n int64) error {
 	b.mu.Lock()
 	for i := range b.waiting {
 		if b.waiting[i].done == w.done {
-			b.waiting = append(b.waiting[:i:i], b.waiting[i+1:]...)
+			b.waiting = slices.Delete(b.waiting, i, i+1)
+			b.wake() // those behind may fit where this one didn't
 			b.mu.Unlock()
-			b.give(0)
 			return ctx.Err()
 		}
 	}

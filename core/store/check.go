@@ -110,18 +110,12 @@ func (k *checker) step() error {
 	return nil
 }
 
-// errGone ends the check of a slot whose container was dropped.
-var errGone = errors.New("dropped")
-
 func (k *checker) slot(sl *slot) (err error) {
 	k.begin(sl)
 	defer k.snap.Close()
 	defer func() { // no stored byte may end the process
 		if r := recover(); r != nil {
 			k.bad("the check can't go on: %v", r)
-		}
-		if errors.Is(err, errGone) {
-			err = nil
 		}
 	}()
 	if err := k.items(k.item); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // cutFS copies the file system below it before each operation that changes something, as a power cut in that moment would leave it.
@@ -116,8 +117,10 @@ func TestCutsInOpenAndClose(t *testing.T) {
 			first := cutsOf(t, c.from, rnd, c.keys)
 			again := 0
 			for i, cut := range first {
-				if i%12 != 0 {
-					reopened(t, cut, c.keys)
+				if i%race.Fewer(12, 48) != 0 {
+					if i%race.Fewer(1, 4) == 0 {
+						reopened(t, cut, c.keys)
+					}
 					continue
 				}
 				for _, second := range cutsOf(t, cut.fs, rnd, c.keys) {
@@ -127,7 +130,7 @@ func TestCutsInOpenAndClose(t *testing.T) {
 				}
 			}
 			t.Logf("%d cuts, and %d after another", len(first), again)
-			if len(first) < 60 || again < 300 {
+			if len(first) < 60 || again < race.Fewer(300, 75) {
 				t.Error("too few to say something")
 			}
 		})

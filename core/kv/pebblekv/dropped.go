@@ -25,7 +25,7 @@ type droppedRange struct {
 	tick   uint64
 }
 
-// add remembers a range.
+// add remembers a range that was dropped at tick. Ticks may come out of order: of drops that ran side by side.
 func (d *dropped) add(lo, hi []byte, tick uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -37,7 +37,9 @@ func (d *dropped) add(lo, hi []byte, tick uint64) {
 				next = append(next, r)
 				continue
 			}
-			merged.lo, merged.hi = slices.MinFunc([][]byte{r.lo, merged.lo}, bytes.Compare), slices.MaxFunc([][]byte{r.hi, merged.hi}, bytes.Compare)
+			merged.lo = slices.MinFunc([][]byte{r.lo, merged.lo}, bytes.Compare)
+			merged.hi = slices.MaxFunc([][]byte{r.hi, merged.hi}, bytes.Compare)
+			merged.tick = max(merged.tick, r.tick)
 		}
 	}
 	i, _ := slices.BinarySearchFunc(next, merged.lo, func(r droppedRange, lo []byte) int { return bytes.Compare(r.lo, lo) })
@@ -49,11 +51,11 @@ func (d *dropped) add(lo, hi []byte, tick uint64) {
 				oldest = i
 			}
 		}
-		d.floor.Store(next[oldest].tick)
+		d.floor.Store(max(d.floor.Load(), next[oldest].tick))
 		next = slices.Delete(next, oldest, oldest+1)
 	}
 	d.ranges.Store(&next)
-	d.last.Store(tick) // behind the rest: who sees it sees them
+	d.last.Store(max(d.last.Load(), tick)) // behind the rest: who sees it sees them
 }
 
 // covers reports whether what was known of a key at tick is of no use.

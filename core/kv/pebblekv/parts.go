@@ -1,6 +1,7 @@
 package pebblekv
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -54,7 +55,7 @@ func partsOf(fs vfs.FS, dir string) (p parts, err error) {
 		*to = append(*to, numbered{name, num})
 	}
 	for _, l := range [][]numbered{p.logs, p.tables, p.manifests, p.options} {
-		slices.SortFunc(l, func(a, b numbered) int { return int(int64(a.num) - int64(b.num)) })
+		slices.SortFunc(l, func(a, b numbered) int { return cmp.Compare(a.num, b.num) })
 	}
 	return p, nil
 }
@@ -71,7 +72,7 @@ func (p *parts) other(name string) {
 		p.old = true
 	case strings.HasPrefix(name, heirPrefix):
 		p.heirs = append(p.heirs, name)
-	case name == "LOCK", name == ballastName, strings.HasSuffix(name, ".dbtmp"), name == closedName+closedTemp:
+	case name == "LOCK", name == ballastName, strings.HasSuffix(name, closedTemp):
 		p.others = append(p.others, name)
 	default:
 		p.foreign = append(p.foreign, name)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 func isLog(name string) bool { return strings.HasSuffix(name, ".log") }
@@ -118,7 +119,7 @@ func TestRelaxedCloseWaitsForTheLog(t *testing.T) {
 
 // Whatever a crash of the machine leaves of what was not synced, a relaxed store opens and has the first batches, whole.
 func TestRelaxedStoreAfterACrash(t *testing.T) {
-	rounds := 6
+	rounds := race.Fewer(6, 2)
 	if testing.Short() {
 		rounds = 2
 	}

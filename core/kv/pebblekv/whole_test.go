@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // fill writes n keys, each in a commit of its own.
@@ -200,7 +201,7 @@ func TestRefusesACutManifest(t *testing.T) {
 	if p := inspected(); len(p) > 0 {
 		t.Fatalf("whole: %q", p)
 	}
-	for at := range whole {
+	for at := 0; at < len(whole); at += race.Fewer(1, 9) {
 		write(t, dir, name, string(whole[:at]))
 		if len(inspected()) > 0 || at%9 > 0 {
 			continue
@@ -218,7 +219,7 @@ func TestRefusesACutManifest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for at := range whole {
+	for at := 0; at < len(whole); at += race.Fewer(1, 9) {
 		b := []byte(string(whole))
 		b[at] ^= 0x15
 		write(t, dir, name, string(b))
@@ -350,7 +351,7 @@ func TestReadersAndWriters(t *testing.T) {
 // No crash makes a store that isn't whole: the rules by which a missing log or a damaged end is found hold after every crash.
 func TestCrashedStoresAreWhole(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
-	rounds := 60
+	rounds := race.Fewer(60, 15)
 	if testing.Short() {
 		rounds = 15
 	}
