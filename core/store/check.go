@@ -113,6 +113,7 @@ func (k *checker) step() error {
 func (k *checker) slot(sl *slot) (err error) {
 	k.begin(sl)
 	defer k.snap.Close()
+	defer k.logicals.release()
 	defer func() { // no stored byte may end the process
 		if r := recover(); r != nil {
 			k.bad("the check can't go on: %v", r)

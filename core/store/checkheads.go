@@ -91,8 +91,14 @@ func (l *logicalCheck) close() error {
 	if lerr := l.heads.Err(); lerr != nil && !l.failed {
 		l.k.bad("logical heads can't be read: %v", lerr)
 	}
-	_ = l.heads.Close()
 	return err
+}
+
+// release gives the iterator back, wherever the check of the slot has ended.
+func (l *logicalCheck) release() {
+	if l.heads != nil {
+		_ = l.heads.Close()
+	}
 }
 
 func (k *checker) orphan(part []byte) {
