@@ -79,6 +79,12 @@ func (p *parts) other(name string) {
 	}
 }
 
+// Holds reports whether a directory has files of a store. What can't be read has none.
+func Holds(dir string) bool {
+	p, err := partsOf(vfs.Default, dir)
+	return err == nil && !p.empty()
+}
+
 // empty reports whether there is nothing of a store.
 func (p *parts) empty() bool {
 	return len(p.logs)+len(p.tables)+len(p.manifests)+len(p.options)+len(p.markers)+len(p.heirs) == 0 && !p.note && !p.old
