@@ -1,40 +1,20 @@
 package pebblekv
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/internal/race"
+	"github.com/orrerydb/orrery/internal/testlog"
 )
-
-// lockedBuffer is a log that may be written to by several.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
 
 // Whatever block of a table is damaged, an examination names it and its file; and a store that is open for writing fails for what needs the block, says that it
 // is damaged, names the file in its log, and goes on with everything else.
@@ -149,8 +129,8 @@ func TestMergesOfDamagedTables(t *testing.T) {
 }
 
 func serveDamagedBlock(t *testing.T, dir, table, kind string) {
-	var log lockedBuffer
-	e := mustOpen(t, dir, Options{CacheMB: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var log testlog.Lines
+	e := mustOpen(t, dir, Options{CacheMB: 1, Logger: log.Logger()})
 	defer e.Close()
 	failed := 0
 	for i := 0; i < 2000; i += race.Fewer(1, 7) {
