@@ -31,7 +31,7 @@ func TestRebuildSurvivesAFault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(bg, 20*time.Second)
+	ctx, cancel := context.WithTimeout(bg, time.Minute)
 	defer cancel()
 	if err := c.WaitIndex(ctx); err != nil || c.IndexProgress() != 100 {
 		t.Errorf("the rebuild: %v, %d %%", err, c.IndexProgress())
@@ -75,7 +75,7 @@ func TestAFaultLeavesNoLatchHeld(t *testing.T) {
 			_ = write(bg)
 		}()
 		h.set(func(s *hookSet) { s.pre = nil })
-		ctx, cancel := context.WithTimeout(bg, 5*time.Second)
+		ctx, cancel := context.WithTimeout(bg, time.Minute)
 		if err := write(ctx); err != nil {
 			t.Errorf("%s: the write after the fault: %v", name, err)
 		}

@@ -236,7 +236,7 @@ func TestDropOfManyContainersIsOneGoroutine(t *testing.T) {
 		t.Errorf("%d goroutines drop %d containers", n, containers)
 	}
 	close(hold)
-	for end := time.Now().Add(20 * time.Second); dataKeys(t, h.Engine) > 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); dataKeys(t, h.Engine) > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%d containers were dropped", drops.Load())
 		}

@@ -55,7 +55,7 @@ func TestFatal(t *testing.T) {
 				if !strings.Contains(err.Error(), "input/output error") {
 					t.Errorf("the reason is %v", err)
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatal("the process goes on")
 			}
 			if c.part == ".log" && !c.relaxed && c.op != "create" && acknowledged.Load() > 0 {
@@ -76,7 +76,7 @@ func TestFatalEndsTheProcess(t *testing.T) {
 		_ = put(e, "k", []byte("v"))
 		select {}
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestFatalEndsTheProcess$", "-test.timeout=20s")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestFatalEndsTheProcess$", "-test.timeout=2m")
 	cmd.Env = append(os.Environ(), dir+"="+filepath.Join(t.TempDir(), "store"))
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 1 {

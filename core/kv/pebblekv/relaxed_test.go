@@ -83,7 +83,7 @@ func TestRelaxedLogIsNotFarBehind(t *testing.T) {
 				if err := r.Close(); err != nil {
 					t.Fatal(err)
 				}
-				if time.Since(begin) > 20*time.Second {
+				if time.Since(begin) > time.Minute {
 					t.Fatal("nothing is on disk")
 				}
 			}
@@ -105,7 +105,7 @@ func TestRelaxedCloseWaitsForTheLog(t *testing.T) {
 		e := mustOpen(t, "db", Options{FS: fs, Relaxed: true})
 		writePair(t, e, 0)
 		fs.busy.Lock()
-		for end := time.Now().Add(20 * time.Second); syncing && e.relaxed.armed.Load(); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); syncing && e.relaxed.armed.Load(); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatal("nothing is synced")
 			}
