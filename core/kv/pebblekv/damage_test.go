@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
@@ -195,5 +198,38 @@ func TestLockErrors(t *testing.T) {
 		if errors.Is(err, ErrLocked) != c.locked || errors.Is(err, kv.ErrUnavailable) == c.locked || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%v: %v", c.err, err)
 		}
+	}
+}
+
+// stuckLog is a log on a disk that hangs.
+type stuckLog struct{ begun, goOn chan struct{} }
+
+func (l stuckLog) Write(p []byte) (int, error) {
+	close(l.begun)
+	<-l.goOn
+	return len(p), nil
+}
+
+// Health answers while the log is stuck on the disk that is damaged.
+func TestHealthDoesNotWaitForTheLog(t *testing.T) {
+	log := stuckLog{make(chan struct{}), make(chan struct{})}
+	e := mustOpen(t, "db", Options{FS: vfs.NewMem(), Logger: slog.New(slog.NewTextHandler(log, nil))})
+	var wg sync.WaitGroup
+	wg.Go(func() { e.damages.add("000007.sst", kv.ErrCorruption) })
+	<-log.begun
+	healthy := make(chan kv.Health, 1)
+	wg.Go(func() { healthy <- e.Health() })
+	select {
+	case h := <-healthy:
+		if h.State != kv.Damaged {
+			t.Errorf("%+v", h)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it waits")
+	}
+	close(log.goOn)
+	wg.Wait()
+	if err := e.Close(); err != nil {
+		t.Error(err)
 	}
 }
