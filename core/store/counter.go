@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -179,7 +180,8 @@ func (c *counter) numbers() uint64 {
 	return c.num.to
 }
 
-// write makes it durable that numbers up to these are used.
+// write makes it durable that numbers up to these are used. Whose outcome isn't known is a reservation, not what is to be written with
+// its numbers: nothing of that is applied.
 func (c *counter) write(lsn, num uint64) error {
 	v := make([]byte, 0, 17)
 	v = append(v, formatCounter)
@@ -188,8 +190,11 @@ func (c *counter) write(lsn, num uint64) error {
 	b := kv.Batch{Frees: true} // a delete on a full disk takes an LSN, too
 	b.Put(keys.AppendMeta(nil, keys.MetaCounter, c.gen, ""), v)
 	w, err := c.eng.Write(c.work.Context(), &b, nil)
-	if err != nil {
-		return err
+	if err == nil {
+		err = w.Wait()
 	}
-	return w.Wait()
+	if errors.Is(err, kv.ErrUnknownOutcome) {
+		return fmt.Errorf("%w: no numbers could be reserved: %v", kv.ErrUnavailable, err)
+	}
+	return err
 }
