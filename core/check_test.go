@@ -49,8 +49,8 @@ func every(t *testing.T, e kv.Engine) (ks, vs [][]byte) {
 	return ks, vs
 }
 
-// TestCheckFindsDamage deletes, changes and adds keys of every kind behind the store's back: the checker must say so each time,
-// and nothing may panic.
+// TestCheckFindsDamage deletes, changes and adds keys of every kind behind the store's back: the checker must say so
+// each time, and nothing may panic.
 func TestCheckFindsDamage(t *testing.T) {
 	_, raw := damageStore(t)
 	ks, vs := every(t, raw)

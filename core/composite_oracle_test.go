@@ -108,8 +108,8 @@ func compositeQuery(t testing.TB, r *rand.Rand, c *core.Container, vals []string
 	return q
 }
 
-// asBSON gives a query the reading of MongoDB: elements of arrays count, an array sorts by its least one, what is missing is
-// null, and classes come in another order.
+// asBSON gives a query the reading of MongoDB: elements of arrays count, an array sorts by its least one, what is
+// missing is null, and classes come in another order.
 func asBSON(q *exec.Query) {
 	q.Compare, q.Collation = value.CompareBSON, access.BSONOrder
 	var read func(p *access.Pred) *access.Pred
@@ -164,9 +164,9 @@ func compositeDoc(r *rand.Rand, vals []string, id string) string {
 	return d + "}"
 }
 
-// TestCompositesAgainstSort runs random queries over containers with composite indexes and demands the rows of a scan and a
-// sort, in the same order down to ties: for items of one class and of many, with missing, cut and array values, in pages, with the
-// orders of two languages, in 1 slot and 16.
+// TestCompositesAgainstSort runs random queries over containers with composite indexes and demands the rows of a scan
+// and a sort, in the same order down to ties: for items of one class and of many, with missing, cut and array values,
+// in pages, with the orders of two languages, in 1 slot and 16.
 func TestCompositesAgainstSort(t *testing.T) {
 	for n, profile := range slices.Sorted(maps.Keys(compositeValues)) {
 		for m, slots := range []int{1, 16} {

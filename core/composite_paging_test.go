@@ -15,8 +15,8 @@ import (
 	"github.com/orrerydb/orrery/internal/race"
 )
 
-// TestCompositePagingOverChanges takes a page by a composite index, changes the container, and reads on: rows that were not
-// touched come exactly once and in order, whatever became of the index.
+// TestCompositePagingOverChanges takes a page by a composite index, changes the container, and reads on: rows that were
+// not touched come exactly once and in order, whatever became of the index.
 func TestCompositePagingOverChanges(t *testing.T) {
 	by := func(fields ...string) (out []exec.Order) {
 		for _, f := range fields {

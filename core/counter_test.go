@@ -100,7 +100,8 @@ func TestReservationsAreAhead(t *testing.T) {
 	}
 }
 
-// A reservation ahead that fails is tried again; only a writer for whom there is no number gets the error, and the next one a number.
+// A reservation ahead that fails is tried again; only a writer for whom there is no number gets the error, and the next
+// one a number.
 func TestReservationFails(t *testing.T) {
 	le := &lateCounters{Engine: kv.Checked(memkv.New())}
 	e, err := core.Open(bg, le, core.Options{MinSlots: 1})

@@ -62,8 +62,8 @@ func TestDroppedContainerLeavesTheOthersCached(t *testing.T) {
 	}
 }
 
-// The space of a dropped container comes back although nobody writes: what was in tables, what was in the memtable, and beside a larger
-// container that stays.
+// The space of a dropped container comes back although nobody writes: what was in tables, what was in the memtable, and
+// beside a larger container that stays.
 func TestDroppedContainersSpaceComesBack(t *testing.T) {
 	for _, tc := range []struct {
 		name  string

@@ -41,7 +41,8 @@ func TestRebuildSurvivesAFault(t *testing.T) {
 	}
 }
 
-// A fault of the engine inside of a write, which a door catches, leaves no latch held: the next write of the slot is done.
+// A fault of the engine inside of a write, which a door catches, leaves no latch held: the next write of the slot is
+// done.
 func TestAFaultLeavesNoLatchHeld(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})

@@ -15,8 +15,8 @@ import (
 	"github.com/orrerydb/orrery/internal/race"
 )
 
-// crossDoc has fields of which each value is rare and two values are rare together; some are in arrays, some are missing, some too
-// long for the index.
+// crossDoc has fields of which each value is rare and two values are rare together; some are in arrays, some are
+// missing, some too long for the index.
 func crossDoc(r *rand.Rand, id string) string {
 	d := fmt.Sprintf(`{"id":%q,"pk":"p%d","a":%d,"n":%d`, id, id[len(id)-1]%8, r.IntN(25), r.IntN(200))
 	switch r.IntN(4) {
@@ -65,7 +65,8 @@ func crossPred(r *rand.Rand) (*access.Pred, func(doc.Doc) bool) {
 	}
 }
 
-// TestIntersectionsAgainstOracle runs conjunctions of rare conditions, paged and in order, and compares with a plain loop.
+// TestIntersectionsAgainstOracle runs conjunctions of rare conditions, paged and in order, and compares with a plain
+// loop.
 func TestIntersectionsAgainstOracle(t *testing.T) {
 	for _, slots := range []int{1, 4} {
 		e, _ := hooked(t, core.Options{MinSlots: slots})
@@ -178,8 +179,8 @@ func TestIntersectionOverChanges(t *testing.T) {
 	}
 }
 
-// BenchmarkIntersection looks for the one item of 10,000 that satisfies two conditions of 1 % each; "x-single" is the ratio to the same
-// query when the index has one of them.
+// BenchmarkIntersection looks for the one item of 10,000 that satisfies two conditions of 1 % each; "x-single" is the
+// ratio to the same query when the index has one of them.
 func BenchmarkIntersection(b *testing.B) {
 	e, _ := benchEngine(b, true)
 	c := newContainer(b, e, core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/tenant"}}})

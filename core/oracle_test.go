@@ -20,8 +20,8 @@ import (
 	"github.com/orrerydb/orrery/internal/race"
 )
 
-// TestQueriesAgainstOracle runs random predicates, orders and page sizes over random documents and compares with a plain
-// loop; with the index and without, with 1 slot and 16.
+// TestQueriesAgainstOracle runs random predicates, orders and page sizes over random documents and compares with a
+// plain loop; with the index and without, with 1 slot and 16.
 func TestQueriesAgainstOracle(t *testing.T) {
 	policies := map[string]string{"all": "", "none": `{"indexingMode":"none"}`,
 		"a only": `{"indexingMode":"consistent","includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"}]}`}

@@ -20,11 +20,12 @@ import (
 	"github.com/orrerydb/orrery/internal/histories"
 )
 
-// A power cut isn't the death of a process: what the file system was told but not made to sync may be lost, in any part and in any order.
-// Here histories of writes run on a file system in memory that keeps apart what is synced. At random moments it is copied as a power cut
-// would leave it: all that is synced, and of the rest any blocks of 4 KiB and any names of files. Each copy is opened. What was
-// acknowledged must be there, what was in flight whole or not at all, and the checker finds nothing wrong. The copy's power is cut
-// in its turn, while it is opened, right behind that, and while it is closed, and what was there must be there again.
+// A power cut isn't the death of a process: what the file system was told but not made to sync may be lost, in any part
+// and in any order. Here histories of writes run on a file system in memory that keeps apart what is synced. At random
+// moments it is copied as a power cut would leave it: all that is synced, and of the rest any blocks of 4 KiB and any
+// names of files. Each copy is opened. What was acknowledged must be there, what was in flight whole or not at all, and
+// the checker finds nothing wrong. The copy's power is cut in its turn, while it is opened, right behind that, and
+// while it is closed, and what was there must be there again.
 
 // tortureEnv is how many cuts are made; a few when it isn't set.
 const tortureEnv = "ORRERY_TORTURE"
@@ -218,8 +219,8 @@ func (h *lossHistory) rebuild() {
 	}
 }
 
-// verify opens what a cut has left, and closes it. Then it opens what other cuts, in that open, right behind it, and in that close, would
-// have left. It returns how many those were.
+// verify opens what a cut has left, and closes it. Then it opens what other cuts, in that open, right behind it, and in
+// that close, would have left. It returns how many those were.
 func (p *powerCut) verify(t *testing.T, r *rand.Rand) int {
 	t.Helper()
 	fs := &cuttingFS{MemFS: p.fs.CrashClone(vfs.CrashCloneCfg{}), one: 25, r: r}

@@ -8,8 +8,9 @@ import (
 	"github.com/orrerydb/orrery/core"
 )
 
-// BenchmarkReap removes expired items of 1 KB and of few fields, with the rests of the background work, and reports how many it removes
-// each second: those under the container's ttl, found in feed order, and those with a ttl of their own. The log is synced.
+// BenchmarkReap removes expired items of 1 KB and of few fields, with the rests of the background work, and reports how
+// many it removes each second: those under the container's ttl, found in feed order, and those with a ttl of their own.
+// The log is synced.
 func BenchmarkReap(b *testing.B) {
 	const items = 20_000
 	small := func(i int) string { return fmt.Sprintf(`{"id":"o%08d","tenant":"t%06d","n":%d}`, i, i/100, i) }

@@ -113,7 +113,8 @@ func (s countingSnapshot) Get(key []byte) ([]byte, error) {
 	return s.Snapshot.Get(key)
 }
 
-// Items that the container's ttl says nothing of are read by one round, not by every one, wherever they stand in the feed.
+// Items that the container's ttl says nothing of are read by one round, not by every one, wherever they stand in the
+// feed.
 func TestReaperPassesPinnedItemsOnce(t *testing.T) {
 	const pinned = 9000 // more than one step passes
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))

@@ -12,8 +12,8 @@ import (
 	"github.com/orrerydb/orrery/internal/race"
 )
 
-// TestSortWindows: a sort that is told how many rows a page takes gives the same rows as one that isn't, also when more are
-// read from it; a page that keeps to the number costs one pass, and a longer read some more.
+// TestSortWindows: a sort that is told how many rows a page takes gives the same rows as one that isn't, also when more
+// are read from it; a page that keeps to the number costs one pass, and a longer read some more.
 func TestSortWindows(t *testing.T) {
 	e, _ := hooked(t, core.Options{MinSlots: 4})
 	c := newContainer(t, e, core.ContainerSpec{})

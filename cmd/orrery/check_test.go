@@ -129,7 +129,8 @@ func TestCheckAndRepair(t *testing.T) {
 	})
 }
 
-// The directory of the store inside of a data directory is no data directory: every command says so, and makes nothing in it.
+// The directory of the store inside of a data directory is no data directory: every command says so, and makes nothing
+// in it.
 func TestStoreIsNoDataDirectory(t *testing.T) {
 	data := dataWith(t, 3)
 	inner := server.StoreDir(data)

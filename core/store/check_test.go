@@ -16,7 +16,8 @@ import (
 	"github.com/orrerydb/orrery/internal/race"
 )
 
-// checkedContainer has some items in one slot, each in a logical partition of its own, and about ten times as many keys.
+// checkedContainer has some items in one slot, each in a logical partition of its own, and about ten times as many
+// keys.
 func checkedContainer(t *testing.T, items int) (*Container, kv.Engine) {
 	t.Helper()
 	ctx, eng, clk := context.Background(), memkv.New(), clock.New()

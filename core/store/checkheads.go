@@ -8,7 +8,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// logicalCheck compares logical heads with the items of their partitions. Both come in the same order, so it holds one of each.
+// logicalCheck compares logical heads with the items of their partitions. Both come in the same order, so it holds one
+// of each.
 type logicalCheck struct {
 	k       *checker
 	part    []byte // place and tuple of the partition whose items come by; nil: none yet

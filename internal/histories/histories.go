@@ -1,7 +1,8 @@
-// Package histories is for tests that let writers do known things to a container, stop them at any moment by force, and look at what is left.
+// Package histories is for tests that let writers do known things to a container, stop them at any moment by force, and
+// look at what is left.
 //
-// Each writer does steps 0, 1, 2 and so on, the same each time, and none that depends on another writer's. So what it should have
-// left follows from how many of its steps are done.
+// Each writer does steps 0, 1, 2 and so on, the same each time, and none that depends on another writer's. So what it
+// should have left follows from how many of its steps are done.
 package histories
 
 import (
@@ -20,12 +21,14 @@ import (
 // State is what one writer's items are: id -> value of field n, the step that wrote it.
 type State map[string]int
 
-// PK is the partition key of a writer's items, in a container with the path /pk. Two writers share each, so their transactions race.
+// PK is the partition key of a writer's items, in a container with the path /pk. Two writers share each, so their
+// transactions race.
 func PK(w int) core.PartitionKey { return core.PartitionKey{value.StringOf(partition(w))} }
 
 func partition(w int) string { return fmt.Sprintf("p%d", w/2) }
 
-// step is what a step does: one write or a transaction, or with loose an import, of which any part may be there when it is in flight.
+// step is what a step does: one write or a transaction, or with loose an import, of which any part may be there when it
+// is in flight.
 type step struct {
 	w, n  int
 	st    State // after the step
@@ -140,7 +143,8 @@ func Import(ctx context.Context, c *core.Container, ops []core.Write) error {
 	return nil
 }
 
-// Found is what a container has of each writer. An item that nobody has written, and a count that is not that of the items, is an error.
+// Found is what a container has of each writer. An item that nobody has written, and a count that is not that of the
+// items, is an error.
 func Found(ctx context.Context, c *core.Container, writers int) ([]State, error) {
 	found := make([]State, writers)
 	for w := range found {
@@ -170,8 +174,9 @@ func Found(ctx context.Context, c *core.Container, writers int) ([]State, error)
 	return found, nil
 }
 
-// Steps says how many steps of writer w a state is the result of, at least from and at most to of them. Of an import that is there in part
-// it is the number of the steps before: it may be done again. The error says what is wrong with a state that is of none.
+// Steps says how many steps of writer w a state is the result of, at least from and at most to of them. Of an import
+// that is there in part it is the number of the steps before: it may be done again. The error says what is wrong with a
+// state that is of none.
 func Steps(w int, got State, from, to int) (int, error) {
 	st := After(w, from)
 	if maps.Equal(got, st) {

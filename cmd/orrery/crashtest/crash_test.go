@@ -118,8 +118,8 @@ func changePolicies(ctx context.Context, eng *core.Engine, c *core.Container) {
 var policies = []string{"", `{"indexingMode":"none"}`, `{"includedPaths":[{"path":"/n/?"},{"path":"/nested/*"}],"excludedPaths":[{"path":"/*"}]}`,
 	`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/tags/*"}]}`}
 
-// A process that writes through the core is killed again and again. After each kill, every acknowledged operation is there,
-// the one in flight of each writer is there whole or not at all, and the checker finds nothing wrong.
+// A process that writes through the core is killed again and again. After each kill, every acknowledged operation is
+// there, the one in flight of each writer is there whole or not at all, and the checker finds nothing wrong.
 func TestKilledServerKeepsWhatItAcknowledged(t *testing.T) { killAndVerify(t, kills(t), false) }
 
 // A relaxed store may lose the last operations of each writer, and nothing else.
@@ -209,8 +209,8 @@ func runChild(t *testing.T, dir string, at []int, relaxed bool, d time.Duration)
 	return acked
 }
 
-// verify compares the store with the writers' histories and returns each writer's next step. Steps up to from must be there, those up to
-// acked and one more may be.
+// verify compares the store with the writers' histories and returns each writer's next step. Steps up to from must be
+// there, those up to acked and one more may be.
 func verify(t *testing.T, dir string, from, acked []int) []int {
 	t.Helper()
 	ctx := context.Background()

@@ -1,4 +1,5 @@
-// Package kvtest is the suite that every engine passes: Run for the contract, RunCheckpoint for copies, Bench for figures.
+// Package kvtest is the suite that every engine passes: Run for the contract, RunCheckpoint for copies, Bench for
+// figures.
 package kvtest
 
 import (

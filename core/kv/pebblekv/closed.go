@@ -11,8 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// closedName is the file in a store that was closed: which files it has, how long they are, and sums of those that have no end of their own. It goes before
-// the store is opened for writing. A store without it was not closed, or not by a version that writes one.
+// closedName is the file in a store that was closed: which files it has, how long they are, and sums of those that have
+// no end of their own. It goes before the store is opened for writing. A store without it was not closed, or not by a
+// version that writes one.
 const (
 	closedName = "closed.json"
 	closedTemp = ".dbtmp"

@@ -13,7 +13,8 @@ import (
 	"github.com/orrerydb/orrery/internal/race"
 )
 
-// cutFS copies the file system below it before each operation that changes something, as a power cut in that moment would leave it.
+// cutFS copies the file system below it before each operation that changes something, as a power cut in that moment
+// would leave it.
 type cutFS struct {
 	*vfs.MemFS
 	rnd *rand.Rand
@@ -99,8 +100,8 @@ func (f *cutFile) SyncData() error {
 	return f.File.SyncData()
 }
 
-// Wherever the power is cut while a store is made, opened, written to a little and closed, it is opened again, with all that was in it
-// before. So it is when the power is cut again while it is opened for that.
+// Wherever the power is cut while a store is made, opened, written to a little and closed, it is opened again, with all
+// that was in it before. So it is when the power is cut again while it is opened for that.
 func TestCutsInOpenAndClose(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	tables, torn := cutStores(t, rnd)

@@ -11,7 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// damages are the files of the store in which something couldn't be read. What is damaged stays so until the store is repaired.
+// damages are the files of the store in which something couldn't be read. What is damaged stays so until the store is
+// repaired.
 type damages struct {
 	mu     sync.Mutex
 	files  map[string]bool

@@ -19,8 +19,8 @@ import (
 	"github.com/orrerydb/orrery/internal/testlog"
 )
 
-// Whatever block of a table is damaged, an examination names it and its file; and a store that is open for writing fails for what needs the block, says that it
-// is damaged, names the file in its log, and goes on with everything else.
+// Whatever block of a table is damaged, an examination names it and its file; and a store that is open for writing
+// fails for what needs the block, says that it is damaged, names the file in its log, and goes on with everything else.
 func TestDamagedBlocks(t *testing.T) {
 	whole, table, blocks := mergedStore(t)
 	for name, b := range blocks {
@@ -49,8 +49,8 @@ func TestDamagedBlocks(t *testing.T) {
 	}
 }
 
-// mergedStore makes a store with all keys in tables of the lowest level, so that nothing is merged by itself. It returns the largest of
-// them, which has the first 2000 keys, with its first block of each kind.
+// mergedStore makes a store with all keys in tables of the lowest level, so that nothing is merged by itself. It
+// returns the largest of them, which has the first 2000 keys, with its first block of each kind.
 func mergedStore(t *testing.T) (dir, table string, blocks map[string]tableBlock) {
 	t.Helper()
 	dir = t.TempDir()
@@ -99,7 +99,8 @@ func mergedStore(t *testing.T) (dir, table string, blocks map[string]tableBlock)
 	return dir, table, blocks
 }
 
-// A merge of a damaged table either says so, and the table stays, or it didn't need what is damaged, and nothing is damaged any more.
+// A merge of a damaged table either says so, and the table stays, or it didn't need what is damaged, and nothing is
+// damaged any more.
 func TestMergesOfDamagedTables(t *testing.T) {
 	whole, table, blocks := mergedStore(t)
 	for name, b := range blocks {

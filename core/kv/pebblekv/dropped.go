@@ -10,8 +10,8 @@ import (
 // maxDropped is how many ranges are remembered.
 const maxDropped = 256
 
-// dropped remembers ranges that were dropped, and when, so that values of keys in them are of no use while all others stay. Ranges that
-// meet become one, as those of containers that were made one after the other do.
+// dropped remembers ranges that were dropped, and when, so that values of keys in them are of no use while all others
+// stay. Ranges that meet become one, as those of containers that were made one after the other do.
 type dropped struct {
 	mu     sync.Mutex // of those who add
 	last   atomic.Uint64

@@ -8,8 +8,8 @@ import (
 	"github.com/orrerydb/orrery/internal/race"
 )
 
-// Of each key that was known before some range with it was dropped it is said that it's of no use, and of no other one as long as there
-// are few ranges.
+// Of each key that was known before some range with it was dropped it is said that it's of no use, and of no other one
+// as long as there are few ranges.
 func TestDropped(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -58,7 +58,8 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// A database of thousands of containers that were made one after the other is dropped, in whatever order: one range is remembered.
+// A database of thousands of containers that were made one after the other is dropped, in whatever order: one range is
+// remembered.
 func TestDroppedNeighboursAreOne(t *testing.T) {
 	var d dropped
 	for tick, i := range rand.New(rand.NewPCG(1, 2)).Perm(maxDropped) {

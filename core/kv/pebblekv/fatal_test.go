@@ -16,7 +16,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// What can't be survived ends the process with its reason, whatever goroutine it came from, and nobody is told that a write succeeded.
+// What can't be survived ends the process with its reason, whatever goroutine it came from, and nobody is told that a
+// write succeeded.
 func TestFatal(t *testing.T) {
 	for _, c := range []struct {
 		name, op, part string
@@ -87,7 +88,8 @@ func TestFatalEndsTheProcess(t *testing.T) {
 	}
 }
 
-// A store that fails while it is opened says so, and nothing ends. When what failed goes again, it is opened with all that was in it.
+// A store that fails while it is opened says so, and nothing ends. When what failed goes again, it is opened with all
+// that was in it.
 func TestFailsAtOpen(t *testing.T) {
 	for _, keys := range []int{0, 50} { // a new store, and one with writes in its log
 		for _, c := range []struct{ op, part string }{

@@ -77,8 +77,8 @@ func fileBytes(t *testing.T, fs vfs.FS, path string) []byte {
 	return b
 }
 
-// Every flipped byte of a log's records is damage; a log that is cut anywhere ends as a crash would have it; and so does one whose end is zeros from the
-// begin of a sector on.
+// Every flipped byte of a log's records is damage; a log that is cut anywhere ends as a crash would have it; and so
+// does one whose end is zeros from the begin of a sector on.
 func TestLogEndings(t *testing.T) {
 	const n = 90
 	fs, path, num := logOf(t, n)
@@ -115,7 +115,8 @@ func TestLogEndings(t *testing.T) {
 	}
 }
 
-// A chunk of which a crash has kept all but one block of the disk is never taken for one that was damaged later, by chance neither.
+// A chunk of which a crash has kept all but one block of the disk is never taken for one that was damaged later, by
+// chance neither.
 func TestTornChunksAreNotDamaged(t *testing.T) {
 	const num, length = 9, 24 << 10
 	rnd := rand.New(rand.NewPCG(11, 12))

@@ -45,7 +45,8 @@ func TestLogTimer(t *testing.T) {
 	})
 }
 
-// A crash of the machine loses what was written last, not what was written a while ago: behind a pause, in a trickle, in a load.
+// A crash of the machine loses what was written last, not what was written a while ago: behind a pause, in a trickle,
+// in a load.
 func TestRelaxedLogIsNotFarBehind(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -117,7 +118,8 @@ func TestRelaxedCloseWaitsForTheLog(t *testing.T) {
 	}
 }
 
-// Whatever a crash of the machine leaves of what was not synced, a relaxed store opens and has the first batches, whole.
+// Whatever a crash of the machine leaves of what was not synced, a relaxed store opens and has the first batches,
+// whole.
 func TestRelaxedStoreAfterACrash(t *testing.T) {
 	rounds := race.Fewer(6, 2)
 	if testing.Short() {
@@ -165,8 +167,8 @@ func TestRelaxedStoreAfterACrash(t *testing.T) {
 	}
 }
 
-// What must be on disk in a relaxed store too: tables before the logs that they stand for are removed, ranges that were dropped,
-// checkpoints.
+// What must be on disk in a relaxed store too: tables before the logs that they stand for are removed, ranges that were
+// dropped, checkpoints.
 func TestRelaxedStoreSyncsWhatItPromises(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -24,9 +24,9 @@ type Loss struct {
 
 // Salvage is what can be read of a store that may be damaged in any way. The store isn't changed.
 //
-// OpenSalvage reads every table once, one after the other, to learn which parts of it can be read. Each reads them again in the order of
-// their first keys: a table is open from its first key to its last. So it has as many open as lie over each other at one key, one in
-// each level and run, however many there are.
+// OpenSalvage reads every table once, one after the other, to learn which parts of it can be read. Each reads them
+// again in the order of their first keys: a table is open from its first key to its last. So it has as many open as lie
+// over each other at one key, one in each level and run, however many there are.
 type Salvage struct {
 	ctx   context.Context
 	fs    vfs.FS
@@ -39,7 +39,8 @@ type Salvage struct {
 	drops []span // deleted ranges
 }
 
-// OpenSalvage reads the store in dir as far as it can be read. What is found to be lost is reported, and can be asked for.
+// OpenSalvage reads the store in dir as far as it can be read. What is found to be lost is reported, and can be asked
+// for.
 func OpenSalvage(ctx context.Context, dir string, o Options, w Watch) (*Salvage, error) {
 	o = o.withDefaults()
 	s := &Salvage{ctx: ctx, fs: readOnlyFS{o.FS}, dir: dir, watch: w}
@@ -60,9 +61,9 @@ func OpenSalvage(ctx context.Context, dir string, o Options, w Watch) (*Salvage,
 // Lost returns what was found so far that can't be read.
 func (s *Salvage) Lost() []Loss { return s.lost }
 
-// Each calls visit for every key in order with the newest value of it that can be read, once. Keys whose deletion can be read don't come.
-// A key may come with an older value than it had when the newer one is lost. The slices are valid until visit returns; its error ends
-// the walk. It is for one call.
+// Each calls visit for every key in order with the newest value of it that can be read, once. Keys whose deletion can
+// be read don't come. A key may come with an older value than it had when the newer one is lost. The slices are valid
+// until visit returns; its error ends the walk. It is for one call.
 func (s *Salvage) Each(visit func(key, val []byte) error) (err error) {
 	m := newMerger(s)
 	defer func() { err = errors.Join(err, m.close()) }()
@@ -139,7 +140,8 @@ type liveTable struct {
 	lo, hi []byte
 }
 
-// namedTables asks Pebble for the tables of the manifest. It is shown the directory without logs, and with the markers that it misses.
+// namedTables asks Pebble for the tables of the manifest. It is shown the directory without logs, and with the markers
+// that it misses.
 func namedTables(fs vfs.FS, dir string, l *look, o Options) (out []liveTable, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -70,7 +70,8 @@ func newMerger(s *Salvage) *merger {
 	return m
 }
 
-// each visits. The first of the open sources has the next version once every part that begins at it or before it is open.
+// each visits. The first of the open sources has the next version once every part that begins at it or before it is
+// open.
 func (m *merger) each(visit func(key, val []byte) error) error {
 	var last []byte
 	for n := 0; ; n++ {

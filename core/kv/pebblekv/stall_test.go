@@ -38,8 +38,8 @@ func (f hungFile) Sync() error {
 
 func (f hungFile) SyncData() error { return f.Sync() }
 
-// A disk that doesn't answer for a while: who waits for the log learns that the outcome isn't known, who comes is refused, and all goes on
-// when it answers.
+// A disk that doesn't answer for a while: who waits for the log learns that the outcome isn't known, who comes is
+// refused, and all goes on when it answers.
 func TestStalledDisk(t *testing.T) {
 	fs, log := &hungFS{FS: vfs.NewMem()}, &lines{}
 	e := mustOpen(t, "store", Options{FS: fs, Logger: log.logger(), Fatal: mustFail(t), Stall: time.Second})

@@ -93,7 +93,8 @@ func removeAll(t *testing.T, dir, pattern string) {
 	}
 }
 
-// A directory that has files and isn't a whole store is refused, for writing and for reading, and nothing in it changes.
+// A directory that has files and isn't a whole store is refused, for writing and for reading, and nothing in it
+// changes.
 func TestRefusesWhatIsNotWhole(t *testing.T) {
 	whole := t.TempDir()
 	storeIn(t, whole)
@@ -159,8 +160,8 @@ func TestRefusesWhatIsNotWhole(t *testing.T) {
 	}
 }
 
-// A manifest that ends before its end names logs and tables that are gone, or not all that are there. A store that a crash has left is whole with all of it
-// and refused with less, as long as there is a write in its log.
+// A manifest that ends before its end names logs and tables that are gone, or not all that are there. A store that a
+// crash has left is whole with all of it and refused with less, as long as there is a write in its log.
 func TestRefusesACutManifest(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 3 {
@@ -264,7 +265,8 @@ func overwrite(t *testing.T, dir, pattern string, f func([]byte) []byte) {
 	}
 }
 
-// Directories without anything of a store, and what a crash leaves of one that was being made, become new stores. For reading there is none.
+// Directories without anything of a store, and what a crash leaves of one that was being made, become new stores. For
+// reading there is none.
 func TestMakesNewStores(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -348,7 +350,8 @@ func TestReadersAndWriters(t *testing.T) {
 	}
 }
 
-// No crash makes a store that isn't whole: the rules by which a missing log or a damaged end is found hold after every crash.
+// No crash makes a store that isn't whole: the rules by which a missing log or a damaged end is found hold after every
+// crash.
 func TestCrashedStoresAreWhole(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	rounds := race.Fewer(60, 15)
