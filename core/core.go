@@ -106,8 +106,9 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 		return nil, err
 	}
 	bg := work.New(o.Logger)
+	limits := store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition, ViewAge: o.ViewAge, ReadOnly: o.ReadOnly}
 	e := &Engine{kv: eng, cat: cat, clk: o.Clock, bud: o.Budget, log: o.Logger, work: bg,
-		store: store.Open(eng, cat, o.Clock, store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition, ViewAge: o.ViewAge, ReadOnly: o.ReadOnly}, bg)}
+		store: store.Open(eng, cat, o.Clock, limits, bg)}
 	e.drops = work.NewQueue(bg, "drop of a container", func(gen uint32) error {
 		return e.store.DropGeneration(bg.Context(), gen)
 	})

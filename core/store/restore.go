@@ -64,8 +64,8 @@ type Saved interface {
 // as they are; everything else is made of them, and what of it can be read tells which items are missing: lost is told
 // of each. It takes the same memory for any number of items that are saved.
 func Restore(ctx context.Context, eng kv.Engine, clk *clock.Clock, saved Saved, lost func(Lost)) (Restored, error) {
-	r := &restorer{ctx: ctx, eng: eng, clk: clk, saved: saved, lost: lost, slots: map[keys.Slot]*place{}, gens: map[uint32]*generation{},
-		strays: map[uint32]bool{}, short: map[keys.Slot]bool{}}
+	r := &restorer{ctx: ctx, eng: eng, clk: clk, saved: saved, lost: lost,
+		slots: map[keys.Slot]*place{}, gens: map[uint32]*generation{}, strays: map[uint32]bool{}, short: map[keys.Slot]bool{}}
 	if err := saved.Each(r.visit); err != nil {
 		return r.done, err
 	}

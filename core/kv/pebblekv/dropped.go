@@ -25,6 +25,8 @@ type droppedRange struct {
 	tick   uint64
 }
 
+func compareBegin(r droppedRange, key []byte) int { return bytes.Compare(r.lo, key) }
+
 // add remembers a range that was dropped at tick. Ticks may come out of order: of drops that ran side by side.
 func (d *dropped) add(lo, hi []byte, tick uint64) {
 	d.mu.Lock()
@@ -42,7 +44,7 @@ func (d *dropped) add(lo, hi []byte, tick uint64) {
 			merged.tick = max(merged.tick, r.tick)
 		}
 	}
-	i, _ := slices.BinarySearchFunc(next, merged.lo, func(r droppedRange, lo []byte) int { return bytes.Compare(r.lo, lo) })
+	i, _ := slices.BinarySearchFunc(next, merged.lo, compareBegin)
 	next = slices.Insert(next, i, merged)
 	if len(next) > maxDropped { // the oldest one is forgotten: then all that is as old is of no use
 		oldest := 0
@@ -67,7 +69,7 @@ func (d *dropped) covers(key []byte, tick uint64) bool {
 		return true
 	}
 	ranges := *d.ranges.Load()
-	i, found := slices.BinarySearchFunc(ranges, key, func(r droppedRange, key []byte) int { return bytes.Compare(r.lo, key) })
+	i, found := slices.BinarySearchFunc(ranges, key, compareBegin)
 	if !found {
 		i-- // the last one that begins before key
 	}

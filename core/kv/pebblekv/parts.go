@@ -40,6 +40,9 @@ func partsOf(fs vfs.FS, dir string) (p parts, err error) {
 		return p, err
 	}
 	slices.Sort(names)
+	kinds := map[string]*[]numbered{
+		"log": &p.logs, "sst": &p.tables, "blob": &p.tables, "MANIFEST": &p.manifests, "OPTIONS": &p.options,
+	}
 	for _, name := range names {
 		m := partNames.FindStringSubmatch(name)
 		if m == nil {
@@ -51,7 +54,7 @@ func partsOf(fs vfs.FS, dir string) (p parts, err error) {
 			p.foreign = append(p.foreign, name)
 			continue
 		}
-		to := map[string]*[]numbered{"log": &p.logs, "sst": &p.tables, "blob": &p.tables, "MANIFEST": &p.manifests, "OPTIONS": &p.options}[m[2]+m[4]+m[5]]
+		to := kinds[m[2]+m[4]+m[5]]
 		*to = append(*to, numbered{name, num})
 	}
 	for _, l := range [][]numbered{p.logs, p.tables, p.manifests, p.options} {
@@ -87,5 +90,6 @@ func Holds(dir string) bool {
 
 // empty reports whether there is nothing of a store.
 func (p *parts) empty() bool {
-	return len(p.logs)+len(p.tables)+len(p.manifests)+len(p.options)+len(p.markers)+len(p.heirs) == 0 && !p.note && !p.old
+	files := len(p.logs) + len(p.tables) + len(p.manifests) + len(p.options) + len(p.markers) + len(p.heirs)
+	return files == 0 && !p.note && !p.old
 }
