@@ -41,8 +41,10 @@ func TestFatal(t *testing.T) {
 			}
 			fs.set(failing(c.op, c.part, syscall.EIO))
 			var acknowledged atomic.Int64
+			var over atomic.Bool // a store that failed refuses writes at once: the writer would take a processor from all later tests
+			defer over.Store(true)
 			go func() { // a writer whose panics are swallowed, as a server's are
-				for {
+				for !over.Load() {
 					func() {
 						defer func() { _ = recover() }()
 						if err := put(e, "k", make([]byte, 10<<10)); err == nil {
