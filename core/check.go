@@ -19,7 +19,8 @@ func (e *Engine) ScrubStatus() ScrubStatus {
 	return e.scrub.Status()
 }
 
-// Scrub reads the files of the store and compares index entries with items now, without a rest; the background does it by itself, once a day.
+// Scrub reads the files of the store and compares index entries with items now, without a rest; the background does it
+// by itself, once a day.
 func (e *Engine) Scrub(ctx context.Context) error {
 	if e.scrub == nil {
 		return nil
@@ -39,7 +40,8 @@ func (e *Engine) Check(ctx context.Context) (problems []string, err error) {
 	return problems, err
 }
 
-// CheckWatched verifies the whole store. What can't be read is a problem; an error is one of the check itself. It takes the same memory for any number of items.
+// CheckWatched verifies the whole store. What can't be read is a problem; an error is one of the check itself. It takes
+// the same memory for any number of items.
 func (e *Engine) CheckWatched(ctx context.Context, w CheckWatch) error {
 	problem := func(format string, args ...any) {
 		if w.Problem != nil {

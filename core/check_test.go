@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/status"
 )
 
 // damageStore is a small store with a key of every kind; its clock is frozen so that every copy has the same keys.
@@ -47,8 +49,8 @@ func every(t *testing.T, e kv.Engine) (ks, vs [][]byte) {
 	return ks, vs
 }
 
-// TestCheckFindsDamage deletes, changes and adds keys of every kind behind the store's back: the checker must say so each time,
-// and nothing may panic.
+// TestCheckFindsDamage deletes, changes and adds keys of every kind behind the store's back: the checker must say so
+// each time, and nothing may panic.
 func TestCheckFindsDamage(t *testing.T) {
 	_, raw := damageStore(t)
 	ks, vs := every(t, raw)
@@ -130,5 +132,27 @@ func TestCheckFindsForgetfulHead(t *testing.T) {
 			}
 			e.Close()
 		}
+	}
+}
+
+// A check that its caller stops, or that meets what it can't go on with, holds nothing of the store.
+func TestStoppedCheckHoldsNothing(t *testing.T) {
+	raw := memkv.New()
+	e, err := core.Open(bg, kv.Checked(raw), core.Options{MinSlots: 1}) // which finds iterators that outlive their snapshot
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	c := newContainer(t, e, core.ContainerSpec{})
+	putMany(t, c, 2000, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"p%d"}`, i, i%20) })
+	ctx, cancel := context.WithCancel(bg)
+	seen := int64(0)
+	err = e.CheckWatched(ctx, core.CheckWatch{Progress: func(done, _ int64) {
+		if seen = done; done == 1000 {
+			cancel()
+		}
+	}})
+	if !status.Is(err, status.Timeout) || seen < 1000 || seen == 2000 {
+		t.Errorf("stopped after %d items: %v", seen, err)
 	}
 }

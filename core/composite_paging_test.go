@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -11,10 +12,11 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
-// TestCompositePagingOverChanges takes a page by a composite index, changes the container, and reads on: rows that were not
-// touched come exactly once and in order, whatever became of the index.
+// TestCompositePagingOverChanges takes a page by a composite index, changes the container, and reads on: rows that were
+// not touched come exactly once and in order, whatever became of the index.
 func TestCompositePagingOverChanges(t *testing.T) {
 	by := func(fields ...string) (out []exec.Order) {
 		for _, f := range fields {
@@ -83,8 +85,14 @@ func TestCompositePagingOverChanges(t *testing.T) {
 			}
 		},
 	}
-	for qname, x := range queries {
-		for cname, change := range changes {
+	all := slices.Sorted(maps.Keys(changes))
+	for n, qname := range slices.Sorted(maps.Keys(queries)) {
+		x := queries[qname]
+		for m, cname := range all {
+			change := changes[cname]
+			if (n+m)%race.Fewer(1, 4) != 0 {
+				continue
+			}
 			t.Run(qname+"/"+cname, func(t *testing.T) {
 				e, _ := hooked(t, core.Options{MinSlots: 4})
 				c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: compositePolicy([]string{"m", "-n"}, []string{"pk", "n"})})

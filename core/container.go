@@ -18,8 +18,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Container is a container with its items. A handle stays good after a replace; after a drop its calls fail with NotFound
-// and sub-status 1003. Safe for concurrent use.
+// Container is a container with its items. A handle stays good after a replace; after a drop its calls fail with
+// NotFound and sub-status 1003. Safe for concurrent use.
 type Container struct {
 	e   *Engine
 	def *catalog.Container
@@ -118,8 +118,8 @@ func (c *Container) PartitionOf(pk PartitionKey) (Partition, error) {
 	return c.partition(d, d.PartitionOfSlot(slot)), nil
 }
 
-// SessionOf returns what a session token shows after a write or read in a slot: the partition's id and its LSN. It costs no
-// look-up of text boundaries.
+// SessionOf returns what a session token shows after a write or read in a slot: the partition's id and its LSN. It
+// costs no look-up of text boundaries.
 func (c *Container) SessionOf(slot int) (id int, lsn int64) {
 	d := c.rt.Def()
 	p := d.PartitionOfSlot(slot)
@@ -139,17 +139,19 @@ func (c *Container) LSN() int64 {
 	return lsn
 }
 
-// GivenLSN returns the greatest LSN that a commit of the container has been given: no session token that a client was shown is above it.
+// GivenLSN returns the greatest LSN that a commit of the container has been given: no session token that a client was
+// shown is above it.
 func (c *Container) GivenLSN() int64 { return c.rt.GivenLSN() }
 
-// KeyOf returns the partition key and id of a document by the container's definition; they point into it. A document without
-// identity is BadRequest.
+// KeyOf returns the partition key and id of a document by the container's definition; they point into it. A document
+// without identity is BadRequest.
 func (c *Container) KeyOf(d doc.Doc) (PartitionKey, value.Value, error) { return c.rt.KeyOf(d) }
 
 // Indexes reports whether the indexing policy covers every value at a path, so that queries on it need no scan.
 func (c *Container) Indexes(p access.Path) bool { return c.rt.Policy().Covers(p.Segs, p.Elements) }
 
-// IndexesPlaces reports whether the indexing policy has a spatial index for geometries at a path: in a plane, or on the earth.
+// IndexesPlaces reports whether the indexing policy has a spatial index for geometries at a path: in a plane, or on the
+// earth.
 func (c *Container) IndexesPlaces(p access.Path, plane bool) bool {
 	r, _ := c.rt.Policy().Spatial(p.Segs, plane)
 	return r != nil
@@ -169,8 +171,8 @@ func (c *Container) Read(ctx context.Context, pk PartitionKey, id value.Value) (
 	return c.rt.Read(ctx, pk, id)
 }
 
-// ReadInto is Read into memory that the caller uses again: the item is valid until then. It returns the slot of the key, of an absent item
-// too; below 0 when the key is none of the container's.
+// ReadInto is Read into memory that the caller uses again: the item is valid until then. It returns the slot of the
+// key, of an absent item too; below 0 when the key is none of the container's.
 func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk PartitionKey, id value.Value) (int, error) {
 	return c.rt.ReadInto(ctx, it, m, pk, id)
 }
@@ -190,8 +192,8 @@ type Commit struct {
 	Charge float64
 }
 
-// WithTx runs fn in a transaction on one logical partition: all of its writes are committed, or none. fn may run again after
-// a conflict. After too many conflicts the error is RetryWith.
+// WithTx runs fn in a transaction on one logical partition: all of its writes are committed, or none. fn may run again
+// after a conflict. After too many conflicts the error is RetryWith.
 func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) error) (Commit, error) {
 	lsn, charge, err := c.rt.WithTx(ctx, pk, fn)
 	return Commit{lsn, charge}, err
@@ -238,10 +240,12 @@ func (c *Container) readFeed(ctx context.Context, partition string, pos feed.Pos
 // EPKText returns the effective partition key of a partition key as SDKs compute it: upper-case hex.
 func EPKText(def PartitionKeyDef, pk PartitionKey) string { return epk.Text(def.EPKKind(), pk) }
 
-// EPKRange returns the range of effective partition keys of a partition key, which may be a prefix of a hierarchical one.
+// EPKRange returns the range of effective partition keys of a partition key, which may be a prefix of a hierarchical
+// one.
 func EPKRange(def PartitionKeyDef, pk PartitionKey) epk.Range { return epk.KeyRange(def.EPKKind(), pk) }
 
-// TuplePath says whether an indexing path has the form of a tuple path, /events/[]/{name, category}/?, and whether it is a valid one.
+// TuplePath says whether an indexing path has the form of a tuple path, /events/[]/{name, category}/?, and whether it
+// is a valid one.
 func TuplePath(path string) (is, valid bool) {
 	_, _, valid = index.ParseTuple(path)
 	return index.IsTuple(path), valid

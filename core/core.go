@@ -1,5 +1,5 @@
-// Package core is the facade that an API holds: an Engine with its databases and containers, items, transactions, queries
-// and change feeds. It knows no protocol; names and values are those of the stored form (package doc).
+// Package core is the facade that an API holds: an Engine with its databases and containers, items, transactions,
+// queries and change feeds. It knows no protocol; names and values are those of the stored form (package doc).
 package core
 
 import (
@@ -92,8 +92,8 @@ type Engine struct {
 	scrub *jobs.Scrub
 }
 
-// Open opens the store of a storage engine. It finishes what a crash left: dropped containers lose their data, index rebuilds
-// go on. The Engine owns kv from now on.
+// Open opens the store of a storage engine. It finishes what a crash left: dropped containers lose their data, index
+// rebuilds go on. The Engine owns kv from now on.
 func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	if o.Clock == nil {
 		o.Clock = clock.New()
@@ -106,8 +106,9 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 		return nil, err
 	}
 	bg := work.New(o.Logger)
+	limits := store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition, ViewAge: o.ViewAge, ReadOnly: o.ReadOnly}
 	e := &Engine{kv: eng, cat: cat, clk: o.Clock, bud: o.Budget, log: o.Logger, work: bg,
-		store: store.Open(eng, cat, o.Clock, store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition, ViewAge: o.ViewAge, ReadOnly: o.ReadOnly}, bg)}
+		store: store.Open(eng, cat, o.Clock, limits, bg)}
 	e.drops = work.NewQueue(bg, "drop of a container", func(gen uint32) error {
 		return e.store.DropGeneration(bg.Context(), gen)
 	})
@@ -241,8 +242,9 @@ func (e *Engine) CreateContainer(ctx context.Context, db string, s ContainerSpec
 	return e.container(def)
 }
 
-// ReplaceContainer changes a container's spec; the partition key, id and unique keys stay as they are. A changed indexing policy
-// rebuilds the index in the background (Container.IndexProgress); queries go by the policy before until it is done.
+// ReplaceContainer changes a container's spec; the partition key, id and unique keys stay as they are. A changed
+// indexing policy rebuilds the index in the background (Container.IndexProgress); queries go by the policy before until
+// it is done.
 func (e *Engine) ReplaceContainer(ctx context.Context, db, id string, s ContainerSpec) (*Container, error) {
 	old, err := e.cat.Container(db, id)
 	if err != nil {
@@ -286,8 +288,8 @@ func (e *Engine) Container(db, id string) (*Container, error) {
 	return e.container(def)
 }
 
-// ContainerFold returns the container with this id, or else the only one of the database whose id differs from it in case alone. The
-// errors are those of Container.
+// ContainerFold returns the container with this id, or else the only one of the database whose id differs from it in
+// case alone. The errors are those of Container.
 func (e *Engine) ContainerFold(db, id string) (*Container, error) {
 	def, err := e.cat.ContainerFold(db, id)
 	if err != nil {
@@ -432,8 +434,10 @@ func validate(s *ContainerSpec) error {
 	return store.ValidateSpec(s)
 }
 
-// GotSingly reports whether a key of a store is got one by one, and got again. Engines may keep the values of such keys.
+// GotSingly reports whether a key of a store is got one by one, and got again. Engines may keep the values of such
+// keys.
 func GotSingly(key []byte) bool { return keys.GotSingly(key) }
 
-// OnlyScanned reports whether a key of a store is found by scanning only. Engines that keep filters may leave such keys out.
+// OnlyScanned reports whether a key of a store is found by scanning only. Engines that keep filters may leave such keys
+// out.
 func OnlyScanned(key []byte) bool { return keys.OnlyScanned(key) }

@@ -31,7 +31,7 @@ func TestRebuildSurvivesAFault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(bg, 20*time.Second)
+	ctx, cancel := context.WithTimeout(bg, time.Minute)
 	defer cancel()
 	if err := c.WaitIndex(ctx); err != nil || c.IndexProgress() != 100 {
 		t.Errorf("the rebuild: %v, %d %%", err, c.IndexProgress())
@@ -41,7 +41,8 @@ func TestRebuildSurvivesAFault(t *testing.T) {
 	}
 }
 
-// A fault of the engine inside of a write, which a door catches, leaves no latch held: the next write of the slot is done.
+// A fault of the engine inside of a write, which a door catches, leaves no latch held: the next write of the slot is
+// done.
 func TestAFaultLeavesNoLatchHeld(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -75,7 +76,7 @@ func TestAFaultLeavesNoLatchHeld(t *testing.T) {
 			_ = write(bg)
 		}()
 		h.set(func(s *hookSet) { s.pre = nil })
-		ctx, cancel := context.WithTimeout(bg, 5*time.Second)
+		ctx, cancel := context.WithTimeout(bg, time.Minute)
 		if err := write(ctx); err != nil {
 			t.Errorf("%s: the write after the fault: %v", name, err)
 		}

@@ -57,7 +57,8 @@ func (e *refusing) DropRange(ctx context.Context, lo, hi []byte) error {
 	return e.Engine.DropRange(ctx, lo, hi)
 }
 
-// On a full disk what adds data is refused in words that say why; what removes data goes on, and so do reads and queries.
+// On a full disk what adds data is refused in words that say why; what removes data goes on, and so do reads and
+// queries.
 func TestFullStore(t *testing.T) {
 	kve := &refusing{Engine: kv.Checked(memkv.New())}
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))

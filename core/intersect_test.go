@@ -12,10 +12,11 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
-// crossDoc has fields of which each value is rare and two values are rare together; some are in arrays, some are missing, some too
-// long for the index.
+// crossDoc has fields of which each value is rare and two values are rare together; some are in arrays, some are
+// missing, some too long for the index.
 func crossDoc(r *rand.Rand, id string) string {
 	d := fmt.Sprintf(`{"id":%q,"pk":"p%d","a":%d,"n":%d`, id, id[len(id)-1]%8, r.IntN(25), r.IntN(200))
 	switch r.IntN(4) {
@@ -64,7 +65,8 @@ func crossPred(r *rand.Rand) (*access.Pred, func(doc.Doc) bool) {
 	}
 }
 
-// TestIntersectionsAgainstOracle runs conjunctions of rare conditions, paged and in order, and compares with a plain loop.
+// TestIntersectionsAgainstOracle runs conjunctions of rare conditions, paged and in order, and compares with a plain
+// loop.
 func TestIntersectionsAgainstOracle(t *testing.T) {
 	for _, slots := range []int{1, 4} {
 		e, _ := hooked(t, core.Options{MinSlots: slots})
@@ -78,7 +80,7 @@ func TestIntersectionsAgainstOracle(t *testing.T) {
 			docs[id] = mustDoc(t, d)
 		}
 		taken := map[int]int{}
-		for n := range 300 {
+		for n := range race.Fewer(300, 120) {
 			var preds []*access.Pred
 			var fs []func(doc.Doc) bool
 			for range 2 + r.IntN(3) {
@@ -115,7 +117,7 @@ func TestIntersectionsAgainstOracle(t *testing.T) {
 				t.Fatalf("query %d (%s): %v, want %v", n, plan.Explain(), whole, want)
 			}
 		}
-		if taken[2] < 100 {
+		if taken[2] < race.Fewer(100, 40) {
 			t.Errorf("%d slots: intersections by their leaves: %v", slots, taken)
 		}
 	}
@@ -135,7 +137,7 @@ func TestIntersectionOverChanges(t *testing.T) {
 			del(t, c, fmt.Sprintf("p%d", last[len(last)-1]%8), last)
 		},
 		"many more": func(t *testing.T, _ *core.Engine, c *core.Container, r *rand.Rand, _ string) {
-			for i := range 3000 { // the conditions become unselective
+			for i := range race.Fewer(3000, 600) { // the conditions become unselective
 				put(t, c, core.Create, fmt.Sprintf(`{"id":"x%d","pk":"p%d","a":3,"tags":[7]}`, i, i%8))
 			}
 		},
@@ -165,7 +167,7 @@ func TestIntersectionOverChanges(t *testing.T) {
 				t.Fatalf("the first page is %v, want %v", got, want[:k])
 			}
 			change(t, e, c, r, got[k-1])
-			for _, n := range []int{1, 7, 1000} {
+			for _, n := range []int{race.Fewer(1, 5), 7, 1000} {
 				more := slices.DeleteFunc(rest(t, c, q, token, n), func(id string) bool { return id[0] == 'x' })
 				slices.Sort(more)
 				left := slices.Sorted(slices.Values(want[k:]))
@@ -177,8 +179,8 @@ func TestIntersectionOverChanges(t *testing.T) {
 	}
 }
 
-// BenchmarkIntersection looks for the one item of 10,000 that satisfies two conditions of 1 % each; "x-single" is the ratio to the same
-// query when the index has one of them.
+// BenchmarkIntersection looks for the one item of 10,000 that satisfies two conditions of 1 % each; "x-single" is the
+// ratio to the same query when the index has one of them.
 func BenchmarkIntersection(b *testing.B) {
 	e, _ := benchEngine(b, true)
 	c := newContainer(b, e, core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/tenant"}}})

@@ -7,8 +7,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// cuttingFS copies the file system in memory below it, now and then before an operation that changes something, as a power cut in that
-// moment would leave it.
+// cuttingFS copies the file system in memory below it, now and then before an operation that changes something, as a
+// power cut in that moment would leave it.
 type cuttingFS struct {
 	*vfs.MemFS
 	one int // of how many operations has a cut before it

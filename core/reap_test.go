@@ -113,7 +113,8 @@ func (s countingSnapshot) Get(key []byte) ([]byte, error) {
 	return s.Snapshot.Get(key)
 }
 
-// Items that the container's ttl says nothing of are read by one round, not by every one, wherever they stand in the feed.
+// Items that the container's ttl says nothing of are read by one round, not by every one, wherever they stand in the
+// feed.
 func TestReaperPassesPinnedItemsOnce(t *testing.T) {
 	const pinned = 9000 // more than one step passes
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
@@ -236,7 +237,7 @@ func TestDropOfManyContainersIsOneGoroutine(t *testing.T) {
 		t.Errorf("%d goroutines drop %d containers", n, containers)
 	}
 	close(hold)
-	for end := time.Now().Add(20 * time.Second); dataKeys(t, h.Engine) > 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); dataKeys(t, h.Engine) > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%d containers were dropped", drops.Load())
 		}

@@ -20,7 +20,8 @@ type (
 	Restored = store.Restored
 )
 
-// Restore makes a store in an empty storage engine of what is saved of a damaged one, and tells lost of what couldn't be saved. The engine stays the caller's.
+// Restore makes a store in an empty storage engine of what is saved of a damaged one, and tells lost of what couldn't
+// be saved. The engine stays the caller's.
 func Restore(ctx context.Context, eng kv.Engine, saved Saved, lost func(Lost)) (Restored, error) {
 	return store.Restore(ctx, eng, clock.New(), saved, lost)
 }

@@ -9,15 +9,16 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
-// TestSortWindows: a sort that is told how many rows a page takes gives the same rows as one that isn't, also when more are
-// read from it; a page that keeps to the number costs one pass, and a longer read some more.
+// TestSortWindows: a sort that is told how many rows a page takes gives the same rows as one that isn't, also when more
+// are read from it; a page that keeps to the number costs one pass, and a longer read some more.
 func TestSortWindows(t *testing.T) {
 	e, _ := hooked(t, core.Options{MinSlots: 4})
 	c := newContainer(t, e, core.ContainerSpec{})
 	setPolicy(t, e, c, noIndex)
-	const items = 500
+	items := race.Fewer(500, 200)
 	for i := range items {
 		n := fmt.Sprint(i * 7 % 40)
 		if i%5 == 0 { // longer than a token holds, with equal beginnings

@@ -56,8 +56,8 @@ func run(ctx context.Context, t *testing.T, c *core.Container, q *exec.Query, ea
 	return ids, r.Err()
 }
 
-// A sort takes its memory from the budget of all requests. Without room for documents it keeps keys; without room for those it fails; and
-// it gives all back.
+// A sort takes its memory from the budget of all requests. Without room for documents it keeps keys; without room for
+// those it fails; and it gives all back.
 func TestSortIsChargedToTheBudget(t *testing.T) {
 	const items = 2000 // 2 MB of documents, about 500 KB of keys
 	all, err := run(bg, t, sortable(t, items, nil), byN(0), nil)

@@ -65,7 +65,8 @@ func longQueries() map[string]*exec.Query {
 	}
 }
 
-// A query that takes long lets its state go and goes on by position in a new one: it never holds two, and the rows are the same.
+// A query that takes long lets its state go and goes on by position in a new one: it never holds two, and the rows are
+// the same.
 func TestLongQueriesRenewTheirView(t *testing.T) {
 	const items = 2000
 	for _, age := range []time.Duration{0, 1} {

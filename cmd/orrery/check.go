@@ -30,7 +30,8 @@ type checkResult struct {
 	Items      int64              `json:"items"`
 }
 
-// Run implements the command: it prints every problem, one a line, and fails when there is one. Nothing in the directory is changed.
+// Run implements the command: it prints every problem, one a line, and fails when there is one. Nothing in the
+// directory is changed.
 func (c *checkCmd) Run(s *streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -129,6 +129,33 @@ func TestCheckAndRepair(t *testing.T) {
 	})
 }
 
+// The directory of the store inside of a data directory is no data directory: every command says so, and makes nothing
+// in it.
+func TestStoreIsNoDataDirectory(t *testing.T) {
+	data := dataWith(t, 3)
+	inner := server.StoreDir(data)
+	before, err := os.ReadDir(inner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"serve", "--data", inner, "--nosql-addr", "127.0.0.1:0", "--gremlin-addr=off", "--table-addr=off", "--mongo-addr=off", "--admin-addr=off"},
+		{"check", inner},
+		{"repair", inner, "--to", filepath.Join(t.TempDir(), "new")},
+		{"query", "--data", inner, "--db", "shop", "--container", "orders", "SELECT * FROM c"},
+		{"connect", "--data", inner},
+	} {
+		code, out, errOut := command(args...)
+		if want := fmt.Sprintf("%s is the store inside of a data directory: give %s\n", inner, data); code != 1 || !strings.HasSuffix(errOut, want) {
+			t.Errorf("%s: %d %q %q", args[0], code, out, errOut)
+		}
+		after, err := os.ReadDir(inner)
+		if err != nil || len(after) != len(before) {
+			t.Errorf("%s: %d files are %d now, %v", args[0], len(before), len(after), err)
+		}
+	}
+}
+
 func copied(t *testing.T, dir string) string {
 	t.Helper()
 	to := t.TempDir()

@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,27 +22,16 @@ import (
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 	"github.com/orrerydb/orrery/conformance/harness"
+	"github.com/orrerydb/orrery/internal/testlog"
 )
 
 // answerTime is how long any single hostile request may be worked on.
 const answerTime = 8 * time.Second
 
-// journal keeps what the server logs.
-type journal struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.b.Write(p)
-}
-
 // target is a server under attack, with one container `shop/items` (key /pk) that holds the item "a", and a table `people`.
 type target struct {
 	*harness.Server
-	log *journal
+	log *testlog.Lines
 	sql *azcosmos.ContainerClient
 }
 
@@ -55,7 +43,7 @@ func start(t *testing.T, auth bool) *target {
 // startWith is start with a changed configuration.
 func startWith(t *testing.T, auth bool, change func(*server.Config)) *target {
 	t.Helper()
-	g := &target{log: &journal{}}
+	g := &target{log: &testlog.Lines{}}
 	cfg := server.Ephemeral()
 	cfg.Auth = auth
 	cfg.GremlinSources = map[string]string{"air": "graphs/air"}
@@ -83,9 +71,7 @@ func startWith(t *testing.T, auth bool, change func(*server.Config)) *target {
 
 func (g *target) checkLog(t *testing.T) func() {
 	return func() {
-		g.log.mu.Lock()
-		defer g.log.mu.Unlock()
-		for line := range strings.Lines(g.log.b.String()) {
+		for line := range strings.Lines(g.log.String()) {
 			if low := strings.ToLower(line); strings.Contains(low, "panic") || strings.Contains(low, "level=error") {
 				t.Errorf("the server logged: %.2000s", line)
 			}

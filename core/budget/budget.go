@@ -1,12 +1,13 @@
-// Package budget bounds the memory that a process holds for its requests: bodies and replies in flight, and the state of sorts, groups
-// and distincts. There is one Budget for a process; each request opens an Account of it.
+// Package budget bounds the memory that a process holds for its requests: bodies and replies in flight, and the state
+// of sorts, groups and distincts. There is one Budget for a process; each request opens an Account of it.
 //
-// Example: a sort keeps rows of 1 KB. It opens an account, calls Grow(1024) for each row that it keeps, and Close when it ends. Where Grow
-// fails the sort fails with that error, or it writes its rows out, calls Shrink, and goes on.
+// Example: a sort keeps rows of 1 KB. It opens an account, calls Grow(1024) for each row that it keeps, and Close when
+// it ends. Where Grow fails the sort fails with that error, or it writes its rows out, calls Shrink, and goes on.
 package budget
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,6 +86,11 @@ func (b *Budget) give(n int64) {
 	b.used.Add(-n)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.wake()
+}
+
+// wake lets those go on who wait and fit now. The caller holds mu.
+func (b *Budget) wake() {
 	for len(b.waiting) > 0 && b.take(b.waiting[0].n) {
 		close(b.waiting[0].done)
 		b.waiting = b.waiting[1:]
@@ -100,7 +106,8 @@ type Account struct {
 	spill func() // see OnSpill
 }
 
-// OnSpill sets the function that makes room when a Grow finds none: it writes state out and calls Shrink. Grow then tries once more.
+// OnSpill sets the function that makes room when a Grow finds none: it writes state out and calls Shrink. Grow then
+// tries once more.
 func (a *Account) OnSpill(f func()) {
 	if a != nil {
 		a.spill = f
@@ -169,8 +176,8 @@ func (a *Account) checkShare(n int64) error {
 	return nil
 }
 
-// Wait adds n bytes as Grow does, but waits for other requests to give them back, until ctx ends. It is for what stands at a door:
-// a body that isn't read yet holds its client back.
+// Wait adds n bytes as Grow does, but waits for other requests to give them back, until ctx ends. It is for what stands
+// at a door: a body that isn't read yet holds its client back.
 func (a *Account) Wait(ctx context.Context, n int64) error {
 	if a == nil || a.used+n <= a.held {
 		return a.Grow(n)
@@ -198,9 +205,9 @@ func (a *Account) Wait(ctx context.Context, n int64) error {
 	b.mu.Lock()
 	for i := range b.waiting {
 		if b.waiting[i].done == w.done {
-			b.waiting = append(b.waiting[:i:i], b.waiting[i+1:]...)
+			b.waiting = slices.Delete(b.waiting, i, i+1)
+			b.wake() // those behind may fit where this one didn't
 			b.mu.Unlock()
-			b.give(0)
 			return ctx.Err()
 		}
 	}

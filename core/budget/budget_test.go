@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/orrerydb/orrery/core/status"
@@ -99,6 +100,35 @@ func TestWait(t *testing.T) {
 	if err := c.Wait(context.Background(), 1000); err != nil || b.Used() != 1000 {
 		t.Errorf("who gave up still holds something: %v, %d", err, b.Used())
 	}
+}
+
+// Who waits for less than is free goes on when the one in front gives up.
+func TestWaitGoesOnBehindOneThatGaveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(1000, 0)
+		holder, large, small := b.Open("request body"), b.Open("request body"), b.Open("request body")
+		if err := holder.Wait(context.Background(), 900); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() {
+			if err := large.Wait(ctx, 500); err != context.Canceled {
+				t.Errorf("the wait of the first: %v", err)
+			}
+		}()
+		synctest.Wait()
+		got := false
+		go func() { got = small.Wait(t.Context(), 50) == nil }()
+		synctest.Wait()
+		if got {
+			t.Error("the second went past the first")
+		}
+		cancel()
+		synctest.Wait()
+		if !got {
+			t.Error("the second waits although there is room")
+		}
+	})
 }
 
 func TestNone(t *testing.T) {

@@ -395,7 +395,8 @@ func (c *Catalog) DropDatabase(ctx context.Context, id string) ([]*Container, er
 }
 
 // CreateContainer adds a container with its slots and physical partitions; Conflict when the id is taken. head is the
-// first value of every slot's head, written in the same commit: a writer that finds no head knows that the container is gone.
+// first value of every slot's head, written in the same commit: a writer that finds no head knows that the container is
+// gone.
 func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, head []byte) (*Container, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -438,8 +439,9 @@ func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, hea
 // maxPartitions bounds what a container's throughput may ask for: each partition has its slots in memory.
 const maxPartitions = 4096
 
-// slotsPerPartition is a compromise: a query over all partitions seeks in each slot (at 100,000 items of 1 KB an equality or a range takes
-// a fifth less with 4 slots than with 16), while a partition splits at slot boundaries and writes into different slots don't meet.
+// slotsPerPartition is a compromise: a query over all partitions seeks in each slot (at 100,000 items of 1 KB an
+// equality or a range takes a fifth less with 4 slots than with 16), while a partition splits at slot boundaries and
+// writes into different slots don't meet.
 const slotsPerPartition = 4
 
 // layOut gives a new container its slots, equal shares of the hash, and N = ceil(T/t) physical partitions over them.
@@ -463,8 +465,9 @@ func (c *Catalog) layOut(k *Container) {
 	k.NextPartition = n
 }
 
-// ReplaceContainer changes the spec of the container of a generation; the partition key, id and unique keys stay as they are.
-// inUse are the versions of the indexing policy that index entries follow now: those policies are kept as Former.
+// ReplaceContainer changes the spec of the container of a generation; the partition key, id and unique keys stay as
+// they are. inUse are the versions of the indexing policy that index entries follow now: those policies are kept as
+// Former.
 func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, gen uint32, spec Spec, inUse []uint32) (*Container, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -497,8 +500,8 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, gen uint3
 	return &k, c.put(ctx, next, containerKey(&k), &k)
 }
 
-// ForgetFormer drops the former indexing policies of a container whose index entries all follow this version of the policy. It
-// does nothing when there is a newer one. The definition stays as it is otherwise, its version too.
+// ForgetFormer drops the former indexing policies of a container whose index entries all follow this version of the
+// policy. It does nothing when there is a newer one. The definition stays as it is otherwise, its version too.
 func (c *Catalog) ForgetFormer(ctx context.Context, rid [8]byte, version uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,8 +7,9 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// Ids are compared byte by byte, and so are those of most APIs. A table's name is found without regard to case: "People" is also
-// reached as "people". ContainerFold is that look-up, and Spec.FoldID keeps two tables from having names that differ only in case.
+// Ids are compared byte by byte, and so are those of most APIs. A table's name is found without regard to case:
+// "People" is also reached as "people". ContainerFold is that look-up, and Spec.FoldID keeps two tables from having
+// names that differ only in case.
 
 // foldMap has the containers of every database by their ids in lower case.
 type foldMap map[string]map[string][]*Container
@@ -40,8 +41,8 @@ func (c *Catalog) ContainersFold(db, id string) []*Container {
 	return st.fold.of(st)[db][strings.ToLower(id)]
 }
 
-// ContainerFold returns the container with this id, or else the only one whose id differs from it in case alone. The errors are those
-// of Container.
+// ContainerFold returns the container with this id, or else the only one whose id differs from it in case alone. The
+// errors are those of Container.
 func (c *Catalog) ContainerFold(db, id string) (*Container, error) {
 	k, err := c.Container(db, id)
 	if status.CodeOf(err) != status.NotFound {

@@ -18,8 +18,9 @@ const (
 	mendedVersions    = 1 << 20
 )
 
-// Mend makes a catalog of the entries that were saved of a damaged one, in b, and tells lost of those that can't be used. A container whose database is
-// lost gets one of another name; entries of former indexing policies are left out: the index is to be made anew.
+// Mend makes a catalog of the entries that were saved of a damaged one, in b, and tells lost of those that can't be
+// used. A container whose database is lost gets one of another name; entries of former indexing policies are left out:
+// the index is to be made anew.
 func Mend(saved []Entry, b *kv.Batch, lost func(what string)) error {
 	m := mender{b: b, lost: lost, dbs: map[uint32]bool{}}
 	for _, f := range []func(e Entry, kind keys.MetaKind) error{m.databases, m.others} {

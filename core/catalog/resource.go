@@ -12,8 +12,8 @@ import (
 )
 
 // Resource is an entry of a database that is no container: a user, a permission of a user, a client encryption key. The
-// catalog knows its name and its place; the body is the API's. Resources are few, so a database's are one map that a change
-// copies.
+// catalog knows its name and its place; the body is the API's. Resources are few, so a database's are one map that a
+// change copies.
 type Resource struct {
 	Kind    keys.MetaKind `json:"-"`
 	DBNum   uint32        `json:"db"`
@@ -121,8 +121,8 @@ func (s shelf) claimed(r *Resource) bool {
 	return false
 }
 
-// CreateResource adds a resource: r's kind, parent, id, claim and body. Conflict when the id or claim is taken; NotFound with
-// sub-status 1003 when the database or the parent is missing.
+// CreateResource adds a resource: r's kind, parent, id, claim and body. Conflict when the id or claim is taken;
+// NotFound with sub-status 1003 when the database or the parent is missing.
 func (c *Catalog) CreateResource(ctx context.Context, db string, r Resource) (*Resource, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,8 +183,8 @@ func (c *Catalog) shelve(ctx context.Context, next *state, old, r *Resource) (*R
 	return r, c.commit(ctx, next, &b)
 }
 
-// ReplaceResource changes the id, claim and body of the resource that has the id, to those of r; what belongs to it stays with
-// it. check (may be nil) sees the old one first, and its error ends the change.
+// ReplaceResource changes the id, claim and body of the resource that has the id, to those of r; what belongs to it
+// stays with it. check (may be nil) sees the old one first, and its error ends the change.
 func (c *Catalog) ReplaceResource(ctx context.Context, db, id string, r Resource, check func(*Resource) error) (*Resource, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package catalog holds accounts, databases and containers with their policies, throughput and partition map, as data: it
-// knows names and definitions, not items.
+// Package catalog holds accounts, databases and containers with their policies, throughput and partition map, as data:
+// it knows names and definitions, not items.
 //
 // Invariants:
 //  1. What a reader gets (*Database, *Container) never changes; a change makes a new one and swaps the whole state.
@@ -29,7 +29,8 @@ type Throughput struct {
 // Max returns the most request units a second that it allows.
 func (t Throughput) Max() int { return max(t.Manual, t.AutoscaleMax) }
 
-// PartitionKeyDef is a container's partition key definition. Paths are NoSQL paths ("/tenant", "/a/b", "/\"odd name\"").
+// PartitionKeyDef is a container's partition key definition. Paths are NoSQL paths ("/tenant", "/a/b", "/\"odd
+// name\"").
 type PartitionKeyDef struct {
 	Paths     []string `json:"paths"`
 	Kind      string   `json:"kind"`    // Hash or MultiHash
@@ -60,8 +61,8 @@ type Spec struct {
 	Origin         string            `json:"origin,omitempty"`     // nosql, mongo, gremlin or table
 	ExtendedJSON   bool              `json:"extendedJson,omitempty"`
 
-	// FoldID keeps ids apart by more than case: no other container of the database may have an id that differs from this one's only
-	// in case. It stays as it was when the container was created.
+	// FoldID keeps ids apart by more than case: no other container of the database may have an id that differs from
+	// this one's only in case. It stays as it was when the container was created.
 	FoldID bool `json:"foldId,omitempty"`
 }
 
@@ -122,8 +123,8 @@ type Container struct {
 	NextPartition int            `json:"nextPartition"`
 	NextSlot      uint32         `json:"nextSlot"`
 	IndexVersion  uint32         `json:"indexVersion"` // goes up with every change of the indexing policy
-	// Former are the indexing policies before the present one that index entries may still follow, oldest first: none when no
-	// rebuild is under way.
+	// Former are the indexing policies before the present one that index entries may still follow, oldest first: none
+	// when no rebuild is under way.
 	Former   []FormerPolicy `json:"former,omitempty"`
 	keyPaths [][]string
 }
@@ -150,8 +151,8 @@ func (c *Container) prepare() error {
 	return nil
 }
 
-// verify checks what everybody relies on in an entry that was read: slots in order from the least placement on, partitions
-// that begin at slots.
+// verify checks what everybody relies on in an entry that was read: slots in order from the least placement on,
+// partitions that begin at slots.
 func (c *Container) verify() error {
 	bad := func(what string) error {
 		return status.New(status.Corruption, "catalog entry of container %q has %s", c.ID, what)
@@ -206,8 +207,8 @@ func (c *Container) SlotRange(p int) (from, to int) {
 
 func ridBytes(n uint32) [4]byte { return [4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)} }
 
-// ParsePath takes a NoSQL path apart into its stored segments: /a/"b c"/d -> a, b c, d. A trailing /? or /* must be cut off
-// before. The first segment id names the identity (stored _id).
+// ParsePath takes a NoSQL path apart into its stored segments: /a/"b c"/d -> a, b c, d. A trailing /? or /* must be cut
+// off before. The first segment id names the identity (stored _id).
 func ParsePath(path string) ([]string, error) {
 	if path == "" || path[0] != '/' {
 		return nil, status.New(status.BadRequest, "The path %q must begin with '/'.", path)

@@ -22,8 +22,8 @@ type builder struct {
 	polls int
 }
 
-// poll returns Timeout when the query's context has ended, and an error when its view is far too old; sources call it where they pass
-// over entries and items.
+// poll returns Timeout when the query's context has ended, and an error when its view is far too old; sources call it
+// where they pass over entries and items.
 func (b *builder) poll() error {
 	if b.polls++; b.polls&1023 != 0 {
 		return nil
@@ -220,8 +220,8 @@ func (b *builder) inKey() (int64, error) {
 	return b.view.LogicalItems(s.slot, s.base[:len(s.base)-len(s.tuple)], s.tuple)
 }
 
-// fewPlaces reports whether a spatial index has fewer entries in the whole slot than would make it dearer than reading the logical
-// partition.
+// fewPlaces reports whether a spatial index has fewer entries in the whole slot than would make it dearer than reading
+// the logical partition.
 func (b *builder) fewPlaces(plan *access.Plan, want uint32) (bool, error) {
 	if plan.Kind != access.Index || want != 0 || plan.Leaf == nil || plan.Leaf.Op != access.OpSpatial {
 		return false, nil
@@ -318,8 +318,8 @@ func (b *builder) MayHoldGraphForm() bool {
 	return false
 }
 
-// unordered reports whether the index order of a path can't be trusted: cut values, the "any value" entries of items with too
-// many terms, items with several entries.
+// unordered reports whether the index order of a path can't be trusted: cut values, the "any value" entries of items
+// with too many terms, items with several entries.
 func (b *builder) unordered(leaf *access.Pred) bool {
 	if leaf.Comp != nil {
 		return false // access has asked for each column

@@ -25,8 +25,8 @@ func (l *leaf) parse(key []byte) (keys.IndexEntry, error) {
 	return keys.ParseIndex(key)
 }
 
-// worthComposite reports whether a composite index is better than reading a logical partition: for an order when the partition
-// is large, for a filter when that leaves few of its items.
+// worthComposite reports whether a composite index is better than reading a logical partition: for an order when the
+// partition is large, for a filter when that leaves few of its items.
 func (b *builder) worthComposite(plan access.Plan) (bool, error) {
 	s := &b.spans[0]
 	n, err := b.inKey()
@@ -51,7 +51,8 @@ type stream struct {
 	after *position // entries up to this one were given before
 }
 
-// streams returns the walks of a leaf: several where the first columns of a composite index may have one of several values.
+// streams returns the walks of a leaf: several where the first columns of a composite index may have one of several
+// values.
 func (b *builder) streams(l leaf) []stream {
 	c := l.pred.Comp
 	if c == nil {
@@ -86,8 +87,8 @@ func (b *builder) merges(p *access.Pred) bool {
 	return n*len(b.spans) <= maxStreams
 }
 
-// afterComposite returns the entry behind which a composite index goes on: the values of the columns in front, and the sort
-// keys of the position for the others.
+// afterComposite returns the entry behind which a composite index goes on: the values of the columns in front, and the
+// sort keys of the position for the others.
 func (b *builder) afterComposite(c *access.Composite, val []byte) *position {
 	n := len(c.Front)
 	for i := range b.q.OrderBy {
@@ -104,9 +105,9 @@ func (b *builder) afterComposite(c *access.Composite, val []byte) *position {
 	return &position{value: val, number: b.from.number}
 }
 
-// group is where a walk of flipped entries stands. The walk goes through the values in one direction and through the entries of
-// each value in the other: it looks one entry ahead, and where that has the same value it seeks to the group's other end,
-// walks back to its begin, and seeks behind it.
+// group is where a walk of flipped entries stands. The walk goes through the values in one direction and through the
+// entries of each value in the other: it looks one entry ahead, and where that has the same value it seeks to the
+// group's other end, walks back to its begin, and seeks behind it.
 type group struct {
 	begun bool
 	stand bool   // the iterator stands on the first entry of a group that was not looked at

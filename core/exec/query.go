@@ -1,5 +1,5 @@
-// Package exec runs queries: iterators that all four languages share. A Rows streams items; nothing is held whole in memory
-// but the state of a sort, which has a limit. DESIGN.md has the orders and the continuations.
+// Package exec runs queries: iterators that all four languages share. A Rows streams items; nothing is held whole in
+// memory but the state of a sort, which has a limit. DESIGN.md has the orders and the continuations.
 package exec
 
 import (
@@ -27,8 +27,8 @@ type Order struct {
 	Near *Near
 }
 
-// Near says that an order is that of the distances of the shapes at Path from a place, as numbers. Items without a shape have no distance
-// and any key. Within gives the region that everything at most so far away meets.
+// Near says that an order is that of the distances of the shapes at Path from a place, as numbers. Items without a
+// shape have no distance and any key. Within gives the region that everything at most so far away meets.
 type Near struct {
 	Path   access.Path
 	Within func(dist float64) *geo.Region
@@ -49,23 +49,25 @@ type Query struct {
 	Compare func(a, b value.Value) int
 	// Collation says what Compare is: then an index whose entries hold values of several classes may give the order.
 	Collation access.Collation
-	// Limit is how many rows the query wants in all from the start (not from a continuation); 0 = all. It bounds the state
-	// of a sort.
+	// Limit is how many rows the query wants in all from the start (not from a continuation); 0 = all. It bounds the
+	// state of a sort.
 	Limit int
-	// Page is how many rows the caller means to take from this Rows; 0 = unknown. A sort then holds little more than so many
-	// at a time; rows beyond them cost another pass over the candidates.
+	// Page is how many rows the caller means to take from this Rows; 0 = unknown. A sort then holds little more than so
+	// many at a time; rows beyond them cost another pass over the candidates.
 	Page int
-	// MaxRead bounds the index entries and items that this Rows examines before it pauses with a continuation; 0 = no bound.
+	// MaxRead bounds the index entries and items that this Rows examines before it pauses with a continuation; 0 = no
+	// bound.
 	MaxRead int
 	// Continuation resumes where a former Rows of the same query ended; "" = from the start.
 	Continuation string
-	// Needs are the paths that Match, OrderBy and the reader of the rows look at; nil = the whole item. Where index entries tell
-	// them, the rows' items hold nothing else: no other field, no LSN, and the time of the last write only with access.TS.
+	// Needs are the paths that Match, OrderBy and the reader of the rows look at; nil = the whole item. Where index
+	// entries tell them, the rows' items hold nothing else: no other field, no LSN, and the time of the last write only
+	// with access.TS.
 	Needs []access.Path
 	// Want says which rows are needed; more may be given.
 	Want Want
-	// Whole: the reader reads to the end, takes no continuation and looks at nothing but Needs. An item without a value at
-	// Needs[0] may then be an empty one.
+	// Whole: the reader reads to the end, takes no continuation and looks at nothing but Needs. An item without a value
+	// at Needs[0] may then be an empty one.
 	Whole bool
 	// Repeat: with Whole, equal rows may be given as one; Times tells how many it stands for.
 	Repeat bool
@@ -137,8 +139,8 @@ type source interface {
 }
 
 // Open starts a query on a container. The caller closes the Rows. A malformed partition key, range or continuation is
-// BadRequest; a dropped container NotFound with sub-status 1003. A sort takes its memory from bud: past its share Next fails with
-// MemoryLimit, and with TooManyRequests when other requests hold the rest.
+// BadRequest; a dropped container NotFound with sub-status 1003. A sort takes its memory from bud: past its share Next
+// fails with MemoryLimit, and with TooManyRequests when other requests hold the rest.
 func Open(ctx context.Context, c *store.Container, q *Query, bud *budget.Budget) (*Rows, error) {
 	if err := c.Alive(); err != nil {
 		return nil, err
@@ -170,8 +172,9 @@ func (r *Rows) open(c *store.Container, token string) error {
 	return nil
 }
 
-// renew goes on in a new view when the present one is old: a view that is open holds the space of what is removed. A query that is
-// read whole may give rows that stand for several, from which there is no going on: it fails when its view gets far too old.
+// renew goes on in a new view when the present one is old: a view that is open holds the space of what is removed. A
+// query that is read whole may give rows that stand for several, from which there is no going on: it fails when its
+// view gets far too old.
 func (r *Rows) renew() error {
 	old, gone := r.view.Old()
 	switch {
@@ -202,11 +205,12 @@ func (r *Rows) closeSource() {
 	}
 }
 
-// Spill gives back the memory that the rows can do without: a sort lets its items go and reads them again when they are given
-// out. It is for who needs room for the answer; the present row stays valid.
+// Spill gives back the memory that the rows can do without: a sort lets its items go and reads them again when they are
+// given out. It is for who needs room for the answer; the present row stays valid.
 func (r *Rows) Spill() { r.sort.Spill() }
 
-// Next moves to the next row. It is false at the end, at an error, and when MaxRead is reached (then Continuation goes on).
+// Next moves to the next row. It is false at the end, at an error, and when MaxRead is reached (then Continuation goes
+// on).
 func (r *Rows) Next() bool {
 	if r.err != nil || r.done || r.pause {
 		return false

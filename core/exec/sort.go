@@ -18,23 +18,24 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// A sort holds items as long as there is memory for them: up to sortItems bytes, and up to its share of the budget of all requests.
-// Beyond that only keys and identities are kept, and items are read again when they are given out. Where there is no budget it refuses
-// at sortKeys bytes of those.
+// A sort holds items as long as there is memory for them: up to sortItems bytes, and up to its share of the budget of
+// all requests. Beyond that only keys and identities are kept, and items are read again when they are given out. Where
+// there is no budget it refuses at sortKeys bytes of those.
 const (
 	sortItems = 32 << 20
 	sortKeys  = 256 << 20
 )
 
-// What a row takes beside the bytes that it points to: itself, its place in a list that grows by doubling, a key, an item.
+// What a row takes beside the bytes that it points to: itself, its place in a list that grows by doubling, a key, an
+// item.
 var (
 	rowSize  = int(reflect.TypeFor[sorted]().Size()) + 24
 	keySize  = int(reflect.TypeFor[value.Value]().Size())
 	itemSize = int(reflect.TypeFor[store.Item]().Size())
 )
 
-// sorter drains its source at the first call, keeps what matches and comes after the position, and gives it in the wanted
-// order. It maintains two invariants:
+// sorter drains its source at the first call, keeps what matches and comes after the position, and gives it in the
+// wanted order. It maintains two invariants:
 //  1. list is the first rows after pos in the wanted order: all of them, or where more is set the first window of them.
 //  2. With a Limit it holds no more rows than that, with a Page no more than the window.
 //
@@ -135,8 +136,8 @@ func sortKey(o *Order, it *store.Item) value.Value {
 	return v
 }
 
-// compare is the total order of the rows: the sort keys, then the number, reversed when the first key descends. y may have
-// fewer keys than x: then only those count and the number doesn't.
+// compare is the total order of the rows: the sort keys, then the number, reversed when the first key descends. y may
+// have fewer keys than x: then only those count and the number doesn't.
 func (b *builder) compare(x, y *sorted) int {
 	for i := range y.keys {
 		if c := b.q.Compare(x.keys[i], y.keys[i]); c != 0 {
@@ -309,8 +310,8 @@ func (s *sorter) hold(x *sorted, r *row) error {
 	return s.acct.Grow(int64(x.bytes()))
 }
 
-// resume moves behind a position whose keys were cut: its own row is looked for; without it rows that can't be told from it
-// come again.
+// resume moves behind a position whose keys were cut: its own row is looked for; without it rows that can't be told
+// from it come again.
 func (s *sorter) resume() {
 	p := s.pos
 	if p == nil || !p.cut { // what comes before an uncut position was not kept

@@ -18,13 +18,14 @@ const (
 	MaxColumns    = 8
 )
 
-// CompositesKept is a bit of a head's classes that stands for no class: the slot was made, or its index made again, by a version
-// that keeps entries of composite indexes. A store can be older than those; load makes its index again.
+// CompositesKept is a bit of a head's classes that stands for no class: the slot was made, or its index made again, by
+// a version that keeps entries of composite indexes. A store can be older than those; load makes its index again.
 const CompositesKept = 1 << 20
 
-// Composite is a compiled composite index. Under its id every item has exactly one entry, whose value holds the values of the
-// columns one behind the other; a column without a value has the class Undefined. So the entries name every item that the
-// policy indexes, and their bytes are in the order of the columns where no column's values are Lossy, Array, Foreign or Mixed.
+// Composite is a compiled composite index. Under its id every item has exactly one entry, whose value holds the values
+// of the columns one behind the other; a column without a value has the class Undefined. So the entries name every item
+// that the policy indexes, and their bytes are in the order of the columns where no column's values are Lossy, Array,
+// Foreign or Mixed.
 type Composite struct {
 	ID      uint64
 	Columns []Column
@@ -33,9 +34,9 @@ type Composite struct {
 	Cut int
 }
 
-// Column is one path of a composite index. The ids are what the Bloom sets of a slot's head know about its values: Lossy is in
-// the set of lossy terms, the others are in the set of paths with elements. They are the path's, so that the sets stay sparse where
-// several indexes have it.
+// Column is one path of a composite index. The ids are what the Bloom sets of a slot's head know about its values:
+// Lossy is in the set of lossy terms, the others are in the set of paths with elements. They are the path's, so that
+// the sets stay sparse where several indexes have it.
 type Column struct {
 	Segs []string // stored names; SystemTS for the time of the last write
 	Desc bool
@@ -55,7 +56,8 @@ type columnJSON struct {
 // Composites returns the compiled composite indexes, in the policy's order. They must not be changed.
 func (p *Policy) Composites() []*Composite { return p.composites }
 
-// Columns returns the composite index or the tuple path whose entries are under a path id; nil when it is another path's.
+// Columns returns the composite index or the tuple path whose entries are under a path id; nil when it is another
+// path's.
 func (p *Policy) Columns(id uint64) *Composite {
 	for _, list := range [][]*Composite{p.composites, p.tuples} {
 		for _, c := range list {
@@ -111,8 +113,8 @@ func (p *Policy) compileComposites(defs [][]columnJSON) error {
 	return nil
 }
 
-// identify computes the ids of a composite index from its definition: the paths and their orders. No path of a document has
-// such an id, because the name that they begin with can't be a field's (it has a zero byte).
+// identify computes the ids of a composite index from its definition: the paths and their orders. No path of a document
+// has such an id, because the name that they begin with can't be a field's (it has a zero byte).
 func (c *Composite) identify(seed uint64) {
 	d := xxhash.New()
 	_, _ = d.Write(binary.BigEndian.AppendUint64(nil, seed))
@@ -180,7 +182,8 @@ func (c *Column) value(doc []byte) (v value.Value, array bool) {
 	return v, array || v.Kind() == value.Array
 }
 
-// foreign reports whether a JSON view shows v as something else: kinds that JSON lacks, and identities that aren't text.
+// foreign reports whether a JSON view shows v as something else: kinds that JSON lacks, and identities that aren't
+// text.
 func (c *Column) foreign(v value.Value) bool {
 	if len(c.Segs) == 1 && c.Segs[0] == "_id" && v.Class() != value.ClassString {
 		return true

@@ -13,9 +13,10 @@ import (
 
 // Reaper removes expired items. They are invisible from the second they expire; reaping only frees their space.
 //
-// It goes round all containers with a time to live, a slot at a time, in steps of a bounded number of deletes. After each step it rests
-// as long as the step took, so it takes half of one core at most, and less when the disk or the other requests make steps slow. An
-// error or a fault ends a container's turn; its next turns are put off, twice as long each time.
+// It goes round all containers with a time to live, a slot at a time, in steps of a bounded number of deletes. After
+// each step it rests as long as the step took, so it takes half of one core at most, and less when the disk or the
+// other requests make steps slow. An error or a fault ends a container's turn; its next turns are put off, twice as
+// long each time.
 type Reaper struct {
 	g          *work.Group
 	clk        *clock.Clock

@@ -12,8 +12,9 @@ import (
 	"github.com/orrerydb/orrery/core/work"
 )
 
-// Scrub looks for damage before a request meets it: it reads the files that nobody reads, and compares index entries with items. It works a small
-// share of the time, a bounded number of keys at a time, and holds no snapshot between them.
+// Scrub looks for damage before a request meets it: it reads the files that nobody reads, and compares index entries
+// with items. It works a small share of the time, a bounded number of keys at a time, and holds no snapshot between
+// them.
 type Scrub struct {
 	eng        kv.Engine
 	containers func() []*store.Container

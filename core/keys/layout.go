@@ -168,7 +168,8 @@ const (
 	MetaContainer MetaKind = 0x03
 	MetaCounter   MetaKind = 0x04 // of a generation: reserved LSNs and item numbers
 
-	// Resources of a database that are no containers; the name is their parent resource's number u32 (0: the database) and the id.
+	// Resources of a database that are no containers; the name is their parent resource's number u32 (0: the database)
+	// and the id.
 	MetaUser       MetaKind = 0x05
 	MetaPermission MetaKind = 0x06 // of a user
 	MetaClientKey  MetaKind = 0x07 // client encryption key
@@ -186,8 +187,8 @@ func MetaBounds(k MetaKind) (lo, hi []byte) {
 	return []byte{spaceMeta, byte(k)}, []byte{spaceMeta, byte(k) + 1}
 }
 
-// GotSingly reports whether a key is of a kind that is got one by one, and got again: items, and the heads of slots and of logical
-// partitions.
+// GotSingly reports whether a key is of a kind that is got one by one, and got again: items, and the heads of slots and
+// of logical partitions.
 func GotSingly(key []byte) bool {
 	if len(key) < PrefixLen || key[0] != spaceData {
 		return false
@@ -224,8 +225,8 @@ func CompareSlots(a, b Slot) int { return cmp.Or(cmp.Compare(a.Gen, b.Gen), cmp.
 // IsMeta reports whether a key is of a catalog entry.
 func IsMeta(key []byte) bool { return len(key) > 0 && key[0] == spaceMeta }
 
-// OnlyScanned reports whether a key is of a kind that is found by scanning only: index, feed and ttl entries. Its answer for a
-// key must never change: what filters of a store hold depends on it.
+// OnlyScanned reports whether a key is of a kind that is found by scanning only: index, feed and ttl entries. Its
+// answer for a key must never change: what filters of a store hold depends on it.
 func OnlyScanned(key []byte) bool {
 	if len(key) < PrefixLen || key[0] != spaceData {
 		return false

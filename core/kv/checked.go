@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 )
 
-// Checked wraps an engine and panics where the engine or its caller breaks the contract of this package: an error outside
-// the closed set, keys out of order or bounds, empty values, limits exceeded, something used after Close, a snapshot or
-// iterator left open at Close. It also overwrites the bytes of Key and Value at the next positioning, so that a caller who
-// kept them is found. For tests.
+// Checked wraps an engine and panics where the engine or its caller breaks the contract of this package: an error
+// outside the closed set, keys out of order or bounds, empty values, limits exceeded, something used after Close, a
+// snapshot or iterator left open at Close. It also overwrites the bytes of Key and Value at the next positioning, so
+// that a caller who kept them is found. For tests.
 func Checked(e Engine) Engine { return &checked{Engine: e} }
 
 // closedSet are the errors that may come out of an engine.
@@ -277,8 +277,8 @@ type checkedIterator struct {
 	closed   bool
 }
 
-// moved checks where the iterator stands and takes fresh copies of key and value; ge and lt, when not nil, are what the call
-// promised about the key.
+// moved checks where the iterator stands and takes fresh copies of key and value; ge and lt, when not nil, are what the
+// call promised about the key.
 func (i *checkedIterator) moved(ok bool, ge, lt []byte) bool {
 	if i.closed {
 		broken("iterator used after Close")

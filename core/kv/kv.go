@@ -1,5 +1,5 @@
-// Package kv is the storage seam: ordered bytes, small and low. Everything above it sees only these types; engines live in
-// memkv, pebblekv and, later, tikvkv, and all of them pass the suite of kvtest.
+// Package kv is the storage seam: ordered bytes, small and low. Everything above it sees only these types; engines live
+// in memkv, pebblekv and, later, tikvkv, and all of them pass the suite of kvtest.
 //
 // Rules that every engine and every caller keeps:
 //
@@ -51,8 +51,8 @@ type Limits struct {
 	Batch int // all keys and values of one Write
 }
 
-// CheckBatch returns ErrTooLarge when the batch is above the limits and ErrContract for an empty key or value. Engines call
-// it first in Write.
+// CheckBatch returns ErrTooLarge when the batch is above the limits and ErrContract for an empty key or value. Engines
+// call it first in Write.
 func (l Limits) CheckBatch(b *Batch) error {
 	if len(b.buf) > l.Batch {
 		return fmt.Errorf("%w: batch of %d bytes, limit %d", ErrTooLarge, len(b.buf), l.Batch)
@@ -90,8 +90,8 @@ type Engine interface {
 	// again once Write has returned and its Commit's Wait has returned. On error nothing is applied, except with
 	// ErrUnknownOutcome.
 	Write(ctx context.Context, b *Batch, pre []Precondition) (Commit, error)
-	// DropRange removes [lo, hi) outside of any transaction: idempotent, the caller guarantees that nobody uses the range
-	// again.
+	// DropRange removes [lo, hi) outside of any transaction: idempotent, the caller guarantees that nobody uses the
+	// range again.
 	DropRange(ctx context.Context, lo, hi []byte) error
 	// Size estimates the bytes stored in [lo, hi); it may be minutes old.
 	Size(lo, hi []byte) (uint64, error)
@@ -119,8 +119,8 @@ type Snapshot interface {
 	// Has reports whether key is present, at the cost of a filter look-up when it is absent (use it for existence and
 	// uniqueness checks).
 	Has(key []byte) (bool, error)
-	// Iter returns an iterator over [lo, hi), both required (lo >= hi is an empty range), positioned before the first key.
-	// The bounds may be reused by the caller after Iter returns.
+	// Iter returns an iterator over [lo, hi), both required (lo >= hi is an empty range), positioned before the first
+	// key. The bounds may be reused by the caller after Iter returns.
 	Iter(lo, hi []byte) (Iterator, error)
 	Close() error
 }
@@ -174,8 +174,8 @@ func AppendGet(s Getter, dst, key []byte) ([]byte, error) {
 // Key and Value are valid until the next positioning call; callers must not modify them.
 type Iterator interface {
 	// First, Last, SeekGE (first key >= key), SeekLT (last key < key), Next and Prev position the iterator and report
-	// whether it stands on a key. Next before any positioning acts as First, Prev as Last; an iterator that ran off one end
-	// turns back with the opposite call.
+	// whether it stands on a key. Next before any positioning acts as First, Prev as Last; an iterator that ran off one
+	// end turns back with the opposite call.
 	First() bool
 	Last() bool
 	SeekGE(key []byte) bool
@@ -184,8 +184,8 @@ type Iterator interface {
 	Prev() bool
 	Key() []byte
 	Value() []byte
-	// Reset gives the iterator new bounds, positioned before the first key: cheaper than a new iterator. The bounds may be
-	// reused by the caller after Reset returns.
+	// Reset gives the iterator new bounds, positioned before the first key: cheaper than a new iterator. The bounds may
+	// be reused by the caller after Reset returns.
 	Reset(lo, hi []byte)
 	Err() error
 	Close() error
@@ -236,8 +236,8 @@ type Batch struct {
 	buf  []byte
 	ends []span
 
-	// Frees says that the batch removes more than it adds, as a delete's does. An engine that refuses new data with ErrFull takes it
-	// as long as there is any room at all. Reset keeps it false.
+	// Frees says that the batch removes more than it adds, as a delete's does. An engine that refuses new data with
+	// ErrFull takes it as long as there is any room at all. Reset keeps it false.
 	Frees bool
 }
 
@@ -250,7 +250,8 @@ type span struct {
 // Put stores value under key. Value must not be empty.
 func (b *Batch) Put(key, value []byte) { b.put(key, value, false) }
 
-// PutOpen is Put of a value whose first bytes Prepared.Patch may still change. No other operation of the batch may be on key.
+// PutOpen is Put of a value whose first bytes Prepared.Patch may still change. No other operation of the batch may be
+// on key.
 func (b *Batch) PutOpen(key, value []byte) { b.put(key, value, true) }
 
 func (b *Batch) put(key, value []byte, open bool) {

@@ -5,14 +5,15 @@ import (
 	"fmt"
 )
 
-// Prepared is a batch with which an engine has already done what it can before its place among the other writes is known. A
-// writer who holds a latch for that place makes nearly all of its batch without it, and adds the rest under it. For one Write or
-// Discard; not safe for concurrent use.
+// Prepared is a batch with which an engine has already done what it can before its place among the other writes is
+// known. A writer who holds a latch for that place makes nearly all of its batch without it, and adds the rest under
+// it. For one Write or Discard; not safe for concurrent use.
 type Prepared interface {
-	// Patch overwrites the first bytes of the value of operation i, as Batch.Op counts, by head, which isn't longer than the value. The
-	// operation is one of PutOpen.
+	// Patch overwrites the first bytes of the value of operation i, as Batch.Op counts, by head, which isn't longer
+	// than the value. The operation is one of PutOpen.
 	Patch(i int, head []byte)
-	// Write is Engine.Write of the prepared operations with those of late behind them. late may be used again when Write has returned.
+	// Write is Engine.Write of the prepared operations with those of late behind them. late may be used again when
+	// Write has returned.
 	Write(ctx context.Context, late *Batch, pre []Precondition) (Commit, error)
 	// Discard gives the batch up instead.
 	Discard()
@@ -20,9 +21,9 @@ type Prepared interface {
 
 // Preparer is an Engine that prepares batches.
 type Preparer interface {
-	// Prepare prepares b, with memory for room more bytes of keys and values. The errors are those that Write has for the batch itself.
-	// b belongs to the Prepared, which may change the values of PutOpen in it, until Discard, or until Write has failed, or until its
-	// Commit's Wait has returned.
+	// Prepare prepares b, with memory for room more bytes of keys and values. The errors are those that Write has for
+	// the batch itself. b belongs to the Prepared, which may change the values of PutOpen in it, until Discard, or
+	// until Write has failed, or until its Commit's Wait has returned.
 	Prepare(b *Batch, room int) (Prepared, error)
 }
 

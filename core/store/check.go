@@ -24,11 +24,13 @@ type Watch struct {
 }
 
 // Check verifies a container: every item has its number, index, unique, ttl and feed entries and the reverse; heads and
-// logical heads agree with the items; checksums hold; LSNs are in order and below the counter. It tells what is wrong in
-// words. Writers may go on; each slot is checked over one snapshot. What can't be read is a problem; an error is one of the check itself.
+// logical heads agree with the items; checksums hold; LSNs are in order and below the counter. It tells what is wrong
+// in words. Writers may go on; each slot is checked over one snapshot. What can't be read is a problem; an error is one
+// of the check itself.
 //
-// It takes the same memory for any number of items. The entries that items want are summed up, and so are those that are there: as long as the sums
-// of a kind agree, so do the entries. Where they don't, each entry is looked for on its own, to name those that differ.
+// It takes the same memory for any number of items. The entries that items want are summed up, and so are those that
+// are there: as long as the sums of a kind agree, so do the entries. Where they don't, each entry is looked for on its
+// own, to name those that differ.
 func (c *Container) Check(ctx context.Context, w Watch) error {
 	k := &checker{c: c, ctx: ctx, w: w}
 	for slot := range c.slots {
@@ -110,18 +112,13 @@ func (k *checker) step() error {
 	return nil
 }
 
-// errGone ends the check of a slot whose container was dropped.
-var errGone = errors.New("dropped")
-
 func (k *checker) slot(sl *slot) (err error) {
 	k.begin(sl)
 	defer k.snap.Close()
+	defer k.logicals.release()
 	defer func() { // no stored byte may end the process
 		if r := recover(); r != nil {
 			k.bad("the check can't go on: %v", r)
-		}
-		if errors.Is(err, errGone) {
-			err = nil
 		}
 	}()
 	if err := k.items(k.item); err != nil {
@@ -315,7 +312,8 @@ func (k *checker) comparable(kind keys.Kind, val []byte) []byte {
 // formsKnown reports whether all entries of the slot were written with their form.
 func (k *checker) formsKnown() bool { return k.sl.flags.Load().classes&index.FormsKnown != 0 }
 
-// formless reports whether val is an index entry's flag without the form that is wanted: it was written before there were forms.
+// formless reports whether val is an index entry's flag without the form that is wanted: it was written before there
+// were forms.
 func formless(want, val []byte) bool {
 	return len(want) == 1 && len(val) == 1 && want[0]&^index.FormMask == val[0]
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// logicalCheck compares logical heads with the items of their partitions. Both come in the same order, so it holds one of each.
+// logicalCheck compares logical heads with the items of their partitions. Both come in the same order, so it holds one
+// of each.
 type logicalCheck struct {
 	k       *checker
 	part    []byte // place and tuple of the partition whose items come by; nil: none yet
@@ -91,8 +92,14 @@ func (l *logicalCheck) close() error {
 	if lerr := l.heads.Err(); lerr != nil && !l.failed {
 		l.k.bad("logical heads can't be read: %v", lerr)
 	}
-	_ = l.heads.Close()
 	return err
+}
+
+// release gives the iterator back, wherever the check of the slot has ended.
+func (l *logicalCheck) release() {
+	if l.heads != nil {
+		_ = l.heads.Close()
+	}
 }
 
 func (k *checker) orphan(part []byte) {

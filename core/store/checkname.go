@@ -9,7 +9,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// name looks for the entries of the odd kinds one by one: first those that items want, then the items of those that are there.
+// name looks for the entries of the odd kinds one by one: first those that items want, then the items of those that are
+// there.
 func (k *checker) name() error {
 	k.naming = true
 	err := k.items(func(it *checked) error {
@@ -58,7 +59,8 @@ func (k *checker) wanted(kind keys.Kind, key, val []byte) error {
 	return nil
 }
 
-// found looks for the item of an entry. An item that can't be read has been reported, and its entries are none of anybody's.
+// found looks for the item of an entry. An item that can't be read has been reported, and its entries are none of
+// anybody's.
 func (k *checker) found(kind keys.Kind, key, val []byte) error {
 	suffix, ok := k.ownerOf(kind, key, val)
 	if !ok {

@@ -14,15 +14,16 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// draft is a commit whose batch is made but for what the latches decide: the LSNs and times of its items, and the heads. It goes
-// through these steps, of which only 2 and 3 have the latches of all its slots:
+// draft is a commit whose batch is made but for what the latches decide: the LSNs and times of its items, and the
+// heads. It goes through these steps, of which only 2 and 3 have the latches of all its slots:
 //
 //  1. plan makes the operations and has the engine prepare them.
 //  2. fill takes the LSNs and adds what they decide, the caller having checked that every change's old item is the present one.
 //  3. write hands the batch to the engine, and the slots are told.
 //
-// Terms hold the second of an item's time, and a slot's commit times never fall. So when somebody who began later has committed
-// in a later second, the items move there and step 1 is done again under the latches: at most once a second in a slot.
+// Terms hold the second of an item's time, and a slot's commit times never fall. So when somebody who began later has
+// committed in a later second, the items move there and step 1 is done again under the latches: at most once a second
+// in a slot.
 type draft struct {
 	c     *Container
 	b     *kv.Batch   // step 1
@@ -151,8 +152,8 @@ func (d *draft) done() {
 // maxScratch is how many bytes of memory are kept for the next commit.
 const maxScratch = 1 << 20
 
-// fill completes a draft. The caller holds the latches of all its slots until the commit is visible or given up. Changes get LSN and
-// position: with apart each one an LSN of its own, else those of a slot share one.
+// fill completes a draft. The caller holds the latches of all its slots until the commit is visible or given up.
+// Changes get LSN and position: with apart each one an LSN of its own, else those of a slot share one.
 func (d *draft) fill(ctx context.Context, apart bool) error {
 	if err := d.retime(); err != nil {
 		return err
@@ -175,8 +176,8 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 	return nil
 }
 
-// retime moves items up to the time of their slot's last commit. When that changes the second of any, its terms are made again,
-// and with them the batch.
+// retime moves items up to the time of their slot's last commit. When that changes the second of any, its terms are
+// made again, and with them the batch.
 func (d *draft) retime() error {
 	again := false
 	for i := range d.parts {
@@ -276,9 +277,9 @@ func (d *draft) write(ctx context.Context) (pending, error) {
 	return pending{commit: w, slot: last.sl, lsn: last.h.LSN, batch: d.b}, nil
 }
 
-// commit makes the changes of a draft of one slot visible under the next LSN. The caller holds the slot's latch and has checked that
-// every change's old item is the present one. raced says that the slot's head was not what was expected: nothing is written, try
-// again.
+// commit makes the changes of a draft of one slot visible under the next LSN. The caller holds the slot's latch and has
+// checked that every change's old item is the present one. raced says that the slot's head was not what was expected:
+// nothing is written, try again.
 func (d *draft) commit(ctx context.Context) (p pending, raced bool, err error) {
 	sl := d.parts[0].sl
 	if err := d.fill(ctx, false); err != nil {
@@ -293,8 +294,8 @@ func (d *draft) commit(ctx context.Context) (p pending, raced bool, err error) {
 	return p, raced, err
 }
 
-// lost finds out where a slot stands after the engine refused a commit or doesn't know what became of it, and reads its head
-// again. raced says that nothing was written and that trying again may help. The caller holds the latch.
+// lost finds out where a slot stands after the engine refused a commit or doesn't know what became of it, and reads its
+// head again. raced says that nothing was written and that trying again may help. The caller holds the latch.
 func (c *Container) lost(sl *slot, cause error) (raced bool, err error) {
 	conflict := errors.Is(cause, kv.ErrConflict)
 	if !conflict && !errors.Is(cause, kv.ErrUnknownOutcome) {
@@ -441,8 +442,8 @@ func keyClasses(ident []byte) (bits uint32) {
 	return bits
 }
 
-// logicalHeads rewrites the heads of the logical partitions that a part's changes touch, and refuses one that would grow above
-// its limit.
+// logicalHeads rewrites the heads of the logical partitions that a part's changes touch, and refuses one that would
+// grow above its limit.
 func (d *draft) logicalHeads(p *part, apart bool) error {
 	most := d.c.st.lim.LogicalPartition
 	for n, first := 0, 0; n < p.partitions; n++ {

@@ -38,8 +38,8 @@ type slot struct {
 	min     []byte
 	headKey []byte
 
-	// losers is held by a write that has lost a race, until it is through; taken before mu. Those who wait for the latch lose to whoever has it, so
-	// many who try again together mostly lose again.
+	// losers is held by a write that has lost a race, until it is through; taken before mu. Those who wait for the
+	// latch lose to whoever has it, so many who try again together mostly lose again.
 	losers latch
 
 	mu        latch // the latch
@@ -75,8 +75,8 @@ type indexFlags struct {
 	elements, lossy index.Bloom
 }
 
-// widen adds what the next head's index holds to the flags, before its commit is visible: a query that sees the commit must
-// not skip what it brought. The caller holds the latch.
+// widen adds what the next head's index holds to the flags, before its commit is visible: a query that sees the commit
+// must not skip what it brought. The caller holds the latch.
 func (s *slot) widen(h *Head) {
 	f := s.flags.Load()
 	elements, lossy := f.elements, f.lossy
@@ -161,8 +161,8 @@ func (c *Container) Bytes() (n int64) {
 	return n
 }
 
-// SlotStats returns the greatest durable LSN and the items and bytes of the slots [from, to). What a client is shown as the
-// LSN of a partition must not be taken back by a crash, so commits on their way to being durable don't count in it.
+// SlotStats returns the greatest durable LSN and the items and bytes of the slots [from, to). What a client is shown as
+// the LSN of a partition must not be taken back by a crash, so commits on their way to being durable don't count in it.
 func (c *Container) SlotStats(from, to int) (lsn, items, bytes int64) {
 	for _, s := range c.slots[from:to] {
 		lsn = max(lsn, s.durable.Load())
@@ -213,8 +213,8 @@ func (c *Container) SlotOf(pk PartitionKey) (int, error) {
 	return at.slot, err
 }
 
-// place20 returns the 20 bits of a placement that lead an item number: the first 20 bits of the hash, with MultiHash 10 of
-// level one and 10 of the whole key. (A V2 hash has 126 bits: its two top bits are always zero and left out.)
+// place20 returns the 20 bits of a placement that lead an item number: the first 20 bits of the hash, with MultiHash 10
+// of level one and 10 of the whole key. (A V2 hash has 126 bits: its two top bits are always zero and left out.)
 func place20(k epk.Kind, place []byte) uint64 {
 	switch k {
 	case epk.V1:
@@ -288,7 +288,8 @@ func (c *Container) placeLen() int {
 	}
 }
 
-// prefix returns the placement and tuple bytes of a partition key that names fewer values than the definition has paths.
+// prefix returns the placement and tuple bytes of a partition key that names fewer values than the definition has
+// paths.
 func (c *Container) prefix(pk PartitionKey) (place, tuple []byte) {
 	place = epk.Place(nil, c.def.Load().PartitionKey.EPKKind(), pk)
 	for _, v := range pk {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -13,11 +14,11 @@ import (
 	"github.com/orrerydb/orrery/core/work"
 )
 
-// counter hands out a container's LSNs and item numbers. Both are reserved ahead in blocks, durable before use, so none is
-// ever used twice, also not after a crash: a new process goes on where the reservation ended.
+// counter hands out a container's LSNs and item numbers. Both are reserved ahead in blocks, durable before use, so none
+// is ever used twice, also not after a crash: a new process goes on where the reservation ended.
 //
-// When half of a block is used the next one is reserved in the background. A writer waits only where there is none yet: behind the
-// first write after an open, or where the disk is slower than the writers use half a block.
+// When half of a block is used the next one is reserved in the background. A writer waits only where there is none yet:
+// behind the first write after an open, or where the disk is slower than the writers use half a block.
 type counter struct {
 	eng  kv.Engine
 	gen  uint32
@@ -28,8 +29,8 @@ type counter struct {
 	num block
 	run *reservation // under way; nil = none
 
-	// given is the greatest LSN that a commit was given: the LSNs between it and the block's end are only reserved. A process that has
-	// just begun takes it from the slots' heads.
+	// given is the greatest LSN that a commit was given: the LSNs between it and the block's end are only reserved. A
+	// process that has just begun takes it from the slots' heads.
 	given atomic.Int64
 }
 
@@ -63,7 +64,8 @@ func (b *block) next(floor uint64) uint64 {
 // reserved says that everything up to n may be given out.
 func (b *block) reserved(n uint64) { b.to, b.ahead = n, n-b.size/2 }
 
-// take gives the next number above floor; false when it isn't reserved. low says that it is time to reserve the next block.
+// take gives the next number above floor; false when it isn't reserved. low says that it is time to reserve the next
+// block.
 func (b *block) take(floor uint64) (n uint64, low, ok bool) {
 	n = max(b.last, floor) + 1
 	if n > b.to {
@@ -140,8 +142,8 @@ func (c *counter) await(ctx context.Context, r *reservation) error {
 	}
 }
 
-// reserve starts a reservation for the blocks of which half is used, of b as if it were used up to floor. It reports whether it does.
-// The caller holds mu.
+// reserve starts a reservation for the blocks of which half is used, of b as if it were used up to floor. It reports
+// whether it does. The caller holds mu.
 func (c *counter) reserve(b *block, floor uint64) bool {
 	ends := map[*block]uint64{&c.lsn: c.lsn.next(0), &c.num: c.num.next(0)}
 	ends[b] = b.next(floor)
@@ -179,7 +181,8 @@ func (c *counter) numbers() uint64 {
 	return c.num.to
 }
 
-// write makes it durable that numbers up to these are used.
+// write makes it durable that numbers up to these are used. Whose outcome isn't known is a reservation, not what is to
+// be written with its numbers: nothing of that is applied.
 func (c *counter) write(lsn, num uint64) error {
 	v := make([]byte, 0, 17)
 	v = append(v, formatCounter)
@@ -188,8 +191,11 @@ func (c *counter) write(lsn, num uint64) error {
 	b := kv.Batch{Frees: true} // a delete on a full disk takes an LSN, too
 	b.Put(keys.AppendMeta(nil, keys.MetaCounter, c.gen, ""), v)
 	w, err := c.eng.Write(c.work.Context(), &b, nil)
-	if err != nil {
-		return err
+	if err == nil {
+		err = w.Wait()
 	}
-	return w.Wait()
+	if errors.Is(err, kv.ErrUnknownOutcome) {
+		return fmt.Errorf("%w: no numbers could be reserved: %v", kv.ErrUnavailable, err)
+	}
+	return err
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// idFilter is the set of a slot's ids, in memory, with false positives and no false negatives: a query for an id without a
-// partition key asks all slots, and nearly all of them can say no without a seek. A create learns from it that its item isn't
-// there. Three facts keep it right:
+// idFilter is the set of a slot's ids, in memory, with false positives and no false negatives: a query for an id
+// without a partition key asks all slots, and nearly all of them can say no without a seek. A create learns from it
+// that its item isn't there. Three facts keep it right:
 //  1. A commit adds its ids before it is visible, under the latch.
 //  2. A new filter is registered and its snapshot taken under the latch; so every id is in the snapshot, or added later.
 //  3. Nothing is ever removed: a deleted id stays as a false positive until the filter is made again.
@@ -66,7 +66,8 @@ func (f *idFilter) has(h uint64) bool {
 // IDHash is the hash under which id filters know an id.
 func IDHash(id value.Value) uint64 { return xxhash.Sum64(keys.AppendExact(nil, id)) }
 
-// remember adds the ids that the changes bring to the slot's filters. The caller holds the latch, before the commit is visible.
+// remember adds the ids that the changes bring to the slot's filters. The caller holds the latch, before the commit is
+// visible.
 func (s *slot) remember(chs []change) {
 	f, g := s.ids.Load(), s.idsNext
 	if f == nil && g == nil {
@@ -89,8 +90,8 @@ func (s *slot) remember(chs []change) {
 	}
 }
 
-// lacks reports that a slot doesn't hold an item. The answer is as old as the slot's LSN before the call: a filter that is given
-// up in between misses later commits only. wanted has a missing filter made in the background.
+// lacks reports that a slot doesn't hold an item. The answer is as old as the slot's LSN before the call: a filter that
+// is given up in between misses later commits only. wanted has a missing filter made in the background.
 func (c *Container) lacks(id *identity, wanted bool) bool {
 	s := c.slots[id.slot]
 	f := s.ids.Load()
@@ -103,8 +104,8 @@ func (c *Container) lacks(id *identity, wanted bool) bool {
 	return !f.has(xxhash.Sum64(id.ident[len(id.tuple):]))
 }
 
-// MayHoldID reports whether a slot may hold an item with this id in any logical partition. A slot without a filter may; asking
-// has the filters made in the background.
+// MayHoldID reports whether a slot may hold an item with this id in any logical partition. A slot without a filter may;
+// asking has the filters made in the background.
 func (v *View) MayHoldID(slot int, hash uint64) bool {
 	s := v.c.slots[slot]
 	f := s.ids.Load()

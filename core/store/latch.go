@@ -9,13 +9,13 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// latch is a mutex that can be waited for with a context, and whose queue is bounded. A newcomer may take it past those who wait: that
-// spares a switch of goroutines for each of many short holds. But the first of the queue is let past newcomers when it has lost
-// the latch to several of them.
+// latch is a mutex that can be waited for with a context, and whose queue is bounded. A newcomer may take it past those
+// who wait: that spares a switch of goroutines for each of many short holds. But the first of the queue is let past
+// newcomers when it has lost the latch to several of them.
 //
-// How long the queue may get is said in time, because what a hold takes depends on the machine and on the documents: once waiting has
-// taken longer than latchTarget, newcomers beyond latchFew are refused until it takes less. A few dozen writers that wait are no
-// overload: they share one sync of the log.
+// How long the queue may get is said in time, because what a hold takes depends on the machine and on the documents:
+// once waiting has taken longer than latchTarget, newcomers beyond latchFew are refused until it takes less. A few
+// dozen writers that wait are no overload: they share one sync of the log.
 type latch struct {
 	held    atomic.Bool
 	first   atomic.Bool // newcomers stay behind the head of the queue
@@ -46,8 +46,8 @@ func (l *latch) Lock() {
 	}
 }
 
-// LockFor takes the latch for a request. It fails with status.TooManyRequests at once when the queue is too long, and with Timeout when ctx
-// ends.
+// LockFor takes the latch for a request. It fails with status.TooManyRequests at once when the queue is too long, and
+// with Timeout when ctx ends.
 func (l *latch) LockFor(ctx context.Context) error {
 	if l.try() {
 		return nil

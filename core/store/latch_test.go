@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/orrerydb/orrery/core/status"
@@ -76,52 +77,56 @@ func TestLatchStarvesNobody(t *testing.T) {
 
 // Behind a holder that is stuck, few wait and the others are refused at once; a context ends a wait.
 func TestLatchRefuses(t *testing.T) {
-	l := newLatch()
-	l.Lock()
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	for range latchFew {
-		wg.Go(func() {
-			if err := l.LockFor(ctx); !status.Is(err, status.Timeout) {
-				t.Errorf("a wait that its context has ended: %v", err)
-			}
-		})
-	}
-	for end := time.Now().Add(10 * time.Second); !l.slow.Load() || l.waiting.Load() < latchFew; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLatch()
+		l.Lock()
+		ctx, cancel := context.WithCancel(context.Background())
+		var wg sync.WaitGroup
+		for range latchFew {
+			wg.Go(func() {
+				if err := l.LockFor(ctx); !status.Is(err, status.Timeout) {
+					t.Errorf("a wait that its context has ended: %v", err)
+				}
+			})
+		}
+		time.Sleep(2 * latchTarget)
+		if !l.slow.Load() || l.waiting.Load() != latchFew {
 			t.Fatalf("%d wait, slow: %v", l.waiting.Load(), l.slow.Load())
 		}
-	}
-	begun := time.Now()
-	err := l.LockFor(context.Background())
-	if !status.Is(err, status.TooManyRequests) || status.From(err).RetryAfter <= 0 || time.Since(begun) > time.Second {
-		t.Errorf("one too many: %v after %v", err, time.Since(begun))
-	}
-	cancel()
-	wg.Wait()
-	l.Unlock()
-	if err := l.LockFor(context.Background()); err != nil {
-		t.Errorf("the latch is free: %v", err)
-	}
-	l.Unlock()
+		begun := time.Now()
+		err := l.LockFor(context.Background())
+		if !status.Is(err, status.TooManyRequests) || status.From(err).RetryAfter <= 0 || time.Since(begun) > 0 {
+			t.Errorf("one too many: %v after %v", err, time.Since(begun))
+		}
+		cancel()
+		wg.Wait()
+		l.Unlock()
+		if err := l.LockFor(context.Background()); err != nil {
+			t.Errorf("the latch is free: %v", err)
+		}
+		l.Unlock()
+	})
 }
 
 // Hundreds of writers that wait for short holds are not refused: they share syncs of the log.
 func TestLatchTakesManyShortHolds(t *testing.T) {
-	l := newLatch()
-	var wg sync.WaitGroup
-	for range 256 {
-		wg.Go(func() {
-			for range 20 {
-				if err := l.LockFor(context.Background()); err != nil {
-					t.Errorf("%v, slow: %v", err, l.slow.Load())
-					return
+	synctest.Test(t, func(t *testing.T) { // what the machine does beside it takes no time
+		l := newLatch()
+		var wg sync.WaitGroup
+		for range 256 {
+			wg.Go(func() {
+				for range 20 {
+					if err := l.LockFor(context.Background()); err != nil {
+						t.Errorf("%v, slow: %v", err, l.slow.Load())
+						return
+					}
+					time.Sleep(latchTarget / 1000)
+					l.Unlock()
 				}
-				l.Unlock()
-			}
-		})
-	}
-	wg.Wait()
+			})
+		}
+		wg.Wait()
+	})
 }
 
 func TestLatchIsHeldAgainAfterAPanicWithoutIt(t *testing.T) {

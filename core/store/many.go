@@ -27,9 +27,10 @@ const maxWaits = 1024
 // WriteMany does independent writes and waits once until all are durable. With ordered it stops at the first error: the
 // outcomes end there, and no write behind it is done.
 //
-// Writes into one slot share a commit of the engine, and with ordered those of all slots in a run of writes do. Each has its own LSN, in the
-// order of the call within a slot. It changes nothing of what each write does: an item that is written twice by one call is in two runs,
-// and whenever a commit of several can't be made as it is, its writes are done one by one.
+// Writes into one slot share a commit of the engine, and with ordered those of all slots in a run of writes do. Each
+// has its own LSN, in the order of the call within a slot. It changes nothing of what each write does: an item that is
+// written twice by one call is in two runs, and whenever a commit of several can't be made as it is, its writes are
+// done one by one.
 func (c *Container) WriteMany(ctx context.Context, ws []Write, ordered bool) []Outcome {
 	m := many{c: c, ctx: ctx, ws: ws, ordered: ordered, out: make([]Outcome, 0, len(ws))}
 	for at := 0; at < len(ws); {
@@ -179,7 +180,8 @@ func (m *many) one(at int) {
 	}
 }
 
-// again does the writes of a commit that came to nothing one by one; with ordered what is behind the first error has no outcome.
+// again does the writes of a commit that came to nothing one by one; with ordered what is behind the first error has no
+// outcome.
 func (m *many) again(from []int) {
 	slices.Sort(from)
 	for _, i := range from {
@@ -203,8 +205,8 @@ func bySlot(chs []change, from []int) {
 	}
 }
 
-// commit makes changes visible in one commit of the engine: false when nothing was done and each is to be tried by itself. Its batch
-// is made before the latches of all slots are taken, in their order.
+// commit makes changes visible in one commit of the engine: false when nothing was done and each is to be tried by
+// itself. Its batch is made before the latches of all slots are taken, in their order.
 func (m *many) commit(chs []change, from []int) bool {
 	if len(chs) < 2 {
 		return len(chs) == 0

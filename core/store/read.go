@@ -29,8 +29,8 @@ func (c *Container) Read(ctx context.Context, pk PartitionKey, id value.Value) (
 // shortKey is how long the keys of most items are at most.
 const shortKey = keys.PrefixLen + 118
 
-// ReadInto is Read into memory that the caller uses again. It returns the slot of the key, of an absent item too; below 0 when the key is
-// none of the container's.
+// ReadInto is Read into memory that the caller uses again. It returns the slot of the key, of an absent item too; below
+// 0 when the key is none of the container's.
 func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk PartitionKey, id value.Value) (int, error) {
 	if err := c.Alive(); err != nil {
 		return -1, err
@@ -69,8 +69,8 @@ func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk Partition
 
 // View is a consistent view of a container for queries. Close it.
 //
-// What it says about the index (policy, flags of the slots) holds at least what the snapshot holds: every slot has all entries of
-// the policy, whatever an index rebuild does.
+// What it says about the index (policy, flags of the slots) holds at least what the snapshot holds: every slot has all
+// entries of the policy, whatever an index rebuild does.
 type View struct {
 	c       *Container
 	snap    kv.Snapshot
@@ -82,8 +82,8 @@ type View struct {
 	opened  time.Time // by the real clock
 }
 
-// maxViews is how often View takes its snapshot again because an index rebuild has just let queries go by another policy, or
-// has narrowed a slot's flags.
+// maxViews is how often View takes its snapshot again because an index rebuild has just let queries go by another
+// policy, or has narrowed a slot's flags.
 const maxViews = 8
 
 // View opens a view of the present state.
@@ -107,8 +107,8 @@ func (c *Container) View() *View {
 	}
 }
 
-// Indexed reports whether the index entries in the view follow Policy and name every item that they should. When they don't,
-// neither they nor HasElements and HasLossy may be used, and Classes only for partition keys and ids.
+// Indexed reports whether the index entries in the view follow Policy and name every item that they should. When they
+// don't, neither they nor HasElements and HasLossy may be used, and Classes only for partition keys and ids.
 func (v *View) Indexed() bool { return v.indexed }
 
 // Policy returns the indexing policy of the view.
@@ -117,7 +117,8 @@ func (v *View) Policy() *index.Policy { return v.pol }
 // A view that can't be taken anew is given up when it is maxViewAges times as old as one that can.
 const maxViewAges = 10
 
-// Old reports whether a reader who can go on by position should do so in a new view. gone says that no reader may go on in this one.
+// Old reports whether a reader who can go on by position should do so in a new view. gone says that no reader may go on
+// in this one.
 func (v *View) Old() (old, gone bool) {
 	age, most := realTime.Now().Sub(v.opened), v.c.st.lim.ViewAge
 	return age > most, age > maxViewAges*most
@@ -161,8 +162,8 @@ func (v *View) HasElements(i int, path uint64) bool {
 // HasLossy reports whether a path may have cut values in a slot.
 func (v *View) HasLossy(i int, path uint64) bool { return v.flags[i].lossy.Has(path) }
 
-// Locate returns the slot, placement and tuple bytes of a partition key, which may be a prefix of the paths: then complete
-// is false and the place is a prefix too.
+// Locate returns the slot, placement and tuple bytes of a partition key, which may be a prefix of the paths: then
+// complete is false and the place is a prefix too.
 func (c *Container) Locate(pk PartitionKey) (slot int, place, tuple []byte, complete bool, err error) {
 	if len(pk) == len(c.keyPaths()) {
 		id, err := c.locate(nil, pk, value.Value{})
@@ -202,7 +203,8 @@ func (v *View) Fetch(it *Item, slot int, ident []byte, m *Mem) (ok bool, err err
 	return v.fetch(it, m)
 }
 
-// FetchSuffix reads the item with this suffix (placement, tuple, id) in a slot into it; false when it is absent or expired.
+// FetchSuffix reads the item with this suffix (placement, tuple, id) in a slot into it; false when it is absent or
+// expired.
 func (v *View) FetchSuffix(it *Item, slot int, suffix []byte, m *Mem) (bool, error) {
 	m.key = append(keys.AppendPrefix(m.key[:0], v.c.slots[slot].key, keys.KindItem), suffix...)
 	return v.fetch(it, m)

@@ -14,13 +14,13 @@ const (
 	reapEntries = 8192 // feed entries that are passed over
 )
 
-// Reap removes expired items of a slot and returns how many it removed. more says that a bound was reached: there may be more to do
-// right away.
+// Reap removes expired items of a slot and returns how many it removed. more says that a bound was reached: there may
+// be more to do right away.
 //
-// Items with a ttl of their own are found by their ttl entries. Those under the container's default are found in feed order: the
-// oldest writes come first, and the first item under the default that is not due ends the walk. Items with a ttl of their own
-// never become items under the default without a new feed entry, so those in front of that item are passed only once: slot.reaped
-// remembers where the walk has ended.
+// Items with a ttl of their own are found by their ttl entries. Those under the container's default are found in feed
+// order: the oldest writes come first, and the first item under the default that is not due ends the walk. Items with a
+// ttl of their own never become items under the default without a new feed entry, so those in front of that item are
+// passed only once: slot.reaped remembers where the walk has ended.
 func (c *Container) Reap(ctx context.Context, slot int) (n int, more bool, err error) {
 	if c.def.Load().DefaultTTL == nil {
 		return 0, false, nil

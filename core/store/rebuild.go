@@ -14,7 +14,8 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// rebuild moves a container's index from policy A to policy B beside the requests. DESIGN.md has the whole; it maintains:
+// rebuild moves a container's index from policy A to policy B beside the requests. DESIGN.md has the whole; it
+// maintains:
 //
 //  1. Queries go by one policy, and every slot has all entries of it at every moment. Until all slots have those of B too this
 //     is A, afterwards B; nothing of A is taken out before.
@@ -115,8 +116,8 @@ func (c *Container) survey() error {
 	return nil
 }
 
-// Redefine changes the container's definition by f while no rebuild begins or ends. f gets the versions of the indexing policy
-// that index entries follow. A changed policy is followed in the background.
+// Redefine changes the container's definition by f while no rebuild begins or ends. f gets the versions of the indexing
+// policy that index entries follow. A changed policy is followed in the background.
 func (c *Container) Redefine(f func(inUse []uint32) (*catalog.Container, error)) (*catalog.Container, error) {
 	c.defMu.Lock()
 	defer c.defMu.Unlock()
@@ -167,8 +168,8 @@ func (c *Container) startRebuild() {
 	c.rb.running = c.st.work.Go(what, func() { c.runRebuild(c.st.work.Context(), what) })
 }
 
-// runRebuild rebuilds until the index follows the newest policy, the container is dropped or the store is closed. A fault is an error
-// like any other: the rebuild begins again after a pause.
+// runRebuild rebuilds until the index follows the newest policy, the container is dropped or the store is closed. A
+// fault is an error like any other: the rebuild begins again after a pause.
 func (c *Container) runRebuild(ctx context.Context, what string) {
 	forgotten := false
 	for {
@@ -459,8 +460,8 @@ type chunk struct {
 	counts []Tracked  // what goes out of the paths that the slot counts
 }
 
-// do does it. What it costs is done without the latch, unless writers were in the way too often. raced says that they were:
-// nothing is written then.
+// do does it. What it costs is done without the latch, unless writers were in the way too often. raced says that they
+// were: nothing is written then.
 func (ck *chunk) do(latched bool) (raced bool, err error) {
 	sl := ck.sl
 	sl.mu.Lock()

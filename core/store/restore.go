@@ -45,7 +45,8 @@ type Restored struct {
 	Items      int64
 }
 
-// Gap is a part of a damaged store that couldn't be read: keys from Lo to before Hi may have stood there; nil is no bound.
+// Gap is a part of a damaged store that couldn't be read: keys from Lo to before Hi may have stood there; nil is no
+// bound.
 type Gap struct {
 	Lo, Hi []byte
 	What   string
@@ -59,12 +60,12 @@ type Saved interface {
 	Gaps() []Gap
 }
 
-// Restore makes a store in an empty engine of what is saved of a damaged one. The catalog, items and counters are taken as they are; everything else is made
-// of them, and what of it can be read tells which items are missing: lost is told of each. It takes the same memory for any number of items that are
-// saved.
+// Restore makes a store in an empty engine of what is saved of a damaged one. The catalog, items and counters are taken
+// as they are; everything else is made of them, and what of it can be read tells which items are missing: lost is told
+// of each. It takes the same memory for any number of items that are saved.
 func Restore(ctx context.Context, eng kv.Engine, clk *clock.Clock, saved Saved, lost func(Lost)) (Restored, error) {
-	r := &restorer{ctx: ctx, eng: eng, clk: clk, saved: saved, lost: lost, slots: map[keys.Slot]*place{}, gens: map[uint32]*generation{},
-		strays: map[uint32]bool{}, short: map[keys.Slot]bool{}}
+	r := &restorer{ctx: ctx, eng: eng, clk: clk, saved: saved, lost: lost,
+		slots: map[keys.Slot]*place{}, gens: map[uint32]*generation{}, strays: map[uint32]bool{}, short: map[keys.Slot]bool{}}
 	if err := saved.Each(r.visit); err != nil {
 		return r.done, err
 	}
@@ -89,8 +90,8 @@ func (r *restorer) gap(g Gap) {
 	r.lost(Lost{What: what})
 }
 
-// accounted reports whether it is known that nothing of a gap is missing but what was reported: it held what could be made again, or of slots whose head
-// says how many items there were.
+// accounted reports whether it is known that nothing of a gap is missing but what was reported: it held what could be
+// made again, or of slots whose head says how many items there were.
 func (r *restorer) accounted(g Gap) bool {
 	lo, from, ok := keys.ParseSlot(g.Lo)
 	hi, _, ok2 := keys.ParseSlot(g.Hi)
@@ -378,7 +379,8 @@ func (s *slotRestore) item(suffix, val []byte) error {
 	return s.k.wants(it, t, func(_ keys.Kind, key, val []byte) error { return s.r.put(key, val) })
 }
 
-// taken reports whether another item has what is to be unique to one: an older version came back whose value another item has taken since.
+// taken reports whether another item has what is to be unique to one: an older version came back whose value another
+// item has taken since.
 func (s *slotRestore) taken(it *checked) (bool, error) {
 	if len(s.g.c.uniques) == 0 {
 		return false, nil

@@ -1,5 +1,5 @@
-// Package store keeps items: read, write, etag, _ts, LSN, TTL, unique keys, index upkeep and the feed entry of every item,
-// and Tx, a transaction on one logical partition.
+// Package store keeps items: read, write, etag, _ts, LSN, TTL, unique keys, index upkeep and the feed entry of every
+// item, and Tx, a transaction on one logical partition.
 //
 // Invariants:
 //  1. An item, its number, index, unique, ttl and feed entries, the slot head and the logical head commit together or not
@@ -33,8 +33,8 @@ type Limits struct {
 	LogicalPartition int64 // all items of one partition key value; 0 = 20 GB
 	ReadOnly         bool  // the engine takes no writes: nothing is mended or rebuilt
 
-	// ViewAge is how old a view gets before its reader takes a new one, where it can go on by position; 0 = a minute. An open view
-	// holds the space of everything that was removed since.
+	// ViewAge is how old a view gets before its reader takes a new one, where it can go on by position; 0 = a minute.
+	// An open view holds the space of everything that was removed since.
 	ViewAge time.Duration
 }
 
@@ -51,7 +51,8 @@ type Store struct {
 	work *work.Group // background work that reads the engine
 }
 
-// Open returns the store of an engine and its catalog. Its background work belongs to bg, which is closed before the engine.
+// Open returns the store of an engine and its catalog. Its background work belongs to bg, which is closed before the
+// engine.
 func Open(eng kv.Engine, cat *catalog.Catalog, clk *clock.Clock, lim Limits, bg *work.Group) *Store {
 	if lim.Item <= 0 {
 		lim.Item = 16 << 20

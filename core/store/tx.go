@@ -16,8 +16,9 @@ import (
 //  2. All of its writes commit together or none does, and only when nobody else has written to the logical partition since
 //     the Tx began.
 //
-// It reads its own writes over a snapshot. Nobody waits while its function runs: the latch is taken for the commit alone. A
-// Tx must not outlive its function; byte slices passed in may be reused after WithTx returns. Not safe for concurrent use.
+// It reads its own writes over a snapshot. Nobody waits while its function runs: the latch is taken for the commit
+// alone. A Tx must not outlive its function; byte slices passed in may be reused after WithTx returns. Not safe for
+// concurrent use.
 type Tx struct {
 	c      *Container
 	ctx    context.Context
@@ -45,8 +46,8 @@ type txItem struct {
 const maxTxRuns = 5
 
 // WithTx runs fn in a transaction on the logical partition pk and commits when fn returns nil. fn may run again after a
-// conflict, so it must have no effects beyond the Tx. It is durable when WithTx returns; the charge is what all operations
-// cost together.
+// conflict, so it must have no effects beyond the Tx. It is durable when WithTx returns; the charge is what all
+// operations cost together.
 func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) error) (lsn int64, charge float64, err error) {
 	at, err := c.locate(nil, pk, value.Value{})
 	if err != nil {
@@ -99,8 +100,9 @@ func (tx *Tx) logical(g getter) (h LogicalHead, err error) {
 	return h, h.decode(b)
 }
 
-// item returns the Tx's state of an item, read on first use. With create, for which there is nothing to read, the slot's id filter
-// may say that the item is absent: were it otherwise in the snapshot, somebody has written since and the commit finds out.
+// item returns the Tx's state of an item, read on first use. With create, for which there is nothing to read, the
+// slot's id filter may say that the item is absent: were it otherwise in the snapshot, somebody has written since and
+// the commit finds out.
 func (tx *Tx) item(id value.Value, create bool) (*txItem, error) {
 	at, err := tx.c.locate(make([]byte, 0, 96), tx.pk, id)
 	if err != nil {
@@ -146,8 +148,8 @@ func (tx *Tx) Read(id value.Value) (*Item, error) {
 	return t.cur, nil
 }
 
-// Write does one write inside the Tx. An error leaves the Tx as it was before the call; whether to go on is the caller's
-// choice. Result.Item gets its LSN, number and etag when WithTx commits: read them after it has returned.
+// Write does one write inside the Tx. An error leaves the Tx as it was before the call; whether to go on is the
+// caller's choice. Result.Item gets its LSN, number and etag when WithTx commits: read them after it has returned.
 func (tx *Tx) Write(w *Write) (Result, error) {
 	if w.PK == nil {
 		w.PK = tx.pk

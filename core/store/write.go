@@ -242,8 +242,8 @@ func (c *Container) commit(ctx context.Context, sl *slot, d *draft, ch *change) 
 	return d.commit(ctx)
 }
 
-// ready reads the present item, lets the write decide and makes the new item and the terms: everything that costs time. kept says
-// that nothing is to be written; res is complete then.
+// ready reads the present item, lets the write decide and makes the new item and the terms: everything that costs time.
+// kept says that nothing is to be written; res is complete then.
 func (c *Container) ready(ctx context.Context, w *Write, ch *change, res *Result) (kept bool, err error) {
 	sl := c.slots[ch.id.slot]
 	ch.seen = sl.lsn.Load()
@@ -315,8 +315,8 @@ func errDropped() error {
 	return status.WithSub(status.NotFound, status.SubOwnerNotFound, "Resource Not Found: the container was dropped")
 }
 
-// readOld reads the present item into ch.old. An absent item mostly costs a look into the slot's id filter; with create, where there
-// is none yet, one into the engine's.
+// readOld reads the present item into ch.old. An absent item mostly costs a look into the slot's id filter; with
+// create, where there is none yet, one into the engine's.
 func (c *Container) readOld(ch *change, create bool) error {
 	if c.lacks(&ch.id, create) {
 		ch.old = nil
@@ -433,7 +433,8 @@ func (c *Container) belongs(doc []byte, to *identity) error {
 	return nil
 }
 
-// prepare makes the new item and both sets of index terms. checked says that the document is known to belong to the identity.
+// prepare makes the new item and both sets of index terms. checked says that the document is known to belong to the
+// identity.
 func (c *Container) prepare(ctx context.Context, ch *change, doc []byte, noIndex, checked bool) error {
 	sl := c.slots[ch.id.slot]
 	if doc != nil {
@@ -465,8 +466,8 @@ func (c *Container) prepare(ctx context.Context, ch *change, doc []byte, noIndex
 	return nil
 }
 
-// collect gives the change its index terms. When an item becomes another version of itself, they are only those that may
-// differ.
+// collect gives the change its index terms. When an item becomes another version of itself, they are only those that
+// may differ.
 func (ch *change) collect(up upkeep) {
 	ch.release()
 	old, it, pol := ch.old, ch.item, up.policy

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Queue does things of one kind one after the other, in the order in which they came, on one goroutine of a Group that is there only
-// while there is something to do. What fails is done again after a pause. What is left when the group closes is not done.
+// Queue does things of one kind one after the other, in the order in which they came, on one goroutine of a Group that
+// is there only while there is something to do. What fails is done again after a pause. What is left when the group
+// closes is not done.
 type Queue[T any] struct {
 	g    *Group
 	what string

@@ -1,8 +1,9 @@
-// Package work runs what goes on beside the requests: removal of expired items, index rebuilds, drops. It is the only way in which the
-// core starts a goroutine, so that a fault in one container never ends the process.
+// Package work runs what goes on beside the requests: removal of expired items, index rebuilds, drops. It is the only
+// way in which the core starts a goroutine, so that a fault in one container never ends the process.
 //
-// Example: a job over many containers is started with Go, and gives each container its turn with Try. When one turn panics, the panic is
-// logged with its stack and counted, that turn ends with an error, and the job goes on with the next container.
+// Example: a job over many containers is started with Go, and gives each container its turn with Try. When one turn
+// panics, the panic is logged with its stack and counted, that turn ends with an error, and the job goes on with the
+// next container.
 package work
 
 import (
@@ -41,8 +42,8 @@ func New(log *slog.Logger) *Group {
 // Context ends when Close is called.
 func (g *Group) Context() context.Context { return g.ctx }
 
-// Go runs f on a goroutine of its own; Close waits for it. It reports whether f runs: not after Close. A panic of f is caught as Try
-// catches it.
+// Go runs f on a goroutine of its own; Close waits for it. It reports whether f runs: not after Close. A panic of f is
+// caught as Try catches it.
 func (g *Group) Go(what string, f func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -58,7 +59,8 @@ func (g *Group) Go(what string, f func()) bool {
 	return true
 }
 
-// Try runs f. A panic of f is logged with its stack, counted, and returned as an Internal error. what names the work in the log.
+// Try runs f. A panic of f is logged with its stack, counted, and returned as an Internal error. what names the work in
+// the log.
 func (g *Group) Try(what string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -21,11 +20,12 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/histories"
 )
 
 const (
-	fewKills = 20                   // unless ORRERY_KILLS says how many
-	writers  = 8                    // two share each logical partition, so transactions race
+	fewKills = 20 // unless ORRERY_KILLS says how many
+	writers  = 8
 	childEnv = "ORRERY_CRASH_CHILD" // set: this process is the one that will be killed
 	database = "db"
 	coll     = "c"
@@ -40,57 +40,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
-}
-
-// state is what one writer's documents should be: id -> value of field n.
-type state map[string]int
-
-// step is the n-th operation of writer w, the same each time: what it makes of the state. Single writes and transactions of
-// pairs take turns; no operation depends on another writer's. It changes st to the state after the step.
-func step(w, n int, st state) (ops []core.Write) {
-	put := func(kind core.WriteKind, id string) {
-		st[id] = n
-		ops = append(ops, core.Write{Kind: kind, ID: value.StringOf(id), Doc: document(w, n, id)})
-	}
-	del := func(id string) {
-		delete(st, id)
-		ops = append(ops, core.Write{Kind: core.Delete, ID: value.StringOf(id)})
-	}
-	id := func(prefix string, n int) string { return fmt.Sprintf("%s-%d-%d", prefix, w, n) }
-	switch n % 6 {
-	case 0:
-		put(core.Create, id("single", n))
-	case 1: // a pair
-		put(core.Create, id("left", n))
-		put(core.Create, id("right", n))
-	case 2:
-		put(core.Upsert, fmt.Sprintf("counter-%d", w))
-	case 3: // the pair changes, and a third comes with it
-		put(core.Replace, id("left", n-2))
-		put(core.Replace, id("right", n-2))
-		put(core.Upsert, fmt.Sprintf("counter-%d", w))
-	case 4:
-		put(core.Replace, id("single", n-4))
-	case 5: // every other pair goes
-		if n%12 == 5 {
-			del(id("left", n-4))
-			del(id("right", n-4))
-		} else {
-			del(id("single", n-5))
-		}
-	}
-	return ops
-}
-
-func partition(w int) string { return fmt.Sprintf("p%d", w/2) }
-
-func document(w, n int, id string) []byte {
-	d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":%q,"pk":%q,"n":%d,"tags":["t%d","t%d"],"nested":{"w":%d},"pad":%q}`,
-		id, partition(w), n, n%7, n%11, w, strings.Repeat("x", n%97*20)), doc.JSONOptions{Names: doc.NoSQL})
-	if err != nil {
-		panic(err)
-	}
-	return d
 }
 
 func openStore(ctx context.Context, dir string, relaxed bool) (*core.Engine, *core.Container, error) {
@@ -132,9 +81,9 @@ func child(dir string, at []string, relaxed bool) error {
 			return err
 		}
 		wg.Go(func() {
-			st := stateAfter(w, first)
+			st := histories.After(w, first)
 			for n := first; ; n++ {
-				if errs[w] = apply(ctx, c, w, step(w, n, st)); errs[w] != nil {
+				if errs[w] = histories.Do(ctx, c, w, n, st); errs[w] != nil {
 					errs[w] = fmt.Errorf("writer %d step %d: %w", w, n, errs[w])
 					fmt.Println("error", errs[w])
 					os.Exit(1)
@@ -169,39 +118,8 @@ func changePolicies(ctx context.Context, eng *core.Engine, c *core.Container) {
 var policies = []string{"", `{"indexingMode":"none"}`, `{"includedPaths":[{"path":"/n/?"},{"path":"/nested/*"}],"excludedPaths":[{"path":"/*"}]}`,
 	`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/tags/*"}]}`}
 
-func apply(ctx context.Context, c *core.Container, w int, ops []core.Write) error {
-	pk := core.PartitionKey{value.StringOf(partition(w))}
-	if len(ops) == 1 {
-		ops[0].PK = pk
-		_, err := c.Write(ctx, ops[0])
-		return err
-	}
-	for {
-		_, err := c.WithTx(ctx, pk, func(tx *core.Tx) error {
-			for i := range ops {
-				if _, err := tx.Write(&ops[i]); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if !status.Is(err, status.RetryWith) { // the other writer of the partition won: that is allowed
-			return err
-		}
-	}
-}
-
-// stateAfter replays a writer's first n steps.
-func stateAfter(w, n int) state {
-	st := state{}
-	for i := range n {
-		step(w, i, st)
-	}
-	return st
-}
-
-// A process that writes through the core is killed again and again. After each kill, every acknowledged operation is there,
-// the one in flight of each writer is there whole or not at all, and the checker finds nothing wrong.
+// A process that writes through the core is killed again and again. After each kill, every acknowledged operation is
+// there, the one in flight of each writer is there whole or not at all, and the checker finds nothing wrong.
 func TestKilledServerKeepsWhatItAcknowledged(t *testing.T) { killAndVerify(t, kills(t), false) }
 
 // A relaxed store may lose the last operations of each writer, and nothing else.
@@ -291,8 +209,8 @@ func runChild(t *testing.T, dir string, at []int, relaxed bool, d time.Duration)
 	return acked
 }
 
-// verify compares the store with the writers' histories and returns each writer's next step. Steps up to from must be there, those up to
-// acked and one more may be.
+// verify compares the store with the writers' histories and returns each writer's next step. Steps up to from must be
+// there, those up to acked and one more may be.
 func verify(t *testing.T, dir string, from, acked []int) []int {
 	t.Helper()
 	ctx := context.Background()
@@ -317,51 +235,21 @@ func verify(t *testing.T, dir string, from, acked []int) []int {
 			t.Error(err)
 		}
 	}
-	next := make([]int, len(acked))
-	items := 0
-	for w, n := range acked {
-		sure := stateAfter(w, from[w])
-		possible := []state{sure} // after from and more steps
-		ids := maps.Clone(sure)
-		for i := from[w]; i <= n; i++ {
-			st := maps.Clone(possible[len(possible)-1])
-			step(w, i, st)
-			possible = append(possible, st)
-			maps.Copy(ids, st)
-		}
-		got := state{}
-		for id := range ids {
-			it, err := c.Read(ctx, core.PartitionKey{value.StringOf(partition(w))}, value.StringOf(id))
-			if status.Is(err, status.NotFound) {
-				continue
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			got[id] = int(doc.Get(it.Doc, "n").Int())
-		}
-		items += len(got)
-		steps := slices.IndexFunc(possible, func(st state) bool { return maps.Equal(got, st) })
-		if steps < 0 {
-			t.Errorf("writer %d after %d acknowledged steps, %d of them sure: %s", w, n, from[w], difference(got, sure, possible[len(possible)-1]))
-		}
-		next[w] = from[w] + steps
+	found, err := histories.Found(ctx, c, len(acked))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if n := c.Count(); n != int64(items) {
-		t.Errorf("the container counts %d items, %d were found", n, items)
+	next := make([]int, len(acked))
+	for w, got := range found {
+		for id, n := range got { // a read of one finds what a query has found
+			it, err := c.Read(ctx, histories.PK(w), value.StringOf(id))
+			if err != nil || doc.Get(it.Doc, "n").Int() != int64(n) {
+				t.Errorf("item %s of step %d is read as %s, %v", id, n, it.Doc, err)
+			}
+		}
+		if next[w], err = histories.Steps(w, got, from[w], acked[w]+1); err != nil {
+			t.Error(err)
+		}
 	}
 	return next
-}
-
-func difference(got, sure, maybe state) string {
-	var b strings.Builder
-	for id, n := range sure {
-		if g, ok := got[id]; (!ok || g != n) && (maybe[id] != g || ok != (maybe[id] != 0)) {
-			fmt.Fprintf(&b, "%s is %d (there: %v), acknowledged %d; ", id, g, ok, n)
-		}
-	}
-	if b.Len() == 0 {
-		return "an operation is half applied"
-	}
-	return b.String()
 }

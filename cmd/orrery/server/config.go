@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
 // WellKnownKey is the key that the vendor's emulator has always had and that its samples carry. It protects nothing.
@@ -173,6 +175,11 @@ func (c *Config) Validate() error {
 	if !c.Memory && c.Data == "" {
 		return errors.New("give --data DIR or --memory")
 	}
+	if !c.Memory {
+		if _, err := storeIn(c.Data); err != nil {
+			return err
+		}
+	}
 	for name, target := range c.GremlinSources {
 		db, graph, ok := strings.Cut(target, "/")
 		if name == "" || !ok || db == "" || graph == "" || strings.Contains(graph, "/") {
@@ -213,6 +220,19 @@ func (c *Config) validateLimits() error {
 
 // StoreDir is where the engine keeps its files inside a data directory.
 func StoreDir(data string) string { return filepath.Join(data, "store") }
+
+// storeIn is StoreDir of what a user has given for a data directory. The directory of a store itself is refused: a second store
+// would be made in it, and the user would find nothing of the first.
+func storeIn(data string) (string, error) {
+	dir := StoreDir(data)
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) && pebblekv.Holds(data) {
+		if abs, err := filepath.Abs(data); err == nil {
+			data = abs
+		}
+		return "", fmt.Errorf("%s is the store inside of a data directory: give %s", data, filepath.Dir(data))
+	}
+	return dir, nil
+}
 
 // refuseOpen keeps a server that anybody may use off addresses that other machines reach.
 func (c *Config) refuseOpen(name, host string) error {

@@ -52,6 +52,9 @@ const dialPatience = 2 * time.Second
 func ReadConnections(data string) (*Connections, error) {
 	raw, err := os.ReadFile(filepath.Join(data, connectFile))
 	if errors.Is(err, os.ErrNotExist) {
+		if _, err := storeIn(data); err != nil {
+			return nil, err
+		}
 		return nil, fmt.Errorf("no server serves %s", data)
 	}
 	if err != nil {

@@ -33,7 +33,11 @@ func readOnly() pebblekv.Options {
 
 // OpenForReading opens the store in a data directory without serving it. Nothing in the directory is changed; one that holds no store is an error.
 func OpenForReading(ctx context.Context, data string) (*core.Engine, error) {
-	e, err := pebblekv.Open(StoreDir(data), readOnly())
+	dir, err := storeIn(data)
+	if err != nil {
+		return nil, err
+	}
+	e, err := pebblekv.Open(dir, readOnly())
 	if err != nil {
 		return nil, openError(data, err)
 	}
@@ -47,7 +51,11 @@ func OpenForReading(ctx context.Context, data string) (*core.Engine, error) {
 // Examine reads all files of the store in a data directory, tells w of what is wrong, and opens the store as OpenForReading does. The engine is nil when
 // the store is too damaged for that, of which w has been told.
 func Examine(ctx context.Context, data string, w pebblekv.Watch) (*core.Engine, error) {
-	e, err := pebblekv.Examine(ctx, StoreDir(data), readOnly(), w)
+	dir, err := storeIn(data)
+	if err != nil {
+		return nil, err
+	}
+	e, err := pebblekv.Examine(ctx, dir, readOnly(), w)
 	if err != nil || e == nil {
 		return nil, openError(data, err)
 	}

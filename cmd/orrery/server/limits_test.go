@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/orrerydb/orrery/internal/testlog"
 )
 
 func TestMemoryOfRequestsAndProcess(t *testing.T) {
@@ -51,7 +53,7 @@ func TestTheUsersMemoryLimitStays(t *testing.T) {
 
 // A door takes so many connections and says so; when one ends there is room for another.
 func TestMaxConnections(t *testing.T) {
-	var log lockedBuffer
+	var log testlog.Lines
 	s := guardedServer(t, func(c *Config) {
 		c.MaxConnections, c.Logger = 3, slog.New(slog.NewTextHandler(&log, nil))
 	})

@@ -30,7 +30,11 @@ func Repair(ctx context.Context, data, to string, progress func(done, total int6
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return done, err
 	}
-	s, err := pebblekv.OpenSalvage(ctx, StoreDir(data), readOnly(), pebblekv.Watch{Progress: progress})
+	dir, err := storeIn(data)
+	if err != nil {
+		return done, err
+	}
+	s, err := pebblekv.OpenSalvage(ctx, dir, readOnly(), pebblekv.Watch{Progress: progress})
 	if err != nil {
 		return done, openError(data, err)
 	}

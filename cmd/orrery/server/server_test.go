@@ -15,12 +15,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/orrerydb/orrery/internal/observe"
+	"github.com/orrerydb/orrery/internal/testlog"
 )
 
 func TestValidate(t *testing.T) {
@@ -283,7 +283,7 @@ func TestConnectAsksForARealKey(t *testing.T) {
 func TestARealKeyIsNotPrinted(t *testing.T) {
 	const key = "c2VjcmV0"
 	for _, memory := range []bool{true, false} {
-		var banner, log lockedBuffer
+		var banner, log testlog.Lines
 		s := (&fakes{}).start(t, func(c *Config) {
 			c.Key, c.Memory, c.Data = key, memory, t.TempDir()
 			c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -300,24 +300,6 @@ func TestARealKeyIsNotPrinted(t *testing.T) {
 			t.Errorf("memory %v: %s", memory, banner.String())
 		}
 	}
-}
-
-// lockedBuffer is a strings.Builder for several goroutines.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // The data directory has the connection strings, for its owner only, while a server serves it.

@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/orrerydb/orrery/internal/testlog"
 )
 
 // Every API tells of its requests, and a slow query of its plan.
 func TestEveryAPITellsOfItsRequests(t *testing.T) {
-	var log lockedBuffer
+	var log testlog.Lines
 	s, ctx := whole(t, func(c *Config) {
 		c.LogRequests, c.Slow, c.Logger = true, time.Nanosecond, slog.New(slog.NewTextHandler(&log, nil))
 	})

@@ -1,4 +1,5 @@
-// Package kvtest is the suite that every engine passes: Run for the contract, RunCheckpoint for copies, Bench for figures.
+// Package kvtest is the suite that every engine passes: Run for the contract, RunCheckpoint for copies, Bench for
+// figures.
 package kvtest
 
 import (
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // Run runs the suite; open returns an empty engine, which the suite closes.
@@ -194,7 +196,7 @@ func testLimits(t *testing.T, e kv.Engine) {
 }
 
 func testBigValues(t *testing.T, e kv.Engine) {
-	for _, n := range []int{1, 64 << 10, 1 << 20, 20 << 20} {
+	for _, n := range []int{1, 64 << 10, 1 << 20, race.Fewer(20<<20, 4<<20)} {
 		v := bytes.Repeat([]byte{byte(n>>8) | 1}, min(n, e.Limits().Value))
 		var batch kv.Batch
 		batch.Put(b("big"), v)
@@ -323,6 +325,9 @@ func testPrepared(t *testing.T, e kv.Engine) {
 		t.Fatal(err)
 	}
 	early.Reset()
+	if race.Enabled { // what follows copies hundreds of megabytes
+		return
+	}
 
 	var empty kv.Batch
 	empty.Put(b("x"), bytes.Repeat([]byte{1}, e.Limits().Value+1))
@@ -343,7 +348,7 @@ func testPrepared(t *testing.T, e kv.Engine) {
 // A later operation on a key wins however large a batch is, and a patch finds its value.
 func testLargeBatches(t *testing.T, e kv.Engine) {
 	r := rand.New(rand.NewPCG(5, 6))
-	for _, n := range []int{100, 1000, 70_000} {
+	for _, n := range []int{100, 1000, race.Fewer(70_000, 2000)} {
 		model := map[string]string{}
 		var early, late kv.Batch
 		patch := r.IntN(n / 2)

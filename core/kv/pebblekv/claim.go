@@ -25,7 +25,8 @@ type claimed struct {
 	readOnly bool
 }
 
-// claim locks a directory and sees that it holds a whole store, or nothing. In any other the only thing that happens is that its lock is taken, when it has one.
+// claim locks a directory and sees that it holds a whole store, or nothing. In any other the only thing that happens is
+// that its lock is taken, when it has one.
 func claim(dir string, o *Options) (*claimed, error) {
 	if o.ReadOnly {
 		o.FS, o.Relaxed = readOnlyFS{o.FS}, false
@@ -86,7 +87,8 @@ func claiming(err error) error {
 	return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
 }
 
-// whole reports whether the directory is empty. It fails with ErrNotWhole when it must not be opened, and logs what else it finds.
+// whole reports whether the directory is empty. It fails with ErrNotWhole when it must not be opened, and logs what
+// else it finds.
 func (c *claimed) whole() (fresh bool, err error) {
 	var broken error
 	l, err := inspect(c.fs, c.path, func(p Problem) {

@@ -48,7 +48,8 @@ func addFile(t *testing.T, fs vfs.FS, name string) {
 	}
 }
 
-// TestOnlyAStoreOfOursIsOpened: a directory with anything else than a whole store, or nothing, is refused and left as it is.
+// TestOnlyAStoreOfOursIsOpened: a directory with anything else than a whole store, or nothing, is refused and left as
+// it is.
 func TestOnlyAStoreOfOursIsOpened(t *testing.T) {
 	remove := func(prefix string) func(*testing.T, vfs.FS) {
 		return func(t *testing.T, fs vfs.FS) {

@@ -11,8 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// closedName is the file in a store that was closed: which files it has, how long they are, and sums of those that have no end of their own. It goes before
-// the store is opened for writing. A store without it was not closed, or not by a version that writes one.
+// closedName is the file in a store that was closed: which files it has, how long they are, and sums of those that have
+// no end of their own. It goes before the store is opened for writing. A store without it was not closed, or not by a
+// version that writes one.
 const (
 	closedName = "closed.json"
 	closedTemp = ".dbtmp"
@@ -44,10 +45,13 @@ func noteOf(fs vfs.FS, dir string, p *parts) (n closedNote, err error) {
 	if k := len(p.options); k > 0 {
 		n.Options = p.options[k-1].name
 	}
-	for _, l := range [][]numbered{p.logs, newest(p.manifests), newest(p.options), p.tables} {
-		for _, f := range l {
+	for _, l := range []struct {
+		files  []numbered
+		summed bool // a table has checksums of its own
+	}{{p.logs, true}, {newest(p.manifests), true}, {newest(p.options), true}, {p.tables, false}} {
+		for _, f := range l.files {
 			c := closedFile{Name: f.name}
-			if c.Size, c.Sum, err = sized(fs, fs.PathJoin(dir, f.name), len(p.tables) == 0 || &l[0] != &p.tables[0]); err != nil {
+			if c.Size, c.Sum, err = sized(fs, fs.PathJoin(dir, f.name), l.summed); err != nil {
 				return n, err
 			}
 			n.Files = append(n.Files, c)

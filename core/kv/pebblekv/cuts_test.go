@@ -10,9 +10,11 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
-// cutFS copies the file system below it before each operation that changes something, as a power cut in that moment would leave it.
+// cutFS copies the file system below it before each operation that changes something, as a power cut in that moment
+// would leave it.
 type cutFS struct {
 	*vfs.MemFS
 	rnd *rand.Rand
@@ -98,8 +100,8 @@ func (f *cutFile) SyncData() error {
 	return f.File.SyncData()
 }
 
-// Wherever the power is cut while a store is made, opened, written to a little and closed, it is opened again, with all that was in it
-// before. So it is when the power is cut again while it is opened for that.
+// Wherever the power is cut while a store is made, opened, written to a little and closed, it is opened again, with all
+// that was in it before. So it is when the power is cut again while it is opened for that.
 func TestCutsInOpenAndClose(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	tables, torn := cutStores(t, rnd)
@@ -116,8 +118,10 @@ func TestCutsInOpenAndClose(t *testing.T) {
 			first := cutsOf(t, c.from, rnd, c.keys)
 			again := 0
 			for i, cut := range first {
-				if i%12 != 0 {
-					reopened(t, cut, c.keys)
+				if i%race.Fewer(12, 48) != 0 {
+					if i%race.Fewer(1, 4) == 0 {
+						reopened(t, cut, c.keys)
+					}
 					continue
 				}
 				for _, second := range cutsOf(t, cut.fs, rnd, c.keys) {
@@ -127,7 +131,7 @@ func TestCutsInOpenAndClose(t *testing.T) {
 				}
 			}
 			t.Logf("%d cuts, and %d after another", len(first), again)
-			if len(first) < 60 || again < 300 {
+			if len(first) < 60 || again < race.Fewer(300, 75) {
 				t.Error("too few to say something")
 			}
 		})

@@ -11,7 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// damages are the files of the store in which something couldn't be read. What is damaged stays so until the store is repaired.
+// damages are the files of the store in which something couldn't be read. What is damaged stays so until the store is
+// repaired.
 type damages struct {
 	mu     sync.Mutex
 	files  map[string]bool
@@ -28,12 +29,19 @@ func (d *damages) listen(l *pebble.EventListener, log *slog.Logger) {
 	l.DataCorruption = func(i pebble.DataCorruptionInfo) { d.add(filepath.Base(i.Path), i.Details) }
 }
 
-// add records that a file is damaged, and logs it once.
+// add records that a file is damaged, and logs it once. A log that hangs holds up nobody else.
 func (d *damages) add(file string, err error) {
+	if d.record(file) {
+		d.log.Error("A file of the store is damaged: stop the server and run orrery check", "file", file, "error", err)
+	}
+}
+
+// record reports whether a file is to be logged.
+func (d *damages) record(file string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.files[file] || len(d.files) >= maxDamagedFiles {
-		return
+		return false
 	}
 	if d.files == nil {
 		d.files = map[string]bool{}
@@ -42,7 +50,7 @@ func (d *damages) add(file string, err error) {
 	if d.reason == "" {
 		d.reason = fmt.Sprintf("the file %s of the store is damaged", file)
 	}
-	d.log.Error("A file of the store is damaged: stop the server and run orrery check", "file", file, "error", err)
+	return true
 }
 
 // damaged records an error that says that something couldn't be read, of a file that isn't known.

@@ -1,7 +1,6 @@
 package pebblekv
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,31 +11,16 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/internal/race"
+	"github.com/orrerydb/orrery/internal/testlog"
 )
 
-// lockedBuffer is a log that may be written to by several.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-// Whatever block of a table is damaged, an examination names it and its file; and a store that is open for writing fails for what needs the block, says that it
-// is damaged, names the file in its log, and goes on with everything else.
+// Whatever block of a table is damaged, an examination names it and its file; and a store that is open for writing
+// fails for what needs the block, says that it is damaged, names the file in its log, and goes on with everything else.
 func TestDamagedBlocks(t *testing.T) {
 	whole, table, blocks := mergedStore(t)
 	for name, b := range blocks {
@@ -65,8 +49,8 @@ func TestDamagedBlocks(t *testing.T) {
 	}
 }
 
-// mergedStore makes a store with all keys in tables of the lowest level, so that nothing is merged by itself. It returns the largest of
-// them, which has the first 2000 keys, with its first block of each kind.
+// mergedStore makes a store with all keys in tables of the lowest level, so that nothing is merged by itself. It
+// returns the largest of them, which has the first 2000 keys, with its first block of each kind.
 func mergedStore(t *testing.T) (dir, table string, blocks map[string]tableBlock) {
 	t.Helper()
 	dir = t.TempDir()
@@ -115,7 +99,8 @@ func mergedStore(t *testing.T) (dir, table string, blocks map[string]tableBlock)
 	return dir, table, blocks
 }
 
-// A merge of a damaged table either says so, and the table stays, or it didn't need what is damaged, and nothing is damaged any more.
+// A merge of a damaged table either says so, and the table stays, or it didn't need what is damaged, and nothing is
+// damaged any more.
 func TestMergesOfDamagedTables(t *testing.T) {
 	whole, table, blocks := mergedStore(t)
 	for name, b := range blocks {
@@ -148,11 +133,11 @@ func TestMergesOfDamagedTables(t *testing.T) {
 }
 
 func serveDamagedBlock(t *testing.T, dir, table, kind string) {
-	var log lockedBuffer
-	e := mustOpen(t, dir, Options{CacheMB: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var log testlog.Lines
+	e := mustOpen(t, dir, Options{CacheMB: 1, Logger: log.Logger()})
 	defer e.Close()
 	failed := 0
-	for i := range 2000 {
+	for i := 0; i < 2000; i += race.Fewer(1, 7) {
 		key := fmt.Appendf(nil, "key %06d", i)
 		v, err := e.Get(key)
 		if err == nil && !strings.HasPrefix(string(v), fmt.Sprintf("value %d ", i)) {
@@ -214,5 +199,38 @@ func TestLockErrors(t *testing.T) {
 		if errors.Is(err, ErrLocked) != c.locked || errors.Is(err, kv.ErrUnavailable) == c.locked || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%v: %v", c.err, err)
 		}
+	}
+}
+
+// stuckLog is a log on a disk that hangs.
+type stuckLog struct{ begun, goOn chan struct{} }
+
+func (l stuckLog) Write(p []byte) (int, error) {
+	close(l.begun)
+	<-l.goOn
+	return len(p), nil
+}
+
+// Health answers while the log is stuck on the disk that is damaged.
+func TestHealthDoesNotWaitForTheLog(t *testing.T) {
+	log := stuckLog{make(chan struct{}), make(chan struct{})}
+	e := mustOpen(t, "db", Options{FS: vfs.NewMem(), Logger: slog.New(slog.NewTextHandler(log, nil))})
+	var wg sync.WaitGroup
+	wg.Go(func() { e.damages.add("000007.sst", kv.ErrCorruption) })
+	<-log.begun
+	healthy := make(chan kv.Health, 1)
+	wg.Go(func() { healthy <- e.Health() })
+	select {
+	case h := <-healthy:
+		if h.State != kv.Damaged {
+			t.Errorf("%+v", h)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it waits")
+	}
+	close(log.goOn)
+	wg.Wait()
+	if err := e.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 // maxDropped is how many ranges are remembered.
 const maxDropped = 256
 
-// dropped remembers ranges that were dropped, and when, so that values of keys in them are of no use while all others stay. Ranges that
-// meet become one, as those of containers that were made one after the other do.
+// dropped remembers ranges that were dropped, and when, so that values of keys in them are of no use while all others
+// stay. Ranges that meet become one, as those of containers that were made one after the other do.
 type dropped struct {
 	mu     sync.Mutex // of those who add
 	last   atomic.Uint64
@@ -25,7 +25,9 @@ type droppedRange struct {
 	tick   uint64
 }
 
-// add remembers a range.
+func compareBegin(r droppedRange, key []byte) int { return bytes.Compare(r.lo, key) }
+
+// add remembers a range that was dropped at tick. Ticks may come out of order: of drops that ran side by side.
 func (d *dropped) add(lo, hi []byte, tick uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -37,10 +39,12 @@ func (d *dropped) add(lo, hi []byte, tick uint64) {
 				next = append(next, r)
 				continue
 			}
-			merged.lo, merged.hi = slices.MinFunc([][]byte{r.lo, merged.lo}, bytes.Compare), slices.MaxFunc([][]byte{r.hi, merged.hi}, bytes.Compare)
+			merged.lo = slices.MinFunc([][]byte{r.lo, merged.lo}, bytes.Compare)
+			merged.hi = slices.MaxFunc([][]byte{r.hi, merged.hi}, bytes.Compare)
+			merged.tick = max(merged.tick, r.tick)
 		}
 	}
-	i, _ := slices.BinarySearchFunc(next, merged.lo, func(r droppedRange, lo []byte) int { return bytes.Compare(r.lo, lo) })
+	i, _ := slices.BinarySearchFunc(next, merged.lo, compareBegin)
 	next = slices.Insert(next, i, merged)
 	if len(next) > maxDropped { // the oldest one is forgotten: then all that is as old is of no use
 		oldest := 0
@@ -49,11 +53,11 @@ func (d *dropped) add(lo, hi []byte, tick uint64) {
 				oldest = i
 			}
 		}
-		d.floor.Store(next[oldest].tick)
+		d.floor.Store(max(d.floor.Load(), next[oldest].tick))
 		next = slices.Delete(next, oldest, oldest+1)
 	}
 	d.ranges.Store(&next)
-	d.last.Store(tick) // behind the rest: who sees it sees them
+	d.last.Store(max(d.last.Load(), tick)) // behind the rest: who sees it sees them
 }
 
 // covers reports whether what was known of a key at tick is of no use.
@@ -65,7 +69,7 @@ func (d *dropped) covers(key []byte, tick uint64) bool {
 		return true
 	}
 	ranges := *d.ranges.Load()
-	i, found := slices.BinarySearchFunc(ranges, key, func(r droppedRange, key []byte) int { return bytes.Compare(r.lo, key) })
+	i, found := slices.BinarySearchFunc(ranges, key, compareBegin)
 	if !found {
 		i-- // the last one that begins before key
 	}

@@ -8,14 +8,16 @@ import (
 	"time"
 )
 
-// failure ends the process when the store can't go on: a log that isn't on disk, a manifest that may be torn, a disk that doesn't come
-// back. Going on could acknowledge what is lost, and a panic could be caught by whoever serves the request.
+// failure ends the process when the store can't go on: a log that isn't on disk, a manifest that may be torn, a disk
+// that doesn't come back. Going on could acknowledge what is lost, and a panic could be caught by whoever serves the
+// request.
 type failure struct {
 	once sync.Once
 	end  func(error)
 }
 
-// now ends the process; it doesn't return, so that nobody takes what failed for done. Where a test has replaced the end, its goroutine stays.
+// now ends the process; it doesn't return, so that nobody takes what failed for done. Where a test has replaced the
+// end, its goroutine stays.
 func (f *failure) now(format string, args ...any) {
 	err := fmt.Errorf(format, args...)
 	f.once.Do(func() { f.end(err) })

@@ -61,7 +61,8 @@ func (e *Engine) Size(lo, hi []byte) (uint64, error) {
 	return n, translate(err)
 }
 
-// SplitPoints implements kv.Engine: boundaries of tables. It may return none, and does for a range that was not flushed yet.
+// SplitPoints implements kv.Engine: boundaries of tables. It may return none, and does for a range that was not flushed
+// yet.
 func (e *Engine) SplitPoints(lo, hi []byte, target uint64) ([][]byte, error) {
 	if err := e.enterRange(lo, hi); err != nil {
 		return nil, err

@@ -8,11 +8,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// openedName is an empty file in a store that is open for writing. It is there from the end of an open to the begin of a close.
-// While Pebble opens a store, it writes to the manifest that all logs are in tables, and then makes a log.
-// So a crash in an open may leave a store without a log, and nothing is missing. A crash after it leaves one: with this file, a
-// store without a log has lost what was written last.
-// The file isn't synced: without it less of a later damage shows.
+// openedName is an empty file in a store that is open for writing. It is there from the end of an open to the begin of
+// a close. While Pebble opens a store, it writes to the manifest that all logs are in tables, and then makes a log. So
+// a crash in an open may leave a store without a log, and nothing is missing. A crash after it leaves one: with this
+// file, a store without a log has lost what was written last. The file isn't synced: without it less of a later damage
+// shows.
 const openedName = "opened"
 
 // markOpened notes that the store's log is there.
@@ -63,7 +63,8 @@ func (c *claimed) remark() {
 	}
 }
 
-// begun reports whether the files are what a crash leaves of a store that was being made: nothing was ever written to it.
+// begun reports whether the files are what a crash leaves of a store that was being made: nothing was ever written to
+// it.
 func (l *look) begun() (bool, error) {
 	if len(l.tables) > 0 || len(l.foreign) > 0 || l.parts.note || l.opened || l.old || len(l.options) > 0 {
 		return false, nil
@@ -95,7 +96,8 @@ func (l *look) holds(f numbered, num uint32, n int) (bool, error) {
 	return records <= n && end.how != endDamaged, err
 }
 
-// clear removes what a crash has left of a store that was being made. Pebble goes on with no more than a part of what that may be.
+// clear removes what a crash has left of a store that was being made. Pebble goes on with no more than a part of what
+// that may be.
 func (p *parts) clear(fs vfs.FS, dir string) error {
 	names := p.markers
 	for _, l := range [][]numbered{p.manifests, p.logs} {
@@ -133,8 +135,8 @@ func syncDir(fs vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// namesFirst is a file system on which a manifest's name is durable before the marker that says that it counts.
-// Pebble syncs both names at once. Of two names a file system may keep the later one alone, and then no manifest is left.
+// namesFirst is a file system on which a manifest's name is durable before the marker that says that it counts. Pebble
+// syncs both names at once. Of two names a file system may keep the later one alone, and then no manifest is left.
 type namesFirst struct{ vfs.FS }
 
 // Create implements vfs.FS.

@@ -250,7 +250,7 @@ func TestPaceMerges(t *testing.T) {
 	if e.Metrics().Flushes < 3 {
 		t.Fatalf("%d flushes: not enough for runs", e.Metrics().Flushes)
 	}
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		m := e.Metrics()
 		if m.Runs == 0 && m.Compactions > 0 && m.Tables > 0 && e.pace.unflushed() < flushBytes {
 			break
@@ -327,7 +327,7 @@ func TestPaceCountsMemtables(t *testing.T) {
 		if err := e.db.Flush(); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(20 * time.Second); e.pace.full.Load() != 0; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); e.pace.full.Load() != 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("%d bytes of full memtables, but all are flushed", e.pace.full.Load())
 			}

@@ -1,6 +1,7 @@
 package pebblekv
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -39,6 +40,9 @@ func partsOf(fs vfs.FS, dir string) (p parts, err error) {
 		return p, err
 	}
 	slices.Sort(names)
+	kinds := map[string]*[]numbered{
+		"log": &p.logs, "sst": &p.tables, "blob": &p.tables, "MANIFEST": &p.manifests, "OPTIONS": &p.options,
+	}
 	for _, name := range names {
 		m := partNames.FindStringSubmatch(name)
 		if m == nil {
@@ -50,11 +54,11 @@ func partsOf(fs vfs.FS, dir string) (p parts, err error) {
 			p.foreign = append(p.foreign, name)
 			continue
 		}
-		to := map[string]*[]numbered{"log": &p.logs, "sst": &p.tables, "blob": &p.tables, "MANIFEST": &p.manifests, "OPTIONS": &p.options}[m[2]+m[4]+m[5]]
+		to := kinds[m[2]+m[4]+m[5]]
 		*to = append(*to, numbered{name, num})
 	}
 	for _, l := range [][]numbered{p.logs, p.tables, p.manifests, p.options} {
-		slices.SortFunc(l, func(a, b numbered) int { return int(int64(a.num) - int64(b.num)) })
+		slices.SortFunc(l, func(a, b numbered) int { return cmp.Compare(a.num, b.num) })
 	}
 	return p, nil
 }
@@ -71,14 +75,21 @@ func (p *parts) other(name string) {
 		p.old = true
 	case strings.HasPrefix(name, heirPrefix):
 		p.heirs = append(p.heirs, name)
-	case name == "LOCK", name == ballastName, strings.HasSuffix(name, ".dbtmp"), name == closedName+closedTemp:
+	case name == "LOCK", name == ballastName, strings.HasSuffix(name, closedTemp):
 		p.others = append(p.others, name)
 	default:
 		p.foreign = append(p.foreign, name)
 	}
 }
 
+// Holds reports whether a directory has files of a store. What can't be read has none.
+func Holds(dir string) bool {
+	p, err := partsOf(vfs.Default, dir)
+	return err == nil && !p.empty()
+}
+
 // empty reports whether there is nothing of a store.
 func (p *parts) empty() bool {
-	return len(p.logs)+len(p.tables)+len(p.manifests)+len(p.options)+len(p.markers)+len(p.heirs) == 0 && !p.note && !p.old
+	files := len(p.logs) + len(p.tables) + len(p.manifests) + len(p.options) + len(p.markers) + len(p.heirs)
+	return files == 0 && !p.note && !p.old
 }

@@ -1,8 +1,8 @@
 // Package pebblekv is the durable engine: one Pebble store in one directory.
 //
-// A Write waits until no other one is under way that writes what it checks, or checks what it writes; then it checks its
-// preconditions and applies the batch (visible, on its way to the log). Durability is waited for outside, in Commit.Wait, so that
-// concurrent writers share one fsync.
+// A Write waits until no other one is under way that writes what it checks, or checks what it writes; then it checks
+// its preconditions and applies the batch (visible, on its way to the log). Durability is waited for outside, in
+// Commit.Wait, so that concurrent writers share one fsync.
 package pebblekv
 
 import (
@@ -44,9 +44,9 @@ type Engine struct {
 
 var _ kv.Engine = (*Engine)(nil)
 
-// Open opens the store in dir, which is made when absent. A directory in use is ErrLocked, a damaged one, or one that holds something
-// else, kv.ErrCorruption: nothing in it is changed then. On a disk that is read-only, or too full for the flush of what is in the logs, the
-// store is open for reading only (see Health).
+// Open opens the store in dir, which is made when absent. A directory in use is ErrLocked, a damaged one, or one that
+// holds something else, kv.ErrCorruption: nothing in it is changed then. On a disk that is read-only, or too full for
+// the flush of what is in the logs, the store is open for reading only (see Health).
 func Open(dir string, o Options) (_ *Engine, err error) {
 	o = o.withDefaults()
 	d := newDisk(dir, &o)
@@ -59,8 +59,8 @@ func Open(dir string, o Options) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Pebble takes the memory of memtables out of the cache. Two full ones come on top, or a burst of writes would leave no
-	// room for blocks and make every read pay for it.
+	// Pebble takes the memory of memtables out of the cache. Two full ones come on top, or a burst of writes would
+	// leave no room for blocks and make every read pay for it.
 	blocks := o.CacheMB << 20
 	var kept *values
 	if o.Kept != nil {
@@ -137,7 +137,8 @@ func (e *Engine) stored(dst, key []byte) ([]byte, error) {
 	return appendValue(dst, v), translate(closer.Close())
 }
 
-// apply makes p and late, which is in it, visible. A failure here comes from the log: what became of the batch is not known.
+// apply makes p and late, which is in it, visible. A failure here comes from the log: what became of the batch is not
+// known.
 func (e *Engine) apply(p *prepared, late *kv.Batch) error {
 	var err error
 	if len(p.kept) > 0 {
@@ -216,8 +217,8 @@ var checkRooms = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return
 // maxCheckRoom is how large such memory may be to be used again.
 const maxCheckRoom = 64 << 10
 
-// probeOptions make an iterator consult the filters of the bottom level too, which DB.Get never does: a look-up of an absent
-// key is then several times cheaper. It costs a little on present keys, so reads that expect a hit use Get.
+// probeOptions make an iterator consult the filters of the bottom level too, which DB.Get never does: a look-up of an
+// absent key is then several times cheaper. It costs a little on present keys, so reads that expect a hit use Get.
 var probeOptions = pebble.IterOptions{UseL6Filters: true}
 
 // probe reports whether key is present.
@@ -232,8 +233,8 @@ type relaxedCommit struct{}
 
 func (relaxedCommit) Wait() error { return nil }
 
-// Close implements kv.Engine. It waits a moment for open snapshots and iterators; when some stay open it syncs the log and
-// reports kv.ErrContract, leaving the files to the end of the process.
+// Close implements kv.Engine. It waits a moment for open snapshots and iterators; when some stay open it syncs the log
+// and reports kv.ErrContract, leaving the files to the end of the process.
 func (e *Engine) Close() error {
 	if !e.gate.shut() {
 		return kv.ErrClosed

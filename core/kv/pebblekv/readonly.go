@@ -50,8 +50,8 @@ func (readOnlyFS) MkdirAll(string, os.FileMode) error { return errReadOnly }
 // Unwrap implements vfs.FS.
 func (fs readOnlyFS) Unwrap() vfs.FS { return fs.FS }
 
-// Lock implements vfs.FS: it keeps writers out and lets other readers in, and doesn't touch the file. A directory without the file has never been opened for
-// writing where it is now.
+// Lock implements vfs.FS: it keeps writers out and lets other readers in, and doesn't touch the file. A directory
+// without the file has never been opened for writing where it is now.
 func (fs readOnlyFS) Lock(name string) (io.Closer, error) {
 	if vfs.Root(fs.FS) != vfs.Default { // in memory: it is this process's
 		return io.NopCloser(nil), nil
@@ -72,8 +72,8 @@ func (fs readOnlyFS) Lock(name string) (io.Closer, error) {
 	return f, nil
 }
 
-// writers are the directories that this process has open for writing. The system's locks are between processes: within one they don't count, and closing
-// the lock's file in any place would give it up.
+// writers are the directories that this process has open for writing. The system's locks are between processes: within
+// one they don't count, and closing the lock's file in any place would give it up.
 var writers dirs
 
 type dirs struct {

@@ -10,10 +10,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A log and a manifest are runs of records in the format that package record of Pebble documents, LevelDB's: blocks of 32 KiB with chunks
-// that don't cross them; a chunk is a checksum u32, length u16, kind u8, for logs the log's number u32 and the offset u64 up to which the
-// log was synced before, and the payload (little endian). Pebble reads them too, and takes a record that it can't read at the end of the newest
-// log for one that a crash cut off. That is right after a crash and wrong after damage, so here the two are told apart.
+// A log and a manifest are runs of records in the format that package record of Pebble documents, LevelDB's: blocks of
+// 32 KiB with chunks that don't cross them; a chunk is a checksum u32, length u16, kind u8, for logs the log's number
+// u32 and the offset u64 up to which the log was synced before, and the payload (little endian). Pebble reads them too,
+// and takes a record that it can't read at the end of the newest log for one that a crash cut off. That is right after
+// a crash and wrong after damage, so here the two are told apart.
 const (
 	recordBlock  = 32 << 10
 	chunkHeader  = 7  // kinds 1 to 4: in manifests
@@ -135,8 +136,8 @@ type recordFile struct {
 	mem  [recordBlock]byte
 }
 
-// scanFile calls each for every record of a file, with its offset; the record is valid until each returns. salvage has it go on behind what can't
-// be read.
+// scanFile calls each for every record of a file, with its offset; the record is valid until each returns. salvage has
+// it go on behind what can't be read.
 func scanFile(fs vfs.FS, path string, num uint32, salvage bool, each func(at int64, rec []byte) error) (ending, error) {
 	f, err := fs.Open(path)
 	if err != nil {
@@ -273,8 +274,8 @@ func (r *recordFile) zeroFrom(from int64) (bool, error) {
 	return true, nil
 }
 
-// behind reports whether a chunk behind the place says that the place was synced. A manifest is synced record by record, so one that
-// begins a record does there; another may be the rest of the record that a crash has cut.
+// behind reports whether a chunk behind the place says that the place was synced. A manifest is synced record by
+// record, so one that begins a record does there; another may be the rest of the record that a crash has cut.
 func (r *recordFile) behind(from int64, at int) (bool, error) {
 	stop := uint64(from) + uint64(at)
 	for start := at + 1; from < r.size; from, start = from+recordBlock, 0 {
@@ -293,9 +294,9 @@ func (r *recordFile) behind(from int64, at int) (bool, error) {
 	return false, nil
 }
 
-// wasWhole reports whether a chunk that can't be read had been written whole: its last bytes are there and none of its sectors is empty.
-// An empty one is what a crash leaves, whatever else the chunk looks like: its checksum is right but for one byte by chance once in a
-// few hundred times.
+// wasWhole reports whether a chunk that can't be read had been written whole: its last bytes are there and none of its
+// sectors is empty. An empty one is what a crash leaves, whatever else the chunk looks like: its checksum is right but
+// for one byte by chance once in a few hundred times.
 func (r *recordFile) wasWhole(b []byte, from int64, at int) bool {
 	h := b[at:]
 	headers := [...]int{syncedHeader, reusedHeader}
@@ -327,8 +328,8 @@ func emptySector(b []byte, at int64) bool {
 	return false
 }
 
-// lengthOff returns the end of a chunk whose checksum is right for another length than the header says, one that differs in one byte.
-// 0: it is right for none.
+// lengthOff returns the end of a chunk whose checksum is right for another length than the header says, one that
+// differs in one byte. 0: it is right for none.
 func lengthOff(h []byte, header, length int, sum uint32) int {
 	if len(h) < header || len(h) < chunkHeader {
 		return 0
@@ -345,8 +346,9 @@ func lengthOff(h []byte, header, length int, sum uint32) int {
 	}
 }
 
-// oneByteOff reports whether one other byte, in b or in its stored checksum, would make the checksum right. A CRC is linear: the difference that a
-// wrong byte makes depends on the byte and on what follows it alone, so it is followed back from the end of b.
+// oneByteOff reports whether one other byte, in b or in its stored checksum, would make the checksum right. A CRC is
+// linear: the difference that a wrong byte makes depends on the byte and on what follows it alone, so it is followed
+// back from the end of b.
 func oneByteOff(b []byte, stored uint32) bool {
 	sum := crc32.Checksum(b, castagnoli)
 	if diff := masked(sum) ^ stored; diff&(diff-1) == 0 || oneByte(diff) {

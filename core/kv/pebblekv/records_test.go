@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // A wrong byte is found wherever it is, and two aren't taken for one.
@@ -76,8 +77,8 @@ func fileBytes(t *testing.T, fs vfs.FS, path string) []byte {
 	return b
 }
 
-// Every flipped byte of a log's records is damage; a log that is cut anywhere ends as a crash would have it; and so does one whose end is zeros from the
-// begin of a sector on.
+// Every flipped byte of a log's records is damage; a log that is cut anywhere ends as a crash would have it; and so
+// does one whose end is zeros from the begin of a sector on.
 func TestLogEndings(t *testing.T) {
 	const n = 90
 	fs, path, num := logOf(t, n)
@@ -95,7 +96,7 @@ func TestLogEndings(t *testing.T) {
 		t.Fatalf("%+v, %d records", whole, records)
 	}
 	rnd := rand.New(rand.NewPCG(3, 4))
-	for range 3000 {
+	for range race.Fewer(3000, 300) {
 		at := rnd.IntN(int(whole.at))
 		c := bytes.Clone(b)
 		c[at] ^= byte(1 + rnd.IntN(255))
@@ -114,13 +115,14 @@ func TestLogEndings(t *testing.T) {
 	}
 }
 
-// A chunk of which a crash has kept all but one block of the disk is never taken for one that was damaged later, by chance neither.
+// A chunk of which a crash has kept all but one block of the disk is never taken for one that was damaged later, by
+// chance neither.
 func TestTornChunksAreNotDamaged(t *testing.T) {
-	const num, length, rounds = 9, 24 << 10, 3000
+	const num, length = 9, 24 << 10
 	rnd := rand.New(rand.NewPCG(11, 12))
 	r := &recordFile{num: num, size: recordBlock}
 	b := make([]byte, recordBlock)
-	for round := range rounds {
+	for round := range race.Fewer(3000, 300) {
 		if round%100 == 0 {
 			for i := range b {
 				b[i] = byte(rnd.Uint32())

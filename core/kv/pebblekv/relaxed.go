@@ -9,8 +9,9 @@ import (
 // logDelay is how long what was written to a relaxed store waits for the disk.
 const logDelay = 200 * time.Millisecond
 
-// logTimer syncs the log of a relaxed store logDelay after the first write since the sync before. So a crash loses what was written
-// within that time, and as long as the disk took for a sync. A store that nobody writes to has no timer running.
+// logTimer syncs the log of a relaxed store logDelay after the first write since the sync before. So a crash loses what
+// was written within that time, and as long as the disk took for a sync. A store that nobody writes to has no timer
+// running.
 type logTimer struct {
 	sync  func() error
 	armed atomic.Bool // a sync is due: what is written now will be in it

@@ -3,7 +3,6 @@ package pebblekv
 import (
 	"bytes"
 	"cmp"
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -24,18 +23,24 @@ type Loss struct {
 }
 
 // Salvage is what can be read of a store that may be damaged in any way. The store isn't changed.
+//
+// OpenSalvage reads every table once, one after the other, to learn which parts of it can be read. Each reads them
+// again in the order of their first keys: a table is open from its first key to its last. So it has as many open as lie
+// over each other at one key, one in each level and run, however many there are.
 type Salvage struct {
-	ctx     context.Context
-	fs      vfs.FS
-	dir     string
-	watch   Watch
-	lost    []Loss
-	runs    sources
-	drops   []span // deleted ranges
-	closing []io.Closer
+	ctx   context.Context
+	fs    vfs.FS
+	dir   string
+	lock  io.Closer
+	watch Watch
+	lost  []Loss
+	parts []tablePart
+	log   memory // what the logs have
+	drops []span // deleted ranges
 }
 
-// OpenSalvage reads the store in dir as far as it can be read. What is found to be lost is reported, and can be asked for.
+// OpenSalvage reads the store in dir as far as it can be read. What is found to be lost is reported, and can be asked
+// for.
 func OpenSalvage(ctx context.Context, dir string, o Options, w Watch) (*Salvage, error) {
 	o = o.withDefaults()
 	s := &Salvage{ctx: ctx, fs: readOnlyFS{o.FS}, dir: dir, watch: w}
@@ -46,7 +51,7 @@ func OpenSalvage(ctx context.Context, dir string, o Options, w Watch) (*Salvage,
 	if err != nil {
 		return nil, lockError(dir, err)
 	}
-	s.closing = append(s.closing, lock)
+	s.lock = lock
 	if err := s.open(o); err != nil {
 		return nil, errors.Join(claiming(err), s.Close())
 	}
@@ -56,45 +61,13 @@ func OpenSalvage(ctx context.Context, dir string, o Options, w Watch) (*Salvage,
 // Lost returns what was found so far that can't be read.
 func (s *Salvage) Lost() []Loss { return s.lost }
 
-// Each calls visit for every key in order with the newest value of it that can be read, once. Keys whose deletion can be read don't come. A key may come with
-// an older value than it had when the newer one is lost. The slices are valid until visit returns; its error ends the walk.
-func (s *Salvage) Each(visit func(key, val []byte) error) error { return s.merge(visit) }
-
-// span is a deleted range.
-type span struct {
-	lo, hi []byte
-	seq    uint64
-}
-
-// version is one write of a key.
-type version struct {
-	key, val []byte
-	seq      uint64
-	deleted  bool
-}
-
-// source gives versions in the order of keys, newest first. Its present one is valid until next.
-type source interface {
-	at() *version
-	next() bool
-}
-
-type sources []source
-
-func (s sources) Len() int { return len(s) }
-func (s sources) Less(i, j int) bool {
-	a, b := s[i].at(), s[j].at()
-	if c := bytes.Compare(a.key, b.key); c != 0 {
-		return c < 0
-	}
-	return a.seq > b.seq
-}
-func (s sources) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
-func (s *sources) Push(x any)   { *s = append(*s, x.(source)) }
-func (s *sources) Pop() any {
-	last := (*s)[len(*s)-1]
-	*s = (*s)[:len(*s)-1]
-	return last
+// Each calls visit for every key in order with the newest value of it that can be read, once. Keys whose deletion can
+// be read don't come. A key may come with an older value than it had when the newer one is lost. The slices are valid
+// until visit returns; its error ends the walk. It is for one call.
+func (s *Salvage) Each(visit func(key, val []byte) error) (err error) {
+	m := newMerger(s)
+	defer func() { err = errors.Join(err, m.close()) }()
+	return m.each(visit)
 }
 
 // lose records what can't be read.
@@ -167,7 +140,8 @@ type liveTable struct {
 	lo, hi []byte
 }
 
-// namedTables asks Pebble for the tables of the manifest. It is shown the directory without logs, and with the markers that it misses.
+// namedTables asks Pebble for the tables of the manifest. It is shown the directory without logs, and with the markers
+// that it misses.
 func namedTables(fs vfs.FS, dir string, l *look, o Options) (out []liveTable, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -236,13 +210,12 @@ func (silent) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
 
 // logs reads the logs that aren't in tables, all of them when it isn't known which are.
 func (s *Salvage) logs(l *look) error {
-	var ops memory
 	for i, f := range l.logs {
 		if f.num < l.firstLog {
 			continue
 		}
 		end, err := scanFile(s.fs, s.fs.PathJoin(s.dir, f.name), uint32(f.num), true, func(at int64, rec []byte) error {
-			if !s.batch(&ops, rec) {
+			if !s.batch(rec) {
 				s.lose(f.name, fmt.Sprintf("a record at byte %d is malformed", at), nil, nil)
 			}
 			return nil
@@ -257,36 +230,15 @@ func (s *Salvage) logs(l *look) error {
 	for _, what := range l.lostLogs {
 		s.lose(what.File, what.What, nil, nil)
 	}
-	slices.SortStableFunc(ops.all, func(a, b version) int {
-		if c := bytes.Compare(a.key, b.key); c != 0 {
-			return c
-		}
-		return compareDown(a.seq, b.seq)
+	slices.SortStableFunc(s.log.all, func(a, b version) int {
+		return cmp.Or(bytes.Compare(a.key, b.key), cmp.Compare(b.seq, a.seq))
 	})
-	if len(ops.all) > 0 {
-		s.runs = append(s.runs, &ops)
-	}
 	return nil
 }
 
-func compareDown(a, b uint64) int {
-	switch {
-	case a > b:
-		return -1
-	case a < b:
-		return 1
-	}
-	return 0
-}
-
-// memory is a source of versions in memory.
-type memory struct{ all []version }
-
-func (m *memory) at() *version { return &m.all[0] }
-func (m *memory) next() bool   { m.all = m.all[1:]; return len(m.all) > 0 }
-
 // batch takes the operations of a log's record; false: it is malformed.
-func (s *Salvage) batch(m *memory, rec []byte) bool {
+func (s *Salvage) batch(rec []byte) bool {
+	m := &s.log
 	h, ok := batchrepr.ReadHeader(rec)
 	if !ok {
 		return false
@@ -312,46 +264,5 @@ func (s *Salvage) batch(m *memory, rec []byte) bool {
 	}
 }
 
-// merge visits the newest version of every key.
-func (s *Salvage) merge(visit func(key, val []byte) error) error {
-	heap.Init(&s.runs)
-	var last []byte
-	for n := 0; len(s.runs) > 0; n++ {
-		if n%1024 == 0 && s.ctx.Err() != nil {
-			return s.ctx.Err()
-		}
-		v := s.runs[0].at()
-		if last == nil || !bytes.Equal(v.key, last) {
-			last = append(last[:0], v.key...)
-			if !v.deleted && !s.dropped(v) {
-				if err := visit(v.key, v.val); err != nil {
-					return err
-				}
-			}
-		}
-		if s.runs[0].next() {
-			heap.Fix(&s.runs, 0)
-		} else {
-			heap.Pop(&s.runs)
-		}
-	}
-	return nil
-}
-
-func (s *Salvage) dropped(v *version) bool {
-	for _, d := range s.drops {
-		if d.seq > v.seq && bytes.Compare(d.lo, v.key) <= 0 && bytes.Compare(v.key, d.hi) < 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // Close gives the store back.
-func (s *Salvage) Close() (err error) {
-	for _, c := range slices.Backward(s.closing) {
-		err = errors.Join(err, c.Close())
-	}
-	s.closing = nil
-	return err
-}
+func (s *Salvage) Close() error { return s.lock.Close() }

@@ -2,6 +2,7 @@ package pebblekv
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -9,7 +10,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable/colblk"
 )
 
-// table adds what can be read of a table to the sources: its runs of blocks between those that can't be read.
+// tablePart is a part of a table that can be read, from lo on and before hi; nil: no bound. Its first key is first.
+type tablePart struct {
+	bounds
+	name  string
+	first []byte
+}
+
+// table notes what can be read of a table: its runs of blocks between those that can't be read.
 func (s *Salvage) table(t liveTable) (err error) {
 	end := t.hi
 	if end != nil {
@@ -25,20 +33,20 @@ func (s *Salvage) table(t liveTable) (err error) {
 		s.lose(t.name, fmt.Sprintf("the table can't be opened: %v", err), t.lo, end)
 		return s.ctx.Err()
 	}
-	s.closing = append(s.closing, r)
+	defer func() { err = errors.Join(err, r.Close()) }()
 	if err := s.deletedRanges(r); err != nil {
 		s.lose(t.name, fmt.Sprintf("which ranges it deletes can't be read: %v", err), nil, nil)
 	}
 	l, err := r.Layout()
 	if err != nil || !l.Format.BlockColumnar() { // read on until it fails
-		s.run(t.name, r, nil, nil)
+		s.part(t.name, r, bounds{})
 		if err != nil {
 			s.lose(t.name, fmt.Sprintf("the index of the table can't be read: %v", err), t.lo, end)
 		}
 		return s.ctx.Err()
 	}
 	for _, lim := range s.readable(t, r, l) {
-		s.run(t.name, r, lim.lo, lim.hi)
+		s.part(t.name, r, lim)
 	}
 	return s.ctx.Err()
 }
@@ -100,26 +108,61 @@ func (s *Salvage) deletedRanges(r *sstable.Reader) error {
 	return err
 }
 
+// part notes a part of a table, unless it is empty.
+func (s *Salvage) part(name string, r *sstable.Reader, b bounds) {
+	p := tablePart{bounds: b, name: name}
+	u := s.iterate(p, r)
+	if u == nil {
+		return
+	}
+	if u.move(b.lo, true) {
+		p.first = bytes.Clone(u.cur.key)
+		s.parts = append(s.parts, p)
+	}
+	_ = u.it.Close()
+}
+
+// iterate makes an iterator over a part of a table; nil: it can't be read.
+func (s *Salvage) iterate(p tablePart, r *sstable.Reader) *run {
+	it, err := r.NewIter(sstable.NoTransforms, p.lo, p.hi, sstable.TableBlobContext{})
+	if err != nil {
+		s.lose(p.name, fmt.Sprintf("the table can't be read: %v", err), p.lo, p.hi)
+		return nil
+	}
+	return &run{s: s, name: p.name, it: it, r: r}
+}
+
 // run is a part of a table as a source.
 type run struct {
 	s    *Salvage
 	name string
+	r    *sstable.Reader
 	it   sstable.Iterator
 	cur  version
 }
 
-// run adds a part of a table to the sources.
-func (s *Salvage) run(name string, r *sstable.Reader, lo, hi []byte) {
-	it, err := r.NewIter(sstable.NoTransforms, lo, hi, sstable.TableBlobContext{})
+// run opens a part of a table at its first key; nil: it can't be read any more.
+func (s *Salvage) run(p tablePart) source {
+	r, err := openTable(s.ctx, s.fs, s.fs.PathJoin(s.dir, p.name))
 	if err != nil {
-		s.lose(name, fmt.Sprintf("the table can't be read: %v", err), lo, hi)
-		return
+		s.lose(p.name, fmt.Sprintf("the table can't be opened: %v", err), p.first, p.hi)
+		return nil
 	}
-	s.closing = append(s.closing, it)
-	u := &run{s: s, name: name, it: it}
-	if u.move(lo, true) {
-		s.runs = append(s.runs, u)
+	u := s.iterate(p, r)
+	if u != nil && u.move(p.first, true) {
+		return u
 	}
+	if u != nil {
+		_ = u.it.Close()
+	}
+	_ = r.Close()
+	return nil
+}
+
+// Close implements io.Closer. What couldn't be read has been reported.
+func (u *run) Close() error {
+	_ = u.it.Close()
+	return u.r.Close()
 }
 
 func (u *run) at() *version { return &u.cur }

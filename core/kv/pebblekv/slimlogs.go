@@ -6,8 +6,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// slimLogs is a file system on which a log takes the room that it needs. Pebble has each log reserve that of a whole memtable when it is
-// made. A new store makes several logs for its first small memtables, so a few documents would hold 90 MiB of disk.
+// slimLogs is a file system on which a log takes the room that it needs. Pebble has each log reserve that of a whole
+// memtable when it is made. A new store makes several logs for its first small memtables, so a few documents would hold
+// 90 MiB of disk.
 type slimLogs struct{ vfs.FS }
 
 // Create implements vfs.FS.

@@ -46,8 +46,8 @@ func (f slowFile) SyncTo(n int64) (bool, error) {
 	return f.File.SyncTo(n)
 }
 
-// BenchmarkSlowDisk is about the longest of the writes of eight writers to a relaxed store, each as large as a batch of 100 items, while the disk
-// takes its time. Run it with -benchtime 3000x.
+// BenchmarkSlowDisk is about the longest of the writes of eight writers to a relaxed store, each as large as a batch of
+// 100 items, while the disk takes its time. Run it with -benchtime 3000x.
 func BenchmarkSlowDisk(b *testing.B) {
 	for _, tc := range []struct {
 		name      string

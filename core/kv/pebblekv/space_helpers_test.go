@@ -1,14 +1,12 @@
 package pebblekv
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/internal/testlog"
 )
 
 // smallFS is a file system in memory with so many bytes, of which others than the store may have some.
@@ -124,26 +123,11 @@ func (f *smallFile) Write(p []byte) (int, error) {
 }
 
 // lines is a log that can be read while it is written.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
+type lines struct{ testlog.Lines }
 
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
-
-func (l *lines) text() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-func (l *lines) count(what string) int { return strings.Count(l.text(), what) }
+func (l *lines) logger() *slog.Logger  { return l.Logger() }
+func (l *lines) text() string          { return l.String() }
+func (l *lines) count(what string) int { return l.Count(what) }
 
 // eventually waits until ok holds.
 func eventually(t *testing.T, what string, ok func() bool) {

@@ -16,8 +16,8 @@ const DefaultStall = 10 * time.Second
 // stallEnd is how many times Options.Stall the disk may take before the process ends.
 const stallEnd = 6
 
-// stall watches what writers wait for: operations on logs and directories, and the look at the free space. While one of them takes longer
-// than limit nobody waits for the log, and writes are refused; see disk.watch.
+// stall watches what writers wait for: operations on logs and directories, and the look at the free space. While one of
+// them takes longer than limit nobody waits for the log, and writes are refused; see disk.watch.
 type stall struct {
 	limit time.Duration
 

@@ -10,12 +10,13 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// values keeps values of keys that are got one by one. A cached block holds the value that was asked for and half a dozen that nobody
-// asked for, merges move all of them to blocks that aren't cached, and finding a key in one begins with the memtables and every run of
-// L0. A value that is kept here is found at once, and a write leaves its value here.
+// values keeps values of keys that are got one by one. A cached block holds the value that was asked for and half a
+// dozen that nobody asked for, merges move all of them to blocks that aren't cached, and finding a key in one begins
+// with the memtables and every run of L0. A value that is kept here is found at once, and a write leaves its value
+// here.
 //
-// It answers what the store would answer. Writers say before they apply a batch which keys it touches (enter), and afterwards what
-// became of them (leave). Keys are spread over shards, and these hold:
+// It answers what the store would answer. Writers say before they apply a batch which keys it touches (enter), and
+// afterwards what became of them (leave). Keys are spread over shards, and these hold:
 //  1. An entry has the value that its key has in every state of the store from the entry's tick on until the next writer of the key applies.
 //  2. While a writer is between enter and leave, no entry of its shards is read or made. So who has seen a write in the store
 //     doesn't find here what was before it.
@@ -86,8 +87,8 @@ func (v *values) enter(ts []touch) {
 	}
 }
 
-// leave ends what enter began; b and late are the batches of the touches. applied is false when it isn't known what the store holds
-// now. A writer that wasn't alone in a shard can't say whose value is the last one.
+// leave ends what enter began; b and late are the batches of the touches. applied is false when it isn't known what the
+// store holds now. A writer that wasn't alone in a shard can't say whose value is the last one.
 func (v *values) leave(ts []touch, b, late *kv.Batch, applied bool) {
 	for i := range ts {
 		t := &ts[i]
@@ -148,8 +149,8 @@ func (v *values) take(dst, key []byte, before uint64) ([]byte, bool) {
 // latest is the tick of reads at the present state.
 const latest = 1<<64 - 1
 
-// get appends the value of a key to dst: from an entry that serves a snapshot of tick before, else from the store, whose answer it keeps
-// if it is the present one. A nil cache asks the store.
+// get appends the value of a key to dst: from an entry that serves a snapshot of tick before, else from the store,
+// whose answer it keeps if it is the present one. A nil cache asks the store.
 func (v *values) get(dst, key []byte, before uint64, stored func(dst, key []byte) ([]byte, error)) ([]byte, error) {
 	if !v.keeps(key) {
 		return stored(dst, key)

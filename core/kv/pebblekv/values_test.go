@@ -18,9 +18,9 @@ func counted(n uint64, size int) []byte {
 	return append(binary.BigEndian.AppendUint64(nil, n), make([]byte, size)...)
 }
 
-// TestValuesAreThePresentOnes has keys that only grow written and deleted by several writers, alone and together, while others read them. What
-// is read at the present state is never less than what somebody had read before, and what a snapshot gets is what its
-// iterator finds.
+// TestValuesAreThePresentOnes has keys that only grow written and deleted by several writers, alone and together, while
+// others read them. What is read at the present state is never less than what somebody had read before, and what a
+// snapshot gets is what its iterator finds.
 func TestValuesAreThePresentOnes(t *testing.T) {
 	const keys, writers, steps = 12, 4, 3000
 	e := mustOpen(t, t.TempDir(), Options{Kept: everyKey, CacheMB: 1, MemTableMB: 1, Relaxed: true})
@@ -249,7 +249,8 @@ func TestValuesIntoMemory(t *testing.T) {
 	}
 }
 
-// bothInside has two writers of a key enter, and leave in an order; none of them can say which of their values is the last.
+// bothInside has two writers of a key enter, and leave in an order; none of them can say which of their values is the
+// last.
 func bothInside(e *Engine, order ...int) {
 	var ts [2][]touch
 	for i := range ts {

@@ -31,8 +31,9 @@ func (w *Watch) report(p Problem) {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Examine reads every file of the store in dir from its begin to its end, and changes nothing. It returns the store, open for reading; nil when
-// it can't be opened, which has been reported. An error is of the examination itself, not of the store.
+// Examine reads every file of the store in dir from its begin to its end, and changes nothing. It returns the store,
+// open for reading; nil when it can't be opened, which has been reported. An error is of the examination itself, not of
+// the store.
 func Examine(ctx context.Context, dir string, o Options, w Watch) (*Engine, error) {
 	o.ReadOnly = true
 	o = o.withDefaults()

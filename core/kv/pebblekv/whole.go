@@ -14,8 +14,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// ErrNotWhole is the error for a directory that has files and isn't a whole store: opening it would take what is there for obsolete, and delete it.
-// It is a kv.ErrCorruption.
+// ErrNotWhole is the error for a directory that has files and isn't a whole store: opening it would take what is there
+// for obsolete, and delete it. It is a kv.ErrCorruption.
 var ErrNotWhole = fmt.Errorf("%w: not a whole store", kv.ErrCorruption)
 
 // A Problem is what is wrong with a file, or with the directory as a whole.
@@ -59,8 +59,8 @@ type look struct {
 	lostLogs        []Problem // of logs that aren't there, or not whole
 }
 
-// inspect finds out whether a directory is a whole store, without writing anything, and reports what is wrong. What Pebble finds out itself before it
-// writes (a table that is missing or has another size) is left to it.
+// inspect finds out whether a directory is a whole store, without writing anything, and reports what is wrong. What
+// Pebble finds out itself before it writes (a table that is missing or has another size) is left to it.
 func inspect(fs vfs.FS, dir string, report func(Problem)) (*look, error) {
 	l := &look{fs: fs, dir: dir, report: report}
 	var err error
@@ -135,7 +135,8 @@ func (l *look) marks() error {
 	return nil
 }
 
-// readManifest reads the manifest to its end: Pebble stops at the first record that it can't read, and takes the store for what it was before.
+// readManifest reads the manifest to its end: Pebble stops at the first record that it can't read, and takes the store
+// for what it was before.
 func (l *look) readManifest() error {
 	records := 0
 	end, err := scanFile(l.fs, l.path(l.manifest), 0, false, func(_ int64, rec []byte) error {
@@ -161,7 +162,8 @@ func (l *look) readManifest() error {
 		l.manifestDamaged = true
 		l.bad(l.manifest, "the manifest is empty")
 	case records == 1 && l.firstLog > 0:
-		// But in a new store, which has no first log, the manifest begins with two records that are synced together before it counts.
+		// But in a new store, which has no first log, the manifest begins with two records that are synced together
+		// before it counts.
 		l.manifestDamaged = true
 		l.bad(l.manifest, "cut at byte %d; what it said behind it of tables and logs is lost", end.at)
 	case end.how == endTorn:
@@ -170,8 +172,9 @@ func (l *look) readManifest() error {
 	return nil
 }
 
-// logOfEdit reads from a record of the manifest the first log that isn't in tables, and the last sequence number, when the record names the log. A record is
-// LevelDB's: fields of a tag and its values, as uvarints; these two come before the tables.
+// logOfEdit reads from a record of the manifest the first log that isn't in tables, and the last sequence number, when
+// the record names the log. A record is LevelDB's: fields of a tag and its values, as uvarints; these two come before
+// the tables.
 func logOfEdit(rec []byte) (log, seq uint64, ok bool) {
 	const comparer, logNumber, nextFile, lastSequence, prevLog, newBacking, oldBacking = 1, 2, 3, 4, 9, 105, 106
 	next := func() uint64 {
@@ -207,7 +210,8 @@ func logOfEdit(rec []byte) (log, seq uint64, ok bool) {
 	return log, 0, ok
 }
 
-// readLogs reads the logs that aren't in tables yet. Their batches have sequence numbers without gaps; so it shows when one of several is missing.
+// readLogs reads the logs that aren't in tables yet. Their batches have sequence numbers without gaps; so it shows when
+// one of several is missing.
 func (l *look) readLogs() error {
 	var live []numbered
 	for _, f := range l.logs {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // fill writes n keys, each in a commit of its own.
@@ -92,7 +93,8 @@ func removeAll(t *testing.T, dir, pattern string) {
 	}
 }
 
-// A directory that has files and isn't a whole store is refused, for writing and for reading, and nothing in it changes.
+// A directory that has files and isn't a whole store is refused, for writing and for reading, and nothing in it
+// changes.
 func TestRefusesWhatIsNotWhole(t *testing.T) {
 	whole := t.TempDir()
 	storeIn(t, whole)
@@ -158,8 +160,8 @@ func TestRefusesWhatIsNotWhole(t *testing.T) {
 	}
 }
 
-// A manifest that ends before its end names logs and tables that are gone, or not all that are there. A store that a crash has left is whole with all of it
-// and refused with less, as long as there is a write in its log.
+// A manifest that ends before its end names logs and tables that are gone, or not all that are there. A store that a
+// crash has left is whole with all of it and refused with less, as long as there is a write in its log.
 func TestRefusesACutManifest(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 3 {
@@ -200,7 +202,7 @@ func TestRefusesACutManifest(t *testing.T) {
 	if p := inspected(); len(p) > 0 {
 		t.Fatalf("whole: %q", p)
 	}
-	for at := range whole {
+	for at := 0; at < len(whole); at += race.Fewer(1, 9) {
 		write(t, dir, name, string(whole[:at]))
 		if len(inspected()) > 0 || at%9 > 0 {
 			continue
@@ -218,7 +220,7 @@ func TestRefusesACutManifest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for at := range whole {
+	for at := 0; at < len(whole); at += race.Fewer(1, 9) {
 		b := []byte(string(whole))
 		b[at] ^= 0x15
 		write(t, dir, name, string(b))
@@ -263,7 +265,8 @@ func overwrite(t *testing.T, dir, pattern string, f func([]byte) []byte) {
 	}
 }
 
-// Directories without anything of a store, and what a crash leaves of one that was being made, become new stores. For reading there is none.
+// Directories without anything of a store, and what a crash leaves of one that was being made, become new stores. For
+// reading there is none.
 func TestMakesNewStores(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -347,10 +350,11 @@ func TestReadersAndWriters(t *testing.T) {
 	}
 }
 
-// No crash makes a store that isn't whole: the rules by which a missing log or a damaged end is found hold after every crash.
+// No crash makes a store that isn't whole: the rules by which a missing log or a damaged end is found hold after every
+// crash.
 func TestCrashedStoresAreWhole(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
-	rounds := 60
+	rounds := race.Fewer(60, 15)
 	if testing.Short() {
 		rounds = 15
 	}

@@ -16,8 +16,8 @@ import (
 
 var _ kv.Preparer = (*Engine)(nil)
 
-// prepared implements kv.Prepared: the batch in Pebble's form, and the set of its keys. Operations of PutOpen go into Pebble's batch
-// when they are complete.
+// prepared implements kv.Prepared: the batch in Pebble's form, and the set of its keys. Operations of PutOpen go into
+// Pebble's batch when they are complete.
 type prepared struct {
 	e     *Engine
 	b     *kv.Batch
@@ -112,9 +112,10 @@ const (
 	groupMost = 1 << 16
 )
 
-// group puts neighbours in the order of keys side by side, by the six bytes behind what all keys begin with; operations on one key
-// keep their order. The memtable finds the place of a key faster near that of the key before: a batch of 100 items, whose
-// index entries of one path lie together, takes a third less time there. Sorting it wholly gains no more than it costs.
+// group puts neighbours in the order of keys side by side, by the six bytes behind what all keys begin with; operations
+// on one key keep their order. The memtable finds the place of a key faster near that of the key before: a batch of 100
+// items, whose index entries of one path lie together, takes a third less time there. Sorting it wholly gains no more
+// than it costs.
 func (p *prepared) group(b *kv.Batch) {
 	n := b.Len()
 	first := b.Op(0).Key
