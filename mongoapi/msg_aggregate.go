@@ -40,7 +40,9 @@ func aggregate(r *request, dst []byte) ([]byte, error) {
 		}
 		n = int(min(size, 1<<31-1))
 	}
-	r.body = r.body.Clone() // the cursor may outlive the request's bytes
+	if err := r.own(); err != nil { // the cursor may outlive the request's bytes
+		return dst, err
+	}
 	p, err := r.pipeline(r.body)
 	if err != nil {
 		return dst, err
@@ -86,7 +88,7 @@ func (r *request) pipeline(body value.Value) (*agg.Pipeline, error) {
 	if err := checkCollation(given(body, "collation")); err != nil {
 		return nil, err
 	}
-	scope, err := r.scope()
+	scope, err := r.scope(body)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	scope, err := r.scope()
+	scope, err := r.scope(r.body)
 	if err != nil {
 		return dst, err
 	}
@@ -75,6 +75,7 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 			w.n++
 			w.upsert(i, o.upserted)
 		}
+		r.endRun()
 		if r.stopped(err) {
 			return dst, err
 		}

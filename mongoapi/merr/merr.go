@@ -96,6 +96,7 @@ const (
 	Interrupted                = 11601
 	OutOfDiskSpace             = 14031
 	MemoryLimit                = 292
+	DuplicateField             = 40413
 	UnsupportedOpQuery         = 352
 	BSONObjectTooLarge         = 10334
 	DuplicateKey               = 11000
