@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"encoding/binary"
 	"maps"
 	"slices"
 	"testing"
@@ -251,6 +252,135 @@ func TestConcernsAndHints(t *testing.T) {
 		raw, _ := ask(t, c, bson.D{{Key: x.cmd, Value: "c"}, {Key: x.list, Value: bson.A{set(st, "hint", "nope")}}})
 		if code, _ := raw.Lookup("writeErrors", "0", "code").Int32OK(); code != 2 {
 			t.Errorf("%s with a missing index as hint: %s", x.cmd, raw)
+		}
+	}
+}
+
+// TestArgumentsGivenTwice: which of two values is meant can't be known, so that neither counts.
+func TestArgumentsGivenTwice(t *testing.T) {
+	s := newTestServer(t, Options{})
+	c := newConn(t, s, true)
+	for _, name := range slices.Sorted(maps.Keys(commands)) {
+		base := whole[name]
+		if base == nil {
+			base = bson.D{{Key: name, Value: "c"}}
+		}
+		for _, arg := range append(slices.Sorted(maps.Keys(commands[name].args)), "comment", "$db", "maxTimeMS") {
+			cmd := slices.DeleteFunc(slices.Clone(base), func(e bson.E) bool { return e.Key == arg })
+			cmd = append(cmd, bson.E{Key: arg, Value: nil}, bson.E{Key: "comment2", Value: nil}, bson.E{Key: arg, Value: nil})
+			switch arg {
+			case "$db":
+				cmd[len(cmd)-3].Value, cmd[len(cmd)-1].Value = "db", "db"
+			case "maxTimeMS":
+				cmd[len(cmd)-3].Value, cmd[len(cmd)-1].Value = 100, 100
+			}
+			for i := range cmd {
+				if k := commands[name].args[cmd[i].Key]; k == optionalBool {
+					cmd[i].Value = true
+				}
+			}
+			if commands[name].strict {
+				cmd = slices.DeleteFunc(cmd, func(e bson.E) bool { return e.Key == "comment2" })
+			}
+			_, e := ask(t, c, cmd)
+			if want := "BSON field '" + name + "." + arg + "' is a duplicate field"; e.Code != 40413 || e.Errmsg != want {
+				t.Errorf("%s with two %s: %d %s", name, arg, e.Code, e.Errmsg)
+			}
+		}
+	}
+	for _, x := range []bson.D{
+		{{Key: "update", Value: "c"}, {Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "u", Value: bson.D{}}, {Key: "q", Value: bson.D{}}}}}},
+		{{Key: "delete", Value: "c"}, {Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "limit", Value: 1}, {Key: "limit", Value: 0}}}}},
+	} {
+		if _, e := ask(t, c, x); e.Code != 40413 {
+			t.Errorf("a statement of %s: %+v", x[0].Key, e)
+		}
+	}
+}
+
+// TestDocumentSequences: a sequence stands for an argument that has documents, and comes once.
+func TestDocumentSequences(t *testing.T) {
+	s := newTestServer(t, Options{})
+	c := newConn(t, s, true)
+	doc, err := bson.Marshal(bson.D{{Key: "a", Value: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seq := func(name string) []byte {
+		b := binary.LittleEndian.AppendUint32([]byte{1}, uint32(4+len(name)+1+len(doc)))
+		return append(append(append(b, name...), 0), doc...)
+	}
+	find, ins := bson.D{{Key: "find", Value: "c"}}, bson.D{{Key: "insert", Value: "c"}}
+	for _, x := range []struct {
+		name string
+		cmd  bson.D
+		seqs []string
+		code int32
+	}{
+		{"one", ins, []string{"documents"}, 0},
+		{"twice", ins, []string{"documents", "documents"}, 40431},
+		{"beside the argument", whole["insert"], []string{"documents"}, 40433},
+		{"unknown", ins, []string{"documents", "docs"}, 40415},
+		{"of what has no documents", find, []string{"filter"}, 40415},
+		{"beside explain", bson.D{{Key: "explain", Value: find}}, []string{"updates"}, 40415},
+		{"very many", ins, slices.Repeat([]string{"documents"}, 1000), 17},
+	} {
+		body := opMsg(t, x.cmd)[16:]
+		for _, name := range x.seqs {
+			body = append(body, seq(name)...)
+		}
+		var e errorReply
+		if err := bson.Unmarshal(answerRaw(t, c, 2013, body), &e); err != nil || e.Code != x.code {
+			t.Errorf("%s: %+v, want %d", x.name, e, x.code)
+		}
+	}
+}
+
+// TestExplainArguments: the arguments of the command that is explained are checked as those of the command itself.
+func TestExplainArguments(t *testing.T) {
+	s := newTestServer(t, Options{})
+	c := newConn(t, s, true)
+	ask(t, c, whole["insert"])
+	for name := range explains {
+		base := whole[name]
+		if base == nil {
+			base = bson.D{{Key: name, Value: "c"}}
+		}
+		for arg, kind := range commands[name].args {
+			want, ok := takes[kind]
+			if !ok {
+				continue
+			}
+			for typ, v := range samples {
+				_, e := ask(t, c, bson.D{{Key: "explain", Value: set(base, arg, v)}})
+				mistyped := e.Code == want.code && mentions(e.Errmsg, arg, typ)
+				if slices.Contains(want.types, typ) == mistyped {
+					t.Errorf("explain of %s.%s as %s: %d %s", name, arg, typ, e.Code, e.Errmsg)
+				}
+			}
+		}
+	}
+	find := bson.D{{Key: "find", Value: "c"}}
+	with := func(base bson.D, key string, v any) bson.D {
+		return append(slices.Clone(base), bson.E{Key: key, Value: v})
+	}
+	variable := bson.D{{Key: "$expr", Value: bson.D{{Key: "$eq", Value: bson.A{"$a", "$$x"}}}}}
+	for i, x := range []struct {
+		inner     bson.D
+		verbosity any
+		code      int32
+	}{
+		{find, "queryPlanner", 0}, {find, "executionStats", 0}, {find, "allPlansExecution", 0}, {find, nil, 0},
+		{find, "all", 2}, {find, "", 2}, {find, 1, 14},
+		{with(find, "nope", 1), "queryPlanner", 40415}, {with(with(find, "skip", 1), "skip", 2), "queryPlanner", 40413},
+		{bson.D{{Key: "find", Value: 5}}, "queryPlanner", 73}, {bson.D{{Key: "find", Value: ""}}, "queryPlanner", 73},
+		{with(find, "hint", "nope"), "queryPlanner", 2}, {with(find, "hint", "_id_"), "queryPlanner", 0},
+		{with(with(find, "filter", variable), "let", bson.D{{Key: "x", Value: 1}}), "queryPlanner", 0},
+		{bson.D{{Key: "aggregate", Value: 1}, {Key: "pipeline", Value: bson.A{}}}, "queryPlanner", 0},
+		{bson.D{{Key: "ping", Value: 1}}, "queryPlanner", 59}, {bson.D{}, "queryPlanner", 9},
+	} {
+		if _, e := ask(t, c, bson.D{{Key: "explain", Value: x.inner}, {Key: "verbosity", Value: x.verbosity}}); e.Code != x.code {
+			t.Errorf("%d: explain of %v, %v: %+v, want %d", i, x.inner, x.verbosity, e, x.code)
 		}
 	}
 }
