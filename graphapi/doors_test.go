@@ -410,3 +410,34 @@ func TestAnswersHaveDeadlines(t *testing.T) {
 		t.Errorf("%v, deadlines of 3 writes, and none after: %v", err, w.writes)
 	}
 }
+
+// TestShutdownWithoutReaders: a client that takes no answers doesn't hold up a shutdown.
+func TestShutdownWithoutReaders(t *testing.T) {
+	s := newServer(t, false)
+	c := s.dial(t)
+	sent := make(chan struct{})
+	go func() { // frames that the reading goroutine answers itself, until neither side can send
+		defer close(sent)
+		for c.ws.WriteMessage(websocket.BinaryMessage, nil) == nil {
+		}
+	}()
+	before := uint64(0)
+	for stuck := 0; stuck < 5; time.Sleep(20 * time.Millisecond) {
+		s.mu.Lock()
+		for conn := range s.conns {
+			w := conn.writes.Load()
+			if stuck++; w%2 == 0 || w != before {
+				stuck = 0
+			}
+			before = w
+		}
+		s.mu.Unlock()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	began := time.Now()
+	if err := s.Shutdown(ctx); err != nil {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+	<-sent
+}

@@ -35,6 +35,7 @@ const (
 	handshakeTimeout  = 10 * time.Second
 	sweepInterval     = 15 * time.Second // between two looks at all connections
 	cancelGrace       = time.Second      // for cancelled requests to end at Shutdown
+	closeWait         = time.Second      // that a close frame waits for what is being written
 	keepBuffer        = 64 << 10         // a longer buffer isn't kept for the next request
 	maxLoginAttempts  = 3
 	maxSASLBytes      = 8 << 10
