@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -468,7 +469,7 @@ func TestMatrix(t *testing.T) {
 			c.BodyTimeout = patience
 			c.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 		})
-		for _, a := range attacks {
+		for _, a := range slices.Concat(attacks, forms) {
 			if a.auth != auth {
 				continue
 			}
