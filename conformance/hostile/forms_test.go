@@ -278,8 +278,11 @@ func manyPieces(t *testing.T, g *target) {
 	var raw []byte
 	for i := range request {
 		first := byte(0)
-		if i == 0 {
+		switch i {
+		case 0:
 			first = 0x02
+		case len(request) - 1:
+			first = 0x80
 		}
 		raw = append(append(raw, wsFrame(first, request[i:i+1])...), wsFrame(0x89, "")...)
 	}
