@@ -374,7 +374,8 @@ func (c *conn) drain() {
 // close ends the connection with a close frame.
 func (c *conn) close(code int, text string) {
 	// Who waits here holds up a shutdown: a client that doesn't read gets no reason.
-	_ = c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, text), deadlines.Now().Add(closeWait))
+	_ = c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, text),
+		deadlines.Now().Add(closeWait))
 	c.cancel()
 	c.ws.Close()
 }

@@ -12,8 +12,12 @@ import (
 // samples are values of each type, by the names that the server's messages give them.
 var samples = map[string]any{
 	"double": 1.5, "string": "x", "object": bson.D{{Key: "a", Value: int32(1)}}, "array": bson.A{bson.D{}}, "binData": bson.Binary{Data: []byte{1}},
-	"objectId": bson.ObjectID{1}, "bool": true, "date": bson.DateTime(1), "null": nil, "regex": bson.Regex{Pattern: "a"}, "javascript": bson.JavaScript("x"),
-	"int": int32(1), "timestamp": bson.Timestamp{T: 1}, "long": int64(1), "decimal": bson.NewDecimal128(0x3040000000000000, 1), "minKey": bson.MinKey{},
+	"objectId": bson.ObjectID{
+		1,
+	}, "bool": true, "date": bson.DateTime(1), "null": nil, "regex": bson.Regex{Pattern: "a"}, "javascript": bson.JavaScript("x"),
+	"int": int32(
+		1,
+	), "timestamp": bson.Timestamp{T: 1}, "long": int64(1), "decimal": bson.NewDecimal128(0x3040000000000000, 1), "minKey": bson.MinKey{},
 	"maxKey": bson.MaxKey{},
 }
 
@@ -35,13 +39,31 @@ var takes = map[argKind]struct {
 
 // whole are commands that need more than their name.
 var whole = map[string]bson.D{
-	"aggregate":     {{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{}}, {Key: "cursor", Value: bson.D{}}},
-	"distinct":      {{Key: "distinct", Value: "c"}, {Key: "key", Value: "a"}},
-	"getMore":       {{Key: "getMore", Value: int64(5)}, {Key: "collection", Value: "c"}},
-	"killCursors":   {{Key: "killCursors", Value: "c"}, {Key: "cursors", Value: bson.A{}}},
-	"insert":        {{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "a", Value: 1}}}}},
-	"update":        {{Key: "update", Value: "c"}, {Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "u", Value: bson.D{{Key: "$set", Value: bson.D{{Key: "b", Value: 1}}}}}}}}},
-	"delete":        {{Key: "delete", Value: "c"}, {Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "limit", Value: 1}}}}},
+	"aggregate": {
+		{Key: "aggregate", Value: "c"},
+		{Key: "pipeline", Value: bson.A{}},
+		{Key: "cursor", Value: bson.D{}},
+	},
+	"distinct":    {{Key: "distinct", Value: "c"}, {Key: "key", Value: "a"}},
+	"getMore":     {{Key: "getMore", Value: int64(5)}, {Key: "collection", Value: "c"}},
+	"killCursors": {{Key: "killCursors", Value: "c"}, {Key: "cursors", Value: bson.A{}}},
+	"insert":      {{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "a", Value: 1}}}}},
+	"update": {
+		{Key: "update", Value: "c"},
+		{
+			Key: "updates",
+			Value: bson.A{
+				bson.D{
+					{Key: "q", Value: bson.D{}},
+					{Key: "u", Value: bson.D{{Key: "$set", Value: bson.D{{Key: "b", Value: 1}}}}},
+				},
+			},
+		},
+	},
+	"delete": {
+		{Key: "delete", Value: "c"},
+		{Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "limit", Value: 1}}}},
+	},
 	"findAndModify": {{Key: "findAndModify", Value: "c"}, {Key: "remove", Value: true}},
 	"findandmodify": {{Key: "findandmodify", Value: "c"}, {Key: "remove", Value: true}},
 	"explain":       {{Key: "explain", Value: bson.D{{Key: "find", Value: "c"}}}},
@@ -119,7 +141,13 @@ func mentions(msg, arg, typ string) bool {
 	case "Hint must be a string or an object", "Field '" + arg + "' should be a boolean value, but found: " + typ:
 		return true
 	}
-	return regexpQuote(`BSON field '[a-zA-Z]+\.`+"%s"+`' is the wrong type '%s', expected types? .*`, arg, typ).MatchString(msg)
+	return regexpQuote(
+		`BSON field '[a-zA-Z]+\.`+"%s"+`' is the wrong type '%s', expected types? .*`,
+		arg,
+		typ,
+	).MatchString(
+		msg,
+	)
 }
 
 // TestStatementArguments is the same for the statements of updates and deletes.
@@ -145,7 +173,8 @@ func TestStatementArguments(t *testing.T) {
 			}
 			for typ, v := range samples {
 				e := run(set(x.base, arg, v))
-				refused := e.Code == want.code && (kind == hintArg || kind == optionalBool || regexpQuote(`BSON field '%s\.%s\.%s' is the wrong type '%s', .*`, x.name, x.list, arg, typ).MatchString(e.Errmsg))
+				refused := e.Code == want.code &&
+					(kind == hintArg || kind == optionalBool || regexpQuote(`BSON field '%s\.%s\.%s' is the wrong type '%s', .*`, x.name, x.list, arg, typ).MatchString(e.Errmsg))
 				if slices.Contains(want.types, typ) == refused {
 					t.Errorf("%s.%s.%s as %s: %d %s", x.name, x.list, arg, typ, e.Code, e.Errmsg)
 				}
@@ -167,7 +196,16 @@ func TestArgumentsDoWhatTheySay(t *testing.T) {
 	}
 	ask(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: docs}})
 	fam := func(new any) int32 {
-		raw, e := ask(t, c, bson.D{{Key: "findAndModify", Value: "c"}, {Key: "query", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "update", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 10}}}}}, {Key: "new", Value: new}})
+		raw, e := ask(
+			t,
+			c,
+			bson.D{
+				{Key: "findAndModify", Value: "c"},
+				{Key: "query", Value: bson.D{{Key: "_id", Value: 1}}},
+				{Key: "update", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 10}}}}},
+				{Key: "new", Value: new},
+			},
+		)
 		if e.OK != 1 {
 			t.Fatal(e)
 		}
@@ -185,18 +223,38 @@ func TestArgumentsDoWhatTheySay(t *testing.T) {
 		single any
 		open   bool
 	}{{int32(1), false}, {0.5, false}, {true, false}, {int32(0), true}, {false, true}} {
-		raw, _ := ask(t, c, bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 2}, {Key: "singleBatch", Value: x.single}})
+		raw, _ := ask(
+			t,
+			c,
+			bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 2}, {Key: "singleBatch", Value: x.single}},
+		)
 		if id := raw.Lookup("cursor", "id").Int64(); (id != 0) != x.open {
 			t.Errorf("find with singleBatch: %v has the cursor %d", x.single, id)
 		}
 	}
 	for _, ordered := range []any{int32(0), int64(1), 0.0, "false"} {
-		_, e := ask(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 100}}}}, {Key: "ordered", Value: ordered}})
+		_, e := ask(
+			t,
+			c,
+			bson.D{
+				{Key: "insert", Value: "c"},
+				{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 100}}}},
+				{Key: "ordered", Value: ordered},
+			},
+		)
 		if e.Code != 14 {
 			t.Errorf("insert with ordered: %v: %+v", ordered, e)
 		}
 	}
-	raw, _ := ask(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 0}}, bson.D{{Key: "_id", Value: 7}}}}, {Key: "ordered", Value: false}})
+	raw, _ := ask(
+		t,
+		c,
+		bson.D{
+			{Key: "insert", Value: "c"},
+			{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 0}}, bson.D{{Key: "_id", Value: 7}}}},
+			{Key: "ordered", Value: false},
+		},
+	)
 	if n := raw.Lookup("n").Int32(); n != 1 {
 		t.Errorf("unordered: %s", raw)
 	}
@@ -205,8 +263,25 @@ func TestArgumentsDoWhatTheySay(t *testing.T) {
 func TestConcernsAndHints(t *testing.T) {
 	s := newTestServer(t, Options{})
 	c := newConn(t, s, true)
-	ask(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}, {Key: "a", Value: 1}}}}})
-	ask(t, c, bson.D{{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: bson.A{bson.D{{Key: "key", Value: bson.D{{Key: "a", Value: 1}}}, {Key: "name", Value: "by a"}}}}})
+	ask(
+		t,
+		c,
+		bson.D{
+			{Key: "insert", Value: "c"},
+			{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}, {Key: "a", Value: 1}}}},
+		},
+	)
+	ask(
+		t,
+		c,
+		bson.D{
+			{Key: "createIndexes", Value: "c"},
+			{
+				Key:   "indexes",
+				Value: bson.A{bson.D{{Key: "key", Value: bson.D{{Key: "a", Value: 1}}}, {Key: "name", Value: "by a"}}},
+			},
+		},
+	)
 	level := func(v any) bson.D { return bson.D{{Key: "level", Value: v}} }
 	find := bson.D{{Key: "find", Value: "c"}}
 	ins := bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{}}}}
@@ -219,18 +294,70 @@ func TestConcernsAndHints(t *testing.T) {
 		unmet int32 // of its write concern
 	}
 	rows := []row{
-		{find, "readConcern", level("local"), 0, 0}, {find, "readConcern", level("majority"), 0, 0}, {find, "readConcern", level("linearizable"), 0, 0},
-		{find, "readConcern", level("available"), 0, 0}, {find, "readConcern", bson.D{}, 0, 0}, {find, "readConcern", bson.D{{Key: "afterClusterTime", Value: bson.Timestamp{T: 1}}}, 0, 0},
-		{find, "readConcern", level("snapshot"), 72, 0}, {find, "readConcern", level("nope"), 9, 0}, {find, "readConcern", level(1), 14, 0},
+		{
+			find,
+			"readConcern",
+			level("local"),
+			0,
+			0,
+		}, {find, "readConcern", level("majority"), 0, 0}, {find, "readConcern", level("linearizable"), 0, 0},
+		{
+			find,
+			"readConcern",
+			level("available"),
+			0,
+			0,
+		}, {find, "readConcern", bson.D{}, 0, 0}, {find, "readConcern", bson.D{{Key: "afterClusterTime", Value: bson.Timestamp{T: 1}}}, 0, 0},
+		{
+			find,
+			"readConcern",
+			level("snapshot"),
+			72,
+			0,
+		}, {find, "readConcern", level("nope"), 9, 0}, {find, "readConcern", level(1), 14, 0},
 		{find, "readConcern", "local", 9, 0}, {find, "readConcern", bson.D{{Key: "lvl", Value: "local"}}, 72, 0},
-		{ins, "writeConcern", w(1), 0, 0}, {ins, "writeConcern", w("majority"), 0, 0}, {ins, "writeConcern", w(0), 0, 0}, {ins, "writeConcern", bson.D{}, 0, 0},
-		{ins, "writeConcern", bson.D{{Key: "w", Value: 1}, {Key: "j", Value: true}, {Key: "wtimeout", Value: 100}}, 0, 0},
-		{ins, "writeConcern", w(50), 0, 100}, {ins, "writeConcern", w(2), 0, 100}, {ins, "writeConcern", w("rack"), 0, 79}, {ins, "writeConcern", w(bson.D{{Key: "dc", Value: 1}}), 0, 100},
-		{ins, "writeConcern", w(51), 9, 0}, {ins, "writeConcern", w(-1), 9, 0}, {ins, "writeConcern", w(true), 9, 0}, {ins, "writeConcern", 1, 14, 0},
-		{ins, "writeConcern", bson.D{{Key: "j", Value: "x"}}, 14, 0}, {ins, "writeConcern", bson.D{{Key: "x", Value: 1}}, 40415, 0},
+		{
+			ins,
+			"writeConcern",
+			w(1),
+			0,
+			0,
+		}, {ins, "writeConcern", w("majority"), 0, 0}, {ins, "writeConcern", w(0), 0, 0}, {ins, "writeConcern", bson.D{}, 0, 0},
+		{
+			ins,
+			"writeConcern",
+			bson.D{{Key: "w", Value: 1}, {Key: "j", Value: true}, {Key: "wtimeout", Value: 100}},
+			0,
+			0,
+		},
+		{
+			ins,
+			"writeConcern",
+			w(50),
+			0,
+			100,
+		}, {ins, "writeConcern", w(2), 0, 100}, {ins, "writeConcern", w("rack"), 0, 79}, {ins, "writeConcern", w(bson.D{{Key: "dc", Value: 1}}), 0, 100},
+		{
+			ins,
+			"writeConcern",
+			w(51),
+			9,
+			0,
+		}, {ins, "writeConcern", w(-1), 9, 0}, {ins, "writeConcern", w(true), 9, 0}, {ins, "writeConcern", 1, 14, 0},
+		{
+			ins,
+			"writeConcern",
+			bson.D{{Key: "j", Value: "x"}},
+			14,
+			0,
+		}, {ins, "writeConcern", bson.D{{Key: "x", Value: 1}}, 40415, 0},
 	}
 	hinted := []bson.D{find, {{Key: "count", Value: "c"}}, whole["distinct"], whole["aggregate"],
-		{{Key: "findAndModify", Value: "c"}, {Key: "query", Value: bson.D{{Key: "_id", Value: 9}}}, {Key: "remove", Value: 1}}}
+		{
+			{Key: "findAndModify", Value: "c"},
+			{Key: "query", Value: bson.D{{Key: "_id", Value: 9}}},
+			{Key: "remove", Value: 1},
+		}}
 	for _, base := range hinted {
 		for _, ok := range []any{"by a", "_id_", bson.D{{Key: "a", Value: 1}}, bson.D{{Key: "_id", Value: 1}}, bson.D{}, bson.D{{Key: "$natural", Value: -1}}} {
 			rows = append(rows, row{base, "hint", ok, 0, 0})
@@ -267,7 +394,12 @@ func TestArgumentsGivenTwice(t *testing.T) {
 		}
 		for _, arg := range append(slices.Sorted(maps.Keys(commands[name].args)), "comment", "$db", "maxTimeMS") {
 			cmd := slices.DeleteFunc(slices.Clone(base), func(e bson.E) bool { return e.Key == arg })
-			cmd = append(cmd, bson.E{Key: arg, Value: nil}, bson.E{Key: "comment2", Value: nil}, bson.E{Key: arg, Value: nil})
+			cmd = append(
+				cmd,
+				bson.E{Key: arg, Value: nil},
+				bson.E{Key: "comment2", Value: nil},
+				bson.E{Key: arg, Value: nil},
+			)
 			switch arg {
 			case "$db":
 				cmd[len(cmd)-3].Value, cmd[len(cmd)-1].Value = "db", "db"
@@ -283,7 +415,8 @@ func TestArgumentsGivenTwice(t *testing.T) {
 				cmd = slices.DeleteFunc(cmd, func(e bson.E) bool { return e.Key == "comment2" })
 			}
 			_, e := ask(t, c, cmd)
-			if want := "BSON field '" + name + "." + arg + "' is a duplicate field"; e.Code != 40413 || e.Errmsg != want {
+			if want := "BSON field '" + name + "." + arg + "' is a duplicate field"; e.Code != 40413 ||
+				e.Errmsg != want {
 				t.Errorf("%s with two %s: %d %s", name, arg, e.Code, e.Errmsg)
 			}
 		}

@@ -237,8 +237,8 @@ func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, do
 		}
 		size := len(d.Bytes())
 		if size > maxDocument+16<<10 {
-			return dst, true, merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 and %d",
-				size, maxDocument)
+			return dst, true, merr.New(merr.BSONObjectTooLarge,
+				"BSONObj size: %d is invalid. Size must be between 0 and %d", size, maxDocument)
 		}
 		most = max(most, size)
 		if i > 0 && len(dst)-start+size > maxBatch {
@@ -272,8 +272,8 @@ func (c *cursor) exhausted(n int) bool {
 	return false
 }
 
-// room makes sure that the reply may have n bytes. What a cursor itself holds for its sorts must not keep its reply from going
-// out: that goes first.
+// room makes sure that the reply may have n bytes. What a cursor itself holds for its sorts must not keep its reply
+// from going out: that goes first.
 func (c *cursor) room(r *request, n int, wait bool) error {
 	err := r.c.room(r.ctx, n, false)
 	if !status.Is(err, status.TooManyRequests) {

@@ -15,7 +15,15 @@ import (
 func someDocs(c *client, name string, n int, pad string) {
 	docs := bson.A{}
 	for i := range n {
-		docs = append(docs, bson.D{{Key: "_id", Value: i}, {Key: "n", Value: i}, {Key: "list", Value: bson.A{1, 2, 3, 4}}, {Key: "pad", Value: pad}})
+		docs = append(
+			docs,
+			bson.D{
+				{Key: "_id", Value: i},
+				{Key: "n", Value: i},
+				{Key: "list", Value: bson.A{1, 2, 3, 4}},
+				{Key: "pad", Value: pad},
+			},
+		)
 	}
 	c.ask(bson.D{{Key: "insert", Value: name}, {Key: "documents", Value: docs}})
 }
@@ -100,8 +108,17 @@ func TestCommandsWithoutMemory(t *testing.T) {
 	in := func(n int) bson.D { return bson.D{{Key: "n", Value: bson.D{{Key: "$in", Value: numbers(n)}}}} }
 	statements := func(n, of int) (updates, deletes bson.A) {
 		for range n {
-			updates = append(updates, bson.D{{Key: "q", Value: in(of)}, {Key: "u", Value: bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}}})
-			deletes = append(deletes, bson.D{{Key: "q", Value: append(in(of), bson.E{Key: "nope", Value: 1})}, {Key: "limit", Value: 0}})
+			updates = append(
+				updates,
+				bson.D{
+					{Key: "q", Value: in(of)},
+					{Key: "u", Value: bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}},
+				},
+			)
+			deletes = append(
+				deletes,
+				bson.D{{Key: "q", Value: append(in(of), bson.E{Key: "nope", Value: 1})}, {Key: "limit", Value: 0}},
+			)
 		}
 		return updates, deletes
 	}
@@ -141,7 +158,11 @@ func TestAgeOfCursors(t *testing.T) {
 		s.cursors.expire(nil)
 	}
 	more := func(id int64, args ...bson.E) int32 {
-		_, e := c.ask(append(bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "c"}, {Key: "batchSize", Value: 2}}, args...))
+		_, e := c.ask(
+			append(
+				bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "c"}, {Key: "batchSize", Value: 2}},
+				args...),
+		)
 		return e.Code
 	}
 	keep := bson.E{Key: "noCursorTimeout", Value: true}

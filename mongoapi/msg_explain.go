@@ -18,8 +18,8 @@ func explain(r *request, dst []byte) ([]byte, error) {
 	case "queryPlanner", "executionStats", "allPlansExecution":
 	default:
 		if v.IsDefined() {
-			return dst, merr.New(merr.BadValue, "Enumeration value '%s' for field 'explain.verbosity' is not a valid value.",
-				v.Str())
+			return dst, merr.New(merr.BadValue,
+				"Enumeration value '%s' for field 'explain.verbosity' is not a valid value.", v.Str())
 		}
 	}
 	// The command's own arguments are checked as the command itself would.

@@ -172,16 +172,47 @@ func oddNames(t *testing.T, g *target, door string) {
 		case server.Gremlin:
 			body = `{"gremlin":"g.addV('odd').property(k, v)","bindings":{"k":` + value + `,"v":` + value + `}}`
 		case server.Mongo:
-			text := strings.NewReplacer(`\u0000`, "", `\ud800`, "\xed\xa0\x80", `\udc00`, "\xed\xb0\x80", `\u2028`, "\u2028").Replace(name)
+			text := strings.NewReplacer(
+				`\u0000`,
+				"",
+				`\ud800`,
+				"\xed\xa0\x80",
+				`\udc00`,
+				"\xed\xb0\x80",
+				`\u2028`,
+				"\u2028",
+			).Replace(
+				name,
+			)
 			doc := bson.D{{Key: "_id", Value: id}, {Key: "pk", Value: "odd"}, {Key: text, Value: text}}
-			raw := msg(encode(t, bson.D{{Key: "insert", Value: "items"}, {Key: "documents", Value: bson.A{doc}}, {Key: "$db", Value: "shop"}}))
-			if out := g.exchange(t, door, raw, answerTime/40); bytes.Contains(out, []byte("internal error")) || len(out) == 0 {
+			raw := msg(
+				encode(
+					t,
+					bson.D{
+						{Key: "insert", Value: "items"},
+						{Key: "documents", Value: bson.A{doc}},
+						{Key: "$db", Value: "shop"},
+					},
+				),
+			)
+			if out := g.exchange(t, door, raw, answerTime/40); bytes.Contains(out, []byte("internal error")) ||
+				len(out) == 0 {
 				t.Errorf("%q: %.200q", name, out)
 			}
 			continue
 		}
 		path := map[string]string{server.NoSQL: "/dbs/shop/colls/items/docs", server.Table: "/people", server.Gremlin: "/gremlin"}[door]
-		code, text := g.do(t, door, http.MethodPost, path, body, "Content-Type", "application/json", "x-ms-documentdb-partitionkey", `["odd"]`)
+		code, text := g.do(
+			t,
+			door,
+			http.MethodPost,
+			path,
+			body,
+			"Content-Type",
+			"application/json",
+			"x-ms-documentdb-partitionkey",
+			`["odd"]`,
+		)
 		if (code >= 500 && door != server.Gremlin) || code == 0 || strings.Contains(text, "internal error") {
 			t.Errorf("%q: %d %.200s", name, code, text)
 		}
@@ -260,7 +291,9 @@ func endlessPings(t *testing.T, g *target) {
 
 // manyPieces sends a request a byte at a time, each in a frame of its own with a ping behind it. It is answered.
 func manyPieces(t *testing.T, g *target) {
-	request := string(withMime(graphSON3, eval(t, "eval", "g.inject(1)", map[string]any{"pad": strings.Repeat("x", 50_000)})))
+	request := string(
+		withMime(graphSON3, eval(t, "eval", "g.inject(1)", map[string]any{"pad": strings.Repeat("x", 50_000)})),
+	)
 	c := upgrade(t, g)
 	answered := make(chan bool, 1)
 	go func() {
