@@ -9,6 +9,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/mongoapi/agg"
 )
 
 // someDocs fills a collection with documents of a number and an array.
@@ -186,5 +187,27 @@ func TestAgeOfCursors(t *testing.T) {
 	}
 	if code := more(refreshed, b); code != 0 {
 		t.Errorf("a cursor whose session was refreshed: %d", code)
+	}
+}
+
+// TestNumberOfCursors: one more than there may be costs the cursor that was idle longest, and none that is in use.
+func TestNumberOfCursors(t *testing.T) {
+	clk := clock.Fake(time.Unix(1_700_000_000, 0))
+	cs := newCursors(clk)
+	var all []*cursor
+	for range maxCursors + 2 {
+		c := &cursor{src: agg.NewSlice(nil)}
+		cs.add(c)
+		c.inUse = len(all) == 0
+		all = append(all, c)
+		clk.Advance(time.Millisecond)
+	}
+	if n := cs.open(); n != maxCursors {
+		t.Errorf("%d cursors are open, want %d", n, maxCursors)
+	}
+	for i, c := range all[:5] {
+		if open := cs.m[c.id] != nil; open != (i == 0 || i > 2) {
+			t.Errorf("cursor %d is open: %v", i, open)
+		}
 	}
 }
