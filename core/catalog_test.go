@@ -83,7 +83,7 @@ func TestCatalogReopen(t *testing.T) {
 	gone := newContainer(t, e, core.ContainerSpec{ID: "gone"})
 	moved := newContainer(t, e, core.ContainerSpec{ID: "moved"})
 	put(t, moved, core.Create, `{"id":"1","pk":"a"}`)
-	if _, err := e.RenameContainer(bg, "db", "moved", "there"); err != nil {
+	if _, err := e.RenameContainer(bg, "db", "moved", "there", false); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.DropContainer(bg, "db", "gone"); err != nil {

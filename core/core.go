@@ -267,14 +267,18 @@ func (e *Engine) ReplaceContainer(ctx context.Context, db, id string, s Containe
 	return e.container(def)
 }
 
-// RenameContainer gives a container another id within its database.
-func (e *Engine) RenameContainer(ctx context.Context, db, id, to string) (*Container, error) {
+// RenameContainer gives a container another id within its database. With replace it takes the place of the container
+// that has this id, if there is one, which is dropped in the same commit; without, such a container is a Conflict.
+func (e *Engine) RenameContainer(ctx context.Context, db, id, to string, replace bool) (*Container, error) {
 	if err := validateID(to); err != nil {
 		return nil, err
 	}
-	def, err := e.cat.RenameContainer(ctx, db, id, db, to)
+	def, gone, err := e.cat.RenameContainer(ctx, db, id, to, replace)
 	if err != nil {
 		return nil, err
+	}
+	if gone != nil {
+		e.drop(gone.Gen)
 	}
 	return e.container(def)
 }

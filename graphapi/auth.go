@@ -62,8 +62,8 @@ func (w *work) challenge() {
 		Attributes: []message.Attribute{{Key: "x-ms-status-code", Value: int32(message.Authenticate)}}}, nil, 0)
 }
 
-// authenticate checks a proof. When it holds, the kept requests go on; when it doesn't, the challenged one fails, and the
-// connection is closed after a few attempts.
+// authenticate checks a proof. When it holds, the kept requests go on; when it doesn't, they fail, and the connection
+// is closed after a few attempts.
 func (c *conn) authenticate(w *work) {
 	l := &c.login
 	c.challenged.Store(false)
@@ -71,8 +71,10 @@ func (c *conn) authenticate(w *work) {
 	seen := c.srv.observe("authentication", c.client)
 	if err := c.checkLogin(w); err != nil {
 		first.reply.seen = seen
-		first.reply.service = l.service
-		first.reply.fail(failureOf(err))
+		for _, k := range l.kept {
+			k.reply.service = l.service
+			k.reply.fail(failureOf(err))
+		}
 		l.kept, l.keptBytes, l.service, l.graph = nil, 0, false, GraphName{}
 		if l.attempts++; l.attempts >= maxLoginAttempts {
 			c.close(websocket.ClosePolicyViolation, "too many failed logins")
@@ -176,7 +178,8 @@ func (s *Server) nameOf(l *login, source string) (name GraphName, create bool, e
 	}
 	if !ok {
 		return name, false, fail(kindArguments,
-			"Could not alias [g] to [%.100s] as [%.100s] not in the Graph or TraversalSource global bindings", source, source)
+			"Could not alias [g] to [%.100s] as [%.100s] not in the Graph or TraversalSource global bindings",
+			source, source)
 	}
 	return name, false, nil
 }

@@ -121,6 +121,19 @@ func TestRequestsBeforeLogin(t *testing.T) {
 	c.want(200, id2, "graphs/g")
 }
 
+// Requests that wait for a login which fails are answered, each of them: their clients wait.
+func TestRequestsBeforeFailedLogin(t *testing.T) {
+	c := newServer(t, true).dial(t)
+	c.request(id1, "eval", "", `{"gremlin":"name"}`)
+	c.request(id2, "eval", "", `{"gremlin":"name"}`)
+	c.want(407, id1, "")
+	c.request(id3, "authentication", "", sasl("localhost", "x"))
+	c.want(401, id1, "Invalid credentials")
+	c.want(401, id2, "Invalid credentials")
+	c.request(id1, "eval", "", `{"gremlin":"name"}`)
+	c.want(407, id1, "")
+}
+
 // A stranger can't make the server keep much.
 func TestStrangersAreBounded(t *testing.T) {
 	c := newServer(t, true).dial(t)

@@ -6,7 +6,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/message"
 )
 
-// BenchmarkCodec is what goal 19 pays for reading a request for one vertex and writing its answer.
+// BenchmarkCodec is the cost of reading a request for one vertex and writing its answer.
 func BenchmarkCodec(b *testing.B) {
 	body := []byte(`{"requestId":{"@type":"g:UUID","@value":"` + id1 + `"},"op":"eval","processor":"","args":{"gremlin":"g.V('1')","aliases":{"g":"g"},` +
 		`"bindings":{"x":1},"language":"gremlin-groovy","accept":"application/vnd.gremlin-v2.0+json"}}`)

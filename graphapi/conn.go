@@ -373,7 +373,9 @@ func (c *conn) drain() {
 
 // close ends the connection with a close frame.
 func (c *conn) close(code int, text string) {
-	c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, text), time.Time{})
+	// Who waits here holds up a shutdown: a client that doesn't read gets no reason.
+	_ = c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, text),
+		deadlines.Now().Add(closeWait))
 	c.cancel()
 	c.ws.Close()
 }

@@ -138,7 +138,12 @@ func TestLeaving(t *testing.T) {
 	<-s.graphs.started
 	_ = c.ws.NetConn().Close()
 	ctx, leave := context.WithCancel(context.Background())
-	r, _ := http.NewRequestWithContext(ctx, http.MethodPost, s.http.URL+"/gremlin", strings.NewReader(`{"gremlin":"wait b"}`))
+	r, _ := http.NewRequestWithContext(
+		ctx,
+		http.MethodPost,
+		s.http.URL+"/gremlin",
+		strings.NewReader(`{"gremlin":"wait b"}`),
+	)
 	go func() {
 		defer close(gone)
 		if res, err := http.DefaultClient.Do(r); err == nil {
@@ -169,7 +174,8 @@ func TestGate(t *testing.T) {
 	<-s.graphs.started
 	other.send(v2Mime, `{"requestId":"`+id2+`","op":"eval","args":{"gremlin":"items 1"}}`)
 	a := other.want(500, id2, "Request rate is large")
-	if attribute(t, a, "x-ms-status-code") != float64(429) || !strings.Contains(string(a.Status.Attributes), `"x-ms-retry-after-ms":"00:00:01.5000000"`) {
+	if attribute(t, a, "x-ms-status-code") != float64(429) ||
+		!strings.Contains(string(a.Status.Attributes), `"x-ms-retry-after-ms":"00:00:01.5000000"`) {
 		t.Errorf("refused with %s", a.Status.Attributes)
 	}
 	c.request(id3, "eval", "", `{"gremlin":"items 1"}`)
@@ -177,7 +183,8 @@ func TestGate(t *testing.T) {
 	r, _ := http.NewRequest(http.MethodGet, s.http.URL+"/gremlin?gremlin=name", nil)
 	r.SetBasicAuth("localhost", testKey)
 	res, err := http.DefaultClient.Do(r)
-	if err != nil || res.StatusCode != http.StatusTooManyRequests || res.Header.Get("Retry-After") != "2" || res.Header.Get("x-ms-retry-after-ms") != "1500" {
+	if err != nil || res.StatusCode != http.StatusTooManyRequests || res.Header.Get("Retry-After") != "2" ||
+		res.Header.Get("x-ms-retry-after-ms") != "1500" {
 		t.Errorf("over HTTP: %v %v", res, err)
 	}
 	close(s.graphs.release)
@@ -286,7 +293,11 @@ func TestBytesAreGivenBack(t *testing.T) {
 	c.request(id1, "eval", "", `{"gremlin":"partial x","pad":"`+strings.Repeat("x", 100<<10)+`"}`)
 	for c.recv().Status.Code == 206 {
 	}
-	res, err := http.Post(s.http.URL+"/gremlin", "application/json", strings.NewReader(`{"gremlin":"items 20000","pad":"`+strings.Repeat("x", 100<<10)+`"}`))
+	res, err := http.Post(
+		s.http.URL+"/gremlin",
+		"application/json",
+		strings.NewReader(`{"gremlin":"items 20000","pad":"`+strings.Repeat("x", 100<<10)+`"}`),
+	)
 	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatal(res, err)
 	}
@@ -406,7 +417,39 @@ func TestAnswersHaveDeadlines(t *testing.T) {
 	if _, err := readBody(w, r, nil); err == nil || failureOf(err).kind != kindMalformed {
 		t.Errorf("a body that ends in the middle: %v", err)
 	}
-	if err := writeBody(w, make([]byte, 3*maxChunkBytes)); err != nil || len(w.writes) != 4 || !w.writes[3].IsZero() || w.Body.Len() != 3*maxChunkBytes {
+	if err := writeBody(w, make([]byte, 3*maxChunkBytes)); err != nil || len(w.writes) != 4 || !w.writes[3].IsZero() ||
+		w.Body.Len() != 3*maxChunkBytes {
 		t.Errorf("%v, deadlines of 3 writes, and none after: %v", err, w.writes)
 	}
+}
+
+// TestShutdownWithoutReaders: a client that takes no answers doesn't hold up a shutdown.
+func TestShutdownWithoutReaders(t *testing.T) {
+	s := newServer(t, false)
+	c := s.dial(t)
+	sent := make(chan struct{})
+	go func() { // frames that the reading goroutine answers itself, until neither side can send
+		defer close(sent)
+		for c.ws.WriteMessage(websocket.BinaryMessage, nil) == nil {
+		}
+	}()
+	before := uint64(0)
+	for stuck := 0; stuck < 5; time.Sleep(20 * time.Millisecond) {
+		s.mu.Lock()
+		for conn := range s.conns {
+			w := conn.writes.Load()
+			if stuck++; w%2 == 0 || w != before {
+				stuck = 0
+			}
+			before = w
+		}
+		s.mu.Unlock()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	began := time.Now()
+	if err := s.Shutdown(ctx); err != nil {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+	<-sent
 }

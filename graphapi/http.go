@@ -61,8 +61,8 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 // deadlines is the clock of sockets: the machine's own, whatever time the data has.
 var deadlines = clock.New()
 
-// readBody reads a body. Who serves the handler sees to it that bodies come. What is longer than freeBytes waits for room in
-// the budget.
+// readBody reads a body. Who serves the handler sees to it that bodies come. What is longer than freeBytes waits for
+// room in the budget.
 func readBody(w http.ResponseWriter, r *http.Request, held *budget.Account) ([]byte, error) {
 	body := http.MaxBytesReader(w, r.Body, maxFrame)
 	var b []byte

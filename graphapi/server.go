@@ -35,6 +35,7 @@ const (
 	handshakeTimeout  = 10 * time.Second
 	sweepInterval     = 15 * time.Second // between two looks at all connections
 	cancelGrace       = time.Second      // for cancelled requests to end at Shutdown
+	closeWait         = time.Second      // that a close frame waits for what is being written
 	keepBuffer        = 64 << 10         // a longer buffer isn't kept for the next request
 	maxLoginAttempts  = 3
 	maxSASLBytes      = 8 << 10
@@ -79,8 +80,8 @@ type Options struct {
 	Clock   *clock.Clock
 	Log     *slog.Logger // nil: slog.Default()
 
-	// MaxTime is how long one request may run; 0 is for ever. Gate bounds how many run at once; nil lets in all. Observe is told of each
-	// request; nil is nobody.
+	// MaxTime is how long one request may run; 0 is for ever. Gate bounds how many run at once; nil lets in all.
+	// Observe is told of each request; nil is nobody.
 	MaxTime time.Duration
 	Gate    *admit.Gate
 	Observe observe.Observer
@@ -113,7 +114,8 @@ func NewServer(open Opener, o Options) *Server {
 		o.Log = slog.Default()
 	}
 	s := &Server{o: o, open: open, conns: map[*conn]struct{}{}, stop: make(chan struct{})}
-	s.upgrader = websocket.Upgrader{HandshakeTimeout: handshakeTimeout, ReadBufferSize: 4096, WriteBufferSize: pieceBytes,
+	s.upgrader = websocket.Upgrader{HandshakeTimeout: handshakeTimeout, ReadBufferSize: 4096,
+		WriteBufferSize: pieceBytes,
 		WriteBufferPool: &sync.Pool{}}
 	if o.Auth {
 		// Every connection has to prove itself, so a page of any origin may connect. Without logins only the same origin may:

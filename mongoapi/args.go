@@ -1,6 +1,8 @@
 package mongoapi
 
 import (
+	"bytes"
+
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -98,15 +100,58 @@ func unknownField(where string, name []byte) error {
 	return merr.New(merr.UnknownField, "BSON field '%s.%s' is an unknown field.", where, name)
 }
 
+func duplicateField(where string, name []byte) error {
+	return merr.New(merr.DuplicateField, "BSON field '%s.%s' is a duplicate field", where, name)
+}
+
+// fewArgs is how many arguments nearly all commands have at most.
+const fewArgs = 16
+
+// contains reports whether an argument was seen before.
+func contains(seen [][]byte, name []byte) bool {
+	for _, s := range seen {
+		if bytes.Equal(s, name) {
+			return true
+		}
+	}
+	return false
+}
+
 // checkAll checks the arguments of an object, such as a statement of an update. Others than these are refused.
 func (a args) checkAll(where string, obj value.Value) error {
+	var few [fewArgs][]byte
+	seen := few[:0]
 	for it := obj.Iter(); it.Next(); {
 		k, ok := a[string(it.Key())]
 		if !ok {
 			return unknownField(where, it.Key())
 		}
+		if contains(seen, it.Key()) {
+			return duplicateField(where, it.Key())
+		}
+		seen = append(seen, it.Key())
 		if err := k.check(where, it.Key(), it.Value()); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkSeqs checks the document sequences beside the body of a command: each stands for an argument that has documents
+// and that the body hasn't.
+func (r *request) checkSeqs(def command) error {
+	for i := range r.seqs {
+		name := r.seqs[i].Name
+		switch {
+		case def.args[string(name)] != docsArg:
+			return unknownField(r.name, name)
+		case r.body.Get(string(name)).IsDefined():
+			return merr.New(40433, "Duplicate field between body and document sequence %s", name)
+		}
+		for _, before := range r.seqs[:i] {
+			if bytes.Equal(before.Name, name) {
+				return merr.New(40431, "Duplicate document sequence: %s", name)
+			}
 		}
 	}
 	return nil

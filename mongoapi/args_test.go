@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"encoding/binary"
 	"maps"
 	"slices"
 	"testing"
@@ -11,8 +12,12 @@ import (
 // samples are values of each type, by the names that the server's messages give them.
 var samples = map[string]any{
 	"double": 1.5, "string": "x", "object": bson.D{{Key: "a", Value: int32(1)}}, "array": bson.A{bson.D{}}, "binData": bson.Binary{Data: []byte{1}},
-	"objectId": bson.ObjectID{1}, "bool": true, "date": bson.DateTime(1), "null": nil, "regex": bson.Regex{Pattern: "a"}, "javascript": bson.JavaScript("x"),
-	"int": int32(1), "timestamp": bson.Timestamp{T: 1}, "long": int64(1), "decimal": bson.NewDecimal128(0x3040000000000000, 1), "minKey": bson.MinKey{},
+	"objectId": bson.ObjectID{
+		1,
+	}, "bool": true, "date": bson.DateTime(1), "null": nil, "regex": bson.Regex{Pattern: "a"}, "javascript": bson.JavaScript("x"),
+	"int": int32(
+		1,
+	), "timestamp": bson.Timestamp{T: 1}, "long": int64(1), "decimal": bson.NewDecimal128(0x3040000000000000, 1), "minKey": bson.MinKey{},
 	"maxKey": bson.MaxKey{},
 }
 
@@ -34,13 +39,31 @@ var takes = map[argKind]struct {
 
 // whole are commands that need more than their name.
 var whole = map[string]bson.D{
-	"aggregate":     {{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{}}, {Key: "cursor", Value: bson.D{}}},
-	"distinct":      {{Key: "distinct", Value: "c"}, {Key: "key", Value: "a"}},
-	"getMore":       {{Key: "getMore", Value: int64(5)}, {Key: "collection", Value: "c"}},
-	"killCursors":   {{Key: "killCursors", Value: "c"}, {Key: "cursors", Value: bson.A{}}},
-	"insert":        {{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "a", Value: 1}}}}},
-	"update":        {{Key: "update", Value: "c"}, {Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "u", Value: bson.D{{Key: "$set", Value: bson.D{{Key: "b", Value: 1}}}}}}}}},
-	"delete":        {{Key: "delete", Value: "c"}, {Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "limit", Value: 1}}}}},
+	"aggregate": {
+		{Key: "aggregate", Value: "c"},
+		{Key: "pipeline", Value: bson.A{}},
+		{Key: "cursor", Value: bson.D{}},
+	},
+	"distinct":    {{Key: "distinct", Value: "c"}, {Key: "key", Value: "a"}},
+	"getMore":     {{Key: "getMore", Value: int64(5)}, {Key: "collection", Value: "c"}},
+	"killCursors": {{Key: "killCursors", Value: "c"}, {Key: "cursors", Value: bson.A{}}},
+	"insert":      {{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "a", Value: 1}}}}},
+	"update": {
+		{Key: "update", Value: "c"},
+		{
+			Key: "updates",
+			Value: bson.A{
+				bson.D{
+					{Key: "q", Value: bson.D{}},
+					{Key: "u", Value: bson.D{{Key: "$set", Value: bson.D{{Key: "b", Value: 1}}}}},
+				},
+			},
+		},
+	},
+	"delete": {
+		{Key: "delete", Value: "c"},
+		{Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "limit", Value: 1}}}},
+	},
 	"findAndModify": {{Key: "findAndModify", Value: "c"}, {Key: "remove", Value: true}},
 	"findandmodify": {{Key: "findandmodify", Value: "c"}, {Key: "remove", Value: true}},
 	"explain":       {{Key: "explain", Value: bson.D{{Key: "find", Value: "c"}}}},
@@ -118,7 +141,13 @@ func mentions(msg, arg, typ string) bool {
 	case "Hint must be a string or an object", "Field '" + arg + "' should be a boolean value, but found: " + typ:
 		return true
 	}
-	return regexpQuote(`BSON field '[a-zA-Z]+\.`+"%s"+`' is the wrong type '%s', expected types? .*`, arg, typ).MatchString(msg)
+	return regexpQuote(
+		`BSON field '[a-zA-Z]+\.`+"%s"+`' is the wrong type '%s', expected types? .*`,
+		arg,
+		typ,
+	).MatchString(
+		msg,
+	)
 }
 
 // TestStatementArguments is the same for the statements of updates and deletes.
@@ -144,7 +173,8 @@ func TestStatementArguments(t *testing.T) {
 			}
 			for typ, v := range samples {
 				e := run(set(x.base, arg, v))
-				refused := e.Code == want.code && (kind == hintArg || kind == optionalBool || regexpQuote(`BSON field '%s\.%s\.%s' is the wrong type '%s', .*`, x.name, x.list, arg, typ).MatchString(e.Errmsg))
+				refused := e.Code == want.code &&
+					(kind == hintArg || kind == optionalBool || regexpQuote(`BSON field '%s\.%s\.%s' is the wrong type '%s', .*`, x.name, x.list, arg, typ).MatchString(e.Errmsg))
 				if slices.Contains(want.types, typ) == refused {
 					t.Errorf("%s.%s.%s as %s: %d %s", x.name, x.list, arg, typ, e.Code, e.Errmsg)
 				}
@@ -166,7 +196,16 @@ func TestArgumentsDoWhatTheySay(t *testing.T) {
 	}
 	ask(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: docs}})
 	fam := func(new any) int32 {
-		raw, e := ask(t, c, bson.D{{Key: "findAndModify", Value: "c"}, {Key: "query", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "update", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 10}}}}}, {Key: "new", Value: new}})
+		raw, e := ask(
+			t,
+			c,
+			bson.D{
+				{Key: "findAndModify", Value: "c"},
+				{Key: "query", Value: bson.D{{Key: "_id", Value: 1}}},
+				{Key: "update", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 10}}}}},
+				{Key: "new", Value: new},
+			},
+		)
 		if e.OK != 1 {
 			t.Fatal(e)
 		}
@@ -184,18 +223,38 @@ func TestArgumentsDoWhatTheySay(t *testing.T) {
 		single any
 		open   bool
 	}{{int32(1), false}, {0.5, false}, {true, false}, {int32(0), true}, {false, true}} {
-		raw, _ := ask(t, c, bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 2}, {Key: "singleBatch", Value: x.single}})
+		raw, _ := ask(
+			t,
+			c,
+			bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 2}, {Key: "singleBatch", Value: x.single}},
+		)
 		if id := raw.Lookup("cursor", "id").Int64(); (id != 0) != x.open {
 			t.Errorf("find with singleBatch: %v has the cursor %d", x.single, id)
 		}
 	}
 	for _, ordered := range []any{int32(0), int64(1), 0.0, "false"} {
-		_, e := ask(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 100}}}}, {Key: "ordered", Value: ordered}})
+		_, e := ask(
+			t,
+			c,
+			bson.D{
+				{Key: "insert", Value: "c"},
+				{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 100}}}},
+				{Key: "ordered", Value: ordered},
+			},
+		)
 		if e.Code != 14 {
 			t.Errorf("insert with ordered: %v: %+v", ordered, e)
 		}
 	}
-	raw, _ := ask(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 0}}, bson.D{{Key: "_id", Value: 7}}}}, {Key: "ordered", Value: false}})
+	raw, _ := ask(
+		t,
+		c,
+		bson.D{
+			{Key: "insert", Value: "c"},
+			{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 0}}, bson.D{{Key: "_id", Value: 7}}}},
+			{Key: "ordered", Value: false},
+		},
+	)
 	if n := raw.Lookup("n").Int32(); n != 1 {
 		t.Errorf("unordered: %s", raw)
 	}
@@ -204,8 +263,25 @@ func TestArgumentsDoWhatTheySay(t *testing.T) {
 func TestConcernsAndHints(t *testing.T) {
 	s := newTestServer(t, Options{})
 	c := newConn(t, s, true)
-	ask(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}, {Key: "a", Value: 1}}}}})
-	ask(t, c, bson.D{{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: bson.A{bson.D{{Key: "key", Value: bson.D{{Key: "a", Value: 1}}}, {Key: "name", Value: "by a"}}}}})
+	ask(
+		t,
+		c,
+		bson.D{
+			{Key: "insert", Value: "c"},
+			{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}, {Key: "a", Value: 1}}}},
+		},
+	)
+	ask(
+		t,
+		c,
+		bson.D{
+			{Key: "createIndexes", Value: "c"},
+			{
+				Key:   "indexes",
+				Value: bson.A{bson.D{{Key: "key", Value: bson.D{{Key: "a", Value: 1}}}, {Key: "name", Value: "by a"}}},
+			},
+		},
+	)
 	level := func(v any) bson.D { return bson.D{{Key: "level", Value: v}} }
 	find := bson.D{{Key: "find", Value: "c"}}
 	ins := bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{}}}}
@@ -218,18 +294,70 @@ func TestConcernsAndHints(t *testing.T) {
 		unmet int32 // of its write concern
 	}
 	rows := []row{
-		{find, "readConcern", level("local"), 0, 0}, {find, "readConcern", level("majority"), 0, 0}, {find, "readConcern", level("linearizable"), 0, 0},
-		{find, "readConcern", level("available"), 0, 0}, {find, "readConcern", bson.D{}, 0, 0}, {find, "readConcern", bson.D{{Key: "afterClusterTime", Value: bson.Timestamp{T: 1}}}, 0, 0},
-		{find, "readConcern", level("snapshot"), 72, 0}, {find, "readConcern", level("nope"), 9, 0}, {find, "readConcern", level(1), 14, 0},
+		{
+			find,
+			"readConcern",
+			level("local"),
+			0,
+			0,
+		}, {find, "readConcern", level("majority"), 0, 0}, {find, "readConcern", level("linearizable"), 0, 0},
+		{
+			find,
+			"readConcern",
+			level("available"),
+			0,
+			0,
+		}, {find, "readConcern", bson.D{}, 0, 0}, {find, "readConcern", bson.D{{Key: "afterClusterTime", Value: bson.Timestamp{T: 1}}}, 0, 0},
+		{
+			find,
+			"readConcern",
+			level("snapshot"),
+			72,
+			0,
+		}, {find, "readConcern", level("nope"), 9, 0}, {find, "readConcern", level(1), 14, 0},
 		{find, "readConcern", "local", 9, 0}, {find, "readConcern", bson.D{{Key: "lvl", Value: "local"}}, 72, 0},
-		{ins, "writeConcern", w(1), 0, 0}, {ins, "writeConcern", w("majority"), 0, 0}, {ins, "writeConcern", w(0), 0, 0}, {ins, "writeConcern", bson.D{}, 0, 0},
-		{ins, "writeConcern", bson.D{{Key: "w", Value: 1}, {Key: "j", Value: true}, {Key: "wtimeout", Value: 100}}, 0, 0},
-		{ins, "writeConcern", w(50), 0, 100}, {ins, "writeConcern", w(2), 0, 100}, {ins, "writeConcern", w("rack"), 0, 79}, {ins, "writeConcern", w(bson.D{{Key: "dc", Value: 1}}), 0, 100},
-		{ins, "writeConcern", w(51), 9, 0}, {ins, "writeConcern", w(-1), 9, 0}, {ins, "writeConcern", w(true), 9, 0}, {ins, "writeConcern", 1, 14, 0},
-		{ins, "writeConcern", bson.D{{Key: "j", Value: "x"}}, 14, 0}, {ins, "writeConcern", bson.D{{Key: "x", Value: 1}}, 40415, 0},
+		{
+			ins,
+			"writeConcern",
+			w(1),
+			0,
+			0,
+		}, {ins, "writeConcern", w("majority"), 0, 0}, {ins, "writeConcern", w(0), 0, 0}, {ins, "writeConcern", bson.D{}, 0, 0},
+		{
+			ins,
+			"writeConcern",
+			bson.D{{Key: "w", Value: 1}, {Key: "j", Value: true}, {Key: "wtimeout", Value: 100}},
+			0,
+			0,
+		},
+		{
+			ins,
+			"writeConcern",
+			w(50),
+			0,
+			100,
+		}, {ins, "writeConcern", w(2), 0, 100}, {ins, "writeConcern", w("rack"), 0, 79}, {ins, "writeConcern", w(bson.D{{Key: "dc", Value: 1}}), 0, 100},
+		{
+			ins,
+			"writeConcern",
+			w(51),
+			9,
+			0,
+		}, {ins, "writeConcern", w(-1), 9, 0}, {ins, "writeConcern", w(true), 9, 0}, {ins, "writeConcern", 1, 14, 0},
+		{
+			ins,
+			"writeConcern",
+			bson.D{{Key: "j", Value: "x"}},
+			14,
+			0,
+		}, {ins, "writeConcern", bson.D{{Key: "x", Value: 1}}, 40415, 0},
 	}
 	hinted := []bson.D{find, {{Key: "count", Value: "c"}}, whole["distinct"], whole["aggregate"],
-		{{Key: "findAndModify", Value: "c"}, {Key: "query", Value: bson.D{{Key: "_id", Value: 9}}}, {Key: "remove", Value: 1}}}
+		{
+			{Key: "findAndModify", Value: "c"},
+			{Key: "query", Value: bson.D{{Key: "_id", Value: 9}}},
+			{Key: "remove", Value: 1},
+		}}
 	for _, base := range hinted {
 		for _, ok := range []any{"by a", "_id_", bson.D{{Key: "a", Value: 1}}, bson.D{{Key: "_id", Value: 1}}, bson.D{}, bson.D{{Key: "$natural", Value: -1}}} {
 			rows = append(rows, row{base, "hint", ok, 0, 0})
@@ -251,6 +379,141 @@ func TestConcernsAndHints(t *testing.T) {
 		raw, _ := ask(t, c, bson.D{{Key: x.cmd, Value: "c"}, {Key: x.list, Value: bson.A{set(st, "hint", "nope")}}})
 		if code, _ := raw.Lookup("writeErrors", "0", "code").Int32OK(); code != 2 {
 			t.Errorf("%s with a missing index as hint: %s", x.cmd, raw)
+		}
+	}
+}
+
+// TestArgumentsGivenTwice: which of two values is meant can't be known, so that neither counts.
+func TestArgumentsGivenTwice(t *testing.T) {
+	s := newTestServer(t, Options{})
+	c := newConn(t, s, true)
+	for _, name := range slices.Sorted(maps.Keys(commands)) {
+		base := whole[name]
+		if base == nil {
+			base = bson.D{{Key: name, Value: "c"}}
+		}
+		for _, arg := range append(slices.Sorted(maps.Keys(commands[name].args)), "comment", "$db", "maxTimeMS") {
+			cmd := slices.DeleteFunc(slices.Clone(base), func(e bson.E) bool { return e.Key == arg })
+			cmd = append(
+				cmd,
+				bson.E{Key: arg, Value: nil},
+				bson.E{Key: "comment2", Value: nil},
+				bson.E{Key: arg, Value: nil},
+			)
+			switch arg {
+			case "$db":
+				cmd[len(cmd)-3].Value, cmd[len(cmd)-1].Value = "db", "db"
+			case "maxTimeMS":
+				cmd[len(cmd)-3].Value, cmd[len(cmd)-1].Value = 100, 100
+			}
+			for i := range cmd {
+				if k := commands[name].args[cmd[i].Key]; k == optionalBool {
+					cmd[i].Value = true
+				}
+			}
+			if commands[name].strict {
+				cmd = slices.DeleteFunc(cmd, func(e bson.E) bool { return e.Key == "comment2" })
+			}
+			_, e := ask(t, c, cmd)
+			if want := "BSON field '" + name + "." + arg + "' is a duplicate field"; e.Code != 40413 ||
+				e.Errmsg != want {
+				t.Errorf("%s with two %s: %d %s", name, arg, e.Code, e.Errmsg)
+			}
+		}
+	}
+	for _, x := range []bson.D{
+		{{Key: "update", Value: "c"}, {Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "u", Value: bson.D{}}, {Key: "q", Value: bson.D{}}}}}},
+		{{Key: "delete", Value: "c"}, {Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "limit", Value: 1}, {Key: "limit", Value: 0}}}}},
+	} {
+		if _, e := ask(t, c, x); e.Code != 40413 {
+			t.Errorf("a statement of %s: %+v", x[0].Key, e)
+		}
+	}
+}
+
+// TestDocumentSequences: a sequence stands for an argument that has documents, and comes once.
+func TestDocumentSequences(t *testing.T) {
+	s := newTestServer(t, Options{})
+	c := newConn(t, s, true)
+	doc, err := bson.Marshal(bson.D{{Key: "a", Value: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seq := func(name string) []byte {
+		b := binary.LittleEndian.AppendUint32([]byte{1}, uint32(4+len(name)+1+len(doc)))
+		return append(append(append(b, name...), 0), doc...)
+	}
+	find, ins := bson.D{{Key: "find", Value: "c"}}, bson.D{{Key: "insert", Value: "c"}}
+	for _, x := range []struct {
+		name string
+		cmd  bson.D
+		seqs []string
+		code int32
+	}{
+		{"one", ins, []string{"documents"}, 0},
+		{"twice", ins, []string{"documents", "documents"}, 40431},
+		{"beside the argument", whole["insert"], []string{"documents"}, 40433},
+		{"unknown", ins, []string{"documents", "docs"}, 40415},
+		{"of what has no documents", find, []string{"filter"}, 40415},
+		{"beside explain", bson.D{{Key: "explain", Value: find}}, []string{"updates"}, 40415},
+		{"very many", ins, slices.Repeat([]string{"documents"}, 1000), 17},
+	} {
+		body := opMsg(t, x.cmd)[16:]
+		for _, name := range x.seqs {
+			body = append(body, seq(name)...)
+		}
+		var e errorReply
+		if err := bson.Unmarshal(answerRaw(t, c, 2013, body), &e); err != nil || e.Code != x.code {
+			t.Errorf("%s: %+v, want %d", x.name, e, x.code)
+		}
+	}
+}
+
+// TestExplainArguments: the arguments of the command that is explained are checked as those of the command itself.
+func TestExplainArguments(t *testing.T) {
+	s := newTestServer(t, Options{})
+	c := newConn(t, s, true)
+	ask(t, c, whole["insert"])
+	for name := range explains {
+		base := whole[name]
+		if base == nil {
+			base = bson.D{{Key: name, Value: "c"}}
+		}
+		for arg, kind := range commands[name].args {
+			want, ok := takes[kind]
+			if !ok {
+				continue
+			}
+			for typ, v := range samples {
+				_, e := ask(t, c, bson.D{{Key: "explain", Value: set(base, arg, v)}})
+				mistyped := e.Code == want.code && mentions(e.Errmsg, arg, typ)
+				if slices.Contains(want.types, typ) == mistyped {
+					t.Errorf("explain of %s.%s as %s: %d %s", name, arg, typ, e.Code, e.Errmsg)
+				}
+			}
+		}
+	}
+	find := bson.D{{Key: "find", Value: "c"}}
+	with := func(base bson.D, key string, v any) bson.D {
+		return append(slices.Clone(base), bson.E{Key: key, Value: v})
+	}
+	variable := bson.D{{Key: "$expr", Value: bson.D{{Key: "$eq", Value: bson.A{"$a", "$$x"}}}}}
+	for i, x := range []struct {
+		inner     bson.D
+		verbosity any
+		code      int32
+	}{
+		{find, "queryPlanner", 0}, {find, "executionStats", 0}, {find, "allPlansExecution", 0}, {find, nil, 0},
+		{find, "all", 2}, {find, "", 2}, {find, 1, 14},
+		{with(find, "nope", 1), "queryPlanner", 40415}, {with(with(find, "skip", 1), "skip", 2), "queryPlanner", 40413},
+		{bson.D{{Key: "find", Value: 5}}, "queryPlanner", 73}, {bson.D{{Key: "find", Value: ""}}, "queryPlanner", 73},
+		{with(find, "hint", "nope"), "queryPlanner", 2}, {with(find, "hint", "_id_"), "queryPlanner", 0},
+		{with(with(find, "filter", variable), "let", bson.D{{Key: "x", Value: 1}}), "queryPlanner", 0},
+		{bson.D{{Key: "aggregate", Value: 1}, {Key: "pipeline", Value: bson.A{}}}, "queryPlanner", 0},
+		{bson.D{{Key: "ping", Value: 1}}, "queryPlanner", 59}, {bson.D{}, "queryPlanner", 9},
+	} {
+		if _, e := ask(t, c, bson.D{{Key: "explain", Value: x.inner}, {Key: "verbosity", Value: x.verbosity}}); e.Code != x.code {
+			t.Errorf("%d: explain of %v, %v: %+v, want %d", i, x.inner, x.verbosity, e, x.code)
 		}
 	}
 }

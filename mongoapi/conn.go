@@ -52,8 +52,8 @@ func (c *conn) serve() {
 	defer c.mem.Close()
 	for {
 		h, msg, err := c.p.Read(in, c.rules())
-		refused := (*peer.Refused)(nil)
-		if err != nil && !errors.As(err, &refused) {
+		refused := refusal(err)
+		if err != nil && refused == nil {
 			return
 		}
 		c.met = true
@@ -70,7 +70,7 @@ func (c *conn) serve() {
 		}
 		c.begin(ctx)
 		if refused != nil {
-			out, err = c.refuse(out[:0], h, msg, refused.Cause)
+			out, err = c.refuse(out[:0], h, msg, refused)
 		} else {
 			out, err = c.answer(out[:0], h, msg, &m)
 		}
@@ -86,6 +86,19 @@ func (c *conn) serve() {
 			return
 		}
 	}
+}
+
+// refusal returns the error of a message that was not kept, and nil for any other. It is a function of its own so that
+// a message without an error costs no allocation.
+func refusal(err error) *peer.Refused {
+	if err == nil {
+		return nil
+	}
+	var r *peer.Refused
+	if !errors.As(err, &r) {
+		return nil
+	}
+	return r
 }
 
 // rules say what may come next.
@@ -130,10 +143,10 @@ func (c *conn) answer(dst []byte, h wire.Header, msg []byte, m *wire.Msg) ([]byt
 }
 
 // refuse answers a message that was not kept, unless nobody waits for an answer.
-func (c *conn) refuse(dst []byte, h wire.Header, start []byte, cause error) ([]byte, error) {
+func (c *conn) refuse(dst []byte, h wire.Header, start []byte, cause *peer.Refused) ([]byte, error) {
 	c.out++
 	if h.OpCode != wire.OpMsg || wire.Flags(start)&wire.FlagMore != 0 {
 		return dst, nil
 	}
-	return c.malformed(dst, h, cause)
+	return c.malformed(dst, h, cause.Cause)
 }

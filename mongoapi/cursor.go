@@ -25,8 +25,11 @@ const (
 	// cursorRest is how often resting cursors are put aside: they let go of what they hold in the store, and read on
 	// from where they were.
 	cursorRest = 5 * time.Second
-	// cursorShort is how long the cursor of a pipeline may be idle when memory is short.
+	// cursorShort is how long a cursor that holds memory may be idle when memory is short.
 	cursorShort = 30 * time.Second
+	// cursorKept is how long a cursor with noCursorTimeout may be idle: as long as its session, which refreshSessions
+	// keeps alive.
+	cursorKept = sessionMinutes * time.Minute
 	// maxCursors bounds the open cursors; beyond it the one that was idle longest goes.
 	maxCursors = 10000
 	// maxBatch bounds the documents of one reply, in bytes; one document is always given.
@@ -48,7 +51,7 @@ type cursor struct {
 	live  func() []*source // what it reads, beside src
 	held  value.Value      // a document that didn't fit the last batch
 	mem   *budget.Account  // of held
-	used  time.Time
+	used  time.Time        // when it was read, or with keep its session refreshed
 	inUse bool
 	by    *conn  // who uses it,
 	seq   uint32 // in which command
@@ -118,8 +121,19 @@ func (c *cursor) sources() []*source {
 	return nil
 }
 
-// expire drops cursors that were idle for long and puts others aside. Of pipelines some hold what they have computed:
-// where memory is short for those who work, they are dropped soon.
+// holds reports whether an idle cursor may hold memory: what its pipeline has computed, or a long command.
+func (c *cursor) holds() bool { return c.live != nil || c.run.Held()+c.mem.Used() > 0 }
+
+// patience is how long the cursor may be idle.
+func (c *cursor) patience() time.Duration {
+	if c.keep {
+		return cursorKept
+	}
+	return cursorIdle
+}
+
+// expire drops cursors that were idle for long and puts others aside. Where memory is short for those who work, those
+// that hold some are dropped soon.
 func (cs *cursors) expire(b *budget.Budget) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -128,12 +142,23 @@ func (cs *cursors) expire(b *budget.Budget) {
 	for _, c := range cs.m {
 		switch idle := now.Sub(c.used); {
 		case c.inUse:
-		case !c.keep && idle > cursorIdle, short && idle > cursorShort && c.live != nil:
+		case idle > c.patience(), short && idle > cursorShort && c.holds():
 			cs.remove(c)
 		case idle >= cursorRest:
 			for _, s := range c.sources() {
 				s.park()
 			}
+		}
+	}
+}
+
+// refresh keeps the cursors of sessions that have noCursorTimeout as if they were read now.
+func (cs *cursors) refresh(user string, sessions map[string]bool) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, c := range cs.m {
+		if c.keep && c.lsid != nil && c.user == user && sessions[string(c.lsid)] {
+			c.used = cs.clk.Now()
 		}
 	}
 }
@@ -212,8 +237,8 @@ func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, do
 		}
 		size := len(d.Bytes())
 		if size > maxDocument+16<<10 {
-			return dst, true, merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 and %d",
-				size, maxDocument)
+			return dst, true, merr.New(merr.BSONObjectTooLarge,
+				"BSONObj size: %d is invalid. Size must be between 0 and %d", size, maxDocument)
 		}
 		most = max(most, size)
 		if i > 0 && len(dst)-start+size > maxBatch {
@@ -233,11 +258,22 @@ func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, do
 			return dst, true, err
 		}
 	}
-	return dst, src != nil && n != 0 && src.exhausted(), nil
+	return dst, c.exhausted(n), nil
 }
 
-// room makes sure that the reply may have n bytes. What a cursor itself holds for its sorts must not keep its reply from going
-// out: that goes first.
+// exhausted reports whether there is nothing more behind a batch of n documents.
+func (c *cursor) exhausted(n int) bool {
+	switch src := c.src.(type) {
+	case *source:
+		return n != 0 && src.exhausted()
+	case *agg.Slice:
+		return src.Empty() && !c.held.IsDefined()
+	}
+	return false
+}
+
+// room makes sure that the reply may have n bytes. What a cursor itself holds for its sorts must not keep its reply
+// from going out: that goes first.
 func (c *cursor) room(r *request, n int, wait bool) error {
 	err := r.c.room(r.ctx, n, false)
 	if !status.Is(err, status.TooManyRequests) {
@@ -327,24 +363,52 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 		return dst, err
 	}
 	dst = bw.End(dst, ba)
-	if !done && !single {
-		c.lsid, c.user = append([]byte(nil), r.lsid.Bytes()...), r.c.user
-		if len(c.lsid) == 0 {
-			c.lsid = nil
+	keep := !done && !single
+	if s, ok := c.src.(*agg.Slice); ok && keep {
+		if err := c.run.Hold(s.Size()); err != nil {
+			return dst, err
 		}
+	}
+	if keep {
 		c.rest()
-		r.s.cursors.add(c)
-		kept = true
 	}
 	if s, ok := c.src.(*source); ok {
-		if !kept {
-			s.release()
-		}
+		s.release()
 		r.charge += s.charge
+	}
+	if keep {
+		r.keep(c)
+		kept = true
 	}
 	dst = bw.Int64(dst, "id", c.id)
 	dst = bw.String(dst, "ns", c.ns)
 	return bw.End(dst, at), nil
+}
+
+// keep registers a cursor that has more to give. From here on it isn't the request's any more, nor is its Run: another
+// connection may end the session and close it.
+func (r *request) keep(c *cursor) {
+	if lsid := r.lsid.Bytes(); len(lsid) > 0 {
+		c.lsid = bytes.Clone(lsid)
+	}
+	c.user = r.c.user
+	r.env = nil
+	r.s.cursors.add(c)
+}
+
+// bodySize is about how many bytes a command takes for each byte of its body, beside filters: the body itself, and the
+// expressions and projections that are compiled of it.
+const bodySize = 4
+
+// own copies the command's body, which a cursor needs when the request has ended. The request lets go of the message:
+// a pipeline keeps the request.
+func (r *request) own() error {
+	if err := r.exprEnv().Run.Hold(bodySize * len(r.body.Bytes())); err != nil {
+		return err
+	}
+	r.body, r.seqs = r.body.Clone(), nil
+	r.arg, r.lsid = r.body.Get(r.name), r.body.Get("lsid").Get("id")
+	return nil
 }
 
 // rest prepares a cursor for the time between batches: it outlives the request. A query lets go of the store at once.
@@ -458,5 +522,5 @@ func (r *request) list(dst []byte, ns string, docs []value.Value) ([]byte, error
 	for i, d := range docs {
 		docs[i] = d.Clone()
 	}
-	return r.first(dst, &cursor{ns: ns, src: agg.NewSlice(docs)}, n, len(docs) <= n)
+	return r.first(dst, &cursor{ns: ns, src: agg.NewSlice(docs)}, n, false)
 }

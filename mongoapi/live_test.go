@@ -27,7 +27,10 @@ import (
 const soon = 20 * time.Second
 
 // endless is a pipeline of 5000^3 steps.
-var endless = bson.A{bson.D{{Key: "$documents", Value: bson.A{bson.D{{Key: "a", Value: 1}}}}}, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: loops(3)}}}}}
+var endless = bson.A{
+	bson.D{{Key: "$documents", Value: bson.A{bson.D{{Key: "a", Value: 1}}}}},
+	bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: loops(3)}}}},
+}
 
 // loops nests n loops of 5000 steps.
 func loops(n int) any {
@@ -38,11 +41,25 @@ func loops(n int) any {
 	if n > 1 {
 		in = bson.D{{Key: "$add", Value: bson.A{"$$value", in}}}
 	}
-	return bson.D{{Key: "$reduce", Value: bson.D{{Key: "input", Value: bson.D{{Key: "$range", Value: bson.A{0, 5000}}}}, {Key: "initialValue", Value: 0}, {Key: "in", Value: in}}}}
+	return bson.D{
+		{
+			Key: "$reduce",
+			Value: bson.D{
+				{Key: "input", Value: bson.D{{Key: "$range", Value: bson.A{0, 5000}}}},
+				{Key: "initialValue", Value: 0},
+				{Key: "in", Value: in},
+			},
+		},
+	}
 }
 
 func pipe(p bson.A) bson.D {
-	return bson.D{{Key: "aggregate", Value: 1}, {Key: "pipeline", Value: p}, {Key: "cursor", Value: bson.D{}}, {Key: "$db", Value: "admin"}}
+	return bson.D{
+		{Key: "aggregate", Value: 1},
+		{Key: "pipeline", Value: p},
+		{Key: "cursor", Value: bson.D{}},
+		{Key: "$db", Value: "admin"},
+	}
 }
 
 // serve runs a server on a port of its own.
@@ -248,7 +265,8 @@ func TestMaxTime(t *testing.T) {
 	_, addr := serve(t, Options{MaxTime: 100 * time.Millisecond}, nil)
 	c := connect(t, addr)
 	began := time.Now()
-	if _, e := c.ask(pipe(endless)); e.Code != 50 || e.CodeName != "MaxTimeMSExpired" || time.Since(began) < 100*time.Millisecond {
+	if _, e := c.ask(pipe(endless)); e.Code != 50 || e.CodeName != "MaxTimeMSExpired" ||
+		time.Since(began) < 100*time.Millisecond {
 		t.Errorf("%+v after %v", e, time.Since(began))
 	}
 	if _, e := c.ask(append(pipe(endless), bson.E{Key: "maxTimeMS", Value: 3_600_000})); e.Code != 50 {
@@ -281,7 +299,16 @@ func TestLoopsEnd(t *testing.T) {
 		return bson.D{{Key: op, Value: bson.D{{Key: "input", Value: input}, {Key: body, Value: in}}}}
 	}
 	docs := bson.D{{Key: "$documents", Value: over("$map", "in", rng(900), bson.D{{Key: "_id", Value: "$$this"}})}}
-	long := bson.D{{Key: "$reduce", Value: bson.D{{Key: "input", Value: rng(20)}, {Key: "initialValue", Value: "a"}, {Key: "in", Value: bson.D{{Key: "$concat", Value: bson.A{"$$value", "$$value"}}}}}}}
+	long := bson.D{
+		{
+			Key: "$reduce",
+			Value: bson.D{
+				{Key: "input", Value: rng(20)},
+				{Key: "initialValue", Value: "a"},
+				{Key: "in", Value: bson.D{{Key: "$concat", Value: bson.A{"$$value", "$$value"}}}},
+			},
+		},
+	}
 	slow := over("$map", "in", rng(2000), over("$filter", "cond", rng(2000), false))
 	for name, p := range map[string]bson.A{
 		"$map in $map":                 {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: over("$map", "in", rng(5000), over("$map", "in", rng(5000), over("$map", "in", rng(5000), "$$this")))}}}}},
@@ -313,16 +340,29 @@ func TestKillCursorsEndsItsReader(t *testing.T) {
 	_, addr := serve(t, Options{}, nil)
 	c, other := connect(t, addr), connect(t, addr)
 	p := bson.A{bson.D{{Key: "$documents", Value: bson.A{bson.D{{Key: "a", Value: 0}}, bson.D{{Key: "a", Value: 1}}}}},
-		bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: bson.D{{Key: "$cond", Value: bson.A{"$a", loops(3), 0}}}}}}}}
+		bson.D{
+			{
+				Key:   "$project",
+				Value: bson.D{{Key: "x", Value: bson.D{{Key: "$cond", Value: bson.A{"$a", loops(3), 0}}}}},
+			},
+		}}
 	d := set(pipe(p), "cursor", bson.D{{Key: "batchSize", Value: 1}})
 	raw, e := c.ask(d)
 	id := raw.Lookup("cursor", "id").Int64()
 	if e.OK != 1 || id == 0 {
 		t.Fatal(raw)
 	}
-	c.send(bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "$cmd.aggregate"}, {Key: "$db", Value: "admin"}})
+	c.send(
+		bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "$cmd.aggregate"}, {Key: "$db", Value: "admin"}},
+	)
 	waitOp(t, other, "getMore")
-	raw, e = other.ask(bson.D{{Key: "killCursors", Value: "$cmd.aggregate"}, {Key: "cursors", Value: bson.A{id}}, {Key: "$db", Value: "admin"}})
+	raw, e = other.ask(
+		bson.D{
+			{Key: "killCursors", Value: "$cmd.aggregate"},
+			{Key: "cursors", Value: bson.A{id}},
+			{Key: "$db", Value: "admin"},
+		},
+	)
 	if e.OK != 1 {
 		t.Fatal(raw)
 	}
@@ -353,7 +393,13 @@ func TestCursorOfAnotherConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			first := connect(t, addr)
-			raw, _ := first.ask(bson.D{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: p}, {Key: "cursor", Value: bson.D{{Key: "batchSize", Value: 3}}}})
+			raw, _ := first.ask(
+				bson.D{
+					{Key: "aggregate", Value: "c"},
+					{Key: "pipeline", Value: p},
+					{Key: "cursor", Value: bson.D{{Key: "batchSize", Value: 3}}},
+				},
+			)
 			id, n := raw.Lookup("cursor", "id").Int64(), 3
 			_ = first.Close()
 			for began := time.Now(); s.connections() > 1 && time.Since(began) < soon; time.Sleep(time.Millisecond) {
@@ -366,7 +412,9 @@ func TestCursorOfAnotherConnection(t *testing.T) {
 					}
 				}
 				s.cursors.mu.Unlock()
-				raw, e := c.ask(bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "c"}, {Key: "batchSize", Value: 7}})
+				raw, e := c.ask(
+					bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "c"}, {Key: "batchSize", Value: 7}},
+				)
 				if e.OK != 1 {
 					t.Fatal(e)
 				}
@@ -395,7 +443,9 @@ func TestPanic(t *testing.T) {
 	if r, _ := w.nth(t, 1); !r.Failed || r.Status != "1" {
 		t.Errorf("%+v", r)
 	}
-	if text := log.String(); strings.Count(text, "level=ERROR") != 1 || !strings.Contains(text, "a fault for the test") || !strings.Contains(text, "live_test.go") {
+	if text := log.String(); strings.Count(text, "level=ERROR") != 1 ||
+		!strings.Contains(text, "a fault for the test") ||
+		!strings.Contains(text, "live_test.go") {
 		t.Error(text)
 	}
 	if _, e := c.ask(bson.D{{Key: "ping", Value: 1}}); e.OK != 1 {
@@ -431,7 +481,10 @@ func TestObserve(t *testing.T) {
 	w := newWatcher()
 	_, addr := serve(t, Options{Observe: w}, nil)
 	c := connect(t, addr)
-	dup := bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}}, bson.D{{Key: "_id", Value: 1}}}}}
+	dup := bson.D{
+		{Key: "insert", Value: "c"},
+		{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}}, bson.D{{Key: "_id", Value: 1}}}},
+	}
 	for i, x := range []struct {
 		d                      bson.D
 		operation, status, tgt string
@@ -452,7 +505,11 @@ func TestObserve(t *testing.T) {
 	} {
 		c.ask(x.d)
 		r, plan := w.nth(t, i+1)
-		if r.API != "mongo" || r.Operation != x.operation || r.Status != x.status || r.Target != x.tgt || r.Failed || r.Left || r.Client != c.LocalAddr().String() || r.Charge > 0 != x.charged || r.Duration <= 0 {
+		if r.API != "mongo" || r.Operation != x.operation || r.Status != x.status || r.Target != x.tgt || r.Failed ||
+			r.Left ||
+			r.Client != c.LocalAddr().String() ||
+			r.Charge > 0 != x.charged ||
+			r.Duration <= 0 {
 			t.Errorf("%s: %+v", x.d[0].Key, r)
 		}
 		if x.plan != (plan != "") || x.plan && x.status == "ok" && !strings.Contains(plan, "\n") {
@@ -489,30 +546,98 @@ func TestMemory(t *testing.T) {
 	}
 	doc := func(k string, v any) bson.D { return bson.D{{Key: k, Value: v}} }
 	agg := func(p ...any) bson.D {
-		return bson.D{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A(p)}, {Key: "cursor", Value: bson.D{}}}
+		return bson.D{
+			{Key: "aggregate", Value: "c"},
+			{Key: "pipeline", Value: bson.A(p)},
+			{Key: "cursor", Value: bson.D{}},
+		}
 	}
 	group := func(id any, acc any) bson.D {
 		return doc("$group", bson.D{{Key: "_id", Value: id}, {Key: "x", Value: acc}})
 	}
 	rows := map[string]bson.D{
-		"$group":         agg(group("$pad", doc("$sum", 1))),
-		"$first":         agg(group("$_id", doc("$first", "$$ROOT"))),
-		"$push":          agg(group(nil, doc("$push", "$pad"))),
-		"$addToSet":      agg(group(nil, doc("$addToSet", "$pad"))),
-		"$topN":          agg(group(nil, doc("$topN", bson.D{{Key: "n", Value: 5000}, {Key: "sortBy", Value: doc("_id", 1)}, {Key: "output", Value: "$pad"}}))),
-		"$lastN":         agg(group(nil, doc("$lastN", bson.D{{Key: "n", Value: 5000}, {Key: "input", Value: "$pad"}}))),
-		"$sort":          agg(doc("$addFields", doc("y", 1)), doc("$sort", doc("y", 1))),
-		"$sortByCount":   agg(doc("$sortByCount", "$pad")),
-		"$bucket":        agg(doc("$bucket", bson.D{{Key: "groupBy", Value: "$_id"}, {Key: "boundaries", Value: bson.A{0, 10000}}, {Key: "output", Value: doc("x", doc("$push", "$pad"))}})),
-		"$facet":         agg(doc("$facet", doc("x", bson.A{}))),
-		"$lookup":        agg(doc("$limit", 1), doc("$lookup", bson.D{{Key: "from", Value: "c"}, {Key: "pipeline", Value: bson.A{}}, {Key: "as", Value: "x"}})),
-		"$sample":        agg(doc("$sample", doc("size", 5000))),
-		"$out":           agg(doc("$out", "copy")),
-		"$merge":         agg(doc("$merge", "copy")),
-		"distinct":       {{Key: "distinct", Value: "c"}, {Key: "key", Value: "pad"}},
-		"an expression":  agg(doc("$limit", 1), doc("$project", doc("x", doc("$size", doc("$map", bson.D{{Key: "input", Value: doc("$range", bson.A{0, 3000})}, {Key: "in", Value: "$pad"}}))))),
-		"$concatArrays":  agg(doc("$limit", 1), doc("$project", doc("x", doc("$size", doc("$concatArrays", bson.A{doc("$range", bson.A{0, 100000}), doc("$range", bson.A{0, 100000})}))))),
-		"$mergeObjects*": agg(group(nil, doc("$mergeObjects", doc("$arrayToObject", bson.A{bson.A{bson.A{doc("$toString", "$_id"), "$pad"}}})))),
+		"$group":    agg(group("$pad", doc("$sum", 1))),
+		"$first":    agg(group("$_id", doc("$first", "$$ROOT"))),
+		"$push":     agg(group(nil, doc("$push", "$pad"))),
+		"$addToSet": agg(group(nil, doc("$addToSet", "$pad"))),
+		"$topN": agg(
+			group(
+				nil,
+				doc(
+					"$topN",
+					bson.D{
+						{Key: "n", Value: 5000},
+						{Key: "sortBy", Value: doc("_id", 1)},
+						{Key: "output", Value: "$pad"},
+					},
+				),
+			),
+		),
+		"$lastN": agg(
+			group(nil, doc("$lastN", bson.D{{Key: "n", Value: 5000}, {Key: "input", Value: "$pad"}})),
+		),
+		"$sort":        agg(doc("$addFields", doc("y", 1)), doc("$sort", doc("y", 1))),
+		"$sortByCount": agg(doc("$sortByCount", "$pad")),
+		"$bucket": agg(
+			doc(
+				"$bucket",
+				bson.D{
+					{Key: "groupBy", Value: "$_id"},
+					{Key: "boundaries", Value: bson.A{0, 10000}},
+					{Key: "output", Value: doc("x", doc("$push", "$pad"))},
+				},
+			),
+		),
+		"$facet": agg(doc("$facet", doc("x", bson.A{}))),
+		"$lookup": agg(
+			doc("$limit", 1),
+			doc(
+				"$lookup",
+				bson.D{{Key: "from", Value: "c"}, {Key: "pipeline", Value: bson.A{}}, {Key: "as", Value: "x"}},
+			),
+		),
+		"$sample":  agg(doc("$sample", doc("size", 5000))),
+		"$out":     agg(doc("$out", "copy")),
+		"$merge":   agg(doc("$merge", "copy")),
+		"distinct": {{Key: "distinct", Value: "c"}, {Key: "key", Value: "pad"}},
+		"an expression": agg(
+			doc("$limit", 1),
+			doc(
+				"$project",
+				doc(
+					"x",
+					doc(
+						"$size",
+						doc(
+							"$map",
+							bson.D{{Key: "input", Value: doc("$range", bson.A{0, 3000})}, {Key: "in", Value: "$pad"}},
+						),
+					),
+				),
+			),
+		),
+		"$concatArrays": agg(
+			doc("$limit", 1),
+			doc(
+				"$project",
+				doc(
+					"x",
+					doc(
+						"$size",
+						doc(
+							"$concatArrays",
+							bson.A{doc("$range", bson.A{0, 100000}), doc("$range", bson.A{0, 100000})},
+						),
+					),
+				),
+			),
+		),
+		"$mergeObjects*": agg(
+			group(
+				nil,
+				doc("$mergeObjects", doc("$arrayToObject", bson.A{bson.A{bson.A{doc("$toString", "$_id"), "$pad"}}})),
+			),
+		),
 	}
 	delete(rows, "$mergeObjects*")
 	for name, d := range rows {
@@ -569,7 +694,8 @@ func TestStatusCodes(t *testing.T) {
 		{errors.New("a secret"), 1, "InternalError", "internal error", false},
 	} {
 		e := merr.From(x.err)
-		if e.Code != x.code || e.CodeName() != x.name || !strings.HasPrefix(e.Msg, x.text) || retryable(e.Code) != x.retry {
+		if e.Code != x.code || e.CodeName() != x.name || !strings.HasPrefix(e.Msg, x.text) ||
+			retryable(e.Code) != x.retry {
 			t.Errorf("%v: %d %s %s", x.err, e.Code, e.CodeName(), e.Msg)
 		}
 	}

@@ -18,7 +18,12 @@ import (
 
 // hasty are limits whose end a test can wait for; within patient ones a busy machine is in time too.
 var (
-	hasty   = peer.Limits{Login: 200 * time.Millisecond, Idle: 400 * time.Millisecond, Stall: 300 * time.Millisecond, Small: 32 << 10}
+	hasty = peer.Limits{
+		Login: 200 * time.Millisecond,
+		Idle:  400 * time.Millisecond,
+		Stall: 300 * time.Millisecond,
+		Small: 32 << 10,
+	}
 	patient = peer.Limits{Login: soon, Idle: 1500 * time.Millisecond, Stall: time.Second, Small: 32 << 10}
 )
 
@@ -33,8 +38,13 @@ func cutOff(c net.Conn) bool {
 func greeting() bson.D { return bson.D{{Key: "hello", Value: 1}, {Key: "$db", Value: "admin"}} }
 
 func startLogin(payload string) bson.D {
-	return bson.D{{Key: "saslStart", Value: 1}, {Key: "mechanism", Value: "SCRAM-SHA-256"}, {Key: "payload", Value: []byte(payload)},
-		{Key: "options", Value: bson.D{{Key: "skipEmptyExchange", Value: true}}}, {Key: "$db", Value: "admin"}}
+	return bson.D{
+		{Key: "saslStart", Value: 1},
+		{Key: "mechanism", Value: "SCRAM-SHA-256"},
+		{Key: "payload", Value: []byte(payload)},
+		{Key: "options", Value: bson.D{{Key: "skipEmptyExchange", Value: true}}},
+		{Key: "$db", Value: "admin"},
+	}
 }
 
 // login logs a client in.
@@ -54,7 +64,9 @@ func (c *client) login() {
 	if step, err = conv.Step(string(payload)); err != nil {
 		c.t.Fatal(err)
 	}
-	if raw, e = c.ask(bson.D{{Key: "saslContinue", Value: 1}, {Key: "conversationId", Value: 1}, {Key: "payload", Value: []byte(step)}, {Key: "$db", Value: "admin"}}); !raw.Lookup("done").Boolean() {
+	if raw, e = c.ask(bson.D{{Key: "saslContinue", Value: 1}, {Key: "conversationId", Value: 1}, {Key: "payload", Value: []byte(step)}, {Key: "$db", Value: "admin"}}); !raw.Lookup(
+		"done",
+	).Boolean() {
 		c.t.Fatal(e)
 	}
 }
@@ -171,7 +183,13 @@ func TestMessageWithoutMemory(t *testing.T) {
 	b := budget.New(1<<30, 256<<10)
 	_, addr := serve(t, Options{}, b)
 	c := connect(t, addr)
-	large := bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}, {Key: "pad", Value: strings.Repeat("x", 1<<20)}}}}}
+	large := bson.D{
+		{Key: "insert", Value: "c"},
+		{
+			Key:   "documents",
+			Value: bson.A{bson.D{{Key: "_id", Value: 1}, {Key: "pad", Value: strings.Repeat("x", 1<<20)}}},
+		},
+	}
 	if _, e := c.ask(large); e.Code != 292 {
 		t.Errorf("%+v", e)
 	}

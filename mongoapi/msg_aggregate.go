@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
 	"github.com/orrerydb/orrery/mongoapi/bw"
@@ -40,7 +39,9 @@ func aggregate(r *request, dst []byte) ([]byte, error) {
 		}
 		n = int(min(size, 1<<31-1))
 	}
-	r.body = r.body.Clone() // the cursor may outlive the request's bytes
+	if err := r.own(); err != nil { // the cursor may outlive the request's bytes
+		return dst, err
+	}
 	p, err := r.pipeline(r.body)
 	if err != nil {
 		return dst, err
@@ -86,7 +87,7 @@ func (r *request) pipeline(body value.Value) (*agg.Pipeline, error) {
 	if err := checkCollation(given(body, "collation")); err != nil {
 		return nil, err
 	}
-	scope, err := r.scope()
+	scope, err := r.scope(body)
 	if err != nil {
 		return nil, err
 	}
@@ -235,8 +236,9 @@ func (h *host) Write(w agg.WriteSpec, docs agg.Iter) error {
 	return nil
 }
 
-// out replaces a collection: the new documents go to a collection of another name first, which then takes its place.
-func (h *host) out(db, name string, all []value.Value) error {
+// out replaces a collection: the new documents go to a collection of another name first, which then takes its place in
+// one commit.
+func (h *host) out(db, name string, all []value.Value) (err error) {
 	old, err := h.r.open(db, name)
 	if err != nil {
 		return err
@@ -249,29 +251,25 @@ func (h *host) out(db, name string, all []value.Value) error {
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil { // perhaps because the command's own context has ended
+			_ = h.r.s.eng.DropContainer(context.WithoutCancel(h.r.ctx), db, temp)
+		}
+	}()
 	if old != nil && len(old.indexSpecs()) > 0 {
 		if err := h.r.saveIndexes(k, old.indexSpecs()); err != nil {
 			return err
 		}
 	}
 	var w writeReply
-	err = h.r.insertMany(k, all, true, &w)
-	if err != nil || w.errors > 0 { // the command's own context may have ended
-		_ = h.r.s.eng.DropContainer(context.WithoutCancel(h.r.ctx), db, temp)
-	}
-	if err != nil {
+	if err := h.r.insertMany(k, all, true, &w); err != nil {
 		return err
 	}
 	if w.errors > 0 {
 		first := value.ArrayOf(bw.End(append([]byte{0, 0, 0, 0}, w.errs...), 0)).At(0)
 		return merr.New(int32(first.Get("code").Int()), "%s", first.Get("errmsg").Str())
 	}
-	if old != nil {
-		if err := h.r.s.eng.DropContainer(h.r.ctx, db, name); err != nil && !status.Is(err, status.NotFound) {
-			return err
-		}
-	}
-	_, err = h.r.s.eng.RenameContainer(h.r.ctx, db, temp, name)
+	_, err = h.r.s.eng.RenameContainer(h.r.ctx, db, temp, name, true)
 	return err
 }
 

@@ -93,17 +93,7 @@ func renameCollection(r *request, dst []byte) ([]byte, error) {
 	if k == nil {
 		return dst, merr.New(merr.NamespaceNotFound, "Source collection %s.%s does not exist", db, from)
 	}
-	if t, err := r.open(db, to); err != nil {
-		return dst, err
-	} else if t != nil {
-		if !expr.Truthy(r.body.Get("dropTarget")) {
-			return dst, merr.New(merr.NamespaceExists, "target namespace exists")
-		}
-		if err := r.s.eng.DropContainer(r.ctx, db, to); err != nil && !status.Is(err, status.NotFound) {
-			return dst, err
-		}
-	}
-	_, err = r.s.eng.RenameContainer(r.ctx, db, from, to)
+	_, err = r.s.eng.RenameContainer(r.ctx, db, from, to, expr.Truthy(r.body.Get("dropTarget")))
 	if status.Is(err, status.Conflict) {
 		err = merr.New(merr.NamespaceExists, "target namespace exists")
 	}

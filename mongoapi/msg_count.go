@@ -13,7 +13,7 @@ func (r *request) selection() (*filter.Filter, error) {
 	if err := checkCollation(given(r.body, "collation")); err != nil {
 		return nil, err
 	}
-	scope, err := r.scope()
+	scope, err := r.scope(r.body)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ func deleteDocs(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	scope, err := r.scope()
+	scope, err := r.scope(r.body)
 	if err != nil {
 		return dst, err
 	}
@@ -39,6 +39,7 @@ func deleteDocs(r *request, dst []byte) ([]byte, error) {
 			o, err = r.apply(k, st, false)
 		}
 		w.n += o.modified
+		r.endRun()
 		if r.stopped(err) {
 			return dst, err
 		}

@@ -18,9 +18,14 @@ func explain(r *request, dst []byte) ([]byte, error) {
 	case "queryPlanner", "executionStats", "allPlansExecution":
 	default:
 		if v.IsDefined() {
-			return dst, merr.New(merr.BadValue, "Enumeration value '%s' for field 'explain.verbosity' is not a valid value.",
-				v.Str())
+			return dst, merr.New(merr.BadValue,
+				"Enumeration value '%s' for field 'explain.verbosity' is not a valid value.", v.Str())
 		}
+	}
+	// The command's own arguments are checked as the command itself would.
+	inner := request{s: r.s, c: r.c, txn: -1, body: r.arg, db: r.db, legacy: true}
+	if _, _, err := inner.readArguments(); err != nil {
+		return dst, err
 	}
 	return r.explain(dst, r.arg)
 }
@@ -28,6 +33,7 @@ func explain(r *request, dst []byte) ([]byte, error) {
 // explained is the part of a command that finds documents.
 type explained struct {
 	coll  string
+	spec  value.Value // the command, or its first statement
 	query value.Value
 	f     *filter.Filter
 	o     order.Order
@@ -37,13 +43,20 @@ type explained struct {
 
 // explained reads the command that is to be explained.
 func (r *request) explained(cmd value.Value) (x *explained, err error) {
-	x = &explained{}
+	x = &explained{spec: cmd}
 	it := cmd.Iter()
 	if !it.Next() {
 		return x, merr.New(merr.FailedToParse, "explain needs a command")
 	}
 	name := string(it.Key())
-	x.coll, x.query = it.Value().Str(), given(cmd, "query")
+	if x.coll, err = r.explainedName(name, it.Value()); err != nil {
+		return x, err
+	}
+	scope, err := r.scope(cmd)
+	if err != nil {
+		return x, err
+	}
+	x.query = given(cmd, "query")
 	switch name {
 	case "find":
 		x.query = given(cmd, "filter")
@@ -55,9 +68,11 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 	case "findAndModify", "findandmodify":
 		x.o, err = order.Compile(cmd.Get("sort"))
 	case "update":
-		x.query = r.firstOf(cmd, "updates").Get("q")
+		x.spec = r.firstOf(cmd, "updates")
+		x.query = x.spec.Get("q")
 	case "delete":
-		x.query = r.firstOf(cmd, "deletes").Get("q")
+		x.spec = r.firstOf(cmd, "deletes")
+		x.query = x.spec.Get("q")
 	case "aggregate":
 		p, err := r.pipeline(cmd)
 		if err != nil {
@@ -66,11 +81,9 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 		if x.f, x.o, x.limit = p.Lead.Filter, p.Lead.Sort, p.Lead.Limit; p.CountOnly != nil {
 			x.cover = func(q *exec.Query) { coverCount(q, x.f) }
 		}
-	default:
-		return x, merr.New(merr.CommandNotFound, "Explain failed due to unknown command: %s", name)
 	}
 	if x.f == nil && err == nil {
-		x.f, err = filter.Compile(x.query, r.filterOptions(nil))
+		x.f, err = filter.Compile(x.query, r.filterOptions(scope))
 	}
 	if x.query.Kind() != value.Object {
 		x.query = value.ObjectOf(bw.Empty)
@@ -78,14 +91,26 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 	return x, err
 }
 
+// explainedName returns the collection of a command that is to be explained.
+func (r *request) explainedName(command string, arg value.Value) (string, error) {
+	if command == "aggregate" && arg.IsNumber() {
+		return noCollection, nil
+	}
+	if !explains[command] {
+		return "", merr.New(merr.CommandNotFound, "Explain failed due to unknown command: %s", command)
+	}
+	return collectionOf(r.db, arg)
+}
+
 // firstOf returns the first statement of a write command, which may have come in a sequence beside it.
 func (r *request) firstOf(cmd value.Value, name string) value.Value {
-	if list := cmd.Get(name); list.IsDefined() || len(r.seqs) == 0 {
-		return list.At(0)
+	for _, s := range r.seqs {
+		if string(s.Name) == name {
+			d, _ := s.Next()
+			return value.ObjectOf(d)
+		}
 	}
-	s := r.seqs[0]
-	d, _ := s.Next()
-	return value.ObjectOf(d)
+	return cmd.Get(name).At(0)
 }
 
 // explain tells how the store would find the documents of a command. It runs nothing, whatever the verbosity.

@@ -120,11 +120,13 @@ func find(r *request, dst []byte) ([]byte, error) {
 		}
 	}
 	// From here on a cursor may outlive the request's bytes.
-	r.body = r.body.Clone()
+	if err := r.own(); err != nil {
+		return dst, err
+	}
 	if a, err = r.findArgs(); err != nil {
 		return dst, err
 	}
-	scope, err := r.scope()
+	scope, err := r.scope(r.body)
 	if err != nil {
 		return dst, err
 	}
@@ -156,8 +158,7 @@ func find(r *request, dst []byte) ([]byte, error) {
 	if a.single && a.batch < 0 {
 		n = -1
 	}
-	_, empty := c.src.(*agg.Slice)
-	return r.first(dst, c, n, a.single || empty)
+	return r.first(dst, c, n, a.single)
 }
 
 // openFind opens the documents of a find: a look-up when the filter names one item, else a query.

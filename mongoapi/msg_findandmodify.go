@@ -71,7 +71,7 @@ func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err err
 	if err = checkHint(k, b); err != nil {
 		return st, fields, err
 	}
-	scope, err := r.scope()
+	scope, err := r.scope(r.body)
 	if err != nil {
 		return st, fields, err
 	}

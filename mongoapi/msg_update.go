@@ -45,7 +45,7 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	scope, err := r.scope()
+	scope, err := r.scope(r.body)
 	if err != nil {
 		return dst, err
 	}
@@ -75,6 +75,7 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 			w.n++
 			w.upsert(i, o.upserted)
 		}
+		r.endRun()
 		if r.stopped(err) {
 			return dst, err
 		}
@@ -123,7 +124,8 @@ func (r *request) compileUpdate(k *coll, spec value.Value, scope *expr.Scope) (s
 
 // updateOptions are those of a statement's update.
 func (r *request) updateOptions(k *coll, spec value.Value, s *expr.Scope) update.Options {
-	return update.Options{ArrayFilters: given(spec, "arrayFilters"), Scope: s, Run: r.exprEnv().Run, Dollar: k.isKeyField}
+	return update.Options{ArrayFilters: given(spec, "arrayFilters"), Scope: s, Run: r.exprEnv().Run,
+		Dollar: k.isKeyField}
 }
 
 // apply runs a statement. want keeps the documents before and after it.

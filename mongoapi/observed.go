@@ -110,6 +110,7 @@ func (c *conn) explainSeen() string {
 	}
 	r := *c.seen.r
 	r.ctx, r.env = context.Background(), nil // the command's own may have ended
+	defer r.endRun()
 	x, err := r.explained(r.body)
 	if err != nil {
 		return merr.From(err).Msg
@@ -129,6 +130,9 @@ func (r *request) planOf(x *explained) (stage, text string, err error) {
 	}
 	if k == nil {
 		return "EOF", "the collection does not exist", nil
+	}
+	if err := checkHint(k, x.spec); err != nil {
+		return "", "", err
 	}
 	if _, _, ok := k.point(x.f); ok {
 		return "IDHACK", "the filter names one document", nil

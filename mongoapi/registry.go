@@ -32,7 +32,7 @@ func init() {
 		"aggregate":   {fn: aggregate, args: aggregateArguments, strict: true},
 		"count":       {fn: count, args: countArguments, strict: true},
 		"distinct":    {fn: distinct, args: distinctArguments, strict: true},
-		"explain":     {fn: explain, args: args{"verbosity": stringArg}},
+		"explain":     {fn: explain, args: args{"verbosity": stringArg}, strict: true},
 		"find":        {fn: find, args: findArguments, strict: true},
 		"getMore":     {fn: getMore, args: getMoreArguments, strict: true},
 		"killOp":      {fn: killOp, free: true, args: args{"op": numberArg}},
@@ -66,7 +66,7 @@ func init() {
 		"endSessions":       {fn: endSessions, free: true},
 		"killAllSessions":   {fn: nothing},
 		"killSessions":      {fn: endSessions, free: true},
-		"refreshSessions":   {fn: nothing},
+		"refreshSessions":   {fn: refreshSessions, free: true},
 		"startSession":      {fn: startSession},
 
 		// Looking at the server.

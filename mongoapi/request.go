@@ -63,9 +63,7 @@ func (c *conn) run(dst, body []byte, seqs []wire.Seq, legacy bool) []byte {
 	r := &request{s: c.s, c: c, ctx: c.ctx, seqs: seqs, txn: -1, legacy: legacy}
 	start := c.s.clk.Now()
 	out, err := r.guarded(dst, body)
-	if r.env != nil {
-		r.env.Run.Close()
-	}
+	r.endRun()
 	if err != nil {
 		err = r.interrupted(err)
 		out = r.appendError(dst[:at], err)
@@ -201,19 +199,32 @@ func (r *request) readArguments() (def command, ok bool, err error) {
 	}
 	r.name, r.arg = string(it.Key()), it.Value()
 	def, ok = commands[r.name]
+	var few [fewArgs][]byte
+	seen := few[:0]
 	for it.Next() {
-		known, err := r.readGeneric(it.Key(), it.Value())
+		generic, err := r.readGeneric(it.Key(), it.Value())
 		if err != nil {
 			return def, ok, err
 		}
-		if known || !ok {
-			continue
-		}
 		kind, known := def.args[string(it.Key())]
-		if !known && def.strict {
+		switch {
+		case generic || known:
+			if contains(seen, it.Key()) {
+				return def, ok, duplicateField(r.name, it.Key())
+			}
+			seen = append(seen, it.Key())
+		case def.strict:
 			return def, ok, unknownField(r.name, it.Key())
 		}
+		if generic {
+			continue
+		}
 		if err := kind.check(r.name, it.Key(), it.Value()); err != nil {
+			return def, ok, err
+		}
+	}
+	if ok && len(r.seqs) > 0 {
+		if err := r.checkSeqs(def); err != nil {
 			return def, ok, err
 		}
 	}
@@ -289,14 +300,21 @@ func (r *request) exprEnv() *expr.Env {
 	return r.env
 }
 
+// endRun gives back what the command, or the statement of it that has ended, held.
+func (r *request) endRun() {
+	if r.env != nil {
+		r.env.Run.Close()
+	}
+}
+
 // filterOptions are those of the command's filters.
 func (r *request) filterOptions(s *expr.Scope) filter.Options {
 	return filter.Options{Scope: s, Run: r.exprEnv().Run}
 }
 
-// scope compiles the command's `let` and binds its variables.
-func (r *request) scope() (*expr.Scope, error) {
-	let := given(r.body, "let")
+// scope compiles the `let` of a command and binds its variables.
+func (r *request) scope(cmd value.Value) (*expr.Scope, error) {
+	let := given(cmd, "let")
 	if !let.IsDefined() {
 		return nil, nil
 	}
@@ -321,11 +339,14 @@ func (r *request) scope() (*expr.Scope, error) {
 }
 
 // collection returns the collection that the command's first argument names.
-func (r *request) collection() (string, error) {
-	if r.arg.Kind() != value.String {
-		return "", merr.New(merr.InvalidNamespace, "collection name has invalid type %s", expr.TypeName(r.arg))
+func (r *request) collection() (string, error) { return collectionOf(r.db, r.arg) }
+
+func collectionOf(db string, arg value.Value) (string, error) {
+	if arg.Kind() != value.String {
+		return "", merr.New(merr.InvalidNamespace, "collection name has invalid type %s", expr.TypeName(arg))
 	}
-	return r.arg.Str(), validCollection(r.db, r.arg.Str())
+	name := arg.Str()
+	return name, validCollection(db, name)
 }
 
 func validCollection(db, name string) error {

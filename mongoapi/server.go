@@ -1,9 +1,9 @@
 // Package mongoapi is the MongoDB door: OP_MSG over TCP, SCRAM, and the commands that drivers and mongosh send, on the
 // containers of the core.
 //
-// A request is parsed in place: the command document stays in the connection's read buffer, the reply is appended to the
-// connection's write buffer, and a find by `_id` copies stored BSON from one to the other. One goroutine serves a connection;
-// another one, the watcher, looks after commands that run for long: it ends those whose client has left.
+// A request is parsed in place: the command document stays in the connection's read buffer, the reply is appended to
+// the connection's write buffer, and a find by `_id` copies stored BSON from one to the other. One goroutine serves a
+// connection; another one, the watcher, looks after commands that run for long: it ends those whose client has left.
 //
 // A collection is a container. One that isn't sharded has the partition key path /id, so that each document is a logical
 // partition of its own; a sharded one has its shard key's path. Containers of other APIs are collections too.
@@ -44,8 +44,8 @@ type Options struct {
 	// Requests, when given, is counted up by one per message.
 	Requests *atomic.Int64
 
-	// MaxTime is how long one request may run; 0 is for ever. Gate bounds how many run at once; nil lets in all. Observe is told of each
-	// request; nil is nobody.
+	// MaxTime is how long one request may run; 0 is for ever. Gate bounds how many run at once; nil lets in all.
+	// Observe is told of each request; nil is nobody.
 	MaxTime time.Duration
 	Gate    *admit.Gate
 	Observe observe.Observer

@@ -38,15 +38,15 @@ type session struct {
 
 func newSessions(clk *clock.Clock) *sessions { return &sessions{clk: clk, m: map[[16]byte]*session{}} }
 
-func key16(v value.Value) (k [16]byte) {
-	copy(k[:], v.Bytes())
+func key16(b []byte) (k [16]byte) {
+	copy(k[:], b)
 	return k
 }
 
 func (ss *sessions) get(id value.Value) *session {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	k := key16(id)
+	k := key16(id.Bytes())
 	s := ss.m[k]
 	if s == nil {
 		if len(ss.m) >= maxSessions {
@@ -102,10 +102,10 @@ func (ss *sessions) expire() {
 	}
 }
 
-func (ss *sessions) forget(id value.Value) {
+func (ss *sessions) forget(id [16]byte) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if s := ss.m[key16(id)]; s != nil {
+	if s := ss.m[id]; s != nil {
 		ss.remove(s)
 	}
 }
@@ -142,17 +142,37 @@ func startSession(r *request, dst []byte) ([]byte, error) {
 	return bw.Int32(dst, "timeoutMinutes", sessionMinutes), nil
 }
 
-// endSessions forgets sessions and their cursors.
-func endSessions(r *request, dst []byte) ([]byte, error) {
+// sessionList reads the command's list of sessions.
+func (r *request) sessionList() (map[string]bool, error) {
 	if r.arg.Kind() != value.Array {
-		return dst, merr.New(merr.TypeMismatch, "BSON field '%s' must be an array", r.name)
+		return nil, merr.New(merr.TypeMismatch, "BSON field '%s' must be an array", r.name)
 	}
-	ended := map[string]bool{}
+	ids := map[string]bool{}
 	for it := r.arg.Iter(); it.Next(); {
 		if id := it.Value().Get("id"); id.Kind() == value.UUID {
-			r.s.sessions.forget(id)
-			ended[string(id.Bytes())] = true
+			ids[string(id.Bytes())] = true
 		}
+	}
+	return ids, nil
+}
+
+// refreshSessions keeps sessions alive, and so their cursors with noCursorTimeout.
+func refreshSessions(r *request, dst []byte) ([]byte, error) {
+	ids, err := r.sessionList()
+	if err == nil {
+		r.s.cursors.refresh(r.c.user, ids)
+	}
+	return dst, err
+}
+
+// endSessions forgets sessions and their cursors.
+func endSessions(r *request, dst []byte) ([]byte, error) {
+	ended, err := r.sessionList()
+	if err != nil {
+		return dst, err
+	}
+	for id := range ended {
+		r.s.sessions.forget(key16([]byte(id)))
 	}
 	cs := r.s.cursors
 	cs.mu.Lock()

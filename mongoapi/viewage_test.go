@@ -57,14 +57,20 @@ func TestCursorsOfStatesThatAreTooOld(t *testing.T) {
 			if id == 0 {
 				return n, 0
 			}
-			raw, e = c.ask(bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "c"}, {Key: "batchSize", Value: 1000}})
+			raw, e = c.ask(
+				bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "c"}, {Key: "batchSize", Value: 1000}},
+			)
 		}
 	}
 	find := func(more ...bson.E) bson.D {
 		return append(bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 1000}}, more...)
 	}
 	aggregate := func(stages ...any) bson.D {
-		return bson.D{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A(stages)}, {Key: "cursor", Value: bson.D{}}}
+		return bson.D{
+			{Key: "aggregate", Value: "c"},
+			{Key: "pipeline", Value: bson.A(stages)},
+			{Key: "cursor", Value: bson.D{}},
+		}
 	}
 	some := bson.D{{Key: "n", Value: bson.D{{Key: "$gte", Value: 1000}}}}
 	sort := bson.D{{Key: "l", Value: -1}} // of arrays, which no index gives

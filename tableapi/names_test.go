@@ -52,7 +52,7 @@ func TestNamesDifferInMoreThanCase(t *testing.T) {
 	if !status.Is(err, status.Conflict) {
 		t.Errorf("a container with a table's name in another case: %v", err)
 	}
-	if _, err := s.e.RenameContainer(ctx, Database, "First", "FIRST"); err != nil {
+	if _, err := s.e.RenameContainer(ctx, Database, "First", "FIRST", false); err != nil {
 		t.Errorf("a table's own name in another case: %v", err)
 	}
 	names := []string{"racer", "Racer", "RACER", "raceR"}

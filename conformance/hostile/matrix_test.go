@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -60,10 +61,25 @@ func brings(g *target, door, id string) []byte {
 	text := strings.Repeat("x", 16<<10)
 	switch door {
 	case server.Mongo:
-		return msg(must(bson.Marshal(bson.D{{Key: "insert", Value: "halves"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: id},
-			{Key: "text", Value: text}}}}, {Key: "$db", Value: "shop"}})))
+		return msg(
+			must(
+				bson.Marshal(
+					bson.D{
+						{Key: "insert", Value: "halves"},
+						{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: id},
+							{Key: "text", Value: text}}}},
+						{Key: "$db", Value: "shop"},
+					},
+				),
+			),
+		)
 	case server.Gremlin:
-		return post(g, door, "/gremlin", `{"gremlin":"g.addV('half').property('id','`+id+`').property('text','`+text+`')"}`)
+		return post(
+			g,
+			door,
+			"/gremlin",
+			`{"gremlin":"g.addV('half').property('id','`+id+`').property('text','`+text+`')"}`,
+		)
 	case server.Table:
 		return post(g, door, "/people", `{"PartitionKey":"`+id+`","RowKey":"1","text":"`+text+`"}`)
 	}
@@ -146,7 +162,12 @@ func refusesForeign(door string) cell {
 		} {
 			raw := brings(g, door, "half")
 			raw = bytes.Replace(raw, []byte("Content-Type: application/json"), []byte("Content-Type: text/plain"), 1)
-			raw = bytes.Replace(raw, []byte("\r\nContent-Length"), []byte("\r\n"+strings.Join(h, "\r\n")+"\r\nContent-Length"), 1)
+			raw = bytes.Replace(
+				raw,
+				[]byte("\r\nContent-Length"),
+				[]byte("\r\n"+strings.Join(h, "\r\n")+"\r\nContent-Length"),
+				1,
+			)
 			if code := status(g.exchange(t, door, raw, answerTime/16)); code != http.StatusForbidden {
 				t.Errorf("a page with %v: got %d, want 403", h, code)
 			}
@@ -185,7 +206,9 @@ var attacks = []attack{
 	}},
 	{name: "half of a head", at: func(door string) cell {
 		if door == server.Mongo {
-			return not("without a login a client may be silent between messages for minutes, as drivers' monitors are; the next line is the case")
+			return not(
+				"without a login a client may be silent between messages for minutes, as drivers' monitors are; the next line is the case",
+			)
 		}
 		return cut(door, func(g *target) []byte { r := asks(g, door); return r[:len(r)-3] })
 	}},
@@ -266,7 +289,12 @@ var attacks = []attack{
 		case server.Admin:
 			return cell{try: func(t *testing.T, g *target) {
 				raw := bytes.Replace(asks(g, door), []byte("/alive"), []byte("/status"), 1)
-				raw = bytes.Replace(raw, []byte("\r\n\r\n"), []byte("\r\nOrigin: http://evil.example\r\nSec-Fetch-Site: cross-site\r\n\r\n"), 1)
+				raw = bytes.Replace(
+					raw,
+					[]byte("\r\n\r\n"),
+					[]byte("\r\nOrigin: http://evil.example\r\nSec-Fetch-Site: cross-site\r\n\r\n"),
+					1,
+				)
 				if code := status(g.exchange(t, door, raw, answerTime/16)); code != http.StatusForbidden {
 					t.Errorf("got %d, want 403", code)
 				}
@@ -279,8 +307,12 @@ var attacks = []attack{
 			return not("its messages have one")
 		}
 		return cell{try: func(t *testing.T, g *target) {
-			raw := "POST / HTTP/1.1\r\nHost: " + g.Addr(door) + "\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" +
-				"GET /smuggled HTTP/1.1\r\nHost: " + g.Addr(door) + "\r\n\r\n"
+			raw := "POST / HTTP/1.1\r\nHost: " + g.Addr(
+				door,
+			) + "\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" +
+				"GET /smuggled HTTP/1.1\r\nHost: " + g.Addr(
+				door,
+			) + "\r\n\r\n"
 			out := g.exchange(t, door, []byte(raw), answerTime/8)
 			if n := bytes.Count(out, []byte("HTTP/1.1 ")); n != 1 {
 				t.Errorf("%d answers to a request with two lengths and one behind it", n)
@@ -329,7 +361,9 @@ func much(t *testing.T, g *target, door string) []byte {
 	case server.Table:
 		return []byte("GET /big()?$top=1000 HTTP/1.1\r\nHost: " + g.Addr(door) + "\r\nAccept: application/json\r\n\r\n")
 	}
-	return []byte("GET /dbs/shop/colls/big/docs HTTP/1.1\r\nHost: " + g.Addr(door) + "\r\nx-ms-max-item-count: -1\r\n\r\n")
+	return []byte(
+		"GET /dbs/shop/colls/big/docs HTTP/1.1\r\nHost: " + g.Addr(door) + "\r\nx-ms-max-item-count: -1\r\n\r\n",
+	)
 }
 
 // takesNothing sends requests for much and reads none of the answers. The connections are cut, and what they held is given back.
@@ -348,7 +382,15 @@ func takesNothing(t *testing.T, g *target, door string) {
 				}
 				_ = res.Body.Close()
 				defer ws.Close()
-				script := withMime(graphSON3, eval(t, "eval", "g.inject('"+strings.Repeat("x", 1000)+"').repeat(union(identity(),identity())).times(14)", nil))
+				script := withMime(
+					graphSON3,
+					eval(
+						t,
+						"eval",
+						"g.inject('"+strings.Repeat("x", 1000)+"').repeat(union(identity(),identity())).times(14)",
+						nil,
+					),
+				)
 				if err := ws.WriteMessage(websocket.BinaryMessage, script); err != nil {
 					t.Error(err)
 				}
@@ -387,7 +429,8 @@ func takesNothing(t *testing.T, g *target, door string) {
 // fill makes a container, a table and a collection "big" of 4 MB each.
 func fill(t *testing.T, g *target) {
 	t.Helper()
-	if code, text := g.do(t, server.NoSQL, "POST", "/dbs/shop/colls", `{"id":"big","partitionKey":{"paths":["/pk"],"kind":"Hash"}}`); code != 201 && code != 409 {
+	if code, text := g.do(t, server.NoSQL, "POST", "/dbs/shop/colls", `{"id":"big","partitionKey":{"paths":["/pk"],"kind":"Hash"}}`); code != 201 &&
+		code != 409 {
 		t.Fatalf("%d %s", code, text)
 	} else if code == 409 {
 		return
@@ -414,16 +457,47 @@ func leaves(t *testing.T, g *target, door string) {
 			t.Fatalf("%d %s", code, text)
 		}
 		q := `{"query":"SELECT VALUE COUNT(1) FROM c JOIN a IN c.w JOIN b IN c.w JOIN d IN c.w WHERE a + b + d < 0"}`
-		raw = post(g, door, "/dbs/shop/colls/items/docs", q, "x-ms-documentdb-isquery: true", "x-ms-documentdb-partitionkey: [\"p\"]")
+		raw = post(
+			g,
+			door,
+			"/dbs/shop/colls/items/docs",
+			q,
+			"x-ms-documentdb-isquery: true",
+			"x-ms-documentdb-partitionkey: [\"p\"]",
+		)
 		raw = bytes.Replace(raw, []byte("application/json"), []byte("application/query+json"), 1)
 	case server.Mongo:
 		numbers := func(n int) bson.D { return bson.D{{Key: "$range", Value: bson.A{0, n}}} }
 		inner := bson.D{{Key: "$gt", Value: bson.A{bson.D{{Key: "$size", Value: numbers(5000)}}, "$$this"}}}
-		nest := bson.D{{Key: "$size", Value: bson.D{{Key: "$filter", Value: bson.D{{Key: "input", Value: numbers(900_000)}, {Key: "cond", Value: inner}}}}}}
-		raw = msg(encode(t, bson.D{{Key: "aggregate", Value: "items"}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$project", Value: bson.D{{Key: "n", Value: nest}}}}}},
-			{Key: "cursor", Value: bson.D{}}, {Key: "$db", Value: "shop"}}))
+		nest := bson.D{
+			{
+				Key: "$size",
+				Value: bson.D{
+					{
+						Key:   "$filter",
+						Value: bson.D{{Key: "input", Value: numbers(900_000)}, {Key: "cond", Value: inner}},
+					},
+				},
+			},
+		}
+		raw = msg(
+			encode(
+				t,
+				bson.D{
+					{Key: "aggregate", Value: "items"},
+					{Key: "pipeline", Value: bson.A{bson.D{{Key: "$project", Value: bson.D{{Key: "n", Value: nest}}}}}},
+					{Key: "cursor", Value: bson.D{}},
+					{Key: "$db", Value: "shop"},
+				},
+			),
+		)
 	case server.Gremlin:
-		raw = post(g, door, "/gremlin", `{"gremlin":"g.inject(1).repeat(union(math('_ * 2'),math('_ * 2 + 1'))).times(40).count()"}`)
+		raw = post(
+			g,
+			door,
+			"/gremlin",
+			`{"gremlin":"g.inject(1).repeat(union(math('_ * 2'),math('_ * 2 + 1'))).times(40).count()"}`,
+		)
 	}
 	c := g.dial(t, door)
 	if _, err := c.Write(raw); err != nil {
@@ -468,7 +542,7 @@ func TestMatrix(t *testing.T) {
 			c.BodyTimeout = patience
 			c.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 		})
-		for _, a := range attacks {
+		for _, a := range slices.Concat(attacks, forms) {
 			if a.auth != auth {
 				continue
 			}

@@ -19,7 +19,15 @@ func TestArguments(t *testing.T) {
 	c := db.Collection("c")
 	fill(t, c, `{"_id":1,"n":1,"a":5,"l":[1,2]}`, `{"_id":2,"n":2}`, `{"_id":3,"n":3}`)
 	var out struct{ Value bson.M }
-	must(t, db.RunCommand(bg, doc(t, `{"findAndModify":"c","query":{"_id":1},"update":{"$inc":{"n":10}},"new":1}`)).Decode(&out))
+	must(
+		t,
+		db.RunCommand(
+			bg,
+			doc(t, `{"findAndModify":"c","query":{"_id":1},"update":{"$inc":{"n":10}},"new":1}`),
+		).Decode(
+			&out,
+		),
+	)
 	if out.Value["n"] != int32(11) {
 		t.Errorf("new: 1 shows %v", out.Value)
 	}
@@ -70,7 +78,13 @@ func TestWriteConcernThatCantBeMet(t *testing.T) {
 			t.Errorf("w: %v: %d documents, %v", x.w, n, err)
 		}
 	}
-	_, err := db.Collection("c", options.Collection().SetWriteConcern(&writeconcern.WriteConcern{W: 51})).InsertOne(bg, bson.M{"_id": 9})
+	_, err := db.Collection(
+		"c",
+		options.Collection().SetWriteConcern(&writeconcern.WriteConcern{W: 51}),
+	).InsertOne(
+		bg,
+		bson.M{"_id": 9},
+	)
 	wantCode(t, err, 9)
 }
 
@@ -80,12 +94,26 @@ func TestDriverGivesUp(t *testing.T) {
 	db := s.client(t).Database("admin")
 	in := any(bson.D{{Key: "$add", Value: bson.A{"$$value", "$$this"}}})
 	for range 3 {
-		in = bson.D{{Key: "$reduce", Value: bson.D{{Key: "input", Value: bson.D{{Key: "$range", Value: bson.A{0, 5000}}}}, {Key: "initialValue", Value: 0},
-			{Key: "in", Value: bson.D{{Key: "$add", Value: bson.A{"$$value", in}}}}}}}
+		in = bson.D{
+			{
+				Key: "$reduce",
+				Value: bson.D{
+					{Key: "input", Value: bson.D{{Key: "$range", Value: bson.A{0, 5000}}}},
+					{Key: "initialValue", Value: 0},
+					{Key: "in", Value: bson.D{{Key: "$add", Value: bson.A{"$$value", in}}}},
+				},
+			},
+		}
 	}
 	ctx, cancel := context.WithTimeout(bg, 200*time.Millisecond)
 	defer cancel()
-	_, err := db.Aggregate(ctx, bson.A{bson.D{{Key: "$documents", Value: bson.A{bson.D{}}}}, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: in}}}}})
+	_, err := db.Aggregate(
+		ctx,
+		bson.A{
+			bson.D{{Key: "$documents", Value: bson.A{bson.D{}}}},
+			bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: in}}}},
+		},
+	)
 	if err == nil || !mongo.IsTimeout(err) {
 		t.Fatal(err)
 	}

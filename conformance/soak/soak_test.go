@@ -91,7 +91,15 @@ func noSQL(t *testing.T, s *harness.Server) []*worker {
 	}
 	pk := func(n int) azcosmos.PartitionKey { return azcosmos.NewPartitionKeyString(strconv.Itoa(n % keys % 50)) }
 	upsert := func(ctx context.Context, n int) error {
-		d, _ := json.Marshal(map[string]any{"id": key(n), "pk": strconv.Itoa(n % keys % 50), "n": n, "text": text(), "tags": []int{n % 7, n % 11}})
+		d, _ := json.Marshal(
+			map[string]any{
+				"id":   key(n),
+				"pk":   strconv.Itoa(n % keys % 50),
+				"n":    n,
+				"text": text(),
+				"tags": []int{n % 7, n % 11},
+			},
+		)
 		_, err := c.UpsertItem(ctx, pk(n), d, nil)
 		return err
 	}
@@ -108,7 +116,11 @@ func noSQL(t *testing.T, s *harness.Server) []*worker {
 			return err
 		}},
 		{name: "NoSQL query", step: func(ctx context.Context, n int) error {
-			p := c.NewQueryItemsPager("SELECT TOP 20 c.id, c.n FROM c WHERE ARRAY_CONTAINS(c.tags, 3) ORDER BY c.n DESC", pk(n), nil)
+			p := c.NewQueryItemsPager(
+				"SELECT TOP 20 c.id, c.n FROM c WHERE ARRAY_CONTAINS(c.tags, 3) ORDER BY c.n DESC",
+				pk(n),
+				nil,
+			)
 			for p.More() {
 				if _, err := p.NextPage(ctx); err != nil {
 					return err
@@ -129,8 +141,13 @@ func noSQL(t *testing.T, s *harness.Server) []*worker {
 func mongoDB(t *testing.T, s *harness.Server) []*worker {
 	c := s.Mongo.Database("soak").Collection("c")
 	upsert := func(ctx context.Context, n int) error {
-		_, err := c.UpdateOne(ctx, bson.D{{Key: "_id", Value: n % keys}}, bson.D{{Key: "$set", Value: bson.D{{Key: "k", Value: n % 100},
-			{Key: "text", Value: text()}}}}, options.UpdateOne().SetUpsert(true))
+		_, err := c.UpdateOne(
+			ctx,
+			bson.D{{Key: "_id", Value: n % keys}},
+			bson.D{{Key: "$set", Value: bson.D{{Key: "k", Value: n % 100},
+				{Key: "text", Value: text()}}}},
+			options.UpdateOne().SetUpsert(true),
+		)
 		return err
 	}
 	for n := range keys {
@@ -144,8 +161,19 @@ func mongoDB(t *testing.T, s *harness.Server) []*worker {
 			return c.FindOne(ctx, bson.D{{Key: "_id", Value: rand.IntN(keys)}}).Err()
 		}},
 		{name: "Mongo group", step: func(ctx context.Context, n int) error {
-			cur, err := c.Aggregate(ctx, bson.A{bson.D{{Key: "$match", Value: bson.D{{Key: "k", Value: bson.D{{Key: "$lt", Value: 10}}}}}},
-				bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$k"}, {Key: "n", Value: bson.D{{Key: "$sum", Value: 1}}}}}}})
+			cur, err := c.Aggregate(
+				ctx,
+				bson.A{bson.D{{Key: "$match", Value: bson.D{{Key: "k", Value: bson.D{{Key: "$lt", Value: 10}}}}}},
+					bson.D{
+						{
+							Key: "$group",
+							Value: bson.D{
+								{Key: "_id", Value: "$k"},
+								{Key: "n", Value: bson.D{{Key: "$sum", Value: 1}}},
+							},
+						},
+					}},
+			)
 			if err == nil {
 				err = cur.All(ctx, &[]bson.D{})
 			}
@@ -161,8 +189,10 @@ func table(t *testing.T, s *harness.Server) []*worker {
 	}
 	c := s.Tables.NewClient("soak")
 	upsert := func(ctx context.Context, n int) error {
-		e, _ := json.Marshal(aztables.EDMEntity{Entity: aztables.Entity{PartitionKey: strconv.Itoa(n % keys % 50), RowKey: key(n)},
-			Properties: map[string]any{"N": int32(n), "Text": text()}})
+		e, _ := json.Marshal(
+			aztables.EDMEntity{Entity: aztables.Entity{PartitionKey: strconv.Itoa(n % keys % 50), RowKey: key(n)},
+				Properties: map[string]any{"N": int32(n), "Text": text()}},
+		)
 		_, err := c.UpsertEntity(ctx, e, nil)
 		return err
 	}
@@ -211,7 +241,8 @@ func gremlin(t *testing.T, s *harness.Server) []*worker {
 
 // busy reports whether the server has refused a request for its load: the client comes again.
 func busy(err error) bool {
-	return strings.Contains(err.Error(), "429") || strings.Contains(err.Error(), "16500") || strings.Contains(err.Error(), "TooManyRequests")
+	return strings.Contains(err.Error(), "429") || strings.Contains(err.Error(), "16500") ||
+		strings.Contains(err.Error(), "TooManyRequests")
 }
 
 // look is what the server shows of itself at a moment.

@@ -408,7 +408,7 @@ func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, hea
 	if d == nil {
 		return nil, errNoDatabase(db, status.SubOwnerNotFound)
 	}
-	if c.taken(db, spec.ID, spec.FoldID, nil) {
+	if c.taken(db, spec.ID, spec.FoldID) {
 		return nil, status.New(status.Conflict, "Resource with specified id or name already exists.")
 	}
 	if t := spec.Throughput; t.Manual < 0 || t.AutoscaleMax < 0 || t.Max()/c.set.PartitionThroughput > maxPartitions {
@@ -519,38 +519,43 @@ func (c *Catalog) ForgetFormer(ctx context.Context, rid [8]byte, version uint32)
 	return c.put(ctx, next, containerKey(&k), &k)
 }
 
-// RenameContainer gives a container another id, in another database when db differs. Its items stay where they are.
-func (c *Catalog) RenameContainer(ctx context.Context, db, id, toDB, toID string) (*Container, error) {
+// RenameContainer gives a container another id within its database. Its items stay where they are. With replace the
+// container that has this id goes in the same commit and is returned as gone; the caller drops its range.
+func (c *Catalog) RenameContainer(ctx context.Context, db, id, to string, replace bool) (k, gone *Container, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	next, err := c.next()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	old := next.containers[db][id]
 	if old == nil {
-		return nil, errNoContainer(id, 0)
+		return nil, nil, errNoContainer(id, 0)
 	}
-	if db != toDB {
-		return nil, status.New(status.NotSupported, "A container can't move to another database.")
+	var b kv.Batch
+	if replace && to != id {
+		if gone = next.containers[db][to]; gone != nil {
+			delete(next.rids, gone.RID())
+			deleteContainer(&b, gone)
+		}
 	}
-	if c.taken(toDB, toID, old.FoldID, old) {
-		return nil, status.New(status.Conflict, "Resource with specified id or name already exists.")
+	if c.taken(db, to, old.FoldID, old, gone) {
+		return nil, nil, status.New(status.Conflict, "Resource with specified id or name already exists.")
 	}
-	k := *old
-	k.ID = toID
+	renamed := *old
+	k = &renamed
+	k.ID = to
 	k.TS, k.Version = c.clk.Now().Unix(), next.account.NextVersion
 	next.account.NextVersion++
 	delete(next.containers[db], id)
-	next.addContainer(&k)
-	e, err := encode(&k)
+	next.addContainer(k)
+	e, err := encode(k)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var b kv.Batch
 	b.Delete(containerKey(old))
-	b.Put(containerKey(&k), e)
-	return &k, c.commit(ctx, next, &b)
+	b.Put(containerKey(k), e)
+	return k, gone, c.commit(ctx, next, &b)
 }
 
 // DropContainer removes a container and its slot heads and returns it; the caller drops its range.

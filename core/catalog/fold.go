@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -55,9 +56,9 @@ func (c *Catalog) ContainerFold(db, id string) (*Container, error) {
 }
 
 // taken reports whether a container other than except must not get this id. The caller holds mu.
-func (c *Catalog) taken(db, id string, foldID bool, except *Container) bool {
+func (c *Catalog) taken(db, id string, foldID bool, except ...*Container) bool {
 	for _, k := range c.ContainersFold(db, id) {
-		if k != except && (k.ID == id || foldID || k.FoldID) {
+		if !slices.Contains(except, k) && (k.ID == id || foldID || k.FoldID) {
 			return true
 		}
 	}

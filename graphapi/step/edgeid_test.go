@@ -46,7 +46,11 @@ func TestEdgeIDIsTakenOnce(t *testing.T) {
 		}
 		wg.Wait()
 		if added.Load() != 1 || refused.Load() != 11 {
-			t.Fatalf("%d of 12 added an edge with one id, and %d were told that it is taken", added.Load(), refused.Load())
+			t.Fatalf(
+				"%d of 12 added an edge with one id, and %d were told that it is taken",
+				added.Load(),
+				refused.Load(),
+			)
 		}
 		if got := w.run(&step.Request{Script: fmt.Sprintf("g.E('e%d').count()", round)}, false); got != "1\n" {
 			t.Fatalf("%s edges have the id", got)

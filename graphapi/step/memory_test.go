@@ -19,7 +19,17 @@ func TestMemoryIsCharged(t *testing.T) {
 	w.load("empty")
 	text := strings.Repeat("x", 1000)
 	for i := range 100 {
-		w.run(&step.Request{Script: fmt.Sprintf("g.addV('v').property(id, %d).property('n', %d).property('t', '%s').as('a').addE('e').to('a')", i, i, text)}, false)
+		w.run(
+			&step.Request{
+				Script: fmt.Sprintf(
+					"g.addV('v').property(id, %d).property('n', %d).property('t', '%s').as('a').addE('e').to('a')",
+					i,
+					i,
+					text,
+				),
+			},
+			false,
+		)
 	}
 	for _, script := range []string{
 		"g.V().order().by('n')", "g.V().barrier()", "g.V().fold()", "g.V().values('t').fold().fold()", "g.V().group().by('n')", "g.V().groupCount().by(values('n', 't').fold())",
@@ -33,7 +43,12 @@ func TestMemoryIsCharged(t *testing.T) {
 			if small {
 				b = budget.New(64<<20, 20_000)
 			}
-			_, err := step.Run(context.Background(), w.g, &step.Request{Script: script, Budget: b}, func(any, int64) error { return nil })
+			_, err := step.Run(
+				context.Background(),
+				w.g,
+				&step.Request{Script: script, Budget: b},
+				func(any, int64) error { return nil },
+			)
 			if status.Is(err, status.MemoryLimit) != small || err != nil && !small {
 				t.Errorf("%.80s: small share %v: %v", script, small, err)
 			}
@@ -53,7 +68,12 @@ func TestMemoryIsGivenBackOnTheWay(t *testing.T) {
 		"g.V().repeat(both().simplePath()).until(loops().is(5)).count()",
 		"g.inject(1).repeat(union(identity(), constant(1)).tail(5)).times(3000)",
 	} {
-		_, err := step.Run(context.Background(), w.g, &step.Request{Script: script, Budget: budget.New(64<<20, 200_000)}, func(any, int64) error { return nil })
+		_, err := step.Run(
+			context.Background(),
+			w.g,
+			&step.Request{Script: script, Budget: budget.New(64<<20, 200_000)},
+			func(any, int64) error { return nil },
+		)
 		if err != nil {
 			t.Errorf("%s: %v", script, err)
 		}
@@ -67,7 +87,10 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	script := &step.Request{Script: "g.inject(1).repeat(identity())"}
-	if _, err := step.Run(ctx, w.g, script, func(any, int64) error { return nil }); !status.Is(err, status.Unavailable) {
+	if _, err := step.Run(ctx, w.g, script, func(any, int64) error { return nil }); !status.Is(
+		err,
+		status.Unavailable,
+	) {
 		t.Errorf("cancelled: %v", err)
 	}
 	script.Options.EvaluationTimeout = 1
@@ -103,7 +126,10 @@ func TestSortIsCancelled(t *testing.T) {
 	if _, err := step.Run(&fading{Context: context.Background(), end: 1 << 30}, w.g, req, none); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := step.Run(&fading{Context: context.Background(), end: 20}, w.g, req, none); !status.Is(err, status.Unavailable) {
+	if _, err := step.Run(&fading{Context: context.Background(), end: 20}, w.g, req, none); !status.Is(
+		err,
+		status.Unavailable,
+	) {
 		t.Errorf("a cancelled sort: %v", err)
 	}
 }

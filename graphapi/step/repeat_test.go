@@ -27,7 +27,10 @@ var bodies = []struct{ body, end string }{
 	{"out().tree('t').by('name')", "cap('t').count(local)"},
 	{"union(both('knows').order().by('name'), both('created').order().by('name').limit(3))", "values('name').order()"},
 	{"union(both().tail(2), out().count().constant(1).limit(0))", "count()"},
-	{"choose(hasLabel('person'), out().order().by('name').tail(2), __.in().order().by('name').limit(1))", "values('name').order()"},
+	{
+		"choose(hasLabel('person'), out().order().by('name').tail(2), __.in().order().by('name').limit(1))",
+		"values('name').order()",
+	},
 	{"both().local(order().by('name').tail(1))", "count()"},
 	{"both().repeat(both().order().by('name')).times(2).limit(5)", "values('name')"},
 	{"fold().unfold().both()", "count()"},
@@ -45,8 +48,21 @@ func TestRepeatIsItsBodyManyTimes(t *testing.T) {
 	for _, b := range bodies {
 		for _, start := range []string{"g.V(1)", "g.V()", "g.V(1, 4)"} {
 			for n := 1; n <= 4; n++ {
-				got := w.run(&step.Request{Script: fmt.Sprintf("%s.repeat(%s).times(%d).%s", start, b.body, n, b.end)}, false)
-				want := w.run(&step.Request{Script: fmt.Sprintf("%s.%s.%s", start, strings.TrimSuffix(strings.Repeat(b.body+".", n), "."), b.end)}, false)
+				got := w.run(
+					&step.Request{Script: fmt.Sprintf("%s.repeat(%s).times(%d).%s", start, b.body, n, b.end)},
+					false,
+				)
+				want := w.run(
+					&step.Request{
+						Script: fmt.Sprintf(
+							"%s.%s.%s",
+							start,
+							strings.TrimSuffix(strings.Repeat(b.body+".", n), "."),
+							b.end,
+						),
+					},
+					false,
+				)
 				if got != want {
 					t.Errorf("%s.repeat(%s).times(%d).%s\ngot  %swant %s", start, b.body, n, b.end, got, want)
 				}

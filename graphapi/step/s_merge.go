@@ -106,13 +106,17 @@ func noOverrides(what, create *gvalue.Map) error {
 	return nil
 }
 
-// mapOf evaluates an operand that must give a map; nil stands for an empty one.
+// mapOf evaluates an operand that must give a map; null stands for an empty one. A traversal without a result is
+// refused: an empty map would find every element.
 func (x *exec) mapOf(o *operand, t *trav) (*gvalue.Map, error) {
 	v, ok, err := o.eval(x, t)
 	if err != nil {
 		return nil, err
 	}
-	if !ok || v == nil {
+	if !ok {
+		return nil, errf(Runtime, "The provided traverser does not map to a value: mergeV() and mergeE() need a map")
+	}
+	if v == nil {
 		return &gvalue.Map{}, nil
 	}
 	m, isMap := v.(*gvalue.Map)

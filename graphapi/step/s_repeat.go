@@ -43,14 +43,16 @@ func (c *compiler) repeat(tr *traversal, ins []gvalue.Instruction) (int, error) 
 	i := 0
 	for ; i < len(ins) && ins[i].Op != "repeat"; i++ {
 		if !isRepeatMod(ins[i].Op) {
-			return 0, errf(Compile, "The repeat()-traversal was not defined: the step %s() is not followed by repeat()", ins[0].Op)
+			return 0, errf(Compile, "The repeat()-traversal was not defined: the step %s() is not followed by repeat()",
+				ins[0].Op)
 		}
 		if err := c.repeatMod(s, ins[i], true); err != nil {
 			return 0, err
 		}
 	}
 	if i == len(ins) {
-		return 0, errf(Compile, "The repeat()-traversal was not defined: the step %s() belongs to a repeat()", ins[0].Op)
+		return 0, errf(Compile, "The repeat()-traversal was not defined: the step %s() belongs to a repeat()",
+			ins[0].Op)
 	}
 	in := &inst{op: "repeat", args: ins[i].Args}
 	args := in.args

@@ -96,10 +96,12 @@ func buildText(c *compiler, in *inst) (step, error) {
 		}
 		s, ok := v.(string)
 		if !ok && scope == gvalue.Local {
-			return nil, errf(Runtime, "The %s(local) step can only take string or list of strings, but encountered %s", op, typeName(v))
+			return nil, errf(Runtime, "The %s(local) step can only take string or list of strings, but encountered %s",
+				op, typeName(v))
 		}
 		if !ok {
-			return nil, errf(Runtime, "The %s() step can only take string as argument, but encountered %s", op, typeName(v))
+			return nil, errf(Runtime, "The %s() step can only take string as argument, but encountered %s",
+				op, typeName(v))
 		}
 		return f(s, args)
 	}
@@ -468,7 +470,8 @@ func buildListOp(c *compiler, in *inst) (step, error) {
 		if a, isMap := t.v.(*gvalue.Map); isMap && op == "merge" {
 			b, bothMaps := v.(*gvalue.Map)
 			if !bothMaps {
-				return nil, false, errf(Runtime, "merge step expected provided argument to evaluate to a Map, encountered %s", typeName(v))
+				return nil, false, errf(Runtime, "merge step expected provided argument to evaluate to a Map, encountered %s",
+					typeName(v))
 			}
 			r, err := addAll(a, b)
 			return r, true, err
@@ -492,7 +495,8 @@ func notIterable(op string, v any) error {
 	case v == nil:
 		return errf(Runtime, "Incoming traverser for %s step can't be null", op)
 	}
-	return errf(Runtime, "%s step can only take an array or an Iterable type for incoming traversers, encountered %s", op, typeName(v))
+	return errf(Runtime, "%s step can only take an array or an Iterable type for incoming traversers, encountered %s",
+		op, typeName(v))
 }
 
 // notIterableArg says what is wrong with an argument that is no collection.
@@ -502,13 +506,15 @@ func notIterableArg(op string, v any, traversal bool) error {
 	case traversal && v == nil:
 		return errf(Runtime, "traversal argument for %s step must yield an iterable type, not null", op)
 	case traversal:
-		return errf(Runtime, "traversal argument for %s step must yield an iterable type, encountered %s", op, typeName(v))
+		return errf(Runtime, "traversal argument for %s step must yield an iterable type, encountered %s",
+			op, typeName(v))
 	case v == nil:
 		return errf(Runtime, "Argument provided for %s step can't be null", op)
 	case isMap && op == "merge":
 		return errf(Runtime, "merge step type mismatch: expected argument to be Iterable but got Map")
 	}
-	return errf(Runtime, "%s step can only take an array or an Iterable as an argument, encountered %s", op, typeName(v))
+	return errf(Runtime, "%s step can only take an array or an Iterable as an argument, encountered %s",
+		op, typeName(v))
 }
 
 func listOp(op string, a, b []any) (any, error) {

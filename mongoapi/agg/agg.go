@@ -237,6 +237,18 @@ func (s *Slice) Next() (value.Value, bool, error) {
 // Close implements Iter.
 func (s *Slice) Close() { s.docs = nil }
 
+// Empty reports whether all documents were given.
+func (s *Slice) Empty() bool { return len(s.docs) == 0 }
+
+// Size is about how many bytes the documents take that were not given yet.
+func (s *Slice) Size() int {
+	n := 0
+	for _, d := range s.docs {
+		n += docSize(d)
+	}
+	return n
+}
+
 // mapIter applies fn to each document; a result that isn't defined is left out.
 type mapIter struct {
 	src Iter
@@ -290,6 +302,18 @@ func (h *hold) take(n int) error {
 		return nil
 	}
 	return h.mem.Grow(int64(n))
+}
+
+// freeDoc is how long a document may be that a stage holds alone before the budget is asked.
+const freeDoc = 16 << 10
+
+// one counts a document that is held in place of all before it.
+func (h *hold) one(d value.Value) error {
+	h.release()
+	if n := len(d.Bytes()); n > freeDoc {
+		return h.take(n)
+	}
+	return nil
 }
 
 // release gives all back.

@@ -34,6 +34,7 @@ func getPath(doc value.Value, path []string) value.Value {
 
 type unwindIter struct {
 	src     Iter
+	h       *hold // of doc
 	path    []string
 	index   []string
 	keep    bool
@@ -80,9 +81,9 @@ func unwind(_ *compiler, arg value.Value) (stage, error) {
 		return nil, merr.New(28818, "path option to $unwind stage should be prefixed with a '$': %s", p)
 	}
 	u.path = strings.Split(p[1:], ".")
-	return func(_ *Exec, src Iter) (Iter, error) {
+	return func(x *Exec, src Iter) (Iter, error) {
 		n := u
-		n.src = src
+		n.src, n.h = src, x.hold("$unwind")
 		return &n, nil
 	}, nil
 }
@@ -105,7 +106,11 @@ func (u *unwindIter) Next() (value.Value, bool, error) {
 		switch v.Kind() {
 		case value.Array:
 			if v.Len() > 0 {
-				u.doc = d.Clone() // the elements come one by one, perhaps after the source has been put aside
+				// The elements come one by one, perhaps after the source has been put aside.
+				if err := u.h.one(d); err != nil {
+					return d, false, err
+				}
+				u.doc = d.Clone()
 				u.it, u.running, u.n = getPath(u.doc, u.path).Iter(), true, 0
 				continue
 			}
@@ -130,7 +135,10 @@ func (u *unwindIter) emit(v, index value.Value) value.Value {
 	return d
 }
 
-func (u *unwindIter) Close() { u.src.Close() }
+func (u *unwindIter) Close() {
+	u.src.Close()
+	u.h.release()
+}
 
 func facet(c *compiler, arg value.Value) (stage, error) {
 	if arg.Kind() != value.Object || arg.Len() == 0 {

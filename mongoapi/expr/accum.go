@@ -58,8 +58,8 @@ func accumulatorOps() map[string]operator {
 const accLimit = 64 << 20
 
 func tooMuch(name string) error {
-	return merr.New(merr.ExceededMemoryLimit, "%s used too much memory and cannot spill to disk. Memory limit: %d bytes",
-		name, accLimit)
+	return merr.New(merr.ExceededMemoryLimit,
+		"%s used too much memory and cannot spill to disk. Memory limit: %d bytes", name, accLimit)
 }
 
 type sumAcc struct {

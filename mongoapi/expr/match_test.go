@@ -12,7 +12,17 @@ import (
 
 // TestFindEach: matches found one by one are those that are found at once.
 func TestFindEach(t *testing.T) {
-	texts := []string{"", "a", "abab ab\nab", "foo foobar\n\nbar", "äöü ÄÖÜ a", "x\xffy\xff", "aaa", "a\n\nb", strings.Repeat("ab c", 5)}
+	texts := []string{
+		"",
+		"a",
+		"abab ab\nab",
+		"foo foobar\n\nbar",
+		"äöü ÄÖÜ a",
+		"x\xffy\xff",
+		"aaa",
+		"a\n\nb",
+		strings.Repeat("ab c", 5),
+	}
 	for _, p := range []string{"a", "", "a*", "^a", "(?m)^a|b$", `\bfoo\b`, `\B`, "(a)(b)?", "(?i)ä", ".", "(?s).+", "$", "(?m)$", "a|ab", `\w+`, "[^a]", "(x*)(y*)", `\z`, "b*?"} {
 		re, _, err := Regexp(p, "")
 		if err != nil {
@@ -21,7 +31,8 @@ func TestFindEach(t *testing.T) {
 		for _, s := range texts {
 			for _, most := range []int{-1, 1, 2} {
 				got, err := NewRun(context.Background(), nil).findEach(re, []byte(s), most)
-				if want := re.FindAllSubmatchIndex([]byte(s), most); err != nil || len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
+				if want := re.FindAllSubmatchIndex([]byte(s), most); err != nil ||
+					len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
 					t.Errorf("%q in %q, %d: %v, want %v (%v)", p, s, most, got, want, err)
 				}
 			}

@@ -15,7 +15,7 @@ import (
 type Run struct {
 	ctx   context.Context
 	bud   *budget.Budget
-	mem   *budget.Account // what expressions build
+	mem   *budget.Account // what expressions build, and what is held: see Hold
 	steps uint
 	cut   error // of ctx, when it ended within a Match
 }
@@ -57,6 +57,25 @@ func (r *Run) Open(what string) *budget.Account {
 		return nil
 	}
 	return r.bud.Open(what)
+}
+
+// freeHeld is how much may be held in one piece before the budget is asked, in bytes.
+const freeHeld = 16 << 10
+
+// Hold counts n bytes that are held until Close. A small piece isn't counted.
+func (r *Run) Hold(n int) error {
+	if r == nil || n <= freeHeld {
+		return nil
+	}
+	return r.mem.Grow(int64(n))
+}
+
+// Held is the number of bytes that are counted.
+func (r *Run) Held() int64 {
+	if r == nil {
+		return 0
+	}
+	return r.mem.Used()
 }
 
 // stepsPerLook is how many steps are made between two looks at the context: some microseconds of work.
@@ -131,7 +150,7 @@ func (a *array) drop() {
 
 func (a *array) done() value.Value { return value.ArrayOf(bw.End(a.b, a.at)) }
 
-// Close gives back all that expressions hold.
+// Close gives back all that is held. The Run may be used again.
 func (r *Run) Close() {
 	if r != nil {
 		r.mem.Close()

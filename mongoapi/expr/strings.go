@@ -302,7 +302,8 @@ func replace(name string, n int) operator {
 
 // regexOp makes the three $regex expressions.
 func regexOp(name string) operator {
-	return named([]string{"input", "regex"}, []string{"options"}, func(e *Env, a map[string]value.Value) (value.Value, error) {
+	needs, may := []string{"input", "regex"}, []string{"options"}
+	return named(needs, may, func(e *Env, a map[string]value.Value) (value.Value, error) {
 		in, pat, opt := a["input"], a["regex"], a["options"]
 		if nullish(in) || nullish(pat) {
 			switch name {

@@ -96,6 +96,7 @@ const (
 	Interrupted                = 11601
 	OutOfDiskSpace             = 14031
 	MemoryLimit                = 292
+	DuplicateField             = 40413
 	UnsupportedOpQuery         = 352
 	BSONObjectTooLarge         = 10334
 	DuplicateKey               = 11000
@@ -120,7 +121,8 @@ var names = map[int32]string{
 	50: "MaxTimeMSExpired", 52: "DollarPrefixedFieldName", 53: "InvalidIdField", 54: "NotSingleValueField", 55: "InvalidDBRef",
 	56: "EmptyFieldName", 57: "DottedFieldName", 59: "CommandNotFound", 61: "ShardKeyNotFound", 66: "ImmutableField",
 	67: "CannotCreateIndex", 72: "InvalidOptions", 73: "InvalidNamespace", 85: "IndexOptionsConflict", 86: "IndexKeySpecsConflict",
-	64: "WriteConcernFailed", 79: "UnknownReplWriteConcern", 96: "OperationFailed", 100: "UnsatisfiableWriteConcern", 146: "ExceededMemoryLimit",
+	64: "WriteConcernFailed", 79: "UnknownReplWriteConcern", 96: "OperationFailed", 100: "UnsatisfiableWriteConcern",
+	146: "ExceededMemoryLimit",
 	237: "CursorKilled", 279: "ClientDisconnect", 11601: "Interrupted", 14031: "OutOfDiskSpace",
 	91: "ShutdownInProgress", 112: "WriteConflict", 115: "CommandNotSupported", 121: "DocumentValidationFailure",
 	166: "CommandNotSupportedOnView", 168: "InvalidPipelineOperator", 171: "CannotIndexParallelArrays",

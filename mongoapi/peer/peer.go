@@ -190,8 +190,9 @@ func (c *Conn) attend(most time.Duration) {
 	}
 }
 
-// await reads ahead until the command ends or the client leaves. Of a client that sends more than the buffer holds
-// before it leaves, only the next write tells.
+// await reads ahead until the command ends or the client leaves. A client that has sent readBuffer bytes behind the
+// command isn't watched any more: that it has left is seen when the answer is written. Drivers wait for an answer
+// before they send more.
 func (c *Conn) await(done chan struct{}) {
 	defer close(done)
 	for {

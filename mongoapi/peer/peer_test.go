@@ -22,7 +22,12 @@ import (
 
 // short are limits whose end a test can wait for, longer ones those that a busy machine keeps.
 var (
-	short  = Limits{Login: 150 * time.Millisecond, Idle: 300 * time.Millisecond, Stall: 200 * time.Millisecond, Small: 32 << 10}
+	short = Limits{
+		Login: 150 * time.Millisecond,
+		Idle:  300 * time.Millisecond,
+		Stall: 200 * time.Millisecond,
+		Small: 32 << 10,
+	}
 	longer = Limits{Login: time.Second, Idle: time.Second, Stall: 1500 * time.Millisecond, Small: 32 << 10}
 )
 

@@ -75,6 +75,10 @@ func Flags(msg []byte) uint32 {
 	return binary.LittleEndian.Uint32(msg[HeaderSize:])
 }
 
+// maxSeqs is how many document sequences a message may have. No command has more than two; without a bound the shortest
+// ones would take eight times their bytes.
+const maxSeqs = 16
+
 // Seq is a document sequence (section of kind 1): documents one after the other.
 type Seq struct {
 	Name []byte
@@ -134,6 +138,9 @@ func ParseMsg(msg []byte, m *Msg) error {
 			var s Seq
 			if s, b, ok = cutSeq(b); !ok {
 				return Malformed("OP_MSG with a malformed document sequence")
+			}
+			if len(m.Seqs) == maxSeqs {
+				return Malformed("OP_MSG with too many document sequences")
 			}
 			m.Seqs = append(m.Seqs, s)
 		default:

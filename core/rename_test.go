@@ -1,0 +1,45 @@
+package core_test
+
+import (
+	"testing"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// TestRenameReplaces: a container that takes another one's place brings its items and none of the other's remain, and
+// what is left over is nothing that a check finds.
+func TestRenameReplaces(t *testing.T) {
+	e, err := core.Open(bg, memkv.New(), core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	from, to := newContainer(t, e, core.ContainerSpec{ID: "from"}), newContainer(t, e, core.ContainerSpec{ID: "to"})
+	put(t, from, core.Create, `{"id":"1","pk":"a"}`)
+	put(t, to, core.Create, `{"id":"2","pk":"a"}`)
+	put(t, to, core.Create, `{"id":"3","pk":"b"}`)
+	if _, err := e.RenameContainer(bg, "db", "from", "to", false); !status.Is(err, status.Conflict) {
+		t.Fatalf("a taken id: %v", err)
+	}
+	if from.Count() != 1 || to.Count() != 2 {
+		t.Fatal("a refused rename has changed something")
+	}
+	c, err := e.RenameContainer(bg, "db", "from", "to", true)
+	if err != nil || c.ID() != "to" || c.Count() != 1 || c.RID() != from.RID() {
+		t.Fatalf("%v with %d items, %v", c.ID(), c.Count(), err)
+	}
+	if _, err := e.Container("db", "from"); !status.Is(err, status.NotFound) {
+		t.Errorf("the former name: %v", err)
+	}
+	if _, err := e.RenameContainer(bg, "db", "to", "to", true); err != nil {
+		t.Errorf("to its own name: %v", err)
+	}
+	if _, err := e.RenameContainer(bg, "db", "to", "free", true); err != nil {
+		t.Errorf("to a free name: %v", err)
+	}
+	if problems, err := e.Check(bg); err != nil || len(problems) > 0 {
+		t.Errorf("check: %v, %v", problems, err)
+	}
+}
