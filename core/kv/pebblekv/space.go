@@ -187,13 +187,14 @@ const lookAtSpace = "a look at the free space of "
 // measure asks the file system what is free, and returns when to ask again.
 func (d *disk) measure(metrics func() *pebble.Metrics) time.Duration {
 	s := &d.space
+	before := s.free.Load()
 	place := d.stall.begin(lookAtSpace, d.dir)
 	u, err := d.fs.GetDiskUsage(d.dir)
 	d.stall.end(place)
 	if err != nil {
 		return spaceTick // the last answer stays
 	}
-	s.free.Store(int64(u.AvailBytes))
+	s.free.Add(int64(u.AvailBytes) - before) // what was written meanwhile stays taken off
 	m := metrics()
 	inputs := s.merges.sum()
 	s.runs.Store(int64(m.Levels[0].Sublevels))
@@ -339,6 +340,11 @@ func (p *pause) over() {
 func (p *pause) left() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.remaining()
+}
+
+// remaining is left for who holds mu.
+func (p *pause) remaining() time.Duration {
 	if p.until.IsZero() {
 		return 0
 	}
@@ -347,16 +353,16 @@ func (p *pause) left() time.Duration {
 
 // wait returns when the pause has passed; false when stop was closed first.
 func (p *pause) wait(stop <-chan struct{}) bool {
-	left := p.left()
-	if left == 0 {
-		return true
-	}
 	p.mu.Lock()
-	if p.ended == nil {
+	left := p.remaining()
+	if left > 0 && p.ended == nil {
 		p.ended = make(chan struct{})
 	}
 	ended := p.ended
 	p.mu.Unlock()
+	if left == 0 {
+		return true
+	}
 	t := time.NewTimer(left)
 	defer t.Stop()
 	select {

@@ -52,6 +52,13 @@ func (fs *smallFS) give() {
 	fs.others = 0
 }
 
+// hasBallast reports whether the ballast has its room.
+func (fs *smallFS) hasBallast() bool {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return fs.sizes["store/"+ballastName] > 0
+}
+
 // grow makes a file end bytes long if there is room.
 func (fs *smallFS) grow(name string, end int64) error {
 	fs.mu.Lock()
@@ -132,7 +139,7 @@ func (l *lines) count(what string) int { return l.Count(what) }
 // eventually waits until ok holds.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("never: %s", what)
 		}

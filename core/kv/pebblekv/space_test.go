@@ -102,7 +102,7 @@ func TestSecondFloor(t *testing.T) {
 	if _, err := fillUp(e, 100); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the ballast is there", func() bool { _, err := fs.Stat("store/ballast"); return err == nil })
+	eventually(t, "the ballast is there", fs.hasBallast)
 	fs.take(int64(e.disk.space.minFree) / 2)
 	eventually(t, "deletes are refused", func() bool { return errors.Is(del(e, "k"), kv.ErrFull) })
 	if h := e.Health(); h.State != kv.ReadOnly || h.Reason == "" {
@@ -154,7 +154,7 @@ func TestNoRoomAtAll(t *testing.T) {
 		})
 	}
 	for range 3 {
-		eventually(t, "the ballast is there", func() bool { _, err := fs.Stat("store/ballast"); return err == nil })
+		eventually(t, "the ballast is there", fs.hasBallast)
 		fs.take(0)
 		eventually(t, "writes are refused", func() bool { return errors.Is(put(e, "k", []byte("v")), kv.ErrFull) })
 		time.Sleep(50 * time.Millisecond)
@@ -165,7 +165,7 @@ func TestNoRoomAtAll(t *testing.T) {
 	eventually(t, "writes go on", func() bool { return after.Load() > 100 })
 	close(stop)
 	wg.Wait()
-	eventually(t, "the ballast is there again", func() bool { _, err := fs.Stat("store/ballast"); return err == nil })
+	eventually(t, "the ballast is there again", fs.hasBallast)
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func TestFullAtOpen(t *testing.T) {
 func TestBallastServesOpen(t *testing.T) {
 	fs := newSmallFS(1 << 30)
 	e := smallStore(t, fs, &lines{})
-	eventually(t, "the ballast is there", func() bool { _, err := fs.Stat("store/ballast"); return err == nil })
+	eventually(t, "the ballast is there", fs.hasBallast)
 	if _, err := fillUp(e, 100); err != nil {
 		t.Fatal(err)
 	}
