@@ -127,7 +127,7 @@ func (c *call) special(comp string) error {
 func (c *call) run(k odata.Kind, verb string) error {
 	r := handlers[k][verb]
 	if r == nil {
-		c.w.Header().Set("Allow", allowed(k))
+		c.Set("Allow", allowed(k))
 		return newError("MethodNotAllowed")
 	}
 	c.Operation = r.op
@@ -142,7 +142,7 @@ func (c *call) otherMethod() error {
 	if err := c.locate(); err != nil {
 		return err
 	}
-	c.w.Header().Set("Allow", allowed(c.addr.Kind))
+	c.Set("Allow", allowed(c.addr.Kind))
 	return newError("MethodNotAllowed")
 }
 

@@ -69,7 +69,7 @@ func New(e *core.Engine, o Options) *Server {
 	s.calls.New = func() any { return &call{s: s} }
 
 	s.gin = rest.NewRouter()
-	s.gin.Use(s.begin, rest.RequestID(""), s.door.Observed, s.door.Recovered, s.door.Failed, rest.Handle((*call).headers),
+	s.gin.Use(s.begin, rest.RequestID(""), s.door.Observed, s.door.Recovered, s.door.Failed,
 		rest.Handle((*call).preflight), rest.Handle((*call).checkVersion), rest.Handle((*call).authenticate), s.door.Limited)
 	s.gin.NoRoute(rest.Handle((*call).otherPath))
 	s.gin.NoMethod(rest.Handle((*call).otherMethod))
@@ -88,7 +88,6 @@ func (s *Server) begin(g *gin.Context) {
 	c.Begin(s.door, g)
 	defer func() { // a panic that ends the connection gives back what the call holds, too
 		c.End()
-		c.w = nil
 		s.calls.Put(c)
 	}()
 	c.begin()

@@ -123,7 +123,7 @@ func (s *Server) attach(ds map[string]door) error {
 			return fmt.Errorf("the %s API is not part of this build: use --%s-addr off", b.name, b.name)
 		}
 		b.listener = sniff.New(b.conns, conf, s.cfg.patience())
-		if b.name == NoSQL {
+		if b.name == NoSQL || b.name == Table {
 			b.listener = httpconn.Listener{Listener: b.listener}
 		}
 	}
