@@ -99,6 +99,9 @@ func readFeed(c *call) error {
 		}
 		c.Out = appendShown(c.Out, ct, rows.Item())
 		n++
+		if err := c.Hold(len(c.Out)); err != nil {
+			return err
+		}
 	}
 	if err := rows.Err(); err != nil {
 		return err

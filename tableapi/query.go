@@ -141,6 +141,9 @@ func (c *call) appendPage(dst []byte, v *view, f *edm.Format, rows rows, top int
 		v.row(&r, rows.Item())
 		dst = f.Append(dst, &r)
 		n++
+		if err := c.Hold(len(dst)); err != nil {
+			return dst, err
+		}
 	}
 	if err := rows.Err(); err != nil {
 		return dst, err
