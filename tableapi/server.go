@@ -1,4 +1,4 @@
-// Package tableapi is the Table API's front door: Microsoft's OData table protocol (spec/table.md) over the core.
+// Package tableapi is the Table API's front door: Microsoft's OData table protocol over the core.
 //
 // One request goes: target split from the account -> signature -> resource address -> handler -> one call of the core ->
 // answer appended from stored bytes. The middlewares are those of internal/rest.
