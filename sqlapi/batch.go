@@ -316,9 +316,10 @@ func (c *call) bulk(ct *core.Container, ops []batchOp) error {
 	return c.sendBatch(ct, ops, code)
 }
 
-// bulkRun does the first operations of a bulk and returns how many: a read, a refused operation, or all writes up to the
-// next of those, which then wait for the disk once. Without goOn it ends after the first that fails. held is how much memory
-// the replies take. A read without room fails; a write is done by then, and is answered without its document.
+// bulkRun does the first operations of a bulk and returns how many: a read, a refused operation, or all writes up to
+// the next of those, which then wait for the disk once. Without goOn it ends after the first that fails. held is how
+// much memory the replies take. A read without room fails; a write is done by then, and is answered without its
+// document.
 func (c *call) bulkRun(ct *core.Container, ops []batchOp, docs *[]byte, held *int, goOn bool) int {
 	var writes []core.Write
 	for i := range ops {

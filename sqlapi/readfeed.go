@@ -81,7 +81,8 @@ func readFeed(c *call) error {
 	if err != nil {
 		return err
 	}
-	q := exec.Query{PK: s.pk, Continuation: header(c.In, hContinuation), PlanHash: readFeedHash, MaxRead: maxReadPerPage}
+	q := exec.Query{PK: s.pk, PlanHash: readFeedHash, MaxRead: maxReadPerPage}
+	q.Continuation = header(c.In, hContinuation)
 	if s.ranged {
 		restrict(&q, s.span)
 	}

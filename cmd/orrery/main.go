@@ -113,8 +113,8 @@ func serve(c server.Config, after func(context.Context, *server.Server) error) e
 	return errors.Join(err, s.Stop(grace))
 }
 
-// opened starts a server. A signal meanwhile gives up: no server and no error. Nobody was answered, and what the store has written so far is whole
-// at any moment.
+// opened starts a server. A signal meanwhile gives up: no server and no error. Nobody was answered, and what the
+// store has written so far is whole at any moment.
 func opened(ctx context.Context, c server.Config) (*server.Server, error) {
 	type started struct {
 		s   *server.Server
@@ -134,8 +134,9 @@ func opened(ctx context.Context, c server.Config) (*server.Server, error) {
 	}
 }
 
-// twoProcessors lets Go run two goroutines at once where it would run one, as on a machine with one CPU. A sync of the log holds a
-// processor of Go's for as long as the disk takes, though it uses no CPU: with one, nothing else runs meanwhile.
+// twoProcessors lets Go run two goroutines at once where it would run one, as on a machine with one CPU. A sync of
+// the log holds a processor of Go's for as long as the disk takes, though it uses no CPU: with one, nothing else runs
+// meanwhile.
 func twoProcessors() {
 	if runtime.GOMAXPROCS(0) < 2 {
 		runtime.GOMAXPROCS(2)

@@ -45,7 +45,8 @@ func items(t *testing.T, n int) *core.Container {
 	return c
 }
 
-// scan reads all items of a container, in small pieces: what computes for long gives the processor to others now and then.
+// scan reads all items of a container, in small pieces: what computes for long gives the processor to others now and
+// then.
 func scan(t *testing.T, c *core.Container) {
 	rows, err := c.Query(context.Background(), &exec.Query{Match: func(it *core.Item) (bool, error) {
 		return doc.Get(it.Doc, "n").Kind() == value.String, nil
@@ -60,7 +61,8 @@ func scan(t *testing.T, c *core.Container) {
 	runtime.Gosched()
 }
 
-// crowd has so many clients scan in a loop, and returns the median of what was let in took, how many were served and refused.
+// crowd has so many clients scan in a loop, and returns the median of what was let in took, how many were served and
+// refused.
 func crowd(t *testing.T, c *core.Container, g *admit.Gate, clients int) (median time.Duration, served, refused int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 700*time.Millisecond)
 	defer cancel()
@@ -90,8 +92,8 @@ func crowd(t *testing.T, c *core.Container, g *admit.Gate, clients int) (median 
 	return took[len(took)/2], len(took), int(no.Load())
 }
 
-// Queries of the real core by ten times the clients that are always let in: behind a gate those that are let in take a fraction of
-// what they take without it, though nearly as many are served.
+// Queries of the real core by ten times the clients that are always let in: behind a gate those that are let in take
+// a fraction of what they take without it, though nearly as many are served.
 func TestGateBeforeTheCore(t *testing.T) {
 	c := items(t, 1000)
 	const clients = 1280 // ten times those that are always let in

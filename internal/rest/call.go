@@ -146,8 +146,8 @@ func Handle[C Of](f func(C) error) gin.HandlerFunc {
 	}
 }
 
-// Finished says that nothing is left to do but to send the reply: others may come in through the gate. A client that reads slowly keeps
-// nobody waiting. Send calls it.
+// Finished says that nothing is left to do but to send the reply: others may come in through the gate. A client that
+// reads slowly keeps nobody waiting. Send calls it.
 func (c *Call) Finished() {
 	if c.inside {
 		c.inside = false

@@ -173,7 +173,8 @@ func (s *Server) limited(name string, l net.Listener) *netlimit.Listener {
 	return netlimit.New(l, netlimit.Options{Max: s.cfg.MaxConnections, Stall: s.cfg.bodyTimeout(), Refuse: func() {
 		if now := wall.Now(); now.Sub(last) >= refusalPause {
 			last = now
-			s.log.Warn("An API has as many connections as it may: new ones are closed", "api", name, "connections", s.cfg.MaxConnections)
+			s.log.Warn("An API has as many connections as it may: new ones are closed",
+				"api", name, "connections", s.cfg.MaxConnections)
 		}
 	}})
 }
