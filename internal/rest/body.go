@@ -69,11 +69,13 @@ func (c *Call) readBody(limit int) error {
 		n, err := c.Request.Body.Read(b[len(b):min(cap(b), limit+1)])
 		b = b[:len(b)+n]
 		if len(b) > limit {
+			c.mem.Shrink(int64(want)) // nothing of it is kept
 			c.drain()
 			return errTooLarge
 		}
 		if err != nil {
 			c.Body = b
+			c.mem.Shrink(int64(max(want-len(b), 0))) // that it might have had
 			return c.bodyError(err)
 		}
 	}

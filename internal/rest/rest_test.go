@@ -15,6 +15,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/internal/admit"
@@ -95,6 +96,25 @@ func TestReadBody(t *testing.T) {
 	}
 	if w := f.do("POST", "/", unsized{io.MultiReader(strings.NewReader("x"), broken{})}); w.Code != 400 {
 		t.Errorf("a broken body: %d %s", w.Code, w.Body)
+	}
+}
+
+// A body of unknown length holds as much memory as it turned out to need, once it is there.
+func TestSmallChunkedBodiesHoldLittle(t *testing.T) {
+	const limit = 4 << 20
+	f := newFake()
+	f.door.Budget = budget.New(2*limit, 0)
+	var during int64
+	f.POST("/", Handle(func(c *thing) error {
+		if err := c.ReadBody(limit); err != nil {
+			return err
+		}
+		during = f.door.Budget.Used()
+		c.Send(200, nil)
+		return nil
+	}))
+	if w := f.do("POST", "/", unsized{strings.NewReader("small")}); w.Code != 200 || during == 0 || during > limit/16 {
+		t.Errorf("%d, %d bytes are held", w.Code, during)
 	}
 }
 
