@@ -1,8 +1,11 @@
 package core_test
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 
 	"github.com/orrerydb/orrery/core"
@@ -99,4 +102,33 @@ func FuzzFeedPosition(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// A page of large items ends before it has as many as were asked for: a client may ask for any number.
+func TestFeedOfLargeItems(t *testing.T) {
+	e, _ := hooked(t, core.Options{})
+	c := newContainer(t, e, core.ContainerSpec{})
+	text := strings.Repeat("x", 1<<20)
+	const items = 12
+	for i := range items {
+		put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"a","text":"%s"}`, i, text))
+	}
+	seen, pages := 0, 0
+	for pos, more := feed.Start(), true; more; pages++ {
+		page, err := c.ChangeFeed(bg, "", pos, math.MaxInt32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Items) > items/2 {
+			t.Errorf("%d MiB in one page", len(page.Items))
+		}
+		seen, pos, more = seen+len(page.Items), page.Next, page.More
+	}
+	if seen != items || pages < 2 {
+		t.Errorf("%d items in %d pages", seen, pages)
+	}
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	_, err := c.ChangeFeed(ctx, "", feed.Start(), 10)
+	wantCode(t, err, status.Timeout, 0)
 }

@@ -203,6 +203,14 @@ func (o *batchOp) read(it *core.Item, err error) {
 	}
 }
 
+// shown is how much memory the operation's reply takes: a document and its JSON.
+func (o *batchOp) shown() int {
+	if o.item == nil || o.minimized && o.kind != opRead {
+		return 0
+	}
+	return 2 * len(o.item.Doc)
+}
+
 // atomicBatch runs all operations in one transaction. The first that fails keeps its own status, every other one gets 424,
 // and nothing is written.
 func (c *call) atomicBatch(ct *core.Container, ops []batchOp) error {
@@ -247,6 +255,7 @@ func (c *call) runBatch(ct *core.Container, pk core.PartitionKey, ops []batchOp)
 	failed = -1
 	_, err = ct.WithTx(c.Ctx(), pk, func(tx *core.Tx) error {
 		failed = -1
+		held := 0
 		for i := range ops {
 			o := &ops[i]
 			if o.kind == opRead {
@@ -258,6 +267,10 @@ func (c *call) runBatch(ct *core.Container, pk core.PartitionKey, ops []batchOp)
 			if o.err != nil && !status.Is(o.err, status.NotModified) {
 				failed = i
 				return o.err
+			}
+			held += o.shown()
+			if err := c.Hold(held); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -282,8 +295,9 @@ func (c *call) bulk(ct *core.Container, ops []batchOp) error {
 	}
 	// The replies show the documents, so all of them stay where they were parsed.
 	docs := make([]byte, 0, len(c.Body)+len(c.Body)/4)
+	held := 0
 	for from := 0; from < len(ops); {
-		to := c.bulkRun(ct, ops[from:], &docs, goOn)
+		to := c.bulkRun(ct, ops[from:], &docs, &held, goOn)
 		if from += to; !goOn && ops[from-1].err != nil {
 			for i := from; i < len(ops); i++ {
 				ops[i].done(core.Result{}, errDependency)
@@ -302,9 +316,11 @@ func (c *call) bulk(ct *core.Container, ops []batchOp) error {
 	return c.sendBatch(ct, ops, code)
 }
 
-// bulkRun does the first operations of a bulk and returns how many: a read, a refused operation, or all writes up to the
-// next of those, which then wait for the disk once. Without goOn it ends after the first that fails.
-func (c *call) bulkRun(ct *core.Container, ops []batchOp, docs *[]byte, goOn bool) int {
+// bulkRun does the first operations of a bulk and returns how many: a read, a refused operation, or all writes up to
+// the next of those, which then wait for the disk once. Without goOn it ends after the first that fails. held is how
+// much memory the replies take. A read without room fails; a write is done by then, and is answered without its
+// document.
+func (c *call) bulkRun(ct *core.Container, ops []batchOp, docs *[]byte, held *int, goOn bool) int {
 	var writes []core.Write
 	for i := range ops {
 		o := &ops[i]
@@ -321,12 +337,21 @@ func (c *call) bulkRun(ct *core.Container, ops []batchOp, docs *[]byte, goOn boo
 		} else {
 			it, err := ct.Read(c.Ctx(), o.write.PK, o.write.ID)
 			o.read(it, err)
+			if err := c.Hold(*held + o.shown()); err != nil {
+				o.done(core.Result{}, err)
+			}
+			*held += o.shown()
 		}
 		return 1
 	}
 	outcomes := ct.WriteMany(c.Ctx(), writes, !goOn)
 	for i := range outcomes {
-		ops[i].done(outcomes[i].Result, outcomes[i].Err)
+		o := &ops[i]
+		o.done(outcomes[i].Result, outcomes[i].Err)
+		if c.Hold(*held+o.shown()) != nil {
+			o.minimized, o.item.Doc = true, nil
+		}
+		*held += o.shown()
 	}
 	return len(outcomes)
 }

@@ -68,6 +68,9 @@ func changeFeed(c *call) error {
 			}
 			c.Out = show(c.Out, ct, it)
 			n++
+			if err := c.Hold(len(c.Out)); err != nil {
+				return err
+			}
 		}
 		if !page.More || n >= size || len(c.Out) >= maxReply {
 			break

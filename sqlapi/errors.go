@@ -104,7 +104,8 @@ func (c *call) Fail(err error) {
 		return
 	}
 	if (e.Code == status.Internal || e.Code == status.Corruption) && !rest.Panicked(err) {
-		c.s.log.Error("A request failed inside.", "path", c.Request.URL.Path, "error", err.Error(), "activity_id", string(c.ID[:]))
+		c.s.log.Error("A request failed inside.", "path", c.Request.URL.Path, "error", err.Error(),
+			"activity_id", string(c.ID[:]))
 	}
 	code, name := httpStatus(e.Code)
 	sub, retry := refusal(e)
@@ -118,7 +119,8 @@ func (c *call) Fail(err error) {
 	_ = c.send(code)
 }
 
-// refusal gives an error's sub-status, 0 when it has none, and in how many milliseconds to try again, 0 when that is no use.
+// refusal gives an error's sub-status, 0 when it has none, and in how many milliseconds to try again, 0 when that is
+// no use.
 func refusal(e *status.Error) (sub int, retry int64) {
 	if e.Code != status.TooManyRequests {
 		return e.Sub, 0

@@ -309,7 +309,9 @@ func deleteItem(c *call) error {
 	if err != nil {
 		return err
 	}
-	res, err := ct.Write(c.Ctx(), core.Write{Kind: core.Delete, PK: pk, ID: id, Check: conditions(header(c.In, hIfMatch), header(c.In, hIfNoneMatch))})
+	w := core.Write{Kind: core.Delete, PK: pk, ID: id}
+	w.Check = conditions(header(c.In, hIfMatch), header(c.In, hIfNoneMatch))
+	res, err := ct.Write(c.Ctx(), w)
 	c.setSession(ct, pk)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ func (f *feedReply) query() error {
 	if err != nil {
 		return err
 	}
-	req := sql.Request{MaxBytes: maxReply, Continuation: header(c.In, hContinuation)}
+	req := sql.Request{MaxBytes: maxReply, Continuation: header(c.In, hContinuation), Hold: c.Hold}
 	if req.PageSize, err = c.maxItems(0); err != nil {
 		return err
 	}

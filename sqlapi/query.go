@@ -126,7 +126,8 @@ func queryItems(c *call) error {
 		}
 	}
 	compiled := c.s.clock.Now()
-	req := sql.Request{PK: s.pk, PageSize: size, MaxBytes: maxReply, Continuation: header(c.In, hContinuation)}
+	req := sql.Request{PK: s.pk, PageSize: size, MaxBytes: maxReply, Hold: c.Hold}
+	req.Continuation = header(c.In, hContinuation)
 	req.Explain = isTrue(c.In, hIndexMetrics) || isTrue(c.In, hIndexMetrics2) || isTrue(c.In, hExplain)
 	req.Times = isTrue(c.In, hQueryMetrics)
 	if req.MaxToken, err = c.tokenLimit(); err != nil {

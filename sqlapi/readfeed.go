@@ -81,7 +81,8 @@ func readFeed(c *call) error {
 	if err != nil {
 		return err
 	}
-	q := exec.Query{PK: s.pk, Continuation: header(c.In, hContinuation), PlanHash: readFeedHash, MaxRead: maxReadPerPage}
+	q := exec.Query{PK: s.pk, PlanHash: readFeedHash, MaxRead: maxReadPerPage}
+	q.Continuation = header(c.In, hContinuation)
 	if s.ranged {
 		restrict(&q, s.span)
 	}
@@ -99,6 +100,9 @@ func readFeed(c *call) error {
 		}
 		c.Out = appendShown(c.Out, ct, rows.Item())
 		n++
+		if err := c.Hold(len(c.Out)); err != nil {
+			return err
+		}
 	}
 	if err := rows.Err(); err != nil {
 		return err

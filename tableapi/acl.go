@@ -60,8 +60,7 @@ func (c *call) getACL() error {
 		return err
 	}
 	c.Out = append(append(c.Out[:0], xml.Header...), b...)
-	c.w.Header()["Content-Type"] = []string{"application/xml"}
-	c.send(http.StatusOK)
+	c.send(http.StatusOK, xmlType)
 	return nil
 }
 

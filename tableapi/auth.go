@@ -22,7 +22,7 @@ func (c *call) authenticate() error {
 		if c.param("sig") != "" {
 			return c.checkSAS()
 		}
-		c.w.Header().Set("WWW-Authenticate", "SharedKey, SharedKeyLite")
+		c.Set("Www-Authenticate", "SharedKey, SharedKeyLite")
 		return authError("NoAuthenticationInformation")
 	}
 	scheme, cred, ok := strings.Cut(header[0], " ")

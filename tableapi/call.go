@@ -3,7 +3,6 @@ package tableapi
 import (
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/orrerydb/orrery/core/doc"
@@ -19,8 +18,8 @@ const maxBody = 4 << 20
 // call is one request on its way through. Calls are pooled: nothing of one may be kept after the request.
 type call struct {
 	rest.Call
-	s *Server
-	w http.ResponseWriter // the call itself, or what takes the answer of a part of a batch
+	s    *Server
+	part bool // the request is the query of a batch: nothing is sent, groupQuery takes what was made
 
 	path      string // as on the wire
 	query     string
@@ -45,36 +44,36 @@ var contentTypes = [...][]string{
 }
 
 var (
-	noCache     = []string{"no-cache"}
-	noSniff     = []string{"nosniff"}
-	defaultVers = []string{"2019-02-02"}
+	xmlType = []string{"application/xml"}
 )
+
+// defaultVersion is the version that replies name when the request names none.
+const defaultVersion = "2019-02-02"
 
 // begin reads the target of a request.
 func (c *call) begin() {
-	c.w = c
+	delete(c.Header(), "Allow") // the router's, for a verb that no address has: otherMethod knows better
 	c.path, c.query = target(c.Request.RequestURI)
 	c.resource, c.pathStyle = c.s.resourceOf(c.path, c.query)
 	c.addr, c.level, c.grant = odata.Address{}, edm.Minimal, grant{}
 	c.params = parseQuery(c.params[:0], c.query)
 }
 
-// headers sets the headers that every answer has.
-func (c *call) headers() error {
-	h := c.Header()
-	delete(h, "Allow") // the router's, for a verb that no address has: otherMethod knows better
-	h["X-Ms-Request-Id"] = []string{string(c.ID[:])}
-	h["X-Content-Type-Options"] = noSniff
-	h["Cache-Control"] = noCache
-	if v := c.In["X-Ms-Version"]; len(v) > 0 {
-		h["X-Ms-Version"] = v[:1]
-	} else {
-		h["X-Ms-Version"] = defaultVers
+// setCommon sets the headers that every reply has.
+func (c *call) setCommon() {
+	from := len(c.Values)
+	c.Values = append(c.Values, c.ID[:]...)
+	c.Add("X-Ms-Request-Id", from)
+	c.Set("X-Content-Type-Options", "nosniff")
+	c.Set("Cache-Control", "no-cache")
+	version := defaultVersion
+	if v := c.In["X-Ms-Version"]; len(v) > 0 && validVersion(v[0]) {
+		version = v[0]
 	}
+	c.Set("X-Ms-Version", version)
 	if v := c.In["X-Ms-Client-Request-Id"]; len(v) > 0 && len(v[0]) <= 1024 {
-		h["X-Ms-Client-Request-Id"] = v[:1]
+		c.Set("X-Ms-Client-Request-Id", v[0])
 	}
-	return nil
 }
 
 // parseQuery reads the query string; a pair that is not escaped correctly is taken as it is, since $filter texts of hand-made
@@ -111,23 +110,23 @@ func (c *call) param(name string) string {
 
 // checkVersion refuses an x-ms-version that is no date.
 func (c *call) checkVersion() error {
-	v := c.In["X-Ms-Version"]
-	if len(v) == 0 {
-		return nil
-	}
-	ok := len(v[0]) == 10
-	for i := 0; ok && i < 10; i++ {
-		if d := v[0][i]; i == 4 || i == 7 {
-			ok = d == '-'
-		} else {
-			ok = d >= '0' && d <= '9'
-		}
-	}
-	if !ok {
-		c.w.Header()["X-Ms-Version"] = defaultVers
+	if v := c.In["X-Ms-Version"]; len(v) > 0 && !validVersion(v[0]) {
 		return newError("InvalidHeaderValue")
 	}
 	return nil
+}
+
+// validVersion reports whether v has the form of a date.
+func validVersion(v string) bool {
+	if len(v) != len("2019-02-02") {
+		return false
+	}
+	for i := range len(v) {
+		if dash := i == 4 || i == 7; dash && v[i] != '-' || !dash && (v[i] < '0' || v[i] > '9') {
+			return false
+		}
+	}
+	return true
 }
 
 // atomSince is the version from which on an absent Accept header, which asks for Atom, is refused.
@@ -211,26 +210,23 @@ func (c *call) readEntity() error {
 	return c.ent.Parse(c.Body)
 }
 
-// send sends c.Out with its length.
-func (c *call) send(status int) {
-	c.w.Header()["Content-Length"] = []string{strconv.Itoa(len(c.Out))}
-	if c.w == http.ResponseWriter(c) {
-		c.Finished()
+// send sends the reply, with c.Out as its body.
+func (c *call) send(status int, contentType []string) {
+	if !c.part {
+		c.setCommon()
+		c.Send(status, contentType)
 	}
-	c.w.WriteHeader(status)
-	_, _ = c.w.Write(c.Out) // the client is gone: nobody to tell
 }
 
 // sendJSON sends c.Out as JSON of the negotiated level.
 func (c *call) sendJSON(status int) error {
-	c.w.Header()["Content-Type"] = contentTypes[c.level]
-	c.send(status)
+	c.send(status, contentTypes[c.level])
 	return nil
 }
 
 // sendNothing answers 204.
 func (c *call) sendNothing() error {
-	c.w.WriteHeader(http.StatusNoContent)
+	c.send(http.StatusNoContent, nil)
 	return nil
 }
 
@@ -238,10 +234,10 @@ func (c *call) sendNothing() error {
 func (c *call) noContent() bool {
 	switch prefer := c.In.Get("Prefer"); prefer {
 	case "return-no-content":
-		c.w.Header()["Preference-Applied"] = []string{prefer}
+		c.Set("Preference-Applied", prefer)
 		return true
 	case "return-content":
-		c.w.Header()["Preference-Applied"] = []string{prefer}
+		c.Set("Preference-Applied", prefer)
 	}
 	return false
 }

@@ -1,12 +1,19 @@
 package tableapi
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/budget"
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
 // TestCharges: observers are told what each request took, in request units.
@@ -68,5 +75,38 @@ func TestCharges(t *testing.T) {
 	}
 	if n := do("GET", "/ttt(PartitionKey='p',RowKey='none')", "", 404); n != 0 {
 		t.Errorf("what isn't there: %.2f", n)
+	}
+}
+
+// A page of entities counts in the budget of the process: a large one is refused while it is spent.
+func TestPagesCountInTheBudget(t *testing.T) {
+	clk := clock.Fake(time.Date(2024, 3, 4, 5, 6, 7, 0, time.UTC))
+	const limit = 4 << 20
+	b := budget.New(limit, 0)
+	e, err := core.Open(context.Background(), memkv.New(), core.Options{Clock: clk, Budget: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	s := New(e, Options{Account: testAccount, Key: testKey, Clock: clk, Wall: clk})
+	do(s, "POST", "/Tables", `{"TableName":"data"}`)
+	for i := range 10 {
+		w := do(s, "POST", "/data", fmt.Sprintf(`{"PartitionKey":"p","RowKey":"%d","text":%q}`, i, strings.Repeat("x", 30<<10)))
+		if w.Code != 201 {
+			t.Fatal(w.Body)
+		}
+	}
+	held := b.Open("test")
+	if err := held.Grow(limit - 100<<10); err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range map[string]int{"/data": 429, "/data?$top=1": 200, "/data(PartitionKey='p',RowKey='1')": 200} {
+		if w := do(s, "GET", target, ""); w.Code != want || want == 429 && w.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: %d %v", target, w.Code, w.Header())
+		}
+	}
+	held.Close()
+	if w := do(s, "GET", "/data", ""); w.Code != 200 || b.Used() != 0 {
+		t.Errorf("%d, %d bytes are still held", w.Code, b.Used())
 	}
 }

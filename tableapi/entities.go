@@ -148,9 +148,16 @@ func (c *call) apply(v *view, o *operation) (*core.Item, error) {
 	}
 	c.Charge = res.Charge
 	if o.kind != opDelete {
-		c.w.Header()["Etag"] = []string{string(edm.AppendETag(make([]byte, 0, 48), res.Item.Ticks))}
+		c.setETag(res.Item)
 	}
 	return res.Item, nil
+}
+
+// setETag sets the reply's ETag.
+func (c *call) setETag(it *core.Item) {
+	from := len(c.Values)
+	c.Values = edm.AppendETag(c.Values, it.Ticks)
+	c.Add("Etag", from)
 }
 
 // permit checks keys, properties and the grant of an operation.
@@ -187,9 +194,10 @@ func (c *call) insertEntity() error {
 	if err != nil {
 		return err
 	}
-	c.w.Header()["Location"] = []string{c.location(v.table, o.pk, o.rk)}
+	location := c.location(v.table, o.pk, o.rk)
+	c.Set("Location", location)
 	if c.noContent() {
-		c.w.Header()["Dataserviceid"] = c.w.Header()["Location"]
+		c.Set("Dataserviceid", location)
 		return c.sendNothing()
 	}
 	c.Out = c.appendOne(c.Out[:0], v, it, nil)
@@ -256,7 +264,7 @@ func (c *call) getEntity() error {
 		return notFound(err, "ResourceNotFound")
 	}
 	c.Charge = ru.Read(len(it.Doc))
-	c.w.Header()["Etag"] = []string{string(edm.AppendETag(make([]byte, 0, 48), it.Ticks))}
+	c.setETag(it)
 	c.Out = c.appendOne(c.Out[:0], v, it, odata.ParseSelect(c.param("$select")))
 	return c.sendJSON(http.StatusOK)
 }

@@ -173,22 +173,20 @@ func (c *call) Fail(err error) {
 	if e.status() == http.StatusInternalServerError && !c.Left() && !rest.Panicked(err) {
 		c.s.o.Log.Error("The Table API failed a request.", "request_id", string(c.ID[:]), "error", err)
 	}
-	h := c.Header()
-	h["X-Ms-Error-Code"] = []string{e.Code}
+	c.Take("Etag")
+	c.Set("X-Ms-Error-Code", e.Code)
 	if e.Retry > 0 {
 		ms := e.Retry.Milliseconds()
-		h.Set("x-ms-retry-after-ms", strconv.FormatInt(ms, 10))
-		h.Set("Retry-After", strconv.FormatInt((ms+999)/1000, 10))
+		c.SetInt("X-Ms-Retry-After-Ms", ms)
+		c.SetInt("Retry-After", (ms+999)/1000)
 	}
-	delete(h, "Etag")
 	if e.XML {
-		h["Content-Type"] = []string{"application/xml"}
 		c.Out = c.appendXMLError(c.Out[:0], e)
-	} else {
-		h["Content-Type"] = contentTypes[c.level]
-		c.Out = c.appendError(c.Out[:0], e)
+		c.send(e.status(), xmlType)
+		return
 	}
-	c.send(e.status())
+	c.Out = c.appendError(c.Out[:0], e)
+	c.send(e.status(), contentTypes[c.level])
 }
 
 // appendError appends the JSON form: the same at every metadata level.

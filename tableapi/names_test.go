@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// A container whose name differs from a table's only in case can be made through other APIs before the table rule knows of it: in
-// another database. A table's signature doesn't tell case, so it must not open either of them.
+// A container whose name differs from a table's only in case can be made through other APIs before the table rule
+// knows of it: in another database. A table's signature doesn't tell case, so it must not open either of them.
 func TestSignatureOfAnAmbiguousName(t *testing.T) {
 	s, _ := newServer(t, true)
 	ctx := context.Background()

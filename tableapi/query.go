@@ -141,18 +141,21 @@ func (c *call) appendPage(dst []byte, v *view, f *edm.Format, rows rows, top int
 		v.row(&r, rows.Item())
 		dst = f.Append(dst, &r)
 		n++
+		if err := c.Hold(len(dst)); err != nil {
+			return dst, err
+		}
 	}
 	if err := rows.Err(); err != nil {
 		return dst, err
 	}
 	if token := rows.Continuation(); token != "" && !rows.Exhausted() {
-		h := c.w.Header()
 		mark := markNatural
 		if rows.sorted {
 			mark = markSorted
 		}
 		pk, rk := splitToken(string(mark) + token)
-		h["X-Ms-Continuation-Nextpartitionkey"], h["X-Ms-Continuation-Nextrowkey"] = []string{pk}, []string{rk}
+		c.Set("X-Ms-Continuation-Nextpartitionkey", pk)
+		c.Set("X-Ms-Continuation-Nextrowkey", rk)
 	}
 	return append(dst, "]}"...), nil
 }

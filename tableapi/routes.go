@@ -11,8 +11,9 @@ import (
 
 // route is one line of the route table: a verb, an address and what answers. op names it for observers.
 //
-// The addresses are OData's: table, keys and their order are inside one path segment, which no router takes apart. So the router goes by
-// verb, and odata.ParseAddress tells which kind of address it is; the addresses here are examples of their kinds.
+// The addresses are OData's: table, keys and their order are inside one path segment, which no router takes apart. So
+// the router goes by verb, and odata.ParseAddress tells which kind of address it is; the addresses here are examples
+// of their kinds.
 type route struct {
 	verb, address string
 	op            string
@@ -114,8 +115,8 @@ func (c *call) dispatch() error {
 	return c.run(c.addr.Kind, verb)
 }
 
-// special answers what is addressed by the parameter comp: tables' access control lists. Service properties and statistics,
-// which storage accounts have and Cosmos DB has not, are refused.
+// special answers what is addressed by the parameter comp: tables' access control lists. Service properties and
+// statistics, which storage accounts have and Cosmos DB has not, are refused.
 func (c *call) special(comp string) error {
 	if c.addr.Kind == odata.Entities && comp == "acl" {
 		return c.run(acl, c.Request.Method)
@@ -127,7 +128,7 @@ func (c *call) special(comp string) error {
 func (c *call) run(k odata.Kind, verb string) error {
 	r := handlers[k][verb]
 	if r == nil {
-		c.w.Header().Set("Allow", allowed(k))
+		c.Set("Allow", allowed(k))
 		return newError("MethodNotAllowed")
 	}
 	c.Operation = r.op
@@ -142,7 +143,7 @@ func (c *call) otherMethod() error {
 	if err := c.locate(); err != nil {
 		return err
 	}
-	c.w.Header().Set("Allow", allowed(c.addr.Kind))
+	c.Set("Allow", allowed(c.addr.Kind))
 	return newError("MethodNotAllowed")
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
-// needs says for each line of the route table which signatures may do it: the letters that an account's must have with its resource
-// type, and whether a table's may. A line that is new must be added here.
+// needs says for each line of the route table which signatures may do it: the letters that an account's must have
+// with its resource type, and whether a table's may. A line that is new must be added here.
 var needs = map[string]struct {
 	types, letters string
 	table          bool

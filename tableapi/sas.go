@@ -71,8 +71,8 @@ func (c *call) checkSAS() error {
 // sasParams are the parameters that make a signature.
 var sasParams = []string{"sv", "ss", "srt", "sp", "st", "se", "si", "sip", "spr", "sig", "ses", "tn", "spk", "srk", "epk", "erk"}
 
-// checkSASForm refuses what a signature can't mean. A parameter that is there twice has two meanings, and a row key without its
-// partition key bounds nothing (Create a service SAS: startpk must accompany startrk, endpk endrk).
+// checkSASForm refuses what a signature can't mean. A parameter that is there twice has two meanings, and a row key
+// without its partition key bounds nothing (Create a service SAS: startpk must accompany startrk, endpk endrk).
 func (c *call) checkSASForm() error {
 	bad := func(what string) error {
 		return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. "+what)

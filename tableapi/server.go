@@ -1,10 +1,11 @@
-// Package tableapi is the Table API's front door: Microsoft's OData table protocol (spec/table.md) over the core.
+// Package tableapi is the Table API's front door: Microsoft's OData table protocol over the core.
 //
 // One request goes: target split from the account -> signature -> resource address -> handler -> one call of the core ->
 // answer appended from stored bytes. The middlewares are those of internal/rest.
 //
-// Files: server.go, routes.go and call.go carry a request, auth.go and sas.go check it, tables.go, entities.go, query.go,
-// transaction.go and acl.go are the resources, view.go and predicate.go map entities onto stored items, errors.go translates errors.
+// Files: server.go, routes.go and call.go carry a request, auth.go and sas.go check it, tables.go, entities.go,
+// query.go, transaction.go and acl.go are the resources, view.go and predicate.go map entities onto stored items,
+// errors.go translates errors.
 package tableapi
 
 import (
@@ -38,8 +39,8 @@ type Options struct {
 	Wall    *clock.Clock // real time, of signatures; nil: the wall clock
 	Log     *slog.Logger // nil: slog.Default
 
-	// MaxTime is how long one request may run; 0 is for ever. Gate bounds how many run at once; nil lets in all. Observe is told of each
-	// request; nil is nobody.
+	// MaxTime is how long one request may run; 0 is for ever. Gate bounds how many run at once; nil lets in all.
+	// Observe is told of each request; nil is nobody.
 	MaxTime time.Duration
 	Gate    *admit.Gate
 	Observe observe.Observer
@@ -64,12 +65,15 @@ func New(e *core.Engine, o Options) *Server {
 		o.Log = slog.Default()
 	}
 	s := &Server{e: e, o: o}
-	s.door = rest.NewDoor(rest.Options{API: "table", Clock: o.Wall, Log: o.Log, Budget: e.Budget(), MaxBody: maxBody, MaxTime: o.MaxTime, Gate: o.Gate, Observe: o.Observe})
+	s.door = rest.NewDoor(rest.Options{
+		API: "table", Clock: o.Wall, Log: o.Log, Budget: e.Budget(), MaxBody: maxBody,
+		MaxTime: o.MaxTime, Gate: o.Gate, Observe: o.Observe,
+	})
 	s.macs.New = func() any { return hmac.New(sha256.New, o.Key) }
 	s.calls.New = func() any { return &call{s: s} }
 
 	s.gin = rest.NewRouter()
-	s.gin.Use(s.begin, rest.RequestID(""), s.door.Observed, s.door.Recovered, s.door.Failed, rest.Handle((*call).headers),
+	s.gin.Use(s.begin, rest.RequestID(""), s.door.Observed, s.door.Recovered, s.door.Failed,
 		rest.Handle((*call).preflight), rest.Handle((*call).checkVersion), rest.Handle((*call).authenticate), s.door.Limited)
 	s.gin.NoRoute(rest.Handle((*call).otherPath))
 	s.gin.NoMethod(rest.Handle((*call).otherMethod))
@@ -88,7 +92,6 @@ func (s *Server) begin(g *gin.Context) {
 	c.Begin(s.door, g)
 	defer func() { // a panic that ends the connection gives back what the call holds, too
 		c.End()
-		c.w = nil
 		s.calls.Put(c)
 	}()
 	c.begin()

@@ -58,9 +58,10 @@ func (c *call) createTable() error {
 	if err := c.create(name); err != nil {
 		return err
 	}
-	c.w.Header()["Location"] = []string{c.base() + "/Tables('" + name + "')"}
+	location := c.base() + "/Tables('" + name + "')"
+	c.Set("Location", location)
 	if c.noContent() {
-		c.w.Header()["Dataserviceid"] = c.w.Header()["Location"]
+		c.Set("Dataserviceid", location)
 		return c.sendNothing()
 	}
 	c.Out = c.appendTable(c.Out[:0], name, c.base()+"/$metadata#Tables/@Element")
@@ -185,7 +186,7 @@ func (c *call) queryTables() error {
 			continue
 		}
 		if n == top {
-			c.w.Header()["X-Ms-Continuation-Nexttablename"] = []string{name}
+			c.Set("X-Ms-Continuation-Nexttablename", name)
 			break
 		}
 		if n > 0 {

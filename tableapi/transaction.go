@@ -54,9 +54,8 @@ func (c *call) transaction() error {
 		c.groupError(&w, id, e)
 	}
 	w.End()
-	c.w.Header()["Content-Type"] = []string{w.ContentType()}
 	c.Out = append(c.Out[:0], w.Buf...)
-	c.send(http.StatusAccepted)
+	c.send(http.StatusAccepted, []string{w.ContentType()})
 	return nil
 }
 
@@ -231,7 +230,7 @@ func (c *call) groupAnswer(w *batch.Writer, v *view, o *groupOp) {
 
 // groupError appends the one part that a failed change set has.
 func (c *call) groupError(w *batch.Writer, id string, e *apiError) {
-	c.w.Header()["X-Ms-Error-Code"] = []string{e.Code}
+	c.Set("X-Ms-Error-Code", e.Code)
 	w.Part(strconv.Itoa(e.status())+" "+http.StatusText(e.status()), id)
 	w.Header("X-Content-Type-Options", "nosniff")
 	w.Header("Cache-Control", "no-cache")
@@ -251,16 +250,14 @@ func (c *call) groupQuery(w *batch.Writer, r *batch.Op) {
 	w.Header("X-Content-Type-Options", "nosniff")
 	w.Header("Cache-Control", "no-cache")
 	w.Header("DataServiceVersion", "3.0;")
-	h := c.w.Header()
 	w.Header("Content-Type", c.level.ContentType())
 	for _, name := range [][2]string{
 		{"ETag", "Etag"},
 		{"x-ms-continuation-NextPartitionKey", "X-Ms-Continuation-Nextpartitionkey"},
 		{"x-ms-continuation-NextRowKey", "X-Ms-Continuation-Nextrowkey"},
 	} {
-		if v := h[name[1]]; len(v) > 0 {
-			w.Header(name[0], v[0])
-			delete(h, name[1])
+		if v := c.Take(name[1]); v != "" {
+			w.Header(name[0], v)
 		}
 	}
 	w.Body(body)
@@ -281,25 +278,10 @@ func (c *call) queryAlone(r *batch.Op) ([]byte, error) {
 			return nil, err
 		}
 	}
-	rec := &recorder{header: c.w.Header()}
-	outer := c.w
-	c.w = rec
-	defer func() { c.w = outer }()
+	c.part = true
+	defer func() { c.part = false }()
 	if err := handlers[addr.Kind]["GET"].serve(c); err != nil {
 		return nil, err
 	}
-	return rec.body, nil
-}
-
-// recorder takes the answer of a handler for a part of a batch.
-type recorder struct {
-	header http.Header
-	body   []byte
-}
-
-func (r *recorder) Header() http.Header { return r.header }
-func (r *recorder) WriteHeader(int)     {}
-func (r *recorder) Write(b []byte) (int, error) {
-	r.body = append(r.body, b...)
-	return len(b), nil
+	return c.Out, nil
 }

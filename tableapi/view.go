@@ -38,8 +38,9 @@ func (s *Server) view(table string) (*view, error) {
 	return v, nil
 }
 
-// signedTable finds the table that a signature is for. Signatures don't tell case, so a name that several containers have but for
-// case opens none of them: other APIs may have made such containers. Tables differ in more than case (core.ContainerSpec.FoldID).
+// signedTable finds the table that a signature is for. Signatures don't tell case, so a name that several containers
+// have but for case opens none of them: other APIs may have made such containers. Tables differ in more than case
+// (core.ContainerSpec.FoldID).
 func (s *Server) signedTable(name string) (*core.Container, bool) {
 	found, err := s.e.ContainersFold(Database, name)
 	for i := 0; err == nil && i < len(name); i++ {

@@ -129,7 +129,7 @@ func (p *process) terminate(t *testing.T) (code int, took time.Duration) {
 }
 
 func TestStartIsQuick(t *testing.T) {
-	// Goal 21. The machine may be busy with other tests, so the best of a few counts.
+	// The machine may be busy with other tests, so the best of a few counts.
 	const goal, tries = 150 * time.Millisecond, 8
 	best := time.Hour
 	for i := 0; i < tries && best > goal; i++ {

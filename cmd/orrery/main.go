@@ -135,8 +135,8 @@ func watched(ctx context.Context, s *server.Server, log *slog.Logger) (*server.S
 	}
 }
 
-// opened starts a server. A signal meanwhile gives up: no server and no error. Nobody was answered, and what the store has written so far is whole
-// at any moment.
+// opened starts a server. A signal meanwhile gives up: no server and no error. Nobody was answered, and what the
+// store has written so far is whole at any moment.
 func opened(ctx context.Context, c server.Config) (*server.Server, error) {
 	type started struct {
 		s   *server.Server
@@ -156,8 +156,9 @@ func opened(ctx context.Context, c server.Config) (*server.Server, error) {
 	}
 }
 
-// twoProcessors lets Go run two goroutines at once where it would run one, as on a machine with one CPU. A sync of the log holds a
-// processor of Go's for as long as the disk takes, though it uses no CPU: with one, nothing else runs meanwhile.
+// twoProcessors lets Go run two goroutines at once where it would run one, as on a machine with one CPU. A sync of
+// the log holds a processor of Go's for as long as the disk takes, though it uses no CPU: with one, nothing else runs
+// meanwhile.
 func twoProcessors() {
 	if runtime.GOMAXPROCS(0) < 2 {
 		runtime.GOMAXPROCS(2)

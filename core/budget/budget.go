@@ -57,7 +57,7 @@ func (b *Budget) Used() int64 {
 	return b.used.Load()
 }
 
-// Open returns an account for what one request does. What names it in errors: "sort", "group", "request body".
+// Open returns an account for what one request does. What names it in errors: "sort", "group", "request".
 func (b *Budget) Open(what string) *Account {
 	if b == nil {
 		return nil

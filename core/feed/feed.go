@@ -37,9 +37,17 @@ type Page struct {
 	Items []*store.Item
 	Next  Position
 	More  bool // there may be more right away
+
+	bytes int // of the items' documents
 }
 
-// Read returns up to max items (a commit is never cut, so it may be more) of the slots [from, to) that were written after a
+// maxBytes is how much of documents ends a page, whatever number of items is asked for.
+const maxBytes = 4 << 20
+
+// full reports whether a page of at most so many items takes no further commit.
+func (p *Page) full(most int) bool { return len(p.Items) >= most || p.bytes >= maxBytes }
+
+// Read returns up to max items, fewer when they are large (a commit is never cut, so it may be more), of the slots [from, to) that were written after a
 // position, in LSN order within each slot, and where to go on. It examines the feed entries after the position and nothing
 // else. It stops before commits that are not durable yet.
 func Read(ctx context.Context, c *store.Container, from, to int, pos Position, max int) (Page, error) {
@@ -60,21 +68,18 @@ func Read(ctx context.Context, c *store.Container, from, to int, pos Position, m
 	view := c.View()
 	defer view.Close()
 	for i := from; i < to; i++ {
-		if err := ctx.Err(); err != nil {
-			return p, status.Wrap(status.Timeout, err, "The request took too long.")
-		}
-		if len(p.Items) >= max {
+		if p.full(max) {
 			p.More = true
 			break
 		}
-		if err := readSlot(view, i, &p, max); err != nil {
+		if err := readSlot(ctx, view, i, &p, max); err != nil {
 			return p, err
 		}
 	}
 	return p, nil
 }
 
-func readSlot(view *store.View, i int, p *Page, most int) error {
+func readSlot(ctx context.Context, view *store.View, i int, p *Page, most int) error {
 	key := view.SlotKey(i)
 	after := max(p.Next.of(key.ID), 0)
 	lo := keys.AppendFeed(nil, key, uint64(after)+1, 0)
@@ -85,11 +90,14 @@ func readSlot(view *store.View, i int, p *Page, most int) error {
 	}
 	defer it.Close()
 	for ok := it.First(); ok; ok = it.Next() {
+		if err := ctx.Err(); err != nil {
+			return status.Wrap(status.Timeout, err, "The request took too long.")
+		}
 		lsn, _, ok := keys.Feed(it.Key())
 		if !ok {
 			return status.New(status.Corruption, "malformed feed entry")
 		}
-		if int64(lsn) != after && len(p.Items) >= most {
+		if int64(lsn) != after && p.full(most) {
 			p.More = true
 			return nil
 		}
@@ -102,7 +110,7 @@ func readSlot(view *store.View, i int, p *Page, most int) error {
 			if err := view.Settle(i, item); err != nil {
 				return err
 			}
-			p.Items = append(p.Items, item)
+			p.Items, p.bytes = append(p.Items, item), p.bytes+len(item.Doc)
 		}
 		after = int64(lsn)
 		p.Next.seen[key.ID] = after

@@ -110,6 +110,9 @@ func From(err error) *Error {
 
 // Is reports whether err is an Error with code c.
 func Is(err error, c Code) bool {
+	if err == nil {
+		return false // most calls: errors.As would allocate
+	}
 	var e *Error
 	return errors.As(err, &e) && e.Code == c
 }

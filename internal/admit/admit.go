@@ -1,13 +1,15 @@
-// Package admit bounds how many requests a door works on and how many wait for it. Past the bounds a request is refused at once, so
-// that those which are let in are answered in time.
+// Package admit bounds how many requests a door works on and how many wait for it. Past the bounds a request is
+// refused at once, so that those which are let in are answered in time.
 //
-// The number of requests that run at once follows from what the machine can do: while goroutines wait long for a processor it falls, by
-// a fifth at a time, and while requests wait at the gate though processors are free it grows. So requests that compute are let in few at a
-// time, and those that wait for a sync of the log, which they share, many. As many may wait as may run, and leastWaiting in any case: a
-// client that sends on all its connections at once is no overload, however small or busy the machine is.
+// The number of requests that run at once follows from what the machine can do: while goroutines wait long for a
+// processor it falls, by a fifth at a time, and while requests wait at the gate though processors are free it grows.
+// So requests that compute are let in few at a time, and those that wait for a sync of the log, which they share,
+// many. As many may wait as may run, and leastWaiting in any case: a client that sends on all its connections at once
+// is no overload, however small or busy the machine is.
 //
-// Example: on two processors 1,000 clients read in a loop. 64 run, goroutines wait 2 ms for a processor, and the limit falls in a few
-// steps to 6. 128 more wait. A read takes as long as 134 take one after the other, and the other clients are refused at once.
+// Example: on two processors 1,000 clients read in a loop. 64 run, goroutines wait 2 ms for a processor, and the
+// limit falls in a few steps to 6. 128 more wait. A read takes as long as 134 take one after the other, and the other
+// clients are refused at once.
 package admit
 
 import (
@@ -74,8 +76,8 @@ func New(o Options) *Gate {
 	return g
 }
 
-// Enter lets a request in, or refuses it with status.TooManyRequests and a time to wait; ctx's error when that ends first. Who was let
-// in calls Leave.
+// Enter lets a request in, or refuses it with status.TooManyRequests and a time to wait; ctx's error when that ends
+// first. Who was let in calls Leave.
 func (g *Gate) Enter(ctx context.Context) error {
 	if g == nil {
 		return nil
@@ -176,8 +178,8 @@ func (g *Gate) Leave() {
 	}
 }
 
-// Return takes the place again that Leave gave back, whether or not there is one: a request that is under way goes on. It is for
-// who calls Leave while its client keeps it waiting.
+// Return takes the place again that Leave gave back, whether or not there is one: a request that is under way goes
+// on. It is for who calls Leave while its client keeps it waiting.
 func (g *Gate) Return() {
 	if g != nil {
 		g.running.Add(1)

@@ -126,8 +126,8 @@ func (r *result) median() time.Duration {
 	return r.took[len(r.took)/2]
 }
 
-// load runs clients in a loop for a second of synthetic time, of which the first half doesn't count. Who is refused comes again when it
-// was told to.
+// load runs clients in a loop for a second of synthetic time, of which the first half doesn't count. Who is refused
+// comes again when it was told to.
 func load(t *testing.T, g *Gate, clients int, request func()) *result {
 	r := &result{}
 	end, settled := time.Now().Add(time.Second), time.Now().Add(time.Second/2)
@@ -162,8 +162,8 @@ func load(t *testing.T, g *Gate, clients int, request func()) *result {
 	return r
 }
 
-// Ten times the clients that are always let in: requests take no more than five times as long, the others are refused at once, and as
-// many are served as without them.
+// Ten times the clients that are always let in: requests take no more than five times as long, the others are refused
+// at once, and as many are served as without them.
 func TestOverload(t *testing.T) {
 	const clients = leastWaiting
 	for _, service := range []time.Duration{20 * time.Microsecond, 200 * time.Microsecond} {

@@ -18,8 +18,8 @@ func newRuntimeDelay() *runtimeDelay {
 	return d
 }
 
-// read returns what all but a tenth of the goroutines have waited less long than. While there are too few to tell it is negative, and they
-// count in the next reading.
+// read returns what all but a tenth of the goroutines have waited less long than. While there are too few to tell it
+// is negative, and they count in the next reading.
 func (d *runtimeDelay) read() time.Duration {
 	metrics.Read(d.sample)
 	if d.sample[0].Value.Kind() != metrics.KindFloat64Histogram {

@@ -90,8 +90,8 @@ var clockFree = map[string][]string{
 	"internal/tally":    {"time"},
 }
 
-// goFree may start goroutines by themselves: background work itself, engines, whose faults end the process, and what serves connections.
-// Everywhere else a goroutine's panic would end the process for a fault in one container.
+// goFree may start goroutines by themselves: background work itself, engines, whose faults end the process, and what
+// serves connections. Everywhere else a goroutine's panic would end the process for a fault in one container.
 var goFree = []string{"core/work", "core/kv", "mongoapi", "graphapi", "cmd", "internal"}
 
 // file is one parsed Go file.
@@ -270,8 +270,8 @@ func TestTimeAndChanceComeFromTheClock(t *testing.T) {
 	}
 }
 
-// started names what starts a goroutine at a node; "" when nothing does. A call of Go with one argument is that of a WaitGroup or an
-// errgroup; work.Group's has two.
+// started names what starts a goroutine at a node; "" when nothing does. A call of Go with one argument is that of a
+// WaitGroup or an errgroup; work.Group's has two.
 func started(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.GoStmt:

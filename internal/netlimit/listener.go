@@ -14,7 +14,7 @@ import (
 type Options struct {
 	Max    int           // connections at once; 0: any number
 	Stall  time.Duration // how long a client may take nothing of a write before its connection is closed; 0: for ever
-	Refuse func()        // called for each connection beyond Max, when it is closed; may be nil
+	Refuse func()        // called for each connection beyond Max, before it is closed; may be nil
 }
 
 // Listener closes what comes beyond its bound at once. Its connections are *Conn.
@@ -53,10 +53,10 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if n := l.open.Add(1); l.o.Max > 0 && n > int64(l.o.Max) {
 			l.open.Add(-1)
 			l.refused.Add(1)
-			_ = c.Close()
 			if l.o.Refuse != nil {
 				l.o.Refuse()
 			}
+			_ = c.Close()
 			continue
 		}
 		l.accepted.Add(1)

@@ -67,8 +67,8 @@ func TestAReaderThatTakesNothingIsCut(t *testing.T) {
 
 // It takes all in many times the bound, each byte of it in its place.
 func TestASlowReaderIsNotCut(t *testing.T) {
-	const stall = 150 * time.Millisecond
-	body := make([]byte, 1<<20)
+	const stall = 600 * time.Millisecond // many times the reader's pause: the machine may be busy
+	body := make([]byte, 2<<20)
 	for i := range body {
 		body[i] = byte(i * 31 >> 3)
 	}
@@ -77,7 +77,7 @@ func TestASlowReaderIsNotCut(t *testing.T) {
 		got := make(chan []byte)
 		go func() {
 			var all []byte
-			for part := make([]byte, 100<<10); ; time.Sleep(stall / 3) {
+			for part := make([]byte, 100<<10); ; time.Sleep(stall / 8) {
 				n, err := io.ReadFull(client, part)
 				all = append(all, part[:n]...)
 				if err != nil {

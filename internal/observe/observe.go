@@ -1,5 +1,5 @@
-// Package observe is what doors tell of their requests: one Request for each, when it has ended. What becomes of it (histograms, a
-// request log, a log of slow requests) is the Observer's business.
+// Package observe is what doors tell of their requests: one Request for each, when it has ended. What becomes of it
+// (histograms, a request log, a log of slow requests) is the Observer's business.
 package observe
 
 import "time"
@@ -16,8 +16,8 @@ type Request struct {
 	Client    string        // remote address
 	Target    string        // what it was about: a path, a namespace
 
-	// Explain gives the text of a query and its plan for the log of slow requests; nil when there is none. It is called before Done
-	// returns, and only where it is wanted.
+	// Explain gives the text of a query and its plan for the log of slow requests; nil when there is none. It is
+	// called before Done returns, and only where it is wanted.
 	Explain func() string
 }
 

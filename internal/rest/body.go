@@ -33,12 +33,12 @@ func (c *Call) ReadBody(limit int) error {
 // fetch reads the body before the request is let in: who sends slowly takes no room from others. What goes wrong is
 // the handler's to tell, after what is wrong with the rest of the request.
 func (c *Call) fetch(limit int) {
-	switch c.Request.Method {
-	case http.MethodPost, http.MethodPut, http.MethodPatch:
-	default:
+	if c.Request.ContentLength == 0 {
 		return
 	}
-	if n := c.Request.ContentLength; n != 0 && n <= int64(limit) {
+	switch c.Request.Method {
+	case http.MethodGet, http.MethodHead, http.MethodDelete: // handlers of these want none
+	default:
 		c.readErr = c.readBody(limit)
 		c.read = true
 	}
@@ -69,11 +69,13 @@ func (c *Call) readBody(limit int) error {
 		n, err := c.Request.Body.Read(b[len(b):min(cap(b), limit+1)])
 		b = b[:len(b)+n]
 		if len(b) > limit {
+			c.mem.Shrink(int64(want)) // nothing of it is kept
 			c.drain()
 			return errTooLarge
 		}
 		if err != nil {
 			c.Body = b
+			c.mem.Shrink(int64(max(want-len(b), 0))) // that it might have had
 			return c.bodyError(err)
 		}
 	}

@@ -45,6 +45,7 @@ type Call struct {
 	read   bool // the body was read before the handler, with readErr
 	told   observe.Request
 	mem    *budget.Account
+	held   int // of mem, by Hold
 
 	readErr error
 
@@ -70,9 +71,9 @@ func (c *Call) Begin(d *Door, g *gin.Context) {
 	c.ResponseWriter, c.Request, c.In = g.Writer, g.Request, g.Request.Header
 	c.door, c.gin, c.ctx, c.err = d, g, g.Request.Context(), nil
 	c.Operation, c.Charge, c.Explain = "", 0, nil
-	c.left, c.sent, c.read, c.readErr = false, false, false, nil
+	c.left, c.sent, c.read, c.readErr, c.held = false, false, false, nil, 0
 	if c.mem == nil {
-		c.mem = d.Budget.Open("request body")
+		c.mem = d.Budget.Open("request")
 	}
 }
 
@@ -87,6 +88,24 @@ func (c *Call) End() {
 		*b = (*b)[:0]
 	}
 	c.slots = c.slots[:0]
+}
+
+// unheld is how much of a reply costs the budget nothing: most replies are smaller.
+const unheld = 64 << 10
+
+// Hold says that the request holds n bytes in all beside its body: the reply as it grows, and what it is made of. They
+// count in the budget of the process until the reply is sent, also to a client that reads slowly. It fails with
+// status.TooManyRequests when the budget is spent, with status.MemoryLimit when one request may not hold as much.
+func (c *Call) Hold(n int) error {
+	more := n - unheld - c.held
+	if more <= 0 {
+		return nil
+	}
+	if err := c.mem.Grow(int64(more)); err != nil {
+		return err
+	}
+	c.held += more
+	return nil
 }
 
 // Ctx ends when the client has gone or the request has taken too long.
@@ -127,8 +146,8 @@ func Handle[C Of](f func(C) error) gin.HandlerFunc {
 	}
 }
 
-// Finished says that nothing is left to do but to send the reply: others may come in through the gate. A client that reads slowly keeps
-// nobody waiting. Send calls it.
+// Finished says that nothing is left to do but to send the reply: others may come in through the gate. A client that
+// reads slowly keeps nobody waiting. Send calls it.
 func (c *Call) Finished() {
 	if c.inside {
 		c.inside = false

@@ -42,6 +42,20 @@ func (c *Call) SetInt(name string, v int64) {
 	c.Add(name, from)
 }
 
+// Take removes a reply header that was added and returns its value, "" when there is none.
+func (c *Call) Take(name string) (value string) {
+	kept := c.slots[:0]
+	for _, s := range c.slots {
+		if s.name == name {
+			value = string(c.Values[s.start:s.end])
+		} else {
+			kept = append(kept, s)
+		}
+	}
+	c.slots = kept
+	return value
+}
+
 // Send writes the reply: status, reply headers, and c.Out as body where the status has one. contentType is the
 // header's value, shared by all replies of its kind; nil: no header.
 func (c *Call) Send(code int, contentType []string) {

@@ -22,3 +22,16 @@ func TestHeadersThatAreTrimmed(t *testing.T) {
 		t.Errorf("%q", c.lines)
 	}
 }
+
+func TestTake(t *testing.T) {
+	c := &Call{}
+	for _, v := range []string{"a: 1", "b: 2", "a: 3"} {
+		c.Set(v[:1], v[3:])
+	}
+	if v := c.Take("a"); v != "3" {
+		t.Errorf("%q", v)
+	}
+	if v := c.Take("a"); v != "" || !c.makeLines() || string(c.lines) != "b: 2\r\n" {
+		t.Errorf("%q %q", v, c.lines)
+	}
+}

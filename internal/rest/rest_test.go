@@ -11,11 +11,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/internal/admit"
 )
 
 // thing is a door's own call, and fake a door of it.
@@ -27,7 +30,8 @@ type thing struct {
 func (c *thing) Fail(err error) {
 	c.failed = err
 	c.Out = append(c.Out[:0], status.From(err).Msg...)
-	c.Send(map[status.Code]int{status.TooLarge: 413, status.Timeout: 408, status.BadRequest: 400, status.NotFound: 404, status.Internal: 500}[status.CodeOf(err)], nil)
+	c.Send(map[status.Code]int{status.TooLarge: 413, status.Timeout: 408, status.BadRequest: 400, status.NotFound: 404,
+		status.TooManyRequests: 429, status.Internal: 500}[status.CodeOf(err)], nil)
 }
 
 type fake struct {
@@ -95,6 +99,25 @@ func TestReadBody(t *testing.T) {
 	}
 }
 
+// A body of unknown length holds as much memory as it turned out to need, once it is there.
+func TestSmallChunkedBodiesHoldLittle(t *testing.T) {
+	const limit = 4 << 20
+	f := newFake()
+	f.door.Budget = budget.New(2*limit, 0)
+	var during int64
+	f.POST("/", Handle(func(c *thing) error {
+		if err := c.ReadBody(limit); err != nil {
+			return err
+		}
+		during = f.door.Budget.Used()
+		c.Send(200, nil)
+		return nil
+	}))
+	if w := f.do("POST", "/", unsized{strings.NewReader("small")}); w.Code != 200 || during == 0 || during > limit/16 {
+		t.Errorf("%d, %d bytes are held", w.Code, during)
+	}
+}
+
 // broken is a body whose client is gone.
 type broken struct{}
 
@@ -159,5 +182,56 @@ func TestFailed(t *testing.T) {
 	}
 	if e := Status(status.Wrap(status.UnknownOutcome, context.DeadlineExceeded, "x")); e.Code != status.UnknownOutcome {
 		t.Error(e)
+	}
+}
+
+// Who sends a body slowly takes no room at the gate from others, with any verb, and when the body is refused, too.
+func TestBodiesComeBeforeTheGate(t *testing.T) {
+	const limit = 1 << 10
+	for _, verb := range []string{"POST", "PUT", "PATCH", "MERGE"} {
+		for _, size := range []int64{-1, 2, limit + 1} {
+			f := &fake{Engine: NewRouter()}
+			log := slog.New(slog.NewTextHandler(&f.log, nil))
+			gate := admit.New(admit.Options{Running: 1, Wait: time.Millisecond})
+			f.door = NewDoor(Options{API: "things", Clock: clock.New(), Log: log, MaxBody: limit, Gate: gate})
+			f.Use(func(g *gin.Context) {
+				c := &thing{}
+				c.Begin(f.door, g)
+				g.Writer = c
+				g.Next()
+				c.End()
+			}, f.door.Failed, f.door.Limited)
+			for _, v := range []string{verb, "GET"} {
+				f.Handle(v, "/", Handle(func(c *thing) error {
+					if err := c.ReadBody(limit); err != nil && v != "GET" {
+						return err
+					}
+					c.Send(200, nil)
+					return nil
+				}))
+			}
+			in, out := io.Pipe()
+			r := httptest.NewRequest(verb, "/", in)
+			r.ContentLength = size
+			w, done := httptest.NewRecorder(), make(chan bool)
+			go func() {
+				f.ServeHTTP(w, r)
+				close(done)
+			}()
+			_, _ = out.Write([]byte("x")) // it is being read
+			if w := f.do("GET", "/", nil); w.Code != 200 {
+				t.Errorf("%s of %d bytes keeps another waiting: %d", verb, size, w.Code)
+			}
+			_, _ = out.Write([]byte("y"))
+			_ = out.Close()
+			<-done
+			want := 200
+			if size > limit {
+				want = 413
+			}
+			if w.Code != want {
+				t.Errorf("%s of %d bytes: %d", verb, size, w.Code)
+			}
+		}
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// What is gathered by GROUP BY, DISTINCT and the sorts of sub-queries is charged to the budget of all requests when it is gathered, and
-// given back when its query or sub-query begins anew and when the execution ends.
+// What is gathered by GROUP BY, DISTINCT and the sorts of sub-queries is charged to the budget of all requests when
+// it is gathered, and given back when its query or sub-query begins anew and when the execution ends.
 
 // maxGathered is what one execution may gather where requests share no budget, in bytes.
 const maxGathered = 64 << 20
 
-// What gathered things take beside the bytes that they point to. An entry of a map is counted with the room that maps and slices keep
-// free to grow.
+// What gathered things take beside the bytes that they point to. An entry of a map is counted with the room that maps
+// and slices keep free to grow.
 var (
 	valueSize = int(reflect.TypeFor[value.Value]().Size())
 	groupSize = int(reflect.TypeFor[group]().Size()) + mapEntry + 2*pointerSize
@@ -55,7 +55,8 @@ func (f *frame) drop(st *subState) {
 // bytesOf is what a value keeps.
 func bytesOf(v value.Value) int { return len(v.Bytes()) }
 
-// checked wraps a comparison of a sort so that the sort ends soon after the execution's context: all is equal from then on.
+// checked wraps a comparison of a sort so that the sort ends soon after the execution's context: all is equal from
+// then on.
 func (f *frame) checked(less func(i, j int) bool) func(i, j int) bool {
 	n := 0
 	return func(i, j int) bool {

@@ -19,7 +19,8 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// arrays is a container of items whose arrays have each 1,000 numbers that no other item has: FROM x IN c.a makes many rows of few items.
+// arrays is a container of items whose arrays have each 1,000 numbers that no other item has: FROM x IN c.a makes
+// many rows of few items.
 func arrays(t testing.TB, items int, b *budget.Budget) *core.Container {
 	e, err := core.Open(context.Background(), memkv.New(), core.Options{MinSlots: 1, Budget: b})
 	if err != nil {
@@ -79,7 +80,8 @@ func liveHeap() int64 {
 	return int64(s[0].Value.Uint64())
 }
 
-// Eight queries of 300,000 groups, rows or values each share 64 MiB: each is answered right or refused, and the process holds little more.
+// Eight queries of 300,000 groups, rows or values each share 64 MiB: each is answered right or refused, and the
+// process holds little more.
 func TestGatheringQueriesShareTheBudget(t *testing.T) {
 	const limit = 64 << 20
 	b := budget.New(limit, limit)

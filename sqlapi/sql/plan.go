@@ -70,6 +70,9 @@ type Request struct {
 	MaxToken     int               // bytes of a continuation; 0 = as long as it gets
 	Explain      bool              // fill Metrics.Explain and Metrics.Indexes
 	Times        bool              // fill the times of Metrics
+
+	// Hold is told the length of Page.Body as it grows. Its error ends the query. nil = nobody asks.
+	Hold func(bytes int) error
 }
 
 // defaultPageBytes is the service's response limit.
@@ -116,7 +119,7 @@ func (pl *Plan) start(ctx context.Context, req Request, hash uint64, out *Page) 
 		}
 		return value.IntOf(int64(f.root.item.Number))
 	}
-	r = &runner{p: pl.p, f: f, out: out, pageSize: req.PageSize, maxBytes: req.MaxBytes}
+	r = &runner{p: pl.p, f: f, out: out, pageSize: req.PageSize, maxBytes: req.MaxBytes, hold: req.Hold}
 	if r.maxBytes <= 0 {
 		r.maxBytes = defaultPageBytes
 	}

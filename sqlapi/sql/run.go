@@ -52,8 +52,9 @@ type runner struct {
 	f        *frame
 	src      rowSource
 	out      *Page
-	pageSize int // rows; 0 = no limit
-	maxBytes int // of the page's body; 0 = no limit
+	pageSize int             // rows; 0 = no limit
+	maxBytes int             // of the page's body; 0 = no limit
+	hold     func(int) error // Request.Hold
 	timer    func() time.Duration
 	st       state // where the page begins
 	inItem   int64 // rows that the present item has given, those of former pages included
@@ -187,6 +188,11 @@ func (r *runner) emit(f *frame) bool {
 	if r.st.drop > 0 && len(r.st.seen) == 0 {
 		r.st.drop--
 		return !r.end
+	}
+	if r.hold != nil {
+		if f.err = r.hold(len(body)); f.err != nil {
+			return false
+		}
 	}
 	r.out.Body = body
 	r.out.Count++

@@ -52,8 +52,9 @@ func (s *Server) observed(c *gin.Context) {
 		operation = "none"
 	}
 	code := c.Writer.Status()
-	s.seen.Done(&observe.Request{API: Admin, Operation: operation, Status: strconv.Itoa(code), Failed: code == http.StatusInternalServerError,
-		Left: c.Request.Context().Err() != nil, Duration: wall.Now().Sub(began), Client: c.Request.RemoteAddr, Target: c.Request.URL.Path})
+	s.seen.Done(&observe.Request{API: Admin, Operation: operation, Status: strconv.Itoa(code),
+		Failed: code == http.StatusInternalServerError, Left: c.Request.Context().Err() != nil,
+		Duration: wall.Now().Sub(began), Client: c.Request.RemoteAddr, Target: c.Request.URL.Path})
 }
 
 // recovered turns a panic into a 500 and a line of the log.

@@ -31,18 +31,22 @@ type slowBody struct {
 	io.ReadCloser
 	ctl   http.ResponseController
 	wait  time.Duration
-	began time.Time
+	began time.Time // of the first read: before it the body may have waited for memory
 	got   int64
 	ended bool
 }
 
 func newSlowBody(w http.ResponseWriter, r *http.Request, wait time.Duration) *slowBody {
-	return &slowBody{ReadCloser: r.Body, ctl: *http.NewResponseController(w), wait: wait, began: wall.Now()}
+	return &slowBody{ReadCloser: r.Body, ctl: *http.NewResponseController(w), wait: wait}
 }
 
 // Read implements io.Reader. A deadline that passed is os.ErrDeadlineExceeded.
 func (b *slowBody) Read(p []byte) (int, error) {
-	limit := wall.Now().Add(b.wait)
+	now := wall.Now()
+	if b.began.IsZero() {
+		b.began = now
+	}
+	limit := now.Add(b.wait)
 	if slowest := b.began.Add(2*b.wait + time.Duration(b.got)*(time.Second/bodyRate)); slowest.Before(limit) {
 		limit = slowest
 	}

@@ -38,8 +38,8 @@ type Config struct {
 	Insecure bool
 	// PublicHosts are names beside localhost and this machine's under which requests may ask for a server without credentials.
 	PublicHosts []string
-	// BodyTimeout is how long a client may be silent at the beginning of a connection, the head of a request take, its body pause, and a
-	// reply wait for its reader to take something; 0 is half a minute.
+	// BodyTimeout is how long a client may be silent at the beginning of a connection, the head of a request take,
+	// its body pause, and a reply wait for its reader to take something; 0 is half a minute.
 	BodyTimeout time.Duration
 
 	// TLSCert and TLSKey are PEM files of the user's own certificate; "": the server makes one.

@@ -154,8 +154,8 @@ func (s *Server) strictness() string {
 	return strings.Join(s.cfg.Strict, ",") + ": refuses the queries that the service refuses (--strict none answers them)"
 }
 
-// Banner writes what a person needs to begin, aligned. Standard output often ends up in logs, so a key is in it only when everybody
-// knows it.
+// Banner writes what a person needs to begin, aligned. Standard output often ends up in logs, so a key is in it only
+// when everybody knows it.
 func (s *Server) Banner(w io.Writer) error {
 	c := s.Connections(s.keyIsPublic())
 	if _, err := fmt.Fprintf(w, "Orrery %s\n", s.cfg.Version); err != nil {

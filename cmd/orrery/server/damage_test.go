@@ -28,8 +28,8 @@ func (w wantItems) pk(id string) core.PartitionKey {
 	return core.PartitionKey{value.StringOf("p" + id[len(id)-1:])}
 }
 
-// damagedStore makes a store with tables and a log, several containers, and versions and deletions over each other. closed says that the server stopped;
-// otherwise it is as a process that was killed leaves it.
+// damagedStore makes a store with tables and a log, several containers, and versions and deletions over each other.
+// closed says that the server stopped; otherwise it is as a process that was killed leaves it.
 func damagedStore(t *testing.T, closed bool) (data string, want wantItems) {
 	t.Helper()
 	ctx := context.Background()
@@ -198,8 +198,9 @@ func flip(r *rand.Rand, b []byte) []byte {
 	return b
 }
 
-// TestDamage damages each file of a store in all ways. A check must say so whenever an item isn't as it was, and change nothing; a server must refuse the store,
-// or fail on what is damaged and say that it is; a repair must save everything else.
+// TestDamage damages each file of a store in all ways. A check must say so whenever an item isn't as it was, and
+// change nothing; a server must refuse the store, or fail on what is damaged and say that it is; a repair must save
+// everything else.
 func TestDamage(t *testing.T) {
 	for _, closed := range []bool{true, false} {
 		name := "stopped"

@@ -31,7 +31,8 @@ func readOnly() pebblekv.Options {
 	return pebblekv.Options{ReadOnly: true, CacheMB: 16, Scanned: core.OnlyScanned}
 }
 
-// OpenForReading opens the store in a data directory without serving it. Nothing in the directory is changed; one that holds no store is an error.
+// OpenForReading opens the store in a data directory without serving it. Nothing in the directory is changed; one
+// that holds no store is an error.
 func OpenForReading(ctx context.Context, data string) (*core.Engine, error) {
 	dir, err := storeIn(data)
 	if err != nil {
@@ -48,8 +49,8 @@ func OpenForReading(ctx context.Context, data string) (*core.Engine, error) {
 	return eng, nil
 }
 
-// Examine reads all files of the store in a data directory, tells w of what is wrong, and opens the store as OpenForReading does. The engine is nil when
-// the store is too damaged for that, of which w has been told.
+// Examine reads all files of the store in a data directory, tells w of what is wrong, and opens the store as
+// OpenForReading does. The engine is nil when the store is too damaged for that, of which w has been told.
 func Examine(ctx context.Context, data string, w pebblekv.Watch) (*core.Engine, error) {
 	dir, err := storeIn(data)
 	if err != nil {

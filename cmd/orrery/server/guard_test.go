@@ -182,7 +182,8 @@ func TestHalfSentBodies(t *testing.T) {
 	})
 }
 
-// Where nobody proves who he is a request must name the server by a name that is its own; with credentials nobody cares.
+// Where nobody proves who he is a request must name the server by a name that is its own; with credentials nobody
+// cares.
 func TestHostNames(t *testing.T) {
 	machine, _ := os.Hostname()
 	loose := guardedServer(t, func(c *Config) { c.PublicHosts = []string{"Cosmos.Example"} })
@@ -277,7 +278,8 @@ func TestRequestsOfOtherSites(t *testing.T) {
 	}
 }
 
-// everywhere are the doors that refuse what another site's page sends; those with "auth" do it for logged-in clients too.
+// everywhere are the doors that refuse what another site's page sends; those with "auth" do it for logged-in clients
+// too.
 var everywhere = map[string]string{NoSQL: "", Table: "", Gremlin: "auth", Admin: "auth"}
 
 // After a request that had both lengths nothing more is taken for one.

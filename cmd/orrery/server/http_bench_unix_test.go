@@ -24,18 +24,7 @@ import (
 // x-floor is the ratio of the process's CPU times of the median runs, client included. allocs/op counts nothing but the server,
 // because the client allocates nothing.
 func BenchmarkNoSQL(b *testing.B) {
-	cfg := Ephemeral()
-	cfg.Memory, cfg.Data, cfg.Durability, cfg.Strict = false, b.TempDir(), "relaxed", nil
-	cfg.TableAddr, cfg.MongoAddr, cfg.GremlinAddr = Off, Off, Off
-	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
-	s, err := Start(cfg)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { stop(b, s, 5*time.Second) })
-	if err := s.WaitReady(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	s := benchServer(b)
 	must := func(err error) {
 		if err != nil {
 			b.Fatal(err)
@@ -70,12 +59,50 @@ func BenchmarkNoSQL(b *testing.B) {
 		{"Query", s.benchHead("POST", "/"+coll+"/docs", coll, query),
 			func() []byte { return []byte(`{"query":"SELECT TOP 20 * FROM c WHERE c.n < 100"}`) }, 200},
 	} {
-		b.Run(op.name, func(b *testing.B) { benchOp(b, s, op.head, op.body, op.want) })
+		b.Run(op.name, func(b *testing.B) { benchOp(b, s, NoSQL, op.head, op.body, op.want) })
 	}
 }
 
+// BenchmarkTable is BenchmarkNoSQL for the point read of the Table API.
+func BenchmarkTable(b *testing.B) {
+	s := benchServer(b)
+	if err := s.table(b.Context(), "POST", "/Tables", []byte(`{"TableName":"data"}`)); err != nil {
+		b.Fatal(err)
+	}
+	for i := range 100 {
+		e := fmt.Sprintf(`{"PartitionKey":"t1","RowKey":"o%d","customer":"c%07d","total":%d,"p1":%d.5,"p2":true,"note":%q}`,
+			i, i, i, i, strings.Repeat("the quick brown fox ", 40))
+		if err := s.table(b.Context(), "POST", "/data", []byte(e)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	path := "/data(PartitionKey='t1',RowKey='o7')"
+	date := wall.Now().Format(http.TimeFormat)
+	head := fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\nx-ms-version: 2019-02-02\r\nx-ms-date: %s\r\n"+
+		"Accept: application/json;odata=nometadata\r\nauthorization: SharedKeyLite %s:%s\r\n",
+		path, s.Addr(Table), date, s.cfg.Account, s.sign(date+"\n/"+s.cfg.Account+path))
+	b.Run("Read", func(b *testing.B) { benchOp(b, s, Table, head, nil, 200) })
+}
+
+// benchServer is a server on disk with the NoSQL and the Table API.
+func benchServer(b *testing.B) *Server {
+	cfg := Ephemeral()
+	cfg.Memory, cfg.Data, cfg.Durability, cfg.Strict = false, b.TempDir(), "relaxed", nil
+	cfg.MongoAddr, cfg.GremlinAddr = Off, Off
+	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	s, err := Start(cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { stop(b, s, 5*time.Second) })
+	if err := s.WaitReady(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
 // benchOp measures one request, in runs that alternate with runs of the floor.
-func benchOp(b *testing.B, s *Server, head []byte, body func() []byte, want int) {
+func benchOp(b *testing.B, s *Server, api string, head []byte, body func() []byte, want int) {
 	fixed := []byte(benchOrder(7, "t1"))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -91,7 +118,7 @@ func benchOp(b *testing.B, s *Server, head []byte, body func() []byte, want int)
 	get := s.benchHead("GET", "/dbs/db/colls/c/docs/o7", "dbs/db/colls/c/docs/o7", "x-ms-documentdb-partitionkey: [\"t1\"]\r\n")
 	c := floor
 	if head != nil {
-		c = dialBench(b, s.Addr(NoSQL))
+		c = dialBench(b, s.Addr(api))
 	} else {
 		head = get
 	}

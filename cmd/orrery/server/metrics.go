@@ -36,7 +36,8 @@ const (
 // collector is the prometheus.Collector of figures.
 type collector struct{ s *Server }
 
-// Describe implements prometheus.Collector; the store's figures are known only when there is a store, so none is promised.
+// Describe implements prometheus.Collector; the store's figures are known only when there is a store, so none is
+// promised.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.

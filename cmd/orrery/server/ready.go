@@ -2,8 +2,9 @@ package server
 
 import "github.com/orrerydb/orrery/core/kv"
 
-// unready is why the server isn't ready, "" when it is: every API has answered a request, and the store is well. A store that only takes reads, or
-// only deletes, is not well: who balances load should send writes elsewhere, and who looks after the server should know.
+// unready is why the server isn't ready, "" when it is: every API has answered a request, and the store is well. A
+// store that only takes reads, or only deletes, is not well: who balances load should send writes elsewhere, and who
+// looks after the server should know.
 func (s *Server) unready() string {
 	if !s.Ready() {
 		return "not every API answers"

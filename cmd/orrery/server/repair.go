@@ -21,7 +21,8 @@ func (s salvage) Gaps() (out []core.Gap) {
 	return out
 }
 
-// Repair saves what can be read of the store in a data directory, which isn't changed, into a new one, and tells lost of what is lost.
+// Repair saves what can be read of the store in a data directory, which isn't changed, into a new one, and tells lost
+// of what is lost.
 func Repair(ctx context.Context, data, to string, progress func(done, total int64), lost func(core.Lost)) (done core.Restored, err error) {
 	names, err := os.ReadDir(to)
 	if err == nil && len(names) > 0 {

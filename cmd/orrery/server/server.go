@@ -123,7 +123,7 @@ func (s *Server) attach(ds map[string]door) error {
 			return fmt.Errorf("the %s API is not part of this build: use --%s-addr off", b.name, b.name)
 		}
 		b.listener = sniff.New(b.conns, conf, s.cfg.patience())
-		if b.name == NoSQL {
+		if b.name == NoSQL || b.name == Table {
 			b.listener = httpconn.Listener{Listener: b.listener}
 		}
 	}
@@ -173,7 +173,8 @@ func (s *Server) limited(name string, l net.Listener) *netlimit.Listener {
 	return netlimit.New(l, netlimit.Options{Max: s.cfg.MaxConnections, Stall: s.cfg.bodyTimeout(), Refuse: func() {
 		if now := wall.Now(); now.Sub(last) >= refusalPause {
 			last = now
-			s.log.Warn("An API has as many connections as it may: new ones are closed", "api", name, "connections", s.cfg.MaxConnections)
+			s.log.Warn("An API has as many connections as it may: new ones are closed",
+				"api", name, "connections", s.cfg.MaxConnections)
 		}
 	}})
 }

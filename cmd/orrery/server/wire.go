@@ -101,7 +101,8 @@ func openBackend(cfg *Config) (backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	eng, err := core.Open(context.Background(), e, core.Options{Clock: cfg.Clock, Budget: cfg.newBudget(), Logger: cfg.Logger})
+	o := core.Options{Clock: cfg.Clock, Budget: cfg.newBudget(), Logger: cfg.Logger}
+	eng, err := core.Open(context.Background(), e, o)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the store can't be opened: %w", err), e.Close())
 	}
@@ -132,8 +133,8 @@ func makeDoors(s *Server) (map[string]door, error) {
 }
 
 func nosqlDoor(s *Server, e *core.Engine, b *bound) (door, error) {
-	h, err := sqlapi.New(e, sqlapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth, Clock: s.cfg.Clock, Wall: wall,
-		Logger: s.log, Consistency: s.cfg.Consistency, Strict: slices.Contains(s.cfg.Strict, NoSQL),
+	h, err := sqlapi.New(e, sqlapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
+		Clock: s.cfg.Clock, Wall: wall, Logger: s.log, Consistency: s.cfg.Consistency, Strict: slices.Contains(s.cfg.Strict, NoSQL),
 		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen})
 	if err != nil {
 		return nil, err
@@ -146,8 +147,8 @@ func tableDoor(s *Server, e *core.Engine, b *bound) (door, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := tableapi.New(e, tableapi.Options{Account: s.cfg.Account, Key: key, Auth: s.cfg.Auth, Clock: s.cfg.Clock, Wall: wall, Log: s.log,
-		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen})
+	h := tableapi.New(e, tableapi.Options{Account: s.cfg.Account, Key: key, Auth: s.cfg.Auth,
+		Clock: s.cfg.Clock, Wall: wall, Log: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen})
 	return s.httpDoor(Table, h), nil
 }
 
@@ -175,6 +176,6 @@ func mongoDoor(s *Server, e *core.Engine, b *bound) (door, error) {
 	if wait := s.cfg.BodyTimeout; wait > 0 {
 		limits.Login, limits.Stall = wait, wait
 	}
-	return mongoapi.New(e, mongoapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth, Clock: s.cfg.Clock, Logger: s.log,
-		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen, Limits: limits}), nil
+	return mongoapi.New(e, mongoapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
+		Clock: s.cfg.Clock, Logger: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen, Limits: limits}), nil
 }

@@ -1,0 +1,14 @@
+package status
+
+import "testing"
+
+// Hot paths ask of the error of a call that went well.
+func TestIsOfNoErrorAllocatesNothing(t *testing.T) {
+	if n := testing.AllocsPerRun(100, func() {
+		if Is(nil, NotFound) {
+			t.Fatal("no error has a code")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
