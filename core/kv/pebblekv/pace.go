@@ -68,8 +68,8 @@ type shape struct {
 
 const (
 	// stopRuns is where Pebble stops all writers, mergeRuns where merges wait no longer. From slowRuns on writers are slowed down.
-	mergeRuns = 8
-	slowRuns  = 12
+	mergeRuns = 12
+	slowRuns  = 15
 	stopRuns  = 19
 	// A level overfull times as large as it should be is emptied whatever is written: it makes every merge into it dearer.
 	overfull = 2
@@ -123,13 +123,10 @@ const (
 	freeDebt = 1 << 30
 )
 
-// steps is by how many steps the tree is behind. Runs: one from slowRuns on, and one more for each two. Debt: as many as times that it is
+// steps is by how many steps the tree is behind. Runs: one for each from slowRuns on. Debt: as many as times that it is
 // more than may be.
 func (s *shape) steps() int64 {
-	runs := int64(s.runs-slowRuns)/2 + 1
-	if s.runs < slowRuns {
-		runs = 0
-	}
+	runs := int64(max(s.runs-slowRuns+1, 0))
 	return min(max(runs, s.debt/(freeDebt+s.total/4)), maxSteps)
 }
 

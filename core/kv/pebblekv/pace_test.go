@@ -356,7 +356,7 @@ func TestPaceSteps(t *testing.T) {
 		{"more than there can be", 9, shape{}, maxSteps},
 		{"runs that merges may wait for", 0, shape{runs: slowRuns - 1}, 0},
 		{"runs", 0, shape{runs: slowRuns}, 1},
-		{"more runs", 0, shape{runs: slowRuns + 5}, 3},
+		{"more runs", 0, shape{runs: slowRuns + 2}, 3},
 		{"as many as Pebble allows", 0, shape{runs: stopRuns}, maxSteps},
 		{"memtables and runs", 3, shape{runs: slowRuns}, 2},
 		{"debt of a small store", 0, shape{debt: freeDebt - 1}, 0},
