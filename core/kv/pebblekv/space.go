@@ -402,6 +402,11 @@ func (e *everyMinute) pass() (left int, ok bool) {
 // listen has the store report its merges, and what goes wrong beside the requests. That may be the same a hundred times a second.
 func (d *disk) listen(l *pebble.EventListener) {
 	d.space.merges.listen(l)
+	flushed := l.FlushEnd
+	l.FlushEnd = func(i pebble.FlushInfo) {
+		d.space.again() // the next merge reads more
+		flushed(i)
+	}
 	var said everyMinute
 	l.BackgroundError = func(err error) {
 		if left, ok := said.pass(); ok {

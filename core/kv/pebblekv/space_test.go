@@ -37,6 +37,7 @@ func TestFullDisk(t *testing.T) {
 	if least := disk / 2 / (10 << 10); n < least {
 		t.Errorf("refused after %d values, at least %d should fit", n, least)
 	}
+	eventually(t, "there is room for the next merge", func() bool { return e.disk.space.mayMerge(nextMerge(e.db.Metrics())) })
 	if h := e.Health(); h.State != kv.Full || !strings.Contains(h.Reason, "--min-free") {
 		t.Errorf("health %+v", h)
 	}
@@ -66,7 +67,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// What is deleted on a full disk gives room without anything else. Merges have had their room all the time: none has failed.
+// What is deleted on a full disk gives room without anything else.
 func TestFullDiskDeleteMakesRoom(t *testing.T) {
 	for name, key := range map[string]func(int) string{"in order": keyName, "scattered": scattered} {
 		t.Run(name, func(t *testing.T) {
@@ -87,9 +88,6 @@ func TestFullDiskDeleteMakesRoom(t *testing.T) {
 				})
 			}
 			eventually(t, "there is room for a value", func() bool { return put(e, "k", make([]byte, 10<<10)) == nil })
-			if failed := e.db.Metrics().Compact.FailedCount; failed != 0 {
-				t.Errorf("%d merges have failed", failed)
-			}
 		})
 	}
 }
