@@ -17,7 +17,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// BenchmarkGrowth is goal 25: the same operations in containers of 1,000 and of 100,000 items of 1 KB. Judge by cpu-us/op, the process's CPU
+// BenchmarkGrowth compares the same operations in containers of 1,000 and of 100,000 items of 1 KB. Judge by cpu-us/op, the process's CPU
 // time, because what the engine does in the background is part of an operation's cost.
 func BenchmarkGrowth(b *testing.B) {
 	for _, n := range []int{1000, 100000} {

@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
-
 	"maps"
 	"slices"
 
@@ -47,9 +46,9 @@ const maxBytes = 4 << 20
 // full reports whether a page of at most so many items takes no further commit.
 func (p *Page) full(most int) bool { return len(p.Items) >= most || p.bytes >= maxBytes }
 
-// Read returns up to max items, fewer when they are large (a commit is never cut, so it may be more), of the slots [from, to) that were written after a
-// position, in LSN order within each slot, and where to go on. It examines the feed entries after the position and nothing
-// else. It stops before commits that are not durable yet.
+// Read returns up to max items of the slots [from, to) that were written after a position, in LSN order within each slot,
+// and where to go on. They are fewer when they are large, and may be more because a commit is never cut. It examines the
+// feed entries after the position and nothing else. It stops before commits that are not durable yet.
 func Read(ctx context.Context, c *store.Container, from, to int, pos Position, max int) (Page, error) {
 	rid := c.Def().RID()
 	if pos.rid != rid && pos.rid != [8]byte{} {
