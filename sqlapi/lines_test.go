@@ -11,34 +11,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/orrerydb/orrery/internal/httpconn"
+	"github.com/orrerydb/orrery/internal/httpconn/conntest"
 )
 
-// wire serves an API of its own over TCP, with or without replyhead, and returns an open connection to it.
+// wire returns a connection to an API of its own.
 func wire(t *testing.T, lines bool) net.Conn {
 	t.Helper()
-	srv := withContainer(t).srv
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if (httpconn.Of(r.Context()) != nil) != lines {
-			t.Error("the other way was taken")
-		}
-		srv.ServeHTTP(w, r)
-	}))
-	if lines {
-		s.Listener = httpconn.Listener{Listener: s.Listener}
-		s.Config.ConnContext = httpconn.Context
-	}
-	s.Start()
-	t.Cleanup(s.Close)
-	c, err := net.Dial("tcp", s.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(time.Minute))
-	return c
+	return conntest.Dial(t, withContainer(t).srv, lines)
 }
 
 // wireRequest is one request as bytes: signed, and with an activity id, so that the reply is the same every time.

@@ -7,39 +7,19 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/orrerydb/orrery/internal/httpconn"
+	"github.com/orrerydb/orrery/internal/httpconn/conntest"
 )
 
-// dial serves a store of its own over TCP, on connections that take lines or not, and returns an open connection to it.
+// dial returns a connection to a server over a store of its own.
 func dial(t *testing.T, lines bool) net.Conn {
 	t.Helper()
 	s, _ := newServer(t, false)
-	h := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if (httpconn.Of(r.Context()) != nil) != lines {
-			t.Error("the other kind of connection")
-		}
-		s.ServeHTTP(w, r)
-	}))
-	if lines {
-		h.Listener = httpconn.Listener{Listener: h.Listener}
-		h.Config.ConnContext = httpconn.Context
-	}
-	h.Start()
-	t.Cleanup(h.Close)
-	c, err := net.Dial("tcp", h.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(time.Minute))
-	return c
+	return conntest.Dial(t, s, lines)
 }
 
 // ofTheRun is what differs between two runs of the same requests.

@@ -61,7 +61,7 @@ var errNoMerge = fmt.Errorf("pebblekv: the last room is kept for flushes: %w", s
 func (fs diskFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	f := &diskFile{d: fs.d, name: name, purpose: purposeOf(name, category)}
 	switch {
-	case f.purpose == forMerge && !fs.d.space.mayMerge(0):
+	case f.purpose == forMerge && !fs.d.mayMerge(0):
 		fs.d.space.merge.failed()
 		return nil, errNoMerge
 	case f.purpose == forFlush && !fs.d.space.flush.wait(fs.d.stop):
@@ -134,7 +134,7 @@ func (f *diskFile) failed(what string, err error) {
 
 // Write implements vfs.File.
 func (f *diskFile) Write(p []byte) (n int, err error) {
-	if f.purpose == forMerge && !f.d.space.mayMerge(int64(len(p))) {
+	if f.purpose == forMerge && !f.d.mayMerge(int64(len(p))) {
 		f.d.space.merge.failed()
 		return 0, errNoMerge
 	}

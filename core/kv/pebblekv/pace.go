@@ -353,9 +353,12 @@ func (p *pace) reclaims() bool {
 	return time.Now().Before(p.reclaim)
 }
 
-// free reports whether one more compaction may run.
+// free reports whether one more compaction may run. Where room gets short they run one by one: there is room for one.
 func (p *pace) free() bool {
 	allowed := p.db.GetAllowedWithoutPermission()
+	if p.short() {
+		allowed = min(allowed, 1)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.closed && p.running < allowed

@@ -106,7 +106,13 @@ func (s *space) refuses(before uint32) uint32 {
 	return 0
 }
 
-// mayMerge reports whether there is room for a merge to write n bytes more.
+// mayMerge reports whether there is room for a merge to write n bytes more. Files that went since the file system was asked are not in
+// what is known to be free, so it is asked again before a merge fails.
+func (d *disk) mayMerge(n int64) bool {
+	return d.space.mayMerge(n) || d.ask() == nil && d.space.mayMerge(n)
+}
+
+// mayMerge is disk.mayMerge by what is known.
 func (s *space) mayMerge(n int64) bool {
 	return !s.known || s.free.Load()-n >= s.flushing.Load()+s.minFree/4
 }
@@ -184,17 +190,24 @@ func (d *disk) mind(metrics func() *pebble.Metrics, tidy func()) {
 // lookAtSpace is an operation, see stall.begin.
 const lookAtSpace = "a look at the free space of "
 
-// measure asks the file system what is free, and returns when to ask again.
-func (d *disk) measure(metrics func() *pebble.Metrics) time.Duration {
-	s := &d.space
-	before := s.free.Load()
+// ask sets free to what the file system says. What is written meanwhile stays taken off.
+func (d *disk) ask() error {
+	before := d.space.free.Load()
 	place := d.stall.begin(lookAtSpace, d.dir)
 	u, err := d.fs.GetDiskUsage(d.dir)
 	d.stall.end(place)
-	if err != nil {
+	if err == nil {
+		d.space.free.Add(int64(u.AvailBytes) - before)
+	}
+	return err
+}
+
+// measure asks the file system what is free, and returns when to ask again.
+func (d *disk) measure(metrics func() *pebble.Metrics) time.Duration {
+	s := &d.space
+	if err := d.ask(); err != nil {
 		return spaceTick // the last answer stays
 	}
-	s.free.Add(int64(u.AvailBytes) - before) // what was written meanwhile stays taken off
 	m := metrics()
 	inputs := s.merges.sum()
 	s.runs.Store(int64(m.Levels[0].Sublevels))
@@ -218,7 +231,7 @@ func (d *disk) measure(metrics func() *pebble.Metrics) time.Duration {
 }
 
 // nextMerge is about what the largest merge that may come next reads, and writes before that goes: all of L0 with all of the level below
-// it, or a table of another level with its share of the next one.
+// it, or twice a table of another level with its share of the next one: tables differ.
 func nextMerge(m *pebble.Metrics) int64 {
 	n, base := m.Levels[0].TablesSize, true
 	for i := 1; i < len(m.Levels); i++ {
@@ -227,7 +240,7 @@ func nextMerge(m *pebble.Metrics) int64 {
 		case base:
 			n, base = n+l.TablesSize, false
 		case above.TablesCount > 0:
-			n = max(n, (above.TablesSize+l.TablesSize)/above.TablesCount)
+			n = max(n, 2*(above.TablesSize+l.TablesSize)/above.TablesCount)
 		}
 	}
 	return n

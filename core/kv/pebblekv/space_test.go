@@ -483,9 +483,9 @@ func TestNextMerge(t *testing.T) {
 		{"nothing is flushed", nil, 0},
 		{"L0 alone", map[int]pebble.LevelMetrics{0: tables(3, 30)}, 30},
 		{"L0 and the base level", map[int]pebble.LevelMetrics{0: tables(3, 30), 6: tables(10, 100)}, 130},
-		{"L0 has been merged", map[int]pebble.LevelMetrics{5: tables(2, 20), 6: tables(10, 60)}, 40},
-		{"a table of L5 has ten below it", map[int]pebble.LevelMetrics{0: tables(1, 10), 5: tables(2, 20), 6: tables(10, 200)}, 110},
-		{"the last levels count", map[int]pebble.LevelMetrics{4: tables(4, 8), 5: tables(8, 80), 6: tables(80, 800)}, 110},
+		{"L0 has been merged", map[int]pebble.LevelMetrics{5: tables(2, 20), 6: tables(10, 60)}, 80},
+		{"a table of L5 has ten below it", map[int]pebble.LevelMetrics{0: tables(1, 10), 5: tables(2, 20), 6: tables(10, 200)}, 220},
+		{"the last levels count", map[int]pebble.LevelMetrics{4: tables(4, 8), 5: tables(8, 80), 6: tables(80, 800)}, 220},
 	} {
 		var m pebble.Metrics
 		for i, l := range c.levels {
