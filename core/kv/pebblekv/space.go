@@ -37,6 +37,7 @@ type space struct {
 	atOpen   string       // the figures when the store was opened
 	enough   int64        // that must be free to open the store for writing, and to take deletes then
 
+	asking sync.Mutex    // of who asks the file system: what two find in addition to the same number would count twice
 	poke   chan struct{} // capacity 1: look again
 	merges inputs
 	flush  pause // of flushes that failed
@@ -192,6 +193,8 @@ const lookAtSpace = "a look at the free space of "
 
 // ask sets free to what the file system says. What is written meanwhile stays taken off.
 func (d *disk) ask() error {
+	d.space.asking.Lock()
+	defer d.space.asking.Unlock()
 	before := d.space.free.Load()
 	place := d.stall.begin(lookAtSpace, d.dir)
 	u, err := d.fs.GetDiskUsage(d.dir)
