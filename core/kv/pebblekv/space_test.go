@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 func smallStore(t *testing.T, fs vfs.FS, log *lines) *Engine {
@@ -317,6 +318,9 @@ func TestReadOnlyFileSystem(t *testing.T) {
 
 // Merges leave the last room to logs and flushes: one that would take it fails, waits, and runs when there is room.
 func TestMergesLeaveRoomForFlushes(t *testing.T) {
+	if race.Enabled {
+		t.Skip("so slow there that its runs are merged before the room is taken")
+	}
 	fs, log := newSmallFS(64<<20), &lines{}
 	e := smallStore(t, fs, log)
 	defer e.Close()
