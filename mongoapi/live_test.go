@@ -555,6 +555,9 @@ func TestMemory(t *testing.T) {
 	group := func(id any, acc any) bson.D {
 		return doc("$group", bson.D{{Key: "_id", Value: id}, {Key: "x", Value: acc}})
 	}
+	sized := func(operator string, operand any) bson.D { // an array that exists only while it is counted
+		return agg(doc("$limit", 1), doc("$project", doc("x", doc("$size", doc(operator, operand)))))
+	}
 	rows := map[string]bson.D{
 		"$group":    agg(group("$pad", doc("$sum", 1))),
 		"$first":    agg(group("$_id", doc("$first", "$$ROOT"))),
@@ -600,38 +603,8 @@ func TestMemory(t *testing.T) {
 		"$out":     agg(doc("$out", "copy")),
 		"$merge":   agg(doc("$merge", "copy")),
 		"distinct": {{Key: "distinct", Value: "c"}, {Key: "key", Value: "pad"}},
-		"an expression": agg(
-			doc("$limit", 1),
-			doc(
-				"$project",
-				doc(
-					"x",
-					doc(
-						"$size",
-						doc(
-							"$map",
-							bson.D{{Key: "input", Value: doc("$range", bson.A{0, 3000})}, {Key: "in", Value: "$pad"}},
-						),
-					),
-				),
-			),
-		),
-		"$concatArrays": agg(
-			doc("$limit", 1),
-			doc(
-				"$project",
-				doc(
-					"x",
-					doc(
-						"$size",
-						doc(
-							"$concatArrays",
-							bson.A{doc("$range", bson.A{0, 100000}), doc("$range", bson.A{0, 100000})},
-						),
-					),
-				),
-			),
-		),
+		"an expression": sized("$map", bson.D{{Key: "input", Value: doc("$range", bson.A{0, 3000})}, {Key: "in", Value: "$pad"}}),
+		"$concatArrays": sized("$concatArrays", bson.A{doc("$range", bson.A{0, 100000}), doc("$range", bson.A{0, 100000})}),
 		"$mergeObjects*": agg(
 			group(
 				nil,

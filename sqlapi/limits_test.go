@@ -20,6 +20,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/internal/admit"
+	"github.com/orrerydb/orrery/internal/admit/admittest"
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
@@ -293,23 +294,11 @@ func TestBulkSaysWhenToTryAgain(t *testing.T) {
 func TestSlowReadersKeepNoPlace(t *testing.T) {
 	g := admit.New(admit.Options{Running: 1})
 	a, _ := limited(t, Options{Gate: g}, nil)
-	w := &looker{httptest.NewRecorder(), g, nil}
+	w := admittest.Watch(g)
 	a.srv.ServeHTTP(w, a.request("GET", docs+"/1", "", key("a")))
-	if w.Code != 200 || len(w.looks) == 0 || w.looks[0] != 0 || g.Running() != 0 {
-		t.Errorf("%d, inside while writing %v, after it %d", w.Code, w.looks, g.Running())
+	if w.Code != 200 || len(w.Inside) == 0 || w.Inside[0] != 0 || g.Running() != 0 {
+		t.Errorf("%d, inside while writing %v, after it %d", w.Code, w.Inside, g.Running())
 	}
-}
-
-// looker is a ResponseWriter that looks at a gate when it is written to.
-type looker struct {
-	*httptest.ResponseRecorder
-	gate  *admit.Gate
-	looks []int
-}
-
-func (w *looker) Write(b []byte) (int, error) {
-	w.looks = append(w.looks, w.gate.Running())
-	return w.ResponseRecorder.Write(b)
 }
 
 // Who sends a body slowly takes no room from others: it is read before the request is let in.

@@ -39,9 +39,9 @@ func wireRequest(t testing.TB, method, path, proto, body string, headers ...stri
 
 var dateLine = regexp.MustCompile(`Date: [^\r]*`)
 
-// What a handler gives to replyhead leaves the server as net/http would have written it, byte for byte; the connection stays in
+// What a handler gives as finished lines leaves the server as net/http would have written it, byte for byte; the connection stays in
 // step over replies of every kind.
-func TestRepliesAreTheSameWithAndWithoutReplyhead(t *testing.T) {
+func TestRepliesAreTheSameWithAndWithoutFinishedLines(t *testing.T) {
 	const pk = `x-ms-documentdb-partitionkey: ["p1"]`
 	const isQuery = "x-ms-documentdb-isquery: true"
 	const v11, v10 = "HTTP/1.1", "HTTP/1.0"
@@ -82,7 +82,7 @@ func TestRepliesAreTheSameWithAndWithoutReplyhead(t *testing.T) {
 	} {
 		got, want := exchange(t, a, ra, tc.method, tc.send, tc.replies), exchange(t, b, rb, tc.method, tc.send, tc.replies)
 		if got != want {
-			t.Errorf("%s:\n%s\nwithout replyhead:\n%s", tc.what, got, want)
+			t.Errorf("%s:\n%s\nwithout finished lines:\n%s", tc.what, got, want)
 		}
 		if !strings.Contains(got, "x-ms-activity-id: 00112233") {
 			t.Errorf("%s: no reply of ours: %s", tc.what, got)

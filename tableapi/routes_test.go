@@ -12,6 +12,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/internal/admit"
+	"github.com/orrerydb/orrery/internal/admit/admittest"
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
@@ -232,28 +233,16 @@ func TestTargetsThatAreNoPath(t *testing.T) {
 	}
 }
 
-// looker is a ResponseWriter that looks at a gate when it is written to.
-type looker struct {
-	*httptest.ResponseRecorder
-	gate  *admit.Gate
-	looks []int
-}
-
-func (w *looker) Write(b []byte) (int, error) {
-	w.looks = append(w.looks, w.gate.Running())
-	return w.ResponseRecorder.Write(b)
-}
-
 // A client that reads slowly keeps no other waiting: its request has left the gate when its answer is sent.
 func TestSlowReadersKeepNoPlace(t *testing.T) {
 	plain, clk := newServer(t, false)
 	gate := admit.New(admit.Options{Running: 1})
 	s := New(plain.e, Options{Account: testAccount, Key: testKey, Clock: clk, Wall: clk, Gate: gate})
 	r := httptest.NewRequest("GET", "/Tables", nil)
-	w := &looker{httptest.NewRecorder(), gate, nil}
+	w := admittest.Watch(gate)
 	s.ServeHTTP(w, r)
-	if w.Code != 200 || len(w.looks) == 0 || w.looks[0] != 0 || gate.Running() != 0 {
-		t.Errorf("%d, inside while writing %v, after it %d", w.Code, w.looks, gate.Running())
+	if w.Code != 200 || len(w.Inside) == 0 || w.Inside[0] != 0 || gate.Running() != 0 {
+		t.Errorf("%d, inside while writing %v, after it %d", w.Code, w.Inside, gate.Running())
 	}
 }
 

@@ -25,8 +25,7 @@ func TestDamagedBlocks(t *testing.T) {
 	whole, table, blocks := mergedStore(t)
 	for name, b := range blocks {
 		t.Run(name, func(t *testing.T) {
-			dir := copyDir(t, whole)
-			overwrite(t, dir, table, func(f []byte) []byte { f[b.Offset+b.Length/2] ^= 0x10; return f })
+			dir := damagedCopy(t, whole, table, b)
 			before := fingerprint(t, dir)
 			var found []string
 			e, err := Examine(context.Background(), dir, Options{CacheMB: 1}, Watch{Report: func(p Problem) { found = append(found, p.String()) }})
@@ -99,14 +98,21 @@ func mergedStore(t *testing.T) (dir, table string, blocks map[string]tableBlock)
 	return dir, table, blocks
 }
 
+// damagedCopy is a copy of a store with a bit of a block of one of its tables turned over.
+func damagedCopy(t *testing.T, whole, table string, b tableBlock) string {
+	t.Helper()
+	dir := copyDir(t, whole)
+	overwrite(t, dir, table, func(f []byte) []byte { f[b.Offset+b.Length/2] ^= 0x10; return f })
+	return dir
+}
+
 // A merge of a damaged table either says so, and the table stays, or it didn't need what is damaged, and nothing is
 // damaged any more.
 func TestMergesOfDamagedTables(t *testing.T) {
 	whole, table, blocks := mergedStore(t)
 	for name, b := range blocks {
 		t.Run(name, func(t *testing.T) {
-			dir := copyDir(t, whole)
-			overwrite(t, dir, table, func(f []byte) []byte { f[b.Offset+b.Length/2] ^= 0x10; return f })
+			dir := damagedCopy(t, whole, table, b)
 			e := mustOpen(t, dir, Options{CacheMB: 1})
 			defer e.Close()
 			if err := put(e, "key 000000x", []byte("v")); err != nil { // so that there is something to merge
