@@ -52,6 +52,7 @@ type look struct {
 	manifest string // name of the present one
 	firstLog uint64 // logs before it are in tables
 	lastSeq  uint64 // sequence number that had been given out when the manifest named firstLog
+	identity kv.Identity
 	report   func(Problem)
 	broken   bool
 
@@ -65,6 +66,9 @@ func inspect(fs vfs.FS, dir string, report func(Problem)) (*look, error) {
 	l := &look{fs: fs, dir: dir, report: report}
 	var err error
 	if l.parts, err = partsOf(fs, dir); err != nil {
+		return l, err
+	}
+	if err := l.readIdentity(); err != nil {
 		return l, err
 	}
 	if l.empty() {
