@@ -119,6 +119,7 @@ type serveCmd struct {
 	serving
 	MinFree    size          `default:"0" placeholder:"SIZE" help:"Room that new data leaves on the disk, such as 16MiB or 2GiB; by default 256MiB, or 5 % of a disk below 5 GiB."`
 	Stall      time.Duration `default:"10s" help:"How long the disk may take before writes are refused; after six times as long the process ends."`
+	Upgrade    bool          `help:"Give a store of an older version the present format. No older version can open it then: copy its directory first."`
 	Durability string        `default:"sync" enum:"sync,relaxed" help:"sync: on disk before the answer; relaxed: a crash may lose the last moments."`
 }
 
@@ -132,6 +133,6 @@ func (s *serveCmd) Run() error {
 		c.Data = s.Data
 	}
 	c.Memory, c.Durability = s.Memory, s.Durability
-	c.MinFree, c.Stall = int64(s.MinFree), s.Stall
+	c.MinFree, c.Stall, c.Upgrade = int64(s.MinFree), s.Stall, s.Upgrade
 	return serve(c, nil)
 }

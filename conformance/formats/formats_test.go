@@ -73,7 +73,7 @@ func TestMakeStores(t *testing.T) {
 func serve(t *testing.T, dir string) *harness.Server {
 	t.Helper()
 	cfg := server.Ephemeral()
-	cfg.Strict, cfg.Memory, cfg.Data = nil, false, dir
+	cfg.Strict, cfg.Memory, cfg.Data, cfg.Upgrade = nil, false, dir, true
 	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	return harness.StartWith(t, cfg)
 }

@@ -58,6 +58,7 @@ type Config struct {
 	Durability     string            // "sync" or "relaxed"
 	MinFree        int64             // bytes of the disk that new data leaves free; 0: 256 MiB, or 5 % of a small disk
 	Stall          time.Duration     // how long the disk may take before writes are refused; 0: 10 s
+	Upgrade        bool              // a store of an older format is given the present one: no way back
 	CacheMB        int               // cache of the store, in MiB: items and blocks
 	MemoryMB       int               // CacheMB and what requests may hold together, in MiB; 0: CacheMB and requestMB
 

@@ -32,6 +32,7 @@ func openKV(cfg *Config) (kv.Engine, error) {
 		Kept:    core.GotSingly,
 		MinFree: cfg.MinFree,
 		Stall:   cfg.Stall,
+		Upgrade: cfg.Upgrade,
 		Logger:  cfg.Logger,
 	})
 	if err != nil {

@@ -40,6 +40,9 @@ func claim(dir string, o *Options) (*claimed, error) {
 		return nil, lockError(dir, err)
 	}
 	c.fresh, err = c.whole()
+	if err == nil {
+		err = c.older(o.anyFormat)
+	}
 	switch {
 	case err != nil:
 	case c.readOnly && c.fresh:
@@ -50,6 +53,9 @@ func claim(dir string, o *Options) (*claimed, error) {
 		}
 		if err = unmark(c.fs, dir); err == nil && c.fresh {
 			err = c.found.clear(c.fs, dir)
+		}
+		if err == nil { // before anything of this format is written
+			err = c.identify(c.fresh)
 		}
 	}
 	if err != nil {

@@ -16,18 +16,20 @@ import (
 // ErrNewer is the error for a store of a format that this version doesn't know. Nothing is changed.
 var ErrNewer = fmt.Errorf("%w: the store is of a newer version", kv.ErrUnavailable)
 
+// ErrOlder is the error for a store of an older format that is to be opened for writing without Options.Upgrade. Nothing
+// is changed.
+var ErrOlder = fmt.Errorf("%w: the store is of an older version", kv.ErrUnavailable)
+
 // identityName is the file that says which store this is. It is read before anything else of the store, because a newer
-// format may give the other files another meaning. It is written when the store has been made: a crash in the making
-// leaves files without it, and where it stands alone a store has lost all others.
-const (
-	identityName = "identity.json"
-	identityTemp = identityName + closedTemp
-)
+// format may give the other files another meaning. It is the first file of a store, marked as long as the others are
+// being made. Where it stands alone without that mark, a store has lost all others.
+const identityName = "identity.json"
 
 // identityFile is identityName's content.
 type identityFile struct {
 	kv.Identity
-	Sum string `json:"sum"` // xxhash64 of the file without it, hexadecimal
+	Making bool   `json:"making,omitempty"` // the store is being made: nothing was written to it yet
+	Sum    string `json:"sum"`              // xxhash64 of the file without it, hexadecimal
 }
 
 func (i identityFile) sum() string {
@@ -55,36 +57,54 @@ func (l *look) readIdentity() error {
 	if json.Unmarshal(b, &i) != nil || i.Sum != i.sum() || i.Format < 1 || i.ID == "" {
 		l.report(Problem{identityName,
 			"damaged: which store this is can't be told; it is given a new identity when it is opened for writing", Damage})
+		l.identity.Format = kv.Format // most likely
 		return nil
 	}
 	if i.Format > kv.Format {
 		return fmt.Errorf("%w: it has format %d, this server knows formats up to %d. Start a newer version on it",
 			ErrNewer, i.Format, kv.Format)
 	}
-	l.identity = i.Identity
+	l.identity, l.making = i.Identity, i.Making
 	return nil
 }
 
-// identify gives a store that has no identity one.
-func (c *claimed) identify() error {
-	if c.readOnly || c.found.identity.ID != "" {
+// format is the store's. One without an identity is older than identities are.
+func (l *look) format() int { return max(l.identity.Format, 1) }
+
+// older fails for a store of an older format, unless any may be opened.
+func (c *claimed) older(any bool) error {
+	if c.fresh || any || c.found.format() == kv.Format {
 		return nil
 	}
-	clk := clock.New()
-	created := clk.Now().UTC().Truncate(time.Second)
-	i := identityFile{Identity: kv.Identity{Format: kv.Format, ID: clk.UUID().String(), Created: created}}
+	return fmt.Errorf("%w: it has format %d, this server writes format %d. Start with --upgrade to change that; "+
+		"as no older version can open the store afterwards, copy its directory first", ErrOlder, c.found.format(), kv.Format)
+}
+
+// identify writes down which store this is, where that isn't so yet: of a store that has no identity, that was or is now
+// being made, or that is of an older format.
+func (c *claimed) identify(making bool) error {
+	l := c.found
+	if c.readOnly || l.identity.ID != "" && l.identity.Format == kv.Format && l.making == making {
+		return nil
+	}
+	i := identityFile{Identity: l.identity, Making: making}
+	if i.ID == "" {
+		clk := clock.New()
+		i.ID, i.Created = clk.UUID().String(), clk.Now().UTC().Truncate(time.Second)
+	}
+	i.Format = kv.Format
 	i.Sum = i.sum()
 	b, err := json.Marshal(i)
 	if err == nil {
 		err = replaceFile(c.fs, c.path, identityName, append(b, '\n'))
 	}
 	if err == nil {
-		c.found.identity = i.Identity
+		l.identity, l.making = i.Identity, making
 	}
 	return err
 }
 
-// Identity implements kv.Identified. A store that could be given none has an empty one.
+// Identity implements kv.Identified. A store that has none yet and is open for reading has an empty one.
 func (e *Engine) Identity() kv.Identity { return e.dir.found.identity }
 
 // replaceFile writes a file that is there whole or not at all, and stays.

@@ -8,12 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// A store keeps its identity; two stores have different ones; a store that was made before there were identities gets
-// one, and keeps that.
+// A store keeps its identity, and two stores have different ones. A store of an older format keeps its identity when it
+// is upgraded, and one that was made before there were identities gets one.
 func TestIdentity(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	identity := func(dir string) kv.Identity {
@@ -28,20 +29,93 @@ func TestIdentity(t *testing.T) {
 	if again := identity(first); again != a {
 		t.Errorf("opened again it is %+v, it was %+v", again, a)
 	}
+	older := a
+	older.Format = 1
+	rewriteIdentity(t, first, func(i *identityFile) { i.Identity = older })
+	readable := func(want kv.Identity) {
+		e := mustOpen(t, first, Options{ReadOnly: true})
+		defer e.Close()
+		if got := e.Identity(); got != want {
+			t.Errorf("a reader sees the identity %+v, want %+v", got, want)
+		}
+	}
+	refused := func() {
+		before := withoutLock(fingerprint(t, first))
+		_, err := Open(first, Options{})
+		if !errors.Is(err, ErrOlder) || !strings.Contains(err.Error(), "it has format 1, this server writes format 2") ||
+			!strings.Contains(err.Error(), "--upgrade") || !strings.Contains(err.Error(), "copy its directory first") {
+			t.Errorf("opened without being asked to upgrade it: %v", err)
+		}
+		if withoutLock(fingerprint(t, first)) != before {
+			t.Error("something has changed")
+		}
+	}
+	upgraded := func() kv.Identity {
+		e := mustOpen(t, first, Options{Upgrade: true})
+		defer e.Close()
+		return e.Identity()
+	}
+	readable(older)
+	refused()
+	if got := upgraded(); got != a || identity(first) != a {
+		t.Errorf("upgraded it is %+v, it was %+v", got, older)
+	}
 	if err := os.Remove(filepath.Join(first, identityName)); err != nil {
 		t.Fatal(err)
 	}
-	given := identity(first)
-	if given.ID == "" || given.ID == a.ID || identity(first) != given {
-		t.Errorf("a store without one is given %+v, then it is %+v", given, identity(first))
+	readable(kv.Identity{})
+	refused()
+	if got := upgraded(); got.ID == "" || got.ID == a.ID || got.Format != kv.Format || identity(first) != got {
+		t.Errorf("a store without identity is given %+v", got)
 	}
-	if err := os.Remove(filepath.Join(first, identityName)); err != nil {
+}
+
+// A kill while a store is made or upgraded leaves one that is opened again.
+func TestIdentityIsWrittenAroundTheMaking(t *testing.T) {
+	dir := t.TempDir()
+	rewriteIdentity(t, dir, func(i *identityFile) {
+		i.Identity, i.Making = kv.Identity{Format: kv.Format, ID: "of the first try", Created: time.Unix(1, 0).UTC()}, true
+	})
+	e := mustOpen(t, dir, Options{})
+	if got := e.Identity(); got.ID != "of the first try" {
+		t.Errorf("begun again it is %+v", got)
+	}
+	fill(t, e, 0, 10)
+	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	e := mustOpen(t, first, Options{ReadOnly: true})
+	rewriteIdentity(t, dir, func(i *identityFile) {
+		if i.Making {
+			t.Error("the store is still being made")
+		}
+		i.Making = true // the kill came when all was made
+	})
+	e = mustOpen(t, dir, Options{})
 	defer e.Close()
-	if got := e.Identity(); got != (kv.Identity{}) {
-		t.Errorf("a reader gives a store the identity %+v", got)
+	if n := count(t, e); n != 10 {
+		t.Errorf("%d values are read", n)
+	}
+}
+
+// rewriteIdentity changes the identity in a directory, or puts one there.
+func rewriteIdentity(t *testing.T, dir string, change func(*identityFile)) {
+	t.Helper()
+	var i identityFile
+	path := filepath.Join(dir, identityName)
+	b, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(b, &i)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	change(&i)
+	i.Sum = i.sum()
+	if b, err = json.Marshal(i); err == nil {
+		err = os.WriteFile(path, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -70,22 +144,7 @@ func TestIdentityWithoutAStore(t *testing.T) {
 func TestNewerFormat(t *testing.T) {
 	dir := t.TempDir()
 	storeIn(t, dir)
-	var i identityFile
-	b, err := os.ReadFile(filepath.Join(dir, identityName))
-	if err == nil {
-		err = json.Unmarshal(b, &i)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	i.Format = kv.Format + 1
-	i.Sum = i.sum()
-	if b, err = json.Marshal(i); err == nil {
-		err = os.WriteFile(filepath.Join(dir, identityName), b, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	rewriteIdentity(t, dir, func(i *identityFile) { i.Format = kv.Format + 1 })
 	before := withoutLock(fingerprint(t, dir))
 	for what, open := range map[string]func() error{
 		"Open": func() error {
@@ -106,7 +165,7 @@ func TestNewerFormat(t *testing.T) {
 		},
 	} {
 		err := open()
-		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "it has format 2, this server knows formats up to 1") {
+		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "it has format 3, this server knows formats up to 2") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -66,7 +66,7 @@ func (c *claimed) remark() {
 // begun reports whether the files are what a crash leaves of a store that was being made: nothing was ever written to
 // it.
 func (l *look) begun() (bool, error) {
-	if len(l.tables) > 0 || len(l.foreign) > 0 || l.parts.note || l.parts.identity || l.opened || l.old || len(l.options) > 0 {
+	if len(l.tables) > 0 || len(l.foreign) > 0 || l.parts.note || l.parts.identity && !l.making || l.opened || l.old || len(l.options) > 0 {
 		return false, nil
 	}
 	for _, f := range l.logs {

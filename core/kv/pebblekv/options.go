@@ -22,6 +22,10 @@ type Options struct {
 	// ReadOnly opens a store that is there, and changes nothing in its directory: writes fail with kv.ErrUnavailable.
 	ReadOnly bool
 
+	// Upgrade opens a store of an older format for writing, and gives it the present one: there is no way back.
+	Upgrade   bool
+	anyFormat bool // a store of an older format may be opened
+
 	// Scanned reports keys that are only ever scanned, never got: bloom filters leave them out. It must not change for the
 	// life of a store. nil: filters hold all keys.
 	Scanned func(key []byte) bool

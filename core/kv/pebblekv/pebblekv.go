@@ -49,6 +49,7 @@ var _ kv.Engine = (*Engine)(nil)
 // the flush of what is in the logs, the store is open for reading only (see Health).
 func Open(dir string, o Options) (_ *Engine, err error) {
 	o = o.withDefaults()
+	o.anyFormat = o.ReadOnly || o.Upgrade
 	d := newDisk(dir, &o)
 	defer func() {
 		if err != nil {
@@ -89,8 +90,8 @@ func Open(dir string, o Options) (_ *Engine, err error) {
 		if err := markOpened(place.fs, dir); err != nil {
 			o.Logger.Warn("It can't be noted that the store is open", "error", err)
 		}
-		if err := place.identify(); err != nil {
-			o.Logger.Warn("The store can't be given an identity", "error", err)
+		if err := place.identify(false); err != nil {
+			return nil, errors.Join(translate(err), e.Close())
 		}
 	}
 	if o.Relaxed {

@@ -53,6 +53,7 @@ type look struct {
 	firstLog uint64 // logs before it are in tables
 	lastSeq  uint64 // sequence number that had been given out when the manifest named firstLog
 	identity kv.Identity
+	making   bool // see identityFile
 	report   func(Problem)
 	broken   bool
 
