@@ -22,6 +22,9 @@ type Options struct {
 	// ReadOnly opens a store that is there, and changes nothing in its directory: writes fail with kv.ErrUnavailable.
 	ReadOnly bool
 
+	// Restoring opens a store that is being restored, see Restore; other opens refuse it.
+	Restoring bool
+
 	// Scanned reports keys that are only ever scanned, never got: bloom filters leave them out. It must not change for the
 	// life of a store. nil: filters hold all keys.
 	Scanned func(key []byte) bool

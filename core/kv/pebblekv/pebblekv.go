@@ -86,6 +86,9 @@ func Open(dir string, o Options) (_ *Engine, err error) {
 		return nil, errors.Join(translate(err), place.leave(false))
 	}
 	if !place.readOnly {
+		if err := place.fs.RemoveAll(place.fs.PathJoin(dir, stageName)); err != nil {
+			o.Logger.Warn("What is left of a backup can't be removed", "error", err)
+		}
 		if err := markOpened(place.fs, dir); err != nil {
 			o.Logger.Warn("It can't be noted that the store is open", "error", err)
 		}
