@@ -62,9 +62,14 @@ func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
 }
 
 // checkpoint is Checkpoint for who holds copying.one.
-func (e *Engine) checkpoint(dir string) error {
+func (e *Engine) checkpoint(dir string) (err error) {
 	e.disk.copying.in(dir)
 	defer e.disk.copying.in("")
+	defer func() { // Pebble panics when the new directory can't be synced; nothing of the store's own is at stake
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the checkpoint failed: %v", r)
+		}
+	}()
 	return e.db.Checkpoint(dir, pebble.WithFlushedWAL())
 }
 
@@ -114,16 +119,26 @@ func (e *Engine) backup(ctx context.Context, to string, o kv.BackupOptions) (b k
 		return b, err
 	}
 	stage := fs.PathJoin(dir, stageName)
-	if err := errors.Join(fs.RemoveAll(stage), e.roomToStage()); err != nil {
+	if err := fs.RemoveAll(stage); err != nil {
 		return b, err
 	}
-	defer func() { err = errors.Join(err, fs.RemoveAll(stage)) }()
-	if err := errors.Join(e.checkpoint(stage), trimLogs(fs, stage)); err != nil {
+	if err := e.roomToStage(); err != nil {
+		return b, err
+	}
+	defer func() {
+		if rerr := fs.RemoveAll(stage); rerr != nil {
+			e.log.Warn("What is left of a backup can't be removed", "error", rerr)
+		}
+	}()
+	if err := e.checkpoint(stage); err != nil {
+		return b, err
+	}
+	if err := trimLogs(fs, stage); err != nil {
 		return b, err
 	}
 	return backup.Take(ctx, backup.Job{
 		Work: backup.Work{FS: fs, Pause: halfTheTime(), Progress: o.Progress},
-		From: stage, To: to, Name: o.Name, Taken: o.Taken,
+		From: stage, Of: dir, To: to, Name: o.Name, Taken: o.Taken,
 		Fits: func(n int64) error { return e.roomFor(n, to) },
 	})
 }

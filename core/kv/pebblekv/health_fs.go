@@ -93,6 +93,19 @@ func (fs diskFS) OpenDir(name string) (vfs.File, error) {
 	return d, nil
 }
 
+// errNoLink is for a file that Pebble is to copy instead: by itself it gives up at some errors that file systems without
+// hard links have.
+var errNoLink = errors.New("pebblekv: no hard link")
+
+// Link implements vfs.FS.
+func (fs diskFS) Link(from, to string) error {
+	err := fs.FS.Link(from, to)
+	if err != nil && fs.d.copying.has(to) {
+		return fmt.Errorf("%w: %v", errNoLink, err)
+	}
+	return err
+}
+
 // Unwrap implements vfs.FS.
 func (fs diskFS) Unwrap() vfs.FS { return fs.FS }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/pebblekv/backup"
 )
 
@@ -30,20 +29,13 @@ func Restore(ctx context.Context, from string, m *backup.Manifest, dir string, o
 	o = o.withDefaults()
 	r := &Restoring{fs: o.FS, dir: dir}
 	if err := r.begin(); err != nil {
-		return nil, restoreError(err)
+		return nil, err
 	}
 	w := backup.Work{FS: o.FS, Progress: progress}
 	if err := backup.Fetch(ctx, w, from, m, dir); err != nil {
-		return nil, restoreError(errors.Join(err, r.Leave()))
+		return nil, errors.Join(err, r.Leave())
 	}
 	return r, nil
-}
-
-func restoreError(err error) error {
-	if errors.Is(err, kv.ErrUnavailable) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
 }
 
 // begin takes the directory.
@@ -85,7 +77,10 @@ func (r *Restoring) Done() error {
 	if err == nil {
 		err = r.fs.Remove(r.fs.PathJoin(r.dir, restoringName))
 	}
-	return errors.Join(err, syncDir(r.fs, r.dir), r.lock.Close())
+	if err == nil {
+		err = syncDir(r.fs, r.dir)
+	}
+	return errors.Join(err, r.lock.Close())
 }
 
 // Leave gives the directory up as it is: no store, and to be restored into again.

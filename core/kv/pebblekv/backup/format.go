@@ -127,7 +127,10 @@ func writeManifest(fs vfs.FS, dir string, m *Manifest) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = fs.Rename(name+unfinished, name)
 	}
-	return errors.Join(err, syncDir(fs, dir))
+	if err != nil {
+		return err
+	}
+	return syncDir(fs, dir)
 }
 
 // rank orders files so that a part of them is no store: tables, then the rest, then the markers, of which the

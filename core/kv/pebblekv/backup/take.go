@@ -18,6 +18,7 @@ import (
 type Job struct {
 	Work
 	From  string // directory with the files of a store, which nobody changes
+	Of    string // the store's own directory: a file system without links has copies in From, whose times are their own
 	To    string // directory of backups, which is there
 	Name  string // see Name
 	Store string // id of the store; "": it has none
@@ -161,10 +162,13 @@ func (t *taker) leftover(e *Entry) error {
 // take makes the backup.
 func (t *taker) take(ctx context.Context) error {
 	store := t.FS.PathJoin(t.dir, StoreName)
-	if err := errors.Join(makeDir(t.FS, t.dir), makeDir(t.FS, store)); err != nil {
+	err := makeDir(t.FS, t.dir)
+	if err == nil {
+		err = makeDir(t.FS, store)
+	}
+	if err != nil {
 		return err
 	}
-	var err error
 	if t.journal, err = t.FS.Create(t.FS.PathJoin(t.dir, journalName), vfs.WriteCategoryUnspecified); err != nil {
 		return err
 	}
@@ -186,7 +190,10 @@ func (t *taker) take(ctx context.Context) error {
 	if err = errors.Join(err, t.journal.Close()); err != nil {
 		return err
 	}
-	if err := errors.Join(syncDir(t.FS, store), writeManifest(t.FS, t.dir, m), syncDir(t.FS, t.To)); err != nil {
+	if err := syncDir(t.FS, store); err != nil {
+		return err
+	}
+	if err := writeManifest(t.FS, t.dir, m); err != nil {
 		return err
 	}
 	t.result.Path, t.result.Files, t.result.Bytes = t.dir, len(m.Files), m.Bytes()
@@ -223,6 +230,9 @@ func (t *taker) arrange() error {
 			t.links = t.linkable(name)
 		}
 		p := planned{File: File{Name: name, Size: info.Size(), Modified: info.ModTime().UnixNano()}}
+		if own, err := t.FS.Stat(t.FS.PathJoin(t.Of, name)); err == nil && isTable(name) {
+			p.Modified = own.ModTime().UnixNano()
+		}
 		if p.shared, err = t.same(&p.File); err != nil {
 			return err
 		}
