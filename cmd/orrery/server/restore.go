@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/orrerydb/orrery/core"
@@ -38,7 +39,7 @@ func Restore(ctx context.Context, from, data string, w Watching) (r Restored, er
 		return r, err
 	}
 	r = Restored{Backup: dir, Taken: m.Taken, Data: data, Bytes: m.Bytes()}
-	if err := emptyBut(data, filepath.Base(StoreDir(data))); err != nil {
+	if err := emptyBut(data, filepath.Base(StoreDir(data)), tlsName); err != nil {
 		return r, err
 	}
 	o := readOnly()
@@ -62,14 +63,14 @@ func restoreError(err error) error {
 	return fmt.Errorf("the backup can't be restored: %w", err)
 }
 
-// emptyBut sees that a directory has nothing but one name, or isn't there.
-func emptyBut(dir, name string) error {
+// emptyBut sees that a directory has nothing but these names, or isn't there.
+func emptyBut(dir string, may ...string) error {
 	names, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	for _, n := range names {
-		if n.Name() != name {
+		if !slices.Contains(may, n.Name()) {
 			return fmt.Errorf("%s isn't empty", dir)
 		}
 	}

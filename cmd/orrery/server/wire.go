@@ -25,9 +25,6 @@ func openKV(cfg *Config) (kv.Engine, error) {
 	if cfg.Memory {
 		return memkv.New(), nil
 	}
-	if isBackup(cfg.Data) {
-		return nil, fmt.Errorf("%s is a backup, which stays as it is: orrery restore --from %s --data NEWDIR makes a store of it", cfg.Data, cfg.Data)
-	}
 	e, err := pebblekv.Open(StoreDir(cfg.Data), pebblekv.Options{
 		CacheMB: cfg.CacheMB,
 		Relaxed: cfg.Durability == "relaxed",
