@@ -170,6 +170,14 @@ func (e *Engine) Faults() int64 { return e.work.Panics() }
 // Budget returns the memory that requests share; nil when it has no limit.
 func (e *Engine) Budget() *budget.Budget { return e.bud }
 
+// Identity says which store this is; it is empty where the engine knows none.
+func (e *Engine) Identity() (i kv.Identity) {
+	if k, ok := e.kv.(kv.Identified); ok {
+		i = k.Identity()
+	}
+	return i
+}
+
 // Health returns what the storage engine says of itself, and what a scrub has found.
 func (e *Engine) Health() (h kv.Health) {
 	if m, ok := e.kv.(kv.Monitored); ok {

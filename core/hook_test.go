@@ -2,6 +2,8 @@ package core_test
 
 import (
 	"context"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -91,6 +93,21 @@ func (h *hooks) DropRange(ctx context.Context, lo, hi []byte) error {
 		f()
 	}
 	return h.Engine.DropRange(ctx, lo, hi)
+}
+
+// calledBy reports whether a function whose name has this in it is among the callers: other work takes snapshots, too.
+func calledBy(name string) bool {
+	var pcs [32]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		f, more := frames.Next()
+		if strings.Contains(f.Function, name) {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
 }
 
 // hooked opens an engine on hooks; the checker must find nothing at the end.

@@ -41,7 +41,7 @@ var only = map[string][]string{
 	"core/keys":        {"core/invariants", "core/status", "core/value", "core/epk"},
 	"core/kv":          {"core/invariants", "core/status"},
 	"core/kv/memkv":    {"core/invariants", "core/status", "core/kv"},
-	"core/kv/pebblekv": {"core/invariants", "core/status", "core/kv"},
+	"core/kv/pebblekv": {"core/clock", "core/invariants", "core/status", "core/kv"},
 	"core/kv/kvtest":   {"core/invariants", "core/status", "core/kv"},
 	"sqlapi":           forAPIs, "tableapi": forAPIs, "graphapi": forAPIs, "mongoapi": forAPIs,
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/kv"
 )
 
 // TestStatusShowsPartitions: a good key shows as even bars, a bad one as one tall bar.
@@ -38,15 +39,7 @@ func TestStatusShowsPartitions(t *testing.T) {
 			}
 		}
 	}
-	r, err := http.Get("http://" + s.Addr(Admin) + "/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close()
-	var st Status
-	if err := json.NewDecoder(r.Body).Decode(&st); err != nil {
-		t.Fatal(err)
-	}
+	st := statusOf(t, s)
 	seen := 0
 	for _, c := range st.Containers {
 		if c.Database != "db" {
@@ -64,4 +57,40 @@ func TestStatusShowsPartitions(t *testing.T) {
 	if seen != 2 {
 		t.Errorf("%d containers of db in %+v", seen, st.Containers)
 	}
+}
+
+// TestStatusShowsIdentity: a store has the same identity after a restart; memory has none.
+func TestStatusShowsIdentity(t *testing.T) {
+	identity := func(set func(*Config)) *kv.Identity {
+		cfg := Ephemeral()
+		set(&cfg)
+		s, err := Start(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Stop(context.Background()) }()
+		return statusOf(t, s).Identity
+	}
+	dir := t.TempDir()
+	onDisk := func(c *Config) { c.Memory, c.Data = false, dir }
+	first, second := identity(onDisk), identity(onDisk)
+	if first == nil || second == nil || *first != *second || first.ID == "" {
+		t.Errorf("%+v, then %+v", first, second)
+	}
+	if i := identity(func(*Config) {}); i != nil {
+		t.Errorf("memory has the identity %+v", i)
+	}
+}
+
+func statusOf(t *testing.T, s *Server) (st Status) {
+	t.Helper()
+	r, err := http.Get("http://" + s.Addr(Admin) + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if err := json.NewDecoder(r.Body).Decode(&st); err != nil {
+		t.Fatal(err)
+	}
+	return st
 }

@@ -1,5 +1,7 @@
 package server
 
+import "github.com/orrerydb/orrery/core/kv"
+
 // Status is the answer of /status.
 type Status struct {
 	Version    string                `json:"version"`
@@ -13,6 +15,7 @@ type Status struct {
 	Durability string                `json:"durability"`
 	Memory     *MemoryStatus         `json:"requestMemory,omitempty"`
 	APIs       map[string]DoorStatus `json:"apis"`
+	Identity   *kv.Identity          `json:"identity,omitempty"` // of the store
 	Store      any                   `json:"store,omitempty"`
 	Scrub      any                   `json:"scrub,omitempty"` // what the scrub of the store has found
 	Containers []ContainerStatus     `json:"containers,omitempty"`
@@ -75,6 +78,9 @@ func (b *backing) describe(s *Server, st *Status) {
 	h, bud := b.eng.Health(), b.eng.Budget()
 	st.Health = &HealthStatus{State: healthNames[h.State], Reason: h.Reason}
 	st.Memory = &MemoryStatus{Used: bud.Used(), Limit: bud.Limit()}
+	if i := b.eng.Identity(); i.ID != "" {
+		st.Identity = &i
+	}
 	st.Scrub = b.eng.ScrubStatus()
 	var err error
 	if st.Containers, err = containersOf(b.eng); err != nil {

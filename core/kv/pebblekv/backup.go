@@ -136,11 +136,23 @@ func (e *Engine) backup(ctx context.Context, to string, o kv.BackupOptions) (b k
 	if err := trimLogs(fs, stage); err != nil {
 		return b, err
 	}
+	if err := e.stageIdentity(stage); err != nil {
+		return b, err
+	}
 	return backup.Take(ctx, backup.Job{
 		Work: backup.Work{FS: fs, Pause: halfTheTime(), Progress: o.Progress},
-		From: stage, Of: dir, To: to, Name: o.Name, Taken: o.Taken,
+		From: stage, Of: dir, To: to, Name: o.Name, Store: e.Identity().ID, Taken: o.Taken,
 		Fits: func(n int64) error { return e.roomFor(n, to) },
 	})
+}
+
+// stageIdentity puts the store's identity beside its checkpoint.
+func (e *Engine) stageIdentity(stage string) error {
+	err := vfs.Copy(e.disk.fs, e.disk.fs.PathJoin(e.dir.path, identityName), e.disk.fs.PathJoin(stage, identityName))
+	if isMissing(err) && e.Identity().ID == "" { // it could be given none
+		return nil
+	}
+	return err
 }
 
 // longestRest is how long a backup rests at most between two steps.

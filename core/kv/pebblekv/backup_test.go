@@ -563,3 +563,47 @@ func rewrite(t *testing.T, dir string, change func(map[string]any)) {
 		t.Fatal(err)
 	}
 }
+
+// Backups of another store aren't mixed up with a store's own. A restored store is another one, and its backup says by
+// its identity of which format it is.
+func TestBackupsOfOneStore(t *testing.T) {
+	fs := vfs.NewMem()
+	e := mustOpen(t, storeDir, Options{FS: fs})
+	defer e.Close()
+	mustBackUp(t, e)
+	other := mustOpen(t, "other", Options{FS: fs})
+	defer other.Close()
+	if _, err := backUp(context.Background(), other, nil); err == nil || !strings.Contains(err.Error(), "another store") {
+		t.Errorf("a second store's backup in the same directory: %v", err)
+	}
+	r := restored(t, fs, "r")
+	defer r.Close()
+	if a, b := e.Identity(), r.Identity(); a.ID == b.ID || b.ID == "" || b.Format != kv.Format {
+		t.Errorf("restored %+v from %+v", b, a)
+	}
+	mustBackUp(t, e)
+
+	path, _, err := backup.Pick(fs, toDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := identityFile{Identity: e.Identity()}
+	i.Format++
+	i.Sum = i.sum()
+	text := must(json.Marshal(i))
+	if err := replaceFile(fs, fs.PathJoin(path, backup.StoreName), identityName, text); err != nil {
+		t.Fatal(err)
+	}
+	m := &backup.Manifest{}
+	for _, name := range must(fs.List(fs.PathJoin(path, backup.StoreName))) {
+		size, sum, err := sized(fs, fs.PathJoin(path, backup.StoreName, name), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Files = append(m.Files, backup.File{Name: name, Size: size, Sum: sum})
+	}
+	_, err = Restore(context.Background(), path, m, "newer", Options{FS: fs}, nil)
+	if !errors.Is(err, ErrNewer) {
+		t.Errorf("a backup of a newer format: %v", err)
+	}
+}

@@ -2,7 +2,6 @@ package pebblekv
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -100,20 +99,7 @@ func writeNote(fs vfs.FS, dir string) error {
 	if err != nil {
 		return err
 	}
-	temp := fs.PathJoin(dir, closedName+closedTemp)
-	f, err := fs.Create(temp, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(b, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = fs.Rename(temp, fs.PathJoin(dir, closedName))
-	}
-	if err != nil {
-		_ = fs.Remove(temp)
-		return err
-	}
-	return syncDir(fs, dir)
+	return replaceFile(fs, dir, closedName, append(b, '\n'))
 }
 
 // readNote compares a closed store with its note.

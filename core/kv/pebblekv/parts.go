@@ -24,6 +24,7 @@ type parts struct {
 	foreign                          []string // none of a store's
 	heirs                            []string // logs that a relaxed store of an older version left behind when it was killed
 	note                             bool     // see closedNote
+	identity                         bool     // see identityName
 	opened                           bool     // see openedName
 	restoring                        bool     // see restoringName
 	old                              bool     // a file by which formats before the oldest that can be read are known
@@ -68,6 +69,8 @@ func (p *parts) other(name string) {
 	switch {
 	case name == closedName:
 		p.note = true
+	case name == identityName:
+		p.identity = true
 	case name == openedName:
 		p.opened = true
 	case name == restoringName:
@@ -94,5 +97,5 @@ func Holds(dir string) bool {
 // empty reports whether there is nothing of a store.
 func (p *parts) empty() bool {
 	files := len(p.logs) + len(p.tables) + len(p.manifests) + len(p.options) + len(p.markers) + len(p.heirs)
-	return files == 0 && !p.note && !p.old
+	return files == 0 && !p.note && !p.identity && !p.old
 }

@@ -92,6 +92,9 @@ func Open(dir string, o Options) (_ *Engine, err error) {
 		if err := markOpened(place.fs, dir); err != nil {
 			o.Logger.Warn("It can't be noted that the store is open", "error", err)
 		}
+		if err := place.identify(); err != nil {
+			o.Logger.Warn("The store can't be given an identity", "error", err)
+		}
 	}
 	if o.Relaxed {
 		e.relaxed = newLogTimer(e.syncLog)

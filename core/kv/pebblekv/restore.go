@@ -14,6 +14,9 @@ import (
 // one that goes, and locked meanwhile. A directory that has it isn't a whole store.
 const restoringName = "restoring"
 
+// cutRestore is what is wrong with such a directory.
+const cutRestore = "a backup was being restored here, and that was cut off: run orrery restore again"
+
 // Restoring is a directory into which a backup is being restored. Open and Examine take it with Options.Restoring only,
 // until Done.
 type Restoring struct {
@@ -31,11 +34,27 @@ func Restore(ctx context.Context, from string, m *backup.Manifest, dir string, o
 	if err := r.begin(); err != nil {
 		return nil, err
 	}
-	w := backup.Work{FS: o.FS, Progress: progress}
-	if err := backup.Fetch(ctx, w, from, m, dir); err != nil {
+	err := backup.Fetch(ctx, backup.Work{FS: o.FS, Progress: progress}, from, m, dir)
+	if err == nil {
+		err = r.anonymous()
+	}
+	if err != nil {
 		return nil, errors.Join(err, r.Leave())
 	}
 	return r, nil
+}
+
+// anonymous takes the identity away from a store that this version knows: it goes its own way from here on, so the open
+// for writing gives it one of its own.
+func (r *Restoring) anonymous() error {
+	l := &look{fs: r.fs, dir: r.dir, report: func(Problem) {}, parts: parts{identity: true}}
+	if err := l.readIdentity(); err != nil && !isMissing(err) {
+		return err
+	}
+	if err := r.fs.Remove(l.path(identityName)); err != nil && !isMissing(err) {
+		return err
+	}
+	return syncDir(r.fs, r.dir)
 }
 
 // begin takes the directory.

@@ -52,6 +52,7 @@ type look struct {
 	manifest string // name of the present one
 	firstLog uint64 // logs before it are in tables
 	lastSeq  uint64 // sequence number that had been given out when the manifest named firstLog
+	identity kv.Identity
 	report   func(Problem)
 	broken   bool
 
@@ -69,8 +70,11 @@ func inspect(fs vfs.FS, dir string, restoring bool, report func(Problem)) (*look
 		return l, err
 	}
 	if l.restoring && !restoring {
-		l.bad(restoringName, "a backup was being restored here, and that was cut off: run orrery restore again")
+		l.bad(restoringName, "%s", cutRestore)
 		return l, nil
+	}
+	if err := l.readIdentity(); err != nil {
+		return l, err
 	}
 	if l.empty() {
 		if len(l.foreign) > 0 {

@@ -311,7 +311,7 @@ func TestMakesNewStoreOfOneHalfMade(t *testing.T) {
 	if err := mustOpen(t, dir, Options{}).Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []string{"OPTIONS-*", "marker.format-version.*", closedName} {
+	for _, p := range []string{"OPTIONS-*", "marker.format-version.*", closedName, identityName} {
 		removeAll(t, dir, p)
 	}
 	overwrite(t, dir, "*.log", func([]byte) []byte { return nil })
