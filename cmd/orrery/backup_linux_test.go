@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -91,8 +93,8 @@ func TestBackupAndRestore(t *testing.T) {
 		if n := p.countItems(t); n != want {
 			t.Errorf("%d items, want %d", n, want)
 		}
-		if code, text := p.create(t, 100, 1000); code != 201 {
-			t.Fatal(code, text)
+		if code, text := p.create(t, 100, 1000); code != 201 || !raisedETag(text) {
+			t.Errorf("%d %s", code, text)
 		}
 		p.end(t)
 	}
@@ -108,6 +110,15 @@ func TestBackupAndRestore(t *testing.T) {
 	wantText(t, orrery(t, 1, "serve", "--data", at, "--admin-addr", "off", "--nosql-addr", "127.0.0.1:0", "--mongo-addr", "off",
 		"--table-addr", "off", "--gremlin-addr", "off"), "run orrery restore again")
 	wantText(t, orrery(t, 1, "check", at), "run orrery restore again")
+	wantText(t, orrery(t, 1, "repair", at, "--to", at+"-repaired"), "run orrery restore again")
+	saved := filepath.Join(dir, "saved")
+	wantText(t, orrery(t, 0, "repair", b.Path, "--to", saved), "51 items")
+	p = launch(t, "serve", "--data", saved, "--auth=false")
+	p.ready(t)
+	if code, text := p.create(t, 100, 1000); code != 201 || !raisedETag(text) {
+		t.Errorf("the repaired backup: %d %s", code, text)
+	}
+	p.end(t)
 	wantText(t, orrery(t, 0, "restore", "--from", all[0].Path, "--data", at), "50 items")
 }
 
@@ -126,4 +137,16 @@ func flipByte(t *testing.T, dir string) {
 	if err := os.WriteFile(files[0], b, 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+var etagOfItem = regexp.MustCompile(`"_etag":"\\"([0-9a-f]{8})-([0-9a-f]{4})`)
+
+// raisedETag reports whether the LSN in an item's etag is above all that a store gives out without a restore.
+func raisedETag(item string) bool {
+	m := etagOfItem.FindStringSubmatch(item)
+	if m == nil {
+		return false
+	}
+	lsn, err := strconv.ParseUint(m[1]+m[2], 16, 64)
+	return err == nil && lsn >= 1<<36
 }
