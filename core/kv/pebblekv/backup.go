@@ -40,7 +40,8 @@ func (c *copying) in(dir string) {
 func (c *copying) has(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.dir != "" && strings.HasPrefix(name, c.dir)
+	below, ok := strings.CutPrefix(name, c.dir)
+	return c.dir != "" && ok && (below == "" || os.IsPathSeparator(below[0]))
 }
 
 // Checkpoint implements kv.Engine: a store of its own in dir, made of hard links where the file system has them.

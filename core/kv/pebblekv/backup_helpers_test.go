@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"syscall"
@@ -221,4 +222,21 @@ func only(t testing.TB, fs vfs.FS) (out []string) {
 		}
 	}
 	return out
+}
+
+// power is cut again and again.
+type power struct {
+	fs  *vfs.MemFS
+	rnd *rand.Rand
+
+	mu   sync.Mutex
+	cuts []cutCopy
+}
+
+func (p *power) cut(op, name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	percent := p.rnd.IntN(101)
+	clone := p.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: p.rnd})
+	p.cuts = append(p.cuts, cutCopy{clone, percent, op + " " + name})
 }

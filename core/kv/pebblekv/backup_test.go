@@ -239,18 +239,11 @@ func mkdir(fs vfs.FS) vfs.FS {
 // Whenever the power is cut while a backup is made, the store is whole, and the newest whole backup is: the one before,
 // or this one. The next backup is made.
 func TestCutsInBackup(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(5, 6))
 	mem := vfs.NewCrashableMem()
-	type cut struct {
-		fs     *vfs.MemFS
-		before string
-	}
-	var cuts []cut
-	on := false
+	p := &power{fs: mem, rnd: rand.New(rand.NewPCG(5, 6))}
 	fs := &hookFS{FS: mem, disk: twoDisks, hook: func(op, name string) error {
-		if on && ofBackup(name) && op != "write" {
-			clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rnd.IntN(101), RNG: rnd})
-			cuts = append(cuts, cut{clone, op + " " + name})
+		if ofBackup(name) && op != "write" {
+			p.cut(op, name)
 		}
 		return nil
 	}}
@@ -261,13 +254,12 @@ func TestCutsInBackup(t *testing.T) {
 	}
 	mustBackUp(t, e)
 	fill(t, e, 500, 500)
-	on = true
+	p.cuts = nil
 	mustBackUp(t, e)
-	on = false
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for i, c := range cuts {
+	for i, c := range p.cuts {
 		if i%race.Fewer(1, 4) != 0 {
 			continue
 		}
@@ -289,16 +281,16 @@ func TestCutsInBackup(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if len(cuts) < 30 {
-		t.Errorf("only %d cuts", len(cuts))
+	if len(p.cuts) < 30 {
+		t.Errorf("only %d cuts", len(p.cuts))
 	}
 }
 
 // Whenever the power is cut while a backup is restored, the directory is no store, or the restored one with what the
 // restore has written to it; and the restore can be begun again.
 func TestCutsInRestore(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(5, 6))
 	mem := vfs.NewCrashableMem()
+	p := &power{fs: mem, rnd: rand.New(rand.NewPCG(5, 6))}
 	e := mustOpen(t, storeDir, Options{FS: mem, MemTableMB: 1})
 	fill(t, e, 0, 300)
 	if err := e.db.Flush(); err != nil {
@@ -309,21 +301,15 @@ func TestCutsInRestore(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	type cut struct {
-		fs     *vfs.MemFS
-		before string
-	}
-	var cuts []cut
 	fs := &hookFS{FS: mem, hook: func(op, name string) error {
-		clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rnd.IntN(101), RNG: rnd})
-		cuts = append(cuts, cut{clone, op + " " + name})
+		p.cut(op, name)
 		return nil
 	}}
 	if err := restore(fs, "r"); err != nil {
 		t.Fatal(err)
 	}
 	refused, done := 0, 0
-	for _, c := range cuts {
+	for _, c := range p.cuts {
 		e, err := Open("r", Options{FS: c.fs, ReadOnly: true})
 		switch {
 		case errors.Is(err, ErrNoStore): // not even begun, or nothing of it was kept
@@ -351,7 +337,7 @@ func TestCutsInRestore(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	t.Logf("%d cuts: %d refused, %d done", len(cuts), refused, done)
+	t.Logf("%d cuts: %d refused, %d done", len(p.cuts), refused, done)
 	if refused < 50 {
 		t.Error("too few to say something")
 	}
