@@ -236,7 +236,8 @@ type power struct {
 func (p *power) cut(op, name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	percent := p.rnd.IntN(101)
-	clone := p.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: p.rnd})
-	p.cuts = append(p.cuts, cutCopy{clone, percent, op + " " + name})
+	for _, percent := range []int{0, p.rnd.IntN(101), p.rnd.IntN(101), 100} {
+		clone := p.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: p.rnd})
+		p.cuts = append(p.cuts, cutCopy{clone, percent, op + " " + name})
+	}
 }
