@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -106,13 +107,19 @@ func (s *Server) backup(ctx context.Context, to string, progress func(done, tota
 	clk := b.eng.Clock()
 	var random [4]byte
 	clk.Random(random[:])
-	o := kv.BackupOptions{Taken: clk.Now(), Progress: progress}
+	o := kv.BackupOptions{Taken: clk.Now(), Progress: func(done, total int64) {
+		s.backups.progress(done, total)
+		progress(done, total)
+	}}
 	o.Name = backup.Name(o.Taken, random)
 	begun := wall.Now()
+	s.backups.begin()
 	done, err := b.eng.Backup(ctx, to, o)
+	err = backupError(err)
+	s.backups.end(&done, err)
 	if err != nil {
 		s.log.Warn("A backup was not made", "to", to, "error", err)
-		return nil, backupError(err)
+		return nil, err
 	}
 	s.log.Info("A backup was made", "path", done.Path, "bytes", done.Bytes, "copied", done.Copied, "took", wall.Now().Sub(begun))
 	return &done, nil
@@ -133,6 +140,61 @@ func backupError(err error) error {
 		return refusedBackup{r}
 	}
 	return err
+}
+
+// BackupStatus is what /status says of backups since the start.
+type BackupStatus struct {
+	Running bool       `json:"running"`
+	Done    int64      `json:"doneBytes,omitempty"` // of the one that is running
+	Total   int64      `json:"totalBytes,omitempty"`
+	Last    *kv.Backup `json:"last,omitempty"` // that was made
+	LastEnd string     `json:"lastEnd,omitempty"`
+	Error   string     `json:"error,omitempty"` // of the last one that was asked for, when it wasn't made
+}
+
+// backups follows the backups of a server.
+type backups struct {
+	mu      sync.Mutex
+	running int // a second one is refused at once
+	st      *BackupStatus
+}
+
+func (b *backups) status() *BackupStatus {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.st == nil {
+		return nil
+	}
+	st := *b.st
+	st.Running = b.running > 0
+	return &st
+}
+
+func (b *backups) change(f func(st *BackupStatus)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.st == nil {
+		b.st = &BackupStatus{}
+	}
+	f(b.st)
+}
+
+func (b *backups) begin() { b.change(func(*BackupStatus) { b.running++ }) }
+
+func (b *backups) progress(done, total int64) {
+	b.change(func(st *BackupStatus) { st.Done, st.Total = done, total })
+}
+
+func (b *backups) end(made *kv.Backup, err error) {
+	b.change(func(st *BackupStatus) {
+		b.running--
+		st.Done, st.Total, st.Error = 0, 0, ""
+		if err != nil {
+			st.Error = err.Error()
+			return
+		}
+		st.Last, st.LastEnd = made, wall.Now().UTC().Format(time.RFC3339)
+	})
 }
 
 // AskForBackup has the server of an admin port make a backup, and tells progress how far it is. When ctx ends the

@@ -46,6 +46,8 @@ type Server struct {
 	began time.Time
 	seen  *observer
 
+	backups backups
+
 	ready    atomic.Bool
 	stopping atomic.Bool
 	closing  atomic.Bool     // the store is being closed
