@@ -97,7 +97,8 @@ func (c *restoreCmd) Run(s *streams) error {
 	if c.JSON {
 		return printJSON(s.out, r)
 	}
-	_, err = fmt.Fprintf(s.out, "%s: the backup %s is restored and clean, %d containers with %d items\n", r.Data, r.Backup, r.Containers, r.Items)
+	_, err = fmt.Fprintf(s.out, "%s: the backup %s is restored and clean, %d containers with %d items\n",
+		r.Data, r.Backup, r.Containers, r.Items)
 	return err
 }
 

@@ -38,12 +38,12 @@ func Raise(eng kv.Engine, b *kv.Batch) (gens []uint32, err error) {
 	a.NextResource = max(a.NextResource, 1)
 	for _, n := range []*uint32{&a.NextDB, &a.NextContainer, &a.NextGen, &a.NextResource} {
 		if *n > maxName-2*raisedNames {
-			return nil, status.New(status.BadRequest, "The store has been restored too often: its numbers of databases and containers are at their end.")
+			return nil, atTheEnd("numbers of databases and containers")
 		}
 		*n += raisedNames
 	}
 	if a.NextVersion > maxVersion-2*raisedVersions {
-		return nil, status.New(status.BadRequest, "The store has been restored too often: its version numbers are at their end.")
+		return nil, atTheEnd("version numbers")
 	}
 	a.NextVersion += raisedVersions
 	snap := eng.Snapshot()
@@ -63,4 +63,8 @@ func Raise(eng kv.Engine, b *kv.Batch) (gens []uint32, err error) {
 		b.Put(keys.AppendMeta(nil, keys.MetaAccount, 0, ""), v)
 	}
 	return gens, err
+}
+
+func atTheEnd(what string) error {
+	return status.New(status.BadRequest, "The store has been restored too often: its %s are at their end.", what)
 }

@@ -121,7 +121,8 @@ func (s *Server) backup(ctx context.Context, to string, progress func(done, tota
 		s.log.Warn("A backup was not made", "to", to, "error", err)
 		return nil, err
 	}
-	s.log.Info("A backup was made", "path", done.Path, "bytes", done.Bytes, "copied", done.Copied, "took", wall.Now().Sub(begun))
+	s.log.Info("A backup was made", "path", done.Path, "bytes", done.Bytes, "copied", done.Copied,
+		"took", wall.Now().Sub(begun))
 	return &done, nil
 }
 

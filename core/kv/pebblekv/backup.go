@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/pebblekv/backup"
@@ -62,16 +61,31 @@ func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
 	return translate(err)
 }
 
-// checkpoint is Checkpoint for who holds copying.one.
-func (e *Engine) checkpoint(dir string) (err error) {
+// checkpoint is Checkpoint for who holds copying.one. The log is synced first: what was acknowledged by a relaxed store
+// may not be in its file yet.
+func (e *Engine) checkpoint(dir string) error {
+	if err := e.syncedLog(); err != nil {
+		return err
+	}
 	e.disk.copying.in(dir)
 	defer e.disk.copying.in("")
+	return e.linked(dir)
+}
+
+// syncedLog is syncLog for who isn't a writer: a log that fails ends the process.
+func (e *Engine) syncedLog() error {
+	defer e.disk.fail.recovered()
+	return e.syncLog()
+}
+
+// linked has Pebble make a checkpoint.
+func (e *Engine) linked(dir string) (err error) {
 	defer func() { // Pebble panics when the new directory can't be synced; nothing of the store's own is at stake
 		if r := recover(); r != nil {
 			err = fmt.Errorf("the checkpoint failed: %v", r)
 		}
 	}()
-	return e.db.Checkpoint(dir, pebble.WithFlushedWAL())
+	return e.db.Checkpoint(dir)
 }
 
 // errBackupRuns is for a second backup.
@@ -104,11 +118,11 @@ func backupRefusal(err error) error {
 	case errors.As(err, &r):
 		return r
 	case vfs.IsNoSpaceError(err):
-		return &kv.Refusal{Kind: kv.ErrFull, Sentence: "The backup could not be written, the disk is full: " + err.Error()}
+		return fullForBackup("The backup could not be written, the disk is full: %v", err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return &kv.Refusal{Kind: kv.ErrUnavailable, Sentence: "The backup was given up; the next one goes on with what is there."}
+		return refusedBackup("The backup was given up; the next one goes on with what is there.")
 	}
-	return &kv.Refusal{Kind: kv.ErrUnavailable, Sentence: "The backup could not be made: " + err.Error()}
+	return refusedBackup("The backup could not be made: %v", err)
 }
 
 func (e *Engine) backup(ctx context.Context, to string, o kv.BackupOptions) (b kv.Backup, err error) {
@@ -185,13 +199,18 @@ func outside(fs vfs.FS, store, to string) error {
 	}
 	a, b := realPath(filepath.Dir(absolute(store))), realPath(to)
 	if within(a, b) || within(b, a) {
-		return refusedBackup("The directory %s of backups and the data directory %s must not be one within the other.", to, a)
+		return refusedBackup("The directory %s of backups and the data directory %s must not be one within the other.",
+			to, a)
 	}
 	return nil
 }
 
 func refusedBackup(format string, args ...any) error {
 	return &kv.Refusal{Kind: kv.ErrUnavailable, Sentence: fmt.Sprintf(format, args...)}
+}
+
+func fullForBackup(format string, args ...any) error {
+	return &kv.Refusal{Kind: kv.ErrFull, Sentence: fmt.Sprintf(format, args...)}
 }
 
 // within reports whether b is a or below it.
@@ -267,8 +286,8 @@ func (e *Engine) roomToStage() error {
 		n += int64(m.Total().TablesSize)
 	}
 	if !e.disk.mayMerge(n) {
-		return &kv.Refusal{Kind: kv.ErrFull, Sentence: fmt.Sprintf("There is too little room beside the store for a backup, which needs %s there for a while. %s",
-			size(n), e.disk.space.figures())}
+		return fullForBackup("There is too little room beside the store for a backup, which needs %s there for a while. %s",
+			size(n), e.disk.space.figures())
 	}
 	return nil
 }
@@ -309,5 +328,5 @@ func (e *Engine) roomFor(n int64, to string) error {
 	if n <= free {
 		return nil
 	}
-	return &kv.Refusal{Kind: kv.ErrFull, Sentence: fmt.Sprintf("The backup needs %s in %s, and there is room for %s.", size(n), to, size(free))}
+	return fullForBackup("The backup needs %s in %s, and there is room for %s.", size(n), to, size(free))
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/backup"
 )
 
-// restoringName is a file in a directory into which a backup is being restored. It is the first thing there and the last
-// one that goes, and locked meanwhile. A directory that has it isn't a whole store.
+// restoringName is a file in a directory into which a backup is being restored. It is the first thing there and the
+// last one that goes, and locked meanwhile. A directory that has it isn't a whole store.
 const restoringName = "restoring"
 
 // cutRestore is what is wrong with such a directory.
@@ -28,7 +28,8 @@ type Restoring struct {
 // Restore copies the store of the backup in from, whose manifest is m, to dir, which is made when absent and otherwise
 // empty, or has what a restore has left that was cut off: that is removed. The caller changes the store, and calls Done
 // or Leave.
-func Restore(ctx context.Context, from string, m *backup.Manifest, dir string, o Options, progress func(done, total int64)) (*Restoring, error) {
+func Restore(ctx context.Context, from string, m *backup.Manifest, dir string, o Options,
+	progress func(done, total int64)) (*Restoring, error) {
 	o = o.withDefaults()
 	r := &Restoring{fs: o.FS, dir: dir}
 	if err := r.begin(); err != nil {

@@ -32,6 +32,9 @@ type Job struct {
 //
 // An error leaves what is done for the next backup, but one for want of room: that leaves nothing.
 func Take(ctx context.Context, j Job) (b kv.Backup, err error) {
+	if err := onlyBackups(j.FS, j.To); err != nil { // before a lock is left there
+		return b, err
+	}
 	lock, err := j.FS.Lock(j.FS.PathJoin(j.To, lockName))
 	if err != nil {
 		return b, fmt.Errorf("%s can't be locked, does another server make a backup there? %w", j.To, err)
@@ -40,7 +43,7 @@ func Take(ctx context.Context, j Job) (b kv.Backup, err error) {
 	if err = t.survey(); err == nil {
 		err = t.take(ctx)
 	}
-	if vfs.IsNoSpaceError(err) {
+	if vfs.IsNoSpaceError(err) || errors.Is(err, kv.ErrFull) {
 		_ = t.FS.RemoveAll(t.dir)
 	}
 	return t.result, errors.Join(err, lock.Close())
@@ -70,17 +73,22 @@ type planned struct {
 	shared *source // nil: it is taken from the store
 }
 
-// survey looks at the directory: nothing but backups of this store may be there.
-func (t *taker) survey() error {
-	names, err := t.FS.List(t.To)
+// onlyBackups sees that a directory has nothing but backups.
+func onlyBackups(fs vfs.FS, dir string) error {
+	names, err := fs.List(dir)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
 		if name != lockName && name != lostFound && !named.MatchString(name) {
-			return fmt.Errorf("%s has files that are none of a backup's, such as %s: give a directory of its own", t.To, name)
+			return fmt.Errorf("%s has files that are none of a backup's, such as %s: give a directory of its own", dir, name)
 		}
 	}
+	return nil
+}
+
+// survey looks at the backups in the directory: they must be of this store.
+func (t *taker) survey() error {
 	all, err := List(t.FS, t.To)
 	if err != nil {
 		return err
