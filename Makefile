@@ -29,7 +29,7 @@ menu:
 	@echo 'make lint         gofmt, go vet, import rules'
 	@echo 'make conformance  official clients in other languages (installs them)'
 	@echo 'make fuzz         every fuzz target for FUZZTIME=$(FUZZTIME)'
-	@echo 'make torture      CUTS=$(CUTS) power cuts and KILLS=$(KILLS) kills of stores that are written to'
+	@echo 'make torture      CUTS=$(CUTS) power cuts and KILLS=$(KILLS) kills of stores that are written to, backed up, restored'
 	@echo 'make soak         SOAK=$(SOAK) of mixed load through all four doors; memory and reads must stay as they are'
 	@echo 'make bench        Go benchmarks of PKGS=$(PKGS)'
 	@echo 'make clean        remove ./bin and test leftovers (never data)'

@@ -26,6 +26,8 @@ type cli struct {
 	Demo    demoCmd    `cmd:"" help:"Serve sample data from memory."`
 	Check   checkCmd   `cmd:"" help:"Verify a store that no server has open."`
 	Repair  repairCmd  `cmd:"" help:"Save what can be read of a damaged store into a new directory."`
+	Backup  backupCmd  `cmd:"" help:"Back up the store of a running server."`
+	Restore restoreCmd `cmd:"" help:"Make a store of a backup."`
 	Query   queryCmd   `cmd:"" help:"Run a NoSQL query, and explain it."`
 	Connect connectCmd `cmd:"" help:"Print the connection strings of a server, from its data directory."`
 	Version versionCmd `cmd:"" help:"Print the version."`

@@ -31,3 +31,17 @@ func (s *size) UnmarshalText(text []byte) error {
 	*s = size(n * unit)
 	return nil
 }
+
+// String is the size for people.
+func (s size) String() string {
+	unit := sizeUnits[len(sizeUnits)-1]
+	for _, u := range sizeUnits[:len(sizeUnits)-1] {
+		if float64(s) >= u.bytes {
+			unit = u
+		}
+	}
+	if unit.bytes == 1 {
+		return fmt.Sprintf("%d B", int64(s))
+	}
+	return fmt.Sprintf("%.1f %s", float64(s)/unit.bytes, unit.name)
+}

@@ -58,6 +58,9 @@ type account struct {
 	NextResource  uint32 `json:"nextResource,omitempty"` // absent in older stores: 0 is 1
 }
 
+// firstAccount are the counters of an empty catalog.
+var firstAccount = account{NextDB: 0x10000001, NextContainer: 1, NextGen: 1, NextVersion: 1}
+
 // Open reads the catalog of a store; an empty store has an empty catalog.
 func Open(eng kv.Engine, clk *clock.Clock, set Settings) (*Catalog, error) {
 	if set.PartitionThroughput <= 0 {
@@ -74,7 +77,7 @@ func Open(eng kv.Engine, clk *clock.Clock, set Settings) (*Catalog, error) {
 
 func load(eng kv.Engine) (*state, error) {
 	st := &state{
-		account: account{NextDB: 0x10000001, NextContainer: 1, NextGen: 1, NextVersion: 1},
+		account: firstAccount,
 		dbs:     map[string]*Database{}, dbNums: map[uint32]*Database{},
 		containers: map[string]map[string]*Container{}, rids: map[[8]byte]*Container{}, shelves: map[uint32]shelf{},
 	}

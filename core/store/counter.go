@@ -184,12 +184,8 @@ func (c *counter) numbers() uint64 {
 // write makes it durable that numbers up to these are used. Whose outcome isn't known is a reservation, not what is to
 // be written with its numbers: nothing of that is applied.
 func (c *counter) write(lsn, num uint64) error {
-	v := make([]byte, 0, 17)
-	v = append(v, formatCounter)
-	v = binary.BigEndian.AppendUint64(v, lsn)
-	v = binary.BigEndian.AppendUint64(v, num)
 	b := kv.Batch{Frees: true} // a delete on a full disk takes an LSN, too
-	b.Put(keys.AppendMeta(nil, keys.MetaCounter, c.gen, ""), v)
+	putCounter(&b, c.gen, lsn, num)
 	w, err := c.eng.Write(c.work.Context(), &b, nil)
 	if err == nil {
 		err = w.Wait()
@@ -198,4 +194,40 @@ func (c *counter) write(lsn, num uint64) error {
 		return fmt.Errorf("%w: no numbers could be reserved: %v", kv.ErrUnavailable, err)
 	}
 	return err
+}
+
+// putCounter puts it into b that a generation's numbers up to these are used.
+func putCounter(b *kv.Batch, gen uint32, lsn, num uint64) {
+	v := make([]byte, 0, 17)
+	v = append(v, formatCounter)
+	v = binary.BigEndian.AppendUint64(v, lsn)
+	v = binary.BigEndian.AppendUint64(v, num)
+	b.Put(keys.AppendMeta(nil, keys.MetaCounter, gen, ""), v)
+}
+
+// By how much Raise raises what a container's counter has reserved. No store gives out so many while a backup gets old:
+// at 100,000 commits a second 2^36 LSNs are eight days of nothing but commits, and 2^28 numbers are a quarter of a
+// billion new items in one container. LSNs stay below 2^53, which JavaScript still counts exactly; item numbers below
+// 2^40 (docs/formats.md). That is enough for 130,000 restores of a store from backups of its restored self, and 4,000.
+const (
+	raisedLSNs    = 1 << 36
+	raisedNumbers = 1 << 28
+	maxLSN        = 1<<53 - 1
+	maxNumber     = 1<<40 - 1
+)
+
+// Raise puts into b the counters of generations, raised above everything that was given out after the engine's state
+// was copied. An error says that the numbers are at their end.
+func Raise(eng kv.Engine, gens []uint32, b *kv.Batch) error {
+	for _, gen := range gens {
+		c := counter{eng: eng, gen: gen}
+		if err := c.load(); err != nil {
+			return translate(err)
+		}
+		if c.lsn.to > maxLSN-2*raisedLSNs || c.num.to > maxNumber-2*raisedNumbers {
+			return status.New(status.BadRequest, "The store has been restored too often: the numbers of a container are at their end.")
+		}
+		putCounter(b, gen, c.lsn.to+raisedLSNs, c.num.to+raisedNumbers)
+	}
+	return nil
 }

@@ -32,6 +32,13 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(restoreEnv); dir != "" {
+		if err := restoreChild(dir); err != nil {
+			fmt.Println("error", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if dir := os.Getenv(childEnv); dir != "" {
 		if err := child(dir, strings.Split(os.Getenv(childEnv+"_AT"), ","), os.Getenv(childEnv+"_RELAXED") != ""); err != nil {
 			fmt.Println("error", err)
@@ -71,8 +78,8 @@ func child(dir string, at []string, relaxed bool) error {
 	if err != nil {
 		return err
 	}
-	go changePolicies(ctx, eng, c)
 	var mu sync.Mutex
+	acked := make([]int, writers)
 	var wg sync.WaitGroup
 	errs := make([]error, writers)
 	for w := range writers {
@@ -80,6 +87,9 @@ func child(dir string, at []string, relaxed bool) error {
 		if err != nil {
 			return err
 		}
+		mu.Lock()
+		acked[w] = first
+		mu.Unlock()
 		wg.Go(func() {
 			st := histories.After(w, first)
 			for n := first; ; n++ {
@@ -89,10 +99,20 @@ func child(dir string, at []string, relaxed bool) error {
 					os.Exit(1)
 				}
 				mu.Lock() // one whole line at a time
+				acked[w]++
 				fmt.Printf("ack %d %d\n", w, n)
 				mu.Unlock()
 			}
 		})
+	}
+	if to := os.Getenv(childEnv + "_BACKUP"); to != "" {
+		go makeBackups(ctx, eng, to, func(name string) {
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Println("backup", name, strings.Trim(fmt.Sprint(acked), "[]"))
+		})
+	} else {
+		go changePolicies(ctx, eng, c)
 	}
 	wg.Wait()
 	return errors.Join(errs...)
@@ -147,7 +167,11 @@ func killAndVerify(t *testing.T, kills int, relaxed bool) {
 	at := make([]int, writers) // each writer's next step
 	total := 0
 	for kill := range kills {
-		acked := runChild(t, dir, at, relaxed, time.Duration(20+r.IntN(150))*time.Millisecond)
+		var env []string
+		if relaxed {
+			env = append(env, childEnv+"_RELAXED=1")
+		}
+		acked := runChild(t, dir, at, env, time.Duration(20+r.IntN(150))*time.Millisecond, nil)
 		for w := range at {
 			total += acked[w] - at[w]
 		}
@@ -167,8 +191,8 @@ func killAndVerify(t *testing.T, kills int, relaxed bool) {
 }
 
 // runChild lets a child write for d after its first acknowledgement, kills it, and returns each writer's number of
-// acknowledged steps.
-func runChild(t *testing.T, dir string, at []int, relaxed bool, d time.Duration) []int {
+// acknowledged steps. said is told what else it says.
+func runChild(t *testing.T, dir string, at []int, env []string, d time.Duration, said func(words []string)) []int {
 	t.Helper()
 	var next []string
 	for _, n := range at {
@@ -176,9 +200,7 @@ func runChild(t *testing.T, dir string, at []int, relaxed bool, d time.Duration)
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childEnv+"="+dir, childEnv+"_AT="+strings.Join(next, ","))
-	if relaxed {
-		cmd.Env = append(cmd.Env, childEnv+"_RELAXED=1")
-	}
+	cmd.Env = append(cmd.Env, env...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -192,6 +214,10 @@ func runChild(t *testing.T, dir string, at []int, relaxed bool, d time.Duration)
 	var once sync.Once
 	for lines.Scan() {
 		once.Do(func() { time.AfterFunc(d, func() { _ = cmd.Process.Kill() }) })
+		if words := strings.Fields(lines.Text()); said != nil && words[0] == "backup" {
+			said(words[1:])
+			continue
+		}
 		var w, n int
 		if _, err := fmt.Sscanf(lines.Text(), "ack %d %d", &w, &n); err != nil {
 			_ = cmd.Process.Kill()

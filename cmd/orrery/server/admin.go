@@ -17,7 +17,8 @@ import (
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
-// adminHandler is the admin port: what there is to see of a server. Nothing here changes anything.
+// adminHandler is the admin port: what there is to see of a server, and its backups. Nothing here changes what it
+// stores.
 func (s *Server) adminHandler() http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	g := gin.New()
@@ -39,6 +40,7 @@ func (s *Server) adminHandler() http.Handler {
 		g.GET(r.path, r.answer)
 		g.HEAD(r.path, r.answer)
 	}
+	g.POST(BackupPath, s.postBackup)
 	return g
 }
 
@@ -86,11 +88,15 @@ func (s *Server) getStatus(c *gin.Context) { asJSON(c.Writer, s.status()) }
 func (s *Server) getConnect(c *gin.Context) {
 	knows := s.keyIsPublic() || s.hasKey(c.Request)
 	if !knows && s.cfg.Auth {
-		c.Header("WWW-Authenticate", `Basic realm="orrery"`)
-		plain(c.Writer, http.StatusUnauthorized, "Send the account key, as a bearer token or as the password of any user.\n")
+		s.askForKey(c)
 		return
 	}
 	asJSON(c.Writer, s.Connections(knows))
+}
+
+func (s *Server) askForKey(c *gin.Context) {
+	c.Header("WWW-Authenticate", `Basic realm="orrery"`)
+	plain(c.Writer, http.StatusUnauthorized, "Send the account key, as a bearer token or as the password of any user.\n")
 }
 
 // hasKey reports whether a request brings the account key.

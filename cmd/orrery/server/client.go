@@ -53,6 +53,17 @@ func request(ctx context.Context, method, url string, header map[string]string, 
 	return err
 }
 
+// postAdmin sends a POST with the key to an admin port; the answer's body is the caller's to close.
+func postAdmin(ctx context.Context, admin, path, key string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(admin, "/")+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Content-Type", "application/json")
+	return http.DefaultClient.Do(req)
+}
+
 // nosql sends a NoSQL request; link is the parent's link for POST and the resource's own otherwise ("" for /dbs itself).
 func (s *Server) nosql(ctx context.Context, method, kind, link string, header map[string]string, body []byte) error {
 	date := wall.Now().Format(http.TimeFormat)

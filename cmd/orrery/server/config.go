@@ -180,6 +180,9 @@ func (c *Config) Validate() error {
 		if _, err := storeIn(c.Data); err != nil {
 			return err
 		}
+		if isBackup(c.Data) {
+			return fmt.Errorf("%s is a backup, which stays as it is: orrery restore --from %s --data NEWDIR makes a store of it", c.Data, c.Data)
+		}
 	}
 	for name, target := range c.GremlinSources {
 		db, graph, ok := strings.Cut(target, "/")

@@ -298,7 +298,7 @@ func serveDamaged(t *testing.T, data string, want wantItems, problems []string) 
 	before := state(t, data)
 	e, err := pebblekv.Open(StoreDir(data), pebblekv.Options{MemTableMB: 1, CacheMB: 8, Scanned: core.OnlyScanned, Kept: core.GotSingly,
 		Upgrade: true, // without an identity it looks like one of format 1
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		if len(problems) == 0 {
 			t.Errorf("a clean store is refused: %v", err)

@@ -8,6 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
+	"github.com/orrerydb/orrery/core/kv/pebblekv/backup"
 )
 
 // openError says in a sentence why the store of a data directory can't be opened.
@@ -56,6 +57,11 @@ func Examine(ctx context.Context, data string, w pebblekv.Watch) (*core.Engine, 
 	if err != nil {
 		return nil, err
 	}
+	if isBackup(data) {
+		if err := verifyBackup(ctx, data, w); err != nil {
+			return nil, err
+		}
+	}
 	e, err := pebblekv.Examine(ctx, dir, readOnly(), w)
 	if err != nil || e == nil {
 		return nil, openError(data, err)
@@ -66,4 +72,16 @@ func Examine(ctx context.Context, data string, w pebblekv.Watch) (*core.Engine, 
 		return nil, e.Close()
 	}
 	return eng, nil
+}
+
+// verifyBackup compares the files of a backup with what they were when it was made.
+func verifyBackup(ctx context.Context, dir string, w pebblekv.Watch) error {
+	m, err := backup.ReadManifest(backup.OS, dir)
+	if err != nil {
+		w.Report(pebblekv.Problem{File: backup.ManifestName, What: err.Error(), Level: pebblekv.Damage})
+		return nil
+	}
+	return backup.Verify(ctx, backup.Work{FS: backup.OS, Progress: w.Progress}, dir, m, func(file, what string) {
+		w.Report(pebblekv.Problem{File: file, What: what, Level: pebblekv.Damage})
+	})
 }

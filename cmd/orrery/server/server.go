@@ -46,9 +46,12 @@ type Server struct {
 	began time.Time
 	seen  *observer
 
+	backups backups
+
 	ready    atomic.Bool
 	stopping atomic.Bool
-	closing  atomic.Bool // the store is being closed
+	closing  atomic.Bool     // the store is being closed
+	life     context.Context // of the server: ends with the begin of Stop
 	probing  context.CancelFunc
 	wg       sync.WaitGroup // listeners and the prober
 	failed   chan error     // a listener that ended by itself
@@ -150,6 +153,7 @@ func (s *Server) bind() error {
 }
 
 func (s *Server) serve() {
+	s.life, s.probing = context.WithCancel(context.Background())
 	for _, b := range s.bound {
 		s.wg.Go(func() {
 			err := b.door.Serve(b.listener)
@@ -159,9 +163,7 @@ func (s *Server) serve() {
 			}
 		})
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s.probing = cancel
-	s.wg.Go(func() { s.probeUntilReady(ctx) })
+	s.wg.Go(func() { s.probeUntilReady(s.life) })
 }
 
 // refusalPause is between two lines of the log about connections that are refused.

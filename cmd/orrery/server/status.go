@@ -17,7 +17,8 @@ type Status struct {
 	APIs       map[string]DoorStatus `json:"apis"`
 	Identity   *kv.Identity          `json:"identity,omitempty"` // of the store
 	Store      any                   `json:"store,omitempty"`
-	Scrub      any                   `json:"scrub,omitempty"` // what the scrub of the store has found
+	Backup     *BackupStatus         `json:"backup,omitempty"` // nil: none was asked for since the start
+	Scrub      any                   `json:"scrub,omitempty"`  // what the scrub of the store has found
 	Containers []ContainerStatus     `json:"containers,omitempty"`
 }
 
@@ -56,6 +57,7 @@ func (s *Server) status() Status {
 		Durability: s.cfg.Durability,
 		APIs:       map[string]DoorStatus{},
 		Store:      s.back.Status(),
+		Backup:     s.backups.status(),
 	}
 	if s.cfg.Memory {
 		st.Data, st.Durability = "memory", "none"

@@ -8,6 +8,9 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/certs"
 )
 
+// tlsName is the directory of the server's own certificate in a data directory.
+const tlsName = "tls"
+
 // certificate is the user's, or the one that is kept in the data directory.
 func (s *Server) certificate() (certs.Pair, error) {
 	if s.cfg.TLSCert != "" {
@@ -21,7 +24,7 @@ func (s *Server) certificate() (certs.Pair, error) {
 	}
 	dir := ""
 	if !s.cfg.Memory {
-		dir = filepath.Join(s.cfg.Data, "tls")
+		dir = filepath.Join(s.cfg.Data, tlsName)
 	}
 	p, err := certs.LoadOrCreate(dir, certs.Names(), wall)
 	if errors.Is(err, certs.ErrNotKept) {

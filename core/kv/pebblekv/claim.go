@@ -23,6 +23,8 @@ type claimed struct {
 	files    []string // see storeFiles, before the open
 	fresh    bool     // a store is to be made
 	readOnly bool
+
+	restoring bool // see Options.Restoring
 }
 
 // claim locks a directory and sees that it holds a whole store, or nothing. In any other the only thing that happens is
@@ -31,7 +33,7 @@ func claim(dir string, o *Options) (*claimed, error) {
 	if o.ReadOnly {
 		o.FS, o.Relaxed = readOnlyFS{o.FS}, false
 	}
-	c := &claimed{fs: o.FS, path: dir, log: o.Logger, readOnly: o.ReadOnly}
+	c := &claimed{fs: o.FS, path: dir, log: o.Logger, readOnly: o.ReadOnly, restoring: o.Restoring}
 	if err := c.begin(); err != nil {
 		return nil, claiming(err)
 	}
@@ -97,7 +99,7 @@ func claiming(err error) error {
 // else it finds.
 func (c *claimed) whole() (fresh bool, err error) {
 	var broken error
-	l, err := inspect(c.fs, c.path, func(p Problem) {
+	l, err := inspect(c.fs, c.path, c.restoring, func(p Problem) {
 		switch {
 		case p.Level == Note:
 			c.log.Info("The store was not closed", "file", p.File, "found", p.What)

@@ -21,6 +21,8 @@ type disk struct {
 	stall stall
 	space space
 
+	copying copying
+
 	refused atomic.Uint32 // see refuseData and those after it
 	running atomic.Bool   // the store is open: what goes wrong with a log now ends the process
 

@@ -60,6 +60,9 @@ var errNoMerge = fmt.Errorf("pebblekv: the last room is kept for flushes: %w", s
 // Create implements vfs.FS.
 func (fs diskFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	f := &diskFile{d: fs.d, name: name, purpose: purposeOf(name, category)}
+	if f.purpose == forLog && fs.d.copying.has(name) {
+		f.purpose = forElse
+	}
 	switch {
 	case f.purpose == forMerge && !fs.d.mayMerge(0):
 		fs.d.space.merge.failed()
@@ -83,7 +86,24 @@ func (fs diskFS) OpenDir(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &diskFile{File: f, d: fs.d, name: name, purpose: forLog}, nil
+	d := &diskFile{File: f, d: fs.d, name: name, purpose: forLog}
+	if fs.d.copying.has(name) {
+		d.purpose = forElse
+	}
+	return d, nil
+}
+
+// errNoLink is for a file that Pebble is to copy instead: by itself it gives up at some errors that file systems without
+// hard links have.
+var errNoLink = errors.New("pebblekv: no hard link")
+
+// Link implements vfs.FS.
+func (fs diskFS) Link(from, to string) error {
+	err := fs.FS.Link(from, to)
+	if err != nil && fs.d.copying.has(to) {
+		return fmt.Errorf("%w: %v", errNoLink, err)
+	}
+	return err
 }
 
 // Unwrap implements vfs.FS.

@@ -3,9 +3,7 @@ package pebblekv
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"sort"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -92,22 +90,6 @@ func (e *Engine) SplitPoints(lo, hi []byte, target uint64) ([][]byte, error) {
 		n += t.Size
 	}
 	return cuts, nil
-}
-
-// Checkpoint implements kv.Engine: a store of its own in dir, made of hard links where the file system has them.
-func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
-	}
-	if !e.gate.enter() {
-		return kv.ErrClosed
-	}
-	defer e.gate.leave()
-	err := e.db.Checkpoint(dir, pebble.WithFlushedWAL())
-	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%w: checkpoint directory exists: %s", kv.ErrContract, dir)
-	}
-	return translate(err)
 }
 
 // Metrics are the figures that /metrics and /status publish.

@@ -44,7 +44,7 @@ func unmark(fs vfs.FS, dir string) error {
 func storeFiles(fs vfs.FS, dir string) ([]string, error) {
 	names, err := fs.List(dir)
 	names = slices.DeleteFunc(names, func(n string) bool {
-		return n == "LOCK" || n == ballastName || n == closedName || n == openedName || n == identityName
+		return n == "LOCK" || n == ballastName || n == closedName || n == openedName || n == identityName || n == stageName
 	})
 	slices.Sort(names)
 	return names, err

@@ -26,6 +26,9 @@ type Options struct {
 	Upgrade   bool
 	anyFormat bool // a store of an older format may be opened
 
+	// Restoring opens a store that is being restored, see Restore; other opens refuse it.
+	Restoring bool
+
 	// Scanned reports keys that are only ever scanned, never got: bloom filters leave them out. It must not change for the
 	// life of a store. nil: filters hold all keys.
 	Scanned func(key []byte) bool

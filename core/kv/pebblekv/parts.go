@@ -26,6 +26,7 @@ type parts struct {
 	note                             bool     // see closedNote
 	identity                         bool     // see identityName
 	opened                           bool     // see openedName
+	restoring                        bool     // see restoringName
 	old                              bool     // a file by which formats before the oldest that can be read are known
 }
 
@@ -72,13 +73,15 @@ func (p *parts) other(name string) {
 		p.identity = true
 	case name == openedName:
 		p.opened = true
+	case name == restoringName:
+		p.restoring = true
 	case strings.HasPrefix(name, "marker."):
 		p.markers = append(p.markers, name)
 	case name == "CURRENT":
 		p.old = true
 	case strings.HasPrefix(name, heirPrefix):
 		p.heirs = append(p.heirs, name)
-	case name == "LOCK", name == ballastName, strings.HasSuffix(name, closedTemp):
+	case name == "LOCK", name == ballastName, name == stageName, strings.HasSuffix(name, closedTemp):
 		p.others = append(p.others, name)
 	default:
 		p.foreign = append(p.foreign, name)

@@ -49,7 +49,7 @@ var _ kv.Engine = (*Engine)(nil)
 // the flush of what is in the logs, the store is open for reading only (see Health).
 func Open(dir string, o Options) (_ *Engine, err error) {
 	o = o.withDefaults()
-	o.anyFormat = o.ReadOnly || o.Upgrade
+	o.anyFormat = o.ReadOnly || o.Upgrade || o.Restoring
 	d := newDisk(dir, &o)
 	defer func() {
 		if err != nil {
@@ -87,6 +87,9 @@ func Open(dir string, o Options) (_ *Engine, err error) {
 		return nil, errors.Join(translate(err), place.leave(false))
 	}
 	if !place.readOnly {
+		if err := place.fs.RemoveAll(place.fs.PathJoin(dir, stageName)); err != nil {
+			o.Logger.Warn("What is left of a backup can't be removed", "error", err)
+		}
 		if err := markOpened(place.fs, dir); err != nil {
 			o.Logger.Warn("It can't be noted that the store is open", "error", err)
 		}

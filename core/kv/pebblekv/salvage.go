@@ -84,6 +84,9 @@ func (s *Salvage) open(o Options) error {
 	if l.parts, err = partsOf(s.fs, s.dir); err != nil {
 		return err
 	}
+	if l.restoring {
+		return fmt.Errorf("%w: %s: %s", ErrNotWhole, restoringName, cutRestore)
+	}
 	if err := l.readIdentity(); err != nil && errors.Is(err, ErrNewer) {
 		return err
 	}

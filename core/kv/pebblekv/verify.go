@@ -45,7 +45,7 @@ func Examine(ctx context.Context, dir string, o Options, w Watch) (*Engine, erro
 	if err != nil {
 		return nil, lockError(dir, err)
 	}
-	l, err := inspect(fs, dir, w.report)
+	l, err := inspect(fs, dir, o.Restoring, w.report)
 	if err = errors.Join(err, lock.Close()); err != nil {
 		return nil, claiming(err)
 	}

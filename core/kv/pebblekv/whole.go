@@ -62,12 +62,17 @@ type look struct {
 }
 
 // inspect finds out whether a directory is a whole store, without writing anything, and reports what is wrong. What
-// Pebble finds out itself before it writes (a table that is missing or has another size) is left to it.
-func inspect(fs vfs.FS, dir string, report func(Problem)) (*look, error) {
+// Pebble finds out itself before it writes (a table that is missing or has another size) is left to it. restoring takes a
+// store that is being restored.
+func inspect(fs vfs.FS, dir string, restoring bool, report func(Problem)) (*look, error) {
 	l := &look{fs: fs, dir: dir, report: report}
 	var err error
 	if l.parts, err = partsOf(fs, dir); err != nil {
 		return l, err
+	}
+	if l.restoring && !restoring {
+		l.bad(restoringName, "%s", cutRestore)
+		return l, nil
 	}
 	if err := l.readIdentity(); err != nil {
 		return l, err

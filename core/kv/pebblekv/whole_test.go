@@ -190,7 +190,7 @@ func TestRefusesACutManifest(t *testing.T) {
 	name := p.manifests[len(p.manifests)-1].name
 	whole := fileBytes(t, vfs.Default, filepath.Join(dir, name))
 	inspected := func() (problems []string) {
-		if _, err := inspect(vfs.Default, dir, func(p Problem) {
+		if _, err := inspect(vfs.Default, dir, false, func(p Problem) {
 			if p.Level != Note {
 				problems = append(problems, p.String())
 			}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/orrerydb/orrery/cmd/orrery/server"
+)
+
+// backupCmd asks a running server for a backup.
+type backupCmd struct {
+	To       string `required:"" placeholder:"DIR" help:"Directory of backups, on the server's machine; made when absent. Each backup gets a directory of its own in it."`
+	Data     string `default:"data" placeholder:"DIR" help:"Data directory of the server, which says where it is and its key (default ./data)."`
+	Endpoint string `placeholder:"URL" help:"Admin port of the server, in place of --data; with --key or --key-file."`
+	keyFlags
+	JSON bool `name:"json" help:"Print one JSON document instead of a line."`
+}
+
+// Run implements the command.
+func (c *backupCmd) Run(s *streams) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	admin, key, err := c.server()
+	if err != nil {
+		return err
+	}
+	bar := newBar(s.errOut)
+	bar.task("backup", true)
+	b, err := server.AskForBackup(ctx, admin, key, c.To, bar.set)
+	bar.clear()
+	if ctx.Err() != nil {
+		return errors.New("given up; the next backup goes on with what is there")
+	}
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(s.out, b)
+	}
+	_, err = fmt.Fprintf(s.out, "%s: %d files with %s; %s copied, %s linked, %s shared with the backup before\n",
+		b.Path, b.Files, size(b.Bytes), size(b.Copied), size(b.Linked), size(b.Shared))
+	return err
+}
+
+// server finds out whom to ask.
+func (c *backupCmd) server() (admin, key string, err error) {
+	if c.Endpoint != "" {
+		if !filepath.IsAbs(c.To) {
+			return "", "", fmt.Errorf("--to %s: want an absolute path on the server's machine with --endpoint", c.To)
+		}
+		key, err = c.key()
+		return c.Endpoint, key, err
+	}
+	if c.To, err = filepath.Abs(c.To); err != nil {
+		return "", "", err
+	}
+	conns, err := server.ReadConnections(c.Data)
+	if err != nil {
+		return "", "", fmt.Errorf("%w; the data directory of a server that is stopped may simply be copied, all of it", err)
+	}
+	if conns.Admin == nil {
+		return "", "", fmt.Errorf("the server of %s has no admin port (--admin-addr off), which makes backups", c.Data)
+	}
+	return conns.Admin.Endpoint, conns.Key, nil
+}
+
+// restoreCmd makes a store of a backup.
+type restoreCmd struct {
+	From string `required:"" placeholder:"BACKUP" help:"Backup, or a directory of backups: the newest of them is taken." type:"existingdir"`
+	Data string `placeholder:"DIR" help:"New data directory; made when absent, otherwise empty."`
+	List bool   `help:"List the backups in the directory instead."`
+	JSON bool   `name:"json" help:"Print one JSON document instead of lines."`
+}
+
+// Run implements the command.
+func (c *restoreCmd) Run(s *streams) error {
+	if c.List {
+		return c.list(s)
+	}
+	if c.Data == "" {
+		return errors.New("give --data DIR, or --list")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	bar := newBar(s.errOut)
+	r, err := server.Restore(ctx, c.From, c.Data, barWatch{bar})
+	bar.clear()
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(s.out, r)
+	}
+	_, err = fmt.Fprintf(s.out, "%s: the backup %s is restored and clean, %d containers with %d items\n",
+		r.Data, r.Backup, r.Containers, r.Items)
+	return err
+}
+
+func (c *restoreCmd) list(s *streams) error {
+	all, err := server.ListBackups(c.From)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(s.out, all)
+	}
+	for _, b := range all {
+		what := b.What
+		if b.Whole {
+			what = fmt.Sprintf("%d files, %s", b.Files, size(b.Bytes))
+		}
+		if _, err := fmt.Fprintf(s.out, "%s: %s\n", b.Path, what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// barWatch shows a restore.
+type barWatch struct{ *bar }
+
+// Task implements server.Watching.
+func (b barWatch) Task(name string, bytes bool) { b.task(name, bytes) }
+
+// Set implements server.Watching.
+func (b barWatch) Set(done, total int64) { b.set(done, total) }
+
+func printJSON(w interface{ Write([]byte) (int, error) }, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

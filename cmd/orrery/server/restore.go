@@ -1,0 +1,150 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/kv/pebblekv"
+	"github.com/orrerydb/orrery/core/kv/pebblekv/backup"
+)
+
+// Restored is a store that was made of a backup.
+type Restored struct {
+	Backup     string    `json:"backup"`
+	Taken      time.Time `json:"taken"`
+	Data       string    `json:"data"`
+	Bytes      int64     `json:"bytes"`
+	Containers int       `json:"containers"`
+	Items      int64     `json:"items"`
+}
+
+// Watching is told what a long command does, and how far it is.
+type Watching interface {
+	Task(name string, bytes bool)
+	Set(done, total int64)
+}
+
+// Restore makes a store in a new data directory of a backup: from is its directory, or one that has several, of which
+// the newest is taken. Nothing in it is changed. What was cut off can be begun again; until it is done nothing else
+// takes the directory for a store.
+func Restore(ctx context.Context, from, data string, w Watching) (r Restored, err error) {
+	dir, m, err := backup.Pick(backup.OS, from)
+	if err != nil {
+		return r, err
+	}
+	r = Restored{Backup: dir, Taken: m.Taken, Data: data, Bytes: m.Bytes()}
+	if err := emptyBut(data, filepath.Base(StoreDir(data)), tlsName); err != nil {
+		return r, err
+	}
+	o := readOnly()
+	o.ReadOnly, o.Restoring = false, true
+	w.Task("copying", true)
+	at, err := pebblekv.Restore(ctx, dir, m, StoreDir(data), o, w.Set)
+	if err != nil {
+		return r, restoreError(err)
+	}
+	if err = raise(ctx, StoreDir(data), o); err == nil {
+		w.Task("checking", false)
+		err = r.check(ctx, w.Set)
+	}
+	if err != nil {
+		return r, errors.Join(err, at.Leave())
+	}
+	return r, at.Done()
+}
+
+func restoreError(err error) error {
+	return fmt.Errorf("the backup can't be restored: %w", err)
+}
+
+// emptyBut sees that a directory has nothing but these names, or isn't there.
+func emptyBut(dir string, may ...string) error {
+	names, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, n := range names {
+		if !slices.Contains(may, n.Name()) {
+			return fmt.Errorf("%s isn't empty", dir)
+		}
+	}
+	return nil
+}
+
+// raise opens a restored store and raises its numbers.
+func raise(ctx context.Context, dir string, o pebblekv.Options) error {
+	e, err := pebblekv.Open(dir, o)
+	if err != nil {
+		return restoreError(err)
+	}
+	return errors.Join(core.Raise(ctx, e), e.Close())
+}
+
+// check verifies the restored store.
+func (r *Restored) check(ctx context.Context, progress func(done, total int64)) error {
+	o := readOnly()
+	o.Restoring = true
+	e, err := pebblekv.Open(StoreDir(r.Data), o)
+	if err != nil {
+		return restoreError(err)
+	}
+	eng, err := core.Open(ctx, e, core.Options{ReadOnly: true})
+	if err != nil {
+		return errors.Join(err, e.Close())
+	}
+	var problems []error
+	err = eng.CheckWatched(ctx, core.CheckWatch{
+		Problem:  func(what string) { problems = append(problems, fmt.Errorf("%s isn't right: %s", r.Data, what)) },
+		Progress: progress,
+	})
+	for _, d := range eng.Databases() {
+		cs, cerr := eng.Containers(d.ID)
+		err = errors.Join(err, cerr)
+		for _, k := range cs {
+			r.Containers++
+			r.Items += k.Count()
+		}
+	}
+	return errors.Join(errors.Join(problems...), err, eng.Close())
+}
+
+// BackupEntry is a backup in a directory of them.
+type BackupEntry struct {
+	Path  string    `json:"path"`
+	Whole bool      `json:"whole"`
+	Taken time.Time `json:"taken,omitzero"`
+	Files int       `json:"files,omitempty"`
+	Bytes int64     `json:"bytes,omitempty"`
+	What  string    `json:"problem,omitempty"`
+}
+
+// ListBackups lists the backups in a directory, oldest first.
+func ListBackups(dir string) ([]BackupEntry, error) {
+	all, err := backup.List(backup.OS, dir)
+	out := make([]BackupEntry, 0, len(all))
+	for _, e := range all {
+		b := BackupEntry{Path: e.Path}
+		switch {
+		case e.Manifest != nil:
+			b.Whole, b.Taken, b.Files, b.Bytes = true, e.Manifest.Taken, len(e.Manifest.Files), e.Manifest.Bytes()
+		case errors.Is(e.Err, backup.ErrNoBackup):
+			b.What = "not finished; the next backup goes on with it"
+		default:
+			b.What = e.Err.Error()
+		}
+		out = append(out, b)
+	}
+	return out, err
+}
+
+// isBackup reports whether a directory is a backup.
+func isBackup(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, backup.ManifestName))
+	return err == nil
+}

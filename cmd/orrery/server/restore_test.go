@@ -1,0 +1,107 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+type silent struct{}
+
+func (silent) Task(string, bool) {}
+func (silent) Set(int64, int64)  {}
+
+// onDisk is a whole server over a data directory.
+func onDisk(t *testing.T, data string) *Server {
+	t.Helper()
+	s, _ := whole(t, func(c *Config) { c.Memory, c.Data, c.Auth = false, data, false })
+	return s
+}
+
+// ask sends a NoSQL request and returns the status, sub-status, etag, session token and body of its answer.
+func (s *Server) ask(t *testing.T, method, path, body string, header ...string) (code int, sub, etag, session, text string) {
+	t.Helper()
+	req, err := http.NewRequest(method, "http://"+s.Addr(NoSQL)+"/"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("x-ms-version", "2018-12-31")
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := res.Header
+	return res.StatusCode, h.Get("x-ms-substatus"), h.Get("Etag"), h.Get("x-ms-session-token"), string(b)
+}
+
+func (s *Server) create(t *testing.T, id string) (session string) {
+	t.Helper()
+	body := fmt.Sprintf(`{"id":%q,"pk":"a"}`, id)
+	code, _, _, session, text := s.ask(t, "POST", "dbs/d/colls/c/docs", body, "x-ms-documentdb-partitionkey", `["a"]`)
+	if code != http.StatusCreated {
+		t.Fatal(code, text)
+	}
+	return session
+}
+
+// Who has read a change feed further than a backup misses nothing that the restored store writes; a session that has
+// written more is told so.
+func TestReadersAheadOfABackup(t *testing.T) {
+	dir := t.TempDir()
+	s := onDisk(t, filepath.Join(dir, "data"))
+	for _, r := range [][2]string{{"dbs", `{"id":"d"}`},
+		{"dbs/d/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}`}} {
+		if code, _, _, _, text := s.ask(t, "POST", r[0], r[1]); code != http.StatusCreated {
+			t.Fatal(code, text)
+		}
+	}
+	s.create(t, "kept")
+	if _, err := s.backup(context.Background(), filepath.Join(dir, "backups"), func(int64, int64) {}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		s.create(t, fmt.Sprint("lost", i))
+	}
+	session := s.create(t, "lost")
+	feed := func(s *Server, etag string) (int, string, string) {
+		code, _, next, _, text := s.ask(t, "GET", "dbs/d/colls/c/docs", "", "A-IM", "Incremental Feed",
+			"x-ms-documentdb-partitionkeyrangeid", "0", "If-None-Match", etag)
+		return code, next, text
+	}
+	code, etag, text := feed(s, "")
+	if code != http.StatusOK || !strings.Contains(text, `"lost"`) {
+		t.Fatal(code, text)
+	}
+	stop(t, s, 5*time.Second)
+
+	restored := filepath.Join(dir, "restored")
+	r, err := Restore(context.Background(), filepath.Join(dir, "backups"), restored, silent{})
+	if err != nil || r.Items != 1 {
+		t.Fatal(r, err)
+	}
+	s = onDisk(t, restored)
+	if code, etag, text = feed(s, etag); code != http.StatusNotModified {
+		t.Errorf("nothing is new: %d %s", code, text)
+	}
+	key := []string{"x-ms-documentdb-partitionkey", `["a"]`, "x-ms-session-token", session}
+	if code, sub, _, _, text := s.ask(t, "GET", "dbs/d/colls/c/docs/kept", "", key...); code != http.StatusNotFound || sub != "1002" {
+		t.Errorf("a session of the time that is lost: %d/%s %s", code, sub, text)
+	}
+	s.create(t, "new")
+	if code, _, text = feed(s, etag); code != http.StatusOK || !strings.Contains(text, `"new"`) || strings.Contains(text, `"kept"`) {
+		t.Errorf("who was ahead gets %d %s", code, text)
+	}
+}

@@ -1,0 +1,70 @@
+package catalog
+
+import (
+	"errors"
+
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// By how much Raise raises the account's counters. What was made after a backup and is lost has had no number above: a
+// million databases, containers or resources in that time, and more versions than anybody counts.
+const (
+	raisedNames    = 1 << 20
+	raisedVersions = 1 << 36
+)
+
+// maxName is the greatest number of a database, container or resource; the top bit of a container's says what it is.
+const maxName = 1<<31 - 1
+
+// maxVersion is the greatest version that every client reads exactly.
+const maxVersion = 1<<53 - 1
+
+// Raise puts into b the account's counters, raised so that nothing new gets a number that was given out after the
+// engine's state was copied. It returns the generations of all containers. An error says that the numbers are at their
+// end: nothing was put into b.
+func Raise(eng kv.Engine, b *kv.Batch) (gens []uint32, err error) {
+	a := firstAccount
+	raw, err := eng.Get(keys.AppendMeta(nil, keys.MetaAccount, 0, ""))
+	if err == nil {
+		err = decode(raw, &a)
+	} else if errors.Is(err, kv.ErrNotFound) {
+		err = nil
+	}
+	if err != nil {
+		return nil, translate(err)
+	}
+	a.NextResource = max(a.NextResource, 1)
+	for _, n := range []*uint32{&a.NextDB, &a.NextContainer, &a.NextGen, &a.NextResource} {
+		if *n > maxName-2*raisedNames {
+			return nil, atTheEnd("numbers of databases and containers")
+		}
+		*n += raisedNames
+	}
+	if a.NextVersion > maxVersion-2*raisedVersions {
+		return nil, atTheEnd("version numbers")
+	}
+	a.NextVersion += raisedVersions
+	snap := eng.Snapshot()
+	defer snap.Close()
+	if err := each(snap, keys.MetaContainer, func(raw []byte) error {
+		var k struct {
+			Gen uint32 `json:"gen"`
+		}
+		err := decode(raw, &k)
+		gens = append(gens, k.Gen)
+		return err
+	}); err != nil {
+		return nil, translate(err)
+	}
+	v, err := encode(a)
+	if err == nil {
+		b.Put(keys.AppendMeta(nil, keys.MetaAccount, 0, ""), v)
+	}
+	return gens, err
+}
+
+func atTheEnd(what string) error {
+	return status.New(status.BadRequest, "The store has been restored too often: its %s are at their end.", what)
+}

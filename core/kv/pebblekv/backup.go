@@ -1,0 +1,332 @@
+package pebblekv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/pebblekv/backup"
+)
+
+var _ kv.Backuper = (*Engine)(nil)
+
+// stageName is the directory in a store's where a checkpoint stands until its files are in a backup: beside the tables,
+// so that they can be linked. What a crash leaves of it is removed at open.
+const stageName = "backup.tmp"
+
+// copying is the copy of the store that is being made.
+type copying struct {
+	one sync.Mutex // one at a time
+
+	mu  sync.Mutex
+	dir string // in which Pebble writes the files of a copy; "": it doesn't
+}
+
+func (c *copying) in(dir string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dir = dir
+}
+
+// has reports whether a file, or a directory, is of the copy. The store goes on without it, whatever becomes of it.
+func (c *copying) has(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	below, ok := strings.CutPrefix(name, c.dir)
+	return c.dir != "" && ok && (below == "" || os.IsPathSeparator(below[0]))
+}
+
+// Checkpoint implements kv.Engine: a store of its own in dir, made of hard links where the file system has them.
+func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
+	}
+	if !e.gate.enter() {
+		return kv.ErrClosed
+	}
+	defer e.gate.leave()
+	e.disk.copying.one.Lock()
+	defer e.disk.copying.one.Unlock()
+	err := e.checkpoint(dir)
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("%w: checkpoint directory exists: %s", kv.ErrContract, dir)
+	}
+	return translate(err)
+}
+
+// checkpoint is Checkpoint for who holds copying.one. The log is synced first: what was acknowledged by a relaxed store
+// may not be in its file yet.
+func (e *Engine) checkpoint(dir string) error {
+	if err := e.syncedLog(); err != nil {
+		return err
+	}
+	e.disk.copying.in(dir)
+	defer e.disk.copying.in("")
+	return e.linked(dir)
+}
+
+// syncedLog is syncLog for who isn't a writer: a log that fails ends the process.
+func (e *Engine) syncedLog() error {
+	defer e.disk.fail.recovered()
+	return e.syncLog()
+}
+
+// linked has Pebble make a checkpoint.
+func (e *Engine) linked(dir string) (err error) {
+	defer func() { // Pebble panics when the new directory can't be synced; nothing of the store's own is at stake
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the checkpoint failed: %v", r)
+		}
+	}()
+	return e.db.Checkpoint(dir)
+}
+
+// errBackupRuns is for a second backup.
+var errBackupRuns = &kv.Refusal{Kind: kv.ErrUnavailable, Sentence: "A backup is being made already."}
+
+// Backup implements kv.Backuper. Pebble makes a checkpoint in the store's directory, of links; its files are then put
+// in their place beside the requests.
+func (e *Engine) Backup(ctx context.Context, to string, o kv.BackupOptions) (b kv.Backup, err error) {
+	if !e.gate.enter() {
+		return b, kv.ErrClosed
+	}
+	defer e.gate.leave()
+	if e.disk.readOnly != nil {
+		return b, e.disk.readOnly
+	}
+	if !e.disk.copying.one.TryLock() {
+		return b, errBackupRuns
+	}
+	defer e.disk.copying.one.Unlock()
+	if b, err = e.backup(ctx, to, o); err != nil {
+		return b, backupRefusal(err)
+	}
+	return b, nil
+}
+
+// backupRefusal says in a sentence why there is no backup.
+func backupRefusal(err error) error {
+	var r *kv.Refusal
+	switch {
+	case errors.As(err, &r):
+		return r
+	case vfs.IsNoSpaceError(err):
+		return fullForBackup("The backup could not be written, the disk is full: %v", err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return refusedBackup("The backup was given up; the next one goes on with what is there.")
+	}
+	return refusedBackup("The backup could not be made: %v", err)
+}
+
+func (e *Engine) backup(ctx context.Context, to string, o kv.BackupOptions) (b kv.Backup, err error) {
+	fs, dir := e.disk.fs, e.dir.path
+	if err := outside(fs, dir, to); err != nil {
+		return b, err
+	}
+	if err := makeDir(fs, to); err != nil {
+		return b, err
+	}
+	stage := fs.PathJoin(dir, stageName)
+	if err := fs.RemoveAll(stage); err != nil {
+		return b, err
+	}
+	if err := e.roomToStage(); err != nil {
+		return b, err
+	}
+	defer func() {
+		if rerr := fs.RemoveAll(stage); rerr != nil {
+			e.log.Warn("What is left of a backup can't be removed", "error", rerr)
+		}
+	}()
+	if err := e.checkpoint(stage); err != nil {
+		return b, err
+	}
+	if err := trimLogs(fs, stage); err != nil {
+		return b, err
+	}
+	if err := e.stageIdentity(stage); err != nil {
+		return b, err
+	}
+	return backup.Take(ctx, backup.Job{
+		Work: backup.Work{FS: fs, Pause: halfTheTime(), Progress: o.Progress},
+		From: stage, Of: dir, To: to, Name: o.Name, Store: e.Identity().ID, Taken: o.Taken,
+		Fits: func(n int64) error { return e.roomFor(n, to) },
+	})
+}
+
+// stageIdentity puts the store's identity beside its checkpoint.
+func (e *Engine) stageIdentity(stage string) error {
+	err := vfs.Copy(e.disk.fs, e.disk.fs.PathJoin(e.dir.path, identityName), e.disk.fs.PathJoin(stage, identityName))
+	if isMissing(err) && e.Identity().ID == "" { // it could be given none
+		return nil
+	}
+	return err
+}
+
+// longestRest is how long a backup rests at most between two steps.
+const longestRest = time.Second
+
+// halfTheTime rests as long as was worked since the rest before: requests have half of the disk at least.
+func halfTheTime() func(context.Context) error {
+	begun := time.Now()
+	return func(ctx context.Context) error {
+		t := time.NewTimer(min(time.Since(begun), longestRest))
+		defer t.Stop()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.C:
+		}
+		begun = time.Now()
+		return nil
+	}
+}
+
+// outside sees that a directory is absolute, and that neither it nor the store's is within the other.
+func outside(fs vfs.FS, store, to string) error {
+	if vfs.Root(fs) != vfs.Default {
+		return nil // in memory, for tests
+	}
+	if !filepath.IsAbs(to) {
+		return refusedBackup("The directory %s is not absolute.", to)
+	}
+	a, b := realPath(filepath.Dir(absolute(store))), realPath(to)
+	if within(a, b) || within(b, a) {
+		return refusedBackup("The directory %s of backups and the data directory %s must not be one within the other.",
+			to, a)
+	}
+	return nil
+}
+
+func refusedBackup(format string, args ...any) error {
+	return &kv.Refusal{Kind: kv.ErrUnavailable, Sentence: fmt.Sprintf(format, args...)}
+}
+
+func fullForBackup(format string, args ...any) error {
+	return &kv.Refusal{Kind: kv.ErrFull, Sentence: fmt.Sprintf(format, args...)}
+}
+
+// within reports whether b is a or below it.
+func within(a, b string) bool {
+	rel, err := filepath.Rel(a, b)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// realPath resolves the links of as much of a path as there is.
+func realPath(path string) string {
+	path = filepath.Clean(path)
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return path
+	}
+	return filepath.Join(realPath(parent), filepath.Base(path))
+}
+
+// trimLogs cuts what stands behind the last whole record off the logs of a checkpoint: they were copied while they were
+// written to. Nothing acknowledged is in it.
+func trimLogs(fs vfs.FS, dir string) error {
+	p, err := partsOf(fs, dir)
+	if err != nil {
+		return err
+	}
+	for _, l := range p.logs {
+		path := fs.PathJoin(dir, l.name)
+		end, err := scanFile(fs, path, uint32(l.num), false, func(int64, []byte) error { return nil })
+		if err != nil {
+			return err
+		}
+		if end.how == endOpen || end.how == endClosed {
+			continue
+		}
+		if err := keepFirst(fs, path, end.at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepFirst leaves the first n bytes of a file.
+func keepFirst(fs vfs.FS, path string, n int64) error {
+	from, err := fs.Open(path)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	b := make([]byte, n)
+	if _, err := from.ReadAt(b, 0); err != nil {
+		return err
+	}
+	to, err := fs.Create(path+closedTemp, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = to.Write(b)
+	if err = errors.Join(err, to.Close()); err == nil {
+		err = fs.Rename(path+closedTemp, path)
+	}
+	return err
+}
+
+// roomToStage sees that a checkpoint leaves the store the room that it needs: the logs are copied, and where the file
+// system has no hard links the tables too.
+func (e *Engine) roomToStage() error {
+	m := e.db.Metrics()
+	n := int64(m.WAL.Size) + openRoom
+	if !e.canLink() {
+		n += int64(m.Total().TablesSize)
+	}
+	if !e.disk.mayMerge(n) {
+		return fullForBackup("There is too little room beside the store for a backup, which needs %s there for a while. %s",
+			size(n), e.disk.space.figures())
+	}
+	return nil
+}
+
+// canLink tries whether the store's file system has hard links.
+func (e *Engine) canLink() bool {
+	fs := e.disk.fs
+	name := fs.PathJoin(e.dir.path, stageName+closedTemp)
+	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = fs.Remove(name) }()
+	if f.Close() != nil {
+		return false
+	}
+	link := fs.PathJoin(e.dir.path, stageName+".link"+closedTemp)
+	_ = fs.Remove(link)
+	err = fs.Link(name, link)
+	_ = fs.Remove(link)
+	return err == nil
+}
+
+// roomFor sees that n bytes can be written to a directory, and that the store keeps its room where both are on one
+// disk.
+func (e *Engine) roomFor(n int64, to string) error {
+	fs := e.disk.fs
+	u, err := fs.GetDiskUsage(to)
+	if err != nil {
+		return nil // not all file systems say
+	}
+	free := int64(u.AvailBytes)
+	if a, err := fs.Stat(to); err == nil {
+		if b, err := fs.Stat(e.dir.path); err == nil && a.DeviceID() == b.DeviceID() && e.disk.space.known {
+			free -= e.disk.space.flushing.Load() + e.disk.space.minFree/2
+		}
+	}
+	if n <= free {
+		return nil
+	}
+	return fullForBackup("The backup needs %s in %s, and there is room for %s.", size(n), to, size(free))
+}

@@ -1,0 +1,116 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Work is how a backup or restore does its work.
+type Work struct {
+	FS       vfs.FS
+	Pause    func(context.Context) error // between steps; nil: none
+	Progress func(done, total int64)     // bytes of files; nil: nobody asks
+
+	done, total int64
+}
+
+// Sizes of steps, in bytes.
+const (
+	readStep  = 256 << 10
+	pauseStep = 1 << 20 // between pauses
+	syncStep  = 1 << 20 // of a new file: the sync at its end is never long
+)
+
+func (w *Work) step(n int64) {
+	w.done += n
+	if w.Progress != nil {
+		w.Progress(w.done, w.total)
+	}
+}
+
+// copy reads a file, writes it to another one unless that is nil, and returns its length and sum.
+func (w *Work) copy(ctx context.Context, from string, to io.Writer) (size int64, sum string, err error) {
+	f, err := w.FS.Open(from, vfs.SequentialReadsOption)
+	if err != nil {
+		return 0, "", err
+	}
+	defer f.Close()
+	h := xxhash.New()
+	buf := make([]byte, readStep)
+	since := int64(0)
+	for {
+		n, err := f.Read(buf)
+		if n > 0 {
+			_, _ = h.Write(buf[:n])
+			if to != nil {
+				if _, err := to.Write(buf[:n]); err != nil {
+					return size, "", err
+				}
+			}
+			size, since = size+int64(n), since+int64(n)
+			w.step(int64(n))
+		}
+		if errors.Is(err, io.EOF) {
+			return size, hexSum(h.Sum64()), nil
+		}
+		if err != nil {
+			return size, "", err
+		}
+		if since >= pauseStep {
+			if err := w.pause(ctx); err != nil {
+				return size, "", err
+			}
+			since = 0
+		}
+	}
+}
+
+func (w *Work) pause(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if w.Pause == nil {
+		return nil
+	}
+	return w.Pause(ctx)
+}
+
+// write copies a file to a new one, which is on disk and has its name when write returns, but for the directory.
+func (w *Work) write(ctx context.Context, from, to string) (size int64, sum string, err error) {
+	f, err := w.FS.Create(to+unfinished, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return 0, "", err
+	}
+	f = vfs.NewSyncingFile(f, vfs.SyncingFileOptions{BytesPerSync: syncStep})
+	size, sum, err = w.copy(ctx, from, f)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = w.FS.Rename(to+unfinished, to)
+	}
+	if err != nil {
+		_ = w.FS.Remove(to + unfinished)
+	}
+	return size, sum, err
+}
+
+func isMissing(err error) bool { return errors.Is(err, os.ErrNotExist) }
+
+// makeDir makes a directory whose name stays, below one that is there.
+func makeDir(fs vfs.FS, dir string) error {
+	return errors.Join(fs.MkdirAll(dir, 0o755), syncDir(fs, fs.PathDir(dir)))
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
