@@ -94,7 +94,7 @@ func Open(dir string, o Options) (_ *Engine, err error) {
 			o.Logger.Warn("It can't be noted that the store is open", "error", err)
 		}
 		if err := place.identify(false); err != nil {
-			return nil, errors.Join(translate(err), e.Close())
+			o.Logger.Warn("It can't be noted that the store has been made", "error", err)
 		}
 	}
 	if o.Relaxed {
