@@ -16,6 +16,8 @@ type Status struct {
 	Store      any                   `json:"store,omitempty"`
 	Scrub      any                   `json:"scrub,omitempty"` // what the scrub of the store has found
 	Containers []ContainerStatus     `json:"containers,omitempty"`
+	More       int                   `json:"containersMore,omitempty"` // that Containers leaves out
+	Open       int                   `json:"containersOpen"`           // that were used in the last minutes
 }
 
 // HealthStatus is what the store says of itself.
@@ -76,8 +78,9 @@ func (b *backing) describe(s *Server, st *Status) {
 	st.Health = &HealthStatus{State: healthNames[h.State], Reason: h.Reason}
 	st.Memory = &MemoryStatus{Used: bud.Used(), Limit: bud.Limit()}
 	st.Scrub = b.eng.ScrubStatus()
+	st.Open = b.eng.OpenContainers()
 	var err error
-	if st.Containers, err = containersOf(b.eng); err != nil {
+	if st.Containers, st.More, err = containersOf(b.eng); err != nil {
 		s.log.Error("The containers can't be listed", "error", err)
 	}
 }
