@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"hash/maphash"
 	"iter"
 	"slices"
 	"sync"
@@ -30,6 +31,8 @@ type Catalog struct {
 	mu  sync.Mutex // one change at a time
 	cur atomic.Pointer[state]
 
+	recent recent
+
 	unsure bool // the outcome of a commit is unknown: read the store again before the next one; under mu
 }
 
@@ -39,12 +42,12 @@ func Open(eng kv.Engine, clk *clock.Clock, set Settings) (*Catalog, error) {
 	if set.PartitionThroughput <= 0 {
 		set.PartitionThroughput = 10000
 	}
-	c := &Catalog{eng: eng, clk: clk, set: set}
+	c := &Catalog{eng: eng, clk: clk, set: set, recent: recent{seed: maphash.MakeSeed()}}
 	st, err := load(eng, nil)
 	if err != nil {
 		return nil, err
 	}
-	c.cur.Store(st)
+	c.show(st)
 	return c, nil
 }
 
@@ -155,11 +158,21 @@ func (c *Catalog) Databases() []*Database {
 
 // Container returns a container. A missing database is NotFound with sub-status 1003, a missing container NotFound.
 func (c *Catalog) Container(db, id string) (*Container, error) {
-	d, r, err := c.cur.Load().container(db, id)
+	st := c.cur.Load()
+	place := c.recent.at(db, id)
+	seen := place.Load()
+	if seen != nil && seen.serial == st.serial && seen.id == id && seen.db == db {
+		return seen.k, nil
+	}
+	d, r, err := st.container(db, id)
 	if err != nil {
 		return nil, err
 	}
-	return c.definition(d, r)
+	k, err := c.definition(d, r)
+	if err == nil && (seen == nil || seen.serial != st.serial) {
+		place.Store(&recentName{st.serial, d.ID, r.id, k})
+	}
+	return k, err
 }
 
 // ContainerByRID returns the container with these 8 bytes of _rid.

@@ -100,8 +100,16 @@ func (c *Catalog) commit(ctx context.Context, x *draft) error {
 		}
 		return err
 	}
-	c.cur.Store(&x.state)
+	c.show(&x.state)
 	return nil
+}
+
+// show makes a state visible. The caller holds mu, or is alone.
+func (c *Catalog) show(st *state) {
+	if was := c.cur.Load(); was != nil {
+		st.serial = was.serial + 1
+	}
+	c.cur.Store(st)
 }
 
 // reload reads the catalog again. The caller holds mu.
@@ -110,7 +118,7 @@ func (c *Catalog) reload() error {
 	if err != nil {
 		return err
 	}
-	c.cur.Store(st)
+	c.show(st)
 	c.unsure = false
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 // state is what the catalog knows. It is never changed after it was stored in Catalog.cur; a change makes a new one,
 // which shares all but a few nodes of its tables with it.
 type state struct {
+	serial  uint64 // of the states that this process has shown
 	account account
 	version uint64 // of the catalog: 0 before the first change that counted
 	byID    table[string, *database]
