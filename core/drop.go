@@ -67,6 +67,9 @@ func (e *Engine) remove(d dropped) error {
 	return nil
 }
 
+// DropsLeft returns how many pieces of what was dropped wait to be removed.
+func (e *Engine) DropsLeft() int { return e.drops.Len() }
+
 // resumeDrops lets removals go on that ended with the process before. A store of before there were notes is searched
 // for data that no container has.
 func (e *Engine) resumeDrops(ctx context.Context) error {

@@ -72,6 +72,7 @@ func child(dir string, at []string, relaxed bool) error {
 		return err
 	}
 	go changePolicies(ctx, eng, c)
+	go makeAndDrop(ctx, eng)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	errs := make([]error, writers)
@@ -160,6 +161,7 @@ func killAndVerify(t *testing.T, kills int, relaxed bool) {
 			t.Fatalf("after kill %d", kill+1)
 		}
 	}
+	allDropped(t, dir)
 	if total < kills*writers {
 		t.Fatalf("only %d operations were acknowledged in %d runs: the test tests nothing", total, kills)
 	}
