@@ -83,11 +83,8 @@ func (c *Catalog) ClearDropped(ctx context.Context, num uint32) (gens []uint32, 
 	for _, kind := range append([]keys.MetaKind{keys.MetaContainer}, resourceKinds...) {
 		lo, hi := keys.MetaParentBounds(kind, num)
 		err := eachIn(snap, lo, hi, func(key, val []byte) (bool, error) {
-			if kind == keys.MetaContainer {
-				f, err := decodeFront(val)
-				if err != nil {
-					return false, err
-				}
+			// Of a container whose entry can't be read it isn't known where its data is: the entry goes all the same.
+			if f, err := decodeFront(val); kind == keys.MetaContainer && err == nil {
 				gens = append(gens, f.gen)
 				b.Delete(keys.AppendMeta(nil, keys.MetaCounter, f.gen, ""))
 				b.Put(droppedKey(f.gen), note)
@@ -112,7 +109,7 @@ func (c *Catalog) ClearDropped(ctx context.Context, num uint32) (gens []uint32, 
 	if err := c.remove(ctx, &b); err != nil {
 		return nil, err
 	}
-	if len(gens) == 0 && left < clearAtOnce { // resources only: there may be more
+	if len(gens) == 0 && left < clearAtOnce { // no container was among them: there may be more
 		return c.ClearDropped(ctx, num)
 	}
 	return gens, nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/orrerydb/orrery/core/catalog"
@@ -185,5 +186,79 @@ func TestOneCatalogIsNeverRefused(t *testing.T) {
 	}
 	if v := c.Version(); v != 1+4*50+4*17 {
 		t.Errorf("the version is %d", v)
+	}
+}
+
+// Who reads while the catalog changes sees each change whole, also of definitions that nobody has asked for before.
+func TestReadersMeetChanges(t *testing.T) {
+	const n = 30
+	eng := newCounting()
+	filled(t, eng, n)
+	for range 4 {
+		c := open(t, eng) // no definition is in memory
+		var done atomic.Bool
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			defer done.Store(true)
+			for i := range n {
+				for _, way := range [][2]string{{name(i), "Other"}, {"Other", name(i)}} {
+					if _, _, err := c.RenameContainer(bg, "db", way[0], way[1], false); err != nil {
+						t.Error(err)
+					}
+				}
+				k, err := c.Container("db", name(i))
+				if err == nil {
+					s := k.Spec
+					s.Properties = map[string][]byte{"i": {byte(i)}}
+					_, err = c.ReplaceContainer(bg, "db", name(i), k.Gen, s, nil)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		wg.Go(func() {
+			for !done.Load() {
+				seen := 0
+				for range c.Names("db", "") {
+					seen++
+				}
+				if seen != n {
+					t.Errorf("%d names", seen)
+				}
+			}
+		})
+		wg.Go(func() {
+			last := map[uint32]uint64{}
+			for !done.Load() {
+				seen := 0
+				for k, err := range c.Containers("db", 0) {
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if k.Version < last[k.Num] {
+						t.Errorf("%s is of version %d after %d", k.ID, k.Version, last[k.Num])
+					}
+					last[k.Num] = k.Version
+					seen++
+				}
+				if seen != n {
+					t.Errorf("%d containers", seen)
+				}
+			}
+		})
+		wg.Go(func() {
+			for i := 0; !done.Load(); i++ {
+				id := name(i % n)
+				if k, err := c.Container("db", id); err == nil && k.ID != id || err != nil && !status.Is(err, status.NotFound) {
+					t.Errorf("%v, %v", k, err)
+				}
+				if k, err := c.ContainerFold("db", "OTHER"); err == nil && k.ID != "Other" || err != nil && !status.Is(err, status.NotFound) {
+					t.Errorf("%v, %v", k, err)
+				}
+			}
+		})
+		wg.Wait()
 	}
 }
