@@ -15,7 +15,7 @@ type recent struct {
 	places [1 << recentBits]atomic.Pointer[recentName]
 }
 
-const recentBits = 12
+const recentBits = 14
 
 // recentName is a container under its name.
 type recentName struct {

@@ -30,6 +30,9 @@ type account struct {
 	NextResource  uint32 `json:"nextResource,omitempty"` // absent in older stores: 0 is 1
 }
 
+// firstAccount are the counters of an empty catalog.
+var firstAccount = account{NextDB: 0x10000001, NextContainer: 1, NextGen: 1, NextVersion: 1}
+
 // database is a database with what belongs to it. Like state, it is never changed once it can be seen.
 type database struct {
 	*Database
@@ -138,7 +141,7 @@ func load(eng kv.Engine, old *state) (*state, error) {
 	snap := eng.Snapshot()
 	defer snap.Close()
 	l := loader{snap: snap, old: old, dbs: map[uint32]*filling{}, gone: map[uint32]bool{},
-		st: &state{account: account{NextDB: 0x10000001, NextContainer: 1, NextGen: 1, NextVersion: 1}}}
+		st: &state{account: firstAccount}}
 	b, err := snap.Get(keys.AppendMeta(nil, keys.MetaAccount, 0, ""))
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
