@@ -129,7 +129,13 @@ func TestCatalogReopen(t *testing.T) {
 	clean(t, e)
 }
 
-// Catalog entries that were damaged are refused as corrupt, never a panic.
+// unowned is an engine that stays open when what uses it is closed.
+type unowned struct{ kv.Engine }
+
+func (unowned) Close() error { return nil }
+
+// Catalog entries that were damaged are refused as corrupt, never a panic: at the start, or where the container is asked
+// for.
 func TestDamagedCatalog(t *testing.T) {
 	raw := memkv.New()
 	e, err := core.Open(bg, raw, core.Options{MinSlots: 2})
@@ -143,8 +149,12 @@ func TestDamagedCatalog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, damage := range map[string]func(string) string{
-		"cut":    func(s string) string { return s[:len(s)/2] },
-		"format": func(s string) string { return "\x09" + s[1:] },
+		"cut":            func(s string) string { return s[:len(s)/2] },
+		"format":         func(s string) string { return "\x09" + s[1:] },
+		"front alone":    func(s string) string { return s[:18] },
+		"cut in front":   func(s string) string { return s[:10] },
+		"other number":   func(s string) string { return s[:1] + "\x80\x00\x00\x07" + s[5:] },
+		"other one's id": func(s string) string { return strings.Replace(s, `"id":"c"`, `"id":"d"`, 1) },
 		"no slots": func(s string) string {
 			return regexp.MustCompile(`"slots":\[[^]]*\]`).ReplaceAllString(s, `"slots":[]`)
 		},
@@ -165,7 +175,17 @@ func TestDamagedCatalog(t *testing.T) {
 		if _, err := raw.Write(bg, &b, nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := core.Open(bg, raw, core.Options{}); !status.Is(err, status.Corruption) {
+		again, err := core.Open(bg, &unowned{raw}, core.Options{})
+		if err == nil {
+			_, err = again.Container("db", "c")
+			if found, cerr := again.Check(bg); cerr != nil || len(found) == 0 {
+				t.Errorf("%s: a check finds %v, %v", name, found, cerr)
+			}
+			if cerr := again.Close(); cerr != nil {
+				t.Error(cerr)
+			}
+		}
+		if !status.Is(err, status.Corruption) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -48,31 +48,32 @@ func (e *Engine) CheckWatched(ctx context.Context, w CheckWatch) error {
 			w.Problem(fmt.Sprintf(format, args...))
 		}
 	}
-	var all []*store.Container
 	var done, total int64
-	for _, d := range e.cat.Databases() {
-		defs, err := e.cat.Containers(d.ID)
-		if err != nil {
-			return err
+	for st, err := range e.Stats("") {
+		if err == nil {
+			total += st.Items
 		}
-		for _, def := range defs {
-			c, err := e.container(def)
+	}
+	for _, d := range e.cat.Databases() {
+		for def, err := range e.cat.Containers(d.ID, 0) {
+			if err != nil {
+				problem("a container of database %q: %v", d.ID, err)
+				continue
+			}
+			c, closed, err := e.store.Visit(def)
 			if err != nil {
 				problem("container %q of database %q can't be opened: %v", def.ID, d.ID, err)
 				continue
 			}
-			all = append(all, c.rt)
-			total += c.rt.Items()
-		}
-	}
-	for _, c := range all {
-		err := c.Check(ctx, store.Watch{Problem: w.Problem, Items: func(n int) {
-			if done += int64(n); w.Progress != nil {
-				w.Progress(min(done, total), total)
+			err = c.Check(ctx, store.Watch{Problem: w.Problem, Items: func(n int) {
+				if done += int64(n); w.Progress != nil {
+					w.Progress(min(done, total), total)
+				}
+			}})
+			closed()
+			if err != nil {
+				return err
 			}
-		}})
-		if err != nil {
-			return err
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 
 	"github.com/orrerydb/orrery/core/access"
@@ -21,9 +20,9 @@ import (
 // Container is a container with its items. A handle stays good after a replace; after a drop its calls fail with
 // NotFound and sub-status 1003. Safe for concurrent use.
 type Container struct {
-	e   *Engine
-	def *catalog.Container
-	rt  *store.Container
+	Definition
+	e  *Engine
+	rt *store.Container
 }
 
 func (e *Engine) container(def *catalog.Container) (*Container, error) {
@@ -31,33 +30,8 @@ func (e *Engine) container(def *catalog.Container) (*Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Container{e, def, rt}, nil
+	return &Container{Definition{def}, e, rt}, nil
 }
-
-// Spec returns what the container is made of. It must not be changed.
-func (c *Container) Spec() *ContainerSpec { return &c.def.Spec }
-
-// ID returns the container's id, Database the id of its database.
-func (c *Container) ID() string { return c.def.ID }
-
-// Database returns the id of the container's database.
-func (c *Container) Database() string { return c.def.Database }
-
-// RID returns the 8 bytes of the container's _rid; the first 4 are the database's.
-func (c *Container) RID() [8]byte { return c.def.RID() }
-
-// ETag returns the entity tag of the container's definition, without quotes.
-func (c *Container) ETag() string { return etagOf(c.def.Version, c.def.TS) }
-
-// DatabaseETag returns the entity tag of a database, without quotes.
-func DatabaseETag(d *Database) string { return etagOf(d.Version, d.TS) }
-
-func etagOf(version uint64, ts int64) string {
-	return fmt.Sprintf("%08x-0000-0000-0000-%012x", version, ts)
-}
-
-// TS returns when the definition was last changed, in seconds since 1970.
-func (c *Container) TS() int64 { return c.def.TS }
 
 // Budget returns the memory that requests share; nil when it has no limit.
 func (c *Container) Budget() *budget.Budget { return c.e.bud }
@@ -92,8 +66,16 @@ func (c *Container) Partitions() []Partition {
 }
 
 func (c *Container) partition(d *catalog.Container, i int) Partition {
+	p := partitionOf(d, i)
+	lsn, items, bytes := c.rt.SlotStats(d.SlotRange(i))
+	p.LSN, p.Items, p.Bytes = max(lsn, p.LSN), items, bytes
+	return p
+}
+
+// partitionOf returns what the definition says of a physical partition.
+func partitionOf(d *catalog.Container, i int) Partition {
 	from, to := d.SlotRange(i)
-	p := Partition{ID: strconv.Itoa(d.Partitions[i].ID), Min: "", Max: "FF"}
+	p := Partition{ID: strconv.Itoa(d.Partitions[i].ID), Min: "", Max: "FF", LSN: d.Partitions[i].BaseLSN}
 	if i > 0 {
 		p.Min = epk.BoundaryText(d.PartitionKey.EPKKind(), d.Slots[from].Min)
 	}
@@ -103,8 +85,6 @@ func (c *Container) partition(d *catalog.Container, i int) Partition {
 	for _, n := range d.Partitions[i].Parents {
 		p.Parents = append(p.Parents, strconv.Itoa(n))
 	}
-	p.LSN, p.Items, p.Bytes = c.rt.SlotStats(from, to)
-	p.LSN = max(p.LSN, d.Partitions[i].BaseLSN)
 	return p
 }
 

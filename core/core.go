@@ -4,6 +4,7 @@ package core
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -87,7 +88,7 @@ type Engine struct {
 	store *store.Store
 	clk   *clock.Clock
 	work  *work.Group
-	drops *work.Queue[uint32] // generations
+	drops *work.Queue[dropped]
 	reap  *jobs.Reaper
 	scrub *jobs.Scrub
 }
@@ -109,45 +110,77 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	limits := store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition, ViewAge: o.ViewAge, ReadOnly: o.ReadOnly}
 	e := &Engine{kv: eng, cat: cat, clk: o.Clock, bud: o.Budget, log: o.Logger, work: bg,
 		store: store.Open(eng, cat, o.Clock, limits, bg)}
-	e.drops = work.NewQueue(bg, "drop of a container", func(gen uint32) error {
-		return e.store.DropGeneration(bg.Context(), gen)
-	})
+	e.drops = work.NewQueue(bg, "drop of a container", e.remove)
 	if o.ReadOnly {
 		return e, nil
 	}
-	if err := e.dropOrphans(ctx); err != nil {
+	if err := e.resumeDrops(ctx); err != nil {
 		return nil, err
 	}
 	e.resume()
-	e.reap = jobs.StartReaper(bg, o.Clock, e.open)
-	e.scrub = jobs.StartScrub(bg, eng, e.open, o.Clock, o.Logger)
+	e.reap = jobs.StartReaper(bg, o.Clock, jobs.Containers{Used: e.store.Opened, All: e.timed})
+	e.scrub = jobs.StartScrub(bg, eng, e.all, o.Clock, o.Logger)
+	bg.Go("closing of idle containers", func() {
+		for bg.Sleep(idleTurn) {
+			e.store.CloseIdle()
+		}
+	})
 	return e, nil
 }
 
+// idleTurn is how often idle containers are closed: one that nobody asks for stays open once to twice as long.
+const idleTurn = 5 * time.Minute
+
 // resume lets index rebuilds go on that ended with the process before.
 func (e *Engine) resume() {
-	for _, d := range e.cat.Databases() {
-		defs, _ := e.cat.Containers(d.ID)
-		for _, def := range defs {
-			if len(def.Former) > 0 {
-				_, _ = e.container(def) // who asks for a container that can't be opened gets the error
+	for def, err := range e.cat.Rebuilding() {
+		if err == nil {
+			_, _ = e.container(def) // who asks for a container that can't be opened gets the error
+		}
+	}
+}
+
+// all gives the run-time state of all containers, one after the other: those that were closed are closed again.
+func (e *Engine) all() iter.Seq[*store.Container] {
+	return func(yield func(*store.Container) bool) {
+		for _, d := range e.cat.Databases() {
+			for def, err := range e.cat.Containers(d.ID, 0) {
+				if err == nil && !e.visit(def, yield) {
+					return
+				}
 			}
 		}
 	}
 }
 
-// open returns the run-time state of all containers.
-func (e *Engine) open() (out []*store.Container) {
-	for _, d := range e.cat.Databases() {
-		cs, err := e.Containers(d.ID)
-		if err != nil {
-			continue // dropped meanwhile
-		}
-		for _, c := range cs {
-			out = append(out, c.rt)
+// timed gives the containers that may have items which expire, as all does. An empty one that is closed isn't opened.
+func (e *Engine) timed() iter.Seq[*store.Container] {
+	return func(yield func(*store.Container) bool) {
+		for def, err := range e.cat.Timed() {
+			if err != nil {
+				continue
+			}
+			slots, open, err := e.store.Stats(def)
+			items := int64(0)
+			for _, s := range slots {
+				items += s.Items
+			}
+			if err == nil && (open != nil || items > 0) && !e.visit(def, yield) {
+				return
+			}
 		}
 	}
-	return out
+}
+
+// visit calls yield with the run-time state of a container. One that can't be opened is left out: who asks for it gets
+// the error.
+func (e *Engine) visit(def *catalog.Container, yield func(*store.Container) bool) bool {
+	c, done, err := e.store.Visit(def)
+	if err != nil {
+		return true
+	}
+	defer done()
+	return yield(c)
 }
 
 // Reap removes expired items now and returns how many; the background does it by itself.
@@ -225,18 +258,6 @@ func (e *Engine) DatabaseByRID(rid [4]byte) (*Database, error) { return e.cat.Da
 // Databases returns all databases in the order of their creation.
 func (e *Engine) Databases() []*Database { return e.cat.Databases() }
 
-// DropDatabase removes a database with its containers.
-func (e *Engine) DropDatabase(ctx context.Context, id string) error {
-	gone, err := e.cat.DropDatabase(ctx, id)
-	if err != nil {
-		return err
-	}
-	for _, c := range gone {
-		e.drop(c.Gen)
-	}
-	return nil
-}
-
 // CreateContainer adds a container; Conflict when the id is taken, NotFound with sub-status 1003 when the database is
 // missing, BadRequest when the spec is malformed.
 func (e *Engine) CreateContainer(ctx context.Context, db string, s ContainerSpec) (*Container, error) {
@@ -312,7 +333,11 @@ func (e *Engine) ContainerFold(db, id string) (*Container, error) {
 
 // ContainersFold returns the containers of a database that have this id, or one that differs from it in case alone.
 func (e *Engine) ContainersFold(db, id string) (out []*Container, err error) {
-	for _, def := range e.cat.ContainersFold(db, id) {
+	defs, err := e.cat.ContainersFold(db, id)
+	if err != nil {
+		return nil, err
+	}
+	for _, def := range defs {
 		c, err := e.container(def)
 		if err != nil {
 			return nil, err
@@ -329,71 +354,6 @@ func (e *Engine) ContainerByRID(rid [8]byte) (*Container, error) {
 		return nil, err
 	}
 	return e.container(def)
-}
-
-// Containers returns the containers of a database in the order of their creation.
-func (e *Engine) Containers(db string) ([]*Container, error) {
-	defs, err := e.cat.Containers(db)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]*Container, 0, len(defs))
-	for _, d := range defs {
-		c, err := e.container(d)
-		if status.Is(err, status.NotFound) { // dropped meanwhile
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, c)
-	}
-	return out, nil
-}
-
-// DropContainer removes a container. Late writers get NotFound with sub-status 1003.
-func (e *Engine) DropContainer(ctx context.Context, db, id string) error {
-	def, err := e.cat.DropContainer(ctx, db, id)
-	if err != nil {
-		return err
-	}
-	e.drop(def.Gen)
-	return nil
-}
-
-// drop removes a generation's data in the background; Open removes what the end of the process leaves.
-func (e *Engine) drop(gen uint32) {
-	e.store.Forget(gen)
-	e.drops.Add(gen)
-}
-
-// dropOrphans removes the data of generations that the catalog does not name.
-func (e *Engine) dropOrphans(ctx context.Context) error {
-	live := map[uint32]bool{}
-	for _, d := range e.cat.Databases() {
-		cs, err := e.cat.Containers(d.ID)
-		if err != nil {
-			return err
-		}
-		for _, c := range cs {
-			live[c.Gen] = true
-		}
-	}
-	gens, err := e.store.Generations()
-	if err != nil {
-		return err
-	}
-	for _, g := range gens {
-		if !live[g] {
-			if err := e.store.DropGeneration(ctx, g); err != nil {
-				if e.Health().State >= kv.Full { // a start with more room does it
-					return nil
-				}
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // Checkpoint writes a consistent copy of the store to dir, which must not exist.

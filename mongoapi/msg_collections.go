@@ -120,24 +120,18 @@ func (r *request) keepMatching(docs []value.Value) ([]value.Value, error) {
 }
 
 func listCollections(r *request, dst []byte) ([]byte, error) {
-	cs, err := r.s.eng.Containers(r.db)
-	if err != nil && !status.Is(err, status.NotFound) {
-		return dst, err
-	}
-	sort.Slice(cs, func(i, j int) bool { return cs[i].ID() < cs[j].ID() })
 	nameOnly := flag(r.body, "nameOnly", false)
 	var docs []value.Value
-	for _, c := range cs {
+	for c := range r.s.eng.Names(r.db, "") {
 		at, b := bw.Begin(nil)
-		b = bw.String(b, "name", c.ID())
+		b = bw.String(b, "name", c.ID)
 		b = bw.String(b, "type", "collection")
 		if !nameOnly {
 			oa, ob := bw.BeginObject(b, "options")
 			b = bw.End(ob, oa)
 			ia, ib := bw.BeginObject(b, "info")
-			rid := c.RID()
 			var uuid [16]byte // stable for the collection's life
-			copy(uuid[:], rid[:])
+			copy(uuid[:], c.RID[:])
 			ib = bw.Bool(ib, "readOnly", false)
 			ib = bw.Value(ib, "uuid", value.UUIDOf(uuid[:]))
 			b = bw.End(ib, ia)
@@ -145,7 +139,8 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 		}
 		docs = append(docs, value.ObjectOf(bw.End(b, at)))
 	}
-	if docs, err = r.keepMatching(docs); err != nil {
+	docs, err := r.keepMatching(docs)
+	if err != nil {
 		return dst, err
 	}
 	return r.list(dst, r.db+".$cmd.listCollections", docs)
@@ -164,17 +159,16 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 		at, b := bw.Begin(nil)
 		b = bw.String(b, "name", d.ID)
 		if !nameOnly {
-			cs, err := r.s.eng.Containers(d.ID)
-			if err != nil && !status.Is(err, status.NotFound) {
-				return dst, err
-			}
 			size := int64(0)
-			for _, c := range cs {
-				size += c.Size()
+			for c, err := range r.s.eng.Stats(d.ID) {
+				if err != nil {
+					return dst, err
+				}
+				size += c.Bytes
 			}
 			total += size
 			b = bw.Int64(b, "sizeOnDisk", size)
-			b = bw.Bool(b, "empty", len(cs) == 0)
+			b = bw.Bool(b, "empty", r.s.eng.ContainerCount(d.ID) == 0)
 		}
 		docs = append(docs, value.ObjectOf(bw.End(b, at)))
 	}

@@ -6,7 +6,6 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -74,17 +73,16 @@ func dbStats(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	cs, err := r.s.eng.Containers(r.db)
-	if err != nil && !status.Is(err, status.NotFound) {
-		return dst, err
-	}
-	var objects, size, indexes int64
-	for _, c := range cs {
-		k := newColl(c)
-		objects, size, indexes = objects+k.Count(), size+k.Size(), indexes+int64(len(k.indexSpecs()))+1
+	var collections, objects, size, indexes int64
+	for c, err := range r.s.eng.Stats(r.db) {
+		if err != nil {
+			return dst, err
+		}
+		collections++
+		objects, size, indexes = objects+c.Items, size+c.Bytes, indexes+int64(len(indexSpecsOf(c.Definition)))+1
 	}
 	dst = bw.String(dst, "db", r.db)
-	dst = bw.Int64(dst, "collections", int64(len(cs)))
+	dst = bw.Int64(dst, "collections", collections)
 	dst = bw.Int64(dst, "views", 0)
 	dst = bw.Int64(dst, "objects", objects)
 	avg := 0.0

@@ -3,6 +3,7 @@ package mongoapi
 import (
 	"strings"
 
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
@@ -27,8 +28,10 @@ func idIndex() value.Value {
 }
 
 // indexSpecs returns the declared indexes, without the one on `_id`.
-func (k *coll) indexSpecs() []value.Value {
-	if b := k.Spec().Properties[indexProperty]; len(b) >= 5 {
+func (k *coll) indexSpecs() []value.Value { return indexSpecsOf(k.Definition) }
+
+func indexSpecsOf(c core.Definition) []value.Value {
+	if b := c.Spec().Properties[indexProperty]; len(b) >= 5 {
 		return bw.Elements(value.ArrayOf(b))
 	}
 	return nil

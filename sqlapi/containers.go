@@ -3,6 +3,7 @@ package sqlapi
 import (
 	"bytes"
 	"context"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -106,34 +107,52 @@ func appendPathName(dst []byte, s string) []byte {
 
 func ridText(raw []byte) string { return string(appendRID(nil, raw)) }
 
-func (c *call) containerFeed() (*feedReply, error) {
+// containerFeed starts the feed of a database's containers.
+func (c *call) containerFeed() (*feedReply, *core.Database, error) {
 	d, err := c.database(status.SubOwnerNotFound)
 	if err != nil {
-		return nil, err
-	}
-	cts, err := c.s.core.Containers(d.ID)
-	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	rid := d.RID()
-	f := c.feed(ridText(rid[:]), "DocumentCollections")
-	for _, ct := range cts {
+	return c.feed(ridText(rid[:]), "DocumentCollections"), d, nil
+}
+
+// addContainers adds at most n containers of a database, in the order of their creation, from one on.
+func (f *feedReply) addContainers(d *core.Database, from, n int) error {
+	for ct, err := range f.c.s.core.Definitions(d.ID, from) {
+		if err != nil {
+			return err
+		}
+		if n--; n < 0 {
+			return nil
+		}
 		f.add(appendContainer(nil, ct))
 	}
-	return f, nil
+	return nil
 }
 
 func listContainers(c *call) error {
-	f, err := c.containerFeed()
+	f, d, err := c.containerFeed()
 	if err != nil {
 		return err
 	}
-	return f.send()
+	all := c.s.core.ContainerCount(d.ID)
+	from, to, err := f.window(all, min(all, largestPage))
+	if err != nil {
+		return err
+	}
+	if err := f.addContainers(d, from, to-from); err != nil {
+		return err
+	}
+	return f.write()
 }
 
 func queryContainers(c *call) error {
-	f, err := c.containerFeed()
+	f, d, err := c.containerFeed()
 	if err != nil {
+		return err
+	}
+	if err := f.addContainers(d, 0, math.MaxInt); err != nil {
 		return err
 	}
 	return f.query()
@@ -174,7 +193,7 @@ func (c *call) sendContainer(ct *core.Container, code int) error {
 	c.setETag(ct.ETag())
 	c.setOwner(ct)
 	c.setContainerSession(ct)
-	c.Out = appendContainer(c.Out[:0], ct)
+	c.Out = appendContainer(c.Out[:0], ct.Definition)
 	return c.send(code)
 }
 

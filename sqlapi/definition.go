@@ -293,7 +293,7 @@ func sameUnique(a, b [][]string) bool {
 }
 
 // appendContainer appends a container as the service shows it.
-func appendContainer(dst []byte, ct *core.Container) []byte {
+func appendContainer(dst []byte, ct core.Definition) []byte {
 	spec := ct.Spec()
 	dst = append(dst, `{"id":`...)
 	dst = appendJSONString(dst, spec.ID)
@@ -363,7 +363,7 @@ func appendMembers(dst []byte, spec *core.ContainerSpec) []byte {
 	return dst
 }
 
-func appendContainerSystem(dst []byte, ct *core.Container) []byte {
+func appendContainerSystem(dst []byte, ct core.Definition) []byte {
 	rid := ct.RID()
 	dst = append(dst, `,"_rid":"`...)
 	dst = appendRID(dst, rid[:])

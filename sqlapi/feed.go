@@ -16,27 +16,33 @@ func (c *call) feed(rid, name string) *feedReply { return &feedReply{c: c, rid: 
 // add appends one resource's JSON.
 func (f *feedReply) add(row []byte) { f.rows = append(f.rows, row) }
 
-// page cuts the rows to what max-item-count and continuation ask for: these feeds are short and kept in creation order, so
-// a position is enough of a continuation.
-func (f *feedReply) page() error {
-	from := 0
+// window returns which of n rows max-item-count and continuation ask for, and sets the continuation to what is behind
+// them: these feeds are kept in creation order, so a position is enough. size is how many are given where the client
+// doesn't say.
+func (f *feedReply) window(n, size int) (from, to int, err error) {
 	if v := header(f.c.In, hContinuation); v != "" {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < 0 {
-			return badHeader("x-ms-continuation", v)
+		at, err := strconv.Atoi(v)
+		if err != nil || at < 0 {
+			return 0, 0, badHeader("x-ms-continuation", v)
 		}
-		from = min(n, len(f.rows))
+		from = min(at, n)
 	}
-	size, err := f.c.maxItems(len(f.rows))
-	if err != nil {
-		return err
+	if size, err = f.c.maxItems(size); err != nil {
+		return 0, 0, err
 	}
-	to := min(len(f.rows), from+size)
-	if to < len(f.rows) {
+	if to = min(n, from+size); to < n {
 		f.c.SetInt(rContinuation, int64(to))
 	}
-	f.rows = f.rows[from:to]
-	return nil
+	return from, to, nil
+}
+
+// page cuts the rows to what the client asks for.
+func (f *feedReply) page() error {
+	from, to, err := f.window(len(f.rows), len(f.rows))
+	if err == nil {
+		f.rows = f.rows[from:to]
+	}
+	return err
 }
 
 // send writes the feed.

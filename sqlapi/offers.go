@@ -82,7 +82,7 @@ func (a *autopilotJSON) throughput() core.Throughput {
 // offer is the throughput of a container or database as a resource of its own. It has no storage of its own: it is derived
 // from what it belongs to, so it can't disagree.
 type offer struct {
-	ct *core.Container
+	ct *core.Definition
 	db *core.Database
 }
 
@@ -179,16 +179,15 @@ func (s *Server) offers() ([]offer, error) {
 		}
 	}
 	for _, d := range s.core.Databases() {
-		cts, err := s.core.Containers(d.ID)
-		if status.Is(err, status.NotFound) {
-			continue // dropped meanwhile
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, ct := range cts {
+		for ct, err := range s.core.Definitions(d.ID, 0) {
+			if status.Is(err, status.NotFound) {
+				break // dropped meanwhile
+			}
+			if err != nil {
+				return nil, err
+			}
 			if ct.Spec().Throughput.Max() > 0 {
-				out = append(out, offer{ct: ct})
+				out = append(out, offer{ct: &ct})
 			}
 		}
 	}
@@ -312,9 +311,11 @@ func replaceOffer(c *call) error {
 	if o.ct != nil {
 		spec := *o.ct.Spec()
 		spec.Throughput = t
-		if o.ct, err = c.s.core.ReplaceContainer(c.Ctx(), o.ct.Database(), spec.ID, spec); err != nil {
+		ct, err := c.s.core.ReplaceContainer(c.Ctx(), o.ct.Database(), spec.ID, spec)
+		if err != nil {
 			return err
 		}
+		o.ct = &ct.Definition
 	} else if o.db, err = c.s.core.ReplaceDatabase(c.Ctx(), core.DatabaseSpec{ID: o.db.ID, Throughput: t}); err != nil {
 		return err
 	}

@@ -160,16 +160,18 @@ func (s *Server) checkRoom(d *core.Database, shared bool) error {
 	}
 	total, sharing := 0, 0
 	for _, db := range s.core.Databases() {
-		cts, err := s.core.Containers(db.ID)
-		if status.Is(err, status.NotFound) {
-			continue // dropped meanwhile
+		total += 1 + s.core.ContainerCount(db.ID)
+		if d == nil || db.ID != d.ID {
+			continue
 		}
-		if err != nil {
-			return err
-		}
-		total += 1 + len(cts)
-		for _, ct := range cts {
-			if d != nil && db.ID == d.ID && ct.Spec().Throughput.Max() == 0 {
+		for ct, err := range s.core.Definitions(db.ID, 0) {
+			if status.Is(err, status.NotFound) {
+				break // dropped meanwhile
+			}
+			if err != nil {
+				return err
+			}
+			if ct.Spec().Throughput.Max() == 0 {
 				sharing++
 			}
 		}

@@ -2,7 +2,6 @@ package tableapi
 
 import (
 	"net/http"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -181,8 +180,9 @@ func (c *call) queryTables() error {
 	out = append(out, `"value":[`...)
 	n := 0
 	from := c.param("NextTableName")
-	for _, name := range c.tableNames() {
-		if name < from || !match(name) {
+	for table := range c.s.e.Names(Database, from) {
+		name := table.ID
+		if !match(name) {
 			continue
 		}
 		if n == top {
@@ -197,19 +197,6 @@ func (c *call) queryTables() error {
 	}
 	c.Out = append(out, "]}"...)
 	return c.sendJSON(http.StatusOK)
-}
-
-func (c *call) tableNames() []string {
-	cs, err := c.s.e.Containers(Database)
-	if err != nil {
-		return nil // no table was ever made
-	}
-	names := make([]string, 0, len(cs))
-	for _, ct := range cs {
-		names = append(names, ct.ID())
-	}
-	sort.Strings(names)
-	return names
 }
 
 // maxPage is the service's limit of rows in an answer.

@@ -86,14 +86,10 @@ func (c *checkCmd) check(ctx context.Context, r *checkResult, report func(pebble
 		Problem:  func(what string) { report(pebblekv.Problem{What: what, Level: pebblekv.Damage}) },
 		Progress: bar.set,
 	})
-	for _, d := range eng.Databases() {
-		cs, cerr := eng.Containers(d.ID)
-		if cerr != nil {
-			continue // it has been reported
-		}
-		for _, k := range cs {
+	for k, cerr := range eng.Stats("") {
+		if cerr == nil { // else it has been reported
 			r.Containers++
-			r.Items += k.Count()
+			r.Items += k.Items
 		}
 	}
 	return errors.Join(err, eng.Close())

@@ -3,11 +3,10 @@ package catalog
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"maps"
+	"hash/maphash"
+	"iter"
 	"slices"
-	"sort"
 	"sync"
 	"sync/atomic"
 
@@ -17,9 +16,6 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
 )
-
-// formatCatalog is the first byte of every catalog entry; the JSON of the entry follows.
-const formatCatalog = 1
 
 // Settings that the partition map depends on.
 type Settings struct {
@@ -32,157 +28,27 @@ type Catalog struct {
 	eng kv.Engine
 	clk *clock.Clock
 	set Settings
-	mu  sync.Mutex // one writer at a time
+	mu  sync.Mutex // one change at a time
 	cur atomic.Pointer[state]
+
+	recent recent
 
 	unsure bool // the outcome of a commit is unknown: read the store again before the next one; under mu
 }
 
-// state is never changed after it was stored in Catalog.cur.
-type state struct {
-	account    account
-	dbs        map[string]*Database
-	dbNums     map[uint32]*Database
-	containers map[string]map[string]*Container // database id -> container id
-	rids       map[[8]byte]*Container
-	shelves    map[uint32]shelf // database number -> its other resources
-
-	fold folded
-}
-
-type account struct {
-	NextDB        uint32 `json:"nextDb"`
-	NextContainer uint32 `json:"nextContainer"`
-	NextGen       uint32 `json:"nextGen"`
-	NextVersion   uint64 `json:"nextVersion"`
-	NextResource  uint32 `json:"nextResource,omitempty"` // absent in older stores: 0 is 1
-}
-
-// firstAccount are the counters of an empty catalog.
-var firstAccount = account{NextDB: 0x10000001, NextContainer: 1, NextGen: 1, NextVersion: 1}
-
-// Open reads the catalog of a store; an empty store has an empty catalog.
+// Open reads the catalog of a store; an empty store has an empty catalog. Definitions of containers are read when they
+// are asked for.
 func Open(eng kv.Engine, clk *clock.Clock, set Settings) (*Catalog, error) {
 	if set.PartitionThroughput <= 0 {
 		set.PartitionThroughput = 10000
 	}
-	c := &Catalog{eng: eng, clk: clk, set: set}
-	st, err := load(eng)
+	c := &Catalog{eng: eng, clk: clk, set: set, recent: recent{seed: maphash.MakeSeed()}}
+	st, err := load(eng, nil)
 	if err != nil {
 		return nil, err
 	}
-	c.cur.Store(st)
+	c.show(st)
 	return c, nil
-}
-
-func load(eng kv.Engine) (*state, error) {
-	st := &state{
-		account: firstAccount,
-		dbs:     map[string]*Database{}, dbNums: map[uint32]*Database{},
-		containers: map[string]map[string]*Container{}, rids: map[[8]byte]*Container{}, shelves: map[uint32]shelf{},
-	}
-	b, err := eng.Get(keys.AppendMeta(nil, keys.MetaAccount, 0, ""))
-	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		return st, nil
-	case err != nil:
-		return nil, err
-	}
-	if err := decode(b, &st.account); err != nil {
-		return nil, err
-	}
-	snap := eng.Snapshot()
-	defer snap.Close()
-	if err := each(snap, keys.MetaDatabase, func(b []byte) error {
-		d := &Database{}
-		if err := decode(b, d); err != nil {
-			return err
-		}
-		st.addDatabase(d)
-		return nil
-	}); err != nil {
-		return nil, err
-	}
-	err = each(snap, keys.MetaContainer, func(b []byte) error {
-		c := &Container{}
-		if err := decode(b, c); err != nil {
-			return err
-		}
-		d := st.dbNums[c.DBNum]
-		if d == nil {
-			return status.New(status.Corruption, "container %q has no database", c.ID)
-		}
-		c.Database = d.ID
-		if err := c.prepare(); err != nil {
-			return status.Wrap(status.Corruption, err, "catalog entry is malformed")
-		}
-		if err := c.verify(); err != nil {
-			return err
-		}
-		st.addContainer(c)
-		return nil
-	})
-	if err == nil {
-		err = st.loadResources(snap)
-	}
-	return st, err
-}
-
-func each(snap kv.Snapshot, k keys.MetaKind, f func([]byte) error) error {
-	lo, hi := keys.MetaBounds(k)
-	it, err := snap.Iter(lo, hi)
-	if err != nil {
-		return err
-	}
-	defer it.Close()
-	for ok := it.First(); ok; ok = it.Next() {
-		if err := f(it.Value()); err != nil {
-			return err
-		}
-	}
-	return it.Err()
-}
-
-func encode(v any) ([]byte, error) {
-	b, err := json.Marshal(v)
-	return append([]byte{formatCatalog}, b...), err
-}
-
-func decode(b []byte, v any) error {
-	if len(b) == 0 || b[0] != formatCatalog {
-		return status.New(status.Corruption, "catalog entry of unknown format")
-	}
-	if err := json.Unmarshal(b[1:], v); err != nil {
-		return status.Wrap(status.Corruption, err, "catalog entry is malformed")
-	}
-	return nil
-}
-
-func (s *state) addDatabase(d *Database) {
-	s.dbs[d.ID], s.dbNums[d.Num] = d, d
-	if s.containers[d.ID] == nil {
-		s.containers[d.ID] = map[string]*Container{}
-	}
-}
-
-func (s *state) addContainer(c *Container) {
-	s.containers[c.Database][c.ID] = c
-	s.rids[c.RID()] = c
-}
-
-// clone copies the maps; entries are shared because they never change.
-func (s *state) clone() *state {
-	n := &state{account: s.account, dbs: map[string]*Database{}, dbNums: map[uint32]*Database{},
-		containers: map[string]map[string]*Container{}, rids: map[[8]byte]*Container{}, shelves: maps.Clone(s.shelves)}
-	for _, d := range s.dbs {
-		n.addDatabase(d)
-	}
-	for _, m := range s.containers {
-		for _, c := range m {
-			n.addContainer(c)
-		}
-	}
-	return n
 }
 
 // ErrNoDatabase and ErrNoContainer are the errors for missing parents and resources.
@@ -194,18 +60,88 @@ func errNoContainer(id string, sub int) error {
 	return status.WithSub(status.NotFound, sub, "Resource Not Found: container %q", id)
 }
 
+// owner returns the database of something else; NotFound with sub-status 1003 when there is none.
+func (s *state) owner(db string) (*database, error) {
+	if d, ok := s.byID.get(db); ok {
+		return d, nil
+	}
+	return nil, errNoDatabase(db, status.SubOwnerNotFound)
+}
+
+// container returns a container and its database. The errors are those of Catalog.Container.
+func (s *state) container(db, id string) (*database, *ref, error) {
+	d, err := s.owner(db)
+	if err != nil {
+		return nil, nil, err
+	}
+	if r, ok := d.ids.get(id); ok {
+		return d, r, nil
+	}
+	return nil, nil, errNoContainer(id, 0)
+}
+
+// definition returns the definition of a container, and keeps it for the next one who asks.
+func (c *Catalog) definition(d *database, r *ref) (*Container, error) {
+	if k := r.def.Load(); k != nil {
+		return k, nil
+	}
+	k, err := c.read(d, r)
+	if err != nil {
+		return nil, err
+	}
+	if !r.def.CompareAndSwap(nil, k) { // a change has seen to it that what is there is right
+		k = r.def.Load()
+	}
+	return k, nil
+}
+
+// passing returns the definition of a container for somebody who looks at many: it isn't kept.
+func (c *Catalog) passing(d *database, r *ref) (*Container, error) {
+	k := r.def.Load()
+	if k != nil {
+		return k, nil
+	}
+	k, err := c.read(d, r)
+	if kept := r.def.Load(); kept != nil {
+		return kept, nil
+	}
+	return k, err
+}
+
+// read reads a container's entry.
+func (c *Catalog) read(d *database, r *ref) (*Container, error) {
+	b, err := c.eng.Get(keys.AppendMeta(nil, keys.MetaContainer, d.Num, r.id))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, errNoContainer(r.id, 0) // dropped meanwhile
+	}
+	if err != nil {
+		return nil, translate(err)
+	}
+	k, err := decodeContainer(b, d.ID)
+	if err != nil {
+		return nil, status.Wrap(status.Corruption, err, "The definition of container %q can't be read.", r.id)
+	}
+	if k.Num == r.num && k.ID == r.id && k.DBNum == d.Num {
+		return k, nil
+	}
+	if k.ID == r.id && k.DBNum == d.Num && k.Num > r.num { // dropped meanwhile, and made again
+		return nil, errNoContainer(r.id, 0)
+	}
+	return nil, status.New(status.Corruption, "the catalog entry of container %q is another one's", r.id)
+}
+
 // Database returns a database; NotFound when there is none.
 func (c *Catalog) Database(id string) (*Database, error) {
-	if d := c.cur.Load().dbs[id]; d != nil {
-		return d, nil
+	if d, ok := c.cur.Load().byID.get(id); ok {
+		return d.Database, nil
 	}
 	return nil, errNoDatabase(id, 0)
 }
 
 // DatabaseByRID returns the database with these 4 bytes of _rid.
 func (c *Catalog) DatabaseByRID(rid [4]byte) (*Database, error) {
-	if d := c.cur.Load().dbNums[uint32(rid[0])<<24|uint32(rid[1])<<16|uint32(rid[2])<<8|uint32(rid[3])]; d != nil {
-		return d, nil
+	if d, ok := c.cur.Load().byNum.get(ridNumber(rid[:])); ok {
+		return d.Database, nil
 	}
 	return nil, errNoDatabase("", 0)
 }
@@ -213,105 +149,156 @@ func (c *Catalog) DatabaseByRID(rid [4]byte) (*Database, error) {
 // Databases returns all databases in the order of their creation.
 func (c *Catalog) Databases() []*Database {
 	st := c.cur.Load()
-	out := make([]*Database, 0, len(st.dbs))
-	for _, d := range st.dbs {
-		out = append(out, d)
+	out := make([]*Database, 0, st.byNum.len())
+	for d := range st.byNum.all() {
+		out = append(out, d.Database)
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Num < out[j].Num })
 	return out
 }
 
 // Container returns a container. A missing database is NotFound with sub-status 1003, a missing container NotFound.
 func (c *Catalog) Container(db, id string) (*Container, error) {
-	m, ok := c.cur.Load().containers[db]
-	if !ok {
-		return nil, errNoDatabase(db, status.SubOwnerNotFound)
+	st := c.cur.Load()
+	place := c.recent.at(db, id)
+	seen := place.Load()
+	if seen != nil && seen.serial == st.serial && seen.id == id && seen.db == db {
+		return seen.k, nil
 	}
-	if k := m[id]; k != nil {
-		return k, nil
+	d, r, err := st.container(db, id)
+	if err != nil {
+		return nil, err
 	}
-	return nil, errNoContainer(id, 0)
+	k, err := c.definition(d, r)
+	if err == nil && (seen == nil || seen.serial != st.serial) {
+		place.Store(&recentName{st.serial, d.ID, r.id, k})
+	}
+	return k, err
 }
 
 // ContainerByRID returns the container with these 8 bytes of _rid.
 func (c *Catalog) ContainerByRID(rid [8]byte) (*Container, error) {
-	if k := c.cur.Load().rids[rid]; k != nil {
-		return k, nil
+	if d, ok := c.cur.Load().byNum.get(ridNumber(rid[:4])); ok {
+		if r, ok := d.numbers.get(ridNumber(rid[4:])); ok {
+			return c.definition(d, r)
+		}
 	}
 	return nil, errNoContainer("", 0)
 }
 
-// Containers returns the containers of a database in the order of their creation.
-func (c *Catalog) Containers(db string) ([]*Container, error) {
-	m, ok := c.cur.Load().containers[db]
+// ContainersFold returns the containers of a database whose ids are id but for case. A missing database has none.
+func (c *Catalog) ContainersFold(db, id string) (out []*Container, err error) {
+	d, ok := c.cur.Load().byID.get(db)
 	if !ok {
-		return nil, errNoDatabase(db, status.SubOwnerNotFound)
+		return nil, nil
 	}
-	out := make([]*Container, 0, len(m))
-	for _, k := range m {
+	for _, r := range d.folded(id) {
+		k, err := c.definition(d, r)
+		if err != nil {
+			return nil, err
+		}
 		out = append(out, k)
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Num < out[j].Num })
 	return out, nil
 }
 
-// commit writes a batch with the account's counters, waits until it is durable and makes the new state visible.
-func (c *Catalog) commit(ctx context.Context, next *state, b *kv.Batch) error {
-	acc, err := encode(next.account)
-	if err != nil {
-		return err
+// ContainerFold returns the container with this id, or else the only one whose id differs from it in case alone. The
+// errors are those of Container.
+func (c *Catalog) ContainerFold(db, id string) (*Container, error) {
+	k, err := c.Container(db, id)
+	if status.CodeOf(err) != status.NotFound {
+		return k, err
 	}
-	b.Put(keys.AppendMeta(nil, keys.MetaAccount, 0, ""), acc)
-	w, err := c.eng.Write(ctx, b, nil)
-	if err == nil {
-		err = w.Wait()
+	if ks, ferr := c.ContainersFold(db, id); ferr != nil || len(ks) == 1 {
+		return append(ks, nil)[0], ferr
 	}
-	if err != nil {
-		if errors.Is(err, kv.ErrUnknownOutcome) {
-			c.unsure = true
-			if st, err := load(c.eng); err == nil {
-				c.cur.Store(st)
-				c.unsure = false
+	return nil, err
+}
+
+// Containers gives the containers of a database in the order of their creation, from the n-th on, as they are now. It
+// holds none of them in memory. A missing database is NotFound with sub-status 1003. A definition that can't be read is
+// given as an error, and the others follow.
+func (c *Catalog) Containers(db string, n int) iter.Seq2[*Container, error] {
+	return func(yield func(*Container, error) bool) {
+		d, err := c.cur.Load().owner(db)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		first, ok := d.numbers.at(n)
+		if !ok {
+			return
+		}
+		for r := range d.numbers.from(first.num) {
+			k, err := c.passing(d, r)
+			if status.Is(err, status.NotFound) {
+				continue // dropped meanwhile
+			}
+			if !yield(k, err) {
+				return
 			}
 		}
-		return translate(err)
 	}
-	c.cur.Store(next)
-	return nil
 }
 
-// next returns a copy of the present state to change. The caller holds mu.
-func (c *Catalog) next() (*state, error) {
-	if c.unsure {
-		st, err := load(c.eng)
-		if err != nil {
-			return nil, translate(err)
+// Count returns how many containers a database has: 0 where it is missing.
+func (c *Catalog) Count(db string) int {
+	if d, ok := c.cur.Load().byID.get(db); ok {
+		return d.ids.len()
+	}
+	return 0
+}
+
+// Name is a container's id and _rid.
+type Name struct {
+	ID  string
+	RID [8]byte
+}
+
+// Names gives the names of a database's containers in the order of ids, byte by byte, from an id on. It reads no
+// definition. A missing database has none.
+func (c *Catalog) Names(db, from string) iter.Seq[Name] {
+	return func(yield func(Name) bool) {
+		d, ok := c.cur.Load().byID.get(db)
+		if !ok {
+			return
 		}
-		c.cur.Store(st)
-		c.unsure = false
+		for r := range d.ids.from(from) {
+			if !yield(Name{r.id, ridOf(d.Num, r.num)}) {
+				return
+			}
+		}
 	}
-	return c.cur.Load().clone(), nil
 }
 
-// translate turns an engine's error into a status.
-func translate(err error) error {
-	var e *status.Error
-	var r *kv.Refusal
-	switch {
-	case errors.As(err, &e):
-		return err
-	case errors.As(err, &r):
-		return r.Status()
-	case errors.Is(err, kv.ErrFull):
-		return status.Wrap(status.StoreFull, err, "The server's disk is full.")
-	case errors.Is(err, kv.ErrTooLarge):
-		return status.Wrap(status.TooLarge, err, "Request size is too large")
-	case errors.Is(err, kv.ErrUnknownOutcome):
-		return status.Wrap(status.UnknownOutcome, err, "The outcome of the change is unknown.")
-	case errors.Is(err, kv.ErrCorruption):
-		return status.Wrap(status.Corruption, err, "Stored data is corrupt.")
+// Timed gives the containers with a default time to live, as they are now. It holds none of them in memory.
+func (c *Catalog) Timed() iter.Seq2[*Container, error] {
+	return c.some(func(d *database) iter.Seq[*ref] { return d.timed.all() })
+}
+
+// Rebuilding gives the containers whose index entries may still follow former indexing policies.
+func (c *Catalog) Rebuilding() iter.Seq2[*Container, error] {
+	return c.some(func(d *database) iter.Seq[*ref] {
+		return func(yield func(*ref) bool) {
+			for r := range d.numbers.all() {
+				if r.flags&flagFormer != 0 && !yield(r) {
+					return
+				}
+			}
+		}
+	})
+}
+
+// some gives containers of every database.
+func (c *Catalog) some(of func(*database) iter.Seq[*ref]) iter.Seq2[*Container, error] {
+	return func(yield func(*Container, error) bool) {
+		for d := range c.cur.Load().byNum.all() {
+			for r := range of(d) {
+				if !yield(c.passing(d, r)) {
+					return
+				}
+			}
+		}
 	}
-	return status.Wrap(status.Unavailable, err, "The store is not available.")
 }
 
 func databaseKey(d *Database) []byte { return keys.AppendMeta(nil, keys.MetaDatabase, 0, d.ID) }
@@ -320,123 +307,71 @@ func containerKey(k *Container) []byte {
 	return keys.AppendMeta(nil, keys.MetaContainer, k.DBNum, k.ID)
 }
 
-// CreateDatabase adds a database; Conflict when the id is taken.
-func (c *Catalog) CreateDatabase(ctx context.Context, id string, t Throughput) (*Database, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next, err := c.next()
-	if err != nil {
-		return nil, err
-	}
-	if next.dbs[id] != nil {
-		return nil, status.New(status.Conflict, "Resource with specified id or name already exists.")
-	}
-	d := &Database{ID: id, Num: next.account.NextDB, Version: next.account.NextVersion, TS: c.clk.Now().Unix(), Throughput: t}
-	next.account.NextDB++
-	next.account.NextVersion++
-	next.addDatabase(d)
-	return d, c.put(ctx, next, databaseKey(d), d)
+// errTaken is the error for a name that is taken.
+func errTaken() error {
+	return status.New(status.Conflict, "Resource with specified id or name already exists.")
 }
 
-func (c *Catalog) put(ctx context.Context, next *state, key []byte, v any) error {
-	e, err := encode(v)
-	if err != nil {
-		return err
-	}
-	var b kv.Batch
-	b.Put(key, e)
-	return c.commit(ctx, next, &b)
+// CreateDatabase adds a database; Conflict when the id is taken.
+func (c *Catalog) CreateDatabase(ctx context.Context, id string, t Throughput) (out *Database, err error) {
+	err = c.change(ctx, func(x *draft) error {
+		if _, ok := x.byID.get(id); ok {
+			return errTaken()
+		}
+		out = &Database{ID: id, Num: x.account.NextDB, Version: x.nextVersion(), TS: c.clk.Now().Unix(), Throughput: t}
+		x.account.NextDB++
+		x.put(&database{Database: out})
+		return x.write(databaseKey(out), out)
+	})
+	return out, err
 }
 
 // ReplaceDatabase changes a database's throughput.
-func (c *Catalog) ReplaceDatabase(ctx context.Context, id string, t Throughput) (*Database, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next, err := c.next()
-	if err != nil {
-		return nil, err
-	}
-	old := next.dbs[id]
-	if old == nil {
-		return nil, errNoDatabase(id, 0)
-	}
-	d := *old
-	d.Throughput, d.TS, d.Version = t, c.clk.Now().Unix(), next.account.NextVersion
-	next.account.NextVersion++
-	next.addDatabase(&d)
-	return &d, c.put(ctx, next, databaseKey(&d), &d)
-}
-
-// DropDatabase removes a database and returns its containers, whose ranges the caller drops.
-func (c *Catalog) DropDatabase(ctx context.Context, id string) ([]*Container, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next, err := c.next()
-	if err != nil {
-		return nil, err
-	}
-	d := next.dbs[id]
-	if d == nil {
-		return nil, errNoDatabase(id, 0)
-	}
-	b := kv.Batch{Frees: true}
-	var gone []*Container
-	for _, k := range next.containers[id] {
-		gone = append(gone, k)
-		deleteContainer(&b, k)
-		delete(next.rids, k.RID())
-	}
-	b.Delete(databaseKey(d))
-	delete(next.dbs, id)
-	delete(next.dbNums, d.Num)
-	delete(next.containers, id)
-	for _, r := range next.shelves[d.Num] {
-		b.Delete(r.key())
-	}
-	delete(next.shelves, d.Num)
-	return gone, c.commit(ctx, next, &b)
+func (c *Catalog) ReplaceDatabase(ctx context.Context, id string, t Throughput) (out *Database, err error) {
+	err = c.change(ctx, func(x *draft) error {
+		old, ok := x.byID.get(id)
+		if !ok {
+			return errNoDatabase(id, 0)
+		}
+		n, d := *old, *old.Database
+		d.Throughput, d.TS, d.Version = t, c.clk.Now().Unix(), x.nextVersion()
+		n.Database, out = &d, &d
+		x.put(&n)
+		return x.write(databaseKey(out), out)
+	})
+	return out, err
 }
 
 // CreateContainer adds a container with its slots and physical partitions; Conflict when the id is taken. head is the
 // first value of every slot's head, written in the same commit: a writer that finds no head knows that the container is
 // gone.
-func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, head []byte) (*Container, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next, err := c.next()
-	if err != nil {
-		return nil, err
-	}
-	d := next.dbs[db]
-	if d == nil {
-		return nil, errNoDatabase(db, status.SubOwnerNotFound)
-	}
-	if c.taken(db, spec.ID, spec.FoldID) {
-		return nil, status.New(status.Conflict, "Resource with specified id or name already exists.")
-	}
-	if t := spec.Throughput; t.Manual < 0 || t.AutoscaleMax < 0 || t.Max()/c.set.PartitionThroughput > maxPartitions {
-		return nil, status.New(status.BadRequest, "The throughput is out of range.")
-	}
-	k := &Container{Spec: spec.Clone(), Database: db, DBNum: d.Num, Num: next.account.NextContainer | 1<<31,
-		Gen: next.account.NextGen, Version: next.account.NextVersion, TS: c.clk.Now().Unix(), IndexVersion: 1}
-	if err := k.prepare(); err != nil {
-		return nil, err
-	}
-	next.account.NextContainer++
-	next.account.NextGen++
-	next.account.NextVersion++
-	c.layOut(k)
-	next.addContainer(k)
-	e, err := encode(k)
-	if err != nil {
-		return nil, err
-	}
-	var b kv.Batch
-	b.Put(containerKey(k), e)
-	for i := range k.Slots {
-		b.Put(keys.AppendPrefix(nil, k.SlotKey(i), keys.KindHead), head)
-	}
-	return k, c.commit(ctx, next, &b)
+func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, head []byte) (out *Container, err error) {
+	err = c.change(ctx, func(x *draft) error {
+		d, err := x.owner(db)
+		if err != nil {
+			return err
+		}
+		if err := d.free(c, spec.ID, spec.FoldID); err != nil {
+			return err
+		}
+		if t := spec.Throughput; t.Manual < 0 || t.AutoscaleMax < 0 || t.Max()/c.set.PartitionThroughput > maxPartitions {
+			return status.New(status.BadRequest, "The throughput is out of range.")
+		}
+		k := &Container{Spec: spec.Clone(), Database: db, DBNum: d.Num, Num: x.account.NextContainer | 1<<31,
+			Gen: x.account.NextGen, Version: x.nextVersion(), TS: c.clk.Now().Unix(), IndexVersion: 1}
+		if err := k.prepare(); err != nil {
+			return err
+		}
+		x.account.NextContainer++
+		x.account.NextGen++
+		c.layOut(k)
+		for i := range k.Slots {
+			x.b.Put(keys.AppendPrefix(nil, k.SlotKey(i), keys.KindHead), head)
+		}
+		out = k
+		return x.writeContainer(d, k)
+	})
+	return out, err
 }
 
 // maxPartitions bounds what a container's throughput may ask for: each partition has its slots in memory.
@@ -468,127 +403,137 @@ func (c *Catalog) layOut(k *Container) {
 	k.NextPartition = n
 }
 
+// missingAs makes of a missing database a missing container.
+func missingAs(err error, id string) error {
+	if status.Is(err, status.NotFound) {
+		return errNoContainer(id, 0)
+	}
+	return err
+}
+
+// changing finds a container to be changed, and its definition.
+func (x *draft) changing(c *Catalog, db, id string) (*database, *ref, *Container, error) {
+	d, r, err := x.container(db, id)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	k, err := c.definition(d, r)
+	return d, r, k, err
+}
+
 // ReplaceContainer changes the spec of the container of a generation; the partition key, id and unique keys stay as
 // they are. inUse are the versions of the indexing policy that index entries follow now: those policies are kept as
 // Former.
-func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, gen uint32, spec Spec, inUse []uint32) (*Container, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next, err := c.next()
-	if err != nil {
-		return nil, err
-	}
-	old := next.containers[db][id]
-	if old == nil || old.Gen != gen {
-		return nil, errNoContainer(id, 0)
-	}
-	if t := spec.Throughput; t.Manual < 0 || t.AutoscaleMax < 0 {
-		return nil, status.New(status.BadRequest, "The throughput is out of range.")
-	}
-	k := *old
-	k.Spec = spec.Clone()
-	k.Spec.ID, k.Spec.PartitionKey, k.Spec.UniqueKeys, k.Spec.FoldID = old.ID, old.PartitionKey, old.UniqueKeys, old.FoldID
-	k.TS, k.Version = c.clk.Now().Unix(), next.account.NextVersion
-	next.account.NextVersion++
-	if !bytes.Equal(k.IndexingPolicy, old.IndexingPolicy) {
-		k.IndexVersion++
-		k.Former = nil
-		for _, f := range append(slices.Clone(old.Former), FormerPolicy{old.IndexVersion, old.IndexingPolicy}) {
-			if slices.Contains(inUse, f.Version) {
-				k.Former = append(k.Former, f)
+func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, gen uint32, spec Spec, inUse []uint32) (out *Container, err error) {
+	err = c.change(ctx, func(x *draft) error {
+		d, _, old, err := x.changing(c, db, id)
+		if err == nil && old.Gen != gen {
+			err = errNoContainer(id, 0)
+		}
+		if err != nil {
+			return missingAs(err, id)
+		}
+		if t := spec.Throughput; t.Manual < 0 || t.AutoscaleMax < 0 {
+			return status.New(status.BadRequest, "The throughput is out of range.")
+		}
+		k := *old
+		k.Spec = spec.Clone()
+		k.Spec.ID, k.Spec.PartitionKey, k.Spec.UniqueKeys, k.Spec.FoldID = old.ID, old.PartitionKey, old.UniqueKeys, old.FoldID
+		k.TS, k.Version = c.clk.Now().Unix(), x.nextVersion()
+		if !bytes.Equal(k.IndexingPolicy, old.IndexingPolicy) {
+			k.IndexVersion++
+			k.Former = nil
+			for _, f := range append(slices.Clone(old.Former), FormerPolicy{old.IndexVersion, old.IndexingPolicy}) {
+				if slices.Contains(inUse, f.Version) {
+					k.Former = append(k.Former, f)
+				}
 			}
 		}
-	}
-	next.addContainer(&k)
-	return &k, c.put(ctx, next, containerKey(&k), &k)
+		out = &k
+		return x.writeContainer(d, &k)
+	})
+	return out, err
 }
 
 // ForgetFormer drops the former indexing policies of a container whose index entries all follow this version of the
 // policy. It does nothing when there is a newer one. The definition stays as it is otherwise, its version too.
 func (c *Catalog) ForgetFormer(ctx context.Context, rid [8]byte, version uint32) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next, err := c.next()
-	if err != nil {
-		return err
-	}
-	old := next.rids[rid]
-	if old == nil || old.IndexVersion != version || len(old.Former) == 0 {
-		return nil
-	}
-	k := *old
-	k.Former = nil
-	next.addContainer(&k)
-	return c.put(ctx, next, containerKey(&k), &k)
+	return c.change(ctx, func(x *draft) error {
+		d, ok := x.byNum.get(ridNumber(rid[:4]))
+		if !ok {
+			return nil
+		}
+		r, ok := d.numbers.get(ridNumber(rid[4:]))
+		if !ok {
+			return nil
+		}
+		old, err := c.definition(d, r)
+		if err != nil || old.IndexVersion != version || len(old.Former) == 0 {
+			return err
+		}
+		k := *old
+		k.Former = nil
+		return x.writeContainer(d, &k)
+	})
 }
 
 // RenameContainer gives a container another id within its database. Its items stay where they are. With replace the
 // container that has this id goes in the same commit and is returned as gone; the caller drops its range.
-func (c *Catalog) RenameContainer(ctx context.Context, db, id, to string, replace bool) (k, gone *Container, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next, err := c.next()
-	if err != nil {
-		return nil, nil, err
-	}
-	old := next.containers[db][id]
-	if old == nil {
-		return nil, nil, errNoContainer(id, 0)
-	}
-	var b kv.Batch
-	if replace && to != id {
-		if gone = next.containers[db][to]; gone != nil {
-			delete(next.rids, gone.RID())
-			deleteContainer(&b, gone)
+func (c *Catalog) RenameContainer(ctx context.Context, db, id, to string, replace bool) (out, gone *Container, err error) {
+	err = c.change(ctx, func(x *draft) error {
+		gone = nil
+		d, r, old, err := x.changing(c, db, id)
+		if err != nil {
+			return missingAs(err, id)
 		}
-	}
-	if c.taken(db, to, old.FoldID, old, gone) {
-		return nil, nil, status.New(status.Conflict, "Resource with specified id or name already exists.")
-	}
-	renamed := *old
-	k = &renamed
-	k.ID = to
-	k.TS, k.Version = c.clk.Now().Unix(), next.account.NextVersion
-	next.account.NextVersion++
-	delete(next.containers[db], id)
-	next.addContainer(k)
-	e, err := encode(k)
+		if replace && to != id {
+			if _, g, k, err := x.changing(c, db, to); err == nil {
+				gone = k
+				dropContainer(&x.b, k)
+				d = d.without(g)
+			} else if !status.Is(err, status.NotFound) {
+				return err
+			}
+		}
+		if err := d.free(c, to, old.FoldID, r); err != nil {
+			return err
+		}
+		k := *old
+		k.ID = to
+		k.TS, k.Version = c.clk.Now().Unix(), x.nextVersion()
+		x.b.Delete(containerKey(old))
+		out = &k
+		return x.writeContainer(d, &k)
+	})
 	if err != nil {
 		return nil, nil, err
 	}
-	b.Delete(containerKey(old))
-	b.Put(containerKey(k), e)
-	return k, gone, c.commit(ctx, next, &b)
+	return out, gone, nil
 }
 
-// DropContainer removes a container and its slot heads and returns it; the caller drops its range.
-func (c *Catalog) DropContainer(ctx context.Context, db, id string) (*Container, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next, err := c.next()
-	if err != nil {
-		return nil, err
-	}
-	m, ok := next.containers[db]
-	if !ok {
-		return nil, errNoDatabase(db, status.SubOwnerNotFound)
-	}
-	k := m[id]
-	if k == nil {
-		return nil, errNoContainer(id, 0)
-	}
-	delete(m, id)
-	delete(next.rids, k.RID())
-	b := kv.Batch{Frees: true}
-	deleteContainer(&b, k)
-	return k, c.commit(ctx, next, &b)
+// DropContainer removes a container and its slot heads and returns it; the caller drops its range, and then calls
+// Removed.
+func (c *Catalog) DropContainer(ctx context.Context, db, id string) (out *Container, err error) {
+	err = c.change(ctx, func(x *draft) error {
+		d, r, k, err := x.changing(c, db, id)
+		if err != nil {
+			return err
+		}
+		out = k
+		x.b.Frees = true
+		dropContainer(&x.b, k)
+		x.put(d.without(r))
+		return nil
+	})
+	return out, err
 }
 
-// deleteContainer removes the entry and every slot head in one commit, so that a late writer fails on its head.
-func deleteContainer(b *kv.Batch, k *Container) {
+// dropContainer removes the entry and every slot head in one commit, so that a late writer fails on its head.
+func dropContainer(b *kv.Batch, k *Container) {
 	b.Delete(containerKey(k))
 	b.Delete(keys.AppendMeta(nil, keys.MetaCounter, k.Gen, ""))
 	for i := range k.Slots {
 		b.Delete(keys.AppendPrefix(nil, k.SlotKey(i), keys.KindHead))
 	}
+	b.Put(droppedKey(k.Gen), note)
 }

@@ -22,7 +22,7 @@ const (
 // used. A container whose database is lost gets one of another name; entries of former indexing policies are left out:
 // the index is to be made anew.
 func Mend(saved []Entry, b *kv.Batch, lost func(what string)) error {
-	m := mender{b: b, lost: lost, dbs: map[uint32]bool{}}
+	m := mender{b: b, lost: lost, dbs: map[uint32]bool{}, gone: map[uint32]bool{}}
 	for _, f := range []func(e Entry, kind keys.MetaKind) error{m.databases, m.others} {
 		for _, e := range saved {
 			if len(e.Key) < 6 {
@@ -56,6 +56,7 @@ type mender struct {
 	b              *kv.Batch
 	lost           func(string)
 	dbs            map[uint32]bool
+	gone           map[uint32]bool // databases that were dropped: their entries were to be removed
 	account, least account
 	hasAccount     bool
 }
@@ -68,9 +69,12 @@ func (m *mender) put(key []byte, v any) error {
 	return err
 }
 
-// databases takes the account and the databases.
+// databases takes the account and the databases, and sees which were dropped.
 func (m *mender) databases(e Entry, kind keys.MetaKind) error {
 	switch kind {
+	case keys.MetaDroppedDatabase:
+		_, num, _, _ := keys.ParseMeta(e.Key)
+		m.gone[num] = true
 	case keys.MetaAccount:
 		m.hasAccount = decode(e.Value, &m.account) == nil
 	case keys.MetaDatabase:
@@ -101,15 +105,12 @@ func (m *mender) database(num uint32) error {
 
 // others takes everything that belongs to a database, and the counters of containers as they are.
 func (m *mender) others(e Entry, kind keys.MetaKind) error {
+	if _, num, _, _ := keys.ParseMeta(e.Key); kind != keys.MetaCounter && m.gone[num] {
+		return nil
+	}
 	switch kind {
 	case keys.MetaContainer:
-		k := &Container{}
-		err := decode(e.Value, k)
-		if err == nil {
-			if err = k.prepare(); err == nil {
-				err = k.verify()
-			}
-		}
+		k, err := decodeContainer(e.Value, "")
 		if err != nil || !bytes.Equal(containerKey(k), e.Key) {
 			m.lost(fmt.Sprintf("the definition of container %q can't be read, and with it its items", e.Key[6:]))
 			return nil
@@ -121,7 +122,11 @@ func (m *mender) others(e Entry, kind keys.MetaKind) error {
 		if err := m.database(k.DBNum); err != nil {
 			return err
 		}
-		return m.put(e.Key, k)
+		v, err := encodeContainer(k)
+		if err == nil {
+			m.b.Put(e.Key, v)
+		}
+		return err
 	case keys.MetaCounter:
 		m.b.Put(e.Key, e.Value)
 	case keys.MetaUser, keys.MetaPermission, keys.MetaClientKey:

@@ -48,12 +48,9 @@ func Raise(eng kv.Engine, b *kv.Batch) (gens []uint32, err error) {
 	a.NextVersion += raisedVersions
 	snap := eng.Snapshot()
 	defer snap.Close()
-	if err := each(snap, keys.MetaContainer, func(raw []byte) error {
-		var k struct {
-			Gen uint32 `json:"gen"`
-		}
-		err := decode(raw, &k)
-		gens = append(gens, k.Gen)
+	if err := each(snap, keys.MetaContainer, func(_, raw []byte) error {
+		f, err := decodeFront(raw)
+		gens = append(gens, f.gen)
 		return err
 	}); err != nil {
 		return nil, translate(err)

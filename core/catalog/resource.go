@@ -7,7 +7,6 @@ import (
 	"sort"
 
 	"github.com/orrerydb/orrery/core/keys"
-	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
 )
 
@@ -48,42 +47,16 @@ func (r *Resource) key() []byte {
 
 // RID returns the first 8 bytes of the resource's _rid: the database's 4 and its own 4, the top bit of which is clear.
 func (r *Resource) RID() [8]byte {
-	var b [8]byte
-	d, n := ridBytes(r.DBNum), ridBytes(r.Num)
-	copy(b[:4], d[:])
-	copy(b[4:], n[:])
-	return b
-}
-
-func (s *state) loadResources(snap kv.Snapshot) error {
-	for _, kind := range resourceKinds {
-		if err := each(snap, kind, func(b []byte) error {
-			r := &Resource{Kind: kind}
-			if err := decode(b, r); err != nil {
-				return err
-			}
-			if s.dbNums[r.DBNum] == nil {
-				return status.New(status.Corruption, "resource %q has no database", r.ID)
-			}
-			if s.shelves[r.DBNum] == nil {
-				s.shelves[r.DBNum] = shelf{}
-			}
-			s.shelves[r.DBNum][r.name()] = r
-			return nil
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return ridOf(r.DBNum, r.Num)
 }
 
 // find returns a resource of a database; NotFound when it is missing, with sub-status 1003 when the database is.
 func (s *state) find(db string, n resourceName) (*Resource, error) {
-	d := s.dbs[db]
-	if d == nil {
-		return nil, errNoDatabase(db, status.SubOwnerNotFound)
+	d, err := s.owner(db)
+	if err != nil {
+		return nil, err
 	}
-	if r := s.shelves[d.Num][n]; r != nil {
+	if r := d.shelf[n]; r != nil {
 		return r, nil
 	}
 	return nil, status.New(status.NotFound, "Resource Not Found: %q", n.id)
@@ -96,13 +69,12 @@ func (c *Catalog) Resource(db string, kind keys.MetaKind, parent uint32, id stri
 
 // Resources returns the resources of one kind and parent in the order of their creation.
 func (c *Catalog) Resources(db string, kind keys.MetaKind, parent uint32) ([]*Resource, error) {
-	st := c.cur.Load()
-	d := st.dbs[db]
-	if d == nil {
-		return nil, errNoDatabase(db, status.SubOwnerNotFound)
+	d, err := c.cur.Load().owner(db)
+	if err != nil {
+		return nil, err
 	}
 	var out []*Resource
-	for n, r := range st.shelves[d.Num] {
+	for n, r := range d.shelf {
 		if n.kind == kind && n.parent == parent {
 			out = append(out, r)
 		}
@@ -123,27 +95,26 @@ func (s shelf) claimed(r *Resource) bool {
 
 // CreateResource adds a resource: r's kind, parent, id, claim and body. Conflict when the id or claim is taken;
 // NotFound with sub-status 1003 when the database or the parent is missing.
-func (c *Catalog) CreateResource(ctx context.Context, db string, r Resource) (*Resource, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next, err := c.next()
-	if err != nil {
-		return nil, err
-	}
-	d := next.dbs[db]
-	if d == nil {
-		return nil, errNoDatabase(db, status.SubOwnerNotFound)
-	}
-	next.account.NextResource = max(next.account.NextResource, 1)
-	r.DBNum, r.Num = d.Num, next.account.NextResource
-	if !next.shelves[d.Num].hasParent(&r) {
-		return nil, status.WithSub(status.NotFound, status.SubOwnerNotFound, "Resource Not Found: the parent of %q", r.ID)
-	}
-	if next.shelves[d.Num].claimed(&r) {
-		return nil, status.New(status.Conflict, "Resource with specified id or name already exists.")
-	}
-	next.account.NextResource++
-	return c.shelve(ctx, next, nil, &r)
+func (c *Catalog) CreateResource(ctx context.Context, db string, r Resource) (out *Resource, err error) {
+	err = c.change(ctx, func(x *draft) error {
+		d, err := x.owner(db)
+		if err != nil {
+			return err
+		}
+		x.account.NextResource = max(x.account.NextResource, 1)
+		n := r
+		n.DBNum, n.Num = d.Num, x.account.NextResource
+		if !d.shelf.hasParent(&n) {
+			return status.WithSub(status.NotFound, status.SubOwnerNotFound, "Resource Not Found: the parent of %q", r.ID)
+		}
+		if d.shelf.claimed(&n) {
+			return errTaken()
+		}
+		x.account.NextResource++
+		out = &n
+		return c.shelve(x, d, nil, &n)
+	})
+	return out, err
 }
 
 func (s shelf) hasParent(r *Resource) bool {
@@ -158,81 +129,79 @@ func (s shelf) hasParent(r *Resource) bool {
 	return false
 }
 
-// shelve puts r in the place of old (nil: none) and commits.
-func (c *Catalog) shelve(ctx context.Context, next *state, old, r *Resource) (*Resource, error) {
-	r.TS, r.Version = c.clk.Now().Unix(), next.account.NextVersion
-	next.account.NextVersion++
-	e, err := encode(r)
-	if err != nil {
-		return nil, err
-	}
-	var b kv.Batch
-	s := maps.Clone(next.shelves[r.DBNum])
+// shelve puts r in the place of old (nil: none).
+func (c *Catalog) shelve(x *draft, d *database, old, r *Resource) error {
+	r.TS, r.Version = c.clk.Now().Unix(), x.nextVersion()
+	s := maps.Clone(d.shelf)
 	if s == nil {
 		s = shelf{}
 	}
 	if old != nil {
 		delete(s, old.name())
 		if old.ID != r.ID {
-			b.Delete(old.key())
+			x.b.Delete(old.key())
 		}
 	}
 	s[r.name()] = r
-	b.Put(r.key(), e)
-	next.shelves[r.DBNum] = s
-	return r, c.commit(ctx, next, &b)
+	x.shelved(d, s)
+	return x.write(r.key(), r)
+}
+
+// shelved gives a database other resources.
+func (x *draft) shelved(d *database, s shelf) {
+	n := *d
+	n.shelf = s
+	x.put(&n)
 }
 
 // ReplaceResource changes the id, claim and body of the resource that has the id, to those of r; what belongs to it
 // stays with it. check (may be nil) sees the old one first, and its error ends the change.
-func (c *Catalog) ReplaceResource(ctx context.Context, db, id string, r Resource, check func(*Resource) error) (*Resource, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next, err := c.next()
-	if err != nil {
-		return nil, err
-	}
-	old, err := next.find(db, resourceName{r.Kind, r.Parent, id})
-	if err != nil {
-		return nil, err
-	}
-	if check != nil {
-		if err := check(old); err != nil {
-			return nil, err
+func (c *Catalog) ReplaceResource(ctx context.Context, db, id string, r Resource, check func(*Resource) error) (out *Resource, err error) {
+	err = c.change(ctx, func(x *draft) error {
+		d, old, err := x.found(db, resourceName{r.Kind, r.Parent, id}, check)
+		if err != nil {
+			return err
 		}
+		n := r
+		n.DBNum, n.Num = old.DBNum, old.Num
+		if d.shelf.claimed(&n) {
+			return errTaken()
+		}
+		out = &n
+		return c.shelve(x, d, old, &n)
+	})
+	return out, err
+}
+
+// found finds a resource that check lets be changed.
+func (x *draft) found(db string, n resourceName, check func(*Resource) error) (*database, *Resource, error) {
+	old, err := x.find(db, n)
+	if err == nil && check != nil {
+		err = check(old)
 	}
-	r.DBNum, r.Num = old.DBNum, old.Num
-	if next.shelves[r.DBNum].claimed(&r) {
-		return nil, status.New(status.Conflict, "Resource with specified id or name already exists.")
+	if err != nil {
+		return nil, nil, err
 	}
-	return c.shelve(ctx, next, old, &r)
+	d, err := x.owner(db)
+	return d, old, err
 }
 
 // DropResource removes a resource and all that belongs to it. check is as for ReplaceResource.
 func (c *Catalog) DropResource(ctx context.Context, db string, kind keys.MetaKind, parent uint32, id string, check func(*Resource) error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next, err := c.next()
-	if err != nil {
-		return err
-	}
-	old, err := next.find(db, resourceName{kind, parent, id})
-	if err != nil {
-		return err
-	}
-	if check != nil {
-		if err := check(old); err != nil {
+	return c.change(ctx, func(x *draft) error {
+		d, old, err := x.found(db, resourceName{kind, parent, id}, check)
+		if err != nil {
 			return err
 		}
-	}
-	b := kv.Batch{Frees: true}
-	s := maps.Clone(next.shelves[old.DBNum])
-	for n, r := range s {
-		if r == old || r.Parent == old.Num {
-			delete(s, n)
-			b.Delete(r.key())
+		x.b.Frees = true
+		s := maps.Clone(d.shelf)
+		for n, r := range s {
+			if r == old || r.Parent == old.Num {
+				delete(s, n)
+				x.b.Delete(r.key())
+			}
 		}
-	}
-	next.shelves[old.DBNum] = s
-	return c.commit(ctx, next, &b)
+		x.shelved(d, s)
+		return nil
+	})
 }

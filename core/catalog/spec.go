@@ -2,13 +2,17 @@
 // it knows names and definitions, not items.
 //
 // Invariants:
-//  1. What a reader gets (*Database, *Container) never changes; a change makes a new one and swaps the whole state.
-//  2. A change is in the engine, durable, before it is visible.
+//  1. What a reader gets (*Database, *Container) never changes; a change makes a new one and swaps the whole state, which
+//     shares all but a few nodes with the one before.
+//  2. A change is in the engine, durable, before it is visible. A commit holds all of it.
 //  3. A generation belongs to one container for good.
+//  4. Of a container that nobody uses the catalog holds its name and numbers. Its definition is read when it is asked for.
+//  5. Neither a look-up nor a change takes longer with more containers, but for the depth of a B-tree.
 package catalog
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
 	"sort"
 	"strings"
@@ -175,13 +179,7 @@ func (c *Container) verify() error {
 }
 
 // RID returns the 8 bytes of the container's _rid: the database's 4 and its own 4.
-func (c *Container) RID() [8]byte {
-	var r [8]byte
-	d, n := ridBytes(c.DBNum), ridBytes(c.Num)
-	copy(r[:4], d[:])
-	copy(r[4:], n[:])
-	return r
-}
+func (c *Container) RID() [8]byte { return ridOf(c.DBNum, c.Num) }
 
 // SlotOf returns the index of the slot that holds a placement.
 func (c *Container) SlotOf(place []byte) int {
@@ -206,6 +204,16 @@ func (c *Container) SlotRange(p int) (from, to int) {
 }
 
 func ridBytes(n uint32) [4]byte { return [4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)} }
+
+// ridOf returns the 8 bytes of what belongs to a database.
+func ridOf(db, num uint32) (r [8]byte) {
+	binary.BigEndian.PutUint32(r[:4], db)
+	binary.BigEndian.PutUint32(r[4:], num)
+	return r
+}
+
+// ridNumber reads 4 bytes of a _rid.
+func ridNumber(b []byte) uint32 { return binary.BigEndian.Uint32(b) }
 
 // ParsePath takes a NoSQL path apart into its stored segments: /a/"b c"/d -> a, b c, d. A trailing /? or /* must be cut
 // off before. The first segment id names the identity (stored _id).

@@ -3,6 +3,8 @@ package jobs
 
 import (
 	"context"
+	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,14 +15,15 @@ import (
 
 // Reaper removes expired items. They are invisible from the second they expire; reaping only frees their space.
 //
-// It goes round all containers with a time to live, a slot at a time, in steps of a bounded number of deletes. After
-// each step it rests as long as the step took, so it takes half of one core at most, and less when the disk or the
-// other requests make steps slow. An error or a fault ends a container's turn; its next turns are put off, twice as
-// long each time.
+// It goes round the containers that are in use and have a time to live, a slot at a time, in steps of a bounded number
+// of deletes. After each step it rests as long as the step took, so it takes half of one core at most, and less when
+// the disk or the other requests make steps slow. Some rounds are over all containers, also those that nobody uses; of
+// those it looks at a few at a time, and rests much longer than it works. An error or a fault ends a container's turn;
+// its next turns are put off, twice as long each time.
 type Reaper struct {
-	g          *work.Group
-	clk        *clock.Clock
-	containers func() []*store.Container
+	g   *work.Group
+	clk *clock.Clock
+	of  Containers
 
 	mu   sync.Mutex // one round at a time
 	late map[*store.Container]delay
@@ -35,15 +38,28 @@ const (
 	reapLong  = time.Second      // longest
 	reapRound = 5 * time.Second  // between rounds
 	reapDelay = 64               // most rounds that a container sits out
+	reapAll   = 720              // rounds from one over all containers to the next: an hour
+	reapFew   = 64               // containers between rests of a round over all
+	reapShare = 19               // times as long as it has worked it rests in such a round
 )
 
-// StartReaper starts a reaper over the containers that the function lists. It ends with the group.
-func StartReaper(g *work.Group, clk *clock.Clock, containers func() []*store.Container) *Reaper {
-	r := &Reaper{g: g, clk: clk, containers: containers, late: map[*store.Container]delay{}}
+// Containers are the containers that background work goes over.
+type Containers struct {
+	Used func() []*store.Container         // that are open and in use
+	All  func() iter.Seq[*store.Container] // that may have items which expire, each open while it is looked at
+}
+
+// StartReaper starts a reaper over containers. It ends with the group.
+func StartReaper(g *work.Group, clk *clock.Clock, of Containers) *Reaper {
+	r := &Reaper{g: g, clk: clk, of: of, late: map[*store.Container]delay{}}
 	g.Go("removal of expired items", func() {
-		for g.Sleep(reapRound) {
+		for n := 0; g.Sleep(reapRound); n++ {
 			_ = g.Try("removal of expired items", func() error {
-				r.Round(g.Context())
+				if n%reapAll == 0 {
+					r.round(g.Context(), r.slowly(g.Context()))
+				} else {
+					r.round(g.Context(), slices.Values(of.Used()))
+				}
 				return nil
 			})
 		}
@@ -52,11 +68,31 @@ func StartReaper(g *work.Group, clk *clock.Clock, containers func() []*store.Con
 }
 
 // Round goes over all containers once and returns how many items it removed.
-func (r *Reaper) Round(ctx context.Context) (n int) {
+func (r *Reaper) Round(ctx context.Context) (n int) { return r.round(ctx, r.of.All()) }
+
+// slowly gives all containers, with rests.
+func (r *Reaper) slowly(ctx context.Context) iter.Seq[*store.Container] {
+	return func(yield func(*store.Container) bool) {
+		seen, begun := 0, r.clk.Now()
+		for c := range r.of.All() {
+			if !yield(c) {
+				return
+			}
+			if seen++; seen%reapFew == 0 {
+				if !work.Sleep(ctx, min(max(0, reapShare*r.clk.Now().Sub(begun)), reapLong)) {
+					return
+				}
+				begun = r.clk.Now()
+			}
+		}
+	}
+}
+
+func (r *Reaper) round(ctx context.Context, containers iter.Seq[*store.Container]) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	late := make(map[*store.Container]delay, len(r.late))
-	for _, c := range r.containers() {
+	for c := range containers {
 		if c.Def().DefaultTTL == nil {
 			continue
 		}

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"sync"
 	"time"
@@ -17,7 +18,7 @@ import (
 // them.
 type Scrub struct {
 	eng        kv.Engine
-	containers func() []*store.Container
+	containers func() iter.Seq[*store.Container]
 	clk        *clock.Clock
 	log        *slog.Logger
 
@@ -45,8 +46,8 @@ const (
 	scrubListed = 20              // problems that are kept
 )
 
-// StartScrub starts a scrub of an engine and of the containers that the function lists. It ends with the group.
-func StartScrub(g *work.Group, eng kv.Engine, containers func() []*store.Container, clk *clock.Clock, log *slog.Logger) *Scrub {
+// StartScrub starts a scrub of an engine and of the containers that the function gives. It ends with the group.
+func StartScrub(g *work.Group, eng kv.Engine, containers func() iter.Seq[*store.Container], clk *clock.Clock, log *slog.Logger) *Scrub {
 	s := &Scrub{eng: eng, containers: containers, clk: clk, log: log}
 	g.Go("scrub", func() {
 		for wait := scrubFirst; g.Sleep(wait); wait = scrubRound {
@@ -75,7 +76,7 @@ func (s *Scrub) paced(ctx context.Context) error {
 // Round reads everything once; rest is called between steps, and its error ends the round.
 func (s *Scrub) Round(ctx context.Context, rest func() error) error {
 	begun := s.clk.Now()
-	for _, c := range s.containers() {
+	for c := range s.containers() {
 		for slot := range c.SlotCount() {
 			if err := s.slot(ctx, c, slot, rest); err != nil {
 				return err

@@ -173,6 +173,10 @@ const (
 	MetaUser       MetaKind = 0x05
 	MetaPermission MetaKind = 0x06 // of a user
 	MetaClientKey  MetaKind = 0x07 // client encryption key
+
+	MetaVersion         MetaKind = 0x08 // one: goes up with every change of the catalog
+	MetaDropped         MetaKind = 0x09 // a generation (the parent) whose data is to be removed
+	MetaDroppedDatabase MetaKind = 0x0A // a database (the parent) whose entries are to be removed
 )
 
 // AppendMeta appends a catalog key.
@@ -185,6 +189,20 @@ func AppendMeta(dst []byte, k MetaKind, parent uint32, name string) []byte {
 // MetaBounds returns the bounds of all catalog entries of a kind.
 func MetaBounds(k MetaKind) (lo, hi []byte) {
 	return []byte{spaceMeta, byte(k)}, []byte{spaceMeta, byte(k) + 1}
+}
+
+// MetaParentBounds returns the bounds of the catalog entries of a kind that belong to a parent.
+func MetaParentBounds(k MetaKind, parent uint32) (lo, hi []byte) {
+	lo = AppendMeta(nil, k, parent, "")
+	return lo, After(lo)
+}
+
+// ParseMeta takes a catalog key apart; false when it is too short to be one.
+func ParseMeta(key []byte) (k MetaKind, parent uint32, name []byte, ok bool) {
+	if len(key) < 6 || key[0] != spaceMeta {
+		return 0, 0, nil, false
+	}
+	return MetaKind(key[1]), binary.BigEndian.Uint32(key[2:]), key[6:], true
 }
 
 // GotSingly reports whether a key is of a kind that is got one by one, and got again: items, and the heads of slots and

@@ -155,6 +155,9 @@ const maxScratch = 1 << 20
 // fill completes a draft. The caller holds the latches of all its slots until the commit is visible or given up.
 // Changes get LSN and position: with apart each one an LSN of its own, else those of a slot share one.
 func (d *draft) fill(ctx context.Context, apart bool) error {
+	if err := d.c.Alive(); err != nil { // a dropped database's heads are removed a few at a time
+		return err
+	}
 	if err := d.retime(); err != nil {
 		return err
 	}

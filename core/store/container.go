@@ -27,8 +27,9 @@ type Container struct {
 	uniques   []unique
 	counter   counter
 	dropped   atomic.Bool
-	filtering atomic.Bool // id filters are being made
-	defMu     sync.Mutex  // one update at a time; also guards rb
+	used      atomic.Uint32 // Store.turn when it was last asked for; 0 = by background work only
+	filtering atomic.Bool   // id filters are being made
+	defMu     sync.Mutex    // one update at a time; also guards rb
 	rb        rebuild
 }
 

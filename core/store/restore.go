@@ -227,12 +227,11 @@ func (r *restorer) begin() error {
 	defer bg.Close()
 	st := Open(r.eng, cat, r.clk, Limits{ReadOnly: true}, bg)
 	for _, d := range cat.Databases() {
-		defs, err := cat.Containers(d.ID)
-		if err != nil {
-			return err
-		}
-		for _, def := range defs {
-			if err := r.container(st, def); err != nil {
+		for def, err := range cat.Containers(d.ID, 0) {
+			if err == nil {
+				err = r.container(st, def)
+			}
+			if err != nil {
 				return err
 			}
 		}

@@ -15,7 +15,9 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/orrerydb/orrery/core/catalog"
@@ -46,7 +48,9 @@ type Store struct {
 	lim Limits
 
 	mu   sync.RWMutex
-	open map[uint32]*Container // by generation
+	open map[uint32]*held // by generation
+	gone map[uint32]bool  // databases that are dropped and whose slots' heads may still be there
+	turn atomic.Uint32    // goes up with every CloseIdle
 
 	work *work.Group // background work that reads the engine
 }
@@ -63,7 +67,9 @@ func Open(eng kv.Engine, cat *catalog.Catalog, clk *clock.Clock, lim Limits, bg 
 	if lim.ViewAge <= 0 {
 		lim.ViewAge = time.Minute
 	}
-	return &Store{eng: eng, cat: cat, clk: clk, lim: lim, open: map[uint32]*Container{}, work: bg}
+	s := &Store{eng: eng, cat: cat, clk: clk, lim: lim, open: map[uint32]*held{}, gone: map[uint32]bool{}, work: bg}
+	s.turn.Store(1)
+	return s
 }
 
 // Engine returns the engine, for rooms beside the store that read it.
@@ -71,47 +77,6 @@ func (s *Store) Engine() kv.Engine { return s.eng }
 
 // FirstHead returns the head of a slot that has never been written to.
 func FirstHead() []byte { return (&Head{Index: 1, Classes: index.Kept}).append(nil) }
-
-// Container returns the run-time state of a catalog entry.
-func (s *Store) Container(def *catalog.Container) (*Container, error) {
-	s.mu.RLock()
-	c := s.open[def.Gen]
-	s.mu.RUnlock()
-	if c == nil {
-		var err error
-		if c, err = s.opened(def); err != nil {
-			return nil, err
-		}
-	}
-	if c.def.Load().Version < def.Version {
-		if err := c.update(def); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
-}
-
-// opened loads a container, and lets an index rebuild go on that ended with the process before.
-func (s *Store) opened(def *catalog.Container) (*Container, error) {
-	s.mu.Lock()
-	c := s.open[def.Gen]
-	if c != nil {
-		s.mu.Unlock()
-		return c, nil
-	}
-	c, err := s.load(def)
-	if err == nil {
-		s.open[def.Gen] = c
-	}
-	s.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	c.defMu.Lock()
-	c.startRebuild()
-	c.defMu.Unlock()
-	return c, nil
-}
 
 // load reads a container's heads and counters.
 func (s *Store) load(def *catalog.Container) (*Container, error) {
@@ -150,20 +115,24 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 	return c, c.survey()
 }
 
-// Forget drops the run-time state of a generation; later writers fail on the missing heads.
-func (s *Store) Forget(gen uint32) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.open[gen]; c != nil {
-		c.dropped.Store(true)
-		delete(s.open, gen)
+// DropGenerations removes everything of dropped containers. The catalog must not name them any more. Neighbours, as
+// containers are that were made one after the other, go at once.
+func (s *Store) DropGenerations(ctx context.Context, gens []uint32) error {
+	gens = slices.Clone(gens)
+	slices.Sort(gens)
+	for len(gens) > 0 {
+		n := 1
+		for n < len(gens) && gens[n] <= gens[n-1]+1 {
+			n++
+		}
+		lo, _ := keys.GenerationBounds(gens[0])
+		_, hi := keys.GenerationBounds(gens[n-1])
+		if err := s.eng.DropRange(ctx, lo, hi); err != nil {
+			return translate(err)
+		}
+		gens = gens[n:]
 	}
-}
-
-// DropGeneration removes everything of a dropped container. The catalog must not name it any more.
-func (s *Store) DropGeneration(ctx context.Context, gen uint32) error {
-	lo, hi := keys.GenerationBounds(gen)
-	return translate(s.eng.DropRange(ctx, lo, hi))
+	return nil
 }
 
 // Translate turns an engine's error into a status; a status stays as it is.

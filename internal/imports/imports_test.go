@@ -59,7 +59,7 @@ var libraries = map[string][]string{
 	"github.com/dop251/goja":                 {"sqlapi/script"},
 	"go.mongodb.org/mongo-driver":            {"core/doc", "mongoapi"},
 	"github.com/cockroachdb/pebble":          {"core/kv/pebblekv"},
-	"github.com/tidwall/btree":               {"core/kv/memkv"},
+	"github.com/tidwall/btree":               {"core/kv/memkv", "core/catalog"},
 	"github.com/coocood/freecache":           {"core/kv/pebblekv"},
 	"github.com/golang/geo":                  {"core/geo"},
 	"github.com/tikv/client-go":              {"core/kv/tikvkv"},

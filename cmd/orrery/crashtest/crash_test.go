@@ -113,6 +113,7 @@ func child(dir string, at []string, relaxed bool) error {
 		})
 	} else {
 		go changePolicies(ctx, eng, c)
+		go makeAndDrop(ctx, eng)
 	}
 	wg.Wait()
 	return errors.Join(errs...)
@@ -184,6 +185,7 @@ func killAndVerify(t *testing.T, kills int, relaxed bool) {
 			t.Fatalf("after kill %d", kill+1)
 		}
 	}
+	allDropped(t, dir)
 	if total < kills*writers {
 		t.Fatalf("only %d operations were acknowledged in %d runs: the test tests nothing", total, kills)
 	}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/status"
 )
 
 // ContainerStatus is one container in Status: a bar per physical partition shows whether its key spreads.
@@ -24,27 +23,31 @@ type PartitionStatus struct {
 	Bytes int64  `json:"bytes"` // keys and documents, without index
 }
 
-// containersOf lists the containers of an engine. It reads counters that are kept in memory, no data.
-func containersOf(e *core.Engine) ([]ContainerStatus, error) {
-	out := []ContainerStatus{}
+// listed is the most containers that Status lists.
+const listed = 1000
+
+// containersOf lists the first containers of an engine, and tells how many more there are. It reads counters that are
+// kept in memory, and the heads of containers that nobody uses.
+func containersOf(e *core.Engine) (out []ContainerStatus, more int, err error) {
+	out = []ContainerStatus{}
 	for _, d := range e.Databases() {
-		cs, err := e.Containers(d.ID)
-		if status.Is(err, status.NotFound) { // dropped meanwhile
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range cs {
-			st := ContainerStatus{Database: d.ID, Container: c.ID(), Items: c.Count(), Bytes: c.Size()}
-			if n := c.IndexProgress(); n < 100 {
-				st.Rebuild = &n
-			}
-			for _, p := range c.Partitions() {
-				st.Partitions = append(st.Partitions, PartitionStatus{p.ID, p.Min, p.Max, p.Items, p.Bytes})
-			}
-			out = append(out, st)
-		}
+		more += e.ContainerCount(d.ID)
 	}
-	return out, nil
+	for c, err := range e.Stats("") {
+		if err != nil {
+			return nil, 0, err
+		}
+		if len(out) == listed {
+			break
+		}
+		st := ContainerStatus{Database: c.Database(), Container: c.ID(), Items: c.Items, Bytes: c.Bytes}
+		if c.Rebuild < 100 {
+			st.Rebuild = &c.Rebuild
+		}
+		for _, p := range c.Partitions {
+			st.Partitions = append(st.Partitions, PartitionStatus{p.ID, p.Min, p.Max, p.Items, p.Bytes})
+		}
+		out = append(out, st)
+	}
+	return out, max(0, more-len(out)), nil
 }

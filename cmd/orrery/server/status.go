@@ -20,6 +20,8 @@ type Status struct {
 	Backup     *BackupStatus         `json:"backup,omitempty"` // nil: none was asked for since the start
 	Scrub      any                   `json:"scrub,omitempty"`  // what the scrub of the store has found
 	Containers []ContainerStatus     `json:"containers,omitempty"`
+	More       int                   `json:"containersMore,omitempty"` // that Containers leaves out
+	Open       int                   `json:"containersOpen"`           // that were used in the last minutes
 }
 
 // HealthStatus is what the store says of itself.
@@ -84,8 +86,9 @@ func (b *backing) describe(s *Server, st *Status) {
 		st.Identity = &i
 	}
 	st.Scrub = b.eng.ScrubStatus()
+	st.Open = b.eng.OpenContainers()
 	var err error
-	if st.Containers, err = containersOf(b.eng); err != nil {
+	if st.Containers, st.More, err = containersOf(b.eng); err != nil {
 		s.log.Error("The containers can't be listed", "error", err)
 	}
 }

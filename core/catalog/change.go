@@ -1,0 +1,178 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// Every change of the catalog raises its version, a key of its own, in the same commit and under the precondition that
+// it is still the one on which the change was decided. So of two processes that decide on the same catalog one is
+// refused; it reads the catalog again and decides anew. Where one process owns the store this never happens.
+
+// draft is a change that is being made: the state as it will be, and the batch that makes it so.
+type draft struct {
+	state
+	b kv.Batch
+}
+
+// nextVersion gives the version of an entry that is changed.
+func (x *draft) nextVersion() uint64 {
+	x.account.NextVersion++
+	return x.account.NextVersion - 1
+}
+
+// write adds an entry that isn't a container's.
+func (x *draft) write(key []byte, v any) error {
+	e, err := encode(v)
+	if err == nil {
+		x.b.Put(key, e)
+	}
+	return err
+}
+
+// writeContainer adds a container's entry and takes it into its database.
+func (x *draft) writeContainer(d *database, k *Container) error {
+	e, err := encodeContainer(k)
+	if err != nil {
+		return err
+	}
+	x.b.Put(containerKey(k), e)
+	x.put(d.with(newRef(k)))
+	return nil
+}
+
+// maxChanges is how often a change is decided anew. Each time somebody else's change has gone through.
+const maxChanges = 100
+
+// change makes a change by f, which may be called more than once. It is durable when it can be seen. f must load the
+// definitions of containers that it changes or removes. A draft without operations changes nothing.
+func (c *Catalog) change(ctx context.Context, f func(*draft) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.unsure {
+		if err := c.reload(); err != nil {
+			return translate(err)
+		}
+	}
+	for range maxChanges {
+		x := &draft{state: *c.cur.Load()}
+		err := f(x)
+		if err == nil && x.b.Len() > 0 {
+			err = c.commit(ctx, x)
+		}
+		if err == nil {
+			return nil
+		}
+		// What was decided on an old catalog is decided anew, refusals too.
+		old, stale := c.refresh()
+		if stale != nil || !old {
+			return translate(err)
+		}
+	}
+	return status.New(status.Unavailable, "The catalog is changed too often by others.")
+}
+
+// commit writes a draft with the account's counters and the version, waits until it is durable and makes it visible.
+// The caller holds mu.
+func (c *Catalog) commit(ctx context.Context, x *draft) error {
+	if err := x.write(keys.AppendMeta(nil, keys.MetaAccount, 0, ""), x.account); err != nil {
+		return err
+	}
+	pre := kv.Precondition{Key: versionKey(), Expect: kv.Absent}
+	if x.version > 0 {
+		pre.Expect, pre.Value = kv.Equal, encodeVersion(x.version)
+	}
+	x.version++
+	x.b.Put(pre.Key, encodeVersion(x.version))
+	w, err := c.eng.Write(ctx, &x.b, []kv.Precondition{pre})
+	if err == nil {
+		err = w.Wait()
+	}
+	if err != nil {
+		if errors.Is(err, kv.ErrUnknownOutcome) {
+			c.unsure = true
+			_ = c.reload() // or the next change does it
+			return translate(err)
+		}
+		return err
+	}
+	c.show(&x.state)
+	return nil
+}
+
+// show makes a state visible. The caller holds mu, or is alone.
+func (c *Catalog) show(st *state) {
+	if was := c.cur.Load(); was != nil {
+		st.serial = was.serial + 1
+	}
+	c.cur.Store(st)
+}
+
+// reload reads the catalog again. The caller holds mu.
+func (c *Catalog) reload() error {
+	st, err := load(c.eng, c.cur.Load())
+	if err != nil {
+		return err
+	}
+	c.show(st)
+	c.unsure = false
+	return nil
+}
+
+// refresh reads the catalog again where it is old, and reports whether it was. The caller holds mu.
+func (c *Catalog) refresh() (bool, error) {
+	v, err := readVersion(c.eng)
+	if err != nil || v == c.cur.Load().version && !c.unsure {
+		return false, err
+	}
+	return true, c.reload()
+}
+
+// Version returns the version of the catalog that this process knows: the number of changes.
+func (c *Catalog) Version() uint64 { return c.cur.Load().version }
+
+// Refresh sees whether another process has changed the catalog, by one key, and reads it again if so. It reports
+// whether there was a change. Definitions that have stayed as they were are kept.
+func (c *Catalog) Refresh() (changed bool, err error) {
+	v, err := readVersion(c.eng)
+	if err != nil {
+		return false, translate(err)
+	}
+	if v == c.cur.Load().version {
+		return false, nil
+	}
+	c.mu.Lock() // a change of this process may be on its way
+	defer c.mu.Unlock()
+	changed, err = c.refresh()
+	if err != nil {
+		return false, translate(err)
+	}
+	return changed, nil
+}
+
+// translate turns an engine's error into a status.
+func translate(err error) error {
+	var e *status.Error
+	var r *kv.Refusal
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &e):
+		return err
+	case errors.As(err, &r):
+		return r.Status()
+	case errors.Is(err, kv.ErrFull):
+		return status.Wrap(status.StoreFull, err, "The server's disk is full.")
+	case errors.Is(err, kv.ErrTooLarge):
+		return status.Wrap(status.TooLarge, err, "Request size is too large")
+	case errors.Is(err, kv.ErrUnknownOutcome):
+		return status.Wrap(status.UnknownOutcome, err, "The outcome of the change is unknown.")
+	case errors.Is(err, kv.ErrCorruption):
+		return status.Wrap(status.Corruption, err, "Stored data is corrupt.")
+	}
+	return status.Wrap(status.Unavailable, err, "The store is not available.")
+}

@@ -1,0 +1,181 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// What is dropped is gone with one small commit: a container with its entry and its slots' heads, a database with its
+// entry alone, however many containers it has. The commit leaves a note of what is still to be removed, which whoever
+// removes it takes away at the end. So a crash at any point leaves a note or nothing.
+//
+// Example: database 7 has 10,000 containers. DropDatabase deletes its entry and puts the note "database 7". ClearDropped
+// takes 64 of the containers: it deletes their entries and heads and puts a note for the data of each; that is removed,
+// Removed deletes the notes, and the next 64 follow. With the last of them the note "database 7" goes.
+
+// Left is what was dropped and is still to be removed.
+type Left struct {
+	Databases   []uint32 // numbers, for ClearDropped
+	Generations []uint32 // whose data is to be removed; then call Removed
+}
+
+// Left returns what is still to be removed.
+func (c *Catalog) Left() (l Left, err error) {
+	snap := c.eng.Snapshot()
+	defer snap.Close()
+	for kind, to := range map[keys.MetaKind]*[]uint32{keys.MetaDroppedDatabase: &l.Databases, keys.MetaDropped: &l.Generations} {
+		err = each(snap, kind, func(key, _ []byte) error {
+			_, num, _, ok := keys.ParseMeta(key)
+			if !ok {
+				return status.New(status.Corruption, "malformed catalog key %x", key)
+			}
+			*to = append(*to, num)
+			return nil
+		})
+		if err != nil {
+			return l, translate(err)
+		}
+	}
+	return l, nil
+}
+
+func droppedKey(gen uint32) []byte { return keys.AppendMeta(nil, keys.MetaDropped, gen, "") }
+
+func droppedDatabaseKey(num uint32) []byte {
+	return keys.AppendMeta(nil, keys.MetaDroppedDatabase, num, "")
+}
+
+// note is the value of what says that something is to be removed.
+var note = []byte{formatVersion}
+
+// DropDatabase removes a database and returns its number: nothing of it can be found any more. What it had is to be
+// removed with ClearDropped.
+func (c *Catalog) DropDatabase(ctx context.Context, id string) (num uint32, err error) {
+	err = c.change(ctx, func(x *draft) error {
+		d, ok := x.byID.get(id)
+		if !ok {
+			return errNoDatabase(id, 0)
+		}
+		num = d.Num
+		x.remove(d)
+		x.b.Frees = true
+		x.b.Delete(databaseKey(d.Database))
+		x.b.Put(droppedDatabaseKey(num), note)
+		return nil
+	})
+	return num, err
+}
+
+// clearAtOnce is how many entries of a dropped database are removed in one commit.
+const clearAtOnce = 64
+
+// ClearDropped removes some entries of a dropped database, and returns the generations whose data is to be removed
+// next. At the end it returns none, and the database is forgotten.
+func (c *Catalog) ClearDropped(ctx context.Context, num uint32) (gens []uint32, err error) {
+	b := kv.Batch{Frees: true}
+	snap := c.eng.Snapshot()
+	defer snap.Close()
+	left := clearAtOnce
+	for _, kind := range append([]keys.MetaKind{keys.MetaContainer}, resourceKinds...) {
+		lo, hi := keys.MetaParentBounds(kind, num)
+		err := eachIn(snap, lo, hi, func(key, val []byte) (bool, error) {
+			// Of a container whose entry can't be read it isn't known where its data is: the entry goes all the same.
+			if f, err := decodeFront(val); kind == keys.MetaContainer && err == nil {
+				gens = append(gens, f.gen)
+				b.Delete(keys.AppendMeta(nil, keys.MetaCounter, f.gen, ""))
+				b.Put(droppedKey(f.gen), note)
+				if err := deleteHeads(snap, &b, f.gen); err != nil {
+					return false, err
+				}
+			}
+			b.Delete(key)
+			left--
+			return left > 0, nil
+		})
+		if err != nil {
+			return nil, translate(err)
+		}
+		if left == 0 {
+			break
+		}
+	}
+	if left == clearAtOnce {
+		b.Delete(droppedDatabaseKey(num))
+	}
+	if err := c.remove(ctx, &b); err != nil {
+		return nil, err
+	}
+	if len(gens) == 0 && left < clearAtOnce { // no container was among them: there may be more
+		return c.ClearDropped(ctx, num)
+	}
+	return gens, nil
+}
+
+// deleteHeads removes the heads of a generation's slots, so that a late writer fails on them.
+func deleteHeads(snap kv.Snapshot, b *kv.Batch, gen uint32) error {
+	lo, hi := keys.GenerationBounds(gen)
+	it, err := snap.Iter(lo, hi)
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	for ok := it.First(); ok; {
+		s, _, valid := keys.ParseSlot(it.Key())
+		if !valid {
+			return nil // the range is dropped as a whole
+		}
+		b.Delete(keys.AppendPrefix(nil, s, keys.KindHead))
+		_, after := keys.SlotBounds(s)
+		ok = it.SeekGE(after)
+	}
+	return it.Err()
+}
+
+// Removed says that the data of generations is gone.
+func (c *Catalog) Removed(ctx context.Context, gens []uint32) error {
+	b := kv.Batch{Frees: true}
+	for _, g := range gens {
+		b.Delete(droppedKey(g))
+	}
+	return c.remove(ctx, &b)
+}
+
+// remove writes a batch of what can't be found any more: the catalog stays as it is.
+func (c *Catalog) remove(ctx context.Context, b *kv.Batch) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	w, err := c.eng.Write(ctx, b, nil)
+	if err == nil {
+		err = w.Wait()
+	}
+	if errors.Is(err, kv.ErrUnknownOutcome) {
+		err = status.Wrap(status.Unavailable, err, "The outcome of a removal is unknown.") // it is done again
+	}
+	return translate(err)
+}
+
+// Generations returns the generations of all containers, and the least number that is none yet.
+func (c *Catalog) Generations() (live map[uint32]bool, next uint32) {
+	st := c.cur.Load()
+	live = map[uint32]bool{}
+	for d := range st.byNum.all() {
+		for r := range d.numbers.all() {
+			live[r.gen] = true
+		}
+	}
+	return live, st.account.NextGen
+}
+
+// Note makes notes for the data of generations that no container has.
+func (c *Catalog) Note(ctx context.Context, gens []uint32) error {
+	b := kv.Batch{Frees: true}
+	for _, g := range gens {
+		b.Put(droppedKey(g), note)
+	}
+	return c.remove(ctx, &b)
+}

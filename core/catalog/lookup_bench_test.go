@@ -1,0 +1,32 @@
+package catalog_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/orrerydb/orrery/core/kv/memkv"
+)
+
+// BenchmarkLookUp is what every request pays: a container by the names of its database and its own, all of them by
+// turns.
+func BenchmarkLookUp(b *testing.B) {
+	for _, n := range []int{1, 10, 100, 1000, 5000} {
+		c := filled(b, memkv.New(), n)
+		ids := make([]string, n)
+		for i := range ids {
+			ids[i] = name(i * 7919 % n)
+		}
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				if _, err := c.Container("db", ids[i]); err != nil {
+					b.Fatal(err)
+				}
+				if i++; i == len(ids) {
+					i = 0
+				}
+			}
+		})
+	}
+}

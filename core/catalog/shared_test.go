@@ -1,0 +1,264 @@
+package catalog_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// Two processes over one store: what one decides on an old catalog is refused by the store and decided anew; refusals
+// too. A look at the version shows each what the other did.
+func TestTwoCatalogs(t *testing.T) {
+	eng := newCounting()
+	a, b := open(t, eng), open(t, eng)
+	createDatabase(t, a, "db")
+	k := create(t, b, "db", spec("one")) // b doesn't know of db: its refusal is decided anew
+	if n := eng.conflicts.Load(); n != 0 {
+		t.Errorf("%d commits were refused", n)
+	}
+	if _, err := a.Container("db", "one"); !status.Is(err, status.NotFound) {
+		t.Errorf("before the look: %v", err)
+	}
+	two := create(t, a, "db", spec("two")) // a knows of no container
+	if n := eng.conflicts.Load(); n != 1 {
+		t.Errorf("%d commits of a were refused, want 1", n)
+	}
+	if two.Num == k.Num || two.Gen == k.Gen || two.Version == k.Version {
+		t.Errorf("numbers were given twice: %+v and %+v", k, two)
+	}
+	if _, err := a.Container("db", "one"); err != nil {
+		t.Errorf("after it a knows what b made: %v", err)
+	}
+	if _, err := b.CreateContainer(bg, "db", spec("two"), firstHead); !status.Is(err, status.Conflict) {
+		t.Errorf("b made two again: %v", err)
+	}
+	if changed, err := b.Refresh(); changed || err != nil { // the refusal was looked into
+		t.Errorf("b is old: %v, %v", changed, err)
+	}
+	if _, _, err := a.RenameContainer(bg, "db", "one", "three", false); err != nil {
+		t.Fatal(err)
+	}
+	s := spec("")
+	s.Properties = map[string][]byte{"x": {1}}
+	if _, err := b.ReplaceContainer(bg, "db", "one", k.Gen, s, nil); !status.Is(err, status.NotFound) {
+		t.Errorf("b replaced a container of an old name: %v", err)
+	}
+	if _, err := b.ReplaceContainer(bg, "db", "three", k.Gen, s, nil); err != nil {
+		t.Error(err)
+	}
+	if a.Version() == b.Version() {
+		t.Error("a can't tell that it is old")
+	}
+	for range 2 {
+		eng.gets.Store(0)
+		changed, err := a.Refresh()
+		if err != nil || a.Version() != b.Version() {
+			t.Errorf("a looks: %v, %v", changed, err)
+		}
+	}
+	if n := eng.gets.Load(); n != 1 {
+		t.Errorf("a look that finds nothing reads %d keys", n)
+	}
+	if got, err := a.Container("db", "three"); err != nil || len(got.Properties) != 1 {
+		t.Errorf("a sees %+v, %v", got, err)
+	}
+	if _, err := a.DropContainer(bg, "db", "two"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.DropContainer(bg, "db", "two"); !status.Is(err, status.NotFound) {
+		t.Errorf("b drops it again: %v", err)
+	}
+	r, err := a.CreateResource(bg, "db", catalog.Resource{Kind: keys.MetaUser, ID: "u"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := b.CreateResource(bg, "db", catalog.Resource{Kind: keys.MetaPermission, Parent: r.Num, ID: "p"}); err != nil || p.Num == r.Num {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, err := b.DropDatabase(bg, "db"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.CreateContainer(bg, "db", spec("late"), firstHead); !status.Is(err, status.NotFound) {
+		t.Errorf("a made a container in a dropped database: %v", err)
+	}
+}
+
+// Many changes of three processes at once: none is lost, and no number is given twice.
+func TestManyCatalogs(t *testing.T) {
+	eng := newCounting()
+	const each = 40
+	cats := []*catalog.Catalog{open(t, eng), open(t, eng), open(t, eng)}
+	createDatabase(t, cats[0], "db")
+	var wg sync.WaitGroup
+	won := make([]int, len(cats))
+	for i, c := range cats {
+		wg.Go(func() {
+			for n := range each {
+				if _, err := c.CreateContainer(bg, "db", spec(fmt.Sprintf("own-%d-%d", i, n)), firstHead); err != nil {
+					t.Error(err)
+				}
+				switch _, err := c.CreateContainer(bg, "db", spec(fmt.Sprintf("all-%d", n)), firstHead); {
+				case err == nil:
+					won[i]++
+				case !status.Is(err, status.Conflict):
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := won[0] + won[1] + won[2]; n != each {
+		t.Errorf("%d names that all wanted were given, want %d", n, each)
+	}
+	want := list(t, open(t, eng), "db")
+	if len(want) != (len(cats)+1)*each {
+		t.Errorf("%d containers are there", len(want))
+	}
+	nums, gens := map[uint32]bool{}, map[uint32]bool{}
+	for k := range cats[0].Containers("db", 0) {
+		nums[k.Num], gens[k.Gen] = true, true
+	}
+	for i, c := range cats {
+		if _, err := c.Refresh(); err != nil {
+			t.Fatal(err)
+		}
+		if got := list(t, c, "db"); !slices.Equal(got, want) {
+			t.Errorf("process %d sees %d containers, there are %d", i, len(got), len(want))
+		}
+	}
+	for k := range cats[0].Containers("db", 0) {
+		nums[k.Num], gens[k.Gen] = true, true
+	}
+	if len(nums) != len(want) || len(gens) != len(want) {
+		t.Errorf("%d numbers and %d generations of %d containers", len(nums), len(gens), len(want))
+	}
+	if eng.conflicts.Load() == 0 {
+		t.Log("no change met another one")
+	}
+}
+
+// Definitions that nobody changed stay in memory when the catalog is read again.
+func TestRefreshKeepsDefinitions(t *testing.T) {
+	eng := newCounting()
+	a := filled(t, eng, few)
+	b := open(t, eng)
+	before, err := b.Container("db", name(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, a, "db", spec("more"))
+	if changed, err := b.Refresh(); err != nil || !changed {
+		t.Fatal(changed, err)
+	}
+	if after, err := b.Container("db", name(3)); err != nil || after != before {
+		t.Errorf("%v, %v", after, err)
+	}
+}
+
+// Where one process owns the store no commit is ever refused.
+func TestOneCatalogIsNeverRefused(t *testing.T) {
+	eng := newCounting()
+	c := open(t, eng)
+	createDatabase(t, c, "db")
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for n := range 50 {
+				id := fmt.Sprintf("%d-%d", i, n)
+				create(t, c, "db", spec(id))
+				if n%3 == 0 {
+					if _, err := c.DropContainer(bg, "db", id); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := eng.conflicts.Load(); n > 0 {
+		t.Errorf("%d commits were refused", n)
+	}
+	if v := c.Version(); v != 1+4*50+4*17 {
+		t.Errorf("the version is %d", v)
+	}
+}
+
+// Who reads while the catalog changes sees each change whole, also of definitions that nobody has asked for before.
+func TestReadersMeetChanges(t *testing.T) {
+	const n = 30
+	eng := newCounting()
+	filled(t, eng, n)
+	for range 4 {
+		c := open(t, eng) // no definition is in memory
+		var done atomic.Bool
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			defer done.Store(true)
+			for i := range n {
+				for _, way := range [][2]string{{name(i), "Other"}, {"Other", name(i)}} {
+					if _, _, err := c.RenameContainer(bg, "db", way[0], way[1], false); err != nil {
+						t.Error(err)
+					}
+				}
+				k, err := c.Container("db", name(i))
+				if err == nil {
+					s := k.Spec
+					s.Properties = map[string][]byte{"i": {byte(i)}}
+					_, err = c.ReplaceContainer(bg, "db", name(i), k.Gen, s, nil)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		wg.Go(func() {
+			for !done.Load() {
+				seen := 0
+				for range c.Names("db", "") {
+					seen++
+				}
+				if seen != n {
+					t.Errorf("%d names", seen)
+				}
+			}
+		})
+		wg.Go(func() {
+			last := map[uint32]uint64{}
+			for !done.Load() {
+				seen := 0
+				for k, err := range c.Containers("db", 0) {
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if k.Version < last[k.Num] {
+						t.Errorf("%s is of version %d after %d", k.ID, k.Version, last[k.Num])
+					}
+					last[k.Num] = k.Version
+					seen++
+				}
+				if seen != n {
+					t.Errorf("%d containers", seen)
+				}
+			}
+		})
+		wg.Go(func() {
+			for i := 0; !done.Load(); i++ {
+				id := name(i % n)
+				if k, err := c.Container("db", id); err == nil && k.ID != id || err != nil && !status.Is(err, status.NotFound) {
+					t.Errorf("%v, %v", k, err)
+				}
+				if k, err := c.ContainerFold("db", "OTHER"); err == nil && k.ID != "Other" || err != nil && !status.Is(err, status.NotFound) {
+					t.Errorf("%v, %v", k, err)
+				}
+			}
+		})
+		wg.Wait()
+	}
+}

@@ -1,0 +1,135 @@
+package core
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// Definition is a container as it stands in the catalog. It never changes; it costs no more than to read its entry, and
+// opens nothing.
+type Definition struct{ def *catalog.Container }
+
+// Spec returns what the container is made of. It must not be changed.
+func (d Definition) Spec() *ContainerSpec { return &d.def.Spec }
+
+// ID returns the container's id, Database the id of its database.
+func (d Definition) ID() string { return d.def.ID }
+
+// Database returns the id of the container's database.
+func (d Definition) Database() string { return d.def.Database }
+
+// RID returns the 8 bytes of the container's _rid; the first 4 are the database's.
+func (d Definition) RID() [8]byte { return d.def.RID() }
+
+// ETag returns the entity tag of the container's definition, without quotes.
+func (d Definition) ETag() string { return etagOf(d.def.Version, d.def.TS) }
+
+// TS returns when the definition was last changed, in seconds since 1970.
+func (d Definition) TS() int64 { return d.def.TS }
+
+// DatabaseETag returns the entity tag of a database, without quotes.
+func DatabaseETag(d *Database) string { return etagOf(d.Version, d.TS) }
+
+func etagOf(version uint64, ts int64) string {
+	return fmt.Sprintf("%08x-0000-0000-0000-%012x", version, ts)
+}
+
+// Containers returns the containers of a database in the order of their creation, open. Where a list is what is wanted,
+// Definitions, Names and Stats take less for many.
+func (e *Engine) Containers(db string) (out []*Container, err error) {
+	for def, err := range e.cat.Containers(db, 0) {
+		var c *Container
+		if err == nil {
+			c, err = e.container(def)
+		}
+		if status.Is(err, status.NotFound) && status.From(err).Sub == status.SubOwnerNotFound && def != nil {
+			continue // dropped meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// Definitions gives the definitions of a database's containers in the order of their creation, from the n-th on. It
+// holds none in memory. A missing database is NotFound with sub-status 1003.
+func (e *Engine) Definitions(db string, n int) iter.Seq2[Definition, error] {
+	return func(yield func(Definition, error) bool) {
+		for def, err := range e.cat.Containers(db, n) {
+			if !yield(Definition{def}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// ContainerCount returns how many containers a database has; 0 where it is missing.
+func (e *Engine) ContainerCount(db string) int { return e.cat.Count(db) }
+
+// ContainerName is a container's id and _rid.
+type ContainerName = catalog.Name
+
+// Names gives the names of a database's containers in the order of ids, byte by byte, from an id on. It reads nothing.
+// A missing database has none.
+func (e *Engine) Names(db, from string) iter.Seq[ContainerName] { return e.cat.Names(db, from) }
+
+// Stats is what a container holds.
+type Stats struct {
+	Definition
+	Items, Bytes int64
+	Rebuild      int         // how much of an index rebuild is done, in percent; 100 when none is under way
+	Partitions   []Partition // its physical partitions
+}
+
+// Stats gives what the containers of a database hold, "" for all databases, in the order of their creation. A container
+// that nobody uses isn't opened for it. An error is one of its container, and the others follow.
+func (e *Engine) Stats(db string) iter.Seq2[Stats, error] {
+	return func(yield func(Stats, error) bool) {
+		for _, d := range e.cat.Databases() {
+			if db != "" && d.ID != db {
+				continue
+			}
+			for def, err := range e.cat.Containers(d.ID, 0) {
+				var st Stats
+				if err == nil {
+					st, err = e.stats(def)
+				}
+				if status.Is(err, status.NotFound) {
+					continue // dropped meanwhile
+				}
+				if !yield(st, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (e *Engine) stats(def *catalog.Container) (Stats, error) {
+	slots, rt, err := e.store.Stats(def)
+	if err != nil {
+		return Stats{}, err
+	}
+	st := Stats{Definition: Definition{def}, Rebuild: 100}
+	if rt != nil {
+		st.Rebuild = rt.IndexProgress()
+	}
+	for i := range def.Partitions {
+		from, to := def.SlotRange(i)
+		p := partitionOf(def, i)
+		for _, s := range slots[from:to] {
+			p.LSN, p.Items, p.Bytes = max(p.LSN, s.LSN), p.Items+s.Items, p.Bytes+s.Bytes
+		}
+		st.Items, st.Bytes = st.Items+p.Items, st.Bytes+p.Bytes
+		st.Partitions = append(st.Partitions, p)
+	}
+	return st, nil
+}
+
+// OpenContainers returns how many containers are open: those that were asked for in the last minutes.
+func (e *Engine) OpenContainers() int { return e.store.Open() }

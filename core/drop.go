@@ -1,0 +1,106 @@
+package core
+
+import (
+	"context"
+	"slices"
+
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// What is dropped can't be found from its commit on. Its data is removed in the background, a bounded piece at a time;
+// the catalog keeps notes of what is left, so that a start goes on where the process before ended.
+
+// dropped is one piece of it.
+type dropped struct {
+	database uint32   // whose entries are to be removed; 0 = none
+	gens     []uint32 // whose data is to be removed
+}
+
+// dropAtOnce is how many generations are one piece.
+const dropAtOnce = 64
+
+// DropDatabase removes a database with its containers.
+func (e *Engine) DropDatabase(ctx context.Context, id string) error {
+	num, err := e.cat.DropDatabase(ctx, id)
+	if err != nil {
+		return err
+	}
+	e.store.ForgetDatabase(num)
+	e.drops.Add(dropped{database: num})
+	return nil
+}
+
+// DropContainer removes a container. Late writers get NotFound with sub-status 1003.
+func (e *Engine) DropContainer(ctx context.Context, db, id string) error {
+	def, err := e.cat.DropContainer(ctx, db, id)
+	if err != nil {
+		return err
+	}
+	e.drop(def.Gen)
+	return nil
+}
+
+// drop removes a generation's data in the background.
+func (e *Engine) drop(gen uint32) {
+	e.store.Forget(gen)
+	e.drops.Add(dropped{gens: []uint32{gen}})
+}
+
+// remove does one piece, and adds those that it makes.
+func (e *Engine) remove(d dropped) error {
+	ctx := e.work.Context()
+	if len(d.gens) > 0 {
+		if err := e.store.DropGenerations(ctx, d.gens); err != nil {
+			return err
+		}
+		return e.cat.Removed(ctx, d.gens)
+	}
+	gens, err := e.cat.ClearDropped(ctx, d.database)
+	switch {
+	case err != nil:
+		return err
+	case len(gens) == 0:
+		e.store.Cleared(d.database)
+	default:
+		e.drops.Add(dropped{gens: gens}, d)
+	}
+	return nil
+}
+
+// DropsLeft returns how many pieces of what was dropped wait to be removed.
+func (e *Engine) DropsLeft() int { return e.drops.Len() }
+
+// resumeDrops lets removals go on that ended with the process before. A store of before there were notes is searched
+// for data that no container has.
+func (e *Engine) resumeDrops(ctx context.Context) error {
+	if e.cat.Version() == 0 {
+		if err := e.noteOrphans(ctx); err != nil {
+			if e.Health().State >= kv.Full { // a start with more room does it
+				return nil
+			}
+			return err
+		}
+	}
+	left, err := e.cat.Left()
+	if err != nil {
+		return err
+	}
+	for gens := range slices.Chunk(left.Generations, dropAtOnce) {
+		e.drops.Add(dropped{gens: gens})
+	}
+	for _, num := range left.Databases {
+		e.drops.Add(dropped{database: num})
+	}
+	return nil
+}
+
+// noteOrphans makes notes for the data of generations that the catalog does not name.
+func (e *Engine) noteOrphans(ctx context.Context) error {
+	live, next := e.cat.Generations()
+	gens, err := e.store.Generations()
+	if err != nil {
+		return err
+	}
+	gens = slices.DeleteFunc(gens, func(g uint32) bool { return live[g] || g >= next })
+	return e.cat.Note(ctx, gens)
+}

@@ -1,0 +1,201 @@
+package store
+
+import (
+	"errors"
+	"weak"
+
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// held is the run-time state of a container generation that is in use, or was. There is never more than one: a
+// container that nobody has asked for in a while is held weakly, and as long as a handle or background work has it, the
+// next who asks gets the same one.
+type held struct {
+	strong *Container // nil: idle
+	weak   weak.Pointer[Container]
+}
+
+// get returns the state; nil when it is gone.
+func (h *held) get() *Container {
+	if h == nil {
+		return nil
+	}
+	if h.strong != nil {
+		return h.strong
+	}
+	return h.weak.Value()
+}
+
+// Container returns the run-time state of a catalog entry.
+func (s *Store) Container(def *catalog.Container) (*Container, error) {
+	s.mu.RLock()
+	var c *Container
+	if h := s.open[def.Gen]; h != nil {
+		c = h.strong
+	}
+	s.mu.RUnlock()
+	if c == nil {
+		var err error
+		if c, err = s.opened(def); err != nil {
+			return nil, err
+		}
+	}
+	if turn := s.turn.Load(); c.used.Load() != turn {
+		c.used.Store(turn)
+	}
+	if c.def.Load().Version < def.Version {
+		if err := c.update(def); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// opened loads a container, and lets an index rebuild go on that ended with the process before.
+func (s *Store) opened(def *catalog.Container) (*Container, error) {
+	s.mu.Lock()
+	c := s.open[def.Gen].get()
+	if c != nil {
+		s.open[def.Gen].strong = c
+		s.mu.Unlock()
+		return c, nil
+	}
+	if s.gone[def.DBNum] {
+		s.mu.Unlock()
+		return nil, errDropped()
+	}
+	c, err := s.load(def)
+	if err == nil {
+		s.open[def.Gen] = &held{strong: c, weak: weak.Make(c)}
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	c.defMu.Lock()
+	c.startRebuild()
+	c.defMu.Unlock()
+	return c, nil
+}
+
+// CloseIdle lets go of the containers that nobody has asked for since the last but one call. Their memory is free once
+// no handle has them any more.
+func (s *Store) CloseIdle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	turn := s.turn.Add(1)
+	for gen, h := range s.open {
+		switch c := h.get(); {
+		case c == nil:
+			delete(s.open, gen)
+		case turn-c.used.Load() > 1:
+			h.strong = nil
+		}
+	}
+}
+
+// Open returns how many containers are open; those that are idle and still in somebody's hands count.
+func (s *Store) Open() (n int) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, h := range s.open {
+		if h.get() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Forget drops the run-time state of a generation; later writers fail on the missing heads.
+func (s *Store) Forget(gen uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.open[gen].get(); c != nil {
+		c.dropped.Store(true)
+	}
+	delete(s.open, gen)
+}
+
+// ForgetDatabase drops the run-time state of a dropped database's containers, and lets none be opened before Cleared.
+func (s *Store) ForgetDatabase(num uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone[num] = true
+	for gen, h := range s.open {
+		if c := h.get(); c == nil {
+			delete(s.open, gen)
+		} else if c.def.Load().DBNum == num {
+			c.dropped.Store(true)
+			delete(s.open, gen)
+		}
+	}
+}
+
+// Cleared says that no slot of a dropped database has a head any more.
+func (s *Store) Cleared(num uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.gone, num)
+}
+
+// Stats is what the head of a slot tells.
+type Stats struct{ LSN, Items, Bytes int64 }
+
+// Stats returns what the heads of a container's slots tell, and its run-time state when it is open. It opens nothing:
+// the heads of a container that isn't open are read.
+func (s *Store) Stats(def *catalog.Container) ([]Stats, *Container, error) {
+	s.mu.RLock()
+	c := s.open[def.Gen].get()
+	s.mu.RUnlock()
+	out := make([]Stats, len(def.Slots))
+	if c != nil {
+		for i := range out {
+			out[i].LSN, out[i].Items, out[i].Bytes = c.SlotStats(i, i+1)
+		}
+		return out, c, nil
+	}
+	for i := range out {
+		b, err := s.eng.Get(keys.AppendPrefix(nil, def.SlotKey(i), keys.KindHead))
+		if errors.Is(err, kv.ErrNotFound) {
+			return nil, nil, errDropped()
+		}
+		if err != nil {
+			return nil, nil, translate(err)
+		}
+		var h Head
+		if err := h.decode(b); err != nil {
+			return nil, nil, err
+		}
+		out[i] = Stats{h.LSN, h.Items, h.Bytes}
+	}
+	return out, nil, nil
+}
+
+// Visit returns the run-time state of a container for background work, and what to call when that is through: a
+// container that wasn't open is closed again, unless somebody has asked for it meanwhile.
+func (s *Store) Visit(def *catalog.Container) (c *Container, done func(), err error) {
+	if c, err = s.opened(def); err != nil {
+		return nil, nil, err
+	}
+	return c, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if h := s.open[c.gen]; h != nil && c.used.Load() == 0 {
+			h.strong = nil
+		}
+	}, nil
+}
+
+// Opened returns the containers that are open and in use.
+func (s *Store) Opened() (out []*Container) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, h := range s.open {
+		if h.strong != nil {
+			out = append(out, h.strong)
+		}
+	}
+	return out
+}

@@ -1,0 +1,153 @@
+package store
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// collected collects garbage until at most n containers are open.
+func collected(t *testing.T, s *Store, n int) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		runtime.GC()
+		s.CloseIdle()
+		if s.Open() <= n {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d containers are open, want %d", s.Open(), n)
+		}
+	}
+}
+
+func write(t *testing.T, c *Container, id int) int64 {
+	t.Helper()
+	d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"i%d","pk":"a","a":"new%[1]d"}`, id), doc.JSONOptions{Names: doc.NoSQL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Write(t.Context(), &Write{Kind: Create, Doc: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.LSN
+}
+
+// A container that nobody asks for is closed, and opened again as it was. While somebody has it there is never a second
+// one.
+func TestIdleContainersAreClosed(t *testing.T) {
+	c, _ := checkedContainer(t, 10)
+	s, def := c.st, c.Def()
+	lsn := write(t, c, 1)
+	for range 3 {
+		s.CloseIdle()
+	}
+	runtime.GC()
+	if n := len(s.Opened()); n != 0 {
+		t.Errorf("%d containers are in use", n)
+	}
+	again, err := s.Container(def)
+	if err != nil || again != c {
+		t.Fatalf("a second one was opened, %v", err)
+	}
+	if n := len(s.Opened()); n != 1 {
+		t.Errorf("%d containers are in use after it was asked for", n)
+	}
+	s.CloseIdle()
+	if n := len(s.Opened()); n != 1 {
+		t.Error("it was closed too early")
+	}
+	runtime.KeepAlive(c)
+	c, again = nil, nil
+	collected(t, s, 0)
+	if c, err = s.Container(def); err != nil {
+		t.Fatal(err)
+	}
+	if c.Items() != 11 {
+		t.Errorf("%d items", c.Items())
+	}
+	if next := write(t, c, 2); next <= lsn {
+		t.Errorf("LSN %d after %d", next, lsn)
+	}
+	if _, err := c.Read(t.Context(), PartitionKey{value.StringOf("a")}, value.StringOf("i1")); err != nil {
+		t.Error(err)
+	}
+	if err := c.Check(t.Context(), Watch{Problem: func(p string) { t.Error(p) }}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Background work that looks at a container leaves it open only where somebody else uses it.
+func TestVisitsLeaveContainersClosed(t *testing.T) {
+	c, _ := checkedContainer(t, 1)
+	s, def := c.st, c.Def()
+	visit := func(use bool) {
+		v, done, err := s.Visit(def)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if use {
+			if u, err := s.Container(def); err != nil || u != v {
+				t.Fatal(err)
+			}
+		}
+		done()
+	}
+	visit(false)
+	if n := len(s.Opened()); n != 1 {
+		t.Fatal("a visit has closed a container in use")
+	}
+	c = nil
+	collected(t, s, 0)
+	visit(false)
+	if n := len(s.Opened()); n != 0 {
+		t.Error("a visit leaves a container open")
+	}
+	visit(true)
+	if n := len(s.Opened()); n != 1 {
+		t.Error("a visit has closed what was asked for meanwhile")
+	}
+}
+
+// What the heads of a closed container tell is what it tells when it is open.
+func TestStatsOfClosedContainers(t *testing.T) {
+	c, _ := checkedContainer(t, 25)
+	s, def := c.st, c.Def()
+	open, rt, err := s.Stats(def)
+	if err != nil || rt != c || open[0].Items != 25 {
+		t.Fatalf("%v, %v", open, err)
+	}
+	c, rt = nil, nil
+	collected(t, s, 0)
+	closed, rt, err := s.Stats(def)
+	if err != nil || rt != nil || fmt.Sprint(closed) != fmt.Sprint(open) {
+		t.Errorf("closed %v, open %v, %v", closed, open, err)
+	}
+	if s.Open() != 0 {
+		t.Error("it was opened for it")
+	}
+}
+
+// A container of a dropped database can't be opened by a definition that was found before, while its heads are still
+// there.
+func TestDroppedDatabasesStayClosed(t *testing.T) {
+	c, _ := checkedContainer(t, 1)
+	s, def := c.st, c.Def()
+	s.ForgetDatabase(def.DBNum)
+	if err := c.Alive(); !status.Is(err, status.NotFound) {
+		t.Errorf("an open one: %v", err)
+	}
+	if _, err := s.Container(def); !status.Is(err, status.NotFound) {
+		t.Errorf("a closed one: %v", err)
+	}
+	s.Cleared(def.DBNum)
+	if len(s.gone) > 0 {
+		t.Error("the database isn't forgotten")
+	}
+}
