@@ -21,16 +21,6 @@ func (v *View) Head(slot int) (h Head, err error) {
 	return h, h.decode(b)
 }
 
-// SettleSlot waits until everything that the view shows of a slot is durable: for answers from index entries, which don't
-// tell the commit that they are of.
-func (v *View) SettleSlot(slot int) error {
-	h, err := v.Head(slot)
-	if err != nil {
-		return err
-	}
-	return v.c.slots[slot].waitDurable(h.LSN)
-}
-
 // Settle waits until every commit that the slots' counts show by now is durable.
 func (c *Container) Settle() error {
 	for _, s := range c.slots {
