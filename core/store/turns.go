@@ -23,6 +23,7 @@ type turn struct {
 	queue latch
 	users int           // who have it or wait for it
 	over  chan struct{} // closed when the present turn is over; nil: nobody has it
+	until time.Time     // how long that keeps others
 }
 
 // turnMost is how long a turn keeps other writers: many times what a function takes that only computes, and less than a
@@ -48,13 +49,10 @@ func (t *turns) take(ctx context.Context, tuple []byte) (leave func(), err error
 		return nil, err
 	}
 	over := make(chan struct{})
-	end := sync.OnceFunc(func() { close(over) })
-	late := time.AfterFunc(turnMost, end)
 	t.set(q, over)
 	return func() {
-		late.Stop()
 		t.set(q, nil)
-		end()
+		close(over)
 		q.queue.Unlock()
 		t.drop(q, tuple)
 	}, nil
@@ -63,7 +61,7 @@ func (t *turns) take(ctx context.Context, tuple []byte) (leave func(), err error
 func (t *turns) set(q *turn, over chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	q.over = over
+	q.over, q.until = over, realTime.Now().Add(turnMost)
 }
 
 // drop takes a user off a queue, and removes a queue without users.
@@ -82,16 +80,21 @@ func (t *turns) wait(ctx context.Context, tuple []byte) error {
 		return nil
 	}
 	var over chan struct{}
+	var until time.Time
 	t.mu.Lock()
 	if q := t.of[string(tuple)]; q != nil {
-		over = q.over
+		over, until = q.over, q.until
 	}
 	t.mu.Unlock()
 	if over == nil {
 		return nil
 	}
+	late := time.NewTimer(until.Sub(realTime.Now()))
+	defer late.Stop()
 	select {
 	case <-over:
+		return nil
+	case <-late.C:
 		return nil
 	case <-ctx.Done():
 		return translate(ctx.Err())
