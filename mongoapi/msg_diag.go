@@ -32,6 +32,9 @@ func (k *coll) appendStats(dst []byte, scaleArg value.Value) ([]byte, error) {
 		return dst, err
 	}
 	n, size := k.Count(), k.Size()
+	if err := k.Settle(); err != nil {
+		return dst, err
+	}
 	dst = bw.Value(dst, "size", value.IntOf(size/scale))
 	dst = bw.Value(dst, "count", value.IntOf(n))
 	if n > 0 {
@@ -82,6 +85,9 @@ func dbStats(r *request, dst []byte) ([]byte, error) {
 	for _, c := range cs {
 		k := newColl(c)
 		objects, size, indexes = objects+k.Count(), size+k.Size(), indexes+int64(len(k.indexSpecs()))+1
+		if err := k.Settle(); err != nil {
+			return dst, err
+		}
 	}
 	dst = bw.String(dst, "db", r.db)
 	dst = bw.Int64(dst, "collections", int64(len(cs)))
@@ -117,9 +123,10 @@ func dataSize(r *request, dst []byte) ([]byte, error) {
 	var size, n int64
 	if k != nil {
 		size, n = k.Size(), k.Count()
+		err = k.Settle()
 	}
 	dst = bw.Int64(dst, "size", size)
-	return bw.Int64(dst, "numObjects", n), nil
+	return bw.Int64(dst, "numObjects", n), err
 }
 
 func connectionStatus(r *request, dst []byte) ([]byte, error) {
