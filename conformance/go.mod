@@ -11,6 +11,8 @@ require (
 	go.mongodb.org/mongo-driver/v2 v2.9.3
 )
 
+require github.com/anishathalye/porcupine v1.3.1
+
 require (
 	github.com/Azure/azure-sdk-for-go/sdk/internal v1.12.0 // indirect
 	github.com/DataDog/zstd v1.5.7 // indirect
