@@ -23,8 +23,14 @@ func (v *View) Head(slot int) (h Head, err error) {
 
 // Settle waits until every commit that the slots' counts show by now is durable.
 func (c *Container) Settle() error {
+	var mem [16]sight
+	seen := mem[:0] // of all slots before the first wait: later ones are of no interest
 	for _, s := range c.slots {
-		if err := s.waitDurable(s.lsn.Load()); err != nil {
+		lsn := s.lsn.Load()
+		seen = append(seen, sight{lsn, s.last.Load()})
+	}
+	for i, s := range c.slots {
+		if err := s.await(seen[i]); err != nil {
 			return err
 		}
 	}

@@ -95,7 +95,7 @@ type View struct {
 // viewSlot is what a view keeps of a slot.
 type viewSlot struct {
 	flags *indexFlags
-	begun int64 // no commit above it is in the snapshot
+	seen  sight // what the snapshot has of it
 }
 
 // maxViews is how often View takes its snapshot again because an index rebuild has just let queries go by another
@@ -109,7 +109,7 @@ func (c *Container) View() *View {
 		pol, resets := c.pol.Load(), c.resets.Load()
 		v.pol, v.snap, v.indexed = pol, c.st.eng.Snapshot(), true
 		for i, sl := range c.slots {
-			v.slots[i] = viewSlot{sl.flags.Load(), sl.begun.Load()}
+			v.slots[i] = viewSlot{sl.flags.Load(), sl.seen()}
 			v.indexed = v.indexed && v.slots[i].flags.classes&index.Unindexed == 0
 		}
 		if c.pol.Load() == pol && c.resets.Load() == resets {
@@ -252,7 +252,7 @@ func (v *View) Settle(slot int, it *Item) error { return v.c.slots[slot].waitDur
 
 // SettleSlot waits until everything that the view shows of a slot is durable, what is absent there too. It costs two atomic
 // loads when it is.
-func (v *View) SettleSlot(slot int) error { return v.c.slots[slot].waitDurable(v.slots[slot].begun) }
+func (v *View) SettleSlot(slot int) error { return v.c.slots[slot].await(v.slots[slot].seen) }
 
 // LogicalItems returns the number of items of a logical partition.
 func (v *View) LogicalItems(slot int, place, tuple []byte) (int64, error) {

@@ -41,15 +41,36 @@ func (s *slot) settled(lsn int64) {
 	}
 }
 
+// sight is what somebody has seen of a slot: nothing of a commit above lsn. last is a commit to wait for, mostly that one.
+// Who waits later than he has looked keeps it, else he would wait for commits that came after it, too.
+type sight struct {
+	lsn  int64
+	last *lastCommit
+}
+
+// seen returns what whoever has looked into the engine before the call may have seen.
+func (s *slot) seen() sight {
+	lsn := s.begun.Load()
+	return sight{lsn, s.last.Load()}
+}
+
 // settle returns when everything is durable that the caller has seen of the slot before the call.
-func (s *slot) settle() error { return s.waitDurable(s.begun.Load()) }
+func (s *slot) settle() error { return s.await(s.seen()) }
 
 // waitDurable returns when every commit up to lsn is durable that is visible. lsn is of an item, or of begun.
 func (s *slot) waitDurable(lsn int64) error {
 	if s.durable.Load() >= lsn {
 		return nil
 	}
-	l := s.last.Load()
+	return s.await(sight{lsn, s.last.Load()})
+}
+
+// await returns when what was seen is durable.
+func (s *slot) await(seen sight) error {
+	lsn, l := seen.lsn, seen.last
+	if s.durable.Load() >= lsn {
+		return nil
+	}
 	if l == nil || l.lsn < lsn { // on its way into the engine, or it didn't get there
 		var visible int64
 		var err error
