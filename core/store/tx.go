@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
@@ -47,7 +48,7 @@ type txItem struct {
 }
 
 const (
-	maxTxRuns  = 5        // of the function, before WithTx gives RetryWith
+	maxTxRuns  = 5        // of the function, and in its turn as many as that has time for, before WithTx gives RetryWith
 	txRaces    = 2        // that a Tx loses before it has a turn of its own
 	maxTxBytes = 16 << 20 // of the documents that a Tx writes
 )
@@ -83,16 +84,20 @@ func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) er
 // runTx runs fn until it loses to nobody. It returns its last Tx, nil when there was none or it has lost too often.
 func (c *Container) runTx(ctx context.Context, at identity, pk PartitionKey, fn func(*Tx) error) (*Tx, pending, error) {
 	turns := &c.slots[at.slot].turns
-	if err := turns.wait(ctx, at.tuple); err != nil {
-		return nil, pending{}, err
-	}
-	for n := range maxTxRuns {
-		if n == txRaces {
+	var until time.Time
+	for n := 0; n < maxTxRuns || realTime.Now().Before(until); n++ {
+		switch {
+		case n < txRaces:
+			if err := turns.wait(ctx, at.tuple); err != nil {
+				return nil, pending{}, err
+			}
+		case n == txRaces:
 			leave, err := turns.take(ctx, at.tuple)
 			if err != nil {
 				return nil, pending{}, err
 			}
 			defer leave()
+			until = realTime.Now().Add(turnMost) // only those who began before the turn can win now: one commit each
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, pending{}, translate(err)
