@@ -14,9 +14,9 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// BenchmarkShown measures answers that must be durable before they leave, alone and beside 8 durable writers of all slots. Beside
-// the median ("p50-µs") it reports it in durable writes beside the same writers ("x-write"): they wait for a sync of the log, as
-// a rule that which comes after the one under way.
+// BenchmarkShown measures answers that must be durable before they leave, alone and beside 8 durable writers of all
+// slots. Beside the median ("p50-µs") it reports it in durable writes beside the same writers ("x-write"): they wait
+// for a sync of the log, as a rule that which comes after the one under way.
 func BenchmarkShown(b *testing.B) {
 	for _, writers := range []int{0, 8} {
 		pause := time.Duration(writers) * 25 * time.Microsecond // beside writers: to ask at any moment of theirs

@@ -224,8 +224,8 @@ var sights = map[string]struct {
 	}},
 }
 
-// Nothing leaves that a crash could take back: an absence, a count and a refusal neither. Whoever looks while a commit is
-// visible and not durable is answered when it is durable, whether the committer has told the slot yet or not.
+// Nothing leaves that a crash could take back: an absence, a count and a refusal neither. Whoever looks while a commit
+// is visible and not durable is answered when it is durable, whether the committer has told the slot yet or not.
 func TestAbsenceAndRefusalsWaitForDurability(t *testing.T) {
 	for name, s := range sights {
 		t.Run(name, func(t *testing.T) {
@@ -275,8 +275,8 @@ func TestAbsenceAndRefusalsWaitForDurability(t *testing.T) {
 	}
 }
 
-// A commit that comes to nothing, or of which nobody knows what became of it, keeps nobody waiting: an absence is told at once
-// afterwards, and when the commit was applied after all the item is.
+// A commit that comes to nothing, or of which nobody knows what became of it, keeps nobody waiting: an absence is told
+// at once afterwards, and when the commit was applied after all the item is.
 func TestFailedCommitsKeepNobodyWaiting(t *testing.T) {
 	cases := map[string]struct {
 		err     error // nil: a fault

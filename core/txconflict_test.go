@@ -192,8 +192,8 @@ func TestTxWriteSkew(t *testing.T) {
 	})
 }
 
-// Random transactions over a few items, and single writes beside them, are as if they were done one after the other in the
-// order of their LSNs: each has read what that order says.
+// Random transactions over a few items, and single writes beside them, are as if they were done one after the other in
+// the order of their LSNs: each has read what that order says.
 func TestTxsAreSerializable(t *testing.T) {
 	const workers, times, items = 6, 80, 5
 	onEngines(t, core.Options{MinSlots: 1}, func(t *testing.T, e *core.Engine) {
@@ -286,8 +286,8 @@ func TestTxsAreSerializable(t *testing.T) {
 	})
 }
 
-// A function that takes 5 ms beside 400 writes a second of its logical partition is done at the first run: they are of other
-// items.
+// A function that takes 5 ms beside 400 writes a second of its logical partition is done at the first run: they are of
+// other items.
 func TestTxBesideABusyPartition(t *testing.T) {
 	onEngines(t, core.Options{MinSlots: 1}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
@@ -308,7 +308,8 @@ func TestTxBesideABusyPartition(t *testing.T) {
 	})
 }
 
-// Where the writes are of what the function reads, it gets a turn, and all are done: transactions that queue, and writers.
+// Where the writes are of what the function reads, it gets a turn, and all are done: transactions that queue, and
+// writers.
 func TestTxThatLosesGetsATurn(t *testing.T) {
 	onEngines(t, core.Options{MinSlots: 1}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
@@ -369,8 +370,8 @@ func hammer(t *testing.T, c *core.Container, writers int, every time.Duration, t
 	}
 }
 
-// While a transaction has its turn the writers of its logical partition wait, and those of others don't. Nobody waits longer
-// than a second, or than his context lasts.
+// While a transaction has its turn the writers of its logical partition wait, and those of others don't. Nobody waits
+// longer than a second, or than his context lasts.
 func TestTurnKeepsItsLogicalPartitionOnly(t *testing.T) {
 	e, _ := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})

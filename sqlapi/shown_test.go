@@ -39,8 +39,8 @@ func (d *slowDisk) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition
 	return slowCommit{c, d.sync.Load()}, nil
 }
 
-// A reply that tells of an item, of none or of how many waits until that is durable: reads, queries, refusals, the usage of a
-// container.
+// A reply that tells of an item, of none or of how many waits until that is durable: reads, queries, refusals, the
+// usage of a container.
 func TestRepliesWaitForDurability(t *testing.T) {
 	ctx, clk := context.Background(), clock.Fake(testNow)
 	disk := &slowDisk{Engine: memkv.New()}

@@ -73,7 +73,8 @@ func clients(t *testing.T, at server.Connections) (map[string]client, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mo := options.Client().ApplyURI(fmt.Sprintf("mongodb://%s@%s/?directConnection=true", url.UserPassword(at.Account, at.Key), uri.Host)).
+	login := url.UserPassword(at.Account, at.Key)
+	mo := options.Client().ApplyURI(fmt.Sprintf("mongodb://%s@%s/?directConnection=true", login, uri.Host)).
 		SetRetryReads(false).SetRetryWrites(false).SetServerSelectionTimeout(time.Second)
 	mc, err := mongo.Connect(mo)
 	if err != nil {
@@ -208,7 +209,8 @@ func (c *table) read(ctx context.Context, n int) (int, string, error) {
 }
 
 func (c *table) replace(ctx context.Context, n, v, _ int, etag string) (result, error) {
-	_, err := c.cl.UpdateEntity(ctx, entity(n, v), &aztables.UpdateEntityOptions{IfMatch: (*azcore.ETag)(&etag), UpdateMode: aztables.UpdateModeReplace})
+	o := &aztables.UpdateEntityOptions{IfMatch: (*azcore.ETag)(&etag), UpdateMode: aztables.UpdateModeReplace}
+	_, err := c.cl.UpdateEntity(ctx, entity(n, v), o)
 	return told(err)
 }
 
@@ -279,7 +281,8 @@ func (c *mongoDB) read(ctx context.Context, n int) (int, string, error) {
 }
 
 func (c *mongoDB) replace(ctx context.Context, n, v, from int, _ string) (result, error) {
-	r, err := c.coll.UpdateOne(ctx, append(key(n), bson.E{Key: "n", Value: from}), bson.D{{Key: "$set", Value: bson.D{{Key: "n", Value: int32(v)}}}})
+	set := bson.D{{Key: "$set", Value: bson.D{{Key: "n", Value: int32(v)}}}}
+	r, err := c.coll.UpdateOne(ctx, append(key(n), bson.E{Key: "n", Value: from}), set)
 	if err == nil && r.MatchedCount == 0 {
 		return missed, nil
 	}

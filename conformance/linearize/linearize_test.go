@@ -139,7 +139,8 @@ func (r *run) serve(dir, durability string, number int) (*process, *life, func()
 			r.t.Fatal(err)
 		}
 		def := azcosmos.PartitionKeyDefinition{Paths: []string{"/pk"}, Version: 2, Kind: azcosmos.PartitionKeyKindHash}
-		if _, err := db.CreateContainer(ctx, azcosmos.ContainerProperties{ID: container, PartitionKeyDefinition: def}, nil); err != nil {
+		props := azcosmos.ContainerProperties{ID: container, PartitionKeyDefinition: def}
+		if _, err := db.CreateContainer(ctx, props, nil); err != nil {
 			r.t.Fatal(err)
 		}
 	}
@@ -197,15 +198,18 @@ func (r *run) history(of *life) map[string][]porcupine.Operation {
 	return out
 }
 
-// relaxed returns the histories of each item in a life: it begins with what was found, and ends with what the next life finds.
+// relaxed returns the histories of each item in a life: it begins with what was found, and ends with what the next life
+// finds.
 func (r *run) relaxed(l, next *life) map[string][]porcupine.Operation {
 	hs := r.history(l)
 	for n := range partitions * each {
 		_, id := place(n)
-		hs[id] = append(hs[id], porcupine.Operation{Input: input{item: id, kind: found, v: l.found[id]}, Output: output{}, Call: -2, Return: -1})
+		first := input{item: id, kind: found, v: l.found[id]}
+		hs[id] = append(hs[id], porcupine.Operation{Input: first, Output: output{}, Call: -2, Return: -1})
 		if next != nil {
 			at := max(l.begun, l.killed-lossMost.Nanoseconds())
-			hs[id] = append(hs[id], porcupine.Operation{Input: input{item: id}, Output: output{v: next.found[id]}, Call: at, Return: l.gone})
+			seen := output{v: next.found[id]}
+			hs[id] = append(hs[id], porcupine.Operation{Input: input{item: id}, Output: seen, Call: at, Return: l.gone})
 		}
 	}
 	return hs
@@ -229,8 +233,8 @@ func judge(t *testing.T, what string, hs map[string][]porcupine.Operation) {
 	}
 }
 
-// What clients of three APIs are told of the same items is what items that change step by step would tell, also when the
-// server is killed meanwhile; see the package's comment.
+// What clients of three APIs are told of the same items is what items that change step by step would tell, also when
+// the server is killed meanwhile; see the package's comment.
 func TestLinearizable(t *testing.T) {
 	runs, long, every := 1, 5*time.Second, time.Second
 	if s := os.Getenv("ORRERY_LINEARIZE"); s != "" {
@@ -247,8 +251,7 @@ func TestLinearizable(t *testing.T) {
 				dir := t.TempDir()
 				lives := r.live(dir, durability, long, every)
 				check(t, dir)
-				t.Logf("%d operations in %d lives; done %d, absent %d, exists %d, differs %d, missed %d, unknown %d", len(r.ops), len(lives),
-					r.told[done], r.told[absent], r.told[exists], r.told[differs], r.told[missed], r.told[unknown])
+				t.Logf("%d operations in %d lives; done, absent, exists, differs, missed, unknown: %v", len(r.ops), len(lives), r.told)
 				if len(lives) < 2 || len(r.ops) < 100*int(long.Seconds()) {
 					t.Error("too little was done to find anything")
 				}

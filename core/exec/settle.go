@@ -1,7 +1,7 @@
 package exec
 
-// settle waits until everything is durable that the view shows of the slots that the query reads: also what is not there,
-// or is there and doesn't match. It waits once for each view, before anything of it leaves.
+// settle waits until everything is durable that the view shows of the slots that the query reads: also what is not
+// there, or is there and doesn't match. It waits once for each view, before anything of it leaves.
 func (r *Rows) settle() error {
 	if r.settled {
 		return nil

@@ -9,11 +9,11 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// A commit is visible before it is durable, so a reader may see what a crash takes back. Nothing that was made of such a
-// sight may leave: no item, and no absence, count or refusal either.
+// A commit is visible before it is durable, so a reader may see what a crash takes back. Nothing that was made of such
+// a sight may leave: no item, and no absence, count or refusal either.
 //
-// An item tells the LSN of its commit. An absence tells none: it may be the work of any commit, so it waits for all that
-// could be seen. The reader looks into the engine first and at slot.begun afterwards. A worked example:
+// An item tells the LSN of its commit. An absence tells none: it may be the work of any commit, so it waits for all
+// that could be seen. The reader looks into the engine first and at slot.begun afterwards. A worked example:
 //
 //	writer                          reader
 //	begun = 7
@@ -41,8 +41,8 @@ func (s *slot) settled(lsn int64) {
 	}
 }
 
-// sight is what somebody has seen of a slot: nothing of a commit above lsn. last is a commit to wait for, mostly that one.
-// Who waits later than he has looked keeps it, else he would wait for commits that came after it, too.
+// sight is what somebody has seen of a slot: nothing of a commit above lsn. last is a commit to wait for, mostly that
+// one. Who waits later than he has looked keeps it, else he would wait for commits that came after it, too.
 type sight struct {
 	lsn  int64
 	last *lastCommit
@@ -91,8 +91,9 @@ func (s *slot) await(seen sight) error {
 	return nil
 }
 
-// outcome returns the last commit and its LSN once that which is on its way into the engine is visible, or has failed: who
-// commits tells the slot before it lets the latch go. Every commit that was visible before the call is it, or came before.
+// outcome returns the last commit and its LSN once that which is on its way into the engine is visible, or has failed:
+// who commits tells the slot before it lets the latch go. Every commit that was visible before the call is it, or came
+// before.
 func (s *slot) outcome() (l *lastCommit, visible int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +103,8 @@ func (s *slot) outcome() (l *lastCommit, visible int64, err error) {
 	return s.last.Load(), s.head.LSN, nil
 }
 
-// certain finds out where a slot stands whose last commit ended in a fault, or of which nobody could tell what became of it.
-// The caller holds the latch.
+// certain finds out where a slot stands whose last commit ended in a fault, or of which nobody could tell what became
+// of it. The caller holds the latch.
 func (c *Container) certain(sl *slot) error {
 	if sl.begun.Load() == sl.head.LSN {
 		return nil
@@ -112,8 +113,8 @@ func (c *Container) certain(sl *slot) error {
 	return err
 }
 
-// gone returns the error of who finds no head in a slot, when the drop of the container that took it away is durable: the
-// commit of nothing that comes after it tells.
+// gone returns the error of who finds no head in a slot, when the drop of the container that took it away is durable:
+// the commit of nothing that comes after it tells.
 func (c *Container) gone() error {
 	nothing := kv.Batch{Frees: true}
 	nothing.Delete(keys.AppendMeta(nil, keys.MetaCounter, c.gen, "")) // the drop has deleted it, too

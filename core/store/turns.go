@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// turns lets a transaction that has lost its races be alone in its logical partition: those who lose queue for a turn, and
-// while one has it the other writers of the partition wait, outside of the latch. So the rest of the slot goes on.
+// turns lets a transaction that has lost its races be alone in its logical partition: those who lose queue for a turn,
+// and while one has it the other writers of the partition wait, outside of the latch. So the rest of the slot goes on.
 //
-// A turn makes nothing true: a commit checks what it has read in any case. So it may be bounded. A writer waits for one turn
-// at most and is let past the next one, and a turn that lasts longer than turnMost keeps nobody any more.
+// A turn makes nothing true: a commit checks what it has read in any case. So it may be bounded. A writer waits for one
+// turn at most and is let past the next one, and a turn that lasts longer than turnMost keeps nobody any more.
 type turns struct {
 	used atomic.Int32 // logical partitions with a queue; writers look no further while there is none
 	mu   sync.Mutex

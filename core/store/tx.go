@@ -20,8 +20,8 @@ import (
 //     would have to hold the whole partition still.
 //
 // It reads its own writes over a snapshot. Nobody waits while its function runs: the latch is taken for the commit
-// alone. A function that has lost txRaces times runs in a turn of its own, see turns. A Tx must not outlive its function;
-// byte slices passed in may be reused after WithTx returns. Not safe for concurrent use.
+// alone. A function that has lost txRaces times runs in a turn of its own, see turns. A Tx must not outlive its
+// function; byte slices passed in may be reused after WithTx returns. Not safe for concurrent use.
 type Tx struct {
 	c      *Container
 	ctx    context.Context
@@ -54,8 +54,8 @@ const (
 )
 
 // WithTx runs fn in a transaction on the logical partition pk and commits when fn returns nil. fn may run again after a
-// conflict, so it must have no effects beyond the Tx; least of all may it write to the logical partition by other ways. It
-// is durable when WithTx returns; the charge is what all operations cost together.
+// conflict, so it must have no effects beyond the Tx; least of all may it write to the logical partition by other ways.
+// It is durable when WithTx returns; the charge is what all operations cost together.
 func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) error) (lsn int64, charge float64, err error) {
 	at, err := c.locate(nil, pk, value.Value{})
 	if err != nil {
@@ -305,8 +305,8 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 	return p, false, nil
 }
 
-// valid reports whether every item that the Tx has read or written is the one that it has read, absent ones too; now is the
-// present head of the logical partition. The caller holds the latch.
+// valid reports whether every item that the Tx has read or written is the one that it has read, absent ones too; now is
+// the present head of the logical partition. The caller holds the latch.
 func (tx *Tx) valid(sl *slot, now *LogicalHead) (bool, error) {
 	if sl.head.LSN == tx.seen || now.Items > 0 && now.LSN <= tx.seen {
 		return true, nil // nobody has written to the slot since, or to the logical partition; an empty one has no LSN
