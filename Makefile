@@ -5,6 +5,7 @@ SUMS     ?= .ci/out/sums
 FUZZTIME ?= 1m
 CUTS     ?= 10000
 KILLS    ?= 200
+RUNS     ?= 20
 SOAK     ?= 30m
 DATA     ?= ./data
 PKGS     ?= ./...
@@ -18,7 +19,7 @@ TALLY = $(GO) run ./internal/tally -sums $(SUMS)
 # The race detector needs a C compiler; everything else needs only Go.
 CC_FOUND := $(shell command -v cc gcc clang 2>/dev/null | head -1)
 
-.PHONY: menu build test race lint conformance fuzz soak torture bench run demo clean
+.PHONY: menu build test race lint conformance fuzz soak torture linearize bench run demo clean
 
 menu:
 	@echo 'make build        static binary ./bin/orrery'
@@ -30,6 +31,7 @@ menu:
 	@echo 'make conformance  official clients in other languages (installs them)'
 	@echo 'make fuzz         every fuzz target for FUZZTIME=$(FUZZTIME)'
 	@echo 'make torture      CUTS=$(CUTS) power cuts and KILLS=$(KILLS) kills of stores that are written to, backed up, restored'
+	@echo 'make linearize    RUNS=$(RUNS) runs of three APIs on the same items, with kills: what clients are told must be one history'
 	@echo 'make soak         SOAK=$(SOAK) of mixed load through all four doors; memory and reads must stay as they are'
 	@echo 'make bench        Go benchmarks of PKGS=$(PKGS)'
 	@echo 'make clean        remove ./bin and test leftovers (never data)'
@@ -77,6 +79,9 @@ fuzz:
 torture:
 	ORRERY_TORTURE=$(CUTS) $(GO) test -count=1 -timeout 3h -run '^TestPowerLoss$$' -v ./core
 	ORRERY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 3h -v ./cmd/orrery/crashtest
+
+linearize:
+	cd conformance && ORRERY_LINEARIZE=$(RUNS) $(GO) test -count=1 -timeout 6h -v ./linearize
 
 soak:
 	cd conformance && ORRERY_SOAK=$(SOAK) $(GO) test -count=1 -timeout 6h -run '^TestSoak$$' -v ./soak

@@ -3,8 +3,9 @@
 //
 // Each folder is one area: sql, table, graph and mongo use one client each; cross writes by one API and reads by the others,
 // with the edge values of shareddata; model runs the promises of modelling and partitioning, and known those that aren't kept
-// yet, as expected failures; guides runs the examples of docs; clients holds the runs in other languages. harness starts a
-// whole server with clients of all APIs. script holds requests and replies as text, for clients that can't be run here.
+// yet, as expected failures; guides runs the examples of docs; linearize kills the server while three APIs change
+// the same items; clients holds the runs in other languages. harness starts a whole server with clients of all APIs. script
+// holds requests and replies as text, for clients that can't be run here.
 package conformance
 
 import (

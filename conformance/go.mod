@@ -6,6 +6,7 @@ require (
 	github.com/Azure/azure-sdk-for-go/sdk/azcore v1.22.0
 	github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos v1.5.0
 	github.com/Azure/azure-sdk-for-go/sdk/data/aztables v1.4.1
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/apache/tinkerpop/gremlin-go/v3 v3.8.1
 	github.com/orrerydb/orrery v0.0.0
 	go.mongodb.org/mongo-driver/v2 v2.9.3

@@ -173,7 +173,8 @@ type Commit struct {
 }
 
 // WithTx runs fn in a transaction on one logical partition: all of its writes are committed, or none. fn may run again
-// after a conflict. After too many conflicts the error is RetryWith.
+// after a conflict: somebody has changed what it has read. After too many conflicts the error is RetryWith. It writes at
+// most 16 MiB of documents, else its Write fails with TooLarge.
 func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) error) (Commit, error) {
 	lsn, charge, err := c.rt.WithTx(ctx, pk, fn)
 	return Commit{lsn, charge}, err

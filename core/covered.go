@@ -1,6 +1,6 @@
 package core
 
-// Settle waits until what Count and Partitions have told before is durable: for answers that show it.
+// Settle waits until what Count, Size and Partitions have told before is durable: for answers that show it.
 func (c *Container) Settle() error { return c.rt.Settle() }
 
 // CountIn returns the number of items of a logical partition, exact and at the cost of one read; ok is false when pk is only the begin

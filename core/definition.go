@@ -6,6 +6,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/store"
 )
 
 // Definition is a container as it stands in the catalog. It never changes; it costs no more than to read its entry, and
@@ -84,6 +85,15 @@ type Stats struct {
 	Items, Bytes int64
 	Rebuild      int         // how much of an index rebuild is done, in percent; 100 when none is under way
 	Partitions   []Partition // its physical partitions
+	open         *store.Container
+}
+
+// Settle waits until what it tells is durable: for answers that show it to clients of an API.
+func (s *Stats) Settle() error {
+	if s.open == nil {
+		return nil // nobody has written to it for minutes
+	}
+	return s.open.Settle()
 }
 
 // Stats gives what the containers of a database hold, "" for all databases, in the order of their creation. A container
@@ -115,7 +125,7 @@ func (e *Engine) stats(def *catalog.Container) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
-	st := Stats{Definition: Definition{def}, Rebuild: 100}
+	st := Stats{Definition: Definition{def}, Rebuild: 100, open: rt}
 	if rt != nil {
 		st.Rebuild = rt.IndexProgress()
 	}

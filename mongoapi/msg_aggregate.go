@@ -171,6 +171,9 @@ func (h *host) CollStats(spec value.Value) ([]value.Value, error) {
 	}
 	if spec.Get("count").IsDefined() {
 		b = bw.Value(b, "count", value.IntOf(h.k.Count()))
+		if err := h.k.Settle(); err != nil {
+			return nil, err
+		}
 	}
 	return []value.Value{value.ObjectOf(bw.End(b, at))}, nil
 }

@@ -161,6 +161,9 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 		if !nameOnly {
 			size := int64(0)
 			for c, err := range r.s.eng.Stats(d.ID) {
+				if err == nil {
+					err = c.Settle()
+				}
 				if err != nil {
 					return dst, err
 				}

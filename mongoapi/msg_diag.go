@@ -31,6 +31,9 @@ func (k *coll) appendStats(dst []byte, scaleArg value.Value) ([]byte, error) {
 		return dst, err
 	}
 	n, size := k.Count(), k.Size()
+	if err := k.Settle(); err != nil {
+		return dst, err
+	}
 	dst = bw.Value(dst, "size", value.IntOf(size/scale))
 	dst = bw.Value(dst, "count", value.IntOf(n))
 	if n > 0 {
@@ -80,6 +83,9 @@ func dbStats(r *request, dst []byte) ([]byte, error) {
 		}
 		collections++
 		objects, size, indexes = objects+c.Items, size+c.Bytes, indexes+int64(len(indexSpecsOf(c.Definition)))+1
+		if err := c.Settle(); err != nil {
+			return dst, err
+		}
 	}
 	dst = bw.String(dst, "db", r.db)
 	dst = bw.Int64(dst, "collections", collections)
@@ -115,9 +121,10 @@ func dataSize(r *request, dst []byte) ([]byte, error) {
 	var size, n int64
 	if k != nil {
 		size, n = k.Size(), k.Count()
+		err = k.Settle()
 	}
 	dst = bw.Int64(dst, "size", size)
-	return bw.Int64(dst, "numObjects", n), nil
+	return bw.Int64(dst, "numObjects", n), err
 }
 
 func connectionStatus(r *request, dst []byte) ([]byte, error) {

@@ -76,6 +76,9 @@ func (r *request) shard(db, name string, spec core.ContainerSpec) error {
 			return nil
 		}
 		if !old.byID || old.Count() > 0 || old.Spec().Origin != "mongo" {
+			if err := old.Settle(); err != nil {
+				return err
+			}
 			return merr.New(merr.IllegalOperation, "the collection %s.%s exists: its shard key is set when it is made", db, name)
 		}
 		spec.Properties, spec.Throughput, spec.DefaultTTL = old.Spec().Properties, old.Spec().Throughput, old.Spec().DefaultTTL

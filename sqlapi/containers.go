@@ -223,7 +223,9 @@ func readContainer(c *call) error {
 		return errNotModified
 	}
 	if isTrue(c.In, hQuotaInfo) {
-		c.setQuota(ct)
+		if err := c.setQuota(ct); err != nil {
+			return err
+		}
 	}
 	c.SetInt(hIndexProgress, int64(ct.IndexProgress()))
 	if isLazy(ct) {
@@ -244,13 +246,14 @@ const (
 )
 
 // setQuota adds the quota and usage headers; sizes are in KB.
-func (c *call) setQuota(ct *core.Container) {
+func (c *call) setQuota(ct *core.Container) error {
 	parts := ct.Partitions()
 	c.Set(hResourceQuota, "functions=50;storedProcedures=100;triggers=25;documentSize="+strconv.Itoa(quotaKB/1024*len(parts))+
 		";documentsSize="+strconv.Itoa(quotaKB*len(parts))+";documentsCount=-1;collectionSize="+strconv.Itoa(quotaKB*len(parts))+";")
 	kb := strconv.FormatInt((ct.Size()+1023)/1024, 10)
 	c.Set(hResourceUsage, "functions=0;storedProcedures=0;triggers=0;documentSize="+strconv.FormatInt(ct.Size()>>20, 10)+
 		";documentsSize="+kb+";documentsCount="+strconv.FormatInt(ct.Count(), 10)+";collectionSize="+kb+";")
+	return ct.Settle()
 }
 
 // replaceContainer changes what may change: indexing policy, time to live and the kept members.

@@ -50,6 +50,9 @@ func (b *builder) build() (source, error) {
 		return nil, err
 	}
 	b.rows.stats.Partitions = len(b.spans)
+	if plan.Kind != access.Points {
+		b.rows.spans = b.spans
+	}
 	if plan.Kind == access.Nothing || len(b.spans) == 0 {
 		return nothing{}, nil
 	}

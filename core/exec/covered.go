@@ -207,22 +207,6 @@ func (b *builder) entryRow(r *row, e *entries, c *cover, m *store.Mem) (bool, er
 // Times returns how many rows the present one stands for; with WantTally none, where another one counts it.
 func (r *Rows) Times() int { return 1 + r.row.more }
 
-// settle waits for what the present row shows to be durable.
-func (r *Rows) settle() error {
-	slot := r.row.slot
-	if !r.row.covered {
-		return r.view.Settle(slot, &r.row.item)
-	}
-	if r.settled == nil {
-		r.settled = make([]bool, r.view.Slots())
-	}
-	if r.settled[slot] {
-		return nil
-	}
-	r.settled[slot] = true
-	return r.view.SettleSlot(slot)
-}
-
 // coveredInPartition reports whether the walk of a covered plan's entries suits one logical partition: of an equality it
 // reads no others; else the partition must be a good part of its slot, whose entries it passes over.
 func (b *builder) coveredInPartition(plan *access.Plan) (bool, error) {

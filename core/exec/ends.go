@@ -110,7 +110,7 @@ func (m *missing) next(r *row) (bool, error) {
 	if err := b.poll(); err != nil {
 		return false, err
 	}
-	r.slot, r.covered, r.pos = b.spans[m.i].slot, true, position{}
+	r.slot, r.pos = b.spans[m.i].slot, position{}
 	b.view.FromEntry(&r.item, nil, 0, emptyDoc, 0)
 	return true, nil
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// points gives the items and logical partitions that keys name, in the order of their suffixes.
+// points gives the items and logical partitions that keys name, in the order of their suffixes. It waits itself for what it
+// shows to be durable: an item that is there tells its commit, so it need not wait for the others of its slot.
 type points struct {
 	b    *builder
 	list []point
@@ -90,6 +91,9 @@ func (p *points) next(r *row) (bool, error) {
 		pt := &p.list[p.i]
 		if pt.ident == nil {
 			if p.sub == nil {
+				if err := p.b.view.SettleSlot(pt.slot); err != nil {
+					return false, err
+				}
 				p.sub = newScan(p.b, []span{pt.span}, p.from)
 			}
 			if ok, err := p.sub.next(r); err != nil || ok {
@@ -103,6 +107,13 @@ func (p *points) next(r *row) (bool, error) {
 		p.i++
 		r.slot = pt.slot
 		ok, err := p.b.fetch(r, pt.ident, &p.mem)
+		switch {
+		case err != nil:
+		case ok:
+			err = p.b.view.Settle(pt.slot, &r.item)
+		default:
+			err = p.b.view.SettleSlot(pt.slot)
+		}
 		if err != nil {
 			return false, err
 		}

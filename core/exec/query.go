@@ -109,7 +109,8 @@ type Rows struct {
 	stats   Stats
 	hash    uint64
 	begun   bool   // row is a candidate
-	settled []bool // slots that covered rows were waited for
+	spans   []span // what is read; nil: the source waits for what it reads
+	settled bool   // what the view shows of them is durable
 	done    bool   // no more rows will come
 	pause   bool   // MaxRead was reached
 	token   string // of the present row, made before a look-ahead
@@ -158,7 +159,7 @@ func (r *Rows) open(c *store.Container, token string) error {
 	if err != nil {
 		return err
 	}
-	r.view, r.q, r.settled = c.View(), r.given, nil
+	r.view, r.q, r.spans, r.settled = c.View(), r.given, nil, false
 	if p := access.Resolve(r.q.Pred, r.view.Policy()); p != r.q.Pred {
 		own := *r.q
 		own.Pred = p
@@ -229,23 +230,25 @@ func (r *Rows) Next() bool {
 		}
 		if r.q.MaxRead > 0 && r.stats.Entries+r.stats.Items >= r.q.MaxRead && n > 0 {
 			r.pause = true
+			r.err = r.settle()
 			return false
 		}
 		r.row.matched, r.row.covered, r.row.more = false, false, 0
 		ok, err := r.candidate(r.src, &r.row)
 		if err != nil {
-			r.err = store.Translate(err)
+			r.err = cmp.Or(r.settle(), store.Translate(err))
 			return false
 		}
 		if !ok {
 			r.done = true
+			r.err = r.settle()
 			return false
 		}
 		r.begun = true
 		if !r.row.matched && r.q.Match != nil {
 			keep, err := r.match(&r.row.item)
 			if err != nil {
-				r.err = err
+				r.err = cmp.Or(r.settle(), err)
 				return false
 			}
 			if !keep {

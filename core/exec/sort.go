@@ -84,12 +84,11 @@ func (s *sorter) bound() int {
 }
 
 type sorted struct {
-	keys    []value.Value
-	number  uint64
-	slot    int
-	covered bool        // the item is made of an index entry
-	item    *store.Item // nil: read again by ident
-	ident   []byte
+	keys   []value.Value
+	number uint64
+	slot   int
+	item   *store.Item // nil: read again by ident
+	ident  []byte
 }
 
 // bytes is what a row takes beside its item.
@@ -268,7 +267,7 @@ func (s *sorter) add(r *row) error {
 	if full && s.b.compare(x, s.heap.list[0]) >= 0 {
 		return nil
 	}
-	x = &sorted{number: x.number, slot: x.slot, covered: r.covered, keys: slices.Clone(x.keys)}
+	x = &sorted{number: x.number, slot: x.slot, keys: slices.Clone(x.keys)}
 	for i := range x.keys {
 		x.keys[i] = x.keys[i].Clone()
 	}
@@ -386,7 +385,7 @@ func (s *sorter) next(r *row) (bool, error) {
 		s.at++
 		r.slot = x.slot
 		if x.item != nil {
-			r.item, r.covered = *x.item, x.covered
+			r.item = *x.item
 		} else if ok, err := s.b.view.Fetch(&r.item, x.slot, x.ident, &s.mem); err != nil {
 			return false, err
 		} else if !ok {

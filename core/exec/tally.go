@@ -120,7 +120,6 @@ func (t *tally) next(r *row) (bool, error) {
 			return false, err
 		}
 		if ok {
-			r.covered = true // the counts are of all commits that the view shows: the slot is waited for
 			if r.more = -1; !t.given[r.slot] {
 				t.given[r.slot], r.more = true, int(t.n[r.slot].with)-1
 			}
@@ -136,7 +135,7 @@ func (t *tally) next(r *row) (bool, error) {
 		}
 		if c.items > c.with {
 			t.i++
-			r.slot, r.covered, r.pos, r.more = slot, true, position{}, int(c.items-c.with)-1
+			r.slot, r.pos, r.more = slot, position{}, int(c.items-c.with)-1
 			b.view.FromEntry(&r.item, nil, 0, emptyDoc, 0)
 			return true, nil
 		}

@@ -264,9 +264,17 @@ func (p *part) count(ch *change) {
 
 // write makes a filled draft visible and tells its slots. The draft is done with; after an error the caller asks lost.
 func (d *draft) write(ctx context.Context) (pending, error) {
+	for i := range d.parts { // before anybody can see it
+		d.parts[i].sl.begun.Store(d.parts[i].h.LSN)
+	}
 	w, err := d.ready.Write(ctx, d.late, d.pre)
 	d.ready = nil
 	if err != nil {
+		if !errors.Is(err, kv.ErrUnknownOutcome) && !errors.Is(err, kv.ErrConflict) { // lost finds out about those
+			for i := range d.parts {
+				d.parts[i].sl.begun.Store(d.parts[i].sl.head.LSN)
+			}
+		}
 		recycle(d.b)
 		return pending{}, err
 	}
@@ -287,7 +295,7 @@ func (d *draft) commit(ctx context.Context) (p pending, raced bool, err error) {
 	sl := d.parts[0].sl
 	if err := d.fill(ctx, false); err != nil {
 		d.free()
-		return p, false, err
+		return pending{slot: sl, lsn: sl.head.LSN}, false, err // a refusal is made of what is there
 	}
 	p, err = d.write(ctx)
 	d.done()
@@ -306,7 +314,7 @@ func (c *Container) lost(sl *slot, cause error) (raced bool, err error) {
 	}
 	b, err := c.st.eng.Get(sl.headKey)
 	if errors.Is(err, kv.ErrNotFound) {
-		return false, errDropped()
+		return false, c.gone()
 	}
 	var h Head
 	if err == nil {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"encoding/binary"
-	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/orrerydb/orrery/core/epk"
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
-	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -35,6 +33,7 @@ type Container struct {
 
 // slot is a fixed share of the hash. head and headBytes belong to the latch; the atomics may be read by anybody.
 type slot struct {
+	c       *Container
 	key     keys.Slot
 	min     []byte
 	headKey []byte
@@ -42,11 +41,17 @@ type slot struct {
 	// losers is held by a write that has lost a race, until it is through; taken before mu. Those who wait for the
 	// latch lose to whoever has it, so many who try again together mostly lose again.
 	losers latch
+	turns  turns // of transactions
 
 	mu        latch // the latch
 	head      Head
 	headBytes []byte
 	spare     []byte // memory for the next headBytes
+
+	// begun is the LSN of the last commit that was handed to the engine, and is set before the engine has it. So whatever
+	// somebody has read of the slot, a look at begun afterwards covers it. While nobody holds the latch it is head.LSN,
+	// except after a commit that ended in a fault, or of which nobody could tell what became of it: see certain.
+	begun atomic.Int64
 
 	lsn     atomic.Int64  // head.LSN
 	upkeep  atomic.Uint64 // head.Index, head.Next and head.Phase
@@ -63,11 +68,6 @@ type slot struct {
 	reaped atomic.Uint64 // LSN << 16 | position in the feed below which all items have a ttl of their own: see Reap
 
 	rb slotRebuild
-}
-
-type lastCommit struct {
-	lsn    int64
-	commit kv.Commit
 }
 
 // indexFlags is what a query asks of a slot's head.
@@ -90,6 +90,7 @@ func (s *slot) widen(h *Head) {
 
 // publish copies the head to the atomics. The caller holds the latch or is alone.
 func (s *slot) publish() {
+	s.begun.Store(s.head.LSN)
 	s.lsn.Store(s.head.LSN)
 	s.upkeep.Store(s.head.upkeep())
 	s.items.Store(s.head.Items)
@@ -97,41 +98,6 @@ func (s *slot) publish() {
 	if f := s.flags.Load(); f == nil || f.classes != s.head.Classes || f.elements != s.head.Elements || f.lossy != s.head.Lossy {
 		s.flags.Store(&indexFlags{s.head.Classes, s.head.Elements, s.head.Lossy})
 	}
-}
-
-// settled records that every commit up to lsn is durable.
-func (s *slot) settled(lsn int64) {
-	for {
-		d := s.durable.Load()
-		if d >= lsn || s.durable.CompareAndSwap(d, lsn) {
-			return
-		}
-	}
-}
-
-// waitDurable returns when every commit up to lsn is durable.
-func (s *slot) waitDurable(lsn int64) error {
-	if s.durable.Load() >= lsn {
-		return nil
-	}
-	l := s.last.Load()
-	if l == nil || l.lsn < lsn {
-		// The commit is visible and its committer has not told the slot yet: it does so before it lets the latch go.
-		s.mu.Lock()
-		l = s.last.Load()
-		s.mu.Unlock()
-	}
-	if l == nil || l.lsn < lsn {
-		return status.New(status.UnknownOutcome, "The outcome of a write before is unknown.")
-	}
-	if err := l.commit.Wait(); err != nil {
-		if errors.Is(err, kv.ErrUnknownOutcome) { // the other's: nothing of ours was to be applied
-			return status.Wrap(status.Unavailable, err, "What was read is not on the server's disk yet.")
-		}
-		return translate(err)
-	}
-	s.settled(l.lsn)
-	return nil
 }
 
 // Def returns the container's definition.

@@ -21,20 +21,16 @@ func (v *View) Head(slot int) (h Head, err error) {
 	return h, h.decode(b)
 }
 
-// SettleSlot waits until everything that the view shows of a slot is durable: for answers from index entries, which don't
-// tell the commit that they are of.
-func (v *View) SettleSlot(slot int) error {
-	h, err := v.Head(slot)
-	if err != nil {
-		return err
-	}
-	return v.c.slots[slot].waitDurable(h.LSN)
-}
-
 // Settle waits until every commit that the slots' counts show by now is durable.
 func (c *Container) Settle() error {
+	var mem [16]sight
+	seen := mem[:0] // of all slots before the first wait: later ones are of no interest
 	for _, s := range c.slots {
-		if err := s.waitDurable(s.lsn.Load()); err != nil {
+		lsn := s.lsn.Load()
+		seen = append(seen, sight{lsn, s.last.Load()})
+	}
+	for i, s := range c.slots {
+		if err := s.await(seen[i]); err != nil {
 			return err
 		}
 	}

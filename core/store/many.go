@@ -58,6 +58,7 @@ type many struct {
 	ordered bool
 	out     []Outcome
 	waits   []manyWait
+	shown   []manyShown
 	ids     []identity // of the present run
 	errs    []error    // why a write of it has no identity
 }
@@ -69,6 +70,12 @@ type manyWait struct {
 	slots []slotLSN
 }
 
+// manyShown is what the outcome of a write that wrote nothing was made of.
+type manyShown struct {
+	pending
+	at int
+}
+
 // slotLSN is where a commit brings a slot.
 type slotLSN struct {
 	sl  *slot
@@ -78,7 +85,7 @@ type slotLSN struct {
 // failed reports whether the last outcome is an error.
 func (m *many) failed() bool { return m.out[len(m.out)-1].Err != nil }
 
-// settle waits for all commits: the last first, it covers the others.
+// settle waits for all commits, and for what the outcomes without one were made of: the last first, it covers the others.
 func (m *many) settle() {
 	for k := len(m.waits) - 1; k >= 0; k-- {
 		w := &m.waits[k]
@@ -95,6 +102,19 @@ func (m *many) settle() {
 		}
 	}
 	m.waits = m.waits[:0]
+	for k := len(m.shown) - 1; k >= 0; k-- {
+		s := &m.shown[k]
+		if s.at >= len(m.out) { // behind the first error
+			continue
+		}
+		o := &m.out[s.at]
+		if err := s.wait(); err != nil {
+			o.Err = err
+		} else if o.Result.Kept {
+			o.Result.LSN = s.slot.durable.Load()
+		}
+	}
+	m.shown = m.shown[:0]
 }
 
 // run finds how many writes from at on may be committed together: no item twice, and not too much. It fills m.ids.
@@ -126,11 +146,15 @@ func (m *many) do(at, n int) {
 	for i := at; i < stop; i++ {
 		var o Outcome
 		if o.Err = m.errs[i-at]; o.Err == nil {
+			o.Err = m.c.slots[m.ids[i-at].slot].turns.wait(m.ctx, m.ids[i-at].tuple)
+		}
+		if o.Err == nil {
 			ch := change{id: m.ids[i-at]}
 			kept := false
 			if kept, o.Err = m.c.ready(m.ctx, &m.ws[i], &ch, &o.Result); o.Err == nil && !kept {
 				chs, from = append(chs, ch), append(from, i)
 			} else {
+				m.shown = append(m.shown, manyShown{ch.seenBy(m.c.slots[ch.id.slot]), i})
 				ch.release()
 			}
 		}
@@ -175,8 +199,11 @@ func (m *many) single(at int) {
 func (m *many) one(at int) {
 	res, p, err := m.c.apply(m.ctx, &m.ws[at])
 	m.out[at] = Outcome{res, err}
-	if err == nil && p.commit != nil {
+	switch {
+	case p.commit != nil:
 		m.waits = append(m.waits, manyWait{pending: p, at: []int{at}})
+	case p.slot != nil:
+		m.shown = append(m.shown, manyShown{p, at})
 	}
 }
 

@@ -51,7 +51,7 @@ func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk Partition
 	}
 	b, err := kv.AppendGet(c.st.eng, m.val[:0], key)
 	if errors.Is(err, kv.ErrNotFound) {
-		return at.slot, errNotFound()
+		return at.slot, orNotFound(sl.settle())
 	}
 	if err != nil {
 		return at.slot, translate(err)
@@ -62,24 +62,40 @@ func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk Partition
 		return at.slot, err
 	}
 	if c.expired(it) {
-		return at.slot, errNotFound()
+		return at.slot, orNotFound(sl.waitDurable(it.LSN))
 	}
 	return at.slot, sl.waitDurable(it.LSN)
+}
+
+// orNotFound returns NotFound when the wait for what tells it succeeded.
+func orNotFound(wait error) error {
+	if wait != nil {
+		return wait
+	}
+	return errNotFound()
 }
 
 // View is a consistent view of a container for queries. Close it.
 //
 // What it says about the index (policy, flags of the slots) holds at least what the snapshot holds: every slot has all
 // entries of the policy, whatever an index rebuild does.
+//
+// It may show what is not durable yet: before anything leaves that was made of it, Settle or SettleSlot has returned.
 type View struct {
 	c       *Container
 	snap    kv.Snapshot
 	now     int64 // second at which expiry is judged
 	ttl     *int32
 	pol     *index.Policy
-	flags   []*indexFlags
+	slots   []viewSlot
 	indexed bool
 	opened  time.Time // by the real clock
+}
+
+// viewSlot is what a view keeps of a slot.
+type viewSlot struct {
+	flags *indexFlags
+	seen  sight // what the snapshot has of it
 }
 
 // maxViews is how often View takes its snapshot again because an index rebuild has just let queries go by another
@@ -88,13 +104,13 @@ const maxViews = 8
 
 // View opens a view of the present state.
 func (c *Container) View() *View {
-	v := &View{c: c, now: c.st.clk.Now().Unix(), ttl: c.def.Load().DefaultTTL, flags: make([]*indexFlags, len(c.slots)), opened: realTime.Now()}
+	v := &View{c: c, now: c.st.clk.Now().Unix(), ttl: c.def.Load().DefaultTTL, slots: make([]viewSlot, len(c.slots)), opened: realTime.Now()}
 	for n := 1; ; n++ {
 		pol, resets := c.pol.Load(), c.resets.Load()
 		v.pol, v.snap, v.indexed = pol, c.st.eng.Snapshot(), true
 		for i, sl := range c.slots {
-			v.flags[i] = sl.flags.Load()
-			v.indexed = v.indexed && v.flags[i].classes&index.Unindexed == 0
+			v.slots[i] = viewSlot{sl.flags.Load(), sl.seen()}
+			v.indexed = v.indexed && v.slots[i].flags.classes&index.Unindexed == 0
 		}
 		if c.pol.Load() == pol && c.resets.Load() == resets {
 			return v
@@ -152,15 +168,15 @@ func (v *View) Iter(lo, hi []byte) (kv.Iterator, error) {
 func (v *View) SlotKey(i int) keys.Slot { return v.c.slots[i].key }
 
 // Classes returns the value classes that a slot's index has ever held, a bit for each class byte c at c>>3.
-func (v *View) Classes(i int) uint32 { return v.flags[i].classes }
+func (v *View) Classes(i int) uint32 { return v.slots[i].flags.classes }
 
 // HasElements and HasLossy report whether a path may have array elements or cut values in a slot.
 func (v *View) HasElements(i int, path uint64) bool {
-	return v.flags[i].elements.Has(path)
+	return v.slots[i].flags.elements.Has(path)
 }
 
 // HasLossy reports whether a path may have cut values in a slot.
-func (v *View) HasLossy(i int, path uint64) bool { return v.flags[i].lossy.Has(path) }
+func (v *View) HasLossy(i int, path uint64) bool { return v.slots[i].flags.lossy.Has(path) }
 
 // Locate returns the slot, placement and tuple bytes of a partition key, which may be a prefix of the paths: then
 // complete is false and the place is a prefix too.
@@ -233,6 +249,10 @@ func (v *View) ByNumber(slot int, number uint64) ([]byte, error) {
 
 // Settle waits until what the item shows is durable.
 func (v *View) Settle(slot int, it *Item) error { return v.c.slots[slot].waitDurable(it.LSN) }
+
+// SettleSlot waits until everything that the view shows of a slot is durable, what is absent there too. It costs two atomic
+// loads when it is.
+func (v *View) SettleSlot(slot int) error { return v.c.slots[slot].await(v.slots[slot].seen) }
 
 // LogicalItems returns the number of items of a logical partition.
 func (v *View) LogicalItems(slot int, place, tuple []byte) (int64, error) {

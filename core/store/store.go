@@ -8,8 +8,8 @@
 //     a slot, heads' counts are exact, and a writer into a dropped container fails.
 //  3. A slot's latch is held while the final bytes are made and the batch becomes visible, never while it becomes durable
 //     and never while a caller's code runs.
-//  4. No result leaves before the highest LSN that it shows is durable: writers wait for their own commit, readers for the
-//     commit of an item younger than the slot's durable LSN.
+//  4. No result leaves before all is durable that it was made of: writers wait for their own commit, who shows an item for
+//     that of the item, and who shows an absence, a count or a refusal for every commit that was visible to it.
 package store
 
 import (
@@ -91,7 +91,7 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 		return nil, err
 	}
 	for i := range def.Slots {
-		sl := &slot{key: def.SlotKey(i), min: def.Slots[i].Min, mu: newLatch(), losers: newLatch()}
+		sl := &slot{c: c, key: def.SlotKey(i), min: def.Slots[i].Min, mu: newLatch(), losers: newLatch()}
 		sl.headKey = keys.AppendPrefix(nil, sl.key, keys.KindHead)
 		b, err := s.eng.Get(sl.headKey)
 		if errors.Is(err, kv.ErrNotFound) {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
@@ -11,25 +12,29 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Tx is a transaction on one logical partition. It keeps two invariants:
+// Tx is a transaction on one logical partition. It keeps these invariants:
 //  1. Every write of a Tx carries the same LSN; the order of its items is their position.
-//  2. All of its writes commit together or none does, and only when nobody else has written to the logical partition since
-//     the Tx began.
+//  2. All of its writes commit together or none does, and only when every item that the Tx has read is still the one that it
+//     has read, and every absence still one. So the transactions and writes of a logical partition are as if one came after
+//     the other: whoever decides by what another changes loses. A Tx can't ask for anything but items by their ids; a query
+//     would have to hold the whole partition still.
 //
 // It reads its own writes over a snapshot. Nobody waits while its function runs: the latch is taken for the commit
-// alone. A Tx must not outlive its function; byte slices passed in may be reused after WithTx returns. Not safe for
-// concurrent use.
+// alone. A function that has lost txRaces times runs in a turn of its own, see turns. A Tx must not outlive its
+// function; byte slices passed in may be reused after WithTx returns. Not safe for concurrent use.
 type Tx struct {
 	c      *Container
 	ctx    context.Context
 	snap   kv.Snapshot
+	seen   int64    // LSN of the slot before the snapshot: it has every commit up to that
+	begun  int64    // and none above this
 	at     identity // of the logical partition: no id
 	pk     PartitionKey
-	base   LogicalHead
 	items  map[string]*txItem // by identity
 	order  []*txItem
+	bytes  int // of the documents that it writes
 	charge float64
-	shown  int64 // greatest LSN of the items that were read: nothing leaves before it is durable
+	shown  int64 // what must be durable before anything leaves that was made of what was read
 }
 
 // txItem is one item that the Tx has read or written.
@@ -42,67 +47,90 @@ type txItem struct {
 	noIdx bool
 }
 
-// maxTxRuns is how often WithTx runs its function before it gives RetryWith.
-const maxTxRuns = 5
+const (
+	maxTxRuns  = 5        // of the function, and in its turn as many as that has time for, before WithTx gives RetryWith
+	txRaces    = 2        // that a Tx loses before it has a turn of its own
+	maxTxBytes = 16 << 20 // of the documents that a Tx writes
+)
 
 // WithTx runs fn in a transaction on the logical partition pk and commits when fn returns nil. fn may run again after a
-// conflict, so it must have no effects beyond the Tx. It is durable when WithTx returns; the charge is what all
-// operations cost together.
+// conflict, so it must have no effects beyond the Tx; least of all may it write to the logical partition by other ways.
+// It is durable when WithTx returns; the charge is what all operations cost together.
 func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) error) (lsn int64, charge float64, err error) {
 	at, err := c.locate(nil, pk, value.Value{})
 	if err != nil {
 		return 0, 0, err
 	}
-	for range maxTxRuns {
-		tx := &Tx{c: c, ctx: ctx, at: at, pk: pk, items: map[string]*txItem{}}
-		p, raced, err := tx.run(fn)
-		if raced {
-			continue
-		}
-		if p.commit == nil { // a commit is later than what it read
-			if werr := c.slots[at.slot].waitDurable(tx.shown); werr != nil && err == nil {
-				err = werr
-			}
-		}
-		if err != nil {
-			return 0, tx.charge, err
-		}
-		return p.lsn, tx.charge, p.wait()
+	sl := c.slots[at.slot]
+	tx, p, err := c.runTx(ctx, at, pk, fn)
+	if tx == nil {
+		return 0, 0, err
 	}
-	return 0, 0, status.New(status.RetryWith, "Conflicting request to resource has been attempted. Retry to avoid conflicts.")
+	if p.slot == nil { // nothing was written: a commit would be later than what was read
+		p = pending{slot: sl, lsn: tx.shown}
+	}
+	if werr := p.wait(); werr != nil {
+		err = werr
+	}
+	if err != nil {
+		return 0, tx.charge, err
+	}
+	if p.commit != nil {
+		lsn = p.lsn
+	}
+	return lsn, tx.charge, nil
+}
+
+// runTx runs fn until it loses to nobody. It returns its last Tx, nil when there was none or it has lost too often.
+func (c *Container) runTx(ctx context.Context, at identity, pk PartitionKey, fn func(*Tx) error) (*Tx, pending, error) {
+	turns := &c.slots[at.slot].turns
+	var until time.Time
+	for n := 0; n < maxTxRuns || realTime.Now().Before(until); n++ {
+		switch {
+		case n < txRaces:
+			if err := turns.wait(ctx, at.tuple); err != nil {
+				return nil, pending{}, err
+			}
+		case n == txRaces:
+			leave, err := turns.take(ctx, at.tuple)
+			if err != nil {
+				return nil, pending{}, err
+			}
+			defer leave()
+			until = realTime.Now().Add(turnMost) // only those who began before the turn can win now: one commit each
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, pending{}, translate(err)
+		}
+		tx := &Tx{c: c, ctx: ctx, at: at, pk: pk, items: map[string]*txItem{}}
+		if p, raced, err := tx.run(fn); !raced {
+			return tx, p, err
+		}
+	}
+	return nil, pending{}, status.New(status.RetryWith, "Conflicting request to resource has been attempted. Retry to avoid conflicts.")
 }
 
 func (tx *Tx) run(fn func(*Tx) error) (p pending, raced bool, err error) {
+	sl := tx.c.slots[tx.at.slot]
+	tx.seen = sl.lsn.Load()
 	tx.snap = tx.c.st.eng.Snapshot()
 	defer tx.snap.Close()
-	if tx.base, err = tx.logical(tx.snap); err != nil {
-		return p, false, err
-	}
+	tx.begun = sl.begun.Load()
 	if err = fn(tx); err != nil {
 		return p, false, err
 	}
 	return tx.commit()
 }
 
-// getter is what both an engine and a snapshot can do.
-type getter interface {
-	Get(key []byte) ([]byte, error)
-}
-
-func (tx *Tx) logical(g getter) (h LogicalHead, err error) {
-	b, err := g.Get(append(keys.AppendPrefix(nil, tx.c.slots[tx.at.slot].key, keys.KindLogical), tx.at.suffix...))
-	if errors.Is(err, kv.ErrNotFound) {
-		return h, nil
-	}
-	if err != nil {
-		return h, translate(err)
-	}
-	return h, h.decode(b)
+// logical returns the present head of the logical partition.
+func (tx *Tx) logical() (h LogicalHead, err error) {
+	h, err = tx.c.logicalHead(nil, append(keys.AppendPrefix(nil, tx.c.slots[tx.at.slot].key, keys.KindLogical), tx.at.suffix...))
+	return h, translate(err)
 }
 
 // item returns the Tx's state of an item, read on first use. With create, for which there is nothing to read, the
-// slot's id filter may say that the item is absent: were it otherwise in the snapshot, somebody has written since and
-// the commit finds out.
+// slot's id filter may say that the item is absent: that is read of the present and not of the snapshot, and the commit
+// finds out whether it is still so.
 func (tx *Tx) item(id value.Value, create bool) (*txItem, error) {
 	at, err := tx.c.locate(make([]byte, 0, 96), tx.pk, id)
 	if err != nil {
@@ -113,12 +141,14 @@ func (tx *Tx) item(id value.Value, create bool) (*txItem, error) {
 	}
 	t := &txItem{id: at}
 	if create && tx.c.lacks(&at, true) {
+		tx.shown = max(tx.shown, tx.c.slots[at.slot].begun.Load())
 		tx.items[string(at.ident)] = t
 		return t, nil
 	}
 	b, err := tx.snap.Get(append(keys.AppendPrefix(nil, tx.c.slots[at.slot].key, keys.KindItem), at.suffix...))
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
+		tx.shown = max(tx.shown, tx.begun)
 	case err != nil:
 		return nil, translate(err)
 	default:
@@ -128,8 +158,8 @@ func (tx *Tx) item(id value.Value, create bool) (*txItem, error) {
 		}
 		if t.exp = tx.c.expired(t.old); !t.exp {
 			t.cur = t.old
-			tx.shown = max(tx.shown, t.old.LSN)
 		}
+		tx.shown = max(tx.shown, t.old.LSN)
 	}
 	tx.items[string(at.ident)] = t
 	return t, nil
@@ -187,6 +217,14 @@ func (tx *Tx) put(t *txItem, w *Write, doc []byte, res Result) (Result, error) {
 	if doc != nil && len(doc) > tx.c.st.lim.Item {
 		return Result{}, status.New(status.TooLarge, "Request size is too large")
 	}
+	size := tx.bytes + len(doc)
+	if t.dirty {
+		size -= itemSize(t.cur)
+	}
+	if size > maxTxBytes {
+		return Result{}, status.New(status.TooLarge, "A transaction writes at most %d MiB.", maxTxBytes>>20)
+	}
+	tx.bytes = size
 	res.Created, res.Deleted = t.cur == nil && doc != nil, doc == nil
 	res.Charge = ru.Write(max(len(doc), itemSize(t.cur)), 1)
 	tx.charge += res.Charge
@@ -202,7 +240,7 @@ func (tx *Tx) put(t *txItem, w *Write, doc []byte, res Result) (Result, error) {
 	return res, nil
 }
 
-// commit writes everything under the slot's latch when the logical partition is still as the snapshot saw it.
+// commit writes everything under the slot's latch when what the Tx has read is still so.
 func (tx *Tx) commit() (p pending, raced bool, err error) {
 	c, sl := tx.c, tx.c.slots[tx.at.slot]
 	chs := make([]change, 0, len(tx.order))
@@ -240,8 +278,12 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 		return p, false, err
 	}
 	defer sl.mu.Unlock()
-	now, err := tx.logical(c.st.eng)
-	if err != nil || now != tx.base || !followed(chs, sl) {
+	now, err := tx.logical()
+	valid := false
+	if err == nil && followed(chs, sl) {
+		valid, err = tx.valid(sl, &now)
+	}
+	if !valid {
 		d.free()
 		return p, err == nil, err
 	}
@@ -261,6 +303,20 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 		i++
 	}
 	return p, false, nil
+}
+
+// valid reports whether every item that the Tx has read or written is the one that it has read, absent ones too; now is
+// the present head of the logical partition. The caller holds the latch.
+func (tx *Tx) valid(sl *slot, now *LogicalHead) (bool, error) {
+	if sl.head.LSN == tx.seen || now.Items > 0 && now.LSN <= tx.seen {
+		return true, nil // nobody has written to the slot since, or to the logical partition; an empty one has no LSN
+	}
+	for _, t := range tx.items {
+		if same, err := tx.c.stands(&t.id, t.old); err != nil || !same {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // followed reports whether the terms of all changes were made as the slot's index entries are kept now.

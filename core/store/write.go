@@ -68,6 +68,7 @@ type change struct {
 	newTerms *index.Terms
 	shared   int    // terms that both have and that were left out
 	seen     int64  // LSN of the slot before the old item was read
+	shown    int64  // what must be durable before anybody is told that nothing was written
 	lsn      int64  // of the commit
 	upkeep   uint64 // what the slot's index entries followed when the terms were made
 	extra    bool   // newTerms has more than the policy after a rebuild wants
@@ -95,14 +96,18 @@ const maxRaces = 64
 
 // Write writes one item; it is durable when Write returns.
 func (c *Container) Write(ctx context.Context, w *Write) (Result, error) {
-	res, cm, err := c.apply(ctx, w)
-	if err != nil {
-		return res, err
+	res, p, err := c.apply(ctx, w)
+	if werr := p.wait(); werr != nil {
+		return res, werr
 	}
-	return res, cm.wait()
+	if res.Kept {
+		res.LSN = c.slots[res.Slot].durable.Load()
+	}
+	return res, err
 }
 
-// pending is a commit on its way to being durable.
+// pending is a commit on its way to being durable; without one it is what somebody has seen of a slot: every commit up to
+// lsn. The zero value is nothing.
 type pending struct {
 	commit kv.Commit
 	slot   *slot
@@ -121,8 +126,11 @@ func recycle(b *kv.Batch) {
 }
 
 func (p pending) wait() error {
-	if p.commit == nil {
+	if p.slot == nil {
 		return nil
+	}
+	if p.commit == nil {
+		return p.slot.waitDurable(p.lsn)
 	}
 	err := p.commit.Wait()
 	recycle(p.batch)
@@ -179,10 +187,13 @@ func errKeyMismatch() error {
 		"PartitionKey extracted from document doesn't match the one specified in the header")
 }
 
-// apply makes one write visible.
+// apply makes one write visible. Where it writes nothing, or refuses to, the pending is what that was decided by.
 func (c *Container) apply(ctx context.Context, w *Write) (Result, pending, error) {
 	id, err := c.identify(w)
 	if err != nil {
+		return Result{}, pending{}, err
+	}
+	if err := c.slots[id.slot].turns.wait(ctx, id.tuple); err != nil {
 		return Result{}, pending{}, err
 	}
 	queued := false
@@ -214,7 +225,7 @@ func (c *Container) attempt(ctx context.Context, w *Write, id identity) (res Res
 	ch := &one[0]
 	ch.id = id
 	if kept, err := c.ready(ctx, w, ch, &res); kept || err != nil {
-		return res, p, false, err
+		return res, ch.seenBy(sl), false, err
 	}
 	defer ch.release()
 	d, err := c.plan(one[:])
@@ -243,7 +254,8 @@ func (c *Container) commit(ctx context.Context, sl *slot, d *draft, ch *change) 
 }
 
 // ready reads the present item, lets the write decide and makes the new item and the terms: everything that costs time.
-// kept says that nothing is to be written; res is complete then.
+// kept says that nothing is to be written; res is complete then but for its LSN. Then, and when the write is refused,
+// ch.shown is to be waited for.
 func (c *Container) ready(ctx context.Context, w *Write, ch *change, res *Result) (kept bool, err error) {
 	sl := c.slots[ch.id.slot]
 	ch.seen = sl.lsn.Load()
@@ -252,6 +264,11 @@ func (c *Container) ready(ctx context.Context, w *Write, ch *change, res *Result
 		return false, err
 	}
 	live := ch.live()
+	if ch.old != nil {
+		ch.shown = ch.old.LSN
+	} else {
+		ch.shown = sl.begun.Load() // after the read
+	}
 	next, keep, err := decide(w, live)
 	if err != nil {
 		return false, err
@@ -261,12 +278,11 @@ func (c *Container) ready(ctx context.Context, w *Write, ch *change, res *Result
 	}
 	res.Item, res.Kept = live, true
 	res.Charge = ru.Read(itemSize(live))
-	if live != nil {
-		err = sl.waitDurable(live.LSN)
-	}
-	res.LSN = sl.durable.Load()
-	return true, err
+	return true, nil
 }
+
+// seenBy is what must be durable before anybody is told that a change isn't made.
+func (ch *change) seenBy(sl *slot) pending { return pending{slot: sl, lsn: ch.shown} }
 
 // live returns the item before the change as everybody sees it.
 func (ch *change) live() *Item {
@@ -532,14 +548,17 @@ func (c *Container) unchanged(sl *slot, ch *change) (bool, error) {
 	if sl.head.LSN == ch.seen {
 		return true, nil
 	}
-	now := change{id: ch.id}
-	if err := c.readOld(&now, ch.old == nil); err != nil {
+	return c.stands(&ch.id, ch.old)
+}
+
+// stands reports whether an item is still the one that was read; nil = absent.
+func (c *Container) stands(id *identity, old *Item) (bool, error) {
+	now := change{id: *id}
+	if err := c.readOld(&now, old == nil); err != nil {
 		return false, err
 	}
-	switch {
-	case ch.old == nil || now.old == nil:
-		return ch.old == nil && now.old == nil, nil
-	default:
-		return ch.old.LSN == now.old.LSN && ch.old.Pos == now.old.Pos, nil
+	if old == nil || now.old == nil {
+		return old == nil && now.old == nil, nil
 	}
+	return old.LSN == now.old.LSN && old.Pos == now.old.Pos, nil
 }

@@ -1,0 +1,111 @@
+package mongoapi
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+)
+
+// slowDisk is an engine whose commits are visible at once, and durable when sync is closed; nil: at once too.
+type slowDisk struct {
+	kv.Engine
+	sync atomic.Pointer[chan bool]
+}
+
+type slowCommit struct {
+	kv.Commit
+	sync *chan bool
+}
+
+func (c slowCommit) Wait() error {
+	if c.sync != nil {
+		<-*c.sync
+	}
+	return c.Commit.Wait()
+}
+
+func (d *slowDisk) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
+	c, err := d.Engine.Write(ctx, b, pre)
+	if err != nil {
+		return nil, err
+	}
+	return slowCommit{c, d.sync.Load()}, nil
+}
+
+// What counts documents is answered when they are durable: statistics, too, and a refusal because there are some.
+func TestCountsWaitForDurability(t *testing.T) {
+	disk := &slowDisk{Engine: memkv.New()}
+	e, err := core.Open(context.Background(), disk, core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(e, Options{Account: "localhost", Key: "a2V5"})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = s.Serve(ln) }()
+	t.Cleanup(func() {
+		if err := s.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	commands := map[string]bson.D{
+		"count":     {{Key: "count", Value: "c"}},
+		"collStats": {{Key: "collStats", Value: "c"}},
+		"dbStats":   {{Key: "dbStats", Value: 1}},
+		"dataSize":  {{Key: "dataSize", Value: "db.c"}},
+		"$collStats": {{Key: "aggregate", Value: "c"}, {Key: "cursor", Value: bson.D{}},
+			{Key: "pipeline", Value: bson.A{bson.D{{Key: "$collStats", Value: bson.D{{Key: "count", Value: bson.D{}}}}}}}},
+		"shardCollection": {{Key: "shardCollection", Value: "db.c"}, {Key: "key", Value: bson.D{{Key: "k", Value: "hashed"}}},
+			{Key: "$db", Value: "admin"}},
+	}
+	insert := func(id int) bson.D {
+		return bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: id}}}}}
+	}
+	c, writer := connect(t, ln.Addr().String()), connect(t, ln.Addr().String())
+	if _, e := c.ask(insert(0)); e.OK != 1 {
+		t.Fatal(e)
+	}
+	coll, err := e.Container("db", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := int64(1)
+	for name, command := range commands {
+		sync := make(chan bool)
+		disk.sync.Store(&sync)
+		n++
+		writer.send(insert(int(n)))
+		for coll.Count() < n {
+			time.Sleep(time.Millisecond)
+		}
+		var durable atomic.Bool
+		go func() {
+			time.Sleep(10 * time.Millisecond)
+			durable.Store(true)
+			close(sync)
+		}()
+		if _, e := c.ask(command); e.OK != 1 && name != "shardCollection" {
+			t.Errorf("%s: %+v", name, e)
+		}
+		if !durable.Load() {
+			t.Errorf("%s was answered by a commit that is not durable", name)
+		}
+		disk.sync.Store(nil)
+		if _, err := writer.recv(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
