@@ -53,6 +53,7 @@ type slot struct {
 	bytes   atomic.Int64
 	durable atomic.Int64 // every commit up to this LSN is durable
 	last    atomic.Pointer[lastCommit]
+	taking  atomic.Int64 // lower bound of the LSNs of a commit that isn't visible yet; 0 = there is none: see Settled
 	flags   atomic.Pointer[indexFlags]
 
 	ids      atomic.Pointer[idFilter]
@@ -64,8 +65,10 @@ type slot struct {
 	rb slotRebuild
 }
 
+// lastCommit is a slot's last commit.
 type lastCommit struct {
 	lsn    int64
+	from   int64 // every commit of the slot below it was durable when this one was made
 	commit kv.Commit
 }
 
