@@ -28,25 +28,28 @@ func TestFeedOfAHotPartStarvesNoOther(t *testing.T) {
 			e, _ := hooked(t, core.Options{})
 			c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: lean, Throughput: core.Throughput{Manual: partitions * 10000}})
 			keys := inSlots(t, c, 4*partitions)
-			hot := func() {
-				for i := range 5 {
-					put(t, c, core.Upsert, fmt.Sprintf(`{"id":"hot%d","pk":"%s"}`, i, keys[0]))
-				}
-			}
-			hot()
-			put(t, c, core.Create, fmt.Sprintf(`{"id":"old","pk":"%s"}`, keys[len(keys)-2]))
 			pos := feed.Start()
-			for pages := 1; ; pages++ {
-				hot()
-				page, err := c.Feed(bg, feed.Scope{}, pos, 2)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if pos = page.Next; slices.ContainsFunc(page.Items, func(it *core.Item) bool { return it.ID().Str() == "old" }) {
-					break
-				}
-				if pages > partitions {
-					t.Fatalf("%d pages without the old item", pages)
+			for hot := range keys {
+				other := (hot + 5) % len(keys)
+				id := fmt.Sprintf("%d beside %d", other, hot)
+				for pages := -2; ; pages++ {
+					for i := range 5 {
+						put(t, c, core.Upsert, fmt.Sprintf(`{"id":"hot%d","pk":"%s"}`, i, keys[hot]))
+					}
+					if pages == 0 { // the hot one had its turn
+						put(t, c, core.Create, fmt.Sprintf(`{"id":"%s","pk":"%s"}`, id, keys[other]))
+					}
+					page, err := c.Feed(bg, feed.Scope{}, pos, 2)
+					if err != nil {
+						t.Fatal(err)
+					}
+					pos = page.Next
+					if slices.ContainsFunc(page.Items, func(it *core.Item) bool { return it.ID().Str() == id }) {
+						break
+					}
+					if pages > partitions+3 {
+						t.Fatalf("%d pages without item %s", pages, id)
+					}
 				}
 			}
 		})
@@ -188,21 +191,26 @@ func TestFeedFindsFewAmongMany(t *testing.T) {
 	e, h := hooked(t, core.Options{Clock: clk})
 	c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: lean, PartitionKey: core.PartitionKeyDef{Paths: []string{"/a", "/b"}, Kind: "MultiHash", Version: 2}})
 	const items = 30000
+	slot, _ := c.SlotOf(pk("many", "0"))
+	few := "x" // in the same slot
+	for s := -1; s != slot; few += "x" {
+		s, _ = c.SlotOf(pk(few+"x", "y"))
+	}
 	putMany(t, c, items, func(i int) string {
 		if i == 2*items/3 {
-			return `{"id":"few","a":"x","b":"y"}`
+			return fmt.Sprintf(`{"id":"few","a":"%s","b":"y"}`, few)
 		}
 		return fmt.Sprintf(`{"id":"%d","a":"many","b":"%d"}`, i, i%2)
 	})
 	clk.Advance(time.Hour)
 	put(t, c, core.Create, `{"id":"late","a":"many","b":"0"}`)
-	one := core.EPKRange(c.Spec().PartitionKey, pk("x", "y"))
+	one := core.EPKRange(c.Spec().PartitionKey, pk(few, "y"))
 	for name, tt := range map[string]struct {
 		sc   feed.Scope
 		want string
 	}{
-		"key":    {feed.Scope{PK: pk("x", "y")}, "[few]"},
-		"prefix": {feed.Scope{PK: pk("x")}, "[few]"},
+		"key":    {feed.Scope{PK: pk(few, "y")}, "[few]"},
+		"prefix": {feed.Scope{PK: pk(few)}, "[few]"},
 		"range":  {feed.Scope{Range: one}, "[few]"},
 		"time":   {feed.Scope{Since: clk.Now().Unix()}, "[late]"},
 		"both":   {feed.Scope{PK: pk("many", "0"), Since: clk.Now().Unix()}, "[late]"},
