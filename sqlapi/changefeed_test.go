@@ -144,10 +144,15 @@ func TestChangeFeedSaysNotModifiedAtTheEnd(t *testing.T) {
 	for i := range 300 {
 		a.do("POST", docs, fmt.Sprintf(`{"id":"%d","pk":"many"}`, i), key("many")).is(201)
 	}
+	ct, err := a.srv.core.Container("db", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	few := beside(ct, "many", true)
 	a.srv.clock.Advance(5 * time.Minute)
 	since := "If-Modified-Since: " + a.srv.clock.Now().Format(http.TimeFormat)
-	a.do("POST", docs, `{"id":"few","pk":"few"}`, key("few")).is(201)
-	for _, scope := range []string{key("few"), since} {
+	a.do("POST", docs, `{"id":"few","pk":"`+few+`"}`, key(few)).is(201)
+	for _, scope := range []string{key(few), since} {
 		a.do("GET", docs, "", incremental, "x-ms-max-item-count: 1", scope).is(200).has(`"id":"few"`).has(`"_count":1`)
 	}
 	a.do("POST", "/dbs/db/colls", `{"id":"short","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":60,"indexingPolicy":{"indexingMode":"none","automatic":false}}`).is(201)
@@ -192,6 +197,19 @@ func TestChangeFeedReplyIsBounded(t *testing.T) {
 	}
 }
 
+// beside returns a partition key in the slot of another one, or in another slot.
+func beside(ct *core.Container, pk string, same bool) string {
+	slot := func(pk string) int {
+		n, _ := ct.SlotOf(core.PartitionKey{value.StringOf(pk)})
+		return n
+	}
+	other := pk + "x"
+	for (slot(other) == slot(pk)) != same {
+		other += "x"
+	}
+	return other
+}
+
 // slowKV is an engine whose next write is held up before it is visible.
 type slowKV struct {
 	kv.Engine
@@ -228,14 +246,7 @@ func TestChangeFeedFromNowLosesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slotOf := func(pk string) int {
-		slot, _ := ct.SlotOf(core.PartitionKey{value.StringOf(pk)})
-		return slot
-	}
-	other := "p1" // in another slot: within one, the second waits for the first
-	for slotOf(other) == slotOf("p0") {
-		other += "1"
-	}
+	other := beside(ct, "p0", false) // in one slot, the second waits for the first
 	goOn, done := make(chan bool), make(chan bool)
 	eng.hold <- goOn
 	go func() {
