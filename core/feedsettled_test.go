@@ -147,12 +147,12 @@ func TestFeedGoesOnAfterEveryEndOfACommit(t *testing.T) {
 		return func(s *hookSet) { s.fail = func() error { return err } }
 	}
 	ends := map[string]func(*hookSet){
-		"full disk":        fails(kv.ErrFull),
-		"unavailable":      fails(kv.ErrUnavailable),
-		"too large":        fails(kv.ErrTooLarge),
-		"refused head":     fails(&kv.PreconditionError{}),
-		"unknown, not so":  fails(kv.ErrUnknownOutcome),
-		"cancelled":        fails(context.Canceled),
+		"full disk":       fails(kv.ErrFull),
+		"unavailable":     fails(kv.ErrUnavailable),
+		"too large":       fails(kv.ErrTooLarge),
+		"refused head":    fails(&kv.PreconditionError{}),
+		"unknown, not so": fails(kv.ErrUnknownOutcome),
+		"cancelled":       fails(context.Canceled),
 		"unknown, applied": func(s *hookSet) { // the store asks what became of it, and writes the head again
 			var once sync.Once
 			s.unsure = func() (err error) {
@@ -160,7 +160,7 @@ func TestFeedGoesOnAfterEveryEndOfACommit(t *testing.T) {
 				return err
 			}
 		},
-		"fault":            func(s *hookSet) { s.pre = func(*kv.Batch) { panic("a fault of the engine") } },
+		"fault": func(s *hookSet) { s.pre = func(*kv.Batch) { panic("a fault of the engine") } },
 	}
 	for way, write := range ways {
 		for end, set := range ends {
