@@ -61,6 +61,7 @@ func TestFeedPositions(t *testing.T) {
 	two := core.Throughput{Manual: 20000}
 	a, b := newContainer(t, e, core.ContainerSpec{ID: "a", Throughput: two}), newContainer(t, e, core.ContainerSpec{ID: "b", Throughput: two})
 	put(t, a, core.Create, `{"id":"1","pk":"a"}`)
+	put(t, a, core.Create, `{"id":"2","pk":"a"}`)
 	page, err := a.ChangeFeed(bg, "", feed.Start(), 0)
 	if err != nil || len(page.Items) != 1 {
 		t.Fatalf("%d items (%v)", len(page.Items), err)
@@ -91,7 +92,8 @@ func FuzzFeedPosition(f *testing.F) {
 	defer e.Close()
 	c := newContainer(f, e, core.ContainerSpec{Throughput: core.Throughput{Manual: 20000}})
 	put(f, c, core.Create, `{"id":"1","pk":"a"}`)
-	page, _ := c.ChangeFeed(bg, "", feed.Start(), 10)
+	put(f, c, core.Create, `{"id":"2","pk":"a"}`)
+	page, _ := c.ChangeFeed(bg, "", feed.Start(), 1)
 	raw, _ := base64.RawURLEncoding.DecodeString(page.Next.String())
 	f.Add(raw[:len(raw)-4])
 	f.Add(slotPosition(c, 5, 0, 7)) // the format before

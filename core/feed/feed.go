@@ -67,10 +67,8 @@ func Now(c *store.Container, sc Scope) (Position, error) {
 		return Position{}, err
 	}
 	for i := range r.parts {
-		sl := r.parts[i].slots
-		_, durable := c.Settled(sl[0].slot, sl[len(sl)-1].slot+1)
-		for k := range sl {
-			sl[k].seen = durable
+		for k := range r.parts[i].slots {
+			r.parts[i].slots[k].seen = r.durable
 		}
 	}
 	return r.next(), nil
@@ -83,10 +81,15 @@ type read struct {
 	sc    *Scope
 	pos   Position
 	parts []part
-	turn  int // the part to read first
-	view  *store.View
-	most  int
-	page  Page
+
+	// The settled marks of all slots of the scope. They are one scale today; where each physical partition has its own,
+	// they have marks of their own.
+	mark, durable int64
+
+	turn int // the part to read first
+	view *store.View
+	most int
+	page Page
 }
 
 func newRead(ctx context.Context, c *store.Container, sc Scope, pos Position) (*read, error) {
@@ -105,9 +108,12 @@ func newRead(ctx context.Context, c *store.Container, sc Scope, pos Position) (*
 		return nil, errPosition() // of a container that was there before, or of another one
 	}
 	r := &read{ctx: ctx, c: c, sc: &sc, pos: pos, parts: parts}
+	if len(parts) == 0 {
+		return r, nil
+	}
+	r.mark, r.durable = c.Settled(r.slots())
 	for i := range parts {
 		sl := parts[i].slots
-		parts[i].mark, _ = c.Settled(sl[0].slot, sl[len(sl)-1].slot+1)
 		for k := range sl {
 			sl[k].seen = pos.least(sl[k].min, sl[k].max)
 		}
@@ -118,10 +124,16 @@ func newRead(ctx context.Context, c *store.Container, sc Scope, pos Position) (*
 	return r, nil
 }
 
+// slots returns the slots [from, to) of the scope.
+func (r *read) slots() (from, to int) {
+	last := r.parts[len(r.parts)-1].slots
+	return r.parts[0].slots[0].slot, last[len(last)-1].slot + 1
+}
+
 // behind reports whether there may be anything to read.
 func (r *read) behind() bool {
 	return slices.ContainsFunc(r.parts, func(p part) bool {
-		return slices.ContainsFunc(p.slots, func(s piece) bool { return s.seen < p.mark })
+		return slices.ContainsFunc(p.slots, func(s piece) bool { return s.seen < r.mark })
 	})
 }
 
@@ -146,7 +158,8 @@ func (r *read) inTurn() error {
 	return nil
 }
 
-// next is the position after what was read.
+// next is the position after what was read. It is a number in a physical partition, and where all of a container was
+// read to its end: some clients can go on from a number only.
 func (r *read) next() Position {
 	if len(r.parts) == 0 {
 		return r.pos
@@ -157,15 +170,25 @@ func (r *read) next() Position {
 			p.add(r.parts[i].slots[k].min, r.parts[i].slots[k].seen)
 		}
 	}
-	if sl := r.parts[0].slots; len(r.parts) == 1 && !slices.ContainsFunc(sl, func(s piece) bool { return s.seen != sl[0].seen }) {
-		return After(sl[0].seen)
+	first, last := r.parts[0].slots[0], r.parts[len(r.parts)-1].slots
+	end := last[len(last)-1].max
+	all := len(first.min) == 0 && end == nil
+	if (len(r.parts) == 1 || all) && r.level() {
+		return After(first.seen)
 	}
-	last := r.parts[len(r.parts)-1].slots
-	if end := last[len(last)-1].max; end != nil {
+	if end != nil {
 		p.add(end, 0)
 	}
 	p.wide, p.rid, p.turn = true, r.c.Def().RID(), r.parts[r.turn].slots[0].min
 	return p
+}
+
+// level reports whether the reader stands at one LSN in all slots.
+func (r *read) level() bool {
+	lsn := r.parts[0].slots[0].seen
+	return !slices.ContainsFunc(r.parts, func(p part) bool {
+		return slices.ContainsFunc(p.slots, func(s piece) bool { return s.seen != lsn })
+	})
 }
 
 // part reads one physical partition. more says that it has more.

@@ -25,7 +25,7 @@ type cursor struct {
 func (m *merge) open() error {
 	for i := range m.part.slots {
 		p := &m.part.slots[i]
-		if p.seen >= m.part.mark {
+		if p.seen >= m.mark {
 			continue
 		}
 		last, err := m.view.SettleHead(p.slot, p.seen)
@@ -43,7 +43,7 @@ func (m *merge) open() error {
 		}
 		m.cursors = append(m.cursors, cursor{piece: p, it: it})
 		c := &m.cursors[len(m.cursors)-1]
-		if err := m.begin(c, key, min(last, m.part.mark)); err != nil {
+		if err := m.begin(c, key, min(last, m.mark)); err != nil {
 			return err
 		}
 	}
@@ -85,7 +85,7 @@ func (c *cursor) read(ok bool) error {
 // look at all of them costs less than to keep them in order.
 func (m *merge) least() (c *cursor) {
 	for i := range m.cursors {
-		if at := &m.cursors[i]; at.lsn != 0 && at.lsn <= m.part.mark && (c == nil || at.lsn < c.lsn) {
+		if at := &m.cursors[i]; at.lsn != 0 && at.lsn <= m.mark && (c == nil || at.lsn < c.lsn) {
 			c = at
 		}
 	}
@@ -98,7 +98,7 @@ func (m *merge) run() (end int64, more bool, err error) {
 	for walked := 0; ; walked++ {
 		c := m.least()
 		if c == nil {
-			return m.part.mark, false, nil
+			return m.mark, false, nil
 		}
 		if c.lsn != end && end != 0 {
 			if m.page.full(m.most) || m.page.work >= maxWork {

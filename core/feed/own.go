@@ -60,7 +60,7 @@ func (m *merge) own(limit int) (out []ownItem, ok bool, err error) {
 			if err != nil {
 				return nil, false, err
 			}
-			if alive && item.LSN > c.seen && item.LSN <= m.part.mark && item.TS() >= m.sc.Since && c.holds(m.c, suffix) {
+			if alive && item.LSN > c.seen && item.LSN <= m.mark && item.TS() >= m.sc.Since && c.holds(m.c, suffix) {
 				out = append(out, ownItem{item.LSN, item.Pos, c.slot, bytes.Clone(suffix)})
 			}
 		}
@@ -88,5 +88,5 @@ func (m *merge) show(items []ownItem) (end int64, more bool, err error) {
 			end = it.lsn
 		}
 	}
-	return m.part.mark, false, nil
+	return m.mark, false, nil
 }

@@ -20,7 +20,6 @@ type Scope struct {
 // part is what a scope has in one physical partition.
 type part struct {
 	slots []piece // in the order of their placements
-	mark  int64   // the settled mark of the slots
 }
 
 // piece is what a scope has in one slot.
