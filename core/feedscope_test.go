@@ -184,8 +184,8 @@ func byPartition(t *testing.T, c *core.Container, ids []string, sort bool) []str
 	return out
 }
 
-// The first page of a feed of one key, of a small range or from a time has what there is, behind however much else. What
-// it reads doesn't grow with that.
+// The first page of a feed of one key, of a small range or from a time has what there is, behind however much else.
+// What it reads doesn't grow with that.
 func TestFeedFindsFewAmongMany(t *testing.T) {
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
 	e, h := hooked(t, core.Options{Clock: clk})

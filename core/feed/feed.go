@@ -1,9 +1,9 @@
 // Package feed reads the change feed: the latest version of every item in the order of its last write.
 //
-// A slot has exactly one feed entry per live item, by LSN. The feed of a physical partition is the merge of its slots by
-// LSN, up to the settled mark: no commit at or below it is still to become visible. So one number says what was read of
-// a physical partition, for every part of it: "everything up to this LSN". A wider feed reads its partitions in turn, and
-// its position has a number for each.
+// A slot has exactly one feed entry per live item, by LSN. The feed of a physical partition is the merge of its
+// slots by LSN, up to the settled mark: no commit at or below it is still to become visible. So one number says
+// what was read of a physical partition, for every part of it: "everything up to this LSN". A wider feed reads its
+// partitions in turn, and its position has a number for each.
 //
 // For example, slot A has entries 3 and 9, slot B 4 and 7, and a commit with LSN 8 is on its way. The mark is 7, and a
 // page from the start shows 3, 4 and 7. The reader stands at 7. When 8 is visible it is shown, and 9 behind it.
@@ -41,9 +41,9 @@ func (p *Page) full(most int) bool { return len(p.Items) >= most || p.bytes >= m
 func (p *Page) add(it *store.Item) { p.Items, p.bytes = append(p.Items, it), p.bytes+len(it.Doc) }
 
 // Read returns up to most items of a scope that were written after a position, and where to go on. The items of a
-// physical partition are in LSN order. They are fewer when they are large, and may be more because a commit is never
-// cut. A page that has looked at too many entries outside of its scope ends with what it has, perhaps nothing, and More.
-// Everything that it shows or passes is durable.
+// physical partition are in LSN order. They are fewer when they are large, and may be more because a commit is
+// never cut. A page that has looked at too many entries outside of its scope ends with what it has, perhaps
+// nothing, and More. Everything that it shows or passes is durable.
 func Read(ctx context.Context, c *store.Container, sc Scope, pos Position, most int) (Page, error) {
 	r, err := newRead(ctx, c, sc, pos)
 	if err != nil {
@@ -59,8 +59,8 @@ func Read(ctx context.Context, c *store.Container, sc Scope, pos Position, most 
 	return r.page, err
 }
 
-// Now returns the position from which a reader sees every commit into the scope that is not durable yet. It may see some
-// that became so a moment before.
+// Now returns the position from which a reader sees every commit into the scope that is not durable yet. It may see
+// some that became so a moment before.
 func Now(c *store.Container, sc Scope) (Position, error) {
 	r, err := newRead(context.Background(), c, sc, Start())
 	if err != nil {

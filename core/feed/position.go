@@ -17,8 +17,8 @@ import (
 // part of the placements, because only LSNs of one physical partition are on one scale.
 //
 // In a physical partition it is one number, whose text is that number. Of a wider feed it is a list of (first
-// placement, LSN), whose text is opaque, unless they all are the same. It never names slots, so it stays good when partitions are split or joined:
-// who reads a range stands where the least position in it is.
+// placement, LSN), whose text is opaque, unless they all are the same. It never names slots, so it stays good when
+// partitions are split or joined: who reads a range stands where the least position in it is.
 type Position struct {
 	steps []step  // by min, the first one's is empty; none = before everything
 	turn  []byte  // the first placement of the partition that is to be read first
