@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/orrerydb/orrery/core/access"
@@ -197,26 +198,31 @@ func (c *Container) Explain(ctx context.Context, q *exec.Query) (access.Plan, er
 
 // ChangeFeed reads a page of the change feed of a physical partition (its id), or of the whole container with "".
 func (c *Container) ChangeFeed(ctx context.Context, partition string, pos feed.Position, max int) (feed.Page, error) {
-	p, err := c.readFeed(ctx, partition, pos, max)
+	var sc feed.Scope
+	if partition != "" {
+		d := c.rt.Def()
+		i := slices.IndexFunc(d.Partitions, func(p catalog.PartitionDef) bool { return strconv.Itoa(p.ID) == partition })
+		if i < 0 {
+			return feed.Page{}, status.WithSub(status.Gone, status.SubPartitionKeyRangeGone, "The partition key range %q is gone.", partition)
+		}
+		p := partitionOf(d, i)
+		sc.Range = epk.Range{Min: p.Min, Max: p.Max}
+	}
+	return c.Feed(ctx, sc, pos, max)
+}
+
+// Feed reads a page of the change feed of a part of the container.
+func (c *Container) Feed(ctx context.Context, sc feed.Scope, pos feed.Position, max int) (feed.Page, error) {
+	p, err := feed.Read(ctx, c.rt, sc, pos, max)
 	if err == nil {
 		c.e.fed(&p)
 	}
 	return p, err
 }
 
-func (c *Container) readFeed(ctx context.Context, partition string, pos feed.Position, max int) (feed.Page, error) {
-	d := c.rt.Def()
-	if partition == "" {
-		return feed.Read(ctx, c.rt, 0, len(d.Slots), pos, max)
-	}
-	for i := range d.Partitions {
-		if strconv.Itoa(d.Partitions[i].ID) == partition {
-			from, to := d.SlotRange(i)
-			return feed.Read(ctx, c.rt, from, to, pos, max)
-		}
-	}
-	return feed.Page{}, status.WithSub(status.Gone, status.SubPartitionKeyRangeGone, "The partition key range %q is gone.", partition)
-}
+// FeedNow returns the position of the change feed behind everything that is in it now: every write that is acknowledged
+// later comes behind it.
+func (c *Container) FeedNow(sc feed.Scope) (feed.Position, error) { return feed.Now(c.rt, sc) }
 
 // EPKText returns the effective partition key of a partition key as SDKs compute it: upper-case hex.
 func EPKText(def PartitionKeyDef, pk PartitionKey) string { return epk.Text(def.EPKKind(), pk) }

@@ -55,11 +55,13 @@ func TestFeed(t *testing.T) {
 	})
 }
 
-// A position is text with a checksum that belongs to a container; what isn't one is refused, never read.
+// A position over partitions is text with a checksum that belongs to a container; what isn't one is refused, never read.
 func TestFeedPositions(t *testing.T) {
 	e, _ := hooked(t, core.Options{})
-	a, b := newContainer(t, e, core.ContainerSpec{ID: "a"}), newContainer(t, e, core.ContainerSpec{ID: "b"})
+	two := core.Throughput{Manual: 20000}
+	a, b := newContainer(t, e, core.ContainerSpec{ID: "a", Throughput: two}), newContainer(t, e, core.ContainerSpec{ID: "b", Throughput: two})
 	put(t, a, core.Create, `{"id":"1","pk":"a"}`)
+	put(t, a, core.Create, `{"id":"2","pk":"a"}`)
 	page, err := a.ChangeFeed(bg, "", feed.Start(), 0)
 	if err != nil || len(page.Items) != 1 {
 		t.Fatalf("%d items (%v)", len(page.Items), err)
@@ -88,11 +90,13 @@ func FuzzFeedPosition(f *testing.F) {
 		f.Fatal(err)
 	}
 	defer e.Close()
-	c := newContainer(f, e, core.ContainerSpec{})
+	c := newContainer(f, e, core.ContainerSpec{Throughput: core.Throughput{Manual: 20000}})
 	put(f, c, core.Create, `{"id":"1","pk":"a"}`)
-	page, _ := c.ChangeFeed(bg, "", feed.Start(), 10)
+	put(f, c, core.Create, `{"id":"2","pk":"a"}`)
+	page, _ := c.ChangeFeed(bg, "", feed.Start(), 1)
 	raw, _ := base64.RawURLEncoding.DecodeString(page.Next.String())
 	f.Add(raw[:len(raw)-4])
+	f.Add(slotPosition(c, 5, 0, 7)) // the format before
 	f.Fuzz(func(t *testing.T, body []byte) {
 		p, err := feed.Parse(base64.RawURLEncoding.EncodeToString(sealed(body)))
 		if err != nil {

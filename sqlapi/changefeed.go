@@ -13,12 +13,9 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// maxFeedSteps bounds how many pages of the core one reply looks through for items that a filter (a partition key, a part
-// of a range, a time) lets pass. A reply may be empty with a moved position.
-const maxFeedSteps = 64
-
-// changeFeed answers the latest-version change feed: the items written after a position, in the order of their last write.
-// The position is the etag of the reply before; 304 says that there is nothing new, and carries an etag too.
+// changeFeed answers the latest-version change feed: the items written after a position, in the order of their last
+// write. The position is the etag of the reply before; 304 says that there is nothing new, and carries an etag too. A
+// reply of 200 without items says that the page's work was used up before any were found: there may be more.
 func changeFeed(c *call) error {
 	ct, err := c.parent()
 	if err != nil {
@@ -36,64 +33,58 @@ func changeFeed(c *call) error {
 	if err != nil {
 		return err
 	}
-	pos, err := feedStart(header(c.In, hIfNoneMatch), ct)
+	sc := feed.Scope{PK: s.pk}
+	if s.ranged {
+		sc.Range.Min, sc.Range.Max = s.span.min, s.span.max
+	}
+	if sc.Since, err = feedSince(header(c.In, hIfModifiedSince)); err != nil {
+		return err
+	}
+	page, err := c.feedPage(ct, sc, size)
 	if err != nil {
 		return err
 	}
-	since, err := feedSince(header(c.In, hIfModifiedSince))
-	if err != nil {
-		return err
-	}
-	partition := feedPartition(ct, &s)
 	show := appendFeedItem
 	if header(c.In, hWireFormat) == wrappedFormat {
 		show = appendFeedChange
 	}
-	coll := ct.RID()
-	c.Out = c.startDocuments(coll)
-	n, bytes := 0, 0
-	for range maxFeedSteps {
-		page, err := ct.ChangeFeed(c.Ctx(), partition, pos, size-n)
-		if err != nil {
+	c.Out = c.startDocuments(ct.RID())
+	bytes := 0
+	for i, it := range page.Items {
+		if i > 0 {
+			c.Out = append(c.Out, ',')
+		}
+		bytes += len(it.Doc)
+		c.Out = show(c.Out, ct, it)
+		if err := c.Hold(len(c.Out)); err != nil {
 			return err
 		}
-		pos = page.Next
-		for _, it := range page.Items {
-			bytes += len(it.Doc)
-			if it.TS() < since || !inScope(ct, &s, it) {
-				continue
-			}
-			if n > 0 {
-				c.Out = append(c.Out, ',')
-			}
-			c.Out = show(c.Out, ct, it)
-			n++
-			if err := c.Hold(len(c.Out)); err != nil {
-				return err
-			}
-		}
-		if !page.More || n >= size || len(c.Out) >= maxReply {
-			break
-		}
 	}
-	c.setETag(pos.String())
+	n := len(page.Items)
+	c.setETag(page.Next.String())
 	c.setScope(ct, &s)
 	c.Charge = ru.Query(1, 0, n, bytes)
-	if n == 0 {
+	if n == 0 && !page.More {
 		return c.send(http.StatusNotModified)
 	}
 	return c.endDocuments(n)
 }
 
-// feedStart reads where the feed goes on: nothing is the beginning, * is now, anything else an etag of ours.
-func feedStart(ifNoneMatch string, ct *core.Container) (feed.Position, error) {
-	switch ifNoneMatch {
+// feedPage reads a page from where the request says that the feed goes on: nothing is the beginning, an etag of ours
+// behind what was read with it. The page of *, now, has no items: only what is written from now on is asked for.
+func (c *call) feedPage(ct *core.Container, sc feed.Scope, size int) (page feed.Page, err error) {
+	pos := feed.Start()
+	switch v := header(c.In, hIfNoneMatch); v {
 	case "":
-		return feed.Start(), nil
 	case "*":
-		return feed.After(ct.LSN()), nil
+		page.Next, err = ct.FeedNow(sc)
+		return page, err
+	default:
+		if pos, err = feed.Parse(trimETag(v)); err != nil {
+			return page, err
+		}
 	}
-	return feed.Parse(trimETag(ifNoneMatch))
+	return ct.Feed(c.Ctx(), sc, pos, size)
 }
 
 // feedSince reads a start time in seconds; 0 when there is none. Clients write the zone as GMT or UTC.
@@ -108,39 +99,6 @@ func feedSince(v string) (int64, error) {
 		}
 	}
 	return t.Unix(), nil
-}
-
-// feedPartition names the one physical partition that a feed is restricted to; "" when there is none or more than one.
-func feedPartition(ct *core.Container, s *scope) string {
-	if len(s.pk) == len(ct.Spec().PartitionKey.Paths) {
-		if p, err := ct.PartitionOf(s.pk); err == nil {
-			return p.ID
-		}
-	}
-	if s.ranged {
-		for _, p := range ct.Partitions() {
-			if s.span.min >= p.Min && s.span.max <= p.Max {
-				return p.ID
-			}
-		}
-	}
-	return ""
-}
-
-// inScope reports whether an item is under the partition key and in the range that a feed is restricted to.
-func inScope(ct *core.Container, s *scope, it *core.Item) bool {
-	if s.pk == nil && !s.ranged {
-		return true
-	}
-	pk := it.PK()
-	if s.pk != nil && !sameKey(s.pk, pk[:min(len(s.pk), len(pk))]) {
-		return false
-	}
-	if !s.ranged {
-		return true
-	}
-	text := core.EPKText(ct.Spec().PartitionKey, pk)
-	return text >= s.span.min && text < s.span.max
 }
 
 // appendFeedItem appends an item with the LSN of its last write, which only the change feed shows.

@@ -1,10 +1,24 @@
 package sqlapi
 
 import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"net/http"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/value"
 )
 
 const incremental = "A-IM: Incremental feed"
@@ -49,7 +63,7 @@ func TestChangeFeed(t *testing.T) {
 	a.do("POST", docs, `{"id":"new","pk":"p0"}`, key("p0")).is(201)
 	a.do("DELETE", docs+"/i5", "", key("p2")).is(204)
 	ids, etag = a.drain(etag)
-	if fmt.Sprint(ids) != "[i4 new]" && fmt.Sprint(ids) != "[new i4]" {
+	if fmt.Sprint(ids) != "[i4 new]" && fmt.Sprint(ids) != "[new i4]" { // of two partitions
 		t.Fatalf("%v", ids)
 	}
 	if ids, _ = a.drain(etag); len(ids) != 0 {
@@ -97,5 +111,154 @@ func TestChangeFeedWireFormat(t *testing.T) {
 	item, about := change["current"].(map[string]any), change["metadata"].(map[string]any)
 	if item["id"] != "i0" || item["_lsn"] != about["lsn"] || about["crts"] != item["_ts"] {
 		t.Errorf("%s", r.body)
+	}
+}
+
+// The etag of a feed within a physical partition is its LSN as a number in quotes, as the service's is: Python's client
+// takes another continuation for none, and begins at the end.
+func TestChangeFeedETagIsANumber(t *testing.T) {
+	a := withItems(t, 30)
+	number := regexp.MustCompile(`^"[0-9]+"$`)
+	id := "x-ms-documentdb-partitionkeyrangeid: "
+	part := []string{"x-ms-read-key-type: EffectivePartitionKeyRange", "x-ms-start-epk: 05", "x-ms-end-epk: 1A"}
+	for name, scope := range map[string][]string{
+		"range 0": {id + "0"}, "range 1": {id + "1"}, "part of a range": append(part, id+"0"),
+		"key": {key("p1")}, "key with its range": {key("p1"), id + "0"}, "key with another range": {key("p1"), id + "1"},
+	} {
+		for _, from := range []string{"x-none: 1", "If-None-Match: *", "If-Modified-Since: Mon, 02 Jan 2006 15:04:05 GMT", `If-None-Match: "0"`} {
+			r := a.do("GET", docs, "", append([]string{incremental, "x-ms-max-item-count: 2", from}, scope...)...)
+			if etag := r.h.Get("etag"); !number.MatchString(etag) {
+				t.Errorf("%s, %s: %d with the etag %s", name, from, r.code, etag)
+			}
+		}
+	}
+	if whole := a.do("GET", docs, "", incremental, "x-ms-max-item-count: 2").is(200).h.Get("etag"); number.MatchString(whole) {
+		t.Errorf("the etag over partitions is the number %s", whole)
+	}
+}
+
+// A reader hears 304 only at the end: not before items that others of a key, a range or an earlier time hide, and not
+// before what a page had no time to come to.
+func TestChangeFeedSaysNotModifiedAtTheEnd(t *testing.T) {
+	a := withItems(t, 0)
+	for i := range 300 {
+		a.do("POST", docs, fmt.Sprintf(`{"id":"%d","pk":"many"}`, i), key("many")).is(201)
+	}
+	ct, err := a.srv.core.Container("db", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	few := beside(ct, "many", true)
+	a.srv.clock.Advance(5 * time.Minute)
+	since := "If-Modified-Since: " + a.srv.clock.Now().Format(http.TimeFormat)
+	a.do("POST", docs, `{"id":"few","pk":"`+few+`"}`, key(few)).is(201)
+	for _, scope := range []string{key(few), since} {
+		a.do("GET", docs, "", incremental, "x-ms-max-item-count: 1", scope).is(200).has(`"id":"few"`).has(`"_count":1`)
+	}
+	a.do("POST", "/dbs/db/colls", `{"id":"short","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":60,"indexingPolicy":{"indexingMode":"none","automatic":false}}`).is(201)
+	short := "/dbs/db/colls/short/docs"
+	for i := range 10_001 {
+		a.do("POST", short, fmt.Sprintf(`{"id":"%d","pk":"a"}`, i), key("a")).is(201)
+	}
+	a.srv.clock.Advance(5 * time.Minute) // all are gone, and their entries still there
+	a.do("POST", short, `{"id":"alive","pk":"a"}`, key("a")).is(201)
+	r := a.do("GET", short, "", incremental).is(200).has(`"Documents":[],"_count":0`)
+	r = a.do("GET", short, "", incremental, "If-None-Match: "+r.h.Get("etag")).is(200).has(`"alive"`)
+	a.do("GET", short, "", incremental, "If-None-Match: "+r.h.Get("etag")).is(304)
+}
+
+// An etag of a version before, which had an LSN for each slot, goes on where it was.
+func TestChangeFeedTakesOldETags(t *testing.T) {
+	a := withItems(t, 30)
+	rid, _ := base64.StdEncoding.DecodeString(a.do("GET", "/dbs/db/colls/c", "").is(200).json()["_rid"].(string))
+	b := binary.AppendVarint(append([]byte{1}, rid...), 0)
+	b = binary.AppendUvarint(b, 8)
+	for slot := range uint64(8) {
+		b = binary.AppendVarint(binary.AppendUvarint(b, slot+1), 27) // LSNs are 1, 2, .. here
+	}
+	b = binary.BigEndian.AppendUint32(b, uint32(xxhash.Sum64(b)))
+	ids, _ := a.drain(`"` + base64.RawURLEncoding.EncodeToString(b) + `"`)
+	if slices.Sort(ids); fmt.Sprint(ids) != "[i27 i28 i29]" {
+		t.Errorf("%v", ids)
+	}
+}
+
+// No reply is much larger than 4 MiB, however many items are asked for.
+func TestChangeFeedReplyIsBounded(t *testing.T) {
+	a := withItems(t, 0)
+	text := strings.Repeat("x", 1<<20)
+	for i := range 12 {
+		a.do("POST", docs, fmt.Sprintf(`{"id":"%d","pk":"p%d","text":"%s"}`, i, i%6, text), key(fmt.Sprint("p", i%6))).is(201)
+	}
+	for _, scope := range []string{"x-none: 1", key("p1"), "x-ms-documentdb-partitionkeyrangeid: 0", "If-Modified-Since: Mon, 02 Jan 2006 15:04:05 GMT"} {
+		if r := a.do("GET", docs, "", incremental, "x-ms-max-item-count: 100000", scope).is(200); len(r.body) > 6<<20 {
+			t.Errorf("%s: %d bytes", scope, len(r.body))
+		}
+	}
+}
+
+// beside returns a partition key in the slot of another one, or in another slot.
+func beside(ct *core.Container, pk string, same bool) string {
+	slot := func(pk string) int {
+		n, _ := ct.SlotOf(core.PartitionKey{value.StringOf(pk)})
+		return n
+	}
+	other := pk + "x"
+	for (slot(other) == slot(pk)) != same {
+		other += "x"
+	}
+	return other
+}
+
+// slowKV is an engine whose next write is held up before it is visible.
+type slowKV struct {
+	kv.Engine
+	hold chan chan bool
+}
+
+func (s *slowKV) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
+	select {
+	case goOn := <-s.hold:
+		goOn <- true
+		<-goOn
+	default:
+	}
+	return s.Engine.Write(ctx, b, pre)
+}
+
+// A write that is acknowledged after "now" was asked for is in the feed from there, although one with a higher LSN was
+// acknowledged before.
+func TestChangeFeedFromNowLosesNothing(t *testing.T) {
+	clk, eng := clock.Fake(testNow), &slowKV{Engine: memkv.New(), hold: make(chan chan bool, 1)}
+	e, err := core.Open(context.Background(), eng, core.Options{Clock: clk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(e, Options{Account: "acct", Key: testKey, Auth: true, Clock: clk, Wall: clk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &api{t, s}
+	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
+	a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`).is(201)
+	a.do("POST", docs, `{"id":"old","pk":"p0"}`, key("p0")).is(201)
+	ct, err := e.Container("db", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := beside(ct, "p0", false) // in one slot, the second waits for the first
+	goOn, done := make(chan bool), make(chan bool)
+	eng.hold <- goOn
+	go func() {
+		defer close(done)
+		a.do("POST", docs, `{"id":"slow","pk":"`+other+`"}`, key(other)).is(201)
+	}()
+	<-goOn
+	a.do("POST", docs, `{"id":"fast","pk":"p0"}`, key("p0")).is(201)
+	etag := a.do("GET", docs, "", incremental, "If-None-Match: *").is(304).h.Get("etag")
+	goOn <- true
+	<-done
+	if ids, _ := a.drain(etag); fmt.Sprint(ids) != "[slow fast]" {
+		t.Errorf("from now: %v", ids)
 	}
 }

@@ -101,28 +101,17 @@ func (b *builder) ranges() ([]places, error) {
 	if b.q.Ranges == nil {
 		return nil, nil
 	}
-	kind := b.view.Container().Def().PartitionKey.EPKKind()
-	size := b.view.Container().PlaceLen()
 	texts := joined(b.q.Ranges)
 	out := make([]places, 0, len(texts))
 	for _, t := range texts {
-		lo, err := epk.ParseBoundary(kind, t.Min)
+		lo, hi, exact, err := b.view.Container().Places(t)
 		if err != nil {
-			return nil, errRange(t)
+			return nil, err
 		}
-		hi, err := epk.ParseBoundary(kind, t.Max)
-		if err != nil {
-			return nil, errRange(t)
+		if !exact {
+			b.texts = texts
 		}
-		if kind == epk.V1 {
-			if longer(lo, t.Min) {
-				b.texts = texts
-			}
-			if longer(hi, t.Max) {
-				b.texts, hi = texts, keys.After(hi)
-			}
-		}
-		r := places{least(lo, size), least(hi, size)}
+		r := places{lo, hi}
 		if n := len(out); n > 0 && out[n-1].hi != nil && bytes.Compare(r.lo, out[n-1].hi) < 0 {
 			out[n-1].hi = r.hi // two parts of one V1 hash
 			continue
@@ -130,26 +119,6 @@ func (b *builder) ranges() ([]places, error) {
 		out = append(out, r)
 	}
 	return out, nil
-}
-
-func errRange(r epk.Range) error {
-	return status.New(status.BadRequest, "The range of effective partition keys %q to %q is malformed.", r.Min, r.Max)
-}
-
-// longer reports whether a V1 boundary text goes on behind the hash that it parsed to.
-func longer(place []byte, text string) bool {
-	return len(place) == 4 && epk.CompareText(epk.BoundaryText(epk.V1, place), text) < 0
-}
-
-// least returns the least placement of size bytes that isn't below a boundary.
-func least(boundary []byte, size int) []byte {
-	if len(boundary) <= size {
-		return boundary
-	}
-	if len(bytes.Trim(boundary[size:], "\x00")) > 0 {
-		return keys.After(boundary[:size])
-	}
-	return boundary[:size]
 }
 
 // joined returns the ranges in order, those that overlap or touch joined and those that are empty left out.

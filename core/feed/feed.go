@@ -1,180 +1,229 @@
 // Package feed reads the change feed: the latest version of every item in the order of its last write.
 //
-// A slot's feed has exactly one entry per live item. All slots of a container count on one LSN scale, so one position is good
-// for every range and its descendants: "everything up to this LSN was seen".
+// A slot has exactly one feed entry per live item, by LSN. The feed of a physical partition is the merge of its
+// slots by LSN, up to the settled mark: no commit at or below it is still to become visible. So one number says
+// what was read of a physical partition, for every part of it: "everything up to this LSN". A wider feed reads its
+// partitions in turn, and its position has a number for each.
+//
+// For example, slot A has entries 3 and 9, slot B 4 and 7, and a commit with LSN 8 is on its way. The mark is 7, and a
+// page from the start shows 3, 4 and 7. The reader stands at 7. When 8 is visible it is shown, and 9 behind it.
 package feed
 
 import (
+	"bytes"
 	"context"
-	"encoding/base64"
-	"encoding/binary"
-	"maps"
 	"slices"
 
-	"github.com/cespare/xxhash/v2"
-
-	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
 )
-
-// Position is where a reader of some slots stands: per slot the last LSN whose commit was read whole.
-type Position struct {
-	seen map[uint32]int64 // by slot id; a slot that is not named stands at Base
-	Base int64
-	rid  [8]byte // the container that it was read from; zero with Start and After
-}
-
-// Start is the position before everything.
-func Start() Position { return Position{} }
-
-// After returns the position after every commit up to lsn.
-func After(lsn int64) Position { return Position{Base: lsn} }
 
 // Page is a piece of the feed. No page ends inside a commit.
 type Page struct {
 	Items []*store.Item
 	Next  Position
-	More  bool // there may be more right away
+	More  bool // there may be more right away, also behind a page without items
 
 	bytes int // of the items' documents
+	work  int // feed entries that gave no item
 }
 
-// maxBytes is how much of documents ends a page, whatever number of items is asked for.
-const maxBytes = 4 << 20
+// Bounds of a page beside the number of items that is asked for.
+const (
+	maxBytes = 4 << 20 // of documents
+	maxWork  = 10_000  // feed entries that give no item
+)
 
 // full reports whether a page of at most so many items takes no further commit.
 func (p *Page) full(most int) bool { return len(p.Items) >= most || p.bytes >= maxBytes }
 
-// Read returns up to max items of the slots [from, to) that were written after a position, in LSN order within each slot,
-// and where to go on. They are fewer when they are large, and may be more because a commit is never cut. It examines the
-// feed entries after the position and nothing else. It stops before commits that are not durable yet.
-func Read(ctx context.Context, c *store.Container, from, to int, pos Position, max int) (Page, error) {
-	rid := c.Def().RID()
-	if pos.rid != rid && pos.rid != [8]byte{} {
-		return Page{}, errPosition()
+// add appends an item.
+func (p *Page) add(it *store.Item) { p.Items, p.bytes = append(p.Items, it), p.bytes+len(it.Doc) }
+
+// Read returns up to most items of a scope that were written after a position, and where to go on. The items of a
+// physical partition are in LSN order. They are fewer when they are large, and may be more because a commit is
+// never cut. A page that has looked at too many entries outside of its scope ends with what it has, perhaps
+// nothing, and More. Everything that it shows or passes is durable.
+func Read(ctx context.Context, c *store.Container, sc Scope, pos Position, most int) (Page, error) {
+	r, err := newRead(ctx, c, sc, pos)
+	if err != nil {
+		return Page{}, err
 	}
-	p := Page{Next: Position{Base: pos.Base, seen: map[uint32]int64{}, rid: rid}}
-	for k, v := range pos.seen {
-		p.Next.seen[k] = v
+	r.most = max(most, 1)
+	if r.behind() {
+		r.view = c.View() // it holds everything up to the marks
+		defer r.view.Close()
+		err = r.inTurn()
 	}
-	if err := c.Alive(); err != nil {
-		return p, err
-	}
-	if max < 1 {
-		max = 1
-	}
-	view := c.View()
-	defer view.Close()
-	for i := from; i < to; i++ {
-		if p.full(max) {
-			p.More = true
-			break
-		}
-		if err := readSlot(ctx, view, i, &p, max); err != nil {
-			return p, err
-		}
-	}
-	return p, nil
+	r.page.Next = r.next()
+	return r.page, err
 }
 
-func readSlot(ctx context.Context, view *store.View, i int, p *Page, most int) error {
-	key := view.SlotKey(i)
-	after := max(p.Next.of(key.ID), 0)
-	lo := keys.AppendFeed(nil, key, uint64(after)+1, 0)
-	_, hi := keys.KindBounds(key, keys.KindFeed)
-	it, err := view.Iter(lo, hi)
+// Now returns the position from which a reader sees every commit into the scope that is not durable yet. It may see
+// some that became so a moment before.
+func Now(c *store.Container, sc Scope) (Position, error) {
+	r, err := newRead(context.Background(), c, sc, Start())
 	if err != nil {
-		return err
+		return Position{}, err
 	}
-	defer it.Close()
-	for ok := it.First(); ok; ok = it.Next() {
-		if err := ctx.Err(); err != nil {
-			return status.Wrap(status.Timeout, err, "The request took too long.")
+	for i := range r.parts {
+		for k := range r.parts[i].slots {
+			r.parts[i].slots[k].seen = r.durable
 		}
-		lsn, _, ok := keys.Feed(it.Key())
-		if !ok {
-			return status.New(status.Corruption, "malformed feed entry")
+	}
+	return r.next(), nil
+}
+
+// read is one call of Read.
+type read struct {
+	ctx   context.Context
+	c     *store.Container
+	sc    *Scope
+	pos   Position
+	parts []part
+
+	// The settled marks of all slots of the scope. They are one scale today; where each physical partition has its own,
+	// they have marks of their own.
+	mark, durable int64
+
+	turn int // the part to read first
+	view *store.View
+	most int
+	page Page
+}
+
+func newRead(ctx context.Context, c *store.Container, sc Scope, pos Position) (*read, error) {
+	if err := c.Alive(); err != nil {
+		return nil, err
+	}
+	if rid := c.Def().RID(); pos.rid != rid && pos.rid != [8]byte{} {
+		return nil, errPosition()
+	}
+	parts, err := sc.parts(c)
+	if err != nil {
+		return nil, err
+	}
+	pos.resolve(c.Def())
+	if pos.greatest() > c.GivenLSN() && pos.greatest() > c.ReservedLSN() {
+		return nil, errPosition() // of a container that was there before, or of another one
+	}
+	r := &read{ctx: ctx, c: c, sc: &sc, pos: pos, parts: parts}
+	if len(parts) == 0 {
+		return r, nil
+	}
+	r.mark, r.durable = c.Settled(r.slots())
+	for i := range parts {
+		sl := parts[i].slots
+		for k := range sl {
+			sl[k].seen = pos.least(sl[k].min, sl[k].max)
 		}
-		if int64(lsn) != after && p.full(most) {
-			p.More = true
+		if bytes.Compare(sl[0].min, pos.turn) <= 0 {
+			r.turn = i
+		}
+	}
+	return r, nil
+}
+
+// slots returns the slots [from, to) of the scope.
+func (r *read) slots() (from, to int) {
+	last := r.parts[len(r.parts)-1].slots
+	return r.parts[0].slots[0].slot, last[len(last)-1].slot + 1
+}
+
+// behind reports whether there may be anything to read.
+func (r *read) behind() bool {
+	return slices.ContainsFunc(r.parts, func(p part) bool {
+		return slices.ContainsFunc(p.slots, func(s piece) bool { return s.seen < r.mark })
+	})
+}
+
+// inTurn reads the parts, from that whose turn it is on. The part behind the one that a page ends in is the next one's
+// first: none has to wait for another that is written to all the time.
+func (r *read) inTurn() error {
+	first := r.turn
+	for i := range r.parts {
+		at := (first + i) % len(r.parts)
+		if r.page.full(r.most) || r.page.work >= maxWork {
+			r.page.More, r.turn = true, at
 			return nil
 		}
-		item := &store.Item{}
-		found, err := view.FetchSuffix(item, i, it.Value(), &store.Mem{})
+		more, err := r.part(&r.parts[at])
 		if err != nil {
 			return err
 		}
-		if found {
-			if err := view.Settle(i, item); err != nil {
-				return err
-			}
-			p.Items, p.bytes = append(p.Items, item), p.bytes+len(item.Doc)
+		if more {
+			r.page.More, r.turn = true, (at+1)%len(r.parts)
 		}
-		after = int64(lsn)
-		p.Next.seen[key.ID] = after
 	}
-	return store.Translate(it.Err())
+	return nil
 }
 
-func (p Position) of(slot uint32) int64 {
-	if v, ok := p.seen[slot]; ok {
-		return max(v, p.Base)
+// next is the position after what was read. It is a number in a physical partition, and where all of a container was
+// read to its end: some clients can go on from a number only.
+func (r *read) next() Position {
+	if len(r.parts) == 0 {
+		return r.pos
 	}
-	return p.Base
-}
-
-const formatPosition = 1
-
-// String returns the position as opaque text with a checksum.
-func (p Position) String() string {
-	b := append([]byte{formatPosition}, p.rid[:]...)
-	b = binary.AppendVarint(b, p.Base)
-	b = binary.AppendUvarint(b, uint64(len(p.seen)))
-	for _, k := range slices.Sorted(maps.Keys(p.seen)) {
-		b = binary.AppendUvarint(b, uint64(k))
-		b = binary.AppendVarint(b, p.seen[k])
-	}
-	b = binary.BigEndian.AppendUint32(b, uint32(xxhash.Sum64(b)))
-	return base64.RawURLEncoding.EncodeToString(b)
-}
-
-func errPosition() error {
-	return status.New(status.BadRequest, "The continuation of the change feed is invalid or belongs to another container.")
-}
-
-// Parse reads what String wrote.
-func Parse(s string) (Position, error) {
-	bad := errPosition()
-	b, err := base64.RawURLEncoding.DecodeString(s)
-	if err != nil || len(b) < 15 || b[0] != formatPosition || binary.BigEndian.Uint32(b[len(b)-4:]) != uint32(xxhash.Sum64(b[:len(b)-4])) {
-		return Position{}, bad
-	}
-	p := Position{seen: map[uint32]int64{}, rid: [8]byte(b[1:9])}
-	rest := b[9 : len(b)-4]
-	var k int
-	if p.Base, k = binary.Varint(rest); k <= 0 {
-		return Position{}, bad
-	}
-	rest = rest[k:]
-	n, k := binary.Uvarint(rest)
-	if k <= 0 || n > uint64(len(rest)) {
-		return Position{}, bad
-	}
-	rest = rest[k:]
-	for range n {
-		slot, k := binary.Uvarint(rest)
-		if k <= 0 {
-			return Position{}, bad
+	var p Position
+	for i := range r.parts {
+		for k := range r.parts[i].slots {
+			p.add(r.parts[i].slots[k].min, r.parts[i].slots[k].seen)
 		}
-		lsn, m := binary.Varint(rest[k:])
-		if m <= 0 {
-			return Position{}, bad
-		}
-		p.seen[uint32(slot)], rest = lsn, rest[k+m:]
 	}
-	if len(rest) > 0 {
-		return Position{}, bad
+	first, last := r.parts[0].slots[0], r.parts[len(r.parts)-1].slots
+	end := last[len(last)-1].max
+	all := len(first.min) == 0 && end == nil
+	if (len(r.parts) == 1 || all) && r.level() {
+		return After(first.seen)
 	}
-	return p, nil
+	if end != nil {
+		p.add(end, 0)
+	}
+	p.wide, p.rid, p.turn = true, r.c.Def().RID(), r.parts[r.turn].slots[0].min
+	return p
+}
+
+// level reports whether the reader stands at one LSN in all slots.
+func (r *read) level() bool {
+	lsn := r.parts[0].slots[0].seen
+	return !slices.ContainsFunc(r.parts, func(p part) bool {
+		return slices.ContainsFunc(p.slots, func(s piece) bool { return s.seen != lsn })
+	})
+}
+
+// part reads one physical partition. more says that it has more.
+func (r *read) part(p *part) (more bool, err error) {
+	m := merge{read: r, part: p}
+	defer m.close()
+	if err := m.open(); err != nil {
+		return false, err
+	}
+	end, more, err := m.run()
+	if err != nil {
+		return false, err
+	}
+	for i := range p.slots {
+		p.slots[i].seen = max(p.slots[i].seen, end)
+	}
+	return more, nil
+}
+
+// take adds the item with a suffix of a slot, unless it has expired or is too old: then it was work for nothing.
+func (r *read) take(slot int, suffix []byte) error {
+	item := &store.Item{}
+	found, err := r.view.FetchSuffix(item, slot, suffix, &store.Mem{})
+	if err == nil && found && item.TS() >= r.sc.Since {
+		r.page.add(item)
+	} else {
+		r.page.work++
+	}
+	return err
+}
+
+// gone fails when the reader has gone.
+func (r *read) gone() error {
+	if err := r.ctx.Err(); err != nil {
+		return status.Wrap(status.Timeout, err, "The request took too long.")
+	}
+	return nil
 }

@@ -210,6 +210,7 @@ func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 	sl := p.sl
 	p.h = sl.head
 	p.h.Tracked = slices.Clone(sl.head.Tracked)
+	sl.taking.Store(d.c.counter.given.Load() + 1)
 	lsn, err := d.c.counter.nextLSN(ctx, p.h.LSN)
 	if err != nil {
 		return err
@@ -281,7 +282,7 @@ func (d *draft) write(ctx context.Context) (pending, error) {
 	for i := range d.parts {
 		p := &d.parts[i]
 		p.sl.head, p.sl.headBytes, p.sl.spare = p.h, p.head, p.sl.headBytes
-		p.sl.last.Store(&lastCommit{p.h.LSN, w})
+		p.sl.committed(p.h.LSN, w)
 		p.sl.publish()
 	}
 	last := &d.parts[len(d.parts)-1]
@@ -293,6 +294,7 @@ func (d *draft) write(ctx context.Context) (pending, error) {
 // nothing is written, try again.
 func (d *draft) commit(ctx context.Context) (p pending, raced bool, err error) {
 	sl := d.parts[0].sl
+	defer sl.taken()
 	if err := d.fill(ctx, false); err != nil {
 		d.free()
 		return pending{slot: sl, lsn: sl.head.LSN}, false, err // a refusal is made of what is there
@@ -331,7 +333,7 @@ func (c *Container) lost(sl *slot, cause error) (raced bool, err error) {
 		if err != nil {
 			return false, translate(err)
 		}
-		sl.last.Store(&lastCommit{h.LSN, w})
+		sl.committed(h.LSN, w)
 	}
 	sl.head, sl.headBytes = h, b
 	sl.publish()

@@ -59,6 +59,7 @@ type slot struct {
 	bytes   atomic.Int64
 	durable atomic.Int64 // every commit up to this LSN is durable
 	last    atomic.Pointer[lastCommit]
+	taking  atomic.Int64 // lower bound of the LSNs of a commit that isn't visible yet; 0 = there is none: see Settled
 	flags   atomic.Pointer[indexFlags]
 
 	ids      atomic.Pointer[idFilter]

@@ -277,6 +277,7 @@ func (d *draft) lock(ctx context.Context) (unlock func(), err error) {
 	slots := make([]*slot, 0, len(d.parts))
 	unlock = func() {
 		for _, sl := range slots {
+			sl.taken()
 			sl.mu.Unlock()
 		}
 	}

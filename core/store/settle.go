@@ -28,6 +28,7 @@ import (
 // lastCommit is the last commit of a slot that can be waited for.
 type lastCommit struct {
 	lsn    int64
+	from   int64 // every commit of the slot below it was durable when this one was made
 	commit kv.Commit
 }
 

@@ -185,7 +185,26 @@ class ChangeFeed(SQLCase):
         self.c.upsert_item({"id": "i5", "pk": "p5", "n": -5})
         self.assertEqual([r["id"] for r in self.feed(start_time=at)[0]], ["i5"])
 
-    def test_d_all_versions_are_refused(self):
+    # With a range id the client takes a continuation for one of its own when it is a number in quotes; another one is "from now" to it.
+    def test_d_numbers(self):
+        for options in ({}, {"offer_throughput": 25100}):
+            c = self.container(**options)
+            for i in range(20):
+                c.create_item({"id": f"i{i}", "pk": f"p{i}"})
+            pages = c.query_items_change_feed(partition_key_range_id="0", is_start_from_beginning=True, max_item_count=8).by_page()
+            self.assertEqual(len(sum((list(p) for p in pages), [])), 20)
+            token = self.client.client_connection.last_response_headers["etag"]
+            for i in range(3):
+                c.upsert_item({"id": f"i{i}", "pk": f"p{i}", "again": True})
+            rows = list(c.query_items_change_feed(partition_key_range_id="0", continuation=token))
+            self.assertEqual(sorted(r["id"] for r in rows), ["i0", "i1", "i2"])
+            if not options:
+                page = next(c.query_items_change_feed(partition_key_range_id="0", continuation=token, max_item_count=1).by_page())
+                self.assertEqual([r["id"] for r in page], ["i0"])
+                token = self.client.client_connection.last_response_headers["etag"]
+                self.assertEqual([r["id"] for r in c.query_items_change_feed(continuation=token)], ["i1", "i2"])
+
+    def test_e_all_versions_are_refused(self):
         self.refused(400, lambda: list(self.c.query_items_change_feed(mode="AllVersionsAndDeletes")))
 
 

@@ -1,0 +1,133 @@
+package feed
+
+import (
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/store"
+)
+
+// merge reads the feeds of the slots of one physical partition together, by LSN.
+type merge struct {
+	*read
+	part    *part
+	cursors []cursor
+}
+
+// cursor stands on an entry of one slot's feed.
+type cursor struct {
+	*piece
+	it  kv.Iterator
+	lsn int64
+}
+
+// open waits until the view is durable in the slots that have something new, and finds the first entry of each.
+func (m *merge) open() error {
+	for i := range m.part.slots {
+		p := &m.part.slots[i]
+		if p.seen >= m.mark {
+			continue
+		}
+		last, err := m.view.SettleHead(p.slot, p.seen)
+		if err != nil {
+			return err
+		}
+		if last <= p.seen {
+			continue
+		}
+		key := m.view.SlotKey(p.slot)
+		_, hi := keys.KindBounds(key, keys.KindFeed)
+		it, err := m.view.Iter(keys.AppendFeed(nil, key, uint64(p.seen)+1, 0), hi)
+		if err != nil {
+			return err
+		}
+		m.cursors = append(m.cursors, cursor{piece: p, it: it})
+		c := &m.cursors[len(m.cursors)-1]
+		if err := m.begin(c, key, min(last, m.mark)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin puts a cursor on its first entry.
+func (m *merge) begin(c *cursor, key keys.Slot, last int64) error {
+	if err := c.read(c.it.First()); err != nil || m.sc.Since == 0 || c.lsn == 0 {
+		return err
+	}
+	from, err := m.since(c, key, last)
+	if err != nil {
+		return err
+	}
+	return c.read(c.it.SeekGE(keys.AppendFeed(nil, key, uint64(from), 0)))
+}
+
+func (m *merge) close() {
+	for i := range m.cursors {
+		_ = m.cursors[i].it.Close()
+	}
+}
+
+// read takes the LSN of the entry that the iterator stands on; 0 when it stands on none.
+func (c *cursor) read(ok bool) error {
+	if c.lsn = 0; !ok {
+		return store.Translate(c.it.Err())
+	}
+	lsn, _, ok := keys.Feed(c.it.Key())
+	if !ok {
+		return status.New(status.Corruption, "malformed feed entry")
+	}
+	c.lsn = int64(lsn)
+	return nil
+}
+
+// least returns the cursor with the least LSN up to the mark; nil when there is none. A partition has a few slots: to
+// look at all of them costs less than to keep them in order.
+func (m *merge) least() (c *cursor) {
+	for i := range m.cursors {
+		if at := &m.cursors[i]; at.lsn != 0 && at.lsn <= m.mark && (c == nil || at.lsn < c.lsn) {
+			c = at
+		}
+	}
+	return c
+}
+
+// run adds items to the page until it is full or there are no more. end is the LSN up to which everything was read.
+func (m *merge) run() (end int64, more bool, err error) {
+	items, bytes := len(m.page.Items), m.page.bytes
+	for walked := 0; ; walked++ {
+		c := m.least()
+		if c == nil {
+			return m.mark, false, nil
+		}
+		if c.lsn != end && end != 0 {
+			if m.page.full(m.most) || m.page.work >= maxWork {
+				return end, true, nil
+			}
+		}
+		if walked == probeAfter {
+			found, ok, err := m.own(m.worth(len(m.page.Items) - items))
+			if err != nil {
+				return end, false, err
+			}
+			if ok {
+				m.page.Items, m.page.bytes = m.page.Items[:items], bytes
+				return m.show(found)
+			}
+		}
+		end = c.lsn
+		if err := m.gone(); err != nil {
+			return end, false, err
+		}
+		if suffix := c.it.Value(); c.holds(m.c, suffix) {
+			if err := m.take(c.slot, suffix); err != nil {
+				return end, false, err
+			}
+		} else {
+			m.page.work++
+		}
+		if err := c.read(c.it.Next()); err != nil {
+			return end, false, err
+		}
+	}
+}

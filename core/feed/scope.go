@@ -1,0 +1,150 @@
+package feed
+
+import (
+	"bytes"
+
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/epk"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/store"
+)
+
+// Scope is what a reader wants of a container's feed. The zero Scope is all of it.
+type Scope struct {
+	PK    store.PartitionKey // of one logical partition, or the first values of a hierarchical key; nil = any
+	Range epk.Range          // of effective partition keys; the zero Range is all
+	Since int64              // items last written before this second are left out
+}
+
+// part is what a scope has in one physical partition.
+type part struct {
+	slots []piece // in the order of their placements
+}
+
+// piece is what a scope has in one slot.
+type piece struct {
+	slot     int
+	min, max []byte     // the slot's placements
+	lo, hi   []byte     // suffixes of items in the scope, in [lo, hi); nil = from the slot's first, to its last
+	tuple    []byte     // what tuples of items begin with
+	text     *epk.Range // what the text of the key lies in, where placements don't tell
+	seen     int64      // where the reader stands
+}
+
+// whole reports whether all items of the slot are in the scope.
+func (p *piece) whole() bool { return p.lo == nil && p.hi == nil }
+
+// parts finds what a scope has in each physical partition, in their order.
+func (sc *Scope) parts(c *store.Container) ([]part, error) {
+	def := c.Def()
+	var all piece // the bounds of all slots
+	if sc.Range != (epk.Range{}) {
+		lo, hi, exact, err := c.Places(sc.Range)
+		if err != nil {
+			return nil, err
+		}
+		if all.lo, all.hi = lo, hi; !exact {
+			all.text = &sc.Range
+		}
+		if sc.Range.IsEmpty() || epk.CompareText(sc.Range.Min, epk.MaxText) >= 0 {
+			return nil, nil
+		}
+	}
+	if sc.PK != nil {
+		if err := all.under(c, sc.PK); err != nil {
+			return nil, err
+		}
+	}
+	var out []part
+	last := -1
+	for i := range def.Slots {
+		p, ok := all.in(def, i)
+		if !ok {
+			continue
+		}
+		if n := def.PartitionOfSlot(i); n != last {
+			out, last = append(out, part{}), n
+		}
+		at := &out[len(out)-1]
+		at.slots = append(at.slots, p)
+	}
+	return out, nil
+}
+
+// under narrows the bounds to a partition key or to the first values of one.
+func (p *piece) under(c *store.Container, pk store.PartitionKey) error {
+	if n := len(c.Def().KeyPaths()); len(pk) > n {
+		return status.WithSub(status.BadRequest, status.SubPartitionKeyMismatch,
+			"The partition key has %d components, the container's definition has %d.", len(pk), n)
+	}
+	_, place, tuple, full, err := c.Locate(pk)
+	if err != nil {
+		return err
+	}
+	lo := place
+	if full {
+		lo = append(place[:len(place):len(place)], tuple...)
+	}
+	hi := keys.After(lo)
+	p.tuple = tuple
+	if bytes.Compare(p.lo, lo) < 0 {
+		p.lo = lo
+	}
+	if p.hi == nil || bytes.Compare(hi, p.hi) < 0 {
+		p.hi = hi
+	}
+	return nil
+}
+
+// in returns the piece that the bounds have in a slot; false when there is none.
+func (p *piece) in(def *catalog.Container, slot int) (piece, bool) {
+	at := *p
+	at.slot, at.min = slot, def.Slots[slot].Min
+	if slot+1 < len(def.Slots) {
+		at.max = def.Slots[slot+1].Min
+	}
+	if at.hi != nil && (bytes.Compare(at.min, at.hi) >= 0 || bytes.Compare(at.lo, at.hi) >= 0) ||
+		at.max != nil && bytes.Compare(at.max, at.lo) <= 0 {
+		return at, false
+	}
+	if bytes.Compare(at.lo, at.min) <= 0 {
+		at.lo = nil
+	}
+	if at.max != nil && at.hi != nil && bytes.Compare(at.hi, at.max) >= 0 {
+		at.hi = nil
+	}
+	return at, true
+}
+
+// holds reports whether the item with this suffix (placement, tuple, id) is in the scope.
+func (p *piece) holds(c *store.Container, suffix []byte) bool {
+	if p.whole() && p.tuple == nil && p.text == nil {
+		return true
+	}
+	if bytes.Compare(suffix, p.lo) < 0 || p.hi != nil && bytes.Compare(suffix, p.hi) >= 0 {
+		return false
+	}
+	ident := suffix[c.PlaceLen():]
+	if !bytes.HasPrefix(ident, p.tuple) {
+		return false
+	}
+	if p.text == nil {
+		return true
+	}
+	pk, err := c.DecodeKey(ident)
+	return err == nil && p.text.Contains(epk.Text(epk.V1, pk))
+}
+
+// bounds returns the keys of the items that the piece may hold.
+func (p *piece) bounds(key keys.Slot) (lo, hi []byte) {
+	lo, hi = keys.KindBounds(key, keys.KindItem)
+	prefix := keys.AppendPrefix(nil, key, keys.KindItem)
+	if p.lo != nil {
+		lo = append(prefix[:len(prefix):len(prefix)], p.lo...)
+	}
+	if p.hi != nil {
+		hi = append(prefix[:len(prefix):len(prefix)], p.hi...)
+	}
+	return lo, hi
+}
