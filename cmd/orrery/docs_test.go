@@ -1,7 +1,9 @@
 package main
 
 import (
+	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -59,5 +61,46 @@ func TestDocumentedFlags(t *testing.T) {
 	}
 	for name := range documented {
 		t.Errorf("--%s is documented and no flag of serve", name)
+	}
+}
+
+// Tests that the documents name are there.
+func TestDocumentedTests(t *testing.T) {
+	const root = "../.."
+	isTest := regexp.MustCompile(`(?m)^func (Test\w+|Benchmark\w+|Fuzz\w+)\(`)
+	named := regexp.MustCompile("`(Test[A-Z]\\w+|Benchmark[A-Z]\\w+|Fuzz[A-Z]\\w+)`")
+	there, told := map[string]bool{}, map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		name := d.Name()
+		var find *regexp.Regexp
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (name == ".git" || name == "node_modules" || name == ".venv"):
+			return filepath.SkipDir
+		case strings.HasSuffix(name, "_test.go"):
+			find = isTest
+		case strings.HasSuffix(name, ".md"):
+			find = named
+		default:
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		for _, m := range find.FindAllStringSubmatch(string(b), -1) {
+			if find == isTest {
+				there[m[1]] = true
+			} else {
+				told[m[1]] = path
+			}
+		}
+		return err
+	})
+	if err != nil || len(told) < 50 {
+		t.Fatalf("%d tests are named: %v", len(told), err)
+	}
+	for name, where := range told {
+		if !there[name] {
+			t.Errorf("%s names %s, which isn't there", where, name)
+		}
 	}
 }
