@@ -2,7 +2,6 @@ package mongoapi
 
 import (
 	"context"
-	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,57 +9,18 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// slowDisk is an engine whose commits are visible at once, and durable when sync is closed; nil: at once too.
-type slowDisk struct {
-	kv.Engine
-	sync atomic.Pointer[chan bool]
-}
-
-type slowCommit struct {
-	kv.Commit
-	sync *chan bool
-}
-
-func (c slowCommit) Wait() error {
-	if c.sync != nil {
-		<-*c.sync
-	}
-	return c.Commit.Wait()
-}
-
-func (d *slowDisk) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
-	c, err := d.Engine.Write(ctx, b, pre)
-	if err != nil {
-		return nil, err
-	}
-	return slowCommit{c, d.sync.Load()}, nil
-}
-
 // What counts documents is answered when they are durable: statistics, too, and a refusal because there are some.
 func TestCountsWaitForDurability(t *testing.T) {
-	disk := &slowDisk{Engine: memkv.New()}
+	disk := &kvtest.Slow{Engine: memkv.New()}
 	e, err := core.Open(context.Background(), disk, core.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(e, Options{Account: "localhost", Key: "a2V5"})
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = s.Serve(ln) }()
-	t.Cleanup(func() {
-		if err := s.Shutdown(context.Background()); err != nil {
-			t.Error(err)
-		}
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	addr := listen(t, e)
 	commands := map[string]bson.D{
 		"count":     {{Key: "count", Value: "c"}},
 		"collStats": {{Key: "collStats", Value: "c"}},
@@ -74,7 +34,7 @@ func TestCountsWaitForDurability(t *testing.T) {
 	insert := func(id int) bson.D {
 		return bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: id}}}}}
 	}
-	c, writer := connect(t, ln.Addr().String()), connect(t, ln.Addr().String())
+	c, writer := connect(t, addr), connect(t, addr)
 	if _, e := c.ask(insert(0)); e.OK != 1 {
 		t.Fatal(e)
 	}
@@ -85,7 +45,7 @@ func TestCountsWaitForDurability(t *testing.T) {
 	n := int64(1)
 	for name, command := range commands {
 		sync := make(chan bool)
-		disk.sync.Store(&sync)
+		disk.Sync.Store(&sync)
 		n++
 		writer.send(insert(int(n)))
 		for coll.Count() < n {
@@ -103,7 +63,7 @@ func TestCountsWaitForDurability(t *testing.T) {
 		if !durable.Load() {
 			t.Errorf("%s was answered by a commit that is not durable", name)
 		}
-		disk.sync.Store(nil)
+		disk.Sync.Store(nil)
 		if _, err := writer.recv(); err != nil {
 			t.Fatal(err)
 		}

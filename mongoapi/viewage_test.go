@@ -18,21 +18,8 @@ func TestCursorsOfStatesThatAreTooOld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(e, Options{Account: "localhost", Key: "a2V5"})
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = s.Serve(ln) }()
-	t.Cleanup(func() {
-		if err := s.Shutdown(context.Background()); err != nil {
-			t.Error(err)
-		}
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	c := connect(t, ln.Addr().String())
+	addr := listen(t, e)
+	c := connect(t, addr)
 	const docs = 5000
 	for at := 0; at < docs; {
 		list := bson.A{}
@@ -96,4 +83,24 @@ func TestCursorsOfStatesThatAreTooOld(t *testing.T) {
 			t.Errorf("%s: %+v", d[0].Key, e)
 		}
 	}
+}
+
+// listen serves an engine until the test ends, and then closes it.
+func listen(t *testing.T, e *core.Engine) (addr string) {
+	t.Helper()
+	s := New(e, Options{Account: "localhost", Key: "a2V5"})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = s.Serve(ln) }()
+	t.Cleanup(func() {
+		if err := s.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return ln.Addr().String()
 }

@@ -9,41 +9,15 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/doc"
-	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
-
-// slowDisk is an engine whose commits are visible at once, and durable when sync is closed; nil: at once too.
-type slowDisk struct {
-	kv.Engine
-	sync atomic.Pointer[chan bool]
-}
-
-type slowCommit struct {
-	kv.Commit
-	sync *chan bool
-}
-
-func (c slowCommit) Wait() error {
-	if c.sync != nil {
-		<-*c.sync
-	}
-	return c.Commit.Wait()
-}
-
-func (d *slowDisk) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
-	c, err := d.Engine.Write(ctx, b, pre)
-	if err != nil {
-		return nil, err
-	}
-	return slowCommit{c, d.sync.Load()}, nil
-}
 
 // A reply that tells of an item, of none or of how many waits until that is durable: reads, queries, refusals, the
 // usage of a container.
 func TestRepliesWaitForDurability(t *testing.T) {
 	ctx, clk := context.Background(), clock.Fake(testNow)
-	disk := &slowDisk{Engine: memkv.New()}
+	disk := &kvtest.Slow{Engine: memkv.New()}
 	e, err := core.Open(ctx, disk, core.Options{Clock: clk})
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +78,7 @@ func TestRepliesWaitForDurability(t *testing.T) {
 				write(core.Create)
 			}
 			before, sync, done := ct.Count(), make(chan bool), make(chan bool)
-			disk.sync.Store(&sync)
+			disk.Sync.Store(&sync)
 			go func() { write(kind); close(done) }()
 			for ct.Count() == before {
 				time.Sleep(time.Millisecond)
@@ -120,7 +94,7 @@ func TestRepliesWaitForDurability(t *testing.T) {
 				t.Errorf("%s was answered by a commit that is not durable", name)
 			}
 			<-done
-			disk.sync.Store(nil)
+			disk.Sync.Store(nil)
 			if kind == core.Create {
 				write(core.Delete)
 			}
