@@ -69,7 +69,10 @@ func (e *Engine) checkpoint(dir string) error {
 	}
 	e.disk.copying.in(dir)
 	defer e.disk.copying.in("")
-	return e.linked(dir)
+	if err := e.linked(dir); err != nil {
+		return err
+	}
+	return e.copyIdentity(dir)
 }
 
 // syncedLog is syncLog for who isn't a writer: a log that fails ends the process.
@@ -151,9 +154,6 @@ func (e *Engine) backup(ctx context.Context, to string, o kv.BackupOptions) (b k
 	if err := trimLogs(fs, stage); err != nil {
 		return b, err
 	}
-	if err := e.stageIdentity(stage); err != nil {
-		return b, err
-	}
 	return backup.Take(ctx, backup.Job{
 		Work: backup.Work{FS: fs, Pause: halfTheTime(), Progress: o.Progress},
 		From: stage, Of: dir, To: to, Name: o.Name, Store: e.Identity().ID, Taken: o.Taken,
@@ -161,13 +161,17 @@ func (e *Engine) backup(ctx context.Context, to string, o kv.BackupOptions) (b k
 	})
 }
 
-// stageIdentity puts the store's identity beside its checkpoint.
-func (e *Engine) stageIdentity(stage string) error {
-	err := vfs.Copy(e.disk.fs, e.disk.fs.PathJoin(e.dir.path, identityName), e.disk.fs.PathJoin(stage, identityName))
-	if isMissing(err) && e.Identity().ID == "" { // it could be given none
+// copyIdentity puts the store's identity into a checkpoint.
+func (e *Engine) copyIdentity(dir string) error {
+	fs := e.disk.fs
+	b, err := readFile(fs, fs.PathJoin(e.dir.path, identityName))
+	if isMissing(err) && e.Identity().ID == "" { // a reader of a store that is older than identities
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return replaceFile(fs, dir, identityName, b)
 }
 
 // longestRest is how long a backup rests at most between two steps.

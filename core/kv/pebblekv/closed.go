@@ -107,12 +107,7 @@ func (l *look) readNote() error {
 	if !l.parts.note {
 		return nil
 	}
-	f, err := l.fs.Open(l.path(closedName))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(f)
+	b, err := readFile(l.fs, l.path(closedName))
 	if err != nil {
 		return err
 	}

@@ -44,12 +44,7 @@ func (l *look) readIdentity() error {
 	if !l.parts.identity {
 		return nil
 	}
-	f, err := l.fs.Open(l.path(identityName))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(f)
+	b, err := readFile(l.fs, l.path(identityName))
 	if err != nil {
 		return err
 	}
@@ -106,6 +101,15 @@ func (c *claimed) identify(making bool) error {
 
 // Identity implements kv.Identified. A store that has none yet and is open for reading has an empty one.
 func (e *Engine) Identity() kv.Identity { return e.dir.found.identity }
+
+func readFile(fs vfs.FS, path string) ([]byte, error) {
+	f, err := fs.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
 
 // replaceFile writes a file that is there whole or not at all, and stays.
 func replaceFile(fs vfs.FS, dir, name string, content []byte) error {
