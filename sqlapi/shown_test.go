@@ -72,6 +72,8 @@ func TestRepliesWaitForDurability(t *testing.T) {
 		"409 of a create": func() { a.do("POST", "/dbs/db/colls/c/docs", `{"id":"1","pk":"p"}`, key).is(409) },
 		"412 of a delete": func() { a.do("DELETE", "/dbs/db/colls/c/docs/1", "", key, `if-match: "none"`).is(412) },
 	}
+	write(core.Create) // the first one reserves numbers, and waits for that
+	write(core.Delete)
 	for kind, asks := range map[core.WriteKind]map[string]func(){core.Delete: asks, core.Create: created} {
 		for name, ask := range asks {
 			if kind == core.Delete {

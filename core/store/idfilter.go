@@ -7,6 +7,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -135,13 +136,19 @@ func (c *Container) makeIDFilters() {
 	}
 }
 
-func (c *Container) makeIDFilter(s *slot) error {
+// beginIDFilter makes an empty filter into which the ids go that are written from now on, and the snapshot that has all
+// others.
+func (c *Container) beginIDFilter(s *slot) (*idFilter, kv.Snapshot) {
 	s.mu.Lock()
+	defer s.mu.Unlock() // whatever the engine does
 	f := newIDFilter(s.head.Items)
 	s.noFilter.Store(f == nil)
 	s.idsNext = f
-	snap := c.st.eng.Snapshot()
-	s.mu.Unlock()
+	return f, c.st.eng.Snapshot()
+}
+
+func (c *Container) makeIDFilter(s *slot) error {
+	f, snap := c.beginIDFilter(s)
 	defer snap.Close()
 	if f == nil {
 		return nil
