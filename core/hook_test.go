@@ -79,7 +79,7 @@ func (h *hooks) Snapshot() kv.Snapshot {
 	h.mu.Lock()
 	f := h.on.snapshot
 	h.mu.Unlock()
-	if f != nil {
+	if f != nil && !calledBy("beginIDFilter") { // work beside the test, which has a latch meanwhile
 		return f(h.Engine.Snapshot)
 	}
 	return h.Engine.Snapshot()
