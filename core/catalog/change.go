@@ -64,8 +64,8 @@ func (c *Catalog) change(ctx context.Context, f func(*draft) error) error {
 		if err == nil && x.b.Len() > 0 {
 			err = c.commit(ctx, x)
 		}
-		if err == nil {
-			return nil
+		if err == nil || errors.Is(err, kv.ErrUnknownOutcome) { // it may have gone through: it isn't made twice
+			return translate(err)
 		}
 		// What was decided on an old catalog is decided anew, refusals too.
 		old, stale := c.refresh()
@@ -96,7 +96,6 @@ func (c *Catalog) commit(ctx context.Context, x *draft) error {
 		if errors.Is(err, kv.ErrUnknownOutcome) {
 			c.unsure = true
 			_ = c.reload() // or the next change does it
-			return translate(err)
 		}
 		return err
 	}

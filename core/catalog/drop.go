@@ -76,6 +76,17 @@ const clearAtOnce = 64
 // ClearDropped removes some entries of a dropped database, and returns the generations whose data is to be removed
 // next. At the end it returns none, and the database is forgotten.
 func (c *Catalog) ClearDropped(ctx context.Context, num uint32) (gens []uint32, err error) {
+	for over := false; !over && len(gens) == 0; { // resources alone make no work
+		if gens, over, err = c.clearSome(ctx, num); err != nil {
+			return nil, err
+		}
+	}
+	return gens, nil
+}
+
+// clearSome removes at most clearAtOnce entries of a dropped database, and says which generations were among them. over
+// says that there were none any more: the database is forgotten.
+func (c *Catalog) clearSome(ctx context.Context, num uint32) (gens []uint32, over bool, err error) {
 	b := kv.Batch{Frees: true}
 	snap := c.eng.Snapshot()
 	defer snap.Close()
@@ -97,22 +108,16 @@ func (c *Catalog) ClearDropped(ctx context.Context, num uint32) (gens []uint32, 
 			return left > 0, nil
 		})
 		if err != nil {
-			return nil, translate(err)
+			return nil, false, translate(err)
 		}
 		if left == 0 {
 			break
 		}
 	}
-	if left == clearAtOnce {
+	if over = left == clearAtOnce; over {
 		b.Delete(droppedDatabaseKey(num))
 	}
-	if err := c.remove(ctx, &b); err != nil {
-		return nil, err
-	}
-	if len(gens) == 0 && left < clearAtOnce { // no container was among them: there may be more
-		return c.ClearDropped(ctx, num)
-	}
-	return gens, nil
+	return gens, over, c.remove(ctx, &b)
 }
 
 // deleteHeads removes the heads of a generation's slots, so that a late writer fails on them.

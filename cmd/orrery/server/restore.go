@@ -103,13 +103,9 @@ func (r *Restored) check(ctx context.Context, progress func(done, total int64)) 
 		Problem:  func(what string) { problems = append(problems, fmt.Errorf("%s isn't right: %s", r.Data, what)) },
 		Progress: progress,
 	})
-	for _, d := range eng.Databases() {
-		cs, cerr := eng.Containers(d.ID)
+	for k, cerr := range eng.Stats("") {
 		err = errors.Join(err, cerr)
-		for _, k := range cs {
-			r.Containers++
-			r.Items += k.Count()
-		}
+		r.Containers, r.Items = r.Containers+1, r.Items+k.Items
 	}
 	return errors.Join(errors.Join(problems...), err, eng.Close())
 }
