@@ -1,0 +1,52 @@
+package catalog_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// unsure applies a write, says that it doesn't know whether, and then can't be read once.
+type unsure struct {
+	kv.Engine
+	armed, blind bool
+}
+
+func (e *unsure) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
+	c, err := e.Engine.Write(ctx, b, pre)
+	if e.armed && err == nil {
+		e.armed, e.blind = false, true
+		return nil, kv.ErrUnknownOutcome
+	}
+	return c, err
+}
+
+func (e *unsure) Snapshot() kv.Snapshot {
+	s := e.Engine.Snapshot()
+	if e.blind {
+		e.blind = false
+		return blindSnapshot{s}
+	}
+	return s
+}
+
+type blindSnapshot struct{ kv.Snapshot }
+
+func (blindSnapshot) Get([]byte) ([]byte, error) { return nil, kv.ErrUnavailable }
+
+// A change of which nobody knows what became isn't made a second time: it would find itself there, and say so.
+func TestUnsureChangeIsMadeOnce(t *testing.T) {
+	e := &unsure{Engine: memkv.New()}
+	c := filled(t, e, 1)
+	e.armed = true
+	if _, err := c.CreateContainer(bg, "db", spec("new"), firstHead); !status.Is(err, status.UnknownOutcome) {
+		t.Errorf("the change: %v", err)
+	}
+	create(t, c, "db", spec("next"))
+	if n := len(list(t, c, "db")); n != 3 {
+		t.Errorf("%d containers, want 3", n)
+	}
+}
