@@ -23,19 +23,17 @@ import (
 func holdUp(t *testing.T, h *hooks, visible bool, write func()) (release func()) {
 	t.Helper()
 	there, goOn, done := make(chan bool), make(chan bool), make(chan bool)
-	stop := func() {
-		h.set(func(s *hookSet) { s.pre, s.visible = nil, nil })
-		there <- true
-	}
+	reached := sync.OnceFunc(func() { close(there) })
 	h.set(func(s *hookSet) {
 		if visible {
-			s.wait = func() error { <-goOn; return nil }
-			s.visible = func() {
-				h.set(func(s *hookSet) { s.wait = nil }) // of the commits that come later
-				stop()
-			}
+			s.wait = func() error { reached(); <-goOn; return nil } // the writer waits without the latch
+			s.visible = func() { h.set(func(s *hookSet) { s.wait, s.visible = nil, nil }) }
 		} else {
-			s.pre = func(*kv.Batch) { stop(); <-goOn }
+			s.pre = func(*kv.Batch) {
+				h.set(func(s *hookSet) { s.pre = nil })
+				reached()
+				<-goOn
+			}
 		}
 	})
 	go func() {
