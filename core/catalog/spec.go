@@ -142,6 +142,11 @@ type FormerPolicy struct {
 // KeyPaths returns the stored segments of each path of the partition key.
 func (c *Container) KeyPaths() [][]string { return c.keyPaths }
 
+// KeyIsID reports whether the partition key is the id: then a logical partition is one item.
+func (c *Container) KeyIsID() bool {
+	return len(c.keyPaths) == 1 && len(c.keyPaths[0]) == 1 && c.keyPaths[0][0] == "_id"
+}
+
 // prepare computes what is derived from the definition.
 func (c *Container) prepare() error {
 	c.keyPaths = nil

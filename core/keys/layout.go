@@ -21,11 +21,18 @@ const (
 	KindHead    Kind = 0x01
 	KindLogical Kind = 0x02
 	KindItem    Kind = 0x10
-	KindNumber  Kind = 0x20
-	KindIndex   Kind = 0x30
+	KindFact    Kind = 0x03
+	KindNumber  Kind = 0x21
+	KindIndex   Kind = 0x31
 	KindUnique  Kind = 0x40
 	KindFeed    Kind = 0x50
 	KindTTL     Kind = 0x60
+)
+
+// The kinds of entries of stores of format 1 and 2 that nothing reads any more.
+const (
+	KindFormerNumber Kind = 0x20
+	KindFormerIndex  Kind = 0x30
 )
 
 // PrefixLen is the length of what every data key begins with: space, generation, slot, kind.
@@ -205,14 +212,14 @@ func ParseMeta(key []byte) (k MetaKind, parent uint32, name []byte, ok bool) {
 	return MetaKind(key[1]), binary.BigEndian.Uint32(key[2:]), key[6:], true
 }
 
-// GotSingly reports whether a key is of a kind that is got one by one, and got again: items, and the heads of slots and
-// of logical partitions.
+// GotSingly reports whether a key is of a kind that is got one by one, and got again: items, facts, and the heads of
+// slots and of logical partitions.
 func GotSingly(key []byte) bool {
 	if len(key) < PrefixLen || key[0] != spaceData {
 		return false
 	}
 	switch Kind(key[PrefixLen-1]) {
-	case KindItem, KindHead, KindLogical:
+	case KindItem, KindHead, KindLogical, KindFact:
 		return true
 	}
 	return false
@@ -250,7 +257,7 @@ func OnlyScanned(key []byte) bool {
 		return false
 	}
 	switch Kind(key[PrefixLen-1]) {
-	case KindIndex, KindFeed, KindTTL:
+	case KindIndex, KindFormerIndex, KindFeed, KindTTL:
 		return true
 	}
 	return false

@@ -8,27 +8,43 @@ import (
 )
 
 const (
-	formatHead    = 1
-	formatHeadTwo = 2 // while an index rebuild is under way: Next and Phase follow the tracked paths
+	formatHead    = 3
 	formatLogical = 1
 )
 
 // Head is the state of a slot. Every commit into the slot rewrites it under the precondition that it is what was read, so
 // LSN order is commit order in a slot and the counts are exact.
 type Head struct {
-	LSN      int64
-	Ticks    int64 // time of the last commit: commit times never fall within a slot
-	Items    int64
-	Bytes    int64  // keys and values of the items
-	Index    uint32 // version of the indexing policy that the slot's index entries follow
-	Next     uint32 // version that an index rebuild makes them follow; 0 = none is under way
-	Phase    Phase  // how far it has come
-	LogFloor int64
-	Classes  uint32      // value classes that the index and the keys of items have ever held
-	Elements index.Bloom // paths that have ever had array elements
-	Lossy    index.Bloom // paths that have ever had cut values
-	Tracked  []Tracked   // paths that a query has sorted by
+	LSN   int64
+	Ticks int64 // time of the last commit: commit times never fall within an epoch
+	Items int64
+	Bytes int64 // keys and values of the items
+
+	Index uint32 // version of the indexing policy that the slot's index entries follow; 0 = there are none
+	Next  uint32 // version that an index rebuild makes them follow; 0 = none is under way
+	Phase Phase  // how far it has come
+
+	Lowest    uint64 // no item has a lower counter (Container.Order)
+	FeedFloor int64  // no feed entry has a lower LSN
+	LogFloor  int64  // no entry of the log has a lower LSN
+
+	Classes         uint32      // value classes that the index and the keys of items have ever held
+	Elements, Lossy index.Bloom // paths that have ever had array elements or cut values
+	Columns         index.Bloom // what columns of composite indexes have ever held: core/index, column ids
+
+	Epochs  []Epoch   // where the clock fell, oldest first
+	Tracked []Tracked // paths that a query has sorted by
 }
+
+// Epoch is a run of commits in which the clock of the machine never fell. The first epoch of a slot isn't listed.
+type Epoch struct {
+	LSN   int64 // of its first commit
+	Ticks int64 // of the last commit before it: greater than those that follow
+}
+
+// old reports whether the head is of a store of format 1 or 2: such a slot has no index and no number entries that this
+// version reads.
+func old(b []byte) bool { return len(b) > 0 && (b[0] == 1 || b[0] == 2) }
 
 // Phase is how far an index rebuild has come in a slot.
 type Phase uint8
@@ -51,68 +67,131 @@ type Tracked struct {
 // maxTracked bounds the paths that a slot counts.
 const maxTracked = 8
 
-// headLen is the length of a head without its tracked paths, 16 bytes each.
-const headLen = 1 + 8*4 + 4 + 8 + 4 + 32 + 32 + 1
+// maxEpochs bounds the epochs that a head lists: beyond it the two oldest become one.
+const maxEpochs = 16
 
-// maxHead is how long a head may get.
-const maxHead = headLen + 16*maxTracked + 5
+// maxHead is about how long a head may get.
+const maxHead = 3 + 8*7 + 4*2 + 4 + 2 + 8*12 + 1 + 16*maxEpochs + 1 + 16*maxTracked
 
+// Flags of a head.
+const headRebuild = 1 << 0 // next version u32 and phase u8 follow the policy's version
+
+// append appends the stored form, which docs/formats.md describes: what most heads don't have takes no room.
 func (h *Head) append(dst []byte) []byte {
-	format := byte(formatHead)
+	flags := byte(0)
 	if h.Next != 0 {
-		format = formatHeadTwo
+		flags |= headRebuild
 	}
-	dst = append(dst, format)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(h.LSN))
-	dst = binary.BigEndian.AppendUint64(dst, uint64(h.Ticks))
-	dst = binary.BigEndian.AppendUint64(dst, uint64(h.Items))
-	dst = binary.BigEndian.AppendUint64(dst, uint64(h.Bytes))
+	dst = append(dst, formatHead, flags)
+	for _, n := range [...]int64{h.LSN, h.Ticks, h.Items, h.Bytes} {
+		dst = binary.BigEndian.AppendUint64(dst, uint64(n))
+	}
 	dst = binary.BigEndian.AppendUint32(dst, h.Index)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(h.LogFloor))
+	if h.Next != 0 {
+		dst = append(binary.BigEndian.AppendUint32(dst, h.Next), byte(h.Phase))
+	}
+	for _, n := range [...]uint64{h.Lowest, uint64(h.FeedFloor), uint64(h.LogFloor)} {
+		dst = binary.AppendUvarint(dst, n)
+	}
 	dst = binary.BigEndian.AppendUint32(dst, h.Classes)
-	for _, b := range [...]*index.Bloom{&h.Elements, &h.Lossy} {
-		for _, w := range b {
-			dst = binary.BigEndian.AppendUint64(dst, w)
+	at, mask := len(dst), uint16(0)
+	dst = append(dst, 0, 0)
+	for i, b := range [...]*index.Bloom{&h.Elements, &h.Lossy, &h.Columns} {
+		for j, w := range b {
+			if w != 0 {
+				mask |= 1 << (len(b)*i + j)
+				dst = binary.BigEndian.AppendUint64(dst, w)
+			}
 		}
+	}
+	binary.BigEndian.PutUint16(dst[at:], mask)
+	dst = append(dst, byte(len(h.Epochs)))
+	for _, e := range h.Epochs {
+		dst = binary.BigEndian.AppendUint64(dst, uint64(e.LSN))
+		dst = binary.BigEndian.AppendUint64(dst, uint64(e.Ticks))
 	}
 	dst = append(dst, byte(len(h.Tracked)))
 	for _, t := range h.Tracked {
 		dst = binary.BigEndian.AppendUint64(dst, t.Path)
 		dst = binary.BigEndian.AppendUint64(dst, uint64(t.Count))
 	}
-	if format == formatHeadTwo {
-		dst = append(binary.BigEndian.AppendUint32(dst, h.Next), byte(h.Phase))
-	}
 	return dst
 }
 
+// reader takes numbers from the front of bytes; bad says that they were too few.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) bytes(n int) []byte {
+	if len(r.b) < n {
+		r.b, r.bad = nil, true
+		return make([]byte, n)
+	}
+	b := r.b[:n]
+	r.b = r.b[n:]
+	return b
+}
+
+func (r *reader) u8() byte    { return r.bytes(1)[0] }
+func (r *reader) u32() uint32 { return binary.BigEndian.Uint32(r.bytes(4)) }
+func (r *reader) u64() uint64 { return binary.BigEndian.Uint64(r.bytes(8)) }
+
+func (r *reader) uvarint() uint64 {
+	n, size := binary.Uvarint(r.b)
+	if size <= 0 {
+		r.b, r.bad = nil, true
+		return 0
+	}
+	r.b = r.b[size:]
+	return n
+}
+
+// decode reads the stored form. Of a head of format 1 or 2 it takes what doesn't speak of entries that this version
+// doesn't read.
 func (h *Head) decode(b []byte) error {
-	if len(b) < headLen || b[0] != formatHead && b[0] != formatHeadTwo {
+	*h = Head{}
+	r := reader{b: b}
+	switch format := r.u8(); {
+	case format == formatHead:
+		h.read(&r)
+	case old(b):
+		h.LSN, h.Ticks, h.Items, h.Bytes = int64(r.u64()), int64(r.u64()), int64(r.u64()), int64(r.u64())
+		r.b = nil
+	default:
+		r.bad = true
+	}
+	if r.bad || len(r.b) > 0 || h.Phase > Removing {
 		return status.New(status.Corruption, "slot head of unknown format")
-	}
-	end := headLen + 16*int(b[headLen-1])
-	h.Next, h.Phase = 0, Settled
-	if b[0] == formatHeadTwo && len(b) == end+5 {
-		h.Next, h.Phase = binary.BigEndian.Uint32(b[end:]), Phase(b[end+4])
-		b = b[:end]
-	}
-	if len(b) != end || h.Phase > Removing {
-		return status.New(status.Corruption, "slot head of unknown format")
-	}
-	u64 := func(at int) int64 { return int64(binary.BigEndian.Uint64(b[at:])) }
-	h.LSN, h.Ticks, h.Items, h.Bytes = u64(1), u64(9), u64(17), u64(25)
-	h.Index, h.LogFloor = binary.BigEndian.Uint32(b[33:]), u64(37)
-	h.Classes = binary.BigEndian.Uint32(b[45:])
-	for i, bl := range [...]*index.Bloom{&h.Elements, &h.Lossy} {
-		for j := range bl {
-			bl[j] = uint64(u64(49 + 32*i + 8*j))
-		}
-	}
-	h.Tracked = nil
-	for at := headLen; at < len(b); at += 16 {
-		h.Tracked = append(h.Tracked, Tracked{uint64(u64(at)), u64(at + 8)})
 	}
 	return nil
+}
+
+func (h *Head) read(r *reader) {
+	flags := r.u8()
+	h.LSN, h.Ticks, h.Items, h.Bytes = int64(r.u64()), int64(r.u64()), int64(r.u64()), int64(r.u64())
+	h.Index = r.u32()
+	if flags&headRebuild != 0 {
+		h.Next, h.Phase = r.u32(), Phase(r.u8())
+	}
+	h.Lowest, h.FeedFloor, h.LogFloor = r.uvarint(), int64(r.uvarint()), int64(r.uvarint())
+	h.Classes = r.u32()
+	mask := binary.BigEndian.Uint16(r.bytes(2))
+	for i, bl := range [...]*index.Bloom{&h.Elements, &h.Lossy, &h.Columns} {
+		for j := range bl {
+			if mask&(1<<(len(bl)*i+j)) != 0 {
+				bl[j] = r.u64()
+			}
+		}
+	}
+	for n := r.u8(); n > 0 && !r.bad; n-- {
+		h.Epochs = append(h.Epochs, Epoch{int64(r.u64()), int64(r.u64())})
+	}
+	for n := r.u8(); n > 0 && !r.bad; n-- {
+		h.Tracked = append(h.Tracked, Tracked{r.u64(), int64(r.u64())})
+	}
+	r.bad = r.bad || flags&^byte(headRebuild) != 0
 }
 
 // LogicalHead is the state of a logical partition.

@@ -1,0 +1,23 @@
+package store
+
+// An item's number has 20 bits of its placement in front of a counter of 40 bits: so the numbers of a logical partition
+// are a range. Where the partition key is the id a logical partition is one item, and a new item's number is the counter
+// alone; items of stores of format 1 and 2 have the 20 bits there too, and keep them, because clients know an item's
+// number as its _rid.
+
+const counterBits = 40
+
+// Counter returns the counter of a number: items of a container that were made later have greater ones.
+func Counter(number uint64) uint64 { return number & (1<<counterBits - 1) }
+
+// Order returns the part of an item's number by which index entries with equal values are ordered: the counter where the
+// partition key is the id, and the whole number elsewhere.
+func (c *Container) Order(number uint64) uint64 {
+	if c.def.Load().KeyIsID() {
+		return Counter(number)
+	}
+	return number
+}
+
+// Numbered reports whether every item has its number entry: while a store of format 1 or 2 is upgraded they have not.
+func (c *Container) Numbered() bool { return true }
