@@ -12,6 +12,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -165,13 +166,19 @@ func (c *noSQL) remove(ctx context.Context, n int) (result, error) {
 }
 
 func (c *noSQL) list(ctx context.Context, pk string) (map[string]int, error) {
+	p := c.ct.NewQueryItemsPager("SELECT c.id, c.n FROM c", azcosmos.NewPartitionKeyString(pk), nil)
+	return gather(ctx, p, func(r azcosmos.QueryItemsResponse) [][]byte { return r.Items })
+}
+
+// gather reads the numbers of all rows of a list, by id.
+func gather[T any](ctx context.Context, p *runtime.Pager[T], rows func(T) [][]byte) (map[string]int, error) {
 	out := map[string]int{}
-	for p := c.ct.NewQueryItemsPager("SELECT c.id, c.n FROM c", azcosmos.NewPartitionKeyString(pk), nil); p.More(); {
+	for p.More() {
 		r, err := p.NextPage(ctx)
 		if err != nil {
 			return nil, err
 		}
-		for _, b := range r.Items {
+		for _, b := range rows(r) {
 			id, v, err := number(b)
 			if err != nil {
 				return nil, err
@@ -221,22 +228,9 @@ func (c *table) remove(ctx context.Context, n int) (result, error) {
 }
 
 func (c *table) list(ctx context.Context, pk string) (map[string]int, error) {
-	out := map[string]int{}
 	filter := fmt.Sprintf("PartitionKey eq '%s'", pk)
-	for p := c.cl.NewListEntitiesPager(&aztables.ListEntitiesOptions{Filter: &filter}); p.More(); {
-		r, err := p.NextPage(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, b := range r.Entities {
-			id, v, err := number(b)
-			if err != nil {
-				return nil, err
-			}
-			out[id] = v
-		}
-	}
-	return out, nil
+	p := c.cl.NewListEntitiesPager(&aztables.ListEntitiesOptions{Filter: &filter})
+	return gather(ctx, p, func(r aztables.ListEntitiesResponse) [][]byte { return r.Entities })
 }
 
 type mongoDB struct{ coll *mongo.Collection }

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/pebblekv/backup"
+	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
 var _ kv.Backuper = (*Engine)(nil)
@@ -133,7 +134,7 @@ func (e *Engine) backup(ctx context.Context, to string, o kv.BackupOptions) (b k
 	if err := outside(fs, dir, to); err != nil {
 		return b, err
 	}
-	if err := makeDir(fs, to); err != nil {
+	if err := files.MakeDir(fs, to); err != nil {
 		return b, err
 	}
 	stage := fs.PathJoin(dir, stageName)
@@ -164,14 +165,14 @@ func (e *Engine) backup(ctx context.Context, to string, o kv.BackupOptions) (b k
 // copyIdentity puts the store's identity into a checkpoint.
 func (e *Engine) copyIdentity(dir string) error {
 	fs := e.disk.fs
-	b, err := readFile(fs, fs.PathJoin(e.dir.path, identityName))
-	if isMissing(err) && e.Identity().ID == "" { // a reader of a store that is older than identities
+	b, err := files.Read(fs, fs.PathJoin(e.dir.path, identityName))
+	if files.IsMissing(err) && e.Identity().ID == "" { // a reader of a store that is older than identities
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return replaceFile(fs, dir, identityName, b)
+	return files.Replace(fs, fs.PathJoin(dir, identityName), tempEnd, b)
 }
 
 // longestRest is how long a backup rests at most between two steps.
@@ -270,13 +271,13 @@ func keepFirst(fs vfs.FS, path string, n int64) error {
 	if _, err := from.ReadAt(b, 0); err != nil {
 		return err
 	}
-	to, err := fs.Create(path+closedTemp, vfs.WriteCategoryUnspecified)
+	to, err := fs.Create(path+tempEnd, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
 	_, err = to.Write(b)
 	if err = errors.Join(err, to.Close()); err == nil {
-		err = fs.Rename(path+closedTemp, path)
+		err = fs.Rename(path+tempEnd, path)
 	}
 	return err
 }
@@ -299,7 +300,7 @@ func (e *Engine) roomToStage() error {
 // canLink tries whether the store's file system has hard links.
 func (e *Engine) canLink() bool {
 	fs := e.disk.fs
-	name := fs.PathJoin(e.dir.path, stageName+closedTemp)
+	name := fs.PathJoin(e.dir.path, stageName+tempEnd)
 	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return false
@@ -308,7 +309,7 @@ func (e *Engine) canLink() bool {
 	if f.Close() != nil {
 		return false
 	}
-	link := fs.PathJoin(e.dir.path, stageName+".link"+closedTemp)
+	link := fs.PathJoin(e.dir.path, stageName+".link"+tempEnd)
 	_ = fs.Remove(link)
 	err = fs.Link(name, link)
 	_ = fs.Remove(link)

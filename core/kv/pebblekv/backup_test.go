@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/pebblekv/backup"
+	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 	"github.com/orrerydb/orrery/internal/race"
 )
 
@@ -266,7 +267,7 @@ func TestCutsInBackup(t *testing.T) {
 		}
 		wantWhole(t, c.fs)
 		e := mustOpen(t, storeDir, Options{FS: c.fs, MemTableMB: 1, CacheMB: 1})
-		if _, err := c.fs.Stat(storeDir + "/" + stageName); !isMissing(err) {
+		if _, err := c.fs.Stat(storeDir + "/" + stageName); !files.IsMissing(err) {
 			t.Errorf("cut before %s: what is left of the checkpoint is there: %v", c.before, err)
 		}
 		mustBackUp(t, e)
@@ -586,7 +587,7 @@ func TestBackupsOfOneStore(t *testing.T) {
 	i.Format++
 	i.Sum = i.sum()
 	text := must(json.Marshal(i))
-	if err := replaceFile(fs, fs.PathJoin(path, backup.StoreName), identityName, text); err != nil {
+	if err := files.Replace(fs, fs.PathJoin(path, backup.StoreName, identityName), tempEnd, text); err != nil {
 		t.Fatal(err)
 	}
 	m := &backup.Manifest{}

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
 // ErrNoStore is Open's error for a directory without a store that is to be opened for reading.
@@ -74,14 +75,14 @@ func claim(dir string, o *Options) (*claimed, error) {
 func (c *claimed) begin() error {
 	_, err := c.fs.Stat(c.path)
 	switch {
-	case isMissing(err) && c.readOnly:
+	case files.IsMissing(err) && c.readOnly:
 		return ErrNoStore
-	case isMissing(err):
-		return makeDir(c.fs, c.path)
+	case files.IsMissing(err):
+		return files.MakeDir(c.fs, c.path)
 	case err != nil:
 		return err
 	}
-	if _, err = c.fs.Stat(c.fs.PathJoin(c.path, "LOCK")); isMissing(err) {
+	if _, err = c.fs.Stat(c.fs.PathJoin(c.path, "LOCK")); files.IsMissing(err) {
 		_, err = c.whole()
 	}
 	return err

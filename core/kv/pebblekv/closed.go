@@ -8,15 +8,16 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
 // closedName is the file in a store that was closed: which files it has, how long they are, and sums of those that have
 // no end of their own. It goes before the store is opened for writing. A store without it was not closed, or not by a
 // version that writes one.
-const (
-	closedName = "closed.json"
-	closedTemp = ".dbtmp"
-)
+const closedName = "closed.json"
+
+// tempEnd ends the names of files that are not whole yet, as it does those of Pebble's own.
+const tempEnd = ".dbtmp"
 
 // closedNote is closedName's content.
 type closedNote struct {
@@ -99,7 +100,7 @@ func writeNote(fs vfs.FS, dir string) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(fs, dir, closedName, append(b, '\n'))
+	return files.Replace(fs, fs.PathJoin(dir, closedName), tempEnd, append(b, '\n'))
 }
 
 // readNote compares a closed store with its note.
@@ -107,7 +108,7 @@ func (l *look) readNote() error {
 	if !l.parts.note {
 		return nil
 	}
-	b, err := readFile(l.fs, l.path(closedName))
+	b, err := files.Read(l.fs, l.path(closedName))
 	if err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func (l *look) compare(c closedFile) {
 		}
 	}
 	switch {
-	case isMissing(err):
+	case files.IsMissing(err):
 		bad(c.Name, "missing; it was there when the store was closed")
 	case err != nil:
 		bad(c.Name, "can't be read: %v", err)

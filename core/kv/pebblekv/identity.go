@@ -2,15 +2,13 @@ package pebblekv
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
 // ErrNewer is the error for a store of a format that this version doesn't know. Nothing is changed.
@@ -44,7 +42,7 @@ func (l *look) readIdentity() error {
 	if !l.parts.identity {
 		return nil
 	}
-	b, err := readFile(l.fs, l.path(identityName))
+	b, err := files.Read(l.fs, l.path(identityName))
 	if err != nil {
 		return err
 	}
@@ -91,7 +89,7 @@ func (c *claimed) identify(making bool) error {
 	i.Sum = i.sum()
 	b, err := json.Marshal(i)
 	if err == nil {
-		err = replaceFile(c.fs, c.path, identityName, append(b, '\n'))
+		err = files.Replace(c.fs, c.fs.PathJoin(c.path, identityName), tempEnd, append(b, '\n'))
 	}
 	if err == nil {
 		l.identity, l.making = i.Identity, making
@@ -101,30 +99,3 @@ func (c *claimed) identify(making bool) error {
 
 // Identity implements kv.Identified. A store that has none yet and is open for reading has an empty one.
 func (e *Engine) Identity() kv.Identity { return e.dir.found.identity }
-
-func readFile(fs vfs.FS, path string) ([]byte, error) {
-	f, err := fs.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(f)
-}
-
-// replaceFile writes a file that is there whole or not at all, and stays.
-func replaceFile(fs vfs.FS, dir, name string, content []byte) error {
-	temp := fs.PathJoin(dir, name+closedTemp)
-	f, err := fs.Create(temp, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = fs.Rename(temp, fs.PathJoin(dir, name))
-	}
-	if err != nil {
-		_ = fs.Remove(temp)
-		return err
-	}
-	return syncDir(fs, dir)
-}

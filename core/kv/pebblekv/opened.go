@@ -1,11 +1,11 @@
 package pebblekv
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
 // openedName is an empty file in a store that is open for writing. It is there from the end of an open to the begin of
@@ -29,7 +29,7 @@ func unmark(fs vfs.FS, dir string) error {
 	removed := false
 	for _, name := range []string{closedName, openedName} {
 		err := fs.Remove(fs.PathJoin(dir, name))
-		if err != nil && !isMissing(err) {
+		if err != nil && !files.IsMissing(err) {
 			return err
 		}
 		removed = removed || err == nil
@@ -37,7 +37,7 @@ func unmark(fs vfs.FS, dir string) error {
 	if !removed {
 		return nil
 	}
-	return syncDir(fs, dir)
+	return files.SyncDir(fs, dir)
 }
 
 // storeFiles lists the manifests, logs and tables of a directory: what Pebble's open adds to when it writes.
@@ -113,26 +113,7 @@ func (p *parts) clear(fs vfs.FS, dir string) error {
 			return err
 		}
 	}
-	return syncDir(fs, dir)
-}
-
-// makeDir makes a directory that stays: its name, and those of the directories above it that weren't there, are synced.
-func makeDir(fs vfs.FS, dir string) error {
-	parent := fs.PathDir(dir)
-	if _, err := fs.Stat(parent); parent != dir && isMissing(err) {
-		if err := makeDir(fs, parent); err != nil {
-			return err
-		}
-	}
-	return errors.Join(fs.MkdirAll(dir, 0o755), syncDir(fs, parent))
-}
-
-func syncDir(fs vfs.FS, dir string) error {
-	d, err := fs.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return files.SyncDir(fs, dir)
 }
 
 // namesFirst is a file system on which a manifest's name is durable before the marker that says that it counts. Pebble
@@ -142,7 +123,7 @@ type namesFirst struct{ vfs.FS }
 // Create implements vfs.FS.
 func (fs namesFirst) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	if strings.HasPrefix(fs.PathBase(name), manifestMarker) {
-		if err := syncDir(fs.FS, fs.PathDir(name)); err != nil {
+		if err := files.SyncDir(fs.FS, fs.PathDir(name)); err != nil {
 			return nil, err
 		}
 	}

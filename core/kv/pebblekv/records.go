@@ -5,7 +5,6 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
-	"os"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -382,5 +381,3 @@ var stepBack = func() (t [256]byte) {
 	}
 	return t
 }()
-
-func isMissing(err error) bool { return errors.Is(err, os.ErrNotExist) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv/pebblekv/backup"
+	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
 // restoringName is a file in a directory into which a backup is being restored. It is the first thing there and the
@@ -49,19 +50,19 @@ func Restore(ctx context.Context, from string, m *backup.Manifest, dir string, o
 // for writing gives it one of its own.
 func (r *Restoring) anonymous() error {
 	l := &look{fs: r.fs, dir: r.dir, report: func(Problem) {}, parts: parts{identity: true}}
-	if err := l.readIdentity(); err != nil && !isMissing(err) {
+	if err := l.readIdentity(); err != nil && !files.IsMissing(err) {
 		return err
 	}
-	if err := r.fs.Remove(l.path(identityName)); err != nil && !isMissing(err) {
+	if err := r.fs.Remove(l.path(identityName)); err != nil && !files.IsMissing(err) {
 		return err
 	}
-	return syncDir(r.fs, r.dir)
+	return files.SyncDir(r.fs, r.dir)
 }
 
 // begin takes the directory.
 func (r *Restoring) begin() error {
-	if _, err := r.fs.Stat(r.dir); isMissing(err) {
-		if err := makeDir(r.fs, r.dir); err != nil {
+	if _, err := r.fs.Stat(r.dir); files.IsMissing(err) {
+		if err := files.MakeDir(r.fs, r.dir); err != nil {
 			return err
 		}
 	}
@@ -79,7 +80,7 @@ func (r *Restoring) begin() error {
 	if r.lock, err = r.fs.Lock(r.fs.PathJoin(r.dir, restoringName)); err != nil {
 		return fmt.Errorf("%s: another restore is at work there: %w", r.dir, err)
 	}
-	err = syncDir(r.fs, r.dir)
+	err = files.SyncDir(r.fs, r.dir)
 	for _, name := range names {
 		if name != restoringName && err == nil {
 			err = r.fs.RemoveAll(r.fs.PathJoin(r.dir, name))
@@ -93,12 +94,12 @@ func (r *Restoring) begin() error {
 
 // Done makes the directory a whole store. What was written to it is on disk.
 func (r *Restoring) Done() error {
-	err := syncDir(r.fs, r.dir)
+	err := files.SyncDir(r.fs, r.dir)
 	if err == nil {
 		err = r.fs.Remove(r.fs.PathJoin(r.dir, restoringName))
 	}
 	if err == nil {
-		err = syncDir(r.fs, r.dir)
+		err = files.SyncDir(r.fs, r.dir)
 	}
 	return errors.Join(err, r.lock.Close())
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/batchrepr"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
 // A Loss is a part of a store that can't be read.
@@ -44,7 +45,7 @@ type Salvage struct {
 func OpenSalvage(ctx context.Context, dir string, o Options, w Watch) (*Salvage, error) {
 	o = o.withDefaults()
 	s := &Salvage{ctx: ctx, fs: readOnlyFS{o.FS}, dir: dir, watch: w}
-	if _, err := s.fs.Stat(dir); isMissing(err) {
+	if _, err := s.fs.Stat(dir); files.IsMissing(err) {
 		return nil, ErrNoStore
 	}
 	lock, err := pebble.LockDirectory(dir, s.fs)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
 // newDisk looks at the disk below dir before anything is opened. It starts to watch: an open that hangs ends the process, too.
@@ -112,7 +113,7 @@ func (d *disk) size(minFree int64) {
 // needs returns how many bytes an open may write: it flushes the logs and copies the manifest.
 func (d *disk) needs() (int64, error) {
 	p, err := partsOf(d.fs, d.dir)
-	if err != nil && !isMissing(err) {
+	if err != nil && !files.IsMissing(err) {
 		return 0, err
 	}
 	n := int64(openRoom)

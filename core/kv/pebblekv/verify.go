@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable/block/blockkind"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
 // Watch is who is told of what an examination finds, and how far it is. Both may be nil.
@@ -38,7 +39,7 @@ func Examine(ctx context.Context, dir string, o Options, w Watch) (*Engine, erro
 	o.ReadOnly = true
 	o = o.withDefaults()
 	fs := readOnlyFS{o.FS}
-	if _, err := fs.Stat(dir); isMissing(err) {
+	if _, err := fs.Stat(dir); files.IsMissing(err) {
 		return nil, ErrNoStore
 	}
 	lock, err := pebble.LockDirectory(dir, fs)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
 var _ kv.Scrubber = (*Engine)(nil)
@@ -34,7 +35,7 @@ func (e *Engine) ScrubFiles(ctx context.Context, pause func(bytes int64) error, 
 
 func (e *Engine) scrubTable(ctx context.Context, t numbered, pause func(int64) error, problem func(string)) error {
 	path := e.dir.fs.PathJoin(e.dir.path, t.name)
-	if _, err := e.dir.fs.Stat(path); isMissing(err) && !e.live(t) {
+	if _, err := e.dir.fs.Stat(path); files.IsMissing(err) && !e.live(t) {
 		return nil
 	}
 	ctx, stop := context.WithCancel(ctx)

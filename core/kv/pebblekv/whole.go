@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/batchrepr"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
 // ErrNotWhole is the error for a directory that has files and isn't a whole store: opening it would take what is there
@@ -157,7 +158,7 @@ func (l *look) readManifest() error {
 		return nil
 	})
 	switch {
-	case isMissing(err):
+	case files.IsMissing(err):
 		l.manifestDamaged = true
 		l.bad(l.manifest, "the manifest is missing")
 		return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
 // job backs up a store of a few files, whose tables have the given content.
@@ -103,7 +104,7 @@ func TestOnlyTheSameTableIsShared(t *testing.T) {
 	if err != nil || b.Shared != 3 || b.Linked != 3 {
 		t.Errorf("%+v %v", b, err)
 	}
-	text, err := readFile(fs, b.Path+"/store/000002.sst")
+	text, err := files.Read(fs, b.Path+"/store/000002.sst")
 	if err != nil || string(text) != "TWO" {
 		t.Errorf("%q %v", text, err)
 	}

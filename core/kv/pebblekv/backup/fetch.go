@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
 // Fetch copies the store of the backup in dir to a directory that is there. It fails when a file isn't what it was when
@@ -11,14 +13,14 @@ import (
 // copies: a restored store shares nothing with the backup.
 func Fetch(ctx context.Context, w Work, dir string, m *Manifest, to string) error {
 	w.total = m.Bytes()
-	files := slices.Clone(m.Files)
-	slices.SortStableFunc(files, func(a, b File) int { return byRank(a.Name, b.Name) })
+	list := slices.Clone(m.Files)
+	slices.SortStableFunc(list, func(a, b File) int { return byRank(a.Name, b.Name) })
 	last := 0
-	for i := range files {
-		f := &files[i]
+	for i := range list {
+		f := &list[i]
 		if r := rank(f.Name); r != last { // a marker's name never comes before what it names
 			if last = r; r >= 2 {
-				if err := syncDir(w.FS, to); err != nil {
+				if err := files.SyncDir(w.FS, to); err != nil {
 					return err
 				}
 			}
@@ -27,7 +29,7 @@ func Fetch(ctx context.Context, w Work, dir string, m *Manifest, to string) erro
 			return err
 		}
 	}
-	return syncDir(w.FS, to)
+	return files.SyncDir(w.FS, to)
 }
 
 func (w *Work) fetch(ctx context.Context, dir string, f *File, to string) error {
@@ -37,7 +39,7 @@ func (w *Work) fetch(ctx context.Context, dir string, f *File, to string) error 
 			err = fmt.Errorf("%s: the backup is damaged: %s %s", dir, f.Name, what)
 		}
 	}
-	if isMissing(err) {
+	if files.IsMissing(err) {
 		err = fmt.Errorf("%s: the backup is damaged: %s is missing", dir, f.Name)
 	}
 	return err
@@ -66,7 +68,7 @@ func Verify(ctx context.Context, w Work, dir string, m *Manifest, bad func(file,
 			return ctx.Err()
 		}
 		switch {
-		case isMissing(err):
+		case files.IsMissing(err):
 			bad(f.Name, "missing; it was there when the backup was made")
 		case err != nil:
 			bad(f.Name, fmt.Sprintf("can't be read: %v", err))
@@ -79,7 +81,7 @@ func Verify(ctx context.Context, w Work, dir string, m *Manifest, bad func(file,
 		w.step(f.Size)
 	}
 	names, err := w.FS.List(w.FS.PathJoin(dir, StoreName))
-	if err != nil && !isMissing(err) {
+	if err != nil && !files.IsMissing(err) {
 		return err
 	}
 	slices.Sort(names)

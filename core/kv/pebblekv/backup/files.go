@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -98,19 +97,4 @@ func (w *Work) write(ctx context.Context, from, to string) (size int64, sum stri
 		_ = w.FS.Remove(to + unfinished)
 	}
 	return size, sum, err
-}
-
-func isMissing(err error) bool { return errors.Is(err, os.ErrNotExist) }
-
-// makeDir makes a directory whose name stays, below one that is there.
-func makeDir(fs vfs.FS, dir string) error {
-	return errors.Join(fs.MkdirAll(dir, 0o755), syncDir(fs, fs.PathDir(dir)))
-}
-
-func syncDir(fs vfs.FS, dir string) error {
-	d, err := fs.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

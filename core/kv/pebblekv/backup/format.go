@@ -18,7 +18,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,6 +25,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
 // The names in a directory of backups.
@@ -88,8 +88,8 @@ var ErrNoBackup = errors.New("is no whole backup")
 
 // ReadManifest reads the manifest of the backup in dir.
 func ReadManifest(fs vfs.FS, dir string) (*Manifest, error) {
-	b, err := readFile(fs, fs.PathJoin(dir, ManifestName))
-	if isMissing(err) {
+	b, err := files.Read(fs, fs.PathJoin(dir, ManifestName))
+	if files.IsMissing(err) {
 		return nil, fmt.Errorf("%s %w", dir, ErrNoBackup)
 	}
 	if err != nil {
@@ -118,19 +118,7 @@ func writeManifest(fs vfs.FS, dir string, m *Manifest) error {
 	if err != nil {
 		return err
 	}
-	name := fs.PathJoin(dir, ManifestName)
-	f, err := fs.Create(name+unfinished, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(b, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = fs.Rename(name+unfinished, name)
-	}
-	if err != nil {
-		return err
-	}
-	return syncDir(fs, dir)
+	return files.Replace(fs, fs.PathJoin(dir, ManifestName), unfinished, append(b, '\n'))
 }
 
 // rank orders files so that a part of them is no store: tables, then the rest, then the markers, of which the
@@ -197,7 +185,7 @@ func Pick(fs vfs.FS, dir string) (path string, m *Manifest, err error) {
 		return dir, m, err
 	}
 	all, lerr := List(fs, dir)
-	if lerr != nil && !isMissing(lerr) {
+	if lerr != nil && !files.IsMissing(lerr) {
 		return "", nil, lerr
 	}
 	var damaged error // of one that is newer than m
@@ -219,13 +207,4 @@ func Pick(fs vfs.FS, dir string) (path string, m *Manifest, err error) {
 		return "", nil, fmt.Errorf("%s holds no whole backup", dir)
 	}
 	return path, m, nil
-}
-
-func readFile(fs vfs.FS, name string) ([]byte, error) {
-	f, err := fs.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	b, err := io.ReadAll(f)
-	return b, errors.Join(err, f.Close())
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
 // Job is a backup that is to be made.
@@ -146,8 +147,8 @@ func (t *taker) leftover(e *Entry) error {
 			return fmt.Errorf("%s has files that are none of a backup's, such as %s", e.Path, name)
 		}
 	}
-	b, err := readFile(t.FS, t.FS.PathJoin(e.Path, journalName))
-	if err != nil && !isMissing(err) {
+	b, err := files.Read(t.FS, t.FS.PathJoin(e.Path, journalName))
+	if err != nil && !files.IsMissing(err) {
 		return err
 	}
 	lines := bytes.Split(b, []byte("\n"))
@@ -170,9 +171,9 @@ func (t *taker) leftover(e *Entry) error {
 // take makes the backup.
 func (t *taker) take(ctx context.Context) error {
 	store := t.FS.PathJoin(t.dir, StoreName)
-	err := makeDir(t.FS, t.dir)
+	err := files.MakeDir(t.FS, t.dir)
 	if err == nil {
-		err = makeDir(t.FS, store)
+		err = files.MakeDir(t.FS, store)
 	}
 	if err != nil {
 		return err
@@ -198,7 +199,7 @@ func (t *taker) take(ctx context.Context) error {
 	if err = errors.Join(err, t.journal.Close()); err != nil {
 		return err
 	}
-	if err := syncDir(t.FS, store); err != nil {
+	if err := files.SyncDir(t.FS, store); err != nil {
 		return err
 	}
 	if err := writeManifest(t.FS, t.dir, m); err != nil {
