@@ -16,13 +16,20 @@ import (
 // How long the queue may get is said in time, because what a hold takes depends on the machine and on the documents:
 // once waiting has taken longer than latchTarget, newcomers beyond latchFew are refused until it takes less. A few
 // dozen writers that wait are no overload: they share one sync of the log.
+//
+// The zero latch is free.
 type latch struct {
 	held    atomic.Bool
 	first   atomic.Bool // newcomers stay behind the head of the queue
 	waiting atomic.Int32
-	slow    atomic.Bool   // who came last to the head of the queue has waited longer than latchTarget
-	head    chan struct{} // has a token of the waiter who is the head of the queue
-	free    chan struct{} // gets a token when the latch is let go while somebody waits
+	slow    atomic.Bool // who came last to the head of the queue has waited longer than latchTarget
+	queue   atomic.Pointer[latchQueue]
+}
+
+// latchQueue is what a latch that somebody waits for has: most of many have nobody.
+type latchQueue struct {
+	head chan struct{} // has a token of the waiter who is the head of the queue
+	free chan struct{} // gets a token when the latch is let go while somebody waits
 }
 
 const (
@@ -31,8 +38,12 @@ const (
 	latchPatience = 64 // newcomers that the head of the queue lets pass
 )
 
-func newLatch() latch {
-	return latch{head: make(chan struct{}, 1), free: make(chan struct{}, 1)}
+// line returns the queue, which is there from the first call on.
+func (l *latch) line() *latchQueue {
+	if l.queue.Load() == nil {
+		l.queue.CompareAndSwap(nil, &latchQueue{make(chan struct{}, 1), make(chan struct{}, 1)})
+	}
+	return l.queue.Load()
 }
 
 // realTime tells how long something has waited, whatever time items are in.
@@ -71,22 +82,22 @@ func (l *latch) try() bool { return !l.first.Load() && l.held.CompareAndSwap(fal
 // wait stands in the queue. The caller has counted itself in waiting.
 func (l *latch) wait(ctx context.Context) error {
 	defer l.waiting.Add(-1)
-	begun := realTime.Now()
+	begun, q := realTime.Now(), l.line()
 	select {
-	case l.head <- struct{}{}:
+	case q.head <- struct{}{}:
 	case <-ctx.Done():
 		return translate(ctx.Err())
 	}
 	defer func() {
 		l.first.Store(false)
 		l.slow.Store(realTime.Now().Sub(begun) > latchTarget)
-		<-l.head
+		<-q.head
 	}()
-	return l.headWait(ctx)
+	return l.headWait(ctx, q)
 }
 
 // headWait is the wait of the head of the queue.
-func (l *latch) headWait(ctx context.Context) error {
+func (l *latch) headWait(ctx context.Context, q *latchQueue) error {
 	if l.held.CompareAndSwap(false, true) {
 		return nil
 	}
@@ -94,7 +105,7 @@ func (l *latch) headWait(ctx context.Context) error {
 	defer late.Stop()
 	for lost := 1; ; lost++ {
 		select {
-		case <-l.free:
+		case <-q.free:
 		case <-late.C:
 			l.slow.Store(true)
 			continue
@@ -116,11 +127,16 @@ func (l *latch) headWait(ctx context.Context) error {
 // Unlock lets the latch go.
 func (l *latch) Unlock() {
 	l.held.Store(false)
-	if l.waiting.Load() > 0 {
-		select {
-		case l.free <- struct{}{}:
-		default: // the head of the queue has a token already
-		}
+	if l.waiting.Load() == 0 {
+		return
+	}
+	q := l.queue.Load()
+	if q == nil {
+		return // who waits has not looked at held yet: it makes the queue before
+	}
+	select {
+	case q.free <- struct{}{}:
+	default: // the head of the queue has a token already
 	}
 }
 

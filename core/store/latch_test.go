@@ -14,7 +14,7 @@ import (
 
 // Many who take it, wait for it and give up: it is held by one at a time, and nobody sleeps for ever.
 func TestLatchExcludes(t *testing.T) {
-	l := newLatch()
+	var l latch
 	var inside, gaveUp atomic.Int32
 	var wg sync.WaitGroup
 	n := 0
@@ -49,7 +49,7 @@ func TestLatchExcludes(t *testing.T) {
 
 // Who waits gets the latch in the end, though another takes it again and again.
 func TestLatchStarvesNobody(t *testing.T) {
-	l := newLatch()
+	var l latch
 	l.Lock()
 	got := make(chan struct{})
 	go func() {
@@ -78,7 +78,7 @@ func TestLatchStarvesNobody(t *testing.T) {
 // Behind a holder that is stuck, few wait and the others are refused at once; a context ends a wait.
 func TestLatchRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLatch()
+		var l latch
 		l.Lock()
 		ctx, cancel := context.WithCancel(context.Background())
 		var wg sync.WaitGroup
@@ -118,7 +118,7 @@ func TestLatchTakesManyShortHolds(t *testing.T) {
 		reply   = 20*hold + hold/2
 	)
 	synctest.Test(t, func(t *testing.T) { // what the machine does beside it takes no time
-		l := newLatch()
+		var l latch
 		var wg sync.WaitGroup
 		var most atomic.Int32
 		for range writers {
@@ -143,7 +143,7 @@ func TestLatchTakesManyShortHolds(t *testing.T) {
 }
 
 func TestLatchIsHeldAgainAfterAPanicWithoutIt(t *testing.T) {
-	l := newLatch()
+	var l latch
 	l.Lock()
 	func() {
 		defer func() { _ = recover() }()
@@ -159,7 +159,7 @@ func TestLatchIsHeldAgainAfterAPanicWithoutIt(t *testing.T) {
 }
 
 func BenchmarkLatch(b *testing.B) {
-	l := newLatch()
+	var l latch
 	var m sync.Mutex
 	b.Run("latch", func(b *testing.B) {
 		for b.Loop() {

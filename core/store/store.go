@@ -91,7 +91,7 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 		return nil, err
 	}
 	for i := range def.Slots {
-		sl := &slot{c: c, key: def.SlotKey(i), min: def.Slots[i].Min, mu: newLatch(), losers: newLatch()}
+		sl := &slot{c: c, key: def.SlotKey(i), min: def.Slots[i].Min}
 		sl.headKey = keys.AppendPrefix(nil, sl.key, keys.KindHead)
 		b, err := s.eng.Get(sl.headKey)
 		if errors.Is(err, kv.ErrNotFound) {

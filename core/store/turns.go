@@ -38,7 +38,7 @@ func (t *turns) take(ctx context.Context, tuple []byte) (leave func(), err error
 		if t.of == nil {
 			t.of = map[string]*turn{}
 		}
-		q = &turn{queue: newLatch()}
+		q = &turn{}
 		t.of[string(tuple)] = q
 		t.used.Add(1)
 	}
