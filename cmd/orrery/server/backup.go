@@ -158,6 +158,25 @@ type backups struct {
 	mu      sync.Mutex
 	running int // a second one is refused at once
 	st      *BackupStatus
+
+	made, failed int
+	last         time.Time // when the last one was made; zero: none since the start
+}
+
+// figures tell when to worry: a backup that isn't made any more is noticed by its age.
+func (b *backups) figures() []figure {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last := 0.0
+	if !b.last.IsZero() {
+		last = float64(b.last.Unix())
+	}
+	const help = "Backups that were asked for since the start."
+	return []figure{
+		{"orrery_backups_total", help, counter, float64(b.made), []label{{"outcome", "made"}}},
+		{"orrery_backups_total", help, counter, float64(b.failed), []label{{"outcome", "failed"}}},
+		{"orrery_backup_last_timestamp_seconds", "When the last backup was made, 0 for none since the start.", gauge, last, nil},
+	}
 }
 
 func (b *backups) status() *BackupStatus {
@@ -191,10 +210,12 @@ func (b *backups) end(made *kv.Backup, err error) {
 		b.running--
 		st.Done, st.Total, st.Error = 0, 0, ""
 		if err != nil {
+			b.failed++
 			st.Error = err.Error()
 			return
 		}
-		st.Last, st.LastEnd = made, wall.Now().UTC().Format(time.RFC3339)
+		b.made, b.last = b.made+1, wall.Now()
+		st.Last, st.LastEnd = made, b.last.UTC().Format(time.RFC3339)
 	})
 }
 

@@ -59,6 +59,13 @@ func TestBackupIsAskedForWithTheKey(t *testing.T) {
 				t.Errorf("auth %v, %s: %d %s, want %d %s", auth, c.name, res.StatusCode, text, c.code, c.text)
 			}
 		}
+		_, figures := get(t, http.DefaultClient, "http://"+s.Addr(Admin)+"/metrics")
+		for _, line := range []string{"orrery_backups_total{outcome=\"made\"} 1\n", "orrery_backups_total{outcome=\"failed\"} 2\n",
+			"orrery_backup_last_timestamp_seconds 1"} {
+			if !strings.Contains(figures, line) {
+				t.Errorf("auth %v: the figures lack %q", auth, line)
+			}
+		}
 	}
 }
 

@@ -68,7 +68,7 @@ func (s *Server) figures() []figure {
 	for _, b := range s.bound {
 		out = append(out, s.doorFigures(b)...)
 	}
-	return out
+	return append(out, s.backups.figures()...)
 }
 
 func (s *Server) doorFigures(b *bound) []figure {
