@@ -230,3 +230,11 @@ func count(t *testing.T, e *Engine) (n int) {
 func is(e *Engine, s kv.State) func() bool {
 	return func() bool { return e.Health().State == s }
 }
+
+// holdMerges lets no merge begin until what it returns is called.
+func holdMerges(t *testing.T, e *Engine) (release func()) {
+	t.Helper()
+	var held *tree
+	eventually(t, "no merge begins", func() bool { held = e.pace.tree.Swap(nil); return held != nil })
+	return func() { e.pace.open(held) }
+}

@@ -320,8 +320,7 @@ func TestMergesLeaveRoomForFlushes(t *testing.T) {
 	fs, log := newSmallFS(64<<20), &lines{}
 	e := smallStore(t, fs, log)
 	defer e.Close()
-	var tree *tree
-	eventually(t, "no merge begins", func() bool { tree = e.pace.tree.Swap(nil); return tree != nil })
+	merge := holdMerges(t, e)
 	for range 2 { // runs of the same keys
 		if _, err := fillUp(e, 500); err != nil {
 			t.Fatal(err)
@@ -334,7 +333,7 @@ func TestMergesLeaveRoomForFlushes(t *testing.T) {
 		e.disk.space.again()
 		return e.disk.space.flushing.Load() == e.disk.space.memTable
 	})
-	e.pace.open(tree)
+	merge()
 	eventually(t, "a merge has failed, the next one waits", func() bool {
 		fs.take(e.disk.space.flushing.Load() + e.disk.space.minFree/4 - 1) // again and again: files of before go now
 		e.disk.space.again()
