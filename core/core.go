@@ -91,6 +91,7 @@ type Engine struct {
 	drops *work.Queue[dropped]
 	reap  *jobs.Reaper
 	scrub *jobs.Scrub
+	up    upgrade
 }
 
 // Open opens the store of a storage engine. It finishes what a crash left: dropped containers lose their data, index
@@ -118,6 +119,7 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e.resume()
+	e.startUpgrade()
 	e.reap = jobs.StartReaper(bg, o.Clock, jobs.Containers{Used: e.store.Opened, All: e.timed})
 	e.scrub = jobs.StartScrub(bg, eng, e.all, o.Clock, o.Logger)
 	bg.Go("closing of idle containers", func() {

@@ -320,7 +320,7 @@ func (c *Container) lost(sl *slot, cause error) (raced bool, err error) {
 	}
 	var h Head
 	if err == nil {
-		err = h.decode(b)
+		err = sl.readHead(&h, b)
 	}
 	if err != nil {
 		return false, translate(err)

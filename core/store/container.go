@@ -46,6 +46,7 @@ type slot struct {
 	mu        latch // the latch
 	head      Head
 	headBytes []byte
+	unread    []byte // a stored head in whose place head is, renewed; nil = none
 	spare     []byte // memory for the next headBytes
 
 	// begun is the LSN of the last commit that was handed to the engine, and is set before the engine has it. So whatever
@@ -75,17 +76,24 @@ type slot struct {
 type indexFlags struct {
 	classes         uint32
 	elements, lossy index.Bloom
+	bare            bool // Head.bare: the index says nothing
 }
+
+// bareFlags are those of a slot whose index says nothing.
+var bareFlags = indexFlags{classes: ^uint32(0), elements: index.FullBloom, lossy: index.FullBloom, bare: true}
 
 // widen adds what the next head's index holds to the flags, before its commit is visible: a query that sees the commit
 // must not skip what it brought. The caller holds the latch.
 func (s *slot) widen(h *Head) {
 	f := s.flags.Load()
+	if f.bare {
+		return
+	}
 	elements, lossy := f.elements, f.lossy
 	more := elements.Merge(&h.Elements)
 	more = lossy.Merge(&h.Lossy) || more
 	if classes := f.classes | h.Classes; more || classes != f.classes {
-		s.flags.Store(&indexFlags{classes, elements, lossy})
+		s.flags.Store(&indexFlags{classes: classes, elements: elements, lossy: lossy})
 	}
 }
 
@@ -96,8 +104,12 @@ func (s *slot) publish() {
 	s.upkeep.Store(s.head.upkeep())
 	s.items.Store(s.head.Items)
 	s.bytes.Store(s.head.Bytes)
-	if f := s.flags.Load(); f == nil || f.classes != s.head.Classes || f.elements != s.head.Elements || f.lossy != s.head.Lossy {
-		s.flags.Store(&indexFlags{s.head.Classes, s.head.Elements, s.head.Lossy})
+	if s.head.bare() {
+		s.flags.Store(&bareFlags)
+		return
+	}
+	if f := s.flags.Load(); f == nil || f.bare || f.classes != s.head.Classes || f.elements != s.head.Elements || f.lossy != s.head.Lossy {
+		s.flags.Store(&indexFlags{classes: s.head.Classes, elements: s.head.Elements, lossy: s.head.Lossy})
 	}
 }
 

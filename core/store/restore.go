@@ -335,7 +335,7 @@ func (s *slotRestore) visit(kind keys.Kind, key, val []byte) error {
 		}
 	case keys.KindItem:
 		return s.item(bytes.Clone(key[keys.PrefixLen:]), bytes.Clone(val))
-	case keys.KindNumber, keys.KindFeed:
+	case keys.KindNumber, keys.KindFormerNumber, keys.KindFeed:
 		return s.entry(kind, key, val)
 	case keys.KindIndex:
 		if s.known && s.old.Items > s.head.Items+s.named { // some aren't named yet

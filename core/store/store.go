@@ -104,7 +104,6 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 			return nil, err
 		}
 		sl.headBytes = b
-		sl.publish()
 		sl.durable.Store(sl.head.LSN)
 		c.counter.given.Store(max(c.counter.given.Load(), sl.head.LSN))
 		c.slots = append(c.slots, sl)
@@ -112,7 +111,11 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 	if err := c.counter.load(); err != nil {
 		return nil, translate(err)
 	}
-	return c, c.survey()
+	c.survey()
+	for _, sl := range c.slots {
+		sl.publish()
+	}
+	return c, nil
 }
 
 // DropGenerations removes everything of dropped containers. The catalog must not name them any more. Neighbours, as
