@@ -4,10 +4,16 @@ import (
 	"bytes"
 	"encoding/binary"
 	stdjson "encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/cespare/xxhash/v2"
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
 // age makes a store what it would be in format 2, before the upgrade has begun: heads of that format, index and number
@@ -85,4 +91,47 @@ func withoutFormat(t testing.TB, val []byte) []byte {
 		t.Fatal(err)
 	}
 	return append(bytes.Clone(val[:at]), b...)
+}
+
+// ageDir ages a store that is closed, its identity too.
+func ageDir(t testing.TB, dir string) {
+	t.Helper()
+	eng, err := pebblekv.Open(dir, pebblekv.Options{Scanned: core.OnlyScanned, Kept: core.GotSingly})
+	if err != nil {
+		t.Fatal(err)
+	}
+	age(t, eng)
+	if err := eng.Close(); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "identity.json")
+	b, err := os.ReadFile(name)
+	if err == nil {
+		err = os.WriteFile(name, agedIdentity(t, b), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// agedIdentity is an identity as format 2 has it.
+func agedIdentity(t testing.TB, b []byte) []byte {
+	t.Helper()
+	var i struct {
+		kv.Identity
+		Sum string `json:"sum"`
+	}
+	if err := stdjson.Unmarshal(b, &i); err != nil {
+		t.Fatal(err)
+	}
+	i.Format, i.Sum = 2, ""
+	b, err := stdjson.Marshal(i)
+	if err == nil {
+		i.Sum = fmt.Sprintf("%016x", xxhash.Sum64(b))
+		b, err = stdjson.Marshal(i)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
