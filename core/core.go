@@ -108,7 +108,7 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 		return nil, err
 	}
 	bg := work.New(o.Logger)
-	limits := store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition, ViewAge: o.ViewAge, ReadOnly: o.ReadOnly}
+	limits := store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition, ViewAge: o.ViewAge, ReadOnly: o.ReadOnly, Logger: o.Logger}
 	e := &Engine{kv: eng, cat: cat, clk: o.Clock, bud: o.Budget, log: o.Logger, work: bg,
 		store: store.Open(eng, cat, o.Clock, limits, bg)}
 	e.drops = work.NewQueue(bg, "drop of a container", e.remove)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -67,6 +68,8 @@ type checker struct {
 	logicals *logicalCheck
 	head     Head
 	lsn      int64            // of the slot's last commit
+	lowest   uint64           // least counter of an item
+	oldest   int64            // least LSN of an item
 	tracked  map[uint64]int64 // items with a value at a tracked path
 	paths    []uint64
 }
@@ -165,6 +168,7 @@ func (k *checker) begin(sl *slot) {
 		k.paths = append(k.paths, t.Path)
 	}
 	sl.mu.Unlock()
+	k.lowest, k.oldest = math.MaxUint64, math.MaxInt64
 	k.logicals = &logicalCheck{k: k}
 }
 
@@ -291,6 +295,7 @@ func (k *checker) item(it *checked) error {
 	k.head.Elements.Merge(&t.Elements)
 	k.head.Lossy.Merge(&t.Lossy)
 	k.head.Ticks = max(k.head.Ticks, it.Ticks)
+	k.lowest, k.oldest = min(k.lowest, Counter(it.Number)), min(k.oldest, it.LSN)
 	if n := it.Number & (1<<40 - 1); n > k.c.counter.numbers() || it.Number>>40 != place20(k.c.Def().PartitionKey.EPKKind(), it.at.place) {
 		k.bad("item %x has number %x, which was never given out for it", it.at.suffix, it.Number)
 	}

@@ -151,8 +151,14 @@ func (k *checker) heads() error {
 	if all := h.Lossy; all.Merge(&k.head.Lossy) {
 		k.bad("head lacks paths with cut values")
 	}
-	if h.Ticks < k.head.Ticks {
-		k.bad("head time %d is before an item's %d", h.Ticks, k.head.Ticks)
+	if last := h.latest(); last < k.head.Ticks {
+		k.bad("head time %d is before an item's %d", last, k.head.Ticks)
+	}
+	if k.lowest < h.Lowest && k.head.Items > 0 {
+		k.bad("head says that no item has a number below %d, one has %d", h.Lowest, k.lowest)
+	}
+	if k.oldest < h.FeedFloor && k.head.Items > 0 {
+		k.bad("head says that no feed entry is below LSN %d, one is at %d", h.FeedFloor, k.oldest)
 	}
 	return nil
 }

@@ -27,6 +27,8 @@ type Container struct {
 	dropped   atomic.Bool
 	used      atomic.Uint32 // Store.turn when it was last asked for; 0 = by background work only
 	filtering atomic.Bool   // id filters are being made
+	raising   atomic.Bool   // floors are being looked for
+	fell      atomic.Int64  // LSN of the first commit after the clock's last fall
 	defMu     sync.Mutex    // one update at a time; also guards rb
 	rb        rebuild
 }
@@ -48,6 +50,8 @@ type slot struct {
 	headBytes []byte
 	unread    []byte // a stored head in whose place head is, renewed; nil = none
 	spare     []byte // memory for the next headBytes
+	outdated  int    // entries removed since the floors were looked for: see removed
+	leastNew  uint64 // least counter of an item that was written since then
 
 	// begun is the LSN of the last commit that was handed to the engine, and is set before the engine has it. So whatever
 	// somebody has read of the slot, a look at begun afterwards covers it. While nobody holds the latch it is head.LSN,
@@ -67,6 +71,7 @@ type slot struct {
 	idsNext  *idFilter   // being made: belongs to the latch
 	noFilter atomic.Bool // the slot has too many items for one, or can't be read
 
+	roamed atomic.Uint64 // where the next walk over the oldest run of the feed begins, when that has no order: see Reap
 	reaped atomic.Uint64 // LSN << 16 | position in the feed below which all items have a ttl of their own: see Reap
 
 	rb slotRebuild
