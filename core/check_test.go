@@ -33,7 +33,7 @@ func damageStore(t *testing.T) (*core.Engine, kv.Engine) {
 }
 
 // every returns the keys and values of all items and their entries.
-func every(t *testing.T, e kv.Engine) (ks, vs [][]byte) {
+func every(t testing.TB, e kv.Engine) (ks, vs [][]byte) {
 	t.Helper()
 	s := e.Snapshot()
 	defer s.Close()

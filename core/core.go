@@ -91,6 +91,7 @@ type Engine struct {
 	drops *work.Queue[dropped]
 	reap  *jobs.Reaper
 	scrub *jobs.Scrub
+	up    upgrade
 }
 
 // Open opens the store of a storage engine. It finishes what a crash left: dropped containers lose their data, index
@@ -107,7 +108,7 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 		return nil, err
 	}
 	bg := work.New(o.Logger)
-	limits := store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition, ViewAge: o.ViewAge, ReadOnly: o.ReadOnly}
+	limits := store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition, ViewAge: o.ViewAge, ReadOnly: o.ReadOnly, Logger: o.Logger}
 	e := &Engine{kv: eng, cat: cat, clk: o.Clock, bud: o.Budget, log: o.Logger, work: bg,
 		store: store.Open(eng, cat, o.Clock, limits, bg)}
 	e.drops = work.NewQueue(bg, "drop of a container", e.remove)
@@ -118,6 +119,7 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e.resume()
+	e.startUpgrade()
 	e.reap = jobs.StartReaper(bg, o.Clock, jobs.Containers{Used: e.store.Opened, All: e.timed})
 	e.scrub = jobs.StartScrub(bg, eng, e.all, o.Clock, o.Logger)
 	bg.Go("closing of idle containers", func() {

@@ -1,8 +1,6 @@
 package core_test
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"testing"
@@ -11,10 +9,6 @@ import (
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
-	"github.com/orrerydb/orrery/core/index"
-	"github.com/orrerydb/orrery/core/keys"
-	"github.com/orrerydb/orrery/core/kv"
-	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -85,52 +79,4 @@ func TestObjectsInArrays(t *testing.T) {
 		putObjects(t, c)
 		wantObjects(t, c)
 	})
-}
-
-// TestObjectsInArraysOfOldStores opens a store in which objects in arrays have entries of their own: they are gone before anything is
-// answered or written.
-func TestObjectsInArraysOfOldStores(t *testing.T) {
-	raw := memkv.New()
-	e, err := core.Open(bg, raw, core.Options{MinSlots: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	putObjects(t, newContainer(t, e, core.ContainerSpec{}))
-	ks, vs := every(t, raw)
-	var b kv.Batch
-	more := 0
-	for i, key := range ks {
-		switch keys.Kind(key[keys.PrefixLen-1]) {
-		case keys.KindHead:
-			head := bytes.Clone(vs[i])
-			at := 1 + 8*4 + 4 + 8 // the value classes
-			binary.BigEndian.PutUint32(head[at:], binary.BigEndian.Uint32(head[at:])&^index.ArraysStand)
-			b.Put(key, head)
-		case keys.KindIndex:
-			if entry, err := keys.ParseIndex(key); err == nil && entry.Value[0] == value.ClassArray {
-				old := bytes.Clone(key)
-				old[keys.PrefixLen+8] = value.ClassObject
-				b.Put(old, []byte{index.FlagSet | index.FlagElement | index.FlagLossy})
-				more++
-			}
-		}
-	}
-	if _, err := raw.Write(bg, &b, nil); err != nil || more == 0 {
-		t.Fatalf("%d entries (%v)", more, err)
-	}
-	if problems, err := e.Check(bg); err != nil || len(problems) == 0 {
-		t.Fatal("the checker doesn't see entries that are too many")
-	}
-	later, err := core.Open(bg, raw, core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	clean(t, later)
-	c, err := later.Container("db", "c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	putObjects(t, c)
-	wantObjects(t, c)
-	clean(t, later)
 }

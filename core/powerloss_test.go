@@ -52,7 +52,7 @@ func TestPowerLoss(t *testing.T) {
 	for round := 0; done < cuts; round++ {
 		unmade := &powerCut{fs: vfs.NewCrashableMem()}
 		again += unmade.verify(t, r)
-		h := newLossHistory(t, r, round%4 == 3)
+		h := newLossHistory(t, r, round%4 == 3, round%3 == 1)
 		for _, c := range h.cuts {
 			for w := range c.sure {
 				acked += c.sure[w]
@@ -93,6 +93,7 @@ type lossHistory struct {
 	c       *core.Container
 	relaxed bool
 	stop    atomic.Bool
+	states  [lossWriters]histories.State
 	// By writer; the last one makes and drops containers.
 	started, acked [lossWriters + 1]atomic.Int64
 	cuts           []*powerCut
@@ -106,23 +107,32 @@ type powerCut struct {
 	sure, maybe [lossWriters + 1]int // steps acknowledged before, and begun
 }
 
-func newLossHistory(t *testing.T, r *rand.Rand, relaxed bool) *lossHistory {
+// newLossHistory lets the writers write. With aged the store is of an older format when they begin, and has what they did
+// in their first steps.
+func newLossHistory(t *testing.T, r *rand.Rand, relaxed, aged bool) *lossHistory {
 	h := &lossHistory{t: t, fs: vfs.NewCrashableMem(), relaxed: relaxed}
 	var err error
 	if h.eng, err = openLossy(lateFS{h.fs}, relaxed); err != nil {
 		t.Fatal(err)
 	}
 	h.c = newContainer(t, h.eng, core.ContainerSpec{})
+	for w := range lossWriters {
+		h.states[w] = histories.State{}
+	}
+	if aged {
+		h.age()
+	}
 	var wg sync.WaitGroup
 	for w := range lossWriters {
 		wg.Go(func() { h.write(w) })
 	}
 	wg.Go(h.makeAndDrop)
 	wg.Go(h.rebuild)
+	begun := h.slowest()
 	pause := []int{4, 4, 8, 30}[r.IntN(4)] // ms at most: the longer ones have flushes and merges between them
 	for i := range cutsInHistory {
 		time.Sleep(time.Duration(r.IntN(pause)) * time.Millisecond)
-		for i == cutsInHistory-1 && h.slowest() < cutsInHistory && !t.Failed() { // however slow the machine is, the last cut loses something
+		for i == cutsInHistory-1 && h.slowest() < begun+cutsInHistory && !t.Failed() { // however slow the machine is, the last cut loses something
 			time.Sleep(time.Millisecond)
 		}
 		h.cut(r)
@@ -165,7 +175,7 @@ func (h *lossHistory) cut(r *rand.Rand) {
 
 // run calls step again and again and counts for writer w.
 func (h *lossHistory) run(w int, step func(n int) error) {
-	for n := 0; !h.stop.Load() && !h.t.Failed(); n++ {
+	for n := int(h.acked[w].Load()); !h.stop.Load() && !h.t.Failed(); n++ {
 		h.started[w].Add(1)
 		if err := step(n); err != nil {
 			h.t.Errorf("writer %d, step %d: %v", w, n, err)
@@ -176,8 +186,41 @@ func (h *lossHistory) run(w int, step func(n int) error) {
 }
 
 func (h *lossHistory) write(w int) {
-	st := histories.State{}
-	h.run(w, func(n int) error { return histories.Do(bg, h.c, w, n, st) })
+	h.run(w, func(n int) error { return histories.Do(bg, h.c, w, n, h.states[w]) })
+}
+
+// agedSteps is how many steps each writer has done in a store of an older format.
+const agedSteps = 48
+
+// age lets the writers do their first steps, and opens what an older version would have left of them. The upgrade is
+// under way then.
+func (h *lossHistory) age() {
+	for w := range lossWriters {
+		for n := range agedSteps {
+			if err := histories.Do(bg, h.c, w, n, h.states[w]); err != nil {
+				h.t.Fatal(err)
+			}
+		}
+		h.started[w].Store(agedSteps)
+		h.acked[w].Store(agedSteps)
+	}
+	if err := h.eng.Close(); err != nil {
+		h.t.Fatal(err)
+	}
+	k, err := pebblekv.Open("db", pebblekv.Options{FS: h.fs, Scanned: core.OnlyScanned, Kept: core.GotSingly})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	age(h.t, k)
+	if err := k.Close(); err != nil {
+		h.t.Fatal(err)
+	}
+	if h.eng, err = openLossy(lateFS{h.fs}, h.relaxed); err == nil {
+		h.c, err = h.eng.Container("db", "c")
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
 }
 
 const droppedItems = 15

@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -13,8 +12,6 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/exec"
-	"github.com/orrerydb/orrery/core/index"
-	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/value"
@@ -397,75 +394,6 @@ func TestCloseDuringRebuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-started
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// A rebuild of an index that a version without forms made gives all entries their forms.
-func TestRebuildOfOldEntries(t *testing.T) {
-	mem := kv.Checked(memkv.New())
-	e, err := core.Open(bg, notClosed{mem}, core.Options{MinSlots: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newContainer(t, e, core.ContainerSpec{})
-	for i := range 300 {
-		put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"x":1}`, i, i, i%40))
-	}
-	_ = e.Close()
-	snap := mem.Snapshot()
-	it, err := snap.Iter(keys.DataBounds())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b kv.Batch
-	for ok := it.First(); ok; ok = it.Next() {
-		val := slices.Clone(it.Value())
-		switch keys.Kind(it.Key()[keys.PrefixLen-1]) {
-		case keys.KindIndex:
-			val[0] &^= index.FormMask
-		case keys.KindHead:
-			classes := binary.BigEndian.Uint32(val[45:])
-			binary.BigEndian.PutUint32(val[45:], classes&^index.FormsKnown)
-		default:
-			continue
-		}
-		b.Put(it.Key(), val)
-	}
-	_, _ = it.Close(), snap.Close()
-	if _, err := mem.Write(bg, &b, nil); err != nil {
-		t.Fatal(err)
-	}
-	if e, err = core.Open(bg, mem, core.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if c, err = e.Container("db", "c"); err != nil {
-		t.Fatal(err)
-	}
-	clean(t, e)
-	setPolicy(t, e, c, `{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/x/?"}]}`)
-	clean(t, e)
-	snap = mem.Snapshot()
-	if it, err = snap.Iter(keys.DataBounds()); err != nil {
-		t.Fatal(err)
-	}
-	for ok := it.First(); ok; ok = it.Next() {
-		switch keys.Kind(it.Key()[keys.PrefixLen-1]) {
-		case keys.KindIndex:
-			if it.Value()[0]&index.FormMask == 0 {
-				t.Fatalf("entry %x has no form", it.Key())
-			}
-		case keys.KindHead:
-			if binary.BigEndian.Uint32(it.Value()[45:])&index.FormsKnown == 0 {
-				t.Error("a head doesn't say that its entries have their forms")
-			}
-		}
-	}
-	_, _ = it.Close(), snap.Close()
-	if got := ids(t, c, eqQuery("n", 1)); len(got) != 8 {
-		t.Errorf("%d rows", len(got))
-	}
 	if err := e.Close(); err != nil {
 		t.Error(err)
 	}

@@ -1,11 +1,8 @@
 package core_test
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +12,6 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/geo"
 	"github.com/orrerydb/orrery/core/index"
-	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/value"
@@ -180,47 +176,4 @@ func TestSpatialEntriesFollowThePolicy(t *testing.T) {
 			t.Errorf("%s at %s: %d entries, wanted %d", x.rules, x.path, n, x.entries)
 		}
 	}
-}
-
-// TestSpatialEntriesOfOldStores opens a store whose policy has a spatial index and whose index has no entries of it, as versions before
-// spatial indexes left it: the entries are made before anything is answered.
-func TestSpatialEntriesOfOldStores(t *testing.T) {
-	raw := memkv.New()
-	e, err := core.Open(bg, raw, core.Options{MinSlots: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(spatialPolicy)})
-	r := rand.New(rand.NewPCG(7, 8))
-	for i := range 60 {
-		put(t, c, core.Create, placeDoc(r, i))
-	}
-	ks, vs := every(t, raw)
-	var b kv.Batch
-	gone := 0
-	for i, key := range ks {
-		switch keys.Kind(key[keys.PrefixLen-1]) {
-		case keys.KindHead:
-			head := bytes.Clone(vs[i])
-			at := 1 + 8*4 + 4 + 8 // the value classes
-			binary.BigEndian.PutUint32(head[at:], binary.BigEndian.Uint32(head[at:])&^index.SpatialKept)
-			b.Put(key, head)
-		case keys.KindIndex:
-			if entry, err := keys.ParseIndex(key); err == nil && slices.Contains([]byte{value.ClassCell, value.ClassLeafCell}, entry.Value[0]) {
-				b.Delete(key)
-				gone++
-			}
-		}
-	}
-	if _, err := raw.Write(bg, &b, nil); err != nil || gone < 60 {
-		t.Fatalf("%d entries were there (%v)", gone, err)
-	}
-	if problems, err := e.Check(bg); err != nil || len(problems) == 0 {
-		t.Fatal("the checker doesn't miss the entries")
-	}
-	later, err := core.Open(bg, raw, core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	clean(t, later)
 }

@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 	"github.com/orrerydb/orrery/conformance/harness"
@@ -41,6 +42,8 @@ func TestEarlierFormats(t *testing.T) {
 			compare(t, read(t, s), want)
 			change(t, s)
 			change(t, now)
+			compare(t, read(t, s), read(t, now))
+			upgraded(t, s)
 			compare(t, read(t, s), read(t, now))
 			restore(t, now)
 		})
@@ -76,6 +79,20 @@ func serve(t *testing.T, dir string) *harness.Server {
 	cfg.Strict, cfg.Memory, cfg.Data, cfg.Upgrade = nil, false, dir, true
 	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	return harness.StartWith(t, cfg)
+}
+
+// upgraded waits until all containers have the present format.
+func upgraded(t *testing.T, s *harness.Server) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		st, under := s.Engine().Upgrading()
+		if !under {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the upgrade is at %+v", st)
+		}
+	}
 }
 
 // compare shows where two lists of answers differ.

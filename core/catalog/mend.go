@@ -44,6 +44,7 @@ func Mend(saved []Entry, b *kv.Batch, lost func(what string)) error {
 		}
 	}
 	a := m.account
+	a.Format = kv.Format // everything of a container is made again of its items
 	a.NextDB = max(a.NextDB, m.least.NextDB, 0x10000001)
 	a.NextContainer = max(a.NextContainer, m.least.NextContainer, 1)
 	a.NextGen = max(a.NextGen, m.least.NextGen, 1)

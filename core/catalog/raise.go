@@ -28,6 +28,7 @@ func Raise(eng kv.Engine, b *kv.Batch) (gens []uint32, err error) {
 	a := firstAccount
 	raw, err := eng.Get(keys.AppendMeta(nil, keys.MetaAccount, 0, ""))
 	if err == nil {
+		a.Format = 0
 		err = decode(raw, &a)
 	} else if errors.Is(err, kv.ErrNotFound) {
 		err = nil

@@ -28,10 +28,11 @@ type account struct {
 	NextGen       uint32 `json:"nextGen"`
 	NextVersion   uint64 `json:"nextVersion"`
 	NextResource  uint32 `json:"nextResource,omitempty"` // absent in older stores: 0 is 1
+	Format        int    `json:"format,omitempty"`       // all containers have it, or a later one; absent: see Catalog.Format
 }
 
 // firstAccount are the counters of an empty catalog.
-var firstAccount = account{NextDB: 0x10000001, NextContainer: 1, NextGen: 1, NextVersion: 1}
+var firstAccount = account{NextDB: 0x10000001, NextContainer: 1, NextGen: 1, NextVersion: 1, Format: kv.Format}
 
 // database is a database with what belongs to it. Like state, it is never changed once it can be seen.
 type database struct {
@@ -149,6 +150,7 @@ func load(eng kv.Engine, old *state) (*state, error) {
 	case err != nil:
 		return nil, err
 	}
+	l.st.account.Format = 0
 	if err := decode(b, &l.st.account); err != nil {
 		return nil, err
 	}

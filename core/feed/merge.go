@@ -28,7 +28,7 @@ func (m *merge) open() error {
 		if p.seen >= m.mark {
 			continue
 		}
-		last, err := m.view.SettleHead(p.slot, p.seen)
+		last, floor, err := m.view.SettleHead(p.slot, p.seen)
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func (m *merge) open() error {
 		}
 		key := m.view.SlotKey(p.slot)
 		_, hi := keys.KindBounds(key, keys.KindFeed)
-		it, err := m.view.Iter(keys.AppendFeed(nil, key, uint64(p.seen)+1, 0), hi)
+		it, err := m.view.Iter(keys.AppendFeed(nil, key, uint64(max(p.seen+1, floor)), 0), hi)
 		if err != nil {
 			return err
 		}

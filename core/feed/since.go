@@ -8,37 +8,66 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// since returns the LSN from which on the entries of a cursor's slot are of the scope's time. Commit times never fall
-// within a slot, so it is found by halving: an entry costs a seek and a look at its item, and there are at most 63 of
-// them however many entries the slot has. The cursor stands on its first entry, and last is its slot's last LSN.
+// since returns the LSN from which on the entries of a cursor's slot may be of the scope's time. Within a run of LSNs
+// commit times don't fall, so there it is found by halving: an entry costs a seek and a look at its item, and there are
+// at most 63 of them however many entries the slot has. The cursor stands on its first entry, and last is its slot's
+// last LSN.
 func (m *merge) since(c *cursor, key keys.Slot, last int64) (from int64, err error) {
-	early := func() (bool, error) { // whether the entry that the cursor stands on is too old
-		var item store.Item
-		if err := m.gone(); err != nil {
-			return false, err
-		}
-		if _, err := m.view.FetchSuffix(&item, c.slot, c.it.Value(), &store.Mem{}); err != nil {
-			return false, err
-		}
-		if item.LSN != c.lsn {
-			return false, status.New(status.Corruption, "feed entry without its item")
-		}
-		return item.TS() < m.sc.Since, nil
+	h, err := m.view.Head(c.slot)
+	if err != nil {
+		return 0, err
 	}
-	first := c.lsn
-	if old, err := early(); err != nil || !old {
-		return first, err
+	from = c.lsn
+	for _, r := range h.Runs() {
+		end := min(r.End, last+1)
+		switch {
+		case end <= from:
+			continue
+		case !r.Since(m.sc.Since): // all of it is too old
+			from = end
+			continue
+		case r.Mixed:
+			return from, nil
+		}
+		found, err := m.within(c, key, from, end)
+		if err != nil || found < end {
+			return found, err
+		}
+		from = end
 	}
-	n := sort.Search(int(last-first), func(i int) bool {
+	return from, nil
+}
+
+// within returns the LSN of the first entry of the scope's time in a run's LSNs [from, end); end when there is none.
+func (m *merge) within(c *cursor, key keys.Slot, from, end int64) (first int64, err error) {
+	first = end
+	sort.Search(int(end-from), func(i int) bool {
 		if err != nil {
 			return true
 		}
-		if err = c.read(c.it.SeekGE(keys.AppendFeed(nil, key, uint64(first)+1+uint64(i), 0))); err != nil || c.lsn == 0 {
+		if err = c.read(c.it.SeekGE(keys.AppendFeed(nil, key, uint64(from)+uint64(i), 0))); err != nil || c.lsn == 0 || c.lsn >= end {
 			return true
 		}
 		old := false
-		old, err = early()
+		if old, err = m.early(c); !old && err == nil {
+			first = min(first, c.lsn)
+		}
 		return !old
 	})
-	return first + 1 + int64(n), err
+	return first, err
+}
+
+// early reports whether the entry that a cursor stands on is older than the scope's time.
+func (m *merge) early(c *cursor) (bool, error) {
+	var item store.Item
+	if err := m.gone(); err != nil {
+		return false, err
+	}
+	if _, err := m.view.FetchSuffix(&item, c.slot, c.it.Value(), &store.Mem{}); err != nil {
+		return false, err
+	}
+	if item.LSN != c.lsn {
+		return false, status.New(status.Corruption, "feed entry without its item")
+	}
+	return item.TS() < m.sc.Since, nil
 }

@@ -196,7 +196,7 @@ func TestCellTree(t *testing.T) {
 }
 
 // TestCellsStay pins the cells of some shapes. They lie in indexes, and an item's are found again by making them again: when
-// another choice of cells is better, stores must make their index again (index.SpatialKept), and the figures here change.
+// another choice of cells is better, stores must make their index again (a new format), and the figures here change.
 func TestCellsStay(t *testing.T) {
 	for json, want := range map[string][2]string{
 		`{"type":"Point","coordinates":[13.4,52.5]}`: {"[47a84fd52ba654f7]",

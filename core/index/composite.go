@@ -18,10 +18,6 @@ const (
 	MaxColumns    = 8
 )
 
-// CompositesKept is a bit of a head's classes that stands for no class: the slot was made, or its index made again, by
-// a version that keeps entries of composite indexes. A store can be older than those; load makes its index again.
-const CompositesKept = 1 << 20
-
 // Composite is a compiled composite index. Under its id every item has exactly one entry, whose value holds the values
 // of the columns one behind the other; a column without a value has the class Undefined. So the entries name every item
 // that the policy indexes, and their bytes are in the order of the columns where no column's values are Lossy, Array,

@@ -24,6 +24,7 @@ const SystemTS = "\x00_ts"
 type Policy struct {
 	Seed  uint64
 	none  bool // indexing mode none: only id, _ts and graph adjacency
+	empty bool // no entries at all: see Nothing
 	root  *node
 	exact []exactPath // paths named exactly: they also get "undefined" entries
 
@@ -216,11 +217,19 @@ func (p *Policy) Covers(segs []string, elements bool) bool {
 	return in
 }
 
+// Nothing returns the policy of an index without any entry.
+func Nothing(seed uint64) *Policy {
+	return &Policy{Seed: seed, none: true, empty: true, root: &node{subtree: exclude}}
+}
+
 // Everything returns the default policy with the same path ids.
 func (p *Policy) Everything() *Policy { return &Policy{Seed: p.Seed, root: &node{subtree: include}} }
 
 // Minimal returns the policy of an item written with the indexing directive Exclude: only what is always indexed.
 func (p *Policy) Minimal() *Policy {
+	if p.empty {
+		return p
+	}
 	m := &Policy{Seed: p.Seed, none: true, root: &node{subtree: exclude}}
 	for _, name := range always {
 		m.root.kid(name).scalar = include

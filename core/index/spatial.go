@@ -30,19 +30,8 @@ type SpatialRule struct {
 	Box   geo.Box // of the plane
 }
 
-// SpatialKept is a bit of a head's classes that stands for no class: the slot was made, or its index made again, by a version
-// that keeps spatial entries.
-const SpatialKept = 1 << 21
-
-// Kept are the bits of a head whose index holds all kinds of entries.
-const Kept = CompositesKept | SpatialKept | FormsKnown | TuplesKept | ArraysStand
-
-// Outdated reports whether the index of a head with these classes may lack entries that the policy wants, or have some that it doesn't: it
-// is of a version that made others.
-func (p *Policy) Outdated(classes uint32) bool {
-	const objects = 1 << (value.ClassObject >> 3)
-	return classes&(ArraysStand|objects) == objects || len(p.composites) > 0 && classes&CompositesKept == 0 || len(p.spatial) > 0 && classes&SpatialKept == 0 || len(p.tuples) > 0 && classes&TuplesKept == 0
-}
+// Kept are the bits of the head of a slot without items.
+const Kept = FormsKnown
 
 type spatialJSON struct {
 	Path string `json:"path"`

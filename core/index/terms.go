@@ -30,10 +30,6 @@ const maxDepth = 256
 // the index doesn't name it.
 const Unindexed = 1 << 31
 
-// ArraysStand is a bit of a head's classes that stands for no class: no object in an array has an entry of its own, where the array
-// has one. Slots with objects that an older version wrote have their index made again at open.
-const ArraysStand = 1 << 25
-
 // Flags of an index entry.
 const (
 	FlagElement = 1 << 0 // the value is an element of an array, not the value at the path
@@ -89,6 +85,9 @@ func compareTerms(s *Terms, a *term, t *Terms, b *term) int {
 
 // Bloom is a small set of path ids with false positives.
 type Bloom [4]uint64
+
+// FullBloom may hold every id.
+var FullBloom = Bloom{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
 
 // Add puts a path id into the set.
 func (b *Bloom) Add(id uint64) { b[id>>6&3] |= 1 << (id & 63) }
@@ -148,6 +147,9 @@ func (p *Policy) Collect(t *Terms, doc []byte, ts int64) { p.collect(t, doc, Ver
 // collect is Collect with the fields of one document, and what doesn't belong to a single field from the other.
 func (p *Policy) collect(t *Terms, fields []byte, whole Version) {
 	t.Reset()
+	if p.empty {
+		return
+	}
 	doc, ts := whole.Doc, whole.TS
 	w := walker{p: p, t: t, edge: value.ObjectOf(doc).Get("_isEdge").Bool()}
 	if w.edge {

@@ -16,10 +16,6 @@ import (
 // composite index of which an item has one entry for each element that has a value at the first of the members; an element
 // without one has none, so that only what asks for that value can use it.
 
-// TuplesKept is a bit of a head's classes that stands for no class: the slot was made, or its index made again, by a version that
-// keeps entries of tuple paths.
-const TuplesKept = 1 << 24
-
 // maxTuples is how many elements of an item's array have entries of their own. An item with more has one that every scan of the
 // tuple path reads too: no value at any of the members.
 const maxTuples = 1000

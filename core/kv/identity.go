@@ -4,7 +4,7 @@ import "time"
 
 // Format is the number of the format that the core's keys and values have in a store. A change of it that older servers
 // can't read is a new number. Stores of all formats before it can be read, and written to once they are upgraded.
-const Format = 2
+const Format = 3
 
 // Identity says which store an engine has open.
 type Identity struct {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -57,7 +58,9 @@ type checker struct {
 	sl       *slot
 	snap     kv.Snapshot
 	up       upkeep
-	read     int // keys since the last pause
+	bare     bool // Head.bare
+	stale    bool // Head.Stale
+	read     int  // keys since the last pause
 	naming   bool
 	unread   bool          // some items can't be read: what they want isn't known
 	sums     [256]entrySum // what items want less what is there, by kind
@@ -65,6 +68,8 @@ type checker struct {
 	logicals *logicalCheck
 	head     Head
 	lsn      int64            // of the slot's last commit
+	lowest   uint64           // least counter of an item
+	oldest   int64            // least LSN of an item
 	tracked  map[uint64]int64 // items with a value at a tracked path
 	paths    []uint64
 }
@@ -127,7 +132,7 @@ func (k *checker) slot(sl *slot) (err error) {
 	if k.up.next == nil {
 		for _, kind := range derivedKinds {
 			if err := k.entries(kind, func(key, val []byte) error {
-				k.sums[kind].add(key, k.comparable(kind, val), there)
+				k.sums[kind].add(key, val, there)
 				return nil
 			}); err != nil {
 				return err
@@ -158,10 +163,12 @@ func (k *checker) begin(sl *slot) {
 	sl.mu.Lock() // the snapshot and the index version belong together
 	k.snap = k.c.st.eng.Snapshot()
 	k.up, k.lsn = k.c.upkeepOf(sl), sl.head.LSN
+	k.bare, k.stale = sl.head.bare(), sl.head.Stale
 	for _, t := range sl.head.Tracked {
 		k.paths = append(k.paths, t.Path)
 	}
 	sl.mu.Unlock()
+	k.lowest, k.oldest = math.MaxUint64, math.MaxInt64
 	k.logicals = &logicalCheck{k: k}
 }
 
@@ -278,7 +285,7 @@ func (k *checker) item(it *checked) error {
 	t := k.up.termsNeeded(&it.Item)
 	defer termsPool.Put(t)
 	err := k.wants(it, t, func(kind keys.Kind, key, val []byte) error {
-		k.sums[kind].add(key, k.comparable(kind, val), wanted)
+		k.sums[kind].add(key, val, wanted)
 		return nil
 	})
 	if err != nil {
@@ -288,6 +295,7 @@ func (k *checker) item(it *checked) error {
 	k.head.Elements.Merge(&t.Elements)
 	k.head.Lossy.Merge(&t.Lossy)
 	k.head.Ticks = max(k.head.Ticks, it.Ticks)
+	k.lowest, k.oldest = min(k.lowest, Counter(it.Number)), min(k.oldest, it.LSN)
 	if n := it.Number & (1<<40 - 1); n > k.c.counter.numbers() || it.Number>>40 != place20(k.c.Def().PartitionKey.EPKKind(), it.at.place) {
 		k.bad("item %x has number %x, which was never given out for it", it.at.suffix, it.Number)
 	}
@@ -299,21 +307,4 @@ func (k *checker) item(it *checked) error {
 	k.head.Bytes += size
 	k.head.LSN = max(k.head.LSN, it.LSN)
 	return k.logicals.item(it, size)
-}
-
-// comparable is what sums take of an entry's value: of a flag all but the form, which older entries don't have.
-func (k *checker) comparable(kind keys.Kind, val []byte) []byte {
-	if kind == keys.KindIndex && len(val) == 1 && !k.formsKnown() {
-		return []byte{val[0] &^ index.FormMask}
-	}
-	return val
-}
-
-// formsKnown reports whether all entries of the slot were written with their form.
-func (k *checker) formsKnown() bool { return k.sl.flags.Load().classes&index.FormsKnown != 0 }
-
-// formless reports whether val is an index entry's flag without the form that is wanted: it was written before there
-// were forms.
-func formless(want, val []byte) bool {
-	return len(want) == 1 && len(val) == 1 && want[0]&^index.FormMask == val[0]
 }

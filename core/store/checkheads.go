@@ -142,7 +142,7 @@ func (k *checker) heads() error {
 	if up := k.up.state >> 32; uint64(h.Index) != up {
 		k.bad("head has index version %d, not %d", h.Index, up)
 	}
-	if k.head.Classes&^h.Classes != 0 {
+	if k.head.Classes&^h.Classes != 0 && !k.bare {
 		k.bad("head lacks value classes %b", k.head.Classes&^h.Classes)
 	}
 	if all := h.Elements; all.Merge(&k.head.Elements) {
@@ -151,8 +151,14 @@ func (k *checker) heads() error {
 	if all := h.Lossy; all.Merge(&k.head.Lossy) {
 		k.bad("head lacks paths with cut values")
 	}
-	if h.Ticks < k.head.Ticks {
-		k.bad("head time %d is before an item's %d", h.Ticks, k.head.Ticks)
+	if last := h.latest(); last < k.head.Ticks {
+		k.bad("head time %d is before an item's %d", last, k.head.Ticks)
+	}
+	if k.lowest < h.Lowest && k.head.Items > 0 {
+		k.bad("head says that no item has a number below %d, one has %d", h.Lowest, k.lowest)
+	}
+	if k.oldest < h.FeedFloor && k.head.Items > 0 {
+		k.bad("head says that no feed entry is below LSN %d, one is at %d", h.FeedFloor, k.oldest)
 	}
 	return nil
 }

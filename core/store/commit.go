@@ -45,6 +45,7 @@ type part struct {
 	partitions int
 
 	known   *LogicalHead // of the only logical partition, when the caller has read it under the latch
+	fell    int64        // time of the slot's last commit, when the clock stands before it: an epoch begins
 	evicted []change     // expired items whose unique values the commit takes
 	h       Head         // from fill on
 	head    []byte
@@ -179,20 +180,27 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 	return nil
 }
 
-// retime moves items up to the time of their slot's last commit. When that changes the second of any, its terms are
-// made again, and with them the batch.
+// retime moves items up to the time of their slot's last commit, unless the clock has fallen: then they get its time, and
+// an epoch begins. When that changes the second of any, its terms are made again, and with them the batch.
 func (d *draft) retime() error {
 	again := false
 	for i := range d.parts {
 		p := &d.parts[i]
 		last := p.sl.head.Ticks
+		if p.fell = 0; p.early(last) { // the clock has fallen, or an item has waited long
+			if now := d.c.now(); now < last-clockTolerance {
+				p.fell, last = last, now
+			}
+		}
 		for k := range p.chs {
 			ch := &p.chs[k]
 			if ch.item == nil {
 				continue
 			}
 			before := ch.item.TS()
-			last = max(last, ch.item.Ticks)
+			if p.fell == 0 {
+				last = max(last, ch.item.Ticks)
+			}
 			if ch.item.Ticks = last; ch.item.TS() != before {
 				ch.collect(d.c.upkeepOf(p.sl))
 				again = true
@@ -206,6 +214,16 @@ func (d *draft) retime() error {
 	return d.prepare()
 }
 
+// early reports whether an item's time is far below that of the slot's last commit.
+func (p *part) early(last int64) bool {
+	for k := range p.chs {
+		if it := p.chs[k].item; it != nil && it.Ticks < last-clockTolerance {
+			return true
+		}
+	}
+	return false
+}
+
 func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 	sl := p.sl
 	p.h = sl.head
@@ -216,6 +234,10 @@ func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 		return err
 	}
 	p.h.LSN = lsn
+	if p.fell != 0 {
+		p.h.fell(lsn, p.fell)
+		d.c.clockFell(sl, lsn, p.fell)
+	}
 	if err := d.uniques(p); err != nil {
 		return err
 	}
@@ -250,6 +272,10 @@ func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 // count brings what a change does to the counts of a slot into its next head.
 func (p *part) count(ch *change) {
 	items, bytes := ch.grows()
+	if ch.item != nil {
+		n := Counter(ch.item.Number)
+		p.h.Lowest, p.sl.leastNew = min(p.h.Lowest, n), min(p.sl.leastNew, n)
+	}
 	p.h.Items += items
 	p.h.Bytes += bytes
 	for i := range p.h.Tracked {
@@ -284,6 +310,7 @@ func (d *draft) write(ctx context.Context) (pending, error) {
 		p.sl.head, p.sl.headBytes, p.sl.spare = p.h, p.head, p.sl.headBytes
 		p.sl.committed(p.h.LSN, w)
 		p.sl.publish()
+		d.c.removed(p)
 	}
 	last := &d.parts[len(d.parts)-1]
 	return pending{commit: w, slot: last.sl, lsn: last.h.LSN, batch: d.b}, nil
@@ -320,7 +347,7 @@ func (c *Container) lost(sl *slot, cause error) (raced bool, err error) {
 	}
 	var h Head
 	if err == nil {
-		err = h.decode(b)
+		err = sl.readHead(&h, b)
 	}
 	if err != nil {
 		return false, translate(err)

@@ -27,6 +27,8 @@ type Container struct {
 	dropped   atomic.Bool
 	used      atomic.Uint32 // Store.turn when it was last asked for; 0 = by background work only
 	filtering atomic.Bool   // id filters are being made
+	raising   atomic.Bool   // floors are being looked for
+	fell      atomic.Int64  // LSN of the first commit after the clock's last fall
 	defMu     sync.Mutex    // one update at a time; also guards rb
 	rb        rebuild
 }
@@ -46,7 +48,10 @@ type slot struct {
 	mu        latch // the latch
 	head      Head
 	headBytes []byte
+	unread    []byte // a stored head in whose place head is, renewed; nil = none
 	spare     []byte // memory for the next headBytes
+	outdated  int    // entries removed since the floors were looked for: see removed
+	leastNew  uint64 // least counter of an item that was written since then
 
 	// begun is the LSN of the last commit that was handed to the engine, and is set before the engine has it. So whatever
 	// somebody has read of the slot, a look at begun afterwards covers it. While nobody holds the latch it is head.LSN,
@@ -66,6 +71,7 @@ type slot struct {
 	idsNext  *idFilter   // being made: belongs to the latch
 	noFilter atomic.Bool // the slot has too many items for one, or can't be read
 
+	roamed atomic.Uint64 // where the next walk over the oldest run of the feed begins, when that has no order: see Reap
 	reaped atomic.Uint64 // LSN << 16 | position in the feed below which all items have a ttl of their own: see Reap
 
 	rb slotRebuild
@@ -75,17 +81,24 @@ type slot struct {
 type indexFlags struct {
 	classes         uint32
 	elements, lossy index.Bloom
+	bare            bool // Head.bare: the index says nothing
 }
+
+// bareFlags are those of a slot whose index says nothing.
+var bareFlags = indexFlags{classes: ^uint32(0), elements: index.FullBloom, lossy: index.FullBloom, bare: true}
 
 // widen adds what the next head's index holds to the flags, before its commit is visible: a query that sees the commit
 // must not skip what it brought. The caller holds the latch.
 func (s *slot) widen(h *Head) {
 	f := s.flags.Load()
+	if f.bare {
+		return
+	}
 	elements, lossy := f.elements, f.lossy
 	more := elements.Merge(&h.Elements)
 	more = lossy.Merge(&h.Lossy) || more
 	if classes := f.classes | h.Classes; more || classes != f.classes {
-		s.flags.Store(&indexFlags{classes, elements, lossy})
+		s.flags.Store(&indexFlags{classes: classes, elements: elements, lossy: lossy})
 	}
 }
 
@@ -96,8 +109,12 @@ func (s *slot) publish() {
 	s.upkeep.Store(s.head.upkeep())
 	s.items.Store(s.head.Items)
 	s.bytes.Store(s.head.Bytes)
-	if f := s.flags.Load(); f == nil || f.classes != s.head.Classes || f.elements != s.head.Elements || f.lossy != s.head.Lossy {
-		s.flags.Store(&indexFlags{s.head.Classes, s.head.Elements, s.head.Lossy})
+	if s.head.bare() {
+		s.flags.Store(&bareFlags)
+		return
+	}
+	if f := s.flags.Load(); f == nil || f.bare || f.classes != s.head.Classes || f.elements != s.head.Elements || f.lossy != s.head.Lossy {
+		s.flags.Store(&indexFlags{classes: s.head.Classes, elements: s.head.Elements, lossy: s.head.Lossy})
 	}
 }
 

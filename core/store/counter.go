@@ -174,6 +174,13 @@ func (c *counter) limit() int64 {
 	return int64(c.lsn.to)
 }
 
+// numbered returns the greatest item number (without placement bits) that was given out.
+func (c *counter) numbered() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.num.last
+}
+
 // numbers returns the item number (without placement bits) that no item of the container is above.
 func (c *counter) numbers() uint64 {
 	c.mu.Lock()

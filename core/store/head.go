@@ -20,9 +20,10 @@ type Head struct {
 	Items int64
 	Bytes int64 // keys and values of the items
 
-	Index uint32 // version of the indexing policy that the slot's index entries follow; 0 = there are none
+	Index uint32 // version of the indexing policy that the slot's index entries follow; 0 = see bare
 	Next  uint32 // version that an index rebuild makes them follow; 0 = none is under way
 	Phase Phase  // how far it has come
+	Stale bool   // there may be entries that nobody knows: see rebuilder.clean
 
 	Lowest    uint64 // no item has a lower counter (Container.Order)
 	FeedFloor int64  // no feed entry has a lower LSN
@@ -40,6 +41,17 @@ type Head struct {
 type Epoch struct {
 	LSN   int64 // of its first commit
 	Ticks int64 // of the last commit before it: greater than those that follow
+}
+
+// bare reports whether the slot lacks index and number entries of its items: it is being upgraded. Those of what is
+// written meanwhile are there. Next is the version that it will have, and Phase is Adding.
+func (h *Head) bare() bool { return h.Index == 0 }
+
+// renew makes it the head of a slot whose index and number entries are of no use: those of policy version to are to be
+// made.
+func (h *Head) renew(to uint32) {
+	h.Index, h.Next, h.Phase, h.Stale = 0, to, Adding, true
+	h.Classes, h.Elements, h.Lossy, h.Columns, h.Tracked = index.Kept, index.Bloom{}, index.Bloom{}, index.Bloom{}, nil
 }
 
 // old reports whether the head is of a store of format 1 or 2: such a slot has no index and no number entries that this
@@ -74,13 +86,19 @@ const maxEpochs = 16
 const maxHead = 3 + 8*7 + 4*2 + 4 + 2 + 8*12 + 1 + 16*maxEpochs + 1 + 16*maxTracked
 
 // Flags of a head.
-const headRebuild = 1 << 0 // next version u32 and phase u8 follow the policy's version
+const (
+	headRebuild = 1 << 0 // next version u32 and phase u8 follow the policy's version
+	headStale   = 1 << 1
+)
 
 // append appends the stored form, which docs/formats.md describes: what most heads don't have takes no room.
 func (h *Head) append(dst []byte) []byte {
 	flags := byte(0)
 	if h.Next != 0 {
 		flags |= headRebuild
+	}
+	if h.Stale {
+		flags |= headStale
 	}
 	dst = append(dst, formatHead, flags)
 	for _, n := range [...]int64{h.LSN, h.Ticks, h.Items, h.Bytes} {
@@ -170,6 +188,7 @@ func (h *Head) decode(b []byte) error {
 
 func (h *Head) read(r *reader) {
 	flags := r.u8()
+	h.Stale = flags&headStale != 0
 	h.LSN, h.Ticks, h.Items, h.Bytes = int64(r.u64()), int64(r.u64()), int64(r.u64()), int64(r.u64())
 	h.Index = r.u32()
 	if flags&headRebuild != 0 {
@@ -191,7 +210,7 @@ func (h *Head) read(r *reader) {
 	for n := r.u8(); n > 0 && !r.bad; n-- {
 		h.Tracked = append(h.Tracked, Tracked{r.u64(), int64(r.u64())})
 	}
-	r.bad = r.bad || flags&^byte(headRebuild) != 0
+	r.bad = r.bad || flags&^byte(headRebuild|headStale) != 0
 }
 
 // LogicalHead is the state of a logical partition.

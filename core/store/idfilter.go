@@ -121,7 +121,7 @@ func (v *View) MayHoldID(slot int, hash uint64) bool {
 
 // makeIDFilters makes the missing filters in the background, one run at a time.
 func (c *Container) makeIDFilters() {
-	if c.dropped.Load() || !c.filtering.CompareAndSwap(false, true) {
+	if c.dropped.Load() || !c.Numbered() || !c.filtering.CompareAndSwap(false, true) {
 		return
 	}
 	if !c.st.work.Go("id filters of container "+c.Name(), func() {

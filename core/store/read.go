@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -89,6 +90,7 @@ type View struct {
 	pol     *index.Policy
 	slots   []viewSlot
 	indexed bool
+	bare    bool      // a slot is: Head.bare
 	opened  time.Time // by the real clock
 }
 
@@ -107,16 +109,18 @@ func (c *Container) View() *View {
 	v := &View{c: c, now: c.st.clk.Now().Unix(), ttl: c.def.Load().DefaultTTL, slots: make([]viewSlot, len(c.slots)), opened: realTime.Now()}
 	for n := 1; ; n++ {
 		pol, resets := c.pol.Load(), c.resets.Load()
-		v.pol, v.snap, v.indexed = pol, c.st.eng.Snapshot(), true
+		v.pol, v.snap, v.indexed, v.bare = pol, c.st.eng.Snapshot(), true, false
 		for i, sl := range c.slots {
-			v.slots[i] = viewSlot{sl.flags.Load(), sl.seen()}
-			v.indexed = v.indexed && v.slots[i].flags.classes&index.Unindexed == 0
+			f := sl.flags.Load()
+			v.slots[i] = viewSlot{f, sl.seen()}
+			v.indexed = v.indexed && f.classes&index.Unindexed == 0
+			v.bare = v.bare || f.bare
 		}
 		if c.pol.Load() == pol && c.resets.Load() == resets {
 			return v
 		}
 		if n == maxViews {
-			v.indexed = false
+			v.indexed, v.bare = false, true
 			return v
 		}
 		_ = v.snap.Close()
@@ -126,6 +130,9 @@ func (c *Container) View() *View {
 // Indexed reports whether the index entries in the view follow Policy and name every item that they should. When they
 // don't, neither they nor HasElements and HasLossy may be used, and Classes only for partition keys and ids.
 func (v *View) Indexed() bool { return v.indexed }
+
+// Numbered reports whether every item in the view has its number entry. When not, who walks them reads items instead.
+func (v *View) Numbered() bool { return !v.bare }
 
 // Policy returns the indexing policy of the view.
 func (v *View) Policy() *index.Policy { return v.pol }
@@ -240,11 +247,30 @@ func (v *View) fetch(it *Item, m *Mem) (bool, error) {
 
 // ByNumber returns the item suffix of an item number in a slot; nil when there is none.
 func (v *View) ByNumber(slot int, number uint64) ([]byte, error) {
+	if v.bare {
+		return v.searchNumber(slot, number)
+	}
 	b, err := v.snap.Get(keys.AppendNumber(nil, v.c.slots[slot].key, number))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
 	return b, translate(err)
+}
+
+// searchNumber is ByNumber without number entries: it looks at all items of the slot.
+func (v *View) searchNumber(slot int, number uint64) (suffix []byte, err error) {
+	lo, hi := keys.KindBounds(v.c.slots[slot].key, keys.KindItem)
+	err = v.walk(lo, hi, func(k, val []byte) (bool, error) {
+		var it Item
+		if err := decodeEnvelope(val, &it); err != nil {
+			return false, err
+		}
+		if it.Number == number {
+			suffix = bytes.Clone(k[keys.PrefixLen:])
+		}
+		return suffix == nil, nil
+	})
+	return suffix, err
 }
 
 // Settle waits until what the item shows is durable.

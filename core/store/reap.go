@@ -18,9 +18,9 @@ const (
 // be more to do right away.
 //
 // Items with a ttl of their own are found by their ttl entries. Those under the container's default are found in feed
-// order: the oldest writes come first, and the first item under the default that is not due ends the walk. Items with a
-// ttl of their own never become items under the default without a new feed entry, so those in front of that item are
-// passed only once: slot.reaped remembers where the walk has ended.
+// order: in each epoch the oldest writes come first, and the first item under the default that is not due ends the walk
+// of the epoch. Items with a ttl of their own never become items under the default without a new feed entry, so those in
+// front of that item are passed only once: slot.reaped remembers where the walk of the first epoch has ended.
 func (c *Container) Reap(ctx context.Context, slot int) (n int, more bool, err error) {
 	if c.def.Load().DefaultTTL == nil {
 		return 0, false, nil
@@ -67,34 +67,74 @@ func (c *Container) due(slot int) (out [][]byte, more bool, err error) {
 
 // dueByFeed appends the suffixes of expired items under the container's default ttl.
 func (c *Container) dueByFeed(view *View, slot int, out [][]byte) (_ [][]byte, more bool, err error) {
-	sl := c.slots[slot]
-	floor := sl.reaped.Load()
-	lo := keys.AppendFeed(nil, sl.key, floor>>16, uint16(floor))
-	_, hi := keys.KindBounds(sl.key, keys.KindFeed)
-	var mem Mem
-	passed, pinned := 0, true // pinned: only items with a ttl of their own so far
-	err = view.walk(lo, hi, func(k, suffix []byte) (bool, error) {
+	h, err := view.Head(slot)
+	if err != nil {
+		return out, false, err
+	}
+	w := feedWalk{view: view, slot: slot, sl: c.slots[slot], out: out}
+	from := max(uint64(h.FeedFloor)<<16, w.sl.reaped.Load())
+	for i, r := range h.Runs() {
+		w.pinned = i == 0 && !r.Mixed
+		if err = w.run(r, from, w.pinned); err != nil || w.bound {
+			break
+		}
+		from = max(from, uint64(r.End)<<16)
+	}
+	return w.out, w.bound && len(w.out)+w.steps > 0, err
+}
+
+// feedWalk looks for expired items under the container's default.
+type feedWalk struct {
+	view   *View
+	slot   int
+	sl     *slot
+	out    [][]byte
+	mem    Mem
+	passed int
+	pinned bool // only items with a ttl of their own so far, in the first run
+	steps  int  // by how many entries slot.reaped has moved
+	bound  bool // a bound was reached
+}
+
+// run walks over a run of the feed from a place on (LSN << 16 | position). In one without order no item ends it. Where a
+// walk over another run than the first finds nothing before it reaches a bound, the next one goes on there.
+func (w *feedWalk) run(r Run, from uint64, first bool) error {
+	roamed := w.sl.roamed.Load()
+	if roamed = max(roamed, from); !first && (r.End == lastRun || roamed>>16 < uint64(r.End)) {
+		from = roamed
+		w.sl.roamed.Store(0)
+	}
+	lo := keys.AppendFeed(nil, w.sl.key, from>>16, uint16(from))
+	_, hi := keys.KindBounds(w.sl.key, keys.KindFeed)
+	if r.End != lastRun {
+		hi = keys.AppendFeed(nil, w.sl.key, uint64(r.End), 0)
+	}
+	if bytes.Compare(lo, hi) >= 0 {
+		return nil
+	}
+	return w.view.walk(lo, hi, func(k, suffix []byte) (bool, error) {
 		var it Item
-		alive, err := view.FetchSuffix(&it, slot, suffix, &mem)
-		if err != nil {
+		alive, err := w.view.FetchSuffix(&it, w.slot, suffix, &w.mem)
+		if err != nil || alive && it.TTL == 0 && !r.Mixed {
 			return false, err
 		}
-		if alive && it.TTL == 0 {
-			return false, nil
+		lsn, pos, ok := keys.Feed(k)
+		place := lsn<<16 | uint64(pos) + 1
+		switch {
+		case !alive && it.TTL == 0:
+			w.pinned = false
+			w.out = append(w.out, bytes.Clone(suffix))
+		case ok && w.pinned:
+			w.sl.reaped.Store(place)
+			w.steps++
 		}
-		if alive || it.TTL != 0 {
-			if lsn, pos, ok := keys.Feed(k); ok && pinned {
-				sl.reaped.Store(lsn<<16 | uint64(pos) + 1)
-			}
-		} else {
-			pinned = false
-			out = append(out, bytes.Clone(suffix))
+		w.passed++
+		w.bound = len(w.out) >= reapItems || w.passed >= reapEntries
+		if w.bound && len(w.out) == 0 && !first {
+			w.sl.roamed.Store(place)
 		}
-		passed++
-		more = len(out) >= reapItems || passed >= reapEntries
-		return !more, nil
+		return !w.bound, nil
 	})
-	return out, more, err
 }
 
 // walk calls f for the keys of a range until it returns false.

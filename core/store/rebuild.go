@@ -29,6 +29,8 @@ type rebuild struct {
 	readable uint32 // version that queries go by
 	from, to uint32 // both 0 = none under way
 	flipped  bool   // queries go by to
+	filling  bool   // slots are bare: they get the entries of readable first
+	failed   error  // of the last try, nil while one runs
 	wake     chan struct{}
 }
 
@@ -65,56 +67,6 @@ const (
 	rebuildRetry = 2 * time.Second
 	rebuildSync  = 16 // commits after which it waits for the last to be durable
 )
-
-// survey finds out at load what the slots' index entries follow. Where that can't be known they are made again at once.
-func (c *Container) survey() error {
-	def, known := c.def.Load(), *c.known.Load()
-	r := rebuild{}
-	for _, sl := range c.slots {
-		if h := &sl.head; h.Next != 0 {
-			r.from, r.to = h.Index, h.Next
-			r.flipped = r.flipped || h.Phase == Removing
-		}
-	}
-	strange := false
-	for _, sl := range c.slots {
-		h := &sl.head
-		if pol := known.at(h.Index); pol != nil && pol.Outdated(h.Classes) {
-			strange = true // an index that an older version made
-		}
-		switch {
-		case r.to == 0:
-			strange = strange || h.Index != c.slots[0].head.Index
-		case h.Next == 0 && h.Index == r.to:
-			r.flipped = true
-		case h.Index != r.from || h.Next != 0 && h.Next != r.to:
-			strange = true
-		}
-	}
-	switch {
-	case r.to == 0:
-		r.readable = c.slots[0].head.Index
-	case r.flipped:
-		r.readable = r.to
-	default:
-		r.readable = r.from
-	}
-	if strange || known.at(r.readable) == nil || r.to != 0 && (known.at(r.from) == nil || known.at(r.to) == nil) {
-		if c.st.lim.ReadOnly {
-			return status.New(status.Unavailable, "The index was made by an older version; a start of the server makes it again.")
-		}
-		r = rebuild{readable: def.IndexVersion}
-		for _, sl := range c.slots {
-			if err := c.remakeSlot(sl, known.at(def.IndexVersion), def.IndexVersion); err != nil {
-				return err
-			}
-		}
-	}
-	r.wake = make(chan struct{})
-	c.rb = r
-	c.pol.Store(known.at(r.readable))
-	return nil
-}
 
 // Redefine changes the container's definition by f while no rebuild begins or ends. f gets the versions of the indexing
 // policy that index entries follow. A changed policy is followed in the background.
@@ -161,7 +113,7 @@ func (c *Container) follow(def *catalog.Container) error {
 // startRebuild starts the rebuild when there is something to do and it isn't running. The caller holds defMu.
 func (c *Container) startRebuild() {
 	def := c.def.Load()
-	if c.st.lim.ReadOnly || c.rb.running || c.rb.to == 0 && c.rb.readable == def.IndexVersion && len(def.Former) == 0 {
+	if c.st.lim.ReadOnly || c.rb.running || !c.rb.filling && c.rb.to == 0 && c.rb.readable == def.IndexVersion && len(def.Former) == 0 {
 		return
 	}
 	what := "index rebuild of container " + c.Name()
@@ -175,15 +127,17 @@ func (c *Container) runRebuild(ctx context.Context, what string) {
 	for {
 		c.defMu.Lock()
 		def := c.def.Load()
-		if c.rb.to == 0 && c.rb.readable != def.IndexVersion {
+		if !c.rb.filling && c.rb.to == 0 && c.rb.readable != def.IndexVersion {
 			c.rb.from, c.rb.to, c.rb.flipped = c.rb.readable, def.IndexVersion, false
 		}
 		j := rebuilder{c: c, ctx: ctx, from: c.rb.from, to: c.rb.to, flipped: c.rb.flipped}
+		if c.rb.filling {
+			j.to = c.rb.readable
+		}
 		ended := ctx.Err() != nil || c.dropped.Load()
 		if ended || j.to == 0 && (forgotten || len(def.Former) == 0) {
 			c.rb.running = false
-			close(c.rb.wake)
-			c.rb.wake = make(chan struct{})
+			c.wake()
 			c.defMu.Unlock()
 			return
 		}
@@ -198,9 +152,25 @@ func (c *Container) runRebuild(ctx context.Context, what string) {
 		case status.Is(err, status.NotFound):
 			c.dropped.Store(true)
 		case err != nil:
+			c.tried(err)
 			j.rest(rebuildRetry)
+			c.tried(nil)
 		}
 	}
+}
+
+// tried notes how a try has ended.
+func (c *Container) tried(err error) {
+	c.defMu.Lock()
+	defer c.defMu.Unlock()
+	c.rb.failed = err
+	c.wake()
+}
+
+// wake wakes those who wait for the end of a rebuild. The caller holds defMu.
+func (c *Container) wake() {
+	close(c.rb.wake)
+	c.rb.wake = make(chan struct{})
 }
 
 // WaitIndex returns when the index follows the newest policy and no rebuild is under way.
@@ -226,6 +196,12 @@ func (c *Container) IndexProgress() int {
 	r, newest := c.rb, c.def.Load().IndexVersion
 	c.defMu.Unlock()
 	switch {
+	case r.filling:
+		n := c.filled()
+		if r.readable != newest { // a rebuild comes after it
+			n /= 3
+		}
+		return n
 	case r.to == 0 && r.readable == newest:
 		return 100
 	case r.to == 0:
@@ -258,6 +234,9 @@ type rebuilder struct {
 func (j *rebuilder) run() error {
 	known := *j.c.known.Load()
 	j.a, j.b, j.begun = known.at(j.from), known.at(j.to), j.c.st.clk.Now()
+	if j.from == 0 {
+		return j.fill()
+	}
 	for _, sl := range j.c.slots {
 		sl.rb.done.Store(0)
 		if j.flipped {
@@ -315,8 +294,7 @@ func (j *rebuilder) end() {
 func (j *rebuilder) add(sl *slot) error {
 	sl.mu.Lock()
 	if h := &sl.head; h.Next == 0 && h.Index == j.from {
-		h.Next, h.Phase = j.to, Adding              // every commit from now on says so in its head
-		h.Classes |= index.Kept &^ index.FormsKnown // new kinds of entries are all put; those of both policies stay as they are
+		h.Next, h.Phase = j.to, Adding // every commit from now on says so in its head
 		sl.publish()
 	}
 	if sl.head.Phase != Adding { // a process before this one has done it
@@ -352,7 +330,7 @@ func (j *rebuilder) remove(sl *slot) error {
 // settled is the head of a slot whose rebuild is over.
 func (j *rebuilder) settled(sl *slot) Head {
 	h := sl.head
-	h.Index, h.Next, h.Phase, h.Tracked = j.to, 0, Settled, nil
+	h.Index, h.Next, h.Phase, h.Stale, h.Tracked = j.to, 0, Settled, false, nil
 	if f := sl.rb.fresh; f != nil {
 		h.Classes, h.Elements, h.Lossy = f.classes, f.elements, f.lossy
 	}
@@ -453,10 +431,11 @@ type chunk struct {
 	items int
 	over  bool // there are no more
 
+	suffix []byte // of the present item
+
 	b      kv.Batch
 	flags  indexFlags // of the entries of B
 	extra  bool       // there are entries of A alone
-	anew   bool       // the entries are of a version that didn't write forms: all are put again
 	counts []Tracked  // what goes out of the paths that the slot counts
 }
 
@@ -467,7 +446,6 @@ func (ck *chunk) do(latched bool) (raced bool, err error) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	seen := sl.head.LSN
-	ck.anew = ck.phase == Adding && sl.head.Classes&index.FormsKnown == 0
 	for _, t := range sl.head.Tracked {
 		ck.counts = append(ck.counts, Tracked{Path: t.Path})
 	}
@@ -502,6 +480,8 @@ func (ck *chunk) commit() error {
 	h.Elements.Merge(&ck.flags.elements)
 	h.Lossy.Merge(&ck.flags.lossy)
 	switch {
+	case ck.over && h.bare():
+		h = ck.j.settled(sl)
 	case ck.over && ck.phase == Adding:
 		h.Phase = Ready
 	case ck.over:
@@ -532,7 +512,8 @@ func (ck *chunk) collect() error {
 			return nil
 		}
 		var item Item
-		if _, err := v.Decode(&item, it.Key()[keys.PrefixLen:], it.Value()); err != nil {
+		ck.suffix = it.Key()[keys.PrefixLen:]
+		if _, err := v.Decode(&item, ck.suffix, it.Value()); err != nil {
 			return err
 		}
 		ck.item(&item)
@@ -561,10 +542,11 @@ func (ck *chunk) item(it *Item) {
 			t.Count += int64(both.HasValue(t.Path)) - int64(b.HasValue(t.Path))
 		}
 	}
-	if ck.anew {
-		from = &noTerms
-	}
 	var key []byte
+	if ck.j.from == 0 {
+		key = keys.AppendNumber(key, ck.sl.key, it.Number)
+		ck.b.Put(key, ck.suffix)
+	}
 	index.Diff(from, to, func(term []byte) {
 		key = keys.AppendIndexEntry(key[:0], ck.sl.key, term, it.Number, it.ident)
 		ck.b.Delete(key)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -313,10 +314,12 @@ type slotRestore struct {
 	old   Head
 	known bool // old was read
 	head  Head
-	part  []byte
-	sum   LogicalHead
-	gone  map[uint64]bool // hashes of the suffixes of items that were reported
-	named int64
+
+	latest int64 // time of an item
+	part   []byte
+	sum    LogicalHead
+	gone   map[uint64]bool // hashes of the suffixes of items that were reported
+	named  int64
 }
 
 func newSlotRestore(r *restorer, p *place) *slotRestore {
@@ -332,10 +335,11 @@ func (s *slotRestore) visit(kind keys.Kind, key, val []byte) error {
 	case keys.KindHead:
 		if s.known = s.old.decode(val) == nil; s.known {
 			s.head.LSN, s.head.Ticks, s.head.LogFloor = s.old.LSN, s.old.Ticks, s.old.LogFloor
+			s.head.Epochs = slices.Clone(s.old.Epochs)
 		}
 	case keys.KindItem:
 		return s.item(bytes.Clone(key[keys.PrefixLen:]), bytes.Clone(val))
-	case keys.KindNumber, keys.KindFeed:
+	case keys.KindNumber, keys.KindFormerNumber, keys.KindFeed:
 		return s.entry(kind, key, val)
 	case keys.KindIndex:
 		if s.known && s.old.Items > s.head.Items+s.named { // some aren't named yet
@@ -368,7 +372,7 @@ func (s *slotRestore) item(suffix, val []byte) error {
 		*h++
 	}
 	s.head.Bytes, s.sum.Bytes = s.head.Bytes+size, s.sum.Bytes+size
-	s.head.Ticks = max(s.head.Ticks, it.Ticks)
+	s.latest = max(s.latest, it.Ticks)
 	s.head.LSN, s.sum.LSN, s.g.lsn = max(s.head.LSN, it.LSN), max(s.sum.LSN, it.LSN), max(s.g.lsn, it.LSN)
 	s.g.numbers = max(s.g.numbers, it.Number&(1<<40-1))
 	s.r.done.Items++
@@ -505,5 +509,9 @@ func (s *slotRestore) end() error {
 			What: fmt.Sprintf("%d more items of slot %d, whose keys are lost too", n, s.key.ID)})
 	}
 	s.g.lsn = max(s.g.lsn, s.head.LSN)
+	if s.latest > s.head.latest() { // the head is lost or old: nothing is known of the order of times
+		s.head.Epochs = []Epoch{{0, s.latest}, {s.head.LSN + 1, s.latest}}
+		s.head.Ticks = s.latest
+	}
 	return s.r.put(s.k.sl.headKey, s.head.append(nil))
 }

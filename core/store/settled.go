@@ -47,11 +47,11 @@ func (c *Container) Settled(from, to int) (visible, durable int64) {
 func (c *Container) ReservedLSN() int64 { return c.counter.limit() }
 
 // SettleHead waits until everything that the view shows of a slot is durable and returns the LSN of the slot's last
-// commit in the view. When that is not above after, it doesn't wait.
-func (v *View) SettleHead(slot int, after int64) (int64, error) {
+// commit in the view, and the LSN below which it has no feed entries. When the first is not above after, it doesn't wait.
+func (v *View) SettleHead(slot int, after int64) (last, floor int64, err error) {
 	h, err := v.Head(slot)
 	if err != nil || h.LSN <= after {
-		return h.LSN, err
+		return h.LSN, h.FeedFloor, err
 	}
-	return h.LSN, v.c.slots[slot].waitDurable(h.LSN)
+	return h.LSN, h.FeedFloor, v.c.slots[slot].waitDurable(h.LSN)
 }

@@ -15,6 +15,7 @@ package store
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -34,6 +35,8 @@ type Limits struct {
 	Item             int   // one document; 0 = 16 MiB
 	LogicalPartition int64 // all items of one partition key value; 0 = 20 GB
 	ReadOnly         bool  // the engine takes no writes: nothing is mended or rebuilt
+
+	Logger *slog.Logger // nil: nothing is logged
 
 	// ViewAge is how old a view gets before its reader takes a new one, where it can go on by position; 0 = a minute.
 	// An open view holds the space of everything that was removed since.
@@ -104,7 +107,6 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 			return nil, err
 		}
 		sl.headBytes = b
-		sl.publish()
 		sl.durable.Store(sl.head.LSN)
 		c.counter.given.Store(max(c.counter.given.Load(), sl.head.LSN))
 		c.slots = append(c.slots, sl)
@@ -112,7 +114,11 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 	if err := c.counter.load(); err != nil {
 		return nil, translate(err)
 	}
-	return c, c.survey()
+	c.survey()
+	for _, sl := range c.slots {
+		sl.publish()
+	}
+	return c, nil
 }
 
 // DropGenerations removes everything of dropped containers. The catalog must not name them any more. Neighbours, as

@@ -464,7 +464,7 @@ func (c *Container) prepare(ctx context.Context, ch *change, doc []byte, noIndex
 			it.flags |= flagNoIndex
 		}
 		it.Ticks = c.now()
-		if ch.old != nil {
+		if ch.old != nil && ch.old.Ticks-it.Ticks <= clockTolerance {
 			it.Ticks = max(it.Ticks, ch.old.Ticks+1)
 		}
 		if ch.old != nil && !ch.expired {

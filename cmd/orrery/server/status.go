@@ -1,6 +1,9 @@
 package server
 
-import "github.com/orrerydb/orrery/core/kv"
+import (
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/kv"
+)
 
 // Status is the answer of /status.
 type Status struct {
@@ -19,6 +22,7 @@ type Status struct {
 	Store      any                   `json:"store,omitempty"`
 	Backup     *BackupStatus         `json:"backup,omitempty"` // nil: none was asked for since the start
 	Scrub      any                   `json:"scrub,omitempty"`  // what the scrub of the store has found
+	Upgrade    *core.UpgradeStatus   `json:"upgrade,omitempty"` // of the store's containers to the present format; nil: they have it
 	Containers []ContainerStatus     `json:"containers,omitempty"`
 	More       int                   `json:"containersMore,omitempty"` // that Containers leaves out
 	Open       int                   `json:"containersOpen"`           // that were used in the last minutes
@@ -86,6 +90,9 @@ func (b *backing) describe(s *Server, st *Status) {
 		st.Identity = &i
 	}
 	st.Scrub = b.eng.ScrubStatus()
+	if up, under := b.eng.Upgrading(); under {
+		st.Upgrade = &up
+	}
 	st.Open = b.eng.OpenContainers()
 	var err error
 	if st.Containers, st.More, err = containersOf(b.eng); err != nil {

@@ -77,7 +77,11 @@ func (c *claimed) older(any bool) error {
 // being made, or that is of an older format.
 func (c *claimed) identify(making bool) error {
 	l := c.found
-	if c.readOnly || l.identity.ID != "" && l.identity.Format == kv.Format && l.making == making {
+	format := kv.Format
+	if c.restoring && !c.fresh { // what is restored stays as old as it is
+		format = l.format()
+	}
+	if c.readOnly || l.identity.ID != "" && l.identity.Format == format && l.making == making {
 		return nil
 	}
 	i := identityFile{Identity: l.identity, Making: making}
@@ -85,7 +89,7 @@ func (c *claimed) identify(making bool) error {
 		clk := clock.New()
 		i.ID, i.Created = clk.UUID().String(), clk.Now().UTC().Truncate(time.Second)
 	}
-	i.Format = kv.Format
+	i.Format = format
 	i.Sum = i.sum()
 	b, err := json.Marshal(i)
 	if err == nil {

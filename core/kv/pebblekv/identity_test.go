@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,7 +43,7 @@ func TestIdentity(t *testing.T) {
 	refused := func() {
 		before := withoutLock(fingerprint(t, first))
 		_, err := Open(first, Options{})
-		if !errors.Is(err, ErrOlder) || !strings.Contains(err.Error(), "it has format 1, this server writes format 2") ||
+		if !errors.Is(err, ErrOlder) || !strings.Contains(err.Error(), fmt.Sprintf("it has format 1, this server writes format %d", kv.Format)) ||
 			!strings.Contains(err.Error(), "--upgrade") || !strings.Contains(err.Error(), "copy its directory first") {
 			t.Errorf("opened without being asked to upgrade it: %v", err)
 		}
@@ -165,7 +166,7 @@ func TestNewerFormat(t *testing.T) {
 		},
 	} {
 		err := open()
-		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "it has format 3, this server knows formats up to 2") {
+		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), fmt.Sprintf("it has format %d, this server knows formats up to %d", kv.Format+1, kv.Format)) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -38,7 +38,7 @@ func Restore(ctx context.Context, from string, m *backup.Manifest, dir string, o
 	}
 	err := backup.Fetch(ctx, backup.Work{FS: o.FS, Progress: progress}, from, m, dir)
 	if err == nil {
-		err = r.anonymous()
+		err = r.renamed()
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.Leave())
@@ -46,17 +46,15 @@ func Restore(ctx context.Context, from string, m *backup.Manifest, dir string, o
 	return r, nil
 }
 
-// anonymous takes the identity away from a store that this version knows: it goes its own way from here on, so the open
-// for writing gives it one of its own.
-func (r *Restoring) anonymous() error {
+// renamed gives a store that this version knows an identity of its own, because it goes its own way from here on. Its
+// format stays what it is.
+func (r *Restoring) renamed() error {
 	l := &look{fs: r.fs, dir: r.dir, report: func(Problem) {}, parts: parts{identity: true}}
 	if err := l.readIdentity(); err != nil && !files.IsMissing(err) {
 		return err
 	}
-	if err := r.fs.Remove(l.path(identityName)); err != nil && !files.IsMissing(err) {
-		return err
-	}
-	return files.SyncDir(r.fs, r.dir)
+	l.identity.ID = ""
+	return (&claimed{fs: r.fs, path: r.dir, found: l, restoring: true}).identify(false)
 }
 
 // begin takes the directory.

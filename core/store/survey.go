@@ -1,0 +1,99 @@
+package store
+
+import (
+	"bytes"
+
+	"github.com/orrerydb/orrery/core/index"
+)
+
+// survey finds out at load what the slots' index entries follow. Slots of a store of format 1 or 2, and those of which it
+// can't be known, are bare from here on.
+func (c *Container) survey() {
+	def, known := c.def.Load(), *c.known.Load()
+	r, ok := c.between(known)
+	if to, bare := c.wanted(); bare {
+		r = rebuild{filling: true, readable: to}
+		ok = known.at(to) != nil
+		for _, sl := range c.slots {
+			h := &sl.head
+			ok = ok && (old(sl.headBytes) || h.bare() && h.Next == to && h.Phase == Adding || h.Index == to && h.Next == 0)
+		}
+	}
+	if !ok {
+		r = rebuild{filling: true, readable: def.IndexVersion}
+	}
+	for _, sl := range c.slots {
+		if !ok || r.filling && old(sl.headBytes) {
+			sl.head.renew(r.readable)
+			sl.unread = sl.headBytes
+		}
+	}
+	if r.filling {
+		known = append(policies{{0, index.Nothing(uint64(def.Gen))}}, known...)
+		c.known.Store(&known)
+	}
+	r.wake = make(chan struct{})
+	c.rb = r
+	c.pol.Store(known.at(r.readable))
+}
+
+// wanted returns the policy version that a container's slots get while some are bare.
+func (c *Container) wanted() (to uint32, bare bool) {
+	for _, sl := range c.slots {
+		switch h := &sl.head; {
+		case old(sl.headBytes):
+			bare = true
+		case h.bare():
+			bare, to = true, h.Next
+		case to == 0:
+			to = h.Index
+		}
+	}
+	if to == 0 {
+		to = c.def.Load().IndexVersion
+	}
+	return to, bare
+}
+
+// between finds out which rebuild is under way; not ok when slots contradict each other, or follow a policy that isn't
+// known.
+func (c *Container) between(known policies) (r rebuild, ok bool) {
+	for _, sl := range c.slots {
+		if h := &sl.head; h.Next != 0 {
+			r.from, r.to = h.Index, h.Next
+			r.flipped = r.flipped || h.Phase == Removing
+		}
+	}
+	ok = true
+	for _, sl := range c.slots {
+		switch h := &sl.head; {
+		case r.to == 0:
+			ok = ok && h.Index == c.slots[0].head.Index
+		case h.Next == 0 && h.Index == r.to:
+			r.flipped = true
+		case h.Index != r.from || h.Next != 0 && h.Next != r.to:
+			ok = false
+		}
+	}
+	switch {
+	case r.to == 0:
+		r.readable = c.slots[0].head.Index
+	case r.flipped:
+		r.readable = r.to
+	default:
+		r.readable = r.from
+	}
+	ok = ok && known.at(r.readable) != nil && (r.to == 0 || known.at(r.from) != nil && known.at(r.to) != nil)
+	return r, ok
+}
+
+// readHead reads the stored head of a slot: one in whose place the slot has another is that one.
+func (s *slot) readHead(h *Head, b []byte) error {
+	if err := h.decode(b); err != nil {
+		return err
+	}
+	if s.unread != nil && bytes.Equal(b, s.unread) {
+		h.renew(s.head.Next)
+	}
+	return nil
+}

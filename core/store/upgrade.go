@@ -1,0 +1,198 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// A slot of a store of format 1 or 2 has index and number entries that nothing reads any more: it is bare. Its upgrade is
+// a rebuild in one pass, from a policy under which there are no entries. While a slot of a container is bare, the
+// container's queries read items, and do so by the policy that it will have: they refuse nothing that it allows.
+//
+// Nothing is written before the upgrade begins: from the load on the slot's head in memory is that of a bare slot, and so
+// the first commit, whoever makes it, writes that one.
+
+// fill brings the bare slots of a container to the policy that queries go by.
+func (j *rebuilder) fill() error {
+	for _, sl := range j.c.slots {
+		if err := j.fillSlot(sl); err != nil {
+			return err
+		}
+	}
+	if err := j.settle(); err != nil {
+		return err
+	}
+	c := j.c
+	c.defMu.Lock()
+	defer c.defMu.Unlock()
+	c.rb.filling = false
+	known := policies{}
+	for _, p := range *c.known.Load() {
+		if p.version != 0 {
+			known = append(known, p)
+		}
+	}
+	c.known.Store(&known)
+	return nil
+}
+
+func (j *rebuilder) fillSlot(sl *slot) error {
+	sl.mu.Lock()
+	bare, stale := sl.head.bare(), sl.head.Stale
+	sl.mu.Unlock()
+	sl.rb.done.Store(0)
+	if !bare {
+		sl.rb.done.Store(sl.items.Load() + 1)
+		return nil
+	}
+	if stale {
+		if err := j.clean(sl); err != nil {
+			return err
+		}
+	}
+	sl.mu.Lock()
+	sl.head.Stale = false // the next commit says so
+	sl.rb.extra, sl.rb.fresh = false, &indexFlags{classes: index.Kept}
+	sl.mu.Unlock()
+	return j.pass(sl, Adding)
+}
+
+// clean removes what is there of index and number entries. What writers put meanwhile goes, too, or not: the pass that
+// follows puts all again. A process that ends before a commit has said that it is done does it again.
+func (j *rebuilder) clean(sl *slot) error {
+	for _, kind := range []keys.Kind{keys.KindFormerNumber, keys.KindFormerIndex} {
+		lo, hi := keys.KindBounds(sl.key, kind)
+		some, err := j.some(lo, hi)
+		if err == nil && some {
+			err = j.c.st.eng.DropRange(j.ctx, lo, hi)
+		}
+		if err != nil {
+			return translate(err)
+		}
+	}
+	for _, kind := range []keys.Kind{keys.KindNumber, keys.KindIndex} { // a range that is in use isn't dropped as a whole
+		if err := j.deleteAll(sl, kind); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// some reports whether there is any key in a range.
+func (j *rebuilder) some(lo, hi []byte) (bool, error) {
+	snap := j.c.st.eng.Snapshot()
+	defer snap.Close()
+	it, err := snap.Iter(lo, hi)
+	if err != nil {
+		return false, err
+	}
+	defer it.Close()
+	return it.First(), it.Err()
+}
+
+// deleteAll deletes the keys of a kind, in commits of bounded size, under the precondition that the slot is there.
+func (j *rebuilder) deleteAll(sl *slot, kind keys.Kind) error {
+	snap := j.c.st.eng.Snapshot()
+	defer snap.Close()
+	b := kv.Batch{Frees: true}
+	lo, hi := keys.KindBounds(sl.key, kind)
+	err := each(snap, lo, hi, func(key, _ []byte) error {
+		if b.Delete(key); b.Len() < rebuildOps {
+			return nil
+		}
+		if err := j.deleted(sl, &b); err != nil {
+			return err
+		}
+		return j.pause()
+	})
+	if err == nil && b.Len() > 0 {
+		err = j.deleted(sl, &b)
+	}
+	return err
+}
+
+func (j *rebuilder) deleted(sl *slot, b *kv.Batch) error {
+	cm, err := j.c.st.eng.Write(j.ctx, b, []kv.Precondition{{Key: sl.headKey, Expect: kv.Present}})
+	if errors.Is(err, kv.ErrConflict) {
+		return j.c.gone()
+	}
+	if err == nil {
+		err = cm.Wait()
+	}
+	b.Reset()
+	b.Frees = true
+	return translate(err)
+}
+
+// UpgradeProgress returns how much of the container's upgrade is done, in percent; 100 when none is to be done.
+func (c *Container) UpgradeProgress() int {
+	if c.Numbered() {
+		return 100
+	}
+	return c.filled()
+}
+
+// filled returns how much of the slots' entries is there, in percent.
+func (c *Container) filled() int {
+	var all, done int64
+	for _, sl := range c.slots {
+		n := sl.items.Load() + 1 // an empty slot is work too
+		all += n
+		done += min(n, sl.rb.done.Load())
+	}
+	return int(min(99, 100*done/all))
+}
+
+// Current reports whether all slots of a container have the entries of the present format. It opens nothing.
+func (s *Store) Current(def *catalog.Container) (bool, error) {
+	s.mu.RLock()
+	c := s.open[def.Gen].get()
+	s.mu.RUnlock()
+	if c != nil {
+		return c.Numbered(), nil
+	}
+	for i := range def.Slots {
+		b, err := s.eng.Get(keys.AppendPrefix(nil, def.SlotKey(i), keys.KindHead))
+		if errors.Is(err, kv.ErrNotFound) {
+			return false, errDropped()
+		}
+		if err != nil {
+			return false, translate(err)
+		}
+		var h Head
+		if err := h.decode(b); err != nil || h.bare() {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Upgrade returns when all slots of a container have the entries of the present format, or when a try to make them
+// failed; it is tried again in the background. The try has begun with the container's load.
+func (c *Container) Upgrade(ctx context.Context) error {
+	for {
+		c.defMu.Lock()
+		r := c.rb
+		c.defMu.Unlock()
+		if err := c.Alive(); err != nil || !r.filling {
+			return err
+		}
+		switch {
+		case r.failed != nil:
+			return r.failed
+		case !r.running:
+			return status.New(status.Unavailable, "The store is closing.")
+		}
+		select {
+		case <-ctx.Done():
+			return translate(ctx.Err())
+		case <-r.wake:
+		}
+	}
+}

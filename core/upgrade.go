@@ -1,0 +1,157 @@
+package core
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/store"
+	"github.com/orrerydb/orrery/core/work"
+)
+
+// UpgradeStatus says how far the upgrade of a store's containers to the present format is.
+type UpgradeStatus struct {
+	Containers int    `json:"containers"`          // all there are
+	Done       int    `json:"done"`                // that are known to have the present format
+	Container  string `json:"container,omitempty"` // that is being upgraded: database/container
+	Percent    int    `json:"percent,omitempty"`   // of it
+	Problem    string `json:"problem,omitempty"`   // the last one; what failed is tried again
+}
+
+// upgrade is the walk over the containers of a store that was of an older format. A container that a client asks for
+// is upgraded from then on, beside it.
+type upgrade struct {
+	mu      sync.Mutex
+	under   bool
+	st      UpgradeStatus
+	present *store.Container
+}
+
+// Pace of the walk. An upgrade has a pace of its own; what needs none is passed in bursts.
+const (
+	upgradeBurst = 4 * time.Millisecond
+	upgradeRest  = time.Second
+	upgradeAgain = 10 * time.Second // from one walk to the next, where something was left over
+)
+
+// Upgrading returns how far the upgrade of the store is; false when it has the present format.
+func (e *Engine) Upgrading() (UpgradeStatus, bool) {
+	u := &e.up
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	st := u.st
+	if u.present != nil {
+		st.Container, st.Percent = u.present.Name(), u.present.UpgradeProgress()
+	}
+	return st, u.under
+}
+
+// startUpgrade upgrades the containers of a store that isn't known to have the present format everywhere.
+func (e *Engine) startUpgrade() {
+	from := e.cat.Format()
+	if from >= kv.Format {
+		return
+	}
+	e.up.under, e.up.st.Containers = true, e.cat.CountAll()
+	e.work.Go("upgrade of the store", func() {
+		begun := e.clk.Now()
+		e.log.Info("The store's containers are being upgraded to the present format, /status says how far this is",
+			"containers", e.up.st.Containers, "format", kv.Format)
+		for {
+			var did, failed int
+			err := e.work.Try("upgrade of the store", func() (err error) {
+				did, failed, err = e.upgradeAll(e.work.Context())
+				return err
+			})
+			if err == nil && did == 0 {
+				break
+			}
+			e.up.problem(err)
+			if (err != nil || failed > 0) && !e.work.Sleep(upgradeAgain) || e.work.Context().Err() != nil {
+				return
+			}
+		}
+		e.up.mu.Lock()
+		defer e.up.mu.Unlock()
+		e.up.under = false
+		e.log.Info("The store's containers have the present format", "containers", e.up.st.Containers, "format", kv.Format,
+			"took", e.clk.Now().Sub(begun).Round(time.Millisecond).String())
+	})
+}
+
+func (u *upgrade) problem(err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if err != nil {
+		u.st.Problem = err.Error()
+	}
+}
+
+// upgradeAll upgrades all containers, one after the other. did is how many needed it: when there was none the store is
+// remembered as upgraded. Those that failed are among them.
+func (e *Engine) upgradeAll(ctx context.Context) (did, failed int, err error) {
+	e.up.mu.Lock()
+	e.up.st.Containers, e.up.st.Done = e.cat.CountAll(), 0
+	e.up.mu.Unlock()
+	burst := e.clk.Now()
+	for def, err := range e.cat.All() {
+		n := 1 // a container that can't be found may have been renamed meanwhile
+		if err == nil {
+			n, err = e.upgradeOne(ctx, def)
+		}
+		if ctx.Err() != nil {
+			return did, failed, ctx.Err()
+		}
+		if did += n; err != nil && !status.Is(err, status.NotFound) {
+			failed++
+			e.up.problem(err)
+			continue
+		}
+		e.up.mu.Lock()
+		e.up.st.Done++
+		e.up.mu.Unlock()
+		if d := e.clk.Now().Sub(burst); d >= upgradeBurst {
+			if !work.Sleep(ctx, min(d, upgradeRest)) {
+				return did, failed, ctx.Err()
+			}
+			burst = e.clk.Now()
+		}
+	}
+	if did == 0 {
+		err = e.cat.Upgraded(ctx, kv.Format)
+	}
+	return did, failed, err
+}
+
+// upgradeOne upgrades a container. did is 1 when there was something to do, and the container wasn't dropped meanwhile.
+func (e *Engine) upgradeOne(ctx context.Context, def *catalog.Container) (did int, err error) {
+	defer func() {
+		if status.Is(err, status.NotFound) {
+			did = 0
+		}
+	}()
+	ok, err := e.store.Current(def)
+	if ok {
+		return 0, nil
+	}
+	if err != nil {
+		return 1, err
+	}
+	c, done, err := e.store.Visit(def)
+	if err != nil {
+		return 1, err
+	}
+	defer done()
+	e.up.set(c)
+	defer e.up.set(nil)
+	return 1, c.Upgrade(ctx)
+}
+
+func (u *upgrade) set(c *store.Container) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.present = c
+}
