@@ -76,16 +76,15 @@ func TestCheckNamesColumnEntries(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			parse := keys.ParseIndex
+			entry, err := keys.Entries{}.Parse(key)
 			if c := pol.Columns(id); c != nil {
 				columns++
-				parse = c.Parse
+				entry, err = c.Parse(keys.Entries{}, key)
 			}
-			entry, err := parse(key)
 			if err != nil {
 				t.Fatal(err)
 			}
-			numbers[id] = len(key) - len(entry.Identity)
+			numbers[id] = len(key) - len(entry.Name)
 		}
 	}
 	if columns != 4 {

@@ -107,7 +107,7 @@ func TestObjectsInArraysOfOldStores(t *testing.T) {
 			binary.BigEndian.PutUint32(head[at:], binary.BigEndian.Uint32(head[at:])&^index.ArraysStand)
 			b.Put(key, head)
 		case keys.KindIndex:
-			if entry, err := keys.ParseIndex(key); err == nil && entry.Value[0] == value.ClassArray {
+			if entry, err := (keys.Entries{}).Parse(key); err == nil && entry.Value[0] == value.ClassArray {
 				old := bytes.Clone(key)
 				old[keys.PrefixLen+8] = value.ClassObject
 				b.Put(old, []byte{index.FlagSet | index.FlagElement | index.FlagLossy})

@@ -206,7 +206,7 @@ func TestSpatialEntriesOfOldStores(t *testing.T) {
 			binary.BigEndian.PutUint32(head[at:], binary.BigEndian.Uint32(head[at:])&^index.SpatialKept)
 			b.Put(key, head)
 		case keys.KindIndex:
-			if entry, err := keys.ParseIndex(key); err == nil && slices.Contains([]byte{value.ClassCell, value.ClassLeafCell}, entry.Value[0]) {
+			if entry, err := (keys.Entries{}).Parse(key); err == nil && slices.Contains([]byte{value.ClassCell, value.ClassLeafCell}, entry.Value[0]) {
 				b.Delete(key)
 				gone++
 			}

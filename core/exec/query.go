@@ -159,13 +159,16 @@ func (r *Rows) open(c *store.Container, token string) error {
 	if err != nil {
 		return err
 	}
+	if from != nil { // tokens of an earlier version have whole numbers
+		from.number = c.Order(from.number)
+	}
 	r.view, r.q, r.spans, r.settled = c.View(), r.given, nil, false
 	if p := access.Resolve(r.q.Pred, r.view.Policy()); p != r.q.Pred {
 		own := *r.q
 		own.Pred = p
 		r.q = &own
 	}
-	b := &builder{rows: r, view: r.view, q: r.q, from: from}
+	b := &builder{rows: r, view: r.view, q: r.q, from: from, layout: c.Entries()}
 	if r.src, err = b.build(); err != nil {
 		r.view.Close()
 		return store.Translate(err)

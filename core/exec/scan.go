@@ -201,7 +201,7 @@ func (g *given) min(sp *span) []byte { return g.b.view.Container().Def().Slots[s
 // has reports whether an item of the slot was given out.
 func (g *given) has(r *row) bool {
 	if len(g.from.value) == 0 || g.pol == nil { // a union goes by number
-		return r.item.Number <= g.from.number
+		return g.b.layout.Order(r.item.Number) <= g.from.number
 	}
 	val := g.leaf.first(g.pol, &g.terms, &r.item)
 	switch {
@@ -212,5 +212,5 @@ func (g *given) has(r *row) bool {
 		return true // not in the leaf: the filter refuses it anyway
 	}
 	c := bytes.Compare(val, g.from.value)
-	return c < 0 || c == 0 && r.item.Number <= g.from.number
+	return c < 0 || c == 0 && g.b.layout.Order(r.item.Number) <= g.from.number
 }

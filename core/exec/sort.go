@@ -254,7 +254,7 @@ func (s *sorter) order() (err error) {
 func (s *sorter) add(r *row) error {
 	q := s.b.q
 	x := &s.probe
-	x.number, x.slot, x.keys = r.item.Number, r.slot, x.keys[:0]
+	x.number, x.slot, x.keys = s.b.layout.Order(r.item.Number), r.slot, x.keys[:0]
 	for i := range q.OrderBy {
 		x.keys = append(x.keys, sortKey(&q.OrderBy[i], &r.item))
 	}

@@ -41,7 +41,7 @@ func (c *Container) remakeSlot(sl *slot, pol *index.Policy, to uint32) error {
 		h.Lossy.Merge(&t.Lossy)
 		for i := range t.Len() {
 			term, flag := t.At(i)
-			if err := w.put(keys.AppendIndexEntry(nil, sl.key, term, it.Number, it.ident), []byte{flag}); err != nil {
+			if err := w.put(c.Entries().Append(nil, sl.key, term, it.Number, it.ident), []byte{flag}); err != nil {
 				return err
 			}
 		}
