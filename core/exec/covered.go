@@ -81,6 +81,9 @@ func newCover(b *builder, leaf *access.Pred) *cover {
 
 // row makes a row of an entry with this flag; false when the entry doesn't tell it.
 func (c *cover) row(r *row, e *keys.IndexEntry, flag byte) bool {
+	if c.b.rows.former != nil { // only the item tells its number
+		return false
+	}
 	c.doc = append(c.doc[:0], 0, 0, 0, 0)
 	var ts int64
 	var ok bool

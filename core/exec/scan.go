@@ -201,7 +201,7 @@ func (g *given) min(sp *span) []byte { return g.b.view.Container().Def().Slots[s
 // has reports whether an item of the slot was given out.
 func (g *given) has(r *row) bool {
 	if len(g.from.value) == 0 || g.pol == nil { // a union goes by number
-		return g.b.layout.Order(r.item.Number) <= g.from.number
+		return g.gave(r.item.Number)
 	}
 	val := g.leaf.first(g.pol, &g.terms, &r.item)
 	switch {
@@ -212,5 +212,10 @@ func (g *given) has(r *row) bool {
 		return true // not in the leaf: the filter refuses it anyway
 	}
 	c := bytes.Compare(val, g.from.value)
-	return c < 0 || c == 0 && g.b.layout.Order(r.item.Number) <= g.from.number
+	return c < 0 || c == 0 && g.gave(r.item.Number)
+}
+
+// gave reports whether an item with this number is not behind the position, among those with its value.
+func (g *given) gave(number uint64) bool {
+	return number <= g.from.former || g.b.layout.Order(number) <= g.from.number
 }

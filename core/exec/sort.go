@@ -261,6 +261,9 @@ func (s *sorter) add(r *row) error {
 	if s.pos != nil && !s.pos.cut && s.b.compare(x, &sorted{keys: s.pos.keys, number: s.pos.number}) <= 0 {
 		return nil // given before
 	}
+	if s.b.rows.former != nil && s.b.rows.gaveBefore(r) {
+		return nil
+	}
 	bound := s.bound()
 	full := bound > 0 && len(s.heap.list) >= bound
 	s.more = s.more || full && bound == s.window
