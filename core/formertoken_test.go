@@ -12,6 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -119,6 +120,68 @@ func TestTokensOfWholeNumbers(t *testing.T) {
 				slices.Sort(want)
 				for _, page := range []int{1, 4, items} {
 					got := rest(t, c, tc.q, rows[at].token(), page)
+					if slices.Sort(got); !slices.Equal(got, want) {
+						t.Fatalf("behind row %d, pages of %d:\n got %v\nwant %v", at, page, got, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestTokensOfHashedObjects: a query goes on behind a token of the version that had objects and arrays in the order of their
+// hashes: every row comes exactly once.
+func TestTokensOfHashedObjects(t *testing.T) {
+	for name, def := range map[string]core.PartitionKeyDef{"key is the id": keyIsID, "key is another": keyDefs["V2"]} {
+		t.Run(name, func(t *testing.T) {
+			e, _ := hooked(t, core.Options{MinSlots: 2})
+			c := newContainer(t, e, core.ContainerSpec{PartitionKey: def})
+			values := map[string]value.Value{}
+			for i := range 900 {
+				d := fmt.Sprintf(`{"id":"%03d","pk":"p%d"`, i, i%5)
+				if i%30 == 0 {
+					d += fmt.Sprintf(`,"o":%s`, []string{`{"x":%d}`, `[%d,"y"]`, `%d`}[i/30%3])
+					d = fmt.Sprintf(d, i/120)
+				}
+				put(t, c, core.Create, d+"}")
+				values[fmt.Sprintf("%03d", i)] = value.ObjectOf(mustDoc(t, d+"}")).Get("o")
+			}
+			q := exec.Query{Pred: access.Exists(access.NewPath("o")), Match: func(it *core.Item) (bool, error) {
+				return value.ObjectOf(it.Doc).Get("o").IsDefined(), nil
+			}}
+			if p, err := c.Explain(bg, &q); err != nil || p.Kind != access.Index {
+				t.Fatalf("%+v (%v)", p, err)
+			}
+			rows := formerRows(t, c, q, nil)
+			if len(rows) != 30 {
+				t.Fatalf("%d rows", len(rows))
+			}
+			hashed := 0
+			for i := range rows { // signature, slot, value
+				x := &rows[i]
+				n, size := binary.Uvarint(x.place[4:])
+				val, _ := keys.AppendFormerIndex(nil, values[x.id])
+				x.place = append(x.place[:4+size+int(n)], byte(len(val)))
+				x.place = append(x.place, val...)
+				if keys.FormerIndex(val) {
+					hashed++
+				}
+			}
+			if hashed != 20 {
+				t.Fatalf("%d rows are of objects and arrays", hashed)
+			}
+			slices.SortFunc(rows, func(a, b formerRow) int {
+				slot := func(x *formerRow) int { return 5 + int(x.place[4]) }
+				return cmp.Or(bytes.Compare(a.place[:slot(&a)], b.place[:slot(&b)]), bytes.Compare(a.place[slot(&a)+1:], b.place[slot(&b)+1:]), cmp.Compare(a.number, b.number))
+			})
+			for at := range rows {
+				var want []string
+				for _, x := range rows[at+1:] {
+					want = append(want, x.id)
+				}
+				slices.Sort(want)
+				for _, page := range []int{1, 4, 100} {
+					got := rest(t, c, q, rows[at].token(), page)
 					if slices.Sort(got); !slices.Equal(got, want) {
 						t.Fatalf("behind row %d, pages of %d:\n got %v\nwant %v", at, page, got, want)
 					}

@@ -104,13 +104,7 @@ func (b *builder) plan() (access.Plan, error) {
 	if b.from != nil && len(b.q.OrderBy) == 0 {
 		switch b.from.kind {
 		case posIndex:
-			if p, ok := access.Again(b, b.q.Pred, b.from.sig); ok {
-				return access.Cover(b, req, p), nil
-			}
-			if p, ok := access.AgainComposite(b, &req, b.from.sig); ok {
-				return p, nil
-			}
-			if p, ok := access.AgainEvery(b, &req, b.from.sig); ok {
+			if p, ok := b.again(req); ok {
 				return p, nil
 			}
 			if len(b.from.value) > 0 && b.leafOf(b.from.sig) == nil {
@@ -128,6 +122,20 @@ func (b *builder) plan() (access.Plan, error) {
 		return b.inPartition(plan, req.Want)
 	}
 	return plan, nil
+}
+
+// again returns the index scan that a continuation began with; false when the index can't do it any more.
+func (b *builder) again(req access.Request) (access.Plan, bool) {
+	if keys.FormerIndex(b.from.value) { // no index has that order
+		return access.Plan{}, false
+	}
+	if p, ok := access.Again(b, b.q.Pred, b.from.sig); ok {
+		return access.Cover(b, req, p), true
+	}
+	if p, ok := access.AgainComposite(b, &req, b.from.sig); ok {
+		return p, true
+	}
+	return access.AgainEvery(b, &req, b.from.sig)
 }
 
 // leafOf returns the leaf of the index scan that a continuation began with, nil when the query has no such leaf.

@@ -188,7 +188,9 @@ func newGiven(b *builder, from *position) *given {
 	g := &given{b: b, from: from}
 	if p := b.leafOf(from.sig); p != nil && len(from.value) > 0 {
 		g.leaf, _ = newLeaf(b, p)
-		g.pol = b.Policy().Everything()
+		if g.pol = b.Policy().Everything(); keys.FormerIndex(from.value) {
+			g.pol = b.Policy().Former()
+		}
 	}
 	return g
 }

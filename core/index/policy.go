@@ -22,10 +22,11 @@ const SystemTS = "\x00_ts"
 
 // Policy is a compiled indexing policy. It never changes.
 type Policy struct {
-	Seed  uint64
-	none  bool // indexing mode none: only id, _ts and graph adjacency
-	root  *node
-	exact []exactPath // paths named exactly: they also get "undefined" entries
+	Seed   uint64
+	former bool // values are encoded as in format 2
+	none   bool // indexing mode none: only id, _ts and graph adjacency
+	root   *node
+	exact  []exactPath // paths named exactly: they also get "undefined" entries
 
 	composites []*Composite
 	tuples     []*Composite
@@ -218,6 +219,13 @@ func (p *Policy) Covers(segs []string, elements bool) bool {
 
 // Everything returns the default policy with the same path ids.
 func (p *Policy) Everything() *Policy { return &Policy{Seed: p.Seed, root: &node{subtree: include}} }
+
+// Former returns the default policy with the same path ids and the encodings of format 2.
+func (p *Policy) Former() *Policy {
+	f := p.Everything()
+	f.former = true
+	return f
+}
 
 // Minimal returns the policy of an item written with the indexing directive Exclude: only what is always indexed.
 func (p *Policy) Minimal() *Policy {
