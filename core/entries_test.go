@@ -109,3 +109,26 @@ func BenchmarkInsertPlain(b *testing.B) {
 		})
 	}
 }
+
+// TestChangesInsideObjects: a change inside of objects and arrays writes entries of what has changed, and none of what holds it.
+func TestChangesInsideObjects(t *testing.T) {
+	raw := kv.Checked(memkv.New())
+	e, err := core.Open(bg, raw, core.Options{Clock: clock.Fake(time.Unix(1_700_000_000, 0))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	c := newContainer(t, e, core.ContainerSpec{})
+	text := `{"id":"1","pk":"a","o":{"p":{"q":1,"r":[{"s":1},{"s":[[2]]}]}}}`
+	put(t, c, core.Create, text)
+	for from, to := range map[string]string{`"q":1`: `"q":2`, `{"s":1}`: `{"s":3}`, `[[2]]`: `[[4]]`} {
+		next := strings.Replace(text, from, to, 1)
+		got := writes(t, raw, func() { put(t, c, core.Replace, next) })[keys.KindIndex].keys
+		if text = next; got != 2 {
+			t.Errorf("%s for %s: %d entries, want 2: one goes and one comes", to, from, got)
+		}
+	}
+	if p, err := e.Check(bg); err != nil || len(p) > 0 {
+		t.Errorf("check: %v %v", err, p)
+	}
+}
