@@ -18,7 +18,7 @@ func (p *position) resume(l keys.Entries, desc bool) *position {
 	switch {
 	case p == nil || p.former == 0:
 		return nil
-	case !l.ByID, p.cut:
+	case !l.ByID, p.kind == posSort && p.cut: // a row of its own hash is looked for
 		p.number, p.former = l.Order(p.former), 0
 		return nil
 	case p.number == 0 && p.kind == posSort && desc:

@@ -247,10 +247,10 @@ func (r *Rows) Next() bool {
 			r.err = r.settle()
 			return false
 		}
+		r.begun = true
 		if r.former != nil && r.gaveBefore(&r.row) {
 			continue
 		}
-		r.begun = true
 		if !r.row.matched && r.q.Match != nil {
 			keep, err := r.match(&r.row.item)
 			if err != nil {
