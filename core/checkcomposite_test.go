@@ -19,7 +19,7 @@ const columnPolicy = `{"includedPaths":[{"path":"/a/?"},{"path":"/l/[]/{x, y}/?"
 	[{"path":"/b"},{"path":"/a","order":"descending"}]]}`
 
 // columnStore is a store whose index has entries of several columns; clean in the eyes of every check.
-func columnStore(t *testing.T) (*core.Engine, kv.Engine) {
+func columnStore(t *testing.T, key core.PartitionKeyDef) (*core.Engine, kv.Engine) {
 	t.Helper()
 	raw := memkv.New()
 	e, err := core.Open(bg, raw, core.Options{MinSlots: 2})
@@ -31,7 +31,7 @@ func columnStore(t *testing.T) (*core.Engine, kv.Engine) {
 			t.Error(err)
 		}
 	})
-	c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(columnPolicy)})
+	c := newContainer(t, e, core.ContainerSpec{PartitionKey: key, IndexingPolicy: []byte(columnPolicy)})
 	for i := range 40 {
 		b := []string{`"x\u0000y"`, "1.5", "-7", "null", "true", "[1,2]", `"` + strings.Repeat("z", 3000) + `"`}[i%7]
 		put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"p%d","a":%d,"b":%s,"l":[{"x":%d,"y":"q"},{"x":"s"}]}`,
@@ -58,9 +58,15 @@ func checks(t *testing.T, e *core.Engine) []string {
 }
 
 // TestCheckNamesColumnEntries: among the entries of several columns each check names those that are damaged, and no
-// other.
+// other; in both layouts of entries.
 func TestCheckNamesColumnEntries(t *testing.T) {
-	e, raw := columnStore(t)
+	for name, key := range map[string]core.PartitionKeyDef{"key is another": keyDefs["V2"], "key is the id": keyIsID} {
+		t.Run(name, func(t *testing.T) { namesColumnEntries(t, key, keys.Entries{ByID: name == "key is the id"}) })
+	}
+}
+
+func namesColumnEntries(t *testing.T, key core.PartitionKeyDef, layout keys.Entries) {
+	e, raw := columnStore(t, key)
 	if found := checks(t, e); len(found) > 0 {
 		t.Fatalf("a store that is well: %q", found)
 	}
@@ -76,16 +82,15 @@ func TestCheckNamesColumnEntries(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			parse := keys.ParseIndex
+			entry, err := layout.Parse(key)
 			if c := pol.Columns(id); c != nil {
 				columns++
-				parse = c.Parse
+				entry, err = c.Parse(layout, key)
 			}
-			entry, err := parse(key)
 			if err != nil {
 				t.Fatal(err)
 			}
-			numbers[id] = len(key) - len(entry.Identity)
+			numbers[id] = len(key) - len(entry.Name)
 		}
 	}
 	if columns != 4 {
@@ -102,7 +107,7 @@ func TestCheckNamesColumnEntries(t *testing.T) {
 			want     string
 		}{
 			"a missing entry":        {key, nil, "missing entry"},
-			"an entry of no item":    {nil, other(func(k []byte) { k[len(k)-4] ^= 1 }), "has no item"},
+			"an entry of no item":    {nil, other(func(k []byte) { k[len(k)-3] ^= 1 }), "has no item"},
 			"another number":         {nil, other(func(k []byte) { k[numbers[id]-1]++ }), "has no item"},
 			"an index that isn't":    {nil, other(func(k []byte) { k[keys.PrefixLen] ^= 0x80 }), "no item"},
 			"columns that are cut":   {nil, key[:keys.PrefixLen+12], "names no item"},

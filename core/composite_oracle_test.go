@@ -170,14 +170,18 @@ func compositeDoc(r *rand.Rand, vals []string, id string) string {
 func TestCompositesAgainstSort(t *testing.T) {
 	for n, profile := range slices.Sorted(maps.Keys(compositeValues)) {
 		for m, slots := range []int{1, 16} {
-			kind := []string{"V2", "V1", "MultiHash"}[(n+m)%3]
+			kind := []string{"V2", "V1", "MultiHash", "key is id"}[(n+m)%4]
 			t.Run(fmt.Sprintf("%s/%d slots/%s", profile, slots, kind), func(t *testing.T) {
 				e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: slots})
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer e.Close()
-				c := newContainer(t, e, core.ContainerSpec{PartitionKey: keyDefs[kind], IndexingPolicy: compositePolicy(compositeSets...)})
+				def, ok := keyDefs[kind]
+				if !ok {
+					def = keyIsID
+				}
+				c := newContainer(t, e, core.ContainerSpec{PartitionKey: def, IndexingPolicy: compositePolicy(compositeSets...)})
 				r, vals := rand.New(rand.NewPCG(uint64(n), uint64(slots))), compositeValues[profile]
 				for i := range 450 {
 					id := fmt.Sprintf("i%03d", r.IntN(300))

@@ -68,9 +68,9 @@ func crossPred(r *rand.Rand) (*access.Pred, func(doc.Doc) bool) {
 // TestIntersectionsAgainstOracle runs conjunctions of rare conditions, paged and in order, and compares with a plain
 // loop.
 func TestIntersectionsAgainstOracle(t *testing.T) {
-	for _, slots := range []int{1, 4} {
+	for n, slots := range []int{1, 4, 4} {
 		e, _ := hooked(t, core.Options{MinSlots: slots})
-		c := newContainer(t, e, core.ContainerSpec{})
+		c := newContainer(t, e, core.ContainerSpec{PartitionKey: []core.PartitionKeyDef{keyDefs["V2"], keyDefs["V2"], keyIsID}[n]})
 		r := rand.New(rand.NewPCG(uint64(slots), 1))
 		docs := map[string]doc.Doc{}
 		for i := range 2500 {

@@ -414,15 +414,20 @@ func FuzzToken(f *testing.F) {
 	defer e.Close()
 	c := tokenContainer(f, e, "c")
 	qs := tokenQueries()
+	const former = 0x80 // a token of format 1
 	for i, q := range qs {
 		_, token := page(f, c, q, 5)
 		raw, _ := base64.RawURLEncoding.DecodeString(token)
 		f.Add(uint8(i), raw[9:len(raw)-4])
+		f.Add(uint8(i)|former, raw[9:len(raw)-4])
 	}
 	f.Fuzz(func(t *testing.T, n uint8, body []byte) {
-		q := qs[int(n)%len(qs)]
+		q := qs[int(n&^former)%len(qs)]
 		_, token := page(t, c, q, 5)
 		raw, _ := base64.RawURLEncoding.DecodeString(token)
+		if n&former != 0 {
+			raw[0] = 1
+		}
 		q.Continuation = base64.RawURLEncoding.EncodeToString(sealed(append(slices.Clone(raw[:9]), body...)))
 		r, err := c.Query(bg, &q)
 		if err == nil {

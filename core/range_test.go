@@ -21,6 +21,9 @@ var keyDefs = map[string]core.PartitionKeyDef{
 	"MultiHash": {Paths: []string{"/t", "/pk"}, Kind: "MultiHash", Version: 2},
 }
 
+// keyIsID is the definition of a partition key that is the id.
+var keyIsID = core.PartitionKeyDef{Paths: []string{"/id"}, Kind: "Hash", Version: 2}
+
 // TestRanges cuts the space of effective partition keys at slot boundaries, at keys and between them: each item is in exactly
 // one part, the one that its published key says, by scan and by index and from page to page.
 func TestRanges(t *testing.T) {

@@ -50,7 +50,7 @@ func nearby(t *testing.T, x, y int, metres float64) exec.Query {
 // TestSpatialPagesOverChanges pages through queries on places while items move, come and go, and while the policy loses its
 // spatial index: every item that was not touched is given once.
 func TestSpatialPagesOverChanges(t *testing.T) {
-	for _, slots := range []int{1, 16} {
+	for n, slots := range []int{1, 16, 2} {
 		t.Run(fmt.Sprintf("%d slots", slots), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, uint64(slots)))
 			e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: slots})
@@ -59,6 +59,9 @@ func TestSpatialPagesOverChanges(t *testing.T) {
 			}
 			defer e.Close()
 			spec := core.ContainerSpec{PartitionKey: keyDefs["V2"], IndexingPolicy: []byte(spatialPolicy)}
+			if n == 2 {
+				spec.PartitionKey = keyIsID
+			}
 			c := newContainer(t, e, spec)
 			docs := map[string]string{}
 			for i := range 1200 {

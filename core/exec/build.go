@@ -20,6 +20,9 @@ type builder struct {
 	spans []span
 	texts []epk.Range // with V1 boundaries inside a hash: an item's key must lie in one of them
 	polls int
+
+	layout keys.Entries // of the index entries
+	ident  []byte       // of the item that is fetched
 }
 
 // poll returns Timeout when the query's context has ended, and an error when its view is far too old; sources call it
@@ -83,6 +86,9 @@ func (b *builder) build() (source, error) {
 // plan chooses the access path. A query without order must go on in the order in which it began.
 func (b *builder) plan() (access.Plan, error) {
 	full := len(b.spans) == 1 && b.spans[0].full
+	if full && b.layout.ByID && len(b.q.OrderBy) == 0 && b.from == nil {
+		return b.oneItem(), nil
+	}
 	req := access.Request{Pred: b.q.Pred, HasPK: full, Limit: b.q.Limit, Items: b.view.Container().Items(), Collation: b.q.Collation,
 		Needs: b.q.Needs, Whole: b.q.Whole && b.wholeSlots()}
 	req.PK = b.q.PK
@@ -98,13 +104,7 @@ func (b *builder) plan() (access.Plan, error) {
 	if b.from != nil && len(b.q.OrderBy) == 0 {
 		switch b.from.kind {
 		case posIndex:
-			if p, ok := access.Again(b, b.q.Pred, b.from.sig); ok {
-				return access.Cover(b, req, p), nil
-			}
-			if p, ok := access.AgainComposite(b, &req, b.from.sig); ok {
-				return p, nil
-			}
-			if p, ok := access.AgainEvery(b, &req, b.from.sig); ok {
+			if p, ok := b.again(req); ok {
 				return p, nil
 			}
 			if len(b.from.value) > 0 && b.leafOf(b.from.sig) == nil {
@@ -122,6 +122,20 @@ func (b *builder) plan() (access.Plan, error) {
 		return b.inPartition(plan, req.Want)
 	}
 	return plan, nil
+}
+
+// again returns the index scan that a continuation began with; false when the index can't do it any more.
+func (b *builder) again(req access.Request) (access.Plan, bool) {
+	if keys.FormerIndex(b.from.value) { // no index has that order
+		return access.Plan{}, false
+	}
+	if p, ok := access.Again(b, b.q.Pred, b.from.sig); ok {
+		return access.Cover(b, req, p), true
+	}
+	if p, ok := access.AgainComposite(b, &req, b.from.sig); ok {
+		return p, true
+	}
+	return access.AgainEvery(b, &req, b.from.sig)
 }
 
 // leafOf returns the leaf of the index scan that a continuation began with, nil when the query has no such leaf.
@@ -215,6 +229,14 @@ func (b *builder) inPartition(plan access.Plan, want uint32) (access.Plan, error
 		return plan, err
 	}
 	return access.Plan{Kind: access.Scan, Why: "items of one logical partition"}, nil
+}
+
+// oneItem is the plan of a query that is about the single item of a logical partition.
+func (b *builder) oneItem() access.Plan {
+	if b.q.Pred != nil && b.q.Pred.Op == access.OpNone {
+		return access.Plan{Kind: access.Nothing, Why: "the filter is never true"}
+	}
+	return access.Plan{Kind: access.Scan, Why: "the item of a logical partition"}
 }
 
 // inKey returns how many items the logical partition has that the query is about.

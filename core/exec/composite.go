@@ -2,7 +2,6 @@ package exec
 
 import (
 	"bytes"
-	"encoding/binary"
 
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/keys"
@@ -18,11 +17,11 @@ func directions(p *access.Pred) []bool {
 }
 
 // parse takes an entry's key apart.
-func (l *leaf) parse(key []byte) (keys.IndexEntry, error) {
-	if l.desc != nil {
-		return keys.ParseColumns(key, l.pred.Comp.Index.Cut, l.desc)
+func (e *entries) parse(key []byte) (keys.IndexEntry, error) {
+	if l := e.leaf; l.desc != nil {
+		return e.b.layout.ParseColumns(key, l.pred.Comp.Index.Cut, l.desc)
 	}
-	return keys.ParseIndex(key)
+	return e.b.layout.Parse(key)
 }
 
 // worthComposite reports whether a composite index is better than reading a logical partition: for an order when the
@@ -169,7 +168,7 @@ func (e *entries) nextFlipped() (bool, error) {
 			return false, err
 		}
 		if ok {
-			e.cur, err = e.leaf.parse(g.lone)
+			e.cur, err = e.parse(g.lone)
 			return true, err
 		}
 	}
@@ -190,7 +189,7 @@ func (e *entries) beginFlipped() error {
 		return nil
 	}
 	g.key = append(append(g.key[:0], e.prefix...), after.value...)
-	at := binary.BigEndian.AppendUint64(bytes.Clone(g.key), after.number)
+	at := e.b.layout.AppendNumber(bytes.Clone(g.key), after.number)
 	if e.desc {
 		ok = e.it.SeekGE(keys.After(at))
 	} else {

@@ -32,6 +32,7 @@ type cover struct {
 	cols  []column
 	parts []part
 	doc   []byte
+	ident []byte
 	asc   []byte // a descending column the other way round
 	vals  []value.Value
 }
@@ -80,6 +81,9 @@ func newCover(b *builder, leaf *access.Pred) *cover {
 
 // row makes a row of an entry with this flag; false when the entry doesn't tell it.
 func (c *cover) row(r *row, e *keys.IndexEntry, flag byte) bool {
+	if c.b.rows.former != nil { // only the item tells its number
+		return false
+	}
 	c.doc = append(c.doc[:0], 0, 0, 0, 0)
 	var ts int64
 	var ok bool
@@ -88,7 +92,8 @@ func (c *cover) row(r *row, e *keys.IndexEntry, flag byte) bool {
 	} else {
 		ts, ok = c.value(e.Value, flag)
 	}
-	if !ok || !c.identity(e.Identity) {
+	c.ident = c.b.layout.AppendIdentity(c.ident[:0], e.Name)
+	if !ok || !c.identity(c.ident) {
 		return false
 	}
 	doc := c.doc
@@ -98,7 +103,7 @@ func (c *cover) row(r *row, e *keys.IndexEntry, flag byte) bool {
 	doc = append(doc, 0)
 	binary.LittleEndian.PutUint32(doc, uint32(len(doc)))
 	c.doc = doc
-	c.b.view.FromEntry(&r.item, e.Identity, e.Number, doc, ts)
+	c.b.view.FromEntry(&r.item, c.ident, e.Number, doc, ts)
 	r.covered = true
 	return true
 }
@@ -201,7 +206,7 @@ func (b *builder) entryRow(r *row, e *entries, c *cover, m *store.Mem) (bool, er
 	if c != nil && c.row(r, &e.cur, e.flag) {
 		return true, nil
 	}
-	return b.fetch(r, e.cur.Identity, m)
+	return b.fetchNamed(r, e.cur.Name, m)
 }
 
 // Times returns how many rows the present one stands for; with WantTally none, where another one counts it.

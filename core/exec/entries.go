@@ -2,7 +2,6 @@ package exec
 
 import (
 	"bytes"
-	"encoding/binary"
 
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/index"
@@ -202,7 +201,7 @@ func (e *entries) openInterval() (bool, error) {
 	var ok bool
 	switch {
 	case e.after != nil:
-		at := binary.BigEndian.AppendUint64(append(append([]byte(nil), e.prefix...), e.after.value...), e.after.number)
+		at := e.b.layout.AppendNumber(append(append([]byte(nil), e.prefix...), e.after.value...), e.after.number)
 		if e.desc {
 			ok = e.it.SeekLT(at)
 		} else {
@@ -226,7 +225,7 @@ func (e *entries) accept() (bool, error) {
 	if err := e.b.poll(); err != nil {
 		return false, err
 	}
-	cur, err := e.leaf.parse(e.it.Key())
+	cur, err := e.parse(e.it.Key())
 	if err != nil {
 		return false, err
 	}
@@ -241,14 +240,14 @@ func (e *entries) accept() (bool, error) {
 		return true, nil
 	}
 	if s := &e.sps[0]; s.full {
-		return bytes.HasPrefix(cur.Identity, s.tuple), nil
+		return bytes.HasPrefix(cur.Name, s.tuple), nil
 	}
-	if e.place, err = e.b.view.Container().AppendPlace(e.place[:0], cur.Identity); err != nil {
+	if e.place, err = e.b.view.Container().AppendPlace(e.place[:0], cur.Name); err != nil {
 		return false, err
 	}
 	for i := range e.sps {
-		if e.sps[i].contains(e.place, cur.Identity) {
-			return e.b.inTexts(cur.Identity), nil
+		if e.sps[i].contains(e.place, cur.Name) {
+			return e.b.inTexts(cur.Name), nil
 		}
 	}
 	return false, nil

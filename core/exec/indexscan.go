@@ -130,6 +130,12 @@ func (b *builder) fetch(r *row, ident []byte, m *store.Mem) (bool, error) {
 	return ok, err
 }
 
+// fetchNamed reads the item of an entry's name in r.slot into r; false when it is absent or expired.
+func (b *builder) fetchNamed(r *row, name []byte, m *store.Mem) (bool, error) {
+	b.ident = b.layout.AppendIdentity(b.ident[:0], name)
+	return b.fetch(r, b.ident, m)
+}
+
 // union gives the items that the entries of several leaves name, slot by slot, in the order of their numbers. It holds at
 // most window of them and walks the leaves again for more.
 type union struct {
@@ -141,7 +147,7 @@ type union struct {
 	floor   uint64 // numbers up to here were given
 	above   bool   // floor counts
 	list    []named
-	idents  []byte
+	names   []byte
 	at      int
 	more    bool   // the slot has items above the list
 	last    uint64 // with more: the last number of the list as it was gathered
@@ -153,7 +159,7 @@ type union struct {
 	hit   []bool
 }
 
-// named is an item: its identity is idents[from:to] of the union, and the value of its entry idents[to:end] where rows are made of that.
+// named is an item: its name is names[from:to] of the union, and the value of its entry names[to:end] where rows are made of that.
 type named struct {
 	number        uint64
 	from, to, end int
@@ -192,11 +198,11 @@ func (u *union) next(r *row) (bool, error) {
 		u.at++
 		u.floor, u.above = n.number, true
 		r.slot = u.b.spans[u.i].slot
-		r.covered = u.cover != nil && u.cover.row(r, &keys.IndexEntry{Value: u.idents[n.to:n.end], Number: n.number, Identity: u.idents[n.from:n.to]}, n.flag)
+		r.covered = u.cover != nil && u.cover.row(r, &keys.IndexEntry{Value: u.names[n.to:n.end], Number: n.number, Name: u.names[n.from:n.to]}, n.flag)
 		ok := r.covered
 		if !ok {
 			var err error
-			if ok, err = u.b.fetch(r, u.idents[n.from:n.to], &u.mem); err != nil {
+			if ok, err = u.b.fetchNamed(r, u.names[n.from:n.to], &u.mem); err != nil {
 				return false, err
 			}
 		}
@@ -231,7 +237,7 @@ func (u *union) settle() (bool, error) {
 func (u *union) gather() error {
 	sps, upto := u.b.slotOf(u.i)
 	u.upto = upto
-	u.list, u.idents, u.at, u.more = u.list[:0], u.idents[:0], 0, false
+	u.list, u.names, u.at, u.more = u.list[:0], u.names[:0], 0, false
 	for i := range u.e {
 		e := &u.e[i]
 		e.start(sps, nil)
@@ -247,13 +253,13 @@ func (u *union) gather() error {
 			if u.above && n <= u.floor || u.more && n >= u.list[window-1].number && len(u.list) >= window {
 				continue
 			}
-			from := len(u.idents)
-			u.idents = append(u.idents, e.cur.Identity...)
-			to := len(u.idents)
+			from := len(u.names)
+			u.names = append(u.names, e.cur.Name...)
+			to := len(u.names)
 			if u.cover != nil {
-				u.idents = append(u.idents, e.cur.Value...)
+				u.names = append(u.names, e.cur.Value...)
 			}
-			u.list = append(u.list, named{n, from, to, len(u.idents), e.flag})
+			u.list = append(u.list, named{n, from, to, len(u.names), e.flag})
 			if len(u.list) >= 2*window {
 				u.trim()
 			}
@@ -282,10 +288,10 @@ func (u *union) trim() {
 	for i := range u.list {
 		n := &u.list[i]
 		at := len(kept)
-		kept = append(kept, u.idents[n.from:n.end]...)
+		kept = append(kept, u.names[n.from:n.end]...)
 		n.from, n.to, n.end = at, at+n.to-n.from, len(kept)
 	}
-	u.idents = kept
+	u.names = kept
 }
 
 func (u *union) empty() bool {

@@ -49,7 +49,7 @@ func (b *builder) inIDOrder() (source, bool) {
 
 func (s inIDOrder) next(r *row) (bool, error) {
 	ok, err := s.scan.next(r)
-	r.pos = position{kind: posSort, number: r.item.Number}
+	r.pos = position{kind: posSort, number: s.b.layout.Order(r.item.Number)}
 	return ok, err
 }
 

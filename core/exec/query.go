@@ -108,13 +108,14 @@ type Rows struct {
 	err     error
 	stats   Stats
 	hash    uint64
-	begun   bool   // row is a candidate
-	spans   []span // what is read; nil: the source waits for what it reads
-	settled bool   // what the view shows of them is durable
-	done    bool   // no more rows will come
-	pause   bool   // MaxRead was reached
-	token   string // of the present row, made before a look-ahead
-	calls   int    // of Next
+	begun   bool      // row is a candidate
+	spans   []span    // what is read; nil: the source waits for what it reads
+	settled bool      // what the view shows of them is durable
+	done    bool      // no more rows will come
+	pause   bool      // MaxRead was reached
+	token   string    // of the present row, made before a look-ahead
+	former  *position // where an earlier version stopped, when that ordered rows otherwise
+	calls   int       // of Next
 	bud     *budget.Budget
 	sort    *budget.Account // what a sort holds; nil until there is one
 }
@@ -159,13 +160,15 @@ func (r *Rows) open(c *store.Container, token string) error {
 	if err != nil {
 		return err
 	}
+	layout := c.Entries()
+	r.former = from.resume(layout, len(r.given.OrderBy) > 0 && r.given.OrderBy[0].Desc)
 	r.view, r.q, r.spans, r.settled = c.View(), r.given, nil, false
 	if p := access.Resolve(r.q.Pred, r.view.Policy()); p != r.q.Pred {
 		own := *r.q
 		own.Pred = p
 		r.q = &own
 	}
-	b := &builder{rows: r, view: r.view, q: r.q, from: from}
+	b := &builder{rows: r, view: r.view, q: r.q, from: from, layout: layout}
 	if r.src, err = b.build(); err != nil {
 		r.view.Close()
 		return store.Translate(err)
@@ -245,6 +248,9 @@ func (r *Rows) Next() bool {
 			return false
 		}
 		r.begun = true
+		if r.former != nil && r.gaveBefore(&r.row) {
+			continue
+		}
 		if !r.row.matched && r.q.Match != nil {
 			keep, err := r.match(&r.row.item)
 			if err != nil {

@@ -188,7 +188,9 @@ func newGiven(b *builder, from *position) *given {
 	g := &given{b: b, from: from}
 	if p := b.leafOf(from.sig); p != nil && len(from.value) > 0 {
 		g.leaf, _ = newLeaf(b, p)
-		g.pol = b.Policy().Everything()
+		if g.pol = b.Policy().Everything(); keys.FormerIndex(from.value) {
+			g.pol = b.Policy().Former()
+		}
 	}
 	return g
 }
@@ -201,7 +203,7 @@ func (g *given) min(sp *span) []byte { return g.b.view.Container().Def().Slots[s
 // has reports whether an item of the slot was given out.
 func (g *given) has(r *row) bool {
 	if len(g.from.value) == 0 || g.pol == nil { // a union goes by number
-		return r.item.Number <= g.from.number
+		return g.gave(r.item.Number)
 	}
 	val := g.leaf.first(g.pol, &g.terms, &r.item)
 	switch {
@@ -212,5 +214,10 @@ func (g *given) has(r *row) bool {
 		return true // not in the leaf: the filter refuses it anyway
 	}
 	c := bytes.Compare(val, g.from.value)
-	return c < 0 || c == 0 && r.item.Number <= g.from.number
+	return c < 0 || c == 0 && g.gave(r.item.Number)
+}
+
+// gave reports whether an item with this number is not behind the position, among those with its value.
+func (g *given) gave(number uint64) bool {
+	return number <= g.from.former || g.b.layout.Order(number) <= g.from.number
 }

@@ -254,12 +254,15 @@ func (s *sorter) order() (err error) {
 func (s *sorter) add(r *row) error {
 	q := s.b.q
 	x := &s.probe
-	x.number, x.slot, x.keys = r.item.Number, r.slot, x.keys[:0]
+	x.number, x.slot, x.keys = s.b.layout.Order(r.item.Number), r.slot, x.keys[:0]
 	for i := range q.OrderBy {
 		x.keys = append(x.keys, sortKey(&q.OrderBy[i], &r.item))
 	}
 	if s.pos != nil && !s.pos.cut && s.b.compare(x, &sorted{keys: s.pos.keys, number: s.pos.number}) <= 0 {
 		return nil // given before
+	}
+	if s.b.rows.former != nil && s.b.rows.gaveBefore(r) {
+		return nil
 	}
 	bound := s.bound()
 	full := bound > 0 && len(s.heap.list) >= bound

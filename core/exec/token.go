@@ -17,7 +17,10 @@ import (
 // position is where a query goes on: after a row. What is used of it depends on the kind.
 type position struct {
 	kind   byte
-	number uint64 // the row's item number
+	number uint64 // the row's order number, with posScan its item number
+	// former, of a token that an earlier version gave, is the row's item number: by that one such versions ordered rows
+	// that agree in all else. 0 = none
+	former uint64
 	// posIndex, posMixed
 	sig     uint32 // access.Plan.Signature
 	slotMin []byte // least placement of the slot
@@ -43,9 +46,10 @@ const (
 )
 
 const (
-	formatToken = 1
-	maxPosKey   = 700 // with the rest 768 bytes at most, which are 1 KB of base64
-	maxSortKeys = 640
+	formatToken  = 2
+	formerFormat = 1   // without former; the number is the item's
+	maxPosKey    = 700 // with the rest 768 bytes at most, which are 1 KB of base64
+	maxSortKeys  = 640
 )
 
 func flag(b bool) byte {
@@ -55,8 +59,8 @@ func flag(b bool) byte {
 	return 0
 }
 
-// encode returns the token of the present row. Layout: format u8, query hash u64, kind u8, number uvarint, then by kind, then
-// checksum u32; base64url without padding.
+// encode returns the token of the present row. Layout: format u8, query hash u64, kind u8, number uvarint, former uvarint,
+// then by kind, then checksum u32; base64url without padding.
 func (r *Rows) encode() string {
 	p := &r.row.pos
 	b := make([]byte, 0, 256)
@@ -64,6 +68,7 @@ func (r *Rows) encode() string {
 	b = binary.BigEndian.AppendUint64(b, r.hash)
 	b = append(b, p.kind)
 	b = binary.AppendUvarint(b, p.number)
+	b = binary.AppendUvarint(b, p.former)
 	switch p.kind {
 	case posScan:
 		b = appendKey(b, p.key, maxPosKey)
@@ -195,7 +200,7 @@ func decodeToken(s string, hash uint64) (*position, error) {
 		return nil, nil
 	}
 	b, err := base64.RawURLEncoding.DecodeString(strings.TrimSpace(s))
-	if err != nil || len(b) < 15 || b[0] != formatToken {
+	if err != nil || len(b) < 15 || b[0] != formatToken && b[0] != formerFormat {
 		return nil, errToken()
 	}
 	body := b[:len(b)-4]
@@ -204,7 +209,11 @@ func decodeToken(s string, hash uint64) (*position, error) {
 	}
 	p := &position{kind: body[9]}
 	r := reader{b: body[10:]}
-	p.number = r.uvarint()
+	if p.number = r.uvarint(); b[0] == formatToken {
+		p.former = r.uvarint()
+	} else if p.kind != posScan {
+		p.number, p.former = 0, p.number
+	}
 	switch p.kind {
 	case posScan:
 		p.keyNumber = p.number

@@ -66,8 +66,8 @@ func (p *Policy) Columns(id uint64) *Composite {
 }
 
 // Parse takes the key of one of the index's entries apart.
-func (c *Composite) Parse(key []byte) (keys.IndexEntry, error) {
-	return keys.ParseColumns(key, c.Cut, c.Directions())
+func (c *Composite) Parse(l keys.Entries, key []byte) (keys.IndexEntry, error) {
+	return l.ParseColumns(key, c.Cut, c.Directions())
 }
 
 // Directions says which of the columns descend.

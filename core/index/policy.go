@@ -22,11 +22,12 @@ const SystemTS = "\x00_ts"
 
 // Policy is a compiled indexing policy. It never changes.
 type Policy struct {
-	Seed  uint64
-	none  bool // indexing mode none: only id, _ts and graph adjacency
-	empty bool // no entries at all: see Nothing
-	root  *node
-	exact []exactPath // paths named exactly: they also get "undefined" entries
+	Seed   uint64
+	former bool // values are encoded as in format 2
+	none   bool // indexing mode none: only id, _ts and graph adjacency
+	empty  bool // no entries at all: see Nothing
+	root   *node
+	exact  []exactPath // paths named exactly: they also get "undefined" entries
 
 	composites []*Composite
 	tuples     []*Composite
@@ -224,6 +225,13 @@ func Nothing(seed uint64) *Policy {
 
 // Everything returns the default policy with the same path ids.
 func (p *Policy) Everything() *Policy { return &Policy{Seed: p.Seed, root: &node{subtree: include}} }
+
+// Former returns the default policy with the same path ids and the encodings of format 2.
+func (p *Policy) Former() *Policy {
+	f := p.Everything()
+	f.former = true
+	return f
+}
 
 // Minimal returns the policy of an item written with the indexing directive Exclude: only what is always indexed.
 func (p *Policy) Minimal() *Policy {

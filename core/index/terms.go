@@ -294,7 +294,11 @@ func (w *walker) emit(id uint64, v value.Value, elem bool) {
 	}
 	off := t.begin(id)
 	var lossy bool
-	t.buf, lossy = keys.AppendIndex(t.buf, v)
+	if w.p.former {
+		t.buf, lossy = keys.AppendFormerIndex(t.buf, v)
+	} else {
+		t.buf, lossy = keys.AppendIndex(t.buf, v)
+	}
 	flag := byte(FlagSet)
 	if elem {
 		flag |= FlagElement

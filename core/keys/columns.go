@@ -2,7 +2,6 @@ package keys
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -154,29 +153,4 @@ func skipColumnText(b []byte, mask byte) int {
 		}
 	}
 	return -1
-}
-
-// ParseColumns takes the key of a composite index's entry apart: desc says which of its columns descend. Value holds all
-// columns.
-func ParseColumns(key []byte, cut int, desc []bool) (IndexEntry, error) {
-	if len(key) < PrefixLen+8+8 {
-		return IndexEntry{}, fmt.Errorf("keys: index key of %d bytes", len(key))
-	}
-	val := key[PrefixLen+8:]
-	rest := val
-	for _, d := range desc {
-		var err error
-		if rest, err = SkipColumn(rest, cut, d); err != nil {
-			return IndexEntry{}, fmt.Errorf("keys: malformed index key %x", key)
-		}
-	}
-	if len(rest) < 8 {
-		return IndexEntry{}, fmt.Errorf("keys: malformed index key %x", key)
-	}
-	return IndexEntry{
-		Path:     binary.BigEndian.Uint64(key[PrefixLen:]),
-		Value:    val[:len(val)-len(rest)],
-		Number:   binary.BigEndian.Uint64(rest),
-		Identity: rest[8:],
-	}, nil
 }

@@ -96,25 +96,6 @@ func TestColumnPrefix(t *testing.T) {
 	}
 }
 
-func TestParseColumns(t *testing.T) {
-	var val []byte
-	desc := []bool{false, true, true}
-	for i, v := range []value.Value{value.StringOf("a\x00b"), value.DoubleOf(0.1), value.Undef()} {
-		val, _ = AppendColumn(val, v, 100, desc[i])
-	}
-	term := append([]byte{1, 2, 3, 4, 5, 6, 7, 8}, val...)
-	key := AppendIndexEntry(nil, Slot{Gen: 1, ID: 2}, term, 77, []byte("ident"))
-	e, err := ParseColumns(key, 100, desc)
-	if err != nil || e.Path != 0x0102030405060708 || !bytes.Equal(e.Value, val) || e.Number != 77 || string(e.Identity) != "ident" {
-		t.Errorf("parsed %+v (%v)", e, err)
-	}
-	for n := range key[:len(key)-len("ident")] {
-		if _, err := ParseColumns(key[:n], 100, desc); err == nil {
-			t.Errorf("%d of %d bytes are accepted", n, len(key))
-		}
-	}
-}
-
 // FuzzSkipColumn holds that no bytes make the parser panic.
 func FuzzSkipColumn(f *testing.F) {
 	for _, v := range columnValues(f) {

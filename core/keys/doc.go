@@ -13,7 +13,7 @@
 //	  0x10 item      place, tuple, id                                          -> envelope + document
 //	  0x11 chunk     item key, n                                               -> reserved: part of an item above the engine's value limit
 //	  0x20 number    item number u64                                           -> item suffix
-//	  0x30 index     path id u64, class and value, item number u64, tuple, id  -> flag byte (composite index: the values of its columns)
+//	  0x31 index     path id u64, class and value, order number, name          -> flag byte (composite index: the values of its columns)
 //	  0x40 unique    tuple, policy number u16, values                          -> id
 //	  0x50 feed      LSN u64, position u16                                     -> item suffix
 //	  0x58 log       LSN u64, position u16                                     -> reserved: all-versions change log
@@ -22,7 +22,8 @@
 //
 // place is the sortable placement of a partition key (core/epk): 4 bytes with V1, 16 with V2, 16 a level with MultiHash.
 // tuple is AppendExact of each partition key component, id is AppendExact of the id. The item suffix is place, tuple, id:
-// what names an item inside its slot. Everything of a slot shares the first nine bytes, so a slot's items, index, feed and
+// what names an item inside its slot. Order number and name are the item's number and tuple, id; where the partition key is
+// the id, the number's counter and the id (Entries). Everything of a slot shares the first nine bytes, so a slot's items, index, feed and
 // heads are neighbours. A generation belongs to one container for good; dropping the container drops the generation's
 // range and the number is never used again.
 package keys

@@ -21,8 +21,8 @@ import (
 //	Number     floor(8) 00 | floor(8) 01 frac(8)       floor(8) 00 | floor(8) 01 frac(8)
 //	           then 00 (Int64) or 01 decimal(17)
 //	String     text with 00 as 00 FF, then 00 01       same up to 256 bytes; else their first 256, 00 02, xxhash(8)
-//	Array      its elements, then 00                   hash(8)
-//	Object     for each field 01, name, 00, value;     hash(8)
+//	Array      its elements, then 00                   -
+//	Object     for each field 01, name, 00, value;     -
 //	           then 00
 //	UUID       16 bytes                                same
 //	Binary     length(4), subtype, bytes               same up to 256 bytes; else their first 256, xxhash(8)
@@ -207,14 +207,28 @@ func appendNumberExact(dst []byte, v value.Value) []byte {
 func AppendIndex(dst []byte, v value.Value) (out []byte, lossy bool) {
 	dst, lossy = AppendIndexFloor(dst, v)
 	switch v.Class() {
-	case value.ClassArray, value.ClassObject:
-		return binary.BigEndian.AppendUint64(dst, value.HashCosmos(v)), true
 	case value.ClassString, value.ClassRegex, value.ClassOther, value.ClassBinary:
 		if lossy {
 			dst = binary.BigEndian.AppendUint64(dst, xxhash.Sum64(indexText(v)))
 		}
 	}
 	return dst, lossy
+}
+
+// AppendFormerIndex is AppendIndex as it was in format 2, where the class of an array or object had a hash behind it. Positions
+// in the order of such entries may still come back.
+func AppendFormerIndex(dst []byte, v value.Value) (out []byte, lossy bool) {
+	dst, lossy = AppendIndex(dst, v)
+	switch v.Class() {
+	case value.ClassArray, value.ClassObject:
+		dst = binary.BigEndian.AppendUint64(dst, value.HashCosmos(v))
+	}
+	return dst, lossy
+}
+
+// FormerIndex reports whether an index encoding is one that only format 2 had.
+func FormerIndex(b []byte) bool {
+	return len(b) == 9 && (b[0] == value.ClassArray || b[0] == value.ClassObject)
 }
 
 // AppendIndexFloor appends the index encoding of v without the hash that completes lossy ones. It is the bound for range scans:
@@ -289,7 +303,9 @@ func SkipIndex(b []byte) (rest []byte, err error) {
 		if n = 9; len(b) >= 9 && b[8] != 0 {
 			n = 17
 		}
-	case value.ClassArray, value.ClassObject, value.ClassLeafCell, value.ClassCell:
+	case value.ClassArray, value.ClassObject:
+		n = 0
+	case value.ClassLeafCell, value.ClassCell:
 		n = 8
 	case value.ClassBinary:
 		if len(b) < 5 {

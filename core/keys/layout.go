@@ -3,7 +3,6 @@ package keys
 import (
 	"cmp"
 	"encoding/binary"
-	"fmt"
 )
 
 // The spaces: first byte of every key.
@@ -128,52 +127,6 @@ func AppendUnique(dst []byte, s Slot, tuple []byte, policy uint16, values []byte
 	dst = append(AppendPrefix(dst, s, KindUnique), tuple...)
 	dst = binary.BigEndian.AppendUint16(dst, policy)
 	return append(dst, values...)
-}
-
-// AppendIndexPath appends the prefix of all index entries of a path.
-func AppendIndexPath(dst []byte, s Slot, path uint64) []byte {
-	return binary.BigEndian.AppendUint64(AppendPrefix(dst, s, KindIndex), path)
-}
-
-// AppendIndex appends an index key. term is the path id (8 bytes) and the encoded value, as core/index makes it.
-func AppendIndexEntry(dst []byte, s Slot, term []byte, number uint64, identity []byte) []byte {
-	dst = append(AppendPrefix(dst, s, KindIndex), term...)
-	dst = binary.BigEndian.AppendUint64(dst, number)
-	return append(dst, identity...)
-}
-
-// IndexEntry is a parsed index key; its slices point into the key.
-type IndexEntry struct {
-	Path     uint64
-	Value    []byte // class and value as AppendIndex wrote them
-	Number   uint64
-	Identity []byte // tuple, id
-}
-
-// IndexPath reads the path id of an index key; false when the key is too short to be one.
-func IndexPath(key []byte) (id uint64, ok bool) {
-	if len(key) < PrefixLen+8 {
-		return 0, false
-	}
-	return binary.BigEndian.Uint64(key[PrefixLen:]), true
-}
-
-// ParseIndex takes the index key of a single value apart; the keys of several columns are for ParseColumns.
-func ParseIndex(key []byte) (IndexEntry, error) {
-	if len(key) < PrefixLen+8+1+8 {
-		return IndexEntry{}, fmt.Errorf("keys: index key of %d bytes", len(key))
-	}
-	val := key[PrefixLen+8:]
-	rest, err := SkipIndex(val)
-	if err != nil || len(rest) < 8 {
-		return IndexEntry{}, fmt.Errorf("keys: malformed index key %x", key)
-	}
-	return IndexEntry{
-		Path:     binary.BigEndian.Uint64(key[PrefixLen:]),
-		Value:    val[:len(val)-len(rest)],
-		Number:   binary.BigEndian.Uint64(rest),
-		Identity: rest[8:],
-	}, nil
 }
 
 // MetaKind is the kind of a catalog entry.

@@ -267,9 +267,10 @@ func (k *checker) wants(it *checked, t *index.Terms, f func(kind keys.Kind, key,
 		}
 	}
 	var room []byte
+	layout := k.c.Entries()
 	for i := range t.Len() {
 		term, flag := t.At(i)
-		room = keys.AppendIndexEntry(room[:0], s, term, it.Number, it.ident)
+		room = layout.Append(room[:0], s, term, it.Number, it.ident)
 		if err := f(keys.KindIndex, room, []byte{flag}); err != nil {
 			return err
 		}

@@ -108,11 +108,11 @@ func (k *checker) ownerOf(kind keys.Kind, key, val []byte) (suffix []byte, ok bo
 		if err != nil {
 			return nil, false
 		}
-		suffix, err = k.c.appendPlace(nil, e.Identity)
+		suffix, err = k.c.appendPlace(nil, e.Name)
 		if err != nil {
 			return nil, false
 		}
-		suffix = append(suffix, e.Identity...)
+		suffix = k.c.Entries().AppendIdentity(suffix, e.Name)
 	case keys.KindUnique:
 		rest := key[keys.PrefixLen:]
 		for range k.c.keyPaths() {
@@ -139,11 +139,11 @@ func (k *checker) parseIndex(key []byte) (keys.IndexEntry, error) {
 				continue
 			}
 			if c := p.Columns(id); c != nil {
-				return c.Parse(key)
+				return c.Parse(k.c.Entries(), key)
 			}
 		}
 	}
-	return keys.ParseIndex(key)
+	return k.c.Entries().Parse(key)
 }
 
 // strangers looks for keys of kinds that a slot doesn't have.

@@ -451,8 +451,9 @@ func (d *draft) index(b *kv.Batch, sl *slot, ch *change) {
 		new = &noTerms
 	}
 	var number uint64
+	layout := d.c.Entries()
 	del := func(term []byte) {
-		d.del(b, keys.AppendIndexEntry(d.mem.key[:0], sl.key, term, number, ch.id.ident))
+		d.del(b, layout.Append(d.mem.key[:0], sl.key, term, number, ch.id.ident))
 	}
 	if ch.old != nil && ch.item != nil && ch.old.Number != ch.item.Number { // an expired item replaced: nothing is shared
 		number = ch.old.Number
@@ -465,7 +466,7 @@ func (d *draft) index(b *kv.Batch, sl *slot, ch *change) {
 		number = ch.old.Number
 	}
 	index.Diff(old, new, del, func(term []byte, flag byte) {
-		d.put(b, keys.AppendIndexEntry(d.mem.key[:0], sl.key, term, number, ch.id.ident), []byte{flag})
+		d.put(b, layout.Append(d.mem.key[:0], sl.key, term, number, ch.id.ident), []byte{flag})
 	})
 }
 

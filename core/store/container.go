@@ -286,8 +286,12 @@ func (c *Container) prefix(pk PartitionKey) (place, tuple []byte) {
 // AppendPlace appends the placement of an identity (tuple, id).
 func (c *Container) AppendPlace(dst, ident []byte) ([]byte, error) { return c.appendPlace(dst, ident) }
 
-// NumberPrefix returns the first three bytes of the numbers of all items with a placement.
+// NumberPrefix returns the first three bytes of the order numbers of all items with a placement; nil where these tell
+// nothing of it.
 func (c *Container) NumberPrefix(place []byte) []byte {
+	if c.Entries().ByID {
+		return nil
+	}
 	n := place20(c.Def().PartitionKey.EPKKind(), place)
 	return []byte{byte(n >> 16), byte(n >> 8), byte(n)}
 }

@@ -547,11 +547,12 @@ func (ck *chunk) item(it *Item) {
 		key = keys.AppendNumber(key, ck.sl.key, it.Number)
 		ck.b.Put(key, ck.suffix)
 	}
+	layout := ck.j.c.Entries()
 	index.Diff(from, to, func(term []byte) {
-		key = keys.AppendIndexEntry(key[:0], ck.sl.key, term, it.Number, it.ident)
+		key = layout.Append(key[:0], ck.sl.key, term, it.Number, it.ident)
 		ck.b.Delete(key)
 	}, func(term []byte, flag byte) {
-		key = keys.AppendIndexEntry(key[:0], ck.sl.key, term, it.Number, it.ident)
+		key = layout.Append(key[:0], ck.sl.key, term, it.Number, it.ident)
 		ck.b.Put(key, []byte{flag})
 	})
 }

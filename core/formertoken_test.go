@@ -1,0 +1,194 @@
+package core_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// formerRow is a row with what orders it: its token's bytes before and behind the number, and the item's number.
+type formerRow struct {
+	id           string
+	front, place []byte
+	key          []int
+	number       uint64
+}
+
+// token is the one that a version gave which ordered rows by the whole number.
+func (x *formerRow) token() string {
+	b := append([]byte{1}, x.front[1:]...)
+	b = binary.AppendUvarint(b, x.number)
+	return base64.RawURLEncoding.EncodeToString(sealed(append(b, x.place...)))
+}
+
+// formerRows returns the rows of a query with their tokens' parts.
+func formerRows(t *testing.T, c *core.Container, q exec.Query, key func(n int) []int) (rows []formerRow) {
+	q.Continuation = ""
+	for token := "-"; token != ""; q.Continuation = token {
+		r, err := c.Query(bg, &q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !r.Next() {
+			t.Fatal(r.Err())
+		}
+		it := r.Item().Clone()
+		token = r.Continuation()
+		more := r.Next()
+		r.Close()
+		raw, _ := base64.RawURLEncoding.DecodeString(token)
+		x := formerRow{id: it.ID().Str(), number: it.Number, front: raw[:10], place: raw[10 : len(raw)-4]}
+		for range 2 {
+			_, n := binary.Uvarint(x.place)
+			x.place = x.place[n:]
+		}
+		if n, ok := value.ObjectOf(it.Doc).Get("n"), key != nil; ok {
+			x.key = key(int(n.Int()))
+		}
+		if rows = append(rows, x); !more {
+			break
+		}
+	}
+	return rows
+}
+
+// TestTokensOfWholeNumbers: a query goes on behind a token of the version that ordered rows by whole item numbers, where the
+// partition key is the id: every row comes exactly once, in pages of any size.
+func TestTokensOfWholeNumbers(t *testing.T) {
+	e, _ := hooked(t, core.Options{MinSlots: 2})
+	c := newContainer(t, e, core.ContainerSpec{PartitionKey: keyIsID})
+	const items = 60
+	for i := range items {
+		put(t, c, core.Create, fmt.Sprintf(`{"id":"%02d","m":%d,"n":%d}`, i, i%3, i%15))
+	}
+	up := func(a, b *formerRow) int {
+		return cmp.Or(slices.Compare(a.key, b.key), cmp.Compare(a.number, b.number))
+	}
+	needs := []access.Path{access.NewPath("n"), access.ID}
+	for name, tc := range map[string]struct {
+		q       exec.Query
+		key     func(n int) []int
+		compare func(a, b *formerRow) int
+	}{
+		"index":   {q: exec.Query{Pred: few(false)}},
+		"covered": {q: exec.Query{Pred: few(false), Needs: needs}},
+		"union":   {q: exec.Query{Pred: access.Or(access.Eq(access.NewPath("n"), value.Int32Of(3)), few(false))}},
+		"sort": {q: exec.Query{OrderBy: orderBy(false, "m"), Compare: value.CompareCosmos}, compare: up,
+			key: func(n int) []int { return []int{n % 3} }},
+		"sort of a page": {q: exec.Query{OrderBy: orderBy(false, "m"), Compare: value.CompareCosmos, Page: 2}, compare: up,
+			key: func(n int) []int { return []int{n % 3} }},
+		"ordered down": {q: exec.Query{Pred: few(false), OrderBy: orderBy(true, "n"), Compare: value.CompareCosmos},
+			key: func(n int) []int { return []int{n} }, compare: func(a, b *formerRow) int { return up(b, a) }},
+		"covered and ordered": {q: exec.Query{Pred: few(false), OrderBy: orderBy(true, "n"), Compare: value.CompareCosmos, Needs: needs},
+			key: func(n int) []int { return []int{n} }, compare: func(a, b *formerRow) int { return up(b, a) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows := formerRows(t, c, tc.q, tc.key)
+			full, err := c.Query(bg, &exec.Query{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			numbers := map[string]uint64{}
+			for full.Next() {
+				numbers[full.Item().ID().Str()] = full.Item().Number
+			}
+			full.Close()
+			for i := range rows { // covered rows know a part of it
+				rows[i].number = numbers[rows[i].id]
+			}
+			if tc.compare == nil {
+				tc.compare = func(a, b *formerRow) int {
+					return cmp.Or(bytes.Compare(a.place, b.place), cmp.Compare(a.number, b.number))
+				}
+			}
+			slices.SortFunc(rows, func(a, b formerRow) int { return tc.compare(&a, &b) })
+			for at := range rows {
+				var want []string
+				for _, x := range rows[at+1:] {
+					want = append(want, x.id)
+				}
+				slices.Sort(want)
+				for _, page := range []int{1, 4, items} {
+					q := tc.q
+					q.MaxRead = page * 2 // pauses among rows that were given before
+					got := rest(t, c, q, rows[at].token(), page)
+					if slices.Sort(got); !slices.Equal(got, want) {
+						t.Fatalf("behind row %d, pages of %d:\n got %v\nwant %v", at, page, got, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestTokensOfHashedObjects: a query goes on behind a token of the version that had objects and arrays in the order of their
+// hashes: every row comes exactly once.
+func TestTokensOfHashedObjects(t *testing.T) {
+	for name, def := range map[string]core.PartitionKeyDef{"key is the id": keyIsID, "key is another": keyDefs["V2"]} {
+		t.Run(name, func(t *testing.T) {
+			e, _ := hooked(t, core.Options{MinSlots: 2})
+			c := newContainer(t, e, core.ContainerSpec{PartitionKey: def})
+			values := map[string]value.Value{}
+			for i := range 900 {
+				d := fmt.Sprintf(`{"id":"%03d","pk":"p%d"`, i, i%5)
+				if i%30 == 0 {
+					d += fmt.Sprintf(`,"o":%s`, []string{`{"x":%d}`, `[%d,"y"]`, `%d`}[i/30%3])
+					d = fmt.Sprintf(d, i/120)
+				}
+				put(t, c, core.Create, d+"}")
+				values[fmt.Sprintf("%03d", i)] = value.ObjectOf(mustDoc(t, d+"}")).Get("o")
+			}
+			q := exec.Query{Pred: access.Exists(access.NewPath("o")), Match: func(it *core.Item) (bool, error) {
+				return value.ObjectOf(it.Doc).Get("o").IsDefined(), nil
+			}}
+			if p, err := c.Explain(bg, &q); err != nil || p.Kind != access.Index {
+				t.Fatalf("%+v (%v)", p, err)
+			}
+			rows := formerRows(t, c, q, nil)
+			if len(rows) != 30 {
+				t.Fatalf("%d rows", len(rows))
+			}
+			hashed := 0
+			for i := range rows { // signature, slot, value
+				x := &rows[i]
+				n, size := binary.Uvarint(x.place[4:])
+				val, _ := keys.AppendFormerIndex(nil, values[x.id])
+				x.place = append(x.place[:4+size+int(n)], byte(len(val)))
+				x.place = append(x.place, val...)
+				if keys.FormerIndex(val) {
+					hashed++
+				}
+			}
+			if hashed != 20 {
+				t.Fatalf("%d rows are of objects and arrays", hashed)
+			}
+			slices.SortFunc(rows, func(a, b formerRow) int {
+				slot := func(x *formerRow) int { return 5 + int(x.place[4]) }
+				return cmp.Or(bytes.Compare(a.place[:slot(&a)], b.place[:slot(&b)]), bytes.Compare(a.place[slot(&a)+1:], b.place[slot(&b)+1:]), cmp.Compare(a.number, b.number))
+			})
+			for at := range rows {
+				var want []string
+				for _, x := range rows[at+1:] {
+					want = append(want, x.id)
+				}
+				slices.Sort(want)
+				for _, page := range []int{1, 4, 100} {
+					got := rest(t, c, q, rows[at].token(), page)
+					if slices.Sort(got); !slices.Equal(got, want) {
+						t.Fatalf("behind row %d, pages of %d:\n got %v\nwant %v", at, page, got, want)
+					}
+				}
+			}
+		})
+	}
+}

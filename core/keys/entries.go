@@ -1,0 +1,124 @@
+package keys
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Entries is the layout of a container's index entries: what they have behind the value.
+//
+//	ByID   order number                             name
+//	false  the item's number u64                    tuple, id
+//	true   the counter of the item's number, u40    id, which is the tuple as well
+//
+// The order number orders entries with equal values, and is another one for each item. The name tells the identity.
+type Entries struct {
+	ByID bool // the partition key is the id
+}
+
+const counterBits = 40
+
+// Order returns the order number of an item's number.
+func (l Entries) Order(number uint64) uint64 {
+	if l.ByID {
+		return number & (1<<counterBits - 1)
+	}
+	return number
+}
+
+// AppendNumber appends an item's number as entries have it.
+func (l Entries) AppendNumber(dst []byte, number uint64) []byte {
+	if l.ByID {
+		dst = append(dst, byte(number>>32))
+		return binary.BigEndian.AppendUint32(dst, uint32(number))
+	}
+	return binary.BigEndian.AppendUint64(dst, number)
+}
+
+// AppendIdentity appends the identity (tuple, id) that a name tells.
+func (l Entries) AppendIdentity(dst, name []byte) []byte {
+	if l.ByID {
+		dst = append(dst, name...)
+	}
+	return append(dst, name...)
+}
+
+// name returns the name of an identity.
+func (l Entries) name(identity []byte) []byte {
+	if l.ByID {
+		return identity[len(identity)/2:]
+	}
+	return identity
+}
+
+// Append appends the key of an index entry. term is the path id (8 bytes) and the encoded value, as core/index makes it;
+// number is the item's, identity its tuple and id.
+func (l Entries) Append(dst []byte, s Slot, term []byte, number uint64, identity []byte) []byte {
+	dst = append(AppendPrefix(dst, s, KindIndex), term...)
+	return append(l.AppendNumber(dst, number), l.name(identity)...)
+}
+
+// IndexEntry is a parsed index key; its slices point into the key.
+type IndexEntry struct {
+	Path   uint64
+	Value  []byte // class and value as AppendIndex wrote them
+	Number uint64 // order number
+	Name   []byte // AppendIdentity makes the identity of it
+}
+
+// Parse takes the index key of a single value apart; the keys of several columns are for ParseColumns.
+func (l Entries) Parse(key []byte) (IndexEntry, error) {
+	if len(key) < PrefixLen+8 {
+		return IndexEntry{}, errEntry(key)
+	}
+	rest, err := SkipIndex(key[PrefixLen+8:])
+	if err != nil {
+		return IndexEntry{}, errEntry(key)
+	}
+	return l.parse(key, rest)
+}
+
+// ParseColumns takes the key of a composite index's entry apart: desc says which of its columns descend. Value holds all
+// columns.
+func (l Entries) ParseColumns(key []byte, cut int, desc []bool) (IndexEntry, error) {
+	if len(key) < PrefixLen+8 {
+		return IndexEntry{}, errEntry(key)
+	}
+	rest := key[PrefixLen+8:]
+	for _, d := range desc {
+		var err error
+		if rest, err = SkipColumn(rest, cut, d); err != nil {
+			return IndexEntry{}, errEntry(key)
+		}
+	}
+	return l.parse(key, rest)
+}
+
+// parse makes the entry of a key; rest is what stands behind its value.
+func (l Entries) parse(key, rest []byte) (IndexEntry, error) {
+	e := IndexEntry{Path: binary.BigEndian.Uint64(key[PrefixLen:]), Value: key[PrefixLen+8 : len(key)-len(rest)]}
+	switch {
+	case l.ByID && len(rest) >= 5:
+		e.Number, e.Name = uint64(rest[0])<<32|uint64(binary.BigEndian.Uint32(rest[1:])), rest[5:]
+	case !l.ByID && len(rest) >= 8:
+		e.Number, e.Name = binary.BigEndian.Uint64(rest), rest[8:]
+	default:
+		return IndexEntry{}, errEntry(key)
+	}
+	return e, nil
+}
+
+func errEntry(key []byte) error { return fmt.Errorf("keys: malformed index key %x", key) }
+
+// AppendIndexPath appends the prefix of all index entries of a path.
+func AppendIndexPath(dst []byte, s Slot, path uint64) []byte {
+	return binary.BigEndian.AppendUint64(AppendPrefix(dst, s, KindIndex), path)
+}
+
+// IndexPath reads the path id of an index key; false when the key is too short to be one.
+func IndexPath(key []byte) (id uint64, ok bool) {
+	if len(key) < PrefixLen+8 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(key[PrefixLen:]), true
+}
