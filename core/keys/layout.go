@@ -87,9 +87,20 @@ func AppendAfter(dst, prefix []byte) []byte {
 	return dst
 }
 
-// AppendNumber appends the number key of an item.
-func AppendNumber(dst []byte, s Slot, number uint64) []byte {
-	return binary.BigEndian.AppendUint64(AppendPrefix(dst, s, KindNumber), number)
+// AppendNumber appends the number key of an item: the counter of its number, 40 bits. So the number keys of a slot are
+// in the order in which its items were made.
+func AppendNumber(dst []byte, s Slot, counter uint64) []byte {
+	dst = AppendPrefix(dst, s, KindNumber)
+	return append(dst, byte(counter>>32), byte(counter>>24), byte(counter>>16), byte(counter>>8), byte(counter))
+}
+
+// NumberCounter reads the counter of a number key.
+func NumberCounter(key []byte) (counter uint64, ok bool) {
+	if len(key) != PrefixLen+5 {
+		return 0, false
+	}
+	b := key[PrefixLen:]
+	return uint64(b[0])<<32 | uint64(binary.BigEndian.Uint32(b[1:])), true
 }
 
 // AppendFeed appends a feed key.

@@ -1,5 +1,7 @@
 package store
 
+import "github.com/orrerydb/orrery/core/value"
+
 // An item's number has 20 bits of its placement in front of a counter of 40 bits: so the numbers of a logical partition
 // are a range. Where the partition key is the id a logical partition is one item, and a new item's number is the counter
 // alone; items of stores of format 1 and 2 have the 20 bits there too, and keep them, because clients know an item's
@@ -19,5 +21,52 @@ func (c *Container) Order(number uint64) uint64 {
 	return number
 }
 
+// number makes the number of a new item of a placement.
+func (c *Container) number(place []byte, counter uint64) uint64 {
+	def := c.def.Load()
+	if def.KeyIsID() {
+		return Counter(counter)
+	}
+	return place20(def.PartitionKey.EPKKind(), place)<<counterBits | Counter(counter)
+}
+
+// mayNumber reports whether an item of a placement may have a number: where the key is the id, items that an older
+// version made have their placement in it.
+func (c *Container) mayNumber(place []byte, number uint64) bool {
+	def := c.def.Load()
+	lead := number >> counterBits
+	return lead == place20(def.PartitionKey.EPKKind(), place) || lead == 0 && def.KeyIsID()
+}
+
 // Numbered reports whether every item has its number entry: while a store of format 1 or 2 is upgraded they have not.
 func (c *Container) Numbered() bool { return true }
+
+// KeyByNumber returns the partition key and id of the item with a number; ok is false when there is none. The container
+// is Numbered.
+func (c *Container) KeyByNumber(number uint64) (pk PartitionKey, id value.Value, ok bool, err error) {
+	v := c.View()
+	defer v.Close()
+	for slot := range c.slots {
+		suffix, err := v.ByNumber(slot, number)
+		if err != nil {
+			return nil, id, false, err
+		}
+		if suffix == nil {
+			continue
+		}
+		var it Item
+		var m Mem
+		if ok, err = v.FetchSuffix(&it, slot, suffix, &m); err != nil {
+			return nil, id, false, err
+		}
+		if ok && it.Number == number {
+			return it.PK(), it.ID(), true, v.Settle(slot, &it)
+		}
+	}
+	for slot := range c.slots { // that there is none must not be taken back
+		if err := v.SettleSlot(slot); err != nil {
+			return nil, id, false, err
+		}
+	}
+	return nil, id, false, nil
+}

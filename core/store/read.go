@@ -89,6 +89,7 @@ type View struct {
 	pol     *index.Policy
 	slots   []viewSlot
 	indexed bool
+	number  bool
 	opened  time.Time // by the real clock
 }
 
@@ -107,6 +108,7 @@ func (c *Container) View() *View {
 	v := &View{c: c, now: c.st.clk.Now().Unix(), ttl: c.def.Load().DefaultTTL, slots: make([]viewSlot, len(c.slots)), opened: realTime.Now()}
 	for n := 1; ; n++ {
 		pol, resets := c.pol.Load(), c.resets.Load()
+		v.number = c.Numbered() // before the snapshot
 		v.pol, v.snap, v.indexed = pol, c.st.eng.Snapshot(), true
 		for i, sl := range c.slots {
 			v.slots[i] = viewSlot{sl.flags.Load(), sl.seen()}
@@ -126,6 +128,9 @@ func (c *Container) View() *View {
 // Indexed reports whether the index entries in the view follow Policy and name every item that they should. When they
 // don't, neither they nor HasElements and HasLossy may be used, and Classes only for partition keys and ids.
 func (v *View) Indexed() bool { return v.indexed }
+
+// Numbered reports whether the view has a number entry for every item.
+func (v *View) Numbered() bool { return v.number }
 
 // Policy returns the indexing policy of the view.
 func (v *View) Policy() *index.Policy { return v.pol }
@@ -238,9 +243,10 @@ func (v *View) fetch(it *Item, m *Mem) (bool, error) {
 	return v.Decode(it, m.key[keys.PrefixLen:], b)
 }
 
-// ByNumber returns the item suffix of an item number in a slot; nil when there is none.
+// ByNumber returns the suffix of the item in a slot whose number has a number's counter; nil when there is none, or when
+// the slot's number entries aren't complete (Container.Numbered).
 func (v *View) ByNumber(slot int, number uint64) ([]byte, error) {
-	b, err := v.snap.Get(keys.AppendNumber(nil, v.c.slots[slot].key, number))
+	b, err := v.snap.Get(keys.AppendNumber(nil, v.c.slots[slot].key, Counter(number)))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -256,6 +262,14 @@ func (v *View) SettleSlot(slot int) error { return v.c.slots[slot].await(v.slots
 
 // LogicalItems returns the number of items of a logical partition.
 func (v *View) LogicalItems(slot int, place, tuple []byte) (int64, error) {
+	if v.c.Def().KeyIsID() { // the only item's id is the key
+		item := append(append(keys.AppendPrefix(nil, v.c.slots[slot].key, keys.KindItem), place...), tuple...)
+		has, err := v.snap.Has(append(item, tuple...))
+		if err != nil || !has {
+			return 0, translate(err)
+		}
+		return 1, nil
+	}
 	key := append(append(keys.AppendPrefix(nil, v.c.slots[slot].key, keys.KindLogical), place...), tuple...)
 	b, err := v.snap.Get(key)
 	if errors.Is(err, kv.ErrNotFound) {
