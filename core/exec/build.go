@@ -50,6 +50,11 @@ func (b *builder) build() (source, error) {
 		return nil, err
 	}
 	b.rows.stats.Partitions = len(b.spans)
+	if one, err := b.oneKey(&plan); err != nil {
+		return nil, err
+	} else if one {
+		plan = access.Plan{Kind: access.Scan, Why: plan.Why}
+	}
 	if plan.Kind != access.Points {
 		b.rows.spans = b.spans
 	}
@@ -59,6 +64,9 @@ func (b *builder) build() (source, error) {
 	scanned := plan.Kind == access.Scan && b.spans[0].full
 	if scanned {
 		b.narrow(b.q.Pred)
+	}
+	if src, err := b.creation(plan); src != nil || err != nil {
+		return src, err
 	}
 	if len(b.q.OrderBy) == 0 {
 		return b.source(plan, b.from)
@@ -114,8 +122,9 @@ func (b *builder) plan() (access.Plan, error) {
 			fallthrough
 		case posMixed:
 			return access.Plan{Kind: access.Scan, Why: "the index that the query began with can't be used any more"}, nil
+		case posScan:
+			req.Want = access.SigScan
 		}
-		req.Want = access.SigScan
 	}
 	plan := access.Choose(b, req)
 	if full {
@@ -140,6 +149,9 @@ func (b *builder) checkFrom() error {
 	}
 	if (p.kind == posSort) != (len(b.q.OrderBy) > 0) {
 		return errToken()
+	}
+	if p.kind == posCreation {
+		return nil
 	}
 	if p.kind == posSort {
 		if n := len(b.q.OrderBy); len(p.keys) > n || !p.cut && len(p.keys) < n {

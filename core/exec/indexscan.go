@@ -147,6 +147,7 @@ type union struct {
 	last    uint64 // with more: the last number of the list as it was gathered
 	mem     store.Mem
 	cover   *cover // of one leaf; nil: items are fetched
+	most    int    // gather may end when it has so many; 0: it has all
 
 	also  []leaf // of an intersection: each must name the items too
 	alsoE []entries
@@ -254,6 +255,9 @@ func (u *union) gather() error {
 				u.idents = append(u.idents, e.cur.Value...)
 			}
 			u.list = append(u.list, named{n, from, to, len(u.idents), e.flag})
+			if u.most > 0 && len(u.list) >= u.most {
+				return nil
+			}
 			if len(u.list) >= 2*window {
 				u.trim()
 			}
