@@ -25,10 +25,11 @@ type gathered struct {
 	mem    store.Mem
 }
 
-// namedIn is an item of a slot: number is its counter.
+// namedIn is an item of a slot.
 type namedIn struct {
 	named
-	slot int
+	counter uint64
+	slot    int
 }
 
 // gather makes the source of a group that an index answers. Where there are more entries than c.limit it holds at least
@@ -95,14 +96,14 @@ func (s *gathered) fill(limit int) error {
 func (s *gathered) take() {
 	slot := s.b.spans[s.u.i].slot
 	for _, n := range s.u.list {
-		n.number = store.Counter(n.number)
-		if s.begun && s.passed(n.number) {
+		counter := store.Counter(n.number)
+		if s.begun && s.passed(counter) {
 			continue
 		}
 		at := len(s.idents)
 		s.idents = append(s.idents, s.u.idents[n.from:n.end]...)
 		n.from, n.to, n.end = at, at+n.to-n.from, at+n.end-n.from
-		if s.list = append(s.list, namedIn{n, slot}); len(s.list) >= 2*window {
+		if s.list = append(s.list, namedIn{n, counter, slot}); len(s.list) >= 2*window {
 			s.sort()
 			s.trim()
 		}
@@ -118,7 +119,7 @@ func (s *gathered) sort() {
 		if s.newest {
 			x, y = y, x
 		}
-		return cmp.Compare(x.number, y.number)
+		return cmp.Compare(x.counter, y.counter)
 	})
 }
 
@@ -128,7 +129,7 @@ func (s *gathered) trim() {
 		return
 	}
 	s.list, s.more = s.list[:window], true
-	s.last = s.list[window-1].number
+	s.last = s.list[window-1].counter
 	var kept []byte
 	for i := range s.list {
 		n := &s.list[i]
