@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/value"
 )
 
 // BenchmarkCreationOrder reads pages of 100 by number entries, and all of a container by sorting, and reports the time
@@ -63,6 +65,39 @@ func BenchmarkCreationOrder(b *testing.B) {
 			b.StopTimer()
 			b.ReportMetric(float64(row.Nanoseconds())/1000, "µs/row")
 			b.ReportMetric(float64(row)/float64(read(exec.AnyOrder, max(1, b.N))), "x-scan")
+		})
+	}
+}
+
+// BenchmarkCreationEquality finds ten items of 10,000 by an index, in creation order and in that of storage ("x-today").
+func BenchmarkCreationEquality(b *testing.B) {
+	c, _ := benchContainer(b)
+	run := func(shown exec.Shown, limit, n int) time.Duration {
+		start := time.Now()
+		for i := range n {
+			q := exec.Query{Pred: access.Eq(access.NewPath("customer"), value.StringOf(fmt.Sprintf("c%07d", i*7919%1000))), Shown: shown, Limit: limit}
+			r, err := c.Query(bg, &q)
+			if err != nil {
+				b.Fatal(err)
+			}
+			rows := 0
+			for (limit == 0 || rows < limit) && r.Next() {
+				rows++
+			}
+			if r.Close(); r.Err() != nil || rows == 0 {
+				b.Fatal(rows, r.Err())
+			}
+		}
+		return time.Since(start) / time.Duration(n)
+	}
+	for _, limit := range []int{0, 1} {
+		b.Run(fmt.Sprintf("limit=%d", limit), func(b *testing.B) {
+			b.ReportAllocs()
+			run(exec.AnyOrder, limit, 100)
+			b.ResetTimer()
+			d := run(exec.Creation, limit, b.N)
+			b.StopTimer()
+			b.ReportMetric(float64(d)/float64(run(exec.AnyOrder, limit, b.N)), "x-today")
 		})
 	}
 }

@@ -76,6 +76,9 @@ func (b *builder) build() (source, error) {
 			return src, nil
 		}
 	}
+	if src, err := b.keyOrder(&plan); src != nil || err != nil {
+		return src, err
+	}
 	if plan.Kind == access.Ordered && !b.unordered(plan.Leaf) && b.merges(plan.Leaf) && (b.from == nil || !b.from.cut) {
 		return b.ordered(&plan)
 	}

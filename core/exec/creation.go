@@ -130,8 +130,8 @@ func (b *builder) creation(plan access.Plan) (source, error) {
 	if goesOn || shown.exact() || !large || plan.Kind == access.Points {
 		return c, nil
 	}
-	if plan.Kind == access.Scan || plan.Leaf != nil && plan.Leaf.Every() {
-		return nil, nil
+	if plan.Kind == access.Scan || plan.Leaf != nil && plan.Leaf.Every() || b.q.Limit == 1 {
+		return nil, nil // for one of many items not all slots are looked at
 	}
 	// Too many items to look at all: the index tells whether it names few.
 	c.limit = maxNamed

@@ -181,6 +181,9 @@ func newUnion(b *builder, leaves []*access.Pred, i int, from *position) (source,
 	for i := range u.e {
 		u.e[i] = entries{b: b, leaf: &u.leaves[i]}
 	}
+	if len(u.e) == 1 {
+		u.e[0].use(make([]byte, entryMem))
+	}
 	return u, nil
 }
 
