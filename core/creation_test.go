@@ -314,3 +314,26 @@ func TestCreationOrderReleasesMemory(t *testing.T) {
 		t.Errorf("%d rows, %v, %d bytes are held", n, r.Err(), w.c.Budget().Used())
 	}
 }
+
+// A continuation that an older version gave goes on in the order of storage.
+func TestContinuationsOfOtherOrders(t *testing.T) {
+	e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	w := &world{c: newContainer(t, e, core.ContainerSpec{})}
+	for i := range 100 {
+		w.put(t, i)
+	}
+	for name, c := range creationQueries(core.ContainerSpec{}) {
+		q := c.q
+		want := ids(t, w.c, &q)
+		q.Page = 4
+		got, token := page(t, w.c, q, 4)
+		q.Shown = exec.CreationByPartition
+		if got = append(got, rest(t, w.c, q, token, 3)...); !slices.Equal(got, want) {
+			t.Errorf("%s:\n got %v\nwant %v", name, got, want)
+		}
+	}
+}

@@ -174,16 +174,11 @@ func newNumberWalk(b *builder, newest bool) (*numberWalk, error) {
 	for i := 0; i < len(b.spans); {
 		n := &numbers{}
 		n.sps, i = b.slotOf(i)
-		lo, hi := keys.KindBounds(b.view.SlotKey(n.sps[0].slot), keys.KindNumber)
-		if p := b.from; p != nil {
-			at := keys.AppendNumber(nil, b.view.SlotKey(n.sps[0].slot), p.number)
-			if newest {
-				hi = at
-			} else {
-				lo = keys.After(at)
-			}
+		lo, hi, err := w.bounds(n.sps[0].slot)
+		if err != nil {
+			w.close()
+			return nil, err
 		}
-		var err error
 		if n.it, err = b.view.Iter(lo, hi); err != nil {
 			w.close()
 			return nil, err
@@ -199,6 +194,26 @@ func newNumberWalk(b *builder, newest bool) (*numberWalk, error) {
 	}
 	heap.Init(w)
 	return w, nil
+}
+
+// bounds returns the bounds of the number entries of a slot that come next. They begin at the lowest number of the slot,
+// below which there may be many that are removed.
+func (w *numberWalk) bounds(slot int) (lo, hi []byte, err error) {
+	key := w.b.view.SlotKey(slot)
+	lo, hi = keys.KindBounds(key, keys.KindNumber)
+	from := w.b.from
+	if from != nil && !w.newest {
+		return keys.After(keys.AppendNumber(nil, key, from.number)), hi, nil
+	}
+	h, err := w.b.view.Head(slot)
+	if err != nil {
+		return nil, nil, err
+	}
+	lo = keys.AppendNumber(nil, key, h.Lowest)
+	if from != nil {
+		hi = keys.AppendNumber(nil, key, max(from.number, h.Lowest))
+	}
+	return lo, hi, nil
 }
 
 // settled moves numbers to the next entry of its spans, beginning with the present one; at the end its iterator is nil.

@@ -95,6 +95,9 @@ func (s *gathered) fill(limit int) error {
 // take adds what the union has gathered.
 func (s *gathered) take() {
 	slot := s.b.spans[s.u.i].slot
+	if s.list == nil && len(s.u.list) > 0 { // mostly few
+		s.list, s.idents = make([]namedIn, 0, max(16, len(s.u.list))), make([]byte, 0, max(512, len(s.u.idents)))
+	}
 	for _, n := range s.u.list {
 		counter := store.Counter(n.number)
 		if s.begun && s.passed(counter) {
