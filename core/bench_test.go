@@ -147,6 +147,20 @@ func BenchmarkInsert(b *testing.B) {
 	})
 }
 
+// BenchmarkInsertByID is BenchmarkInsert where the partition key is the id, as in a MongoDB collection.
+func BenchmarkInsertByID(b *testing.B) {
+	e, _ := benchEngine(b, true)
+	c := newContainer(b, e, core.ContainerSpec{ID: "by id", PartitionKey: core.PartitionKeyDef{Paths: []string{"/id"}}})
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range b.N {
+		d := mustDoc(b, fmt.Sprintf(`{"id":"n%010d","a":%d,"b":"x","c":[1,2],"d":{"e":%d}}`, i, i%100, i))
+		if _, err := c.Write(bg, core.Write{Kind: core.Create, Doc: d}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkReplaceOneField replaces an item that differs in one field; the floor is a raw batch of six keys.
 func BenchmarkReplaceOneField(b *testing.B) {
 	c, e := benchContainer(b)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
 	"github.com/orrerydb/orrery/mongoapi/bw"
@@ -56,7 +57,7 @@ func aggregate(r *request, dst []byte) ([]byte, error) {
 	if err := checkHint(k, r.body); err != nil {
 		return dst, err
 	}
-	h := &host{r: r, db: r.db, coll: name, k: k}
+	h := &host{r: r, db: r.db, coll: name, k: k, natural: naturalOrder(exec.AnyOrder, given(r.body, "hint"))}
 	c := &cursor{ns: r.db + "." + name, env: r.exprEnv(), run: r.exprEnv().Run, live: h.reads}
 	if c.src, err = r.runPipeline(h, p); err != nil {
 		return dst, failed(err)
@@ -122,6 +123,7 @@ type host struct {
 	r        *request
 	db, coll string
 	k        *coll
+	natural  exec.Shown // that the hint asks for; AnyOrder: none
 	open     []*source
 }
 
@@ -140,7 +142,14 @@ func (h *host) find(k *coll, q agg.Lead, e *expr.Env) (agg.Iter, error) {
 	if k == nil {
 		return agg.NewSlice(nil), nil
 	}
-	return h.add(newSource(k, q.Filter, q.Sort, q.Skip, q.Limit, e)), nil
+	shown := exec.Creation
+	switch {
+	case k == h.k && h.natural != exec.AnyOrder:
+		shown = h.natural
+	case q.Unseen:
+		shown = exec.AnyOrder
+	}
+	return h.add(newSource(k, q.Filter, q.Sort, shown, q.Skip, q.Limit, e)), nil
 }
 
 // Find implements agg.Host.

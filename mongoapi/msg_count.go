@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
@@ -54,7 +55,7 @@ func (r *request) count(k *coll, f *filter.Filter, skip, limit int64) (int64, er
 		}
 		return n, k.Settle()
 	}
-	src := newSource(k, f, nil, skip, limit, r.exprEnv())
+	src := newSource(k, f, nil, exec.AnyOrder, skip, limit, r.exprEnv())
 	coverCount(src.q, f)
 	n, err := src.count()
 	r.charge += src.charge
@@ -92,7 +93,7 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 	mem := r.s.eng.Budget().Open("distinct")
 	defer mem.Close()
 	if k != nil {
-		src := newSource(k, f, nil, 0, 0, r.exprEnv())
+		src := newSource(k, f, nil, exec.AnyOrder, 0, 0, r.exprEnv())
 		coverDistinct(src.q, f, key.Str())
 		defer src.Close()
 		for {

@@ -2,6 +2,7 @@ package mongoapi
 
 import (
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
@@ -21,6 +22,7 @@ type findArgs struct {
 	batch                    int64 // -1 when not given
 	single, keep             bool
 	simple                   bool // nothing but filter, limit and batch
+	shown                    exec.Shown
 }
 
 func (r *request) findArgs() (findArgs, error) {
@@ -76,6 +78,7 @@ func (r *request) findArgs() (findArgs, error) {
 			return a, err
 		}
 	}
+	a.shown = naturalOrder(exec.Creation, a.sort, given(r.body, "hint"))
 	return a, nil
 }
 
@@ -165,7 +168,7 @@ func find(r *request, dst []byte) ([]byte, error) {
 func (r *request) openFind(k *coll, f *filter.Filter, o order.Order, a findArgs) (agg.Iter, error) {
 	pk, id, ok := k.point(f)
 	if !ok {
-		return newSource(k, f, o, a.skip, a.limit, r.exprEnv()), nil
+		return newSource(k, f, o, a.shown, a.skip, a.limit, r.exprEnv()), nil
 	}
 	it, err := k.Read(r.ctx, pk, id)
 	r.charge++

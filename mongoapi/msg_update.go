@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/bw"
@@ -25,6 +26,7 @@ type statement struct {
 	f      *filter.Filter
 	u      *update.Update // nil: delete
 	sort   order.Order
+	shown  exec.Shown // without a sort
 	multi  bool
 	upsert bool
 }
@@ -148,7 +150,7 @@ func (r *request) applyOne(k *coll, st statement, want bool) (o outcome, again b
 	if ok {
 		return r.change(k, pk, id, st, want, true)
 	}
-	src := newSource(k, st.f, st.sort, 0, 1, r.exprEnv())
+	src := newSource(k, st.f, st.sort, st.shown, 0, 1, r.exprEnv())
 	it, err := src.next()
 	if err != nil {
 		return o, false, err
@@ -308,7 +310,7 @@ func clonePK(pk core.PartitionKey) core.PartitionKey {
 // moves a document within an index doesn't bring it again.
 func (r *request) applyAll(k *coll, st statement) (outcome, error) {
 	var total outcome
-	src := newSource(k, st.f, nil, 0, 0, r.exprEnv())
+	src := newSource(k, st.f, nil, exec.AnyOrder, 0, 0, r.exprEnv())
 	defer src.Close()
 	mem := r.s.eng.Budget().Open("list of documents")
 	defer mem.Close()

@@ -27,8 +27,8 @@ type source struct {
 	charge float64
 }
 
-// newSource makes the source of a find: filter, sort, skip and limit (0: none).
-func newSource(k *coll, f *filter.Filter, o order.Order, skip, limit int64, e *expr.Env) *source {
+// newSource makes the source of a find: filter, sort, skip and limit (0: none). shown is the order without a sort.
+func newSource(k *coll, f *filter.Filter, o order.Order, shown exec.Shown, skip, limit int64, e *expr.Env) *source {
 	s := &source{run: e.Run, k: k, skip: skip, left: -1}
 	want := int64(0)
 	if limit > 0 {
@@ -38,6 +38,7 @@ func newSource(k *coll, f *filter.Filter, o order.Order, skip, limit int64, e *e
 		}
 	}
 	s.q = k.query(f, o, want, e)
+	s.q.Shown = shown
 	return s
 }
 

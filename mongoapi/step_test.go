@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 )
@@ -31,7 +32,7 @@ func TestSourceEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	e := &expr.Env{Run: expr.NewRun(ctx, nil)}
-	src := newSource(newColl(cont), f, nil, 0, 0, e)
+	src := newSource(newColl(cont), f, nil, exec.Creation, 0, 0, e)
 	defer src.Close()
 	n := 0
 	for ; n < 2000; n++ {
@@ -45,7 +46,7 @@ func TestSourceEnds(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || n > 400 {
 		t.Errorf("%d documents, %v", n, err)
 	}
-	counted := newSource(newColl(cont), f, nil, 0, 0, e)
+	counted := newSource(newColl(cont), f, nil, exec.Creation, 0, 0, e)
 	if n, err := counted.count(); !errors.Is(err, context.Canceled) {
 		t.Errorf("counted %d, %v", n, err)
 	}

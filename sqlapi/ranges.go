@@ -1,7 +1,6 @@
 package sqlapi
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/orrerydb/orrery/core"
@@ -78,40 +77,11 @@ func restrict(q *exec.Query, s span) {
 	r.Min, r.Max = s.min, s.max
 }
 
-// keyByNumber finds the item with a resource id's number. The number begins with 20 bits of the item's hash: with a V2 key
-// only their range is read.
+// keyByNumber finds the item with a resource id's number.
 func (c *call) keyByNumber(ct *core.Container, number uint64) (core.PartitionKey, value.Value, error) {
-	q := exec.Query{Match: func(it *core.Item) (bool, error) { return it.Number == number, nil }}
-	if k := &ct.Spec().PartitionKey; k.Version == 2 && k.Kind == "Hash" {
-		restrict(&q, spanOfNumber(number))
+	pk, id, ok, err := ct.KeyByNumber(c.Ctx(), number)
+	if err == nil && !ok {
+		err = errNotFound
 	}
-	rows, err := ct.Query(c.Ctx(), &q)
-	if err != nil {
-		return nil, value.Value{}, err
-	}
-	defer rows.Close()
-	if !rows.Next() {
-		if err := rows.Err(); err != nil {
-			return nil, value.Value{}, err
-		}
-		return nil, value.Value{}, errNotFound
-	}
-	d := slices.Clone(rows.Item().Doc)
-	return ct.KeyOf(d)
-}
-
-// spanOfNumber gives the keys whose hash begins with the 20 bits that lead an item number. The hash has 126 bits, written as
-// 32 hex digits.
-func spanOfNumber(number uint64) span {
-	lead := number >> 40 & 0xFFFFF
-	s := span{hash126(lead), "FF"}
-	if lead < 0xFFFFF {
-		s.max = hash126(lead + 1)
-	}
-	return s
-}
-
-// hash126 writes lead * 2^106, which is below 2^126, as 32 hex digits.
-func hash126(lead uint64) string {
-	return fmt.Sprintf("%016X%016X", lead<<42, 0)
+	return pk, id, err
 }

@@ -21,8 +21,8 @@ const maxExamined = 200_000
 // maxPageBytes ends a page early, so that rows near the size limit don't gather in memory.
 const maxPageBytes = 8 << 20
 
-// queryEntities answers GET /t: a page of the entities that $filter selects. The rows of one PartitionKey come in the order
-// of their RowKeys; the order of partitions is that of their hashes, as in the service.
+// queryEntities answers GET /t: a page of the entities that $filter selects, in the order of PartitionKey and RowKey. The
+// rows of a container that isn't a table come as they were made, where that is affordable.
 func (c *call) queryEntities() error {
 	v, err := c.s.view(c.addr.Table)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *call) queryEntities() error {
 	if err != nil {
 		return err
 	}
-	rows, err := c.open(v, filter)
+	rows, err := c.open(v, filter, top)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,8 @@ const (
 
 // open starts the query of a filter, or goes on with it. The rows of one PartitionKey come in RowKey order by themselves when
 // the core scans the logical partition; when it answers from the index they are few, and it is asked again to sort them.
-func (c *call) open(v *view, filter *odata.Node) (rows, error) {
+// Those of several are ordered by the core; a continuation of an older version goes on in the order of storage.
+func (c *call) open(v *view, filter *odata.Node, top int) (rows, error) {
 	token, err := joinToken(c.param("NextPartitionKey"), c.param("NextRowKey"))
 	if err != nil {
 		return rows{}, err
@@ -83,6 +84,17 @@ func (c *call) open(v *view, filter *odata.Node) (rows, error) {
 			return rows{}, errToken
 		}
 		q.Continuation = token[1:]
+	}
+	if p.pk == nil && v.native {
+		if sorted = sorted || token == ""; sorted {
+			q.OrderBy = []exec.Order{{Path: access.NewPath(edm.PartitionField)}, {Path: access.ID}}
+			q.Compare, q.Page = value.CompareCosmos, top
+		}
+		r, err := v.Query(c.Ctx(), q)
+		return rows{r, sorted}, err
+	}
+	if !v.native {
+		q.Shown = exec.Creation
 	}
 	byRowKey := func() { q.OrderBy, q.Compare = []exec.Order{{Path: access.ID}}, value.CompareCosmos }
 	if sorted {

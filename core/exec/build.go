@@ -53,6 +53,11 @@ func (b *builder) build() (source, error) {
 		return nil, err
 	}
 	b.rows.stats.Partitions = len(b.spans)
+	if one, err := b.oneKey(&plan); err != nil {
+		return nil, err
+	} else if one {
+		plan = access.Plan{Kind: access.Scan, Why: plan.Why}
+	}
 	if plan.Kind != access.Points {
 		b.rows.spans = b.spans
 	}
@@ -63,6 +68,9 @@ func (b *builder) build() (source, error) {
 	if scanned {
 		b.narrow(b.q.Pred)
 	}
+	if src, err := b.creation(plan); src != nil || err != nil {
+		return src, err
+	}
 	if len(b.q.OrderBy) == 0 {
 		return b.source(plan, b.from)
 	}
@@ -70,6 +78,9 @@ func (b *builder) build() (source, error) {
 		if src, ok := b.inIDOrder(); ok {
 			return src, nil
 		}
+	}
+	if src, err := b.keyOrder(&plan); src != nil || err != nil {
+		return src, err
 	}
 	if plan.Kind == access.Ordered && !b.unordered(plan.Leaf) && b.merges(plan.Leaf) && (b.from == nil || !b.from.cut) {
 		return b.ordered(&plan)
@@ -114,8 +125,9 @@ func (b *builder) plan() (access.Plan, error) {
 			fallthrough
 		case posMixed:
 			return access.Plan{Kind: access.Scan, Why: "the index that the query began with can't be used any more"}, nil
+		case posScan:
+			req.Want = access.SigScan
 		}
-		req.Want = access.SigScan
 	}
 	plan := access.Choose(b, req)
 	if full {
@@ -154,6 +166,9 @@ func (b *builder) checkFrom() error {
 	}
 	if (p.kind == posSort) != (len(b.q.OrderBy) > 0) {
 		return errToken()
+	}
+	if p.kind == posCreation {
+		return nil
 	}
 	if p.kind == posSort {
 		if n := len(b.q.OrderBy); len(p.keys) > n || !p.cut && len(p.keys) < n {

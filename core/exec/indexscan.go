@@ -153,6 +153,7 @@ type union struct {
 	last    uint64 // with more: the last number of the list as it was gathered
 	mem     store.Mem
 	cover   *cover // of one leaf; nil: items are fetched
+	most    int    // gather may end when it has so many; 0: it has all
 
 	also  []leaf // of an intersection: each must name the items too
 	alsoE []entries
@@ -185,6 +186,9 @@ func newUnion(b *builder, leaves []*access.Pred, i int, from *position) (source,
 	u.e = make([]entries, len(u.leaves))
 	for i := range u.e {
 		u.e[i] = entries{b: b, leaf: &u.leaves[i]}
+	}
+	if len(u.e) == 1 {
+		u.e[0].use(make([]byte, entryMem))
 	}
 	return u, nil
 }
@@ -260,6 +264,9 @@ func (u *union) gather() error {
 				u.names = append(u.names, e.cur.Value...)
 			}
 			u.list = append(u.list, named{n, from, to, len(u.names), e.flag})
+			if u.most > 0 && len(u.list) >= u.most {
+				return nil
+			}
 			if len(u.list) >= 2*window {
 				u.trim()
 			}

@@ -43,8 +43,10 @@ type Query struct {
 	Pred   *access.Pred       // nil = all
 	// Match is the exact filter; nil = all. The item is valid during the call.
 	Match func(*store.Item) (bool, error)
-	// OrderBy is the wanted order; none = any stable order.
+	// OrderBy is the wanted order; none = what Shown says.
 	OrderBy []Order
+	// Shown is the order of the rows where nobody ordered them.
+	Shown Shown
 	// Compare is the language's order of values, needed with OrderBy.
 	Compare func(a, b value.Value) int
 	// Collation says what Compare is: then an index whose entries hold values of several classes may give the order.

@@ -135,9 +135,15 @@ func sortKey(o *Order, it *store.Item) value.Value {
 	return v
 }
 
-// compare is the total order of the rows: the sort keys, then the number, reversed when the first key descends. y may
-// have fewer keys than x: then only those count and the number doesn't.
+// compare is the total order of the rows: the sort keys, then the order number, reversed when the first key descends. y
+// may have fewer keys than x: then only those count and the number doesn't.
 func (b *builder) compare(x, y *sorted) int {
+	if len(b.q.OrderBy) == 0 { // creation order
+		if b.q.Shown == Newest {
+			x, y = y, x
+		}
+		return cmp.Compare(x.number, y.number)
+	}
 	for i := range y.keys {
 		if c := b.q.Compare(x.keys[i], y.keys[i]); c != 0 {
 			if b.q.OrderBy[i].Desc {
@@ -251,10 +257,18 @@ func (s *sorter) order() (err error) {
 	return err
 }
 
+// rank is what orders items with equal keys: the number by which index entries are ordered, or without keys the counter.
+func (b *builder) rank(it *store.Item) uint64 {
+	if len(b.q.OrderBy) == 0 {
+		return store.Counter(it.Number)
+	}
+	return b.layout.Order(it.Number)
+}
+
 func (s *sorter) add(r *row) error {
 	q := s.b.q
 	x := &s.probe
-	x.number, x.slot, x.keys = s.b.layout.Order(r.item.Number), r.slot, x.keys[:0]
+	x.number, x.slot, x.keys = s.b.rank(&r.item), r.slot, x.keys[:0]
 	for i := range q.OrderBy {
 		x.keys = append(x.keys, sortKey(&q.OrderBy[i], &r.item))
 	}

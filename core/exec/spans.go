@@ -70,8 +70,7 @@ func (b *builder) restrict() error {
 		}) {
 			return nil
 		}
-		lo := append(append(make([]byte, 0, len(place)+len(tuple)), place...), tuple...)
-		b.spans = []span{{slot: slot, lo: lo, hi: keys.After(lo), tuple: tuple, full: true, base: lo}}
+		b.spans = []span{spanOfKey(slot, place, tuple)}
 		return nil
 	}
 	prefix := places{lo: place}
@@ -91,6 +90,12 @@ func (b *builder) restrict() error {
 		b.cover(r, tuple)
 	}
 	return nil
+}
+
+// spanOfKey is the span of a logical partition.
+func spanOfKey(slot int, place, tuple []byte) span {
+	lo := append(append(make([]byte, 0, len(place)+len(tuple)), place...), tuple...)
+	return span{slot: slot, lo: lo, hi: keys.After(lo), tuple: tuple, full: true, base: lo}
 }
 
 // ranges returns the query's ranges as placements: in order, those that overlap or touch joined; nil when the query has none.

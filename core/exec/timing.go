@@ -27,8 +27,16 @@ func (s *Stats) DocumentLoad() time.Duration { return s.Times.Sources - s.Lookup
 
 // candidate takes the next candidate of a source. A sort isn't timed: it takes its candidates through here itself.
 func (r *Rows) candidate(src source, to *row) (bool, error) {
-	if _, sorts := src.(*sorter); r.q.Timer == nil || sorts {
+	if r.q.Timer == nil {
 		return src.next(to)
+	}
+	switch s := src.(type) {
+	case *sorter, *created:
+		return src.next(to)
+	case *creationScan:
+		if s.sorts() {
+			return src.next(to)
+		}
 	}
 	t := r.q.Timer()
 	ok, err := src.next(to)
@@ -52,8 +60,16 @@ func (b *builder) load(it *store.Item, slot int, ident []byte, m *store.Mem) (bo
 	if b.q.Timer == nil {
 		return b.view.Fetch(it, slot, ident, m)
 	}
+	return b.timed(func() (bool, error) { return b.view.Fetch(it, slot, ident, m) })
+}
+
+// timed times the reading of an item.
+func (b *builder) timed(read func() (bool, error)) (bool, error) {
+	if b.q.Timer == nil {
+		return read()
+	}
 	t := b.q.Timer()
-	ok, err := b.view.Fetch(it, slot, ident, m)
+	ok, err := read()
 	b.rows.stats.Times.Load += b.q.Timer() - t
 	return ok, err
 }

@@ -21,12 +21,12 @@ type position struct {
 	// former, of a token that an earlier version gave, is the row's item number: by that one such versions ordered rows
 	// that agree in all else. 0 = none
 	former uint64
-	// posIndex, posMixed
+	// posIndex, posMixed; posCreation
 	sig     uint32 // access.Plan.Signature
-	slotMin []byte // least placement of the slot
+	slotMin []byte // least placement of the slot, or with posCreation of the range
 	value   []byte // encoded value of the index entry; empty: the slot's items come in the order of their numbers
 	// posScan, posMixed
-	key  []byte // item suffix
+	key  []byte // item suffix; with posCreation where the range of placements ends, empty: open
 	cut  bool   // key is only the begin of it: hash and number find the whole
 	hash uint64 // of the whole
 	// posMixed
@@ -39,10 +39,11 @@ type position struct {
 // Kinds of position. The kind says what order the query gives: a query with OrderBy resumes from posSort whatever its access
 // path is now; the others have one order each.
 const (
-	posScan  = 1 // item suffixes: scans and points
-	posIndex = 2 // slots, in each (value, number) of one leaf's entries, or numbers
-	posSort  = 3 // (sort keys, number)
-	posMixed = 4 // item suffixes of one slot without what posIndex gave: the index can't be used any more
+	posScan     = 1 // item suffixes: scans and points
+	posIndex    = 2 // slots, in each (value, number) of one leaf's entries, or numbers
+	posSort     = 3 // (sort keys, number)
+	posCreation = 5 // counters of item numbers, in a range of placements
+	posMixed    = 4 // item suffixes of one slot without what posIndex gave: the index can't be used any more
 )
 
 const (
@@ -74,6 +75,9 @@ func (r *Rows) encode() string {
 		b = appendKey(b, p.key, maxPosKey)
 	case posIndex:
 		b = appendIndexPos(b, p, r.signature())
+	case posCreation:
+		b = append(binary.AppendUvarint(b, uint64(len(p.slotMin))), p.slotMin...)
+		b = append(binary.AppendUvarint(b, uint64(len(p.key))), p.key...)
 	case posMixed:
 		b = appendIndexPos(b, p, p.sig)
 		b = binary.AppendUvarint(b, p.keyNumber)
@@ -230,6 +234,10 @@ func decodeToken(s string, hash uint64) (*position, error) {
 		}
 	case posSort:
 		r.sortKeys(p)
+	case posCreation:
+		p.slotMin = r.take(r.uvarint())
+		p.key = r.take(r.uvarint())
+		r.bad = r.bad || len(r.b) > 0
 	default:
 		r.bad = true
 	}
@@ -271,6 +279,9 @@ func queryHash(c *store.Container, q *Query) uint64 {
 	for _, o := range q.OrderBy {
 		_, _ = d.WriteString(o.Path.String())
 		w(uint64(flag(o.Desc)))
+	}
+	if q.Shown == Newest {
+		_, _ = d.WriteString("newest")
 	}
 	return d.Sum64()
 }

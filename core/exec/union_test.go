@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -50,9 +51,9 @@ func TestUnionWindow(t *testing.T) {
 		}
 	}
 	pred := access.Or(access.Eq(access.NewPath("a"), value.Int32Of(3)), access.Eq(access.NewPath("b").Element(), value.Int32Of(2)))
-	run := func(n, page int) (got []uint64) {
+	run := func(n, page int, shown Shown) (got []uint64) {
 		window = n
-		q := Query{Pred: pred}
+		q := Query{Pred: pred, Shown: shown}
 		for {
 			r, err := Open(ctx, c, &q, nil)
 			if err != nil {
@@ -73,14 +74,28 @@ func TestUnionWindow(t *testing.T) {
 			}
 		}
 	}
-	want := run(1000, 1000)
+	want := run(1000, 1000, AnyOrder)
 	if len(want) < 60 || len(slices.Compact(slices.Sorted(slices.Values(want)))) != len(want) {
 		t.Fatalf("%d items, some twice", len(want))
 	}
+	made := map[bool][]uint64{}
+	for _, newest := range []bool{false, true} {
+		made[newest] = slices.SortedFunc(slices.Values(want), func(a, b uint64) int {
+			if newest {
+				a, b = b, a
+			}
+			return cmp.Compare(store.Counter(a), store.Counter(b))
+		})
+	}
 	for _, n := range []int{1, 2, 7, 50} {
 		for _, page := range []int{3, 1000} {
-			if got := run(n, page); !slices.Equal(got, want) {
+			if got := run(n, page, AnyOrder); !slices.Equal(got, want) {
 				t.Errorf("window %d, pages of %d: %d items, want %d", n, page, len(got), len(want))
+			}
+			for _, shown := range []Shown{Creation, Oldest, Newest} {
+				if got := run(n, page, shown); !slices.Equal(got, made[shown == Newest]) {
+					t.Errorf("window %d, pages of %d, shown %d:\n got %x\nwant %x", n, page, shown, got, made[shown == Newest])
+				}
 			}
 		}
 	}

@@ -9,10 +9,10 @@
 //	0x11   job:    kind, parent id, name                                       -> progress of a background job (core/jobs)
 //	0x20   data:   generation u32, slot u32, kind u8, ...                      with, by kind:
 //	  0x01 head      -                                                         -> Head (core/store)
-//	  0x02 logical   place, tuple                                              -> LogicalHead
+//	  0x02 logical   place, tuple                                              -> LogicalHead; none where the key is the id
 //	  0x10 item      place, tuple, id                                          -> envelope + document
 //	  0x11 chunk     item key, n                                               -> reserved: part of an item above the engine's value limit
-//	  0x20 number    item number u64                                           -> item suffix
+//	  0x21 number    counter of the item number, 5 bytes                       -> item suffix
 //	  0x31 index     path id u64, class and value, order number, name          -> flag byte (composite index: the values of its columns)
 //	  0x40 unique    tuple, policy number u16, values                          -> id
 //	  0x50 feed      LSN u64, position u16                                     -> item suffix

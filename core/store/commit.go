@@ -377,7 +377,7 @@ func (d *draft) early(b *kv.Batch, sl *slot, ch *change) {
 		d.del(b, keys.AppendFeed(d.mem.key[:0], key, uint64(ch.old.LSN), ch.old.Pos))
 		d.ttl(b, sl, id, ch.old, true)
 		if ch.item == nil || ch.item.Number != ch.old.Number {
-			d.del(b, keys.AppendNumber(d.mem.key[:0], key, ch.old.Number))
+			d.del(b, keys.AppendNumber(d.mem.key[:0], key, Counter(ch.old.Number)))
 		}
 	}
 	d.index(b, sl, ch)
@@ -391,7 +391,7 @@ func (d *draft) early(b *kv.Batch, sl *slot, ch *change) {
 	b.PutOpen(itemKey, d.mem.val)
 	d.mem.key = itemKey
 	if ch.old == nil || ch.item.Number != ch.old.Number {
-		d.put(b, keys.AppendNumber(d.mem.key[:0], key, ch.item.Number), id.suffix)
+		d.put(b, keys.AppendNumber(d.mem.key[:0], key, Counter(ch.item.Number)), id.suffix)
 	}
 	d.ttl(b, sl, id, ch.item, false)
 }
@@ -484,8 +484,11 @@ func keyClasses(ident []byte) (bits uint32) {
 }
 
 // logicalHeads rewrites the heads of the logical partitions that a part's changes touch, and refuses one that would
-// grow above its limit.
+// grow above its limit. Where the partition key is the id there are none.
 func (d *draft) logicalHeads(p *part, apart bool) error {
+	if d.c.def.Load().KeyIsID() {
+		return nil
+	}
 	most := d.c.st.lim.LogicalPartition
 	for n, first := 0, 0; n < p.partitions; n++ {
 		for p.chs[first].partition != n {

@@ -148,14 +148,21 @@ func (c *Container) beginIDFilter(s *slot) (*idFilter, kv.Snapshot) {
 }
 
 func (c *Container) makeIDFilter(s *slot) error {
+	kind := keys.KindNumber
+	if !c.Numbered() { // asked before the snapshot is taken
+		kind = keys.KindItem
+	}
 	f, snap := c.beginIDFilter(s)
 	defer snap.Close()
 	if f == nil {
 		return nil
 	}
 	paths := len(c.keyPaths())
-	lo, hi := keys.KindBounds(s.key, keys.KindNumber)
-	err := each(snap, lo, hi, func(_, suffix []byte) error {
+	lo, hi := keys.KindBounds(s.key, kind)
+	err := each(snap, lo, hi, func(key, suffix []byte) error {
+		if kind == keys.KindItem {
+			suffix = key[keys.PrefixLen:]
+		}
 		if len(suffix) < c.placeLen() {
 			return status.New(status.Corruption, "an item number stands for no item")
 		}

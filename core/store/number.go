@@ -1,6 +1,9 @@
 package store
 
-import "github.com/orrerydb/orrery/core/keys"
+import (
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/value"
+)
 
 // An item's number has 20 bits of its placement in front of a counter of 40 bits: so the numbers of a logical partition
 // are a range. Where the partition key is the id a logical partition is one item, and a new item's number is the counter
@@ -30,4 +33,50 @@ func (c *Container) Numbered() bool {
 		}
 	}
 	return true
+}
+
+// number makes the number of a new item of a placement.
+func (c *Container) number(place []byte, counter uint64) uint64 {
+	def := c.def.Load()
+	if def.KeyIsID() {
+		return Counter(counter)
+	}
+	return place20(def.PartitionKey.EPKKind(), place)<<counterBits | Counter(counter)
+}
+
+// mayNumber reports whether an item of a placement may have a number: where the key is the id, items that an older
+// version made have their placement in it.
+func (c *Container) mayNumber(place []byte, number uint64) bool {
+	def := c.def.Load()
+	lead := number >> counterBits
+	return lead == place20(def.PartitionKey.EPKKind(), place) || lead == 0 && def.KeyIsID()
+}
+
+// KeyByNumber returns the partition key and id of the item with a number; ok is false when there is none.
+func (c *Container) KeyByNumber(number uint64) (pk PartitionKey, id value.Value, ok bool, err error) {
+	v := c.View()
+	defer v.Close()
+	for slot := range c.slots {
+		suffix, err := v.ByNumber(slot, number)
+		if err != nil {
+			return nil, id, false, err
+		}
+		if suffix == nil {
+			continue
+		}
+		var it Item
+		var m Mem
+		if ok, err = v.FetchSuffix(&it, slot, suffix, &m); err != nil {
+			return nil, id, false, err
+		}
+		if ok && it.Number == number {
+			return it.PK(), it.ID(), true, v.Settle(slot, &it)
+		}
+	}
+	for slot := range c.slots { // that there is none must not be taken back
+		if err := v.SettleSlot(slot); err != nil {
+			return nil, id, false, err
+		}
+	}
+	return nil, id, false, nil
 }

@@ -245,12 +245,13 @@ func (v *View) fetch(it *Item, m *Mem) (bool, error) {
 	return v.Decode(it, m.key[keys.PrefixLen:], b)
 }
 
-// ByNumber returns the item suffix of an item number in a slot; nil when there is none.
+// ByNumber returns the suffix of the item in a slot whose number has a number's counter; nil when there is none, or when
+// the slot's number entries aren't complete (Container.Numbered).
 func (v *View) ByNumber(slot int, number uint64) ([]byte, error) {
 	if v.bare {
 		return v.searchNumber(slot, number)
 	}
-	b, err := v.snap.Get(keys.AppendNumber(nil, v.c.slots[slot].key, number))
+	b, err := v.snap.Get(keys.AppendNumber(nil, v.c.slots[slot].key, Counter(number)))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -282,6 +283,14 @@ func (v *View) SettleSlot(slot int) error { return v.c.slots[slot].await(v.slots
 
 // LogicalItems returns the number of items of a logical partition.
 func (v *View) LogicalItems(slot int, place, tuple []byte) (int64, error) {
+	if v.c.Def().KeyIsID() { // the only item's id is the key
+		item := append(append(keys.AppendPrefix(nil, v.c.slots[slot].key, keys.KindItem), place...), tuple...)
+		has, err := v.snap.Has(append(item, tuple...))
+		if err != nil || !has {
+			return 0, translate(err)
+		}
+		return 1, nil
+	}
 	key := append(append(keys.AppendPrefix(nil, v.c.slots[slot].key, keys.KindLogical), place...), tuple...)
 	b, err := v.snap.Get(key)
 	if errors.Is(err, kv.ErrNotFound) {

@@ -374,7 +374,7 @@ func (s *slotRestore) item(suffix, val []byte) error {
 	s.head.Bytes, s.sum.Bytes = s.head.Bytes+size, s.sum.Bytes+size
 	s.latest = max(s.latest, it.Ticks)
 	s.head.LSN, s.sum.LSN, s.g.lsn = max(s.head.LSN, it.LSN), max(s.sum.LSN, it.LSN), max(s.g.lsn, it.LSN)
-	s.g.numbers = max(s.g.numbers, it.Number&(1<<40-1))
+	s.g.numbers = max(s.g.numbers, Counter(it.Number))
 	s.r.done.Items++
 	if err := s.r.put(append(keys.AppendPrefix(nil, s.key, keys.KindItem), suffix...), val); err != nil {
 		return err
@@ -418,7 +418,7 @@ func (s *slotRestore) logical(it *checked) error {
 }
 
 func (s *slotRestore) endPart() error {
-	if s.part == nil {
+	if s.part == nil || s.g.c.Def().KeyIsID() {
 		return nil
 	}
 	h := s.sum

@@ -122,8 +122,11 @@ func (tx *Tx) run(fn func(*Tx) error) (p pending, raced bool, err error) {
 	return tx.commit()
 }
 
-// logical returns the present head of the logical partition.
+// logical returns the present head of the logical partition; an empty one where the partition key is the id.
 func (tx *Tx) logical() (h LogicalHead, err error) {
+	if tx.c.def.Load().KeyIsID() {
+		return h, nil
+	}
 	h, err = tx.c.logicalHead(nil, append(keys.AppendPrefix(nil, tx.c.slots[tx.at.slot].key, keys.KindLogical), tx.at.suffix...))
 	return h, translate(err)
 }

@@ -474,7 +474,7 @@ func (c *Container) prepare(ctx context.Context, ch *change, doc []byte, noIndex
 			if err != nil {
 				return translate(err)
 			}
-			it.Number = place20(c.def.Load().PartitionKey.EPKKind(), ch.id.place)<<40 | n&(1<<40-1)
+			it.Number = c.number(ch.id.place, n)
 		}
 		ch.item = it
 	}

@@ -88,6 +88,9 @@ func (s *containerStore) Find(ctx context.Context, f Find) (Rows, error) {
 	if f.Match != nil {
 		q.Match = func(it *core.Item) (bool, error) { return f.Match(it.Doc), nil }
 	}
+	if f.Shown {
+		q.Shown = query.Creation
+	}
 	rows, err := s.c.Query(ctx, q)
 	if err != nil {
 		return nil, err

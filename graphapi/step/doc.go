@@ -143,6 +143,8 @@ type Find struct {
 	Pred  *strategy.Pred // a superset; nil: all
 	Match func(doc []byte) bool
 	Limit int // a hint: no more are needed than this; 0: none
+	// Shown: the elements are given to the client, so they come in the order in which they were made.
+	Shown bool
 }
 
 // Rows are the documents found. Doc is valid until Next.

@@ -225,7 +225,7 @@ func (x *exec) scan(s *selection, pk value.Value) (iter, error) {
 		}
 		return g.newEdge(copyOf(d)), nil
 	}
-	return x.find(Find{PK: pk, Pred: s.pred, Match: func(d []byte) bool { return isEdgeDoc(d) != s.vertices }}, mk)
+	return x.find(Find{PK: pk, Pred: s.pred, Match: func(d []byte) bool { return isEdgeDoc(d) != s.vertices }, Shown: !s.counted}, mk)
 }
 
 // filterIter drops what doesn't pass.

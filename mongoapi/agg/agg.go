@@ -61,6 +61,8 @@ type Lead struct {
 	Sort   order.Order
 	Skip   int64
 	Limit  int64 // 0: none
+	// Unseen: the stages behind the lead give the same whatever order its documents come in.
+	Unseen bool
 }
 
 type stage func(x *Exec, src Iter) (Iter, error)
@@ -114,6 +116,7 @@ func Compile(p value.Value, o Options) (*Pipeline, error) {
 			return nil, err
 		}
 	}
+	out.Lead.Unseen = unseen(specs)
 	return out, c.findCount(specs)
 }
 

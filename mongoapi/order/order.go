@@ -38,7 +38,10 @@ func Compile(v value.Value) (Order, error) {
 			return nil, merr.New(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
 		}
 		if key == "$natural" {
-			continue // the order of storage is what there is without a sort
+			if v.Len() > 1 {
+				return nil, merr.New(merr.BadValue, "Cannot include '$natural' in compound sort")
+			}
+			continue // the caller asks for it: the documents come so without a sort
 		}
 		segs := strings.Split(key, ".")
 		for _, s := range segs {

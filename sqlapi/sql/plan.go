@@ -221,6 +221,9 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 	// The core may be told how many items are wanted, in all and in a page, where each gives exactly one row: SELECT VALUE drops
 	// those whose value is undefined, so they must not match then.
 	oneRow := p.top.rootOnly && !p.top.grouped && !p.top.q.Distinct
+	if !p.top.grouped && !p.top.q.Distinct || p.top.derived != nil { // an inner TOP shows it, too
+		q.Shown = exec.CreationByPartition
+	}
 	where, defined := p.top.where, p.top.defined
 	if !oneRow {
 		defined = nil

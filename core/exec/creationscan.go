@@ -1,0 +1,400 @@
+package exec
+
+import (
+	"bytes"
+	"container/heap"
+
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/store"
+)
+
+// A group is scanned in creation order in one of two ways. To walk its number entries costs a look-up for each item; to
+// read all items and sort them costs about an eighth of that for each, but all of them. So few rows are walked, many are
+// sorted, and where nobody knows how many are wanted it begins to walk and sorts what is left when that is dearer.
+//
+// Example: 8,000 items, a filter and no limit. After 500 items that were walked the other 7,500 are read and sorted.
+
+const (
+	shareUnknown = 16 // how much of a group is walked where it isn't known how much is wanted
+	shareKnown   = 5  // and at most where it is
+	minWalked    = 64
+	maxMerged    = 64 // slots whose number entries are merged for a range that could as well be sorted
+)
+
+// creationScan walks number entries, or sorts.
+type creationScan struct {
+	c    *created
+	g    *stretch
+	walk walker  // nil: it sorts
+	sort *sorter // nil: not yet
+	left int64   // items that may still be walked; below 0: all
+}
+
+// walker gives items in creation order one by one.
+type walker interface {
+	source
+	// position is behind what was given.
+	position() *position
+}
+
+// scan makes the source of a group that is scanned.
+func (c *created) scan(g *stretch) (source, error) {
+	b := c.builder(g)
+	s := &creationScan{c: c, g: g, left: c.worthWalking(g)}
+	if s.left == 0 {
+		return s, s.turn(g.from)
+	}
+	var err error
+	if len(g.spans) == 1 && g.spans[0].full {
+		if w := newKeyWalk(b, c.shown == Newest); w != nil {
+			s.walk = w
+			return s, nil
+		}
+		return s, s.turn(g.from)
+	}
+	s.walk, err = newNumberWalk(b, c.shown == Newest)
+	return s, err
+}
+
+// worthWalking returns how many items of a group are walked before the rest is sorted; below 0: all of them.
+func (c *created) worthWalking(g *stretch) int64 {
+	switch {
+	case !c.b.view.Numbered():
+		return 0
+	case g.size > maxCreation:
+		return -1
+	case len(g.spans) > maxMerged:
+		return 0
+	}
+	want := int64(0)
+	if q := c.b.q; q.Match == nil {
+		if want = int64(q.Page); want > 0 {
+			want++ // the look whether there is more
+		}
+		if l := int64(q.Limit); l > 0 && (want == 0 || l < want) {
+			want = l
+		}
+	}
+	if want == 0 {
+		return max(minWalked, g.size/shareUnknown)
+	}
+	if want > minWalked && want > g.size/shareKnown {
+		return 0
+	}
+	return want
+}
+
+// turn begins to sort, behind a position.
+func (s *creationScan) turn(from *position) (err error) {
+	if s.walk != nil {
+		s.walk.close()
+		s.walk = nil
+	}
+	rest := *s.g
+	rest.from = from
+	s.sort, err = s.c.sorted(&rest)
+	return err
+}
+
+// sorts reports whether the next row is one of a sort.
+func (s *creationScan) sorts() bool { return s.walk == nil || s.left == 0 }
+
+func (s *creationScan) next(r *row) (bool, error) {
+	if s.walk != nil && s.left == 0 {
+		if err := s.turn(s.walk.position()); err != nil {
+			return false, err
+		}
+	}
+	if s.walk == nil {
+		return s.sort.next(r)
+	}
+	s.left--
+	return s.walk.next(r)
+}
+
+func (s *creationScan) empty() bool {
+	if s.walk != nil {
+		return s.walk.empty()
+	}
+	return s.sort.empty()
+}
+
+func (s *creationScan) close() {
+	if s.walk != nil {
+		s.walk.close()
+	}
+	if s.sort != nil {
+		s.sort.close()
+		s.sort.clear()
+	}
+}
+
+// numberWalk merges the number entries of slots by counter and reads the items that they name.
+type numberWalk struct {
+	b      *builder
+	newest bool
+	heap   []*numbers
+	top    bool // the first of the heap was given out
+	mem    store.Mem
+	last   place
+}
+
+// place is where a walk is.
+type place struct {
+	begun   bool
+	counter uint64
+}
+
+// placeOf is the place of a position, which may be nil.
+func placeOf(p *position) place {
+	if p == nil {
+		return place{}
+	}
+	return place{true, p.number}
+}
+
+func (p place) position() *position {
+	if !p.begun {
+		return nil
+	}
+	return &position{kind: posCreation, number: p.counter}
+}
+
+// numbers are the number entries of one slot.
+type numbers struct {
+	sps     []span
+	it      kv.Iterator
+	counter uint64
+}
+
+func newNumberWalk(b *builder, newest bool) (*numberWalk, error) {
+	w := &numberWalk{b: b, newest: newest, last: placeOf(b.from)}
+	for i := 0; i < len(b.spans); {
+		n := &numbers{}
+		n.sps, i = b.slotOf(i)
+		lo, hi, err := w.bounds(n.sps[0].slot)
+		if err != nil {
+			w.close()
+			return nil, err
+		}
+		if n.it, err = b.view.Iter(lo, hi); err != nil {
+			w.close()
+			return nil, err
+		}
+		w.heap = append(w.heap, n)
+		if err := w.settled(n, newest && n.it.Last() || !newest && n.it.First()); err != nil {
+			w.close()
+			return nil, err
+		}
+		if n.it == nil {
+			w.heap = w.heap[:len(w.heap)-1]
+		}
+	}
+	heap.Init(w)
+	return w, nil
+}
+
+// bounds returns the bounds of the number entries of a slot that come next. They begin at the lowest number of the slot,
+// below which there may be many that are removed.
+func (w *numberWalk) bounds(slot int) (lo, hi []byte, err error) {
+	key := w.b.view.SlotKey(slot)
+	lo, hi = keys.KindBounds(key, keys.KindNumber)
+	from := w.b.from
+	if from != nil && !w.newest {
+		return keys.After(keys.AppendNumber(nil, key, from.number)), hi, nil
+	}
+	h, err := w.b.view.Head(slot)
+	if err != nil {
+		return nil, nil, err
+	}
+	lo = keys.AppendNumber(nil, key, h.Lowest)
+	if from != nil {
+		hi = keys.AppendNumber(nil, key, max(from.number, h.Lowest))
+	}
+	return lo, hi, nil
+}
+
+// settled moves numbers to the next entry of its spans, beginning with the present one; at the end its iterator is nil.
+func (w *numberWalk) settled(n *numbers, ok bool) error {
+	for ; ok; ok = w.newest && n.it.Prev() || !w.newest && n.it.Next() {
+		w.b.rows.stats.Entries++
+		if err := w.b.poll(); err != nil {
+			return err
+		}
+		if w.b.inSlot(n.sps, n.it.Value()) {
+			n.counter, _ = keys.NumberCounter(n.it.Key())
+			return nil
+		}
+	}
+	err := n.it.Err()
+	_ = n.it.Close()
+	n.it = nil
+	return err
+}
+
+// inSlot reports whether an item suffix lies in spans of its slot.
+func (b *builder) inSlot(sps []span, suffix []byte) bool {
+	if sps[0].whole() {
+		return true
+	}
+	size := b.view.Container().PlaceLen()
+	for i := range sps {
+		if sps[i].contains(suffix[:size], suffix[size:]) {
+			return b.inTexts(suffix[size:])
+		}
+	}
+	return false
+}
+
+func (w *numberWalk) next(r *row) (bool, error) {
+	for {
+		if err := w.settle(); err != nil || len(w.heap) == 0 {
+			return false, err
+		}
+		n := w.heap[0]
+		w.top = true
+		w.last = place{true, n.counter}
+		r.slot, r.covered = n.sps[0].slot, false
+		if ok, err := w.b.fetchSuffix(r, n.it.Value(), &w.mem); err != nil || ok {
+			return ok, err
+		}
+	}
+}
+
+// settle moves the entries of the slot that was given out.
+func (w *numberWalk) settle() error {
+	if !w.top {
+		return nil
+	}
+	w.top = false
+	n := w.heap[0]
+	if err := w.settled(n, w.newest && n.it.Prev() || !w.newest && n.it.Next()); err != nil {
+		return err
+	}
+	if n.it == nil {
+		heap.Pop(w)
+	} else {
+		heap.Fix(w, 0)
+	}
+	return nil
+}
+
+func (w *numberWalk) position() *position { return w.last.position() }
+
+func (w *numberWalk) empty() bool { return w.settle() == nil && len(w.heap) == 0 }
+
+func (w *numberWalk) close() {
+	for _, n := range w.heap {
+		if n.it != nil {
+			_ = n.it.Close()
+			n.it = nil
+		}
+	}
+}
+
+// Len, Less, Swap, Push and Pop implement heap.Interface.
+func (w *numberWalk) Len() int { return len(w.heap) }
+
+func (w *numberWalk) Less(i, j int) bool {
+	return w.heap[i].counter < w.heap[j].counter != w.newest
+}
+func (w *numberWalk) Swap(i, j int) { w.heap[i], w.heap[j] = w.heap[j], w.heap[i] }
+func (w *numberWalk) Push(x any)    { w.heap = append(w.heap, x.(*numbers)) }
+func (w *numberWalk) Pop() any {
+	n := w.heap[len(w.heap)-1]
+	w.heap = w.heap[:len(w.heap)-1]
+	return n
+}
+
+// fetchSuffix reads the item with a suffix in r.slot into r; false when it is expired.
+func (b *builder) fetchSuffix(r *row, suffix []byte, m *store.Mem) (bool, error) {
+	b.rows.stats.Items++
+	ok, err := b.timed(func() (bool, error) { return b.view.FetchSuffix(&r.item, r.slot, suffix, m) })
+	if ok {
+		b.rows.stats.Bytes += len(r.item.Doc)
+	}
+	return ok, err
+}
+
+// keyWalk walks the entries that an index on a path of the partition key has of one logical partition. Their numbers
+// begin with the key's place, so they are in creation order.
+type keyWalk struct {
+	b    *builder
+	leaf leaf
+	e    entries
+	peek bool
+	mem  store.Mem
+	last place
+}
+
+// newKeyWalk returns nil where no index has all items of the logical partition under one value.
+func newKeyWalk(b *builder, newest bool) *keyWalk {
+	c := b.view.Container()
+	s := &b.spans[0]
+	if !b.view.Indexed() || c.Def().KeyIsID() {
+		return nil
+	}
+	pk, err := c.DecodeKey(s.tuple)
+	if err != nil {
+		return nil
+	}
+	for i, segs := range c.Def().KeyPaths() {
+		if !b.Policy().Covers(segs, false) || !access.Scalars(pk[i:i+1]) {
+			continue
+		}
+		l, ok := newLeaf(b, access.Eq(access.Path{Segs: segs}, pk[i]))
+		ivs := l.ivs[:0:0]
+		for _, iv := range l.ivs {
+			if iv.Touches(b.view.Classes(s.slot)) {
+				ivs = append(ivs, iv)
+			}
+		}
+		if !ok || len(ivs) != 1 || !ivs[0].One {
+			continue
+		}
+		w := &keyWalk{b: b, leaf: l, last: placeOf(b.from)}
+		w.leaf.ivs = ivs
+		w.e = entries{b: b, leaf: &w.leaf, desc: newest}
+		var after *position
+		if p := b.from; p != nil {
+			lead := c.NumberPrefix(s.base[:len(s.base)-len(s.tuple)])
+			after = &position{value: bytes.Clone(ivs[0].Lo),
+				number: uint64(lead[0])<<56 | uint64(lead[1])<<48 | uint64(lead[2])<<40 | p.number}
+		}
+		w.e.start(b.spans, after)
+		return w
+	}
+	return nil
+}
+
+func (w *keyWalk) next(r *row) (bool, error) {
+	for {
+		if ok, err := w.settle(); err != nil || !ok {
+			return false, err
+		}
+		w.peek = false
+		w.last = place{true, store.Counter(w.e.cur.Number)}
+		r.slot, r.covered = w.e.sps[0].slot, false
+		if ok, err := w.b.fetchNamed(r, w.e.cur.Name, &w.mem); err != nil || ok {
+			return ok, err
+		}
+	}
+}
+
+func (w *keyWalk) settle() (ok bool, err error) {
+	if !w.peek {
+		w.peek, err = w.e.next()
+	}
+	return w.peek, err
+}
+
+func (w *keyWalk) position() *position { return w.last.position() }
+
+func (w *keyWalk) empty() bool {
+	ok, err := w.settle()
+	return err == nil && !ok
+}
+
+func (w *keyWalk) close() { w.e.close() }

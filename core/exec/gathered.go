@@ -1,0 +1,184 @@
+package exec
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/store"
+)
+
+// gathered gives the items that an index names in creation order. It gathers the entries of all slots first, as a union
+// does of one: at most window of them, and walks the index again for more.
+type gathered struct {
+	b      *builder
+	newest bool
+	u      *union // of one slot at a time
+	list   []namedIn
+	names  []byte
+	at     int
+	from   uint64 // counters up to here, or from here on, were given
+	begun  bool   // from counts
+	more   bool   // there are items beyond the list
+	last   uint64 // with more: the last counter of the list
+	mem    store.Mem
+}
+
+// namedIn is an item of a slot.
+type namedIn struct {
+	named
+	counter uint64
+	slot    int
+}
+
+// gather makes the source of a group that an index answers. Where there are more entries than c.limit it holds at least
+// one more than that, and is of no other use.
+func (c *created) gather(i int) (*gathered, error) {
+	g := &c.groups[i]
+	b := c.builder(g)
+	b.from = nil
+	leaves := c.plan.Union
+	switch {
+	case c.plan.Both != nil:
+		leaves = c.plan.Both
+	case c.plan.Leaf != nil:
+		leaves = []*access.Pred{c.plan.Leaf}
+	}
+	var src source
+	var err error
+	if c.plan.Both != nil {
+		src, err = newIntersection(b, leaves, nil)
+	} else {
+		src, err = newUnion(b, leaves, 0, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &gathered{b: b, newest: c.shown == Newest, u: src.(*union)}
+	if c.plan.Covered {
+		s.u.cover = newCover(b, c.plan.Leaf)
+	}
+	if g.from != nil {
+		s.from, s.begun = g.from.number, true
+	}
+	return s, s.fill(c.limit)
+}
+
+// fill gathers the entries that come next.
+func (s *gathered) fill(limit int) error {
+	s.list, s.names, s.at, s.more = s.list[:0], s.names[:0], 0, false
+	u := s.u
+	u.i, u.above = 0, false
+	for u.i < len(s.b.spans) {
+		if u.most = 0; limit < noLimit && len(u.also) == 0 {
+			u.most = limit - len(s.list) + 1
+		}
+		if err := u.gather(); err != nil {
+			return err
+		}
+		s.take()
+		if len(s.list) > limit {
+			return nil
+		}
+		if u.more {
+			u.floor, u.above = u.last, true
+		} else {
+			u.i, u.above = u.upto, false
+		}
+	}
+	s.sort()
+	s.trim()
+	return nil
+}
+
+// take adds what the union has gathered.
+func (s *gathered) take() {
+	slot := s.b.spans[s.u.i].slot
+	if s.list == nil && len(s.u.list) > 0 { // mostly few
+		s.list, s.names = make([]namedIn, 0, max(16, len(s.u.list))), make([]byte, 0, max(512, len(s.u.names)))
+	}
+	for _, n := range s.u.list {
+		counter := store.Counter(n.number)
+		if s.begun && s.passed(counter) {
+			continue
+		}
+		at := len(s.names)
+		s.names = append(s.names, s.u.names[n.from:n.end]...)
+		n.from, n.to, n.end = at, at+n.to-n.from, at+n.end-n.from
+		if s.list = append(s.list, namedIn{n, counter, slot}); len(s.list) >= 2*window {
+			s.sort()
+			s.trim()
+		}
+	}
+}
+
+func (s *gathered) passed(counter uint64) bool {
+	return !s.newest && counter <= s.from || s.newest && counter >= s.from
+}
+
+func (s *gathered) sort() {
+	slices.SortFunc(s.list, func(x, y namedIn) int {
+		if s.newest {
+			x, y = y, x
+		}
+		return cmp.Compare(x.counter, y.counter)
+	})
+}
+
+// trim cuts the list to the window.
+func (s *gathered) trim() {
+	if len(s.list) <= window {
+		return
+	}
+	s.list, s.more = s.list[:window], true
+	s.last = s.list[window-1].counter
+	var kept []byte
+	for i := range s.list {
+		n := &s.list[i]
+		at := len(kept)
+		kept = append(kept, s.names[n.from:n.end]...)
+		n.from, n.to, n.end = at, at+n.to-n.from, at+n.end-n.from
+	}
+	s.names = kept
+}
+
+func (s *gathered) next(r *row) (bool, error) {
+	for {
+		if ok, err := s.settle(); err != nil || !ok {
+			return false, err
+		}
+		n := &s.list[s.at]
+		s.at++
+		name := s.names[n.from:n.to]
+		r.slot = n.slot
+		r.covered = s.u.cover != nil && s.u.cover.row(r, &keys.IndexEntry{Value: s.names[n.to:n.end], Number: n.number, Name: name}, n.flag)
+		if r.covered {
+			return true, nil
+		}
+		if ok, err := s.b.fetchNamed(r, name, &s.mem); err != nil || ok {
+			return ok, err
+		}
+	}
+}
+
+// settle makes sure that there is a next item in the list; false at the end.
+func (s *gathered) settle() (bool, error) {
+	for s.at >= len(s.list) {
+		if !s.more {
+			return false, nil
+		}
+		s.from, s.begun = s.last, true
+		if err := s.fill(noLimit); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (s *gathered) empty() bool {
+	ok, err := s.settle()
+	return err == nil && !ok
+}
+
+func (s *gathered) close() { s.u.close() }

@@ -1,0 +1,49 @@
+package agg
+
+import "github.com/orrerydb/orrery/core/value"
+
+// perDocument are the stages that look at each document alone and keep the order.
+var perDocument = map[string]bool{"$match": true, "$project": true, "$addFields": true, "$set": true, "$unset": true, "$unwind": true,
+	"$replaceRoot": true, "$replaceWith": true, "$lookup": true, "$redact": true}
+
+// orderless are the stages that give the same for every order of their documents. A sort gives those that are equal in
+// the order in which they come, which a store of creation order doesn't promise for a sort either.
+var orderless = map[string]bool{"$count": true, "$sortByCount": true, "$sort": true, "$sample": true, "$out": true, "$merge": true}
+
+// byOrder are the accumulators whose result depends on the order of the documents.
+var byOrder = map[string]bool{"$first": true, "$last": true, "$firstN": true, "$lastN": true, "$push": true, "$addToSet": true,
+	"$mergeObjects": true, "$accumulator": true}
+
+// unseen reports whether a pipeline gives the same whatever order its first documents come in.
+func unseen(specs []value.Value) bool {
+	for _, s := range specs {
+		it := s.Iter()
+		if !it.Next() {
+			return false
+		}
+		switch name := string(it.Key()); {
+		case perDocument[name]:
+		case name == "$group":
+			return !ordered(it.Value())
+		default:
+			return orderless[name]
+		}
+	}
+	return false
+}
+
+// ordered reports whether an accumulator of a $group depends on the order of the documents. So does the order of the
+// groups themselves, of which nothing is promised.
+func ordered(group value.Value) bool {
+	for it := group.Iter(); it.Next(); {
+		if string(it.Key()) == "_id" || it.Value().Kind() != value.Object {
+			continue
+		}
+		for acc := it.Value().Iter(); acc.Next(); {
+			if byOrder[string(acc.Key())] {
+				return true
+			}
+		}
+	}
+	return false
+}
