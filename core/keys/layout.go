@@ -92,6 +92,19 @@ func AppendNumber(dst []byte, s Slot, number uint64) []byte {
 	return binary.BigEndian.AppendUint64(AppendPrefix(dst, s, KindNumber), number)
 }
 
+// AppendFact appends the key of a slot's fact about a path.
+func AppendFact(dst []byte, s Slot, path uint64) []byte {
+	return binary.BigEndian.AppendUint64(AppendPrefix(dst, s, KindFact), path)
+}
+
+// FactPath reads the path id of a fact's key.
+func FactPath(key []byte) (id uint64, ok bool) {
+	if len(key) != PrefixLen+8 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(key[PrefixLen:]), true
+}
+
 // AppendFeed appends a feed key.
 func AppendFeed(dst []byte, s Slot, lsn uint64, pos uint16) []byte {
 	dst = binary.BigEndian.AppendUint64(AppendPrefix(dst, s, KindFeed), lsn)

@@ -27,7 +27,8 @@ type Container struct {
 	dropped   atomic.Bool
 	used      atomic.Uint32 // Store.turn when it was last asked for; 0 = by background work only
 	filtering atomic.Bool   // id filters are being made
-	defMu     sync.Mutex    // one update at a time; also guards rb
+	counts    counts
+	defMu     sync.Mutex // one update at a time; also guards rb
 	rb        rebuild
 }
 
@@ -62,6 +63,10 @@ type slot struct {
 	taking  atomic.Int64 // lower bound of the LSNs of a commit that isn't visible yet; 0 = there is none: see Settled
 	flags   atomic.Pointer[indexFlags]
 
+	facts atomic.Pointer[facts] // nil: none. Changes under the latch
+	sums  []index.Counts        // memory of a commit for the entries at the facts' paths, and for the next facts
+	next  []Fact
+
 	ids      atomic.Pointer[idFilter]
 	idsNext  *idFilter   // being made: belongs to the latch
 	noFilter atomic.Bool // the slot has too many items for one, or can't be read
@@ -73,19 +78,47 @@ type slot struct {
 
 // indexFlags is what a query asks of a slot's head.
 type indexFlags struct {
-	classes         uint32
-	elements, lossy index.Bloom
+	classes                  uint32
+	elements, lossy, columns index.Bloom
+}
+
+// flagsOf returns what an item's terms bring, and the classes of its key.
+func flagsOf(t *index.Terms, ident []byte) indexFlags {
+	return indexFlags{t.Classes | keyClasses(ident), t.Elements, t.Lossy, t.Columns}
+}
+
+// add adds other flags and reports whether f changed.
+func (f *indexFlags) add(o *indexFlags) bool {
+	more := o.classes&^f.classes != 0
+	f.classes |= o.classes
+	more = f.elements.Merge(&o.elements) || more
+	more = f.lossy.Merge(&o.lossy) || more
+	return f.columns.Merge(&o.columns) || more
+}
+
+// flags returns what the head says of the slot's index.
+func (h *Head) flags() indexFlags { return indexFlags{h.Classes, h.Elements, h.Lossy, h.Columns} }
+
+// setFlags is the other way.
+func (h *Head) setFlags(f *indexFlags) {
+	h.Classes, h.Elements, h.Lossy, h.Columns = f.classes, f.elements, f.lossy, f.columns
+}
+
+// addFlags adds to what the head says.
+func (h *Head) addFlags(o *indexFlags) {
+	f := h.flags()
+	if f.add(o) {
+		h.setFlags(&f)
+	}
 }
 
 // widen adds what the next head's index holds to the flags, before its commit is visible: a query that sees the commit
 // must not skip what it brought. The caller holds the latch.
 func (s *slot) widen(h *Head) {
-	f := s.flags.Load()
-	elements, lossy := f.elements, f.lossy
-	more := elements.Merge(&h.Elements)
-	more = lossy.Merge(&h.Lossy) || more
-	if classes := f.classes | h.Classes; more || classes != f.classes {
-		s.flags.Store(&indexFlags{classes, elements, lossy})
+	f, more := *s.flags.Load(), h.flags()
+	if f.add(&more) {
+		wider := f
+		s.flags.Store(&wider)
 	}
 }
 
@@ -96,8 +129,9 @@ func (s *slot) publish() {
 	s.upkeep.Store(s.head.upkeep())
 	s.items.Store(s.head.Items)
 	s.bytes.Store(s.head.Bytes)
-	if f := s.flags.Load(); f == nil || f.classes != s.head.Classes || f.elements != s.head.Elements || f.lossy != s.head.Lossy {
-		s.flags.Store(&indexFlags{s.head.Classes, s.head.Elements, s.head.Lossy})
+	if f := s.flags.Load(); f == nil || *f != s.head.flags() {
+		flags := s.head.flags()
+		s.flags.Store(&flags)
 	}
 }
 

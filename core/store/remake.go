@@ -19,16 +19,18 @@ func (c *Container) remakeSlot(sl *slot, pol *index.Policy, to uint32) error {
 	snap := c.st.eng.Snapshot()
 	defer snap.Close()
 	w := chunkWriter{c: c, sl: sl}
-	lo, hi := keys.KindBounds(sl.key, keys.KindIndex)
-	if err := each(snap, lo, hi, func(key, _ []byte) error { return w.delete(key) }); err != nil {
-		return err
+	for _, kind := range [...]keys.Kind{keys.KindFact, keys.KindIndex} {
+		lo, hi := keys.KindBounds(sl.key, kind)
+		if err := each(snap, lo, hi, func(key, _ []byte) error { return w.delete(key) }); err != nil {
+			return err
+		}
 	}
+	sl.facts.Store(nil)
 	h := sl.head
-	h.Index, h.Next, h.Phase = to, 0, Settled
-	h.Classes, h.Elements, h.Lossy = index.Kept, index.Bloom{}, index.Bloom{}
-	h.Tracked = nil
+	h.Index, h.Next, h.Phase, h.Facts = to, 0, Settled, h.Facts+1
+	h.setFlags(&indexFlags{classes: index.Kept})
 	v := View{c: c, snap: snap}
-	lo, hi = keys.KindBounds(sl.key, keys.KindItem)
+	lo, hi := keys.KindBounds(sl.key, keys.KindItem)
 	err := each(snap, lo, hi, func(key, val []byte) error {
 		var it Item
 		if _, err := v.Decode(&it, key[keys.PrefixLen:], val); err != nil {
@@ -36,9 +38,8 @@ func (c *Container) remakeSlot(sl *slot, pol *index.Policy, to uint32) error {
 		}
 		t := collect(pol, &it)
 		defer termsPool.Put(t)
-		h.Classes |= t.Classes | keyClasses(it.ident)
-		h.Elements.Merge(&t.Elements)
-		h.Lossy.Merge(&t.Lossy)
+		more := flagsOf(t, it.ident)
+		h.addFlags(&more)
 		for i := range t.Len() {
 			term, flag := t.At(i)
 			if err := w.put(keys.AppendIndexEntry(nil, sl.key, term, it.Number, it.ident), []byte{flag}); err != nil {
