@@ -233,11 +233,7 @@ func TestPagingOfEveryEntry(t *testing.T) {
 					}
 					put(t, c, core.Create, fmt.Sprintf(`{"id":"%03d","pk":"p%d"%s}`, i, i%5, n))
 				}
-				ids(t, c, &q) // makes the slots count the path
-				plan, err := c.Explain(bg, &q)
-				if err != nil || !plan.Covered || plan.Kind != access.Index {
-					t.Fatalf("the plan is %s (%v)", plan.Explain(), err)
-				}
+				waitPlan(t, c, &q, func(p *access.Plan) bool { return p.Covered && p.Kind == access.Index })
 				got, token := page(t, c, q, k)
 				setPolicy(t, e, c, policy)
 				got = append(got, rest(t, c, q, token, 7)...)

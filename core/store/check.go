@@ -64,9 +64,10 @@ type checker struct {
 	odd      map[keys.Kind]bool
 	logicals *logicalCheck
 	head     Head
-	lsn      int64          // of the slot's last commit
-	facts    facts          // that are exact
-	counted  []index.Counts // what the items have at their paths
+	lsn      int64             // of the slot's last commit
+	kept     map[uint64][]byte // facts that the slot keeps in memory, as they are stored
+	facts    facts             // that are exact
+	counted  []index.Counts    // what the items have at their paths
 }
 
 // entrySum is the sum of the hashes of a set of entries, and how many they are.
@@ -161,6 +162,10 @@ func (k *checker) begin(sl *slot) {
 	sl.mu.Lock() // the snapshot and the index version belong together
 	k.snap = k.c.st.eng.Snapshot()
 	k.up, k.lsn = k.c.upkeepOf(sl), sl.head.LSN
+	k.kept = make(map[uint64][]byte, len(sl.facts.Load().all()))
+	for _, f := range sl.facts.Load().all() {
+		k.kept[f.path] = f.stored()
+	}
 	sl.mu.Unlock()
 	k.logicals = &logicalCheck{k: k}
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"slices"
@@ -331,9 +332,9 @@ func (v *View) Fact(slot int, path uint64) (fact Fact, ok bool, err error) {
 
 // The facts of a slot that a check compares with its items.
 
-// readFacts reads those that are exact.
+// readFacts reads those that are exact. All that are stored must be those that the slot keeps: commits change no others.
 func (k *checker) readFacts() error {
-	return k.entries(keys.KindFact, func(key, val []byte) error {
+	err := k.entries(keys.KindFact, func(key, val []byte) error {
 		f := &fact{}
 		path, ok := keys.FactPath(key)
 		exact, _, err := f.decode(val)
@@ -342,12 +343,19 @@ func (k *checker) readFacts() error {
 			k.bad("malformed key of a fact: %x", key[keys.PrefixLen-1:])
 		case err != nil:
 			k.bad("fact of path %x: %v", path, err)
+		case !bytes.Equal(k.kept[path], val):
+			k.bad("fact of path %x is another one than the slot keeps", path)
 		case exact:
 			k.facts.paths, k.facts.list = append(k.facts.paths, path), append(k.facts.list, f)
 			k.counted = append(k.counted, index.Counts{})
 		}
+		delete(k.kept, path)
 		return nil
 	})
+	for path := range k.kept {
+		k.bad("fact of path %x is missing", path)
+	}
+	return err
 }
 
 // compareFacts compares them with what the items have.
