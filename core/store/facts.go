@@ -268,7 +268,7 @@ func (d *draft) facts(p *part) {
 	if fc.of == nil {
 		return
 	}
-	if p.h.Next != 0 && p.h.Classes&spilled != 0 { // see stay
+	if p.h.Next != 0 && p.h.Classes&spilled != 0 { // see lasting
 		fc.goes, fc.left = true, fc.of.without(d.late, p.sl, &p.h, func(*fact) bool { return true })
 		return
 	}
