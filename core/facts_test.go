@@ -760,6 +760,9 @@ func ptr[T any](v T) *T { return &v }
 func TestFactsUnderLoad(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 2})
 	c := newContainer(t, e, core.ContainerSpec{})
+	for i := range 50 {
+		put(t, c, core.Create, fmt.Sprintf(`{"id":"old%d","pk":"p%d"}`, i, i))
+	}
 	var writers, readers sync.WaitGroup
 	stop := make(chan bool)
 	for w := range 4 {
