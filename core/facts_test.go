@@ -926,6 +926,32 @@ func TestSpilledItemsDuringRebuild(t *testing.T) {
 	}
 }
 
+// TestOrderWithoutWrites: where the store takes no writes nothing is counted, what is known is used, and other orders are sorted.
+func TestOrderWithoutWrites(t *testing.T) {
+	raw := memkv.New()
+	e, err := core.Open(bg, raw, core.Options{MinSlots: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newContainer(t, e, core.ContainerSpec{})
+	for i := range 50 {
+		put(t, c, core.Create, fmt.Sprintf(`{"id":"%03d","pk":"p%d","n":%d,"m":%d}`, i, i, i, i))
+	}
+	wantSorted(t, c, "n", false)
+	if e, err = core.Open(bg, raw, core.Options{ReadOnly: true}); err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if c, err = e.Container("db", "c"); err != nil {
+		t.Fatal(err)
+	}
+	wantSorted(t, c, "n", false)
+	wantSorted(t, c, "m", true)
+	if n := len(factKeys(t, raw)); n != slotCount(t, raw) {
+		t.Errorf("%d facts", n)
+	}
+}
+
 // TestFactsAreNotRestored: a store that is made anew of another one's items has no facts until somebody asks.
 func TestFactsAreNotRestored(t *testing.T) {
 	raw := memkv.New()

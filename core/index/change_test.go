@@ -12,7 +12,7 @@ import (
 )
 
 // appendField appends a BSON element of a JSON value, so that a test can write a name twice.
-func appendField(t *testing.T, dst []byte, name, json string) []byte {
+func appendField(t testing.TB, dst []byte, name, json string) []byte {
 	v, err := doc.ValueFromJSON([]byte(json))
 	if err != nil {
 		t.Fatal(err)
