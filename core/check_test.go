@@ -10,10 +10,12 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
 )
 
 // damageStore is a small store with a key of every kind; its clock is frozen so that every copy has the same keys.
@@ -29,6 +31,7 @@ func damageStore(t *testing.T) (*core.Engine, kv.Engine) {
 	for i := range 3 {
 		put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"a","u":%d,"ttl":100,"v":[%d,%q]}`, i, i, i, strings.Repeat("x", 300)))
 	}
+	ids(t, c, &exec.Query{OrderBy: orderBy(false, "v"), Compare: value.CompareCosmos}) // makes facts
 	return e, raw
 }
 
@@ -103,7 +106,7 @@ func TestCheckFindsDamage(t *testing.T) {
 			})
 		}
 	}
-	for _, k := range []keys.Kind{keys.KindHead, keys.KindLogical, keys.KindItem, keys.KindNumber, keys.KindIndex, keys.KindUnique, keys.KindFeed, keys.KindTTL} {
+	for _, k := range []keys.Kind{keys.KindHead, keys.KindLogical, keys.KindFact, keys.KindItem, keys.KindNumber, keys.KindIndex, keys.KindUnique, keys.KindFeed, keys.KindTTL} {
 		if kinds[k] == 0 {
 			t.Errorf("no key of kind %x was damaged", k)
 		}

@@ -41,7 +41,7 @@ func TestFieldNameTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 		put(t, c, core.Create, `{"id":"2","pk":"a"}`)
-		for range 2 { // the second time the slots count the path
+		for range 2 { // the second time the slots know the path
 			if got := ids(t, c, &exec.Query{OrderBy: orderBy(false, "n"), Compare: value.CompareCosmos}); len(got) != 2 {
 				t.Errorf("in order: %v", got)
 			}

@@ -174,12 +174,7 @@ func TestPagingOverChanges(t *testing.T) {
 				for i := range 160 {
 					put(t, c, core.Create, fmt.Sprintf(`{"id":"%03d","pk":"p%d","m":%d,"n":%d}`, i, i%5, i%3, i*7%40))
 				}
-				if qname == "ordered" || q.Needs != nil {
-					ids(t, c, &q) // makes the slots count the path
-				}
-				if plan, err := c.Explain(bg, &q); err != nil || plan.Kind != kinds[qname] || plan.Covered != (q.Needs != nil) {
-					t.Fatalf("the plan is %s (%v)", plan.Explain(), err)
-				}
+				waitPlan(t, c, &q, func(p *access.Plan) bool { return p.Kind == kinds[qname] && p.Covered == (q.Needs != nil) })
 				changedBetweenPages(t, c, q, func(last string) { change(t, e, c, core.Item{}, last) })
 			})
 		}
@@ -233,11 +228,7 @@ func TestPagingOfEveryEntry(t *testing.T) {
 					}
 					put(t, c, core.Create, fmt.Sprintf(`{"id":"%03d","pk":"p%d"%s}`, i, i%5, n))
 				}
-				ids(t, c, &q) // makes the slots count the path
-				plan, err := c.Explain(bg, &q)
-				if err != nil || !plan.Covered || plan.Kind != access.Index {
-					t.Fatalf("the plan is %s (%v)", plan.Explain(), err)
-				}
+				waitPlan(t, c, &q, func(p *access.Plan) bool { return p.Covered && p.Kind == access.Index })
 				got, token := page(t, c, q, k)
 				setPolicy(t, e, c, policy)
 				got = append(got, rest(t, c, q, token, 7)...)

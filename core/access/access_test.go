@@ -28,33 +28,22 @@ type fake struct {
 	marks    map[uint64]bool // path ids in the sets of slots' heads
 }
 
-func (f *fake) Policy() *index.Policy { return f.pol }
-func (f *fake) IndexReady() bool      { return f.ready }
-func (f *fake) KeyPaths() [][]string  { return f.keys }
-func (f *fake) MayHoldForeign() bool  { return f.foreign }
-func (f *fake) MayHoldLossy(path uint64) bool {
-	return f.marks[path]
-}
+func (f *fake) Policy() *index.Policy          { return f.pol }
+func (f *fake) IndexReady() bool               { return f.ready }
+func (f *fake) KeyPaths() [][]string           { return f.keys }
+func (f *fake) MayHoldForeign() bool           { return f.foreign }
+func (f *fake) MayHoldInColumn(id uint64) bool { return f.marks[id] }
+func (f *fake) InOrder(p Path) bool            { return !f.MayHoldElements(p) }
 func (f *fake) MayHoldGraphForm() bool {
 	return f.graph
 }
 func (f *fake) KeysMayBeForeign() bool {
 	return f.foreign
 }
-func (f *fake) MayHoldElements(path uint64) bool {
-	if f.marks[path] {
-		return true
-	}
-	for name := range f.elements {
-		if f.pol.PathID(strings.Split(name, ".")) == path {
-			return true
-		}
-	}
-	return false
-}
-func (f *fake) Coverable() bool          { return !f.ttl }
-func (f *fake) InOneClass(p Path) bool   { return f.complete[strings.Join(p.Segs, ".")] }
-func (f *fake) EveryItemHas(p Path) bool { return f.complete[strings.Join(p.Segs, ".")] }
+func (f *fake) MayHoldElements(p Path) bool { return f.elements[strings.Join(p.Segs, ".")] }
+func (f *fake) Coverable() bool             { return !f.ttl }
+func (f *fake) InOneClass(p Path) bool      { return f.complete[strings.Join(p.Segs, ".")] }
+func (f *fake) EveryItemHas(p Path) bool    { return f.complete[strings.Join(p.Segs, ".")] }
 func (f *fake) NamesEveryItem(p Path) bool {
 	return isAlways(p) || f.complete[strings.Join(p.Segs, ".")]
 }

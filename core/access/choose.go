@@ -157,10 +157,14 @@ type Source interface {
 	KeyPaths() [][]string
 	// MayHoldElements reports whether a path may have array elements in any slot; MayHoldForeign whether any slot may hold
 	// kinds that JSON lacks.
-	MayHoldElements(path uint64) bool
+	MayHoldElements(p Path) bool
 	MayHoldForeign() bool
-	// MayHoldLossy reports whether a path may have cut values in any slot.
-	MayHoldLossy(path uint64) bool
+	// MayHoldInColumn reports whether a column of a composite index may have held in any slot what an id of index.Column
+	// stands for.
+	MayHoldInColumn(id uint64) bool
+	// InOrder reports whether the index entries at a path are in the order of the values, one an item, as far as they are of
+	// one class. It may take a count of them: it is asked where the answer saves a sort.
+	InOrder(p Path) bool
 	// MayHoldGraphForm reports whether any slot may hold vertex properties (index.GraphForm).
 	MayHoldGraphForm() bool
 	// KeysMayBeForeign reports whether partition keys or ids may be of such kinds, whatever the policy indexes.
@@ -259,7 +263,7 @@ func ordered(src Source, r Request, cs []*Pred) (Plan, bool) {
 		if c.Op != OpRange && c.Op != OpIn && c.Op != OpPrefix || c.Any || !oneClass(c) {
 			continue
 		}
-		if c.Path.Elements && src.MayHoldElements(src.Policy().PathID(c.Path.Segs)) || c.Foreign && src.MayHoldForeign() {
+		if c.Path.Elements && !src.InOrder(c.Path) || c.Foreign && src.MayHoldForeign() {
 			continue
 		}
 		return Plan{Kind: Ordered, Leaf: c, Why: "range and order are on one path"}, true
@@ -476,7 +480,7 @@ func conjunctKeys(src Source, cs []*Pred) []Key {
 			return false
 		}
 		if c.Path.Elements && !(len(c.Path.Segs) == 1 && c.Path.Segs[0] == "_id") {
-			return src.IndexReady() && src.Policy().Covers(c.Path.Segs, true) && !src.MayHoldElements(src.Policy().PathID(c.Path.Segs))
+			return src.IndexReady() && src.Policy().Covers(c.Path.Segs, true) && !src.MayHoldElements(c.Path)
 		}
 		return true
 	}

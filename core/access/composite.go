@@ -161,7 +161,7 @@ func columnBounds(p *Pred, cut int) (lo, hi []byte) {
 // on returns the condition on a column that the index can answer: an equality with at most most values, else a range or prefix.
 func on(src Source, col *index.Column, cs []*Pred, most int) (eq, rng *Pred) {
 	for _, c := range cs {
-		if !slices.Equal(c.Path.Segs, col.Segs) || c.Path.Elements && src.MayHoldElements(col.Array) || c.Foreign && src.MayHoldElements(col.Foreign) {
+		if !slices.Equal(c.Path.Segs, col.Segs) || c.Path.Elements && src.MayHoldInColumn(col.Array) || c.Foreign && src.MayHoldInColumn(col.Foreign) {
 			continue
 		}
 		switch {
@@ -287,13 +287,13 @@ func (c *Composite) Fixed(p Path) bool {
 
 // trusted reports whether the bytes of a column are in a language's order of its values.
 func trusted(src Source, col *index.Column, p Path, order Collation) bool {
-	if src.MayHoldLossy(col.Lossy) {
+	if src.MayHoldInColumn(col.Lossy) {
 		return false
 	}
 	if order == BSONOrder {
-		return !src.MayHoldElements(col.Array) && !src.MayHoldElements(col.Mixed)
+		return !src.MayHoldInColumn(col.Array) && !src.MayHoldInColumn(col.Mixed)
 	}
-	return !p.Elements && !src.MayHoldElements(col.Foreign)
+	return !p.Elements && !src.MayHoldInColumn(col.Foreign)
 }
 
 // byComposite returns the plan of the composite index that gives the wanted order, unless the filter has conditions that it

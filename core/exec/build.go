@@ -23,6 +23,9 @@ type builder struct {
 
 	layout keys.Entries // of the index entries
 	ident  []byte       // of the item that is fetched
+
+	asks  []access.Path // whose facts some slot doesn't know: with them the plan may be better
+	asked []uint64      // ids of paths that were asked for before
 }
 
 // poll returns Timeout when the query's context has ended, and an error when its view is far too old; sources call it
@@ -307,29 +310,6 @@ func (b *builder) IndexReady() bool { return b.view.Indexed() }
 // KeyPaths implements access.Source.
 func (b *builder) KeyPaths() [][]string { return b.view.Container().Def().KeyPaths() }
 
-// MayHoldElements implements access.Source.
-func (b *builder) MayHoldElements(path uint64) bool {
-	if !b.view.Indexed() {
-		return true
-	}
-	for i := range b.view.Slots() {
-		if b.view.HasElements(i, path) {
-			return true
-		}
-	}
-	return false
-}
-
-// MayHoldLossy implements access.Source.
-func (b *builder) MayHoldLossy(path uint64) bool {
-	for i := range b.view.Slots() {
-		if b.view.HasLossy(i, path) {
-			return true
-		}
-	}
-	return false
-}
-
 // MayHoldForeign implements access.Source.
 func (b *builder) MayHoldForeign() bool {
 	if !b.view.Indexed() {
@@ -359,43 +339,8 @@ func (b *builder) MayHoldGraphForm() bool {
 }
 
 // unordered reports whether the index order of a path can't be trusted: cut values, the "any value" entries of items
-// with too many terms, items with several entries.
-func (b *builder) unordered(leaf *access.Pred) bool {
-	if leaf.Comp != nil {
-		return false // access has asked for each column
-	}
-	id := b.Policy().PathID(leaf.Path.Segs)
-	for i := range b.spans {
-		if s := b.spans[i].slot; b.view.HasLossy(s, id) || b.view.HasElements(s, id) {
-			return true
-		}
-	}
-	return false
-}
-
-// EveryItemHas implements access.Source. The first question about a path makes the slots count it.
-func (b *builder) EveryItemHas(p access.Path) bool {
-	id := b.Policy().PathID(p.Segs)
-	if b.unordered(&access.Pred{Path: p}) {
-		return false
-	}
-	var class byte
-	for i := range b.spans {
-		slot := b.spans[i].slot
-		complete, tracked, err := b.view.Complete(slot, id)
-		if err != nil {
-			return false
-		}
-		if !tracked {
-			_ = b.view.Container().Track(b.rows.ctx, id) // for the next query; this one's view is older
-			return false
-		}
-		if !complete || !b.oneClass(slot, id, &class) {
-			return false
-		}
-	}
-	return true
-}
+// with too many terms, items with several entries. Of a composite index access has asked for each column.
+func (b *builder) unordered(leaf *access.Pred) bool { return leaf.Comp == nil && !b.InOrder(leaf.Path) }
 
 // oneClass reports whether all entries of a path in a slot have one class, the same as in the slots before.
 func (b *builder) oneClass(slot int, path uint64, class *byte) bool {

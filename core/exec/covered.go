@@ -269,11 +269,6 @@ func (b *builder) InOneClass(p access.Path) bool {
 	return true
 }
 
-// many reports whether items may have several entries that the leaf takes.
-func (l *leaf) many(b *builder, slot int) bool {
-	return l.pred.Path.Elements && b.view.HasElements(slot, l.path)
-}
-
 // sharp reports whether entries with equal values in a slot are of equal values, and in the order of all values.
 func (b *builder) sharp(slot int) bool {
 	const odd = index.FormsKnown | index.Odd

@@ -207,7 +207,7 @@ func (s *ends) start() bool {
 				return false
 			}
 			s.sps, x.upto = x.b.slotOf(x.i)
-			x.many = x.b.view.HasElements(s.sps[0].slot, x.leaf.path)
+			x.many = x.leaf.several(x.b, s.sps[0].slot)
 			s.p, s.back = 0, false
 		}
 		for ; s.p < len(s.parts); s.p++ {

@@ -98,7 +98,7 @@ func (s *indexScan) settle() (bool, error) {
 			}
 			var sps []span
 			sps, s.upto = s.b.slotOf(s.i)
-			s.many = s.b.view.HasElements(sps[0].slot, s.leaf.path)
+			s.many = s.leaf.several(s.b, sps[0].slot)
 			s.e.start(sps, s.from)
 			s.opened = true
 		}

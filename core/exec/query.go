@@ -156,11 +156,36 @@ func Open(ctx context.Context, c *store.Container, q *Query, bud *budget.Budget)
 	return r, nil
 }
 
-// open makes view and source from a continuation on.
+// open makes view and source from a continuation on. Where it would do with less when slots knew the facts of some
+// paths, it waits until they are counted, and makes both anew: a view doesn't show what was counted after it.
 func (r *Rows) open(c *store.Container, token string) error {
+	before, asked := r.stats, []uint64(nil)
+	for {
+		b, err := r.build(c, token, asked)
+		if err != nil {
+			return err
+		}
+		counts := b.counts()
+		if len(counts) == 0 {
+			return nil
+		}
+		r.closeSource()
+		for _, done := range counts {
+			select {
+			case <-done:
+			case <-r.ctx.Done():
+				return r.expired()
+			}
+		}
+		asked, r.stats.Plan, r.stats.Sorted = b.asked, before.Plan, before.Sorted
+	}
+}
+
+// build makes a view and a source; asked are the paths that were asked for before.
+func (r *Rows) build(c *store.Container, token string, asked []uint64) (*builder, error) {
 	from, err := decodeToken(token, r.hash)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	layout := c.Entries()
 	r.former = from.resume(layout, len(r.given.OrderBy) > 0 && r.given.OrderBy[0].Desc)
@@ -170,12 +195,12 @@ func (r *Rows) open(c *store.Container, token string) error {
 		own.Pred = p
 		r.q = &own
 	}
-	b := &builder{rows: r, view: r.view, q: r.q, from: from, layout: layout}
+	b := &builder{rows: r, view: r.view, q: r.q, from: from, layout: layout, asked: asked}
 	if r.src, err = b.build(); err != nil {
 		r.view.Close()
-		return store.Translate(err)
+		return nil, store.Translate(err)
 	}
-	return nil
+	return b, nil
 }
 
 // renew goes on in a new view when the present one is old: a view that is open holds the space of what is removed. A

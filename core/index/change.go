@@ -15,7 +15,7 @@ type Version struct {
 
 // CollectChange fills a and b with the index terms of two versions of a document, without the terms of fields that both have
 // alike: so a change costs what it changes, not what the document holds. Diff of a and b is the difference of the two documents' terms,
-// and so is the difference of their HasValue; nothing else is told by them. shared is about how many terms were left out of
+// and so is the difference of what Count counts in them; nothing else is told by them. shared is about how many terms were left out of
 // each.
 func (p *Policy) CollectChange(a, b *Terms, old, new Version) (shared int) {
 	changedOld, changedNew, shared := p.changed(a.fields[:0], b.fields[:0], old.Doc, new.Doc)

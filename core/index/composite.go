@@ -30,9 +30,8 @@ type Composite struct {
 	Cut int
 }
 
-// Column is one path of a composite index. The ids are what the Bloom sets of a slot's head know about its values:
-// Lossy is in the set of lossy terms, the others are in the set of paths with elements. They are the path's, so that
-// the sets stay sparse where several indexes have it.
+// Column is one path of a composite index. The ids are what the Bloom set Columns of a slot's head knows about its
+// values. They are the path's, so that the set stays sparse where several indexes have it.
 type Column struct {
 	Segs []string // stored names; SystemTS for the time of the last write
 	Desc bool
@@ -139,7 +138,7 @@ func (c *Composite) identify(seed uint64) {
 	}
 }
 
-// term adds the entry of a document, and the marks of its values to the sets.
+// term adds the entry of a document, and the marks of its values to the set.
 func (c *Composite) term(t *Terms, doc []byte, ts int64) {
 	off := t.begin(c.ID)
 	flag, form := byte(FlagSet), anyForm
@@ -152,17 +151,17 @@ func (c *Composite) term(t *Terms, doc []byte, ts int64) {
 		var lossy bool
 		if t.buf, lossy = keys.AppendColumn(t.buf, v, c.Cut, col.Desc); lossy {
 			flag |= FlagLossy
-			t.Lossy.Add(col.Lossy)
+			t.Columns.Add(col.Lossy)
 		}
 		form = form.with(v, lossy || array)
 		if array {
-			t.Elements.Add(col.Array)
+			t.Columns.Add(col.Array)
 		}
 		if col.foreign(v) {
-			t.Elements.Add(col.Foreign)
+			t.Columns.Add(col.Foreign)
 		}
 		if mixed(v) {
-			t.Elements.Add(col.Mixed)
+			t.Columns.Add(col.Mixed)
 		}
 	}
 	t.end(c.ID, off, flag|form.bits())

@@ -245,6 +245,9 @@ func (t *Terms) markMany() {
 		if n > 1 {
 			for k := i; k < j; k++ {
 				t.list[k].flag &^= FormMask
+				if plain > 1 && t.list[k].flag&FlagElement == 0 {
+					t.list[k].flag |= FlagMany
+				}
 			}
 			t.Classes |= Odd
 			if plain > 1 {

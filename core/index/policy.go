@@ -9,6 +9,7 @@ package index
 import (
 	"encoding/binary"
 	"encoding/json"
+	"reflect"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
@@ -243,4 +244,20 @@ func (p *Policy) Minimal() *Policy {
 		m.root.kid(name).scalar = include
 	}
 	return m
+}
+
+// Exact reports whether the policy names a path: then items without a value there have an entry, of class Undefined.
+func (p *Policy) Exact(path uint64) bool {
+	for i := range p.exact {
+		if p.exact[i].id == path {
+			return true
+		}
+	}
+	return false
+}
+
+// SameBelow reports whether two policies have the same entries of values at and below a field of the document: so
+// whatever rebuild goes from one to the other, these entries stay. They don't where an item has more than MaxTerms.
+func SameBelow(a, b *Policy, field string) bool {
+	return a.root.subtree == b.root.subtree && reflect.DeepEqual(a.root.kids[field], b.root.kids[field])
 }

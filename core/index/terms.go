@@ -35,7 +35,8 @@ const (
 	FlagElement = 1 << 0 // the value is an element of an array, not the value at the path
 	FlagLossy   = 1 << 1 // the encoded value is cut: equal encodings may be different values
 	// Bits 2 and 3: FormMask
-	FlagSet = 1 << 7 // always there: a stored value is never empty and this one never zero
+	FlagMany = 1 << 4 // the item has several values at the path itself: a field name stands twice
+	FlagSet  = 1 << 7 // always there: a stored value is never empty and this one never zero
 )
 
 // Terms are the index terms of one document, sorted and without duplicates. Reuse one with Reset.
@@ -47,8 +48,8 @@ type Terms struct {
 	// Classes has bit c>>3 set for each class byte c of a term: lets a query skip classes that a slot has never held.
 	Classes uint32
 	// Elements and Lossy are Bloom sets of the path ids with an element or a lossy term. Elements also has each path with
-	// several terms of one document.
-	Elements, Lossy Bloom
+	// several terms of one document. Columns is one of the ids of columns of composite indexes, see Column.
+	Elements, Lossy, Columns Bloom
 }
 
 type term struct {
@@ -107,7 +108,7 @@ func (b *Bloom) Merge(o *Bloom) (changed bool) {
 
 // Reset empties t and keeps its memory.
 func (t *Terms) Reset() {
-	t.buf, t.list, t.Classes, t.Elements, t.Lossy = t.buf[:0], t.list[:0], 0, Bloom{}, Bloom{}
+	t.buf, t.list, t.Classes, t.Elements, t.Lossy, t.Columns = t.buf[:0], t.list[:0], 0, Bloom{}, Bloom{}, Bloom{}
 }
 
 // Len returns the number of terms.
@@ -117,18 +118,6 @@ func (t *Terms) Len() int { return len(t.list) }
 func (t *Terms) At(i int) (b []byte, flag byte) {
 	e := t.list[i]
 	return t.buf[e.off:e.end], e.flag
-}
-
-// HasValue returns how many terms there are for the value at a path itself, not for elements: 0 or 1, and more where a
-// document has a field name twice.
-func (t *Terms) HasValue(path uint64) (n int) {
-	t.Path(path, func(_ []byte, flag byte) bool {
-		if flag&FlagElement == 0 {
-			n++
-		}
-		return true
-	})
-	return n
 }
 
 // Path calls f for the terms of a path, in order, until it returns false; val is the encoded value.
@@ -409,7 +398,7 @@ func (t *Terms) Merge(o *Terms) {
 		}
 		if c == 0 && len(a) > 0 {
 			if f := a[0].flag; f != e.flag {
-				e.flag = FlagSet | f&e.flag&FlagElement | (f|e.flag)&FlagLossy
+				e.flag = FlagSet | f&e.flag&FlagElement | (f|e.flag)&(FlagLossy|FlagMany)
 			}
 			a = a[1:]
 		}
@@ -419,6 +408,7 @@ func (t *Terms) Merge(o *Terms) {
 	t.Classes |= o.Classes
 	t.Elements.Merge(&o.Elements)
 	t.Lossy.Merge(&o.Lossy)
+	t.Columns.Merge(&o.Columns)
 }
 
 // Same reports whether o has the same terms with the same flags.

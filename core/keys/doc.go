@@ -10,6 +10,7 @@
 //	0x20   data:   generation u32, slot u32, kind u8, ...                      with, by kind:
 //	  0x01 head      -                                                         -> Head (core/store)
 //	  0x02 logical   place, tuple                                              -> LogicalHead; none where the key is the id
+//	  0x03 fact      path id u64                                               -> Fact (core/store)
 //	  0x10 item      place, tuple, id                                          -> envelope + document
 //	  0x11 chunk     item key, n                                               -> reserved: part of an item above the engine's value limit
 //	  0x21 number    counter of the item number, 5 bytes                       -> item suffix

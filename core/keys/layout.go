@@ -102,6 +102,19 @@ func NumberCounter(key []byte) (counter uint64, ok bool) {
 	return uint64(b[0])<<32 | uint64(binary.BigEndian.Uint32(b[1:])), true
 }
 
+// AppendFact appends the key of a slot's fact about a path.
+func AppendFact(dst []byte, s Slot, path uint64) []byte {
+	return binary.BigEndian.AppendUint64(AppendPrefix(dst, s, KindFact), path)
+}
+
+// FactPath reads the path id of a fact's key.
+func FactPath(key []byte) (id uint64, ok bool) {
+	if len(key) != PrefixLen+8 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(key[PrefixLen:]), true
+}
+
 // AppendFeed appends a feed key.
 func AppendFeed(dst []byte, s Slot, lsn uint64, pos uint16) []byte {
 	dst = binary.BigEndian.AppendUint64(AppendPrefix(dst, s, KindFeed), lsn)

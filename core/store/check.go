@@ -67,11 +67,12 @@ type checker struct {
 	odd      map[keys.Kind]bool
 	logicals *logicalCheck
 	head     Head
-	lsn      int64            // of the slot's last commit
-	lowest   uint64           // least counter of an item
-	oldest   int64            // least LSN of an item
-	tracked  map[uint64]int64 // items with a value at a tracked path
-	paths    []uint64
+	lsn      int64             // of the slot's last commit
+	lowest   uint64            // least counter of an item
+	oldest   int64             // least LSN of an item
+	kept     map[uint64][]byte // facts that the slot keeps in memory, as they are stored
+	facts    facts             // that are exact
+	counted  []index.Counts    // what the items have at their paths
 }
 
 // entrySum is the sum of the hashes of a set of entries, and how many they are.
@@ -126,6 +127,9 @@ func (k *checker) slot(sl *slot) (err error) {
 			k.bad("the check can't go on: %v", r)
 		}
 	}()
+	if err := k.readFacts(); err != nil {
+		return err
+	}
 	if err := k.items(k.item); err != nil {
 		return err
 	}
@@ -159,13 +163,14 @@ func (k *checker) slot(sl *slot) (err error) {
 
 func (k *checker) begin(sl *slot) {
 	k.sl, k.sums, k.odd, k.unread, k.naming = sl, [256]entrySum{}, map[keys.Kind]bool{}, false, false
-	k.head, k.tracked, k.paths = Head{}, map[uint64]int64{}, nil
+	k.head, k.facts, k.counted = Head{}, facts{}, nil
 	sl.mu.Lock() // the snapshot and the index version belong together
 	k.snap = k.c.st.eng.Snapshot()
 	k.up, k.lsn = k.c.upkeepOf(sl), sl.head.LSN
 	k.bare, k.stale = sl.head.bare(), sl.head.Stale
-	for _, t := range sl.head.Tracked {
-		k.paths = append(k.paths, t.Path)
+	k.kept = make(map[uint64][]byte, len(sl.facts.Load().all()))
+	for _, f := range sl.facts.Load().all() {
+		k.kept[f.path] = f.stored()
 	}
 	sl.mu.Unlock()
 	k.lowest, k.oldest = math.MaxUint64, math.MaxInt64
@@ -292,17 +297,14 @@ func (k *checker) item(it *checked) error {
 	if err != nil {
 		return err
 	}
-	k.head.Classes |= t.Classes | keyClasses(it.ident)
-	k.head.Elements.Merge(&t.Elements)
-	k.head.Lossy.Merge(&t.Lossy)
+	more := flagsOf(t, it.ident)
+	k.head.addFlags(&more)
 	k.head.Ticks = max(k.head.Ticks, it.Ticks)
 	k.lowest, k.oldest = min(k.lowest, Counter(it.Number)), min(k.oldest, it.LSN)
 	if Counter(it.Number) > k.c.counter.numbers() || !k.c.mayNumber(it.at.place, it.Number) {
 		k.bad("item %x has number %x, which was never given out for it", it.at.suffix, it.Number)
 	}
-	for _, p := range k.paths {
-		k.tracked[p] += int64(t.HasValue(p))
-	}
+	t.Count(k.facts.paths, k.counted, 1)
 	size := storedSize(it.at, &it.Item)
 	k.head.Items++
 	k.head.Bytes += size

@@ -137,11 +137,7 @@ func (k *checker) heads() error {
 	if limit := k.c.counter.limit(); h.LSN > limit {
 		k.bad("head LSN %d is above the counter's %d", h.LSN, limit)
 	}
-	for _, t := range h.Tracked {
-		if n := k.tracked[t.Path]; n != t.Count && h.Next == 0 && !k.unread {
-			k.bad("head counts %d items at path %x, there are %d", t.Count, t.Path, n)
-		}
-	}
+	k.compareFacts(&h)
 	if up := k.up.state >> 32; uint64(h.Index) != up {
 		k.bad("head has index version %d, not %d", h.Index, up)
 	}
@@ -153,6 +149,9 @@ func (k *checker) heads() error {
 	}
 	if all := h.Lossy; all.Merge(&k.head.Lossy) {
 		k.bad("head lacks paths with cut values")
+	}
+	if all := h.Columns; all.Merge(&k.head.Columns) {
+		k.bad("head lacks what columns of composite indexes have held")
 	}
 	if last := h.latest(); last < k.head.Ticks {
 		k.bad("head time %d is before an item's %d", last, k.head.Ticks)

@@ -148,7 +148,7 @@ func (k *checker) parseIndex(key []byte) (keys.IndexEntry, error) {
 
 // strangers looks for keys of kinds that a slot doesn't have.
 func (k *checker) strangers() error {
-	known := map[keys.Kind]bool{keys.KindHead: true, keys.KindLogical: true, keys.KindItem: true}
+	known := map[keys.Kind]bool{keys.KindHead: true, keys.KindLogical: true, keys.KindFact: true, keys.KindItem: true}
 	for _, kind := range derivedKinds {
 		known[kind] = true
 	}

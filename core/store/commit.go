@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"sync"
 
@@ -49,6 +48,7 @@ type part struct {
 	evicted []change     // expired items whose unique values the commit takes
 	h       Head         // from fill on
 	head    []byte
+	facts   factsChange
 }
 
 // scratch is memory for one key and one value.
@@ -108,9 +108,11 @@ func (d *draft) prepare() error {
 			ch := &p.chs[k]
 			d.early(d.b, p.sl, ch)
 			if ch.newTerms != nil {
-				p.flags.add(ch.newTerms.Classes, &ch.newTerms.Elements, &ch.newTerms.Lossy)
+				more := flagsOf(ch.newTerms, ch.id.ident)
+				p.flags.add(&more)
+			} else {
+				p.flags.classes |= keyClasses(ch.id.ident)
 			}
-			p.flags.classes |= keyClasses(ch.id.ident)
 			p.extra = p.extra || ch.extra
 			d.b.Frees = d.b.Frees && ch.item == nil
 		}
@@ -172,7 +174,7 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 		p.head = p.h.append(p.sl.spare[:0])
 		d.late.Put(p.sl.headKey, p.head)
 		p.sl.rb.extra = p.sl.rb.extra || p.extra
-		p.sl.rb.note(p.flags.classes, &p.flags.elements, &p.flags.lossy)
+		p.sl.rb.note(&p.flags)
 		p.sl.widen(&p.h)
 		p.sl.remember(p.chs)
 		d.pre = append(d.pre, kv.Precondition{Key: p.sl.headKey, Expect: kv.Equal, Value: p.sl.headBytes})
@@ -227,7 +229,7 @@ func (p *part) early(last int64) bool {
 func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 	sl := p.sl
 	p.h = sl.head
-	p.h.Tracked = slices.Clone(sl.head.Tracked)
+	p.beginFacts()
 	sl.taking.Store(d.c.counter.given.Load() + 1)
 	lsn, err := d.c.counter.nextLSN(ctx, p.h.LSN)
 	if err != nil {
@@ -263,9 +265,8 @@ func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 		}
 		p.count(ch)
 	}
-	p.h.Classes |= p.flags.classes
-	p.h.Elements.Merge(&p.flags.elements)
-	p.h.Lossy.Merge(&p.flags.lossy)
+	p.h.addFlags(&p.flags)
+	d.facts(p)
 	return d.logicalHeads(p, apart)
 }
 
@@ -278,15 +279,7 @@ func (p *part) count(ch *change) {
 	}
 	p.h.Items += items
 	p.h.Bytes += bytes
-	for i := range p.h.Tracked {
-		t := &p.h.Tracked[i]
-		if ch.newTerms != nil {
-			t.Count += int64(ch.newTerms.HasValue(t.Path))
-		}
-		if ch.oldTerms != nil {
-			t.Count -= int64(ch.oldTerms.HasValue(t.Path))
-		}
-	}
+	p.countFacts(ch)
 }
 
 // write makes a filled draft visible and tells its slots. The draft is done with; after an error the caller asks lost.
@@ -308,6 +301,7 @@ func (d *draft) write(ctx context.Context) (pending, error) {
 	for i := range d.parts {
 		p := &d.parts[i]
 		p.sl.head, p.sl.headBytes, p.sl.spare = p.h, p.head, p.sl.headBytes
+		p.keepFacts()
 		p.sl.committed(p.h.LSN, w)
 		p.sl.publish()
 		d.c.removed(p)
@@ -349,6 +343,10 @@ func (c *Container) lost(sl *slot, cause error) (raced bool, err error) {
 	if err == nil {
 		err = sl.readHead(&h, b)
 	}
+	var known *facts
+	if err == nil {
+		known, err = c.readFacts(sl, &h)
+	}
 	if err != nil {
 		return false, translate(err)
 	}
@@ -363,6 +361,7 @@ func (c *Container) lost(sl *slot, cause error) (raced bool, err error) {
 		sl.committed(h.LSN, w)
 	}
 	sl.head, sl.headBytes = h, b
+	sl.facts.Store(known)
 	sl.publish()
 	if conflict {
 		return true, nil

@@ -29,7 +29,8 @@ type Container struct {
 	filtering atomic.Bool   // id filters are being made
 	raising   atomic.Bool   // floors are being looked for
 	fell      atomic.Int64  // LSN of the first commit after the clock's last fall
-	defMu     sync.Mutex    // one update at a time; also guards rb
+	counts    counts
+	defMu     sync.Mutex // one update at a time; also guards rb
 	rb        rebuild
 }
 
@@ -67,6 +68,10 @@ type slot struct {
 	taking  atomic.Int64 // lower bound of the LSNs of a commit that isn't visible yet; 0 = there is none: see Settled
 	flags   atomic.Pointer[indexFlags]
 
+	facts atomic.Pointer[facts] // nil: none. Changes under the latch
+	sums  []index.Counts        // memory of a commit for the entries at the facts' paths, and for the next facts
+	next  []Fact
+
 	ids      atomic.Pointer[idFilter]
 	idsNext  *idFilter   // being made: belongs to the latch
 	noFilter atomic.Bool // the slot has too many items for one, or can't be read
@@ -79,26 +84,53 @@ type slot struct {
 
 // indexFlags is what a query asks of a slot's head.
 type indexFlags struct {
-	classes         uint32
-	elements, lossy index.Bloom
-	bare            bool // Head.bare: the index says nothing
+	classes                  uint32
+	elements, lossy, columns index.Bloom
+	bare                     bool // Head.bare: the index says nothing
+}
+
+// flagsOf returns what an item's terms bring, and the classes of its key.
+func flagsOf(t *index.Terms, ident []byte) indexFlags {
+	return indexFlags{classes: t.Classes | keyClasses(ident), elements: t.Elements, lossy: t.Lossy, columns: t.Columns}
+}
+
+// add adds other flags and reports whether f changed.
+func (f *indexFlags) add(o *indexFlags) bool {
+	more := o.classes&^f.classes != 0
+	f.classes |= o.classes
+	more = f.elements.Merge(&o.elements) || more
+	more = f.lossy.Merge(&o.lossy) || more
+	return f.columns.Merge(&o.columns) || more
+}
+
+// flags returns what the head says of the slot's index.
+func (h *Head) flags() indexFlags {
+	return indexFlags{classes: h.Classes, elements: h.Elements, lossy: h.Lossy, columns: h.Columns}
+}
+
+// setFlags is the other way.
+func (h *Head) setFlags(f *indexFlags) {
+	h.Classes, h.Elements, h.Lossy, h.Columns = f.classes, f.elements, f.lossy, f.columns
+}
+
+// addFlags adds to what the head says.
+func (h *Head) addFlags(o *indexFlags) {
+	f := h.flags()
+	if f.add(o) {
+		h.setFlags(&f)
+	}
 }
 
 // bareFlags are those of a slot whose index says nothing.
-var bareFlags = indexFlags{classes: ^uint32(0), elements: index.FullBloom, lossy: index.FullBloom, bare: true}
+var bareFlags = indexFlags{classes: ^uint32(0), elements: index.FullBloom, lossy: index.FullBloom, columns: index.FullBloom, bare: true}
 
 // widen adds what the next head's index holds to the flags, before its commit is visible: a query that sees the commit
 // must not skip what it brought. The caller holds the latch.
 func (s *slot) widen(h *Head) {
-	f := s.flags.Load()
-	if f.bare {
-		return
-	}
-	elements, lossy := f.elements, f.lossy
-	more := elements.Merge(&h.Elements)
-	more = lossy.Merge(&h.Lossy) || more
-	if classes := f.classes | h.Classes; more || classes != f.classes {
-		s.flags.Store(&indexFlags{classes: classes, elements: elements, lossy: lossy})
+	f, more := *s.flags.Load(), h.flags()
+	if !f.bare && f.add(&more) {
+		wider := f
+		s.flags.Store(&wider)
 	}
 }
 
@@ -113,8 +145,9 @@ func (s *slot) publish() {
 		s.flags.Store(&bareFlags)
 		return
 	}
-	if f := s.flags.Load(); f == nil || f.bare || f.classes != s.head.Classes || f.elements != s.head.Elements || f.lossy != s.head.Lossy {
-		s.flags.Store(&indexFlags{classes: s.head.Classes, elements: s.head.Elements, lossy: s.head.Lossy})
+	if f := s.flags.Load(); f == nil || *f != s.head.flags() {
+		flags := s.head.flags()
+		s.flags.Store(&flags)
 	}
 }
 

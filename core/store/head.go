@@ -33,8 +33,11 @@ type Head struct {
 	Elements, Lossy index.Bloom // paths that have ever had array elements or cut values
 	Columns         index.Bloom // what columns of composite indexes have ever held: core/index, column ids
 
-	Epochs  []Epoch   // where the clock fell, oldest first
-	Tracked []Tracked // paths that a query has sorted by
+	// Facts goes up whenever facts come and go but by a commit of items, 0 while there were never any. So who keeps the
+	// slot's facts in memory knows that they are still all.
+	Facts uint64
+
+	Epochs []Epoch // where the clock fell, oldest first
 }
 
 // Epoch is a run of commits in which the clock of the machine never fell. The first epoch of a slot isn't listed.
@@ -51,7 +54,7 @@ func (h *Head) bare() bool { return h.Index == 0 }
 // made.
 func (h *Head) renew(to uint32) {
 	h.Index, h.Next, h.Phase, h.Stale = 0, to, Adding, true
-	h.Classes, h.Elements, h.Lossy, h.Columns, h.Tracked = index.Kept, index.Bloom{}, index.Bloom{}, index.Bloom{}, nil
+	h.Classes, h.Elements, h.Lossy, h.Columns = index.Kept, index.Bloom{}, index.Bloom{}, index.Bloom{}
 }
 
 // old reports whether the head is of a store of format 1 or 2: such a slot has no index and no number entries that this
@@ -69,21 +72,11 @@ const (
 	Removing              // all entries of B, some of A; writers keep B and delete both
 )
 
-// Tracked counts the items that have an index entry for the value at a path (elements of arrays don't count). When it equals
-// the slot's items, the path's index entries name every item and their order is the order of all items.
-type Tracked struct {
-	Path  uint64
-	Count int64
-}
-
-// maxTracked bounds the paths that a slot counts.
-const maxTracked = 8
-
 // maxEpochs bounds the epochs that a head lists: beyond it the two oldest become one.
 const maxEpochs = 16
 
 // maxHead is about how long a head may get.
-const maxHead = 3 + 8*7 + 4*2 + 4 + 2 + 8*12 + 1 + 16*maxEpochs + 1 + 16*maxTracked
+const maxHead = 3 + 8*7 + 4*2 + 4 + 2 + 8*12 + 3 + 1 + 16*maxEpochs
 
 // Flags of a head.
 const (
@@ -123,15 +116,11 @@ func (h *Head) append(dst []byte) []byte {
 		}
 	}
 	binary.BigEndian.PutUint16(dst[at:], mask)
+	dst = binary.AppendUvarint(dst, h.Facts)
 	dst = append(dst, byte(len(h.Epochs)))
 	for _, e := range h.Epochs {
 		dst = binary.BigEndian.AppendUint64(dst, uint64(e.LSN))
 		dst = binary.BigEndian.AppendUint64(dst, uint64(e.Ticks))
-	}
-	dst = append(dst, byte(len(h.Tracked)))
-	for _, t := range h.Tracked {
-		dst = binary.BigEndian.AppendUint64(dst, t.Path)
-		dst = binary.BigEndian.AppendUint64(dst, uint64(t.Count))
 	}
 	return dst
 }
@@ -204,11 +193,9 @@ func (h *Head) read(r *reader) {
 			}
 		}
 	}
+	h.Facts = r.uvarint()
 	for n := r.u8(); n > 0 && !r.bad; n-- {
 		h.Epochs = append(h.Epochs, Epoch{int64(r.u64()), int64(r.u64())})
-	}
-	for n := r.u8(); n > 0 && !r.bad; n-- {
-		h.Tracked = append(h.Tracked, Tracked{r.u64(), int64(r.u64())})
 	}
 	r.bad = r.bad || flags&^byte(headRebuild|headStale) != 0
 }

@@ -185,6 +185,9 @@ func (v *View) HasElements(i int, path uint64) bool {
 // HasLossy reports whether a path may have cut values in a slot.
 func (v *View) HasLossy(i int, path uint64) bool { return v.slots[i].flags.lossy.Has(path) }
 
+// HasInColumn reports whether columns of composite indexes may have held in a slot what an id of index.Column stands for.
+func (v *View) HasInColumn(i int, id uint64) bool { return v.slots[i].flags.columns.Has(id) }
+
 // Locate returns the slot, placement and tuple bytes of a partition key, which may be a prefix of the paths: then
 // complete is false and the place is a prefix too.
 func (c *Container) Locate(pk PartitionKey) (slot int, place, tuple []byte, complete bool, err error) {

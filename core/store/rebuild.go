@@ -42,16 +42,10 @@ type slotRebuild struct {
 }
 
 // note adds what a commit's items hold to the fresh flags.
-func (r *slotRebuild) note(classes uint32, elements, lossy *index.Bloom) {
+func (r *slotRebuild) note(f *indexFlags) {
 	if r.fresh != nil {
-		r.fresh.add(classes, elements, lossy)
+		r.fresh.add(f)
 	}
-}
-
-func (f *indexFlags) add(classes uint32, elements, lossy *index.Bloom) {
-	f.classes |= classes
-	f.elements.Merge(elements)
-	f.lossy.Merge(lossy)
 }
 
 // Bounds of one commit of a rebuild.
@@ -293,9 +287,15 @@ func (j *rebuilder) end() {
 // add brings a slot to Ready: all entries of both policies.
 func (j *rebuilder) add(sl *slot) error {
 	sl.mu.Lock()
-	if h := &sl.head; h.Next == 0 && h.Index == j.from {
+	if h := sl.head; h.Next == 0 && h.Index == j.from {
 		h.Next, h.Phase = j.to, Adding // every commit from now on says so in its head
-		sl.publish()
+		if sl.facts.Load() == nil {
+			sl.head = h
+			sl.publish()
+		} else if err := j.write(sl, &kv.Batch{}, h); err != nil { // without facts that wouldn't stay right
+			sl.mu.Unlock()
+			return err
+		}
 	}
 	if sl.head.Phase != Adding { // a process before this one has done it
 		sl.rb.extra, sl.rb.fresh = true, nil
@@ -330,9 +330,9 @@ func (j *rebuilder) remove(sl *slot) error {
 // settled is the head of a slot whose rebuild is over.
 func (j *rebuilder) settled(sl *slot) Head {
 	h := sl.head
-	h.Index, h.Next, h.Phase, h.Stale, h.Tracked = j.to, 0, Settled, false, nil
+	h.Index, h.Next, h.Phase, h.Stale = j.to, 0, Settled, false
 	if f := sl.rb.fresh; f != nil {
-		h.Classes, h.Elements, h.Lossy = f.classes, f.elements, f.lossy
+		h.setFlags(f)
 	}
 	return h
 }
@@ -364,6 +364,7 @@ func (j *rebuilder) pass(sl *slot, phase Phase) error {
 
 // write commits a batch with the slot's next head. The caller holds the latch.
 func (j *rebuilder) write(sl *slot, b *kv.Batch, h Head) error {
+	known := sl.facts.Load().stay(b, sl, &h, j.a, j.b)
 	head := h.append(nil)
 	b.Put(sl.headKey, head)
 	if h.Next == 0 {
@@ -380,6 +381,7 @@ func (j *rebuilder) write(sl *slot, b *kv.Batch, h Head) error {
 		return err
 	}
 	sl.head, sl.headBytes = h, head
+	sl.facts.Store(known)
 	sl.publish()
 	j.last, j.commits = cm, j.commits+1
 	return nil
@@ -433,10 +435,9 @@ type chunk struct {
 
 	suffix []byte // of the present item
 
-	b      kv.Batch
-	flags  indexFlags // of the entries of B
-	extra  bool       // there are entries of A alone
-	counts []Tracked  // what goes out of the paths that the slot counts
+	b     kv.Batch
+	flags indexFlags // of the entries of B
+	extra bool       // there are entries of A alone
 }
 
 // do does it. What it costs is done without the latch, unless writers were in the way too often. raced says that they
@@ -446,9 +447,6 @@ func (ck *chunk) do(latched bool) (raced bool, err error) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	seen := sl.head.LSN
-	for _, t := range sl.head.Tracked {
-		ck.counts = append(ck.counts, Tracked{Path: t.Path})
-	}
 	if latched {
 		err = ck.collect()
 	} else {
@@ -459,7 +457,7 @@ func (ck *chunk) do(latched bool) (raced bool, err error) {
 		return false, err
 	case sl.head.Phase != ck.phase || sl.head.Next != ck.j.to: // an unknown outcome took it back: begin again
 		return false, translate(kv.ErrUnavailable)
-	case sl.head.LSN != seen || len(sl.head.Tracked) != len(ck.counts):
+	case sl.head.LSN != seen:
 		return true, nil
 	}
 	return false, ck.commit()
@@ -469,16 +467,10 @@ func (ck *chunk) commit() error {
 	sl := ck.sl
 	if ck.phase == Adding {
 		sl.rb.extra = sl.rb.extra || ck.extra
-		sl.rb.note(ck.flags.classes, &ck.flags.elements, &ck.flags.lossy)
+		sl.rb.note(&ck.flags)
 	}
 	h := sl.head
-	h.Tracked = slices.Clone(h.Tracked)
-	for i := range ck.counts {
-		h.Tracked[i].Count -= ck.counts[i].Count
-	}
-	h.Classes |= ck.flags.classes
-	h.Elements.Merge(&ck.flags.elements)
-	h.Lossy.Merge(&ck.flags.lossy)
+	h.addFlags(&ck.flags)
 	switch {
 	case ck.over && h.bare():
 		h = ck.j.settled(sl)
@@ -533,14 +525,11 @@ func (ck *chunk) item(it *Item) {
 	defer termsPool.Put(b)
 	defer termsPool.Put(both)
 	ck.extra = ck.extra || extra
-	ck.flags.add(b.Classes|keyClasses(it.ident), &b.Elements, &b.Lossy)
+	more := flagsOf(b, it.ident)
+	ck.flags.add(&more)
 	from, to := a, both
 	if ck.phase == Removing {
 		from, to = both, b
-		for i := range ck.counts {
-			t := &ck.counts[i]
-			t.Count += int64(both.HasValue(t.Path)) - int64(b.HasValue(t.Path))
-		}
 	}
 	var key []byte
 	if ck.j.from == 0 {

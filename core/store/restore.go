@@ -364,9 +364,8 @@ func (s *slotRestore) item(suffix, val []byte) error {
 	}
 	t := s.k.up.termsNeeded(&it.Item)
 	defer termsPool.Put(t)
-	s.head.Classes |= t.Classes | keyClasses(it.ident)
-	s.head.Elements.Merge(&t.Elements)
-	s.head.Lossy.Merge(&t.Lossy)
+	more := flagsOf(t, it.ident)
+	s.head.addFlags(&more)
 	size := storedSize(it.at, &it.Item)
 	for _, h := range []*int64{&s.head.Items, &s.sum.Items} {
 		*h++

@@ -107,6 +107,11 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 			return nil, err
 		}
 		sl.headBytes = b
+		known, err := c.readFacts(sl, &sl.head)
+		if err != nil {
+			return nil, err
+		}
+		sl.facts.Store(known)
 		sl.durable.Store(sl.head.LSN)
 		c.counter.given.Store(max(c.counter.given.Load(), sl.head.LSN))
 		c.slots = append(c.slots, sl)

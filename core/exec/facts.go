@@ -1,0 +1,159 @@
+package exec
+
+import (
+	"slices"
+
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/store"
+)
+
+// Facts of the slots (store.Fact) tell whether the index entries at a path are in the order of the values, and name every
+// item. A slot keeps one when somebody has asked for it. The sets in its head, which cost nothing, are asked first.
+
+// need says what a query does about a fact that a slot doesn't know.
+type need uint8
+
+const (
+	ifKnown need = iota // goes on without it
+	forNext             // goes on without it, and has it counted for those that come after
+	nowOr               // waits until it is counted: without it the query reads far more
+)
+
+// fact returns what a slot knows of the entries at a path. With nowOr the answer may be no the first time: then the
+// query is built again when the path is counted, see Rows.open.
+func (b *builder) fact(slot int, p access.Path, id uint64, n need) (f store.Fact, ok bool) {
+	f, ok, err := b.view.Fact(slot, id)
+	if ok || err != nil || n == ifKnown {
+		return f, ok
+	}
+	if h, err := b.view.Head(slot); err != nil || h.Items == 0 {
+		return store.Fact{}, err == nil
+	}
+	switch {
+	case n == forNext:
+		b.view.Container().Count(p.Segs)
+	case !slices.Contains(b.asked, id):
+		b.asked, b.asks = append(b.asked, id), append(b.asks, p)
+	}
+	return f, false
+}
+
+// counts begins the counts that the builder has asked for, of paths that can be counted now. What it returns is closed
+// when they are over.
+func (b *builder) counts() (all []<-chan struct{}) {
+	for _, p := range b.asks {
+		if done := b.view.Container().Count(p.Segs); done != nil {
+			all = append(all, done)
+		}
+	}
+	return all
+}
+
+// several reports whether items may have several entries at a path in a slot.
+func (b *builder) several(slot int, p access.Path, id uint64, n need) bool {
+	if !b.view.HasElements(slot, id) {
+		return false
+	}
+	f, ok := b.fact(slot, p, id, n)
+	return !ok || f.Elements != 0
+}
+
+// several reports whether items may have several entries at the leaf's path; many whether it takes those of elements, too.
+func (l *leaf) several(b *builder, slot int) bool {
+	return l.pred.Comp == nil && b.several(slot, l.pred.Path, l.path, ifKnown)
+}
+
+func (l *leaf) many(b *builder, slot int) bool { return l.pred.Path.Elements && l.several(b, slot) }
+
+// sorted reports whether the entries at a path in a slot are in the order of the values, one an item, as far as they are
+// of one class.
+func (b *builder) sorted(slot int, p access.Path, id uint64) bool {
+	if !b.view.HasLossy(slot, id) && !b.view.HasElements(slot, id) {
+		return true
+	}
+	f, ok := b.fact(slot, p, id, nowOr)
+	return ok && f.Lossy == 0 && f.Elements == 0
+}
+
+// named reports whether the entries at a path in a slot name every item, once each, by its value or by what it lacks.
+func (b *builder) named(slot int, p access.Path, id uint64, n need) bool {
+	if isAlways(p) {
+		return true
+	}
+	f, ok := b.fact(slot, p, id, n)
+	return ok && f.Elements == 0 && (f.Missing == 0 || b.Policy().Exact(id))
+}
+
+// isAlways reports whether every item has one index entry for the value at a path: the identity and the time of the last
+// write.
+func isAlways(p access.Path) bool {
+	return isID(p) || len(p.Segs) == 1 && p.Segs[0] == index.SystemTS
+}
+
+// MayHoldElements implements access.Source.
+func (b *builder) MayHoldElements(p access.Path) bool {
+	if !b.view.Indexed() {
+		return true
+	}
+	id := b.Policy().PathID(p.Segs)
+	for i := range b.view.Slots() {
+		if b.several(i, p, id, forNext) {
+			return true
+		}
+	}
+	return false
+}
+
+// MayHoldInColumn implements access.Source.
+func (b *builder) MayHoldInColumn(id uint64) bool {
+	if !b.view.Indexed() {
+		return true
+	}
+	for i := range b.view.Slots() {
+		if b.view.HasInColumn(i, id) {
+			return true
+		}
+	}
+	return false
+}
+
+// InOrder implements access.Source.
+func (b *builder) InOrder(p access.Path) bool {
+	id := b.Policy().PathID(p.Segs)
+	for i := range b.spans {
+		if !b.sorted(b.spans[i].slot, p, id) {
+			return false
+		}
+	}
+	return true
+}
+
+// EveryItemHas implements access.Source.
+func (b *builder) EveryItemHas(p access.Path) bool {
+	id := b.Policy().PathID(p.Segs)
+	var class byte
+	for i := range b.spans {
+		slot := b.spans[i].slot
+		if !b.named(slot, p, id, nowOr) || !b.sorted(slot, p, id) || !b.oneClass(slot, id, &class) {
+			return false
+		}
+	}
+	return true
+}
+
+// NamesEveryItem implements access.Source. A page of a query that wants no order begins with the first items that there
+// are: it doesn't wait for a count of all.
+func (b *builder) NamesEveryItem(p access.Path) bool {
+	n := forNext
+	if len(b.q.OrderBy) > 0 || b.q.Whole {
+		n = nowOr
+	}
+	id := b.Policy().PathID(p.Segs)
+	for i := range b.spans {
+		if !b.named(b.spans[i].slot, p, id, n) {
+			return false
+		}
+	}
+	return true
+}

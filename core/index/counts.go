@@ -1,0 +1,40 @@
+package index
+
+import "github.com/orrerydb/orrery/core/value"
+
+// Counts says what index entries there are at a path: of one item, or of many.
+type Counts struct {
+	Values   int64 // of values at the path itself: one for each item that has one, unless a field name stands twice
+	Elements int64 // that an item may have beside another one: of elements of arrays, of arrays, of names that stand twice
+	Lossy    int64 // that don't tell their value: cut or hashed
+}
+
+// Add adds n entries with a flag and a class.
+func (c *Counts) Add(flag, class byte, n int64) {
+	if flag&FlagElement == 0 && class != value.ClassUndefined {
+		c.Values += n
+	}
+	if flag&(FlagElement|FlagMany) != 0 || class == value.ClassArray {
+		c.Elements += n
+	}
+	if flag&FlagLossy != 0 {
+		c.Lossy += n
+	}
+}
+
+// Count adds n times the terms at paths[i] to sums[i]. The paths ascend.
+func (t *Terms) Count(paths []uint64, sums []Counts, n int64) {
+	k := 0
+	for i := range t.list {
+		e := &t.list[i]
+		for k < len(paths) && paths[k] < e.path {
+			k++
+		}
+		if k == len(paths) {
+			return
+		}
+		if paths[k] == e.path {
+			sums[k].Add(e.flag, t.buf[e.off+8], n)
+		}
+	}
+}

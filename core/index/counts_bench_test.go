@@ -1,0 +1,32 @@
+package index
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// BenchmarkCount is what a commit pays for an item with 100 fields under the latch of a slot that keeps so many facts.
+func BenchmarkCount(b *testing.B) {
+	p, _ := Compile(nil, 1)
+	doc := make([]byte, 4)
+	for k := range 100 {
+		doc = appendField(b, doc, fmt.Sprintf("f%d", k), "1")
+	}
+	var t Terms
+	p.Collect(&t, endDocument(doc), 1)
+	for _, n := range []int{1, 100, 1000} {
+		paths, sums := make([]uint64, n), make([]Counts, n)
+		for k := range paths {
+			paths[k] = p.PathID([]string{fmt.Sprintf("f%d", k)})
+		}
+		slices.Sort(paths)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				clear(sums)
+				t.Count(paths, sums, 1)
+			}
+		})
+	}
+}

@@ -1,0 +1,207 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// A fact is made beside the writers, slot by slot:
+//
+//  1. Under the latch: the fact is put, counting from 0, and a snapshot is taken. From then on commits add their part.
+//  2. Without the latch: the entries that the path has in the snapshot are counted.
+//  3. Under the latch: what was counted is added, and the fact is exact.
+//
+// A fact that a crash, or an unknown outcome, leaves in step 2 is made anew when somebody asks for it.
+
+// counts are the paths of a container that are being counted.
+type counts struct {
+	mu     sync.Mutex
+	doing  map[uint64]chan struct{} // closed when it is over
+	failed time.Time                // by the real clock
+}
+
+// countRetry is after how long a container counts again when a count has failed.
+const countRetry = 2 * time.Second
+
+// Count has every slot that doesn't know the fact of a path count its entries, in the background. What it returns is
+// closed when they know, or when they have failed to; it is nil where they can't now: a query then does without. Who
+// asks while they count waits for the same count.
+func (c *Container) Count(segs []string) <-chan struct{} {
+	if len(segs) == 0 || c.st.lim.ReadOnly || !c.countable(segs[0]) {
+		return nil
+	}
+	path, cs := c.Policy().PathID(segs), &c.counts
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if done := cs.doing[path]; done != nil {
+		return done
+	}
+	if !cs.failed.IsZero() && realTime.Now().Sub(cs.failed) < countRetry {
+		return nil
+	}
+	done := make(chan struct{})
+	what := "count of a path of container " + c.Name()
+	if !c.st.work.Go(what, func() {
+		err := c.st.work.Try(what, func() error { return c.count(path, segs[0]) })
+		cs.mu.Lock()
+		defer cs.mu.Unlock()
+		if err != nil {
+			cs.failed = realTime.Now()
+		}
+		delete(cs.doing, path)
+		close(done)
+	}) {
+		return nil
+	}
+	if cs.doing == nil {
+		cs.doing = map[uint64]chan struct{}{}
+	}
+	cs.doing[path] = done
+	return done
+}
+
+// countable reports whether facts of paths that begin with a field can be made now: not where an index rebuild changes
+// their entries.
+func (c *Container) countable(field string) bool {
+	for _, sl := range c.slots {
+		if up := c.upkeepOf(sl); up.next != nil && !lasting(up.policy, up.next, field, sl.flags.Load().classes) {
+			return false
+		}
+	}
+	return true
+}
+
+// maxCounts is how often a slot is counted when its facts were read again meanwhile.
+const maxCounts = 3
+
+func (c *Container) count(path uint64, field string) error {
+	ctx := c.st.work.Context()
+	for _, sl := range c.slots {
+		for n := 1; ; n++ {
+			known, err := c.countSlot(ctx, sl, path, field)
+			if err != nil {
+				return err
+			}
+			if known {
+				break
+			}
+			if n == maxCounts {
+				return translate(kv.ErrUnavailable)
+			}
+		}
+	}
+	return nil
+}
+
+// countSlot makes the fact of a path in a slot; known is false when it was lost on the way.
+func (c *Container) countSlot(ctx context.Context, sl *slot, path uint64, field string) (known bool, err error) {
+	f, snap, items, err := c.beginCount(ctx, sl, path, field)
+	if err != nil || f == nil {
+		return err == nil, err
+	}
+	var sums index.Counts
+	func() {
+		defer snap.Close()
+		sums, err = c.countEntries(ctx, snap, sl, path)
+	}()
+	if err != nil {
+		return false, err
+	}
+	return c.endCount(ctx, sl, f, items, &sums)
+}
+
+// beginCount is step 1. It returns how many items the snapshot has, and no fact when it is exact already.
+func (c *Container) beginCount(ctx context.Context, sl *slot, path uint64, field string) (*fact, kv.Snapshot, int64, error) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if err := c.Alive(); err != nil {
+		return nil, nil, 0, err
+	}
+	if err := c.certain(sl); err != nil {
+		return nil, nil, 0, err
+	}
+	before := sl.facts.Load()
+	if f := before.get(path); f != nil && f.exact {
+		f.asked.Store(true)
+		return nil, nil, 0, nil
+	}
+	h := sl.head
+	if up := c.upkeepOf(sl); up.next != nil && !lasting(up.policy, up.next, field, h.Classes) {
+		return nil, nil, 0, status.Wrap(status.Unavailable, kv.ErrUnavailable, "The index of the path is being rebuilt.")
+	}
+	var b kv.Batch
+	if before != nil && len(before.list) >= maxFacts && before.get(path) == nil {
+		idle := before.idle()
+		before = before.without(&b, sl, &h, func(f *fact) bool { return f == idle })
+	}
+	f := &fact{path: path, field: field}
+	f.asked.Store(true)
+	b.Put(keys.AppendFact(nil, sl.key, path), f.stored())
+	if err := c.writeFacts(ctx, sl, &b, h); err != nil {
+		return nil, nil, 0, err
+	}
+	sl.facts.Store(before.with(f))
+	return f, c.st.eng.Snapshot(), h.Items, nil
+}
+
+// countEntries is step 2.
+func (c *Container) countEntries(ctx context.Context, snap kv.Snapshot, sl *slot, path uint64) (sums index.Counts, err error) {
+	lo := keys.AppendIndexPath(nil, sl.key, path)
+	n := 0
+	err = each(snap, lo, keys.After(lo), func(key, val []byte) error {
+		if n++; n&1023 == 0 {
+			if err := c.Alive(); err != nil {
+				return err
+			}
+			if err := ctx.Err(); err != nil {
+				return translate(err)
+			}
+		}
+		if len(key) == len(lo) || len(val) == 0 {
+			return status.New(status.Corruption, "malformed index entry")
+		}
+		sums.Add(val[0], key[len(lo)], 1)
+		return nil
+	})
+	return sums, err
+}
+
+// endCount is step 3.
+func (c *Container) endCount(ctx context.Context, sl *slot, f *fact, items int64, sums *index.Counts) (known bool, err error) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if sl.facts.Load().get(f.path) != f {
+		return false, nil
+	}
+	was := f.Fact
+	f.Fact, f.exact = f.after(items, sums), true
+	var b kv.Batch
+	b.Put(keys.AppendFact(nil, sl.key, f.path), f.stored())
+	if err := c.writeFacts(ctx, sl, &b, sl.head); err != nil {
+		f.Fact, f.exact = was, false
+		return false, err
+	}
+	return true, nil
+}
+
+// writeFacts commits facts alone, with the head h but for its number of facts. The caller holds the latch.
+func (c *Container) writeFacts(ctx context.Context, sl *slot, b *kv.Batch, h Head) error {
+	h.Facts++
+	head := h.append(nil)
+	b.Put(sl.headKey, head)
+	_, err := c.st.eng.Write(ctx, b, []kv.Precondition{{Key: sl.headKey, Expect: kv.Equal, Value: sl.headBytes}})
+	if err != nil {
+		if raced, err := c.lost(sl, err); !raced {
+			return err
+		}
+		return translate(kv.ErrUnavailable)
+	}
+	sl.head, sl.headBytes = h, head
+	return nil
+}

@@ -1,0 +1,372 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Fact counts the exceptions among the index entries that a slot has at a path. All are 0 where each item has one entry
+// there, that of its value, and its place among the others is that of the value.
+type Fact struct {
+	Missing  int64 // items less entries of values at the path itself: where Elements is 0, the items without a value
+	Elements int64 // entries that an item may have beside others, see index.Counts
+	Lossy    int64 // entries that don't tell their value
+}
+
+// after returns the fact when so many items and entries have come.
+func (f Fact) after(items int64, c *index.Counts) Fact {
+	return Fact{f.Missing + items - c.Values, f.Elements + c.Elements, f.Lossy + c.Lossy}
+}
+
+const (
+	formatFact = 1
+
+	factCounting = 1 // what is counted is what commits since the begin have added
+	factExact    = 2
+)
+
+// append appends the stored form.
+func (f *Fact) append(dst []byte, state byte, field string) []byte {
+	dst = append(dst, formatFact, state)
+	for _, n := range [...]int64{f.Missing, f.Elements, f.Lossy} {
+		dst = binary.AppendVarint(dst, n)
+	}
+	return append(dst, field...)
+}
+
+func (f *Fact) decode(b []byte) (exact bool, field string, err error) {
+	if len(b) < 2 || b[0] != formatFact || b[1] != factCounting && b[1] != factExact {
+		return false, "", status.New(status.Corruption, "fact of unknown format")
+	}
+	exact, b = b[1] == factExact, b[2:]
+	for _, n := range [...]*int64{&f.Missing, &f.Elements, &f.Lossy} {
+		size := 0
+		if *n, size = binary.Varint(b); size <= 0 {
+			return false, "", status.New(status.Corruption, "fact that is cut")
+		}
+		b = b[size:]
+	}
+	return exact, string(b), nil
+}
+
+// fact is a Fact that a slot keeps. asked may be used by anybody, the counts belong to the slot's latch.
+type fact struct {
+	Fact
+	path  uint64
+	field string // the first name of the path: by it an index rebuild knows whether the fact stays
+	exact bool
+	asked atomic.Bool // since a commit has looked
+	wrote int64       // commits that changed it since it was asked for
+}
+
+// wear is how many commits keep a fact that nobody asks for, beside as many as the path has values: to count those
+// again costs less than to keep what nobody wants. So a path that a query has asked for once, and most items don't have,
+// costs later commits next to nothing.
+const wear = 100
+
+// worn reports whether a fact that a commit is to change is given up instead.
+func (f *fact) worn(items int64) bool {
+	if f.asked.Load() {
+		f.asked.Store(false)
+		f.wrote = 0
+	}
+	f.wrote++
+	return f.wrote > wear+max(0, items-f.Missing)
+}
+
+func (f *fact) stored() []byte {
+	state := byte(factCounting)
+	if f.exact {
+		state = factExact
+	}
+	return f.Fact.append(nil, state, f.field)
+}
+
+// facts are all facts of a slot, by path. The lists never change.
+type facts struct {
+	paths []uint64
+	list  []*fact
+}
+
+// maxFacts bounds the facts of a slot.
+const maxFacts = 1000
+
+// get returns the fact of a path, nil when there is none.
+func (fs *facts) get(path uint64) *fact {
+	if fs == nil {
+		return nil
+	}
+	if i, ok := slices.BinarySearch(fs.paths, path); ok {
+		return fs.list[i]
+	}
+	return nil
+}
+
+// all returns the list, also of no facts.
+func (fs *facts) all() []*fact {
+	if fs == nil {
+		return nil
+	}
+	return fs.list
+}
+
+// only returns the facts that keep wants; nil where there are none.
+func (fs *facts) only(keep func(*fact) bool) *facts {
+	var out facts
+	for _, f := range fs.all() {
+		if keep(f) {
+			out.paths, out.list = append(out.paths, f.path), append(out.list, f)
+		}
+	}
+	if out.list == nil {
+		return nil
+	}
+	return &out
+}
+
+// with returns the facts with f, in place of the one that the path had.
+func (fs *facts) with(f *fact) *facts {
+	out := &facts{}
+	if fs != nil {
+		out.paths, out.list = slices.Clone(fs.paths), slices.Clone(fs.list)
+	}
+	i, there := slices.BinarySearch(out.paths, f.path)
+	if there {
+		out.list[i] = f
+		return out
+	}
+	out.paths, out.list = slices.Insert(out.paths, i, f.path), slices.Insert(out.list, i, f)
+	return out
+}
+
+// idle returns a fact that nobody has asked for since the last time; when all are asked for, any.
+func (fs *facts) idle() *fact {
+	for _, f := range fs.list {
+		if !f.asked.Load() {
+			return f
+		}
+	}
+	for _, f := range fs.list {
+		f.asked.Store(false)
+	}
+	return fs.list[0]
+}
+
+// spilled is the bit of a head's classes that says that an item had more than index.MaxTerms terms. Which of its paths
+// have entries depends on the whole policy.
+const spilled = 1 << (value.ClassAny >> 3)
+
+// lasting reports whether a rebuild from one policy to another leaves the entries at and below a field alone, in a slot
+// that has held these classes.
+func lasting(a, b *index.Policy, field string, classes uint32) bool {
+	return classes&spilled == 0 && a != nil && b != nil && index.SameBelow(a, b, field)
+}
+
+// stay returns the facts that stay right in the commit of a rebuild from a to b, and deletes the others in it. While a
+// slot is being rebuilt it has only facts whose entries are the same under both policies.
+func (fs *facts) stay(batch *kv.Batch, sl *slot, h *Head, a, b *index.Policy) *facts {
+	if h.Next == 0 {
+		return fs
+	}
+	return fs.without(batch, sl, h, func(f *fact) bool { return !lasting(a, b, f.field, h.Classes) })
+}
+
+// without returns the facts that don't go, and deletes those that do in a commit with the head h.
+func (fs *facts) without(batch *kv.Batch, sl *slot, h *Head, goes func(*fact) bool) *facts {
+	gone := false
+	left := fs.only(func(f *fact) bool {
+		if !goes(f) {
+			return true
+		}
+		batch.Delete(keys.AppendFact(nil, sl.key, f.path))
+		gone = true
+		return false
+	})
+	if !gone {
+		return fs
+	}
+	h.Facts++
+	return left
+}
+
+// readFacts reads a slot's facts. h is its head.
+func (c *Container) readFacts(sl *slot, h *Head) (*facts, error) {
+	if h.Facts == 0 {
+		return nil, nil
+	}
+	snap := c.st.eng.Snapshot()
+	defer snap.Close()
+	fs := &facts{}
+	lo, hi := keys.KindBounds(sl.key, keys.KindFact)
+	err := each(snap, lo, hi, func(key, val []byte) error {
+		f := &fact{}
+		path, ok := keys.FactPath(key)
+		exact, field, err := f.decode(val)
+		if !ok || err != nil {
+			return nil // nobody reads it, and it is made anew when somebody asks
+		}
+		f.path, f.exact, f.field = path, exact, field
+		fs.paths, fs.list = append(fs.paths, f.path), append(fs.list, f)
+		return nil
+	})
+	if err != nil || len(fs.list) == 0 {
+		return nil, err
+	}
+	return fs, nil
+}
+
+// factsChange is what a part's commit does to the facts of its slot.
+type factsChange struct {
+	of     *facts // nil: the slot has none
+	some   bool   // some change
+	goes   bool   // some go; left are the others
+	left   *facts
+	worn   []uint64
+	counts []index.Counts // entries that the changes bring, less those that they take
+	next   []Fact
+}
+
+// beginFacts prepares the count of what a part's changes do.
+func (p *part) beginFacts() {
+	p.facts = factsChange{of: p.sl.facts.Load()}
+	if p.facts.of == nil {
+		return
+	}
+	n := len(p.facts.of.list)
+	if cap(p.sl.sums) < n {
+		p.sl.sums, p.sl.next = make([]index.Counts, n), make([]Fact, n)
+	}
+	p.facts.counts, p.facts.next = p.sl.sums[:n], p.sl.next[:n]
+	clear(p.facts.counts)
+}
+
+// countFacts adds what a change brings to the paths that the slot keeps facts of.
+func (p *part) countFacts(ch *change) {
+	if p.facts.of == nil {
+		return
+	}
+	if ch.newTerms != nil {
+		ch.newTerms.Count(p.facts.of.paths, p.facts.counts, 1)
+	}
+	if ch.oldTerms != nil {
+		ch.oldTerms.Count(p.facts.of.paths, p.facts.counts, -1)
+	}
+}
+
+// facts puts the facts that a part changes into its commit: those for which one of its items is, or was, an exception.
+func (d *draft) facts(p *part) {
+	fc := &p.facts
+	if fc.of == nil {
+		return
+	}
+	if p.h.Next != 0 && p.h.Classes&spilled != 0 { // see lasting
+		fc.goes, fc.left = true, fc.of.without(d.late, p.sl, &p.h, func(*fact) bool { return true })
+		return
+	}
+	items := p.h.Items - p.sl.head.Items
+	for i, f := range fc.of.list {
+		fc.next[i] = f.after(items, &fc.counts[i])
+		switch {
+		case fc.next[i] == f.Fact:
+		case f.worn(p.h.Items):
+			fc.worn = append(fc.worn, f.path)
+		default:
+			state := byte(factCounting)
+			if f.exact {
+				state = factExact
+			}
+			fc.some = true
+			d.mem.val = fc.next[i].append(d.mem.val[:0], state, f.field)
+			d.put(d.late, keys.AppendFact(d.mem.key[:0], p.sl.key, f.path), d.mem.val)
+		}
+	}
+	if fc.worn != nil {
+		fc.goes, fc.left = true, fc.of.without(d.late, p.sl, &p.h, func(f *fact) bool { return slices.Contains(fc.worn, f.path) })
+	}
+}
+
+// keepFacts takes over what a part's commit did. The commit is visible.
+func (p *part) keepFacts() {
+	if p.facts.some {
+		for i, f := range p.facts.of.list {
+			f.Fact = p.facts.next[i]
+		}
+	}
+	if p.facts.goes {
+		p.sl.facts.Store(p.facts.left)
+	}
+}
+
+// Fact returns what a slot knows of the index entries at a path, as of the view. ok is false when it doesn't know: see
+// Container.Count.
+func (v *View) Fact(slot int, path uint64) (fact Fact, ok bool, err error) {
+	sl := v.c.slots[slot]
+	f := sl.facts.Load().get(path)
+	if f == nil {
+		return fact, false, nil
+	}
+	if !f.asked.Load() {
+		f.asked.Store(true)
+	}
+	var mem [keys.PrefixLen + 8]byte
+	var val [64]byte
+	b, err := kv.AppendGet(v.snap, val[:0], keys.AppendFact(mem[:0], sl.key, path))
+	if errors.Is(err, kv.ErrNotFound) {
+		return fact, false, nil
+	}
+	if err != nil {
+		return fact, false, translate(err)
+	}
+	exact, _, err := fact.decode(b)
+	return fact, exact && err == nil, nil
+}
+
+// The facts of a slot that a check compares with its items.
+
+// readFacts reads those that are exact. All that are stored must be those that the slot keeps: commits change no others.
+func (k *checker) readFacts() error {
+	err := k.entries(keys.KindFact, func(key, val []byte) error {
+		f := &fact{}
+		path, ok := keys.FactPath(key)
+		exact, _, err := f.decode(val)
+		switch {
+		case !ok:
+			k.bad("malformed key of a fact: %x", key[keys.PrefixLen-1:])
+		case err != nil:
+			k.bad("fact of path %x: %v", path, err)
+		case !bytes.Equal(k.kept[path], val):
+			k.bad("fact of path %x is another one than the slot keeps", path)
+		case exact:
+			k.facts.paths, k.facts.list = append(k.facts.paths, path), append(k.facts.list, f)
+			k.counted = append(k.counted, index.Counts{})
+		}
+		delete(k.kept, path)
+		return nil
+	})
+	for path := range k.kept {
+		k.bad("fact of path %x is missing", path)
+	}
+	return err
+}
+
+// compareFacts compares them with what the items have.
+func (k *checker) compareFacts(h *Head) {
+	if len(k.facts.list) > 0 && h.Facts == 0 {
+		k.bad("head says that there are no facts, there are %d", len(k.facts.list))
+	}
+	for i, f := range k.facts.list {
+		var none Fact
+		if there := none.after(k.head.Items, &k.counted[i]); there != f.Fact && !k.unread {
+			k.bad("fact of path %x says %+v, the items %+v", k.facts.paths[i], f.Fact, there)
+		}
+	}
+}
