@@ -219,7 +219,6 @@ func (w *numberWalk) bounds(slot int) (lo, hi []byte, err error) {
 // settled moves numbers to the next entry of its spans, beginning with the present one; at the end its iterator is nil.
 func (w *numberWalk) settled(n *numbers, ok bool) error {
 	for ; ok; ok = w.newest && n.it.Prev() || !w.newest && n.it.Next() {
-		w.b.rows.stats.Entries++
 		if err := w.b.poll(); err != nil {
 			return err
 		}
