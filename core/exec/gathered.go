@@ -152,7 +152,8 @@ func (s *gathered) next(r *row) (bool, error) {
 		s.at++
 		ident := s.idents[n.from:n.to]
 		r.slot = n.slot
-		r.covered = s.u.cover != nil && s.u.cover.row(r, &keys.IndexEntry{Value: s.idents[n.to:n.end], Number: n.number, Identity: ident}, n.flag)
+		e := keys.IndexEntry{Value: s.idents[n.to:n.end], Number: n.number, Identity: ident}
+		r.covered = s.u.cover != nil && s.u.cover.row(r, &e, n.flag)
 		if r.covered {
 			return true, nil
 		}
