@@ -21,7 +21,9 @@ func TestCreationOrder(t *testing.T) {
 			}
 			return key(fmt.Sprintf("p%d", n%3))
 		}
-		text := func(n int) string { return fmt.Sprintf(`{"id":"i%d","pk":"p%d","n":%d,"g":%d,"l":[%[1]d]}`, n, n%3, n, n%4) }
+		text := func(n int) string {
+			return fmt.Sprintf(`{"id":"i%d","pk":"p%d","n":%d,"g":%d,"l":[%[1]d]}`, n, n%3, n, n%4)
+		}
 		var made []int
 		for n := range 100 {
 			a.do("POST", docs, text(n*37%100), keyOf(n*37%100)).is(201)
