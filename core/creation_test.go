@@ -140,10 +140,14 @@ func TestCreationOrder(t *testing.T) {
 	for name, spec := range creationSpecs {
 		t.Run(name, func(t *testing.T) {
 			raw := memkv.New()
-			e, err := core.Open(bg, kv.Checked(raw), core.Options{MinSlots: 4})
-			if err != nil {
-				t.Fatal(err)
+			open := func() *core.Engine {
+				e, err := core.Open(bg, kv.Checked(&unowned{raw}), core.Options{MinSlots: 4})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return e
 			}
+			e := open()
 			defer func() { e.Close() }()
 			w := &world{c: newContainer(t, e, spec)}
 			for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(100) {
@@ -159,7 +163,16 @@ func TestCreationOrder(t *testing.T) {
 				}
 			}
 			w.put(t, 27) // made again
-			w.check(t, spec, "after changes")
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			e = open()
+			var err error
+			if w.c, err = e.Container("db", "c"); err != nil {
+				t.Fatal(err)
+			}
+			w.put(t, 100)
+			w.check(t, spec, "after changes and a new start")
 		})
 	}
 }

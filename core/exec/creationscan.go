@@ -12,7 +12,8 @@ import (
 
 // A group is scanned in creation order in one of two ways. To walk its number entries costs a look-up for each item; to
 // read all items and sort them costs about an eighth of that for each, but all of them. So few rows are walked, many are
-// sorted, and where nobody knows how many are wanted it begins to walk and sorts what is left when that is dearer.
+// sorted, and where nobody knows how many are wanted of a large range it begins to walk and sorts what is left when that
+// costs more.
 //
 // Example: 8,000 items, a filter and no limit. After 500 items that were walked the other 7,500 are read and sorted.
 
@@ -20,7 +21,8 @@ const (
 	shareUnknown = 16 // how much of a group is walked where it isn't known how much is wanted
 	shareKnown   = 5  // and at most where it is
 	minWalked    = 64
-	maxMerged    = 64 // slots whose number entries are merged for a range that could as well be sorted
+	sortedAtOnce = 2048 // items of a range that is sorted at once where nobody says how much is wanted
+	maxMerged    = 64   // slots whose number entries are merged for a range that could as well be sorted
 )
 
 // creationScan walks number entries, or sorts.
@@ -68,16 +70,18 @@ func (c *created) worthWalking(g *stretch) int64 {
 	case len(g.spans) > maxMerged:
 		return 0
 	}
-	want := int64(0)
-	if q := c.b.q; q.Match == nil {
-		if want = int64(q.Page); want > 0 {
-			want++ // the look whether there is more
-		}
-		if l := int64(q.Limit); l > 0 && (want == 0 || l < want) {
-			want = l
-		}
+	q := c.b.q
+	want := int64(q.Page)
+	if want > 0 {
+		want++ // the look whether there is more
 	}
-	if want == 0 {
+	if l := int64(q.Limit); l > 0 && (want == 0 || l < want) {
+		want = l
+	}
+	switch {
+	case want == 0 && g.size <= sortedAtOnce:
+		return 0
+	case want == 0 || q.Match != nil:
 		return max(minWalked, g.size/shareUnknown)
 	}
 	if want > minWalked && want > g.size/shareKnown {
@@ -219,7 +223,6 @@ func (w *numberWalk) bounds(slot int) (lo, hi []byte, err error) {
 // settled moves numbers to the next entry of its spans, beginning with the present one; at the end its iterator is nil.
 func (w *numberWalk) settled(n *numbers, ok bool) error {
 	for ; ok; ok = w.newest && n.it.Prev() || !w.newest && n.it.Next() {
-		w.b.rows.stats.Entries++
 		if err := w.b.poll(); err != nil {
 			return err
 		}

@@ -152,7 +152,8 @@ func (s *gathered) next(r *row) (bool, error) {
 		s.at++
 		name := s.names[n.from:n.to]
 		r.slot = n.slot
-		r.covered = s.u.cover != nil && s.u.cover.row(r, &keys.IndexEntry{Value: s.names[n.to:n.end], Number: n.number, Name: name}, n.flag)
+		e := keys.IndexEntry{Value: s.names[n.to:n.end], Number: n.number, Name: name}
+		r.covered = s.u.cover != nil && s.u.cover.row(r, &e, n.flag)
 		if r.covered {
 			return true, nil
 		}

@@ -3,16 +3,22 @@ package agg
 import "github.com/orrerydb/orrery/core/value"
 
 // perDocument are the stages that look at each document alone and keep the order.
-var perDocument = map[string]bool{"$match": true, "$project": true, "$addFields": true, "$set": true, "$unset": true, "$unwind": true,
-	"$replaceRoot": true, "$replaceWith": true, "$lookup": true, "$redact": true}
+var perDocument = map[string]bool{
+	"$match": true, "$project": true, "$addFields": true, "$set": true, "$unset": true, "$unwind": true,
+	"$replaceRoot": true, "$replaceWith": true, "$lookup": true,
+}
 
-// orderless are the stages that give the same for every order of their documents. A sort gives those that are equal in
-// the order in which they come, which a store of creation order doesn't promise for a sort either.
-var orderless = map[string]bool{"$count": true, "$sortByCount": true, "$sort": true, "$sample": true, "$out": true, "$merge": true}
+// orderless are the stages that give the same for every order of their documents, but for ties of a sort, of which
+// nothing is promised.
+var orderless = map[string]bool{
+	"$count": true, "$sortByCount": true, "$sort": true, "$sample": true, "$out": true, "$merge": true,
+}
 
 // byOrder are the accumulators whose result depends on the order of the documents.
-var byOrder = map[string]bool{"$first": true, "$last": true, "$firstN": true, "$lastN": true, "$push": true, "$addToSet": true,
-	"$mergeObjects": true, "$accumulator": true}
+var byOrder = map[string]bool{
+	"$first": true, "$last": true, "$firstN": true, "$lastN": true, "$push": true, "$addToSet": true,
+	"$mergeObjects": true, "$accumulator": true,
+}
 
 // unseen reports whether a pipeline gives the same whatever order its first documents come in.
 func unseen(specs []value.Value) bool {
