@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"fmt"
-
 )
 
 // compositePolicy indexes everything and has composite indexes; each is a list of paths, descending ones with a minus.

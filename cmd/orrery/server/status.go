@@ -20,8 +20,8 @@ type Status struct {
 	APIs       map[string]DoorStatus `json:"apis"`
 	Identity   *kv.Identity          `json:"identity,omitempty"` // of the store
 	Store      any                   `json:"store,omitempty"`
-	Backup     *BackupStatus         `json:"backup,omitempty"` // nil: none was asked for since the start
-	Scrub      any                   `json:"scrub,omitempty"`  // what the scrub of the store has found
+	Backup     *BackupStatus         `json:"backup,omitempty"`  // nil: none was asked for since the start
+	Scrub      any                   `json:"scrub,omitempty"`   // what the scrub of the store has found
 	Upgrade    *core.UpgradeStatus   `json:"upgrade,omitempty"` // of the store's containers to the present format; nil: they have it
 	Containers []ContainerStatus     `json:"containers,omitempty"`
 	More       int                   `json:"containersMore,omitempty"` // that Containers leaves out
