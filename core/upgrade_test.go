@@ -409,7 +409,8 @@ func TestUpgradeAmongClients(t *testing.T) {
 				})
 			}
 			for _, p := range []string{onlyA, "", string(compositePolicy([]string{"n", "-a"}))} {
-				if c, err = e.ReplaceContainer(bg, "db", "c", core.ContainerSpec{ID: "c", IndexingPolicy: []byte(p)}); err != nil {
+				_, err := e.ReplaceContainer(bg, "db", "c", core.ContainerSpec{ID: "c", IndexingPolicy: []byte(p)})
+				if err != nil {
 					t.Fatal(err)
 				}
 				clean(t, e)
