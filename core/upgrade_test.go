@@ -313,6 +313,9 @@ func TestUpgradeStopsNobody(t *testing.T) {
 	}
 	<-at // the first container is being upgraded, and this doesn't go on
 	st, under := e.Upgrading()
+	for end := time.Now().Add(10 * time.Second); st.Container == "" && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		st, under = e.Upgrading()
+	}
 	if !under || st.Containers != 2 || st.Done != 0 || st.Container == "" || st.Percent >= 100 {
 		t.Errorf("the upgrade is at %+v, %v", st, under)
 	}
