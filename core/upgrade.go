@@ -49,10 +49,13 @@ func (e *Engine) Upgrading() (UpgradeStatus, bool) {
 	return st, u.under
 }
 
+// Older reports whether the store isn't known to have the present format everywhere: a check leaves out index entries
+// that are to be made again.
+func (e *Engine) Older() bool { return e.cat.Format() < kv.Format }
+
 // startUpgrade upgrades the containers of a store that isn't known to have the present format everywhere.
 func (e *Engine) startUpgrade() {
-	from := e.cat.Format()
-	if from >= kv.Format {
+	if !e.Older() {
 		return
 	}
 	e.up.under, e.up.st.Containers = true, e.cat.CountAll()

@@ -313,6 +313,9 @@ func TestUpgradeStopsNobody(t *testing.T) {
 	}
 	<-at // the first container is being upgraded, and this doesn't go on
 	st, under := e.Upgrading()
+	for end := time.Now().Add(10 * time.Second); st.Container == "" && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		st, under = e.Upgrading()
+	}
 	if !under || st.Containers != 2 || st.Done != 0 || st.Container == "" || st.Percent >= 100 {
 		t.Errorf("the upgrade is at %+v, %v", st, under)
 	}
@@ -409,7 +412,8 @@ func TestUpgradeAmongClients(t *testing.T) {
 				})
 			}
 			for _, p := range []string{onlyA, "", string(compositePolicy([]string{"n", "-a"}))} {
-				if c, err = e.ReplaceContainer(bg, "db", "c", core.ContainerSpec{ID: "c", IndexingPolicy: []byte(p)}); err != nil {
+				_, err := e.ReplaceContainer(bg, "db", "c", core.ContainerSpec{ID: "c", IndexingPolicy: []byte(p)})
+				if err != nil {
 					t.Fatal(err)
 				}
 				clean(t, e)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 	"github.com/orrerydb/orrery/conformance/harness"
+	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
 func TestEarlierFormats(t *testing.T) {
@@ -47,6 +48,36 @@ func TestEarlierFormats(t *testing.T) {
 			compare(t, read(t, s), read(t, now))
 			restore(t, now)
 		})
+	}
+}
+
+// A check of a store of an earlier format looks at what any format has, and changes nothing.
+func TestCheckOfEarlierFormats(t *testing.T) {
+	stores, err := filepath.Glob("testdata/*.tar.gz")
+	if err != nil || len(stores) == 0 {
+		t.Fatal(stores, err)
+	}
+	for _, store := range stores {
+		dir := t.TempDir()
+		unpack(t, store, dir)
+		eng, err := server.Examine(bg, dir, pebblekv.Watch{Report: func(p pebblekv.Problem) {
+			if p.Level != pebblekv.Note {
+				t.Errorf("%s: %s", store, p)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !eng.Older() {
+			t.Errorf("%s: it isn't said that the store is of an older format", store)
+		}
+		problems, err := eng.Check(bg)
+		if err != nil || len(problems) > 0 {
+			t.Errorf("%s: %v %v", store, problems, err)
+		}
+		if err := eng.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -259,5 +259,5 @@ func (p *Policy) Exact(path uint64) bool {
 // SameBelow reports whether two policies have the same entries of values at and below a field of the document: so
 // whatever rebuild goes from one to the other, these entries stay. They don't where an item has more than MaxTerms.
 func SameBelow(a, b *Policy, field string) bool {
-	return a.root.subtree == b.root.subtree && reflect.DeepEqual(a.root.kids[field], b.root.kids[field])
+	return a.empty == b.empty && a.root.subtree == b.root.subtree && reflect.DeepEqual(a.root.kids[field], b.root.kids[field])
 }

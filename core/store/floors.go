@@ -36,7 +36,12 @@ func (c *Container) removed(p *part) {
 
 // raiseFloors looks for the first entries of a slot and raises its floors to them.
 func (c *Container) raiseFloors(sl *slot) error {
-	snap, was, lowest := c.beginRaise(sl)
+	snap, was, next := c.beginRaise(sl)
+	return c.endRaise(sl, snap, was, next)
+}
+
+// endRaise looks into what beginRaise has taken.
+func (c *Container) endRaise(sl *slot, snap kv.Snapshot, was Head, lowest uint64) error {
 	defer snap.Close()
 	floor := was.LSN + 1
 	if !was.bare() { // else not all entries are there

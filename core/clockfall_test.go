@@ -1,0 +1,246 @@
+package core_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/feed"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/internal/testlog"
+)
+
+const day = 24 * time.Hour
+
+// fallStore is a store whose clock a test sets.
+type fallStore struct {
+	t    *testing.T
+	eng  kv.Engine
+	clk  *clock.Clock
+	log  *testlog.Lines
+	e    *core.Engine
+	c    *core.Container
+	want []string // ids, in the order of their last writes
+	ts   map[string]int64
+	any  bool // whatever the time is
+}
+
+func newFallStore(t *testing.T, spec core.ContainerSpec) *fallStore {
+	s := &fallStore{t: t, eng: kv.Checked(memkv.New()), clk: clock.Fake(time.Unix(1_700_000_000, 0)), log: &testlog.Lines{}, ts: map[string]int64{}}
+	s.open()
+	s.c = newContainer(t, s.e, spec)
+	t.Cleanup(func() {
+		clean(t, s.e)
+		_ = s.e.Close()
+	})
+	return s
+}
+
+func (s *fallStore) open() {
+	var err error
+	s.e, err = core.Open(bg, notClosed{s.eng}, core.Options{Clock: s.clk, MinSlots: 1, Logger: s.log.Logger()})
+	if err == nil && s.c != nil {
+		s.c, err = s.e.Container("db", "c")
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *fallStore) reopen() {
+	_ = s.e.Close()
+	s.open()
+}
+
+// put writes an item, whose time is off by so much from the clock's.
+func (s *fallStore) put(id string, off time.Duration) {
+	s.t.Helper()
+	it := put(s.t, s.c, core.Upsert, fmt.Sprintf(`{"id":%q,"pk":"p"}`, id)).Item
+	if want := s.clk.Now().Add(off).Unix(); it.TS() != want && !s.any {
+		s.t.Errorf("item %s has the time %d, want %d", id, it.TS(), want)
+	}
+	s.want = append(slices.DeleteFunc(s.want, func(w string) bool { return w == id }), id)
+	s.ts[id] = it.TS()
+}
+
+// since sees that the feed from a time has exactly what was written then or later, in the order of writes.
+func (s *fallStore) since(at int64) {
+	s.t.Helper()
+	var want, got []string
+	for _, id := range s.want {
+		if s.ts[id] >= at {
+			want = append(want, id)
+		}
+	}
+	pos := feed.Start()
+	for more := true; more; {
+		p, err := s.c.Feed(bg, feed.Scope{Since: at}, pos, 3)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, it := range p.Items {
+			got = append(got, it.ID().Str())
+		}
+		pos, more = p.Next, p.More
+	}
+	if !slices.Equal(got, want) {
+		s.t.Errorf("the feed from %d has %v, want %v", at, got, want)
+	}
+}
+
+// everySince asks for the feed from all times at which something was written, and beside them.
+func (s *fallStore) everySince() {
+	s.t.Helper()
+	for _, at := range s.ts {
+		for d := int64(-1); d <= 1; d++ {
+			s.since(at + d)
+		}
+	}
+}
+
+// A clock that was ahead by a day and is put right: times come back at once, in all that depends on them.
+func TestClockFalls(t *testing.T) {
+	s := newFallStore(t, core.ContainerSpec{})
+	for i := range 10 {
+		s.put(fmt.Sprint("before", i), 0)
+		s.clk.Advance(time.Second)
+	}
+	s.clk.Advance(day)
+	for i := range 10 {
+		s.put(fmt.Sprint("ahead", i), 0)
+		s.clk.Advance(time.Second)
+	}
+	s.put("changed", 0)
+	first, err := s.c.Read(bg, pk("p"), put(t, s.c, core.Upsert, `{"id":"changed","pk":"p"}`).Item.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.reopen()
+	s.clk.Advance(-day)
+	for i := range 10 {
+		s.put(fmt.Sprint("after", i), 0)
+		s.clk.Advance(time.Second)
+	}
+	s.put("ahead3", 0) // an item of the future comes back, too
+	s.put("changed", 0)
+	again, err := s.c.Read(bg, pk("p"), first.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.ETag() == first.ETag() || again.LSN <= first.LSN {
+		t.Errorf("etags %v and %v, LSNs %d and %d", first.ETag(), again.ETag(), first.LSN, again.LSN)
+	}
+	s.everySince()
+	s.reopen()
+	s.everySince()
+	if n := s.log.Count("The clock stands before"); n != 1 {
+		t.Errorf("%d warnings:\n%s", n, s.log)
+	}
+	s.clk.Advance(-day)
+	s.put("and once more", 0)
+	s.everySince()
+	if n := s.log.Count("The clock stands before"); n != 2 {
+		t.Errorf("%d warnings after another fall:\n%s", n, s.log)
+	}
+}
+
+// A container with several slots meets a fall in each, and warns once.
+func TestClockFallsOnceForAllSlots(t *testing.T) {
+	clk, log := clock.Fake(time.Unix(1_700_000_000, 0)), &testlog.Lines{}
+	e, err := core.Open(bg, memkv.New(), core.Options{Clock: clk, MinSlots: 4, Logger: log.Logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	c := newContainer(t, e, core.ContainerSpec{})
+	for n := range 2 {
+		for i := range 50 {
+			if ts := put(t, c, core.Upsert, fmt.Sprintf(`{"id":"%d","pk":"p%d"}`, i, i)).Item.TS(); ts != clk.Now().Unix() {
+				t.Errorf("round %d: the time is %d, the clock's %d", n, ts, clk.Now().Unix())
+			}
+		}
+		clk.Advance(-day)
+	}
+	if n := log.Count("The clock stands before"); n != 1 {
+		t.Errorf("%d warnings:\n%s", n, log)
+	}
+	clean(t, e)
+}
+
+// A clock that is set back a little: times stand still until it has caught up.
+func TestClockFallsALittle(t *testing.T) {
+	s := newFallStore(t, core.ContainerSpec{})
+	s.put("a", 0)
+	s.clk.Advance(-3 * time.Second)
+	s.put("b", 3*time.Second)
+	s.clk.Advance(2 * time.Second)
+	s.put("a", time.Second)
+	s.everySince()
+	if n := s.log.Count("The clock stands before"); n != 0 {
+		t.Errorf("it warns:\n%s", s.log)
+	}
+}
+
+// A clock that falls again and again: the head keeps a bounded number of epochs, and nothing is missed.
+func TestClockFallsOften(t *testing.T) {
+	ttl := int32(1000)
+	s := newFallStore(t, core.ContainerSpec{DefaultTTL: &ttl})
+	s.any = true // some falls are small
+	for n := range 60 {
+		s.clk.Advance(time.Duration(7*n%50) * time.Second)
+		s.put(fmt.Sprint("x", n), 0)
+		s.clk.Advance(2 * time.Second)
+		s.put(fmt.Sprint("y", n), 0)
+		s.clk.Advance(-time.Duration(11*n%60+6) * time.Second)
+		if n%20 == 19 {
+			s.reopen()
+		}
+	}
+	s.everySince()
+	clean(t, s.e)
+	all := len(s.want)
+	s.clk.Advance(2 * day)
+	if n := s.e.Reap(bg); n != all {
+		t.Errorf("%d items of %d expired ones were removed", n, all)
+	}
+	if n := s.c.Count(); n != 0 {
+		t.Errorf("%d items are left", n)
+	}
+}
+
+// Items expire by their own time: those that were written when the clock was ahead stay, and keep none of the others.
+func TestExpiryOverEpochs(t *testing.T) {
+	ttl := int32(100)
+	s := newFallStore(t, core.ContainerSpec{DefaultTTL: &ttl})
+	for i := range 3 {
+		s.put(fmt.Sprint("before", i), 0)
+	}
+	s.clk.Advance(day)
+	for i := range 3 {
+		s.put(fmt.Sprint("ahead", i), 0)
+	}
+	s.clk.Advance(-day)
+	for i := range 3 {
+		s.put(fmt.Sprint("after", i), 0)
+	}
+	put(t, s.c, core.Create, `{"id":"own","pk":"p","ttl":50}`)
+	s.clk.Advance(60 * time.Second)
+	if n := s.e.Reap(bg); n != 1 {
+		t.Errorf("%d items are removed after 60 seconds", n)
+	}
+	s.clk.Advance(60 * time.Second)
+	if n := s.e.Reap(bg); n != 6 {
+		t.Errorf("%d items are removed after 120 seconds", n)
+	}
+	if n := s.c.Count(); n != 3 {
+		t.Errorf("%d items are left", n)
+	}
+	s.clk.Advance(day)
+	if n := s.e.Reap(bg); n != 3 {
+		t.Errorf("%d items are removed after a day", n)
+	}
+}
