@@ -117,7 +117,9 @@ func (c *Container) countSlot(ctx context.Context, sl *slot, path uint64, field 
 }
 
 // beginCount is step 1. It returns how many items the snapshot has, and no fact when it is exact already.
-func (c *Container) beginCount(ctx context.Context, sl *slot, path uint64, field string) (*fact, kv.Snapshot, int64, error) {
+func (c *Container) beginCount(ctx context.Context, sl *slot, path uint64, field string) (
+	*fact, kv.Snapshot, int64, error,
+) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	if err := c.Alive(); err != nil {
@@ -151,10 +153,11 @@ func (c *Container) beginCount(ctx context.Context, sl *slot, path uint64, field
 }
 
 // countEntries is step 2.
-func (c *Container) countEntries(ctx context.Context, snap kv.Snapshot, sl *slot, path uint64) (sums index.Counts, err error) {
+func (c *Container) countEntries(ctx context.Context, snap kv.Snapshot, sl *slot, path uint64) (index.Counts, error) {
+	var sums index.Counts
 	lo := keys.AppendIndexPath(nil, sl.key, path)
 	n := 0
-	err = each(snap, lo, keys.After(lo), func(key, val []byte) error {
+	err := each(snap, lo, keys.After(lo), func(key, val []byte) error {
 		if n++; n&1023 == 0 {
 			if err := c.Alive(); err != nil {
 				return err
@@ -173,7 +176,7 @@ func (c *Container) countEntries(ctx context.Context, snap kv.Snapshot, sl *slot
 }
 
 // endCount is step 3.
-func (c *Container) endCount(ctx context.Context, sl *slot, f *fact, items int64, sums *index.Counts) (known bool, err error) {
+func (c *Container) endCount(ctx context.Context, sl *slot, f *fact, items int64, sums *index.Counts) (bool, error) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	if sl.facts.Load().get(f.path) != f {

@@ -290,7 +290,8 @@ func (d *draft) facts(p *part) {
 		}
 	}
 	if fc.worn != nil {
-		fc.goes, fc.left = true, fc.of.without(d.late, p.sl, &p.h, func(f *fact) bool { return slices.Contains(fc.worn, f.path) })
+		fc.goes = true
+		fc.left = fc.of.without(d.late, p.sl, &p.h, func(f *fact) bool { return slices.Contains(fc.worn, f.path) })
 	}
 }
 
