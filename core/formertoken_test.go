@@ -6,13 +6,17 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"slices"
 	"testing"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -62,14 +66,38 @@ func formerRows(t *testing.T, c *core.Container, q exec.Query, key func(n int) [
 	return rows
 }
 
+// placed gives the items of a store the numbers that a version gave them which put 20 bits of the placement in front.
+func placed(t *testing.T, h *hooks) {
+	t.Helper()
+	ks, vs := every(t, h)
+	var b kv.Batch
+	for i, key := range ks {
+		if keys.Kind(key[keys.PrefixLen-1]) != keys.KindItem {
+			continue
+		}
+		const at, doc = 2, 32 // of the number, and of the document behind the checksum
+		v := vs[i]
+		place := uint64(binary.BigEndian.Uint32(key[keys.PrefixLen:]) << 2 >> 12)
+		binary.BigEndian.PutUint64(v[at:], place<<40|binary.BigEndian.Uint64(v[at:]))
+		sum := xxhash.Sum64(v[:doc-4]) ^ bits.RotateLeft64(xxhash.Sum64(v[doc:]), 1)
+		binary.BigEndian.PutUint32(v[doc-4:], uint32(sum))
+		b.Put(key, v)
+	}
+	if _, err := h.Write(bg, &b, nil); err != nil || b.Len() == 0 {
+		t.Fatal(b.Len(), err)
+	}
+}
+
 // TestTokensOfWholeNumbers: a query goes on behind a token of the version that ordered rows by whole item numbers, where the
 // partition key is the id: every row comes exactly once, in pages of any size.
 func TestTokensOfWholeNumbers(t *testing.T) {
-	e, _ := hooked(t, core.Options{MinSlots: 2})
+	e, h := hooked(t, core.Options{MinSlots: 2})
 	c := newContainer(t, e, core.ContainerSpec{PartitionKey: keyIsID})
 	const items = 60
 	for i := range items {
-		put(t, c, core.Create, fmt.Sprintf(`{"id":"%02d","m":%d,"n":%d}`, i, i%3, i%15))
+		if put(t, c, core.Create, fmt.Sprintf(`{"id":"%02d","m":%d,"n":%d}`, i, i%3, i%15)); i == items-5 {
+			placed(t, h) // the others are made by this version
+		}
 	}
 	up := func(a, b *formerRow) int {
 		return cmp.Or(slices.Compare(a.key, b.key), cmp.Compare(a.number, b.number))
@@ -190,5 +218,28 @@ func TestTokensOfHashedObjects(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNumbersOfRows: who asks for the items' numbers gets those that they have had from the first on, though the index
+// doesn't tell them.
+func TestNumbersOfRows(t *testing.T) {
+	e, h := hooked(t, core.Options{MinSlots: 2})
+	c := newContainer(t, e, core.ContainerSpec{PartitionKey: keyIsID})
+	for i := range 20 {
+		put(t, c, core.Create, fmt.Sprintf(`{"id":"%02d","n":%d}`, i, i))
+	}
+	placed(t, h)
+	for i := range 20 {
+		it, err := c.Read(bg, pk(fmt.Sprintf("%02d", i)), value.StringOf(fmt.Sprintf("%02d", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := c.Query(bg, &exec.Query{Pred: access.Eq(access.NewPath("n"), value.Int32Of(int32(i))),
+			Needs: []access.Path{access.NewPath("n")}, Number: true})
+		if err != nil || !rows.Next() || rows.Item().Number != it.Number || it.Number>>40 == 0 {
+			t.Fatalf("item %d: %v", i, err)
+		}
+		rows.Close()
 	}
 }

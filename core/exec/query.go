@@ -66,6 +66,9 @@ type Query struct {
 	// entries tell them, the rows' items hold nothing else: no other field, no LSN, and the time of the last write only
 	// with access.TS.
 	Needs []access.Path
+	// Number says that the reader looks at the items' numbers, which index entries don't tell of all items where the
+	// partition key is the id.
+	Number bool
 	// Want says which rows are needed; more may be given.
 	Want Want
 	// Whole: the reader reads to the end, takes no continuation and looks at nothing but Needs. An item without a value
@@ -193,6 +196,11 @@ func (r *Rows) build(c *store.Container, token string, asked []uint64) (*builder
 	if p := access.Resolve(r.q.Pred, r.view.Policy()); p != r.q.Pred {
 		own := *r.q
 		own.Pred = p
+		r.q = &own
+	}
+	if r.q.Number && layout.ByID && r.q.Needs != nil {
+		own := *r.q
+		own.Needs, own.Want = nil, WantAll
 		r.q = &own
 	}
 	b := &builder{rows: r, view: r.view, q: r.q, from: from, layout: layout, asked: asked}

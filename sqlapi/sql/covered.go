@@ -15,6 +15,7 @@ type coverage struct {
 	needs   []access.Path // what the query reads of an item; nil: all of it, or too much
 	want    exec.Want
 	whole   bool         // the query reads to its end on each page
+	number  bool         // it shows the item's number
 	repeat  bool         // items that agree in needs make the same rows
 	defined *access.Path // items without a value here make no difference
 }
@@ -24,7 +25,7 @@ func (v *coverage) ask(q *exec.Query) {
 	if v.needs == nil {
 		return
 	}
-	q.Needs, q.Want, q.Whole, q.Repeat = v.needs, v.want, v.whole, v.repeat
+	q.Needs, q.Number, q.Want, q.Whole, q.Repeat = v.needs, v.number, v.want, v.whole, v.repeat
 	if v.defined != nil && !q.Pred.Demands(*v.defined) {
 		q.Pred = access.And(q.Pred, access.Exists(*v.defined))
 	}
@@ -60,6 +61,7 @@ func coverageOf(p *program) (v coverage) {
 		v.needs = []access.Path{access.TS} // every item has one
 	}
 	v.defined = definedPath(cq, v.needs)
+	v.number = r.each
 	v.repeat = !r.each && cq == p.top && cq.grouped
 	if !r.each && len(v.needs) == 1 {
 		v.want = wanted(cq, v.needs[0])

@@ -221,7 +221,7 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 	// The core may be told how many items are wanted, in all and in a page, where each gives exactly one row: SELECT VALUE drops
 	// those whose value is undefined, so they must not match then.
 	oneRow := p.top.rootOnly && !p.top.grouped && !p.top.q.Distinct
-	if !p.top.grouped && !p.top.q.Distinct || p.top.derived != nil { // an inner TOP shows it, too
+	if p.top.showsOrder() {
 		q.Shown = exec.CreationByPartition
 	}
 	where, defined := p.top.where, p.top.defined
@@ -293,4 +293,14 @@ func (s *coreRows) position() string {
 		return ""
 	}
 	return s.rows.Continuation()
+}
+
+// showsOrder reports whether rows tell in which order the items came: those of a query that neither groups them nor
+// takes distinct ones do, and a TOP or LIMIT of an inner query without an order of its own decides by it which there are.
+func (cq *cquery) showsOrder() bool {
+	if !cq.grouped && !cq.q.Distinct {
+		return true
+	}
+	in := cq.base
+	return in != nil && len(in.q.OrderBy) == 0 && (in.q.Top != nil || in.q.Limit != nil)
 }
