@@ -484,17 +484,26 @@ func TestUpgradeOfDamaged(t *testing.T) {
 
 // What was put under an index that nobody knows is made again in the same way.
 func TestIndexOfUnknownPolicy(t *testing.T) {
+	for _, items := range []int{20, 300} { // few are indexed in one commit
+		t.Run(fmt.Sprint(items), func(t *testing.T) { indexOfUnknownPolicy(t, items) })
+	}
+}
+
+func indexOfUnknownPolicy(t *testing.T, items int) {
 	eng := kv.Checked(memkv.New())
 	e, err := core.Open(bg, notClosed{eng}, core.Options{MinSlots: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := newContainer(t, e, core.ContainerSpec{})
-	for i := range 300 {
+	for i := range items {
 		put(t, c, core.Create, agedDoc(i))
 	}
+	inOrder := exec.Query{OrderBy: orderBy(false, "n"), Compare: value.CompareCosmos}
+	ids(t, c, &inOrder)
 	_ = e.Close()
 	var b kv.Batch
+	facts := 0
 	ks, vs := every(t, eng)
 	for i, k := range ks {
 		slot, kind, _ := keys.ParseSlot(k)
@@ -502,13 +511,17 @@ func TestIndexOfUnknownPolicy(t *testing.T) {
 		case kind == keys.KindHead:
 			vs[i][2+8*4+3] = 77 // the version of the policy
 			b.Put(k, vs[i])
+		case kind == keys.KindFact: // of entries that nobody knows
+			vs[i][2] = 8
+			b.Put(k, vs[i])
+			facts++
 		case kind == keys.KindIndex && i%3 == 0:
 			b.Delete(k)
 			b.Put(append(keys.AppendIndexPath(nil, slot, 12345), k[keys.PrefixLen+8:]...), vs[i])
 		}
 	}
-	if _, err := eng.Write(bg, &b, nil); err != nil {
-		t.Fatal(err)
+	if _, err := eng.Write(bg, &b, nil); err != nil || facts == 0 {
+		t.Fatal(facts, err)
 	}
 	if e, err = core.Open(bg, notClosed{eng}, core.Options{}); err != nil {
 		t.Fatal(err)
@@ -517,15 +530,18 @@ func TestIndexOfUnknownPolicy(t *testing.T) {
 	if c, err = e.Container("db", "c"); err != nil {
 		t.Fatal(err)
 	}
-	if got := ids(t, c, eqQuery("n", 3)); len(got) != 15 {
+	if got := ids(t, c, eqQuery("n", 3)); len(got) != items/20 {
 		t.Errorf("%d rows at once", len(got))
 	}
 	if err := c.WaitIndex(bg); err != nil {
 		t.Fatal(err)
 	}
 	clean(t, e)
-	if got := ids(t, c, eqQuery("n", 3)); len(got) != 15 {
+	if got := ids(t, c, eqQuery("n", 3)); len(got) != items/20 {
 		t.Errorf("%d rows", len(got))
+	}
+	if got := ids(t, c, &inOrder); len(got) != items {
+		t.Errorf("%d rows in order", len(got))
 	}
 }
 

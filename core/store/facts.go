@@ -172,12 +172,13 @@ func lasting(a, b *index.Policy, field string, classes uint32) bool {
 }
 
 // stay returns the facts that stay right in the commit of a rebuild from a to b, and deletes the others in it. While a
-// slot is being rebuilt it has only facts whose entries are the same under both policies.
+// slot is being rebuilt it has only facts whose entries are the same under both policies, and none while it is bare.
 func (fs *facts) stay(batch *kv.Batch, sl *slot, h *Head, a, b *index.Policy) *facts {
-	if h.Next == 0 {
+	bare := sl.head.bare()
+	if h.Next == 0 && !bare {
 		return fs
 	}
-	return fs.without(batch, sl, h, func(f *fact) bool { return !lasting(a, b, f.field, h.Classes) })
+	return fs.without(batch, sl, h, func(f *fact) bool { return bare || !lasting(a, b, f.field, h.Classes) })
 }
 
 // without returns the facts that don't go, and deletes those that do in a commit with the head h.
