@@ -250,9 +250,6 @@ func TestCreationOrderWhileDataChanges(t *testing.T) {
 // creation order when its access path is gone.
 func TestCreationOrderIsKept(t *testing.T) {
 	onEngines(t, core.Options{MinSlots: 2}, func(t *testing.T, e *core.Engine) {
-		if testing.Short() {
-			t.Skip("many items")
-		}
 		w := &world{c: newContainer(t, e, core.ContainerSpec{})}
 		var ws []core.Write
 		fill := func(from, to int) {

@@ -77,17 +77,10 @@ func slotCount(t testing.TB, e kv.Engine) int     { return len(keysOfKind(t, e, 
 
 func keysOfKind(t testing.TB, e kv.Engine, want keys.Kind) (all []string) {
 	t.Helper()
-	s := e.Snapshot()
-	defer s.Close()
-	lo, hi := keys.DataBounds()
-	it, err := s.Iter(lo, hi)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer it.Close()
-	for ok := it.First(); ok; ok = it.Next() {
-		if _, kind, _ := keys.ParseSlot(it.Key()); kind == want {
-			all = append(all, string(it.Key()))
+	ks, _ := every(t, e)
+	for _, key := range ks {
+		if _, kind, _ := keys.ParseSlot(key); kind == want {
+			all = append(all, string(key))
 		}
 	}
 	return all
