@@ -1,5 +1,7 @@
 package core
 
+import "context"
+
 // Settle waits until what Count, Size and Partitions have told before is durable: for answers that show it.
 func (c *Container) Settle() error { return c.rt.Settle() }
 
@@ -15,5 +17,5 @@ func (c *Container) CountIn(pk PartitionKey) (n int64, ok bool, err error) {
 	if n, err = v.LogicalItems(slot, place, tuple); err != nil {
 		return 0, false, err
 	}
-	return n, true, v.SettleSlot(slot)
+	return n, true, v.SettleSlot(context.Background(), slot)
 }

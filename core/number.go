@@ -12,7 +12,7 @@ import (
 // look-up for each slot.
 func (c *Container) KeyByNumber(ctx context.Context, number uint64) (pk PartitionKey, id value.Value, ok bool, err error) {
 	if c.rt.Numbered() {
-		return c.rt.KeyByNumber(number)
+		return c.rt.KeyByNumber(ctx, number)
 	}
 	rows, err := c.Query(ctx, &exec.Query{Match: func(it *Item) (bool, error) { return it.Number == number, nil }})
 	if err != nil {

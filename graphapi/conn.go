@@ -14,6 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/internal/admit"
 )
 
 // conn is one WebSocket connection. Its goroutine reads frames (and thereby answers pings) and never runs a traversal: each
@@ -192,8 +193,9 @@ type reply struct {
 	started time.Time
 	charge  float64 // of the request so far
 	seen    *observed
-	told    float64 // the part of charge that was told already
-	toldMs  float64 // the part of the time that was told already
+	place   *admit.Place // while it is evaluated
+	told    float64      // the part of charge that was told already
+	toldMs  float64      // the part of the time that was told already
 }
 
 // fail answers with an error.

@@ -6,7 +6,9 @@ import (
 	"sync"
 
 	"github.com/orrerydb/orrery/core/budget"
+	"github.com/orrerydb/orrery/core/yield"
 	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/internal/admit"
 )
 
 // run evaluates and answers. It runs on a goroutine of the request.
@@ -17,12 +19,14 @@ func (w *work) run(e *Evaluation, source string, batch int) {
 	defer out.release()
 	srv := w.conn.srv
 	w.reply.seen.evaluates(e)
-	err := srv.o.Gate.Enter(w.conn.ctx)
+	place := new(admit.Place)
+	w.reply.place = place
+	err := place.Enter(w.conn.ctx, srv.o.Gate)
 	if err != nil {
 		w.reply.fail(failureOf(err))
 		return
 	}
-	err = srv.guarded(w.conn.ctx, func(ctx context.Context) error {
+	err = srv.guarded(yield.With(w.conn.ctx, place), func(ctx context.Context) error {
 		g, err := srv.graphOf(ctx, &w.conn.login, source, w.reply.seen)
 		if err != nil {
 			return err
@@ -31,7 +35,7 @@ func (w *work) run(e *Evaluation, source string, batch int) {
 		w.reply.charge += charge
 		return err
 	})
-	srv.o.Gate.Leave() // a client that reads slowly keeps no other waiting
+	place.Leave() // a client that reads slowly keeps no other waiting
 	if err != nil {
 		w.reply.fail(failureOf(err))
 		return
@@ -143,9 +147,9 @@ func (r *results) flush(code int) error {
 // send sends a chunk. The request gives up its place at the gate for as long as that takes, since it may be long.
 func (r *results) send(resp *message.Response) error {
 	if resp.Code == message.PartialContent { // the last one comes when the request has left
-		gate := r.reply.c.srv.o.Gate
-		gate.Leave()
-		defer gate.Return()
+		if r.reply.place.Leave() {
+			defer r.reply.place.Return()
+		}
 	}
 	return r.reply.send(resp, r.items, r.n)
 }

@@ -15,9 +15,11 @@ import (
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/yield"
 	"github.com/orrerydb/orrery/graphapi/graphson"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/internal/admit"
 )
 
 // maxHTTPResult bounds the one answer that a request over HTTP gets: it has no chunks.
@@ -218,12 +220,13 @@ func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message
 	all := &collected{codec: codec, o: message.Options{Tokens: e.Tokens, Traversers: e.Bytecode != nil},
 		held: s.o.Budget.Open("result")}
 	defer all.held.Close()
-	err := s.o.Gate.Enter(r.Context())
+	place := new(admit.Place)
+	err := place.Enter(r.Context(), s.o.Gate)
 	if err != nil {
 		reply.failHTTP(w, failureOf(err))
 		return
 	}
-	err = s.guarded(r.Context(), func(ctx context.Context) error {
+	err = s.guarded(yield.With(r.Context(), place), func(ctx context.Context) error {
 		g, err := s.graphOf(ctx, l, source, reply.seen)
 		if err != nil {
 			return err
@@ -231,7 +234,7 @@ func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message
 		reply.charge, err = g.Evaluate(ctx, e, all.emit)
 		return err
 	})
-	s.o.Gate.Leave() // a client that reads slowly keeps no other waiting
+	place.Leave() // a client that reads slowly keeps no other waiting
 	if err != nil {
 		reply.failHTTP(w, failureOf(err))
 		return

@@ -13,6 +13,8 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/core/yield"
+	"github.com/orrerydb/orrery/internal/admit"
 	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
@@ -151,10 +153,12 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 	}
 	r.announce()
 	if !def.open && !def.free {
-		if err := r.s.o.Gate.Enter(r.ctx); err != nil {
+		place := new(admit.Place)
+		if err := place.Enter(r.ctx, r.s.o.Gate); err != nil {
 			return dst, err
 		}
-		defer r.s.o.Gate.Leave()
+		defer place.Leave()
+		r.ctx = yield.With(r.ctx, place)
 	}
 	if r.maxTimeMS > 0 {
 		r.ctx, r.cancel = context.WithTimeout(r.ctx, time.Duration(r.maxTimeMS)*time.Millisecond)

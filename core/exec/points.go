@@ -91,7 +91,7 @@ func (p *points) next(r *row) (bool, error) {
 		pt := &p.list[p.i]
 		if pt.ident == nil {
 			if p.sub == nil {
-				if err := p.b.view.SettleSlot(pt.slot); err != nil {
+				if err := p.b.view.SettleSlot(p.b.rows.ctx, pt.slot); err != nil {
 					return false, err
 				}
 				p.sub = newScan(p.b, []span{pt.span}, p.from)
@@ -110,9 +110,9 @@ func (p *points) next(r *row) (bool, error) {
 		switch {
 		case err != nil:
 		case ok:
-			err = p.b.view.Settle(pt.slot, &r.item)
+			err = p.b.view.Settle(p.b.rows.ctx, pt.slot, &r.item)
 		default:
-			err = p.b.view.SettleSlot(pt.slot)
+			err = p.b.view.SettleSlot(p.b.rows.ctx, pt.slot)
 		}
 		if err != nil {
 			return false, err

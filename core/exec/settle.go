@@ -8,7 +8,7 @@ func (r *Rows) settle() error {
 	}
 	r.settled = true
 	for i := range r.spans {
-		if err := r.view.SettleSlot(r.spans[i].slot); err != nil {
+		if err := r.view.SettleSlot(r.ctx, r.spans[i].slot); err != nil {
 			return err
 		}
 	}

@@ -28,7 +28,7 @@ func (m *merge) open() error {
 		if p.seen >= m.mark {
 			continue
 		}
-		last, floor, err := m.view.SettleHead(p.slot, p.seen)
+		last, floor, err := m.view.SettleHead(m.ctx, p.slot, p.seen)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 
 	"github.com/orrerydb/orrery/core/kv"
@@ -30,7 +31,7 @@ func (c *Container) Settle() error {
 		seen = append(seen, sight{lsn, s.last.Load()})
 	}
 	for i, s := range c.slots {
-		if err := s.await(seen[i]); err != nil {
+		if err := s.await(context.Background(), seen[i]); err != nil {
 			return err
 		}
 	}

@@ -89,7 +89,7 @@ func (m *many) failed() bool { return m.out[len(m.out)-1].Err != nil }
 func (m *many) settle() {
 	for k := len(m.waits) - 1; k >= 0; k-- {
 		w := &m.waits[k]
-		err := w.wait()
+		err := w.wait(m.ctx)
 		for _, at := range w.at {
 			if err != nil {
 				m.out[at].Err = err
@@ -108,7 +108,7 @@ func (m *many) settle() {
 			continue
 		}
 		o := &m.out[s.at]
-		if err := s.wait(); err != nil {
+		if err := s.wait(m.ctx); err != nil {
 			o.Err = err
 		} else if o.Result.Kept {
 			o.Result.LSN = s.slot.durable.Load()

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"context"
+
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -53,7 +55,7 @@ func (c *Container) mayNumber(place []byte, number uint64) bool {
 }
 
 // KeyByNumber returns the partition key and id of the item with a number; ok is false when there is none.
-func (c *Container) KeyByNumber(number uint64) (pk PartitionKey, id value.Value, ok bool, err error) {
+func (c *Container) KeyByNumber(ctx context.Context, number uint64) (pk PartitionKey, id value.Value, ok bool, err error) {
 	v := c.View()
 	defer v.Close()
 	for slot := range c.slots {
@@ -70,11 +72,11 @@ func (c *Container) KeyByNumber(number uint64) (pk PartitionKey, id value.Value,
 			return nil, id, false, err
 		}
 		if ok && it.Number == number {
-			return it.PK(), it.ID(), true, v.Settle(slot, &it)
+			return it.PK(), it.ID(), true, v.Settle(ctx, slot, &it)
 		}
 	}
 	for slot := range c.slots { // that there is none must not be taken back
-		if err := v.SettleSlot(slot); err != nil {
+		if err := v.SettleSlot(ctx, slot); err != nil {
 			return nil, id, false, err
 		}
 	}

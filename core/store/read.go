@@ -52,7 +52,7 @@ func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk Partition
 	}
 	b, err := kv.AppendGet(c.st.eng, m.val[:0], key)
 	if errors.Is(err, kv.ErrNotFound) {
-		return at.slot, orNotFound(sl.settle())
+		return at.slot, orNotFound(sl.settle(ctx))
 	}
 	if err != nil {
 		return at.slot, translate(err)
@@ -63,9 +63,9 @@ func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk Partition
 		return at.slot, err
 	}
 	if c.expired(it) {
-		return at.slot, orNotFound(sl.waitDurable(it.LSN))
+		return at.slot, orNotFound(sl.waitDurable(ctx, it.LSN))
 	}
-	return at.slot, sl.waitDurable(it.LSN)
+	return at.slot, sl.waitDurable(ctx, it.LSN)
 }
 
 // orNotFound returns NotFound when the wait for what tells it succeeded.
@@ -278,11 +278,15 @@ func (v *View) searchNumber(slot int, number uint64) (suffix []byte, err error) 
 }
 
 // Settle waits until what the item shows is durable.
-func (v *View) Settle(slot int, it *Item) error { return v.c.slots[slot].waitDurable(it.LSN) }
+func (v *View) Settle(ctx context.Context, slot int, it *Item) error {
+	return v.c.slots[slot].waitDurable(ctx, it.LSN)
+}
 
 // SettleSlot waits until everything that the view shows of a slot is durable, what is absent there too. It costs two atomic
 // loads when it is.
-func (v *View) SettleSlot(slot int) error { return v.c.slots[slot].await(v.slots[slot].seen) }
+func (v *View) SettleSlot(ctx context.Context, slot int) error {
+	return v.c.slots[slot].await(ctx, v.slots[slot].seen)
+}
 
 // LogicalItems returns the number of items of a logical partition.
 func (v *View) LogicalItems(slot int, place, tuple []byte) (int64, error) {

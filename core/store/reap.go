@@ -39,7 +39,7 @@ func (c *Container) Reap(ctx context.Context, slot int) (n int, more bool, err e
 			n, last = n+k, p
 		}
 	}
-	if werr := last.wait(); err == nil {
+	if werr := last.wait(ctx); err == nil {
 		err = werr
 	}
 	return n, more, err

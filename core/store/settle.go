@@ -7,6 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/yield"
 )
 
 // A commit is visible before it is durable, so a reader may see what a crash takes back. Nothing that was made of such
@@ -56,18 +57,18 @@ func (s *slot) seen() sight {
 }
 
 // settle returns when everything is durable that the caller has seen of the slot before the call.
-func (s *slot) settle() error { return s.await(s.seen()) }
+func (s *slot) settle(ctx context.Context) error { return s.await(ctx, s.seen()) }
 
 // waitDurable returns when every commit up to lsn is durable that is visible. lsn is of an item, or of begun.
-func (s *slot) waitDurable(lsn int64) error {
+func (s *slot) waitDurable(ctx context.Context, lsn int64) error {
 	if s.durable.Load() >= lsn {
 		return nil
 	}
-	return s.await(sight{lsn, s.last.Load()})
+	return s.await(ctx, sight{lsn, s.last.Load()})
 }
 
 // await returns when what was seen is durable.
-func (s *slot) await(seen sight) error {
+func (s *slot) await(ctx context.Context, seen sight) error {
 	lsn, l := seen.lsn, seen.last
 	if s.durable.Load() >= lsn {
 		return nil
@@ -82,7 +83,7 @@ func (s *slot) await(seen sight) error {
 			return nil
 		}
 	}
-	if err := l.commit.Wait(); err != nil {
+	if err := yield.While(ctx, l.commit.Wait); err != nil {
 		if errors.Is(err, kv.ErrUnknownOutcome) { // the other's: nothing of ours was to be applied
 			return status.Wrap(status.Unavailable, err, "What was read is not on the server's disk yet.")
 		}

@@ -1,6 +1,10 @@
 package store
 
-import "github.com/orrerydb/orrery/core/kv"
+import (
+	"context"
+
+	"github.com/orrerydb/orrery/core/kv"
+)
 
 // A commit takes its LSN some time before it is visible, and slots do so side by side. So what is visible has gaps: a
 // commit with a lower LSN may still be on its way. The settled mark is the LSN below which there are none any more.
@@ -48,10 +52,10 @@ func (c *Container) ReservedLSN() int64 { return c.counter.limit() }
 
 // SettleHead waits until everything that the view shows of a slot is durable and returns the LSN of the slot's last
 // commit in the view, and the LSN below which it has no feed entries. When the first is not above after, it doesn't wait.
-func (v *View) SettleHead(slot int, after int64) (last, floor int64, err error) {
+func (v *View) SettleHead(ctx context.Context, slot int, after int64) (last, floor int64, err error) {
 	h, err := v.Head(slot)
 	if err != nil || h.LSN <= after {
 		return h.LSN, h.FeedFloor, err
 	}
-	return h.LSN, h.FeedFloor, v.c.slots[slot].waitDurable(h.LSN)
+	return h.LSN, h.FeedFloor, v.c.slots[slot].waitDurable(ctx, h.LSN)
 }

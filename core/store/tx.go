@@ -69,7 +69,7 @@ func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) er
 	if p.slot == nil { // nothing was written: a commit would be later than what was read
 		p = pending{slot: sl, lsn: tx.shown}
 	}
-	if werr := p.wait(); werr != nil {
+	if werr := p.wait(ctx); werr != nil {
 		err = werr
 	}
 	if err != nil {

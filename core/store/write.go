@@ -12,6 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/core/yield"
 )
 
 // WriteKind says what a Write does.
@@ -97,7 +98,7 @@ const maxRaces = 64
 // Write writes one item; it is durable when Write returns.
 func (c *Container) Write(ctx context.Context, w *Write) (Result, error) {
 	res, p, err := c.apply(ctx, w)
-	if werr := p.wait(); werr != nil {
+	if werr := p.wait(ctx); werr != nil {
 		return res, werr
 	}
 	if res.Kept {
@@ -125,14 +126,14 @@ func recycle(b *kv.Batch) {
 	}
 }
 
-func (p pending) wait() error {
+func (p pending) wait(ctx context.Context) error {
 	if p.slot == nil {
 		return nil
 	}
 	if p.commit == nil {
-		return p.slot.waitDurable(p.lsn)
+		return p.slot.waitDurable(ctx, p.lsn)
 	}
-	err := p.commit.Wait()
+	err := yield.While(ctx, p.commit.Wait)
 	recycle(p.batch)
 	if err != nil {
 		return translate(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/internal/admit"
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
@@ -34,18 +35,18 @@ type Call struct {
 
 	Values []byte // of the reply headers, see Add
 
-	door   *Door
-	gin    *gin.Context
-	ctx    context.Context
-	err    error
-	began  time.Time
-	left   bool // the reply could not be written
-	sent   bool
-	inside bool // behind the door's gate
-	read   bool // the body was read before the handler, with readErr
-	told   observe.Request
-	mem    *budget.Account
-	held   int // of mem, by Hold
+	door  *Door
+	place admit.Place // behind the door's gate
+	gin   *gin.Context
+	ctx   context.Context
+	err   error
+	began time.Time
+	left  bool // the reply could not be written
+	sent  bool
+	read  bool // the body was read before the handler, with readErr
+	told  observe.Request
+	mem   *budget.Account
+	held  int // of mem, by Hold
 
 	readErr error
 
@@ -149,10 +150,7 @@ func Handle[C Of](f func(C) error) gin.HandlerFunc {
 // Finished says that nothing is left to do but to send the reply: others may come in through the gate. A client that
 // reads slowly keeps nobody waiting. Send calls it.
 func (c *Call) Finished() {
-	if c.inside {
-		c.inside = false
-		c.door.Gate.Leave()
-	}
+	c.place.Leave()
 }
 
 // Status returns err as a *status.Error. A context's own error, which waits at a gate and for memory give, is

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/yield"
 )
 
 // deadline is a context that ends at a time. context.WithDeadline starts a timer and enters itself with its parent,
@@ -15,6 +16,7 @@ type deadline struct {
 	context.Context // the request's
 	at              time.Time
 	clock           *clock.Clock
+	place           yield.Place // of the request
 
 	mu     sync.Mutex
 	timed  context.Context // nil: nobody has asked for Done
@@ -64,6 +66,9 @@ func (d *deadline) Err() error {
 // Value implements context.Context. The timed context's own values let contexts that are made of this one hear of its
 // end from it.
 func (d *deadline) Value(key any) any {
+	if yield.Asked(key) {
+		return d.place
+	}
 	if t := d.begun(); t != nil {
 		return t.Value(key)
 	}

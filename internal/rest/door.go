@@ -15,6 +15,7 @@ import (
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/yield"
 	"github.com/orrerydb/orrery/internal/admit"
 	"github.com/orrerydb/orrery/internal/observe"
 )
@@ -154,18 +155,19 @@ func (d *Door) Failed(g *gin.Context) {
 func (d *Door) Limited(g *gin.Context) {
 	c := g.Writer.(Of).base()
 	if d.MaxTime > 0 {
-		ctx := &deadline{Context: c.ctx, at: d.real.Now().Add(d.MaxTime), clock: d.real}
+		ctx := &deadline{Context: c.ctx, at: d.real.Now().Add(d.MaxTime), clock: d.real, place: &c.place}
 		defer ctx.end()
 		c.ctx = ctx
+	} else {
+		c.ctx = yield.With(c.ctx, &c.place)
 	}
 	if d.MaxBody > 0 {
 		c.fetch(d.MaxBody)
 	}
-	if err := d.Gate.Enter(c.ctx); err != nil {
+	if err := c.place.Enter(c.ctx, d.Gate); err != nil {
 		c.Abort(err)
 		return
 	}
-	c.inside = true
 	defer c.Finished()
 	g.Next()
 }
