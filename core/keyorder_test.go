@@ -187,3 +187,64 @@ func TestKeyOrderOfMixedIDs(t *testing.T) {
 		}
 	})
 }
+
+// Where an index names few items, in the order of keys only those of the page are read.
+func TestKeyOrderReadsItsPage(t *testing.T) {
+	e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	c := newContainer(t, e, core.ContainerSpec{})
+	var want []string
+	for n := range 2000 {
+		d := fmt.Sprintf(`{"id":"i%04d","pk":"p%d","g":%d,"h":%d}`, (n*7)%2000, n%30, n%20, n%10)
+		if put(t, c, core.Create, d); n%20 == 3 {
+			want = append(want, fmt.Sprintf("p%d/i%04d", n%30, (n*7)%2000))
+		}
+	}
+	slices.Sort(want)
+	for i := range want {
+		want[i] = want[i][strings.Index(want[i], "/")+1:]
+	}
+	g := access.Eq(access.NewPath("g"), value.Int32Of(3))
+	for name, x := range map[string]struct {
+		pred *access.Pred
+		rows int
+	}{
+		"one condition":  {g, len(want)},
+		"both of two":    {access.And(g, access.Eq(access.NewPath("h"), value.Int32Of(3))), len(want)},
+		"either of two":  {access.Or(g, access.Eq(access.NewPath("g"), value.Int32Of(3))), len(want)},
+		"no item at all": {access.Eq(access.NewPath("g"), value.Int32Of(99)), 0},
+	} {
+		q := exec.Query{Pred: x.pred, OrderBy: []exec.Order{{Path: access.NewPath("pk")}, {Path: access.ID}}, Compare: value.CompareCosmos}
+		var got []string
+		for pages := 0; ; pages++ {
+			q.Page = 10
+			rows, err := c.Query(bg, &q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for len(got) < 10*(pages+1) && rows.Next() {
+				got = append(got, rows.Item().ID().Str())
+			}
+			if rows.Err() != nil {
+				t.Fatal(rows.Err())
+			}
+			if n := rows.Stats().Items; n > 11 {
+				t.Errorf("%s: page %d reads %d items", name, pages, n)
+			}
+			q.Continuation = ""
+			if len(got) == 10*(pages+1) {
+				q.Continuation = rows.Continuation()
+			}
+			rows.Close()
+			if q.Continuation == "" {
+				break
+			}
+		}
+		if !slices.Equal(got, want[:x.rows]) {
+			t.Errorf("%s:\n got %v\nwant %v", name, got, want[:x.rows])
+		}
+	}
+}

@@ -38,20 +38,7 @@ func (c *created) gather(i int) (*gathered, error) {
 	g := &c.groups[i]
 	b := c.builder(g)
 	b.from = nil
-	leaves := c.plan.Union
-	switch {
-	case c.plan.Both != nil:
-		leaves = c.plan.Both
-	case c.plan.Leaf != nil:
-		leaves = []*access.Pred{c.plan.Leaf}
-	}
-	var src source
-	var err error
-	if c.plan.Both != nil {
-		src, err = newIntersection(b, leaves, nil)
-	} else {
-		src, err = newUnion(b, leaves, 0, nil)
-	}
+	src, err := b.namesOf(&c.plan)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +50,17 @@ func (c *created) gather(i int) (*gathered, error) {
 		s.from, s.begun = g.from.number, true
 	}
 	return s, s.fill(c.limit)
+}
+
+// namesOf makes the union or intersection that gathers what a plan by index names.
+func (b *builder) namesOf(plan *access.Plan) (source, error) {
+	switch {
+	case plan.Both != nil:
+		return newIntersection(b, plan.Both, nil)
+	case plan.Leaf != nil:
+		return newUnion(b, []*access.Pred{plan.Leaf}, 0, nil)
+	}
+	return newUnion(b, plan.Union, 0, nil)
 }
 
 // fill gathers the entries that come next.

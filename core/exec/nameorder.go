@@ -1,0 +1,109 @@
+package exec
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/store"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// nameOrder gives the items that an index names in the order of their partition key and id, which are their names. It
+// gathers the names from the index entries of all slots, sorts them, and reads only the items that it gives.
+//
+// Example: a table's first page of 20 entities of the 500 whose Total is above 90. It walks 500 entries and reads 20
+// items; a sort would read 500.
+type nameOrder struct {
+	b     *builder
+	list  []nameIn
+	names []byte
+	at    int
+	mem   store.Mem
+}
+
+// nameIn is an item of a slot: its name is names[from:to].
+type nameIn struct{ slot, from, to int }
+
+var textLead = keys.AppendExact(nil, value.StringOf("x"))[0]
+
+// nameOrder makes the source for a plan by index; nil where more than maxCreation items are named, or where names don't
+// sort as their keys and ids do, since some aren't text.
+func (b *builder) nameOrder(plan *access.Plan) (source, error) {
+	if plan.Missing {
+		return nil, nil
+	}
+	var after []byte
+	if b.from != nil {
+		for _, v := range b.from.keys {
+			if v.Kind() != value.String {
+				return nil, nil
+			}
+			after = keys.AppendExact(after, v)
+		}
+	}
+	src, err := b.namesOf(plan)
+	if err != nil {
+		return nil, err
+	}
+	u := src.(*union)
+	defer u.close()
+	s, walked := &nameOrder{b: b}, 0
+	for u.i < len(b.spans) {
+		if u.most = 0; len(u.also) == 0 {
+			u.most = maxCreation - walked + 1
+		}
+		if err := u.gather(); err != nil {
+			return nil, err
+		}
+		if walked += len(u.list); walked > maxCreation || u.more {
+			return nil, nil
+		}
+		for _, n := range u.list {
+			name := u.names[n.from:n.to]
+			if !textName(name) {
+				return nil, nil
+			}
+			if after == nil || bytes.Compare(name, after) > 0 {
+				at := len(s.names)
+				s.names = append(s.names, name...)
+				s.list = append(s.list, nameIn{b.spans[u.i].slot, at, len(s.names)})
+			}
+		}
+		u.i, u.above = u.upto, false
+	}
+	slices.SortFunc(s.list, func(x, y nameIn) int { return bytes.Compare(s.names[x.from:x.to], s.names[y.from:y.to]) })
+	b.rows.stats.Sorted = true
+	return s, nil
+}
+
+// textName reports whether a partition key of one value and an id are texts.
+func textName(name []byte) bool {
+	if name[0] != textLead {
+		return false
+	}
+	id, err := keys.SkipExact(name)
+	return err == nil && len(id) > 0 && id[0] == textLead
+}
+
+func (s *nameOrder) next(r *row) (bool, error) {
+	for s.at < len(s.list) {
+		n := s.list[s.at]
+		s.at++
+		r.slot = n.slot
+		ok, err := s.b.fetchNamed(r, s.names[n.from:n.to], &s.mem)
+		if err != nil {
+			return false, err
+		}
+		if ok {
+			r.pos = position{kind: posSort, number: s.b.rank(&r.item)}
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (s *nameOrder) empty() bool { return s.at >= len(s.list) }
+
+func (s *nameOrder) close() {}
