@@ -48,7 +48,7 @@ func TestPowerLoss(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
-	done, again, acked, inFlight := 0, 0, 0, 0
+	done, again, acked, inFlight, rebuilds, upgrades := 0, 0, 0, 0, 0, 0
 	for round := 0; done < cuts; round++ {
 		unmade := &powerCut{fs: vfs.NewCrashableMem()}
 		again += unmade.verify(t, r)
@@ -59,6 +59,12 @@ func TestPowerLoss(t *testing.T) {
 				inFlight += c.maybe[w] - c.sure[w]
 			}
 			again += c.verify(t, r)
+			if c.rebuilding {
+				rebuilds++
+			}
+			if c.upgrading {
+				upgrades++
+			}
 			if t.Failed() {
 				t.Fatalf("history %d of seed %d, cut %d: %d%% of what was not synced is there, relaxed %v", round, seed, done, c.percent, c.relaxed)
 			}
@@ -67,7 +73,11 @@ func TestPowerLoss(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d cuts, and %d in recoveries and behind them: %d steps acknowledged, %d in flight", done, again, acked, inFlight)
+	t.Logf("%d cuts, %d in an index rebuild, %d in an upgrade, and %d in recoveries and behind them: %d steps acknowledged, %d in flight",
+		done, rebuilds, upgrades, again, acked, inFlight)
+	if done >= 1000 && (rebuilds < done/50 || upgrades < done/50) {
+		t.Errorf("of %d cuts only %d came in an index rebuild and %d in an upgrade", done, rebuilds, upgrades)
+	}
 	if acked < done*lossWriters || inFlight == 0 {
 		t.Error("the cuts came when nothing was acknowledged, or nothing in flight: this tests nothing")
 	}
@@ -105,6 +115,8 @@ type powerCut struct {
 	relaxed     bool
 	percent     int
 	sure, maybe [lossWriters + 1]int // steps acknowledged before, and begun
+
+	rebuilding, upgrading bool // what the next process went on with
 }
 
 // newLossHistory lets the writers write. With aged the store is of an older format when they begin, and has what they did
@@ -271,6 +283,10 @@ func (p *powerCut) verify(t *testing.T, r *rand.Rand) int {
 	if err != nil {
 		p.keep(t, p.fs)
 		t.Fatal(err)
+	}
+	_, p.upgrading = e.Upgrading()
+	if c, err := e.Container("db", "c"); err == nil {
+		p.rebuilding = c.IndexProgress() < 100 && !p.upgrading
 	}
 	got := p.allowed(t, e)
 	fs.cut(true) // behind the recovery

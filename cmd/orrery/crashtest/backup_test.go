@@ -69,7 +69,7 @@ func TestKilledServerLeavesWholeBackups(t *testing.T) {
 				begun[words[0]] = append(begun[words[0]], n)
 			}
 		})
-		at = verify(t, store, acked, acked)
+		at, _ = verify(t, store, acked, acked)
 		all, err := backup.List(backup.OS, to)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Fatal(err)

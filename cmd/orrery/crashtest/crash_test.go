@@ -166,7 +166,7 @@ func killAndVerify(t *testing.T, kills int, relaxed bool) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	dir := t.TempDir()
 	at := make([]int, writers) // each writer's next step
-	total := 0
+	total, rebuilds := 0, 0
 	for kill := range kills {
 		var env []string
 		if relaxed {
@@ -180,7 +180,10 @@ func killAndVerify(t *testing.T, kills int, relaxed bool) {
 		if relaxed {
 			from = at
 		}
-		at = verify(t, dir, from, acked)
+		var rebuilding bool
+		if at, rebuilding = verify(t, dir, from, acked); rebuilding {
+			rebuilds++
+		}
 		if t.Failed() {
 			t.Fatalf("after kill %d", kill+1)
 		}
@@ -189,7 +192,7 @@ func killAndVerify(t *testing.T, kills int, relaxed bool) {
 	if total < kills*writers {
 		t.Fatalf("only %d operations were acknowledged in %d runs: the test tests nothing", total, kills)
 	}
-	t.Logf("%d operations acknowledged", total)
+	t.Logf("%d operations acknowledged, %d kills met an index rebuild", total, rebuilds)
 }
 
 // runChild lets a child write for d after its first acknowledgement, kills it, and returns each writer's number of
@@ -237,9 +240,9 @@ func runChild(t *testing.T, dir string, at []int, env []string, d time.Duration,
 	return acked
 }
 
-// verify compares the store with the writers' histories and returns each writer's next step. Steps up to from must be
-// there, those up to acked and one more may be.
-func verify(t *testing.T, dir string, from, acked []int) []int {
+// verify compares the store with the writers' histories and returns each writer's next step, and whether the kill met an
+// index rebuild. Steps up to from must be there, those up to acked and one more may be.
+func verify(t *testing.T, dir string, from, acked []int) (next []int, rebuilding bool) {
 	t.Helper()
 	ctx := context.Background()
 	eng, c, err := openStore(ctx, dir, false)
@@ -251,6 +254,7 @@ func verify(t *testing.T, dir string, from, acked []int) []int {
 			t.Error(err)
 		}
 	}()
+	rebuilding = c.IndexProgress() < 100
 	for range 2 { // in the middle of the rebuild that the kill may have met, and after it
 		problems, err := eng.Check(ctx)
 		if err != nil {
@@ -267,7 +271,7 @@ func verify(t *testing.T, dir string, from, acked []int) []int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := make([]int, len(acked))
+	next = make([]int, len(acked))
 	for w, got := range found {
 		for id, n := range got { // a read of one finds what a query has found
 			it, err := c.Read(ctx, histories.PK(w), value.StringOf(id))
@@ -279,5 +283,5 @@ func verify(t *testing.T, dir string, from, acked []int) []int {
 			t.Error(err)
 		}
 	}
-	return next
+	return next, rebuilding
 }
