@@ -347,3 +347,54 @@ func TestContinuationsOfOtherOrders(t *testing.T) {
 		}
 	}
 }
+
+// Where the partition key is the id, items with one value come in creation order however many they are, and the first of
+// them costs an entry of each slot.
+func TestCreationOrderOfOneValue(t *testing.T) {
+	e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	c := newContainer(t, e, core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/id"}},
+		IndexingPolicy: []byte(`{"includedPaths":[{"path":"/state/?"}],"excludedPaths":[{"path":"/*"}]}`)})
+	const items, done = 12_000, 9 // more than are given in creation order where that must be gathered or sorted
+	perm := rand.New(rand.NewPCG(5, 6)).Perm(items)
+	var ws []core.Write
+	var want []string
+	for n, i := range perm {
+		ws = append(ws, core.Write{Kind: core.Create, Doc: mustDoc(t, fmt.Sprintf(`{"id":"%d","state":"%s"}`, i, []string{"waiting", "done"}[min(1, n%10/done)]))})
+		if n%10 < done {
+			want = append(want, strconv.Itoa(i))
+		}
+	}
+	for _, o := range c.WriteMany(bg, ws, true) {
+		if o.Err != nil {
+			t.Fatal(o.Err)
+		}
+	}
+	q := exec.Query{Pred: access.Eq(access.NewPath("state"), value.StringOf("waiting")), Shown: exec.Creation}
+	if got := ids(t, c, &q); !slices.Equal(got, want) {
+		t.Errorf("%d rows that aren't the %d in creation order", len(got), len(want))
+	}
+	if got := paged(t, c, q, 1000); !slices.Equal(got, want) {
+		t.Errorf("in pages %d rows that aren't the %d in creation order", len(got), len(want))
+	}
+	for name, x := range map[string]struct {
+		shown exec.Shown
+		want  string
+	}{"oldest": {exec.Creation, want[0]}, "newest": {exec.Newest, want[len(want)-1]}} {
+		q.Shown, q.Limit = x.shown, 1
+		rows, err := c.Query(bg, &q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !rows.Next() || rows.Item().ID().Str() != x.want {
+			t.Errorf("the %s is %v, want %s", name, rows.Item().ID().Str(), x.want)
+		}
+		if s := rows.Stats(); s.Entries > 5 || s.Items != 1 {
+			t.Errorf("the %s costs %d entries and %d items", name, s.Entries, s.Items)
+		}
+		rows.Close()
+	}
+}

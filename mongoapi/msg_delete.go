@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -54,7 +55,7 @@ func deleteDocs(r *request, dst []byte) ([]byte, error) {
 }
 
 func compileDelete(spec value.Value) (statement, error) {
-	var st statement
+	st := statement{shown: exec.Creation}
 	limit, ok := num.ToInt64(spec.Get("limit"), false)
 	if !spec.Get("limit").IsDefined() {
 		return st, merr.New(merr.MissingField, "BSON field 'delete.deletes.limit' is missing but a required field")

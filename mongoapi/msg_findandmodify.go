@@ -79,7 +79,7 @@ func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err err
 	if st.f, err = filter.Compile(given(b, "query"), r.filterOptions(scope)); err != nil {
 		return st, fields, err
 	}
-	st.shown = naturalOrder(exec.AnyOrder, b.Get("sort"), given(b, "hint"))
+	st.shown = naturalOrder(exec.Creation, b.Get("sort"), given(b, "hint"))
 	if st.sort, err = order.Compile(b.Get("sort")); err != nil {
 		return st, fields, err
 	}

@@ -106,3 +106,39 @@ func TestNaturalOrder(t *testing.T) {
 		t.Errorf("a compound sort with $natural: %v", r)
 	}
 }
+
+// What changes or takes one document without a sort takes the oldest that its filter matches: a queue in a collection is
+// first in, first out.
+func TestOneOfManyIsTheOldest(t *testing.T) {
+	s := newTestServer(t, Options{})
+	c := newConn(t, s, true)
+	for n := range 60 {
+		i := n * 37 % 60
+		must(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: fmt.Sprint(i)}, {Key: "n", Value: n}, {Key: "s", Value: "new"}}}}})
+	}
+	isNew := bson.D{{Key: "s", Value: "new"}}
+	set := bson.D{{Key: "$set", Value: bson.D{{Key: "s", Value: "old"}}}}
+	for next := 0; next < 60; {
+		for name, take := range map[string]func(){
+			"findAndModify": func() {
+				must(t, c, bson.D{{Key: "findAndModify", Value: "c"}, {Key: "query", Value: isNew}, {Key: "update", Value: set}})
+			},
+			"findAndModify that removes": func() {
+				must(t, c, bson.D{{Key: "findAndModify", Value: "c"}, {Key: "query", Value: isNew}, {Key: "remove", Value: true}})
+			},
+			"update": func() {
+				must(t, c, bson.D{{Key: "update", Value: "c"}, {Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: isNew}, {Key: "u", Value: set}}}}})
+			},
+			"delete": func() {
+				must(t, c, bson.D{{Key: "delete", Value: "c"}, {Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: isNew}, {Key: "limit", Value: 1}}}}})
+			},
+		} {
+			take()
+			next++
+			got := numbersOf(t, c, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: isNew}})
+			if len(got) != 60-next || len(got) > 0 && got[0] != int64(next) {
+				t.Fatalf("%s: %d are left, want %d; the first are %v, want %d", name, len(got), 60-next, got[:min(3, len(got))], next)
+			}
+		}
+	}
+}

@@ -130,6 +130,9 @@ func (b *builder) creation(plan access.Plan) (source, error) {
 	if goesOn || shown.exact() || !large || plan.Kind == access.Points {
 		return c, nil
 	}
+	if _, one := b.oneValue(&plan); one {
+		return c, nil
+	}
 	if plan.Kind == access.Scan || plan.Leaf != nil && plan.Leaf.Every() || b.q.Limit == 1 {
 		return nil, nil // for one of many items not all slots are looked at
 	}
@@ -264,7 +267,7 @@ func (c *created) open() (err error) {
 	g := &c.groups[c.i]
 	switch {
 	case c.plan.Kind == access.Index || c.plan.Kind == access.Ordered:
-		c.src, err = c.gather(c.i)
+		c.src, err = c.named(g)
 	case c.plan.Kind == access.Points:
 		c.src, err = c.sorted(g)
 	default:
