@@ -35,7 +35,7 @@ type draft struct {
 
 // part is a draft's share of one slot.
 type part struct {
-	sl  *slot
+	sl  *Slot
 	chs []change
 
 	// What the items bring to the index, and how many logical partitions they are of.
@@ -68,7 +68,7 @@ func (c *Container) plan(chs []change) (*draft, error) {
 		for j < len(chs) && chs[j].id.slot == chs[i].id.slot {
 			j++
 		}
-		d.parts = append(d.parts, part{sl: c.slots[chs[i].id.slot], chs: chs[i:j:j]})
+		d.parts = append(d.parts, part{sl: chs[i].id.slot, chs: chs[i:j:j]})
 		i = j
 	}
 	for i := range d.parts {
@@ -330,7 +330,7 @@ func (d *draft) commit(ctx context.Context) (p pending, raced bool, err error) {
 
 // lost finds out where a slot stands after the engine refused a commit or doesn't know what became of it, and reads its
 // head again. raced says that nothing was written and that trying again may help. The caller holds the latch.
-func (c *Container) lost(sl *slot, cause error) (raced bool, err error) {
+func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 	conflict := errors.Is(cause, kv.ErrConflict)
 	if !conflict && !errors.Is(cause, kv.ErrUnknownOutcome) {
 		return false, translate(cause)
@@ -370,7 +370,7 @@ func (c *Container) lost(sl *slot, cause error) (raced bool, err error) {
 }
 
 // early puts what one change does to the keys of its slot into a batch, but for its feed entry.
-func (d *draft) early(b *kv.Batch, sl *slot, ch *change) {
+func (d *draft) early(b *kv.Batch, sl *Slot, ch *change) {
 	key, id := sl.key, ch.id
 	if ch.old != nil {
 		d.del(b, keys.AppendFeed(d.mem.key[:0], key, uint64(ch.old.LSN), ch.old.Pos))
@@ -426,7 +426,7 @@ func (ch *change) grows() (items, bytes int64) {
 }
 
 // ttl keeps the ttl entry of an item with a ttl of its own.
-func (d *draft) ttl(b *kv.Batch, sl *slot, id identity, it *Item, del bool) {
+func (d *draft) ttl(b *kv.Batch, sl *Slot, id identity, it *Item, del bool) {
 	if it.TTL <= 0 {
 		return
 	}
@@ -441,7 +441,7 @@ func (d *draft) ttl(b *kv.Batch, sl *slot, id identity, it *Item, del bool) {
 var noTerms index.Terms
 
 // index moves the index entries from the old terms to the new ones.
-func (d *draft) index(b *kv.Batch, sl *slot, ch *change) {
+func (d *draft) index(b *kv.Batch, sl *Slot, ch *change) {
 	old, new := ch.oldTerms, ch.newTerms
 	if old == nil {
 		old = &noTerms

@@ -10,8 +10,8 @@ import (
 func (v *View) HasTTL() bool { return v.ttl != nil }
 
 // Head returns the head of a slot in this view.
-func (v *View) Head(slot int) (h Head, err error) {
-	b, err := v.snap.Get(v.c.slots[slot].headKey)
+func (v *View) Head(slot *ViewSlot) (h Head, err error) {
+	b, err := v.snap.Get(slot.headKey)
 	if errors.Is(err, kv.ErrNotFound) {
 		return h, errDropped()
 	}
@@ -25,11 +25,12 @@ func (v *View) Head(slot int) (h Head, err error) {
 func (c *Container) Settle() error {
 	var mem [16]sight
 	seen := mem[:0] // of all slots before the first wait: later ones are of no interest
-	for _, s := range c.slots {
+	slots := c.slotList()
+	for _, s := range slots {
 		lsn := s.lsn.Load()
 		seen = append(seen, sight{lsn, s.last.Load()})
 	}
-	for i, s := range c.slots {
+	for i, s := range slots {
 		if err := s.await(seen[i]); err != nil {
 			return err
 		}

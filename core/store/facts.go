@@ -173,7 +173,7 @@ func lasting(a, b *index.Policy, field string, classes uint32) bool {
 
 // stay returns the facts that stay right in the commit of a rebuild from a to b, and deletes the others in it. While a
 // slot is being rebuilt it has only facts whose entries are the same under both policies, and none while it is bare.
-func (fs *facts) stay(batch *kv.Batch, sl *slot, h *Head, a, b *index.Policy) *facts {
+func (fs *facts) stay(batch *kv.Batch, sl *Slot, h *Head, a, b *index.Policy) *facts {
 	bare := sl.head.bare()
 	if h.Next == 0 && !bare {
 		return fs
@@ -182,7 +182,7 @@ func (fs *facts) stay(batch *kv.Batch, sl *slot, h *Head, a, b *index.Policy) *f
 }
 
 // without returns the facts that don't go, and deletes those that do in a commit with the head h.
-func (fs *facts) without(batch *kv.Batch, sl *slot, h *Head, goes func(*fact) bool) *facts {
+func (fs *facts) without(batch *kv.Batch, sl *Slot, h *Head, goes func(*fact) bool) *facts {
 	gone := false
 	left := fs.only(func(f *fact) bool {
 		if !goes(f) {
@@ -200,7 +200,7 @@ func (fs *facts) without(batch *kv.Batch, sl *slot, h *Head, goes func(*fact) bo
 }
 
 // readFacts reads a slot's facts. h is its head.
-func (c *Container) readFacts(sl *slot, h *Head) (*facts, error) {
+func (c *Container) readFacts(sl *Slot, h *Head) (*facts, error) {
 	if h.Facts == 0 {
 		return nil, nil
 	}
@@ -310,9 +310,8 @@ func (p *part) keepFacts() {
 
 // Fact returns what a slot knows of the index entries at a path, as of the view. ok is false when it doesn't know: see
 // Container.Count.
-func (v *View) Fact(slot int, path uint64) (fact Fact, ok bool, err error) {
-	sl := v.c.slots[slot]
-	f := sl.facts.Load().get(path)
+func (v *View) Fact(slot *ViewSlot, path uint64) (fact Fact, ok bool, err error) {
+	f := slot.facts.Load().get(path)
 	if f == nil {
 		return fact, false, nil
 	}
@@ -321,7 +320,7 @@ func (v *View) Fact(slot int, path uint64) (fact Fact, ok bool, err error) {
 	}
 	var mem [keys.PrefixLen + 8]byte
 	var val [64]byte
-	b, err := kv.AppendGet(v.snap, val[:0], keys.AppendFact(mem[:0], sl.key, path))
+	b, err := kv.AppendGet(v.snap, val[:0], keys.AppendFact(mem[:0], slot.key, path))
 	if errors.Is(err, kv.ErrNotFound) {
 		return fact, false, nil
 	}

@@ -27,7 +27,7 @@ func (c *Container) Entries() keys.Entries { return keys.Entries{ByID: c.def.Loa
 // Numbered reports whether every item has its number entry: while a store of format 1 or 2 is upgraded they have not.
 // Who reads over a view asks View.Numbered.
 func (c *Container) Numbered() bool {
-	for _, sl := range c.slots {
+	for _, sl := range c.slotList() {
 		if sl.flags.Load().bare {
 			return false
 		}
@@ -56,7 +56,8 @@ func (c *Container) mayNumber(place []byte, number uint64) bool {
 func (c *Container) KeyByNumber(number uint64) (pk PartitionKey, id value.Value, ok bool, err error) {
 	v := c.View()
 	defer v.Close()
-	for slot := range c.slots {
+	for i := range v.slots {
+		slot := &v.slots[i]
 		suffix, err := v.ByNumber(slot, number)
 		if err != nil {
 			return nil, id, false, err
@@ -73,8 +74,8 @@ func (c *Container) KeyByNumber(number uint64) (pk PartitionKey, id value.Value,
 			return it.PK(), it.ID(), true, v.Settle(slot, &it)
 		}
 	}
-	for slot := range c.slots { // that there is none must not be taken back
-		if err := v.SettleSlot(slot); err != nil {
+	for i := range v.slots { // that there is none must not be taken back
+		if err := v.SettleSlot(&v.slots[i]); err != nil {
 			return nil, id, false, err
 		}
 	}

@@ -142,8 +142,8 @@ type generation struct {
 
 // place is a slot of a container.
 type place struct {
-	g     *generation
-	index int
+	g  *generation
+	sl *Slot
 }
 
 // restoreOps is how many operations are written at a time.
@@ -242,8 +242,8 @@ func (r *restorer) begin() error {
 
 func (r *restorer) container(st *Store, def *catalog.Container) error {
 	head := (&Head{Index: def.IndexVersion, Classes: index.Kept}).append(nil)
-	for i := range def.Slots {
-		if err := r.put(keys.AppendPrefix(nil, def.SlotKey(i), keys.KindHead), head); err != nil {
+	for slot := range def.SlotKeys() {
+		if err := r.put(keys.AppendPrefix(nil, slot, keys.KindHead), head); err != nil {
 			return err
 		}
 	}
@@ -259,8 +259,8 @@ func (r *restorer) container(st *Store, def *catalog.Container) error {
 	}
 	g := &generation{c: c, lsn: c.counter.limit(), numbers: c.counter.numbers()}
 	r.gens[def.Gen] = g
-	for i := range def.Slots {
-		r.slots[def.SlotKey(i)] = &place{g, i}
+	for _, sl := range c.slotList() {
+		r.slots[sl.key] = &place{g, sl}
 	}
 	r.done.Containers++
 	return nil
@@ -323,7 +323,7 @@ type slotRestore struct {
 }
 
 func newSlotRestore(r *restorer, p *place) *slotRestore {
-	sl := p.g.c.slots[p.index]
+	sl := p.sl
 	s := &slotRestore{r: r, g: p.g, key: sl.key, gone: map[uint64]bool{}}
 	s.k = checker{c: p.g.c, sl: sl, up: p.g.c.upkeepOf(sl)}
 	s.head = Head{Index: p.g.c.Def().IndexVersion, Classes: index.Kept}

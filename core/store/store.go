@@ -93,8 +93,10 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 	if c.uniques, err = compileUniques(def.UniqueKeys); err != nil {
 		return nil, err
 	}
+	slots := &Slots{m: def.SlotMap}
 	for i := range def.Slots {
-		sl := &slot{c: c, key: def.SlotKey(i), min: def.Slots[i].Min}
+		sl := &Slot{c: c, key: keys.Slot{Gen: def.Gen, ID: def.Slots[i].ID}}
+		sl.min, sl.max = def.Bounds(i, i+1)
 		sl.headKey = keys.AppendPrefix(nil, sl.key, keys.KindHead)
 		b, err := s.eng.Get(sl.headKey)
 		if errors.Is(err, kv.ErrNotFound) {
@@ -114,13 +116,14 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 		sl.facts.Store(known)
 		sl.durable.Store(sl.head.LSN)
 		c.counter.given.Store(max(c.counter.given.Load(), sl.head.LSN))
-		c.slots = append(c.slots, sl)
+		slots.all = append(slots.all, sl)
 	}
+	c.slots.Store(slots)
 	if err := c.counter.load(); err != nil {
 		return nil, translate(err)
 	}
 	c.survey()
-	for _, sl := range c.slots {
+	for _, sl := range slots.all {
 		sl.publish()
 	}
 	return c, nil
