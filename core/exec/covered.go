@@ -270,6 +270,5 @@ func (b *builder) InOneClass(p access.Path) bool {
 
 // sharp reports whether entries with equal values in a slot are of equal values, and in the order of all values.
 func (b *builder) sharp(slot *store.ViewSlot) bool {
-	const odd = index.FormsKnown | index.Odd
-	return slot.Classes()&odd == index.FormsKnown
+	return slot.Classes()&index.Odd == 0
 }

@@ -172,12 +172,12 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 	for i := range d.parts { // nothing goes wrong any more before the engine has it
 		p := &d.parts[i]
 		p.head = p.h.append(p.sl.spare[:0])
-		d.late.Put(p.sl.headKey, p.head)
+		d.late.Put(p.sl.headKey[:], p.head)
 		p.sl.rb.extra = p.sl.rb.extra || p.extra
 		p.sl.rb.note(&p.flags)
 		p.sl.widen(&p.h)
 		p.sl.remember(p.chs)
-		d.pre = append(d.pre, kv.Precondition{Key: p.sl.headKey, Expect: kv.Equal, Value: p.sl.headBytes})
+		d.pre = append(d.pre, kv.Precondition{Key: p.sl.headKey[:], Expect: kv.Equal, Value: p.sl.headBytes})
 	}
 	return nil
 }
@@ -335,7 +335,7 @@ func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 	if !conflict && !errors.Is(cause, kv.ErrUnknownOutcome) {
 		return false, translate(cause)
 	}
-	b, err := c.st.eng.Get(sl.headKey)
+	b, err := c.st.eng.Get(sl.headKey[:])
 	if errors.Is(err, kv.ErrNotFound) {
 		return false, c.gone()
 	}
@@ -353,8 +353,8 @@ func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 	if h.LSN != sl.head.LSN {
 		// The head is that of a commit without a handle to wait on. A commit after it has one.
 		same := kv.Batch{Frees: true} // it adds nothing
-		same.Put(sl.headKey, b)
-		w, err := c.st.eng.Write(context.Background(), &same, []kv.Precondition{{Key: sl.headKey, Expect: kv.Equal, Value: b}})
+		same.Put(sl.headKey[:], b)
+		w, err := c.st.eng.Write(context.Background(), &same, []kv.Precondition{{Key: sl.headKey[:], Expect: kv.Equal, Value: b}})
 		if err != nil {
 			return false, translate(err)
 		}

@@ -40,7 +40,7 @@ type Slot struct {
 	key     keys.Slot
 	min     []byte // the placements [min, max); a nil max is open
 	max     []byte
-	headKey []byte
+	headKey [keys.PrefixLen]byte
 
 	// losers is held by a write that has lost a race, until it is through; taken before mu. Those who wait for the
 	// latch lose to whoever has it, so many who try again together mostly lose again.
@@ -70,8 +70,7 @@ type Slot struct {
 	flags   atomic.Pointer[indexFlags]
 
 	facts atomic.Pointer[facts] // nil: none. Changes under the latch
-	sums  []index.Counts        // memory of a commit for the entries at the facts' paths, and for the next facts
-	next  []Fact
+	room  *factRoom             // memory of commits for them; nil: there were never any
 
 	ids      atomic.Pointer[idFilter]
 	idsNext  *idFilter   // being made: belongs to the latch
@@ -83,58 +82,6 @@ type Slot struct {
 	rb slotRebuild
 }
 
-// indexFlags is what a query asks of a slot's head.
-type indexFlags struct {
-	classes                  uint32
-	elements, lossy, columns index.Bloom
-	bare                     bool // Head.bare: the index says nothing
-}
-
-// flagsOf returns what an item's terms bring, and the classes of its key.
-func flagsOf(t *index.Terms, ident []byte) indexFlags {
-	return indexFlags{classes: t.Classes | keyClasses(ident), elements: t.Elements, lossy: t.Lossy, columns: t.Columns}
-}
-
-// add adds other flags and reports whether f changed.
-func (f *indexFlags) add(o *indexFlags) bool {
-	more := o.classes&^f.classes != 0
-	f.classes |= o.classes
-	more = f.elements.Merge(&o.elements) || more
-	more = f.lossy.Merge(&o.lossy) || more
-	return f.columns.Merge(&o.columns) || more
-}
-
-// flags returns what the head says of the slot's index.
-func (h *Head) flags() indexFlags {
-	return indexFlags{classes: h.Classes, elements: h.Elements, lossy: h.Lossy, columns: h.Columns}
-}
-
-// setFlags is the other way.
-func (h *Head) setFlags(f *indexFlags) {
-	h.Classes, h.Elements, h.Lossy, h.Columns = f.classes, f.elements, f.lossy, f.columns
-}
-
-// addFlags adds to what the head says.
-func (h *Head) addFlags(o *indexFlags) {
-	f := h.flags()
-	if f.add(o) {
-		h.setFlags(&f)
-	}
-}
-
-// bareFlags are those of a slot whose index says nothing.
-var bareFlags = indexFlags{classes: ^uint32(0), elements: index.FullBloom, lossy: index.FullBloom, columns: index.FullBloom, bare: true}
-
-// widen adds what the next head's index holds to the flags, before its commit is visible: a query that sees the commit
-// must not skip what it brought. The caller holds the latch.
-func (s *Slot) widen(h *Head) {
-	f, more := *s.flags.Load(), h.flags()
-	if !f.bare && f.add(&more) {
-		wider := f
-		s.flags.Store(&wider)
-	}
-}
-
 // publish copies the head to the atomics. The caller holds the latch or is alone.
 func (s *Slot) publish() {
 	s.begun.Store(s.head.LSN)
@@ -142,13 +89,8 @@ func (s *Slot) publish() {
 	s.upkeep.Store(s.head.upkeep())
 	s.items.Store(s.head.Items)
 	s.bytes.Store(s.head.Bytes)
-	if s.head.bare() {
-		s.flags.Store(&bareFlags)
-		return
-	}
-	if f := s.flags.Load(); f == nil || *f != s.head.flags() {
-		flags := s.head.flags()
-		s.flags.Store(&flags)
+	if flags := s.head.held(); s.flags.Load() != flags {
+		s.flags.Store(flags)
 	}
 }
 

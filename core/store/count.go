@@ -134,7 +134,7 @@ func (c *Container) beginCount(ctx context.Context, sl *Slot, path uint64, field
 		return nil, nil, 0, nil
 	}
 	h := sl.head
-	if up := c.upkeepOf(sl); up.next != nil && !lasting(up.policy, up.next, field, h.Classes) {
+	if up := c.upkeepOf(sl); up.next != nil && !lasting(up.policy, up.next, field, h.stored().classes) {
 		return nil, nil, 0, status.Wrap(status.Unavailable, kv.ErrUnavailable, "The index of the path is being rebuilt.")
 	}
 	var b kv.Batch
@@ -197,8 +197,8 @@ func (c *Container) endCount(ctx context.Context, sl *Slot, f *fact, items int64
 func (c *Container) writeFacts(ctx context.Context, sl *Slot, b *kv.Batch, h Head) error {
 	h.Facts++
 	head := h.append(nil)
-	b.Put(sl.headKey, head)
-	_, err := c.st.eng.Write(ctx, b, []kv.Precondition{{Key: sl.headKey, Expect: kv.Equal, Value: sl.headBytes}})
+	b.Put(sl.headKey[:], head)
+	_, err := c.st.eng.Write(ctx, b, []kv.Precondition{{Key: sl.headKey[:], Expect: kv.Equal, Value: sl.headBytes}})
 	if err != nil {
 		if raced, err := c.lost(sl, err); !raced {
 			return err

@@ -9,16 +9,17 @@ import (
 // HasTTL reports whether items of the view can expire: then index entries alone don't tell which items there are.
 func (v *View) HasTTL() bool { return v.ttl != nil }
 
-// Head returns the head of a slot in this view.
+// Head returns the head of a slot in this view, but for what the slot's index holds: ViewSlot tells.
 func (v *View) Head(slot *ViewSlot) (h Head, err error) {
-	b, err := v.snap.Get(slot.headKey)
+	b, err := v.snap.Get(slot.headKey[:])
 	if errors.Is(err, kv.ErrNotFound) {
 		return h, errDropped()
 	}
 	if err != nil {
 		return h, translate(err)
 	}
-	return h, h.decode(b)
+	var held indexFlags
+	return h, h.parse(b, &held)
 }
 
 // Settle waits until every commit that the slots' counts show by now is durable.

@@ -178,7 +178,7 @@ func (fs *facts) stay(batch *kv.Batch, sl *Slot, h *Head, a, b *index.Policy) *f
 	if h.Next == 0 && !bare {
 		return fs
 	}
-	return fs.without(batch, sl, h, func(f *fact) bool { return bare || !lasting(a, b, f.field, h.Classes) })
+	return fs.without(batch, sl, h, func(f *fact) bool { return bare || !lasting(a, b, f.field, h.stored().classes) })
 }
 
 // without returns the facts that don't go, and deletes those that do in a commit with the head h.
@@ -236,6 +236,12 @@ type factsChange struct {
 	next   []Fact
 }
 
+// factRoom is memory of a slot's commits: for the entries at the facts' paths, and for the next facts.
+type factRoom struct {
+	sums []index.Counts
+	next []Fact
+}
+
 // beginFacts prepares the count of what a part's changes do.
 func (p *part) beginFacts() {
 	p.facts = factsChange{of: p.sl.facts.Load()}
@@ -243,10 +249,10 @@ func (p *part) beginFacts() {
 		return
 	}
 	n := len(p.facts.of.list)
-	if cap(p.sl.sums) < n {
-		p.sl.sums, p.sl.next = make([]index.Counts, n), make([]Fact, n)
+	if p.sl.room == nil || cap(p.sl.room.sums) < n {
+		p.sl.room = &factRoom{make([]index.Counts, n), make([]Fact, n)}
 	}
-	p.facts.counts, p.facts.next = p.sl.sums[:n], p.sl.next[:n]
+	p.facts.counts, p.facts.next = p.sl.room.sums[:n], p.sl.room.next[:n]
 	clear(p.facts.counts)
 }
 
@@ -269,7 +275,7 @@ func (d *draft) facts(p *part) {
 	if fc.of == nil {
 		return
 	}
-	if p.h.Next != 0 && p.h.Classes&spilled != 0 { // see lasting
+	if p.h.Next != 0 && p.h.stored().classes&spilled != 0 { // see lasting
 		fc.goes, fc.left = true, fc.of.without(d.late, p.sl, &p.h, func(*fact) bool { return true })
 		return
 	}

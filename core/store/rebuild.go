@@ -303,7 +303,7 @@ func (j *rebuilder) add(sl *Slot) error {
 		sl.rb.done.Store(sl.items.Load() + 1)
 		return nil
 	}
-	sl.rb.extra, sl.rb.fresh = false, &indexFlags{classes: index.Kept}
+	sl.rb.extra, sl.rb.fresh = false, &indexFlags{}
 	sl.mu.Unlock()
 	return j.pass(sl, Adding)
 }
@@ -332,7 +332,8 @@ func (j *rebuilder) settled(sl *Slot) Head {
 	h := sl.head
 	h.Index, h.Next, h.Phase, h.Stale = j.to, 0, Settled, false
 	if f := sl.rb.fresh; f != nil {
-		h.setFlags(f)
+		held := *f // the rebuild goes on with its own
+		h.flags = &held
 	}
 	return h
 }
@@ -366,13 +367,13 @@ func (j *rebuilder) pass(sl *Slot, phase Phase) error {
 func (j *rebuilder) write(sl *Slot, b *kv.Batch, h Head) error {
 	known := sl.facts.Load().stay(b, sl, &h, j.a, j.b)
 	head := h.append(nil)
-	b.Put(sl.headKey, head)
+	b.Put(sl.headKey[:], head)
 	if h.Next == 0 {
 		j.c.resets.Add(1)
 	} else {
 		sl.widen(&h)
 	}
-	cm, err := j.c.st.eng.Write(j.ctx, b, []kv.Precondition{{Key: sl.headKey, Expect: kv.Equal, Value: sl.headBytes}})
+	cm, err := j.c.st.eng.Write(j.ctx, b, []kv.Precondition{{Key: sl.headKey[:], Expect: kv.Equal, Value: sl.headBytes}})
 	if err != nil {
 		raced, err := j.c.lost(sl, err)
 		if raced {

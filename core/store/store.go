@@ -79,7 +79,7 @@ func Open(eng kv.Engine, cat *catalog.Catalog, clk *clock.Clock, lim Limits, bg 
 func (s *Store) Engine() kv.Engine { return s.eng }
 
 // FirstHead returns the head of a slot that has never been written to.
-func FirstHead() []byte { return (&Head{Index: 1, Classes: index.Kept}).append(nil) }
+func FirstHead() []byte { return (&Head{Index: 1}).append(nil) }
 
 // load reads a container's heads and counters.
 func (s *Store) load(def *catalog.Container) (*Container, error) {
@@ -97,8 +97,8 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 	for i := range def.Slots {
 		sl := &Slot{c: c, key: keys.Slot{Gen: def.Gen, ID: def.Slots[i].ID}}
 		sl.min, sl.max = def.Bounds(i, i+1)
-		sl.headKey = keys.AppendPrefix(nil, sl.key, keys.KindHead)
-		b, err := s.eng.Get(sl.headKey)
+		keys.AppendPrefix(sl.headKey[:0], sl.key, keys.KindHead)
+		b, err := s.eng.Get(sl.headKey[:])
 		if errors.Is(err, kv.ErrNotFound) {
 			return nil, status.WithSub(status.NotFound, status.SubOwnerNotFound, "Resource Not Found: container %q", def.ID)
 		}

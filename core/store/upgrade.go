@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/orrerydb/orrery/core/catalog"
-	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
@@ -58,7 +57,7 @@ func (j *rebuilder) fillSlot(sl *Slot) error {
 	}
 	sl.mu.Lock()
 	sl.head.Stale = false // the next commit says so
-	sl.rb.extra, sl.rb.fresh = false, &indexFlags{classes: index.Kept}
+	sl.rb.extra, sl.rb.fresh = false, &indexFlags{}
 	sl.mu.Unlock()
 	return j.pass(sl, Adding)
 }
@@ -118,7 +117,7 @@ func (j *rebuilder) deleteAll(sl *Slot, kind keys.Kind) error {
 }
 
 func (j *rebuilder) deleted(sl *Slot, b *kv.Batch) error {
-	cm, err := j.c.st.eng.Write(j.ctx, b, []kv.Precondition{{Key: sl.headKey, Expect: kv.Present}})
+	cm, err := j.c.st.eng.Write(j.ctx, b, []kv.Precondition{{Key: sl.headKey[:], Expect: kv.Present}})
 	if errors.Is(err, kv.ErrConflict) {
 		return j.c.gone()
 	}
