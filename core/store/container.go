@@ -34,7 +34,8 @@ type Container struct {
 	rb        rebuild
 }
 
-// Slot is a fixed share of the hash: what has its id always holds the same placements. head and headBytes belong to the latch; the atomics may be read by anybody.
+// Slot is a fixed share of the hash: what has its id always holds the same placements. head and headBytes belong to the
+// latch; the atomics may be read by anybody.
 type Slot struct {
 	c       *Container
 	key     keys.Slot
