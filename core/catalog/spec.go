@@ -8,6 +8,7 @@
 //  3. A generation belongs to one container for good.
 //  4. Of a container that nobody uses the catalog holds its name and numbers. Its definition is read when it is asked for.
 //  5. Neither a look-up nor a change takes longer with more containers, but for the depth of a B-tree.
+//  6. A slot's id stands for the same placements in every version of its container's map: see SlotMap.
 package catalog
 
 import (
