@@ -58,32 +58,37 @@ type Partition struct {
 
 // Partitions returns the live physical partitions in the order of their ranges; they are contiguous.
 func (c *Container) Partitions() []Partition {
-	d := c.rt.Def()
-	out := make([]Partition, len(d.Partitions))
-	for i := range d.Partitions {
-		out[i] = c.partition(d, i)
+	slots := c.rt.Slots()
+	out := make([]Partition, len(slots.Map().Partitions))
+	for i := range out {
+		out[i] = c.partition(slots, i)
 	}
 	return out
 }
 
-func (c *Container) partition(d *catalog.Container, i int) Partition {
-	p := partitionOf(d, i)
-	lsn, items, bytes := c.rt.SlotStats(d.SlotRange(i))
-	p.LSN, p.Items, p.Bytes = max(lsn, p.LSN), items, bytes
+func (c *Container) partition(slots *store.Slots, i int) Partition {
+	p := partitionOf(c.rt.Def().PartitionKey.EPKKind(), slots.Map(), i)
+	p.add(store.StatsOf(slots.In(i)))
 	return p
 }
 
-// partitionOf returns what the definition says of a physical partition.
-func partitionOf(d *catalog.Container, i int) Partition {
-	from, to := d.SlotRange(i)
-	p := Partition{ID: strconv.Itoa(d.Partitions[i].ID), Min: "", Max: "FF", LSN: d.Partitions[i].BaseLSN}
-	if i > 0 {
-		p.Min = epk.BoundaryText(d.PartitionKey.EPKKind(), d.Slots[from].Min)
+// add adds what slots of the partition hold.
+func (p *Partition) add(s store.Stats) {
+	p.LSN, p.Items, p.Bytes = max(p.LSN, s.LSN), p.Items+s.Items, p.Bytes+s.Bytes
+}
+
+// partitionOf returns what a slot map says of a physical partition.
+func partitionOf(kind epk.Kind, m *catalog.SlotMap, i int) Partition {
+	d := &m.Partitions[i]
+	p := Partition{ID: strconv.Itoa(d.ID), Min: "", Max: "FF", LSN: d.BaseLSN}
+	min, max := m.Bounds(m.Run(i))
+	if len(min) > 0 {
+		p.Min = epk.BoundaryText(kind, min)
 	}
-	if to < len(d.Slots) {
-		p.Max = epk.BoundaryText(d.PartitionKey.EPKKind(), d.Slots[to].Min)
+	if max != nil {
+		p.Max = epk.BoundaryText(kind, max)
 	}
-	for _, n := range d.Partitions[i].Parents {
+	for _, n := range d.Parents {
 		p.Parents = append(p.Parents, strconv.Itoa(n))
 	}
 	return p
@@ -91,33 +96,31 @@ func partitionOf(d *catalog.Container, i int) Partition {
 
 // PartitionOf returns the physical partition that holds a partition key.
 func (c *Container) PartitionOf(pk PartitionKey) (Partition, error) {
-	slot, _, _, _, err := c.rt.Locate(pk)
+	place, _, _, err := c.rt.Place(pk)
 	if err != nil {
 		return Partition{}, err
 	}
-	d := c.rt.Def()
-	return c.partition(d, d.PartitionOfSlot(slot)), nil
+	slots := c.rt.Slots()
+	return c.partition(slots, slots.Map().Partition(place)), nil
 }
 
 // SessionOf returns what a session token shows after a write or read in a slot: the partition's id and its LSN. It
 // costs no look-up of text boundaries.
-func (c *Container) SessionOf(slot int) (id int, lsn int64) {
-	d := c.rt.Def()
-	p := d.PartitionOfSlot(slot)
-	from, to := d.SlotRange(p)
-	lsn, _, _ = c.rt.SlotStats(from, to)
-	return d.Partitions[p].ID, max(lsn, d.Partitions[p].BaseLSN)
+func (c *Container) SessionOf(slot *Slot) (id int, lsn int64) {
+	slots := c.rt.Slots()
+	i := slots.Map().Partition(slot.Min())
+	p := &slots.Map().Partitions[i]
+	return p.ID, max(store.StatsOf(slots.In(i)).LSN, p.BaseLSN)
 }
 
 // SlotOf returns the slot of a partition key, for SessionOf.
-func (c *Container) SlotOf(pk PartitionKey) (int, error) {
+func (c *Container) SlotOf(pk PartitionKey) (*Slot, error) {
 	return c.rt.SlotOf(pk)
 }
 
 // LSN returns the greatest durable LSN of the container.
 func (c *Container) LSN() int64 {
-	lsn, _, _ := c.rt.SlotStats(0, len(c.rt.Def().Slots))
-	return lsn
+	return store.StatsOf(c.rt.Slots().All()).LSN
 }
 
 // GivenLSN returns the greatest LSN that a commit of the container has been given: no session token that a client was
@@ -153,8 +156,8 @@ func (c *Container) Read(ctx context.Context, pk PartitionKey, id value.Value) (
 }
 
 // ReadInto is Read into memory that the caller uses again: the item is valid until then. It returns the slot of the
-// key, of an absent item too; below 0 when the key is none of the container's.
-func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk PartitionKey, id value.Value) (int, error) {
+// key, of an absent item too; nil when the key is none of the container's.
+func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk PartitionKey, id value.Value) (*Slot, error) {
 	return c.rt.ReadInto(ctx, it, m, pk, id)
 }
 
@@ -200,12 +203,12 @@ func (c *Container) Explain(ctx context.Context, q *exec.Query) (access.Plan, er
 func (c *Container) ChangeFeed(ctx context.Context, partition string, pos feed.Position, max int) (feed.Page, error) {
 	var sc feed.Scope
 	if partition != "" {
-		d := c.rt.Def()
-		i := slices.IndexFunc(d.Partitions, func(p catalog.PartitionDef) bool { return strconv.Itoa(p.ID) == partition })
+		m := c.rt.Slots().Map()
+		i := slices.IndexFunc(m.Partitions, func(p catalog.PartitionDef) bool { return strconv.Itoa(p.ID) == partition })
 		if i < 0 {
 			return feed.Page{}, status.WithSub(status.Gone, status.SubPartitionKeyRangeGone, "The partition key range %q is gone.", partition)
 		}
-		p := partitionOf(d, i)
+		p := partitionOf(c.rt.Def().PartitionKey.EPKKind(), m, i)
 		sc.Range = epk.Range{Min: p.Min, Max: p.Max}
 	}
 	return c.Feed(ctx, sc, pos, max)

@@ -41,6 +41,8 @@ type (
 	Write = store.Write
 	// Change is what a Write's Update function wants.
 	Change = store.Change
+	// Slot is a share of a container's hash.
+	Slot = store.Slot
 	// Result is what a write did.
 	Result = store.Result
 	// Outcome is the result of one write of WriteMany.
@@ -162,9 +164,9 @@ func (e *Engine) timed() iter.Seq[*store.Container] {
 			if err != nil {
 				continue
 			}
-			slots, open, err := e.store.Stats(def)
+			held, _, open, err := e.store.Stats(def)
 			items := int64(0)
-			for _, s := range slots {
+			for _, s := range held {
 				items += s.Items
 			}
 			if err == nil && (open != nil || items > 0) && !e.visit(def, yield) {

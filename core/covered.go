@@ -8,12 +8,12 @@ func (c *Container) Settle() error { return c.rt.Settle() }
 // CountIn returns the number of items of a logical partition, exact and at the cost of one read; ok is false when pk is only the begin
 // of a hierarchical key. Expired items that are not reaped yet count.
 func (c *Container) CountIn(pk PartitionKey) (n int64, ok bool, err error) {
-	slot, place, tuple, complete, err := c.rt.Locate(pk)
+	v := c.rt.View()
+	defer v.Close()
+	slot, place, tuple, complete, err := v.Locate(pk)
 	if err != nil || !complete {
 		return 0, false, err
 	}
-	v := c.rt.View()
-	defer v.Close()
 	if n, err = v.LogicalItems(slot, place, tuple); err != nil {
 		return 0, false, err
 	}

@@ -121,7 +121,7 @@ func (e *Engine) Stats(db string) iter.Seq2[Stats, error] {
 }
 
 func (e *Engine) stats(def *catalog.Container) (Stats, error) {
-	slots, rt, err := e.store.Stats(def)
+	held, slots, rt, err := e.store.Stats(def)
 	if err != nil {
 		return Stats{}, err
 	}
@@ -129,12 +129,9 @@ func (e *Engine) stats(def *catalog.Container) (Stats, error) {
 	if rt != nil {
 		st.Rebuild = rt.IndexProgress()
 	}
-	for i := range def.Partitions {
-		from, to := def.SlotRange(i)
-		p := partitionOf(def, i)
-		for _, s := range slots[from:to] {
-			p.LSN, p.Items, p.Bytes = max(p.LSN, s.LSN), p.Items+s.Items, p.Bytes+s.Bytes
-		}
+	for i := range held {
+		p := partitionOf(def.PartitionKey.EPKKind(), slots, i)
+		p.add(held[i])
 		st.Items, st.Bytes = st.Items+p.Items, st.Bytes+p.Bytes
 		st.Partitions = append(st.Partitions, p)
 	}

@@ -32,11 +32,11 @@ func inSlots(t testing.TB, c *core.Container, n int) []string {
 	keys := make([]string, n)
 	for i, left := 0, n; left > 0; i++ {
 		k := "p" + strconv.Itoa(i)
-		s, err := c.SlotOf(pk(k))
+		slot, err := c.SlotOf(pk(k))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s < n && keys[s] == "" {
+		if s := int(slot.ID() - 1); s < n && keys[s] == "" { // ids of a new container are 1, 2, ..
 			keys[s] = k
 			left--
 		}

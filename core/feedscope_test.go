@@ -193,7 +193,7 @@ func TestFeedFindsFewAmongMany(t *testing.T) {
 	const items = 30000
 	slot, _ := c.SlotOf(pk("many", "0"))
 	few := "x" // in the same slot
-	for s := -1; s != slot; few += "x" {
+	for s := (*core.Slot)(nil); s != slot; few += "x" {
 		s, _ = c.SlotOf(pk(few+"x", "y"))
 	}
 	putMany(t, c, items, func(i int) string {

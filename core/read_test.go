@@ -26,7 +26,7 @@ func TestReadInto(t *testing.T) {
 			want, werr := c.Read(bg, pk(k[0]), value.StringOf(k[1]))
 			slot, err := c.ReadInto(bg, &it, &m, pk(k[0]), value.StringOf(k[1]))
 			if s, serr := c.SlotOf(pk(k[0])); serr != nil || slot != s {
-				t.Errorf("%.9s: slot %d, want %d", k, slot, s)
+				t.Errorf("%.9s: slot %v, want %v", k, slot, s)
 			}
 			if werr != nil {
 				if !status.Is(werr, status.NotFound) || !status.Is(err, status.NotFound) {
@@ -38,8 +38,8 @@ func TestReadInto(t *testing.T) {
 				t.Errorf("%.9s: %v\n got %+v\nwant %+v", k, err, it, *want)
 			}
 		}
-		if slot, err := c.ReadInto(bg, &it, &m, pk("a", "b"), value.StringOf("1")); slot >= 0 || !status.Is(err, status.BadRequest) {
-			t.Errorf("a key of two components: slot %d, %v", slot, err)
+		if slot, err := c.ReadInto(bg, &it, &m, pk("a", "b"), value.StringOf("1")); slot != nil || !status.Is(err, status.BadRequest) {
+			t.Errorf("a key of two components: slot %v, %v", slot, err)
 		}
 	})
 }

@@ -199,7 +199,7 @@ func TestChangeFeedReplyIsBounded(t *testing.T) {
 
 // beside returns a partition key in the slot of another one, or in another slot.
 func beside(ct *core.Container, pk string, same bool) string {
-	slot := func(pk string) int {
+	slot := func(pk string) *core.Slot {
 		n, _ := ct.SlotOf(core.PartitionKey{value.StringOf(pk)})
 		return n
 	}

@@ -52,7 +52,7 @@ func (c *call) setSession(ct *core.Container, pk core.PartitionKey) {
 }
 
 // setSlot adds the session token, LSN and id of the physical partition of a slot, and the container's headers.
-func (c *call) setSlot(ct *core.Container, slot int) {
+func (c *call) setSlot(ct *core.Container, slot *core.Slot) {
 	id, lsn := ct.SessionOf(slot)
 	n := len(c.Values)
 	c.Values = strconv.AppendInt(c.Values, int64(id), 10)
@@ -103,7 +103,7 @@ func readItem(c *call) error {
 	}
 	it := &c.item
 	slot, err := ct.ReadInto(c.Ctx(), it, &c.room, pk, id)
-	if slot >= 0 {
+	if slot != nil {
 		c.setSlot(ct, slot)
 	} else {
 		c.setContainer(ct)

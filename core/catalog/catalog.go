@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 
 	"github.com/orrerydb/orrery/core/clock"
-	"github.com/orrerydb/orrery/core/epk"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
@@ -365,8 +364,8 @@ func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, hea
 		x.account.NextContainer++
 		x.account.NextGen++
 		c.layOut(k)
-		for i := range k.Slots {
-			x.b.Put(keys.AppendPrefix(nil, k.SlotKey(i), keys.KindHead), head)
+		for slot := range k.SlotKeys() {
+			x.b.Put(keys.AppendPrefix(nil, slot, keys.KindHead), head)
 		}
 		out = k
 		return x.writeContainer(d, k)
@@ -389,18 +388,7 @@ func (c *Catalog) layOut(k *Container) {
 	if c.set.MinSlots > 0 {
 		slots = (max(c.set.MinSlots, n) + n - 1) / n * n // partitions begin at slot boundaries and are equal
 	}
-	k.Slots = make([]SlotDef, slots)
-	for i, min := range epk.Split(k.PartitionKey.EPKKind(), slots) {
-		k.Slots[i+1].Min = min
-	}
-	for i := range k.Slots {
-		k.Slots[i].ID = uint32(i + 1)
-	}
-	k.NextSlot = uint32(slots + 1)
-	for p := range n {
-		k.Partitions = append(k.Partitions, PartitionDef{ID: p, First: p * slots / n})
-	}
-	k.NextPartition = n
+	k.SlotMap = newSlotMap(k.PartitionKey.EPKKind(), slots, n)
 }
 
 // missingAs makes of a missing database a missing container.
@@ -532,8 +520,8 @@ func (c *Catalog) DropContainer(ctx context.Context, db, id string) (out *Contai
 func dropContainer(b *kv.Batch, k *Container) {
 	b.Delete(containerKey(k))
 	b.Delete(keys.AppendMeta(nil, keys.MetaCounter, k.Gen, ""))
-	for i := range k.Slots {
-		b.Delete(keys.AppendPrefix(nil, k.SlotKey(i), keys.KindHead))
+	for slot := range k.SlotKeys() {
+		b.Delete(keys.AppendPrefix(nil, slot, keys.KindHead))
 	}
 	b.Put(droppedKey(k.Gen), note)
 }

@@ -8,13 +8,14 @@
 //  3. A generation belongs to one container for good.
 //  4. Of a container that nobody uses the catalog holds its name and numbers. Its definition is read when it is asked for.
 //  5. Neither a look-up nor a change takes longer with more containers, but for the depth of a B-tree.
+//  6. A slot's id stands for the same placements in every version of its container's map: see SlotMap.
 package catalog
 
 import (
 	"bytes"
 	"encoding/binary"
+	"iter"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/orrerydb/orrery/core/epk"
@@ -99,34 +100,17 @@ type Database struct {
 // RID returns the 4 bytes of the database's _rid.
 func (d *Database) RID() [4]byte { return ridBytes(d.Num) }
 
-// SlotDef is a slot of the container's map: all placements from Min up to the next slot's Min.
-type SlotDef struct {
-	Min []byte `json:"min,omitempty"` // placement bytes (core/epk); empty = the least
-	ID  uint32 `json:"id"`
-}
-
-// PartitionDef is a physical partition: a run of slots.
-type PartitionDef struct {
-	ID      int   `json:"id"`
-	First   int   `json:"first"` // index of its first slot; it ends where the next partition begins
-	Parents []int `json:"parents,omitempty"`
-	BaseLSN int64 `json:"baseLsn,omitempty"` // the parent's LSN at the split
-}
-
 // Container is a container as it stands in the catalog.
 type Container struct {
 	Spec
-	Database      string         `json:"-"`
-	DBNum         uint32         `json:"db"`
-	Num           uint32         `json:"num"` // its part of the _rid, top bit set
-	Gen           uint32         `json:"gen"`
-	Version       uint64         `json:"version2"`
-	TS            int64          `json:"ts"`
-	Slots         []SlotDef      `json:"slots"`
-	Partitions    []PartitionDef `json:"partitions"`
-	NextPartition int            `json:"nextPartition"`
-	NextSlot      uint32         `json:"nextSlot"`
-	IndexVersion  uint32         `json:"indexVersion"` // goes up with every change of the indexing policy
+	Database string `json:"-"`
+	DBNum    uint32 `json:"db"`
+	Num      uint32 `json:"num"` // its part of the _rid, top bit set
+	Gen      uint32 `json:"gen"`
+	Version  uint64 `json:"version2"`
+	TS       int64  `json:"ts"`
+	*SlotMap
+	IndexVersion uint32 `json:"indexVersion"` // goes up with every change of the indexing policy
 	// Former are the indexing policies before the present one that index entries may still follow, oldest first: none
 	// when no rebuild is under way.
 	Former   []FormerPolicy `json:"former,omitempty"`
@@ -149,6 +133,9 @@ func (c *Container) KeyIsID() bool {
 
 // prepare computes what is derived from the definition.
 func (c *Container) prepare() error {
+	if c.SlotMap != nil && c.MapVersion == 0 {
+		c.MapVersion = firstMap
+	}
 	c.keyPaths = nil
 	for _, p := range c.PartitionKey.Paths {
 		segs, err := ParsePath(p)
@@ -160,25 +147,14 @@ func (c *Container) prepare() error {
 	return nil
 }
 
-// verify checks what everybody relies on in an entry that was read: slots in order from the least placement on,
-// partitions that begin at slots.
+// verify checks what everybody relies on in an entry that was read.
 func (c *Container) verify() error {
-	bad := func(what string) error {
-		return status.New(status.Corruption, "catalog entry of container %q has %s", c.ID, what)
+	bad := c.SlotMap.verify()
+	if len(c.keyPaths) == 0 {
+		bad = "no partition key"
 	}
-	if len(c.keyPaths) == 0 || len(c.Slots) == 0 || len(c.Partitions) == 0 {
-		return bad("no partition key, slot or partition")
-	}
-	for i := range c.Slots {
-		if i == 0 && len(c.Slots[0].Min) > 0 || i > 0 && bytes.Compare(c.Slots[i-1].Min, c.Slots[i].Min) >= 0 {
-			return bad("slots out of order")
-		}
-	}
-	for i := range c.Partitions {
-		first := c.Partitions[i].First
-		if i == 0 && first != 0 || i > 0 && first <= c.Partitions[i-1].First || first >= len(c.Slots) {
-			return bad("partitions out of order")
-		}
+	if bad != "" {
+		return status.New(status.Corruption, "catalog entry of container %q has %s", c.ID, bad)
 	}
 	return nil
 }
@@ -186,26 +162,18 @@ func (c *Container) verify() error {
 // RID returns the 8 bytes of the container's _rid: the database's 4 and its own 4.
 func (c *Container) RID() [8]byte { return ridOf(c.DBNum, c.Num) }
 
-// SlotOf returns the index of the slot that holds a placement.
-func (c *Container) SlotOf(place []byte) int {
-	return sort.Search(len(c.Slots)-1, func(i int) bool { return bytes.Compare(c.Slots[i+1].Min, place) > 0 })
-}
-
-// SlotKey returns the key-space name of slot i.
-func (c *Container) SlotKey(i int) keys.Slot { return keys.Slot{Gen: c.Gen, ID: c.Slots[i].ID} }
-
-// PartitionOfSlot returns the index of the physical partition that slot i belongs to.
-func (c *Container) PartitionOfSlot(i int) int {
-	return sort.Search(len(c.Partitions)-1, func(p int) bool { return c.Partitions[p+1].First > i })
-}
-
-// SlotRange returns the slots [from, to) of physical partition p.
-func (c *Container) SlotRange(p int) (from, to int) {
-	from, to = c.Partitions[p].First, len(c.Slots)
-	if p+1 < len(c.Partitions) {
-		to = c.Partitions[p+1].First
+// SlotKeys gives the names of the container's slots in the key space, each with the number of its physical partition.
+func (c *Container) SlotKeys() iter.Seq2[keys.Slot, int] {
+	return func(yield func(keys.Slot, int) bool) {
+		for p := range c.Partitions {
+			from, to := c.Run(p)
+			for i := from; i < to; i++ {
+				if !yield(keys.Slot{Gen: c.Gen, ID: c.Slots[i].ID}, p) {
+					return
+				}
+			}
+		}
 	}
-	return from, to
 }
 
 func ridBytes(n uint32) [4]byte { return [4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)} }

@@ -183,7 +183,7 @@ func (b *builder) checkFrom() error {
 	if !p.cut || len(p.key) < size {
 		return nil
 	}
-	whole, err := b.view.ByNumber(b.view.SlotOf(p.key[:size]), p.keyNumber)
+	whole, err := b.view.ByNumber(b.view.At(p.key[:size]), p.keyNumber)
 	if err == nil && xxhash.Sum64(whole) == p.hash {
 		p.key, p.cut = whole, false
 	}
@@ -320,18 +320,19 @@ func (b *builder) MayHoldForeign() bool {
 
 // KeysMayBeForeign implements access.Source.
 func (b *builder) KeysMayBeForeign() bool {
-	for i := range b.view.Slots() {
-		if b.view.Classes(i)&access.ForeignKinds != 0 {
-			return true
-		}
-	}
-	return false
+	return b.anyClass(access.ForeignKinds)
 }
 
 // MayHoldGraphForm implements access.Source.
 func (b *builder) MayHoldGraphForm() bool {
-	for i := range b.view.Slots() {
-		if b.view.Classes(i)&index.GraphForm != 0 {
+	return b.anyClass(index.GraphForm)
+}
+
+// anyClass reports whether a slot of the container has ever held one of these classes.
+func (b *builder) anyClass(bits uint32) bool {
+	slots := b.view.Slots()
+	for i := range slots {
+		if slots[i].Classes()&bits != 0 {
 			return true
 		}
 	}
@@ -343,8 +344,8 @@ func (b *builder) MayHoldGraphForm() bool {
 func (b *builder) unordered(leaf *access.Pred) bool { return leaf.Comp == nil && !b.InOrder(leaf.Path) }
 
 // oneClass reports whether all entries of a path in a slot have one class, the same as in the slots before.
-func (b *builder) oneClass(slot int, path uint64, class *byte) bool {
-	lo := keys.AppendIndexPath(nil, b.view.SlotKey(slot), path)
+func (b *builder) oneClass(slot *store.ViewSlot, path uint64, class *byte) bool {
+	lo := keys.AppendIndexPath(nil, slot.Key(), path)
 	it, err := b.view.Iter(lo, keys.After(lo))
 	if err != nil {
 		return false

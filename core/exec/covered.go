@@ -226,8 +226,7 @@ func (b *builder) coveredInPartition(plan *access.Plan) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, items, _ := b.view.Container().SlotStats(s.slot, s.slot+1)
-	return 2*n >= items, nil
+	return 2*n >= s.slot.Items(), nil
 }
 
 // slotsOfKeys cuts the spans of a covered plan to the slots of the partition keys that it names, where they are texts.
@@ -237,13 +236,13 @@ func (b *builder) slotsOfKeys(plan *access.Plan) error {
 		plan.Leaf.Path.Elements || plan.Leaf.Foreign && b.KeysMayBeForeign() {
 		return nil
 	}
-	slots := make([]int, len(plan.Leaf.Vals))
+	slots := make([]*store.ViewSlot, len(plan.Leaf.Vals))
 	for i, v := range plan.Leaf.Vals {
 		if v.Kind() != value.String {
 			return nil
 		}
 		var err error
-		if slots[i], _, _, _, err = b.view.Container().Locate(store.PartitionKey{v}); err != nil {
+		if slots[i], _, _, _, err = b.view.Locate(store.PartitionKey{v}); err != nil {
 			return err
 		}
 	}
@@ -270,7 +269,6 @@ func (b *builder) InOneClass(p access.Path) bool {
 }
 
 // sharp reports whether entries with equal values in a slot are of equal values, and in the order of all values.
-func (b *builder) sharp(slot int) bool {
-	const odd = index.FormsKnown | index.Odd
-	return b.view.Classes(slot)&odd == index.FormsKnown
+func (b *builder) sharp(slot *store.ViewSlot) bool {
+	return slot.Classes()&index.Odd == 0
 }

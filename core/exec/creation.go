@@ -52,7 +52,7 @@ type stretch struct {
 
 // groups cuts the spans of the query into groups. The first one after a position is what is left of the position's own.
 func (b *builder) groups(shown Shown, from *position) []stretch {
-	def := b.view.Container().Def()
+	slots := b.view.Version().Map()
 	var out []stretch
 	add := func(lo, hi []byte, s span) {
 		if n := len(out); n > 0 && bytes.Equal(out[n-1].lo, lo) {
@@ -64,13 +64,10 @@ func (b *builder) groups(shown Shown, from *position) []stretch {
 	for _, s := range b.spans {
 		var lo, hi []byte
 		if shown == CreationByPartition {
-			first, end := def.SlotRange(def.PartitionOfSlot(s.slot))
-			if lo = def.Slots[first].Min; end < len(def.Slots) {
-				hi = def.Slots[end].Min
-			}
+			lo, hi = slots.Bounds(slots.Run(slots.Partition(s.slot.Min())))
 		}
 		if from != nil {
-			min := def.Slots[s.slot].Min
+			min := s.slot.Min()
 			switch {
 			case bytes.Compare(min, from.slotMin) < 0:
 				continue // given before
@@ -102,11 +99,10 @@ func (b *builder) sizeOf(spans []span) (n int64) {
 		}
 		return n
 	}
-	last := -1
+	var last *store.ViewSlot
 	for i := range spans {
 		if slot := spans[i].slot; slot != last {
-			_, items, _ := b.view.Container().SlotStats(slot, slot+1)
-			n, last = n+items, slot
+			n, last = n+slot.Items(), slot
 		}
 	}
 	return n
@@ -164,7 +160,7 @@ func (b *builder) fewPoints(ks []access.Key) bool {
 			n++
 			continue
 		}
-		slot, place, tuple, _, err := b.view.Container().Locate(store.PartitionKey(k.PK))
+		slot, place, tuple, _, err := b.view.Locate(store.PartitionKey(k.PK))
 		if err != nil {
 			return false
 		}
@@ -182,7 +178,7 @@ func (b *builder) oneKey(plan *access.Plan) (bool, error) {
 		b.from != nil && b.from.kind != posCreation || len(b.q.OrderBy) > 0 {
 		return false, nil
 	}
-	slot, place, tuple, _, err := b.view.Container().Locate(store.PartitionKey(plan.Keys[0].PK))
+	slot, place, tuple, _, err := b.view.Locate(store.PartitionKey(plan.Keys[0].PK))
 	if err != nil {
 		return false, err
 	}

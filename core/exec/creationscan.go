@@ -202,8 +202,8 @@ func newNumberWalk(b *builder, newest bool) (*numberWalk, error) {
 
 // bounds returns the bounds of the number entries of a slot that come next. They begin at the lowest number of the slot,
 // below which there may be many that are removed.
-func (w *numberWalk) bounds(slot int) (lo, hi []byte, err error) {
-	key := w.b.view.SlotKey(slot)
+func (w *numberWalk) bounds(slot *store.ViewSlot) (lo, hi []byte, err error) {
+	key := slot.Key()
 	lo, hi = keys.KindBounds(key, keys.KindNumber)
 	from := w.b.from
 	if from != nil && !w.newest {
@@ -350,7 +350,7 @@ func newKeyWalk(b *builder, newest bool) *keyWalk {
 		l, ok := newLeaf(b, access.Eq(access.Path{Segs: segs}, pk[i]))
 		ivs := l.ivs[:0:0]
 		for _, iv := range l.ivs {
-			if iv.Touches(b.view.Classes(s.slot)) {
+			if iv.Touches(s.slot.Classes()) {
 				ivs = append(ivs, iv)
 			}
 		}

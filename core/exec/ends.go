@@ -31,7 +31,7 @@ func (b *builder) indexSource(plan *access.Plan, leaves []*access.Pred, from *po
 		}
 	}
 	if plan.Missing {
-		return &missing{scan: s, n: make([]int64, b.view.Slots())}, nil
+		return &missing{scan: s, n: make([]int64, len(b.view.Slots()))}, nil
 	}
 	s.e.once = b.once(s.cover)
 	return s, nil
@@ -73,7 +73,7 @@ func (b *builder) wholeSlots() bool {
 // tells how many it has.
 type missing struct {
 	scan *indexScan
-	n    []int64 // items given, by slot
+	n    []int64 // items given, by the number of the slot in the view
 	i    int     // span whose items without entries are being given
 	left int64
 	done bool // the scan has ended
@@ -86,7 +86,7 @@ func (m *missing) next(r *row) (bool, error) {
 	if !m.done {
 		ok, err := m.scan.next(r)
 		if ok {
-			m.n[r.slot] += int64(1 + r.more)
+			m.n[r.slot.Number()] += int64(1 + r.more)
 		}
 		if ok || err != nil {
 			return ok, err
@@ -102,7 +102,7 @@ func (m *missing) next(r *row) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		m.left = h.Items - m.n[slot]
+		m.left = h.Items - m.n[slot.Number()]
 	}
 	if m.left--; b.q.Repeat {
 		r.more, m.left = int(m.left), 0
@@ -211,7 +211,7 @@ func (s *ends) start() bool {
 			s.p, s.back = 0, false
 		}
 		for ; s.p < len(s.parts); s.p++ {
-			if s.parts[s.p].Touches(x.b.view.Classes(s.sps[0].slot)) {
+			if s.parts[s.p].Touches(s.sps[0].slot.Classes()) {
 				s.one.ivs[0] = s.parts[s.p].Interval
 				x.e.leaf, x.e.desc = &s.one, s.back
 				x.e.start(s.sps, nil)

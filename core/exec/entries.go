@@ -36,7 +36,7 @@ func newLeaf(b *builder, p *access.Pred) (l leaf, ok bool) {
 const maxFiltered = 16
 
 // absent reports whether a slot's id filter says that none of the leaf's ids is there.
-func (l *leaf) absent(v *store.View, slot int) bool {
+func (l *leaf) absent(v *store.View, slot *store.ViewSlot) bool {
 	for _, h := range l.ids {
 		if v.MayHoldID(slot, h) {
 			return false
@@ -90,8 +90,8 @@ func (e *entries) start(sps []span, after *position) {
 	slot := sps[0].slot
 	e.sps, e.after, e.open, e.i, e.given = sps, after, false, 0, false
 	e.skip = e.once && e.b.sharp(slot) && !e.leaf.many(e.b, slot)
-	e.prefix = keys.AppendIndexPath(e.prefix[:0], e.b.view.SlotKey(slot), e.leaf.path)
-	e.classes = e.b.view.Classes(slot)
+	e.prefix = keys.AppendIndexPath(e.prefix[:0], slot.Key(), e.leaf.path)
+	e.classes = slot.Classes()
 	e.n20 = nil
 	if s := &sps[0]; s.full {
 		e.n20 = e.b.view.Container().NumberPrefix(s.base[:len(s.base)-len(s.tuple)])

@@ -22,7 +22,7 @@ const (
 
 // fact returns what a slot knows of the entries at a path. With nowOr the answer may be no the first time: then the
 // query is built again when the path is counted, see Rows.open.
-func (b *builder) fact(slot int, p access.Path, id uint64, n need) (f store.Fact, ok bool) {
+func (b *builder) fact(slot *store.ViewSlot, p access.Path, id uint64, n need) (f store.Fact, ok bool) {
 	f, ok, err := b.view.Fact(slot, id)
 	if ok || err != nil || n == ifKnown {
 		return f, ok
@@ -51,8 +51,8 @@ func (b *builder) counts() (all []<-chan struct{}) {
 }
 
 // several reports whether items may have several entries at a path in a slot.
-func (b *builder) several(slot int, p access.Path, id uint64, n need) bool {
-	if !b.view.HasElements(slot, id) {
+func (b *builder) several(slot *store.ViewSlot, p access.Path, id uint64, n need) bool {
+	if !slot.HasElements(id) {
 		return false
 	}
 	f, ok := b.fact(slot, p, id, n)
@@ -60,16 +60,18 @@ func (b *builder) several(slot int, p access.Path, id uint64, n need) bool {
 }
 
 // several reports whether items may have several entries at the leaf's path; many whether it takes those of elements, too.
-func (l *leaf) several(b *builder, slot int) bool {
+func (l *leaf) several(b *builder, slot *store.ViewSlot) bool {
 	return l.pred.Comp == nil && b.several(slot, l.pred.Path, l.path, ifKnown)
 }
 
-func (l *leaf) many(b *builder, slot int) bool { return l.pred.Path.Elements && l.several(b, slot) }
+func (l *leaf) many(b *builder, slot *store.ViewSlot) bool {
+	return l.pred.Path.Elements && l.several(b, slot)
+}
 
 // sorted reports whether the entries at a path in a slot are in the order of the values, one an item, as far as they are
 // of one class.
-func (b *builder) sorted(slot int, p access.Path, id uint64) bool {
-	if !b.view.HasLossy(slot, id) && !b.view.HasElements(slot, id) {
+func (b *builder) sorted(slot *store.ViewSlot, p access.Path, id uint64) bool {
+	if !slot.HasLossy(id) && !slot.HasElements(id) {
 		return true
 	}
 	f, ok := b.fact(slot, p, id, nowOr)
@@ -77,7 +79,7 @@ func (b *builder) sorted(slot int, p access.Path, id uint64) bool {
 }
 
 // named reports whether the entries at a path in a slot name every item, once each, by its value or by what it lacks.
-func (b *builder) named(slot int, p access.Path, id uint64, n need) bool {
+func (b *builder) named(slot *store.ViewSlot, p access.Path, id uint64, n need) bool {
 	if isAlways(p) {
 		return true
 	}
@@ -97,8 +99,9 @@ func (b *builder) MayHoldElements(p access.Path) bool {
 		return true
 	}
 	id := b.Policy().PathID(p.Segs)
-	for i := range b.view.Slots() {
-		if b.several(i, p, id, forNext) {
+	slots := b.view.Slots()
+	for i := range slots {
+		if b.several(&slots[i], p, id, forNext) {
 			return true
 		}
 	}
@@ -110,8 +113,9 @@ func (b *builder) MayHoldInColumn(id uint64) bool {
 	if !b.view.Indexed() {
 		return true
 	}
-	for i := range b.view.Slots() {
-		if b.view.HasInColumn(i, id) {
+	slots := b.view.Slots()
+	for i := range slots {
+		if slots[i].HasInColumn(id) {
 			return true
 		}
 	}

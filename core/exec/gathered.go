@@ -29,7 +29,7 @@ type gathered struct {
 type namedIn struct {
 	named
 	counter uint64
-	slot    int
+	slot    *store.ViewSlot
 }
 
 // gather makes the source of a group that an index answers. Where there are more entries than c.limit it holds at least

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/store"
 )
 
 // nextHop is next for a leaf of many narrow intervals, most of them empty: the cells of a place. One iterator goes over all of them; where it
@@ -65,7 +66,7 @@ func (e *entries) hop(n int) (ok bool, err error) {
 }
 
 // countPlaces counts the entries of a spatial leaf in a slot, up to a limit.
-func (b *builder) countPlaces(slot int, p *access.Pred, limit int) (n int) {
+func (b *builder) countPlaces(slot *store.ViewSlot, p *access.Pred, limit int) (n int) {
 	l, _ := newLeaf(b, p)
 	e := entries{b: b, leaf: &l}
 	defer e.close()

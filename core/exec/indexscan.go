@@ -52,19 +52,18 @@ func newIndexScan(b *builder, leaves []*access.Pred, from *position) (source, er
 func slotFrom(b *builder, from *position) (int, *position) {
 	i := 0
 	if from != nil {
-		def := b.view.Container().Def()
-		for i < len(b.spans) && bytes.Compare(def.Slots[b.spans[i].slot].Min, from.slotMin) < 0 {
+		for i < len(b.spans) && bytes.Compare(b.spans[i].slot.Min(), from.slotMin) < 0 {
 			i++
 		}
-		if i < len(b.spans) && !bytes.Equal(def.Slots[b.spans[i].slot].Min, from.slotMin) {
+		if i < len(b.spans) && !bytes.Equal(b.spans[i].slot.Min(), from.slotMin) {
 			from = nil
 		}
 	}
 	return i, from
 }
 
-func (s *indexScan) position(slot int) position {
-	return position{kind: posIndex, slotMin: s.b.view.Container().Def().Slots[slot].Min, value: s.e.cur.Value, number: s.e.cur.Number}
+func (s *indexScan) position(slot *store.ViewSlot) position {
+	return position{kind: posIndex, slotMin: slot.Min(), value: s.e.cur.Value, number: s.e.cur.Number}
 }
 
 func (s *indexScan) next(r *row) (bool, error) {
@@ -211,7 +210,7 @@ func (u *union) next(r *row) (bool, error) {
 			}
 		}
 		if ok {
-			r.pos = position{kind: posIndex, slotMin: u.b.view.Container().Def().Slots[r.slot].Min, number: n.number}
+			r.pos = position{kind: posIndex, slotMin: r.slot.Min(), number: n.number}
 			return true, nil
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -95,7 +96,7 @@ func (b *builder) keysAreTexts(path []string) bool {
 	class, id := byte(value.ClassString), b.Policy().PathID(path)
 	for i := range b.spans {
 		slot := b.spans[i].slot
-		if b.view.Classes(slot)&(1<<(value.ClassUndefined>>3)) != 0 || !b.oneClass(slot, id, &class) {
+		if slot.Classes()&(1<<(value.ClassUndefined>>3)) != 0 || !b.oneClass(slot, id, &class) {
 			return false
 		}
 	}
@@ -184,7 +185,7 @@ func (k *keyOrder) partition() (bool, error) {
 }
 
 // open makes the source of a logical partition: a scan, where its ids are of one class, else a sort.
-func (k *keyOrder) open(slot int) error {
+func (k *keyOrder) open(slot *store.ViewSlot) error {
 	place, err := k.b.view.Container().AppendPlace(nil, k.tuple)
 	if err != nil {
 		return err

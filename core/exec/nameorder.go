@@ -24,7 +24,10 @@ type nameOrder struct {
 }
 
 // nameIn is an item of a slot: its name is names[from:to].
-type nameIn struct{ slot, from, to int }
+type nameIn struct {
+	slot     *store.ViewSlot
+	from, to int
+}
 
 var textLead = keys.AppendExact(nil, value.StringOf("x"))[0]
 

@@ -16,7 +16,7 @@ func (b *builder) natural(orders []Order) bool {
 		return false
 	}
 	s := &b.spans[0]
-	prefix := keys.AppendPrefix(nil, b.view.SlotKey(s.slot), keys.KindItem)
+	prefix := keys.AppendPrefix(nil, s.slot.Key(), keys.KindItem)
 	it, err := b.view.Iter(append(prefix[:len(prefix):len(prefix)], s.lo...), append(prefix[:len(prefix):len(prefix)], s.hi...))
 	if err != nil {
 		return false

@@ -23,7 +23,7 @@ func (b *builder) oneValue(plan *access.Plan) (l leaf, ok bool) {
 	}
 	classes := uint32(0)
 	for i := range b.spans {
-		classes |= b.view.Classes(b.spans[i].slot)
+		classes |= b.spans[i].slot.Classes()
 	}
 	l.ivs = slices.DeleteFunc(slices.Clone(l.ivs), func(iv access.Interval) bool { return !iv.Touches(classes) })
 	return l, len(l.ivs) == 1 && l.ivs[0].One

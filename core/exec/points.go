@@ -27,9 +27,8 @@ type point struct {
 
 func (b *builder) points(ks []access.Key, from *position) (source, error) {
 	p := &points{b: b, from: from, list: make([]point, 0, len(ks))}
-	c := b.view.Container()
 	for _, k := range ks {
-		slot, place, tuple, _, err := c.Locate(store.PartitionKey(k.PK))
+		slot, place, tuple, _, err := b.view.Locate(store.PartitionKey(k.PK))
 		if err != nil {
 			return nil, err
 		}
@@ -64,7 +63,7 @@ func (p *points) passed(pt *point) bool {
 }
 
 // inSpans reports whether a partition key lies in what the query is restricted to.
-func (b *builder) inSpans(slot int, place, tuple []byte) bool {
+func (b *builder) inSpans(slot *store.ViewSlot, place, tuple []byte) bool {
 	for i := range b.spans {
 		if s := &b.spans[i]; s.slot == slot && s.contains(place, tuple) {
 			return b.inTexts(tuple)

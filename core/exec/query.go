@@ -127,7 +127,7 @@ type Rows struct {
 
 // row is a candidate on its way out. item and pos point into memory of the source, valid until its next call.
 type row struct {
-	slot    int
+	slot    *store.ViewSlot
 	item    store.Item
 	pos     position // where to resume after this row
 	matched bool     // it passed Match already

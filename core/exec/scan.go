@@ -31,7 +31,7 @@ func newScan(b *builder, spans []span, from *position) *scan {
 		if len(from.key) == 0 {
 			s.resume = nil
 		}
-		for s.i < len(spans) && bytes.Compare(s.given.min(&spans[s.i]), from.slotMin) < 0 {
+		for s.i < len(spans) && bytes.Compare(spans[s.i].slot.Min(), from.slotMin) < 0 {
 			s.i++
 		}
 	}
@@ -40,7 +40,7 @@ func newScan(b *builder, spans []span, from *position) *scan {
 
 // bounds puts the key bounds of a span into s.lo and s.hi.
 func (s *scan) bounds(sp *span) {
-	key := s.b.view.SlotKey(sp.slot)
+	key := sp.slot.Key()
 	s.lo = append(keys.AppendPrefix(s.lo[:0], key, keys.KindItem), sp.lo...)
 	if sp.hi != nil {
 		s.hi = append(keys.AppendPrefix(s.hi[:0], key, keys.KindItem), sp.hi...)
@@ -65,7 +65,7 @@ func (s *scan) openSpan() error {
 		s.on = s.it.First()
 		return nil
 	}
-	key := append(keys.AppendPrefix(nil, s.b.view.SlotKey(sp.slot), keys.KindItem), s.resume.key...)
+	key := append(keys.AppendPrefix(nil, sp.slot.Key(), keys.KindItem), s.resume.key...)
 	if bytes.Compare(key, s.lo) < 0 {
 		s.on = s.it.First()
 		return nil
@@ -127,11 +127,11 @@ func (s *scan) empty() bool {
 
 // before reports whether a span lies wholly before the resume position.
 func (s *scan) before(sp *span) bool {
-	def := s.b.view.Container().Def()
-	if sp.hi != nil {
-		return bytes.Compare(sp.hi, s.resume.key) <= 0
+	hi := sp.hi
+	if hi == nil {
+		hi = sp.slot.Max()
 	}
-	return sp.slot+1 < len(def.Slots) && bytes.Compare(def.Slots[sp.slot+1].Min, s.resume.key) <= 0
+	return hi != nil && bytes.Compare(hi, s.resume.key) <= 0
 }
 
 // read makes a row of the candidate that the iterator stands on; false when it is expired, outside of the span or given before.
@@ -154,7 +154,7 @@ func (s *scan) read(r *row) (bool, error) {
 		return true, nil
 	}
 	from := s.given.from
-	if !bytes.Equal(s.given.min(sp), from.slotMin) {
+	if !bytes.Equal(sp.slot.Min(), from.slotMin) {
 		s.given = nil // the index had given nothing of the slots from here on
 		return true, nil
 	}
@@ -197,8 +197,6 @@ func newGiven(b *builder, from *position) *given {
 
 // noValue is the index entry of an item without a value, where it has one.
 var noValue = []byte{value.ClassUndefined}
-
-func (g *given) min(sp *span) []byte { return g.b.view.Container().Def().Slots[sp.slot].Min }
 
 // has reports whether an item of the slot was given out.
 func (g *given) has(r *row) bool {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/store"
 )
 
 // A share is counted in at most a sixth of a slot's items, between these bounds: enough to see that a condition is not selective.
@@ -55,7 +56,7 @@ func (b *builder) Share(p *access.Pred) float64 {
 
 // filledSlot is a slot that has items.
 type filledSlot struct {
-	slot  int
+	slot  *store.ViewSlot
 	items int64
 }
 
@@ -64,7 +65,7 @@ func (b *builder) filled() (slots []filledSlot, total int64) {
 	slots = make([]filledSlot, 0, len(b.spans))
 	for i := 0; i < len(b.spans); {
 		slot := b.spans[i].slot
-		if _, items, _ := b.view.Container().SlotStats(slot, slot+1); items > 0 {
+		if items := slot.Items(); items > 0 {
 			slots, total = append(slots, filledSlot{slot, items}), total+items
 		}
 		_, i = b.slotOf(i)
@@ -73,7 +74,7 @@ func (b *builder) filled() (slots []filledSlot, total int64) {
 }
 
 // probe counts the entries of a leaf among so many items of a slot: all of them where it is more than are counted.
-func (b *builder) probe(slot int, p *access.Pred, ivs []access.Interval, items int64) int64 {
+func (b *builder) probe(slot *store.ViewSlot, p *access.Pred, ivs []access.Interval, items int64) int64 {
 	limit := min(maxProbe, max(minProbe, items/6))
 	n := int64(b.countEntries(slot, p, ivs, int(limit)))
 	if n >= limit {
@@ -84,13 +85,13 @@ func (b *builder) probe(slot int, p *access.Pred, ivs []access.Interval, items i
 
 // countEntries counts the entries of a leaf in a slot up to a limit; inside one logical partition those of an equality are counted that are
 // the partition's.
-func (b *builder) countEntries(slot int, p *access.Pred, ivs []access.Interval, limit int) (n int) {
+func (b *builder) countEntries(slot *store.ViewSlot, p *access.Pred, ivs []access.Interval, limit int) (n int) {
 	if p.Op == access.OpSpatial {
 		return b.countPlaces(slot, p, limit)
 	}
-	prefix := keys.AppendIndexPath(nil, b.view.SlotKey(slot), p.PathID(b.Policy()))
+	prefix := keys.AppendIndexPath(nil, slot.Key(), p.PathID(b.Policy()))
 	for _, iv := range ivs {
-		if p.Comp == nil && !iv.Touches(b.view.Classes(slot)) {
+		if p.Comp == nil && !iv.Touches(slot.Classes()) {
 			continue
 		}
 		lo, hi := append(bytes.Clone(prefix), iv.Lo...), append(bytes.Clone(prefix), iv.Hi...)

@@ -86,7 +86,7 @@ func (s *sorter) bound() int {
 type sorted struct {
 	keys   []value.Value
 	number uint64
-	slot   int
+	slot   *store.ViewSlot
 	item   *store.Item // nil: read again by ident
 	ident  []byte
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/orrerydb/orrery/core/epk"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/store"
 )
 
 // span is a part of one slot: items with a suffix in [lo, hi); nil ends are the slot's.
 type span struct {
-	slot   int
+	slot   *store.ViewSlot
 	lo, hi []byte
 	tuple  []byte // with a whole or partial partition key: what the item's tuple must begin with
 	full   bool   // tuple is a whole partition key
@@ -45,9 +46,10 @@ func (b *builder) restrict() error {
 	}
 	if b.q.PK == nil {
 		if ranges == nil {
-			b.spans = make([]span, b.view.Slots())
+			slots := b.view.Slots()
+			b.spans = make([]span, len(slots))
 			for i := range b.spans {
-				b.spans[i].slot = i
+				b.spans[i].slot = &slots[i]
 			}
 			return nil
 		}
@@ -60,7 +62,7 @@ func (b *builder) restrict() error {
 		return status.WithSub(status.BadRequest, status.SubPartitionKeyMismatch,
 			"The partition key has %d components, the container's definition has %d.", len(b.q.PK), n)
 	}
-	slot, place, tuple, full, err := c.Locate(b.q.PK)
+	slot, place, tuple, full, err := b.view.Locate(b.q.PK)
 	if err != nil {
 		return err
 	}
@@ -93,7 +95,7 @@ func (b *builder) restrict() error {
 }
 
 // spanOfKey is the span of a logical partition.
-func spanOfKey(slot int, place, tuple []byte) span {
+func spanOfKey(slot *store.ViewSlot, place, tuple []byte) span {
 	lo := append(append(make([]byte, 0, len(place)+len(tuple)), place...), tuple...)
 	return span{slot: slot, lo: lo, hi: keys.After(lo), tuple: tuple, full: true, base: lo}
 }
@@ -154,14 +156,10 @@ func (b *builder) cover(r places, tuple []byte) {
 	if r.hi != nil && bytes.Compare(r.lo, r.hi) >= 0 {
 		return
 	}
-	def := b.view.Container().Def()
-	for i := range def.Slots {
-		s := span{slot: i, tuple: tuple}
-		min := def.Slots[i].Min
-		var max []byte
-		if i+1 < len(def.Slots) {
-			max = def.Slots[i+1].Min
-		}
+	slots := b.view.Slots()
+	for i := range slots {
+		s := span{slot: &slots[i], tuple: tuple}
+		min, max := s.slot.Min(), s.slot.Max()
 		if r.hi != nil && bytes.Compare(min, r.hi) >= 0 || max != nil && bytes.Compare(max, r.lo) <= 0 {
 			continue
 		}

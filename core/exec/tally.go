@@ -3,13 +3,14 @@ package exec
 import (
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/store"
 )
 
 // tally gives the ends of the values at a path and how many rows there are: the first row of a slot stands for all items with a
 // value, its others for none, and an empty one behind them for the items without.
 type tally struct {
 	ends  *ends
-	n     []count // by slot
+	n     []count // by the number of the slot in the view
 	given []bool  // slots whose items with a value were counted
 	i     int     // span whose items without a value come next, -1 while the ends come
 }
@@ -22,21 +23,21 @@ func (b *builder) newTally(x *ends) (*tally, error) {
 	if b.q.Match != nil || !b.wholeSlots() || x.scan.leaf.pred.Op != access.OpExists {
 		return nil, nil
 	}
-	t := &tally{ends: x, n: make([]count, b.view.Slots()), given: make([]bool, b.view.Slots()), i: -1}
+	t := &tally{ends: x, n: make([]count, len(b.view.Slots())), given: make([]bool, len(b.view.Slots())), i: -1}
 	for i := range b.spans {
 		slot := b.spans[i].slot
 		c, ok, err := b.countOf(slot, x.scan.leaf.pred.Path)
 		if err != nil || !ok {
 			return nil, err
 		}
-		t.n[slot] = c
+		t.n[slot.Number()] = c
 	}
 	return t, nil
 }
 
 // countOf counts the items of a slot that have a value at a path, one index entry each; ok is false when the slot doesn't
 // know.
-func (b *builder) countOf(slot int, p access.Path) (c count, ok bool, err error) {
+func (b *builder) countOf(slot *store.ViewSlot, p access.Path) (c count, ok bool, err error) {
 	h, err := b.view.Head(slot)
 	if err != nil {
 		return c, false, err
@@ -58,8 +59,10 @@ func (t *tally) next(r *row) (bool, error) {
 			return false, err
 		}
 		if ok {
-			if r.more = -1; !t.given[r.slot] {
-				t.given[r.slot], r.more = true, int(t.n[r.slot].with)-1
+			if n := r.slot.Number(); t.given[n] {
+				r.more = -1
+			} else {
+				t.given[n], r.more = true, int(t.n[n].with)-1
 			}
 			return true, nil
 		}
@@ -67,9 +70,9 @@ func (t *tally) next(r *row) (bool, error) {
 	}
 	for ; t.i < len(b.spans); t.i++ {
 		slot := b.spans[t.i].slot
-		c := t.n[slot]
-		if c.with > 0 && !t.given[slot] {
-			return false, status.New(status.Internal, "Slot %d counts %d values and has none.", slot, c.with)
+		c := t.n[slot.Number()]
+		if c.with > 0 && !t.given[slot.Number()] {
+			return false, status.New(status.Internal, "Slot %d counts %d values and has none.", slot.ID(), c.with)
 		}
 		if c.items > c.with {
 			t.i++

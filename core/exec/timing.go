@@ -56,7 +56,7 @@ func (r *Rows) match(it *store.Item) (bool, error) {
 }
 
 // load reads the item of an identity.
-func (b *builder) load(it *store.Item, slot int, ident []byte, m *store.Mem) (bool, error) {
+func (b *builder) load(it *store.Item, slot *store.ViewSlot, ident []byte, m *store.Mem) (bool, error) {
 	if b.q.Timer == nil {
 		return b.view.Fetch(it, slot, ident, m)
 	}

@@ -271,7 +271,7 @@ func queryHash(c *store.Container, q *Query) uint64 {
 	w(uint64(def.Gen))
 	w(q.PlanHash)
 	if q.PK != nil {
-		if _, place, tuple, _, err := c.Locate(q.PK); err == nil {
+		if place, tuple, _, err := c.Place(q.PK); err == nil {
 			_, _ = d.Write(place)
 			_, _ = d.Write(tuple)
 		}

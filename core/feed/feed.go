@@ -53,6 +53,9 @@ func Read(ctx context.Context, c *store.Container, sc Scope, pos Position, most 
 	if r.behind() {
 		r.view = c.View() // it holds everything up to the marks
 		defer r.view.Close()
+		if r.view.Version() != r.slots { // the marks are of other slots
+			return Read(ctx, c, sc, pos, most)
+		}
 		err = r.inTurn()
 	}
 	r.page.Next = r.next()
@@ -80,6 +83,7 @@ type read struct {
 	c     *store.Container
 	sc    *Scope
 	pos   Position
+	slots *store.Slots // the version of the slot map that the parts are of
 	parts []part
 
 	// The settled marks of all slots of the scope. They are one scale today; where each physical partition has its own,
@@ -99,35 +103,40 @@ func newRead(ctx context.Context, c *store.Container, sc Scope, pos Position) (*
 	if rid := c.Def().RID(); pos.rid != rid && pos.rid != [8]byte{} {
 		return nil, errPosition()
 	}
-	parts, err := sc.parts(c)
+	slots := c.Slots()
+	parts, err := sc.parts(c, slots)
 	if err != nil {
 		return nil, err
 	}
-	pos.resolve(c.Def())
+	pos.resolve(slots.Map())
 	if pos.greatest() > c.GivenLSN() && pos.greatest() > c.ReservedLSN() {
 		return nil, errPosition() // of a container that was there before, or of another one
 	}
-	r := &read{ctx: ctx, c: c, sc: &sc, pos: pos, parts: parts}
+	r := &read{ctx: ctx, c: c, sc: &sc, pos: pos, slots: slots, parts: parts}
 	if len(parts) == 0 {
 		return r, nil
 	}
-	r.mark, r.durable = c.Settled(r.slots())
+	r.mark, r.durable = c.Settled(r.scope())
 	for i := range parts {
 		sl := parts[i].slots
 		for k := range sl {
-			sl[k].seen = pos.least(sl[k].min, sl[k].max)
+			sl[k].seen = pos.least(sl[k].slot.Min(), sl[k].slot.Max())
 		}
-		if bytes.Compare(sl[0].min, pos.turn) <= 0 {
+		if bytes.Compare(sl[0].slot.Min(), pos.turn) <= 0 {
 			r.turn = i
 		}
 	}
 	return r, nil
 }
 
-// slots returns the slots [from, to) of the scope.
-func (r *read) slots() (from, to int) {
-	last := r.parts[len(r.parts)-1].slots
-	return r.parts[0].slots[0].slot, last[len(last)-1].slot + 1
+// scope returns the slots of the scope.
+func (r *read) scope() (out []*store.Slot) {
+	for i := range r.parts {
+		for k := range r.parts[i].slots {
+			out = append(out, r.parts[i].slots[k].slot)
+		}
+	}
+	return out
 }
 
 // behind reports whether there may be anything to read.
@@ -167,19 +176,19 @@ func (r *read) next() Position {
 	var p Position
 	for i := range r.parts {
 		for k := range r.parts[i].slots {
-			p.add(r.parts[i].slots[k].min, r.parts[i].slots[k].seen)
+			p.add(r.parts[i].slots[k].slot.Min(), r.parts[i].slots[k].seen)
 		}
 	}
 	first, last := r.parts[0].slots[0], r.parts[len(r.parts)-1].slots
-	end := last[len(last)-1].max
-	all := len(first.min) == 0 && end == nil
+	end := last[len(last)-1].slot.Max()
+	all := len(first.slot.Min()) == 0 && end == nil
 	if (len(r.parts) == 1 || all) && r.level() {
 		return After(first.seen)
 	}
 	if end != nil {
 		p.add(end, 0)
 	}
-	p.wide, p.rid, p.turn = true, r.c.Def().RID(), r.parts[r.turn].slots[0].min
+	p.wide, p.rid, p.turn = true, r.c.Def().RID(), r.parts[r.turn].slots[0].slot.Min()
 	return p
 }
 
@@ -209,7 +218,7 @@ func (r *read) part(p *part) (more bool, err error) {
 }
 
 // take adds the item with a suffix of a slot, unless it has expired or is too old: then it was work for nothing.
-func (r *read) take(slot int, suffix []byte) error {
+func (r *read) take(slot *store.ViewSlot, suffix []byte) error {
 	item := &store.Item{}
 	found, err := r.view.FetchSuffix(item, slot, suffix, &store.Mem{})
 	if err == nil && found && item.TS() >= r.sc.Since {

@@ -17,6 +17,7 @@ type merge struct {
 // cursor stands on an entry of one slot's feed.
 type cursor struct {
 	*piece
+	at  *store.ViewSlot // the piece's slot
 	it  kv.Iterator
 	lsn int64
 }
@@ -28,20 +29,21 @@ func (m *merge) open() error {
 		if p.seen >= m.mark {
 			continue
 		}
-		last, floor, err := m.view.SettleHead(m.ctx, p.slot, p.seen)
+		at := m.view.Of(p.slot)
+		last, floor, err := m.view.SettleHead(m.ctx, at, p.seen)
 		if err != nil {
 			return err
 		}
 		if last <= p.seen {
 			continue
 		}
-		key := m.view.SlotKey(p.slot)
+		key := at.Key()
 		_, hi := keys.KindBounds(key, keys.KindFeed)
 		it, err := m.view.Iter(keys.AppendFeed(nil, key, uint64(max(p.seen+1, floor)), 0), hi)
 		if err != nil {
 			return err
 		}
-		m.cursors = append(m.cursors, cursor{piece: p, it: it})
+		m.cursors = append(m.cursors, cursor{piece: p, at: at, it: it})
 		c := &m.cursors[len(m.cursors)-1]
 		if err := m.begin(c, key, min(last, m.mark)); err != nil {
 			return err
@@ -120,7 +122,7 @@ func (m *merge) run() (end int64, more bool, err error) {
 			return end, false, err
 		}
 		if suffix := c.it.Value(); c.holds(m.c, suffix) {
-			if err := m.take(c.slot, suffix); err != nil {
+			if err := m.take(c.at, suffix); err != nil {
 				return end, false, err
 			}
 		} else {

@@ -29,7 +29,7 @@ func (m *merge) worth(found int) int {
 type ownItem struct {
 	lsn    int64
 	pos    uint16
-	slot   int
+	slot   *store.ViewSlot
 	suffix []byte
 }
 
@@ -42,7 +42,7 @@ func (m *merge) own(limit int) (out []ownItem, ok bool, err error) {
 		if c.whole() {
 			return nil, false, nil
 		}
-		it, err := m.view.Iter(c.bounds(m.view.SlotKey(c.slot)))
+		it, err := m.view.Iter(c.bounds(c.slot.Key()))
 		if err != nil {
 			return nil, false, err
 		}
@@ -61,7 +61,7 @@ func (m *merge) own(limit int) (out []ownItem, ok bool, err error) {
 				return nil, false, err
 			}
 			if alive && item.LSN > c.seen && item.LSN <= m.mark && item.TS() >= m.sc.Since && c.holds(m.c, suffix) {
-				out = append(out, ownItem{item.LSN, item.Pos, c.slot, bytes.Clone(suffix)})
+				out = append(out, ownItem{item.LSN, item.Pos, c.at, bytes.Clone(suffix)})
 			}
 		}
 		if err := it.Err(); err != nil {

@@ -81,16 +81,16 @@ func (p *Position) add(min []byte, lsn int64) {
 }
 
 // resolve turns a position of the format before into one of today. Slots are as they were when it was the format.
-func (p *Position) resolve(def *catalog.Container) {
+func (p *Position) resolve(slots *catalog.SlotMap) {
 	if p.old == nil {
 		return
 	}
-	for i := range def.Slots {
+	for i := range slots.Slots {
 		lsn := p.old.base
-		if n, ok := p.old.seen[def.Slots[i].ID]; ok {
+		if n, ok := p.old.seen[slots.Slots[i].ID]; ok {
 			lsn = max(lsn, n)
 		}
-		p.add(def.Slots[i].Min, max(lsn, 0))
+		p.add(slots.Slots[i].Min, max(lsn, 0))
 	}
 	p.old = nil
 }

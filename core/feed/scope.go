@@ -3,7 +3,6 @@ package feed
 import (
 	"bytes"
 
-	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/epk"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/status"
@@ -24,20 +23,18 @@ type part struct {
 
 // piece is what a scope has in one slot.
 type piece struct {
-	slot     int
-	min, max []byte     // the slot's placements
-	lo, hi   []byte     // suffixes of items in the scope, in [lo, hi); nil = from the slot's first, to its last
-	tuple    []byte     // what tuples of items begin with
-	text     *epk.Range // what the text of the key lies in, where placements don't tell
-	seen     int64      // where the reader stands
+	slot   *store.Slot
+	lo, hi []byte     // suffixes of items in the scope, in [lo, hi); nil = from the slot's first, to its last
+	tuple  []byte     // what tuples of items begin with
+	text   *epk.Range // what the text of the key lies in, where placements don't tell
+	seen   int64      // where the reader stands
 }
 
 // whole reports whether all items of the slot are in the scope.
 func (p *piece) whole() bool { return p.lo == nil && p.hi == nil }
 
-// parts finds what a scope has in each physical partition, in their order.
-func (sc *Scope) parts(c *store.Container) ([]part, error) {
-	def := c.Def()
+// parts finds what a scope has in each physical partition of a version of the slot map, in their order.
+func (sc *Scope) parts(c *store.Container, slots *store.Slots) ([]part, error) {
 	var all piece // the bounds of all slots
 	if sc.Range != (epk.Range{}) {
 		lo, hi, exact, err := c.Places(sc.Range)
@@ -57,17 +54,16 @@ func (sc *Scope) parts(c *store.Container) ([]part, error) {
 		}
 	}
 	var out []part
-	last := -1
-	for i := range def.Slots {
-		p, ok := all.in(def, i)
-		if !ok {
-			continue
+	for i := range slots.Map().Partitions {
+		var at part
+		for _, sl := range slots.In(i) {
+			if p, ok := all.in(sl); ok {
+				at.slots = append(at.slots, p)
+			}
 		}
-		if n := def.PartitionOfSlot(i); n != last {
-			out, last = append(out, part{}), n
+		if len(at.slots) > 0 {
+			out = append(out, at)
 		}
-		at := &out[len(out)-1]
-		at.slots = append(at.slots, p)
 	}
 	return out, nil
 }
@@ -78,7 +74,7 @@ func (p *piece) under(c *store.Container, pk store.PartitionKey) error {
 		return status.WithSub(status.BadRequest, status.SubPartitionKeyMismatch,
 			"The partition key has %d components, the container's definition has %d.", len(pk), n)
 	}
-	_, place, tuple, full, err := c.Locate(pk)
+	place, tuple, full, err := c.Place(pk)
 	if err != nil {
 		return err
 	}
@@ -98,20 +94,18 @@ func (p *piece) under(c *store.Container, pk store.PartitionKey) error {
 }
 
 // in returns the piece that the bounds have in a slot; false when there is none.
-func (p *piece) in(def *catalog.Container, slot int) (piece, bool) {
+func (p *piece) in(sl *store.Slot) (piece, bool) {
 	at := *p
-	at.slot, at.min = slot, def.Slots[slot].Min
-	if slot+1 < len(def.Slots) {
-		at.max = def.Slots[slot+1].Min
-	}
-	if at.hi != nil && (bytes.Compare(at.min, at.hi) >= 0 || bytes.Compare(at.lo, at.hi) >= 0) ||
-		at.max != nil && bytes.Compare(at.max, at.lo) <= 0 {
+	at.slot = sl
+	min, max := sl.Min(), sl.Max()
+	if at.hi != nil && (bytes.Compare(min, at.hi) >= 0 || bytes.Compare(at.lo, at.hi) >= 0) ||
+		max != nil && bytes.Compare(max, at.lo) <= 0 {
 		return at, false
 	}
-	if bytes.Compare(at.lo, at.min) <= 0 {
+	if bytes.Compare(at.lo, min) <= 0 {
 		at.lo = nil
 	}
-	if at.max != nil && at.hi != nil && bytes.Compare(at.hi, at.max) >= 0 {
+	if max != nil && at.hi != nil && bytes.Compare(at.hi, max) >= 0 {
 		at.hi = nil
 	}
 	return at, true

@@ -13,7 +13,7 @@ import (
 // at most 63 of them however many entries the slot has. The cursor stands on its first entry, and last is its slot's
 // last LSN.
 func (m *merge) since(c *cursor, key keys.Slot, last int64) (from int64, err error) {
-	h, err := m.view.Head(c.slot)
+	h, err := m.view.Head(c.at)
 	if err != nil {
 		return 0, err
 	}
@@ -63,7 +63,7 @@ func (m *merge) early(c *cursor) (bool, error) {
 	if err := m.gone(); err != nil {
 		return false, err
 	}
-	if _, err := m.view.FetchSuffix(&item, c.slot, c.it.Value(), &store.Mem{}); err != nil {
+	if _, err := m.view.FetchSuffix(&item, c.at, c.it.Value(), &store.Mem{}); err != nil {
 		return false, err
 	}
 	if item.LSN != c.lsn {

@@ -23,8 +23,8 @@ const (
 
 // Bits of Classes that stand for no class.
 const (
-	// FormsKnown is set where every entry was written with its form: without it Odd says nothing.
-	FormsKnown = 1 << 22
+	// Bit 22 is set in some stores and says nothing.
+
 	// Odd says that entries were met which may stand among those of another value: of decimals and symbols, which share a class,
 	// and perhaps an encoding, with numbers and strings, and of field names that are there twice.
 	Odd = 1 << 23

@@ -30,9 +30,6 @@ type SpatialRule struct {
 	Box   geo.Box // of the plane
 }
 
-// Kept are the bits of the head of a slot without items.
-const Kept = FormsKnown
-
 type spatialJSON struct {
 	Path string `json:"path"`
 	Box  *struct {

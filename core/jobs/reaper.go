@@ -120,7 +120,7 @@ func (r *Reaper) round(ctx context.Context, containers iter.Seq[*store.Container
 
 // reap removes what has expired in one container.
 func (r *Reaper) reap(ctx context.Context, c *store.Container) (n int, err error) {
-	for slot := range c.SlotCount() {
+	for _, slot := range c.Slots().All() {
 		for more := true; more && ctx.Err() == nil; {
 			begun := r.clk.Now()
 			var k int

@@ -77,7 +77,7 @@ func (s *Scrub) paced(ctx context.Context) error {
 func (s *Scrub) Round(ctx context.Context, rest func() error) error {
 	begun := s.clk.Now()
 	for c := range s.containers() {
-		for slot := range c.SlotCount() {
+		for _, slot := range c.Slots().All() {
 			if err := s.slot(ctx, c, slot, rest); err != nil {
 				return err
 			}
@@ -105,7 +105,7 @@ func (s *Scrub) Round(ctx context.Context, rest func() error) error {
 }
 
 // slot checks a slot. One of a container that was dropped meanwhile has no keys.
-func (s *Scrub) slot(ctx context.Context, c *store.Container, slot int, rest func() error) error {
+func (s *Scrub) slot(ctx context.Context, c *store.Container, slot *store.Slot, rest func() error) error {
 	var at []byte
 	for {
 		next, err := c.CheckStep(ctx, slot, at, scrubKeys, func(p string) {

@@ -34,8 +34,8 @@ type Watch struct {
 // own, to name those that differ.
 func (c *Container) Check(ctx context.Context, w Watch) error {
 	k := &checker{c: c, ctx: ctx, w: w}
-	for slot := range c.slots {
-		if err := k.slot(c.slots[slot]); err != nil {
+	for _, sl := range c.slotList() {
+		if err := k.slot(sl); err != nil {
 			return err
 		}
 		if k.problems >= MaxProblems {
@@ -46,8 +46,8 @@ func (c *Container) Check(ctx context.Context, w Watch) error {
 }
 
 // CheckSlot is Check of one slot.
-func (c *Container) CheckSlot(ctx context.Context, slot int, w Watch) error {
-	return (&checker{c: c, ctx: ctx, w: w}).slot(c.slots[slot])
+func (c *Container) CheckSlot(ctx context.Context, sl *Slot, w Watch) error {
+	return (&checker{c: c, ctx: ctx, w: w}).slot(sl)
 }
 
 type checker struct {
@@ -55,7 +55,7 @@ type checker struct {
 	ctx      context.Context
 	w        Watch
 	problems int
-	sl       *slot
+	sl       *Slot
 	snap     kv.Snapshot
 	up       upkeep
 	bare     bool // Head.bare
@@ -118,7 +118,7 @@ func (k *checker) step() error {
 	return nil
 }
 
-func (k *checker) slot(sl *slot) (err error) {
+func (k *checker) slot(sl *Slot) (err error) {
 	k.begin(sl)
 	defer k.snap.Close()
 	defer k.logicals.release()
@@ -161,7 +161,7 @@ func (k *checker) slot(sl *slot) (err error) {
 	return k.heads()
 }
 
-func (k *checker) begin(sl *slot) {
+func (k *checker) begin(sl *Slot) {
 	k.sl, k.sums, k.odd, k.unread, k.naming = sl, [256]entrySum{}, map[keys.Kind]bool{}, false, false
 	k.head, k.facts, k.counted = Head{}, facts{}, nil
 	sl.mu.Lock() // the snapshot and the index version belong together
@@ -245,7 +245,7 @@ func (k *checker) decode(suffix, val []byte) (it *checked, problem string) {
 	switch {
 	case err != nil || !bytes.Equal(it.at.suffix, suffix):
 		return nil, "stands under another key than its document says"
-	case k.c.slots[it.at.slot] != k.sl:
+	case it.at.slot != k.sl:
 		return nil, "stands in the wrong slot"
 	}
 	return it, ""

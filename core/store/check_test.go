@@ -73,7 +73,7 @@ func TestCheckTakesConstantMemory(t *testing.T) {
 		peak := func(items int) (most int64, read int) {
 			c, eng := checkedContainer(t, items)
 			if damaged {
-				lo, hi := keys.KindBounds(c.slots[0].key, keys.KindNumber)
+				lo, hi := keys.KindBounds(c.slotList()[0].key, keys.KindNumber)
 				if err := eng.DropRange(context.Background(), lo, hi); err != nil {
 					t.Fatal(err)
 				}

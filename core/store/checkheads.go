@@ -118,7 +118,7 @@ func (k *checker) heads() error {
 	if err := k.logicals.close(); err != nil {
 		return err
 	}
-	b, err := k.snap.Get(k.sl.headKey)
+	b, err := k.snap.Get(k.sl.headKey[:])
 	if err != nil {
 		k.bad("no head: %v", err)
 		return nil
@@ -141,18 +141,7 @@ func (k *checker) heads() error {
 	if up := k.up.state >> 32; uint64(h.Index) != up {
 		k.bad("head has index version %d, not %d", h.Index, up)
 	}
-	if k.head.Classes&^h.Classes != 0 && !k.bare {
-		k.bad("head lacks value classes %b", k.head.Classes&^h.Classes)
-	}
-	if all := h.Elements; all.Merge(&k.head.Elements) {
-		k.bad("head lacks paths with array elements")
-	}
-	if all := h.Lossy; all.Merge(&k.head.Lossy) {
-		k.bad("head lacks paths with cut values")
-	}
-	if all := h.Columns; all.Merge(&k.head.Columns) {
-		k.bad("head lacks what columns of composite indexes have held")
-	}
+	k.compareFlags(*h.stored(), k.head.stored())
 	if last := h.latest(); last < k.head.Ticks {
 		k.bad("head time %d is before an item's %d", last, k.head.Ticks)
 	}
@@ -163,4 +152,20 @@ func (k *checker) heads() error {
 		k.bad("head says that no feed entry is below LSN %d, one is at %d", h.FeedFloor, k.oldest)
 	}
 	return nil
+}
+
+// compareFlags compares what a head says of the slot's index with what the items have there.
+func (k *checker) compareFlags(said indexFlags, has *indexFlags) {
+	if lacks := has.classes &^ said.classes; lacks != 0 && !k.bare {
+		k.bad("head lacks value classes %b", lacks)
+	}
+	if said.elements.Merge(&has.elements) {
+		k.bad("head lacks paths with array elements")
+	}
+	if said.lossy.Merge(&has.lossy) {
+		k.bad("head lacks paths with cut values")
+	}
+	if said.columns.Merge(&has.columns) {
+		k.bad("head lacks what columns of composite indexes have held")
+	}
 }

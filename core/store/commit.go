@@ -35,7 +35,7 @@ type draft struct {
 
 // part is a draft's share of one slot.
 type part struct {
-	sl  *slot
+	sl  *Slot
 	chs []change
 
 	// What the items bring to the index, and how many logical partitions they are of.
@@ -68,7 +68,7 @@ func (c *Container) plan(chs []change) (*draft, error) {
 		for j < len(chs) && chs[j].id.slot == chs[i].id.slot {
 			j++
 		}
-		d.parts = append(d.parts, part{sl: c.slots[chs[i].id.slot], chs: chs[i:j:j]})
+		d.parts = append(d.parts, part{sl: chs[i].id.slot, chs: chs[i:j:j]})
 		i = j
 	}
 	for i := range d.parts {
@@ -172,12 +172,12 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 	for i := range d.parts { // nothing goes wrong any more before the engine has it
 		p := &d.parts[i]
 		p.head = p.h.append(p.sl.spare[:0])
-		d.late.Put(p.sl.headKey, p.head)
+		d.late.Put(p.sl.headKey[:], p.head)
 		p.sl.rb.extra = p.sl.rb.extra || p.extra
 		p.sl.rb.note(&p.flags)
 		p.sl.widen(&p.h)
 		p.sl.remember(p.chs)
-		d.pre = append(d.pre, kv.Precondition{Key: p.sl.headKey, Expect: kv.Equal, Value: p.sl.headBytes})
+		d.pre = append(d.pre, kv.Precondition{Key: p.sl.headKey[:], Expect: kv.Equal, Value: p.sl.headBytes})
 	}
 	return nil
 }
@@ -330,12 +330,12 @@ func (d *draft) commit(ctx context.Context) (p pending, raced bool, err error) {
 
 // lost finds out where a slot stands after the engine refused a commit or doesn't know what became of it, and reads its
 // head again. raced says that nothing was written and that trying again may help. The caller holds the latch.
-func (c *Container) lost(sl *slot, cause error) (raced bool, err error) {
+func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 	conflict := errors.Is(cause, kv.ErrConflict)
 	if !conflict && !errors.Is(cause, kv.ErrUnknownOutcome) {
 		return false, translate(cause)
 	}
-	b, err := c.st.eng.Get(sl.headKey)
+	b, err := c.st.eng.Get(sl.headKey[:])
 	if errors.Is(err, kv.ErrNotFound) {
 		return false, c.gone()
 	}
@@ -353,8 +353,8 @@ func (c *Container) lost(sl *slot, cause error) (raced bool, err error) {
 	if h.LSN != sl.head.LSN {
 		// The head is that of a commit without a handle to wait on. A commit after it has one.
 		same := kv.Batch{Frees: true} // it adds nothing
-		same.Put(sl.headKey, b)
-		w, err := c.st.eng.Write(context.Background(), &same, []kv.Precondition{{Key: sl.headKey, Expect: kv.Equal, Value: b}})
+		same.Put(sl.headKey[:], b)
+		w, err := c.st.eng.Write(context.Background(), &same, []kv.Precondition{{Key: sl.headKey[:], Expect: kv.Equal, Value: b}})
 		if err != nil {
 			return false, translate(err)
 		}
@@ -370,7 +370,7 @@ func (c *Container) lost(sl *slot, cause error) (raced bool, err error) {
 }
 
 // early puts what one change does to the keys of its slot into a batch, but for its feed entry.
-func (d *draft) early(b *kv.Batch, sl *slot, ch *change) {
+func (d *draft) early(b *kv.Batch, sl *Slot, ch *change) {
 	key, id := sl.key, ch.id
 	if ch.old != nil {
 		d.del(b, keys.AppendFeed(d.mem.key[:0], key, uint64(ch.old.LSN), ch.old.Pos))
@@ -426,7 +426,7 @@ func (ch *change) grows() (items, bytes int64) {
 }
 
 // ttl keeps the ttl entry of an item with a ttl of its own.
-func (d *draft) ttl(b *kv.Batch, sl *slot, id identity, it *Item, del bool) {
+func (d *draft) ttl(b *kv.Batch, sl *Slot, id identity, it *Item, del bool) {
 	if it.TTL <= 0 {
 		return
 	}
@@ -441,7 +441,7 @@ func (d *draft) ttl(b *kv.Batch, sl *slot, id identity, it *Item, del bool) {
 var noTerms index.Terms
 
 // index moves the index entries from the old terms to the new ones.
-func (d *draft) index(b *kv.Batch, sl *slot, ch *change) {
+func (d *draft) index(b *kv.Batch, sl *Slot, ch *change) {
 	old, new := ch.oldTerms, ch.newTerms
 	if old == nil {
 		old = &noTerms

@@ -21,7 +21,7 @@ type Container struct {
 	pol       atomic.Pointer[index.Policy] // that queries go by: every slot has all of its entries
 	known     atomic.Pointer[policies]     // all that index entries may follow
 	resets    atomic.Uint32                // goes up before a rebuild takes anything out of a slot's flags
-	slots     []*slot
+	slots     atomic.Pointer[Slots]        // see Slots
 	uniques   []unique
 	counter   counter
 	dropped   atomic.Bool
@@ -34,12 +34,14 @@ type Container struct {
 	rb        rebuild
 }
 
-// slot is a fixed share of the hash. head and headBytes belong to the latch; the atomics may be read by anybody.
-type slot struct {
+// Slot is a fixed share of the hash: what has its id always holds the same placements. head and headBytes belong to the
+// latch; the atomics may be read by anybody.
+type Slot struct {
 	c       *Container
 	key     keys.Slot
-	min     []byte
-	headKey []byte
+	min     []byte // the placements [min, max); a nil max is open
+	max     []byte
+	headKey [keys.PrefixLen]byte
 
 	// losers is held by a write that has lost a race, until it is through; taken before mu. Those who wait for the
 	// latch lose to whoever has it, so many who try again together mostly lose again.
@@ -69,8 +71,7 @@ type slot struct {
 	flags   atomic.Pointer[indexFlags]
 
 	facts atomic.Pointer[facts] // nil: none. Changes under the latch
-	sums  []index.Counts        // memory of a commit for the entries at the facts' paths, and for the next facts
-	next  []Fact
+	room  *factRoom             // memory of commits for them; nil: there were never any
 
 	ids      atomic.Pointer[idFilter]
 	idsNext  *idFilter   // being made: belongs to the latch
@@ -82,72 +83,15 @@ type slot struct {
 	rb slotRebuild
 }
 
-// indexFlags is what a query asks of a slot's head.
-type indexFlags struct {
-	classes                  uint32
-	elements, lossy, columns index.Bloom
-	bare                     bool // Head.bare: the index says nothing
-}
-
-// flagsOf returns what an item's terms bring, and the classes of its key.
-func flagsOf(t *index.Terms, ident []byte) indexFlags {
-	return indexFlags{classes: t.Classes | keyClasses(ident), elements: t.Elements, lossy: t.Lossy, columns: t.Columns}
-}
-
-// add adds other flags and reports whether f changed.
-func (f *indexFlags) add(o *indexFlags) bool {
-	more := o.classes&^f.classes != 0
-	f.classes |= o.classes
-	more = f.elements.Merge(&o.elements) || more
-	more = f.lossy.Merge(&o.lossy) || more
-	return f.columns.Merge(&o.columns) || more
-}
-
-// flags returns what the head says of the slot's index.
-func (h *Head) flags() indexFlags {
-	return indexFlags{classes: h.Classes, elements: h.Elements, lossy: h.Lossy, columns: h.Columns}
-}
-
-// setFlags is the other way.
-func (h *Head) setFlags(f *indexFlags) {
-	h.Classes, h.Elements, h.Lossy, h.Columns = f.classes, f.elements, f.lossy, f.columns
-}
-
-// addFlags adds to what the head says.
-func (h *Head) addFlags(o *indexFlags) {
-	f := h.flags()
-	if f.add(o) {
-		h.setFlags(&f)
-	}
-}
-
-// bareFlags are those of a slot whose index says nothing.
-var bareFlags = indexFlags{classes: ^uint32(0), elements: index.FullBloom, lossy: index.FullBloom, columns: index.FullBloom, bare: true}
-
-// widen adds what the next head's index holds to the flags, before its commit is visible: a query that sees the commit
-// must not skip what it brought. The caller holds the latch.
-func (s *slot) widen(h *Head) {
-	f, more := *s.flags.Load(), h.flags()
-	if !f.bare && f.add(&more) {
-		wider := f
-		s.flags.Store(&wider)
-	}
-}
-
 // publish copies the head to the atomics. The caller holds the latch or is alone.
-func (s *slot) publish() {
+func (s *Slot) publish() {
 	s.begun.Store(s.head.LSN)
 	s.lsn.Store(s.head.LSN)
 	s.upkeep.Store(s.head.upkeep())
 	s.items.Store(s.head.Items)
 	s.bytes.Store(s.head.Bytes)
-	if s.head.bare() {
-		s.flags.Store(&bareFlags)
-		return
-	}
-	if f := s.flags.Load(); f == nil || *f != s.head.flags() {
-		flags := s.head.flags()
-		s.flags.Store(&flags)
+	if flags := s.head.held(); s.flags.Load() != flags {
+		s.flags.Store(flags)
 	}
 }
 
@@ -165,7 +109,7 @@ func (c *Container) Policy() *index.Policy { return c.pol.Load() }
 
 // Items returns the number of items, exact; expired ones that are not reaped yet count.
 func (c *Container) Items() (n int64) {
-	for _, s := range c.slots {
+	for _, s := range c.slotList() {
 		n += s.items.Load()
 	}
 	return n
@@ -173,21 +117,10 @@ func (c *Container) Items() (n int64) {
 
 // Bytes returns the size of all items: keys and values.
 func (c *Container) Bytes() (n int64) {
-	for _, s := range c.slots {
+	for _, s := range c.slotList() {
 		n += s.bytes.Load()
 	}
 	return n
-}
-
-// SlotStats returns the greatest durable LSN and the items and bytes of the slots [from, to). What a client is shown as
-// the LSN of a partition must not be taken back by a crash, so commits on their way to being durable don't count in it.
-func (c *Container) SlotStats(from, to int) (lsn, items, bytes int64) {
-	for _, s := range c.slots[from:to] {
-		lsn = max(lsn, s.durable.Load())
-		items += s.items.Load()
-		bytes += s.bytes.Load()
-	}
-	return lsn, items, bytes
 }
 
 // GivenLSN returns the greatest LSN that a commit of the container has been given, durable or not.
@@ -195,11 +128,12 @@ func (c *Container) GivenLSN() int64 { return c.counter.given.Load() }
 
 // identity is where an item lives: slot, and the parts of its keys.
 type identity struct {
-	slot   int
-	place  []byte
-	tuple  []byte
-	ident  []byte // tuple, id
-	suffix []byte // place, tuple, id
+	slot    *Slot
+	version uint64 // of the map in which the slot was found
+	place   []byte
+	tuple   []byte
+	ident   []byte // tuple, id
+	suffix  []byte // place, tuple, id
 }
 
 // locate finds the place of a partition key and id. buf's memory is used; the result's slices point into it.
@@ -221,11 +155,13 @@ func (c *Container) locate(buf []byte, pk PartitionKey, id value.Value) (identit
 	if len(buf)-np > keys.MaxIdentity {
 		return identity{}, status.New(status.BadRequest, "The partition key and id are %d bytes long; at most %d are allowed.", len(buf)-np, keys.MaxIdentity)
 	}
-	return identity{slot: d.SlotOf(buf[:np]), place: buf[:np:np], tuple: buf[np:nt:nt], ident: buf[np:], suffix: buf}, nil
+	at := identity{place: buf[:np:np], tuple: buf[np:nt:nt], ident: buf[np:], suffix: buf}
+	c.relocate(&at)
+	return at, nil
 }
 
 // SlotOf returns the slot of a partition key.
-func (c *Container) SlotOf(pk PartitionKey) (int, error) {
+func (c *Container) SlotOf(pk PartitionKey) (*Slot, error) {
 	var room [128]byte
 	at, err := c.locate(room[:0], pk, value.Value{})
 	return at.slot, err

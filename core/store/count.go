@@ -69,7 +69,7 @@ func (c *Container) Count(segs []string) <-chan struct{} {
 // countable reports whether facts of paths that begin with a field can be made now: not where an index rebuild changes
 // their entries.
 func (c *Container) countable(field string) bool {
-	for _, sl := range c.slots {
+	for _, sl := range c.slotList() {
 		if up := c.upkeepOf(sl); up.next != nil && !lasting(up.policy, up.next, field, sl.flags.Load().classes) {
 			return false
 		}
@@ -82,7 +82,7 @@ const maxCounts = 3
 
 func (c *Container) count(path uint64, field string) error {
 	ctx := c.st.work.Context()
-	for _, sl := range c.slots {
+	for _, sl := range c.slotList() {
 		for n := 1; ; n++ {
 			known, err := c.countSlot(ctx, sl, path, field)
 			if err != nil {
@@ -100,7 +100,7 @@ func (c *Container) count(path uint64, field string) error {
 }
 
 // countSlot makes the fact of a path in a slot; known is false when it was lost on the way.
-func (c *Container) countSlot(ctx context.Context, sl *slot, path uint64, field string) (known bool, err error) {
+func (c *Container) countSlot(ctx context.Context, sl *Slot, path uint64, field string) (known bool, err error) {
 	f, snap, items, err := c.beginCount(ctx, sl, path, field)
 	if err != nil || f == nil {
 		return err == nil, err
@@ -117,7 +117,7 @@ func (c *Container) countSlot(ctx context.Context, sl *slot, path uint64, field 
 }
 
 // beginCount is step 1. It returns how many items the snapshot has, and no fact when it is exact already.
-func (c *Container) beginCount(ctx context.Context, sl *slot, path uint64, field string) (
+func (c *Container) beginCount(ctx context.Context, sl *Slot, path uint64, field string) (
 	*fact, kv.Snapshot, int64, error,
 ) {
 	sl.mu.Lock()
@@ -134,7 +134,7 @@ func (c *Container) beginCount(ctx context.Context, sl *slot, path uint64, field
 		return nil, nil, 0, nil
 	}
 	h := sl.head
-	if up := c.upkeepOf(sl); up.next != nil && !lasting(up.policy, up.next, field, h.Classes) {
+	if up := c.upkeepOf(sl); up.next != nil && !lasting(up.policy, up.next, field, h.stored().classes) {
 		return nil, nil, 0, status.Wrap(status.Unavailable, kv.ErrUnavailable, "The index of the path is being rebuilt.")
 	}
 	var b kv.Batch
@@ -153,7 +153,7 @@ func (c *Container) beginCount(ctx context.Context, sl *slot, path uint64, field
 }
 
 // countEntries is step 2.
-func (c *Container) countEntries(ctx context.Context, snap kv.Snapshot, sl *slot, path uint64) (index.Counts, error) {
+func (c *Container) countEntries(ctx context.Context, snap kv.Snapshot, sl *Slot, path uint64) (index.Counts, error) {
 	var sums index.Counts
 	lo := keys.AppendIndexPath(nil, sl.key, path)
 	n := 0
@@ -176,7 +176,7 @@ func (c *Container) countEntries(ctx context.Context, snap kv.Snapshot, sl *slot
 }
 
 // endCount is step 3.
-func (c *Container) endCount(ctx context.Context, sl *slot, f *fact, items int64, sums *index.Counts) (bool, error) {
+func (c *Container) endCount(ctx context.Context, sl *Slot, f *fact, items int64, sums *index.Counts) (bool, error) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	if sl.facts.Load().get(f.path) != f {
@@ -194,11 +194,11 @@ func (c *Container) endCount(ctx context.Context, sl *slot, f *fact, items int64
 }
 
 // writeFacts commits facts alone, with the head h but for its number of facts. The caller holds the latch.
-func (c *Container) writeFacts(ctx context.Context, sl *slot, b *kv.Batch, h Head) error {
+func (c *Container) writeFacts(ctx context.Context, sl *Slot, b *kv.Batch, h Head) error {
 	h.Facts++
 	head := h.append(nil)
-	b.Put(sl.headKey, head)
-	_, err := c.st.eng.Write(ctx, b, []kv.Precondition{{Key: sl.headKey, Expect: kv.Equal, Value: sl.headBytes}})
+	b.Put(sl.headKey[:], head)
+	_, err := c.st.eng.Write(ctx, b, []kv.Precondition{{Key: sl.headKey[:], Expect: kv.Equal, Value: sl.headBytes}})
 	if err != nil {
 		if raced, err := c.lost(sl, err); !raced {
 			return err

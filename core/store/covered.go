@@ -10,27 +10,29 @@ import (
 // HasTTL reports whether items of the view can expire: then index entries alone don't tell which items there are.
 func (v *View) HasTTL() bool { return v.ttl != nil }
 
-// Head returns the head of a slot in this view.
-func (v *View) Head(slot int) (h Head, err error) {
-	b, err := v.snap.Get(v.c.slots[slot].headKey)
+// Head returns the head of a slot in this view, but for what the slot's index holds: ViewSlot tells.
+func (v *View) Head(slot *ViewSlot) (h Head, err error) {
+	b, err := v.snap.Get(slot.headKey[:])
 	if errors.Is(err, kv.ErrNotFound) {
 		return h, errDropped()
 	}
 	if err != nil {
 		return h, translate(err)
 	}
-	return h, h.decode(b)
+	var held indexFlags
+	return h, h.parse(b, &held)
 }
 
 // Settle waits until every commit that the slots' counts show by now is durable.
 func (c *Container) Settle() error {
 	var mem [16]sight
 	seen := mem[:0] // of all slots before the first wait: later ones are of no interest
-	for _, s := range c.slots {
+	slots := c.slotList()
+	for _, s := range slots {
 		lsn := s.lsn.Load()
 		seen = append(seen, sight{lsn, s.last.Load()})
 	}
-	for i, s := range c.slots {
+	for i, s := range slots {
 		if err := s.await(context.Background(), seen[i]); err != nil {
 			return err
 		}

@@ -77,7 +77,7 @@ func (h *Head) fell(lsn, last int64) {
 
 // clockFell warns once of a fall of the clock: the other slots, whose last commits are older than the one that met it
 // first, meet the same.
-func (c *Container) clockFell(sl *slot, lsn, last int64) {
+func (c *Container) clockFell(sl *Slot, lsn, last int64) {
 	met := c.fell.Load()
 	if sl.head.LSN < met || !c.fell.CompareAndSwap(met, lsn) || c.st.lim.Logger == nil {
 		return

@@ -173,16 +173,16 @@ func lasting(a, b *index.Policy, field string, classes uint32) bool {
 
 // stay returns the facts that stay right in the commit of a rebuild from a to b, and deletes the others in it. While a
 // slot is being rebuilt it has only facts whose entries are the same under both policies, and none while it is bare.
-func (fs *facts) stay(batch *kv.Batch, sl *slot, h *Head, a, b *index.Policy) *facts {
+func (fs *facts) stay(batch *kv.Batch, sl *Slot, h *Head, a, b *index.Policy) *facts {
 	bare := sl.head.bare()
 	if h.Next == 0 && !bare {
 		return fs
 	}
-	return fs.without(batch, sl, h, func(f *fact) bool { return bare || !lasting(a, b, f.field, h.Classes) })
+	return fs.without(batch, sl, h, func(f *fact) bool { return bare || !lasting(a, b, f.field, h.stored().classes) })
 }
 
 // without returns the facts that don't go, and deletes those that do in a commit with the head h.
-func (fs *facts) without(batch *kv.Batch, sl *slot, h *Head, goes func(*fact) bool) *facts {
+func (fs *facts) without(batch *kv.Batch, sl *Slot, h *Head, goes func(*fact) bool) *facts {
 	gone := false
 	left := fs.only(func(f *fact) bool {
 		if !goes(f) {
@@ -200,7 +200,7 @@ func (fs *facts) without(batch *kv.Batch, sl *slot, h *Head, goes func(*fact) bo
 }
 
 // readFacts reads a slot's facts. h is its head.
-func (c *Container) readFacts(sl *slot, h *Head) (*facts, error) {
+func (c *Container) readFacts(sl *Slot, h *Head) (*facts, error) {
 	if h.Facts == 0 {
 		return nil, nil
 	}
@@ -236,6 +236,12 @@ type factsChange struct {
 	next   []Fact
 }
 
+// factRoom is memory of a slot's commits: for the entries at the facts' paths, and for the next facts.
+type factRoom struct {
+	sums []index.Counts
+	next []Fact
+}
+
 // beginFacts prepares the count of what a part's changes do.
 func (p *part) beginFacts() {
 	p.facts = factsChange{of: p.sl.facts.Load()}
@@ -243,10 +249,10 @@ func (p *part) beginFacts() {
 		return
 	}
 	n := len(p.facts.of.list)
-	if cap(p.sl.sums) < n {
-		p.sl.sums, p.sl.next = make([]index.Counts, n), make([]Fact, n)
+	if p.sl.room == nil || cap(p.sl.room.sums) < n {
+		p.sl.room = &factRoom{make([]index.Counts, n), make([]Fact, n)}
 	}
-	p.facts.counts, p.facts.next = p.sl.sums[:n], p.sl.next[:n]
+	p.facts.counts, p.facts.next = p.sl.room.sums[:n], p.sl.room.next[:n]
 	clear(p.facts.counts)
 }
 
@@ -269,7 +275,7 @@ func (d *draft) facts(p *part) {
 	if fc.of == nil {
 		return
 	}
-	if p.h.Next != 0 && p.h.Classes&spilled != 0 { // see lasting
+	if p.h.Next != 0 && p.h.stored().classes&spilled != 0 { // see lasting
 		fc.goes, fc.left = true, fc.of.without(d.late, p.sl, &p.h, func(*fact) bool { return true })
 		return
 	}
@@ -310,9 +316,8 @@ func (p *part) keepFacts() {
 
 // Fact returns what a slot knows of the index entries at a path, as of the view. ok is false when it doesn't know: see
 // Container.Count.
-func (v *View) Fact(slot int, path uint64) (fact Fact, ok bool, err error) {
-	sl := v.c.slots[slot]
-	f := sl.facts.Load().get(path)
+func (v *View) Fact(slot *ViewSlot, path uint64) (fact Fact, ok bool, err error) {
+	f := slot.facts.Load().get(path)
 	if f == nil {
 		return fact, false, nil
 	}
@@ -321,7 +326,7 @@ func (v *View) Fact(slot int, path uint64) (fact Fact, ok bool, err error) {
 	}
 	var mem [keys.PrefixLen + 8]byte
 	var val [64]byte
-	b, err := kv.AppendGet(v.snap, val[:0], keys.AppendFact(mem[:0], sl.key, path))
+	b, err := kv.AppendGet(v.snap, val[:0], keys.AppendFact(mem[:0], slot.key, path))
 	if errors.Is(err, kv.ErrNotFound) {
 		return fact, false, nil
 	}

@@ -35,13 +35,13 @@ func (c *Container) removed(p *part) {
 }
 
 // raiseFloors looks for the first entries of a slot and raises its floors to them.
-func (c *Container) raiseFloors(sl *slot) error {
+func (c *Container) raiseFloors(sl *Slot) error {
 	snap, was, next := c.beginRaise(sl)
 	return c.endRaise(sl, snap, was, next)
 }
 
 // endRaise looks into what beginRaise has taken.
-func (c *Container) endRaise(sl *slot, snap kv.Snapshot, was Head, lowest uint64) error {
+func (c *Container) endRaise(sl *Slot, snap kv.Snapshot, was Head, lowest uint64) error {
 	defer snap.Close()
 	floor := was.LSN + 1
 	if !was.bare() { // else not all entries are there
@@ -71,7 +71,7 @@ func (c *Container) endRaise(sl *slot, snap kv.Snapshot, was Head, lowest uint64
 
 // beginRaise takes the state of a slot: leastNew is of the items that are written behind it. next is the number that a
 // new item has at least.
-func (c *Container) beginRaise(sl *slot) (snap kv.Snapshot, was Head, next uint64) {
+func (c *Container) beginRaise(sl *Slot) (snap kv.Snapshot, was Head, next uint64) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock() // whatever the engine does
 	sl.outdated, sl.leastNew = 0, math.MaxUint64
@@ -94,7 +94,7 @@ func first(snap kv.Snapshot, lo []byte, slot keys.Slot, kind keys.Kind) (key []b
 
 // Lowest returns the counter below which no item of a slot has its number in the view: who reads number entries from the
 // first on begins there.
-func (v *View) Lowest(slot int) (uint64, error) {
+func (v *View) Lowest(slot *ViewSlot) (uint64, error) {
 	h, err := v.Head(slot)
 	return h.Lowest, err
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// frontOf returns how many numbers and LSNs a reader of a slot passes that begins at the floors: each was an entry that is
+// frontOf returns how many numbers and LSNs a reader of the first slot passes that begins at the floors: each was an entry that is
 // removed.
-func frontOf(t *testing.T, c *Container, slot int) (numbers uint64, lsns int64) {
+func frontOf(t *testing.T, c *Container) (numbers uint64, lsns int64) {
 	t.Helper()
 	v := c.View()
 	defer v.Close()
+	slot := &v.Slots()[0]
 	h, err := v.Head(slot)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +27,7 @@ func frontOf(t *testing.T, c *Container, slot int) (numbers uint64, lsns int64) 
 		t.Fatal(lowest, h.Lowest, err)
 	}
 	number, lsn := c.counter.numbered(), h.LSN
-	sl := c.slots[slot]
+	sl := slot.Slot
 	if key, err := first(v.snap, keys.AppendNumber(nil, sl.key, 0), sl.key, keys.KindNumber); err != nil {
 		t.Fatal(err)
 	} else if n, ok := keys.NumberCounter(key); ok {
@@ -75,7 +76,7 @@ func TestFloorsOfAQueue(t *testing.T) {
 					settleFloors(t, c)
 					write(&Write{Kind: Create, Doc: queueItem(t, items+i)}) // its head has the floors
 					write(&Write{Kind: Delete, PK: PartitionKey{value.StringOf("p")}, ID: value.StringOf(fmt.Sprint(items + i))})
-					numbers, lsns := frontOf(t, c, 0)
+					numbers, lsns := frontOf(t, c)
 					if numbers > 2*raiseAfter || lsns > 4*raiseAfter {
 						t.Errorf("after %d items a reader passes %d numbers and %d LSNs", i+1, numbers, lsns)
 					}
@@ -104,7 +105,7 @@ func TestFloorsMeetOldNumbers(t *testing.T) {
 	ctx := context.Background()
 	for _, meanwhile := range []bool{false, true} {
 		c, _ := checkedContainer(t, 10)
-		sl := c.slots[0]
+		sl := c.slotList()[0]
 		n, err := c.counter.nextNumber(ctx)
 		if err != nil {
 			t.Fatal(err)

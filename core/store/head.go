@@ -29,9 +29,10 @@ type Head struct {
 	FeedFloor int64  // no feed entry has a lower LSN
 	LogFloor  int64  // no entry of the log has a lower LSN
 
-	Classes         uint32      // value classes that the index and the keys of items have ever held
-	Elements, Lossy index.Bloom // paths that have ever had array elements or cut values
-	Columns         index.Bloom // what columns of composite indexes have ever held: core/index, column ids
+	// flags is what the index and the keys of items have ever held: value classes, paths with array elements, paths with
+	// cut values, and what columns of composite indexes stand for (core/index, column ids). nil: nothing. It is never
+	// changed, because heads share it.
+	flags *indexFlags
 
 	// Facts goes up whenever facts come and go but by a commit of items, 0 while there were never any. So who keeps the
 	// slot's facts in memory knows that they are still all.
@@ -54,7 +55,7 @@ func (h *Head) bare() bool { return h.Index == 0 }
 // made.
 func (h *Head) renew(to uint32) {
 	h.Index, h.Next, h.Phase, h.Stale = 0, to, Adding, true
-	h.Classes, h.Elements, h.Lossy, h.Columns = index.Kept, index.Bloom{}, index.Bloom{}, index.Bloom{}
+	h.flags = nil
 }
 
 // old reports whether the head is of a store of format 1 or 2: such a slot has no index and no number entries that this
@@ -104,10 +105,11 @@ func (h *Head) append(dst []byte) []byte {
 	for _, n := range [...]uint64{h.Lowest, uint64(h.FeedFloor), uint64(h.LogFloor)} {
 		dst = binary.AppendUvarint(dst, n)
 	}
-	dst = binary.BigEndian.AppendUint32(dst, h.Classes)
+	f := h.stored()
+	dst = binary.BigEndian.AppendUint32(dst, f.classes)
 	at, mask := len(dst), uint16(0)
 	dst = append(dst, 0, 0)
-	for i, b := range [...]*index.Bloom{&h.Elements, &h.Lossy, &h.Columns} {
+	for i, b := range [...]*index.Bloom{&f.elements, &f.lossy, &f.columns} {
 		for j, w := range b {
 			if w != 0 {
 				mask |= 1 << (len(b)*i + j)
@@ -158,11 +160,22 @@ func (r *reader) uvarint() uint64 {
 // decode reads the stored form. Of a head of format 1 or 2 it takes what doesn't speak of entries that this version
 // doesn't read.
 func (h *Head) decode(b []byte) error {
+	var f indexFlags
+	err := h.parse(b, &f)
+	if err == nil && f != noFlags {
+		held := f // the only one on the heap
+		h.flags = &held
+	}
+	return err
+}
+
+// parse is decode with the flags apart: who wants none makes none.
+func (h *Head) parse(b []byte, f *indexFlags) error {
 	*h = Head{}
 	r := reader{b: b}
 	switch format := r.u8(); {
 	case format == formatHead:
-		h.read(&r)
+		h.read(&r, f)
 	case old(b):
 		h.LSN, h.Ticks, h.Items, h.Bytes = int64(r.u64()), int64(r.u64()), int64(r.u64()), int64(r.u64())
 		r.b = nil
@@ -175,7 +188,7 @@ func (h *Head) decode(b []byte) error {
 	return nil
 }
 
-func (h *Head) read(r *reader) {
+func (h *Head) read(r *reader, f *indexFlags) {
 	flags := r.u8()
 	h.Stale = flags&headStale != 0
 	h.LSN, h.Ticks, h.Items, h.Bytes = int64(r.u64()), int64(r.u64()), int64(r.u64()), int64(r.u64())
@@ -184,9 +197,9 @@ func (h *Head) read(r *reader) {
 		h.Next, h.Phase = r.u32(), Phase(r.u8())
 	}
 	h.Lowest, h.FeedFloor, h.LogFloor = r.uvarint(), int64(r.uvarint()), int64(r.uvarint())
-	h.Classes = r.u32()
+	f.classes = r.u32()
 	mask := binary.BigEndian.Uint16(r.bytes(2))
-	for i, bl := range [...]*index.Bloom{&h.Elements, &h.Lossy, &h.Columns} {
+	for i, bl := range [...]*index.Bloom{&f.elements, &f.lossy, &f.columns} {
 		for j := range bl {
 			if mask&(1<<(len(bl)*i+j)) != 0 {
 				bl[j] = r.u64()

@@ -140,37 +140,39 @@ func (s *Store) Cleared(num uint32) {
 	delete(s.gone, num)
 }
 
-// Stats is what the head of a slot tells.
+// Stats is what the head of a slot tells, or the heads of several.
 type Stats struct{ LSN, Items, Bytes int64 }
 
-// Stats returns what the heads of a container's slots tell, and its run-time state when it is open. It opens nothing:
-// the heads of a container that isn't open are read.
-func (s *Store) Stats(def *catalog.Container) ([]Stats, *Container, error) {
+// Stats returns what the physical partitions of a container hold, the version of the slot map that they are of, and the
+// container's run-time state when it is open. It opens nothing: the heads of a container that isn't open are read.
+func (s *Store) Stats(def *catalog.Container) ([]Stats, *catalog.SlotMap, *Container, error) {
 	s.mu.RLock()
 	c := s.open[def.Gen].get()
 	s.mu.RUnlock()
-	out := make([]Stats, len(def.Slots))
 	if c != nil {
+		slots := c.Slots()
+		out := make([]Stats, len(slots.m.Partitions))
 		for i := range out {
-			out[i].LSN, out[i].Items, out[i].Bytes = c.SlotStats(i, i+1)
+			out[i] = StatsOf(slots.In(i))
 		}
-		return out, c, nil
+		return out, slots.m, c, nil
 	}
-	for i := range out {
-		b, err := s.eng.Get(keys.AppendPrefix(nil, def.SlotKey(i), keys.KindHead))
+	out := make([]Stats, len(def.Partitions))
+	for slot, partition := range def.SlotKeys() {
+		b, err := s.eng.Get(keys.AppendPrefix(nil, slot, keys.KindHead))
 		if errors.Is(err, kv.ErrNotFound) {
-			return nil, nil, errDropped()
+			return nil, nil, nil, errDropped()
 		}
 		if err != nil {
-			return nil, nil, translate(err)
+			return nil, nil, nil, translate(err)
 		}
 		var h Head
 		if err := h.decode(b); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
-		out[i] = Stats{h.LSN, h.Items, h.Bytes}
+		out[partition].add(Stats{h.LSN, h.Items, h.Bytes})
 	}
-	return out, nil, nil
+	return out, def.SlotMap, nil, nil
 }
 
 // Visit returns the run-time state of a container for background work, and what to call when that is through: a

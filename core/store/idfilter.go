@@ -69,7 +69,7 @@ func IDHash(id value.Value) uint64 { return xxhash.Sum64(keys.AppendExact(nil, i
 
 // remember adds the ids that the changes bring to the slot's filters. The caller holds the latch, before the commit is
 // visible.
-func (s *slot) remember(chs []change) {
+func (s *Slot) remember(chs []change) {
 	f, g := s.ids.Load(), s.idsNext
 	if f == nil && g == nil {
 		return
@@ -94,7 +94,7 @@ func (s *slot) remember(chs []change) {
 // lacks reports that a slot doesn't hold an item. The answer is as old as the slot's LSN before the call: a filter that
 // is given up in between misses later commits only. wanted has a missing filter made in the background.
 func (c *Container) lacks(id *identity, wanted bool) bool {
-	s := c.slots[id.slot]
+	s := id.slot
 	f := s.ids.Load()
 	if f == nil {
 		if wanted && !s.noFilter.Load() {
@@ -107,11 +107,10 @@ func (c *Container) lacks(id *identity, wanted bool) bool {
 
 // MayHoldID reports whether a slot may hold an item with this id in any logical partition. A slot without a filter may;
 // asking has the filters made in the background.
-func (v *View) MayHoldID(slot int, hash uint64) bool {
-	s := v.c.slots[slot]
-	f := s.ids.Load()
+func (v *View) MayHoldID(slot *ViewSlot, hash uint64) bool {
+	f := slot.ids.Load()
 	if f == nil {
-		if !s.noFilter.Load() {
+		if !slot.noFilter.Load() {
 			v.c.makeIDFilters()
 		}
 		return true
@@ -126,7 +125,7 @@ func (c *Container) makeIDFilters() {
 	}
 	if !c.st.work.Go("id filters of container "+c.Name(), func() {
 		defer c.filtering.Store(false)
-		for _, s := range c.slots {
+		for _, s := range c.slotList() {
 			if s.ids.Load() == nil && !s.noFilter.Load() && c.makeIDFilter(s) != nil {
 				return // a filter saves seeks and nothing else: the next query tries again
 			}
@@ -138,7 +137,7 @@ func (c *Container) makeIDFilters() {
 
 // beginIDFilter makes an empty filter into which the ids go that are written from now on, and the snapshot that has all
 // others.
-func (c *Container) beginIDFilter(s *slot) (*idFilter, kv.Snapshot) {
+func (c *Container) beginIDFilter(s *Slot) (*idFilter, kv.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock() // whatever the engine does
 	f := newIDFilter(s.head.Items)
@@ -147,7 +146,7 @@ func (c *Container) beginIDFilter(s *slot) (*idFilter, kv.Snapshot) {
 	return f, c.st.eng.Snapshot()
 }
 
-func (c *Container) makeIDFilter(s *slot) error {
+func (c *Container) makeIDFilter(s *Slot) error {
 	kind := keys.KindNumber
 	if !c.Numbered() { // asked before the snapshot is taken
 		kind = keys.KindItem

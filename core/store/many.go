@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -78,7 +79,7 @@ type manyShown struct {
 
 // slotLSN is where a commit brings a slot.
 type slotLSN struct {
-	sl  *slot
+	sl  *Slot
 	lsn int64
 }
 
@@ -146,7 +147,7 @@ func (m *many) do(at, n int) {
 	for i := at; i < stop; i++ {
 		var o Outcome
 		if o.Err = m.errs[i-at]; o.Err == nil {
-			o.Err = m.c.slots[m.ids[i-at].slot].turns.wait(m.ctx, m.ids[i-at].tuple)
+			o.Err = m.ids[i-at].slot.turns.wait(m.ctx, m.ids[i-at].tuple)
 		}
 		if o.Err == nil {
 			ch := change{id: m.ids[i-at]}
@@ -154,7 +155,7 @@ func (m *many) do(at, n int) {
 			if kept, o.Err = m.c.ready(m.ctx, &m.ws[i], &ch, &o.Result); o.Err == nil && !kept {
 				chs, from = append(chs, ch), append(from, i)
 			} else {
-				m.shown = append(m.shown, manyShown{ch.seenBy(m.c.slots[ch.id.slot]), i})
+				m.shown = append(m.shown, manyShown{ch.seenBy(ch.id.slot), i})
 				ch.release()
 			}
 		}
@@ -225,7 +226,7 @@ func bySlot(chs []change, from []int) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return chs[a].id.slot - chs[b].id.slot })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(chs[a].id.slot.ID(), chs[b].id.slot.ID()) })
 	c, f := slices.Clone(chs), slices.Clone(from)
 	for i, o := range order {
 		chs[i], from[i] = c[o], f[o]
@@ -274,7 +275,7 @@ func (m *many) commit(chs []change, from []int) bool {
 
 // lock takes the latches of a draft's slots, in their order, and returns what lets them go.
 func (d *draft) lock(ctx context.Context) (unlock func(), err error) {
-	slots := make([]*slot, 0, len(d.parts))
+	slots := make([]*Slot, 0, len(d.parts))
 	unlock = func() {
 		for _, sl := range slots {
 			sl.taken()

@@ -29,7 +29,7 @@ func (c *Container) Entries() keys.Entries { return keys.Entries{ByID: c.def.Loa
 // Numbered reports whether every item has its number entry: while a store of format 1 or 2 is upgraded they have not.
 // Who reads over a view asks View.Numbered.
 func (c *Container) Numbered() bool {
-	for _, sl := range c.slots {
+	for _, sl := range c.slotList() {
 		if sl.flags.Load().bare {
 			return false
 		}
@@ -58,7 +58,8 @@ func (c *Container) mayNumber(place []byte, number uint64) bool {
 func (c *Container) KeyByNumber(ctx context.Context, number uint64) (pk PartitionKey, id value.Value, ok bool, err error) {
 	v := c.View()
 	defer v.Close()
-	for slot := range c.slots {
+	for i := range v.slots {
+		slot := &v.slots[i]
 		suffix, err := v.ByNumber(slot, number)
 		if err != nil {
 			return nil, id, false, err
@@ -75,8 +76,8 @@ func (c *Container) KeyByNumber(ctx context.Context, number uint64) (pk Partitio
 			return it.PK(), it.ID(), true, v.Settle(ctx, slot, &it)
 		}
 	}
-	for slot := range c.slots { // that there is none must not be taken back
-		if err := v.SettleSlot(ctx, slot); err != nil {
+	for i := range v.slots { // that there is none must not be taken back
+		if err := v.SettleSlot(ctx, &v.slots[i]); err != nil {
 			return nil, id, false, err
 		}
 	}

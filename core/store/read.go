@@ -30,20 +30,20 @@ func (c *Container) Read(ctx context.Context, pk PartitionKey, id value.Value) (
 // shortKey is how long the keys of most items are at most.
 const shortKey = keys.PrefixLen + 118
 
-// ReadInto is Read into memory that the caller uses again. It returns the slot of the key, of an absent item too; below
-// 0 when the key is none of the container's.
-func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk PartitionKey, id value.Value) (int, error) {
+// ReadInto is Read into memory that the caller uses again. It returns the slot of the key, of an absent item too; nil
+// when the key is none of the container's.
+func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk PartitionKey, id value.Value) (*Slot, error) {
 	if err := c.Alive(); err != nil {
-		return -1, err
+		return nil, err
 	}
 	if cap(m.key) < shortKey {
 		m.key = make([]byte, 0, shortKey)
 	}
 	at, err := c.locate(m.key[keys.PrefixLen:keys.PrefixLen], pk, id)
 	if err != nil {
-		return -1, err
+		return nil, err
 	}
-	sl := c.slots[at.slot]
+	sl := at.slot
 	key := keys.AppendPrefix(m.key[:0], sl.key, keys.KindItem)
 	if n := keys.PrefixLen + len(at.suffix); n <= cap(m.key) {
 		key = key[:n] // locate has put the suffix there
@@ -52,20 +52,20 @@ func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk Partition
 	}
 	b, err := kv.AppendGet(c.st.eng, m.val[:0], key)
 	if errors.Is(err, kv.ErrNotFound) {
-		return at.slot, orNotFound(sl.settle(ctx))
+		return sl, orNotFound(sl.settle(ctx))
 	}
 	if err != nil {
-		return at.slot, translate(err)
+		return sl, translate(err)
 	}
 	m.val = b
 	it.ident, it.paths = at.ident, len(pk)
 	if err := decodeEnvelope(b, it); err != nil {
-		return at.slot, err
+		return sl, err
 	}
 	if c.expired(it) {
-		return at.slot, orNotFound(sl.waitDurable(ctx, it.LSN))
+		return sl, orNotFound(sl.waitDurable(ctx, it.LSN))
 	}
-	return at.slot, sl.waitDurable(ctx, it.LSN)
+	return sl, sl.waitDurable(ctx, it.LSN)
 }
 
 // orNotFound returns NotFound when the wait for what tells it succeeded.
@@ -88,38 +88,45 @@ type View struct {
 	now     int64 // second at which expiry is judged
 	ttl     *int32
 	pol     *index.Policy
-	slots   []viewSlot
+	of      *Slots     // the version of the slot map that it shows
+	slots   []ViewSlot // as they stand in it
 	indexed bool
 	bare    bool      // a slot is: Head.bare
 	opened  time.Time // by the real clock
 }
 
-// viewSlot is what a view keeps of a slot.
-type viewSlot struct {
-	flags *indexFlags
-	seen  sight // what the snapshot has of it
+// ViewSlot is a slot as a view shows it. It means nothing to other views.
+type ViewSlot struct {
+	*Slot
+	n     int         // where it stands in the view's slots
+	index *indexFlags // what the head says of the slot's index
+	seen  sight       // what the snapshot has of it
 }
 
 // maxViews is how often View takes its snapshot again because an index rebuild has just let queries go by another
-// policy, or has narrowed a slot's flags.
+// policy, or has narrowed a slot's flags. A view of slots that are no more is of no use however often.
 const maxViews = 8
 
 // View opens a view of the present state.
 func (c *Container) View() *View {
-	v := &View{c: c, now: c.st.clk.Now().Unix(), ttl: c.def.Load().DefaultTTL, slots: make([]viewSlot, len(c.slots)), opened: realTime.Now()}
+	v := &View{c: c, now: c.st.clk.Now().Unix(), ttl: c.def.Load().DefaultTTL, opened: realTime.Now()}
 	for n := 1; ; n++ {
 		pol, resets := c.pol.Load(), c.resets.Load()
+		if of := c.Slots(); v.of != of {
+			v.of, v.slots = of, make([]ViewSlot, len(of.all))
+		}
 		v.pol, v.snap, v.indexed, v.bare = pol, c.st.eng.Snapshot(), true, false
-		for i, sl := range c.slots {
+		for i, sl := range v.of.all {
 			f := sl.flags.Load()
-			v.slots[i] = viewSlot{f, sl.seen()}
+			v.slots[i] = ViewSlot{sl, i, f, sl.seen()}
 			v.indexed = v.indexed && f.classes&index.Unindexed == 0
 			v.bare = v.bare || f.bare
 		}
-		if c.pol.Load() == pol && c.resets.Load() == resets {
+		moved := c.Slots() != v.of
+		if c.pol.Load() == pol && c.resets.Load() == resets && !moved {
 			return v
 		}
-		if n == maxViews {
+		if n >= maxViews && !moved {
 			v.indexed, v.bare = false, true
 			return v
 		}
@@ -159,11 +166,22 @@ func (v *View) Close() { _ = v.snap.Close() }
 // Container returns what the view is of.
 func (v *View) Container() *Container { return v.c }
 
-// Slots returns the number of slots.
-func (v *View) Slots() int { return len(v.c.slots) }
+// Version returns the version of the slot map that the view shows.
+func (v *View) Version() *Slots { return v.of }
 
-// SlotOf returns the slot index of a placement.
-func (v *View) SlotOf(place []byte) int { return v.c.Def().SlotOf(place) }
+// Slots returns the view's slots, in the order of their placements. They must not be changed.
+func (v *View) Slots() []ViewSlot { return v.slots }
+
+// At returns the slot of a placement.
+func (v *View) At(place []byte) *ViewSlot { return &v.slots[v.of.m.Slot(place)] }
+
+// Of returns a slot as the view shows it; nil when it shows a version of the map that hasn't got it.
+func (v *View) Of(sl *Slot) *ViewSlot {
+	if s := v.At(sl.min); s.Slot == sl {
+		return s
+	}
+	return nil
+}
 
 // Iter returns an iterator over a key range.
 func (v *View) Iter(lo, hi []byte) (kv.Iterator, error) {
@@ -171,32 +189,39 @@ func (v *View) Iter(lo, hi []byte) (kv.Iterator, error) {
 	return it, translate(err)
 }
 
-// SlotKey returns the key-space name of a slot.
-func (v *View) SlotKey(i int) keys.Slot { return v.c.slots[i].key }
+// Number returns where the slot stands among the view's slots: 0, 1, ..
+func (s *ViewSlot) Number() int { return s.n }
 
-// Classes returns the value classes that a slot's index has ever held, a bit for each class byte c at c>>3.
-func (v *View) Classes(i int) uint32 { return v.slots[i].flags.classes }
+// Classes returns the value classes that the slot's index has ever held, a bit for each class byte c at c>>3.
+func (s *ViewSlot) Classes() uint32 { return s.index.classes }
 
-// HasElements and HasLossy report whether a path may have array elements or cut values in a slot.
-func (v *View) HasElements(i int, path uint64) bool {
-	return v.slots[i].flags.elements.Has(path)
-}
+// HasElements reports whether a path may have array elements in the slot.
+func (s *ViewSlot) HasElements(path uint64) bool { return s.index.elements.Has(path) }
 
-// HasLossy reports whether a path may have cut values in a slot.
-func (v *View) HasLossy(i int, path uint64) bool { return v.slots[i].flags.lossy.Has(path) }
+// HasLossy reports whether a path may have cut values in the slot.
+func (s *ViewSlot) HasLossy(path uint64) bool { return s.index.lossy.Has(path) }
 
-// HasInColumn reports whether columns of composite indexes may have held in a slot what an id of index.Column stands for.
-func (v *View) HasInColumn(i int, id uint64) bool { return v.slots[i].flags.columns.Has(id) }
+// HasInColumn reports whether columns of composite indexes may have held in the slot what an id of index.Column stands
+// for.
+func (s *ViewSlot) HasInColumn(id uint64) bool { return s.index.columns.Has(id) }
 
-// Locate returns the slot, placement and tuple bytes of a partition key, which may be a prefix of the paths: then
-// complete is false and the place is a prefix too.
-func (c *Container) Locate(pk PartitionKey) (slot int, place, tuple []byte, complete bool, err error) {
+// Place returns the placement and tuple bytes of a partition key, which may be a prefix of the paths: then complete is
+// false and the place is a prefix too.
+func (c *Container) Place(pk PartitionKey) (place, tuple []byte, complete bool, err error) {
 	if len(pk) == len(c.keyPaths()) {
 		id, err := c.locate(nil, pk, value.Value{})
-		return id.slot, id.place, id.tuple, true, err
+		return id.place, id.tuple, true, err
 	}
 	place, tuple = c.prefix(pk)
-	return c.Def().SlotOf(place), place, tuple, false, nil
+	return place, tuple, false, nil
+}
+
+// Locate is Container.Place and the slot of the placement in the view: the first one of a prefix.
+func (v *View) Locate(pk PartitionKey) (slot *ViewSlot, place, tuple []byte, complete bool, err error) {
+	if place, tuple, complete, err = v.c.Place(pk); err != nil {
+		return nil, nil, nil, complete, err
+	}
+	return v.At(place), place, tuple, complete, nil
 }
 
 // Decode reads a stored item (key after the kind's prefix, and value) into it; false when the item is expired. The item
@@ -220,8 +245,8 @@ type Mem struct{ key, val []byte }
 func (m *Mem) Size() int { return cap(m.key) + cap(m.val) }
 
 // Fetch reads the item with this identity (tuple, id) in a slot into it; false when it is absent or expired.
-func (v *View) Fetch(it *Item, slot int, ident []byte, m *Mem) (ok bool, err error) {
-	m.key = keys.AppendPrefix(m.key[:0], v.c.slots[slot].key, keys.KindItem)
+func (v *View) Fetch(it *Item, slot *ViewSlot, ident []byte, m *Mem) (ok bool, err error) {
+	m.key = keys.AppendPrefix(m.key[:0], slot.key, keys.KindItem)
 	if m.key, err = v.c.appendPlace(m.key, ident); err != nil {
 		return false, err
 	}
@@ -231,8 +256,8 @@ func (v *View) Fetch(it *Item, slot int, ident []byte, m *Mem) (ok bool, err err
 
 // FetchSuffix reads the item with this suffix (placement, tuple, id) in a slot into it; false when it is absent or
 // expired.
-func (v *View) FetchSuffix(it *Item, slot int, suffix []byte, m *Mem) (bool, error) {
-	m.key = append(keys.AppendPrefix(m.key[:0], v.c.slots[slot].key, keys.KindItem), suffix...)
+func (v *View) FetchSuffix(it *Item, slot *ViewSlot, suffix []byte, m *Mem) (bool, error) {
+	m.key = append(keys.AppendPrefix(m.key[:0], slot.key, keys.KindItem), suffix...)
 	return v.fetch(it, m)
 }
 
@@ -250,11 +275,11 @@ func (v *View) fetch(it *Item, m *Mem) (bool, error) {
 
 // ByNumber returns the suffix of the item in a slot whose number has a number's counter; nil when there is none, or when
 // the slot's number entries aren't complete (Container.Numbered).
-func (v *View) ByNumber(slot int, number uint64) ([]byte, error) {
+func (v *View) ByNumber(slot *ViewSlot, number uint64) ([]byte, error) {
 	if v.bare {
 		return v.searchNumber(slot, number)
 	}
-	b, err := v.snap.Get(keys.AppendNumber(nil, v.c.slots[slot].key, Counter(number)))
+	b, err := v.snap.Get(keys.AppendNumber(nil, slot.key, Counter(number)))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -262,8 +287,8 @@ func (v *View) ByNumber(slot int, number uint64) ([]byte, error) {
 }
 
 // searchNumber is ByNumber without number entries: it looks at all items of the slot.
-func (v *View) searchNumber(slot int, number uint64) (suffix []byte, err error) {
-	lo, hi := keys.KindBounds(v.c.slots[slot].key, keys.KindItem)
+func (v *View) searchNumber(slot *ViewSlot, number uint64) (suffix []byte, err error) {
+	lo, hi := keys.KindBounds(slot.key, keys.KindItem)
 	err = v.walk(lo, hi, func(k, val []byte) (bool, error) {
 		var it Item
 		if err := decodeEnvelope(val, &it); err != nil {
@@ -278,27 +303,23 @@ func (v *View) searchNumber(slot int, number uint64) (suffix []byte, err error) 
 }
 
 // Settle waits until what the item shows is durable.
-func (v *View) Settle(ctx context.Context, slot int, it *Item) error {
-	return v.c.slots[slot].waitDurable(ctx, it.LSN)
-}
+func (v *View) Settle(ctx context.Context, slot *ViewSlot, it *Item) error { return slot.waitDurable(ctx, it.LSN) }
 
 // SettleSlot waits until everything that the view shows of a slot is durable, what is absent there too. It costs two atomic
 // loads when it is.
-func (v *View) SettleSlot(ctx context.Context, slot int) error {
-	return v.c.slots[slot].await(ctx, v.slots[slot].seen)
-}
+func (v *View) SettleSlot(ctx context.Context, slot *ViewSlot) error { return slot.await(ctx, slot.seen) }
 
 // LogicalItems returns the number of items of a logical partition.
-func (v *View) LogicalItems(slot int, place, tuple []byte) (int64, error) {
+func (v *View) LogicalItems(slot *ViewSlot, place, tuple []byte) (int64, error) {
 	if v.c.Def().KeyIsID() { // the only item's id is the key
-		item := append(append(keys.AppendPrefix(nil, v.c.slots[slot].key, keys.KindItem), place...), tuple...)
+		item := append(append(keys.AppendPrefix(nil, slot.key, keys.KindItem), place...), tuple...)
 		has, err := v.snap.Has(append(item, tuple...))
 		if err != nil || !has {
 			return 0, translate(err)
 		}
 		return 1, nil
 	}
-	key := append(append(keys.AppendPrefix(nil, v.c.slots[slot].key, keys.KindLogical), place...), tuple...)
+	key := append(append(keys.AppendPrefix(nil, slot.key, keys.KindLogical), place...), tuple...)
 	b, err := v.snap.Get(key)
 	if errors.Is(err, kv.ErrNotFound) {
 		return 0, nil

@@ -21,11 +21,11 @@ const (
 // order: in each epoch the oldest writes come first, and the first item under the default that is not due ends the walk
 // of the epoch. Items with a ttl of their own never become items under the default without a new feed entry, so those in
 // front of that item are passed only once: slot.reaped remembers where the walk of the first epoch has ended.
-func (c *Container) Reap(ctx context.Context, slot int) (n int, more bool, err error) {
+func (c *Container) Reap(ctx context.Context, sl *Slot) (n int, more bool, err error) {
 	if c.def.Load().DefaultTTL == nil {
 		return 0, false, nil
 	}
-	due, more, err := c.due(slot)
+	due, more, err := c.due(sl)
 	if err != nil {
 		return 0, false, err
 	}
@@ -35,7 +35,7 @@ func (c *Container) Reap(ctx context.Context, slot int) (n int, more bool, err e
 		due = due[len(part):]
 		var p pending
 		var k int
-		if p, k, err = c.reapBatch(ctx, slot, part); k > 0 {
+		if p, k, err = c.reapBatch(ctx, sl, part); k > 0 {
 			n, last = n+k, p
 		}
 	}
@@ -46,15 +46,15 @@ func (c *Container) Reap(ctx context.Context, slot int) (n int, more bool, err e
 }
 
 // due returns the suffixes of expired items in a slot, and whether there may be more.
-func (c *Container) due(slot int) (out [][]byte, more bool, err error) {
+func (c *Container) due(sl *Slot) (out [][]byte, more bool, err error) {
 	view := c.View()
 	defer view.Close()
-	if view.ttl == nil { // it was removed meanwhile
+	slot := view.Of(sl)
+	if view.ttl == nil || slot == nil { // it was removed meanwhile
 		return nil, false, nil
 	}
-	key := c.slots[slot].key
-	lo, _ := keys.KindBounds(key, keys.KindTTL)
-	hi := keys.AppendTTL(nil, key, uint64(view.now)+1, nil)
+	lo, _ := keys.KindBounds(sl.key, keys.KindTTL)
+	hi := keys.AppendTTL(nil, sl.key, uint64(view.now)+1, nil)
 	err = view.walk(lo, hi, func(k, _ []byte) (bool, error) {
 		out = append(out, bytes.Clone(k[keys.PrefixLen+8:]))
 		return len(out) < reapItems, nil
@@ -66,12 +66,12 @@ func (c *Container) due(slot int) (out [][]byte, more bool, err error) {
 }
 
 // dueByFeed appends the suffixes of expired items under the container's default ttl.
-func (c *Container) dueByFeed(view *View, slot int, out [][]byte) (_ [][]byte, more bool, err error) {
+func (c *Container) dueByFeed(view *View, slot *ViewSlot, out [][]byte) (_ [][]byte, more bool, err error) {
 	h, err := view.Head(slot)
 	if err != nil {
 		return out, false, err
 	}
-	w := feedWalk{view: view, slot: slot, sl: c.slots[slot], out: out}
+	w := feedWalk{view: view, sl: slot, out: out}
 	from := max(uint64(h.FeedFloor)<<16, w.sl.reaped.Load())
 	for i, r := range h.Runs() {
 		w.pinned = i == 0 && !r.Mixed
@@ -86,8 +86,7 @@ func (c *Container) dueByFeed(view *View, slot int, out [][]byte) (_ [][]byte, m
 // feedWalk looks for expired items under the container's default.
 type feedWalk struct {
 	view   *View
-	slot   int
-	sl     *slot
+	sl     *ViewSlot
 	out    [][]byte
 	mem    Mem
 	passed int
@@ -114,7 +113,7 @@ func (w *feedWalk) run(r Run, from uint64, first bool) error {
 	}
 	return w.view.walk(lo, hi, func(k, suffix []byte) (bool, error) {
 		var it Item
-		alive, err := w.view.FetchSuffix(&it, w.slot, suffix, &w.mem)
+		alive, err := w.view.FetchSuffix(&it, w.sl, suffix, &w.mem)
 		if err != nil || alive && it.TTL == 0 && !r.Mixed {
 			return false, err
 		}
@@ -156,15 +155,20 @@ func (v *View) walk(lo, hi []byte, f func(key, val []byte) (bool, error)) error 
 const maxReapRaces = 4
 
 // reapBatch deletes, in one commit, those of the items that are still there and expired. It returns how many.
-func (c *Container) reapBatch(ctx context.Context, slot int, suffixes [][]byte) (p pending, n int, err error) {
+func (c *Container) reapBatch(ctx context.Context, sl *Slot, suffixes [][]byte) (p pending, n int, err error) {
 	ids := make([]identity, len(suffixes))
 	for i, s := range suffixes {
-		if ids[i], err = c.identityOf(slot, s); err != nil {
+		if ids[i], err = c.identityOf(s); err != nil {
 			return p, 0, err
 		}
 	}
 	for range maxReapRaces {
-		p, n, raced, err := c.reapAttempt(ctx, slot, ids)
+		for i := range ids {
+			if c.relocate(&ids[i]); ids[i].slot != sl {
+				return p, 0, nil // the slot is no more: who goes round the present ones finds them
+			}
+		}
+		p, n, raced, err := c.reapAttempt(ctx, sl, ids)
 		if !raced || err != nil {
 			return p, n, err
 		}
@@ -172,8 +176,8 @@ func (c *Container) reapBatch(ctx context.Context, slot int, suffixes [][]byte) 
 	return p, 0, nil
 }
 
-// identityOf takes a suffix (place, tuple, id) apart.
-func (c *Container) identityOf(slot int, suffix []byte) (identity, error) {
+// identityOf takes a suffix (place, tuple, id) apart. It is not located yet.
+func (c *Container) identityOf(suffix []byte) (identity, error) {
 	place := c.placeLen()
 	rest := suffix[place:]
 	for range c.keyPaths() {
@@ -183,12 +187,11 @@ func (c *Container) identityOf(slot int, suffix []byte) (identity, error) {
 		}
 	}
 	tuple := suffix[place : len(suffix)-len(rest)]
-	return identity{slot: slot, place: suffix[:place:place], tuple: tuple, ident: suffix[place:], suffix: suffix}, nil
+	return identity{place: suffix[:place:place], tuple: tuple, ident: suffix[place:], suffix: suffix}, nil
 }
 
 // reapAttempt tries it once. raced says that an item or the slot changed in between.
-func (c *Container) reapAttempt(ctx context.Context, slot int, ids []identity) (p pending, n int, raced bool, err error) {
-	sl := c.slots[slot]
+func (c *Container) reapAttempt(ctx context.Context, sl *Slot, ids []identity) (p pending, n int, raced bool, err error) {
 	chs := make([]change, 0, len(ids))
 	defer func() {
 		for i := range chs {
@@ -227,6 +230,3 @@ func (c *Container) reapAttempt(ctx context.Context, slot int, ids []identity) (
 	}
 	return p, len(chs), false, nil
 }
-
-// SlotCount returns the number of slots.
-func (c *Container) SlotCount() int { return len(c.slots) }

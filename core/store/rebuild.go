@@ -202,7 +202,7 @@ func (c *Container) IndexProgress() int {
 		return 0
 	}
 	var all, done int64
-	for _, sl := range c.slots {
+	for _, sl := range c.slotList() {
 		n := 2 * (sl.items.Load() + 1) // an empty slot is work too
 		all += n
 		done += min(n, sl.rb.done.Load())
@@ -231,14 +231,14 @@ func (j *rebuilder) run() error {
 	if j.from == 0 {
 		return j.fill()
 	}
-	for _, sl := range j.c.slots {
+	for _, sl := range j.c.slotList() {
 		sl.rb.done.Store(0)
 		if j.flipped {
 			sl.rb.done.Store(sl.items.Load() + 1)
 		}
 	}
 	if !j.flipped {
-		for _, sl := range j.c.slots {
+		for _, sl := range j.c.slotList() {
 			if err := j.add(sl); err != nil {
 				return err
 			}
@@ -248,7 +248,7 @@ func (j *rebuilder) run() error {
 		}
 		j.flip()
 	}
-	for _, sl := range j.c.slots {
+	for _, sl := range j.c.slotList() {
 		if err := j.remove(sl); err != nil {
 			return err
 		}
@@ -285,7 +285,7 @@ func (j *rebuilder) end() {
 }
 
 // add brings a slot to Ready: all entries of both policies.
-func (j *rebuilder) add(sl *slot) error {
+func (j *rebuilder) add(sl *Slot) error {
 	sl.mu.Lock()
 	if h := sl.head; h.Next == 0 && h.Index == j.from {
 		h.Next, h.Phase = j.to, Adding // every commit from now on says so in its head
@@ -303,13 +303,13 @@ func (j *rebuilder) add(sl *slot) error {
 		sl.rb.done.Store(sl.items.Load() + 1)
 		return nil
 	}
-	sl.rb.extra, sl.rb.fresh = false, &indexFlags{classes: index.Kept}
+	sl.rb.extra, sl.rb.fresh = false, &indexFlags{}
 	sl.mu.Unlock()
 	return j.pass(sl, Adding)
 }
 
 // remove takes out the entries that only the policy before wanted, and ends the slot's rebuild.
-func (j *rebuilder) remove(sl *slot) error {
+func (j *rebuilder) remove(sl *Slot) error {
 	sl.mu.Lock()
 	switch {
 	case sl.head.Phase == Settled:
@@ -328,17 +328,18 @@ func (j *rebuilder) remove(sl *slot) error {
 }
 
 // settled is the head of a slot whose rebuild is over.
-func (j *rebuilder) settled(sl *slot) Head {
+func (j *rebuilder) settled(sl *Slot) Head {
 	h := sl.head
 	h.Index, h.Next, h.Phase, h.Stale = j.to, 0, Settled, false
 	if f := sl.rb.fresh; f != nil {
-		h.setFlags(f)
+		held := *f // the rebuild goes on with its own
+		h.flags = &held
 	}
 	return h
 }
 
 // pass goes over all items of a slot, in commits of bounded size.
-func (j *rebuilder) pass(sl *slot, phase Phase) error {
+func (j *rebuilder) pass(sl *Slot, phase Phase) error {
 	var after []byte
 	for races := 0; ; {
 		if err := j.pause(); err != nil {
@@ -363,16 +364,16 @@ func (j *rebuilder) pass(sl *slot, phase Phase) error {
 }
 
 // write commits a batch with the slot's next head. The caller holds the latch.
-func (j *rebuilder) write(sl *slot, b *kv.Batch, h Head) error {
+func (j *rebuilder) write(sl *Slot, b *kv.Batch, h Head) error {
 	known := sl.facts.Load().stay(b, sl, &h, j.a, j.b)
 	head := h.append(nil)
-	b.Put(sl.headKey, head)
+	b.Put(sl.headKey[:], head)
 	if h.Next == 0 {
 		j.c.resets.Add(1)
 	} else {
 		sl.widen(&h)
 	}
-	cm, err := j.c.st.eng.Write(j.ctx, b, []kv.Precondition{{Key: sl.headKey, Expect: kv.Equal, Value: sl.headBytes}})
+	cm, err := j.c.st.eng.Write(j.ctx, b, []kv.Precondition{{Key: sl.headKey[:], Expect: kv.Equal, Value: sl.headBytes}})
 	if err != nil {
 		raced, err := j.c.lost(sl, err)
 		if raced {
@@ -427,7 +428,7 @@ func (j *rebuilder) rest(d time.Duration) {
 // chunk is one commit of a pass: the items behind a key.
 type chunk struct {
 	j     *rebuilder
-	sl    *slot
+	sl    *Slot
 	phase Phase
 	after []byte // before do, the last item of the chunk before; then its own
 	items int

@@ -12,7 +12,6 @@ import (
 
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/clock"
-	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/value"
@@ -142,8 +141,8 @@ type generation struct {
 
 // place is a slot of a container.
 type place struct {
-	g     *generation
-	index int
+	g  *generation
+	sl *Slot
 }
 
 // restoreOps is how many operations are written at a time.
@@ -241,9 +240,9 @@ func (r *restorer) begin() error {
 }
 
 func (r *restorer) container(st *Store, def *catalog.Container) error {
-	head := (&Head{Index: def.IndexVersion, Classes: index.Kept}).append(nil)
-	for i := range def.Slots {
-		if err := r.put(keys.AppendPrefix(nil, def.SlotKey(i), keys.KindHead), head); err != nil {
+	head := (&Head{Index: def.IndexVersion}).append(nil)
+	for slot := range def.SlotKeys() {
+		if err := r.put(keys.AppendPrefix(nil, slot, keys.KindHead), head); err != nil {
 			return err
 		}
 	}
@@ -259,8 +258,8 @@ func (r *restorer) container(st *Store, def *catalog.Container) error {
 	}
 	g := &generation{c: c, lsn: c.counter.limit(), numbers: c.counter.numbers()}
 	r.gens[def.Gen] = g
-	for i := range def.Slots {
-		r.slots[def.SlotKey(i)] = &place{g, i}
+	for _, sl := range c.slotList() {
+		r.slots[sl.key] = &place{g, sl}
 	}
 	r.done.Containers++
 	return nil
@@ -323,10 +322,10 @@ type slotRestore struct {
 }
 
 func newSlotRestore(r *restorer, p *place) *slotRestore {
-	sl := p.g.c.slots[p.index]
+	sl := p.sl
 	s := &slotRestore{r: r, g: p.g, key: sl.key, gone: map[uint64]bool{}}
 	s.k = checker{c: p.g.c, sl: sl, up: p.g.c.upkeepOf(sl)}
-	s.head = Head{Index: p.g.c.Def().IndexVersion, Classes: index.Kept}
+	s.head = Head{Index: p.g.c.Def().IndexVersion}
 	return s
 }
 
@@ -512,5 +511,5 @@ func (s *slotRestore) end() error {
 		s.head.Epochs = []Epoch{{0, s.latest}, {s.head.LSN + 1, s.latest}}
 		s.head.Ticks = s.latest
 	}
-	return s.r.put(s.k.sl.headKey, s.head.append(nil))
+	return s.r.put(s.k.sl.headKey[:], s.head.append(nil))
 }

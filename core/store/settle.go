@@ -34,7 +34,7 @@ type lastCommit struct {
 }
 
 // settled records that every commit up to lsn is durable.
-func (s *slot) settled(lsn int64) {
+func (s *Slot) settled(lsn int64) {
 	for {
 		d := s.durable.Load()
 		if d >= lsn || s.durable.CompareAndSwap(d, lsn) {
@@ -51,16 +51,16 @@ type sight struct {
 }
 
 // seen returns what whoever has looked into the engine before the call may have seen.
-func (s *slot) seen() sight {
+func (s *Slot) seen() sight {
 	lsn := s.begun.Load()
 	return sight{lsn, s.last.Load()}
 }
 
 // settle returns when everything is durable that the caller has seen of the slot before the call.
-func (s *slot) settle(ctx context.Context) error { return s.await(ctx, s.seen()) }
+func (s *Slot) settle(ctx context.Context) error { return s.await(ctx, s.seen()) }
 
 // waitDurable returns when every commit up to lsn is durable that is visible. lsn is of an item, or of begun.
-func (s *slot) waitDurable(ctx context.Context, lsn int64) error {
+func (s *Slot) waitDurable(ctx context.Context, lsn int64) error {
 	if s.durable.Load() >= lsn {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (s *slot) waitDurable(ctx context.Context, lsn int64) error {
 }
 
 // await returns when what was seen is durable.
-func (s *slot) await(ctx context.Context, seen sight) error {
+func (s *Slot) await(ctx context.Context, seen sight) error {
 	lsn, l := seen.lsn, seen.last
 	if s.durable.Load() >= lsn {
 		return nil
@@ -96,7 +96,7 @@ func (s *slot) await(ctx context.Context, seen sight) error {
 // outcome returns the last commit and its LSN once that which is on its way into the engine is visible, or has failed:
 // who commits tells the slot before it lets the latch go. Every commit that was visible before the call is it, or came
 // before.
-func (s *slot) outcome() (l *lastCommit, visible int64, err error) {
+func (s *Slot) outcome() (l *lastCommit, visible int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.c.certain(s); err != nil {
@@ -107,7 +107,7 @@ func (s *slot) outcome() (l *lastCommit, visible int64, err error) {
 
 // certain finds out where a slot stands whose last commit ended in a fault, or of which nobody could tell what became
 // of it. The caller holds the latch.
-func (c *Container) certain(sl *slot) error {
+func (c *Container) certain(sl *Slot) error {
 	if sl.begun.Load() == sl.head.LSN {
 		return nil
 	}

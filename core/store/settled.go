@@ -15,10 +15,10 @@ import (
 // every way out.
 
 // taken removes the lower bound. The caller holds the latch.
-func (s *slot) taken() { s.taking.Store(0) }
+func (s *Slot) taken() { s.taking.Store(0) }
 
 // committed remembers the slot's last commit, to be waited for. The caller holds the latch.
-func (s *slot) committed(lsn int64, w kv.Commit) {
+func (s *Slot) committed(lsn int64, w kv.Commit) {
 	from := s.taking.Load()
 	if before := s.last.Load(); before != nil && s.durable.Load() < before.lsn {
 		from = before.from
@@ -26,14 +26,14 @@ func (s *slot) committed(lsn int64, w kv.Commit) {
 	s.last.Store(&lastCommit{lsn, from, w})
 }
 
-// Settled returns the settled mark of the slots [from, to): no commit into them with an LSN at or below it is still to
+// Settled returns the settled mark of slots: no commit into them with an LSN at or below it is still to
 // become visible. What was visible may still be taken back by a crash: durable is the mark below which all of it is
 // durable too, or a little less. A view that is taken afterwards holds everything up to visible.
-func (c *Container) Settled(from, to int) (visible, durable int64) {
+func (c *Container) Settled(slots []*Slot) (visible, durable int64) {
 	// The order of the loads matters: a slot that takes an LSN after this one takes a greater one.
 	visible = c.counter.given.Load()
 	durable = visible
-	for _, s := range c.slots[from:to] {
+	for _, s := range slots {
 		if t := s.taking.Load(); t != 0 {
 			visible = min(visible, t-1)
 		}
@@ -52,10 +52,10 @@ func (c *Container) ReservedLSN() int64 { return c.counter.limit() }
 
 // SettleHead waits until everything that the view shows of a slot is durable and returns the LSN of the slot's last
 // commit in the view, and the LSN below which it has no feed entries. When the first is not above after, it doesn't wait.
-func (v *View) SettleHead(ctx context.Context, slot int, after int64) (last, floor int64, err error) {
+func (v *View) SettleHead(ctx context.Context, slot *ViewSlot, after int64) (last, floor int64, err error) {
 	h, err := v.Head(slot)
 	if err != nil || h.LSN <= after {
 		return h.LSN, h.FeedFloor, err
 	}
-	return h.LSN, h.FeedFloor, v.c.slots[slot].waitDurable(ctx, h.LSN)
+	return h.LSN, h.FeedFloor, slot.waitDurable(ctx, h.LSN)
 }

@@ -79,7 +79,7 @@ func Open(eng kv.Engine, cat *catalog.Catalog, clk *clock.Clock, lim Limits, bg 
 func (s *Store) Engine() kv.Engine { return s.eng }
 
 // FirstHead returns the head of a slot that has never been written to.
-func FirstHead() []byte { return (&Head{Index: 1, Classes: index.Kept}).append(nil) }
+func FirstHead() []byte { return (&Head{Index: 1}).append(nil) }
 
 // load reads a container's heads and counters.
 func (s *Store) load(def *catalog.Container) (*Container, error) {
@@ -93,10 +93,12 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 	if c.uniques, err = compileUniques(def.UniqueKeys); err != nil {
 		return nil, err
 	}
+	slots := &Slots{m: def.SlotMap}
 	for i := range def.Slots {
-		sl := &slot{c: c, key: def.SlotKey(i), min: def.Slots[i].Min}
-		sl.headKey = keys.AppendPrefix(nil, sl.key, keys.KindHead)
-		b, err := s.eng.Get(sl.headKey)
+		sl := &Slot{c: c, key: keys.Slot{Gen: def.Gen, ID: def.Slots[i].ID}}
+		sl.min, sl.max = def.Bounds(i, i+1)
+		keys.AppendPrefix(sl.headKey[:0], sl.key, keys.KindHead)
+		b, err := s.eng.Get(sl.headKey[:])
 		if errors.Is(err, kv.ErrNotFound) {
 			return nil, status.WithSub(status.NotFound, status.SubOwnerNotFound, "Resource Not Found: container %q", def.ID)
 		}
@@ -114,13 +116,14 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 		sl.facts.Store(known)
 		sl.durable.Store(sl.head.LSN)
 		c.counter.given.Store(max(c.counter.given.Load(), sl.head.LSN))
-		c.slots = append(c.slots, sl)
+		slots.all = append(slots.all, sl)
 	}
+	c.slots.Store(slots)
 	if err := c.counter.load(); err != nil {
 		return nil, translate(err)
 	}
 	c.survey()
-	for _, sl := range c.slots {
+	for _, sl := range slots.all {
 		sl.publish()
 	}
 	return c, nil

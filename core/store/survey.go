@@ -14,7 +14,7 @@ func (c *Container) survey() {
 	if to, bare := c.wanted(); bare {
 		r = rebuild{filling: true, readable: to}
 		ok = known.at(to) != nil
-		for _, sl := range c.slots {
+		for _, sl := range c.slotList() {
 			h := &sl.head
 			ok = ok && (old(sl.headBytes) || h.bare() && h.Next == to && h.Phase == Adding || h.Index == to && h.Next == 0)
 		}
@@ -22,7 +22,7 @@ func (c *Container) survey() {
 	if !ok {
 		r = rebuild{filling: true, readable: def.IndexVersion}
 	}
-	for _, sl := range c.slots {
+	for _, sl := range c.slotList() {
 		if !ok || r.filling && old(sl.headBytes) {
 			sl.head.renew(r.readable)
 			sl.unread = sl.headBytes
@@ -39,7 +39,7 @@ func (c *Container) survey() {
 
 // wanted returns the policy version that a container's slots get while some are bare.
 func (c *Container) wanted() (to uint32, bare bool) {
-	for _, sl := range c.slots {
+	for _, sl := range c.slotList() {
 		switch h := &sl.head; {
 		case old(sl.headBytes):
 			bare = true
@@ -58,17 +58,17 @@ func (c *Container) wanted() (to uint32, bare bool) {
 // between finds out which rebuild is under way; not ok when slots contradict each other, or follow a policy that isn't
 // known.
 func (c *Container) between(known policies) (r rebuild, ok bool) {
-	for _, sl := range c.slots {
+	for _, sl := range c.slotList() {
 		if h := &sl.head; h.Next != 0 {
 			r.from, r.to = h.Index, h.Next
 			r.flipped = r.flipped || h.Phase == Removing
 		}
 	}
 	ok = true
-	for _, sl := range c.slots {
+	for _, sl := range c.slotList() {
 		switch h := &sl.head; {
 		case r.to == 0:
-			ok = ok && h.Index == c.slots[0].head.Index
+			ok = ok && h.Index == c.slotList()[0].head.Index
 		case h.Next == 0 && h.Index == r.to:
 			r.flipped = true
 		case h.Index != r.from || h.Next != 0 && h.Next != r.to:
@@ -77,7 +77,7 @@ func (c *Container) between(known policies) (r rebuild, ok bool) {
 	}
 	switch {
 	case r.to == 0:
-		r.readable = c.slots[0].head.Index
+		r.readable = c.slotList()[0].head.Index
 	case r.flipped:
 		r.readable = r.to
 	default:
@@ -88,7 +88,7 @@ func (c *Container) between(known policies) (r rebuild, ok bool) {
 }
 
 // readHead reads the stored head of a slot: one in whose place the slot has another is that one.
-func (s *slot) readHead(h *Head, b []byte) error {
+func (s *Slot) readHead(h *Head, b []byte) error {
 	if err := h.decode(b); err != nil {
 		return err
 	}

@@ -61,13 +61,12 @@ func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) er
 	if err != nil {
 		return 0, 0, err
 	}
-	sl := c.slots[at.slot]
 	tx, p, err := c.runTx(ctx, at, pk, fn)
 	if tx == nil {
 		return 0, 0, err
 	}
 	if p.slot == nil { // nothing was written: a commit would be later than what was read
-		p = pending{slot: sl, lsn: tx.shown}
+		p = pending{slot: tx.at.slot, lsn: tx.shown}
 	}
 	if werr := p.wait(ctx); werr != nil {
 		err = werr
@@ -83,7 +82,7 @@ func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) er
 
 // runTx runs fn until it loses to nobody. It returns its last Tx, nil when there was none or it has lost too often.
 func (c *Container) runTx(ctx context.Context, at identity, pk PartitionKey, fn func(*Tx) error) (*Tx, pending, error) {
-	turns := &c.slots[at.slot].turns
+	turns := &at.slot.turns
 	var until time.Time
 	for n := 0; n < maxTxRuns || realTime.Now().Before(until); n++ {
 		switch {
@@ -102,6 +101,7 @@ func (c *Container) runTx(ctx context.Context, at identity, pk PartitionKey, fn 
 		if err := ctx.Err(); err != nil {
 			return nil, pending{}, translate(err)
 		}
+		c.relocate(&at)
 		tx := &Tx{c: c, ctx: ctx, at: at, pk: pk, items: map[string]*txItem{}}
 		if p, raced, err := tx.run(fn); !raced {
 			return tx, p, err
@@ -111,7 +111,7 @@ func (c *Container) runTx(ctx context.Context, at identity, pk PartitionKey, fn 
 }
 
 func (tx *Tx) run(fn func(*Tx) error) (p pending, raced bool, err error) {
-	sl := tx.c.slots[tx.at.slot]
+	sl := tx.at.slot
 	tx.seen = sl.lsn.Load()
 	tx.snap = tx.c.st.eng.Snapshot()
 	defer tx.snap.Close()
@@ -127,7 +127,7 @@ func (tx *Tx) logical() (h LogicalHead, err error) {
 	if tx.c.def.Load().KeyIsID() {
 		return h, nil
 	}
-	h, err = tx.c.logicalHead(nil, append(keys.AppendPrefix(nil, tx.c.slots[tx.at.slot].key, keys.KindLogical), tx.at.suffix...))
+	h, err = tx.c.logicalHead(nil, append(keys.AppendPrefix(nil, tx.at.slot.key, keys.KindLogical), tx.at.suffix...))
 	return h, translate(err)
 }
 
@@ -139,16 +139,17 @@ func (tx *Tx) item(id value.Value, create bool) (*txItem, error) {
 	if err != nil {
 		return nil, err
 	}
+	at.slot, at.version = tx.at.slot, tx.at.version // all of a Tx is of one version of the slot map
 	if t := tx.items[string(at.ident)]; t != nil {
 		return t, nil
 	}
 	t := &txItem{id: at}
 	if create && tx.c.lacks(&at, true) {
-		tx.shown = max(tx.shown, tx.c.slots[at.slot].begun.Load())
+		tx.shown = max(tx.shown, at.slot.begun.Load())
 		tx.items[string(at.ident)] = t
 		return t, nil
 	}
-	b, err := tx.snap.Get(append(keys.AppendPrefix(nil, tx.c.slots[at.slot].key, keys.KindItem), at.suffix...))
+	b, err := tx.snap.Get(append(keys.AppendPrefix(nil, at.slot.key, keys.KindItem), at.suffix...))
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		tx.shown = max(tx.shown, tx.begun)
@@ -245,7 +246,7 @@ func (tx *Tx) put(t *txItem, w *Write, doc []byte, res Result) (Result, error) {
 
 // commit writes everything under the slot's latch when what the Tx has read is still so.
 func (tx *Tx) commit() (p pending, raced bool, err error) {
-	c, sl := tx.c, tx.c.slots[tx.at.slot]
+	c, sl := tx.c, tx.at.slot
 	chs := make([]change, 0, len(tx.order))
 	defer func() {
 		for i := range chs {
@@ -283,7 +284,7 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 	defer sl.mu.Unlock()
 	now, err := tx.logical()
 	valid := false
-	if err == nil && followed(chs, sl) {
+	if err == nil && c.allCurrent(chs) {
 		valid, err = tx.valid(sl, &now)
 	}
 	if !valid {
@@ -310,7 +311,7 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 
 // valid reports whether every item that the Tx has read or written is the one that it has read, absent ones too; now is
 // the present head of the logical partition. The caller holds the latch.
-func (tx *Tx) valid(sl *slot, now *LogicalHead) (bool, error) {
+func (tx *Tx) valid(sl *Slot, now *LogicalHead) (bool, error) {
 	if sl.head.LSN == tx.seen || now.Items > 0 && now.LSN <= tx.seen {
 		return true, nil // nobody has written to the slot since, or to the logical partition; an empty one has no LSN
 	}
@@ -320,14 +321,4 @@ func (tx *Tx) valid(sl *slot, now *LogicalHead) (bool, error) {
 		}
 	}
 	return true, nil
-}
-
-// followed reports whether the terms of all changes were made as the slot's index entries are kept now.
-func followed(chs []change, sl *slot) bool {
-	for i := range chs {
-		if chs[i].upkeep != sl.head.upkeep() {
-			return false
-		}
-	}
-	return true
 }

@@ -87,7 +87,7 @@ func (d *draft) uniques(p *part) error {
 	return nil
 }
 
-func (c *Container) eachUnique(sl *slot, ch *change, doc []byte, f func(key []byte) error) error {
+func (c *Container) eachUnique(sl *Slot, ch *change, doc []byte, f func(key []byte) error) error {
 	for n, u := range c.uniques {
 		vals := u.appendValues(nil, doc)
 		if err := f(keys.AppendUnique(nil, sl.key, ch.id.tuple, uint16(n), vals)); err != nil {
@@ -109,7 +109,7 @@ func (d *draft) evict(p *part, ch *change, key []byte, freed map[string]bool) er
 	}
 	suffix := append(append(append([]byte(nil), ch.id.place...), ch.id.tuple...), owner...)
 	np, nt := len(ch.id.place), len(ch.id.place)+len(ch.id.tuple)
-	old := change{id: identity{slot: ch.id.slot, place: suffix[:np:np], tuple: suffix[np:nt:nt], ident: suffix[np:], suffix: suffix}}
+	old := change{id: identity{slot: ch.id.slot, version: ch.id.version, place: suffix[:np:np], tuple: suffix[np:nt:nt], ident: suffix[np:], suffix: suffix}}
 	if err := d.c.readOld(&old, false); err != nil {
 		return err
 	}

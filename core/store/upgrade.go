@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/orrerydb/orrery/core/catalog"
-	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
@@ -20,7 +19,7 @@ import (
 
 // fill brings the bare slots of a container to the policy that queries go by.
 func (j *rebuilder) fill() error {
-	for _, sl := range j.c.slots {
+	for _, sl := range j.c.slotList() {
 		if err := j.fillSlot(sl); err != nil {
 			return err
 		}
@@ -42,7 +41,7 @@ func (j *rebuilder) fill() error {
 	return nil
 }
 
-func (j *rebuilder) fillSlot(sl *slot) error {
+func (j *rebuilder) fillSlot(sl *Slot) error {
 	sl.mu.Lock()
 	bare, stale := sl.head.bare(), sl.head.Stale
 	sl.mu.Unlock()
@@ -58,14 +57,14 @@ func (j *rebuilder) fillSlot(sl *slot) error {
 	}
 	sl.mu.Lock()
 	sl.head.Stale = false // the next commit says so
-	sl.rb.extra, sl.rb.fresh = false, &indexFlags{classes: index.Kept}
+	sl.rb.extra, sl.rb.fresh = false, &indexFlags{}
 	sl.mu.Unlock()
 	return j.pass(sl, Adding)
 }
 
 // clean removes what is there of index and number entries. What writers put meanwhile goes, too, or not: the pass that
 // follows puts all again. A process that ends before a commit has said that it is done does it again.
-func (j *rebuilder) clean(sl *slot) error {
+func (j *rebuilder) clean(sl *Slot) error {
 	for _, kind := range []keys.Kind{keys.KindFormerNumber, keys.KindFormerIndex} {
 		lo, hi := keys.KindBounds(sl.key, kind)
 		some, err := j.some(lo, hi)
@@ -97,7 +96,7 @@ func (j *rebuilder) some(lo, hi []byte) (bool, error) {
 }
 
 // deleteAll deletes the keys of a kind, in commits of bounded size, under the precondition that the slot is there.
-func (j *rebuilder) deleteAll(sl *slot, kind keys.Kind) error {
+func (j *rebuilder) deleteAll(sl *Slot, kind keys.Kind) error {
 	snap := j.c.st.eng.Snapshot()
 	defer snap.Close()
 	b := kv.Batch{Frees: true}
@@ -117,8 +116,8 @@ func (j *rebuilder) deleteAll(sl *slot, kind keys.Kind) error {
 	return err
 }
 
-func (j *rebuilder) deleted(sl *slot, b *kv.Batch) error {
-	cm, err := j.c.st.eng.Write(j.ctx, b, []kv.Precondition{{Key: sl.headKey, Expect: kv.Present}})
+func (j *rebuilder) deleted(sl *Slot, b *kv.Batch) error {
+	cm, err := j.c.st.eng.Write(j.ctx, b, []kv.Precondition{{Key: sl.headKey[:], Expect: kv.Present}})
 	if errors.Is(err, kv.ErrConflict) {
 		return j.c.gone()
 	}
@@ -141,7 +140,7 @@ func (c *Container) UpgradeProgress() int {
 // filled returns how much of the slots' entries is there, in percent.
 func (c *Container) filled() int {
 	var all, done int64
-	for _, sl := range c.slots {
+	for _, sl := range c.slotList() {
 		n := sl.items.Load() + 1 // an empty slot is work too
 		all += n
 		done += min(n, sl.rb.done.Load())
@@ -157,8 +156,8 @@ func (s *Store) Current(def *catalog.Container) (bool, error) {
 	if c != nil {
 		return c.Numbered(), nil
 	}
-	for i := range def.Slots {
-		b, err := s.eng.Get(keys.AppendPrefix(nil, def.SlotKey(i), keys.KindHead))
+	for slot := range def.SlotKeys() {
+		b, err := s.eng.Get(keys.AppendPrefix(nil, slot, keys.KindHead))
 		if errors.Is(err, kv.ErrNotFound) {
 			return false, errDropped()
 		}

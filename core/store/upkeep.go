@@ -54,7 +54,7 @@ type upkeep struct {
 }
 
 // upkeepOf returns how a slot's index entries are kept now.
-func (c *Container) upkeepOf(sl *slot) upkeep {
+func (c *Container) upkeepOf(sl *Slot) upkeep {
 	for {
 		state := sl.upkeep.Load()
 		known := *c.known.Load()

@@ -55,7 +55,7 @@ type Result struct {
 	Deleted bool
 	Kept    bool // nothing was written
 	Charge  float64
-	Slot    int
+	Slot    *Slot // of the item
 	LSN     int64
 }
 
@@ -102,7 +102,7 @@ func (c *Container) Write(ctx context.Context, w *Write) (Result, error) {
 		return res, werr
 	}
 	if res.Kept {
-		res.LSN = c.slots[res.Slot].durable.Load()
+		res.LSN = res.Slot.durable.Load()
 	}
 	return res, err
 }
@@ -111,7 +111,7 @@ func (c *Container) Write(ctx context.Context, w *Write) (Result, error) {
 // lsn. The zero value is nothing.
 type pending struct {
 	commit kv.Commit
-	slot   *slot
+	slot   *Slot
 	lsn    int64
 	batch  *kv.Batch
 }
@@ -194,7 +194,7 @@ func (c *Container) apply(ctx context.Context, w *Write) (Result, pending, error
 	if err != nil {
 		return Result{}, pending{}, err
 	}
-	if err := c.slots[id.slot].turns.wait(ctx, id.tuple); err != nil {
+	if err := id.slot.turns.wait(ctx, id.tuple); err != nil {
 		return Result{}, pending{}, err
 	}
 	queued := false
@@ -206,9 +206,10 @@ func (c *Container) apply(ctx context.Context, w *Write) (Result, pending, error
 		if err != nil || !raced {
 			return res, p, err
 		}
+		c.relocate(&id)
 		if !queued { // who has lost once races only with those that haven't
 			queued = true
-			q := &c.slots[id.slot].losers
+			q := &id.slot.losers
 			if err := q.LockFor(ctx); err != nil {
 				return Result{}, pending{}, err
 			}
@@ -221,7 +222,7 @@ func (c *Container) apply(ctx context.Context, w *Write) (Result, pending, error
 // attempt runs a write once: everything that costs time outside of the latch, then the commit under it. raced says that
 // somebody else changed the item in between.
 func (c *Container) attempt(ctx context.Context, w *Write, id identity) (res Result, p pending, raced bool, err error) {
-	sl := c.slots[id.slot]
+	sl := id.slot
 	var one [1]change
 	ch := &one[0]
 	ch.id = id
@@ -241,7 +242,7 @@ func (c *Container) attempt(ctx context.Context, w *Write, id identity) (res Res
 }
 
 // commit commits the draft of one change under the latch.
-func (c *Container) commit(ctx context.Context, sl *slot, d *draft, ch *change) (p pending, raced bool, err error) {
+func (c *Container) commit(ctx context.Context, sl *Slot, d *draft, ch *change) (p pending, raced bool, err error) {
 	if err := sl.mu.LockFor(ctx); err != nil {
 		d.free()
 		return p, false, err
@@ -258,7 +259,7 @@ func (c *Container) commit(ctx context.Context, sl *slot, d *draft, ch *change) 
 // kept says that nothing is to be written; res is complete then but for its LSN. Then, and when the write is refused,
 // ch.shown is to be waited for.
 func (c *Container) ready(ctx context.Context, w *Write, ch *change, res *Result) (kept bool, err error) {
-	sl := c.slots[ch.id.slot]
+	sl := ch.id.slot
 	ch.seen = sl.lsn.Load()
 	res.Slot = ch.id.slot
 	if err = c.readOld(ch, w.Kind == Create); err != nil {
@@ -283,7 +284,7 @@ func (c *Container) ready(ctx context.Context, w *Write, ch *change, res *Result
 }
 
 // seenBy is what must be durable before anybody is told that a change isn't made.
-func (ch *change) seenBy(sl *slot) pending { return pending{slot: sl, lsn: ch.shown} }
+func (ch *change) seenBy(sl *Slot) pending { return pending{slot: sl, lsn: ch.shown} }
 
 // live returns the item before the change as everybody sees it.
 func (ch *change) live() *Item {
@@ -340,7 +341,7 @@ func (c *Container) readOld(ch *change, create bool) error {
 		return nil
 	}
 	var buf [256]byte
-	key := append(keys.AppendPrefix(buf[:0], c.slots[ch.id.slot].key, keys.KindItem), ch.id.suffix...)
+	key := append(keys.AppendPrefix(buf[:0], ch.id.slot.key, keys.KindItem), ch.id.suffix...)
 	if create {
 		snap := c.st.eng.Snapshot()
 		has, err := snap.Has(key)
@@ -453,7 +454,7 @@ func (c *Container) belongs(doc []byte, to *identity) error {
 // prepare makes the new item and both sets of index terms. checked says that the document is known to belong to the
 // identity.
 func (c *Container) prepare(ctx context.Context, ch *change, doc []byte, noIndex, checked bool) error {
-	sl := c.slots[ch.id.slot]
+	sl := ch.id.slot
 	if doc != nil {
 		if !checked {
 			if err := c.belongs(doc, &ch.id); err != nil {
@@ -542,8 +543,8 @@ func ownTTL(doc []byte) int32 {
 }
 
 // unchanged reports whether the item is still as ch.old says. The caller holds the latch.
-func (c *Container) unchanged(sl *slot, ch *change) (bool, error) {
-	if ch.upkeep != sl.head.upkeep() {
+func (c *Container) unchanged(sl *Slot, ch *change) (bool, error) {
+	if !c.current(ch) {
 		return false, nil
 	}
 	if sl.head.LSN == ch.seen {

@@ -1,0 +1,221 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/core/work"
+)
+
+// slotted is an empty container of four slots.
+func slotted(t *testing.T) *Container {
+	t.Helper()
+	ctx, eng, clk := context.Background(), memkv.New(), clock.New()
+	cat, err := catalog.Open(eng, clk, catalog.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cat.CreateDatabase(ctx, "db", catalog.Throughput{}); err != nil {
+		t.Fatal(err)
+	}
+	def, err := cat.CreateContainer(ctx, "db", catalog.Spec{ID: "c",
+		PartitionKey: catalog.PartitionKeyDef{Paths: []string{"/pk"}, Kind: "Hash", Version: 2}}, FirstHead())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bg := work.New(nil)
+	t.Cleanup(bg.Close)
+	c, err := Open(eng, cat, clk, Limits{}, bg).Container(def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// raise gives a container the next version of its map: with the same slots, or with others in their place that know
+// what is stored.
+func raise(t *testing.T, c *Container, others bool) {
+	t.Helper()
+	was := c.Slots()
+	m := *was.m
+	m.MapVersion++
+	next := &Slots{m: &m, all: was.all}
+	if others {
+		again, err := c.st.load(c.Def())
+		if err != nil {
+			t.Fatal(err)
+		}
+		next.all = again.slotList()
+		for _, sl := range next.all {
+			sl.c = c
+		}
+	}
+	if !c.slots.CompareAndSwap(was, next) && others {
+		t.Fatal("the map was changed by somebody else")
+	}
+}
+
+func counted(t *testing.T, pk string, n int64) []byte {
+	t.Helper()
+	d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"i","pk":%q,"n":%d}`, pk, n), doc.JSONOptions{Names: doc.NoSQL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// increment is a write that adds one to an item's n; seen is called each time that it has read the item.
+func increment(t *testing.T, pk string, seen func()) Write {
+	return Write{Kind: Update, PK: PartitionKey{value.StringOf(pk)}, ID: value.StringOf("i"), Update: func(old *Item) (Change, error) {
+		seen()
+		n := int64(0)
+		if old != nil {
+			n = doc.Get(old.Doc, "n").Int()
+		}
+		return Change{Doc: counted(t, pk, n+1)}, nil
+	}}
+}
+
+// A write that has found its slot in one version of the map, and finds another one under the latch, looks for its slot
+// again, reads again what it is decided by, and is done once.
+func TestWritesFollowTheSlotMap(t *testing.T) {
+	ctx := context.Background()
+	for name, write := range map[string]func(c *Container, seen func()) error{
+		"one": func(c *Container, seen func()) error {
+			w := increment(t, "a", seen)
+			res, err := c.Write(ctx, &w)
+			if err == nil && res.Slot != c.Slots().at(res.Slot.Min()) {
+				t.Error("the result names a slot that is no more")
+			}
+			return err
+		},
+		"many": func(c *Container, seen func()) error {
+			other := increment(t, "a", func() {}) // in the same slot, so that they share a commit
+			other.ID, other.Update = value.StringOf("j"), func(*Item) (Change, error) {
+				d, err := doc.FromJSON(nil, []byte(`{"id":"j","pk":"a"}`), doc.JSONOptions{Names: doc.NoSQL})
+				return Change{Doc: d}, err
+			}
+			for _, o := range c.WriteMany(ctx, []Write{increment(t, "a", seen), other}, false) {
+				if o.Err != nil {
+					return o.Err
+				}
+			}
+			return nil
+		},
+		"many in order": func(c *Container, seen func()) error {
+			for _, o := range c.WriteMany(ctx, []Write{increment(t, "a", seen), increment(t, "b", func() {})}, true) {
+				if o.Err != nil {
+					return o.Err
+				}
+			}
+			return nil
+		},
+		"transaction": func(c *Container, seen func()) error {
+			_, _, err := c.WithTx(ctx, PartitionKey{value.StringOf("a")}, func(tx *Tx) error {
+				w := increment(t, "a", seen)
+				_, err := tx.Write(&w)
+				return err
+			})
+			return err
+		},
+	} {
+		for _, others := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, other slots %v", name, others), func(t *testing.T) {
+				c := slotted(t)
+				w := increment(t, "a", func() {})
+				if _, err := c.Write(ctx, &w); err != nil {
+					t.Fatal(err)
+				}
+				runs := 0
+				err := write(c, func() {
+					if runs++; runs == 1 {
+						raise(t, c, others)
+					}
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if runs != 2 {
+					t.Errorf("the item was read %d times, not once under each version", runs)
+				}
+				it, err := c.Read(ctx, PartitionKey{value.StringOf("a")}, value.StringOf("i"))
+				if err != nil || doc.Get(it.Doc, "n").Int() != 2 {
+					t.Errorf("item %+v, %v", it, err)
+				}
+				if err := c.Check(ctx, Watch{Problem: func(p string) { t.Error(p) }}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// Writers and readers go on while the map gets version after version: no write is lost or done twice, and nobody gets an
+// error.
+func TestWritersMeetNewSlotMaps(t *testing.T) {
+	ctx := context.Background()
+	c := slotted(t)
+	const writers, rounds, keys = 6, 120, 8
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for n := range rounds {
+				pk := fmt.Sprint("p", (n+w)%keys)
+				var err error
+				switch n % 3 {
+				case 0:
+					one := increment(t, pk, func() {})
+					_, err = c.Write(ctx, &one)
+				case 1:
+					o := c.WriteMany(ctx, []Write{increment(t, pk, func() {}), increment(t, "also "+pk, func() {})}, n%2 == 0)
+					for i := range o {
+						if o[i].Err != nil {
+							err = o[i].Err
+						}
+					}
+				default:
+					_, _, err = c.WithTx(ctx, PartitionKey{value.StringOf(pk)}, func(tx *Tx) error {
+						one := increment(t, pk, func() {})
+						_, err := tx.Write(&one)
+						return err
+					})
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n%8 == w {
+					raise(t, c, false)
+				}
+				if _, err := c.Read(ctx, PartitionKey{value.StringOf(pk)}, value.StringOf("i")); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	sum := int64(0)
+	for k := range keys {
+		for _, pk := range []string{fmt.Sprint("p", k), fmt.Sprint("also p", k)} {
+			if it, err := c.Read(ctx, PartitionKey{value.StringOf(pk)}, value.StringOf("i")); err == nil {
+				sum += doc.Get(it.Doc, "n").Int()
+			}
+		}
+	}
+	if want := int64(writers * rounds * 4 / 3); sum != want {
+		t.Errorf("%d increments are there, %d were acknowledged", sum, want)
+	}
+	if v := c.Slots().m.MapVersion; v < 10 {
+		t.Errorf("the map came to version %d only", v)
+	}
+	if err := c.Check(ctx, Watch{Problem: func(p string) { t.Error(p) }}); err != nil {
+		t.Error(err)
+	}
+}
