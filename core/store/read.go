@@ -303,11 +303,15 @@ func (v *View) searchNumber(slot *ViewSlot, number uint64) (suffix []byte, err e
 }
 
 // Settle waits until what the item shows is durable.
-func (v *View) Settle(ctx context.Context, slot *ViewSlot, it *Item) error { return slot.waitDurable(ctx, it.LSN) }
+func (v *View) Settle(ctx context.Context, slot *ViewSlot, it *Item) error {
+	return slot.waitDurable(ctx, it.LSN)
+}
 
 // SettleSlot waits until everything that the view shows of a slot is durable, what is absent there too. It costs two atomic
 // loads when it is.
-func (v *View) SettleSlot(ctx context.Context, slot *ViewSlot) error { return slot.await(ctx, slot.seen) }
+func (v *View) SettleSlot(ctx context.Context, slot *ViewSlot) error {
+	return slot.await(ctx, slot.seen)
+}
 
 // LogicalItems returns the number of items of a logical partition.
 func (v *View) LogicalItems(slot *ViewSlot, place, tuple []byte) (int64, error) {
