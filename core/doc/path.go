@@ -2,6 +2,7 @@ package doc
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -38,14 +39,14 @@ func Index(seg string) (int, bool) {
 	if seg == "" || len(seg) > 10 || seg[0] == '0' && len(seg) > 1 {
 		return 0, false
 	}
-	n := 0
+	n := uint64(0)
 	for i := range len(seg) {
 		if seg[i] < '0' || seg[i] > '9' {
 			return 0, false
 		}
-		n = n*10 + int(seg[i]-'0')
+		n = n*10 + uint64(seg[i]-'0')
 	}
-	return n, n < 1<<31
+	return int(n), n <= math.MaxInt32
 }
 
 // Set returns a copy of d in which path holds v. A field that is there keeps its place, a new one goes to the end; objects that
