@@ -4,14 +4,12 @@ import (
 	"context"
 
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/doc"
 	query "github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/graphapi/strategy"
 )
 
 // NewGraph makes a Graph over a container. Containers of every API will do: see KeyMode for what their partition keys mean.
@@ -81,7 +79,7 @@ func isAbsent(err error) bool {
 
 // Find implements Store.
 func (s *containerStore) Find(ctx context.Context, f Find) (Rows, error) {
-	q := &query.Query{Pred: pred(f.Pred), Limit: f.Limit}
+	q := &query.Query{Pred: f.Pred, Limit: f.Limit}
 	if f.PK.IsDefined() {
 		q.PK = s.tuple(f.PK)
 	}
@@ -126,58 +124,4 @@ func (s *containerStore) Update(ctx context.Context, pk, id value.Value, f func(
 		return core.Change{Doc: d, Delete: drop, Keep: d == nil && !drop}, err
 	}})
 	return found, r.Charge, err
-}
-
-// pred translates a predicate. Values of kinds that JSON lacks (an ObjectId, say) are strings to a traversal, so where
-// strings are asked for those kinds must be looked at, too.
-func pred(p *strategy.Pred) *access.Pred {
-	if p == nil {
-		return nil
-	}
-	path := access.NewPath(p.Path...)
-	if p.Element {
-		path = path.Element()
-	}
-	switch p.Op {
-	case strategy.None:
-		return access.None()
-	case strategy.And, strategy.Or:
-		kids := make([]*access.Pred, len(p.Subs))
-		for i, s := range p.Subs {
-			kids[i] = pred(s)
-		}
-		if p.Op == strategy.And {
-			return access.And(kids...)
-		}
-		return access.Or(kids...)
-	case strategy.Eq, strategy.In:
-		return foreign(access.In(path, p.Values...), p.Values, p.Path)
-	case strategy.Prefix:
-		return foreign(access.Prefix(path, p.Values[0].Str()), p.Values, p.Path)
-	case strategy.Range:
-		var vals []value.Value
-		bound := func(b *strategy.Bound) *access.Bound {
-			if b == nil {
-				return nil
-			}
-			vals = append(vals, b.Value)
-			return &access.Bound{Value: b.Value, Inclusive: b.Inclusive}
-		}
-		lo, hi := bound(p.Lo), bound(p.Hi)
-		return foreign(access.Range(path, lo, hi), vals, p.Path)
-	}
-	return access.All()
-}
-
-func foreign(p *access.Pred, vals []value.Value, path []string) *access.Pred {
-	switch path[0] {
-	case fID, fSink, fVertexID, fLabel, fIsEdge: // their kinds are compared as they are stored
-		return p
-	}
-	for _, v := range vals {
-		if v.Kind() == value.String {
-			return access.WithForeign(p)
-		}
-	}
-	return p
 }

@@ -16,12 +16,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/gremlin"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
-	"github.com/orrerydb/orrery/graphapi/strategy"
 )
 
 // Kind says what kind of failure an Error is.
@@ -139,8 +139,8 @@ type Doc struct {
 
 // Find is a look-up.
 type Find struct {
-	PK    value.Value    // Undefined: all partitions
-	Pred  *strategy.Pred // a superset; nil: all
+	PK    value.Value  // Undefined: all partitions
+	Pred  *access.Pred // a superset; nil: all
 	Match func(doc []byte) bool
 	Limit int // a hint: no more are needed than this; 0: none
 	// Shown: the elements are given to the client, so they come in the order in which they were made.

@@ -4,9 +4,9 @@ import (
 	"strconv"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
-	"github.com/orrerydb/orrery/graphapi/strategy"
 )
 
 // get reads one document.
@@ -174,7 +174,7 @@ func labelIn(d []byte, labels []string) bool {
 func (x *exec) adjacent(n *vnode, dir gvalue.Direction, labels []string, mk func(d []byte) (any, error)) (iter, error) {
 	g := x.g
 	if dir == gvalue.OUT {
-		f := Find{Pred: strategy.EqOf(n.id, fVertexID)}
+		f := Find{Pred: access.Eq(access.NewPath(fVertexID), n.id)}
 		if g.mode != KeyID {
 			f.PK = n.pk
 		}
@@ -184,7 +184,7 @@ func (x *exec) adjacent(n *vnode, dir gvalue.Direction, labels []string, mk func
 		}
 		return x.find(f, mk)
 	}
-	f := Find{Pred: strategy.EqOf(n.id, fSink)}
+	f := Find{Pred: access.Eq(access.NewPath(fSink), n.id)}
 	f.Match = func(d []byte) bool {
 		o := value.ObjectOf(d)
 		return o.Get(fIsEdge).Bool() && sameKey(o.Get(fSink), n.id) && sameKey(o.Get(fSinkPartition), n.pk) && labelIn(d, labels)
@@ -287,7 +287,7 @@ func (x *exec) byID(vertices bool, id any) (iter, error) {
 			return nil, nil
 		} // a document that another API wrote may be in another partition
 	}
-	f := Find{Pred: strategy.InOf(stored, fID)}
+	f := Find{Pred: access.In(access.ID, stored...)}
 	f.Match = func(d []byte) bool { return isEdgeDoc(d) != vertices && hasID(d, cands) }
 	return x.find(f, x.maker(vertices))
 }

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/step"
-	"github.com/orrerydb/orrery/graphapi/strategy"
 )
 
 // memStore keeps documents in a map and evaluates look-ups by walking over all of them. It applies the predicate exactly as
@@ -121,35 +121,36 @@ func naturalLess(a, b string) bool {
 	return a < b
 }
 
-func predText(p *strategy.Pred) string {
+func predText(p *access.Pred) string {
 	if p == nil {
 		return "all"
 	}
-	path := strings.Join(p.Path, "/")
-	if p.Element {
-		path = strings.Replace(path, p.Path[0], p.Path[0]+"[]", 1)
+	path := strings.Join(p.Path.Segs, "/")
+	if p.Path.Elements {
+		path = strings.Replace(path, p.Path.Segs[0], p.Path.Segs[0]+"[]", 1)
 	}
 	val := func(v value.Value) string { return string(doc.AppendExtJSON(nil, v, true)) }
 	switch p.Op {
-	case strategy.None:
+	case access.OpNone:
 		return "none"
-	case strategy.And, strategy.Or:
+	case access.OpAnd, access.OpOr:
 		var parts []string
-		for _, s := range p.Subs {
+		for _, s := range p.Kids {
 			parts = append(parts, predText(s))
 		}
-		return map[strategy.Op]string{strategy.And: "and", strategy.Or: "or"}[p.Op] + "(" + strings.Join(parts, ", ") + ")"
-	case strategy.Eq:
-		return path + "=" + val(p.Values[0])
-	case strategy.In:
+		return map[access.Op]string{access.OpAnd: "and", access.OpOr: "or"}[p.Op] + "(" + strings.Join(parts, ", ") + ")"
+	case access.OpIn:
+		if len(p.Vals) == 1 {
+			return path + "=" + val(p.Vals[0])
+		}
 		var vs []string
-		for _, v := range p.Values {
+		for _, v := range p.Vals {
 			vs = append(vs, val(v))
 		}
 		return path + " in " + strings.Join(vs, ",")
-	case strategy.Prefix:
-		return path + "^" + val(p.Values[0])
-	case strategy.Range:
+	case access.OpPrefix:
+		return path + "^" + val(value.StringOf(p.Str))
+	case access.OpRange:
 		s := path
 		if p.Lo != nil {
 			s += map[bool]string{true: ">=", false: ">"}[p.Lo.Inclusive] + val(p.Lo.Value)
@@ -162,31 +163,31 @@ func predText(p *strategy.Pred) string {
 	return "all"
 }
 
-func predHolds(p *strategy.Pred, d []byte) bool {
+func predHolds(p *access.Pred, d []byte) bool {
 	if p == nil {
 		return true
 	}
 	switch p.Op {
-	case strategy.None:
+	case access.OpNone:
 		return false
-	case strategy.And:
-		for _, s := range p.Subs {
+	case access.OpAnd:
+		for _, s := range p.Kids {
 			if !predHolds(s, d) {
 				return false
 			}
 		}
 		return true
-	case strategy.Or:
-		for _, s := range p.Subs {
+	case access.OpOr:
+		for _, s := range p.Kids {
 			if predHolds(s, d) {
 				return true
 			}
 		}
 		return false
-	case strategy.All:
+	case access.OpAll:
 		return true
 	}
-	for _, v := range reach(doc.Value(d), p.Path, p.Element) {
+	for _, v := range reach(doc.Value(d), p.Path.Segs, p.Path.Elements) {
 		if leafHolds(p, v) {
 			return true
 		}
@@ -227,17 +228,17 @@ func compareSimple(a, b value.Value) (int, bool) {
 	return bytes.Compare(a.Bytes(), b.Bytes()), true
 }
 
-func leafHolds(p *strategy.Pred, v value.Value) bool {
+func leafHolds(p *access.Pred, v value.Value) bool {
 	switch p.Op {
-	case strategy.Eq, strategy.In:
-		for _, w := range p.Values {
+	case access.OpIn:
+		for _, w := range p.Vals {
 			if c, ok := compareSimple(v, w); ok && c == 0 {
 				return true
 			}
 		}
 		return false
-	case strategy.Prefix:
-		return v.Kind() == value.String && strings.HasPrefix(v.Str(), p.Values[0].Str())
+	case access.OpPrefix:
+		return v.Kind() == value.String && strings.HasPrefix(v.Str(), p.Str)
 	}
 	if p.Lo != nil {
 		if c, ok := compareSimple(v, p.Lo.Value); !ok || c < 0 || c == 0 && !p.Lo.Inclusive {

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 	"github.com/orrerydb/orrery/graphapi/strategy"
@@ -372,7 +373,7 @@ func (x *exec) findVertices(d *draft, hasLabel bool) ([]any, error) {
 	var it iter
 	var err error
 	var pk value.Value
-	var preds []*strategy.Pred
+	var preds []*access.Pred
 	for _, p := range d.props {
 		sv, e := toValue(p.val, 0)
 		if e != nil {
@@ -387,7 +388,7 @@ func (x *exec) findVertices(d *draft, hasLabel bool) ([]any, error) {
 		preds = append(preds, a.Pred)
 	}
 	if hasLabel && d.label != defaultLabel {
-		preds = append(preds, strategy.EqOf(value.StringOf(d.label), fLabel))
+		preds = append(preds, labelled(d.label))
 	}
 	switch s, ok := idText(d.id); {
 	case d.hasID && ok && pk.IsDefined():
@@ -395,7 +396,7 @@ func (x *exec) findVertices(d *draft, hasLabel bool) ([]any, error) {
 	case d.hasID:
 		it, err = x.byID(true, d.id)
 	default:
-		it, err = x.scan(&selection{vertices: true, pred: strategy.AndOf(preds...)}, pk)
+		it, err = x.scan(&selection{vertices: true, pred: access.And(preds...)}, pk)
 	}
 	if it == nil || err != nil {
 		return nil, err
@@ -590,9 +591,9 @@ func (m *mergeArgs) findEdges(x *exec, t *trav, what *gvalue.Map, d *draft, hasO
 	case d.hasID:
 		it, err = x.byID(false, d.id)
 	default:
-		pred := strategy.EqOf(value.BoolOf(true), fIsEdge)
+		pred := edgesOnly()
 		if d.label != "" {
-			pred = strategy.AndOf(strategy.EqOf(value.StringOf(d.label), fLabel), pred)
+			pred = access.And(labelled(d.label), pred)
 		}
 		it, err = x.scan(&selection{pred: pred}, value.Value{})
 	}

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 	"github.com/orrerydb/orrery/graphapi/strategy"
@@ -25,7 +26,7 @@ func (c *compiler) source(tr *traversal, ins []gvalue.Instruction, first bool) (
 	}
 	sel.pred = a.Pred
 	if !vertices {
-		sel.pred = strategy.AndOf(sel.pred, strategy.EqOf(value.BoolOf(true), fIsEdge))
+		sel.pred = access.And(sel.pred, edgesOnly())
 	}
 	sel.counted = !c.x.paths && c.probes == nil && len(a.Labels) == 0 && onlyCounted(ins[1+a.N:])
 	open := func(x *exec) (iter, error) {
@@ -77,6 +78,13 @@ func (c *compiler) foldEnv(vertices bool) strategy.Env {
 		env.Key = g.pk
 	}
 	return env
+}
+
+// edgesOnly and labelled are what an index is asked for of edges, and of elements with a label.
+func edgesOnly() *access.Pred { return access.Eq(access.NewPath(fIsEdge), value.BoolOf(true)) }
+
+func labelled(label string) *access.Pred {
+	return access.Eq(access.NewPath(fLabel), value.StringOf(label))
 }
 
 // idArgs reads the arguments of V() and E(). One list is opened on a plain graph; on a partitioned one every list is
@@ -174,7 +182,7 @@ func onlyCounted(rest []gvalue.Instruction) bool {
 // selection is what V() or E() with its filters lets pass.
 type selection struct {
 	vertices bool
-	pred     *strategy.Pred
+	pred     *access.Pred
 	tests    []func(x *exec, v any) (bool, error)
 	counted  bool // the elements themselves aren't looked at
 }

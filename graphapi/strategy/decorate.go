@@ -1,3 +1,6 @@
+// Package strategy rewrites a traversal's instructions before they are compiled: decorations that a source asks for
+// (PartitionStrategy, SubgraphStrategy, ReadOnlyStrategy), the infix forms of and() and or(), and the folding of
+// V().hasLabel(..).has(..) into one look-up that an index can answer.
 package strategy
 
 import (

@@ -1,6 +1,7 @@
 package strategy
 
 import (
+	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
@@ -14,8 +15,6 @@ type Env struct {
 	Value func(v any) (sv value.Value, ok bool)
 	// Stored is the stored name of a property key; "" for a key that no stored property can have.
 	Stored func(key string) string
-	// ID makes the stored form of an id; ok is false for what can't be one.
-	ID func(id any) (sv value.Value, ok bool)
 }
 
 // Access is what the filters right after V() or E() allow the look-up to be narrowed to.
@@ -28,7 +27,7 @@ type Access struct {
 	IDs    []any // ids of hasId()
 	HasPKs bool
 	PKs    []value.Value // partitions
-	Pred   *Pred
+	Pred   *access.Pred  // what an index is asked for: a superset of what the filters accept; nil: all
 }
 
 // labelOnly is the label that a document without one has: it can't be looked up.
@@ -120,8 +119,11 @@ func (a *Access) property(key, val any, env Env) {
 	}
 }
 
-func (a *Access) and(p *Pred) {
-	a.Pred = AndOf(a.Pred, p)
+// and narrows the predicate; nil is what can't be asked.
+func (a *Access) and(p *access.Pred) {
+	if p != nil {
+		a.Pred = access.And(a.Pred, p)
+	}
 }
 
 // narrowIDs keeps the ids that were allowed before, too.
@@ -210,7 +212,7 @@ func idsOf(args []any) (ids []any, ok bool) {
 }
 
 // labelPred is what hasLabel(..) asks of the label field; nil when it can't be asked.
-func labelPred(args []any) *Pred {
+func labelPred(args []any) *access.Pred {
 	var vs []value.Value
 	for _, x := range args {
 		if p, ok := x.(*gvalue.P); ok {
@@ -225,86 +227,67 @@ func labelPred(args []any) *Pred {
 		}
 		vs = append(vs, value.StringOf(s))
 	}
-	return InOf(vs, "label")
+	return access.In(access.NewPath("label"), vs...)
 }
 
-// propertyPred asks for a property in both stored forms: the vertex's [{_value}] and the plain field.
-func propertyPred(key string, val any, env Env) *Pred {
+// propertyPred asks for a property in both stored forms: the vertex's [{_value}] and the plain field. Values of kinds that
+// JSON lacks (an ObjectId, say) are strings to a traversal, so where strings are asked for those kinds are looked at, too.
+func propertyPred(key string, val any, env Env) *access.Pred {
 	name := env.Stored(key)
 	if name == "" {
 		return nil
 	}
-	one := leaf(val, env)
-	if one == nil {
+	test := testOf(val, env)
+	if test == nil {
 		return nil
 	}
-	at := func(element bool, path ...string) *Pred {
-		p := *one
-		p.Element, p.Path = element, path
-		if p.Op == And || p.Op == Or {
-			return nil
-		}
-		return &p
+	p := test(access.NewPath(name))
+	if env.Vertices {
+		p = access.Or(test(access.NewPath(name, "_value").Element()), test(access.NewPath(name).Element()))
 	}
-	if !env.Vertices {
-		return at(false, name)
-	}
-	p := OrOf(at(true, name, "_value"), at(true, name))
 	return p
 }
 
-// leaf is the test of a value without its path; nil when an index can't be asked for it.
-func leaf(val any, env Env) *Pred {
+// testOf is the test of a value, for any path; nil when an index can't be asked for it.
+func testOf(val any, env Env) func(at access.Path) *access.Pred {
 	p, ok := val.(*gvalue.P)
 	if !ok {
 		p = &gvalue.P{Op: "eq", Args: []any{val}}
 	}
-	values := func(args []any) ([]value.Value, bool) {
-		var vs []value.Value
-		for _, x := range args {
-			v, ok := env.Value(x)
-			if !ok || !isScalar(v) {
-				return nil, false
-			}
-			vs = append(vs, v)
-		}
-		return vs, true
-	}
-	vs, ok := values(p.Args)
-	switch p.Op {
-	case "eq", "within", "lt", "lte", "gt", "gte", "inside", "between", "startingWith":
-		if !ok || len(vs) == 0 && p.Op != "within" {
+	var vs []value.Value
+	text := false
+	for _, x := range p.Args {
+		v, ok := env.Value(x)
+		if !ok || !isScalar(v) {
 			return nil
 		}
+		vs, text = append(vs, v), text || v.Kind() == value.String
+	}
+	test := comparison(p.Op, vs)
+	if test == nil || !text {
+		return test
+	}
+	return func(at access.Path) *access.Pred { return access.WithForeign(test(at)) }
+}
+
+// comparison is testOf for a predicate by its name.
+func comparison(op string, vs []value.Value) func(at access.Path) *access.Pred {
+	var lo, hi *access.Bound
+	switch {
+	case op == "eq" && len(vs) > 0, op == "within":
+		return func(at access.Path) *access.Pred { return access.In(at, vs...) }
+	case op == "startingWith" && len(vs) == 1 && vs[0].Kind() == value.String:
+		return func(at access.Path) *access.Pred { return access.Prefix(at, vs[0].Str()) }
+	case (op == "lt" || op == "lte") && len(vs) > 0:
+		hi = &access.Bound{Value: vs[0], Inclusive: op == "lte"}
+	case (op == "gt" || op == "gte") && len(vs) > 0:
+		lo = &access.Bound{Value: vs[0], Inclusive: op == "gte"}
+	case (op == "between" || op == "inside") && len(vs) == 2:
+		lo, hi = &access.Bound{Value: vs[0], Inclusive: op == "between"}, &access.Bound{Value: vs[1]}
 	default:
 		return nil
 	}
-	switch p.Op {
-	case "eq":
-		return &Pred{Op: Eq, Values: vs}
-	case "within":
-		return InOf(vs)
-	case "startingWith":
-		return &Pred{Op: Prefix, Values: vs}
-	}
-	for _, v := range vs {
-		if v.Kind() == value.Decimal { // ordered by the core's collation, which is ours only for the other scalars
-			return nil
-		}
-	}
-	r := &Pred{Op: Range}
-	switch p.Op {
-	case "lt", "lte":
-		r.Hi = &Bound{vs[0], p.Op == "lte"}
-	case "gt", "gte":
-		r.Lo = &Bound{vs[0], p.Op == "gte"}
-	default:
-		if len(vs) != 2 {
-			return nil
-		}
-		r.Lo, r.Hi = &Bound{vs[0], p.Op == "between"}, &Bound{vs[1], false}
-	}
-	return r
+	return func(at access.Path) *access.Pred { return access.Range(at, lo, hi) }
 }
 
 func isScalar(v value.Value) bool {
