@@ -75,3 +75,20 @@ func BenchmarkGraph(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkShortPage is the first elements, in creation order, of a graph with 2,000.
+func BenchmarkShortPage(b *testing.B) {
+	_, g := coreGraph(b, "empty")
+	manyVertices(b, g, 2000)
+	for _, script := range []string{"g.V().limit(10)", "g.V().has('text','is 3').limit(10)", "g.V().next()", "g.V()"} {
+		b.Run(script, func(b *testing.B) {
+			b.ReportAllocs()
+			req := &step.Request{Script: script}
+			for b.Loop() {
+				if _, err := step.Run(context.Background(), g, req, func(any, int64) error { return nil }); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

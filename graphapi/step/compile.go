@@ -1,6 +1,7 @@
 package step
 
 import (
+	"math"
 	"strings"
 
 	"github.com/orrerydb/orrery/graphapi/gremlin"
@@ -22,6 +23,7 @@ type compiler struct {
 	probes    *[]*probe // of a profiled traversal
 	text      string    // of the script
 	config    *strategy.Config
+	want      int // how many results of the request's traversal are taken; 0: all
 }
 
 // inst is an instruction with the modulators that follow it.
@@ -147,9 +149,6 @@ const maxTop = 10_000
 
 // topOf is how many traversers are wanted of an order() that rest follows; 0: all.
 func topOf(mods, rest []gvalue.Instruction) int {
-	if len(rest) == 0 || len(rest[0].Args) == 0 || rest[0].Op != "limit" && rest[0].Op != "range" {
-		return 0
-	}
 	for _, m := range mods {
 		for _, a := range m.Args {
 			if a == gvalue.Shuffle {
@@ -157,11 +156,28 @@ func topOf(mods, rest []gvalue.Instruction) int {
 			}
 		}
 	}
-	n, ok := toInt(rest[0].Args[len(rest[0].Args)-1])
-	if _, local := rest[0].Args[0].(gvalue.Scope); !ok || local || n < 1 || n > maxTop {
+	if len(rest) == 0 {
 		return 0
 	}
-	return int(n)
+	if n, ok := upTo(rest[0]); ok && n <= maxTop {
+		return n
+	}
+	return 0
+}
+
+// upTo is the upper bound of a limit() or range() over traversers; ok is false for other steps, and without a bound.
+func upTo(in gvalue.Instruction) (n int, ok bool) {
+	if in.Op != "limit" && in.Op != "range" || len(in.Args) == 0 {
+		return 0, false
+	}
+	if _, local := in.Args[0].(gvalue.Scope); local {
+		return 0, false
+	}
+	hi, ok := toInt(in.Args[len(in.Args)-1])
+	if !ok || hi < 1 || hi > math.MaxInt32 {
+		return 0, false
+	}
+	return int(hi), true
 }
 
 // startSteps may begin a traversal of the source.

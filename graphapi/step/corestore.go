@@ -84,7 +84,7 @@ func (s *containerStore) Find(ctx context.Context, f Find) (Rows, error) {
 		q.PK = s.tuple(f.PK)
 	}
 	if f.Match != nil {
-		q.Match = func(it *core.Item) (bool, error) { return f.Match(it.Doc), nil }
+		q.Match = func(it *core.Item) (bool, error) { return f.Match(it.Doc) }
 	}
 	if f.Shown {
 		q.Shown = query.Creation

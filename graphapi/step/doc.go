@@ -139,10 +139,12 @@ type Doc struct {
 
 // Find is a look-up.
 type Find struct {
-	PK    value.Value  // Undefined: all partitions
-	Pred  *access.Pred // a superset; nil: all
-	Match func(doc []byte) bool
-	Limit int // a hint: no more are needed than this; 0: none
+	PK   value.Value  // Undefined: all partitions
+	Pred *access.Pred // a superset; nil: all
+	// Match is the exact filter; nil: all. The document is valid during the call.
+	Match func(doc []byte) (bool, error)
+	// Limit is how many documents are taken at most; more may be given. 0: all.
+	Limit int
 	// Shown: the elements are given to the client, so they come in the order in which they were made.
 	Shown bool
 }

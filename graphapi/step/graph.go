@@ -61,15 +61,20 @@ func (x *exec) find(f Find, mk func(d []byte) (any, error)) (*rowIter, error) {
 	return it, nil
 }
 
+// seen counts a document that a look-up has read.
+func (x *exec) seen(d []byte) error {
+	x.stats.Items++
+	x.ops.items++
+	x.ops.bytes += int64(len(d))
+	return x.tick()
+}
+
 func (it *rowIter) next(x *exec) (any, bool, error) {
 	for it.rows != nil && it.rows.Next() {
-		x.stats.Items++
-		if err := x.tick(); err != nil {
+		d := it.rows.Doc()
+		if err := x.seen(d); err != nil {
 			return nil, false, err
 		}
-		d := it.rows.Doc()
-		x.ops.items++
-		x.ops.bytes += int64(len(d))
 		v, err := it.make(d)
 		if err != nil {
 			return nil, false, err
@@ -178,16 +183,17 @@ func (x *exec) adjacent(n *vnode, dir gvalue.Direction, labels []string, mk func
 		if g.mode != KeyID {
 			f.PK = n.pk
 		}
-		f.Match = func(d []byte) bool {
+		f.Match = func(d []byte) (bool, error) {
 			o := value.ObjectOf(d)
-			return o.Get(fIsEdge).Bool() && sameKey(o.Get(fVertexID), n.id) && labelIn(d, labels)
+			return o.Get(fIsEdge).Bool() && sameKey(o.Get(fVertexID), n.id) && labelIn(d, labels), nil
 		}
 		return x.find(f, mk)
 	}
 	f := Find{Pred: access.Eq(access.NewPath(fSink), n.id)}
-	f.Match = func(d []byte) bool {
+	f.Match = func(d []byte) (bool, error) {
 		o := value.ObjectOf(d)
-		return o.Get(fIsEdge).Bool() && sameKey(o.Get(fSink), n.id) && sameKey(o.Get(fSinkPartition), n.pk) && labelIn(d, labels)
+		return o.Get(fIsEdge).Bool() && sameKey(o.Get(fSink), n.id) && sameKey(o.Get(fSinkPartition), n.pk) &&
+			labelIn(d, labels), nil
 	}
 	return x.find(f, mk)
 }
@@ -288,7 +294,7 @@ func (x *exec) byID(vertices bool, id any) (iter, error) {
 		} // a document that another API wrote may be in another partition
 	}
 	f := Find{Pred: access.In(access.ID, stored...)}
-	f.Match = func(d []byte) bool { return isEdgeDoc(d) != vertices && hasID(d, cands) }
+	f.Match = func(d []byte) (bool, error) { return isEdgeDoc(d) != vertices && hasID(d, cands), nil }
 	return x.find(f, x.maker(vertices))
 }
 

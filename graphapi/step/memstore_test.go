@@ -88,7 +88,11 @@ func (m *memStore) Find(_ context.Context, f step.Find) (step.Rows, error) {
 	if f.PK.IsDefined() {
 		what += " pk=" + string(doc.AppendExtJSON(nil, f.PK, true))
 	}
-	m.note(what + " " + predText(f.Pred))
+	what += " " + predText(f.Pred)
+	if f.Limit > 0 {
+		what += " limit " + strconv.Itoa(f.Limit)
+	}
+	m.note(what)
 	var keys []string
 	for k := range m.docs {
 		keys = append(keys, k)
@@ -100,7 +104,12 @@ func (m *memStore) Find(_ context.Context, f step.Find) (step.Rows, error) {
 		if f.PK.IsDefined() && string(doc.AppendExtJSON(nil, m.keyOf(d), true)) != string(doc.AppendExtJSON(nil, f.PK, true)) {
 			continue
 		}
-		if predHolds(f.Pred, d) && (f.Match == nil || f.Match(d)) {
+		if !predHolds(f.Pred, d) || f.Limit > 0 && len(r.docs) >= f.Limit {
+			continue
+		}
+		if ok, err := f.Match(d); err != nil {
+			return nil, err
+		} else if ok {
 			r.docs = append(r.docs, d)
 		}
 	}

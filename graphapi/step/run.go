@@ -3,6 +3,7 @@ package step
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ func Run(ctx context.Context, g *Graph, req *Request, emit func(v any, bulk int6
 	}()
 	c := &compiler{x: x, binds: req.Bindings, text: req.Script}
 	if req.Bytecode != nil {
-		return x.stats, clean(c.run(req.Bytecode, x.emitter(emit)))
+		return x.stats, clean(c.run(req.Bytecode, 0, x.emitter(emit)))
 	}
 	if req.Cosmos && len(req.Script) > serviceScript {
 		return x.stats, errf(Parse, "The script is longer than %d bytes", serviceScript)
@@ -223,10 +224,10 @@ func (c *compiler) assigned(expr any) (any, error) {
 func (c *compiler) statement(expr any, emit func(v any, bulk int64) error) error {
 	switch e := expr.(type) {
 	case *gvalue.Bytecode:
-		return c.run(e, emit)
+		return c.run(e, 0, emit)
 	case *gremlin.SubQuery:
 		if e.Name == "toList" {
-			return c.run(e.Code, emit)
+			return c.run(e.Code, 0, emit)
 		}
 		v, err := c.subQuery(e)
 		if err != nil || e.Name == "iterate" {
@@ -278,7 +279,7 @@ func (c *compiler) subQuery(q *gremlin.SubQuery) (any, error) {
 		return []any{}, nil
 	}
 	paths, side := c.x.paths, c.x.side
-	err := c.run(q.Code, func(v any, bulk int64) error {
+	err := c.run(q.Code, int(max(0, min(want, math.MaxInt32))), func(v any, bulk int64) error {
 		for range bulk {
 			if err := c.x.hold(v); err != nil {
 				return err
@@ -318,8 +319,8 @@ func (c *compiler) subQuery(q *gremlin.SubQuery) (any, error) {
 	return out, nil
 }
 
-// run compiles a root traversal and pulls all its results.
-func (c *compiler) run(b *gvalue.Bytecode, emit func(v any, bulk int64) error) error {
+// run compiles a root traversal and pulls all its results; want is how many emit takes before it ends the run, 0 all.
+func (c *compiler) run(b *gvalue.Bytecode, want int, emit func(v any, bulk int64) error) error {
 	outer := c.config
 	c.config = &strategy.Config{}
 	defer func() { c.config = outer }()
@@ -347,6 +348,7 @@ func (c *compiler) run(b *gvalue.Bytecode, emit func(v any, bulk int64) error) e
 		return errf(Compile, "The traversal has no steps")
 	}
 	x.paths = x.paths || needsPaths(ins)
+	c.want = want // after resolve, which may run other traversals
 	tr, err := c.compile(ins, true)
 	if err != nil {
 		return err

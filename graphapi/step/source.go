@@ -28,6 +28,7 @@ func (c *compiler) source(tr *traversal, ins []gvalue.Instruction, first bool) (
 	if !vertices {
 		sel.pred = access.And(sel.pred, edgesOnly())
 	}
+	sel.limit = c.taken(ins[1+a.N:])
 	sel.counted = !c.x.paths && c.probes == nil && len(a.Labels) == 0 && onlyCounted(ins[1+a.N:])
 	open := func(x *exec) (iter, error) {
 		switch {
@@ -174,6 +175,26 @@ func withKeys(g *Graph, ids []any, pks []value.Value, has bool) []any {
 	return out
 }
 
+// oneForOne are the steps that give one result for each traverser, with the modulators of those steps.
+var oneForOne = map[string]bool{"as": true, "by": true, "elementMap": true, "id": true, "identity": true, "label": true,
+	"propertyMap": true, "valueMap": true, "with": true}
+
+// taken is how many of the elements that V() or E() gives are taken at most, given the steps behind it; 0: all.
+//
+// Example: of g.V().as('a').valueMap().limit(5) five are.
+func (c *compiler) taken(rest []gvalue.Instruction) int {
+	for _, in := range rest {
+		if !oneForOne[in.Op] {
+			n, _ := upTo(in)
+			return n
+		}
+	}
+	if c.depth > 1 { // a nested traversal: its parent says how many
+		return 0
+	}
+	return c.want
+}
+
 // onlyCounted reports whether all that is done with what V() or E() gives is to count it.
 func onlyCounted(rest []gvalue.Instruction) bool {
 	return len(rest) > 0 && rest[0].Op == "count" && len(rest[0].Args) == 0
@@ -185,6 +206,7 @@ type selection struct {
 	pred     *access.Pred
 	tests    []func(x *exec, v any) (bool, error)
 	counted  bool // the elements themselves aren't looked at
+	limit    int  // how many are taken at most; 0: all
 }
 
 func (s *selection) holds(x *exec, v any) (bool, error) {
@@ -205,35 +227,41 @@ func (x *exec) selected(s *selection, ids []any) (iter, error) {
 	return &filterIter{it: it, sel: s}, nil
 }
 
-// scan looks up all elements of one kind in a partition, or in all, that pass. The tests see an element over bytes that the
-// look-up owns; only what passes is copied.
+// scan looks up all elements of one kind in a partition, or in all, that pass.
 func (x *exec) scan(s *selection, pk value.Value) (iter, error) {
+	mk := x.maker(s.vertices)
+	if s.counted {
+		mk = func([]byte) (any, error) { return true, nil }
+	}
+	return x.find(Find{PK: pk, Pred: s.pred, Match: x.matcher(s), Limit: s.limit, Shown: !s.counted}, mk)
+}
+
+// matcher is the exact filter of a scan. The tests see an element over bytes that the look-up owns; only what passes is
+// copied.
+func (x *exec) matcher(s *selection) func(d []byte) (bool, error) {
+	if len(s.tests) == 0 {
+		return func(d []byte) (bool, error) { return isEdgeDoc(d) != s.vertices, nil }
+	}
 	var v vnode
 	var e enode
-	g := x.g
-	mk := func(d []byte) (any, error) {
-		if len(s.tests) > 0 {
-			var el any
-			if s.vertices {
-				g.fillVertex(&v, d)
-				el = &v.Vertex
-			} else {
-				g.fillEdge(&e, d)
-				el = &e.Edge
-			}
-			if ok, err := s.holds(x, el); !ok || err != nil {
-				return nil, err
-			}
+	return func(d []byte) (bool, error) {
+		if isEdgeDoc(d) == s.vertices {
+			return false, nil
 		}
-		switch {
-		case s.counted:
-			return true, nil
-		case s.vertices:
-			return g.newVertex(copyOf(d)), nil
+		var el any
+		if s.vertices {
+			x.g.fillVertex(&v, d)
+			el = &v.Vertex
+		} else {
+			x.g.fillEdge(&e, d)
+			el = &e.Edge
 		}
-		return g.newEdge(copyOf(d)), nil
+		ok, err := s.holds(x, el)
+		if ok || err != nil {
+			return ok, err
+		}
+		return false, x.seen(d)
 	}
-	return x.find(Find{PK: pk, Pred: s.pred, Match: func(d []byte) bool { return isEdgeDoc(d) != s.vertices }, Shown: !s.counted}, mk)
 }
 
 // filterIter drops what doesn't pass.
