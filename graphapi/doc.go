@@ -5,7 +5,7 @@
 // it gets the service's answers (200 with an empty list, untyped GraphSON, error texts in the service's layout). Every other
 // client is a TinkerPop client and gets Gremlin Server's.
 //
-// The way of a request:
+// The way of a request, which is one message.Request from its frame to its last step:
 //
 //	conn.read     reads a frame, splits it into mime type and body         frame.go, conn.go
 //	codec         decodes the body to a message.Request                    graphbinary, graphson

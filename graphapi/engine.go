@@ -7,6 +7,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/step"
 )
 
@@ -50,8 +51,9 @@ func (e *engineGraphs) OpenGraph(ctx context.Context, n GraphName, create bool) 
 	if g != nil && g.rid == c.RID() { // not dropped and made anew
 		return g, nil
 	}
-	g = &engineGraph{core: e.core, rid: c.RID(), graph: step.NewGraph(c, e.core.Clock())}
+	g = &engineGraph{rid: c.RID(), graph: step.NewGraph(c, e.core.Clock())}
 	rid := c.RID()
+	g.graph.ChargeTo(e.core.Budget())
 	g.graph.ShareClaims(&e.claims, string(rid[:]))
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -80,21 +82,13 @@ func (e *engineGraphs) create(ctx context.Context, n GraphName) (*core.Container
 
 // engineGraph runs evaluations with package step.
 type engineGraph struct {
-	core  *core.Engine
 	rid   [8]byte
 	graph *step.Graph
 }
 
 // Evaluate implements Graph.
-func (g *engineGraph) Evaluate(ctx context.Context, e *Evaluation, emit func(v any, bulk int64) error) (float64, error) {
-	req := step.Request{Script: e.Script, Bytecode: e.Bytecode, Bindings: e.Bindings, Cosmos: e.Service}
-	req.Options.EvaluationTimeout, req.Budget = e.Timeout, g.core.Budget()
-	if e.Tokens {
-		req.Options.MaterializeProperties = "tokens"
-	}
-	stats, err := step.Run(ctx, g.graph, &req, emit)
-	e.Items, e.Writes = stats.Items, stats.Writes
-	return stats.Charge, err
+func (g *engineGraph) Evaluate(ctx context.Context, r *message.Request, emit func(v any, bulk int64) error) (step.Stats, error) {
+	return step.Run(ctx, g.graph, r, emit)
 }
 
 // stepKinds maps the engine's kinds of failure.

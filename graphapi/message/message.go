@@ -3,6 +3,8 @@
 package message
 
 import (
+	"time"
+
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
@@ -28,12 +30,23 @@ const (
 	MaxDepth            = 250     // levels of nesting in a request or a result
 )
 
-// Request is one message of a client.
+// Request is one request of a client on its whole way: a codec reads what the client wrote, the door reads of the arguments
+// what is to be evaluated and how, and the evaluation runs that.
 type Request struct {
+	// As the client wrote it.
 	ID        gvalue.UUID
 	Op        string
 	Processor string
 	Args      *gvalue.Map // String keys
+
+	// What is evaluated. Who embeds the server sets these alone.
+	Script   string
+	Bytecode *gvalue.Bytecode // nil: Script
+	Bindings map[string]any
+	Source   string        // the traversal source that g stands for
+	Timeout  time.Duration // ends the evaluation; 0: none. A traversal's own is used when it is shorter
+	Tokens   bool          // elements carry id and label only (materializeProperties = tokens)
+	Service  bool          // the service's flavour and limits (64 KB of script)
 }
 
 // String returns a String argument; ok is false when it is absent, null or of another type.

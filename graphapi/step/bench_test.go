@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/step"
 )
 
@@ -16,7 +17,7 @@ func BenchmarkGraph(b *testing.B) {
 	ctx := context.Background()
 	run := func(b *testing.B, script string, binds map[string]any) {
 		n := 0
-		_, err := step.Run(ctx, g, &step.Request{Script: script, Bindings: binds}, func(v any, bulk int64) error {
+		_, err := step.Run(ctx, g, &message.Request{Script: script, Bindings: binds}, func(v any, bulk int64) error {
 			n++
 			if x, ok := v.(*gvalue.Vertex); ok {
 				x.Props()
@@ -83,7 +84,7 @@ func BenchmarkShortPage(b *testing.B) {
 	for _, script := range []string{"g.V().limit(10)", "g.V().has('text','is 3').limit(10)", "g.V().next()", "g.V()"} {
 		b.Run(script, func(b *testing.B) {
 			b.ReportAllocs()
-			req := &step.Request{Script: script}
+			req := &message.Request{Script: script}
 			for b.Loop() {
 				if _, err := step.Run(context.Background(), g, req, func(any, int64) error { return nil }); err != nil {
 					b.Fatal(err)

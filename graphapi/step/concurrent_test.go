@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/step"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestConcurrentRequests(t *testing.T) {
 	_, g := coreGraph(t, "modern")
 	w := &world{t: t, g: g}
-	w.run(&step.Request{Script: w.script("modern")}, false)
+	w.run(&message.Request{Script: w.script("modern")}, false)
 	scripts := map[string]string{
 		"g.V().has('name', within({'marko', 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'})).values('age')":        "29\n",
 		"g.inject({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}).intersect({10}).unfold()":                                     "10\n",
@@ -39,7 +40,7 @@ func TestConcurrentRequests(t *testing.T) {
 			for range 10 {
 				for s, want := range scripts {
 					own := &world{t: t, g: g}
-					if got := own.run(&step.Request{Script: s, Bindings: map[string]any{"x": int32(1)}}, false); got != want {
+					if got := own.run(&message.Request{Script: s, Bindings: map[string]any{"x": int32(1)}}, false); got != want {
 						select {
 						case errs <- fmt.Sprintf("%s\ngot  %s\nwant %s", s, got, want):
 						default:
@@ -63,7 +64,7 @@ func TestOrderForgets(t *testing.T) {
 	for i := range 6000 {
 		fmt.Fprintf(&b, ",%d", i*7919%6000)
 	}
-	got := (&world{t: t, g: g}).run(&step.Request{Script: "g.inject([" + b.String()[1:] + "]).unfold().order().by(desc).limit(3)"}, false)
+	got := (&world{t: t, g: g}).run(&message.Request{Script: "g.inject([" + b.String()[1:] + "]).unfold().order().by(desc).limit(3)"}, false)
 	if got != "5999\n5998\n5997\n" {
 		t.Errorf("got %s", got)
 	}
@@ -87,7 +88,7 @@ func TestLimits(t *testing.T) {
 	} {
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		_, err := step.Run(ctx, w.g, &step.Request{Script: c.script, Options: step.Options{EvaluationTimeout: 500 * time.Millisecond}},
+		_, err := step.Run(ctx, w.g, &message.Request{Script: c.script, Timeout: 500 * time.Millisecond},
 			func(any, int64) error { return nil })
 		cancel()
 		if err == nil || !strings.HasPrefix(errText(err), c.want) && !(c.want == "memory" && strings.HasPrefix(errText(err), "timeout")) {
@@ -103,12 +104,12 @@ func TestLimits(t *testing.T) {
 func TestTokens(t *testing.T) {
 	w := &world{t: t}
 	w.load("modern")
-	for _, opt := range []step.Options{{MaterializeProperties: "tokens"}, {}} {
+	for _, tokens := range []bool{true, false} {
 		script := "g.V(1).fold()"
-		if opt.MaterializeProperties == "" {
+		if !tokens {
 			script = "g.with('materializeProperties', 'tokens').V(1).fold()"
 		}
-		_, err := step.Run(context.Background(), w.g, &step.Request{Script: script, Options: opt}, func(v any, _ int64) error {
+		_, err := step.Run(context.Background(), w.g, &message.Request{Script: script, Tokens: tokens}, func(v any, _ int64) error {
 			if p := v.([]any)[0].(*gvalue.Vertex).Props(); len(p) != 0 {
 				t.Errorf("%s gives %d properties", script, len(p))
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/step"
 )
 
@@ -72,7 +73,7 @@ func scriptsOnCore(t *testing.T, file string) {
 		c, g := coreGraph(t, name)
 		w.g = g
 		if s := w.script(name); s != "" {
-			if out := w.run(&step.Request{Script: s}, false); strings.Contains(out, "error") {
+			if out := w.run(&message.Request{Script: s}, false); strings.Contains(out, "error") {
 				t.Fatalf("load %s: %s", name, out)
 			}
 		}
@@ -114,7 +115,7 @@ func scriptsOnCore(t *testing.T, file string) {
 }
 
 func (w *world) checkOnCore(t *testing.T, args, input, want string) {
-	req := &step.Request{Script: input, Cosmos: strings.Contains(args, "cosmos")}
+	req := &message.Request{Script: input, Service: strings.Contains(args, "cosmos")}
 	for strings.HasPrefix(req.Script, ":bind ") {
 		line, rest, _ := strings.Cut(req.Script, "\n")
 		name, val, _ := strings.Cut(strings.TrimPrefix(line, ":bind "), " = ")

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/orrerydb/orrery/graphapi/step"
+	"github.com/orrerydb/orrery/graphapi/message"
 )
 
 // V() and E() give elements as they were made, also those that a label or property selects.
@@ -16,7 +16,7 @@ func TestCreationOrder(t *testing.T) {
 		var vertices, even, edges []string
 		for n := range 60 {
 			i := n * 37 % 60
-			out := w.run(&step.Request{Script: fmt.Sprintf("g.addV('v').property('id','v%d').property('region','p%d').property('even',%v)", i, i%3, i%2 == 0)}, false)
+			out := w.run(&message.Request{Script: fmt.Sprintf("g.addV('v').property('id','v%d').property('region','p%d').property('even',%v)", i, i%3, i%2 == 0)}, false)
 			if strings.Contains(out, "error") {
 				t.Fatal(out)
 			}
@@ -25,7 +25,7 @@ func TestCreationOrder(t *testing.T) {
 				even = append(even, fmt.Sprintf("v%d", i))
 			}
 			if n > 0 {
-				w.run(&step.Request{Script: fmt.Sprintf("g.V('v%d').addE('e').to(g.V('%s')).property('id','e%[1]d')", i, vertices[0])}, false)
+				w.run(&message.Request{Script: fmt.Sprintf("g.V('v%d').addE('e').to(g.V('%s')).property('id','e%[1]d')", i, vertices[0])}, false)
 				edges = append(edges, fmt.Sprintf("e%d", i))
 			}
 		}
@@ -47,7 +47,7 @@ func TestCreationOrder(t *testing.T) {
 					}
 				}
 			}
-			out := w.run(&step.Request{Script: script}, false)
+			out := w.run(&message.Request{Script: script}, false)
 			at := 0
 			for _, id := range want {
 				i := strings.Index(out[at:], id)

@@ -14,14 +14,12 @@ package step
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/gremlin"
-	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
 // Kind says what kind of failure an Error is.
@@ -70,27 +68,6 @@ func (e *Error) ServiceText() string {
 
 func errf(k Kind, format string, args ...any) *Error {
 	return &Error{Kind: k, Msg: fmt.Sprintf(format, args...)}
-}
-
-// Options are the settings of a request that concern its evaluation.
-type Options struct {
-	// EvaluationTimeout ends the traversal with a Timeout error; 0 means none. A traversal's own with('evaluationTimeout', ..)
-	// is used when it is shorter.
-	EvaluationTimeout time.Duration
-	// MaterializeProperties is "" or "all" for whole elements, "tokens" for id and label only.
-	MaterializeProperties string
-}
-
-// Request is one evaluation: a script or bytecode.
-type Request struct {
-	Script   string
-	Bytecode *gvalue.Bytecode
-	Bindings map[string]any
-	Options  Options
-	// Budget is what the evaluation's memory is charged to; nil: only the number of values that it keeps is bounded.
-	Budget *budget.Budget
-	// Cosmos asks for the service's limits (64 KB of script).
-	Cosmos bool
 }
 
 // Stats is what a request cost.
@@ -169,6 +146,7 @@ type Graph struct {
 
 	claims *EdgeClaims
 	scope  string // of the graph's ids among the claims
+	budget *budget.Budget
 }
 
 // NewGraphOn makes a Graph over any Store; see NewGraph for a container.
@@ -181,3 +159,7 @@ func NewGraphOn(s Store, c *clock.Clock) *Graph {
 	}
 	return g
 }
+
+// ChargeTo has the memory of the graph's evaluations charged to b; without it only the number of values that one keeps is
+// bounded. Call it before the first evaluation.
+func (g *Graph) ChargeTo(b *budget.Budget) { g.budget = b }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/step"
 )
 
@@ -21,7 +22,7 @@ func TestEdgeIDIsTakenOnce(t *testing.T) {
 	g.ShareClaims(&claims, "g")
 	other.ShareClaims(&claims, "g")
 	w := &world{t: t, g: g}
-	if out := w.run(&step.Request{Script: modern}, false); out == "" {
+	if out := w.run(&message.Request{Script: modern}, false); out == "" {
 		t.Fatal("not loaded")
 	}
 	ctx := context.Background()
@@ -32,7 +33,7 @@ func TestEdgeIDIsTakenOnce(t *testing.T) {
 			for _, graph := range []*step.Graph{g, other} {
 				wg.Go(func() {
 					s := fmt.Sprintf("g.V(%d).addE('x').to(__.V(1)).property(id, 'e%d')", source, round)
-					_, err := step.Run(ctx, graph, &step.Request{Script: s}, func(any, int64) error { return nil })
+					_, err := step.Run(ctx, graph, &message.Request{Script: s}, func(any, int64) error { return nil })
 					switch {
 					case err == nil:
 						added.Add(1)
@@ -52,7 +53,7 @@ func TestEdgeIDIsTakenOnce(t *testing.T) {
 				refused.Load(),
 			)
 		}
-		if got := w.run(&step.Request{Script: fmt.Sprintf("g.E('e%d').count()", round)}, false); got != "1\n" {
+		if got := w.run(&message.Request{Script: fmt.Sprintf("g.E('e%d').count()", round)}, false); got != "1\n" {
 			t.Fatalf("%s edges have the id", got)
 		}
 	}

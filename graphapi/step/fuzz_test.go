@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/step"
 )
 
@@ -34,7 +35,7 @@ func FuzzRun(f *testing.F) {
 		w := &world{t: t}
 		w.load("modern")
 		start, n := time.Now(), 0
-		_, err := step.Run(context.Background(), w.g, &step.Request{Script: src, Options: step.Options{EvaluationTimeout: 200 * time.Millisecond}},
+		_, err := step.Run(context.Background(), w.g, &message.Request{Script: src, Timeout: 200 * time.Millisecond},
 			func(any, int64) error { n++; return nil })
 		var se *step.Error
 		var ce *status.Error

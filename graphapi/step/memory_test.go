@@ -9,6 +9,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/step"
 )
 
@@ -20,7 +21,7 @@ func TestMemoryIsCharged(t *testing.T) {
 	text := strings.Repeat("x", 1000)
 	for i := range 100 {
 		w.run(
-			&step.Request{
+			&message.Request{
 				Script: fmt.Sprintf(
 					"g.addV('v').property(id, %d).property('n', %d).property('t', '%s').as('a').addE('e').to('a')",
 					i,
@@ -43,10 +44,11 @@ func TestMemoryIsCharged(t *testing.T) {
 			if small {
 				b = budget.New(64<<20, 20_000)
 			}
+			w.g.ChargeTo(b)
 			_, err := step.Run(
 				context.Background(),
 				w.g,
-				&step.Request{Script: script, Budget: b},
+				&message.Request{Script: script},
 				func(any, int64) error { return nil },
 			)
 			if status.Is(err, status.MemoryLimit) != small || err != nil && !small {
@@ -68,10 +70,11 @@ func TestMemoryIsGivenBackOnTheWay(t *testing.T) {
 		"g.V().repeat(both().simplePath()).until(loops().is(5)).count()",
 		"g.inject(1).repeat(union(identity(), constant(1)).tail(5)).times(3000)",
 	} {
+		w.g.ChargeTo(budget.New(64<<20, 200_000))
 		_, err := step.Run(
 			context.Background(),
 			w.g,
-			&step.Request{Script: script, Budget: budget.New(64<<20, 200_000)},
+			&message.Request{Script: script},
 			func(any, int64) error { return nil },
 		)
 		if err != nil {
@@ -86,14 +89,14 @@ func TestCancelled(t *testing.T) {
 	w.load("modern")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	script := &step.Request{Script: "g.inject(1).repeat(identity())"}
+	script := &message.Request{Script: "g.inject(1).repeat(identity())"}
 	if _, err := step.Run(ctx, w.g, script, func(any, int64) error { return nil }); !status.Is(
 		err,
 		status.Unavailable,
 	) {
 		t.Errorf("cancelled: %v", err)
 	}
-	script.Options.EvaluationTimeout = 1
+	script.Timeout = 1
 	_, err := step.Run(context.Background(), w.g, script, func(any, int64) error { return nil })
 	if e := (*step.Error)(nil); !errors.As(err, &e) || e.Kind != step.Timeout {
 		t.Errorf("out of time: %v", err)
@@ -121,7 +124,7 @@ func TestSortIsCancelled(t *testing.T) {
 	for i := range list {
 		list[i] = int64(i * 7919 % len(list))
 	}
-	req := &step.Request{Script: "g.inject(x).order(local)", Bindings: map[string]any{"x": list}}
+	req := &message.Request{Script: "g.inject(x).order(local)", Bindings: map[string]any{"x": list}}
 	none := func(any, int64) error { return nil }
 	if _, err := step.Run(&fading{Context: context.Background(), end: 1 << 30}, w.g, req, none); err != nil {
 		t.Fatal(err)

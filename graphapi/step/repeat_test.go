@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/orrerydb/orrery/graphapi/step"
+	"github.com/orrerydb/orrery/graphapi/message"
 )
 
 // bodies are traversals that look at all traversers of a round together; end shows what is left behind.
@@ -49,11 +49,11 @@ func TestRepeatIsItsBodyManyTimes(t *testing.T) {
 		for _, start := range []string{"g.V(1)", "g.V()", "g.V(1, 4)"} {
 			for n := 1; n <= 4; n++ {
 				got := w.run(
-					&step.Request{Script: fmt.Sprintf("%s.repeat(%s).times(%d).%s", start, b.body, n, b.end)},
+					&message.Request{Script: fmt.Sprintf("%s.repeat(%s).times(%d).%s", start, b.body, n, b.end)},
 					false,
 				)
 				want := w.run(
-					&step.Request{
+					&message.Request{
 						Script: fmt.Sprintf(
 							"%s.%s.%s",
 							start,

@@ -10,6 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/graphapi/gremlin"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/strategy"
 )
 
@@ -18,14 +19,13 @@ const serviceScript = 64 << 10
 
 // Run evaluates a request and hands its results to emit, one value bulk times. An error is an *Error, or a *status.Error of
 // the core; what was emitted and written before it stays. emit's own errors end the run and are returned as they are.
-func Run(ctx context.Context, g *Graph, req *Request, emit func(v any, bulk int64) error) (stats Stats, err error) {
-	if req.Options.EvaluationTimeout > 0 {
+func Run(ctx context.Context, g *Graph, req *message.Request, emit func(v any, bulk int64) error) (stats Stats, err error) {
+	if req.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, req.Options.EvaluationTimeout)
+		ctx, cancel = context.WithTimeout(ctx, req.Timeout)
 		defer cancel()
 	}
-	x := &exec{ctx: ctx, g: g, cosmos: req.Cosmos, tokens: req.Options.MaterializeProperties == "tokens",
-		mem: memory{budget: req.Budget}}
+	x := &exec{ctx: ctx, g: g, cosmos: req.Service, tokens: req.Tokens, mem: memory{budget: g.budget}}
 	defer func() {
 		x.closeAll()
 		stats = x.stats
@@ -34,7 +34,7 @@ func Run(ctx context.Context, g *Graph, req *Request, emit func(v any, bulk int6
 	if req.Bytecode != nil {
 		return x.stats, clean(c.run(req.Bytecode, 0, x.emitter(emit)))
 	}
-	if req.Cosmos && len(req.Script) > serviceScript {
+	if req.Service && len(req.Script) > serviceScript {
 		return x.stats, errf(Parse, "The script is longer than %d bytes", serviceScript)
 	}
 	s, err := g.plans.Parse(req.Script, func(n string) bool { _, ok := req.Bindings[n]; return ok })

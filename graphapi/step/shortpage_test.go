@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/step"
 )
 
@@ -14,7 +15,7 @@ import (
 func manyVertices(t testing.TB, g *step.Graph, n int) {
 	t.Helper()
 	for i := range n {
-		req := &step.Request{Script: "g.addV(l).property('id',id).property('text',t)",
+		req := &message.Request{Script: "g.addV(l).property('id',id).property('text',t)",
 			Bindings: map[string]any{"l": fmt.Sprintf("l%d", i%2), "id": fmt.Sprintf("v%d", i), "t": fmt.Sprintf("is %d", i%10)}}
 		if _, err := step.Run(context.Background(), g, req, func(any, int64) error { return nil }); err != nil {
 			t.Fatal(err)
@@ -29,7 +30,7 @@ func TestShortPageCost(t *testing.T) {
 	manyVertices(t, g, 600)
 	cost := func(script string) (float64, string) {
 		var out []string
-		stats, err := step.Run(context.Background(), g, &step.Request{Script: script}, func(v any, _ int64) error {
+		stats, err := step.Run(context.Background(), g, &message.Request{Script: script}, func(v any, _ int64) error {
 			out = append(out, gvalue.Text(v))
 			return nil
 		})

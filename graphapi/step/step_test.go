@@ -16,6 +16,7 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/step"
 )
 
@@ -72,7 +73,7 @@ func (w *world) load(name string) string {
 	}
 	w.g = step.NewGraphOn(w.store, clock.Fake(frozen))
 	if script := w.script(name); script != "" {
-		if out := w.run(&step.Request{Script: script}, false); strings.Contains(out, "error") {
+		if out := w.run(&message.Request{Script: script}, false); strings.Contains(out, "error") {
 			w.t.Fatalf("load %s: %s", name, out)
 		}
 	}
@@ -80,7 +81,7 @@ func (w *world) load(name string) string {
 	return ""
 }
 
-func (w *world) run(req *step.Request, sorted bool) string {
+func (w *world) run(req *message.Request, sorted bool) string {
 	var lines []string
 	_, err := step.Run(context.Background(), w.g, req, func(v any, bulk int64) error {
 		for range bulk {
@@ -129,9 +130,9 @@ func TestScripts(t *testing.T) {
 		w.load("modern")
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			w.t = t
-			req := &step.Request{Script: d.Input, Cosmos: d.HasArg("cosmos")}
+			req := &message.Request{Script: d.Input, Service: d.HasArg("cosmos")}
 			if d.HasArg("tokens") {
-				req.Options.MaterializeProperties = "tokens"
+				req.Tokens = true
 			}
 			for strings.HasPrefix(req.Script, ":bind ") {
 				line, rest, _ := strings.Cut(req.Script, "\n")
@@ -177,7 +178,7 @@ func TestScripts(t *testing.T) {
 func literal(t *testing.T, w *world, s string) any {
 	var out any
 	n := 0
-	_, err := step.Run(context.Background(), w.g, &step.Request{Script: "g.inject(" + s + ")"}, func(v any, _ int64) error {
+	_, err := step.Run(context.Background(), w.g, &message.Request{Script: "g.inject(" + s + ")"}, func(v any, _ int64) error {
 		out = v
 		n++
 		return nil
