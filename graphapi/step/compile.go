@@ -23,7 +23,8 @@ type compiler struct {
 	probes    *[]*probe // of a profiled traversal
 	text      string    // of the script
 	config    *strategy.Config
-	want      int // how many results of the request's traversal are taken; 0: all
+	all       bool // all results of the traversal that is compiled are read, and their order counts
+	want      int  // how many results of the request's traversal are taken; 0: all
 }
 
 // inst is an instruction with the modulators that follow it.
@@ -33,6 +34,8 @@ type inst struct {
 	mods []gvalue.Instruction
 	tr   *traversal // what the step will be added to
 	root bool       // it is the first step of the request's traversal
+	// inOrder: all that the step gives is read, and its order counts.
+	inOrder bool
 }
 
 // def is one step of the language: how many arguments it takes (max -1: any number), the modulators that belong to it, and
@@ -101,6 +104,8 @@ func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int
 	if c.steps++; c.steps > maxSteps {
 		return 0, errf(Compile, "The traversal has more than %d steps", maxSteps)
 	}
+	all := c.all
+	defer func() { c.all = all }()
 	switch op {
 	case "V", "E":
 		return c.source(tr, ins, first)
@@ -125,7 +130,8 @@ func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int
 		return 0, errf(Compile, "The step %s() is called with %d argument(s)", op, len(in.args))
 	}
 	mods, labels, n := modulators(ins[1:], d.mods)
-	in.mods = mods
+	in.mods, in.inOrder = mods, c.inOrder(ins[1+n:])
+	c.all = in.inOrder && handsOn[op]
 	s, err := d.build(c, in)
 	if err != nil {
 		return 0, err

@@ -98,9 +98,10 @@ func (s *containerStore) Find(ctx context.Context, f Find) (Rows, error) {
 
 type containerRows struct{ r *query.Rows }
 
-func (r containerRows) Next() bool  { return r.r.Next() }
-func (r containerRows) Doc() []byte { return r.r.Item().Doc }
-func (r containerRows) Err() error  { return r.r.Err() }
+func (r containerRows) Next() bool   { return r.r.Next() }
+func (r containerRows) Doc() []byte  { return r.r.Item().Doc }
+func (r containerRows) Made() uint64 { return r.r.Made() }
+func (r containerRows) Err() error   { return r.r.Err() }
 func (r containerRows) Close() float64 {
 	c := r.r.Stats().Charge()
 	r.r.Close()

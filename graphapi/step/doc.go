@@ -130,6 +130,8 @@ type Find struct {
 type Rows interface {
 	Next() bool
 	Doc() []byte
+	// Made is the place of the present document in the order in which documents were made.
+	Made() uint64
 	Err() error
 	Close() (charge float64)
 }

@@ -69,10 +69,27 @@ func (x *exec) seen(d []byte) error {
 	return x.tick()
 }
 
+// document gives the next document; it is valid until the one after it.
+func (it *rowIter) document(x *exec) (d []byte, ok bool, err error) {
+	if it.rows == nil {
+		return nil, false, nil
+	}
+	if it.rows.Next() {
+		d = it.rows.Doc()
+		return d, true, x.seen(d)
+	}
+	err = it.rows.Err()
+	it.close()
+	if err != nil {
+		return nil, false, x.cause(err)
+	}
+	return nil, false, nil
+}
+
 func (it *rowIter) next(x *exec) (any, bool, error) {
-	for it.rows != nil && it.rows.Next() {
-		d := it.rows.Doc()
-		if err := x.seen(d); err != nil {
+	for {
+		d, ok, err := it.document(x)
+		if !ok || err != nil {
 			return nil, false, err
 		}
 		v, err := it.make(d)
@@ -83,15 +100,6 @@ func (it *rowIter) next(x *exec) (any, bool, error) {
 			return v, true, nil
 		}
 	}
-	if it.rows == nil {
-		return nil, false, nil
-	}
-	err := it.rows.Err()
-	it.close()
-	if err != nil {
-		return nil, false, x.cause(err)
-	}
-	return nil, false, nil
 }
 
 func (it *rowIter) close() {
@@ -176,7 +184,7 @@ func labelIn(d []byte, labels []string) bool {
 }
 
 // adjacent gives the edges of v in one direction (OUT or IN), each as mk makes it.
-func (x *exec) adjacent(n *vnode, dir gvalue.Direction, labels []string, mk func(d []byte) (any, error)) (iter, error) {
+func (x *exec) adjacent(n *vnode, dir gvalue.Direction, labels []string, mk func(d []byte) (any, error)) (*rowIter, error) {
 	g := x.g
 	if dir == gvalue.OUT {
 		f := Find{Pred: access.Eq(access.NewPath(fVertexID), n.id)}
@@ -199,37 +207,48 @@ func (x *exec) adjacent(n *vnode, dir gvalue.Direction, labels []string, mk func
 }
 
 // edgesOf gives v's edges; BOTH gives the outgoing ones first.
-func (x *exec) edgesOf(v *gvalue.Vertex, dir gvalue.Direction, labels []string) (iter, error) {
-	return x.around(v, dir, labels, func(gvalue.Direction) func(d []byte) (any, error) {
-		return func(d []byte) (any, error) { return x.g.newEdge(copyOf(d)), nil }
-	})
+func (x *exec) edgesOf(v *gvalue.Vertex, w *walk) (iter, error) {
+	own := func(d []byte) (any, error) { return x.g.newEdge(d), nil }
+	return x.around(v, w, func(n *vnode, dir gvalue.Direction) (iter, error) { return x.edges(n, dir, w, x.maker(false), own) })
 }
 
 // neighbours gives the vertices at the other end of v's edges.
-func (x *exec) neighbours(v *gvalue.Vertex, dir gvalue.Direction, labels []string) (iter, error) {
-	return x.around(v, dir, labels, func(dir gvalue.Direction) func(d []byte) (any, error) {
-		return func(d []byte) (any, error) {
-			w, err := x.endOf(d, dir)
-			if w == nil || err != nil {
+func (x *exec) neighbours(v *gvalue.Vertex, w *walk) (iter, error) {
+	return x.around(v, w, func(n *vnode, dir gvalue.Direction) (iter, error) {
+		end := func(d []byte) (any, error) {
+			u, err := x.endOf(d, dir)
+			if u == nil || err != nil {
 				return nil, err
 			}
-			return w, nil
+			return u, nil
 		}
+		return x.edges(n, dir, w, end, nil)
 	})
 }
 
-func (x *exec) around(v *gvalue.Vertex, dir gvalue.Direction, labels []string,
-	mk func(dir gvalue.Direction) func(d []byte) (any, error)) (iter, error) {
+// edges gives the edges of a vertex in one direction, each as mk makes it. For own see inOrder.
+func (x *exec) edges(n *vnode, dir gvalue.Direction, w *walk, mk, own func(d []byte) (any, error)) (iter, error) {
+	it, err := x.adjacent(n, dir, w.labels, mk)
+	switch {
+	case err != nil:
+		return nil, err
+	case !w.inOrder:
+		return it, nil
+	}
+	return &inOrder{edges: it, own: own}, nil
+}
+
+func (x *exec) around(v *gvalue.Vertex, w *walk, one func(n *vnode, dir gvalue.Direction) (iter, error)) (iter, error) {
 	n, err := x.node(v)
 	if n == nil || err != nil {
 		return nil, err
 	}
-	if dir != gvalue.BOTH {
-		return x.adjacent(n, dir, labels, mk(dir))
+	if w.dir != gvalue.BOTH {
+		return one(n, w.dir)
 	}
 	return &multiIter{list: []func() (iter, error){
-		func() (iter, error) { return x.adjacent(n, gvalue.OUT, labels, mk(gvalue.OUT)) },
-		func() (iter, error) { return x.adjacent(n, gvalue.IN, labels, mk(gvalue.IN)) },
+		func() (iter, error) { return one(n, gvalue.OUT) },
+		func() (iter, error) { return one(n, gvalue.IN) },
 	}}, nil
 }
 

@@ -61,6 +61,7 @@ func (m *memStore) keyOf(d []byte) value.Value {
 type memRows struct {
 	docs [][]byte
 	cur  []byte
+	n    uint64
 }
 
 func (r *memRows) Next() bool {
@@ -69,11 +70,13 @@ func (r *memRows) Next() bool {
 	}
 	r.cur = append(r.cur[:0], r.docs[0]...) // one buffer: whoever keeps a document must copy it
 	r.docs = r.docs[1:]
+	r.n++
 	return true
 }
 
-func (r *memRows) Doc() []byte { return r.cur }
-func (r *memRows) Err() error  { return nil }
+func (r *memRows) Doc() []byte  { return r.cur }
+func (r *memRows) Made() uint64 { return r.n }
+func (r *memRows) Err() error   { return nil }
 func (r *memRows) Close() float64 {
 	for i := range r.cur {
 		r.cur[i] = 0xEE

@@ -348,7 +348,7 @@ func (c *compiler) run(b *gvalue.Bytecode, want int, emit func(v any, bulk int64
 		return errf(Compile, "The traversal has no steps")
 	}
 	x.paths = x.paths || needsPaths(ins)
-	c.want = want // after resolve, which may run other traversals
+	c.want, c.all = want, want == 0 // after resolve, which may run other traversals
 	tr, err := c.compile(ins, true)
 	if err != nil {
 		return err

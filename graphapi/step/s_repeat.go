@@ -66,10 +66,10 @@ func (c *compiler) repeat(tr *traversal, ins []gvalue.Instruction) (int, error) 
 	if len(args) != 1 {
 		return 0, in.argErr("a traversal is expected")
 	}
-	outer := c.bodyDepth
-	c.bodyDepth = c.depth + 1
+	outer, all := c.bodyDepth, c.all
+	c.bodyDepth, c.all = c.depth+1, c.inOrder(ins[i+1:])
 	body, err := c.child(in, args[0])
-	c.bodyDepth = outer
+	c.bodyDepth, c.all = outer, all
 	if err != nil {
 		return 0, err
 	}
@@ -124,6 +124,9 @@ func belongsToNext(ins []gvalue.Instruction, s *repeatStep) bool {
 
 func (c *compiler) repeatMod(s *repeatStep, m gvalue.Instruction, first bool) error {
 	in := &inst{op: m.Op, args: m.Args}
+	all := c.all
+	c.all = false // a condition is true at its first result
+	defer func() { c.all = all }()
 	switch m.Op {
 	case "times":
 		if len(m.Args) != 1 {

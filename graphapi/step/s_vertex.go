@@ -11,6 +11,13 @@ var stepDirections = map[string]gvalue.Direction{
 	"outV": gvalue.OUT, "inV": gvalue.IN, "bothV": gvalue.BOTH,
 }
 
+// walk is which edges of a vertex are followed.
+type walk struct {
+	dir     gvalue.Direction
+	labels  []string // none: any
+	inOrder bool     // as they were made
+}
+
 // buildWalk makes out in both outE inE bothE, and to(direction, ..), toE(direction, ..).
 func buildWalk(c *compiler, in *inst) (step, error) {
 	dir, args, edges := stepDirections[in.op], in.args, len(in.op) > 2 && in.op[len(in.op)-1] == 'E'
@@ -28,16 +35,16 @@ func buildWalk(c *compiler, in *inst) (step, error) {
 	if len(args) > 0 && len(labels) == 0 { // out(null) follows no edge
 		return &filterStep{f: func(*exec, *trav) (bool, error) { return false, nil }}, nil
 	}
-	name := in.op
+	name, w := in.op, &walk{dir: dir, labels: labels, inOrder: in.inOrder}
 	return &flatStep{f: func(x *exec, t *trav) (iter, error) {
 		v, ok := t.v.(*gvalue.Vertex)
 		if !ok {
 			return nil, errf(Runtime, "The step %s() can only be applied to a Vertex, not to a %s", name, typeName(t.v))
 		}
 		if edges {
-			return x.edgesOf(v, dir, labels)
+			return x.edgesOf(v, w)
 		}
-		return x.neighbours(v, dir, labels)
+		return x.neighbours(v, w)
 	}}, nil
 }
 

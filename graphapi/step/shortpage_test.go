@@ -15,8 +15,8 @@ import (
 func manyVertices(t testing.TB, g *step.Graph, n int) {
 	t.Helper()
 	for i := range n {
-		req := &message.Request{Script: "g.addV(l).property('id',id).property('text',t)",
-			Bindings: map[string]any{"l": fmt.Sprintf("l%d", i%2), "id": fmt.Sprintf("v%d", i), "t": fmt.Sprintf("is %d", i%10)}}
+		binds := map[string]any{"l": fmt.Sprintf("l%d", i%2), "id": fmt.Sprintf("v%d", i), "t": fmt.Sprintf("is %d", i%10)}
+		req := &message.Request{Script: "g.addV(l).property('id',id).property('text',t)", Bindings: binds}
 		if _, err := step.Run(context.Background(), g, req, func(any, int64) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
