@@ -19,7 +19,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 	"github.com/orrerydb/orrery/graphapi/message"
-	"github.com/orrerydb/orrery/graphapi/step"
+	"github.com/orrerydb/orrery/graphapi/traversal/run"
 )
 
 const (
@@ -59,9 +59,9 @@ func (f *fakeGraphs) OpenGraph(_ context.Context, n GraphName, create bool) (Gra
 	return &fakeGraph{name: n, srv: f}, nil
 }
 
-func (g *fakeGraph) Evaluate(ctx context.Context, e *message.Request, emit func(any, int64) error) (step.Stats, error) {
+func (g *fakeGraph) Evaluate(ctx context.Context, e *message.Request, emit func(any, int64) error) (run.Stats, error) {
 	charge, err := g.evaluate(ctx, e, emit)
-	return step.Stats{Charge: charge}, err
+	return run.Stats{Charge: charge}, err
 }
 
 func (g *fakeGraph) evaluate(ctx context.Context, e *message.Request, emit func(any, int64) error) (float64, error) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 	"github.com/orrerydb/orrery/graphapi/message"
-	"github.com/orrerydb/orrery/graphapi/step"
+	"github.com/orrerydb/orrery/graphapi/traversal/run"
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
@@ -14,7 +14,7 @@ import (
 type observed struct {
 	observe.Request
 	req   *message.Request // nil: it evaluates nothing
-	did   step.Stats
+	did   run.Stats
 	began time.Time
 	done  bool
 }
@@ -49,7 +49,7 @@ func (o *observed) evaluates(r *message.Request) {
 }
 
 // evaluated says what that has read and written.
-func (o *observed) evaluated(did step.Stats) {
+func (o *observed) evaluated(did run.Stats) {
 	if o != nil {
 		o.did = did
 	}

@@ -121,8 +121,8 @@ func FuzzBytecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	for i := range 4 {
-		run(f, graphs, defaultGraph, message.Request{Script: fmt.Sprintf("g.addV('person').property(id, %d).property('name', 'marko').property('age', %d)", i, i)})
-		run(f, graphs, defaultGraph, message.Request{Script: fmt.Sprintf("g.V(0).addE('knows').to(V(%d)).property('w', 0.5)", i)})
+		evaluate(f, graphs, defaultGraph, message.Request{Script: fmt.Sprintf("g.addV('person').property(id, %d).property('name', 'marko').property('age', %d)", i, i)})
+		evaluate(f, graphs, defaultGraph, message.Request{Script: fmt.Sprintf("g.V(0).addE('knows').to(V(%d)).property('w', 0.5)", i)})
 	}
 	allowed := map[kind]bool{kindCompile: true, kindRuntime: true, kindUnsupported: true, kindTimeout: true, kindFail: true, kindMemory: true, kindConflict: true}
 	f.Fuzz(func(t *testing.T, seed int64) {

@@ -14,7 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/graphapi/message"
-	"github.com/orrerydb/orrery/graphapi/step"
+	"github.com/orrerydb/orrery/graphapi/traversal/run"
 	"github.com/orrerydb/orrery/internal/admit"
 	"github.com/orrerydb/orrery/internal/observe"
 )
@@ -51,7 +51,7 @@ type GraphName struct{ Database, Graph string }
 // Graph evaluates requests on one graph. It calls emit for every result in order; an error of emit ends the evaluation and
 // is returned. Safe for concurrent use.
 type Graph interface {
-	Evaluate(ctx context.Context, r *message.Request, emit func(v any, bulk int64) error) (step.Stats, error)
+	Evaluate(ctx context.Context, r *message.Request, emit func(v any, bulk int64) error) (run.Stats, error)
 }
 
 // Opener finds graphs. With create a missing one is made, as a plain graph without partition key; otherwise a missing one is

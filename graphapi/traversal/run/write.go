@@ -1,0 +1,568 @@
+package run
+
+import (
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+)
+
+// stored is one value of a vertex property on its way to the stored form.
+type stored struct {
+	val, id, meta value.Value
+}
+
+// propertyIDs hands out ids for property values, drawing the randomness for several at a time.
+type propertyIDs struct {
+	x   *exec
+	buf []byte
+}
+
+func (p *propertyIDs) next(want int) value.Value {
+	if len(p.buf) < 16 {
+		p.buf = make([]byte, 16*max(want, 1))
+		p.x.g.clock.Random(p.buf)
+	}
+	var u uuid.UUID
+	copy(u[:], p.buf)
+	p.buf = p.buf[16:]
+	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80
+	b, _ := u.MarshalText()
+	return value.StringBytes(b)
+}
+
+// apply changes the values of one key as property(cardinality, key, value) says.
+func (s *propSet) apply(vals []stored, ids *propertyIDs, want int) ([]stored, error) {
+	if s.val == nil { // null removes a single property and adds nothing to a list
+		if s.card == gvalue.ListCard || s.card == gvalue.SetCard {
+			return vals, nil
+		}
+		return nil, nil
+	}
+	v, err := toValue(s.val, 0)
+	if err != nil {
+		return nil, err
+	}
+	n := stored{val: v}
+	if len(s.metas) > 0 {
+		if n.meta, err = metaOf(value.Value{}, s.metas); err != nil {
+			return nil, err
+		}
+	}
+	switch s.card {
+	case gvalue.ListCard:
+		n.id = ids.next(want)
+		return append(vals, n), nil
+	case gvalue.SetCard:
+		for i := range vals {
+			if equal(fromValue(vals[i].val), s.val) {
+				if len(s.metas) > 0 {
+					vals[i].meta, err = metaOf(vals[i].meta, s.metas)
+				}
+				return vals, err
+			}
+		}
+		n.id = ids.next(want)
+		return append(vals, n), nil
+	}
+	n.id = ids.next(want)
+	return []stored{n}, nil
+}
+
+// metaOf sets meta-properties in a _meta object.
+func metaOf(old value.Value, metas []gvalue.Property) (value.Value, error) {
+	b, at := openDoc(nil)
+	for it := old.Iter(); it.Next(); {
+		keep := true
+		for _, m := range metas {
+			keep = keep && m.Key != string(it.Key())
+		}
+		if keep {
+			b = append(b, it.Element()...)
+		}
+	}
+	for i, m := range metas {
+		last := true
+		for _, later := range metas[i+1:] {
+			last = last && later.Key != m.Key
+		}
+		if m.Value == nil || !last {
+			continue
+		}
+		v, err := toValue(m.Value, 0)
+		if err != nil {
+			return value.Value{}, err
+		}
+		b = doc.AppendElement(b, m.Key, v)
+	}
+	return value.ObjectOf(closeDoc(b, at)), nil
+}
+
+// appendStored appends the field of a vertex property: [{_value, id, _meta}, ..].
+func appendStored(dst []byte, name string, vals []stored) []byte {
+	if len(vals) == 0 {
+		return dst
+	}
+	if k := vals[0].val.Kind(); name == "ttl" && len(vals) == 1 && (k == value.Int32 || k == value.Int64) {
+		return doc.AppendElement(dst, name, vals[0].val) // the time to live is read from the document itself
+	}
+	dst = append(append(append(dst, 0x04), name...), 0)
+	dst, arr := openDoc(dst)
+	for i, s := range vals {
+		dst = append(dst, 0x03)
+		dst = append(strconv.AppendInt(dst, int64(i), 10), 0)
+		var at int
+		dst, at = openDoc(dst)
+		dst = doc.AppendElement(dst, fValue, s.val)
+		dst = doc.AppendElement(dst, fPropID, s.id)
+		if s.meta.Kind() == value.Object && len(s.meta.Bytes()) > 5 {
+			dst = doc.AppendElement(dst, fMeta, s.meta)
+		}
+		dst = closeDoc(dst, at)
+	}
+	return closeDoc(dst, arr)
+}
+
+// valuesOf reads the values of a vertex's stored field. Values of other APIs get an id, as they are about to be rewritten.
+func valuesOf(field value.Value, ids *propertyIDs) []stored {
+	if !field.IsDefined() {
+		return nil
+	}
+	var out []stored
+	eachValue(field, func(_ int, val, id, meta value.Value) bool {
+		if !id.IsDefined() {
+			id = ids.next(1)
+		}
+		out = append(out, stored{val, id, meta})
+		return true
+	})
+	return out
+}
+
+// keyOfDraft takes the partition key property out of a draft vertex.
+func (x *exec) keyOfDraft(d *draft) (value.Value, error) {
+	var pk value.Value
+	rest := d.props[:0:0]
+	for _, p := range d.props {
+		if p.key != x.g.pk {
+			rest = append(rest, p)
+			continue
+		}
+		v, err := toValue(p.val, 0)
+		if err != nil {
+			return pk, err
+		}
+		pk = v
+	}
+	d.props = rest
+	switch pk.Kind() {
+	case value.Undefined, value.Null:
+		return pk, errf(Runtime, "Cannot add a vertex where the partition key property has value 'null'.")
+	case value.String, value.Bool, value.Int32, value.Int64, value.Double:
+		return pk, nil
+	}
+	return pk, errf(Runtime, "The partition key property must be a string, a number or a boolean")
+}
+
+// createVertex writes a new vertex.
+func (x *exec) createVertex(d *draft) (*gvalue.Vertex, error) {
+	id, kept, err := x.newID(d, "Vertex")
+	if err != nil {
+		return nil, err
+	}
+	if x.g.mode == KeyOther {
+		return nil, errf(Unsupported, "Vertices can't be added to a container with a hierarchical partition key")
+	}
+	pk := id
+	b, at := openDoc(make([]byte, 0, 128+96*len(d.props)))
+	b = doc.AppendElement(b, fID, id)
+	b = doc.AppendElement(b, fIDValue, kept)
+	b = doc.AppendElement(b, fLabel, value.StringOf(d.label))
+	switch x.g.mode {
+	case KeyProperty:
+		if pk, err = x.keyOfDraft(d); err != nil {
+			return nil, err
+		}
+		b = doc.AppendElement(b, x.g.pkSto, pk)
+	case KeySystem:
+		b = doc.AppendElement(b, fKey, id)
+	}
+	ids := &propertyIDs{x: x}
+	for i := range d.props {
+		if earlier(d.props[:i], d.props[i].key) {
+			continue
+		}
+		var vals []stored
+		for j := i; j < len(d.props); j++ {
+			if d.props[j].key != d.props[i].key {
+				continue
+			}
+			if vals, err = d.props[j].apply(vals, ids, len(d.props)); err != nil {
+				return nil, err
+			}
+		}
+		b = appendStored(b, storedKey(d.props[i].key), vals)
+	}
+	b = closeDoc(b, at)
+	if err := x.create(pk, id, b); err != nil {
+		return nil, err
+	}
+	return x.g.newVertex(b), nil
+}
+
+func earlier(ps []propSet, key string) bool {
+	for i := range ps {
+		if ps[i].key == key {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *exec) create(pk, id value.Value, b []byte) error {
+	if err := x.tick(); err != nil {
+		return err
+	}
+	charge, err := x.g.store.Create(x.ctx, pk, id, b)
+	if err != nil {
+		return x.cause(err)
+	}
+	x.stats.Charge += charge
+	x.stats.Writes++
+	return nil
+}
+
+// createEdge writes a new edge into the logical partition of its out-vertex.
+func (x *exec) createEdge(d *draft, out, in *vnode) (*gvalue.Edge, error) {
+	id, kept, err := x.newID(d, "Edge")
+	if err != nil {
+		return nil, err
+	}
+	if x.g.mode == KeyOther {
+		return nil, errf(Unsupported, "Edges can't be added to a container with a hierarchical partition key")
+	}
+	pk, own, named := out.pk, "", d.hasID && d.id != nil && x.g.freeEdgeIDs()
+	if named {
+		own = id.Str()
+		if s := x.g.storedEdgeID(own, out.id); s != own {
+			if !kept.IsDefined() {
+				kept = id
+			}
+			id = value.StringOf(s)
+		}
+	}
+	b, at := openDoc(make([]byte, 0, 256+48*len(d.props)))
+	b = doc.AppendElement(b, fID, id)
+	b = doc.AppendElement(b, fIDValue, kept)
+	b = doc.AppendElement(b, fLabel, value.StringOf(d.label))
+	switch x.g.mode {
+	case KeyProperty:
+		b = doc.AppendElement(b, x.g.pkSto, pk)
+	case KeySystem:
+		b = doc.AppendElement(b, fKey, pk)
+	case KeyID:
+		pk = id
+	}
+	for i, p := range d.props {
+		if x.g.mode == KeyProperty && p.key == x.g.pk {
+			if v, err := toValue(p.val, 0); err != nil || !sameKey(v, pk) {
+				return nil, errf(Runtime, "The inserted edge has a partition property, but the property value is different from that of the source vertex.")
+			}
+			continue
+		}
+		if p.card == gvalue.ListCard || p.card == gvalue.SetCard || len(p.metas) > 0 {
+			return nil, errf(Runtime, "Edge properties have one value and no meta-properties")
+		}
+		last := true
+		for _, q := range d.props[i+1:] {
+			last = last && q.key != p.key
+		}
+		if p.val == nil || !last {
+			continue
+		}
+		v, err := toValue(p.val, 0)
+		if err != nil {
+			return nil, err
+		}
+		b = doc.AppendElement(b, storedKey(p.key), v)
+	}
+	b = doc.AppendElement(b, fSink, in.id)
+	b = doc.AppendElement(b, fSinkIDValue, value.ObjectOf(in.doc).Get(fIDValue))
+	b = doc.AppendElement(b, fSinkLabel, value.StringOf(in.Label))
+	b = doc.AppendElement(b, fSinkPartition, in.pk)
+	b = doc.AppendElement(b, fVertexID, out.id)
+	b = doc.AppendElement(b, fVertexIDValue, value.ObjectOf(out.doc).Get(fIDValue))
+	b = doc.AppendElement(b, fVertexLabel, value.StringOf(out.Label))
+	b = doc.AppendElement(b, fIsEdge, value.BoolOf(true))
+	b = closeDoc(b, at)
+	if named {
+		err = x.createNamedEdge(own, pk, id, b)
+	} else {
+		err = x.create(pk, id, b)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return x.g.newEdge(b), nil
+}
+
+// update rewrites one document; f gets the present bytes.
+func (x *exec) update(pk, id value.Value, f func(old []byte) (doc []byte, drop bool, err error)) (found bool, err error) {
+	if err := x.tick(); err != nil {
+		return false, err
+	}
+	found, charge, err := x.g.store.Update(x.ctx, pk, id, f)
+	if err != nil {
+		return false, x.cause(err)
+	}
+	x.stats.Charge += charge
+	if found {
+		x.stats.Writes++
+	}
+	return found, nil
+}
+
+// rewrite copies a document with some fields replaced (in place) or added (at the end). A field whose append function
+// gives nothing is removed.
+func rewrite(old []byte, fields map[string]func(dst []byte, cur value.Value) ([]byte, error), order []string) ([]byte, error) {
+	b, at := openDoc(make([]byte, 0, len(old)+128))
+	seen := map[string]bool{}
+	var err error
+	for it := value.ObjectOf(old).Iter(); it.Next(); {
+		f, ok := fields[string(it.Key())]
+		if !ok {
+			b = append(b, it.Element()...)
+			continue
+		}
+		if seen[string(it.Key())] {
+			continue
+		}
+		seen[string(it.Key())] = true
+		if b, err = f(b, it.Value()); err != nil {
+			return nil, err
+		}
+	}
+	for _, k := range order {
+		if !seen[k] {
+			seen[k] = true
+			if b, err = fields[k](b, value.Value{}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return closeDoc(b, at), nil
+}
+
+// setProperties applies property() steps to an element that is there.
+func (x *exec) setProperties(el any, sets []propSet) error {
+	switch e := el.(type) {
+	case *gvalue.Vertex:
+		n, err := x.node(e)
+		if err != nil {
+			return err
+		}
+		if n == nil {
+			return errf(Runtime, "The vertex %s does not exist", gvalue.Text(e.ID))
+		}
+		return x.setVertex(n, sets)
+	case *gvalue.Edge:
+		n := edgeNodeOf(e)
+		if n == nil {
+			return errf(Runtime, "The edge %s is only a reference", gvalue.Text(e.ID))
+		}
+		return x.setEdge(n, sets)
+	case *gvalue.VertexProperty:
+		if e.Vertex == nil || nodeOf(e.Vertex) == nil {
+			return errf(Runtime, "The property %s is only a reference", e.Label)
+		}
+		return x.setMeta(e, sets)
+	}
+	return errf(Runtime, "The step property() can only be applied to an Element, not to a %s", typeName(el))
+}
+
+func (x *exec) setVertex(n *vnode, sets []propSet) error {
+	fields := map[string]func([]byte, value.Value) ([]byte, error){}
+	var order []string
+	ids := &propertyIDs{x: x}
+	for _, s := range sets {
+		if x.g.mode == KeyProperty && s.key == x.g.pk {
+			if v, err := toValue(s.val, 0); err != nil || !sameKey(v, n.pk) {
+				return errf(Runtime, "The partition key property of a vertex can't be changed")
+			}
+			continue
+		}
+		name := storedKey(s.key)
+		if fields[name] != nil {
+			continue
+		}
+		order = append(order, name)
+		fields[name] = func(dst []byte, cur value.Value) ([]byte, error) {
+			vals := valuesOf(cur, ids)
+			var err error
+			for i := range sets {
+				if storedKey(sets[i].key) != name {
+					continue
+				}
+				if vals, err = sets[i].apply(vals, ids, len(sets)); err != nil {
+					return nil, err
+				}
+			}
+			return appendStored(dst, name, vals), nil
+		}
+	}
+	if len(order) == 0 {
+		return nil
+	}
+	var fresh []byte
+	found, err := x.update(n.pk, n.id, func(old []byte) ([]byte, bool, error) {
+		var err error
+		fresh, err = rewrite(old, fields, order)
+		return fresh, false, err
+	})
+	if err != nil {
+		return err
+	}
+	if !found {
+		return errf(Runtime, "The vertex %s does not exist any more", gvalue.Text(n.ID))
+	}
+	n.renew(fresh)
+	return nil
+}
+
+// renew points the vertex at its new document, so that everything in the request that holds it sees the change.
+func (n *vnode) renew(d []byte) {
+	n.doc, n.Properties, n.Loader = d, nil, n
+	n.pk, n.id = n.g.keyOf(d), value.ObjectOf(d).Get(fID)
+}
+
+func (n *enode) renew(d []byte) {
+	n.doc, n.Properties, n.Loader = d, nil, n
+	n.pk, n.id = n.g.keyOf(d), value.ObjectOf(d).Get(fID)
+}
+
+func (x *exec) setEdge(n *enode, sets []propSet) error {
+	fields := map[string]func([]byte, value.Value) ([]byte, error){}
+	var order []string
+	for _, s := range sets {
+		if s.card == gvalue.ListCard || s.card == gvalue.SetCard || len(s.metas) > 0 {
+			return errf(Runtime, "Edge properties have one value and no meta-properties")
+		}
+		v, err := toValue(s.val, 0)
+		if err != nil {
+			return err
+		}
+		if x.g.mode == KeyProperty && s.key == x.g.pk {
+			if !sameKey(v, n.pk) {
+				return errf(Runtime, "The partition key property of an edge is that of its source vertex and can't be changed")
+			}
+			continue
+		}
+		name := storedKey(s.key)
+		if fields[name] == nil {
+			order = append(order, name)
+		}
+		fields[name] = func(dst []byte, _ value.Value) ([]byte, error) {
+			if v.Kind() == value.Null {
+				return dst, nil
+			}
+			return doc.AppendElement(dst, name, v), nil
+		}
+	}
+	if len(order) == 0 {
+		return nil
+	}
+	var fresh []byte
+	found, err := x.update(n.pk, n.id, func(old []byte) ([]byte, bool, error) {
+		var err error
+		fresh, err = rewrite(old, fields, order)
+		return fresh, false, err
+	})
+	if err != nil {
+		return err
+	}
+	if !found {
+		return errf(Runtime, "The edge %s does not exist any more", gvalue.Text(n.ID))
+	}
+	n.renew(fresh)
+	return nil
+}
+
+// editValue rewrites the one stored value that a VertexProperty stands for; edit returns false to remove it.
+func (x *exec) editValue(p *gvalue.VertexProperty, edit func(s *stored) (keep bool, err error)) error {
+	n := nodeOf(p.Vertex)
+	if x.g.mode == KeyProperty && p.Label == x.g.pk {
+		return errf(Runtime, "The partition key property of a vertex can't be changed")
+	}
+	name := storedKey(p.Label)
+	var fresh []byte
+	found, err := x.update(n.pk, n.id, func(old []byte) ([]byte, bool, error) {
+		var err error
+		fresh, err = rewrite(old, map[string]func([]byte, value.Value) ([]byte, error){name: func(dst []byte, cur value.Value) ([]byte, error) {
+			if !cur.IsDefined() {
+				return dst, nil
+			}
+			var out []stored
+			ids := &propertyIDs{x: x}
+			var fail error
+			eachValue(cur, func(i int, val, id, meta value.Value) bool {
+				s := stored{val, id, meta}
+				keep := true
+				if q := n.property(p.Label, i, val, id, meta); equal(q.ID, p.ID) {
+					keep, fail = edit(&s)
+				}
+				if !s.id.IsDefined() {
+					s.id = ids.next(1)
+				}
+				if keep {
+					out = append(out, s)
+				}
+				return fail == nil
+			})
+			if fail != nil {
+				return nil, fail
+			}
+			return appendStored(dst, name, out), nil
+		}}, nil)
+		return fresh, false, err
+	})
+	if err != nil || !found {
+		return err
+	}
+	n.renew(fresh)
+	return nil
+}
+
+func (x *exec) setMeta(p *gvalue.VertexProperty, sets []propSet) error {
+	var metas []gvalue.Property
+	for _, s := range sets {
+		metas = append(metas, gvalue.Property{Key: s.key, Value: s.val})
+	}
+	err := x.editValue(p, func(s *stored) (bool, error) {
+		m, err := metaOf(s.meta, metas)
+		s.meta = m
+		return true, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range metas {
+		p.Properties = withMeta(p.Properties, m)
+	}
+	return nil
+}
+
+func withMeta(ps []gvalue.Property, m gvalue.Property) []gvalue.Property {
+	var out []gvalue.Property
+	for _, p := range ps {
+		if p.Key != m.Key {
+			out = append(out, p)
+		}
+	}
+	if m.Value == nil {
+		return out
+	}
+	return append(out, m)
+}
