@@ -2,6 +2,7 @@ package run
 
 import (
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
@@ -196,9 +197,9 @@ func eachProperty(el any, key string, f func(v any) bool) {
 			f(v)
 			return
 		}
-		if n := nodeOf(e); n != nil && key != "" {
-			if field := n.field(key); field.IsDefined() {
-				eachValue(field, func(_ int, v, _, _ value.Value) bool { return f(fromValue(v)) })
+		if n := graph.VertexOf(e); n != nil && key != "" {
+			if field := n.Field(key); field.IsDefined() {
+				graph.EachValue(field, func(_ int, v, _, _ value.Value) bool { return f(graph.FromValue(v)) })
 			}
 			return
 		}
@@ -212,10 +213,10 @@ func eachProperty(el any, key string, f func(v any) bool) {
 			f(v)
 			return
 		}
-		if n := edgeNodeOf(e); n != nil && key != "" {
-			if s := storedKey(key); !isReserved(s) {
-				if field := value.ObjectOf(n.doc).Get(s); field.IsDefined() {
-					f(fromValue(field))
+		if n := graph.EdgeOf(e); n != nil && key != "" {
+			if s := graph.StoredKey(key); !graph.IsReserved(s) {
+				if field := value.ObjectOf(n.Doc).Get(s); field.IsDefined() {
+					f(graph.FromValue(field))
 				}
 			}
 			return
@@ -244,15 +245,6 @@ func tokenKey(key string, id any, label string) (any, bool) {
 		return label, true
 	}
 	return nil, false
-}
-
-// field is the stored field of a property; Undefined when there is none.
-func (n *vnode) field(key string) value.Value {
-	s := storedKey(key)
-	if isReserved(s) {
-		return value.Value{}
-	}
-	return value.ObjectOf(n.doc).Get(s)
 }
 
 // isElement reports whether v can have properties.

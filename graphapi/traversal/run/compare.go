@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/big"
 	"strings"
-	"time"
 
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
@@ -78,7 +77,7 @@ func compareAll(a, b any) int {
 	case famNumber:
 		return compareNumbers(a, b)
 	case famDate:
-		return instant(a).Compare(instant(b))
+		return gvalue.TimeOf(a).Compare(gvalue.TimeOf(b))
 	case famString:
 		return strings.Compare(text(a), text(b))
 	case famUUID:
@@ -142,23 +141,6 @@ func text(v any) string {
 		return string(rune(s))
 	}
 	return ""
-}
-
-// instant returns a date value as a time.
-func instant(v any) time.Time {
-	switch d := v.(type) {
-	case gvalue.Date:
-		return d.Time()
-	case gvalue.Timestamp:
-		return gvalue.Date(d).Time()
-	case gvalue.OffsetDateTime:
-		return d.Time
-	case gvalue.ZonedDateTime:
-		return d.Time
-	case gvalue.Instant:
-		return time.Unix(d.Seconds, int64(d.Nanos)).UTC()
-	}
-	return time.Time{}
 }
 
 // toInt returns an integer of any width.

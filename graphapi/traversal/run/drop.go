@@ -2,6 +2,7 @@ package run
 
 import (
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
@@ -19,28 +20,28 @@ func (x *exec) drop(el any) error {
 				return err
 			}
 		}
-		_, err = x.update(n.pk, n.id, remove)
+		_, err = x.update(n.PK, n.StoredID, remove)
 		return err
 	case *gvalue.Edge:
-		n := edgeNodeOf(e)
+		n := graph.EdgeOf(e)
 		if n == nil {
 			return errf(Runtime, "The edge %s is only a reference", gvalue.Text(e.ID))
 		}
-		_, err := x.update(n.pk, n.id, remove)
+		_, err := x.update(n.PK, n.StoredID, remove)
 		return err
 	case *gvalue.VertexProperty:
-		if e.Vertex == nil || nodeOf(e.Vertex) == nil {
+		if e.Vertex == nil || graph.VertexOf(e.Vertex) == nil {
 			return nil
 		}
 		return x.editValue(e, func(*stored) (bool, error) { return false, nil })
 	case *gvalue.Property:
 		switch owner := e.Element.(type) {
 		case *gvalue.Edge:
-			if n := edgeNodeOf(owner); n != nil {
+			if n := graph.EdgeOf(owner); n != nil {
 				return x.setEdge(n, []propSet{{key: e.Key}})
 			}
 		case *gvalue.VertexProperty:
-			if owner.Vertex != nil && nodeOf(owner.Vertex) != nil {
+			if owner.Vertex != nil && graph.VertexOf(owner.Vertex) != nil {
 				return x.setMeta(owner, []propSet{{key: e.Key}})
 			}
 		}
@@ -50,13 +51,13 @@ func (x *exec) drop(el any) error {
 }
 
 // dropEdges removes the edges of a vertex in one direction. The edges are listed first: what is being read must not change.
-func (x *exec) dropEdges(n *vnode, dir gvalue.Direction) error {
+func (x *exec) dropEdges(n *graph.Vertex, dir gvalue.Direction) error {
 	type key struct{ pk, id value.Value }
 	var keys []key
 	var held holder
 	it, err := x.adjacent(n, dir, nil, func(d []byte) (any, error) {
 		c := copyOf(d)
-		keys = append(keys, key{x.g.keyOf(c), value.ObjectOf(c).Get(fID)})
+		keys = append(keys, key{x.g.KeyOf(c), value.ObjectOf(c).Get(graph.FieldID)})
 		return nil, held.hold(x, 1, int64(len(c)))
 	})
 	if err != nil {

@@ -6,14 +6,15 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
 // get reads one document.
-func (x *exec) get(pk, id value.Value) (Doc, error) {
-	d, err := x.g.store.Get(x.ctx, pk, id)
+func (x *exec) get(pk, id value.Value) (graph.Doc, error) {
+	d, err := x.g.Store.Get(x.ctx, pk, id)
 	if err != nil {
-		return Doc{}, x.cause(err)
+		return graph.Doc{}, x.cause(err)
 	}
 	x.stats.Charge += d.Charge
 	x.ops.count++
@@ -36,22 +37,22 @@ func (x *exec) cause(err error) error {
 // vertexAt reads the vertex (pk, id); nil when there is none.
 func (x *exec) vertexAt(pk, id value.Value) (*gvalue.Vertex, error) {
 	d, err := x.get(pk, id)
-	if err != nil || d.Bytes == nil || isEdgeDoc(d.Bytes) {
+	if err != nil || d.Bytes == nil || graph.IsEdge(d.Bytes) {
 		return nil, err
 	}
-	return x.g.newVertex(d.Bytes), nil
+	return x.g.NewVertex(d.Bytes), nil
 }
 
 // rowIter gives the elements of a look-up. make may return nil to pass a document over.
 type rowIter struct {
 	x    *exec
-	rows Rows
+	rows graph.Rows
 	make func(d []byte) (any, error)
 }
 
 // find opens a look-up.
-func (x *exec) find(f Find, mk func(d []byte) (any, error)) (*rowIter, error) {
-	rows, err := x.g.store.Find(x.ctx, f)
+func (x *exec) find(f graph.Find, mk func(d []byte) (any, error)) (*rowIter, error) {
+	rows, err := x.g.Store.Find(x.ctx, f)
 	if err != nil {
 		return nil, x.cause(err)
 	}
@@ -151,8 +152,8 @@ func (m *multiIter) close() {
 }
 
 // node returns the stored vertex behind v, reading it when v came from outside.
-func (x *exec) node(v *gvalue.Vertex) (*vnode, error) {
-	if n := nodeOf(v); n != nil {
+func (x *exec) node(v *gvalue.Vertex) (*graph.Vertex, error) {
+	if n := graph.VertexOf(v); n != nil {
 		return n, nil
 	}
 	vs, err := x.byIDs(true, []any{v.ID})
@@ -164,7 +165,7 @@ func (x *exec) node(v *gvalue.Vertex) (*vnode, error) {
 	if err != nil || !ok {
 		return nil, err
 	}
-	return nodeOf(got.(*gvalue.Vertex)), nil
+	return graph.VertexOf(got.(*gvalue.Vertex)), nil
 }
 
 func copyOf(b []byte) []byte { return append(make([]byte, 0, len(b)), b...) }
@@ -174,7 +175,7 @@ func labelIn(d []byte, labels []string) bool {
 	if len(labels) == 0 {
 		return true
 	}
-	l := value.ObjectOf(d).Get(fLabel)
+	l := value.ObjectOf(d).Get(graph.FieldLabel)
 	for _, want := range labels {
 		if string(l.Bytes()) == want && l.Kind() == value.String {
 			return true
@@ -184,23 +185,23 @@ func labelIn(d []byte, labels []string) bool {
 }
 
 // adjacent gives the edges of v in one direction (OUT or IN), each as mk makes it.
-func (x *exec) adjacent(n *vnode, dir gvalue.Direction, labels []string, mk func(d []byte) (any, error)) (*rowIter, error) {
+func (x *exec) adjacent(n *graph.Vertex, dir gvalue.Direction, labels []string, mk func(d []byte) (any, error)) (*rowIter, error) {
 	g := x.g
 	if dir == gvalue.OUT {
-		f := Find{Pred: access.Eq(access.NewPath(fVertexID), n.id)}
-		if g.mode != KeyID {
-			f.PK = n.pk
+		f := graph.Find{Pred: access.Eq(access.NewPath(graph.FieldVertexID), n.StoredID)}
+		if g.Mode != graph.KeyID {
+			f.PK = n.PK
 		}
 		f.Match = func(d []byte) (bool, error) {
 			o := value.ObjectOf(d)
-			return o.Get(fIsEdge).Bool() && sameKey(o.Get(fVertexID), n.id) && labelIn(d, labels), nil
+			return o.Get(graph.FieldIsEdge).Bool() && graph.SameKey(o.Get(graph.FieldVertexID), n.StoredID) && labelIn(d, labels), nil
 		}
 		return x.find(f, mk)
 	}
-	f := Find{Pred: access.Eq(access.NewPath(fSink), n.id)}
+	f := graph.Find{Pred: access.Eq(access.NewPath(graph.FieldSink), n.StoredID)}
 	f.Match = func(d []byte) (bool, error) {
 		o := value.ObjectOf(d)
-		return o.Get(fIsEdge).Bool() && sameKey(o.Get(fSink), n.id) && sameKey(o.Get(fSinkPartition), n.pk) &&
+		return o.Get(graph.FieldIsEdge).Bool() && graph.SameKey(o.Get(graph.FieldSink), n.StoredID) && graph.SameKey(o.Get(graph.FieldSinkPartition), n.PK) &&
 			labelIn(d, labels), nil
 	}
 	return x.find(f, mk)
@@ -208,13 +209,15 @@ func (x *exec) adjacent(n *vnode, dir gvalue.Direction, labels []string, mk func
 
 // edgesOf gives v's edges; BOTH gives the outgoing ones first.
 func (x *exec) edgesOf(v *gvalue.Vertex, w *walk) (iter, error) {
-	own := func(d []byte) (any, error) { return x.g.newEdge(d), nil }
-	return x.around(v, w, func(n *vnode, dir gvalue.Direction) (iter, error) { return x.edges(n, dir, w, x.maker(false), own) })
+	own := func(d []byte) (any, error) { return x.g.NewEdge(d), nil }
+	return x.around(v, w, func(n *graph.Vertex, dir gvalue.Direction) (iter, error) {
+		return x.edges(n, dir, w, x.maker(false), own)
+	})
 }
 
 // neighbours gives the vertices at the other end of v's edges.
 func (x *exec) neighbours(v *gvalue.Vertex, w *walk) (iter, error) {
-	return x.around(v, w, func(n *vnode, dir gvalue.Direction) (iter, error) {
+	return x.around(v, w, func(n *graph.Vertex, dir gvalue.Direction) (iter, error) {
 		end := func(d []byte) (any, error) {
 			u, err := x.endOf(d, dir)
 			if u == nil || err != nil {
@@ -227,7 +230,7 @@ func (x *exec) neighbours(v *gvalue.Vertex, w *walk) (iter, error) {
 }
 
 // edges gives the edges of a vertex in one direction, each as mk makes it. For own see inOrder.
-func (x *exec) edges(n *vnode, dir gvalue.Direction, w *walk, mk, own func(d []byte) (any, error)) (iter, error) {
+func (x *exec) edges(n *graph.Vertex, dir gvalue.Direction, w *walk, mk, own func(d []byte) (any, error)) (iter, error) {
 	it, err := x.adjacent(n, dir, w.labels, mk)
 	switch {
 	case err != nil:
@@ -238,7 +241,7 @@ func (x *exec) edges(n *vnode, dir gvalue.Direction, w *walk, mk, own func(d []b
 	return &inOrder{edges: it, own: own}, nil
 }
 
-func (x *exec) around(v *gvalue.Vertex, w *walk, one func(n *vnode, dir gvalue.Direction) (iter, error)) (iter, error) {
+func (x *exec) around(v *gvalue.Vertex, w *walk, one func(n *graph.Vertex, dir gvalue.Direction) (iter, error)) (iter, error) {
 	n, err := x.node(v)
 	if n == nil || err != nil {
 		return nil, err
@@ -256,13 +259,13 @@ func (x *exec) around(v *gvalue.Vertex, w *walk, one func(n *vnode, dir gvalue.D
 func (x *exec) endOf(d []byte, dir gvalue.Direction) (*gvalue.Vertex, error) {
 	o := value.ObjectOf(d)
 	if dir == gvalue.OUT {
-		return x.vertexAt(o.Get(fSinkPartition), o.Get(fSink))
+		return x.vertexAt(o.Get(graph.FieldSinkPartition), o.Get(graph.FieldSink))
 	}
-	id := o.Get(fVertexID)
-	if x.g.mode == KeyID {
+	id := o.Get(graph.FieldVertexID)
+	if x.g.Mode == graph.KeyID {
 		return x.vertexAt(id, id)
 	}
-	return x.vertexAt(x.g.keyOf(d), id)
+	return x.vertexAt(x.g.KeyOf(d), id)
 }
 
 // byIDs gives the elements with the given ids, in the order of the ids.
@@ -278,13 +281,13 @@ func (x *exec) byIDs(vertices bool, ids []any) (iter, error) {
 func (x *exec) byID(vertices bool, id any) (iter, error) {
 	switch e := id.(type) {
 	case *gvalue.Vertex:
-		if n := nodeOf(e); n != nil {
-			return x.read(vertices, n.pk, n.id)
+		if n := graph.VertexOf(e); n != nil {
+			return x.read(vertices, n.PK, n.StoredID)
 		}
 		id = e.ID
 	case *gvalue.Edge:
-		if n := edgeNodeOf(e); n != nil {
-			return x.read(vertices, n.pk, n.id)
+		if n := graph.EdgeOf(e); n != nil {
+			return x.read(vertices, n.PK, n.StoredID)
 		}
 		id = e.ID
 	case *gvalue.VertexProperty:
@@ -299,21 +302,21 @@ func (x *exec) byID(vertices bool, id any) (iter, error) {
 	cands := core.IdentityFromText(s)
 	stored := cands
 	if !vertices {
-		stored = x.g.edgeCandidates(cands)
+		stored = x.g.EdgeCandidates(cands)
 	}
-	if x.g.mode == KeyID || x.g.mode == KeySystem && vertices {
+	if x.g.Mode == graph.KeyID || x.g.Mode == graph.KeySystem && vertices {
 		for _, v := range stored {
 			it, err := x.readAs(vertices, v, v, cands)
 			if it != nil || err != nil {
 				return it, err
 			}
 		}
-		if x.g.mode == KeyID {
+		if x.g.Mode == graph.KeyID {
 			return nil, nil
 		} // a document that another API wrote may be in another partition
 	}
-	f := Find{Pred: access.In(access.ID, stored...)}
-	f.Match = func(d []byte) (bool, error) { return isEdgeDoc(d) != vertices && hasID(d, cands), nil }
+	f := graph.Find{Pred: access.In(access.ID, stored...)}
+	f.Match = func(d []byte) (bool, error) { return graph.IsEdge(d) != vertices && graph.HasID(d, cands), nil }
 	return x.find(f, x.maker(vertices))
 }
 
@@ -325,14 +328,14 @@ func (x *exec) read(vertices bool, pk, id value.Value) (iter, error) {
 // readAs gives the element that is stored as (pk, id) when it shows one of the ids; nil: any.
 func (x *exec) readAs(vertices bool, pk, id value.Value, shown []value.Value) (iter, error) {
 	d, err := x.get(pk, id)
-	if err != nil || d.Bytes == nil || isEdgeDoc(d.Bytes) == vertices || shown != nil && !hasID(d.Bytes, shown) {
+	if err != nil || d.Bytes == nil || graph.IsEdge(d.Bytes) == vertices || shown != nil && !graph.HasID(d.Bytes, shown) {
 		return nil, err // a nil iter, not an empty one
 	}
 	var v any
 	if vertices {
-		v = x.g.newVertex(d.Bytes)
+		v = x.g.NewVertex(d.Bytes)
 	} else {
-		v = x.g.newEdge(d.Bytes)
+		v = x.g.NewEdge(d.Bytes)
 	}
 	return &sliceIter{vs: []any{v}}, nil
 }
@@ -340,9 +343,9 @@ func (x *exec) readAs(vertices bool, pk, id value.Value, shown []value.Value) (i
 // maker makes elements of found documents.
 func (x *exec) maker(vertices bool) func(d []byte) (any, error) {
 	if vertices {
-		return func(d []byte) (any, error) { return x.g.newVertex(copyOf(d)), nil }
+		return func(d []byte) (any, error) { return x.g.NewVertex(copyOf(d)), nil }
 	}
-	return func(d []byte) (any, error) { return x.g.newEdge(copyOf(d)), nil }
+	return func(d []byte) (any, error) { return x.g.NewEdge(copyOf(d)), nil }
 }
 
 // keyed is an id with its partition key: g.V(['pk', 'id']).

@@ -4,6 +4,7 @@ import (
 	"math/big"
 
 	"github.com/orrerydb/orrery/core/budget"
+	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
@@ -119,13 +120,13 @@ func sizeOf(v any) int64 {
 	case string:
 		return valueSize + int64(len(c))
 	case *gvalue.Vertex:
-		if n := nodeOf(c); n != nil {
-			return elementSize + int64(len(n.doc))
+		if n := graph.VertexOf(c); n != nil {
+			return elementSize + int64(len(n.Doc))
 		}
 		return elementSize
 	case *gvalue.Edge:
-		if n := edgeNodeOf(c); n != nil {
-			return elementSize + int64(len(n.doc))
+		if n := graph.EdgeOf(c); n != nil {
+			return elementSize + int64(len(n.Doc))
 		}
 		return elementSize
 	case *gvalue.VertexProperty:

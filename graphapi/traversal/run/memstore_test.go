@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/graphapi/traversal/run"
+	"github.com/orrerydb/orrery/graphapi/graph"
 )
 
 // memStore keeps documents in a map and evaluates look-ups by walking over all of them. It applies the predicate exactly as
@@ -20,13 +20,13 @@ import (
 // what was asked, for tests of the plans.
 type memStore struct {
 	mu   sync.Mutex
-	mode run.KeyMode
+	mode graph.KeyMode
 	key  string
 	docs map[string][]byte
 	log  []string
 }
 
-func newMemStore(mode run.KeyMode, key string) *memStore {
+func newMemStore(mode graph.KeyMode, key string) *memStore {
 	return &memStore{mode: mode, key: key, docs: map[string][]byte{}}
 }
 
@@ -37,22 +37,22 @@ func docKey(pk, id value.Value) string {
 	return string(doc.AppendExtJSON(nil, pk, true)) + "|" + string(doc.AppendExtJSON(nil, id, true))
 }
 
-func (m *memStore) Key() (run.KeyMode, string) { return m.mode, m.key }
+func (m *memStore) Key() (graph.KeyMode, string) { return m.mode, m.key }
 
 func (m *memStore) note(s string) { m.log = append(m.log, s) }
 
-func (m *memStore) Get(_ context.Context, pk, id value.Value) (run.Doc, error) {
+func (m *memStore) Get(_ context.Context, pk, id value.Value) (graph.Doc, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.note("get " + docKey(pk, id))
-	return run.Doc{Bytes: m.docs[docKey(pk, id)], Charge: 1}, nil
+	return graph.Doc{Bytes: m.docs[docKey(pk, id)], Charge: 1}, nil
 }
 
 func (m *memStore) keyOf(d []byte) value.Value {
 	switch m.mode {
-	case run.KeyProperty:
+	case graph.KeyProperty:
 		return doc.Value(d).Get(m.key)
-	case run.KeyID:
+	case graph.KeyID:
 		return doc.Value(d).Get("_id")
 	}
 	return doc.Value(d).Get("_partitionKey")
@@ -84,7 +84,7 @@ func (r *memRows) Close() float64 {
 	return 1
 }
 
-func (m *memStore) Find(_ context.Context, f run.Find) (run.Rows, error) {
+func (m *memStore) Find(_ context.Context, f graph.Find) (graph.Rows, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	what := "find"

@@ -5,6 +5,9 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
@@ -225,6 +228,40 @@ func equal(a, b any) bool {
 		return string(appendKey(nil, a)) == string(appendKey(nil, b))
 	}
 	return gvalue.Equal(a, b)
+}
+
+// appendKey appends bytes that tell values apart as equal() does: gvalue's, with the partition of an element.
+func appendKey(dst []byte, v any) []byte {
+	switch e := v.(type) {
+	case *gvalue.Vertex:
+		dst = gvalue.AppendKey(dst, v)
+		if n := graph.VertexOf(e); n != nil {
+			return appendPartition(dst, n.Partition())
+		}
+		return dst
+	case *gvalue.Edge:
+		dst = gvalue.AppendKey(dst, v)
+		if n := graph.EdgeOf(e); n != nil {
+			return appendPartition(dst, n.Partition())
+		}
+		return dst
+	case *mapEntry:
+		return gvalue.AppendKey(gvalue.AppendKey(append(dst, 'E'), e.k), e.v)
+	case []any:
+		dst = append(dst, '[')
+		for _, i := range e {
+			dst = append(appendKey(dst, i), ',')
+		}
+		return append(dst, ']')
+	}
+	return gvalue.AppendKey(dst, v)
+}
+
+func appendPartition(dst []byte, pk value.Value) []byte {
+	if !pk.IsDefined() {
+		return dst
+	}
+	return doc.AppendValue(append(dst, '|', byte(pk.Kind())), pk)
 }
 
 // typeNames are the names of P.typeOf, in lower case; the value has one entry per Go type that belongs to it.

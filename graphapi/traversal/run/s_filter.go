@@ -2,6 +2,7 @@ package run
 
 import (
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
@@ -209,19 +210,19 @@ func testString(v any, key, want string, p *predicate) (bool, error) {
 	if !ok {
 		return testProperty(v, key, p)
 	}
-	n := nodeOf(vx)
+	n := graph.VertexOf(vx)
 	if n == nil {
 		return testProperty(v, key, p)
 	}
 	found := false
-	if field := n.field(key); field.IsDefined() {
-		eachValue(field, func(_ int, val, _, _ value.Value) bool {
+	if field := n.Field(key); field.IsDefined() {
+		graph.EachValue(field, func(_ int, val, _, _ value.Value) bool {
 			switch val.Kind() {
 			case value.String:
 				found = string(val.Bytes()) == want
 			case value.Null, value.Bool, value.Int32, value.Int64, value.Double, value.Array, value.Object, value.Date, value.UUID, value.Decimal:
 			default: // a kind that other APIs store and that reads as text here
-				found = p.holds(fromValue(val))
+				found = p.holds(graph.FromValue(val))
 			}
 			return !found
 		})

@@ -3,6 +3,7 @@ package run
 import (
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 	"github.com/orrerydb/orrery/graphapi/traversal/compile"
 )
@@ -228,7 +229,7 @@ func (m *mergeArgs) withCardinality(d *draft, option *gvalue.Map, k gvalue.Merge
 
 // merged joins the searched map with that of onCreate, which may add to it but not change it, and drafts the element.
 func (m *mergeArgs) merged(x *exec, t *trav, what *gvalue.Map) (*draft, *gvalue.Map, error) {
-	label := defaultLabel
+	label := graph.DefaultLabel
 	if m.edge() {
 		label = "edge"
 	}
@@ -314,7 +315,7 @@ func draftOf(m *gvalue.Map, label string) (*draft, error) {
 				d.id, d.hasID = s.val, true
 				continue
 			}
-			if k == "" || !validKey(k) || isReserved(storedKey(k)) {
+			if k == "" || !graph.ValidKey(k) || graph.IsReserved(graph.StoredKey(k)) {
 				return nil, errf(Runtime, "Property key '%s' is reserved", k)
 			}
 			d.props = append(d.props, s)
@@ -349,7 +350,7 @@ func (m *mergeArgs) mergeV(x *exec, t *trav) (iter, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := draftOf(what, defaultLabel)
+	d, err := draftOf(what, graph.DefaultLabel)
 	if err != nil {
 		return nil, err
 	}
@@ -375,11 +376,11 @@ func (x *exec) findVertices(d *draft, hasLabel bool) ([]any, error) {
 	var pk value.Value
 	var preds []*access.Pred
 	for _, p := range d.props {
-		sv, e := toValue(p.val, 0)
+		sv, e := toValue(p.val)
 		if e != nil {
 			return nil, e
 		}
-		if x.g.mode == KeyProperty && p.key == x.g.pk {
+		if x.g.Mode == graph.KeyProperty && p.key == x.g.Key {
 			pk = sv
 			continue
 		}
@@ -387,7 +388,7 @@ func (x *exec) findVertices(d *draft, hasLabel bool) ([]any, error) {
 		a := compile.Fold([]gvalue.Instruction{{Op: "has", Args: args}}, (&compiler{x: x}).foldEnv(true))
 		preds = append(preds, a.Pred)
 	}
-	if hasLabel && d.label != defaultLabel {
+	if hasLabel && d.label != graph.DefaultLabel {
 		preds = append(preds, labelled(d.label))
 	}
 	switch s, ok := idText(d.id); {
@@ -444,11 +445,11 @@ func (m *mergeArgs) onMatch(x *exec, t *trav, found []any) error {
 		}
 		m.withCardinality(d, more, gvalue.MergeMatch)
 		for _, p := range d.props {
-			v, err := toValue(p.val, 0)
+			v, err := toValue(p.val)
 			if err != nil {
 				return err
 			}
-			if x.g.mode == KeyProperty && p.key == x.g.pk && !sameKey(v, keyOfElement(el)) {
+			if x.g.Mode == graph.KeyProperty && p.key == x.g.Key && !graph.SameKey(v, keyOfElement(el)) {
 				return errf(Runtime, "The partition key property of an element can't be changed")
 			}
 		}
@@ -469,19 +470,19 @@ func (m *mergeArgs) onMatch(x *exec, t *trav, found []any) error {
 func keyOfElement(el any) value.Value {
 	switch e := el.(type) {
 	case *gvalue.Vertex:
-		if n := nodeOf(e); n != nil {
-			return n.pk
+		if n := graph.VertexOf(e); n != nil {
+			return n.PK
 		}
 	case *gvalue.Edge:
-		if n := edgeNodeOf(e); n != nil {
-			return n.pk
+		if n := graph.EdgeOf(e); n != nil {
+			return n.PK
 		}
 	}
 	return value.Value{}
 }
 
 // mergeEnd finds a vertex that a merge map names under OUT or IN.
-func (m *mergeArgs) mergeEnd(x *exec, t *trav, what *gvalue.Map, dir gvalue.Direction) (*vnode, error) {
+func (m *mergeArgs) mergeEnd(x *exec, t *trav, what *gvalue.Map, dir gvalue.Direction) (*graph.Vertex, error) {
 	v, ok := what.Get(dir)
 	if mv, isMerge := v.(gvalue.Merge); isMerge {
 		o := m.outV
@@ -499,7 +500,7 @@ func (m *mergeArgs) mergeEnd(x *exec, t *trav, what *gvalue.Map, dir gvalue.Dire
 			if err := (&mergeArgs{op: "mergeV"}).valid(desc); err != nil {
 				return nil, err
 			}
-			d, err := draftOf(desc, defaultLabel)
+			d, err := draftOf(desc, graph.DefaultLabel)
 			if err != nil {
 				return nil, err
 			}
@@ -569,7 +570,7 @@ func (m *mergeArgs) mergeE(x *exec, t *trav) (iter, error) {
 }
 
 func (m *mergeArgs) findEdges(x *exec, t *trav, what *gvalue.Map, d *draft, hasOut, hasIn bool) ([]any, error) {
-	var out, in *vnode
+	var out, in *graph.Vertex
 	var err error
 	if hasOut {
 		if out, err = m.mergeEnd(x, t, what, gvalue.OUT); err != nil {
@@ -581,7 +582,7 @@ func (m *mergeArgs) findEdges(x *exec, t *trav, what *gvalue.Map, d *draft, hasO
 			return nil, err
 		}
 	}
-	mk := func(b []byte) (any, error) { return x.g.newEdge(copyOf(b)), nil }
+	mk := func(b []byte) (any, error) { return x.g.NewEdge(copyOf(b)), nil }
 	var it iter
 	switch {
 	case out != nil:
@@ -607,9 +608,9 @@ func (m *mergeArgs) findEdges(x *exec, t *trav, what *gvalue.Map, d *draft, hasO
 		if !ok || err != nil {
 			return found, err
 		}
-		n := edgeNodeOf(v.(*gvalue.Edge))
-		o := value.ObjectOf(n.doc)
-		if in != nil && (!sameKey(o.Get(fSink), in.id) || !sameKey(o.Get(fSinkPartition), in.pk)) || !d.fits(v, d.label != "") {
+		n := graph.EdgeOf(v.(*gvalue.Edge))
+		o := value.ObjectOf(n.Doc)
+		if in != nil && (!graph.SameKey(o.Get(graph.FieldSink), in.StoredID) || !graph.SameKey(o.Get(graph.FieldSinkPartition), in.PK)) || !d.fits(v, d.label != "") {
 			continue
 		}
 		if err := x.hold(v); err != nil {

@@ -2,6 +2,7 @@ package run
 
 import (
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
@@ -86,7 +87,7 @@ func (c *compiler) propArgs(args []any) ([]propArg, error) {
 	}
 	for i := 2; i < len(args); i += 2 {
 		k, ok := args[i].(string)
-		if !ok || k == "" || !validKey(k) {
+		if !ok || k == "" || !graph.ValidKey(k) {
 			return nil, in.argErr("the key of a meta-property is a string")
 		}
 		o, err := c.operand(args[i+1])
@@ -109,9 +110,9 @@ func (c *compiler) propArg(in *inst, p propArg, key, val any) (propArg, error) {
 		switch {
 		case k == "id":
 			p.tok = gvalue.TID
-		case k == "" || !validKey(k):
+		case k == "" || !graph.ValidKey(k):
 			return p, in.argErr("Property key can not be empty")
-		case isReserved(storedKey(k)):
+		case graph.IsReserved(graph.StoredKey(k)):
 			return p, errf(Runtime, "Property key '%s' is reserved", k)
 		default:
 			p.key = k
@@ -210,13 +211,13 @@ func again(props []propArg, i int) bool {
 // labelArg is the label of addV() and addE(): a string or a traversal.
 func (c *compiler) labelArg(in *inst) (operand, error) {
 	if len(in.args) == 0 {
-		return operand{v: defaultLabel}, nil
+		return operand{v: graph.DefaultLabel}, nil
 	}
 	switch in.args[0].(type) {
 	case string, *gvalue.Bytecode:
 		return c.operand(in.args[0])
 	case nil:
-		return operand{v: defaultLabel}, nil
+		return operand{v: graph.DefaultLabel}, nil
 	}
 	return operand{}, in.argErr("a label is expected")
 }
@@ -340,7 +341,7 @@ func buildAddE(c *compiler, in *inst) (step, error) {
 }
 
 // vertex resolves an end of a new edge; without from() or to() it is the vertex at hand.
-func (o *operand) vertex(x *exec, t *trav, label, end string) (*vnode, error) {
+func (o *operand) vertex(x *exec, t *trav, label, end string) (*graph.Vertex, error) {
 	v, ok := t.v, true
 	if o != nil {
 		var err error
@@ -429,10 +430,10 @@ func (x *exec) newID(d *draft, what string) (id, kept value.Value, err error) {
 	switch i := d.id.(type) {
 	case string:
 	case int32, int64, int16, int8:
-		if x.g.mode != KeySystem {
+		if x.g.Mode != graph.KeySystem {
 			return id, kept, errf(Runtime, "%s's ID must be a string", what)
 		}
-		if kept, err = toValue(i, 0); err != nil {
+		if kept, err = toValue(i); err != nil {
 			return id, kept, err
 		}
 	case gvalue.UUID:

@@ -182,7 +182,7 @@ func asNumber(v any) (any, error) {
 		case v == nil, family(v) == famNumber:
 			return v, nil
 		case family(v) == famDate:
-			return instant(v).UnixMilli(), nil
+			return gvalue.TimeOf(v).UnixMilli(), nil
 		case isList(v):
 			return nil, errf(Runtime, "Can't parse type ArrayList as number.")
 		}
@@ -261,7 +261,7 @@ func asDate(v any) (any, error) {
 		return nil, errf(Runtime, "Can't parse '%.40s' as Date.", d)
 	}
 	if family(v) == famDate {
-		return gvalue.OffsetDateTime{Time: instant(v)}, nil
+		return gvalue.OffsetDateTime{Time: gvalue.TimeOf(v)}, nil
 	}
 	if n, ok := toInt(v); ok {
 		return gvalue.OffsetDateTime{Time: time.UnixMilli(n).UTC()}, nil
@@ -282,7 +282,7 @@ func buildDateAdd(c *compiler, in *inst) (step, error) {
 		if family(t.v) != famDate {
 			return nil, false, errf(Runtime, "dateAdd() accepts only a date, not a %s", typeName(t.v))
 		}
-		tm := instant(t.v)
+		tm := gvalue.TimeOf(t.v)
 		if unit == "day" {
 			return gvalue.OffsetDateTime{Time: tm.AddDate(0, 0, int(n))}, true, nil
 		}
@@ -302,12 +302,12 @@ func buildDateDiff(c *compiler, in *inst) (step, error) {
 			return nil, false, err
 		}
 		if ok && v == nil && family(t.v) == famDate { // null is the beginning of time
-			return instant(t.v).UnixMilli(), true, nil
+			return gvalue.TimeOf(t.v).UnixMilli(), true, nil
 		}
 		if !ok || family(v) != famDate || family(t.v) != famDate {
 			return nil, false, errf(Runtime, "dateDiff() needs two dates")
 		}
-		return instant(t.v).UnixMilli() - instant(v).UnixMilli(), true, nil
+		return gvalue.TimeOf(t.v).UnixMilli() - gvalue.TimeOf(v).UnixMilli(), true, nil
 	}}, nil
 }
 

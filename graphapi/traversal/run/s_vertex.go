@@ -1,7 +1,7 @@
 package run
 
 import (
-	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
@@ -91,7 +91,7 @@ func buildEnds(c *compiler, in *inst) (step, error) {
 
 // edgeEnd reads the vertex at one end of an edge: OUT is where it starts.
 func (x *exec) edgeEnd(e *gvalue.Edge, end gvalue.Direction) (*gvalue.Vertex, error) {
-	n := edgeNodeOf(e)
+	n := graph.EdgeOf(e)
 	if n == nil {
 		it, err := x.byID(false, e.ID)
 		if it == nil || err != nil {
@@ -102,12 +102,12 @@ func (x *exec) edgeEnd(e *gvalue.Edge, end gvalue.Direction) (*gvalue.Vertex, er
 		if !ok || err != nil {
 			return nil, err
 		}
-		n = edgeNodeOf(v.(*gvalue.Edge))
+		n = graph.EdgeOf(v.(*gvalue.Edge))
 	}
 	if end == gvalue.OUT {
-		return x.endOf(n.doc, gvalue.IN) // walked against its direction, it ends where it starts
+		return x.endOf(n.Doc, gvalue.IN) // walked against its direction, it ends where it starts
 	}
-	return x.endOf(n.doc, gvalue.OUT)
+	return x.endOf(n.Doc, gvalue.OUT)
 }
 
 // buildOtherV gives the end of an edge that the traverser didn't come from.
@@ -121,7 +121,7 @@ func buildOtherV(c *compiler, in *inst) (step, error) {
 		p := t.path
 		for p != nil {
 			if v, ok := p.v.(*gvalue.Vertex); ok {
-				if n, en := nodeOf(v), edgeNodeOf(e); n != nil && en != nil && en.startsAt(n) {
+				if n, en := graph.VertexOf(v), graph.EdgeOf(e); n != nil && en != nil && en.StartsAt(n) {
 					end = gvalue.IN
 				}
 				break
@@ -137,14 +137,6 @@ func buildOtherV(c *compiler, in *inst) (step, error) {
 		}
 		return v, true, nil
 	}}, nil
-}
-
-// startsAt reports whether the edge leaves the vertex.
-func (n *enode) startsAt(v *vnode) bool {
-	if !sameKey(value.ObjectOf(n.doc).Get(fVertexID), v.id) {
-		return false
-	}
-	return n.g.mode != KeyProperty || sameKey(n.pk, v.pk)
 }
 
 // buildProperties makes properties(..) and values(..).

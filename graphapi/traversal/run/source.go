@@ -3,6 +3,7 @@ package run
 import (
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 	"github.com/orrerydb/orrery/graphapi/traversal/compile"
 )
@@ -64,28 +65,30 @@ func (c *compiler) foldEnv(vertices bool) compile.Env {
 			default:
 				return value.Value{}, false
 			}
-			sv, err := toValue(v, 0)
+			sv, err := toValue(v)
 			return sv, err == nil
 		},
 		Stored: func(key string) string {
-			s := storedKey(key)
-			if isReserved(s) {
+			s := graph.StoredKey(key)
+			if graph.IsReserved(s) {
 				return ""
 			}
 			return s
 		},
 	}
-	if g.mode == KeyProperty {
-		env.Key = g.pk
+	if g.Mode == graph.KeyProperty {
+		env.Key = g.Key
 	}
 	return env
 }
 
 // edgesOnly and labelled are what an index is asked for of edges, and of elements with a label.
-func edgesOnly() *access.Pred { return access.Eq(access.NewPath(fIsEdge), value.BoolOf(true)) }
+func edgesOnly() *access.Pred {
+	return access.Eq(access.NewPath(graph.FieldIsEdge), value.BoolOf(true))
+}
 
 func labelled(label string) *access.Pred {
-	return access.Eq(access.NewPath(fLabel), value.StringOf(label))
+	return access.Eq(access.NewPath(graph.FieldLabel), value.StringOf(label))
 }
 
 // idArgs reads the arguments of V() and E(). One list is opened on a plain graph; on a partitioned one every list is
@@ -96,7 +99,7 @@ func (c *compiler) idArgs(in gvalue.Instruction) (ids []any, given bool, err err
 		return nil, false, nil
 	}
 	g := c.x.g
-	if g.mode != KeyProperty {
+	if g.Mode != graph.KeyProperty {
 		if len(args) == 1 && isCollection(args[0]) {
 			args = listOf(args[0])
 		}
@@ -148,13 +151,13 @@ func (g *Graph) composite(l []any) (keyed, bool) {
 	default:
 		return keyed{}, false
 	}
-	pk, err := toValue(l[0], 0)
+	pk, err := toValue(l[0])
 	return keyed{pk, value.StringOf(id)}, err == nil
 }
 
 // withKeys joins ids with the partitions that a filter named.
 func withKeys(g *Graph, ids []any, pks []value.Value, has bool) []any {
-	if !has || g.mode != KeyProperty {
+	if !has || g.Mode != graph.KeyProperty {
 		return ids
 	}
 	var out []any
@@ -233,27 +236,27 @@ func (x *exec) scan(s *selection, pk value.Value) (iter, error) {
 	if s.counted {
 		mk = func([]byte) (any, error) { return true, nil }
 	}
-	return x.find(Find{PK: pk, Pred: s.pred, Match: x.matcher(s), Limit: s.limit, Shown: !s.counted}, mk)
+	return x.find(graph.Find{PK: pk, Pred: s.pred, Match: x.matcher(s), Limit: s.limit, Shown: !s.counted}, mk)
 }
 
 // matcher is the exact filter of a scan. The tests see an element over bytes that the look-up owns; only what passes is
 // copied.
 func (x *exec) matcher(s *selection) func(d []byte) (bool, error) {
 	if len(s.tests) == 0 {
-		return func(d []byte) (bool, error) { return isEdgeDoc(d) != s.vertices, nil }
+		return func(d []byte) (bool, error) { return graph.IsEdge(d) != s.vertices, nil }
 	}
-	var v vnode
-	var e enode
+	var v graph.Vertex
+	var e graph.Edge
 	return func(d []byte) (bool, error) {
-		if isEdgeDoc(d) == s.vertices {
+		if graph.IsEdge(d) == s.vertices {
 			return false, nil
 		}
 		var el any
 		if s.vertices {
-			x.g.fillVertex(&v, d)
+			x.g.FillVertex(&v, d)
 			el = &v.Vertex
 		} else {
-			x.g.fillEdge(&e, d)
+			x.g.FillEdge(&e, d)
 			el = &e.Edge
 		}
 		ok, err := s.holds(x, el)

@@ -15,6 +15,7 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/traversal/run"
@@ -65,11 +66,11 @@ func (w *world) script(name string) string {
 func (w *world) load(name string) string {
 	switch name {
 	case "modern", "empty":
-		w.store = newMemStore(run.KeySystem, "")
+		w.store = newMemStore(graph.KeySystem, "")
 	case "roads", "partitioned":
-		w.store = newMemStore(run.KeyProperty, "region")
+		w.store = newMemStore(graph.KeyProperty, "region")
 	case "byid":
-		w.store = newMemStore(run.KeyID, "")
+		w.store = newMemStore(graph.KeyID, "")
 	}
 	w.g = run.NewGraphOn(w.store, clock.Fake(frozen))
 	if script := w.script(name); script != "" {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
@@ -42,7 +43,7 @@ func (s *propSet) apply(vals []stored, ids *propertyIDs, want int) ([]stored, er
 		}
 		return nil, nil
 	}
-	v, err := toValue(s.val, 0)
+	v, err := toValue(s.val)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (s *propSet) apply(vals []stored, ids *propertyIDs, want int) ([]stored, er
 		return append(vals, n), nil
 	case gvalue.SetCard:
 		for i := range vals {
-			if equal(fromValue(vals[i].val), s.val) {
+			if equal(graph.FromValue(vals[i].val), s.val) {
 				if len(s.metas) > 0 {
 					vals[i].meta, err = metaOf(vals[i].meta, s.metas)
 				}
@@ -72,9 +73,18 @@ func (s *propSet) apply(vals []stored, ids *propertyIDs, want int) ([]stored, er
 	return []stored{n}, nil
 }
 
+// toValue is the stored form of a property value.
+func toValue(v any) (value.Value, error) {
+	sv, err := graph.ToValue(v)
+	if err != nil {
+		return sv, errf(Runtime, "%s", err.Error())
+	}
+	return sv, nil
+}
+
 // metaOf sets meta-properties in a _meta object.
 func metaOf(old value.Value, metas []gvalue.Property) (value.Value, error) {
-	b, at := openDoc(nil)
+	b, at := graph.OpenDoc(nil)
 	for it := old.Iter(); it.Next(); {
 		keep := true
 		for _, m := range metas {
@@ -92,13 +102,13 @@ func metaOf(old value.Value, metas []gvalue.Property) (value.Value, error) {
 		if m.Value == nil || !last {
 			continue
 		}
-		v, err := toValue(m.Value, 0)
+		v, err := toValue(m.Value)
 		if err != nil {
 			return value.Value{}, err
 		}
 		b = doc.AppendElement(b, m.Key, v)
 	}
-	return value.ObjectOf(closeDoc(b, at)), nil
+	return value.ObjectOf(graph.CloseDoc(b, at)), nil
 }
 
 // appendStored appends the field of a vertex property: [{_value, id, _meta}, ..].
@@ -110,20 +120,20 @@ func appendStored(dst []byte, name string, vals []stored) []byte {
 		return doc.AppendElement(dst, name, vals[0].val) // the time to live is read from the document itself
 	}
 	dst = append(append(append(dst, 0x04), name...), 0)
-	dst, arr := openDoc(dst)
+	dst, arr := graph.OpenDoc(dst)
 	for i, s := range vals {
 		dst = append(dst, 0x03)
 		dst = append(strconv.AppendInt(dst, int64(i), 10), 0)
 		var at int
-		dst, at = openDoc(dst)
-		dst = doc.AppendElement(dst, fValue, s.val)
-		dst = doc.AppendElement(dst, fPropID, s.id)
+		dst, at = graph.OpenDoc(dst)
+		dst = doc.AppendElement(dst, graph.FieldValue, s.val)
+		dst = doc.AppendElement(dst, graph.FieldPropertyID, s.id)
 		if s.meta.Kind() == value.Object && len(s.meta.Bytes()) > 5 {
-			dst = doc.AppendElement(dst, fMeta, s.meta)
+			dst = doc.AppendElement(dst, graph.FieldMeta, s.meta)
 		}
-		dst = closeDoc(dst, at)
+		dst = graph.CloseDoc(dst, at)
 	}
-	return closeDoc(dst, arr)
+	return graph.CloseDoc(dst, arr)
 }
 
 // valuesOf reads the values of a vertex's stored field. Values of other APIs get an id, as they are about to be rewritten.
@@ -132,7 +142,7 @@ func valuesOf(field value.Value, ids *propertyIDs) []stored {
 		return nil
 	}
 	var out []stored
-	eachValue(field, func(_ int, val, id, meta value.Value) bool {
+	graph.EachValue(field, func(_ int, val, id, meta value.Value) bool {
 		if !id.IsDefined() {
 			id = ids.next(1)
 		}
@@ -147,11 +157,11 @@ func (x *exec) keyOfDraft(d *draft) (value.Value, error) {
 	var pk value.Value
 	rest := d.props[:0:0]
 	for _, p := range d.props {
-		if p.key != x.g.pk {
+		if p.key != x.g.Key {
 			rest = append(rest, p)
 			continue
 		}
-		v, err := toValue(p.val, 0)
+		v, err := toValue(p.val)
 		if err != nil {
 			return pk, err
 		}
@@ -173,22 +183,22 @@ func (x *exec) createVertex(d *draft) (*gvalue.Vertex, error) {
 	if err != nil {
 		return nil, err
 	}
-	if x.g.mode == KeyOther {
+	if x.g.Mode == graph.KeyOther {
 		return nil, errf(Unsupported, "Vertices can't be added to a container with a hierarchical partition key")
 	}
 	pk := id
-	b, at := openDoc(make([]byte, 0, 128+96*len(d.props)))
-	b = doc.AppendElement(b, fID, id)
-	b = doc.AppendElement(b, fIDValue, kept)
-	b = doc.AppendElement(b, fLabel, value.StringOf(d.label))
-	switch x.g.mode {
-	case KeyProperty:
+	b, at := graph.OpenDoc(make([]byte, 0, 128+96*len(d.props)))
+	b = doc.AppendElement(b, graph.FieldID, id)
+	b = doc.AppendElement(b, graph.FieldIDValue, kept)
+	b = doc.AppendElement(b, graph.FieldLabel, value.StringOf(d.label))
+	switch x.g.Mode {
+	case graph.KeyProperty:
 		if pk, err = x.keyOfDraft(d); err != nil {
 			return nil, err
 		}
-		b = doc.AppendElement(b, x.g.pkSto, pk)
-	case KeySystem:
-		b = doc.AppendElement(b, fKey, id)
+		b = doc.AppendElement(b, x.g.KeyField, pk)
+	case graph.KeySystem:
+		b = doc.AppendElement(b, graph.FieldKey, id)
 	}
 	ids := &propertyIDs{x: x}
 	for i := range d.props {
@@ -204,13 +214,13 @@ func (x *exec) createVertex(d *draft) (*gvalue.Vertex, error) {
 				return nil, err
 			}
 		}
-		b = appendStored(b, storedKey(d.props[i].key), vals)
+		b = appendStored(b, graph.StoredKey(d.props[i].key), vals)
 	}
-	b = closeDoc(b, at)
+	b = graph.CloseDoc(b, at)
 	if err := x.create(pk, id, b); err != nil {
 		return nil, err
 	}
-	return x.g.newVertex(b), nil
+	return x.g.NewVertex(b), nil
 }
 
 func earlier(ps []propSet, key string) bool {
@@ -226,7 +236,7 @@ func (x *exec) create(pk, id value.Value, b []byte) error {
 	if err := x.tick(); err != nil {
 		return err
 	}
-	charge, err := x.g.store.Create(x.ctx, pk, id, b)
+	charge, err := x.g.Store.Create(x.ctx, pk, id, b)
 	if err != nil {
 		return x.cause(err)
 	}
@@ -236,39 +246,39 @@ func (x *exec) create(pk, id value.Value, b []byte) error {
 }
 
 // createEdge writes a new edge into the logical partition of its out-vertex.
-func (x *exec) createEdge(d *draft, out, in *vnode) (*gvalue.Edge, error) {
+func (x *exec) createEdge(d *draft, out, in *graph.Vertex) (*gvalue.Edge, error) {
 	id, kept, err := x.newID(d, "Edge")
 	if err != nil {
 		return nil, err
 	}
-	if x.g.mode == KeyOther {
+	if x.g.Mode == graph.KeyOther {
 		return nil, errf(Unsupported, "Edges can't be added to a container with a hierarchical partition key")
 	}
-	pk, own, named := out.pk, "", d.hasID && d.id != nil && x.g.freeEdgeIDs()
+	pk, own, named := out.PK, "", d.hasID && d.id != nil && x.g.FreeEdgeIDs()
 	if named {
 		own = id.Str()
-		if s := x.g.storedEdgeID(own, out.id); s != own {
+		if s := x.g.StoredEdgeID(own, out.StoredID); s != own {
 			if !kept.IsDefined() {
 				kept = id
 			}
 			id = value.StringOf(s)
 		}
 	}
-	b, at := openDoc(make([]byte, 0, 256+48*len(d.props)))
-	b = doc.AppendElement(b, fID, id)
-	b = doc.AppendElement(b, fIDValue, kept)
-	b = doc.AppendElement(b, fLabel, value.StringOf(d.label))
-	switch x.g.mode {
-	case KeyProperty:
-		b = doc.AppendElement(b, x.g.pkSto, pk)
-	case KeySystem:
-		b = doc.AppendElement(b, fKey, pk)
-	case KeyID:
+	b, at := graph.OpenDoc(make([]byte, 0, 256+48*len(d.props)))
+	b = doc.AppendElement(b, graph.FieldID, id)
+	b = doc.AppendElement(b, graph.FieldIDValue, kept)
+	b = doc.AppendElement(b, graph.FieldLabel, value.StringOf(d.label))
+	switch x.g.Mode {
+	case graph.KeyProperty:
+		b = doc.AppendElement(b, x.g.KeyField, pk)
+	case graph.KeySystem:
+		b = doc.AppendElement(b, graph.FieldKey, pk)
+	case graph.KeyID:
 		pk = id
 	}
 	for i, p := range d.props {
-		if x.g.mode == KeyProperty && p.key == x.g.pk {
-			if v, err := toValue(p.val, 0); err != nil || !sameKey(v, pk) {
+		if x.g.Mode == graph.KeyProperty && p.key == x.g.Key {
+			if v, err := toValue(p.val); err != nil || !graph.SameKey(v, pk) {
 				return nil, errf(Runtime, "The inserted edge has a partition property, but the property value is different from that of the source vertex.")
 			}
 			continue
@@ -283,21 +293,21 @@ func (x *exec) createEdge(d *draft, out, in *vnode) (*gvalue.Edge, error) {
 		if p.val == nil || !last {
 			continue
 		}
-		v, err := toValue(p.val, 0)
+		v, err := toValue(p.val)
 		if err != nil {
 			return nil, err
 		}
-		b = doc.AppendElement(b, storedKey(p.key), v)
+		b = doc.AppendElement(b, graph.StoredKey(p.key), v)
 	}
-	b = doc.AppendElement(b, fSink, in.id)
-	b = doc.AppendElement(b, fSinkIDValue, value.ObjectOf(in.doc).Get(fIDValue))
-	b = doc.AppendElement(b, fSinkLabel, value.StringOf(in.Label))
-	b = doc.AppendElement(b, fSinkPartition, in.pk)
-	b = doc.AppendElement(b, fVertexID, out.id)
-	b = doc.AppendElement(b, fVertexIDValue, value.ObjectOf(out.doc).Get(fIDValue))
-	b = doc.AppendElement(b, fVertexLabel, value.StringOf(out.Label))
-	b = doc.AppendElement(b, fIsEdge, value.BoolOf(true))
-	b = closeDoc(b, at)
+	b = doc.AppendElement(b, graph.FieldSink, in.StoredID)
+	b = doc.AppendElement(b, graph.FieldSinkIDValue, value.ObjectOf(in.Doc).Get(graph.FieldIDValue))
+	b = doc.AppendElement(b, graph.FieldSinkLabel, value.StringOf(in.Label))
+	b = doc.AppendElement(b, graph.FieldSinkPartition, in.PK)
+	b = doc.AppendElement(b, graph.FieldVertexID, out.StoredID)
+	b = doc.AppendElement(b, graph.FieldVertexIDValue, value.ObjectOf(out.Doc).Get(graph.FieldIDValue))
+	b = doc.AppendElement(b, graph.FieldVertexLabel, value.StringOf(out.Label))
+	b = doc.AppendElement(b, graph.FieldIsEdge, value.BoolOf(true))
+	b = graph.CloseDoc(b, at)
 	if named {
 		err = x.createNamedEdge(own, pk, id, b)
 	} else {
@@ -306,7 +316,7 @@ func (x *exec) createEdge(d *draft, out, in *vnode) (*gvalue.Edge, error) {
 	if err != nil {
 		return nil, err
 	}
-	return x.g.newEdge(b), nil
+	return x.g.NewEdge(b), nil
 }
 
 // update rewrites one document; f gets the present bytes.
@@ -314,7 +324,7 @@ func (x *exec) update(pk, id value.Value, f func(old []byte) (doc []byte, drop b
 	if err := x.tick(); err != nil {
 		return false, err
 	}
-	found, charge, err := x.g.store.Update(x.ctx, pk, id, f)
+	found, charge, err := x.g.Store.Update(x.ctx, pk, id, f)
 	if err != nil {
 		return false, x.cause(err)
 	}
@@ -328,7 +338,7 @@ func (x *exec) update(pk, id value.Value, f func(old []byte) (doc []byte, drop b
 // rewrite copies a document with some fields replaced (in place) or added (at the end). A field whose append function
 // gives nothing is removed.
 func rewrite(old []byte, fields map[string]func(dst []byte, cur value.Value) ([]byte, error), order []string) ([]byte, error) {
-	b, at := openDoc(make([]byte, 0, len(old)+128))
+	b, at := graph.OpenDoc(make([]byte, 0, len(old)+128))
 	seen := map[string]bool{}
 	var err error
 	for it := value.ObjectOf(old).Iter(); it.Next(); {
@@ -353,7 +363,7 @@ func rewrite(old []byte, fields map[string]func(dst []byte, cur value.Value) ([]
 			}
 		}
 	}
-	return closeDoc(b, at), nil
+	return graph.CloseDoc(b, at), nil
 }
 
 // setProperties applies property() steps to an element that is there.
@@ -369,13 +379,13 @@ func (x *exec) setProperties(el any, sets []propSet) error {
 		}
 		return x.setVertex(n, sets)
 	case *gvalue.Edge:
-		n := edgeNodeOf(e)
+		n := graph.EdgeOf(e)
 		if n == nil {
 			return errf(Runtime, "The edge %s is only a reference", gvalue.Text(e.ID))
 		}
 		return x.setEdge(n, sets)
 	case *gvalue.VertexProperty:
-		if e.Vertex == nil || nodeOf(e.Vertex) == nil {
+		if e.Vertex == nil || graph.VertexOf(e.Vertex) == nil {
 			return errf(Runtime, "The property %s is only a reference", e.Label)
 		}
 		return x.setMeta(e, sets)
@@ -383,18 +393,18 @@ func (x *exec) setProperties(el any, sets []propSet) error {
 	return errf(Runtime, "The step property() can only be applied to an Element, not to a %s", typeName(el))
 }
 
-func (x *exec) setVertex(n *vnode, sets []propSet) error {
+func (x *exec) setVertex(n *graph.Vertex, sets []propSet) error {
 	fields := map[string]func([]byte, value.Value) ([]byte, error){}
 	var order []string
 	ids := &propertyIDs{x: x}
 	for _, s := range sets {
-		if x.g.mode == KeyProperty && s.key == x.g.pk {
-			if v, err := toValue(s.val, 0); err != nil || !sameKey(v, n.pk) {
+		if x.g.Mode == graph.KeyProperty && s.key == x.g.Key {
+			if v, err := toValue(s.val); err != nil || !graph.SameKey(v, n.PK) {
 				return errf(Runtime, "The partition key property of a vertex can't be changed")
 			}
 			continue
 		}
-		name := storedKey(s.key)
+		name := graph.StoredKey(s.key)
 		if fields[name] != nil {
 			continue
 		}
@@ -403,7 +413,7 @@ func (x *exec) setVertex(n *vnode, sets []propSet) error {
 			vals := valuesOf(cur, ids)
 			var err error
 			for i := range sets {
-				if storedKey(sets[i].key) != name {
+				if graph.StoredKey(sets[i].key) != name {
 					continue
 				}
 				if vals, err = sets[i].apply(vals, ids, len(sets)); err != nil {
@@ -417,7 +427,7 @@ func (x *exec) setVertex(n *vnode, sets []propSet) error {
 		return nil
 	}
 	var fresh []byte
-	found, err := x.update(n.pk, n.id, func(old []byte) ([]byte, bool, error) {
+	found, err := x.update(n.PK, n.StoredID, func(old []byte) ([]byte, bool, error) {
 		var err error
 		fresh, err = rewrite(old, fields, order)
 		return fresh, false, err
@@ -428,39 +438,28 @@ func (x *exec) setVertex(n *vnode, sets []propSet) error {
 	if !found {
 		return errf(Runtime, "The vertex %s does not exist any more", gvalue.Text(n.ID))
 	}
-	n.renew(fresh)
+	n.Renew(fresh)
 	return nil
 }
 
-// renew points the vertex at its new document, so that everything in the request that holds it sees the change.
-func (n *vnode) renew(d []byte) {
-	n.doc, n.Properties, n.Loader = d, nil, n
-	n.pk, n.id = n.g.keyOf(d), value.ObjectOf(d).Get(fID)
-}
-
-func (n *enode) renew(d []byte) {
-	n.doc, n.Properties, n.Loader = d, nil, n
-	n.pk, n.id = n.g.keyOf(d), value.ObjectOf(d).Get(fID)
-}
-
-func (x *exec) setEdge(n *enode, sets []propSet) error {
+func (x *exec) setEdge(n *graph.Edge, sets []propSet) error {
 	fields := map[string]func([]byte, value.Value) ([]byte, error){}
 	var order []string
 	for _, s := range sets {
 		if s.card == gvalue.ListCard || s.card == gvalue.SetCard || len(s.metas) > 0 {
 			return errf(Runtime, "Edge properties have one value and no meta-properties")
 		}
-		v, err := toValue(s.val, 0)
+		v, err := toValue(s.val)
 		if err != nil {
 			return err
 		}
-		if x.g.mode == KeyProperty && s.key == x.g.pk {
-			if !sameKey(v, n.pk) {
+		if x.g.Mode == graph.KeyProperty && s.key == x.g.Key {
+			if !graph.SameKey(v, n.PK) {
 				return errf(Runtime, "The partition key property of an edge is that of its source vertex and can't be changed")
 			}
 			continue
 		}
-		name := storedKey(s.key)
+		name := graph.StoredKey(s.key)
 		if fields[name] == nil {
 			order = append(order, name)
 		}
@@ -475,7 +474,7 @@ func (x *exec) setEdge(n *enode, sets []propSet) error {
 		return nil
 	}
 	var fresh []byte
-	found, err := x.update(n.pk, n.id, func(old []byte) ([]byte, bool, error) {
+	found, err := x.update(n.PK, n.StoredID, func(old []byte) ([]byte, bool, error) {
 		var err error
 		fresh, err = rewrite(old, fields, order)
 		return fresh, false, err
@@ -486,19 +485,19 @@ func (x *exec) setEdge(n *enode, sets []propSet) error {
 	if !found {
 		return errf(Runtime, "The edge %s does not exist any more", gvalue.Text(n.ID))
 	}
-	n.renew(fresh)
+	n.Renew(fresh)
 	return nil
 }
 
 // editValue rewrites the one stored value that a VertexProperty stands for; edit returns false to remove it.
 func (x *exec) editValue(p *gvalue.VertexProperty, edit func(s *stored) (keep bool, err error)) error {
-	n := nodeOf(p.Vertex)
-	if x.g.mode == KeyProperty && p.Label == x.g.pk {
+	n := graph.VertexOf(p.Vertex)
+	if x.g.Mode == graph.KeyProperty && p.Label == x.g.Key {
 		return errf(Runtime, "The partition key property of a vertex can't be changed")
 	}
-	name := storedKey(p.Label)
+	name := graph.StoredKey(p.Label)
 	var fresh []byte
-	found, err := x.update(n.pk, n.id, func(old []byte) ([]byte, bool, error) {
+	found, err := x.update(n.PK, n.StoredID, func(old []byte) ([]byte, bool, error) {
 		var err error
 		fresh, err = rewrite(old, map[string]func([]byte, value.Value) ([]byte, error){name: func(dst []byte, cur value.Value) ([]byte, error) {
 			if !cur.IsDefined() {
@@ -507,10 +506,10 @@ func (x *exec) editValue(p *gvalue.VertexProperty, edit func(s *stored) (keep bo
 			var out []stored
 			ids := &propertyIDs{x: x}
 			var fail error
-			eachValue(cur, func(i int, val, id, meta value.Value) bool {
+			graph.EachValue(cur, func(i int, val, id, meta value.Value) bool {
 				s := stored{val, id, meta}
 				keep := true
-				if q := n.property(p.Label, i, val, id, meta); equal(q.ID, p.ID) {
+				if q := n.Property(p.Label, i, val, id, meta); equal(q.ID, p.ID) {
 					keep, fail = edit(&s)
 				}
 				if !s.id.IsDefined() {
@@ -531,7 +530,7 @@ func (x *exec) editValue(p *gvalue.VertexProperty, edit func(s *stored) (keep bo
 	if err != nil || !found {
 		return err
 	}
-	n.renew(fresh)
+	n.Renew(fresh)
 	return nil
 }
 

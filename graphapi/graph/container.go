@@ -1,21 +1,15 @@
-package run
+package graph
 
 import (
 	"context"
 
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/doc"
 	query "github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
-
-// NewGraph makes a Graph over a container. Containers of every API will do: see KeyMode for what their partition keys mean.
-func NewGraph(c *core.Container, clk *clock.Clock) *Graph {
-	return NewGraphOn(newContainerStore(c), clk)
-}
 
 // containerStore is a Store on a container of the core.
 type containerStore struct {
@@ -25,14 +19,15 @@ type containerStore struct {
 	name  string
 }
 
-func newContainerStore(c *core.Container) *containerStore {
+// Over makes a Store of a container of any API.
+func Over(c *core.Container) Store {
 	s := &containerStore{c: c, paths: c.KeyPaths()}
 	switch {
 	case len(s.paths) != 1 || len(s.paths[0]) != 1:
 		s.mode = KeyOther
-	case s.paths[0][0] == fID:
+	case s.paths[0][0] == FieldID:
 		s.mode = KeyID
-	case s.paths[0][0] == fKey:
+	case s.paths[0][0] == FieldKey:
 		s.mode = KeySystem
 	default:
 		s.mode = KeyProperty
