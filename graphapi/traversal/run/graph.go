@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
@@ -170,41 +169,10 @@ func (x *exec) node(v *gvalue.Vertex) (*graph.Vertex, error) {
 
 func copyOf(b []byte) []byte { return append(make([]byte, 0, len(b)), b...) }
 
-// hasLabel reports whether the label field of a document is among labels (none: any).
-func labelIn(d []byte, labels []string) bool {
-	if len(labels) == 0 {
-		return true
-	}
-	l := value.ObjectOf(d).Get(graph.FieldLabel)
-	for _, want := range labels {
-		if string(l.Bytes()) == want && l.Kind() == value.String {
-			return true
-		}
-	}
-	return false
-}
-
 // adjacent gives the edges of v in one direction (OUT or IN), each as mk makes it.
-func (x *exec) adjacent(n *graph.Vertex, dir gvalue.Direction, labels []string, mk func(d []byte) (any, error)) (*rowIter, error) {
-	g := x.g
-	if dir == gvalue.OUT {
-		f := graph.Find{Pred: access.Eq(access.NewPath(graph.FieldVertexID), n.StoredID)}
-		if g.Mode != graph.KeyID {
-			f.PK = n.PK
-		}
-		f.Match = func(d []byte) (bool, error) {
-			o := value.ObjectOf(d)
-			return o.Get(graph.FieldIsEdge).Bool() && graph.SameKey(o.Get(graph.FieldVertexID), n.StoredID) && labelIn(d, labels), nil
-		}
-		return x.find(f, mk)
-	}
-	f := graph.Find{Pred: access.Eq(access.NewPath(graph.FieldSink), n.StoredID)}
-	f.Match = func(d []byte) (bool, error) {
-		o := value.ObjectOf(d)
-		return o.Get(graph.FieldIsEdge).Bool() && graph.SameKey(o.Get(graph.FieldSink), n.StoredID) && graph.SameKey(o.Get(graph.FieldSinkPartition), n.PK) &&
-			labelIn(d, labels), nil
-	}
-	return x.find(f, mk)
+func (x *exec) adjacent(n *graph.Vertex, dir gvalue.Direction, labels []string,
+	mk func(d []byte) (any, error)) (*rowIter, error) {
+	return x.find(x.g.EdgesOf(n, dir, labels), mk)
 }
 
 // edgesOf gives v's edges; BOTH gives the outgoing ones first.
@@ -257,15 +225,7 @@ func (x *exec) around(v *gvalue.Vertex, w *walk, one func(n *graph.Vertex, dir g
 
 // endOf reads the vertex that an edge leads to when it is walked in direction dir: OUT ends at the sink.
 func (x *exec) endOf(d []byte, dir gvalue.Direction) (*gvalue.Vertex, error) {
-	o := value.ObjectOf(d)
-	if dir == gvalue.OUT {
-		return x.vertexAt(o.Get(graph.FieldSinkPartition), o.Get(graph.FieldSink))
-	}
-	id := o.Get(graph.FieldVertexID)
-	if x.g.Mode == graph.KeyID {
-		return x.vertexAt(id, id)
-	}
-	return x.vertexAt(x.g.KeyOf(d), id)
+	return x.vertexAt(x.g.End(d, dir))
 }
 
 // byIDs gives the elements with the given ids, in the order of the ids.
@@ -315,9 +275,7 @@ func (x *exec) byID(vertices bool, id any) (iter, error) {
 			return nil, nil
 		} // a document that another API wrote may be in another partition
 	}
-	f := graph.Find{Pred: access.In(access.ID, stored...)}
-	f.Match = func(d []byte) (bool, error) { return graph.IsEdge(d) != vertices && graph.HasID(d, cands), nil }
-	return x.find(f, x.maker(vertices))
+	return x.find(graph.ByID(vertices, cands, stored), x.maker(vertices))
 }
 
 // read gives the element (pk, id) when there is one.

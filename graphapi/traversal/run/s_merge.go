@@ -389,7 +389,7 @@ func (x *exec) findVertices(d *draft, hasLabel bool) ([]any, error) {
 		preds = append(preds, a.Pred)
 	}
 	if hasLabel && d.label != graph.DefaultLabel {
-		preds = append(preds, labelled(d.label))
+		preds = append(preds, graph.Labelled(d.label))
 	}
 	switch s, ok := idText(d.id); {
 	case d.hasID && ok && pk.IsDefined():
@@ -592,9 +592,9 @@ func (m *mergeArgs) findEdges(x *exec, t *trav, what *gvalue.Map, d *draft, hasO
 	case d.hasID:
 		it, err = x.byID(false, d.id)
 	default:
-		pred := edgesOnly()
+		pred := graph.EdgesOnly()
 		if d.label != "" {
-			pred = access.And(labelled(d.label), pred)
+			pred = access.And(graph.Labelled(d.label), pred)
 		}
 		it, err = x.scan(&selection{pred: pred}, value.Value{})
 	}
@@ -609,8 +609,7 @@ func (m *mergeArgs) findEdges(x *exec, t *trav, what *gvalue.Map, d *draft, hasO
 			return found, err
 		}
 		n := graph.EdgeOf(v.(*gvalue.Edge))
-		o := value.ObjectOf(n.Doc)
-		if in != nil && (!graph.SameKey(o.Get(graph.FieldSink), in.StoredID) || !graph.SameKey(o.Get(graph.FieldSinkPartition), in.PK)) || !d.fits(v, d.label != "") {
+		if in != nil && !graph.LeadsTo(n.Doc, in) || !d.fits(v, d.label != "") {
 			continue
 		}
 		if err := x.hold(v); err != nil {

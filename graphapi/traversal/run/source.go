@@ -27,7 +27,7 @@ func (c *compiler) source(tr *traversal, ins []gvalue.Instruction, first bool) (
 	}
 	sel.pred = a.Pred
 	if !vertices {
-		sel.pred = access.And(sel.pred, edgesOnly())
+		sel.pred = access.And(sel.pred, graph.EdgesOnly())
 	}
 	sel.limit = c.taken(ins[1+a.N:])
 	sel.counted = !c.x.paths && c.probes == nil && len(a.Labels) == 0 && onlyCounted(ins[1+a.N:])
@@ -80,15 +80,6 @@ func (c *compiler) foldEnv(vertices bool) compile.Env {
 		env.Key = g.Key
 	}
 	return env
-}
-
-// edgesOnly and labelled are what an index is asked for of edges, and of elements with a label.
-func edgesOnly() *access.Pred {
-	return access.Eq(access.NewPath(graph.FieldIsEdge), value.BoolOf(true))
-}
-
-func labelled(label string) *access.Pred {
-	return access.Eq(access.NewPath(graph.FieldLabel), value.StringOf(label))
 }
 
 // idArgs reads the arguments of V() and E(). One list is opened on a plain graph; on a partitioned one every list is
