@@ -71,19 +71,10 @@ func (r *Request) Int(name string) (n int64, ok bool) {
 
 // AsInt converts an integer of any width, or a whole number.
 func AsInt(v any) (n int64, ok bool) {
-	switch x := v.(type) {
-	case int8:
-		return int64(x), true
-	case int16:
-		return int64(x), true
-	case int32:
-		return int64(x), true
-	case int64:
-		return x, true
-	case float64:
-		return int64(x), x == float64(int64(x)) && x > -1e18 && x < 1e18
+	if f, ok := v.(float64); ok {
+		return int64(f), f == float64(int64(f)) && f > -1e18 && f < 1e18
 	}
-	return 0, false
+	return gvalue.Integer(v)
 }
 
 // Attribute is one status attribute.

@@ -143,21 +143,6 @@ func text(v any) string {
 	return ""
 }
 
-// toInt returns an integer of any width.
-func toInt(v any) (int64, bool) {
-	switch n := v.(type) {
-	case int32:
-		return int64(n), true
-	case int64:
-		return n, true
-	case int16:
-		return int64(n), true
-	case int8:
-		return int64(n), true
-	}
-	return 0, false
-}
-
 // toFloat returns any number as a double.
 func toFloat(v any) float64 {
 	switch n := v.(type) {
@@ -172,7 +157,7 @@ func toFloat(v any) float64 {
 		f, _ := ratOf(n).Float64()
 		return f
 	}
-	i, _ := toInt(v)
+	i, _ := gvalue.Integer(v)
 	return float64(i)
 }
 
@@ -196,7 +181,7 @@ func ratOf(v any) *big.Rat {
 		}
 		return new(big.Rat).SetFloat64(f)
 	}
-	i, _ := toInt(v)
+	i, _ := gvalue.Integer(v)
 	return new(big.Rat).SetInt64(i)
 }
 
@@ -210,8 +195,8 @@ func isBig(v any) bool {
 
 // compareNumbers compares exactly; NaN equals itself and is above the rest.
 func compareNumbers(a, b any) int {
-	x, xi := toInt(a)
-	y, yi := toInt(b)
+	x, xi := gvalue.Integer(a)
+	y, yi := gvalue.Integer(b)
 	if xi && yi {
 		return cmp.Compare(x, y)
 	}

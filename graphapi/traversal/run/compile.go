@@ -1,7 +1,6 @@
 package run
 
 import (
-	"math"
 	"strings"
 
 	"github.com/orrerydb/orrery/graphapi/gremlin"
@@ -130,8 +129,8 @@ func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int
 		return 0, errf(Compile, "The step %s() is called with %d argument(s)", op, len(in.args))
 	}
 	mods, labels, n := modulators(ins[1:], d.mods)
-	in.mods, in.inOrder = mods, c.inOrder(ins[1+n:])
-	c.all = in.inOrder && handsOn[op]
+	in.mods, in.inOrder = mods, compile.InOrder(ins[1+n:], c.all)
+	c.all = in.inOrder && compile.HandsOn(op)
 	s, err := d.build(c, in)
 	if err != nil {
 		return 0, err
@@ -165,25 +164,10 @@ func topOf(mods, rest []gvalue.Instruction) int {
 	if len(rest) == 0 {
 		return 0
 	}
-	if n, ok := upTo(rest[0]); ok && n <= maxTop {
+	if n, ok := compile.UpTo(rest[0]); ok && n <= maxTop {
 		return n
 	}
 	return 0
-}
-
-// upTo is the upper bound of a limit() or range() over traversers; ok is false for other steps, and without a bound.
-func upTo(in gvalue.Instruction) (n int, ok bool) {
-	if in.Op != "limit" && in.Op != "range" || len(in.Args) == 0 {
-		return 0, false
-	}
-	if _, local := in.Args[0].(gvalue.Scope); local {
-		return 0, false
-	}
-	hi, ok := toInt(in.Args[len(in.Args)-1])
-	if !ok || hi < 1 || hi > math.MaxInt32 {
-		return 0, false
-	}
-	return int(hi), true
 }
 
 // startSteps may begin a traversal of the source.
@@ -385,7 +369,7 @@ func scopeOf(args []any) (gvalue.Scope, []any) {
 
 // intArg reads an integer argument.
 func (in *inst) intArg(a any) (int64, error) {
-	if n, ok := toInt(a); ok {
+	if n, ok := gvalue.Integer(a); ok {
 		return n, nil
 	}
 	if f, ok := a.(float64); ok && f == float64(int64(f)) { // JavaScript has no integers

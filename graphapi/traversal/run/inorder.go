@@ -3,8 +3,6 @@ package run
 import (
 	"cmp"
 	"slices"
-
-	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
 // The edges of a vertex, and its neighbours, come in the order in which the edges were made, where that costs no more
@@ -95,32 +93,4 @@ func (o *inOrder) close() {
 	o.edges.close()
 	o.begun = true
 	o.forget()
-}
-
-// stops are the steps behind which not all of what they are given is read, or its order doesn't count.
-var stops = map[string]bool{"limit": true, "range": true, "timeLimit": true, "count": true, "sum": true, "min": true,
-	"max": true, "mean": true, "order": true, "drop": true, "iterate": true, "discard": true}
-
-// collects are the steps that read all that they are given, and keep its order.
-var collects = map[string]bool{"fold": true, "aggregate": true, "group": true, "tree": true, "tail": true}
-
-// handsOn are the steps whose nested traversals give what the step gives, to the last result; repeat() is another.
-var handsOn = map[string]bool{"coalesce": true, "flatMap": true, "local": true, "optional": true, "union": true}
-
-// inOrder reports whether the order of what a step gives counts and all of it is read, given the steps behind it.
-func (c *compiler) inOrder(rest []gvalue.Instruction) bool {
-	for _, in := range rest {
-		if len(in.Args) > 0 {
-			if _, local := in.Args[0].(gvalue.Scope); local {
-				continue
-			}
-		}
-		switch {
-		case collects[in.Op]:
-			return true
-		case stops[in.Op]:
-			return false
-		}
-	}
-	return c.all
 }

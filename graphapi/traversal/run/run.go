@@ -347,7 +347,7 @@ func (c *compiler) run(b *gvalue.Bytecode, want int, emit func(v any, bulk int64
 	if len(ins) == 0 {
 		return errf(Compile, "The traversal has no steps")
 	}
-	x.paths = x.paths || needsPaths(ins)
+	x.paths = x.paths || compile.NeedsPaths(ins)
 	c.want, c.all = want, want == 0 // after resolve, which may run other traversals
 	tr, err := c.compile(ins, true)
 	if err != nil {
@@ -390,33 +390,6 @@ func (x *exec) sliced(emit func(v any, bulk int64) error) func(v any, bulk int64
 		}
 		return emit(v, bulk)
 	}
-}
-
-// pathSteps are the steps that look back at where a traverser was.
-var pathSteps = map[string]bool{"as": true, "path": true, "simplePath": true, "cyclicPath": true, "tree": true, "otherV": true, "match": true, "withPath": true, "subgraph": true}
-
-// needsPaths reports whether a step, at any depth, asks for paths.
-func needsPaths(ins []gvalue.Instruction) bool {
-	for _, in := range ins {
-		if pathSteps[in.Op] {
-			return true
-		}
-		for _, a := range in.Args {
-			switch v := a.(type) {
-			case *gvalue.Bytecode:
-				if needsPaths(v.Steps) {
-					return true
-				}
-			case *gvalue.Map:
-				for _, e := range v.Entries() {
-					if b, ok := e.Value.(*gvalue.Bytecode); ok && needsPaths(b.Steps) {
-						return true
-					}
-				}
-			}
-		}
-	}
-	return false
 }
 
 // sourceSteps applies the instructions on the source (with.., strategies) and returns the evaluation timeout that they ask
@@ -503,7 +476,7 @@ func (c *compiler) addStrategy(a any) (time.Duration, error) {
 func (c *compiler) option(name string, v any) time.Duration {
 	switch name {
 	case "evaluationTimeout", "scriptEvaluationTimeout":
-		if ms, ok := toInt(v); ok && ms > 0 && ms < int64(time.Hour/time.Millisecond*24) {
+		if ms, ok := gvalue.Integer(v); ok && ms > 0 && ms < int64(time.Hour/time.Millisecond*24) {
 			return time.Duration(ms) * time.Millisecond
 		}
 	case "materializeProperties":

@@ -268,7 +268,7 @@ func buildIndex(c *compiler, in *inst) (step, error) {
 	asMap := false
 	for _, m := range in.mods {
 		if len(m.Args) == 2 && m.Args[0] == "~tinkerpop.index.indexer" {
-			n, ok := toInt(m.Args[1])
+			n, ok := gvalue.Integer(m.Args[1])
 			if !ok || n < 0 || n > 1 {
 				return nil, in.argErr("the indexer is list or map")
 			}

@@ -543,7 +543,7 @@ type effectFilter = filterStep
 // buildBarrier collects everything and goes on; equal traversers become one.
 func buildBarrier(c *compiler, in *inst) (step, error) {
 	if len(in.args) == 1 {
-		if _, ok := toInt(in.args[0]); !ok {
+		if _, ok := gvalue.Integer(in.args[0]); !ok {
 			return nil, errf(Unsupported, "barrier() with %s is not supported", gvalue.Text(in.args[0]))
 		}
 	}

@@ -119,7 +119,7 @@ func multiply(v any, n int64) (any, error) {
 	if n == 1 {
 		return v, nil
 	}
-	if i, ok := toInt(v); ok {
+	if i, ok := gvalue.Integer(v); ok {
 		p, over := arithInt('*', i, n)
 		if over {
 			return nil, errOverflow()
@@ -172,8 +172,8 @@ func arith(op byte, a, b any) (any, error) {
 		}
 		return f, nil
 	}
-	x, _ := toInt(a)
-	y, _ := toInt(b)
+	x, _ := gvalue.Integer(a)
+	y, _ := gvalue.Integer(b)
 	if op == '/' && y == 0 {
 		return nil, errf(Runtime, "Division by zero")
 	}

@@ -58,7 +58,7 @@ func splitText(s string, a []any) (any, error) {
 func substring(s string, a []any) (any, error) {
 	r := []rune(s)
 	at := func(v any) (int, error) {
-		n, ok := toInt(v)
+		n, ok := gvalue.Integer(v)
 		if !ok {
 			return 0, errf(Runtime, "substring() takes numbers")
 		}
@@ -231,7 +231,7 @@ func asType(v any, typ string) (any, error) {
 		return nil, errf(Runtime, "asNumber() requires a numeric type token, got %s", typ)
 	}
 	f := math.Trunc(toFloat(n))
-	i, isInt := toInt(n)
+	i, isInt := gvalue.Integer(n)
 	if !isInt {
 		if f < -1<<63 || f >= 1<<63 || f != f {
 			return nil, errf(Runtime, "Can't convert number of type %s to %s due to overflow.", typeName(n), typ)
@@ -263,7 +263,7 @@ func asDate(v any) (any, error) {
 	if family(v) == famDate {
 		return gvalue.OffsetDateTime{Time: gvalue.TimeOf(v)}, nil
 	}
-	if n, ok := toInt(v); ok {
+	if n, ok := gvalue.Integer(v); ok {
 		return gvalue.OffsetDateTime{Time: time.UnixMilli(n).UTC()}, nil
 	}
 	return nil, errf(Runtime, "Can't parse type %s as Date.", typeName(v))
@@ -274,7 +274,7 @@ var dateUnits = map[gvalue.DT]time.Duration{"second": time.Second, "minute": tim
 func buildDateAdd(c *compiler, in *inst) (step, error) {
 	unit, ok := in.args[0].(gvalue.DT)
 	d, known := dateUnits[unit]
-	n, isInt := toInt(in.args[1])
+	n, isInt := gvalue.Integer(in.args[1])
 	if !ok || !known || !isInt || n > 1<<31 || n < -1<<31 {
 		return nil, in.argErr("a unit (second, minute, hour, day) and a number are expected")
 	}

@@ -262,7 +262,7 @@ func buildValueMap(c *compiler, in *inst) (step, error) {
 		}
 		opts = 15
 		if len(m.Args) == 2 {
-			n, ok := toInt(m.Args[1])
+			n, ok := gvalue.Integer(m.Args[1])
 			if !ok {
 				return nil, errf(Compile, "valueMap() does not know this option")
 			}

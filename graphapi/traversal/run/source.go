@@ -29,8 +29,8 @@ func (c *compiler) source(tr *traversal, ins []gvalue.Instruction, first bool) (
 	if !vertices {
 		sel.pred = access.And(sel.pred, graph.EdgesOnly())
 	}
-	sel.limit = c.taken(ins[1+a.N:])
-	sel.counted = !c.x.paths && c.probes == nil && len(a.Labels) == 0 && onlyCounted(ins[1+a.N:])
+	sel.limit = compile.Taken(ins[1+a.N:], c.atEnd())
+	sel.counted = !c.x.paths && c.probes == nil && len(a.Labels) == 0 && compile.OnlyCounted(ins[1+a.N:])
 	open := func(x *exec) (iter, error) {
 		switch {
 		case given:
@@ -169,29 +169,12 @@ func withKeys(g *Graph, ids []any, pks []value.Value, has bool) []any {
 	return out
 }
 
-// oneForOne are the steps that give one result for each traverser, with the modulators of those steps.
-var oneForOne = map[string]bool{"as": true, "by": true, "elementMap": true, "id": true, "identity": true, "label": true,
-	"propertyMap": true, "valueMap": true, "with": true}
-
-// taken is how many of the elements that V() or E() gives are taken at most, given the steps behind it; 0: all.
-//
-// Example: of g.V().as('a').valueMap().limit(5) five are.
-func (c *compiler) taken(rest []gvalue.Instruction) int {
-	for _, in := range rest {
-		if !oneForOne[in.Op] {
-			n, _ := upTo(in)
-			return n
-		}
-	}
-	if c.depth > 1 { // a nested traversal: its parent says how many
+// atEnd is how many results of the traversal that is compiled are taken; 0: all, or its parent says it.
+func (c *compiler) atEnd() int {
+	if c.depth > 1 {
 		return 0
 	}
 	return c.want
-}
-
-// onlyCounted reports whether all that is done with what V() or E() gives is to count it.
-func onlyCounted(rest []gvalue.Instruction) bool {
-	return len(rest) > 0 && rest[0].Op == "count" && len(rest[0].Args) == 0
 }
 
 // selection is what V() or E() with its filters lets pass.
