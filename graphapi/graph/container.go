@@ -110,14 +110,16 @@ func (s *containerStore) Create(ctx context.Context, pk, id value.Value, d []byt
 }
 
 // Update implements Store.
-func (s *containerStore) Update(ctx context.Context, pk, id value.Value, f func(old []byte) ([]byte, bool, error)) (bool, float64, error) {
-	found := false
-	r, err := s.c.Write(ctx, core.Write{Kind: core.Update, PK: s.tuple(pk), ID: id, Update: func(old *core.Item) (core.Change, error) {
+func (s *containerStore) Update(ctx context.Context, pk, id value.Value,
+	f func(old []byte) ([]byte, bool, error)) (found bool, charge float64, err error) {
+	w := core.Write{Kind: core.Update, PK: s.tuple(pk), ID: id}
+	w.Update = func(old *core.Item) (core.Change, error) {
 		if found = old != nil; !found {
 			return core.Change{Keep: true}, nil
 		}
 		d, drop, err := f(old.Doc)
 		return core.Change{Doc: d, Delete: drop, Keep: d == nil && !drop}, err
-	}})
+	}
+	r, err := s.c.Write(ctx, w)
 	return found, r.Charge, err
 }

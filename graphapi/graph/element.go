@@ -16,7 +16,8 @@ import (
 //
 // and an edge, which lives in its out-vertex's logical partition,
 //
-//	{_id, label, <partition key>: .., <property>: scalar, .., _sink, _sinkLabel, _sinkPartition, _vertexId, _vertexLabel, _isEdge: true}
+//	{_id, label, <partition key>: .., <property>: scalar, .., _sink, _sinkLabel, _sinkPartition,
+//	 _vertexId, _vertexLabel, _isEdge: true}
 //
 // Ids are stored as strings. Where a plain graph was given an integer id, _idValue (and _sinkIdValue, _vertexIdValue
 // on edges) keep it as it came; an edge that is stored under another id than its own keeps that there, too (see
@@ -49,7 +50,8 @@ const (
 func IsReserved(name string) bool {
 	switch name {
 	case FieldID, "id", FieldLabel, FieldKey, FieldIsEdge, FieldSink, FieldSinkLabel, FieldSinkPartition, FieldVertexID,
-		FieldVertexLabel, FieldIDValue, FieldSinkIDValue, FieldVertexIDValue, "_rid", "_self", "_etag", "_ts", "_attachments", "_lsn":
+		FieldVertexLabel, FieldIDValue, FieldSinkIDValue, FieldVertexIDValue, "_rid", "_self",
+		"_etag", "_ts", "_attachments", "_lsn":
 		return true
 	}
 	return false
@@ -230,8 +232,8 @@ func (n *Vertex) LoadVertexProperties() []gvalue.VertexProperty {
 	return out
 }
 
-// Property makes a VertexProperty of a stored value. Values of documents that other APIs wrote have no id of their own: it
-// is made of the vertex's id, the key and the place.
+// Property makes a VertexProperty of a stored value. Values of documents that other APIs wrote have no id of their
+// own: it is made of the vertex's id, the key and the place.
 func (n *Vertex) Property(key string, i int, val, id, meta value.Value) gvalue.VertexProperty {
 	p := gvalue.VertexProperty{Label: key, Value: FromValue(val), Vertex: &n.Vertex}
 	if id.IsDefined() {
@@ -272,8 +274,8 @@ func shownKey(stored []byte) (key string, ok bool) {
 	return string(name), ok
 }
 
-// EachValue gives the values of a vertex's stored property: of [{_value, id}, ..], of an array of plain values, or the one
-// value that the field is.
+// EachValue gives the values of a vertex's stored property: of [{_value, id}, ..], of an array of plain values, or
+// the one value that the field is.
 func EachValue(field value.Value, f func(i int, val, id, meta value.Value) bool) {
 	if field.Kind() != value.Array {
 		f(0, field, value.Value{}, value.Value{})
@@ -302,8 +304,8 @@ func EachValue(field value.Value, f func(i int, val, id, meta value.Value) bool)
 	}
 }
 
-// view is a string over bytes of a document, without a copy: an element's document is its own and never changes (a write
-// gives it another one), and lives as long as the string.
+// view is a string over bytes of a document, without a copy: an element's document is its own and never changes (a
+// write gives it another one), and lives as long as the string.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // label is a stored label; "" for what isn't text.

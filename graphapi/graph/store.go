@@ -17,13 +17,13 @@ const (
 	KeyProperty
 	// KeyID is a container partitioned by the id itself (a MongoDB collection that isn't sharded).
 	KeyID
-	// KeyOther is a container whose key is no single property. Its vertices can be read, changed and dropped, but not added
-	// here; a key is an array of the values of its paths.
+	// KeyOther is a container whose key is no single property. Its vertices can be read, changed and dropped, but not
+	// added here; a key is an array of the values of its paths.
 	KeyOther
 )
 
-// Store is what a graph is kept in. Documents are BSON in the stored form (see element.go). All methods may be called by
-// several requests at a time.
+// Store is what a graph is kept in. Documents are BSON in the stored form (see element.go). All methods may be called
+// by several requests at a time.
 type Store interface {
 	// Key returns how documents are partitioned; name is the property with KeyProperty.
 	Key() (mode KeyMode, name string)
@@ -33,9 +33,11 @@ type Store interface {
 	Find(ctx context.Context, f Find) (Rows, error)
 	// Create writes a new document; a taken id is status.Conflict.
 	Create(ctx context.Context, pk, id value.Value, doc []byte) (float64, error)
-	// Update reads a document and writes what f makes of it, or removes it when f returns drop; f may be called again on a
-	// race. found is false when there is no document (f isn't called then). f returning nil and no drop leaves it as it is.
-	Update(ctx context.Context, pk, id value.Value, f func(old []byte) (doc []byte, drop bool, err error)) (found bool, charge float64, err error)
+	// Update reads a document and writes what f makes of it, or removes it when f returns drop; f may be called again on
+	// a race. found is false when there is no document (f isn't called then). f returning nil and no drop leaves it as
+	// it is.
+	Update(ctx context.Context, pk, id value.Value,
+		f func(old []byte) (doc []byte, drop bool, err error)) (found bool, charge float64, err error)
 }
 
 // Doc is a document with the charge of reading it.

@@ -56,12 +56,12 @@ var collects = map[string]bool{"fold": true, "aggregate": true, "group": true, "
 // handsOn are the steps whose nested traversals give what the step gives, to the last result; repeat() is another.
 var handsOn = map[string]bool{"coalesce": true, "flatMap": true, "local": true, "optional": true, "union": true}
 
-// HandsOn reports whether the nested traversals of a step give what the step gives, to the last result; repeat() does so
-// too.
+// HandsOn reports whether the nested traversals of a step give what the step gives, to the last result; repeat() does
+// so too.
 func HandsOn(op string) bool { return handsOn[op] }
 
-// InOrder reports whether the order of what a step gives counts and all of it is read, given the steps behind it. At the
-// end of the traversal atEnd tells.
+// InOrder reports whether the order of what a step gives counts and all of it is read, given the steps behind it. At
+// the end of the traversal atEnd tells.
 func InOrder(rest []gvalue.Instruction, atEnd bool) bool {
 	for _, in := range rest {
 		if len(in.Args) > 0 {
@@ -80,7 +80,10 @@ func InOrder(rest []gvalue.Instruction, atEnd bool) bool {
 }
 
 // pathSteps are the steps that look back at where a traverser was.
-var pathSteps = map[string]bool{"as": true, "path": true, "simplePath": true, "cyclicPath": true, "tree": true, "otherV": true, "match": true, "withPath": true, "subgraph": true}
+var pathSteps = map[string]bool{
+	"as": true, "path": true, "simplePath": true, "cyclicPath": true, "tree": true, "otherV": true,
+	"match": true, "withPath": true, "subgraph": true,
+}
 
 // NeedsPaths reports whether a step, at any depth, asks for paths.
 func NeedsPaths(ins []gvalue.Instruction) bool {

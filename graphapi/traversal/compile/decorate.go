@@ -38,13 +38,16 @@ type subgraph struct {
 
 // ignored are strategies that only concern how TinkerPop runs a traversal, not what it gives.
 var ignored = map[string]bool{
-	"AdjacentToIncidentStrategy": true, "ByModulatorOptimizationStrategy": true, "ConnectiveStrategy": true, "CountStrategy": true,
-	"EarlyLimitStrategy": true, "FilterRankingStrategy": true, "IdentityRemovalStrategy": true, "IncidentToAdjacentStrategy": true,
-	"InlineFilterStrategy": true, "LazyBarrierStrategy": true, "MatchPredicateStrategy": true, "OrderLimitStrategy": true,
-	"PathProcessorStrategy": true, "PathRetractionStrategy": true, "RepeatUnrollStrategy": true, "MatchAlgorithmStrategy": true,
-	"HaltedTraverserStrategy": true, "ProfileStrategy": true, "StandardVerificationStrategy": true, "LambdaRestrictionStrategy": true,
-	"ComputerVerificationStrategy": true, "RequirementsStrategy": true, "SideEffectStrategy": true, "ReferenceElementStrategy": true,
-	"MessagePassingReductionStrategy": true, "TinkerGraphStepStrategy": true, "TinkerGraphCountStrategy": true,
+	"AdjacentToIncidentStrategy": true, "ByModulatorOptimizationStrategy": true, "ConnectiveStrategy": true,
+	"CountStrategy": true, "EarlyLimitStrategy": true, "FilterRankingStrategy": true,
+	"IdentityRemovalStrategy": true, "IncidentToAdjacentStrategy": true, "InlineFilterStrategy": true,
+	"LazyBarrierStrategy": true, "MatchPredicateStrategy": true, "OrderLimitStrategy": true,
+	"PathProcessorStrategy": true, "PathRetractionStrategy": true, "RepeatUnrollStrategy": true,
+	"MatchAlgorithmStrategy": true, "HaltedTraverserStrategy": true, "ProfileStrategy": true,
+	"StandardVerificationStrategy": true, "LambdaRestrictionStrategy": true,
+	"ComputerVerificationStrategy": true, "RequirementsStrategy": true, "SideEffectStrategy": true,
+	"ReferenceElementStrategy": true, "MessagePassingReductionStrategy": true, "TinkerGraphStepStrategy": true,
+	"TinkerGraphCountStrategy": true,
 }
 
 // Add takes one strategy into the configuration. OptionsStrategy is the caller's.
@@ -56,8 +59,8 @@ func (c *Config) Add(s *gvalue.Strategy) error {
 		return c.addPartition(s)
 	case "SubgraphStrategy":
 		return c.addSubgraph(s)
-	case "ReservedKeysVerificationStrategy", "EdgeLabelVerificationStrategy", "ProductiveByStrategy", "SeedStrategy", "ElementIdStrategy",
-		"EventStrategy", "VertexProgramStrategy", "GraphFilterStrategy":
+	case "ReservedKeysVerificationStrategy", "EdgeLabelVerificationStrategy", "ProductiveByStrategy", "SeedStrategy",
+		"ElementIdStrategy", "EventStrategy", "VertexProgramStrategy", "GraphFilterStrategy":
 		return fmt.Errorf("%s is %w", name, ErrUnsupported)
 	default:
 		if !ignored[name] {
@@ -122,10 +125,15 @@ func (c *Config) addSubgraph(s *gvalue.Strategy) error {
 }
 
 // mutating are the steps that write.
-var mutating = map[string]bool{"addV": true, "addE": true, "property": true, "drop": true, "mergeV": true, "mergeE": true}
+var mutating = map[string]bool{
+	"addV": true, "addE": true, "property": true, "drop": true, "mergeV": true, "mergeE": true,
+}
 
 // What kind of element a step gives.
-var toVertices = map[string]bool{"V": true, "out": true, "in": true, "both": true, "outV": true, "inV": true, "bothV": true, "otherV": true, "to": true, "toV": true}
+var toVertices = map[string]bool{
+	"V": true, "out": true, "in": true, "both": true, "outV": true, "inV": true, "bothV": true, "otherV": true,
+	"to": true, "toV": true,
+}
 var toEdges = map[string]bool{"E": true, "outE": true, "inE": true, "bothE": true, "toE": true}
 
 // Decorate rewrites a traversal, and those nested in it, as the strategies ask.

@@ -230,8 +230,9 @@ func labelPred(args []any) *access.Pred {
 	return access.In(access.NewPath("label"), vs...)
 }
 
-// propertyPred asks for a property in both stored forms: the vertex's [{_value}] and the plain field. Values of kinds that
-// JSON lacks (an ObjectId, say) are strings to a traversal, so where strings are asked for those kinds are looked at, too.
+// propertyPred asks for a property in both stored forms: the vertex's [{_value}] and the plain field. Values of kinds
+// that JSON lacks (an ObjectId, say) are strings to a traversal, so where strings are asked for those kinds are
+// looked at, too.
 func propertyPred(key string, val any, env Env) *access.Pred {
 	name := env.Stored(key)
 	if name == "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/orrerydb/orrery/graphapi/traversal/run"
 )
 
-// BenchmarkGraph measures the goals' operations (goals 19 and 20) without the socket: a vertex with 16 properties and three
-// edges from each.
+// BenchmarkGraph measures the goals' operations (goals 19 and 20) without the socket: a vertex with 16 properties and
+// three edges from each.
 func BenchmarkGraph(b *testing.B) {
 	_, g := coreGraph(b, "empty")
 	ctx := context.Background()

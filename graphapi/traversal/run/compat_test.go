@@ -9,7 +9,8 @@ import (
 	"github.com/orrerydb/orrery/graphapi/traversal/run"
 )
 
-// TestCompatibilityTable holds docs/compat/gremlin-steps.md to the registry: every step has a line there with its true state.
+// TestCompatibilityTable holds docs/compat/gremlin-steps.md to the registry: every step has a line there with its
+// true state.
 func TestCompatibilityTable(t *testing.T) {
 	b, err := os.ReadFile("../../../docs/compat/gremlin-steps.md")
 	if err != nil {

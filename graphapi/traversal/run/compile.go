@@ -37,8 +37,8 @@ type inst struct {
 	inOrder bool
 }
 
-// def is one step of the language: how many arguments it takes (max -1: any number), the modulators that belong to it, and
-// how it is made. A def without build is known but not supported.
+// def is one step of the language: how many arguments it takes (max -1: any number), the modulators that belong to
+// it, and how it is made. A def without build is known but not supported.
 type def struct {
 	min, max int
 	mods     string
@@ -173,7 +173,8 @@ func topOf(mods, rest []gvalue.Instruction) int {
 // startSteps may begin a traversal of the source.
 var startSteps = map[string]bool{"V": true, "E": true, "addV": true, "addE": true, "inject": true, "mergeV": true, "mergeE": true, "union": true}
 
-// modulators takes the instructions after a step that belong to it. An as() among them is put aside, to come after the step.
+// modulators takes the instructions after a step that belong to it. An as() among them is put aside, to come after
+// the step.
 func modulators(ins []gvalue.Instruction, names string) (mods, labels []gvalue.Instruction, n int) {
 	if names == "" {
 		return nil, nil, 0

@@ -51,8 +51,8 @@ func coreGraph(t testing.TB, name string) (*core.Container, *run.Graph) {
 var orderDependent = []string{"limit(", "skip(", "range(", "tail(", "next(", "sample(", "tryNext", "values('name')).fold", ".fold()", "group()", "group(", "tree(",
 	"select(all", "sum", "aggregate", "store(", "dedup().by", "coalesce", "dedup('a'"}
 
-// TestScriptsOnCore runs the scripts of testdata on containers of the core, index and all, and expects the same answers up
-// to their order.
+// TestScriptsOnCore runs the scripts of testdata on containers of the core, index and all, and expects the same
+// answers up to their order.
 func TestScriptsOnCore(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {

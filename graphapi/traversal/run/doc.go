@@ -1,14 +1,15 @@
 // Package run runs traversals: it compiles instructions (from a script or from bytecode) to steps, and pulls traversers
 // through them.
 //
-// A step is an iterator over traversers; it asks the step before it for its next input when it is asked for its own next
-// output. So a limit stops the work before it, and memory is bounded by the steps that must keep what they saw (order,
-// group, dedup, repeat, ..), which count what they hold against one limit per request.
+// A step is an iterator over traversers; it asks the step before it for its next input when it is asked for its own
+// next output. So a limit stops the work before it, and memory is bounded by the steps that must keep what they saw
+// (order, group, dedup, repeat, ..), which count what they hold against one limit per request.
 //
 // A traversal is compiled for each request, after the variables were replaced by their values, and used once; parsed
 // scripts are kept (see Graph). Child traversals (of by, where, repeat, ..) are reset and fed by their parent step.
 //
-// What a step needs of the graph it asks of a Store: point reads, look-ups by predicate, and writes of single documents.
+// What a step needs of the graph it asks of a Store: point reads, look-ups by predicate, and writes of single
+// documents.
 package run
 
 import (
@@ -53,8 +54,8 @@ func (e *Error) Error() string {
 	return e.Msg
 }
 
-// ServiceText is the message in the words of the service: "Gremlin Query Compilation Error: .." before what was wrong with
-// the script, "Gremlin Query Execution Error: .." before what went wrong while it ran.
+// ServiceText is the message in the words of the service: "Gremlin Query Compilation Error: .." before what was wrong
+// with the script, "Gremlin Query Execution Error: .." before what went wrong while it ran.
 func (e *Error) ServiceText() string {
 	switch e.Kind {
 	case Parse, Compile:
@@ -96,6 +97,6 @@ func NewGraphOn(s graph.Store, c *clock.Clock) *Graph {
 	return &Graph{Graph: graph.New(s), clock: c, plans: gremlin.NewCache(1024), claims: &EdgeClaims{}}
 }
 
-// ChargeTo has the memory of the graph's evaluations charged to b; without it only the number of values that one keeps is
-// bounded. Call it before the first evaluation.
+// ChargeTo has the memory of the graph's evaluations charged to b; without it only the number of values that one
+// keeps is bounded. Call it before the first evaluation.
 func (g *Graph) ChargeTo(b *budget.Budget) { g.budget = b }

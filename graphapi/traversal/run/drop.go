@@ -50,7 +50,8 @@ func (x *exec) drop(el any) error {
 	return errf(Runtime, "The incoming object is not removable: %s", typeName(el))
 }
 
-// dropEdges removes the edges of a vertex in one direction. The edges are listed first: what is being read must not change.
+// dropEdges removes the edges of a vertex in one direction. The edges are listed first: what is being read must not
+// change.
 func (x *exec) dropEdges(n *graph.Vertex, dir gvalue.Direction) error {
 	type key struct{ pk, id value.Value }
 	var keys []key

@@ -136,8 +136,8 @@ func (s *flatStep) reset() {
 	s.t = nil
 }
 
-// reduceStep takes all input and gives one value. make begins a new accumulation; its result is called once at the end, and
-// ok false gives nothing at all.
+// reduceStep takes all input and gives one value. make begins a new accumulation; its result is called once at the
+// end, and ok false gives nothing at all.
 type reduceStep struct {
 	base
 	make func(x *exec) (acc reducer)

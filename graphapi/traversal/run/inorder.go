@@ -16,8 +16,8 @@ const (
 	orderBytes = 1 << 20 // of their documents
 )
 
-// inOrder gives what a look-up of edges finds in the order in which it was made. Where there is too much of it, it comes
-// as the look-up gives it.
+// inOrder gives what a look-up of edges finds in the order in which it was made. Where there is too much of it, it
+// comes as the look-up gives it.
 type inOrder struct {
 	edges *rowIter
 	own   func(d []byte) (any, error) // makes of a document that nobody changes what edges.make makes of any; nil: that

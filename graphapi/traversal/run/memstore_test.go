@@ -15,9 +15,9 @@ import (
 	"github.com/orrerydb/orrery/graphapi/graph"
 )
 
-// memStore keeps documents in a map and evaluates look-ups by walking over all of them. It applies the predicate exactly as
-// an index would (elements of arrays, stored names), so a predicate that is too strong loses results here, too. log holds
-// what was asked, for tests of the plans.
+// memStore keeps documents in a map and evaluates look-ups by walking over all of them. It applies the predicate
+// exactly as an index would (elements of arrays, stored names), so a predicate that is too strong loses results here,
+// too. log holds what was asked, for tests of the plans.
 type memStore struct {
 	mu   sync.Mutex
 	mode graph.KeyMode

@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// tern is the outcome of a predicate: a comparison of values that can't be compared is neither true nor false, and stays
-// so under negation. At the end only yes counts.
+// tern is the outcome of a predicate: a comparison of values that can't be compared is neither true nor false, and
+// stays so under negation. At the end only yes counts.
 type tern int8
 
 const (

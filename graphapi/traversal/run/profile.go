@@ -6,8 +6,8 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// probe stands behind a step of a profiled traversal and measures what comes out of it: time and store operations include
-// those of the steps before, and are subtracted at the end.
+// probe stands behind a step of a profiled traversal and measures what comes out of it: time and store operations
+// include those of the steps before, and are subtracted at the end.
 type probe struct {
 	base
 	op   string

@@ -17,8 +17,9 @@ import (
 // serviceScript is the longest script that the service takes.
 const serviceScript = 64 << 10
 
-// Run evaluates a request and hands its results to emit, one value bulk times. An error is an *Error, or a *status.Error of
-// the core; what was emitted and written before it stays. emit's own errors end the run and are returned as they are.
+// Run evaluates a request and hands its results to emit, one value bulk times. An error is an *Error, or a
+// *status.Error of the core; what was emitted and written before it stays. emit's own errors end the run and are
+// returned as they are.
 func Run(ctx context.Context, g *Graph, req *message.Request, emit func(v any, bulk int64) error) (stats Stats, err error) {
 	if req.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -375,8 +376,8 @@ const maxSteps = 20_000
 // slice is how many equal results of a script are handed out between two looks at the clock.
 const slice = 512
 
-// sliced hands a script's results out in slices, because each of them is written out: a traverser can stand for more than
-// there is time for. Bytecode is answered with the bulk as it is.
+// sliced hands a script's results out in slices, because each of them is written out: a traverser can stand for more
+// than there is time for. Bytecode is answered with the bulk as it is.
 func (x *exec) sliced(emit func(v any, bulk int64) error) func(v any, bulk int64) error {
 	return func(v any, bulk int64) error {
 		for bulk > slice {
@@ -392,8 +393,8 @@ func (x *exec) sliced(emit func(v any, bulk int64) error) func(v any, bulk int64
 	}
 }
 
-// sourceSteps applies the instructions on the source (with.., strategies) and returns the evaluation timeout that they ask
-// for, 0 when none.
+// sourceSteps applies the instructions on the source (with.., strategies) and returns the evaluation timeout that
+// they ask for, 0 when none.
 func (c *compiler) sourceSteps(src []gvalue.Instruction) (time.Duration, error) {
 	var timeout time.Duration
 	for _, in := range src {

@@ -44,9 +44,9 @@ func (tr *traversal) drain(x *exec, t *trav) error {
 	}
 }
 
-// branchStep sends each traverser through the traversals that pick chooses, one after the other, and gives what comes out.
-// With only, the result is one object further on the path than the input, whatever happened inside. With single, a traverser
-// that stands for several objects goes in once for each.
+// branchStep sends each traverser through the traversals that pick chooses, one after the other, and gives what comes
+// out. With only, the result is one object further on the path than the input, whatever happened inside. With single,
+// a traverser that stands for several objects goes in once for each.
 type branchStep struct {
 	base
 	pick func(x *exec, t *trav) ([]*traversal, error)

@@ -204,7 +204,8 @@ func constString(p *predicate) (string, bool) {
 	return s, ok
 }
 
-// testString is testProperty for equality with a string on a stored vertex: it compares bytes in place. p is the same as a predicate.
+// testString is testProperty for equality with a string on a stored vertex: it compares bytes in place. p is the same
+// as a predicate.
 func testString(v any, key, want string, p *predicate) (bool, error) {
 	vx, ok := v.(*gvalue.Vertex)
 	if !ok {
@@ -318,8 +319,8 @@ func buildLogic(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// condition is a traversal used as a test, perhaps between two labels: where(as('a').out().as('b')) starts at a and asks
-// whether b is reached.
+// condition is a traversal used as a test, perhaps between two labels: where(as('a').out().as('b')) starts at a and
+// asks whether b is reached.
 type condition struct {
 	tr       *traversal
 	from, to string

@@ -4,8 +4,8 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// matchStep solves match(): each pattern is a traversal from one variable to another, as(a)...as(b), or a condition between
-// variables that are known. It gives a map of the variables for every way to fulfil all patterns.
+// matchStep solves match(): each pattern is a traversal from one variable to another, as(a)...as(b), or a condition
+// between variables that are known. It gives a map of the variables for every way to fulfil all patterns.
 //
 // Patterns are tried in the order given, the first whose start is known next; so the work is that of nested loops.
 type matchStep struct {

@@ -160,8 +160,8 @@ func orderLocal(x *exec, t *trav, bs []*by) (any, error) {
 	return out, nil
 }
 
-// rangeStep lets the traversers number lo up to hi pass (hi -1: all from lo on). As a step of a repeat() it counts in each
-// round anew.
+// rangeStep lets the traversers number lo up to hi pass (hi -1: all from lo on). As a step of a repeat() it counts in
+// each round anew.
 type rangeStep struct {
 	base
 	lo, hi, n int64

@@ -383,8 +383,8 @@ func (s *repeatStep) enterWith(x *exec, t *trav) error {
 	return s.held.keep(x, out)
 }
 
-// enqueue gives a traverser to the body. Without paths, equal ones in the same round become one of greater bulk: that keeps
-// a walk over a dense graph small.
+// enqueue gives a traverser to the body. Without paths, equal ones in the same round become one of greater bulk: that
+// keeps a walk over a dense graph small.
 func (s *repeatStep) enqueue(x *exec, t *trav) error {
 	if !x.paths && t.sack == nil && !x.noBulk && isMergeable(t.v) {
 		key := appendKey(nil, t.v)

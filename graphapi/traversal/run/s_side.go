@@ -104,8 +104,8 @@ func (s *sideEffect) put(x *exec, v any, bulk int64) error {
 	return nil
 }
 
-// buildAggregate makes aggregate(), which takes everything before it goes on, and store() or aggregate(local, ..), which
-// doesn't wait.
+// buildAggregate makes aggregate(), which takes everything before it goes on, and store() or aggregate(local, ..),
+// which doesn't wait.
 func buildAggregate(c *compiler, in *inst) (step, error) {
 	scope, args := scopeOf(in.args)
 	if len(args) != 1 {

@@ -23,8 +23,8 @@ func manyVertices(t testing.TB, g *run.Graph, n int) {
 	}
 }
 
-// TestShortPageCost: a few elements in creation order cost what few elements cost, where the traversal says that it takes
-// no more.
+// TestShortPageCost: a few elements in creation order cost what few elements cost, where the traversal says that it
+// takes no more.
 func TestShortPageCost(t *testing.T) {
 	_, g := coreGraph(t, "empty")
 	manyVertices(t, g, 600)

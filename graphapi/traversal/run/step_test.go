@@ -122,9 +122,10 @@ func errText(err error) string {
 	return "unexpected error: " + err.Error()
 }
 
-// TestScripts runs testdata/*.txt. Commands: load GRAPH; run (script, results in order), runsorted (results sorted), plan
-// (what the store was asked), put (a document that another API wrote, as JSON), docs (what is stored, as JSON). Lines
-// ":bind name = literal" before a script bind variables; tokens sets materializeProperties; cosmos the service's limits.
+// TestScripts runs testdata/*.txt. Commands: load GRAPH; run (script, results in order), runsorted (results sorted),
+// plan (what the store was asked), put (a document that another API wrote, as JSON), docs (what is stored, as JSON).
+// Lines ":bind name = literal" before a script bind variables; tokens sets materializeProperties; cosmos the
+// service's limits.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		w := &world{t: t}

@@ -9,8 +9,8 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// trav is a traverser: a value on its way, bulk times. Who pulled a trav owns it and may change its fields; the path and
-// loop nodes that it points to are shared and never change.
+// trav is a traverser: a value on its way, bulk times. Who pulled a trav owns it and may change its fields; the path
+// and loop nodes that it points to are shared and never change.
 type trav struct {
 	v     any
 	bulk  int64

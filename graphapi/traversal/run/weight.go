@@ -6,8 +6,9 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// Values built of values can share parts, so a few steps in a loop could make something small in memory that is endless when
-// written out or compared. Each new list, map and path is therefore weighed: its parts are counted as often as they occur.
+// Values built of values can share parts, so a few steps in a loop could make something small in memory that is
+// endless when written out or compared. Each new list, map and path is therefore weighed: its parts are counted as
+// often as they occur.
 const (
 	maxWeight = 4_000_000
 	maxText   = 16 << 20 // bytes of a computed string

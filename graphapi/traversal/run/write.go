@@ -136,7 +136,8 @@ func appendStored(dst []byte, name string, vals []stored) []byte {
 	return graph.CloseDoc(dst, arr)
 }
 
-// valuesOf reads the values of a vertex's stored field. Values of other APIs get an id, as they are about to be rewritten.
+// valuesOf reads the values of a vertex's stored field. Values of other APIs get an id, as they are about to be
+// rewritten.
 func valuesOf(field value.Value, ids *propertyIDs) []stored {
 	if !field.IsDefined() {
 		return nil
