@@ -9,9 +9,25 @@ import (
 // EdgesOnly is what an index is asked for edges.
 func EdgesOnly() *access.Pred { return access.Eq(access.NewPath(FieldIsEdge), value.BoolOf(true)) }
 
+// LabelPath is where labels are stored.
+var LabelPath = access.NewPath(FieldLabel)
+
+// PropertyPaths are where the values of a property are stored: of a vertex in [{_value: ..}, ..] or as the field itself,
+// which other APIs wrote. There are none for a key that no property can have.
+func PropertyPaths(vertices bool, key string) []access.Path {
+	name := StoredKey(key)
+	switch {
+	case IsReserved(name):
+		return nil
+	case vertices:
+		return []access.Path{access.NewPath(name, FieldValue).Element(), access.NewPath(name).Element()}
+	}
+	return []access.Path{access.NewPath(name)}
+}
+
 // Labelled is what an index is asked for elements with a label. A vertex with DefaultLabel may have none stored.
 func Labelled(label string) *access.Pred {
-	return access.Eq(access.NewPath(FieldLabel), value.StringOf(label))
+	return access.Eq(LabelPath, value.StringOf(label))
 }
 
 // EdgesOf looks up the edges of a vertex in one direction, OUT or IN, with any of labels; none: all.

@@ -23,12 +23,15 @@ func steps(t *testing.T, script string) []gvalue.Instruction {
 
 // env is a graph whose partition key is the property region.
 func env(vertices bool) compile.Env {
-	return compile.Env{Vertices: vertices, Key: "region",
-		Stored: func(key string) string {
-			if strings.HasPrefix(key, "_") {
-				return ""
+	return compile.Env{Key: "region", Label: access.NewPath("label"), Unlabelled: "vertex",
+		Paths: func(key string) []access.Path {
+			switch {
+			case strings.HasPrefix(key, "_"):
+				return nil
+			case vertices:
+				return []access.Path{access.NewPath(key, "_value").Element(), access.NewPath(key).Element()}
 			}
-			return key
+			return []access.Path{access.NewPath(key)}
 		},
 		Value: func(v any) (value.Value, bool) {
 			switch x := v.(type) {

@@ -8,13 +8,15 @@ import (
 
 // Env is what folding must know of the graph.
 type Env struct {
-	Vertices bool
 	// Key is the property that is the partition key, "" when none is.
 	Key string
+	// Label is where labels are stored; elements with the label Unlabelled may have none.
+	Label      access.Path
+	Unlabelled string
+	// Paths are where the values of a property are stored; none for a key that no property can have.
+	Paths func(key string) []access.Path
 	// Value makes the stored form of a value; ok is false for values that an index can't be asked for.
 	Value func(v any) (sv value.Value, ok bool)
-	// Stored is the stored name of a property key; "" for a key that no stored property can have.
-	Stored func(key string) string
 }
 
 // Access is what the filters right after V() or E() allow the look-up to be narrowed to.
@@ -29,9 +31,6 @@ type Access struct {
 	PKs    []value.Value // partitions
 	Pred   *access.Pred  // what an index is asked for: a superset of what the filters accept; nil: all
 }
-
-// labelOnly is the label that a document without one has: it can't be looked up.
-const labelOnly = "vertex"
 
 // Fold reads the filters at the front of ins.
 func Fold(ins []gvalue.Instruction, env Env) Access {
@@ -57,7 +56,7 @@ func Fold(ins []gvalue.Instruction, env Env) Access {
 func (a *Access) take(in gvalue.Instruction, env Env) bool {
 	switch in.Op {
 	case "hasLabel":
-		a.and(labelPred(in.Args))
+		a.and(labelPred(in.Args, env))
 		return true
 	case "hasId":
 		if ids, ok := idsOf(in.Args); ok {
@@ -82,7 +81,7 @@ func (a *Access) takeHas(args []any, env Env) bool {
 	case 1:
 		return true
 	case 3:
-		a.and(labelPred(args[:1]))
+		a.and(labelPred(args[:1], env))
 		a.property(args[1], args[2], env)
 		return true
 	case 2:
@@ -101,7 +100,7 @@ func (a *Access) property(key, val any, env Env) {
 				a.narrowIDs(ids)
 			}
 		case gvalue.TLabel:
-			a.and(labelPred([]any{val}))
+			a.and(labelPred([]any{val}, env))
 		}
 	case string:
 		switch {
@@ -110,7 +109,7 @@ func (a *Access) property(key, val any, env Env) {
 				a.narrowIDs(ids)
 			}
 		case k == "label":
-			a.and(labelPred([]any{val}))
+			a.and(labelPred([]any{val}, env))
 		case k == env.Key && k != "":
 			a.keys(val, env)
 		default:
@@ -211,45 +210,43 @@ func idsOf(args []any) (ids []any, ok bool) {
 	return ids, true
 }
 
-// labelPred is what hasLabel(..) asks of the label field; nil when it can't be asked.
-func labelPred(args []any) *access.Pred {
+// labelPred is what hasLabel(..) asks of the labels; nil when it can't be asked.
+func labelPred(args []any, env Env) *access.Pred {
 	var vs []value.Value
 	for _, x := range args {
 		if p, ok := x.(*gvalue.P); ok {
 			if p.Op != "eq" && p.Op != "within" || len(args) != 1 {
 				return nil
 			}
-			return labelPred(p.Args)
+			return labelPred(p.Args, env)
 		}
 		s, ok := x.(string)
-		if !ok || s == labelOnly {
+		if !ok || s == env.Unlabelled {
 			return nil
 		}
 		vs = append(vs, value.StringOf(s))
 	}
-	return access.In(access.NewPath("label"), vs...)
+	return access.In(env.Label, vs...)
 }
 
-// propertyPred asks for a property in both stored forms: the vertex's [{_value}] and the plain field. Values of kinds
-// that JSON lacks (an ObjectId, say) are strings to a traversal, so where strings are asked for those kinds are
-// looked at, too.
+// propertyPred asks for a property at all places where it may be stored.
 func propertyPred(key string, val any, env Env) *access.Pred {
-	name := env.Stored(key)
-	if name == "" {
-		return nil
-	}
 	test := testOf(val, env)
 	if test == nil {
 		return nil
 	}
-	p := test(access.NewPath(name))
-	if env.Vertices {
-		p = access.Or(test(access.NewPath(name, "_value").Element()), test(access.NewPath(name).Element()))
+	var forms []*access.Pred
+	for _, at := range env.Paths(key) {
+		forms = append(forms, test(at))
 	}
-	return p
+	if forms == nil {
+		return nil
+	}
+	return access.Or(forms...)
 }
 
-// testOf is the test of a value, for any path; nil when an index can't be asked for it.
+// testOf is the test of a value, for any path; nil when an index can't be asked for it. Values of kinds that JSON lacks
+// (an ObjectId, say) are strings to a traversal, so where strings are asked for those kinds are looked at, too.
 func testOf(val any, env Env) func(at access.Path) *access.Pred {
 	p, ok := val.(*gvalue.P)
 	if !ok {

@@ -55,10 +55,13 @@ func (c *compiler) source(tr *traversal, ins []gvalue.Instruction, first bool) (
 	return 1 + a.N, nil
 }
 
+// foldEnv is what folding must know of the graph.
 func (c *compiler) foldEnv(vertices bool) compile.Env {
 	g := c.x.g
 	env := compile.Env{
-		Vertices: vertices,
+		Label:      graph.LabelPath,
+		Unlabelled: graph.DefaultLabel,
+		Paths:      func(key string) []access.Path { return graph.PropertyPaths(vertices, key) },
 		Value: func(v any) (value.Value, bool) {
 			switch v.(type) {
 			case string, bool, int32, int64, float64, int16, int8:
@@ -67,13 +70,6 @@ func (c *compiler) foldEnv(vertices bool) compile.Env {
 			}
 			sv, err := toValue(v)
 			return sv, err == nil
-		},
-		Stored: func(key string) string {
-			s := graph.StoredKey(key)
-			if graph.IsReserved(s) {
-				return ""
-			}
-			return s
 		},
 	}
 	if g.Mode == graph.KeyProperty {
