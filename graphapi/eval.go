@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/orrerydb/orrery/core/budget"
-	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // run evaluates and answers. It runs on a goroutine of the request.

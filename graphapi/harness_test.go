@@ -18,8 +18,8 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
-	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/traversal/run"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 const (

@@ -15,9 +15,9 @@ import (
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
-	"github.com/orrerydb/orrery/graphapi/graphson"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
-	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/graphapi/wire/graphson"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // maxHTTPResult bounds the one answer that a request over HTTP gets: it has no chunks.

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/graphapi/gvalue"
-	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/traversal/run"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 	"github.com/orrerydb/orrery/internal/observe"
 )
 

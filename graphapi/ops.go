@@ -6,7 +6,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
-	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // work is one request with all that its answer needs.

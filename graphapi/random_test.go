@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/orrerydb/orrery/graphapi/graphbinary"
-	"github.com/orrerydb/orrery/graphapi/graphson"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 	"github.com/orrerydb/orrery/graphapi/gvalue/gvtest"
-	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/graphapi/wire/graphbinary"
+	"github.com/orrerydb/orrery/graphapi/wire/graphson"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // anySteps are called with any arguments at all; most of what comes of it must be refused.

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/orrerydb/orrery/graphapi/gvalue"
-	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/traversal/run"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // BenchmarkGraph measures the goals' operations (goals 19 and 20) without the socket: a vertex with 16 properties and

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/graphapi/gvalue"
-	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/traversal/run"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // TestConcurrentRequests: one Graph, and so the same parsed scripts, under many requests at a time.

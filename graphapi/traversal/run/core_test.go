@@ -13,8 +13,8 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/kv/memkv"
-	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/traversal/run"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // coreGraph makes a container of the core with the partition key of one of the test graphs.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/traversal/run"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // V() and E() give elements as they were made, also those that a label or property selects.

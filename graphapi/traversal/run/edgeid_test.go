@@ -9,8 +9,8 @@ import (
 
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/status"
-	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/traversal/run"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // TestEdgeIDIsTakenOnce: of all that add an edge with the same id at a time, each to another source and some by

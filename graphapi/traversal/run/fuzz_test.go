@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core/status"
-	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/traversal/run"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // FuzzRun: any script gives results, an *Error or a *status.Error; never a panic, and never more than its time.

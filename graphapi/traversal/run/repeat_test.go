@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // bodies are traversals that look at all traversers of a round together; end shows what is left behind.

@@ -10,8 +10,8 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/graphapi/gremlin"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
-	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/traversal/compile"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // serviceScript is the longest script that the service takes.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/orrerydb/orrery/graphapi/gvalue"
-	"github.com/orrerydb/orrery/graphapi/message"
 	"github.com/orrerydb/orrery/graphapi/traversal/run"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // manyVertices fills a graph with n vertices, named v0, v1, .. in the order in which they are made.

@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"github.com/orrerydb/orrery/graphapi/gvalue"
-	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // Codec is one flavour of GraphSON. Requests are read alike in all of them.

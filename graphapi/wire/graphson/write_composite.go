@@ -2,7 +2,7 @@ package graphson
 
 import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
-	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // field appends ,"name": (without the comma after an opening brace).

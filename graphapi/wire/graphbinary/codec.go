@@ -2,7 +2,7 @@ package graphbinary
 
 import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
-	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // Codec is GraphBinary version 1. With Strings every result item is its text (the serializer of the Gremlin Console).

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/orrerydb/orrery/graphapi/gvalue"
-	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // maxBigBytes bounds big integers: 4096 bits are more than any client means, and arithmetic stays cheap.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 	"github.com/orrerydb/orrery/graphapi/gvalue/gvtest"
-	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 func encode(t testing.TB, v any) []byte {

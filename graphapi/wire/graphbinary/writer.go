@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/orrerydb/orrery/graphapi/gvalue"
-	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 var errTooDeep = errors.New("the result is nested too deeply to be sent")
