@@ -25,9 +25,9 @@ func Over(c *core.Container) Store {
 	switch {
 	case len(s.paths) != 1 || len(s.paths[0]) != 1:
 		s.mode = KeyOther
-	case s.paths[0][0] == FieldID:
+	case s.paths[0][0] == fieldID:
 		s.mode = KeyID
-	case s.paths[0][0] == FieldKey:
+	case s.paths[0][0] == fieldKey:
 		s.mode = KeySystem
 	default:
 		s.mode = KeyProperty

@@ -39,13 +39,13 @@ func (g *Graph) EdgeCandidates(ids []value.Value) []value.Value {
 // HasID reports whether the element of a document shows one of ids, the first of which is text.
 func HasID(d []byte, ids []value.Value) bool {
 	o := value.ObjectOf(d)
-	switch kept := o.Get(FieldIDValue); kept.Kind() {
+	switch kept := o.Get(fieldIDValue); kept.Kind() {
 	case value.String:
 		return string(kept.Bytes()) == ids[0].Str()
 	case value.Int32, value.Int64:
 		return strconv.FormatInt(kept.Int(), 10) == ids[0].Str()
 	}
-	have := o.Get(FieldID)
+	have := o.Get(fieldID)
 	for _, id := range ids {
 		if SameKey(have, id) {
 			return true

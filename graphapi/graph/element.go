@@ -26,21 +26,21 @@ import (
 //
 // The names of its fields:
 const (
-	FieldID            = "_id"
-	FieldLabel         = "label"
-	FieldKey           = "_partitionKey"
-	FieldIsEdge        = "_isEdge"
-	FieldSink          = "_sink"
-	FieldSinkLabel     = "_sinkLabel"
-	FieldSinkPartition = "_sinkPartition"
-	FieldVertexID      = "_vertexId"
-	FieldVertexLabel   = "_vertexLabel"
-	FieldIDValue       = "_idValue"
-	FieldSinkIDValue   = "_sinkIdValue"
-	FieldVertexIDValue = "_vertexIdValue"
-	FieldValue         = "_value"
-	FieldMeta          = "_meta"
-	FieldPropertyID    = "id"
+	fieldID            = "_id"
+	fieldLabel         = "label"
+	fieldKey           = "_partitionKey"
+	fieldIsEdge        = "_isEdge"
+	fieldSink          = "_sink"
+	fieldSinkLabel     = "_sinkLabel"
+	fieldSinkPartition = "_sinkPartition"
+	fieldVertexID      = "_vertexId"
+	fieldVertexLabel   = "_vertexLabel"
+	fieldIDValue       = "_idValue"
+	fieldSinkIDValue   = "_sinkIdValue"
+	fieldVertexIDValue = "_vertexIdValue"
+	fieldValue         = "_value"
+	fieldMeta          = "_meta"
+	fieldPropertyID    = "id"
 
 	// DefaultLabel is that of a vertex whose document has none.
 	DefaultLabel = "vertex"
@@ -49,8 +49,8 @@ const (
 // IsReserved reports whether a stored field is the graph's own and no property.
 func IsReserved(name string) bool {
 	switch name {
-	case FieldID, "id", FieldLabel, FieldKey, FieldIsEdge, FieldSink, FieldSinkLabel, FieldSinkPartition, FieldVertexID,
-		FieldVertexLabel, FieldIDValue, FieldSinkIDValue, FieldVertexIDValue, "_rid", "_self",
+	case fieldID, "id", fieldLabel, fieldKey, fieldIsEdge, fieldSink, fieldSinkLabel, fieldSinkPartition, fieldVertexID,
+		fieldVertexLabel, fieldIDValue, fieldSinkIDValue, fieldVertexIDValue, "_rid", "_self",
 		"_etag", "_ts", "_attachments", "_lsn":
 		return true
 	}
@@ -109,17 +109,17 @@ func (g *Graph) partition(pk value.Value) value.Value {
 }
 
 // IsEdge reports whether a stored document is an edge.
-func IsEdge(d []byte) bool { return value.ObjectOf(d).Get(FieldIsEdge).Bool() }
+func IsEdge(d []byte) bool { return value.ObjectOf(d).Get(fieldIsEdge).Bool() }
 
 // KeyOf is the partition key of a document; Undefined where it has none.
 func (g *Graph) KeyOf(d []byte) value.Value {
 	switch g.Mode {
 	case KeyProperty:
-		return value.ObjectOf(d).Get(g.KeyField)
+		return value.ObjectOf(d).Get(g.keyField)
 	case KeyID:
-		return value.ObjectOf(d).Get(FieldID)
+		return value.ObjectOf(d).Get(fieldID)
 	case KeyOther:
-		b, at := OpenDoc(nil)
+		b, at := openDoc(nil)
 		for i, segs := range g.paths {
 			v := value.ObjectOf(d)
 			for _, s := range segs {
@@ -127,9 +127,14 @@ func (g *Graph) KeyOf(d []byte) value.Value {
 			}
 			b = doc.AppendElement(b, strconv.Itoa(i), v)
 		}
-		return value.ArrayOf(CloseDoc(b, at))
+		return value.ArrayOf(closeDoc(b, at))
 	}
-	return value.ObjectOf(d).Get(FieldKey)
+	return value.ObjectOf(d).Get(fieldKey)
+}
+
+// Place is where a document is stored: its partition key and id.
+func (g *Graph) Place(d []byte) (pk, id value.Value) {
+	return g.KeyOf(d), value.ObjectOf(d).Get(fieldID)
 }
 
 // NewVertex makes the vertex of a document; the bytes are kept.
@@ -146,11 +151,11 @@ func (g *Graph) FillVertex(n *Vertex, d []byte) {
 	var idv value.Value
 	for it := value.ObjectOf(d).Iter(); it.Next(); {
 		switch string(it.Key()) {
-		case FieldID:
+		case fieldID:
 			n.StoredID = it.Value()
-		case FieldIDValue:
+		case fieldIDValue:
 			idv = it.Value()
-		case FieldLabel:
+		case fieldLabel:
 			if l := it.Value(); l.Kind() == value.String {
 				n.Label = view(l.Bytes())
 			}
@@ -173,23 +178,23 @@ func (g *Graph) FillEdge(n *Edge, d []byte) {
 	var idv, in, inv, out, outv value.Value
 	for it := value.ObjectOf(d).Iter(); it.Next(); {
 		switch string(it.Key()) {
-		case FieldID:
+		case fieldID:
 			n.StoredID = it.Value()
-		case FieldIDValue:
+		case fieldIDValue:
 			idv = it.Value()
-		case FieldLabel:
+		case fieldLabel:
 			n.Label = label(it.Value())
-		case FieldSink:
+		case fieldSink:
 			in = it.Value()
-		case FieldSinkIDValue:
+		case fieldSinkIDValue:
 			inv = it.Value()
-		case FieldSinkLabel:
+		case fieldSinkLabel:
 			n.InVLabel = label(it.Value())
-		case FieldVertexID:
+		case fieldVertexID:
 			out = it.Value()
-		case FieldVertexIDValue:
+		case fieldVertexIDValue:
 			outv = it.Value()
-		case FieldVertexLabel:
+		case fieldVertexLabel:
 			n.OutVLabel = label(it.Value())
 		}
 	}
@@ -287,11 +292,11 @@ func EachValue(field value.Value, f func(i int, val, id, meta value.Value) bool)
 		var v, id, meta value.Value
 		for parts := e.Iter(); parts.Next() && e.Kind() == value.Object; {
 			switch string(parts.Key()) {
-			case FieldValue:
+			case fieldValue:
 				v = parts.Value()
-			case FieldPropertyID:
+			case fieldPropertyID:
 				id = parts.Value()
-			case FieldMeta:
+			case fieldMeta:
 				meta = parts.Value()
 			}
 		}
@@ -326,10 +331,10 @@ func ValidKey(k string) bool {
 	return true
 }
 
-// OpenDoc begins a BSON document or array at the end of b; CloseDoc ends it and fills in its length.
-func OpenDoc(b []byte) ([]byte, int) { return append(b, 0, 0, 0, 0), len(b) }
+// openDoc begins a BSON document or array at the end of b; closeDoc ends it and fills in its length.
+func openDoc(b []byte) ([]byte, int) { return append(b, 0, 0, 0, 0), len(b) }
 
-func CloseDoc(b []byte, at int) []byte {
+func closeDoc(b []byte, at int) []byte {
 	b = append(b, 0)
 	binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at))
 	return b
@@ -347,18 +352,18 @@ func (n *Vertex) Field(key string) value.Value {
 // Renew points the vertex at its new document, so that everything in the request that holds it sees the change.
 func (n *Vertex) Renew(d []byte) {
 	n.Doc, n.Properties, n.Loader = d, nil, n
-	n.PK, n.StoredID = n.g.KeyOf(d), value.ObjectOf(d).Get(FieldID)
+	n.PK, n.StoredID = n.g.KeyOf(d), value.ObjectOf(d).Get(fieldID)
 }
 
 // Renew points the edge at its new document.
 func (n *Edge) Renew(d []byte) {
 	n.Doc, n.Properties, n.Loader = d, nil, n
-	n.PK, n.StoredID = n.g.KeyOf(d), value.ObjectOf(d).Get(FieldID)
+	n.PK, n.StoredID = n.g.KeyOf(d), value.ObjectOf(d).Get(fieldID)
 }
 
 // StartsAt reports whether the edge leaves the vertex.
 func (n *Edge) StartsAt(v *Vertex) bool {
-	if !SameKey(value.ObjectOf(n.Doc).Get(FieldVertexID), v.StoredID) {
+	if !SameKey(value.ObjectOf(n.Doc).Get(fieldVertexID), v.StoredID) {
 		return false
 	}
 	return n.g.Mode != KeyProperty || SameKey(n.PK, v.PK)

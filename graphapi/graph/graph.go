@@ -7,8 +7,8 @@ type Graph struct {
 	Store Store
 	Mode  KeyMode
 	Key   string // name of the partition key property with KeyProperty
-	// KeyField is its stored name.
-	KeyField string
+	// keyField is its stored name.
+	keyField string
 	paths    [][]string // of the partition key, with KeyOther
 }
 
@@ -16,7 +16,7 @@ type Graph struct {
 func New(s Store) *Graph {
 	g := &Graph{Store: s}
 	g.Mode, g.Key = s.Key()
-	g.KeyField = StoredKey(g.Key)
+	g.keyField = StoredKey(g.Key)
 	if p, ok := s.(interface{ KeyPaths() [][]string }); ok {
 		g.paths = p.KeyPaths()
 	}

@@ -7,10 +7,10 @@ import (
 )
 
 // EdgesOnly is what an index is asked for edges.
-func EdgesOnly() *access.Pred { return access.Eq(access.NewPath(FieldIsEdge), value.BoolOf(true)) }
+func EdgesOnly() *access.Pred { return access.Eq(access.NewPath(fieldIsEdge), value.BoolOf(true)) }
 
 // LabelPath is where labels are stored.
-var LabelPath = access.NewPath(FieldLabel)
+var LabelPath = access.NewPath(fieldLabel)
 
 // PropertyPaths are where the values of a property are stored: of a vertex in [{_value: ..}, ..] or as the field itself,
 // which other APIs wrote. There are none for a key that no property can have.
@@ -20,7 +20,7 @@ func PropertyPaths(vertices bool, key string) []access.Path {
 	case IsReserved(name):
 		return nil
 	case vertices:
-		return []access.Path{access.NewPath(name, FieldValue).Element(), access.NewPath(name).Element()}
+		return []access.Path{access.NewPath(name, fieldValue).Element(), access.NewPath(name).Element()}
 	}
 	return []access.Path{access.NewPath(name)}
 }
@@ -33,19 +33,19 @@ func Labelled(label string) *access.Pred {
 // EdgesOf looks up the edges of a vertex in one direction, OUT or IN, with any of labels; none: all.
 func (g *Graph) EdgesOf(n *Vertex, dir gvalue.Direction, labels []string) Find {
 	if dir == gvalue.OUT {
-		f := Find{Pred: access.Eq(access.NewPath(FieldVertexID), n.StoredID)}
+		f := Find{Pred: access.Eq(access.NewPath(fieldVertexID), n.StoredID)}
 		if g.Mode != KeyID {
 			f.PK = n.PK
 		}
 		f.Match = func(d []byte) (bool, error) {
 			o := value.ObjectOf(d)
-			return o.Get(FieldIsEdge).Bool() && SameKey(o.Get(FieldVertexID), n.StoredID) && labelIn(d, labels), nil
+			return o.Get(fieldIsEdge).Bool() && SameKey(o.Get(fieldVertexID), n.StoredID) && labelIn(d, labels), nil
 		}
 		return f
 	}
-	f := Find{Pred: access.Eq(access.NewPath(FieldSink), n.StoredID)}
+	f := Find{Pred: access.Eq(access.NewPath(fieldSink), n.StoredID)}
 	f.Match = func(d []byte) (bool, error) {
-		return value.ObjectOf(d).Get(FieldIsEdge).Bool() && LeadsTo(d, n) && labelIn(d, labels), nil
+		return value.ObjectOf(d).Get(fieldIsEdge).Bool() && LeadsTo(d, n) && labelIn(d, labels), nil
 	}
 	return f
 }
@@ -53,7 +53,7 @@ func (g *Graph) EdgesOf(n *Vertex, dir gvalue.Direction, labels []string) Find {
 // LeadsTo reports whether the edge of a document ends at a vertex.
 func LeadsTo(d []byte, n *Vertex) bool {
 	o := value.ObjectOf(d)
-	return SameKey(o.Get(FieldSink), n.StoredID) && SameKey(o.Get(FieldSinkPartition), n.PK)
+	return SameKey(o.Get(fieldSink), n.StoredID) && SameKey(o.Get(fieldSinkPartition), n.PK)
 }
 
 // End is where the vertex is to which the edge of a document leads when it is walked in direction dir: OUT ends at the
@@ -61,9 +61,9 @@ func LeadsTo(d []byte, n *Vertex) bool {
 func (g *Graph) End(d []byte, dir gvalue.Direction) (pk, id value.Value) {
 	o := value.ObjectOf(d)
 	if dir == gvalue.OUT {
-		return o.Get(FieldSinkPartition), o.Get(FieldSink)
+		return o.Get(fieldSinkPartition), o.Get(fieldSink)
 	}
-	id = o.Get(FieldVertexID)
+	id = o.Get(fieldVertexID)
 	if g.Mode == KeyID {
 		return id, id
 	}
@@ -82,7 +82,7 @@ func labelIn(d []byte, labels []string) bool {
 	if len(labels) == 0 {
 		return true
 	}
-	l := value.ObjectOf(d).Get(FieldLabel)
+	l := value.ObjectOf(d).Get(fieldLabel)
 	for _, want := range labels {
 		if string(l.Bytes()) == want && l.Kind() == value.String {
 			return true

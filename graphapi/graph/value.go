@@ -121,7 +121,7 @@ func decimalValue(s string) (value.Value, error) {
 }
 
 func toContainer(v any, depth int) (value.Value, error) {
-	b, at := OpenDoc(nil)
+	b, at := openDoc(nil)
 	if m, ok := v.(*gvalue.Map); ok {
 		for _, e := range m.Entries() {
 			k, ok := e.Key.(string)
@@ -134,7 +134,7 @@ func toContainer(v any, depth int) (value.Value, error) {
 			}
 			b = doc.AppendElement(b, k, ev)
 		}
-		return value.ObjectOf(CloseDoc(b, at)), nil
+		return value.ObjectOf(closeDoc(b, at)), nil
 	}
 	list, ok := v.([]any)
 	if !ok {
@@ -147,7 +147,7 @@ func toContainer(v any, depth int) (value.Value, error) {
 		}
 		b = doc.AppendElement(b, strconv.Itoa(i), ev)
 	}
-	return value.ArrayOf(CloseDoc(b, at)), nil
+	return value.ArrayOf(closeDoc(b, at)), nil
 }
 
 // SameKey reports whether two partition key values are the same.

@@ -33,7 +33,7 @@ func (x *exec) drop(el any) error {
 		if e.Vertex == nil || graph.VertexOf(e.Vertex) == nil {
 			return nil
 		}
-		return x.editValue(e, func(*stored) (bool, error) { return false, nil })
+		return x.editValue(e, func(*graph.Value) (bool, error) { return false, nil })
 	case *gvalue.Property:
 		switch owner := e.Element.(type) {
 		case *gvalue.Edge:
@@ -58,7 +58,8 @@ func (x *exec) dropEdges(n *graph.Vertex, dir gvalue.Direction) error {
 	var held holder
 	it, err := x.adjacent(n, dir, nil, func(d []byte) (any, error) {
 		c := copyOf(d)
-		keys = append(keys, key{x.g.KeyOf(c), value.ObjectOf(c).Get(graph.FieldID)})
+		pk, id := x.g.Place(c)
+		keys = append(keys, key{pk, id})
 		return nil, held.hold(x, 1, int64(len(c)))
 	})
 	if err != nil {

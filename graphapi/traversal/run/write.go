@@ -1,8 +1,6 @@
 package run
 
 import (
-	"strconv"
-
 	"github.com/google/uuid"
 
 	"github.com/orrerydb/orrery/core/doc"
@@ -10,11 +8,6 @@ import (
 	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
-
-// stored is one value of a vertex property on its way to the stored form.
-type stored struct {
-	val, id, meta value.Value
-}
 
 // propertyIDs hands out ids for property values, drawing the randomness for several at a time.
 type propertyIDs struct {
@@ -35,8 +28,19 @@ func (p *propertyIDs) next(want int) value.Value {
 	return value.StringBytes(b)
 }
 
+func (p *propertyIDs) one() value.Value { return p.next(1) }
+
+// metaOf sets meta-properties.
+func metaOf(old value.Value, metas []gvalue.Property) (value.Value, error) {
+	m, err := graph.Metas(old, metas)
+	if err != nil {
+		return m, errf(Runtime, "%s", err.Error())
+	}
+	return m, nil
+}
+
 // apply changes the values of one key as property(cardinality, key, value) says.
-func (s *propSet) apply(vals []stored, ids *propertyIDs, want int) ([]stored, error) {
+func (s *propSet) apply(vals []graph.Value, ids *propertyIDs, want int) ([]graph.Value, error) {
 	if s.val == nil { // null removes a single property and adds nothing to a list
 		if s.card == gvalue.ListCard || s.card == gvalue.SetCard {
 			return vals, nil
@@ -47,30 +51,30 @@ func (s *propSet) apply(vals []stored, ids *propertyIDs, want int) ([]stored, er
 	if err != nil {
 		return nil, err
 	}
-	n := stored{val: v}
+	n := graph.Value{Val: v}
 	if len(s.metas) > 0 {
-		if n.meta, err = metaOf(value.Value{}, s.metas); err != nil {
+		if n.Meta, err = metaOf(value.Value{}, s.metas); err != nil {
 			return nil, err
 		}
 	}
 	switch s.card {
 	case gvalue.ListCard:
-		n.id = ids.next(want)
+		n.ID = ids.next(want)
 		return append(vals, n), nil
 	case gvalue.SetCard:
 		for i := range vals {
-			if equal(graph.FromValue(vals[i].val), s.val) {
+			if equal(graph.FromValue(vals[i].Val), s.val) {
 				if len(s.metas) > 0 {
-					vals[i].meta, err = metaOf(vals[i].meta, s.metas)
+					vals[i].Meta, err = metaOf(vals[i].Meta, s.metas)
 				}
 				return vals, err
 			}
 		}
-		n.id = ids.next(want)
+		n.ID = ids.next(want)
 		return append(vals, n), nil
 	}
-	n.id = ids.next(want)
-	return []stored{n}, nil
+	n.ID = ids.next(want)
+	return []graph.Value{n}, nil
 }
 
 // toValue is the stored form of a property value.
@@ -80,77 +84,6 @@ func toValue(v any) (value.Value, error) {
 		return sv, errf(Runtime, "%s", err.Error())
 	}
 	return sv, nil
-}
-
-// metaOf sets meta-properties in a _meta object.
-func metaOf(old value.Value, metas []gvalue.Property) (value.Value, error) {
-	b, at := graph.OpenDoc(nil)
-	for it := old.Iter(); it.Next(); {
-		keep := true
-		for _, m := range metas {
-			keep = keep && m.Key != string(it.Key())
-		}
-		if keep {
-			b = append(b, it.Element()...)
-		}
-	}
-	for i, m := range metas {
-		last := true
-		for _, later := range metas[i+1:] {
-			last = last && later.Key != m.Key
-		}
-		if m.Value == nil || !last {
-			continue
-		}
-		v, err := toValue(m.Value)
-		if err != nil {
-			return value.Value{}, err
-		}
-		b = doc.AppendElement(b, m.Key, v)
-	}
-	return value.ObjectOf(graph.CloseDoc(b, at)), nil
-}
-
-// appendStored appends the field of a vertex property: [{_value, id, _meta}, ..].
-func appendStored(dst []byte, name string, vals []stored) []byte {
-	if len(vals) == 0 {
-		return dst
-	}
-	if k := vals[0].val.Kind(); name == "ttl" && len(vals) == 1 && (k == value.Int32 || k == value.Int64) {
-		return doc.AppendElement(dst, name, vals[0].val) // the time to live is read from the document itself
-	}
-	dst = append(append(append(dst, 0x04), name...), 0)
-	dst, arr := graph.OpenDoc(dst)
-	for i, s := range vals {
-		dst = append(dst, 0x03)
-		dst = append(strconv.AppendInt(dst, int64(i), 10), 0)
-		var at int
-		dst, at = graph.OpenDoc(dst)
-		dst = doc.AppendElement(dst, graph.FieldValue, s.val)
-		dst = doc.AppendElement(dst, graph.FieldPropertyID, s.id)
-		if s.meta.Kind() == value.Object && len(s.meta.Bytes()) > 5 {
-			dst = doc.AppendElement(dst, graph.FieldMeta, s.meta)
-		}
-		dst = graph.CloseDoc(dst, at)
-	}
-	return graph.CloseDoc(dst, arr)
-}
-
-// valuesOf reads the values of a vertex's stored field. Values of other APIs get an id, as they are about to be
-// rewritten.
-func valuesOf(field value.Value, ids *propertyIDs) []stored {
-	if !field.IsDefined() {
-		return nil
-	}
-	var out []stored
-	graph.EachValue(field, func(_ int, val, id, meta value.Value) bool {
-		if !id.IsDefined() {
-			id = ids.next(1)
-		}
-		out = append(out, stored{val, id, meta})
-		return true
-	})
-	return out
 }
 
 // keyOfDraft takes the partition key property out of a draft vertex.
@@ -188,25 +121,18 @@ func (x *exec) createVertex(d *draft) (*gvalue.Vertex, error) {
 		return nil, errf(Unsupported, "Vertices can't be added to a container with a hierarchical partition key")
 	}
 	pk := id
-	b, at := graph.OpenDoc(make([]byte, 0, 128+96*len(d.props)))
-	b = doc.AppendElement(b, graph.FieldID, id)
-	b = doc.AppendElement(b, graph.FieldIDValue, kept)
-	b = doc.AppendElement(b, graph.FieldLabel, value.StringOf(d.label))
-	switch x.g.Mode {
-	case graph.KeyProperty:
+	if x.g.Mode == graph.KeyProperty {
 		if pk, err = x.keyOfDraft(d); err != nil {
 			return nil, err
 		}
-		b = doc.AppendElement(b, x.g.KeyField, pk)
-	case graph.KeySystem:
-		b = doc.AppendElement(b, graph.FieldKey, id)
 	}
+	b, at := x.g.OpenElement(128+96*len(d.props), id, kept, d.label, pk)
 	ids := &propertyIDs{x: x}
 	for i := range d.props {
 		if earlier(d.props[:i], d.props[i].key) {
 			continue
 		}
-		var vals []stored
+		var vals []graph.Value
 		for j := i; j < len(d.props); j++ {
 			if d.props[j].key != d.props[i].key {
 				continue
@@ -215,9 +141,9 @@ func (x *exec) createVertex(d *draft) (*gvalue.Vertex, error) {
 				return nil, err
 			}
 		}
-		b = appendStored(b, graph.StoredKey(d.props[i].key), vals)
+		b = graph.AppendProperty(b, graph.StoredKey(d.props[i].key), vals)
 	}
-	b = graph.CloseDoc(b, at)
+	b = graph.CloseVertex(b, at)
 	if err := x.create(pk, id, b); err != nil {
 		return nil, err
 	}
@@ -265,18 +191,10 @@ func (x *exec) createEdge(d *draft, out, in *graph.Vertex) (*gvalue.Edge, error)
 			id = value.StringOf(s)
 		}
 	}
-	b, at := graph.OpenDoc(make([]byte, 0, 256+48*len(d.props)))
-	b = doc.AppendElement(b, graph.FieldID, id)
-	b = doc.AppendElement(b, graph.FieldIDValue, kept)
-	b = doc.AppendElement(b, graph.FieldLabel, value.StringOf(d.label))
-	switch x.g.Mode {
-	case graph.KeyProperty:
-		b = doc.AppendElement(b, x.g.KeyField, pk)
-	case graph.KeySystem:
-		b = doc.AppendElement(b, graph.FieldKey, pk)
-	case graph.KeyID:
+	if x.g.Mode == graph.KeyID {
 		pk = id
 	}
+	b, at := x.g.OpenElement(256+48*len(d.props), id, kept, d.label, pk)
 	for i, p := range d.props {
 		if x.g.Mode == graph.KeyProperty && p.key == x.g.Key {
 			if v, err := toValue(p.val); err != nil || !graph.SameKey(v, pk) {
@@ -300,15 +218,7 @@ func (x *exec) createEdge(d *draft, out, in *graph.Vertex) (*gvalue.Edge, error)
 		}
 		b = doc.AppendElement(b, graph.StoredKey(p.key), v)
 	}
-	b = doc.AppendElement(b, graph.FieldSink, in.StoredID)
-	b = doc.AppendElement(b, graph.FieldSinkIDValue, value.ObjectOf(in.Doc).Get(graph.FieldIDValue))
-	b = doc.AppendElement(b, graph.FieldSinkLabel, value.StringOf(in.Label))
-	b = doc.AppendElement(b, graph.FieldSinkPartition, in.PK)
-	b = doc.AppendElement(b, graph.FieldVertexID, out.StoredID)
-	b = doc.AppendElement(b, graph.FieldVertexIDValue, value.ObjectOf(out.Doc).Get(graph.FieldIDValue))
-	b = doc.AppendElement(b, graph.FieldVertexLabel, value.StringOf(out.Label))
-	b = doc.AppendElement(b, graph.FieldIsEdge, value.BoolOf(true))
-	b = graph.CloseDoc(b, at)
+	b = graph.CloseEdge(b, at, out, in)
 	if named {
 		err = x.createNamedEdge(own, pk, id, b)
 	} else {
@@ -334,37 +244,6 @@ func (x *exec) update(pk, id value.Value, f func(old []byte) (doc []byte, drop b
 		x.stats.Writes++
 	}
 	return found, nil
-}
-
-// rewrite copies a document with some fields replaced (in place) or added (at the end). A field whose append function
-// gives nothing is removed.
-func rewrite(old []byte, fields map[string]func(dst []byte, cur value.Value) ([]byte, error), order []string) ([]byte, error) {
-	b, at := graph.OpenDoc(make([]byte, 0, len(old)+128))
-	seen := map[string]bool{}
-	var err error
-	for it := value.ObjectOf(old).Iter(); it.Next(); {
-		f, ok := fields[string(it.Key())]
-		if !ok {
-			b = append(b, it.Element()...)
-			continue
-		}
-		if seen[string(it.Key())] {
-			continue
-		}
-		seen[string(it.Key())] = true
-		if b, err = f(b, it.Value()); err != nil {
-			return nil, err
-		}
-	}
-	for _, k := range order {
-		if !seen[k] {
-			seen[k] = true
-			if b, err = fields[k](b, value.Value{}); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return graph.CloseDoc(b, at), nil
 }
 
 // setProperties applies property() steps to an element that is there.
@@ -411,7 +290,7 @@ func (x *exec) setVertex(n *graph.Vertex, sets []propSet) error {
 		}
 		order = append(order, name)
 		fields[name] = func(dst []byte, cur value.Value) ([]byte, error) {
-			vals := valuesOf(cur, ids)
+			vals := graph.Values(cur, ids.one)
 			var err error
 			for i := range sets {
 				if graph.StoredKey(sets[i].key) != name {
@@ -421,7 +300,7 @@ func (x *exec) setVertex(n *graph.Vertex, sets []propSet) error {
 					return nil, err
 				}
 			}
-			return appendStored(dst, name, vals), nil
+			return graph.AppendProperty(dst, name, vals), nil
 		}
 	}
 	if len(order) == 0 {
@@ -430,7 +309,7 @@ func (x *exec) setVertex(n *graph.Vertex, sets []propSet) error {
 	var fresh []byte
 	found, err := x.update(n.PK, n.StoredID, func(old []byte) ([]byte, bool, error) {
 		var err error
-		fresh, err = rewrite(old, fields, order)
+		fresh, err = graph.Rewrite(old, fields, order)
 		return fresh, false, err
 	})
 	if err != nil {
@@ -477,7 +356,7 @@ func (x *exec) setEdge(n *graph.Edge, sets []propSet) error {
 	var fresh []byte
 	found, err := x.update(n.PK, n.StoredID, func(old []byte) ([]byte, bool, error) {
 		var err error
-		fresh, err = rewrite(old, fields, order)
+		fresh, err = graph.Rewrite(old, fields, order)
 		return fresh, false, err
 	})
 	if err != nil {
@@ -491,7 +370,7 @@ func (x *exec) setEdge(n *graph.Edge, sets []propSet) error {
 }
 
 // editValue rewrites the one stored value that a VertexProperty stands for; edit returns false to remove it.
-func (x *exec) editValue(p *gvalue.VertexProperty, edit func(s *stored) (keep bool, err error)) error {
+func (x *exec) editValue(p *gvalue.VertexProperty, edit func(s *graph.Value) (keep bool, err error)) error {
 	n := graph.VertexOf(p.Vertex)
 	if x.g.Mode == graph.KeyProperty && p.Label == x.g.Key {
 		return errf(Runtime, "The partition key property of a vertex can't be changed")
@@ -500,21 +379,21 @@ func (x *exec) editValue(p *gvalue.VertexProperty, edit func(s *stored) (keep bo
 	var fresh []byte
 	found, err := x.update(n.PK, n.StoredID, func(old []byte) ([]byte, bool, error) {
 		var err error
-		fresh, err = rewrite(old, map[string]func([]byte, value.Value) ([]byte, error){name: func(dst []byte, cur value.Value) ([]byte, error) {
+		fresh, err = graph.Rewrite(old, map[string]func([]byte, value.Value) ([]byte, error){name: func(dst []byte, cur value.Value) ([]byte, error) {
 			if !cur.IsDefined() {
 				return dst, nil
 			}
-			var out []stored
+			var out []graph.Value
 			ids := &propertyIDs{x: x}
 			var fail error
 			graph.EachValue(cur, func(i int, val, id, meta value.Value) bool {
-				s := stored{val, id, meta}
+				s := graph.Value{Val: val, ID: id, Meta: meta}
 				keep := true
 				if q := n.Property(p.Label, i, val, id, meta); equal(q.ID, p.ID) {
 					keep, fail = edit(&s)
 				}
-				if !s.id.IsDefined() {
-					s.id = ids.next(1)
+				if !s.ID.IsDefined() {
+					s.ID = ids.next(1)
 				}
 				if keep {
 					out = append(out, s)
@@ -524,7 +403,7 @@ func (x *exec) editValue(p *gvalue.VertexProperty, edit func(s *stored) (keep bo
 			if fail != nil {
 				return nil, fail
 			}
-			return appendStored(dst, name, out), nil
+			return graph.AppendProperty(dst, name, out), nil
 		}}, nil)
 		return fresh, false, err
 	})
@@ -540,9 +419,9 @@ func (x *exec) setMeta(p *gvalue.VertexProperty, sets []propSet) error {
 	for _, s := range sets {
 		metas = append(metas, gvalue.Property{Key: s.key, Value: s.val})
 	}
-	err := x.editValue(p, func(s *stored) (bool, error) {
-		m, err := metaOf(s.meta, metas)
-		s.meta = m
+	err := x.editValue(p, func(s *graph.Value) (bool, error) {
+		m, err := metaOf(s.Meta, metas)
+		s.Meta = m
 		return true, err
 	})
 	if err != nil {
