@@ -12,8 +12,8 @@ func EdgesOnly() *access.Pred { return access.Eq(access.NewPath(fieldIsEdge), va
 // LabelPath is where labels are stored.
 var LabelPath = access.NewPath(fieldLabel)
 
-// PropertyPaths are where the values of a property are stored: of a vertex in [{_value: ..}, ..] or as the field itself,
-// which other APIs wrote. There are none for a key that no property can have.
+// PropertyPaths are where the values of a property are stored: of a vertex in [{_value: ..}, ..] or as the field
+// itself, which other APIs wrote. There are none for a key that no property can have.
 func PropertyPaths(vertices bool, key string) []access.Path {
 	name := StoredKey(key)
 	switch {

@@ -8,8 +8,9 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// OpenElement begins the document of a vertex or edge with room for size bytes: its id, the value that is kept of an id
-// which came in another form, its label and its partition key. Its properties are appended next, and CloseVertex or CloseEdge ends it.
+// OpenElement begins the document of a vertex or edge with room for size bytes: its id, the value that is kept of an
+// id which came in another form, its label and its partition key. Its properties are appended next, and CloseVertex
+// or CloseEdge ends it.
 func (g *Graph) OpenElement(size int, id, kept value.Value, label string, pk value.Value) (b []byte, at int) {
 	b, at = openDoc(make([]byte, 0, size))
 	b = doc.AppendElement(b, fieldID, id)
@@ -118,9 +119,12 @@ func Values(field value.Value, newID func() value.Value) []Value {
 	return out
 }
 
-// Rewrite copies a document with some fields replaced (in place) or added (at the end). A field whose append function
-// gives nothing is removed.
-func Rewrite(old []byte, fields map[string]func(dst []byte, cur value.Value) ([]byte, error), order []string) ([]byte, error) {
+// Edit appends what a field becomes, given its present value; Undefined: there is none.
+type Edit = func(dst []byte, cur value.Value) ([]byte, error)
+
+// Rewrite copies a document with some fields replaced (in place) or added (at the end). A field whose Edit
+// appends nothing is removed.
+func Rewrite(old []byte, fields map[string]Edit, order []string) ([]byte, error) {
 	b, at := openDoc(make([]byte, 0, len(old)+128))
 	seen := map[string]bool{}
 	var err error

@@ -70,7 +70,8 @@ func byKey(v any, key string) (any, bool, error) {
 	case *gvalue.Property:
 		return nil, false, nil
 	}
-	return nil, false, errf(Runtime, "The by(\"%s\") modulator can only be applied to a traverser that is an Element or Map - it is being applied to [%s] a %s class instead",
+	return nil, false, errf(Runtime, "The by(\"%s\") modulator can only be applied to a traverser that is "+
+		"an Element or Map - it is being applied to [%s] a %s class instead",
 		key, gvalue.Text(v), typeName(v))
 }
 
@@ -92,7 +93,8 @@ func typeName(v any) string {
 	case nil:
 		return "null"
 	}
-	return [...]string{"null", "Boolean", "Number", "Date", "String", "UUID", "Vertex", "Edge", "VertexProperty", "Property", "Path",
+	return [...]string{"null", "Boolean", "Number", "Date", "String", "UUID", "Vertex", "Edge", "VertexProperty",
+		"Property", "Path",
 		"Set", "List", "Map", "Object"}[family(v)]
 }
 

@@ -171,7 +171,8 @@ func topOf(mods, rest []gvalue.Instruction) int {
 }
 
 // startSteps may begin a traversal of the source.
-var startSteps = map[string]bool{"V": true, "E": true, "addV": true, "addE": true, "inject": true, "mergeV": true, "mergeE": true, "union": true}
+var startSteps = map[string]bool{"V": true, "E": true, "addV": true, "addE": true, "inject": true, "mergeV": true,
+	"mergeE": true, "union": true}
 
 // modulators takes the instructions after a step that belong to it. An as() among them is put aside, to come after
 // the step.
@@ -427,7 +428,8 @@ func (c *compiler) resolveArg(a any) (any, bool, error) {
 	case gremlin.Var:
 		val, ok := c.binds[v.Name]
 		if !ok {
-			return nil, false, &Error{Kind: Compile, Msg: "Unable to resolve symbol '" + v.Name + "' in the current context.", Line: v.Line, Col: v.Col}
+			return nil, false, &Error{Kind: Compile, Msg: "Unable to resolve symbol '" + v.Name + "' in the current context.",
+				Line: v.Line, Col: v.Col}
 		}
 		return plain(val), true, nil
 	case gremlin.Now:
@@ -457,7 +459,8 @@ func (c *compiler) resolveComposite(a any) (any, bool, error) {
 	defer func() { c.depth-- }()
 	switch v := a.(type) {
 	case *gvalue.Bytecode:
-		if len(v.Steps) == 0 && len(v.Source) == 1 && v.Source[0].Op == "CardinalityValueTraversal" && len(v.Source[0].Args) == 2 {
+		if len(v.Steps) == 0 && len(v.Source) == 1 && v.Source[0].Op == "CardinalityValueTraversal" &&
+			len(v.Source[0].Args) == 2 {
 			card, _ := v.Source[0].Args[0].(gvalue.Cardinality)
 			val, _, err := c.resolveArg(v.Source[0].Args[1])
 			return gvalue.CardinalityValue{Cardinality: card, Value: val}, true, err

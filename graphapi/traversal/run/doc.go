@@ -8,7 +8,7 @@
 // A traversal is compiled for each request, after the variables were replaced by their values, and used once; parsed
 // scripts are kept (see Graph). Child traversals (of by, where, repeat, ..) are reset and fed by their parent step.
 //
-// What a step needs of the graph it asks of a Store: point reads, look-ups by predicate, and writes of single
+// What a step needs of the graph it asks of package graph: point reads, look-ups by predicate, and writes of single
 // documents.
 package run
 

@@ -198,7 +198,8 @@ func (x *exec) neighbours(v *gvalue.Vertex, w *walk) (iter, error) {
 }
 
 // edges gives the edges of a vertex in one direction, each as mk makes it. For own see inOrder.
-func (x *exec) edges(n *graph.Vertex, dir gvalue.Direction, w *walk, mk, own func(d []byte) (any, error)) (iter, error) {
+func (x *exec) edges(n *graph.Vertex, dir gvalue.Direction, w *walk,
+	mk, own func(d []byte) (any, error)) (iter, error) {
 	it, err := x.adjacent(n, dir, w.labels, mk)
 	switch {
 	case err != nil:
@@ -209,7 +210,8 @@ func (x *exec) edges(n *graph.Vertex, dir gvalue.Direction, w *walk, mk, own fun
 	return &inOrder{edges: it, own: own}, nil
 }
 
-func (x *exec) around(v *gvalue.Vertex, w *walk, one func(n *graph.Vertex, dir gvalue.Direction) (iter, error)) (iter, error) {
+func (x *exec) around(v *gvalue.Vertex, w *walk,
+	one func(n *graph.Vertex, dir gvalue.Direction) (iter, error)) (iter, error) {
 	n, err := x.node(v)
 	if n == nil || err != nil {
 		return nil, err

@@ -79,7 +79,8 @@ func own(ps []*probe) []probe {
 		if i > 0 {
 			q := ps[i-1]
 			out[i].time = max(0, p.time-q.time)
-			out[i].ops = storeOps{count: p.ops.count - q.ops.count, items: p.ops.items - q.ops.items, bytes: p.ops.bytes - q.ops.bytes}
+			out[i].ops = storeOps{count: p.ops.count - q.ops.count, items: p.ops.items - q.ops.items,
+				bytes: p.ops.bytes - q.ops.bytes}
 		}
 	}
 	return out
@@ -109,10 +110,13 @@ func stepID(i int) string { return gvalue.Text(int32(i)) + ".0.0()" }
 
 // serviceNames are the names that the service's profile gives to steps.
 var serviceNames = map[string]string{
-	"V": "GetVertices", "E": "GetEdges", "out": "GetNeighborVertices", "in": "GetNeighborVertices", "both": "GetNeighborVertices",
-	"outE": "GetEdges", "inE": "GetEdges", "bothE": "GetEdges", "outV": "GetNeighborVertices", "inV": "GetNeighborVertices",
+	"V": "GetVertices", "E": "GetEdges", "out": "GetNeighborVertices", "in": "GetNeighborVertices",
+	"both": "GetNeighborVertices",
+	"outE": "GetEdges", "inE": "GetEdges", "bothE": "GetEdges", "outV": "GetNeighborVertices",
+	"inV":   "GetNeighborVertices",
 	"bothV": "GetNeighborVertices", "otherV": "GetNeighborVertices", "coalesce": "Coalesce", "project": "ProjectOperator",
-	"constant": "ConstantSourceOperator", "inject": "ConstantSourceOperator", "count": "ProjectAggregation", "sum": "ProjectAggregation",
+	"constant": "ConstantSourceOperator", "inject": "ConstantSourceOperator", "count": "ProjectAggregation",
+	"sum": "ProjectAggregation",
 	"min": "ProjectAggregation", "max": "ProjectAggregation", "mean": "ProjectAggregation", "fold": "ProjectAggregation",
 	"group": "ProjectAggregation", "groupCount": "ProjectAggregation",
 }
@@ -132,7 +136,8 @@ func (r *profileReducer) serviceForm(steps []probe, total time.Duration) any {
 		m := gvalue.MapOf("name", name, "time", ms(p.time), "annotations", gvalue.MapOf("percentTime", share),
 			"counts", gvalue.MapOf("resultCount", p.n))
 		if p.ops.count > 0 {
-			m.Put("storeOps", []any{gvalue.MapOf("fanoutFactor", int32(1), "count", p.ops.count, "size", p.ops.bytes, "time", ms(p.time))})
+			m.Put("storeOps", []any{gvalue.MapOf("fanoutFactor", int32(1), "count", p.ops.count, "size", p.ops.bytes,
+				"time", ms(p.time))})
 		}
 		metrics = append(metrics, m)
 	}

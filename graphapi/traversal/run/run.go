@@ -20,7 +20,8 @@ const serviceScript = 64 << 10
 // Run evaluates a request and hands its results to emit, one value bulk times. An error is an *Error, or a
 // *status.Error of the core; what was emitted and written before it stays. emit's own errors end the run and are
 // returned as they are.
-func Run(ctx context.Context, g *Graph, req *message.Request, emit func(v any, bulk int64) error) (stats Stats, err error) {
+func Run(ctx context.Context, g *Graph, req *message.Request,
+	emit func(v any, bulk int64) error) (stats Stats, err error) {
 	if req.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, req.Timeout)

@@ -75,7 +75,9 @@ func tokenTest(tok gvalue.T, p *predicate) func(x *exec, v any) (bool, error) {
 }
 
 func notElement(v any) error {
-	return errf(Runtime, "The step has() can only be applied to an Element - it is being applied to [%s] a %s class instead", gvalue.Text(v), typeName(v))
+	return errf(Runtime, "The step has() can only be applied to an Element - it is being applied to [%s] "+
+		"a %s class instead",
+		gvalue.Text(v), typeName(v))
 }
 
 // idTest compares ids by their text, so that 1 and "1" are the same vertex.
@@ -221,7 +223,8 @@ func testString(v any, key, want string, p *predicate) (bool, error) {
 			switch val.Kind() {
 			case value.String:
 				found = string(val.Bytes()) == want
-			case value.Null, value.Bool, value.Int32, value.Int64, value.Double, value.Array, value.Object, value.Date, value.UUID, value.Decimal:
+			case value.Null, value.Bool, value.Int32, value.Int64, value.Double, value.Array, value.Object, value.Date,
+				value.UUID, value.Decimal:
 			default: // a kind that other APIs store and that reads as text here
 				found = p.holds(graph.FromValue(val))
 			}

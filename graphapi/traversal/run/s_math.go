@@ -14,9 +14,11 @@ type mathExpr func(get func(name string) (float64, error)) (float64, error)
 
 // mathFuncs are the functions of math().
 var mathFuncs = map[string]func(float64) float64{
-	"abs": math.Abs, "acos": math.Acos, "asin": math.Asin, "atan": math.Atan, "cbrt": math.Cbrt, "ceil": math.Ceil, "cos": math.Cos,
+	"abs": math.Abs, "acos": math.Acos, "asin": math.Asin, "atan": math.Atan, "cbrt": math.Cbrt,
+	"ceil": math.Ceil, "cos": math.Cos,
 	"cosh": math.Cosh, "exp": math.Exp, "expm1": math.Expm1, "floor": math.Floor, "log": math.Log, "log10": math.Log10,
-	"log1p": math.Log1p, "log2": math.Log2, "sin": math.Sin, "sinh": math.Sinh, "sqrt": math.Sqrt, "tan": math.Tan, "tanh": math.Tanh,
+	"log1p": math.Log1p, "log2": math.Log2, "sin": math.Sin, "sinh": math.Sinh, "sqrt": math.Sqrt,
+	"tan": math.Tan, "tanh": math.Tanh,
 	"signum": func(f float64) float64 {
 		switch {
 		case f > 0:

@@ -350,7 +350,8 @@ func (o *operand) vertex(x *exec, t *trav, label, end string) (*graph.Vertex, er
 		}
 	}
 	vx, isVertex := v.(*gvalue.Vertex)
-	if _, isID := idText(v); !isVertex && ok && o != nil && isID && family(v) != famEdge { // an id in the place of a vertex
+	if _, isID := idText(v); !isVertex && ok && o != nil && isID &&
+		family(v) != famEdge { // an id in the place of a vertex
 		vx, isVertex = &gvalue.Vertex{ID: v}, true
 	}
 	if !ok || !isVertex {
@@ -358,14 +359,17 @@ func (o *operand) vertex(x *exec, t *trav, label, end string) (*graph.Vertex, er
 		if ok && v != nil {
 			what = typeName(v)
 		}
-		return nil, errf(Runtime, "The value given to addE(%s).%s() must resolve to a Vertex but %s was specified instead", label, end, what)
+		return nil, errf(Runtime, "The value given to addE(%s).%s() must resolve to a Vertex but %s was specified instead",
+			label, end, what)
 	}
 	n, err := x.node(vx)
 	if err != nil {
 		return nil, err
 	}
 	if n == nil {
-		return nil, errf(Runtime, "The value given to addE(%s).%s() must resolve to a Vertex but there is no vertex with the id %s", label, end, gvalue.Text(vx.ID))
+		return nil, errf(Runtime,
+			"The value given to addE(%s).%s() must resolve to a Vertex but there is no vertex with the id %s",
+			label, end, gvalue.Text(vx.ID))
 	}
 	return n, nil
 }

@@ -8,7 +8,8 @@ import (
 // repeatStep runs its body again and again for what the body gives. Rounds are kept in queues, so the graph is walked
 // breadth first, as the service does.
 //
-//	until before repeat(): tested before each round, so it may let a traverser pass without any; after: tested after each.
+//	until before repeat(): tested before each round, so it may let a traverser pass without any
+//	until after it: tested after each round
 //	emit  before repeat(): the traversers that enter a round come out, too; after: those that leave one.
 type repeatStep struct {
 	base

@@ -269,7 +269,8 @@ func asDate(v any) (any, error) {
 	return nil, errf(Runtime, "Can't parse type %s as Date.", typeName(v))
 }
 
-var dateUnits = map[gvalue.DT]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}
+var dateUnits = map[gvalue.DT]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour,
+	"day": 24 * time.Hour}
 
 func buildDateAdd(c *compiler, in *inst) (step, error) {
 	unit, ok := in.args[0].(gvalue.DT)

@@ -279,7 +279,8 @@ func (x *exec) timeout() error {
 	if errors.Is(x.ctx.Err(), context.Canceled) {
 		return status.New(status.Unavailable, "The request was cancelled.")
 	}
-	return errf(Timeout, "A timeout occurred during traversal evaluation of the request: the evaluation timeout was reached")
+	return errf(Timeout,
+		"A timeout occurred during traversal evaluation of the request: the evaluation timeout was reached")
 }
 
 // closeAll lets go of all look-ups that are still open.

@@ -198,7 +198,8 @@ func (x *exec) createEdge(d *draft, out, in *graph.Vertex) (*gvalue.Edge, error)
 	for i, p := range d.props {
 		if x.g.Mode == graph.KeyProperty && p.key == x.g.Key {
 			if v, err := toValue(p.val); err != nil || !graph.SameKey(v, pk) {
-				return nil, errf(Runtime, "The inserted edge has a partition property, but the property value is different from that of the source vertex.")
+				return nil, errf(Runtime, "The inserted edge has a partition property, "+
+					"but the property value is different from that of the source vertex.")
 			}
 			continue
 		}
@@ -231,7 +232,8 @@ func (x *exec) createEdge(d *draft, out, in *graph.Vertex) (*gvalue.Edge, error)
 }
 
 // update rewrites one document; f gets the present bytes.
-func (x *exec) update(pk, id value.Value, f func(old []byte) (doc []byte, drop bool, err error)) (found bool, err error) {
+func (x *exec) update(pk, id value.Value,
+	f func(old []byte) (doc []byte, drop bool, err error)) (found bool, err error) {
 	if err := x.tick(); err != nil {
 		return false, err
 	}
@@ -274,7 +276,7 @@ func (x *exec) setProperties(el any, sets []propSet) error {
 }
 
 func (x *exec) setVertex(n *graph.Vertex, sets []propSet) error {
-	fields := map[string]func([]byte, value.Value) ([]byte, error){}
+	fields := map[string]graph.Edit{}
 	var order []string
 	ids := &propertyIDs{x: x}
 	for _, s := range sets {
@@ -323,7 +325,7 @@ func (x *exec) setVertex(n *graph.Vertex, sets []propSet) error {
 }
 
 func (x *exec) setEdge(n *graph.Edge, sets []propSet) error {
-	fields := map[string]func([]byte, value.Value) ([]byte, error){}
+	fields := map[string]graph.Edit{}
 	var order []string
 	for _, s := range sets {
 		if s.card == gvalue.ListCard || s.card == gvalue.SetCard || len(s.metas) > 0 {
@@ -379,7 +381,7 @@ func (x *exec) editValue(p *gvalue.VertexProperty, edit func(s *graph.Value) (ke
 	var fresh []byte
 	found, err := x.update(n.PK, n.StoredID, func(old []byte) ([]byte, bool, error) {
 		var err error
-		fresh, err = graph.Rewrite(old, map[string]func([]byte, value.Value) ([]byte, error){name: func(dst []byte, cur value.Value) ([]byte, error) {
+		fresh, err = graph.Rewrite(old, map[string]graph.Edit{name: func(dst []byte, cur value.Value) ([]byte, error) {
 			if !cur.IsDefined() {
 				return dst, nil
 			}
