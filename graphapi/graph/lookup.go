@@ -12,15 +12,21 @@ func EdgesOnly() *access.Pred { return access.Eq(access.NewPath(fieldIsEdge), va
 // LabelPath is where labels are stored.
 var LabelPath = access.NewPath(fieldLabel)
 
-// PropertyPaths are where the values of a property are stored: of a vertex in [{_value: ..}, ..] or as the field
-// itself, which other APIs wrote. There are none for a key that no property can have.
-func PropertyPaths(vertices bool, key string) []access.Path {
+// VertexPaths are where the values of a vertex's property are stored: in [{_value: ..}, ..], or as the field itself, which
+// other APIs wrote. There are none for a key that no property can have.
+func VertexPaths(key string) []access.Path {
 	name := StoredKey(key)
-	switch {
-	case IsReserved(name):
+	if IsReserved(name) {
 		return nil
-	case vertices:
-		return []access.Path{access.NewPath(name, fieldValue).Element(), access.NewPath(name).Element()}
+	}
+	return []access.Path{access.NewPath(name, fieldValue).Element(), access.NewPath(name).Element()}
+}
+
+// EdgePaths are where the value of an edge's property is stored; none for a key that no property can have.
+func EdgePaths(key string) []access.Path {
+	name := StoredKey(key)
+	if IsReserved(name) {
+		return nil
 	}
 	return []access.Path{access.NewPath(name)}
 }

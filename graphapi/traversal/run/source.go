@@ -61,7 +61,7 @@ func (c *compiler) foldEnv(vertices bool) compile.Env {
 	env := compile.Env{
 		Label:      graph.LabelPath,
 		Unlabelled: graph.DefaultLabel,
-		Paths:      func(key string) []access.Path { return graph.PropertyPaths(vertices, key) },
+		Paths:      graph.EdgePaths,
 		Value: func(v any) (value.Value, bool) {
 			switch v.(type) {
 			case string, bool, int32, int64, float64, int16, int8:
@@ -71,6 +71,9 @@ func (c *compiler) foldEnv(vertices bool) compile.Env {
 			sv, err := toValue(v)
 			return sv, err == nil
 		},
+	}
+	if vertices {
+		env.Paths = graph.VertexPaths
 	}
 	if g.Mode == graph.KeyProperty {
 		env.Key = g.Key
