@@ -3,7 +3,7 @@ package graphapi
 import (
 	"testing"
 
-	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // BenchmarkCodec is the cost of reading a request for one vertex and writing its answer.

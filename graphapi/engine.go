@@ -7,7 +7,8 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
-	"github.com/orrerydb/orrery/graphapi/step"
+	"github.com/orrerydb/orrery/graphapi/traversal/run"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // New makes a Server over the graphs of an engine. It has a goroutine of its own until Shutdown.
@@ -27,7 +28,7 @@ type engineGraphs struct {
 
 	mu     sync.RWMutex
 	known  map[GraphName]*engineGraph
-	claims step.EdgeClaims
+	claims run.EdgeClaims
 }
 
 // maxKnownGraphs bounds the graphs that are kept; the next one starts afresh.
@@ -50,8 +51,9 @@ func (e *engineGraphs) OpenGraph(ctx context.Context, n GraphName, create bool) 
 	if g != nil && g.rid == c.RID() { // not dropped and made anew
 		return g, nil
 	}
-	g = &engineGraph{core: e.core, rid: c.RID(), graph: step.NewGraph(c, e.core.Clock())}
+	g = &engineGraph{rid: c.RID(), graph: run.NewGraph(c, e.core.Clock())}
 	rid := c.RID()
+	g.graph.ChargeTo(e.core.Budget())
 	g.graph.ShareClaims(&e.claims, string(rid[:]))
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -78,34 +80,26 @@ func (e *engineGraphs) create(ctx context.Context, n GraphName) (*core.Container
 	return c, err
 }
 
-// engineGraph runs evaluations with package step.
+// engineGraph runs evaluations with package run.
 type engineGraph struct {
-	core  *core.Engine
 	rid   [8]byte
-	graph *step.Graph
+	graph *run.Graph
 }
 
 // Evaluate implements Graph.
-func (g *engineGraph) Evaluate(ctx context.Context, e *Evaluation, emit func(v any, bulk int64) error) (float64, error) {
-	req := step.Request{Script: e.Script, Bytecode: e.Bytecode, Bindings: e.Bindings, Cosmos: e.Service}
-	req.Options.EvaluationTimeout, req.Budget = e.Timeout, g.core.Budget()
-	if e.Tokens {
-		req.Options.MaterializeProperties = "tokens"
-	}
-	stats, err := step.Run(ctx, g.graph, &req, emit)
-	e.Items, e.Writes = stats.Items, stats.Writes
-	return stats.Charge, err
+func (g *engineGraph) Evaluate(ctx context.Context, r *message.Request, emit func(v any, bulk int64) error) (run.Stats, error) {
+	return run.Run(ctx, g.graph, r, emit)
 }
 
 // stepKinds maps the engine's kinds of failure.
-var stepKinds = map[step.Kind]kind{
-	step.Parse: kindCompile, step.Compile: kindCompile, step.Runtime: kindRuntime, step.Unsupported: kindUnsupported, step.Timeout: kindTimeout,
-	step.Fail: kindFail, step.Memory: kindMemory, step.ReadOnly: kindRuntime,
+var stepKinds = map[run.Kind]kind{
+	run.Parse: kindCompile, run.Compile: kindCompile, run.Runtime: kindRuntime, run.Unsupported: kindUnsupported, run.Timeout: kindTimeout,
+	run.Fail: kindFail, run.Memory: kindMemory, run.ReadOnly: kindRuntime,
 }
 
 // engineFailure recognizes the engine's own errors.
 func engineFailure(err error) *failure {
-	var e *step.Error
+	var e *run.Error
 	if !errors.As(err, &e) {
 		return nil
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
-	"github.com/orrerydb/orrery/graphapi/step"
+	"github.com/orrerydb/orrery/graphapi/traversal/run"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 func newEngine(t testing.TB) (*core.Engine, *engineGraphs) {
@@ -22,14 +23,14 @@ func newEngine(t testing.TB) (*core.Engine, *engineGraphs) {
 	return e, &engineGraphs{core: e, known: map[GraphName]*engineGraph{}}
 }
 
-// run evaluates a script and gives the texts of its results.
-func run(t testing.TB, o Opener, n GraphName, e Evaluation) (out []string, err error) {
+// evaluate runs a script and gives the texts of its results.
+func evaluate(t testing.TB, o Opener, n GraphName, r message.Request) (out []string, err error) {
 	t.Helper()
 	g, err := o.OpenGraph(context.Background(), n, false)
 	if err != nil {
 		return nil, err
 	}
-	_, err = g.Evaluate(context.Background(), &e, func(v any, bulk int64) error {
+	_, err = g.Evaluate(context.Background(), &r, func(v any, bulk int64) error {
 		for range bulk {
 			out = append(out, gvalue.Text(v))
 		}
@@ -50,17 +51,17 @@ func TestOpenGraph(t *testing.T) {
 		if _, err := graphs.OpenGraph(ctx, n, true); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := run(t, graphs, n, Evaluation{Script: "g.addV('x').property('name', 'a')"}); err != nil {
+		if _, err := evaluate(t, graphs, n, message.Request{Script: "g.addV('x').property('name', 'a')"}); err != nil {
 			t.Fatal(err)
 		}
-		got, err := run(t, graphs, n, Evaluation{Script: "g.V().count()"})
+		got, err := evaluate(t, graphs, n, message.Request{Script: "g.V().count()"})
 		if err != nil || len(got) != 1 || got[0] != "1" {
 			t.Errorf("got %v %v", got, err)
 		}
 		if err := e.DropContainer(ctx, "db", "g"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := run(t, graphs, n, Evaluation{Script: "g.V()"}); !status.Is(err, status.NotFound) {
+		if _, err := evaluate(t, graphs, n, message.Request{Script: "g.V()"}); !status.Is(err, status.NotFound) {
 			t.Errorf("dropped graph: %v", err)
 		}
 	}
@@ -72,7 +73,7 @@ func TestEvaluateTimeout(t *testing.T) {
 	if _, err := graphs.OpenGraph(context.Background(), n, true); err != nil {
 		t.Fatal(err)
 	}
-	_, err := run(t, graphs, n, Evaluation{Script: "g.inject(1).repeat(identity()).until(not(identity()))", Timeout: 20 * time.Millisecond})
+	_, err := evaluate(t, graphs, n, message.Request{Script: "g.inject(1).repeat(identity()).until(not(identity()))", Timeout: 20 * time.Millisecond})
 	if err == nil || failureOf(err).kind != kindTimeout {
 		t.Errorf("got %v", err)
 	}
@@ -86,19 +87,19 @@ func TestEmitError(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := errors.New("gone")
-	if _, err := g.Evaluate(context.Background(), &Evaluation{Script: "g.inject(1, 2)"}, func(any, int64) error { return want }); err != want {
+	if _, err := g.Evaluate(context.Background(), &message.Request{Script: "g.inject(1, 2)"}, func(any, int64) error { return want }); err != want {
 		t.Errorf("got %v", err)
 	}
 }
 
 // Every kind of failure that the engine knows has its answer.
 func TestStepKinds(t *testing.T) {
-	for k := step.Parse; k <= step.ReadOnly; k++ {
+	for k := run.Parse; k <= run.ReadOnly; k++ {
 		if _, ok := stepKinds[k]; !ok {
 			t.Errorf("kind %d has no answer", k)
 		}
 	}
-	f := failureOf(&step.Error{Kind: step.Parse, Msg: "Unable to resolve symbol 'c' in the current context", Line: 1, Col: 2})
+	f := failureOf(&run.Error{Kind: run.Parse, Msg: "Unable to resolve symbol 'c' in the current context", Line: 1, Col: 2})
 	if f.kind != kindCompile || f.msg != "Unable to resolve symbol 'c' in the current context @ line 1, column 2." ||
 		f.serviceMsg != "Gremlin Query Compilation Error: "+f.msg {
 		t.Errorf("got %+v", f)

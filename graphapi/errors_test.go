@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core/status"
-	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // One case per row of the table of failures: what TinkerPop clients and the service's applications are answered. The codes

@@ -7,18 +7,18 @@ import (
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/yield"
-	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 	"github.com/orrerydb/orrery/internal/admit"
 )
 
 // run evaluates and answers. It runs on a goroutine of the request.
-func (w *work) run(e *Evaluation, source string, batch int) {
-	out := results{reply: w.reply, batch: batch, o: message.Options{Tokens: e.Tokens, Traversers: e.Bytecode != nil}}
+func (w *work) run(batch int) {
+	out := results{reply: w.reply, batch: batch, o: optionsOf(w.req)}
 	out.buf = itemBuffers.Get().(*[]byte)
 	out.items = (*out.buf)[:0]
 	defer out.release()
 	srv := w.conn.srv
-	w.reply.seen.evaluates(e)
+	w.reply.seen.evaluates(w.req)
 	place := new(admit.Place)
 	w.reply.place = place
 	err := place.Enter(w.conn.ctx, srv.o.Gate)
@@ -27,12 +27,13 @@ func (w *work) run(e *Evaluation, source string, batch int) {
 		return
 	}
 	err = srv.guarded(yield.With(w.conn.ctx, place), func(ctx context.Context) error {
-		g, err := srv.graphOf(ctx, &w.conn.login, source, w.reply.seen)
+		g, err := srv.graphOf(ctx, &w.conn.login, w.req.Source, w.reply.seen)
 		if err != nil {
 			return err
 		}
-		charge, err := g.Evaluate(ctx, e, out.emit)
-		w.reply.charge += charge
+		did, err := g.Evaluate(ctx, w.req, out.emit)
+		w.reply.seen.evaluated(did)
+		w.reply.charge += did.Charge
 		return err
 	})
 	place.Leave() // a client that reads slowly keeps no other waiting
@@ -41,6 +42,11 @@ func (w *work) run(e *Evaluation, source string, batch int) {
 		return
 	}
 	out.finish()
+}
+
+// optionsOf says how the results of a request are written.
+func optionsOf(r *message.Request) message.Options {
+	return message.Options{Tokens: r.Tokens, Traversers: r.Bytecode != nil}
 }
 
 // guarded runs f; a panic is our fault and must not take other clients down: it is logged and becomes an internal error.

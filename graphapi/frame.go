@@ -3,9 +3,9 @@ package graphapi
 import (
 	"strings"
 
-	"github.com/orrerydb/orrery/graphapi/graphbinary"
-	"github.com/orrerydb/orrery/graphapi/graphson"
-	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/graphapi/wire/graphbinary"
+	"github.com/orrerydb/orrery/graphapi/wire/graphson"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // serializer is one row of the mime table.

@@ -18,6 +18,8 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/traversal/run"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 const (
@@ -57,7 +59,12 @@ func (f *fakeGraphs) OpenGraph(_ context.Context, n GraphName, create bool) (Gra
 	return &fakeGraph{name: n, srv: f}, nil
 }
 
-func (g *fakeGraph) Evaluate(ctx context.Context, e *Evaluation, emit func(any, int64) error) (float64, error) {
+func (g *fakeGraph) Evaluate(ctx context.Context, e *message.Request, emit func(any, int64) error) (run.Stats, error) {
+	charge, err := g.evaluate(ctx, e, emit)
+	return run.Stats{Charge: charge}, err
+}
+
+func (g *fakeGraph) evaluate(ctx context.Context, e *message.Request, emit func(any, int64) error) (float64, error) {
 	if e.Bytecode != nil {
 		return 1, emit(gvalue.Text(e.Bytecode), 2)
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/yield"
-	"github.com/orrerydb/orrery/graphapi/graphson"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
-	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/graphapi/wire/graphson"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 	"github.com/orrerydb/orrery/internal/admit"
 )
 
@@ -192,32 +192,30 @@ func queryArgs(q url.Values) *gvalue.Map {
 
 // answerHTTP evaluates and writes all results.
 func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message.Request, l *login, codec message.Codec, mime string) {
-	e := &Evaluation{Service: l.service}
+	req.Service = l.service
 	v, _ := req.Args.GetString("gremlin")
 	switch x := v.(type) {
 	case string:
-		e.Script = x
+		req.Script = x
 	case *gvalue.Bytecode:
-		e.Bytecode = x
+		req.Bytecode = x
 	default:
 		httpFail(w, fail(kindArguments, "body must contain a gremlin key with the script"))
 		return
 	}
-	source, f := readEvaluation(req, e)
-	if f != nil {
+	if f := s.readEvaluation(req); f != nil {
 		httpFail(w, f)
 		return
 	}
-	s.limit(e)
 	op := "eval"
-	if e.Bytecode != nil {
+	if req.Bytecode != nil {
 		op = "bytecode"
 	}
 	reply := &reply{c: &conn{srv: s, ctx: r.Context()}, codec: codec, id: req.ID, service: l.service,
 		started: s.o.Clock.Now()}
 	reply.seen = s.observe(op, r.RemoteAddr)
-	reply.seen.evaluates(e)
-	all := &collected{codec: codec, o: message.Options{Tokens: e.Tokens, Traversers: e.Bytecode != nil},
+	reply.seen.evaluates(req)
+	all := &collected{codec: codec, o: optionsOf(req),
 		held: s.o.Budget.Open("result")}
 	defer all.held.Close()
 	place := new(admit.Place)
@@ -227,11 +225,13 @@ func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message
 		return
 	}
 	err = s.guarded(yield.With(r.Context(), place), func(ctx context.Context) error {
-		g, err := s.graphOf(ctx, l, source, reply.seen)
+		g, err := s.graphOf(ctx, l, req.Source, reply.seen)
 		if err != nil {
 			return err
 		}
-		reply.charge, err = g.Evaluate(ctx, e, all.emit)
+		did, err := g.Evaluate(ctx, req, all.emit)
+		reply.seen.evaluated(did)
+		reply.charge = did.Charge
 		return err
 	})
 	place.Leave() // a client that reads slowly keeps no other waiting

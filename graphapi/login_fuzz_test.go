@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/orrerydb/orrery/graphapi/gvalue"
-	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // FuzzLogin: no SASL argument without the key logs in or panics, as text and as bytes.

@@ -5,13 +5,16 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/traversal/run"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
 // observed is a request as the observer will be told of it.
 type observed struct {
 	observe.Request
-	e     *Evaluation // nil: it evaluates nothing
+	req   *message.Request // nil: it evaluates nothing
+	did   run.Stats
 	began time.Time
 	done  bool
 }
@@ -39,9 +42,16 @@ func (s *Server) observe(op, client string) *observed {
 }
 
 // evaluates says what the request runs.
-func (o *observed) evaluates(e *Evaluation) {
+func (o *observed) evaluates(r *message.Request) {
 	if o != nil {
-		o.e = e
+		o.req = r
+	}
+}
+
+// evaluated says what that has read and written.
+func (o *observed) evaluated(did run.Stats) {
+	if o != nil {
+		o.did = did
 	}
 }
 
@@ -72,17 +82,17 @@ func (r *reply) ended(code int) {
 		o.Status, o.Failed = "left", false
 	}
 	o.Duration = r.c.srv.o.Clock.Now().Sub(o.began)
-	if o.e != nil {
-		o.Explain = o.e.explain
+	if o.req != nil {
+		o.Explain = o.explain
 	}
 	r.c.srv.o.Observe.Done(&o.Request)
 }
 
 // explain is the text of an evaluation with what it did.
-func (e *Evaluation) explain() string {
-	text := e.Script
-	if e.Bytecode != nil {
-		text = gvalue.Text(e.Bytecode)
+func (o *observed) explain() string {
+	text := o.req.Script
+	if o.req.Bytecode != nil {
+		text = gvalue.Text(o.req.Bytecode)
 	}
-	return text + "\n" + strconv.FormatInt(e.Items, 10) + " items read, " + strconv.FormatInt(e.Writes, 10) + " written"
+	return text + "\n" + strconv.FormatInt(o.did.Items, 10) + " items read, " + strconv.FormatInt(o.did.Writes, 10) + " written"
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
-	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // work is one request with all that its answer needs.
@@ -76,8 +76,8 @@ func (w *work) eval() {
 		w.reply.fail(fail(kindArguments, "A message with an [eval] op code requires a [gremlin] argument."))
 		return
 	}
-	e := &Evaluation{Script: script, Service: w.reply.service}
-	w.evaluate(e)
+	w.req.Script = script
+	w.evaluate()
 }
 
 func (w *work) bytecode() {
@@ -87,13 +87,14 @@ func (w *work) bytecode() {
 		w.reply.fail(fail(kindArguments, "A message with [bytecode] op code requires a [gremlin] argument that is of type Bytecode."))
 		return
 	}
-	w.evaluate(&Evaluation{Bytecode: b, Service: w.reply.service})
+	w.req.Bytecode = b
+	w.evaluate()
 }
 
 // evaluate starts an evaluation.
-func (w *work) evaluate(e *Evaluation) {
-	source, f := readEvaluation(w.req, e)
-	if f != nil {
+func (w *work) evaluate() {
+	w.req.Service = w.reply.service
+	if f := w.conn.srv.readEvaluation(w.req); f != nil {
 		w.reply.fail(f)
 		return
 	}
@@ -101,34 +102,29 @@ func (w *work) evaluate(e *Evaluation) {
 	if n, ok := w.req.Int("batchSize"); ok && n > 0 {
 		batch = min(n, maxBatchSize)
 	}
-	w.conn.srv.limit(e)
-	w.conn.start(w, func() { w.run(e, source, int(batch)) })
+	w.conn.start(w, func() { w.run(int(batch)) })
 }
 
-// limit holds an evaluation's time to that of the server.
-func (s *Server) limit(e *Evaluation) {
-	if m := s.o.MaxTime; m > 0 && (e.Timeout <= 0 || e.Timeout > m) {
-		e.Timeout = m
+// readEvaluation reads the arguments that all evaluations have. The time is held to that of the server.
+func (s *Server) readEvaluation(r *message.Request) (f *failure) {
+	if r.Source, f = readSource(r); f != nil {
+		return f
 	}
-}
-
-// readEvaluation reads the arguments that all evaluations have into e and gives the traversal source that is meant.
-func readEvaluation(r *message.Request, e *Evaluation) (source string, f *failure) {
-	if source, f = readSource(r); f != nil {
-		return "", f
+	if r.Bindings, f = readBindings(r); f != nil {
+		return f
 	}
-	if e.Bindings, f = readBindings(r, e.Service); f != nil {
-		return "", f
-	}
-	e.Timeout = defaultTimeout
+	r.Timeout = defaultTimeout
 	for _, name := range []string{"scriptEvaluationTimeout", "evaluationTimeout"} {
 		if ms, ok := r.Int(name); ok {
-			e.Timeout = time.Duration(min(max(ms, 0), int64(1<<31))) * time.Millisecond
+			r.Timeout = time.Duration(min(max(ms, 0), int64(1<<31))) * time.Millisecond
 		}
 	}
+	if m := s.o.MaxTime; m > 0 && (r.Timeout <= 0 || r.Timeout > m) {
+		r.Timeout = m
+	}
 	m, _ := r.String("materializeProperties")
-	e.Tokens = m == "tokens"
-	return source, nil
+	r.Tokens = m == "tokens"
+	return nil
 }
 
 // readSource gives the traversal source that g is an alias of.
@@ -157,7 +153,7 @@ var reserved = func() map[string]bool {
 	return m
 }()
 
-func readBindings(r *message.Request, service bool) (map[string]any, *failure) {
+func readBindings(r *message.Request) (map[string]any, *failure) {
 	b := r.Map("bindings")
 	if b.Len() == 0 {
 		return nil, nil
@@ -169,7 +165,7 @@ func readBindings(r *message.Request, service bool) (map[string]any, *failure) {
 		if !ok {
 			return nil, fail(kindArguments, "The [%s] message is using one or more invalid binding keys - they must be of type String and cannot be null", r.Op)
 		}
-		if reserved[name] && !service {
+		if reserved[name] && !r.Service {
 			bad = append(bad, name)
 		}
 		m[name] = e.Value

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/orrerydb/orrery/graphapi/graphbinary"
-	"github.com/orrerydb/orrery/graphapi/graphson"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 	"github.com/orrerydb/orrery/graphapi/gvalue/gvtest"
-	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/graphapi/wire/graphbinary"
+	"github.com/orrerydb/orrery/graphapi/wire/graphson"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // anySteps are called with any arguments at all; most of what comes of it must be refused.
@@ -121,15 +121,15 @@ func FuzzBytecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	for i := range 4 {
-		run(f, graphs, defaultGraph, Evaluation{Script: fmt.Sprintf("g.addV('person').property(id, %d).property('name', 'marko').property('age', %d)", i, i)})
-		run(f, graphs, defaultGraph, Evaluation{Script: fmt.Sprintf("g.V(0).addE('knows').to(V(%d)).property('w', 0.5)", i)})
+		evaluate(f, graphs, defaultGraph, message.Request{Script: fmt.Sprintf("g.addV('person').property(id, %d).property('name', 'marko').property('age', %d)", i, i)})
+		evaluate(f, graphs, defaultGraph, message.Request{Script: fmt.Sprintf("g.V(0).addE('knows').to(V(%d)).property('w', 0.5)", i)})
 	}
 	allowed := map[kind]bool{kindCompile: true, kindRuntime: true, kindUnsupported: true, kindTimeout: true, kindFail: true, kindMemory: true, kindConflict: true}
 	f.Fuzz(func(t *testing.T, seed int64) {
 		m := &mixer{rand.New(rand.NewSource(seed))}
 		b := m.traversal()
 		started := time.Now()
-		_, err := g.Evaluate(context.Background(), &Evaluation{Bytecode: b, Timeout: 20 * time.Millisecond}, func(v any, bulk int64) error {
+		_, err := g.Evaluate(context.Background(), &message.Request{Bytecode: b, Timeout: 20 * time.Millisecond}, func(v any, bulk int64) error {
 			if _, err := (graphbinary.Codec{}).AppendItem(nil, v, bulk, message.Options{}); err != nil {
 				return err
 			}

@@ -13,7 +13,8 @@ import (
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
-	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/traversal/run"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 	"github.com/orrerydb/orrery/internal/admit"
 	"github.com/orrerydb/orrery/internal/observe"
 )
@@ -47,22 +48,10 @@ const (
 // GraphName is a graph: a container of a database.
 type GraphName struct{ Database, Graph string }
 
-// Evaluation is one script or one bytecode to run.
-type Evaluation struct {
-	Script   string
-	Bytecode *gvalue.Bytecode // nil: Script
-	Bindings map[string]any
-	Timeout  time.Duration // 0: none
-	Tokens   bool          // materializeProperties = tokens
-	Service  bool          // the service's flavour and limits
-
-	Items, Writes int64 // what the evaluation has read and written; the Graph sets them
-}
-
-// Graph runs evaluations on one graph. It calls emit for every result in order; an error of emit ends the evaluation and is
-// returned. Safe for concurrent use.
+// Graph evaluates requests on one graph. It calls emit for every result in order; an error of emit ends the evaluation and
+// is returned. Safe for concurrent use.
 type Graph interface {
-	Evaluate(ctx context.Context, e *Evaluation, emit func(v any, bulk int64) error) (charge float64, err error)
+	Evaluate(ctx context.Context, r *message.Request, emit func(v any, bulk int64) error) (run.Stats, error)
 }
 
 // Opener finds graphs. With create a missing one is made, as a plain graph without partition key; otherwise a missing one is

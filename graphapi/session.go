@@ -1,7 +1,7 @@
 package graphapi
 
 import (
-	"github.com/orrerydb/orrery/graphapi/message"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
 // session is a conversation: its requests run one after the other in the order in which they came. It belongs to its

@@ -315,6 +315,9 @@ func (r *Rows) expired() error {
 // Item returns the present row; it is valid until the next call of Next.
 func (r *Rows) Item() *store.Item { return &r.row.item }
 
+// Made returns the place of the present row's item in the order of creation.
+func (r *Rows) Made() uint64 { return store.Counter(r.row.item.Number) }
+
 // Err returns the error that ended Next.
 func (r *Rows) Err() error { return r.err }
 

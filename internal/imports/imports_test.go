@@ -23,6 +23,7 @@ var rooms = []string{
 	"core/invariants", "core/status", "core/yield", "core/work", "core/budget", "core/clock", "core/ru", "core/value", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
 	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/catalog", "core/index", "core/store",
 	"core/feed", "core/jobs", "core/access", "core/exec", "core",
+	"graphapi/gvalue", "graphapi/wire", "graphapi/gremlin", "graphapi/graph", "graphapi/traversal/compile", "graphapi/traversal/run",
 	"sqlapi", "tableapi", "graphapi", "mongoapi", "cmd",
 }
 
@@ -44,7 +45,16 @@ var only = map[string][]string{
 	"core/kv/memkv":    {"core/invariants", "core/status", "core/kv"},
 	"core/kv/pebblekv": {"core/clock", "core/invariants", "core/status", "core/kv"},
 	"core/kv/kvtest":   {"core/invariants", "core/status", "core/kv"},
-	"sqlapi":           forAPIs, "tableapi": forAPIs, "graphapi": forAPIs, "mongoapi": forAPIs,
+	"sqlapi":           forAPIs, "tableapi": forAPIs, "mongoapi": forAPIs,
+
+	"graphapi/gvalue":            {},
+	"graphapi/wire":              {"graphapi/gvalue"},
+	"graphapi/gremlin":           {"graphapi/gvalue"},
+	"graphapi/graph":             slices.Concat(forAPIs, []string{"graphapi/gvalue"}),
+	"graphapi/traversal/compile": {"core/access", "core/value", "graphapi/gvalue", "graphapi/gremlin"},
+	"graphapi/traversal/run": slices.Concat(forAPIs, []string{"graphapi/gvalue", "graphapi/wire", "graphapi/gremlin",
+		"graphapi/graph", "graphapi/traversal/compile"}),
+	"graphapi": slices.Concat(forAPIs, []string{"graphapi/gvalue", "graphapi/wire", "graphapi/traversal/run"}),
 }
 
 // forAPIs is what a front door may import: the facade and the vocabulary, never the store below it, never another API.
@@ -341,6 +351,13 @@ func TestTheRulesBite(t *testing.T) {
 		{"sqlapi", "tableapi", false, false},
 		{"mongoapi/filter", "sqlapi/sql", true, false},
 		{"graphapi", "core/kv/memkv", false, false},
+		{"graphapi", "graphapi/traversal/run", false, true},
+		{"graphapi", "graphapi/graph", false, false},
+		{"graphapi/traversal/compile", "core/exec", false, false},
+		{"graphapi/traversal/compile", "graphapi/graph", false, false},
+		{"graphapi/graph", "graphapi/traversal/compile", false, false},
+		{"graphapi/wire/graphson", "graphapi/wire/message", false, true},
+		{"graphapi/wire/graphson", "core/value", false, false},
 		{"graphapi", "core/kv/memkv", true, true},
 		{"core", "core/kv/pebblekv", false, false},
 		{"core/store", "core/index", false, true},

@@ -344,7 +344,7 @@ func (c *compiler) count(n *Count, clause string) func(f *frame) int64 {
 	i := c.param(n.Param)
 	return func(f *frame) int64 {
 		k, ok := funcs.ToInt(f.params[i])
-		if !ok || !f.params[i].IsNumber() || k < 0 || k > maxCount {
+		if !ok || !f.params[i].IsNumber() || k < 0 || int64(k) > maxCount {
 			f.fail(plainError("The value of %s must be a whole number from 0 to %d.", clause, int64(math.MaxUint32)))
 			return 0
 		}

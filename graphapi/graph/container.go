@@ -1,0 +1,125 @@
+package graph
+
+import (
+	"context"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
+	query "github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/ru"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// containerStore is a Store on a container of the core.
+type containerStore struct {
+	c     *core.Container
+	paths [][]string
+	mode  KeyMode
+	name  string
+}
+
+// Over makes a Store of a container of any API.
+func Over(c *core.Container) Store {
+	s := &containerStore{c: c, paths: c.KeyPaths()}
+	switch {
+	case len(s.paths) != 1 || len(s.paths[0]) != 1:
+		s.mode = KeyOther
+	case s.paths[0][0] == fieldID:
+		s.mode = KeyID
+	case s.paths[0][0] == fieldKey:
+		s.mode = KeySystem
+	default:
+		s.mode = KeyProperty
+		shown, _ := doc.NoSQL.Shown([]byte(s.paths[0][0]))
+		s.name = string(shown)
+	}
+	return s
+}
+
+func (s *containerStore) Key() (KeyMode, string) { return s.mode, s.name }
+
+// KeyPaths are the stored paths of the partition key, for KeyOther.
+func (s *containerStore) KeyPaths() [][]string { return s.paths }
+
+// tuple opens the array that stands for the key of a KeyOther container.
+func (s *containerStore) tuple(pk value.Value) core.PartitionKey {
+	if s.mode != KeyOther || pk.Kind() != value.Array {
+		return core.PartitionKey{pk}
+	}
+	t := make(core.PartitionKey, 0, len(s.paths))
+	for it := pk.Iter(); it.Next(); {
+		t = append(t, it.Value())
+	}
+	return t
+}
+
+// Get implements Store.
+func (s *containerStore) Get(ctx context.Context, pk, id value.Value) (Doc, error) {
+	it, err := s.c.Read(ctx, s.tuple(pk), id)
+	if err != nil {
+		if isAbsent(err) {
+			return Doc{Charge: 1}, nil
+		}
+		return Doc{}, err
+	}
+	return Doc{Bytes: it.Doc, Charge: ru.Read(len(it.Doc))}, nil
+}
+
+// isAbsent tells an item that isn't there from a container that was dropped.
+func isAbsent(err error) bool {
+	e := status.From(err)
+	return e.Code == status.NotFound && e.Sub != status.SubOwnerNotFound
+}
+
+// Find implements Store.
+func (s *containerStore) Find(ctx context.Context, f Find) (Rows, error) {
+	q := &query.Query{Pred: f.Pred, Limit: f.Limit}
+	if f.PK.IsDefined() {
+		q.PK = s.tuple(f.PK)
+	}
+	if f.Match != nil {
+		q.Match = func(it *core.Item) (bool, error) { return f.Match(it.Doc) }
+	}
+	if f.Shown {
+		q.Shown = query.Creation
+	}
+	rows, err := s.c.Query(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return containerRows{rows}, nil
+}
+
+type containerRows struct{ r *query.Rows }
+
+func (r containerRows) Next() bool   { return r.r.Next() }
+func (r containerRows) Doc() []byte  { return r.r.Item().Doc }
+func (r containerRows) Made() uint64 { return r.r.Made() }
+func (r containerRows) Err() error   { return r.r.Err() }
+func (r containerRows) Close() float64 {
+	c := r.r.Stats().Charge()
+	r.r.Close()
+	return c
+}
+
+// Create implements Store.
+func (s *containerStore) Create(ctx context.Context, pk, id value.Value, d []byte) (float64, error) {
+	r, err := s.c.Write(ctx, core.Write{Kind: core.Create, PK: s.tuple(pk), ID: id, Doc: d})
+	return r.Charge, err
+}
+
+// Update implements Store.
+func (s *containerStore) Update(ctx context.Context, pk, id value.Value,
+	f func(old []byte) ([]byte, bool, error)) (found bool, charge float64, err error) {
+	w := core.Write{Kind: core.Update, PK: s.tuple(pk), ID: id}
+	w.Update = func(old *core.Item) (core.Change, error) {
+		if found = old != nil; !found {
+			return core.Change{Keep: true}, nil
+		}
+		d, drop, err := f(old.Doc)
+		return core.Change{Doc: d, Delete: drop, Keep: d == nil && !drop}, err
+	}
+	r, err := s.c.Write(ctx, w)
+	return found, r.Charge, err
+}

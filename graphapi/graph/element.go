@@ -1,0 +1,370 @@
+package graph
+
+import (
+	"encoding/binary"
+	"strconv"
+	"unsafe"
+
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+)
+
+// The stored form is the service's. A vertex is
+//
+//	{_id, label, <partition key>: scalar, <property>: [{_value, id, _meta: {..}}, ..], ..}
+//
+// and an edge, which lives in its out-vertex's logical partition,
+//
+//	{_id, label, <partition key>: .., <property>: scalar, .., _sink, _sinkLabel, _sinkPartition,
+//	 _vertexId, _vertexLabel, _isEdge: true}
+//
+// Ids are stored as strings. Where a plain graph was given an integer id, _idValue (and _sinkIdValue, _vertexIdValue
+// on edges) keep it as it came; an edge that is stored under another id than its own keeps that there, too (see
+// edgeid.go). Documents of other APIs are vertices: a scalar field is a single property, an array of plain values a
+// property with several values, and without a label it is a "vertex".
+//
+// The names of its fields:
+const (
+	fieldID            = "_id"
+	fieldLabel         = "label"
+	fieldKey           = "_partitionKey"
+	fieldIsEdge        = "_isEdge"
+	fieldSink          = "_sink"
+	fieldSinkLabel     = "_sinkLabel"
+	fieldSinkPartition = "_sinkPartition"
+	fieldVertexID      = "_vertexId"
+	fieldVertexLabel   = "_vertexLabel"
+	fieldIDValue       = "_idValue"
+	fieldSinkIDValue   = "_sinkIdValue"
+	fieldVertexIDValue = "_vertexIdValue"
+	fieldValue         = "_value"
+	fieldMeta          = "_meta"
+	fieldPropertyID    = "id"
+
+	// DefaultLabel is that of a vertex whose document has none.
+	DefaultLabel = "vertex"
+)
+
+// IsReserved reports whether a stored field is the graph's own and no property.
+func IsReserved(name string) bool {
+	switch name {
+	case fieldID, "id", fieldLabel, fieldKey, fieldIsEdge, fieldSink, fieldSinkLabel, fieldSinkPartition, fieldVertexID,
+		fieldVertexLabel, fieldIDValue, fieldSinkIDValue, fieldVertexIDValue, "_rid", "_self",
+		"_etag", "_ts", "_attachments", "_lsn":
+		return true
+	}
+	return false
+}
+
+// StoredKey is the stored name of a property.
+func StoredKey(key string) string {
+	if s, ok := doc.NoSQL.Stored(key); ok {
+		return s
+	}
+	return key
+}
+
+// Vertex is a stored vertex; its gvalue.Vertex points back to it by Ref.
+type Vertex struct {
+	gvalue.Vertex
+	Doc      []byte
+	PK       value.Value // the partition key
+	StoredID value.Value
+	g        *Graph
+}
+
+// Edge is a stored edge.
+type Edge struct {
+	gvalue.Edge
+	Doc      []byte
+	PK       value.Value // the partition key
+	StoredID value.Value
+	g        *Graph
+}
+
+// VertexOf is the stored vertex behind v; nil when v came from outside.
+func VertexOf(v *gvalue.Vertex) *Vertex {
+	n, _ := v.Ref.(*Vertex)
+	return n
+}
+
+// EdgeOf is the stored edge behind e; nil when e came from outside.
+func EdgeOf(e *gvalue.Edge) *Edge {
+	n, _ := e.Ref.(*Edge)
+	return n
+}
+
+// Partition is the partition key where vertices with one id may be in several partitions; elsewhere Undefined.
+func (n *Vertex) Partition() value.Value { return n.g.partition(n.PK) }
+
+// Partition is the partition key where edges with one id may be in several partitions; elsewhere Undefined.
+func (n *Edge) Partition() value.Value { return n.g.partition(n.PK) }
+
+func (g *Graph) partition(pk value.Value) value.Value {
+	if g.Mode != KeyProperty {
+		return value.Value{}
+	}
+	return pk
+}
+
+// IsEdge reports whether a stored document is an edge.
+func IsEdge(d []byte) bool { return value.ObjectOf(d).Get(fieldIsEdge).Bool() }
+
+// KeyOf is the partition key of a document; Undefined where it has none.
+func (g *Graph) KeyOf(d []byte) value.Value {
+	switch g.Mode {
+	case KeyProperty:
+		return value.ObjectOf(d).Get(g.keyField)
+	case KeyID:
+		return value.ObjectOf(d).Get(fieldID)
+	case KeyOther:
+		b, at := openDoc(nil)
+		for i, segs := range g.paths {
+			v := value.ObjectOf(d)
+			for _, s := range segs {
+				v = v.Get(s)
+			}
+			b = doc.AppendElement(b, strconv.Itoa(i), v)
+		}
+		return value.ArrayOf(closeDoc(b, at))
+	}
+	return value.ObjectOf(d).Get(fieldKey)
+}
+
+// Place is where a document is stored: its partition key and id.
+func (g *Graph) Place(d []byte) (pk, id value.Value) {
+	return g.KeyOf(d), value.ObjectOf(d).Get(fieldID)
+}
+
+// NewVertex makes the vertex of a document; the bytes are kept.
+func (g *Graph) NewVertex(d []byte) *gvalue.Vertex {
+	n := &Vertex{}
+	g.FillVertex(n, d)
+	return &n.Vertex
+}
+
+// FillVertex makes n the vertex of a document.
+func (g *Graph) FillVertex(n *Vertex, d []byte) {
+	*n = Vertex{g: g, Doc: d, PK: g.KeyOf(d)}
+	n.Label = DefaultLabel
+	var idv value.Value
+	for it := value.ObjectOf(d).Iter(); it.Next(); {
+		switch string(it.Key()) {
+		case fieldID:
+			n.StoredID = it.Value()
+		case fieldIDValue:
+			idv = it.Value()
+		case fieldLabel:
+			if l := it.Value(); l.Kind() == value.String {
+				n.Label = view(l.Bytes())
+			}
+		}
+	}
+	n.ID = idOf(n.StoredID, idv)
+	n.Loader, n.Ref = n, n
+}
+
+// NewEdge makes the edge of a document; the bytes are kept.
+func (g *Graph) NewEdge(d []byte) *gvalue.Edge {
+	n := &Edge{}
+	g.FillEdge(n, d)
+	return &n.Edge
+}
+
+// FillEdge makes n the edge of a document.
+func (g *Graph) FillEdge(n *Edge, d []byte) {
+	*n = Edge{g: g, Doc: d, PK: g.KeyOf(d)}
+	var idv, in, inv, out, outv value.Value
+	for it := value.ObjectOf(d).Iter(); it.Next(); {
+		switch string(it.Key()) {
+		case fieldID:
+			n.StoredID = it.Value()
+		case fieldIDValue:
+			idv = it.Value()
+		case fieldLabel:
+			n.Label = label(it.Value())
+		case fieldSink:
+			in = it.Value()
+		case fieldSinkIDValue:
+			inv = it.Value()
+		case fieldSinkLabel:
+			n.InVLabel = label(it.Value())
+		case fieldVertexID:
+			out = it.Value()
+		case fieldVertexIDValue:
+			outv = it.Value()
+		case fieldVertexLabel:
+			n.OutVLabel = label(it.Value())
+		}
+	}
+	n.ID, n.InV, n.OutV = idOf(n.StoredID, idv), idOf(in, inv), idOf(out, outv)
+	n.Loader, n.Ref = n, n
+}
+
+// idOf shows an id: as it came where that was kept, else its text.
+func idOf(id, kept value.Value) any {
+	switch kept.Kind() {
+	case value.Int32:
+		return int32(kept.Int())
+	case value.Int64:
+		return kept.Int()
+	case value.String: // of an edge that is stored under another id
+		id = kept
+	}
+	if id.Kind() == value.String {
+		return view(id.Bytes())
+	}
+	if !id.IsDefined() {
+		return ""
+	}
+	return string(doc.AppendExtJSON(nil, id, false))
+}
+
+// LoadVertexProperties implements gvalue.VertexLoader.
+func (n *Vertex) LoadVertexProperties() []gvalue.VertexProperty {
+	out := make([]gvalue.VertexProperty, 0, 8)
+	for it := value.ObjectOf(n.Doc).Iter(); it.Next(); {
+		key, ok := shownKey(it.Key())
+		if !ok {
+			continue
+		}
+		EachValue(it.Value(), func(i int, val, id, meta value.Value) bool {
+			out = append(out, n.Property(key, i, val, id, meta))
+			return true
+		})
+	}
+	return out
+}
+
+// Property makes a VertexProperty of a stored value. Values of documents that other APIs wrote have no id of their
+// own: it is made of the vertex's id, the key and the place.
+func (n *Vertex) Property(key string, i int, val, id, meta value.Value) gvalue.VertexProperty {
+	p := gvalue.VertexProperty{Label: key, Value: FromValue(val), Vertex: &n.Vertex}
+	if id.IsDefined() {
+		p.ID = FromValue(id)
+	} else {
+		s := gvalue.Text(n.ID) + "|" + key
+		if i > 0 {
+			s += "|" + strconv.Itoa(i)
+		}
+		p.ID = s
+	}
+	for it := meta.Iter(); it.Next(); {
+		p.Properties = append(p.Properties, gvalue.Property{Key: string(it.Key()), Value: FromValue(it.Value())})
+	}
+	return p
+}
+
+// LoadEdgeProperties implements gvalue.EdgeLoader.
+func (n *Edge) LoadEdgeProperties() []gvalue.Property {
+	var out []gvalue.Property
+	for it := value.ObjectOf(n.Doc).Iter(); it.Next(); {
+		if key, ok := shownKey(it.Key()); ok {
+			out = append(out, gvalue.Property{Key: key, Value: FromValue(it.Value()), Element: &n.Edge})
+		}
+	}
+	return out
+}
+
+// shownKey is the property name of a stored field; ok is false when it is no property.
+func shownKey(stored []byte) (key string, ok bool) {
+	if len(stored) > 0 && stored[0] != '_' && stored[0] != 'i' && stored[0] != 'l' && stored[0] != 1 {
+		return view(stored), true
+	}
+	if IsReserved(string(stored)) {
+		return "", false
+	}
+	name, ok := doc.NoSQL.Shown(stored)
+	return string(name), ok
+}
+
+// EachValue gives the values of a vertex's stored property: of [{_value, id}, ..], of an array of plain values, or
+// the one value that the field is.
+func EachValue(field value.Value, f func(i int, val, id, meta value.Value) bool) {
+	if field.Kind() != value.Array {
+		f(0, field, value.Value{}, value.Value{})
+		return
+	}
+	i := 0
+	for it := field.Iter(); it.Next(); i++ {
+		e := it.Value()
+		var v, id, meta value.Value
+		for parts := e.Iter(); parts.Next() && e.Kind() == value.Object; {
+			switch string(parts.Key()) {
+			case fieldValue:
+				v = parts.Value()
+			case fieldPropertyID:
+				id = parts.Value()
+			case fieldMeta:
+				meta = parts.Value()
+			}
+		}
+		if !v.IsDefined() {
+			v, id, meta = e, value.Value{}, value.Value{}
+		}
+		if !f(i, v, id, meta) {
+			return
+		}
+	}
+}
+
+// view is a string over bytes of a document, without a copy: an element's document is its own and never changes (a
+// write gives it another one), and lives as long as the string.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// label is a stored label; "" for what isn't text.
+func label(v value.Value) string {
+	if v.Kind() != value.String {
+		return ""
+	}
+	return view(v.Bytes())
+}
+
+// ValidKey refuses names that BSON can't hold.
+func ValidKey(k string) bool {
+	for i := range len(k) {
+		if k[i] == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// openDoc begins a BSON document or array at the end of b; closeDoc ends it and fills in its length.
+func openDoc(b []byte) ([]byte, int) { return append(b, 0, 0, 0, 0), len(b) }
+
+func closeDoc(b []byte, at int) []byte {
+	b = append(b, 0)
+	binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at))
+	return b
+}
+
+// Field is the stored field of a property; Undefined when there is none.
+func (n *Vertex) Field(key string) value.Value {
+	s := StoredKey(key)
+	if IsReserved(s) {
+		return value.Value{}
+	}
+	return value.ObjectOf(n.Doc).Get(s)
+}
+
+// Renew points the vertex at its new document, so that everything in the request that holds it sees the change.
+func (n *Vertex) Renew(d []byte) {
+	n.Doc, n.Properties, n.Loader = d, nil, n
+	n.PK, n.StoredID = n.g.KeyOf(d), value.ObjectOf(d).Get(fieldID)
+}
+
+// Renew points the edge at its new document.
+func (n *Edge) Renew(d []byte) {
+	n.Doc, n.Properties, n.Loader = d, nil, n
+	n.PK, n.StoredID = n.g.KeyOf(d), value.ObjectOf(d).Get(fieldID)
+}
+
+// StartsAt reports whether the edge leaves the vertex.
+func (n *Edge) StartsAt(v *Vertex) bool {
+	if !SameKey(value.ObjectOf(n.Doc).Get(fieldVertexID), v.StoredID) {
+		return false
+	}
+	return n.g.Mode != KeyProperty || SameKey(n.PK, v.PK)
+}

@@ -1,0 +1,98 @@
+package graph
+
+import (
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+)
+
+// EdgesOnly is what an index is asked for edges.
+func EdgesOnly() *access.Pred { return access.Eq(access.NewPath(fieldIsEdge), value.BoolOf(true)) }
+
+// LabelPath is where labels are stored.
+var LabelPath = access.NewPath(fieldLabel)
+
+// VertexPaths are where the values of a vertex's property are stored: in [{_value: ..}, ..], or as the field itself, which
+// other APIs wrote. There are none for a key that no property can have.
+func VertexPaths(key string) []access.Path {
+	name := StoredKey(key)
+	if IsReserved(name) {
+		return nil
+	}
+	return []access.Path{access.NewPath(name, fieldValue).Element(), access.NewPath(name).Element()}
+}
+
+// EdgePaths are where the value of an edge's property is stored; none for a key that no property can have.
+func EdgePaths(key string) []access.Path {
+	name := StoredKey(key)
+	if IsReserved(name) {
+		return nil
+	}
+	return []access.Path{access.NewPath(name)}
+}
+
+// Labelled is what an index is asked for elements with a label. A vertex with DefaultLabel may have none stored.
+func Labelled(label string) *access.Pred {
+	return access.Eq(LabelPath, value.StringOf(label))
+}
+
+// EdgesOf looks up the edges of a vertex in one direction, OUT or IN, with any of labels; none: all.
+func (g *Graph) EdgesOf(n *Vertex, dir gvalue.Direction, labels []string) Find {
+	if dir == gvalue.OUT {
+		f := Find{Pred: access.Eq(access.NewPath(fieldVertexID), n.StoredID)}
+		if g.Mode != KeyID {
+			f.PK = n.PK
+		}
+		f.Match = func(d []byte) (bool, error) {
+			o := value.ObjectOf(d)
+			return o.Get(fieldIsEdge).Bool() && SameKey(o.Get(fieldVertexID), n.StoredID) && labelIn(d, labels), nil
+		}
+		return f
+	}
+	f := Find{Pred: access.Eq(access.NewPath(fieldSink), n.StoredID)}
+	f.Match = func(d []byte) (bool, error) {
+		return value.ObjectOf(d).Get(fieldIsEdge).Bool() && LeadsTo(d, n) && labelIn(d, labels), nil
+	}
+	return f
+}
+
+// LeadsTo reports whether the edge of a document ends at a vertex.
+func LeadsTo(d []byte, n *Vertex) bool {
+	o := value.ObjectOf(d)
+	return SameKey(o.Get(fieldSink), n.StoredID) && SameKey(o.Get(fieldSinkPartition), n.PK)
+}
+
+// End is where the vertex is to which the edge of a document leads when it is walked in direction dir: OUT ends at the
+// sink.
+func (g *Graph) End(d []byte, dir gvalue.Direction) (pk, id value.Value) {
+	o := value.ObjectOf(d)
+	if dir == gvalue.OUT {
+		return o.Get(fieldSinkPartition), o.Get(fieldSink)
+	}
+	id = o.Get(fieldVertexID)
+	if g.Mode == KeyID {
+		return id, id
+	}
+	return g.KeyOf(d), id
+}
+
+// ByID looks up, over all partitions, the vertices or edges that show one of ids and are stored under one of stored.
+func ByID(vertices bool, ids, stored []value.Value) Find {
+	return Find{Pred: access.In(access.ID, stored...), Match: func(d []byte) (bool, error) {
+		return IsEdge(d) != vertices && HasID(d, ids), nil
+	}}
+}
+
+// labelIn reports whether the label of a document is among labels; none: any.
+func labelIn(d []byte, labels []string) bool {
+	if len(labels) == 0 {
+		return true
+	}
+	l := value.ObjectOf(d).Get(fieldLabel)
+	for _, want := range labels {
+		if string(l.Bytes()) == want && l.Kind() == value.String {
+			return true
+		}
+	}
+	return false
+}

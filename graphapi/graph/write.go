@@ -1,0 +1,154 @@
+package graph
+
+import (
+	"strconv"
+
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+)
+
+// OpenElement begins the document of a vertex or edge with room for size bytes: its id, the value that is kept of an
+// id which came in another form, its label and its partition key. Its properties are appended next, and CloseVertex
+// or CloseEdge ends it.
+func (g *Graph) OpenElement(size int, id, kept value.Value, label string, pk value.Value) (b []byte, at int) {
+	b, at = openDoc(make([]byte, 0, size))
+	b = doc.AppendElement(b, fieldID, id)
+	b = doc.AppendElement(b, fieldIDValue, kept)
+	b = doc.AppendElement(b, fieldLabel, value.StringOf(label))
+	switch g.Mode {
+	case KeyProperty:
+		b = doc.AppendElement(b, g.keyField, pk)
+	case KeySystem:
+		b = doc.AppendElement(b, fieldKey, pk)
+	}
+	return b, at
+}
+
+// CloseVertex ends the document of a vertex.
+func CloseVertex(b []byte, at int) []byte { return closeDoc(b, at) }
+
+// CloseEdge ends the document of an edge from out to in.
+func CloseEdge(b []byte, at int, out, in *Vertex) []byte {
+	b = doc.AppendElement(b, fieldSink, in.StoredID)
+	b = doc.AppendElement(b, fieldSinkIDValue, value.ObjectOf(in.Doc).Get(fieldIDValue))
+	b = doc.AppendElement(b, fieldSinkLabel, value.StringOf(in.Label))
+	b = doc.AppendElement(b, fieldSinkPartition, in.PK)
+	b = doc.AppendElement(b, fieldVertexID, out.StoredID)
+	b = doc.AppendElement(b, fieldVertexIDValue, value.ObjectOf(out.Doc).Get(fieldIDValue))
+	b = doc.AppendElement(b, fieldVertexLabel, value.StringOf(out.Label))
+	b = doc.AppendElement(b, fieldIsEdge, value.BoolOf(true))
+	return closeDoc(b, at)
+}
+
+// Value is one value of a vertex property in the stored form.
+type Value struct {
+	Val  value.Value
+	ID   value.Value
+	Meta value.Value // meta-properties; Undefined: none
+}
+
+// Metas sets meta-properties in a _meta object.
+func Metas(old value.Value, metas []gvalue.Property) (value.Value, error) {
+	b, at := openDoc(nil)
+	for it := old.Iter(); it.Next(); {
+		keep := true
+		for _, m := range metas {
+			keep = keep && m.Key != string(it.Key())
+		}
+		if keep {
+			b = append(b, it.Element()...)
+		}
+	}
+	for i, m := range metas {
+		last := true
+		for _, later := range metas[i+1:] {
+			last = last && later.Key != m.Key
+		}
+		if m.Value == nil || !last {
+			continue
+		}
+		v, err := ToValue(m.Value)
+		if err != nil {
+			return value.Value{}, err
+		}
+		b = doc.AppendElement(b, m.Key, v)
+	}
+	return value.ObjectOf(closeDoc(b, at)), nil
+}
+
+// AppendProperty appends the field of a vertex property: [{_value, id, _meta}, ..].
+func AppendProperty(dst []byte, name string, vals []Value) []byte {
+	if len(vals) == 0 {
+		return dst
+	}
+	if k := vals[0].Val.Kind(); name == "ttl" && len(vals) == 1 && (k == value.Int32 || k == value.Int64) {
+		return doc.AppendElement(dst, name, vals[0].Val) // the time to live is read from the document itself
+	}
+	dst = append(append(append(dst, 0x04), name...), 0)
+	dst, arr := openDoc(dst)
+	for i, s := range vals {
+		dst = append(dst, 0x03)
+		dst = append(strconv.AppendInt(dst, int64(i), 10), 0)
+		var at int
+		dst, at = openDoc(dst)
+		dst = doc.AppendElement(dst, fieldValue, s.Val)
+		dst = doc.AppendElement(dst, fieldPropertyID, s.ID)
+		if s.Meta.Kind() == value.Object && len(s.Meta.Bytes()) > 5 {
+			dst = doc.AppendElement(dst, fieldMeta, s.Meta)
+		}
+		dst = closeDoc(dst, at)
+	}
+	return closeDoc(dst, arr)
+}
+
+// Values reads the values of a vertex's stored field. Values of other APIs get an id, as they are about to be
+// rewritten.
+func Values(field value.Value, newID func() value.Value) []Value {
+	if !field.IsDefined() {
+		return nil
+	}
+	var out []Value
+	EachValue(field, func(_ int, val, id, meta value.Value) bool {
+		if !id.IsDefined() {
+			id = newID()
+		}
+		out = append(out, Value{val, id, meta})
+		return true
+	})
+	return out
+}
+
+// Edit appends what a field becomes, given its present value; Undefined: there is none.
+type Edit = func(dst []byte, cur value.Value) ([]byte, error)
+
+// Rewrite copies a document with some fields replaced (in place) or added (at the end). A field whose Edit
+// appends nothing is removed.
+func Rewrite(old []byte, fields map[string]Edit, order []string) ([]byte, error) {
+	b, at := openDoc(make([]byte, 0, len(old)+128))
+	seen := map[string]bool{}
+	var err error
+	for it := value.ObjectOf(old).Iter(); it.Next(); {
+		f, ok := fields[string(it.Key())]
+		if !ok {
+			b = append(b, it.Element()...)
+			continue
+		}
+		if seen[string(it.Key())] {
+			continue
+		}
+		seen[string(it.Key())] = true
+		if b, err = f(b, it.Value()); err != nil {
+			return nil, err
+		}
+	}
+	for _, k := range order {
+		if !seen[k] {
+			seen[k] = true
+			if b, err = fields[k](b, value.Value{}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return closeDoc(b, at), nil
+}

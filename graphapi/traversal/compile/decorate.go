@@ -1,0 +1,294 @@
+// Package compile rewrites a traversal's instructions before they are compiled: decorations that a source asks for
+// (PartitionStrategy, SubgraphStrategy, ReadOnlyStrategy), the infix forms of and() and or(), and the folding of
+// V().hasLabel(..).has(..) into one look-up that an index can answer.
+package compile
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+)
+
+// ErrUnsupported marks a strategy that is known but not done.
+var ErrUnsupported = errors.New("not supported")
+
+// ErrReadOnly is a write under ReadOnlyStrategy.
+var ErrReadOnly = errors.New("The provided traversal has a mutating step and thus is not read only")
+
+// Config is what the strategies of a source ask for.
+type Config struct {
+	readOnly       bool
+	partition      []partition
+	subgraph       []subgraph
+	ReservedKeys   []string
+	EdgeLabelCheck bool
+}
+
+type partition struct {
+	key   string
+	write any
+	read  []any
+}
+
+type subgraph struct {
+	vertices, edges *gvalue.Bytecode
+	checkEnds       bool
+}
+
+// ignored are strategies that only concern how TinkerPop runs a traversal, not what it gives.
+var ignored = map[string]bool{
+	"AdjacentToIncidentStrategy": true, "ByModulatorOptimizationStrategy": true, "ConnectiveStrategy": true,
+	"CountStrategy": true, "EarlyLimitStrategy": true, "FilterRankingStrategy": true,
+	"IdentityRemovalStrategy": true, "IncidentToAdjacentStrategy": true, "InlineFilterStrategy": true,
+	"LazyBarrierStrategy": true, "MatchPredicateStrategy": true, "OrderLimitStrategy": true,
+	"PathProcessorStrategy": true, "PathRetractionStrategy": true, "RepeatUnrollStrategy": true,
+	"MatchAlgorithmStrategy": true, "HaltedTraverserStrategy": true, "ProfileStrategy": true,
+	"StandardVerificationStrategy": true, "LambdaRestrictionStrategy": true,
+	"ComputerVerificationStrategy": true, "RequirementsStrategy": true, "SideEffectStrategy": true,
+	"ReferenceElementStrategy": true, "MessagePassingReductionStrategy": true, "TinkerGraphStepStrategy": true,
+	"TinkerGraphCountStrategy": true,
+}
+
+// Add takes one strategy into the configuration. OptionsStrategy is the caller's.
+func (c *Config) Add(s *gvalue.Strategy) error {
+	switch name := s.Name(); name {
+	case "ReadOnlyStrategy":
+		c.readOnly = true
+	case "PartitionStrategy":
+		return c.addPartition(s)
+	case "SubgraphStrategy":
+		return c.addSubgraph(s)
+	case "ReservedKeysVerificationStrategy", "EdgeLabelVerificationStrategy", "ProductiveByStrategy", "SeedStrategy",
+		"ElementIdStrategy", "EventStrategy", "VertexProgramStrategy", "GraphFilterStrategy":
+		return fmt.Errorf("%s is %w", name, ErrUnsupported)
+	default:
+		if !ignored[name] {
+			return fmt.Errorf("%s is %w", name, ErrUnsupported)
+		}
+	}
+	return nil
+}
+
+// Remove takes strategies back (withoutStrategies).
+func (c *Config) Remove(name string) {
+	switch name {
+	case "ReadOnlyStrategy":
+		c.readOnly = false
+	case "PartitionStrategy":
+		c.partition = nil
+	case "SubgraphStrategy":
+		c.subgraph = nil
+	}
+}
+
+func setting(s *gvalue.Strategy, names ...string) any {
+	for _, n := range names {
+		if v, ok := s.Config.GetString(n); ok {
+			return v
+		}
+	}
+	return nil
+}
+
+func (c *Config) addPartition(s *gvalue.Strategy) error {
+	key, ok := setting(s, "partitionKey").(string)
+	if !ok {
+		return errors.New("PartitionStrategy needs a partitionKey")
+	}
+	p := partition{key: key, write: setting(s, "writePartition")}
+	switch r := setting(s, "readPartitions").(type) {
+	case nil:
+	case []any:
+		p.read = r
+	case *gvalue.Set:
+		p.read = r.Items()
+	default:
+		p.read = []any{r}
+	}
+	c.partition = append(c.partition, p)
+	return nil
+}
+
+func (c *Config) addSubgraph(s *gvalue.Strategy) error {
+	g := subgraph{checkEnds: true}
+	g.vertices, _ = setting(s, "vertices", "vertexCriterion").(*gvalue.Bytecode)
+	g.edges, _ = setting(s, "edges", "edgeCriterion").(*gvalue.Bytecode)
+	if setting(s, "vertexProperties", "vertexPropertyCriterion") != nil {
+		return fmt.Errorf("the vertexProperties of SubgraphStrategy are %w", ErrUnsupported)
+	}
+	if b, ok := setting(s, "checkAdjacentVertices").(bool); ok {
+		g.checkEnds = b
+	}
+	c.subgraph = append(c.subgraph, g)
+	return nil
+}
+
+// mutating are the steps that write.
+var mutating = map[string]bool{
+	"addV": true, "addE": true, "property": true, "drop": true, "mergeV": true, "mergeE": true,
+}
+
+// What kind of element a step gives.
+var toVertices = map[string]bool{
+	"V": true, "out": true, "in": true, "both": true, "outV": true, "inV": true, "bothV": true, "otherV": true,
+	"to": true, "toV": true,
+}
+var toEdges = map[string]bool{"E": true, "outE": true, "inE": true, "bothE": true, "toE": true}
+
+// Decorate rewrites a traversal, and those nested in it, as the strategies ask.
+func (c *Config) Decorate(ins []gvalue.Instruction) ([]gvalue.Instruction, error) {
+	if !c.readOnly && len(c.partition) == 0 && len(c.subgraph) == 0 {
+		return ins, nil
+	}
+	return c.decorate(ins, false)
+}
+
+func (c *Config) decorate(ins []gvalue.Instruction, inCriterion bool) ([]gvalue.Instruction, error) {
+	out := make([]gvalue.Instruction, 0, len(ins)+4)
+	for _, in := range ins {
+		if c.readOnly && mutating[in.Op] {
+			return nil, ErrReadOnly
+		}
+		args := make([]any, len(in.Args))
+		for j, a := range in.Args {
+			args[j] = a
+			if b, ok := a.(*gvalue.Bytecode); ok {
+				sub, err := c.decorate(b.Steps, inCriterion)
+				if err != nil {
+					return nil, err
+				}
+				args[j] = &gvalue.Bytecode{Source: b.Source, Steps: sub}
+			}
+		}
+		isTo := in.Op == "to" && (len(args) == 0 || isDirection(args[0]))
+		if (in.Op == "out" || in.Op == "in" || in.Op == "both") && c.filtersEdges() {
+			// The edges that are walked must pass, too.
+			out = append(out, gvalue.Instruction{Op: in.Op + "E", Args: args})
+			out = append(out, c.edgeFilters()...)
+			out = append(out, gvalue.Instruction{Op: map[string]string{"out": "inV", "in": "outV", "both": "otherV"}[in.Op]})
+			out = append(out, c.vertexFilters()...)
+			continue
+		}
+		out = append(out, gvalue.Instruction{Op: in.Op, Args: args})
+		switch {
+		case in.Op == "to" && !isTo:
+		case toVertices[in.Op]:
+			out = append(out, c.vertexFilters()...)
+		case toEdges[in.Op]:
+			out = append(out, c.edgeFilters()...)
+		case in.Op == "addV" || in.Op == "addE":
+			for _, p := range c.partition {
+				if p.write != nil {
+					out = append(out, gvalue.Instruction{Op: "property", Args: []any{p.key, p.write}})
+				}
+			}
+		case in.Op == "mergeV" || in.Op == "mergeE":
+			if len(c.partition) > 0 || len(c.subgraph) > 0 {
+				return nil, fmt.Errorf("%s() under PartitionStrategy or SubgraphStrategy is %w", in.Op, ErrUnsupported)
+			}
+		}
+	}
+	return out, nil
+}
+
+func isDirection(a any) bool {
+	_, ok := a.(gvalue.Direction)
+	return ok
+}
+
+func (c *Config) filtersEdges() bool {
+	for _, s := range c.subgraph {
+		if s.edges != nil || s.vertices != nil && s.checkEnds {
+			return true
+		}
+	}
+	return len(c.partition) > 0
+}
+
+func (c *Config) vertexFilters() []gvalue.Instruction {
+	out := c.partitionFilters()
+	for _, s := range c.subgraph {
+		if s.vertices != nil {
+			out = append(out, gvalue.Instruction{Op: "filter", Args: []any{s.vertices}})
+		}
+	}
+	return out
+}
+
+func (c *Config) edgeFilters() []gvalue.Instruction {
+	out := c.partitionFilters()
+	for _, s := range c.subgraph {
+		if s.edges != nil {
+			out = append(out, gvalue.Instruction{Op: "filter", Args: []any{s.edges}})
+		}
+		if s.vertices != nil && s.checkEnds {
+			for _, end := range []string{"inV", "outV"} {
+				b := &gvalue.Bytecode{Steps: append([]gvalue.Instruction{{Op: end}}, s.vertices.Steps...)}
+				out = append(out, gvalue.Instruction{Op: "filter", Args: []any{b}})
+			}
+		}
+	}
+	return out
+}
+
+func (c *Config) partitionFilters() []gvalue.Instruction {
+	var out []gvalue.Instruction
+	for _, p := range c.partition {
+		if p.read != nil {
+			out = append(out, gvalue.Instruction{Op: "has", Args: []any{p.key, &gvalue.P{Op: "within", Args: p.read}}})
+		}
+	}
+	return out
+}
+
+// Infix turns a.and().b and a.or().b into and(a, b) and or(a, b). The step that a source starts with stays outside.
+func Infix(ins []gvalue.Instruction) ([]gvalue.Instruction, error) {
+	marked := false
+	for _, in := range ins {
+		marked = marked || len(in.Args) == 0 && (in.Op == "and" || in.Op == "or")
+	}
+	if !marked {
+		return ins, nil
+	}
+	start := 0
+	for start < len(ins) && (ins[start].Op == "V" || ins[start].Op == "E" || ins[start].Op == "inject") {
+		start++
+	}
+	cond, err := connective(ins[start:])
+	if err != nil {
+		return nil, err
+	}
+	return append(append([]gvalue.Instruction{}, ins[:start]...), cond...), nil
+}
+
+// connective splits at or() first: and() binds closer.
+func connective(ins []gvalue.Instruction) ([]gvalue.Instruction, error) {
+	for _, op := range []string{"or", "and"} {
+		var parts [][]gvalue.Instruction
+		from := 0
+		for i, in := range ins {
+			if in.Op == op && len(in.Args) == 0 {
+				parts = append(parts, ins[from:i])
+				from = i + 1
+			}
+		}
+		if parts == nil {
+			continue
+		}
+		parts = append(parts, ins[from:])
+		args := make([]any, 0, len(parts))
+		for _, p := range parts {
+			if len(p) == 0 {
+				return nil, errors.New("The step " + op + "() between two conditions lacks one of them")
+			}
+			sub, err := connective(p)
+			if err != nil {
+				return nil, err
+			}
+			args = append(args, &gvalue.Bytecode{Steps: sub})
+		}
+		return []gvalue.Instruction{{Op: op, Args: args}}, nil
+	}
+	return ins, nil
+}

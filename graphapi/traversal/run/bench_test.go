@@ -1,0 +1,95 @@
+package run_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/traversal/run"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
+)
+
+// BenchmarkGraph measures the goals' operations (goals 19 and 20) without the socket: a vertex with 16 properties and
+// three edges from each.
+func BenchmarkGraph(b *testing.B) {
+	_, g := coreGraph(b, "empty")
+	ctx := context.Background()
+	run := func(b *testing.B, script string, binds map[string]any) {
+		n := 0
+		_, err := run.Run(ctx, g, &message.Request{Script: script, Bindings: binds}, func(v any, bulk int64) error {
+			n++
+			if x, ok := v.(*gvalue.Vertex); ok {
+				x.Props()
+			}
+			return nil
+		})
+		if err != nil || n == 0 {
+			b.Fatalf("%s: %d results, %v", script, n, err)
+		}
+	}
+	const vertices = 300
+	add := "g.addV('order').property('id',id)"
+	binds := map[string]any{}
+	for i := range 16 {
+		add += ".property('p" + strconv.Itoa(i) + "',p" + strconv.Itoa(i) + ")"
+		binds["p"+strconv.Itoa(i)] = "value of some length " + strconv.Itoa(i)
+	}
+	vid := func(i int) string { return "v" + strconv.Itoa(i) }
+	for i := range vertices {
+		binds["id"] = vid(i)
+		run(b, add, binds)
+	}
+	edge := func(a, c string) {
+		run(b, "g.V(a).addE('next').to(g.V(b))", map[string]any{"a": a, "b": c})
+	}
+	for i := range vertices {
+		for k := range 3 {
+			edge(vid(i), vid((i*3+k+1)%vertices))
+		}
+	}
+	read := func(script string) func(*testing.B) {
+		return func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				run(b, script, map[string]any{"vid": vid(i % vertices)})
+			}
+		}
+	}
+	b.Run("V", read("g.V(vid)"))
+	b.Run("out", read("g.V(vid).out()"))
+	b.Run("out2", read("g.V(vid).out().out()"))
+	n := 0
+	b.Run("addV", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			n++
+			binds["id"] = "n" + strconv.Itoa(n)
+			run(b, add, binds)
+		}
+	})
+	b.Run("addE", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			n++
+			edge(vid(n%vertices), vid((n+1)%vertices))
+		}
+	})
+}
+
+// BenchmarkShortPage is the first elements, in creation order, of a graph with 2,000.
+func BenchmarkShortPage(b *testing.B) {
+	_, g := coreGraph(b, "empty")
+	manyVertices(b, g, 2000)
+	for _, script := range []string{"g.V().limit(10)", "g.V().has('text','is 3').limit(10)", "g.V().next()", "g.V()"} {
+		b.Run(script, func(b *testing.B) {
+			b.ReportAllocs()
+			req := &message.Request{Script: script}
+			for b.Loop() {
+				if _, err := run.Run(context.Background(), g, req, func(any, int64) error { return nil }); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

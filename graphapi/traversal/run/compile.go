@@ -1,0 +1,529 @@
+package run
+
+import (
+	"strings"
+
+	"github.com/orrerydb/orrery/graphapi/gremlin"
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/traversal/compile"
+)
+
+// maxNesting bounds traversals within traversals of bytecode (a script's are bounded by the parser).
+const maxNesting = 120
+
+// compiler turns instructions into steps. Variables are resolved before.
+type compiler struct {
+	x         *exec
+	binds     map[string]any
+	depth     int
+	steps     int
+	labelled  bool      // in where() and match(): as() at the ends of a condition names what it is between
+	bodyDepth int       // depth of the body of a repeat(); 0: none
+	probes    *[]*probe // of a profiled traversal
+	text      string    // of the script
+	config    *compile.Config
+	all       bool // all results of the traversal that is compiled are read, and their order counts
+	want      int  // how many results of the request's traversal are taken; 0: all
+}
+
+// inst is an instruction with the modulators that follow it.
+type inst struct {
+	op   string
+	args []any
+	mods []gvalue.Instruction
+	tr   *traversal // what the step will be added to
+	root bool       // it is the first step of the request's traversal
+	// inOrder: all that the step gives is read, and its order counts.
+	inOrder bool
+}
+
+// def is one step of the language: how many arguments it takes (max -1: any number), the modulators that belong to
+// it, and how it is made. A def without build is known but not supported.
+type def struct {
+	min, max int
+	mods     string
+	build    func(c *compiler, in *inst) (step, error)
+}
+
+// registry holds every step by name; see registry.go.
+var registry map[string]def
+
+// argErr reports wrong arguments of a step.
+func (in *inst) argErr(what string) error {
+	return errf(Compile, "The arguments of the step %s() are wrong: %s", in.op, what)
+}
+
+func (c *compiler) enter() error {
+	if c.depth++; c.depth > maxNesting {
+		return errf(Compile, "The traversal is nested too deeply")
+	}
+	return nil
+}
+
+// traversal compiles a nested traversal.
+func (c *compiler) traversal(b *gvalue.Bytecode) (*traversal, error) {
+	return c.compile(b.Steps, false)
+}
+
+// compile makes the steps of ins.
+func (c *compiler) compile(ins []gvalue.Instruction, root bool) (*traversal, error) {
+	if err := c.enter(); err != nil {
+		return nil, err
+	}
+	defer func() { c.depth-- }()
+	tr := newTraversal()
+	ins, err := compile.Infix(ins)
+	if err != nil {
+		return nil, errf(Compile, "%s", err.Error())
+	}
+	if root && c.depth == 1 {
+		c.probes = nil
+		if profiled(ins) {
+			c.probes = new([]*probe)
+		}
+	}
+	for i := 0; i < len(ins); {
+		n, err := c.one(tr, ins[i:], root && i == 0)
+		if err != nil {
+			return nil, err
+		}
+		if c.probes != nil && c.depth == 1 && i+n < len(ins) {
+			p := &probe{op: ins[i].Op, in: ins[i]}
+			*c.probes = append(*c.probes, p)
+			tr.add(p)
+		}
+		i += n
+	}
+	return tr, nil
+}
+
+// one compiles the step at the front of ins with its modulators and returns how many instructions that took.
+func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int, error) {
+	op := ins[0].Op
+	if c.steps++; c.steps > maxSteps {
+		return 0, errf(Compile, "The traversal has more than %d steps", maxSteps)
+	}
+	all := c.all
+	defer func() { c.all = all }()
+	switch op {
+	case "V", "E":
+		return c.source(tr, ins, first)
+	case "repeat", "until", "emit", "times":
+		return c.repeat(tr, ins)
+	}
+	d, ok := registry[op]
+	if !ok {
+		return 0, errf(Compile, "Unable to find any method '%s'", op)
+	}
+	if d.build == nil {
+		return 0, errf(Unsupported, "The step %s() is not supported", op)
+	}
+	if first && !startSteps[op] {
+		return 0, errf(Compile, "The step %s() can't start a traversal", op)
+	}
+	in := &inst{op: op, args: ins[0].Args, tr: tr, root: first}
+	if c.bodyDepth == c.depth && (op == "inject" || op == "cap") {
+		return 0, errf(Compile, "The parent of %s()-step can not be repeat()-step", op)
+	}
+	if len(in.args) < d.min || d.max >= 0 && len(in.args) > d.max {
+		return 0, errf(Compile, "The step %s() is called with %d argument(s)", op, len(in.args))
+	}
+	mods, labels, n := modulators(ins[1:], d.mods)
+	in.mods, in.inOrder = mods, compile.InOrder(ins[1+n:], c.all)
+	c.all = in.inOrder && compile.HandsOn(op)
+	s, err := d.build(c, in)
+	if err != nil {
+		return 0, err
+	}
+	if b, ok := s.(*barrierStep); ok && op == "order" {
+		b.top = topOf(mods, ins[1+n:])
+	}
+	if s != nil {
+		tr.add(s)
+	}
+	for _, l := range labels {
+		if err := c.addLabels(tr, l); err != nil {
+			return 0, err
+		}
+	}
+	return 1 + n, nil
+}
+
+// maxTop is the greatest limit() for which an order() forgets what is beyond it.
+const maxTop = 10_000
+
+// topOf is how many traversers are wanted of an order() that rest follows; 0: all.
+func topOf(mods, rest []gvalue.Instruction) int {
+	for _, m := range mods {
+		for _, a := range m.Args {
+			if a == gvalue.Shuffle {
+				return 0
+			}
+		}
+	}
+	if len(rest) == 0 {
+		return 0
+	}
+	if n, ok := compile.UpTo(rest[0]); ok && n <= maxTop {
+		return n
+	}
+	return 0
+}
+
+// startSteps may begin a traversal of the source.
+var startSteps = map[string]bool{"V": true, "E": true, "addV": true, "addE": true, "inject": true, "mergeV": true,
+	"mergeE": true, "union": true}
+
+// modulators takes the instructions after a step that belong to it. An as() among them is put aside, to come after
+// the step.
+func modulators(ins []gvalue.Instruction, names string) (mods, labels []gvalue.Instruction, n int) {
+	if names == "" {
+		return nil, nil, 0
+	}
+	pending := 0
+	for i, in := range ins {
+		if in.Op == "as" {
+			pending++
+			continue
+		}
+		if !hasWord(names, in.Op) {
+			break
+		}
+		labels = append(labels, ins[i-pending:i]...)
+		pending = 0
+		mods = append(mods, in)
+		n = i + 1
+	}
+	return mods, labels, n
+}
+
+func hasWord(list, w string) bool {
+	for list != "" {
+		head, rest, _ := strings.Cut(list, " ")
+		if head == w {
+			return true
+		}
+		list = rest
+	}
+	return false
+}
+
+func (c *compiler) addLabels(tr *traversal, as gvalue.Instruction) error {
+	labels, err := stringsOf(as.Args, "as")
+	if err != nil {
+		return err
+	}
+	tr.add(&effectStep{f: func(_ *exec, t *trav) error {
+		for _, l := range labels {
+			t.label(l)
+		}
+		return nil
+	}})
+	return nil
+}
+
+// stringsOf checks that all arguments are strings.
+func stringsOf(args []any, op string) ([]string, error) {
+	out := make([]string, 0, len(args))
+	for _, a := range args {
+		switch s := a.(type) {
+		case string:
+			out = append(out, s)
+		case []any:
+			more, err := stringsOf(s, op)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, more...)
+		case nil:
+		default:
+			return nil, errf(Compile, "The step %s() takes strings, not %s", op, typeName(a))
+		}
+	}
+	return out, nil
+}
+
+// child compiles an argument that must be a traversal.
+func (c *compiler) child(in *inst, a any) (*traversal, error) {
+	switch b := a.(type) {
+	case *gvalue.Bytecode:
+		return c.traversal(b)
+	case *gvalue.Lambda:
+		return nil, errf(Unsupported, "Lambdas are not supported")
+	}
+	return nil, in.argErr("a traversal is expected, not " + typeName(a))
+}
+
+func (c *compiler) children(in *inst) ([]*traversal, error) {
+	out := make([]*traversal, 0, len(in.args))
+	for _, a := range in.args {
+		tr, err := c.child(in, a)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, tr)
+	}
+	return out, nil
+}
+
+// bys compiles the by() modulators of a step; other modulators are passed over.
+func (c *compiler) bys(in *inst) ([]*by, error) {
+	var out []*by
+	for _, m := range in.mods {
+		if m.Op != "by" {
+			continue
+		}
+		b, err := c.by(m.Args)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+func (c *compiler) by(args []any) (*by, error) {
+	b := &by{order: gvalue.Asc}
+	if len(args) > 2 {
+		return nil, errf(Compile, "by() is called with %d arguments", len(args))
+	}
+	for i, a := range args {
+		switch v := a.(type) {
+		case string:
+			b.kind, b.key = byProperty, v
+		case gvalue.T:
+			b.kind, b.tok = byToken, v
+		case gvalue.Column:
+			b.kind, b.col = byColumn, v
+		case gvalue.Order:
+			b.order = v
+		case *gvalue.Bytecode:
+			tr, err := c.traversal(v)
+			if err != nil {
+				return nil, err
+			}
+			b.kind, b.tr = byTraversal, tr
+		case nil:
+		case *gvalue.Lambda:
+			return nil, errf(Unsupported, "Lambdas are not supported")
+		default:
+			return nil, errf(Compile, "by() can't be called with a %s", typeName(a))
+		}
+		if _, isOrder := a.(gvalue.Order); i == 1 && !isOrder {
+			return nil, errf(Compile, "The second argument of by() is an order")
+		}
+	}
+	return b, nil
+}
+
+// oneBy compiles the by() modulators of a step that takes at most one; identity when there is none.
+func (c *compiler) oneBy(in *inst) (*by, error) {
+	bs, err := c.bys(in)
+	if err != nil {
+		return nil, err
+	}
+	switch len(bs) {
+	case 0:
+		return &by{order: gvalue.Asc}, nil
+	case 1:
+		return bs[0], nil
+	}
+	return nil, manyBys(in.op)
+}
+
+// manyBys refuses a second by() in TinkerPop's words: "Dedup step can only have one by modulator".
+func manyBys(op string) error {
+	return errf(Compile, "%s step can only have one by modulator", strings.ToUpper(op[:1])+op[1:])
+}
+
+// turn gives the i-th by() of a step that uses them round robin.
+func turn(bs []*by, i int) *by {
+	if len(bs) == 0 {
+		return identityBy
+	}
+	return bs[i%len(bs)]
+}
+
+var identityBy = &by{order: gvalue.Asc}
+
+// predicateOf makes a predicate of an argument: a P, or a value that must be equal.
+func predicateOf(a any) (*predicate, error) {
+	switch p := a.(type) {
+	case *gvalue.P:
+		return compileP(p)
+	case *gvalue.Bytecode:
+		return nil, errf(Compile, "A predicate or a value is expected, not a traversal")
+	case *gvalue.Lambda:
+		return nil, errf(Unsupported, "Lambdas are not supported")
+	}
+	return eqPredicate(a), nil
+}
+
+// scopeOf takes a leading Scope off the arguments.
+func scopeOf(args []any) (gvalue.Scope, []any) {
+	if len(args) > 0 {
+		if s, ok := args[0].(gvalue.Scope); ok {
+			return s, args[1:]
+		}
+	}
+	return gvalue.Global, args
+}
+
+// intArg reads an integer argument.
+func (in *inst) intArg(a any) (int64, error) {
+	if n, ok := gvalue.Integer(a); ok {
+		return n, nil
+	}
+	if f, ok := a.(float64); ok && f == float64(int64(f)) { // JavaScript has no integers
+		return int64(f), nil
+	}
+	return 0, in.argErr("an integer is expected, not " + typeName(a))
+}
+
+// resolve replaces the variables in the arguments by their values. Instructions without any are shared, not copied.
+func (c *compiler) resolve(ins []gvalue.Instruction) ([]gvalue.Instruction, error) {
+	var out []gvalue.Instruction
+	for i, in := range ins {
+		args, changed, err := c.resolveList(in.Args)
+		if err != nil {
+			return nil, err
+		}
+		if changed && out == nil {
+			out = append(make([]gvalue.Instruction, 0, len(ins)), ins[:i]...)
+		}
+		if out != nil {
+			out = append(out, gvalue.Instruction{Op: in.Op, Args: args})
+		}
+	}
+	if out == nil {
+		return ins, nil
+	}
+	return out, nil
+}
+
+func (c *compiler) resolveList(args []any) ([]any, bool, error) {
+	var out []any
+	for i, a := range args {
+		v, changed, err := c.resolveArg(a)
+		if err != nil {
+			return nil, false, err
+		}
+		if changed && out == nil {
+			out = append(make([]any, 0, len(args)), args[:i]...)
+		}
+		if out != nil {
+			out = append(out, v)
+		}
+	}
+	if out == nil {
+		return args, false, nil
+	}
+	return out, true, nil
+}
+
+func (c *compiler) resolveArg(a any) (any, bool, error) {
+	switch v := a.(type) {
+	case nil, string, bool, int32, int64, float64, gvalue.T, gvalue.Order, gvalue.Scope:
+		return a, false, nil
+	case gremlin.Var:
+		val, ok := c.binds[v.Name]
+		if !ok {
+			return nil, false, &Error{Kind: Compile, Msg: "Unable to resolve symbol '" + v.Name + "' in the current context.",
+				Line: v.Line, Col: v.Col}
+		}
+		return plain(val), true, nil
+	case gremlin.Now:
+		return gvalue.OffsetDateTime{Time: c.x.g.clock.Now()}, true, nil
+	case gremlin.NewUUID:
+		return c.x.g.clock.UUID(), true, nil
+	case *gremlin.SubQuery:
+		val, err := c.subQuery(v)
+		return val, true, err
+	case *gvalue.Binding:
+		val, _, err := c.resolveArg(v.Value)
+		return val, true, err
+	case int:
+		return int64(v), true, nil
+	case gvalue.CardinalityValue:
+		val, changed, err := c.resolveArg(v.Value)
+		return gvalue.CardinalityValue{Cardinality: v.Cardinality, Value: val}, changed, err
+	}
+	return c.resolveComposite(a)
+}
+
+// resolveComposite is resolveArg of what holds other arguments.
+func (c *compiler) resolveComposite(a any) (any, bool, error) {
+	if err := c.enter(); err != nil {
+		return nil, false, err
+	}
+	defer func() { c.depth-- }()
+	switch v := a.(type) {
+	case *gvalue.Bytecode:
+		if len(v.Steps) == 0 && len(v.Source) == 1 && v.Source[0].Op == "CardinalityValueTraversal" &&
+			len(v.Source[0].Args) == 2 {
+			card, _ := v.Source[0].Args[0].(gvalue.Cardinality)
+			val, _, err := c.resolveArg(v.Source[0].Args[1])
+			return gvalue.CardinalityValue{Cardinality: card, Value: val}, true, err
+		}
+		ins, err := c.resolve(v.Steps)
+		if err != nil {
+			return nil, false, err
+		}
+		return &gvalue.Bytecode{Source: v.Source, Steps: ins}, true, nil
+	case *gvalue.P:
+		args, changed, err := c.resolveList(v.Args)
+		if !changed || err != nil {
+			return a, false, err
+		}
+		if v.Op == "within" || v.Op == "without" {
+			args = flatten(args)
+		}
+		return &gvalue.P{Op: v.Op, Args: args, Text: v.Text}, true, nil
+	case []any:
+		l, changed, err := c.resolveList(v)
+		return l, changed, err
+	case *gvalue.Set: // always copied: a Set changes inside when it is searched, and a script may run twice at a time
+		l, _, err := c.resolveList(v.Items())
+		if err != nil {
+			return a, false, err
+		}
+		return gvalue.SetOf(l...), true, nil
+	case *gvalue.Map:
+		m := gvalue.NewMap(v.Len())
+		for _, e := range v.Entries() {
+			k, _, err := c.resolveArg(e.Key)
+			if err != nil {
+				return nil, false, err
+			}
+			val, _, err := c.resolveArg(e.Value)
+			if err != nil {
+				return nil, false, err
+			}
+			m.Put(k, val)
+		}
+		return m, true, nil
+	case *gvalue.Strategy:
+		m, _, err := c.resolveArg(v.Config)
+		if err != nil || v.Config == nil {
+			return a, false, err
+		}
+		return &gvalue.Strategy{Class: v.Class, Config: m.(*gvalue.Map)}, true, nil
+	}
+	return a, false, nil
+}
+
+// plain mends a binding's value: a Go int of an embedding caller becomes an Int64.
+func plain(v any) any {
+	if i, ok := v.(int); ok {
+		return int64(i)
+	}
+	return v
+}
+
+// flatten opens a single collection among the arguments of within().
+func flatten(args []any) []any {
+	if len(args) == 1 && isCollection(args[0]) {
+		return listOf(args[0])
+	}
+	return args
+}

@@ -1,0 +1,265 @@
+package run
+
+// The shapes that most steps have: one function each.
+
+// mapStep gives one value for each traverser; none when the function says so.
+type mapStep struct {
+	base
+	f func(x *exec, t *trav) (v any, ok bool, err error)
+}
+
+func (s *mapStep) next(x *exec) (*trav, error) {
+	for {
+		t, err := s.prev.next(x)
+		if t == nil || err != nil {
+			return nil, err
+		}
+		v, ok, err := s.f(x, t)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			if err := weigh(v); err != nil {
+				return nil, err
+			}
+			return t.split(x, v), nil
+		}
+		if err := x.tick(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// filterStep lets traversers pass.
+type filterStep struct {
+	base
+	f func(x *exec, t *trav) (bool, error)
+}
+
+func (s *filterStep) next(x *exec) (*trav, error) {
+	for {
+		t, err := s.prev.next(x)
+		if t == nil || err != nil {
+			return nil, err
+		}
+		ok, err := s.f(x, t)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			return t, nil
+		}
+		if err := x.tick(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// effectStep does something for each traverser that passes.
+type effectStep struct {
+	base
+	f func(x *exec, t *trav) error
+}
+
+func (s *effectStep) next(x *exec) (*trav, error) {
+	t, err := s.prev.next(x)
+	if t == nil || err != nil {
+		return nil, err
+	}
+	if err := s.f(x, t); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// iter is a sequence of values.
+type iter interface {
+	next(x *exec) (v any, ok bool, err error)
+	close()
+}
+
+// sliceIter is an iter over values at hand.
+type sliceIter struct {
+	vs []any
+	i  int
+}
+
+func (s *sliceIter) next(*exec) (any, bool, error) {
+	if s.i == len(s.vs) {
+		return nil, false, nil
+	}
+	s.i++
+	return s.vs[s.i-1], true, nil
+}
+
+func (s *sliceIter) close() {}
+
+// flatStep gives any number of values for each traverser.
+type flatStep struct {
+	base
+	f   func(x *exec, t *trav) (iter, error) // nil: none
+	cur iter
+	t   *trav
+}
+
+func (s *flatStep) next(x *exec) (*trav, error) {
+	for {
+		if err := x.tick(); err != nil {
+			return nil, err
+		}
+		if s.cur != nil {
+			v, ok, err := s.cur.next(x)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				return s.t.split(x, v), nil
+			}
+			s.cur = nil
+		}
+		t, err := s.prev.next(x)
+		if t == nil || err != nil {
+			return nil, err
+		}
+		if s.cur, err = s.f(x, t); err != nil {
+			return nil, err
+		}
+		s.t = t
+	}
+}
+
+func (s *flatStep) reset() {
+	if s.cur != nil {
+		s.cur.close()
+		s.cur = nil
+	}
+	s.t = nil
+}
+
+// reduceStep takes all input and gives one value. make begins a new accumulation; its result is called once at the
+// end, and ok false gives nothing at all.
+type reduceStep struct {
+	base
+	make func(x *exec) (acc reducer)
+	done bool
+}
+
+// reducer accumulates values.
+type reducer interface {
+	add(x *exec, t *trav) error
+	result(x *exec) (v any, ok bool, err error)
+}
+
+func (s *reduceStep) next(x *exec) (*trav, error) {
+	if s.done {
+		return nil, nil
+	}
+	acc := s.make(x)
+	var last *trav
+	for {
+		t, err := s.prev.next(x)
+		if err != nil {
+			return nil, err
+		}
+		if t == nil {
+			break
+		}
+		if err := acc.add(x, t); err != nil {
+			return nil, err
+		}
+		if err := x.tick(); err != nil {
+			return nil, err
+		}
+		last = t
+	}
+	s.done = true
+	v, ok, err := acc.result(x)
+	if !ok || err != nil {
+		return nil, err
+	}
+	if err := weigh(v); err != nil {
+		return nil, err
+	}
+	n := &trav{v: v, bulk: 1}
+	if last != nil {
+		n.loops, n.sack = last.loops, last.sack
+	}
+	if x.paths {
+		n.path = n.path.extend(v)
+	}
+	return n, nil
+}
+
+func (s *reduceStep) reset() { s.done = false }
+
+func (s *reduceStep) nextRound() { s.reset() }
+
+// barrierStep takes all input, lets f work on it, and gives the outcome one by one.
+type barrierStep struct {
+	base
+	f    func(x *exec, ts []*trav) ([]*trav, error)
+	full bool
+	ts   []*trav
+	held holder
+	// top, when it isn't 0, says that only so many of what f gives are wanted, and that f is a stable sort: it is applied
+	// now and then while the input is read, and the rest is forgotten.
+	top int
+}
+
+func (s *barrierStep) next(x *exec) (*trav, error) {
+	if !s.full {
+		if err := s.fill(x); err != nil {
+			return nil, err
+		}
+	}
+	if len(s.ts) == 0 {
+		s.held.release()
+		return nil, nil
+	}
+	t := s.ts[0]
+	s.ts[0] = nil
+	s.ts = s.ts[1:]
+	s.held.drop(t)
+	return t, nil
+}
+
+func (s *barrierStep) fill(x *exec) error {
+	for {
+		t, err := s.prev.next(x)
+		if err != nil {
+			return err
+		}
+		if t == nil {
+			break
+		}
+		if err := s.held.keep(x, t); err != nil {
+			return err
+		}
+		s.ts = append(s.ts, t)
+		if s.top > 0 && len(s.ts) > 4*s.top+1000 {
+			if s.ts, err = s.f(x, s.ts); err != nil {
+				return err
+			}
+			n := min(s.top, len(s.ts))
+			clear(s.ts[n:])
+			s.ts = s.ts[:n]
+			s.held.release()
+			for _, t := range s.ts {
+				if err := s.held.keep(x, t); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	s.full = true
+	var err error
+	s.ts, err = s.f(x, s.ts)
+	return err
+}
+
+func (s *barrierStep) nextRound() { s.reset() }
+
+func (s *barrierStep) reset() {
+	s.full, s.ts = false, nil
+	s.held.release()
+}

@@ -1,0 +1,327 @@
+package run
+
+import (
+	"strconv"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/graph"
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+)
+
+// get reads one document.
+func (x *exec) get(pk, id value.Value) (graph.Doc, error) {
+	d, err := x.g.Store.Get(x.ctx, pk, id)
+	if err != nil {
+		return graph.Doc{}, x.cause(err)
+	}
+	x.stats.Charge += d.Charge
+	x.ops.count++
+	if d.Bytes != nil {
+		x.stats.Items++
+		x.ops.items++
+		x.ops.bytes += int64(len(d.Bytes))
+	}
+	return d, nil
+}
+
+// cause prefers our own timeout over what a cancelled look-up says.
+func (x *exec) cause(err error) error {
+	if x.ctx.Err() != nil {
+		return x.timeout()
+	}
+	return err
+}
+
+// vertexAt reads the vertex (pk, id); nil when there is none.
+func (x *exec) vertexAt(pk, id value.Value) (*gvalue.Vertex, error) {
+	d, err := x.get(pk, id)
+	if err != nil || d.Bytes == nil || graph.IsEdge(d.Bytes) {
+		return nil, err
+	}
+	return x.g.NewVertex(d.Bytes), nil
+}
+
+// rowIter gives the elements of a look-up. make may return nil to pass a document over.
+type rowIter struct {
+	x    *exec
+	rows graph.Rows
+	make func(d []byte) (any, error)
+}
+
+// find opens a look-up.
+func (x *exec) find(f graph.Find, mk func(d []byte) (any, error)) (*rowIter, error) {
+	rows, err := x.g.Store.Find(x.ctx, f)
+	if err != nil {
+		return nil, x.cause(err)
+	}
+	x.ops.count++
+	it := &rowIter{x: x, rows: rows, make: mk}
+	x.open = append(x.open, it)
+	return it, nil
+}
+
+// seen counts a document that a look-up has read.
+func (x *exec) seen(d []byte) error {
+	x.stats.Items++
+	x.ops.items++
+	x.ops.bytes += int64(len(d))
+	return x.tick()
+}
+
+// document gives the next document; it is valid until the one after it.
+func (it *rowIter) document(x *exec) (d []byte, ok bool, err error) {
+	if it.rows == nil {
+		return nil, false, nil
+	}
+	if it.rows.Next() {
+		d = it.rows.Doc()
+		return d, true, x.seen(d)
+	}
+	err = it.rows.Err()
+	it.close()
+	if err != nil {
+		return nil, false, x.cause(err)
+	}
+	return nil, false, nil
+}
+
+func (it *rowIter) next(x *exec) (any, bool, error) {
+	for {
+		d, ok, err := it.document(x)
+		if !ok || err != nil {
+			return nil, false, err
+		}
+		v, err := it.make(d)
+		if err != nil {
+			return nil, false, err
+		}
+		if v != nil {
+			return v, true, nil
+		}
+	}
+}
+
+func (it *rowIter) close() {
+	if it.rows == nil {
+		return
+	}
+	it.x.stats.Charge += it.rows.Close()
+	it.rows = nil
+	for i := len(it.x.open) - 1; i >= 0; i-- {
+		if it.x.open[i] == it {
+			it.x.open = append(it.x.open[:i], it.x.open[i+1:]...)
+			return
+		}
+	}
+}
+
+// multiIter gives the elements of one iter after the other.
+type multiIter struct {
+	list []func() (iter, error)
+	cur  iter
+}
+
+func (m *multiIter) next(x *exec) (any, bool, error) {
+	for {
+		if m.cur != nil {
+			v, ok, err := m.cur.next(x)
+			if ok || err != nil {
+				return v, ok, err
+			}
+			m.cur = nil
+		}
+		if len(m.list) == 0 {
+			return nil, false, nil
+		}
+		var err error
+		if m.cur, err = m.list[0](); err != nil {
+			return nil, false, err
+		}
+		m.list = m.list[1:]
+	}
+}
+
+func (m *multiIter) close() {
+	if m.cur != nil {
+		m.cur.close()
+		m.cur = nil
+	}
+	m.list = nil
+}
+
+// node returns the stored vertex behind v, reading it when v came from outside.
+func (x *exec) node(v *gvalue.Vertex) (*graph.Vertex, error) {
+	if n := graph.VertexOf(v); n != nil {
+		return n, nil
+	}
+	vs, err := x.byIDs(true, []any{v.ID})
+	if err != nil {
+		return nil, err
+	}
+	defer vs.close()
+	got, ok, err := vs.next(x)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return graph.VertexOf(got.(*gvalue.Vertex)), nil
+}
+
+func copyOf(b []byte) []byte { return append(make([]byte, 0, len(b)), b...) }
+
+// adjacent gives the edges of v in one direction (OUT or IN), each as mk makes it.
+func (x *exec) adjacent(n *graph.Vertex, dir gvalue.Direction, labels []string,
+	mk func(d []byte) (any, error)) (*rowIter, error) {
+	return x.find(x.g.EdgesOf(n, dir, labels), mk)
+}
+
+// edgesOf gives v's edges; BOTH gives the outgoing ones first.
+func (x *exec) edgesOf(v *gvalue.Vertex, w *walk) (iter, error) {
+	own := func(d []byte) (any, error) { return x.g.NewEdge(d), nil }
+	return x.around(v, w, func(n *graph.Vertex, dir gvalue.Direction) (iter, error) {
+		return x.edges(n, dir, w, x.maker(false), own)
+	})
+}
+
+// neighbours gives the vertices at the other end of v's edges.
+func (x *exec) neighbours(v *gvalue.Vertex, w *walk) (iter, error) {
+	return x.around(v, w, func(n *graph.Vertex, dir gvalue.Direction) (iter, error) {
+		end := func(d []byte) (any, error) {
+			u, err := x.endOf(d, dir)
+			if u == nil || err != nil {
+				return nil, err
+			}
+			return u, nil
+		}
+		return x.edges(n, dir, w, end, nil)
+	})
+}
+
+// edges gives the edges of a vertex in one direction, each as mk makes it. For own see inOrder.
+func (x *exec) edges(n *graph.Vertex, dir gvalue.Direction, w *walk,
+	mk, own func(d []byte) (any, error)) (iter, error) {
+	it, err := x.adjacent(n, dir, w.labels, mk)
+	switch {
+	case err != nil:
+		return nil, err
+	case !w.inOrder:
+		return it, nil
+	}
+	return &inOrder{edges: it, own: own}, nil
+}
+
+func (x *exec) around(v *gvalue.Vertex, w *walk,
+	one func(n *graph.Vertex, dir gvalue.Direction) (iter, error)) (iter, error) {
+	n, err := x.node(v)
+	if n == nil || err != nil {
+		return nil, err
+	}
+	if w.dir != gvalue.BOTH {
+		return one(n, w.dir)
+	}
+	return &multiIter{list: []func() (iter, error){
+		func() (iter, error) { return one(n, gvalue.OUT) },
+		func() (iter, error) { return one(n, gvalue.IN) },
+	}}, nil
+}
+
+// endOf reads the vertex that an edge leads to when it is walked in direction dir: OUT ends at the sink.
+func (x *exec) endOf(d []byte, dir gvalue.Direction) (*gvalue.Vertex, error) {
+	return x.vertexAt(x.g.End(d, dir))
+}
+
+// byIDs gives the elements with the given ids, in the order of the ids.
+func (x *exec) byIDs(vertices bool, ids []any) (iter, error) {
+	m := &multiIter{}
+	for _, id := range ids {
+		m.list = append(m.list, func() (iter, error) { return x.byID(vertices, id) })
+	}
+	return m, nil
+}
+
+// byID finds one element: a point read where the partition is known, else an equality over all partitions.
+func (x *exec) byID(vertices bool, id any) (iter, error) {
+	switch e := id.(type) {
+	case *gvalue.Vertex:
+		if n := graph.VertexOf(e); n != nil {
+			return x.read(vertices, n.PK, n.StoredID)
+		}
+		id = e.ID
+	case *gvalue.Edge:
+		if n := graph.EdgeOf(e); n != nil {
+			return x.read(vertices, n.PK, n.StoredID)
+		}
+		id = e.ID
+	case *gvalue.VertexProperty:
+		id = e.ID
+	case keyed:
+		return x.read(vertices, e.pk, e.id)
+	}
+	s, ok := idText(id)
+	if !ok {
+		return nil, nil
+	}
+	cands := core.IdentityFromText(s)
+	stored := cands
+	if !vertices {
+		stored = x.g.EdgeCandidates(cands)
+	}
+	if x.g.Mode == graph.KeyID || x.g.Mode == graph.KeySystem && vertices {
+		for _, v := range stored {
+			it, err := x.readAs(vertices, v, v, cands)
+			if it != nil || err != nil {
+				return it, err
+			}
+		}
+		if x.g.Mode == graph.KeyID {
+			return nil, nil
+		} // a document that another API wrote may be in another partition
+	}
+	return x.find(graph.ByID(vertices, cands, stored), x.maker(vertices))
+}
+
+// read gives the element (pk, id) when there is one.
+func (x *exec) read(vertices bool, pk, id value.Value) (iter, error) {
+	return x.readAs(vertices, pk, id, nil)
+}
+
+// readAs gives the element that is stored as (pk, id) when it shows one of the ids; nil: any.
+func (x *exec) readAs(vertices bool, pk, id value.Value, shown []value.Value) (iter, error) {
+	d, err := x.get(pk, id)
+	if err != nil || d.Bytes == nil || graph.IsEdge(d.Bytes) == vertices || shown != nil && !graph.HasID(d.Bytes, shown) {
+		return nil, err // a nil iter, not an empty one
+	}
+	var v any
+	if vertices {
+		v = x.g.NewVertex(d.Bytes)
+	} else {
+		v = x.g.NewEdge(d.Bytes)
+	}
+	return &sliceIter{vs: []any{v}}, nil
+}
+
+// maker makes elements of found documents.
+func (x *exec) maker(vertices bool) func(d []byte) (any, error) {
+	if vertices {
+		return func(d []byte) (any, error) { return x.g.NewVertex(copyOf(d)), nil }
+	}
+	return func(d []byte) (any, error) { return x.g.NewEdge(copyOf(d)), nil }
+}
+
+// keyed is an id with its partition key: g.V(['pk', 'id']).
+type keyed struct{ pk, id value.Value }
+
+// idText is the stored form of an id; ok is false for what can't be one.
+func idText(id any) (string, bool) {
+	switch n := id.(type) {
+	case string:
+		return n, true
+	case int32:
+		return strconv.FormatInt(int64(n), 10), true
+	case int64:
+		return strconv.FormatInt(n, 10), true
+	case nil, bool, []any, *gvalue.Map, *gvalue.Set:
+		return "", false
+	}
+	return gvalue.Text(id), true
+}

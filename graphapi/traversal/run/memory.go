@@ -1,0 +1,168 @@
+package run
+
+import (
+	"math/big"
+
+	"github.com/orrerydb/orrery/core/budget"
+	"github.com/orrerydb/orrery/graphapi/graph"
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+)
+
+// maxHeld is how many traversers and collected values one request may keep at a time, whatever their size.
+const maxHeld = 2_000_000
+
+// memory is what one request keeps: traversers in queues and barriers, groups, side effects, what dedup() has seen.
+// Their number is bounded, and their bytes are charged to an account that is opened when the first is kept.
+type memory struct {
+	budget *budget.Budget
+	acct   *budget.Account
+	n      int
+}
+
+// grow counts n values of so many bytes together. It fails with an *Error when the request keeps too many values, and
+// with a *status.Error when it, or all requests together, keep too many bytes.
+func (m *memory) grow(n int, bytes int64) error {
+	if m.n+n > maxHeld {
+		return errf(Memory, "The traversal exceeds the memory that one request may use")
+	}
+	if m.acct == nil {
+		m.acct = m.budget.Open("traversal")
+	}
+	if err := m.acct.Grow(bytes); err != nil {
+		return err
+	}
+	m.n += n
+	return nil
+}
+
+func (m *memory) shrink(n int, bytes int64) {
+	m.n -= n
+	m.acct.Shrink(bytes)
+}
+
+func (m *memory) close() { m.acct.Close() }
+
+// hold counts a value that stays until the end of the request.
+func (x *exec) hold(v any) error { return x.mem.grow(1, sizeOf(v)) }
+
+// holder counts what one step keeps, so that it can be given back.
+type holder struct {
+	x     *exec
+	n     int
+	bytes int64
+}
+
+// hold counts n values of so many bytes together.
+func (h *holder) hold(x *exec, n int, bytes int64) error {
+	if err := x.mem.grow(n, bytes); err != nil {
+		return err
+	}
+	h.x = x
+	h.n += n
+	h.bytes += bytes
+	return nil
+}
+
+// keep counts a traverser; drop takes it off again.
+func (h *holder) keep(x *exec, t *trav) error {
+	cost := t.size()
+	if err := h.hold(x, 1, cost); err != nil {
+		return err
+	}
+	t.cost = cost
+	return nil
+}
+
+func (h *holder) drop(t *trav) {
+	cost := min(t.cost, h.bytes)
+	t.cost = 0
+	if cost > 0 && h.n > 0 {
+		h.n--
+		h.bytes -= cost
+		h.x.mem.shrink(1, cost)
+	}
+}
+
+// release gives all back.
+func (h *holder) release() {
+	if h.n > 0 || h.bytes > 0 {
+		h.x.mem.shrink(h.n, h.bytes)
+		h.n, h.bytes = 0, 0
+	}
+}
+
+// Bytes of the parts of values, as the runtime lays them out, with the room that allocation wastes. They need not be
+// exact.
+const (
+	travSize    = 96
+	valueSize   = 32 // an interface with what it points to
+	elementSize = 320
+	entrySize   = 96 // of a map, with its index
+	nodeSize    = 64 // of a path
+)
+
+// size is about how many bytes a traverser keeps from being freed. Of its path only the nodes count: the values in it
+// were counted where they were kept, or are few.
+func (t *trav) size() int64 {
+	n := travSize + sizeOf(t.v)
+	if t.path != nil {
+		n += int64(t.path.n) * nodeSize
+	}
+	if t.sack != nil {
+		n += sizeOf(t.sack)
+	}
+	return n
+}
+
+// sizeOf is about how many bytes a value has.
+func sizeOf(v any) int64 {
+	switch c := v.(type) {
+	case string:
+		return valueSize + int64(len(c))
+	case *gvalue.Vertex:
+		if n := graph.VertexOf(c); n != nil {
+			return elementSize + int64(len(n.Doc))
+		}
+		return elementSize
+	case *gvalue.Edge:
+		if n := graph.EdgeOf(c); n != nil {
+			return elementSize + int64(len(n.Doc))
+		}
+		return elementSize
+	case *gvalue.VertexProperty:
+		return elementSize + sizeOf(c.Value)
+	case []any:
+		return sizeOfList(c)
+	case *gvalue.Set:
+		return sizeOfList(c.Items()) + entrySize*int64(c.Len())
+	case *gvalue.Path:
+		return sizeOfList(c.Objects) + valueSize*int64(len(c.Labels))
+	case *gvalue.Map:
+		n := int64(valueSize)
+		for _, e := range c.Entries() {
+			n += entrySize + sizeOf(e.Key) + sizeOf(e.Value)
+		}
+		return n
+	case *gvalue.BulkSet:
+		n := int64(valueSize)
+		for _, i := range c.Items() {
+			n += entrySize + sizeOf(i.Value)
+		}
+		return n
+	case *mapEntry:
+		return valueSize + sizeOf(c.k) + sizeOf(c.v)
+	case *big.Int:
+		return valueSize + int64(c.BitLen()/8)
+	case *gvalue.BigDecimal:
+		return valueSize + int64(c.Unscaled.BitLen()/8)
+	}
+	return valueSize
+}
+
+func sizeOfList(l []any) int64 {
+	n := int64(valueSize)
+	for _, v := range l {
+		n += valueSize/2 + sizeOf(v)
+	}
+	return n
+}

@@ -1,0 +1,138 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/orrerydb/orrery/core/budget"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/graphapi/traversal/run"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
+)
+
+// TestMemoryIsCharged: what each step keeps is charged to the budget of the request, refused above its share, and
+// given back.
+func TestMemoryIsCharged(t *testing.T) {
+	w := &world{t: t}
+	w.load("empty")
+	text := strings.Repeat("x", 1000)
+	for i := range 100 {
+		w.run(
+			&message.Request{
+				Script: fmt.Sprintf(
+					"g.addV('v').property(id, %d).property('n', %d).property('t', '%s').as('a').addE('e').to('a')",
+					i,
+					i,
+					text,
+				),
+			},
+			false,
+		)
+	}
+	for _, script := range []string{
+		"g.V().order().by('n')", "g.V().barrier()", "g.V().fold()", "g.V().values('t').fold().fold()", "g.V().group().by('n')", "g.V().groupCount().by(values('n', 't').fold())",
+		"g.V().group('x').by('n').cap('x')", "g.V().group().by('n').by(out().fold())", "g.V().aggregate('x').cap('x')", "g.V().store('x').cap('x')", "g.V().tail(1000)",
+		"g.V().sample(1000)", "g.V().out().tree().by(id).by('t')", "g.V().dedup().by(values('n', 't').fold())",
+		"g.V().repeat(out()).times(2)", "g.V().repeat(out().order().by('n')).times(2)", "g.V().emit().repeat(out().simplePath()).order().by('n')",
+		"g.V().union(fold(), order().by('n'))", "g.V().order().by('n').path()", "g.V().match(as('a').out().as('b')).fold()",
+	} {
+		for _, small := range []bool{false, true} {
+			b := budget.New(64<<20, 0)
+			if small {
+				b = budget.New(64<<20, 20_000)
+			}
+			w.g.ChargeTo(b)
+			_, err := run.Run(
+				context.Background(),
+				w.g,
+				&message.Request{Script: script},
+				func(any, int64) error { return nil },
+			)
+			if status.Is(err, status.MemoryLimit) != small || err != nil && !small {
+				t.Errorf("%.80s: small share %v: %v", script, small, err)
+			}
+			if b.Used() != 0 {
+				t.Errorf("%.80s: %d bytes are not given back", script, b.Used())
+			}
+		}
+	}
+}
+
+// TestMemoryIsGivenBackOnTheWay: what a traversal keeps only for a while doesn't add up.
+func TestMemoryIsGivenBackOnTheWay(t *testing.T) {
+	w := &world{t: t}
+	w.load("modern")
+	for _, script := range []string{
+		"g.inject(1).repeat(identity().order()).times(20000)", "g.inject(1).repeat(math('_ + 1')).times(20000)", "g.V(1).repeat(both().order().by('name').limit(3)).times(1000)",
+		"g.V().repeat(both().simplePath()).until(loops().is(5)).count()",
+		"g.inject(1).repeat(union(identity(), constant(1)).tail(5)).times(3000)",
+	} {
+		w.g.ChargeTo(budget.New(64<<20, 200_000))
+		_, err := run.Run(
+			context.Background(),
+			w.g,
+			&message.Request{Script: script},
+			func(any, int64) error { return nil },
+		)
+		if err != nil {
+			t.Errorf("%s: %v", script, err)
+		}
+	}
+}
+
+// TestCancelled: a request that is cancelled says so, and one whose time is over says that.
+func TestCancelled(t *testing.T) {
+	w := &world{t: t}
+	w.load("modern")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	script := &message.Request{Script: "g.inject(1).repeat(identity())"}
+	if _, err := run.Run(ctx, w.g, script, func(any, int64) error { return nil }); !status.Is(
+		err,
+		status.Unavailable,
+	) {
+		t.Errorf("cancelled: %v", err)
+	}
+	script.Timeout = 1
+	_, err := run.Run(context.Background(), w.g, script, func(any, int64) error { return nil })
+	if e := (*run.Error)(nil); !errors.As(err, &e) || e.Kind != run.Timeout {
+		t.Errorf("out of time: %v", err)
+	}
+}
+
+// fading is a context that is cancelled when it has been asked a number of times.
+type fading struct {
+	context.Context
+	asked, end int
+}
+
+func (f *fading) Err() error {
+	if f.asked++; f.asked > f.end {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestSortIsCancelled: a request ends in the middle of a long sort, too.
+func TestSortIsCancelled(t *testing.T) {
+	w := &world{t: t}
+	w.load("empty")
+	list := make([]any, 50_000)
+	for i := range list {
+		list[i] = int64(i * 7919 % len(list))
+	}
+	req := &message.Request{Script: "g.inject(x).order(local)", Bindings: map[string]any{"x": list}}
+	none := func(any, int64) error { return nil }
+	if _, err := run.Run(&fading{Context: context.Background(), end: 1 << 30}, w.g, req, none); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run.Run(&fading{Context: context.Background(), end: 20}, w.g, req, none); !status.Is(
+		err,
+		status.Unavailable,
+	) {
+		t.Errorf("a cancelled sort: %v", err)
+	}
+}

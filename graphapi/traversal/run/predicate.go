@@ -1,0 +1,312 @@
+package run
+
+import (
+	"math/big"
+	"regexp"
+	"strings"
+
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/graph"
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+)
+
+// tern is the outcome of a predicate: a comparison of values that can't be compared is neither true nor false, and
+// stays so under negation. At the end only yes counts.
+type tern int8
+
+const (
+	no tern = iota - 1
+	unknown
+	yes
+)
+
+func ternOf(b bool) tern {
+	if b {
+		return yes
+	}
+	return no
+}
+
+// predicate is a compiled P. With labels (where), its arguments are names that are looked up for each traverser.
+type predicate struct {
+	op   string
+	args []any
+	subs []*predicate
+	set  map[string]struct{} // within and without with many arguments
+	re   *regexp.Regexp
+}
+
+// compileP checks a P and makes it ready. Its arguments must be resolved.
+func compileP(p *gvalue.P) (*predicate, error) {
+	c := &predicate{op: p.Op, args: p.Args}
+	arity := func(n int) error {
+		if len(p.Args) != n {
+			return errf(Compile, "The predicate %s takes %d argument(s), not %d", p.Op, n, len(p.Args))
+		}
+		return nil
+	}
+	switch p.Op {
+	case "eq", "neq", "lt", "lte", "gt", "gte":
+		return c, arity(1)
+	case "inside", "outside", "between":
+		return c, arity(2)
+	case "within", "without":
+		if len(p.Args) > 8 {
+			c.set = make(map[string]struct{}, len(p.Args))
+			for _, a := range p.Args {
+				c.set[string(appendKey(nil, a))] = struct{}{}
+			}
+		}
+		return c, nil
+	case "and", "or", "not":
+		if p.Op == "not" {
+			if err := arity(1); err != nil {
+				return nil, err
+			}
+		}
+		for _, a := range p.Args {
+			s, ok := a.(*gvalue.P)
+			if !ok {
+				return nil, errf(Compile, "The predicate %s takes predicates", p.Op)
+			}
+			sc, err := compileP(s)
+			if err != nil {
+				return nil, err
+			}
+			c.subs = append(c.subs, sc)
+		}
+		return c, nil
+	case "startingWith", "notStartingWith", "endingWith", "notEndingWith", "containing", "notContaining":
+		if err := arity(1); err != nil {
+			return nil, err
+		}
+		if _, ok := p.Args[0].(string); !ok {
+			return nil, errf(Compile, "The predicate %s takes a string", p.Op)
+		}
+		return c, nil
+	case "regex", "notRegex":
+		if err := arity(1); err != nil {
+			return nil, err
+		}
+		s, ok := p.Args[0].(string)
+		if !ok {
+			return nil, errf(Compile, "The predicate %s takes a string", p.Op)
+		}
+		re, err := regexp.Compile(s)
+		if err != nil {
+			return nil, errf(Compile, "Invalid regular expression in %s: %s", p.Op, err.Error())
+		}
+		c.re = re
+		return c, nil
+	case "typeOf":
+		if err := arity(1); err != nil {
+			return nil, err
+		}
+		if name, ok := p.Args[0].(string); ok && typeNames[strings.ToLower(name)] == nil {
+			return nil, errf(Compile, "%.100s is not a registered type", name)
+		}
+		return c, nil
+	}
+	return nil, errf(Unsupported, "The predicate %s is not supported", p.Op)
+}
+
+// eqPredicate is P.eq(v).
+func eqPredicate(v any) *predicate { return &predicate{op: "eq", args: []any{v}} }
+
+// holds reports whether v satisfies the predicate.
+func (p *predicate) holds(v any) bool { return p.test(v, p.args) == yes }
+
+// test evaluates with the given arguments in place of p.args (see where).
+func (p *predicate) test(v any, args []any) tern {
+	switch p.op {
+	case "eq":
+		return ternOf(equal(v, args[0]))
+	case "neq":
+		return ternOf(!equal(v, args[0]))
+	case "lt", "lte", "gt", "gte":
+		return relation(p.op, v, args[0])
+	case "inside":
+		return min(relation("gt", v, args[0]), relation("lt", v, args[1]))
+	case "between":
+		return min(relation("gte", v, args[0]), relation("lt", v, args[1]))
+	case "outside":
+		return max(relation("lt", v, args[0]), relation("gt", v, args[1]))
+	case "within":
+		return ternOf(p.member(v, args))
+	case "without":
+		return ternOf(!p.member(v, args))
+	case "and", "or":
+		r := yes
+		if p.op == "or" {
+			r = no
+		}
+		for _, s := range p.subs {
+			if t := s.test(v, s.args); p.op == "or" {
+				r = max(r, t)
+			} else {
+				r = min(r, t)
+			}
+		}
+		return r
+	case "not":
+		return -p.subs[0].test(v, p.subs[0].args)
+	case "typeOf":
+		return ternOf(isType(v, args[0]))
+	}
+	return p.testText(v, args[0])
+}
+
+// testText evaluates the predicates on text; on other values they are unknown.
+func (p *predicate) testText(v, arg any) tern {
+	s, ok := v.(string)
+	if !ok {
+		return unknown
+	}
+	a, _ := arg.(string)
+	switch p.op {
+	case "startingWith":
+		return ternOf(strings.HasPrefix(s, a))
+	case "notStartingWith":
+		return ternOf(!strings.HasPrefix(s, a))
+	case "endingWith":
+		return ternOf(strings.HasSuffix(s, a))
+	case "notEndingWith":
+		return ternOf(!strings.HasSuffix(s, a))
+	case "containing":
+		return ternOf(strings.Contains(s, a))
+	case "notContaining":
+		return ternOf(!strings.Contains(s, a))
+	case "regex":
+		return ternOf(p.re.MatchString(s))
+	case "notRegex":
+		return ternOf(!p.re.MatchString(s))
+	}
+	return unknown
+}
+
+func (p *predicate) member(v any, args []any) bool {
+	if p.set != nil {
+		_, ok := p.set[string(appendKey(nil, v))]
+		return ok && !isNaN(v)
+	}
+	for _, a := range args {
+		if equal(v, a) {
+			return true
+		}
+	}
+	return false
+}
+
+func relation(op string, a, b any) tern {
+	c, ok := compareTyped(a, b)
+	if !ok {
+		return unknown
+	}
+	switch op {
+	case "lt":
+		return ternOf(c < 0)
+	case "lte":
+		return ternOf(c <= 0)
+	case "gt":
+		return ternOf(c > 0)
+	}
+	return ternOf(c >= 0)
+}
+
+// equal is equality of the language: like gvalue.Equal, but NaN equals nothing, and elements of a partitioned graph are
+// told apart by their partition too.
+func equal(a, b any) bool {
+	if isNaN(a) || isNaN(b) {
+		return false
+	}
+	switch x := a.(type) {
+	case string:
+		y, ok := b.(string)
+		return ok && x == y
+	case *gvalue.Vertex, *gvalue.Edge:
+		return string(appendKey(nil, a)) == string(appendKey(nil, b))
+	}
+	return gvalue.Equal(a, b)
+}
+
+// appendKey appends bytes that tell values apart as equal() does: gvalue's, with the partition of an element.
+func appendKey(dst []byte, v any) []byte {
+	switch e := v.(type) {
+	case *gvalue.Vertex:
+		dst = gvalue.AppendKey(dst, v)
+		if n := graph.VertexOf(e); n != nil {
+			return appendPartition(dst, n.Partition())
+		}
+		return dst
+	case *gvalue.Edge:
+		dst = gvalue.AppendKey(dst, v)
+		if n := graph.EdgeOf(e); n != nil {
+			return appendPartition(dst, n.Partition())
+		}
+		return dst
+	case *mapEntry:
+		return gvalue.AppendKey(gvalue.AppendKey(append(dst, 'E'), e.k), e.v)
+	case []any:
+		dst = append(dst, '[')
+		for _, i := range e {
+			dst = append(appendKey(dst, i), ',')
+		}
+		return append(dst, ']')
+	}
+	return gvalue.AppendKey(dst, v)
+}
+
+func appendPartition(dst []byte, pk value.Value) []byte {
+	if !pk.IsDefined() {
+		return dst
+	}
+	return doc.AppendValue(append(dst, '|', byte(pk.Kind())), pk)
+}
+
+// typeNames are the names of P.typeOf, in lower case; the value has one entry per Go type that belongs to it.
+var typeNames = map[string]func(v any) bool{
+	"string":  func(v any) bool { _, ok := v.(string); return ok },
+	"number":  func(v any) bool { return family(v) == famNumber },
+	"boolean": func(v any) bool { _, ok := v.(bool); return ok },
+	"int":     func(v any) bool { _, ok := v.(int32); return ok },
+	"integer": func(v any) bool { _, ok := v.(int32); return ok },
+	"long":    func(v any) bool { _, ok := v.(int64); return ok },
+	"double":  func(v any) bool { _, ok := v.(float64); return ok },
+	"float":   func(v any) bool { _, ok := v.(float32); return ok },
+	"short":   func(v any) bool { _, ok := v.(int16); return ok },
+	"byte":    func(v any) bool { _, ok := v.(int8); return ok },
+	"bigint":  func(v any) bool { _, ok := v.(*big.Int); return ok },
+	"bigdecimal": func(v any) bool {
+		_, ok := v.(*gvalue.BigDecimal)
+		return ok
+	},
+	"datetime": func(v any) bool { return family(v) == famDate },
+	"uuid":     func(v any) bool { return family(v) == famUUID },
+	"list":     func(v any) bool { return family(v) == famList },
+	"set":      func(v any) bool { return family(v) == famSet },
+	"map":      func(v any) bool { return family(v) == famMap },
+	"vertex":   func(v any) bool { return family(v) == famVertex },
+	"edge":     func(v any) bool { return family(v) == famEdge },
+	"path":     func(v any) bool { return family(v) == famPath },
+	"property": func(v any) bool { return family(v) == famProperty },
+	"vproperty": func(v any) bool {
+		return family(v) == famVertexProperty
+	},
+	"null": func(v any) bool { return v == nil },
+	"tree": func(v any) bool { _, ok := v.(*gvalue.Tree); return ok },
+}
+
+func isType(v, typ any) bool {
+	name := ""
+	switch t := typ.(type) {
+	case string:
+		name = t
+	case gvalue.GType:
+		name = string(t)
+	case gvalue.Class:
+		name = string(t)
+	}
+	f := typeNames[strings.ToLower(name)]
+	return f != nil && f(v)
+}

@@ -1,0 +1,145 @@
+package run
+
+import (
+	"time"
+
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+)
+
+// probe stands behind a step of a profiled traversal and measures what comes out of it: time and store operations
+// include those of the steps before, and are subtracted at the end.
+type probe struct {
+	base
+	op   string
+	in   gvalue.Instruction
+	time time.Duration
+	n    int64 // results
+	trav int64
+	ops  storeOps
+}
+
+// storeOps counts what the store was asked.
+type storeOps struct {
+	count, items, bytes int64
+	time                time.Duration
+}
+
+func (p *probe) next(x *exec) (*trav, error) {
+	before, ops := x.g.clock.Now(), x.ops
+	t, err := p.prev.next(x)
+	p.time += x.g.clock.Now().Sub(before)
+	p.ops.count += x.ops.count - ops.count
+	p.ops.items += x.ops.items - ops.items
+	p.ops.bytes += x.ops.bytes - ops.bytes
+	if t != nil {
+		p.trav++
+		p.n, _ = addBulk(p.n, t.bulk)
+	}
+	return t, err
+}
+
+// profiled reports whether the traversal ends in a step that wants figures of the others.
+func profiled(ins []gvalue.Instruction) bool {
+	if len(ins) == 0 {
+		return false
+	}
+	switch ins[len(ins)-1].Op {
+	case "profile", "executionProfile", "executionprofile":
+		return true
+	}
+	return false
+}
+
+// buildProfile makes profile(), the figures of TinkerPop, and executionProfile(), those of the service. Both run the
+// traversal and give figures in the place of its results.
+func buildProfile(c *compiler, in *inst) (step, error) {
+	if c.probes == nil || c.depth != 1 {
+		return nil, errf(Unsupported, "The step %s() is supported at the end of a traversal only", in.op)
+	}
+	probes, x := c.probes, c.x
+	return &reduceStep{make: func(*exec) reducer {
+		return &profileReducer{c: c, probes: probes, service: in.op != "profile", start: x.g.clock.Now()}
+	}}, nil
+}
+
+type profileReducer struct {
+	c       *compiler
+	probes  *[]*probe
+	service bool
+	start   time.Time
+}
+
+func (r *profileReducer) add(*exec, *trav) error { return nil }
+
+// own gives the figures of each step without those of the steps before it.
+func own(ps []*probe) []probe {
+	out := make([]probe, len(ps))
+	for i, p := range ps {
+		out[i] = *p
+		if i > 0 {
+			q := ps[i-1]
+			out[i].time = max(0, p.time-q.time)
+			out[i].ops = storeOps{count: p.ops.count - q.ops.count, items: p.ops.items - q.ops.items,
+				bytes: p.ops.bytes - q.ops.bytes}
+		}
+	}
+	return out
+}
+
+func (r *profileReducer) result(x *exec) (any, bool, error) {
+	total := x.g.clock.Now().Sub(r.start)
+	steps := own(*r.probes)
+	if r.service {
+		return r.serviceForm(steps, total), true, nil
+	}
+	m := &gvalue.TraversalMetrics{Duration: int64(total)}
+	for i, p := range steps {
+		counts := gvalue.MapOf("traverserCount", p.trav, "elementCount", p.n)
+		name := gvalue.Text(&gvalue.Bytecode{Steps: []gvalue.Instruction{p.in}})
+		share := 0.0
+		if total > 0 {
+			share = 100 * float64(p.time) / float64(total)
+		}
+		m.Metrics = append(m.Metrics, &gvalue.Metrics{ID: stepID(i), Name: name, Duration: int64(p.time), Counts: counts,
+			Annotations: gvalue.MapOf("percentDur", share)})
+	}
+	return m, true, nil
+}
+
+func stepID(i int) string { return gvalue.Text(int32(i)) + ".0.0()" }
+
+// serviceNames are the names that the service's profile gives to steps.
+var serviceNames = map[string]string{
+	"V": "GetVertices", "E": "GetEdges", "out": "GetNeighborVertices", "in": "GetNeighborVertices",
+	"both": "GetNeighborVertices",
+	"outE": "GetEdges", "inE": "GetEdges", "bothE": "GetEdges", "outV": "GetNeighborVertices",
+	"inV":   "GetNeighborVertices",
+	"bothV": "GetNeighborVertices", "otherV": "GetNeighborVertices", "coalesce": "Coalesce", "project": "ProjectOperator",
+	"constant": "ConstantSourceOperator", "inject": "ConstantSourceOperator", "count": "ProjectAggregation",
+	"sum": "ProjectAggregation",
+	"min": "ProjectAggregation", "max": "ProjectAggregation", "mean": "ProjectAggregation", "fold": "ProjectAggregation",
+	"group": "ProjectAggregation", "groupCount": "ProjectAggregation",
+}
+
+func (r *profileReducer) serviceForm(steps []probe, total time.Duration) any {
+	ms := func(d time.Duration) int32 { return int32(d.Milliseconds()) }
+	var metrics []any
+	for _, p := range steps {
+		name := serviceNames[p.op]
+		if name == "" {
+			name = "ProjectOperator"
+		}
+		share := 0.0
+		if total > 0 {
+			share = float64(int64(10000*float64(p.time)/float64(total))) / 100
+		}
+		m := gvalue.MapOf("name", name, "time", ms(p.time), "annotations", gvalue.MapOf("percentTime", share),
+			"counts", gvalue.MapOf("resultCount", p.n))
+		if p.ops.count > 0 {
+			m.Put("storeOps", []any{gvalue.MapOf("fanoutFactor", int32(1), "count", p.ops.count, "size", p.ops.bytes,
+				"time", ms(p.time))})
+		}
+		metrics = append(metrics, m)
+	}
+	return gvalue.MapOf("gremlin", r.c.text, "totalTime", ms(total), "metrics", metrics)
+}

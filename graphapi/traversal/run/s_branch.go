@@ -1,0 +1,475 @@
+package run
+
+import (
+	"slices"
+
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+)
+
+// buildChild makes map flatMap filter sideEffect local with a traversal.
+func buildChild(c *compiler, in *inst) (step, error) {
+	if in.op == "filter" {
+		cond, err := c.condition(in, in.args[0])
+		if err != nil {
+			return nil, err
+		}
+		return &filterStep{f: cond.test}, nil
+	}
+	tr, err := c.child(in, in.args[0])
+	if err != nil {
+		return nil, err
+	}
+	switch in.op {
+	case "map":
+		return &mapStep{f: func(x *exec, t *trav) (any, bool, error) { return tr.first(x, t) }}, nil
+	case "sideEffect":
+		return &effectStep{f: func(x *exec, t *trav) error { return tr.drain(x, t) }}, nil
+	case "flatMap":
+		return &branchStep{only: true, pick: func(*exec, *trav) ([]*traversal, error) { return []*traversal{tr}, nil }}, nil
+	}
+	return &branchStep{single: true, pick: func(*exec, *trav) ([]*traversal, error) { return []*traversal{tr}, nil }}, nil
+}
+
+// drain runs the traversal to its end.
+func (tr *traversal) drain(x *exec, t *trav) error {
+	tr.start(t.clone())
+	for {
+		r, err := tr.end.next(x)
+		if r == nil || err != nil {
+			return err
+		}
+		if err := x.tick(); err != nil {
+			return err
+		}
+	}
+}
+
+// branchStep sends each traverser through the traversals that pick chooses, one after the other, and gives what comes
+// out. With only, the result is one object further on the path than the input, whatever happened inside. With single,
+// a traverser that stands for several objects goes in once for each.
+type branchStep struct {
+	base
+	pick func(x *exec, t *trav) ([]*traversal, error)
+	only bool
+	t    *trav
+	todo []*traversal
+	cur  *traversal
+
+	single bool
+	more   int64 // how often t goes in again
+}
+
+func (s *branchStep) next(x *exec) (*trav, error) {
+	for {
+		if err := x.tick(); err != nil {
+			return nil, err
+		}
+		if s.cur != nil {
+			r, err := s.cur.end.next(x)
+			if err != nil {
+				return nil, err
+			}
+			if r != nil {
+				if s.only {
+					n := s.t.split(x, r.v)
+					n.bulk, n.sack = r.bulk, r.sack
+					return n, nil
+				}
+				return r, nil
+			}
+			s.cur = nil
+		}
+		if len(s.todo) > 0 {
+			s.cur, s.todo = s.todo[0], s.todo[1:]
+			s.cur.start(s.t.clone())
+			continue
+		}
+		t, err := s.input(x)
+		if t == nil || err != nil {
+			return nil, err
+		}
+		if s.todo, err = s.pick(x, t); err != nil {
+			return nil, err
+		}
+		s.t = t
+	}
+}
+
+func (s *branchStep) input(x *exec) (*trav, error) {
+	if s.more > 0 {
+		s.more--
+		return s.t, nil
+	}
+	t, err := s.prev.next(x)
+	if t != nil && s.single {
+		s.more, t.bulk = t.bulk-1, 1
+	}
+	return t, err
+}
+
+func (s *branchStep) reset() {
+	s.more = 0
+	if s.cur != nil {
+		s.cur.reset()
+	}
+	s.cur, s.todo, s.t = nil, nil, nil
+}
+
+// buildUnion sends each traverser through all of the traversals. At the start of a request these start themselves.
+func buildUnion(c *compiler, in *inst) (step, error) {
+	var trs []*traversal
+	for _, a := range in.args {
+		b, ok := a.(*gvalue.Bytecode)
+		if !ok || !in.root {
+			tr, err := c.child(in, a)
+			if err != nil {
+				return nil, err
+			}
+			trs = append(trs, tr)
+			continue
+		}
+		tr, err := c.compile(b.Steps, true)
+		if err != nil {
+			return nil, err
+		}
+		trs = append(trs, tr)
+	}
+	return newFork(trs, func(*exec, *trav) ([]*traversal, error) { return trs, nil }), nil
+}
+
+// fork sends traversers into branches whose state goes on from one traverser to the next: union, choose, branch. When
+// a branch must see everything before it gives anything (count, order), all input goes in first. A branch that was
+// given nothing gives nothing, not even a count of 0.
+type fork struct {
+	base
+	branches []*traversal
+	fed      []bool // by branch
+	pick     func(x *exec, t *trav) ([]*traversal, error)
+	whole    bool
+	active   bool
+	i        int // the branch that is being emptied
+	held     holder
+}
+
+func newFork(branches []*traversal, pick func(x *exec, t *trav) ([]*traversal, error)) *fork {
+	f := &fork{branches: branches, fed: make([]bool, len(branches)), pick: pick}
+	for _, b := range branches {
+		f.whole = f.whole || b.has(seesAll)
+	}
+	return f
+}
+
+// has reports whether a step of the traversal, or of the branches in it, is one that is asked for.
+func (tr *traversal) has(is func(s step) bool) bool {
+	for _, s := range tr.steps {
+		if is(s) {
+			return true
+		}
+		if f, ok := s.(*fork); ok && slices.ContainsFunc(f.branches, func(b *traversal) bool { return b.has(is) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// seesAll says that a step takes all its input before it gives anything.
+func seesAll(s step) bool {
+	switch s := s.(type) {
+	case *barrierStep, *reduceStep, *tailStep:
+		return true
+	case *repeatStep:
+		return s.whole
+	}
+	return false
+}
+
+// seesRound says that what a step of a repeat() gives depends on which traversers it sees in one round.
+func seesRound(s step) bool {
+	switch s.(type) {
+	case *rangeStep, *dedupStep:
+		return true
+	}
+	return seesAll(s)
+}
+
+func (s *fork) next(x *exec) (*trav, error) {
+	for {
+		if err := x.tick(); err != nil {
+			return nil, err
+		}
+		for s.active && s.i < len(s.branches) {
+			if s.fed[s.i] {
+				r, err := s.branches[s.i].end.next(x)
+				if r != nil || err != nil {
+					return r, err
+				}
+			}
+			s.i++
+		}
+		s.held.release()
+		if err := s.feed(x); err != nil || !s.active {
+			return nil, err
+		}
+	}
+}
+
+// feed gives the next traverser, or all of them, to the branches.
+func (s *fork) feed(x *exec) error {
+	s.active, s.i = false, 0
+	clear(s.fed)
+	for {
+		t, err := s.prev.next(x)
+		if t == nil || err != nil {
+			return err
+		}
+		branches, err := s.pick(x, t)
+		if err != nil {
+			return err
+		}
+		for _, b := range branches {
+			b.head.add(t.clone())
+			s.fed[slices.Index(s.branches, b)] = true
+		}
+		s.active = true
+		if !s.whole {
+			return nil
+		}
+		if err := s.held.hold(x, 1, t.size()); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *fork) nextRound() {
+	s.active = false
+	s.held.release()
+	for _, b := range s.branches {
+		b.nextRound()
+	}
+}
+
+func (s *fork) reset() {
+	s.active = false
+	s.held.release()
+	for _, b := range s.branches {
+		b.reset()
+	}
+}
+
+// buildCoalesce gives the results of the first traversal that has any.
+func buildCoalesce(c *compiler, in *inst) (step, error) {
+	trs, err := c.children(in)
+	if err != nil {
+		return nil, err
+	}
+	return &firstOf{trs: trs, only: true}, nil
+}
+
+// buildOptional gives the traversal's results, or the traverser itself when it has none.
+func buildOptional(c *compiler, in *inst) (step, error) {
+	tr, err := c.child(in, in.args[0])
+	if err != nil {
+		return nil, err
+	}
+	return &firstOf{trs: []*traversal{tr}, self: true}, nil
+}
+
+// firstOf gives the results of the first traversal that has any. Each runs once: what it writes is written once.
+type firstOf struct {
+	base
+	trs        []*traversal
+	only, self bool
+	t          *trav
+	cur        *traversal
+}
+
+func (s *firstOf) next(x *exec) (*trav, error) {
+	for {
+		if s.cur != nil {
+			r, err := s.cur.end.next(x)
+			if err != nil {
+				return nil, err
+			}
+			if r != nil {
+				return s.out(x, r), nil
+			}
+			s.cur = nil
+		}
+		t, err := s.prev.next(x)
+		if t == nil || err != nil {
+			return nil, err
+		}
+		if err := x.tick(); err != nil {
+			return nil, err
+		}
+		s.t = t
+		for _, tr := range s.trs {
+			tr.start(t.clone())
+			r, err := tr.end.next(x)
+			if err != nil {
+				return nil, err
+			}
+			if r != nil {
+				s.cur = tr
+				return s.out(x, r), nil
+			}
+		}
+		if s.self {
+			return t, nil
+		}
+	}
+}
+
+func (s *firstOf) out(x *exec, r *trav) *trav {
+	if !s.only {
+		return r
+	}
+	n := s.t.split(x, r.v)
+	n.bulk, n.sack = r.bulk, r.sack
+	return n
+}
+
+func (s *firstOf) reset() {
+	if s.cur != nil {
+		s.cur.reset()
+	}
+	s.cur, s.t = nil, nil
+}
+
+// option is one branch of choose(): it is taken when its key fits the choice.
+type option struct {
+	key  any
+	pred *predicate
+	tr   *traversal
+}
+
+// buildChoose makes choose(test, then[, else]), choose(traversal).option(..) and branch(traversal).option(..).
+func buildChoose(c *compiler, in *inst) (step, error) {
+	opts, err := c.options(in)
+	if err != nil {
+		return nil, err
+	}
+	if len(in.args) > 1 {
+		if len(opts) > 0 {
+			return nil, in.argErr("option() belongs to choose() with one argument")
+		}
+		return c.chooseIf(in)
+	}
+	var b *by
+	if b, err = c.by(in.args); err != nil {
+		return nil, err
+	}
+	all := in.op == "branch"
+	pass := []*traversal{newTraversal()}[:1:1] // without a fitting option the traverser goes on as it is
+	branches := pass
+	for _, o := range opts {
+		branches = append(branches, o.tr)
+	}
+	return newFork(branches, func(x *exec, t *trav) ([]*traversal, error) {
+		v, ok, err := b.apply(x, t)
+		if err != nil {
+			return nil, err
+		}
+		var out []*traversal
+		for _, o := range opts {
+			if o.fits(v, ok) {
+				out = append(out, o.tr)
+				if !all {
+					return out, nil
+				}
+			}
+		}
+		for _, o := range opts {
+			if o.key == gvalue.PickNone && len(out) == 0 && ok || o.key == gvalue.PickAny && all {
+				out = append(out, o.tr)
+				if !all {
+					return out, nil
+				}
+			}
+		}
+		if len(out) == 0 && !all {
+			return pass, nil
+		}
+		return out, nil
+	}), nil
+}
+
+func (o *option) fits(v any, ok bool) bool {
+	if p, isPick := o.key.(gvalue.Pick); isPick {
+		return p == gvalue.PickUnprod && !ok
+	}
+	return ok && o.pred.holds(v)
+}
+
+func (c *compiler) options(in *inst) ([]option, error) {
+	var out []option
+	for _, m := range in.mods {
+		if m.Op != "option" {
+			continue
+		}
+		mi := &inst{op: "option", args: m.Args}
+		var o option
+		switch len(m.Args) {
+		case 1:
+			o.key = gvalue.PickAny
+		case 2:
+			o.key = m.Args[0]
+		default:
+			return nil, mi.argErr("a choice and a traversal are expected")
+		}
+		if _, isPick := o.key.(gvalue.Pick); !isPick {
+			if _, ok := o.key.(*gvalue.Bytecode); ok {
+				return nil, errf(Compile, "Traversal is not allowed as a Pick token for choose().option()")
+			}
+			p, err := predicateOf(o.key)
+			if err != nil {
+				return nil, err
+			}
+			o.pred = p
+		}
+		tr, err := c.child(mi, m.Args[len(m.Args)-1])
+		if err != nil {
+			return nil, err
+		}
+		o.tr = tr
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// chooseIf makes choose(traversal or predicate, then[, else]).
+func (c *compiler) chooseIf(in *inst) (step, error) {
+	var test func(x *exec, t *trav) (bool, error)
+	switch a := in.args[0].(type) {
+	case *gvalue.P:
+		p, err := compileP(a)
+		if err != nil {
+			return nil, err
+		}
+		test = func(_ *exec, t *trav) (bool, error) { return p.holds(t.v), nil }
+	case gvalue.T:
+		test = func(_ *exec, t *trav) (bool, error) { _, ok, err := tokenOf(t.v, a); return ok, err }
+	default:
+		cond, err := c.condition(in, a)
+		if err != nil {
+			return nil, err
+		}
+		test = cond.test
+	}
+	rest := &inst{op: in.op, args: in.args[1:]}
+	trs, err := c.children(rest)
+	if err != nil {
+		return nil, err
+	}
+	if len(trs) == 1 {
+		trs = append(trs, newTraversal())
+	}
+	then, other := trs[:1], trs[1:]
+	return newFork(trs, func(x *exec, t *trav) ([]*traversal, error) {
+		ok, err := test(x, t)
+		if ok {
+			return then, err
+		}
+		return other, err
+	}), nil
+}

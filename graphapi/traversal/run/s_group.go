@@ -1,0 +1,243 @@
+package run
+
+import "github.com/orrerydb/orrery/graphapi/gvalue"
+
+// grouper collects traversers by key: for group() and groupCount(), as a step or as a side effect.
+type grouper struct {
+	key   *by
+	val   *by // group()'s second by(); nil: a list of the values
+	count bool
+	keys  []any
+	index map[string]int
+	accs  []groupAcc
+	fold  bool // the value is a list of what val gives
+	fast  func() reducer
+}
+
+// groupSize is about how many bytes a group has beside its key and values.
+const groupSize = 256
+
+// groupAcc is one group.
+type groupAcc struct {
+	n  int64
+	l  []any
+	ts []*trav
+	r  reducer
+}
+
+func (g *grouper) fresh() *grouper {
+	n := *g
+	n.keys, n.accs, n.index = nil, nil, map[string]int{}
+	return &n
+}
+
+func (g *grouper) add(x *exec, t *trav) error { return g.addBy(x, t, g.key) }
+
+// addBy is add with the key of another step that fills the same side effect.
+func (g *grouper) addBy(x *exec, t *trav, key *by) error {
+	k, ok, err := key.apply(x, t)
+	if err != nil || !ok {
+		return err
+	}
+	kb := string(appendKey(nil, k))
+	i, have := g.index[kb]
+	if !have {
+		if err := x.mem.grow(1, groupSize+2*int64(len(kb))+sizeOf(k)); err != nil {
+			return err
+		}
+		i = len(g.keys)
+		g.index[kb] = i
+		g.keys = append(g.keys, k)
+		g.accs = append(g.accs, groupAcc{})
+	}
+	a := &g.accs[i]
+	switch {
+	case g.count:
+		a.n, err = addCount(a.n, t.bulk)
+		return err
+	case g.fast != nil:
+		if a.r == nil {
+			a.r = g.fast()
+		}
+		return a.r.add(x, t)
+	case !g.fold:
+		if err := x.mem.grow(1, t.size()); err != nil {
+			return err
+		}
+		a.ts = append(a.ts, t.clone())
+		return nil
+	}
+	v, ok, err := g.val.apply(x, t)
+	if err != nil || !ok {
+		return err
+	}
+	for range t.bulk {
+		if err := x.hold(v); err != nil {
+			return err
+		}
+		a.l = append(a.l, v)
+	}
+	return nil
+}
+
+// result finishes the groups. It may be asked for more than once (cap()).
+func (g *grouper) result(x *exec) (any, bool, error) {
+	m := gvalue.NewMap(len(g.keys))
+	for i, k := range g.keys {
+		a := &g.accs[i]
+		switch {
+		case g.count:
+			m.Put(k, a.n)
+		case g.fast != nil:
+			v, ok, err := a.r.result(x)
+			if err != nil {
+				return nil, false, err
+			}
+			if ok {
+				m.Put(k, v)
+			}
+		case g.fold:
+			l := a.l
+			if l == nil {
+				l = []any{}
+			}
+			m.Put(k, l)
+		default:
+			g.val.tr.reset()
+			for _, t := range a.ts {
+				g.val.tr.head.add(t.clone())
+			}
+			r, err := g.val.tr.end.next(x)
+			if err != nil {
+				return nil, false, err
+			}
+			if r != nil {
+				m.Put(k, r.v)
+			}
+			g.val.tr.reset()
+		}
+	}
+	return m, true, nil
+}
+
+func (g *grouper) value(x *exec) (any, error) {
+	v, _, err := g.result(x)
+	return v, err
+}
+
+// buildGroup makes group() and groupCount(), which with a label are side effects.
+func buildGroup(c *compiler, in *inst) (step, error) {
+	bs, err := c.bys(in)
+	if err != nil {
+		return nil, err
+	}
+	limit := 2
+	if in.op == "groupCount" {
+		limit = 1
+	}
+	if limit == 1 && len(bs) > limit {
+		return nil, manyBys(in.op)
+	}
+	if len(bs) > limit {
+		return nil, in.argErr("it has too many by()")
+	}
+	proto := &grouper{key: identityBy, count: in.op == "groupCount"}
+	if len(bs) > 0 {
+		proto.key = bs[0]
+	}
+	if !proto.count {
+		proto.val, proto.fold = identityBy, true
+		if len(bs) > 1 {
+			proto.val = bs[1]
+			if bs[1].kind == byTraversal && len(bs[1].tr.steps) > 0 {
+				proto.fold = false
+				if r, ok := bs[1].tr.end.(*reduceStep); ok && len(bs[1].tr.steps) == 1 {
+					x := c.x
+					proto.fast = func() reducer { return r.make(x) }
+				}
+			}
+		}
+	}
+	if len(in.args) == 0 {
+		return &reduceStep{make: func(*exec) reducer { return proto.fresh() }}, nil
+	}
+	name, ok := in.args[0].(string)
+	if !ok {
+		return nil, in.argErr("the name of a side effect is a string")
+	}
+	if err := c.x.declare(name, func() sideValue { return proto.fresh() }); err != nil {
+		return nil, err
+	}
+	return eager(func(x *exec, t *trav) error {
+		g, ok := x.side[name].v.(*grouper)
+		if !ok {
+			return errf(Runtime, "The side effect %s is not a group", name)
+		}
+		return g.addBy(x, t, proto.key)
+	}), nil
+}
+
+// treeReducer makes tree().
+type treeReducer struct {
+	bs   []*by
+	root *gvalue.Tree
+}
+
+func (r *treeReducer) add(x *exec, t *trav) error {
+	cur := r.root
+	for i, p := range t.path.objects() {
+		v, ok, err := turn(r.bs, i).applyTo(x, t, p.v)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return nil
+		}
+		if cur, err = childOf(x, cur, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func childOf(x *exec, t *gvalue.Tree, k any) (*gvalue.Tree, error) {
+	for i := range t.Entries {
+		if equal(t.Entries[i].Key, k) {
+			return t.Entries[i].Child, nil
+		}
+	}
+	if err := x.mem.grow(1, entrySize+sizeOf(k)); err != nil {
+		return nil, err
+	}
+	n := &gvalue.Tree{}
+	t.Entries = append(t.Entries, gvalue.TreeEntry{Key: k, Child: n})
+	return n, nil
+}
+
+func (r *treeReducer) result(*exec) (any, bool, error) { return r.root, true, nil }
+
+func (r *treeReducer) value(*exec) (any, error) { return r.root, nil }
+
+func buildTree(c *compiler, in *inst) (step, error) {
+	bs, err := c.bys(in)
+	if err != nil {
+		return nil, err
+	}
+	if len(in.args) == 0 {
+		return &reduceStep{make: func(*exec) reducer { return &treeReducer{bs: bs, root: &gvalue.Tree{}} }}, nil
+	}
+	name, ok := in.args[0].(string)
+	if !ok {
+		return nil, in.argErr("the name of a side effect is a string")
+	}
+	if err := c.x.declare(name, func() sideValue { return &treeReducer{bs: bs, root: &gvalue.Tree{}} }); err != nil {
+		return nil, err
+	}
+	return eager(func(x *exec, t *trav) error {
+		r, ok := x.side[name].v.(*treeReducer)
+		if !ok {
+			return errf(Runtime, "The side effect %s is not a tree", name)
+		}
+		return r.add(x, t)
+	}), nil
+}

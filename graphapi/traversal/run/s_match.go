@@ -1,0 +1,279 @@
+package run
+
+import (
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+)
+
+// matchStep solves match(): each pattern is a traversal from one variable to another, as(a)...as(b), or a condition
+// between variables that are known. It gives a map of the variables for every way to fulfil all patterns.
+//
+// Patterns are tried in the order given, the first whose start is known next; so the work is that of nested loops.
+type matchStep struct {
+	base
+	pats  []matchPattern
+	start string
+	out   []*trav
+	held  holder
+}
+
+// matchPattern is one traversal of a match().
+type matchPattern struct {
+	from, to string // to "": a condition; from "": one between variables: where(..), not(..), and(..), or(..)
+	tr       *traversal
+	needs    []string // variables of a condition without from
+}
+
+func buildMatch(c *compiler, in *inst) (step, error) {
+	s := &matchStep{}
+	ends := map[string]bool{}
+	defer func(outer bool) { c.labelled = outer }(c.labelled)
+	c.labelled = true
+	for _, a := range in.args {
+		b, ok := a.(*gvalue.Bytecode)
+		if !ok || len(b.Steps) == 0 {
+			return nil, in.argErr("traversals that begin with as() are expected")
+		}
+		p, err := c.matchPattern(in, b)
+		if err != nil {
+			return nil, err
+		}
+		if p.to != "" {
+			ends[p.to] = true
+		}
+		s.pats = append(s.pats, p)
+	}
+	for _, p := range s.pats {
+		if p.from != "" && !ends[p.from] {
+			s.start = p.from
+			break
+		}
+	}
+	if s.start == "" {
+		for _, p := range s.pats {
+			if p.from != "" {
+				s.start = p.from
+				break
+			}
+		}
+	}
+	if s.start == "" {
+		return nil, in.argErr("a pattern must begin with as()")
+	}
+	return s, nil
+}
+
+func (c *compiler) matchPattern(in *inst, b *gvalue.Bytecode) (matchPattern, error) {
+	var p matchPattern
+	ins := b.Steps
+	switch ins[0].Op {
+	case "as":
+	case "where", "not", "and", "or":
+		if len(ins) != 1 {
+			return p, in.argErr("a pattern must begin with as()")
+		}
+		p.needs = variablesOf(ins, nil)
+		tr, err := c.compile(ins, false)
+		p.tr = tr
+		return p, err
+	default:
+		return p, in.argErr("a pattern must begin with as()")
+	}
+	label := func(as gvalue.Instruction) (string, error) {
+		ls, err := stringsOf(as.Args, "as")
+		if err == nil && len(ls) != 1 {
+			err = in.argErr("as() takes one variable there")
+		}
+		if err != nil {
+			return "", err
+		}
+		return ls[0], nil
+	}
+	var err error
+	if p.from, err = label(ins[0]); err != nil {
+		return p, err
+	}
+	ins = ins[1:]
+	if n := len(ins); n > 0 && ins[n-1].Op == "as" {
+		if p.to, err = label(ins[n-1]); err != nil {
+			return p, err
+		}
+		ins = ins[:n-1]
+	}
+	p.tr, err = c.compile(ins, false)
+	return p, err
+}
+
+// variablesOf lists the labels that a condition speaks of.
+func variablesOf(ins []gvalue.Instruction, out []string) []string {
+	for _, in := range ins {
+		for _, a := range in.Args {
+			switch v := a.(type) {
+			case string:
+				if in.Op == "as" || in.Op == "where" {
+					out = append(out, v)
+				}
+			case *gvalue.P:
+				if in.Op == "where" {
+					out = predicateLabels(v, out)
+				}
+			case *gvalue.Bytecode:
+				out = variablesOf(v.Steps, out)
+			}
+		}
+	}
+	return out
+}
+
+func predicateLabels(p *gvalue.P, out []string) []string {
+	for _, a := range p.Args {
+		switch v := a.(type) {
+		case string:
+			out = append(out, v)
+		case *gvalue.P:
+			out = predicateLabels(v, out)
+		}
+	}
+	return out
+}
+
+func (s *matchStep) next(x *exec) (*trav, error) {
+	for len(s.out) == 0 {
+		s.held.release()
+		t, err := s.prev.next(x)
+		if t == nil || err != nil {
+			return nil, err
+		}
+		at := t.clone()
+		if _, bound := at.path.get(s.start, gvalue.Last); !bound {
+			at.label(s.start)
+		}
+		vars := gvalue.NewMap(4)
+		v, _ := at.path.get(s.start, gvalue.Last)
+		vars.Put(s.start, v)
+		if err := s.solve(x, at, vars, make([]bool, len(s.pats))); err != nil {
+			return nil, err
+		}
+	}
+	t := s.out[0]
+	s.out = s.out[1:]
+	return t, nil
+}
+
+// solve fulfils the patterns that are not done, given the variables so far.
+func (s *matchStep) solve(x *exec, t *trav, vars *gvalue.Map, done []bool) error {
+	if err := x.tick(); err != nil {
+		return err
+	}
+	i := s.ready(t, vars, done)
+	if i < 0 {
+		for _, d := range done {
+			if !d {
+				return errf(Runtime, "The patterns of match() are not connected: a variable is never bound")
+			}
+		}
+		if err := s.held.hold(x, 1, travSize+sizeOf(vars)); err != nil {
+			return err
+		}
+		s.out = append(s.out, t.split(x, vars))
+		return nil
+	}
+	p := &s.pats[i]
+	done[i] = true
+	defer func() { done[i] = false }()
+	from := t.clone()
+	if p.from != "" {
+		from.v, _ = vars.Get(p.from)
+	} else {
+		from.v = vars
+	}
+	if p.to == "" {
+		ok, err := p.tr.test(x, from)
+		if !ok || err != nil {
+			return err
+		}
+		return s.solve(x, t, vars, done)
+	}
+	ends, err := s.ends(x, p, from)
+	if err != nil {
+		return err
+	}
+	want, bound := vars.Get(p.to)
+	for _, v := range ends {
+		if bound {
+			if equal(v, want) {
+				if err := s.solve(x, t, vars, done); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		next := gvalue.NewMap(vars.Len() + 1)
+		for _, e := range vars.Entries() {
+			next.Append(e.Key, e.Value)
+		}
+		next.Put(p.to, v)
+		n := t.split(x, v)
+		n.label(p.to)
+		if err := s.solve(x, n, next, done); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ends collects what a pattern leads to: the pattern's traversal is used again below, so it must be finished first.
+func (s *matchStep) ends(x *exec, p *matchPattern, from *trav) ([]any, error) {
+	from.bulk = 1
+	p.tr.start(from)
+	var out []any
+	for {
+		r, err := p.tr.end.next(x)
+		if err != nil {
+			return nil, err
+		}
+		if r == nil {
+			p.tr.reset()
+			return out, nil
+		}
+		if len(out) > maxHeld {
+			return nil, errf(Memory, "The traversal exceeds the memory that one request may use")
+		}
+		for range min(r.bulk, maxHeld) {
+			out = append(out, r.v)
+		}
+	}
+}
+
+// ready chooses the next pattern: one whose variables are known, conditions first.
+func (s *matchStep) ready(t *trav, vars *gvalue.Map, done []bool) int {
+	best := -1
+	for i := range s.pats {
+		p := &s.pats[i]
+		if done[i] {
+			continue
+		}
+		if p.from != "" {
+			if _, ok := vars.Get(p.from); ok && best < 0 {
+				best = i
+			}
+			continue
+		}
+		known := true
+		for _, n := range p.needs {
+			if _, ok := vars.Get(n); !ok {
+				if _, ok = t.path.get(n, gvalue.Last); !ok {
+					known = false
+				}
+			}
+		}
+		if known {
+			return i
+		}
+	}
+	return best
+}
+
+func (s *matchStep) reset() {
+	s.out = nil
+	s.held.release()
+}

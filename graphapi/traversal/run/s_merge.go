@@ -1,0 +1,620 @@
+package run
+
+import (
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/graph"
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/traversal/compile"
+)
+
+// mergeArgs is mergeV and mergeE: find what the map describes, or create it.
+type mergeArgs struct {
+	op            string  // mergeV or mergeE
+	what          operand // the map that is searched for
+	create, match *operand
+	outV, inV     *operand
+	given         bool
+	// cards are the cardinalities of the properties in the map of an option that don't say it themselves.
+	cards map[gvalue.Merge]gvalue.Cardinality
+}
+
+func (m *mergeArgs) edge() bool { return m.op == "mergeE" }
+
+func buildMerge(c *compiler, in *inst) (step, error) {
+	m := &mergeArgs{op: in.op}
+	if len(in.args) == 1 {
+		o, err := c.operand(in.args[0])
+		if err != nil {
+			return nil, err
+		}
+		m.what, m.given = o, true
+	}
+	for _, mod := range in.mods {
+		if len(mod.Args) < 2 || len(mod.Args) > 3 {
+			return nil, in.argErr("option() takes onCreate, onMatch, outV or inV and a map or a traversal")
+		}
+		k, ok := mod.Args[0].(gvalue.Merge)
+		if !ok {
+			return nil, in.argErr("option() takes onCreate, onMatch, outV or inV")
+		}
+		if len(mod.Args) == 3 {
+			card, ok := mod.Args[2].(gvalue.Cardinality)
+			if !ok || m.edge() || k != gvalue.MergeCreate && k != gvalue.MergeMatch {
+				return nil, in.argErr("only the maps of onCreate and onMatch of mergeV() have a cardinality")
+			}
+			if m.cards == nil {
+				m.cards = map[gvalue.Merge]gvalue.Cardinality{}
+			}
+			m.cards[k] = card
+		}
+		o, err := c.operand(mod.Args[1])
+		if err != nil {
+			return nil, err
+		}
+		switch k {
+		case gvalue.MergeCreate:
+			m.create = &o
+		case gvalue.MergeMatch:
+			m.match = &o
+		case gvalue.MergeOutV:
+			m.outV = &o
+		case gvalue.MergeInV:
+			m.inV = &o
+		}
+	}
+	if err := m.validConstants(); err != nil {
+		return nil, err
+	}
+	return &flatStep{f: func(x *exec, t *trav) (iter, error) {
+		if m.edge() {
+			return m.mergeE(x, t)
+		}
+		return m.mergeV(x, t)
+	}}, nil
+}
+
+// validConstants refuses maps that are written down whether or not they come to be used.
+func (m *mergeArgs) validConstants() error {
+	constant := func(o *operand) *gvalue.Map {
+		if o == nil || o.tr != nil {
+			return nil
+		}
+		what, _ := o.v.(*gvalue.Map)
+		return what
+	}
+	what, create := constant(&m.what), constant(m.create)
+	for _, c := range []*gvalue.Map{what, create} {
+		if err := m.valid(c); err != nil {
+			return err
+		}
+	}
+	if what != nil && create != nil {
+		if err := noOverrides(what, create); err != nil {
+			return err
+		}
+	}
+	return m.validMatch(constant(m.match))
+}
+
+// noOverrides refuses a map of onCreate that says something else than the searched one.
+func noOverrides(what, create *gvalue.Map) error {
+	for _, e := range create.Entries() {
+		if have, ok := what.Get(e.Key); ok && !sameMerge(e.Key, have, e.Value) {
+			return errf(Runtime, "option(onCreate) cannot override values from merge() argument: (%s, %s)",
+				gvalue.Text(e.Key), gvalue.Text(have))
+		}
+	}
+	return nil
+}
+
+// mapOf evaluates an operand that must give a map; null stands for an empty one. A traversal without a result is
+// refused: an empty map would find every element.
+func (x *exec) mapOf(o *operand, t *trav) (*gvalue.Map, error) {
+	v, ok, err := o.eval(x, t)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, errf(Runtime, "The provided traverser does not map to a value: mergeV() and mergeE() need a map")
+	}
+	if v == nil {
+		return &gvalue.Map{}, nil
+	}
+	m, isMap := v.(*gvalue.Map)
+	if !isMap {
+		return nil, errf(Runtime, "mergeV() and mergeE() take a map, not a %s", typeName(v))
+	}
+	return m, nil
+}
+
+func (m *mergeArgs) search(x *exec, t *trav) (*gvalue.Map, error) {
+	o := &m.what
+	if !m.given {
+		o = &operand{v: t.v}
+	}
+	what, err := x.mapOf(o, t)
+	if err != nil {
+		return nil, err
+	}
+	return what, m.valid(what)
+}
+
+// valid refuses a map of mergeV() or mergeE(), or of option(onCreate, ..), as TinkerPop does: what no element may
+// have, nobody searches for.
+func (m *mergeArgs) valid(what *gvalue.Map) error {
+	for _, e := range what.Entries() {
+		if e.Value == nil {
+			return errf(Runtime, "%s() does not allow null Map values - check: %s", m.op, gvalue.Text(e.Key))
+		}
+		switch k := e.Key.(type) {
+		case string:
+			if err := notHidden("Property key", k); err != nil {
+				return err
+			}
+			continue
+		case gvalue.T:
+			if l, isText := e.Value.(string); k == gvalue.TLabel && isText {
+				if err := notHidden("Label", l); err != nil {
+					return err
+				}
+				continue
+			}
+			if k == gvalue.TLabel {
+				return errf(Runtime, "%s() and option(onCreate) args expect T.label value to be of String - found: %s",
+					m.op, typeName(e.Value))
+			}
+			if k == gvalue.TID {
+				continue
+			}
+		case gvalue.Direction:
+			if token, isToken := e.Value.(gvalue.Merge); isToken && (token == gvalue.MergeOutV) != (k == gvalue.OUT) {
+				return errf(Runtime, "Only Merge.outV may stand for Direction.OUT, and Merge.inV for Direction.IN, "+
+					"found: %s for %s", token, k)
+			}
+			if m.edge() && (k == gvalue.OUT || k == gvalue.IN) {
+				continue
+			}
+		}
+		keys := "[T.id, T.label]"
+		if m.edge() {
+			keys = "[T.id, T.label, Direction.OUT, Direction.IN]"
+		}
+		return errf(Runtime, "%s() and option(onCreate) args expect keys in Map to be either String or %s - check: %s",
+			m.op, keys, gvalue.Text(e.Key))
+	}
+	return nil
+}
+
+// validMatch is valid for option(onMatch, ..). There null removes a property of an edge.
+func (m *mergeArgs) validMatch(what *gvalue.Map) error {
+	for _, e := range what.Entries() {
+		if e.Value == nil && !m.edge() {
+			return errf(Runtime, "%s() does not allow null Map values - check: %s", m.op, gvalue.Text(e.Key))
+		}
+		k, ok := e.Key.(string)
+		if !ok {
+			return errf(Runtime, "option(onMatch) expects keys in Map to be of String - check: %s", gvalue.Text(e.Key))
+		}
+		if err := notHidden("Property key", k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// notHidden refuses what TinkerPop keeps for itself.
+func notHidden(what, key string) error {
+	switch {
+	case key == "":
+		return errf(Runtime, "%s can not be empty", what)
+	case key[0] == '~':
+		return errf(Runtime, "%s can not be a hidden key: %s", what, key)
+	}
+	return nil
+}
+
+// withCardinality gives the properties of a draft that name none the cardinality of their option.
+func (m *mergeArgs) withCardinality(d *draft, option *gvalue.Map, k gvalue.Merge) {
+	card, ok := m.cards[k]
+	if !ok {
+		return
+	}
+	for i := range d.props {
+		if _, in := option.Get(d.props[i].key); in && d.props[i].card == "" {
+			d.props[i].card = card
+		}
+	}
+}
+
+// merged joins the searched map with that of onCreate, which may add to it but not change it, and drafts the element.
+func (m *mergeArgs) merged(x *exec, t *trav, what *gvalue.Map) (*draft, *gvalue.Map, error) {
+	label := graph.DefaultLabel
+	if m.edge() {
+		label = "edge"
+	}
+	out := gvalue.NewMap(what.Len())
+	for _, e := range what.Entries() {
+		out.Put(e.Key, e.Value)
+	}
+	if m.create == nil {
+		d, err := draftOf(out, label)
+		return d, out, err
+	}
+	more, err := x.mapOf(m.create, t)
+	if err == nil {
+		err = m.valid(more)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := noOverrides(out, more); err != nil {
+		return nil, nil, err
+	}
+	for _, e := range more.Entries() {
+		out.Put(e.Key, e.Value)
+	}
+	d, err := draftOf(out, label)
+	if err != nil {
+		return nil, nil, err
+	}
+	m.withCardinality(d, more, gvalue.MergeCreate)
+	return d, out, nil
+}
+
+// sameMerge reports whether two values mean the same under a key of a merge map: ids, and vertices by their ids, are
+// compared by text.
+func sameMerge(key, a, b any) bool {
+	_, isEnd := key.(gvalue.Direction)
+	if !isEnd && key != gvalue.TID {
+		return equal(a, b)
+	}
+	x, okX := endText(a)
+	y, okY := endText(b)
+	if okX && okY {
+		return x == y
+	}
+	return equal(a, b)
+}
+
+func endText(v any) (string, bool) {
+	if vx, ok := v.(*gvalue.Vertex); ok {
+		v = vx.ID
+	}
+	if _, token := v.(gvalue.Merge); token {
+		return "", false
+	}
+	return idText(v)
+}
+
+// draftOf reads the map of a new element; the directions of an edge are left to the caller.
+func draftOf(m *gvalue.Map, label string) (*draft, error) {
+	d := &draft{label: label}
+	for _, e := range m.Entries() {
+		switch k := e.Key.(type) {
+		case gvalue.T:
+			switch k {
+			case gvalue.TID:
+				d.id, d.hasID = e.Value, true
+			case gvalue.TLabel:
+				l, ok := e.Value.(string)
+				if !ok {
+					return nil, errf(Runtime, "A label is a string, not a %s", typeName(e.Value))
+				}
+				d.label = l
+			default:
+				return nil, errf(Runtime, "A merge map does not take T.%s", k)
+			}
+		case gvalue.Direction:
+		case string:
+			s := propSet{key: k, val: e.Value}
+			if cv, ok := e.Value.(gvalue.CardinalityValue); ok {
+				s.card, s.val = cv.Cardinality, cv.Value
+			}
+			if k == "id" {
+				d.id, d.hasID = s.val, true
+				continue
+			}
+			if k == "" || !graph.ValidKey(k) || graph.IsReserved(graph.StoredKey(k)) {
+				return nil, errf(Runtime, "Property key '%s' is reserved", k)
+			}
+			d.props = append(d.props, s)
+		default:
+			return nil, errf(Runtime, "A merge map takes strings, T and Direction as keys, not a %s", typeName(e.Key))
+		}
+	}
+	return d, nil
+}
+
+// fits reports whether an element is the one that the map describes.
+func (d *draft) fits(el any, hasLabel bool) bool {
+	if d.hasID {
+		a, _ := idText(elementID(el))
+		if b, _ := idText(d.id); a != b {
+			return false
+		}
+	}
+	if l, _, _ := tokenOf(el, gvalue.TLabel); hasLabel && l != d.label {
+		return false
+	}
+	for _, p := range d.props {
+		if ok, _ := testProperty(el, p.key, eqPredicate(p.val)); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *mergeArgs) mergeV(x *exec, t *trav) (iter, error) {
+	what, err := m.search(x, t)
+	if err != nil {
+		return nil, err
+	}
+	d, err := draftOf(what, graph.DefaultLabel)
+	if err != nil {
+		return nil, err
+	}
+	_, hasLabel := what.Get(gvalue.TLabel)
+	found, err := x.findVertices(d, hasLabel)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > 0 {
+		return &sliceIter{vs: found}, m.onMatch(x, t, found)
+	}
+	if d, _, err = m.merged(x, t, what); err != nil {
+		return nil, err
+	}
+	v, err := x.createVertex(d)
+	return &sliceIter{vs: []any{v}}, err
+}
+
+// findVertices looks the described vertices up: by id where it is given, else by its label and properties.
+func (x *exec) findVertices(d *draft, hasLabel bool) ([]any, error) {
+	var it iter
+	var err error
+	var pk value.Value
+	var preds []*access.Pred
+	for _, p := range d.props {
+		sv, e := toValue(p.val)
+		if e != nil {
+			return nil, e
+		}
+		if x.g.Mode == graph.KeyProperty && p.key == x.g.Key {
+			pk = sv
+			continue
+		}
+		args := []any{p.key, p.val}
+		a := compile.Fold([]gvalue.Instruction{{Op: "has", Args: args}}, (&compiler{x: x}).foldEnv(true))
+		preds = append(preds, a.Pred)
+	}
+	if hasLabel && d.label != graph.DefaultLabel {
+		preds = append(preds, graph.Labelled(d.label))
+	}
+	switch s, ok := idText(d.id); {
+	case d.hasID && ok && pk.IsDefined():
+		it, err = x.read(true, pk, value.StringOf(s))
+	case d.hasID:
+		it, err = x.byID(true, d.id)
+	default:
+		it, err = x.scan(&selection{vertices: true, pred: access.And(preds...)}, pk)
+	}
+	if it == nil || err != nil {
+		return nil, err
+	}
+	defer it.close()
+	var out []any
+	for {
+		v, ok, err := it.next(x)
+		if !ok || err != nil {
+			return out, err
+		}
+		if d.fits(v, hasLabel) {
+			if err := x.hold(v); err != nil {
+				return nil, err
+			}
+			out = append(out, v)
+		}
+	}
+}
+
+// onMatch sets the properties of option(onMatch, ..) on everything found.
+func (m *mergeArgs) onMatch(x *exec, t *trav, found []any) error {
+	if m.match == nil {
+		return nil
+	}
+	drafts := make([]*draft, len(found)) // all of them before the first is written: what can't be set is set nowhere
+	for i, el := range found {
+		at := t
+		if m.match.tr != nil { // the traversal sees the element that was found
+			at = t.split(x, el)
+		}
+		more, err := x.mapOf(m.match, at)
+		if err == nil {
+			err = m.validMatch(more)
+		}
+		if err != nil {
+			return err
+		}
+		d, err := draftOf(more, "")
+		if err != nil {
+			return err
+		}
+		if d.hasID {
+			return errf(Runtime, "option(onMatch) can set properties only")
+		}
+		m.withCardinality(d, more, gvalue.MergeMatch)
+		for _, p := range d.props {
+			v, err := toValue(p.val)
+			if err != nil {
+				return err
+			}
+			if x.g.Mode == graph.KeyProperty && p.key == x.g.Key && !graph.SameKey(v, keyOfElement(el)) {
+				return errf(Runtime, "The partition key property of an element can't be changed")
+			}
+		}
+		drafts[i] = d
+	}
+	for i, d := range drafts {
+		if len(d.props) == 0 {
+			continue
+		}
+		if err := x.setProperties(found[i], d.props); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keyOfElement is the partition key of a stored element.
+func keyOfElement(el any) value.Value {
+	switch e := el.(type) {
+	case *gvalue.Vertex:
+		if n := graph.VertexOf(e); n != nil {
+			return n.PK
+		}
+	case *gvalue.Edge:
+		if n := graph.EdgeOf(e); n != nil {
+			return n.PK
+		}
+	}
+	return value.Value{}
+}
+
+// mergeEnd finds a vertex that a merge map names under OUT or IN.
+func (m *mergeArgs) mergeEnd(x *exec, t *trav, what *gvalue.Map, dir gvalue.Direction) (*graph.Vertex, error) {
+	v, ok := what.Get(dir)
+	if mv, isMerge := v.(gvalue.Merge); isMerge {
+		o := m.outV
+		if mv == gvalue.MergeInV {
+			o = m.inV
+		}
+		if o == nil {
+			return nil, errf(Runtime, "option(%s) is missing", mv)
+		}
+		var err error
+		if v, ok, err = o.eval(x, t); err != nil {
+			return nil, err
+		}
+		if desc, isMap := v.(*gvalue.Map); isMap {
+			if err := (&mergeArgs{op: "mergeV"}).valid(desc); err != nil {
+				return nil, err
+			}
+			d, err := draftOf(desc, graph.DefaultLabel)
+			if err != nil {
+				return nil, err
+			}
+			_, hasLabel := desc.Get(gvalue.TLabel)
+			found, err := x.findVertices(d, hasLabel)
+			if err != nil {
+				return nil, err
+			}
+			if len(found) == 0 {
+				return nil, errf(Runtime, "option(%s) names no vertex that exists", mv)
+			}
+			v = found[0]
+		}
+	}
+	if !ok {
+		return nil, errf(Runtime, "The vertex of Direction.%s is missing", dir)
+	}
+	vx, isVertex := v.(*gvalue.Vertex)
+	if !isVertex {
+		vx = &gvalue.Vertex{ID: v}
+	}
+	n, err := x.node(vx)
+	if err == nil && n == nil {
+		err = errf(Runtime, "Vertex id could not be resolved from mergeE: %s", gvalue.Text(vx.ID))
+	}
+	return n, err
+}
+
+func (m *mergeArgs) mergeE(x *exec, t *trav) (iter, error) {
+	what, err := m.search(x, t)
+	if err != nil {
+		return nil, err
+	}
+	d, err := draftOf(what, "")
+	if err != nil {
+		return nil, err
+	}
+	_, hasOut := what.Get(gvalue.OUT)
+	_, hasIn := what.Get(gvalue.IN)
+	found, err := m.findEdges(x, t, what, d, hasOut, hasIn)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > 0 {
+		return &sliceIter{vs: found}, m.onMatch(x, t, found)
+	}
+	d, all, err := m.merged(x, t, what)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := all.Get(gvalue.OUT); !ok {
+		return nil, errf(Runtime, "Out Vertex not specified in onCreate - edge cannot be created")
+	}
+	if _, ok := all.Get(gvalue.IN); !ok {
+		return nil, errf(Runtime, "In Vertex not specified in onCreate - edge cannot be created")
+	}
+	out, err := m.mergeEnd(x, t, all, gvalue.OUT)
+	if err != nil {
+		return nil, err
+	}
+	in, err := m.mergeEnd(x, t, all, gvalue.IN)
+	if err != nil {
+		return nil, err
+	}
+	e, err := x.createEdge(d, out, in)
+	return &sliceIter{vs: []any{e}}, err
+}
+
+func (m *mergeArgs) findEdges(x *exec, t *trav, what *gvalue.Map, d *draft, hasOut, hasIn bool) ([]any, error) {
+	var out, in *graph.Vertex
+	var err error
+	if hasOut {
+		if out, err = m.mergeEnd(x, t, what, gvalue.OUT); err != nil {
+			return nil, err
+		}
+	}
+	if hasIn {
+		if in, err = m.mergeEnd(x, t, what, gvalue.IN); err != nil {
+			return nil, err
+		}
+	}
+	mk := func(b []byte) (any, error) { return x.g.NewEdge(copyOf(b)), nil }
+	var it iter
+	switch {
+	case out != nil:
+		it, err = x.adjacent(out, gvalue.OUT, nil, mk)
+	case in != nil:
+		it, err = x.adjacent(in, gvalue.IN, nil, mk)
+	case d.hasID:
+		it, err = x.byID(false, d.id)
+	default:
+		pred := graph.EdgesOnly()
+		if d.label != "" {
+			pred = access.And(graph.Labelled(d.label), pred)
+		}
+		it, err = x.scan(&selection{pred: pred}, value.Value{})
+	}
+	if it == nil || err != nil {
+		return nil, err
+	}
+	defer it.close()
+	var found []any
+	for {
+		v, ok, err := it.next(x)
+		if !ok || err != nil {
+			return found, err
+		}
+		n := graph.EdgeOf(v.(*gvalue.Edge))
+		if in != nil && !graph.LeadsTo(n.Doc, in) || !d.fits(v, d.label != "") {
+			continue
+		}
+		if err := x.hold(v); err != nil {
+			return nil, err
+		}
+		found = append(found, v)
+	}
+}

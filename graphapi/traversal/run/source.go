@@ -1,0 +1,265 @@
+package run
+
+import (
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/graph"
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/traversal/compile"
+)
+
+// source compiles V() or E() together with the filters right after it.
+func (c *compiler) source(tr *traversal, ins []gvalue.Instruction, first bool) (int, error) {
+	vertices := ins[0].Op == "V"
+	g := c.x.g
+	a := compile.Fold(ins[1:], c.foldEnv(vertices))
+	ids, given, err := c.idArgs(ins[0])
+	if err != nil {
+		return 0, err
+	}
+	sel := selection{vertices: vertices}
+	for _, f := range a.Filters {
+		t, err := c.elementTest(&inst{op: f.Op, args: f.Args})
+		if err != nil {
+			return 0, err
+		}
+		sel.tests = append(sel.tests, t)
+	}
+	sel.pred = a.Pred
+	if !vertices {
+		sel.pred = access.And(sel.pred, graph.EdgesOnly())
+	}
+	sel.limit = compile.Taken(ins[1+a.N:], c.atEnd())
+	sel.counted = !c.x.paths && c.probes == nil && len(a.Labels) == 0 && compile.OnlyCounted(ins[1+a.N:])
+	open := func(x *exec) (iter, error) {
+		switch {
+		case given:
+			return x.selected(&sel, withKeys(g, ids, a.PKs, a.HasPKs))
+		case a.HasIDs:
+			return x.selected(&sel, withKeys(g, a.IDs, a.PKs, a.HasPKs))
+		case a.HasPKs:
+			m := &multiIter{}
+			for _, pk := range a.PKs {
+				m.list = append(m.list, func() (iter, error) { return x.scan(&sel, pk) })
+			}
+			return m, nil
+		}
+		return x.scan(&sel, value.Value{})
+	}
+	tr.add(&flatStep{f: func(x *exec, _ *trav) (iter, error) { return open(x) }})
+	for _, l := range a.Labels {
+		if err := c.addLabels(tr, l); err != nil {
+			return 0, err
+		}
+	}
+	return 1 + a.N, nil
+}
+
+// foldEnv is what folding must know of the graph.
+func (c *compiler) foldEnv(vertices bool) compile.Env {
+	g := c.x.g
+	env := compile.Env{
+		Label:      graph.LabelPath,
+		Unlabelled: graph.DefaultLabel,
+		Paths:      graph.EdgePaths,
+		Value: func(v any) (value.Value, bool) {
+			switch v.(type) {
+			case string, bool, int32, int64, float64, int16, int8:
+			default:
+				return value.Value{}, false
+			}
+			sv, err := toValue(v)
+			return sv, err == nil
+		},
+	}
+	if vertices {
+		env.Paths = graph.VertexPaths
+	}
+	if g.Mode == graph.KeyProperty {
+		env.Key = g.Key
+	}
+	return env
+}
+
+// idArgs reads the arguments of V() and E(). One list is opened on a plain graph; on a partitioned one every list is
+// [partition key, id].
+func (c *compiler) idArgs(in gvalue.Instruction) (ids []any, given bool, err error) {
+	args := in.Args
+	if len(args) == 0 {
+		return nil, false, nil
+	}
+	g := c.x.g
+	if g.Mode != graph.KeyProperty {
+		if len(args) == 1 && isCollection(args[0]) {
+			args = listOf(args[0])
+		}
+		for _, a := range args {
+			if isCollection(a) {
+				return nil, false, errf(Runtime, "Expected an id that is convertible to a string, not a %s", typeName(a))
+			}
+		}
+		return args, true, nil
+	}
+	for _, a := range args {
+		l, ok := a.([]any)
+		if !ok {
+			ids = append(ids, a)
+			continue
+		}
+		if k, ok := g.composite(l); ok {
+			ids = append(ids, k)
+			continue
+		}
+		if len(args) > 1 {
+			return nil, false, errf(Runtime, "An id with its partition key is a list of two: [partition key, id]")
+		}
+		for _, e := range l { // V([v1, v2, ..]): elements, or pairs
+			if pair, isList := e.([]any); isList {
+				k, ok := g.composite(pair)
+				if !ok {
+					return nil, false, errf(Runtime, "An id with its partition key is a list of two: [partition key, id]")
+				}
+				e = k
+			}
+			ids = append(ids, e)
+		}
+	}
+	return ids, true, nil
+}
+
+// composite reads [partition key, id].
+func (g *Graph) composite(l []any) (keyed, bool) {
+	if len(l) != 2 {
+		return keyed{}, false
+	}
+	id, ok := l[1].(string)
+	if !ok {
+		return keyed{}, false
+	}
+	switch l[0].(type) {
+	case string, bool, int8, int16, int32, int64, float32, float64:
+	default:
+		return keyed{}, false
+	}
+	pk, err := toValue(l[0])
+	return keyed{pk, value.StringOf(id)}, err == nil
+}
+
+// withKeys joins ids with the partitions that a filter named.
+func withKeys(g *Graph, ids []any, pks []value.Value, has bool) []any {
+	if !has || g.Mode != graph.KeyProperty {
+		return ids
+	}
+	var out []any
+	for _, id := range ids {
+		s, ok := idText(id)
+		switch id.(type) {
+		case *gvalue.Vertex, *gvalue.Edge, *gvalue.VertexProperty, keyed:
+			ok = false
+		}
+		if !ok {
+			out = append(out, id)
+			continue
+		}
+		for _, pk := range pks {
+			out = append(out, keyed{pk, value.StringOf(s)})
+		}
+	}
+	return out
+}
+
+// atEnd is how many results of the traversal that is compiled are taken; 0: all, or its parent says it.
+func (c *compiler) atEnd() int {
+	if c.depth > 1 {
+		return 0
+	}
+	return c.want
+}
+
+// selection is what V() or E() with its filters lets pass.
+type selection struct {
+	vertices bool
+	pred     *access.Pred
+	tests    []func(x *exec, v any) (bool, error)
+	counted  bool // the elements themselves aren't looked at
+	limit    int  // how many are taken at most; 0: all
+}
+
+func (s *selection) holds(x *exec, v any) (bool, error) {
+	for _, t := range s.tests {
+		if ok, err := t(x, v); !ok || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// selected gives the elements of the ids that pass.
+func (x *exec) selected(s *selection, ids []any) (iter, error) {
+	it, err := x.byIDs(s.vertices, ids)
+	if it == nil || err != nil || len(s.tests) == 0 {
+		return it, err
+	}
+	return &filterIter{it: it, sel: s}, nil
+}
+
+// scan looks up all elements of one kind in a partition, or in all, that pass.
+func (x *exec) scan(s *selection, pk value.Value) (iter, error) {
+	mk := x.maker(s.vertices)
+	if s.counted {
+		mk = func([]byte) (any, error) { return true, nil }
+	}
+	return x.find(graph.Find{PK: pk, Pred: s.pred, Match: x.matcher(s), Limit: s.limit, Shown: !s.counted}, mk)
+}
+
+// matcher is the exact filter of a scan. The tests see an element over bytes that the look-up owns; only what passes is
+// copied.
+func (x *exec) matcher(s *selection) func(d []byte) (bool, error) {
+	if len(s.tests) == 0 {
+		return func(d []byte) (bool, error) { return graph.IsEdge(d) != s.vertices, nil }
+	}
+	var v graph.Vertex
+	var e graph.Edge
+	return func(d []byte) (bool, error) {
+		if graph.IsEdge(d) == s.vertices {
+			return false, nil
+		}
+		var el any
+		if s.vertices {
+			x.g.FillVertex(&v, d)
+			el = &v.Vertex
+		} else {
+			x.g.FillEdge(&e, d)
+			el = &e.Edge
+		}
+		ok, err := s.holds(x, el)
+		if ok || err != nil {
+			return ok, err
+		}
+		return false, x.seen(d)
+	}
+}
+
+// filterIter drops what doesn't pass.
+type filterIter struct {
+	it  iter
+	sel *selection
+}
+
+func (f *filterIter) next(x *exec) (any, bool, error) {
+	for {
+		v, ok, err := f.it.next(x)
+		if !ok || err != nil {
+			return nil, false, err
+		}
+		pass, err := f.sel.holds(x, v)
+		if err != nil {
+			return nil, false, err
+		}
+		if pass {
+			return v, true, nil
+		}
+	}
+}
+
+func (f *filterIter) close() { f.it.close() }

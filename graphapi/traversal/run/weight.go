@@ -1,0 +1,89 @@
+package run
+
+import (
+	"math"
+
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+)
+
+// Values built of values can share parts, so a few steps in a loop could make something small in memory that is
+// endless when written out or compared. Each new list, map and path is therefore weighed: its parts are counted as
+// often as they occur.
+const (
+	maxWeight = 4_000_000
+	maxText   = 16 << 20 // bytes of a computed string
+)
+
+// weigh refuses a value with too many parts.
+func weigh(v any) error {
+	budget := maxWeight
+	if !fits(v, &budget) {
+		return errf(Memory, "A value of the traversal exceeds the memory that one request may use")
+	}
+	return nil
+}
+
+func fits(v any, budget *int) bool {
+	switch c := v.(type) {
+	case []any:
+		*budget -= len(c)
+		for i := 0; i < len(c) && *budget >= 0; i++ {
+			fits(c[i], budget)
+		}
+	case *gvalue.Map:
+		*budget -= 2 * c.Len()
+		for _, e := range c.Entries() {
+			if *budget < 0 {
+				return false
+			}
+			fits(e.Key, budget)
+			fits(e.Value, budget)
+		}
+	case *gvalue.Set:
+		return fits(c.Items(), budget)
+	case *gvalue.Path:
+		return fits(c.Objects, budget)
+	case *mapEntry:
+		return fits(c.k, budget) && fits(c.v, budget)
+	case *gvalue.BulkSet:
+		for _, i := range c.Items() {
+			if *budget--; *budget < 0 {
+				return false
+			}
+			fits(i.Value, budget)
+		}
+	case string:
+		*budget -= len(c) >> 8
+	}
+	return *budget >= 0
+}
+
+// addBulk adds counts; ok is false when the sum is more than a Long holds.
+func addBulk(a, b int64) (sum int64, ok bool) {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64, false
+	}
+	return a + b, true
+}
+
+// addCount is addBulk of what is told to a client.
+func addCount(a, b int64) (int64, error) {
+	n, ok := addBulk(a, b)
+	if !ok {
+		return 0, errOverflow()
+	}
+	return n, nil
+}
+
+// errOverflow says, in the words of the language's own arithmetic, that a result is more than a Long holds.
+func errOverflow() error { return errf(Runtime, "long overflow") }
+
+// isMergeable reports whether equal traversers with such a value are worth finding: what an element or scalar costs to
+// compare is small, what a collection costs isn't.
+func isMergeable(v any) bool {
+	switch v.(type) {
+	case []any, *gvalue.Map, *gvalue.Set, *gvalue.Path, *gvalue.BulkSet, *gvalue.Tree, *mapEntry:
+		return false
+	}
+	return true
+}

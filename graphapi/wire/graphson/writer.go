@@ -1,0 +1,255 @@
+// Package graphson reads and writes GraphSON, the JSON form of Gremlin values: versions 2 and 3 with and without types, and
+// version 1 without types, which is also what the service answers under the name of version 2.
+//
+// A typed value is {"@type": tag, "@value": ..}. Source: Apache TinkerPop's IO documentation (graphson) and
+// docs/compat/gremlin.md.
+package graphson
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math/big"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
+)
+
+var (
+	errTooDeep = errors.New("the result is nested too deeply to be sent")
+	errTooMany = errors.New("a bag in the result has too many values to be sent")
+)
+
+// maxExpand bounds the values that a bag is written out as where the format has no counts.
+const maxExpand = 1 << 20
+
+// writer appends values. It keeps the first error; what it appended is then of no use.
+type writer struct {
+	b       []byte
+	version int
+	typed   bool
+	tokens  bool // elements without properties
+	depth   int
+	err     error
+}
+
+func (w *writer) raw(s string) { w.b = append(w.b, s...) }
+
+// open begins a typed value; close ends it. Without types both do nothing.
+func (w *writer) open(tag string) {
+	if w.typed {
+		w.raw(`{"@type":"`)
+		w.raw(tag)
+		w.raw(`","@value":`)
+	}
+}
+
+func (w *writer) close() {
+	if w.typed {
+		w.b = append(w.b, '}')
+	}
+}
+
+// open3 and close3 are for the types that only version 3 names.
+func (w *writer) open3(tag string) {
+	if w.version == 3 {
+		w.open(tag)
+	}
+}
+
+func (w *writer) close3() {
+	if w.version == 3 {
+		w.close()
+	}
+}
+
+// value appends any value.
+func (w *writer) value(v any) {
+	switch x := v.(type) {
+	case nil:
+		w.raw("null")
+	case string:
+		w.string(x)
+	case bool:
+		w.b = strconv.AppendBool(w.b, x)
+	case int32:
+		w.integer("g:Int32", int64(x))
+	case int64:
+		w.integer("g:Int64", x)
+	case float64:
+		w.float("g:Double", v, x-x == 0)
+	case float32:
+		w.float("g:Float", v, x-x == 0)
+	case int16:
+		w.integer("gx:Int16", int64(x))
+	case int8:
+		w.integer("gx:Byte", int64(x))
+	case *big.Int:
+		w.open("gx:BigInteger")
+		w.b = x.Append(w.b, 10)
+		w.close()
+	case *gvalue.BigDecimal:
+		w.open("gx:BigDecimal")
+		w.raw(x.String())
+		w.close()
+	case gvalue.UUID:
+		w.tagged("g:UUID", x.String())
+	case gvalue.Class:
+		w.tagged("g:Class", string(x))
+	case gvalue.Char:
+		w.tagged("gx:Char", string(rune(x)))
+	case []byte:
+		w.open("gx:ByteBuffer")
+		w.b = append(w.b, '"')
+		w.b = base64.StdEncoding.AppendEncode(w.b, x)
+		w.b = append(w.b, '"')
+		w.close()
+	case gvalue.Enum:
+		if w.typed {
+			w.open("g:" + x.EnumType())
+		}
+		w.string(x.EnumName())
+		w.close()
+	default:
+		w.nested(v)
+	}
+}
+
+func (w *writer) integer(tag string, n int64) {
+	w.open(tag)
+	w.b = strconv.AppendInt(w.b, n, 10)
+	w.close()
+}
+
+// float writes a number; what JSON has no number for becomes a string.
+func (w *writer) float(tag string, v any, finite bool) {
+	w.open(tag)
+	if !finite {
+		w.b = append(w.b, '"')
+	}
+	w.b = gvalue.AppendValueText(w.b, v)
+	if !finite {
+		w.b = append(w.b, '"')
+	}
+	w.close()
+}
+
+func (w *writer) tagged(tag, s string) {
+	w.open(tag)
+	w.string(s)
+	w.close()
+}
+
+const hexDigits = "0123456789abcdef"
+
+// string appends a JSON string. Bytes that aren't UTF-8 become U+FFFD.
+func (w *writer) string(s string) {
+	b := append(w.b, '"')
+	from := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf {
+			i++
+			continue
+		}
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && n == 1 {
+				b = append(append(b, s[from:i]...), `\ufffd`...)
+				from = i + 1
+			}
+			i += n
+			continue
+		}
+		b = append(b, s[from:i]...)
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		case '\r':
+			b = append(b, '\\', 'r')
+		case '\t':
+			b = append(b, '\\', 't')
+		default:
+			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+		i++
+		from = i
+	}
+	b = append(b, s[from:]...)
+	w.b = append(b, '"')
+}
+
+// nested appends the types that hold other values, and the rare scalars.
+func (w *writer) nested(v any) {
+	if w.depth++; w.depth > message.MaxDepth {
+		w.err = errTooDeep
+		w.raw("null")
+		return
+	}
+	if !w.element(v) && !w.collection(v) && !w.calendar(v) && !w.language(v) && w.err == nil {
+		w.err = fmt.Errorf("a value of type %T can't be sent in GraphSON", v)
+	}
+	w.depth--
+}
+
+// calendar appends dates and times: as text, and Date and Timestamp as milliseconds except in version 1.
+func (w *writer) calendar(v any) bool {
+	switch x := v.(type) {
+	case gvalue.Date:
+		if w.version > 1 {
+			w.integer("g:Date", int64(x))
+			return true
+		}
+	case gvalue.Timestamp:
+		if w.version > 1 {
+			w.integer("g:Timestamp", int64(x))
+			return true
+		}
+	}
+	s, ok := gvalue.TimeText(v)
+	if !ok {
+		return false
+	}
+	tag := ""
+	if w.typed {
+		tag = calendarTag(v)
+	}
+	w.tagged(tag, s)
+	return true
+}
+
+func calendarTag(v any) string {
+	switch v.(type) {
+	case gvalue.OffsetDateTime:
+		return "gx:OffsetDateTime"
+	case gvalue.ZonedDateTime:
+		return "gx:ZonedDateTime"
+	case gvalue.Instant:
+		return "gx:Instant"
+	case gvalue.Duration:
+		return "gx:Duration"
+	case gvalue.LocalDate:
+		return "gx:LocalDate"
+	case gvalue.LocalTime:
+		return "gx:LocalTime"
+	case gvalue.LocalDateTime:
+		return "gx:LocalDateTime"
+	case gvalue.MonthDay:
+		return "gx:MonthDay"
+	case gvalue.ZoneOffset:
+		return "gx:ZoneOffset"
+	case gvalue.OffsetTime:
+		return "gx:OffsetTime"
+	case gvalue.Period:
+		return "gx:Period"
+	case gvalue.Year:
+		return "gx:Year"
+	case gvalue.YearMonth:
+		return "gx:YearMonth"
+	}
+	return "gx:InetAddress"
+}
