@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/orrerydb/orrery/core/isotime"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -127,8 +128,8 @@ func extDate(_, v value.Value, n int) (value.Value, bool, bool) {
 	case value.Int32, value.Int64:
 		return value.DateOf(v.Int(), 0), true, true
 	case value.String:
-		ms, ticks, ok := value.ParseISO(v.Bytes())
-		return value.DateOf(ms, ticks), true, ok
+		t, ok := isotime.Parse(v.Bytes(), isotime.Full)
+		return value.DateOf(t.UnixMilli(), t.Ticks()), true, ok
 	}
 	return value.Value{}, true, false
 }

@@ -7,8 +7,9 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
-	"time"
 	"unicode/utf8"
+
+	"github.com/orrerydb/orrery/core/isotime"
 )
 
 // Style is a way to write a value as JSON text.
@@ -365,12 +366,12 @@ func appendDate(dst []byte, v Value, s Style) []byte {
 	iso := ms >= minISO && ms <= maxISO
 	switch {
 	case iso && s == PlainJSON:
-		return append(AppendISO(append(dst, '"'), ms, v.frac), '"')
+		return append(isotime.AppendMilli(append(dst, '"'), ms, v.frac), '"')
 	case iso && s == RelaxedJSON && ms >= 0 && ms%1000 == 0 && v.frac == 0: // this form leaves out a fraction of zero
-		dst = AppendISO(append(dst, `{"$date":"`...), ms, 0)
+		dst = isotime.AppendMilli(append(dst, `{"$date":"`...), ms, 0)
 		return append(dst[:len(dst)-len(".000Z")], `Z"}`...)
 	case iso && (v.frac != 0 || s == RelaxedJSON && ms >= 0):
-		return append(AppendISO(append(dst, `{"$date":"`...), ms, v.frac), `"}`...)
+		return append(isotime.AppendMilli(append(dst, `{"$date":"`...), ms, v.frac), `"}`...)
 	}
 	return append(strconv.AppendInt(append(dst, `{"$date":{"$numberLong":"`...), ms, 10), `"}}`...)
 }
@@ -380,56 +381,6 @@ const (
 	minISO = -62135596800000
 	maxISO = 253402300799999
 )
-
-// AppendISO appends a date (milliseconds since 1970 and 100 ns units) as ISO 8601 text in UTC: three digits of fraction, or
-// seven when ticks isn't 0. Years outside 1 to 9999 are the caller's to avoid.
-func AppendISO(dst []byte, ms int64, ticks uint16) []byte {
-	days, rest := ms/86400000, ms%86400000
-	if rest < 0 {
-		days, rest = days-1, rest+86400000
-	}
-	y, m, d := civil(days)
-	dst = appendDigits(dst, y, 4)
-	dst = appendDigits(append(dst, '-'), m, 2)
-	dst = appendDigits(append(dst, '-'), d, 2)
-	dst = appendDigits(append(dst, 'T'), int(rest/3600000), 2)
-	dst = appendDigits(append(dst, ':'), int(rest/60000%60), 2)
-	dst = appendDigits(append(dst, ':'), int(rest/1000%60), 2)
-	dst = appendDigits(append(dst, '.'), int(rest%1000), 3)
-	if ticks != 0 {
-		dst = appendDigits(dst, int(ticks), 4)
-	}
-	return append(dst, 'Z')
-}
-
-func appendDigits(dst []byte, n, width int) []byte {
-	for p := [...]int{1, 10, 100, 1000}[width-1]; p > 0; p /= 10 {
-		dst = append(dst, byte('0'+n/p%10))
-	}
-	return dst
-}
-
-// civil turns days since 1970-01-01 into a date of the Gregorian calendar. Years start in March here, so that the leap day is
-// the last day of a year; an era is 400 years.
-func civil(days int64) (y, m, d int) {
-	z := days + 719468
-	era := z / 146097
-	if z < 0 {
-		era = (z - 146096) / 146097
-	}
-	doe := z - era*146097
-	yoe := (doe - doe/1460 + doe/36524 - doe/146096) / 365
-	doy := doe - (365*yoe + yoe/4 - yoe/100)
-	mp := (5*doy + 2) / 153
-	d = int(doy - (153*mp+2)/5 + 1)
-	m = int(mp + 3)
-	y = int(yoe + era*400)
-	if m > 12 {
-		m -= 12
-		y++
-	}
-	return y, m, d
-}
 
 // AppendUUID appends 16 bytes as 8-4-4-4-12 lower-case hex digits.
 func AppendUUID(dst, b []byte) []byte {
@@ -490,18 +441,6 @@ func RegexOf(pattern, options string) Value {
 	b := make([]byte, 0, len(pattern)+len(options)+2)
 	b = append(append(b, pattern...), 0)
 	return Value{kind: Regex, b: append(append(b, options...), 0)}
-}
-
-// ParseISO reads ISO 8601 text (RFC 3339: date, T, time, an optional fraction, Z or an offset). Digits below 100 ns are cut.
-func ParseISO(s []byte) (ms int64, ticks uint16, ok bool) {
-	if len(s) > 64 {
-		return 0, 0, false
-	}
-	t, err := time.Parse(time.RFC3339Nano, string(s))
-	if err != nil {
-		return 0, 0, false
-	}
-	return t.UnixMilli(), uint16(t.Nanosecond() % 1e6 / 100), true
 }
 
 // ParseUUID reads 8-4-4-4-12 hex digits.

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 )
 
 func mustDec(t testing.TB, s string) Value {
@@ -245,26 +244,6 @@ func cutExp(s string) (mant, exp string, ok bool) {
 		}
 	}
 	return s, "", false
-}
-
-func TestISO(t *testing.T) {
-	for _, ms := range []int64{0, -1, 1, 951782400000, 951868799999, 1709164800000, -2203891200000, minISO, maxISO, 1e12, -1e12} {
-		want := time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
-		if got := string(AppendISO(nil, ms, 0)); got != want {
-			t.Errorf("%d is %s, want %s", ms, got, want)
-		}
-		for _, ticks := range []uint16{0, 1, 9999} {
-			gotMS, gotTicks, ok := ParseISO(AppendISO(nil, ms, ticks))
-			if !ok || gotMS != ms || gotTicks != ticks {
-				t.Errorf("%d and %d ticks come back as %d and %d", ms, ticks, gotMS, gotTicks)
-			}
-		}
-	}
-	for day := int64(-800000); day < 2900000; day += 97 { // the calendar, over all centuries
-		if got, want := string(AppendISO(nil, day*86400000, 0)), time.UnixMilli(day*86400000).UTC().Format("2006-01-02T15:04:05.000Z"); len(want) == 24 && day*86400000 >= minISO && got != want {
-			t.Fatalf("day %d is %s, want %s", day, got, want)
-		}
-	}
 }
 
 func TestUUIDText(t *testing.T) {

@@ -20,7 +20,7 @@ const module = "github.com/orrerydb/orrery/"
 // rooms in the order of the table: a room imports only rooms above it, and itself. A room holds the packages below its
 // folder too, except where a deeper one is named.
 var rooms = []string{
-	"core/invariants", "core/status", "core/work", "core/budget", "core/clock", "core/ru", "core/value", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
+	"core/invariants", "core/status", "core/work", "core/budget", "core/clock", "core/ru", "core/json", "core/isotime", "core/value", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
 	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/catalog", "core/index", "core/store",
 	"core/feed", "core/jobs", "core/access", "core/exec", "core",
 	"sqlapi", "tableapi", "graphapi", "mongoapi", "cmd",
@@ -34,8 +34,10 @@ var only = map[string][]string{
 	"core/budget":      {"core/status"},
 	"core/clock":       {},
 	"core/ru":          {},
-	"core/value":       {"core/invariants", "core/status"},
-	"core/doc":         {"core/invariants", "core/status", "core/value"},
+	"core/json":        {"core/status"},
+	"core/isotime":     {},
+	"core/value":       {"core/invariants", "core/status", "core/json", "core/isotime"},
+	"core/doc":         {"core/invariants", "core/status", "core/json", "core/isotime", "core/value"},
 	"core/geo":         {"core/invariants", "core/status", "core/value"},
 	"core/epk":         {"core/invariants", "core/status", "core/value", "core/doc"},
 	"core/keys":        {"core/invariants", "core/status", "core/value", "core/epk"},
@@ -47,7 +49,7 @@ var only = map[string][]string{
 }
 
 // forAPIs is what a front door may import: the facade and the vocabulary, never the store below it, never another API.
-var forAPIs = []string{"core", "core/doc", "core/value", "core/geo", "core/access", "core/exec", "core/feed", "core/status", "core/clock",
+var forAPIs = []string{"core", "core/json", "core/isotime", "core/doc", "core/value", "core/geo", "core/access", "core/exec", "core/feed", "core/status", "core/clock",
 	"core/ru", "core/invariants", "core/budget"}
 
 // engines may be named by cmd, each other's tests and nobody else.

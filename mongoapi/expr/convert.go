@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/orrerydb/orrery/core/isotime"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -248,7 +249,7 @@ func toText(v value.Value) (string, error) {
 	case value.ObjectID:
 		return hex.EncodeToString(v.Bytes()), nil
 	case value.Date:
-		return time.UnixMilli(v.DateMS()).UTC().Format("2006-01-02T15:04:05.000Z"), nil
+		return string(isotime.AppendMilli(nil, v.DateMS(), 0)), nil
 	case value.Timestamp:
 		return time.Unix(int64(v.Raw64()>>32), 0).UTC().Format("Jan _2 15:04:05") + ":" + strconv.Itoa(int(uint32(v.Raw64()))), nil
 	case value.UUID:
