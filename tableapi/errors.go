@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core/isotime"
+	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
-	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/internal/rest"
 	"github.com/orrerydb/orrery/tableapi/batch"
 	"github.com/orrerydb/orrery/tableapi/edm"
@@ -201,7 +201,7 @@ func (c *call) appendError(dst []byte, e *apiError) []byte {
 	msg = isotime.AppendTicks(msg, c.s.o.Clock.Now())
 	dst = append(append(dst, `{"odata.error":{"code":"`...), e.Code...)
 	dst = append(dst, `","message":{"lang":"en-US","value":`...)
-	return append(value.AppendQuoted(dst, msg), "}}}"...)
+	return append(json.AppendText(dst, msg), "}}}"...)
 }
 
 func (c *call) appendXMLError(dst []byte, e *apiError) []byte {

@@ -1,6 +1,7 @@
 package doc
 
 import (
+	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -44,7 +45,7 @@ func AppendFields(dst []byte, d Doc, names Names, s value.Style) []byte {
 				dst = append(dst, ',')
 			}
 			comma = true
-			dst = value.AppendName(dst, name)
+			dst = json.AppendName(dst, name)
 			if t != 0x02 && names != Stored && string(r[1:k]) == "_id" {
 				dst = appendIdentity(dst, t, r[k+1:k+1+n])
 			} else {
@@ -59,7 +60,7 @@ func AppendFields(dst []byte, d Doc, names Names, s value.Style) []byte {
 // appendIdentity writes an `_id` that is no string.
 func appendIdentity(dst []byte, t byte, raw []byte) []byte {
 	var buf [64]byte
-	return value.AppendQuoted(dst, value.AppendRaw(buf[:0], t, raw, value.CanonicalJSON))
+	return json.AppendText(dst, value.AppendRaw(buf[:0], t, raw, value.CanonicalJSON))
 }
 
 // AppendExtJSON appends v as MongoDB Extended JSON v2: relaxed, or canonical, from which FromExtJSON makes the same bytes again.

@@ -5,11 +5,10 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math"
-	"math/bits"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/orrerydb/orrery/core/isotime"
+	"github.com/orrerydb/orrery/core/json"
 )
 
 // Style is a way to write a value as JSON text.
@@ -40,7 +39,7 @@ func AppendText(dst []byte, v Value, s Style) []byte {
 	case Int32, Int64, Double, Decimal:
 		return appendNumberStyle(dst, v, s)
 	case String:
-		return AppendQuoted(dst, v.b)
+		return json.AppendText(dst, v.b)
 	case Array:
 		return appendContainer(dst, v.b, true, s)
 	case Object:
@@ -53,7 +52,7 @@ func AppendText(dst []byte, v Value, s Style) []byte {
 func AppendRaw(dst []byte, t byte, raw []byte, s Style) []byte {
 	switch t { // the kinds that JSON has, without a Value in between
 	case 0x02:
-		return AppendQuoted(dst, raw[4:len(raw)-1])
+		return json.AppendText(dst, raw[4:len(raw)-1])
 	case 0x10:
 		if s <= RelaxedJSON {
 			return strconv.AppendInt(dst, int64(int32(binary.LittleEndian.Uint32(raw))), 10)
@@ -103,7 +102,7 @@ func appendContainer(dst, b []byte, array bool, s Style) []byte {
 			}
 			comma = true
 			if !array {
-				dst = AppendName(dst, r[1:k])
+				dst = json.AppendName(dst, r[1:k])
 			}
 			dst = AppendRaw(dst, t, r[k+1:k+1+n], s)
 			r = r[k+1+n:]
@@ -113,97 +112,6 @@ func appendContainer(dst, b []byte, array bool, s Style) []byte {
 }
 
 const hexDigits = "0123456789abcdef"
-
-// AppendQuoted appends text as a JSON string. Bytes that aren't UTF-8 become U+FFFD.
-func AppendQuoted(dst, text []byte) []byte {
-	dst = append(dst, '"')
-	from := 0
-	for i := 0; ; {
-		i = escapeAt(text, i)
-		if i >= len(text) {
-			break
-		}
-		c := text[i]
-		if c >= utf8.RuneSelf {
-			end := i + 1
-			for end < len(text) && text[end] >= utf8.RuneSelf {
-				end++
-			}
-			if utf8.Valid(text[i:end]) {
-				i = end
-				continue
-			}
-			r, n := utf8.DecodeRune(text[i:])
-			if r == utf8.RuneError && n == 1 {
-				dst = append(dst, text[from:i]...)
-				dst = append(dst, "\uFFFD"...)
-				from = i + 1
-			}
-			i += n
-			continue
-		}
-		dst = append(dst, text[from:i]...)
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		case '\b':
-			dst = append(dst, '\\', 'b')
-		case '\f':
-			dst = append(dst, '\\', 'f')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		}
-		i++
-		from = i
-	}
-	dst = append(dst, text[from:]...)
-	return append(dst, '"')
-}
-
-// escapeAt returns the first index from i on whose byte is a control, a quote, a backslash or not ASCII; len(b) when there is
-// none. Eight bytes at a time: each term has the top bit of the bytes that it found. A borrow makes false hits only above a true
-// one, and the lowest counts.
-func escapeAt(b []byte, i int) int {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
-	for ; i+8 <= len(b); i += 8 {
-		x := binary.LittleEndian.Uint64(b[i:])
-		quote, back := x^(ones*'"'), x^(ones*'\\')
-		if hit := (x | (x - ones*0x20) | (quote - ones) | (back - ones)) & tops; hit != 0 {
-			return i + bits.TrailingZeros64(hit)>>3
-		}
-	}
-	for ; i < len(b); i++ {
-		if needsEscape[b[i]] {
-			return i
-		}
-	}
-	return i
-}
-
-// needsEscape is what escapeAt looks for.
-var needsEscape = func() (t [256]bool) {
-	for c := range t {
-		t[c] = c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf
-	}
-	return t
-}()
-
-// AppendName appends a field name, a JSON string, and the colon behind it.
-func AppendName(dst, name []byte) []byte {
-	for _, c := range name {
-		if needsEscape[c] {
-			return append(AppendQuoted(dst, name), ':')
-		}
-	}
-	dst = append(append(dst, '"'), name...)
-	return append(dst, '"', ':')
-}
 
 // AppendNumber appends a number as JSON text that keeps its kind: integers plain, doubles always with a fraction or an exponent
 // (1.0, 1e+21, -0.0), NaN and the infinities as strings, decimals as Extended JSON.
@@ -305,9 +213,9 @@ func appendExtended(dst []byte, v Value, s Style) []byte {
 	switch v.kind {
 	case Symbol:
 		if s == CanonicalJSON || s == RelaxedJSON {
-			return append(AppendQuoted(append(dst, `{"$symbol":`...), v.b), '}')
+			return append(json.AppendText(append(dst, `{"$symbol":`...), v.b), '}')
 		}
-		return AppendQuoted(dst, v.b)
+		return json.AppendText(dst, v.b)
 	case Binary:
 		if s == PlainJSON {
 			return append(base64.StdEncoding.AppendEncode(append(dst, '"'), v.binaryData()), '"')
@@ -327,17 +235,17 @@ func appendExtended(dst []byte, v Value, s Style) []byte {
 		return append(strconv.AppendUint(append(dst, `,"i":`...), v.n&math.MaxUint32, 10), `}}`...)
 	case Regex:
 		pattern, options := v.RegexParts()
-		dst = AppendQuoted(append(dst, `{"$regularExpression":{"pattern":`...), pattern)
-		return append(AppendQuoted(append(dst, `,"options":`...), options), `}}`...)
+		dst = json.AppendText(append(dst, `{"$regularExpression":{"pattern":`...), pattern)
+		return append(json.AppendText(append(dst, `,"options":`...), options), `}}`...)
 	case DBPointer:
 		ns, id := v.DBPointerParts()
-		dst = AppendQuoted(append(dst, `{"$dbPointer":{"$ref":`...), ns)
+		dst = json.AppendText(append(dst, `{"$dbPointer":{"$ref":`...), ns)
 		return append(hex.AppendEncode(append(dst, `,"$id":{"$oid":"`...), id), `"}}}`...)
 	case Code:
-		return append(AppendQuoted(append(dst, `{"$code":`...), v.b), '}')
+		return append(json.AppendText(append(dst, `{"$code":`...), v.b), '}')
 	case CodeScope:
 		code, scope := v.CodeScopeParts()
-		dst = AppendQuoted(append(dst, `{"$code":`...), code)
+		dst = json.AppendText(append(dst, `{"$code":`...), code)
 		return append(appendContainer(append(dst, `,"$scope":`...), scope, false, s), '}')
 	case MinKey:
 		return append(dst, `{"$minKey":1}`...)

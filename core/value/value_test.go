@@ -3,7 +3,6 @@ package value
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"math"
 	"math/big"
 	"slices"
@@ -256,19 +255,6 @@ func TestUUIDText(t *testing.T) {
 		if _, ok := ParseUUID([]byte(bad)); ok {
 			t.Errorf("%s is accepted", bad)
 		}
-	}
-}
-
-func TestQuoted(t *testing.T) {
-	for _, s := range []string{"", "plain", "eight by", "a\"b", `back\slash`, "tab\tnew\nline", "\x00\x1f\x7f", "é", "日本語テキスト", "😀 mixed \" é", "12345678\"", "1234567é"} {
-		got := AppendQuoted([]byte("x"), []byte(s))[1:]
-		var back string
-		if err := json.Unmarshal(got, &back); err != nil || back != s {
-			t.Errorf("%q is written as %s (%v)", s, got, err)
-		}
-	}
-	if got := string(AppendQuoted(nil, []byte("a\xffb\xe3\x81é"))); got != "\"a\uFFFDb\uFFFD\uFFFDé\"" {
-		t.Errorf("bytes that aren't UTF-8: %s", got)
 	}
 }
 
