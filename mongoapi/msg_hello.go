@@ -1,8 +1,8 @@
 package mongoapi
 
 import (
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
@@ -17,34 +17,34 @@ func hello(r *request, dst []byte) ([]byte, error) {
 		addr = r.c.nc.LocalAddr().String()
 	}
 	if r.name == "hello" {
-		dst = bw.Bool(dst, "isWritablePrimary", true)
+		dst = bson.Bool(dst, "isWritablePrimary", true)
 	} else {
-		dst = bw.Bool(dst, "ismaster", true)
+		dst = bson.Bool(dst, "ismaster", true)
 	}
-	dst = bw.Bool(dst, "helloOk", true)
-	dst = bw.String(dst, "setName", setName)
-	dst = bw.Int32(dst, "setVersion", 1)
-	dst = bw.Bool(dst, "secondary", false)
-	dst = bw.Strings(dst, "hosts", addr)
-	dst = bw.String(dst, "primary", addr)
-	dst = bw.String(dst, "me", addr)
-	dst = bw.Int32(dst, "maxBsonObjectSize", wire.MaxDocument)
-	dst = bw.Int32(dst, "maxMessageSizeBytes", wire.MaxMessage)
-	dst = bw.Int32(dst, "maxWriteBatchSize", wire.MaxWriteBatch)
-	dst = bw.Date(dst, "localTime", r.s.clk.Now().UnixMilli())
-	dst = bw.Int32(dst, "logicalSessionTimeoutMinutes", sessionMinutes)
-	dst = bw.Int32(dst, "connectionId", r.c.id)
-	dst = bw.Int32(dst, "minWireVersion", 0)
-	dst = bw.Int32(dst, "maxWireVersion", MaxWire)
-	dst = bw.Bool(dst, "readOnly", false)
+	dst = bson.Bool(dst, "helloOk", true)
+	dst = bson.String(dst, "setName", setName)
+	dst = bson.Int32(dst, "setVersion", 1)
+	dst = bson.Bool(dst, "secondary", false)
+	dst = bson.Strings(dst, "hosts", addr)
+	dst = bson.String(dst, "primary", addr)
+	dst = bson.String(dst, "me", addr)
+	dst = bson.Int32(dst, "maxBsonObjectSize", wire.MaxDocument)
+	dst = bson.Int32(dst, "maxMessageSizeBytes", wire.MaxMessage)
+	dst = bson.Int32(dst, "maxWriteBatchSize", wire.MaxWriteBatch)
+	dst = bson.Date(dst, "localTime", r.s.clk.Now().UnixMilli())
+	dst = bson.Int32(dst, "logicalSessionTimeoutMinutes", sessionMinutes)
+	dst = bson.Int32(dst, "connectionId", r.c.id)
+	dst = bson.Int32(dst, "minWireVersion", 0)
+	dst = bson.Int32(dst, "maxWireVersion", MaxWire)
+	dst = bson.Bool(dst, "readOnly", false)
 	if u := r.body.Get("saslSupportedMechs"); u.Kind() == value.String {
-		dst = bw.Strings(dst, "saslSupportedMechs", "SCRAM-SHA-256", "SCRAM-SHA-1")
+		dst = bson.Strings(dst, "saslSupportedMechs", "SCRAM-SHA-256", "SCRAM-SHA-1")
 	}
 	if a := r.body.Get("speculativeAuthenticate"); a.Kind() == value.Object && a.Get("saslStart").IsDefined() {
 		n := len(dst)
-		at, b := bw.BeginObject(dst, "speculativeAuthenticate")
+		at, b := bson.BeginObject(dst, "speculativeAuthenticate")
 		if b, err := r.saslStart(b, a); err == nil {
-			return bw.End(b, at), nil
+			return bson.End(b, at), nil
 		}
 		r.c.sasl = nil
 		dst = dst[:n]
@@ -53,19 +53,19 @@ func hello(r *request, dst []byte) ([]byte, error) {
 }
 
 func buildInfo(_ *request, dst []byte) ([]byte, error) {
-	dst = bw.String(dst, "version", Version)
-	dst = bw.String(dst, "gitVersion", "unknown")
-	dst = bw.Value(dst, "modules", bw.ArrayValue(nil))
-	dst = bw.String(dst, "allocator", "go")
-	dst = bw.String(dst, "javascriptEngine", "none")
-	dst = bw.String(dst, "sysInfo", "deprecated")
-	dst = bw.Value(dst, "versionArray", bw.ArrayValue([]value.Value{value.Int32Of(7), value.Int32Of(0), value.Int32Of(0), value.Int32Of(0)}))
-	dst = bw.Int32(dst, "bits", 64)
-	dst = bw.Bool(dst, "debug", false)
-	dst = bw.Int32(dst, "maxBsonObjectSize", wire.MaxDocument)
-	return bw.Strings(dst, "storageEngines", "orrery"), nil
+	dst = bson.String(dst, "version", Version)
+	dst = bson.String(dst, "gitVersion", "unknown")
+	dst = bson.Value(dst, "modules", bson.ArrayValue(nil))
+	dst = bson.String(dst, "allocator", "go")
+	dst = bson.String(dst, "javascriptEngine", "none")
+	dst = bson.String(dst, "sysInfo", "deprecated")
+	dst = bson.Value(dst, "versionArray", bson.ArrayValue([]value.Value{value.Int32Of(7), value.Int32Of(0), value.Int32Of(0), value.Int32Of(0)}))
+	dst = bson.Int32(dst, "bits", 64)
+	dst = bson.Bool(dst, "debug", false)
+	dst = bson.Int32(dst, "maxBsonObjectSize", wire.MaxDocument)
+	return bson.Strings(dst, "storageEngines", "orrery"), nil
 }
 
 func whatsMyURI(r *request, dst []byte) ([]byte, error) {
-	return bw.String(dst, "you", r.c.nc.RemoteAddr().String()), nil
+	return bson.String(dst, "you", r.c.nc.RemoteAddr().String()), nil
 }

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -167,16 +167,16 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 
 // call runs a handler and closes its reply.
 func (r *request) call(dst []byte, def command) ([]byte, error) {
-	at, dst := bw.Begin(dst)
+	at, dst := bson.Begin(dst)
 	dst, err := def.fn(r, dst)
 	if err != nil {
 		return dst, err
 	}
 	dst = appendUnmet(dst, r.unmet)
 	if !r.saidOK {
-		dst = bw.Double(dst, "ok", 1)
+		dst = bson.Double(dst, "ok", 1)
 	}
-	return bw.End(dst, at), nil
+	return bson.End(dst, at), nil
 }
 
 // announce tells those who list commands of this one.
@@ -325,7 +325,7 @@ func (r *request) scope(cmd value.Value) (*expr.Scope, error) {
 		if err != nil {
 			return nil, err
 		}
-		v, err := x(e.With(value.ObjectOf(bw.Empty)))
+		v, err := x(e.With(value.ObjectOf(bson.Empty)))
 		if err != nil {
 			return nil, err
 		}
@@ -379,7 +379,7 @@ func (r *request) docs(name string) ([]value.Value, error) {
 	if !v.IsDefined() {
 		return nil, merr.New(merr.MissingField, "BSON field '%s.%s' is missing but a required field", r.name, name)
 	}
-	out := bw.Elements(v)
+	out := bson.Elements(v)
 	return out, checkBatch(name, len(out))
 }
 
@@ -396,20 +396,20 @@ func (r *request) appendError(dst []byte, err error) []byte {
 	if e.Code == merr.InternalError && !r.logged {
 		r.s.log.Error("mongo command failed", "command", r.operation(), "error", err, "cause", errors.Unwrap(err))
 	}
-	at, dst := bw.Begin(dst)
-	dst = bw.Double(dst, "ok", 0)
-	dst = bw.String(dst, "errmsg", e.Msg)
-	dst = bw.Int32(dst, "code", e.Code)
-	dst = bw.String(dst, "codeName", e.CodeName())
+	at, dst := bson.Begin(dst)
+	dst = bson.Double(dst, "ok", 0)
+	dst = bson.String(dst, "errmsg", e.Msg)
+	dst = bson.Int32(dst, "code", e.Code)
+	dst = bson.String(dst, "codeName", e.CodeName())
 	dst = append(dst, e.Extra...)
 	labels := e.Labels
 	if r.txn >= 0 && !r.inTxn && retryable(e.Code) {
 		labels = append(labels, "RetryableWriteError")
 	}
 	if len(labels) > 0 {
-		dst = bw.Strings(dst, "errorLabels", labels...)
+		dst = bson.Strings(dst, "errorLabels", labels...)
 	}
-	return bw.End(dst, at)
+	return bson.End(dst, at)
 }
 
 // retryable reports whether a driver may send a retryable write again after this error.

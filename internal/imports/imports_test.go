@@ -20,7 +20,7 @@ const module = "github.com/orrerydb/orrery/"
 // rooms in the order of the table: a room imports only rooms above it, and itself. A room holds the packages below its
 // folder too, except where a deeper one is named.
 var rooms = []string{
-	"core/invariants", "core/status", "core/work", "core/budget", "core/clock", "core/ru", "core/json", "core/isotime", "core/value", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
+	"core/invariants", "core/status", "core/work", "core/budget", "core/clock", "core/ru", "core/json", "core/isotime", "core/value", "core/bson", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
 	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/catalog", "core/index", "core/store",
 	"core/feed", "core/jobs", "core/access", "core/exec", "core",
 	"sqlapi", "tableapi", "graphapi", "mongoapi", "cmd",
@@ -36,6 +36,7 @@ var only = map[string][]string{
 	"core/ru":          {},
 	"core/json":        {"core/status"},
 	"core/isotime":     {},
+	"core/bson":        {"core/value"},
 	"core/value":       {"core/invariants", "core/status", "core/json", "core/isotime"},
 	"core/doc":         {"core/invariants", "core/status", "core/json", "core/isotime", "core/value"},
 	"core/geo":         {"core/invariants", "core/status", "core/value"},
@@ -49,7 +50,7 @@ var only = map[string][]string{
 }
 
 // forAPIs is what a front door may import: the facade and the vocabulary, never the store below it, never another API.
-var forAPIs = []string{"core", "core/json", "core/isotime", "core/doc", "core/value", "core/geo", "core/access", "core/exec", "core/feed", "core/status", "core/clock",
+var forAPIs = []string{"core", "core/bson", "core/json", "core/isotime", "core/doc", "core/value", "core/geo", "core/access", "core/exec", "core/feed", "core/status", "core/clock",
 	"core/ru", "core/invariants", "core/budget"}
 
 // engines may be named by cmd, each other's tests and nobody else.

@@ -1,8 +1,8 @@
 package expr
 
 import (
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -20,7 +20,7 @@ var setOps = map[string]operator{
 				out = append(out, v)
 			}
 		}
-		return bw.ArrayValue(out), nil
+		return bson.ArrayValue(out), nil
 	}),
 	"$setEquals": {min: 2, max: -1, fn: func(_ *Env, a []value.Value) (value.Value, error) {
 		var first *Set
@@ -62,7 +62,7 @@ var setOps = map[string]operator{
 		if acc == nil {
 			acc = NewSet()
 		}
-		return bw.ArrayValue(acc.vals), nil
+		return bson.ArrayValue(acc.vals), nil
 	}),
 	"$setIsSubset": fixed(2, func(_ *Env, a []value.Value) (value.Value, error) {
 		for _, v := range a {
@@ -91,7 +91,7 @@ var setOps = map[string]operator{
 				s.Add(it.Value())
 			}
 		}
-		return bw.ArrayValue(s.vals), nil
+		return bson.ArrayValue(s.vals), nil
 	}),
 }
 

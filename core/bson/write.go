@@ -1,6 +1,6 @@
-// Package bw writes BSON by appending: every function takes the bytes so far and returns them longer. Nothing is buffered or
+// Package bson writes BSON by appending: every function takes the bytes so far and returns them longer. Nothing is buffered or
 // reflected, so a reply is made in one pass into one slice.
-package bw
+package bson
 
 import (
 	"encoding/binary"
