@@ -98,9 +98,9 @@ func (r *request) saslStart(dst []byte, args value.Value) ([]byte, error) {
 }
 
 func appendSASL(dst []byte, payload string, done bool) []byte {
-	dst = bson.Int32(dst, "conversationId", 1)
-	dst = bson.Bool(dst, "done", done)
-	return bson.Binary(dst, "payload", []byte(payload))
+	dst = bson.AppendInt32(dst, "conversationId", 1)
+	dst = bson.AppendBool(dst, "done", done)
+	return bson.AppendBinary(dst, "payload", []byte(payload))
 }
 
 func saslContinue(r *request, dst []byte) ([]byte, error) {

@@ -164,7 +164,7 @@ func (r *request) newDocument(k *coll, d value.Value) (value.Value, error) {
 			id = r.s.ids.next()
 		}
 		at, b := bson.Begin(make([]byte, 0, len(d.Bytes())+24))
-		b = bson.Value(b, "_id", id)
+		b = value.AppendElement(b, "_id", id)
 		for it := d.Iter(); it.Next(); {
 			if string(it.Key()) != "_id" {
 				b = append(b, it.Element()...)
@@ -243,9 +243,9 @@ func (k *coll) checkShardKey(old, now value.Value) error {
 func (k *coll) duplicateKey(id value.Value) *merr.Error {
 	e := merr.New(merr.DuplicateKey, "E11000 duplicate key error collection: %s index: _id_ dup key: { _id: %s }", k.namespace(), update.Show(id))
 	at, b := bson.BeginObject(nil, "keyPattern")
-	b = bson.End(bson.Int32(b, "_id", 1), at)
+	b = bson.End(bson.AppendInt32(b, "_id", 1), at)
 	at, b = bson.BeginObject(b, "keyValue")
-	e.Extra = bson.End(bson.Value(b, "_id", id), at)
+	e.Extra = bson.End(value.AppendElement(b, "_id", id), at)
 	return e
 }
 

@@ -118,8 +118,8 @@ func appendUnmet(dst []byte, e *merr.Error) []byte {
 		return dst
 	}
 	at, dst := bson.BeginObject(dst, "writeConcernError")
-	dst = bson.Int32(dst, "code", e.Code)
-	dst = bson.String(dst, "codeName", e.CodeName())
-	dst = bson.String(dst, "errmsg", e.Msg)
+	dst = bson.AppendInt32(dst, "code", e.Code)
+	dst = bson.AppendString(dst, "codeName", e.CodeName())
+	dst = bson.AppendString(dst, "errmsg", e.Msg)
 	return bson.End(dst, at)
 }

@@ -380,8 +380,8 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 		r.keep(c)
 		kept = true
 	}
-	dst = bson.Int64(dst, "id", c.id)
-	dst = bson.String(dst, "ns", c.ns)
+	dst = bson.AppendInt64(dst, "id", c.id)
+	dst = bson.AppendString(dst, "ns", c.ns)
 	return bson.End(dst, at), nil
 }
 
@@ -473,8 +473,8 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 		id = 0
 	}
 	dst = bson.End(dst, ba)
-	dst = bson.Int64(dst, "id", id)
-	dst = bson.String(dst, "ns", c.ns)
+	dst = bson.AppendInt64(dst, "id", id)
+	dst = bson.AppendString(dst, "ns", c.ns)
 	return bson.End(dst, at), nil
 }
 
@@ -496,7 +496,7 @@ func killCursors(r *request, dst []byte) ([]byte, error) {
 	var killed, missing []value.Value
 	cs := r.s.cursors
 	cs.mu.Lock()
-	for _, v := range bson.Elements(list) {
+	for _, v := range value.Elements(list) {
 		c := cs.m[v.Int()]
 		if c == nil || c.user != r.c.user || c.ns != r.db+"."+name {
 			missing = append(missing, v)
@@ -506,10 +506,10 @@ func killCursors(r *request, dst []byte) ([]byte, error) {
 		killed = append(killed, v)
 	}
 	cs.mu.Unlock()
-	dst = bson.Value(dst, "cursorsKilled", bson.ArrayValue(killed))
-	dst = bson.Value(dst, "cursorsNotFound", bson.ArrayValue(missing))
-	dst = bson.Value(dst, "cursorsAlive", bson.ArrayValue(nil))
-	return bson.Value(dst, "cursorsUnknown", bson.ArrayValue(nil)), nil
+	dst = value.AppendElement(dst, "cursorsKilled", value.MakeArray(killed))
+	dst = value.AppendElement(dst, "cursorsNotFound", value.MakeArray(missing))
+	dst = value.AppendElement(dst, "cursorsAlive", value.MakeArray(nil))
+	return value.AppendElement(dst, "cursorsUnknown", value.MakeArray(nil)), nil
 }
 
 // list appends the reply of a cursor whose documents are at hand.

@@ -33,18 +33,18 @@ func (s *Server) operations() []value.Value {
 			continue
 		}
 		at, b := bson.Begin(nil)
-		b = bson.String(b, "type", "op")
-		b = bson.String(b, "host", c.nc.LocalAddr().String())
-		b = bson.Int32(b, "connectionId", c.id)
-		b = bson.String(b, "client", c.nc.RemoteAddr().String())
-		b = bson.Bool(b, "active", true)
-		b = bson.Int64(b, "opid", c.opID(op.seq))
-		b = bson.String(b, "op", "command")
-		b = bson.String(b, "ns", op.ns)
-		b = bson.Int64(b, "secs_running", int64(now.Sub(op.since).Seconds()))
-		b = bson.Int64(b, "microsecs_running", now.Sub(op.since).Microseconds())
+		b = bson.AppendString(b, "type", "op")
+		b = bson.AppendString(b, "host", c.nc.LocalAddr().String())
+		b = bson.AppendInt32(b, "connectionId", c.id)
+		b = bson.AppendString(b, "client", c.nc.RemoteAddr().String())
+		b = bson.AppendBool(b, "active", true)
+		b = bson.AppendInt64(b, "opid", c.opID(op.seq))
+		b = bson.AppendString(b, "op", "command")
+		b = bson.AppendString(b, "ns", op.ns)
+		b = bson.AppendInt64(b, "secs_running", int64(now.Sub(op.since).Seconds()))
+		b = bson.AppendInt64(b, "microsecs_running", now.Sub(op.since).Microseconds())
 		ca, b := bson.BeginObject(b, "command")
-		b = bson.End(bson.String(b, op.name, op.ns), ca)
+		b = bson.End(bson.AppendString(b, op.name, op.ns), ca)
 		out = append(out, value.ObjectOf(bson.End(b, at)))
 	}
 	return out
@@ -55,7 +55,7 @@ func currentOp(r *request, dst []byte) ([]byte, error) {
 	if r.db != "admin" {
 		return dst, merr.New(merr.Unauthorized, "currentOp may only be run against the admin database.")
 	}
-	return bson.Value(dst, "inprog", bson.ArrayValue(r.s.operations())), nil
+	return value.AppendElement(dst, "inprog", value.MakeArray(r.s.operations())), nil
 }
 
 // killOp ends a command that runs. One that has ended meanwhile is no error.
@@ -79,5 +79,5 @@ func killOp(r *request, dst []byte) ([]byte, error) {
 		}
 	}
 	r.s.mu.Unlock()
-	return bson.String(dst, "info", "attempting to kill op"), nil
+	return bson.AppendString(dst, "info", "attempting to kill op"), nil
 }

@@ -107,8 +107,8 @@ func (r *request) runPipeline(h *host, p *agg.Pipeline) (agg.Iter, error) {
 			return agg.NewSlice(nil), err
 		}
 		at, b := bson.Begin(nil)
-		b = bson.Value(b, "_id", p.CountOnly.ID)
-		b = bson.Value(b, p.CountOnly.Field, value.IntOf(n))
+		b = value.AppendElement(b, "_id", p.CountOnly.ID)
+		b = value.AppendElement(b, p.CountOnly.Field, value.IntOf(n))
 		return agg.NewSlice([]value.Value{value.ObjectOf(bson.End(b, at))}), nil
 	}
 	src, err := h.find(k, p.Lead, x.Env)
@@ -167,9 +167,9 @@ func (h *host) CollStats(spec value.Value) ([]value.Value, error) {
 		return nil, merr.New(merr.NamespaceNotFound, "Unable to retrieve storageStats in $collStats stage :: caused by :: Collection [%s.%s] not found.", h.db, h.coll)
 	}
 	at, b := bson.Begin(nil)
-	b = bson.String(b, "ns", h.k.namespace())
-	b = bson.String(b, "host", h.r.c.nc.LocalAddr().String())
-	b = bson.Date(b, "localTime", h.r.s.clk.Now().UnixMilli())
+	b = bson.AppendString(b, "ns", h.k.namespace())
+	b = bson.AppendString(b, "host", h.r.c.nc.LocalAddr().String())
+	b = bson.AppendDate(b, "localTime", h.r.s.clk.Now().UnixMilli())
 	if s := spec.Get("storageStats"); s.IsDefined() {
 		sa, sb := bson.BeginObject(b, "storageStats")
 		sb, err := h.k.appendStats(sb, s.Get("scale"))
@@ -179,7 +179,7 @@ func (h *host) CollStats(spec value.Value) ([]value.Value, error) {
 		b = bson.End(sb, sa)
 	}
 	if spec.Get("count").IsDefined() {
-		b = bson.Value(b, "count", value.IntOf(h.k.Count()))
+		b = value.AppendElement(b, "count", value.IntOf(h.k.Count()))
 		if err := h.k.Settle(); err != nil {
 			return nil, err
 		}

@@ -45,8 +45,8 @@ func drop(r *request, dst []byte) ([]byte, error) {
 	if err := r.s.eng.DropContainer(r.ctx, r.db, name); err != nil && !status.Is(err, status.NotFound) {
 		return dst, err
 	}
-	dst = bson.Int32(dst, "nIndexesWas", int32(len(k.indexSpecs())+1))
-	return bson.String(dst, "ns", k.namespace()), nil
+	dst = bson.AppendInt32(dst, "nIndexesWas", int32(len(k.indexSpecs())+1))
+	return bson.AppendString(dst, "ns", k.namespace()), nil
 }
 
 func dropDatabase(r *request, dst []byte) ([]byte, error) {
@@ -54,7 +54,7 @@ func dropDatabase(r *request, dst []byte) ([]byte, error) {
 	if status.Is(err, status.NotFound) {
 		return dst, nil
 	}
-	return bson.String(dst, "dropped", r.db), err
+	return bson.AppendString(dst, "dropped", r.db), err
 }
 
 func splitNS(v value.Value) (db, coll string, err error) {
@@ -124,18 +124,18 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 	var docs []value.Value
 	for c := range r.s.eng.Names(r.db, "") {
 		at, b := bson.Begin(nil)
-		b = bson.String(b, "name", c.ID)
-		b = bson.String(b, "type", "collection")
+		b = bson.AppendString(b, "name", c.ID)
+		b = bson.AppendString(b, "type", "collection")
 		if !nameOnly {
 			oa, ob := bson.BeginObject(b, "options")
 			b = bson.End(ob, oa)
 			ia, ib := bson.BeginObject(b, "info")
 			var uuid [16]byte // stable for the collection's life
 			copy(uuid[:], c.RID[:])
-			ib = bson.Bool(ib, "readOnly", false)
-			ib = bson.Value(ib, "uuid", value.UUIDOf(uuid[:]))
+			ib = bson.AppendBool(ib, "readOnly", false)
+			ib = value.AppendElement(ib, "uuid", value.UUIDOf(uuid[:]))
 			b = bson.End(ib, ia)
-			b = bson.Value(b, "idIndex", idIndex())
+			b = value.AppendElement(b, "idIndex", idIndex())
 		}
 		docs = append(docs, value.ObjectOf(bson.End(b, at)))
 	}
@@ -157,7 +157,7 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 	sort.Slice(dbs, func(i, j int) bool { return dbs[i].ID < dbs[j].ID })
 	for _, d := range dbs {
 		at, b := bson.Begin(nil)
-		b = bson.String(b, "name", d.ID)
+		b = bson.AppendString(b, "name", d.ID)
 		if !nameOnly {
 			size := int64(0)
 			for c, err := range r.s.eng.Stats(d.ID) {
@@ -170,8 +170,8 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 				size += c.Bytes
 			}
 			total += size
-			b = bson.Int64(b, "sizeOnDisk", size)
-			b = bson.Bool(b, "empty", r.s.eng.ContainerCount(d.ID) == 0)
+			b = bson.AppendInt64(b, "sizeOnDisk", size)
+			b = bson.AppendBool(b, "empty", r.s.eng.ContainerCount(d.ID) == 0)
 		}
 		docs = append(docs, value.ObjectOf(bson.End(b, at)))
 	}
@@ -179,10 +179,10 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	dst = bson.Value(dst, "databases", bson.ArrayValue(docs))
+	dst = value.AppendElement(dst, "databases", value.MakeArray(docs))
 	if !nameOnly {
-		dst = bson.Int64(dst, "totalSize", total)
-		dst = bson.Int64(dst, "totalSizeMb", total>>20)
+		dst = bson.AppendInt64(dst, "totalSize", total)
+		dst = bson.AppendInt64(dst, "totalSizeMb", total>>20)
 	}
 	return dst, nil
 }

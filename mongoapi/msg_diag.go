@@ -34,22 +34,22 @@ func (k *coll) appendStats(dst []byte, scaleArg value.Value) ([]byte, error) {
 	if err := k.Settle(); err != nil {
 		return dst, err
 	}
-	dst = bson.Value(dst, "size", value.IntOf(size/scale))
-	dst = bson.Value(dst, "count", value.IntOf(n))
+	dst = value.AppendElement(dst, "size", value.IntOf(size/scale))
+	dst = value.AppendElement(dst, "count", value.IntOf(n))
 	if n > 0 {
-		dst = bson.Value(dst, "avgObjSize", value.IntOf(size/n))
+		dst = value.AppendElement(dst, "avgObjSize", value.IntOf(size/n))
 	}
-	dst = bson.Value(dst, "storageSize", value.IntOf(size/scale))
-	dst = bson.Bool(dst, "capped", false)
-	dst = bson.Int32(dst, "nindexes", int32(len(k.indexSpecs())+1))
-	dst = bson.Int32(dst, "totalIndexSize", 0)
+	dst = value.AppendElement(dst, "storageSize", value.IntOf(size/scale))
+	dst = bson.AppendBool(dst, "capped", false)
+	dst = bson.AppendInt32(dst, "nindexes", int32(len(k.indexSpecs())+1))
+	dst = bson.AppendInt32(dst, "totalIndexSize", 0)
 	at, dst := bson.BeginObject(dst, "indexSizes")
 	for _, s := range append([]value.Value{idIndex()}, k.indexSpecs()...) {
-		dst = bson.Int32(dst, s.Get("name").Str(), 0)
+		dst = bson.AppendInt32(dst, s.Get("name").Str(), 0)
 	}
 	dst = bson.End(dst, at)
-	dst = bson.Value(dst, "totalSize", value.IntOf(size/scale))
-	return bson.Value(dst, "scaleFactor", value.IntOf(scale)), nil
+	dst = value.AppendElement(dst, "totalSize", value.IntOf(size/scale))
+	return value.AppendElement(dst, "scaleFactor", value.IntOf(scale)), nil
 }
 
 func collStatsCommand(r *request, dst []byte) ([]byte, error) {
@@ -61,10 +61,10 @@ func collStatsCommand(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	dst = bson.String(dst, "ns", r.db+"."+name)
+	dst = bson.AppendString(dst, "ns", r.db+"."+name)
 	if k == nil {
 		for _, f := range []string{"size", "count", "storageSize", "totalSize", "nindexes", "totalIndexSize"} {
-			dst = bson.Int32(dst, f, 0)
+			dst = bson.AppendInt32(dst, f, 0)
 		}
 		return dst, nil
 	}
@@ -87,21 +87,21 @@ func dbStats(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	dst = bson.String(dst, "db", r.db)
-	dst = bson.Int64(dst, "collections", collections)
-	dst = bson.Int64(dst, "views", 0)
-	dst = bson.Int64(dst, "objects", objects)
+	dst = bson.AppendString(dst, "db", r.db)
+	dst = bson.AppendInt64(dst, "collections", collections)
+	dst = bson.AppendInt64(dst, "views", 0)
+	dst = bson.AppendInt64(dst, "objects", objects)
 	avg := 0.0
 	if objects > 0 {
 		avg = float64(size) / float64(objects)
 	}
-	dst = bson.Double(dst, "avgObjSize", avg)
-	dst = bson.Double(dst, "dataSize", float64(size)/float64(scale))
-	dst = bson.Double(dst, "storageSize", float64(size)/float64(scale))
-	dst = bson.Int64(dst, "indexes", indexes)
-	dst = bson.Double(dst, "indexSize", 0)
-	dst = bson.Double(dst, "totalSize", float64(size)/float64(scale))
-	return bson.Int64(dst, "scaleFactor", scale), nil
+	dst = bson.AppendDouble(dst, "avgObjSize", avg)
+	dst = bson.AppendDouble(dst, "dataSize", float64(size)/float64(scale))
+	dst = bson.AppendDouble(dst, "storageSize", float64(size)/float64(scale))
+	dst = bson.AppendInt64(dst, "indexes", indexes)
+	dst = bson.AppendDouble(dst, "indexSize", 0)
+	dst = bson.AppendDouble(dst, "totalSize", float64(size)/float64(scale))
+	return bson.AppendInt64(dst, "scaleFactor", scale), nil
 }
 
 func dataSize(r *request, dst []byte) ([]byte, error) {
@@ -123,8 +123,8 @@ func dataSize(r *request, dst []byte) ([]byte, error) {
 		size, n = k.Size(), k.Count()
 		err = k.Settle()
 	}
-	dst = bson.Int64(dst, "size", size)
-	return bson.Int64(dst, "numObjects", n), err
+	dst = bson.AppendInt64(dst, "size", size)
+	return bson.AppendInt64(dst, "numObjects", n), err
 }
 
 func connectionStatus(r *request, dst []byte) ([]byte, error) {
@@ -132,33 +132,33 @@ func connectionStatus(r *request, dst []byte) ([]byte, error) {
 	users := []value.Value(nil)
 	if r.c.user != "" {
 		ua, b := bson.Begin(nil)
-		b = bson.String(b, "user", r.c.user)
-		users = append(users, value.ObjectOf(bson.End(bson.String(b, "db", "admin"), ua)))
+		b = bson.AppendString(b, "user", r.c.user)
+		users = append(users, value.ObjectOf(bson.End(bson.AppendString(b, "db", "admin"), ua)))
 	}
-	dst = bson.Value(dst, "authenticatedUsers", bson.ArrayValue(users))
-	dst = bson.Value(dst, "authenticatedUserRoles", bson.ArrayValue(nil))
+	dst = value.AppendElement(dst, "authenticatedUsers", value.MakeArray(users))
+	dst = value.AppendElement(dst, "authenticatedUserRoles", value.MakeArray(nil))
 	return bson.End(dst, at), nil
 }
 
 func getCmdLineOpts(_ *request, dst []byte) ([]byte, error) {
-	dst = bson.Strings(dst, "argv", "orrery", "serve")
+	dst = bson.AppendStrings(dst, "argv", "orrery", "serve")
 	at, dst := bson.BeginObject(dst, "parsed")
 	return bson.End(dst, at), nil
 }
 
 func getLastRequestStatistics(r *request, dst []byte) ([]byte, error) {
-	dst = bson.String(dst, "CommandName", r.c.last.name)
-	dst = bson.Double(dst, "RequestCharge", r.c.last.charge)
-	return bson.Int64(dst, "RequestDurationInMilliSeconds", r.c.last.millis), nil
+	dst = bson.AppendString(dst, "CommandName", r.c.last.name)
+	dst = bson.AppendDouble(dst, "RequestCharge", r.c.last.charge)
+	return bson.AppendInt64(dst, "RequestDurationInMilliSeconds", r.c.last.millis), nil
 }
 
 func getLog(r *request, dst []byte) ([]byte, error) {
 	switch r.arg.Str() {
 	case "*":
-		return bson.Strings(dst, "names", "global", "startupWarnings"), nil
+		return bson.AppendStrings(dst, "names", "global", "startupWarnings"), nil
 	case "global", "startupWarnings":
-		dst = bson.Int32(dst, "totalLinesWritten", 0)
-		return bson.Value(dst, "log", bson.ArrayValue(nil)), nil
+		dst = bson.AppendInt32(dst, "totalLinesWritten", 0)
+		return value.AppendElement(dst, "log", value.MakeArray(nil)), nil
 	}
 	return dst, merr.New(merr.OperationFailed, "no RamLog named: %s", r.arg.Str())
 }
@@ -167,7 +167,7 @@ func getParameter(r *request, dst []byte) ([]byte, error) {
 	n := len(dst)
 	if r.arg.Str() == "*" || r.body.Get("featureCompatibilityVersion").IsDefined() {
 		at, b := bson.BeginObject(dst, "featureCompatibilityVersion")
-		dst = bson.End(bson.String(b, "version", "7.0"), at)
+		dst = bson.End(bson.AppendString(b, "version", "7.0"), at)
 	}
 	if len(dst) == n {
 		return dst, merr.New(merr.InvalidOptions, "no option found to get")
@@ -178,15 +178,15 @@ func getParameter(r *request, dst []byte) ([]byte, error) {
 func hostInfo(r *request, dst []byte) ([]byte, error) {
 	name, _ := os.Hostname()
 	at, dst := bson.BeginObject(dst, "system")
-	dst = bson.Date(dst, "currentTime", r.s.clk.Now().UnixMilli())
-	dst = bson.String(dst, "hostname", name)
-	dst = bson.Int32(dst, "cpuAddrSize", 64)
-	dst = bson.Int32(dst, "numCores", int32(runtime.NumCPU()))
-	dst = bson.String(dst, "cpuArch", runtime.GOARCH)
+	dst = bson.AppendDate(dst, "currentTime", r.s.clk.Now().UnixMilli())
+	dst = bson.AppendString(dst, "hostname", name)
+	dst = bson.AppendInt32(dst, "cpuAddrSize", 64)
+	dst = bson.AppendInt32(dst, "numCores", int32(runtime.NumCPU()))
+	dst = bson.AppendString(dst, "cpuArch", runtime.GOARCH)
 	dst = bson.End(dst, at)
 	at, dst = bson.BeginObject(dst, "os")
-	dst = bson.String(dst, "type", strings.ToUpper(runtime.GOOS[:1])+runtime.GOOS[1:])
-	dst = bson.String(dst, "name", runtime.GOOS)
+	dst = bson.AppendString(dst, "type", strings.ToUpper(runtime.GOOS[:1])+runtime.GOOS[1:])
+	dst = bson.AppendString(dst, "name", runtime.GOOS)
 	dst = bson.End(dst, at)
 	at, dst = bson.BeginObject(dst, "extra")
 	return bson.End(dst, at), nil
@@ -201,48 +201,48 @@ func listCommands(_ *request, dst []byte) ([]byte, error) {
 	at, dst := bson.BeginObject(dst, "commands")
 	for _, n := range names {
 		ca, b := bson.BeginObject(dst, n)
-		b = bson.Bool(b, "requiresAuth", !commands[n].open)
+		b = bson.AppendBool(b, "requiresAuth", !commands[n].open)
 		dst = bson.End(b, ca)
 	}
 	return bson.End(dst, at), nil
 }
 
 func replSetGetStatus(r *request, dst []byte) ([]byte, error) {
-	dst = bson.String(dst, "set", setName)
-	dst = bson.Date(dst, "date", r.s.clk.Now().UnixMilli())
-	dst = bson.Int32(dst, "myState", 1)
+	dst = bson.AppendString(dst, "set", setName)
+	dst = bson.AppendDate(dst, "date", r.s.clk.Now().UnixMilli())
+	dst = bson.AppendInt32(dst, "myState", 1)
 	at, dst := bson.BeginArray(dst, "members")
 	ma, dst := bson.BeginObject(dst, "0")
-	dst = bson.Int32(dst, "_id", 0)
-	dst = bson.String(dst, "name", r.c.nc.LocalAddr().String())
-	dst = bson.Double(dst, "health", 1)
-	dst = bson.Int32(dst, "state", 1)
-	dst = bson.String(dst, "stateStr", "PRIMARY")
-	dst = bson.Bool(dst, "self", true)
+	dst = bson.AppendInt32(dst, "_id", 0)
+	dst = bson.AppendString(dst, "name", r.c.nc.LocalAddr().String())
+	dst = bson.AppendDouble(dst, "health", 1)
+	dst = bson.AppendInt32(dst, "state", 1)
+	dst = bson.AppendString(dst, "stateStr", "PRIMARY")
+	dst = bson.AppendBool(dst, "self", true)
 	return bson.End(bson.End(dst, ma), at), nil
 }
 
 func serverStatus(r *request, dst []byte) ([]byte, error) {
 	now := r.s.clk.Now()
 	name, _ := os.Hostname()
-	dst = bson.String(dst, "host", name)
-	dst = bson.String(dst, "version", Version)
-	dst = bson.String(dst, "process", "orrery")
-	dst = bson.Int64(dst, "pid", int64(os.Getpid()))
+	dst = bson.AppendString(dst, "host", name)
+	dst = bson.AppendString(dst, "version", Version)
+	dst = bson.AppendString(dst, "process", "orrery")
+	dst = bson.AppendInt64(dst, "pid", int64(os.Getpid()))
 	up := now.Sub(r.s.began)
-	dst = bson.Double(dst, "uptime", up.Seconds())
-	dst = bson.Int64(dst, "uptimeMillis", up.Milliseconds())
-	dst = bson.Date(dst, "localTime", now.UnixMilli())
+	dst = bson.AppendDouble(dst, "uptime", up.Seconds())
+	dst = bson.AppendInt64(dst, "uptimeMillis", up.Milliseconds())
+	dst = bson.AppendDate(dst, "localTime", now.UnixMilli())
 	at, dst := bson.BeginObject(dst, "connections")
-	dst = bson.Int32(dst, "current", int32(r.s.connections()))
-	dst = bson.Int32(dst, "totalCreated", r.s.connID.Load())
+	dst = bson.AppendInt32(dst, "current", int32(r.s.connections()))
+	dst = bson.AppendInt32(dst, "totalCreated", r.s.connID.Load())
 	dst = bson.End(dst, at)
 	at, dst = bson.BeginObject(dst, "metrics")
 	ca, dst := bson.BeginObject(dst, "cursor")
 	oa, dst := bson.BeginObject(dst, "open")
-	dst = bson.Int64(dst, "total", int64(r.s.cursors.open()))
+	dst = bson.AppendInt64(dst, "total", int64(r.s.cursors.open()))
 	dst = bson.End(bson.End(bson.End(dst, oa), ca), at)
 	at, dst = bson.BeginObject(dst, "storageEngine")
-	dst = bson.String(dst, "name", "orrery")
+	dst = bson.AppendString(dst, "name", "orrery")
 	return bson.End(dst, at), nil
 }

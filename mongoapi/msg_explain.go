@@ -123,18 +123,18 @@ func (r *request) explain(dst []byte, cmd value.Value) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	dst = bson.String(dst, "explainVersion", "1")
+	dst = bson.AppendString(dst, "explainVersion", "1")
 	at, dst := bson.BeginObject(dst, "queryPlanner")
-	dst = bson.String(dst, "namespace", r.db+"."+x.coll)
-	dst = bson.Value(dst, "parsedQuery", x.query)
+	dst = bson.AppendString(dst, "namespace", r.db+"."+x.coll)
+	dst = value.AppendElement(dst, "parsedQuery", x.query)
 	pa, dst := bson.BeginObject(dst, "winningPlan")
-	dst = bson.String(dst, "stage", stage)
-	dst = bson.String(dst, "orrery", text)
+	dst = bson.AppendString(dst, "stage", stage)
+	dst = bson.AppendString(dst, "orrery", text)
 	dst = bson.End(dst, pa)
-	dst = bson.Value(dst, "rejectedPlans", bson.ArrayValue(nil))
+	dst = value.AppendElement(dst, "rejectedPlans", value.MakeArray(nil))
 	dst = bson.End(dst, at)
-	dst = bson.Value(dst, "command", cmd)
+	dst = value.AppendElement(dst, "command", cmd)
 	sa, dst := bson.BeginObject(dst, "serverInfo")
-	dst = bson.String(dst, "host", r.c.nc.LocalAddr().String())
-	return bson.End(bson.String(dst, "version", Version), sa), nil
+	dst = bson.AppendString(dst, "host", r.c.nc.LocalAddr().String())
+	return bson.End(bson.AppendString(dst, "version", Version), sa), nil
 }

@@ -40,10 +40,10 @@ func findAndModify(r *request, dst []byte) ([]byte, error) {
 	if o.upserted.IsDefined() {
 		n = 1
 	}
-	dst = bson.Int32(dst, "n", n)
+	dst = bson.AppendInt32(dst, "n", n)
 	if st.u != nil {
-		dst = bson.Bool(dst, "updatedExisting", o.matched > 0)
-		dst = bson.Value(dst, "upserted", o.upserted)
+		dst = bson.AppendBool(dst, "updatedExisting", o.matched > 0)
+		dst = value.AppendElement(dst, "upserted", o.upserted)
 	}
 	dst = bson.End(dst, at)
 	shown := o.before
@@ -51,7 +51,7 @@ func findAndModify(r *request, dst []byte) ([]byte, error) {
 		shown = o.after
 	}
 	if shown == nil {
-		return bson.Null(dst, "value"), nil
+		return bson.AppendNull(dst, "value"), nil
 	}
 	p, err := project.Compile(fields, project.Options{Find: true, Query: st.f})
 	if err != nil {
@@ -60,7 +60,7 @@ func findAndModify(r *request, dst []byte) ([]byte, error) {
 	if err := r.c.room(r.ctx, len(dst)+len(shown), true); err != nil {
 		return dst, err
 	}
-	return p.Append(bson.Head(dst, 0x03, "value"), r.exprEnv(), value.ObjectOf(shown))
+	return p.Append(bson.AppendHead(dst, 0x03, "value"), r.exprEnv(), value.ObjectOf(shown))
 }
 
 func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err error) {

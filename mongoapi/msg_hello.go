@@ -17,28 +17,28 @@ func hello(r *request, dst []byte) ([]byte, error) {
 		addr = r.c.nc.LocalAddr().String()
 	}
 	if r.name == "hello" {
-		dst = bson.Bool(dst, "isWritablePrimary", true)
+		dst = bson.AppendBool(dst, "isWritablePrimary", true)
 	} else {
-		dst = bson.Bool(dst, "ismaster", true)
+		dst = bson.AppendBool(dst, "ismaster", true)
 	}
-	dst = bson.Bool(dst, "helloOk", true)
-	dst = bson.String(dst, "setName", setName)
-	dst = bson.Int32(dst, "setVersion", 1)
-	dst = bson.Bool(dst, "secondary", false)
-	dst = bson.Strings(dst, "hosts", addr)
-	dst = bson.String(dst, "primary", addr)
-	dst = bson.String(dst, "me", addr)
-	dst = bson.Int32(dst, "maxBsonObjectSize", wire.MaxDocument)
-	dst = bson.Int32(dst, "maxMessageSizeBytes", wire.MaxMessage)
-	dst = bson.Int32(dst, "maxWriteBatchSize", wire.MaxWriteBatch)
-	dst = bson.Date(dst, "localTime", r.s.clk.Now().UnixMilli())
-	dst = bson.Int32(dst, "logicalSessionTimeoutMinutes", sessionMinutes)
-	dst = bson.Int32(dst, "connectionId", r.c.id)
-	dst = bson.Int32(dst, "minWireVersion", 0)
-	dst = bson.Int32(dst, "maxWireVersion", MaxWire)
-	dst = bson.Bool(dst, "readOnly", false)
+	dst = bson.AppendBool(dst, "helloOk", true)
+	dst = bson.AppendString(dst, "setName", setName)
+	dst = bson.AppendInt32(dst, "setVersion", 1)
+	dst = bson.AppendBool(dst, "secondary", false)
+	dst = bson.AppendStrings(dst, "hosts", addr)
+	dst = bson.AppendString(dst, "primary", addr)
+	dst = bson.AppendString(dst, "me", addr)
+	dst = bson.AppendInt32(dst, "maxBsonObjectSize", wire.MaxDocument)
+	dst = bson.AppendInt32(dst, "maxMessageSizeBytes", wire.MaxMessage)
+	dst = bson.AppendInt32(dst, "maxWriteBatchSize", wire.MaxWriteBatch)
+	dst = bson.AppendDate(dst, "localTime", r.s.clk.Now().UnixMilli())
+	dst = bson.AppendInt32(dst, "logicalSessionTimeoutMinutes", sessionMinutes)
+	dst = bson.AppendInt32(dst, "connectionId", r.c.id)
+	dst = bson.AppendInt32(dst, "minWireVersion", 0)
+	dst = bson.AppendInt32(dst, "maxWireVersion", MaxWire)
+	dst = bson.AppendBool(dst, "readOnly", false)
 	if u := r.body.Get("saslSupportedMechs"); u.Kind() == value.String {
-		dst = bson.Strings(dst, "saslSupportedMechs", "SCRAM-SHA-256", "SCRAM-SHA-1")
+		dst = bson.AppendStrings(dst, "saslSupportedMechs", "SCRAM-SHA-256", "SCRAM-SHA-1")
 	}
 	if a := r.body.Get("speculativeAuthenticate"); a.Kind() == value.Object && a.Get("saslStart").IsDefined() {
 		n := len(dst)
@@ -53,19 +53,19 @@ func hello(r *request, dst []byte) ([]byte, error) {
 }
 
 func buildInfo(_ *request, dst []byte) ([]byte, error) {
-	dst = bson.String(dst, "version", Version)
-	dst = bson.String(dst, "gitVersion", "unknown")
-	dst = bson.Value(dst, "modules", bson.ArrayValue(nil))
-	dst = bson.String(dst, "allocator", "go")
-	dst = bson.String(dst, "javascriptEngine", "none")
-	dst = bson.String(dst, "sysInfo", "deprecated")
-	dst = bson.Value(dst, "versionArray", bson.ArrayValue([]value.Value{value.Int32Of(7), value.Int32Of(0), value.Int32Of(0), value.Int32Of(0)}))
-	dst = bson.Int32(dst, "bits", 64)
-	dst = bson.Bool(dst, "debug", false)
-	dst = bson.Int32(dst, "maxBsonObjectSize", wire.MaxDocument)
-	return bson.Strings(dst, "storageEngines", "orrery"), nil
+	dst = bson.AppendString(dst, "version", Version)
+	dst = bson.AppendString(dst, "gitVersion", "unknown")
+	dst = value.AppendElement(dst, "modules", value.MakeArray(nil))
+	dst = bson.AppendString(dst, "allocator", "go")
+	dst = bson.AppendString(dst, "javascriptEngine", "none")
+	dst = bson.AppendString(dst, "sysInfo", "deprecated")
+	dst = value.AppendElement(dst, "versionArray", value.MakeArray([]value.Value{value.Int32Of(7), value.Int32Of(0), value.Int32Of(0), value.Int32Of(0)}))
+	dst = bson.AppendInt32(dst, "bits", 64)
+	dst = bson.AppendBool(dst, "debug", false)
+	dst = bson.AppendInt32(dst, "maxBsonObjectSize", wire.MaxDocument)
+	return bson.AppendStrings(dst, "storageEngines", "orrery"), nil
 }
 
 func whatsMyURI(r *request, dst []byte) ([]byte, error) {
-	return bson.String(dst, "you", r.c.nc.RemoteAddr().String()), nil
+	return bson.AppendString(dst, "you", r.c.nc.RemoteAddr().String()), nil
 }

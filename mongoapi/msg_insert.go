@@ -26,10 +26,10 @@ func (w *writeReply) fail(index int, err error) {
 	w.errs = append(w.errs, 0x03)
 	w.errs = append(appendInt(w.errs, w.errors), 0)
 	at, b := bson.Begin(w.errs)
-	b = bson.Int32(b, "index", int32(index))
-	b = bson.Int32(b, "code", e.Code)
+	b = bson.AppendInt32(b, "index", int32(index))
+	b = bson.AppendInt32(b, "code", e.Code)
 	b = append(b, e.Extra...)
-	b = bson.String(b, "errmsg", e.Msg)
+	b = bson.AppendString(b, "errmsg", e.Msg)
 	w.errs = bson.End(b, at)
 	w.errors++
 }
@@ -38,20 +38,20 @@ func (w *writeReply) upsert(index int, id value.Value) {
 	w.upserted = append(w.upserted, 0x03)
 	w.upserted = append(appendInt(w.upserted, w.upserts), 0)
 	at, b := bson.Begin(w.upserted)
-	b = bson.Int32(b, "index", int32(index))
-	b = bson.Value(b, "_id", id)
+	b = bson.AppendInt32(b, "index", int32(index))
+	b = value.AppendElement(b, "_id", id)
 	w.upserted = bson.End(b, at)
 	w.upserts++
 }
 
 func (w *writeReply) append(dst []byte, update bool) []byte {
-	dst = bson.Int32(dst, "n", w.n)
+	dst = bson.AppendInt32(dst, "n", w.n)
 	if update {
 		if w.upserts > 0 {
 			at, b := bson.BeginArray(dst, "upserted")
 			dst = bson.End(append(b, w.upserted...), at)
 		}
-		dst = bson.Int32(dst, "nModified", w.modified)
+		dst = bson.AppendInt32(dst, "nModified", w.modified)
 	}
 	if w.errors > 0 {
 		at, b := bson.BeginArray(dst, "writeErrors")

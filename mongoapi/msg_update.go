@@ -278,7 +278,7 @@ func (r *request) upsertDoc(k *coll, st statement) (value.Value, error) {
 	var err error
 	if st.u.IsReplacement() {
 		at, b := bson.Begin(nil)
-		b = bson.Value(b, "_id", st.f.Equal("_id"))
+		b = value.AppendElement(b, "_id", st.f.Equal("_id"))
 		base = bson.End(b, at)
 	} else if base, err = update.Base(st.f.Equalities()); err != nil {
 		return value.Undef(), err

@@ -174,7 +174,7 @@ func (r *request) call(dst []byte, def command) ([]byte, error) {
 	}
 	dst = appendUnmet(dst, r.unmet)
 	if !r.saidOK {
-		dst = bson.Double(dst, "ok", 1)
+		dst = bson.AppendDouble(dst, "ok", 1)
 	}
 	return bson.End(dst, at), nil
 }
@@ -379,7 +379,7 @@ func (r *request) docs(name string) ([]value.Value, error) {
 	if !v.IsDefined() {
 		return nil, merr.New(merr.MissingField, "BSON field '%s.%s' is missing but a required field", r.name, name)
 	}
-	out := bson.Elements(v)
+	out := value.Elements(v)
 	return out, checkBatch(name, len(out))
 }
 
@@ -397,17 +397,17 @@ func (r *request) appendError(dst []byte, err error) []byte {
 		r.s.log.Error("mongo command failed", "command", r.operation(), "error", err, "cause", errors.Unwrap(err))
 	}
 	at, dst := bson.Begin(dst)
-	dst = bson.Double(dst, "ok", 0)
-	dst = bson.String(dst, "errmsg", e.Msg)
-	dst = bson.Int32(dst, "code", e.Code)
-	dst = bson.String(dst, "codeName", e.CodeName())
+	dst = bson.AppendDouble(dst, "ok", 0)
+	dst = bson.AppendString(dst, "errmsg", e.Msg)
+	dst = bson.AppendInt32(dst, "code", e.Code)
+	dst = bson.AppendString(dst, "codeName", e.CodeName())
 	dst = append(dst, e.Extra...)
 	labels := e.Labels
 	if r.txn >= 0 && !r.inTxn && retryable(e.Code) {
 		labels = append(labels, "RetryableWriteError")
 	}
 	if len(labels) > 0 {
-		dst = bson.Strings(dst, "errorLabels", labels...)
+		dst = bson.AppendStrings(dst, "errorLabels", labels...)
 	}
 	return bson.End(dst, at)
 }

@@ -137,9 +137,9 @@ func (r *request) once(dst []byte, def command) ([]byte, error) {
 func startSession(r *request, dst []byte) ([]byte, error) {
 	id := r.s.clk.UUID()
 	at, dst := bson.BeginObject(dst, "id")
-	dst = bson.Value(dst, "id", value.UUIDOf(id[:]))
+	dst = value.AppendElement(dst, "id", value.UUIDOf(id[:]))
 	dst = bson.End(dst, at)
-	return bson.Int32(dst, "timeoutMinutes", sessionMinutes), nil
+	return bson.AppendInt32(dst, "timeoutMinutes", sessionMinutes), nil
 }
 
 // sessionList reads the command's list of sessions.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -39,7 +40,7 @@ func FromJSON(dst, text []byte, o JSONOptions) ([]byte, error) {
 		return dst, err
 	}
 	if o.Extended && p.dst[at+4] != 0 && p.dst[at+5] == '$' {
-		if t, err := p.extended(at); err != nil || t != 0x03 {
+		if t, err := p.extended(at); err != nil || t != bson.TypeDocument {
 			return dst, p.failOr(err, "a document is expected, not a single value")
 		}
 	}
@@ -150,7 +151,7 @@ func (p *parser) value() (t byte, err error) {
 	}
 	switch c := p.src[p.i]; c {
 	case '"':
-		return 0x02, p.stringValue()
+		return bson.TypeString, p.stringValue()
 	case '{':
 		at := len(p.dst)
 		if err := p.object(false); err != nil {
@@ -159,19 +160,19 @@ func (p *parser) value() (t byte, err error) {
 		if p.ext && p.dst[at+4] != 0 && p.dst[at+5] == '$' {
 			return p.extended(at)
 		}
-		return 0x03, nil
+		return bson.TypeDocument, nil
 	case '[':
-		return 0x04, p.array()
+		return bson.TypeArray, p.array()
 	case 't':
-		return 0x08, p.word("true", 1)
+		return bson.TypeBool, p.word("true", 1)
 	case 'f':
-		return 0x08, p.word("false", 0)
+		return bson.TypeBool, p.word("false", 0)
 	case 'n':
 		if err := p.word("null", 0); err != nil {
 			return 0, err
 		}
 		p.dst = p.dst[:len(p.dst)-1]
-		return 0x0A, nil
+		return bson.TypeNull, nil
 	default:
 		if c == '-' || c-'0' <= 9 {
 			return p.number()
@@ -244,8 +245,7 @@ func (p *parser) object(top bool) error {
 	p.depth--
 	p.dedupe(base)
 	p.names = p.names[:base]
-	p.dst = append(p.dst, 0)
-	binary.LittleEndian.PutUint32(p.dst[at:], uint32(len(p.dst)-at))
+	p.dst = bson.End(p.dst, at)
 	return nil
 }
 
@@ -303,8 +303,7 @@ func (p *parser) array() error {
 	c := p.skip()
 	for n := 0; c != ']'; n++ {
 		el := len(p.dst)
-		p.dst = append(p.dst, 0)
-		p.dst = appendIndex(p.dst, n)
+		p.dst = bson.AppendIndexHead(p.dst, 0, n)
 		t, err := p.value()
 		if err != nil {
 			return err
@@ -321,20 +320,8 @@ func (p *parser) array() error {
 	}
 	p.i++
 	p.depth--
-	p.dst = append(p.dst, 0)
-	binary.LittleEndian.PutUint32(p.dst[at:], uint32(len(p.dst)-at))
+	p.dst = bson.End(p.dst, at)
 	return nil
-}
-
-// appendIndex appends the name of array element n and its NUL.
-func appendIndex(dst []byte, n int) []byte {
-	if n < 10 {
-		return append(dst, byte('0'+n), 0)
-	}
-	if n < 100 {
-		return append(dst, byte('0'+n/10), byte('0'+n%10), 0)
-	}
-	return append(strconv.AppendInt(dst, int64(n), 10), 0)
 }
 
 func (p *parser) stringValue() error {
@@ -364,16 +351,16 @@ func (p *parser) number() (t byte, err error) {
 		return 0, p.fail("a number is beyond the range of a 64-bit float")
 	}
 	p.dst = binary.LittleEndian.AppendUint64(p.dst, math.Float64bits(f))
-	return 0x01, nil
+	return bson.TypeDouble, nil
 }
 
 func (p *parser) integer(i int64) byte {
 	if i >= math.MinInt32 && i <= math.MaxInt32 {
 		p.dst = binary.LittleEndian.AppendUint32(p.dst, uint32(i))
-		return 0x10
+		return bson.TypeInt32
 	}
 	p.dst = binary.LittleEndian.AppendUint64(p.dst, uint64(i))
-	return 0x12
+	return bson.TypeInt64
 }
 
 // text appends the unescaped text of the string at p.i.

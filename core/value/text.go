@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/isotime"
 	"github.com/orrerydb/orrery/core/json"
 )
@@ -48,25 +49,25 @@ func AppendText(dst []byte, v Value, s Style) []byte {
 	return appendExtended(dst, v, s)
 }
 
-// AppendRaw appends the BSON value raw of type t (raw is exactly as long as SizeOf says) as JSON text.
+// AppendRaw appends the BSON value raw of type t (raw is exactly as long as bson.SizeOf says) as JSON text.
 func AppendRaw(dst []byte, t byte, raw []byte, s Style) []byte {
 	switch t { // the kinds that JSON has, without a Value in between
-	case 0x02:
+	case bson.TypeString:
 		return json.AppendText(dst, raw[4:len(raw)-1])
-	case 0x10:
+	case bson.TypeInt32:
 		if s <= RelaxedJSON {
 			return strconv.AppendInt(dst, int64(int32(binary.LittleEndian.Uint32(raw))), 10)
 		}
-	case 0x03:
+	case bson.TypeDocument:
 		return appendContainer(dst, raw, false, s)
-	case 0x04:
+	case bson.TypeArray:
 		return appendContainer(dst, raw, true, s)
-	case 0x08:
+	case bson.TypeBool:
 		if raw[0] != 0 {
 			return append(dst, "true"...)
 		}
 		return append(dst, "false"...)
-	case 0x0A:
+	case bson.TypeNull:
 		return append(dst, "null"...)
 	}
 	v, _, ok := ReadValue(t, raw)
@@ -85,16 +86,9 @@ func appendContainer(dst, b []byte, array bool, s Style) []byte {
 	dst = append(dst, open)
 	if len(b) > 5 {
 		comma := false
-		for r := b[4 : len(b)-1]; len(r) > 1; {
-			t, k := r[0], 1
-			for k < len(r) && r[k] != 0 {
-				k++
-			}
-			if k == len(r) {
-				break
-			}
-			n := SizeOf(t, r[k+1:])
-			if n < 0 || n > len(r)-k-1 {
+		for r := b[4 : len(b)-1]; ; {
+			k, n, ok := bson.Element(r)
+			if !ok {
 				break
 			}
 			if comma {
@@ -104,8 +98,8 @@ func appendContainer(dst, b []byte, array bool, s Style) []byte {
 			if !array {
 				dst = json.AppendName(dst, r[1:k])
 			}
-			dst = AppendRaw(dst, t, r[k+1:k+1+n], s)
-			r = r[k+1+n:]
+			dst = AppendRaw(dst, r[0], r[k+1:n], s)
+			r = r[n:]
 		}
 	}
 	return append(dst, end)
@@ -306,36 +300,26 @@ func (v Value) RegexParts() (pattern, options []byte) {
 	if v.kind != Regex {
 		return nil, nil
 	}
-	for i, c := range v.b {
-		if c == 0 && i+2 <= len(v.b) {
-			return v.b[:i], v.b[i+1 : len(v.b)-1]
-		}
-	}
-	return nil, nil
+	return bson.RegexParts(v.b)
 }
 
 // DBPointerParts returns namespace and ObjectId of a DBPointer, nil for other kinds.
 func (v Value) DBPointerParts() (ns, id []byte) {
-	if v.kind != DBPointer || len(v.b) < 17 {
+	if v.kind != DBPointer {
 		return nil, nil
 	}
-	n := len(v.b)
-	return v.b[4 : n-13], v.b[n-12:]
+	return bson.DBPointerParts(v.b)
 }
 
 // CodeScopeParts returns code and scope document of a CodeScope, nil for other kinds or malformed bytes.
 func (v Value) CodeScopeParts() (code, scope []byte) {
-	if v.kind != CodeScope || len(v.b) < 14 {
+	if v.kind != CodeScope {
 		return nil, nil
 	}
-	n := int(int32(binary.LittleEndian.Uint32(v.b[4:])))
-	if n < 1 || n > len(v.b)-8-5 {
-		return nil, nil
-	}
-	return v.b[8 : 8+n-1], v.b[8+n:]
+	return bson.CodeScopeParts(v.b)
 }
 
-// RawOf returns a Regex, DBPointer or CodeScope of its raw BSON value (see SizeOf).
+// RawOf returns a Regex, DBPointer or CodeScope of its raw BSON value (see bson.SizeOf).
 func RawOf(k Kind, raw []byte) Value { return Value{kind: k, b: raw} }
 
 // CodeOf returns JavaScript code without a scope.

@@ -20,7 +20,7 @@ const module = "github.com/orrerydb/orrery/"
 // rooms in the order of the table: a room imports only rooms above it, and itself. A room holds the packages below its
 // folder too, except where a deeper one is named.
 var rooms = []string{
-	"core/invariants", "core/status", "core/work", "core/budget", "core/clock", "core/ru", "core/json", "core/isotime", "core/value", "core/bson", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
+	"core/invariants", "core/status", "core/work", "core/budget", "core/clock", "core/ru", "core/json", "core/isotime", "core/bson", "core/value", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
 	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/catalog", "core/index", "core/store",
 	"core/feed", "core/jobs", "core/access", "core/exec", "core",
 	"sqlapi", "tableapi", "graphapi", "mongoapi", "cmd",
@@ -36,12 +36,12 @@ var only = map[string][]string{
 	"core/ru":          {},
 	"core/json":        {"core/status"},
 	"core/isotime":     {},
-	"core/bson":        {"core/value"},
-	"core/value":       {"core/invariants", "core/status", "core/json", "core/isotime"},
-	"core/doc":         {"core/invariants", "core/status", "core/json", "core/isotime", "core/value"},
+	"core/bson":        {},
+	"core/value":       {"core/invariants", "core/status", "core/json", "core/isotime", "core/bson"},
+	"core/doc":         {"core/invariants", "core/status", "core/json", "core/isotime", "core/bson", "core/value"},
 	"core/geo":         {"core/invariants", "core/status", "core/value"},
 	"core/epk":         {"core/invariants", "core/status", "core/value", "core/doc"},
-	"core/keys":        {"core/invariants", "core/status", "core/value", "core/epk"},
+	"core/keys":        {"core/invariants", "core/status", "core/bson", "core/value", "core/epk"},
 	"core/kv":          {"core/invariants", "core/status"},
 	"core/kv/memkv":    {"core/invariants", "core/status", "core/kv"},
 	"core/kv/pebblekv": {"core/clock", "core/invariants", "core/status", "core/kv"},

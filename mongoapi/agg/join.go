@@ -82,7 +82,7 @@ func lookup(c *compiler, arg value.Value) (stage, error) {
 			if err != nil {
 				return d, err
 			}
-			return setPath(d, l.as, bson.ArrayValue(res)), nil
+			return setPath(d, l.as, value.MakeArray(res)), nil
 		}}, nil
 	}, nil
 }
@@ -115,13 +115,13 @@ func (l *lookupSpec) condition(d value.Value) value.Value {
 	}
 	vs := []value.Value{local}
 	if local.Kind() == value.Array {
-		vs = bson.Elements(local)
+		vs = value.Elements(local)
 	}
 	at, b := bson.Begin(nil)
 	ca, b := bson.BeginObject(b, l.foreign)
 	aa, b := bson.BeginArray(b, "$in")
 	for i, v := range vs {
-		b = bson.Elem(b, i, v)
+		b = value.AppendIndexed(b, i, v)
 	}
 	return value.ObjectOf(bson.End(bson.End(bson.End(b, aa), ca), at))
 }
@@ -236,7 +236,7 @@ func merge(_ *compiler, arg value.Value) (stage, error) {
 				w.On = []string{v.Str()}
 				if v.Kind() == value.Array {
 					w.On = nil
-					for _, e := range bson.Elements(v) {
+					for _, e := range value.Elements(v) {
 						w.On = append(w.On, e.Str())
 					}
 				}

@@ -173,7 +173,7 @@ func facet(c *compiler, arg value.Value) (stage, error) {
 				if err != nil {
 					return nil, err
 				}
-				b = bson.Value(b, p.name, bson.ArrayValue(res))
+				b = value.AppendElement(b, p.name, value.MakeArray(res))
 			}
 			return []value.Value{value.ObjectOf(bson.End(b, at))}, nil
 		}), nil
@@ -267,7 +267,7 @@ func documents(c *compiler, arg value.Value) (stage, error) {
 				return nil, merr.New(40228, "$documents needs an array of objects")
 			}
 		}
-		return NewSlice(bson.Elements(v)), nil
+		return NewSlice(value.Elements(v)), nil
 	}
 	return nil, nil
 }

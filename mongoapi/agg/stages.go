@@ -249,7 +249,7 @@ func unset(arg value.Value, _ *expr.Scope) (func(*expr.Env, value.Value) (value.
 	case value.String:
 		paths = []string{arg.Str()}
 	case value.Array:
-		for _, v := range bson.Elements(arg) {
+		for _, v := range value.Elements(arg) {
 			if v.Kind() != value.String {
 				return nil, merr.New(31120, "$unset specification must be a string or an array containing only string values")
 			}
@@ -324,7 +324,7 @@ func count(c *compiler, arg value.Value) (stage, error) {
 				return nil, nil
 			}
 			at, b := bson.Begin(nil)
-			b = bson.Value(b, name, value.IntOf(n))
+			b = value.AppendElement(b, name, value.IntOf(n))
 			return []value.Value{value.ObjectOf(bson.End(b, at))}, nil
 		}), nil
 	}, nil

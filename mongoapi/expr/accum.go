@@ -40,7 +40,7 @@ func accumulatorOps() map[string]operator {
 		mk := Accumulators[name]
 		ops[name] = variadic(func(_ *Env, a []value.Value) (value.Value, error) {
 			if len(a) == 1 && a[0].Kind() == value.Array {
-				a = bson.Elements(a[0])
+				a = value.Elements(a[0])
 			}
 			acc := mk()
 			for _, v := range a {
@@ -156,7 +156,7 @@ func (p *pushAcc) Add(v value.Value) error {
 	if p.n == 0 {
 		p.at, p.b = bson.Begin(p.b)
 	}
-	p.b = bson.Elem(p.b, p.n, v)
+	p.b = value.AppendIndexed(p.b, p.n, v)
 	p.n++
 	if len(p.b) > accLimit {
 		return tooMuch("$push")
@@ -190,7 +190,7 @@ func (a *addToSetAcc) Add(v value.Value) error {
 	return nil
 }
 
-func (a *addToSetAcc) Result() value.Value { return bson.ArrayValue(a.set.vals) }
+func (a *addToSetAcc) Result() value.Value { return value.MakeArray(a.set.vals) }
 
 // Size implements Accumulator.
 func (a *addToSetAcc) Size() int { return 128 + a.size }
@@ -309,7 +309,7 @@ func (a *nAcc) trim() {
 
 func (a *nAcc) Result() value.Value {
 	a.trim()
-	return bson.ArrayValue(a.vals)
+	return value.MakeArray(a.vals)
 }
 
 // Size implements Accumulator.

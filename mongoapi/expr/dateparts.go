@@ -53,18 +53,18 @@ func dateToParts(_ *Env, a map[string]value.Value) (value.Value, error) {
 	at, b := bson.Begin(nil)
 	if Truthy(a["iso8601"]) {
 		y, w := t.ISOWeek()
-		b = bson.Int32(b, "isoWeekYear", int32(y))
-		b = bson.Int32(b, "isoWeek", int32(w))
-		b = bson.Int32(b, "isoDayOfWeek", int32(isoWeekday(t)))
+		b = bson.AppendInt32(b, "isoWeekYear", int32(y))
+		b = bson.AppendInt32(b, "isoWeek", int32(w))
+		b = bson.AppendInt32(b, "isoDayOfWeek", int32(isoWeekday(t)))
 	} else {
-		b = bson.Int32(b, "year", int32(t.Year()))
-		b = bson.Int32(b, "month", int32(t.Month()))
-		b = bson.Int32(b, "day", int32(t.Day()))
+		b = bson.AppendInt32(b, "year", int32(t.Year()))
+		b = bson.AppendInt32(b, "month", int32(t.Month()))
+		b = bson.AppendInt32(b, "day", int32(t.Day()))
 	}
-	b = bson.Int32(b, "hour", int32(t.Hour()))
-	b = bson.Int32(b, "minute", int32(t.Minute()))
-	b = bson.Int32(b, "second", int32(t.Second()))
-	b = bson.Int32(b, "millisecond", int32(t.Nanosecond()/1e6))
+	b = bson.AppendInt32(b, "hour", int32(t.Hour()))
+	b = bson.AppendInt32(b, "minute", int32(t.Minute()))
+	b = bson.AppendInt32(b, "second", int32(t.Second()))
+	b = bson.AppendInt32(b, "millisecond", int32(t.Nanosecond()/1e6))
 	return value.ObjectOf(bson.End(b, at)), nil
 }
 

@@ -183,7 +183,7 @@ func compileObject(v value.Value, s *Scope, depth int) (Expr, error) {
 			if err != nil {
 				return v, err
 			}
-			b = bson.Value(b, f.name, v)
+			b = value.AppendElement(b, f.name, v)
 		}
 		return value.ObjectOf(bson.End(b, at)), nil
 	}, nil
@@ -247,7 +247,7 @@ func Path(v value.Value, path []string) value.Value {
 			n := 0
 			for it := v.Iter(); it.Next(); {
 				if x := Path(it.Value(), path); x.IsDefined() {
-					b = bson.Elem(b, n, x)
+					b = value.AppendIndexed(b, n, x)
 					n++
 				}
 			}

@@ -29,7 +29,7 @@ var objectOps = map[string]operator{
 
 func mergeObjects(_ *Env, a []value.Value) (value.Value, error) {
 	if len(a) == 1 && a[0].Kind() == value.Array {
-		a = bson.Elements(a[0])
+		a = value.Elements(a[0])
 	}
 	m := NewMerger()
 	for _, v := range a {
@@ -70,7 +70,7 @@ func (m *Merger) Add(v value.Value) {
 func (m *Merger) Value() value.Value {
 	at, b := bson.Begin(nil)
 	for i, k := range m.keys {
-		b = bson.Key(b, k, m.vals[i])
+		b = value.AppendElement(b, k, m.vals[i])
 	}
 	return value.ObjectOf(bson.End(b, at))
 }
@@ -83,9 +83,9 @@ func objectToArray(v value.Value) (value.Value, error) {
 	i := 0
 	for it := v.Iter(); it.Next(); i++ {
 		ea, e := bson.Begin(nil)
-		e = bson.String(e, "k", string(it.Key()))
-		e = bson.Value(e, "v", it.Value())
-		b = bson.Elem(b, i, value.ObjectOf(bson.End(e, ea)))
+		e = bson.AppendString(e, "k", string(it.Key()))
+		e = value.AppendElement(e, "v", it.Value())
+		b = value.AppendIndexed(b, i, value.ObjectOf(bson.End(e, ea)))
 	}
 	return value.ArrayOf(bson.End(b, at)), nil
 }
@@ -172,12 +172,12 @@ func SetTop(obj value.Value, name string, v value.Value) value.Value {
 			continue
 		}
 		if !found {
-			b = bson.Value(b, name, v)
+			b = value.AppendElement(b, name, v)
 		}
 		found = true
 	}
 	if !found {
-		b = bson.Value(b, name, v)
+		b = value.AppendElement(b, name, v)
 	}
 	return value.ObjectOf(bson.End(b, at))
 }

@@ -116,7 +116,7 @@ func newArray(e *Env) array {
 
 // add appends an element.
 func (a *array) add(v value.Value) error {
-	if a.b = bson.Elem(a.b, a.n, v); len(a.b) > a.charged {
+	if a.b = value.AppendIndexed(a.b, a.n, v); len(a.b) > a.charged {
 		if err := a.charge(); err != nil {
 			return err
 		}

@@ -127,7 +127,7 @@ func split(_ *Env, a []value.Value) (value.Value, error) {
 	for _, p := range bytes.Split(a[0].Bytes(), a[1].Bytes()) {
 		out = append(out, value.StringBytes(p))
 	}
-	return bson.ArrayValue(out), nil
+	return value.MakeArray(out), nil
 }
 
 func position(name string, v value.Value, code int32) (int, error) {
@@ -310,7 +310,7 @@ func regexOp(name string) operator {
 			case "$regexMatch":
 				return value.BoolOf(false), nil
 			case "$regexFindAll":
-				return bson.ArrayValue(nil), nil
+				return value.MakeArray(nil), nil
 			}
 			return value.NullValue(), nil
 		}
@@ -369,15 +369,15 @@ func matchValues(e *Env, in []byte, found [][]int, all bool) (value.Value, error
 
 func matchValue(in []byte, m []int, index int) value.Value {
 	at, b := bson.Begin(nil)
-	b = bson.String(b, "match", string(in[m[0]:m[1]]))
-	b = bson.Int32(b, "idx", int32(index))
+	b = bson.AppendString(b, "match", string(in[m[0]:m[1]]))
+	b = bson.AppendInt32(b, "idx", int32(index))
 	ca, b := bson.BeginArray(b, "captures")
 	for i := 2; i+1 < len(m); i += 2 {
 		c := value.NullValue()
 		if m[i] >= 0 {
 			c = value.StringBytes(in[m[i]:m[i+1]])
 		}
-		b = bson.Elem(b, i/2-1, c)
+		b = value.AppendIndexed(b, i/2-1, c)
 	}
 	return value.ObjectOf(bson.End(bson.End(b, ca), at))
 }

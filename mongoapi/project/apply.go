@@ -95,10 +95,10 @@ func (a *applier) known(dst, element, key []byte, v value.Value, k *node) ([]byt
 	switch {
 	case k.x != nil: // $addFields
 		x, err := k.x(a.e)
-		return bson.Key(dst, key, x), err
+		return value.AppendElement(dst, key, x), err
 	case k.fn != nil:
 		x, err := k.fn(a.p, a.doc, v)
-		return bson.Key(dst, key, x), err
+		return value.AppendElement(dst, key, x), err
 	case k.leaf:
 		if k.hide {
 			return dst, nil
@@ -116,11 +116,11 @@ func (a *applier) nested(dst, key []byte, v value.Value, k *node) ([]byte, error
 		return bson.End(dst, at), err
 	case value.Array:
 		x, err := a.array(v, k)
-		return bson.Key(dst, key, x), err
+		return value.AppendElement(dst, key, x), err
 	}
 	switch {
 	case a.p.mode == exclude:
-		return bson.Key(dst, key, v), nil
+		return value.AppendElement(dst, key, v), nil
 	case k.sets:
 		return a.created(dst, k)
 	}
@@ -146,7 +146,7 @@ func (a *applier) array(v value.Value, k *node) (value.Value, error) {
 		if err != nil {
 			return x, err
 		}
-		b = bson.Elem(b, n, x)
+		b = value.AppendIndexed(b, n, x)
 		n++
 	}
 	return value.ArrayOf(bson.End(b, at)), nil
@@ -156,7 +156,7 @@ func (a *applier) array(v value.Value, k *node) (value.Value, error) {
 func (a *applier) created(dst []byte, k *node) ([]byte, error) {
 	if k.x != nil {
 		v, err := k.x(a.e)
-		return bson.Value(dst, k.name, v), err
+		return value.AppendElement(dst, k.name, v), err
 	}
 	at, dst := bson.BeginObject(dst, k.name)
 	dst, err := a.object(dst, value.Undef(), k)

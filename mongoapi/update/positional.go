@@ -43,7 +43,7 @@ func filterName(v value.Value, depth int) (string, error) {
 		var ids []string
 		switch key := string(it.Key()); key {
 		case "$and", "$or", "$nor":
-			for _, e := range bson.Elements(it.Value()) {
+			for _, e := range value.Elements(it.Value()) {
 				id, err := filterName(e, depth+1)
 				if err != nil {
 					return "", err
@@ -132,7 +132,7 @@ func (u *Update) expand(root *node, full string, head, tail []string, doc value.
 		for j, k := range p.at.kids {
 			if id != "" {
 				at, b := bson.Begin(nil)
-				b = bson.Value(b, id, k.value())
+				b = value.AppendElement(b, id, k.value())
 				if ok, err := u.filters[id].Match(c.Env, value.ObjectOf(bson.End(b, at))); err != nil {
 					return nil, err
 				} else if !ok {

@@ -67,14 +67,14 @@ func (n *node) append(dst []byte) []byte {
 			if !k.v.IsDefined() {
 				k.v = value.NullValue()
 			}
-			dst = bson.Value(dst, key, k.v)
+			dst = value.AppendElement(dst, key, k.v)
 			continue
 		}
 		t := byte(0x03)
 		if k.arr {
 			t = 0x04
 		}
-		dst = k.append(bson.Head(dst, t, key))
+		dst = k.append(bson.AppendHead(dst, t, key))
 	}
 	return bson.End(dst, at)
 }

@@ -246,7 +246,7 @@ func (u *Update) applyReplacement(doc value.Value) ([]byte, error) {
 		return nil, merr.New(merr.ImmutableField, "After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", Show(given))
 	}
 	at, b := bson.Begin(make([]byte, 0, len(u.replace.Bytes())+24))
-	b = bson.Value(b, "_id", id)
+	b = value.AppendElement(b, "_id", id)
 	for it := u.replace.Iter(); it.Next(); {
 		if string(it.Key()) != "_id" {
 			b = append(b, it.Element()...)
