@@ -302,7 +302,7 @@ func appendContainer(dst []byte, ct core.Definition) []byte {
 	if len(spec.IndexingPolicy) > 0 {
 		dst = append(dst, spec.IndexingPolicy...)
 	} else {
-		dst = append(dst, defaultIndexing...)
+		dst = append(dst, core.DefaultIndexing...)
 	}
 	dst = append(dst, `,"partitionKey":{"paths":[`...)
 	for i, p := range spec.PartitionKey.Paths {
