@@ -107,7 +107,9 @@ func KeyOfNumber(v Value) NumberKey {
 		if c := Canonical(v); c.kind != Decimal {
 			return KeyOfNumber(c)
 		}
-		return keyOfDecimal(decimalOf(v.b))
+		var d bson.Decimal
+		d.Read(v.b)
+		return keyOfDecimal(&d)
 	}
 	return NumberKey{Floor: math.Float64frombits(v.n) + 0, Exact: true} // + 0 turns -0 into 0
 }

@@ -143,7 +143,7 @@ func appendNumberStyle(dst []byte, v Value, s Style) []byte {
 		}
 		return wrap("$numberDouble", func(b []byte) []byte { return AppendDouble(b, f) })
 	case Decimal:
-		return wrap("$numberDecimal", decimalOf(v.b).appendText)
+		return wrap("$numberDecimal", func(b []byte) []byte { return appendDecimal(b, v.b) })
 	}
 	return append(dst, "null"...)
 }

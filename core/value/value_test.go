@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"github.com/orrerydb/orrery/core/bson"
 )
 
 func mustDec(t testing.TB, s string) Value {
@@ -157,7 +159,9 @@ func TestCompareNumbers(t *testing.T) {
 func ratOf(v Value) *big.Rat {
 	switch v.kind {
 	case Decimal:
-		return decimalOf(v.b).rat()
+		var d bson.Decimal
+		d.Read(v.b)
+		return d.Rat()
 	case Double:
 		return new(big.Rat).SetFloat64(v.Float())
 	}

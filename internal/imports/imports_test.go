@@ -60,7 +60,8 @@ var engines = []string{"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "c
 var libraries = map[string][]string{
 	"github.com/gin-gonic/gin":               {"internal/rest", "sqlapi", "tableapi", "cmd"},
 	"github.com/dop251/goja":                 {"sqlapi/script"},
-	"go.mongodb.org/mongo-driver":            {"core/doc", "mongoapi"},
+	"go.mongodb.org/mongo-driver":            {},
+	"github.com/cockroachdb/apd":             {"core/bson"},
 	"github.com/cockroachdb/pebble":          {"core/kv/pebblekv"},
 	"github.com/tidwall/btree":               {"core/kv/memkv", "core/catalog"},
 	"github.com/coocood/freecache":           {"core/kv/pebblekv"},

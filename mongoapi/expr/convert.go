@@ -202,7 +202,7 @@ func toDecimal(v value.Value) (value.Value, error) {
 	case value.Date:
 		return num.ToDecimal(value.Int64Of(v.DateMS())), nil
 	case value.String:
-		if d, ok := num.ParseDecimal(v.Str()); ok {
+		if d, ok := value.ParseDecimal(v.Str()); ok {
 			return d, nil
 		}
 		return v, failedNumber(v.Str())
@@ -245,7 +245,7 @@ func toText(v value.Value) (string, error) {
 	case value.Double:
 		return doubleText(v.Float()), nil
 	case value.Decimal:
-		return num.DecimalText(v), nil
+		return value.DecimalText(v), nil
 	case value.ObjectID:
 		return hex.EncodeToString(v.Bytes()), nil
 	case value.Date:
