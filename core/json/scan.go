@@ -169,11 +169,12 @@ func appendUnicode(dst, b []byte, i int, l Lenient) (out []byte, end int, fault 
 }
 
 // Hex4 reads the escape \uXXXX at i.
-func Hex4(b []byte, i int) (r rune, ok bool) {
+func Hex4[S ~string | ~[]byte](b S, i int) (r rune, ok bool) {
 	if len(b)-i < 6 || b[i] != '\\' || b[i+1] != 'u' {
 		return 0, false
 	}
-	for _, c := range b[i+2 : i+6] {
+	for j := i + 2; j < i+6; j++ {
+		c := b[j]
 		switch {
 		case c >= '0' && c <= '9':
 			c -= '0'

@@ -253,8 +253,7 @@ func toText(v value.Value) (string, error) {
 	case value.Timestamp:
 		return time.Unix(int64(v.Raw64()>>32), 0).UTC().Format("Jan _2 15:04:05") + ":" + strconv.Itoa(int(uint32(v.Raw64()))), nil
 	case value.UUID:
-		h := hex.EncodeToString(v.Bytes())
-		return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:], nil
+		return string(value.AppendUUID(nil, v.Bytes())), nil
 	case value.Binary:
 		return base64.StdEncoding.EncodeToString(v.Bytes()), nil
 	}

@@ -6,6 +6,8 @@
 package edm
 
 import (
+	"encoding/hex"
+
 	"github.com/orrerydb/orrery/core/isotime"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -147,70 +149,15 @@ func ParseDateTime(s string) (value.Value, error) {
 	return value.DateOf(ms, t.Ticks()), nil
 }
 
-const hexDigits = "0123456789abcdef"
-
-// AppendGUID appends 16 bytes as a lower-case GUID; other lengths are appended as plain hex.
-func AppendGUID(dst, b []byte) []byte {
-	for i, c := range b {
-		if len(b) == 16 && (i == 4 || i == 6 || i == 8 || i == 10) {
-			dst = append(dst, '-')
-		}
-		dst = append(dst, hexDigits[c>>4], hexDigits[c&15])
-	}
-	return dst
-}
-
 // ParseGUID reads a GUID in the forms 8-4-4-4-12 and, like it in braces, and 32 hex digits.
 func ParseGUID(s string) (value.Value, bool) {
 	if len(s) == 38 && s[0] == '{' && s[37] == '}' {
 		s = s[1:37]
 	}
-	if len(s) != 36 && len(s) != 32 {
-		return value.Value{}, false
+	if len(s) == 32 {
+		b, err := hex.DecodeString(s)
+		return value.UUIDOf(b), err == nil
 	}
-	out := make([]byte, 0, 16)
-	for i := 0; i < len(s); {
-		if len(s) == 36 && (i == 8 || i == 13 || i == 18 || i == 23) {
-			if s[i] != '-' {
-				return value.Value{}, false
-			}
-			i++
-			continue
-		}
-		hi, lo := unhex(s[i]), unhex(s[i+1])
-		if hi > 15 || lo > 15 {
-			return value.Value{}, false
-		}
-		out = append(out, hi<<4|lo)
-		i += 2
-	}
-	return value.UUIDOf(out), len(out) == 16
-}
-
-// ParseHex reads pairs of hex digits: the text of X'..' literals.
-func ParseHex(s string) ([]byte, bool) {
-	if len(s)%2 != 0 {
-		return nil, false
-	}
-	out := make([]byte, 0, len(s)/2)
-	for i := 0; i < len(s); i += 2 {
-		hi, lo := unhex(s[i]), unhex(s[i+1])
-		if hi > 15 || lo > 15 {
-			return nil, false
-		}
-		out = append(out, hi<<4|lo)
-	}
-	return out, true
-}
-
-func unhex(c byte) byte {
-	switch {
-	case c >= '0' && c <= '9':
-		return c - '0'
-	case c >= 'a' && c <= 'f':
-		return c - 'a' + 10
-	case c >= 'A' && c <= 'F':
-		return c - 'A' + 10
-	}
-	return 0xFF
+	b, ok := value.ParseUUID([]byte(s))
+	return value.UUIDOf(b), ok
 }

@@ -3,6 +3,7 @@ package edm
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/hex"
 	"math"
 
 	"github.com/orrerydb/orrery/core/doc"
@@ -236,7 +237,7 @@ func appendJSON(dst []byte, t Type, v value.Value) []byte {
 	case DateTime:
 		return append(AppendDateTime(append(dst, '"'), v), '"')
 	case GUID:
-		return append(AppendGUID(append(dst, '"'), v.Bytes()), '"')
+		return append(value.AppendUUID(append(dst, '"'), v.Bytes()), '"')
 	case Int64:
 		return append(value.AppendNumber(append(dst, '"'), v), '"')
 	case Int32, Double:
@@ -252,7 +253,7 @@ func StringText(v value.Value) []byte {
 	case value.String, value.Symbol:
 		return v.Bytes()
 	case value.ObjectID:
-		return AppendGUID(nil, v.Bytes())
+		return hex.AppendEncode(nil, v.Bytes())
 	case value.Decimal:
 		return []byte(value.DecimalText(v))
 	case value.Date: // ISO, except after 9999
