@@ -249,6 +249,19 @@ func cutExp(s string) (mant, exp string, ok bool) {
 	return s, "", false
 }
 
+// Identical values are equal and hashed as equal; equal ones of other kinds or forms are not identical.
+func TestIdentical(t *testing.T) {
+	vs := []Value{{}, NullValue(), BoolOf(true), Int32Of(1), Int64Of(1), DoubleOf(1), mustDec(t, "1"), mustDec(t, "1.0"), StringOf("1"), SymbolOf([]byte("1")),
+		BinaryOf(0, []byte("1")), BinaryOf(5, []byte("1")), DateOf(1, 0), DateOf(1, 1), DoubleOf(0), DoubleOf(math.Copysign(0, -1))}
+	for i, a := range vs {
+		for j, b := range vs {
+			if got := Identical(a, b.Clone()); got != (i == j) {
+				t.Errorf("%s and %s: %v", show(a), show(b), got)
+			}
+		}
+	}
+}
+
 func TestUUIDText(t *testing.T) {
 	const s = "00112233-4455-6677-8899-aabbccddeeff"
 	b, ok := ParseUUID([]byte(s))
