@@ -12,6 +12,8 @@ require (
 	go.mongodb.org/mongo-driver/v2 v2.9.3
 )
 
+require github.com/cockroachdb/apd/v3 v3.2.3 // indirect
+
 require (
 	github.com/Azure/azure-sdk-for-go/sdk/internal v1.12.0 // indirect
 	github.com/DataDog/zstd v1.5.7 // indirect

@@ -234,6 +234,16 @@ func EPKText(def PartitionKeyDef, pk PartitionKey) string { return epk.Text(def.
 // one.
 func EPKRange(def PartitionKeyDef, pk PartitionKey) epk.Range { return epk.KeyRange(def.EPKKind(), pk) }
 
+// Indexing policies: the one of a container that was given none, the path that all exclude, and the limits.
+const (
+	DefaultIndexing     = index.Default
+	ETagPath            = index.ETagPath
+	ETagPathJSON        = index.ETagJSON
+	MaxIndexPaths       = index.MaxPaths
+	MaxCompositeIndexes = index.MaxComposites
+	MaxCompositePaths   = index.MaxColumns
+)
+
 // TuplePath says whether an indexing path has the form of a tuple path, /events/[]/{name, category}/?, and whether it
 // is a valid one.
 func TuplePath(path string) (is, valid bool) {

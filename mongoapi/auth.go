@@ -8,8 +8,8 @@ import (
 
 	"github.com/xdg-go/scram"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -98,9 +98,9 @@ func (r *request) saslStart(dst []byte, args value.Value) ([]byte, error) {
 }
 
 func appendSASL(dst []byte, payload string, done bool) []byte {
-	dst = bw.Int32(dst, "conversationId", 1)
-	dst = bw.Bool(dst, "done", done)
-	return bw.Binary(dst, "payload", []byte(payload))
+	dst = bson.AppendInt32(dst, "conversationId", 1)
+	dst = bson.AppendBool(dst, "done", done)
+	return bson.AppendBinary(dst, "payload", []byte(payload))
 }
 
 func saslContinue(r *request, dst []byte) ([]byte, error) {

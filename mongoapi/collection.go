@@ -5,10 +5,10 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -163,14 +163,14 @@ func (r *request) newDocument(k *coll, d value.Value) (value.Value, error) {
 		if !id.IsDefined() {
 			id = r.s.ids.next()
 		}
-		at, b := bw.Begin(make([]byte, 0, len(d.Bytes())+24))
-		b = bw.Value(b, "_id", id)
+		at, b := bson.Begin(make([]byte, 0, len(d.Bytes())+24))
+		b = value.AppendElement(b, "_id", id)
 		for it := d.Iter(); it.Next(); {
 			if string(it.Key()) != "_id" {
 				b = append(b, it.Element()...)
 			}
 		}
-		d = value.ObjectOf(bw.End(b, at))
+		d = value.ObjectOf(bson.End(b, at))
 	}
 	return d, k.checkStored(d)
 }
@@ -242,10 +242,10 @@ func (k *coll) checkShardKey(old, now value.Value) error {
 // duplicateKey is the error E11000 of an `_id` that is taken.
 func (k *coll) duplicateKey(id value.Value) *merr.Error {
 	e := merr.New(merr.DuplicateKey, "E11000 duplicate key error collection: %s index: _id_ dup key: { _id: %s }", k.namespace(), update.Show(id))
-	at, b := bw.BeginObject(nil, "keyPattern")
-	b = bw.End(bw.Int32(b, "_id", 1), at)
-	at, b = bw.BeginObject(b, "keyValue")
-	e.Extra = bw.End(bw.Value(b, "_id", id), at)
+	at, b := bson.BeginObject(nil, "keyPattern")
+	b = bson.End(bson.AppendInt32(b, "_id", 1), at)
+	at, b = bson.BeginObject(b, "keyValue")
+	e.Extra = bson.End(value.AppendElement(b, "_id", id), at)
 	return e
 }
 

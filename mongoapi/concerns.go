@@ -1,8 +1,8 @@
 package mongoapi
 
 import (
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -117,9 +117,9 @@ func appendUnmet(dst []byte, e *merr.Error) []byte {
 	if e == nil {
 		return dst
 	}
-	at, dst := bw.BeginObject(dst, "writeConcernError")
-	dst = bw.Int32(dst, "code", e.Code)
-	dst = bw.String(dst, "codeName", e.CodeName())
-	dst = bw.String(dst, "errmsg", e.Msg)
-	return bw.End(dst, at)
+	at, dst := bson.BeginObject(dst, "writeConcernError")
+	dst = bson.AppendInt32(dst, "code", e.Code)
+	dst = bson.AppendString(dst, "codeName", e.CodeName())
+	dst = bson.AppendString(dst, "errmsg", e.Msg)
+	return bson.End(dst, at)
 }

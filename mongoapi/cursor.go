@@ -8,12 +8,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -356,13 +356,13 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 		c.run = r.exprEnv().Run
 	}
 	c.mem = r.s.eng.Budget().Open("document")
-	at, dst := bw.BeginObject(dst, "cursor")
-	ba, dst := bw.BeginArray(dst, "firstBatch")
+	at, dst := bson.BeginObject(dst, "cursor")
+	ba, dst := bson.BeginArray(dst, "firstBatch")
 	dst, done, err := c.fill(r, dst, n, single)
 	if err != nil {
 		return dst, err
 	}
-	dst = bw.End(dst, ba)
+	dst = bson.End(dst, ba)
 	keep := !done && !single
 	if s, ok := c.src.(*agg.Slice); ok && keep {
 		if err := c.run.Hold(s.Size()); err != nil {
@@ -380,9 +380,9 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 		r.keep(c)
 		kept = true
 	}
-	dst = bw.Int64(dst, "id", c.id)
-	dst = bw.String(dst, "ns", c.ns)
-	return bw.End(dst, at), nil
+	dst = bson.AppendInt64(dst, "id", c.id)
+	dst = bson.AppendString(dst, "ns", c.ns)
+	return bson.End(dst, at), nil
 }
 
 // keep registers a cursor that has more to give. From here on it isn't the request's any more, nor is its Run: another
@@ -455,8 +455,8 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 		charged = src.charge
 	}
 	c.run.Under(r.ctx)
-	at, dst := bw.BeginObject(dst, "cursor")
-	ba, dst := bw.BeginArray(dst, "nextBatch")
+	at, dst := bson.BeginObject(dst, "cursor")
+	ba, dst := bson.BeginArray(dst, "nextBatch")
 	dst, end, err := c.fill(r, dst, n, false)
 	if src != nil && (end || err != nil) {
 		src.release()
@@ -472,10 +472,10 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	if done = end; done {
 		id = 0
 	}
-	dst = bw.End(dst, ba)
-	dst = bw.Int64(dst, "id", id)
-	dst = bw.String(dst, "ns", c.ns)
-	return bw.End(dst, at), nil
+	dst = bson.End(dst, ba)
+	dst = bson.AppendInt64(dst, "id", id)
+	dst = bson.AppendString(dst, "ns", c.ns)
+	return bson.End(dst, at), nil
 }
 
 func killCursors(r *request, dst []byte) ([]byte, error) {
@@ -496,7 +496,7 @@ func killCursors(r *request, dst []byte) ([]byte, error) {
 	var killed, missing []value.Value
 	cs := r.s.cursors
 	cs.mu.Lock()
-	for _, v := range bw.Elements(list) {
+	for _, v := range value.Elements(list) {
 		c := cs.m[v.Int()]
 		if c == nil || c.user != r.c.user || c.ns != r.db+"."+name {
 			missing = append(missing, v)
@@ -506,10 +506,10 @@ func killCursors(r *request, dst []byte) ([]byte, error) {
 		killed = append(killed, v)
 	}
 	cs.mu.Unlock()
-	dst = bw.Value(dst, "cursorsKilled", bw.ArrayValue(killed))
-	dst = bw.Value(dst, "cursorsNotFound", bw.ArrayValue(missing))
-	dst = bw.Value(dst, "cursorsAlive", bw.ArrayValue(nil))
-	return bw.Value(dst, "cursorsUnknown", bw.ArrayValue(nil)), nil
+	dst = value.AppendElement(dst, "cursorsKilled", value.MakeArray(killed))
+	dst = value.AppendElement(dst, "cursorsNotFound", value.MakeArray(missing))
+	dst = value.AppendElement(dst, "cursorsAlive", value.MakeArray(nil))
+	return value.AppendElement(dst, "cursorsUnknown", value.MakeArray(nil)), nil
 }
 
 // list appends the reply of a cursor whose documents are at hand.

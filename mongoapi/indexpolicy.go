@@ -5,20 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/value"
 )
 
 // The core indexes every path, so most declared indexes ask for nothing. A compound one becomes a composite index of the
 // container's indexing policy, where a policy can name its paths.
-
-// Limits of composite indexes.
-const (
-	maxComposites = 100
-	maxColumns    = 8
-)
-
-// everyPath is the policy of a container that has none, written out.
-const everyPath = `{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]}`
 
 // columnJSON is a path of a composite index.
 type columnJSON struct {
@@ -41,7 +33,7 @@ func composite(spec value.Value) []columnJSON {
 		}
 		out = append(out, c)
 	}
-	if len(out) < 2 || len(out) > maxColumns {
+	if len(out) < 2 || len(out) > core.MaxCompositePaths {
 		return nil
 	}
 	return out
@@ -73,7 +65,7 @@ func policyPath(dotted string) (string, bool) {
 func policyFor(policy []byte, old, specs []value.Value) []byte {
 	text := policy
 	if len(text) == 0 {
-		text = []byte(everyPath)
+		text = []byte(core.DefaultIndexing)
 	}
 	var all map[string]json.RawMessage
 	var mode string
@@ -102,7 +94,7 @@ func policyFor(policy []byte, old, specs []value.Value) []byte {
 	has = slices.DeleteFunc(has, func(c []columnJSON) bool { return slices.ContainsFunc(gone, same(c)) })
 	changed := len(has) != before
 	for _, c := range want {
-		if len(has) < maxComposites && !slices.ContainsFunc(has, same(c)) {
+		if len(has) < core.MaxCompositeIndexes && !slices.ContainsFunc(has, same(c)) {
 			has, changed = append(has, c), true
 		}
 	}

@@ -3,8 +3,8 @@ package mongoapi
 import (
 	"sort"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 	"github.com/orrerydb/orrery/mongoapi/peer"
@@ -32,20 +32,20 @@ func (s *Server) operations() []value.Value {
 		if op.seq == 0 {
 			continue
 		}
-		at, b := bw.Begin(nil)
-		b = bw.String(b, "type", "op")
-		b = bw.String(b, "host", c.nc.LocalAddr().String())
-		b = bw.Int32(b, "connectionId", c.id)
-		b = bw.String(b, "client", c.nc.RemoteAddr().String())
-		b = bw.Bool(b, "active", true)
-		b = bw.Int64(b, "opid", c.opID(op.seq))
-		b = bw.String(b, "op", "command")
-		b = bw.String(b, "ns", op.ns)
-		b = bw.Int64(b, "secs_running", int64(now.Sub(op.since).Seconds()))
-		b = bw.Int64(b, "microsecs_running", now.Sub(op.since).Microseconds())
-		ca, b := bw.BeginObject(b, "command")
-		b = bw.End(bw.String(b, op.name, op.ns), ca)
-		out = append(out, value.ObjectOf(bw.End(b, at)))
+		at, b := bson.Begin(nil)
+		b = bson.AppendString(b, "type", "op")
+		b = bson.AppendString(b, "host", c.nc.LocalAddr().String())
+		b = bson.AppendInt32(b, "connectionId", c.id)
+		b = bson.AppendString(b, "client", c.nc.RemoteAddr().String())
+		b = bson.AppendBool(b, "active", true)
+		b = bson.AppendInt64(b, "opid", c.opID(op.seq))
+		b = bson.AppendString(b, "op", "command")
+		b = bson.AppendString(b, "ns", op.ns)
+		b = bson.AppendInt64(b, "secs_running", int64(now.Sub(op.since).Seconds()))
+		b = bson.AppendInt64(b, "microsecs_running", now.Sub(op.since).Microseconds())
+		ca, b := bson.BeginObject(b, "command")
+		b = bson.End(bson.AppendString(b, op.name, op.ns), ca)
+		out = append(out, value.ObjectOf(bson.End(b, at)))
 	}
 	return out
 }
@@ -55,7 +55,7 @@ func currentOp(r *request, dst []byte) ([]byte, error) {
 	if r.db != "admin" {
 		return dst, merr.New(merr.Unauthorized, "currentOp may only be run against the admin database.")
 	}
-	return bw.Value(dst, "inprog", bw.ArrayValue(r.s.operations())), nil
+	return value.AppendElement(dst, "inprog", value.MakeArray(r.s.operations())), nil
 }
 
 // killOp ends a command that runs. One that has ended meanwhile is no error.
@@ -79,5 +79,5 @@ func killOp(r *request, dst []byte) ([]byte, error) {
 		}
 	}
 	r.s.mu.Unlock()
-	return bw.String(dst, "info", "attempting to kill op"), nil
+	return bson.AppendString(dst, "info", "attempting to kill op"), nil
 }

@@ -5,10 +5,10 @@ import (
 	"slices"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -106,10 +106,10 @@ func (r *request) runPipeline(h *host, p *agg.Pipeline) (agg.Iter, error) {
 		if err != nil || n == 0 {
 			return agg.NewSlice(nil), err
 		}
-		at, b := bw.Begin(nil)
-		b = bw.Value(b, "_id", p.CountOnly.ID)
-		b = bw.Value(b, p.CountOnly.Field, value.IntOf(n))
-		return agg.NewSlice([]value.Value{value.ObjectOf(bw.End(b, at))}), nil
+		at, b := bson.Begin(nil)
+		b = value.AppendElement(b, "_id", p.CountOnly.ID)
+		b = value.AppendElement(b, p.CountOnly.Field, value.IntOf(n))
+		return agg.NewSlice([]value.Value{value.ObjectOf(bson.End(b, at))}), nil
 	}
 	src, err := h.find(k, p.Lead, x.Env)
 	if err != nil {
@@ -166,25 +166,25 @@ func (h *host) CollStats(spec value.Value) ([]value.Value, error) {
 	if h.k == nil {
 		return nil, merr.New(merr.NamespaceNotFound, "Unable to retrieve storageStats in $collStats stage :: caused by :: Collection [%s.%s] not found.", h.db, h.coll)
 	}
-	at, b := bw.Begin(nil)
-	b = bw.String(b, "ns", h.k.namespace())
-	b = bw.String(b, "host", h.r.c.nc.LocalAddr().String())
-	b = bw.Date(b, "localTime", h.r.s.clk.Now().UnixMilli())
+	at, b := bson.Begin(nil)
+	b = bson.AppendString(b, "ns", h.k.namespace())
+	b = bson.AppendString(b, "host", h.r.c.nc.LocalAddr().String())
+	b = bson.AppendDate(b, "localTime", h.r.s.clk.Now().UnixMilli())
 	if s := spec.Get("storageStats"); s.IsDefined() {
-		sa, sb := bw.BeginObject(b, "storageStats")
+		sa, sb := bson.BeginObject(b, "storageStats")
 		sb, err := h.k.appendStats(sb, s.Get("scale"))
 		if err != nil {
 			return nil, err
 		}
-		b = bw.End(sb, sa)
+		b = bson.End(sb, sa)
 	}
 	if spec.Get("count").IsDefined() {
-		b = bw.Value(b, "count", value.IntOf(h.k.Count()))
+		b = value.AppendElement(b, "count", value.IntOf(h.k.Count()))
 		if err := h.k.Settle(); err != nil {
 			return nil, err
 		}
 	}
-	return []value.Value{value.ObjectOf(bw.End(b, at))}, nil
+	return []value.Value{value.ObjectOf(bson.End(b, at))}, nil
 }
 
 // IndexStats implements agg.Host.
@@ -278,7 +278,7 @@ func (h *host) out(db, name string, all []value.Value) (err error) {
 		return err
 	}
 	if w.errors > 0 {
-		first := value.ArrayOf(bw.End(append([]byte{0, 0, 0, 0}, w.errs...), 0)).At(0)
+		first := value.ArrayOf(bson.End(append([]byte{0, 0, 0, 0}, w.errs...), 0)).At(0)
 		return merr.New(int32(first.Get("code").Int()), "%s", first.Get("errmsg").Str())
 	}
 	_, err = h.r.s.eng.RenameContainer(h.r.ctx, db, temp, name, true)

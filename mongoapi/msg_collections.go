@@ -4,9 +4,9 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -45,8 +45,8 @@ func drop(r *request, dst []byte) ([]byte, error) {
 	if err := r.s.eng.DropContainer(r.ctx, r.db, name); err != nil && !status.Is(err, status.NotFound) {
 		return dst, err
 	}
-	dst = bw.Int32(dst, "nIndexesWas", int32(len(k.indexSpecs())+1))
-	return bw.String(dst, "ns", k.namespace()), nil
+	dst = bson.AppendInt32(dst, "nIndexesWas", int32(len(k.indexSpecs())+1))
+	return bson.AppendString(dst, "ns", k.namespace()), nil
 }
 
 func dropDatabase(r *request, dst []byte) ([]byte, error) {
@@ -54,7 +54,7 @@ func dropDatabase(r *request, dst []byte) ([]byte, error) {
 	if status.Is(err, status.NotFound) {
 		return dst, nil
 	}
-	return bw.String(dst, "dropped", r.db), err
+	return bson.AppendString(dst, "dropped", r.db), err
 }
 
 func splitNS(v value.Value) (db, coll string, err error) {
@@ -123,21 +123,21 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 	nameOnly := flag(r.body, "nameOnly", false)
 	var docs []value.Value
 	for c := range r.s.eng.Names(r.db, "") {
-		at, b := bw.Begin(nil)
-		b = bw.String(b, "name", c.ID)
-		b = bw.String(b, "type", "collection")
+		at, b := bson.Begin(nil)
+		b = bson.AppendString(b, "name", c.ID)
+		b = bson.AppendString(b, "type", "collection")
 		if !nameOnly {
-			oa, ob := bw.BeginObject(b, "options")
-			b = bw.End(ob, oa)
-			ia, ib := bw.BeginObject(b, "info")
+			oa, ob := bson.BeginObject(b, "options")
+			b = bson.End(ob, oa)
+			ia, ib := bson.BeginObject(b, "info")
 			var uuid [16]byte // stable for the collection's life
 			copy(uuid[:], c.RID[:])
-			ib = bw.Bool(ib, "readOnly", false)
-			ib = bw.Value(ib, "uuid", value.UUIDOf(uuid[:]))
-			b = bw.End(ib, ia)
-			b = bw.Value(b, "idIndex", idIndex())
+			ib = bson.AppendBool(ib, "readOnly", false)
+			ib = value.AppendElement(ib, "uuid", value.UUIDOf(uuid[:]))
+			b = bson.End(ib, ia)
+			b = value.AppendElement(b, "idIndex", idIndex())
 		}
-		docs = append(docs, value.ObjectOf(bw.End(b, at)))
+		docs = append(docs, value.ObjectOf(bson.End(b, at)))
 	}
 	docs, err := r.keepMatching(docs)
 	if err != nil {
@@ -156,8 +156,8 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 	dbs := r.s.eng.Databases()
 	sort.Slice(dbs, func(i, j int) bool { return dbs[i].ID < dbs[j].ID })
 	for _, d := range dbs {
-		at, b := bw.Begin(nil)
-		b = bw.String(b, "name", d.ID)
+		at, b := bson.Begin(nil)
+		b = bson.AppendString(b, "name", d.ID)
 		if !nameOnly {
 			size := int64(0)
 			for c, err := range r.s.eng.Stats(d.ID) {
@@ -170,19 +170,19 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 				size += c.Bytes
 			}
 			total += size
-			b = bw.Int64(b, "sizeOnDisk", size)
-			b = bw.Bool(b, "empty", r.s.eng.ContainerCount(d.ID) == 0)
+			b = bson.AppendInt64(b, "sizeOnDisk", size)
+			b = bson.AppendBool(b, "empty", r.s.eng.ContainerCount(d.ID) == 0)
 		}
-		docs = append(docs, value.ObjectOf(bw.End(b, at)))
+		docs = append(docs, value.ObjectOf(bson.End(b, at)))
 	}
 	docs, err := r.keepMatching(docs)
 	if err != nil {
 		return dst, err
 	}
-	dst = bw.Value(dst, "databases", bw.ArrayValue(docs))
+	dst = value.AppendElement(dst, "databases", value.MakeArray(docs))
 	if !nameOnly {
-		dst = bw.Int64(dst, "totalSize", total)
-		dst = bw.Int64(dst, "totalSizeMb", total>>20)
+		dst = bson.AppendInt64(dst, "totalSize", total)
+		dst = bson.AppendInt64(dst, "totalSizeMb", total>>20)
 	}
 	return dst, nil
 }

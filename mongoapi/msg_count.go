@@ -1,9 +1,9 @@
 package mongoapi
 
 import (
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -36,13 +36,13 @@ func count(r *request, dst []byte) ([]byte, error) {
 	}
 	k, err := r.open(r.db, name)
 	if k == nil || err != nil {
-		return bw.Int32(dst, "n", 0), err
+		return bson.AppendInt32(dst, "n", 0), err
 	}
 	if err := checkHint(k, r.body); err != nil {
 		return dst, err
 	}
 	n, err := r.count(k, f, a.skip, a.limit)
-	return bw.Value(dst, "n", value.IntOf(n)), err
+	return value.AppendElement(dst, "n", value.IntOf(n)), err
 }
 
 // count counts the documents of a filter behind skip, up to limit (0: all).
@@ -124,5 +124,5 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 	if err := r.c.room(r.ctx, len(dst)+size, true); err != nil {
 		return dst, err
 	}
-	return bw.Value(dst, "values", bw.ArrayValue(set.Values())), nil
+	return value.AppendElement(dst, "values", value.MakeArray(set.Values())), nil
 }

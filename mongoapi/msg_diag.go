@@ -6,8 +6,8 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -34,22 +34,22 @@ func (k *coll) appendStats(dst []byte, scaleArg value.Value) ([]byte, error) {
 	if err := k.Settle(); err != nil {
 		return dst, err
 	}
-	dst = bw.Value(dst, "size", value.IntOf(size/scale))
-	dst = bw.Value(dst, "count", value.IntOf(n))
+	dst = value.AppendElement(dst, "size", value.IntOf(size/scale))
+	dst = value.AppendElement(dst, "count", value.IntOf(n))
 	if n > 0 {
-		dst = bw.Value(dst, "avgObjSize", value.IntOf(size/n))
+		dst = value.AppendElement(dst, "avgObjSize", value.IntOf(size/n))
 	}
-	dst = bw.Value(dst, "storageSize", value.IntOf(size/scale))
-	dst = bw.Bool(dst, "capped", false)
-	dst = bw.Int32(dst, "nindexes", int32(len(k.indexSpecs())+1))
-	dst = bw.Int32(dst, "totalIndexSize", 0)
-	at, dst := bw.BeginObject(dst, "indexSizes")
+	dst = value.AppendElement(dst, "storageSize", value.IntOf(size/scale))
+	dst = bson.AppendBool(dst, "capped", false)
+	dst = bson.AppendInt32(dst, "nindexes", int32(len(k.indexSpecs())+1))
+	dst = bson.AppendInt32(dst, "totalIndexSize", 0)
+	at, dst := bson.BeginObject(dst, "indexSizes")
 	for _, s := range append([]value.Value{idIndex()}, k.indexSpecs()...) {
-		dst = bw.Int32(dst, s.Get("name").Str(), 0)
+		dst = bson.AppendInt32(dst, s.Get("name").Str(), 0)
 	}
-	dst = bw.End(dst, at)
-	dst = bw.Value(dst, "totalSize", value.IntOf(size/scale))
-	return bw.Value(dst, "scaleFactor", value.IntOf(scale)), nil
+	dst = bson.End(dst, at)
+	dst = value.AppendElement(dst, "totalSize", value.IntOf(size/scale))
+	return value.AppendElement(dst, "scaleFactor", value.IntOf(scale)), nil
 }
 
 func collStatsCommand(r *request, dst []byte) ([]byte, error) {
@@ -61,10 +61,10 @@ func collStatsCommand(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	dst = bw.String(dst, "ns", r.db+"."+name)
+	dst = bson.AppendString(dst, "ns", r.db+"."+name)
 	if k == nil {
 		for _, f := range []string{"size", "count", "storageSize", "totalSize", "nindexes", "totalIndexSize"} {
-			dst = bw.Int32(dst, f, 0)
+			dst = bson.AppendInt32(dst, f, 0)
 		}
 		return dst, nil
 	}
@@ -87,21 +87,21 @@ func dbStats(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	dst = bw.String(dst, "db", r.db)
-	dst = bw.Int64(dst, "collections", collections)
-	dst = bw.Int64(dst, "views", 0)
-	dst = bw.Int64(dst, "objects", objects)
+	dst = bson.AppendString(dst, "db", r.db)
+	dst = bson.AppendInt64(dst, "collections", collections)
+	dst = bson.AppendInt64(dst, "views", 0)
+	dst = bson.AppendInt64(dst, "objects", objects)
 	avg := 0.0
 	if objects > 0 {
 		avg = float64(size) / float64(objects)
 	}
-	dst = bw.Double(dst, "avgObjSize", avg)
-	dst = bw.Double(dst, "dataSize", float64(size)/float64(scale))
-	dst = bw.Double(dst, "storageSize", float64(size)/float64(scale))
-	dst = bw.Int64(dst, "indexes", indexes)
-	dst = bw.Double(dst, "indexSize", 0)
-	dst = bw.Double(dst, "totalSize", float64(size)/float64(scale))
-	return bw.Int64(dst, "scaleFactor", scale), nil
+	dst = bson.AppendDouble(dst, "avgObjSize", avg)
+	dst = bson.AppendDouble(dst, "dataSize", float64(size)/float64(scale))
+	dst = bson.AppendDouble(dst, "storageSize", float64(size)/float64(scale))
+	dst = bson.AppendInt64(dst, "indexes", indexes)
+	dst = bson.AppendDouble(dst, "indexSize", 0)
+	dst = bson.AppendDouble(dst, "totalSize", float64(size)/float64(scale))
+	return bson.AppendInt64(dst, "scaleFactor", scale), nil
 }
 
 func dataSize(r *request, dst []byte) ([]byte, error) {
@@ -123,42 +123,42 @@ func dataSize(r *request, dst []byte) ([]byte, error) {
 		size, n = k.Size(), k.Count()
 		err = k.Settle()
 	}
-	dst = bw.Int64(dst, "size", size)
-	return bw.Int64(dst, "numObjects", n), err
+	dst = bson.AppendInt64(dst, "size", size)
+	return bson.AppendInt64(dst, "numObjects", n), err
 }
 
 func connectionStatus(r *request, dst []byte) ([]byte, error) {
-	at, dst := bw.BeginObject(dst, "authInfo")
+	at, dst := bson.BeginObject(dst, "authInfo")
 	users := []value.Value(nil)
 	if r.c.user != "" {
-		ua, b := bw.Begin(nil)
-		b = bw.String(b, "user", r.c.user)
-		users = append(users, value.ObjectOf(bw.End(bw.String(b, "db", "admin"), ua)))
+		ua, b := bson.Begin(nil)
+		b = bson.AppendString(b, "user", r.c.user)
+		users = append(users, value.ObjectOf(bson.End(bson.AppendString(b, "db", "admin"), ua)))
 	}
-	dst = bw.Value(dst, "authenticatedUsers", bw.ArrayValue(users))
-	dst = bw.Value(dst, "authenticatedUserRoles", bw.ArrayValue(nil))
-	return bw.End(dst, at), nil
+	dst = value.AppendElement(dst, "authenticatedUsers", value.MakeArray(users))
+	dst = value.AppendElement(dst, "authenticatedUserRoles", value.MakeArray(nil))
+	return bson.End(dst, at), nil
 }
 
 func getCmdLineOpts(_ *request, dst []byte) ([]byte, error) {
-	dst = bw.Strings(dst, "argv", "orrery", "serve")
-	at, dst := bw.BeginObject(dst, "parsed")
-	return bw.End(dst, at), nil
+	dst = bson.AppendStrings(dst, "argv", "orrery", "serve")
+	at, dst := bson.BeginObject(dst, "parsed")
+	return bson.End(dst, at), nil
 }
 
 func getLastRequestStatistics(r *request, dst []byte) ([]byte, error) {
-	dst = bw.String(dst, "CommandName", r.c.last.name)
-	dst = bw.Double(dst, "RequestCharge", r.c.last.charge)
-	return bw.Int64(dst, "RequestDurationInMilliSeconds", r.c.last.millis), nil
+	dst = bson.AppendString(dst, "CommandName", r.c.last.name)
+	dst = bson.AppendDouble(dst, "RequestCharge", r.c.last.charge)
+	return bson.AppendInt64(dst, "RequestDurationInMilliSeconds", r.c.last.millis), nil
 }
 
 func getLog(r *request, dst []byte) ([]byte, error) {
 	switch r.arg.Str() {
 	case "*":
-		return bw.Strings(dst, "names", "global", "startupWarnings"), nil
+		return bson.AppendStrings(dst, "names", "global", "startupWarnings"), nil
 	case "global", "startupWarnings":
-		dst = bw.Int32(dst, "totalLinesWritten", 0)
-		return bw.Value(dst, "log", bw.ArrayValue(nil)), nil
+		dst = bson.AppendInt32(dst, "totalLinesWritten", 0)
+		return value.AppendElement(dst, "log", value.MakeArray(nil)), nil
 	}
 	return dst, merr.New(merr.OperationFailed, "no RamLog named: %s", r.arg.Str())
 }
@@ -166,8 +166,8 @@ func getLog(r *request, dst []byte) ([]byte, error) {
 func getParameter(r *request, dst []byte) ([]byte, error) {
 	n := len(dst)
 	if r.arg.Str() == "*" || r.body.Get("featureCompatibilityVersion").IsDefined() {
-		at, b := bw.BeginObject(dst, "featureCompatibilityVersion")
-		dst = bw.End(bw.String(b, "version", "7.0"), at)
+		at, b := bson.BeginObject(dst, "featureCompatibilityVersion")
+		dst = bson.End(bson.AppendString(b, "version", "7.0"), at)
 	}
 	if len(dst) == n {
 		return dst, merr.New(merr.InvalidOptions, "no option found to get")
@@ -177,19 +177,19 @@ func getParameter(r *request, dst []byte) ([]byte, error) {
 
 func hostInfo(r *request, dst []byte) ([]byte, error) {
 	name, _ := os.Hostname()
-	at, dst := bw.BeginObject(dst, "system")
-	dst = bw.Date(dst, "currentTime", r.s.clk.Now().UnixMilli())
-	dst = bw.String(dst, "hostname", name)
-	dst = bw.Int32(dst, "cpuAddrSize", 64)
-	dst = bw.Int32(dst, "numCores", int32(runtime.NumCPU()))
-	dst = bw.String(dst, "cpuArch", runtime.GOARCH)
-	dst = bw.End(dst, at)
-	at, dst = bw.BeginObject(dst, "os")
-	dst = bw.String(dst, "type", strings.ToUpper(runtime.GOOS[:1])+runtime.GOOS[1:])
-	dst = bw.String(dst, "name", runtime.GOOS)
-	dst = bw.End(dst, at)
-	at, dst = bw.BeginObject(dst, "extra")
-	return bw.End(dst, at), nil
+	at, dst := bson.BeginObject(dst, "system")
+	dst = bson.AppendDate(dst, "currentTime", r.s.clk.Now().UnixMilli())
+	dst = bson.AppendString(dst, "hostname", name)
+	dst = bson.AppendInt32(dst, "cpuAddrSize", 64)
+	dst = bson.AppendInt32(dst, "numCores", int32(runtime.NumCPU()))
+	dst = bson.AppendString(dst, "cpuArch", runtime.GOARCH)
+	dst = bson.End(dst, at)
+	at, dst = bson.BeginObject(dst, "os")
+	dst = bson.AppendString(dst, "type", strings.ToUpper(runtime.GOOS[:1])+runtime.GOOS[1:])
+	dst = bson.AppendString(dst, "name", runtime.GOOS)
+	dst = bson.End(dst, at)
+	at, dst = bson.BeginObject(dst, "extra")
+	return bson.End(dst, at), nil
 }
 
 func listCommands(_ *request, dst []byte) ([]byte, error) {
@@ -198,51 +198,51 @@ func listCommands(_ *request, dst []byte) ([]byte, error) {
 		names = append(names, n)
 	}
 	sort.Strings(names)
-	at, dst := bw.BeginObject(dst, "commands")
+	at, dst := bson.BeginObject(dst, "commands")
 	for _, n := range names {
-		ca, b := bw.BeginObject(dst, n)
-		b = bw.Bool(b, "requiresAuth", !commands[n].open)
-		dst = bw.End(b, ca)
+		ca, b := bson.BeginObject(dst, n)
+		b = bson.AppendBool(b, "requiresAuth", !commands[n].open)
+		dst = bson.End(b, ca)
 	}
-	return bw.End(dst, at), nil
+	return bson.End(dst, at), nil
 }
 
 func replSetGetStatus(r *request, dst []byte) ([]byte, error) {
-	dst = bw.String(dst, "set", setName)
-	dst = bw.Date(dst, "date", r.s.clk.Now().UnixMilli())
-	dst = bw.Int32(dst, "myState", 1)
-	at, dst := bw.BeginArray(dst, "members")
-	ma, dst := bw.BeginObject(dst, "0")
-	dst = bw.Int32(dst, "_id", 0)
-	dst = bw.String(dst, "name", r.c.nc.LocalAddr().String())
-	dst = bw.Double(dst, "health", 1)
-	dst = bw.Int32(dst, "state", 1)
-	dst = bw.String(dst, "stateStr", "PRIMARY")
-	dst = bw.Bool(dst, "self", true)
-	return bw.End(bw.End(dst, ma), at), nil
+	dst = bson.AppendString(dst, "set", setName)
+	dst = bson.AppendDate(dst, "date", r.s.clk.Now().UnixMilli())
+	dst = bson.AppendInt32(dst, "myState", 1)
+	at, dst := bson.BeginArray(dst, "members")
+	ma, dst := bson.BeginObject(dst, "0")
+	dst = bson.AppendInt32(dst, "_id", 0)
+	dst = bson.AppendString(dst, "name", r.c.nc.LocalAddr().String())
+	dst = bson.AppendDouble(dst, "health", 1)
+	dst = bson.AppendInt32(dst, "state", 1)
+	dst = bson.AppendString(dst, "stateStr", "PRIMARY")
+	dst = bson.AppendBool(dst, "self", true)
+	return bson.End(bson.End(dst, ma), at), nil
 }
 
 func serverStatus(r *request, dst []byte) ([]byte, error) {
 	now := r.s.clk.Now()
 	name, _ := os.Hostname()
-	dst = bw.String(dst, "host", name)
-	dst = bw.String(dst, "version", Version)
-	dst = bw.String(dst, "process", "orrery")
-	dst = bw.Int64(dst, "pid", int64(os.Getpid()))
+	dst = bson.AppendString(dst, "host", name)
+	dst = bson.AppendString(dst, "version", Version)
+	dst = bson.AppendString(dst, "process", "orrery")
+	dst = bson.AppendInt64(dst, "pid", int64(os.Getpid()))
 	up := now.Sub(r.s.began)
-	dst = bw.Double(dst, "uptime", up.Seconds())
-	dst = bw.Int64(dst, "uptimeMillis", up.Milliseconds())
-	dst = bw.Date(dst, "localTime", now.UnixMilli())
-	at, dst := bw.BeginObject(dst, "connections")
-	dst = bw.Int32(dst, "current", int32(r.s.connections()))
-	dst = bw.Int32(dst, "totalCreated", r.s.connID.Load())
-	dst = bw.End(dst, at)
-	at, dst = bw.BeginObject(dst, "metrics")
-	ca, dst := bw.BeginObject(dst, "cursor")
-	oa, dst := bw.BeginObject(dst, "open")
-	dst = bw.Int64(dst, "total", int64(r.s.cursors.open()))
-	dst = bw.End(bw.End(bw.End(dst, oa), ca), at)
-	at, dst = bw.BeginObject(dst, "storageEngine")
-	dst = bw.String(dst, "name", "orrery")
-	return bw.End(dst, at), nil
+	dst = bson.AppendDouble(dst, "uptime", up.Seconds())
+	dst = bson.AppendInt64(dst, "uptimeMillis", up.Milliseconds())
+	dst = bson.AppendDate(dst, "localTime", now.UnixMilli())
+	at, dst := bson.BeginObject(dst, "connections")
+	dst = bson.AppendInt32(dst, "current", int32(r.s.connections()))
+	dst = bson.AppendInt32(dst, "totalCreated", r.s.connID.Load())
+	dst = bson.End(dst, at)
+	at, dst = bson.BeginObject(dst, "metrics")
+	ca, dst := bson.BeginObject(dst, "cursor")
+	oa, dst := bson.BeginObject(dst, "open")
+	dst = bson.AppendInt64(dst, "total", int64(r.s.cursors.open()))
+	dst = bson.End(bson.End(bson.End(dst, oa), ca), at)
+	at, dst = bson.BeginObject(dst, "storageEngine")
+	dst = bson.AppendString(dst, "name", "orrery")
+	return bson.End(dst, at), nil
 }

@@ -1,9 +1,9 @@
 package mongoapi
 
 import (
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -86,7 +86,7 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 		x.f, err = filter.Compile(x.query, r.filterOptions(scope))
 	}
 	if x.query.Kind() != value.Object {
-		x.query = value.ObjectOf(bw.Empty)
+		x.query = value.ObjectOf(bson.Empty)
 	}
 	return x, err
 }
@@ -123,18 +123,18 @@ func (r *request) explain(dst []byte, cmd value.Value) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	dst = bw.String(dst, "explainVersion", "1")
-	at, dst := bw.BeginObject(dst, "queryPlanner")
-	dst = bw.String(dst, "namespace", r.db+"."+x.coll)
-	dst = bw.Value(dst, "parsedQuery", x.query)
-	pa, dst := bw.BeginObject(dst, "winningPlan")
-	dst = bw.String(dst, "stage", stage)
-	dst = bw.String(dst, "orrery", text)
-	dst = bw.End(dst, pa)
-	dst = bw.Value(dst, "rejectedPlans", bw.ArrayValue(nil))
-	dst = bw.End(dst, at)
-	dst = bw.Value(dst, "command", cmd)
-	sa, dst := bw.BeginObject(dst, "serverInfo")
-	dst = bw.String(dst, "host", r.c.nc.LocalAddr().String())
-	return bw.End(bw.String(dst, "version", Version), sa), nil
+	dst = bson.AppendString(dst, "explainVersion", "1")
+	at, dst := bson.BeginObject(dst, "queryPlanner")
+	dst = bson.AppendString(dst, "namespace", r.db+"."+x.coll)
+	dst = value.AppendElement(dst, "parsedQuery", x.query)
+	pa, dst := bson.BeginObject(dst, "winningPlan")
+	dst = bson.AppendString(dst, "stage", stage)
+	dst = bson.AppendString(dst, "orrery", text)
+	dst = bson.End(dst, pa)
+	dst = value.AppendElement(dst, "rejectedPlans", value.MakeArray(nil))
+	dst = bson.End(dst, at)
+	dst = value.AppendElement(dst, "command", cmd)
+	sa, dst := bson.BeginObject(dst, "serverInfo")
+	dst = bson.AppendString(dst, "host", r.c.nc.LocalAddr().String())
+	return bson.End(bson.AppendString(dst, "version", Version), sa), nil
 }

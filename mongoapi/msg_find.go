@@ -2,11 +2,11 @@ package mongoapi
 
 import (
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -211,17 +211,17 @@ func (r *request) findPoint(dst []byte, k *coll, id value.Value) ([]byte, error)
 			return dst, err
 		}
 	}
-	at, dst := bw.BeginObject(dst, "cursor")
-	ba, dst := bw.BeginArray(dst, "firstBatch")
+	at, dst := bson.BeginObject(dst, "cursor")
+	ba, dst := bson.BeginArray(dst, "firstBatch")
 	if err == nil {
-		dst = bw.Document(dst, "0", it.Doc)
+		dst = bson.AppendDocument(dst, "0", it.Doc)
 	}
-	dst = bw.End(dst, ba)
-	dst = bw.Int64(dst, "id", 0)
-	dst = bw.Head(dst, 0x02, "ns")
+	dst = bson.End(dst, ba)
+	dst = bson.AppendInt64(dst, "id", 0)
+	dst = bson.AppendHead(dst, 0x02, "ns")
 	n := len(r.db) + 1 + len(k.ID())
 	dst = append(dst, byte(n+1), byte((n+1)>>8), 0, 0)
 	dst = append(append(append(dst, r.db...), '.'), k.ID()...)
 	dst = append(dst, 0)
-	return bw.End(dst, at), nil
+	return bson.End(dst, at), nil
 }

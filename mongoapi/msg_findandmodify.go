@@ -1,9 +1,9 @@
 package mongoapi
 
 import (
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/order"
@@ -35,23 +35,23 @@ func findAndModify(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	at, dst := bw.BeginObject(dst, "lastErrorObject")
+	at, dst := bson.BeginObject(dst, "lastErrorObject")
 	n := o.matched
 	if o.upserted.IsDefined() {
 		n = 1
 	}
-	dst = bw.Int32(dst, "n", n)
+	dst = bson.AppendInt32(dst, "n", n)
 	if st.u != nil {
-		dst = bw.Bool(dst, "updatedExisting", o.matched > 0)
-		dst = bw.Value(dst, "upserted", o.upserted)
+		dst = bson.AppendBool(dst, "updatedExisting", o.matched > 0)
+		dst = value.AppendElement(dst, "upserted", o.upserted)
 	}
-	dst = bw.End(dst, at)
+	dst = bson.End(dst, at)
 	shown := o.before
 	if flag(r.body, "new", false) && st.u != nil {
 		shown = o.after
 	}
 	if shown == nil {
-		return bw.Null(dst, "value"), nil
+		return bson.AppendNull(dst, "value"), nil
 	}
 	p, err := project.Compile(fields, project.Options{Find: true, Query: st.f})
 	if err != nil {
@@ -60,7 +60,7 @@ func findAndModify(r *request, dst []byte) ([]byte, error) {
 	if err := r.c.room(r.ctx, len(dst)+len(shown), true); err != nil {
 		return dst, err
 	}
-	return p.Append(bw.Head(dst, 0x03, "value"), r.exprEnv(), value.ObjectOf(shown))
+	return p.Append(bson.AppendHead(dst, 0x03, "value"), r.exprEnv(), value.ObjectOf(shown))
 }
 
 func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err error) {

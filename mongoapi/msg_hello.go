@@ -1,8 +1,8 @@
 package mongoapi
 
 import (
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
@@ -17,34 +17,34 @@ func hello(r *request, dst []byte) ([]byte, error) {
 		addr = r.c.nc.LocalAddr().String()
 	}
 	if r.name == "hello" {
-		dst = bw.Bool(dst, "isWritablePrimary", true)
+		dst = bson.AppendBool(dst, "isWritablePrimary", true)
 	} else {
-		dst = bw.Bool(dst, "ismaster", true)
+		dst = bson.AppendBool(dst, "ismaster", true)
 	}
-	dst = bw.Bool(dst, "helloOk", true)
-	dst = bw.String(dst, "setName", setName)
-	dst = bw.Int32(dst, "setVersion", 1)
-	dst = bw.Bool(dst, "secondary", false)
-	dst = bw.Strings(dst, "hosts", addr)
-	dst = bw.String(dst, "primary", addr)
-	dst = bw.String(dst, "me", addr)
-	dst = bw.Int32(dst, "maxBsonObjectSize", wire.MaxDocument)
-	dst = bw.Int32(dst, "maxMessageSizeBytes", wire.MaxMessage)
-	dst = bw.Int32(dst, "maxWriteBatchSize", wire.MaxWriteBatch)
-	dst = bw.Date(dst, "localTime", r.s.clk.Now().UnixMilli())
-	dst = bw.Int32(dst, "logicalSessionTimeoutMinutes", sessionMinutes)
-	dst = bw.Int32(dst, "connectionId", r.c.id)
-	dst = bw.Int32(dst, "minWireVersion", 0)
-	dst = bw.Int32(dst, "maxWireVersion", MaxWire)
-	dst = bw.Bool(dst, "readOnly", false)
+	dst = bson.AppendBool(dst, "helloOk", true)
+	dst = bson.AppendString(dst, "setName", setName)
+	dst = bson.AppendInt32(dst, "setVersion", 1)
+	dst = bson.AppendBool(dst, "secondary", false)
+	dst = bson.AppendStrings(dst, "hosts", addr)
+	dst = bson.AppendString(dst, "primary", addr)
+	dst = bson.AppendString(dst, "me", addr)
+	dst = bson.AppendInt32(dst, "maxBsonObjectSize", wire.MaxDocument)
+	dst = bson.AppendInt32(dst, "maxMessageSizeBytes", wire.MaxMessage)
+	dst = bson.AppendInt32(dst, "maxWriteBatchSize", wire.MaxWriteBatch)
+	dst = bson.AppendDate(dst, "localTime", r.s.clk.Now().UnixMilli())
+	dst = bson.AppendInt32(dst, "logicalSessionTimeoutMinutes", sessionMinutes)
+	dst = bson.AppendInt32(dst, "connectionId", r.c.id)
+	dst = bson.AppendInt32(dst, "minWireVersion", 0)
+	dst = bson.AppendInt32(dst, "maxWireVersion", MaxWire)
+	dst = bson.AppendBool(dst, "readOnly", false)
 	if u := r.body.Get("saslSupportedMechs"); u.Kind() == value.String {
-		dst = bw.Strings(dst, "saslSupportedMechs", "SCRAM-SHA-256", "SCRAM-SHA-1")
+		dst = bson.AppendStrings(dst, "saslSupportedMechs", "SCRAM-SHA-256", "SCRAM-SHA-1")
 	}
 	if a := r.body.Get("speculativeAuthenticate"); a.Kind() == value.Object && a.Get("saslStart").IsDefined() {
 		n := len(dst)
-		at, b := bw.BeginObject(dst, "speculativeAuthenticate")
+		at, b := bson.BeginObject(dst, "speculativeAuthenticate")
 		if b, err := r.saslStart(b, a); err == nil {
-			return bw.End(b, at), nil
+			return bson.End(b, at), nil
 		}
 		r.c.sasl = nil
 		dst = dst[:n]
@@ -53,19 +53,19 @@ func hello(r *request, dst []byte) ([]byte, error) {
 }
 
 func buildInfo(_ *request, dst []byte) ([]byte, error) {
-	dst = bw.String(dst, "version", Version)
-	dst = bw.String(dst, "gitVersion", "unknown")
-	dst = bw.Value(dst, "modules", bw.ArrayValue(nil))
-	dst = bw.String(dst, "allocator", "go")
-	dst = bw.String(dst, "javascriptEngine", "none")
-	dst = bw.String(dst, "sysInfo", "deprecated")
-	dst = bw.Value(dst, "versionArray", bw.ArrayValue([]value.Value{value.Int32Of(7), value.Int32Of(0), value.Int32Of(0), value.Int32Of(0)}))
-	dst = bw.Int32(dst, "bits", 64)
-	dst = bw.Bool(dst, "debug", false)
-	dst = bw.Int32(dst, "maxBsonObjectSize", wire.MaxDocument)
-	return bw.Strings(dst, "storageEngines", "orrery"), nil
+	dst = bson.AppendString(dst, "version", Version)
+	dst = bson.AppendString(dst, "gitVersion", "unknown")
+	dst = value.AppendElement(dst, "modules", value.MakeArray(nil))
+	dst = bson.AppendString(dst, "allocator", "go")
+	dst = bson.AppendString(dst, "javascriptEngine", "none")
+	dst = bson.AppendString(dst, "sysInfo", "deprecated")
+	dst = value.AppendElement(dst, "versionArray", value.MakeArray([]value.Value{value.Int32Of(7), value.Int32Of(0), value.Int32Of(0), value.Int32Of(0)}))
+	dst = bson.AppendInt32(dst, "bits", 64)
+	dst = bson.AppendBool(dst, "debug", false)
+	dst = bson.AppendInt32(dst, "maxBsonObjectSize", wire.MaxDocument)
+	return bson.AppendStrings(dst, "storageEngines", "orrery"), nil
 }
 
 func whatsMyURI(r *request, dst []byte) ([]byte, error) {
-	return bw.String(dst, "you", r.c.nc.RemoteAddr().String()), nil
+	return bson.AppendString(dst, "you", r.c.nc.RemoteAddr().String()), nil
 }

@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -20,11 +20,11 @@ const maxIndexes = 500
 
 // idIndex is the index that every collection has.
 func idIndex() value.Value {
-	at, b := bw.Begin(nil)
-	b = bw.Int32(b, "v", 2)
-	ka, b := bw.BeginObject(b, "key")
-	b = bw.End(bw.Int32(b, "_id", 1), ka)
-	return value.ObjectOf(bw.End(bw.String(b, "name", "_id_"), at))
+	at, b := bson.Begin(nil)
+	b = bson.AppendInt32(b, "v", 2)
+	ka, b := bson.BeginObject(b, "key")
+	b = bson.End(bson.AppendInt32(b, "_id", 1), ka)
+	return value.ObjectOf(bson.End(bson.AppendString(b, "name", "_id_"), at))
 }
 
 // indexSpecs returns the declared indexes, without the one on `_id`.
@@ -32,7 +32,7 @@ func (k *coll) indexSpecs() []value.Value { return indexSpecsOf(k.Definition) }
 
 func indexSpecsOf(c core.Definition) []value.Value {
 	if b := c.Spec().Properties[indexProperty]; len(b) >= 5 {
-		return bw.Elements(value.ArrayOf(b))
+		return value.Elements(value.ArrayOf(b))
 	}
 	return nil
 }
@@ -43,7 +43,7 @@ func (r *request) saveIndexes(k *coll, specs []value.Value) error {
 	if s.Properties == nil {
 		s.Properties = map[string][]byte{}
 	}
-	s.Properties[indexProperty] = bw.ArrayValue(specs).Bytes()
+	s.Properties[indexProperty] = value.MakeArray(specs).Bytes()
 	s.IndexingPolicy = policyFor(s.IndexingPolicy, k.indexSpecs(), specs)
 	had, has := false, (*int32)(nil)
 	for _, o := range k.indexSpecs() {
@@ -89,10 +89,10 @@ func indexDoc(spec value.Value) (value.Value, error) {
 	if name.Str() == "*" {
 		return spec, cannotCreate("The index name '*' is not valid.")
 	}
-	at, b := bw.Begin(nil)
-	b = bw.Int32(b, "v", 2)
-	b = bw.Value(b, "key", key)
-	b = bw.Value(b, "name", name)
+	at, b := bson.Begin(nil)
+	b = bson.AppendInt32(b, "v", 2)
+	b = value.AppendElement(b, "key", key)
+	b = value.AppendElement(b, "name", name)
 	for it := spec.Iter(); it.Next(); {
 		k, v := string(it.Key()), it.Value()
 		if err := checkIndexOption(k, v, key); err != nil {
@@ -100,10 +100,10 @@ func indexDoc(spec value.Value) (value.Value, error) {
 		}
 		switch k {
 		case "expireAfterSeconds", "hidden", "wildcardProjection":
-			b = bw.Value(b, k, v)
+			b = value.AppendElement(b, k, v)
 		}
 	}
-	return value.ObjectOf(bw.End(b, at)), nil
+	return value.ObjectOf(bson.End(b, at)), nil
 }
 
 func checkIndexKey(key value.Value) error {
@@ -196,7 +196,7 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 		return dst, merr.New(merr.BadValue, "Must specify at least one index to create")
 	}
 	var docs []value.Value
-	for _, spec := range bw.Elements(list) {
+	for _, spec := range value.Elements(list) {
 		d, err := indexDoc(spec)
 		if err != nil {
 			return dst, err
@@ -227,11 +227,11 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	dst = bw.Int32(dst, "numIndexesBefore", int32(before))
-	dst = bw.Int32(dst, "numIndexesAfter", int32(len(specs)+1))
-	dst = bw.Bool(dst, "createdCollectionAutomatically", created)
+	dst = bson.AppendInt32(dst, "numIndexesBefore", int32(before))
+	dst = bson.AppendInt32(dst, "numIndexesAfter", int32(len(specs)+1))
+	dst = bson.AppendBool(dst, "createdCollectionAutomatically", created)
 	if !changed {
-		dst = bw.String(dst, "note", "all indexes already exist")
+		dst = bson.AppendString(dst, "note", "all indexes already exist")
 	}
 	return dst, nil
 }
@@ -288,7 +288,7 @@ func dropIndexes(r *request, dst []byte) ([]byte, error) {
 	was := len(specs) + 1
 	which := []value.Value{r.body.Get("index")}
 	if which[0].Kind() == value.Array {
-		which = bw.Elements(which[0])
+		which = value.Elements(which[0])
 	}
 	for _, w := range which {
 		if specs, err = without(specs, w); err != nil {
@@ -300,7 +300,7 @@ func dropIndexes(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	return bw.Int32(dst, "nIndexesWas", int32(was)), nil
+	return bson.AppendInt32(dst, "nIndexesWas", int32(was)), nil
 }
 
 // without removes the index that w names: by name, by key, or all with "*".

@@ -2,8 +2,8 @@ package mongoapi
 
 import (
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -25,37 +25,37 @@ func (w *writeReply) fail(index int, err error) {
 	}
 	w.errs = append(w.errs, 0x03)
 	w.errs = append(appendInt(w.errs, w.errors), 0)
-	at, b := bw.Begin(w.errs)
-	b = bw.Int32(b, "index", int32(index))
-	b = bw.Int32(b, "code", e.Code)
+	at, b := bson.Begin(w.errs)
+	b = bson.AppendInt32(b, "index", int32(index))
+	b = bson.AppendInt32(b, "code", e.Code)
 	b = append(b, e.Extra...)
-	b = bw.String(b, "errmsg", e.Msg)
-	w.errs = bw.End(b, at)
+	b = bson.AppendString(b, "errmsg", e.Msg)
+	w.errs = bson.End(b, at)
 	w.errors++
 }
 
 func (w *writeReply) upsert(index int, id value.Value) {
 	w.upserted = append(w.upserted, 0x03)
 	w.upserted = append(appendInt(w.upserted, w.upserts), 0)
-	at, b := bw.Begin(w.upserted)
-	b = bw.Int32(b, "index", int32(index))
-	b = bw.Value(b, "_id", id)
-	w.upserted = bw.End(b, at)
+	at, b := bson.Begin(w.upserted)
+	b = bson.AppendInt32(b, "index", int32(index))
+	b = value.AppendElement(b, "_id", id)
+	w.upserted = bson.End(b, at)
 	w.upserts++
 }
 
 func (w *writeReply) append(dst []byte, update bool) []byte {
-	dst = bw.Int32(dst, "n", w.n)
+	dst = bson.AppendInt32(dst, "n", w.n)
 	if update {
 		if w.upserts > 0 {
-			at, b := bw.BeginArray(dst, "upserted")
-			dst = bw.End(append(b, w.upserted...), at)
+			at, b := bson.BeginArray(dst, "upserted")
+			dst = bson.End(append(b, w.upserted...), at)
 		}
-		dst = bw.Int32(dst, "nModified", w.modified)
+		dst = bson.AppendInt32(dst, "nModified", w.modified)
 	}
 	if w.errors > 0 {
-		at, b := bw.BeginArray(dst, "writeErrors")
-		dst = bw.End(append(b, w.errs...), at)
+		at, b := bson.BeginArray(dst, "writeErrors")
+		dst = bson.End(append(b, w.errs...), at)
 	}
 	return dst
 }

@@ -4,9 +4,9 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -56,9 +56,9 @@ func shardCollection(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	r.saidOK = true
-	dst = bw.String(dst, "_t", "ShardCollectionResponse")
-	dst = bw.Int32(dst, "ok", 1)
-	return bw.String(dst, "collectionsharded", db+"."+name), nil
+	dst = bson.AppendString(dst, "_t", "ShardCollectionResponse")
+	dst = bson.AppendInt32(dst, "ok", 1)
+	return bson.AppendString(dst, "collectionsharded", db+"."+name), nil
 }
 
 // shard makes a collection with a shard key. One that exists and is empty is made anew; one with the same key stays.
@@ -136,7 +136,7 @@ func customAction(r *request, dst []byte) ([]byte, error) {
 		if err != nil {
 			return dst, err
 		}
-		return appendThroughput(bw.String(dst, "database", d.ID), d.Throughput), nil
+		return appendThroughput(bson.AppendString(dst, "database", d.ID), d.Throughput), nil
 	case "CreateCollection", "UpdateCollection", "GetCollection":
 		return r.collectionAction(dst, action, t, given)
 	case "GetChangeStreamTokens":
@@ -148,11 +148,11 @@ func customAction(r *request, dst []byte) ([]byte, error) {
 
 func appendThroughput(dst []byte, t core.Throughput) []byte {
 	if t.Manual > 0 {
-		dst = bw.Int32(dst, "provisionedThroughput", int32(t.Manual))
+		dst = bson.AppendInt32(dst, "provisionedThroughput", int32(t.Manual))
 	}
 	if t.AutoscaleMax > 0 {
-		at, b := bw.BeginObject(dst, "autoScaleSettings")
-		dst = bw.End(bw.Int32(b, "maxThroughput", int32(t.AutoscaleMax)), at)
+		at, b := bson.BeginObject(dst, "autoScaleSettings")
+		dst = bson.End(bson.AppendInt32(b, "maxThroughput", int32(t.AutoscaleMax)), at)
 	}
 	return dst
 }
@@ -191,11 +191,11 @@ func (r *request) collectionAction(dst []byte, action string, t core.Throughput,
 		}
 		return dst, nil
 	}
-	dst = bw.String(dst, "database", r.db)
-	dst = bw.String(dst, "collection", name)
+	dst = bson.AppendString(dst, "database", r.db)
+	dst = bson.AppendString(dst, "collection", name)
 	if !k.byID {
-		at, b := bw.BeginObject(dst, "shardKeyDefinition")
-		dst = bw.End(bw.String(b, strings.Join(k.keys[0], "."), "hashed"), at)
+		at, b := bson.BeginObject(dst, "shardKeyDefinition")
+		dst = bson.End(bson.AppendString(b, strings.Join(k.keys[0], "."), "hashed"), at)
 	}
 	return appendThroughput(dst, k.Spec().Throughput), nil
 }
@@ -234,7 +234,7 @@ func (r *request) actionIndexes() ([]value.Value, error) {
 	}
 	out := []value.Value{}
 	id := false
-	for _, spec := range bw.Elements(list) {
+	for _, spec := range value.Elements(list) {
 		d, err := indexDoc(spec)
 		if err != nil {
 			return nil, err

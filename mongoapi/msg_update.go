@@ -5,10 +5,10 @@ import (
 	"strconv"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -277,9 +277,9 @@ func (r *request) upsertDoc(k *coll, st statement) (value.Value, error) {
 	var base []byte
 	var err error
 	if st.u.IsReplacement() {
-		at, b := bw.Begin(nil)
-		b = bw.Value(b, "_id", st.f.Equal("_id"))
-		base = bw.End(b, at)
+		at, b := bson.Begin(nil)
+		b = value.AppendElement(b, "_id", st.f.Equal("_id"))
+		base = bson.End(b, at)
 	} else if base, err = update.Base(st.f.Equalities()); err != nil {
 		return value.Undef(), err
 	}

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/core/yield"
 	"github.com/orrerydb/orrery/internal/admit"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -171,16 +171,16 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 
 // call runs a handler and closes its reply.
 func (r *request) call(dst []byte, def command) ([]byte, error) {
-	at, dst := bw.Begin(dst)
+	at, dst := bson.Begin(dst)
 	dst, err := def.fn(r, dst)
 	if err != nil {
 		return dst, err
 	}
 	dst = appendUnmet(dst, r.unmet)
 	if !r.saidOK {
-		dst = bw.Double(dst, "ok", 1)
+		dst = bson.AppendDouble(dst, "ok", 1)
 	}
-	return bw.End(dst, at), nil
+	return bson.End(dst, at), nil
 }
 
 // announce tells those who list commands of this one.
@@ -329,7 +329,7 @@ func (r *request) scope(cmd value.Value) (*expr.Scope, error) {
 		if err != nil {
 			return nil, err
 		}
-		v, err := x(e.With(value.ObjectOf(bw.Empty)))
+		v, err := x(e.With(value.ObjectOf(bson.Empty)))
 		if err != nil {
 			return nil, err
 		}
@@ -383,7 +383,7 @@ func (r *request) docs(name string) ([]value.Value, error) {
 	if !v.IsDefined() {
 		return nil, merr.New(merr.MissingField, "BSON field '%s.%s' is missing but a required field", r.name, name)
 	}
-	out := bw.Elements(v)
+	out := value.Elements(v)
 	return out, checkBatch(name, len(out))
 }
 
@@ -400,20 +400,20 @@ func (r *request) appendError(dst []byte, err error) []byte {
 	if e.Code == merr.InternalError && !r.logged {
 		r.s.log.Error("mongo command failed", "command", r.operation(), "error", err, "cause", errors.Unwrap(err))
 	}
-	at, dst := bw.Begin(dst)
-	dst = bw.Double(dst, "ok", 0)
-	dst = bw.String(dst, "errmsg", e.Msg)
-	dst = bw.Int32(dst, "code", e.Code)
-	dst = bw.String(dst, "codeName", e.CodeName())
+	at, dst := bson.Begin(dst)
+	dst = bson.AppendDouble(dst, "ok", 0)
+	dst = bson.AppendString(dst, "errmsg", e.Msg)
+	dst = bson.AppendInt32(dst, "code", e.Code)
+	dst = bson.AppendString(dst, "codeName", e.CodeName())
 	dst = append(dst, e.Extra...)
 	labels := e.Labels
 	if r.txn >= 0 && !r.inTxn && retryable(e.Code) {
 		labels = append(labels, "RetryableWriteError")
 	}
 	if len(labels) > 0 {
-		dst = bw.Strings(dst, "errorLabels", labels...)
+		dst = bson.AppendStrings(dst, "errorLabels", labels...)
 	}
-	return bw.End(dst, at)
+	return bson.End(dst, at)
 }
 
 // retryable reports whether a driver may send a retryable write again after this error.

@@ -4,9 +4,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -136,10 +136,10 @@ func (r *request) once(dst []byte, def command) ([]byte, error) {
 
 func startSession(r *request, dst []byte) ([]byte, error) {
 	id := r.s.clk.UUID()
-	at, dst := bw.BeginObject(dst, "id")
-	dst = bw.Value(dst, "id", value.UUIDOf(id[:]))
-	dst = bw.End(dst, at)
-	return bw.Int32(dst, "timeoutMinutes", sessionMinutes), nil
+	at, dst := bson.BeginObject(dst, "id")
+	dst = value.AppendElement(dst, "id", value.UUIDOf(id[:]))
+	dst = bson.End(dst, at)
+	return bson.AppendInt32(dst, "timeoutMinutes", sessionMinutes), nil
 }
 
 // sessionList reads the command's list of sessions.

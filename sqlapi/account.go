@@ -3,6 +3,8 @@ package sqlapi
 import (
 	"net/http"
 	"strings"
+
+	"github.com/orrerydb/orrery/core/json"
 )
 
 // accountID is the id in the account document. It is never "localhost", whatever the account is called: the JavaScript SDK
@@ -30,7 +32,7 @@ func readAccount(c *call) error {
 		`"userConsistencyPolicy":{"defaultConsistencyLevel":"`+c.s.opt.Consistency+`"},`+
 		`"systemReplicationPolicy":{"minReplicaSetSize":1,"maxReplicasetSize":4,"asyncReplication":false},`+
 		`"readPolicy":{"primaryReadCoefficient":1,"secondaryReadCoefficient":1},"queryEngineConfiguration":`...)
-	b = appendJSONString(b, queryEngineConfiguration)
+	b = json.AppendString(b, queryEngineConfiguration)
 	c.Out = append(b, '}')
 	c.setVersions()
 	return c.send(http.StatusOK)
@@ -60,8 +62,8 @@ func (c *call) appendLocation(b []byte) []byte {
 		name = accountID
 	}
 	b = append(b, `{"name":`...)
-	b = appendJSONString(b, name)
+	b = json.AppendString(b, name)
 	b = append(b, `,"databaseAccountEndpoint":`...)
-	b = appendJSONString(b, scheme+"://"+strings.TrimSuffix(c.Request.Host, "/")+"/")
+	b = json.AppendString(b, scheme+"://"+strings.TrimSuffix(c.Request.Host, "/")+"/")
 	return append(b, '}')
 }

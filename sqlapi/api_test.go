@@ -204,7 +204,7 @@ func TestContainerDefinitions(t *testing.T) {
 		{`"partitionKey":{"paths":["/\"a b\"/c"]}`, `"paths":["/\"a b\"/c"]`},
 		{`"partitionKey":{"paths":["/a"],"kind":"Hash","version":"V2"}`, `"kind":"Hash","version":2`},
 		{`"defaultTtl":-1`, `"defaultTtl":-1`},
-		{`"indexingPolicy":null`, `"indexingPolicy":` + defaultIndexing},
+		{`"indexingPolicy":null`, `"indexingPolicy":` + core.DefaultIndexing},
 		{`"indexingPolicy":{"indexingMode":"Lazy"}`, `"indexingMode":"lazy","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]`},
 		{`"indexingPolicy":{"indexingMode":"none","automatic":false}`, `{"indexingMode":"none","automatic":false,"includedPaths":[],"excludedPaths":[]}`},
 		{`"indexingPolicy":{"includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"}]}`, `"includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"},{"path":"/\"_etag\"/?"}]`},

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -70,7 +71,7 @@ func batch(c *call) error {
 }
 
 func (c *call) batchOps() ([]batchOp, error) {
-	if i := skipSpace(c.Body, 0); i >= len(c.Body) || c.Body[i] != '[' {
+	if i := json.Space(c.Body, 0); i >= len(c.Body) || c.Body[i] != '[' {
 		if len(c.Body) > 0 && c.Body[0] == hybridRow {
 			return nil, status.New(status.BadRequest, "The batch is encoded as HybridRow, as .NET sends batches and bulk: this server takes them as JSON only. Send the operations one by one.")
 		}
@@ -78,7 +79,7 @@ func (c *call) batchOps() ([]batchOp, error) {
 	}
 	ops := make([]batchOp, 0, 16)
 	minimal := c.minimal()
-	err := eachElement(c.Body, func(raw []byte) error {
+	err := json.EachElement(c.Body, func(raw []byte) error {
 		if len(ops) == maxBatch {
 			return status.New(status.BadRequest, "Batch request has more operations than what is supported: %d.", maxBatch)
 		}
@@ -97,7 +98,7 @@ func (c *call) batchOps() ([]batchOp, error) {
 
 func (o *batchOp) parse(raw []byte) error {
 	seen := false
-	err := eachMember(raw, func(name string, raw []byte) error {
+	err := json.EachMember(raw, func(name string, raw []byte) error {
 		switch name {
 		case "resourceBody":
 			o.body = raw
@@ -109,9 +110,9 @@ func (o *batchOp) parse(raw []byte) error {
 		if string(raw) == "null" {
 			return nil
 		}
-		s, ok := stringOf(raw)
+		s, ok := json.String(raw)
 		if !ok {
-			return errEnvelope
+			return json.ErrShape
 		}
 		switch name {
 		case "operationType":
@@ -404,7 +405,7 @@ func (c *call) sendBatch(ct *core.Container, ops []batchOp, code int) error {
 				b = strconv.AppendInt(b, retry, 10)
 			}
 			b = append(b, `,"message":`...)
-			b = appendJSONString(b, message(e))
+			b = json.AppendString(b, message(e))
 		}
 		if o.item != nil {
 			b = append(b, `,"eTag":"\"`...)

@@ -4,10 +4,10 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/feed"
+	"github.com/orrerydb/orrery/core/isotime"
 	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -92,11 +92,12 @@ func feedSince(v string) (int64, error) {
 	if v == "" {
 		return 0, nil
 	}
-	t, err := http.ParseTime(strings.Replace(v, " UTC", " GMT", 1))
-	if err != nil {
-		if t, err = time.Parse(time.RFC3339, v); err != nil {
-			return 0, badHeader("If-Modified-Since", v)
-		}
+	if t, err := http.ParseTime(strings.Replace(v, " UTC", " GMT", 1)); err == nil {
+		return t.Unix(), nil
+	}
+	t, ok := isotime.Parse(v, isotime.Full)
+	if !ok {
+		return 0, badHeader("If-Modified-Since", v)
 	}
 	return t.Unix(), nil
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/sqlapi/sql"
@@ -221,7 +222,7 @@ func TestCompatibilityLimits(t *testing.T) {
 	lang := sql.DefaultLimits()
 	want := map[string]int{
 		"id of an item": maxID, "name of a database or container": maxName, "partition key value": maxKeyValue, "levels of a hierarchical key": maxKeyPaths,
-		"nesting of an item": doc.DefaultMaxDepth, "included paths, excluded paths": maxPaths, "composite indexes": maxComposites, "paths of a composite index": maxCompositeFields,
+		"nesting of an item": doc.DefaultMaxDepth, "included paths, excluded paths": core.MaxIndexPaths, "composite indexes": core.MaxCompositeIndexes, "paths of a composite index": core.MaxCompositePaths,
 		"unique keys": maxUniqueKeys, "paths of a unique key": maxUniquePaths, "computed properties": maxComputed, "dimensions of a vector": maxDimensions,
 		"dimensions under a flat index": maxFlatDimensions, "throughput, least": minThroughput, "throughput of autoscale, least": minAutoscale, "throughput, most": maxThroughputOffer,
 		"operations of a batch": maxBatch, "operations of a patch": maxPatch, "JOINs": lang.Joins, "items of an IN": lang.InItems, "databases and containers": maxResources,

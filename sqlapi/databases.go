@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/orrerydb/orrery/core"
+	cjson "github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
 )
 
@@ -38,7 +39,7 @@ func (s *Server) database(name string, sub int) (*core.Database, error) {
 func appendDatabase(dst []byte, d *core.Database) []byte {
 	rid := d.RID()
 	dst = append(dst, `{"id":`...)
-	dst = appendJSONString(dst, d.ID)
+	dst = cjson.AppendString(dst, d.ID)
 	dst = append(dst, `,"_rid":"`...)
 	dst = appendRID(dst, rid[:])
 	dst = append(dst, `","_self":"dbs/`...)

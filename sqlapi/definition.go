@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
+	cjson "github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
 )
 
@@ -296,22 +297,22 @@ func sameUnique(a, b [][]string) bool {
 func appendContainer(dst []byte, ct core.Definition) []byte {
 	spec := ct.Spec()
 	dst = append(dst, `{"id":`...)
-	dst = appendJSONString(dst, spec.ID)
+	dst = cjson.AppendString(dst, spec.ID)
 	dst = append(dst, `,"indexingPolicy":`...)
 	if len(spec.IndexingPolicy) > 0 {
 		dst = append(dst, spec.IndexingPolicy...)
 	} else {
-		dst = append(dst, defaultIndexing...)
+		dst = append(dst, core.DefaultIndexing...)
 	}
 	dst = append(dst, `,"partitionKey":{"paths":[`...)
 	for i, p := range spec.PartitionKey.Paths {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendJSONString(dst, p)
+		dst = cjson.AppendString(dst, p)
 	}
 	dst = append(dst, `],"kind":`...)
-	dst = appendJSONString(dst, spec.PartitionKey.Kind)
+	dst = cjson.AppendString(dst, spec.PartitionKey.Kind)
 	dst = append(dst, `,"version":`...)
 	dst = strconv.AppendInt(dst, int64(spec.PartitionKey.Version), 10)
 	if spec.PartitionKey.SystemKey {
@@ -356,7 +357,7 @@ func appendMembers(dst []byte, spec *core.ContainerSpec) []byte {
 			v = defaultMembers[n]
 		}
 		dst = append(dst, ',')
-		dst = appendJSONString(dst, n)
+		dst = cjson.AppendString(dst, n)
 		dst = append(dst, ':')
 		dst = append(dst, v...)
 	}

@@ -1,11 +1,11 @@
 package sqlapi
 
 import (
-	"bytes"
 	"net/http"
 	"strconv"
 	"strings"
 
+	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/internal/rest"
 )
@@ -139,7 +139,7 @@ func (c *call) errorBody(name, text string, extra []byte) {
 		m = append(m, text...)
 	} else {
 		m = append(m, `{"Errors":[`...)
-		m = appendJSONString(m, text)
+		m = json.AppendString(m, text)
 		m = append(m, "]}"...)
 	}
 	m = append(m, "\r\nActivityId: "...)
@@ -150,9 +150,9 @@ func (c *call) errorBody(name, text string, extra []byte) {
 	c.Spare = m
 
 	b := append(c.Out[:0], `{"code":`...)
-	b = appendJSONString(b, name)
+	b = json.AppendString(b, name)
 	b = append(b, `,"message":`...)
-	b = appendJSONString(b, string(m))
+	b = json.AppendString(b, string(m))
 	b = append(b, extra...)
 	c.Out = append(b, '}')
 }
@@ -161,38 +161,6 @@ func (c *call) errorBody(name, text string, extra []byte) {
 func unsupported(what string) handler {
 	err := status.New(status.NotSupported, "%s are not supported by this server.", what)
 	return func(*call) error { return err }
-}
-
-const hexDigits = "0123456789abcdef"
-
-// appendJSONString appends a JSON string. Bytes that are not UTF-8 become U+FFFD, so that the reply is always JSON.
-func appendJSONString(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	for i := 0; i < len(s); i++ {
-		switch ch := s[i]; {
-		case ch == '"' || ch == '\\':
-			dst = append(dst, '\\', ch)
-		case ch >= 0x20 && ch < 0x80:
-			dst = append(dst, ch)
-		case ch == '\n':
-			dst = append(dst, '\\', 'n')
-		case ch == '\r':
-			dst = append(dst, '\\', 'r')
-		case ch == '\t':
-			dst = append(dst, '\\', 't')
-		case ch < 0x20:
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[ch>>4], hexDigits[ch&15])
-		default:
-			rest := s[i:]
-			j := 0
-			for j < len(rest) && rest[j] >= 0x80 {
-				j++
-			}
-			dst = append(dst, bytes.ToValidUTF8([]byte(rest[:j]), []byte("\uFFFD"))...)
-			i += j - 1
-		}
-	}
-	return append(dst, '"')
 }
 
 // appendQuotedETag appends an etag as it stands in a body: a JSON string that holds the quotes.

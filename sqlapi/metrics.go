@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	cjson "github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/sqlapi/sql"
 )
@@ -73,7 +74,7 @@ func (c *call) setExplain(p *sql.Page) error {
 		return err
 	}
 	n := len(c.Values)
-	c.Values = appendASCII(c.Values, text)
+	c.Values = cjson.AppendASCII(c.Values, text)
 	c.Add(rExplain, n)
 	return nil
 }
@@ -150,26 +151,6 @@ func ruParts(total float64, m *sql.Metrics) RUParts {
 	return r
 }
 
-// appendASCII appends JSON with everything outside ASCII as \u escapes, as a header needs it.
-func appendASCII(dst, text []byte) []byte {
-	for _, ch := range string(text) {
-		switch {
-		case ch < 0x80:
-			dst = append(dst, byte(ch))
-		case ch < 0x10000:
-			dst = appendUnit(dst, uint16(ch))
-		default:
-			ch -= 0x10000
-			dst = appendUnit(appendUnit(dst, uint16(0xD800+ch>>10)), uint16(0xDC00+ch&0x3FF))
-		}
-	}
-	return dst
-}
-
-func appendUnit(dst []byte, u uint16) []byte {
-	return append(dst, '\\', 'u', hexDigits[u>>12], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15])
-}
-
 // appendIndexUse appends the index metrics as JSON: the first version with conditions and fidelity, as .NET and Java read it
 // out of base64; the second has the specs alone, under Utilized and Potential.
 func appendIndexUse(dst []byte, u *sql.IndexUse, second bool) []byte {
@@ -189,11 +170,11 @@ func appendIndexUse(dst []byte, u *sql.IndexUse, second bool) []byte {
 		each(len(list), func(i int) {
 			if !second {
 				dst = append(dst, `"FilterExpression":`...)
-				dst = appendJSONString(dst, list[i].Filter)
+				dst = cjson.AppendString(dst, list[i].Filter)
 				dst = append(dst, ',')
 			}
 			dst = append(dst, `"IndexSpec":`...)
-			dst = appendJSONString(dst, list[i].Spec)
+			dst = cjson.AppendString(dst, list[i].Spec)
 			if !second {
 				dst = append(dst, `,"FilterPreciseSet":true,"IndexPreciseSet":true,"IndexImpactScore":"High"`...)
 			}
@@ -206,7 +187,7 @@ func appendIndexUse(dst []byte, u *sql.IndexUse, second bool) []byte {
 				if j > 0 {
 					dst = append(dst, ',')
 				}
-				dst = appendJSONString(dst, s)
+				dst = cjson.AppendString(dst, s)
 			}
 			dst = append(dst, ']')
 			if !second {

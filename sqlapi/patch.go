@@ -7,6 +7,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql"
@@ -55,9 +56,9 @@ type patch struct {
 func (s *Server) parsePatch(ct *core.Container, body []byte) (p patch, err error) {
 	p.table = isTable(ct)
 	list, seen, condition := body, true, ""
-	if i := skipSpace(body, 0); i < len(body) && body[i] == '{' {
+	if i := json.Space(body, 0); i < len(body) && body[i] == '{' {
 		seen = false
-		err = eachMember(body, func(name string, raw []byte) error {
+		err = json.EachMember(body, func(name string, raw []byte) error {
 			switch name {
 			case "operations":
 				list, seen = raw, true
@@ -66,7 +67,7 @@ func (s *Server) parsePatch(ct *core.Container, body []byte) (p patch, err error
 					return nil
 				}
 				var ok bool
-				if condition, ok = stringOf(raw); !ok {
+				if condition, ok = json.String(raw); !ok {
 					return status.New(status.BadRequest, "The condition of a patch is not a string.")
 				}
 			}
@@ -79,7 +80,7 @@ func (s *Server) parsePatch(ct *core.Container, body []byte) (p patch, err error
 	if !seen {
 		return p, missing("operations")
 	}
-	err = eachElement(list, func(raw []byte) error {
+	err = json.EachElement(list, func(raw []byte) error {
 		if len(p.ops) == maxPatch {
 			return status.New(status.BadRequest, "The number of patch operations can't exceed '%d'.", maxPatch)
 		}
@@ -99,16 +100,16 @@ func (s *Server) parsePatch(ct *core.Container, body []byte) (p patch, err error
 func parsePatchOp(ct *core.Container, raw []byte) (o patchOp, err error) {
 	var name, path, from string
 	hasPath, hasFrom := false, false
-	err = eachMember(raw, func(member string, raw []byte) (err error) {
+	err = json.EachMember(raw, func(member string, raw []byte) (err error) {
 		ok := true
 		switch member {
 		case "op":
-			name, ok = stringOf(raw)
+			name, ok = json.String(raw)
 		case "path":
-			path, ok = stringOf(raw)
+			path, ok = json.String(raw)
 			hasPath = true
 		case "from":
-			from, ok = stringOf(raw)
+			from, ok = json.String(raw)
 			hasFrom = true
 		case "value":
 			if isExtended(ct) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
+	cjson "github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -170,9 +171,9 @@ func permissionMembers(_ *call, dst []byte, r *core.Resource) ([]byte, error) {
 		return nil, status.Wrap(status.Corruption, err, "A stored permission is malformed.")
 	}
 	dst = append(dst, `"permissionMode":`...)
-	dst = appendJSONString(dst, p.Mode)
+	dst = cjson.AppendString(dst, p.Mode)
 	dst = append(dst, `,"resource":`...)
-	dst = appendJSONString(dst, p.Resource)
+	dst = cjson.AppendString(dst, p.Resource)
 	if len(p.Key) > 0 {
 		dst = append(dst, `,"resourcePartitionKey":`...)
 		dst = append(dst, p.Key...)
@@ -193,7 +194,7 @@ func permissionToken(c *call, dst []byte, r *core.Resource) ([]byte, error) {
 	g := grant{all: p.Mode == "All", expiry: c.s.wall.Now().Unix() + life, coll: p.Coll, child: p.Child, key: p.Bound}
 	nonce := c.s.clock.UUID()
 	dst = append(dst, `,"_token":`...)
-	return appendJSONString(dst, c.s.sign.seal(&g, [8]byte(nonce[:8]))), nil
+	return cjson.AppendString(dst, c.s.sign.seal(&g, [8]byte(nonce[:8]))), nil
 }
 
 // tokenLife reads how long tokens of this reply live, in seconds.

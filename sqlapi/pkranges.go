@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
 )
 
@@ -73,13 +74,13 @@ func appendRange(dst []byte, ct *core.Container, p core.Partition, live int) []b
 	dst = append(dst, `{"_rid":"`...)
 	dst = append(dst, rid...)
 	dst = append(dst, `","id":`...)
-	dst = appendJSONString(dst, p.ID)
+	dst = json.AppendString(dst, p.ID)
 	dst = append(dst, `,"_etag":`...)
 	dst = appendQuotedETag(dst, ct.ETag())
 	dst = append(dst, `,"minInclusive":`...)
-	dst = appendJSONString(dst, p.Min)
+	dst = json.AppendString(dst, p.Min)
 	dst = append(dst, `,"maxExclusive":`...)
-	dst = appendJSONString(dst, p.Max)
+	dst = json.AppendString(dst, p.Max)
 	dst = append(dst, `,"ridPrefix":`...)
 	dst = strconv.AppendUint(dst, n, 10)
 	dst = append(dst, `,"_self":"`...)
@@ -93,11 +94,11 @@ func appendRange(dst []byte, ct *core.Container, p core.Partition, live int) []b
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendJSONString(dst, a)
+		dst = json.AppendString(dst, a)
 	}
 	dst = append(dst, `],"ownedArchivalPKRangeIds":[`...)
 	if k := len(p.Parents); k > 0 {
-		dst = appendJSONString(dst, p.Parents[k-1])
+		dst = json.AppendString(dst, p.Parents[k-1])
 	}
 	dst = append(dst, `],"_ts":`...)
 	dst = strconv.AppendInt(dst, ct.TS(), 10)

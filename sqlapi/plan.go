@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
+	cjson "github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql"
 )
@@ -53,7 +54,7 @@ func withKeyRange(plan []byte, def core.PartitionKeyDef, pk core.PartitionKey) [
 		return plan
 	}
 	from := at + len(member)
-	to := skipValue(plan, from)
+	to := cjson.Skip(plan, from)
 	if to < 0 {
 		return plan
 	}
@@ -61,15 +62,15 @@ func withKeyRange(plan []byte, def core.PartitionKeyDef, pk core.PartitionKey) [
 	plan = append(plan[:from], `[{"min":`...)
 	if len(pk) == len(def.Paths) {
 		text := core.EPKText(def, pk)
-		plan = appendJSONString(plan, text)
+		plan = cjson.AppendString(plan, text)
 		plan = append(plan, `,"max":`...)
-		plan = appendJSONString(plan, text)
+		plan = cjson.AppendString(plan, text)
 		plan = append(plan, `,"isMinInclusive":true,"isMaxInclusive":true}]`...)
 	} else {
 		r := core.EPKRange(def, pk)
-		plan = appendJSONString(plan, r.Min)
+		plan = cjson.AppendString(plan, r.Min)
 		plan = append(plan, `,"max":`...)
-		plan = appendJSONString(plan, r.Max)
+		plan = cjson.AppendString(plan, r.Max)
 		plan = append(plan, `,"isMinInclusive":true,"isMaxInclusive":false}]`...)
 	}
 	return append(plan, tail...)

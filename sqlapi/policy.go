@@ -12,20 +12,12 @@ import (
 
 // Limits of a container's definition.
 const (
-	maxName            = 255
-	maxPaths           = 1500
-	maxCompositeFields = 8
-	maxComposites      = 100
-	maxUniqueKeys      = 10
-	maxUniquePaths     = 16
-	maxComputed        = 20
-	maxKeyPaths        = 3
+	maxName        = 255
+	maxUniqueKeys  = 10
+	maxUniquePaths = 16
+	maxComputed    = 20
+	maxKeyPaths    = 3
 )
-
-// defaultIndexing is what the service gives a container without an indexing policy.
-const defaultIndexing = `{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]}`
-
-const etagPath = `/"_etag"/?`
 
 // indexingJSON is an indexing policy as clients send it and as it is echoed. The parts that only other issues' indexes read
 // are kept as they came.
@@ -53,7 +45,7 @@ func badPolicy(format string, args ...any) error {
 // nil or null gives the default policy.
 func normalIndexing(in []byte) ([]byte, error) {
 	if len(in) == 0 || string(in) == "null" {
-		return []byte(defaultIndexing), nil
+		return []byte(core.DefaultIndexing), nil
 	}
 	var p indexingJSON
 	if err := json.Unmarshal(in, &p); err != nil {
@@ -99,8 +91,8 @@ func normalIndexing(in []byte) ([]byte, error) {
 // checkPaths validates included and excluded paths and adds what the service adds: everything when nothing is named, and
 // the system path _etag to the excluded ones.
 func (p *indexingJSON) checkPaths() error {
-	if len(p.Included) > maxPaths || len(p.Excluded) > maxPaths {
-		return badPolicy("more than %d paths.", maxPaths)
+	if len(p.Included) > core.MaxIndexPaths || len(p.Excluded) > core.MaxIndexPaths {
+		return badPolicy("more than %d paths.", core.MaxIndexPaths)
 	}
 	root, etag := false, false
 	seen := map[string]bool{}
@@ -119,7 +111,7 @@ func (p *indexingJSON) checkPaths() error {
 			}
 			seen[path] = true
 			root = root || path == "/*"
-			etag = etag || i == 1 && path == etagPath
+			etag = etag || i == 1 && path == core.ETagPath
 		}
 	}
 	if !root {
@@ -128,8 +120,8 @@ func (p *indexingJSON) checkPaths() error {
 		}
 		p.Included = append(p.Included, json.RawMessage(`{"path":"/*"}`))
 	}
-	if !etag && !seen[etagPath] {
-		p.Excluded = append(p.Excluded, json.RawMessage(`{"path":"/\"_etag\"/?"}`))
+	if !etag && !seen[core.ETagPath] {
+		p.Excluded = append(p.Excluded, json.RawMessage(`{"path":`+core.ETagPathJSON+`}`))
 	}
 	if p.Included == nil {
 		p.Included = []json.RawMessage{}
@@ -138,12 +130,12 @@ func (p *indexingJSON) checkPaths() error {
 }
 
 func (p *indexingJSON) checkComposites() error {
-	if len(p.Composite) > maxComposites {
-		return badPolicy("more than %d composite indexes.", maxComposites)
+	if len(p.Composite) > core.MaxCompositeIndexes {
+		return badPolicy("more than %d composite indexes.", core.MaxCompositeIndexes)
 	}
 	for _, fields := range p.Composite {
-		if len(fields) < 2 || len(fields) > maxCompositeFields {
-			return badPolicy("a composite index has 2 to %d paths.", maxCompositeFields)
+		if len(fields) < 2 || len(fields) > core.MaxCompositePaths {
+			return badPolicy("a composite index has 2 to %d paths.", core.MaxCompositePaths)
 		}
 		for i := range fields {
 			f := &fields[i]

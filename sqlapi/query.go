@@ -3,6 +3,7 @@ package sqlapi
 import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql"
@@ -23,10 +24,10 @@ func (c *call) readQuery() (q querySpec, err error) {
 		return q, err
 	}
 	seen := false
-	err = eachMember(c.Body, func(name string, raw []byte) error {
+	err = json.EachMember(c.Body, func(name string, raw []byte) error {
 		switch name {
 		case "query":
-			q.text, seen = stringOf(raw)
+			q.text, seen = json.String(raw)
 			if !seen {
 				return status.New(status.BadRequest, "The member query of the request body is not a string.")
 			}
@@ -34,7 +35,7 @@ func (c *call) readQuery() (q querySpec, err error) {
 			if string(raw) == "null" {
 				return nil
 			}
-			return eachElement(raw, func(raw []byte) error {
+			return json.EachElement(raw, func(raw []byte) error {
 				p, err := readParam(raw)
 				q.params = append(q.params, p)
 				return err
@@ -49,10 +50,10 @@ func (c *call) readQuery() (q querySpec, err error) {
 }
 
 func readParam(raw []byte) (p sql.Param, err error) {
-	err = eachMember(raw, func(name string, raw []byte) error {
+	err = json.EachMember(raw, func(name string, raw []byte) error {
 		switch name {
 		case "name":
-			s, ok := stringOf(raw)
+			s, ok := json.String(raw)
 			if !ok {
 				return status.New(status.BadRequest, "The name of a query parameter is not a string.")
 			}

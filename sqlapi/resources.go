@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/orrerydb/orrery/core"
+	cjson "github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
 )
 
@@ -85,7 +86,7 @@ func (t *resourceType) append(c *call, dst []byte, o *owner, r *core.Resource) (
 	rid := ridText(t.rid(nil, o.db.RID(), o.user, r))
 	db := o.db.RID()
 	dst = append(dst, `{"id":`...)
-	dst = appendJSONString(dst, r.ID)
+	dst = cjson.AppendString(dst, r.ID)
 	dst = append(dst, ',')
 	dst, err := t.members(c, dst, r)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/exec"
+	cjson "github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql"
@@ -51,7 +52,7 @@ func (c *call) refuseMerge(ct *core.Container, spec querySpec) error {
 		return err
 	}
 	c.sub = subNotServable
-	extra := appendJSONString([]byte(`,"additionalErrorInfo":`), string(plan))
+	extra := cjson.AppendString([]byte(`,"additionalErrorInfo":`), string(plan))
 	_, name := httpStatus(status.BadRequest)
 	c.errorBody(name, msgNotServable, extra)
 	return c.send(http.StatusBadRequest)

@@ -6,8 +6,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/orrerydb/orrery/core/isotime"
+	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
-	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/internal/rest"
 	"github.com/orrerydb/orrery/tableapi/batch"
 	"github.com/orrerydb/orrery/tableapi/edm"
@@ -197,10 +198,10 @@ func (c *call) appendError(dst []byte, e *apiError) []byte {
 	}
 	msg = append(append(append(msg, e.message()...), "\nRequestId:"...), c.ID[:]...)
 	msg = append(msg, "\nTime:"...)
-	msg = c.s.o.Clock.Now().AppendFormat(msg, "2006-01-02T15:04:05.0000000Z")
+	msg = isotime.AppendTicks(msg, c.s.o.Clock.Now())
 	dst = append(append(dst, `{"odata.error":{"code":"`...), e.Code...)
 	dst = append(dst, `","message":{"lang":"en-US","value":`...)
-	return append(value.AppendQuoted(dst, msg), "}}}"...)
+	return append(json.AppendText(dst, msg), "}}}"...)
 }
 
 func (c *call) appendXMLError(dst []byte, e *apiError) []byte {

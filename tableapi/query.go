@@ -10,6 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/tableapi/edm"
 	"github.com/orrerydb/orrery/tableapi/odata"
@@ -141,7 +142,7 @@ func (c *call) appendPage(dst []byte, v *view, f *edm.Format, rows rows, top int
 	dst = append(dst, '{')
 	if c.level != edm.NoMetadata {
 		dst = append(dst, `"odata.metadata":`...)
-		dst = append(value.AppendQuoted(dst, []byte(c.base()+"/$metadata#"+v.table)), ',')
+		dst = append(json.AppendString(dst, c.base()+"/$metadata#"+v.table), ',')
 	}
 	dst = append(dst, `"value":[`...)
 	var r edm.Row

@@ -7,6 +7,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/tableapi/edm"
@@ -138,7 +139,7 @@ func (c *call) deleteTable() error {
 func (c *call) appendTable(dst []byte, name, context string) []byte {
 	dst = append(dst, '{')
 	member := func(key, text string) {
-		dst = append(value.AppendQuoted(append(append(append(dst, '"'), key...), `":`...), []byte(text)), ',')
+		dst = append(json.AppendString(append(append(append(dst, '"'), key...), `":`...), text), ',')
 	}
 	if c.level != edm.NoMetadata && context != "" {
 		member("odata.metadata", context)
@@ -175,7 +176,7 @@ func (c *call) queryTables() error {
 	out := c.Out[:0]
 	out = append(out, '{')
 	if c.level != edm.NoMetadata {
-		out = append(value.AppendQuoted(append(out, `"odata.metadata":`...), []byte(c.base()+"/$metadata#Tables")), ',')
+		out = append(json.AppendString(append(out, `"odata.metadata":`...), c.base()+"/$metadata#Tables"), ',')
 	}
 	out = append(out, `"value":[`...)
 	n := 0

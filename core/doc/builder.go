@@ -1,8 +1,7 @@
 package doc
 
 import (
-	"encoding/binary"
-
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -36,27 +35,28 @@ type frame struct {
 func (b *Builder) Reset() { b.buf, b.open = b.buf[:0], b.open[:0] }
 
 // BeginObject opens the root object, or an object as the next element of the open array.
-func (b *Builder) BeginObject() { b.begin(0x03, false) }
+func (b *Builder) BeginObject() { b.begin(bson.TypeDocument, false) }
 
 // BeginArray opens the root array, or an array as the next element of the open array.
-func (b *Builder) BeginArray() { b.begin(0x04, true) }
+func (b *Builder) BeginArray() { b.begin(bson.TypeArray, true) }
 
 // BeginObjectField opens an object as a field of the open object.
-func (b *Builder) BeginObjectField(name string) { b.name(0x03, name); b.push(false) }
+func (b *Builder) BeginObjectField(name string) {
+	b.buf = bson.AppendHead(b.buf, bson.TypeDocument, name)
+	b.push(false)
+}
 
 // BeginArrayField opens an array as a field of the open object.
-func (b *Builder) BeginArrayField(name string) { b.name(0x04, name); b.push(true) }
+func (b *Builder) BeginArrayField(name string) {
+	b.buf = bson.AppendHead(b.buf, bson.TypeArray, name)
+	b.push(true)
+}
 
 // Field appends a field to the open object.
-func (b *Builder) Field(name string, v value.Value) { b.buf = AppendElement(b.buf, name, v) }
+func (b *Builder) Field(name string, v value.Value) { b.buf = value.AppendElement(b.buf, name, v) }
 
 // FieldBytes is Field for a name in bytes.
-func (b *Builder) FieldBytes(name []byte, v value.Value) {
-	if v.IsDefined() {
-		b.buf = append(append(append(b.buf, TypeOf(v)), name...), 0)
-		b.buf = AppendValue(b.buf, v)
-	}
-}
+func (b *Builder) FieldBytes(name []byte, v value.Value) { b.buf = value.AppendElement(b.buf, name, v) }
 
 // Element appends a whole BSON element (Iter.Element) to the open object, as it is.
 func (b *Builder) Element(el []byte) { b.buf = append(b.buf, el...) }
@@ -71,8 +71,8 @@ func (b *Builder) Fields(d Doc) {
 // Elem appends an element to the open array.
 func (b *Builder) Elem(v value.Value) {
 	if v.IsDefined() {
-		b.index(TypeOf(v))
-		b.buf = AppendValue(b.buf, v)
+		b.index(value.BSONType(v))
+		b.buf = value.AppendBSON(b.buf, v)
 	}
 }
 
@@ -80,8 +80,7 @@ func (b *Builder) Elem(v value.Value) {
 func (b *Builder) End() {
 	f := b.open[len(b.open)-1]
 	b.open = b.open[:len(b.open)-1]
-	b.buf = append(b.buf, 0)
-	binary.LittleEndian.PutUint32(b.buf[f.at:], uint32(len(b.buf)-f.at))
+	b.buf = bson.End(b.buf, f.at)
 }
 
 // Doc returns the finished document: bytes of the builder, which live until Reset.
@@ -104,12 +103,9 @@ func (b *Builder) begin(t byte, array bool) {
 }
 
 func (b *Builder) push(array bool) {
-	b.open = append(b.open, frame{at: len(b.buf), array: array})
-	b.buf = append(b.buf, 0, 0, 0, 0)
-}
-
-func (b *Builder) name(t byte, name string) {
-	b.buf = append(append(append(b.buf, t), name...), 0)
+	at, buf := bson.Begin(b.buf)
+	b.open = append(b.open, frame{at: at, array: array})
+	b.buf = buf
 }
 
 // index writes the type and the name of the next array element.
@@ -118,7 +114,7 @@ func (b *Builder) index(t byte) {
 	if !f.array {
 		panic("doc: Builder: an element outside an array")
 	}
-	b.buf = appendIndex(append(b.buf, t), f.n)
+	b.buf = bson.AppendIndexHead(b.buf, t, f.n)
 	f.n++
 }
 

@@ -98,15 +98,8 @@ func isEscapable(name string) bool {
 
 // AppendElement appends one BSON element; Undefined appends nothing. name must not contain a NUL.
 func AppendElement(dst []byte, name string, v value.Value) []byte {
-	if !v.IsDefined() {
-		return dst
-	}
-	dst = append(append(append(dst, TypeOf(v)), name...), 0)
-	return AppendValue(dst, v)
+	return value.AppendElement(dst, name, v)
 }
-
-// TypeOf returns the BSON type byte of v; Undefined has null's.
-func TypeOf(v value.Value) byte { return value.BSONType(v) }
 
 // AppendValue appends the BSON bytes of v without type and name.
 func AppendValue(dst []byte, v value.Value) []byte { return value.AppendBSON(dst, v) }

@@ -2,10 +2,13 @@ package doc
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"math"
 	"strconv"
 
+	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/isotime"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -18,18 +21,18 @@ func (p *parser) extended(at int) (byte, error) {
 	it.Next()
 	read := extKeys[string(it.Key())]
 	if read == nil {
-		return 0x03, nil
+		return bson.TypeDocument, nil
 	}
 	v, shape, ok := read(o, it.Value(), o.Len())
 	if !shape {
-		return 0x03, nil
+		return bson.TypeDocument, nil
 	}
 	if !ok {
 		return 0, p.fail("malformed Extended JSON " + string(it.Key()))
 	}
 	v = v.Clone() // it may point into what is overwritten now
-	p.dst = AppendValue(p.dst[:at], v)
-	return TypeOf(v), nil
+	p.dst = value.AppendBSON(p.dst[:at], v)
+	return value.BSONType(v), nil
 }
 
 // An extReader makes the value of an object o with n fields whose first field is v. shape is false when the object isn't the
@@ -127,8 +130,8 @@ func extDate(_, v value.Value, n int) (value.Value, bool, bool) {
 	case value.Int32, value.Int64:
 		return value.DateOf(v.Int(), 0), true, true
 	case value.String:
-		ms, ticks, ok := value.ParseISO(v.Bytes())
-		return value.DateOf(ms, ticks), true, ok
+		t, ok := isotime.Parse(v.Bytes(), isotime.Full)
+		return value.DateOf(t.UnixMilli(), t.Ticks()), true, ok
 	}
 	return value.Value{}, true, false
 }
@@ -155,7 +158,7 @@ func extBinary(o, v value.Value, n int) (value.Value, bool, bool) {
 		b, err = base64.RawStdEncoding.DecodeString(data.Str())
 	}
 	if byte(t) == value.SubtypeOld {
-		b = append(append4(nil, len(b)), b...)
+		b = append(binary.LittleEndian.AppendUint32(nil, uint32(len(b))), b...)
 	}
 	return value.BinaryOf(byte(t), b), true, err == nil
 }
@@ -169,18 +172,10 @@ func extCode(o, _ value.Value, n int) (value.Value, bool, bool) {
 		if code.Kind() != value.String || scope.Kind() != value.Object {
 			return value.Value{}, true, false
 		}
-		return codeScope(code.Bytes(), scope.Bytes()), true, true
+		return value.RawOf(value.CodeScope, bson.AppendCodeScopeValue(nil, code.Bytes(), scope.Bytes())), true, true
 	}
 	return value.Value{}, n == 1 && code.IsDefined(), false
 }
-
-func codeScope(code, scope []byte) value.Value {
-	b := append4(nil, 4+4+len(code)+1+len(scope))
-	b = append(append(append4(b, len(code)+1), code...), 0)
-	return value.RawOf(value.CodeScope, append(b, scope...))
-}
-
-func append4(b []byte, n int) []byte { return append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24)) }
 
 func extTimestamp(_, v value.Value, n int) (value.Value, bool, bool) {
 	if n != 1 {
@@ -224,6 +219,5 @@ func extDBPointer(_, v value.Value, n int) (value.Value, bool, bool) {
 	if v.Len() != 2 || ref.Kind() != value.String || id.Kind() != value.ObjectID {
 		return value.Value{}, true, false
 	}
-	b := append(append(append4(nil, len(ref.Bytes())+1), ref.Bytes()...), 0)
-	return value.RawOf(value.DBPointer, append(b, id.Bytes()...)), true, true
+	return value.RawOf(value.DBPointer, bson.AppendDBPointerValue(nil, ref.Bytes(), id.Bytes())), true, true
 }

@@ -3,12 +3,11 @@ package doc
 import (
 	"encoding/binary"
 	"math"
-	"math/bits"
 	"strconv"
 	"sync"
-	"unicode/utf8"
-	"unsafe"
 
+	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -20,7 +19,7 @@ type JSONOptions struct {
 	MaxDepth int   // nested arrays and objects, the outermost counted; 0 = DefaultMaxDepth
 }
 
-// FromJSON appends the JSON object in json as a BSON document to dst.
+// FromJSON appends the JSON object in text as a BSON document to dst.
 //
 //   - A number without fraction and exponent becomes Int32, else Int64, when it fits; any other (-0 too) a Double. One beyond
 //     the range of a double is refused.
@@ -30,8 +29,8 @@ type JSONOptions struct {
 //   - One UTF-8 byte order mark before the text is skipped.
 //
 // Errors are *status.Error, BadRequest, and name the byte position; dst is then returned as it was.
-func FromJSON(dst, json []byte, o JSONOptions) ([]byte, error) {
-	p := newParser(dst, json, o)
+func FromJSON(dst, text []byte, o JSONOptions) ([]byte, error) {
+	p := newParser(dst, text, o)
 	defer p.free()
 	if p.skip() != '{' {
 		return dst, p.fail("a JSON object is expected")
@@ -41,7 +40,7 @@ func FromJSON(dst, json []byte, o JSONOptions) ([]byte, error) {
 		return dst, err
 	}
 	if o.Extended && p.dst[at+4] != 0 && p.dst[at+5] == '$' {
-		if t, err := p.extended(at); err != nil || t != 0x03 {
+		if t, err := p.extended(at); err != nil || t != bson.TypeDocument {
 			return dst, p.failOr(err, "a document is expected, not a single value")
 		}
 	}
@@ -52,20 +51,20 @@ func FromJSON(dst, json []byte, o JSONOptions) ([]byte, error) {
 }
 
 // ValueFromJSON reads any plain JSON value into bytes of its own.
-func ValueFromJSON(json []byte) (value.Value, error) { return valueFromJSON(json, JSONOptions{}) }
+func ValueFromJSON(text []byte) (value.Value, error) { return valueFromJSON(text, JSONOptions{}) }
 
 // FromExtJSON appends an object in MongoDB Extended JSON v2 (canonical, relaxed or mixed) as a BSON document to dst.
-func FromExtJSON(dst, json []byte) ([]byte, error) {
-	return FromJSON(dst, json, JSONOptions{Extended: true})
+func FromExtJSON(dst, text []byte) ([]byte, error) {
+	return FromJSON(dst, text, JSONOptions{Extended: true})
 }
 
 // ValueFromExtJSON reads any value in MongoDB Extended JSON v2.
-func ValueFromExtJSON(json []byte) (value.Value, error) {
-	return valueFromJSON(json, JSONOptions{Extended: true})
+func ValueFromExtJSON(text []byte) (value.Value, error) {
+	return valueFromJSON(text, JSONOptions{Extended: true})
 }
 
-func valueFromJSON(json []byte, o JSONOptions) (value.Value, error) {
-	p := newParser(make([]byte, 0, len(json)+8), json, o)
+func valueFromJSON(text []byte, o JSONOptions) (value.Value, error) {
+	p := newParser(make([]byte, 0, len(text)+8), text, o)
 	defer p.free()
 	p.skip()
 	t, err := p.value()
@@ -105,13 +104,13 @@ type nameRef struct {
 
 var parsers = sync.Pool{New: func() any { return new(parser) }}
 
-func newParser(dst, json []byte, o JSONOptions) *parser {
+func newParser(dst, text []byte, o JSONOptions) *parser {
 	p := parsers.Get().(*parser)
-	*p = parser{src: json, dst: dst, names: p.names[:0], max: o.MaxDepth, ext: o.Extended, drop: o.Names}
+	*p = parser{src: text, dst: dst, names: p.names[:0], max: o.MaxDepth, ext: o.Extended, drop: o.Names}
 	if p.max <= 0 {
 		p.max = DefaultMaxDepth
 	}
-	if len(json) >= 3 && json[0] == 0xEF && json[1] == 0xBB && json[2] == 0xBF {
+	if len(text) >= 3 && text[0] == 0xEF && text[1] == 0xBB && text[2] == 0xBF {
 		p.i = 3
 	}
 	return p
@@ -137,13 +136,11 @@ func (p *parser) failOr(err error, msg string) error {
 
 // skip moves over white space and returns the byte there, 0 at the end (or at a NUL, which nothing expects).
 func (p *parser) skip() byte {
-	for i := p.i; i < len(p.src); i++ {
-		if c := p.src[i]; c > ' ' || c != ' ' && c != '\n' && c != '\t' && c != '\r' {
-			p.i = i
-			return c
-		}
+	i := json.Space(p.src, p.i)
+	p.i = i
+	if i < len(p.src) {
+		return p.src[i]
 	}
-	p.i = len(p.src)
 	return 0
 }
 
@@ -154,7 +151,7 @@ func (p *parser) value() (t byte, err error) {
 	}
 	switch c := p.src[p.i]; c {
 	case '"':
-		return 0x02, p.stringValue()
+		return bson.TypeString, p.stringValue()
 	case '{':
 		at := len(p.dst)
 		if err := p.object(false); err != nil {
@@ -163,19 +160,19 @@ func (p *parser) value() (t byte, err error) {
 		if p.ext && p.dst[at+4] != 0 && p.dst[at+5] == '$' {
 			return p.extended(at)
 		}
-		return 0x03, nil
+		return bson.TypeDocument, nil
 	case '[':
-		return 0x04, p.array()
+		return bson.TypeArray, p.array()
 	case 't':
-		return 0x08, p.word("true", 1)
+		return bson.TypeBool, p.word("true", 1)
 	case 'f':
-		return 0x08, p.word("false", 0)
+		return bson.TypeBool, p.word("false", 0)
 	case 'n':
 		if err := p.word("null", 0); err != nil {
 			return 0, err
 		}
 		p.dst = p.dst[:len(p.dst)-1]
-		return 0x0A, nil
+		return bson.TypeNull, nil
 	default:
 		if c == '-' || c-'0' <= 9 {
 			return p.number()
@@ -186,7 +183,7 @@ func (p *parser) value() (t byte, err error) {
 
 // word checks a literal and appends b.
 func (p *parser) word(w string, b byte) error {
-	if len(p.src)-p.i < len(w) || string(p.src[p.i:p.i+len(w)]) != w {
+	if !json.Word(p.src, p.i, w) {
 		return p.fail("a value is expected")
 	}
 	p.i += len(w)
@@ -248,8 +245,7 @@ func (p *parser) object(top bool) error {
 	p.depth--
 	p.dedupe(base)
 	p.names = p.names[:base]
-	p.dst = append(p.dst, 0)
-	binary.LittleEndian.PutUint32(p.dst[at:], uint32(len(p.dst)-at))
+	p.dst = bson.End(p.dst, at)
 	return nil
 }
 
@@ -307,8 +303,7 @@ func (p *parser) array() error {
 	c := p.skip()
 	for n := 0; c != ']'; n++ {
 		el := len(p.dst)
-		p.dst = append(p.dst, 0)
-		p.dst = appendIndex(p.dst, n)
+		p.dst = bson.AppendIndexHead(p.dst, 0, n)
 		t, err := p.value()
 		if err != nil {
 			return err
@@ -325,20 +320,8 @@ func (p *parser) array() error {
 	}
 	p.i++
 	p.depth--
-	p.dst = append(p.dst, 0)
-	binary.LittleEndian.PutUint32(p.dst[at:], uint32(len(p.dst)-at))
+	p.dst = bson.End(p.dst, at)
 	return nil
-}
-
-// appendIndex appends the name of array element n and its NUL.
-func appendIndex(dst []byte, n int) []byte {
-	if n < 10 {
-		return append(dst, byte('0'+n), 0)
-	}
-	if n < 100 {
-		return append(dst, byte('0'+n/10), byte('0'+n%10), 0)
-	}
-	return append(strconv.AppendInt(dst, int64(n), 10), 0)
 }
 
 func (p *parser) stringValue() error {
@@ -352,222 +335,46 @@ func (p *parser) stringValue() error {
 	return nil
 }
 
-// number reads a number. Up to 19 digits are gathered in m on the way; when they and the exponent are small enough that one
-// multiplication or division of exact doubles gives the correctly rounded result, strconv isn't asked.
+// number reads a number: an integer when it is whole and fits, else a double.
 func (p *parser) number() (t byte, err error) {
-	s, i, start := p.src, p.i, p.i
-	neg := s[i] == '-'
-	if neg {
-		i++
+	n, end, ok := json.ScanNumber(p.src, p.i)
+	text := p.src[p.i:end]
+	p.i = end
+	if !ok {
+		return 0, p.fail(string(json.BadNumber))
 	}
-	var m uint64
-	first := i
-	for i < len(s) && s[i]-'0' <= 9 {
-		m = m*10 + uint64(s[i]-'0')
-		i++
+	if i, ok := n.Int(); ok {
+		return p.integer(i), nil
 	}
-	digits := i - first
-	if digits == 0 || digits > 1 && s[first] == '0' {
-		return 0, p.fail("a number is malformed")
+	f, ok := n.Float(text)
+	if !ok {
+		return 0, p.fail("a number is beyond the range of a 64-bit float")
 	}
-	if i == len(s) || s[i] != '.' && s[i]|0x20 != 'e' {
-		p.i = i
-		if digits <= 19 && (m < 1<<63 || neg && m == 1<<63) && !(neg && m == 0) {
-			if neg {
-				m = -m
-			}
-			return p.integer(int64(m)), nil
-		}
-		return p.float(s[start:i])
-	}
-	exp := 0
-	if s[i] == '.' {
-		i++
-		from := i
-		for i < len(s) && s[i]-'0' <= 9 {
-			m = m*10 + uint64(s[i]-'0')
-			i++
-		}
-		if i == from {
-			return 0, p.fail("a number is malformed")
-		}
-		exp, digits = from-i, digits+i-from
-	}
-	if i < len(s) && s[i]|0x20 == 'e' {
-		i++
-		minus := i < len(s) && s[i] == '-'
-		if i < len(s) && (s[i] == '-' || s[i] == '+') {
-			i++
-		}
-		from, e := i, 0
-		for i < len(s) && s[i]-'0' <= 9 {
-			e = min(e*10+int(s[i]-'0'), 1<<20)
-			i++
-		}
-		if i == from {
-			return 0, p.fail("a number is malformed")
-		}
-		if minus {
-			e = -e
-		}
-		exp += e
-	}
-	p.i = i
-	if digits <= 19 && m < 1<<53 && exp >= -22 && exp <= 22 {
-		f := float64(m)
-		if exp < 0 {
-			f /= powers[-exp]
-		} else {
-			f *= powers[exp]
-		}
-		if neg {
-			f = -f
-		}
-		p.dst = binary.LittleEndian.AppendUint64(p.dst, math.Float64bits(f))
-		return 0x01, nil
-	}
-	return p.float(s[start:i])
+	p.dst = binary.LittleEndian.AppendUint64(p.dst, math.Float64bits(f))
+	return bson.TypeDouble, nil
 }
-
-// powers of ten that are exact doubles.
-var powers = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
-	1e20, 1e21, 1e22}
 
 func (p *parser) integer(i int64) byte {
 	if i >= math.MinInt32 && i <= math.MaxInt32 {
 		p.dst = binary.LittleEndian.AppendUint32(p.dst, uint32(i))
-		return 0x10
+		return bson.TypeInt32
 	}
 	p.dst = binary.LittleEndian.AppendUint64(p.dst, uint64(i))
-	return 0x12
-}
-
-func (p *parser) float(s []byte) (byte, error) {
-	f, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(s), len(s)), 64)
-	if err != nil {
-		return 0, p.fail("a number is beyond the range of a 64-bit float")
-	}
-	p.dst = binary.LittleEndian.AppendUint64(p.dst, math.Float64bits(f))
-	return 0x01, nil
+	return bson.TypeInt64
 }
 
 // text appends the unescaped text of the string at p.i.
 func (p *parser) text() error {
-	if p.i >= len(p.src) || p.src[p.i] != '"' {
-		return p.fail("a string is expected")
-	}
-	p.i++
-	for {
-		from := p.i
-		end, ascii := plainRun(p.src, from)
-		if !ascii && !utf8.Valid(p.src[from:end]) {
-			return p.fail("a string is not UTF-8")
-		}
-		p.dst = append(p.dst, p.src[from:end]...)
-		p.i = end
-		if end >= len(p.src) {
-			return p.fail("a string has no end")
-		}
-		switch p.src[end] {
-		case '"':
-			p.i++
+	if from := p.i + 1; from < len(p.src) && p.src[p.i] == '"' {
+		if end := json.PlainEnd(p.src, from); end > 0 {
+			p.dst = append(p.dst, p.src[from:end]...)
+			p.i = end + 1
 			return nil
-		case '\\':
-			if err := p.escaped(); err != nil {
-				return err
-			}
-		default:
-			return p.fail("a control character in a string must be escaped")
 		}
 	}
-}
-
-// plainRun returns the first index from i on that holds a quote, a backslash or a control character, and whether all bytes
-// before it are ASCII. Eight bytes at a time, as in value.AppendQuoted: of the hits in a word the lowest is a true one.
-func plainRun(b []byte, i int) (end int, ascii bool) {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
-	var seen uint64
-	for ; i+8 <= len(b); i += 8 {
-		x := binary.LittleEndian.Uint64(b[i:])
-		quote, back := x^(ones*'"'), x^(ones*'\\')
-		if hit := ((x-ones*0x20)&^x | (quote-ones)&^quote | (back-ones)&^back) & tops; hit != 0 {
-			n := bits.TrailingZeros64(hit) &^ 7
-			return i + n>>3, (seen|x&(1<<n-1))&tops == 0
-		}
-		seen |= x
+	var fault json.Fault
+	if p.dst, p.i, fault = json.AppendUnquoted(p.dst, p.src, p.i, json.Surrogates); fault != "" {
+		return p.fail(string(fault))
 	}
-	for ; i < len(b); i++ {
-		c := b[i]
-		if c < 0x20 || c == '"' || c == '\\' {
-			break
-		}
-		seen |= uint64(c)
-	}
-	return i, seen&tops == 0
-}
-
-// escaped appends what the escape sequence at p.i stands for.
-func (p *parser) escaped() error {
-	if p.i+1 >= len(p.src) {
-		return p.fail("a string has no end")
-	}
-	c := p.src[p.i+1]
-	switch c {
-	case '"', '\\', '/':
-	case 'b':
-		c = '\b'
-	case 'f':
-		c = '\f'
-	case 'n':
-		c = '\n'
-	case 'r':
-		c = '\r'
-	case 't':
-		c = '\t'
-	case 'u':
-		return p.unicode()
-	default:
-		return p.fail("an escape sequence is unknown")
-	}
-	p.i += 2
-	p.dst = append(p.dst, c)
 	return nil
-}
-
-func (p *parser) unicode() error {
-	r, ok := hex4(p.src, p.i)
-	if !ok {
-		return p.fail("an escape sequence needs four hex digits")
-	}
-	p.i += 6
-	if r >= 0xD800 && r < 0xE000 {
-		low, ok := hex4(p.src, p.i)
-		if r < 0xDC00 && ok && low >= 0xDC00 && low < 0xE000 {
-			p.i += 6
-			r = (r-0xD800)<<10 | (low - 0xDC00) + 0x10000
-		} else {
-			r = utf8.RuneError
-		}
-	}
-	p.dst = utf8.AppendRune(p.dst, r)
-	return nil
-}
-
-// hex4 reads \uXXXX at b[i:].
-func hex4(b []byte, i int) (r rune, ok bool) {
-	if len(b)-i < 6 || b[i] != '\\' || b[i+1] != 'u' {
-		return 0, false
-	}
-	for _, c := range b[i+2 : i+6] {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			c = c | 0x20 - 'a' + 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -217,7 +218,7 @@ func TestKindsWithoutJSON(t *testing.T) {
 		{value.RegexOf(`a"b`, "i"), `{"$regularExpression":{"pattern":"a\"b","options":"i"}}`, `{"$regularExpression":{"pattern":"a\"b","options":"i"}}`, `{"$regularExpression":{"pattern":"a\"b","options":"i"}}`},
 		{value.SymbolOf([]byte("s")), `"s"`, `{"$symbol":"s"}`, `{"$symbol":"s"}`},
 		{value.CodeOf([]byte("f()")), `{"$code":"f()"}`, `{"$code":"f()"}`, `{"$code":"f()"}`},
-		{codeScope([]byte("f()"), scope), `{"$code":"f()","$scope":{"x":1}}`, `{"$code":"f()","$scope":{"x":1}}`, `{"$code":"f()","$scope":{"x":{"$numberInt":"1"}}}`},
+		{value.RawOf(value.CodeScope, bson.AppendCodeScopeValue(nil, []byte("f()"), scope)), `{"$code":"f()","$scope":{"x":1}}`, `{"$code":"f()","$scope":{"x":1}}`, `{"$code":"f()","$scope":{"x":{"$numberInt":"1"}}}`},
 		{value.MinKeyValue(), `{"$minKey":1}`, `{"$minKey":1}`, `{"$minKey":1}`},
 		{value.MaxKeyValue(), `{"$maxKey":1}`, `{"$maxKey":1}`, `{"$maxKey":1}`},
 	} {
@@ -232,7 +233,7 @@ func TestKindsWithoutJSON(t *testing.T) {
 			t.Errorf("canonical %s, want %s", canonical, c.canonical)
 		}
 		back, err := ValueFromExtJSON(canonical)
-		if err != nil || TypeOf(back) != TypeOf(c.v) || !bytes.Equal(AppendValue(nil, back), AppendValue(nil, c.v)) {
+		if err != nil || value.BSONType(back) != value.BSONType(c.v) || !bytes.Equal(value.AppendBSON(nil, back), value.AppendBSON(nil, c.v)) {
 			t.Errorf("%s reads back as %s (%v)", canonical, AppendExtJSON(nil, back, false), err)
 		}
 		if !json.Valid(canonical) {

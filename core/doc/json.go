@@ -1,6 +1,8 @@
 package doc
 
 import (
+	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -23,43 +25,36 @@ func AppendFields(dst []byte, d Doc, names Names, s value.Style) []byte {
 		return dst
 	}
 	comma := false
-	for r := d[4 : len(d)-1]; len(r) > 1; {
-		t, k := r[0], 1
-		for k < len(r) && r[k] != 0 {
-			k++
+	for r := d[4 : len(d)-1]; ; {
+		k, n, ok := bson.Element(r)
+		if !ok {
+			return dst
 		}
-		if k == len(r) {
-			break
-		}
-		n := value.SizeOf(t, r[k+1:])
-		if n < 0 || n > len(r)-k-1 {
-			break
-		}
-		name, ok := r[1:k], true
+		t, name, raw := r[0], r[1:k], r[k+1:n]
+		r = r[n:]
+		shown := name
 		if names != Stored {
-			name, ok = names.Shown(name)
-		}
-		if ok {
-			if comma {
-				dst = append(dst, ',')
-			}
-			comma = true
-			dst = value.AppendName(dst, name)
-			if t != 0x02 && names != Stored && string(r[1:k]) == "_id" {
-				dst = appendIdentity(dst, t, r[k+1:k+1+n])
-			} else {
-				dst = value.AppendRaw(dst, t, r[k+1:k+1+n], s)
+			if shown, ok = names.Shown(name); !ok {
+				continue
 			}
 		}
-		r = r[k+1+n:]
+		if comma {
+			dst = append(dst, ',')
+		}
+		comma = true
+		dst = json.AppendName(dst, shown)
+		if t != bson.TypeString && names != Stored && string(name) == "_id" {
+			dst = appendIdentity(dst, t, raw)
+		} else {
+			dst = value.AppendRaw(dst, t, raw, s)
+		}
 	}
-	return dst
 }
 
 // appendIdentity writes an `_id` that is no string.
 func appendIdentity(dst []byte, t byte, raw []byte) []byte {
 	var buf [64]byte
-	return value.AppendQuoted(dst, value.AppendRaw(buf[:0], t, raw, value.CanonicalJSON))
+	return json.AppendText(dst, value.AppendRaw(buf[:0], t, raw, value.CanonicalJSON))
 }
 
 // AppendExtJSON appends v as MongoDB Extended JSON v2: relaxed, or canonical, from which FromExtJSON makes the same bytes again.

@@ -1,9 +1,9 @@
 package doc
 
 import (
-	"encoding/binary"
 	"math"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -97,15 +97,12 @@ type editor struct {
 	op  editOp
 }
 
-func (e *editor) begin() int {
-	e.out = append(e.out, 0, 0, 0, 0)
-	return len(e.out) - 4
+func (e *editor) begin() (at int) {
+	at, e.out = bson.Begin(e.out)
+	return at
 }
 
-func (e *editor) end(at int) {
-	e.out = append(e.out, 0)
-	binary.LittleEndian.PutUint32(e.out[at:], uint32(len(e.out)-at))
-}
+func (e *editor) end(at int) { e.out = bson.End(e.out, at) }
 
 // object copies the object b with the edit at path in it. Only the first field of a name is touched.
 func (e *editor) object(b []byte, path []string) error {
@@ -118,14 +115,14 @@ func (e *editor) object(b []byte, path []string) error {
 		}
 		done = true
 		mark := len(e.out)
-		e.out = append(append(append(e.out, 0), path[0]...), 0)
+		e.out = bson.AppendHead(e.out, 0, path[0])
 		if err := e.child(mark, it.Value(), path[1:]); err != nil {
 			return err
 		}
 	}
 	if !done && e.op != opRemove {
 		mark := len(e.out)
-		e.out = append(append(append(e.out, 0), path[0]...), 0)
+		e.out = bson.AppendHead(e.out, 0, path[0])
 		if err := e.child(mark, value.Value{}, path[1:]); err != nil {
 			return err
 		}
@@ -141,24 +138,24 @@ func (e *editor) child(mark int, old value.Value, rest []string) error {
 			e.out = e.out[:mark]
 			return nil
 		}
-		e.out[mark] = TypeOf(e.v)
-		e.out = AppendValue(e.out, e.v)
+		e.out[mark] = value.BSONType(e.v)
+		e.out = value.AppendBSON(e.out, e.v)
 		return nil
 	}
 	switch old.Kind() {
 	case value.Object:
-		e.out[mark] = 0x03
+		e.out[mark] = bson.TypeDocument
 		return e.object(old.Bytes(), rest)
 	case value.Array:
-		e.out[mark] = 0x04
+		e.out[mark] = bson.TypeArray
 		return e.array(old, rest)
 	case value.Undefined:
-		e.out[mark] = 0x03
+		e.out[mark] = bson.TypeDocument
 		return e.object(Empty(), rest)
 	}
 	if e.op == opRemove {
-		e.out[mark] = TypeOf(old)
-		e.out = AppendValue(e.out, old)
+		e.out[mark] = value.BSONType(old)
+		e.out = value.AppendBSON(e.out, old)
 		return nil
 	}
 	return status.New(status.BadRequest, "the path leads through a value that is no object or array, before %q", rest[0])
@@ -181,7 +178,7 @@ func (e *editor) array(a value.Value, path []string) error {
 	}
 	at, i := e.begin(), 0
 	put := func(v value.Value) {
-		e.out = AppendValue(appendIndex(append(e.out, TypeOf(v)), i), v)
+		e.out = value.AppendIndexed(e.out, i, v)
 		i++
 	}
 	pos := 0
@@ -196,7 +193,7 @@ func (e *editor) array(a value.Value, path []string) error {
 			continue
 		}
 		mark := len(e.out)
-		e.out = appendIndex(append(e.out, 0), i)
+		e.out = bson.AppendIndexHead(e.out, 0, i)
 		if err := e.child(mark, it.Value(), path[1:]); err != nil {
 			return err
 		}
@@ -209,7 +206,7 @@ func (e *editor) array(a value.Value, path []string) error {
 			put(value.NullValue())
 		}
 		mark := len(e.out)
-		e.out = appendIndex(append(e.out, 0), i)
+		e.out = bson.AppendIndexHead(e.out, 0, i)
 		if err := e.child(mark, value.Value{}, path[1:]); err != nil {
 			return err
 		}

@@ -2,8 +2,8 @@ package index
 
 import (
 	"bytes"
-	"encoding/binary"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -68,7 +68,7 @@ func (p *Policy) changed(memOld, memNew, old, new []byte) (a, b []byte, shared i
 	if len(kept)*len(changed) > maxPairs || meet(kept, changed) {
 		return old, new, 0
 	}
-	return endDocument(a), endDocument(b), shared
+	return bson.End(a, 0), bson.End(b, 0), shared
 }
 
 // meet reports whether two lists have a name in common.
@@ -81,13 +81,6 @@ func meet(a, b [][]byte) bool {
 		}
 	}
 	return false
-}
-
-// endDocument completes a BSON document whose length was left open.
-func endDocument(b []byte) []byte {
-	b = append(b, 0)
-	binary.LittleEndian.PutUint32(b, uint32(len(b)))
-	return b
 }
 
 // values returns how many values v holds, itself and what is below it; not the objects in arrays, which have no terms.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -47,7 +48,7 @@ func TestCollectChange(t *testing.T) {
 			for _, f := range fields {
 				b = appendField(t, b, f.name, f.json)
 			}
-			return endDocument(b)
+			return bson.End(b, 0)
 		}
 		old := Version{build(), int64(r.IntN(2))}
 		for range r.IntN(3) { // change, add, remove, exchange

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/orrerydb/orrery/core/bson"
 )
 
 // BenchmarkCount is what a commit pays for an item with 100 fields under the latch of a slot that keeps so many facts.
@@ -14,7 +16,7 @@ func BenchmarkCount(b *testing.B) {
 		doc = appendField(b, doc, fmt.Sprintf("f%d", k), "1")
 	}
 	var t Terms
-	p.Collect(&t, endDocument(doc), 1)
+	p.Collect(&t, bson.End(doc, 0), 1)
 	for _, n := range []int{1, 100, 1000} {
 		paths, sums := make([]uint64, n), make([]Counts, n)
 		for k := range paths {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -60,7 +61,7 @@ func TestCounts(t *testing.T) {
 				doc = appendField(t, doc, tc.doc[i], tc.doc[i+1])
 			}
 			var terms Terms
-			p.Collect(&terms, endDocument(doc), 1)
+			p.Collect(&terms, bson.End(doc, 0), 1)
 			var got [1]Counts
 			terms.Count([]uint64{p.PathID([]string{"a"})}, got[:], 1)
 			if got[0] != tc.want {
@@ -97,7 +98,7 @@ func TestSameBelow(t *testing.T) {
 		for _, name := range []string{"a", "b", "d"}[:r.IntN(4)] {
 			doc = appendField(t, doc, name, changeValues[r.IntN(len(changeValues))])
 		}
-		doc = endDocument(doc)
+		doc = bson.End(doc, 0)
 		for _, field := range []string{"a", "b", "d"} {
 			if !SameBelow(a, b, field) {
 				continue

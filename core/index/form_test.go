@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/value"
@@ -18,7 +19,7 @@ func bsonOf(fields ...any) []byte {
 	for i := 0; i < len(fields); i += 2 {
 		b = doc.AppendElement(b, fields[i].(string), fields[i+1].(value.Value))
 	}
-	return endDocument(b)
+	return bson.End(b, 0)
 }
 
 // TestForms: which entries tell their values, and of what kind.

@@ -2,11 +2,15 @@ package index
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/value"
@@ -55,6 +59,38 @@ func TestTerms(t *testing.T) {
 		}
 		return b.String()
 	})
+}
+
+// TestDefault: a policy that was left out is the one that Default writes out.
+func TestDefault(t *testing.T) {
+	written, err := Compile([]byte(Default), 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := Compile(nil, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{`{}`, `{"id":"1","a":1,"b":{"c":[1,{"d":null}],"_etag":"x"},"label":"l","_sink":"s"}`} {
+		var a, b Terms
+		written.Collect(&a, mustDoc(t, text), 1)
+		left.Collect(&b, mustDoc(t, text), 1)
+		if !reflect.DeepEqual(a, b) {
+			t.Errorf("%s: %+v, without a policy %+v", text, a, b)
+		}
+	}
+	for _, path := range []string{"a", "b.c", "_id", "_etag"} {
+		segs := strings.Split(path, ".")
+		if !written.Covers(segs, true) || !left.Covers(segs, true) {
+			t.Errorf("%s isn't covered", path)
+		}
+	}
+	if segs, err := catalog.ParsePath(strings.TrimSuffix(ETagPath, "/?")); err != nil || !slices.Equal(segs, []string{"_etag"}) {
+		t.Errorf("%s is %q, %v", ETagPath, segs, err)
+	}
+	if got, err := strconv.Unquote(ETagJSON); err != nil || got != ETagPath {
+		t.Errorf("%s isn't %s", ETagJSON, ETagPath)
+	}
 }
 
 // TestCoversIsTrue: what Covers promises Collect keeps, for a set of policies, documents and paths. The entry of an array stands for

@@ -18,6 +18,18 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
+// Default is the service's indexing policy of a container that was given none: it indexes everything.
+const Default = `{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":` + ETagJSON + `}]}`
+
+// The path of _etag, which every policy excludes, and the same as JSON.
+const (
+	ETagPath = `/"_etag"/?`
+	ETagJSON = `"/\"_etag\"/?"`
+)
+
+// MaxPaths is how many included paths a policy may have, and how many excluded ones.
+const MaxPaths = 1500
+
 // SystemTS is the name under which an item's _ts is indexed; a document's own field _ts has another path id.
 const SystemTS = "\x00_ts"
 
@@ -72,7 +84,7 @@ type pathJSON struct {
 // always are the paths that are indexed whatever the policy says: identity, and what graph traversals need.
 var always = []string{"_id", "label", "_sink", "_vertexId"}
 
-// Compile compiles the JSON of an indexing policy; nil is the default policy, which indexes everything. seed is the
+// Compile compiles the JSON of an indexing policy; nil is Default. seed is the
 // container's (its generation). A malformed policy is BadRequest.
 func Compile(policy []byte, seed uint64) (*Policy, error) {
 	p := &Policy{Seed: seed, root: &node{subtree: include}}

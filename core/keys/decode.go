@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"strconv"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -237,7 +238,7 @@ func unescape(text []byte) []byte {
 
 // decodeElements appends the elements of an array or object as BSON. name reads the name of the next one.
 func decodeElements(p []byte, name func(p []byte) (name, rest []byte)) ([]byte, bool) {
-	out := make([]byte, 4, len(p)+32)
+	at, out := bson.Begin(make([]byte, 0, len(p)+32))
 	for p[0] != 0 {
 		var key []byte
 		key, p = name(p)
@@ -249,13 +250,10 @@ func decodeElements(p []byte, name func(p []byte) (name, rest []byte)) ([]byte, 
 		if !ok {
 			return nil, false
 		}
-		out = append(append(append(out, value.BSONType(v)), key...), 0)
-		out = value.AppendBSON(out, v)
+		out = value.AppendBSON(bson.AppendHead(out, value.BSONType(v), key), v)
 		p = rest
 	}
-	out = append(out, 0)
-	binary.LittleEndian.PutUint32(out, uint32(len(out)))
-	return out, true
+	return bson.End(out, at), true
 }
 
 func decodeArray(p []byte) ([]byte, bool) {
@@ -284,10 +282,7 @@ func decodeOther(k value.Kind, p []byte) (value.Value, bool) {
 		if !ok {
 			return value.Value{}, false
 		}
-		raw := make([]byte, 8, 9+len(text)+len(scope))
-		binary.LittleEndian.PutUint32(raw, uint32(cap(raw)))
-		binary.LittleEndian.PutUint32(raw[4:], uint32(len(text)+1))
-		return value.RawOf(k, append(append(append(raw, text...), 0), scope...)), true
+		return value.RawOf(k, bson.AppendCodeScopeValue(nil, text, scope)), true
 	}
 	return decodeRaw(k, text)
 }
@@ -295,5 +290,5 @@ func decodeOther(k value.Kind, p []byte) (value.Value, bool) {
 // decodeRaw makes a value of the kinds that are kept as their BSON bytes.
 func decodeRaw(k value.Kind, raw []byte) (value.Value, bool) {
 	v := value.RawOf(k, raw)
-	return v, value.SizeOf(value.BSONType(v), raw) == len(raw)
+	return v, bson.SizeOf(value.BSONType(v), raw) == len(raw)
 }

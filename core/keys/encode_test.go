@@ -21,8 +21,8 @@ func dec(t testing.TB, s string) value.Value {
 	return v
 }
 
-// bson builds an array (t 0x04) or object (t 0x03) of alternating names and values.
-func bson(t byte, fields ...any) value.Value {
+// build builds an array (t 0x04) or object (t 0x03) of alternating names and values.
+func build(t byte, fields ...any) value.Value {
 	b := make([]byte, 4)
 	for i := 0; i < len(fields); i += 2 {
 		v := fields[i+1].(value.Value)
@@ -35,14 +35,14 @@ func bson(t byte, fields ...any) value.Value {
 	return v
 }
 
-func object(fields ...any) value.Value { return bson(0x03, fields...) }
+func object(fields ...any) value.Value { return build(0x03, fields...) }
 
 func array(vs ...value.Value) value.Value {
 	var fields []any
 	for i, v := range vs {
 		fields = append(fields, string(rune('0'+i)), v)
 	}
-	return bson(0x04, fields...)
+	return build(0x04, fields...)
 }
 
 func text(v value.Value) string { return string(value.AppendText(nil, v, value.CanonicalJSON)) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/orrerydb/orrery/core/index"
@@ -168,6 +169,9 @@ func (c *Container) identify(w *Write) (identity, error) {
 	}
 	if !id.IsDefined() {
 		id = did
+	}
+	if value.Identical(id, did) && slices.EqualFunc(pk, dpk, value.Identical) { // nearly always: no second hash of the key
+		return ident, nil
 	}
 	var mem [128]byte
 	want, err := c.locate(mem[:0], pk, id)

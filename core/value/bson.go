@@ -3,18 +3,20 @@ package value
 import (
 	"encoding/binary"
 	"math"
+
+	"github.com/orrerydb/orrery/core/bson"
 )
 
 var bsonTypes = [...]byte{
-	Undefined: 0x0A, Null: 0x0A, Bool: 0x08, Int32: 0x10, Int64: 0x12, Double: 0x01, Decimal: 0x13, String: 0x02, Symbol: 0x0E,
-	Array: 0x04, Object: 0x03, Binary: 0x05, UUID: 0x05, ObjectID: 0x07, Date: 0x09, Timestamp: 0x11, Regex: 0x0B, DBPointer: 0x0C,
-	Code: 0x0D, CodeScope: 0x0F, MinKey: 0xFF, MaxKey: 0x7F,
+	Undefined: bson.TypeNull, Null: bson.TypeNull, Bool: bson.TypeBool, Int32: bson.TypeInt32, Int64: bson.TypeInt64, Double: bson.TypeDouble, Decimal: bson.TypeDecimal128, String: bson.TypeString, Symbol: bson.TypeSymbol,
+	Array: bson.TypeArray, Object: bson.TypeDocument, Binary: bson.TypeBinary, UUID: bson.TypeBinary, ObjectID: bson.TypeObjectID, Date: bson.TypeDate, Timestamp: bson.TypeTimestamp, Regex: bson.TypeRegex, DBPointer: bson.TypeDBPointer,
+	Code: bson.TypeCode, CodeScope: bson.TypeCodeScope, MinKey: bson.TypeMinKey, MaxKey: bson.TypeMaxKey,
 }
 
 // BSONType returns the BSON type byte of v; Undefined has null's.
 func BSONType(v Value) byte {
 	if v.kind == Date && v.frac != 0 {
-		return 0x05
+		return bson.TypeBinary
 	}
 	return bsonTypes[v.kind]
 }
@@ -29,11 +31,9 @@ func AppendBSON(dst []byte, v Value) []byte {
 	case Int64, Double, Timestamp:
 		return binary.LittleEndian.AppendUint64(dst, v.n)
 	case String, Symbol, Code:
-		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(v.b)+1))
-		return append(append(dst, v.b...), 0)
+		return bson.AppendStringValue(dst, v.b)
 	case Binary, UUID:
-		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(v.b)))
-		return append(append(dst, v.sub), v.b...)
+		return bson.AppendBinaryValue(dst, v.sub, v.b)
 	case Date:
 		if v.frac != 0 {
 			dst = append(dst, 10, 0, 0, 0, SubtypeTicks)
@@ -43,10 +43,48 @@ func AppendBSON(dst []byte, v Value) []byte {
 		return binary.LittleEndian.AppendUint64(dst, v.n)
 	case Array, Object:
 		if len(v.b) < 5 {
-			return append(dst, 5, 0, 0, 0, 0)
+			return append(dst, bson.Empty...)
 		}
 	}
 	return append(dst, v.b...) // what is kept as it is stored; nothing for null, MinKey, MaxKey
+}
+
+// AppendElement appends v as a BSON element; Undefined appends nothing. name must not contain a NUL.
+func AppendElement[N ~string | ~[]byte](dst []byte, name N, v Value) []byte {
+	if v.kind == Undefined {
+		return dst
+	}
+	return AppendBSON(bson.AppendHead(dst, BSONType(v), name), v)
+}
+
+// AppendIndexed appends v as element i of a BSON array; Undefined is appended as null.
+func AppendIndexed(dst []byte, i int, v Value) []byte {
+	return AppendBSON(bson.AppendIndexHead(dst, BSONType(v), i), v)
+}
+
+// MakeArray returns an array of vs in bytes of its own; Undefined values become null.
+func MakeArray(vs []Value) Value {
+	n := 5
+	for i := range vs {
+		n += 16 + len(vs[i].b)
+	}
+	at, b := bson.Begin(make([]byte, 0, n))
+	for i := range vs {
+		b = AppendIndexed(b, i, vs[i])
+	}
+	return ArrayOf(bson.End(b, at))
+}
+
+// Elements returns the elements of an array as a slice; nil for other kinds.
+func Elements(v Value) []Value {
+	if v.kind != Array {
+		return nil
+	}
+	out := make([]Value, 0, 8)
+	for it := v.Iter(); it.Next(); {
+		out = append(out, it.Value())
+	}
+	return out
 }
 
 // A NumberKey is the position of a number among all numbers: Floor is the greatest double that isn't above it, Frac the rest as
@@ -69,7 +107,9 @@ func KeyOfNumber(v Value) NumberKey {
 		if c := Canonical(v); c.kind != Decimal {
 			return KeyOfNumber(c)
 		}
-		return keyOfDecimal(decimalOf(v.b))
+		var d bson.Decimal
+		d.Read(v.b)
+		return keyOfDecimal(&d)
 	}
 	return NumberKey{Floor: math.Float64frombits(v.n) + 0, Exact: true} // + 0 turns -0 into 0
 }

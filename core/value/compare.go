@@ -224,3 +224,9 @@ func compareSorted(a, b Value) int {
 	}
 	return len(x) - len(y)
 }
+
+// Identical reports whether two values are the same kind with the same bytes: then they are encoded and hashed as the same.
+// Values that are equal need not be identical.
+func Identical(a, b Value) bool {
+	return a.kind == b.kind && a.sub == b.sub && a.frac == b.frac && a.n == b.n && bytes.Equal(a.b, b.b)
+}

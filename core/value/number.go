@@ -1,6 +1,10 @@
 package value
 
-import "math"
+import (
+	"math"
+
+	"github.com/orrerydb/orrery/core/bson"
+)
 
 // Canonical returns the canonical member of the class of numbers that are equal to v: Int32 or Int64 when it is whole and
 // fits, else Double when one is exactly equal, else a Decimal without trailing zeros. There is one NaN. A Symbol becomes a
@@ -20,21 +24,19 @@ func Canonical(v Value) Value {
 			return IntOf(i)
 		}
 	case Decimal:
-		d := decimalOf(v.b)
-		if d.nan {
+		var d bson.Decimal
+		d.Read(v.b)
+		if d.IsNaN() {
 			return DoubleOf(math.NaN())
 		}
-		if i, ok := d.int64(); ok {
+		if i, ok := d.Int64(); ok {
 			return IntOf(i)
 		}
-		f := d.float()
-		if compareDecFloat(d, f) == 0 {
+		if f := d.Float(); compareDecFloat(&d, f) == 0 {
 			return DoubleOf(f)
 		}
-		d.normal()
-		if d.fit() {
-			return DecimalOf(d.append(make([]byte, 0, 16)))
-		}
+		d.Reduce()
+		return NewDecimal(&d)
 	}
 	return v
 }
@@ -53,7 +55,9 @@ func Number(v Value) (f float64, ok bool) {
 	case Int32, Int64, Double:
 		return v.Float(), true
 	case Decimal:
-		return decimalOf(v.b).float(), true
+		var d bson.Decimal
+		d.Read(v.b)
+		return d.Float(), true
 	}
 	return 0, false
 }
@@ -121,14 +125,17 @@ func compareDecimal(a, b Value) int {
 	if a.kind != Decimal {
 		return -compareDecimal(b, a)
 	}
-	da := decimalOf(a.b)
+	var x, y bson.Decimal
+	x.Read(a.b)
 	switch b.kind {
 	case Decimal:
-		return compareDecs(da, decimalOf(b.b))
+		y.Read(b.b)
+		return x.Cmp(&y)
 	case Double:
-		return compareDecFloat(da, math.Float64frombits(b.n))
+		return compareDecFloat(&x, math.Float64frombits(b.n))
 	case Int32, Int64:
-		return compareDecs(da, decOfInt(int64(b.n)))
+		y.SetInt(int64(b.n))
+		return x.Cmp(&y)
 	}
-	return compareDecFloat(da, math.NaN())
+	return compareDecFloat(&x, math.NaN())
 }

@@ -5,10 +5,11 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math"
-	"math/bits"
 	"strconv"
-	"time"
-	"unicode/utf8"
+
+	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/isotime"
+	"github.com/orrerydb/orrery/core/json"
 )
 
 // Style is a way to write a value as JSON text.
@@ -39,7 +40,7 @@ func AppendText(dst []byte, v Value, s Style) []byte {
 	case Int32, Int64, Double, Decimal:
 		return appendNumberStyle(dst, v, s)
 	case String:
-		return AppendQuoted(dst, v.b)
+		return json.AppendText(dst, v.b)
 	case Array:
 		return appendContainer(dst, v.b, true, s)
 	case Object:
@@ -48,25 +49,25 @@ func AppendText(dst []byte, v Value, s Style) []byte {
 	return appendExtended(dst, v, s)
 }
 
-// AppendRaw appends the BSON value raw of type t (raw is exactly as long as SizeOf says) as JSON text.
+// AppendRaw appends the BSON value raw of type t (raw is exactly as long as bson.SizeOf says) as JSON text.
 func AppendRaw(dst []byte, t byte, raw []byte, s Style) []byte {
 	switch t { // the kinds that JSON has, without a Value in between
-	case 0x02:
-		return AppendQuoted(dst, raw[4:len(raw)-1])
-	case 0x10:
+	case bson.TypeString:
+		return json.AppendText(dst, raw[4:len(raw)-1])
+	case bson.TypeInt32:
 		if s <= RelaxedJSON {
 			return strconv.AppendInt(dst, int64(int32(binary.LittleEndian.Uint32(raw))), 10)
 		}
-	case 0x03:
+	case bson.TypeDocument:
 		return appendContainer(dst, raw, false, s)
-	case 0x04:
+	case bson.TypeArray:
 		return appendContainer(dst, raw, true, s)
-	case 0x08:
+	case bson.TypeBool:
 		if raw[0] != 0 {
 			return append(dst, "true"...)
 		}
 		return append(dst, "false"...)
-	case 0x0A:
+	case bson.TypeNull:
 		return append(dst, "null"...)
 	}
 	v, _, ok := ReadValue(t, raw)
@@ -85,16 +86,9 @@ func appendContainer(dst, b []byte, array bool, s Style) []byte {
 	dst = append(dst, open)
 	if len(b) > 5 {
 		comma := false
-		for r := b[4 : len(b)-1]; len(r) > 1; {
-			t, k := r[0], 1
-			for k < len(r) && r[k] != 0 {
-				k++
-			}
-			if k == len(r) {
-				break
-			}
-			n := SizeOf(t, r[k+1:])
-			if n < 0 || n > len(r)-k-1 {
+		for r := b[4 : len(b)-1]; ; {
+			k, n, ok := bson.Element(r)
+			if !ok {
 				break
 			}
 			if comma {
@@ -102,107 +96,16 @@ func appendContainer(dst, b []byte, array bool, s Style) []byte {
 			}
 			comma = true
 			if !array {
-				dst = AppendName(dst, r[1:k])
+				dst = json.AppendName(dst, r[1:k])
 			}
-			dst = AppendRaw(dst, t, r[k+1:k+1+n], s)
-			r = r[k+1+n:]
+			dst = AppendRaw(dst, r[0], r[k+1:n], s)
+			r = r[n:]
 		}
 	}
 	return append(dst, end)
 }
 
 const hexDigits = "0123456789abcdef"
-
-// AppendQuoted appends text as a JSON string. Bytes that aren't UTF-8 become U+FFFD.
-func AppendQuoted(dst, text []byte) []byte {
-	dst = append(dst, '"')
-	from := 0
-	for i := 0; ; {
-		i = escapeAt(text, i)
-		if i >= len(text) {
-			break
-		}
-		c := text[i]
-		if c >= utf8.RuneSelf {
-			end := i + 1
-			for end < len(text) && text[end] >= utf8.RuneSelf {
-				end++
-			}
-			if utf8.Valid(text[i:end]) {
-				i = end
-				continue
-			}
-			r, n := utf8.DecodeRune(text[i:])
-			if r == utf8.RuneError && n == 1 {
-				dst = append(dst, text[from:i]...)
-				dst = append(dst, "\uFFFD"...)
-				from = i + 1
-			}
-			i += n
-			continue
-		}
-		dst = append(dst, text[from:i]...)
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		case '\b':
-			dst = append(dst, '\\', 'b')
-		case '\f':
-			dst = append(dst, '\\', 'f')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		}
-		i++
-		from = i
-	}
-	dst = append(dst, text[from:]...)
-	return append(dst, '"')
-}
-
-// escapeAt returns the first index from i on whose byte is a control, a quote, a backslash or not ASCII; len(b) when there is
-// none. Eight bytes at a time: each term has the top bit of the bytes that it found. A borrow makes false hits only above a true
-// one, and the lowest counts.
-func escapeAt(b []byte, i int) int {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
-	for ; i+8 <= len(b); i += 8 {
-		x := binary.LittleEndian.Uint64(b[i:])
-		quote, back := x^(ones*'"'), x^(ones*'\\')
-		if hit := (x | (x - ones*0x20) | (quote - ones) | (back - ones)) & tops; hit != 0 {
-			return i + bits.TrailingZeros64(hit)>>3
-		}
-	}
-	for ; i < len(b); i++ {
-		if needsEscape[b[i]] {
-			return i
-		}
-	}
-	return i
-}
-
-// needsEscape is what escapeAt looks for.
-var needsEscape = func() (t [256]bool) {
-	for c := range t {
-		t[c] = c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf
-	}
-	return t
-}()
-
-// AppendName appends a field name, a JSON string, and the colon behind it.
-func AppendName(dst, name []byte) []byte {
-	for _, c := range name {
-		if needsEscape[c] {
-			return append(AppendQuoted(dst, name), ':')
-		}
-	}
-	dst = append(append(dst, '"'), name...)
-	return append(dst, '"', ':')
-}
 
 // AppendNumber appends a number as JSON text that keeps its kind: integers plain, doubles always with a fraction or an exponent
 // (1.0, 1e+21, -0.0), NaN and the infinities as strings, decimals as Extended JSON.
@@ -240,7 +143,7 @@ func appendNumberStyle(dst []byte, v Value, s Style) []byte {
 		}
 		return wrap("$numberDouble", func(b []byte) []byte { return AppendDouble(b, f) })
 	case Decimal:
-		return wrap("$numberDecimal", decimalOf(v.b).appendText)
+		return wrap("$numberDecimal", func(b []byte) []byte { return appendDecimal(b, v.b) })
 	}
 	return append(dst, "null"...)
 }
@@ -304,9 +207,9 @@ func appendExtended(dst []byte, v Value, s Style) []byte {
 	switch v.kind {
 	case Symbol:
 		if s == CanonicalJSON || s == RelaxedJSON {
-			return append(AppendQuoted(append(dst, `{"$symbol":`...), v.b), '}')
+			return append(json.AppendText(append(dst, `{"$symbol":`...), v.b), '}')
 		}
-		return AppendQuoted(dst, v.b)
+		return json.AppendText(dst, v.b)
 	case Binary:
 		if s == PlainJSON {
 			return append(base64.StdEncoding.AppendEncode(append(dst, '"'), v.binaryData()), '"')
@@ -326,17 +229,17 @@ func appendExtended(dst []byte, v Value, s Style) []byte {
 		return append(strconv.AppendUint(append(dst, `,"i":`...), v.n&math.MaxUint32, 10), `}}`...)
 	case Regex:
 		pattern, options := v.RegexParts()
-		dst = AppendQuoted(append(dst, `{"$regularExpression":{"pattern":`...), pattern)
-		return append(AppendQuoted(append(dst, `,"options":`...), options), `}}`...)
+		dst = json.AppendText(append(dst, `{"$regularExpression":{"pattern":`...), pattern)
+		return append(json.AppendText(append(dst, `,"options":`...), options), `}}`...)
 	case DBPointer:
 		ns, id := v.DBPointerParts()
-		dst = AppendQuoted(append(dst, `{"$dbPointer":{"$ref":`...), ns)
+		dst = json.AppendText(append(dst, `{"$dbPointer":{"$ref":`...), ns)
 		return append(hex.AppendEncode(append(dst, `,"$id":{"$oid":"`...), id), `"}}}`...)
 	case Code:
-		return append(AppendQuoted(append(dst, `{"$code":`...), v.b), '}')
+		return append(json.AppendText(append(dst, `{"$code":`...), v.b), '}')
 	case CodeScope:
 		code, scope := v.CodeScopeParts()
-		dst = AppendQuoted(append(dst, `{"$code":`...), code)
+		dst = json.AppendText(append(dst, `{"$code":`...), code)
 		return append(appendContainer(append(dst, `,"$scope":`...), scope, false, s), '}')
 	case MinKey:
 		return append(dst, `{"$minKey":1}`...)
@@ -365,12 +268,12 @@ func appendDate(dst []byte, v Value, s Style) []byte {
 	iso := ms >= minISO && ms <= maxISO
 	switch {
 	case iso && s == PlainJSON:
-		return append(AppendISO(append(dst, '"'), ms, v.frac), '"')
+		return append(isotime.AppendMilli(append(dst, '"'), ms, v.frac), '"')
 	case iso && s == RelaxedJSON && ms >= 0 && ms%1000 == 0 && v.frac == 0: // this form leaves out a fraction of zero
-		dst = AppendISO(append(dst, `{"$date":"`...), ms, 0)
+		dst = isotime.AppendMilli(append(dst, `{"$date":"`...), ms, 0)
 		return append(dst[:len(dst)-len(".000Z")], `Z"}`...)
 	case iso && (v.frac != 0 || s == RelaxedJSON && ms >= 0):
-		return append(AppendISO(append(dst, `{"$date":"`...), ms, v.frac), `"}`...)
+		return append(isotime.AppendMilli(append(dst, `{"$date":"`...), ms, v.frac), `"}`...)
 	}
 	return append(strconv.AppendInt(append(dst, `{"$date":{"$numberLong":"`...), ms, 10), `"}}`...)
 }
@@ -380,56 +283,6 @@ const (
 	minISO = -62135596800000
 	maxISO = 253402300799999
 )
-
-// AppendISO appends a date (milliseconds since 1970 and 100 ns units) as ISO 8601 text in UTC: three digits of fraction, or
-// seven when ticks isn't 0. Years outside 1 to 9999 are the caller's to avoid.
-func AppendISO(dst []byte, ms int64, ticks uint16) []byte {
-	days, rest := ms/86400000, ms%86400000
-	if rest < 0 {
-		days, rest = days-1, rest+86400000
-	}
-	y, m, d := civil(days)
-	dst = appendDigits(dst, y, 4)
-	dst = appendDigits(append(dst, '-'), m, 2)
-	dst = appendDigits(append(dst, '-'), d, 2)
-	dst = appendDigits(append(dst, 'T'), int(rest/3600000), 2)
-	dst = appendDigits(append(dst, ':'), int(rest/60000%60), 2)
-	dst = appendDigits(append(dst, ':'), int(rest/1000%60), 2)
-	dst = appendDigits(append(dst, '.'), int(rest%1000), 3)
-	if ticks != 0 {
-		dst = appendDigits(dst, int(ticks), 4)
-	}
-	return append(dst, 'Z')
-}
-
-func appendDigits(dst []byte, n, width int) []byte {
-	for p := [...]int{1, 10, 100, 1000}[width-1]; p > 0; p /= 10 {
-		dst = append(dst, byte('0'+n/p%10))
-	}
-	return dst
-}
-
-// civil turns days since 1970-01-01 into a date of the Gregorian calendar. Years start in March here, so that the leap day is
-// the last day of a year; an era is 400 years.
-func civil(days int64) (y, m, d int) {
-	z := days + 719468
-	era := z / 146097
-	if z < 0 {
-		era = (z - 146096) / 146097
-	}
-	doe := z - era*146097
-	yoe := (doe - doe/1460 + doe/36524 - doe/146096) / 365
-	doy := doe - (365*yoe + yoe/4 - yoe/100)
-	mp := (5*doy + 2) / 153
-	d = int(doy - (153*mp+2)/5 + 1)
-	m = int(mp + 3)
-	y = int(yoe + era*400)
-	if m > 12 {
-		m -= 12
-		y++
-	}
-	return y, m, d
-}
 
 // AppendUUID appends 16 bytes as 8-4-4-4-12 lower-case hex digits.
 func AppendUUID(dst, b []byte) []byte {
@@ -447,36 +300,26 @@ func (v Value) RegexParts() (pattern, options []byte) {
 	if v.kind != Regex {
 		return nil, nil
 	}
-	for i, c := range v.b {
-		if c == 0 && i+2 <= len(v.b) {
-			return v.b[:i], v.b[i+1 : len(v.b)-1]
-		}
-	}
-	return nil, nil
+	return bson.RegexParts(v.b)
 }
 
 // DBPointerParts returns namespace and ObjectId of a DBPointer, nil for other kinds.
 func (v Value) DBPointerParts() (ns, id []byte) {
-	if v.kind != DBPointer || len(v.b) < 17 {
+	if v.kind != DBPointer {
 		return nil, nil
 	}
-	n := len(v.b)
-	return v.b[4 : n-13], v.b[n-12:]
+	return bson.DBPointerParts(v.b)
 }
 
 // CodeScopeParts returns code and scope document of a CodeScope, nil for other kinds or malformed bytes.
 func (v Value) CodeScopeParts() (code, scope []byte) {
-	if v.kind != CodeScope || len(v.b) < 14 {
+	if v.kind != CodeScope {
 		return nil, nil
 	}
-	n := int(int32(binary.LittleEndian.Uint32(v.b[4:])))
-	if n < 1 || n > len(v.b)-8-5 {
-		return nil, nil
-	}
-	return v.b[8 : 8+n-1], v.b[8+n:]
+	return bson.CodeScopeParts(v.b)
 }
 
-// RawOf returns a Regex, DBPointer or CodeScope of its raw BSON value (see SizeOf).
+// RawOf returns a Regex, DBPointer or CodeScope of its raw BSON value (see bson.SizeOf).
 func RawOf(k Kind, raw []byte) Value { return Value{kind: k, b: raw} }
 
 // CodeOf returns JavaScript code without a scope.
@@ -490,18 +333,6 @@ func RegexOf(pattern, options string) Value {
 	b := make([]byte, 0, len(pattern)+len(options)+2)
 	b = append(append(b, pattern...), 0)
 	return Value{kind: Regex, b: append(append(b, options...), 0)}
-}
-
-// ParseISO reads ISO 8601 text (RFC 3339: date, T, time, an optional fraction, Z or an offset). Digits below 100 ns are cut.
-func ParseISO(s []byte) (ms int64, ticks uint16, ok bool) {
-	if len(s) > 64 {
-		return 0, 0, false
-	}
-	t, err := time.Parse(time.RFC3339Nano, string(s))
-	if err != nil {
-		return 0, 0, false
-	}
-	return t.UnixMilli(), uint16(t.Nanosecond() % 1e6 / 100), true
 }
 
 // ParseUUID reads 8-4-4-4-12 hex digits.

@@ -10,6 +10,8 @@ import (
 	"encoding/binary"
 	"math"
 	"unsafe"
+
+	"github.com/orrerydb/orrery/core/bson"
 )
 
 // Kind is the type of a Value. The order of the constants means nothing: see Collation.
@@ -45,7 +47,7 @@ const (
 // Subtypes of BSON binaries that mean something here.
 const (
 	SubtypeGeneric = 0x00
-	SubtypeOld     = 0x02 // deprecated: Bytes begins with a second length, of the data behind it
+	SubtypeOld     = bson.SubtypeOld // Bytes begins with a second length, of the data behind it
 	SubtypeUUID    = 0x04
 	// SubtypeTicks holds an Edm.DateTime that is not a whole millisecond: int64 milliseconds since 1970 and uint16 units of
 	// 100 ns (1..9999), little endian, 10 bytes.
@@ -104,10 +106,10 @@ func StringOf(s string) Value {
 func StringBytes(b []byte) Value { return Value{kind: String, b: b} }
 
 // ArrayOf returns an array of the given BSON array bytes (build them with core/doc).
-func ArrayOf(bson []byte) Value { return Value{kind: Array, b: bson} }
+func ArrayOf(b []byte) Value { return Value{kind: Array, b: b} }
 
 // ObjectOf returns an object of the given BSON document bytes.
-func ObjectOf(bson []byte) Value { return Value{kind: Object, b: bson} }
+func ObjectOf(b []byte) Value { return Value{kind: Object, b: b} }
 
 // BinaryOf returns a binary; subtype 4 with 16 bytes becomes a UUID, SubtypeTicks with 10 bytes (and at most 9999 ticks, so
 // that bytes written by a Mongo client can't make a date that isn't one) a Date.
@@ -217,11 +219,11 @@ func (v Value) Get(name string) Value {
 
 // Lookup returns the first field called name of a BSON document (or the element of an array by its stored key) without
 // building a Value for the fields that it passes; Undefined when there is none.
-func Lookup(bson []byte, name string) Value {
-	if len(bson) < 5 {
+func Lookup(doc []byte, name string) Value {
+	if len(doc) < 5 {
 		return Value{}
 	}
-	for r := bson[4 : len(bson)-1]; len(r) > 1; {
+	for r := doc[4 : len(doc)-1]; len(r) > 1; {
 		t, k := r[0], 1
 		for k < len(r) && r[k] != 0 {
 			k++
@@ -235,7 +237,7 @@ func Lookup(bson []byte, name string) Value {
 			v, _, _ := ReadValue(t, r)
 			return v
 		}
-		n := SizeOf(t, r)
+		n := bson.SizeOf(t, r)
 		if n < 0 || n > len(r) {
 			break
 		}
@@ -317,24 +319,19 @@ func (it *Iter) Element() []byte { return it.el }
 
 // ReadElement reads one BSON element (type byte, name, NUL, value) from the front of b.
 func ReadElement(b []byte) (key []byte, v Value, rest []byte, ok bool) {
-	if len(b) < 2 {
+	name, end, ok := bson.Element(b)
+	if !ok {
 		return nil, Value{}, nil, false
 	}
-	t := b[0]
-	for i := 1; i < len(b); i++ {
-		if b[i] == 0 {
-			v, rest, ok = ReadValue(t, b[i+1:])
-			return b[1:i], v, rest, ok
-		}
-	}
-	return nil, Value{}, nil, false
+	v, _, ok = ReadValue(b[0], b[name+1:end])
+	return b[1:name], v, b[end:], ok
 }
 
 // read makes v the BSON value of type t at the front of b and returns its size, -1 for malformed bytes. It is ReadValue without
 // moving what it found about: for the kinds of JSON, which walks over documents meet all the time.
 func (v *Value) read(t byte, b []byte) int {
 	switch t {
-	case 0x02:
+	case bson.TypeString:
 		if len(b) >= 5 {
 			if n := int(int32(binary.LittleEndian.Uint32(b))); n >= 1 && n <= len(b)-4 {
 				*v = Value{kind: String, b: b[4 : n+3 : n+4]}
@@ -342,23 +339,23 @@ func (v *Value) read(t byte, b []byte) int {
 			}
 		}
 		return -1
-	case 0x03, 0x04:
+	case bson.TypeDocument, bson.TypeArray:
 		if len(b) >= 5 {
 			if n := int(int32(binary.LittleEndian.Uint32(b))); n >= 5 && n <= len(b) {
-				if *v = (Value{kind: Object, b: b[:n:n]}); t == 0x04 {
+				if *v = (Value{kind: Object, b: b[:n:n]}); t == bson.TypeArray {
 					v.kind = Array
 				}
 				return n
 			}
 		}
 		return -1
-	case 0x01:
+	case bson.TypeDouble:
 		if len(b) >= 8 {
 			*v = Value{kind: Double, n: binary.LittleEndian.Uint64(b)}
 			return 8
 		}
 		return -1
-	case 0x10:
+	case bson.TypeInt32:
 		if len(b) >= 4 {
 			*v = Value{kind: Int32, n: uint64(int64(int32(binary.LittleEndian.Uint32(b))))}
 			return 4
@@ -375,109 +372,54 @@ func (v *Value) read(t byte, b []byte) int {
 
 // ReadValue reads a BSON value of type t from the front of b.
 func ReadValue(t byte, b []byte) (v Value, rest []byte, ok bool) {
-	n := SizeOf(t, b)
+	n := bson.SizeOf(t, b)
 	if n < 0 || n > len(b) {
 		return Value{}, nil, false
 	}
 	p, rest := b[:n:n], b[n:]
 	switch t {
-	case 0x01:
+	case bson.TypeDouble:
 		v = Value{kind: Double, n: binary.LittleEndian.Uint64(p)}
-	case 0x02:
+	case bson.TypeString:
 		v = Value{kind: String, b: p[4 : n-1]}
-	case 0x03:
+	case bson.TypeDocument:
 		v = Value{kind: Object, b: p}
-	case 0x04:
+	case bson.TypeArray:
 		v = Value{kind: Array, b: p}
-	case 0x05:
+	case bson.TypeBinary:
 		v = BinaryOf(p[4], p[5:])
-	case 0x06, 0x0A:
+	case bson.TypeUndefined, bson.TypeNull:
 		v = Value{kind: Null}
-	case 0x07:
+	case bson.TypeObjectID:
 		v = Value{kind: ObjectID, b: p}
-	case 0x08:
+	case bson.TypeBool:
 		v = Value{kind: Bool, n: uint64(p[0])}
-	case 0x09:
+	case bson.TypeDate:
 		v = Value{kind: Date, n: binary.LittleEndian.Uint64(p)}
-	case 0x0B:
+	case bson.TypeRegex:
 		v = Value{kind: Regex, b: p}
-	case 0x0C:
+	case bson.TypeDBPointer:
 		v = Value{kind: DBPointer, b: p}
-	case 0x0D:
+	case bson.TypeCode:
 		v = Value{kind: Code, b: p[4 : n-1]}
-	case 0x0E:
+	case bson.TypeSymbol:
 		v = Value{kind: Symbol, b: p[4 : n-1]}
-	case 0x0F:
+	case bson.TypeCodeScope:
 		v = Value{kind: CodeScope, b: p}
-	case 0x10:
+	case bson.TypeInt32:
 		v = Value{kind: Int32, n: uint64(int64(int32(binary.LittleEndian.Uint32(p))))}
-	case 0x11:
+	case bson.TypeTimestamp:
 		v = Value{kind: Timestamp, n: binary.LittleEndian.Uint64(p)}
-	case 0x12:
+	case bson.TypeInt64:
 		v = Value{kind: Int64, n: binary.LittleEndian.Uint64(p)}
-	case 0x13:
+	case bson.TypeDecimal128:
 		v = Value{kind: Decimal, b: p}
-	case 0xFF:
+	case bson.TypeMinKey:
 		v = Value{kind: MinKey}
-	case 0x7F:
+	case bson.TypeMaxKey:
 		v = Value{kind: MaxKey}
 	default:
 		return Value{}, nil, false
 	}
 	return v, rest, true
-}
-
-// SizeOf returns the bytes of a BSON value of type t at the front of b, -1 when they can't be right. The answer may be more
-// than len(b): the caller checks.
-func SizeOf(t byte, b []byte) int {
-	switch t {
-	case 0x06, 0x0A, 0xFF, 0x7F:
-		return 0
-	case 0x08:
-		return 1
-	case 0x10:
-		return 4
-	case 0x01, 0x09, 0x11, 0x12:
-		return 8
-	case 0x07:
-		return 12
-	case 0x13:
-		return 16
-	case 0x0B: // two C strings
-		for i, nul := 0, 0; i < len(b); i++ {
-			if b[i] == 0 {
-				if nul++; nul == 2 {
-					return i + 1
-				}
-			}
-		}
-		return -1
-	}
-	if len(b) < 4 {
-		return -1
-	}
-	n := int(int32(binary.LittleEndian.Uint32(b)))
-	switch t {
-	case 0x02, 0x0D, 0x0E:
-		if n < 1 {
-			return -1
-		}
-		return n + 4
-	case 0x03, 0x04, 0x0F:
-		if n < 5 {
-			return -1
-		}
-		return n
-	case 0x05:
-		if n < 0 {
-			return -1
-		}
-		return n + 5
-	case 0x0C:
-		if n < 1 {
-			return -1
-		}
-		return n + 4 + 12
-	}
-	return -1
 }

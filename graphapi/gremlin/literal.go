@@ -5,7 +5,6 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
@@ -95,25 +94,6 @@ func decimal(t *token, s string, suffix byte) (any, error) {
 		return float32(f), nil
 	}
 	return f, nil
-}
-
-// dateLayouts are the ISO 8601 forms that datetime('..') takes; without an offset it is UTC.
-var dateLayouts = []string{
-	"2006-01-02T15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999", "2006-01-02T15:04Z07:00", "2006-01-02T15:04",
-	"2006-01-02", "2006-01-02T15:04:05.999999999Z0700", "2006-01-02 15:04:05",
-}
-
-// ParseDate reads an ISO 8601 date, with or without a time and an offset.
-func ParseDate(s string) (gvalue.OffsetDateTime, bool) {
-	for _, l := range dateLayouts {
-		if t, err := time.Parse(l, s); err == nil {
-			if _, off := t.Zone(); off == 0 {
-				t = t.UTC()
-			}
-			return gvalue.OffsetDateTime{Time: t}, true
-		}
-	}
-	return gvalue.OffsetDateTime{}, false
 }
 
 // list reads [a, b], [k: v] or [:]; the opening bracket is next.

@@ -158,6 +158,18 @@ func TestCache(t *testing.T) {
 }
 
 // FuzzParse: any text gives a script or an *Error, and never a panic.
+// The text of a date is read as everywhere else: with a zone's name, and with seconds in the offset.
+func TestDatetimeForms(t *testing.T) {
+	for _, in := range []string{"2023-08-02", "2023-08-02T01:02+02:00[Europe/Berlin]", "2023-08-02T01:02:03+01:30:15"} {
+		if _, err := Parse("g.inject(datetime('"+in+"'))", nil); err != nil {
+			t.Errorf("%s: %v", in, err)
+		}
+	}
+	if _, err := Parse("g.inject(datetime('2023-13-02'))", nil); err == nil {
+		t.Error("there is no month 13")
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"g.V().has('name', within('a', \"b\\u00e9\")).out().order().by('x', decr).limit(2)",

@@ -17,7 +17,7 @@ func valueOf(t *token, s string, isUUID bool) (any, error) {
 		}
 		return u, nil
 	}
-	d, ok := ParseDate(s)
+	d, ok := gvalue.ParseOffsetDateTime(s)
 	if !ok {
 		return nil, failAt(t, "Invalid date '%s'", s)
 	}

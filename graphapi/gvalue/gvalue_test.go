@@ -146,3 +146,27 @@ func TestMakeEnum(t *testing.T) {
 		}
 	}
 }
+
+func TestParseOffsetDateTime(t *testing.T) {
+	for in, want := range map[string]string{
+		"2023-08-02":                                "2023-08-02T00:00Z",
+		"2023-08-02T01:02":                          "2023-08-02T01:02Z",
+		"2023-08-02 01:02:03":                       "2023-08-02T01:02:03Z",
+		"2023-08-02T01:02:03.004-0130":              "2023-08-02T01:02:03.004-01:30",
+		"2023-08-02T01:02:03+01:30:15":              "2023-08-02T01:02:03+01:30:15",
+		"2023-08-02T01:02+02:00[Europe/Berlin]":     "2023-08-02T01:02+02:00",
+		"2023-08-02T1:02:03Z":                       "",
+		"2023-08-02T01:02:03,5Z":                    "",
+		"2023-08":                                   "",
+		"2023-08-02T01:02:03.4Z[" + "Europe/Berlin": "",
+	} {
+		d, ok := ParseOffsetDateTime(in)
+		got, _ := TimeText(d)
+		if !ok {
+			got = ""
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", in, got, want)
+		}
+	}
+}

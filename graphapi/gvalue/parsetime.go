@@ -6,30 +6,24 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/orrerydb/orrery/core/isotime"
 )
+
+// dateForms are the forms of a date and time.
+const dateForms = isotime.DateOnly | isotime.MinutesOnly | isotime.NoZone | isotime.Space | isotime.ShortOffset | isotime.OffsetSeconds
 
 // ParseOffsetDateTime reads an ISO 8601 date and time: seconds, fraction and offset may be left out (UTC is then meant),
 // and so may the time as a whole.
 func ParseOffsetDateTime(s string) (OffsetDateTime, bool) {
-	if len(s) > 64 {
-		return OffsetDateTime{}, false
-	}
 	if i := strings.IndexByte(s, '['); i > 0 && strings.HasSuffix(s, "]") { // a zone's name after its offset
 		s = s[:i]
 	}
-	for _, layout := range []string{"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02",
-		"2006-01-02T15:04:05Z07:00:00", "2006-01-02T15:04Z07:00:00", "2006-01-02T15:04:05Z0700"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			_, off := t.Zone()
-			if off == 0 {
-				t = t.UTC()
-			} else {
-				t = t.In(time.FixedZone("", off))
-			}
-			return OffsetDateTime{t}, true
-		}
+	t, ok := isotime.Parse(s, dateForms)
+	if !ok {
+		return OffsetDateTime{}, false
 	}
-	return OffsetDateTime{}, false
+	return OffsetDateTime{t.In(time.UTC)}, true
 }
 
 // ParseTimeText reads the text that TimeText writes. kind is the name of the type: "Instant", "LocalDate", "Duration", ..
@@ -88,26 +82,18 @@ func ParseTimeText(kind, s string) (v any, ok bool) {
 func asAny[T any](v T, ok bool) (any, bool) { return v, ok }
 
 func parseDate(s string) (LocalDate, bool) {
-	t, err := time.Parse("2006-01-02", s)
-	return LocalDate{int32(t.Year()), int8(t.Month()), int8(t.Day())}, err == nil
+	t, ok := isotime.ParseDate(s)
+	return LocalDate{int32(t.Year), int8(t.Month), int8(t.Day)}, ok
 }
 
 func parseClock(s string) (LocalTime, bool) {
-	t, err := time.Parse("15:04:05", s)
-	if err != nil {
-		t, err = time.Parse("15:04", s)
-	}
-	return LocalTime(int64(t.Hour()*3600+t.Minute()*60+t.Second())*1e9 + int64(t.Nanosecond())), err == nil
+	t, ok := isotime.ParseClock(s, isotime.MinutesOnly)
+	return LocalTime(int64(t.Hour*3600+t.Minute*60+t.Second)*1e9 + int64(t.Nano)), ok
 }
 
 func parseOffset(s string) (ZoneOffset, bool) {
-	for _, layout := range []string{"Z07:00", "Z07:00:00"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			_, off := t.Zone()
-			return ZoneOffset(off), true
-		}
-	}
-	return 0, false
+	sec, ok := isotime.ParseOffset(s, isotime.OffsetSeconds)
+	return ZoneOffset(sec), ok
 }
 
 // parsePeriod reads P1Y2M3D.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/orrerydb/orrery/core/isotime"
 )
 
 func sortStrings(s []string) { slices.Sort(s) }
@@ -261,7 +263,9 @@ func isoTime(t time.Time) string {
 	return dateText(d) + "T" + clockText(LocalTime(ns)) + offsetText(off)
 }
 
-func dateText(d LocalDate) string { return fmt.Sprintf("%04d-%02d-%02d", d.Year, d.Month, d.Day) }
+func dateText(d LocalDate) string {
+	return string(isotime.AppendDate(nil, int(d.Year), int(d.Month), int(d.Day)))
+}
 
 // clockText leaves out seconds and fraction when they are zero, as java.time does.
 func clockText(t LocalTime) string {

@@ -27,11 +27,13 @@ type lines struct {
 
 // Next gives lines for the reply to the request that is being handled: whole ones, each with its line end. Names must be tokens, and
 // values without control characters, as nobody looks at them again. The header map must not forbid the Date header. body is the
-// length of the body that the handler writes next, in one piece; 0 when there is none or when net/http will leave it out. lines is
-// copied.
-func (c *Conn) Next(lines []byte, body int) {
-	c.next, c.body = append(c.next[:0], lines...), body
-}
+// length of the body that the handler writes next, in one piece; 0 when there is none or when net/http will leave it out. lines
+// were appended to Room.
+func (c *Conn) Next(lines []byte, body int) { c.next, c.body = lines, body }
+
+// Room returns memory of the connection for the lines of the next reply: net/http may write the reply when the handler's own
+// memory is another request's already. Nobody else uses it until Next, or until Room is called again.
+func (c *Conn) Room() []byte { return c.next[:0] }
 
 var (
 	final   = []byte("HTTP/1.")

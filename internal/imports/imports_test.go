@@ -20,7 +20,7 @@ const module = "github.com/orrerydb/orrery/"
 // rooms in the order of the table: a room imports only rooms above it, and itself. A room holds the packages below its
 // folder too, except where a deeper one is named.
 var rooms = []string{
-	"core/invariants", "core/status", "core/yield", "core/work", "core/budget", "core/clock", "core/ru", "core/value", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
+	"core/invariants", "core/status", "core/yield", "core/work", "core/budget", "core/clock", "core/ru", "core/json", "core/isotime", "core/bson", "core/value", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
 	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/catalog", "core/index", "core/store",
 	"core/feed", "core/jobs", "core/access", "core/exec", "core",
 	"graphapi/gvalue", "graphapi/wire", "graphapi/gremlin", "graphapi/graph", "graphapi/traversal/compile", "graphapi/traversal/run",
@@ -36,19 +36,22 @@ var only = map[string][]string{
 	"core/budget":      {"core/status"},
 	"core/clock":       {},
 	"core/ru":          {},
-	"core/value":       {"core/invariants", "core/status"},
-	"core/doc":         {"core/invariants", "core/status", "core/value"},
+	"core/json":        {"core/status"},
+	"core/isotime":     {},
+	"core/bson":        {},
+	"core/value":       {"core/invariants", "core/status", "core/json", "core/isotime", "core/bson"},
+	"core/doc":         {"core/invariants", "core/status", "core/json", "core/isotime", "core/bson", "core/value"},
 	"core/geo":         {"core/invariants", "core/status", "core/value"},
 	"core/epk":         {"core/invariants", "core/status", "core/value", "core/doc"},
-	"core/keys":        {"core/invariants", "core/status", "core/value", "core/epk"},
+	"core/keys":        {"core/invariants", "core/status", "core/bson", "core/value", "core/epk"},
 	"core/kv":          {"core/invariants", "core/status"},
 	"core/kv/memkv":    {"core/invariants", "core/status", "core/kv"},
 	"core/kv/pebblekv": {"core/clock", "core/invariants", "core/status", "core/kv"},
 	"core/kv/kvtest":   {"core/invariants", "core/status", "core/kv"},
 	"sqlapi":           forAPIs, "tableapi": forAPIs, "mongoapi": forAPIs,
 
-	"graphapi/gvalue":            {},
-	"graphapi/wire":              {"graphapi/gvalue"},
+	"graphapi/gvalue":            {"core/isotime"},
+	"graphapi/wire":              {"core/json", "graphapi/gvalue"},
 	"graphapi/gremlin":           {"graphapi/gvalue"},
 	"graphapi/graph":             slices.Concat(forAPIs, []string{"graphapi/gvalue"}),
 	"graphapi/traversal/compile": {"core/access", "core/value", "graphapi/gvalue", "graphapi/gremlin"},
@@ -58,7 +61,7 @@ var only = map[string][]string{
 }
 
 // forAPIs is what a front door may import: the facade and the vocabulary, never the store below it, never another API.
-var forAPIs = []string{"core", "core/doc", "core/value", "core/geo", "core/access", "core/exec", "core/feed", "core/status", "core/clock",
+var forAPIs = []string{"core", "core/bson", "core/json", "core/isotime", "core/doc", "core/value", "core/geo", "core/access", "core/exec", "core/feed", "core/status", "core/clock",
 	"core/ru", "core/invariants", "core/budget", "core/yield"}
 
 // engines may be named by cmd, each other's tests and nobody else.
@@ -68,7 +71,8 @@ var engines = []string{"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "c
 var libraries = map[string][]string{
 	"github.com/gin-gonic/gin":               {"internal/rest", "sqlapi", "tableapi", "cmd"},
 	"github.com/dop251/goja":                 {"sqlapi/script"},
-	"go.mongodb.org/mongo-driver":            {"core/doc", "mongoapi"},
+	"go.mongodb.org/mongo-driver":            {},
+	"github.com/cockroachdb/apd":             {"core/bson"},
 	"github.com/cockroachdb/pebble":          {"core/kv/pebblekv"},
 	"github.com/tidwall/btree":               {"core/kv/memkv", "core/catalog"},
 	"github.com/coocood/freecache":           {"core/kv/pebblekv"},

@@ -51,7 +51,6 @@ type Call struct {
 	readErr error
 
 	slots []slot
-	lines []byte // the reply headers as lines, for httpconn
 }
 
 // Of is a door's own call: a type that embeds Call and tells of errors in its API's form.
@@ -82,7 +81,7 @@ func (c *Call) Begin(d *Door, g *gin.Context) {
 func (c *Call) End() {
 	c.mem.Close()
 	c.ResponseWriter, c.Request, c.In, c.gin, c.ctx, c.err, c.Explain = nil, nil, nil, nil, nil, nil, nil
-	for _, b := range []*[]byte{&c.Body, &c.Out, &c.Spare, &c.Values, &c.lines} {
+	for _, b := range []*[]byte{&c.Body, &c.Out, &c.Spare, &c.Values} {
 		if cap(*b) > keepBuffer {
 			*b = nil
 		}

@@ -69,14 +69,7 @@ func (c *Call) Send(code int, contentType []string) {
 		}
 		h["Content-Length"] = []string{strconv.Itoa(len(c.Out))}
 	}
-	if conn := httpconn.Of(c.Request.Context()); conn != nil && c.makeLines() {
-		body := len(c.Out)
-		if !allowed || c.Request.Method == http.MethodHead {
-			body = 0
-		}
-		conn.Next(c.lines, body)
-		h["Date"] = c.door.dated()
-	} else {
+	if !c.giveLines(allowed) {
 		c.fillMap(h)
 	}
 	c.WriteHeader(code)
@@ -98,31 +91,49 @@ func (c *Call) fillMap(h http.Header) {
 	}
 }
 
-// makeLines makes c.lines of the reply headers as net/http would write them out of the map: in the order of their
-// names, each once. It reports false when a value is none that net/http writes as it is.
-func (c *Call) makeLines() bool {
+// giveLines gives the reply headers to the connection, past the map. It reports false when there is no connection that takes
+// them, or a value that net/http wouldn't write as it is. body says that the status has a body.
+func (c *Call) giveLines(body bool) bool {
+	conn := httpconn.Of(c.Request.Context())
+	if conn == nil {
+		return false
+	}
+	lines, ok := c.appendLines(conn.Room())
+	if !ok {
+		return false
+	}
+	n := len(c.Out)
+	if !body || c.Request.Method == http.MethodHead {
+		n = 0
+	}
+	conn.Next(lines, n)
+	c.Header()["Date"] = c.door.dated()
+	return true
+}
+
+// appendLines appends the reply headers as net/http would write them out of the map: in the order of their names, each once.
+// ok is false when a value is none that net/http writes as it is.
+func (c *Call) appendLines(dst []byte) (lines []byte, ok bool) {
 	s := c.slots
 	for i := 1; i < len(s); i++ { // few, and nearly in order: the cheapest sort there is, and a stable one
 		for j := i; j > 0 && s[j].name < s[j-1].name; j-- {
 			s[j], s[j-1] = s[j-1], s[j]
 		}
 	}
-	b := c.lines[:0]
 	for i, x := range s {
 		if i+1 < len(s) && s[i+1].name == x.name {
 			continue // set again later
 		}
 		v := c.Values[x.start:x.end]
 		if len(v) > 0 && (v[0] <= ' ' || v[len(v)-1] <= ' ') {
-			return false
+			return dst, false
 		}
-		b = append(b, x.name...)
-		b = append(b, ": "...)
-		b = append(b, v...)
-		b = append(b, "\r\n"...)
+		dst = append(dst, x.name...)
+		dst = append(dst, ": "...)
+		dst = append(dst, v...)
+		dst = append(dst, "\r\n"...)
 	}
-	c.lines = b
-	return bytes.IndexByte(c.Values, '\n') < 0 && bytes.IndexByte(c.Values, '\r') < 0
+	return dst, bytes.IndexByte(c.Values, '\n') < 0 && bytes.IndexByte(c.Values, '\r') < 0
 }
 
 // Discard forgets the reply headers that were set and the body that was made: an error takes their place.

@@ -6,20 +6,20 @@ import "testing"
 func TestHeadersThatAreTrimmed(t *testing.T) {
 	c := &Call{}
 	c.Set("x-ms-alt-content-path", "dbs/db/colls/c ")
-	if c.makeLines() {
+	if _, ok := c.appendLines(nil); ok {
 		t.Error("a space at the end")
 	}
 	c.Values, c.slots = nil, nil
 	c.Set("x-ms-continuation", "a\r\nSet-Cookie: b")
-	if c.makeLines() {
+	if _, ok := c.appendLines(nil); ok {
 		t.Error("a line end inside")
 	}
 	c.Values, c.slots = nil, nil
 	c.Set("x-ms-session-token", "1")
 	c.Set("etag", "2")
 	c.Set("etag", "3")
-	if !c.makeLines() || string(c.lines) != "etag: 3\r\nx-ms-session-token: 1\r\n" {
-		t.Errorf("%q", c.lines)
+	if lines, ok := c.appendLines(nil); !ok || string(lines) != "etag: 3\r\nx-ms-session-token: 1\r\n" {
+		t.Errorf("%q", lines)
 	}
 }
 
@@ -31,7 +31,8 @@ func TestTake(t *testing.T) {
 	if v := c.Take("a"); v != "3" {
 		t.Errorf("%q", v)
 	}
-	if v := c.Take("a"); v != "" || !c.makeLines() || string(c.lines) != "b: 2\r\n" {
-		t.Errorf("%q %q", v, c.lines)
+	v := c.Take("a")
+	if lines, ok := c.appendLines(nil); v != "" || !ok || string(lines) != "b: 2\r\n" {
+		t.Errorf("%q %q", v, lines)
 	}
 }

@@ -8,7 +8,6 @@ package agg
 import (
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -99,7 +98,7 @@ func Compile(p value.Value, o Options) (*Pipeline, error) {
 	if p.Kind() != value.Array {
 		return nil, merr.New(merr.TypeMismatch, "'pipeline' option must be specified as an array")
 	}
-	specs := bw.Elements(p)
+	specs := value.Elements(p)
 	if len(specs) > MaxStages {
 		return nil, merr.New(7749501, "Pipeline length must be no longer than %d stages", MaxStages)
 	}
@@ -409,7 +408,7 @@ type Transform struct {
 // CompileTransform compiles an update pipeline.
 func CompileTransform(p value.Value, s *expr.Scope) (*Transform, error) {
 	t := &Transform{}
-	for _, spec := range bw.Elements(p) {
+	for _, spec := range value.Elements(p) {
 		it := spec.Iter()
 		if spec.Kind() != value.Object || !it.Next() {
 			return nil, merr.New(40323, "A pipeline stage specification object must contain exactly one field.")

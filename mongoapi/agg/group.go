@@ -4,8 +4,8 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/order"
@@ -119,7 +119,7 @@ func compileTop(a accumulation, op string, arg value.Value, s *expr.Scope) (accu
 		if err != nil {
 			return doc, err
 		}
-		return bw.ArrayValue(append(o.Keys(doc), v)), nil
+		return value.MakeArray(append(o.Keys(doc), v)), nil
 	}
 	return a, nil
 }
@@ -136,7 +136,7 @@ type topAcc struct {
 func (t *topAcc) Size() int { return 64 + t.size }
 
 func (t *topAcc) Add(v value.Value) error {
-	t.rows = append(t.rows, bw.Elements(v.Clone()))
+	t.rows = append(t.rows, value.Elements(v.Clone()))
 	t.size += rowSize(t.rows[len(t.rows)-1])
 	if len(t.rows) > 2*t.n+64 {
 		t.trim()
@@ -176,7 +176,7 @@ func (t *topAcc) Result() value.Value {
 		out = append(out, r[len(r)-1])
 	}
 	if !t.one {
-		return bw.ArrayValue(out)
+		return value.MakeArray(out)
 	}
 	if len(out) == 0 {
 		return value.NullValue()
@@ -247,12 +247,12 @@ func (g *grouper) state(key value.Value) (*groupState, error) {
 func (g *grouper) docs() ([]value.Value, error) {
 	out := make([]value.Value, len(g.all))
 	for i, st := range g.all {
-		at, b := bw.Begin(nil)
-		b = bw.Value(b, "_id", st.key)
+		at, b := bson.Begin(nil)
+		b = value.AppendElement(b, "_id", st.key)
 		for j, a := range g.accs {
-			b = bw.Value(b, a.name, st.accs[j].Result())
+			b = value.AppendElement(b, a.name, st.accs[j].Result())
 		}
-		out[i] = value.ObjectOf(bw.End(b, at))
+		out[i] = value.ObjectOf(bson.End(b, at))
 		if err := g.mem.take(len(b) + 48 - st.size); err != nil {
 			return nil, err
 		}
@@ -340,7 +340,7 @@ func bucket(c *compiler, arg value.Value) (stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	bounds := bw.Elements(arg.Get("boundaries"))
+	bounds := value.Elements(arg.Get("boundaries"))
 	if !arg.Get("groupBy").IsDefined() || len(bounds) < 2 {
 		return nil, merr.New(40198, "$bucket requires 'groupBy' and 'boundaries' to be specified, with at least 2 boundaries")
 	}

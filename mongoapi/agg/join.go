@@ -3,8 +3,8 @@ package agg
 import (
 	"strings"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -68,7 +68,7 @@ func lookup(c *compiler, arg value.Value) (stage, error) {
 		return nil, merr.New(merr.FailedToParse, "$lookup requires 'as', 'from' and either 'pipeline' or both 'localField' and 'foreignField' to be specified")
 	}
 	if !p.IsDefined() {
-		p = value.ArrayOf(bw.Empty)
+		p = value.ArrayOf(bson.Empty)
 	}
 	var err error
 	if l.pipe, err = Compile(p, Options{Scope: scope, Run: c.o.Run, Sub: true}); err != nil {
@@ -82,7 +82,7 @@ func lookup(c *compiler, arg value.Value) (stage, error) {
 			if err != nil {
 				return d, err
 			}
-			return setPath(d, l.as, bw.ArrayValue(res)), nil
+			return setPath(d, l.as, value.MakeArray(res)), nil
 		}}, nil
 	}, nil
 }
@@ -115,15 +115,15 @@ func (l *lookupSpec) condition(d value.Value) value.Value {
 	}
 	vs := []value.Value{local}
 	if local.Kind() == value.Array {
-		vs = bw.Elements(local)
+		vs = value.Elements(local)
 	}
-	at, b := bw.Begin(nil)
-	ca, b := bw.BeginObject(b, l.foreign)
-	aa, b := bw.BeginArray(b, "$in")
+	at, b := bson.Begin(nil)
+	ca, b := bson.BeginObject(b, l.foreign)
+	aa, b := bson.BeginArray(b, "$in")
 	for i, v := range vs {
-		b = bw.Elem(b, i, v)
+		b = value.AppendIndexed(b, i, v)
 	}
-	return value.ObjectOf(bw.End(bw.End(bw.End(b, aa), ca), at))
+	return value.ObjectOf(bson.End(bson.End(bson.End(b, aa), ca), at))
 }
 
 func (l *lookupSpec) run(x *Exec, f *filter.Filter, h *hold) ([]value.Value, error) {
@@ -155,7 +155,7 @@ func openSub(x *Exec, coll string, p *Pipeline, f *filter.Filter) (Iter, error) 
 }
 
 func unionWith(c *compiler, arg value.Value) (stage, error) {
-	coll, p := arg.Str(), value.ArrayOf(bw.Empty)
+	coll, p := arg.Str(), value.ArrayOf(bson.Empty)
 	if arg.Kind() == value.Object {
 		coll = arg.Get("coll").Str()
 		if v := arg.Get("pipeline"); v.IsDefined() {
@@ -236,7 +236,7 @@ func merge(_ *compiler, arg value.Value) (stage, error) {
 				w.On = []string{v.Str()}
 				if v.Kind() == value.Array {
 					w.On = nil
-					for _, e := range bw.Elements(v) {
+					for _, e := range value.Elements(v) {
 						w.On = append(w.On, e.Str())
 					}
 				}

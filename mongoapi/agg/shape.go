@@ -3,8 +3,8 @@ package agg
 import (
 	"strings"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -20,7 +20,7 @@ func setPath(doc value.Value, path []string, v value.Value) value.Value {
 		if !v.IsDefined() {
 			return doc
 		}
-		inner = value.ObjectOf(bw.Empty)
+		inner = value.ObjectOf(bson.Empty)
 	}
 	return expr.SetTop(doc, path[0], setPath(inner, path[1:], v))
 }
@@ -162,7 +162,7 @@ func facet(c *compiler, arg value.Value) (stage, error) {
 			if err != nil {
 				return nil, err
 			}
-			at, b := bw.Begin(nil)
+			at, b := bson.Begin(nil)
 			for _, p := range parts {
 				it, err := p.p.RunAll(x, NewSlice(docs))
 				if err != nil {
@@ -173,9 +173,9 @@ func facet(c *compiler, arg value.Value) (stage, error) {
 				if err != nil {
 					return nil, err
 				}
-				b = bw.Value(b, p.name, bw.ArrayValue(res))
+				b = value.AppendElement(b, p.name, value.MakeArray(res))
 			}
-			return []value.Value{value.ObjectOf(bw.End(b, at))}, nil
+			return []value.Value{value.ObjectOf(bson.End(b, at))}, nil
 		}), nil
 	}, nil
 }
@@ -255,7 +255,7 @@ func documents(c *compiler, arg value.Value) (stage, error) {
 		return nil, err
 	}
 	c.out.source = func(x *Exec) (Iter, error) {
-		v, err := xp(x.Env.With(value.ObjectOf(bw.Empty)))
+		v, err := xp(x.Env.With(value.ObjectOf(bson.Empty)))
 		if err != nil {
 			return nil, err
 		}
@@ -267,7 +267,7 @@ func documents(c *compiler, arg value.Value) (stage, error) {
 				return nil, merr.New(40228, "$documents needs an array of objects")
 			}
 		}
-		return NewSlice(bw.Elements(v)), nil
+		return NewSlice(value.Elements(v)), nil
 	}
 	return nil, nil
 }

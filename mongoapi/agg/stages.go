@@ -1,8 +1,8 @@
 package agg
 
 import (
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -249,7 +249,7 @@ func unset(arg value.Value, _ *expr.Scope) (func(*expr.Env, value.Value) (value.
 	case value.String:
 		paths = []string{arg.Str()}
 	case value.Array:
-		for _, v := range bw.Elements(arg) {
+		for _, v := range value.Elements(arg) {
 			if v.Kind() != value.String {
 				return nil, merr.New(31120, "$unset specification must be a string or an array containing only string values")
 			}
@@ -323,9 +323,9 @@ func count(c *compiler, arg value.Value) (stage, error) {
 			if n == 0 {
 				return nil, nil
 			}
-			at, b := bw.Begin(nil)
-			b = bw.Value(b, name, value.IntOf(n))
-			return []value.Value{value.ObjectOf(bw.End(b, at))}, nil
+			at, b := bson.Begin(nil)
+			b = value.AppendElement(b, name, value.IntOf(n))
+			return []value.Value{value.ObjectOf(bson.End(b, at))}, nil
 		}), nil
 	}, nil
 }

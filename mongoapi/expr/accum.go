@@ -4,8 +4,8 @@ import (
 	"math"
 	"sort"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -40,7 +40,7 @@ func accumulatorOps() map[string]operator {
 		mk := Accumulators[name]
 		ops[name] = variadic(func(_ *Env, a []value.Value) (value.Value, error) {
 			if len(a) == 1 && a[0].Kind() == value.Array {
-				a = bw.Elements(a[0])
+				a = value.Elements(a[0])
 			}
 			acc := mk()
 			for _, v := range a {
@@ -154,9 +154,9 @@ func (p *pushAcc) Add(v value.Value) error {
 		return nil
 	}
 	if p.n == 0 {
-		p.at, p.b = bw.Begin(p.b)
+		p.at, p.b = bson.Begin(p.b)
 	}
-	p.b = bw.Elem(p.b, p.n, v)
+	p.b = value.AppendIndexed(p.b, p.n, v)
 	p.n++
 	if len(p.b) > accLimit {
 		return tooMuch("$push")
@@ -166,9 +166,9 @@ func (p *pushAcc) Add(v value.Value) error {
 
 func (p *pushAcc) Result() value.Value {
 	if p.n == 0 {
-		return value.ArrayOf(bw.Empty)
+		return value.ArrayOf(bson.Empty)
 	}
-	return value.ArrayOf(bw.End(p.b[:len(p.b):len(p.b)], p.at))
+	return value.ArrayOf(bson.End(p.b[:len(p.b):len(p.b)], p.at))
 }
 
 // Size implements Accumulator.
@@ -190,7 +190,7 @@ func (a *addToSetAcc) Add(v value.Value) error {
 	return nil
 }
 
-func (a *addToSetAcc) Result() value.Value { return bw.ArrayValue(a.set.vals) }
+func (a *addToSetAcc) Result() value.Value { return value.MakeArray(a.set.vals) }
 
 // Size implements Accumulator.
 func (a *addToSetAcc) Size() int { return 128 + a.size }
@@ -309,7 +309,7 @@ func (a *nAcc) trim() {
 
 func (a *nAcc) Result() value.Value {
 	a.trim()
-	return bw.ArrayValue(a.vals)
+	return value.MakeArray(a.vals)
 }
 
 // Size implements Accumulator.

@@ -3,8 +3,8 @@ package expr
 import (
 	"sort"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -37,7 +37,7 @@ var arrayOps = map[string]operator{
 		for i, j := 0, len(vs)-1; i < j; i, j = i+1, j-1 {
 			vs[i], vs[j] = vs[j], vs[i]
 		}
-		return bw.ArrayValue(vs), nil
+		return value.MakeArray(vs), nil
 	}),
 	"$size": unary(func(v value.Value) (value.Value, error) {
 		if v.Kind() != value.Array {
@@ -105,11 +105,11 @@ func arrayToObject(v value.Value) (value.Value, error) {
 		}
 		vals[k.Str()] = x
 	}
-	at, b := bw.Begin(nil)
+	at, b := bson.Begin(nil)
 	for _, n := range names {
-		b = bw.Value(b, n, vals[n])
+		b = value.AppendElement(b, n, vals[n])
 	}
-	return value.ObjectOf(bw.End(b, at)), nil
+	return value.ObjectOf(bson.End(b, at)), nil
 }
 
 func concatArrays(e *Env, a []value.Value) (value.Value, error) {
@@ -153,7 +153,7 @@ func nOp(name string, pick func(vs []value.Value, n int) []value.Value) operator
 		if err != nil {
 			return a["n"], err
 		}
-		return bw.ArrayValue(pick(bw.Elements(a["input"]), n)), nil
+		return value.MakeArray(pick(value.Elements(a["input"]), n)), nil
 	})
 }
 
@@ -263,11 +263,11 @@ func slice(_ *Env, a []value.Value) (value.Value, error) {
 		}
 		n[i] = int(x)
 	}
-	vs := bw.Elements(a[0])
+	vs := value.Elements(a[0])
 	if len(a) == 3 && n[1] <= 0 {
 		return a[2], merr.New(28729, "Third argument to $slice must be positive: %d", n[1])
 	}
-	return bw.ArrayValue(Slice(vs, len(a) == 3, n[0], n[1])), nil
+	return value.MakeArray(Slice(vs, len(a) == 3, n[0], n[1])), nil
 }
 
 // Slice is the rule of $slice: n elements from the front (or the back when negative), or with skip, n elements after skip

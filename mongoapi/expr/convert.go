@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/orrerydb/orrery/core/isotime"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -201,7 +202,7 @@ func toDecimal(v value.Value) (value.Value, error) {
 	case value.Date:
 		return num.ToDecimal(value.Int64Of(v.DateMS())), nil
 	case value.String:
-		if d, ok := num.ParseDecimal(v.Str()); ok {
+		if d, ok := value.ParseDecimal(v.Str()); ok {
 			return d, nil
 		}
 		return v, failedNumber(v.Str())
@@ -244,16 +245,15 @@ func toText(v value.Value) (string, error) {
 	case value.Double:
 		return doubleText(v.Float()), nil
 	case value.Decimal:
-		return num.DecimalText(v), nil
+		return value.DecimalText(v), nil
 	case value.ObjectID:
 		return hex.EncodeToString(v.Bytes()), nil
 	case value.Date:
-		return time.UnixMilli(v.DateMS()).UTC().Format("2006-01-02T15:04:05.000Z"), nil
+		return string(isotime.AppendMilli(nil, v.DateMS(), 0)), nil
 	case value.Timestamp:
 		return time.Unix(int64(v.Raw64()>>32), 0).UTC().Format("Jan _2 15:04:05") + ":" + strconv.Itoa(int(uint32(v.Raw64()))), nil
 	case value.UUID:
-		h := hex.EncodeToString(v.Bytes())
-		return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:], nil
+		return string(value.AppendUUID(nil, v.Bytes())), nil
 	case value.Binary:
 		return base64.StdEncoding.EncodeToString(v.Bytes()), nil
 	}

@@ -3,8 +3,8 @@ package expr
 import (
 	"time"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -50,22 +50,22 @@ func dateToParts(_ *Env, a map[string]value.Value) (value.Value, error) {
 	if err != nil || null {
 		return value.NullValue(), err
 	}
-	at, b := bw.Begin(nil)
+	at, b := bson.Begin(nil)
 	if Truthy(a["iso8601"]) {
 		y, w := t.ISOWeek()
-		b = bw.Int32(b, "isoWeekYear", int32(y))
-		b = bw.Int32(b, "isoWeek", int32(w))
-		b = bw.Int32(b, "isoDayOfWeek", int32(isoWeekday(t)))
+		b = bson.AppendInt32(b, "isoWeekYear", int32(y))
+		b = bson.AppendInt32(b, "isoWeek", int32(w))
+		b = bson.AppendInt32(b, "isoDayOfWeek", int32(isoWeekday(t)))
 	} else {
-		b = bw.Int32(b, "year", int32(t.Year()))
-		b = bw.Int32(b, "month", int32(t.Month()))
-		b = bw.Int32(b, "day", int32(t.Day()))
+		b = bson.AppendInt32(b, "year", int32(t.Year()))
+		b = bson.AppendInt32(b, "month", int32(t.Month()))
+		b = bson.AppendInt32(b, "day", int32(t.Day()))
 	}
-	b = bw.Int32(b, "hour", int32(t.Hour()))
-	b = bw.Int32(b, "minute", int32(t.Minute()))
-	b = bw.Int32(b, "second", int32(t.Second()))
-	b = bw.Int32(b, "millisecond", int32(t.Nanosecond()/1e6))
-	return value.ObjectOf(bw.End(b, at)), nil
+	b = bson.AppendInt32(b, "hour", int32(t.Hour()))
+	b = bson.AppendInt32(b, "minute", int32(t.Minute()))
+	b = bson.AppendInt32(b, "second", int32(t.Second()))
+	b = bson.AppendInt32(b, "millisecond", int32(t.Nanosecond()/1e6))
+	return value.ObjectOf(bson.End(b, at)), nil
 }
 
 // unit reads a date unit; "" when it is null.

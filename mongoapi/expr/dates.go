@@ -7,6 +7,7 @@ import (
 	"time"
 	_ "time/tzdata" // the binary is one file: it brings the zones along
 
+	"github.com/orrerydb/orrery/core/isotime"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -253,15 +254,20 @@ func formatDate(t time.Time, format string) (string, error) {
 	return b.String(), nil
 }
 
-var dateLayouts = []string{
-	"2006-01-02T15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999Z0700", "2006-01-02T15:04:05.999999999", "2006-01-02T15:04Z07:00",
-	"2006-01-02T15:04", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999 -0700", "2006-01-02 15:04:05.999999999",
-	"2006-01-02", "2006-01", "20060102T150405Z07:00", "20060102T150405", "20060102", time.RFC1123Z, time.RFC1123, "Jan 2 2006", "January 2 2006",
-}
+// dateForms are the forms of ISO 8601 that $dateFromString and $toDate take.
+const dateForms = isotime.DateOnly | isotime.MonthOnly | isotime.MinutesOnly | isotime.NoZone | isotime.Space | isotime.SpacedZone |
+	isotime.ShortOffset | isotime.ShortHour | isotime.Basic
 
+// dateLayouts are the other forms.
+var dateLayouts = []string{time.RFC1123Z, time.RFC1123, "Jan 2 2006", "January 2 2006"}
+
+// parseDate returns the milliseconds since 1970 of a text; loc (nil: UTC) is the zone of one that names none.
 func parseDate(s string, loc *time.Location) (int64, error) {
 	if loc == nil {
 		loc = time.UTC
+	}
+	if t, ok := isotime.Parse(s, dateForms); ok {
+		return t.In(loc).UnixMilli(), nil
 	}
 	for _, l := range dateLayouts {
 		if t, err := time.ParseInLocation(l, s, loc); err == nil {

@@ -7,8 +7,8 @@ package expr
 import (
 	"strings"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -177,15 +177,15 @@ func compileObject(v value.Value, s *Scope, depth int) (Expr, error) {
 		fs = append(fs, field{name, x})
 	}
 	return func(e *Env) (value.Value, error) {
-		at, b := bw.Begin(nil)
+		at, b := bson.Begin(nil)
 		for _, f := range fs {
 			v, err := f.x(e)
 			if err != nil {
 				return v, err
 			}
-			b = bw.Value(b, f.name, v)
+			b = value.AppendElement(b, f.name, v)
 		}
-		return value.ObjectOf(bw.End(b, at)), nil
+		return value.ObjectOf(bson.End(b, at)), nil
 	}, nil
 }
 
@@ -243,15 +243,15 @@ func Path(v value.Value, path []string) value.Value {
 		case value.Object:
 			v, path = v.Get(path[0]), path[1:]
 		case value.Array:
-			at, b := bw.Begin(nil)
+			at, b := bson.Begin(nil)
 			n := 0
 			for it := v.Iter(); it.Next(); {
 				if x := Path(it.Value(), path); x.IsDefined() {
-					b = bw.Elem(b, n, x)
+					b = value.AppendIndexed(b, n, x)
 					n++
 				}
 			}
-			return value.ArrayOf(bw.End(b, at))
+			return value.ArrayOf(bson.End(b, at))
 		default:
 			return value.Undef()
 		}

@@ -2,7 +2,6 @@ package expr
 
 import (
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -98,7 +97,7 @@ func cond(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 			}
 		}
 	default:
-		es := bw.Elements(arg)
+		es := value.Elements(arg)
 		if len(es) != 3 {
 			return nil, merr.New(16020, "Expression $cond takes exactly 3 arguments. %d were passed in.", max(1, len(es)))
 		}
@@ -159,7 +158,7 @@ func switchOp(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 			if it.Value().Kind() != value.Array {
 				return nil, merr.New(40061, "$switch expected an array for 'branches', found: %s", TypeName(it.Value()))
 			}
-			for _, b := range bw.Elements(it.Value()) {
+			for _, b := range value.Elements(it.Value()) {
 				c, t := b.Get("case"), b.Get("then")
 				if !c.IsDefined() || !t.IsDefined() {
 					return nil, merr.New(40067, "$switch requires each branch have a 'case' and a 'then' expression")

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -179,7 +178,7 @@ func sortArray(name string, arg value.Value, s *Scope, depth int) (Expr, error) 
 		if v.Kind() != value.Array {
 			return v, merr.New(2942504, "The input argument to $sortArray must be an array, but was of type: %s", TypeName(v))
 		}
-		return stepSort(e, bw.Elements(v), less)
+		return stepSort(e, value.Elements(v), less)
 	}, nil
 }
 
@@ -201,7 +200,7 @@ func stepSort(e *Env, vs []value.Value, less func(a, b value.Value) bool) (value
 	if err != nil {
 		return value.Undef(), err
 	}
-	return bw.ArrayValue(vs), nil
+	return value.MakeArray(vs), nil
 }
 
 // SortBy compiles the sort of $sortArray and of $push: 1, -1, or {path: 1, ..} on elements that are documents.
@@ -286,7 +285,7 @@ func zip(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 			if v.Kind() != value.Array {
 				return v, merr.New(34468, "$zip found a non-array expression in input: %s", TypeName(v))
 			}
-			cols[i] = bw.Elements(v)
+			cols[i] = value.Elements(v)
 			if i == 0 || longest == (len(cols[i]) > rows) {
 				rows = len(cols[i])
 			}
@@ -305,7 +304,7 @@ func zip(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 					}
 				}
 			}
-			if err := out.add(bw.ArrayValue(row)); err != nil {
+			if err := out.add(value.MakeArray(row)); err != nil {
 				return value.Undef(), err
 			}
 		}

@@ -1,8 +1,8 @@
 package expr
 
 import (
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -29,7 +29,7 @@ var objectOps = map[string]operator{
 
 func mergeObjects(_ *Env, a []value.Value) (value.Value, error) {
 	if len(a) == 1 && a[0].Kind() == value.Array {
-		a = bw.Elements(a[0])
+		a = value.Elements(a[0])
 	}
 	m := NewMerger()
 	for _, v := range a {
@@ -68,26 +68,26 @@ func (m *Merger) Add(v value.Value) {
 
 // Value returns the joined object.
 func (m *Merger) Value() value.Value {
-	at, b := bw.Begin(nil)
+	at, b := bson.Begin(nil)
 	for i, k := range m.keys {
-		b = bw.Key(b, k, m.vals[i])
+		b = value.AppendElement(b, k, m.vals[i])
 	}
-	return value.ObjectOf(bw.End(b, at))
+	return value.ObjectOf(bson.End(b, at))
 }
 
 func objectToArray(v value.Value) (value.Value, error) {
 	if v.Kind() != value.Object {
 		return v, merr.New(40390, "$objectToArray requires an object input, found: %s", TypeName(v))
 	}
-	at, b := bw.Begin(nil)
+	at, b := bson.Begin(nil)
 	i := 0
 	for it := v.Iter(); it.Next(); i++ {
-		ea, e := bw.Begin(nil)
-		e = bw.String(e, "k", string(it.Key()))
-		e = bw.Value(e, "v", it.Value())
-		b = bw.Elem(b, i, value.ObjectOf(bw.End(e, ea)))
+		ea, e := bson.Begin(nil)
+		e = bson.AppendString(e, "k", string(it.Key()))
+		e = value.AppendElement(e, "v", it.Value())
+		b = value.AppendIndexed(b, i, value.ObjectOf(bson.End(e, ea)))
 	}
-	return value.ArrayOf(bw.End(b, at)), nil
+	return value.ArrayOf(bson.End(b, at)), nil
 }
 
 func getField(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
@@ -164,7 +164,7 @@ func setField(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 
 // SetTop returns obj with one top-level field set in its place or appended; Undefined removes it.
 func SetTop(obj value.Value, name string, v value.Value) value.Value {
-	at, b := bw.Begin(make([]byte, 0, len(obj.Bytes())+len(name)+16+len(v.Bytes())))
+	at, b := bson.Begin(make([]byte, 0, len(obj.Bytes())+len(name)+16+len(v.Bytes())))
 	found := false
 	for it := obj.Iter(); it.Next(); {
 		if string(it.Key()) != name {
@@ -172,12 +172,12 @@ func SetTop(obj value.Value, name string, v value.Value) value.Value {
 			continue
 		}
 		if !found {
-			b = bw.Value(b, name, v)
+			b = value.AppendElement(b, name, v)
 		}
 		found = true
 	}
 	if !found {
-		b = bw.Value(b, name, v)
+		b = value.AppendElement(b, name, v)
 	}
-	return value.ObjectOf(bw.End(b, at))
+	return value.ObjectOf(bson.End(b, at))
 }

@@ -2,7 +2,6 @@ package expr
 
 import (
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -210,5 +209,5 @@ func wantArray(name string, code int32, v value.Value) (vs []value.Value, ok boo
 	if v.Kind() != value.Array {
 		return nil, false, merr.New(code, "The argument to %s must be an array, but was of type: %s", name, TypeName(v))
 	}
-	return bw.Elements(v), true, nil
+	return value.Elements(v), true, nil
 }

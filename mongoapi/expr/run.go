@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -110,13 +110,13 @@ const freeArray = 16 << 10
 
 func newArray(e *Env) array {
 	a := array{run: e.Run, charged: freeArray}
-	a.at, a.b = bw.Begin(nil)
+	a.at, a.b = bson.Begin(nil)
 	return a
 }
 
 // add appends an element.
 func (a *array) add(v value.Value) error {
-	if a.b = bw.Elem(a.b, a.n, v); len(a.b) > a.charged {
+	if a.b = value.AppendIndexed(a.b, a.n, v); len(a.b) > a.charged {
 		if err := a.charge(); err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func (a *array) drop() {
 	a.charged = freeArray
 }
 
-func (a *array) done() value.Value { return value.ArrayOf(bw.End(a.b, a.at)) }
+func (a *array) done() value.Value { return value.ArrayOf(bson.End(a.b, a.at)) }
 
 // Close gives back all that is held. The Run may be used again.
 func (r *Run) Close() {

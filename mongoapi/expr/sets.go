@@ -2,7 +2,6 @@ package expr
 
 import (
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -20,7 +19,7 @@ var setOps = map[string]operator{
 				out = append(out, v)
 			}
 		}
-		return bw.ArrayValue(out), nil
+		return value.MakeArray(out), nil
 	}),
 	"$setEquals": {min: 2, max: -1, fn: func(_ *Env, a []value.Value) (value.Value, error) {
 		var first *Set
@@ -62,7 +61,7 @@ var setOps = map[string]operator{
 		if acc == nil {
 			acc = NewSet()
 		}
-		return bw.ArrayValue(acc.vals), nil
+		return value.MakeArray(acc.vals), nil
 	}),
 	"$setIsSubset": fixed(2, func(_ *Env, a []value.Value) (value.Value, error) {
 		for _, v := range a {
@@ -91,7 +90,7 @@ var setOps = map[string]operator{
 				s.Add(it.Value())
 			}
 		}
-		return bw.ArrayValue(s.vals), nil
+		return value.MakeArray(s.vals), nil
 	}),
 }
 

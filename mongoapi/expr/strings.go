@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -127,7 +127,7 @@ func split(_ *Env, a []value.Value) (value.Value, error) {
 	for _, p := range bytes.Split(a[0].Bytes(), a[1].Bytes()) {
 		out = append(out, value.StringBytes(p))
 	}
-	return bw.ArrayValue(out), nil
+	return value.MakeArray(out), nil
 }
 
 func position(name string, v value.Value, code int32) (int, error) {
@@ -310,7 +310,7 @@ func regexOp(name string) operator {
 			case "$regexMatch":
 				return value.BoolOf(false), nil
 			case "$regexFindAll":
-				return bw.ArrayValue(nil), nil
+				return value.MakeArray(nil), nil
 			}
 			return value.NullValue(), nil
 		}
@@ -368,16 +368,16 @@ func matchValues(e *Env, in []byte, found [][]int, all bool) (value.Value, error
 }
 
 func matchValue(in []byte, m []int, index int) value.Value {
-	at, b := bw.Begin(nil)
-	b = bw.String(b, "match", string(in[m[0]:m[1]]))
-	b = bw.Int32(b, "idx", int32(index))
-	ca, b := bw.BeginArray(b, "captures")
+	at, b := bson.Begin(nil)
+	b = bson.AppendString(b, "match", string(in[m[0]:m[1]]))
+	b = bson.AppendInt32(b, "idx", int32(index))
+	ca, b := bson.BeginArray(b, "captures")
 	for i := 2; i+1 < len(m); i += 2 {
 		c := value.NullValue()
 		if m[i] >= 0 {
 			c = value.StringBytes(in[m[i]:m[i+1]])
 		}
-		b = bw.Elem(b, i/2-1, c)
+		b = value.AppendIndexed(b, i/2-1, c)
 	}
-	return value.ObjectOf(bw.End(bw.End(b, ca), at))
+	return value.ObjectOf(bson.End(bson.End(b, ca), at))
 }

@@ -2,7 +2,6 @@ package expr
 
 import (
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
@@ -31,7 +30,7 @@ func TypeCode(v value.Value) byte {
 	if v.Kind() == value.Date {
 		return 0x09
 	}
-	return bw.TypeOf(v)
+	return value.BSONType(v)
 }
 
 // TypeName returns the name of v's type as $type gives it; "missing" for Undefined.

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -270,7 +269,7 @@ func (c *compiler) mod(path string, arg, _ value.Value, _ int) (node, error) {
 	if arg.Kind() != value.Array {
 		return nil, merr.New(merr.BadValue, "malformed mod, needs to be an array")
 	}
-	e := bw.Elements(arg)
+	e := value.Elements(arg)
 	if len(e) < 2 {
 		return nil, merr.New(merr.BadValue, "malformed mod, not enough elements")
 	}

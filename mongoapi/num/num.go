@@ -4,10 +4,9 @@ package num
 
 import (
 	"math"
-	"math/big"
 	"math/bits"
-	"strconv"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -27,14 +26,13 @@ func Do(op Op, a, b value.Value) (v value.Value, ok bool) {
 	ka, kb := a.Kind(), b.Kind()
 	switch {
 	case ka == value.Decimal || kb == value.Decimal:
-		x, y := toDec(a), toDec(b)
 		switch op {
 		case Sub:
-			return decAdd(x, y.neg()).value(), true
+			return decimalOp((*bson.Decimal).Sub, a, b), true
 		case Mul:
-			return decMul(x, y).value(), true
+			return decimalOp((*bson.Decimal).Mul, a, b), true
 		}
-		return decAdd(x, y).value(), true
+		return decimalOp((*bson.Decimal).Add, a, b), true
 	case ka == value.Double || kb == value.Double:
 		return value.DoubleOf(Float(op, a.Float(), b.Float())), true
 	}
@@ -101,7 +99,7 @@ func abs64(x int64) uint64 {
 // Div divides; the result is a double, or a decimal when one operand is. The caller refuses a zero divisor.
 func Div(a, b value.Value) value.Value {
 	if a.Kind() == value.Decimal || b.Kind() == value.Decimal {
-		return decDiv(toDec(a), toDec(b)).value()
+		return decimalOp((*bson.Decimal).Quo, a, b)
 	}
 	return value.DoubleOf(a.Float() / b.Float())
 }
@@ -111,7 +109,7 @@ func Mod(a, b value.Value) value.Value {
 	ka, kb := a.Kind(), b.Kind()
 	switch {
 	case ka == value.Decimal || kb == value.Decimal:
-		return decMod(toDec(a), toDec(b)).value()
+		return decimalOp((*bson.Decimal).Rem, a, b)
 	case ka == value.Double || kb == value.Double:
 		return value.DoubleOf(math.Mod(a.Float(), b.Float()))
 	}
@@ -129,25 +127,16 @@ func Mod(a, b value.Value) value.Value {
 // IsZero reports whether a number is zero.
 func IsZero(v value.Value) bool {
 	if v.Kind() == value.Decimal {
-		d := toDec(v)
-		return !d.nan && d.inf == 0 && d.coef.Sign() == 0
+		var d bson.Decimal
+		toDecimal(&d, v)
+		return !d.IsNaN() && d.Sign() == 0
 	}
 	return v.Float() == 0
 }
 
-// ToFloat converts any number to a double.
+// ToFloat converts any number to a double; 0 for other kinds.
 func ToFloat(v value.Value) float64 {
-	if v.Kind() != value.Decimal {
-		return v.Float()
-	}
-	d := toDec(v)
-	switch {
-	case d.nan:
-		return math.NaN()
-	case d.inf != 0:
-		return math.Inf(d.inf)
-	}
-	f, _ := strconv.ParseFloat(DecimalText(v), 64)
+	f, _ := value.Number(v)
 	return f
 }
 
@@ -156,7 +145,9 @@ func ToDecimal(v value.Value) value.Value {
 	if v.Kind() == value.Decimal {
 		return v
 	}
-	return toDec(v).value()
+	var d bson.Decimal
+	toDecimal(&d, v)
+	return value.NewDecimal(&d)
 }
 
 // ToInt64 converts a number to an int64 when it is one exactly, or after dropping its fraction when trunc is given.
@@ -171,19 +162,12 @@ func ToInt64(v value.Value, trunc bool) (int64, bool) {
 		}
 		return int64(f), true
 	case value.Decimal:
-		d := toDec(v)
-		if d.nan || d.inf != 0 || d.exp > 20 {
-			return 0, false
+		var d bson.Decimal
+		toDecimal(&d, v)
+		if trunc {
+			d.Trunc(&d, 0)
 		}
-		i := d.integral(0, 0)
-		x, y, _ := align(d, i)
-		if !trunc && x.Cmp(y) != 0 {
-			return 0, false
-		}
-		if i.exp > 0 {
-			i.coef = new(big.Int).Mul(i.coef, pow10(i.exp))
-		}
-		return i.coef.Int64(), i.coef.IsInt64()
+		return d.Int64()
 	}
 	return 0, false
 }
@@ -202,8 +186,10 @@ func Abs(v value.Value) (value.Value, bool) {
 	case value.Double:
 		return value.DoubleOf(math.Abs(v.Float())), true
 	}
-	if d := toDec(v); d.sign() < 0 {
-		return d.neg().value(), true
+	var d bson.Decimal
+	if toDecimal(&d, v); d.Sign() < 0 {
+		d.Neg(&d)
+		return value.NewDecimal(&d), true
 	}
 	return v, true
 }
@@ -231,8 +217,10 @@ func Integral(v value.Value, mode, places int) value.Value {
 		if places >= 0 {
 			return v
 		}
-		d := toDec(v).integral(mode, places)
-		i, _ := ToInt64(d.value(), true)
+		var d bson.Decimal
+		toDecimal(&d, v)
+		integral(&d, &d, mode, places)
+		i, _ := d.Int64()
 		if v.Kind() == value.Int32 && i == int64(int32(i)) {
 			return value.Int32Of(int32(i))
 		}
@@ -240,7 +228,10 @@ func Integral(v value.Value, mode, places int) value.Value {
 	case value.Double:
 		return value.DoubleOf(roundFloat(v.Float(), mode, places))
 	}
-	return toDec(v).integral(mode, places).value()
+	var d bson.Decimal
+	toDecimal(&d, v)
+	integral(&d, &d, mode, places)
+	return value.NewDecimal(&d)
 }
 
 func roundFloat(f float64, mode, places int) float64 {
@@ -248,8 +239,7 @@ func roundFloat(f float64, mode, places int) float64 {
 		return f
 	}
 	if places != 0 {
-		d := toDec(value.DoubleOf(f)).integral(mode, places)
-		return ToFloat(d.value())
+		return floatToPlaces(f, mode, places)
 	}
 	switch mode {
 	case Floor:

@@ -9,7 +9,7 @@ import (
 
 func dec128(t *testing.T, s string) value.Value {
 	t.Helper()
-	v, ok := ParseDecimal(s)
+	v, ok := value.ParseDecimal(s)
 	if !ok {
 		t.Fatal(s)
 	}
@@ -58,7 +58,7 @@ func TestDecimalDivision(t *testing.T) {
 	for _, c := range [][3]string{{"1", "3", "0.3333333333333333333333333333333333"}, {"6", "2", "3"}, {"1", "0", "Infinity"}, {"-1", "0", "-Infinity"},
 		{"0", "0", "NaN"}, {"1", "8", "0.125"}, {"1E+6000", "1E-6000", "1E+12000"}} {
 		want := c[2]
-		got := DecimalText(Div(dec128(t, c[0]), dec128(t, c[1])))
+		got := value.DecimalText(Div(dec128(t, c[0]), dec128(t, c[1])))
 		if want == "1E+12000" {
 			want = "Infinity" // beyond the largest exponent
 		}
@@ -66,7 +66,19 @@ func TestDecimalDivision(t *testing.T) {
 			t.Errorf("%s / %s = %s, want %s", c[0], c[1], got, want)
 		}
 	}
-	if got := DecimalText(Mod(dec128(t, "-7.5"), dec128(t, "2"))); got != "-1.5" {
+	if got := value.DecimalText(Mod(dec128(t, "-7.5"), dec128(t, "2"))); got != "-1.5" {
+		t.Error(got)
+	}
+}
+
+// The rest of a division is exact, however far apart the two are; a zero keeps its sign.
+func TestDecimalFarApart(t *testing.T) {
+	for _, c := range [][3]string{{"1E+6111", "7", "6"}, {"1E+200", "7", "2"}, {"5E-300", "2", "5E-300"}} {
+		if got := value.DecimalText(Mod(dec128(t, c[0]), dec128(t, c[1]))); got != c[2] {
+			t.Errorf("%s %% %s = %s, want %s", c[0], c[1], got, c[2])
+		}
+	}
+	if got := value.DecimalText(Integral(dec128(t, "-0.4"), HalfEven, 0)); got != "-0" {
 		t.Error(got)
 	}
 }

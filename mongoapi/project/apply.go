@@ -1,8 +1,8 @@
 package project
 
 import (
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 )
 
@@ -18,9 +18,9 @@ func (p *Projection) Append(dst []byte, e *expr.Env, doc value.Value) ([]byte, e
 		e = e.With(doc)
 	}
 	a := applier{p: p, e: e, doc: doc}
-	at, dst := bw.Begin(dst)
+	at, dst := bson.Begin(dst)
 	dst, err := a.object(dst, doc, p.root)
-	return bw.End(dst, at), err
+	return bson.End(dst, at), err
 }
 
 // Apply returns the projected document.
@@ -95,10 +95,10 @@ func (a *applier) known(dst, element, key []byte, v value.Value, k *node) ([]byt
 	switch {
 	case k.x != nil: // $addFields
 		x, err := k.x(a.e)
-		return bw.Key(dst, key, x), err
+		return value.AppendElement(dst, key, x), err
 	case k.fn != nil:
 		x, err := k.fn(a.p, a.doc, v)
-		return bw.Key(dst, key, x), err
+		return value.AppendElement(dst, key, x), err
 	case k.leaf:
 		if k.hide {
 			return dst, nil
@@ -111,16 +111,16 @@ func (a *applier) known(dst, element, key []byte, v value.Value, k *node) ([]byt
 func (a *applier) nested(dst, key []byte, v value.Value, k *node) ([]byte, error) {
 	switch v.Kind() {
 	case value.Object:
-		at, dst := bw.BeginObject(dst, string(key))
+		at, dst := bson.BeginObject(dst, string(key))
 		dst, err := a.object(dst, v, k)
-		return bw.End(dst, at), err
+		return bson.End(dst, at), err
 	case value.Array:
 		x, err := a.array(v, k)
-		return bw.Key(dst, key, x), err
+		return value.AppendElement(dst, key, x), err
 	}
 	switch {
 	case a.p.mode == exclude:
-		return bw.Key(dst, key, v), nil
+		return value.AppendElement(dst, key, v), nil
 	case k.sets:
 		return a.created(dst, k)
 	}
@@ -128,7 +128,7 @@ func (a *applier) nested(dst, key []byte, v value.Value, k *node) ([]byte, error
 }
 
 func (a *applier) array(v value.Value, k *node) (value.Value, error) {
-	at, b := bw.Begin(make([]byte, 0, len(v.Bytes())))
+	at, b := bson.Begin(make([]byte, 0, len(v.Bytes())))
 	n := 0
 	for it := v.Iter(); it.Next(); {
 		x := it.Value()
@@ -137,28 +137,28 @@ func (a *applier) array(v value.Value, k *node) (value.Value, error) {
 		case x.Kind() == value.Array:
 			x, err = a.array(x, k)
 		case x.Kind() == value.Object || a.p.mode == add || a.p.mode == include && k.sets:
-			oa, ob := bw.Begin(make([]byte, 0, 64))
+			oa, ob := bson.Begin(make([]byte, 0, 64))
 			ob, err = a.object(ob, x, k)
-			x = value.ObjectOf(bw.End(ob, oa))
+			x = value.ObjectOf(bson.End(ob, oa))
 		case a.p.mode == include:
 			continue
 		}
 		if err != nil {
 			return x, err
 		}
-		b = bw.Elem(b, n, x)
+		b = value.AppendIndexed(b, n, x)
 		n++
 	}
-	return value.ArrayOf(bw.End(b, at)), nil
+	return value.ArrayOf(bson.End(b, at)), nil
 }
 
 // created appends a computed field, or the object that holds computed fields, which the document doesn't have.
 func (a *applier) created(dst []byte, k *node) ([]byte, error) {
 	if k.x != nil {
 		v, err := k.x(a.e)
-		return bw.Value(dst, k.name, v), err
+		return value.AppendElement(dst, k.name, v), err
 	}
-	at, dst := bw.BeginObject(dst, k.name)
+	at, dst := bson.BeginObject(dst, k.name)
 	dst, err := a.object(dst, value.Undef(), k)
-	return bw.End(dst, at), err
+	return bson.End(dst, at), err
 }

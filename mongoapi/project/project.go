@@ -4,8 +4,8 @@ package project
 import (
 	"strings"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -296,7 +296,7 @@ func (c *compiler) findOperator(path, op string, arg value.Value) error {
 			return value.Undef(), nil
 		}
 		for it := v.Iter(); it.Next(); {
-			one := bw.ArrayValue([]value.Value{it.Value()})
+			one := value.MakeArray([]value.Value{it.Value()})
 			if ok, err := f.Match(nil, wrap("e", one)); ok || err != nil {
 				return one, err
 			}
@@ -307,9 +307,9 @@ func (c *compiler) findOperator(path, op string, arg value.Value) error {
 }
 
 func wrap(name string, v value.Value) value.Value {
-	at, b := bw.Begin(nil)
-	b = bw.Value(b, name, v)
-	return value.ObjectOf(bw.End(b, at))
+	at, b := bson.Begin(nil)
+	b = value.AppendElement(b, name, v)
+	return value.ObjectOf(bson.End(b, at))
 }
 
 func sliceFn(arg value.Value) (func(*Projection, value.Value, value.Value) (value.Value, error), error) {
@@ -335,7 +335,7 @@ func sliceFn(arg value.Value) (func(*Projection, value.Value, value.Value) (valu
 		if v.Kind() != value.Array {
 			return v, nil
 		}
-		return bw.ArrayValue(expr.Slice(bw.Elements(v), hasSkip, clamp(first), clamp(n))), nil
+		return value.MakeArray(expr.Slice(value.Elements(v), hasSkip, clamp(first), clamp(n))), nil
 	}, nil
 }
 
@@ -362,7 +362,7 @@ func (c *compiler) positional(path string, on bool) error {
 		if !ok || i >= v.Len() {
 			return v, merr.New(51246, "Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array")
 		}
-		return bw.ArrayValue([]value.Value{v.At(i)}), nil
+		return value.MakeArray([]value.Value{v.At(i)}), nil
 	}
 	return nil
 }

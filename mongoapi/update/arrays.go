@@ -4,7 +4,6 @@ import (
 	"sort"
 
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -23,7 +22,7 @@ func elements(root *node, p place, path []string, what string) ([]value.Value, e
 		}
 		return nil, merr.New(merr.BadValue, what, joined(path), expr.TypeName(v))
 	}
-	return bw.Elements(v), nil
+	return value.Elements(v), nil
 }
 
 func joined(path []string) string {
@@ -59,7 +58,7 @@ func parsePush(arg value.Value) (pushArgs, error) {
 			if v.Kind() != value.Array {
 				return a, merr.New(merr.BadValue, "The argument to $each in $push must be an array but it was of type: %s", expr.TypeName(v))
 			}
-			a.each = bw.Elements(v)
+			a.each = value.Elements(v)
 		case "$position", "$slice":
 			n, ok := num.ToInt64(v, false)
 			if !ok {
@@ -118,7 +117,7 @@ func push(_ string, arg value.Value, _ Options) (applyFn, error) {
 		if a.slice != nil {
 			out = expr.Slice(out, false, *a.slice, 0)
 		}
-		return p.put(bw.ArrayValue(out))
+		return p.put(value.MakeArray(out))
 	}, nil
 }
 
@@ -132,7 +131,7 @@ func addToSet(_ string, arg value.Value, _ Options) (applyFn, error) {
 		if arg.Len() != 1 {
 			return nil, merr.New(merr.BadValue, "Found unexpected fields after $each in $addToSet: %s", Show(arg))
 		}
-		add = bw.Elements(each)
+		add = value.Elements(each)
 	}
 	return func(root *node, path []string, _ *Context) error {
 		p := root.find(path)
@@ -150,7 +149,7 @@ func addToSet(_ string, arg value.Value, _ Options) (applyFn, error) {
 				out = append(out, v)
 			}
 		}
-		return p.put(bw.ArrayValue(out))
+		return p.put(value.MakeArray(out))
 	}, nil
 }
 
@@ -168,14 +167,14 @@ func pop(path string, arg value.Value, _ Options) (applyFn, error) {
 		if v.Kind() != value.Array {
 			return merr.New(merr.TypeMismatch, "Path '%s' contains an element of non-array type '%s'", joined(path), expr.TypeName(v))
 		}
-		vs := bw.Elements(v)
+		vs := value.Elements(v)
 		if len(vs) == 0 {
 			return nil
 		}
 		if n == 1 {
-			return p.put(bw.ArrayValue(vs[:len(vs)-1]))
+			return p.put(value.MakeArray(vs[:len(vs)-1]))
 		}
-		return p.put(bw.ArrayValue(vs[1:]))
+		return p.put(value.MakeArray(vs[1:]))
 	}, nil
 }
 
@@ -196,7 +195,7 @@ func removeIf(gone func(v value.Value) bool) applyFn {
 				out = append(out, it.Value())
 			}
 		}
-		return p.put(bw.ArrayValue(out))
+		return p.put(value.MakeArray(out))
 	}
 }
 

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
@@ -43,7 +43,7 @@ func filterName(v value.Value, depth int) (string, error) {
 		var ids []string
 		switch key := string(it.Key()); key {
 		case "$and", "$or", "$nor":
-			for _, e := range bw.Elements(it.Value()) {
+			for _, e := range value.Elements(it.Value()) {
 				id, err := filterName(e, depth+1)
 				if err != nil {
 					return "", err
@@ -131,9 +131,9 @@ func (u *Update) expand(root *node, full string, head, tail []string, doc value.
 		var out [][]string
 		for j, k := range p.at.kids {
 			if id != "" {
-				at, b := bw.Begin(nil)
-				b = bw.Value(b, id, k.value())
-				if ok, err := u.filters[id].Match(c.Env, value.ObjectOf(bw.End(b, at))); err != nil {
+				at, b := bson.Begin(nil)
+				b = value.AppendElement(b, id, k.value())
+				if ok, err := u.filters[id].Match(c.Env, value.ObjectOf(bson.End(b, at))); err != nil {
 					return nil, err
 				} else if !ok {
 					continue

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
 // Show prints a value for an error message, the way the server's messages do: shell notation, cut when long.
@@ -36,7 +35,7 @@ func appendShow(b []byte, v value.Value, depth int) []byte {
 		}
 		return append(b, s...)
 	case value.Decimal:
-		return append(append(append(b, `NumberDecimal("`...), num.DecimalText(v)...), `")`...)
+		return append(append(append(b, `NumberDecimal("`...), value.DecimalText(v)...), `")`...)
 	case value.String, value.Symbol:
 		return append(append(append(b, '"'), v.Bytes()...), '"')
 	case value.ObjectID:

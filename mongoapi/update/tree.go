@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -57,7 +57,7 @@ func (n *node) value() value.Value {
 
 // append appends the document or array that the open n is.
 func (n *node) append(dst []byte) []byte {
-	at, dst := bw.Begin(dst)
+	at, dst := bson.Begin(dst)
 	for i, k := range n.kids {
 		key := k.key
 		if n.arr {
@@ -67,16 +67,16 @@ func (n *node) append(dst []byte) []byte {
 			if !k.v.IsDefined() {
 				k.v = value.NullValue()
 			}
-			dst = bw.Value(dst, key, k.v)
+			dst = value.AppendElement(dst, key, k.v)
 			continue
 		}
 		t := byte(0x03)
 		if k.arr {
 			t = 0x04
 		}
-		dst = k.append(bw.Head(dst, t, key))
+		dst = k.append(bson.AppendHead(dst, t, key))
 	}
-	return bw.End(dst, at)
+	return bson.End(dst, at)
 }
 
 func (n *node) set(v value.Value) { n.v, n.open, n.kids = v, false, nil }

@@ -8,9 +8,9 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
-	"github.com/orrerydb/orrery/mongoapi/bw"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -245,14 +245,14 @@ func (u *Update) applyReplacement(doc value.Value) ([]byte, error) {
 	} else if given.IsDefined() && !filter.Equal(id, given) {
 		return nil, merr.New(merr.ImmutableField, "After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", Show(given))
 	}
-	at, b := bw.Begin(make([]byte, 0, len(u.replace.Bytes())+24))
-	b = bw.Value(b, "_id", id)
+	at, b := bson.Begin(make([]byte, 0, len(u.replace.Bytes())+24))
+	b = value.AppendElement(b, "_id", id)
 	for it := u.replace.Iter(); it.Next(); {
 		if string(it.Key()) != "_id" {
 			b = append(b, it.Element()...)
 		}
 	}
-	return bw.End(b, at), nil
+	return bson.End(b, at), nil
 }
 
 func (u *Update) applyOps(root *node, doc value.Value, c Context) error {
@@ -282,7 +282,7 @@ func (u *Update) applyOps(root *node, doc value.Value, c Context) error {
 
 // Base makes the document from which an upsert starts: the equalities of the query.
 func Base(eqs []filter.Equality) ([]byte, error) {
-	root := newRoot(value.ObjectOf(bw.Empty))
+	root := newRoot(value.ObjectOf(bson.Empty))
 	for i, e := range eqs {
 		segs := strings.Split(e.Path, ".")
 		for _, other := range eqs[:i] {

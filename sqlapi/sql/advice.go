@@ -125,7 +125,7 @@ func (a *adviser) composites(q *exec.Query) {
 	case len(order) == 0 && len(fixed)+len(ranged) > 1 && len(fixed) > 0 && a.use.Access != access.Points.String():
 		want = append(fixed, ranged[:min(1, len(ranged))]...)
 	}
-	if len(want) < 2 || len(want) > 8 || a.has(want) {
+	if len(want) < 2 || len(want) > core.MaxCompositePaths || a.has(want) {
 		return
 	}
 	spec := CompositeIndex{}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
 )
 
@@ -56,7 +57,7 @@ func (e *Error) Unwrap() error {
 func (e *Error) AppendJSON(dst []byte) []byte {
 	if e.plain {
 		dst = append(dst, `{"Errors":[`...)
-		dst = appendQuoted(dst, e.Msg)
+		dst = json.AppendString(dst, e.Msg)
 		return append(dst, `]}`...)
 	}
 	dst = e.appendOne(append(dst, `{"errors":[`...))
@@ -72,9 +73,9 @@ func (e *Error) appendOne(dst []byte) []byte {
 	dst = append(dst, `,"end":`...)
 	dst = strconv.AppendInt(dst, int64(e.End), 10)
 	dst = append(dst, `},"code":`...)
-	dst = appendQuoted(dst, e.Code)
+	dst = json.AppendString(dst, e.Code)
 	dst = append(dst, `,"message":`...)
-	dst = appendQuoted(dst, e.Msg)
+	dst = json.AppendString(dst, e.Msg)
 	return append(dst, '}')
 }
 
@@ -103,43 +104,4 @@ func utf16Len(s string, n int) int {
 		i += w
 	}
 	return units
-}
-
-const hexDigits = "0123456789abcdef"
-
-// appendQuoted appends s as a JSON string.
-func appendQuoted(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	for i := 0; i < len(s); {
-		c := s[i]
-		switch {
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-			i++
-		case c == '\n':
-			dst = append(dst, '\\', 'n')
-			i++
-		case c == '\r':
-			dst = append(dst, '\\', 'r')
-			i++
-		case c == '\t':
-			dst = append(dst, '\\', 't')
-			i++
-		case c < 0x20:
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-			i++
-		case c < utf8.RuneSelf:
-			dst = append(dst, c)
-			i++
-		default:
-			r, w := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && w == 1 {
-				dst = append(dst, "\uFFFD"...)
-			} else {
-				dst = append(dst, s[i:i+w]...)
-			}
-			i += w
-		}
-	}
-	return append(dst, '"')
 }

@@ -7,6 +7,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/orrerydb/orrery/core/json"
 )
 
 // tokenKind is the kind of a token.
@@ -263,6 +265,9 @@ func (l *lexer) escape() (rune, bool) {
 		return 0, false
 	}
 	c := l.text[l.pos+1]
+	if c == 'u' {
+		return l.unicode()
+	}
 	l.pos += 2
 	switch c {
 	case '"', '\'', '\\', '/':
@@ -277,36 +282,28 @@ func (l *lexer) escape() (rune, bool) {
 		return '\r', true
 	case 't':
 		return '\t', true
-	case 'u':
-		r, ok := l.hex4()
-		if !ok || !utf16.IsSurrogate(r) {
-			return r, ok
-		}
-		if strings.HasPrefix(l.text[l.pos:], `\u`) {
-			save := l.pos
-			l.pos += 2
-			if r2, ok := l.hex4(); ok {
-				if full := utf16.DecodeRune(r, r2); full != utf8.RuneError {
-					return full, true
-				}
-			}
-			l.pos = save
-		}
-		return utf8.RuneError, true
 	}
 	return 0, false
 }
 
-func (l *lexer) hex4() (rune, bool) {
-	if l.pos+4 > len(l.text) {
+// unicode reads \uXXXX, and the escape behind it when the two are a pair of surrogates.
+func (l *lexer) unicode() (rune, bool) {
+	r, ok := json.Hex4(l.text, l.pos)
+	if !ok {
+		l.pos += 2
 		return 0, false
 	}
-	n, err := strconv.ParseUint(l.text[l.pos:l.pos+4], 16, 16)
-	if err != nil {
-		return 0, false
+	l.pos += 6
+	if !utf16.IsSurrogate(r) {
+		return r, true
 	}
-	l.pos += 4
-	return rune(n), true
+	if low, ok := json.Hex4(l.text, l.pos); ok {
+		if full := utf16.DecodeRune(r, low); full != utf8.RuneError {
+			l.pos += 6
+			return full, true
+		}
+	}
+	return utf8.RuneError, true
 }
 
 func (l *lexer) badString(start int) error {

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -295,4 +296,4 @@ func aliasText(s string) string {
 }
 
 // quote writes a string literal.
-func quote(s string) string { return string(appendQuoted(nil, s)) }
+func quote(s string) string { return string(json.AppendString(nil, s)) }

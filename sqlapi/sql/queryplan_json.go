@@ -1,12 +1,16 @@
 package sql
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/orrerydb/orrery/core/json"
+)
 
 // appendJSON writes the plan. Unused numbers are null and lists are empty, never absent: each client has a field that it does
 // not check.
 func (qi *queryInfo) appendJSON(dst []byte, ranges []Range) []byte {
 	dst = append(dst, `{"partitionedQueryExecutionInfoVersion":2,"queryInfo":{"distinctType":`...)
-	dst = appendQuoted(dst, qi.distinctType)
+	dst = json.AppendString(dst, qi.distinctType)
 	for _, n := range []struct {
 		name string
 		n    int64
@@ -31,20 +35,20 @@ func (qi *queryInfo) appendJSON(dst []byte, ranges []Range) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendQuoted(dst, a.alias), ':')
+		dst = append(json.AppendString(dst, a.alias), ':')
 		if a.plan == "" {
 			dst = append(dst, "null"...)
 		} else {
-			dst = appendQuoted(dst, a.plan)
+			dst = json.AppendString(dst, a.plan)
 		}
 	}
 	dst = append(dst, `},"rewrittenQuery":`...)
-	dst = appendQuoted(dst, qi.rewritten)
+	dst = json.AppendString(dst, qi.rewritten)
 	dst = append(dst, `,"hasSelectValue":`...)
 	dst = strconv.AppendBool(dst, qi.hasSelectValue)
 	dst = append(dst, `,"dCountInfo":`...)
 	if qi.dCount != nil {
-		dst = append(appendQuoted(append(dst, `{"dCountAlias":`...), *qi.dCount), '}')
+		dst = append(json.AppendString(append(dst, `{"dCountAlias":`...), *qi.dCount), '}')
 	} else {
 		dst = append(dst, "null"...)
 	}
@@ -55,8 +59,8 @@ func (qi *queryInfo) appendJSON(dst []byte, ranges []Range) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendQuoted(append(dst, `{"min":`...), r.Min)
-		dst = appendQuoted(append(dst, `,"max":`...), r.Max)
+		dst = json.AppendString(append(dst, `{"min":`...), r.Min)
+		dst = json.AppendString(append(dst, `,"max":`...), r.Max)
 		dst = append(dst, `,"isMinInclusive":true,"isMaxInclusive":`...)
 		dst = append(strconv.AppendBool(dst, r.Min == r.Max), '}')
 	}
@@ -69,7 +73,7 @@ func appendList(dst []byte, list []string) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendQuoted(dst, s)
+		dst = json.AppendString(dst, s)
 	}
 	return append(dst, ']')
 }

@@ -2,6 +2,7 @@ package sql
 
 import (
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/json"
 )
 
 // writeFn appends the JSON of a projection; ok is false when it is undefined and nothing was appended.
@@ -47,7 +48,7 @@ func (c *compiler) objectWriter(o *ObjectExpr) writeFn {
 	xs, keys := make([]writeFn, len(o.Vals)), make([][]byte, len(o.Vals))
 	for i, x := range o.Vals {
 		xs[i] = c.writer(x)
-		keys[i] = append(appendQuoted(nil, o.Keys[i]), ':')
+		keys[i] = append(json.AppendString(nil, o.Keys[i]), ':')
 	}
 	return func(f *frame, dst []byte) ([]byte, bool) {
 		dst = append(dst, '{')

@@ -6,9 +6,9 @@
 package edm
 
 import (
-	"strconv"
-	"time"
+	"encoding/hex"
 
+	"github.com/orrerydb/orrery/core/isotime"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -102,19 +102,16 @@ const (
 // ETags show it. colon is ":" or "%3A".
 func AppendTicks(dst []byte, ticks int64, colon string) []byte {
 	sec, frac := floorDiv(ticks, 10_000_000)
-	dst = appendSeconds(dst, sec, colon)
-	dst = append(dst, '.')
-	dst = appendPadded(dst, int(frac), 7)
-	return append(dst, 'Z')
+	dst = append(isotime.AppendColon(dst, sec, colon), '.')
+	return append(isotime.AppendPadded(dst, int(frac), 7), 'Z')
 }
 
 // AppendDateTime appends a Date as Edm.DateTime shows it: UTC, the fraction without its trailing zeros.
 func AppendDateTime(dst []byte, v value.Value) []byte {
 	sec, ms := floorDiv(v.DateMS(), 1000)
-	dst = appendSeconds(dst, sec, ":")
+	dst = isotime.Append(dst, sec)
 	if frac := int(ms)*10_000 + int(v.Ticks()); frac != 0 {
-		dst = append(dst, '.')
-		dst = appendPadded(dst, frac, 7)
+		dst = isotime.AppendPadded(append(dst, '.'), frac, 7)
 		for dst[len(dst)-1] == '0' {
 			dst = dst[:len(dst)-1]
 		}
@@ -130,159 +127,26 @@ func floorDiv(a, b int64) (q, r int64) {
 	return q, r
 }
 
-func appendSeconds(dst []byte, sec int64, colon string) []byte {
-	t := time.Unix(sec, 0).UTC()
-	y, m, d := t.Date()
-	hh, mm, ss := t.Clock()
-	dst = appendPadded(dst, y, 4)
-	dst = append(dst, '-')
-	dst = appendPadded(dst, int(m), 2)
-	dst = append(dst, '-')
-	dst = appendPadded(dst, d, 2)
-	dst = append(dst, 'T')
-	dst = appendPadded(dst, hh, 2)
-	dst = append(dst, colon...)
-	dst = appendPadded(dst, mm, 2)
-	dst = append(dst, colon...)
-	return appendPadded(dst, ss, 2)
-}
+// dateForms are the forms of Edm.DateTime.
+const dateForms = isotime.DateOnly | isotime.DateZone | isotime.MinutesOnly | isotime.NoZone | isotime.Space | isotime.LowerCase |
+	isotime.ShortOffset
 
-// appendPadded appends a non-negative n with at least width digits.
-func appendPadded(dst []byte, n, width int) []byte {
-	var buf [20]byte
-	s := strconv.AppendInt(buf[:0], int64(n), 10)
-	for i := len(s); i < width; i++ {
-		dst = append(dst, '0')
-	}
-	return append(dst, s...)
-}
+// maxOffset is the greatest offset from UTC that the service takes, in seconds.
+const maxOffset = 14*3600 + 59*60
 
 // ParseDateTime reads an Edm.DateTime: an ISO date, optionally a time, up to seven digits of fraction (more are cut), and Z
 // or an offset, which is converted; without a zone it is UTC. Errors: InvalidInput for anything else, OutOfRangeInput
 // outside 1601..9999.
 func ParseDateTime(s string) (value.Value, error) {
-	p := dateParser{s: s}
-	y := p.num(4)
-	p.lit('-')
-	mo := p.num(2)
-	p.lit('-')
-	d := p.num(2)
-	var hh, mm, ss, frac int
-	if p.peek('T') || p.peek('t') || p.peek(' ') {
-		hh = p.num(2)
-		p.lit(':')
-		mm = p.num(2)
-		if p.peek(':') {
-			ss = p.num(2)
-			if p.peek('.') {
-				frac = p.frac()
-			}
-		}
-	}
-	off := p.zone()
-	if p.bad || p.i != len(s) || mo < 1 || mo > 12 || d < 1 || d > daysIn(y, mo) || hh > 23 || mm > 59 || ss > 59 {
+	t, ok := isotime.Parse(s, dateForms)
+	if !ok || t.Offset > maxOffset || t.Offset < -maxOffset {
 		return value.Value{}, errInput
 	}
-	sec := time.Date(y, time.Month(mo), d, hh, mm, ss, 0, time.UTC).Unix() - int64(off)*60
-	ms := sec*1000 + int64(frac/10_000)
+	ms := t.UnixMilli()
 	if ms < minDateMS || ms > maxDateMS {
 		return value.Value{}, fail(OutOfRangeInput, "", "The value is out of range.")
 	}
-	return value.DateOf(ms, uint16(frac%10_000)), nil
-}
-
-func daysIn(y, m int) int {
-	return time.Date(y, time.Month(m)+1, 0, 0, 0, 0, 0, time.UTC).Day()
-}
-
-// dateParser reads fixed-width fields; after the first fault bad stays set.
-type dateParser struct {
-	s   string
-	i   int
-	bad bool
-}
-
-func (p *dateParser) num(width int) int {
-	n := 0
-	if p.bad || p.i+width > len(p.s) {
-		p.bad = true
-		return 0
-	}
-	for _, c := range []byte(p.s[p.i : p.i+width]) {
-		if c < '0' || c > '9' {
-			p.bad = true
-			return 0
-		}
-		n = n*10 + int(c-'0')
-	}
-	p.i += width
-	return n
-}
-
-func (p *dateParser) lit(c byte) {
-	if !p.peek(c) {
-		p.bad = true
-	}
-}
-
-// peek consumes c when it is next.
-func (p *dateParser) peek(c byte) bool {
-	if p.bad || p.i >= len(p.s) || p.s[p.i] != c {
-		return false
-	}
-	p.i++
-	return true
-}
-
-// frac reads at least one digit and returns 100 ns units.
-func (p *dateParser) frac() int {
-	n, digits := 0, 0
-	for ; p.i < len(p.s) && p.s[p.i] >= '0' && p.s[p.i] <= '9'; p.i++ {
-		if digits < 7 {
-			n = n*10 + int(p.s[p.i]-'0')
-		}
-		digits++
-	}
-	if digits == 0 {
-		p.bad = true
-	}
-	for ; digits < 7; digits++ {
-		n *= 10
-	}
-	return n
-}
-
-// zone reads Z, an offset, or nothing, and returns minutes east of UTC.
-func (p *dateParser) zone() int {
-	if p.bad || p.i == len(p.s) || p.peek('Z') || p.peek('z') {
-		return 0
-	}
-	sign := 1
-	if p.peek('-') {
-		sign = -1
-	} else {
-		p.lit('+')
-	}
-	h := p.num(2)
-	p.peek(':')
-	m := p.num(2)
-	if h > 14 || m > 59 {
-		p.bad = true
-	}
-	return sign * (h*60 + m)
-}
-
-const hexDigits = "0123456789abcdef"
-
-// AppendGUID appends 16 bytes as a lower-case GUID; other lengths are appended as plain hex.
-func AppendGUID(dst, b []byte) []byte {
-	for i, c := range b {
-		if len(b) == 16 && (i == 4 || i == 6 || i == 8 || i == 10) {
-			dst = append(dst, '-')
-		}
-		dst = append(dst, hexDigits[c>>4], hexDigits[c&15])
-	}
-	return dst
+	return value.DateOf(ms, t.Ticks()), nil
 }
 
 // ParseGUID reads a GUID in the forms 8-4-4-4-12 and, like it in braces, and 32 hex digits.
@@ -290,52 +154,10 @@ func ParseGUID(s string) (value.Value, bool) {
 	if len(s) == 38 && s[0] == '{' && s[37] == '}' {
 		s = s[1:37]
 	}
-	if len(s) != 36 && len(s) != 32 {
-		return value.Value{}, false
+	if len(s) == 32 {
+		b, err := hex.DecodeString(s)
+		return value.UUIDOf(b), err == nil
 	}
-	out := make([]byte, 0, 16)
-	for i := 0; i < len(s); {
-		if len(s) == 36 && (i == 8 || i == 13 || i == 18 || i == 23) {
-			if s[i] != '-' {
-				return value.Value{}, false
-			}
-			i++
-			continue
-		}
-		hi, lo := unhex(s[i]), unhex(s[i+1])
-		if hi > 15 || lo > 15 {
-			return value.Value{}, false
-		}
-		out = append(out, hi<<4|lo)
-		i += 2
-	}
-	return value.UUIDOf(out), len(out) == 16
-}
-
-// ParseHex reads pairs of hex digits: the text of X'..' literals.
-func ParseHex(s string) ([]byte, bool) {
-	if len(s)%2 != 0 {
-		return nil, false
-	}
-	out := make([]byte, 0, len(s)/2)
-	for i := 0; i < len(s); i += 2 {
-		hi, lo := unhex(s[i]), unhex(s[i+1])
-		if hi > 15 || lo > 15 {
-			return nil, false
-		}
-		out = append(out, hi<<4|lo)
-	}
-	return out, true
-}
-
-func unhex(c byte) byte {
-	switch {
-	case c >= '0' && c <= '9':
-		return c - '0'
-	case c >= 'a' && c <= 'f':
-		return c - 'a' + 10
-	case c >= 'A' && c <= 'F':
-		return c - 'A' + 10
-	}
-	return 0xFF
+	b, ok := value.ParseUUID([]byte(s))
+	return value.UUIDOf(b), ok
 }

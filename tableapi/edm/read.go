@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -269,11 +270,8 @@ func parseDouble(tok token) (float64, bool) {
 		case "-Infinity", "-INF":
 			return math.Inf(-1), true
 		}
-		s := scanner{b: tok.text} // only JSON's number grammar: ParseFloat also takes hex and names
-		if len(tok.text) == 0 {
-			return 0, false
-		}
-		if _, ok := s.number(); !ok || s.i != len(tok.text) {
+		// only JSON's number grammar: ParseFloat also takes hex and names
+		if _, end, ok := json.ScanNumber(tok.text, 0); !ok || end != len(tok.text) {
 			return 0, false
 		}
 	} else if tok.kind != '0' {

@@ -3,9 +3,11 @@ package edm
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/hex"
 	"math"
 
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -144,10 +146,10 @@ func (f *Format) wants(name string) bool {
 // system appends PartitionKey, RowKey and Timestamp.
 func (f *Format) system(dst []byte, r *Row) []byte {
 	if f.wants(PartitionKey) {
-		dst = append(value.AppendQuoted(append(dst, `"PartitionKey":`...), r.PartitionKey), ',')
+		dst = append(json.AppendText(append(dst, `"PartitionKey":`...), r.PartitionKey), ',')
 	}
 	if f.wants(RowKey) {
-		dst = append(value.AppendQuoted(append(dst, `"RowKey":`...), r.RowKey), ',')
+		dst = append(json.AppendText(append(dst, `"RowKey":`...), r.RowKey), ',')
 	}
 	if f.wants(Timestamp) {
 		if f.Level == Full {
@@ -164,18 +166,18 @@ func (f *Format) metadata(dst []byte, r *Row) []byte {
 		return dst
 	}
 	if f.Context != "" {
-		dst = append(value.AppendQuoted(append(dst, `"odata.metadata":`...), []byte(f.Context)), ',')
+		dst = append(json.AppendString(append(dst, `"odata.metadata":`...), f.Context), ',')
 	}
 	var link []byte
 	if f.Level == Full {
-		dst = append(value.AppendQuoted(append(dst, `"odata.type":`...), []byte(f.Account+"."+f.Table)), ',')
+		dst = append(json.AppendString(append(dst, `"odata.type":`...), f.Account+"."+f.Table), ',')
 		link = AppendLink(nil, f.Table, r.PartitionKey, r.RowKey)
-		dst = append(value.AppendQuoted(append(dst, `"odata.id":`...), append([]byte(f.Base+"/"), link...)), ',')
+		dst = append(json.AppendText(append(dst, `"odata.id":`...), append([]byte(f.Base+"/"), link...)), ',')
 	}
 	dst = append(dst, `"odata.etag":"W/\"datetime'`...)
 	dst = append(AppendTicks(dst, r.Ticks, "%3A"), `'\"",`...)
 	if f.Level == Full {
-		dst = append(value.AppendQuoted(append(dst, `"odata.editLink":`...), link), ',')
+		dst = append(json.AppendText(append(dst, `"odata.editLink":`...), link), ',')
 	}
 	return dst
 }
@@ -204,11 +206,11 @@ func (f *Format) property(dst, name []byte, v value.Value) []byte {
 		return dst
 	}
 	if f.Level != NoMetadata && annotated(t, v) {
-		dst = value.AppendQuoted(dst, name)
+		dst = json.AppendText(dst, name)
 		dst = append(dst[:len(dst)-1], `@odata.type":"`...)
 		dst = append(append(dst, t.String()...), `",`...)
 	}
-	dst = append(value.AppendQuoted(dst, name), ':')
+	dst = append(json.AppendText(dst, name), ':')
 	return append(appendJSON(dst, t, v), ',')
 }
 
@@ -235,13 +237,13 @@ func appendJSON(dst []byte, t Type, v value.Value) []byte {
 	case DateTime:
 		return append(AppendDateTime(append(dst, '"'), v), '"')
 	case GUID:
-		return append(AppendGUID(append(dst, '"'), v.Bytes()), '"')
+		return append(value.AppendUUID(append(dst, '"'), v.Bytes()), '"')
 	case Int64:
 		return append(value.AppendNumber(append(dst, '"'), v), '"')
 	case Int32, Double:
 		return value.AppendNumber(dst, v)
 	}
-	return value.AppendQuoted(dst, StringText(v))
+	return json.AppendText(dst, StringText(v))
 }
 
 // StringText returns the text of a value that is shown as Edm.String: strings as they are, an ObjectId as its hex digits, a
@@ -251,7 +253,7 @@ func StringText(v value.Value) []byte {
 	case value.String, value.Symbol:
 		return v.Bytes()
 	case value.ObjectID:
-		return AppendGUID(nil, v.Bytes())
+		return hex.AppendEncode(nil, v.Bytes())
 	case value.Decimal:
 		return []byte(value.DecimalText(v))
 	case value.Date: // ISO, except after 9999

@@ -1,6 +1,7 @@
 package odata
 
 import (
+	"encoding/hex"
 	"math"
 	"strconv"
 	"strings"
@@ -264,8 +265,8 @@ func typed(typ, text string) (value.Value, bool) {
 	case "guid":
 		return edm.ParseGUID(text)
 	case "X", "binary":
-		b, ok := edm.ParseHex(text)
-		return value.BinaryOf(value.SubtypeGeneric, b), ok
+		b, err := hex.DecodeString(text)
+		return value.BinaryOf(value.SubtypeGeneric, b), err == nil
 	}
 	return value.Value{}, false
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/orrerydb/orrery/graphapi/gremlin"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
@@ -255,7 +254,7 @@ func asType(v any, typ string) (any, error) {
 func asDate(v any) (any, error) {
 	switch d := v.(type) {
 	case string:
-		if t, ok := gremlin.ParseDate(d); ok {
+		if t, ok := gvalue.ParseOffsetDateTime(d); ok {
 			return t, nil
 		}
 		return nil, errf(Runtime, "Can't parse '%.40s' as Date.", d)

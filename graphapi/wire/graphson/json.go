@@ -2,10 +2,8 @@ package graphson
 
 import (
 	"fmt"
-	"strconv"
-	"unicode/utf16"
-	"unicode/utf8"
 
+	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
@@ -59,16 +57,7 @@ func (p *parser) fail(msg string) any {
 	return nil
 }
 
-func (p *parser) space() {
-	for p.off < len(p.b) {
-		switch p.b[p.off] {
-		case ' ', '\t', '\n', '\r':
-			p.off++
-		default:
-			return
-		}
-	}
-}
+func (p *parser) space() { p.off = json.Space(p.b, p.off) }
 
 // next gives the next byte that isn't white space without taking it; 0 at the end.
 func (p *parser) next() byte {
@@ -113,7 +102,7 @@ func (p *parser) nested(read func() any) any {
 }
 
 func (p *parser) word(w string, v any) any {
-	if len(p.b)-p.off < len(w) || string(p.b[p.off:p.off+len(w)]) != w {
+	if !json.Word(p.b, p.off, w) {
 		return p.fail("a value expected")
 	}
 	p.off += len(w)
@@ -171,70 +160,29 @@ func (p *parser) object() any {
 	return nil
 }
 
-func (p *parser) digits() int {
-	from := p.off
-	for p.off < len(p.b) && p.b[p.off] >= '0' && p.b[p.off] <= '9' {
-		p.off++
-	}
-	return p.off - from
-}
-
 func (p *parser) number() any {
 	from := p.off
-	if p.b[p.off] == '-' {
-		p.off++
+	_, end, ok := json.ScanNumber(p.b, from)
+	if p.off = end; !ok {
+		return p.fail(string(json.BadNumber))
 	}
-	lead := p.off
-	if n := p.digits(); n == 0 || n > 1 && p.b[lead] == '0' {
-		return p.fail("not a number")
-	}
-	if p.off < len(p.b) && p.b[p.off] == '.' {
-		p.off++
-		if p.digits() == 0 {
-			return p.fail("not a number")
-		}
-	}
-	if p.off < len(p.b) && (p.b[p.off] == 'e' || p.b[p.off] == 'E') {
-		p.off++
-		if p.off < len(p.b) && (p.b[p.off] == '+' || p.b[p.off] == '-') {
-			p.off++
-		}
-		if p.digits() == 0 {
-			return p.fail("not a number")
-		}
-	}
-	return number(p.b[from:p.off])
+	return number(p.b[from:end])
 }
 
 // string reads a string whose opening quote is next. Bytes that aren't UTF-8 and lone surrogates become U+FFFD.
 func (p *parser) string() string {
-	p.off++
-	from := p.off
-	plain := true
-	for p.off < len(p.b) {
-		switch c := p.b[p.off]; {
-		case c == '"':
-			s := p.b[from:p.off]
-			p.off++
-			if plain {
-				return known(s)
-			}
-			return p.unescape(s)
-		case c == '\\':
-			plain = false
-			p.off += 2
-		case c < 0x20:
-			p.fail("a control character in a string")
-			return ""
-		case c >= utf8.RuneSelf:
-			plain = false
-			p.off++
-		default:
-			p.off++
+	if from := p.off + 1; from < len(p.b) {
+		if end := json.PlainEnd(p.b, from); end > 0 {
+			p.off = end + 1
+			return known(p.b[from:end])
 		}
 	}
-	p.fail("a string without its end")
-	return ""
+	text, end, fault := json.AppendUnquoted(nil, p.b, p.off, json.Surrogates|json.RawBytes)
+	if p.off = end; fault != "" {
+		p.fail(string(fault))
+		return ""
+	}
+	return string(text)
 }
 
 // known gives the words that every request has without an allocation.
@@ -278,57 +226,4 @@ func known(s []byte) string {
 		return "g:Int64"
 	}
 	return string(s)
-}
-
-func (p *parser) unescape(s []byte) string {
-	out := make([]byte, 0, len(s))
-	for i := 0; i < len(s); {
-		if s[i] != '\\' {
-			r, n := utf8.DecodeRune(s[i:])
-			out = utf8.AppendRune(out, r)
-			i += n
-			continue
-		}
-		i += 2 // the scan made sure that a byte follows
-		switch c := s[i-1]; c {
-		case '"', '\\', '/':
-			out = append(out, c)
-		case 'b':
-			out = append(out, '\b')
-		case 'f':
-			out = append(out, '\f')
-		case 'n':
-			out = append(out, '\n')
-		case 'r':
-			out = append(out, '\r')
-		case 't':
-			out = append(out, '\t')
-		case 'u':
-			r, ok := hex4(s, i)
-			if !ok {
-				p.fail(`four hex digits expected after \u`)
-				return ""
-			}
-			i += 4
-			if utf16.IsSurrogate(r) {
-				if low, ok := hex4(s, i+2); ok && s[i] == '\\' && s[i+1] == 'u' && utf16.DecodeRune(r, low) != utf8.RuneError {
-					r = utf16.DecodeRune(r, low)
-					i += 6
-				}
-			}
-			out = utf8.AppendRune(out, r)
-		default:
-			p.fail("unknown escape in a string")
-			return ""
-		}
-	}
-	return string(out)
-}
-
-func hex4(s []byte, at int) (rune, bool) {
-	if at+4 > len(s) {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(s[at:at+4]), 16, 32)
-	return rune(n), err == nil
 }

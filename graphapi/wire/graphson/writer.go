@@ -11,8 +11,8 @@ import (
 	"fmt"
 	"math/big"
 	"strconv"
-	"unicode/utf8"
 
+	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
@@ -142,46 +142,8 @@ func (w *writer) tagged(tag, s string) {
 	w.close()
 }
 
-const hexDigits = "0123456789abcdef"
-
 // string appends a JSON string. Bytes that aren't UTF-8 become U+FFFD.
-func (w *writer) string(s string) {
-	b := append(w.b, '"')
-	from := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf {
-			i++
-			continue
-		}
-		if c >= utf8.RuneSelf {
-			r, n := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && n == 1 {
-				b = append(append(b, s[from:i]...), `\ufffd`...)
-				from = i + 1
-			}
-			i += n
-			continue
-		}
-		b = append(b, s[from:i]...)
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\r':
-			b = append(b, '\\', 'r')
-		case '\t':
-			b = append(b, '\\', 't')
-		default:
-			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		}
-		i++
-		from = i
-	}
-	b = append(b, s[from:]...)
-	w.b = append(b, '"')
-}
+func (w *writer) string(s string) { w.b = json.AppendString(w.b, s) }
 
 // nested appends the types that hold other values, and the rare scalars.
 func (w *writer) nested(v any) {

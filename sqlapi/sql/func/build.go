@@ -1,11 +1,10 @@
 package funcs
 
 import (
-	"encoding/binary"
 	"math"
-	"strconv"
 	"strings"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -18,7 +17,7 @@ type Builder struct {
 
 func (b *Builder) start() {
 	if b.buf == nil {
-		b.buf = append(make([]byte, 0, 64), 0, 0, 0, 0)
+		_, b.buf = bson.Begin(make([]byte, 0, 64))
 	}
 }
 
@@ -28,7 +27,7 @@ func (b *Builder) Elem(v value.Value) {
 		return
 	}
 	b.start()
-	b.buf = doc.AppendElement(b.buf, strconv.Itoa(b.n), v)
+	b.buf = value.AppendIndexed(b.buf, b.n, v)
 	b.n++
 }
 
@@ -38,7 +37,7 @@ func (b *Builder) Field(name string, v value.Value) {
 		return
 	}
 	b.start()
-	b.buf = doc.AppendElement(b.buf, name, v)
+	b.buf = value.AppendElement(b.buf, name, v)
 	b.n++
 }
 
@@ -47,8 +46,7 @@ func (b *Builder) Len() int { return b.n }
 
 func (b *Builder) finish() []byte {
 	b.start()
-	out := append(b.buf, 0)
-	binary.LittleEndian.PutUint32(out, uint32(len(out)))
+	out := bson.End(b.buf, 0)
 	*b = Builder{}
 	return out
 }

@@ -5,12 +5,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/orrerydb/orrery/core/isotime"
 	"github.com/orrerydb/orrery/core/value"
 )
 
 func init() {
 	register(&Func{Name: "DateTimeFormat", Types: "ss", Eval: func(_ *Context, a []value.Value) value.Value {
-		t, ok := parseSpaced(a[0])
+		t, ok := parseDate(a[0], dateForms|isotime.Space)
 		if !ok || len(a[1].Bytes()) > maxFormat {
 			return value.Value{}
 		}
@@ -20,14 +21,6 @@ func init() {
 
 // maxFormat bounds a format: no run of it grows by more than a few times.
 const maxFormat = 64 << 10
-
-// parseSpaced is ParseDateTime that also takes a space between date and time.
-func parseSpaced(v value.Value) (time.Time, bool) {
-	if s := v.Str(); len(s) > 11 && s[10] == ' ' {
-		v = value.StringOf(s[:10] + "T" + s[11:])
-	}
-	return ParseDateTime(v)
-}
 
 // formatDate writes t by a format of runs of equal letters: y M d H h m s f F t, of which longer runs give longer forms.
 // A backslash or single quotes take the special meaning from what follows; all else stands for itself.

@@ -5,11 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/orrerydb/orrery/core/isotime"
 	"github.com/orrerydb/orrery/core/value"
 )
-
-// isoLayout is how the language writes a date: seven digits of a second, always UTC.
-const isoLayout = "2006-01-02T15:04:05.0000000Z"
 
 // Dates are ISO 8601 strings in UTC; ticks are 100 ns units and timestamps milliseconds, both since 1970.
 func init() {
@@ -79,25 +77,29 @@ func (c *Context) present() time.Time {
 	return c.Now
 }
 
+// dateForms are the forms of dates that the functions take.
+const dateForms = isotime.DateOnly | isotime.NoZone
+
 // ParseDateTime reads an ISO 8601 string (YYYY-MM-DDThh:mm:ss[.fffffff]Z, or a date alone).
-func ParseDateTime(v value.Value) (time.Time, bool) {
-	if v.Kind() != value.String || len(v.Bytes()) > 40 || len(v.Bytes()) < 10 {
+func ParseDateTime(v value.Value) (time.Time, bool) { return parseDate(v, dateForms) }
+
+func parseDate(v value.Value, f isotime.Form) (time.Time, bool) {
+	if v.Kind() != value.String {
 		return time.Time{}, false
 	}
-	s := v.Str()
-	for _, layout := range []string{"2006-01-02T15:04:05Z", "2006-01-02T15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999", "2006-01-02"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t.UTC(), true
-		}
+	t, ok := isotime.Parse(v.Bytes(), f)
+	if !ok {
+		return time.Time{}, false
 	}
-	return time.Time{}, false
+	return t.UTC(), true
 }
 
+// dateValue is how the language writes a date: seven digits of a second, always UTC.
 func dateValue(t time.Time) value.Value {
 	if t.Year() < 1 || t.Year() > 9999 {
 		return value.Value{}
 	}
-	return value.StringBytes(t.UTC().AppendFormat(make([]byte, 0, len(isoLayout)), isoLayout))
+	return value.StringBytes(isotime.AppendTicks(make([]byte, 0, len("2006-01-02T15:04:05.0000000Z")), t))
 }
 
 func toTicks(t time.Time) int64 { return t.Unix()*1e7 + int64(t.Nanosecond())/100 }

@@ -161,3 +161,15 @@
 (none)
 > DateTimeFormat("2024-03-05")
 ! SC2050 13-41 The DateTimeFormat function requires 2 argument(s).
+> IS_DATETIME("2024-03-05T4:07:09Z")
+false
+> IS_DATETIME("2024-03-05T04:07:09,5Z")
+false
+> IS_DATETIME("2024-03-05T04:07:09.5Z")
+true
+> IS_DATETIME("2024-03-05 04:07:09Z")
+false
+> IS_DATETIME("2024-03-05T04:07Z")
+false
+> IS_DATETIME("2024-03-05+01:00")
+false

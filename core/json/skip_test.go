@@ -1,4 +1,4 @@
-package sqlapi
+package json
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 
 func TestEachMember(t *testing.T) {
 	got := ""
-	err := eachMember([]byte(" { \"a\" : [1,{\"x\":\"]}\\\"\"}] ,\"b\":null,\"c\":\"d\\\\\" } "), func(n string, raw []byte) error {
+	err := EachMember([]byte(" { \"a\" : [1,{\"x\":\"]}\\\"\"}] ,\"b\":null,\"c\":\"d\\\\\" } "), func(n string, raw []byte) error {
 		got += n + "=" + string(raw) + ";"
 		return nil
 	})
@@ -17,14 +17,39 @@ func TestEachMember(t *testing.T) {
 	}
 }
 
+// A name may be written with escapes, as any string.
+func TestEachMemberEscapedName(t *testing.T) {
+	got := ""
+	err := EachMember([]byte(`{"\u0071uery":1,"\"":2}`), func(n string, raw []byte) error {
+		got += n + "=" + string(raw) + ";"
+		return nil
+	})
+	if want := `query=1;"=2;`; err != nil || got != want {
+		t.Fatalf("%q %v, want %q", got, err, want)
+	}
+}
+
+func TestString(t *testing.T) {
+	for in, want := range map[string]string{`""`: "", `"a b"`: "a b", `"\u00e9\n"`: "é\n", `"é"`: "é", "\"\xff\"": "\uFFFD", `"\ud800"`: "\uFFFD"} {
+		if got, ok := String([]byte(in)); !ok || got != want {
+			t.Errorf("%s is %q %v, want %q", in, got, ok, want)
+		}
+	}
+	for _, in := range []string{"", `"`, "1", `"a" `, `"a"b`, ` "a"`, "\"\n\"", `"\x"`, "null"} {
+		if got, ok := String([]byte(in)); ok {
+			t.Errorf("%s is %q", in, got)
+		}
+	}
+}
+
 func TestEnvelopeRefused(t *testing.T) {
 	for _, in := range []string{"", "[", "{", "[1", "[1,", "[1 2]", "[]x", "[1]]", `["a]`, "null", strings.Repeat("[", 300)} {
-		if err := eachElement([]byte(in), func([]byte) error { return nil }); err == nil {
+		if err := EachElement([]byte(in), func([]byte) error { return nil }); err == nil {
 			t.Errorf("%q accepted", in)
 		}
 	}
 	for _, in := range []string{"{a:1}", `{"a"}`, `{"a":}`, `{"a":1,}`, `{"a":1}}`, `{"a" 1}`, `{"a`} {
-		if err := eachMember([]byte(in), func(string, []byte) error { return nil }); err == nil {
+		if err := EachMember([]byte(in), func(string, []byte) error { return nil }); err == nil {
 			t.Errorf("%q accepted", in)
 		}
 	}
@@ -39,11 +64,11 @@ func FuzzEachElement(f *testing.F) {
 		var want []json.RawMessage
 		valid := json.Unmarshal([]byte(s), &want) == nil && want != nil
 		var got []string
-		err := eachElement([]byte(s), func(raw []byte) error {
+		err := EachElement([]byte(s), func(raw []byte) error {
 			got = append(got, string(raw))
 			return nil
 		})
-		if !valid || strings.Count(s, "[")+strings.Count(s, "{") > maxEnvelopeDepth {
+		if !valid || strings.Count(s, "[")+strings.Count(s, "{") > maxSkipDepth {
 			return
 		}
 		if err != nil || len(got) != len(want) {

@@ -1,0 +1,160 @@
+package json
+
+import "github.com/orrerydb/orrery/core/status"
+
+// A request envelope (a batch, a query with parameters) holds JSON values that another reader parses. These functions cut the
+// envelope into the raw bytes of its members without decoding what is inside. They accept a superset of JSON inside the
+// values: the reader of the value is the judge there.
+
+// maxSkipDepth bounds what Skip walks through.
+const maxSkipDepth = 256
+
+// ErrShape is the answer of EachElement and EachMember for text that is no array or object.
+var ErrShape = status.New(status.BadRequest, "The request body is not valid JSON of the documented shape.")
+
+// skipString returns the position after the string that begins at i; -1 when it does not end.
+func skipString(b []byte, i int) int {
+	for i++; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// Skip returns the position after the JSON value that begins at i; -1 when there is none.
+func Skip(b []byte, i int) int {
+	depth := 0
+	for i < len(b) {
+		switch ch := b[i]; ch {
+		case '"':
+			if i = skipString(b, i); i < 0 {
+				return -1
+			}
+		case '{', '[':
+			if depth++; depth > maxSkipDepth {
+				return -1
+			}
+			i++
+			continue
+		case '}', ']':
+			if depth--; depth < 0 {
+				return -1
+			}
+			i++
+		case ',', ':', ' ', '\n', '\r', '\t':
+			if depth == 0 {
+				return -1
+			}
+			i++
+			continue
+		default:
+			start := i
+			for i < len(b) && !delimiter(b[i]) {
+				i++
+			}
+			if i == start {
+				return -1
+			}
+		}
+		if depth == 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+func delimiter(ch byte) bool {
+	switch ch {
+	case ',', ':', ' ', '\n', '\r', '\t', '}', ']', '{', '[', '"':
+		return true
+	}
+	return false
+}
+
+// EachElement calls f with each element of the JSON array that b is. The error is f's or ErrShape.
+func EachElement(b []byte, f func(raw []byte) error) error {
+	return walk(b, '[', ']', func(i int) (int, error) {
+		end := Skip(b, i)
+		if end < 0 {
+			return 0, ErrShape
+		}
+		return end, f(b[i:end])
+	})
+}
+
+// EachMember calls f with each member of the JSON object that b is. The error is f's or ErrShape.
+func EachMember(b []byte, f func(name string, raw []byte) error) error {
+	return walk(b, '{', '}', func(i int) (int, error) {
+		if b[i] != '"' {
+			return 0, ErrShape
+		}
+		n := skipString(b, i)
+		if n < 0 {
+			return 0, ErrShape
+		}
+		name, ok := String(b[i:n])
+		if i = Space(b, n); !ok || i >= len(b) || b[i] != ':' {
+			return 0, ErrShape
+		}
+		i = Space(b, i+1)
+		end := Skip(b, i)
+		if end < 0 {
+			return 0, ErrShape
+		}
+		return end, f(name, b[i:end])
+	})
+}
+
+// walk goes through the comma list between open and shut; one reads what begins at i and returns the position after it.
+func walk(b []byte, open, shut byte, one func(i int) (int, error)) error {
+	i := Space(b, 0)
+	if i >= len(b) || b[i] != open {
+		return ErrShape
+	}
+	i = Space(b, i+1)
+	if i < len(b) && b[i] == shut {
+		return endOf(b, i+1)
+	}
+	for i < len(b) {
+		end, err := one(i)
+		if err != nil {
+			return err
+		}
+		i = Space(b, end)
+		if i >= len(b) {
+			break
+		}
+		switch b[i] {
+		case shut:
+			return endOf(b, i+1)
+		case ',':
+			i = Space(b, i+1)
+		default:
+			return ErrShape
+		}
+	}
+	return ErrShape
+}
+
+func endOf(b []byte, i int) error {
+	if Space(b, i) != len(b) {
+		return ErrShape
+	}
+	return nil
+}
+
+// String returns the text of a raw JSON string; ok is false for anything else. What isn't Unicode text in it becomes U+FFFD.
+func String(raw []byte) (s string, ok bool) {
+	if len(raw) == 0 || raw[0] != '"' {
+		return "", false
+	}
+	if end := PlainEnd(raw, 1); end > 0 && end == len(raw)-1 {
+		return string(raw[1:end]), true
+	}
+	text, end, fault := AppendUnquoted(nil, raw, 0, Surrogates|RawBytes)
+	return string(text), fault == "" && end == len(raw)
+}
