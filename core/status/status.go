@@ -89,13 +89,6 @@ func Wrap(c Code, cause error, format string, args ...any) *Error {
 	return e
 }
 
-// At returns a copy of err that names the failing operation of a batch.
-func At(err error, index int) *Error {
-	e := *From(err)
-	e.Index = index
-	return &e
-}
-
 // From returns err as an *Error; a foreign error becomes Internal with its text kept as the cause.
 func From(err error) *Error {
 	if err == nil {

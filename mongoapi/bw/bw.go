@@ -69,11 +69,6 @@ func Date(dst []byte, key string, ms int64) []byte {
 	return binary.LittleEndian.AppendUint64(Head(dst, 0x09, key), uint64(ms))
 }
 
-// Timestamp appends a timestamp.
-func Timestamp(dst []byte, key string, t uint64) []byte {
-	return binary.LittleEndian.AppendUint64(Head(dst, 0x11, key), t)
-}
-
 // Null appends a null.
 func Null(dst []byte, key string) []byte { return Head(dst, 0x0A, key) }
 
@@ -83,18 +78,10 @@ func Binary(dst []byte, key string, b []byte) []byte {
 	return append(append(dst, 0), b...)
 }
 
-// ObjectID appends an ObjectId of 12 bytes.
-func ObjectID(dst []byte, key string, id []byte) []byte {
-	return append(Head(dst, 0x07, key), id[:12]...)
-}
-
 // Document appends an embedded document given as BSON.
 func Document(dst []byte, key string, bson []byte) []byte {
 	return append(Head(dst, 0x03, key), bson...)
 }
-
-// Array appends an array given as BSON.
-func Array(dst []byte, key string, bson []byte) []byte { return append(Head(dst, 0x04, key), bson...) }
 
 // Strings appends an array of strings.
 func Strings(dst []byte, key string, ss ...string) []byte {
