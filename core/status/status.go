@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Code says what kind of failure an Error is. The values never move: logs and docs/errors.md name them.
+// Code says what kind of failure an Error is. The values never move: logs name them.
 type Code uint8
 
 // The codes, with the HTTP status that the NoSQL API gives them.
