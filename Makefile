@@ -27,7 +27,7 @@ menu:
 	@echo 'make demo         build, then serve sample data in memory'
 	@echo 'make test         vet, all Go tests, race detector on core, official Go clients'
 	@echo 'make race         race detector on core'
-	@echo 'make vet          gofmt, go vet, import rules'
+	@echo 'make vet          gofmt, go vet, import rules, rules for text'
 	@echo 'make lint         the same, staticcheck, dead code (downloads the two tools)'
 	@echo 'make conformance  official clients in other languages (installs them)'
 	@echo 'make fuzz         every fuzz target for FUZZTIME=$(FUZZTIME)'
@@ -70,7 +70,7 @@ vet:
 	@bad=$$(gofmt -l cmd core internal sqlapi tableapi graphapi mongoapi conformance 2>/dev/null); \
 	if [ -n "$$bad" ]; then echo "gofmt: $$bad"; exit 1; fi
 	$(GO) vet ./...
-	$(GO) test ./internal/imports
+	$(GO) test ./internal/imports ./internal/style
 
 # The tools' versions are in internal/lint, a module of its own: a build or test downloads none of it. Dead code is what
 # neither the binaries nor any test reaches.
