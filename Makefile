@@ -19,7 +19,7 @@ TALLY = $(GO) run ./internal/tally -sums $(SUMS)
 # The race detector needs a C compiler; everything else needs only Go.
 CC_FOUND := $(shell command -v cc gcc clang 2>/dev/null | head -1)
 
-.PHONY: menu build test race lint conformance fuzz soak torture linearize bench run demo clean
+.PHONY: menu build test race vet lint conformance fuzz soak torture linearize bench run demo clean
 
 menu:
 	@echo 'make build        static binary ./bin/orrery'
@@ -27,7 +27,8 @@ menu:
 	@echo 'make demo         build, then serve sample data in memory'
 	@echo 'make test         vet, all Go tests, race detector on core, official Go clients'
 	@echo 'make race         race detector on core'
-	@echo 'make lint         gofmt, go vet, import rules'
+	@echo 'make vet          gofmt, go vet, import rules, rules for text'
+	@echo 'make lint         the same, staticcheck, dead code (downloads the two tools)'
 	@echo 'make conformance  official clients in other languages (installs them)'
 	@echo 'make fuzz         every fuzz target for FUZZTIME=$(FUZZTIME)'
 	@echo 'make torture      CUTS=$(CUTS) power cuts and KILLS=$(KILLS) kills of stores that are written to, backed up, restored'
@@ -45,7 +46,7 @@ run: build
 demo: build
 	./bin/orrery demo $(FLAGS)
 
-test: lint
+test: vet
 	@mkdir -p $(dir $(SUMS)) && rm -f $(SUMS)
 	@status=0; \
 	$(TALLY) -label 'go tests' ./... || status=1; \
@@ -64,11 +65,20 @@ else
 	@CGO_ENABLED=1 $(TALLY) -label 'core with the race detector and assertions' -- -race -timeout 20m -tags $(TAGS),invariants ./core/...
 endif
 
-lint:
+# What needs nothing but Go and the modules that are built. `make test` begins with it.
+vet:
 	@bad=$$(gofmt -l cmd core internal sqlapi tableapi graphapi mongoapi conformance 2>/dev/null); \
 	if [ -n "$$bad" ]; then echo "gofmt: $$bad"; exit 1; fi
 	$(GO) vet ./...
-	$(GO) test ./internal/imports
+	$(GO) test ./internal/imports ./internal/style
+
+# The tools' versions are in internal/lint, a module of its own: a build or test downloads none of it. Dead code is what
+# neither the binaries nor any test reaches.
+lint: vet
+	$(GO) build -C internal/lint -o $(CURDIR)/.ci/out/lint/ tool
+	.ci/out/lint/staticcheck ./...
+	cd conformance && ../.ci/out/lint/staticcheck ./...
+	@dead=$$(.ci/out/lint/deadcode -test ./...); if [ -n "$$dead" ]; then echo "$$dead"; exit 1; fi
 
 conformance: build
 	@.ci/clients

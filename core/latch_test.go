@@ -64,7 +64,8 @@ func batchOf(t *testing.T, n int, name string, partition func(i int) string) (ws
 // largeWrites are the ways to write many items; each returns after it is done.
 func largeWrites(t *testing.T, c *core.Container, n int) map[string]func(name string) {
 	many := func(name string, ordered bool) {
-		for i, o := range c.WriteMany(bg, batchOf(t, n, name, func(i int) string { return fmt.Sprint("p", i%7) }), ordered) {
+		pk := func(i int) string { return fmt.Sprint("p", i%7) }
+		for i, o := range c.WriteMany(bg, batchOf(t, n, name, pk), ordered) {
 			if o.Err != nil {
 				t.Errorf("%s: write %d: %v", name, i, o.Err)
 			}

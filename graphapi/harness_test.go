@@ -40,9 +40,8 @@ const (
 //	wait      ends when the request is cancelled, or release is closed
 //	error K   fails with one of the failures below
 type fakeGraph struct {
-	name    GraphName
-	srv     *fakeGraphs
-	started chan string
+	name GraphName
+	srv  *fakeGraphs
 }
 
 type fakeGraphs struct {

@@ -177,8 +177,6 @@ func flag(obj value.Value, name string, otherwise bool) bool {
 // The arguments of the commands, as the server's definitions have them. What only members of a cluster send to each
 // other is left out.
 var (
-	cursorArgs = args{"cursor": objectArg}
-
 	findArguments = args{
 		"filter": objectArg, "projection": objectArg, "sort": objectArg, "hint": hintArg, "collation": objectArg,
 		"skip": numberArg, "limit": numberArg, "batchSize": numberArg, "ntoreturn": numberArg,

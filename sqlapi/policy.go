@@ -116,7 +116,8 @@ func (p *indexingJSON) checkPaths() error {
 	}
 	if !root {
 		if len(p.Included)+len(p.Excluded) > 0 && !(len(p.Excluded) > 0 && len(p.Included) == 0) {
-			return status.New(status.BadRequest, `The special mandatory indexing path "/*" is not provided in any of the path type sets. Please provide this path in one of the sets.`)
+			return status.New(status.BadRequest, `The special mandatory indexing path "/*" is not provided in any of the `+
+				`path type sets. Please provide this path in one of the sets.`)
 		}
 		p.Included = append(p.Included, json.RawMessage(`{"path":"/*"}`))
 	}

@@ -241,7 +241,8 @@ func TestVectorDistanceOfPolicy(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
 	a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"vectorEmbeddingPolicy":{"vectorEmbeddings":[
-		{"path":"/deep/v","dataType":"float32","dimensions":2,"distanceFunction":"Euclidean"},{"path":"/w","dimensions":2,"distanceFunction":"dotproduct"}]}}`).is(201)
+		{"path":"/deep/v","dataType":"float32","dimensions":2,"distanceFunction":"Euclidean"},
+		{"path":"/w","dimensions":2,"distanceFunction":"dotproduct"}]}}`).is(201)
 	for i := range 10 {
 		a.do("POST", docs, fmt.Sprintf(`{"id":"%d","pk":"a","deep":{"v":[%d,0]},"w":[%d,0],"x":[%d,1]}`, i, i, i, i), key("a")).is(201)
 	}

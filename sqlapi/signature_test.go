@@ -24,7 +24,8 @@ func TestSignatureIsForTheExactName(t *testing.T) {
 	a.do("POST", "/dbs/Db/colls", `{"id":"`+flipCase(coll)+`","partitionKey":{"paths":["/pk"],"version":2}}`).is(201)
 	a.do("POST", "/dbs/Db/colls/Case/docs", `{"id":"Item","pk":"a"}`, key("a")).is(201)
 	item := a.do("GET", "/dbs/Db/colls/Case/docs/Item", "", key("a")).json()["_rid"].(string)
-	rng := a.do("GET", "/dbs/Db/colls/Case/pkranges", "").json()["PartitionKeyRanges"].([]any)[0].(map[string]any)["_rid"].(string)
+	ranges := a.do("GET", "/dbs/Db/colls/Case/pkranges", "").json()["PartitionKeyRanges"].([]any)
+	rng := ranges[0].(map[string]any)["_rid"].(string)
 	offer := a.do("GET", "/offers", "").json()["Offers"].([]any)[0].(map[string]any)["_rid"].(string)
 	byRID := "dbs/" + db + "/colls/" + coll
 

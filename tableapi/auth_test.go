@@ -85,8 +85,10 @@ func sas(v url.Values) string {
 
 func TestSAS(t *testing.T) {
 	s, clk := newServer(t, false)
-	const acl = "<SignedIdentifiers><SignedIdentifier><Id>all</Id><AccessPolicy><Expiry>2024-03-05T00:00:00Z</Expiry><Permission>r</Permission></AccessPolicy></SignedIdentifier>" +
-		"<SignedIdentifier><Id>old</Id><AccessPolicy><Expiry>2024-03-01T00:00:00Z</Expiry></AccessPolicy></SignedIdentifier></SignedIdentifiers>"
+	const acl = "<SignedIdentifiers><SignedIdentifier><Id>all</Id>" +
+		"<AccessPolicy><Expiry>2024-03-05T00:00:00Z</Expiry><Permission>r</Permission></AccessPolicy></SignedIdentifier>" +
+		"<SignedIdentifier><Id>old</Id><AccessPolicy><Expiry>2024-03-01T00:00:00Z</Expiry></AccessPolicy>" +
+		"</SignedIdentifier></SignedIdentifiers>"
 	for _, in := range []string{"POST /Tables\n~\n{\"TableName\":\"one\"}", "POST /one\n~\n{\"PartitionKey\":\"b\",\"RowKey\":\"5\"}"} {
 		if out := wire(t, s, in); !strings.HasPrefix(out, "201") {
 			t.Fatal(out)

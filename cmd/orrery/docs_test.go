@@ -1,7 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +16,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
 )
 
 // inWords are the flags whose default the documentation tells in words: it is made when the server starts.
@@ -102,5 +109,80 @@ func TestDocumentedTests(t *testing.T) {
 		if !there[name] {
 			t.Errorf("%s names %s, which isn't there", where, name)
 		}
+	}
+}
+
+// fenced returns the text of the block of README.md that begins with this line.
+func fenced(t *testing.T, first string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "\n"+first+"\n")
+	block, _, closed := strings.Cut(rest, "```\n")
+	if !found || !closed {
+		t.Fatalf("README.md has no block %s", first)
+	}
+	return block
+}
+
+// README.md shows the banner as the server prints it, at the default addresses.
+func TestREADMEShowsTheBanner(t *testing.T) {
+	want := fenced(t, "```text banner")
+	cfg := server.Ephemeral()
+	cfg.Memory, cfg.Data = false, t.TempDir()
+	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	cfg.Version, _, _ = strings.Cut(strings.TrimPrefix(want, "Orrery "), "\n")
+	s, err := server.Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var banner strings.Builder
+	if err := errors.Join(s.Banner(&banner), s.Stop(context.Background())); err != nil {
+		t.Fatal(err)
+	}
+	std := server.Default()
+	got := strings.NewReplacer(s.Addr(server.NoSQL), std.NoSQLAddr, s.Addr(server.Table), std.TableAddr,
+		s.Addr(server.Gremlin), std.GremlinAddr, s.Addr(server.Mongo), std.MongoAddr, s.Addr(server.Admin), std.AdminAddr,
+		cfg.Data, "./data").Replace(banner.String())
+	if got != want {
+		t.Errorf("the banner is\n%s\nREADME.md has\n%s", got, want)
+	}
+}
+
+// The query of README.md that is for a shell gives what README.md says.
+func TestREADMEShellQuery(t *testing.T) {
+	line := strings.TrimSpace(fenced(t, "```sh"))
+	flags, query, _ := strings.Cut(strings.TrimPrefix(line, "bin/orrery "), ` "`)
+	_, inserted, _ := strings.Cut(fenced(t, "```js"), "insertOne(")
+	inserted, _, _ = strings.Cut(inserted, ")\n")
+	cfg, ctx := server.Ephemeral(), context.Background()
+	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	s, err := server.Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Stop(ctx) }()
+	_, err = s.Engine().CreateDatabase(ctx, core.DatabaseSpec{ID: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := core.ContainerSpec{ID: "people", PartitionKey: core.PartitionKeyDef{Paths: []string{"/id"}}}
+	c, err := s.Engine().CreateContainer(ctx, "shop", spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := doc.FromJSON(nil, []byte(inserted), doc.JSONOptions{})
+	if err == nil {
+		_, err = c.Write(ctx, core.Write{Kind: core.Create, Doc: d})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append(strings.Fields(flags), "--endpoint", "http://"+s.Addr(server.NoSQL), strings.TrimSuffix(query, `"`))
+	var out, errOut bytes.Buffer
+	if code := run(args, &out, &errOut); code != 0 || out.String() != "\"Ben Smith\"\n" {
+		t.Errorf("%q: exit %d: %s%s", args, code, out.String(), errOut.String())
 	}
 }

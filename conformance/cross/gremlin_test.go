@@ -143,7 +143,9 @@ func TestGraphElementsAreDocuments(t *testing.T) {
 			if v.Label != "city" || len(v.Tag) != 2 || v.Tag[0].Value != "rain" || v.Tag[1].Value != "coffee" || v.Tag[0].ID == "" || v.Tag[0].ID == v.Tag[1].ID {
 				t.Errorf("the vertex is %s", r.Value)
 			}
-			if rows := harness.Query(t, p.sql, azcosmos.NewPartitionKey(), `SELECT VALUE c.id FROM c WHERE c._isEdge = true AND c._sink = "pdx" AND c._vertexId = "sea" AND c.km = 280 AND c.label = "road"`); !slices.Equal(rows, []string{`"I5"`}) {
+			const query = `SELECT VALUE c.id FROM c WHERE c._isEdge = true AND c._sink = "pdx" ` +
+				`AND c._vertexId = "sea" AND c.km = 280 AND c.label = "road"`
+			if rows := harness.Query(t, p.sql, azcosmos.NewPartitionKey(), query); !slices.Equal(rows, []string{`"I5"`}) {
 				t.Errorf("edges: %s", rows)
 			}
 			// The edge is in its out-vertex's logical partition.

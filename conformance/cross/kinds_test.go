@@ -38,7 +38,6 @@ type kind struct {
 	filter     string // of Table
 	find       any    // of Mongo; nil = the value of bson
 	has        any    // of Gremlin; nil = the value of gremlin
-	wrapped    string // value as gremlin stores it inside [{_value}]: NoSQL JSON; "" = nosql
 }
 
 const (

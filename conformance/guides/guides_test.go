@@ -1,10 +1,12 @@
-// Package guides runs the examples of the guides in docs as they stand, through official clients.
+// Package guides runs the examples of README.md and of the guides in docs as they stand, through official clients.
 //
 // A fenced block says in its info string what it is:
 //
 //	json container=c pk=/a[,/b]   documents, one a line, created in the container (made when absent)
 //	sql container=c               a query; the "json result" block behind it holds its rows
 //	gremlin container=c           a script on the container as a graph; likewise
+//	js                            lines of mongosh, insertOne or find with JSON as arguments; likewise for what is found
+//	odata                         a GET of the Table API; likewise
 //	pkranges container=c pk=/a throughput=n   the number of physical partitions of a new container
 package guides
 
@@ -14,16 +16,21 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	gremlingo "github.com/apache/tinkerpop/gremlin-go/v3/driver"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
@@ -47,7 +54,7 @@ func blocks(t *testing.T, file string) (out []block) {
 	for n := 1; s.Scan(); n++ {
 		line := s.Text()
 		switch {
-		case in == nil && strings.HasPrefix(line, "```") && strings.Contains(line, " "):
+		case in == nil && strings.HasPrefix(line, "```"):
 			words := strings.Fields(strings.TrimPrefix(line, "```"))
 			in = &block{line: n, kind: words[0], args: map[string]string{}}
 			for _, w := range words[1:] {
@@ -65,12 +72,19 @@ func blocks(t *testing.T, file string) (out []block) {
 }
 
 func TestGuides(t *testing.T) {
-	srv := start(t)
+	strict := server.Ephemeral()
+	srv := start(t, strict)
+	ran := run(t, srv, "shop", blocks(t, "../../README.md"))
+	if ran != 4 {
+		t.Errorf("README.md: %d examples were found", ran)
+	}
+	tolerant := server.Ephemeral()
+	tolerant.Strict = nil // the guides say so: the Go client merges no partitions
+	srv = start(t, tolerant)
 	files, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ran := 0
 	for _, f := range files {
 		bs := blocks(t, f)
 		if len(bs) == 0 {
@@ -79,7 +93,7 @@ func TestGuides(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(f), ".md")
 		t.Run(name, func(t *testing.T) { ran += run(t, srv, name, bs) })
 	}
-	if ran < 11 {
+	if ran < 15 {
 		t.Errorf("only %d examples were found", ran)
 	}
 }
@@ -100,6 +114,10 @@ func run(t *testing.T, srv *server.Server, name string, bs []block) (n int) {
 			rows = g.query(b)
 		case "gremlin":
 			rows = g.traverse(b)
+		case "js":
+			rows = g.shell(b)
+		case "odata":
+			rows = g.entities(b)
 		case "pkranges":
 			if want, _ := strconv.Atoi(strings.TrimSpace(b.text)); g.partitions(b) != want {
 				t.Errorf("line %d: not %d partitions", b.line, want)
@@ -224,9 +242,85 @@ func (g *guide) traverse(b block) (rows []any) {
 	return rows
 }
 
-func start(t *testing.T) *server.Server {
-	cfg := server.Ephemeral()
-	cfg.Strict = nil // the guides say so: the Go client merges no partitions
+var shellLine = regexp.MustCompile(`^db\.(\w+)\.(insertOne|find)\((.*)\)$`)
+
+// shell runs lines of mongosh and returns what its finds give.
+func (g *guide) shell(b block) (rows []any) {
+	uri := fmt.Sprintf("mongodb://%s@%s/?directConnection=true",
+		url.UserPassword(g.srv.Account(), g.srv.Key()), g.srv.Addr(server.Mongo))
+	client, err := mongo.Connect(options.Client().ApplyURI(uri))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer func() { _ = client.Disconnect(ctx) }()
+	for line := range strings.Lines(b.text) {
+		m := shellLine.FindStringSubmatch(strings.TrimSpace(line))
+		var args []map[string]any
+		if m == nil || json.Unmarshal([]byte("["+m[3]+"]"), &args) != nil || len(args) == 0 {
+			g.t.Fatalf("line %d: can't read %s", b.line, line)
+		}
+		coll := client.Database(g.name).Collection(m[1])
+		if m[2] == "insertOne" {
+			_, err = coll.InsertOne(ctx, args[0])
+		} else {
+			o := options.Find()
+			if len(args) > 1 {
+				o.SetProjection(args[1])
+			}
+			var found []map[string]any
+			var cur *mongo.Cursor
+			if cur, err = coll.Find(ctx, args[0], o); err == nil {
+				err = cur.All(ctx, &found)
+			}
+			for _, d := range found {
+				rows = append(rows, d)
+			}
+		}
+		if err != nil {
+			g.t.Fatalf("line %d: %v", b.line, err)
+		}
+	}
+	return rows
+}
+
+var tableGet = regexp.MustCompile(`^GET /([\w.]+)\(\)\?\$filter=(.*)&\$select=(.*)$`)
+
+// entities queries a table and returns the properties that are selected.
+func (g *guide) entities(b block) (rows []any) {
+	m := tableGet.FindStringSubmatch(strings.TrimSpace(b.text))
+	if m == nil {
+		g.t.Fatalf("line %d: can't read %s", b.line, b.text)
+	}
+	cred, err := aztables.NewSharedKeyCredential(g.srv.Account(), g.srv.Key())
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	tables, err := aztables.NewServiceClientWithSharedKey("http://"+g.srv.Addr(server.Table), cred, nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	pager := tables.NewClient(m[1]).NewListEntitiesPager(&aztables.ListEntitiesOptions{Filter: &m[2], Select: &m[3]})
+	for pager.More() {
+		page, err := pager.NextPage(ctx)
+		if err != nil {
+			g.t.Fatalf("line %d: %v", b.line, err)
+		}
+		for _, e := range page.Entities {
+			var all, row map[string]any
+			if err := json.Unmarshal(e, &all); err != nil {
+				g.t.Fatal(err)
+			}
+			row = map[string]any{}
+			for _, name := range strings.Split(m[3], ",") {
+				row[name] = all[name]
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+func start(t *testing.T, cfg server.Config) *server.Server {
 	srv, err := server.Start(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-// Package known holds what spec/model.md asks for and this server can't do yet: each entry is tried as a client would, and
+// Package known holds what the model asks for and this server can't do yet: each entry is tried as a client would, and
 // must fail in the way that is known. One that passes turns the run red, so that its scenario moves to package model.
 //
 // Two promises have no entry, because nothing can be tried: P5 (a split at a storage limit; there is no setting that makes the

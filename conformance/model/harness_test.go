@@ -1,4 +1,4 @@
-// Package model runs what spec/model.md asks for, promise by promise (P1 to P17, M1 to M7), through the official clients.
+// Package model runs the promises of modelling and partitioning, one by one (P1 to P17, M1 to M7), through the official clients.
 // What isn't there yet is in package known.
 package model
 

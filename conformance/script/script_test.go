@@ -156,7 +156,7 @@ func (r *run) do(x *exchange) {
 	}
 }
 
-// sign makes the master-key signature as spec/sql.md A2 has it.
+// sign makes the master-key signature as the service documents it.
 func (r *run) sign(x *exchange, path, date string) string {
 	path, _, _ = strings.Cut(path, "?")
 	path, err := url.PathUnescape(strings.Trim(path, "/"))

@@ -113,8 +113,8 @@ func noSQL(t *testing.T, s *harness.Server) []*worker {
 	}
 	return []*worker{
 		{name: "NoSQL upsert", step: upsert},
-		{name: "NoSQL read", read: true, step: func(ctx context.Context, n int) error {
-			n = rand.IntN(keys)
+		{name: "NoSQL read", read: true, step: func(ctx context.Context, _ int) error {
+			n := rand.IntN(keys)
 			_, err := c.ReadItem(ctx, pk(n), key(n), nil)
 			return err
 		}},

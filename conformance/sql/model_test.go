@@ -7,7 +7,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// The worked examples of the modelling and partitioning documents (spec/model.md), as they stand there.
+// The worked examples of the service's documents on modelling and partitioning.
 
 // P4 and the first example: db, coll, /deviceId, 20,000 RU/s is two partitions; a document is read by its key.
 func TestModelDevices(t *testing.T) {

@@ -19,7 +19,7 @@ func (h throughput) Do(r *policy.Request) (*http.Response, error) {
 	return r.Next()
 }
 
-// TestWorkedExample: table people created if absent with throughput 800; entity (Smith, Ben) is retrieved (spec/model.md).
+// TestWorkedExample: table people created if absent with throughput 800; entity (Smith, Ben) is retrieved.
 func TestWorkedExample(t *testing.T) {
 	eachStyle(t, func(t *testing.T, s *server, style string) {
 		o := s.options()

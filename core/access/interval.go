@@ -152,8 +152,8 @@ func foreign(ivs []Interval) (extra []Interval) {
 }
 
 // ForeignKinds are the class bits of the kinds that JSON lacks and that a JSON view shows as strings or objects.
-const ForeignKinds = 1<<(value.ClassUUID>>3) | 1<<(value.ClassBinary>>3) | 1<<(value.ClassObjectID>>3) | 1<<(value.ClassDate>>3) |
-	1<<(value.ClassTimestamp>>3) | 1<<(value.ClassRegex>>3) | 1<<(value.ClassOther>>3)
+const ForeignKinds = 1<<(value.ClassUUID>>3) | 1<<(value.ClassBinary>>3) | 1<<(value.ClassObjectID>>3) |
+	1<<(value.ClassDate>>3) | 1<<(value.ClassTimestamp>>3) | 1<<(value.ClassRegex>>3) | 1<<(value.ClassOther>>3)
 
 // normalise sorts intervals and joins those that overlap or touch.
 func normalise(ivs []Interval) []Interval {

@@ -117,14 +117,3 @@ func (b *Builder) index(t byte) {
 	b.buf = bson.AppendIndexHead(b.buf, t, f.n)
 	f.n++
 }
-
-// ArrayOfValues returns an array of vs in bytes of its own; Undefined values are left out.
-func ArrayOfValues(vs ...value.Value) value.Value {
-	var b Builder
-	b.BeginArray()
-	for _, v := range vs {
-		b.Elem(v)
-	}
-	b.End()
-	return b.Array()
-}

@@ -204,7 +204,7 @@ func newNumberWalk(b *builder, newest bool) (*numberWalk, error) {
 // below which there may be many that are removed.
 func (w *numberWalk) bounds(slot *store.ViewSlot) (lo, hi []byte, err error) {
 	key := slot.Key()
-	lo, hi = keys.KindBounds(key, keys.KindNumber)
+	_, hi = keys.KindBounds(key, keys.KindNumber)
 	from := w.b.from
 	if from != nil && !w.newest {
 		return keys.After(keys.AppendNumber(nil, key, from.number)), hi, nil

@@ -148,7 +148,8 @@ func (p *Policy) add(path string, r rule) error {
 		}
 		return nil
 	}
-	base, last := path, byte(0)
+	var base string
+	var last byte
 	switch {
 	case strings.HasSuffix(path, "/*"):
 		base, last = path[:len(path)-2], '*'

@@ -11,9 +11,6 @@ func Read(n int) float64 { return round(1 + 0.14*kb(n)) }
 // Write is the charge of writing n bytes with so many index terms added and removed.
 func Write(n, terms int) float64 { return round(4.9 + 0.45*kb(n) + 0.02*float64(terms)) }
 
-// Delete is the charge of deleting an item of n bytes with so many index terms.
-func Delete(n, terms int) float64 { return Write(n, terms) }
-
 // Query is the charge of a query page: partitions visited, index entries and items read, bytes of the items.
 func Query(partitions, entries, items, bytes int) float64 {
 	e, i, b := QueryParts(entries, items, bytes)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Code says what kind of failure an Error is. The values never move: logs and docs/errors.md name them.
+// Code says what kind of failure an Error is. The values never move: logs name them.
 type Code uint8
 
 // The codes, with the HTTP status that the NoSQL API gives them.
@@ -87,13 +87,6 @@ func Wrap(c Code, cause error, format string, args ...any) *Error {
 	e := New(c, format, args...)
 	e.cause = cause
 	return e
-}
-
-// At returns a copy of err that names the failing operation of a batch.
-func At(err error, index int) *Error {
-	e := *From(err)
-	e.Index = index
-	return &e
 }
 
 // From returns err as an *Error; a foreign error becomes Internal with its text kept as the cause.

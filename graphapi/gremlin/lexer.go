@@ -137,13 +137,14 @@ func (l *lexer) next(t *token) error {
 		l.pos++
 		return nil
 	}
-	r, n := utf8.DecodeRuneInString(l.src[l.pos:])
+	r, _ := utf8.DecodeRuneInString(l.src[l.pos:])
 	if !isIdentStart(r) {
 		return l.fail("Unexpected character '" + string(r) + "'")
 	}
 	start := l.pos
 	for l.pos < len(l.src) {
-		if r, n = utf8.DecodeRuneInString(l.src[l.pos:]); !isIdentStart(r) && !unicode.IsDigit(r) {
+		r, n := utf8.DecodeRuneInString(l.src[l.pos:])
+		if !isIdentStart(r) && !unicode.IsDigit(r) {
 			break
 		}
 		l.pos += n

@@ -36,7 +36,7 @@ func ParseTimeText(kind, s string) (v any, ok bool) {
 		return asAny(ParseOffsetDateTime(s))
 	case "ZonedDateTime":
 		t, ok := ParseOffsetDateTime(s)
-		return ZonedDateTime{t.Time}, ok
+		return ZonedDateTime(t), ok
 	case "Instant":
 		t, ok := ParseOffsetDateTime(s)
 		return Instant{t.Unix(), int32(t.Nanosecond())}, ok

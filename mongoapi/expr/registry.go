@@ -58,12 +58,6 @@ func ranged(lo, hi int, fn func(e *Env, a []value.Value) (value.Value, error)) o
 	return operator{min: lo, max: hi, fn: fn}
 }
 
-// Known reports whether name is an expression operator, supported or not.
-func Known(name string) bool {
-	_, ok := operators[name]
-	return ok || Unsupported[name]
-}
-
 func compileOperator(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 	op, ok := operators[name]
 	if !ok {

@@ -1,8 +1,6 @@
 package filter
 
 import (
-	"math"
-
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -100,7 +98,7 @@ func bitMask(arg value.Value) (uint64, error) {
 		return m, nil
 	}
 	n, ok := num.ToInt64(arg, false)
-	if !ok || n < 0 || n > math.MaxInt64 {
+	if !ok || n < 0 {
 		return 0, merr.New(merr.BadValue, "takes an Array, a number, or a BinData but received something else")
 	}
 	return uint64(n), nil

@@ -172,9 +172,6 @@ func ToInt64(v value.Value, trunc bool) (int64, bool) {
 	return 0, false
 }
 
-// Neg returns -v.
-func Neg(v value.Value) value.Value { return Widen(Sub, value.Int32Of(0), v) }
-
 // Abs returns |v|; ok is false for the smallest int64.
 func Abs(v value.Value) (value.Value, bool) {
 	switch v.Kind() {

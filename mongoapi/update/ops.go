@@ -35,15 +35,6 @@ func init() {
 	}
 }
 
-// Operators returns the names of all update operators, for listings.
-func Operators() []string {
-	var out []string
-	for n := range ops {
-		out = append(out, n)
-	}
-	return out
-}
-
 func set(_ string, arg value.Value, _ Options) (applyFn, error) {
 	return func(root *node, path []string, _ *Context) error { return root.put(path, arg) }, nil
 }

@@ -38,13 +38,8 @@ func QueryPlan(text string, params []Param, features []string, def core.Partitio
 	return queryPlan(nil, text, params, features, def, false)
 }
 
-// QueryPlanBound is QueryPlan for a request that names one whole partition key: one partition gives all rows, whatever the
-// filter says. The ranges are the filter's all the same.
-func QueryPlanBound(text string, params []Param, features []string, def core.PartitionKeyDef) ([]byte, error) {
-	return queryPlan(nil, text, params, features, def, true)
-}
-
-// QueryPlanOf is QueryPlan, or with bound QueryPlanBound, for a container with computed properties or embeddings.
+// QueryPlanOf is QueryPlan for a container with computed properties or embeddings. bound says that the request names one
+// whole partition key: one partition gives all rows, whatever the filter says. The ranges are the filter's all the same.
 func QueryPlanOf(comp *Computed, text string, params []Param, features []string, def core.PartitionKeyDef, bound bool) ([]byte, error) {
 	return queryPlan(comp.onlyEmbeddings(), text, params, features, def, bound)
 }

@@ -126,7 +126,8 @@ func TestTuplePaths(t *testing.T) {
 
 // A tuple path names the items of which one element satisfies all conditions, where the paths of the members name more.
 func TestTuplePathReadsLess(t *testing.T) {
-	const query = `SELECT c.id FROM c WHERE EXISTS(SELECT VALUE e FROM e IN c.events WHERE e.name = "a" AND e.category = "x")`
+	const query = `SELECT c.id FROM c WHERE EXISTS(SELECT VALUE e FROM e IN c.events ` +
+		`WHERE e.name = "a" AND e.category = "x")`
 	read := map[string]int{}
 	for name, path := range map[string]string{"tuple": `{"path":"/events/[]/{name, category}/?"},`, "paths": ""} {
 		c := memContainer(t, 4, core.ContainerSpec{IndexingPolicy: []byte(`{"includedPaths":[` + path + `{"path":"/*"}]}`)})

@@ -150,17 +150,6 @@ func ends(after string) bool {
 		strings.HasPrefix(after, edm.PartitionKey+" =") || strings.HasPrefix(after, edm.RowKey+" =")
 }
 
-// AppendKey appends a key as an address shows it, its quotes doubled.
-func AppendKey(dst, key []byte) []byte {
-	for _, c := range key {
-		if c == '\'' {
-			dst = append(dst, '\'')
-		}
-		dst = append(dst, c)
-	}
-	return dst
-}
-
 // ParseSelect reads $select: nil for all properties ("" or "*"), else the names.
 func ParseSelect(s string) []string {
 	if strings.TrimSpace(s) == "" {

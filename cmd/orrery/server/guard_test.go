@@ -239,7 +239,8 @@ func TestRequestsOfOtherSites(t *testing.T) {
 	said := guardedServer(t, func(c *Config) { c.Insecure = true })
 	keyed := guardedServer(t, func(c *Config) { c.Auth = true })
 	const ws = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
-	const basic = "Authorization: Basic bG9jYWxob3N0OkMyeTZ5RGpmNS9SK29iME44QTdDZ3YzMFZSREpJV0VITE0rNFFEVTVETTJuUTluRHVWVHFvYkQ0YjhtR0d5UE1iSVpucXlNc0VjYUdReTY3WEl3L0p3PT0=\r\n"
+	const basic = "Authorization: Basic bG9jYWxob3N0OkMyeTZ5RGpmNS9SK29iME44QTdDZ3YzMFZSREpJV0VITE0rNFFEVTVETTJuUT" +
+		"luRHVWVHFvYkQ0YjhtR0d5UE1iSVpucXlNc0VjYUdReTY3WEl3L0p3PT0=\r\n"
 	for _, tc := range []struct {
 		name, method, path, header string
 		refused                    map[string]string // doors that refuse it -> with auth also?

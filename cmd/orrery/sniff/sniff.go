@@ -57,7 +57,8 @@ func (l *Listener) run() {
 			return
 		default:
 		}
-		if ne, ok := err.(net.Error); !ok || !ne.Temporary() { //nolint:staticcheck // out of file descriptors is such
+		//lint:ignore SA1019 net/http asks the same: a lack of file descriptors is temporary, and nothing else tells it
+		if ne, ok := err.(net.Error); !ok || !ne.Temporary() {
 			l.fail(err)
 			return
 		}

@@ -1,14 +1,12 @@
 package pebblekv
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/orrerydb/orrery/core/kv"
 )
 
 // damages are the files of the store in which something couldn't be read. What is damaged stays so until the store is
@@ -51,18 +49,6 @@ func (d *damages) record(file string) bool {
 		d.reason = fmt.Sprintf("the file %s of the store is damaged", file)
 	}
 	return true
-}
-
-// damaged records an error that says that something couldn't be read, of a file that isn't known.
-func (e *Engine) damaged(err error) {
-	if !errors.Is(err, kv.ErrCorruption) && !pebble.IsCorruptionError(err) {
-		return
-	}
-	file := "of the store"
-	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
-		file = filepath.Base(info.Path)
-	}
-	e.damages.add(file, err)
 }
 
 // damage says whether something couldn't be read since the store was opened, and what.

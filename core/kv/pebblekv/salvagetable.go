@@ -174,6 +174,7 @@ func none[T any](func() T) (zero T) { return zero }
 
 // move makes the next key of the table the present version, or the first one from lo on.
 func (u *run) move(lo []byte, begin bool) bool {
+	//lint:ignore SA4006 its type has no name here
 	kv := none(u.it.Next)
 	if begin {
 		kv = u.it.SeekGE(lo, 0)

@@ -14,6 +14,8 @@ import (
 var ErrUnsupported = errors.New("not supported")
 
 // ErrReadOnly is a write under ReadOnlyStrategy.
+//
+//lint:ignore ST1005 TinkerPop's text
 var ErrReadOnly = errors.New("The provided traversal has a mutating step and thus is not read only")
 
 // Config is what the strategies of a source ask for.

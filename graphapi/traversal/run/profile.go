@@ -21,7 +21,6 @@ type probe struct {
 // storeOps counts what the store was asked.
 type storeOps struct {
 	count, items, bytes int64
-	time                time.Duration
 }
 
 func (p *probe) next(x *exec) (*trav, error) {

@@ -45,8 +45,7 @@ func (x *exec) declare(name string, mk func() sideValue) error {
 
 // bag is the side effect of aggregate() and store().
 type bag struct {
-	b   gvalue.BulkSet
-	err error
+	b gvalue.BulkSet
 }
 
 func (b *bag) value(*exec) (any, error) { return &b.b, nil }

@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
@@ -236,9 +235,6 @@ func (s *startStep) next(*exec) (*trav, error) {
 	return t, nil
 }
 
-// waiting is how many traversers the queue holds.
-func (s *startStep) waiting() int { return len(s.q) - s.i }
-
 func (s *startStep) reset() {
 	clear(s.q)
 	s.q, s.i = s.q[:0], 0
@@ -246,22 +242,21 @@ func (s *startStep) reset() {
 
 // exec is the state of one running request.
 type exec struct {
-	ctx      context.Context
-	g        *Graph
-	paths    bool
-	cosmos   bool
-	tokens   bool // results carry id and label only
-	ticks    uint32
-	mem      memory
-	deadline time.Time
-	side     map[string]*sideEffect
-	open     []*rowIter
-	stats    Stats
-	ops      storeOps
-	noBulk   bool
-	sack     any
-	hasSack  bool
-	sackOp   gvalue.Operator // how the sacks of traversers that become one are joined; "": with sacks they stay apart
+	ctx     context.Context
+	g       *Graph
+	paths   bool
+	cosmos  bool
+	tokens  bool // results carry id and label only
+	ticks   uint32
+	mem     memory
+	side    map[string]*sideEffect
+	open    []*rowIter
+	stats   Stats
+	ops     storeOps
+	noBulk  bool
+	sack    any
+	hasSack bool
+	sackOp  gvalue.Operator // how the sacks of traversers that become one are joined; "": with sacks they stay apart
 }
 
 // tick is called once for each unit of work; now and then it looks whether the request is over.
