@@ -1,6 +1,6 @@
-// Package bson is the byte format of BSON (bsonspec.org): element types, sizes, a check of untrusted bytes, a writer that
-// appends, and decimal128. It knows nothing of what values mean: core/value is the view over these bytes, core/doc the codec of
-// documents.
+// Package bson is the byte format of BSON (bsonspec.org): element types, sizes, a check of untrusted bytes, a writer
+// that appends, and decimal128. It knows nothing of what values mean: core/value is the view over these bytes, core/doc
+// the codec of documents.
 package bson
 
 import "encoding/binary"
@@ -36,8 +36,8 @@ const SubtypeOld = 0x02
 // Empty is the document without fields, which is the array without elements too. Nobody may write to it.
 var Empty = []byte{5, 0, 0, 0, 0}
 
-// SizeOf returns the bytes of a value of type t at the front of b, -1 when they can't be right. The answer may be more than
-// len(b): the caller checks.
+// SizeOf returns the bytes of a value of type t at the front of b, -1 when they can't be right. The answer may be more
+// than len(b): the caller checks.
 func SizeOf(t byte, b []byte) int {
 	switch t {
 	case TypeUndefined, TypeNull, TypeMinKey, TypeMaxKey:
@@ -84,8 +84,8 @@ func SizeOf(t byte, b []byte) int {
 	return n + more
 }
 
-// Element returns where the parts of the element at the front of b end: its name, b[1:name], and the whole, whose value is
-// b[name+1:end]. ok is false at the end of a document and for malformed bytes.
+// Element returns where the parts of the element at the front of b end: its name, b[1:name], and the whole, whose value
+// is b[name+1:end]. ok is false at the end of a document and for malformed bytes.
 func Element(b []byte) (name, end int, ok bool) {
 	for name = 1; name < len(b); name++ {
 		if b[name] != 0 {

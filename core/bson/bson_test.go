@@ -104,8 +104,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestCut: of a document that is cut or has a byte changed, nothing reads beyond its end, and what the check lets through
-// the official driver takes too.
+// TestCut: of a document that is cut or has a byte changed, nothing reads beyond its end, and what the check lets
+// through the official driver takes too.
 func TestCut(t *testing.T) {
 	whole := all()
 	for n := range whole {

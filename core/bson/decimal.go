@@ -16,17 +16,18 @@ const (
 	decimalExpBias = 6176
 )
 
-// Decimal is a decimal128 (IEEE 754-2008 in the binary integer encoding) taken apart: (-1)^sign * coefficient * 10^exponent, an
-// infinity or NaN. The zero Decimal is 0. It must not be copied. Results of arithmetic are rounded to 34 digits, half to even,
-// and are an infinity when they are too great.
+// Decimal is a decimal128 (IEEE 754-2008 in the binary integer encoding) taken apart: (-1)^sign * coefficient *
+// 10^exponent, an infinity or NaN. The zero Decimal is 0. It must not be copied. Results of arithmetic are rounded to
+// 34 digits, half to even, and are an infinity when they are too great.
 type Decimal struct{ d apd.Decimal }
 
 // decimals is the arithmetic of decimal128; wide is one that rounds nothing that decimal128 holds.
 var (
 	decimals = apd.Context{Precision: DecimalDigits, MaxExponent: 6144, MinExponent: -6143, Rounding: apd.RoundHalfEven}
-	wide     = apd.Context{Precision: 20_000, MaxExponent: apd.MaxExponent, MinExponent: apd.MinExponent, Rounding: apd.RoundHalfEven}
-	ten      = apd.NewBigInt(10)
-	maxCoef  = func() *apd.BigInt {
+	wide     = apd.Context{Precision: 20_000, MaxExponent: apd.MaxExponent, MinExponent: apd.MinExponent,
+		Rounding: apd.RoundHalfEven}
+	ten     = apd.NewBigInt(10)
+	maxCoef = func() *apd.BigInt {
 		c := pow10(DecimalDigits)
 		return c.Sub(c, apd.NewBigInt(1))
 	}()
@@ -34,8 +35,8 @@ var (
 
 func pow10(n int) *apd.BigInt { return new(apd.BigInt).Exp(ten, apd.NewBigInt(int64(n)), nil) }
 
-// Read makes x the decimal of 16 BSON bytes; other lengths give NaN. Coefficients above 34 digits (not canonical) count as
-// zero.
+// Read makes x the decimal of 16 BSON bytes; other lengths give NaN. Coefficients above 34 digits (not canonical) count
+// as zero.
 func (x *Decimal) Read(b []byte) {
 	d := &x.d
 	d.Form, d.Negative, d.Exponent = apd.Finite, false, 0
@@ -96,7 +97,8 @@ func (x *Decimal) Set(neg bool, coef *big.Int, exp int) (ok bool) {
 	return x.fit()
 }
 
-// fit brings coefficient and exponent into the range of decimal128 when that changes nothing, and reports whether it could.
+// fit brings coefficient and exponent into the range of decimal128 when that changes nothing, and reports whether it
+// could.
 func (x *Decimal) fit() bool {
 	d := &x.d
 	if d.Form != apd.Finite {
@@ -128,8 +130,8 @@ func (x *Decimal) fit() bool {
 	return true
 }
 
-// Reduce strips trailing zeros of the coefficient, so that equal numbers have equal parts. What decimal128 doesn't hold so,
-// because its exponent is too great, keeps as many as it needs.
+// Reduce strips trailing zeros of the coefficient, so that equal numbers have equal parts. What decimal128 doesn't hold
+// so, because its exponent is too great, keeps as many as it needs.
 func (x *Decimal) Reduce() {
 	x.d.Reduce(&x.d)
 	x.fit()

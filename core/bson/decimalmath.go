@@ -16,8 +16,8 @@ func (z *Decimal) Mul(x, y *Decimal) { z.done(decimals.Mul(&z.d, &x.d, &y.d)) }
 // Neg makes z the number -x.
 func (z *Decimal) Neg(x *Decimal) { z.d.Neg(&x.d) }
 
-// Quo makes z the quotient x / y. An exact one has no more zeros at its end than the exponents of x and y call for. A number
-// that isn't 0 over 0 is an infinity, 0 over 0 is NaN.
+// Quo makes z the quotient x / y. An exact one has no more zeros at its end than the exponents of x and y call for. A
+// number that isn't 0 over 0 is an infinity, 0 over 0 is NaN.
 func (z *Decimal) Quo(x, y *Decimal) {
 	ideal := x.d.Exponent - y.d.Exponent
 	toInf := x.d.Form == apd.Finite && y.IsInf()
@@ -42,8 +42,8 @@ func (z *Decimal) Quo(x, y *Decimal) {
 // infinity.
 func (z *Decimal) Rem(x, y *Decimal) { z.done(wide.Rem(&z.d, &x.d, &y.d)) }
 
-// done brings a result into the range of decimal128. The contexts trap nothing, so an error is an exponent that no decimal128
-// leads to.
+// done brings a result into the range of decimal128. The contexts trap nothing, so an error is an exponent that no
+// decimal128 leads to.
 func (z *Decimal) done(_ apd.Condition, err error) {
 	if err != nil || !z.fit() {
 		z.d.Form = apd.NaN

@@ -10,9 +10,9 @@ import (
 // maxDecimalText is beyond any decimal128 written out with all its zeros.
 const maxDecimalText = 8000
 
-// AppendText writes x in the text form of IEEE 754 as MongoDB prints it: plain digits while the exponent is not positive and
-// the adjusted exponent is at least -6, else scientific with "E+" or "E-". Trailing zeros are kept: they are part of the value's
-// form.
+// AppendText writes x in the text form of IEEE 754 as MongoDB prints it: plain digits while the exponent is not
+// positive and the adjusted exponent is at least -6, else scientific with "E+" or "E-". Trailing zeros are kept: they
+// are part of the value's form.
 func (x *Decimal) AppendText(dst []byte) []byte {
 	if x.IsNaN() {
 		return append(dst, "NaN"...)
@@ -52,8 +52,8 @@ func (x *Decimal) AppendText(dst []byte) []byte {
 	}
 }
 
-// Parse reads text: digits with an optional point, sign and exponent, or NaN, Inf, Infinity in any case. ok is false when s is
-// something else or has more than 34 significant digits or an exponent out of range; nothing is rounded.
+// Parse reads text: digits with an optional point, sign and exponent, or NaN, Inf, Infinity in any case. ok is false
+// when s is something else or has more than 34 significant digits or an exponent out of range; nothing is rounded.
 func (x *Decimal) Parse(s string) (ok bool) {
 	d := &x.d
 	d.Form, d.Negative, d.Exponent = apd.Finite, false, 0

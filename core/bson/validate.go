@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// Validate returns what is wrong with the untrusted document or array b, "" when nothing is: it fills b exactly, every length
-// is in bounds, all types are known, names and strings are UTF-8, booleans are 0 or 1, and at most depth documents and arrays
-// are nested. Names that are there twice are allowed.
+// Validate returns what is wrong with the untrusted document or array b, "" when nothing is: it fills b exactly, every
+// length is in bounds, all types are known, names and strings are UTF-8, booleans are 0 or 1, and at most depth
+// documents and arrays are nested. Names that are there twice are allowed.
 func Validate(b []byte, depth int) string {
 	if depth == 0 {
 		return "nested too deep"

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Every writing function takes the bytes so far and returns them longer. Nothing is buffered or reflected, so a document is
-// made in one pass into one slice. Names must not contain a NUL.
+// Every writing function takes the bytes so far and returns them longer. Nothing is buffered or reflected, so a
+// document is made in one pass into one slice. Names must not contain a NUL.
 
 // Begin opens a document or an array and returns where it began, for End.
 func Begin(dst []byte) (int, []byte) { return len(dst), append(dst, 0, 0, 0, 0) }

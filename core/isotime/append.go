@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Append appends the instant of a Unix time in UTC, as 2024-03-04T05:06:07: fraction and zone are the caller's to append.
+// Append appends the instant of a Unix time in UTC, as 2024-03-04T05:06:07: fraction and zone are the caller's to
+// append.
 func Append(dst []byte, sec int64) []byte { return AppendColon(dst, sec, ":") }
 
 // AppendColon is Append with another text for the colon, which some places must escape.
@@ -29,8 +30,8 @@ func AppendDate(dst []byte, y, m, d int) []byte {
 	return AppendPadded(dst, d, 2)
 }
 
-// AppendMilli appends a time in milliseconds since 1970 with three digits of fraction, or with seven when the 100 ns units
-// within the millisecond aren't 0, and Z.
+// AppendMilli appends a time in milliseconds since 1970 with three digits of fraction, or with seven when the 100 ns
+// units within the millisecond aren't 0, and Z.
 func AppendMilli(dst []byte, ms int64, ticks uint16) []byte {
 	sec := floorDiv(ms, 1000)
 	dst = append(Append(dst, sec), '.')

@@ -1,5 +1,6 @@
-// Package isotime reads and writes dates and times in the forms of ISO 8601. The languages of the APIs take different forms
-// and keep different digits: each says with a Form what it takes, and its own package makes its own value of the fields.
+// Package isotime reads and writes dates and times in the forms of ISO 8601. The languages of the APIs take different
+// forms and keep different digits: each says with a Form what it takes, and its own package makes its own value of the
+// fields.
 //
 //	t, ok := isotime.Parse("2024-03-04T05:06:07.5Z", isotime.Full)
 //	t.Unix(), t.Nano // 1709528767, 500000000
@@ -27,8 +28,8 @@ const (
 	Basic                          // 20240304T050607Z and, with DateOnly, 20240304
 )
 
-// Time is what a text says. Its fields are in the ranges of the calendar and the clock: a month has its days, and there is no
-// hour 24 and no second 60.
+// Time is what a text says. Its fields are in the ranges of the calendar and the clock: a month has its days, and there
+// is no hour 24 and no second 60.
 type Time struct {
 	Year, Month, Day     int
 	Hour, Minute, Second int
@@ -62,8 +63,8 @@ func (t *Time) In(loc *time.Location) time.Time {
 	return time.Date(t.Year, time.Month(t.Month), t.Day, t.Hour, t.Minute, t.Second, t.Nano, loc)
 }
 
-// daysOf returns the days since 1970-01-01 of a date of the Gregorian calendar. Years start in March here, so that the leap
-// day is the last day of a year; an era is 400 years.
+// daysOf returns the days since 1970-01-01 of a date of the Gregorian calendar. Years start in March here, so that the
+// leap day is the last day of a year; an era is 400 years.
 func daysOf(y, m, d int) int64 {
 	if m <= 2 {
 		y, m = y-1, m+12

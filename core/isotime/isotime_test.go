@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-const all = DateOnly | DateZone | MonthOnly | MinutesOnly | NoZone | Space | SpacedZone | LowerCase | ShortOffset | OffsetSeconds | ShortHour | Basic
+const all = DateOnly | DateZone | MonthOnly | MinutesOnly | NoZone | Space | SpacedZone | LowerCase |
+	ShortOffset | OffsetSeconds | ShortHour | Basic
 
 func TestForms(t *testing.T) {
 	for _, c := range []struct {
@@ -56,10 +57,13 @@ func TestForms(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for _, in := range []string{
-		"", "2", "2024", "2024-", "2024-3-04", "2024-00-01", "2024-13-01", "2024-03-00", "2024-03-32", "2024-02-30", "2023-02-29",
+		"", "2", "2024", "2024-", "2024-3-04", "2024-00-01", "2024-13-01", "2024-03-00", "2024-03-32",
+		"2024-02-30", "2023-02-29",
 		"1900-02-29", "2024-04-31", "2024-03-04T", "2024-03-04T24:00:00Z", "2024-03-04T05:60:00Z", "2024-03-04T05:06:60Z",
-		"2024-03-04T05:06:07.Z", "2024-03-04T05:06:07,5Z", "2024-03-04T05:06:07Zx", "2024-03-04T05:06:07+", "2024-03-04T05:06:07+1",
-		"2024-03-04T05:06:07+24:00", "2024-03-04T05:06:07+01:60", "2024-03-04T05:06:07+01", " 2024-03-04", "2024-03-04 ", "-024-03-04",
+		"2024-03-04T05:06:07.Z", "2024-03-04T05:06:07,5Z", "2024-03-04T05:06:07Zx", "2024-03-04T05:06:07+",
+		"2024-03-04T05:06:07+1",
+		"2024-03-04T05:06:07+24:00", "2024-03-04T05:06:07+01:60", "2024-03-04T05:06:07+01", " 2024-03-04",
+		"2024-03-04 ", "-024-03-04",
 		"2024-0304", "202403-04", "2024-03T05:06:07Z", "２024-03-04", "2024-03-04T05:06:07Z" + strings.Repeat("0", 100),
 	} {
 		if got, ok := Parse(in, all); ok {
@@ -92,7 +96,8 @@ func TestParts(t *testing.T) {
 
 // TestCalendar compares the calendar with that of package time, over all months of years that end centuries and eras.
 func TestCalendar(t *testing.T) {
-	for _, y := range []int{-401, -400, -1, 0, 1, 4, 99, 100, 399, 400, 1600, 1899, 1900, 1969, 1970, 2000, 2023, 2024, 9999, 12000} {
+	for _, y := range []int{-401, -400, -1, 0, 1, 4, 99, 100, 399, 400, 1600, 1899, 1900, 1969, 1970, 2000,
+		2023, 2024, 9999, 12000} {
 		for m := 1; m <= 12; m++ {
 			last := time.Date(y, time.Month(m)+1, 0, 23, 59, 59, 0, time.UTC)
 			if got := daysIn(y, m); got != last.Day() {
@@ -135,10 +140,11 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// FuzzParse: what is of the form Full, package time reads as RFC 3339 to the same instant, and what was read is written and
-// read again as the same.
+// FuzzParse: what is of the form Full, package time reads as RFC 3339 to the same instant, and what was read is written
+// and read again as the same.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"2024-03-04T05:06:07.1234567Z", "2024-02-30T00:00:00Z", "20240304T050607", "2024-03-04 5:06", "2024-03", "0001-01-01T00:00:00-23:59"} {
+	for _, s := range []string{"2024-03-04T05:06:07.1234567Z", "2024-02-30T00:00:00Z", "20240304T050607",
+		"2024-03-04 5:06", "2024-03", "0001-01-01T00:00:00-23:59"} {
 		f.Add(s, uint16(all))
 	}
 	f.Fuzz(func(t *testing.T, s string, form uint16) {
@@ -154,7 +160,8 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q: %s and %s", s, want, got.UTC())
 		}
 		again, ok := Parse(AppendMilli(nil, got.UnixMilli(), got.Ticks()), Full)
-		if y := got.UTC().Year(); ok != (y >= 0 && y <= 9999) || ok && (again.UnixMilli() != got.UnixMilli() || again.Ticks() != got.Ticks()) {
+		y, same := got.UTC().Year(), again.UnixMilli() == got.UnixMilli() && again.Ticks() == got.Ticks()
+		if ok != (y >= 0 && y <= 9999) || ok && !same {
 			t.Fatalf("%q: %+v became %+v", s, got, again)
 		}
 	})

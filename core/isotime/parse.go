@@ -1,7 +1,7 @@
 package isotime
 
-// Parse reads s, which must be of the form Full or one of those that f names; ok is false for anything else. The first sign
-// of another form ends it, so a long text costs no more than a short one.
+// Parse reads s, which must be of the form Full or one of those that f names; ok is false for anything else. The first
+// sign of another form ends it, so a long text costs no more than a short one.
 func Parse[S ~string | ~[]byte](s S, f Form) (t Time, ok bool) {
 	p := parser[S]{s: s, form: f}
 	p.date(&t)

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// Number is a scanned number: what Int and Float need, so that its text is rarely read twice. It has four fields, because
-// the compiler keeps no more in registers.
+// Number is a scanned number: what Int and Float need, so that its text is rarely read twice. It has four fields,
+// because the compiler keeps no more in registers.
 type Number struct {
 	mant   uint64 // integer and fraction without the point; more than 19 digits wrap around
 	exp    int32  // of ten, for mant
@@ -110,5 +110,5 @@ func (n Number) Float(text []byte) (f float64, ok bool) {
 }
 
 // powers of ten that are exact doubles.
-var powers = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
-	1e19, 1e20, 1e21, 1e22}
+var powers = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+	1e17, 1e18, 1e19, 1e20, 1e21, 1e22}

@@ -104,9 +104,9 @@ func appendUnit(dst []byte, u uint16) []byte {
 // Each byte of a word: the lowest and the highest bit.
 const ones, tops = 0x0101010101010101, 0x8080808080808080
 
-// escapeAt returns the first index from i on whose byte is a control, a quote, a backslash or not ASCII; len(b) when there is
-// none. Eight bytes at a time: each term has the top bit of the bytes that it found. A borrow makes false hits only above a true
-// one, and the lowest counts.
+// escapeAt returns the first index from i on whose byte is a control, a quote, a backslash or not ASCII; len(b) when
+// there is none. Eight bytes at a time: each term has the top bit of the bytes that it found. A borrow makes false hits
+// only above a true one, and the lowest counts.
 func escapeAt(b []byte, i int) int {
 	for ; i+8 <= len(b); i += 8 {
 		x := binary.LittleEndian.Uint64(b[i:])

@@ -47,8 +47,8 @@ const (
 	RawBytes   Lenient = 2 // bytes that aren't UTF-8
 )
 
-// PlainEnd returns the position of the closing quote of a string whose text begins at i, when the string is ASCII without
-// escapes, as nearly all are; for any other string it returns 0, and AppendUnquoted reads it.
+// PlainEnd returns the position of the closing quote of a string whose text begins at i, when the string is ASCII
+// without escapes, as nearly all are; for any other string it returns 0, and AppendUnquoted reads it.
 func PlainEnd(b []byte, i int) int {
 	if end := escapeAt(b, i); end < len(b) && b[end] == '"' {
 		return end
@@ -56,7 +56,8 @@ func PlainEnd(b []byte, i int) int {
 	return 0
 }
 
-// UnescapedEnd is PlainEnd for strings with bytes outside ASCII too, which it doesn't check: for text known to be UTF-8.
+// UnescapedEnd is PlainEnd for strings with bytes outside ASCII too, which it doesn't check: for text known to be
+// UTF-8.
 func UnescapedEnd(b []byte, i int) int {
 	if end, _ := plainRun(b, i); end < len(b) && b[end] == '"' {
 		return end
@@ -64,8 +65,8 @@ func UnescapedEnd(b []byte, i int) int {
 	return 0
 }
 
-// AppendUnquoted appends the text of the string whose opening quote is at i, and returns the position behind its closing
-// quote. With a fault, end is where it was found.
+// AppendUnquoted appends the text of the string whose opening quote is at i, and returns the position behind its
+// closing quote. With a fault, end is where it was found.
 func AppendUnquoted(dst, b []byte, i int, l Lenient) (out []byte, end int, fault Fault) {
 	if i >= len(b) || b[i] != '"' {
 		return dst, i, NoString
@@ -98,8 +99,8 @@ func AppendUnquoted(dst, b []byte, i int, l Lenient) (out []byte, end int, fault
 	}
 }
 
-// plainRun returns the first index from i on that holds a quote, a backslash or a control character, and whether all bytes
-// before it are ASCII. Eight bytes at a time, as in escapeAt: of the hits in a word the lowest is a true one.
+// plainRun returns the first index from i on that holds a quote, a backslash or a control character, and whether all
+// bytes before it are ASCII. Eight bytes at a time, as in escapeAt: of the hits in a word the lowest is a true one.
 func plainRun(b []byte, i int) (end int, ascii bool) {
 	var seen uint64
 	for ; i+8 <= len(b); i += 8 {

@@ -2,9 +2,9 @@ package json
 
 import "github.com/orrerydb/orrery/core/status"
 
-// A request envelope (a batch, a query with parameters) holds JSON values that another reader parses. These functions cut the
-// envelope into the raw bytes of its members without decoding what is inside. They accept a superset of JSON inside the
-// values: the reader of the value is the judge there.
+// A request envelope (a batch, a query with parameters) holds JSON values that another reader parses. These functions
+// cut the envelope into the raw bytes of its members without decoding what is inside. They accept a superset of JSON
+// inside the values: the reader of the value is the judge there.
 
 // maxSkipDepth bounds what Skip walks through.
 const maxSkipDepth = 256
@@ -147,7 +147,8 @@ func endOf(b []byte, i int) error {
 	return nil
 }
 
-// String returns the text of a raw JSON string; ok is false for anything else. What isn't Unicode text in it becomes U+FFFD.
+// String returns the text of a raw JSON string; ok is false for anything else. What isn't Unicode text in it becomes
+// U+FFFD.
 func String(raw []byte) (s string, ok bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", false

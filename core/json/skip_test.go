@@ -8,10 +8,11 @@ import (
 
 func TestEachMember(t *testing.T) {
 	got := ""
-	err := EachMember([]byte(" { \"a\" : [1,{\"x\":\"]}\\\"\"}] ,\"b\":null,\"c\":\"d\\\\\" } "), func(n string, raw []byte) error {
-		got += n + "=" + string(raw) + ";"
-		return nil
-	})
+	err := EachMember([]byte(" { \"a\" : [1,{\"x\":\"]}\\\"\"}] ,\"b\":null,\"c\":\"d\\\\\" } "),
+		func(n string, raw []byte) error {
+			got += n + "=" + string(raw) + ";"
+			return nil
+		})
 	if want := `a=[1,{"x":"]}\""}];b=null;c="d\\";`; err != nil || got != want {
 		t.Fatalf("%q %v, want %q", got, err, want)
 	}
@@ -30,7 +31,8 @@ func TestEachMemberEscapedName(t *testing.T) {
 }
 
 func TestString(t *testing.T) {
-	for in, want := range map[string]string{`""`: "", `"a b"`: "a b", `"\u00e9\n"`: "é\n", `"é"`: "é", "\"\xff\"": "\uFFFD", `"\ud800"`: "\uFFFD"} {
+	for in, want := range map[string]string{`""`: "", `"a b"`: "a b", `"\u00e9\n"`: "é\n", `"é"`: "é",
+		"\"\xff\"": "\uFFFD", `"\ud800"`: "\uFFFD"} {
 		if got, ok := String([]byte(in)); !ok || got != want {
 			t.Errorf("%s is %q %v, want %q", in, got, ok, want)
 		}
@@ -43,7 +45,8 @@ func TestString(t *testing.T) {
 }
 
 func TestEnvelopeRefused(t *testing.T) {
-	for _, in := range []string{"", "[", "{", "[1", "[1,", "[1 2]", "[]x", "[1]]", `["a]`, "null", strings.Repeat("[", 300)} {
+	for _, in := range []string{"", "[", "{", "[1", "[1,", "[1 2]", "[]x", "[1]]", `["a]`, "null",
+		strings.Repeat("[", 300)} {
 		if err := EachElement([]byte(in), func([]byte) error { return nil }); err == nil {
 			t.Errorf("%q accepted", in)
 		}
@@ -57,7 +60,8 @@ func TestEnvelopeRefused(t *testing.T) {
 
 // Every JSON array that encoding/json accepts is cut into the same elements.
 func FuzzEachElement(f *testing.F) {
-	for _, s := range []string{`[]`, `[1,"a",{"b":[null,true]}]`, ` [ "\"" , -1e5 ] `, `[[[]]]`, `[1`, `[{"operationType":"Create"}]`} {
+	for _, s := range []string{`[]`, `[1,"a",{"b":[null,true]}]`, ` [ "\"" , -1e5 ] `, `[[[]]]`, `[1`,
+		`[{"operationType":"Create"}]`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
