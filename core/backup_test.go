@@ -40,7 +40,8 @@ func giveAll(t *testing.T, e *core.Engine, name string) (g given) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := e.CreateContainer(bg, name, core.ContainerSpec{ID: name, PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
+	c, err := e.CreateContainer(bg, name,
+		core.ContainerSpec{ID: name, PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,8 @@ func giveAll(t *testing.T, e *core.Engine, name string) (g given) {
 
 func read(t *testing.T, c *core.Container, id string) *core.Item {
 	t.Helper()
-	pk, rid, err := c.KeyOf(must(doc.FromJSON(nil, fmt.Appendf(nil, `{"id":%q,"pk":"a"}`, id), doc.JSONOptions{Names: doc.NoSQL})))
+	pk, rid, err :=
+		c.KeyOf(must(doc.FromJSON(nil, fmt.Appendf(nil, `{"id":%q,"pk":"a"}`, id), doc.JSONOptions{Names: doc.NoSQL})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,13 +129,15 @@ func TestRestoredStoreGivesNothingTwice(t *testing.T) {
 		t.Errorf("ahead of the store: %d items, %v", len(page.Items), err)
 	}
 	now := giveAll(t, e, "now")
-	if now.db <= lost.db || now.container <= lost.container || now.version == lost.version || now.resource <= lost.resource {
+	if now.db <= lost.db || now.container <= lost.container || now.version == lost.version ||
+		now.resource <= lost.resource {
 		t.Errorf("names: %+v after %+v", now, lost)
 	}
 	if now.lsn < lost.lsn+1<<35 || now.number < lost.number+1<<27 || now.lsn >= 1<<53 || now.number >= 1<<40 {
 		t.Errorf("numbers: %+v after %+v", now, lost)
 	}
-	if page, err = c.ChangeFeed(bg, "", page.Next, 10); err != nil || len(page.Items) != 1 || page.Items[0].ID().Str() != "now" {
+	if page, err = c.ChangeFeed(bg, "", page.Next, 10); err != nil || len(page.Items) != 1 ||
+		page.Items[0].ID().Str() != "now" {
 		t.Errorf("who was ahead gets %d items, %v", len(page.Items), err)
 	}
 	if other, err = e.Container("db", "never written to"); err != nil {

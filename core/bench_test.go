@@ -23,8 +23,10 @@ import (
 // order is a document of about 1 KB: 18 scalar fields and three lines of an array.
 func order(i int) string {
 	h := uint32(i) * 2654435761
-	return fmt.Sprintf(`{"id":"o%08d","tenant":"t%06d","customer":"c%07d","status":%q,"total":%.2f,"created":"2023-11-14T22:13:%02dZ","p0":%d,"p1":%d,"p2":%d.25,"p3":%d.5,"p4":true,"p5":false,"p6":"region-%d","p7":"chan-%d","p8":"%016x","p9":"EUR","lines":[{"sku":"sku-%d","qty":1,"price":1.5},{"sku":"sku-%d","qty":2,"price":2.5},{"sku":"sku-%d","qty":3,"price":3.5}],"note":%q}`,
-		i, i/100, i%1000, []string{"new", "paid", "packed", "shipped", "closed"}[i%5], float64(h%100000)/100, i%60, i, h%1000, h%10007, h%997, h%12, h%5, h, h%5000, h>>8%5000, h>>16%5000,
+	return fmt.Sprintf(`{"id":"o%08d","tenant":"t%06d","customer":"c%07d","status":%q,"total":%.2f,`+
+		`"created":"2023-11-14T22:13:%02dZ","p0":%d,"p1":%d,"p2":%d.25,"p3":%d.5,"p4":true,"p5":false,"p6":"region-%d","p7":"chan-%d","p8":"%016x","p9":"EUR","lines":[{"sku":"sku-%d","qty":1,"price":1.5},{"sku":"sku-%d","qty":2,"price":2.5},{"sku":"sku-%d","qty":3,"price":3.5}],"note":%q}`,
+		i, i/100, i%1000, []string{"new", "paid", "packed", "shipped", "closed"}[i%5], float64(h%100000)/100, i%60, i,
+		h%1000, h%10007, h%997, h%12, h%5, h, h%5000, h>>8%5000, h>>16%5000,
 		strings.Repeat("the quick brown fox ", 27))
 }
 
@@ -35,7 +37,8 @@ func benchContainer(b *testing.B) (*core.Container, *pebblekv.Engine) { return b
 // benchEngine opens an empty store on disk that is closed with the benchmark.
 func benchEngine(b *testing.B, relaxed bool) (*core.Engine, *pebblekv.Engine) {
 	b.Helper()
-	kve, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Relaxed: relaxed, Scanned: core.OnlyScanned, Kept: core.GotSingly})
+	kve, err := pebblekv.Open(b.TempDir(),
+		pebblekv.Options{Relaxed: relaxed, Scanned: core.OnlyScanned, Kept: core.GotSingly})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -51,7 +54,8 @@ func benchEngine(b *testing.B, relaxed bool) (*core.Engine, *pebblekv.Engine) {
 func benchIndexed(b *testing.B, policy []byte) (*core.Container, *pebblekv.Engine) {
 	b.Helper()
 	e, kve := benchEngine(b, true)
-	c := newContainer(b, e, core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/tenant"}}, IndexingPolicy: policy})
+	c := newContainer(b, e, core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/tenant"}},
+		IndexingPolicy: policy})
 	for i := range benchDocs {
 		put(b, c, core.Create, order(i))
 	}
@@ -188,8 +192,8 @@ func BenchmarkReplaceOneField(b *testing.B) {
 	})
 }
 
-// BenchmarkInsertSynced is a durable insert by 32 writers; the floor is raw durable batches of the same keys and bytes by as
-// many writers.
+// BenchmarkInsertSynced is a durable insert by 32 writers; the floor is raw durable batches of the same keys and bytes
+// by as many writers.
 func BenchmarkInsertSynced(b *testing.B) {
 	e, kve := benchEngine(b, false)
 	c := newContainer(b, e, core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/tenant"}}})
@@ -308,7 +312,8 @@ func BenchmarkRangeOrder(b *testing.B) {
 	key, _ := rawKeys(b, e, benchDocs)
 	total := access.NewPath("total")
 	benchQuery(b, c, 20, func(i int) *exec.Query {
-		return &exec.Query{Pred: access.Range(total, &access.Bound{Value: value.DoubleOf(float64(i % 900)), Inclusive: true}, nil),
+		return &exec.Query{
+			Pred:    access.Range(total, &access.Bound{Value: value.DoubleOf(float64(i % 900)), Inclusive: true}, nil),
 			OrderBy: []exec.Order{{Path: total}}, Compare: value.CompareCosmos, Limit: 20}
 	})
 	floor(b, func(i int) {

@@ -60,8 +60,8 @@ func TestDropAndReopen(t *testing.T) {
 	}
 }
 
-// The catalog of a store that was closed is the catalog that it opens with: names, definitions, numbers that are never given
-// again.
+// The catalog of a store that was closed is the catalog that it opens with: names, definitions, numbers that are never
+// given again.
 func TestCatalogReopen(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *core.Engine {
@@ -77,8 +77,10 @@ func TestCatalogReopen(t *testing.T) {
 	}
 	e := open()
 	ttl := int32(5)
-	spec := core.ContainerSpec{ID: "rich", PartitionKey: keyDefs["MultiHash"], IndexingPolicy: []byte(noIndex), DefaultTTL: &ttl, UniqueKeys: [][]string{{"/u", "/v/w"}},
-		Throughput: core.Throughput{AutoscaleMax: 25000}, Properties: map[string][]byte{"x": {0, 1, 2}}, Origin: "nosql", ExtendedJSON: true}
+	spec := core.ContainerSpec{ID: "rich", PartitionKey: keyDefs["MultiHash"], IndexingPolicy: []byte(noIndex),
+		DefaultTTL: &ttl, UniqueKeys: [][]string{{"/u", "/v/w"}},
+		Throughput: core.Throughput{AutoscaleMax: 25000}, Properties: map[string][]byte{"x": {0, 1, 2}},
+		Origin: "nosql", ExtendedJSON: true}
 	rich := newContainer(t, e, spec)
 	gone := newContainer(t, e, core.ContainerSpec{ID: "gone"})
 	moved := newContainer(t, e, core.ContainerSpec{ID: "moved"})
@@ -89,7 +91,8 @@ func TestCatalogReopen(t *testing.T) {
 	if err := e.DropContainer(bg, "db", "gone"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.CreateDatabase(bg, core.DatabaseSpec{ID: "other", Throughput: core.Throughput{Manual: 400}}); err != nil {
+	if _, err := e.CreateDatabase(bg, core.DatabaseSpec{ID: "other", Throughput: core.Throughput{Manual: 400}}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	if err := e.DropDatabase(bg, "other"); err != nil {
@@ -134,8 +137,8 @@ type unowned struct{ kv.Engine }
 
 func (unowned) Close() error { return nil }
 
-// Catalog entries that were damaged are refused as corrupt, never a panic: at the start, or where the container is asked
-// for.
+// Catalog entries that were damaged are refused as corrupt, never a panic: at the start, or where the container is
+// asked for.
 func TestDamagedCatalog(t *testing.T) {
 	raw := memkv.New()
 	e, err := core.Open(bg, raw, core.Options{MinSlots: 2})

@@ -29,7 +29,8 @@ func damageStore(t *testing.T) (*core.Engine, kv.Engine) {
 	never := int32(-1)
 	c := newContainer(t, e, core.ContainerSpec{DefaultTTL: &never, UniqueKeys: [][]string{{"/u"}}})
 	for i := range 3 {
-		put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"a","u":%d,"ttl":100,"v":[%d,%q]}`, i, i, i, strings.Repeat("x", 300)))
+		put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"a","u":%d,"ttl":100,"v":[%d,%q]}`, i, i, i,
+			strings.Repeat("x", 300)))
 	}
 	ids(t, c, &exec.Query{OrderBy: orderBy(false, "v"), Compare: value.CompareCosmos}) // makes facts
 	return e, raw
@@ -88,7 +89,9 @@ func TestCheckFindsDamage(t *testing.T) {
 		kinds[kind]++
 		check("deleted", i, func(b *kv.Batch) { b.Delete(ks[i]) })
 		check("cut", i, func(b *kv.Batch) { b.Put(ks[i], append(vs[i][:len(vs[i])/2:len(vs[i])/2], 0)) })
-		check("added", i, func(b *kv.Batch) { b.Put(append(ks[i][:len(ks[i])-1:len(ks[i])-1], ks[i][len(ks[i])-1]+1), vs[i]) })
+		check("added", i, func(b *kv.Batch) {
+			b.Put(append(ks[i][:len(ks[i])-1:len(ks[i])-1], ks[i][len(ks[i])-1]+1), vs[i])
+		})
 		if kind == keys.KindHead && vs[i][24] == 0 {
 			continue // the head of a slot without items may have remembered anything
 		}
@@ -106,7 +109,8 @@ func TestCheckFindsDamage(t *testing.T) {
 			})
 		}
 	}
-	for _, k := range []keys.Kind{keys.KindHead, keys.KindLogical, keys.KindFact, keys.KindItem, keys.KindNumber, keys.KindIndex, keys.KindUnique, keys.KindFeed, keys.KindTTL} {
+	for _, k := range []keys.Kind{keys.KindHead, keys.KindLogical, keys.KindFact, keys.KindItem, keys.KindNumber,
+		keys.KindIndex, keys.KindUnique, keys.KindFeed, keys.KindTTL} {
 		if kinds[k] == 0 {
 			t.Errorf("no key of kind %x was damaged", k)
 		}
@@ -121,7 +125,9 @@ func TestCheckFindsForgetfulHead(t *testing.T) {
 		if keys.Kind(ks[i][keys.PrefixLen-1]) != keys.KindHead || vs[i][24] == 0 {
 			continue
 		}
-		for what, at := range map[string][2]int{"LSN": {1, 9}, "time": {9, 17}, "classes": {45, 49}, "paths with elements": {49, 81}, "paths with cut values": {81, 113}} {
+		for what, at := range map[string][2]int{
+			"LSN": {1, 9}, "time": {9, 17}, "classes": {45, 49}, "paths with elements": {49, 81},
+			"paths with cut values": {81, 113}} {
 			e, raw := damageStore(t)
 			v := bytes.Clone(vs[i])
 			clear(v[at[0]:at[1]])
@@ -141,7 +147,8 @@ func TestCheckFindsForgetfulHead(t *testing.T) {
 // A check that its caller stops, or that meets what it can't go on with, holds nothing of the store.
 func TestStoppedCheckHoldsNothing(t *testing.T) {
 	raw := memkv.New()
-	e, err := core.Open(bg, kv.Checked(raw), core.Options{MinSlots: 1}) // which finds iterators that outlive their snapshot
+	// which finds iterators that outlive their snapshot
+	e, err := core.Open(bg, kv.Checked(raw), core.Options{MinSlots: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

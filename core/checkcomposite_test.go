@@ -75,7 +75,8 @@ func namesColumnEntries(t *testing.T, key core.PartitionKeyDef, layout keys.Entr
 	ks, vs := every(t, raw)
 	columns := 0
 	for i, key := range ks {
-		if id, ok := keys.IndexPath(key); ok && keys.Kind(key[keys.PrefixLen-1]) == keys.KindIndex && entries[id] == nil {
+		if id, ok := keys.IndexPath(key); ok && keys.Kind(key[keys.PrefixLen-1]) == keys.KindIndex &&
+			entries[id] == nil {
 			entries[id], flags[string(key)] = key, vs[i]
 			gen, _ := keys.Generation(key)
 			pol, err := index.Compile([]byte(columnPolicy), uint64(gen))

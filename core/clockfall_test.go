@@ -30,7 +30,8 @@ type fallStore struct {
 }
 
 func newFallStore(t *testing.T, spec core.ContainerSpec) *fallStore {
-	s := &fallStore{t: t, eng: kv.Checked(memkv.New()), clk: clock.Fake(time.Unix(1_700_000_000, 0)), log: &testlog.Lines{}, ts: map[string]int64{}}
+	s := &fallStore{t: t, eng: kv.Checked(memkv.New()), clk: clock.Fake(time.Unix(1_700_000_000, 0)),
+		log: &testlog.Lines{}, ts: map[string]int64{}}
 	s.open()
 	s.c = newContainer(t, s.e, spec)
 	t.Cleanup(func() {
@@ -159,7 +160,8 @@ func TestClockFallsOnceForAllSlots(t *testing.T) {
 	c := newContainer(t, e, core.ContainerSpec{})
 	for n := range 2 {
 		for i := range 50 {
-			if ts := put(t, c, core.Upsert, fmt.Sprintf(`{"id":"%d","pk":"p%d"}`, i, i)).Item.TS(); ts != clk.Now().Unix() {
+			if ts := put(t, c, core.Upsert, fmt.Sprintf(`{"id":"%d","pk":"p%d"}`, i, i)).Item.TS(); ts !=
+				clk.Now().Unix() {
 				t.Errorf("round %d: the time is %d, the clock's %d", n, ts, clk.Now().Unix())
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// BenchmarkCompositeOrder takes the first 20 of 10,000 items in an order of two paths: from a composite index, from one whose ties
-// are the other way round, of one status in the order of another path, and by a sort. The floor is 20 Gets.
+// BenchmarkCompositeOrder takes the first 20 of 10,000 items in an order of two paths: from a composite index, from one
+// whose ties are the other way round, of one status in the order of another path, and by a sort. The floor is 20 Gets.
 func BenchmarkCompositeOrder(b *testing.B) {
 	c, e := benchIndexed(b, compositePolicy([]string{"status", "-total"}, []string{"p6", "p7"}))
 	key, _ := rawKeys(b, e, benchDocs)
@@ -24,9 +24,12 @@ func BenchmarkCompositeOrder(b *testing.B) {
 		q    exec.Query
 	}{
 		{"all", access.Ordered, exec.Query{OrderBy: []exec.Order{{Path: status}, {Path: total, Desc: true}}}},
-		{"ties", access.Ordered, exec.Query{OrderBy: []exec.Order{{Path: access.NewPath("p6"), Desc: true}, {Path: access.NewPath("p7"), Desc: true}}}},
-		{"equality", access.Ordered, exec.Query{Pred: access.Eq(status, paid), Match: isPaid, OrderBy: []exec.Order{{Path: total}}}},
-		{"flipped", access.Ordered, exec.Query{Pred: access.Eq(status, paid), Match: isPaid, OrderBy: []exec.Order{{Path: total, Desc: true}}}},
+		{"ties", access.Ordered, exec.Query{
+			OrderBy: []exec.Order{{Path: access.NewPath("p6"), Desc: true}, {Path: access.NewPath("p7"), Desc: true}}}},
+		{"equality", access.Ordered, exec.Query{
+			Pred: access.Eq(status, paid), Match: isPaid, OrderBy: []exec.Order{{Path: total}}}},
+		{"flipped", access.Ordered, exec.Query{
+			Pred: access.Eq(status, paid), Match: isPaid, OrderBy: []exec.Order{{Path: total, Desc: true}}}},
 		{"sort", access.Scan, exec.Query{OrderBy: []exec.Order{{Path: total}, {Path: status}}}},
 	} {
 		x.q.Compare, x.q.Collation, x.q.Limit = value.CompareCosmos, access.JSONOrder, 20

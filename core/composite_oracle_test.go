@@ -29,7 +29,8 @@ var compositeValues = map[string][]string{
 	"long":    {`"` + strings.Repeat("l", 300) + `"`, `"` + strings.Repeat("l", 301) + `"`, `"l"`, `"m"`},
 }
 
-var compositeSets = [][]string{{"a", "-b"}, {"-b", "c"}, {"a", "b", "c"}, {"pk", "-a"}, {"pk", "b", "c"}, {"c", "-_ts"}, {"n/x", "a"}, {"pk", "t", "-c"}, {"t", "-b"}}
+var compositeSets = [][]string{{"a", "-b"}, {"-b", "c"}, {"a", "b", "c"}, {"pk", "-a"}, {"pk", "b", "c"}, {"c", "-_ts"},
+	{"n/x", "a"}, {"pk", "t", "-c"}, {"t", "-b"}}
 
 // compositeQuery makes a random query whose filter and order may be a composite index's, or not.
 func compositeQuery(t testing.TB, r *rand.Rand, c *core.Container, vals []string) (q exec.Query) {
@@ -58,7 +59,8 @@ func compositeQuery(t testing.TB, r *rand.Rand, c *core.Container, vals []string
 		case 1:
 			preds = append(preds, access.Range(path, nil, b))
 		case 2:
-			if w, _ := doc.ValueFromJSON([]byte(vals[r.IntN(len(vals))])); f != "pk" && access.Scalars([]value.Value{w}) {
+			if w, _ := doc.ValueFromJSON([]byte(vals[r.IntN(len(vals))])); f != "pk" &&
+				access.Scalars([]value.Value{w}) {
 				preds = append(preds, access.In(path, v, w))
 				break
 			}
@@ -85,7 +87,8 @@ func compositeQuery(t testing.TB, r *rand.Rand, c *core.Container, vals []string
 		if f := strings.TrimPrefix(set[0], "-"); r.IntN(2) == 0 && f != "pk" && f != "t" { // whose values are merged
 			in := access.In(pathOf(strings.ReplaceAll(f, "/", ".")), value.StringOf("none"))
 			for range 3 {
-				if v, err := doc.ValueFromJSON([]byte(vals[r.IntN(len(vals))])); err == nil && access.Scalars([]value.Value{v}) {
+				if v, err := doc.ValueFromJSON([]byte(vals[r.IntN(len(vals))])); err == nil &&
+					access.Scalars([]value.Value{v}) {
 					in.Vals = append(in.Vals, v)
 				}
 			}
@@ -98,12 +101,13 @@ func compositeQuery(t testing.TB, r *rand.Rand, c *core.Container, vals []string
 		if r.IntN(12) == 0 {
 			desc = !desc
 		}
-		q.OrderBy = append(q.OrderBy, exec.Order{Path: pathOf(name), Desc: desc != reverse, Key: func(it *core.Item) value.Value {
-			if name == "_ts" {
-				return value.IntOf(it.TS())
-			}
-			return doc.Get(it.Doc, pathOf(name).Segs...)
-		}})
+		q.OrderBy = append(q.OrderBy, exec.Order{
+			Path: pathOf(name), Desc: desc != reverse, Key: func(it *core.Item) value.Value {
+				if name == "_ts" {
+					return value.IntOf(it.TS())
+				}
+				return doc.Get(it.Doc, pathOf(name).Segs...)
+			}})
 	}
 	return q
 }
@@ -181,14 +185,17 @@ func TestCompositesAgainstSort(t *testing.T) {
 				if !ok {
 					def = keyIsID
 				}
-				c := newContainer(t, e, core.ContainerSpec{PartitionKey: def, IndexingPolicy: compositePolicy(compositeSets...)})
+				c := newContainer(t, e, core.ContainerSpec{
+					PartitionKey: def, IndexingPolicy: compositePolicy(compositeSets...)})
 				r, vals := rand.New(rand.NewPCG(uint64(n), uint64(slots))), compositeValues[profile]
 				for i := range 450 {
 					id := fmt.Sprintf("i%03d", r.IntN(300))
 					d := compositeDoc(r, vals, id)
 					put(t, c, core.Upsert, d)
 					if i%9 == 3 {
-						if _, err := c.Write(bg, core.Write{Kind: core.Delete, PK: keyIn(c, mustDoc(t, d)), ID: value.StringOf(id)}); err != nil {
+						if _, err := c.Write(
+							bg, core.Write{
+								Kind: core.Delete, PK: keyIn(c, mustDoc(t, d)), ID: value.StringOf(id)}); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -244,13 +251,15 @@ func TestCompositesAgainstSort(t *testing.T) {
 							slices.Sort(want)
 						}
 						if !slices.Equal(got, want) {
-							t.Fatalf("query %d (%s), pages of %d:\n got %v\nwant %v", i, plan.Explain(), page, got, want)
+							t.Fatalf("query %d (%s), pages of %d:\n got %v\nwant %v", i, plan.Explain(),
+								page, got, want)
 						}
 					}
 				}
 				t.Log(taken)
 				many, some := race.Fewer(15, 5), race.Fewer(2, 1)
-				few := taken["ordered index"] < many || taken["ordered index flipped"] < some || taken["merged"] <= some || taken["covered"] < many
+				few := taken["ordered index"] < many || taken["ordered index flipped"] < some ||
+					taken["merged"] <= some || taken["covered"] < many
 				if trusted && (few || kind == "MultiHash" && taken["part of a key"] == 0) || len(taken) == 0 {
 					t.Errorf("composite indexes were hardly used: %v", taken)
 				}

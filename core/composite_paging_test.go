@@ -26,7 +26,8 @@ func TestCompositePagingOverChanges(t *testing.T) {
 		}
 		return out
 	}
-	m1, n16 := access.Eq(access.NewPath("m"), value.Int32Of(1)), access.Range(access.NewPath("n"), &access.Bound{Value: value.Int32Of(16)}, nil)
+	m1, n16 := access.Eq(access.NewPath("m"), value.Int32Of(1)),
+		access.Range(access.NewPath("n"), &access.Bound{Value: value.Int32Of(16)}, nil)
 	m02 := access.In(access.NewPath("m"), value.Int32Of(2), value.Int32Of(0), value.Int32Of(7))
 	queries := map[string]struct {
 		q    exec.Query
@@ -40,9 +41,13 @@ func TestCompositePagingOverChanges(t *testing.T) {
 		"merged flipped":   {exec.Query{Pred: access.And(m02, n16), OrderBy: by("-n")}, access.Ordered},
 		"partition":        {exec.Query{PK: pk("p1"), OrderBy: by("-n")}, access.Ordered},
 		"filter":           {exec.Query{Pred: access.And(m1, n16)}, access.Index},
-		"partition filter": {exec.Query{PK: pk("p1"), Pred: access.Range(access.NewPath("n"), nil, &access.Bound{Value: value.Int32Of(2), Inclusive: true})}, access.Index},
+		"partition filter": {
+			exec.Query{
+				PK: pk("p1"), Pred: access.Range(
+					access.NewPath("n"), nil, &access.Bound{Value: value.Int32Of(2), Inclusive: true})}, access.Index},
 	}
-	for _, name := range []string{"order", "order flipped", "order of a range", "merged", "partition", "filter"} { // rows of the columns
+	for _, name := range []string{"order", "order flipped", "order of a range", "merged", "partition", "filter"} {
+		// rows of the columns
 		x := queries[name]
 		x.q.Needs = []access.Path{access.NewPath("n"), access.ID, access.NewPath("m")}
 		if x.q.PK != nil {
@@ -54,12 +59,16 @@ func TestCompositePagingOverChanges(t *testing.T) {
 	x.q.Pred, x.q.Needs = m1, []access.Path{access.NewPath("n"), access.NewPath("m")}
 	queries["covered column"] = x
 	changes := map[string]func(t *testing.T, e *core.Engine, c *core.Container, id, key string){
-		"nothing":                 func(*testing.T, *core.Engine, *core.Container, string, string) {},
-		"the last row is deleted": func(t *testing.T, _ *core.Engine, c *core.Container, id, key string) { del(t, c, key, id) },
+		"nothing": func(*testing.T, *core.Engine, *core.Container, string, string) {},
+		"the last row is deleted": func(t *testing.T, _ *core.Engine, c *core.Container, id, key string) {
+			del(t, c, key, id)
+		},
 		"the last row moves": func(t *testing.T, _ *core.Engine, c *core.Container, id, key string) {
 			put(t, c, core.Replace, fmt.Sprintf(`{"id":%q,"pk":%q,"m":1,"n":6}`, id, key))
 		},
-		"the index goes": func(t *testing.T, e *core.Engine, c *core.Container, _, _ string) { setPolicy(t, e, c, noIndex) },
+		"the index goes": func(t *testing.T, e *core.Engine, c *core.Container, _, _ string) {
+			setPolicy(t, e, c, noIndex)
+		},
 		"the composite goes": func(t *testing.T, e *core.Engine, c *core.Container, _, _ string) {
 			setPolicy(t, e, c, `{"includedPaths":[{"path":"/*"}]}`)
 		},
@@ -81,7 +90,8 @@ func TestCompositePagingOverChanges(t *testing.T) {
 			put(t, c, core.Create, fmt.Sprintf(`{"id":"x","pk":"p1","m":%q,"n":%[1]q}`, strings.Repeat("z", 2000)))
 		},
 		"an item that isn't indexed comes": func(t *testing.T, _ *core.Engine, c *core.Container, _, _ string) {
-			if _, err := c.Write(bg, core.Write{Kind: core.Create, Doc: mustDoc(t, `{"id":"x","pk":"p1","m":1,"n":5}`), NoIndex: true}); err != nil {
+			if _, err := c.Write(bg, core.Write{Kind: core.Create, Doc: mustDoc(t, `{"id":"x","pk":"p1","m":1,"n":5}`),
+				NoIndex: true}); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -96,7 +106,8 @@ func TestCompositePagingOverChanges(t *testing.T) {
 			}
 			t.Run(qname+"/"+cname, func(t *testing.T) {
 				e, _ := hooked(t, core.Options{MinSlots: 4})
-				c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: compositePolicy([]string{"m", "-n"}, []string{"pk", "n"})})
+				c := newContainer(t, e, core.ContainerSpec{
+					IndexingPolicy: compositePolicy([]string{"m", "-n"}, []string{"pk", "n"})})
 				q := x.q
 				q.Compare, q.Collation = value.CompareCosmos, access.JSONOrder
 				q.Match = func(it *core.Item) (bool, error) { return satisfies(q.Pred, it.Doc), nil }
@@ -104,7 +115,8 @@ func TestCompositePagingOverChanges(t *testing.T) {
 					put(t, c, core.Create, fmt.Sprintf(`{"id":"%03d","pk":"p%d","m":%d,"n":%d}`, i, i%4, i%3, i*7%23))
 				}
 				plan, err := c.Explain(bg, &q)
-				if err != nil || plan.Kind != x.kind || plan.Leaf == nil || plan.Leaf.Comp == nil || plan.Covered != (q.Needs != nil) {
+				if err != nil || plan.Kind != x.kind || plan.Leaf == nil || plan.Leaf.Comp == nil ||
+					plan.Covered != (q.Needs != nil) {
 					t.Fatalf("the plan is %s (%v)", plan.Explain(), err)
 				}
 				changedBetweenPages(t, c, q, func(last string) {

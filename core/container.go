@@ -177,8 +177,8 @@ type Commit struct {
 }
 
 // WithTx runs fn in a transaction on one logical partition: all of its writes are committed, or none. fn may run again
-// after a conflict: somebody has changed what it has read. After too many conflicts the error is RetryWith. It writes at
-// most 16 MiB of documents, else its Write fails with TooLarge.
+// after a conflict: somebody has changed what it has read. After too many conflicts the error is RetryWith. It writes
+// at most 16 MiB of documents, else its Write fails with TooLarge.
 func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) error) (Commit, error) {
 	lsn, charge, err := c.rt.WithTx(ctx, pk, fn)
 	return Commit{lsn, charge}, err
@@ -204,9 +204,12 @@ func (c *Container) ChangeFeed(ctx context.Context, partition string, pos feed.P
 	var sc feed.Scope
 	if partition != "" {
 		m := c.rt.Slots().Map()
-		i := slices.IndexFunc(m.Partitions, func(p catalog.PartitionDef) bool { return strconv.Itoa(p.ID) == partition })
+		i := slices.IndexFunc(m.Partitions, func(p catalog.PartitionDef) bool {
+			return strconv.Itoa(p.ID) == partition
+		})
 		if i < 0 {
-			return feed.Page{}, status.WithSub(status.Gone, status.SubPartitionKeyRangeGone, "The partition key range %q is gone.", partition)
+			return feed.Page{}, status.WithSub(status.Gone, status.SubPartitionKeyRangeGone,
+				"The partition key range %q is gone.", partition)
 		}
 		p := partitionOf(c.rt.Def().PartitionKey.EPKKind(), m, i)
 		sc.Range = epk.Range{Min: p.Min, Max: p.Max}

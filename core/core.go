@@ -68,15 +68,16 @@ type DatabaseSpec struct {
 
 // Options of an Engine. The zero value is good.
 type Options struct {
-	Clock               *clock.Clock   // nil = the wall clock
-	PartitionThroughput int            // most RU/s of one physical partition; 0 = 10,000
-	MinSlots            int            // least slots of a container; 0 = 4 for each physical partition
-	MaxItem             int            // bytes of one document; 0 = 16 MiB (APIs have their own, smaller limits)
-	MaxLogicalPartition int64          // bytes of all items of one partition key value; 0 = 20 GB
-	ViewAge             time.Duration  // how old the state gets that a long query reads before it goes on in a new one; 0 = a minute
-	Budget              *budget.Budget // memory of requests; nil = no limit
-	Logger              *slog.Logger   // of background work; nil = slog's default
-	ReadOnly            bool           // the storage engine takes no writes: nothing is mended, rebuilt or removed
+	Clock               *clock.Clock // nil = the wall clock
+	PartitionThroughput int          // most RU/s of one physical partition; 0 = 10,000
+	MinSlots            int          // least slots of a container; 0 = 4 for each physical partition
+	MaxItem             int          // bytes of one document; 0 = 16 MiB (APIs have their own, smaller limits)
+	MaxLogicalPartition int64        // bytes of all items of one partition key value; 0 = 20 GB
+	// how old the state gets that a long query reads before it goes on in a new one; 0 = a minute
+	ViewAge  time.Duration
+	Budget   *budget.Budget // memory of requests; nil = no limit
+	Logger   *slog.Logger   // of background work; nil = slog's default
+	ReadOnly bool           // the storage engine takes no writes: nothing is mended, rebuilt or removed
 }
 
 // Engine is one store with all that is in it. Safe for concurrent use.
@@ -105,12 +106,14 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	cat, err := catalog.Open(eng, o.Clock, catalog.Settings{PartitionThroughput: o.PartitionThroughput, MinSlots: o.MinSlots})
+	cat, err := catalog.Open(eng, o.Clock,
+		catalog.Settings{PartitionThroughput: o.PartitionThroughput, MinSlots: o.MinSlots})
 	if err != nil {
 		return nil, err
 	}
 	bg := work.New(o.Logger)
-	limits := store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition, ViewAge: o.ViewAge, ReadOnly: o.ReadOnly, Logger: o.Logger}
+	limits := store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition, ViewAge: o.ViewAge,
+		ReadOnly: o.ReadOnly, Logger: o.Logger}
 	e := &Engine{kv: eng, cat: cat, clk: o.Clock, bud: o.Budget, log: o.Logger, work: bg,
 		store: store.Open(eng, cat, o.Clock, limits, bg)}
 	e.drops = work.NewQueue(bg, "drop of a container", e.remove)

@@ -113,7 +113,8 @@ func TestReservationFails(t *testing.T) {
 	c := newContainer(t, e, core.ContainerSpec{})
 	le.fail.Store(1)
 	_, err = c.Write(bg, core.Write{Kind: core.Create, Doc: mustDoc(t, `{"id":"1","pk":"a"}`)})
-	if !status.Is(err, status.Unavailable) { // what became of the reservation isn't known, but nothing of the write was applied
+	if !status.Is(err, status.Unavailable) {
+		// what became of the reservation isn't known, but nothing of the write was applied
 		t.Errorf("a write without a number: %v", err)
 	}
 	put(t, c, core.Create, `{"id":"1","pk":"a"}`)

@@ -5,8 +5,8 @@ import "context"
 // Settle waits until what Count, Size and Partitions have told before is durable: for answers that show it.
 func (c *Container) Settle() error { return c.rt.Settle() }
 
-// CountIn returns the number of items of a logical partition, exact and at the cost of one read; ok is false when pk is only the begin
-// of a hierarchical key. Expired items that are not reaped yet count.
+// CountIn returns the number of items of a logical partition, exact and at the cost of one read; ok is false when pk is
+// only the begin of a hierarchical key. Expired items that are not reaped yet count.
 func (c *Container) CountIn(pk PartitionKey) (n int64, ok bool, err error) {
 	v := c.rt.View()
 	defer v.Close()

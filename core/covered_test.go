@@ -33,7 +33,8 @@ func valuesOf(t *testing.T, c *core.Container, q exec.Query) (vals []int64, st e
 	return vals, *rows.Stats()
 }
 
-// TestCoveredWhileWritesGoOn: what a covered query gives is what the items of its view hold, whatever is written meanwhile.
+// TestCoveredWhileWritesGoOn: what a covered query gives is what the items of its view hold, whatever is written
+// meanwhile.
 func TestCoveredWhileWritesGoOn(t *testing.T) {
 	e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: 4})
 	if err != nil {
@@ -48,7 +49,8 @@ func TestCoveredWhileWritesGoOn(t *testing.T) {
 	go func() { // each item's n goes up, one after the other; the sum over all never goes down
 		var err error
 		for i := 0; i < 400 && err == nil; i++ {
-			d, _ := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"%d","pk":"p%d","n":%d}`, i%100, i%100, 2+i/100), doc.JSONOptions{Names: doc.NoSQL})
+			d, _ := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"%d","pk":"p%d","n":%d}`, i%100, i%100, 2+i/100),
+				doc.JSONOptions{Names: doc.NoSQL})
 			pk, id, _ := c.KeyOf(d)
 			_, err = c.Write(bg, core.Write{Kind: core.Upsert, PK: pk, ID: id, Doc: d})
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestCreateOnce lets several writers create the same items in one slot, which outgrows its id filter twice on the way: exactly one
-// of them makes each, and after a delete exactly one makes it again.
+// TestCreateOnce lets several writers create the same items in one slot, which outgrows its id filter twice on the way:
+// exactly one of them makes each, and after a delete exactly one makes it again.
 func TestCreateOnce(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
@@ -27,7 +27,8 @@ func TestCreateOnce(t *testing.T) {
 			for range writers {
 				wg.Go(func() {
 					for i := 0; i < items; i += step {
-						_, err := c.Write(bg, core.Write{Kind: core.Create, Doc: mustDoc(t, fmt.Sprintf(`{"id":"i%d","pk":"p"}`, i))})
+						_, err := c.Write(
+							bg, core.Write{Kind: core.Create, Doc: mustDoc(t, fmt.Sprintf(`{"id":"i%d","pk":"p"}`, i))})
 						if err == nil {
 							made[i].Add(1)
 						} else if status.CodeOf(err) != status.Conflict {
@@ -45,7 +46,8 @@ func TestCreateOnce(t *testing.T) {
 		}
 		race(1)
 		for i := 0; i < items; i += 5 {
-			if _, err := c.Write(bg, core.Write{Kind: core.Delete, PK: pk("p"), ID: value.StringOf(fmt.Sprintf("i%d", i))}); err != nil {
+			if _, err := c.Write(bg, core.Write{
+				Kind: core.Delete, PK: pk("p"), ID: value.StringOf(fmt.Sprintf("i%d", i))}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -83,7 +85,8 @@ func TestCreateAsksNoEngine(t *testing.T) {
 			t.Fatal("creates go on asking the engine")
 		}
 	}
-	if _, err := c.Write(bg, core.Write{Kind: core.Create, Doc: mustDoc(t, `{"id":"i0","pk":"p"}`)}); status.CodeOf(err) != status.Conflict {
+	if _, err := c.Write(bg, core.Write{Kind: core.Create, Doc: mustDoc(t, `{"id":"i0","pk":"p"}`)}); status.CodeOf(
+		err) != status.Conflict {
 		t.Errorf("a second i0: %v", err)
 	}
 }

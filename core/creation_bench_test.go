@@ -19,14 +19,18 @@ func BenchmarkCreationOrder(b *testing.B) {
 		name        string
 		items, page int
 		shown       exec.Shown
-	}{{"page/100000", 100_000, 100, exec.Oldest}, {"page/10000", 10_000, 100, exec.Creation}, {"all/10000", 10_000, 0, exec.Creation}} {
+	}{{"page/100000", 100_000, 100, exec.Oldest}, {"page/10000", 10_000, 100, exec.Creation},
+		{"all/10000", 10_000, 0, exec.Creation}} {
 		b.Run(c.name, func(b *testing.B) {
 			e, _ := benchEngine(b, true)
 			ct := newContainer(b, e, core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/id"}},
 				IndexingPolicy: []byte(`{"includedPaths":[],"excludedPaths":[{"path":"/*"}]}`)})
 			var ws []core.Write
 			for i := range c.items {
-				ws = append(ws, core.Write{Kind: core.Create, Doc: mustDoc(b, fmt.Sprintf(`{"id":"i%08d","n":%d,"s":"some text of a small document","t":[1,2,3]}`, i*7919%c.items, i))})
+				ws = append(ws, core.Write{
+					Kind: core.Create, Doc: mustDoc(
+						b, fmt.Sprintf(`{"id":"i%08d","n":%d,"s":"some text of a small document","t":[1,2,3]}`,
+							i*7919%c.items, i))})
 				if len(ws) == 1000 {
 					ct.WriteMany(bg, ws, true)
 					ws = ws[:0]
@@ -69,13 +73,16 @@ func BenchmarkCreationOrder(b *testing.B) {
 	}
 }
 
-// BenchmarkCreationEquality finds ten items of 10,000 by an index, in creation order and in that of storage ("x-today").
+// BenchmarkCreationEquality finds ten items of 10,000 by an index, in creation order and in that of storage
+// ("x-today").
 func BenchmarkCreationEquality(b *testing.B) {
 	c, _ := benchContainer(b)
 	run := func(shown exec.Shown, limit, n int) time.Duration {
 		start := time.Now()
 		for i := range n {
-			q := exec.Query{Pred: access.Eq(access.NewPath("customer"), value.StringOf(fmt.Sprintf("c%07d", i*7919%1000))), Shown: shown, Limit: limit}
+			q := exec.Query{
+				Pred:  access.Eq(access.NewPath("customer"), value.StringOf(fmt.Sprintf("c%07d", i*7919%1000))),
+				Shown: shown, Limit: limit}
 			r, err := c.Query(bg, &q)
 			if err != nil {
 				b.Fatal(err)

@@ -19,12 +19,13 @@ import (
 
 // creationSpecs are containers whose items lie in several slots and partitions.
 var creationSpecs = map[string]core.ContainerSpec{
-	"id":       {PartitionKey: core.PartitionKeyDef{Paths: []string{"/id"}}},
-	"pk":       {},
-	"v1":       {PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}, Kind: "Hash", Version: 1}},
-	"levels":   {PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk", "/a"}, Kind: "MultiHash", Version: 2}},
-	"no index": {IndexingPolicy: []byte(`{"indexingMode":"consistent","includedPaths":[],"excludedPaths":[{"path":"/*"}]}`)},
-	"parts":    {Throughput: core.Throughput{Manual: 30000}},
+	"id":     {PartitionKey: core.PartitionKeyDef{Paths: []string{"/id"}}},
+	"pk":     {},
+	"v1":     {PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}, Kind: "Hash", Version: 1}},
+	"levels": {PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk", "/a"}, Kind: "MultiHash", Version: 2}},
+	"no index": {IndexingPolicy: []byte(`{"indexingMode":"consistent","includedPaths":[],` +
+		`"excludedPaths":[{"path":"/*"}]}`)},
+	"parts": {Throughput: core.Throughput{Manual: 30000}},
 }
 
 // creationDoc is item i, in version v.
@@ -52,23 +53,42 @@ func creationQueries(spec core.ContainerSpec) map[string]struct {
 		"all":      {exec.Query{}, func(int) bool { return true }},
 		"equality": {exec.Query{Pred: access.Eq(access.NewPath("a"), num(2))}, func(i int) bool { return i%4 == 2 }},
 		"filter":   {exec.Query{}, func(i int) bool { return i%7 == 3 }},
-		"union": {exec.Query{Pred: access.Or(access.Eq(access.NewPath("a"), num(1)), access.Eq(access.NewPath("x"), num(40)))},
+		"union": {
+			exec.Query{
+				Pred: access.Or(access.Eq(access.NewPath("a"), num(1)), access.Eq(access.NewPath("x"), num(40)))},
 			func(i int) bool { return i%4 == 1 || i == 40 }},
-		"range":     {exec.Query{Pred: access.Range(access.NewPath("x"), &access.Bound{Value: num(93), Inclusive: true}, nil)}, func(i int) bool { return i >= 93 }},
-		"element":   {exec.Query{Pred: access.Eq(tags, num(3))}, func(i int) bool { return i%5 == 3 }},
-		"elements":  {exec.Query{Pred: access.In(tags, num(3), num(1))}, func(i int) bool { return i%5 == 3 || i%5 == 1 }},
-		"intersect": {exec.Query{Pred: access.And(access.Eq(access.NewPath("a"), num(1)), access.Eq(tags, num(1)))}, func(i int) bool { return i%20 == 1 }},
-		"covered":   {exec.Query{Pred: access.Eq(access.NewPath("a"), num(3)), Needs: []access.Path{access.NewPath("a"), access.ID, access.NewPath("x")}}, func(i int) bool { return i%4 == 3 }},
-		"every":     {exec.Query{Needs: []access.Path{access.ID}}, func(int) bool { return true }},
-		"ids":       {exec.Query{Pred: access.In(access.ID, value.StringOf("30"), value.StringOf("9"), value.StringOf("12"), value.StringOf("400"))}, func(i int) bool { return i == 9 || i == 12 || i == 30 }},
-		"key":       {exec.Query{Pred: access.Eq(access.NewPath("pk"), value.StringOf("p1"))}, func(i int) bool { return i%3 == 1 }},
-		"keys":      {exec.Query{Pred: access.In(access.NewPath("pk"), value.StringOf("p1"), value.StringOf("p0"))}, func(i int) bool { return i%3 != 2 }},
+		"range": {
+			exec.Query{Pred: access.Range(access.NewPath("x"), &access.Bound{Value: num(93), Inclusive: true}, nil)},
+			func(i int) bool { return i >= 93 }},
+		"element": {exec.Query{Pred: access.Eq(tags, num(3))}, func(i int) bool { return i%5 == 3 }},
+		"elements": {exec.Query{Pred: access.In(tags, num(3), num(1))}, func(i int) bool {
+			return i%5 == 3 || i%5 == 1
+		}},
+		"intersect": {exec.Query{Pred: access.And(access.Eq(access.NewPath("a"), num(1)), access.Eq(tags, num(1)))},
+			func(i int) bool { return i%20 == 1 }},
+		"covered": {
+			exec.Query{Pred: access.Eq(access.NewPath("a"), num(3)),
+				Needs: []access.Path{access.NewPath("a"), access.ID, access.NewPath("x")}}, func(i int) bool {
+				return i%4 == 3
+			}},
+		"every": {exec.Query{Needs: []access.Path{access.ID}}, func(int) bool { return true }},
+		"ids": {
+			exec.Query{Pred: access.In(access.ID, value.StringOf("30"), value.StringOf("9"), value.StringOf("12"),
+				value.StringOf("400"))}, func(i int) bool { return i == 9 || i == 12 || i == 30 }},
+		"key": {exec.Query{Pred: access.Eq(access.NewPath("pk"), value.StringOf("p1"))}, func(i int) bool {
+			return i%3 == 1
+		}},
+		"keys": {exec.Query{Pred: access.In(access.NewPath("pk"), value.StringOf("p1"), value.StringOf("p0"))},
+			func(i int) bool { return i%3 != 2 }},
 	}
 	if paths := spec.PartitionKey.Paths; len(paths) != 1 || paths[0] != "/id" {
 		out["partition"] = query{exec.Query{PK: pk("p2")}, func(i int) bool { return i%3 == 2 }}
-		out["in partition"] = query{exec.Query{PK: pk("p2"), Pred: access.Eq(access.NewPath("a"), num(2))}, func(i int) bool { return i%3 == 2 && i%4 == 2 }}
+		out["in partition"] = query{exec.Query{PK: pk("p2"), Pred: access.Eq(access.NewPath("a"), num(2))},
+			func(i int) bool { return i%3 == 2 && i%4 == 2 }}
 		if len(paths) > 1 {
-			out["whole key"] = query{exec.Query{PK: core.PartitionKey{value.StringOf("p2"), num(2)}}, func(i int) bool { return i%3 == 2 && i%4 == 2 }}
+			out["whole key"] = query{exec.Query{PK: core.PartitionKey{value.StringOf("p2"), num(2)}}, func(i int) bool {
+				return i%3 == 2 && i%4 == 2
+			}}
 		}
 	}
 	for name, q := range out {
@@ -132,7 +152,8 @@ func (w *world) ordered(t *testing.T, shown exec.Shown, wants func(int) bool) (o
 	return out
 }
 
-var allShown = map[string]exec.Shown{"by partition": exec.CreationByPartition, "creation": exec.Creation, "oldest": exec.Oldest, "newest": exec.Newest}
+var allShown = map[string]exec.Shown{"by partition": exec.CreationByPartition, "creation": exec.Creation,
+	"oldest": exec.Oldest, "newest": exec.Newest}
 
 // What nobody ordered comes back as it was made: by every access path, in one piece and in pages, after deletes,
 // replaces, items that were made again, and a new start.
@@ -235,7 +256,9 @@ func TestCreationOrderWhileDataChanges(t *testing.T) {
 					}
 					after := w.ordered(t, shown, c.wants)
 					stayed := func(ids []string) []string {
-						return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(before, id) || !slices.Contains(after, id) })
+						return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+							return !slices.Contains(before, id) || !slices.Contains(after, id)
+						})
 					}
 					if have := stayed(got); !slices.Equal(have, stayed(before)) {
 						t.Errorf("%s, %s:\n got %v\nwant %v", qname, sname, have, stayed(before))
@@ -254,7 +277,9 @@ func TestCreationOrderIsKept(t *testing.T) {
 		var ws []core.Write
 		fill := func(from, to int) {
 			for ws = ws[:0]; from < to; from++ {
-				ws = append(ws, core.Write{Kind: core.Upsert, Doc: mustDoc(t, fmt.Sprintf(`{"id":"%d","pk":"p%d","a":%d}`, from, from%50, from%4))})
+				ws = append(ws, core.Write{
+					Kind: core.Upsert, Doc: mustDoc(
+						t, fmt.Sprintf(`{"id":"%d","pk":"p%d","a":%d}`, from, from%50, from%4))})
 				w.made = append(w.made, from)
 			}
 			for _, o := range w.c.WriteMany(bg, ws, true) {
@@ -264,9 +289,14 @@ func TestCreationOrderIsKept(t *testing.T) {
 			}
 		}
 		fill(0, 600)
-		queries := []exec.Query{{}, {Pred: access.Eq(access.NewPath("a"), value.Int32Of(1)), Match: func(it *core.Item) (bool, error) { return number(it)%4 == 1, nil }},
+		queries := []exec.Query{
+			{}, {Pred: access.Eq(access.NewPath("a"), value.Int32Of(1)), Match: func(it *core.Item) (bool, error) {
+				return number(it)%4 == 1, nil
+			}},
 			{PK: pk("p1")}}
-		wants := []func(int) bool{func(int) bool { return true }, func(i int) bool { return i%4 == 1 }, func(i int) bool { return i%50 == 1 }}
+		wants := []func(int) bool{func(int) bool { return true }, func(i int) bool {
+			return i%4 == 1
+		}, func(i int) bool { return i%50 == 1 }}
 		var firsts [][]string
 		var tokens []string
 		for i := range queries {
@@ -281,7 +311,9 @@ func TestCreationOrderIsKept(t *testing.T) {
 				t.Errorf("query %d gave %d rows of %d, or in another order", i, len(got), len(want))
 			}
 		}
-		if got := ids(t, w.c, &exec.Query{Shown: exec.Creation}); slices.IsSortedFunc(got, func(a, b string) int { return cmp.Compare(len(a), len(b)) }) {
+		if got := ids(t, w.c, &exec.Query{Shown: exec.Creation}); slices.IsSortedFunc(got, func(a, b string) int {
+			return cmp.Compare(len(a), len(b))
+		}) {
 			t.Error("10,200 items came in creation order, at a cost that nobody has asked for")
 		}
 		for shown, name := range map[exec.Shown]string{exec.Oldest: "oldest", exec.Newest: "newest"} {
@@ -289,7 +321,8 @@ func TestCreationOrderIsKept(t *testing.T) {
 				t.Errorf("%s first isn't exact", name)
 			}
 		}
-		if got, want := ids(t, w.c, &exec.Query{Shown: exec.Creation, PK: pk("p7")}), w.ordered(t, exec.Creation, func(i int) bool { return i%50 == 7 }); !slices.Equal(got, want) {
+		if got, want := ids(t, w.c, &exec.Query{Shown: exec.Creation, PK: pk("p7")}),
+			w.ordered(t, exec.Creation, func(i int) bool { return i%50 == 7 }); !slices.Equal(got, want) {
 			t.Errorf("a logical partition gave %v, not %v", got, want)
 		}
 	})
@@ -348,8 +381,8 @@ func TestContinuationsOfOtherOrders(t *testing.T) {
 	}
 }
 
-// Where the partition key is the id, items with one value come in creation order however many they are, and the first of
-// them costs an entry of each slot.
+// Where the partition key is the id, items with one value come in creation order however many they are, and the first
+// of them costs an entry of each slot.
 func TestCreationOrderOfOneValue(t *testing.T) {
 	e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: 4})
 	if err != nil {
@@ -363,7 +396,12 @@ func TestCreationOrderOfOneValue(t *testing.T) {
 	var ws []core.Write
 	var want []string
 	for n, i := range perm {
-		ws = append(ws, core.Write{Kind: core.Create, Doc: mustDoc(t, fmt.Sprintf(`{"id":"%d","state":"%s"}`, i, []string{"waiting", "done"}[min(1, n%10/done)]))})
+		ws =
+			append(
+				ws,
+				core.Write{Kind: core.Create,
+					Doc: mustDoc(
+						t, fmt.Sprintf(`{"id":"%d","state":"%s"}`, i, []string{"waiting", "done"}[min(1, n%10/done)]))})
 		if n%10 < done {
 			want = append(want, strconv.Itoa(i))
 		}

@@ -79,7 +79,8 @@ func TestDropMeetsRebuild(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
 	for i := range 300 {
-		put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"a","v":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]}`, i))
+		put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"a","v":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,`+
+			`19,20]}`, i))
 	}
 	writes := 0
 	h.set(func(s *hookSet) {

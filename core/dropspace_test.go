@@ -112,7 +112,8 @@ func TestDroppedContainersSpaceComesBack(t *testing.T) {
 					return
 				}
 				if time.Now().After(end) {
-					t.Fatalf("of %d bytes on disk %d are left, at most %d are expected; %d of the container", full, m.DiskBytes, most, size)
+					t.Fatalf("of %d bytes on disk %d are left, at most %d are expected; %d of the container", full,
+						m.DiskBytes, most, size)
 				}
 			}
 		})

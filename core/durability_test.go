@@ -27,8 +27,8 @@ func drain(c *core.Container, q *exec.Query) error {
 	return r.Err()
 }
 
-// A commit becomes visible before its committer has told the slot about it. Whoever reads the item in that moment must wait
-// for it to be durable all the same.
+// A commit becomes visible before its committer has told the slot about it. Whoever reads the item in that moment must
+// wait for it to be durable all the same.
 func TestReadersWaitForDurability(t *testing.T) {
 	readers := map[string]func(c *core.Container) error{
 		"read": func(c *core.Container) error {
@@ -37,14 +37,18 @@ func TestReadersWaitForDurability(t *testing.T) {
 		},
 		"query": func(c *core.Container) error { return drain(c, &exec.Query{PK: pk("a")}) },
 		"covered query": func(c *core.Container) error {
-			return drain(c, &exec.Query{Pred: access.Exists(access.NewPath("n")), Needs: []access.Path{access.NewPath("n")}})
+			return drain(c, &exec.Query{
+				Pred: access.Exists(access.NewPath("n")), Needs: []access.Path{access.NewPath("n")}})
 		},
 		"covered query that sorts": func(c *core.Container) error {
-			return drain(c, &exec.Query{Pred: access.Exists(access.NewPath("n")), Needs: []access.Path{access.NewPath("n"), access.ID},
+			return drain(c, &exec.Query{
+				Pred: access.Exists(access.NewPath("n")), Needs: []access.Path{access.NewPath("n"), access.ID},
 				OrderBy: []exec.Order{{Path: access.ID}}, Compare: value.CompareCosmos})
 		},
 		"covered ends": func(c *core.Container) error {
-			return drain(c, &exec.Query{Pred: access.Exists(access.NewPath("n")), Needs: []access.Path{access.NewPath("n")}, Want: exec.WantEnds, Whole: true})
+			return drain(c, &exec.Query{
+				Pred: access.Exists(access.NewPath("n")), Needs: []access.Path{access.NewPath("n")},
+				Want: exec.WantEnds, Whole: true})
 		},
 		"items without a value": func(c *core.Container) error {
 			return drain(c, &exec.Query{Needs: []access.Path{access.NewPath("m")}, Whole: true, Repeat: true})
@@ -159,7 +163,9 @@ func TestUnknownOutcomeInCatalog(t *testing.T) {
 	e, h := hooked(t, core.Options{})
 	a := newContainer(t, e, core.ContainerSpec{ID: "a"})
 	h.set(func(h *hookSet) { h.unsure = func() error { return kv.ErrUnknownOutcome } })
-	if _, err := e.CreateContainer(bg, "db", core.ContainerSpec{ID: "b", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}}); !status.Is(err, status.UnknownOutcome) {
+	if _, err := e.CreateContainer(bg, "db",
+		core.ContainerSpec{ID: "b", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}}); !status.Is(
+		err, status.UnknownOutcome) {
 		t.Fatalf("error is %v", err)
 	}
 	h.set(func(h *hookSet) { h.unsure = nil })
@@ -177,7 +183,8 @@ func TestUnknownOutcomeInCatalog(t *testing.T) {
 	}
 }
 
-// A commit that is refused after its time was moved gives its memory back once only: later commits have their own terms.
+// A commit that is refused after its time was moved gives its memory back once only: later commits have their own
+// terms.
 func TestRefusedCommitGivesItsTermsBackOnce(t *testing.T) {
 	onEngines(t, core.Options{MaxLogicalPartition: 500}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})

@@ -13,7 +13,8 @@ import (
 )
 
 // objectDocs are items with objects at /a: of its own, in an array, in an array of an array, among others, and none.
-var objectDocs = []string{`{"k":1}`, `[{"k":1}]`, `[[{"k":1}]]`, `["x",{"k":2},{"k":1}]`, `[{"k":2},{"k":3}]`, `{"k":2}`, `[1,2]`, `1`, `[]`, `[{"b":[{"k":1}]}]`}
+var objectDocs = []string{`{"k":1}`, `[{"k":1}]`, `[[{"k":1}]]`, `["x",{"k":2},{"k":1}]`, `[{"k":2},{"k":3}]`,
+	`{"k":2}`, `[1,2]`, `1`, `[]`, `[{"b":[{"k":1}]}]`}
 
 func putObjects(t *testing.T, c *core.Container) {
 	t.Helper()
@@ -52,7 +53,9 @@ func wantObjects(t *testing.T, c *core.Container) {
 			}
 			return slices.ContainsFunc(tc.pred.Vals, func(w value.Value) bool { return value.EqualCosmos(v, w) })
 		}
-		q := exec.Query{Pred: tc.pred, Match: func(it *core.Item) (bool, error) { return anyElement(doc.Get(it.Doc, "a"), matches), nil }}
+		q := exec.Query{Pred: tc.pred, Match: func(it *core.Item) (bool, error) {
+			return anyElement(doc.Get(it.Doc, "a"), matches), nil
+		}}
 		r, err := c.Query(bg, &q)
 		if err != nil {
 			t.Fatal(err)

@@ -17,7 +17,8 @@ import (
 // plainDocument is a document of 1 KB: 17 fields with single values, a text of 570 bytes among them, and an array of
 // three objects. It has the fields of the document that docs/decisions/0025-index-entries.md counts.
 func plainDocument(i int) string {
-	return fmt.Sprintf(`{"id":"o%08d","tenant":"t%06d","customer":"c%07d","status":"paid","total":512.34,"created":"2023-11-14T22:13:20Z",`+
+	return fmt.Sprintf(`{"id":"o%08d","tenant":"t%06d","customer":"c%07d","status":"paid","total":512.34,`+
+		`"created":"2023-11-14T22:13:20Z",`+
 		`"p0":%d,"p1":417,"p2":1021.5714285714287,"p3":1293.0,"p4":true,"p5":false,"p6":"region-11","p7":"chan-3","p8":"00000000c0ffee11","p9":"EUR",`+
 		`"lines":[{"sku":"sku-417","qty":1,"price":11.5},{"sku":"sku-2025","qty":2,"price":63.25},{"sku":"sku-4711","qty":3,"price":99.99}],"note":%q}`,
 		i, i/100, i%1000, i, strings.Repeat("the quick brown fox jumps over the lazy dog; ", 13)[:570])
@@ -57,7 +58,8 @@ func writes(t *testing.T, raw kv.Engine, write func()) map[keys.Kind]written {
 	return out
 }
 
-// TestEntriesOfPlainDocument pins how many keys and bytes of the index an insert and the replacement of one field write.
+// TestEntriesOfPlainDocument pins how many keys and bytes of the index an insert and the replacement of one field
+// write.
 func TestEntriesOfPlainDocument(t *testing.T) {
 	for name, tc := range map[string]struct {
 		key              core.PartitionKeyDef
@@ -78,12 +80,16 @@ func TestEntriesOfPlainDocument(t *testing.T) {
 			put(t, c, core.Create, plainDocument(1))
 			insert := writes(t, raw, func() { put(t, c, core.Create, plainDocument(42)) })
 			if got := insert[keys.KindIndex]; got != tc.insert {
-				t.Errorf("an insert writes %d entries of %d bytes, want %d of %d", got.keys, got.bytes, tc.insert.keys, tc.insert.bytes)
+				t.Errorf("an insert writes %d entries of %d bytes, want %d of %d", got.keys, got.bytes, tc.insert.keys,
+					tc.insert.bytes)
 			}
 			clk.Advance(time.Minute)
-			change := writes(t, raw, func() { put(t, c, core.Replace, strings.Replace(plainDocument(42), `"p0":42`, `"p0":43`, 1)) })
+			change := writes(t, raw, func() {
+				put(t, c, core.Replace, strings.Replace(plainDocument(42), `"p0":42`, `"p0":43`, 1))
+			})
 			if got := change[keys.KindIndex]; got != tc.oneField {
-				t.Errorf("a change of one field writes %d entries of %d bytes, want %d of %d", got.keys, got.bytes, tc.oneField.keys, tc.oneField.bytes)
+				t.Errorf("a change of one field writes %d entries of %d bytes, want %d of %d", got.keys, got.bytes,
+					tc.oneField.keys, tc.oneField.bytes)
 			}
 		})
 	}
@@ -110,7 +116,8 @@ func BenchmarkInsertPlain(b *testing.B) {
 	}
 }
 
-// TestChangesInsideObjects: a change inside of objects and arrays writes entries of what has changed, and none of what holds it.
+// TestChangesInsideObjects: a change inside of objects and arrays writes entries of what has changed, and none of what
+// holds it.
 func TestChangesInsideObjects(t *testing.T) {
 	raw := kv.Checked(memkv.New())
 	e, err := core.Open(bg, raw, core.Options{Clock: clock.Fake(time.Unix(1_700_000_000, 0))})

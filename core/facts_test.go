@@ -44,13 +44,14 @@ func firstRows(t testing.TB, c *core.Container, q exec.Query, n int) (ids []stri
 	return ids, *r.Stats()
 }
 
-// wantSorted fails unless the first rows in the order of a field are sorted, or read from the index at the cost of so many
-// items.
+// wantSorted fails unless the first rows in the order of a field are sorted, or read from the index at the cost of so
+// many items.
 func wantSorted(t testing.TB, c *core.Container, field string, sorted bool) {
 	t.Helper()
 	_, st := firstRows(t, c, byField(field), 10)
 	if st.Sorted != sorted || !sorted && (st.Items > 10 || st.Plan.Kind != access.Ordered) {
-		t.Errorf("order by %s: sorted %v with %d items read, want sorted %v (%s)", field, st.Sorted, st.Items, sorted, st.Plan.Explain())
+		t.Errorf("order by %s: sorted %v with %d items read, want sorted %v (%s)", field, st.Sorted, st.Items, sorted,
+			st.Plan.Explain())
 	}
 }
 
@@ -116,8 +117,8 @@ func (s *heldSnapshot) Iter(lo, hi []byte) (kv.Iterator, error) {
 	return s.Snapshot.Iter(lo, hi)
 }
 
-// holdCounts makes each count of a slot wait in its snapshot: begun tells that one has come so far, goOn lets it go on, or
-// fail. n counts the counts.
+// holdCounts makes each count of a slot wait in its snapshot: begun tells that one has come so far, goOn lets it go on,
+// or fail. n counts the counts.
 func holdCounts(h *hooks) (begun <-chan bool, goOn chan<- error, n *atomic.Int64) {
 	b, g, n := make(chan bool), make(chan error), new(atomic.Int64)
 	h.set(func(s *hookSet) {
@@ -146,8 +147,8 @@ func numberOfCounts(h *hooks) *atomic.Int64 {
 	return n
 }
 
-// TestOrderOfManyItems: the first order by a path comes from the index, however many items there are, and costs the rows that
-// are given. So do those that come after, from what was counted once.
+// TestOrderOfManyItems: the first order by a path comes from the index, however many items there are, and costs the
+// rows that are given. So do those that come after, from what was counted once.
 func TestOrderOfManyItems(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -167,8 +168,8 @@ func TestOrderOfManyItems(t *testing.T) {
 	}
 }
 
-// TestCountHoldsNoLatch: while the entries of a path are counted its slot takes writes, and what they do is in the fact. Who asks
-// meanwhile waits for the same count; whose time is over doesn't.
+// TestCountHoldsNoLatch: while the entries of a path are counted its slot takes writes, and what they do is in the
+// fact. Who asks meanwhile waits for the same count; whose time is over doesn't.
 func TestCountHoldsNoLatch(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -221,8 +222,8 @@ func TestCountHoldsNoLatch(t *testing.T) {
 	}
 }
 
-// TestOrdersOfManyPaths: the hundredth path that a query sorts by is as good as the first, and items without exceptions cost no
-// writes of facts.
+// TestOrdersOfManyPaths: the hundredth path that a query sorts by is as good as the first, and items without exceptions
+// cost no writes of facts.
 func TestOrdersOfManyPaths(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -294,15 +295,16 @@ func TestExceptionsBeforeTheFirstOrder(t *testing.T) {
 	e, _ := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
 	for i := range 100 {
-		put(t, c, core.Create, fmt.Sprintf(`{"id":"%03d","pk":"p%d","n":[%d],"s":"%s"}`, i, i%11, i, strings.Repeat("s", 300)))
+		put(t, c, core.Create, fmt.Sprintf(`{"id":"%03d","pk":"p%d","n":[%d],"s":"%s"}`, i, i%11, i,
+			strings.Repeat("s", 300)))
 		put(t, c, core.Upsert, fmt.Sprintf(`{"id":"%03d","pk":"p%d","n":%d,"s":"%d"}`, i, i%11, i, i))
 	}
 	wantSorted(t, c, "n", false)
 	wantSorted(t, c, "s", false)
 }
 
-// TestManyArrayPaths: so many paths with arrays that the set in the head says maybe of every path. Orders, ranges whose bounds
-// elements could satisfy one each, and look-ups by the partition key are as they are without.
+// TestManyArrayPaths: so many paths with arrays that the set in the head says maybe of every path. Orders, ranges whose
+// bounds elements could satisfy one each, and look-ups by the partition key are as they are without.
 func TestManyArrayPaths(t *testing.T) {
 	e, _ := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -320,10 +322,13 @@ func TestManyArrayPaths(t *testing.T) {
 	wantSorted(t, c, "n", false)
 	wantSorted(t, c, "_id", false)
 	n := access.NewPath("n").Element()
-	q := exec.Query{Pred: access.Range(n, &access.Bound{Value: value.Int32Of(20), Inclusive: true}, &access.Bound{Value: value.Int32Of(90)}),
+	q := exec.Query{
+		Pred: access.Range(n, &access.Bound{Value: value.Int32Of(20), Inclusive: true},
+			&access.Bound{Value: value.Int32Of(90)}),
 		OrderBy: []exec.Order{{Path: n}}, Compare: value.CompareBSON}
 	if got, st := firstRows(t, c, q, 5); st.Sorted || st.Items > 5 || len(got) != 5 {
-		t.Errorf("range and order of a path whose elements count: sorted %v, %d items read (%s)", st.Sorted, st.Items, st.Plan.Explain())
+		t.Errorf("range and order of a path whose elements count: sorted %v, %d items read (%s)", st.Sorted, st.Items,
+			st.Plan.Explain())
 	}
 	key := access.NewPath("pk").Element()
 	points := exec.Query{Pred: access.Eq(key, value.StringOf("p7"))}
@@ -340,7 +345,8 @@ func TestManyArrayPaths(t *testing.T) {
 // TestCompositesBesideArrays: the order of a composite index doesn't depend on arrays at other paths.
 func TestCompositesBesideArrays(t *testing.T) {
 	e, _ := hooked(t, core.Options{MinSlots: 1})
-	c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(`{"includedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/m"},{"path":"/n"}]]}`)})
+	c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(`{"includedPaths":[{"path":"/*"}],` +
+		`"compositeIndexes":[[{"path":"/m"},{"path":"/n"}]]}`)})
 	var odd strings.Builder
 	for k := range 400 {
 		fmt.Fprintf(&odd, `,"a%d":[{"x":%q}]`, k, strings.Repeat("x", 300))
@@ -360,7 +366,8 @@ func TestCompositesBesideArrays(t *testing.T) {
 
 // TestTallyOfManyMissing: how many items have a value is known without a look at those that have none.
 func TestTallyOfManyMissing(t *testing.T) {
-	for _, policy := range []string{`{"includedPaths":[{"path":"/*"}]}`, `{"includedPaths":[{"path":"/*"},{"path":"/n/?"}]}`} {
+	for _, policy := range []string{`{"includedPaths":[{"path":"/*"}]}`, `{"includedPaths":[{"path":"/*"},` +
+		`{"path":"/n/?"}]}`} {
 		e, h := hooked(t, core.Options{MinSlots: 1})
 		c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(policy)})
 		for i := range 300 {
@@ -386,8 +393,8 @@ func TestTallyOfManyMissing(t *testing.T) {
 	}
 }
 
-// TestFactsOfAnOldQueryGo: a fact that nobody asks for and that commits have to change is given up, and counted anew when
-// somebody asks.
+// TestFactsOfAnOldQueryGo: a fact that nobody asks for and that commits have to change is given up, and counted anew
+// when somebody asks.
 func TestFactsOfAnOldQueryGo(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -525,7 +532,8 @@ func onFacts(n int64, err error) func() error {
 	}
 }
 
-// TestCountAndUnknownOutcome: when a slot's facts are read again while a path is counted, what was counted so far is of no use.
+// TestCountAndUnknownOutcome: when a slot's facts are read again while a path is counted, what was counted so far is of
+// no use.
 func TestCountAndUnknownOutcome(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -620,7 +628,8 @@ func TestCrashInACount(t *testing.T) {
 }
 
 // factDocs are the values of a field in the tests of random writes; an empty one is none.
-var factDocs = []string{"1", "2", `"x"`, "null", "true", "", "", "[]", "[1,2]", `[{"b":1}]`, `[[1]]`, `{"b":1}`, `{"b":[1,2]}`, `{}`, `"` + strings.Repeat("y", 300) + `"`,
+var factDocs = []string{"1", "2", `"x"`, "null", "true", "", "", "[]", "[1,2]", `[{"b":1}]`, `[[1]]`, `{"b":1}`,
+	`{"b":[1,2]}`, `{}`, `"` + strings.Repeat("y", 300) + `"`,
 	`["` + strings.Repeat("z", 300) + `"]`, `[{"_value":"v","id":"g"}]`}
 
 func factDoc(r *rand.Rand, id int) string {
@@ -634,10 +643,12 @@ func factDoc(r *rand.Rand, id int) string {
 	return b.String() + "}"
 }
 
-// TestFactsOfRandomWrites: after every step of random writes, one by one, many at once and in transactions, after crashes in
-// counts, after changes of the indexing policy and after the outcome of a commit was unknown, the facts are what the items have.
+// TestFactsOfRandomWrites: after every step of random writes, one by one, many at once and in transactions, after
+// crashes in counts, after changes of the indexing policy and after the outcome of a commit was unknown, the facts are
+// what the items have.
 func TestFactsOfRandomWrites(t *testing.T) {
-	policies := []string{`{"includedPaths":[{"path":"/*"}]}`, `{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/o/*"}]}`,
+	policies := []string{`{"includedPaths":[{"path":"/*"}]}`, `{"includedPaths":[{"path":"/*"}],` +
+		`"excludedPaths":[{"path":"/o/*"}]}`,
 		`{"includedPaths":[{"path":"/*"},{"path":"/n/?"}],"compositeIndexes":[[{"path":"/n"},{"path":"/m"}]]}`,
 		`{"includedPaths":[{"path":"/n/?"},{"path":"/o/*"}],"excludedPaths":[{"path":"/*"}]}`}
 	for seed := range uint64(race.Fewer(6, 2)) {
@@ -665,7 +676,8 @@ func TestFactsOfRandomWrites(t *testing.T) {
 			case n < 6:
 				put(t, c, core.Upsert, doc)
 			case n < 8:
-				_, _ = c.Write(bg, core.Write{Kind: core.Delete, PK: pk(fmt.Sprintf("p%d", id%3)), ID: value.StringOf(fmt.Sprint(id))})
+				_, _ = c.Write(bg, core.Write{
+					Kind: core.Delete, PK: pk(fmt.Sprintf("p%d", id%3)), ID: value.StringOf(fmt.Sprint(id))})
 			case n < 10:
 				var many []core.Write
 				for k := range 8 {
@@ -675,7 +687,8 @@ func TestFactsOfRandomWrites(t *testing.T) {
 			case n < 12:
 				if _, err := c.WithTx(bg, pk("p1"), func(tx *core.Tx) error {
 					for k := range 3 {
-						if _, err := tx.Write(&core.Write{Kind: core.Upsert, Doc: mustDoc(t, factDoc(r, 40+3*k))}); err != nil {
+						if _, err := tx.Write(
+							&core.Write{Kind: core.Upsert, Doc: mustDoc(t, factDoc(r, 40+3*k))}); err != nil {
 							return err
 						}
 					}
@@ -749,7 +762,8 @@ func TestFactsOfRandomWrites(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// TestFactsUnderLoad: writers go on while several queries have many paths counted; afterwards the facts are what the items have.
+// TestFactsUnderLoad: writers go on while several queries have many paths counted; afterwards the facts are what the
+// items have.
 func TestFactsUnderLoad(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 2})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -801,11 +815,12 @@ func TestFactsUnderLoad(t *testing.T) {
 	}
 }
 
-// TestFactsDuringRebuild: a change of the policy that leaves a field's rules alone leaves its facts alone, and others are
-// counted anew when it is over.
+// TestFactsDuringRebuild: a change of the policy that leaves a field's rules alone leaves its facts alone, and others
+// are counted anew when it is over.
 func TestFactsDuringRebuild(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
-	c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/m/[]/*"}]}`)})
+	c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(`{"includedPaths":[{"path":"/*"}],` +
+		`"excludedPaths":[{"path":"/m/[]/*"}]}`)})
 	for i := range 300 {
 		put(t, c, core.Create, fmt.Sprintf(`{"id":"%03d","pk":"p%d","n":%d,"m":{"k":%d},"o":1}`, i, i, i, i))
 	}
@@ -826,7 +841,8 @@ func TestFactsDuringRebuild(t *testing.T) {
 		}
 	})
 	spec := c.Spec().Clone()
-	spec.IndexingPolicy = []byte(`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/o/*"}],"compositeIndexes":[[{"path":"/n"},{"path":"/pk"}]]}`)
+	spec.IndexingPolicy = []byte(`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/o/*"}],` +
+		`"compositeIndexes":[[{"path":"/n"},{"path":"/pk"}]]}`)
 	if _, err := e.ReplaceContainer(bg, "db", "c", spec); err != nil {
 		t.Fatal(err)
 	}
@@ -868,14 +884,15 @@ func TestFactsDuringRebuild(t *testing.T) {
 	}
 }
 
-// TestSpilledItemsDuringRebuild: which paths of an item with too many terms have entries depends on the whole policy, so
-// a slot that has one keeps no facts over a rebuild, whenever in it the item is written.
+// TestSpilledItemsDuringRebuild: which paths of an item with too many terms have entries depends on the whole policy,
+// so a slot that has one keeps no facts over a rebuild, whenever in it the item is written.
 func TestSpilledItemsDuringRebuild(t *testing.T) {
 	var b strings.Builder
 	for i := range 5200 {
 		fmt.Fprintf(&b, ",%d", i)
 	}
-	all, some := `{"includedPaths":[{"path":"/*"}]}`, `{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/a/*"}]}`
+	all, some := `{"includedPaths":[{"path":"/*"}]}`,
+		`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/a/*"}]}`
 	for _, from := range []string{all, some} {
 		for when := range 7 { // 0: before the rebuild
 			e, h := hooked(t, core.Options{MinSlots: 2})
@@ -911,7 +928,8 @@ func TestSpilledItemsDuringRebuild(t *testing.T) {
 			h.set(func(on *hookSet) { *on = hookSet{} })
 			wantSorted(t, c, "n", to == all && when <= passes)
 			for k := range 7 {
-				_, _ = c.Write(bg, core.Write{Kind: core.Delete, PK: pk(fmt.Sprintf("p%d", k)), ID: value.StringOf("big")})
+				_, _ = c.Write(bg, core.Write{
+					Kind: core.Delete, PK: pk(fmt.Sprintf("p%d", k)), ID: value.StringOf("big")})
 			}
 			wantSorted(t, c, "n", false)
 			clean(t, e)
@@ -919,7 +937,8 @@ func TestSpilledItemsDuringRebuild(t *testing.T) {
 	}
 }
 
-// TestOrderWithoutWrites: where the store takes no writes nothing is counted, what is known is used, and other orders are sorted.
+// TestOrderWithoutWrites: where the store takes no writes nothing is counted, what is known is used, and other orders
+// are sorted.
 func TestOrderWithoutWrites(t *testing.T) {
 	raw := memkv.New()
 	e, err := core.Open(bg, raw, core.Options{MinSlots: 1})
@@ -958,7 +977,9 @@ func TestFactsAreNotRestored(t *testing.T) {
 	}
 	wantSorted(t, c, "n", false)
 	fresh := memkv.New()
-	if _, err := core.Restore(bg, fresh, wholeStore{t, raw}, func(l core.Lost) { t.Errorf("lost %+v", l) }); err != nil {
+	if _, err := core.Restore(bg, fresh, wholeStore{t, raw}, func(l core.Lost) {
+		t.Errorf("lost %+v", l)
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(factKeys(t, fresh)); n != 0 {

@@ -55,11 +55,13 @@ func TestFeed(t *testing.T) {
 	})
 }
 
-// A position over partitions is text with a checksum that belongs to a container; what isn't one is refused, never read.
+// A position over partitions is text with a checksum that belongs to a container; what isn't one is refused, never
+// read.
 func TestFeedPositions(t *testing.T) {
 	e, _ := hooked(t, core.Options{})
 	two := core.Throughput{Manual: 20000}
-	a, b := newContainer(t, e, core.ContainerSpec{ID: "a", Throughput: two}), newContainer(t, e, core.ContainerSpec{ID: "b", Throughput: two})
+	a, b := newContainer(t, e, core.ContainerSpec{ID: "a", Throughput: two}),
+		newContainer(t, e, core.ContainerSpec{ID: "b", Throughput: two})
 	put(t, a, core.Create, `{"id":"1","pk":"a"}`)
 	put(t, a, core.Create, `{"id":"2","pk":"a"}`)
 	page, err := a.ChangeFeed(bg, "", feed.Start(), 0)

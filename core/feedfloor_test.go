@@ -32,7 +32,8 @@ func TestFeedOfAQueueBeginsAtItsFront(t *testing.T) {
 	c := newContainer(t, e, core.ContainerSpec{})
 	write := func(i int) {
 		put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"p"}`, i))
-		if _, err := c.Write(bg, core.Write{Kind: core.Delete, PK: pk("p"), ID: value.StringOf(fmt.Sprint(i))}); err != nil {
+		if _, err := c.Write(bg, core.Write{Kind: core.Delete, PK: pk("p"), ID: value.StringOf(fmt.Sprint(i))}); err !=
+			nil {
 			t.Fatal(err)
 		}
 	}
@@ -57,7 +58,8 @@ func TestFeedOfAQueueBeginsAtItsFront(t *testing.T) {
 			if passed = p.Items[0].LSN - int64(lsn); passed < 4096 || time.Now().After(end) {
 				break
 			}
-			if _, err := c.Write(bg, core.Write{Kind: core.Delete, PK: pk("p"), ID: value.StringOf("stays")}); err != nil {
+			if _, err := c.Write(bg, core.Write{Kind: core.Delete, PK: pk("p"), ID: value.StringOf("stays")}); err !=
+				nil {
 				t.Fatal(err)
 			}
 		}

@@ -45,7 +45,8 @@ func inSlots(t testing.TB, c *core.Container, n int) []string {
 }
 
 // drainFeed reads a feed to its end, each position by way of its text, and returns the ids in order.
-func drainFeed(t testing.TB, c *core.Container, sc feed.Scope, pos feed.Position, most int) (ids []string, end feed.Position) {
+func drainFeed(t testing.TB, c *core.Container, sc feed.Scope, pos feed.Position, most int) (
+	ids []string, end feed.Position) {
 	t.Helper()
 	for pages := 0; pages < 1000; pages++ {
 		page, err := c.Feed(bg, sc, pos, most)

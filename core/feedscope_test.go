@@ -26,7 +26,8 @@ func TestFeedOfAHotPartStarvesNoOther(t *testing.T) {
 	for name, partitions := range map[string]int{"slots of a partition": 1, "partitions": 3} {
 		t.Run(name, func(t *testing.T) {
 			e, _ := hooked(t, core.Options{})
-			c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: lean, Throughput: core.Throughput{Manual: partitions * 10000}})
+			c := newContainer(t, e, core.ContainerSpec{
+				IndexingPolicy: lean, Throughput: core.Throughput{Manual: partitions * 10000}})
 			keys := inSlots(t, c, 4*partitions)
 			pos := feed.Start()
 			for hot := range keys {
@@ -64,7 +65,8 @@ func TestFeedOfScopes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clk := clock.Fake(time.Unix(1_700_000_000, 0))
 			e, _ := hooked(t, core.Options{Clock: clk})
-			c := newContainer(t, e, core.ContainerSpec{PartitionKey: def, IndexingPolicy: lean, Throughput: core.Throughput{Manual: 20000}})
+			c := newContainer(t, e, core.ContainerSpec{
+				PartitionKey: def, IndexingPolicy: lean, Throughput: core.Throughput{Manual: 20000}})
 			r := rand.New(rand.NewPCG(1, 2))
 			const items = 6000
 			doc := func(i int) string { // most are of a few keys
@@ -189,7 +191,9 @@ func byPartition(t *testing.T, c *core.Container, ids []string, sort bool) []str
 func TestFeedFindsFewAmongMany(t *testing.T) {
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
 	e, h := hooked(t, core.Options{Clock: clk})
-	c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: lean, PartitionKey: core.PartitionKeyDef{Paths: []string{"/a", "/b"}, Kind: "MultiHash", Version: 2}})
+	c := newContainer(t, e, core.ContainerSpec{
+		IndexingPolicy: lean, PartitionKey: core.PartitionKeyDef{
+			Paths: []string{"/a", "/b"}, Kind: "MultiHash", Version: 2}})
 	const items = 30000
 	slot, _ := c.SlotOf(pk("many", "0"))
 	few := "x" // in the same slot

@@ -56,7 +56,9 @@ func TestFeedFromNowHasWhatWasInFlight(t *testing.T) {
 			c := newContainer(t, e, core.ContainerSpec{})
 			keys := inSlots(t, c, 4)
 			put(t, c, core.Create, fmt.Sprintf(`{"id":"old","pk":"%s"}`, keys[3]))
-			release := holdUp(t, h, visible, func() { put(t, c, core.Create, fmt.Sprintf(`{"id":"slow","pk":"%s"}`, keys[2])) })
+			release := holdUp(t, h, visible, func() {
+				put(t, c, core.Create, fmt.Sprintf(`{"id":"slow","pk":"%s"}`, keys[2]))
+			})
 			put(t, c, core.Create, fmt.Sprintf(`{"id":"fast","pk":"%s"}`, keys[0]))
 			now, err := c.FeedNow(feed.Scope{})
 			if err != nil {
@@ -122,7 +124,8 @@ func TestFeedWaitsForWhatHidesEntries(t *testing.T) {
 // Whatever becomes of a commit that has its LSN, it is not in flight afterwards: the feed goes on.
 func TestFeedGoesOnAfterEveryEndOfACommit(t *testing.T) {
 	upsert := func(id, key string) core.Write {
-		return core.Write{Kind: core.Upsert, Doc: mustDoc(t, fmt.Sprintf(`{"id":"%s","pk":"%s","u":"%s"}`, id, key, id))}
+		return core.Write{Kind: core.Upsert,
+			Doc: mustDoc(t, fmt.Sprintf(`{"id":"%s","pk":"%s","u":"%s"}`, id, key, id))}
 	}
 	ways := map[string]func(c *core.Container, key string) error{
 		"one": func(c *core.Container, key string) error {
@@ -204,7 +207,9 @@ func TestFeedGoesOnAfterRefusals(t *testing.T) {
 	c := newContainer(t, e, core.ContainerSpec{UniqueKeys: [][]string{{"/u"}}})
 	keys := inSlots(t, c, 4)
 	put(t, c, core.Create, fmt.Sprintf(`{"id":"old","pk":"%s","u":1}`, keys[1]))
-	_, err := c.Write(bg, core.Write{Kind: core.Create, Doc: mustDoc(t, fmt.Sprintf(`{"id":"new","pk":"%s","u":1}`, keys[1]))})
+	_, err :=
+		c.Write(
+			bg, core.Write{Kind: core.Create, Doc: mustDoc(t, fmt.Sprintf(`{"id":"new","pk":"%s","u":1}`, keys[1]))})
 	wantCode(t, err, status.Conflict, 0)
 	big := fmt.Sprintf(`{"id":"big","pk":"%s","u":2,"text":"%02000d"}`, keys[1], 0)
 	_, err = c.Write(bg, core.Write{Kind: core.Create, Doc: mustDoc(t, big)})

@@ -88,8 +88,8 @@ func placed(t *testing.T, h *hooks) {
 	}
 }
 
-// TestTokensOfWholeNumbers: a query goes on behind a token of the version that ordered rows by whole item numbers, where the
-// partition key is the id: every row comes exactly once, in pages of any size.
+// TestTokensOfWholeNumbers: a query goes on behind a token of the version that ordered rows by whole item numbers,
+// where the partition key is the id: every row comes exactly once, in pages of any size.
 func TestTokensOfWholeNumbers(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 2})
 	c := newContainer(t, e, core.ContainerSpec{PartitionKey: keyIsID})
@@ -113,11 +113,13 @@ func TestTokensOfWholeNumbers(t *testing.T) {
 		"union":   {q: exec.Query{Pred: access.Or(access.Eq(access.NewPath("n"), value.Int32Of(3)), few(false))}},
 		"sort": {q: exec.Query{OrderBy: orderBy(false, "m"), Compare: value.CompareCosmos}, compare: up,
 			key: func(n int) []int { return []int{n % 3} }},
-		"sort of a page": {q: exec.Query{OrderBy: orderBy(false, "m"), Compare: value.CompareCosmos, Page: 2}, compare: up,
-			key: func(n int) []int { return []int{n % 3} }},
+		"sort of a page": {q: exec.Query{OrderBy: orderBy(false, "m"), Compare: value.CompareCosmos, Page: 2},
+			compare: up,
+			key:     func(n int) []int { return []int{n % 3} }},
 		"ordered down": {q: exec.Query{Pred: few(false), OrderBy: orderBy(true, "n"), Compare: value.CompareCosmos},
 			key: func(n int) []int { return []int{n} }, compare: func(a, b *formerRow) int { return up(b, a) }},
-		"covered and ordered": {q: exec.Query{Pred: few(false), OrderBy: orderBy(true, "n"), Compare: value.CompareCosmos, Needs: needs},
+		"covered and ordered": {
+			q:   exec.Query{Pred: few(false), OrderBy: orderBy(true, "n"), Compare: value.CompareCosmos, Needs: needs},
 			key: func(n int) []int { return []int{n} }, compare: func(a, b *formerRow) int { return up(b, a) }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,8 +161,8 @@ func TestTokensOfWholeNumbers(t *testing.T) {
 	}
 }
 
-// TestTokensOfHashedObjects: a query goes on behind a token of the version that had objects and arrays in the order of their
-// hashes: every row comes exactly once.
+// TestTokensOfHashedObjects: a query goes on behind a token of the version that had objects and arrays in the order of
+// their hashes: every row comes exactly once.
 func TestTokensOfHashedObjects(t *testing.T) {
 	for name, def := range map[string]core.PartitionKeyDef{"key is the id": keyIsID, "key is another": keyDefs["V2"]} {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +204,8 @@ func TestTokensOfHashedObjects(t *testing.T) {
 			}
 			slices.SortFunc(rows, func(a, b formerRow) int {
 				slot := func(x *formerRow) int { return 5 + int(x.place[4]) }
-				return cmp.Or(bytes.Compare(a.place[:slot(&a)], b.place[:slot(&b)]), bytes.Compare(a.place[slot(&a)+1:], b.place[slot(&b)+1:]), cmp.Compare(a.number, b.number))
+				return cmp.Or(bytes.Compare(a.place[:slot(&a)], b.place[:slot(&b)]),
+					bytes.Compare(a.place[slot(&a)+1:], b.place[slot(&b)+1:]), cmp.Compare(a.number, b.number))
 			})
 			for at := range rows {
 				var want []string

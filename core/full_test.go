@@ -70,7 +70,8 @@ func TestFullStore(t *testing.T) {
 	ttl := int32(-1)
 	c := newContainer(t, e, core.ContainerSpec{DefaultTTL: &ttl})
 	other := newContainer(t, e, core.ContainerSpec{ID: "other"})
-	for _, d := range []string{`{"id":"1","pk":"a"}`, `{"id":"2","pk":"a"}`, `{"id":"3","pk":"a"}`, `{"id":"4","pk":"b"}`,
+	for _, d := range []string{`{"id":"1","pk":"a"}`, `{"id":"2","pk":"a"}`, `{"id":"3","pk":"a"}`,
+		`{"id":"4","pk":"b"}`,
 		`{"id":"5","pk":"b"}`, `{"id":"6","pk":"b"}`, `{"id":"7","pk":"b","ttl":5}`, `{"id":"8","pk":"b"}`} {
 		put(t, c, core.Create, d)
 	}
@@ -91,10 +92,12 @@ func TestFullStore(t *testing.T) {
 		return err
 	})
 	_, dbErr := e.CreateDatabase(bg, core.DatabaseSpec{ID: "more"})
-	_, cErr := e.CreateContainer(bg, "db", core.ContainerSpec{ID: "more", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
+	_, cErr := e.CreateContainer(bg, "db",
+		core.ContainerSpec{ID: "more", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
 	for name, err := range map[string]error{
 		"create": write(core.Create, `{"id":"9","pk":"a"}`), "upsert": write(core.Upsert, `{"id":"1","pk":"a"}`),
-		"replace": write(core.Replace, `{"id":"1","pk":"a"}`), "transaction": inTx, "database": dbErr, "container": cErr,
+		"replace": write(core.Replace, `{"id":"1","pk":"a"}`), "transaction": inTx, "database": dbErr,
+		"container": cErr,
 	} {
 		if !status.Is(err, status.StoreFull) || !strings.Contains(status.From(err).Msg, "The disk is full.") {
 			t.Errorf("%s: %v", name, err)
@@ -112,7 +115,8 @@ func TestFullStore(t *testing.T) {
 	if err != nil {
 		t.Error("a transaction that deletes:", err)
 	}
-	out := c.WriteMany(bg, []core.Write{remove("b", "4"), {Kind: core.Create, Doc: mustDoc(t, `{"id":"9","pk":"b"}`)}, remove("b", "5")}, false)
+	out := c.WriteMany(bg, []core.Write{remove("b", "4"), {Kind: core.Create, Doc: mustDoc(t, `{"id":"9","pk":"b"}`)},
+		remove("b", "5")}, false)
 	if out[0].Err != nil || !status.Is(out[1].Err, status.StoreFull) || out[2].Err != nil {
 		t.Errorf("writes of both kinds: %v", out)
 	}

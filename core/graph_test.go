@@ -12,13 +12,17 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestGraphFormConditions asks for what elements of graphs have no index entries for: the answers must not depend on that.
+// TestGraphFormConditions asks for what elements of graphs have no index entries for: the answers must not depend on
+// that.
 func TestGraphFormConditions(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
 		for i := range 40 {
-			put(t, c, core.Create, fmt.Sprintf(`{"id":"v%d","pk":"p%d","label":"person","name":[{"_value":"n%d","id":"g%d"}],"list":[{"id":"x%d","_value":1,"other":2}]}`, i, i%5, i%7, i, i))
-			put(t, c, core.Create, fmt.Sprintf(`{"id":"e%d","pk":"p%d","label":"knows","_isEdge":true,"_sink":"v%d","_sinkLabel":"person%d","_vertexId":"v%d","_vertexLabel":"person","_sinkPartition":"p%d"}`, i, i%5, i+1, i%3, i, i%4))
+			put(t, c, core.Create, fmt.Sprintf(`{"id":"v%d","pk":"p%d","label":"person","name":[{"_value":"n%d",`+
+				`"id":"g%d"}],"list":[{"id":"x%d","_value":1,"other":2}]}`, i, i%5, i%7, i, i))
+			put(t, c, core.Create, fmt.Sprintf(`{"id":"e%d","pk":"p%d","label":"knows","_isEdge":true,"_sink":"v%d",`+
+				`"_sinkLabel":"person%d","_vertexId":"v%d","_vertexLabel":"person","_sinkPartition":"p%d"}`, i, i%5,
+				i+1, i%3, i, i%4))
 		}
 		whole, err := doc.ValueFromJSON([]byte(`{"_value":"n3","id":"g3"}`))
 		if err != nil {
@@ -40,7 +44,9 @@ func TestGraphFormConditions(t *testing.T) {
 			{access.Eq(access.NewPath("_sink"), value.StringOf("v5")), 1, access.Index},
 			{access.Eq(access.NewPath("_vertexId"), value.StringOf("v5")), 1, access.Index},
 		} {
-			q := &exec.Query{Pred: tc.pred, Match: func(it *core.Item) (bool, error) { return holds(tc.pred, it.Doc), nil }}
+			q := &exec.Query{Pred: tc.pred, Match: func(it *core.Item) (bool, error) {
+				return holds(tc.pred, it.Doc), nil
+			}}
 			plan, err := c.Explain(bg, q)
 			if err != nil || plan.Kind != tc.plan {
 				t.Errorf("%s: plan is %s", tc.pred.Path, plan.Explain())
@@ -71,8 +77,8 @@ func holds(p *access.Pred, d doc.Doc) bool {
 	return walk(value.ObjectOf(d), p.Path.Segs)
 }
 
-// TestIDFilters looks ids up over all partitions while the filters come into being and items come and go: every item that is
-// there is found.
+// TestIDFilters looks ids up over all partitions while the filters come into being and items come and go: every item
+// that is there is found.
 func TestIDFilters(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
@@ -102,7 +108,8 @@ func TestIDFilters(t *testing.T) {
 			}
 			return r.Stats().Entries
 		}
-		for deadline := time.Now().Add(10 * time.Second); find("nobody") != 0 || entries() != 2; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(10 * time.Second); find("nobody") != 0 ||
+			entries() != 2; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("the filters never came")
 			}

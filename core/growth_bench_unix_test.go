@@ -17,8 +17,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// BenchmarkGrowth compares the same operations in containers of 1,000 and of 100,000 items of 1 KB. Judge by cpu-us/op, the process's CPU
-// time, because what the engine does in the background is part of an operation's cost.
+// BenchmarkGrowth compares the same operations in containers of 1,000 and of 100,000 items of 1 KB. Judge by cpu-us/op,
+// the process's CPU time, because what the engine does in the background is part of an operation's cost.
 func BenchmarkGrowth(b *testing.B) {
 	for _, n := range []int{1000, 100000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) { benchGrowth(b, n) })
@@ -58,10 +58,14 @@ func benchGrowth(b *testing.B, n int) {
 		{"equality", func(b *testing.B) {
 			v := value.StringOf(fmt.Sprintf("c%07d", pick()%customers))
 			growthQuery(b, c, 10, &exec.Query{Pred: access.Eq(access.NewPath("customer"), v),
-				Match: func(it *core.Item) (bool, error) { return value.EqualCosmos(doc.Get(it.Doc, "customer"), v), nil }})
+				Match: func(it *core.Item) (bool, error) {
+					return value.EqualCosmos(doc.Get(it.Doc, "customer"), v), nil
+				}})
 		}},
 		{"range", func(b *testing.B) {
-			growthQuery(b, c, 20, &exec.Query{Pred: access.Range(total, &access.Bound{Value: value.DoubleOf(float64(pick() % 900)), Inclusive: true}, nil),
+			growthQuery(b, c, 20, &exec.Query{
+				Pred: access.Range(total,
+					&access.Bound{Value: value.DoubleOf(float64(pick() % 900)), Inclusive: true}, nil),
 				OrderBy: []exec.Order{{Path: total}}, Compare: value.CompareCosmos, Limit: 20})
 		}},
 		{"replace", func(b *testing.B) {

@@ -25,7 +25,8 @@ var bg = context.Background()
 var engines = map[string]func(t testing.TB) kv.Engine{
 	"mem": func(testing.TB) kv.Engine { return kv.Checked(memkv.New()) },
 	"pebble": func(t testing.TB) kv.Engine {
-		e, err := pebblekv.Open(t.TempDir(), pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned, Kept: core.GotSingly})
+		e, err := pebblekv.Open(t.TempDir(),
+			pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned, Kept: core.GotSingly})
 		if err != nil {
 			t.Fatal(err)
 		}

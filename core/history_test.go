@@ -20,8 +20,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// history is what TestHistory's goroutines share. Every writer has items of its own, whose state it knows; all of them move
-// money between the same accounts; and there are items that nobody touches, which every query must show.
+// history is what TestHistory's goroutines share. Every writer has items of its own, whose state it knows; all of them
+// move money between the same accounts; and there are items that nobody touches, which every query must show.
 type history struct {
 	t    *testing.T
 	e    *core.Engine
@@ -37,8 +37,8 @@ const (
 	historySteps    = 150
 )
 
-// TestHistory lets writers, transactions, queries from page to page, changes of the indexing policy and the reaper run at the
-// same time. Afterwards the store is what the writers know, and the checker finds nothing.
+// TestHistory lets writers, transactions, queries from page to page, changes of the indexing policy and the reaper run
+// at the same time. Afterwards the store is what the writers know, and the checker finds nothing.
 func TestHistory(t *testing.T) {
 	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,8 @@ func (h *history) write(w int, model map[string]int64) {
 			continue
 		case 4: // an item that will expire, and one that takes its unique value when it has
 			ttl := mustDoc(h.t, fmt.Sprintf(`{"id":"e%d-%d","pk":%q,"ttl":5,"u":"e%d"}`, w, step, key, w))
-			if _, err := h.c.Write(bg, core.Write{Kind: core.Create, Doc: ttl}); err != nil && !status.Is(err, status.Conflict) {
+			if _, err := h.c.Write(bg, core.Write{Kind: core.Create, Doc: ttl}); err != nil &&
+				!status.Is(err, status.Conflict) {
 				h.t.Error(err)
 			}
 			continue
@@ -175,7 +176,8 @@ func (h *history) transfer(w int) {
 			if err != nil {
 				return err
 			}
-			for _, d := range []doc.Doc{account(from, doc.Get(a.Doc, "money").Int()-1), account(to, doc.Get(b.Doc, "money").Int()+1)} {
+			for _, d := range []doc.Doc{
+				account(from, doc.Get(a.Doc, "money").Int()-1), account(to, doc.Get(b.Doc, "money").Int()+1)} {
 				if _, err := tx.Write(&core.Write{Kind: core.Replace, Doc: d}); err != nil {
 					return err
 				}
@@ -237,7 +239,10 @@ func (h *history) query() {
 		h.still("scan", h.run(exec.Query{}, size))
 		h.still("index", h.run(exec.Query{Pred: all}, size))
 		h.still("elements", h.run(exec.Query{Pred: elems}, size))
-		h.still("union", h.run(exec.Query{Pred: access.Or(all, access.Eq(access.NewPath("v").Element(), value.StringOf("x1")))}, size))
+		h.still(
+			"union",
+			h.run(exec.Query{Pred: access.Or(all, access.Eq(access.NewPath("v").Element(), value.StringOf("x1")))},
+				size))
 		sum := int64(0)
 		r, err := h.c.Query(bg, &exec.Query{PK: pk("bank")})
 		if err != nil {
@@ -275,7 +280,8 @@ func (h *history) queryOrdered() {
 }
 
 func (h *history) changePolicy() {
-	policies := []string{"", noIndex, `{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`, `{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/v/*"}]}`}
+	policies := []string{"", noIndex, `{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`,
+		`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/v/*"}]}`}
 	for i := 0; !h.stop.Load(); i++ {
 		spec := h.c.Spec().Clone()
 		spec.IndexingPolicy = []byte(policies[i%len(policies)])

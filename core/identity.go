@@ -14,8 +14,8 @@ func IdentityText(id value.Value) string {
 	return string(doc.AppendExtJSON(nil, id, false))
 }
 
-// HasOtherIdentity reports whether a text may stand for an id other than the string itself. It is cheap: texts that people use
-// as ids hardly ever do.
+// HasOtherIdentity reports whether a text may stand for an id other than the string itself. It is cheap: texts that
+// people use as ids hardly ever do.
 func HasOtherIdentity(text string) bool {
 	switch {
 	case text == "":

@@ -8,8 +8,10 @@ import (
 
 // Every identity is found again by its text, and a text that isn't canonical stands for itself alone.
 func TestIdentityTexts(t *testing.T) {
-	for _, id := range []value.Value{value.StringOf("x"), value.StringOf(""), value.StringOf("true"), value.BoolOf(true), value.BoolOf(false), value.NullValue(), value.Int32Of(7),
-		value.Int64Of(7), value.DoubleOf(2.5), value.ObjectIDOf(make([]byte, 12)), value.DateOf(5, 0), value.UUIDOf(make([]byte, 16)), value.TimestampOf(5)} {
+	for _, id := range []value.Value{value.StringOf("x"), value.StringOf(""), value.StringOf("true"),
+		value.BoolOf(true), value.BoolOf(false), value.NullValue(), value.Int32Of(7),
+		value.Int64Of(7), value.DoubleOf(2.5), value.ObjectIDOf(make([]byte, 12)), value.DateOf(5, 0),
+		value.UUIDOf(make([]byte, 16)), value.TimestampOf(5)} {
 		text := IdentityText(id)
 		found := false
 		for _, v := range IdentityFromText(text) {
@@ -22,7 +24,8 @@ func TestIdentityTexts(t *testing.T) {
 			t.Errorf("%s has another identity", text)
 		}
 	}
-	for _, text := range []string{"7", "True", " true", `{"$numberInt": "7"}`, `{"$numberInt":"x"}`, "{", `{"$oid":"0"}`, "[1]", `"x"`} {
+	for _, text := range []string{"7", "True", " true", `{"$numberInt": "7"}`, `{"$numberInt":"x"}`, "{",
+		`{"$oid":"0"}`, "[1]", `"x"`} {
 		if ids := IdentityFromText(text); len(ids) != 1 || ids[0].Str() != text {
 			t.Errorf("%s gives %d identities", text, len(ids))
 		}

@@ -22,8 +22,9 @@ func manyTermsQueries() map[string]exec.Query {
 		"the array":            {Pred: access.Exists(v)},
 		"a path cut off":       {Pred: access.Eq(late, value.Int32Of(7))},
 		"an existence cut off": {Pred: access.Exists(late)},
-		"a range cut off":      {Pred: access.Range(late, at(5), at(9)), OrderBy: orderBy(true, "late"), Compare: value.CompareCosmos},
-		"a union":              {Pred: access.Or(access.Eq(late, value.Int32Of(7)), access.Eq(v.Element(), value.Int32Of(17)))},
+		"a range cut off": {Pred: access.Range(late, at(5), at(9)), OrderBy: orderBy(true, "late"),
+			Compare: value.CompareCosmos},
+		"a union": {Pred: access.Or(access.Eq(late, value.Int32Of(7)), access.Eq(v.Element(), value.Int32Of(17)))},
 	}
 }
 
@@ -42,13 +43,15 @@ func TestFieldNameTwice(t *testing.T) {
 		}
 		put(t, c, core.Create, `{"id":"2","pk":"a"}`)
 		for range 2 { // the second time the slots know the path
-			if got := ids(t, c, &exec.Query{OrderBy: orderBy(false, "n"), Compare: value.CompareCosmos}); len(got) != 2 {
+			if got := ids(t, c, &exec.Query{OrderBy: orderBy(false, "n"), Compare: value.CompareCosmos}); len(got) !=
+				2 {
 				t.Errorf("in order: %v", got)
 			}
 		}
 		p := access.NewPath("n")
 		for _, q := range []exec.Query{{Pred: access.In(p, value.Int32Of(1), value.Int32Of(2))},
-			{Pred: access.In(p, value.Int32Of(1), value.Int32Of(2)), OrderBy: orderBy(true, "n"), Compare: value.CompareCosmos}} {
+			{Pred: access.In(p, value.Int32Of(1), value.Int32Of(2)), OrderBy: orderBy(true, "n"),
+				Compare: value.CompareCosmos}} {
 			if got := paged(t, c, q, 1); !slices.Equal(got, []string{"1"}) {
 				t.Errorf("got %v", got)
 			}
@@ -61,10 +64,12 @@ func TestExcludedItems(t *testing.T) {
 	onEngines(t, core.Options{MinSlots: 2}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
 		put(t, c, core.Create, `{"id":"1","pk":"a","n":1}`)
-		if _, err := c.Write(bg, core.Write{Kind: core.Create, NoIndex: true, Doc: mustDoc(t, `{"id":"2","pk":"b","n":1}`)}); err != nil {
+		if _, err := c.Write(bg, core.Write{
+			Kind: core.Create, NoIndex: true, Doc: mustDoc(t, `{"id":"2","pk":"b","n":1}`)}); err != nil {
 			t.Fatal(err)
 		}
-		for _, q := range []*exec.Query{eqQuery("n", 1), {OrderBy: orderBy(false, "n"), Compare: value.CompareCosmos}, {Pred: access.Eq(access.NewPath("pk").Element(), value.StringOf("b"))}} {
+		for _, q := range []*exec.Query{eqQuery("n", 1), {OrderBy: orderBy(false, "n"), Compare: value.CompareCosmos},
+			{Pred: access.Eq(access.NewPath("pk").Element(), value.StringOf("b"))}} {
 			if got := ids(t, c, q); !slices.Contains(got, "2") {
 				t.Errorf("got %v", got)
 			}
@@ -90,7 +95,8 @@ func TestForeignPartitionKeys(t *testing.T) {
 			if _, err := c.Write(bg, core.Write{Kind: core.Create, Doc: b.Doc()}); err != nil {
 				t.Fatal(err)
 			}
-			q := &exec.Query{Pred: access.WithForeign(access.Eq(access.NewPath("pk"), value.StringOf("1970-01-01T00:00:00.000Z")))}
+			q := &exec.Query{
+				Pred: access.WithForeign(access.Eq(access.NewPath("pk"), value.StringOf("1970-01-01T00:00:00.000Z")))}
 			if got := ids(t, c, q); !slices.Equal(got, []string{"1"}) {
 				t.Errorf("got %v", got)
 			}

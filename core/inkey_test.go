@@ -13,8 +13,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestEqualitiesInsidePartition: of several equalities inside one logical partition the most selective one is taken, or an intersection,
-// counted in that partition alone; the rows are those of a plain loop, in pages too.
+// TestEqualitiesInsidePartition: of several equalities inside one logical partition the most selective one is taken, or
+// an intersection, counted in that partition alone; the rows are those of a plain loop, in pages too.
 func TestEqualitiesInsidePartition(t *testing.T) {
 	e, _ := hooked(t, core.Options{MinSlots: 2})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -26,14 +26,16 @@ func TestEqualitiesInsidePartition(t *testing.T) {
 			key, a = fmt.Sprintf("p%d", i%60), 1 // there everything is alike
 		}
 		id := fmt.Sprintf("i%04d", i)
-		d := fmt.Sprintf(`{"id":%q,"pk":%q,"a":%d,"b":%d,"c":%d,"tags":[%d,%d]}`, id, key, a, r.IntN(20), r.IntN(15), r.IntN(30), r.IntN(30))
+		d := fmt.Sprintf(`{"id":%q,"pk":%q,"a":%d,"b":%d,"c":%d,"tags":[%d,%d]}`, id, key, a, r.IntN(20), r.IntN(15),
+			r.IntN(30), r.IntN(30))
 		put(t, c, core.Create, d)
 		docs[id] = mustDoc(t, d)
 	}
 	num := func(n int) value.Value { return value.Int32Of(int32(n)) }
 	plans := map[int]int{}
 	for n := range 60 {
-		preds := []*access.Pred{access.Eq(access.NewPath("a"), num(r.IntN(4))), access.In(access.NewPath("b"), num(r.IntN(20)), num(r.IntN(20)))}
+		preds := []*access.Pred{access.Eq(access.NewPath("a"), num(r.IntN(4))),
+			access.In(access.NewPath("b"), num(r.IntN(20)), num(r.IntN(20)))}
 		switch n % 4 {
 		case 0:
 			preds = append(preds, access.Eq(access.NewPath("c"), num(r.IntN(15))))
@@ -61,7 +63,8 @@ func TestEqualitiesInsidePartition(t *testing.T) {
 		rows.Close()
 		if key == "big" {
 			plans[len(st.Plan.Both)]++
-			if st.Plan.Kind != access.Index || st.Plan.Leaf != nil && st.Plan.Leaf.Path.Segs[0] == "a" || st.Items > 300 {
+			if st.Plan.Kind != access.Index || st.Plan.Leaf != nil && st.Plan.Leaf.Path.Segs[0] == "a" ||
+				st.Items > 300 {
 				t.Errorf("query %d read %d items by %s", n, st.Items, st.Plan.Explain())
 			}
 		}
@@ -79,8 +82,8 @@ func TestEqualitiesInsidePartition(t *testing.T) {
 	}
 }
 
-// TestSharesOfSkewedSlots: a range that the first slot has nothing of, and the other slots little else, isn't looked up item by item;
-// and one that is all of the first slot, but rare elsewhere, is.
+// TestSharesOfSkewedSlots: a range that the first slot has nothing of, and the other slots little else, isn't looked up
+// item by item; and one that is all of the first slot, but rare elsewhere, is.
 func TestSharesOfSkewedSlots(t *testing.T) {
 	e, _ := hooked(t, core.Options{MinSlots: 8})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -111,7 +114,9 @@ func TestSharesOfSkewedSlots(t *testing.T) {
 		"only the first":       {below("n", 1), access.Scan, first},
 		"rare everywhere":      {above("n", 3350), access.Index, -1},
 	} {
-		q := exec.Query{Pred: x.pred, Match: func(it *core.Item) (bool, error) { return satisfies(x.pred, it.Doc), nil }}
+		q := exec.Query{Pred: x.pred, Match: func(it *core.Item) (bool, error) {
+			return satisfies(x.pred, it.Doc), nil
+		}}
 		rows := ids(t, c, &q)
 		plan, err := c.Explain(bg, &q)
 		if err != nil || plan.Kind != x.kind || x.rows >= 0 && len(rows) != x.rows {

@@ -38,16 +38,19 @@ func crossPred(r *rand.Rand) (*access.Pred, func(doc.Doc) bool) {
 		return access.Eq(access.NewPath("a"), num(n)), func(d doc.Doc) bool { return doc.Get(d, "a").Int() == int64(n) }
 	case 1:
 		lo := r.IntN(190)
-		return access.Range(access.NewPath("n"), &access.Bound{Value: num(lo), Inclusive: true}, &access.Bound{Value: num(lo + 8)}), func(d doc.Doc) bool {
-			n := doc.Get(d, "n").Int()
-			return n >= int64(lo) && n < int64(lo+8)
-		}
+		return access.Range(access.NewPath("n"), &access.Bound{Value: num(lo), Inclusive: true},
+				&access.Bound{Value: num(lo + 8)}), func(d doc.Doc) bool {
+				n := doc.Get(d, "n").Int()
+				return n >= int64(lo) && n < int64(lo+8)
+			}
 	case 2:
 		s := fmt.Sprintf("s%d", r.IntN(20))
 		if r.IntN(3) == 0 {
 			s = strings.Repeat("y", 300) + fmt.Sprint(r.IntN(9))
 		}
-		return access.Eq(access.NewPath("s"), value.StringOf(s)), func(d doc.Doc) bool { return doc.Get(d, "s").IsDefined() && doc.Get(d, "s").Str() == s }
+		return access.Eq(access.NewPath("s"), value.StringOf(s)), func(d doc.Doc) bool {
+			return doc.Get(d, "s").IsDefined() && doc.Get(d, "s").Str() == s
+		}
 	case 3:
 		s := fmt.Sprintf("s%d", 1+r.IntN(9))
 		return access.Prefix(access.NewPath("s"), s), func(d doc.Doc) bool {
@@ -70,7 +73,8 @@ func crossPred(r *rand.Rand) (*access.Pred, func(doc.Doc) bool) {
 func TestIntersectionsAgainstOracle(t *testing.T) {
 	for n, slots := range []int{1, 4, 4} {
 		e, _ := hooked(t, core.Options{MinSlots: slots})
-		c := newContainer(t, e, core.ContainerSpec{PartitionKey: []core.PartitionKeyDef{keyDefs["V2"], keyDefs["V2"], keyIsID}[n]})
+		c := newContainer(t, e, core.ContainerSpec{
+			PartitionKey: []core.PartitionKeyDef{keyDefs["V2"], keyDefs["V2"], keyIsID}[n]})
 		r := rand.New(rand.NewPCG(uint64(slots), 1))
 		docs := map[string]doc.Doc{}
 		for i := range 2500 {
@@ -90,7 +94,9 @@ func TestIntersectionsAgainstOracle(t *testing.T) {
 			match := func(d doc.Doc) bool {
 				return !slices.ContainsFunc(fs, func(f func(doc.Doc) bool) bool { return !f(d) })
 			}
-			q := exec.Query{Pred: access.And(preds...), PlanHash: uint64(n), Match: func(it *core.Item) (bool, error) { return match(it.Doc), nil }}
+			q := exec.Query{Pred: access.And(preds...), PlanHash: uint64(n), Match: func(it *core.Item) (bool, error) {
+				return match(it.Doc), nil
+			}}
 			if n%4 == 3 {
 				q.OrderBy, q.Compare = orderBy(n%8 == 3, "tags", "n"), value.CompareCosmos
 			}
@@ -149,12 +155,16 @@ func TestIntersectionOverChanges(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 1))
 			for i := range 1500 {
 				a := r.IntN(12)
-				put(t, c, core.Create, fmt.Sprintf(`{"id":"i%04d","pk":"p%d","a":%d,"tags":[%d,%d]}`, i, fmt.Sprint(i)[len(fmt.Sprint(i))-1]%8, a, r.IntN(12), a+4))
+				put(t, c, core.Create, fmt.Sprintf(`{"id":"i%04d","pk":"p%d","a":%d,"tags":[%d,%d]}`, i,
+					fmt.Sprint(i)[len(fmt.Sprint(i))-1]%8, a, r.IntN(12), a+4))
 			}
-			q := exec.Query{Pred: access.And(access.Eq(access.NewPath("a"), value.Int32Of(3)), access.Eq(access.NewPath("tags").Element(), value.Int32Of(7))),
+			q := exec.Query{
+				Pred: access.And(access.Eq(access.NewPath("a"), value.Int32Of(3)),
+					access.Eq(access.NewPath("tags").Element(), value.Int32Of(7))),
 				Match: func(it *core.Item) (bool, error) {
 					d := json(it)
-					return strings.Contains(d, `"a":3,`) && (strings.Contains(d, "[7") || strings.Contains(d, ",7]")), nil
+					return strings.Contains(d, `"a":3,`) &&
+						(strings.Contains(d, "[7") || strings.Contains(d, ",7]")), nil
 				}}
 			plan, err := c.Explain(bg, &q)
 			if err != nil || len(plan.Both) != 2 || !strings.Contains(plan.Explain(), "intersection of 2") {
@@ -188,7 +198,8 @@ func BenchmarkIntersection(b *testing.B) {
 		s := order(i)
 		put(b, c, core.Create, fmt.Sprintf(`{"x":%d,"y":%d,%s`, i%100, (7*i+i/100)%100, s[1:]))
 	}
-	both := access.And(access.Eq(access.NewPath("x"), value.Int32Of(17)), access.Eq(access.NewPath("y"), value.Int32Of(42)))
+	both := access.And(access.Eq(access.NewPath("x"), value.Int32Of(17)),
+		access.Eq(access.NewPath("y"), value.Int32Of(42)))
 	run := func(p *access.Pred, want int) {
 		q := &exec.Query{Pred: p, Match: func(it *core.Item) (bool, error) {
 			return doc.Get(it.Doc, "x").Int() == 17 && doc.Get(it.Doc, "y").Int() == 42, nil

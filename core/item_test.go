@@ -36,12 +36,13 @@ func TestItemLife(t *testing.T) {
 		_, err = c.Write(bg, core.Write{Kind: core.Replace, PK: pk("b"), Doc: mustDoc(t, `{"id":"1","pk":"a"}`)})
 		wantCode(t, err, status.BadRequest, status.SubPartitionKeyMismatch)
 		stale := r.Item.ETag()
-		_, err = c.Write(bg, core.Write{Kind: core.Delete, PK: pk("a"), ID: value.StringOf("1"), Check: func(old *core.Item) error {
-			if old.ETag() != stale {
-				return status.New(status.PreconditionFailed, "etag")
-			}
-			return nil
-		}})
+		_, err = c.Write(bg, core.Write{
+			Kind: core.Delete, PK: pk("a"), ID: value.StringOf("1"), Check: func(old *core.Item) error {
+				if old.ETag() != stale {
+					return status.New(status.PreconditionFailed, "etag")
+				}
+				return nil
+			}})
 		wantCode(t, err, status.PreconditionFailed, 0)
 		if _, err = c.Write(bg, core.Write{Kind: core.Delete, PK: pk("a"), ID: value.StringOf("1")}); err != nil {
 			t.Fatal(err)

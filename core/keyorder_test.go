@@ -17,19 +17,27 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// The order of partition key and id over all logical partitions: from the index, or sorted where a policy or the kinds of
-// keys and ids don't allow that; at once and in pages between which data change.
+// The order of partition key and id over all logical partitions: from the index, or sorted where a policy or the kinds
+// of keys and ids don't allow that; at once and in pages between which data change.
 func TestKeyOrder(t *testing.T) {
 	byKeys := []exec.Order{{Path: access.NewPath("pk")}, {Path: access.ID}}
 	for name, c := range map[string]struct {
 		policy string
 		pk, id func(n int) string
 	}{
-		"texts":      {"", func(n int) string { return fmt.Sprintf(`"p%d"`, n%37) }, func(n int) string { return fmt.Sprintf(`"i%d"`, n) }},
-		"one each":   {"", func(n int) string { return fmt.Sprintf(`"p%d"`, n) }, func(n int) string { return fmt.Sprintf(`"i%d"`, n) }},
-		"no index":   {noIndex, func(n int) string { return fmt.Sprintf(`"p%d"`, n%37) }, func(n int) string { return fmt.Sprintf(`"i%d"`, n) }},
-		"numbers":    {"", func(n int) string { return []string{fmt.Sprint(n % 20), `"x"`, "null", `""`}[n%4] }, func(n int) string { return fmt.Sprintf(`"i%d"`, n) }},
-		"long texts": {"", func(n int) string { return `"` + strings.Repeat("long", 300) + fmt.Sprint(n%9) + `"` }, func(n int) string { return fmt.Sprintf(`"i%d"`, n) }},
+		"texts": {"", func(n int) string { return fmt.Sprintf(`"p%d"`, n%37) }, func(n int) string {
+			return fmt.Sprintf(`"i%d"`, n)
+		}},
+		"one each": {"", func(n int) string { return fmt.Sprintf(`"p%d"`, n) }, func(n int) string {
+			return fmt.Sprintf(`"i%d"`, n)
+		}},
+		"no index": {noIndex, func(n int) string { return fmt.Sprintf(`"p%d"`, n%37) }, func(n int) string {
+			return fmt.Sprintf(`"i%d"`, n)
+		}},
+		"numbers": {"", func(n int) string { return []string{fmt.Sprint(n % 20), `"x"`, "null", `""`}[n%4] },
+			func(n int) string { return fmt.Sprintf(`"i%d"`, n) }},
+		"long texts": {"", func(n int) string { return `"` + strings.Repeat("long", 300) + fmt.Sprint(n%9) + `"` },
+			func(n int) string { return fmt.Sprintf(`"i%d"`, n) }},
 		"zeros": {"", func(n int) string {
 			return fmt.Sprintf(`"a%s"`, strings.Repeat("\\u0000", n%3)+strings.Repeat("b", n%2))
 		}, func(n int) string { return fmt.Sprintf(`"i%d"`, n) }},
@@ -77,9 +85,10 @@ func TestKeyOrder(t *testing.T) {
 				q     exec.Query
 				takes func(n int) bool
 			}{
-				"all":      {exec.Query{}, func(int) bool { return true }},
-				"filter":   {exec.Query{Match: g}, func(n int) bool { return n%5 == 2 }},
-				"equality": {exec.Query{Match: g, Pred: access.Eq(access.NewPath("g"), value.Int32Of(2))}, func(n int) bool { return n%5 == 2 }},
+				"all":    {exec.Query{}, func(int) bool { return true }},
+				"filter": {exec.Query{Match: g}, func(n int) bool { return n%5 == 2 }},
+				"equality": {exec.Query{Match: g, Pred: access.Eq(access.NewPath("g"), value.Int32Of(2))},
+					func(n int) bool { return n%5 == 2 }},
 			} {
 				x.q.OrderBy, x.q.Compare = byKeys, value.CompareCosmos
 				want := ordered(x.takes)
@@ -110,7 +119,9 @@ func TestKeyOrder(t *testing.T) {
 				next++
 				for _, n := range slices.Sorted(maps.Keys(have)) {
 					if rnd.IntN(len(have)) == 0 {
-						if _, err := ct.Write(bg, core.Write{Kind: core.Delete, PK: core.PartitionKey{have[n].pk}, ID: have[n].id}); err != nil {
+						if _, err := ct.Write(
+							bg, core.Write{
+								Kind: core.Delete, PK: core.PartitionKey{have[n].pk}, ID: have[n].id}); err != nil {
 							t.Fatal(err)
 						}
 						delete(have, n)
@@ -120,7 +131,9 @@ func TestKeyOrder(t *testing.T) {
 			}
 			after := ordered(func(int) bool { return true })
 			stayed := func(ids []string) []string {
-				return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(before, id) || !slices.Contains(after, id) })
+				return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+					return !slices.Contains(before, id) || !slices.Contains(after, id)
+				})
 			}
 			if have := stayed(got); !slices.Equal(have, stayed(before)) {
 				t.Errorf("while data change:\n got %v\nwant %v", have, stayed(before))
@@ -158,7 +171,8 @@ func TestKeyOrderOfMixedIDs(t *testing.T) {
 		}
 		for _, size := range []int{1, 5, 100} {
 			var got []string
-			q := exec.Query{OrderBy: []exec.Order{{Path: access.NewPath("pk")}, {Path: access.ID}}, Compare: value.CompareCosmos}
+			q := exec.Query{OrderBy: []exec.Order{{Path: access.NewPath("pk")}, {Path: access.ID}},
+				Compare: value.CompareCosmos}
 			for {
 				r, err := ct.Query(bg, &q)
 				if err != nil {
@@ -217,7 +231,8 @@ func TestKeyOrderReadsItsPage(t *testing.T) {
 		"either of two":  {access.Or(g, access.Eq(access.NewPath("g"), value.Int32Of(3))), len(want)},
 		"no item at all": {access.Eq(access.NewPath("g"), value.Int32Of(99)), 0},
 	} {
-		q := exec.Query{Pred: x.pred, OrderBy: []exec.Order{{Path: access.NewPath("pk")}, {Path: access.ID}}, Compare: value.CompareCosmos}
+		q := exec.Query{Pred: x.pred, OrderBy: []exec.Order{{Path: access.NewPath("pk")}, {Path: access.ID}},
+			Compare: value.CompareCosmos}
 		var got []string
 		for pages := 0; ; pages++ {
 			q.Page = 10

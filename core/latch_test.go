@@ -56,7 +56,11 @@ func batchOf(t *testing.T, n int, name string, partition func(i int) string) (ws
 		for f := range 20 {
 			fields += fmt.Sprintf(`,"f%d":%d`, f, i*f)
 		}
-		ws = append(ws, core.Write{Kind: core.Create, Doc: mustDoc(t, fmt.Sprintf(`{"id":"%s%d","pk":%q%s}`, name, i, partition(i), fields))})
+		ws =
+			append(
+				ws,
+				core.Write{Kind: core.Create,
+					Doc: mustDoc(t, fmt.Sprintf(`{"id":"%s%d","pk":%q%s}`, name, i, partition(i), fields))})
 	}
 	return ws
 }
@@ -91,8 +95,8 @@ func largeWrites(t *testing.T, c *core.Container, n int) map[string]func(name st
 	}
 }
 
-// While a large batch is made no latch is held: another writer of its slot gets through. The batch is committed nevertheless, as it
-// was made, and under the latches it gets little more than a feed entry for each item.
+// While a large batch is made no latch is held: another writer of its slot gets through. The batch is committed
+// nevertheless, as it was made, and under the latches it gets little more than a feed entry for each item.
 func TestLatchIsFreeWhileABatchIsMade(t *testing.T) {
 	const n = 60
 	s := &slowMaker{Engine: kv.Checked(memkv.New())}
@@ -142,7 +146,8 @@ func TestLatchIsFreeWhileABatchIsMade(t *testing.T) {
 	}
 }
 
-// A batch that others overtake while it is made moves up to their time, with its index entries: times never fall within a slot.
+// A batch that others overtake while it is made moves up to their time, with its index entries: times never fall within
+// a slot.
 func TestOvertakenBatchMovesUpInTime(t *testing.T) {
 	const n = 60
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))

@@ -28,7 +28,8 @@ func TestLogicalPartitionLimit(t *testing.T) {
 		full(core.Replace, text("1", 1600))
 		_, err := c.WithTx(bg, pk("a"), func(tx *core.Tx) error {
 			for i := range 3 {
-				if _, err := tx.Write(&core.Write{Kind: core.Create, Doc: mustDoc(t, text(fmt.Sprintf("t%d", i), 100))}); err != nil {
+				if _, err := tx.Write(&core.Write{
+					Kind: core.Create, Doc: mustDoc(t, text(fmt.Sprintf("t%d", i), 100))}); err != nil {
 					return err
 				}
 			}
@@ -64,22 +65,25 @@ func TestItemLimits(t *testing.T) {
 			wantCode(t, err, status.TooLarge, 0)
 		}
 		put(t, c, core.Create, `{"id":"1","pk":"a"}`)
-		_, err := c.Write(bg, core.Write{Kind: core.Update, PK: pk("a"), ID: value.StringOf("1"), Update: func(*core.Item) (core.Change, error) {
-			return core.Change{Doc: large}, nil
-		}})
+		_, err := c.Write(bg, core.Write{
+			Kind: core.Update, PK: pk("a"), ID: value.StringOf("1"), Update: func(*core.Item) (core.Change, error) {
+				return core.Change{Doc: large}, nil
+			}})
 		wantCode(t, err, status.TooLarge, 0)
 		_, err = c.WithTx(bg, pk("a"), func(tx *core.Tx) error {
 			_, err := tx.Write(&core.Write{Kind: core.Replace, Doc: large})
 			return err
 		})
 		wantCode(t, err, status.TooLarge, 0)
-		for _, doc := range []string{fmt.Sprintf(`{"id":%q,"pk":"a"}`, strings.Repeat("i", 3200)), fmt.Sprintf(`{"id":"1","pk":%q}`, strings.Repeat("k", 3200))} {
+		for _, doc := range []string{fmt.Sprintf(`{"id":%q,"pk":"a"}`, strings.Repeat("i", 3200)),
+			fmt.Sprintf(`{"id":"1","pk":%q}`, strings.Repeat("k", 3200))} {
 			_, err := c.Write(bg, core.Write{Kind: core.Create, Doc: mustDoc(t, doc)})
 			wantCode(t, err, status.BadRequest, 0)
 		}
 		_, err = c.Read(bg, pk(strings.Repeat("k", 3200)), value.StringOf("1"))
 		wantCode(t, err, status.BadRequest, 0)
-		put(t, c, core.Create, fmt.Sprintf(`{"id":%q,"pk":"a","v":[%q]}`, strings.Repeat("i", 3000), strings.Repeat("v", 1000)))
+		put(t, c, core.Create, fmt.Sprintf(`{"id":%q,"pk":"a","v":[%q]}`, strings.Repeat("i", 3000),
+			strings.Repeat("v", 1000)))
 		if c.Count() != 2 {
 			t.Errorf("count is %d", c.Count())
 		}

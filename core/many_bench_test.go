@@ -9,7 +9,8 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 )
 
-// BenchmarkWriteMany100 inserts 100 items of 1 KB a call; "x-single" is the ratio to writing them one by one, measured in the same run.
+// BenchmarkWriteMany100 inserts 100 items of 1 KB a call; "x-single" is the ratio to writing them one by one, measured
+// in the same run.
 func BenchmarkWriteMany100(b *testing.B) {
 	for _, ordered := range []bool{true, false} {
 		b.Run(fmt.Sprintf("ordered %v", ordered), func(b *testing.B) {

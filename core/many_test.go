@@ -14,8 +14,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// randomWrites are writes of every kind, some of which fail: by their kind, by a check, by a missing id, by the limit of a logical
-// partition. Items come more than once.
+// randomWrites are writes of every kind, some of which fail: by their kind, by a check, by a missing id, by the limit
+// of a logical partition. Items come more than once.
 func randomWrites(t *testing.T, r *rand.Rand, n int) []core.Write {
 	ws := make([]core.Write, n)
 	for i := range ws {
@@ -36,7 +36,9 @@ func randomWrites(t *testing.T, r *rand.Rand, n int) []core.Write {
 				case doc.Get(old.Doc, "n").Int()%5 == 0:
 					return core.Change{}, status.New(status.BadRequest, "no")
 				}
-				return core.Change{Doc: mustDoc(t, fmt.Sprintf(`{"id":%q,"pk":%q,"n":%d,"u":%d}`, id, key, doc.Get(old.Doc, "n").Int()+1, 1000+i+r.IntN(1000)))}, nil
+				return core.Change{
+					Doc: mustDoc(t, fmt.Sprintf(`{"id":%q,"pk":%q,"n":%d,"u":%d}`, id, key, doc.Get(old.Doc, "n").Int()+
+						1, 1000+i+r.IntN(1000)))}, nil
 			}
 			seed := r.Uint64()
 			inner := w.Update
@@ -99,12 +101,16 @@ func TestWriteManyIsItsWrites(t *testing.T) {
 						if o.Err != nil {
 							failed++
 						}
-						if status.CodeOf(o.Err) != status.CodeOf(w.Err) || o.Result.Created != w.Result.Created || o.Result.Deleted != w.Result.Deleted ||
-							o.Result.Kept != w.Result.Kept || (o.Result.Item == nil) != (w.Result.Item == nil) || o.Result.Charge != w.Result.Charge || slotID(o.Result.Slot) != slotID(w.Result.Slot) {
+						if status.CodeOf(o.Err) != status.CodeOf(w.Err) || o.Result.Created != w.Result.Created ||
+							o.Result.Deleted != w.Result.Deleted ||
+							o.Result.Kept != w.Result.Kept || (o.Result.Item == nil) != (w.Result.Item == nil) ||
+							o.Result.Charge != w.Result.Charge || slotID(o.Result.Slot) != slotID(w.Result.Slot) {
 							t.Fatalf("round %d, write %d: %+v, want %+v", round, i, o, w)
 						}
-						if it := o.Result.Item; it != nil && o.Err == nil && (json(it) != json(w.Result.Item) || !o.Result.Kept && it.LSN != o.Result.LSN) {
-							t.Fatalf("round %d, write %d: %s at %d, want %s", round, i, json(it), it.LSN, json(w.Result.Item))
+						if it := o.Result.Item; it != nil && o.Err == nil &&
+							(json(it) != json(w.Result.Item) || !o.Result.Kept && it.LSN != o.Result.LSN) {
+							t.Fatalf("round %d, write %d: %s at %d, want %s", round, i, json(it), it.LSN,
+								json(w.Result.Item))
 						}
 					}
 				}
@@ -150,7 +156,9 @@ func TestWriteManyMeetsWriters(t *testing.T) {
 	c := newContainer(t, e, core.ContainerSpec{})
 	const items, rounds, writers = 40, 30, 4
 	inc := func(old *core.Item) (core.Change, error) {
-		return core.Change{Doc: mustDoc(t, fmt.Sprintf(`{"id":%q,"pk":%q,"n":%d}`, old.ID().Str(), doc.Get(old.Doc, "pk").Str(), doc.Get(old.Doc, "n").Int()+1))}, nil
+		return core.Change{
+			Doc: mustDoc(t, fmt.Sprintf(`{"id":%q,"pk":%q,"n":%d}`, old.ID().Str(), doc.Get(old.Doc, "pk").Str(),
+				doc.Get(old.Doc, "n").Int()+1))}, nil
 	}
 	for i := range items {
 		put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":0}`, i, i%7))
@@ -161,7 +169,8 @@ func TestWriteManyMeetsWriters(t *testing.T) {
 			for range rounds {
 				ws := make([]core.Write, items)
 				for i := range ws {
-					ws[i] = core.Write{Kind: core.Update, PK: pk(fmt.Sprintf("p%d", i%7)), ID: value.StringOf(fmt.Sprint(i)), Update: inc}
+					ws[i] = core.Write{Kind: core.Update, PK: pk(fmt.Sprintf("p%d", i%7)),
+						ID: value.StringOf(fmt.Sprint(i)), Update: inc}
 				}
 				for i, o := range c.WriteMany(bg, ws, w%2 == 0) {
 					if o.Err != nil {
@@ -194,7 +203,8 @@ func TestWriteManyFails(t *testing.T) {
 				put(t, c, core.Create, `{"id":"first","pk":"a"}`)
 				ws := func() (ws []core.Write) {
 					for i := range 20 {
-						ws = append(ws, core.Write{Kind: core.Upsert, Doc: mustDoc(t, fmt.Sprintf(`{"id":"%d","pk":"p%d"}`, i, i))})
+						ws = append(ws, core.Write{
+							Kind: core.Upsert, Doc: mustDoc(t, fmt.Sprintf(`{"id":"%d","pk":"p%d"}`, i, i))})
 					}
 					return ws
 				}

@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
-// BenchmarkManyContainers is what a store with many containers takes for a change of its catalog, a look-up, a start and
-// a round of the reaper. Of 100,000 the making takes half a minute:
+// BenchmarkManyContainers is what a store with many containers takes for a change of its catalog, a look-up, a start
+// and a round of the reaper. Of 100,000 the making takes half a minute:
 //
 //	go test ./core -run '^$' -bench ManyContainers/pebble/10000$
 func BenchmarkManyContainers(b *testing.B) {
@@ -26,7 +26,8 @@ func BenchmarkManyContainers(b *testing.B) {
 				} else {
 					dir := b.TempDir()
 					open = func() kv.Engine {
-						e, err := pebblekv.Open(dir, pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned, Kept: core.GotSingly})
+						e, err := pebblekv.Open(
+							dir, pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned, Kept: core.GotSingly})
 						if err != nil {
 							b.Fatal(err)
 						}
@@ -63,7 +64,8 @@ func manyContainers(b *testing.B, n int, open func() kv.Engine) {
 	}
 	e := start(open())
 	spec := func(i int) core.ContainerSpec {
-		return core.ContainerSpec{ID: fmt.Sprintf("c%06d", i), PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}}
+		return core.ContainerSpec{ID: fmt.Sprintf("c%06d", i), PartitionKey: core.PartitionKeyDef{
+			Paths: []string{"/pk"}}}
 	}
 	if _, err := e.EnsureDatabase(bg, "db"); err != nil {
 		b.Fatal(err)

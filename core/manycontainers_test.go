@@ -126,7 +126,8 @@ func TestDropOfADatabaseGoesOnAfterACrash(t *testing.T) {
 		if _, err := e.EnsureDatabase(bg, "stays"); err != nil {
 			t.Fatal(err)
 		}
-		stays, err := e.CreateContainer(bg, "stays", core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
+		stays, err := e.CreateContainer(
+			bg, "stays", core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +142,8 @@ func TestDropOfADatabaseGoesOnAfterACrash(t *testing.T) {
 			t.Fatal(err)
 		}
 		whole := func() bool { return dying.left.Load() >= 0 && dropsDone(t, raw, 1) }
-		for end := time.Now().Add(time.Minute); dying.left.Load() >= 0 && stop > 0 && !whole(); time.Sleep(100 * time.Microsecond) {
+		for end := time.Now().Add(time.Minute); dying.left.Load() >= 0 && stop > 0 &&
+			!whole(); time.Sleep(100 * time.Microsecond) {
 			if time.Now().After(end) {
 				t.Fatal("the drop doesn't end")
 			}

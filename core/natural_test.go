@@ -13,8 +13,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestLogicalPartitionByID: inside one logical partition a range of ids reads only the items in it, and the order of ids
-// needs no sort, also from page to page.
+// TestLogicalPartitionByID: inside one logical partition a range of ids reads only the items in it, and the order of
+// ids needs no sort, also from page to page.
 func TestLogicalPartitionByID(t *testing.T) {
 	ctx := context.Background()
 	e, err := core.Open(ctx, memkv.New(), core.Options{})
@@ -25,7 +25,8 @@ func TestLogicalPartitionByID(t *testing.T) {
 	if _, err := e.EnsureDatabase(ctx, "db"); err != nil {
 		t.Fatal(err)
 	}
-	c, err := e.CreateContainer(ctx, "db", core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
+	c, err := e.CreateContainer(ctx, "db",
+		core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,8 @@ func TestLogicalPartitionByID(t *testing.T) {
 		{bound("0600", true), bound("0500", true), 0, 1},
 		{nil, nil, 1000, 11},
 	} {
-		q := &exec.Query{PK: pk, Pred: access.And(access.All(), access.Exists(access.ID)), OrderBy: []exec.Order{{Path: access.ID}}, Compare: value.CompareCosmos}
+		q := &exec.Query{PK: pk, Pred: access.And(access.All(), access.Exists(access.ID)),
+			OrderBy: []exec.Order{{Path: access.ID}}, Compare: value.CompareCosmos}
 		if tc.lo != nil || tc.hi != nil {
 			q.Pred = access.Range(access.ID, tc.lo, tc.hi)
 		}

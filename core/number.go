@@ -10,7 +10,8 @@ import (
 
 // KeyByNumber returns the partition key and id of the item with a number; ok is false when there is none. It costs a
 // look-up for each slot.
-func (c *Container) KeyByNumber(ctx context.Context, number uint64) (pk PartitionKey, id value.Value, ok bool, err error) {
+func (c *Container) KeyByNumber(ctx context.Context, number uint64) (pk PartitionKey, id value.Value, ok bool,
+	err error) {
 	if c.rt.Numbered() {
 		return c.rt.KeyByNumber(ctx, number)
 	}

@@ -66,11 +66,15 @@ func TestNumbers(t *testing.T) {
 			}
 			for i := range 10 {
 				put(t, ct, core.Replace, doc(i, `,"x":1`))
-				if _, err := ct.Write(bg, core.Write{Kind: core.Delete, PK: pk(fmt.Sprintf("i%d", 30+i)), ID: value.StringOf(fmt.Sprintf("i%d", 30+i))}); err != nil {
+				if _, err := ct.Write(bg,
+					core.Write{Kind: core.Delete, PK: pk(fmt.Sprintf("i%d", 30+i)),
+						ID: value.StringOf(fmt.Sprintf("i%d", 30+i))}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			many := ct.WriteMany(bg, []core.Write{{Kind: core.Upsert, Doc: mustDoc(t, doc(41, ""))}, {Kind: core.Upsert, Doc: mustDoc(t, doc(42, ""))}}, true)
+			many := ct.WriteMany(bg, []core.Write{
+				{Kind: core.Upsert, Doc: mustDoc(t, doc(41, ""))},
+				{Kind: core.Upsert, Doc: mustDoc(t, doc(42, ""))}}, true)
 			if len(many) != 2 || many[1].Err != nil {
 				t.Fatal(many)
 			}
@@ -124,7 +128,8 @@ func TestKeyByNumber(t *testing.T) {
 	}
 }
 
-// A transaction on a container whose key is the id reads and validates its item, without a head of its logical partition.
+// A transaction on a container whose key is the id reads and validates its item, without a head of its logical
+// partition.
 func TestTxWhereTheKeyIsTheID(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		ct := newContainer(t, e, core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/id"}}})
@@ -138,7 +143,9 @@ func TestTxWhereTheKeyIsTheID(t *testing.T) {
 			if runs++; runs == 1 { // somebody else writes the item meanwhile
 				put(t, ct, core.Replace, `{"id":"a","n":5}`)
 			}
-			_, err = tx.Write(&core.Write{Kind: core.Replace, Doc: mustDoc(t, fmt.Sprintf(`{"id":"a","n":%d}`, value.ObjectOf(it.Doc).Get("n").Int()+1))})
+			_, err = tx.Write(&core.Write{
+				Kind: core.Replace, Doc: mustDoc(
+					t, fmt.Sprintf(`{"id":"a","n":%d}`, value.ObjectOf(it.Doc).Get("n").Int()+1))})
 			return err
 		})
 		it, rerr := ct.Read(bg, pk("a"), value.StringOf("a"))

@@ -74,7 +74,9 @@ func oracle(t *testing.T, e *core.Engine, c *core.Container, r *rand.Rand) {
 	covered := 0
 	for n := range race.Fewer(120, 40) {
 		pred, match := randomPred(r, 2)
-		q := exec.Query{Pred: pred, PlanHash: uint64(n), Match: func(it *core.Item) (bool, error) { return match(it.Doc), nil }}
+		q := exec.Query{Pred: pred, PlanHash: uint64(n), Match: func(it *core.Item) (bool, error) {
+			return match(it.Doc), nil
+		}}
 		if r.IntN(4) == 0 { // of a hierarchical key sometimes only the first value
 			q.PK = keyIn(c, mustDoc(t, fmt.Sprintf(`{"id":"i%03d","t":"t%d","pk":"p%d"}`, n, r.IntN(3), r.IntN(6))))
 			q.PK = q.PK[:1+r.IntN(len(q.PK))]
@@ -105,7 +107,8 @@ func oracle(t *testing.T, e *core.Engine, c *core.Container, r *rand.Rand) {
 		}
 		var want []string
 		for id, d := range docs {
-			if match(d) && under(q.PK, keyIn(c, d)) && (q.Ranges == nil || q.Ranges[0].Contains(core.EPKText(c.Spec().PartitionKey, keyIn(c, d)))) {
+			if match(d) && under(q.PK, keyIn(c, d)) &&
+				(q.Ranges == nil || q.Ranges[0].Contains(core.EPKText(c.Spec().PartitionKey, keyIn(c, d)))) {
 				want = append(want, id)
 			}
 		}
@@ -128,7 +131,8 @@ func oracle(t *testing.T, e *core.Engine, c *core.Container, r *rand.Rand) {
 			if q.OrderBy != nil {
 				if !sort.SliceIsSorted(got, func(i, j int) bool {
 					for _, o := range q.OrderBy {
-						if c := value.CompareCosmos(doc.Get(docs[got[i]], o.Path.Segs[0]), doc.Get(docs[got[j]], o.Path.Segs[0])); c != 0 {
+						if c := value.CompareCosmos(doc.Get(docs[got[i]], o.Path.Segs[0]),
+							doc.Get(docs[got[j]], o.Path.Segs[0])); c != 0 {
 							return (c < 0) != o.Desc
 						}
 					}
@@ -155,7 +159,9 @@ func pathsOf(list []access.Path, p *access.Pred) []access.Path {
 	if p == nil {
 		return list
 	}
-	if len(p.Path.Segs) > 0 && !slices.ContainsFunc(list, func(o access.Path) bool { return slices.Equal(o.Segs, p.Path.Segs) }) {
+	if len(p.Path.Segs) > 0 && !slices.ContainsFunc(list, func(o access.Path) bool {
+		return slices.Equal(o.Segs, p.Path.Segs)
+	}) {
 		list = append(list, access.NewPath(p.Path.Segs...))
 	}
 	for _, k := range p.Kids {
@@ -192,7 +198,8 @@ func randomValue(r *rand.Rand) string {
 		return fmt.Sprintf("%q", strings.Repeat("x", 255+r.IntN(4))+string(rune('a'+r.IntN(3))))
 	case 4:
 		if r.IntN(2) == 0 {
-			return fmt.Sprintf(`[{"k":%d},%q,{"k":%d},[{"k":%d}]]`, r.IntN(5), string(rune('a'+r.IntN(3))), r.IntN(5), r.IntN(5))
+			return fmt.Sprintf(`[{"k":%d},%q,{"k":%d},[{"k":%d}]]`, r.IntN(5), string(rune('a'+r.IntN(3))),
+				r.IntN(5), r.IntN(5))
 		}
 		return fmt.Sprintf("[%d,%q,%d]", r.IntN(5), string(rune('a'+r.IntN(3))), r.IntN(5))
 	case 5:

@@ -91,23 +91,27 @@ func few(elements bool) *access.Pred {
 	if elements {
 		p = p.Element()
 	}
-	return access.Range(p, &access.Bound{Value: value.Int32Of(4), Inclusive: true}, &access.Bound{Value: value.Int32Of(7)})
+	return access.Range(p, &access.Bound{Value: value.Int32Of(4), Inclusive: true},
+		&access.Bound{Value: value.Int32Of(7)})
 }
 
 // TestPagingOverChanges takes a page, changes the container, and reads on: rows that were not touched come exactly once
 // and in order, whatever became of the access path.
 func TestPagingOverChanges(t *testing.T) {
-	kinds := map[string]access.Kind{"scan": access.Scan, "index": access.Index, "index elements": access.Index, "union": access.Index, "partition": access.Scan,
-		"points": access.Points, "sort": access.Scan, "sort in windows": access.Scan, "sort down": access.Scan, "top": access.Scan, "ordered": access.Ordered, "ordered range": access.Ordered, "by id": access.Scan,
+	kinds := map[string]access.Kind{"scan": access.Scan, "index": access.Index, "index elements": access.Index,
+		"union": access.Index, "partition": access.Scan,
+		"points": access.Points, "sort": access.Scan, "sort in windows": access.Scan, "sort down": access.Scan,
+		"top": access.Scan, "ordered": access.Ordered, "ordered range": access.Ordered, "by id": access.Scan,
 		"covered": access.Index, "covered sort": access.Index}
 	needs := []access.Path{access.NewPath("n"), access.ID}
 	queries := map[string]exec.Query{
-		"scan":            {},
-		"index":           {Pred: few(false)},
-		"index elements":  {Pred: few(true)},
-		"union":           {Pred: access.Or(access.Eq(access.NewPath("n"), value.Int32Of(3)), few(false))},
-		"partition":       {PK: pk("p1")},
-		"points":          {Pred: access.In(access.NewPath("pk"), value.StringOf("p0"), value.StringOf("p1"), value.StringOf("p2"))},
+		"scan":           {},
+		"index":          {Pred: few(false)},
+		"index elements": {Pred: few(true)},
+		"union":          {Pred: access.Or(access.Eq(access.NewPath("n"), value.Int32Of(3)), few(false))},
+		"partition":      {PK: pk("p1")},
+		"points": {
+			Pred: access.In(access.NewPath("pk"), value.StringOf("p0"), value.StringOf("p1"), value.StringOf("p2"))},
 		"sort":            {OrderBy: orderBy(false, "m", "n"), Compare: value.CompareCosmos},
 		"sort in windows": {OrderBy: orderBy(true, "m", "n"), Compare: value.CompareCosmos, Page: 4},
 		"sort down":       {OrderBy: orderBy(true, "m", "n"), Compare: value.CompareCosmos},
@@ -137,7 +141,8 @@ func TestPagingOverChanges(t *testing.T) {
 				put(t, c, core.Create, fmt.Sprintf(`{"id":"x%d","pk":"p1","m":5,"n":[100,4,5,6]}`, i))
 			}
 		},
-		"an item without the path comes": func(t *testing.T, e *core.Engine, c *core.Container, _ core.Item, id string) {
+		"an item without the path comes": func(t *testing.T, e *core.Engine, c *core.Container, _ core.Item,
+			id string) {
 			put(t, c, core.Create, `{"id":"x","pk":"p1"}`)
 		},
 		"an id of another kind comes": func(t *testing.T, e *core.Engine, c *core.Container, _ core.Item, id string) {
@@ -174,15 +179,17 @@ func TestPagingOverChanges(t *testing.T) {
 				for i := range 160 {
 					put(t, c, core.Create, fmt.Sprintf(`{"id":"%03d","pk":"p%d","m":%d,"n":%d}`, i, i%5, i%3, i*7%40))
 				}
-				waitPlan(t, c, &q, func(p *access.Plan) bool { return p.Kind == kinds[qname] && p.Covered == (q.Needs != nil) })
+				waitPlan(t, c, &q, func(p *access.Plan) bool {
+					return p.Kind == kinds[qname] && p.Covered == (q.Needs != nil)
+				})
 				changedBetweenPages(t, c, q, func(last string) { change(t, e, c, core.Item{}, last) })
 			})
 		}
 	}
 }
 
-// changedBetweenPages reads a third of the rows of q, has change do something about the last of them, and reads the others: each comes
-// once, but for those that change has touched or made, whose ids begin with x.
+// changedBetweenPages reads a third of the rows of q, has change do something about the last of them, and reads the
+// others: each comes once, but for those that change has touched or made, whose ids begin with x.
 func changedBetweenPages(t *testing.T, c *core.Container, q exec.Query, change func(last string)) {
 	t.Helper()
 	want := ids(t, c, &q)
@@ -255,7 +262,8 @@ func TestPagingOverLongKeys(t *testing.T) {
 		var in []value.Value
 		for i := range 12 {
 			id := fmt.Sprintf("%s%02d", long, i)
-			put(t, c, core.Create, fmt.Sprintf(`{"id":%q,"pk":"a","s":"%s%02d","z":"%s%d"}`, id, strings.Repeat("s", 1500), 50-i, strings.Repeat(`\u0000`, 800), i))
+			put(t, c, core.Create, fmt.Sprintf(`{"id":%q,"pk":"a","s":"%s%02d","z":"%s%d"}`, id,
+				strings.Repeat("s", 1500), 50-i, strings.Repeat(`\u0000`, 800), i))
 			in = append(in, value.StringOf(id))
 		}
 		for name, q := range map[string]exec.Query{
@@ -284,8 +292,10 @@ func TestPointsInsideAPartition(t *testing.T) {
 			put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"a"}`, i))
 		}
 		key := access.NewPath("pk")
-		q := exec.Query{Pred: access.Or(access.And(access.Eq(key, value.StringOf("a")), access.Eq(access.ID, value.StringOf("2"))),
-			access.Eq(key, value.StringOf("a")), access.And(access.Eq(key, value.StringOf("a")), access.Eq(access.ID, value.StringOf("2"))))}
+		q := exec.Query{
+			Pred: access.Or(access.And(access.Eq(key, value.StringOf("a")), access.Eq(access.ID, value.StringOf("2"))),
+				access.Eq(key, value.StringOf("a")),
+				access.And(access.Eq(key, value.StringOf("a")), access.Eq(access.ID, value.StringOf("2"))))}
 		for _, n := range []int{1, 2, 100} {
 			if got := paged(t, c, q, n); !slices.Equal(got, []string{"0", "1", "2", "3"}) {
 				t.Errorf("pages of %d: %v", n, got)

@@ -66,14 +66,16 @@ func TestPowerLoss(t *testing.T) {
 				upgrades++
 			}
 			if t.Failed() {
-				t.Fatalf("history %d of seed %d, cut %d: %d%% of what was not synced is there, relaxed %v", round, seed, done, c.percent, c.relaxed)
+				t.Fatalf("history %d of seed %d, cut %d: %d%% of what was not synced is there, relaxed %v", round, seed,
+					done, c.percent, c.relaxed)
 			}
 			if done++; done%500 == 0 {
 				t.Logf("%d cuts", done)
 			}
 		}
 	}
-	t.Logf("%d cuts, %d in an index rebuild, %d in an upgrade, and %d in recoveries and behind them: %d steps acknowledged, %d in flight",
+	t.Logf("%d cuts, %d in an index rebuild, %d in an upgrade, and %d in recoveries and behind them: %d steps "+
+		"acknowledged, %d in flight",
 		done, rebuilds, upgrades, again, acked, inFlight)
 	if done >= 1000 && (rebuilds < done/50 || upgrades < done/50) {
 		t.Errorf("of %d cuts only %d came in an index rebuild and %d in an upgrade", done, rebuilds, upgrades)
@@ -84,7 +86,8 @@ func TestPowerLoss(t *testing.T) {
 }
 
 func openLossy(fs vfs.FS, relaxed bool) (*core.Engine, error) {
-	k, err := pebblekv.Open("db", pebblekv.Options{FS: fs, MemTableMB: 1, CacheMB: 2, Relaxed: relaxed, Scanned: core.OnlyScanned, Kept: core.GotSingly})
+	k, err := pebblekv.Open("db", pebblekv.Options{
+		FS: fs, MemTableMB: 1, CacheMB: 2, Relaxed: relaxed, Scanned: core.OnlyScanned, Kept: core.GotSingly})
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +122,8 @@ type powerCut struct {
 	rebuilding, upgrading bool // what the next process went on with
 }
 
-// newLossHistory lets the writers write. With aged the store is of an older format when they begin, and has what they did
-// in their first steps.
+// newLossHistory lets the writers write. With aged the store is of an older format when they begin, and has what they
+// did in their first steps.
 func newLossHistory(t *testing.T, r *rand.Rand, relaxed, aged bool) *lossHistory {
 	h := &lossHistory{t: t, fs: vfs.NewCrashableMem(), relaxed: relaxed}
 	var err error
@@ -144,7 +147,8 @@ func newLossHistory(t *testing.T, r *rand.Rand, relaxed, aged bool) *lossHistory
 	pause := []int{4, 4, 8, 30}[r.IntN(4)] // ms at most: the longer ones have flushes and merges between them
 	for i := range cutsInHistory {
 		time.Sleep(time.Duration(r.IntN(pause)) * time.Millisecond)
-		for i == cutsInHistory-1 && h.slowest() < begun+cutsInHistory && !t.Failed() { // however slow the machine is, the last cut loses something
+		for i == cutsInHistory-1 && h.slowest() < begun+cutsInHistory && !t.Failed() {
+			// however slow the machine is, the last cut loses something
 			time.Sleep(time.Millisecond)
 		}
 		h.cut(r)
@@ -242,7 +246,8 @@ func (h *lossHistory) dropStep(n int) error {
 	id := fmt.Sprintf("d%d", n/3)
 	switch n % 3 {
 	case 0:
-		_, err := h.eng.CreateContainer(bg, "db", core.ContainerSpec{ID: id, PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
+		_, err := h.eng.CreateContainer(
+			bg, "db", core.ContainerSpec{ID: id, PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
 		return err
 	case 1:
 		c, err := h.eng.Container("db", id)
@@ -251,7 +256,8 @@ func (h *lossHistory) dropStep(n int) error {
 		}
 		var ops []core.Write
 		for i := range droppedItems {
-			ops = append(ops, core.Write{Kind: core.Create, Doc: mustDoc(h.t, fmt.Sprintf(`{"id":"%d","pk":"p%d"}`, i, i%3))})
+			ops = append(ops, core.Write{
+				Kind: core.Create, Doc: mustDoc(h.t, fmt.Sprintf(`{"id":"%d","pk":"p%d"}`, i, i%3))})
 		}
 		return histories.Import(bg, c, ops)
 	}
@@ -262,7 +268,8 @@ func (h *lossHistory) makeAndDrop() { h.run(lossWriters, h.dropStep) }
 
 // rebuild has the index made again and again, so that some cuts meet a rebuild.
 func (h *lossHistory) rebuild() {
-	policies := []string{"", `{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`, `{"indexingMode":"none"}`}
+	policies := []string{"", `{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`,
+		`{"indexingMode":"none"}`}
 	for i := 0; !h.stop.Load(); i++ {
 		spec := h.c.Spec().Clone()
 		spec.IndexingPolicy = []byte(policies[i%len(policies)])

@@ -24,8 +24,8 @@ var keyDefs = map[string]core.PartitionKeyDef{
 // keyIsID is the definition of a partition key that is the id.
 var keyIsID = core.PartitionKeyDef{Paths: []string{"/id"}, Kind: "Hash", Version: 2}
 
-// TestRanges cuts the space of effective partition keys at slot boundaries, at keys and between them: each item is in exactly
-// one part, the one that its published key says, by scan and by index and from page to page.
+// TestRanges cuts the space of effective partition keys at slot boundaries, at keys and between them: each item is in
+// exactly one part, the one that its published key says, by scan and by index and from page to page.
 func TestRanges(t *testing.T) {
 	for name, def := range keyDefs {
 		t.Run(name, func(t *testing.T) {
@@ -86,10 +86,13 @@ func checkRange(t *testing.T, c *core.Container, rs []epk.Range, texts map[strin
 	slices.Sort(want)
 	n := access.NewPath("n")
 	for name, q := range map[string]exec.Query{
-		"scan":    {},
-		"index":   {Pred: access.In(n, value.Int32Of(0), value.Int32Of(1))},
-		"union":   {Pred: access.Or(access.Eq(n, value.Int32Of(0)), access.Range(n, &access.Bound{Value: value.Int32Of(1), Inclusive: true}, nil))},
-		"ordered": {Pred: access.In(n, value.Int32Of(0), value.Int32Of(1)), OrderBy: []exec.Order{{Path: n, Desc: true}}, Compare: value.CompareCosmos},
+		"scan":  {},
+		"index": {Pred: access.In(n, value.Int32Of(0), value.Int32Of(1))},
+		"union": {
+			Pred: access.Or(access.Eq(n, value.Int32Of(0)),
+				access.Range(n, &access.Bound{Value: value.Int32Of(1), Inclusive: true}, nil))},
+		"ordered": {Pred: access.In(n, value.Int32Of(0), value.Int32Of(1)),
+			OrderBy: []exec.Order{{Path: n, Desc: true}}, Compare: value.CompareCosmos},
 	} {
 		q.Ranges = rs
 		for _, page := range []int{3, 1000} {
@@ -121,7 +124,8 @@ func TestRangeAndKey(t *testing.T) {
 				t.Errorf("a key in the range of another: %v", got)
 			}
 			if len(def.Paths) > 1 {
-				if got := ids(t, c, &exec.Query{PK: keys[0][:1], Ranges: []epk.Range{one}}); !slices.Equal(got, []string{"3"}) {
+				if got := ids(t, c, &exec.Query{PK: keys[0][:1], Ranges: []epk.Range{one}}); !slices.Equal(
+					got, []string{"3"}) {
 					t.Errorf("a prefix in the range of a key: %v", got)
 				}
 			}

@@ -22,7 +22,8 @@ func TestReadInto(t *testing.T) {
 		put(t, c, core.Create, fmt.Sprintf(`{"id":%q,"pk":%q}`, long, long))
 		var it core.Item
 		var m core.Mem
-		for _, k := range [][2]string{{"a", "2"}, {"a", "1"}, {"a", "none"}, {long, long}, {"a", "1"}, {"b", "1"}, {long, "1"}, {"a", "2"}} {
+		for _, k := range [][2]string{{"a", "2"}, {"a", "1"}, {"a", "none"}, {long, long}, {"a", "1"}, {"b", "1"},
+			{long, "1"}, {"a", "2"}} {
 			want, werr := c.Read(bg, pk(k[0]), value.StringOf(k[1]))
 			slot, err := c.ReadInto(bg, &it, &m, pk(k[0]), value.StringOf(k[1]))
 			if s, serr := c.SlotOf(pk(k[0])); serr != nil || slot != s {
@@ -38,7 +39,8 @@ func TestReadInto(t *testing.T) {
 				t.Errorf("%.9s: %v\n got %+v\nwant %+v", k, err, it, *want)
 			}
 		}
-		if slot, err := c.ReadInto(bg, &it, &m, pk("a", "b"), value.StringOf("1")); slot != nil || !status.Is(err, status.BadRequest) {
+		if slot, err := c.ReadInto(bg, &it, &m, pk("a", "b"), value.StringOf("1")); slot != nil ||
+			!status.Is(err, status.BadRequest) {
 			t.Errorf("a key of two components: slot %v, %v", slot, err)
 		}
 	})

@@ -31,7 +31,9 @@ func BenchmarkReap(b *testing.B) {
 				removed, took := 0, time.Duration(0)
 				for b.Loop() {
 					e, _ := benchEngine(b, false)
-					c := newContainer(b, e, core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/tenant"}}, DefaultTTL: &ttl})
+					c := newContainer(b, e,
+						core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/tenant"}},
+							DefaultTTL: &ttl})
 					var ws []core.Write
 					for i := range items {
 						ws = append(ws, core.Write{Kind: core.Create, Doc: mustDoc(b, "{"+field+size.text(i)[1:])})

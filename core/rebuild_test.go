@@ -20,7 +20,8 @@ import (
 const (
 	onlyA  = `{"includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"}]}`
 	onlyB  = `{"includedPaths":[{"path":"/b/[]/?"},{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`
-	allANB = `{"indexingMode":"consistent","includedPaths":[{"path":"/*"},{"path":"/a/?"}],"excludedPaths":[{"path":"/b/*"}]}`
+	allANB = `{"indexingMode":"consistent","includedPaths":[{"path":"/*"},{"path":"/a/?"}],` +
+		`"excludedPaths":[{"path":"/b/*"}]}`
 )
 
 func TestIndexRebuild(t *testing.T) {
@@ -29,7 +30,8 @@ func TestIndexRebuild(t *testing.T) {
 		for i := range 100 {
 			put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"p%d","a":%d,"b":[%d]}`, i, i%7, i%3, i))
 		}
-		for _, policy := range []string{`{"includedPaths":[{"path":"/b/[]/?"}],"excludedPaths":[{"path":"/*"}]}`, noIndex, allANB, onlyA} {
+		for _, policy := range []string{`{"includedPaths":[{"path":"/b/[]/?"}],"excludedPaths":[{"path":"/*"}]}`,
+			noIndex, allANB, onlyA} {
 			setPolicy(t, e, c, policy)
 			if got := ids(t, c, eqQuery("a", 1)); len(got) != 33 {
 				t.Errorf("%s: %d rows", policy, len(got))
@@ -61,18 +63,23 @@ func stopAtWrites(h *hooks) stopper {
 	return s
 }
 
-// While an index is rebuilt queries go by the policy before until that after is complete: what both index is never scanned,
-// and what one of them indexes is for as long as the other one rules.
+// While an index is rebuilt queries go by the policy before until that after is complete: what both index is never
+// scanned, and what one of them indexes is for as long as the other one rules.
 func TestQueriesDuringRebuild(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 2})
-	c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(`{"includedPaths":[{"path":"/a/?"},{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`)})
+	c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(`{"includedPaths":[{"path":"/a/?"},` +
+		`{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`)})
 	for i := range 300 {
-		put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"a":%d,"b":[%d,%d]}`, i, i, i%50, i%50, i%50, i%50+1))
+		put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"a":%d,"b":[%d,%d]}`, i, i, i%50, i%50,
+			i%50, i%50+1))
 	}
-	both, before, after := eqQuery("n", 1), eqQuery("a", 1), &exec.Query{Pred: access.Eq(access.NewPath("b").Element(), value.Int32Of(1)), Match: func(it *core.Item) (bool, error) {
-		return strings.Contains(json(it), `"b":[0,1]`) || strings.Contains(json(it), `"b":[1,2]`), nil
-	}}
-	top := exec.Query{Pred: access.Range(access.NewPath("n"), &access.Bound{Value: value.Int32Of(0), Inclusive: true}, nil), OrderBy: orderBy(true, "n"),
+	both, before, after := eqQuery("n", 1), eqQuery("a", 1),
+		&exec.Query{Pred: access.Eq(access.NewPath("b").Element(), value.Int32Of(1)),
+			Match: func(it *core.Item) (bool, error) {
+				return strings.Contains(json(it), `"b":[0,1]`) || strings.Contains(json(it), `"b":[1,2]`), nil
+			}}
+	top := exec.Query{Pred: access.Range(access.NewPath("n"), &access.Bound{Value: value.Int32Of(0), Inclusive: true},
+		nil), OrderBy: orderBy(true, "n"),
 		Compare: value.CompareCosmos}
 	sorted := ids(t, c, &top)
 	s := stopAtWrites(h)
@@ -136,8 +143,8 @@ func TestQueriesDuringRebuild(t *testing.T) {
 	}
 }
 
-// A query whose snapshot was taken anywhere in an index rebuild, which is over before the query looks at the index, must not use
-// half an index.
+// A query whose snapshot was taken anywhere in an index rebuild, which is over before the query looks at the index,
+// must not use half an index.
 func TestQueryOpensDuringRebuild(t *testing.T) {
 	for stop := 1; ; stop++ {
 		e, h := hooked(t, core.Options{MinSlots: 1})
@@ -268,7 +275,9 @@ func afterCrash(t *testing.T, eng kv.Engine, at string) {
 		r := rand.New(rand.NewPCG(1, 1))
 		for n := range 40 {
 			pred, match := randomPred(r, 2)
-			q := &exec.Query{Pred: pred, PlanHash: uint64(n), Match: func(it *core.Item) (bool, error) { return match(it.Doc), nil }}
+			q := &exec.Query{Pred: pred, PlanHash: uint64(n), Match: func(it *core.Item) (bool, error) {
+				return match(it.Doc), nil
+			}}
 			got := ids(t, c, q)
 			all := ids(t, c, &exec.Query{Match: q.Match})
 			slices.Sort(got)
@@ -322,7 +331,8 @@ func TestPolicyChangesDuringRebuild(t *testing.T) {
 				}
 				n := r.IntN(400)
 				if i%5 == 4 {
-					_, _ = c.Write(bg, core.Write{Kind: core.Delete, PK: pk(fmt.Sprintf("p%d", n%9)), ID: value.StringOf(fmt.Sprint(n))})
+					_, _ = c.Write(bg, core.Write{
+						Kind: core.Delete, PK: pk(fmt.Sprintf("p%d", n%9)), ID: value.StringOf(fmt.Sprint(n))})
 				} else {
 					put(t, c, core.Upsert, rebuildDoc(r, n))
 				}

@@ -23,8 +23,8 @@ const (
 // ResourceETag returns the entity tag of a resource, without quotes.
 func ResourceETag(r *Resource) string { return etagOf(r.Version, r.TS) }
 
-// Resource returns a resource of a database; parent is the number of the resource that it belongs to, 0 for the database.
-// NotFound when it is missing, with sub-status 1003 when the database is.
+// Resource returns a resource of a database; parent is the number of the resource that it belongs to, 0 for the
+// database. NotFound when it is missing, with sub-status 1003 when the database is.
 func (e *Engine) Resource(db string, kind ResourceKind, parent uint32, id string) (*Resource, error) {
 	return e.cat.Resource(db, kind, parent, id)
 }
@@ -34,19 +34,21 @@ func (e *Engine) Resources(db string, kind ResourceKind, parent uint32) ([]*Reso
 	return e.cat.Resources(db, kind, parent)
 }
 
-// CreateResource adds a resource: r's kind, parent, id, claim and body. Conflict when the id or claim is taken; NotFound with
-// sub-status 1003 when the database or the parent is missing.
+// CreateResource adds a resource: r's kind, parent, id, claim and body. Conflict when the id or claim is taken;
+// NotFound with sub-status 1003 when the database or the parent is missing.
 func (e *Engine) CreateResource(ctx context.Context, db string, r Resource) (*Resource, error) {
 	return e.cat.CreateResource(ctx, db, r)
 }
 
-// ReplaceResource changes the id, claim and body of the resource with the id to those of r. check (may be nil) sees the old
-// one first, and its error ends the change.
-func (e *Engine) ReplaceResource(ctx context.Context, db, id string, r Resource, check func(*Resource) error) (*Resource, error) {
+// ReplaceResource changes the id, claim and body of the resource with the id to those of r. check (may be nil) sees the
+// old one first, and its error ends the change.
+func (e *Engine) ReplaceResource(ctx context.Context, db, id string, r Resource, check func(*Resource) error) (
+	*Resource, error) {
 	return e.cat.ReplaceResource(ctx, db, id, r, check)
 }
 
 // DropResource removes a resource and all that belongs to it. check is as for ReplaceResource.
-func (e *Engine) DropResource(ctx context.Context, db string, kind ResourceKind, parent uint32, id string, check func(*Resource) error) error {
+func (e *Engine) DropResource(ctx context.Context, db string, kind ResourceKind, parent uint32, id string,
+	check func(*Resource) error) error {
 	return e.cat.DropResource(ctx, db, kind, parent, id, check)
 }

@@ -45,9 +45,11 @@ func TestResources(t *testing.T) {
 	wantCode(t, err, status.Conflict, 0)
 	q, err := e.CreateResource(bg, "db", core.Resource{Kind: core.Permission, Parent: u.Num, ID: "q", Claim: "b"})
 	ok(err)
-	_, err = e.ReplaceResource(bg, "db", "q", core.Resource{Kind: core.Permission, Parent: u.Num, ID: "q", Claim: "a"}, nil)
+	_, err = e.ReplaceResource(bg, "db", "q",
+		core.Resource{Kind: core.Permission, Parent: u.Num, ID: "q", Claim: "a"}, nil)
 	wantCode(t, err, status.Conflict, 0)
-	q2, err := e.ReplaceResource(bg, "db", "q", core.Resource{Kind: core.Permission, Parent: u.Num, ID: "r", Claim: "b"}, nil)
+	q2, err := e.ReplaceResource(bg, "db", "q",
+		core.Resource{Kind: core.Permission, Parent: u.Num, ID: "r", Claim: "b"}, nil)
 	ok(err)
 	if core.ResourceETag(q) == core.ResourceETag(q2) || q.Num != q2.Num || q.RID()[4]&0x80 != 0 {
 		t.Errorf("replaced %+v by %+v", q, q2)

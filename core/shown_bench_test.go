@@ -36,7 +36,9 @@ func BenchmarkShown(b *testing.B) {
 				_, err := c.Write(bg, core.Write{Kind: core.Delete, PK: hit, ID: none})
 				return wants(err, status.NotFound)
 			}},
-			{"query of a key", func() error { return drain(c, &exec.Query{PK: hit, Pred: access.Eq(access.ID, there)}) }},
+			{"query of a key", func() error {
+				return drain(c, &exec.Query{PK: hit, Pred: access.Eq(access.ID, there)})
+			}},
 			{"empty query", func() error { return drain(c, &exec.Query{PK: pk("none")}) }},
 			{"empty query of all", func() error { return drain(c, eqQuery("none", 1)) }},
 			{"count", func() error { c.Count(); return c.Settle() }},

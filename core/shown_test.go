@@ -29,7 +29,8 @@ var (
 	replaced = held{before: `{"id":"1","pk":"a","n":1}`, write: `{"id":"1","pk":"a","n":2}`}
 	unique   = held{write: `{"id":"1","pk":"a","u":1}`, spec: core.ContainerSpec{UniqueKeys: [][]string{{"/u"}}}}
 	large    = held{write: fmt.Sprintf(`{"id":"1","pk":"a","s":%q}`, strings.Repeat("x", 1500))}
-	mortal   = held{before: `{"id":"1","pk":"a"}`, write: `{"id":"1","pk":"a","ttl":5}`, spec: core.ContainerSpec{DefaultTTL: new(int32(-1))}}
+	mortal   = held{before: `{"id":"1","pk":"a"}`, write: `{"id":"1","pk":"a","ttl":5}`,
+		spec: core.ContainerSpec{DefaultTTL: new(int32(-1))}}
 )
 
 // wants turns the answer that is expected into nil.
@@ -98,8 +99,12 @@ var sights = map[string]struct {
 	"empty query of an id": {deleted, func(t *testing.T, c *core.Container) error {
 		return empty(c, &exec.Query{Pred: access.Eq(access.ID, value.StringOf("1"))})
 	}},
-	"empty query of everything": {deleted, func(t *testing.T, c *core.Container) error { return empty(c, &exec.Query{}) }},
-	"empty query by index":      {replaced, func(t *testing.T, c *core.Container) error { return empty(c, eqQuery("n", 1)) }},
+	"empty query of everything": {deleted, func(t *testing.T, c *core.Container) error {
+		return empty(c, &exec.Query{})
+	}},
+	"empty query by index": {replaced, func(t *testing.T, c *core.Container) error {
+		return empty(c, eqQuery("n", 1))
+	}},
 	"empty query by filter": {replaced, func(t *testing.T, c *core.Container) error {
 		q := eqQuery("n", 1)
 		q.Pred = nil
@@ -166,7 +171,8 @@ var sights = map[string]struct {
 	"update that makes too much of an item": {replaced, func(t *testing.T, c *core.Container) error {
 		w := of(core.Update)
 		w.Update = func(old *core.Item) (core.Change, error) {
-			return core.Change{Doc: mustDoc(t, fmt.Sprintf(`{"id":"1","pk":"a","s":%q}`, strings.Repeat("x", 5000)))}, nil
+			return core.Change{Doc: mustDoc(t, fmt.Sprintf(`{"id":"1","pk":"a","s":%q}`, strings.Repeat("x", 5000)))},
+				nil
 		}
 		_, err := c.Write(bg, w)
 		return wants(err, status.TooLarge)
@@ -182,7 +188,8 @@ var sights = map[string]struct {
 		return wants(err, status.Conflict)
 	}},
 	"logical partition that is full": {large, func(t *testing.T, c *core.Container) error {
-		return wants(write(t, c, core.Create, fmt.Sprintf(`{"id":"2","pk":"a","s":%q}`, strings.Repeat("x", 900))), status.Forbidden)
+		return wants(write(t, c, core.Create, fmt.Sprintf(`{"id":"2","pk":"a","s":%q}`, strings.Repeat("x", 900))),
+			status.Forbidden)
 	}},
 	"many writes in order, one refused": {created, func(t *testing.T, c *core.Container) error {
 		w := of(core.Create)
@@ -198,7 +205,8 @@ var sights = map[string]struct {
 		return both(t, c, w, false)
 	}},
 	"many writes of a container with unique keys": {unique, func(t *testing.T, c *core.Container) error {
-		return wants(c.WriteMany(bg, []core.Write{{Kind: core.Create, Doc: mustDoc(t, `{"id":"2","pk":"a","u":1}`)}}, false)[0].Err, status.Conflict)
+		return wants(c.WriteMany(bg, []core.Write{{Kind: core.Create, Doc: mustDoc(t, `{"id":"2","pk":"a","u":1}`)}},
+			false)[0].Err, status.Conflict)
 	}},
 	"transaction that reads an absence": {deleted, func(t *testing.T, c *core.Container) error {
 		_, err := c.WithTx(bg, pk("a"), func(tx *core.Tx) error {
@@ -333,7 +341,8 @@ func TestFailedCommitsKeepNobodyWaiting(t *testing.T) {
 				}()
 				_, err := c.Read(bg, pk("a"), value.StringOf("none"))
 				wantCode(t, err, status.NotFound, 0)
-				if _, err := c.Read(bg, pk("a"), value.StringOf("1")); err != nil && (f.applied || !status.Is(err, status.NotFound)) {
+				if _, err := c.Read(bg, pk("a"), value.StringOf("1")); err != nil &&
+					(f.applied || !status.Is(err, status.NotFound)) {
 					t.Error(err)
 				}
 				if err := empty(c, &exec.Query{PK: pk("none")}); err != nil {

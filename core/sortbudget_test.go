@@ -116,7 +116,8 @@ func TestSortMakesRoom(t *testing.T) {
 	if err != nil || len(all) != items {
 		t.Fatalf("%d rows, %v", len(all), err)
 	}
-	for _, q := range map[string]*exec.Query{"whole": byN(0), "by pages": {OrderBy: byN(0).OrderBy, Compare: value.CompareCosmos, Page: 400}} {
+	for _, q := range map[string]*exec.Query{
+		"whole": byN(0), "by pages": {OrderBy: byN(0).OrderBy, Compare: value.CompareCosmos, Page: 400}} {
 		r, err := c.Query(bg, q)
 		if err != nil {
 			t.Fatal(err)

@@ -24,7 +24,8 @@ func placeDoc(r *rand.Rand, i int) string {
 	x, y := float64(r.IntN(300)-150), float64(r.IntN(160)-80)
 	loc := fmt.Sprintf(`{"type":"Point","coordinates":[%v,%v]}`, x, y)
 	if i%5 == 0 {
-		loc = fmt.Sprintf(`{"type":"Polygon","coordinates":[[[%v,%v],[%v,%v],[%v,%v],[%v,%v],[%v,%v]]]}`, x, y, x+5, y, x+5, y+5, x, y+5, x, y)
+		loc = fmt.Sprintf(`{"type":"Polygon","coordinates":[[[%v,%v],[%v,%v],[%v,%v],[%v,%v],[%v,%v]]]}`, x, y, x+5, y,
+			x+5, y+5, x, y+5, x, y)
 	}
 	return fmt.Sprintf(`{"id":"i%d","pk":"p%d","n":%d,"loc":%s}`, i, i%9, r.IntN(50), loc)
 }
@@ -47,8 +48,8 @@ func nearby(t *testing.T, x, y int, metres float64) exec.Query {
 	}
 }
 
-// TestSpatialPagesOverChanges pages through queries on places while items move, come and go, and while the policy loses its
-// spatial index: every item that was not touched is given once.
+// TestSpatialPagesOverChanges pages through queries on places while items move, come and go, and while the policy loses
+// its spatial index: every item that was not touched is given once.
 func TestSpatialPagesOverChanges(t *testing.T) {
 	for n, slots := range []int{1, 16, 2} {
 		t.Run(fmt.Sprintf("%d slots", slots), func(t *testing.T) {
@@ -107,7 +108,8 @@ func TestSpatialPagesOverChanges(t *testing.T) {
 						put(t, c, core.Upsert, docs[id])
 					}
 					if n == 11 && page == 1 { // the pages go on by number over all items
-						c = replacePolicy(t, e, c, `{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`)
+						c = replacePolicy(
+							t, e, c, `{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`)
 					}
 				}
 				for id := range want {
@@ -149,7 +151,8 @@ func replacePolicy(t *testing.T, e *core.Engine, c *core.Container, policy strin
 
 // TestSpatialEntriesFollowThePolicy: places, arrays of them and what is none, under several policies.
 func TestSpatialEntriesFollowThePolicy(t *testing.T) {
-	d := `{"id":"1","pk":"a","loc":{"type":"Point","coordinates":[1,2]},"bad":{"type":"Point","coordinates":[1,200]},"none":{"type":"Line","coordinates":[]},` +
+	d := `{"id":"1","pk":"a","loc":{"type":"Point","coordinates":[1,2]},"bad":{"type":"Point","coordinates":[1,` +
+		`200]},"none":{"type":"Line","coordinates":[]},` +
 		`"list":[{"type":"Point","coordinates":[1,2]},{"type":"Point","coordinates":[3,4]},7],"deep":{"at":{"type":"Point","coordinates":[5,6]}}}`
 	for _, x := range []struct {
 		rules   string
@@ -157,13 +160,19 @@ func TestSpatialEntriesFollowThePolicy(t *testing.T) {
 		plane   bool
 		entries int // -1: no index there
 	}{
-		{`{"path":"/loc/?"}`, "loc", false, 1}, {`{"path":"/loc/?"}`, "loc.x", false, -1}, {`{"path":"/loc/?"}`, "loc", true, -1}, {`{"path":"/loc"}`, "loc", false, 1},
-		{`{"path":"/loc/*"}`, "loc", false, 1}, {`{"path":"/loc/*"}`, "loc.x", false, 0}, {`{"path":"/*"}`, "deep.at", false, 1}, {`{"path":"/deep/*"}`, "deep.at", false, 1},
-		{`{"path":"/bad/?"}`, "bad", false, 1}, {`{"path":"/none/?"}`, "none", false, 0}, {`{"path":"/list/[]/?"}`, "list", false, 2}, {`{"path":"/list/?"}`, "list", false, 2},
-		{`{"path":"/bad/?","boundingBox":{"xmin":0,"ymin":0,"xmax":1,"ymax":1}}`, "bad", true, 1}, {`{"path":"/bad/?","boundingBox":{"xmin":0,"ymin":0,"xmax":1,"ymax":1}}`, "bad", false, -1},
-		{`{"path":"/loc/?","boundingBox":{"xmin":0}}`, "loc", true, -1}, {`{"path":"/loc/?","boundingBox":7}`, "loc", false, -1}, {`7`, "loc", false, -1},
+		{`{"path":"/loc/?"}`, "loc", false, 1}, {`{"path":"/loc/?"}`, "loc.x", false, -1},
+		{`{"path":"/loc/?"}`, "loc", true, -1}, {`{"path":"/loc"}`, "loc", false, 1},
+		{`{"path":"/loc/*"}`, "loc", false, 1}, {`{"path":"/loc/*"}`, "loc.x", false, 0},
+		{`{"path":"/*"}`, "deep.at", false, 1}, {`{"path":"/deep/*"}`, "deep.at", false, 1},
+		{`{"path":"/bad/?"}`, "bad", false, 1}, {`{"path":"/none/?"}`, "none", false, 0},
+		{`{"path":"/list/[]/?"}`, "list", false, 2}, {`{"path":"/list/?"}`, "list", false, 2},
+		{`{"path":"/bad/?","boundingBox":{"xmin":0,"ymin":0,"xmax":1,"ymax":1}}`, "bad", true, 1},
+		{`{"path":"/bad/?","boundingBox":{"xmin":0,"ymin":0,"xmax":1,"ymax":1}}`, "bad", false, -1},
+		{`{"path":"/loc/?","boundingBox":{"xmin":0}}`, "loc", true, -1},
+		{`{"path":"/loc/?","boundingBox":7}`, "loc", false, -1}, {`7`, "loc", false, -1},
 	} {
-		pol, err := index.Compile([]byte(`{"includedPaths":[],"excludedPaths":[{"path":"/*"}],"spatialIndexes":[`+x.rules+`]}`), 1)
+		pol, err := index.Compile([]byte(`{"includedPaths":[],"excludedPaths":[{"path":"/*"}],"spatialIndexes":[`+
+			x.rules+`]}`), 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,8 @@ func TestExpiry(t *testing.T) {
 		clk.Advance(11 * time.Second)
 		_, err := c.Read(bg, pk("a"), value.StringOf("2"))
 		wantCode(t, err, status.NotFound, 0)
-		put(t, c, core.Create, `{"id":"4","pk":"a","u":2}`) // the unique value of an expired item is free, the item removed
+		// the unique value of an expired item is free, the item removed
+		put(t, c, core.Create, `{"id":"4","pk":"a","u":2}`)
 		if c.Count() != 3 {
 			t.Errorf("count is %d after an expired item lost its unique value", c.Count())
 		}

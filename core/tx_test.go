@@ -32,7 +32,8 @@ func TestTxIsAllOrNothing(t *testing.T) {
 		var made [3]*core.Item
 		cm, err := c.WithTx(bg, pk("a"), func(tx *core.Tx) error {
 			for i := range made {
-				r, err := tx.Write(&core.Write{Kind: core.Upsert, Doc: mustDoc(t, fmt.Sprintf(`{"id":"%d","pk":"a","tx":true}`, i))})
+				r, err := tx.Write(&core.Write{
+					Kind: core.Upsert, Doc: mustDoc(t, fmt.Sprintf(`{"id":"%d","pk":"a","tx":true}`, i))})
 				if err != nil {
 					return err
 				}
@@ -51,7 +52,8 @@ func TestTxIsAllOrNothing(t *testing.T) {
 	})
 }
 
-// TestTxConflictRunsAgain writes to the logical partition while a transaction runs: the function must see the new state.
+// TestTxConflictRunsAgain writes to the logical partition while a transaction runs: the function must see the new
+// state.
 func TestTxConflictRunsAgain(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
@@ -67,7 +69,8 @@ func TestTxConflictRunsAgain(t *testing.T) {
 			if runs == 1 {
 				put(t, c, core.Upsert, `{"id":"sum","pk":"a","n":10}`)
 			}
-			_, err = tx.Write(&core.Write{Kind: core.Replace, Doc: mustDoc(t, fmt.Sprintf(`{"id":"sum","pk":"a","n":%d}`, n+1))})
+			_, err = tx.Write(&core.Write{
+				Kind: core.Replace, Doc: mustDoc(t, fmt.Sprintf(`{"id":"sum","pk":"a","n":%d}`, n+1))})
 			return err
 		})
 		if err != nil {
@@ -95,9 +98,14 @@ func TestUpdateRaces(t *testing.T) {
 			go func() {
 				defer wg.Done()
 				for range times {
-					_, err := c.Write(bg, core.Write{Kind: core.Update, PK: pk("a"), ID: value.StringOf("1"), Update: func(old *core.Item) (core.Change, error) {
-						return core.Change{Doc: mustDoc(t, fmt.Sprintf(`{"id":"1","pk":"a","n":%d}`, doc.Get(old.Doc, "n").Int()+1))}, nil
-					}})
+					_, err := c.Write(bg,
+						core.Write{Kind: core.Update, PK: pk("a"), ID: value.StringOf("1"),
+							Update: func(old *core.Item) (core.Change, error) {
+								return core.Change{
+									Doc: mustDoc(
+										t,
+										fmt.Sprintf(`{"id":"1","pk":"a","n":%d}`, doc.Get(old.Doc, "n").Int()+1))}, nil
+							}})
 					if err != nil {
 						t.Error(err)
 					}

@@ -72,18 +72,30 @@ func TestTxLosesToRealConflictsOnly(t *testing.T) {
 		lost  bool
 		left  string // ids in "a" at the end; all begin with x and y
 	}{
-		"another item is replaced":      {[]txStep{reads("x"), puts(core.Replace, "x")}, other(core.Replace, "a", "y"), false, "x y"},
-		"another item is created":       {[]txStep{reads("x"), puts(core.Create, "z")}, other(core.Create, "a", "w"), false, "w x y z"},
-		"another item is deleted":       {[]txStep{reads("x"), puts(core.Create, "z")}, other(core.Delete, "a", "y"), false, "x z"},
-		"another logical partition":     {[]txStep{reads("x"), puts(core.Replace, "x")}, other(core.Create, "b", "x"), false, "x y"},
-		"what it reads is replaced":     {[]txStep{reads("x"), puts(core.Replace, "y")}, other(core.Replace, "a", "x"), true, "x y"},
-		"what it reads is deleted":      {[]txStep{reads("x"), puts(core.Replace, "y")}, other(core.Delete, "a", "x"), true, "y"},
-		"what it writes is replaced":    {[]txStep{puts(core.Upsert, "x")}, other(core.Replace, "a", "x"), true, "x y"},
-		"what it deletes is replaced":   {[]txStep{puts(core.Delete, "x")}, other(core.Replace, "a", "x"), true, "y"},
-		"what it misses is created":     {[]txStep{reads("z"), puts(core.Replace, "x")}, other(core.Create, "a", "z"), true, "x y z"},
-		"what it upserts is created":    {[]txStep{puts(core.Upsert, "z")}, other(core.Create, "a", "z"), true, "x y z"},
-		"what it reads is made anew":    {[]txStep{reads("x"), puts(core.Replace, "y")}, steps(other(core.Delete, "a", "x"), other(core.Create, "a", "x")), true, "x y"},
-		"what it misses comes and goes": {[]txStep{reads("z"), puts(core.Replace, "x")}, steps(other(core.Create, "a", "z"), other(core.Delete, "a", "z")), false, "x y"},
+		"another item is replaced": {[]txStep{reads("x"), puts(core.Replace, "x")}, other(core.Replace, "a", "y"),
+			false, "x y"},
+		"another item is created": {[]txStep{reads("x"), puts(core.Create, "z")}, other(core.Create, "a", "w"),
+			false, "w x y z"},
+		"another item is deleted": {[]txStep{reads("x"), puts(core.Create, "z")}, other(core.Delete, "a", "y"),
+			false, "x z"},
+		"another logical partition": {[]txStep{reads("x"), puts(core.Replace, "x")}, other(core.Create, "b", "x"),
+			false, "x y"},
+		"what it reads is replaced": {[]txStep{reads("x"), puts(core.Replace, "y")}, other(core.Replace, "a", "x"),
+			true, "x y"},
+		"what it reads is deleted": {[]txStep{reads("x"), puts(core.Replace, "y")}, other(core.Delete, "a", "x"),
+			true, "y"},
+		"what it writes is replaced":  {[]txStep{puts(core.Upsert, "x")}, other(core.Replace, "a", "x"), true, "x y"},
+		"what it deletes is replaced": {[]txStep{puts(core.Delete, "x")}, other(core.Replace, "a", "x"), true, "y"},
+		"what it misses is created": {[]txStep{reads("z"), puts(core.Replace, "x")}, other(core.Create, "a", "z"),
+			true, "x y z"},
+		"what it upserts is created": {[]txStep{puts(core.Upsert, "z")}, other(core.Create, "a", "z"),
+			true, "x y z"},
+		"what it reads is made anew": {
+			[]txStep{reads("x"), puts(core.Replace, "y")},
+			steps(other(core.Delete, "a", "x"), other(core.Create, "a", "x")), true, "x y"},
+		"what it misses comes and goes": {
+			[]txStep{reads("z"), puts(core.Replace, "x")},
+			steps(other(core.Create, "a", "z"), other(core.Delete, "a", "z")), false, "x y"},
 		"all items go": {[]txStep{reads("x"), puts(core.Upsert, "z")},
 			steps(other(core.Delete, "a", "x"), other(core.Delete, "a", "y")), true, "z"},
 		"all items go that it doesn't read": {[]txStep{puts(core.Upsert, "z")},
@@ -92,7 +104,8 @@ func TestTxLosesToRealConflictsOnly(t *testing.T) {
 	}
 	onEngines(t, core.Options{MinSlots: 1}, func(t *testing.T, e *core.Engine) {
 		for name, f := range cases {
-			for _, pause := range []time.Duration{0, 5 * time.Millisecond} { // the slot may have its id filter, which the creates asked for
+			for _, pause := range []time.Duration{0, 5 * time.Millisecond} {
+				// the slot may have its id filter, which the creates asked for
 				t.Run(fmt.Sprintf("%s, after %v", name, pause), func(t *testing.T) {
 					c := newContainer(t, e, core.ContainerSpec{ID: t.Name()})
 					steps(other(core.Create, "a", "x"), other(core.Create, "a", "y"))(t, c)
@@ -167,7 +180,8 @@ func TestTxWriteSkew(t *testing.T) {
 				if !doc.Get(it.Doc, "on").Bool() {
 					return nil
 				}
-				_, err = tx.Write(&core.Write{Kind: core.Replace, Doc: mustDoc(t, fmt.Sprintf(`{"id":%q,"pk":"a","on":false}`, id))})
+				_, err = tx.Write(&core.Write{
+					Kind: core.Replace, Doc: mustDoc(t, fmt.Sprintf(`{"id":%q,"pk":"a","on":false}`, id))})
 				return err
 			})
 			if err != nil {
@@ -292,7 +306,9 @@ func TestTxBesideABusyPartition(t *testing.T) {
 	onEngines(t, core.Options{MinSlots: 1}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
 		put(t, c, core.Create, `{"id":"sum","pk":"a","n":0}`)
-		stop := hammer(t, c, 4, 10*time.Millisecond, func(w, n int) string { return fmt.Sprintf(`{"id":"w%d","pk":"a","n":%d}`, w, n) })
+		stop := hammer(t, c, 4, 10*time.Millisecond, func(w, n int) string {
+			return fmt.Sprintf(`{"id":"w%d","pk":"a","n":%d}`, w, n)
+		})
 		defer stop()
 		const txs = 20
 		runs := 0
@@ -315,7 +331,10 @@ func TestTxThatLosesGetsATurn(t *testing.T) {
 		c := newContainer(t, e, core.ContainerSpec{})
 		put(t, c, core.Create, `{"id":"sum","pk":"a","n":0}`)
 		var writes atomic.Int64
-		stop := hammer(t, c, 4, 0, func(w, n int) string { writes.Add(1); return fmt.Sprintf(`{"id":"sum","pk":"a","n":%d}`, n) })
+		stop := hammer(t, c, 4, 0, func(w, n int) string {
+			writes.Add(1)
+			return fmt.Sprintf(`{"id":"sum","pk":"a","n":%d}`, n)
+		})
 		defer stop()
 		var wg waiter
 		for range 4 {
@@ -343,14 +362,16 @@ func add(t *testing.T, c *core.Container, pause func()) error {
 		}
 		pause()
 		n := doc.Get(it.Doc, "n").Int()
-		_, err = tx.Write(&core.Write{Kind: core.Replace, Doc: mustDoc(t, fmt.Sprintf(`{"id":"sum","pk":"a","n":%d}`, n+1))})
+		_, err =
+			tx.Write(&core.Write{Kind: core.Replace, Doc: mustDoc(t, fmt.Sprintf(`{"id":"sum","pk":"a","n":%d}`, n+1))})
 		return err
 	})
 	return err
 }
 
 // hammer lets writers upsert what text gives, each one every so often, until stop is called, once or more often.
-func hammer(t *testing.T, c *core.Container, writers int, every time.Duration, text func(w, n int) string) (stop func()) {
+func hammer(t *testing.T, c *core.Container, writers int, every time.Duration, text func(w, n int) string) (
+	stop func()) {
 	var wg waiter
 	var ended atomic.Bool
 	for w := range writers {
@@ -397,7 +418,8 @@ func TestTurnKeepsItsLogicalPartitionOnly(t *testing.T) {
 	begun := time.Now()
 	ways := map[string]func(ctx context.Context, key string) error{
 		"write": func(ctx context.Context, key string) error {
-			_, err := c.Write(ctx, core.Write{Kind: core.Upsert, Doc: mustDoc(t, fmt.Sprintf(`{"id":"w","pk":%q}`, key))})
+			_, err := c.Write(ctx, core.Write{
+				Kind: core.Upsert, Doc: mustDoc(t, fmt.Sprintf(`{"id":"w","pk":%q}`, key))})
 			return err
 		},
 		"many": func(ctx context.Context, key string) error {
@@ -407,7 +429,8 @@ func TestTurnKeepsItsLogicalPartitionOnly(t *testing.T) {
 		},
 		"transaction": func(ctx context.Context, key string) error {
 			_, err := c.WithTx(ctx, pk(key), func(tx *core.Tx) error {
-				_, err := tx.Write(&core.Write{Kind: core.Upsert, Doc: mustDoc(t, fmt.Sprintf(`{"id":"t","pk":%q}`, key))})
+				_, err := tx.Write(&core.Write{
+					Kind: core.Upsert, Doc: mustDoc(t, fmt.Sprintf(`{"id":"t","pk":%q}`, key))})
 				return err
 			})
 			return err
@@ -438,7 +461,8 @@ func TestTxLimit(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(noIndex)})
 		large := func(id int) *core.Write {
-			return &core.Write{Kind: core.Upsert, Doc: mustDoc(t, fmt.Sprintf(`{"id":"%d","pk":"a","s":%q}`, id, strings.Repeat("x", 3<<20)))}
+			return &core.Write{Kind: core.Upsert,
+				Doc: mustDoc(t, fmt.Sprintf(`{"id":"%d","pk":"a","s":%q}`, id, strings.Repeat("x", 3<<20)))}
 		}
 		_, err := c.WithTx(bg, pk("a"), func(tx *core.Tx) error {
 			for i := range 12 {

@@ -80,7 +80,8 @@ func (e *Engine) startUpgrade() {
 		e.up.mu.Lock()
 		defer e.up.mu.Unlock()
 		e.up.under = false
-		e.log.Info("The store's containers have the present format", "containers", e.up.st.Containers, "format", kv.Format,
+		e.log.Info("The store's containers have the present format", "containers", e.up.st.Containers,
+			"format", kv.Format,
 			"took", e.clk.Now().Sub(begun).Round(time.Millisecond).String())
 	})
 }

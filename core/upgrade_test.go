@@ -63,7 +63,8 @@ func fillAged(t testing.TB, e *core.Engine, items int) {
 		case "levels":
 			key = append(key, value.Int32Of(int32(items%20)))
 		}
-		if _, err := c.Write(bg, core.Write{Kind: core.Delete, PK: key, ID: value.StringOf(fmt.Sprint(items))}); err != nil {
+		if _, err := c.Write(bg, core.Write{Kind: core.Delete, PK: key, ID: value.StringOf(fmt.Sprint(items))}); err !=
+			nil {
 			t.Fatal(id, err)
 		}
 		put(t, c, core.Upsert, agedDoc(1))
@@ -82,12 +83,14 @@ func askAged(t testing.TB, e *core.Engine) map[string][]string {
 		for name, q := range map[string]*exec.Query{
 			"equal": eqQuery("n", 3),
 			"all":   {},
-			"element": {Pred: access.Eq(access.NewPath("b").Element(), value.Int32Of(2)), Match: func(it *core.Item) (bool, error) {
-				return strings.Contains(json(it), `"b":[2,`), nil
-			}},
-			"id": {Pred: access.Eq(access.NewPath("_id"), value.StringOf("5")), Match: func(it *core.Item) (bool, error) {
-				return it.ID().Str() == "5", nil
-			}},
+			"element": {Pred: access.Eq(access.NewPath("b").Element(), value.Int32Of(2)),
+				Match: func(it *core.Item) (bool, error) {
+					return strings.Contains(json(it), `"b":[2,`), nil
+				}},
+			"id": {Pred: access.Eq(access.NewPath("_id"), value.StringOf("5")),
+				Match: func(it *core.Item) (bool, error) {
+					return it.ID().Str() == "5", nil
+				}},
 		} {
 			rows := ids(t, c, q)
 			slices.Sort(rows)
@@ -313,7 +316,8 @@ func TestUpgradeStopsNobody(t *testing.T) {
 	}
 	<-at // the first container is being upgraded, and this doesn't go on
 	st, under := e.Upgrading()
-	for end := time.Now().Add(10 * time.Second); st.Container == "" && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); st.Container == "" &&
+		time.Now().Before(end); time.Sleep(time.Millisecond) {
 		st, under = e.Upgrading()
 	}
 	if !under || st.Containers != 2 || st.Done != 0 || st.Container == "" || st.Percent >= 100 {
@@ -398,7 +402,8 @@ func TestUpgradeAmongClients(t *testing.T) {
 						case 0:
 							put(t, c, core.Upsert, agedDoc(i))
 						case 1: // it goes and comes back with another number
-							_, err := c.Write(bg, core.Write{Kind: core.Delete, PK: pk(fmt.Sprintf("p%d", i%7)), ID: id})
+							_, err := c.Write(
+								bg, core.Write{Kind: core.Delete, PK: pk(fmt.Sprintf("p%d", i%7)), ID: id})
 							if err != nil {
 								t.Error(err)
 							}

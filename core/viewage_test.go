@@ -65,13 +65,18 @@ func longQueries() map[string]*exec.Query {
 	from := access.Range(access.NewPath("b"), &access.Bound{Value: value.Int32Of(100), Inclusive: true}, nil)
 	return map[string]*exec.Query{
 		"scan": {},
-		"scan with a filter that refuses nearly all": {Match: func(it *core.Item) (bool, error) { return b(it)%251 == 0, nil }},
-		"equality": {Pred: access.Eq(access.NewPath("a"), one), Match: func(it *core.Item) (bool, error) { return a(it) == 1, nil }},
-		"range":    {Pred: from, Match: func(it *core.Item) (bool, error) { return b(it) >= 100, nil }},
+		"scan with a filter that refuses nearly all": {Match: func(it *core.Item) (bool, error) {
+			return b(it)%251 == 0, nil
+		}},
+		"equality": {Pred: access.Eq(access.NewPath("a"), one), Match: func(it *core.Item) (bool, error) {
+			return a(it) == 1, nil
+		}},
+		"range": {Pred: from, Match: func(it *core.Item) (bool, error) { return b(it) >= 100, nil }},
 		"union": {Pred: access.Or(access.Eq(access.NewPath("a"), one), access.Eq(access.NewPath("c"), two)),
 			Match: func(it *core.Item) (bool, error) { return a(it) == 1 || field("c")(it) == 2, nil }},
 		"partition": {PK: pk("1")},
-		"ordered":   {Pred: from, OrderBy: []exec.Order{{Path: access.NewPath("b")}}, Compare: value.CompareCosmos, Collation: access.JSONOrder},
+		"ordered": {Pred: from, OrderBy: []exec.Order{{Path: access.NewPath("b")}}, Compare: value.CompareCosmos,
+			Collation: access.JSONOrder},
 	}
 }
 
@@ -150,7 +155,9 @@ func TestAViewThatCantBeRenewedIsGivenUp(t *testing.T) {
 	c := newContainer(t, e, core.ContainerSpec{})
 	putMany(t, c, 500, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"%d","a":%d}`, i, i%2, i%7) })
 	a := access.NewPath("a")
-	r, err := c.Query(bg, &exec.Query{Pred: access.Range(a, &access.Bound{Value: value.Int32Of(0), Inclusive: true}, nil), Needs: []access.Path{a}, Whole: true})
+	r, err :=
+		c.Query(bg, &exec.Query{Pred: access.Range(a, &access.Bound{Value: value.Int32Of(0), Inclusive: true}, nil),
+			Needs: []access.Path{a}, Whole: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// login is how far a connection has come in proving who it is. The first request of a connection is challenged and kept;
-// the client answers with an authentication message, whose own id may be a new one: the outcome is told under the id of the
-// request that was challenged, because clients know no other.
+// login is how far a connection has come in proving who it is. The first request of a connection is challenged and
+// kept; the client answers with an authentication message, whose own id may be a new one: the outcome is told under the
+// id of the request that was challenged, because clients know no other.
 type login struct {
 	done      bool
 	service   bool // logged in as /dbs/<database>/colls/<graph>: the service's flavour
@@ -53,8 +53,8 @@ func (c *conn) admit(w *work) {
 	}
 }
 
-// challenge asks for a login. The flavour isn't known yet; under the name of GraphSON 2 it is written as the service writes
-// it, which typed readers take as well.
+// challenge asks for a login. The flavour isn't known yet; under the name of GraphSON 2 it is written as the service
+// writes it, which typed readers take as well.
 func (w *work) challenge() {
 	r := *w.reply
 	r.codec = w.ser.answer(true)
@@ -89,7 +89,9 @@ func (c *conn) authenticate(w *work) {
 		k.reply.service = l.service
 		k.reply.codec = k.ser.answer(l.service)
 		if k.req.Op == "authentication" {
-			k.reply.send(&message.Response{ID: k.reply.id, Code: message.Success, Attributes: k.reply.attributes(message.Success, c.srv.o.Clock.UUID())}, nil, 0)
+			k.reply.send(&message.Response{
+				ID: k.reply.id, Code: message.Success,
+				Attributes: k.reply.attributes(message.Success, c.srv.o.Clock.UUID())}, nil, 0)
 			continue
 		}
 		c.dispatch(k)

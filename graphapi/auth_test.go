@@ -70,7 +70,8 @@ func TestLogins(t *testing.T) {
 		{"mechanism named", `{"saslMechanism":"plain",` + sasl("localhost", testKey)[1:], 200, "graphs/g"},
 		{"wrong key", sasl("localhost", "x"), 401, "Unauthorized: Invalid credentials provided"},
 		{"wrong account", sasl("other", testKey), 401, "Invalid credentials"},
-		{"graph with a wrong key", sasl("/dbs/db/colls/people", "x"), 401, "Unauthorized: Invalid credentials provided"},
+		{"graph with a wrong key", sasl("/dbs/db/colls/people", "x"), 401,
+			"Unauthorized: Invalid credentials provided"},
 		{"unknown graph", sasl("/dbs/db/colls/nobody", testKey), 500, "Owner resource does not exist"},
 		{"unknown graph with a wrong key", sasl("/dbs/db/colls/nobody", "x"), 401, "Invalid credentials"},
 		{"other mechanism", `{"saslMechanism":"GSSAPI","sasl":""}`, 401, "GSSAPI"},
@@ -155,8 +156,8 @@ func TestLoginUnasked(t *testing.T) {
 	c.want(200, id1, "graphs/g")
 }
 
-// A login as a graph of the account chooses the service's flavour: untyped JSON under the name of GraphSON 2, and 200 with
-// an empty list where TinkerPop has 204. Other serializers stay as they are.
+// A login as a graph of the account chooses the service's flavour: untyped JSON under the name of GraphSON 2, and 200
+// with an empty list where TinkerPop has 204. Other serializers stay as they are.
 func TestServiceFlavour(t *testing.T) {
 	c := newServer(t, true).dial(t)
 	c.login("/dbs/db/colls/people")
@@ -167,7 +168,8 @@ func TestServiceFlavour(t *testing.T) {
 	}{
 		{v2Mime, "items 0", 200, `[]`},
 		{v2Mime, "items 2", 200, `[0,1]`},
-		{v2Mime, "vertex", 200, `[{"id":"1","label":"person","type":"vertex","properties":{"name":[{"id":"p","value":"marko"}]}}]`},
+		{v2Mime, "vertex", 200, `[{"id":"1","label":"person","type":"vertex","properties":{"name":[{"id":"p",` +
+			`"value":"marko"}]}}]`},
 		{"application/json", "items 1", 200, `[0]`},
 		{v3Mime, "items 1", 200, `{"@type":"g:List","@value":[{"@type":"g:Int32","@value":0}]}`},
 	} {
@@ -176,7 +178,8 @@ func TestServiceFlavour(t *testing.T) {
 		if string(a.Result.Data) != x.data {
 			t.Errorf("%s %s: %s, want %s", x.mime, x.script, a.Result.Data, x.data)
 		}
-		for _, name := range []string{"x-ms-status-code", "x-ms-request-charge", "x-ms-total-request-charge", "x-ms-server-time-ms", "x-ms-total-server-time-ms"} {
+		for _, name := range []string{"x-ms-status-code", "x-ms-request-charge", "x-ms-total-request-charge",
+			"x-ms-server-time-ms", "x-ms-total-server-time-ms"} {
 			if attribute(t, a, name) < 0 {
 				t.Errorf("%s: no %s in %s", x.script, name, a.Status.Attributes)
 			}

@@ -8,7 +8,8 @@ import (
 
 // BenchmarkCodec is the cost of reading a request for one vertex and writing its answer.
 func BenchmarkCodec(b *testing.B) {
-	body := []byte(`{"requestId":{"@type":"g:UUID","@value":"` + id1 + `"},"op":"eval","processor":"","args":{"gremlin":"g.V('1')","aliases":{"g":"g"},` +
+	body := []byte(`{"requestId":{"@type":"g:UUID","@value":"` + id1 + `"},"op":"eval","processor":"",` +
+		`"args":{"gremlin":"g.V('1')","aliases":{"g":"g"},` +
 		`"bindings":{"x":1},"language":"gremlin-groovy","accept":"application/vnd.gremlin-v2.0+json"}}`)
 	v := benchVertex()
 	for _, mime := range []string{v2Mime, defaultMime} {

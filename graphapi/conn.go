@@ -17,8 +17,8 @@ import (
 	"github.com/orrerydb/orrery/internal/admit"
 )
 
-// conn is one WebSocket connection. Its goroutine reads frames (and thereby answers pings) and never runs a traversal: each
-// request runs on a worker, and a semaphore holds the number of running ones down.
+// conn is one WebSocket connection. Its goroutine reads frames (and thereby answers pings) and never runs a traversal:
+// each request runs on a worker, and a semaphore holds the number of running ones down.
 //
 // Invariants:
 //  1. Only the reading goroutine touches login, sessions' map and buf.
@@ -159,7 +159,8 @@ func (c *conn) frame(text bool, body []byte, tooMuch error) {
 		}
 	}
 	ser := lookup(mime)
-	r := &reply{c: c, codec: ser.answer(c.login.service), text: text, service: c.login.service, started: c.srv.o.Clock.Now()}
+	r := &reply{c: c, codec: ser.answer(c.login.service), text: text, service: c.login.service,
+		started: c.srv.o.Clock.Now()}
 	if tooMuch != nil {
 		r.noID = true
 		r.fail(failureOf(tooMuch))
@@ -214,10 +215,12 @@ func (r *reply) fail(f *failure) {
 		resp.Attributes = append(resp.Attributes, message.Attribute{Key: "x-ms-substatus-code", Value: int32(f.sub)})
 	}
 	if f.retryAfter > 0 {
-		resp.Attributes = append(resp.Attributes, message.Attribute{Key: "x-ms-retry-after-ms", Value: timeSpan(f.retryAfter)})
+		resp.Attributes = append(resp.Attributes,
+			message.Attribute{Key: "x-ms-retry-after-ms", Value: timeSpan(f.retryAfter)})
 	}
 	if row.serviceType == "DocumentClientException" && r.service {
-		resp.Attributes = append(resp.Attributes, message.Attribute{Key: "x-ms-source", Value: "Microsoft.Azure.Documents.Client"})
+		resp.Attributes = append(resp.Attributes,
+			message.Attribute{Key: "x-ms-source", Value: "Microsoft.Azure.Documents.Client"})
 	}
 	if !r.service && row.exception != "" {
 		resp.Attributes = append(resp.Attributes, message.Attribute{Key: "exceptions", Value: []any{row.exception}},
@@ -279,8 +282,8 @@ func (r *reply) send(resp *message.Response, items []byte, n int) error {
 	return err
 }
 
-// start runs a request beside the read loop, after the earlier ones of its session, or refuses it when the connection has
-// too many already. Called on the reading goroutine.
+// start runs a request beside the read loop, after the earlier ones of its session, or refuses it when the connection
+// has too many already. Called on the reading goroutine.
 func (c *conn) start(w *work, run func()) {
 	if c.draining.Load() {
 		w.reply.fail(&failure{kind: kindUnavailable})
@@ -320,8 +323,8 @@ type job struct {
 	after  chan struct{} // to be closed when it has run; nil: no session
 }
 
-// worker does j, then rests for further jobs, unless another worker rests already: a resting worker has a grown stack, which
-// a goroutine per request would have to grow anew each time.
+// worker does j, then rests for further jobs, unless another worker rests already: a resting worker has a grown stack,
+// which a goroutine per request would have to grow anew each time.
 func (c *conn) worker(j job) {
 	defer c.running.Done()
 	for {

@@ -1,9 +1,9 @@
-// Package graphapi serves the Gremlin API: a WebSocket server that speaks the Gremlin Server protocol in all its serializers
-// (graphbinary, graphson), logins by SASL, scripts and bytecode, sessions.
+// Package graphapi serves the Gremlin API: a WebSocket server that speaks the Gremlin Server protocol in all its
+// serializers (graphbinary, graphson), logins by SASL, scripts and bytecode, sessions.
 //
-// Two flavours share one door. A client that logs in as /dbs/<database>/colls/<graph> is an application of the cloud service:
-// it gets the service's answers (200 with an empty list, untyped GraphSON, error texts in the service's layout). Every other
-// client is a TinkerPop client and gets Gremlin Server's.
+// Two flavours share one door. A client that logs in as /dbs/<database>/colls/<graph> is an application of the cloud
+// service: it gets the service's answers (200 with an empty list, untyped GraphSON, error texts in the service's
+// layout). Every other client is a TinkerPop client and gets Gremlin Server's.
 //
 // The way of a request, which is one message.Request from its frame to its last step:
 //

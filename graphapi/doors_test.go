@@ -77,19 +77,26 @@ func TestObserve(t *testing.T) {
 	s.graphs.errs["full"] = status.New(status.StoreFull, "The disk is full.")
 	c := s.dial(t)
 	c.login("localhost")
-	for _, want := range []string{"gremlin authentication 200 charge 0 target ", "gremlin eval 204 charge 2.5 target graphs/g items 0; 0 items read, 0 written"} {
+	for _, want := range []string{"gremlin authentication 200 charge 0 target ", "gremlin eval 204 charge 2.5 " +
+		"target graphs/g items 0; 0 items read, 0 written"} {
 		if got := n.next(t); got != want {
 			t.Errorf("login: %s\nwant %s", got, want)
 		}
 	}
 	for _, x := range []struct{ op, args, want string }{
-		{"eval", `{"gremlin":"items 100"}`, "gremlin eval 200 charge 2.5 target graphs/g items 100; 0 items read, 0 written"},
-		{"eval", `{"gremlin":"name","aliases":{"g":"gmodern"}}`, "gremlin eval 200 charge 1 target modern/graph name; 0 items read, 0 written"},
-		{"eval", `{"gremlin":"nonsense"}`, "gremlin eval 597 charge 0 target graphs/g nonsense; 0 items read, 0 written"},
-		{"eval", `{"gremlin":"panic"}`, "gremlin eval 500 charge 0 target graphs/g failed panic; 0 items read, 0 written"},
-		{"eval", `{"gremlin":"error full"}`, "gremlin eval 500 charge 0 target graphs/g failed error full; 0 items read, 0 written"},
+		{"eval", `{"gremlin":"items 100"}`, "gremlin eval 200 charge 2.5 target graphs/g items 100; 0 items read, 0 " +
+			"written"},
+		{"eval", `{"gremlin":"name","aliases":{"g":"gmodern"}}`, "gremlin eval 200 charge 1 target modern/graph " +
+			"name; 0 items read, 0 written"},
+		{"eval", `{"gremlin":"nonsense"}`,
+			"gremlin eval 597 charge 0 target graphs/g nonsense; 0 items read, 0 written"},
+		{"eval", `{"gremlin":"panic"}`, "gremlin eval 500 charge 0 target graphs/g failed panic; 0 items read, 0 " +
+			"written"},
+		{"eval", `{"gremlin":"error full"}`, "gremlin eval 500 charge 0 target graphs/g failed error full; 0 items " +
+			"read, 0 written"},
 		{"eval", `{}`, "gremlin eval 499 charge 0 target "},
-		{"bytecode", `{"gremlin":{"@type":"g:Bytecode","@value":{"step":[["V"]]}},"aliases":{"g":"g"}}`, "gremlin bytecode 200 charge 1 target graphs/g [V()]; 0 items read, 0 written"},
+		{"bytecode", `{"gremlin":{"@type":"g:Bytecode","@value":{"step":[["V"]]}},"aliases":{"g":"g"}}`,
+			"gremlin bytecode 200 charge 1 target graphs/g [V()]; 0 items read, 0 written"},
 		{"nonsense", `{}`, "gremlin unknown 498 charge 0 target "},
 	} {
 		c.request(id1, x.op, "", x.args)
@@ -104,7 +111,8 @@ func TestObserve(t *testing.T) {
 	if _, err := http.DefaultClient.Do(r); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := n.next(t), "gremlin eval 500 charge 0 target graphs/g nonsense; 0 items read, 0 written"; got != want {
+	if got, want := n.next(t), "gremlin eval 500 charge 0 target graphs/g nonsense; 0 items read, 0 written"; got !=
+		want {
 		t.Errorf("over HTTP: %s\nwant %s", got, want)
 	}
 	bad := s.dial(t)
@@ -118,7 +126,8 @@ func TestObserve(t *testing.T) {
 	c.eval("wait x")
 	<-s.graphs.started
 	_ = c.ws.Close()
-	if got, want := n.next(t), "gremlin eval left charge 0 target graphs/g left wait x; 0 items read, 0 written"; got != want {
+	if got, want := n.next(t), "gremlin eval left charge 0 target graphs/g left wait x; 0 items read, 0 written"; got !=
+		want {
 		t.Errorf("who left: %s\nwant %s", got, want)
 	}
 	if n.begun != 13 {
@@ -197,7 +206,8 @@ func TestMaxTime(t *testing.T) {
 	s := newServer(t, false)
 	s.o.MaxTime = 7 * time.Second
 	c := s.dial(t)
-	for args, want := range map[string]int{`"evaluationTimeout":0`: 7000, `"evaluationTimeout":9000`: 7000, `"evaluationTimeout":5`: 5, `"x":1`: 7000} {
+	for args, want := range map[string]int{`"evaluationTimeout":0`: 7000, `"evaluationTimeout":9000`: 7000,
+		`"evaluationTimeout":5`: 5, `"x":1`: 7000} {
 		c.request(id1, "eval", "", `{"gremlin":"echo",`+args+`}`)
 		c.want(200, id1, fmt.Sprintf(`"timeout",{"@type":"g:Int64","@value":%d}`, want))
 	}
@@ -220,7 +230,8 @@ func TestBytesInFlight(t *testing.T) {
 	c.want(500, "null", "may hold")
 	c.request(id2, "eval", "", `{"gremlin":"items 1","pad":"`+strings.Repeat("x", 50<<10)+`"}`)
 	c.want(200, id2, "")
-	for began := time.Now(); b.Used() > 0; time.Sleep(time.Millisecond) { // a request's part goes when its answer is sent
+	for began := time.Now(); b.Used() > 0; time.Sleep(time.Millisecond) {
+		// a request's part goes when its answer is sent
 		if time.Since(began) > 20*time.Second {
 			t.Fatalf("%d bytes are held", b.Used())
 		}

@@ -87,14 +87,15 @@ type engineGraph struct {
 }
 
 // Evaluate implements Graph.
-func (g *engineGraph) Evaluate(ctx context.Context, r *message.Request, emit func(v any, bulk int64) error) (run.Stats, error) {
+func (g *engineGraph) Evaluate(ctx context.Context, r *message.Request, emit func(v any, bulk int64) error) (
+	run.Stats, error) {
 	return run.Run(ctx, g.graph, r, emit)
 }
 
 // stepKinds maps the engine's kinds of failure.
 var stepKinds = map[run.Kind]kind{
-	run.Parse: kindCompile, run.Compile: kindCompile, run.Runtime: kindRuntime, run.Unsupported: kindUnsupported, run.Timeout: kindTimeout,
-	run.Fail: kindFail, run.Memory: kindMemory, run.ReadOnly: kindRuntime,
+	run.Parse: kindCompile, run.Compile: kindCompile, run.Runtime: kindRuntime, run.Unsupported: kindUnsupported,
+	run.Timeout: kindTimeout, run.Fail: kindFail, run.Memory: kindMemory, run.ReadOnly: kindRuntime,
 }
 
 // engineFailure recognizes the engine's own errors.

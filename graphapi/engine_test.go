@@ -73,7 +73,8 @@ func TestEvaluateTimeout(t *testing.T) {
 	if _, err := graphs.OpenGraph(context.Background(), n, true); err != nil {
 		t.Fatal(err)
 	}
-	_, err := evaluate(t, graphs, n, message.Request{Script: "g.inject(1).repeat(identity()).until(not(identity()))", Timeout: 20 * time.Millisecond})
+	_, err := evaluate(t, graphs, n, message.Request{Script: "g.inject(1).repeat(identity()).until(not(identity()))",
+		Timeout: 20 * time.Millisecond})
 	if err == nil || failureOf(err).kind != kindTimeout {
 		t.Errorf("got %v", err)
 	}
@@ -87,7 +88,9 @@ func TestEmitError(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := errors.New("gone")
-	if _, err := g.Evaluate(context.Background(), &message.Request{Script: "g.inject(1, 2)"}, func(any, int64) error { return want }); err != want {
+	if _, err := g.Evaluate(context.Background(), &message.Request{Script: "g.inject(1, 2)"}, func(any, int64) error {
+		return want
+	}); err != want {
 		t.Errorf("got %v", err)
 	}
 }
@@ -99,7 +102,8 @@ func TestStepKinds(t *testing.T) {
 			t.Errorf("kind %d has no answer", k)
 		}
 	}
-	f := failureOf(&run.Error{Kind: run.Parse, Msg: "Unable to resolve symbol 'c' in the current context", Line: 1, Col: 2})
+	f := failureOf(&run.Error{Kind: run.Parse, Msg: "Unable to resolve symbol 'c' in the current context",
+		Line: 1, Col: 2})
 	if f.kind != kindCompile || f.msg != "Unable to resolve symbol 'c' in the current context @ line 1, column 2." ||
 		f.serviceMsg != "Gremlin Query Compilation Error: "+f.msg {
 		t.Errorf("got %+v", f)

@@ -59,39 +59,60 @@ const (
 	scopeRun   = "graphcmd-query"
 )
 
-// answers is the one table of failures; errors_test.go has a case for each row. Clients mask the code or look at the text,
-// so the text matters as much.
+// answers is the one table of failures; errors_test.go has a case for each row. Clients mask the code or look at the
+// text, so the text matters as much.
 var answers = [numKinds]answerRow{
-	kindInternal: {500, 500, 500, "java.lang.RuntimeException", "GraphRuntimeException", "ServerError", scopeRun, "internal error"},
-	kindMalformed: {498, 498, 1004, "org.apache.tinkerpop.gremlin.util.ser.SerializationException", "GraphMalformedException", "MalformedRequest",
+	kindInternal: {500, 500, 500, "java.lang.RuntimeException", "GraphRuntimeException", "ServerError", scopeRun,
+		"internal error"},
+	kindMalformed: {498, 498, 1004, "org.apache.tinkerpop.gremlin.util.ser.SerializationException",
+		"GraphMalformedException", "MalformedRequest",
 		scopeParse, "the request could not be read"},
-	kindArguments: {499, 498, 1004, "java.lang.IllegalArgumentException", "GraphMalformedException", "MalformedRequest", scopeParse, "invalid arguments"},
-	kindCompile: {597, 597, 1004, "org.apache.tinkerpop.gremlin.jsr223.GremlinScriptException", "GraphCompileException", "QuerySyntaxError",
+	kindArguments: {499, 498, 1004, "java.lang.IllegalArgumentException", "GraphMalformedException", "MalformedRequest",
+		scopeParse, "invalid arguments"},
+	kindCompile: {597, 597, 1004, "org.apache.tinkerpop.gremlin.jsr223.GremlinScriptException", "GraphCompileException",
+		"QuerySyntaxError",
 		scopeParse, "the script could not be read"},
-	kindRuntime:     {597, 597, 1000, "java.lang.IllegalStateException", "GraphRuntimeException", "GraphRuntimeError", scopeRun, "the traversal failed"},
-	kindUnsupported: {597, 597, 1004, "java.lang.UnsupportedOperationException", "GraphNotSupportedException", "NotSupported", scopeParse, "not supported"},
-	kindTimeout: {598, 598, 1009, "java.util.concurrent.TimeoutException", "GraphTimeoutException", "ServerTimeout", scopeRun,
+	kindRuntime: {597, 597, 1000, "java.lang.IllegalStateException", "GraphRuntimeException", "GraphRuntimeError",
+		scopeRun, "the traversal failed"},
+	kindUnsupported: {597, 597, 1004, "java.lang.UnsupportedOperationException", "GraphNotSupportedException",
+		"NotSupported", scopeParse, "not supported"},
+	kindTimeout: {598, 598, 1009, "java.util.concurrent.TimeoutException", "GraphTimeoutException",
+		"ServerTimeout", scopeRun,
 		"the evaluation timeout is over"},
-	kindFail:   {595, 597, 1000, "org.apache.tinkerpop.gremlin.process.traversal.step.util.FailException", "GraphRuntimeException", "GraphRuntimeError", scopeRun, "fail() was reached"},
-	kindMemory: {500, 500, 1003, "java.lang.OutOfMemoryError", "GraphRuntimeException", "MemoryLimitExceeded", scopeRun, "the traversal holds too much in memory"},
-	kindResult: {599, 599, 1001, "org.apache.tinkerpop.gremlin.util.ser.SerializationException", "GraphRuntimeException", "SerializationError", scopeRun,
+	kindFail: {595, 597, 1000, "org.apache.tinkerpop.gremlin.process.traversal.step.util.FailException",
+		"GraphRuntimeException", "GraphRuntimeError", scopeRun, "fail() was reached"},
+	kindMemory: {500, 500, 1003, "java.lang.OutOfMemoryError", "GraphRuntimeException", "MemoryLimitExceeded", scopeRun,
+		"the traversal holds too much in memory"},
+	kindResult: {599, 599, 1001, "org.apache.tinkerpop.gremlin.util.ser.SerializationException",
+		"GraphRuntimeException", "SerializationError", scopeRun,
 		"the result can't be serialized"},
-	kindBusy: {429, 500, 429, "java.util.concurrent.RejectedExecutionException", "RequestRateTooLargeException", "ServerBusy", scopeRun,
+	kindBusy: {429, 500, 429, "java.util.concurrent.RejectedExecutionException", "RequestRateTooLargeException",
+		"ServerBusy", scopeRun,
 		"too many requests at a time on this connection"},
-	kindBadLogin:  {401, 401, 401, "", "UnauthorizedException", "Unauthorized", scopeParse, "Unauthorized: Invalid credentials provided"},
-	kindForbidden: {403, 500, 403, "java.lang.SecurityException", "DocumentClientException", "Forbidden", scopeRun, "forbidden"},
-	kindNotFound:  {500, 500, 404, "java.util.NoSuchElementException", "DocumentClientException", "NotFound", scopeRun, "Resource Not Found"},
-	kindOwnerNotFound: {500, 500, 404, "java.util.NoSuchElementException", "DocumentClientException", "NotFound", scopeRun,
+	kindBadLogin: {401, 401, 401, "", "UnauthorizedException", "Unauthorized", scopeParse,
+		"Unauthorized: Invalid credentials provided"},
+	kindForbidden: {403, 500, 403, "java.lang.SecurityException", "DocumentClientException", "Forbidden", scopeRun,
+		"forbidden"},
+	kindNotFound: {500, 500, 404, "java.util.NoSuchElementException", "DocumentClientException", "NotFound", scopeRun,
+		"Resource Not Found"},
+	kindOwnerNotFound: {500, 500, 404, "java.util.NoSuchElementException", "DocumentClientException",
+		"NotFound", scopeRun,
 		"Owner resource does not exist"},
 	kindConflict: {500, 500, 409, "java.lang.IllegalArgumentException", "DocumentClientException", "Conflict", scopeRun,
 		"Resource with specified id or name already exists."},
-	kindPrecondition: {500, 500, 412, "java.lang.IllegalStateException", "PreconditionFailedException", "PreconditionFailed", scopeRun,
+	kindPrecondition: {500, 500, 412, "java.lang.IllegalStateException", "PreconditionFailedException",
+		"PreconditionFailed", scopeRun,
 		"One of the specified pre-condition is not met"},
-	kindTooLarge:       {500, 500, 413, "java.lang.IllegalArgumentException", "DocumentClientException", "RequestEntityTooLarge", scopeRun, "Request size is too large"},
-	kindThrottled:      {429, 500, 429, "java.util.concurrent.RejectedExecutionException", "DocumentClientException", "RequestRateTooLarge", scopeRun, "Request rate is large"},
-	kindRetryWith:      {596, 500, 449, "java.util.ConcurrentModificationException", "DocumentClientException", "RetryWith", scopeRun, "conflicting writes; try again"},
-	kindUnavailable:    {596, 500, 1007, "java.lang.IllegalStateException", "DocumentClientException", "ServiceUnavailable", scopeRun, "the server is closing"},
-	kindUnknownOutcome: {500, 500, 503, "java.lang.IllegalStateException", "DocumentClientException", "ServiceUnavailable", scopeRun, "the outcome of a write is unknown"},
+	kindTooLarge: {500, 500, 413, "java.lang.IllegalArgumentException", "DocumentClientException",
+		"RequestEntityTooLarge", scopeRun, "Request size is too large"},
+	kindThrottled: {429, 500, 429, "java.util.concurrent.RejectedExecutionException", "DocumentClientException",
+		"RequestRateTooLarge", scopeRun, "Request rate is large"},
+	kindRetryWith: {596, 500, 449, "java.util.ConcurrentModificationException", "DocumentClientException",
+		"RetryWith", scopeRun, "conflicting writes; try again"},
+	kindUnavailable: {596, 500, 1007, "java.lang.IllegalStateException", "DocumentClientException",
+		"ServiceUnavailable", scopeRun, "the server is closing"},
+	kindUnknownOutcome: {500, 500, 503, "java.lang.IllegalStateException", "DocumentClientException",
+		"ServiceUnavailable", scopeRun, "the outcome of a write is unknown"},
 	kindStoreFull: {500, 500, 403, "java.lang.IllegalStateException", "DocumentClientException", "Forbidden", scopeRun,
 		"The disk is full: there is no room for new data. Deletes and reads go on."},
 }
@@ -107,11 +128,13 @@ func (k kind) isFault() bool {
 
 // codeKinds maps the codes of the core. A NotFound with SubOwnerNotFound is kindOwnerNotFound.
 var codeKinds = map[status.Code]kind{
-	status.Internal: kindInternal, status.BadRequest: kindRuntime, status.Unauthorized: kindBadLogin, status.Forbidden: kindForbidden,
-	status.NotFound: kindNotFound, status.Conflict: kindConflict, status.Gone: kindUnavailable, status.PreconditionFailed: kindPrecondition,
-	status.TooLarge: kindTooLarge, status.TooManyRequests: kindThrottled, status.RetryWith: kindRetryWith, status.Timeout: kindTimeout,
-	status.NotSupported: kindUnsupported, status.Unavailable: kindUnavailable, status.UnknownOutcome: kindUnknownOutcome, status.Corruption: kindInternal,
-	status.StoreFull: kindStoreFull, status.MemoryLimit: kindMemory,
+	status.Internal: kindInternal, status.BadRequest: kindRuntime, status.Unauthorized: kindBadLogin,
+	status.Forbidden: kindForbidden, status.NotFound: kindNotFound, status.Conflict: kindConflict,
+	status.Gone: kindUnavailable, status.PreconditionFailed: kindPrecondition, status.TooLarge: kindTooLarge,
+	status.TooManyRequests: kindThrottled, status.RetryWith: kindRetryWith, status.Timeout: kindTimeout,
+	status.NotSupported: kindUnsupported, status.Unavailable: kindUnavailable,
+	status.UnknownOutcome: kindUnknownOutcome, status.Corruption: kindInternal, status.StoreFull: kindStoreFull,
+	status.MemoryLimit: kindMemory,
 }
 
 // failure is an error on its way to a client.
@@ -182,8 +205,10 @@ func (f *failure) serviceText(activity, request gvalue.UUID) string {
 		msg = f.text()
 	}
 	var b strings.Builder
-	for _, s := range []string{"\r\n\nActivityId : ", activity.String(), "\nExceptionType : ", row.serviceType, "\nExceptionMessage :\r\n\t", msg,
-		"\nSource : Microsoft.Azure.Cosmos.Gremlin.Core\n\tGremlinRequestId : ", request.String(), "\n\tContext : graphcompute\n\tScope : ", row.scope,
+	for _, s := range []string{"\r\n\nActivityId : ", activity.String(), "\nExceptionType : ", row.serviceType,
+		"\nExceptionMessage :\r\n\t", msg,
+		"\nSource : Microsoft.Azure.Cosmos.Gremlin.Core\n\tGremlinRequestId : ", request.String(),
+		"\n\tContext : graphcompute\n\tScope : ", row.scope,
 		"\n\tGraphInterOpStatusCode : ", row.interop, "\n\tHResult : 0x80131500\r\n"} {
 		b.WriteString(s)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// One case per row of the table of failures: what TinkerPop clients and the service's applications are answered. The codes
-// are written out here again on purpose.
+// One case per row of the table of failures: what TinkerPop clients and the service's applications are answered. The
+// codes are written out here again on purpose.
 var failureCases = map[kind]struct {
 	name        string
 	err         error
@@ -22,30 +22,47 @@ var failureCases = map[kind]struct {
 	text        string
 	serviceText string // "": text
 }{
-	kindInternal:      {"internal", status.Wrap(status.Corruption, fmt.Errorf("secret"), "checksum of block 7"), 500, 500, 500, "internal error", ""},
-	kindMalformed:     {"malformed", &message.FormatError{Msg: "GraphSON: no"}, 498, 498, 1004, "GraphSON: no", "GraphInterOpStatusCode : MalformedRequest"},
-	kindArguments:     {"arguments", fail(kindArguments, "no alias"), 499, 498, 1004, "no alias", "ExceptionType : GraphMalformedException"},
-	kindCompile:       {"compile", fail(kindCompile, "bad step"), 597, 597, 1004, "bad step", "ExceptionType : GraphCompileException"},
-	kindRuntime:       {"runtime", status.New(status.BadRequest, "not a number"), 597, 597, 1000, "not a number", "ExceptionType : GraphRuntimeException"},
-	kindUnsupported:   {"unsupported", status.New(status.NotSupported, "no lambdas"), 597, 597, 1004, "no lambdas", "GraphInterOpStatusCode : NotSupported"},
-	kindTimeout:       {"timeout", context.DeadlineExceeded, 598, 598, 1009, "evaluation timeout", ""},
-	kindFail:          {"fail", &failure{kind: kindFail, msg: "fail() Step Triggered", failMsg: "no"}, 595, 597, 1000, "fail() Step Triggered", ""},
-	kindMemory:        {"memory", fail(kindMemory, "too much"), 500, 500, 1003, "too much", ""},
-	kindResult:        {"result", fail(kindResult, "a struct"), 599, 599, 1001, "a struct", ""},
-	kindBusy:          {"busy", &failure{kind: kindBusy}, 429, 500, 429, "too many requests", "RequestRateTooLargeException"},
-	kindBadLogin:      {"login", status.New(status.Unauthorized, "Unauthorized: Invalid credentials provided"), 401, 401, 401, "Unauthorized: Invalid credentials provided", ""},
-	kindForbidden:     {"forbidden", status.WithSub(status.Forbidden, 1014, "partition full"), 403, 500, 403, "partition full", ""},
-	kindNotFound:      {"not found", status.New(status.NotFound, "Resource Not Found"), 500, 500, 404, "Resource Not Found", ""},
-	kindOwnerNotFound: {"owner", status.WithSub(status.NotFound, status.SubOwnerNotFound, "x"), 500, 500, 404, "Owner resource does not exist", ""},
-	kindConflict:      {"conflict", status.New(status.Conflict, "x"), 500, 500, 409, "Resource with specified id or name already exists.", ""},
-	kindPrecondition:  {"precondition", status.New(status.PreconditionFailed, "One of the specified pre-condition is not met"), 500, 500, 412, "pre-condition is not met", "PreconditionFailedException"},
-	kindTooLarge:      {"too large", status.New(status.TooLarge, "2 MB"), 500, 500, 413, "2 MB", ""},
-	kindThrottled: {"throttled", &status.Error{Code: status.TooManyRequests, Sub: status.SubThrottled, RetryAfter: 9053 * time.Millisecond}, 429, 500, 429,
+	kindInternal: {"internal", status.Wrap(status.Corruption, fmt.Errorf("secret"), "checksum of block 7"), 500,
+		500, 500, "internal error", ""},
+	kindMalformed: {"malformed", &message.FormatError{Msg: "GraphSON: no"}, 498, 498, 1004, "GraphSON: no",
+		"GraphInterOpStatusCode : MalformedRequest"},
+	kindArguments: {"arguments", fail(kindArguments, "no alias"), 499, 498, 1004, "no alias",
+		"ExceptionType : GraphMalformedException"},
+	kindCompile: {"compile", fail(kindCompile, "bad step"), 597, 597, 1004, "bad step",
+		"ExceptionType : GraphCompileException"},
+	kindRuntime: {"runtime", status.New(status.BadRequest, "not a number"), 597, 597, 1000, "not a number",
+		"ExceptionType : GraphRuntimeException"},
+	kindUnsupported: {"unsupported", status.New(status.NotSupported, "no lambdas"), 597, 597, 1004, "no lambdas",
+		"GraphInterOpStatusCode : NotSupported"},
+	kindTimeout: {"timeout", context.DeadlineExceeded, 598, 598, 1009, "evaluation timeout", ""},
+	kindFail: {"fail", &failure{kind: kindFail, msg: "fail() Step Triggered", failMsg: "no"}, 595, 597, 1000,
+		"fail() Step Triggered", ""},
+	kindMemory: {"memory", fail(kindMemory, "too much"), 500, 500, 1003, "too much", ""},
+	kindResult: {"result", fail(kindResult, "a struct"), 599, 599, 1001, "a struct", ""},
+	kindBusy: {"busy", &failure{kind: kindBusy}, 429, 500, 429, "too many requests",
+		"RequestRateTooLargeException"},
+	kindBadLogin: {"login", status.New(status.Unauthorized, "Unauthorized: Invalid credentials provided"), 401,
+		401, 401, "Unauthorized: Invalid credentials provided", ""},
+	kindForbidden: {"forbidden", status.WithSub(status.Forbidden, 1014, "partition full"), 403, 500, 403,
+		"partition full", ""},
+	kindNotFound: {"not found", status.New(status.NotFound, "Resource Not Found"), 500, 500, 404,
+		"Resource Not Found", ""},
+	kindOwnerNotFound: {"owner", status.WithSub(status.NotFound, status.SubOwnerNotFound, "x"), 500, 500, 404,
+		"Owner resource does not exist", ""},
+	kindConflict: {"conflict", status.New(status.Conflict, "x"), 500, 500, 409, "Resource with specified id or " +
+		"name already exists.", ""},
+	kindPrecondition: {"precondition", status.New(status.PreconditionFailed, "One of the specified pre-condition is "+
+		"not met"), 500, 500, 412, "pre-condition is not met", "PreconditionFailedException"},
+	kindTooLarge: {"too large", status.New(status.TooLarge, "2 MB"), 500, 500, 413, "2 MB", ""},
+	kindThrottled: {
+		"throttled", &status.Error{Code: status.TooManyRequests, Sub: status.SubThrottled,
+			RetryAfter: 9053 * time.Millisecond}, 429, 500, 429,
 		"Request rate is large", "ExceptionType : DocumentClientException"},
 	kindRetryWith:      {"retry", status.New(status.RetryWith, "race"), 596, 500, 449, "race", ""},
 	kindUnavailable:    {"unavailable", context.Canceled, 596, 500, 1007, "closing", ""},
 	kindUnknownOutcome: {"unknown outcome", status.New(status.UnknownOutcome, "perhaps"), 500, 500, 503, "perhaps", ""},
-	kindStoreFull:      {"store full", status.New(status.StoreFull, "The disk is full."), 500, 500, 403, "disk is full", "ExceptionType : DocumentClientException"},
+	kindStoreFull: {"store full", status.New(status.StoreFull, "The disk is full."), 500, 500, 403, "disk is full",
+		"ExceptionType : DocumentClientException"},
 }
 
 func TestFailures(t *testing.T) {
@@ -73,7 +90,8 @@ func TestFailures(t *testing.T) {
 					side.c.want(206, id1, "")
 				}
 				a := side.c.want(side.code, id1, side.text)
-				if !strings.Contains(a.Status.Message, x.text) || strings.Contains(a.Status.Message, "secret") || string(a.Result.Data) != "null" {
+				if !strings.Contains(a.Status.Message, x.text) || strings.Contains(a.Status.Message, "secret") ||
+					string(a.Result.Data) != "null" {
 					t.Errorf("%s: text %q data %s", x.name, a.Status.Message, a.Result.Data)
 				}
 				if got := attribute(t, a, "x-ms-status-code"); got != x.msStatus {

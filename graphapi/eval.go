@@ -49,7 +49,8 @@ func optionsOf(r *message.Request) message.Options {
 	return message.Options{Tokens: r.Tokens, Traversers: r.Bytecode != nil}
 }
 
-// guarded runs f; a panic is our fault and must not take other clients down: it is logged and becomes an internal error.
+// guarded runs f; a panic is our fault and must not take other clients down: it is logged and becomes an internal
+// error.
 func (s *Server) guarded(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -62,8 +63,8 @@ func (s *Server) guarded(ctx context.Context, f func(ctx context.Context) error)
 
 var itemBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
 
-// results collects the items of a request and sends them in chunks: 206 for each full one when more items follow, 200 for
-// the last.
+// results collects the items of a request and sends them in chunks: 206 for each full one when more items follow, 200
+// for the last.
 type results struct {
 	reply *reply
 	o     message.Options
@@ -96,8 +97,8 @@ func (r *results) release() {
 	}
 }
 
-// emit takes one result. Bytecode is answered with traversers that carry their bulk, scripts with each value as often as it
-// counts.
+// emit takes one result. Bytecode is answered with traversers that carry their bulk, scripts with each value as often
+// as it counts.
 func (r *results) emit(v any, bulk int64) error {
 	if r.o.Traversers {
 		return r.item(v, bulk)
@@ -160,7 +161,8 @@ func (r *results) send(resp *message.Response) error {
 	return r.reply.send(resp, r.items, r.n)
 }
 
-// finish sends the last chunk. Without any result TinkerPop clients get 204, and the service's 200, both with an empty list.
+// finish sends the last chunk. Without any result TinkerPop clients get 204, and the service's 200, both with an empty
+// list.
 func (r *results) finish() {
 	code := message.Success
 	if r.n == 0 && !r.sent && !r.reply.service {

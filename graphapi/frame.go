@@ -11,8 +11,8 @@ import (
 // serializer is one row of the mime table.
 type serializer struct {
 	codec message.Codec
-	// service is what a connection in the service's flavour is answered with; nil: codec. The service answers untyped JSON
-	// under the name of GraphSON 2, whatever was asked.
+	// service is what a connection in the service's flavour is answered with; nil: codec. The service answers untyped
+	// JSON under the name of GraphSON 2, whatever was asked.
 	service message.Codec
 	refuse  string // known, but not supported: the reason
 }
@@ -33,7 +33,8 @@ var serializers = map[string]serializer{
 	"application/vnd.gremlin-v1.0+json;types=true": {codec: untyped},
 
 	"application/vnd.gremlin-v3.0+json;types=false": {codec: graphson.Codec{Version: 3, Untyped: true}},
-	"application/vnd.gremlin-v2.0+json;types=false": {codec: graphson.Codec{Version: 2, Untyped: true}, service: untyped},
+	"application/vnd.gremlin-v2.0+json;types=false": {
+		codec: graphson.Codec{Version: 2, Untyped: true}, service: untyped},
 	"application/vnd.gremlin-v1.0+json;types=false": {codec: untyped},
 	"application/vnd.gremlin-v3.0+json-stringd":     {codec: graphson.Codec{Version: 3, Strings: true}},
 	"application/vnd.gremlin-v2.0+json-stringd":     {codec: graphson.Codec{Version: 2, Strings: true}},

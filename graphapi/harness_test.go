@@ -79,7 +79,9 @@ func (g *fakeGraph) evaluate(ctx context.Context, e *message.Request, emit func(
 		}
 		return 2.5, nil
 	case "vertex":
-		return 1, emit(&gvalue.Vertex{ID: "1", Label: "person", Properties: []gvalue.VertexProperty{{ID: "p", Label: "name", Value: "marko"}}}, 1)
+		return 1, emit(
+			&gvalue.Vertex{ID: "1", Label: "person", Properties: []gvalue.VertexProperty{
+				{ID: "p", Label: "name", Value: "marko"}}}, 1)
 	case "bulk":
 		return 1, emit("x", 3)
 	case "echo":
@@ -133,9 +135,11 @@ type server struct {
 }
 
 func newServer(t testing.TB, auth bool) *server {
-	g := &fakeGraphs{known: map[GraphName]bool{{"db", "people"}: true}, release: make(chan struct{}), started: make(chan string, 1000), errs: map[string]error{}}
+	g := &fakeGraphs{known: map[GraphName]bool{{"db", "people"}: true}, release: make(chan struct{}),
+		started: make(chan string, 1000), errs: map[string]error{}}
 	s := &server{graphs: g, Server: NewServer(g, Options{Account: "localhost", Key: testKey, Auth: auth,
-		Sources: map[string]GraphName{"gmodern": {"modern", "graph"}}, Clock: clock.New(), Log: slog.New(slog.NewTextHandler(io.Discard, nil))})}
+		Sources: map[string]GraphName{"gmodern": {"modern", "graph"}}, Clock: clock.New(),
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil))})}
 	s.http = httptest.NewServer(s.Server)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -218,7 +222,8 @@ func (c *client) want(code int, id, part string) answer {
 		got = *a.RequestID
 	}
 	if a.Status.Code != code || got != id || !strings.Contains(a.Status.Message+string(a.Result.Data), part) {
-		c.t.Errorf("got %d for %s: %q data %s; want %d for %s with %q", a.Status.Code, got, a.Status.Message, a.Result.Data, code, id, part)
+		c.t.Errorf("got %d for %s: %q data %s; want %d for %s with %q", a.Status.Code, got, a.Status.Message,
+			a.Result.Data, code, id, part)
 	}
 	return a
 }
@@ -232,7 +237,8 @@ func (c *client) login(user string) {
 	c.t.Helper()
 	c.send(v2Mime, `{"requestId":"`+id1+`","op":"eval","processor":"","args":{"gremlin":"items 0"}}`)
 	c.want(407, id1, "SASL")
-	c.send(v2Mime, `{"requestId":"`+id2+`","op":"authentication","processor":"traversal","args":`+sasl(user, testKey)+`}`)
+	c.send(v2Mime, `{"requestId":"`+id2+`","op":"authentication","processor":"traversal","args":`+
+		sasl(user, testKey)+`}`)
 	if a := c.recv(); a.Status.Code != 204 && a.Status.Code != 200 || *a.RequestID != id1 {
 		c.t.Fatalf("login: %+v", a)
 	}
@@ -241,7 +247,9 @@ func (c *client) login(user string) {
 func benchVertex() *gvalue.Vertex {
 	v := &gvalue.Vertex{ID: "vertex-1", Label: "person"}
 	for _, name := range []string{"name", "age", "city", "country", "email"} {
-		v.Properties = append(v.Properties, gvalue.VertexProperty{ID: "11111111-1111-4111-8111-111111111111", Label: name, Value: "some value of " + name})
+		v.Properties = append(v.Properties,
+			gvalue.VertexProperty{ID: "11111111-1111-4111-8111-111111111111", Label: name,
+				Value: "some value of " + name})
 	}
 	return v
 }

@@ -25,9 +25,9 @@ import (
 // maxHTTPResult bounds the one answer that a request over HTTP gets: it has no chunks.
 const maxHTTPResult = 64 << 20
 
-// serveHTTP answers a script in one piece: POST with {"gremlin": .., "bindings": ..} or with a whole request message in one of
-// the serializers, or GET with ?gremlin=..&bindings.x=..&aliases.g=.. (bindings are then texts). It is what Gremlin Server's
-// HTTP endpoint does; logins are Basic, with the users of a SASL login.
+// serveHTTP answers a script in one piece: POST with {"gremlin": .., "bindings": ..} or with a whole request message in
+// one of the serializers, or GET with ?gremlin=..&bindings.x=..&aliases.g=.. (bindings are then texts). It is what
+// Gremlin Server's HTTP endpoint does; logins are Basic, with the users of a SASL login.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	l := &login{}
 	if s.o.Auth {
@@ -191,7 +191,8 @@ func queryArgs(q url.Values) *gvalue.Map {
 }
 
 // answerHTTP evaluates and writes all results.
-func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message.Request, l *login, codec message.Codec, mime string) {
+func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message.Request, l *login, codec message.Codec,
+	mime string) {
 	req.Service = l.service
 	v, _ := req.Args.GetString("gremlin")
 	switch x := v.(type) {
@@ -240,7 +241,8 @@ func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message
 		return
 	}
 	w.Header().Set("Content-Type", mime)
-	resp := message.Response{ID: req.ID, Code: message.Success, Attributes: reply.attributes(message.Success, s.o.Clock.UUID())}
+	resp := message.Response{ID: req.ID, Code: message.Success,
+		Attributes: reply.attributes(message.Success, s.o.Clock.UUID())}
 	if writeBody(w, codec.AppendResponse(nil, &resp, all.items, all.n)) != nil {
 		reply.ended(0)
 	}
@@ -292,7 +294,8 @@ func (c *collected) emit(v any, bulk int64) error {
 			return err
 		}
 		if c.n++; len(c.items) > maxHTTPResult {
-			return fail(kindMemory, "the result is longer than %d bytes; ask for it in parts, or over a WebSocket", maxHTTPResult)
+			return fail(kindMemory, "the result is longer than %d bytes; ask for it in parts, or over a WebSocket",
+				maxHTTPResult)
 		}
 	}
 	return nil

@@ -27,17 +27,23 @@ func TestHTTP(t *testing.T) {
 		code                     int
 		part                     string
 	}{
-		{"script", "POST", "/gremlin", `{"gremlin":"items 2"}`, user, 200, `{"@type":"g:List","@value":[{"@type":"g:Int32","@value":0},{"@type":"g:Int32","@value":1}]}`},
-		{"binding and alias", "POST", "/", `{"gremlin":"echo","bindings":{"x":1},"aliases":{"g":"gmodern"}}`, user, 200, `"x",{"@type":"g:Int32","@value":1}`},
+		{"script", "POST", "/gremlin", `{"gremlin":"items 2"}`, user, 200,
+			`{"@type":"g:List","@value":[{"@type":"g:Int32","@value":0},{"@type":"g:Int32","@value":1}]}`},
+		{"binding and alias", "POST", "/", `{"gremlin":"echo","bindings":{"x":1},"aliases":{"g":"gmodern"}}`, user, 200,
+			`"x",{"@type":"g:Int32","@value":1}`},
 		{"service", "POST", "/", `{"gremlin":"vertex"}`, graph, 200, `"type":"vertex"`},
 		{"GET", "GET", "/gremlin?gremlin=echo&bindings.x=1", "", user, 200, `"x","1"`},
-		{"untyped", "POST", "/", `{"gremlin":"items 1"}`, with(user, "Accept", "application/vnd.gremlin-v3.0+json;types=false"), 200, `"data":[0]`},
-		{"second choice", "POST", "/", `{"gremlin":"items 1"}`, with(user, "Accept", "text/html, */*;q=0.1"), 200, `g:Int32`},
+		{"untyped", "POST", "/", `{"gremlin":"items 1"}`,
+			with(user, "Accept", "application/vnd.gremlin-v3.0+json;types=false"), 200, `"data":[0]`},
+		{"second choice", "POST", "/", `{"gremlin":"items 1"}`, with(user, "Accept", "text/html, */*;q=0.1"), 200,
+			`g:Int32`},
 		{"request id", "POST", "/", `{"gremlin":"items 1","requestId":"` + id1 + `"}`, user, 200, id1},
 		{"nothing", "POST", "/", `{"gremlin":"items 0"}`, user, 200, `"@value":[]`},
-		{"whole message", "POST", "/", `{"requestId":"` + id1 + `","op":"eval","args":{"gremlin":"bulk"}}`, with(user, "Content-Type", v3Mime), 200, `["x","x","x"]`},
+		{"whole message", "POST", "/", `{"requestId":"` + id1 + `","op":"eval","args":{"gremlin":"bulk"}}`,
+			with(user, "Content-Type", v3Mime), 200, `["x","x","x"]`},
 		{"binary answer", "POST", "/", `{"gremlin":"items 1"}`, with(user, "Accept", defaultMime), 200, "\x81"},
-		{"unknown Accept", "POST", "/", `{"gremlin":"items 1"}`, with(user, "Accept", "text/html"), 400, "no serializer"},
+		{"unknown Accept", "POST", "/", `{"gremlin":"items 1"}`, with(user, "Accept", "text/html"), 400,
+			"no serializer"},
 		{"no script", "POST", "/", `{}`, user, 400, "gremlin key"},
 		{"not JSON", "POST", "/", `gremlin`, user, 400, "GraphSON"},
 		{"bad id", "POST", "/", `{"gremlin":"items 1","requestId":"x"}`, user, 400, "not a UUID"},
@@ -46,7 +52,8 @@ func TestHTTP(t *testing.T) {
 		{"panic", "POST", "/", `{"gremlin":"panic"}`, user, 500, "internal error"},
 		{"no login", "POST", "/", `{"gremlin":"items 1"}`, nil, 401, "needed"},
 		{"wrong user", "POST", "/", `{"gremlin":"items 1"}`, h{"user": "x"}, 401, "Invalid credentials"},
-		{"unknown graph", "POST", "/", `{"gremlin":"items 1"}`, h{"user": "/dbs/db/colls/none"}, 500, "Owner resource does not exist"},
+		{"unknown graph", "POST", "/", `{"gremlin":"items 1"}`, h{"user": "/dbs/db/colls/none"}, 500,
+			"Owner resource does not exist"},
 		{"too long", "POST", "/", strings.Repeat(" ", maxFrame+1), user, 413, "bytes"},
 	} {
 		r, _ := http.NewRequest(x.method, s.http.URL+x.path, strings.NewReader(x.body))
@@ -75,7 +82,8 @@ func TestHTTPForeignSites(t *testing.T) {
 	for _, x := range []struct {
 		name, value string
 		code        int
-	}{{"X", "", 200}, {"Origin", s.http.URL, 200}, {"Origin", "https://evil.example", 403}, {"Sec-Fetch-Site", "cross-site", 403}, {"Sec-Fetch-Site", "same-origin", 200}} {
+	}{{"X", "", 200}, {"Origin", s.http.URL, 200}, {"Origin", "https://evil.example", 403},
+		{"Sec-Fetch-Site", "cross-site", 403}, {"Sec-Fetch-Site", "same-origin", 200}} {
 		r, _ := http.NewRequest("GET", s.http.URL+"/gremlin?gremlin=name", nil)
 		r.Header.Set(x.name, x.value)
 		res, err := http.DefaultClient.Do(r)

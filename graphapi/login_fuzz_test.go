@@ -11,7 +11,8 @@ import (
 
 // FuzzLogin: no SASL argument without the key logs in or panics, as text and as bytes.
 func FuzzLogin(f *testing.F) {
-	for _, p := range []string{"", "AAAA", "\x00", "\x00\x00", "\x00localhost\x00", "\x00/dbs/db/colls/people\x00x", "\x00/dbs//colls/\x00x", "AGxvY2FsaG9zdAB4", "%%%"} {
+	for _, p := range []string{"", "AAAA", "\x00", "\x00\x00", "\x00localhost\x00", "\x00/dbs/db/colls/people\x00x",
+		"\x00/dbs//colls/\x00x", "AGxvY2FsaG9zdAB4", "%%%"} {
 		f.Add("PLAIN", p)
 	}
 	s := newServer(f, true).Server

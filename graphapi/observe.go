@@ -94,5 +94,6 @@ func (o *observed) explain() string {
 	if o.req.Bytecode != nil {
 		text = gvalue.Text(o.req.Bytecode)
 	}
-	return text + "\n" + strconv.FormatInt(o.did.Items, 10) + " items read, " + strconv.FormatInt(o.did.Writes, 10) + " written"
+	return text + "\n" + strconv.FormatInt(o.did.Items, 10) + " items read, " +
+		strconv.FormatInt(o.did.Writes, 10) + " written"
 }

@@ -32,7 +32,8 @@ var operations = map[string]operation{
 	"bytecode": {" traversal session ", (*work).bytecode},
 	"close":    {" session ", (*work).closeSession},
 	"invalid": {" traversal session ", func(w *work) {
-		w.reply.fail(fail(kindMalformed, "Message could not be parsed. Check the format of the request. [%s]", w.req.ID))
+		w.reply.fail(
+			fail(kindMalformed, "Message could not be parsed. Check the format of the request. [%s]", w.req.ID))
 	}},
 }
 
@@ -84,7 +85,8 @@ func (w *work) bytecode() {
 	v, _ := w.req.Args.GetString("gremlin")
 	b, ok := v.(*gvalue.Bytecode)
 	if !ok {
-		w.reply.fail(fail(kindArguments, "A message with [bytecode] op code requires a [gremlin] argument that is of type Bytecode."))
+		w.reply.fail(fail(kindArguments, "A message with [bytecode] op code requires a [gremlin] argument that is "+
+			"of type Bytecode."))
 		return
 	}
 	w.req.Bytecode = b
@@ -134,7 +136,8 @@ func readSource(r *message.Request) (string, *failure) {
 	case aliases.Len() == 0:
 		return "g", nil
 	case aliases.Len() > 1:
-		return "", fail(kindArguments, "A message with [%s] op code requires the [aliases] argument to be a Map containing one alias assignment.", r.Op)
+		return "", fail(kindArguments, "A message with [%s] op code requires the [aliases] argument to be a Map "+
+			"containing one alias assignment.", r.Op)
 	}
 	s, ok := aliases.Entries()[0].Value.(string)
 	if !ok {
@@ -146,7 +149,8 @@ func readSource(r *message.Request) (string, *failure) {
 // reserved are the names that a binding of a TinkerPop client may not have. The service takes any name.
 var reserved = func() map[string]bool {
 	m := map[string]bool{}
-	for _, n := range strings.Fields("T id label key value Direction OUT IN BOTH Order asc desc shuffle Scope local global Pop first last all mixed " +
+	for _, n := range strings.Fields("T id label key value Direction OUT IN BOTH Order asc desc shuffle Scope local " +
+		"global Pop first last all mixed " +
 		"Column keys values Cardinality single list set Barrier normSack Operator Pick P TextP __ g") {
 		m[n] = true
 	}
@@ -163,7 +167,8 @@ func readBindings(r *message.Request) (map[string]any, *failure) {
 	for _, e := range b.Entries() {
 		name, ok := e.Key.(string)
 		if !ok {
-			return nil, fail(kindArguments, "The [%s] message is using one or more invalid binding keys - they must be of type String and cannot be null", r.Op)
+			return nil, fail(kindArguments, "The [%s] message is using one or more invalid binding keys - they must "+
+				"be of type String and cannot be null", r.Op)
 		}
 		if reserved[name] && !r.Service {
 			bad = append(bad, name)
@@ -171,7 +176,8 @@ func readBindings(r *message.Request) (map[string]any, *failure) {
 		m[name] = e.Value
 	}
 	if len(bad) > 0 {
-		return nil, fail(kindArguments, "The [%s] message supplies one or more invalid parameters key of [%s] - these are reserved names.", r.Op,
+		return nil, fail(kindArguments, "The [%s] message supplies one or more invalid parameters key of [%s] - "+
+			"these are reserved names.", r.Op,
 			strings.Join(bad, ", "))
 	}
 	return m, nil

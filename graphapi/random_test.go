@@ -16,7 +16,8 @@ import (
 )
 
 // anySteps are called with any arguments at all; most of what comes of it must be refused.
-var anySteps = strings.Fields("V E addV addE inject out in both outE inE bothE outV inV bothV otherV values properties valueMap elementMap id label key value " +
+var anySteps = strings.Fields("V E addV addE inject out in both outE inE bothE outV inV bothV otherV values " +
+	"properties valueMap elementMap id label key value " +
 	"has hasId hasLabel hasKey hasValue hasNot where is and or not filter dedup limit range skip tail coin sample simplePath cyclicPath drop fail aggregate store " +
 	"group groupCount cap sideEffect property inject union coalesce choose optional repeat until emit times branch option as by from to select project path tree " +
 	"count sum max min mean fold unfold order constant identity map flatMap local index loops math sack concat asString asNumber asDate dateAdd toUpper length " +
@@ -40,9 +41,14 @@ func init() {
 		{"and or union coalesce choose option", func(m *mixer, d int) []any { return []any{m.child(d), m.child(d)} }},
 		{"as select by values has hasNot hasLabel aggregate store cap group groupCount project from to where out properties constant inject addV addE concat math " +
 			"valueMap tree subgraph conjoin split", func(m *mixer, _ int) []any { return []any{m.word()} }},
-		{"limit skip tail times V E hasId is constant inject sample property split option", func(m *mixer, _ int) []any { return []any{int32(m.Intn(4))} }},
-		{"limit tail count sum dedup order max min mean unfold range select by aggregate", func(m *mixer, _ int) []any { return []any{m.token()} }},
-		{"has property select range by option choose where is replace to hasLabel inject", func(m *mixer, _ int) []any { return []any{m.word(), m.any(9)} }},
+		{"limit skip tail times V E hasId is constant inject sample property split option",
+			func(m *mixer, _ int) []any { return []any{int32(m.Intn(4))} }},
+		{"limit tail count sum dedup order max min mean unfold range select by aggregate", func(m *mixer, _ int) []any {
+			return []any{m.token()}
+		}},
+		{"has property select range by option choose where is replace to hasLabel inject", func(m *mixer, _ int) []any {
+			return []any{m.word(), m.any(9)}
+		}},
 	}
 }
 
@@ -52,7 +58,8 @@ type mixer struct{ *rand.Rand }
 func (m *mixer) word() any { return []string{"name", "age", "a", "b", "marko", ""}[m.Intn(6)] }
 
 func (m *mixer) token() any {
-	return []any{gvalue.Local, gvalue.Keys, gvalue.Values, gvalue.Desc, gvalue.TID, gvalue.TLabel, gvalue.Last, gvalue.All, gvalue.Single, gvalue.OUT}[m.Intn(10)]
+	return []any{gvalue.Local, gvalue.Keys, gvalue.Values, gvalue.Desc, gvalue.TID, gvalue.TLabel, gvalue.Last,
+		gvalue.All, gvalue.Single, gvalue.OUT}[m.Intn(10)]
 }
 
 func (m *mixer) child(depth int) any {
@@ -74,7 +81,8 @@ func (m *mixer) any(depth int) any {
 	case 3:
 		return m.child(depth)
 	case 4:
-		return &gvalue.P{Op: []string{"gt", "eq", "within", "neq", "between", "not", "and", "nonsense"}[m.Intn(8)], Args: []any{m.word()}}
+		return &gvalue.P{Op: []string{"gt", "eq", "within", "neq", "between", "not", "and", "nonsense"}[m.Intn(8)],
+			Args: []any{m.word()}}
 	}
 	list := [][]any{gvtest.Language(), gvtest.Scalars(), gvtest.Collections(), gvtest.Elements()}[m.Intn(4)]
 	return list[m.Intn(len(list))]
@@ -109,8 +117,8 @@ func (m *mixer) traversal() *gvalue.Bytecode {
 	return b
 }
 
-// Whatever a client sends as bytecode: no panic, no failure that isn't the client's or one of its limits, an end soon after
-// the time-out, and results that can be sent.
+// Whatever a client sends as bytecode: no panic, no failure that isn't the client's or one of its limits, an end soon
+// after the time-out, and results that can be sent.
 func FuzzBytecode(f *testing.F) {
 	for seed := range int64(400) {
 		f.Add(seed)
@@ -121,21 +129,25 @@ func FuzzBytecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	for i := range 4 {
-		evaluate(f, graphs, defaultGraph, message.Request{Script: fmt.Sprintf("g.addV('person').property(id, %d).property('name', 'marko').property('age', %d)", i, i)})
-		evaluate(f, graphs, defaultGraph, message.Request{Script: fmt.Sprintf("g.V(0).addE('knows').to(V(%d)).property('w', 0.5)", i)})
+		evaluate(f, graphs, defaultGraph, message.Request{Script: fmt.Sprintf("g.addV('person').property(id, "+
+			"%d).property('name', 'marko').property('age', %d)", i, i)})
+		evaluate(f, graphs, defaultGraph,
+			message.Request{Script: fmt.Sprintf("g.V(0).addE('knows').to(V(%d)).property('w', 0.5)", i)})
 	}
-	allowed := map[kind]bool{kindCompile: true, kindRuntime: true, kindUnsupported: true, kindTimeout: true, kindFail: true, kindMemory: true, kindConflict: true}
+	allowed := map[kind]bool{kindCompile: true, kindRuntime: true, kindUnsupported: true, kindTimeout: true,
+		kindFail: true, kindMemory: true, kindConflict: true}
 	f.Fuzz(func(t *testing.T, seed int64) {
 		m := &mixer{rand.New(rand.NewSource(seed))}
 		b := m.traversal()
 		started := time.Now()
-		_, err := g.Evaluate(context.Background(), &message.Request{Bytecode: b, Timeout: 20 * time.Millisecond}, func(v any, bulk int64) error {
-			if _, err := (graphbinary.Codec{}).AppendItem(nil, v, bulk, message.Options{}); err != nil {
+		_, err := g.Evaluate(context.Background(), &message.Request{Bytecode: b, Timeout: 20 * time.Millisecond},
+			func(v any, bulk int64) error {
+				if _, err := (graphbinary.Codec{}).AppendItem(nil, v, bulk, message.Options{}); err != nil {
+					return err
+				}
+				_, err := (graphson.Codec{Version: 3}).AppendItem(nil, v, bulk, message.Options{})
 				return err
-			}
-			_, err := (graphson.Codec{Version: 3}).AppendItem(nil, v, bulk, message.Options{})
-			return err
-		})
+			})
 		if err != nil && !allowed[failureOf(err).kind] {
 			t.Errorf("%s: %v", gvalue.Text(b), err)
 		}

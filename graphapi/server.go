@@ -48,14 +48,14 @@ const (
 // GraphName is a graph: a container of a database.
 type GraphName struct{ Database, Graph string }
 
-// Graph evaluates requests on one graph. It calls emit for every result in order; an error of emit ends the evaluation and
-// is returned. Safe for concurrent use.
+// Graph evaluates requests on one graph. It calls emit for every result in order; an error of emit ends the evaluation
+// and is returned. Safe for concurrent use.
 type Graph interface {
 	Evaluate(ctx context.Context, r *message.Request, emit func(v any, bulk int64) error) (run.Stats, error)
 }
 
-// Opener finds graphs. With create a missing one is made, as a plain graph without partition key; otherwise a missing one is
-// status.NotFound.
+// Opener finds graphs. With create a missing one is made, as a plain graph without partition key; otherwise a missing
+// one is status.NotFound.
 type Opener interface {
 	OpenGraph(ctx context.Context, name GraphName, create bool) (Graph, error)
 }
@@ -107,8 +107,8 @@ func NewServer(open Opener, o Options) *Server {
 		WriteBufferSize: pieceBytes,
 		WriteBufferPool: &sync.Pool{}}
 	if o.Auth {
-		// Every connection has to prove itself, so a page of any origin may connect. Without logins only the same origin may:
-		// else any web site could reach a server on the visitor's own machine.
+		// Every connection has to prove itself, so a page of any origin may connect. Without logins only the same
+		// origin may: else any web site could reach a server on the visitor's own machine.
 		s.upgrader.CheckOrigin = func(*http.Request) bool { return true }
 	}
 	go s.sweep()
@@ -159,7 +159,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.serveHTTP(w, r)
 		default:
 			w.Header().Set("Upgrade", "websocket")
-			http.Error(w, "this is a Gremlin server: connect with a WebSocket, or POST a script", http.StatusUpgradeRequired)
+			http.Error(w, "this is a Gremlin server: connect with a WebSocket, or POST a script",
+				http.StatusUpgradeRequired)
 		}
 		return
 	}

@@ -24,10 +24,12 @@ func TestEval(t *testing.T) {
 		{"nothing", `{"gremlin":"items 0"}`, 204, `{"@type":"g:List","@value":[]}`},
 		{"bulk is unrolled", `{"gremlin":"bulk"}`, 200, `{"@type":"g:List","@value":["x","x","x"]}`},
 		{"args as g:Map", `{"@type":"g:Map","@value":["gremlin","name"]}`, 200, `["graphs/g"]`},
-		{"binding", `{"gremlin":"echo","bindings":{"x":1}}`, 200, `["x",{"@type":"g:Int32","@value":1},"timeout",{"@type":"g:Int64","@value":30000},"tokens",false]`},
+		{"binding", `{"gremlin":"echo","bindings":{"x":1}}`, 200, `["x",{"@type":"g:Int32","@value":1},"timeout",` +
+			`{"@type":"g:Int64","@value":30000},"tokens",false]`},
 		{"null bindings", `{"gremlin":"name","bindings":null}`, 200, `graphs/g`},
 		{"timeout", `{"gremlin":"echo","evaluationTimeout":5}`, 200, `"@value":5}`},
-		{"old timeout", `{"gremlin":"echo","scriptEvaluationTimeout":0}`, 200, `"timeout",{"@type":"g:Int64","@value":0}`},
+		{"old timeout", `{"gremlin":"echo","scriptEvaluationTimeout":0}`, 200, `"timeout",{"@type":"g:Int64",` +
+			`"@value":0}`},
 		{"tokens", `{"gremlin":"echo","materializeProperties":"tokens"}`, 200, `"tokens",true`},
 		{"alias", `{"gremlin":"name","aliases":{"g":"gmodern"}}`, 200, `modern/graph`},
 		{"alias of a graph", `{"gremlin":"name","aliases":{"g":"db/people"}}`, 200, `db/people`},
@@ -39,8 +41,10 @@ func TestEval(t *testing.T) {
 		{"alias to a number", `{"gremlin":"name","aliases":{"g":1}}`, 499, `names of traversal sources`},
 		{"no script", `{}`, 499, `requires a [gremlin] argument`},
 		{"script is a number", `{"gremlin":1}`, 499, `requires a [gremlin] argument`},
-		{"reserved binding", `{"gremlin":"name","bindings":{"id":1}}`, 499, `invalid parameters key of [id] - these are reserved names.`},
-		{"binding without a name", `{"gremlin":"name","bindings":{"@type":"g:Map","@value":[1,1]}}`, 499, `must be of type String`},
+		{"reserved binding", `{"gremlin":"name","bindings":{"id":1}}`, 499,
+			`invalid parameters key of [id] - these are reserved names.`},
+		{"binding without a name", `{"gremlin":"name","bindings":{"@type":"g:Map","@value":[1,1]}}`, 499,
+			`must be of type String`},
 		{"can't be serialized", `{"gremlin":"unsendable"}`, 599, `can't be sent`},
 		{"panic", `{"gremlin":"panic"}`, 500, `internal error`},
 	} {
@@ -60,11 +64,13 @@ func TestOperations(t *testing.T) {
 		code                int
 		part                string
 	}{
-		{"bytecode", "traversal", bytecode, 200, `[{"@type":"g:Traverser","@value":{"bulk":{"@type":"g:Int64","@value":2},"value":"[V()]"}}]`},
+		{"bytecode", "traversal", bytecode, 200, `[{"@type":"g:Traverser","@value":{"bulk":{"@type":"g:Int64",` +
+			`"@value":2},"value":"[V()]"}}]`},
 		{"bytecode", "session", `{"session":"s",` + bytecode[1:], 200, `g:Traverser`},
 		{"bytecode", "traversal", `{"gremlin":"g.V()"}`, 499, "of type Bytecode"},
 		{"eval", "session", `{"session":"s","gremlin":"items 1"}`, 200, `"@value":0`},
-		{"eval", "session", `{"session":{"@type":"g:UUID","@value":"` + id3 + `"},"gremlin":"items 1"}`, 200, `"@value":0`},
+		{"eval", "session", `{"session":{"@type":"g:UUID","@value":"` + id3 + `"},"gremlin":"items 1"}`, 200,
+			`"@value":0`},
 		{"eval", "session", `{"gremlin":"items 1"}`, 499, "requires a [session] argument"},
 		{"close", "session", `{"session":"s"}`, 204, `[]`},
 		{"close", "", `{}`, 499, "requires a [session] argument"},
@@ -85,7 +91,8 @@ func TestChunks(t *testing.T) {
 		n, batch int
 		codes    []int
 	}{
-		{64, 0, []int{200}}, {65, 0, []int{206, 200}}, {10, 5, []int{206, 200}}, {11, 5, []int{206, 206, 200}}, {3, -1, []int{200}},
+		{64, 0, []int{200}}, {65, 0, []int{206, 200}}, {10, 5, []int{206, 200}}, {11, 5, []int{206, 206, 200}},
+		{3, -1, []int{200}},
 	} {
 		c.request(id1, "eval", "", fmt.Sprintf(`{"gremlin":"items %d","batchSize":%d}`, x.n, x.batch))
 		items, charge := 0, 0.0
@@ -107,7 +114,8 @@ func TestChunks(t *testing.T) {
 func TestMalformedFrames(t *testing.T) {
 	s := newServer(t, false)
 	c := s.dial(t)
-	for _, b := range []string{"", "\x21app", "\x00", "\xff" + strings.Repeat("x", 255), "\x20application/vnd.graphbinary-v1.0\x82"} {
+	for _, b := range []string{"", "\x21app", "\x00", "\xff" + strings.Repeat("x", 255),
+		"\x20application/vnd.graphbinary-v1.0\x82"} {
 		c.raw([]byte(b))
 		c.ws.SetReadDeadline(time.Now().Add(10 * time.Second))
 		_, got, err := c.ws.ReadMessage()
@@ -129,7 +137,8 @@ func TestMalformedFrames(t *testing.T) {
 func TestSerializers(t *testing.T) {
 	s := newServer(t, false)
 	body := `{"requestId":"` + id1 + `","op":"eval","processor":"","args":{"gremlin":"vertex"}}`
-	typed, plain, old := `"@type":"g:Vertex"`, `{"id":"1","label":"person","properties":{"name":[{"id":"p","value":"marko","label":"name"}]}}`,
+	typed, plain, old := `"@type":"g:Vertex"`,
+		`{"id":"1","label":"person","properties":{"name":[{"id":"p","value":"marko","label":"name"}]}}`,
 		`{"id":"1","label":"person","type":"vertex","properties":{"name":[{"id":"p","value":"marko"}]}}`
 	for mime, part := range map[string]string{
 		v2Mime: typed, v3Mime: `"@type":"g:List"`, "application/json": typed, "Application/JSON": typed,
@@ -251,7 +260,8 @@ func TestHTTPErrors(t *testing.T) {
 		r.Body.Close()
 	}
 	h := http.Header{"Origin": {"https://evil.example"}}
-	if _, r, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(s.http.URL, "http")+"/gremlin", h); err == nil || r.StatusCode != 403 {
+	if _, r, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(s.http.URL, "http")+"/gremlin", h); err ==
+		nil || r.StatusCode != 403 {
 		t.Errorf("a foreign origin was let in without a login: %v", err)
 	}
 }

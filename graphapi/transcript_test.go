@@ -17,7 +17,8 @@ var (
 	activity = regexp.MustCompile(`("x-ms-activity-id"[:,]")[0-9a-f-]{36}|(ActivityId : )[0-9a-f-]{36}`)
 )
 
-// TestTranscripts plays whole conversations, byte by byte as a client would have them, except for times and activity ids.
+// TestTranscripts plays whole conversations, byte by byte as a client would have them, except for times and activity
+// ids.
 //
 //	connect [auth]            opens a connection to a new server
 //	send mime=M               sends the input as one binary frame; prints the answers up to the first that isn't 206
@@ -68,7 +69,8 @@ func (c *client) answers(t *testing.T) string {
 		}
 		text := times.ReplaceAllString(string(m), "${1}0.0")
 		text = activity.ReplaceAllString(text, "${1}${2}ACTIVITY")
-		fmt.Fprintf(&b, "%s %s\n", map[int]string{websocket.TextMessage: "text", websocket.BinaryMessage: "binary"}[typ], text)
+		fmt.Fprintf(&b, "%s %s\n", map[int]string{
+			websocket.TextMessage: "text", websocket.BinaryMessage: "binary"}[typ], text)
 		if !strings.Contains(text, `"code":206`) {
 			return b.String()
 		}

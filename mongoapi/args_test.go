@@ -11,13 +11,16 @@ import (
 
 // samples are values of each type, by the names that the server's messages give them.
 var samples = map[string]any{
-	"double": 1.5, "string": "x", "object": bson.D{{Key: "a", Value: int32(1)}}, "array": bson.A{bson.D{}}, "binData": bson.Binary{Data: []byte{1}},
+	"double": 1.5, "string": "x", "object": bson.D{{Key: "a", Value: int32(1)}}, "array": bson.A{bson.D{}},
+	"binData": bson.Binary{Data: []byte{1}},
 	"objectId": bson.ObjectID{
 		1,
-	}, "bool": true, "date": bson.DateTime(1), "null": nil, "regex": bson.Regex{Pattern: "a"}, "javascript": bson.JavaScript("x"),
+	}, "bool": true, "date": bson.DateTime(1), "null": nil, "regex": bson.Regex{Pattern: "a"},
+	"javascript": bson.JavaScript("x"),
 	"int": int32(
 		1,
-	), "timestamp": bson.Timestamp{T: 1}, "long": int64(1), "decimal": bson.NewDecimal128(0x3040000000000000, 1), "minKey": bson.MinKey{},
+	), "timestamp": bson.Timestamp{T: 1}, "long": int64(1), "decimal": bson.NewDecimal128(0x3040000000000000, 1),
+	"minKey": bson.MinKey{},
 	"maxKey": bson.MaxKey{},
 }
 
@@ -124,7 +127,8 @@ func TestArgumentTypes(t *testing.T) {
 			}
 		}
 		_, e := ask(t, c, append(slices.Clone(base), bson.E{Key: "nope", Value: 1}))
-		if unknown := e.Code == 40415 && e.Errmsg == "BSON field '"+name+".nope' is an unknown field."; unknown != def.strict {
+		if unknown := e.Code == 40415 && e.Errmsg == "BSON field '"+name+".nope' is an unknown field."; unknown !=
+			def.strict {
 			t.Errorf("%s with an unknown argument: %d %s", name, e.Code, e.Errmsg)
 		}
 		for arg := range genericArgs {
@@ -159,7 +163,9 @@ func TestStatementArguments(t *testing.T) {
 		args       args
 		base       bson.D
 	}{
-		{"update", "updates", updateStatement, bson.D{{Key: "q", Value: bson.D{}}, {Key: "u", Value: bson.D{{Key: "$set", Value: bson.D{{Key: "b", Value: 1}}}}}}},
+		{"update", "updates", updateStatement,
+			bson.D{{Key: "q", Value: bson.D{}},
+				{Key: "u", Value: bson.D{{Key: "$set", Value: bson.D{{Key: "b", Value: 1}}}}}}},
 		{"delete", "deletes", deleteStatement, bson.D{{Key: "q", Value: bson.D{}}, {Key: "limit", Value: 1}}},
 	} {
 		run := func(st bson.D) errorReply {
@@ -174,7 +180,9 @@ func TestStatementArguments(t *testing.T) {
 			for typ, v := range samples {
 				e := run(set(x.base, arg, v))
 				refused := e.Code == want.code &&
-					(kind == hintArg || kind == optionalBool || regexpQuote(`BSON field '%s\.%s\.%s' is the wrong type '%s', .*`, x.name, x.list, arg, typ).MatchString(e.Errmsg))
+					(kind == hintArg || kind == optionalBool ||
+						regexpQuote(`BSON field '%s\.%s\.%s' is the wrong type '%s', .*`, x.name, x.list, arg, typ).
+							MatchString(e.Errmsg))
 				if slices.Contains(want.types, typ) == refused {
 					t.Errorf("%s.%s.%s as %s: %d %s", x.name, x.list, arg, typ, e.Code, e.Errmsg)
 				}
@@ -307,7 +315,8 @@ func TestConcernsAndHints(t *testing.T) {
 			level("available"),
 			0,
 			0,
-		}, {find, "readConcern", bson.D{}, 0, 0}, {find, "readConcern", bson.D{{Key: "afterClusterTime", Value: bson.Timestamp{T: 1}}}, 0, 0},
+		}, {find, "readConcern", bson.D{}, 0, 0},
+		{find, "readConcern", bson.D{{Key: "afterClusterTime", Value: bson.Timestamp{T: 1}}}, 0, 0},
 		{
 			find,
 			"readConcern",
@@ -322,7 +331,8 @@ func TestConcernsAndHints(t *testing.T) {
 			w(1),
 			0,
 			0,
-		}, {ins, "writeConcern", w("majority"), 0, 0}, {ins, "writeConcern", w(0), 0, 0}, {ins, "writeConcern", bson.D{}, 0, 0},
+		}, {ins, "writeConcern", w("majority"), 0, 0}, {ins, "writeConcern", w(0), 0, 0},
+		{ins, "writeConcern", bson.D{}, 0, 0},
 		{
 			ins,
 			"writeConcern",
@@ -336,7 +346,8 @@ func TestConcernsAndHints(t *testing.T) {
 			w(50),
 			0,
 			100,
-		}, {ins, "writeConcern", w(2), 0, 100}, {ins, "writeConcern", w("rack"), 0, 79}, {ins, "writeConcern", w(bson.D{{Key: "dc", Value: 1}}), 0, 100},
+		}, {ins, "writeConcern", w(2), 0, 100}, {ins, "writeConcern", w("rack"), 0, 79},
+		{ins, "writeConcern", w(bson.D{{Key: "dc", Value: 1}}), 0, 100},
 		{
 			ins,
 			"writeConcern",
@@ -359,10 +370,12 @@ func TestConcernsAndHints(t *testing.T) {
 			{Key: "remove", Value: 1},
 		}}
 	for _, base := range hinted {
-		for _, ok := range []any{"by a", "_id_", bson.D{{Key: "a", Value: 1}}, bson.D{{Key: "_id", Value: 1}}, bson.D{}, bson.D{{Key: "$natural", Value: -1}}} {
+		for _, ok := range []any{"by a", "_id_", bson.D{{Key: "a", Value: 1}}, bson.D{{Key: "_id", Value: 1}}, bson.D{},
+			bson.D{{Key: "$natural", Value: -1}}} {
 			rows = append(rows, row{base, "hint", ok, 0, 0})
 		}
-		for _, bad := range []any{"nope", "", bson.D{{Key: "b", Value: 1}}, bson.D{{Key: "a", Value: -1}}, bson.D{{Key: "$natural", Value: 2}}} {
+		for _, bad := range []any{"nope", "", bson.D{{Key: "b", Value: 1}}, bson.D{{Key: "a", Value: -1}},
+			bson.D{{Key: "$natural", Value: 2}}} {
 			rows = append(rows, row{base, "hint", bad, 2, 0})
 		}
 		rows = append(rows, row{set(base, base[0].Key, "absent"), "hint", "nope", 0, 0}, row{base, "hint", 1, 9, 0})
@@ -422,8 +435,16 @@ func TestArgumentsGivenTwice(t *testing.T) {
 		}
 	}
 	for _, x := range []bson.D{
-		{{Key: "update", Value: "c"}, {Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "u", Value: bson.D{}}, {Key: "q", Value: bson.D{}}}}}},
-		{{Key: "delete", Value: "c"}, {Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "limit", Value: 1}, {Key: "limit", Value: 0}}}}},
+		{
+			{Key: "update", Value: "c"},
+			{
+				Key: "updates", Value: bson.A{
+					bson.D{{Key: "q", Value: bson.D{}}, {Key: "u", Value: bson.D{}}, {Key: "q", Value: bson.D{}}}}}},
+		{
+			{Key: "delete", Value: "c"},
+			{
+				Key: "deletes", Value: bson.A{
+					bson.D{{Key: "q", Value: bson.D{}}, {Key: "limit", Value: 1}, {Key: "limit", Value: 0}}}}},
 	} {
 		if _, e := ask(t, c, x); e.Code != 40413 {
 			t.Errorf("a statement of %s: %+v", x[0].Key, e)
@@ -512,7 +533,9 @@ func TestExplainArguments(t *testing.T) {
 		{bson.D{{Key: "aggregate", Value: 1}, {Key: "pipeline", Value: bson.A{}}}, "queryPlanner", 0},
 		{bson.D{{Key: "ping", Value: 1}}, "queryPlanner", 59}, {bson.D{}, "queryPlanner", 9},
 	} {
-		if _, e := ask(t, c, bson.D{{Key: "explain", Value: x.inner}, {Key: "verbosity", Value: x.verbosity}}); e.Code != x.code {
+		if _, e :=
+			ask(t, c, bson.D{{Key: "explain", Value: x.inner}, {Key: "verbosity", Value: x.verbosity}}); e.Code !=
+			x.code {
 			t.Errorf("%d: explain of %v, %v: %+v, want %d", i, x.inner, x.verbosity, e, x.code)
 		}
 	}

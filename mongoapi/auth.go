@@ -30,20 +30,23 @@ func (s *Server) credentials() (*credentials, error) {
 	c := &s.creds
 	c.once.Do(func() {
 		user, pass := s.o.Account, s.o.Key
-		// The salt needs no secrecy. Derived from the account it is the same on every start, so that clients' caches hold.
+		// The salt needs no secrecy. Derived from the account it is the same on every start, so that clients' caches
+		// hold.
 		salt := sha256.Sum256([]byte("orrery mongo " + user))
 		digest := md5.Sum([]byte(user + ":mongo:" + pass))
 		var cl *scram.Client
 		if cl, c.err = scram.SHA1.NewClientUnprepped(user, hex.EncodeToString(digest[:]), ""); c.err != nil {
 			return
 		}
-		if c.sha1, c.err = cl.GetStoredCredentialsWithError(scram.KeyFactors{Salt: string(salt[:16]), Iters: itersSHA1}); c.err != nil {
+		if c.sha1, c.err = cl.GetStoredCredentialsWithError(
+			scram.KeyFactors{Salt: string(salt[:16]), Iters: itersSHA1}); c.err != nil {
 			return
 		}
 		if cl, c.err = scram.SHA256.NewClient(user, pass, ""); c.err != nil {
 			return
 		}
-		c.sha256, c.err = cl.GetStoredCredentialsWithError(scram.KeyFactors{Salt: string(salt[:28]), Iters: itersSHA256})
+		c.sha256, c.err = cl.GetStoredCredentialsWithError(
+			scram.KeyFactors{Salt: string(salt[:28]), Iters: itersSHA256})
 	})
 	return c, c.err
 }

@@ -80,7 +80,8 @@ func newSpec(name, path string) core.ContainerSpec {
 		PartitionKey: core.PartitionKeyDef{Paths: []string{path}, Kind: "Hash", Version: 2}}
 }
 
-// plainKey reports whether v can be an item's id or part of its key as it stands in an equality: one value, nothing more.
+// plainKey reports whether v can be an item's id or part of its key as it stands in an equality: one value, nothing
+// more.
 func plainKey(v value.Value) bool {
 	switch v.Kind() {
 	case value.Undefined, value.Null, value.Array, value.Object, value.Regex:
@@ -138,8 +139,8 @@ func (k *coll) query(f *filter.Filter, o order.Order, limit int64, e *expr.Env) 
 	return q
 }
 
-// newDocument checks a document that is to be stored and puts `_id` first, making one when there is none. The result is d's
-// own bytes when nothing had to change.
+// newDocument checks a document that is to be stored and puts `_id` first, making one when there is none. The result is
+// d's own bytes when nothing had to change.
 func (r *request) newDocument(k *coll, d value.Value) (value.Value, error) {
 	id := d.Get("_id")
 	if err := checkID(id); err != nil {
@@ -149,7 +150,8 @@ func (r *request) newDocument(k *coll, d value.Value) (value.Value, error) {
 	for it := d.Iter(); it.Next(); {
 		key := it.Key()
 		if len(key) > 0 && key[0] == '$' && !k.isKeyField(key) {
-			return d, merr.New(merr.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", key, key)
+			return d, merr.New(merr.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not "+
+				"valid for storage.", key, key)
 		}
 		if first && string(key) == "_id" {
 			id = it.Value()
@@ -175,8 +177,8 @@ func (r *request) newDocument(k *coll, d value.Value) (value.Value, error) {
 	return d, k.checkStored(d)
 }
 
-// isKeyField reports whether name is the container's partition key: tables have theirs in `$pk`, and without it no document
-// could be stored there. k is nil for a collection that isn't there.
+// isKeyField reports whether name is the container's partition key: tables have theirs in `$pk`, and without it no
+// document could be stored there. k is nil for a collection that isn't there.
 func (k *coll) isKeyField(name []byte) bool {
 	if k == nil {
 		return false
@@ -192,7 +194,8 @@ func checkID(id value.Value) error {
 	case value.Object:
 		for it := id.Iter(); it.Next(); {
 			if key := it.Key(); len(key) > 0 && key[0] == '$' {
-				return merr.New(merr.DollarPrefixedFieldName, "_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", key)
+				return merr.New(merr.DollarPrefixedFieldName, "_id fields may not contain '$'-prefixed fields: %s "+
+					"is not valid for storage.", key)
 			}
 		}
 	}
@@ -205,7 +208,8 @@ const maxDocument = 16 << 20
 // checkStored checks size and shard key of a document.
 func (k *coll) checkStored(d value.Value) error {
 	if n := len(d.Bytes()); n > maxDocument {
-		return merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", n, n, maxDocument)
+		return merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and "+
+			"%d(16MB)", n, n, maxDocument)
 	}
 	if k.byID || k.Spec().Origin != "mongo" {
 		return nil
@@ -233,7 +237,8 @@ func (k *coll) checkShardKey(old, now value.Value) error {
 			a, b = a.Get(s), b.Get(s)
 		}
 		if a.IsDefined() != b.IsDefined() || a.IsDefined() && !filter.Equal(a, b) {
-			return merr.New(merr.ImmutableField, "Performing an update on the path '%s' would modify the immutable field '%s'", strings.Join(segs, "."), strings.Join(segs, "."))
+			return merr.New(merr.ImmutableField, "Performing an update on the path '%s' would modify the immutable "+
+				"field '%s'", strings.Join(segs, "."), strings.Join(segs, "."))
 		}
 	}
 	return nil
@@ -241,7 +246,8 @@ func (k *coll) checkShardKey(old, now value.Value) error {
 
 // duplicateKey is the error E11000 of an `_id` that is taken.
 func (k *coll) duplicateKey(id value.Value) *merr.Error {
-	e := merr.New(merr.DuplicateKey, "E11000 duplicate key error collection: %s index: _id_ dup key: { _id: %s }", k.namespace(), update.Show(id))
+	e := merr.New(merr.DuplicateKey, "E11000 duplicate key error collection: %s index: _id_ dup key: { _id: %s }",
+		k.namespace(), update.Show(id))
 	at, b := bson.BeginObject(nil, "keyPattern")
 	b = bson.End(bson.AppendInt32(b, "_id", 1), at)
 	at, b = bson.BeginObject(b, "keyValue")

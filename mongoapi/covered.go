@@ -33,8 +33,8 @@ func coverDistinct(q *exec.Query, f *filter.Filter, key string) {
 	}
 }
 
-// cover tells the core. A path of one name is at least at its array in every document that has it; of a longer one there may
-// be arrays on the way, so that a document has values there and no entry for the path itself.
+// cover tells the core. A path of one name is at least at its array in every document that has it; of a longer one
+// there may be arrays on the way, so that a document has values there and no entry for the path itself.
 func cover(q *exec.Query, paths []access.Path) {
 	q.Needs = paths
 	q.Whole = len(paths) == 1 && len(paths[0].Segs) == 1

@@ -189,7 +189,8 @@ func (cs *cursors) take(id int64, ns string, r *request) (*cursor, error) {
 	case c == nil:
 		return nil, notFound(id)
 	case c.ns != ns:
-		return nil, merr.New(merr.Unauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.ns)
+		return nil, merr.New(merr.Unauthorized, "Requested getMore on namespace '%s', but cursor belongs to a "+
+			"different namespace %s", ns, c.ns)
 	case c.user != r.c.user:
 		return nil, merr.New(merr.Unauthorized, "cursor id %d was not created by the authenticated user", id)
 	case c.inUse:
@@ -198,11 +199,14 @@ func (cs *cursors) take(id int64, ns string, r *request) (*cursor, error) {
 	lsid := r.lsid.Bytes()
 	switch {
 	case c.lsid == nil && lsid != nil:
-		return nil, merr.New(50736, "Cannot run getMore on cursor %d, which was not created in a session, in session %x", id, lsid)
+		return nil, merr.New(
+			50736, "Cannot run getMore on cursor %d, which was not created in a session, in session %x", id, lsid)
 	case c.lsid != nil && lsid == nil:
-		return nil, merr.New(50737, "Cannot run getMore on cursor %d, which was created in session %x, without an lsid", id, c.lsid)
+		return nil, merr.New(50737, "Cannot run getMore on cursor %d, which was created in session %x, without an lsid",
+			id, c.lsid)
 	case !bytes.Equal(c.lsid, lsid):
-		return nil, merr.New(50738, "Cannot run getMore on cursor %d, which was created in session %x, in session %x", id, c.lsid, lsid)
+		return nil, merr.New(50738, "Cannot run getMore on cursor %d, which was created in session %x, in session %x",
+			id, c.lsid, lsid)
 	}
 	c.inUse, c.by = true, r.c
 	c.seq, _ = r.c.p.Running()

@@ -53,8 +53,12 @@ func TestBatchesHoldNothing(t *testing.T) {
 				want int
 			}{
 				{bson.D{{Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}}, docs},
-				{bson.D{{Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "skip", Value: 3}, {Key: "limit", Value: 30}}, 30},
-				{bson.D{{Key: "filter", Value: bson.D{{Key: "g", Value: 1}}}, {Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}}, docs / 2},
+				{
+					bson.D{{Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "skip", Value: 3},
+						{Key: "limit", Value: 30}}, 30},
+				{
+					bson.D{{Key: "filter", Value: bson.D{{Key: "g", Value: 1}}},
+						{Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}}, docs / 2},
 			} {
 				raw, e := c.ask(append(bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 1000}}, q.args...))
 				n, last, batch := 0, int32(-1), "firstBatch"
@@ -74,7 +78,8 @@ func TestBatchesHoldNothing(t *testing.T) {
 					if id == 0 {
 						break
 					}
-					for began := time.Now(); x.b.Used() > 0; time.Sleep(time.Millisecond) { // the answer's part goes when it is sent
+					for began := time.Now(); x.b.Used() > 0; time.Sleep(time.Millisecond) {
+						// the answer's part goes when it is sent
 						if time.Since(began) > soon {
 							t.Fatalf("a resting cursor holds %d bytes", x.b.Used())
 						}

@@ -63,11 +63,23 @@ func answerRaw(t *testing.T, c *conn, op uint32, body []byte) (reply bson.Raw) {
 func FuzzMessage(f *testing.F) {
 	for _, d := range []bson.D{
 		{{Key: "hello", Value: 1}},
-		{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "a", Value: bson.D{{Key: "$gt", Value: 1}}}}}, {Key: "sort", Value: bson.D{{Key: "a", Value: 1}}}},
-		{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}, {Key: "a", Value: 2}}}}},
-		{{Key: "update", Value: "c"}, {Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "u", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "a", Value: 1}}}}}}}}},
-		{{Key: "delete", Value: "c"}, {Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "limit", Value: 1}}}}},
-		{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$a"}}}}}}, {Key: "cursor", Value: bson.D{}}},
+		{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "a", Value: bson.D{{Key: "$gt", Value: 1}}}}},
+			{Key: "sort", Value: bson.D{{Key: "a", Value: 1}}}},
+		{
+			{Key: "insert", Value: "c"},
+			{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}, {Key: "a", Value: 2}}}}},
+		{
+			{Key: "update", Value: "c"},
+			{
+				Key: "updates", Value: bson.A{
+					bson.D{{Key: "q", Value: bson.D{}},
+						{Key: "u", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "a", Value: 1}}}}}}}}},
+		{
+			{Key: "delete", Value: "c"},
+			{Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "limit", Value: 1}}}}},
+		{{Key: "aggregate", Value: "c"},
+			{Key: "pipeline", Value: bson.A{bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$a"}}}}}},
+			{Key: "cursor", Value: bson.D{}}},
 		{{Key: "findAndModify", Value: "c"}, {Key: "query", Value: bson.D{}}, {Key: "remove", Value: true}},
 		{{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: bson.A{bson.D{{Key: "key", Value: bson.D{{Key: "a", Value: 1}}}, {Key: "name", Value: "a"}}}}},
 	} {
@@ -79,8 +91,9 @@ func FuzzMessage(f *testing.F) {
 	}
 	head := []byte("\x00\x00\x00\x00admin.$cmd\x00\x00\x00\x00\x00\xff\xff\xff\xff")
 	f.Add(true, append(head[:len(head):len(head)], hello...))
-	f.Add(true, append(head[:len(head):len(head)], "\x0e\x00\x00\x00\x02a\x00\xff\xff\xff\x7fb\x00\x00"...)) // a text longer than its document
-	f.Add(true, append(head[:len(head):len(head)], "\x06\x00\x00\x00\x02\x00"...))                           // a name without an end
+	// a text longer than its document
+	f.Add(true, append(head[:len(head):len(head)], "\x0e\x00\x00\x00\x02a\x00\xff\xff\xff\x7fb\x00\x00"...))
+	f.Add(true, append(head[:len(head):len(head)], "\x06\x00\x00\x00\x02\x00"...)) // a name without an end
 	s := newTestServer(f, Options{})
 	f.Fuzz(func(t *testing.T, query bool, body []byte) {
 		op := uint32(wire.OpMsg)
@@ -93,7 +106,8 @@ func FuzzMessage(f *testing.F) {
 
 // FuzzLogin: no pair of SASL payloads logs in or makes the server panic.
 func FuzzLogin(f *testing.F) {
-	for _, first := range []string{"n,,n=localhost,r=abcdefghijkl", "n,,n=", "n,a=x,n=localhost,r=a", "p=x,,n=localhost,r=a", "\x00localhost\x00x", "", ",,,"} {
+	for _, first := range []string{"n,,n=localhost,r=abcdefghijkl", "n,,n=", "n,a=x,n=localhost,r=a",
+		"p=x,,n=localhost,r=a", "\x00localhost\x00x", "", ",,,"} {
 		f.Add("SCRAM-SHA-256", first, "c=biws,r=abc,p=AAAA")
 		f.Add("SCRAM-SHA-1", first, "")
 		f.Add("PLAIN", first, first)
@@ -101,15 +115,23 @@ func FuzzLogin(f *testing.F) {
 	s := newTestServer(f, Options{Auth: true})
 	f.Fuzz(func(t *testing.T, mechanism, first, second string) {
 		c := newConn(t, s, false)
-		answerRaw(t, c, wire.OpMsg, opMsg(t, bson.D{{Key: "saslStart", Value: 1}, {Key: "mechanism", Value: mechanism}, {Key: "payload", Value: []byte(first)}})[wire.HeaderSize:])
+		answerRaw(
+			t, c, wire.OpMsg,
+			opMsg(t, bson.D{{Key: "saslStart", Value: 1}, {Key: "mechanism", Value: mechanism},
+				{Key: "payload", Value: []byte(first)}})[wire.HeaderSize:])
 		for range 2 {
-			answerRaw(t, c, wire.OpMsg, opMsg(t, bson.D{{Key: "saslContinue", Value: 1}, {Key: "conversationId", Value: 1}, {Key: "payload", Value: []byte(second)}})[wire.HeaderSize:])
+			answerRaw(
+				t, c, wire.OpMsg, opMsg(
+					t, bson.D{{Key: "saslContinue", Value: 1}, {Key: "conversationId", Value: 1},
+						{Key: "payload", Value: []byte(second)}})[wire.HeaderSize:])
 		}
 		if c.authed {
 			t.Fatalf("%q: %q %q logged in", mechanism, first, second)
 		}
 		var e struct{ Code int }
-		if r := answerRaw(t, c, wire.OpMsg, opMsg(t, bson.D{{Key: "find", Value: "c"}})[wire.HeaderSize:]); bson.Unmarshal(r, &e) != nil || e.Code != 13 {
+		if r := answerRaw(t, c, wire.OpMsg,
+			opMsg(t, bson.D{{Key: "find", Value: "c"}})[wire.HeaderSize:]); bson.Unmarshal(r, &e) != nil ||
+			e.Code != 13 {
 			t.Fatal(errors.New("a find without a login: " + r.String()))
 		}
 	})

@@ -60,12 +60,24 @@ func TestIdleCursorsAreCharged(t *testing.T) {
 		cmd  bson.D
 		min  int64
 	}{
-		{"a long filter", bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: in}, {Key: "batchSize", Value: 1}}, 1 << 20},
-		{"a long pipeline", agg(bson.D{{Key: "$match", Value: in}}, bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}), 1 << 20},
+		{"a long filter", bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: in}, {Key: "batchSize", Value: 1}},
+			1 << 20},
+		{
+			"a long pipeline", agg(bson.D{{Key: "$match", Value: in}},
+				bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}), 1 << 20},
 		{"a long expression", agg(bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: numbers(10_000)}}}}), 200 << 10},
-		{"a document by its id", bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "batchSize", Value: 0}}, 100 << 10},
+		{"a document by its id", bson.D{
+			{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "_id", Value: 1}}},
+			{Key: "batchSize", Value: 0}}, 100 << 10},
 		{"an array that is taken apart", agg(bson.D{{Key: "$unwind", Value: "$list"}}), 100 << 10},
-		{"a group", agg(bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$_id"}, {Key: "p", Value: bson.D{{Key: "$first", Value: "$pad"}}}}}}), 300 << 10},
+		{
+			"a group",
+			agg(
+				bson.D{
+					{
+						Key: "$group", Value: bson.D{
+							{Key: "_id", Value: "$_id"}, {Key: "p", Value: bson.D{{Key: "$first", Value: "$pad"}}}}}}),
+			300 << 10},
 	} {
 		began := time.Now()
 		for b.Used() > 0 && time.Since(began) < soon { // the part of the answer before goes when it is sent
@@ -132,7 +144,10 @@ func TestCommandsWithoutMemory(t *testing.T) {
 		{bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: in(100_000)}}, 292},
 		{bson.D{{Key: "count", Value: "c"}, {Key: "query", Value: in(100_000)}}, 292},
 		{bson.D{{Key: "distinct", Value: "c"}, {Key: "key", Value: "n"}, {Key: "query", Value: in(100_000)}}, 292},
-		{bson.D{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$match", Value: in(100_000)}}}}, {Key: "cursor", Value: bson.D{}}}, 292},
+		{
+			bson.D{{Key: "aggregate", Value: "c"},
+				{Key: "pipeline", Value: bson.A{bson.D{{Key: "$match", Value: in(100_000)}}}},
+				{Key: "cursor", Value: bson.D{}}}, 292},
 		{bson.D{{Key: "update", Value: "c"}, {Key: "updates", Value: updates}}, 0},
 		{bson.D{{Key: "delete", Value: "c"}, {Key: "deletes", Value: deletes}}, 0},
 	} {

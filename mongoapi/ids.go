@@ -24,6 +24,7 @@ func (o *objectIDs) init(clk *clock.Clock) {
 
 func (o *objectIDs) next() value.Value {
 	t, n := uint32(o.clk.Now().Unix()), o.counter.Add(1)
-	return value.ObjectIDOf([]byte{byte(t >> 24), byte(t >> 16), byte(t >> 8), byte(t), o.process[0], o.process[1], o.process[2],
+	return value.ObjectIDOf([]byte{byte(t >> 24), byte(t >> 16), byte(t >> 8), byte(t), o.process[0], o.process[1],
+		o.process[2],
 		o.process[3], o.process[4], byte(n >> 16), byte(n >> 8), byte(n)})
 }

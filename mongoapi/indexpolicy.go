@@ -9,8 +9,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// The core indexes every path, so most declared indexes ask for nothing. A compound one becomes a composite index of the
-// container's indexing policy, where a policy can name its paths.
+// The core indexes every path, so most declared indexes ask for nothing. A compound one becomes a composite index of
+// the container's indexing policy, where a policy can name its paths.
 
 // columnJSON is a path of a composite index.
 type columnJSON struct {
@@ -60,8 +60,8 @@ func policyPath(dotted string) (string, bool) {
 	return b.String(), true
 }
 
-// policyFor returns the indexing policy of a collection whose declared indexes were old and are now specs: composite indexes
-// that others gave it stay. A policy that this can't read, or that indexes nothing, is returned as it is.
+// policyFor returns the indexing policy of a collection whose declared indexes were old and are now specs: composite
+// indexes that others gave it stay. A policy that this can't read, or that indexes nothing, is returned as it is.
 func policyFor(policy []byte, old, specs []value.Value) []byte {
 	text := policy
 	if len(text) == 0 {
@@ -70,7 +70,8 @@ func policyFor(policy []byte, old, specs []value.Value) []byte {
 	var all map[string]json.RawMessage
 	var mode string
 	var has [][]columnJSON
-	if json.Unmarshal(text, &all) != nil || all["indexingMode"] != nil && json.Unmarshal(all["indexingMode"], &mode) != nil || strings.EqualFold(mode, "none") {
+	if json.Unmarshal(text, &all) != nil || all["indexingMode"] != nil &&
+		json.Unmarshal(all["indexingMode"], &mode) != nil || strings.EqualFold(mode, "none") {
 		return policy
 	}
 	if all["compositeIndexes"] != nil && json.Unmarshal(all["compositeIndexes"], &has) != nil {

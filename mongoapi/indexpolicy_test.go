@@ -21,7 +21,8 @@ func specs(t *testing.T, keys ...string) (out []value.Value) {
 }
 
 func TestPolicyFor(t *testing.T) {
-	const plain = `"excludedPaths":[{"path":"/\"_etag\"/?"}],"includedPaths":[{"path":"/*"}],"indexingMode":"consistent"}`
+	const plain = `"excludedPaths":[{"path":"/\"_etag\"/?"}],"includedPaths":[{"path":"/*"}],` +
+		`"indexingMode":"consistent"}`
 	const ab = `[{"path":"/a","order":"ascending"},{"path":"/b/c","order":"descending"}]`
 	for _, x := range []struct {
 		what, policy string
@@ -29,13 +30,21 @@ func TestPolicyFor(t *testing.T) {
 		want         string
 	}{
 		{"a single path needs none", "", nil, specs(t, `{"a":1}`, `{"a":-1}`), ""},
-		{"a compound index", "", nil, specs(t, `{"a":1,"b.c":-1}`), `{"automatic":true,"compositeIndexes":[` + ab + `],` + plain},
-		{"which is there already", "", nil, specs(t, `{"a":1,"b.c":-1}`, `{"a":1.0,"b.c":-0.5}`), `{"automatic":true,"compositeIndexes":[` + ab + `],` + plain},
-		{"odd names", "", nil, specs(t, `{"_id":1,"a b.ö":1}`), `{"automatic":true,"compositeIndexes":[[{"path":"/id","order":"ascending"},{"path":"/\"a b\"/\"ö\"","order":"ascending"}]],` + plain},
-		{"names that no policy has", "", nil, specs(t, `{"id":1,"b":1}`, `{"_ts":1,"b":1}`, `{"a*":1,"b":1}`, `{"a\"":1,"b":1}`), ""},
-		{"other kinds", "", nil, specs(t, `{"a":"hashed","b":1}`, `{"$**":1}`, `{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1}`), ""},
-		{"one that goes", `{"automatic":true,"compositeIndexes":[` + ab + `],` + plain, specs(t, `{"a":1,"b.c":-1}`), nil, `{"automatic":true,` + plain},
-		{"one of somebody else stays", `{"compositeIndexes":[` + ab + `]}`, nil, specs(t, `{"x":1,"y":1}`), `{"compositeIndexes":[` + ab + `,[{"path":"/x","order":"ascending"},{"path":"/y","order":"ascending"}]]}`},
+		{"a compound index", "", nil, specs(t, `{"a":1,"b.c":-1}`), `{"automatic":true,"compositeIndexes":[` + ab +
+			`],` + plain},
+		{"which is there already", "", nil, specs(t, `{"a":1,"b.c":-1}`, `{"a":1.0,"b.c":-0.5}`),
+			`{"automatic":true,"compositeIndexes":[` + ab + `],` + plain},
+		{"odd names", "", nil, specs(t, `{"_id":1,"a b.ö":1}`),
+			`{"automatic":true,"compositeIndexes":[[{"path":"/id","order":"ascending"},{"path":"/\"a b\"/\"ö\"",` +
+				`"order":"ascending"}]],` + plain},
+		{"names that no policy has", "", nil,
+			specs(t, `{"id":1,"b":1}`, `{"_ts":1,"b":1}`, `{"a*":1,"b":1}`, `{"a\"":1,"b":1}`), ""},
+		{"other kinds", "", nil, specs(t, `{"a":"hashed","b":1}`, `{"$**":1}`, `{"a":1,"b":1,"c":1,"d":1,"e":1,`+
+			`"f":1,"g":1,"h":1,"i":1}`), ""},
+		{"one that goes", `{"automatic":true,"compositeIndexes":[` + ab + `],` + plain, specs(t, `{"a":1,"b.c":-1}`),
+			nil, `{"automatic":true,` + plain},
+		{"one of somebody else stays", `{"compositeIndexes":[` + ab + `]}`, nil, specs(t, `{"x":1,"y":1}`),
+			`{"compositeIndexes":[` + ab + `,[{"path":"/x","order":"ascending"},{"path":"/y","order":"ascending"}]]}`},
 		{"nothing is indexed", `{"indexingMode":"none"}`, nil, specs(t, `{"a":1,"b":1}`), `{"indexingMode":"none"}`},
 	} {
 		got := policyFor([]byte(x.policy), x.old, x.specs)

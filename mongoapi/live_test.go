@@ -229,7 +229,9 @@ func TestEndsOfCommands(t *testing.T) {
 		c := connect(t, addr)
 		c.send(pipe(endless))
 		op := waitOp(t, other, "aggregate")
-		if _, e := other.ask(bson.D{{Key: "killOp", Value: 1}, {Key: "op", Value: op}, {Key: "$db", Value: "admin"}}); e.OK != 1 {
+		if _, e :=
+			other.ask(bson.D{{Key: "killOp", Value: 1}, {Key: "op", Value: op}, {Key: "$db", Value: "admin"}}); e.OK !=
+			1 {
 			t.Fatal(e)
 		}
 		if raw, err := c.recv(); err != nil || raw.Lookup("code").Int32() != 11601 {
@@ -278,8 +280,8 @@ func TestMaxTime(t *testing.T) {
 	}
 }
 
-// lookups nests n lookups of all documents: as many steps as there are documents, to the power of n+1. Each lookup names a value
-// of its document, so that none is made once for all.
+// lookups nests n lookups of all documents: as many steps as there are documents, to the power of n+1. Each lookup
+// names a value of its document, so that none is made once for all.
 func lookups(n int, docs bson.D) bson.D {
 	all := bson.D{{Key: "$ne", Value: bson.A{"$_id", bson.D{{Key: "$add", Value: bson.A{"$$id", 0.5}}}}}}
 	p := bson.A{docs, bson.D{{Key: "$match", Value: bson.D{{Key: "$expr", Value: all}}}}}
@@ -311,20 +313,63 @@ func TestLoopsEnd(t *testing.T) {
 	}
 	slow := over("$map", "in", rng(2000), over("$filter", "cond", rng(2000), false))
 	for name, p := range map[string]bson.A{
-		"$map in $map":                 {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: over("$map", "in", rng(5000), over("$map", "in", rng(5000), over("$map", "in", rng(5000), "$$this")))}}}}},
-		"$filter of a constant":        {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: over("$map", "in", rng(5000), over("$filter", "cond", rng(50000), false))}}}}},
-		"$reduce":                      {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: loops(3)}}}}},
-		"$group by what is slow":       {docs, bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: slow}}}}},
-		"$sort behind it":              {docs, bson.D{{Key: "$addFields", Value: bson.D{{Key: "x", Value: slow}}}}, bson.D{{Key: "$sort", Value: bson.D{{Key: "x", Value: 1}}}}},
-		"$expr":                        {docs, bson.D{{Key: "$match", Value: bson.D{{Key: "$expr", Value: bson.D{{Key: "$eq", Value: bson.A{slow, 1}}}}}}}},
-		"$facet":                       {docs, bson.D{{Key: "$facet", Value: bson.D{{Key: "a", Value: bson.A{bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: slow}}}}}}}}}},
+		"$map in $map": {
+			docs,
+			bson.D{
+				{Key: "$project", Value: bson.D{
+					{
+						Key: "x", Value: over(
+							"$map", "in", rng(5000),
+							over("$map", "in", rng(5000), over("$map", "in", rng(5000), "$$this")))}}}}},
+		"$filter of a constant": {
+			docs,
+			bson.D{
+				{Key: "$project", Value: bson.D{
+					{Key: "x", Value: over("$map", "in", rng(5000), over("$filter", "cond", rng(50000), false))}}}}},
+		"$reduce":                {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: loops(3)}}}}},
+		"$group by what is slow": {docs, bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: slow}}}}},
+		"$sort behind it": {docs, bson.D{{Key: "$addFields", Value: bson.D{{Key: "x", Value: slow}}}},
+			bson.D{{Key: "$sort", Value: bson.D{{Key: "x", Value: 1}}}}},
+		"$expr": {
+			docs,
+			bson.D{
+				{Key: "$match", Value: bson.D{{Key: "$expr", Value: bson.D{{Key: "$eq", Value: bson.A{slow, 1}}}}}}}},
+		"$facet": {
+			docs,
+			bson.D{
+				{
+					Key: "$facet", Value: bson.D{
+						{
+							Key: "a", Value: bson.A{
+								bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: slow}}}}}}}}}},
 		"$unionWith":                   {docs, bson.D{{Key: "$unionWith", Value: bson.D{{Key: "pipeline", Value: bson.A{docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: slow}}}}}}}}}, bson.D{{Key: "$count", Value: "n"}}},
 		"$lookup with a pipeline":      {docs, lookups(4, docs)},
 		"$regexFindAll of a long text": {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: bson.D{{Key: "$regexFindAll", Value: bson.D{{Key: "input", Value: long}, {Key: "regex", Value: "a(.*b)?"}}}}}}}}},
 		"a filter on a long text":      {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: long}}}}, bson.D{{Key: "$match", Value: bson.D{{Key: "x", Value: bson.Regex{Pattern: "(a{900}b|a{901}c)"}}}}}},
-		"$in of a long list":           {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: over("$map", "in", rng(100000), bson.D{{Key: "$in", Value: bson.A{-1, rng(100000)}}})}}}}},
-		"$switch, $cond and $and":      {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: over("$map", "in", rng(5000), over("$map", "in", rng(50000), bson.D{{Key: "$cond", Value: bson.A{"$$this", 1, 2}}}))}}}}},
-		"$sortArray of many lists":     {docs, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: over("$map", "in", rng(5000), bson.D{{Key: "$sortArray", Value: bson.D{{Key: "input", Value: rng(50000)}, {Key: "sortBy", Value: -1}}}})}}}}},
+		"$in of a long list": {
+			docs,
+			bson.D{
+				{Key: "$project", Value: bson.D{
+					{
+						Key: "x", Value: over(
+							"$map", "in", rng(100000), bson.D{{Key: "$in", Value: bson.A{-1, rng(100000)}}})}}}}},
+		"$switch, $cond and $and": {docs,
+			bson.D{
+				{Key: "$project", Value: bson.D{
+					{
+						Key: "x", Value: over(
+							"$map", "in", rng(5000),
+							over("$map", "in", rng(50000), bson.D{{Key: "$cond", Value: bson.A{"$$this", 1, 2}}}))}}}}},
+		"$sortArray of many lists": {docs,
+			bson.D{
+				{Key: "$project", Value: bson.D{
+					{
+						Key: "x", Value: over(
+							"$map", "in", rng(5000),
+							bson.D{
+								{Key: "$sortArray",
+									Value: bson.D{
+										{Key: "input", Value: rng(50000)}, {Key: "sortBy", Value: -1}}}})}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
@@ -369,7 +414,8 @@ func TestKillCursorsEndsItsReader(t *testing.T) {
 	if raw, err := c.recv(); err != nil || raw.Lookup("code").Int32() != 237 {
 		t.Fatalf("%s %v", raw, err)
 	}
-	if _, e := c.ask(bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "$cmd.aggregate"}, {Key: "$db", Value: "admin"}}); e.Code != 43 {
+	if _, e := c.ask(bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "$cmd.aggregate"},
+		{Key: "$db", Value: "admin"}}); e.Code != 43 {
 		t.Error(e)
 	}
 }
@@ -384,10 +430,15 @@ func TestCursorOfAnotherConnection(t *testing.T) {
 	}
 	c.ask(bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: docs}})
 	for name, p := range map[string]bson.A{
-		"stream":   {bson.D{{Key: "$addFields", Value: bson.D{{Key: "x", Value: 1}}}}},
-		"sort":     {bson.D{{Key: "$sort", Value: bson.D{{Key: "l", Value: -1}}}}, bson.D{{Key: "$addFields", Value: bson.D{{Key: "x", Value: 1}}}}},
-		"unwind":   {bson.D{{Key: "$unwind", Value: "$l"}}, bson.D{{Key: "$match", Value: bson.D{{Key: "l", Value: 2}}}}, bson.D{{Key: "$limit", Value: 40}}},
-		"union":    {bson.D{{Key: "$limit", Value: 20}}, bson.D{{Key: "$unionWith", Value: bson.D{{Key: "coll", Value: "c"}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$limit", Value: 20}}}}}}}},
+		"stream": {bson.D{{Key: "$addFields", Value: bson.D{{Key: "x", Value: 1}}}}},
+		"sort": {bson.D{{Key: "$sort", Value: bson.D{{Key: "l", Value: -1}}}},
+			bson.D{{Key: "$addFields", Value: bson.D{{Key: "x", Value: 1}}}}},
+		"unwind": {bson.D{{Key: "$unwind", Value: "$l"}},
+			bson.D{{Key: "$match", Value: bson.D{{Key: "l", Value: 2}}}}, bson.D{{Key: "$limit", Value: 40}}},
+		"union": {bson.D{{Key: "$limit", Value: 20}},
+			bson.D{
+				{Key: "$unionWith", Value: bson.D{
+					{Key: "coll", Value: "c"}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$limit", Value: 20}}}}}}}},
 		"lookup":   {bson.D{{Key: "$lookup", Value: bson.D{{Key: "from", Value: "c"}, {Key: "localField", Value: "_id"}, {Key: "foreignField", Value: "_id"}, {Key: "as", Value: "j"}}}}},
 		"blocking": {bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$_id"}}}}},
 	} {
@@ -461,12 +512,14 @@ func TestGate(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := connect(t, addr)
-	for _, d := range []bson.D{{{Key: "ping", Value: 1}}, {{Key: "hello", Value: 1}}, {{Key: "currentOp", Value: 1}, {Key: "$db", Value: "admin"}}, {{Key: "endSessions", Value: bson.A{}}}} {
+	for _, d := range []bson.D{{{Key: "ping", Value: 1}}, {{Key: "hello", Value: 1}},
+		{{Key: "currentOp", Value: 1}, {Key: "$db", Value: "admin"}}, {{Key: "endSessions", Value: bson.A{}}}} {
 		if raw, e := c.ask(d); e.OK != 1 {
 			t.Errorf("%s: %s", d[0].Key, raw)
 		}
 	}
-	for _, d := range []bson.D{{{Key: "find", Value: "c"}}, whole["insert"], whole["update"], {{Key: "listCollections", Value: 1}}} {
+	for _, d := range []bson.D{{{Key: "find", Value: "c"}}, whole["insert"], whole["update"],
+		{{Key: "listCollections", Value: 1}}} {
 		if raw, e := c.ask(d); e.Code != 16500 || !strings.Contains(e.Errmsg, "RetryAfterMs=30,") {
 			t.Errorf("%s: %s", d[0].Key, raw)
 		}
@@ -492,7 +545,8 @@ func TestObserve(t *testing.T) {
 	}{
 		{bson.D{{Key: "ping", Value: 1}}, "ping", "ok", "db", false, false},
 		{dup, "insert", "11000", "db.c", true, false},
-		{bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "a", Value: 1}}}}, "find", "ok", "db.c", true, true},
+		{bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "a", Value: 1}}}}, "find", "ok", "db.c",
+			true, true},
 		{bson.D{{Key: "count", Value: "c"}}, "count", "ok", "db.c", true, true},
 		{whole["distinct"], "distinct", "ok", "db.c", true, true},
 		{whole["aggregate"], "aggregate", "ok", "db.c", true, true},
@@ -604,7 +658,8 @@ func TestMemory(t *testing.T) {
 		"$merge":        agg(doc("$merge", "copy")),
 		"distinct":      {{Key: "distinct", Value: "c"}, {Key: "key", Value: "pad"}},
 		"an expression": sized("$map", bson.D{{Key: "input", Value: doc("$range", bson.A{0, 3000})}, {Key: "in", Value: "$pad"}}),
-		"$concatArrays": sized("$concatArrays", bson.A{doc("$range", bson.A{0, 100000}), doc("$range", bson.A{0, 100000})}),
+		"$concatArrays": sized("$concatArrays",
+			bson.A{doc("$range", bson.A{0, 100000}), doc("$range", bson.A{0, 100000})}),
 		"$mergeObjects*": agg(
 			group(
 				nil,
@@ -660,7 +715,8 @@ func TestStatusCodes(t *testing.T) {
 		retry bool // by a driver that repeats writes
 	}{
 		{status.New(status.StoreFull, "The disk is full."), 14031, "OutOfDiskSpace", "The disk is full.", false},
-		{status.New(status.MemoryLimit, "too much"), 292, "QueryExceededMemoryLimitNoDiskUseAllowed", "too much", false},
+		{status.New(status.MemoryLimit, "too much"), 292, "QueryExceededMemoryLimitNoDiskUseAllowed",
+			"too much", false},
 		{busy, 16500, "RequestRateTooLarge", "Error=16500, RetryAfterMs=1500, Details='", false},
 		{status.New(status.UnknownOutcome, "who knows"), 64, "WriteConcernFailed", "who knows", false},
 		{status.New(status.Unavailable, "closing"), 91, "ShutdownInProgress", "closing", true},

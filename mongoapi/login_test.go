@@ -64,7 +64,8 @@ func (c *client) login() {
 	if step, err = conv.Step(string(payload)); err != nil {
 		c.t.Fatal(err)
 	}
-	if raw, e = c.ask(bson.D{{Key: "saslContinue", Value: 1}, {Key: "conversationId", Value: 1}, {Key: "payload", Value: []byte(step)}, {Key: "$db", Value: "admin"}}); !raw.Lookup(
+	if raw, e = c.ask(bson.D{{Key: "saslContinue", Value: 1}, {Key: "conversationId", Value: 1},
+		{Key: "payload", Value: []byte(step)}, {Key: "$db", Value: "admin"}}); !raw.Lookup(
 		"done",
 	).Boolean() {
 		c.t.Fatal(e)
@@ -127,7 +128,10 @@ func TestBeforeLogin(t *testing.T) {
 		c := connect(t, addr2)
 		c.login()
 		time.Sleep(patient.Idle + patient.Stall)
-		if _, e := c.ask(bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "a", Value: strings.Repeat("x", 100<<10)}}}}); e.OK != 1 {
+		if _, e :=
+			c.ask(
+				bson.D{{Key: "find", Value: "c"},
+					{Key: "filter", Value: bson.D{{Key: "a", Value: strings.Repeat("x", 100<<10)}}}}); e.OK != 1 {
 			t.Error(e)
 		}
 	})
@@ -140,7 +144,11 @@ func TestReadersThatNeverRead(t *testing.T) {
 	s, addr := serve(t, Options{Limits: patient}, b)
 	c := connect(t, addr)
 	for i := range 20 {
-		if _, e := c.ask(bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: i}, {Key: "pad", Value: strings.Repeat("x", 1<<20)}}}}}); e.OK != 1 {
+		if _, e :=
+			c.ask(
+				bson.D{{Key: "insert", Value: "c"},
+					{Key: "documents", Value: bson.A{
+						bson.D{{Key: "_id", Value: i}, {Key: "pad", Value: strings.Repeat("x", 1<<20)}}}}}); e.OK != 1 {
 			t.Fatal(e)
 		}
 	}

@@ -30,7 +30,8 @@ func aggregate(r *request, dst []byte) ([]byte, error) {
 	}
 	opts := given(r.body, "cursor")
 	if !opts.IsDefined() {
-		return dst, merr.New(merr.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
+		return dst, merr.New(merr.FailedToParse, "The 'cursor' option is required, except for aggregate with the "+
+			"explain argument")
 	}
 	n := firstBatch
 	if b := opts.Get("batchSize"); b.IsDefined() {
@@ -48,7 +49,8 @@ func aggregate(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if r.arg.IsNumber() && p.ReadsCollection() {
-		return dst, merr.New(merr.InvalidNamespace, "{aggregate: 1} is not valid for this pipeline: it needs a collection")
+		return dst, merr.New(merr.InvalidNamespace, "{aggregate: 1} is not valid for this pipeline: it needs a "+
+			"collection")
 	}
 	k, err := r.open(r.db, name)
 	if err != nil {
@@ -164,7 +166,8 @@ func (h *host) Find(name string, q agg.Lead, e *expr.Env) (agg.Iter, error) {
 // CollStats implements agg.Host.
 func (h *host) CollStats(spec value.Value) ([]value.Value, error) {
 	if h.k == nil {
-		return nil, merr.New(merr.NamespaceNotFound, "Unable to retrieve storageStats in $collStats stage :: caused by :: Collection [%s.%s] not found.", h.db, h.coll)
+		return nil, merr.New(merr.NamespaceNotFound, "Unable to retrieve storageStats in $collStats stage :: caused "+
+			"by :: Collection [%s.%s] not found.", h.db, h.coll)
 	}
 	at, b := bson.Begin(nil)
 	b = bson.AppendString(b, "ns", h.k.namespace())
@@ -193,7 +196,8 @@ func (h *host) IndexStats() ([]value.Value, error) { return nil, merr.NotSupport
 // CurrentOp implements agg.Host.
 func (h *host) CurrentOp() ([]value.Value, error) {
 	if h.db != "admin" || h.coll != noCollection {
-		return nil, merr.New(merr.InvalidNamespace, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
+		return nil, merr.New(merr.InvalidNamespace, "$currentOp must be run against the 'admin' database with "+
+			"{aggregate: 1}")
 	}
 	return h.r.s.operations(), nil
 }
@@ -290,28 +294,30 @@ func (h *host) merge(k *coll, d value.Value, w agg.WriteSpec) error {
 	if err != nil {
 		return err
 	}
-	_, err = k.Write(h.r.ctx, core.Write{Kind: core.Update, Doc: d.Bytes(), Update: func(old *core.Item) (core.Change, error) {
-		if old == nil {
-			switch w.WhenNotMatched {
-			case "insert":
-				return core.Change{Doc: d.Bytes()}, nil
-			case "discard":
-				return core.Change{Keep: true}, nil
+	_, err = k.Write(h.r.ctx, core.Write{
+		Kind: core.Update, Doc: d.Bytes(), Update: func(old *core.Item) (core.Change, error) {
+			if old == nil {
+				switch w.WhenNotMatched {
+				case "insert":
+					return core.Change{Doc: d.Bytes()}, nil
+				case "discard":
+					return core.Change{Keep: true}, nil
+				}
+				return core.Change{}, merr.New(13113, "$merge could not find a matching document in the target "+
+					"collection for at least one document in the source collection")
 			}
-			return core.Change{}, merr.New(13113, "$merge could not find a matching document in the target collection for at least one document in the source collection")
-		}
-		switch w.WhenMatched {
-		case "replace":
-			return core.Change{Doc: d.Bytes()}, nil
-		case "keepExisting":
-			return core.Change{Keep: true}, nil
-		case "fail":
-			return core.Change{}, k.duplicateKey(d.Get("_id"))
-		}
-		m := expr.NewMerger()
-		m.Add(value.ObjectOf(old.Doc))
-		m.Add(d)
-		return core.Change{Doc: m.Value().Bytes()}, nil
-	}})
+			switch w.WhenMatched {
+			case "replace":
+				return core.Change{Doc: d.Bytes()}, nil
+			case "keepExisting":
+				return core.Change{Keep: true}, nil
+			case "fail":
+				return core.Change{}, k.duplicateKey(d.Get("_id"))
+			}
+			m := expr.NewMerger()
+			m.Add(value.ObjectOf(old.Doc))
+			m.Add(d)
+			return core.Change{Doc: m.Value().Bytes()}, nil
+		}})
 	return err
 }

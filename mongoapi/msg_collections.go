@@ -19,7 +19,8 @@ func create(r *request, dst []byte) ([]byte, error) {
 	}
 	for it := r.body.Iter(); it.Next(); {
 		switch key := string(it.Key()); key {
-		case "capped", "timeseries", "viewOn", "clusteredIndex", "validator", "changeStreamPreAndPostImages", "encryptedFields", "expireAfterSeconds":
+		case "capped", "timeseries", "viewOn", "clusteredIndex", "validator", "changeStreamPreAndPostImages",
+			"encryptedFields", "expireAfterSeconds":
 			if expr.Truthy(it.Value()) && !(it.Value().Kind() == value.Object && it.Value().Len() == 0) {
 				return dst, merr.NotSupported("the option " + key + " of create")
 			}

@@ -12,7 +12,8 @@ import (
 
 func explain(r *request, dst []byte) ([]byte, error) {
 	if r.arg.Kind() != value.Object {
-		return dst, merr.New(merr.TypeMismatch, "BSON field 'explain.explain' is the wrong type '%s', expected type 'object'", expr.TypeName(r.arg))
+		return dst, merr.New(merr.TypeMismatch, "BSON field 'explain.explain' is the wrong type '%s', expected type "+
+			"'object'", expr.TypeName(r.arg))
 	}
 	switch v := given(r.body, "verbosity"); v.Str() {
 	case "queryPlanner", "executionStats", "allPlansExecution":

@@ -62,7 +62,8 @@ func (r *request) findArgs() (findArgs, error) {
 			a.simple = false
 		case "tailable", "awaitData":
 			if expr.Truthy(v) && string(key) == "tailable" {
-				return a, merr.New(merr.BadValue, "error processing query: ns=%s.%s tailable cursor requested on non capped collection", r.db, r.arg.Str())
+				return a, merr.New(merr.BadValue, "error processing query: ns=%s.%s tailable cursor requested on "+
+					"non capped collection", r.db, r.arg.Str())
 			}
 		case "collation":
 			if err = checkCollation(v); err == nil {

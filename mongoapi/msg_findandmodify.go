@@ -96,7 +96,8 @@ func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err err
 	case remove && st.upsert:
 		return st, fields, merr.New(merr.FailedToParse, "Cannot specify both upsert=true and remove=true")
 	case remove && flag(b, "new", false):
-		return st, fields, merr.New(merr.FailedToParse, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
+		return st, fields, merr.New(merr.FailedToParse, "Cannot specify both new=true and remove=true; 'remove' "+
+			"always returns the deleted document")
 	case remove:
 		return st, fields, nil
 	case !u.IsDefined():

@@ -9,8 +9,8 @@ import (
 // setName is the replica set's name in the service's connection strings.
 const setName = "globaldb"
 
-// hello says that this is the primary of a replica set of one. Its address is the one that the client dialled, so that a
-// driver which discovers the set finds it again.
+// hello says that this is the primary of a replica set of one. Its address is the one that the client dialled, so that
+// a driver which discovers the set finds it again.
 func hello(r *request, dst []byte) ([]byte, error) {
 	addr := r.s.o.Advertise
 	if addr == "" {
@@ -59,7 +59,8 @@ func buildInfo(_ *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendString(dst, "allocator", "go")
 	dst = bson.AppendString(dst, "javascriptEngine", "none")
 	dst = bson.AppendString(dst, "sysInfo", "deprecated")
-	dst = value.AppendElement(dst, "versionArray", value.MakeArray([]value.Value{value.Int32Of(7), value.Int32Of(0), value.Int32Of(0), value.Int32Of(0)}))
+	dst = value.AppendElement(dst, "versionArray",
+		value.MakeArray([]value.Value{value.Int32Of(7), value.Int32Of(0), value.Int32Of(0), value.Int32Of(0)}))
 	dst = bson.AppendInt32(dst, "bits", 64)
 	dst = bson.AppendBool(dst, "debug", false)
 	dst = bson.AppendInt32(dst, "maxBsonObjectSize", wire.MaxDocument)

@@ -12,8 +12,9 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/update"
 )
 
-// indexProperty is where a collection's declared indexes are kept with the container: a BSON array of their documents. The
-// core indexes every path; a declaration is what clients list, and of a compound index a composite index of the indexing policy.
+// indexProperty is where a collection's declared indexes are kept with the container: a BSON array of their documents.
+// The core indexes every path; a declaration is what clients list, and of a compound index a composite index of the
+// indexing policy.
 const indexProperty = "mongo.indexes"
 
 const maxIndexes = 500
@@ -73,7 +74,8 @@ func cannotCreate(format string, args ...any) error {
 // indexDoc checks an index of createIndexes and makes the document that is kept and listed.
 func indexDoc(spec value.Value) (value.Value, error) {
 	if spec.Kind() != value.Object {
-		return spec, merr.New(merr.TypeMismatch, "The elements of the 'indexes' array must be objects, but got %s", expr.TypeName(spec))
+		return spec, merr.New(merr.TypeMismatch, "The elements of the 'indexes' array must be objects, but got %s",
+			expr.TypeName(spec))
 	}
 	key := spec.Get("key")
 	if key.Kind() != value.Object {
@@ -129,7 +131,8 @@ func checkIndexKey(key value.Value) error {
 				return cannotCreate("Unknown index plugin '%s'", v.Str())
 			}
 		default:
-			return cannotCreate("Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.", expr.TypeName(v))
+			return cannotCreate("Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < "+
+				"0, and strings are allowed.", expr.TypeName(v))
 		}
 		if path == "" || strings.Contains(path, "..") || strings.HasPrefix(path, ".") || strings.HasSuffix(path, ".") {
 			return cannotCreate("Index keys cannot contain an empty field.")
@@ -144,7 +147,8 @@ func checkIndexKey(key value.Value) error {
 // checkIndexOption refuses what the store wouldn't hold.
 func checkIndexOption(k string, v, key value.Value) error {
 	switch k {
-	case "key", "name", "v", "ns", "background", "hidden", "wildcardProjection", "textIndexVersion", "2dsphereIndexVersion", "comment":
+	case "key", "name", "v", "ns", "background", "hidden", "wildcardProjection", "textIndexVersion",
+		"2dsphereIndexVersion", "comment":
 		return nil
 	case "unique":
 		if it := key.Iter(); it.Next() && string(it.Key()) == "_id" && key.Len() == 1 {
@@ -166,7 +170,8 @@ func checkIndexOption(k string, v, key value.Value) error {
 	case "expireAfterSeconds":
 		n, ok := num.ToInt64(v, true)
 		if !ok || n < 0 || n > 1<<31-1 {
-			return cannotCreate("TTL index 'expireAfterSeconds' option must be within an acceptable range, try a lower number")
+			return cannotCreate("TTL index 'expireAfterSeconds' option must be within an acceptable range, try a " +
+				"lower number")
 		}
 		it := key.Iter()
 		if it.Next(); key.Len() != 1 || string(it.Key()) != "_ts" {
@@ -175,10 +180,12 @@ func checkIndexOption(k string, v, key value.Value) error {
 		if n == 0 {
 			return cannotCreate("TTL index 'expireAfterSeconds' must be positive on this server")
 		}
-	case "storageEngine", "weights", "default_language", "language_override", "bits", "min", "max", "bucketSize", "clustered", "prepareUnique":
+	case "storageEngine", "weights", "default_language", "language_override", "bits", "min", "max", "bucketSize",
+		"clustered", "prepareUnique":
 		return cannotCreate("the index option %s is not supported by this server", k)
 	default:
-		return merr.New(merr.InvalidIndexSpecification, "The field '%s' is not valid for an index specification. Specification: %s", k, update.Show(key))
+		return merr.New(merr.InvalidIndexSpecification, "The field '%s' is not valid for an index specification. "+
+			"Specification: %s", k, update.Show(key))
 	}
 	return nil
 }
@@ -247,11 +254,16 @@ func (k *coll) known(specs []value.Value, d value.Value) (bool, error) {
 		case sameKey && sameName && value.CompareBSON(o.Get("expireAfterSeconds"), d.Get("expireAfterSeconds")) == 0:
 			return true, nil
 		case sameKey && sameName:
-			return false, merr.New(merr.IndexOptionsConflict, "An equivalent index already exists with the same name but different options. Requested index: %s, existing index: %s", update.Show(d), update.Show(o))
+			return false, merr.New(merr.IndexOptionsConflict, "An equivalent index already exists with the same "+
+				"name but different options. Requested index: %s, existing index: %s", update.Show(d), update.Show(o))
 		case sameName:
-			return false, merr.New(merr.IndexKeySpecsConflict, "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation. Requested index: %s, existing index: %s", update.Show(d), update.Show(o))
+			return false, merr.New(merr.IndexKeySpecsConflict, "An existing index has the same name as the "+
+				"requested index. When index names are not specified, they are auto generated and can cause "+
+				"conflicts. Please refer to our documentation. Requested index: %s, existing index: %s", update.Show(d),
+				update.Show(o))
 		case sameKey:
-			return false, merr.New(merr.IndexOptionsConflict, "Index already exists with a different name: %s", o.Get("name").Str())
+			return false, merr.New(merr.IndexOptionsConflict, "Index already exists with a different name: %s",
+				o.Get("name").Str())
 		}
 	}
 	return false, nil
@@ -309,13 +321,15 @@ func without(specs []value.Value, w value.Value) ([]value.Value, error) {
 		return nil, nil
 	}
 	if w.Kind() != value.String && w.Kind() != value.Object {
-		return nil, merr.New(merr.TypeMismatch, "BSON field 'dropIndexes.index' is the wrong type '%s', expected types '[string, object]'", expr.TypeName(w))
+		return nil, merr.New(merr.TypeMismatch, "BSON field 'dropIndexes.index' is the wrong type '%s', expected "+
+			"types '[string, object]'", expr.TypeName(w))
 	}
 	if w.Str() == "_id_" || w.Kind() == value.Object && value.CompareBSON(w, idIndex().Get("key")) == 0 {
 		return nil, merr.New(merr.InvalidOptions, "cannot drop _id index")
 	}
 	for i, s := range specs {
-		if w.Kind() == value.String && s.Get("name").Str() == w.Str() || w.Kind() == value.Object && value.CompareBSON(s.Get("key"), w) == 0 {
+		if w.Kind() == value.String && s.Get("name").Str() == w.Str() || w.Kind() == value.Object &&
+			value.CompareBSON(s.Get("key"), w) == 0 {
 			return append(append([]value.Value(nil), specs[:i]...), specs[i+1:]...), nil
 		}
 	}

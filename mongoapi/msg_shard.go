@@ -43,7 +43,8 @@ func shardCollection(r *request, dst []byte) ([]byte, error) {
 	it := key.Iter()
 	it.Next()
 	if v := it.Value(); !v.IsNumber() && v.Str() != "hashed" {
-		return dst, merr.New(merr.BadValue, "Shard key %s can contain either a single 'hashed' field or a number", it.Key())
+		return dst, merr.New(merr.BadValue,
+			"Shard key %s can contain either a single 'hashed' field or a number", it.Key())
 	}
 	path, err := keyPath(string(it.Key()))
 	if err != nil {
@@ -79,9 +80,11 @@ func (r *request) shard(db, name string, spec core.ContainerSpec) error {
 			if err := old.Settle(); err != nil {
 				return err
 			}
-			return merr.New(merr.IllegalOperation, "the collection %s.%s exists: its shard key is set when it is made", db, name)
+			return merr.New(merr.IllegalOperation,
+				"the collection %s.%s exists: its shard key is set when it is made", db, name)
 		}
-		spec.Properties, spec.Throughput, spec.DefaultTTL = old.Spec().Properties, old.Spec().Throughput, old.Spec().DefaultTTL
+		spec.Properties, spec.Throughput, spec.DefaultTTL = old.Spec().Properties, old.Spec().Throughput,
+			old.Spec().DefaultTTL
 		if err := r.s.eng.DropContainer(r.ctx, db, name); err != nil && !status.Is(err, status.NotFound) {
 			return err
 		}
@@ -105,7 +108,8 @@ func (r *request) throughput() (t core.Throughput, given bool, err error) {
 	if v := r.body.Get("autoScaleSettings"); v.IsDefined() {
 		n, ok := num.ToInt64(v.Get("maxThroughput"), false)
 		if !ok || n < 1000 || n > 1_000_000_000 || given {
-			return t, false, merr.New(merr.BadValue, "autoScaleSettings.maxThroughput must be an integer of at least 1000, without offerThroughput")
+			return t, false, merr.New(merr.BadValue, "autoScaleSettings.maxThroughput must be an integer of at "+
+				"least 1000, without offerThroughput")
 		}
 		t.AutoscaleMax, given = int(n), true
 	}

@@ -141,7 +141,8 @@ func (r *request) apply(k *coll, st statement, want bool) (outcome, error) {
 			return o, err
 		}
 	}
-	return outcome{}, merr.New(merr.WriteConflict, "WriteConflict error: this operation conflicted with another operation. Please retry your operation or multi-document transaction.")
+	return outcome{}, merr.New(merr.WriteConflict, "WriteConflict error: this operation conflicted with another "+
+		"operation. Please retry your operation or multi-document transaction.")
 }
 
 // applyOne changes the first document that the statement finds. again says that another writer was faster.
@@ -199,7 +200,8 @@ func (r *request) matchesNow(k *coll, d value.Value, st statement) (bool, error)
 }
 
 // change runs the statement on one item. known says that the query names the item: an upsert then makes exactly it.
-func (r *request) change(k *coll, pk core.PartitionKey, id value.Value, st statement, want, known bool) (o outcome, again bool, err error) {
+func (r *request) change(k *coll, pk core.PartitionKey, id value.Value, st statement, want, known bool) (
+	o outcome, again bool, err error) {
 	w := core.Write{Kind: core.Update, PK: pk, ID: id}
 	w.Update = func(old *core.Item) (core.Change, error) {
 		o, again = outcome{}, false // it may run again after a race
@@ -232,7 +234,8 @@ func (r *request) change(k *coll, pk core.PartitionKey, id value.Value, st state
 }
 
 // changeItem computes the change of an item that is there.
-func (r *request) changeItem(k *coll, old *core.Item, st statement, want, known bool, o *outcome, again *bool) (core.Change, error) {
+func (r *request) changeItem(k *coll, old *core.Item, st statement, want, known bool, o *outcome, again *bool) (
+	core.Change, error) {
 	doc := value.ObjectOf(old.Doc)
 	ok, err := st.f.Match(r.exprEnv(), doc)
 	if err != nil {
@@ -306,8 +309,8 @@ func clonePK(pk core.PartitionKey) core.PartitionKey {
 	return out
 }
 
-// applyAll changes every document that the statement finds. Their identities are collected first, so that a change which
-// moves a document within an index doesn't bring it again.
+// applyAll changes every document that the statement finds. Their identities are collected first, so that a change
+// which moves a document within an index doesn't bring it again.
 func (r *request) applyAll(k *coll, st statement) (outcome, error) {
 	var total outcome
 	src := newSource(k, st.f, nil, exec.AnyOrder, 0, 0, r.exprEnv())

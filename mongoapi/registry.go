@@ -94,13 +94,13 @@ func init() {
 
 // unsupported lists commands that MongoDB has and we don't. Any other name is unknown.
 var unsupported = map[string]bool{
-	"applyOps": true, "authenticate": true, "bulkWrite": true, "cloneCollectionAsCapped": true, "collMod": true, "compact": true,
-	"configureFailPoint": true, "connPoolStats": true, "convertToCapped": true, "createRole": true, "createUser": true,
-	"dbHash": true, "dropAllUsersFromDatabase": true, "dropUser": true, "filemd5": true, "fsync": true, "getLastError": true,
-	"getShardMap": true, "getnonce": true, "grantRolesToUser": true, "killAllSessionsByPattern": true,
-	"mapReduce": true, "planCacheClear": true, "profile": true, "reIndex": true, "replSetInitiate": true, "rolesInfo": true,
-	"setFeatureCompatibilityVersion": true, "setParameter": true, "shutdown": true, "top": true, "updateUser": true,
-	"usersInfo": true, "validate": true,
+	"applyOps": true, "authenticate": true, "bulkWrite": true, "cloneCollectionAsCapped": true, "collMod": true,
+	"compact": true, "configureFailPoint": true, "connPoolStats": true, "convertToCapped": true, "createRole": true,
+	"createUser": true, "dbHash": true, "dropAllUsersFromDatabase": true, "dropUser": true, "filemd5": true,
+	"fsync": true, "getLastError": true, "getShardMap": true, "getnonce": true, "grantRolesToUser": true,
+	"killAllSessionsByPattern": true, "mapReduce": true, "planCacheClear": true, "profile": true, "reIndex": true,
+	"replSetInitiate": true, "rolesInfo": true, "setFeatureCompatibilityVersion": true, "setParameter": true,
+	"shutdown": true, "top": true, "updateUser": true, "usersInfo": true, "validate": true,
 }
 
 // nothing answers a command that needs no work.

@@ -127,7 +127,8 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 				return dst, merr.New(22, "invalid BSON in a document sequence")
 			}
 			if len(d) > wire.MaxDocument+16*1024 {
-				return dst, merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 and %d", len(d), wire.MaxDocument)
+				return dst, merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 "+
+					"and %d", len(d), wire.MaxDocument)
 			}
 			if err := doc.Validate(d, maxDepth); err != nil {
 				return dst, merr.New(22, "invalid BSON: %s", status.From(err).Msg)
@@ -149,7 +150,8 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 		return dst, merr.New(merr.Unauthorized, "Command %s requires authentication", r.name)
 	}
 	if r.inTxn && def.fn != nil && !def.txn {
-		return dst, merr.New(merr.OperationNotInTransaction, "Multi-document transactions are not supported by this server")
+		return dst, merr.New(merr.OperationNotInTransaction, "Multi-document transactions are not supported by this "+
+			"server")
 	}
 	r.announce()
 	if !def.open && !def.free {
@@ -360,7 +362,8 @@ func validCollection(db, name string) error {
 	case strings.ContainsAny(name, "$\x00") || name[0] == '.' || name[len(name)-1] == '.':
 		return merr.New(merr.InvalidNamespace, "Invalid collection name: %s", name)
 	case len(db)+len(name)+1 > 255:
-		return merr.New(merr.InvalidNamespace, "Fully qualified namespace is too long. Namespace: %s.%s Max: 255", db, name)
+		return merr.New(merr.InvalidNamespace,
+			"Fully qualified namespace is too long. Namespace: %s.%s Max: 255", db, name)
 	}
 	return nil
 }
@@ -389,7 +392,8 @@ func (r *request) docs(name string) ([]value.Value, error) {
 
 func checkBatch(name string, n int) error {
 	if n < 1 || n > wire.MaxWriteBatch {
-		return merr.New(merr.InvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.", wire.MaxWriteBatch, n)
+		return merr.New(merr.InvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.",
+			wire.MaxWriteBatch, n)
 	}
 	return nil
 }
@@ -443,7 +447,8 @@ func (c *conn) runQuery(dst []byte, q wire.Query) []byte {
 	r := request{s: c.s, c: c, txn: -1, legacy: true}
 	_, coll, _ := bytes.Cut(q.Collection, []byte{'.'})
 	if string(coll) != "$cmd" {
-		return r.appendError(dst, merr.New(5739101, "OP_QUERY is no longer supported. The client driver may require an upgrade."))
+		return r.appendError(dst, merr.New(5739101, "OP_QUERY is no longer supported. The client driver may require "+
+			"an upgrade."))
 	}
 	it := value.ObjectOf(q.Doc).Iter()
 	it.Next()
@@ -452,7 +457,8 @@ func (c *conn) runQuery(dst []byte, q wire.Query) []byte {
 		// Only these: a command that reads $db needs an OP_MSG.
 		return c.run(dst, q.Doc, nil, true)
 	default:
-		return r.appendError(dst, merr.New(merr.UnsupportedOpQuery, "Unsupported OP_QUERY command: %s. The client driver may require an upgrade. "+
+		return r.appendError(dst, merr.New(merr.UnsupportedOpQuery, "Unsupported OP_QUERY command: %s. The client "+
+			"driver may require an upgrade. "+
 			"For more details see https://dochub.mongodb.org/core/legacy-opcode-removal", name))
 	}
 }

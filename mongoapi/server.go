@@ -5,8 +5,8 @@
 // the connection's write buffer, and a find by `_id` copies stored BSON from one to the other. One goroutine serves a
 // connection; another one, the watcher, looks after commands that run for long: it ends those whose client has left.
 //
-// A collection is a container. One that isn't sharded has the partition key path /id, so that each document is a logical
-// partition of its own; a sharded one has its shard key's path. Containers of other APIs are collections too.
+// A collection is a container. One that isn't sharded has the partition key path /id, so that each document is a
+// logical partition of its own; a sharded one has its shard key's path. Containers of other APIs are collections too.
 package mongoapi
 
 import (
@@ -88,8 +88,9 @@ func New(e *core.Engine, o Options) *Server {
 	if o.Limits == (peer.Limits{}) {
 		o.Limits = peer.Defaults
 	}
-	s := &Server{eng: e, o: o, clk: o.Clock, log: o.Logger, lns: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{},
-		stop: make(chan struct{}), wake: make(chan struct{}, 1), began: o.Clock.Now()}
+	s := &Server{eng: e, o: o, clk: o.Clock, log: o.Logger, lns: map[net.Listener]struct{}{},
+		conns: map[*conn]struct{}{},
+		stop:  make(chan struct{}), wake: make(chan struct{}, 1), began: o.Clock.Now()}
 	s.cursors = newCursors(o.Clock)
 	s.sessions = newSessions(o.Clock)
 	s.ids.init(o.Clock)

@@ -18,8 +18,8 @@ const (
 )
 
 // sessions remember, for each session that wrote with a transaction number, the reply to its last write: a driver that
-// didn't see the reply sends the same command again and gets it. They live in memory: after a restart a repeated write is a
-// new one.
+// didn't see the reply sends the same command again and gets it. They live in memory: after a restart a repeated write
+// is a new one.
 type sessions struct {
 	clk  *clock.Clock
 	mu   sync.Mutex
@@ -117,7 +117,8 @@ func (r *request) once(dst []byte, def command) ([]byte, error) {
 	defer s.mu.Unlock()
 	switch {
 	case r.txn < s.txn:
-		return dst, merr.New(merr.TransactionTooOld, "Cannot start transaction %d on session %x because a newer transaction %d has already started", r.txn, r.lsid.Bytes(), s.txn)
+		return dst, merr.New(merr.TransactionTooOld, "Cannot start transaction %d on session %x because a newer "+
+			"transaction %d has already started", r.txn, r.lsid.Bytes(), s.txn)
 	case r.txn == s.txn && s.reply != nil:
 		return append(dst, s.reply...), nil
 	}

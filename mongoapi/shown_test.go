@@ -27,7 +27,8 @@ func TestCountsWaitForDurability(t *testing.T) {
 		"dbStats":   {{Key: "dbStats", Value: 1}},
 		"dataSize":  {{Key: "dataSize", Value: "db.c"}},
 		"$collStats": {{Key: "aggregate", Value: "c"}, {Key: "cursor", Value: bson.D{}},
-			{Key: "pipeline", Value: bson.A{bson.D{{Key: "$collStats", Value: bson.D{{Key: "count", Value: bson.D{}}}}}}}},
+			{Key: "pipeline", Value: bson.A{
+				bson.D{{Key: "$collStats", Value: bson.D{{Key: "count", Value: bson.D{}}}}}}}},
 		"shardCollection": {{Key: "shardCollection", Value: "db.c"}, {Key: "key", Value: bson.D{{Key: "k", Value: "hashed"}}},
 			{Key: "$db", Value: "admin"}},
 	}

@@ -77,7 +77,8 @@ func (s *source) next() (*core.Item, error) {
 			s.Close()
 			err = s.givenUp(err)
 			if len(s.q.OrderBy) > 0 && (status.Is(err, status.TooLarge) || status.Is(err, status.MemoryLimit)) {
-				err = merr.New(merr.MemoryLimit, "Executor error during find command :: caused by :: Sort exceeded memory limit: %s", status.From(err).Msg)
+				err = merr.New(merr.MemoryLimit, "Executor error during find command :: caused by :: Sort exceeded "+
+					"memory limit: %s", status.From(err).Msg)
 			}
 			return nil, err
 		}

@@ -7,27 +7,33 @@ import (
 	"github.com/orrerydb/orrery/core/json"
 )
 
-// accountID is the id in the account document. It is never "localhost", whatever the account is called: the JavaScript SDK
-// then throws the locations away and reads the account document before every operation.
+// accountID is the id in the account document. It is never "localhost", whatever the account is called: the JavaScript
+// SDK then throws the locations away and reads the account document before every operation.
 const accountID = "orrery-local"
 
-// queryEngineConfiguration is the text of that member: a JSON string that holds JSON. Clients only show it; what is enforced
-// is in docs/compat/sql-rest.md.
-const queryEngineConfiguration = `{"maxSqlQueryInputLength":262144,"maxJoinsPerSqlQuery":10,"maxLogicalAndPerSqlQuery":500,"maxLogicalOrPerSqlQuery":500,` +
-	`"maxUdfRefPerSqlQuery":10,"maxInExpressionItemsCount":16000,"queryMaxInMemorySortDocumentCount":500,"maxQueryRequestTimeoutFraction":0.9,` +
-	`"sqlAllowNonFiniteNumbers":false,"sqlAllowAggregateFunctions":true,"sqlAllowSubQuery":true,"sqlAllowScalarSubQuery":true,"allowNewKeywords":true,` +
-	`"sqlAllowLike":true,"sqlAllowGroupByClause":true,"maxSpatialQueryCells":12,"spatialMaxGeometryPointCount":256,"sqlDisableQueryILOptimization":false,` +
+// queryEngineConfiguration is the text of that member: a JSON string that holds JSON. Clients only show it; what is
+// enforced is in docs/compat/sql-rest.md.
+const queryEngineConfiguration = `{"maxSqlQueryInputLength":262144,"maxJoinsPerSqlQuery":10,` +
+	`"maxLogicalAndPerSqlQuery":500,"maxLogicalOrPerSqlQuery":500,` +
+	`"maxUdfRefPerSqlQuery":10,"maxInExpressionItemsCount":16000,"queryMaxInMemorySortDocumentCount":500,` +
+	`"maxQueryRequestTimeoutFraction":0.9,` +
+	`"sqlAllowNonFiniteNumbers":false,"sqlAllowAggregateFunctions":true,"sqlAllowSubQuery":true,` +
+	`"sqlAllowScalarSubQuery":true,"allowNewKeywords":true,` +
+	`"sqlAllowLike":true,"sqlAllowGroupByClause":true,"maxSpatialQueryCells":12,"spatialMaxGeometryPointCount":256,` +
+	`"sqlDisableQueryILOptimization":false,` +
 	`"sqlDisableOptimizationFlags":0,"sqlAllowTop":true,"enableSpatialIndexing":true}`
 
-// readAccount answers the account document. Endpoints echo the scheme and the host of the request, so that any port mapping
-// works: clients dial what stands here.
+// readAccount answers the account document. Endpoints echo the scheme and the host of the request, so that any port
+// mapping works: clients dial what stands here.
 func readAccount(c *call) error {
 	c.Charge = minCharge
-	b := append(c.Out[:0], `{"_self":"","id":"`+accountID+`","_rid":"`+accountID+`.documents.azure.com","media":"//media/","addresses":"//addresses/","_dbs":"//dbs/","writableLocations":[`...)
+	b := append(c.Out[:0], `{"_self":"","id":"`+accountID+`","_rid":"`+accountID+
+		`.documents.azure.com","media":"//media/","addresses":"//addresses/","_dbs":"//dbs/","writableLocations":[`...)
 	b = c.appendLocation(b)
 	b = append(b, `],"readableLocations":[`...)
 	b = c.appendLocation(b)
-	b = append(b, `],"enableMultipleWriteLocations":false,"continuousBackupEnabled":false,"enableNRegionSynchronousCommit":false,"enablePerPartitionFailoverBehavior":false,`+
+	b = append(b, `],"enableMultipleWriteLocations":false,"continuousBackupEnabled":false,`+
+		`"enableNRegionSynchronousCommit":false,"enablePerPartitionFailoverBehavior":false,`+
 		`"userReplicationPolicy":{"asyncReplication":false,"minReplicaSetSize":1,"maxReplicasetSize":4},`+
 		`"userConsistencyPolicy":{"defaultConsistencyLevel":"`+c.s.opt.Consistency+`"},`+
 		`"systemReplicationPolicy":{"minReplicaSetSize":1,"maxReplicasetSize":4,"asyncReplication":false},`+
@@ -38,8 +44,8 @@ func readAccount(c *call) error {
 	return c.send(http.StatusOK)
 }
 
-// setVersions adds what says of the service which one it is. Clients log it at most, and each header costs its microsecond: replies
-// about items go without.
+// setVersions adds what says of the service which one it is. Clients log it at most, and each header costs its
+// microsecond: replies about items go without.
 func (c *call) setVersions() {
 	c.Set(hSchemaVersion, "1.21")
 	c.Set(hServiceVersion, "version=2.14.0.0")

@@ -51,7 +51,8 @@ func (a *api) do(method, target, body string, headers ...string) *reply {
 	a.t.Helper()
 	w := httptest.NewRecorder()
 	a.srv.ServeHTTP(w, a.request(method, target, body, headers...))
-	return &reply{a.t, method + " " + target + " " + strings.Join(headers, " ") + " " + clip(body), w.Code, received(w.Header()), w.Body.String()}
+	return &reply{a.t, method + " " + target + " " + strings.Join(headers, " ") + " " + clip(body), w.Code,
+		received(w.Header()), w.Body.String()}
 }
 
 // request makes a signed request.
@@ -91,7 +92,8 @@ func (r *reply) is(code int) *reply {
 	}
 	if code >= 400 {
 		var e struct{ Code, Message string }
-		if json.Unmarshal([]byte(r.body), &e) != nil || e.Code == "" || !strings.HasPrefix(e.Message, "Message: {") || !strings.Contains(e.Message, "ActivityId: ") {
+		if json.Unmarshal([]byte(r.body), &e) != nil || e.Code == "" || !strings.HasPrefix(e.Message, "Message: {") ||
+			!strings.Contains(e.Message, "ActivityId: ") {
 			r.t.Fatalf("%s: error body %s", r.what, r.body)
 		}
 	}
@@ -167,8 +169,10 @@ func TestAccountEchoesHost(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &acc); err != nil {
 		t.Fatal(err)
 	}
-	if acc.ID == "localhost" || acc.WritableLocations[0].DatabaseAccountEndpoint != "http://some.host:1234/" || acc.WritableLocations[0].Name != "acct" ||
-		acc.UserConsistencyPolicy.DefaultConsistencyLevel != "Session" || acc.EnableMultipleWriteLocations == nil || !json.Valid([]byte(acc.QueryEngineConfiguration)) {
+	if acc.ID == "localhost" || acc.WritableLocations[0].DatabaseAccountEndpoint != "http://some.host:1234/" ||
+		acc.WritableLocations[0].Name != "acct" ||
+		acc.UserConsistencyPolicy.DefaultConsistencyLevel != "Session" || acc.EnableMultipleWriteLocations == nil ||
+		!json.Valid([]byte(acc.QueryEngineConfiguration)) {
 		t.Fatalf("%s", w.Body)
 	}
 }
@@ -177,7 +181,8 @@ func TestDatabaseLife(t *testing.T) {
 	a := newAPI(t)
 	m := a.do("POST", "/dbs", `{"id":"db"}`).is(201).json()
 	rid := m["_rid"].(string)
-	if len(rid) != databaseRIDLen || m["_self"] != "dbs/"+rid+"/" || m["_colls"] != "colls/" || m["_users"] != "users/" {
+	if len(rid) != databaseRIDLen || m["_self"] != "dbs/"+rid+"/" || m["_colls"] != "colls/" ||
+		m["_users"] != "users/" {
 		t.Fatalf("%v", m)
 	}
 	a.do("POST", "/dbs", `{"id":"db"}`).is(409)
@@ -185,7 +190,8 @@ func TestDatabaseLife(t *testing.T) {
 	a.do("GET", "/dbs/"+rid+"/", "").is(200).has(`"id":"db"`)
 	a.do("GET", "/dbs", "").is(200).has(`"_count":1`).has(`"Databases":[`)
 	a.do("PUT", "/dbs/db", `{"id":"db"}`).is(405)
-	for _, bad := range []string{``, `{`, `[]`, `{}`, `{"id":1}`, `{"id":""}`, `{"id":"a/b"}`, `{"id":"a#"}`, `{"id":"trailing "}`, `{"id":"` + strings.Repeat("x", 256) + `"}`} {
+	for _, bad := range []string{``, `{`, `[]`, `{}`, `{"id":1}`, `{"id":""}`, `{"id":"a/b"}`, `{"id":"a#"}`,
+		`{"id":"trailing "}`, `{"id":"` + strings.Repeat("x", 256) + `"}`} {
 		a.do("POST", "/dbs", bad).is(400)
 	}
 	a.do("DELETE", "/dbs/db", "").is(204)
@@ -198,22 +204,32 @@ func TestContainerDefinitions(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
 	for i, c := range []struct{ in, want string }{
-		{`"partitionKey":{"paths":["/pk"],"kind":"Hash"}`, `"partitionKey":{"paths":["/pk"],"kind":"Hash","version":1}`},
+		{`"partitionKey":{"paths":["/pk"],"kind":"Hash"}`,
+			`"partitionKey":{"paths":["/pk"],"kind":"Hash","version":1}`},
 		{`"partitionKey":{"paths":["/a","/b"],"kind":"MultiHash","version":2}`, `"kind":"MultiHash","version":2`},
 		{`"partitionKey":{"paths":["/a/b"],"kind":"Range"}`, `"kind":"Hash"`},
 		{`"partitionKey":{"paths":["/\"a b\"/c"]}`, `"paths":["/\"a b\"/c"]`},
 		{`"partitionKey":{"paths":["/a"],"kind":"Hash","version":"V2"}`, `"kind":"Hash","version":2`},
 		{`"defaultTtl":-1`, `"defaultTtl":-1`},
 		{`"indexingPolicy":null`, `"indexingPolicy":` + core.DefaultIndexing},
-		{`"indexingPolicy":{"indexingMode":"Lazy"}`, `"indexingMode":"lazy","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]`},
-		{`"indexingPolicy":{"indexingMode":"none","automatic":false}`, `{"indexingMode":"none","automatic":false,"includedPaths":[],"excludedPaths":[]}`},
-		{`"indexingPolicy":{"includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"}]}`, `"includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"},{"path":"/\"_etag\"/?"}]`},
-		{`"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/a"},{"path":"/b","order":"Descending"}]]}`, `"compositeIndexes":[[{"path":"/a","order":"ascending"},{"path":"/b","order":"descending"}]]`},
-		{`"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a","/b/c"]}]}`, `"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a","/b/c"]}]}`},
-		{`"conflictResolutionPolicy":{"mode":"Custom","conflictResolutionProcedure":"dbs/db/colls/c/sprocs/s"}`, `"mode":"Custom"`},
+		{`"indexingPolicy":{"indexingMode":"Lazy"}`, `"indexingMode":"lazy","automatic":true,` +
+			`"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]`},
+		{`"indexingPolicy":{"indexingMode":"none","automatic":false}`, `{"indexingMode":"none","automatic":false,` +
+			`"includedPaths":[],"excludedPaths":[]}`},
+		{`"indexingPolicy":{"includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"}]}`,
+			`"includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"},{"path":"/\"_etag\"/?"}]`},
+		{`"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/a"},{"path":"/b",` +
+			`"order":"Descending"}]]}`, `"compositeIndexes":[[{"path":"/a","order":"ascending"},{"path":"/b",` +
+			`"order":"descending"}]]`},
+		{`"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a","/b/c"]}]}`,
+			`"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a","/b/c"]}]}`},
+		{`"conflictResolutionPolicy":{"mode":"Custom","conflictResolutionProcedure":"dbs/db/colls/c/sprocs/s"}`,
+			`"mode":"Custom"`},
 		{`"geospatialConfig":{"type":"Geometry"}`, `"geospatialConfig":{"type":"Geometry"}`},
-		{`"computedProperties":[{"name":"low","query":"SELECT VALUE LOWER(c.name) FROM c"}]`, `"computedProperties":[{"name":"low"`},
-		{`"vectorEmbeddingPolicy":{"vectorEmbeddings":[]}, "unknown":1`, `"vectorEmbeddingPolicy":{"vectorEmbeddings":[]}`},
+		{`"computedProperties":[{"name":"low","query":"SELECT VALUE LOWER(c.name) FROM c"}]`,
+			`"computedProperties":[{"name":"low"`},
+		{`"vectorEmbeddingPolicy":{"vectorEmbeddings":[]}, "unknown":1`,
+			`"vectorEmbeddingPolicy":{"vectorEmbeddings":[]}`},
 	} {
 		id := fmt.Sprint("c", i)
 		def := `{"id":"` + id + `",` + c.in + `}`
@@ -222,14 +238,23 @@ func TestContainerDefinitions(t *testing.T) {
 		a.do("PUT", "/dbs/db/colls/"+id, def).is(200).has(c.want)
 	}
 	for _, bad := range []string{
-		`"partitionKey":{"paths":[]}`, `"partitionKey":{"paths":["pk"]}`, `"partitionKey":{"paths":["/"]}`, `"partitionKey":{"paths":["/a//b"]}`, `"partitionKey":{"paths":["/a/*"]}`,
-		`"partitionKey":{"paths":["/a","/b"],"kind":"Hash"}`, `"partitionKey":{"paths":["/a","/a"],"kind":"MultiHash"}`, `"partitionKey":{"paths":["/a"],"version":3}`, `"partitionKey":{"paths":["/a"],"version":[]}`,
-		`"partitionKey":{"paths":["/a"],"kind":"List"}`, `"partitionKey":{"paths":["/a","/b","/c","/d"],"kind":"MultiHash"}`, `"partitionKey":{"paths":["/_etag"]}`, `"partitionKey":7`,
+		`"partitionKey":{"paths":[]}`, `"partitionKey":{"paths":["pk"]}`, `"partitionKey":{"paths":["/"]}`,
+		`"partitionKey":{"paths":["/a//b"]}`, `"partitionKey":{"paths":["/a/*"]}`,
+		`"partitionKey":{"paths":["/a","/b"],"kind":"Hash"}`, `"partitionKey":{"paths":["/a","/a"],"kind":"MultiHash"}`,
+		`"partitionKey":{"paths":["/a"],"version":3}`, `"partitionKey":{"paths":["/a"],"version":[]}`,
+		`"partitionKey":{"paths":["/a"],"kind":"List"}`,
+		`"partitionKey":{"paths":["/a","/b","/c","/d"],"kind":"MultiHash"}`, `"partitionKey":{"paths":["/_etag"]}`,
+		`"partitionKey":7`,
 		`"defaultTtl":0`, `"defaultTtl":-2`, `"defaultTtl":1.5`, `"defaultTtl":"1"`, `"defaultTtl":99999999999`,
-		`"indexingPolicy":7`, `"indexingPolicy":{"indexingMode":"x"}`, `"indexingPolicy":{"indexingMode":"none","automatic":true}`, `"indexingPolicy":{"includedPaths":[{"path":"/a"}]}`,
-		`"indexingPolicy":{"includedPaths":[{"path":"/a/?"}]}`, `"indexingPolicy":{"includedPaths":[{}]}`, `"indexingPolicy":{"includedPaths":[{"path":"/*"},{"path":"/*"}]}`,
-		`"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/a"}]]}`, `"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/a/*"},{"path":"/b"}]]}`,
-		`"uniqueKeyPolicy":{"uniqueKeys":[{"paths":[]}]}`, `"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["a"]}]}`, `"conflictResolutionPolicy":{"mode":"Never"}`, `"geospatialConfig":{"type":"Flat"}`,
+		`"indexingPolicy":7`, `"indexingPolicy":{"indexingMode":"x"}`,
+		`"indexingPolicy":{"indexingMode":"none","automatic":true}`,
+		`"indexingPolicy":{"includedPaths":[{"path":"/a"}]}`,
+		`"indexingPolicy":{"includedPaths":[{"path":"/a/?"}]}`, `"indexingPolicy":{"includedPaths":[{}]}`,
+		`"indexingPolicy":{"includedPaths":[{"path":"/*"},{"path":"/*"}]}`,
+		`"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/a"}]]}`,
+		`"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/a/*"},{"path":"/b"}]]}`,
+		`"uniqueKeyPolicy":{"uniqueKeys":[{"paths":[]}]}`, `"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["a"]}]}`,
+		`"conflictResolutionPolicy":{"mode":"Never"}`, `"geospatialConfig":{"type":"Flat"}`,
 		`"computedProperties":[{"name":"x"}]`, `"vectorEmbeddingPolicy":[]`, `"analyticalStorageTtl":"x"`,
 	} {
 		a.do("POST", "/dbs/db/colls", `{"id":"bad",`+bad+`}`).is(400)
@@ -269,7 +294,8 @@ func TestRIDAddressing(t *testing.T) {
 
 func TestItemHeaders(t *testing.T) {
 	a := withContainer(t)
-	r := a.do("POST", docs, `{"id":"1","pk":"a"}`, key("a"), "x-ms-activity-id: 01234567-89ab-cdef-0123-456789abcdef").is(201)
+	r := a.do("POST", docs, `{"id":"1","pk":"a"}`, key("a"),
+		"x-ms-activity-id: 01234567-89ab-cdef-0123-456789abcdef").is(201)
 	rid := a.do("GET", "/dbs/db/colls/c", "").is(200).json()["_rid"].(string)
 	for k, want := range map[string]string{"x-ms-activity-id": "01234567-89ab-cdef-0123-456789abcdef", "x-ms-content-path": rid, "x-ms-alt-content-path": "dbs/db/colls/c",
 		"x-ms-documentdb-partitionkeyrangeid": "0", "etag": r.json()["_etag"].(string), "content-type": "application/json"} {
@@ -304,7 +330,8 @@ func TestItemHeaders(t *testing.T) {
 func TestOwnerHeaders(t *testing.T) {
 	a := withContainer(t)
 	db := a.do("GET", "/dbs/db", "").is(200)
-	if r := a.do("GET", "/dbs/db/colls/c", "").is(200); r.h.Get("x-ms-alt-content-path") != "dbs/db" || r.h.Get("x-ms-content-path") != db.json()["_rid"] {
+	if r := a.do("GET", "/dbs/db/colls/c", "").is(200); r.h.Get("x-ms-alt-content-path") != "dbs/db" ||
+		r.h.Get("x-ms-content-path") != db.json()["_rid"] {
 		t.Errorf("%v", r.h)
 	}
 	if r := a.do("GET", "/dbs/db/colls/c/pkranges", "").is(200); r.h.Get("x-ms-alt-content-path") != "dbs/db/colls/c" {
@@ -318,14 +345,16 @@ func TestOwnerHeaders(t *testing.T) {
 func TestPartitionKeyHeader(t *testing.T) {
 	a := withContainer(t)
 	for i, k := range []struct{ header, field string }{
-		{`["a"]`, `"pk":"a"`}, {`["\u00e4\"\\"]`, `"pk":"ä\"\\"`}, {`[1]`, `"pk":1.0`}, {`[-0.5]`, `"pk":-0.5`}, {`[true]`, `"pk":true`}, {`[null]`, `"pk":null`}, {`[{}]`, `"x":0`}, {`[]`, `"x":0`},
+		{`["a"]`, `"pk":"a"`}, {`["\u00e4\"\\"]`, `"pk":"ä\"\\"`}, {`[1]`, `"pk":1.0`}, {`[-0.5]`, `"pk":-0.5`},
+		{`[true]`, `"pk":true`}, {`[null]`, `"pk":null`}, {`[{}]`, `"x":0`}, {`[]`, `"x":0`},
 		{` [ "a b" ] `, `"pk":"a b"`}, {`["\U0001f600\x7f\a\v"]`, `"pk":"\ud83d\ude00\u007f\u0007\u000b"`},
 	} {
 		h := "x-ms-documentdb-partitionkey: " + k.header
 		a.do("POST", docs, fmt.Sprintf(`{"id":"%d",%s}`, i, k.field), h).is(201)
 		a.do("GET", fmt.Sprintf("%s/%d", docs, i), "", h).is(200)
 	}
-	for _, bad := range []string{`a`, `"a"`, `{}`, `["a"`, `["a","b"]`, `[["a"]]`, `[{"a":1}]`, `[1e999]`, `["\U00"]`, `["\UFFFFFFFF"]`, `["\x"`, `["` + strings.Repeat("x", 70<<10) + `"]`} {
+	for _, bad := range []string{`a`, `"a"`, `{}`, `["a"`, `["a","b"]`, `[["a"]]`, `[{"a":1}]`, `[1e999]`, `["\U00"]`,
+		`["\UFFFFFFFF"]`, `["\x"`, `["` + strings.Repeat("x", 70<<10) + `"]`} {
 		a.do("POST", docs, `{"id":"x","pk":"a"}`, "x-ms-documentdb-partitionkey: "+bad).is(400)
 	}
 	a.do("POST", docs, `{"id":"x","pk":"a"}`).is(400)
@@ -335,12 +364,15 @@ func TestPartitionKeyHeader(t *testing.T) {
 
 func TestItemBodies(t *testing.T) {
 	a := withContainer(t)
-	for _, bad := range []string{``, `nope`, `{"id":"x","pk":"a"`, `[]`, `{"pk":"a"}`, `{"id":null,"pk":"a"}`, `{"id":5,"pk":"a"}`, `{"id":"","pk":"a"}`, `{"id":"x","pk":"a","ttl":0}`,
-		`{"id":"x","pk":"a","ttl":"1"}`, `{"id":"x","pk":"a","ttl":1.5}`, "{\"id\":\"x\",\"pk\":\"a\",\"a\\u0000b\":1}", `{"id":"` + strings.Repeat("i", 1024) + `","pk":"a"}`} {
+	for _, bad := range []string{``, `nope`, `{"id":"x","pk":"a"`, `[]`, `{"pk":"a"}`, `{"id":null,"pk":"a"}`,
+		`{"id":5,"pk":"a"}`, `{"id":"","pk":"a"}`, `{"id":"x","pk":"a","ttl":0}`,
+		`{"id":"x","pk":"a","ttl":"1"}`, `{"id":"x","pk":"a","ttl":1.5}`, "{\"id\":\"x\",\"pk\":\"a\",\"a\\u0000b\":1}",
+		`{"id":"` + strings.Repeat("i", 1024) + `","pk":"a"}`} {
 		a.do("POST", docs, bad, key("a")).is(400)
 	}
 	a.do("POST", docs, `{"id":"x","pk":"a","v":"`+strings.Repeat("x", maxBody)+`"}`, key("a")).is(413)
-	a.do("POST", docs, `{"id":"x","pk":"a","_rid":"?","_etag":null,"_ts":"x","_self":[],"_lsn":{},"ttl":-1}`, key("a")).is(201).has(`"ttl":-1`)
+	a.do("POST", docs, `{"id":"x","pk":"a","_rid":"?","_etag":null,"_ts":"x","_self":[],"_lsn":{},"ttl":-1}`, key("a")).
+		is(201).has(`"ttl":-1`)
 	a.do("PUT", docs+"/x", `{"id":"y","pk":"a"}`, key("a")).is(400)
 	a.do("POST", docs, `{"id":"z","pk":"a"}`, key("a"), "x-ms-indexing-directive: Exclude").is(201)
 	a.do("POST", docs, `{"id":"z2","pk":"a"}`, key("a"), "x-ms-indexing-directive: Perhaps").is(400)
@@ -410,7 +442,8 @@ func TestReadFeed(t *testing.T) {
 	a.do("GET", docs, "", key("p1")).is(200).has(`"_count":8`)
 	a.do("GET", docs, "", "x-ms-documentdb-partitionkeyrangeid: 0").is(200).has(`"_count":25`)
 	a.do("GET", docs, "", "x-ms-documentdb-partitionkeyrangeid: 9").is(410).sub("1002")
-	a.do("GET", docs, "", "x-ms-start-epk: 00", "x-ms-end-epk: FF", "x-ms-read-key-type: EffectivePartitionKeyRange").is(200).has(`"_count":25`)
+	a.do("GET", docs, "", "x-ms-start-epk: 00", "x-ms-end-epk: FF", "x-ms-read-key-type: EffectivePartitionKeyRange").
+		is(200).has(`"_count":25`)
 	a.do("GET", docs, "", "x-ms-start-epk: zz").is(400)
 	a.do("GET", docs, "", "x-ms-continuation: rubbish").is(400)
 	a.do("GET", docs, "", "x-ms-max-item-count: 0").is(400)
@@ -420,7 +453,8 @@ func TestReadFeed(t *testing.T) {
 func TestRanges(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
-	a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`, "x-ms-offer-throughput: 20000").is(201)
+	a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`,
+		"x-ms-offer-throughput: 20000").is(201)
 	const u = "/dbs/db/colls/c/pkranges"
 	r := a.do("GET", u, "", "A-IM: Incremental Feed", "x-ms-max-item-count: -1").is(200)
 	var f struct {
@@ -435,7 +469,8 @@ func TestRanges(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.body), &f); err != nil {
 		t.Fatal(err)
 	}
-	if g := f.PartitionKeyRanges; f.Count != 2 || g[0].MinInclusive != "" || g[1].MaxExclusive != "FF" || g[0].MaxExclusive != g[1].MinInclusive || g[0].Status != "online" ||
+	if g := f.PartitionKeyRanges; f.Count != 2 || g[0].MinInclusive != "" || g[1].MaxExclusive != "FF" ||
+		g[0].MaxExclusive != g[1].MinInclusive || g[0].Status != "online" ||
 		g[0].ThroughputFraction != 0.5 || g[0].Parents == nil || g[0].ID != "0" || g[1].ID != "1" {
 		t.Fatalf("%s", r.body)
 	}
@@ -464,7 +499,8 @@ func TestOffers(t *testing.T) {
 			Content struct{ OfferThroughput int }
 		}
 	}
-	if err := json.Unmarshal([]byte(a.do("GET", "/offers", "").is(200).body), &f); err != nil || len(f.Offers) != 1 || f.Offers[0].Content.OfferThroughput != 400 {
+	if err := json.Unmarshal([]byte(a.do("GET", "/offers", "").is(200).body), &f); err != nil || len(f.Offers) != 1 ||
+		f.Offers[0].Content.OfferThroughput != 400 {
 		t.Fatalf("%v %+v", err, f)
 	}
 	u := "/" + f.Offers[0].Self
@@ -476,15 +512,18 @@ func TestOffers(t *testing.T) {
 	put(`{"offerThroughput":1050}`).is(400)
 	put(`{"offerThroughput":100}`).is(400)
 	put(`{"offerAutopilotSettings":{"maxThroughput":4000}}`).is(400).has("x-ms-cosmos-migrate-offer-to-autopilot")
-	put(`{"offerThroughput":-1}`, "x-ms-cosmos-migrate-offer-to-autopilot: true").is(200).has(`"offerAutopilotSettings":{"maxThroughput":1000}`)
+	put(`{"offerThroughput":-1}`, "x-ms-cosmos-migrate-offer-to-autopilot: true").is(200).has(
+		`"offerAutopilotSettings":{"maxThroughput":1000}`)
 	put(`{"offerAutopilotSettings":{"maxThroughput":5000}}`).is(200).has(`"offerThroughput":500`)
 	a.do("PUT", u, `{"offerAutopilotSettings":{"maxThroughput":8000}}`).is(200).has(`"maxThroughput":8000`)
-	put(`{"offerAutopilotSettings":{"maxThroughput":1}}`, "x-ms-cosmos-migrate-offer-to-manual-throughput: true").is(200).has(`"offerThroughput":8000`)
+	put(`{"offerAutopilotSettings":{"maxThroughput":1}}`, "x-ms-cosmos-migrate-offer-to-manual-throughput: true").is(
+		200).has(`"offerThroughput":8000`)
 	a.do("PUT", u, `nope`).is(400)
 	a.do("PUT", u, `{}`).is(400)
 	a.do("GET", "/offers/AAAA", "").is(404)
 	a.do("GET", "/offers/x", "").is(404)
-	for _, h := range []string{"x-ms-offer-throughput: 50", "x-ms-offer-throughput: x", `x-ms-cosmos-offer-autopilot-settings: {"maxThroughput":10}`, `x-ms-cosmos-offer-autopilot-settings: x`} {
+	for _, h := range []string{"x-ms-offer-throughput: 50", "x-ms-offer-throughput: x",
+		`x-ms-cosmos-offer-autopilot-settings: {"maxThroughput":10}`, `x-ms-cosmos-offer-autopilot-settings: x`} {
 		a.do("POST", "/dbs/db/colls", `{"id":"d"}`, h).is(400)
 	}
 }
@@ -494,39 +533,52 @@ const isBatch = "x-ms-cosmos-is-batch-request: True"
 
 func TestBatchReplies(t *testing.T) {
 	a := withContainer(t)
-	b := a.do("POST", docs, `[{"operationType":"Create","resourceBody":{"id":"1","pk":"a"}},{"operationType":"Read","id":"1"},{"operationType":"Delete","id":"1","ifMatch":null}]`, isBatch, isAtomic, key("a")).is(200)
-	b.has(`[{"statusCode":201,"requestCharge":`).has(`"eTag":"\"`).has(`"resourceBody":{"id":"1"`).has(`{"statusCode":204,`)
-	a.do("POST", docs, `[{"operationType":"Create","resourceBody":{"id":"1","pk":"a"}},{"operationType":"Read","id":"none"}]`, isBatch, isAtomic, key("a")).is(207).has(`"statusCode":424`).has(`"statusCode":404`)
+	b := a.do("POST", docs, `[{"operationType":"Create","resourceBody":{"id":"1","pk":"a"}},{"operationType":"Read",`+
+		`"id":"1"},{"operationType":"Delete","id":"1","ifMatch":null}]`, isBatch, isAtomic, key("a")).is(200)
+	b.has(`[{"statusCode":201,"requestCharge":`).has(`"eTag":"\"`).has(`"resourceBody":{"id":"1"`).has(
+		`{"statusCode":204,`)
+	a.do("POST", docs, `[{"operationType":"Create","resourceBody":{"id":"1","pk":"a"}},{"operationType":"Read",`+
+		`"id":"none"}]`, isBatch, isAtomic, key("a")).is(207).has(`"statusCode":424`).has(`"statusCode":404`)
 	a.do("GET", docs+"/1", "", key("a")).is(404)
-	min := a.do("POST", docs, `[{"operationType":"Upsert","resourceBody":{"id":"1","pk":"a"}},{"operationType":"Read","id":"1"}]`, isBatch, isAtomic, key("a"), "Prefer: return=minimal").is(200)
+	min := a.do("POST", docs, `[{"operationType":"Upsert","resourceBody":{"id":"1","pk":"a"}},`+
+		`{"operationType":"Read","id":"1"}]`, isBatch, isAtomic, key("a"), "Prefer: return=minimal").is(200)
 	if n := strings.Count(min.body, "resourceBody"); n != 1 {
 		t.Errorf("%d bodies in a minimal reply: %s", n, min.body)
 	}
-	for _, bad := range []string{``, `{}`, `[]`, `[1]`, `[{"operationType":"Dance"}]`, `[{"id":"1"}]`, "\x81\xff hybrid row", `[` + strings.Repeat(`{"operationType":"Read","id":"1"},`, 100) + `{"operationType":"Read","id":"1"}]`} {
+	for _, bad := range []string{``, `{}`, `[]`, `[1]`, `[{"operationType":"Dance"}]`, `[{"id":"1"}]`,
+		"\x81\xff hybrid row", `[` + strings.Repeat(`{"operationType":"Read","id":"1"},`, 100) +
+			`{"operationType":"Read","id":"1"}]`} {
 		a.do("POST", docs, bad, isBatch, isAtomic, key("a")).is(400)
 	}
 	a.do("POST", docs, `[{"operationType":"Create","resourceBody":{"id":"9","pk":"a"}}]`, isBatch, isAtomic).is(400)
-	for _, op := range []string{`{"operationType":"Patch","id":"1","resourceBody":{"operations":[]}}`, `{"operationType":"Patch","id":"1"}`, `{"operationType":"Create"}`, `{"operationType":"Delete"}`, `{"operationType":"Create","resourceBody":[1]}`} {
+	for _, op := range []string{`{"operationType":"Patch","id":"1","resourceBody":{"operations":[]}}`,
+		`{"operationType":"Patch","id":"1"}`, `{"operationType":"Create"}`, `{"operationType":"Delete"}`,
+		`{"operationType":"Create","resourceBody":[1]}`} {
 		a.do("POST", docs, `[`+op+`]`, isBatch, isAtomic, key("a")).is(207).has(`"statusCode":400`)
 	}
 }
 
 func TestBulkReplies(t *testing.T) {
 	a := withContainer(t)
-	const ops = `[{"operationType":"Create","partitionKey":"[\"a\"]","resourceBody":{"id":"1","pk":"a"}},{"operationType":"Create","partitionKey":"[\"b\"]","resourceBody":{"id":"1","pk":"b"}},{"operationType":"Read","partitionKey":"[\"c\"]","id":"none"}]`
-	h := []string{isBatch, "x-ms-cosmos-batch-atomic: False", "x-ms-cosmos-batch-continue-on-error: True", "x-ms-documentdb-partitionkeyrangeid: 0"}
+	const ops = `[{"operationType":"Create","partitionKey":"[\"a\"]","resourceBody":{"id":"1","pk":"a"}},` +
+		`{"operationType":"Create","partitionKey":"[\"b\"]","resourceBody":{"id":"1","pk":"b"}},{"operationType":"Read","partitionKey":"[\"c\"]","id":"none"}]`
+	h := []string{isBatch, "x-ms-cosmos-batch-atomic: False", "x-ms-cosmos-batch-continue-on-error: True",
+		"x-ms-documentdb-partitionkeyrangeid: 0"}
 	r := a.do("POST", docs, ops, h...).is(207)
 	r.has(`{"statusCode":201`).has(`{"statusCode":404`)
 	a.do("GET", docs+"/1", "", key("b")).is(200)
 	// Each result shows its own item, also with a read in between; without continue-on-error the rest is left alone.
-	const more = `[{"operationType":"Upsert","partitionKey":"[\"a\"]","resourceBody":{"id":"1","pk":"a","n":1}},{"operationType":"Upsert","partitionKey":"[\"b\"]","resourceBody":{"id":"1","pk":"b","n":2}},{"operationType":"Read","partitionKey":"[\"a\"]","id":"1"},{"operationType":"Delete","partitionKey":"[\"z\"]","id":"1"},{"operationType":"Upsert","partitionKey":"[\"b\"]","resourceBody":{"id":"9","pk":"b"}}]`
+	const more = `[{"operationType":"Upsert","partitionKey":"[\"a\"]","resourceBody":{"id":"1","pk":"a","n":1}},` +
+		`{"operationType":"Upsert","partitionKey":"[\"b\"]","resourceBody":{"id":"1","pk":"b","n":2}},{"operationType":"Read","partitionKey":"[\"a\"]","id":"1"},{"operationType":"Delete","partitionKey":"[\"z\"]","id":"1"},{"operationType":"Upsert","partitionKey":"[\"b\"]","resourceBody":{"id":"9","pk":"b"}}]`
 	r = a.do("POST", docs, more, h...).is(207)
-	r.has(`"resourceBody":{"id":"1","pk":"a","n":1,`).has(`"resourceBody":{"id":"1","pk":"b","n":2,`).has(`"resourceBody":{"id":"9","pk":"b",`)
+	r.has(`"resourceBody":{"id":"1","pk":"a","n":1,`).has(`"resourceBody":{"id":"1","pk":"b","n":2,`).has(
+		`"resourceBody":{"id":"9","pk":"b",`)
 	if n := strings.Count(r.body, `"n":1,`); n != 2 {
 		t.Errorf("%d times n=1: %s", n, r.body)
 	}
 	a.do("DELETE", docs+"/9", "", key("b")).is(204)
-	a.do("POST", docs, more, isBatch, "x-ms-cosmos-batch-atomic: False", "x-ms-cosmos-batch-continue-on-error: False").is(207).has(`"statusCode":404`).has(`"statusCode":424`)
+	a.do("POST", docs, more, isBatch, "x-ms-cosmos-batch-atomic: False", "x-ms-cosmos-batch-continue-on-error: False").
+		is(207).has(`"statusCode":404`).has(`"statusCode":424`)
 	a.do("GET", docs+"/9", "", key("b")).is(404)
 	a.do("POST", docs, ops, append(h[:3:3], "x-ms-documentdb-partitionkeyrangeid: 7")...).is(410).sub("1002")
 }
@@ -557,14 +609,17 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 	for _, rt := range a.srv.lines {
 		u := strings.ReplaceAll(rt.path, ":", "")
 		for _, m := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
-			if r := a.do(m, u, `{"id":"x"}`, "authorization: type%3dmaster%26ver%3d1.0%26sig%3dAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA%3d", "x-ms-date: "+testNow.Format(http.TimeFormat)); r.code != 401 {
+			if r := a.do(m, u, `{"id":"x"}`,
+				"authorization: type%3dmaster%26ver%3d1.0%26sig%3dAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA%3d",
+				"x-ms-date: "+testNow.Format(http.TimeFormat)); r.code != 401 {
 				t.Errorf("%s %s: %d", m, u, r.code)
 			}
 		}
 	}
 }
 
-// Names of the protocol's headers go out in lower case, as the service sends them: not every client looks for them in any case.
+// Names of the protocol's headers go out in lower case, as the service sends them: not every client looks for them in
+// any case.
 func TestHeaderNamesOnTheWire(t *testing.T) {
 	a := withItems(t, 3)
 	r := httptest.NewRequest("GET", docs, nil)

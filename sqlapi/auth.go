@@ -80,7 +80,8 @@ const macText = 44
 func (a *authority) check(c *call) error {
 	v := header(c.In, hAuthorization)
 	if v == "" {
-		return status.New(status.Unauthorized, "Required Header authorization is missing. Ensure a valid Authorization token is passed.")
+		return status.New(status.Unauthorized, "Required Header authorization is missing. Ensure a valid "+
+			"Authorization token is passed.")
 	}
 	if len(v) > 16<<10 {
 		return errBadToken
@@ -107,7 +108,8 @@ func (a *authority) check(c *call) error {
 	return errBadToken
 }
 
-var errBadToken = status.New(status.Unauthorized, "The input authorization token is not of the form type={typeoftoken}&ver={version}&sig={hashsignature}, url-encoded.")
+var errBadToken = status.New(status.Unauthorized, "The input authorization token is not of the form "+
+	"type={typeoftoken}&ver={version}&sig={hashsignature}, url-encoded.")
 
 // checkMaster verifies a master-key signature over verb, type, link and date. What clients sign as link:
 //
@@ -139,7 +141,8 @@ func (a *authority) checkMaster(c *call, sig []byte) error {
 			return nil
 		}
 	}
-	return status.New(status.Unauthorized, "The input authorization token can't serve the request. The wrong key is being used or the expected payload is not built as per the protocol. "+
+	return status.New(status.Unauthorized, "The input authorization token can't serve the request. The wrong key is "+
+		"being used or the expected payload is not built as per the protocol. "+
 		"For more info: https://aka.ms/cosmosdb-tsg-unauthorized. Server used the following payload to sign: '%s'",
 		appendPayload(nil, c.Request.Method, s.typ, k.link, date))
 }
@@ -211,7 +214,8 @@ func (a *authority) checkDate(text string) error {
 		a.date.Store(d)
 	}
 	if skew := a.clock.Now().Sub(d.at); skew > maxSkew || skew < -maxSkew {
-		return status.New(status.Unauthorized, "The authorization token is not valid at the current time. Please create another token and retry (token time: %s, server time: %s).",
+		return status.New(status.Unauthorized, "The authorization token is not valid at the current time. Please "+
+			"create another token and retry (token time: %s, server time: %s).",
 			d.at.UTC().Format(http.TimeFormat), a.clock.Now().Format(http.TimeFormat))
 	}
 	return nil

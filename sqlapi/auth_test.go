@@ -27,7 +27,8 @@ func sign(t testing.TB, key, method, typ, link, date string) string {
 		t.Fatal(err)
 	}
 	m := hmac.New(sha256.New, k)
-	m.Write([]byte(strings.ToLower(method) + "\n" + strings.ToLower(typ) + "\n" + link + "\n" + strings.ToLower(date) + "\n\n"))
+	m.Write([]byte(strings.ToLower(method) + "\n" + strings.ToLower(typ) + "\n" + link + "\n" +
+		strings.ToLower(date) + "\n\n"))
 	return url.QueryEscape("type=master&ver=1.0&sig=" + base64.StdEncoding.EncodeToString(m.Sum(nil)))
 }
 
@@ -52,7 +53,9 @@ func authCallOf(r *http.Request) *call {
 
 func testAuthority(t testing.TB) *authority {
 	t.Helper()
-	a, err := newAuthority(testKey, clock.Fake(testNow), func(segs []string) bool { return segs[0] == "offers" || segs[1] == "ABCDEA==" })
+	a, err := newAuthority(testKey, clock.Fake(testNow), func(segs []string) bool {
+		return segs[0] == "offers" || segs[1] == "ABCDEA=="
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,14 +137,16 @@ func TestAuthRefused(t *testing.T) {
 
 func TestEmulatorAAD(t *testing.T) {
 	jwt := "eyJ0eXAiOiJKV1QifQ.eyJhdWQiOiJsb2NhbGhvc3QifQ." + base64.RawURLEncoding.EncodeToString([]byte(testKey))
-	if err := testAuthority(t).check(authCall(t, "GET", "/dbs", url.QueryEscape("type=aad&ver=1.0&sig="+jwt), "")); err != nil {
+	if err := testAuthority(t).check(authCall(t, "GET", "/dbs", url.QueryEscape("type=aad&ver=1.0&sig="+jwt),
+		"")); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestDateForms(t *testing.T) {
 	a := testAuthority(t)
-	for _, d := range []string{testNow.Format(http.TimeFormat), strings.ToLower(testNow.Format(http.TimeFormat)), strings.Replace(testNow.Format(http.TimeFormat), "GMT", "UTC", 1)} {
+	for _, d := range []string{testNow.Format(http.TimeFormat), strings.ToLower(testNow.Format(http.TimeFormat)),
+		strings.Replace(testNow.Format(http.TimeFormat), "GMT", "UTC", 1)} {
 		if err := a.check(authCall(t, "GET", "/dbs", sign(t, testKey, "GET", "dbs", "", d), d)); err != nil {
 			t.Errorf("%q: %v", d, err)
 		}
@@ -164,7 +169,8 @@ func FuzzAuthorization(f *testing.F) {
 
 func BenchmarkAuth(b *testing.B) {
 	a, date := testAuthority(b), testNow.Format(http.TimeFormat)
-	c := authCall(b, "GET", "/dbs/db/colls/items/docs/doc-1", sign(b, testKey, "GET", "docs", "dbs/db/colls/items/docs/doc-1", date), date)
+	c := authCall(b, "GET", "/dbs/db/colls/items/docs/doc-1",
+		sign(b, testKey, "GET", "docs", "dbs/db/colls/items/docs/doc-1", date), date)
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := a.check(c); err != nil {

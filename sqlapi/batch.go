@@ -31,9 +31,11 @@ const (
 	opPatch
 )
 
-var batchKinds = map[string]batchKind{"Create": opCreate, "Upsert": opUpsert, "Read": opRead, "Replace": opReplace, "Delete": opDelete, "Patch": opPatch}
+var batchKinds = map[string]batchKind{"Create": opCreate, "Upsert": opUpsert, "Read": opRead, "Replace": opReplace,
+	"Delete": opDelete, "Patch": opPatch}
 
-var writeKinds = [...]core.WriteKind{opCreate: core.Create, opUpsert: core.Upsert, opReplace: core.Replace, opDelete: core.Delete}
+var writeKinds = [...]core.WriteKind{opCreate: core.Create, opUpsert: core.Upsert, opReplace: core.Replace,
+	opDelete: core.Delete}
 
 // batchOp is one operation: what it asks for, and how it went.
 type batchOp struct {
@@ -50,8 +52,8 @@ type batchOp struct {
 	created, minimized bool
 }
 
-// batch answers a transactional batch (atomic: all operations or none, on one logical partition) or a bulk (operations on
-// their own). Formats other than JSON, that of .NET, are refused.
+// batch answers a transactional batch (atomic: all operations or none, on one logical partition) or a bulk (operations
+// on their own). Formats other than JSON, that of .NET, are refused.
 func batch(c *call) error {
 	ct, err := c.parent()
 	if err != nil {
@@ -73,15 +75,18 @@ func batch(c *call) error {
 func (c *call) batchOps() ([]batchOp, error) {
 	if i := json.Space(c.Body, 0); i >= len(c.Body) || c.Body[i] != '[' {
 		if len(c.Body) > 0 && c.Body[0] == hybridRow {
-			return nil, status.New(status.BadRequest, "The batch is encoded as HybridRow, as .NET sends batches and bulk: this server takes them as JSON only. Send the operations one by one.")
+			return nil, status.New(status.BadRequest, "The batch is encoded as HybridRow, as .NET sends batches and "+
+				"bulk: this server takes them as JSON only. Send the operations one by one.")
 		}
-		return nil, status.New(status.BadRequest, "A batch is a JSON array of operations; other encodings are not supported by this server.")
+		return nil, status.New(status.BadRequest, "A batch is a JSON array of operations; other encodings are not "+
+			"supported by this server.")
 	}
 	ops := make([]batchOp, 0, 16)
 	minimal := c.minimal()
 	err := json.EachElement(c.Body, func(raw []byte) error {
 		if len(ops) == maxBatch {
-			return status.New(status.BadRequest, "Batch request has more operations than what is supported: %d.", maxBatch)
+			return status.New(status.BadRequest,
+				"Batch request has more operations than what is supported: %d.", maxBatch)
 		}
 		op := batchOp{minimized: minimal}
 		if err := op.parse(raw); err != nil {
@@ -137,7 +142,8 @@ func (o *batchOp) parse(raw []byte) error {
 }
 
 // prepare makes the operation's write. room holds the parsed document. pk is the batch's key.
-func (o *batchOp) prepare(ctx context.Context, s *Server, ct *core.Container, pk core.PartitionKey, room *[]byte) error {
+func (o *batchOp) prepare(ctx context.Context, s *Server, ct *core.Container, pk core.PartitionKey,
+	room *[]byte) error {
 	switch o.kind {
 	case opRead, opDelete, opPatch:
 		if o.id == "" {
@@ -212,8 +218,8 @@ func (o *batchOp) shown() int {
 	return 2 * len(o.item.Doc)
 }
 
-// atomicBatch runs all operations in one transaction. The first that fails keeps its own status, every other one gets 424,
-// and nothing is written.
+// atomicBatch runs all operations in one transaction. The first that fails keeps its own status, every other one gets
+// 424, and nothing is written.
 func (c *call) atomicBatch(ct *core.Container, ops []batchOp) error {
 	var room [maxKeyPaths]value.Value
 	pk, err := c.partitionKey(room[:0], &ct.Spec().PartitionKey, keyFull)
@@ -248,8 +254,10 @@ func (c *call) atomicBatch(ct *core.Container, ops []batchOp) error {
 	return c.sendBatch(ct, ops, code)
 }
 
-// errDependency is the status of the operations beside the one that failed; httpStatus gives 424 for it in batches only.
-var errDependency = status.New(status.Internal, "The operation was not executed because another operation of the batch failed.")
+// errDependency is the status of the operations beside the one that failed; httpStatus gives 424 for it in batches
+// only.
+var errDependency = status.New(status.Internal, "The operation was not executed because another operation of the "+
+	"batch failed.")
 
 // runBatch runs the operations; failed is the index of the one that did not pass, -1 when all did.
 func (c *call) runBatch(ct *core.Container, pk core.PartitionKey, ops []batchOp) (failed int, err error) {
@@ -286,7 +294,8 @@ func (c *call) runBatch(ct *core.Container, pk core.PartitionKey, ops []batchOp)
 	return -1, err
 }
 
-// bulk runs each operation on its own. They succeed or fail each for itself; the reply is 207 when their statuses differ.
+// bulk runs each operation on its own. They succeed or fail each for itself; the reply is 207 when their statuses
+// differ.
 func (c *call) bulk(ct *core.Container, ops []batchOp) error {
 	goOn := isTrue(c.In, hBatchContinue) || header(c.In, hBatchContinue) == ""
 	if id := header(c.In, hRangeID); id != "" {

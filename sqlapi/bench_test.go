@@ -43,7 +43,8 @@ func benchRequest(b *testing.B, method, path, link string, headers map[string]st
 }
 
 func benchItem(i int) string {
-	return fmt.Sprintf(`{"id":"doc-%d","pk":"p1","status":"open","total":%d.5,"customer":"c%d","lines":[{"sku":"a","n":1},{"sku":"b","n":2}],"text":"%s"}`,
+	return fmt.Sprintf(`{"id":"doc-%d","pk":"p1","status":"open","total":%d.5,"customer":"c%d","lines":[{"sku":"a",`+
+		`"n":1},{"sku":"b","n":2}],"text":"%s"}`,
 		i, i, i%100, bytes.Repeat([]byte("lorem ipsum "), 60))
 }
 
@@ -62,7 +63,9 @@ func serve(b *testing.B, a *api, r *http.Request, want int) {
 func BenchmarkPointRead(b *testing.B) {
 	a := withContainer(b)
 	a.do("POST", docs, benchItem(1), key("p1")).is(201)
-	serve(b, a, benchRequest(b, "GET", docs+"/doc-1", docs[1:]+"/doc-1", map[string]string{"x-ms-documentdb-partitionkey": `["p1"]`}), 200)
+	serve(
+		b, a, benchRequest(b, "GET", docs+"/doc-1", docs[1:]+"/doc-1",
+			map[string]string{"x-ms-documentdb-partitionkey": `["p1"]`}), 200)
 }
 
 func BenchmarkCreate(b *testing.B) {

@@ -22,7 +22,8 @@ func changeFeed(c *call) error {
 		return err
 	}
 	if !strings.EqualFold(header(c.In, hAIM), "Incremental feed") {
-		return status.New(status.NotSupported, "Change feeds other than the incremental (latest version) one are not supported by this server.")
+		return status.New(status.NotSupported, "Change feeds other than the incremental (latest version) one are "+
+			"not supported by this server.")
 	}
 	var room [maxKeyPaths]value.Value
 	s, err := c.scopeOf(ct, room[:0])
@@ -114,8 +115,8 @@ func appendFeedItem(dst []byte, ct *core.Container, it *core.Item) []byte {
 // processor asks for it in the incremental mode too.
 const wrappedFormat = "2021-09-15"
 
-// appendFeedChange appends an item as the current state of a change. What kind of write made it is not told: the feed of the
-// latest version doesn't know.
+// appendFeedChange appends an item as the current state of a change. What kind of write made it is not told: the feed
+// of the latest version doesn't know.
 func appendFeedChange(dst []byte, ct *core.Container, it *core.Item) []byte {
 	dst = append(dst, `{"current":`...)
 	dst = appendFeedItem(dst, ct, it)

@@ -123,16 +123,19 @@ func TestChangeFeedETagIsANumber(t *testing.T) {
 	part := []string{"x-ms-read-key-type: EffectivePartitionKeyRange", "x-ms-start-epk: 05", "x-ms-end-epk: 1A"}
 	for name, scope := range map[string][]string{
 		"range 0": {id + "0"}, "range 1": {id + "1"}, "part of a range": append(part, id+"0"),
-		"key": {key("p1")}, "key with its range": {key("p1"), id + "0"}, "key with another range": {key("p1"), id + "1"},
+		"key": {key("p1")}, "key with its range": {key("p1"), id + "0"},
+		"key with another range": {key("p1"), id + "1"},
 	} {
-		for _, from := range []string{"x-none: 1", "If-None-Match: *", "If-Modified-Since: Mon, 02 Jan 2006 15:04:05 GMT", `If-None-Match: "0"`} {
+		for _, from := range []string{"x-none: 1", "If-None-Match: *", "If-Modified-Since: Mon, 02 Jan 2006 " +
+			"15:04:05 GMT", `If-None-Match: "0"`} {
 			r := a.do("GET", docs, "", append([]string{incremental, "x-ms-max-item-count: 2", from}, scope...)...)
 			if etag := r.h.Get("etag"); !number.MatchString(etag) {
 				t.Errorf("%s, %s: %d with the etag %s", name, from, r.code, etag)
 			}
 		}
 	}
-	if whole := a.do("GET", docs, "", incremental, "x-ms-max-item-count: 2").is(200).h.Get("etag"); number.MatchString(whole) {
+	if whole := a.do("GET", docs, "", incremental, "x-ms-max-item-count: 2").is(200).h.Get(
+		"etag"); number.MatchString(whole) {
 		t.Errorf("the etag over partitions is the number %s", whole)
 	}
 }
@@ -155,7 +158,8 @@ func TestChangeFeedSaysNotModifiedAtTheEnd(t *testing.T) {
 	for _, scope := range []string{key(few), since} {
 		a.do("GET", docs, "", incremental, "x-ms-max-item-count: 1", scope).is(200).has(`"id":"few"`).has(`"_count":1`)
 	}
-	a.do("POST", "/dbs/db/colls", `{"id":"short","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":60,"indexingPolicy":{"indexingMode":"none","automatic":false}}`).is(201)
+	a.do("POST", "/dbs/db/colls", `{"id":"short","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":60,`+
+		`"indexingPolicy":{"indexingMode":"none","automatic":false}}`).is(201)
 	short := "/dbs/db/colls/short/docs"
 	for i := range 10_001 {
 		a.do("POST", short, fmt.Sprintf(`{"id":"%d","pk":"a"}`, i), key("a")).is(201)
@@ -188,9 +192,11 @@ func TestChangeFeedReplyIsBounded(t *testing.T) {
 	a := withItems(t, 0)
 	text := strings.Repeat("x", 1<<20)
 	for i := range 12 {
-		a.do("POST", docs, fmt.Sprintf(`{"id":"%d","pk":"p%d","text":"%s"}`, i, i%6, text), key(fmt.Sprint("p", i%6))).is(201)
+		a.do("POST", docs, fmt.Sprintf(`{"id":"%d","pk":"p%d","text":"%s"}`, i, i%6, text),
+			key(fmt.Sprint("p", i%6))).is(201)
 	}
-	for _, scope := range []string{"x-none: 1", key("p1"), "x-ms-documentdb-partitionkeyrangeid: 0", "If-Modified-Since: Mon, 02 Jan 2006 15:04:05 GMT"} {
+	for _, scope := range []string{"x-none: 1", key("p1"), "x-ms-documentdb-partitionkeyrangeid: 0",
+		"If-Modified-Since: Mon, 02 Jan 2006 15:04:05 GMT"} {
 		if r := a.do("GET", docs, "", incremental, "x-ms-max-item-count: 100000", scope).is(200); len(r.body) > 6<<20 {
 			t.Errorf("%s: %d bytes", scope, len(r.body))
 		}

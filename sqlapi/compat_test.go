@@ -142,7 +142,8 @@ func headerConsts(t *testing.T, block int) map[string]bool {
 	return nil
 }
 
-// Every header that the server reads or writes is in its table, and a header that the table says has an effect is read or written.
+// Every header that the server reads or writes is in its table, and a header that the table says has an effect is read
+// or written.
 func TestCompatibilityHeaders(t *testing.T) {
 	for i, title := range []string{"Request headers", "Reply headers"} {
 		code := headerConsts(t, i)
@@ -176,13 +177,16 @@ func TestCompatibilityStatuses(t *testing.T) {
 		}
 	}
 	for code := status.Code(0); code < 64; code++ {
-		if n, _ := httpStatus(code); listed[strconv.Itoa(n)] != "yes" && n != http.StatusGone && n != http.StatusTooManyRequests {
+		if n, _ := httpStatus(code); listed[strconv.Itoa(n)] != "yes" && n != http.StatusGone &&
+			n != http.StatusTooManyRequests {
 			t.Errorf("%d is given and not listed", n)
 		}
 	}
 	for _, s := range []struct{ code, sub int }{
-		{400, status.SubPartitionKeyMismatch}, {404, status.SubReadSessionUnavailable}, {410, status.SubPartitionKeyRangeGone}, {404, status.SubOwnerNotFound},
-		{400, subNotServable}, {403, status.SubPartitionKeyFull}, {400, status.SubStaleContainer}, {412, subConditionNotMet},
+		{400, status.SubPartitionKeyMismatch}, {404, status.SubReadSessionUnavailable},
+		{410, status.SubPartitionKeyRangeGone}, {404, status.SubOwnerNotFound},
+		{400, subNotServable}, {403, status.SubPartitionKeyFull}, {400, status.SubStaleContainer},
+		{412, subConditionNotMet},
 		{403, subProvision}, {403, subSharedCount}, {429, status.SubThrottled},
 	} {
 		if k := fmt.Sprintf("%d/%d", s.code, s.sub); listed[k] != "yes" {
@@ -221,12 +225,17 @@ func TestCompatibilityDefinition(t *testing.T) {
 func TestCompatibilityLimits(t *testing.T) {
 	lang := sql.DefaultLimits()
 	want := map[string]int{
-		"id of an item": maxID, "name of a database or container": maxName, "partition key value": maxKeyValue, "levels of a hierarchical key": maxKeyPaths,
-		"nesting of an item": doc.DefaultMaxDepth, "included paths, excluded paths": core.MaxIndexPaths, "composite indexes": core.MaxCompositeIndexes, "paths of a composite index": core.MaxCompositePaths,
-		"unique keys": maxUniqueKeys, "paths of a unique key": maxUniquePaths, "computed properties": maxComputed, "dimensions of a vector": maxDimensions,
-		"dimensions under a flat index": maxFlatDimensions, "throughput, least": minThroughput, "throughput of autoscale, least": minAutoscale, "throughput, most": maxThroughputOffer,
-		"operations of a batch": maxBatch, "operations of a patch": maxPatch, "JOINs": lang.Joins, "items of an IN": lang.InItems, "databases and containers": maxResources,
-		"containers in a shared throughput": maxShared, "body of a request, item": maxBody >> 20, "page": maxReply >> 20, "query text": lang.Text >> 10,
+		"id of an item": maxID, "name of a database or container": maxName, "partition key value": maxKeyValue,
+		"levels of a hierarchical key": maxKeyPaths, "nesting of an item": doc.DefaultMaxDepth,
+		"included paths, excluded paths": core.MaxIndexPaths, "composite indexes": core.MaxCompositeIndexes,
+		"paths of a composite index": core.MaxCompositePaths, "unique keys": maxUniqueKeys,
+		"paths of a unique key": maxUniquePaths, "computed properties": maxComputed,
+		"dimensions of a vector": maxDimensions, "dimensions under a flat index": maxFlatDimensions,
+		"throughput, least": minThroughput, "throughput of autoscale, least": minAutoscale,
+		"throughput, most": maxThroughputOffer, "operations of a batch": maxBatch, "operations of a patch": maxPatch,
+		"JOINs": lang.Joins, "items of an IN": lang.InItems, "databases and containers": maxResources,
+		"containers in a shared throughput": maxShared, "body of a request, item": maxBody >> 20,
+		"page": maxReply >> 20, "query text": lang.Text >> 10,
 		"skew of a signature": int(maxSkew.Minutes()), "life of a resource token": minTokenLife,
 	}
 	for _, row := range section(t, "Limits") {

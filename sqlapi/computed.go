@@ -15,8 +15,8 @@ const (
 	vectorMember   = propertyPrefix + "vectorEmbeddingPolicy"
 )
 
-// checkComputed holds a container's computed properties to the service's rules, and to its partition key: a query's filter on
-// the key's path must mean what is stored there.
+// checkComputed holds a container's computed properties to the service's rules, and to its partition key: a query's
+// filter on the key's path must mean what is stored there.
 func checkComputed(spec *core.ContainerSpec) error {
 	raw := spec.Properties[computedMember]
 	if raw == nil {
@@ -35,7 +35,8 @@ func checkComputed(spec *core.ContainerSpec) error {
 	for _, d := range defs {
 		for _, p := range spec.PartitionKey.Paths {
 			if head, _, _ := strings.Cut(strings.TrimPrefix(p, "/"), "/"); strings.Trim(head, `"`) == d.Name {
-				return status.New(status.BadRequest, "The computed property '%s' has the name of a partition key path.", clip(d.Name))
+				return status.New(status.BadRequest, "The computed property '%s' has the name of a partition key path.",
+					clip(d.Name))
 			}
 		}
 	}
@@ -65,7 +66,8 @@ type computedCache struct {
 
 const maxComputedCache = 256
 
-// of returns the computed properties of a container, and the distance functions of its vectors; nil when it has neither.
+// of returns the computed properties of a container, and the distance functions of its vectors; nil when it has
+// neither.
 func (cc *computedCache) of(ct *core.Container) *sql.Computed {
 	raw, vectors := ct.Spec().Properties[computedMember], ct.Spec().Properties[vectorMember]
 	if len(raw)+len(vectors) == 0 {

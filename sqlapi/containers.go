@@ -19,7 +19,8 @@ const legacyVersion = "2018-12-31"
 // defaultThroughput is what a container gets that neither has throughput of its own nor shares its database's.
 const defaultThroughput = 400
 
-// container finds the container that the path names, by ids or by resource ids. sub is the sub-status when it is missing.
+// container finds the container that the path names, by ids or by resource ids. sub is the sub-status when it is
+// missing.
 func (c *call) container(sub int) (*core.Container, error) {
 	return c.s.container(c.Param("db"), c.Param("coll"), sub)
 }
@@ -60,7 +61,8 @@ func (c *call) parent() (*core.Container, error) {
 		rid := ct.RID()
 		c.Spare = appendRID(c.Spare[:0], rid[:])
 		if want != string(c.Spare) {
-			return nil, status.WithSub(status.BadRequest, status.SubStaleContainer, "The container was created anew: the intended collection rid does not match.")
+			return nil, status.WithSub(status.BadRequest, status.SubStaleContainer, "The container was created "+
+				"anew: the intended collection rid does not match.")
 		}
 	}
 	return ct, c.checkConsistency()
@@ -78,8 +80,8 @@ func (c *call) setOwner(ct *core.Container) {
 	c.Add(hAltContentPath, n)
 }
 
-// setContainer adds the headers that name the container that the resource of a reply belongs to: its path and its resource
-// id, which clients keep session tokens by.
+// setContainer adds the headers that name the container that the resource of a reply belongs to: its path and its
+// resource id, which clients keep session tokens by.
 func (c *call) setContainer(ct *core.Container) {
 	n := len(c.Values)
 	rid := ct.RID()
@@ -197,8 +199,8 @@ func (c *call) sendContainer(ct *core.Container, code int) error {
 	return c.send(code)
 }
 
-// setContainerSession adds the session token of a reply that concerns the whole container: that of its partition with the
-// greatest LSN. One pair, because some clients take no list, and all partitions of a container count on one scale.
+// setContainerSession adds the session token of a reply that concerns the whole container: that of its partition with
+// the greatest LSN. One pair, because some clients take no list, and all partitions of a container count on one scale.
 func (c *call) setContainerSession(ct *core.Container) {
 	parts := ct.Partitions()
 	best := parts[0]
@@ -248,10 +250,13 @@ const (
 // setQuota adds the quota and usage headers; sizes are in KB.
 func (c *call) setQuota(ct *core.Container) error {
 	parts := ct.Partitions()
-	c.Set(hResourceQuota, "functions=50;storedProcedures=100;triggers=25;documentSize="+strconv.Itoa(quotaKB/1024*len(parts))+
-		";documentsSize="+strconv.Itoa(quotaKB*len(parts))+";documentsCount=-1;collectionSize="+strconv.Itoa(quotaKB*len(parts))+";")
+	c.Set(hResourceQuota, "functions=50;storedProcedures=100;triggers=25;documentSize="+
+		strconv.Itoa(quotaKB/1024*len(parts))+
+		";documentsSize="+strconv.Itoa(quotaKB*len(parts))+";documentsCount=-1;collectionSize="+
+		strconv.Itoa(quotaKB*len(parts))+";")
 	kb := strconv.FormatInt((ct.Size()+1023)/1024, 10)
-	c.Set(hResourceUsage, "functions=0;storedProcedures=0;triggers=0;documentSize="+strconv.FormatInt(ct.Size()>>20, 10)+
+	c.Set(hResourceUsage, "functions=0;storedProcedures=0;triggers=0;documentSize="+
+		strconv.FormatInt(ct.Size()>>20, 10)+
 		";documentsSize="+kb+";documentsCount="+strconv.FormatInt(ct.Count(), 10)+";collectionSize="+kb+";")
 	return ct.Settle()
 }
@@ -285,8 +290,8 @@ func replaceContainer(c *call) error {
 	return c.sendContainer(ct, http.StatusOK)
 }
 
-// rebuildWait is how long a replace waits for the index to follow a changed policy: a small container's does before the reply, so
-// that what a test suite asks next needs no polling.
+// rebuildWait is how long a replace waits for the index to follow a changed policy: a small container's does before the
+// reply, so that what a test suite asks next needs no polling.
 const rebuildWait = 100 * time.Millisecond
 
 func deleteContainer(c *call) error {

@@ -53,7 +53,8 @@ func TestCreationOrder(t *testing.T) {
 		}{
 			{"SELECT VALUE c.n FROM c", all, ""},
 			{"SELECT VALUE c.n FROM c WHERE c.g = 2", wants(func(n int) bool { return n%4 == 2 }), ""},
-			{"SELECT VALUE c.n FROM c WHERE c.g IN (1, 3) AND c.n >= 0", wants(func(n int) bool { return n%2 == 1 }), ""},
+			{"SELECT VALUE c.n FROM c WHERE c.g IN (1, 3) AND c.n >= 0",
+				wants(func(n int) bool { return n%2 == 1 }), ""},
 			{"SELECT VALUE c.n FROM c WHERE c.n > 90", wants(func(n int) bool { return n > 90 }), ""},
 			{"SELECT VALUE c.n FROM c WHERE c.n % 2 = 0", wants(func(n int) bool { return n%2 == 0 }), ""},
 			{"SELECT VALUE c.n FROM c WHERE c.pk = 'p1'", third, ""},
@@ -107,11 +108,13 @@ func TestReadByResourceID(t *testing.T) {
 	for _, path := range []string{"/id", "/pk"} {
 		a := newAPI(t)
 		a.do("POST", "/dbs", `{"id":"db"}`).is(201)
-		coll := a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["`+path+`"],"version":2}}`).is(201).json()["_rid"].(string)
+		coll := a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["`+path+`"],"version":2}}`).is(
+			201).json()["_rid"].(string)
 		db := a.do("GET", "/dbs/db", "").is(200).json()["_rid"].(string)
 		for n := range 5 {
 			id := fmt.Sprintf("i%d", n)
-			rid := a.do("POST", docs, fmt.Sprintf(`{"id":"%s","pk":"%[1]s"}`, id), key(id)).is(201).json()["_rid"].(string)
+			rid := a.do("POST", docs, fmt.Sprintf(`{"id":"%s","pk":"%[1]s"}`, id), key(id)).is(
+				201).json()["_rid"].(string)
 			a.do("GET", "/dbs/"+db+"/colls/"+coll+"/docs/"+rid, "").is(200).has(`"id":"` + id + `"`)
 			a.do("DELETE", docs+"/"+id, "", key(id)).is(204)
 			a.do("GET", "/dbs/"+db+"/colls/"+coll+"/docs/"+rid, "").is(404)

@@ -13,8 +13,8 @@ import (
 // maxBody bounds every request body: the service's 2 MB.
 const maxBody = 2 << 20
 
-// database finds the database that the path names, by id or by resource id. sub is the sub-status when it is missing: 1003
-// when it is the parent of what was asked for.
+// database finds the database that the path names, by id or by resource id. sub is the sub-status when it is missing:
+// 1003 when it is the parent of what was asked for.
 func (c *call) database(sub int) (*core.Database, error) {
 	return c.s.database(c.Param("db"), sub)
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// definitionJSON is a container as a client sends it. Unknown members are ignored, as the service does with system fields.
+// definitionJSON is a container as a client sends it. Unknown members are ignored, as the service does with system
+// fields.
 type definitionJSON struct {
 	ID             *string         `json:"id"`
 	PartitionKey   json.RawMessage `json:"partitionKey"`
@@ -34,15 +35,17 @@ const propertyPrefix = "nosql."
 
 // Members that always stand in a container, with what the service gives when the client sent nothing.
 var defaultMembers = map[string]string{
-	"conflictResolutionPolicy": `{"mode":"LastWriterWins","conflictResolutionPath":"/_ts","conflictResolutionProcedure":""}`,
-	"geospatialConfig":         configGeography,
+	"conflictResolutionPolicy": `{"mode":"LastWriterWins","conflictResolutionPath":"/_ts",` +
+		`"conflictResolutionProcedure":""}`,
+	"geospatialConfig": configGeography,
 }
 
 const systemKeyPath = "/_partitionKey"
 
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// parseDefinition reads and validates a container's definition. old is the present one when it is replaced, nil on create.
+// parseDefinition reads and validates a container's definition. old is the present one when it is replaced, nil on
+// create.
 func parseDefinition(body []byte, old *core.ContainerSpec) (core.ContainerSpec, error) {
 	var none core.ContainerSpec
 	var d definitionJSON
@@ -82,7 +85,9 @@ func parseDefinition(body []byte, old *core.ContainerSpec) (core.ContainerSpec, 
 	if !isNull(d.DefaultTTL) {
 		n, err := strconv.ParseInt(string(d.DefaultTTL), 10, 64)
 		if err != nil || !validTTL(n) {
-			return none, status.New(status.BadRequest, "The input ttl '%s' is invalid. Ensure to provide a nonzero positive integer less than or equal to '2147483647', or '-1' which means never expire.", clip(string(d.DefaultTTL)))
+			return none, status.New(status.BadRequest, "The input ttl '%s' is invalid. Ensure to provide a nonzero "+
+				"positive integer less than or equal to '2147483647', or '-1' which means never expire.",
+				clip(string(d.DefaultTTL)))
 		}
 		ttl := int32(n)
 		spec.DefaultTTL = &ttl
@@ -90,7 +95,8 @@ func parseDefinition(body []byte, old *core.ContainerSpec) (core.ContainerSpec, 
 	return spec, d.keepMembers(&spec)
 }
 
-// keepFixed holds a replacement to what can't change: id, partition key and unique keys. What the client left out stays.
+// keepFixed holds a replacement to what can't change: id, partition key and unique keys. What the client left out
+// stays.
 func (d *definitionJSON) keepFixed(spec, old *core.ContainerSpec) error {
 	switch {
 	case spec.ID != old.ID:
@@ -105,7 +111,8 @@ func (d *definitionJSON) keepFixed(spec, old *core.ContainerSpec) error {
 }
 
 func missing(name string) error {
-	return status.New(status.BadRequest, "The input content is invalid because the required properties - '%s; ' - are missing", name)
+	return status.New(status.BadRequest, "The input content is invalid because the required properties - '%s; ' - "+
+		"are missing", name)
 }
 
 // keepMembers checks the shape of the members that are kept as they are, and keeps them.
@@ -145,7 +152,8 @@ func checkConflictPolicy(raw json.RawMessage) error {
 	var p struct {
 		Mode string `json:"mode"`
 	}
-	if json.Unmarshal(raw, &p) != nil || !strings.EqualFold(p.Mode, "LastWriterWins") && !strings.EqualFold(p.Mode, "Custom") {
+	if json.Unmarshal(raw, &p) != nil || !strings.EqualFold(p.Mode, "LastWriterWins") &&
+		!strings.EqualFold(p.Mode, "Custom") {
 		return errInvalid
 	}
 	return nil
@@ -374,7 +382,8 @@ func appendContainerSystem(dst []byte, ct core.Definition) []byte {
 	dst = appendContainerSelf(dst, rid)
 	dst = append(dst, `","_etag":`...)
 	dst = appendQuotedETag(dst, ct.ETag())
-	return append(dst, `,"_docs":"docs/","_sprocs":"sprocs/","_triggers":"triggers/","_udfs":"udfs/","_conflicts":"conflicts/"}`...)
+	return append(dst, `,"_docs":"docs/","_sprocs":"sprocs/","_triggers":"triggers/","_udfs":"udfs/",`+
+		`"_conflicts":"conflicts/"}`...)
 }
 
 // appendContainerSelf appends dbs/<rid>/colls/<rid>/.

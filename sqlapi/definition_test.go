@@ -11,9 +11,13 @@ import (
 // FuzzDefinition: any bytes are a definition or a 400, and what is kept is its own definition: sending it again changes
 // nothing.
 func FuzzDefinition(f *testing.F) {
-	for _, s := range []string{`{"id":"c"}`, `{"id":"c","partitionKey":{"paths":["/a","/b"],"kind":"MultiHash"}}`, `{"id":"c","indexingPolicy":{"includedPaths":[{"path":"/\"a b\"/[]/?"}],"excludedPaths":[{"path":"/*"}]}}`,
-		`{"id":"c","uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a"]}]},"defaultTtl":5,"computedProperties":[]}`, `{"id":"c","indexingPolicy":{"compositeIndexes":[[{"path":"/a"},{"path":"/b","order":"descending"}]]}}`,
-		`{"id":"c","geospatialConfig":{"type":"Geometry"},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"spatialIndexes":[{"path":"/a/?","types":["Point"],"boundingBox":{"xmin":-1e9,"ymin":0,"xmax":0.1,"ymax":1e100}}]}}`, `[]`} {
+	for _, s := range []string{`{"id":"c"}`, `{"id":"c","partitionKey":{"paths":["/a","/b"],"kind":"MultiHash"}}`,
+		`{"id":"c","indexingPolicy":{"includedPaths":[{"path":"/\"a b\"/[]/?"}],"excludedPaths":[{"path":"/*"}]}}`,
+		`{"id":"c","uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a"]}]},"defaultTtl":5,"computedProperties":[]}`,
+		`{"id":"c","indexingPolicy":{"compositeIndexes":[[{"path":"/a"},{"path":"/b","order":"descending"}]]}}`,
+		`{"id":"c","geospatialConfig":{"type":"Geometry"},"indexingPolicy":{"includedPaths":[{"path":"/*"}],` +
+			`"spatialIndexes":[{"path":"/a/?","types":["Point"],"boundingBox":{"xmin":-1e9,"ymin":0,"xmax":0.1,` +
+			`"ymax":1e100}}]}}`, `[]`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -51,9 +55,11 @@ func TestComputedProperties(t *testing.T) {
 	}
 	lower := `[{"name":"lower","query":"SELECT VALUE LOWER(c.name) FROM c"}]`
 	for _, bad := range []string{
-		`{}`, `[1]`, `[{"name":"x"}]`, `[{"query":"SELECT VALUE c.a FROM c"}]`, `[{"name":"id","query":"SELECT VALUE c.a FROM c"}]`,
+		`{}`, `[1]`, `[{"name":"x"}]`, `[{"query":"SELECT VALUE c.a FROM c"}]`,
+		`[{"name":"id","query":"SELECT VALUE c.a FROM c"}]`,
 		`[{"name":"x","query":"SELECT c.a FROM c"}]`, `[{"name":"pk","query":"SELECT VALUE c.a FROM c"}]`,
-		`[` + strings.Repeat(`{"name":"x","query":"SELECT VALUE c.a FROM c"},`, 20) + `{"name":"y","query":"SELECT VALUE c.a FROM c"}]`,
+		`[` + strings.Repeat(`{"name":"x","query":"SELECT VALUE c.a FROM c"},`, 20) +
+			`{"name":"y","query":"SELECT VALUE c.a FROM c"}]`,
 	} {
 		a.do("POST", "/dbs/db/colls", def(bad)).is(400)
 	}
@@ -61,16 +67,19 @@ func TestComputedProperties(t *testing.T) {
 	a.do("POST", docs, `{"id":"1","pk":"a","name":"Anna"}`, key("a")).is(201)
 	query := func(text string) *reply {
 		t.Helper()
-		return a.do("POST", docs, `{"query":"`+text+`"}`, "x-ms-documentdb-isquery: True", "x-ms-documentdb-query-enablecrosspartition: True").is(200)
+		return a.do("POST", docs, `{"query":"`+text+`"}`, "x-ms-documentdb-isquery: True",
+			"x-ms-documentdb-query-enablecrosspartition: True").is(200)
 	}
 	query(`SELECT c.lower FROM c WHERE c.lower = 'anna' ORDER BY c.lower`).has(`[{"lower":"anna"}]`)
 	if r := query(`SELECT * FROM c`); strings.Contains(r.body, "lower") {
 		t.Error(r.body)
 	}
-	// A replaced definition counts at once; the plan of a client that merges keeps the names, which the server then expands.
+	// A replaced definition counts at once; the plan of a client that merges keeps the names, which the server then
+	// expands.
 	a.do("PUT", "/dbs/db/colls/c", def(`[{"name":"lower","query":"SELECT VALUE UPPER(c.name) FROM c"}]`)).is(200)
 	query(`SELECT VALUE c.lower FROM c`).has(`["ANNA"]`)
-	a.do("POST", docs, `{"query":"SELECT VALUE c.lower FROM c ORDER BY c.lower"}`, "x-ms-cosmos-is-query-plan-request: True").is(200).has(`c.lower`)
+	a.do("POST", docs, `{"query":"SELECT VALUE c.lower FROM c ORDER BY c.lower"}`,
+		"x-ms-cosmos-is-query-plan-request: True").is(200).has(`c.lower`)
 	a.do("PUT", "/dbs/db/colls/c", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`).is(200)
 	query(`SELECT VALUE c.lower FROM c`).has(`"_count":0`)
 }
@@ -79,9 +88,11 @@ func TestComputedProperties(t *testing.T) {
 func TestKeptMembers(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
-	vectors := `"vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v","dataType":"float32","dimensions":600,"distanceFunction":"cosine"}]}`
+	vectors := `"vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v","dataType":"float32","dimensions":600,` +
+		`"distanceFunction":"cosine"}]}`
 	index := func(kind string) string {
-		return `,"indexingPolicy":{"includedPaths":[{"path":"/*"}],"vectorIndexes":[{"path":"/v","type":"` + kind + `"}]}`
+		return `,"indexingPolicy":{"includedPaths":[{"path":"/*"}],"vectorIndexes":[{"path":"/v","type":"` +
+			kind + `"}]}`
 	}
 	for _, x := range []struct {
 		members string
@@ -102,8 +113,10 @@ func TestKeptMembers(t *testing.T) {
 		{`"fullTextPolicy":{"fullTextPaths":[{"path":"t"}]}`, 400},
 		{`"changeFeedPolicy":{"retentionDuration":10}`, 201},
 		{`"changeFeedPolicy":{"retentionDuration":-1}`, 400},
-		{`"clientEncryptionPolicy":{"policyFormatVersion":2,"includedPaths":[{"path":"/s","clientEncryptionKeyId":"k","encryptionType":"Randomized"}]}`, 201},
-		{`"clientEncryptionPolicy":{"includedPaths":[{"path":"/s","clientEncryptionKeyId":"k","encryptionType":"Rot13"}]}`, 400},
+		{`"clientEncryptionPolicy":{"policyFormatVersion":2,"includedPaths":[{"path":"/s",` +
+			`"clientEncryptionKeyId":"k","encryptionType":"Randomized"}]}`, 201},
+		{`"clientEncryptionPolicy":{"includedPaths":[{"path":"/s","clientEncryptionKeyId":"k",` +
+			`"encryptionType":"Rot13"}]}`, 400},
 		{`"clientEncryptionPolicy":{"policyFormatVersion":9}`, 400},
 	} {
 		r := a.do("POST", "/dbs/db/colls", `{"id":"c",`+x.members+`}`)

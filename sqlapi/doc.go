@@ -7,5 +7,6 @@
 // errors.go and nowhere else. The language itself is in sqlapi/sql.
 //
 // Hot path rules of this package: request headers are read from the header map under their canonical keys (headers.go),
-// reply headers are cut out of one string, bodies are appended to pooled buffers, and items are never decoded as a whole.
+// reply headers are cut out of one string, bodies are appended to pooled buffers, and items are never decoded as a
+// whole.
 package sqlapi

@@ -21,7 +21,8 @@ const (
 	msgTooLarge     = "Request size is too large"
 	msgInvalid      = "One of the specified inputs is invalid"
 	msgPKMismatch   = "PartitionKey extracted from document doesn't match the one specified in the header"
-	msgThrottled    = "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429"
+	msgThrottled    = "Request rate is large. More Request Units may be needed, so no changes were made. Please " +
+		"retry this request later. Learn more: http://aka.ms/cosmosdb-error-429"
 )
 
 var (
@@ -131,8 +132,8 @@ func refusal(e *status.Error) (sub int, retry int64) {
 	return sub, max(1, e.RetryAfter.Milliseconds())
 }
 
-// errorBody makes the body of an error. A text that is JSON itself ({"errors":[..]} of the query language) goes in as it
-// is; any other text becomes {"Errors":["text"]}. extra is appended inside the object (",\"key\":value").
+// errorBody makes the body of an error. A text that is JSON itself ({"errors":[..]} of the query language) goes in as
+// it is; any other text becomes {"Errors":["text"]}. extra is appended inside the object (",\"key\":value").
 func (c *call) errorBody(name, text string, extra []byte) {
 	m := append(c.Spare[:0], "Message: "...)
 	if strings.HasPrefix(text, `{"`) {
@@ -172,7 +173,8 @@ func appendQuotedETag(dst []byte, etag string) []byte {
 
 // badHeader is the error of a header that can't be read.
 func badHeader(name, value string) error {
-	return status.New(status.BadRequest, "The value %s specified for header %s is invalid.", strconv.QuoteToASCII(clip(value)), name)
+	return status.New(status.BadRequest, "The value %s specified for header %s is invalid.",
+		strconv.QuoteToASCII(clip(value)), name)
 }
 
 // clip bounds a text that goes into a message.

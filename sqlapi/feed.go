@@ -87,8 +87,8 @@ func (c *call) maxItems(fallback int) (int, error) {
 	return int(n), nil
 }
 
-// tokenLimit reads x-ms-documentdb-responsecontinuationtokenlimitinkb: the most bytes of a continuation, 0 when absent. Those of
-// read feeds and of the core's rows are below 1 KB always.
+// tokenLimit reads x-ms-documentdb-responsecontinuationtokenlimitinkb: the most bytes of a continuation, 0 when absent.
+// Those of read feeds and of the core's rows are below 1 KB always.
 func (c *call) tokenLimit() (int, error) {
 	v := header(c.In, hTokenLimit)
 	if v == "" {

@@ -58,7 +58,8 @@ func (p *indexingJSON) checkSpatial() error {
 			return badPolicy("a spatial index is not of the documented shape.")
 		}
 		if len(s.Types) == 0 {
-			return badPolicy("The spatial data types array cannot be empty. Assign at least one spatial type for the 'types' array for the path '%s'.", clip(s.Path))
+			return badPolicy("The spatial data types array cannot be empty. Assign at least one spatial type for "+
+				"the 'types' array for the path '%s'.", clip(s.Path))
 		}
 		for _, t := range s.Types {
 			if !slices.ContainsFunc(spatialTypes, func(known string) bool { return strings.EqualFold(known, t) }) {
@@ -67,7 +68,8 @@ func (p *indexingJSON) checkSpatial() error {
 		}
 		s.Types = spatialTypes
 		if s.Box != nil && !s.Box.valid() {
-			return badPolicy("the bounding box of the spatial path '%s' must have the numbers xmin, ymin, xmax and ymax, and a width and a height.", clip(s.Path))
+			return badPolicy("the bounding box of the spatial path '%s' must have the numbers xmin, ymin, xmax and "+
+				"ymax, and a width and a height.", clip(s.Path))
 		}
 		out, err := marshal(&s)
 		if err != nil {
@@ -83,8 +85,8 @@ func (b *boxJSON) valid() bool {
 		geo.Box{XMin: *b.XMin, YMin: *b.YMin, XMax: *b.XMax, YMax: *b.YMax}.Valid()
 }
 
-// checkBoxes holds the spatial indexes to the geospatial configuration: those of a plane need a bounding box, those of the earth
-// have none.
+// checkBoxes holds the spatial indexes to the geospatial configuration: those of a plane need a bounding box, those of
+// the earth have none.
 func checkBoxes(spec *core.ContainerSpec) error {
 	var p struct {
 		Spatial []spatialIndexJSON `json:"spatialIndexes"`
@@ -96,9 +98,11 @@ func checkBoxes(spec *core.ContainerSpec) error {
 	for _, s := range p.Spatial {
 		switch {
 		case planar && s.Box == nil:
-			return status.New(status.BadRequest, "The spatial path '%s' needs a bounding box: the geospatial configuration of the container is Geometry.", clip(s.Path))
+			return status.New(status.BadRequest, "The spatial path '%s' needs a bounding box: the geospatial "+
+				"configuration of the container is Geometry.", clip(s.Path))
 		case !planar && s.Box != nil:
-			return status.New(status.BadRequest, "The spatial path '%s' has a bounding box, which only a container whose geospatial configuration is Geometry may have.", clip(s.Path))
+			return status.New(status.BadRequest, "The spatial path '%s' has a bounding box, which only a container "+
+				"whose geospatial configuration is Geometry may have.", clip(s.Path))
 		}
 	}
 	return nil

@@ -2,7 +2,8 @@ package sqlapi
 
 import "net/http"
 
-// Request headers under their canonical keys: net/http has canonicalised what the client sent, so a map look-up is enough.
+// Request headers under their canonical keys: net/http has canonicalised what the client sent, so a map look-up is
+// enough.
 const (
 	hAuthorization   = "Authorization"
 	hDate            = "X-Ms-Date"
@@ -53,8 +54,8 @@ const (
 	hContentType     = "Content-Type"
 )
 
-// Reply headers, in the service's spelling: clients of case-sensitive maps look for it. Those that begin with r are request headers
-// too.
+// Reply headers, in the service's spelling: clients of case-sensitive maps look for it. Those that begin with r are
+// request headers too.
 const (
 	rRangeID        = "x-ms-documentdb-partitionkeyrangeid"
 	rContinuation   = "x-ms-continuation"

@@ -32,19 +32,25 @@ func (a *api) pages(query string, headers ...string) (rows []string, longest int
 	}
 }
 
-// A continuation is never longer than the client allows, however long keys and values are and however much DISTINCT remembers.
+// A continuation is never longer than the client allows, however long keys and values are and however much DISTINCT
+// remembers.
 func TestTokenLimit(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
 	a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`).is(201)
 	for i := range 300 {
-		id, pk := fmt.Sprintf("%d-%s", i, strings.Repeat("i", 1000)), fmt.Sprintf("%d-%s", i%100, strings.Repeat("k", 1900))
-		a.do("POST", docs, fmt.Sprintf(`{"id":"%s","pk":"%s","n":%d,"s":"%s%d","m":"%d","l":[1,2,3]}`, id, pk, i, strings.Repeat("s", 1500), i, i), key(pk)).is(201)
+		id, pk := fmt.Sprintf("%d-%s", i, strings.Repeat("i", 1000)),
+			fmt.Sprintf("%d-%s", i%100, strings.Repeat("k", 1900))
+		a.do("POST", docs, fmt.Sprintf(`{"id":"%s","pk":"%s","n":%d,"s":"%s%d","m":"%d","l":[1,2,3]}`, id, pk, i,
+			strings.Repeat("s", 1500), i, i), key(pk)).is(201)
 	}
 	for _, q := range []string{
-		"SELECT VALUE c.n FROM c", "SELECT VALUE c.n FROM c ORDER BY c.s", "SELECT VALUE c.n FROM c ORDER BY c.m DESC, c.s DESC", "SELECT VALUE c.n FROM c WHERE c.n > 280",
-		"SELECT VALUE c.n FROM c WHERE STARTSWITH(c.s, 'sss')", "SELECT DISTINCT VALUE c.m FROM c", "SELECT DISTINCT VALUE c.m FROM c ORDER BY c.m", "SELECT DISTINCT TOP 290 c.n, c.m FROM c",
-		"SELECT c.n, l FROM c JOIN l IN c.l", "SELECT c.n, COUNT(1) AS k FROM c GROUP BY c.n", "SELECT VALUE c.n FROM c OFFSET 10 LIMIT 250",
+		"SELECT VALUE c.n FROM c", "SELECT VALUE c.n FROM c ORDER BY c.s",
+		"SELECT VALUE c.n FROM c ORDER BY c.m DESC, c.s DESC", "SELECT VALUE c.n FROM c WHERE c.n > 280",
+		"SELECT VALUE c.n FROM c WHERE STARTSWITH(c.s, 'sss')", "SELECT DISTINCT VALUE c.m FROM c",
+		"SELECT DISTINCT VALUE c.m FROM c ORDER BY c.m", "SELECT DISTINCT TOP 290 c.n, c.m FROM c",
+		"SELECT c.n, l FROM c JOIN l IN c.l", "SELECT c.n, COUNT(1) AS k FROM c GROUP BY c.n",
+		"SELECT VALUE c.n FROM c OFFSET 10 LIMIT 250",
 	} {
 		want, _ := a.pages(q, "x-ms-max-item-count: 10000")
 		got, longest := a.pages(q, "x-ms-max-item-count: 7", "x-ms-documentdb-responsecontinuationtokenlimitinkb: 1")
@@ -62,7 +68,8 @@ func TestTokenLimit(t *testing.T) {
 		t.Errorf("without a limit DISTINCT remembers its rows: %d", longest)
 	}
 	for _, bad := range []string{"0", "-1", "x", "99999999999"} {
-		a.do("POST", docs, `{"query":"SELECT * FROM c"}`, isQuery, cross, "x-ms-documentdb-responsecontinuationtokenlimitinkb: "+bad).is(400)
+		a.do("POST", docs, `{"query":"SELECT * FROM c"}`, isQuery, cross,
+			"x-ms-documentdb-responsecontinuationtokenlimitinkb: "+bad).is(400)
 	}
 }
 
@@ -101,7 +108,8 @@ func TestReplyHeaders(t *testing.T) {
 			t.Error("no versions")
 		}
 	}
-	a.do("POST", "/dbs/db/colls", `{"id":"lazy","partitionKey":{"paths":["/pk"],"version":2},"indexingPolicy":{"indexingMode":"lazy"}}`).is(201)
+	a.do("POST", "/dbs/db/colls", `{"id":"lazy","partitionKey":{"paths":["/pk"],"version":2},`+
+		`"indexingPolicy":{"indexingMode":"lazy"}}`).is(201)
 	has(a.do("GET", "/dbs/db/colls/lazy", "").is(200), "x-ms-documentdb-collection-lazy-indexing-progress", "100")
 	has(a.do("GET", "/dbs/db/colls/c", "").is(200), "x-ms-documentdb-collection-lazy-indexing-progress", "")
 	var f struct{ Offers []struct{ ID string } }

@@ -8,13 +8,14 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// An id of this API is a string. An item that came in through another API may have an identity of another kind, which is
-// shown as its canonical Extended JSON text and must be found by it. Few texts can stand for two
-// identities (core.HasOtherIdentity), so everything else costs nothing.
+// An id of this API is a string. An item that came in through another API may have an identity of another kind, which
+// is shown as its canonical Extended JSON text and must be found by it. Few texts can stand for two identities
+// (core.HasOtherIdentity), so everything else costs nothing.
 
-// resolve returns the key and id under which the item with the text as id is stored: the string's, unless there is no such
-// item and there is one of the other kind. Where a path of the partition key is the id itself, the key follows.
-func resolve(ctx context.Context, ct *core.Container, pk core.PartitionKey, text string) (core.PartitionKey, value.Value, error) {
+// resolve returns the key and id under which the item with the text as id is stored: the string's, unless there is no
+// such item and there is one of the other kind. Where a path of the partition key is the id itself, the key follows.
+func resolve(ctx context.Context, ct *core.Container, pk core.PartitionKey, text string) (
+	core.PartitionKey, value.Value, error) {
 	if !core.HasOtherIdentity(text) {
 		return pk, value.StringOf(text), nil
 	}

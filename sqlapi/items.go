@@ -65,8 +65,8 @@ func (c *call) setSlot(ct *core.Container, slot *core.Slot) {
 	c.setContainer(ct)
 }
 
-// itemKey is the partition key and id of the item that the path names. An item may be named by its resource id where its
-// container is, or where there is no partition key to find it by.
+// itemKey is the partition key and id of the item that the path names. An item may be named by its resource id where
+// its container is, or where there is no partition key to find it by.
 func (c *call) itemKey(ct *core.Container, room core.PartitionKey) (core.PartitionKey, value.Value, error) {
 	name := c.Param("id")
 	if c.namesByRID(ct) {
@@ -190,8 +190,10 @@ func (c *call) writeItem(ct *core.Container, kind core.WriteKind, pk core.Partit
 	return c.send(code)
 }
 
-// itemWrite makes the write of an item's JSON and holds it to the key that the request named. The document is appended to *room, which the write points into.
-func itemWrite(ctx context.Context, ct *core.Container, kind core.WriteKind, key core.PartitionKey, body []byte, room *[]byte) (core.Write, error) {
+// itemWrite makes the write of an item's JSON and holds it to the key that the request named. The document is appended
+// to *room, which the write points into.
+func itemWrite(ctx context.Context, ct *core.Container, kind core.WriteKind, key core.PartitionKey, body []byte,
+	room *[]byte) (core.Write, error) {
 	start := len(*room)
 	d, err := doc.FromJSON(*room, body, doc.JSONOptions{Names: doc.NoSQL, Extended: isExtended(ct)})
 	if err != nil {
@@ -207,7 +209,8 @@ func itemWrite(ctx context.Context, ct *core.Container, kind core.WriteKind, key
 		return core.Write{}, err
 	}
 	same := sameKey(key, pk)
-	if kind != core.Create && core.HasOtherIdentity(string(id.Bytes())) { // may be the text of an identity of another kind
+	if kind != core.Create && core.HasOtherIdentity(string(id.Bytes())) {
+		// may be the text of an identity of another kind
 		if pk, id, err = resolve(ctx, ct, pk, id.Str()); err != nil {
 			return core.Write{}, err
 		}
@@ -239,7 +242,8 @@ func checkID(id value.Value) error {
 	case id.Kind() != value.String:
 		return status.New(status.BadRequest, "The input content is invalid because the property 'id' is not a string.")
 	case len(id.Bytes()) == 0 || len(id.Bytes()) > maxID:
-		return status.New(status.BadRequest, "The input name '%s' is invalid. Ensure to provide a unique non-empty string less than or equal to '%d' characters.", clip(id.Str()), maxID)
+		return status.New(status.BadRequest, "The input name '%s' is invalid. Ensure to provide a unique non-empty "+
+			"string less than or equal to '%d' characters.", clip(id.Str()), maxID)
 	}
 	return nil
 }
@@ -258,7 +262,8 @@ func checkTTL(v value.Value) error {
 			return nil
 		}
 	}
-	return status.New(status.BadRequest, "The input ttl is invalid. Ensure to provide a nonzero positive integer less than or equal to '2147483647', or '-1' which means never expire.")
+	return status.New(status.BadRequest, "The input ttl is invalid. Ensure to provide a nonzero positive integer "+
+		"less than or equal to '2147483647', or '-1' which means never expire.")
 }
 
 // noIndex reads the indexing directive.
@@ -280,7 +285,8 @@ func (c *call) noTriggers() error {
 	return nil
 }
 
-// conditions makes the check of If-Match and If-None-Match; nil when there is none. It is called under the item's latch.
+// conditions makes the check of If-Match and If-None-Match; nil when there is none. It is called under the item's
+// latch.
 func conditions(match, noneMatch string) func(old *core.Item) error {
 	if match == "" && noneMatch == "" {
 		return nil

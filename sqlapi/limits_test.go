@@ -74,7 +74,8 @@ func limited(t *testing.T, o Options, b *budget.Budget) (*api, *bytes.Buffer) {
 	}
 	t.Cleanup(func() { _ = e.Close() })
 	var log bytes.Buffer
-	o.Account, o.Key, o.Auth, o.Clock, o.Wall, o.Logger = "acct", testKey, true, clk, clk, slog.New(slog.NewTextHandler(&log, nil))
+	o.Account, o.Key, o.Auth, o.Clock, o.Wall, o.Logger = "acct", testKey, true, clk, clk,
+		slog.New(slog.NewTextHandler(&log, nil))
 	serve := func(o Options) *api {
 		s, err := New(e, o)
 		if err != nil {
@@ -99,13 +100,16 @@ func TestMaxTime(t *testing.T) {
 	w := &watcher{}
 	a, log := limited(t, Options{MaxTime: 20 * time.Millisecond, Observe: w}, nil)
 	array := "[" + strings.Repeat("1,", 200) + "1]"
-	text := fmt.Sprintf(`{"query":"SELECT VALUE COUNT(1) FROM c JOIN x IN (SELECT VALUE %s) JOIN y IN (SELECT VALUE %s) JOIN z IN (SELECT VALUE %s)"}`, array, array, array)
+	text := fmt.Sprintf(
+		`{"query":"SELECT VALUE COUNT(1) FROM c JOIN x IN (SELECT VALUE %s) JOIN y IN (SELECT VALUE %s) JOIN z IN (SELECT VALUE %s)"}`,
+		array, array, array)
 	began := time.Now()
 	a.do("POST", docs, text, "x-ms-documentdb-isquery: true", key("a")).is(408).has(`"code":"RequestTimeout"`)
 	if took := time.Since(began); took > 2*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	if r, plan := w.request(t, 1); r.Status != "408" || r.Failed || r.Left || !strings.Contains(plan, "SELECT VALUE COUNT(1)") {
+	if r, plan := w.request(t, 1); r.Status != "408" || r.Failed || r.Left ||
+		!strings.Contains(plan, "SELECT VALUE COUNT(1)") {
 		t.Errorf("%+v %s", r, plan)
 	}
 
@@ -168,10 +172,13 @@ func TestObserved(t *testing.T) {
 		{Operation: "other", Status: "401", Target: docs + "/2"},
 	} {
 		got, plan := w.request(t, i+1)
-		if got.API != "nosql" || got.Operation != want.Operation || got.Status != want.Status || got.Target != want.Target || got.Client != "192.0.2.1:1234" || got.Charge < want.Charge || got.Failed || got.Left || got.Duration <= 0 {
+		if got.API != "nosql" || got.Operation != want.Operation || got.Status != want.Status ||
+			got.Target != want.Target || got.Client != "192.0.2.1:1234" || got.Charge < want.Charge || got.Failed ||
+			got.Left || got.Duration <= 0 {
 			t.Errorf("%d: %+v, want %+v", i, got, want)
 		}
-		if (plan != "") != (want.Operation == "query items") || plan != "" && (!strings.Contains(plan, "WHERE c.n > 3") || !strings.Contains(plan, "items read")) {
+		if (plan != "") != (want.Operation == "query items") || plan != "" &&
+			(!strings.Contains(plan, "WHERE c.n > 3") || !strings.Contains(plan, "items read")) {
 			t.Errorf("%d: plan %q", i, plan)
 		}
 	}
@@ -260,14 +267,16 @@ func TestErrorsOfResources(t *testing.T) {
 		text  string
 	}{
 		{full, 403, "", "", "The disk is full: new data is refused until there is room."},
-		{status.New(status.MemoryLimit, "A sort may hold 5 bytes of memory, and this one needs more."), 400, "", "", "A sort may hold 5 bytes"},
+		{status.New(status.MemoryLimit, "A sort may hold 5 bytes of memory, and this one needs more."), 400, "", "",
+			"A sort may hold 5 bytes"},
 		{busy, 429, "3200", "100", "Request rate is large"},
 		{status.New(status.TooManyRequests, "x"), 429, "3200", "1", "Request rate is large"},
 		{context.DeadlineExceeded, 408, "", "", "too long"},
 		{fmt.Errorf("wrapped: %w", context.Canceled), 408, "", "", "too long"},
 	} {
 		a := newAPI(t)
-		routes{g: &a.srv.gin.RouterGroup, all: &a.srv.lines}.get("/fails", op("fail", masterOnly, func(*call) error { return x.err }))
+		routes{g: &a.srv.gin.RouterGroup, all: &a.srv.lines}.get(
+			"/fails", op("fail", masterOnly, func(*call) error { return x.err }))
 		r := a.do("GET", "/fails", "").is(x.code).has(x.text)
 		if r.h.Get("x-ms-substatus") != x.sub || r.h.Get("x-ms-retry-after-ms") != x.retry {
 			t.Errorf("%v: %v", x.err, r.h)
@@ -286,7 +295,8 @@ func TestBulkSaysWhenToTryAgain(t *testing.T) {
 		ops[1].done(core.Result{}, full)
 		return c.sendBatch(nil, ops, http.StatusMultiStatus)
 	}))
-	a.do("GET", "/bulk", "").is(207).has(`{"statusCode":429,"requestCharge":1.00,"subStatusCode":3200,"retryAfterMilliseconds":70,"message":`).
+	a.do("GET", "/bulk", "").is(207).has(`{"statusCode":429,"requestCharge":1.00,"subStatusCode":3200,` +
+		`"retryAfterMilliseconds":70,"message":`).
 		has(`{"statusCode":403,"requestCharge":1.00,"message":"The disk is full."}`)
 }
 

@@ -26,7 +26,8 @@ func wireRequest(t testing.TB, method, path, proto, body string, headers ...stri
 	to := signedOf(httptest.NewRequest(method, path, nil).URL)
 	date := testNow.Format(http.TimeFormat)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s %s\r\nHost: h\r\nx-ms-date: %s\r\nauthorization: %s\r\nx-ms-activity-id: 00112233-4455-6677-8899-aabbccddeeff\r\n",
+	fmt.Fprintf(&b, "%s %s %s\r\nHost: h\r\nx-ms-date: %s\r\nauthorization: %s\r\nx-ms-activity-id: "+
+		"00112233-4455-6677-8899-aabbccddeeff\r\n",
 		method, path, proto, date, sign(t, testKey, method, to.typ, to.link, date))
 	for _, h := range headers {
 		b.WriteString(h + "\r\n")
@@ -39,8 +40,8 @@ func wireRequest(t testing.TB, method, path, proto, body string, headers ...stri
 
 var dateLine = regexp.MustCompile(`Date: [^\r]*`)
 
-// What a handler gives as finished lines leaves the server as net/http would have written it, byte for byte; the connection stays in
-// step over replies of every kind.
+// What a handler gives as finished lines leaves the server as net/http would have written it, byte for byte; the
+// connection stays in step over replies of every kind.
 func TestRepliesAreTheSameWithAndWithoutFinishedLines(t *testing.T) {
 	const pk = `x-ms-documentdb-partitionkey: ["p1"]`
 	const isQuery = "x-ms-documentdb-isquery: true"
@@ -63,10 +64,14 @@ func TestRepliesAreTheSameWithAndWithoutFinishedLines(t *testing.T) {
 		{"read a large one", "GET", wireRequest(t, "GET", docs+"/b", v11, "", pk), 1},
 		{"not there", "GET", wireRequest(t, "GET", docs+"/c", v11, "", pk), 1},
 		{"not modified", "GET", wireRequest(t, "GET", docs+"/a", v11, "", pk, "If-None-Match: *"), 1},
-		{"bad session token", "GET", wireRequest(t, "GET", docs+"/a", v11, "", pk, "x-ms-session-token: 0:-1#99999999"), 1},
-		{"query", "POST", wireRequest(t, "POST", docs, v11, query, pk, isQuery, "x-ms-max-item-count: 1", "x-ms-documentdb-populatequerymetrics: true", "x-orrery-explain: true"), 1},
+		{"bad session token", "GET", wireRequest(t, "GET", docs+"/a", v11, "", pk, "x-ms-session-token: 0:-1#99999999"),
+			1},
+		{"query", "POST", wireRequest(t, "POST", docs, v11, query, pk, isQuery, "x-ms-max-item-count: 1",
+			"x-ms-documentdb-populatequerymetrics: true", "x-orrery-explain: true"), 1},
 		{"query refused", "POST", wireRequest(t, "POST", docs, v11, `{"query":"SELEC"}`, pk, isQuery), 1},
-		{"chunked", "POST", wireRequest(t, "POST", docs, v11, "3\r\n{\"i\r\n0\r\n\r\n", pk, "Transfer-Encoding: chunked"), 1},
+		{
+			"chunked", "POST", wireRequest(t, "POST", docs, v11, "3\r\n{\"i\r\n0\r\n\r\n", pk,
+				"Transfer-Encoding: chunked"), 1},
 		{"two at once", "GET", get + get, 2},
 		{"expects 100", "POST", wireRequest(t, "POST", docs, v11, item("d", "1"), pk, "Expect: 100-continue"), 1},
 		{"account", "GET", wireRequest(t, "GET", "/", v11, ""), 1},
@@ -75,12 +80,14 @@ func TestRepliesAreTheSameWithAndWithoutFinishedLines(t *testing.T) {
 		{"wrong verb", "PATCH", wireRequest(t, "PATCH", "/dbs", v11, "{}"), 1},
 		{"HEAD of a large one", "HEAD", wireRequest(t, "HEAD", docs+"/b", v11, "", pk), 1},
 		{"HEAD", "HEAD", wireRequest(t, "HEAD", docs+"/a", v11, "", pk), 1},
-		{"unsigned", "GET", "GET /dbs HTTP/1.1\r\nHost: h\r\nx-ms-activity-id: 00112233-4455-6677-8899-aabbccddeeff\r\n\r\n", 1},
+		{"unsigned", "GET", "GET /dbs HTTP/1.1\r\nHost: h\r\nx-ms-activity-id: " +
+			"00112233-4455-6677-8899-aabbccddeeff\r\n\r\n", 1},
 		{"HTTP/1.0, kept alive", "GET", wireRequest(t, "GET", docs+"/a", v10, "", pk, "Connection: keep-alive"), 1},
 		{"delete", "DELETE", wireRequest(t, "DELETE", docs+"/a", v11, "", pk), 1},
 		{"last", "GET", wireRequest(t, "GET", docs+"/b", v11, "", pk, "Connection: close"), 1},
 	} {
-		got, want := exchange(t, a, ra, tc.method, tc.send, tc.replies), exchange(t, b, rb, tc.method, tc.send, tc.replies)
+		got, want := exchange(t, a, ra, tc.method, tc.send, tc.replies),
+			exchange(t, b, rb, tc.method, tc.send, tc.replies)
 		if got != want {
 			t.Errorf("%s:\n%s\nwithout finished lines:\n%s", tc.what, got, want)
 		}

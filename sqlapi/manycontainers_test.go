@@ -22,7 +22,8 @@ func TestContainersAreListedInPages(t *testing.T) {
 	var want []string
 	for i := range n {
 		id := fmt.Sprint("c", n-i)
-		if _, err := e.CreateContainer(ctx, "db", core.ContainerSpec{ID: id, PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}}); err != nil {
+		if _, err := e.CreateContainer(ctx, "db",
+			core.ContainerSpec{ID: id, PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}}); err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, id)

@@ -13,7 +13,8 @@ import (
 var (
 	vectorTypes     = []string{"float32", "float16", "int8", "uint8"}
 	vectorDistances = []string{"cosine", "dotproduct", "euclidean"}
-	vectorIndexes   = map[string]int{"flat": maxFlatDimensions, "quantizedflat": maxDimensions, "diskann": maxDimensions}
+	vectorIndexes   = map[string]int{"flat": maxFlatDimensions, "quantizedflat": maxDimensions,
+		"diskann": maxDimensions}
 )
 
 const (
@@ -48,7 +49,8 @@ func vectorEmbeddings(raw json.RawMessage) ([]vectorEmbedding, error) {
 	}
 	seen := map[string]bool{}
 	for _, e := range p.Embeddings {
-		if !validPath(e.Path) || strings.Contains(e.Path, "[]") || seen[e.Path] || !oneOf(e.DataType, vectorTypes) || !oneOf(e.Distance, vectorDistances) {
+		if !validPath(e.Path) || strings.Contains(e.Path, "[]") || seen[e.Path] || !oneOf(e.DataType, vectorTypes) ||
+			!oneOf(e.Distance, vectorDistances) {
 			return nil, errInvalid
 		}
 		if e.Dimensions != nil && (*e.Dimensions < 1 || *e.Dimensions > maxDimensions) {
@@ -59,8 +61,8 @@ func vectorEmbeddings(raw json.RawMessage) ([]vectorEmbedding, error) {
 	return p.Embeddings, nil
 }
 
-// checkVectorIndexes holds the vector indexes of a policy to the container's embeddings: each is on a path that has one, of a
-// known type, and not of more dimensions than the type takes.
+// checkVectorIndexes holds the vector indexes of a policy to the container's embeddings: each is on a path that has
+// one, of a known type, and not of more dimensions than the type takes.
 func checkVectorIndexes(spec *core.ContainerSpec) error {
 	var p struct {
 		Indexes []struct {

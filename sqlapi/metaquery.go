@@ -7,8 +7,9 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql"
 )
 
-// query answers a query over the resources of a feed: databases, containers, offers, ranges, users and so on are few and live
-// in the catalog, so the language runs over a list of them. They are in one place: nothing of it is a matter of partitions.
+// query answers a query over the resources of a feed: databases, containers, offers, ranges, users and so on are few
+// and live in the catalog, so the language runs over a list of them. They are in one place: nothing of it is a matter
+// of partitions.
 func (f *feedReply) query() error {
 	c := f.c
 	spec, err := c.readQuery()

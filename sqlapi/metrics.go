@@ -86,10 +86,12 @@ func planText(text string, p *sql.Page) string {
 	if m.Plan != nil {
 		plan = m.Plan.Explain()
 	}
-	return fmt.Sprintf("%s [%s; %d index entries, %d items read, %d rows]", text, plan, m.IndexReads, m.ItemsRead, p.Count)
+	return fmt.Sprintf("%s [%s; %d index entries, %d items read, %d rows]", text, plan, m.IndexReads,
+		m.ItemsRead, p.Count)
 }
 
-// Explanation is the header x-orrery-explain, and what `orrery query --explain` prints: how one page was made and what it cost.
+// Explanation is the header x-orrery-explain, and what `orrery query --explain` prints: how one page was made and what
+// it cost.
 type Explanation struct {
 	Plan    string   `json:"plan"`   // the access path in one line
 	Access  string   `json:"access"` // its kind
@@ -119,7 +121,8 @@ func explain(p *sql.Page, use *sql.IndexUse) *Explanation {
 	m := &p.Metrics
 	e := &Explanation{
 		Plan: m.Explain, Access: use.Access, Why: use.Why, Indexes: []string{}, Sorted: use.Sorted, Slots: use.Slots,
-		Entries: m.IndexReads, Items: m.ItemsRead, Bytes: m.BytesRead, Matched: m.Rows, Rows: p.Count, Advice: use.Advice,
+		Entries: m.IndexReads, Items: m.ItemsRead, Bytes: m.BytesRead, Matched: m.Rows, Rows: p.Count,
+		Advice: use.Advice,
 	}
 	if e.Plan == "" {
 		e.Plan = use.Access + ": " + use.Why
@@ -151,8 +154,8 @@ func ruParts(total float64, m *sql.Metrics) RUParts {
 	return r
 }
 
-// appendIndexUse appends the index metrics as JSON: the first version with conditions and fidelity, as .NET and Java read it
-// out of base64; the second has the specs alone, under Utilized and Potential.
+// appendIndexUse appends the index metrics as JSON: the first version with conditions and fidelity, as .NET and Java
+// read it out of base64; the second has the specs alone, under Utilized and Potential.
 func appendIndexUse(dst []byte, u *sql.IndexUse, second bool) []byte {
 	each := func(n int, one func(i int)) {
 		dst = append(dst, '[')

@@ -23,29 +23,48 @@ func explained(t *testing.T, r *reply) (e Explanation) {
 func TestQueryFigures(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
-	a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/b/?"},{"path":"/odd/\"a b\"/?"}]}}`).is(201)
+	a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},`+
+		`"indexingPolicy":{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/b/?"},`+
+		`{"path":"/odd/\"a b\"/?"}]}}`).is(201)
 	for i := range 40 {
-		a.do("POST", docs, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"b":%d,"tags":["t%d"]}`, i, i, i, i, i), key(fmt.Sprintf("p%d", i))).is(201)
+		a.do("POST", docs, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"b":%d,"tags":["t%d"]}`, i, i, i, i, i),
+			key(fmt.Sprintf("p%d", i))).is(201)
 	}
 	run := func(text string, headers ...string) *reply {
 		t.Helper()
-		h := append([]string{"x-ms-documentdb-isquery: True", "x-ms-documentdb-query-enablecrosspartition: True"}, headers...)
+		h := append([]string{"x-ms-documentdb-isquery: True", "x-ms-documentdb-query-enablecrosspartition: True"},
+			headers...)
 		return a.do("POST", docs, `{"query":"`+text+`"}`, h...).is(200)
 	}
-	const v1, v2, explain, metrics = "x-ms-cosmos-populateindexmetrics: true", "x-ms-cosmos-populateindexmetrics-V2: True", "x-orrery-explain: true", "x-ms-documentdb-populatequerymetrics: True"
+	const v1, v2, explain, metrics = "x-ms-cosmos-populateindexmetrics: true",
+		"x-ms-cosmos-populateindexmetrics-V2: True", "x-orrery-explain: true",
+		"x-ms-documentdb-populatequerymetrics: True"
 	for _, x := range []struct{ text, plan, use, figures string }{
-		{`SELECT * FROM c WHERE c.n = 7`, "index", `{"Utilized":{"SingleIndexes":[{"IndexSpec":"/n/?"}],"CompositeIndexes":[]},"Potential":{"SingleIndexes":[],"CompositeIndexes":[]}}`, "retrievedDocumentCount=1;"},
-		{`SELECT * FROM c WHERE c.b = 7`, "scan", `{"Utilized":{"SingleIndexes":[],"CompositeIndexes":[]},"Potential":{"SingleIndexes":[{"IndexSpec":"/b/?"}],"CompositeIndexes":[]}}`, "retrievedDocumentCount=40;"},
-		{`SELECT * FROM c ORDER BY c.b`, "scan", `{"Utilized":{"SingleIndexes":[],"CompositeIndexes":[]},"Potential":{"SingleIndexes":[{"IndexSpec":"/b/?"}],"CompositeIndexes":[]}}`, "outputDocumentCount=40;"},
-		{`SELECT * FROM c WHERE c.odd['a b'] > 1 AND c.n = 3`, "index", `{"Utilized":{"SingleIndexes":[{"IndexSpec":"/n/?"}],"CompositeIndexes":[]},"Potential":{"SingleIndexes":[{"IndexSpec":"/odd/\"a b\"/?"}],"CompositeIndexes":[{"IndexSpecs":["/n ASC","/odd/\"a b\" ASC"]}]}}`, "retrievedDocumentCount=1;"},
-		{`SELECT * FROM c WHERE ARRAY_CONTAINS(c.tags, 't3')`, "index", `{"Utilized":{"SingleIndexes":[{"IndexSpec":"/tags/[]/?"}],"CompositeIndexes":[]},"Potential":{"SingleIndexes":[],"CompositeIndexes":[]}}`, "outputDocumentCount=1;"},
-		{`SELECT VALUE 1`, "no items", `{"Utilized":{"SingleIndexes":[],"CompositeIndexes":[]},"Potential":{"SingleIndexes":[],"CompositeIndexes":[]}}`, "retrievedDocumentCount=0;"},
+		{`SELECT * FROM c WHERE c.n = 7`, "index", `{"Utilized":{"SingleIndexes":[{"IndexSpec":"/n/?"}],` +
+			`"CompositeIndexes":[]},"Potential":{"SingleIndexes":[],"CompositeIndexes":[]}}`,
+			"retrievedDocumentCount=1;"},
+		{`SELECT * FROM c WHERE c.b = 7`, "scan", `{"Utilized":{"SingleIndexes":[],"CompositeIndexes":[]},` +
+			`"Potential":{"SingleIndexes":[{"IndexSpec":"/b/?"}],"CompositeIndexes":[]}}`,
+			"retrievedDocumentCount=40;"},
+		{`SELECT * FROM c ORDER BY c.b`, "scan", `{"Utilized":{"SingleIndexes":[],"CompositeIndexes":[]},` +
+			`"Potential":{"SingleIndexes":[{"IndexSpec":"/b/?"}],"CompositeIndexes":[]}}`, "outputDocumentCount=40;"},
+		{`SELECT * FROM c WHERE c.odd['a b'] > 1 AND c.n = 3`, "index",
+			`{"Utilized":{"SingleIndexes":[{"IndexSpec":"/n/?"}],"CompositeIndexes":[]},` +
+				`"Potential":{"SingleIndexes":[{"IndexSpec":"/odd/\"a b\"/?"}],` +
+				`"CompositeIndexes":[{"IndexSpecs":["/n ASC","/odd/\"a b\" ASC"]}]}}`, "retrievedDocumentCount=1;"},
+		{`SELECT * FROM c WHERE ARRAY_CONTAINS(c.tags, 't3')`, "index",
+			`{"Utilized":{"SingleIndexes":[{"IndexSpec":"/tags/[]/?"}],"CompositeIndexes":[]},` +
+				`"Potential":{"SingleIndexes":[],"CompositeIndexes":[]}}`, "outputDocumentCount=1;"},
+		{`SELECT VALUE 1`, "no items", `{"Utilized":{"SingleIndexes":[],"CompositeIndexes":[]},` +
+			`"Potential":{"SingleIndexes":[],"CompositeIndexes":[]}}`, "retrievedDocumentCount=0;"},
 	} {
 		r := run(x.text, v2, explain, metrics)
-		if e := explained(t, r); e.Access != x.plan || !strings.HasPrefix(e.Plan, x.plan) || fmt.Sprintf("%.2f", e.RU.Total) != r.h.Get("x-ms-request-charge") {
+		if e := explained(t, r); e.Access != x.plan || !strings.HasPrefix(e.Plan, x.plan) ||
+			fmt.Sprintf("%.2f", e.RU.Total) != r.h.Get("x-ms-request-charge") {
 			t.Errorf("%s: %+v", x.text, e)
 		}
-		if got := strings.ReplaceAll(strings.ReplaceAll(r.h.Get("x-ms-cosmos-index-utilization"), "%22", `"`), "%5C", `\`); got != x.use {
+		if got := strings.ReplaceAll(strings.ReplaceAll(r.h.Get("x-ms-cosmos-index-utilization"), "%22", `"`), "%5C",
+			`\`); got != x.use {
 			t.Errorf("%s: %s", x.text, got)
 		}
 		if got := r.h.Get("x-ms-documentdb-query-metrics"); !strings.Contains(got, x.figures) {
@@ -53,18 +72,23 @@ func TestQueryFigures(t *testing.T) {
 		}
 	}
 	// Half of what a scan reads passes.
-	if got := run(`SELECT VALUE COUNT(1) FROM c WHERE c.b < 20`, metrics).h.Get("x-ms-documentdb-query-metrics"); !strings.HasSuffix(got, "indexUtilizationRatio=0.50") {
+	if got := run(`SELECT VALUE COUNT(1) FROM c WHERE c.b < 20`, metrics).h.Get(
+		"x-ms-documentdb-query-metrics"); !strings.HasSuffix(got, "indexUtilizationRatio=0.50") {
 		t.Error(got)
 	}
-	want := Explanation{Plan: "index on /n: most selective condition", Access: "index", Why: "most selective condition", Indexes: []string{"/n/?"}, Slots: 4,
-		Entries: 1, Items: 1, Bytes: 62, Matched: 1, Rows: 1, RU: RUParts{Total: 2.28, Base: 2.25, Entries: 0.01, Items: 0.02}, Advice: []string{}}
+	want := Explanation{Plan: "index on /n: most selective condition", Access: "index", Why: "most selective condition",
+		Indexes: []string{"/n/?"}, Slots: 4,
+		Entries: 1, Items: 1, Bytes: 62, Matched: 1, Rows: 1,
+		RU: RUParts{Total: 2.28, Base: 2.25, Entries: 0.01, Items: 0.02}, Advice: []string{}}
 	if got := explained(t, run(`SELECT * FROM c WHERE c.n = 7`, explain)); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
 	// The first version is base64 and has more members; without a header there is none.
 	r := run(`SELECT * FROM c WHERE c.n = 7`, v1)
 	text, err := base64.StdEncoding.DecodeString(r.h.Get("x-ms-cosmos-index-utilization"))
-	if want := `{"UtilizedSingleIndexes":[{"FilterExpression":"(ROOT.n = 7)","IndexSpec":"/n/?","FilterPreciseSet":true,"IndexPreciseSet":true,"IndexImpactScore":"High"}],"PotentialSingleIndexes":[],"UtilizedCompositeIndexes":[],"PotentialCompositeIndexes":[]}`; err != nil || string(text) != want {
+	if want := `{"UtilizedSingleIndexes":[{"FilterExpression":"(ROOT.n = 7)","IndexSpec":"/n/?",` +
+		`"FilterPreciseSet":true,"IndexPreciseSet":true,"IndexImpactScore":"High"}],"PotentialSingleIndexes":[],` +
+		`"UtilizedCompositeIndexes":[],"PotentialCompositeIndexes":[]}`; err != nil || string(text) != want {
 		t.Errorf("%v %s", err, text)
 	}
 	r = run(`SELECT * FROM c`)
@@ -78,7 +102,8 @@ func TestQueryFigures(t *testing.T) {
 	if got := explained(t, r).Indexes; len(got) != 1 || !strings.Contains(got[0], "\u00e9\U0001f600") {
 		t.Errorf("%q", got)
 	}
-	if got := r.h; strings.ContainsAny(got.Get("x-orrery-explain")+got.Get("x-ms-cosmos-index-utilization"), "\r\n\u00e9") {
+	if got := r.h; strings.ContainsAny(got.Get("x-orrery-explain")+got.Get("x-ms-cosmos-index-utilization"),
+		"\r\n\u00e9") {
 		t.Error(got)
 	}
 }
@@ -87,14 +112,19 @@ func TestQueryFigures(t *testing.T) {
 func TestAdvice(t *testing.T) {
 	const def = `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"indexingPolicy":`
 	for _, x := range []struct{ query, policy, advice, better string }{
-		{"SELECT * FROM c WHERE c.a = 7", `{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`, "add /a/? to includedPaths",
+		{"SELECT * FROM c WHERE c.a = 7", `{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`,
+			"add /a/? to includedPaths",
 			`{"includedPaths":[{"path":"/n/?"},{"path":"/a/?"}],"excludedPaths":[{"path":"/*"}]}`},
-		{"SELECT * FROM c WHERE c.a = 7", `{"excludedPaths":[{"path":"/a/?"}]}`, "remove /a/? from excludedPaths", `{}`},
-		{"SELECT * FROM c WHERE c.o.x = 7", `{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/o/*"}]}`, "add /o/x/? to includedPaths",
+		{"SELECT * FROM c WHERE c.a = 7", `{"excludedPaths":[{"path":"/a/?"}]}`,
+			"remove /a/? from excludedPaths", `{}`},
+		{"SELECT * FROM c WHERE c.o.x = 7", `{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/o/*"}]}`,
+			"add /o/x/? to includedPaths",
 			`{"includedPaths":[{"path":"/*"},{"path":"/o/x/?"}],"excludedPaths":[{"path":"/o/*"}]}`},
-		{"SELECT * FROM c WHERE ARRAY_CONTAINS(c.tags, 't7')", `{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`, "add /tags/* to includedPaths",
+		{"SELECT * FROM c WHERE ARRAY_CONTAINS(c.tags, 't7')", `{"includedPaths":[{"path":"/n/?"}],` +
+			`"excludedPaths":[{"path":"/*"}]}`, "add /tags/* to includedPaths",
 			`{"includedPaths":[{"path":"/n/?"},{"path":"/tags/*"}],"excludedPaths":[{"path":"/*"}]}`},
-		{"SELECT * FROM c WHERE c.a = 7", `{"indexingMode":"none","automatic":false}`, "set indexingMode to consistent", `{"indexingMode":"consistent"}`},
+		{"SELECT * FROM c WHERE c.a = 7", `{"indexingMode":"none","automatic":false}`, "set indexingMode to consistent",
+			`{"indexingMode":"consistent"}`},
 		{"SELECT * FROM c ORDER BY c.g, c.a DESC", `{}`, "add composite [/g asc,/a desc] to compositeIndexes",
 			`{"compositeIndexes":[[{"path":"/g","order":"ascending"},{"path":"/a","order":"descending"}]]}`},
 		{"SELECT * FROM c WHERE c.g = 3 ORDER BY c.a", `{}`, "add composite [/g asc,/a asc] to compositeIndexes",
@@ -107,11 +137,14 @@ func TestAdvice(t *testing.T) {
 		a.do("POST", "/dbs/db/colls", def+x.policy+"}").is(201)
 		for i := range 800 {
 			pk := fmt.Sprintf("p%d", i%47)
-			a.do("POST", docs, fmt.Sprintf(`{"id":"%d","pk":"%s","a":%d,"g":%d,"n":1,"o":{"x":%d},"tags":["t%d"]}`, i, pk, i, i%10, i, i), key(pk)).is(201)
+			a.do("POST", docs, fmt.Sprintf(`{"id":"%d","pk":"%s","a":%d,"g":%d,"n":1,"o":{"x":%d},"tags":["t%d"]}`, i,
+				pk, i, i%10, i, i), key(pk)).is(201)
 		}
 		run := func() Explanation {
 			t.Helper()
-			return explained(t, a.do("POST", docs, `{"query":"`+x.query+`"}`, "x-ms-documentdb-isquery: True", "x-ms-documentdb-query-enablecrosspartition: True", "x-orrery-explain: true", "x-ms-max-item-count: -1").is(200))
+			return explained(t, a.do("POST", docs, `{"query":"`+x.query+`"}`, "x-ms-documentdb-isquery: True",
+				"x-ms-documentdb-query-enablecrosspartition: True", "x-orrery-explain: true",
+				"x-ms-max-item-count: -1").is(200))
 		}
 		before := run()
 		if !slices.Equal(before.Advice, []string{x.advice}) {
@@ -120,7 +153,8 @@ func TestAdvice(t *testing.T) {
 		a.do("PUT", "/dbs/db/colls/c", def+x.better+"}").is(200)
 		a.indexed("/dbs/db/colls/c")
 		after := run()
-		if len(after.Advice) > 0 || after.Rows != before.Rows || after.Access == "scan" || after.Sorted || !before.Sorted && after.Items+after.Entries >= before.Items+before.Entries {
+		if len(after.Advice) > 0 || after.Rows != before.Rows || after.Access == "scan" || after.Sorted ||
+			!before.Sorted && after.Items+after.Entries >= before.Items+before.Entries {
 			t.Errorf("%s, with the advice: %+v", x.query, after)
 		}
 	}
@@ -129,8 +163,10 @@ func TestAdvice(t *testing.T) {
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
 	a.do("POST", "/dbs/db/colls", def+`{}}`).is(201)
 	a.do("POST", docs, `{"id":"1","pk":"a","s":"x"}`, key("a")).is(201)
-	for _, q := range []string{"SELECT * FROM c WHERE CONTAINS(c.s, 'y')", "SELECT * FROM c WHERE LENGTH(c.s) = 2", "SELECT * FROM c WHERE c.pk = 'b'", "SELECT * FROM c"} {
-		e := explained(t, a.do("POST", docs, `{"query":"`+q+`"}`, "x-ms-documentdb-isquery: True", "x-ms-documentdb-query-enablecrosspartition: True", "x-orrery-explain: true").is(200))
+	for _, q := range []string{"SELECT * FROM c WHERE CONTAINS(c.s, 'y')", "SELECT * FROM c WHERE LENGTH(c.s) = 2",
+		"SELECT * FROM c WHERE c.pk = 'b'", "SELECT * FROM c"} {
+		e := explained(t, a.do("POST", docs, `{"query":"`+q+`"}`, "x-ms-documentdb-isquery: True",
+			"x-ms-documentdb-query-enablecrosspartition: True", "x-orrery-explain: true").is(200))
 		if len(e.Advice) > 0 {
 			t.Errorf("%s: %+v", q, e)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 )
 
-// An item whose identity came in through MongoDB as an ObjectId is shown with its canonical Extended JSON text as id, and
-// found, replaced, patched and deleted by it.
+// An item whose identity came in through MongoDB as an ObjectId is shown with its canonical Extended JSON text as id,
+// and found, replaced, patched and deleted by it.
 func TestIdentityOfOtherKinds(t *testing.T) {
 	a := newAPI(t)
 	ctx := context.Background()
@@ -23,7 +23,8 @@ func TestIdentityOfOtherKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := doc.FromExtJSON(nil, []byte(`{"_id":{"$oid":"507f1f77bcf86cd799439011"},"id":"own","when":{"$date":"2026-11-21T11:00:00Z"},"big":{"$numberDecimal":"1.5"}}`))
+	d, err := doc.FromExtJSON(nil, []byte(`{"_id":{"$oid":"507f1f77bcf86cd799439011"},"id":"own",`+
+		`"when":{"$date":"2026-11-21T11:00:00Z"},"big":{"$numberDecimal":"1.5"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,9 @@ func TestIdentityOfOtherKinds(t *testing.T) {
 	if n := ct.Count(); n != 1 {
 		t.Errorf("%d items after a replace", n)
 	}
-	q, _ := json.Marshal(map[string]any{"query": "SELECT VALUE c.n FROM c WHERE c.id = @id", "parameters": []any{map[string]any{"name": "@id", "value": id}}})
+	q, _ := json.Marshal(map[string]any{
+		"query":      "SELECT VALUE c.n FROM c WHERE c.id = @id",
+		"parameters": []any{map[string]any{"name": "@id", "value": id}}})
 	a.do("POST", "/dbs/db/colls/c/docs", string(q), isQuery, cross).is(200).has(`"Documents":[2]`)
 	a.do("DELETE", u, "", k).is(204)
 	a.do("GET", u, "", k).is(404)
@@ -69,7 +72,8 @@ func TestTimeToLive(t *testing.T) {
 func TestWithoutPartitionKey(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
-	a.do("POST", "/dbs/db/colls", `{"id":"c"}`, "x-ms-version: 2017-11-15").is(201).has(`"paths":["/_partitionKey"]`).has(`"systemKey":true`)
+	a.do("POST", "/dbs/db/colls", `{"id":"c"}`, "x-ms-version: 2017-11-15").is(201).has(
+		`"paths":["/_partitionKey"]`).has(`"systemKey":true`)
 	a.do("POST", docs, `{"id":"1"}`).is(201)
 	a.do("GET", docs+"/1", "").is(200)
 	a.do("GET", docs+"/1", "", "x-ms-documentdb-partitionkey: []").is(200)
@@ -82,8 +86,11 @@ func TestWithoutPartitionKey(t *testing.T) {
 func TestHierarchicalKeys(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
-	a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/a","/b","/c"],"kind":"MultiHash","version":2}}`).is(201)
-	for _, x := range [][2]string{{`{"id":"1","a":"x","b":1,"c":null}`, `["x",1,null]`}, {`{"id":"2","a":"x","b":2}`, `["x",2,{}]`}, {`{"id":"3","a":"y","b":true,"c":"z"}`, `["y",true,"z"]`}} {
+	a.do(
+		"POST", "/dbs/db/colls",
+		`{"id":"c","partitionKey":{"paths":["/a","/b","/c"],"kind":"MultiHash","version":2}}`).is(201)
+	for _, x := range [][2]string{{`{"id":"1","a":"x","b":1,"c":null}`, `["x",1,null]`},
+		{`{"id":"2","a":"x","b":2}`, `["x",2,{}]`}, {`{"id":"3","a":"y","b":true,"c":"z"}`, `["y",true,"z"]`}} {
 		h := "x-ms-documentdb-partitionkey: " + x[1]
 		a.do("POST", docs, x[0], h).is(201)
 		a.do("GET", docs+"/"+strings.Split(x[0], `"`)[3], "", h).is(200)

@@ -24,7 +24,8 @@ func (c *call) throughput() (core.Throughput, error) {
 	manual, auto := header(c.In, hThroughput), header(c.In, hAutopilot)
 	switch {
 	case manual != "" && auto != "":
-		return t, status.New(status.BadRequest, "Both manual throughput and autoscale settings are given; only one is allowed.")
+		return t, status.New(status.BadRequest, "Both manual throughput and autoscale settings are given; only one "+
+			"is allowed.")
 	case manual != "":
 		n, err := strconv.Atoi(manual)
 		if err != nil {
@@ -47,16 +48,20 @@ func (c *call) throughput() (core.Throughput, error) {
 
 func checkThroughput(t core.Throughput) error {
 	if t.AutoscaleMax != 0 {
-		if t.AutoscaleMax < minAutoscale || t.AutoscaleMax > maxThroughputOffer || t.AutoscaleMax%1000 != 0 && t.AutoscaleMax%throughputStep != 0 {
-			return status.New(status.BadRequest, "The autoscale maximum throughput must be between %d and %d, in steps of %d.", minAutoscale, maxThroughputOffer, throughputStep)
+		if t.AutoscaleMax < minAutoscale || t.AutoscaleMax > maxThroughputOffer || t.AutoscaleMax%1000 != 0 &&
+			t.AutoscaleMax%throughputStep != 0 {
+			return status.New(status.BadRequest, "The autoscale maximum throughput must be between %d and %d, in "+
+				"steps of %d.", minAutoscale, maxThroughputOffer, throughputStep)
 		}
 		if t.AutoscaleIncrement < 0 || t.AutoscaleIncrement > 100 {
-			return status.New(status.BadRequest, "The incrementPercent of autoscale settings must be between 0 and 100.")
+			return status.New(status.BadRequest,
+				"The incrementPercent of autoscale settings must be between 0 and 100.")
 		}
 		return nil
 	}
 	if t.Manual < minThroughput || t.Manual > maxThroughputOffer || t.Manual%throughputStep != 0 {
-		return status.New(status.BadRequest, "The offer should have valid throughput values between %d and %d inclusive in increments of %d.", minThroughput, maxThroughputOffer, throughputStep)
+		return status.New(status.BadRequest, "The offer should have valid throughput values between %d and %d "+
+			"inclusive in increments of %d.", minThroughput, maxThroughputOffer, throughputStep)
 	}
 	return nil
 }
@@ -79,8 +84,8 @@ func (a *autopilotJSON) throughput() core.Throughput {
 	return t
 }
 
-// offer is the throughput of a container or database as a resource of its own. It has no storage of its own: it is derived
-// from what it belongs to, so it can't disagree.
+// offer is the throughput of a container or database as a resource of its own. It has no storage of its own: it is
+// derived from what it belongs to, so it can't disagree.
 type offer struct {
 	ct *core.Definition
 	db *core.Database
@@ -142,7 +147,8 @@ func (o offer) append(dst []byte) []byte {
 	}
 	dst = append(dst, `","content":{"offerThroughput":`...)
 	dst = strconv.AppendInt(dst, int64(now), 10)
-	dst = append(dst, `,"offerIsRUPerMinuteThroughputEnabled":false,"offerMinimumThroughputParameters":{"maxThroughputEverProvisioned":`...)
+	dst = append(dst, `,"offerIsRUPerMinuteThroughputEnabled":false,`+
+		`"offerMinimumThroughputParameters":{"maxThroughputEverProvisioned":`...)
 	dst = strconv.AppendInt(dst, int64(t.Max()), 10)
 	dst = append(dst, `,"maxConsumedStorageEverInKB":0},"offerLastReplaceTimestamp":`...)
 	dst = strconv.AppendInt(dst, o.ts(), 10)
@@ -335,13 +341,15 @@ func (c *call) nextThroughput(old core.Throughput, in *offerContent) (core.Throu
 		t.Manual = max(minThroughput, old.AutoscaleMax)
 		return t, nil
 	case in.Autopilot != nil && !wasAuto:
-		return t, status.New(status.BadRequest, "x-ms-cosmos-migrate-offer-to-autopilot must be supplied and offercontent must not contain autopilotSettings for migration from manual throughput to autoscale.")
+		return t, status.New(status.BadRequest, "x-ms-cosmos-migrate-offer-to-autopilot must be supplied and "+
+			"offercontent must not contain autopilotSettings for migration from manual throughput to autoscale.")
 	case in.Autopilot != nil:
 		if t = in.Autopilot.throughput(); t.AutoscaleMax <= 0 {
 			return t, errInvalid
 		}
 	case wasAuto:
-		return t, status.New(status.BadRequest, "x-ms-cosmos-migrate-offer-to-manual-throughput must be supplied for migration from autoscale to manual throughput.")
+		return t, status.New(status.BadRequest, "x-ms-cosmos-migrate-offer-to-manual-throughput must be supplied "+
+			"for migration from autoscale to manual throughput.")
 	case in.Throughput != nil:
 		t.Manual = *in.Throughput
 	default:

@@ -10,17 +10,18 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// deletePage is how many items of a logical partition are deleted before the disk is waited for: it bounds the memory that a
-// delete by partition key takes.
+// deletePage is how many items of a logical partition are deleted before the disk is waited for: it bounds the memory
+// that a delete by partition key takes.
 const deletePage = 500
 
 // otherOperation refuses: the service has one operation on containers that we know of.
 func otherOperation(c *call) error {
-	return status.New(status.NotSupported, "The operation %s on containers is not supported by this server.", clip(c.Param("operation")))
+	return status.New(status.NotSupported, "The operation %s on containers is not supported by this server.",
+		clip(c.Param("operation")))
 }
 
-// deleteByKey deletes all items of a logical partition that are there when it begins. When it answers they are gone; like the
-// service it is no transaction, and it goes on when the client does not wait for it.
+// deleteByKey deletes all items of a logical partition that are there when it begins. When it answers they are gone;
+// like the service it is no transaction, and it goes on when the client does not wait for it.
 func deleteByKey(c *call) error {
 	ct, err := c.parent()
 	if err != nil {
@@ -79,7 +80,8 @@ func (c *call) outlast() (context.Context, context.CancelFunc) {
 }
 
 // deletions makes the deletes of up to deletePage items of a logical partition, and where to go on.
-func deletions(ctx context.Context, ct *core.Container, pk core.PartitionKey, until int64, from string) (w []core.Write, next string, charge float64, err error) {
+func deletions(ctx context.Context, ct *core.Container, pk core.PartitionKey, until int64, from string) (
+	w []core.Write, next string, charge float64, err error) {
 	rows, err := ct.Query(ctx, &exec.Query{PK: pk, Continuation: from, PlanHash: readFeedHash, MaxRead: maxReadPerPage})
 	if err != nil {
 		return nil, "", 0, err

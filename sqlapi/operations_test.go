@@ -17,10 +17,12 @@ func TestDeleteByPartitionKey(t *testing.T) {
 	const n = deletePage + 7 // more than one page
 	var ops []string
 	for i := range n {
-		ops = append(ops, fmt.Sprintf(`{"operationType":"Create","partitionKey":"[\"a\"]","resourceBody":{"id":"%d","pk":"a"}}`, i))
+		ops = append(ops, fmt.Sprintf(`{"operationType":"Create","partitionKey":"[\"a\"]","resourceBody":{"id":"%d",`+
+			`"pk":"a"}}`, i))
 	}
 	for from := 0; from < n; from += 100 {
-		a.do("POST", docs, "["+strings.Join(ops[from:min(n, from+100)], ",")+"]", "x-ms-cosmos-is-batch-request: True").is(200)
+		a.do("POST", docs, "["+strings.Join(ops[from:min(n, from+100)], ",")+"]",
+			"x-ms-cosmos-is-batch-request: True").is(200)
 	}
 	a.do("POST", docs, `{"id":"0","pk":"b"}`, key("b")).is(201)
 	const op = "/dbs/db/colls/c/operations/partitionkeydelete"
@@ -33,7 +35,8 @@ func TestDeleteByPartitionKey(t *testing.T) {
 	// SDKs differ in the type that they sign.
 	for _, typ := range []string{"colls", "partitionkey", "operations"} {
 		date := testNow.Format(http.TimeFormat)
-		r := a.do("POST", op, "", key("a"), "x-ms-date: "+date, "authorization: "+sign(t, testKey, "POST", typ, "dbs/db/colls/c", date))
+		r := a.do("POST", op, "", key("a"), "x-ms-date: "+date, "authorization: "+
+			sign(t, testKey, "POST", typ, "dbs/db/colls/c", date))
 		if typ != "operations" {
 			r.is(200)
 		}
@@ -54,7 +57,8 @@ func TestAccountConsistency(t *testing.T) {
 	}
 	levels := []string{"Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"}
 	for i, account := range append(levels, "") {
-		s, err := New(e, Options{Account: "acct", Key: testKey, Auth: true, Clock: clock.Fake(testNow), Wall: clock.Fake(testNow), Consistency: account})
+		s, err := New(e, Options{Account: "acct", Key: testKey, Auth: true, Clock: clock.Fake(testNow),
+			Wall: clock.Fake(testNow), Consistency: account})
 		if err != nil {
 			t.Fatal(err)
 		}

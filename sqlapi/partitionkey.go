@@ -15,9 +15,9 @@ import (
 // maxPartitionKeyHeader bounds the header: three values of 2 KB, every byte escaped.
 const maxPartitionKeyHeader = 64 << 10
 
-// parsePartitionKey reads the partition key header, a JSON array with one value per path: [{}] is undefined (None), [null]
-// is null, [] stands for no value at all (what migrated containers without a key are addressed with). The values point into
-// memory of their own. It appends to dst.
+// parsePartitionKey reads the partition key header, a JSON array with one value per path: [{}] is undefined (None),
+// [null] is null, [] stands for no value at all (what migrated containers without a key are addressed with). The values
+// point into memory of their own. It appends to dst.
 func parsePartitionKey(dst core.PartitionKey, text string) (core.PartitionKey, error) {
 	if v, ok := plainStringKey(text); ok {
 		return append(dst, value.StringOf(v)), nil
@@ -145,9 +145,11 @@ func keyOf(dst core.PartitionKey, text string, def *core.PartitionKeyDef, mode k
 	}
 	switch {
 	case len(pk) > len(def.Paths):
-		return nil, status.WithSub(status.BadRequest, status.SubPartitionKeyMismatch, "The partition key supplied in x-ms-partitionkey header has more components than defined in the the collection.")
+		return nil, status.WithSub(status.BadRequest, status.SubPartitionKeyMismatch, "The partition key supplied "+
+			"in x-ms-partitionkey header has more components than defined in the the collection.")
 	case len(pk) < len(def.Paths) && mode == keyFull:
-		return nil, status.WithSub(status.BadRequest, status.SubPartitionKeyMismatch, "The partition key supplied in x-ms-partitionkey header has fewer components than defined in the the collection.")
+		return nil, status.WithSub(status.BadRequest, status.SubPartitionKeyMismatch, "The partition key supplied "+
+			"in x-ms-partitionkey header has fewer components than defined in the the collection.")
 	}
 	return pk, nil
 }

@@ -147,7 +147,8 @@ func parsePatchOp(ct *core.Container, raw []byte) (o patchOp, err error) {
 // patchPath reads a JSON pointer into stored names. The id, the partition key and system properties can't be patched.
 func patchPath(ct *core.Container, pointer string) ([]string, error) {
 	if len(pointer) < 2 || pointer[0] != '/' {
-		return nil, status.New(status.BadRequest, "The patch path '%s' must begin with '/' and name a property.", clip(pointer))
+		return nil, status.New(status.BadRequest, "The patch path '%s' must begin with '/' and name a property.",
+			clip(pointer))
 	}
 	segs := strings.Split(pointer[1:], "/")
 	if len(segs) > doc.DefaultMaxDepth {
@@ -161,12 +162,14 @@ func patchPath(ct *core.Container, pointer string) ([]string, error) {
 	}
 	stored, ok := doc.NoSQL.Stored(segs[0])
 	if !ok || stored == "_id" {
-		return nil, status.New(status.BadRequest, "The patch path '%s' names a system property, which can't be changed.", clip(pointer))
+		return nil, status.New(status.BadRequest,
+			"The patch path '%s' names a system property, which can't be changed.", clip(pointer))
 	}
 	segs[0] = stored
 	for _, key := range ct.KeyPaths() {
 		if isPrefix(key, segs) || isPrefix(segs, key) {
-			return nil, status.New(status.BadRequest, "The patch path '%s' concerns the partition key, which can't be changed.", clip(pointer))
+			return nil, status.New(status.BadRequest, "The patch path '%s' concerns the partition key, which can't "+
+				"be changed.", clip(pointer))
 		}
 	}
 	return segs, nil
@@ -211,14 +214,16 @@ func (p *patch) run(d doc.Doc) (doc.Doc, error) {
 }
 
 var (
-	errPatchParent = status.New(status.BadRequest, "The path leads through something that does not exist or is no object or array.")
+	errPatchParent = status.New(status.BadRequest, "The path leads through something that does not exist or is no "+
+		"object or array.")
 	errPatchAbsent = status.New(status.BadRequest, "The path does not exist.")
 	errPatchIndex  = status.New(status.BadRequest, "The index is no position of the array.")
 	errPatchNumber = status.New(status.BadRequest, "An increment needs numbers.")
 	errPatchMove   = status.New(status.BadRequest, "The path of a move can't be a child of its from path.")
 )
 
-// parentOf returns what holds the last segment of a path: an object or an array, in which the segment is a position or "-".
+// parentOf returns what holds the last segment of a path: an object or an array, in which the segment is a position or
+// "-".
 func parentOf(d doc.Doc, path []string) (value.Value, error) {
 	v := doc.Get(d, path[:len(path)-1]...)
 	last := path[len(path)-1]

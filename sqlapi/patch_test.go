@@ -37,17 +37,28 @@ func TestPatchOperations(t *testing.T) {
 func TestPatchRefused(t *testing.T) {
 	a := withContainer(t)
 	before := a.do("POST", docs, `{"id":"1","pk":"a","n":1,"s":"x","list":[1]}`, key("a")).is(201)
-	for _, ops := range []string{``, `{}`, `[]`, `[1]`, `7`, `{"operations":7}`, `[{"op":"test","path":"/n","value":1}]`, `[{"path":"/n","value":1}]`, `[{"op":"set","value":1}]`, `[{"op":"set","path":"/n"}]`,
-		`[{"op":"set","path":"n","value":1}]`, `[{"op":"set","path":"/","value":1}]`, `[{"op":"set","path":"/id","value":"2"}]`, `[{"op":"set","path":"/pk","value":"b"}]`, `[{"op":"remove","path":"/pk"}]`,
-		`[{"op":"set","path":"/_ts","value":1}]`, `[{"op":"replace","path":"/none","value":1}]`, `[{"op":"remove","path":"/none"}]`, `[{"op":"add","path":"/none/x","value":1}]`,
-		`[{"op":"set","path":"/s/x","value":1}]`, `[{"op":"set","path":"/list/5","value":1}]`, `[{"op":"add","path":"/list/x","value":1}]`, `[{"op":"incr","path":"/s","value":1}]`, `[{"op":"incr","path":"/n","value":"1"}]`,
-		`[{"op":"move","path":"/x"}]`, `[{"op":"move","from":"/none","path":"/x"}]`, `[{"op":"move","from":"/list","path":"/list/0"}]`, `[{"op":"add","path":"/ttl","value":0}]`,
+	for _, ops := range []string{``, `{}`, `[]`, `[1]`, `7`, `{"operations":7}`,
+		`[{"op":"test","path":"/n","value":1}]`, `[{"path":"/n","value":1}]`, `[{"op":"set","value":1}]`,
+		`[{"op":"set","path":"/n"}]`,
+		`[{"op":"set","path":"n","value":1}]`, `[{"op":"set","path":"/","value":1}]`,
+		`[{"op":"set","path":"/id","value":"2"}]`, `[{"op":"set","path":"/pk","value":"b"}]`,
+		`[{"op":"remove","path":"/pk"}]`,
+		`[{"op":"set","path":"/_ts","value":1}]`, `[{"op":"replace","path":"/none","value":1}]`,
+		`[{"op":"remove","path":"/none"}]`, `[{"op":"add","path":"/none/x","value":1}]`,
+		`[{"op":"set","path":"/s/x","value":1}]`, `[{"op":"set","path":"/list/5","value":1}]`,
+		`[{"op":"add","path":"/list/x","value":1}]`, `[{"op":"incr","path":"/s","value":1}]`,
+		`[{"op":"incr","path":"/n","value":"1"}]`,
+		`[{"op":"move","path":"/x"}]`, `[{"op":"move","from":"/none","path":"/x"}]`,
+		`[{"op":"move","from":"/list","path":"/list/0"}]`, `[{"op":"add","path":"/ttl","value":0}]`,
 		`[` + strings.Repeat(`{"op":"incr","path":"/n","value":1},`, 10) + `{"op":"incr","path":"/n","value":1}]`,
-		`[{"op":"set","path":"/s","value":2},{"op":"remove","path":"/none"}]`, `{"operations":[{"op":"set","path":"/s","value":1}],"condition":"where"}`, `{"operations":[{"op":"set","path":"/s","value":1}],"condition":5}`,
+		`[{"op":"set","path":"/s","value":2},{"op":"remove","path":"/none"}]`,
+		`{"operations":[{"op":"set","path":"/s","value":1}],"condition":"where"}`,
+		`{"operations":[{"op":"set","path":"/s","value":1}],"condition":5}`,
 		`{"operations":[{"op":"set","path":"/s","value":1}],"condition":"from c join x in c.list where x = 1"}`} {
 		a.do("PATCH", docs+"/1", ops, key("a")).is(400)
 	}
-	a.do("PATCH", docs+"/1", `{"operations":[{"op":"set","path":"/s","value":1}],"condition":"from c where c.n = 2"}`, key("a")).is(412).sub("1110")
+	a.do("PATCH", docs+"/1", `{"operations":[{"op":"set","path":"/s","value":1}],"condition":"from c where c.n = 2"}`,
+		key("a")).is(412).sub("1110")
 	a.do("PATCH", docs+"/1", `[{"op":"set","path":"/s","value":1}]`, key("a"), `If-Match: "stale"`).is(412)
 	a.do("PATCH", docs+"/none", `[{"op":"set","path":"/s","value":1}]`, key("a")).is(404)
 	if after := a.do("GET", docs+"/1", "", key("a")).is(200); after.body != before.body {
@@ -57,22 +68,27 @@ func TestPatchRefused(t *testing.T) {
 
 func TestPatchInBatch(t *testing.T) {
 	a := withContainer(t)
-	a.do("POST", docs, `[{"operationType":"Create","resourceBody":{"id":"1","pk":"a","n":1}},{"operationType":"Patch","id":"1","resourceBody":{"operations":[{"op":"incr","path":"/n","value":4}],"condition":"from c where c.n = 1"}}]`,
+	a.do("POST", docs, `[{"operationType":"Create","resourceBody":{"id":"1","pk":"a","n":1}},`+
+		`{"operationType":"Patch","id":"1","resourceBody":{"operations":[{"op":"incr","path":"/n","value":4}],"condition":"from c where c.n = 1"}}]`,
 		isBatch, isAtomic, key("a")).is(200).has(`"n":5`)
-	a.do("POST", docs, `[{"operationType":"Patch","id":"1","resourceBody":[{"op":"incr","path":"/n","value":1}]},{"operationType":"Patch","id":"1","resourceBody":{"operations":[{"op":"incr","path":"/n","value":1}],"condition":"from c where c.n = 1"}}]`,
+	a.do("POST", docs, `[{"operationType":"Patch","id":"1","resourceBody":[{"op":"incr","path":"/n","value":1}]},`+
+		`{"operationType":"Patch","id":"1","resourceBody":{"operations":[{"op":"incr","path":"/n","value":1}],"condition":"from c where c.n = 1"}}]`,
 		isBatch, isAtomic, key("a")).is(207).has(`"statusCode":424`).has(`"statusCode":412`).has(`"subStatusCode":1110`)
 	a.do("GET", docs+"/1", "", key("a")).is(200).has(`"n":5`)
 }
 
 func FuzzPatch(f *testing.F) {
-	for _, s := range []string{`[{"op":"set","path":"/s","value":1}]`, `{"operations":[{"op":"move","from":"/list/0","path":"/list/-"}],"condition":"from c where c.n > 0"}`, `[{"op":"add","path":"/list/99999999999","value":1}]`,
+	for _, s := range []string{`[{"op":"set","path":"/s","value":1}]`, `{"operations":[{"op":"move",` +
+		`"from":"/list/0","path":"/list/-"}],"condition":"from c where c.n > 0"}`,
+		`[{"op":"add","path":"/list/99999999999","value":1}]`,
 		`[{"op":"add","path":"/_id","value":[]},{"op":"remove","path":"/~01"}]`} {
 		f.Add(s)
 	}
 	a := withContainer(f)
 	f.Fuzz(func(t *testing.T, ops string) {
 		b := &api{t, a.srv}
-		b.do("POST", docs, `{"id":"1","pk":"a","n":1,"s":"x","list":[1,{"a":2}],"o":{"a":{"b":1}}}`, key("a"), "x-ms-documentdb-is-upsert: true")
+		b.do("POST", docs, `{"id":"1","pk":"a","n":1,"s":"x","list":[1,{"a":2}],"o":{"a":{"b":1}}}`, key("a"),
+			"x-ms-documentdb-is-upsert: true")
 		if r := b.do("PATCH", docs+"/1", ops, key("a")); r.code >= 500 {
 			t.Fatalf("%d %s", r.code, r.body)
 		}

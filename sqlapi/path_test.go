@@ -58,7 +58,8 @@ func TestPathSegments(t *testing.T) {
 			t.Errorf("%s: segments %q", in, got)
 		}
 	}
-	for _, in := range []string{"/dbs/a/colls/b/docs/c/attachments/d/e", "/nothing", "/dbs/d/nothing/x", "/dbs/d/colls/c/doc", "/dbs/d/colls/c/docss"} {
+	for _, in := range []string{"/dbs/a/colls/b/docs/c/attachments/d/e", "/nothing", "/dbs/d/nothing/x",
+		"/dbs/d/colls/c/doc", "/dbs/d/colls/c/docss"} {
 		if got := routed(t, a, in); got != nil {
 			t.Errorf("%s is routed: %q", in, got)
 		}
@@ -120,7 +121,8 @@ func TestSignedTypeAndLink(t *testing.T) {
 
 // The router and the signature read a path in one way: what is served is what was signed.
 func FuzzPath(f *testing.F) {
-	for _, s := range []string{"/", "/dbs/d", "//dbs/%2f/colls/%", "/offers/x/", "/dbs/d/colls/c/docs/%zz", "/a/b/c/d/e/f/g/h/i", "/dbs/d/colls/c/docs/%2F/", "/dbs/a+b/colls/%2B"} {
+	for _, s := range []string{"/", "/dbs/d", "//dbs/%2f/colls/%", "/offers/x/", "/dbs/d/colls/c/docs/%zz",
+		"/a/b/c/d/e/f/g/h/i", "/dbs/d/colls/c/docs/%2F/", "/dbs/a+b/colls/%2B"} {
 		f.Add(s)
 	}
 	a := newAPI(f)

@@ -18,8 +18,8 @@ const maxTokenKey = 8 << 10
 
 // permissions say what the bearer of their token may touch. A user has at most one for a resource.
 var permissions = &resourceType{
-	kind: core.Permission, segment: "permissions", param: "permission", feed: "Permissions", renames: true, upserts: true,
-	parse:   parsePermission,
+	kind: core.Permission, segment: "permissions", param: "permission", feed: "Permissions", renames: true,
+	upserts: true, parse: parsePermission,
 	members: permissionMembers,
 	tail:    permissionToken,
 	rid:     func(dst []byte, _ [4]byte, user, r *core.Resource) []byte { return appendResourceChild(dst, user, r) },
@@ -57,7 +57,8 @@ func parsePermission(c *call, body map[string]json.RawMessage) (r core.Resource,
 	case strings.EqualFold(p.Mode, "All"):
 		p.Mode = "All"
 	default:
-		return r, status.New(status.BadRequest, "The permissionMode %s is invalid: it must be Read or All.", strconv.QuoteToASCII(clip(p.Mode)))
+		return r, status.New(status.BadRequest, "The permissionMode %s is invalid: it must be Read or All.",
+			strconv.QuoteToASCII(clip(p.Mode)))
 	}
 	if raw := body["resourcePartitionKey"]; len(raw) > 0 && string(raw) != "null" {
 		p.Key = compact(raw)
@@ -72,7 +73,8 @@ func parsePermission(c *call, body map[string]json.RawMessage) (r core.Resource,
 
 // permissionTarget finds the resource of a permission and its partition key.
 func (c *call) permissionTarget(p *permission) error {
-	bad := status.New(status.BadRequest, "The resource %s of the permission is no link of a container or of something in one.", strconv.QuoteToASCII(clip(p.Resource)))
+	bad := status.New(status.BadRequest, "The resource %s of the permission is no link of a container or of "+
+		"something in one.", strconv.QuoteToASCII(clip(p.Resource)))
 	link, ok := parseLink(p.Resource)
 	if !ok || len(link) != 4 && len(link) != 6 || link[0] != "dbs" || link[2] != "colls" {
 		return bad
@@ -128,8 +130,8 @@ func parseLink(link string) ([]string, bool) {
 	return segments(u)
 }
 
-// boundKey brings the partition key of a permission into the header's form; "" when there is none. A value alone stands for
-// an array of it.
+// boundKey brings the partition key of a permission into the header's form; "" when there is none. A value alone stands
+// for an array of it.
 func boundKey(ct *core.Container, raw json.RawMessage) (string, error) {
 	if len(raw) == 0 {
 		return "", nil

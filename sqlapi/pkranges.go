@@ -10,8 +10,8 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// rangesETag is the etag of a container's partition map. The greatest id and the number of live ranges name one version of
-// it: ids are never used twice and every split or merge makes new ones.
+// rangesETag is the etag of a container's partition map. The greatest id and the number of live ranges name one version
+// of it: ids are never used twice and every split or merge makes new ones.
 func rangesETag(parts []core.Partition) string {
 	last := 0
 	for _, p := range parts {
@@ -22,9 +22,9 @@ func rangesETag(parts []core.Partition) string {
 	return strconv.Itoa(last) + "-" + strconv.Itoa(len(parts))
 }
 
-// listRanges answers the partition key ranges: exactly the live ones, sorted and contiguous. With A-IM and the etag of an
-// earlier answer it is an incremental read: 304 when nothing changed (the Go SDK loops for ever without it), else only the
-// ranges that are new.
+// listRanges answers the partition key ranges: exactly the live ones, sorted and contiguous. With A-IM and the etag of
+// an earlier answer it is an incremental read: 304 when nothing changed (the Go SDK loops for ever without it), else
+// only the ranges that are new.
 func listRanges(c *call) error {
 	ct, err := c.container(status.SubOwnerNotFound)
 	if err != nil {

@@ -34,7 +34,8 @@ func queryPlan(c *call) error {
 	if err != nil {
 		return err
 	}
-	body, err := sql.QueryPlanOf(c.s.computed.of(ct), spec.text, spec.params, features, def, pk != nil && len(pk) == len(def.Paths))
+	body, err := sql.QueryPlanOf(c.s.computed.of(ct), spec.text, spec.params, features, def, pk != nil &&
+		len(pk) == len(def.Paths))
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,8 @@ func queryPlan(c *call) error {
 	return c.send(http.StatusOK)
 }
 
-// withKeyRange replaces the ranges of a plan by that of a partition key: a client that sends one has bound the query to it.
+// withKeyRange replaces the ranges of a plan by that of a partition key: a client that sends one has bound the query to
+// it.
 func withKeyRange(plan []byte, def core.PartitionKeyDef, pk core.PartitionKey) []byte {
 	const member = `"queryRanges":`
 	at := bytes.LastIndex(plan, []byte(member))
@@ -76,8 +78,8 @@ func withKeyRange(plan []byte, def core.PartitionKeyDef, pk core.PartitionKey) [
 	return append(plan, tail...)
 }
 
-// onePartition reports whether a query's own filter binds it to a single logical partition, so that it is no cross-partition
-// query.
+// onePartition reports whether a query's own filter binds it to a single logical partition, so that it is no
+// cross-partition query.
 func onePartition(ct *core.Container, spec querySpec) bool {
 	b, err := sql.QueryPlan(spec.text, spec.params, nil, ct.Spec().PartitionKey)
 	if err != nil {

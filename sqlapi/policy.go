@@ -19,8 +19,8 @@ const (
 	maxKeyPaths    = 3
 )
 
-// indexingJSON is an indexing policy as clients send it and as it is echoed. The parts that only other issues' indexes read
-// are kept as they came.
+// indexingJSON is an indexing policy as clients send it and as it is echoed. The parts that only other issues' indexes
+// read are kept as they came.
 type indexingJSON struct {
 	Mode      string            `json:"indexingMode"`
 	Automatic *bool             `json:"automatic"`
@@ -41,8 +41,8 @@ func badPolicy(format string, args ...any) error {
 	return status.New(status.BadRequest, "The indexing policy is invalid: "+format, args...)
 }
 
-// normalIndexing checks an indexing policy and completes it with the service's defaults: the JSON that is stored and echoed.
-// nil or null gives the default policy.
+// normalIndexing checks an indexing policy and completes it with the service's defaults: the JSON that is stored and
+// echoed. nil or null gives the default policy.
 func normalIndexing(in []byte) ([]byte, error) {
 	if len(in) == 0 || string(in) == "null" {
 		return []byte(core.DefaultIndexing), nil
@@ -88,8 +88,8 @@ func normalIndexing(in []byte) ([]byte, error) {
 	return marshal(&p)
 }
 
-// checkPaths validates included and excluded paths and adds what the service adds: everything when nothing is named, and
-// the system path _etag to the excluded ones.
+// checkPaths validates included and excluded paths and adds what the service adds: everything when nothing is named,
+// and the system path _etag to the excluded ones.
 func (p *indexingJSON) checkPaths() error {
 	if len(p.Included) > core.MaxIndexPaths || len(p.Excluded) > core.MaxIndexPaths {
 		return badPolicy("more than %d paths.", core.MaxIndexPaths)
@@ -104,7 +104,8 @@ func (p *indexingJSON) checkPaths() error {
 				valid = ok && i == 0
 			}
 			if err != nil || !valid {
-				return badPolicy("the indexing path '%s' could not be accepted, please ensure that the path is correctly formed.", clip(path))
+				return badPolicy("the indexing path '%s' could not be accepted, please ensure that the path is "+
+					"correctly formed.", clip(path))
 			}
 			if seen[path] {
 				return badPolicy("the indexing path '%s' is given twice.", clip(path))
@@ -116,8 +117,9 @@ func (p *indexingJSON) checkPaths() error {
 	}
 	if !root {
 		if len(p.Included)+len(p.Excluded) > 0 && !(len(p.Excluded) > 0 && len(p.Included) == 0) {
-			return status.New(status.BadRequest, `The special mandatory indexing path "/*" is not provided in any of the `+
-				`path type sets. Please provide this path in one of the sets.`)
+			return status.New(status.BadRequest,
+				`The special mandatory indexing path "/*" is not provided in any of the `+
+					`path type sets. Please provide this path in one of the sets.`)
 		}
 		p.Included = append(p.Included, json.RawMessage(`{"path":"/*"}`))
 	}
@@ -224,7 +226,8 @@ func validTTL(n int64) bool { return n == -1 || n > 0 && n <= math.MaxInt32 }
 // validName checks the id of a database or container.
 func validName(id string) error {
 	if id == "" || len(id) > maxName || strings.ContainsAny(id, "/\\?#\x00\r\n\t") || strings.HasSuffix(id, " ") {
-		return status.New(status.BadRequest, "The input name '%s' is invalid. Ensure to provide a unique non-empty string less than '%d' characters.", clip(id), maxName)
+		return status.New(status.BadRequest, "The input name '%s' is invalid. Ensure to provide a unique non-empty "+
+			"string less than '%d' characters.", clip(id), maxName)
 	}
 	return nil
 }

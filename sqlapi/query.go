@@ -9,7 +9,9 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql"
 )
 
-const msgCrossPartition = "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception."
+const msgCrossPartition = "Cross partition query is required but disabled. Please set " +
+	"x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, or revise your query " +
+	"to avoid this exception."
 
 // querySpec is the body of a query: {"query": text, "parameters": [{"name": "@p", "value": any}]}.
 type querySpec struct {
@@ -17,8 +19,8 @@ type querySpec struct {
 	params []sql.Param
 }
 
-// readQuery reads the body of a query request. A body that is no JSON object is the text itself, as old clients send it with
-// content type application/sql.
+// readQuery reads the body of a query request. A body that is no JSON object is the text itself, as old clients send it
+// with content type application/sql.
 func (c *call) readQuery() (q querySpec, err error) {
 	if err := c.ReadBody(maxBody); err != nil {
 		return q, err
@@ -87,9 +89,9 @@ func (s *Server) env(ct *core.Container) *sql.Env {
 	return e
 }
 
-// queryItems answers a query over a container. Every query is answered whole, over all partitions that it is restricted to:
-// order, grouping and limits hold over all of them, for clients that plan and for those that can't. Strictness (Options.Strict)
-// refuses those that the service's gateway leaves to the client.
+// queryItems answers a query over a container. Every query is answered whole, over all partitions that it is restricted
+// to: order, grouping and limits hold over all of them, for clients that plan and for those that can't. Strictness
+// (Options.Strict) refuses those that the service's gateway leaves to the client.
 func queryItems(c *call) error {
 	ct, err := c.parent()
 	if err != nil {

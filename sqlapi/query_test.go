@@ -19,7 +19,8 @@ func withItems(t testing.TB, n int) *api {
 	t.Helper()
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
-	a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`, "x-ms-offer-throughput: 20000").is(201)
+	a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`,
+		"x-ms-offer-throughput: 20000").is(201)
 	for i := range n {
 		pk := fmt.Sprint("p", i%3)
 		a.do("POST", docs, fmt.Sprintf(`{"id":"i%d","pk":"%s","n":%d}`, i, pk, i), key(pk)).is(201)
@@ -30,24 +31,31 @@ func withItems(t testing.TB, n int) *api {
 func (a *api) query(text string, headers ...string) *reply {
 	a.t.Helper()
 	q, _ := json.Marshal(map[string]any{"query": text})
-	return a.do("POST", docs, string(q), append([]string{isQuery, "content-type: application/query+json"}, headers...)...)
+	return a.do("POST", docs, string(q),
+		append([]string{isQuery, "content-type: application/query+json"}, headers...)...)
 }
 
 func TestQueryReply(t *testing.T) {
 	a := withItems(t, 12)
-	r := a.query("SELECT VALUE c.n FROM c WHERE c.n < 3 ORDER BY c.n", cross).is(200).has(`"Documents":[0,1,2],"_count":3}`)
-	if r.h.Get("x-ms-item-count") != "3" || r.h.Get("x-ms-session-token") == "" || r.h.Get("x-ms-continuation") != "" || r.h.Get("x-ms-content-path") == "" {
+	r := a.query("SELECT VALUE c.n FROM c WHERE c.n < 3 ORDER BY c.n", cross).is(200).has(
+		`"Documents":[0,1,2],"_count":3}`)
+	if r.h.Get("x-ms-item-count") != "3" || r.h.Get("x-ms-session-token") == "" || r.h.Get("x-ms-continuation") != "" ||
+		r.h.Get("x-ms-content-path") == "" {
 		t.Errorf("%v", r.h)
 	}
-	a.query("SELECT * FROM c WHERE c.id = 'i4'", cross).is(200).has(`"_attachments":"attachments/"`).has(`"_self":"dbs/`)
+	a.query("SELECT * FROM c WHERE c.id = 'i4'", cross).is(200).has(`"_attachments":"attachments/"`).has(
+		`"_self":"dbs/`)
 	a.query("SELECT * FROM c", key("p1")).is(200).has(`"_count":4`)
 	a.query("SELECT c._rid, c._ts, c._etag FROM c WHERE c.id = 'i1'", cross).is(200).has(`"_rid":"`).has(`"_etag":"\"`)
-	m := a.query("SELECT * FROM c", cross, "x-ms-documentdb-populatequerymetrics: True").is(200).h.Get("x-ms-documentdb-query-metrics")
+	m := a.query("SELECT * FROM c", cross, "x-ms-documentdb-populatequerymetrics: True").is(200).h.Get(
+		"x-ms-documentdb-query-metrics")
 	if !strings.Contains(m, "retrievedDocumentCount=12;") || !strings.Contains(m, "outputDocumentCount=12;") {
 		t.Errorf("metrics %q", m)
 	}
-	a.do("POST", docs, `{"query":"SELECT * FROM c WHERE c.n = @n","parameters":[{"name":"@n","value":5}]}`, isQuery, cross).is(200).has(`"id":"i5"`)
-	a.do("POST", docs, `{"query":"SELECT * FROM c","parameters":null}`, "x-ms-documentdb-query: True", cross).is(200).has(`"_count":12`)
+	a.do("POST", docs, `{"query":"SELECT * FROM c WHERE c.n = @n","parameters":[{"name":"@n","value":5}]}`, isQuery,
+		cross).is(200).has(`"id":"i5"`)
+	a.do("POST", docs, `{"query":"SELECT * FROM c","parameters":null}`, "x-ms-documentdb-query: True", cross).is(
+		200).has(`"_count":12`)
 }
 
 // A query over partitions needs the header, unless its own filter binds it to one.
@@ -76,11 +84,14 @@ func TestQueryRanges(t *testing.T) {
 
 func TestRefusedQueries(t *testing.T) {
 	a := withItems(t, 1)
-	for _, q := range []string{"", "SELEC", "SELECT * FROM c WHERE c.n = @absent", "SELECT NOSUCH(1)", "SELECT * FROM c WHERE c.x = 'open"} {
+	for _, q := range []string{"", "SELEC", "SELECT * FROM c WHERE c.n = @absent", "SELECT NOSUCH(1)",
+		"SELECT * FROM c WHERE c.x = 'open"} {
 		a.query(q, cross).is(400)
 	}
-	a.query("SELECT * FROM c WHERE ;", cross).is(400).has(`\"errors\":[{\"severity\":\"Error\",\"location\":{\"start\":`)
-	for _, b := range []string{``, `{`, `[]`, `{}`, `{"query":5}`, `{"query":"SELECT 1","parameters":{}}`, `{"query":"SELECT 1","parameters":[1]}`, `{"query":"SELECT 1","parameters":[{"value":1}]}`,
+	a.query("SELECT * FROM c WHERE ;", cross).is(400).has(
+		`\"errors\":[{\"severity\":\"Error\",\"location\":{\"start\":`)
+	for _, b := range []string{``, `{`, `[]`, `{}`, `{"query":5}`, `{"query":"SELECT 1","parameters":{}}`,
+		`{"query":"SELECT 1","parameters":[1]}`, `{"query":"SELECT 1","parameters":[{"value":1}]}`,
 		`{"query":"SELECT 1","parameters":[{"name":"@a","value":nope}]}`, `{"query":"SELECT \ud800x"} x`} {
 		a.do("POST", docs, b, isQuery, cross).is(400)
 	}
@@ -91,14 +102,16 @@ func TestRefusedQueries(t *testing.T) {
 // A plan has every field that some SDK reads.
 func TestPlanReply(t *testing.T) {
 	a := withItems(t, 1)
-	const features = "x-ms-cosmos-supported-query-features: Aggregate, CompositeAggregate, Distinct, GroupBy, MultipleOrderBy, OffsetAndLimit, OrderBy, Top, NonValueAggregate, MultipleAggregates"
+	const features = "x-ms-cosmos-supported-query-features: Aggregate, CompositeAggregate, Distinct, GroupBy, " +
+		"MultipleOrderBy, OffsetAndLimit, OrderBy, Top, NonValueAggregate, MultipleAggregates"
 	plan := func(text string, headers ...string) *reply {
 		q, _ := json.Marshal(map[string]any{"query": text})
 		return a.do("POST", docs, string(q), append([]string{isPlan, features}, headers...)...)
 	}
 	p := plan("SELECT * FROM c").is(200).json()
 	qi := p["queryInfo"].(map[string]any)
-	if qi["distinctType"] != "None" || qi["top"] != nil || qi["offset"] != nil || qi["limit"] != nil || qi["hasSelectValue"] != false || p["partitionedQueryExecutionInfoVersion"] != 2.0 {
+	if qi["distinctType"] != "None" || qi["top"] != nil || qi["offset"] != nil || qi["limit"] != nil ||
+		qi["hasSelectValue"] != false || p["partitionedQueryExecutionInfoVersion"] != 2.0 {
 		t.Errorf("%v", p)
 	}
 	if l, ok := qi["aggregates"].([]any); !ok || len(l) != 0 {
@@ -115,7 +128,8 @@ func TestPlanReply(t *testing.T) {
 	plan("SELECT * FROM c ORDER BY c.n").is(200).has("orderByItems").has("{documentdb-formattableorderbyquery-filter}")
 	plan("SELECT VALUE COUNT(1) FROM c").is(200).has(`"aggregates":["Count"]`)
 	plan("SELEC").is(400)
-	a.do("POST", docs, `{"query":"SELECT c.n, COUNT(1) FROM c GROUP BY c.n"}`, isPlan, "x-ms-cosmos-supported-query-features: OrderBy").is(400)
+	a.do("POST", docs, `{"query":"SELECT c.n, COUNT(1) FROM c GROUP BY c.n"}`, isPlan,
+		"x-ms-cosmos-supported-query-features: OrderBy").is(400)
 }
 
 // The texts that SDKs send to find resources.
@@ -123,12 +137,16 @@ func TestMetadataQueries(t *testing.T) {
 	a := withItems(t, 0)
 	coll := a.do("GET", "/dbs/db/colls/c", "").is(200).json()
 	q := func(path, body string) *reply { return a.do("POST", path, body, isQuery) }
-	q("/dbs", `{"query":"SELECT * FROM root r WHERE r.id=@id","parameters":[{"name":"@id","value":"db"}]}`).is(200).has(`"_count":1`)
+	q("/dbs", `{"query":"SELECT * FROM root r WHERE r.id=@id","parameters":[{"name":"@id","value":"db"}]}`).is(200).has(
+		`"_count":1`)
 	q("/dbs", `{"query":"SELECT * FROM root r WHERE r.id = 'none'"}`).is(200).has(`"Databases":[],"_count":0`)
 	q("/dbs/db/colls", `{"query":"SELECT * FROM c"}`).is(200).has(`"_count":1`)
-	q("/offers", `{"query":"SELECT * FROM c WHERE c.offerResourceId = '`+coll["_rid"].(string)+`'"}`).is(200).has(`"_count":1`)
-	q("/offers", `{"query":"SELECT * from root where root.resource = \"`+coll["_self"].(string)+`\""}`).is(200).has(`"_count":1`)
-	q("/offers", `{"query":"SELECT * FROM c WHERE c.offerResourceId = @r AND c.offerVersion = 'V2'","parameters":[{"name":"@r","value":"`+coll["_rid"].(string)+`"}]}`).is(200).has(`"_count":1`)
+	q("/offers", `{"query":"SELECT * FROM c WHERE c.offerResourceId = '`+coll["_rid"].(string)+`'"}`).is(200).has(
+		`"_count":1`)
+	q("/offers", `{"query":"SELECT * from root where root.resource = \"`+coll["_self"].(string)+`\""}`).is(200).has(
+		`"_count":1`)
+	q("/offers", `{"query":"SELECT * FROM c WHERE c.offerResourceId = @r AND c.offerVersion = 'V2'",`+
+		`"parameters":[{"name":"@r","value":"`+coll["_rid"].(string)+`"}]}`).is(200).has(`"_count":1`)
 	q("/dbs/db/colls/c/pkranges", `{"query":"SELECT * FROM root WHERE root.id = '1'"}`).is(200).has(`"_count":1`)
 	q("/dbs/db/colls/c/conflicts", `{"query":"SELECT * FROM c"}`).is(200).has(`"_count":0`)
 	q("/dbs", `{"query":"SELECT * FROM root r WHERE r.id = @absent"}`).is(400)
@@ -142,10 +160,12 @@ func TestMetadataLanguage(t *testing.T) {
 	for _, d := range []string{"e", "f", "g"} {
 		a.do("POST", "/dbs", `{"id":"`+d+`"}`).is(201)
 	}
-	a.do("POST", "/dbs/db/colls", `{"id":"d","partitionKey":{"paths":["/pk"]},"defaultTtl":60}`, "x-ms-offer-throughput: 1000").is(201)
+	a.do("POST", "/dbs/db/colls", `{"id":"d","partitionKey":{"paths":["/pk"]},"defaultTtl":60}`,
+		"x-ms-offer-throughput: 1000").is(201)
 	for _, u := range []string{"u1", "u2"} {
 		a.do("POST", "/dbs/db/users", `{"id":"`+u+`"}`).is(201)
-		a.do("POST", "/dbs/db/users/"+u+"/permissions", `{"id":"p","permissionMode":"Read","resource":"dbs/db/colls/c"}`).is(201)
+		a.do("POST", "/dbs/db/users/"+u+"/permissions",
+			`{"id":"p","permissionMode":"Read","resource":"dbs/db/colls/c"}`).is(201)
 	}
 	rows := func(path, name, query string, headers ...string) (out []string) {
 		t.Helper()
@@ -157,7 +177,9 @@ func TestMetadataLanguage(t *testing.T) {
 			r := a.do("POST", path, `{"query":"`+query+`"}`, h...).is(200)
 			var body map[string]json.RawMessage
 			var list []json.RawMessage
-			if json.Unmarshal([]byte(r.body), &body) != nil || json.Unmarshal(body[name], &list) != nil || string(body["_count"]) != strconv.Itoa(len(list)) || r.h.Get("x-ms-item-count") != string(body["_count"]) {
+			if json.Unmarshal([]byte(r.body), &body) != nil || json.Unmarshal(body[name], &list) != nil ||
+				string(body["_count"]) != strconv.Itoa(len(list)) ||
+				r.h.Get("x-ms-item-count") != string(body["_count"]) {
 				t.Fatal(r.body)
 			}
 			for _, x := range list {
@@ -171,14 +193,21 @@ func TestMetadataLanguage(t *testing.T) {
 	for _, x := range []struct{ path, name, query, want string }{
 		{"/dbs", "Databases", "SELECT VALUE r.id FROM root r WHERE r.id > 'db'", `"e" "f" "g"`},
 		{"/dbs", "Databases", "SELECT r.id FROM root r ORDER BY r.id DESC OFFSET 1 LIMIT 2", `{"id":"f"} {"id":"e"}`},
-		{"/dbs", "Databases", "SELECT VALUE COUNT(1) FROM r WHERE IS_DEFINED(r._rid) AND IS_NUMBER(r._ts) AND STARTSWITH(r._self, 'dbs/')", `4`},
+		{"/dbs", "Databases", "SELECT VALUE COUNT(1) FROM r WHERE IS_DEFINED(r._rid) AND IS_NUMBER(r._ts) AND " +
+			"STARTSWITH(r._self, 'dbs/')", `4`},
 		{"/dbs", "Databases", "SELECT TOP 1 VALUE r._colls FROM r", `"colls/"`},
-		{"/dbs/db/colls", "DocumentCollections", "SELECT VALUE {i: r.id, t: r.defaultTtl, p: p} FROM r JOIN p IN r.partitionKey.paths", `{"i":"c","p":"/pk"} {"i":"d","t":60,"p":"/pk"}`},
-		{"/dbs/db/colls", "DocumentCollections", "SELECT r.partitionKey.version AS v, COUNT(1) AS n FROM r GROUP BY r.partitionKey.version", `{"v":2,"n":1} {"v":1,"n":1}`},
-		{"/offers", "Offers", "SELECT VALUE o.content.offerThroughput FROM o ORDER BY o.content.offerThroughput", `1000 20000`},
-		{"/dbs/db/colls/c/pkranges", "PartitionKeyRanges", "SELECT VALUE r.id FROM r WHERE r._lsn = r.lsn AND r.id IN ('0', '1')", `"0" "1"`},
-		{"/dbs/db/users", "Users", "SELECT VALUE u.id FROM u WHERE u.id LIKE 'u%' ORDER BY u._ts DESC, u.id DESC", `"u2" "u1"`},
-		{"/dbs/db/users/u1/permissions", "Permissions", "SELECT p.id, p.permissionMode, LENGTH(p._token) > 40 AS tok FROM p", `{"id":"p","permissionMode":"Read","tok":true}`},
+		{"/dbs/db/colls", "DocumentCollections", "SELECT VALUE {i: r.id, t: r.defaultTtl, p: p} FROM r JOIN p IN " +
+			"r.partitionKey.paths", `{"i":"c","p":"/pk"} {"i":"d","t":60,"p":"/pk"}`},
+		{"/dbs/db/colls", "DocumentCollections", "SELECT r.partitionKey.version AS v, COUNT(1) AS n FROM r GROUP BY " +
+			"r.partitionKey.version", `{"v":2,"n":1} {"v":1,"n":1}`},
+		{"/offers", "Offers", "SELECT VALUE o.content.offerThroughput FROM o ORDER BY o.content.offerThroughput",
+			`1000 20000`},
+		{"/dbs/db/colls/c/pkranges", "PartitionKeyRanges", "SELECT VALUE r.id FROM r WHERE r._lsn = r.lsn AND r.id " +
+			"IN ('0', '1')", `"0" "1"`},
+		{"/dbs/db/users", "Users", "SELECT VALUE u.id FROM u WHERE u.id LIKE 'u%' ORDER BY u._ts DESC, u.id DESC",
+			`"u2" "u1"`},
+		{"/dbs/db/users/u1/permissions", "Permissions", "SELECT p.id, p.permissionMode, LENGTH(p._token) > 40 AS " +
+			"tok FROM p", `{"id":"p","permissionMode":"Read","tok":true}`},
 	} {
 		for _, size := range []string{"1", "2", "-1"} {
 			if got := strings.Join(rows(x.path, x.name, x.query, "x-ms-max-item-count: "+size), " "); got != x.want {
@@ -206,7 +235,8 @@ func TestMetadataLanguage(t *testing.T) {
 // FuzzRequest sends arbitrary headers and bodies to the item path: never a 5xx, never a panic.
 func FuzzRequest(f *testing.F) {
 	for _, s := range []struct{ body, pk, kind, extra string }{
-		{`{"id":"1","pk":"a"}`, `["a"]`, "", ""}, {`{"query":"SELECT * FROM c"}`, ``, "q", "x"}, {`[{"operationType":"Create","resourceBody":{"id":"1","pk":"a"}}]`, `["a"]`, "b", "*"},
+		{`{"id":"1","pk":"a"}`, `["a"]`, "", ""}, {`{"query":"SELECT * FROM c"}`, ``, "q", "x"},
+		{`[{"operationType":"Create","resourceBody":{"id":"1","pk":"a"}}]`, `["a"]`, "b", "*"},
 		{`{"query":"SELECT VALUE COUNT(1) FROM c"}`, `[{}]`, "p", `"etag"`},
 	} {
 		f.Add(s.body, s.pk, s.kind, s.extra)
@@ -235,25 +265,31 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// VectorDistance measures as the container's vector embedding policy says, unless the query names another function; the plan
-// says so too.
+// VectorDistance measures as the container's vector embedding policy says, unless the query names another function; the
+// plan says so too.
 func TestVectorDistanceOfPolicy(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
-	a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"vectorEmbeddingPolicy":{"vectorEmbeddings":[
+	a.do(
+		"POST", "/dbs/db/colls",
+		`{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"vectorEmbeddingPolicy":{"vectorEmbeddings":[
 		{"path":"/deep/v","dataType":"float32","dimensions":2,"distanceFunction":"Euclidean"},
 		{"path":"/w","dimensions":2,"distanceFunction":"dotproduct"}]}}`).is(201)
 	for i := range 10 {
-		a.do("POST", docs, fmt.Sprintf(`{"id":"%d","pk":"a","deep":{"v":[%d,0]},"w":[%d,0],"x":[%d,1]}`, i, i, i, i), key("a")).is(201)
+		a.do("POST", docs, fmt.Sprintf(`{"id":"%d","pk":"a","deep":{"v":[%d,0]},"w":[%d,0],"x":[%d,1]}`, i, i, i, i),
+			key("a")).is(201)
 	}
 	query := func(text string) *reply {
 		t.Helper()
-		return a.do("POST", docs, `{"query":"`+strings.ReplaceAll(text, `"`, `\"`)+`"}`, "x-ms-documentdb-isquery: True", key("a")).is(200)
+		return a.do("POST", docs, `{"query":"`+strings.ReplaceAll(text, `"`, `\"`)+`"}`,
+			"x-ms-documentdb-isquery: True", key("a")).is(200)
 	}
 	query(`SELECT VALUE VectorDistance(c.deep.v, [5, 0]) FROM c WHERE c.id = '2'`).has(`[3]`)
 	query(`SELECT VALUE VectorDistance([5, 0], d.deep["v"], true) FROM d WHERE d.id = '2'`).has(`[3]`)
-	query(`SELECT VALUE VectorDistance(c.w, [5, 0], false, {"dataType": "float32"}) FROM c WHERE c.id = '2'`).has(`[10]`)
-	query(`SELECT VALUE VectorDistance(c.w, [5, 0], false, {"distanceFunction": "euclidean"}) FROM c WHERE c.id = '2'`).has(`[3]`)
+	query(`SELECT VALUE VectorDistance(c.w, [5, 0], false, {"dataType": "float32"}) FROM c WHERE c.id = '2'`).has(
+		`[10]`)
+	query(`SELECT VALUE VectorDistance(c.w, [5, 0], false, {"distanceFunction": "euclidean"}) FROM c WHERE c.id = '2'`).
+		has(`[3]`)
 	query(`SELECT VALUE VectorDistance(c.x, [0, 3]) FROM c WHERE c.id = '0'`).has(`[1]`) // no embedding: cosine
 	query(`SELECT TOP 3 VALUE c.id FROM c ORDER BY VectorDistance(c.deep.v, [6.2, 0])`).has(`["6","7","5"]`)
 	query(`SELECT TOP 2 VALUE c.id FROM c ORDER BY VectorDistance(c.w, [1, 0])`).has(`["9","8"]`)
@@ -261,19 +297,22 @@ func TestVectorDistanceOfPolicy(t *testing.T) {
 		t.Helper()
 		return a.do("POST", docs, `{"query":"`+text+`"}`, "x-ms-cosmos-is-query-plan-request: True").is(200)
 	}
-	plan(`SELECT TOP 3 c.id FROM c ORDER BY VectorDistance(c.deep.v, [6, 0])`).has(`"orderBy":["Ascending"]`).has(`distanceFunction`)
+	plan(`SELECT TOP 3 c.id FROM c ORDER BY VectorDistance(c.deep.v, [6, 0])`).has(`"orderBy":["Ascending"]`).has(
+		`distanceFunction`)
 	plan(`SELECT TOP 3 c.id FROM c ORDER BY VectorDistance(c.w, [6, 0])`).has(`"orderBy":["Descending"]`)
 	plan(`SELECT TOP 3 c.id FROM c ORDER BY VectorDistance(c.x, [6, 0])`).has(`"orderBy":["Descending"]`)
 }
 
-// Clients that merge an ORDER BY resume each partition's part under another filter, with its continuation: every page may be the
-// last of an iterator. No other text's continuation is taken so.
+// Clients that merge an ORDER BY resume each partition's part under another filter, with its continuation: every page
+// may be the last of an iterator. No other text's continuation is taken so.
 func TestResumedOrder(t *testing.T) {
 	a := withItems(t, 0)
 	for i := range 60 {
-		a.do("POST", docs, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"l":[1,2]}`, i, i%3, i/4), key(fmt.Sprintf("p%d", i%3))).is(201)
+		a.do("POST", docs, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"l":[1,2]}`, i, i%3, i/4),
+			key(fmt.Sprintf("p%d", i%3))).is(201)
 	}
-	const text = `SELECT c._rid, [{\"item\": c.%s}] AS orderByItems, {\"id\": c.id, \"x\": x} AS payload FROM c JOIN x IN c.l WHERE ((%s)) ORDER BY c.%s%s`
+	const text = `SELECT c._rid, [{\"item\": c.%s}] AS orderByItems, {\"id\": c.id,` +
+		` \"x\": x} AS payload FROM c JOIN x IN c.l WHERE ((%s)) ORDER BY c.%s%s`
 	for _, x := range []struct{ field, desc string }{{"n", ""}, {"n", " DESC"}, {"pk", ""}, {"pk", " DESC"}} {
 		whole, _ := a.pages(fmt.Sprintf(text, x.field, "true", x.field, x.desc), "x-ms-max-item-count: 1000")
 		var got []string
@@ -288,7 +327,8 @@ func TestResumedOrder(t *testing.T) {
 			var last struct {
 				OrderByItems []struct{ Item json.RawMessage }
 			}
-			if err := json.Unmarshal([]byte(r.body), &f); err != nil || json.Unmarshal(f.Documents[len(f.Documents)-1], &last) != nil {
+			if err := json.Unmarshal([]byte(r.body), &f); err != nil ||
+				json.Unmarshal(f.Documents[len(f.Documents)-1], &last) != nil {
 				t.Fatal(err, r.body)
 			}
 			for _, d := range f.Documents {
@@ -307,7 +347,9 @@ func TestResumedOrder(t *testing.T) {
 			t.Errorf("ORDER BY %s%s: %d rows, want %d", x.field, x.desc, len(got), len(whole))
 		}
 	}
-	token := a.do("POST", docs, `{"query":"SELECT c.id FROM c WHERE true ORDER BY c.n"}`, isQuery, cross, "x-ms-max-item-count: 7").is(200).h.Get("x-ms-continuation")
-	a.do("POST", docs, `{"query":"SELECT c.id FROM c WHERE c.n > 3 ORDER BY c.n"}`, isQuery, cross, "x-ms-continuation: "+token).is(400)
+	token := a.do("POST", docs, `{"query":"SELECT c.id FROM c WHERE true ORDER BY c.n"}`, isQuery, cross,
+		"x-ms-max-item-count: 7").is(200).h.Get("x-ms-continuation")
+	a.do("POST", docs, `{"query":"SELECT c.id FROM c WHERE c.n > 3 ORDER BY c.n"}`, isQuery, cross,
+		"x-ms-continuation: "+token).is(400)
 
 }

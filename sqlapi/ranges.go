@@ -17,7 +17,8 @@ func rangeByID(ct *core.Container, id string) (core.Partition, error) {
 			return p, nil
 		}
 	}
-	return core.Partition{}, status.WithSub(status.Gone, status.SubPartitionKeyRangeGone, "The requested partition key range is gone: %s.", clip(id))
+	return core.Partition{}, status.WithSub(status.Gone, status.SubPartitionKeyRangeGone, "The requested partition "+
+		"key range is gone: %s.", clip(id))
 }
 
 // span is a range of effective partition keys, as the headers and pkranges write it: min inclusive, max exclusive.
@@ -26,8 +27,8 @@ type span struct{ min, max string }
 // wholeSpan is all keys.
 var wholeSpan = span{"", "FF"}
 
-// spanOf reads what a request is restricted to: a partition by its id, and a part of it by effective partition keys. ok is
-// false when there is no restriction.
+// spanOf reads what a request is restricted to: a partition by its id, and a part of it by effective partition keys. ok
+// is false when there is no restriction.
 func (c *call) spanOf(ct *core.Container) (s span, ok bool, err error) {
 	s = wholeSpan
 	if id := header(c.In, hRangeID); id != "" {

@@ -81,7 +81,8 @@ func readFeed(c *call) error {
 	if err != nil {
 		return err
 	}
-	q := exec.Query{PK: s.pk, PlanHash: readFeedHash, MaxRead: maxReadPerPage, Page: size, Shown: exec.CreationByPartition}
+	q := exec.Query{PK: s.pk, PlanHash: readFeedHash, MaxRead: maxReadPerPage, Page: size,
+		Shown: exec.CreationByPartition}
 	q.Continuation = header(c.In, hContinuation)
 	if s.ranged {
 		restrict(&q, s.span)

@@ -23,7 +23,8 @@ func TestRepliesCountInTheBudget(t *testing.T) {
 	const query, plain = "x-ms-documentdb-isquery: true", "x-ms-cosmos-is-batch-request: true"
 	const atomic = "x-ms-cosmos-batch-atomic: true"
 	read := `{"operationType":"Read","id":"big0","partitionKey":"[\"b\"]"}`
-	patch := `{"operationType":"Patch","id":"big1","partitionKey":"[\"b\"]","resourceBody":{"operations":[{"op":"incr","path":"/n","value":1}]}}`
+	patch := `{"operationType":"Patch","id":"big1","partitionKey":"[\"b\"]",` +
+		`"resourceBody":{"operations":[{"op":"incr","path":"/n","value":1}]}}`
 	for _, x := range []struct {
 		name, method, path, body string
 		headers                  []string
@@ -33,7 +34,8 @@ func TestRepliesCountInTheBudget(t *testing.T) {
 		{"read", "GET", docs + "/big0", "", []string{key("b")}, 200, `"big0"`},
 		{"small query", "POST", docs, `{"query":"SELECT * FROM c"}`, []string{query, key("a")}, 200, `"_count":20`},
 		{"query", "POST", docs, `{"query":"SELECT * FROM c"}`, []string{query, key("b")}, 429, ""},
-		{"query of groups", "POST", docs, `{"query":"SELECT c.text FROM c GROUP BY c.text"}`, []string{query, key("b")}, 429, ""},
+		{"query of groups", "POST", docs, `{"query":"SELECT c.text FROM c GROUP BY c.text"}`,
+			[]string{query, key("b")}, 429, ""},
 		{"read feed", "GET", docs, "", nil, 429, ""},
 		{"change feed", "GET", docs, "", []string{"A-IM: Incremental feed"}, 429, ""},
 		{"batch of reads", "POST", docs, "[" + read + "]", []string{plain, atomic, key("b")}, 429, ""},

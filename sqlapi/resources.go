@@ -198,7 +198,8 @@ func (t *resourceType) readBody(c *call, o *owner) (r core.Resource, err error) 
 	}
 	var id string
 	if json.Unmarshal(raw, &id) != nil {
-		return r, status.New(status.BadRequest, "The input content is invalid because the property 'id' is not a string.")
+		return r, status.New(status.BadRequest, "The input content is invalid because the property 'id' is not a "+
+			"string.")
 	}
 	if err = validName(id); err != nil {
 		return r, err
@@ -343,7 +344,8 @@ func parseClientKey(_ *call, body map[string]json.RawMessage) (r core.Resource, 
 		Wrapped   *string         `json:"wrappedDataEncryptionKey"`
 		Metadata  json.RawMessage `json:"keyWrapMetadata"`
 	}
-	for name, to := range map[string]any{"encryptionAlgorithm": &k.Algorithm, "wrappedDataEncryptionKey": &k.Wrapped, "keyWrapMetadata": &k.Metadata} {
+	for name, to := range map[string]any{"encryptionAlgorithm": &k.Algorithm, "wrappedDataEncryptionKey": &k.Wrapped,
+		"keyWrapMetadata": &k.Metadata} {
 		raw, ok := body[name]
 		if !ok {
 			return r, missing(name)
@@ -353,11 +355,13 @@ func parseClientKey(_ *call, body map[string]json.RawMessage) (r core.Resource, 
 		}
 	}
 	if k.Algorithm == nil || k.Wrapped == nil {
-		return r, status.New(status.BadRequest, "A client encryption key needs encryptionAlgorithm and wrappedDataEncryptionKey.")
+		return r, status.New(status.BadRequest, "A client encryption key needs encryptionAlgorithm and "+
+			"wrappedDataEncryptionKey.")
 	}
 	var meta map[string]any
 	if json.Unmarshal(k.Metadata, &meta) != nil || meta == nil {
-		return r, status.New(status.BadRequest, "The member keyWrapMetadata of the client encryption key is not an object.")
+		return r, status.New(status.BadRequest, "The member keyWrapMetadata of the client encryption key is not an "+
+			"object.")
 	}
 	k.Metadata = compact(k.Metadata)
 	r.Body, err = marshal(k)

@@ -36,19 +36,23 @@ func (a *api) bearers() (all []bearer) {
 	}
 	old, elsewhere := of(true, "", ""), of(true, "", "")
 	old.expiry, elsewhere.coll = testNow.Unix(), other.RID()
-	foreign := url.QueryEscape(newTokenSigner([]byte("another key")).seal(&grant{all: true, expiry: testNow.Unix() + 60, coll: ct.RID()}, [8]byte{}))
+	foreign := url.QueryEscape(newTokenSigner([]byte("another key")).seal(
+		&grant{all: true, expiry: testNow.Unix() + 60, coll: ct.RID()}, [8]byte{}))
 	bad := url.QueryEscape("type=master&ver=1.0&sig=" + strings.Repeat("A", 43) + "=")
 	aad := url.QueryEscape("type=aad&ver=1.0&sig=e30.e30." + string(a.srv.auth.aad))
 	return []bearer{
-		{"nothing", "", 401}, {"master bad", bad, 401}, {"aad foreign", url.QueryEscape("type=aad&ver=1.0&sig=a.b.c"), 401}, {"token foreign", foreign, 401},
+		{"nothing", "", 401}, {"master bad", bad, 401},
+		{"aad foreign", url.QueryEscape("type=aad&ver=1.0&sig=a.b.c"), 401}, {"token foreign", foreign, 401},
 		{"token expired", sealed(old), 403},
 		{"aad", aad, 200},
 		// The columns of the matrix, in this order:
 		{"reads container", sealed(of(false, "", "")), 0}, {"writes container", sealed(of(true, "", "")), 0},
 		{"reads key a", sealed(of(false, "", `["a"]`)), 0}, {"writes key a", sealed(of(true, "", `["a"]`)), 0},
 		{"reads item", sealed(of(false, "docs/1", "")), 0}, {"writes item", sealed(of(true, "docs/1", "")), 0},
-		{"reads item of a", sealed(of(false, "docs/1", `["a"]`)), 0}, {"writes item of a", sealed(of(true, "docs/1", `["a"]`)), 0},
-		{"writes another item", sealed(of(true, "docs/2", "")), 0}, {"writes sproc", sealed(of(true, "sprocs/1", "")), 0},
+		{"reads item of a", sealed(of(false, "docs/1", `["a"]`)), 0},
+		{"writes item of a", sealed(of(true, "docs/1", `["a"]`)), 0},
+		{"writes another item", sealed(of(true, "docs/2", "")), 0},
+		{"writes sproc", sealed(of(true, "sprocs/1", "")), 0},
 		{"writes other container", sealed(elsewhere), 0},
 	}
 }
@@ -70,7 +74,8 @@ var matrix = func() map[string][3]string {
 		"write key":  {"-+-+-------", "-+---------", "-+---------"},
 		"read item":  {"++++++++---", "++--++-----", "++--++-----"},
 		"write item": {"-+-+-+-+---", "-+---+-----", "-+---+-----"},
-		"read other": {"++++-------", "++---------", "++---------"}, // a conflict, a trigger, a function: no bearer has one
+		// a conflict, a trigger, a function: no bearer has one
+		"read other": {"++++-------", "++---------", "++---------"},
 		"edit other": {"-+-+-------", "-+---------", "-+---------"},
 		"read sproc": {"++++-----+-", "++-------+-", "++-------+-"},
 		"edit sproc": {"-+-+-----+-", "-+-------+-", "-+-------+-"},
@@ -83,20 +88,27 @@ var matrix = func() map[string][3]string {
 	}
 	const c, d = "/dbs/:db/colls/:coll", "/dbs/:db/colls/:coll/docs"
 	add("account", "GET / read account")
-	add("master", "GET /offers list offers", "POST /offers query offers", "POST /offers create offer", "GET /offers/:id read offer", "PUT /offers/:id replace offer",
-		"GET /dbs list databases", "POST /dbs query databases", "POST /dbs create database", "GET /dbs/:db read database", "DELETE /dbs/:db delete database",
-		"GET /dbs/:db/colls list containers", "POST /dbs/:db/colls query containers", "POST /dbs/:db/colls create container",
+	add("master", "GET /offers list offers", "POST /offers query offers", "POST /offers create offer",
+		"GET /offers/:id read offer", "PUT /offers/:id replace offer",
+		"GET /dbs list databases", "POST /dbs query databases", "POST /dbs create database",
+		"GET /dbs/:db read database", "DELETE /dbs/:db delete database",
+		"GET /dbs/:db/colls list containers", "POST /dbs/:db/colls query containers",
+		"POST /dbs/:db/colls create container",
 		"POST "+c+"/pkranges create range", "POST "+c+"/conflicts create conflict")
-	for path, names := range map[string][2]string{"/dbs/:db/users": {"users", "user"}, "/dbs/:db/users/:user/permissions": {"permissions", "permission"},
+	for path, names := range map[string][2]string{
+		"/dbs/:db/users": {"users", "user"}, "/dbs/:db/users/:user/permissions": {"permissions", "permission"},
 		"/dbs/:db/clientencryptionkeys": {"clientencryptionkeys", "key"}} {
 		one := path + "/:" + names[1]
 		add("master", "GET "+path+" list "+names[0], "POST "+path+" query "+names[0], "POST "+path+" create "+names[1],
 			"GET "+one+" read "+names[1], "PUT "+one+" replace "+names[1], "DELETE "+one+" delete "+names[1])
 	}
-	add("definition", "GET "+c+" read container", "GET "+c+"/pkranges list ranges", "POST "+c+"/pkranges query ranges", "GET "+c+"/pkranges/:id read range",
+	add("definition", "GET "+c+" read container", "GET "+c+"/pkranges list ranges", "POST "+c+"/pkranges query ranges",
+		"GET "+c+"/pkranges/:id read range",
 		"POST "+d+" plan query")
-	add("write all", "PUT "+c+" replace container", "DELETE "+c+" delete container", "POST "+c+"/operations/:operation other operation", "POST "+d+" bulk")
-	add("write key", "POST "+c+"/operations/:operation delete by partition key", "POST "+d+" batch", "POST "+d+" upsert item", "POST "+d+" create item")
+	add("write all", "PUT "+c+" replace container", "DELETE "+c+" delete container",
+		"POST "+c+"/operations/:operation other operation", "POST "+d+" bulk")
+	add("write key", "POST "+c+"/operations/:operation delete by partition key", "POST "+d+" batch",
+		"POST "+d+" upsert item", "POST "+d+" create item")
 	add("read keys", "GET "+d+" read change feed", "GET "+d+" list items", "POST "+d+" query items",
 		"GET "+c+"/conflicts list conflicts", "POST "+c+"/conflicts query conflicts")
 	add("read item", "GET "+d+"/:id read item")
@@ -105,7 +117,8 @@ var matrix = func() map[string][3]string {
 	add("edit other", "DELETE "+c+"/conflicts/:id delete conflict")
 	unsupported := func(path, reads, writes string) {
 		add(reads, "GET "+path+" unsupported")
-		add(writes, "POST "+path+" unsupported", "PUT "+path+" unsupported", "PATCH "+path+" unsupported", "DELETE "+path+" unsupported")
+		add(writes, "POST "+path+" unsupported", "PUT "+path+" unsupported", "PATCH "+path+" unsupported",
+			"DELETE "+path+" unsupported")
 	}
 	unsupported("/addresses", "master", "master")
 	for _, p := range []string{"/sprocs", "/triggers", "/udfs", "/schemas"} {
@@ -156,7 +169,8 @@ func withSecrets(t *testing.T) *api {
 
 // targetOf fills the parameters of a route.
 func targetOf(l *line, o *operation) string {
-	p := strings.NewReplacer(":db", "db", ":coll", "c", ":operation", "partitionkeydelete", ":id", "1", ":user", "1", ":permission", "1", ":key", "1",
+	p := strings.NewReplacer(":db", "db", ":coll", "c", ":operation", "partitionkeydelete", ":id", "1", ":user", "1",
+		":permission", "1", ":key", "1",
 		":attachment", "1").Replace(l.path)
 	if o.name == "other operation" {
 		p = strings.Replace(p, "partitionkeydelete", "another", 1)
@@ -249,7 +263,8 @@ func (a *api) as(b bearer, method, target, body string, headers ...string) *repl
 	}
 	w := httptest.NewRecorder()
 	a.srv.ServeHTTP(w, r)
-	return &reply{a.t, method + " " + target + " " + strings.Join(headers, " ") + " " + clip(body), w.Code, received(w.Header()), w.Body.String()}
+	return &reply{a.t, method + " " + target + " " + strings.Join(headers, " ") + " " + clip(body), w.Code,
+		received(w.Header()), w.Body.String()}
 }
 
 // However a request is disguised, who may see partition key a sees nothing of b or of another container, and who may
@@ -257,9 +272,12 @@ func (a *api) as(b bearer, method, target, body string, headers ...string) *repl
 // two of them for the verbs that have forms.
 func TestDisguisesGetNothing(t *testing.T) {
 	a := withSecrets(t)
-	disguises := []string{"", "x-ms-cosmos-is-query-plan-request: True", "a-im: Incremental feed", "x-ms-documentdb-isquery: True", "x-ms-documentdb-query: true",
-		"content-type: application/query+json", "x-ms-cosmos-is-batch-request: True", "x-ms-cosmos-batch-atomic: True", "x-ms-documentdb-is-upsert: True",
-		"x-ms-documentdb-query-enablecrosspartition: True", "x-ms-documentdb-partitionkeyrangeid: 0", "x-http-method: DELETE", "x-http-method-override: GET"}
+	disguises := []string{"", "x-ms-cosmos-is-query-plan-request: True", "a-im: Incremental feed",
+		"x-ms-documentdb-isquery: True", "x-ms-documentdb-query: true",
+		"content-type: application/query+json", "x-ms-cosmos-is-batch-request: True", "x-ms-cosmos-batch-atomic: True",
+		"x-ms-documentdb-is-upsert: True",
+		"x-ms-documentdb-query-enablecrosspartition: True", "x-ms-documentdb-partitionkeyrangeid: 0",
+		"x-http-method: DELETE", "x-http-method-override: GET"}
 	var few []bearer
 	for _, b := range a.bearers() {
 		if b.name == "reads key a" || b.name == "reads item of a" || b.name == "writes other container" {
@@ -304,14 +322,16 @@ func (a *api) disguised(by []bearer, verb, path, pk string, disguises ...string)
 			headers = append(headers, h)
 		}
 		if strings.Contains(h, "batch-request") {
-			body = `[{"operationType":"Read","id":"1","partitionKey":"[\"b\"]"},{"operationType":"Delete","id":"1","partitionKey":"[\"b\"]"}]`
+			body = `[{"operationType":"Read","id":"1","partitionKey":"[\"b\"]"},{"operationType":"Delete","id":"1",` +
+				`"partitionKey":"[\"b\"]"}]`
 		}
 	}
 	if pk != "" {
 		headers = append(headers, "x-ms-documentdb-partitionkey: "+pk)
 	}
 	for _, b := range by {
-		if r := a.as(b, verb, path, body, headers...); strings.Contains(r.body, "secret of b") || strings.Contains(r.body, "secret of other") && b.name != "writes other container" {
+		if r := a.as(b, verb, path, body, headers...); strings.Contains(r.body, "secret of b") ||
+			strings.Contains(r.body, "secret of other") && b.name != "writes other container" {
 			a.t.Errorf("%s by %s: %d %s", r.what, b.name, r.code, r.body)
 		}
 	}
@@ -321,7 +341,8 @@ func (a *api) disguised(by []bearer, verb, path, pk string, disguises ...string)
 // there are.
 func TestStrangersLearnNothing(t *testing.T) {
 	a := withSecrets(t)
-	paths := map[string]bool{"/nothing": true, "/dbs/none": true, "/dbs/db/colls/none/docs/1": true, "/dbs/db/colls/c/docs/none": true, "/a/b/c/d/e/f/g/h/i/j": true, "/dbs/%2f": true}
+	paths := map[string]bool{"/nothing": true, "/dbs/none": true, "/dbs/db/colls/none/docs/1": true,
+		"/dbs/db/colls/c/docs/none": true, "/a/b/c/d/e/f/g/h/i/j": true, "/dbs/%2f": true}
 	for _, l := range a.srv.lines {
 		paths[targetOf(&l, &operation{})] = true
 	}
@@ -330,8 +351,10 @@ func TestStrangersLearnNothing(t *testing.T) {
 			continue
 		}
 		for path := range paths {
-			for _, verb := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "MERGE"} {
-				if r := a.as(b, verb, path, `{"id":"1"}`).is(401); r.h.Get("Allow") != "" || r.h.Get("etag") != "" || r.h.Get("x-ms-session-token") != "" || strings.Contains(r.body, "secret") {
+			for _, verb := range []string{
+				"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "MERGE"} {
+				if r := a.as(b, verb, path, `{"id":"1"}`).is(401); r.h.Get("Allow") != "" || r.h.Get("etag") != "" ||
+					r.h.Get("x-ms-session-token") != "" || strings.Contains(r.body, "secret") {
 					t.Errorf("%s by %s: %v %s", r.what, b.name, r.h, r.body)
 				}
 			}
@@ -357,7 +380,8 @@ func (a *api) state() string {
 // An operation that declares nothing is refused for every token.
 func TestUndeclaredIsRefused(t *testing.T) {
 	a := withSecrets(t)
-	routes{g: &a.srv.gin.RouterGroup, all: &a.srv.lines}.get("/dbs/:db/colls/:coll/new", op("new", rights{}, readAccount))
+	routes{g: &a.srv.gin.RouterGroup, all: &a.srv.lines}.get(
+		"/dbs/:db/colls/:coll/new", op("new", rights{}, readAccount))
 	all := a.bearers()
 	for _, b := range all {
 		want := b.always

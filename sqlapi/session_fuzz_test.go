@@ -9,11 +9,13 @@ import (
 // FuzzSessionToken: a token is taken, refused as a bad header or said to be ahead, and the token that the server itself
 // writes is always taken at its LSN and ahead of the one before.
 func FuzzSessionToken(f *testing.F) {
-	for _, s := range []string{"", ",", "0:-1#5", "0:-1#5#2=9", "0:5", "0:", "a:b#c", "0:-1#99999999999999999999", "0:-1#1,1:-1#2"} {
+	for _, s := range []string{"", ",", "0:-1#5", "0:-1#5#2=9", "0:5", "0:", "a:b#c", "0:-1#99999999999999999999",
+		"0:-1#1,1:-1#2"} {
 		f.Add(s, int64(5))
 	}
 	f.Fuzz(func(t *testing.T, token string, lsn int64) {
-		if err := checkSessionToken(token, lsn); err != nil && !status.Is(err, status.BadRequest) && !status.Is(err, status.NotFound) {
+		if err := checkSessionToken(token, lsn); err != nil && !status.Is(err, status.BadRequest) &&
+			!status.Is(err, status.NotFound) {
 			t.Fatalf("%q: %v", token, err)
 		}
 		if lsn < 1 {

@@ -66,7 +66,9 @@ func TestRepliesWaitForDurability(t *testing.T) {
 		"an empty find":     query("SELECT * FROM c WHERE c.id = '1'"),
 		"COUNT":             query("SELECT VALUE COUNT(1) FROM c"),
 		"COUNT of a filter": query("SELECT VALUE COUNT(1) FROM c WHERE c.n > 0"),
-		"usage":             func() { a.do("GET", "/dbs/db/colls/c", "", "x-ms-documentdb-populatequotainfo: true").is(200) },
+		"usage": func() {
+			a.do("GET", "/dbs/db/colls/c", "", "x-ms-documentdb-populatequotainfo: true").is(200)
+		},
 	}
 	created := map[string]func(){
 		"409 of a create": func() { a.do("POST", "/dbs/db/colls/c/docs", `{"id":"1","pk":"p"}`, key).is(409) },

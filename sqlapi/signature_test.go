@@ -72,7 +72,8 @@ func TestSignatureIsForTheExactName(t *testing.T) {
 		{"GET", "/dbs/AAAAAA==", "dbs", "dbs/AAAAAA==", 404},
 	} {
 		date := testNow.Format(http.TimeFormat)
-		r := a.do(x.method, x.target, "", key("a"), "x-ms-date: "+date, "authorization: "+sign(t, testKey, x.method, x.typ, x.link, date))
+		r := a.do(x.method, x.target, "", key("a"), "x-ms-date: "+date, "authorization: "+
+			sign(t, testKey, x.method, x.typ, x.link, date))
 		if r.code != x.want {
 			t.Errorf("%s %s signed for %q: %d, want %d", x.method, x.target, x.link, r.code, x.want)
 		}

@@ -15,19 +15,20 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql"
 )
 
-// This file is all that Options.Strict refuses: what the service's gateway, its index and its account limits refuse and this
-// server can do.
+// This file is all that Options.Strict refuses: what the service's gateway, its index and its account limits refuse and
+// this server can do.
 
 // msgNotServable begins with the words that clients look for: those that can plan then ask for the plan.
-const msgNotServable = "The provided cross partition query can not be directly served by the gateway: its rows have to be merged over partitions by the client. " +
+const msgNotServable = "The provided cross partition query can not be directly served by the gateway: its rows have " +
+	"to be merged over partitions by the client. " +
 	"Clients that can do so ask for the query plan now; others have to bind the query to one partition key."
 
-// strict reports whether the request is held to what the service refuses. Our own tools say "x-orrery-strict: none": they
-// neither plan nor merge.
+// strict reports whether the request is held to what the service refuses. Our own tools say "x-orrery-strict: none":
+// they neither plan nor merge.
 func (c *call) strict() bool { return c.s.opt.Strict && header(c.In, hStrict) != "none" }
 
-// isCross reports whether a query may reach several partitions: neither a full key nor a range binds it, nor is all that a
-// key's prefix covers in one partition.
+// isCross reports whether a query may reach several partitions: neither a full key nor a range binds it, nor is all
+// that a key's prefix covers in one partition.
 func (c *call) isCross(ct *core.Container, s *scope) bool {
 	def := ct.Spec().PartitionKey
 	switch {
@@ -62,14 +63,17 @@ func (c *call) refuseMerge(ct *core.Container, spec querySpec) error {
 const subNotServable = 1004
 
 var (
-	errNoComposite   = status.New(status.BadRequest, "The order by query does not have a corresponding composite index that it can be served from.")
-	errOrderExcluded = status.New(status.BadRequest, "The index path corresponding to the specified order-by item is excluded.")
-	errNoScan        = status.New(status.BadRequest, "An invalid query has been specified with filters against path(s) excluded from indexing. Consider adding allow scan header in the request.")
+	errNoComposite = status.New(status.BadRequest, "The order by query does not have a corresponding composite "+
+		"index that it can be served from.")
+	errOrderExcluded = status.New(status.BadRequest, "The index path corresponding to the specified order-by item "+
+		"is excluded.")
+	errNoScan = status.New(status.BadRequest, "An invalid query has been specified with filters against path(s) "+
+		"excluded from indexing. Consider adding allow scan header in the request.")
 )
 
-// checkIndexed refuses what the service has no index for: an order by a path that the policy leaves out, an order by several
-// paths without their composite index, and a filter on a container without an index, unless the request allows scans. A
-// filter on a path that is merely excluded runs as a scan there too.
+// checkIndexed refuses what the service has no index for: an order by a path that the policy leaves out, an order by
+// several paths without their composite index, and a filter on a container without an index, unless the request allows
+// scans. A filter on a path that is merely excluded runs as a scan there too.
 func (c *call) checkIndexed(ct *core.Container, plan *sql.Plan) error {
 	if isTable(ct) { // the policy's paths are not those that this API shows
 		return nil
@@ -91,14 +95,15 @@ func (c *call) checkIndexed(ct *core.Container, plan *sql.Plan) error {
 	return nil
 }
 
-// orderIndexed reports whether the policy indexes an item of ORDER BY. A computed property must be named by an included path;
-// "/*" doesn't cover it.
+// orderIndexed reports whether the policy indexes an item of ORDER BY. A computed property must be named by an included
+// path; "/*" doesn't cover it.
 func orderIndexed(ct *core.Container, o sql.OrderPath) bool {
 	if o.Computed == "" {
 		if len(o.Path.Segs) == 1 && o.Path.Segs[0] == "_etag" { // excluded by every policy (checkPaths)
 			return false
 		}
-		return slices.Equal(o.Path.Segs, access.ID.Segs) || slices.Equal(o.Path.Segs, access.TS.Segs) || ct.Indexes(o.Path)
+		return slices.Equal(o.Path.Segs, access.ID.Segs) || slices.Equal(o.Path.Segs, access.TS.Segs) ||
+			ct.Indexes(o.Path)
 	}
 	var p indexingJSON
 	if json.Unmarshal(ct.Spec().IndexingPolicy, &p) != nil {
@@ -116,8 +121,8 @@ func orderIndexed(ct *core.Container, o sql.OrderPath) bool {
 	return false
 }
 
-// hasComposite reports whether a policy has the composite index of an order: just its paths, in its directions or in all the
-// opposite ones. What the filter fixes can't be left out, as the service has it.
+// hasComposite reports whether a policy has the composite index of an order: just its paths, in its directions or in
+// all the opposite ones. What the filter fixes can't be left out, as the service has it.
 func hasComposite(ct *core.Container, orders []sql.OrderPath) bool {
 	by := make([]exec.Order, len(orders))
 	for i, o := range orders {
@@ -153,8 +158,8 @@ const (
 	subSharedCount = 1019
 )
 
-// checkRoom refuses a database or container above the account's limits. d is the database of the new container, nil for a
-// new database; shared says that the container has no throughput of its own.
+// checkRoom refuses a database or container above the account's limits. d is the database of the new container, nil for
+// a new database; shared says that the container has no throughput of its own.
 func (s *Server) checkRoom(d *core.Database, shared bool) error {
 	if !s.opt.Strict {
 		return nil
@@ -178,10 +183,12 @@ func (s *Server) checkRoom(d *core.Database, shared bool) error {
 		}
 	}
 	if total >= maxResources {
-		return status.WithSub(status.Forbidden, subProvision, "The account has %d databases and containers, which is the most that it may have.", total)
+		return status.WithSub(status.Forbidden, subProvision, "The account has %d databases and containers, which "+
+			"is the most that it may have.", total)
 	}
 	if shared && sharing >= maxShared {
-		return status.WithSub(status.Forbidden, subSharedCount, "The database has %d containers that share its throughput, which is the most that it may have. Give the container throughput of its own.", sharing)
+		return status.WithSub(status.Forbidden, subSharedCount, "The database has %d containers that share its "+
+			"throughput, which is the most that it may have. Give the container throughput of its own.", sharing)
 	}
 	return nil
 }
@@ -193,7 +200,8 @@ func (s *Server) checkKeySize(pk core.PartitionKey) error {
 	}
 	for i := range pk {
 		if pk[i].Kind() == value.String && len(pk[i].Bytes()) > maxKeyValue {
-			return status.New(status.BadRequest, "The partition key has a value of %d bytes; at most %d are allowed.", len(pk[i].Bytes()), maxKeyValue)
+			return status.New(status.BadRequest, "The partition key has a value of %d bytes; at most %d are allowed.",
+				len(pk[i].Bytes()), maxKeyValue)
 		}
 	}
 	return nil

@@ -26,8 +26,10 @@ func strictAPI(t *testing.T, strict bool) *api {
 	}
 	a := &api{t, s}
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
-	a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`, "x-ms-offer-throughput: 30000").is(201)
-	a.do("POST", "/dbs/db/colls", `{"id":"h","partitionKey":{"paths":["/a","/b"],"kind":"MultiHash","version":2}}`).is(201)
+	a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`,
+		"x-ms-offer-throughput: 30000").is(201)
+	a.do("POST", "/dbs/db/colls", `{"id":"h","partitionKey":{"paths":["/a","/b"],"kind":"MultiHash","version":2}}`).is(
+		201)
 	for _, pk := range []string{"a", "b", "c"} {
 		a.do("POST", docs, `{"id":"1","pk":"`+pk+`","n":1}`, key(pk)).is(201)
 	}
@@ -44,9 +46,12 @@ func TestStrict(t *testing.T) {
 	}{
 		{`SELECT * FROM c`, false}, {`SELECT VALUE c.n + 1 FROM c WHERE c.n > 0`, false}, {`SELECT VALUE 1`, false},
 		{`SELECT VALUE ARRAY(SELECT VALUE x FROM x IN c.l ORDER BY x) FROM c`, false},
-		{`SELECT * FROM c ORDER BY c.n`, true}, {`SELECT VALUE COUNT(1) FROM c`, true}, {`SELECT MAX(c.n) AS m FROM c`, true},
-		{`SELECT DISTINCT c.n FROM c`, true}, {`SELECT c.n FROM c GROUP BY c.n`, true}, {`SELECT * FROM c OFFSET 0 LIMIT 1`, true}, {`SELECT TOP 1 * FROM c`, true},
-		{`SELECT * FROM c WHERE c.pk = 'a' ORDER BY c.n`, false}, {`SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'a'`, false},
+		{`SELECT * FROM c ORDER BY c.n`, true}, {`SELECT VALUE COUNT(1) FROM c`, true},
+		{`SELECT MAX(c.n) AS m FROM c`, true},
+		{`SELECT DISTINCT c.n FROM c`, true}, {`SELECT c.n FROM c GROUP BY c.n`, true},
+		{`SELECT * FROM c OFFSET 0 LIMIT 1`, true}, {`SELECT TOP 1 * FROM c`, true},
+		{`SELECT * FROM c WHERE c.pk = 'a' ORDER BY c.n`, false},
+		{`SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'a'`, false},
 		{`SELECT * FROM c WHERE c.pk IN ('a', 'b') ORDER BY c.n`, true},
 	} {
 		body := `{"query":"` + x.text + `"}`
@@ -62,10 +67,12 @@ func TestStrict(t *testing.T) {
 			Version int             `json:"partitionedQueryExecutionInfoVersion"`
 			Info    json.RawMessage `json:"queryInfo"`
 		}
-		if json.Unmarshal([]byte(r.body), &e) != nil || json.Unmarshal([]byte(e.AdditionalErrorInfo), &plan) != nil || e.Code != "BadRequest" || plan.Version != 2 || len(plan.Info) == 0 {
+		if json.Unmarshal([]byte(r.body), &e) != nil || json.Unmarshal([]byte(e.AdditionalErrorInfo), &plan) != nil ||
+			e.Code != "BadRequest" || plan.Version != 2 || len(plan.Info) == 0 {
 			t.Errorf("%s: %s", x.text, r.body)
 		}
-		// What binds the query to one partition makes it servable; so do the ranges that a client that plans asks one by one.
+		// What binds the query to one partition makes it servable; so do the ranges that a client that plans asks one
+		// by one.
 		strict.do("POST", docs, body, query, key("a")).is(200)
 		for _, id := range []string{"0", "1", "2"} {
 			strict.do("POST", docs, body, query, cross, "x-ms-documentdb-partitionkeyrangeid: "+id).is(200)
@@ -78,8 +85,10 @@ func TestStrict(t *testing.T) {
 		t.Error(r.body)
 	}
 	// A prefix of a key lies in one partition here.
-	strict.do("POST", "/dbs/db/colls/h/docs", `{"query":"SELECT * FROM c ORDER BY c.n"}`, query, `x-ms-documentdb-partitionkey: ["x"]`).is(200)
-	strict.do("POST", "/dbs/db/colls/h/docs", `{"query":"SELECT * FROM c ORDER BY c.n"}`, query, cross).is(400).sub("1004")
+	strict.do("POST", "/dbs/db/colls/h/docs", `{"query":"SELECT * FROM c ORDER BY c.n"}`, query,
+		`x-ms-documentdb-partitionkey: ["x"]`).is(200)
+	strict.do("POST", "/dbs/db/colls/h/docs", `{"query":"SELECT * FROM c ORDER BY c.n"}`, query, cross).is(
+		400).sub("1004")
 }
 
 // What is refused for want of an index under strictness, and answered without it.
@@ -101,12 +110,14 @@ func TestStrictIndexes(t *testing.T) {
 	loose, strict := strictAPI(t, false), strictAPI(t, true)
 	for _, a := range []*api{loose, strict} {
 		for name, policy := range containers {
-			def := `{"id":"` + name + `","partitionKey":{"paths":["/pk"],"version":2},"computedProperties":[{"name":"low","query":"SELECT VALUE LOWER(c.s) FROM c"},{"name":"up","query":"SELECT VALUE UPPER(c.s) FROM c"}]`
+			def := `{"id":"` + name + `","partitionKey":{"paths":["/pk"],"version":2},` +
+				`"computedProperties":[{"name":"low","query":"SELECT VALUE LOWER(c.s) FROM c"},{"name":"up","query":"SELECT VALUE UPPER(c.s) FROM c"}]`
 			if policy != "" {
 				def += `,"indexingPolicy":` + policy
 			}
 			a.do("POST", "/dbs/db/colls", def+"}").is(201)
-			a.do("POST", "/dbs/db/colls/"+name+"/docs", `{"id":"1","pk":"a","a":1,"b":2,"x":3,"s":"S","n":{"odd one":1}}`, key("a")).is(201)
+			a.do("POST", "/dbs/db/colls/"+name+"/docs", `{"id":"1","pk":"a","a":1,"b":2,"x":3,"s":"S",`+
+				`"n":{"odd one":1}}`, key("a")).is(201)
 		}
 	}
 	for _, x := range []struct{ coll, query, want, header string }{
@@ -182,14 +193,18 @@ func TestStrictLimits(t *testing.T) {
 		}
 		refused(a.do("POST", docs, `{"id":"1","pk":"`+long+`"}`, key(long)), 201, 400, "")
 		a.do("POST", docs, `{"id":"1","pk":"`+long[:2048]+`"}`, key(long[:2048])).is(201)
-		refused(a.do("POST", docs, `[{"operationType":"Read","id":"1","partitionKey":"[\"`+long+`\"]"}]`, "x-ms-cosmos-is-batch-request: True", "x-ms-cosmos-batch-atomic: False"), 200, 207, "")
+		refused(a.do("POST", docs, `[{"operationType":"Read","id":"1","partitionKey":"[\"`+long+`\"]"}]`,
+			"x-ms-cosmos-is-batch-request: True", "x-ms-cosmos-batch-atomic: False"), 200, 207, "")
 
 		a.do("POST", "/dbs", `{"id":"shared"}`, "x-ms-offer-throughput: 400").is(201)
 		for i := range 25 {
-			a.do("POST", "/dbs/shared/colls", fmt.Sprintf(`{"id":"c%d","partitionKey":{"paths":["/pk"],"version":2}}`, i)).is(201)
+			a.do("POST", "/dbs/shared/colls",
+				fmt.Sprintf(`{"id":"c%d","partitionKey":{"paths":["/pk"],"version":2}}`, i)).is(201)
 		}
-		refused(a.do("POST", "/dbs/shared/colls", `{"id":"more","partitionKey":{"paths":["/pk"],"version":2}}`), 201, 403, "1019")
-		a.do("POST", "/dbs/shared/colls", `{"id":"own","partitionKey":{"paths":["/pk"],"version":2}}`, "x-ms-offer-throughput: 400").is(201)
+		refused(a.do("POST", "/dbs/shared/colls", `{"id":"more","partitionKey":{"paths":["/pk"],"version":2}}`), 201,
+			403, "1019")
+		a.do("POST", "/dbs/shared/colls", `{"id":"own","partitionKey":{"paths":["/pk"],"version":2}}`,
+			"x-ms-offer-throughput: 400").is(201)
 		have := 2 + 2 + 26 // databases, containers of strictAPI, containers here
 		if !isStrict {
 			have++
@@ -198,6 +213,7 @@ func TestStrictLimits(t *testing.T) {
 			a.do("POST", "/dbs", fmt.Sprintf(`{"id":"d%d"}`, i)).is(201)
 		}
 		refused(a.do("POST", "/dbs", `{"id":"more"}`), 201, 403, "1005")
-		refused(a.do("POST", "/dbs/db/colls", `{"id":"more","partitionKey":{"paths":["/pk"],"version":2}}`), 201, 403, "1005")
+		refused(a.do("POST", "/dbs/db/colls", `{"id":"more","partitionKey":{"paths":["/pk"],"version":2}}`), 201,
+			403, "1005")
 	}
 }

@@ -17,10 +17,9 @@ import (
 //
 //	{"$pk": PartitionKey, "$id": RowKey, "id": RowKey, "Name": {"$t": 2, "$v": "Ben"}, ..}
 //
-// So in the containers of the Table API each item goes through tableForm on its way out and through tableStored on its way
-// in; what a query asks of c.Name["$v"] is asked of the index as /Name. Values that have no Edm type (null, arrays,
-// documents, ObjectIds, ..) are shown as they are
-// in containers with Extended JSON.
+// So in the containers of the Table API each item goes through tableForm on its way out and through tableStored on its
+// way in; what a query asks of c.Name["$v"] is asked of the index as /Name. Values that have no Edm type (null, arrays,
+// documents, ObjectIds, ..) are shown as they are in containers with Extended JSON.
 
 // The database of tables, and the stored field that holds PartitionKey.
 const (
@@ -55,8 +54,8 @@ func isTable(ct *core.Container) bool {
 // isExtended reports whether the API reads and writes Extended JSON in ct.
 func isExtended(ct *core.Container) bool { return ct.Spec().ExtendedJSON || isTable(ct) }
 
-// appendShown appends an item of ct as the service shows it: in containers with Extended JSON so that the same kinds come
-// back when it is sent again.
+// appendShown appends an item of ct as the service shows it: in containers with Extended JSON so that the same kinds
+// come back when it is sent again.
 func appendShown(dst []byte, ct *core.Container, it *core.Item) []byte {
 	if !isTable(ct) {
 		style := value.PlainJSON
@@ -174,8 +173,8 @@ func dateOfTicks(n int64) (value.Value, bool) {
 	return value.DateOf(n/10_000-netEpochMS, uint16(n%10_000)), true
 }
 
-// tableStored returns the stored form of an entity in the service's form, in bytes of its own. Properties that don't have
-// the form are stored as they are.
+// tableStored returns the stored form of an entity in the service's form, in bytes of its own. Properties that don't
+// have the form are stored as they are.
 func tableStored(d doc.Doc) (doc.Doc, error) {
 	var b doc.Builder
 	b.BeginObject()
@@ -275,7 +274,8 @@ func tablePred(p *access.Pred) *access.Pred {
 		return tableIDPred(p)
 	case len(segs) == 2 && segs[1] == edmType:
 		return access.Or(access.Exists(access.NewPath(segs[0])), p)
-	case len(segs) == 2 && segs[1] == edmValue: // p itself: a property without an Edm type may have a field $v of its own
+	case len(segs) == 2 && segs[1] == edmValue:
+		// p itself: a property without an Edm type may have a field $v of its own
 		return access.Or(edmPred(access.NewPath(segs[0]), p), p)
 	}
 	return p

@@ -58,7 +58,8 @@ func entity(id string, n int64) doc.Doc {
 	return b.Doc()
 }
 
-const shownEntity = `{"$pk":"Smith","$id":"Ben","id":"Ben","Text":{"$t":2,"$v":"t3"},"Yes":{"$t":8,"$v":false},"Small":{"$t":16,"$v":3},` +
+const shownEntity = `{"$pk":"Smith","$id":"Ben","id":"Ben","Text":{"$t":2,"$v":"t3"},"Yes":{"$t":8,"$v":false},` +
+	`"Small":{"$t":16,"$v":3},` +
 	`"Large":{"$t":18,"$v":"00000003298534883328"},"Half":{"$t":1,"$v":3.5},"When":{"$t":9,"$v":"00638451255671264567"},` +
 	`"Guid":{"$t":0,"$v":"00000000-0000-0000-0000-000000000003"},"Bytes":{"$t":5,"$v":"A/8="},"Null":null,"Oid":{"$oid":"000000000000000000000003"}`
 
@@ -82,8 +83,10 @@ func TestTableForm(t *testing.T) {
 
 // What doesn't have the service's form is stored as it is.
 func TestTableFormForeign(t *testing.T) {
-	for _, v := range []string{`{"$t":2}`, `{"$t":2,"$v":3}`, `{"$t":99,"$v":3}`, `{"$t":"2","$v":"x"}`, `{"$t":9,"$v":"yesterday"}`, `{"$t":18,"$v":"1"}`,
-		`{"$t":0,"$v":"x"}`, `{"$t":5,"$v":"?"}`, `{"$t":1,"$v":"1"}`, `{"$t":16,"$v":99999999999}`, `{"$v":1,"$t":2}`, `{"$t":2,"$v":"x","z":1}`, `{"$t":9,"$v":"99999999999999999999"}`, `[1]`, `null`} {
+	for _, v := range []string{`{"$t":2}`, `{"$t":2,"$v":3}`, `{"$t":99,"$v":3}`, `{"$t":"2","$v":"x"}`,
+		`{"$t":9,"$v":"yesterday"}`, `{"$t":18,"$v":"1"}`,
+		`{"$t":0,"$v":"x"}`, `{"$t":5,"$v":"?"}`, `{"$t":1,"$v":"1"}`, `{"$t":16,"$v":99999999999}`, `{"$v":1,"$t":2}`,
+		`{"$t":2,"$v":"x","z":1}`, `{"$t":9,"$v":"99999999999999999999"}`, `[1]`, `null`} {
 		d, err := doc.FromJSON(nil, []byte(`{"id":"1","$pk":"a","x":`+v+`}`), doc.JSONOptions{Names: doc.NoSQL})
 		if err != nil {
 			t.Fatal(err)
@@ -100,10 +103,13 @@ func TestTableItems(t *testing.T) {
 	pk := key("Smith")
 	a.do("GET", people+"/Ben", "", pk).is(200).has(shownEntity)
 	a.do("GET", people, "").is(200).has(shownEntity)
-	a.do("POST", people, `{"$pk":"Smith","$id":"Ann","id":"Ann","Age":{"$t":16,"$v":5},"Plain":true}`, pk).is(201).has(`"Age":{"$t":16,"$v":5},"Plain":{"$t":8,"$v":true}`)
+	a.do("POST", people, `{"$pk":"Smith","$id":"Ann","id":"Ann","Age":{"$t":16,"$v":5},"Plain":true}`, pk).is(201).has(
+		`"Age":{"$t":16,"$v":5},"Plain":{"$t":8,"$v":true}`)
 	a.do("POST", people, `{"$pk":"Smith","$id":"other","id":"Kim"}`, pk).is(400)
-	a.do("PATCH", people+"/Ben", `{"operations":[{"op":"incr","path":"/Small/$v","value":4},{"op":"set","path":"/New","value":{"$t":2,"$v":"n"}}],"condition":"from c where c.Small[\"$v\"] = 3"}`, pk).
-		is(200).has(`"Small":{"$t":16,"$v":7}`).has(`"New":{"$t":2,"$v":"n"}`).has(`"When":{"$t":9,"$v":"00638451255671264567"}`)
+	a.do("PATCH", people+"/Ben", `{"operations":[{"op":"incr","path":"/Small/$v","value":4},{"op":"set",`+
+		`"path":"/New","value":{"$t":2,"$v":"n"}}],"condition":"from c where c.Small[\"$v\"] = 3"}`, pk).
+		is(200).has(`"Small":{"$t":16,"$v":7}`).has(`"New":{"$t":2,"$v":"n"}`).has(
+		`"When":{"$t":9,"$v":"00638451255671264567"}`)
 	ct, err := a.srv.core.Container("TablesDB", "people")
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +124,8 @@ func TestTableItems(t *testing.T) {
 	}
 }
 
-// Every filter gives the same with the index as without it: `(f) OR IS_DEFINED(c.never)` and a function of it can't use one.
+// Every filter gives the same with the index as without it: `(f) OR IS_DEFINED(c.never)` and a function of it can't use
+// one.
 func TestTableQueries(t *testing.T) {
 	var docs []doc.Doc
 	for i := int64(-20); i < 20; i++ {
@@ -127,7 +134,8 @@ func TestTableQueries(t *testing.T) {
 	a := withTable(t, docs...)
 	count := func(filter string) string {
 		body := `{"query":"SELECT VALUE c.id FROM c WHERE ` + strings.ReplaceAll(filter, `"`, `\"`) + ` ORDER BY c.id"}`
-		r := a.do("POST", people, body, "x-ms-documentdb-isquery: true", "x-ms-documentdb-query-enablecrosspartition: true", "content-type: application/query+json").is(200)
+		r := a.do("POST", people, body, "x-ms-documentdb-isquery: true",
+			"x-ms-documentdb-query-enablecrosspartition: true", "content-type: application/query+json").is(200)
 		_, rows, _ := strings.Cut(r.body, `"Documents":`)
 		return rows
 	}
@@ -175,9 +183,11 @@ func TestTableQueries(t *testing.T) {
 		}
 	}
 	body := `{"query":"SELECT TOP 3 VALUE c.Small[\"$v\"] FROM c ORDER BY c.Small[\"$v\"] DESC"}`
-	a.do("POST", people, body, "x-ms-documentdb-isquery: true", "x-ms-documentdb-query-enablecrosspartition: true").is(200).has(`[19,18,17]`)
+	a.do("POST", people, body, "x-ms-documentdb-isquery: true", "x-ms-documentdb-query-enablecrosspartition: true").is(
+		200).has(`[19,18,17]`)
 	body = `{"query":"SELECT * FROM c WHERE c.Small[\"$v\"] = 3"}`
-	a.do("POST", people, body, "x-ms-documentdb-isquery: true", "x-ms-documentdb-query-enablecrosspartition: true").is(200).has(strings.ReplaceAll(shownEntity, "Ben", "e103"))
+	a.do("POST", people, body, "x-ms-documentdb-isquery: true", "x-ms-documentdb-query-enablecrosspartition: true").is(
+		200).has(strings.ReplaceAll(shownEntity, "Ben", "e103"))
 }
 
 // In a container with Extended JSON an item that is read and sent back keeps every kind.
@@ -202,6 +212,7 @@ func TestExtendedItemsComeBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want, _ := doc.Set(d, value.Int64Of(3<<40), "Large"); !doc.Equal(it.Doc, want) {
-		t.Errorf("%s came back as %s", doc.AppendExtJSON(nil, doc.Value(want), false), doc.AppendExtJSON(nil, doc.Value(it.Doc), false))
+		t.Errorf("%s came back as %s", doc.AppendExtJSON(nil, doc.Value(want), false),
+			doc.AppendExtJSON(nil, doc.Value(it.Doc), false))
 	}
 }

@@ -12,12 +12,14 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// A resource token is the _token of a permission: type=resource&ver=1&sig=<base64 of 16 bytes>;<base64 of the body>; The body
-// carries all that the token allows, so that no look-up of the permission is needed; the 16 bytes are its HMAC. A token
-// therefore lives until it expires, whatever becomes of its permission (the service is the same). Body, format 1:
+// A resource token is the _token of a permission: type=resource&ver=1&sig=<base64 of 16 bytes>;<base64 of the body>;
+// The body carries all that the token allows, so that no look-up of the permission is needed; the 16 bytes are its
+// HMAC. A token therefore lives until it expires, whatever becomes of its permission (the service is the same). Body,
+// format 1:
 //
 //	format u8, mode u8 ('R' or 'A'), expiry in seconds since 1970 u64, 8 random bytes, container's _rid 8 bytes,
-//	length of the child's path u16, child's path ("docs/x"; empty: the whole container), partition key as JSON (empty: all)
+//	length of the child's path u16, child's path ("docs/x"; empty: the whole container), partition key as JSON (empty:
+//	    all)
 const tokenFormat = 1
 
 const tokenHead = 1 + 1 + 8 + 8 + 8 + 2
@@ -70,7 +72,8 @@ func (s *tokenSigner) seal(g *grant, nonce [8]byte) string {
 	b = binary.BigEndian.AppendUint16(b, uint16(len(g.child)))
 	b = append(b, g.child...)
 	b = append(b, g.key...)
-	return "type=resource&ver=1&sig=" + base64.StdEncoding.EncodeToString(s.mac(b)) + ";" + base64.StdEncoding.EncodeToString(b) + ";"
+	return "type=resource&ver=1&sig=" + base64.StdEncoding.EncodeToString(s.mac(b)) + ";" +
+		base64.StdEncoding.EncodeToString(b) + ";"
 }
 
 // open checks a token, of which the percent-encoding is undone, and returns what it allows.
@@ -96,7 +99,8 @@ func (s *tokenSigner) open(token string, now time.Time) (*grant, error) {
 	if len(b) < tokenHead+n {
 		return nil, errForeignToken
 	}
-	g := &grant{all: b[1] == 'A', expiry: int64(binary.BigEndian.Uint64(b[2:])), child: string(b[tokenHead : tokenHead+n]), key: string(b[tokenHead+n:])}
+	g := &grant{all: b[1] == 'A', expiry: int64(binary.BigEndian.Uint64(b[2:])),
+		child: string(b[tokenHead : tokenHead+n]), key: string(b[tokenHead+n:])}
 	copy(g.coll[:], b[18:26])
 	if now.Unix() >= g.expiry {
 		return nil, errExpiredToken
@@ -105,7 +109,10 @@ func (s *tokenSigner) open(token string, now time.Time) (*grant, error) {
 }
 
 var (
-	errForeignToken = status.New(status.Unauthorized, "The input authorization token can't serve the request. The resource token is not one of this account.")
-	errExpiredToken = status.New(status.Forbidden, "The authorization token is not valid at the current time. Please create another token and retry.")
-	errNoRight      = status.New(status.Forbidden, "Insufficient permissions provided in the authorization header for the corresponding request. Please retry with another authorization header.")
+	errForeignToken = status.New(status.Unauthorized, "The input authorization token can't serve the request. The "+
+		"resource token is not one of this account.")
+	errExpiredToken = status.New(status.Forbidden, "The authorization token is not valid at the current time. "+
+		"Please create another token and retry.")
+	errNoRight = status.New(status.Forbidden, "Insufficient permissions provided in the authorization header for "+
+		"the corresponding request. Please retry with another authorization header.")
 )

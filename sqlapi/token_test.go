@@ -40,7 +40,8 @@ func TestUsers(t *testing.T) {
 	a := withContainer(t)
 	made := a.do("POST", "/dbs/db/users", `{"id":"u"}`).is(201).json()
 	rid := made["_rid"].(string)
-	if made["_permissions"] != "permissions/" || made["_self"] != "dbs/"+a.do("GET", "/dbs/db", "").json()["_rid"].(string)+"/users/"+rid+"/" || len(rid) != 12 {
+	if made["_permissions"] != "permissions/" || made["_self"] != "dbs/"+
+		a.do("GET", "/dbs/db", "").json()["_rid"].(string)+"/users/"+rid+"/" || len(rid) != 12 {
 		t.Fatalf("%v", made)
 	}
 	a.do("POST", "/dbs/db/users", `{"id":"u"}`).is(409)
@@ -53,13 +54,15 @@ func TestUsers(t *testing.T) {
 	a.do("GET", "/dbs/db/users", "").is(200).has(`"_count":2`).has(`"Users":[{"id":"u"`)
 	page := a.do("GET", "/dbs/db/users", "", "x-ms-max-item-count: 1").is(200).has(`"_count":1`)
 	a.do("GET", "/dbs/db/users", "", "x-ms-continuation: "+page.h.Get("x-ms-continuation")).is(200).has(`{"id":"v"`)
-	a.do("POST", "/dbs/db/users", `{"query":"SELECT * FROM root r WHERE r.id=@id","parameters":[{"name":"@id","value":"v"}]}`, "x-ms-documentdb-isquery: True").is(200).has(`"_count":1`)
+	a.do("POST", "/dbs/db/users", `{"query":"SELECT * FROM root r WHERE r.id=@id","parameters":[{"name":"@id",`+
+		`"value":"v"}]}`, "x-ms-documentdb-isquery: True").is(200).has(`"_count":1`)
 	a.do("GET", "/dbs/db/users/"+rid, "").is(200).has(`"id":"u"`)
 	got := a.do("GET", "/dbs/db/users/u", "").is(200)
 	a.do("GET", "/dbs/db/users/u", "", "if-none-match: "+got.h.Get("etag")).is(304)
 	a.do("PUT", "/dbs/db/users/u", `{"id":"w"}`, `if-match: "x"`).is(412)
 	a.do("PUT", "/dbs/db/users/u", `{"id":"v"}`).is(409)
-	if put := a.do("PUT", "/dbs/db/users/u", `{"id":"w"}`, "if-match: "+got.h.Get("etag")).is(200); put.json()["_rid"] != rid || put.h.Get("etag") == got.h.Get("etag") {
+	if put := a.do("PUT", "/dbs/db/users/u", `{"id":"w"}`, "if-match: "+got.h.Get("etag")).is(
+		200); put.json()["_rid"] != rid || put.h.Get("etag") == got.h.Get("etag") {
 		t.Fatalf("%s", put.body)
 	}
 	a.do("GET", "/dbs/db/users/u", "").is(404)
@@ -72,20 +75,23 @@ func TestPermissions(t *testing.T) {
 	a := withUser(t)
 	body := `{"id":"p","permissionMode":"read","resource":"dbs/db/colls/c","resourcePartitionKey":["a"]}`
 	made := a.do("POST", perms, body).is(201).json()
-	if made["permissionMode"] != "Read" || made["resource"] != "dbs/db/colls/c" || len(made["_rid"].(string)) != 24 || !strings.HasPrefix(made["_token"].(string), "type=resource&ver=1&sig=") {
+	if made["permissionMode"] != "Read" || made["resource"] != "dbs/db/colls/c" || len(made["_rid"].(string)) != 24 ||
+		!strings.HasPrefix(made["_token"].(string), "type=resource&ver=1&sig=") {
 		t.Fatalf("%v", made)
 	}
 	a.do("POST", perms, body).is(409)
 	// One permission of a user for a resource, however the resource is named; another user has its own.
 	self := strings.Trim(a.do("GET", "/dbs/db/colls/c", "").json()["_self"].(string), "/")
 	a.do("POST", perms, `{"id":"q","permissionMode":"All","resource":"`+self+`"}`).is(409)
-	a.do("POST", perms, `{"id":"q","permissionMode":"All","resource":"`+self+`"}`, "x-ms-documentdb-is-upsert: true").is(409)
+	a.do("POST", perms, `{"id":"q","permissionMode":"All","resource":"`+self+`"}`,
+		"x-ms-documentdb-is-upsert: true").is(409)
 	a.do("POST", "/dbs/db/users", `{"id":"u2"}`).is(201)
 	a.do("POST", "/dbs/db/users/u2/permissions", body).is(201)
 	a.do("POST", perms, `{"id":"item","permissionMode":"All","resource":"dbs/db/colls/c/docs/1"}`).is(201)
 
 	tokens := map[any]bool{made["_token"]: true}
-	for _, r := range []*reply{a.do("GET", perms+"/p", ""), a.do("GET", perms+"/p", ""), a.do("PUT", perms+"/p", body), a.do("GET", perms+"/"+made["_rid"].(string), "")} {
+	for _, r := range []*reply{a.do("GET", perms+"/p", ""), a.do("GET", perms+"/p", ""), a.do("PUT", perms+"/p", body),
+		a.do("GET", perms+"/"+made["_rid"].(string), "")} {
 		tok := r.is(200).json()["_token"]
 		if tokens[tok] {
 			t.Errorf("%s: the token is not new", r.what)
@@ -93,7 +99,8 @@ func TestPermissions(t *testing.T) {
 		tokens[tok] = true
 	}
 	a.do("GET", perms, "").is(200).has(`"_count":2`).has(`"_token":"type=resource`)
-	a.do("POST", perms, `{"query":"SELECT * FROM c WHERE c.id = 'item'"}`, "content-type: application/query+json").is(200).has(`"_count":1`)
+	a.do("POST", perms, `{"query":"SELECT * FROM c WHERE c.id = 'item'"}`, "content-type: application/query+json").is(
+		200).has(`"_count":1`)
 	for _, bad := range []string{
 		`{"id":"x","resource":"dbs/db/colls/c"}`, `{"id":"x","permissionMode":"Read"}`,
 		`{"id":"x","permissionMode":"Write","resource":"dbs/db/colls/c"}`,
@@ -115,8 +122,8 @@ func TestPermissions(t *testing.T) {
 	a.do("GET", perms, "").is(404).sub("1003")
 }
 
-// What each token may do. The columns: a Read and an All token of the container, both bound to key "a", and an All token of
-// item 1 (in any partition).
+// What each token may do. The columns: a Read and an All token of the container, both bound to key "a", and an All
+// token of item 1 (in any partition).
 func TestTokenRights(t *testing.T) {
 	a := withUser(t)
 	a.do("POST", "/dbs/db/colls", `{"id":"other","partitionKey":{"paths":["/pk"],"version":2}}`).is(201)
@@ -160,19 +167,25 @@ func TestTokenRights(t *testing.T) {
 		{"GET", docs, "", nil, [5]int{200, 200, 403, 403, 403}},
 		{"GET", docs, "", []string{"a-im: Incremental feed"}, [5]int{200, 200, 403, 403, 403}},
 		{"GET", docs, "", []string{"x-ms-cosmos-is-query-plan-request: True"}, [5]int{200, 200, 403, 403, 403}},
-		{"GET", docs, "", []string{"x-ms-cosmos-is-query-plan-request: True", "a-im: Incremental feed"}, [5]int{200, 200, 403, 403, 403}},
+		{"GET", docs, "", []string{"x-ms-cosmos-is-query-plan-request: True", "a-im: Incremental feed"},
+			[5]int{200, 200, 403, 403, 403}},
 		{"POST", docs, all, []string{query, key("a")}, [5]int{200, 200, 200, 200, 403}},
 		{"POST", docs, all, []string{query, key("b")}, [5]int{200, 200, 403, 403, 403}},
 		{"POST", docs, all, []string{query, cross}, [5]int{200, 200, 403, 403, 403}},
-		{"POST", docs, batch, []string{isBatch, "x-ms-cosmos-batch-atomic: True", key("a")}, [5]int{403, 200, 403, 200, 403}},
+		{"POST", docs, batch, []string{isBatch, "x-ms-cosmos-batch-atomic: True", key("a")},
+			[5]int{403, 200, 403, 200, 403}},
 		{"POST", docs, batch, []string{isBatch, query, key("a")}, [5]int{403, 200, 403, 403, 403}},
-		{"POST", docs, `{"id":"1","pk":"a"}`, []string{"x-ms-documentdb-is-upsert: True", key("a")}, [5]int{403, 200, 403, 200, 403}},
-		{"POST", docs, `{"id":"1","pk":"b"}`, []string{"x-ms-documentdb-is-upsert: True", key("a")}, [5]int{403, 400, 403, 400, 403}},
+		{"POST", docs, `{"id":"1","pk":"a"}`, []string{"x-ms-documentdb-is-upsert: True", key("a")},
+			[5]int{403, 200, 403, 200, 403}},
+		{"POST", docs, `{"id":"1","pk":"b"}`, []string{"x-ms-documentdb-is-upsert: True", key("a")},
+			[5]int{403, 400, 403, 400, 403}},
 		{"PUT", docs + "/1", `{"id":"1","pk":"a"}`, []string{key("a")}, [5]int{403, 200, 403, 200, 200}},
 		{"PUT", docs + "/1", `{"id":"1","pk":"b"}`, []string{key("b")}, [5]int{403, 200, 403, 403, 200}},
-		{"PATCH", docs + "/1", `{"operations":[{"op":"set","path":"/n","value":1}]}`, []string{key("a")}, [5]int{403, 200, 403, 200, 200}},
+		{"PATCH", docs + "/1", `{"operations":[{"op":"set","path":"/n","value":1}]}`, []string{key("a")},
+			[5]int{403, 200, 403, 200, 200}},
 		{"DELETE", docs + "/none", "", []string{key("a")}, [5]int{403, 404, 403, 404, 403}},
-		{"PUT", "/dbs/db/colls/c", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`, nil, [5]int{403, 200, 403, 403, 403}},
+		{"PUT", "/dbs/db/colls/c", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`, nil,
+			[5]int{403, 200, 403, 403, 403}},
 		{"POST", "/dbs/db/colls/c/sprocs", `{}`, nil, [5]int{403, 0, 403, 403, 403}},
 	} {
 		for i, token := range tokens {
@@ -195,7 +208,8 @@ func TestTokenRights(t *testing.T) {
 // A permission by resource id is for that item only, not for those of the same id in other partitions.
 func TestTokenOfItemByRID(t *testing.T) {
 	a := withUser(t)
-	token := a.grantOf("p", "Read", strings.Trim(a.do("GET", docs+"/1", "", key("a")).json()["_self"].(string), "/"), "")
+	token := a.grantOf("p", "Read", strings.Trim(a.do("GET", docs+"/1", "", key("a")).json()["_self"].(string), "/"),
+		"")
 	a.do("GET", docs+"/1", "", key("a"), token).is(200)
 	a.do("GET", docs+"/1", "", key("b"), token).is(403)
 }
@@ -241,16 +255,19 @@ func TestTokenExpiresAndIsOurs(t *testing.T) {
 func TestClientKeys(t *testing.T) {
 	a := withContainer(t)
 	const keys = "/dbs/db/clientencryptionkeys"
-	body := `{"id":"k","encryptionAlgorithm":"AEAD_AES_256_CBC_HMAC_SHA256","wrappedDataEncryptionKey":"YWJj","keyWrapMetadata":{"type":"AZURE_KEY_VAULT","name":"n","value":"https://x/keys/1","algorithm":"RSA-OAEP"}}`
+	body := `{"id":"k","encryptionAlgorithm":"AEAD_AES_256_CBC_HMAC_SHA256","wrappedDataEncryptionKey":"YWJj",` +
+		`"keyWrapMetadata":{"type":"AZURE_KEY_VAULT","name":"n","value":"https://x/keys/1","algorithm":"RSA-OAEP"}}`
 	made := a.do("POST", keys, body).is(201).has(`"keyWrapMetadata":{"type":"AZURE_KEY_VAULT"`).json()
-	if made["wrappedDataEncryptionKey"] != "YWJj" || made["encryptionAlgorithm"] != "AEAD_AES_256_CBC_HMAC_SHA256" || made["_self"] == nil {
+	if made["wrappedDataEncryptionKey"] != "YWJj" || made["encryptionAlgorithm"] != "AEAD_AES_256_CBC_HMAC_SHA256" ||
+		made["_self"] == nil {
 		t.Fatalf("%v", made)
 	}
 	a.do("POST", keys, body).is(409)
 	a.do("POST", keys, `{"id":"l"}`).is(400)
 	a.do("POST", keys, strings.Replace(body, `"YWJj"`, `1`, 1)).is(400)
 	a.do("GET", keys, "").is(200).has(`"ClientEncryptionKeys":[{"id":"k"`)
-	a.do("POST", keys, `{"query":"SELECT * FROM c WHERE c.id='k'"}`, "x-ms-documentdb-isquery: True").is(200).has(`"_count":1`)
+	a.do("POST", keys, `{"query":"SELECT * FROM c WHERE c.id='k'"}`, "x-ms-documentdb-isquery: True").is(200).has(
+		`"_count":1`)
 	got := a.do("GET", keys+"/k", "").is(200)
 	a.do("GET", keys+"/"+made["_rid"].(string), "").is(200)
 	a.do("PUT", keys+"/k", strings.Replace(body, `"id":"k"`, `"id":"l"`, 1)).is(400)

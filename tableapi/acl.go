@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/tableapi/edm"
 )
 
-// A table's access control list is up to five named policies that table signatures refer to (parameter si). It is kept with
-// the container as the XML in which it came. Source: "Set Table ACL", "Define a stored access policy".
+// A table's access control list is up to five named policies that table signatures refer to (parameter si). It is kept
+// with the container as the XML in which it came. Source: "Set Table ACL", "Define a stored access policy".
 
 // aclProperty is the container's property that holds the list.
 const aclProperty = "table.acl"
@@ -137,7 +137,8 @@ func parsePolicies(b []byte) (*policies, error) {
 // policies returns the table's list.
 func (v *view) policies() (*policies, error) { return parsePolicies(v.Spec().Properties[aclProperty]) }
 
-// storedPolicy finds the policy that a table signature names, by the name that it gives the table, whose case does not count.
+// storedPolicy finds the policy that a table signature names, by the name that it gives the table, whose case does not
+// count.
 func (s *Server) storedPolicy(table, id string) (policy, bool) {
 	ct, ok := s.signedTable(table)
 	if !ok {

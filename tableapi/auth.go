@@ -32,7 +32,8 @@ func (c *call) authenticate() error {
 	lite := scheme == "SharedKeyLite"
 	if !lite && scheme != "SharedKey" {
 		if scheme == "Bearer" {
-			return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. Bearer tokens are not supported.")
+			return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. Bearer tokens "+
+				"are not supported.")
 		}
 		return authError("InvalidAuthenticationInfo")
 	}
@@ -41,7 +42,8 @@ func (c *call) authenticate() error {
 		return authError("InvalidAuthenticationInfo")
 	}
 	if account != c.s.o.Account {
-		return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The account of the Authorization header is not this one.")
+		return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The account of the "+
+			"Authorization header is not this one.")
 	}
 	date, err := c.checkDate()
 	if err != nil {
@@ -63,16 +65,18 @@ func (c *call) checkDate() (string, error) {
 	}
 	t, err := http.ParseTime(date)
 	if err != nil {
-		return "", authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The x-ms-date or Date header is missing or malformed.")
+		return "", authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The x-ms-date "+
+			"or Date header is missing or malformed.")
 	}
 	if d := c.s.o.Wall.Now().Sub(t); d > maxSkew || d < -maxSkew {
-		return "", authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The date of the request is more than 15 minutes from the server's time.")
+		return "", authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The date of the "+
+			"request is more than 15 minutes from the server's time.")
 	}
 	return date, nil
 }
 
-// appendStringToSign appends the text that the two schemes sign (Authorize with Shared Key, table service). The resource is
-// the account and the path as they came over the wire, so in path style the account stands in it twice.
+// appendStringToSign appends the text that the two schemes sign (Authorize with Shared Key, table service). The
+// resource is the account and the path as they came over the wire, so in path style the account stands in it twice.
 func (c *call) appendStringToSign(dst []byte, date string, lite bool) []byte {
 	if !lite {
 		dst = append(append(dst, c.Request.Method...), '\n')

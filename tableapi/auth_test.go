@@ -43,25 +43,46 @@ func TestSharedKey(t *testing.T) {
 		status int
 		code   string
 	}{
-		"lite":            {"/Tables", lite(now + "\n/localhost/Tables"), 200, ""},
-		"lite, path":      {"/localhost/Tables", lite(now + "\n/localhost/localhost/Tables"), 200, ""},
-		"lite, query":     {"/Tables?$top=1", lite(now + "\n/localhost/Tables"), 200, ""},
-		"lite, comp":      {"/t?comp=acl&x=y", lite(now + "\n/localhost/t?comp=acl"), 404, "TableNotFound"},
-		"escaped path":    {"/t(PartitionKey='a%20b',RowKey='%C3%A4')", lite(now + "\n/localhost/t(PartitionKey='a%20b',RowKey='%C3%A4')"), 404, "TableNotFound"},
-		"other resource":  {"/Tables", lite(now + "\n/localhost/Other"), 403, "AuthenticationFailed"},
-		"other date":      {"/Tables", lite("x\n/localhost/Tables"), 403, "AuthenticationFailed"},
-		"no credentials":  {"/Tables", nil, 401, "NoAuthenticationInformation"},
-		"no scheme":       {"/Tables", map[string]string{"Authorization": "x"}, 400, "InvalidAuthenticationInfo"},
-		"unknown scheme":  {"/Tables", map[string]string{"Authorization": "Basic eDp5"}, 400, "InvalidAuthenticationInfo"},
-		"no colon":        {"/Tables", map[string]string{"Authorization": "SharedKey localhost"}, 400, "InvalidAuthenticationInfo"},
-		"bearer":          {"/Tables", map[string]string{"Authorization": "Bearer x"}, 403, "AuthenticationFailed"},
-		"no date":         {"/Tables", map[string]string{"Authorization": "SharedKeyLite localhost:" + signature("")}, 403, "AuthenticationFailed"},
-		"other account":   {"/Tables", map[string]string{"x-ms-date": now, "Authorization": "SharedKeyLite x:" + signature(now+"\n/x/Tables")}, 403, "AuthenticationFailed"},
-		"not base64":      {"/Tables", map[string]string{"x-ms-date": now, "Authorization": "SharedKeyLite localhost:?"}, 403, "AuthenticationFailed"},
-		"full":            {"/Tables", map[string]string{"x-ms-date": now, "Authorization": "SharedKey localhost:" + signature("GET\n\n\n"+now+"\n/localhost/Tables")}, 200, ""},
-		"full, type, MD5": {"/Tables", map[string]string{"Date": now, "Content-Type": "a/b", "Content-MD5": "m", "Authorization": "SharedKey localhost:" + signature("GET\nm\na/b\n"+now+"\n/localhost/Tables")}, 200, ""},
-		"skew of 16 min":  {"/Tables", map[string]string{"x-ms-date": "Mon, 04 Mar 2024 04:50:06 GMT", "Authorization": "SharedKeyLite localhost:" + signature("Mon, 04 Mar 2024 04:50:06 GMT\n/localhost/Tables")}, 403, "AuthenticationFailed"},
-		"skew of 14 min":  {"/Tables", map[string]string{"x-ms-date": "Mon, 04 Mar 2024 04:52:07 GMT", "Authorization": "SharedKeyLite localhost:" + signature("Mon, 04 Mar 2024 04:52:07 GMT\n/localhost/Tables")}, 200, ""},
+		"lite":        {"/Tables", lite(now + "\n/localhost/Tables"), 200, ""},
+		"lite, path":  {"/localhost/Tables", lite(now + "\n/localhost/localhost/Tables"), 200, ""},
+		"lite, query": {"/Tables?$top=1", lite(now + "\n/localhost/Tables"), 200, ""},
+		"lite, comp":  {"/t?comp=acl&x=y", lite(now + "\n/localhost/t?comp=acl"), 404, "TableNotFound"},
+		"escaped path": {"/t(PartitionKey='a%20b',RowKey='%C3%A4')",
+			lite(now + "\n/localhost/t(PartitionKey='a%20b',RowKey='%C3%A4')"), 404, "TableNotFound"},
+		"other resource": {"/Tables", lite(now + "\n/localhost/Other"), 403, "AuthenticationFailed"},
+		"other date":     {"/Tables", lite("x\n/localhost/Tables"), 403, "AuthenticationFailed"},
+		"no credentials": {"/Tables", nil, 401, "NoAuthenticationInformation"},
+		"no scheme":      {"/Tables", map[string]string{"Authorization": "x"}, 400, "InvalidAuthenticationInfo"},
+		"unknown scheme": {"/Tables", map[string]string{"Authorization": "Basic eDp5"}, 400,
+			"InvalidAuthenticationInfo"},
+		"no colon": {"/Tables", map[string]string{"Authorization": "SharedKey localhost"}, 400,
+			"InvalidAuthenticationInfo"},
+		"bearer": {"/Tables", map[string]string{"Authorization": "Bearer x"}, 403, "AuthenticationFailed"},
+		"no date": {"/Tables", map[string]string{"Authorization": "SharedKeyLite localhost:" + signature("")},
+			403, "AuthenticationFailed"},
+		"other account": {
+			"/Tables", map[string]string{
+				"x-ms-date": now, "Authorization": "SharedKeyLite x:" + signature(now+"\n/x/Tables")}, 403,
+			"AuthenticationFailed"},
+		"not base64": {
+			"/Tables", map[string]string{"x-ms-date": now, "Authorization": "SharedKeyLite localhost:?"}, 403,
+			"AuthenticationFailed"},
+		"full": {
+			"/Tables", map[string]string{
+				"x-ms-date": now, "Authorization": "SharedKey localhost:" +
+					signature("GET\n\n\n"+now+"\n/localhost/Tables")}, 200, ""},
+		"full, type, MD5": {
+			"/Tables", map[string]string{
+				"Date": now, "Content-Type": "a/b", "Content-MD5": "m", "Authorization": "SharedKey localhost:" +
+					signature("GET\nm\na/b\n"+now+"\n/localhost/Tables")}, 200, ""},
+		"skew of 16 min": {
+			"/Tables", map[string]string{
+				"x-ms-date": "Mon, 04 Mar 2024 04:50:06 GMT", "Authorization": "SharedKeyLite localhost:" +
+					signature("Mon, 04 Mar 2024 04:50:06 GMT\n/localhost/Tables")}, 403, "AuthenticationFailed"},
+		"skew of 14 min": {
+			"/Tables", map[string]string{
+				"x-ms-date": "Mon, 04 Mar 2024 04:52:07 GMT", "Authorization": "SharedKeyLite localhost:" +
+					signature("Mon, 04 Mar 2024 04:52:07 GMT\n/localhost/Tables")}, 200, ""},
 	} {
 		if status, code := answer(s, "GET", c.target, c.header); status != c.status || code != c.code {
 			t.Errorf("%s: got %d %s, want %d %s", name, status, code, c.status, c.code)
@@ -73,10 +94,12 @@ func TestSharedKey(t *testing.T) {
 func sas(v url.Values) string {
 	var text string
 	if tn := v.Get("tn"); tn != "" {
-		text = strings.Join([]string{v.Get("sp"), v.Get("st"), v.Get("se"), "/table/localhost/" + strings.ToLower(tn), v.Get("si"), v.Get("sip"),
+		text = strings.Join([]string{v.Get("sp"), v.Get("st"), v.Get("se"), "/table/localhost/" + strings.ToLower(tn),
+			v.Get("si"), v.Get("sip"),
 			v.Get("spr"), v.Get("sv"), v.Get("spk"), v.Get("srk"), v.Get("epk"), v.Get("erk")}, "\n")
 	} else {
-		text = strings.Join([]string{testAccount, v.Get("sp"), v.Get("ss"), v.Get("srt"), v.Get("st"), v.Get("se"), v.Get("sip"), v.Get("spr"),
+		text = strings.Join([]string{testAccount, v.Get("sp"), v.Get("ss"), v.Get("srt"), v.Get("st"), v.Get("se"),
+			v.Get("sip"), v.Get("spr"),
 			v.Get("sv"), ""}, "\n")
 	}
 	v.Set("sig", signature(text))
@@ -89,7 +112,8 @@ func TestSAS(t *testing.T) {
 		"<AccessPolicy><Expiry>2024-03-05T00:00:00Z</Expiry><Permission>r</Permission></AccessPolicy></SignedIdentifier>" +
 		"<SignedIdentifier><Id>old</Id><AccessPolicy><Expiry>2024-03-01T00:00:00Z</Expiry></AccessPolicy>" +
 		"</SignedIdentifier></SignedIdentifiers>"
-	for _, in := range []string{"POST /Tables\n~\n{\"TableName\":\"one\"}", "POST /one\n~\n{\"PartitionKey\":\"b\",\"RowKey\":\"5\"}"} {
+	for _, in := range []string{"POST /Tables\n~\n{\"TableName\":\"one\"}",
+		"POST /one\n~\n{\"PartitionKey\":\"b\",\"RowKey\":\"5\"}"} {
 		if out := wire(t, s, in); !strings.HasPrefix(out, "201") {
 			t.Fatal(out)
 		}
@@ -125,33 +149,38 @@ func TestSAS(t *testing.T) {
 		"account, no objects":    {"GET", "/one()", account("srt", "sc"), 403, "AuthorizationResourceTypeMismatch"},
 		"account, no containers": {"GET", "/Tables", account("srt", "o"), 403, "AuthorizationResourceTypeMismatch"},
 		"account, no read":       {"GET", "/one()", account("sp", "wdlacu"), 403, "AuthorizationPermissionMismatch"},
-		"account, no delete":     {"DELETE", "/Tables('one')", account("sp", "rwlacu"), 403, "AuthorizationPermissionMismatch"},
-		"expired":                {"GET", "/one()", account("se", "2024-03-04T05:00:00Z"), 403, "AuthenticationFailed"},
-		"not yet":                {"GET", "/one()", account("st", "2024-03-04T06:00:00Z"), 403, "AuthenticationFailed"},
-		"https only":             {"GET", "/one()", account("spr", "https"), 403, "AuthorizationProtocolMismatch"},
-		"here":                   {"GET", "/one()", account("sip", "192.0.2.0-192.0.2.9"), 200, ""},
-		"elsewhere":              {"GET", "/one()", account("sip", "10.0.0.1"), 403, "AuthorizationSourceIPMismatch"},
-		"table":                  {"GET", "/one" + key, table(), 200, ""},
-		"table, other":           {"GET", "/two" + key, table(), 404, "TableNotFound"},
-		"table, no tables":       {"GET", "/Tables", table(), 403, "AuthorizationPermissionMismatch"},
-		"table, no read":         {"GET", "/one" + key, table("sp", "aud"), 403, "AuthorizationPermissionMismatch"},
-		"table, in range":        {"GET", "/one" + key, table("spk", "b", "srk", "5", "epk", "b", "erk", "5"), 200, ""},
-		"table, before":          {"GET", "/one" + key, table("spk", "b", "srk", "6"), 403, "AuthorizationPermissionMismatch"},
-		"table, behind":          {"GET", "/one" + key, table("epk", "b", "erk", "4"), 403, "AuthorizationPermissionMismatch"},
+		"account, no delete": {"DELETE", "/Tables('one')", account("sp", "rwlacu"), 403,
+			"AuthorizationPermissionMismatch"},
+		"expired":          {"GET", "/one()", account("se", "2024-03-04T05:00:00Z"), 403, "AuthenticationFailed"},
+		"not yet":          {"GET", "/one()", account("st", "2024-03-04T06:00:00Z"), 403, "AuthenticationFailed"},
+		"https only":       {"GET", "/one()", account("spr", "https"), 403, "AuthorizationProtocolMismatch"},
+		"here":             {"GET", "/one()", account("sip", "192.0.2.0-192.0.2.9"), 200, ""},
+		"elsewhere":        {"GET", "/one()", account("sip", "10.0.0.1"), 403, "AuthorizationSourceIPMismatch"},
+		"table":            {"GET", "/one" + key, table(), 200, ""},
+		"table, other":     {"GET", "/two" + key, table(), 404, "TableNotFound"},
+		"table, no tables": {"GET", "/Tables", table(), 403, "AuthorizationPermissionMismatch"},
+		"table, no read":   {"GET", "/one" + key, table("sp", "aud"), 403, "AuthorizationPermissionMismatch"},
+		"table, in range":  {"GET", "/one" + key, table("spk", "b", "srk", "5", "epk", "b", "erk", "5"), 200, ""},
+		"table, before": {"GET", "/one" + key, table("spk", "b", "srk", "6"), 403,
+			"AuthorizationPermissionMismatch"},
+		"table, behind": {"GET", "/one" + key, table("epk", "b", "erk", "4"), 403,
+			"AuthorizationPermissionMismatch"},
 		"table, whole partition": {"GET", "/one" + key, table("spk", "b", "epk", "b"), 200, ""},
 		"policy":                 {"GET", "/one" + key, table("si", "all", "sp", "", "se", ""), 200, ""},
-		"policy, no add":         {"POST", "/one", table("si", "all", "sp", "", "se", ""), 403, "AuthorizationPermissionMismatch"},
-		"policy, twice":          {"GET", "/one" + key, table("si", "all", "se", ""), 403, "AuthenticationFailed"},
-		"policy, expired":        {"GET", "/one" + key, table("si", "old", "se", ""), 403, "AuthenticationFailed"},
-		"policy, missing":        {"GET", "/one" + key, table("si", "none", "sp", "", "se", ""), 403, "AuthenticationFailed"},
-		"policy of an account":   {"GET", "/one" + key, account("si", "none"), 200, ""},
-		"table, row keys alone":  {"GET", "/one" + key, table("srk", "9"), 403, "AuthenticationFailed"},
-		"table, last row alone":  {"GET", "/one" + key, table("erk", "1"), 403, "AuthenticationFailed"},
-		"table, empty key":       {"GET", "/one" + key, table("epk", "", "erk", "1"), 403, "AuthenticationFailed"},
-		"no protocol":            {"GET", "/one()", account("spr", "none"), 403, "AuthenticationFailed"},
-		"http alone":             {"GET", "/one()", account("spr", "http"), 403, "AuthenticationFailed"},
-		"both protocols":         {"GET", "/one()", account("spr", "https,http"), 200, ""},
-		"no ACL by SAS":          {"GET", "/one", account("comp", "acl"), 403, "AuthorizationPermissionMismatch"},
+		"policy, no add": {"POST", "/one", table("si", "all", "sp", "", "se", ""), 403,
+			"AuthorizationPermissionMismatch"},
+		"policy, twice":   {"GET", "/one" + key, table("si", "all", "se", ""), 403, "AuthenticationFailed"},
+		"policy, expired": {"GET", "/one" + key, table("si", "old", "se", ""), 403, "AuthenticationFailed"},
+		"policy, missing": {"GET", "/one" + key, table("si", "none", "sp", "", "se", ""), 403,
+			"AuthenticationFailed"},
+		"policy of an account":  {"GET", "/one" + key, account("si", "none"), 200, ""},
+		"table, row keys alone": {"GET", "/one" + key, table("srk", "9"), 403, "AuthenticationFailed"},
+		"table, last row alone": {"GET", "/one" + key, table("erk", "1"), 403, "AuthenticationFailed"},
+		"table, empty key":      {"GET", "/one" + key, table("epk", "", "erk", "1"), 403, "AuthenticationFailed"},
+		"no protocol":           {"GET", "/one()", account("spr", "none"), 403, "AuthenticationFailed"},
+		"http alone":            {"GET", "/one()", account("spr", "http"), 403, "AuthenticationFailed"},
+		"both protocols":        {"GET", "/one()", account("spr", "https,http"), 200, ""},
+		"no ACL by SAS":         {"GET", "/one", account("comp", "acl"), 403, "AuthorizationPermissionMismatch"},
 	} {
 		status, code := answer(s, c.method, c.path+"?"+sas(c.v), nil)
 		if status != c.status || code != c.code {
@@ -163,8 +192,10 @@ func TestSAS(t *testing.T) {
 	if status, code := answer(s, "GET", "/one()?"+q, nil); status != 403 || code != "AuthenticationFailed" {
 		t.Errorf("changed after signing: got %d %s", status, code)
 	}
-	for _, twice := range []string{"sig=" + url.QueryEscape("x"), "se=2024-03-05T00%3A00%3A00Z", "sp=r", "spr=https", "Sig=x"} {
-		if status, code := answer(s, "GET", "/one()?"+sas(account("spr", "https,http"))+"&"+twice, nil); status != 403 || code != "AuthenticationFailed" {
+	for _, twice := range []string{"sig=" + url.QueryEscape("x"), "se=2024-03-05T00%3A00%3A00Z", "sp=r",
+		"spr=https", "Sig=x"} {
+		if status, code := answer(s, "GET", "/one()?"+sas(account("spr", "https,http"))+"&"+twice, nil); status !=
+			403 || code != "AuthenticationFailed" {
 			t.Errorf("with a second %s: got %d %s", twice, status, code)
 		}
 	}

@@ -23,7 +23,8 @@ func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
 func benchEntity(pk, rk int) string {
 	return fmt.Sprintf(`{"PartitionKey":"p%03d","RowKey":"r%06d","customer":"c%d","status":"open","total":%d.25,`+
 		`"created@odata.type":"Edm.DateTime","created":"2024-03-04T05:06:07.123Z","p0":%d,"p1":2,"p2":3.5,"p3":4.5,"p4":true,"p5":false,`+
-		`"p6":"six","p7":"seven","p8":"eight","p9":"nine","note":"%s"}`, pk, rk, rk%50, rk, rk%7, strings.Repeat("n", 600))
+		`"p6":"six","p7":"seven","p8":"eight","p9":"nine","note":"%s"}`, pk, rk, rk%50, rk, rk%7,
+		strings.Repeat("n", 600))
 }
 
 // benchServer returns a server with a table of 10,000 entities in 100 partitions, with signatures checked.
@@ -40,7 +41,8 @@ func benchServer(b *testing.B) *Server {
 }
 
 // serve runs one signed request per iteration; target and body may depend on it.
-func serve(b *testing.B, s *Server, method string, want int, header map[string]string, request func(i int) (target, body string)) {
+func serve(b *testing.B, s *Server, method string, want int, header map[string]string,
+	request func(i int) (target, body string)) {
 	b.ReportAllocs()
 	w := &discard{}
 	for i := 0; b.Loop(); i++ {
@@ -48,7 +50,8 @@ func serve(b *testing.B, s *Server, method string, want int, header map[string]s
 		r := httptest.NewRequest(method, "/", strings.NewReader(body))
 		path, _, _ := strings.Cut(target, "?")
 		r.RequestURI = target
-		r.Header = http.Header{"X-Ms-Version": {"2019-02-02"}, "Accept": {"application/json;odata=minimalmetadata"}, "X-Ms-Date": {now},
+		r.Header = http.Header{"X-Ms-Version": {"2019-02-02"}, "Accept": {"application/json;odata=minimalmetadata"},
+			"X-Ms-Date":     {now},
 			"Authorization": {"SharedKeyLite localhost:" + signature(now+"\n/localhost"+path)}}
 		for k, v := range header {
 			r.Header.Set(k, v)
@@ -69,9 +72,10 @@ func BenchmarkPointRead(b *testing.B) {
 }
 
 func BenchmarkInsert(b *testing.B) {
-	serve(b, benchServer(b), "POST", 204, map[string]string{"Prefer": "return-no-content"}, func(i int) (string, string) {
-		return "/data", benchEntity(i%100, 10_000+i)
-	})
+	serve(b, benchServer(b), "POST", 204, map[string]string{"Prefer": "return-no-content"},
+		func(i int) (string, string) {
+			return "/data", benchEntity(i%100, 10_000+i)
+		})
 }
 
 func BenchmarkQuery(b *testing.B) {

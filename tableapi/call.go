@@ -76,8 +76,8 @@ func (c *call) setCommon() {
 	}
 }
 
-// parseQuery reads the query string; a pair that is not escaped correctly is taken as it is, since $filter texts of hand-made
-// requests often are not. "+" is a blank.
+// parseQuery reads the query string; a pair that is not escaped correctly is taken as it is, since $filter texts of
+// hand-made requests often are not. "+" is a blank.
 func parseQuery(dst []param, q string) []param {
 	for q != "" {
 		var pair string

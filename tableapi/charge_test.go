@@ -46,7 +46,8 @@ func TestCharges(t *testing.T) {
 			"POST http://localhost/ttt HTTP/1.1\r\nContent-Type: application/json\r\n\r\n" + body + "\r\n"
 	}
 	group := func(parts ...string) string {
-		return "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n" + strings.Join(parts, "") + "--c--\r\n--b--\r\n"
+		return "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n" + strings.Join(parts, "") +
+			"--c--\r\n--b--\r\n"
 	}
 	do("POST", "/Tables", `{"TableName":"ttt"}`, 201)
 	for i := range 20 {
@@ -63,7 +64,8 @@ func TestCharges(t *testing.T) {
 		{"replace", do("PUT", one, entity(1, 100), 204), 4.9, do("PUT", one, entity(1, 20_000), 204)},
 		{"read", do("GET", "/ttt(PartitionKey='p',RowKey='2')", "", 200), 1, do("GET", one, "", 200)},
 		{"query", do("GET", "/ttt()?$filter=RowKey%20eq%20'2'", "", 200), 2, do("GET", "/ttt()", "", 200)},
-		{"merge", do("PATCH", "/ttt(PartitionKey='p',RowKey='2')", `{"n":1}`, 204), 4.9, do("PATCH", one, `{"n":1}`, 204)},
+		{"merge", do("PATCH", "/ttt(PartitionKey='p',RowKey='2')", `{"n":1}`, 204), 4.9,
+			do("PATCH", one, `{"n":1}`, 204)},
 		{"group", do("POST", "/$batch", group(part(entity(200, 1))), 202, "Content-Type", mixed), 4.9,
 			do("POST", "/$batch", group(part(entity(201, 1)), part(entity(202, 1))), 202, "Content-Type", mixed)},
 		{"delete", do("DELETE", "/ttt(PartitionKey='p',RowKey='2')", "", 204, "If-Match", "*"), 4.9,
@@ -91,7 +93,8 @@ func TestPagesCountInTheBudget(t *testing.T) {
 	s := New(e, Options{Account: testAccount, Key: testKey, Clock: clk, Wall: clk})
 	do(s, "POST", "/Tables", `{"TableName":"data"}`)
 	for i := range 10 {
-		w := do(s, "POST", "/data", fmt.Sprintf(`{"PartitionKey":"p","RowKey":"%d","text":%q}`, i, strings.Repeat("x", 30<<10)))
+		w := do(s, "POST", "/data", fmt.Sprintf(`{"PartitionKey":"p","RowKey":"%d","text":%q}`, i,
+			strings.Repeat("x", 30<<10)))
 		if w.Code != 201 {
 			t.Fatal(w.Body)
 		}
@@ -100,7 +103,8 @@ func TestPagesCountInTheBudget(t *testing.T) {
 	if err := held.Grow(limit - 100<<10); err != nil {
 		t.Fatal(err)
 	}
-	for target, want := range map[string]int{"/data": 429, "/data?$top=1": 200, "/data(PartitionKey='p',RowKey='1')": 200} {
+	for target, want := range map[string]int{
+		"/data": 429, "/data?$top=1": 200, "/data(PartitionKey='p',RowKey='1')": 200} {
 		if w := do(s, "GET", target, ""); w.Code != want || want == 429 && w.Header().Get("Retry-After") == "" {
 			t.Errorf("%s: %d %v", target, w.Code, w.Header())
 		}

@@ -36,12 +36,15 @@ func TestConcurrentETags(t *testing.T) {
 					}
 					continue
 				}
-				r := do(s, "POST", "/$batch", "--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\nContent-Type: application/http\n\n"+
-					"PUT "+path+" HTTP/1.1\nIf-Match: "+etag+"\n\n"+body+"\n--c--\n--b--\n", "Content-Type", "multipart/mixed; boundary=b")
+				r := do(s, "POST", "/$batch", "--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\nContent-Type: "+
+					"application/http\n\n"+
+					"PUT "+path+" HTTP/1.1\nIf-Match: "+etag+"\n\n"+body+"\n--c--\n--b--\n", "Content-Type",
+					"multipart/mixed; boundary=b")
 				switch code := r.Header().Get("x-ms-error-code"); {
 				case r.Code == 202 && code == "":
 					won.Add(1)
-				case code != "UpdateConditionNotSatisfied" && code != "ServerBusy": // busy: the partition stayed contended
+				case code != "UpdateConditionNotSatisfied" && code != "ServerBusy":
+					// busy: the partition stayed contended
 					t.Errorf("batch: %d %s", r.Code, r.Body)
 				}
 			}

@@ -82,8 +82,8 @@ func (c condition) check(old *core.Item) error {
 	return nil
 }
 
-// write makes the core's write of an operation. b's bytes must live until the write is done; the functions inside may run
-// more than once.
+// write makes the core's write of an operation. b's bytes must live until the write is done; the functions inside may
+// run more than once.
 func (v *view) write(b *doc.Builder, o *operation, k key) (core.Write, error) {
 	w := core.Write{PK: k.pk, ID: k.id}
 	if o.cond.present && !o.cond.any {
@@ -103,8 +103,8 @@ func (v *view) write(b *doc.Builder, o *operation, k key) (core.Write, error) {
 	return w, err
 }
 
-// update is the read-modify-write of a merge or replace. A replace too has to see the old item: what the Table API shows
-// read-only and gets back unchanged keeps its kind.
+// update is the read-modify-write of a merge or replace. A replace too has to see the old item: what the Table API
+// shows read-only and gets back unchanged keeps its kind.
 func (v *view) update(b *doc.Builder, o *operation, k key, old *core.Item) (core.Change, error) {
 	if old == nil {
 		if o.cond.present {
@@ -217,7 +217,8 @@ func (c *call) location(table, pk, rk string) string {
 	return c.base() + "/" + escapeLink(string(link))
 }
 
-// escapeLink escapes what a header or a URL path can't hold; quotes, commas and parentheses stay as clients expect them.
+// escapeLink escapes what a header or a URL path can't hold; quotes, commas and parentheses stay as clients expect
+// them.
 func escapeLink(s string) string {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] >= 0x7F || s[i] == '%' {

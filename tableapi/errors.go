@@ -15,55 +15,66 @@ import (
 	"github.com/orrerydb/orrery/tableapi/odata"
 )
 
-// codes is the registry of the service's error codes: status and message (Microsoft's pages "Table service error codes" and
-// "Status and error codes").
+// codes is the registry of the service's error codes: status and message (Microsoft's pages "Table service error codes"
+// and "Status and error codes").
 var codes = map[string]struct {
 	status int
 	msg    string
 }{
-	"AtomFormatNotSupported":                  {415, "Atom format is not supported."},
-	"AuthenticationFailed":                    {403, "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature."},
-	"AuthorizationPermissionMismatch":         {403, "This request is not authorized to perform this operation using this permission."},
-	"AuthorizationProtocolMismatch":           {403, "This request is not authorized to perform this operation using this protocol."},
-	"AuthorizationResourceTypeMismatch":       {403, "This request is not authorized to perform this operation using this resource type."},
-	"AuthorizationServiceMismatch":            {403, "This request is not authorized to perform this operation using this service."},
-	"AuthorizationSourceIPMismatch":           {403, "This request is not authorized to perform this operation using this source IP."},
+	"AtomFormatNotSupported": {415, "Atom format is not supported."},
+	"AuthenticationFailed": {
+		403, "Server failed to authenticate the request. Make sure the value of Authorization header is formed " +
+			"correctly including the signature."},
+	"AuthorizationPermissionMismatch": {
+		403, "This request is not authorized to perform this operation using this permission."},
+	"AuthorizationProtocolMismatch": {
+		403, "This request is not authorized to perform this operation using this protocol."},
+	"AuthorizationResourceTypeMismatch": {
+		403, "This request is not authorized to perform this operation using this resource type."},
+	"AuthorizationServiceMismatch": {
+		403, "This request is not authorized to perform this operation using this service."},
+	"AuthorizationSourceIPMismatch": {
+		403, "This request is not authorized to perform this operation using this source IP."},
 	"CommandsInBatchActOnDifferentPartitions": {400, "All commands in a batch must operate on same entity group."},
 	"CorsPreflightFailure":                    {403, "CORS not enabled or no matching rule found for this request."},
 	"DuplicatePropertiesSpecified":            {400, "A property is specified more than one time."},
 	"EntityAlreadyExists":                     {409, "The specified entity already exists."},
 	"EntityTooLarge":                          {400, "The entity is larger than the maximum allowed size (2MB)."},
-	"InternalError":                           {500, "The server encountered an internal error. Please retry the request."},
-	"InvalidAuthenticationInfo":               {400, "The authentication information was not provided in the correct format. Verify the value of Authorization header."},
-	"InvalidDuplicateRow":                     {400, "A command with the same RowKey is already present in the batch. An entity can appear only once in a batch."},
-	"InvalidHeaderValue":                      {400, "The value for one of the HTTP headers is not in the correct format."},
-	"InvalidInput":                            {400, "One of the request inputs is not valid."},
-	"InvalidResourceName":                     {400, "The specifed resource name contains invalid characters."},
-	"InvalidUri":                              {400, "The requested URI does not represent any resource on the server."},
-	"InvalidXmlDocument":                      {400, "XML specified is not syntactically valid."},
-	"JsonFormatNotSupported":                  {415, "JSON format is not supported."},
-	"KeyValueTooLarge":                        {400, "The key value exceeds the maximum allowed size (1KB)."},
-	"MethodNotAllowed":                        {405, "The HTTP method is not allowed on the resource specified."},
-	"NoAuthenticationInformation":             {401, "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."},
-	"NotImplemented":                          {501, "The requested operation is not implemented on the specified resource."},
-	"OperationTimedOut":                       {500, "Operation could not be completed within the specified time."},
-	"OutOfRangeInput":                         {400, "One of the request inputs is out of range."},
-	"PartitionKeyReachedMaximumSize":          {403, "The partition key reached its maximum size."},
-	"PropertiesNeedValue":                     {400, "The values are not specified for all properties in the entity."},
-	"PropertyNameInvalid":                     {400, "The property name is invalid."},
-	"PropertyNameTooLong":                     {400, "The property name exceeds the maximum allowed length (255)."},
-	"PropertyValueTooLarge":                   {400, "The property value exceeds the maximum allowed size (64KB)."},
-	"RequestBodyTooLarge":                     {413, "The request body is too large and exceeds the maximum permissible limit."},
-	"ResourceNotFound":                        {404, "The specified resource does not exist."},
-	"ServerBusy":                              {503, "The server is busy."},
-	"TableAlreadyExists":                      {409, "The table specified already exists."},
-	"TableNotFound":                           {404, "The table specified does not exist."},
-	"TooManyProperties":                       {400, "The entity contains more properties than allowed."},
-	"TooManyRequests":                         {429, "The request rate is too large. Please retry after sometime."},
-	"UpdateConditionNotSatisfied":             {412, "The update condition specified in the request was not satisfied."},
-	"XMethodIncorrectCount":                   {400, "More than one X-HTTP-Method is specified."},
-	"XMethodIncorrectValue":                   {400, "The specified X-HTTP-Method is invalid."},
-	"XMethodNotUsingPost":                     {400, "The request uses X-HTTP-Method with an HTTP verb other than POST."},
+	"InternalError": {
+		500, "The server encountered an internal error. Please retry the request."},
+	"InvalidAuthenticationInfo": {400, "The authentication information was not provided in the correct format. " +
+		"Verify the value of Authorization header."},
+	"InvalidDuplicateRow": {400, "A command with the same RowKey is already present in the batch. An " +
+		"entity can appear only once in a batch."},
+	"InvalidHeaderValue":     {400, "The value for one of the HTTP headers is not in the correct format."},
+	"InvalidInput":           {400, "One of the request inputs is not valid."},
+	"InvalidResourceName":    {400, "The specifed resource name contains invalid characters."},
+	"InvalidUri":             {400, "The requested URI does not represent any resource on the server."},
+	"InvalidXmlDocument":     {400, "XML specified is not syntactically valid."},
+	"JsonFormatNotSupported": {415, "JSON format is not supported."},
+	"KeyValueTooLarge":       {400, "The key value exceeds the maximum allowed size (1KB)."},
+	"MethodNotAllowed":       {405, "The HTTP method is not allowed on the resource specified."},
+	"NoAuthenticationInformation": {401, "Server failed to authenticate the request. Please refer to the " +
+		"information in the www-authenticate header."},
+	"NotImplemented":                 {501, "The requested operation is not implemented on the specified resource."},
+	"OperationTimedOut":              {500, "Operation could not be completed within the specified time."},
+	"OutOfRangeInput":                {400, "One of the request inputs is out of range."},
+	"PartitionKeyReachedMaximumSize": {403, "The partition key reached its maximum size."},
+	"PropertiesNeedValue":            {400, "The values are not specified for all properties in the entity."},
+	"PropertyNameInvalid":            {400, "The property name is invalid."},
+	"PropertyNameTooLong":            {400, "The property name exceeds the maximum allowed length (255)."},
+	"PropertyValueTooLarge":          {400, "The property value exceeds the maximum allowed size (64KB)."},
+	"RequestBodyTooLarge":            {413, "The request body is too large and exceeds the maximum permissible limit."},
+	"ResourceNotFound":               {404, "The specified resource does not exist."},
+	"ServerBusy":                     {503, "The server is busy."},
+	"TableAlreadyExists":             {409, "The table specified already exists."},
+	"TableNotFound":                  {404, "The table specified does not exist."},
+	"TooManyProperties":              {400, "The entity contains more properties than allowed."},
+	"TooManyRequests":                {429, "The request rate is too large. Please retry after sometime."},
+	"UpdateConditionNotSatisfied":    {412, "The update condition specified in the request was not satisfied."},
+	"XMethodIncorrectCount":          {400, "More than one X-HTTP-Method is specified."},
+	"XMethodIncorrectValue":          {400, "The specified X-HTTP-Method is invalid."},
+	"XMethodNotUsingPost":            {400, "The request uses X-HTTP-Method with an HTTP verb other than POST."},
 }
 
 // apiError is an answer that is not a success. Code must be in codes.

@@ -23,7 +23,8 @@ func dial(t *testing.T, lines bool) net.Conn {
 }
 
 // ofTheRun is what differs between two runs of the same requests.
-var ofTheRun = regexp.MustCompile(`Date: [^\r]*|RequestId:[-0-9a-f]{36}|X-Ms-Request-Id: [-0-9a-f]{36}|batchresponse_[-0-9a-f]+`)
+var ofTheRun = regexp.MustCompile(
+	`Date: [^\r]*|RequestId:[-0-9a-f]{36}|X-Ms-Request-Id: [-0-9a-f]{36}|batchresponse_[-0-9a-f]+`)
 
 // The headers of a reply but for their order are the same whether the door writes their lines itself or net/http does.
 func TestLinesAreThoseOfTheHeaderMap(t *testing.T) {
@@ -34,7 +35,8 @@ func TestLinesAreThoseOfTheHeaderMap(t *testing.T) {
 		return fmt.Sprintf(`{"PartitionKey":"p","RowKey":%q,"text":%q}`, row, text)
 	}
 	const match, content = "If-Match: *", "Prefer: return-content"
-	query := "--b\r\nContent-Type: application/http\r\n\r\nGET http://h/data(PartitionKey='p',RowKey='a') HTTP/1.1\r\n\r\n\r\n--b--\r\n"
+	query := "--b\r\nContent-Type: application/http\r\n\r\nGET http://h/data(PartitionKey='p',RowKey='a') " +
+		"HTTP/1.1\r\n\r\n\r\n--b--\r\n"
 	for _, tc := range []struct {
 		method, path, body string
 		status             int
@@ -54,7 +56,8 @@ func TestLinesAreThoseOfTheHeaderMap(t *testing.T) {
 		{"GET", "/data()?$top=1", "", 200, []string{"Accept: application/json;odata=nometadata"}},
 		{"POST", "/$batch", query, 202, []string{"Content-Type: multipart/mixed; boundary=b"}},
 		{"PUT", "/data(PartitionKey='p',RowKey='a')", entity("a", "2"), 204, []string{match}},
-		{"PUT", "/data(PartitionKey='p',RowKey='a')", entity("a", "2"), 412, []string{`If-Match: W/"datetime'2001-01-01T00%3A00%3A00Z'"`}},
+		{"PUT", "/data(PartitionKey='p',RowKey='a')", entity("a", "2"), 412,
+			[]string{`If-Match: W/"datetime'2001-01-01T00%3A00%3A00Z'"`}},
 		{"HEAD", "/data?comp=acl", "", 200, nil},
 		{"GET", "/data?comp=acl", "", 200, nil},
 		{"POST", "/data?comp=acl", "", 405, nil},
@@ -70,7 +73,8 @@ func TestLinesAreThoseOfTheHeaderMap(t *testing.T) {
 		}
 		send += "\r\n" + tc.body
 		got, want := reply(t, a, ra, tc.method, send), reply(t, b, rb, tc.method, send)
-		if got != want || !strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", tc.status)) || !strings.Contains(got, "\r\nX-Ms-Version: ") {
+		if got != want || !strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", tc.status)) ||
+			!strings.Contains(got, "\r\nX-Ms-Version: ") {
 			t.Errorf("%s %s:\n%s\nby net/http:\n%s", tc.method, tc.path, got, want)
 		}
 	}

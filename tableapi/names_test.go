@@ -21,12 +21,15 @@ func TestSignatureOfAnAmbiguousName(t *testing.T) {
 	}
 	make := func(id string) {
 		t.Helper()
-		if _, err := s.e.CreateContainer(ctx, "db", core.ContainerSpec{ID: id, PartitionKey: core.PartitionKeyDef{Paths: []string{"/$pk"}}}); err != nil {
+		if _, err := s.e.CreateContainer(
+			ctx, "db", core.ContainerSpec{
+				ID: id, PartitionKey: core.PartitionKeyDef{Paths: []string{"/$pk"}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	get := func(name string) int {
-		code, _ := answer(s, "GET", "/"+name+"()?"+sas(url.Values{"sv": {"2019-02-02"}, "tn": {name}, "sp": {"r"}, "se": {"2024-03-05T00:00:00Z"}}), nil)
+		code, _ := answer(s, "GET", "/"+name+"()?"+
+			sas(url.Values{"sv": {"2019-02-02"}, "tn": {name}, "sp": {"r"}, "se": {"2024-03-05T00:00:00Z"}}), nil)
 		return code
 	}
 	make("Secx")
@@ -48,7 +51,8 @@ func TestNamesDifferInMoreThanCase(t *testing.T) {
 	if out := wire(t, s, "POST /Tables\n~\n{\"TableName\":\"First\"}"); !strings.HasPrefix(out, "201") {
 		t.Fatal(out)
 	}
-	_, err := s.e.CreateContainer(ctx, Database, core.ContainerSpec{ID: "FIRST", PartitionKey: core.PartitionKeyDef{Paths: []string{"/$pk"}}})
+	_, err := s.e.CreateContainer(ctx, Database,
+		core.ContainerSpec{ID: "FIRST", PartitionKey: core.PartitionKeyDef{Paths: []string{"/$pk"}}})
 	if !status.Is(err, status.Conflict) {
 		t.Errorf("a container with a table's name in another case: %v", err)
 	}

@@ -22,8 +22,8 @@ func (v *view) match(n *odata.Node) func(*core.Item) bool {
 // rowKeyText is RowKey as byText names it: no property can have this name.
 const rowKeyText = "\x00" + edm.RowKey
 
-// byText returns n with RowKey compared as text where it is compared for equality: an id that MongoDB gave to an entity may
-// be of another kind. Ranges stay ranges of strings, which are ranges of keys.
+// byText returns n with RowKey compared as text where it is compared for equality: an id that MongoDB gave to an entity
+// may be of another kind. Ranges stay ranges of strings, which are ranges of keys.
 func byText(n *odata.Node) *odata.Node {
 	if n == nil {
 		return nil
@@ -44,8 +44,8 @@ func byText(n *odata.Node) *odata.Node {
 	return &c
 }
 
-// reader returns how a property of an item is read for a filter. Arrays, documents and the kinds that are shown as strings
-// take no part in filters: they have no order here.
+// reader returns how a property of an item is read for a filter. Arrays, documents and the kinds that are shown as
+// strings take no part in filters: they have no order here.
 func (v *view) reader(prop string) func(*core.Item) value.Value {
 	switch prop {
 	case edm.Timestamp:
@@ -87,7 +87,8 @@ func ticksValue(ticks int64) value.Value {
 type plan struct {
 	pk   core.PartitionKey // the one logical partition, nil = any
 	pred *access.Pred
-	// natural says that a scan of the logical partition gives RowKey order as it is: nothing but RowKey ranges is asked for.
+	// natural says that a scan of the logical partition gives RowKey order as it is: nothing but RowKey ranges is asked
+	// for.
 	natural bool
 }
 
@@ -161,8 +162,8 @@ func (v *view) predicates(ns []*odata.Node) []*access.Pred {
 	return out
 }
 
-// compared is the predicate of one comparison. The index orders all numbers as one class, so it answers for Int32, Int64
-// and Double together; match tells them apart.
+// compared is the predicate of one comparison. The index orders all numbers as one class, so it answers for Int32,
+// Int64 and Double together; match tells them apart.
 func (v *view) compared(prop string, op odata.Op, lit value.Value) *access.Pred {
 	var path access.Path
 	switch prop {
@@ -204,8 +205,8 @@ func (v *view) compared(prop string, op odata.Op, lit value.Value) *access.Pred 
 	return access.All()
 }
 
-// comparedKey is compared for a key of another API's container. Its text may stand for values of several kinds, and text
-// order is not their order, so only equalities are told.
+// comparedKey is compared for a key of another API's container. Its text may stand for values of several kinds, and
+// text order is not their order, so only equalities are told.
 func (v *view) comparedKey(prop string, op odata.Op, lit value.Value) *access.Pred {
 	if op != odata.Eq || lit.Kind() != value.String {
 		return access.All()

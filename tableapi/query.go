@@ -22,8 +22,8 @@ const maxExamined = 200_000
 // maxPageBytes ends a page early, so that rows near the size limit don't gather in memory.
 const maxPageBytes = 8 << 20
 
-// queryEntities answers GET /t: a page of the entities that $filter selects, in the order of PartitionKey and RowKey. The
-// rows of a container that isn't a table come as they were made, where that is affordable.
+// queryEntities answers GET /t: a page of the entities that $filter selects, in the order of PartitionKey and RowKey.
+// The rows of a container that isn't a table come as they were made, where that is affordable.
 func (c *call) queryEntities() error {
 	v, err := c.s.view(c.addr.Table)
 	if err != nil {
@@ -32,7 +32,8 @@ func (c *call) queryEntities() error {
 	if err := c.need(v, "r"); err != nil {
 		return err
 	}
-	if c.param("$orderby") != "" || c.param("$skip") != "" || c.param("$inlinecount") != "" || c.param("$expand") != "" {
+	if c.param("$orderby") != "" || c.param("$skip") != "" || c.param("$inlinecount") != "" ||
+		c.param("$expand") != "" {
 		return newError("NotImplemented")
 	}
 	filter, err := odata.Parse(c.param("$filter"))
@@ -69,9 +70,10 @@ const (
 	markSorted  = 's'
 )
 
-// open starts the query of a filter, or goes on with it. The rows of one PartitionKey come in RowKey order by themselves when
-// the core scans the logical partition; when it answers from the index they are few, and it is asked again to sort them.
-// Those of several are ordered by the core; a continuation of an older version goes on in the order of storage.
+// open starts the query of a filter, or goes on with it. The rows of one PartitionKey come in RowKey order by
+// themselves when the core scans the logical partition; when it answers from the index they are few, and it is asked
+// again to sort them. Those of several are ordered by the core; a continuation of an older version goes on in the order
+// of storage.
 func (c *call) open(v *view, filter *odata.Node, top int) (rows, error) {
 	token, err := joinToken(c.param("NextPartitionKey"), c.param("NextRowKey"))
 	if err != nil {
@@ -173,8 +175,8 @@ func (c *call) appendPage(dst []byte, v *view, f *edm.Format, rows rows, top int
 	return append(dst, "]}"...), nil
 }
 
-// A continuation travels as two texts, because clients carry NextPartitionKey and NextRowKey. Each is a half of the core's
-// token in the service's form `1!<length>!<base64>`, with the alphabet that survives headers and query strings.
+// A continuation travels as two texts, because clients carry NextPartitionKey and NextRowKey. Each is a half of the
+// core's token in the service's form `1!<length>!<base64>`, with the alphabet that survives headers and query strings.
 
 func splitToken(token string) (pk, rk string) {
 	half := (len(token) + 1) / 2

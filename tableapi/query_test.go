@@ -58,8 +58,8 @@ func pages(t *testing.T, s *Server, query url.Values) (keys []string, n int) {
 	}
 }
 
-// TestQueryMetamorphic: whatever access path the core takes, and in whatever pages, a query gives exactly the entities that
-// its filter accepts when it is held against each entity by itself; those of one PartitionKey in RowKey order.
+// TestQueryMetamorphic: whatever access path the core takes, and in whatever pages, a query gives exactly the entities
+// that its filter accepts when it is held against each entity by itself; those of one PartitionKey in RowKey order.
 func TestQueryMetamorphic(t *testing.T) {
 	s, _ := newServer(t, false)
 	if w := do(s, "POST", "/Tables", `{"TableName":"data"}`); w.Code != 201 {
@@ -94,7 +94,8 @@ func TestQueryMetamorphic(t *testing.T) {
 		inPartition := map[string]string{}
 		for _, k := range got {
 			pk, rk, _ := strings.Cut(k, " ")
-			if strings.Contains(filter, "PartitionKey eq") && !strings.Contains(filter, " or ") && rk <= inPartition[pk] {
+			if strings.Contains(filter, "PartitionKey eq") && !strings.Contains(filter, " or ") &&
+				rk <= inPartition[pk] {
 				t.Fatalf("%s: %s after %s", filter, rk, inPartition[pk])
 			}
 			inPartition[pk] = rk
@@ -149,7 +150,8 @@ func randomEntity(rnd *rand.Rand, i int) string {
 		case 5:
 			fmt.Fprintf(&b, `,"%s":%v`, name, v > 2)
 		case 6:
-			fmt.Fprintf(&b, `,"%s@odata.type":"Edm.DateTime","%s":"2024-01-0%dT00:00:00.000000%dZ"`, name, name, 1+v%2, v)
+			fmt.Fprintf(&b, `,"%s@odata.type":"Edm.DateTime","%s":"2024-01-0%dT00:00:00.000000%dZ"`, name,
+				name, 1+v%2, v)
 		case 7:
 			fmt.Fprintf(&b, `,"%s@odata.type":"Edm.Guid","%s":"00000000-0000-0000-0000-00000000000%d"`, name, name, v)
 		}
@@ -207,12 +209,15 @@ func TestContinuationHalves(t *testing.T) {
 func TestLimits(t *testing.T) {
 	s, _ := newServer(t, false)
 	do(s, "POST", "/Tables", `{"TableName":"data"}`)
-	big := `{"PartitionKey":"p","RowKey":"r"` // 60 properties of 32,000 characters: under the body's limit, 1.9 MB stored
+	// 60 properties of 32,000 characters: under the body's limit, 1.9 MB stored
+	big := `{"PartitionKey":"p","RowKey":"r"`
 	for i := range 60 {
 		big += fmt.Sprintf(`,"p%d":"%s"`, i, strings.Repeat("x", 32000))
 	}
-	more := `{"q":"` + strings.Repeat("x", 32000) + `","r":"` + strings.Repeat("x", 32000) + `","s":"` + strings.Repeat("x", 32000) +
-		`","t":"` + strings.Repeat("x", 32000) + `","u":"` + strings.Repeat("x", 32000) + `","v":"` + strings.Repeat("x", 32000) + `"}`
+	more := `{"q":"` + strings.Repeat("x", 32000) + `","r":"` + strings.Repeat("x", 32000) + `","s":"` +
+		strings.Repeat("x", 32000) +
+		`","t":"` + strings.Repeat("x", 32000) + `","u":"` + strings.Repeat("x", 32000) + `","v":"` +
+		strings.Repeat("x", 32000) + `"}`
 	for _, c := range []struct {
 		name, method, target, body string
 		status                     int
@@ -238,7 +243,8 @@ func FuzzServer(f *testing.F) {
 		f.Add(m, "/data(PartitionKey='p',RowKey='r')", "*", `{"a":1}`)
 		f.Add(m, "/data?$filter=a%20eq%201&$select=a&$top=3", "", `{"PartitionKey":"p","RowKey":"r","a":1}`)
 		f.Add(m, "/shop.orders(PartitionKey='1',RowKey='{}')", `W/"x"`, `{"PartitionKey":"[1]"}`)
-		f.Add(m, "/localhost/$batch", "multipart/mixed; boundary=b", "--b\r\nContent-Type: application/http\r\n\r\nGET /data HTTP/1.1\r\n\r\n--b--")
+		f.Add(m, "/localhost/$batch", "multipart/mixed; boundary=b",
+			"--b\r\nContent-Type: application/http\r\n\r\nGET /data HTTP/1.1\r\n\r\n--b--")
 		f.Add(m, "/Tables('data')?comp=x", "", "")
 	}
 	s, _ := newServer(f, false)
@@ -246,7 +252,8 @@ func FuzzServer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, method, target, header, body string) {
 		r := httptest.NewRequest("GET", "/", strings.NewReader(body))
 		r.Method, r.RequestURI = method, target
-		r.Header["If-Match"], r.Header["Content-Type"], r.Header["Accept"] = []string{header}, []string{header}, []string{header}
+		r.Header["If-Match"], r.Header["Content-Type"], r.Header["Accept"] = []string{header}, []string{header},
+			[]string{header}
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
 		if w.Code == 500 {

@@ -39,7 +39,8 @@ var needs = map[string]struct {
 	"PUT t?comp=acl":                        {"", "", false},
 }
 
-const batchOfOne = "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\nContent-Type: application/http\r\n\r\n" +
+const batchOfOne = "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\nContent-Type: " +
+	"application/http\r\n\r\n" +
 	"POST http://h/one HTTP/1.1\r\nContent-Type: application/json\r\n\r\n{\"PartitionKey\":\"p\",\"RowKey\":\"x\"}\r\n--c--\r\n--b--\r\n"
 
 // send sends a request for a line of the table on the table "one".
@@ -104,7 +105,8 @@ func TestEveryRouteAsksWhoItIs(t *testing.T) {
 		}
 		seen++
 		s, _ := newServer(t, false)
-		for _, in := range []string{"POST /Tables\n~\n{\"TableName\":\"one\"}", "POST /Tables\n~\n{\"TableName\":\"two\"}", "POST /one\n~\n{\"PartitionKey\":\"p\",\"RowKey\":\"r\"}"} {
+		for _, in := range []string{"POST /Tables\n~\n{\"TableName\":\"one\"}",
+			"POST /Tables\n~\n{\"TableName\":\"two\"}", "POST /one\n~\n{\"PartitionKey\":\"p\",\"RowKey\":\"r\"}"} {
 			if out := wire(t, s, in); !strings.HasPrefix(out, "201") {
 				t.Fatal(out)
 			}
@@ -137,7 +139,8 @@ func TestEveryRouteAsksWhoItIs(t *testing.T) {
 			if n.types == "c" && kind == "without the type" {
 				continue // "s" stands for tables too
 			}
-			if r.op == "batch" && code == http.StatusAccepted && strings.Contains(text, "AuthorizationPermissionMismatch") {
+			if r.op == "batch" && code == http.StatusAccepted &&
+				strings.Contains(text, "AuthorizationPermissionMismatch") {
 				continue // in the part
 			}
 			if code != 403 && !(kind == "nothing" && code == 401) {
@@ -152,7 +155,8 @@ func TestEveryRouteAsksWhoItIs(t *testing.T) {
 		}
 		if n.table {
 			s.o.Auth = false
-			if out := wire(t, s, "POST /one\n~\n{\"PartitionKey\":\"p\",\"RowKey\":\"r\"}"); !strings.HasPrefix(out, "201") && !strings.HasPrefix(out, "409") {
+			if out := wire(t, s, "POST /one\n~\n{\"PartitionKey\":\"p\",\"RowKey\":\"r\"}"); !strings.HasPrefix(
+				out, "201") && !strings.HasPrefix(out, "409") {
 				t.Fatal(out)
 			}
 			s.o.Auth = true
@@ -180,7 +184,8 @@ func TestMiddlewares(t *testing.T) {
 	plain, clk := newServer(t, false)
 	seen := &told{}
 	gate := admit.New(admit.Options{Running: 1, Wait: time.Millisecond})
-	s := New(plain.e, Options{Account: testAccount, Key: testKey, Clock: clk, Wall: clk, Gate: gate, Observe: seen, MaxTime: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+	s := New(plain.e, Options{Account: testAccount, Key: testKey, Clock: clk, Wall: clk, Gate: gate, Observe: seen,
+		MaxTime: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 	get := func(target string) (int, string) { return answer(s, "GET", target, nil) }
 	if code, _ := get("/Tables"); code != 200 {
 		t.Errorf("tables: got %d", code)
@@ -212,7 +217,8 @@ func TestMiddlewares(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %s", c.op, code, what, c.code)
 		}
 	}
-	want := []struct{ op, status string }{{"query tables", "200"}, {"other", "429"}, {"other", "401"}, {"late", "500"}, {"boom", "500"}}
+	want := []struct{ op, status string }{{"query tables", "200"}, {"other", "429"}, {"other", "401"}, {"late", "500"},
+		{"boom", "500"}}
 	if seen.begun != len(want) || len(seen.all) != len(want) {
 		t.Fatalf("%d requests began, %d ended, want %d", seen.begun, len(seen.all), len(want))
 	}
@@ -287,7 +293,8 @@ func TestErrorsOfTheStore(t *testing.T) {
 			t.Errorf("%v: got %d %s, want %d %s", c.err, e.status(), e.Code, c.status, c.code)
 		}
 	}
-	if e := translate(status.New(status.StoreFull, "The disk is full.")); !strings.Contains(e.message(), "disk is full") {
+	if e := translate(status.New(status.StoreFull, "The disk is full.")); !strings.Contains(
+		e.message(), "disk is full") {
 		t.Errorf("a full disk says %q", e.message())
 	}
 }

@@ -21,8 +21,8 @@ type grant struct {
 // bound is one end of a key range; without a partition key it is open.
 type bound struct{ pk, rk string }
 
-// checkSAS verifies an account SAS (parameter ss) or a table SAS (tn). Sources: "Create an account SAS", "Create a service
-// SAS".
+// checkSAS verifies an account SAS (parameter ss) or a table SAS (tn). Sources: "Create an account SAS", "Create a
+// service SAS".
 func (c *call) checkSAS() error {
 	if err := c.checkSASForm(); err != nil {
 		return err
@@ -57,8 +57,10 @@ func (c *call) checkSAS() error {
 	start, expiry := c.param("st"), c.param("se")
 	if id := c.param("si"); g.table != "" && id != "" {
 		p, ok := c.s.storedPolicy(g.table, id)
-		if !ok || !complete(&start, p.Start) || !complete(&expiry, p.Expiry) || !complete(&g.permissions, p.Permission) {
-			return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The stored access policy does not exist or contradicts the signature.")
+		if !ok || !complete(&start, p.Start) || !complete(&expiry, p.Expiry) ||
+			!complete(&g.permissions, p.Permission) {
+			return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The stored "+
+				"access policy does not exist or contradicts the signature.")
 		}
 	}
 	if err := c.checkSASLimits(g.table == "", start, expiry); err != nil {
@@ -69,7 +71,8 @@ func (c *call) checkSAS() error {
 }
 
 // sasParams are the parameters that make a signature.
-var sasParams = []string{"sv", "ss", "srt", "sp", "st", "se", "si", "sip", "spr", "sig", "ses", "tn", "spk", "srk", "epk", "erk"}
+var sasParams = []string{"sv", "ss", "srt", "sp", "st", "se", "si", "sip", "spr", "sig", "ses", "tn", "spk", "srk",
+	"epk", "erk"}
 
 // checkSASForm refuses what a signature can't mean. A parameter that is there twice has two meanings, and a row key
 // without its partition key bounds nothing (Create a service SAS: startpk must accompany startrk, endpk endrk).
@@ -114,11 +117,13 @@ func (c *call) checkSASLimits(account bool, st, se string) error {
 	now := value.DateOf(c.s.o.Wall.Now().UnixMilli(), 0)
 	expiry, err := edm.ParseDateTime(se)
 	if err != nil || expiry.DateMS() < now.DateMS() {
-		return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The signature is expired or has no expiry time.")
+		return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The signature is "+
+			"expired or has no expiry time.")
 	}
 	if st != "" {
 		if start, err := edm.ParseDateTime(st); err != nil || start.DateMS() > now.DateMS() {
-			return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The signature is not valid yet.")
+			return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The signature "+
+				"is not valid yet.")
 		}
 	}
 	if account && !strings.Contains(c.param("ss"), "t") {

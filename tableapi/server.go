@@ -1,7 +1,7 @@
 // Package tableapi is the Table API's front door: Microsoft's OData table protocol over the core.
 //
-// One request goes: target split from the account -> signature -> resource address -> handler -> one call of the core ->
-// answer appended from stored bytes. The middlewares are those of internal/rest.
+// One request goes: target split from the account -> signature -> resource address -> handler -> one call of the core
+// -> answer appended from stored bytes. The middlewares are those of internal/rest.
 //
 // Files: server.go, routes.go and call.go carry a request, auth.go and sas.go check it, tables.go, entities.go,
 // query.go, transaction.go and acl.go are the resources, view.go and predicate.go map entities onto stored items,
@@ -74,7 +74,8 @@ func New(e *core.Engine, o Options) *Server {
 
 	s.gin = rest.NewRouter()
 	s.gin.Use(s.begin, rest.RequestID(""), s.door.Observed, s.door.Recovered, s.door.Failed,
-		rest.Handle((*call).preflight), rest.Handle((*call).checkVersion), rest.Handle((*call).authenticate), s.door.Limited)
+		rest.Handle((*call).preflight), rest.Handle((*call).checkVersion), rest.Handle((*call).authenticate),
+		s.door.Limited)
 	s.gin.NoRoute(rest.Handle((*call).otherPath))
 	s.gin.NoMethod(rest.Handle((*call).otherMethod))
 	for _, verb := range verbs() {

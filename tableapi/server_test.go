@@ -44,10 +44,11 @@ func newServer(t testing.TB, auth bool) (*Server, *clock.Clock) {
 	return New(e, Options{Account: testAccount, Key: testKey, Auth: auth, Clock: clk, Wall: clk}), clk
 }
 
-// TestWire runs the scripts in testdata. Each "http" command is a request as it goes over the wire (~ stands for CRLF CRLF
-// lines that the script can't hold); its answer is printed with the headers that matter, ids and times of the run replaced.
-// "advance" moves the clock. "container" makes a container as another API would (its name as database.container, then the
-// partition key paths) and fills it with the documents of its lines, written as Extended JSON; "stored" prints its documents.
+// TestWire runs the scripts in testdata. Each "http" command is a request as it goes over the wire (~ stands for CRLF
+// CRLF lines that the script can't hold); its answer is printed with the headers that matter, ids and times of the run
+// replaced. "advance" moves the clock. "container" makes a container as another API would (its name as
+// database.container, then the partition key paths) and fills it with the documents of its lines, written as Extended
+// JSON; "stored" prints its documents.
 func TestWire(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s, clk := newServer(t, false)
@@ -83,7 +84,8 @@ func fill(t *testing.T, s *Server, d *datadriven.TestData) string {
 		paths = append(paths, a.Key)
 	}
 	if paths != nil {
-		if _, err := s.e.CreateContainer(ctx, db, core.ContainerSpec{ID: id, PartitionKey: core.PartitionKeyDef{Paths: paths}}); err != nil {
+		if _, err := s.e.CreateContainer(
+			ctx, db, core.ContainerSpec{ID: id, PartitionKey: core.PartitionKeyDef{Paths: paths}}); err != nil {
 			t.Fatal(err)
 		}
 	}

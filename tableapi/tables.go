@@ -16,8 +16,9 @@ import (
 
 const tableName = "TableName"
 
-// checkTableName applies the rules for new tables: 3 to 63 letters, digits, dashes and underscores, a letter first. Dots are
-// refused, although the service takes them, because `database.container` names the containers of other databases.
+// checkTableName applies the rules for new tables: 3 to 63 letters, digits, dashes and underscores, a letter first.
+// Dots are refused, although the service takes them, because `database.container` names the containers of other
+// databases.
 func checkTableName(name string) error {
 	if len(name) < 3 || len(name) > 63 {
 		return errorMsg("OutOfRangeInput", "The specified resource name length is not within the permissible limits.")

@@ -13,8 +13,8 @@ import (
 	"github.com/orrerydb/orrery/tableapi/odata"
 )
 
-// An entity group transaction is parsed whole before it begins, then it is one core transaction: a fault in any operation
-// is reported with the operation's index and nothing is written.
+// An entity group transaction is parsed whole before it begins, then it is one core transaction: a fault in any
+// operation is reported with the operation's index and nothing is written.
 
 // groupOp is one operation of a change set and what its answer needs.
 type groupOp struct {
@@ -79,7 +79,8 @@ func (c *call) group(w *batch.Writer, reqs []batch.Op) error {
 			return at(newError("CommandsInBatchActOnDifferentPartitions"), i)
 		}
 		if seen[o.rk] {
-			return at(errorMsg("InvalidDuplicateRow", "A command with RowKey '"+o.rk+"' is already present in the batch. An entity can appear only once in a batch."), i)
+			return at(errorMsg("InvalidDuplicateRow", "A command with RowKey '"+o.rk+"' is already present in the "+
+				"batch. An entity can appear only once in a batch."), i)
 		}
 		seen[o.rk] = true
 	}
@@ -182,8 +183,8 @@ func (c *call) groupOp(o *groupOp, r *batch.Op) (table string, err error) {
 	return addr.Table, o.address(&addr, r.Get("If-Match"), r.Get("If-None-Match"))
 }
 
-// groupAddress reads the address of a request in a batch. Scheme, host and port don't count: clients behind port mappings
-// send their own.
+// groupAddress reads the address of a request in a batch. Scheme, host and port don't count: clients behind port
+// mappings send their own.
 func (c *call) groupAddress(r *batch.Op) (odata.Address, string, error) {
 	path, query := target(r.URI)
 	res, _ := c.s.resourceOf(path, query)

@@ -72,13 +72,14 @@ type key struct {
 func (v *view) key(pk, rk string) (key, error) {
 	pks := v.partitionKeys(pk)
 	if len(pks) == 0 {
-		return key{}, errorMsg("InvalidInput", "The PartitionKey of this table is a JSON array with one value for each level.")
+		return key{}, errorMsg("InvalidInput", "The PartitionKey of this table is a JSON array with one value for "+
+			"each level.")
 	}
 	return key{pks[0], value.StringOf(rk)}, nil
 }
 
-// keys returns every stored key that the view shows as (pk, rk), the likeliest first: keys are text here, but other APIs
-// may have stored numbers, ObjectIds and so on.
+// keys returns every stored key that the view shows as (pk, rk), the likeliest first: keys are text here, but other
+// APIs may have stored numbers, ObjectIds and so on.
 func (v *view) keys(pk, rk string) []key {
 	if v.byID() && pk != rk {
 		return nil
@@ -246,7 +247,8 @@ func (v *view) appendNew(b *doc.Builder, k key, e *edm.Entity) ([]byte, error) {
 		return sized(b.Doc())
 	}
 	if v.byID() && !value.EqualCosmos(k.pk[0], k.id) {
-		return nil, errorMsg("InvalidInput", "PartitionKey and RowKey must be equal: the container's partition key is the id.")
+		return nil, errorMsg("InvalidInput", "PartitionKey and RowKey must be equal: the container's partition key "+
+			"is the id.")
 	}
 	return v.withKey(b.Doc(), k)
 }
@@ -259,15 +261,16 @@ func (v *view) field(b *doc.Builder, p *edm.Prop) {
 	}
 }
 
-// withKey puts the partition key into a document of a container that has its own path for it. Where the entity names that
-// property itself, the two must agree.
+// withKey puts the partition key into a document of a container that has its own path for it. Where the entity names
+// that property itself, the two must agree.
 func (v *view) withKey(d []byte, k key) ([]byte, error) {
 	for i, path := range v.paths {
 		have := doc.Get(d, path...)
 		switch {
 		case have.IsDefined() && value.EqualCosmos(have, k.pk[i]):
 		case have.IsDefined():
-			return nil, errorMsg("InvalidInput", "PartitionKey differs from the value of the container's partition key path.")
+			return nil, errorMsg("InvalidInput", "PartitionKey differs from the value of the container's partition "+
+				"key path.")
 		case k.pk[i].IsDefined():
 			var err error
 			if d, err = doc.Set(d, k.pk[i], path...); err != nil {
@@ -310,7 +313,8 @@ func (v *view) appendMerged(b *doc.Builder, old []byte, e *edm.Entity, replace b
 		case p == nil:
 		case edm.ReadOnly(it.Value()):
 			if p.Value.Kind() != value.String || string(p.Value.Bytes()) != string(edm.StringText(it.Value())) {
-				return nil, errorMsg("InvalidInput", "The property "+string(p.Name)+" holds a value that the Table API can't change.")
+				return nil, errorMsg("InvalidInput", "The property "+string(p.Name)+" holds a value that the Table "+
+					"API can't change.")
 			}
 			b.Element(it.Element())
 			count++

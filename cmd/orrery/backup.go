@@ -62,7 +62,8 @@ func (c *backupCmd) server() (admin, key string, err error) {
 	}
 	conns, err := server.ReadConnections(c.Data)
 	if err != nil {
-		return "", "", fmt.Errorf("%w; the data directory of a server that is stopped may simply be copied, all of it", err)
+		return "", "", fmt.Errorf("%w; the data directory of a server that is stopped may simply be copied, all of it",
+			err)
 	}
 	if conns.Admin == nil {
 		return "", "", fmt.Errorf("the server of %s has no admin port (--admin-addr off), which makes backups", c.Data)

@@ -46,7 +46,8 @@ func TestBackupAndRestore(t *testing.T) {
 	data, to := filepath.Join(dir, "data"), filepath.Join(dir, "backups")
 	p := launch(t, "serve", "--data", data, "--auth=false")
 	p.ready(t)
-	for _, r := range [][3]string{{"dbs", `{"id":"d"}`}, {"dbs/d/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}`}} {
+	for _, r := range [][3]string{{"dbs", `{"id":"d"}`}, {"dbs/d/colls", `{"id":"c","partitionKey":{"paths":["/pk"],` +
+		`"kind":"Hash","version":2}}`}} {
 		if code, text := p.ask(t, "POST", r[0], r[1]); code != 201 {
 			t.Fatal(code, text)
 		}
@@ -61,7 +62,8 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Fatal(code)
 	}
 	var b kv.Backup
-	if err := json.Unmarshal([]byte(orrery(t, 0, "backup", "--json", "--to", to, "--endpoint", p.admin)), &b); err != nil || b.Files == 0 {
+	if err := json.Unmarshal([]byte(orrery(t, 0, "backup", "--json", "--to", to, "--endpoint", p.admin)), &b); err !=
+		nil || b.Files == 0 {
 		t.Fatalf("%+v %v", b, err)
 	}
 	if code, _ := p.create(t, 51, 1000); code != 201 {
@@ -73,12 +75,14 @@ func TestBackupAndRestore(t *testing.T) {
 	wantText(t, orrery(t, 1, "backup", "--to", to, "--data", data), "may simply be copied")
 
 	var all []server.BackupEntry
-	if err := json.Unmarshal([]byte(orrery(t, 0, "restore", "--from", to, "--list", "--json")), &all); err != nil || len(all) != 2 || !all[1].Whole {
+	if err := json.Unmarshal([]byte(orrery(t, 0, "restore", "--from", to, "--list", "--json")), &all); err != nil ||
+		len(all) != 2 || !all[1].Whole {
 		t.Fatalf("%+v %v", all, err)
 	}
 	wantText(t, orrery(t, 0, "restore", "--from", to, "--list"), b.Path+": ")
 	wantText(t, orrery(t, 0, "check", b.Path), "clean, 2 containers with 51 items")
-	wantText(t, orrery(t, 1, "serve", "--data", b.Path, "--admin-addr", "off", "--nosql-addr", "127.0.0.1:0", "--mongo-addr", "off",
+	wantText(t, orrery(t, 1, "serve", "--data", b.Path, "--admin-addr", "off", "--nosql-addr", "127.0.0.1:0",
+		"--mongo-addr", "off",
 		"--table-addr", "off", "--gremlin-addr", "off"), "is a backup")
 	wantText(t, orrery(t, 1, "restore", "--from", to, "--data", data), "isn't empty")
 	wantText(t, orrery(t, 1, "restore", "--from", to), "--data")
@@ -86,7 +90,8 @@ func TestBackupAndRestore(t *testing.T) {
 
 	for i, want := range []int{50, 51} {
 		at := filepath.Join(dir, fmt.Sprint("restored", i))
-		wantText(t, orrery(t, 0, "restore", "--from", all[i].Path, "--data", at), fmt.Sprintf("2 containers with %d items", want))
+		wantText(t, orrery(t, 0, "restore", "--from", all[i].Path, "--data", at),
+			fmt.Sprintf("2 containers with %d items", want))
 		wantText(t, orrery(t, 0, "check", at), "clean")
 		p = launch(t, "serve", "--data", at, "--auth=false")
 		p.ready(t)
@@ -107,7 +112,8 @@ func TestBackupAndRestore(t *testing.T) {
 	wantText(t, orrery(t, 1, "check", b.Path), "is not what it was when the backup was made")
 	at := filepath.Join(dir, "damaged")
 	wantText(t, orrery(t, 1, "restore", "--from", b.Path, "--data", at), "the backup is damaged")
-	wantText(t, orrery(t, 1, "serve", "--data", at, "--admin-addr", "off", "--nosql-addr", "127.0.0.1:0", "--mongo-addr", "off",
+	wantText(t, orrery(t, 1, "serve", "--data", at, "--admin-addr", "off", "--nosql-addr", "127.0.0.1:0",
+		"--mongo-addr", "off",
 		"--table-addr", "off", "--gremlin-addr", "off"), "run orrery restore again")
 	wantText(t, orrery(t, 1, "check", at), "run orrery restore again")
 	wantText(t, orrery(t, 1, "repair", at, "--to", at+"-repaired"), "run orrery restore again")

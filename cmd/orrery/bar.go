@@ -36,8 +36,10 @@ func (b *bar) set(done, total int64) {
 		return
 	}
 	if b.bar == nil {
-		b.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(b.out), progressbar.OptionSetDescription(b.name),
-			progressbar.OptionShowBytes(b.bytes), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
+		b.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(b.out),
+			progressbar.OptionSetDescription(b.name),
+			progressbar.OptionShowBytes(b.bytes), progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionClearOnFinish(),
 			progressbar.OptionSetWidth(30), progressbar.OptionShowCount())
 	}
 	_ = b.bar.Set64(done)

@@ -150,7 +150,8 @@ func TestSIGTERMEndsWithinFiveSeconds(t *testing.T) {
 	p.ready(t)
 	// Clients that hold connections open, silent, half way through a request, or idle after one, delay nothing.
 	c := p.connections(t)
-	for _, say := range []string{"", "GET / HTTP/1.1\r\nHost: x\r\n", "POST /dbs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"} {
+	for _, say := range []string{"", "GET / HTTP/1.1\r\nHost: x\r\n", "POST /dbs HTTP/1.1\r\nHost: " +
+		"x\r\nContent-Length: 100\r\n\r\n{"} {
 		addr := strings.TrimSuffix(strings.TrimPrefix(c.NoSQL.Endpoint, "http://"), "/")
 		conn, err := net.Dial("tcp", addr)
 		if err != nil {
@@ -182,7 +183,8 @@ func TestServeOnOneProcessorWithAKeyOfItsOwn(t *testing.T) {
 	if text := fetchText(t, p.admin+"metrics"); !strings.Contains(text, "\ngo_sched_gomaxprocs_threads 2\n") {
 		t.Error("it has one processor")
 	}
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(fetchText(t, p.admin+"metrics"), "\ngo_gc_gogc_percent 50\n"); {
+	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(
+		fetchText(t, p.admin+"metrics"), "\ngo_gc_gogc_percent 50\n"); {
 		if time.Sleep(20 * time.Millisecond); time.Now().After(deadline) {
 			t.Fatal("garbage piles up as at the start")
 		}
@@ -199,7 +201,8 @@ func TestServeOnOneProcessorWithAKeyOfItsOwn(t *testing.T) {
 	if code, _ := p.terminate(t); code != 0 || strings.Contains(p.log.String()+p.banner, key) {
 		t.Errorf("exit %d; %s%s", code, p.banner, p.log)
 	}
-	if out, err := exec.Command(binary, "connect", "--data", dir).CombinedOutput(); err == nil || !strings.Contains(string(out), "no server serves") {
+	if out, err := exec.Command(binary, "connect", "--data", dir).CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "no server serves") {
 		t.Errorf("connect after the end: %v: %s", err, out)
 	}
 }
@@ -213,7 +216,8 @@ func TestSecondServerIsTold(t *testing.T) {
 	if err == nil || second.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "in use by another server") {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if out, err := exec.Command(binary, "check", dir).CombinedOutput(); err == nil || !strings.Contains(string(out), "in use") {
+	if out, err := exec.Command(binary, "check", dir).CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "in use") {
 		t.Fatalf("check of a store in use: %v: %s", err, out)
 	}
 	p.terminate(t)

@@ -82,7 +82,8 @@ func (c *checkCmd) check(ctx context.Context, r *checkResult, report func(pebble
 		return err
 	}
 	if eng.Older() {
-		report(pebblekv.Problem{Level: pebblekv.Note, What: "the store is of an older format, or its upgrade isn't over: " +
+		report(pebblekv.Problem{Level: pebblekv.Note, What: "the store is of an older format, or its upgrade isn't " +
+			"over: " +
 			"index entries that are to be made again aren't looked at; everything else is checked"})
 	}
 	bar.task("items", false)

@@ -21,7 +21,8 @@ func dataWith(t *testing.T, items int) string {
 	t.Helper()
 	ctx, data := context.Background(), t.TempDir()
 	for round := range 2 {
-		e, err := pebblekv.Open(server.StoreDir(data), pebblekv.Options{CacheMB: 1, Relaxed: true, Scanned: core.OnlyScanned})
+		e, err := pebblekv.Open(server.StoreDir(data),
+			pebblekv.Options{CacheMB: 1, Relaxed: true, Scanned: core.OnlyScanned})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +34,9 @@ func dataWith(t *testing.T, items int) string {
 			t.Fatal(err)
 		}
 		if round == 0 {
-			if _, err := eng.CreateContainer(ctx, "shop", core.ContainerSpec{ID: "orders", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}}); err != nil {
+			if _, err := eng.CreateContainer(
+				ctx, "shop", core.ContainerSpec{
+					ID: "orders", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -45,7 +48,8 @@ func dataWith(t *testing.T, items int) string {
 			if round == 1 && i > 3 {
 				break
 			}
-			d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"o%d","pk":"p%d","round":%d,"text":%q}`, i, i%5, round, strings.Repeat("x", 500)), doc.JSONOptions{Names: doc.NoSQL})
+			d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"o%d","pk":"p%d","round":%d,"text":%q}`, i, i%5, round,
+				strings.Repeat("x", 500)), doc.JSONOptions{Names: doc.NoSQL})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,11 +75,13 @@ func command(args ...string) (code int, out, errOut string) {
 func TestCheckAndRepair(t *testing.T) {
 	const items = 200
 	data := dataWith(t, items)
-	if code, out, errOut := command("check", data); code != 0 || out != fmt.Sprintf("%s: clean, 1 containers with %d items\n", data, items) || errOut != "" {
+	if code, out, errOut := command("check", data); code != 0 ||
+		out != fmt.Sprintf("%s: clean, 1 containers with %d items\n", data, items) || errOut != "" {
 		t.Errorf("check: %d %q %q", code, out, errOut)
 	}
 	var r checkResult
-	if code, out, _ := command("check", "--json", data); code != 0 || json.Unmarshal([]byte(out), &r) != nil || !r.Clean || r.Items != items || len(r.Problems) > 0 {
+	if code, out, _ := command("check", "--json", data); code != 0 || json.Unmarshal([]byte(out), &r) != nil ||
+		!r.Clean || r.Items != items || len(r.Problems) > 0 {
 		t.Errorf("check --json: %d %s", code, out)
 	}
 	if code, _, errOut := command("check", t.TempDir()); code != 1 || !strings.Contains(errOut, "holds no store") {
@@ -89,11 +95,13 @@ func TestCheckAndRepair(t *testing.T) {
 		data := copied(t, data)
 		remove(t, data, "marker.manifest.*")
 		code, out, errOut := command("check", data)
-		if code != 1 || strings.Count(out, "\n") != 1 || !strings.Contains(out, "marker.manifest.*") || !strings.Contains(errOut, "1 problem") {
+		if code != 1 || strings.Count(out, "\n") != 1 || !strings.Contains(out, "marker.manifest.*") ||
+			!strings.Contains(errOut, "1 problem") {
 			t.Errorf("check: %d %q %q", code, out, errOut)
 		}
 		code, out, errOut = command("repair", data, "--to", filepath.Join(t.TempDir(), "new"))
-		if code != 0 || !strings.Contains(out, fmt.Sprintf("1 containers with %d items are saved", items)) || !strings.Contains(out, "nothing is lost") {
+		if code != 0 || !strings.Contains(out, fmt.Sprintf("1 containers with %d items are saved", items)) ||
+			!strings.Contains(out, "nothing is lost") {
 			t.Errorf("repair: %d %q %q", code, out, errOut)
 		}
 	})
@@ -114,13 +122,15 @@ func TestCheckAndRepair(t *testing.T) {
 		}
 		var r checkResult
 		code, out, _ := command("check", "--json", data)
-		if err := json.Unmarshal([]byte(out), &r); err != nil || code != 1 || r.Clean || len(r.Problems) == 0 || r.Problems[0].File != filepath.Base(tables[0]) {
+		if err := json.Unmarshal([]byte(out), &r); err != nil || code != 1 || r.Clean || len(r.Problems) == 0 ||
+			r.Problems[0].File != filepath.Base(tables[0]) {
 			t.Errorf("check: %d, %v: %s", code, err, out)
 		}
 		to := filepath.Join(t.TempDir(), "new")
 		var rr repairResult
 		code, out, errOut := command("repair", "--json", data, "--to", to)
-		if err := json.Unmarshal([]byte(out), &rr); err != nil || code != 1 || len(rr.Lost) == 0 || !strings.Contains(errOut, "loss") {
+		if err := json.Unmarshal([]byte(out), &rr); err != nil || code != 1 || len(rr.Lost) == 0 ||
+			!strings.Contains(errOut, "loss") {
 			t.Errorf("repair: %d, %v: %s %s", code, err, out, errOut)
 		}
 		if code, out, errOut := command("check", to); code != 0 {
@@ -139,14 +149,16 @@ func TestStoreIsNoDataDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"serve", "--data", inner, "--nosql-addr", "127.0.0.1:0", "--gremlin-addr=off", "--table-addr=off", "--mongo-addr=off", "--admin-addr=off"},
+		{"serve", "--data", inner, "--nosql-addr", "127.0.0.1:0", "--gremlin-addr=off", "--table-addr=off",
+			"--mongo-addr=off", "--admin-addr=off"},
 		{"check", inner},
 		{"repair", inner, "--to", filepath.Join(t.TempDir(), "new")},
 		{"query", "--data", inner, "--db", "shop", "--container", "orders", "SELECT * FROM c"},
 		{"connect", "--data", inner},
 	} {
 		code, out, errOut := command(args...)
-		if want := fmt.Sprintf("%s is the store inside of a data directory: give %s\n", inner, data); code != 1 || !strings.HasSuffix(errOut, want) {
+		if want := fmt.Sprintf("%s is the store inside of a data directory: give %s\n", inner, data); code != 1 ||
+			!strings.HasSuffix(errOut, want) {
 			t.Errorf("%s: %d %q %q", args[0], code, out, errOut)
 		}
 		after, err := os.ReadDir(inner)

@@ -144,7 +144,8 @@ func TestREADMEShowsTheBanner(t *testing.T) {
 	}
 	std := server.Default()
 	got := strings.NewReplacer(s.Addr(server.NoSQL), std.NoSQLAddr, s.Addr(server.Table), std.TableAddr,
-		s.Addr(server.Gremlin), std.GremlinAddr, s.Addr(server.Mongo), std.MongoAddr, s.Addr(server.Admin), std.AdminAddr,
+		s.Addr(server.Gremlin), std.GremlinAddr, s.Addr(server.Mongo), std.MongoAddr, s.Addr(server.Admin),
+		std.AdminAddr,
 		cfg.Data, "./data").Replace(banner.String())
 	if got != want {
 		t.Errorf("the banner is\n%s\nREADME.md has\n%s", got, want)

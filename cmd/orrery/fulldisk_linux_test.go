@@ -87,18 +87,22 @@ func (p *process) create(t *testing.T, id int, size int) (int, string) {
 	for i := range raw {
 		raw[i] = byte(rand.Uint32())
 	}
-	return p.ask(t, http.MethodPost, "dbs/d/colls/c/docs", fmt.Sprintf(`{"id":"%d","pk":"a","x":"%x"}`, id, raw), "x-ms-documentdb-partitionkey", `["a"]`)
+	return p.ask(t, http.MethodPost, "dbs/d/colls/c/docs", fmt.Sprintf(`{"id":"%d","pk":"a","x":"%x"}`, id, raw),
+		"x-ms-documentdb-partitionkey", `["a"]`)
 }
 
 func (p *process) delete(t *testing.T, id int) int {
-	code, _ := p.ask(t, http.MethodDelete, fmt.Sprintf("dbs/d/colls/c/docs/%d", id), "", "x-ms-documentdb-partitionkey", `["a"]`)
+	code, _ := p.ask(t, http.MethodDelete, fmt.Sprintf("dbs/d/colls/c/docs/%d", id), "",
+		"x-ms-documentdb-partitionkey", `["a"]`)
 	return code
 }
 
 func (p *process) countItems(t *testing.T) int {
 	t.Helper()
-	code, body := p.ask(t, http.MethodPost, "dbs/d/colls/c/docs", `{"query":"SELECT VALUE COUNT(1) FROM c","parameters":[]}`,
-		"Content-Type", "application/query+json", "x-ms-documentdb-isquery", "True", "x-ms-documentdb-query-enablecrosspartition", "True",
+	code, body := p.ask(t, http.MethodPost, "dbs/d/colls/c/docs", `{"query":"SELECT VALUE COUNT(1) FROM c",`+
+		`"parameters":[]}`,
+		"Content-Type", "application/query+json", "x-ms-documentdb-isquery", "True",
+		"x-ms-documentdb-query-enablecrosspartition", "True",
 		"x-ms-documentdb-partitionkey", `["a"]`)
 	var out struct{ Documents []int }
 	if err := json.Unmarshal([]byte(body), &out); err != nil || code != http.StatusOK || len(out.Documents) != 1 {
@@ -269,7 +273,8 @@ func TestSignalWhileOpening(t *testing.T) {
 		}
 	}
 	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		cmd := exec.Command(binary, "serve", "--data", data, "--nosql-addr", "127.0.0.1:0", "--gremlin-addr", "off", "--table-addr", "off",
+		cmd := exec.Command(binary, "serve", "--data", data, "--nosql-addr", "127.0.0.1:0", "--gremlin-addr", "off",
+			"--table-addr", "off",
 			"--mongo-addr", "off", "--admin-addr", "off")
 		var log bytes.Buffer
 		cmd.Stderr = &log

@@ -114,8 +114,9 @@ func serve(c server.Config, after func(context.Context, *server.Server) error) e
 	return errors.Join(err, s.Stop(grace))
 }
 
-// watched returns the server that is to be stopped: a signal came, or a listener has failed. A server whose disk was full at its start is
-// restarted when there is room, for Pebble can't begin to write to a store that it has opened for reading.
+// watched returns the server that is to be stopped: a signal came, or a listener has failed. A server whose disk was
+// full at its start is restarted when there is room, for Pebble can't begin to write to a store that it has opened for
+// reading.
 func watched(ctx context.Context, s *server.Server, log *slog.Logger) (*server.Server, error) {
 	for {
 		select {
@@ -205,7 +206,8 @@ func run(args []string, out, errOut io.Writer) int {
 	exit := -1
 	p, err := kong.New(&c,
 		kong.Name("orrery"),
-		kong.Description("Azure Cosmos DB's four APIs over one store, in one binary. Every flag is also a variable: --nosql-addr is ORRERY_NOSQL_ADDR."),
+		kong.Description("Azure Cosmos DB's four APIs over one store, in one binary. Every flag is also a variable: "+
+			"--nosql-addr is ORRERY_NOSQL_ADDR."),
 		kong.DefaultEnvars("ORRERY"),
 		kong.Vars{"key": server.WellKnownKey, "version": "orrery " + version()},
 		kong.Writers(out, errOut),

@@ -37,7 +37,8 @@ func TestFlagsAndVariables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cfg.TableAddr != "off" || cfg.NoSQLAddr != "off" || cfg.Auth || cfg.CacheMB != 256 || len(cfg.GremlinSources) != 2 ||
+	if cfg.TableAddr != "off" || cfg.NoSQLAddr != "off" || cfg.Auth || cfg.CacheMB != 256 ||
+		len(cfg.GremlinSources) != 2 ||
 		c.Serve.Durability != "relaxed" || !c.Serve.Memory || cfg.MongoAddr != "127.0.0.1:10255" {
 		t.Fatalf("%+v %+v", cfg, c.Serve)
 	}
@@ -70,8 +71,10 @@ func TestDefaultsAreTheServers(t *testing.T) {
 	}
 	want := server.Default()
 	if got.NoSQLAddr != want.NoSQLAddr || got.GremlinAddr != want.GremlinAddr || got.TableAddr != want.TableAddr ||
-		got.MongoAddr != want.MongoAddr || got.AdminAddr != want.AdminAddr || got.Key != want.Key || got.Account != want.Account ||
-		got.MemoryMB != want.MemoryMB || got.MaxConnections != want.MaxConnections || got.MaxRequests != want.MaxRequests ||
+		got.MongoAddr != want.MongoAddr || got.AdminAddr != want.AdminAddr || got.Key != want.Key ||
+		got.Account != want.Account ||
+		got.MemoryMB != want.MemoryMB || got.MaxConnections != want.MaxConnections ||
+		got.MaxRequests != want.MaxRequests ||
 		got.MaxWaiting != want.MaxWaiting || got.MaxTime != want.MaxTime || got.Slow != want.Slow || got.LogRequests ||
 		!got.Auth || got.CacheMB != want.CacheMB || c.Serve.Durability != want.Durability {
 		t.Fatalf("flags %+v, server %+v", got, want)
@@ -106,7 +109,8 @@ func TestExitCodes(t *testing.T) {
 		{"serve --memory --log-level loud", 2, "log-level"},
 		{"serve --memory --log-format xml", 2, "log-format"},
 		{"serve --memory --tls-cert x", 1, "--tls-cert and --tls-key"},
-		{"serve --memory --tls-cert /nonexistent --tls-key /nonexistent --nosql-addr 127.0.0.1:0 --table-addr off --gremlin-addr off --mongo-addr off --admin-addr off", 1, "/nonexistent"},
+		{"serve --memory --tls-cert /nonexistent --tls-key /nonexistent --nosql-addr 127.0.0.1:0 --table-addr off " +
+			"--gremlin-addr off --mongo-addr off --admin-addr off", 1, "/nonexistent"},
 		{"serve --memory --memory-mb 150", 1, "--memory-mb 150: want at least 160"},
 		{"serve --memory --max-connections 0", 1, "--max-connections"},
 		{"serve --memory --max-time=-1s", 1, "--max-time"},

@@ -58,7 +58,8 @@ func (q *queryCmd) Run(s *streams) error {
 type streams struct{ out, errOut io.Writer }
 
 // transport returns what answers requests: a server, or the API on the store itself.
-func (q *queryCmd) transport(ctx context.Context) (do func(*http.Request) (*http.Response, error), closing func() error, err error) {
+func (q *queryCmd) transport(ctx context.Context) (do func(*http.Request) (*http.Response, error), closing func() error,
+	err error) {
 	if q.Data == "" {
 		return http.DefaultClient.Do, func() error { return nil }, nil
 	}
@@ -93,7 +94,8 @@ func (a *answer) WriteHeader(code int)        { a.code = code }
 func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
 // pages runs the query to its end and adds up what its pages say of themselves.
-func (q *queryCmd) pages(ctx context.Context, do func(*http.Request) (*http.Response, error), out io.Writer) (*sqlapi.Explanation, error) {
+func (q *queryCmd) pages(ctx context.Context, do func(*http.Request) (*http.Response, error), out io.Writer) (
+	*sqlapi.Explanation, error) {
 	body, err := q.body()
 	if err != nil {
 		return nil, err
@@ -153,10 +155,12 @@ type queryPage struct {
 	token, explain string
 }
 
-func (q *queryCmd) page(ctx context.Context, do func(*http.Request) (*http.Response, error), body []byte, token string) (*queryPage, error) {
+func (q *queryCmd) page(ctx context.Context, do func(*http.Request) (*http.Response, error), body []byte,
+	token string) (*queryPage, error) {
 	link := "dbs/" + q.DB + "/colls/" + q.Container
 	path := "/dbs/" + url.PathEscape(q.DB) + "/colls/" + url.PathEscape(q.Container) + "/docs"
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(q.Endpoint, "/")+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(q.Endpoint, "/")+path,
+		bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -171,8 +175,10 @@ func (q *queryCmd) page(ctx context.Context, do func(*http.Request) (*http.Respo
 	}
 	for name, value := range map[string]string{
 		"Authorization": sig, "x-ms-date": date, "x-ms-version": "2020-11-05", "Content-Type": "application/query+json",
-		"x-ms-documentdb-isquery": "True", "x-ms-documentdb-query-enablecrosspartition": "True", "x-ms-max-item-count": "-1",
-		"x-ms-documentdb-partitionkey": key, "x-ms-continuation": token, "x-orrery-strict": "none", "x-orrery-explain": fmt.Sprint(q.Explain),
+		"x-ms-documentdb-isquery": "True", "x-ms-documentdb-query-enablecrosspartition": "True",
+		"x-ms-max-item-count":          "-1",
+		"x-ms-documentdb-partitionkey": key, "x-ms-continuation": token, "x-orrery-strict": "none",
+		"x-orrery-explain": fmt.Sprint(q.Explain),
 	} {
 		if value != "" {
 			req.Header.Set(name, value)
@@ -265,13 +271,15 @@ func addExplanation(sum *sqlapi.Explanation, text string) (*sqlapi.Explanation, 
 	for _, n := range []struct {
 		to  *int
 		add int
-	}{{&sum.Entries, e.Entries}, {&sum.Items, e.Items}, {&sum.Bytes, e.Bytes}, {&sum.Matched, e.Matched}, {&sum.Rows, e.Rows}} {
+	}{{&sum.Entries, e.Entries}, {&sum.Items, e.Items}, {&sum.Bytes, e.Bytes}, {&sum.Matched, e.Matched},
+		{&sum.Rows, e.Rows}} {
 		*n.to += n.add
 	}
 	for _, n := range []struct {
 		to  *float64
 		add float64
-	}{{&sum.RU.Total, e.RU.Total}, {&sum.RU.Base, e.RU.Base}, {&sum.RU.Entries, e.RU.Entries}, {&sum.RU.Items, e.RU.Items}, {&sum.RU.Bytes, e.RU.Bytes}} {
+	}{{&sum.RU.Total, e.RU.Total}, {&sum.RU.Base, e.RU.Base}, {&sum.RU.Entries, e.RU.Entries},
+		{&sum.RU.Items, e.RU.Items}, {&sum.RU.Bytes, e.RU.Bytes}} {
 		*n.to += n.add
 	}
 	return sum, nil
@@ -293,7 +301,8 @@ func writeExplanation(w io.Writer, e *sqlapi.Explanation) error {
 		sorted = ", sorted"
 	}
 	line("kept", "%d items, %d rows%s", e.Matched, e.Rows, sorted)
-	line("charge", "%.2f RU: %.2f base, %.2f entries, %.2f items, %.2f bytes", e.RU.Total, e.RU.Base, e.RU.Entries, e.RU.Items, e.RU.Bytes)
+	line("charge", "%.2f RU: %.2f base, %.2f entries, %.2f items, %.2f bytes", e.RU.Total, e.RU.Base, e.RU.Entries,
+		e.RU.Items, e.RU.Bytes)
 	for _, a := range e.Advice {
 		line("advice", "%s", a)
 	}

@@ -46,23 +46,31 @@ func TestQueryCommand(t *testing.T) {
 		err  []string // parts of it
 	}{
 		{[]string{"SELECT VALUE COUNT(1) FROM c WHERE c.total > 3"}, 0, "4\n", nil},
-		{[]string{"--param", "n=3", "--param", "@who=\"ada\"", "SELECT VALUE c.id FROM c WHERE c.total > @n AND c.customer = @who ORDER BY c.id"}, 0, "\"o-1001\"\n\"o-1002\"\n", nil},
+		{[]string{"--param", "n=3", "--param", "@who=\"ada\"", "SELECT VALUE c.id FROM c WHERE c.total > @n AND " +
+			"c.customer = @who ORDER BY c.id"}, 0, "\"o-1001\"\n\"o-1002\"\n", nil},
 		{[]string{"--pk", `"linus"`, "SELECT c.id FROM c"}, 0, "{\"id\":\"o-1003\"}\n", nil},
 		{[]string{"--pk", `["linus"]`, "SELECT c.id FROM c"}, 0, "{\"id\":\"o-1003\"}\n", nil},
-		{[]string{"--explain", "SELECT VALUE c.id FROM c WHERE c.customer = 'linus' AND c.id = 'o-1003'"}, 0, "\"o-1003\"\n",
-			[]string{"plan    points of 1 keys", "read    0 index entries, 1 items of ", "kept    1 items, 1 rows\n", "charge  2.80 RU: "}},
+		{[]string{"--explain", "SELECT VALUE c.id FROM c WHERE c.customer = 'linus' AND c.id = 'o-1003'"}, 0,
+			"\"o-1003\"\n",
+			[]string{"plan    points of 1 keys", "read    0 index entries, 1 items of ", "kept    1 items, 1 rows\n",
+				"charge  2.80 RU: "}},
 		{[]string{"--explain", "SELECT TOP 1 VALUE c.id FROM c ORDER BY c.customer, c.id"}, 0, "\"o-1001\"\n",
 			[]string{"plan    ", ", sorted\n", "advice  add composite [/customer asc,/id asc] to compositeIndexes\n"}},
 		{[]string{"--pk", "linus", "SELECT c.id FROM c"}, 1, "", []string{"--pk linus: want a JSON value"}},
 		{[]string{"--param", "n=x", "SELECT c.id FROM c"}, 1, "", []string{"the value is not JSON"}},
-		{[]string{"SELEC"}, 1, "", []string{"the server refuses the query with 400 Bad Request: Syntax error", "(SC1001)\n"}},
-		{[]string{"--container", "nope", "SELECT c.id FROM c"}, 1, "", []string{"with 404 Not Found: Resource Not Found."}},
+		{[]string{"SELEC"}, 1, "", []string{"the server refuses the query with 400 Bad Request: Syntax error",
+			"(SC1001)\n"}},
+		{[]string{"--container", "nope", "SELECT c.id FROM c"}, 1, "", []string{"with 404 Not Found: Resource Not " +
+			"Found."}},
 		{[]string{}, 2, "", []string{"<query>"}},
 	}
 	for _, where := range [][]string{{"--endpoint", endpoint}, {"--data", dir}} {
 		if where[0] == "--data" {
 			var out, errOut bytes.Buffer
-			if code := run(append([]string{"query", "--db", "shop", "--container", "orders"}, append(where, "SELECT * FROM c")...), &out, &errOut); code != 1 || !strings.Contains(errOut.String(), "in use by another server") {
+			if code :=
+				run(append([]string{"query", "--db", "shop", "--container", "orders"},
+					append(where, "SELECT * FROM c")...), &out, &errOut); code != 1 ||
+				!strings.Contains(errOut.String(), "in use by another server") {
 				t.Errorf("a store that is served: exit %d %s", code, errOut.String())
 			}
 			stop()
@@ -81,7 +89,8 @@ func TestQueryCommand(t *testing.T) {
 		}
 	}
 	var out, errOut bytes.Buffer
-	code := run([]string{"query", "--db", "d", "--container", "c", "--endpoint", "http://127.0.0.1:1", "SELECT 1"}, &out, &errOut)
+	code := run([]string{"query", "--db", "d", "--container", "c", "--endpoint", "http://127.0.0.1:1", "SELECT 1"},
+		&out, &errOut)
 	if code != 1 || !strings.HasPrefix(errOut.String(), "orrery: no server answers at http://127.0.0.1:1: ") {
 		t.Errorf("no server: exit %d, %s", code, errOut.String())
 	}

@@ -103,7 +103,8 @@ func (f *serving) config() (c server.Config, err error) {
 	if c.Logger, err = f.logger(os.Stderr); err != nil {
 		return c, err
 	}
-	c.NoSQLAddr, c.GremlinAddr, c.TableAddr, c.MongoAddr, c.AdminAddr = f.NosqlAddr, f.GremlinAddr, f.TableAddr, f.MongoAddr, f.AdminAddr
+	c.NoSQLAddr, c.GremlinAddr, c.TableAddr, c.MongoAddr, c.AdminAddr = f.NosqlAddr, f.GremlinAddr, f.TableAddr,
+		f.MongoAddr, f.AdminAddr
 	c.Account, c.Auth, c.Insecure = f.Account, f.Auth, f.Insecure
 	c.Consistency, c.PublicHosts = f.Consistency, f.PublicHost
 	c.TLSCert, c.TLSKey = f.TLSCert, f.TLSKey

@@ -16,8 +16,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what the APIs show into shareddata/values.txt")
 
-// TestEdgeValues stores frozen edge values by Mongo and holds every API to how it shows them. In the collection, reading by
-// NoSQL and replacing the item with what was read gives the same bytes again.
+// TestEdgeValues stores frozen edge values by Mongo and holds every API to how it shows them. In the collection,
+// reading by NoSQL and replacing the item with what was read gives the same bytes again.
 func TestEdgeValues(t *testing.T) {
 	_, ps := places(t)
 	vs := shareddata.Values()
@@ -31,8 +31,9 @@ func TestEdgeValues(t *testing.T) {
 				ok(t, ps[origin].writeMongo(id, d[0].Value))
 			}
 			p := ps["nosql"]
-			got := shareddata.Value{Name: want.Name, BSON: want.BSON, NoSQL: p.readSQL(t, id), Relaxed: ps["mongo"].readSQL(t, id),
-				Form: ps["table"].readSQL(t, id), Table: p.readTable(t, id), Gremlin: oneLine(p.readGremlin(id))}
+			got := shareddata.Value{Name: want.Name, BSON: want.BSON, NoSQL: p.readSQL(t, id),
+				Relaxed: ps["mongo"].readSQL(t, id),
+				Form:    ps["table"].readSQL(t, id), Table: p.readTable(t, id), Gremlin: oneLine(p.readGremlin(id))}
 			if *rewrite {
 				vs[i] = got
 				return

@@ -13,8 +13,8 @@ import (
 	"github.com/orrerydb/orrery/conformance/harness"
 )
 
-// TestGremlinKinds writes every kind that a traversal has into a vertex. The others see the property as the service stores
-// it: an array of {_value, id}, with the value in its native kind.
+// TestGremlinKinds writes every kind that a traversal has into a vertex. The others see the property as the service
+// stores it: an array of {_value, id}, with the value in its native kind.
 func TestGremlinKinds(t *testing.T) {
 	_, ps := places(t)
 	for _, origin := range origins {
@@ -70,11 +70,13 @@ func (k *kind) checkVertex(t *testing.T, p *place, id string) {
 	}
 }
 
-// TestPlainDocumentsAreVertices: what other APIs write is a vertex, its fields are properties, its array several of them.
+// TestPlainDocumentsAreVertices: what other APIs write is a vertex, its fields are properties, its array several of
+// them.
 func TestPlainDocumentsAreVertices(t *testing.T) {
 	_, ps := places(t)
 	p := ps["nosql"]
-	_, err := p.sql.CreateItem(bg, azcosmos.NewPartitionKeyString("p"), []byte(`{"id":"ben","pk":"p","name":"Ben","age":7,"nick":["b","benny"]}`), nil)
+	_, err := p.sql.CreateItem(bg, azcosmos.NewPartitionKeyString("p"), []byte(`{"id":"ben","pk":"p","name":"Ben",`+
+		`"age":7,"nick":["b","benny"]}`), nil)
 	ok(t, err)
 	_, err = p.mongo.InsertOne(bg, bson.D{{Key: "_id", Value: "ann"}, {Key: "pk", Value: "p"}, {Key: "name", Value: "Ann"}, {Key: "label", Value: "person"}})
 	ok(t, err)
@@ -89,7 +91,8 @@ func TestPlainDocumentsAreVertices(t *testing.T) {
 		{"g.V().has('nick', 'benny').values('age')", "int32 7"},
 		{"g.V().has('age', gt(6)).values('name')", "string Ben"},
 		{"g.V().count()", "int64 3"},
-		{"g.V(['p','ben']).addE('knows').to(g.V(['p','ann'])).property('id', 'e1').property('since', 2019).label()", "string knows"},
+		{"g.V(['p','ben']).addE('knows').to(g.V(['p','ann'])).property('id', 'e1').property('since', 2019).label()",
+			"string knows"},
 		{"g.V(['p','ben']).out('knows').values('name')", "string Ann"},
 		{"g.V(['p','ann']).in('knows').values('name')", "string Ben"},
 		{"g.V().count()", "int64 3"},
@@ -119,7 +122,8 @@ func TestGraphElementsAreDocuments(t *testing.T) {
 				key = ".property('pk', 'p')"
 			}
 			for _, s := range []string{
-				"g.addV('city').property('id', 'sea').property('name', 'Seattle').property(list, 'tag', 'rain').property(list, 'tag', 'coffee')" + key,
+				"g.addV('city').property('id', 'sea').property('name', 'Seattle').property(list, 'tag', " +
+					"'rain').property(list, 'tag', 'coffee')" + key,
 				"g.addV('city').property('id', 'pdx').property('name', 'Portland')" + key,
 				"g.V('sea').addE('road').to(g.V('pdx')).property('id', 'I5').property('km', 280)",
 			} {
@@ -140,12 +144,14 @@ func TestGraphElementsAreDocuments(t *testing.T) {
 				}
 			}
 			ok(t, json.Unmarshal(r.Value, &v))
-			if v.Label != "city" || len(v.Tag) != 2 || v.Tag[0].Value != "rain" || v.Tag[1].Value != "coffee" || v.Tag[0].ID == "" || v.Tag[0].ID == v.Tag[1].ID {
+			if v.Label != "city" || len(v.Tag) != 2 || v.Tag[0].Value != "rain" || v.Tag[1].Value != "coffee" ||
+				v.Tag[0].ID == "" || v.Tag[0].ID == v.Tag[1].ID {
 				t.Errorf("the vertex is %s", r.Value)
 			}
 			const query = `SELECT VALUE c.id FROM c WHERE c._isEdge = true AND c._sink = "pdx" ` +
 				`AND c._vertexId = "sea" AND c.km = 280 AND c.label = "road"`
-			if rows := harness.Query(t, p.sql, azcosmos.NewPartitionKey(), query); !slices.Equal(rows, []string{`"I5"`}) {
+			if rows := harness.Query(t, p.sql, azcosmos.NewPartitionKey(), query); !slices.Equal(
+				rows, []string{`"I5"`}) {
 				t.Errorf("edges: %s", rows)
 			}
 			// The edge is in its out-vertex's logical partition.
@@ -165,9 +171,12 @@ func TestGraphElementsAreDocuments(t *testing.T) {
 				t.Errorf("the edge by Table: %q", ids)
 			}
 			// An edge that another API changes or deletes is another edge, or none, to traversals.
-			_, err = p.mongo.UpdateOne(bg, bson.D{{Key: "_id", Value: "I5"}}, bson.D{{Key: "$set", Value: bson.D{{Key: "km", Value: 281}}}})
+			_, err = p.mongo.UpdateOne(bg, bson.D{{Key: "_id", Value: "I5"}},
+				bson.D{{Key: "$set", Value: bson.D{{Key: "km", Value: 281}}}})
 			ok(t, err)
-			if vs, err := harness.Submit(p.gremlin, "g.V('sea').outE('road').has('km', 281).inV().values('name')"); err != nil || shown(vs) != "string Portland" {
+			if vs, err := harness.Submit(
+				p.gremlin, "g.V('sea').outE('road').has('km', 281).inV().values('name')"); err != nil ||
+				shown(vs) != "string Portland" {
 				t.Errorf("%v %v", vs, err)
 			}
 			_, err = p.sql.DeleteItem(bg, azcosmos.NewPartitionKeyString(p.pk("sea")), "I5", nil)

@@ -91,7 +91,9 @@ func places(t *testing.T) (*harness.Server, map[string]*place) {
 
 	ok(t, s.Mongo.Database("m").CreateCollection(bg, "plain"))
 	add(&place{name: "mongo", db: "m", coll: "plain", extended: true})
-	ok(t, s.Mongo.Database("admin").RunCommand(bg, bson.D{{Key: "shardCollection", Value: "m.sharded"}, {Key: "key", Value: bson.D{{Key: "pk", Value: "hashed"}}}}).Err())
+	ok(t, s.Mongo.Database("admin").RunCommand(
+		bg, bson.D{{Key: "shardCollection", Value: "m.sharded"},
+			{Key: "key", Value: bson.D{{Key: "pk", Value: "hashed"}}}}).Err())
 	add(&place{name: "mongo sharded", keyField: "pk", db: "m", coll: "sharded", extended: true})
 
 	_, err := s.Tables.NewClient("people").CreateTable(bg, nil)
@@ -161,7 +163,8 @@ func (p *place) writeTable(id, edm, jsonValue string) error {
 func (p *place) writeGremlin(id string, v any) error {
 	script, args := "g.addV('thing').property(id, i).property('v', x)", []any{"i", id, "x", v}
 	if p.keyField != "" && !p.systemKey {
-		script, args = "g.addV('thing').property(id, i).property('v', x).property(k, p)", append(args, "k", p.keyField, "p", p.pk(id))
+		script, args = "g.addV('thing').property(id, i).property('v', x).property(k, p)",
+			append(args, "k", p.keyField, "p", p.pk(id))
 	}
 	_, err := harness.Submit(p.gremlin, script, args...)
 	return err

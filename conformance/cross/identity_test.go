@@ -54,8 +54,8 @@ func (p *place) insert(id any) error {
 // label is what insert puts into v.
 func label(id any) string { return strings.Trim(fmt.Sprint(id), "<>") }
 
-// TestOtherIdentities: an _id that is no string is shown to the others as its canonical Extended JSON, and found, changed and
-// deleted by it.
+// TestOtherIdentities: an _id that is no string is shown to the others as its canonical Extended JSON, and found,
+// changed and deleted by it.
 func TestOtherIdentities(t *testing.T) {
 	ids := []struct {
 		id   any
@@ -68,7 +68,8 @@ func TestOtherIdentities(t *testing.T) {
 		{true, `true`},
 		{nil, `null`},
 		{bson.NewDateTimeFromTime(time.UnixMilli(1709528767123)), `{"$date":{"$numberLong":"1709528767123"}}`},
-		{bson.Binary{Subtype: 4, Data: uuidBytes(aUUID)}, fmt.Sprintf(`{"$binary":{"base64":%q,"subType":"04"}}`, base64Of(uuidBytes(aUUID)))},
+		{bson.Binary{Subtype: 4, Data: uuidBytes(aUUID)},
+			fmt.Sprintf(`{"$binary":{"base64":%q,"subType":"04"}}`, base64Of(uuidBytes(aUUID)))},
 		{bson.D{{Key: "a", Value: int32(1)}, {Key: "b", Value: "x"}}, `{"a":{"$numberInt":"1"},"b":"x"}`},
 	}
 	_, ps := places(t)
@@ -104,13 +105,18 @@ func TestOtherIdentities(t *testing.T) {
 				if _, err := p.sql.PatchItem(bg, pk, x.text, ops, nil); err != nil {
 					t.Errorf("patched by NoSQL: %v", err)
 				}
-				if _, err := p.table.UpdateEntity(bg, []byte(fmt.Sprintf(`{"PartitionKey":%s,"RowKey":%s,"u":2}`, quoted(p.pk(x.text)), quoted(x.text))), nil); err != nil {
+				if _, err := p.table.UpdateEntity(
+					bg,
+					[]byte(fmt.Sprintf(`{"PartitionKey":%s,"RowKey":%s,"u":2}`, quoted(p.pk(x.text)), quoted(x.text))),
+					nil); err != nil {
 					t.Errorf("merged by Table: %v", err)
 				}
 				if _, err := harness.Submit(p.gremlin, "g.V().hasId(i).property('x', 3)", "i", x.text); err != nil {
 					t.Errorf("changed by Gremlin: %v", err)
 				}
-				if n, err := p.mongo.CountDocuments(bg, bson.D{{Key: "_id", Value: x.id}, {Key: "w", Value: 1}, {Key: "u", Value: 2}, {Key: "x._value", Value: 3}}); n != 1 || err != nil {
+				if n, err := p.mongo.CountDocuments(
+					bg, bson.D{{Key: "_id", Value: x.id}, {Key: "w", Value: 1}, {Key: "u", Value: 2},
+						{Key: "x._value", Value: 3}}); n != 1 || err != nil {
 					t.Errorf("found by Mongo after the changes: %d %v", n, err)
 				}
 				if _, err := p.sql.DeleteItem(bg, pk, x.text, nil); err != nil {
@@ -150,17 +156,20 @@ func TestOwnIDField(t *testing.T) {
 			if v, there := fields(t, e.Value)["id"]; there {
 				t.Errorf("a property id by Table: %s", v)
 			}
-			if vs, err := harness.Submit(p.gremlin, "g.V().hasId('x').properties().key().dedup().fold()"); err != nil || slices.Contains(vs[0].([]any), any("id")) {
+			if vs, err := harness.Submit(p.gremlin, "g.V().hasId('x').properties().key().dedup().fold()"); err != nil ||
+				slices.Contains(vs[0].([]any), any("id")) {
 				t.Errorf("properties by Gremlin: %v %v", vs, err)
 			}
-			if vs, err := harness.Submit(p.gremlin, "g.V().hasId('own').count()"); err != nil || shown(vs) != "int64 0" {
+			if vs, err := harness.Submit(p.gremlin, "g.V().hasId('own').count()"); err != nil ||
+				shown(vs) != "int64 0" {
 				t.Errorf("by Gremlin: %v %v", vs, err)
 			}
 			ops := azcosmos.PatchOperations{}
 			ops.AppendSet("/w", 1)
 			_, err = p.sql.PatchItem(bg, pk, "x", ops, nil)
 			ok(t, err)
-			_, err = p.table.UpdateEntity(bg, []byte(fmt.Sprintf(`{"PartitionKey":%q,"RowKey":"x","u":2}`, p.pk("x"))), nil)
+			_, err = p.table.UpdateEntity(
+				bg, []byte(fmt.Sprintf(`{"PartitionKey":%q,"RowKey":"x","u":2}`, p.pk("x"))), nil)
 			ok(t, err)
 			_, err = harness.Submit(p.gremlin, "g.V().hasId('x').property('y', 3)")
 			ok(t, err)

@@ -34,7 +34,8 @@ func (p *place) fill(t *testing.T) int {
 func scalars(t *testing.T, p *place) []string {
 	t.Helper()
 	out := []string{`""`, `"1"`, `"2"`, `"2024"`, `"c9"`, `"A"`, "0", "-1", "2.5", "1e300", "true", "false", "null"}
-	for _, r := range harness.Query(t, p.sql, allKeys, "SELECT DISTINCT VALUE "+p.path()+" FROM c WHERE IS_PRIMITIVE("+p.path()+")") {
+	for _, r := range harness.Query(t, p.sql, allKeys, "SELECT DISTINCT VALUE "+p.path()+" FROM c WHERE IS_PRIMITIVE("+
+		p.path()+")") {
 		var s string
 		if json.Unmarshal([]byte(r), &s) == nil {
 			r = sqlText(s)
@@ -58,8 +59,8 @@ func (p *place) path() string {
 	return "c.v"
 }
 
-// TestIndexChangesNoAnswerSQL: filters over values of all kinds give the same with an index and, wrapped so that none can be
-// used, without.
+// TestIndexChangesNoAnswerSQL: filters over values of all kinds give the same with an index and, wrapped so that none
+// can be used, without.
 func TestIndexChangesNoAnswerSQL(t *testing.T) {
 	_, ps := places(t)
 	for _, origin := range []string{"nosql", "mongo", "table"} {
@@ -73,7 +74,8 @@ func TestIndexChangesNoAnswerSQL(t *testing.T) {
 			matched := 0
 			for i, lit := range lits {
 				v := p.path()
-				filters := []string{v + " = " + lit, v + " < " + lit, v + " >= " + lit, v + " != " + lit, v + " IN (" + lit + ", " + lits[(i*7+3)%len(lits)] + ")",
+				filters := []string{v + " = " + lit, v + " < " + lit, v + " >= " + lit, v + " != " + lit, v + " IN (" +
+					lit + ", " + lits[(i*7+3)%len(lits)] + ")",
 					"NOT (" + v + " = " + lit + ")", "c.v = " + lit, v + " = " + lit + " OR c.id = 'e1'"}
 				var text string
 				if json.Unmarshal([]byte(lit), &text) == nil && len(text) > 1 {
@@ -97,7 +99,8 @@ func TestIndexChangesNoAnswerSQL(t *testing.T) {
 	}
 }
 
-// TestIndexChangesNoAnswerGremlin: has() right after V(), which the index answers, against the same on values that were read.
+// TestIndexChangesNoAnswerGremlin: has() right after V(), which the index answers, against the same on values that were
+// read.
 func TestIndexChangesNoAnswerGremlin(t *testing.T) {
 	_, ps := places(t)
 	for _, origin := range []string{"nosql", "mongo", "table", "graph without key"} {
@@ -149,7 +152,8 @@ func TestIndexChangesNoAnswerTable(t *testing.T) {
 		t.Run(origin, func(t *testing.T) {
 			p := ps[origin]
 			p.fill(t)
-			lits := []string{"''", "'a'", "'2024'", "0", "-7", "1", "2147483648L", "9007199254740993L", "0.1", "1e300", "true", "false", "datetime'1601-01-01T00:00:00Z'", "datetime'1970-01-01T00:00:00Z'",
+			lits := []string{"''", "'a'", "'2024'", "0", "-7", "1", "2147483648L", "9007199254740993L", "0.1", "1e300",
+				"true", "false", "datetime'1601-01-01T00:00:00Z'", "datetime'1970-01-01T00:00:00Z'",
 				"datetime'9999-12-31T23:59:59.999Z'", "guid'00000000-0000-0000-0000-000000000000'", "X''", "X'0102'"}
 			for _, k := range kinds {
 				if k.filter != "" {

@@ -14,8 +14,8 @@ import (
 	"github.com/orrerydb/orrery/conformance/harness"
 )
 
-// TestNoUpdateIsLost: clients of three APIs count in one item at the same time, each in its API's way to do that safely, and
-// one of the fourth changes something beside it.
+// TestNoUpdateIsLost: clients of three APIs count in one item at the same time, each in its API's way to do that
+// safely, and one of the fourth changes something beside it.
 func TestNoUpdateIsLost(t *testing.T) {
 	_, ps := places(t)
 	const each = 40
@@ -41,7 +41,8 @@ func TestNoUpdateIsLost(t *testing.T) {
 					return err
 				},
 				"mongo": func() error {
-					_, err := p.mongo.UpdateOne(bg, bson.D{{Key: "_id", Value: "n"}}, bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}})
+					_, err := p.mongo.UpdateOne(bg, bson.D{{Key: "_id", Value: "n"}},
+						bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}})
 					return err
 				},
 				"table": func() error {
@@ -54,7 +55,9 @@ func TestNoUpdateIsLost(t *testing.T) {
 						if e.N, err = number(r.Value); err != nil {
 							return err
 						}
-						_, err = p.table.UpdateEntity(bg, []byte(fmt.Sprintf(`{"PartitionKey":%q,"RowKey":"n","n":%d}`, pk, e.N+1)), &aztables.UpdateEntityOptions{IfMatch: &r.ETag, UpdateMode: aztables.UpdateModeMerge})
+						_, err = p.table.UpdateEntity(
+							bg, []byte(fmt.Sprintf(`{"PartitionKey":%q,"RowKey":"n","n":%d}`, pk, e.N+1)),
+							&aztables.UpdateEntityOptions{IfMatch: &r.ETag, UpdateMode: aztables.UpdateModeMerge})
 						if statusOf(err) != 412 {
 							return err
 						}
@@ -77,7 +80,9 @@ func TestNoUpdateIsLost(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			if n, err := p.mongo.CountDocuments(bg, bson.D{{Key: "_id", Value: "n"}, {Key: "n", Value: 3 * each}, {Key: "beside._value", Value: 1}}); n != 1 || err != nil {
+			if n, err := p.mongo.CountDocuments(
+				bg, bson.D{{Key: "_id", Value: "n"}, {Key: "n", Value: 3 * each},
+					{Key: "beside._value", Value: 1}}); n != 1 || err != nil {
 				raw, _ := p.mongo.FindOne(bg, bson.D{{Key: "_id", Value: "n"}}).Raw()
 				t.Errorf("the item is %s, want n = %d", raw, 3*each)
 			}
@@ -169,7 +174,8 @@ func TestPartitionKeyKinds(t *testing.T) {
 				t.Errorf("by Table: %q", got)
 			}
 			if x.g != nil {
-				if vs, err := harness.Submit(p.gremlin, "g.V([k, i]).values('v')", "k", x.g, "i", "m"+x.json); err != nil || shown(vs) != "string 2" {
+				if vs, err := harness.Submit(p.gremlin, "g.V([k, i]).values('v')", "k", x.g, "i", "m"+x.json); err !=
+					nil || shown(vs) != "string 2" {
 					t.Errorf("by Gremlin: %v %v", vs, err)
 				}
 			}
@@ -182,7 +188,8 @@ func TestHierarchicalKeys(t *testing.T) {
 	s, _ := places(t)
 	db := s.Database(t)
 	c := harness.Container(t, db, "h", 0, "/tenant", "/user")
-	_, err := c.CreateItem(bg, azcosmos.NewPartitionKeyString("a").AppendNumber(7), []byte(`{"id":"1","tenant":"a","user":7,"name":"x"}`), nil)
+	_, err := c.CreateItem(bg, azcosmos.NewPartitionKeyString("a").AppendNumber(7), []byte(`{"id":"1","tenant":"a",`+
+		`"user":7,"name":"x"}`), nil)
 	ok(t, err)
 	coll := s.Mongo.Database(db.ID()).Collection("h")
 	_, err = coll.InsertOne(bg, bson.D{{Key: "_id", Value: "2"}, {Key: "tenant", Value: "a"}, {Key: "user", Value: 7.0}, {Key: "name", Value: "y"}})
@@ -190,10 +197,12 @@ func TestHierarchicalKeys(t *testing.T) {
 	table := s.Tables.NewClient(db.ID() + ".h")
 	_, err = table.AddEntity(bg, []byte(`{"PartitionKey":"[\"a\",7]","RowKey":"3","name":"z"}`), nil)
 	ok(t, err)
-	if rows := harness.Query(t, c, azcosmos.NewPartitionKeyString("a").AppendNumber(7), "SELECT VALUE c.name FROM c ORDER BY c.id"); !slices.Equal(rows, []string{`"x"`, `"y"`, `"z"`}) {
+	if rows := harness.Query(t, c, azcosmos.NewPartitionKeyString("a").AppendNumber(7), "SELECT VALUE c.name FROM c "+
+		"ORDER BY c.id"); !slices.Equal(rows, []string{`"x"`, `"y"`, `"z"`}) {
 		t.Errorf("by NoSQL: %v", rows)
 	}
-	if n, err := coll.CountDocuments(bg, bson.D{{Key: "tenant", Value: "a"}, {Key: "user", Value: 7}}); n != 3 || err != nil {
+	if n, err := coll.CountDocuments(bg, bson.D{{Key: "tenant", Value: "a"}, {Key: "user", Value: 7}}); n != 3 ||
+		err != nil {
 		t.Errorf("by Mongo: %d %v", n, err)
 	}
 	for _, id := range []string{"1", "2", "3"} {
@@ -201,7 +210,8 @@ func TestHierarchicalKeys(t *testing.T) {
 			t.Errorf("by Table: %v", err)
 		}
 	}
-	if vs, err := harness.Submit(s.Gremlin(t, db.ID(), "h"), "g.V().has('tenant', 'a').values('name').order()"); err != nil || shown(vs) != "string x, string y, string z" {
+	if vs, err := harness.Submit(s.Gremlin(t, db.ID(), "h"), "g.V().has('tenant', 'a').values('name').order()"); err !=
+		nil || shown(vs) != "string x, string y, string z" {
 		t.Errorf("by Gremlin: %v %v", vs, err)
 	}
 }
@@ -239,7 +249,8 @@ func TestDrops(t *testing.T) {
 	}
 }
 
-// TestNoPartitionKey: an item without its container's partition key, which only MongoDB and Table let a client write here.
+// TestNoPartitionKey: an item without its container's partition key, which only MongoDB and Table let a client write
+// here.
 func TestNoPartitionKey(t *testing.T) {
 	_, ps := places(t)
 	p := ps["nosql"]

@@ -55,11 +55,13 @@ var changes = []struct {
 		if tag != nil {
 			o.IfMatch = &tag.table
 		}
-		_, err := p.table.UpdateEntity(bg, []byte(fmt.Sprintf(`{"PartitionKey":%q,"RowKey":%q,"w":%d}`, p.pk(id), id, n)), o)
+		_, err := p.table.UpdateEntity(bg,
+			[]byte(fmt.Sprintf(`{"PartitionKey":%q,"RowKey":%q,"w":%d}`, p.pk(id), id, n)), o)
 		return err
 	}},
 	{"mongo", func(p *place, id string, n int, _ *tags) error {
-		r, err := p.mongo.UpdateOne(bg, bson.D{{Key: "_id", Value: id}}, bson.D{{Key: "$set", Value: bson.D{{Key: "w", Value: int32(n)}}}})
+		r, err := p.mongo.UpdateOne(bg, bson.D{{Key: "_id", Value: id}},
+			bson.D{{Key: "$set", Value: bson.D{{Key: "w", Value: int32(n)}}}})
 		if err == nil && r.ModifiedCount != 1 {
 			err = fmt.Errorf("%d documents changed", r.ModifiedCount)
 		}
@@ -74,15 +76,19 @@ var changes = []struct {
 	}},
 }
 
-// TestChangesAreSeenByAll: an update by any API gives the item new etags in the others, old ones are refused from then on, and
-// what the updating API can't show stays as it was.
+// TestChangesAreSeenByAll: an update by any API gives the item new etags in the others, old ones are refused from then
+// on, and what the updating API can't show stays as it was.
 func TestChangesAreSeenByAll(t *testing.T) {
 	_, ps := places(t)
 	for _, origin := range origins {
 		t.Run(origin, func(t *testing.T) {
 			p := ps[origin]
-			d := bson.D{{Key: "_id", Value: "x"}, {Key: "v", Value: "1"}, {Key: "clock", Value: bson.Timestamp{T: 5, I: 6}}, {Key: "deep", Value: bson.D{{Key: "when", Value: bson.NewDateTimeFromTime(dateMS)}}},
-				{Key: "bin", Value: bson.Binary{Subtype: 0x80, Data: []byte{1}}}, {Key: "re", Value: bson.Regex{Pattern: "a"}}, {Key: "dec", Value: dec}, {Key: "nil", Value: nil}, {Key: "wide", Value: int64(3)}}
+			d := bson.D{{Key: "_id", Value: "x"}, {Key: "v", Value: "1"},
+				{Key: "clock", Value: bson.Timestamp{T: 5, I: 6}},
+				{Key: "deep", Value: bson.D{{Key: "when", Value: bson.NewDateTimeFromTime(dateMS)}}},
+				{Key: "bin", Value: bson.Binary{Subtype: 0x80, Data: []byte{1}}},
+				{Key: "re", Value: bson.Regex{Pattern: "a"}}, {Key: "dec", Value: dec}, {Key: "nil", Value: nil},
+				{Key: "wide", Value: int64(3)}}
 			if p.keyField != "" {
 				d = append(d, bson.E{Key: p.keyField, Value: p.pk("x")})
 			}
@@ -110,10 +116,12 @@ func TestChangesAreSeenByAll(t *testing.T) {
 			old = p.tags(t, "x")
 			ok(t, changes[1].change(p, "x", 51, &old))
 			pk := azcosmos.NewPartitionKeyString(p.pk("x"))
-			if _, err := p.sql.DeleteItem(bg, pk, "x", &azcosmos.ItemOptions{IfMatchEtag: &old.sql}); statusOf(err) != 412 {
+			if _, err := p.sql.DeleteItem(bg, pk, "x", &azcosmos.ItemOptions{IfMatchEtag: &old.sql}); statusOf(
+				err) != 412 {
 				t.Errorf("delete by NoSQL with the old etag: %v", err)
 			}
-			if _, err := p.table.DeleteEntity(bg, p.pk("x"), "x", &aztables.DeleteEntityOptions{IfMatch: &old.table}); statusOf(err) != 412 {
+			if _, err := p.table.DeleteEntity(
+				bg, p.pk("x"), "x", &aztables.DeleteEntityOptions{IfMatch: &old.table}); statusOf(err) != 412 {
 				t.Errorf("delete by Table with the old etag: %v", err)
 			}
 			p.keeps(t, want, "all")
@@ -146,7 +154,10 @@ func TestDeletes(t *testing.T) {
 				return err
 			},
 			"table": func(id string) error { _, err := p.table.DeleteEntity(bg, p.pk(id), id, nil); return err },
-			"mongo": func(id string) error { _, err := p.mongo.DeleteOne(bg, bson.D{{Key: "_id", Value: id}}); return err },
+			"mongo": func(id string) error {
+				_, err := p.mongo.DeleteOne(bg, bson.D{{Key: "_id", Value: id}})
+				return err
+			},
 			"gremlin": func(id string) error {
 				_, err := harness.Submit(p.gremlin, "g.V().hasId(i).drop()", "i", id)
 				return err
@@ -157,7 +168,8 @@ func TestDeletes(t *testing.T) {
 				ok(t, p.writeMongo(id, "1"))
 				ok(t, p.writeMongo(id+"-stays", "1"))
 				ok(t, del(id))
-				if _, err := p.sql.ReadItem(bg, azcosmos.NewPartitionKeyString(p.pk(id)), id, nil); statusOf(err) != 404 {
+				if _, err := p.sql.ReadItem(bg, azcosmos.NewPartitionKeyString(p.pk(id)), id, nil); statusOf(
+					err) != 404 {
 					t.Errorf("NoSQL: %v", err)
 				}
 				if _, err := p.table.GetEntity(bg, p.pk(id), id, nil); statusOf(err) != 404 {
@@ -209,11 +221,13 @@ func TestReplaces(t *testing.T) {
 				return err
 			},
 			"table replace": func(id, v string) error {
-				_, err := p.table.UpdateEntity(bg, entity(id, v), &aztables.UpdateEntityOptions{UpdateMode: aztables.UpdateModeReplace})
+				_, err := p.table.UpdateEntity(
+					bg, entity(id, v), &aztables.UpdateEntityOptions{UpdateMode: aztables.UpdateModeReplace})
 				return err
 			},
 			"table upsert": func(id, v string) error {
-				_, err := p.table.UpsertEntity(bg, entity(id, v), &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeReplace})
+				_, err := p.table.UpsertEntity(
+					bg, entity(id, v), &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeReplace})
 				return err
 			},
 			"mongo replace": func(id, v string) error {
@@ -242,7 +256,9 @@ func TestReplaces(t *testing.T) {
 				if got := p.readGremlin(id); got != "string new" {
 					t.Errorf("by Gremlin: %s", got)
 				}
-				if n, err := p.mongo.CountDocuments(bg, bson.D{{Key: "_id", Value: id}, {Key: "v", Value: "new"}, {Key: "gone", Value: bson.D{{Key: "$exists", Value: false}}}}); n != 1 || err != nil {
+				if n, err := p.mongo.CountDocuments(
+					bg, bson.D{{Key: "_id", Value: id}, {Key: "v", Value: "new"},
+						{Key: "gone", Value: bson.D{{Key: "$exists", Value: false}}}}); n != 1 || err != nil {
 					raw, _ := p.mongo.FindOne(bg, bson.D{{Key: "_id", Value: id}}).Raw()
 					t.Errorf("by Mongo: %d %v: %s", n, err, raw)
 				}

@@ -75,7 +75,8 @@ func keyOf(container string, it map[string]any) azcosmos.PartitionKey {
 	case "unique":
 		return azcosmos.NewPartitionKeyString(text("country"))
 	case "levels":
-		return azcosmos.NewPartitionKeyString(text("country")).AppendString(text("city")).AppendNumber(float64(it["n"].(int)))
+		return azcosmos.NewPartitionKeyString(text("country")).AppendString(text("city")).AppendNumber(
+			float64(it["n"].(int)))
 	}
 	return azcosmos.NewPartitionKeyString(text("city"))
 }
@@ -241,7 +242,8 @@ func read(t testing.TB, s *harness.Server) map[string][]string {
 	readMongo(t, s, got)
 	g := s.Gremlin(t, db, "graph")
 	for _, q := range []string{
-		"g.V().count()", "g.E().count()", "g.V('p05').properties('name').value()", "g.V().has('age', gt(15)).values('age')",
+		"g.V().count()", "g.E().count()", "g.V('p05').properties('name').value()",
+		"g.V().has('age', gt(15)).values('age')",
 		"g.V('p00').repeat(out('knows')).times(5).id()", "g.E().has('since', lt(2004)).outV().id()",
 		"g.V(['city 1', 'p04']).values('age')",
 		"g.V('p10').both().id()",
@@ -304,14 +306,16 @@ func readMongo(t testing.TB, s *harness.Server, got map[string][]string) {
 		"range": {bson.D{{Key: "n", Value: bson.D{{Key: "$gte", Value: 3}}}},
 			options.Find().SetSort(bson.D{{Key: "n", Value: -1}})},
 		"elements": {bson.D{{Key: "list.y", Value: 4}}, options.Find()},
-		"own id":   {bson.D{{Key: "id", Value: "own"}}, options.Find().SetSort(bson.D{{Key: "n", Value: 1}}).SetLimit(3)},
+		"own id": {bson.D{{Key: "id", Value: "own"}},
+			options.Find().SetSort(bson.D{{Key: "n", Value: 1}}).SetLimit(3)},
 	} {
 		var found []bson.D
 		if err := must[*mongo.Cursor](t)(c.Find(bg, find.filter, find.o)).All(bg, &found); err != nil {
 			t.Fatal(err)
 		}
 		for _, d := range found {
-			got["documents "+name] = append(got["documents "+name], string(must[[]byte](t)(bson.MarshalExtJSON(d, true, false))))
+			got["documents "+name] = append(
+				got["documents "+name], string(must[[]byte](t)(bson.MarshalExtJSON(d, true, false))))
 		}
 	}
 	for _, id := range mongoIDs() {

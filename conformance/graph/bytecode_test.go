@@ -69,7 +69,8 @@ func TestBytecode(t *testing.T) {
 		{"and", g.V().And(__.Has("age"), __.Out("knows")).Values("name"), "marko"},
 		{"or", g.V().Or(__.Has("lang"), __.Out("knows")).Values("name"), "lop marko ripple"},
 		{"is", g.V().Values("age").Is(gremlingo.P.Gte(32)), "32 35"},
-		{"where by label", g.V(1).As("a").Out("created").In("created").Where(gremlingo.P.Neq("a")).Values("name"), "josh peter"},
+		{"where by label", g.V(1).As("a").Out("created").In("created").Where(gremlingo.P.Neq("a")).Values("name"),
+			"josh peter"},
 		{"id", g.V().Has("name", "lop").Id(), "3"},
 		{"label", g.V(3).Label(), "software"},
 		{"properties value", g.V(1).Properties("name").Value(), "marko"},
@@ -97,7 +98,8 @@ func TestBytecode(t *testing.T) {
 		{"repeat until", g.V(1).Repeat(__.Out()).Until(__.Has("lang")).Values("name"), "lop lop ripple"},
 		{"union", g.V(1).Union(__.Values("name"), __.Out("knows").Values("name")), "josh marko vadas"},
 		{"coalesce", g.V(2).Coalesce(__.Out().Values("name"), __.Constant("none")), "none"},
-		{"choose", g.V().HasLabel("person").Choose(__.Has("age", gt(30)), __.Constant("old"), __.Constant("young")), "old old young young"},
+		{"choose", g.V().HasLabel("person").Choose(__.Has("age", gt(30)), __.Constant("old"), __.Constant("young")),
+			"old old young young"},
 		{"optional", g.V(2).Optional(__.Out()).Values("name"), "vadas"},
 		{"group", g.V().Group().By(tlabel).By(__.Count()), "map[person:4 software:2]"},
 		{"groupCount", g.V().GroupCount().By(tlabel), "map[person:4 software:2]"},
@@ -155,7 +157,8 @@ func TestElements(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.Label != "knows" || e.OutV.Id != int32(1) || e.InV.Id != int32(2) || e.OutV.Label != "person" || len(e.Properties.([]any)) != 1 {
+	if e.Label != "knows" || e.OutV.Id != int32(1) || e.InV.Id != int32(2) || e.OutV.Label != "person" ||
+		len(e.Properties.([]any)) != 1 {
 		t.Errorf("got %+v", e)
 	}
 	r, err = g.With("materializeProperties", "tokens").V(1).Next()
@@ -219,7 +222,8 @@ func TestBytecodeErrors(t *testing.T) {
 	}{
 		"sum of texts": {g.Inject("a").Sum(), ""},
 		"lambda":       {g.Inject(1).Map(&gremlingo.Lambda{Script: "it.get()"}), ""},
-		"timeout":      {g.With("evaluationTimeout", 50).Inject(1).Repeat(__.Identity()).Until(__.Not(__.Identity())), "imeout"},
+		"timeout": {g.With("evaluationTimeout", 50).Inject(1).Repeat(__.Identity()).Until(
+			__.Not(__.Identity())), "imeout"},
 	} {
 		_, err := x.q.ToList()
 		if err == nil || !strings.Contains(err.Error(), x.text) {

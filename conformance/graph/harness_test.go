@@ -45,7 +45,8 @@ func start(t testing.TB) *server {
 	if _, err := e.CreateContainer(bg, "traffic", spec); err != nil {
 		t.Fatal(err)
 	}
-	g := graphapi.New(e, graphapi.Options{Account: account, Key: key, Auth: true, Clock: e.Clock(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	g := graphapi.New(e, graphapi.Options{
+		Account: account, Key: key, Auth: true, Clock: e.Clock(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Sources: map[string]graphapi.GraphName{"gmodern": {Database: "toy", Graph: "modern"}}})
 	if err := g.Prepare(bg); err != nil {
 		t.Fatal(err)

@@ -85,7 +85,8 @@ func TestLogins(t *testing.T) {
 		"wrong account": {"nobody", key, "Unauthorized: Invalid credentials provided"},
 		"unknown graph": {"/dbs/traffic/colls/none", key, "Owner resource does not exist"},
 	} {
-		if _, err := submit(s.client(t, x.user, x.password), "g.V()"); err == nil || !strings.Contains(err.Error(), x.want) {
+		if _, err := submit(s.client(t, x.user, x.password), "g.V()"); err == nil ||
+			!strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: got %v, want %q", name, err, x.want)
 		}
 	}

@@ -5,7 +5,8 @@
 //	json container=c pk=/a[,/b]   documents, one a line, created in the container (made when absent)
 //	sql container=c               a query; the "json result" block behind it holds its rows
 //	gremlin container=c           a script on the container as a graph; likewise
-//	js                            lines of mongosh, insertOne or find with JSON as arguments; likewise for what is found
+//	js                            lines of mongosh, insertOne or find with JSON as arguments; likewise for what is
+//	    found
 //	odata                         a GET of the Table API; likewise
 //	pkranges container=c pk=/a throughput=n   the number of physical partitions of a new container
 package guides
@@ -162,7 +163,8 @@ func (g *guide) container(b block) *azcosmos.ContainerClient {
 			tp := azcosmos.NewManualThroughputProperties(int32(ru))
 			o.ThroughputProperties = &tp
 		}
-		if _, err := g.db.CreateContainer(ctx, azcosmos.ContainerProperties{ID: id, PartitionKeyDefinition: def}, o); err != nil {
+		if _, err := g.db.CreateContainer(ctx, azcosmos.ContainerProperties{ID: id, PartitionKeyDefinition: def},
+			o); err != nil {
 			g.t.Fatalf("line %d: %v", b.line, err)
 		}
 	}
@@ -220,10 +222,12 @@ func (g *guide) partitions(b block) int {
 }
 
 func (g *guide) traverse(b block) (rows []any) {
-	client, err := gremlingo.NewClient(fmt.Sprintf("ws://%s/gremlin", g.srv.Addr(server.Gremlin)), func(s *gremlingo.ClientSettings) {
-		s.AuthInfo = gremlingo.BasicAuthInfo(fmt.Sprintf("/dbs/%s/colls/%s", g.name, b.args["container"]), server.WellKnownKey)
-		s.LogVerbosity = gremlingo.Off
-	})
+	client, err := gremlingo.NewClient(fmt.Sprintf("ws://%s/gremlin", g.srv.Addr(server.Gremlin)),
+		func(s *gremlingo.ClientSettings) {
+			s.AuthInfo = gremlingo.BasicAuthInfo(fmt.Sprintf("/dbs/%s/colls/%s", g.name, b.args["container"]),
+				server.WellKnownKey)
+			s.LogVerbosity = gremlingo.Off
+		})
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package harness starts whole servers for the conformance suites, all four APIs and the admin port in this process, and
-// opens the official clients on them.
+// Package harness starts whole servers for the conformance suites, all four APIs and the admin port in this process,
+// and opens the official clients on them.
 package harness
 
 import (
@@ -30,7 +30,8 @@ type Server struct {
 	Mongo  *mongo.Client
 }
 
-// Start starts a server in memory on free ports, without strictness (--strict none). When the test ends, the server is stopped and its store must be clean.
+// Start starts a server in memory on free ports, without strictness (--strict none). When the test ends, the server is
+// stopped and its store must be clean.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	cfg := server.Ephemeral()
@@ -52,7 +53,8 @@ func StartWith(t testing.TB, cfg server.Config) *Server {
 		s.Tables, err = s.tables()
 	}
 	if err == nil {
-		uri := fmt.Sprintf("mongodb://%s@%s/?directConnection=true", url.UserPassword(srv.Account(), srv.Key()), srv.Addr(server.Mongo))
+		uri := fmt.Sprintf("mongodb://%s@%s/?directConnection=true", url.UserPassword(srv.Account(), srv.Key()),
+			srv.Addr(server.Mongo))
 		s.Mongo, err = mongo.Connect(options.Client().ApplyURI(uri))
 	}
 	if err != nil {
@@ -153,7 +155,8 @@ func (s *Server) Database(t testing.TB) *azcosmos.DatabaseClient {
 }
 
 // Container makes a container with a partition key of the given paths and throughput (0: the default).
-func Container(t testing.TB, db *azcosmos.DatabaseClient, id string, ru int32, paths ...string) *azcosmos.ContainerClient {
+func Container(t testing.TB, db *azcosmos.DatabaseClient, id string, ru int32,
+	paths ...string) *azcosmos.ContainerClient {
 	t.Helper()
 	var o *azcosmos.CreateContainerOptions
 	if ru > 0 {
@@ -164,7 +167,8 @@ func Container(t testing.TB, db *azcosmos.DatabaseClient, id string, ru int32, p
 	if len(paths) > 1 {
 		def.Kind = azcosmos.PartitionKeyKindMultiHash
 	}
-	if _, err := db.CreateContainer(context.Background(), azcosmos.ContainerProperties{ID: id, PartitionKeyDefinition: def}, o); err != nil {
+	if _, err := db.CreateContainer(context.Background(),
+		azcosmos.ContainerProperties{ID: id, PartitionKeyDefinition: def}, o); err != nil {
 		t.Fatal(err)
 	}
 	c, err := db.NewContainer(id)
@@ -175,7 +179,8 @@ func Container(t testing.TB, db *azcosmos.DatabaseClient, id string, ru int32, p
 }
 
 // Query returns the rows of a query as JSON texts.
-func Query(t testing.TB, c *azcosmos.ContainerClient, pk azcosmos.PartitionKey, text string, params ...azcosmos.QueryParameter) []string {
+func Query(t testing.TB, c *azcosmos.ContainerClient, pk azcosmos.PartitionKey, text string,
+	params ...azcosmos.QueryParameter) []string {
 	t.Helper()
 	rows := []string{}
 	p := c.NewQueryItemsPager(text, pk, &azcosmos.QueryOptions{QueryParameters: params})

@@ -111,11 +111,13 @@ func wrongLengths(g *target, door string) (out [][]byte) {
 		return out
 	}
 	head := "POST / HTTP/1.1\r\nHost: " + g.Addr(door) + "\r\nContent-Type: application/json\r\n"
-	for _, n := range []string{"-1", "+5", "0x5", "5, 6", "5\r\nContent-Length: 6", "5 5", "", "1e3", "9223372036854775807",
+	for _, n := range []string{"-1", "+5", "0x5", "5, 6", "5\r\nContent-Length: 6", "5 5", "", "1e3",
+		"9223372036854775807",
 		"99999999999999999999"} {
 		out = append(out, []byte(head+"Content-Length: "+n+"\r\n\r\n{}   "))
 	}
-	for _, n := range []string{"-1", "ffffffffffffffffff", "7fffffffffffffff", "g", "", "5;" + strings.Repeat("x", 100_000)} {
+	for _, n := range []string{"-1", "ffffffffffffffffff", "7fffffffffffffff", "g", "",
+		"5;" + strings.Repeat("x", 100_000)} {
 		out = append(out, []byte(head+"Transfer-Encoding: chunked\r\n\r\n"+n+"\r\n{}   \r\n0\r\n\r\n"))
 	}
 	return append(out, []byte(head+"Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n"),
@@ -145,7 +147,8 @@ func bomb(t *testing.T, g *target, door string) {
 		body = append(binary.LittleEndian.AppendUint32(body, 47<<20), 2)
 		raw = bytes.Repeat(frame(2012, 0, append(body, make([]byte, 4096)...)), 5)
 	} else {
-		raw = bytes.Replace(brings(g, door, "half"), []byte("\r\nContent-Length"), []byte("\r\nContent-Encoding: gzip\r\nContent-Length"), 1)
+		raw = bytes.Replace(brings(g, door, "half"), []byte("\r\nContent-Length"),
+			[]byte("\r\nContent-Encoding: gzip\r\nContent-Length"), 1)
 		head := raw[:bytes.Index(raw, []byte("Content-Length"))]
 		raw = append(fmt.Appendf(bytes.Clone(head), "Content-Length: %d\r\n\r\n", len(body)), body...)
 	}
@@ -162,7 +165,8 @@ func bomb(t *testing.T, g *target, door string) {
 // oddNames brings names and texts that other languages end or break at. Whatever is taken, all items can be read as
 // JSON afterwards.
 func oddNames(t *testing.T, g *target, door string) {
-	for i, name := range []string{`\u0000`, `a\u0000b`, `\ud800`, `\udc00\ud800`, ``, `.`, `a.b`, `$a`, `a/b`, `__proto__`, `\u2028`, "\xff", "\xed\xa0\x80"} {
+	for i, name := range []string{`\u0000`, `a\u0000b`, `\ud800`, `\udc00\ud800`, ``, `.`, `a.b`, `$a`, `a/b`,
+		`__proto__`, `\u2028`, "\xff", "\xed\xa0\x80"} {
 		id := fmt.Sprintf("%s-%d", door, i)
 		value := `"` + name + `"`
 		body := `{"id":"` + id + `","pk":"odd","` + name + `":` + value + `}`
@@ -201,7 +205,8 @@ func oddNames(t *testing.T, g *target, door string) {
 			}
 			continue
 		}
-		path := map[string]string{server.NoSQL: "/dbs/shop/colls/items/docs", server.Table: "/people", server.Gremlin: "/gremlin"}[door]
+		path := map[string]string{server.NoSQL: "/dbs/shop/colls/items/docs", server.Table: "/people",
+			server.Gremlin: "/gremlin"}[door]
 		code, text := g.do(
 			t,
 			door,

@@ -39,7 +39,9 @@ func eval(t *testing.T, op, script string, args map[string]any) []byte {
 		args = map[string]any{}
 	}
 	args["gremlin"] = script
-	b, err := json.Marshal(map[string]any{"requestId": map[string]any{"@type": "g:UUID", "@value": "11111111-1111-4111-8111-111111111111"}, "op": op, "processor": "", "args": args})
+	b, err := json.Marshal(map[string]any{
+		"requestId": map[string]any{"@type": "g:UUID", "@value": "11111111-1111-4111-8111-111111111111"}, "op": op,
+		"processor": "", "args": args})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,22 +76,37 @@ func last(t *testing.T, c *websocket.Conn, what string) int {
 }
 
 func scripts() []string {
-	list := []string{"", " ", "g", "g.", "g.V", "g.V(", "g.V()).", "g.V().", "x", "1", "'", "\"", "g.V('", "g.V(\"\\u12\")", "g.V().has(", "g.V().nope()", "g.addV(1,2,3)", "g.addV().property()", "g.addE('x')", "g.V().by()", "g.V().emit().until()",
-		"g.inject(" + strings.Repeat("1,", 50_000) + "1)", "g.V()" + strings.Repeat(".out()", 50_000), "g.inject(" + deep("[", "1", "]", 50_000) + ")", "g.inject(" + deep("[a:", "1", "]", 20_000) + ")", strings.Repeat("(", 100_000),
-		"g.V().where(" + deep("__.not(", "__.out()", ")", 20_000) + ")", "g.inject(1)" + strings.Repeat(".map(", 20_000), "g.inject(1).repeat(__.identity()).times(1000000000).limit(0)", "g.inject(1).repeat(__.identity())", "g.inject(1).repeat(__.union(__.identity(),__.identity())).times(60)",
-		"g.inject(1).emit().repeat(__.math('_+1')).count()", "g.inject(1).math('" + strings.Repeat("(", 20_000) + "')", "g.inject(1).math('_/0')", "g.inject(1).math('sin(')", "g.inject(-9223372036854775808).sum()", "g.inject(9223372036854775807L,1L).sum()", "g.inject(1e999)", "g.inject(99999999999999999999)",
-		"g.V().range(-5,-10)", "g.V().limit(-1)", "g.V().range(9223372036854775807L,1)", "g.inject(1).times(-1)", "g.V().hasId([1:2])", "g.V([[[]]])", "g.E([1,2,3])", "g.V().has('a',TextP.regex('(('))", "g.inject('" + strings.Repeat("a", 10_000) + "').is(TextP.regex('^(a+)+!$'))",
-		"g.V().property('id',1)", "g.addV('x').property(list,'a',[:]).property('pk',null)", "g.inject(1).as('a').select('b').by('c')", "g.inject(1).match()", "g.V().group().by(1)", "g.V().order().by(1)", "g.inject(1).fold().unfold().path().by().by()", "g.inject(datetime('x'))", "g.inject(new Date())",
-		"System.exit(0)", "Thread.sleep(100000)", "g.with('evaluationTimeout', -1).V()", "g.withSack(1).V().sack(sum)", "g.withStrategies(x)", "g.V().sideEffect{true}", "g.V().filter{it}", ";;;;", "g.V();g.V()", "// x", "/* x", "\x00", "g.V('\xff')", "g.tx().commit()", strings.Repeat("g.V();", 10_000)}
+	list := []string{"", " ", "g", "g.", "g.V", "g.V(", "g.V()).", "g.V().", "x", "1", "'", "\"", "g.V('",
+		"g.V(\"\\u12\")", "g.V().has(", "g.V().nope()", "g.addV(1,2,3)", "g.addV().property()", "g.addE('x')",
+		"g.V().by()", "g.V().emit().until()",
+		"g.inject(" + strings.Repeat("1,", 50_000) + "1)", "g.V()" + strings.Repeat(".out()", 50_000), "g.inject(" +
+			deep("[", "1", "]", 50_000) + ")", "g.inject(" + deep("[a:", "1", "]", 20_000) + ")",
+		strings.Repeat("(", 100_000),
+		"g.V().where(" + deep("__.not(", "__.out()", ")", 20_000) + ")", "g.inject(1)" +
+			strings.Repeat(".map(", 20_000), "g.inject(1).repeat(__.identity()).times(1000000000).limit(0)",
+		"g.inject(1).repeat(__.identity())", "g.inject(1).repeat(__.union(__.identity(),__.identity())).times(60)",
+		"g.inject(1).emit().repeat(__.math('_+1')).count()", "g.inject(1).math('" + strings.Repeat("(", 20_000) + "')",
+		"g.inject(1).math('_/0')", "g.inject(1).math('sin(')", "g.inject(-9223372036854775808).sum()",
+		"g.inject(9223372036854775807L,1L).sum()", "g.inject(1e999)", "g.inject(99999999999999999999)",
+		"g.V().range(-5,-10)", "g.V().limit(-1)", "g.V().range(9223372036854775807L,1)", "g.inject(1).times(-1)",
+		"g.V().hasId([1:2])", "g.V([[[]]])", "g.E([1,2,3])", "g.V().has('a',TextP.regex('(('))", "g.inject('" +
+			strings.Repeat("a", 10_000) + "').is(TextP.regex('^(a+)+!$'))",
+		"g.V().property('id',1)", "g.addV('x').property(list,'a',[:]).property('pk',null)",
+		"g.inject(1).as('a').select('b').by('c')", "g.inject(1).match()", "g.V().group().by(1)", "g.V().order().by(1)",
+		"g.inject(1).fold().unfold().path().by().by()", "g.inject(datetime('x'))", "g.inject(new Date())",
+		"System.exit(0)", "Thread.sleep(100000)", "g.with('evaluationTimeout', -1).V()", "g.withSack(1).V().sack(sum)",
+		"g.withStrategies(x)", "g.V().sideEffect{true}", "g.V().filter{it}", ";;;;", "g.V();g.V()", "// x", "/* x",
+		"\x00", "g.V('\xff')", "g.tx().commit()", strings.Repeat("g.V();", 10_000)}
 	return list
 }
 
-// TestGremlinScripts runs scripts that are broken, deep, long or endless. Each is answered on the one connection, within the
-// time that the request allows.
+// TestGremlinScripts runs scripts that are broken, deep, long or endless. Each is answered on the one connection,
+// within the time that the request allows.
 func TestGremlinScripts(t *testing.T) {
 	g := start(t, false)
 	c := g.ws(t)
-	if err := c.WriteMessage(websocket.BinaryMessage, withMime(graphSON3, eval(t, "eval", "g.inject(1)", nil))); err != nil {
+	if err := c.WriteMessage(websocket.BinaryMessage, withMime(graphSON3, eval(t, "eval", "g.inject(1)", nil))); err !=
+		nil {
 		t.Fatal(err)
 	}
 	if code := last(t, c, "a good script"); code != 200 {
@@ -97,7 +114,8 @@ func TestGremlinScripts(t *testing.T) {
 	}
 	for _, s := range scripts() {
 		began := time.Now()
-		if err := c.WriteMessage(websocket.BinaryMessage, withMime(graphSON3, eval(t, "eval", s, map[string]any{"evaluationTimeout": 500}))); err != nil {
+		if err := c.WriteMessage(websocket.BinaryMessage,
+			withMime(graphSON3, eval(t, "eval", s, map[string]any{"evaluationTimeout": 500}))); err != nil {
 			t.Fatal(err)
 		}
 		code := last(t, c, s)
@@ -108,21 +126,33 @@ func TestGremlinScripts(t *testing.T) {
 	g.serves(t)
 }
 
-// TestGremlinFrames sends frames of every mime type whose insides are broken; each is answered and the connection goes on.
+// TestGremlinFrames sends frames of every mime type whose insides are broken; each is answered and the connection goes
+// on.
 func TestGremlinFrames(t *testing.T) {
 	g := start(t, false)
 	c := g.ws(t)
 	rng := rand.New(rand.NewPCG(5, 6))
 	good := eval(t, "eval", "g.inject(x).map(__.identity())", map[string]any{"bindings": map[string]any{"x": map[string]any{"@type": "g:List", "@value": []any{map[string]any{"@type": "g:Int64", "@value": 5}}}}, "aliases": map[string]any{"g": "g"}})
-	binary := []byte("\x81\x11\x11\x11\x11\x11\x11\x41\x11\x81\x11\x11\x11\x11\x11\x11\x11\x00\x00\x00\x04eval\x00\x00\x00\x00\x00\x00\x00\x01\x03\x00\x00\x00\x00\x07gremlin\x03\x00\x00\x00\x00\x0bg.inject(1)")
-	bytecode := []byte(`{"requestId":"11111111-1111-4111-8111-111111111111","op":"bytecode","processor":"traversal","args":{"gremlin":{"@type":"g:Bytecode","@value":{"step":[["inject",1],["repeat",{"@type":"g:Bytecode","@value":{"step":[["identity"]]}}],["times",2]]}},"aliases":{"g":"g"}}}`)
-	mimes := []string{graphSON3, "application/vnd.gremlin-v2.0+json", "application/json", "application/vnd.graphbinary-v1.0", "application/vnd.gryo-v3.0", "", "x", "\xff\xff"}
+	binary :=
+		[]byte(
+			"\x81\x11\x11\x11\x11\x11\x11\x41\x11\x81\x11\x11\x11\x11\x11\x11\x11\x00\x00\x00\x04eval\x00\x00\x00\x00\x00\x00\x00\x01\x03\x00\x00\x00\x00\x07gremlin\x03\x00\x00\x00\x00\x0bg.inject(1)")
+	bytecode := []byte(`{"requestId":"11111111-1111-4111-8111-111111111111","op":"bytecode","processor":"traversal",` +
+		`"args":{"gremlin":{"@type":"g:Bytecode","@value":{"step":[["inject",1],["repeat",{"@type":"g:Bytecode","@value":{"step":[["identity"]]}}],["times",2]]}},"aliases":{"g":"g"}}}`)
+	mimes := []string{graphSON3, "application/vnd.gremlin-v2.0+json", "application/json",
+		"application/vnd.graphbinary-v1.0", "application/vnd.gryo-v3.0", "", "x", "\xff\xff"}
 	frames := [][]byte{{}, {0}, {255}, {5, 'a'}}
 	for _, m := range mimes {
-		for _, b := range []string{"", "{", "[]", "null", `{"requestId":1}`, `{"requestId":"x","op":"eval"}`, `{"requestId":"11111111-1111-4111-8111-111111111111","op":1,"args":[]}`, `{"requestId":"11111111-1111-4111-8111-111111111111","op":"close"}`,
-			`{"requestId":"11111111-1111-4111-8111-111111111111","op":"authentication","args":{"sasl":1}}`, `{"requestId":"11111111-1111-4111-8111-111111111111","op":"authentication","args":{"sasl":"AAAA"}}`,
-			`{"requestId":"11111111-1111-4111-8111-111111111111","op":"eval","processor":"session","args":{"gremlin":"g.V()"}}`, deep("[", "", "]", 100_000), deep(`{"@type":"g:List","@value":[`, "", "]}", 20_000), deep(`{"a":`, "1", "}", 50_000),
-			"\x81" + strings.Repeat("\x00", 200), "\x81" + strings.Repeat("\xff", 200), "\x81" + string(binary[1:40]), string(binary[:17]) + "\x00\x00\x00\x04eval\x7f\xff\xff\xff", string(binary[:17]) + "\x00\x00\x00\x04eval\x00\x00\x00\x00\x7f\xff\xff\xff",
+		for _, b := range []string{"", "{", "[]", "null", `{"requestId":1}`, `{"requestId":"x","op":"eval"}`,
+			`{"requestId":"11111111-1111-4111-8111-111111111111","op":1,"args":[]}`,
+			`{"requestId":"11111111-1111-4111-8111-111111111111","op":"close"}`,
+			`{"requestId":"11111111-1111-4111-8111-111111111111","op":"authentication","args":{"sasl":1}}`,
+			`{"requestId":"11111111-1111-4111-8111-111111111111","op":"authentication","args":{"sasl":"AAAA"}}`,
+			`{"requestId":"11111111-1111-4111-8111-111111111111","op":"eval","processor":"session",` +
+				`"args":{"gremlin":"g.V()"}}`, deep("[", "", "]", 100_000),
+			deep(`{"@type":"g:List","@value":[`, "", "]}", 20_000), deep(`{"a":`, "1", "}", 50_000),
+			"\x81" + strings.Repeat("\x00", 200), "\x81" + strings.Repeat("\xff", 200), "\x81" + string(binary[1:40]),
+			string(binary[:17]) + "\x00\x00\x00\x04eval\x7f\xff\xff\xff", string(binary[:17]) +
+				"\x00\x00\x00\x04eval\x00\x00\x00\x00\x7f\xff\xff\xff",
 			string(binary[:33]) + strings.Repeat("\x09\x00\x00\x00\x00\x01", 100_000)} {
 			frames = append(frames, withMime(m, []byte(b)))
 		}
@@ -152,14 +182,17 @@ func TestGremlinFrames(t *testing.T) {
 	g.serves(t)
 }
 
-// TestGremlinFlood sends thousands of requests without reading one answer: the server refuses what is too much and neither
-// keeps it all nor stops serving others.
+// TestGremlinFlood sends thousands of requests without reading one answer: the server refuses what is too much and
+// neither keeps it all nor stops serving others.
 func TestGremlinFlood(t *testing.T) {
 	g := start(t, false)
 	before := memory()
 	for range 4 {
 		c := g.ws(t)
-		f := withMime(graphSON3, eval(t, "eval", "g.inject(1).repeat(__.identity())", map[string]any{"evaluationTimeout": 20, "pad": strings.Repeat("x", 100_000)}))
+		f :=
+			withMime(
+				graphSON3, eval(t, "eval", "g.inject(1).repeat(__.identity())",
+					map[string]any{"evaluationTimeout": 20, "pad": strings.Repeat("x", 100_000)}))
 		_ = c.SetWriteDeadline(time.Now().Add(300 * time.Millisecond))
 		for range 300 {
 			if c.WriteMessage(websocket.BinaryMessage, f) != nil {
@@ -173,8 +206,9 @@ func TestGremlinFlood(t *testing.T) {
 	g.serves(t)
 }
 
-// TestFlood opens 200 connections to each port and leaves them in the middle of a request, sends TLS greetings that break
-// off, and lengths that are never filled. Others are served meanwhile, and the memory is not what was promised but what came.
+// TestFlood opens 200 connections to each port and leaves them in the middle of a request, sends TLS greetings that
+// break off, and lengths that are never filled. Others are served meanwhile, and the memory is not what was promised
+// but what came.
 func TestFlood(t *testing.T) {
 	g := start(t, true)
 	before := memory()
@@ -209,11 +243,14 @@ func TestFlood(t *testing.T) {
 		_ = c.Close()
 	}
 	for door := range halves {
-		for _, raw := range []string{"\x16\x03\x01\x40\x00" + strings.Repeat("\xaa", 0x4000), "\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00", "\x80\x2e\x01\x03\x01", "\x16\x03\x03\xff\xff" + strings.Repeat("\x00", 70_000)} {
+		for _, raw := range []string{"\x16\x03\x01\x40\x00" + strings.Repeat("\xaa", 0x4000),
+			"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00", "\x80\x2e\x01\x03\x01", "\x16\x03\x03\xff\xff" +
+				strings.Repeat("\x00", 70_000)} {
 			g.exchange(t, door, []byte(raw), 30*time.Millisecond)
 		}
 	}
-	c, err := tls.Dial("tcp", g.Addr(server.NoSQL), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // the certificate isn't what is tested
+	//nolint:gosec // the certificate isn't what is tested
+	c, err := tls.Dial("tcp", g.Addr(server.NoSQL), &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
 		t.Fatalf("TLS after the garbage: %v", err)
 	}
@@ -265,7 +302,10 @@ func TestGremlinNobodyReads(t *testing.T) {
 		c := g.ws(t)
 		conns = append(conns, c)
 		for range 8 {
-			f := withMime(graphSON3, eval(t, "eval", "g.inject('"+strings.Repeat("x", 20_000)+"').emit().repeat(__.identity())", map[string]any{"evaluationTimeout": 60_000}))
+			f :=
+				withMime(
+					graphSON3, eval(t, "eval", "g.inject('"+strings.Repeat("x", 20_000)+
+						"').emit().repeat(__.identity())", map[string]any{"evaluationTimeout": 60_000}))
 			if err := c.WriteMessage(websocket.BinaryMessage, f); err != nil {
 				t.Fatal(err)
 			}
@@ -287,10 +327,13 @@ func TestGremlinBodies(t *testing.T) {
 	g := start(t, false)
 	for _, x := range []struct{ what, raw, want string }{
 		{"half a body", "POST /gremlin HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{\"gremlin\"", ""},
-		{"a body too long", "POST /gremlin HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 11000000\r\n\r\n" + strings.Repeat(" ", 11_000_000), "413"},
+		{"a body too long", "POST /gremlin HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 11000000\r\n\r\n" +
+			strings.Repeat(" ", 11_000_000), "413"},
 		{"no JSON", "POST /gremlin HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{]", "400"},
-		{"not a script", "POST /gremlin HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 13\r\n\r\n{\"gremlin\":1}", "400"},
-		{"another site", "POST /gremlin HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://evil.example\r\nContent-Length: 2\r\n\r\n{}", "403"},
+		{"not a script", "POST /gremlin HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 13\r\n\r\n{\"gremlin\":1}",
+			"400"},
+		{"another site", "POST /gremlin HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: " +
+			"http://evil.example\r\nContent-Length: 2\r\n\r\n{}", "403"},
 	} {
 		wait := answerTime
 		if x.want == "" {

@@ -1,6 +1,6 @@
-// Package hostile sends what no client sends: broken frames, bodies, headers, texts. Each must get an error of its protocol or
-// the end of its connection, never a 5xx of the HTTP APIs, a panic, a hang or a half-applied write; and everybody else is
-// served on.
+// Package hostile sends what no client sends: broken frames, bodies, headers, texts. Each must get an error of its
+// protocol or the end of its connection, never a 5xx of the HTTP APIs, a panic, a hang or a half-applied write; and
+// everybody else is served on.
 package hostile
 
 import (
@@ -28,7 +28,8 @@ import (
 // answerTime is how long any single hostile request may be worked on.
 const answerTime = 8 * time.Second
 
-// target is a server under attack, with one container `shop/items` (key /pk) that holds the item "a", and a table `people`.
+// target is a server under attack, with one container `shop/items` (key /pk) that holds the item "a", and a table
+// `people`.
 type target struct {
 	*harness.Server
 	log *testlog.Lines
@@ -60,7 +61,8 @@ func startWith(t *testing.T, auth bool, change func(*server.Config)) *target {
 		t.Fatal(err)
 	}
 	g.sql = harness.Container(t, db, "items", 0, "/pk")
-	if _, err := g.sql.CreateItem(bg, azcosmos.NewPartitionKeyString("p"), []byte(`{"id":"a","pk":"p","n":1,"tags":["x"]}`), nil); err != nil {
+	if _, err := g.sql.CreateItem(bg, azcosmos.NewPartitionKeyString("p"), []byte(`{"id":"a","pk":"p","n":1,`+
+		`"tags":["x"]}`), nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := g.Tables.CreateTable(bg, "people", nil); err != nil {
@@ -137,7 +139,8 @@ func (g *target) do(t *testing.T, door, method, target, body string, headers ...
 	t.Helper()
 	c := g.dial(t, door)
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\nConnection: close\r\n", method, target, g.Addr(door), len(body))
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\nConnection: close\r\n", method, target,
+		g.Addr(door), len(body))
 	for i := 0; i+1 < len(headers); i += 2 {
 		fmt.Fprintf(&b, "%s: %s\r\n", headers[i], headers[i+1])
 	}

@@ -16,23 +16,30 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
-// TestSignatures sends signatures that can't be right, in every form of the HTTP APIs: no request with one gets through, and
-// none is a 5xx.
+// TestSignatures sends signatures that can't be right, in every form of the HTTP APIs: no request with one gets
+// through, and none is a 5xx.
 func TestSignatures(t *testing.T) {
 	g := start(t, true)
-	values := append(hostileValues(), "type=master&ver=1.0&sig=AAAA", url.QueryEscape("type=master&ver=1.0&sig="+strings.Repeat("A", 44)), url.QueryEscape("type=aad&ver=1.0&sig=x.y.z"), url.QueryEscape("type=resource&ver=1&sig=AAAA;BBBB;"),
-		"SharedKey localhost:AAAA", "SharedKeyLite localhost:", "SharedKey :", "SharedKey", "Bearer x", "Basic "+base64.StdEncoding.EncodeToString([]byte("a:b")), "SharedKey "+strings.Repeat("x", 20_000))
+	values := append(hostileValues(), "type=master&ver=1.0&sig=AAAA",
+		url.QueryEscape("type=master&ver=1.0&sig="+strings.Repeat("A", 44)),
+		url.QueryEscape("type=aad&ver=1.0&sig=x.y.z"), url.QueryEscape("type=resource&ver=1&sig=AAAA;BBBB;"),
+		"SharedKey localhost:AAAA", "SharedKeyLite localhost:", "SharedKey :", "SharedKey", "Bearer x",
+		"Basic "+base64.StdEncoding.EncodeToString([]byte("a:b")), "SharedKey "+strings.Repeat("x", 20_000))
 	for _, v := range values {
-		for _, date := range []string{"", "x", "Thu, 01 Jan 1970 00:00:00 GMT", time.Now().UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"), strings.Repeat("9", 9000)} {
+		for _, date := range []string{"", "x", "Thu, 01 Jan 1970 00:00:00 GMT",
+			time.Now().UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"), strings.Repeat("9", 9000)} {
 			for door, path := range map[string]string{server.NoSQL: "/dbs/shop/colls/items/docs", server.Table: "/people()"} {
-				code, text := g.do(t, door, "GET", path, "", "Authorization", v, "x-ms-date", date, "x-ms-version", "2018-12-31")
+				code, text := g.do(t, door, "GET", path, "", "Authorization", v, "x-ms-date", date, "x-ms-version",
+					"2018-12-31")
 				if code < 400 || code >= 500 {
 					t.Errorf("%s with %.80q at %.40q: %d %.200s", door, v, date, code, text)
 				}
 			}
 		}
 	}
-	for _, q := range []string{"sv=2019-02-02&tn=people&sp=r&se=2099-01-01T00:00:00Z&sig=AAAA", "sv=&tn=&sp=&se=&sig=", "sig=%ff%fe&sv=%00", "sv=2019-02-02&ss=t&srt=sco&sp=rwdlacu&se=x&sig=" + strings.Repeat("A", 9000), "sig=a&sig=b&se=%zz", "si=x&tn=people&sv=2019-02-02&sig=AAAA"} {
+	for _, q := range []string{"sv=2019-02-02&tn=people&sp=r&se=2099-01-01T00:00:00Z&sig=AAAA", "sv=&tn=&sp=&se=&sig=",
+		"sig=%ff%fe&sv=%00", "sv=2019-02-02&ss=t&srt=sco&sp=rwdlacu&se=x&sig=" + strings.Repeat("A", 9000),
+		"sig=a&sig=b&se=%zz", "si=x&tn=people&sv=2019-02-02&sig=AAAA"} {
 		if code, text := g.do(t, server.Table, "GET", "/people()?"+q, ""); code < 400 || code >= 500 {
 			t.Errorf("SAS %.80q: %d %.200s", q, code, text)
 		}
@@ -42,9 +49,14 @@ func TestSignatures(t *testing.T) {
 
 // logins are SASL payloads of no login.
 func logins() []string {
-	return []string{"", "\x00", "\x00\x00", "\x00\x00\x00", "a", "\x00a\x00b", "\x00/dbs/shop/colls/items\x00", "\x00/dbs/shop/colls/items\x00x", "\x00/dbs//colls/\x00x", "\x00/dbs/\xff/colls/\xfe\x00x", strings.Repeat("\x00", 5000), strings.Repeat("x", 100_000),
-		"n,,", "n,,n=,r=", "n,,n=localhost", "n,,n=localhost,r=", "n,,n=localhost,r=abcdefghijklmnop", "y,,n=localhost,r=x", "p=tls-unique,,n=localhost,r=x", "n,a=b,n=localhost,r=x", "n,,m=x,n=localhost,r=x", "n,,n==2,r=x", "n,,n=\xff,r=\xff", "n,,r=x,n=localhost",
-		"c=biws,r=x,p=", "c=biws,r=x,p=AAAA", "c=%%%,r=x,p=%%%", ",,,,,,", strings.Repeat("n,,", 5000), "n,,n=" + strings.Repeat("l", 50_000) + ",r=x"}
+	return []string{"", "\x00", "\x00\x00", "\x00\x00\x00", "a", "\x00a\x00b", "\x00/dbs/shop/colls/items\x00",
+		"\x00/dbs/shop/colls/items\x00x", "\x00/dbs//colls/\x00x", "\x00/dbs/\xff/colls/\xfe\x00x",
+		strings.Repeat("\x00", 5000), strings.Repeat("x", 100_000),
+		"n,,", "n,,n=,r=", "n,,n=localhost", "n,,n=localhost,r=", "n,,n=localhost,r=abcdefghijklmnop",
+		"y,,n=localhost,r=x", "p=tls-unique,,n=localhost,r=x", "n,a=b,n=localhost,r=x", "n,,m=x,n=localhost,r=x",
+		"n,,n==2,r=x", "n,,n=\xff,r=\xff", "n,,r=x,n=localhost",
+		"c=biws,r=x,p=", "c=biws,r=x,p=AAAA", "c=%%%,r=x,p=%%%", ",,,,,,", strings.Repeat("n,,", 5000),
+		"n,,n=" + strings.Repeat("l", 50_000) + ",r=x"}
 }
 
 // beforeLogin is the longest message, in bytes, that the MongoDB API reads before a login.
@@ -75,9 +87,11 @@ func TestLogins(t *testing.T) {
 				}
 				return r
 			}
-			send(bson.D{{Key: "saslStart", Value: 1}, {Key: "mechanism", Value: mech}, {Key: "payload", Value: []byte(first)}})
+			send(bson.D{{Key: "saslStart", Value: 1}, {Key: "mechanism", Value: mech},
+				{Key: "payload", Value: []byte(first)}})
 			for _, second := range []string{"", "c=biws,r=x,p=AAAA", first} {
-				if r := send(bson.D{{Key: "saslContinue", Value: 1}, {Key: "conversationId", Value: 1}, {Key: "payload", Value: []byte(second)}}); r != nil {
+				if r := send(bson.D{{Key: "saslContinue", Value: 1}, {Key: "conversationId", Value: 1},
+					{Key: "payload", Value: []byte(second)}}); r != nil {
 					if ok, _ := r.Lookup("ok").AsFloat64OK(); ok == 1 {
 						t.Errorf("%s %.60q %q: %s", mech, first, second, r)
 					}
@@ -94,14 +108,17 @@ func TestLogins(t *testing.T) {
 	for _, p := range logins() {
 		c := g.ws(t)
 		_ = c.SetReadDeadline(time.Now().Add(answerTime))
-		if err := c.WriteMessage(websocket.BinaryMessage, withMime(graphSON3, eval(t, "eval", "g.V()", nil))); err != nil {
+		if err := c.WriteMessage(websocket.BinaryMessage, withMime(graphSON3, eval(t, "eval", "g.V()", nil))); err !=
+			nil {
 			t.Fatal(err)
 		}
 		if code := last(t, c, "a script"); code != 407 {
 			t.Errorf("a script without a login: %d", code)
 		}
 		for _, sasl := range []any{base64.StdEncoding.EncodeToString([]byte(p)), p, 1, nil} {
-			b, err := json.Marshal(map[string]any{"requestId": "11111111-1111-4111-8111-111111111111", "op": "authentication", "processor": "", "args": map[string]any{"saslMechanism": "PLAIN", "sasl": sasl}})
+			b, err := json.Marshal(map[string]any{
+				"requestId": "11111111-1111-4111-8111-111111111111", "op": "authentication", "processor": "",
+				"args": map[string]any{"saslMechanism": "PLAIN", "sasl": sasl}})
 			if err != nil {
 				t.Fatal(err)
 			}

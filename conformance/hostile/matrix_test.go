@@ -19,8 +19,8 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
-// The matrix: every kind of attack at every door. A new door must say for each kind what it does, and a new kind is tried at each
-// door. Where a kind can't be tried, the cell says why.
+// The matrix: every kind of attack at every door. A new door must say for each kind what it does, and a new kind is
+// tried at each door. Where a kind can't be tried, the cell says why.
 
 // patience is how long the doors of the matrix wait for a client that says or takes nothing.
 const patience = 300 * time.Millisecond
@@ -52,7 +52,8 @@ func asks(g *target, door string) []byte {
 	if door == server.Mongo {
 		return msg(must(bson.Marshal(bson.D{{Key: "hello", Value: 1}, {Key: "$db", Value: "admin"}})))
 	}
-	path := map[string]string{server.NoSQL: "/dbs", server.Table: "/Tables", server.Gremlin: "/", server.Admin: "/alive"}[door]
+	path := map[string]string{server.NoSQL: "/dbs", server.Table: "/Tables", server.Gremlin: "/",
+		server.Admin: "/alive"}[door]
 	return []byte("GET " + path + " HTTP/1.1\r\nHost: " + g.Addr(door) + "\r\n\r\n")
 }
 
@@ -119,8 +120,8 @@ func isTimeout(err error) bool {
 	return ok && ne.Timeout()
 }
 
-// drips sends a request a few bytes at a time, slower in all than the door's patience and never silent for it. A head of HTTP comes in
-// one piece: it has its patience as a whole.
+// drips sends a request a few bytes at a time, slower in all than the door's patience and never silent for it. A head
+// of HTTP comes in one piece: it has its patience as a whole.
 func drips(t *testing.T, g *target, door string) {
 	raw := brings(g, door, "slow")
 	c := g.dial(t, door)
@@ -338,7 +339,8 @@ var attacks = []attack{
 	}},
 	{name: "garbage", at: func(door string) cell {
 		return cell{try: func(t *testing.T, g *target) {
-			for _, raw := range [][]byte{bytes.Repeat([]byte{0xff}, 5000), bytes.Repeat([]byte{0}, 5000), []byte("\x00\x01\x02"), bytes.Repeat([]byte("A"), 100_000)} {
+			for _, raw := range [][]byte{bytes.Repeat([]byte{0xff}, 5000), bytes.Repeat([]byte{0}, 5000),
+				[]byte("\x00\x01\x02"), bytes.Repeat([]byte("A"), 100_000)} {
 				if code := status(g.exchange(t, door, raw, answerTime/40)); code >= 500 {
 					t.Errorf("%.20q: got %d", raw, code)
 				}
@@ -366,7 +368,8 @@ func much(t *testing.T, g *target, door string) []byte {
 	)
 }
 
-// takesNothing sends requests for much and reads none of the answers. The connections are cut, and what they held is given back.
+// takesNothing sends requests for much and reads none of the answers. The connections are cut, and what they held is
+// given back.
 func takesNothing(t *testing.T, g *target, door string) {
 	fill(t, g)
 	before := memory()
@@ -429,7 +432,8 @@ func takesNothing(t *testing.T, g *target, door string) {
 // fill makes a container, a table and a collection "big" of 4 MB each.
 func fill(t *testing.T, g *target) {
 	t.Helper()
-	if code, text := g.do(t, server.NoSQL, "POST", "/dbs/shop/colls", `{"id":"big","partitionKey":{"paths":["/pk"],"kind":"Hash"}}`); code != 201 &&
+	if code, text := g.do(t, server.NoSQL, "POST", "/dbs/shop/colls", `{"id":"big","partitionKey":{"paths":["/pk"],`+
+		`"kind":"Hash"}}`); code != 201 &&
 		code != 409 {
 		t.Fatalf("%d %s", code, text)
 	} else if code == 409 {
@@ -438,22 +442,27 @@ func fill(t *testing.T, g *target) {
 	g.do(t, server.Table, "POST", "/Tables", `{"TableName":"big"}`)
 	text := strings.Repeat("x", 40<<10)
 	for i := range 100 {
-		if code, out := g.do(t, server.NoSQL, "POST", "/dbs/shop/colls/big/docs", fmt.Sprintf(`{"id":"%d","pk":"p","text":"%s"}`, i, text), "x-ms-documentdb-partitionkey", `["p"]`); code != 201 {
+		if code, out := g.do(t, server.NoSQL, "POST", "/dbs/shop/colls/big/docs",
+			fmt.Sprintf(`{"id":"%d","pk":"p","text":"%s"}`, i, text), "x-ms-documentdb-partitionkey",
+			`["p"]`); code != 201 {
 			t.Fatalf("%d %s", code, out)
 		}
-		if code, out := g.do(t, server.Table, "POST", "/big", fmt.Sprintf(`{"PartitionKey":"p","RowKey":"%d","a":"%s"}`, i, text[:30<<10])); code != 201 {
+		if code, out := g.do(t, server.Table, "POST", "/big",
+			fmt.Sprintf(`{"PartitionKey":"p","RowKey":"%d","a":"%s"}`, i, text[:30<<10])); code != 201 {
 			t.Fatalf("%d %s", code, out)
 		}
 	}
 }
 
-// leaves begins work that would take minutes and goes away. The door must notice: what is in flight goes back to nothing.
+// leaves begins work that would take minutes and goes away. The door must notice: what is in flight goes back to
+// nothing.
 func leaves(t *testing.T, g *target, door string) {
 	var raw []byte
 	switch door {
 	case server.NoSQL:
 		wide := `{"id":"wide","pk":"p","w":[` + strings.Repeat("1,", 2999) + `1]}`
-		if code, text := g.do(t, door, "POST", "/dbs/shop/colls/items/docs", wide, "x-ms-documentdb-partitionkey", `["p"]`); code != 201 {
+		if code, text := g.do(t, door, "POST", "/dbs/shop/colls/items/docs", wide, "x-ms-documentdb-partitionkey",
+			`["p"]`); code != 201 {
 			t.Fatalf("%d %s", code, text)
 		}
 		q := `{"query":"SELECT VALUE COUNT(1) FROM c JOIN a IN c.w JOIN b IN c.w JOIN d IN c.w WHERE a + b + d < 0"}`

@@ -61,12 +61,19 @@ func TestMongoFrames(t *testing.T) {
 	g := start(t, false)
 	ping := encode(t, bson.D{{Key: "ping", Value: 1}, {Key: "$db", Value: "shop"}})
 	list := [][]byte{
-		frame(2013, -1, nil), frame(2013, 15, nil), frame(2013, 16, nil), frame(2013, math.MaxInt32, ping), frame(2013, 48_000_001, ping), frame(2013, 17, []byte{0}),
-		frame(2013, 0, []byte{0, 0, 0, 0}), frame(2013, 0, []byte{0xff, 0xff, 0xff, 0xff, 0}), frame(2013, 0, append([]byte{1, 0, 0, 0, 0}, ping...)), frame(2013, 0, append([]byte{0, 0, 0, 0, 9}, ping...)),
-		frame(2013, 0, []byte{0, 0, 0, 0, 1, 255, 255, 255, 127, 'a', 0}), frame(2013, 0, []byte{0, 0, 0, 0, 1, 4, 0, 0, 0}), frame(2012, 0, ping), frame(2012, 0, []byte{221, 7, 0, 0, 255, 255, 255, 127, 2, 1, 2, 3}),
-		frame(2004, 0, ping), frame(2004, 0, []byte{0, 0, 0, 0, 'a'}), frame(2004, 0, append([]byte("\x00\x00\x00\x00admin.$cmd\x00\x00\x00\x00\x00\xff\xff\xff\xff"), ping...)),
-		frame(2001, 0, ping), frame(2002, 0, ping), frame(2006, 0, ping), frame(2007, 0, ping), frame(1, 0, ping), frame(0, 0, ping), frame(-5, 0, ping),
-		[]byte("GET / HTTP/1.1\r\n\r\n"), []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03garbage"), bytes.Repeat([]byte{0xff}, 5000), bytes.Repeat([]byte{0}, 5000),
+		frame(2013, -1, nil), frame(2013, 15, nil), frame(2013, 16, nil), frame(2013, math.MaxInt32, ping),
+		frame(2013, 48_000_001, ping), frame(2013, 17, []byte{0}),
+		frame(2013, 0, []byte{0, 0, 0, 0}), frame(2013, 0, []byte{0xff, 0xff, 0xff, 0xff, 0}),
+		frame(2013, 0, append([]byte{1, 0, 0, 0, 0}, ping...)), frame(2013, 0, append([]byte{0, 0, 0, 0, 9}, ping...)),
+		frame(2013, 0, []byte{0, 0, 0, 0, 1, 255, 255, 255, 127, 'a', 0}),
+		frame(2013, 0, []byte{0, 0, 0, 0, 1, 4, 0, 0, 0}), frame(2012, 0, ping),
+		frame(2012, 0, []byte{221, 7, 0, 0, 255, 255, 255, 127, 2, 1, 2, 3}),
+		frame(2004, 0, ping), frame(2004, 0, []byte{0, 0, 0, 0, 'a'}),
+		frame(2004, 0, append([]byte("\x00\x00\x00\x00admin.$cmd\x00\x00\x00\x00\x00\xff\xff\xff\xff"), ping...)),
+		frame(2001, 0, ping), frame(2002, 0, ping), frame(2006, 0, ping), frame(2007, 0, ping), frame(1, 0, ping),
+		frame(0, 0, ping), frame(-5, 0, ping),
+		[]byte("GET / HTTP/1.1\r\n\r\n"), []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03garbage"),
+		bytes.Repeat([]byte{0xff}, 5000), bytes.Repeat([]byte{0}, 5000),
 		msg(nested("a", 3, 100_000)), msg(nested("a", 4, 100_000)), msg(nested("find", 3, 1_000_000)),
 	}
 	for _, raw := range list {
@@ -75,21 +82,50 @@ func TestMongoFrames(t *testing.T) {
 	g.serves(t)
 }
 
-// TestMongoDamage damages valid commands inside a whole frame: each gets an answer on a connection that goes on, and the
-// connection is only given up when the frame itself was broken.
+// TestMongoDamage damages valid commands inside a whole frame: each gets an answer on a connection that goes on, and
+// the connection is only given up when the frame itself was broken.
 func TestMongoDamage(t *testing.T) {
 	g := start(t, false)
 	rng := rand.New(rand.NewPCG(3, 4))
 	cmds := []bson.D{
-		{{Key: "find", Value: "items"}, {Key: "filter", Value: bson.D{{Key: "n", Value: bson.D{{Key: "$gt", Value: 1}, {Key: "$in", Value: bson.A{1, "x"}}}}}}, {Key: "sort", Value: bson.D{{Key: "n", Value: -1}}}, {Key: "limit", Value: 3}},
-		{{Key: "aggregate", Value: "items"}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$match", Value: bson.D{{Key: "n", Value: 1}}}}, bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$n"}, {Key: "s", Value: bson.D{{Key: "$sum", Value: "$n"}}}}}}}}, {Key: "cursor", Value: bson.D{}}},
-		{{Key: "insert", Value: "other"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}, {Key: "d", Value: bson.NewDateTimeFromTime(time.Unix(0, 0))}, {Key: "r", Value: bson.Regex{Pattern: "a", Options: "i"}}, {Key: "c", Value: bson.CodeWithScope{Code: "x", Scope: bson.D{}}}}}}},
-		{{Key: "update", Value: "other"}, {Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "u", Value: bson.D{{Key: "$set", Value: bson.D{{Key: "a.b", Value: 1}}}, {Key: "$push", Value: bson.D{{Key: "l", Value: bson.D{{Key: "$each", Value: bson.A{1}}}}}}}}, {Key: "upsert", Value: true}}}}},
-		{{Key: "findAndModify", Value: "other"}, {Key: "query", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "update", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}}, {Key: "new", Value: true}},
+		{{Key: "find", Value: "items"}, {
+			Key: "filter", Value: bson.D{
+				{Key: "n", Value: bson.D{{Key: "$gt", Value: 1}, {Key: "$in", Value: bson.A{1, "x"}}}}}},
+			{Key: "sort", Value: bson.D{{Key: "n", Value: -1}}}, {Key: "limit", Value: 3}},
+		{{Key: "aggregate", Value: "items"},
+			{Key: "pipeline", Value: bson.A{bson.D{{Key: "$match", Value: bson.D{{Key: "n", Value: 1}}}},
+				bson.D{
+					{
+						Key: "$group", Value: bson.D{
+							{Key: "_id", Value: "$n"}, {Key: "s", Value: bson.D{{Key: "$sum", Value: "$n"}}}}}}}},
+			{Key: "cursor", Value: bson.D{}}},
+		{{Key: "insert", Value: "other"},
+			{Key: "documents", Value: bson.A{
+				bson.D{{Key: "_id", Value: 1}, {Key: "d", Value: bson.NewDateTimeFromTime(time.Unix(0, 0))},
+					{Key: "r", Value: bson.Regex{Pattern: "a", Options: "i"}},
+					{Key: "c", Value: bson.CodeWithScope{Code: "x", Scope: bson.D{}}}}}}},
+		{{Key: "update", Value: "other"},
+			{
+				Key: "updates", Value: bson.A{
+					bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: 1}}},
+						{
+							Key: "u", Value: bson.D{
+								{Key: "$set", Value: bson.D{{Key: "a.b", Value: 1}}},
+								{Key: "$push",
+									Value: bson.D{{Key: "l", Value: bson.D{{Key: "$each", Value: bson.A{1}}}}}}}},
+						{Key: "upsert", Value: true}}}}},
+		{{Key: "findAndModify", Value: "other"}, {Key: "query", Value: bson.D{{Key: "_id", Value: 1}}},
+			{Key: "update", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}},
+			{Key: "new", Value: true}},
 		{{Key: "createIndexes", Value: "other"}, {Key: "indexes", Value: bson.A{bson.D{{Key: "key", Value: bson.D{{Key: "a", Value: 1}}}, {Key: "name", Value: "a_1"}}}}},
-		{{Key: "saslStart", Value: 1}, {Key: "mechanism", Value: "SCRAM-SHA-256"}, {Key: "payload", Value: []byte("n,,n=localhost,r=abcdefgh")}},
-		{{Key: "hello", Value: 1}, {Key: "saslSupportedMechs", Value: "admin.localhost"}, {Key: "speculativeAuthenticate", Value: bson.D{{Key: "saslStart", Value: 1}, {Key: "mechanism", Value: "SCRAM-SHA-1"}, {Key: "payload", Value: []byte("n,,n=a,r=b")}}}},
-		{{Key: "getMore", Value: int64(5)}, {Key: "collection", Value: "items"}}, {{Key: "distinct", Value: "items"}, {Key: "key", Value: "n"}, {Key: "query", Value: bson.D{}}},
+		{{Key: "saslStart", Value: 1}, {Key: "mechanism", Value: "SCRAM-SHA-256"},
+			{Key: "payload", Value: []byte("n,,n=localhost,r=abcdefgh")}},
+		{{Key: "hello", Value: 1}, {Key: "saslSupportedMechs", Value: "admin.localhost"},
+			{Key: "speculativeAuthenticate",
+				Value: bson.D{{Key: "saslStart", Value: 1}, {Key: "mechanism", Value: "SCRAM-SHA-1"},
+					{Key: "payload", Value: []byte("n,,n=a,r=b")}}}},
+		{{Key: "getMore", Value: int64(5)}, {Key: "collection", Value: "items"}},
+		{{Key: "distinct", Value: "items"}, {Key: "key", Value: "n"}, {Key: "query", Value: bson.D{}}},
 	}
 	for _, d := range cmds {
 		good := encode(t, append(d, bson.E{Key: "$db", Value: "shop"}))
@@ -129,20 +165,35 @@ func reply(c net.Conn) (bson.Raw, error) {
 
 // wrong is a value of each kind.
 func wrong(t *testing.T) []any {
-	return []any{nil, true, int32(-1), int64(math.MaxInt64), math.NaN(), math.Inf(1), -1.5, "", "x", "$x", "a\x00b"[:1], "\xff", strings.Repeat("x", 100_000), bson.D{}, bson.D{{Key: "$x", Value: 1}}, bson.D{{Key: "", Value: ""}}, bson.D{{Key: "a.b", Value: bson.A{}}},
-		bson.A{}, bson.A{1}, bson.A{bson.D{}}, bson.A{bson.A{}}, bson.A{nil}, bson.NewObjectID(), bson.Binary{Subtype: 4, Data: []byte{1}}, bson.Regex{Pattern: "(", Options: "zz"}, bson.Regex{Pattern: strings.Repeat("(a{1000})", 3) + "{1000}"},
-		bson.MinKey{}, bson.MaxKey{}, bson.Timestamp{T: 1}, bson.NewDecimal128(0x7800000000000000, 0), bson.JavaScript("x"), bson.Undefined{}, bson.Raw(nested("a", 3, 90)), bson.Raw(nested("$not", 3, 90)), bson.Raw(nested("0", 4, 90))}
+	return []any{nil, true, int32(-1), int64(math.MaxInt64), math.NaN(), math.Inf(1), -1.5, "", "x", "$x", "a\x00b"[:1],
+		"\xff", strings.Repeat("x", 100_000), bson.D{}, bson.D{{Key: "$x", Value: 1}}, bson.D{{Key: "", Value: ""}},
+		bson.D{{Key: "a.b", Value: bson.A{}}},
+		bson.A{}, bson.A{1}, bson.A{bson.D{}}, bson.A{bson.A{}}, bson.A{nil}, bson.NewObjectID(),
+		bson.Binary{Subtype: 4, Data: []byte{1}}, bson.Regex{Pattern: "(", Options: "zz"},
+		bson.Regex{Pattern: strings.Repeat("(a{1000})", 3) + "{1000}"},
+		bson.MinKey{}, bson.MaxKey{}, bson.Timestamp{T: 1}, bson.NewDecimal128(0x7800000000000000, 0),
+		bson.JavaScript("x"), bson.Undefined{}, bson.Raw(nested("a", 3, 90)), bson.Raw(nested("$not", 3, 90)),
+		bson.Raw(nested("0", 4, 90))}
 }
 
-// TestMongoTypes puts a value of every kind at every place of the commands. Each gets an answer, and an error is one of the
-// server's numbered ones, never an internal one.
+// TestMongoTypes puts a value of every kind at every place of the commands. Each gets an answer, and an error is one of
+// the server's numbered ones, never an internal one.
 func TestMongoTypes(t *testing.T) {
 	g := start(t, false)
 	db := g.Mongo.Database("other")
-	names := []string{"filter", "sort", "projection", "skip", "limit", "batchSize", "singleBatch", "hint", "min", "max", "let", "collation", "pipeline", "cursor", "query", "key", "documents", "ordered", "updates", "deletes", "update", "remove", "new", "fields", "upsert",
-		"arrayFilters", "indexes", "index", "name", "mechanism", "payload", "conversationId", "collection", "comment", "maxTimeMS", "lsid", "txnNumber", "autocommit", "startTransaction", "readConcern", "writeConcern", "to", "cursors", "$db2", "nameOnly", "scale", "verbosity", "validator", "capped", "size", "unique"}
-	commands := []string{"find", "aggregate", "count", "distinct", "insert", "update", "delete", "findAndModify", "getMore", "killCursors", "createIndexes", "dropIndexes", "listIndexes", "listCollections", "listDatabases", "create", "drop", "dropDatabase", "collMod", "renameCollection",
-		"hello", "isMaster", "ping", "buildInfo", "serverStatus", "dbStats", "collStats", "explain", "saslStart", "saslContinue", "logout", "endSessions", "startSession", "abortTransaction", "commitTransaction", "shardCollection", "enableSharding", "connectionStatus", "whatsmyuri", "getParameter", "hostInfo", "validate", "customAction", "nope"}
+	names := []string{"filter", "sort", "projection", "skip", "limit", "batchSize", "singleBatch", "hint", "min", "max",
+		"let", "collation", "pipeline", "cursor", "query", "key", "documents", "ordered", "updates", "deletes",
+		"update", "remove", "new", "fields", "upsert",
+		"arrayFilters", "indexes", "index", "name", "mechanism", "payload", "conversationId", "collection", "comment",
+		"maxTimeMS", "lsid", "txnNumber", "autocommit", "startTransaction", "readConcern", "writeConcern", "to",
+		"cursors", "$db2", "nameOnly", "scale", "verbosity", "validator", "capped", "size", "unique"}
+	commands := []string{"find", "aggregate", "count", "distinct", "insert", "update", "delete", "findAndModify",
+		"getMore", "killCursors", "createIndexes", "dropIndexes", "listIndexes", "listCollections", "listDatabases",
+		"create", "drop", "dropDatabase", "collMod", "renameCollection",
+		"hello", "isMaster", "ping", "buildInfo", "serverStatus", "dbStats", "collStats", "explain", "saslStart",
+		"saslContinue", "logout", "endSessions", "startSession", "abortTransaction", "commitTransaction",
+		"shardCollection", "enableSharding", "connectionStatus", "whatsmyuri", "getParameter", "hostInfo", "validate",
+		"customAction", "nope"}
 	values := wrong(t)
 	run := func(d bson.D) {
 		ctx, cancel := context.WithTimeout(context.Background(), answerTime)
@@ -163,24 +214,44 @@ func TestMongoTypes(t *testing.T) {
 		}
 		for i, n := range names {
 			run(bson.D{{Key: c, Value: "items"}, {Key: n, Value: values[(i*7+len(c))%len(values)]}})
-			run(bson.D{{Key: c, Value: "items"}, {Key: n, Value: values[(i*11+len(c)+5)%len(values)]}, {Key: names[(i+1)%len(names)], Value: values[i%len(values)]}})
+			run(bson.D{{Key: c, Value: "items"}, {Key: n, Value: values[(i*11+len(c)+5)%len(values)]},
+				{Key: names[(i+1)%len(names)], Value: values[i%len(values)]}})
 		}
 	}
 	for _, v := range values {
 		for _, op := range operators {
 			run(bson.D{{Key: "find", Value: "items"}, {Key: "filter", Value: bson.D{{Key: op, Value: v}}}})
-			run(bson.D{{Key: "find", Value: "items"}, {Key: "filter", Value: bson.D{{Key: "a", Value: bson.D{{Key: op, Value: v}}}}}})
-			run(bson.D{{Key: "update", Value: "items"}, {Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "u", Value: bson.D{{Key: op, Value: v}}}}}}})
-			run(bson.D{{Key: "update", Value: "items"}, {Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "u", Value: bson.D{{Key: op, Value: bson.D{{Key: "a", Value: v}}}}}}}}})
-			run(bson.D{{Key: "aggregate", Value: "items"}, {Key: "pipeline", Value: bson.A{bson.D{{Key: op, Value: v}}}}, {Key: "cursor", Value: bson.D{}}})
-			run(bson.D{{Key: "aggregate", Value: 1}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$documents", Value: bson.A{bson.D{{Key: "a", Value: 1}}}}}, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: bson.D{{Key: op, Value: v}}}}}}}}, {Key: "cursor", Value: bson.D{}}})
+			run(
+				bson.D{{Key: "find", Value: "items"},
+					{Key: "filter", Value: bson.D{{Key: "a", Value: bson.D{{Key: op, Value: v}}}}}})
+			run(
+				bson.D{{Key: "update", Value: "items"},
+					{
+						Key: "updates", Value: bson.A{
+							bson.D{{Key: "q", Value: bson.D{}}, {Key: "u", Value: bson.D{{Key: op, Value: v}}}}}}})
+			run(
+				bson.D{{Key: "update", Value: "items"},
+					{
+						Key: "updates", Value: bson.A{
+							bson.D{{Key: "q", Value: bson.D{}},
+								{Key: "u", Value: bson.D{{Key: op, Value: bson.D{{Key: "a", Value: v}}}}}}}}})
+			run(
+				bson.D{{Key: "aggregate", Value: "items"},
+					{Key: "pipeline", Value: bson.A{bson.D{{Key: op, Value: v}}}}, {Key: "cursor", Value: bson.D{}}})
+			run(
+				bson.D{{Key: "aggregate", Value: 1},
+					{Key: "pipeline", Value: bson.A{
+						bson.D{{Key: "$documents", Value: bson.A{bson.D{{Key: "a", Value: 1}}}}},
+						bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: bson.D{{Key: op, Value: v}}}}}}}},
+					{Key: "cursor", Value: bson.D{}}})
 		}
 	}
 	g.serves(t)
 }
 
 // operators of filters, updates, stages and expressions.
-var operators = strings.Fields("$eq $ne $gt $in $nin $and $or $nor $not $exists $type $regex $mod $all $elemMatch $size $expr $where $text $jsonSchema $bitsAllSet $geoWithin $near $comment " +
+var operators = strings.Fields("$eq $ne $gt $in $nin $and $or $nor $not $exists $type $regex $mod $all $elemMatch " +
+	"$size $expr $where $text $jsonSchema $bitsAllSet $geoWithin $near $comment " +
 	"$set $unset $inc $mul $min $max $push $pull $pullAll $addToSet $pop $rename $currentDate $setOnInsert $bit " +
 	"$match $project $group $sort $limit $skip $unwind $count $addFields $replaceRoot $lookup $facet $bucket $bucketAuto $sample $out $merge $graphLookup $unionWith $sortByCount $redact $geoNear $changeStream $indexStats $collStats $setWindowFields $fill $densify " +
 	"$add $subtract $multiply $divide $abs $pow $exp $ln $sqrt $trunc $round $concat $substr $substrCP $split $strLenCP $toUpper $indexOfCP $replaceAll $regexMatch $regexFindAll $dateToString $dateFromString $dateAdd $dateTrunc $dateFromParts $year $isoWeek " +
@@ -212,15 +283,24 @@ func TestMongoLeavers(t *testing.T) {
 	g := start(t, false)
 	in := any(bson.D{{Key: "$add", Value: bson.A{"$$value", "$$this"}}})
 	for range 3 {
-		in = bson.D{{Key: "$reduce", Value: bson.D{{Key: "input", Value: bson.D{{Key: "$range", Value: bson.A{0, 5000}}}}, {Key: "initialValue", Value: 0}, {Key: "in", Value: bson.D{{Key: "$add", Value: bson.A{"$$value", in}}}}}}}
+		in = bson.D{
+			{Key: "$reduce", Value: bson.D{{Key: "input", Value: bson.D{{Key: "$range", Value: bson.A{0, 5000}}}},
+				{Key: "initialValue", Value: 0},
+				{Key: "in", Value: bson.D{{Key: "$add", Value: bson.A{"$$value", in}}}}}}}
 	}
-	endless := msg(encode(t, bson.D{{Key: "aggregate", Value: 1}, {Key: "$db", Value: "shop"}, {Key: "cursor", Value: bson.D{}},
-		{Key: "pipeline", Value: bson.A{bson.D{{Key: "$documents", Value: bson.A{bson.D{}}}}, bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: in}}}}}}}))
+	endless :=
+		msg(
+			encode(t, bson.D{{Key: "aggregate", Value: 1}, {Key: "$db", Value: "shop"},
+				{Key: "cursor", Value: bson.D{}},
+				{Key: "pipeline", Value: bson.A{
+					bson.D{{Key: "$documents", Value: bson.A{bson.D{}}}},
+					bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: in}}}}}}}))
 	running := func() (n int) {
 		var res struct{ Inprog []struct{ Command bson.D } }
 		ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 		defer cancel()
-		if err := g.Mongo.Database("admin").RunCommand(ctx, bson.D{{Key: "currentOp", Value: 1}}).Decode(&res); err != nil {
+		if err := g.Mongo.Database("admin").RunCommand(ctx, bson.D{{Key: "currentOp", Value: 1}}).Decode(
+			&res); err != nil {
 			t.Fatal(err)
 		}
 		for _, op := range res.Inprog {

@@ -1,8 +1,8 @@
 // Package known holds what the model asks for and this server can't do yet: each entry is tried as a client would, and
 // must fail in the way that is known. One that passes turns the run red, so that its scenario moves to package model.
 //
-// Two promises have no entry, because nothing can be tried: P5 (a split at a storage limit; there is no setting that makes the
-// limit small) and P17 (replicas, which are a matter of the storage engine).
+// Two promises have no entry, because nothing can be tried: P5 (a split at a storage limit; there is no setting that
+// makes the limit small) and P17 (replicas, which are a matter of the storage engine).
 package known
 
 import (
@@ -29,7 +29,8 @@ type gap struct {
 }
 
 var gaps = []gap{
-	{"P7", "raising throughput above 10,000 RU/s for each partition splits", "partitions of a container are made once; splits are missing", "1 partitions",
+	{"P7", "raising throughput above 10,000 RU/s for each partition splits", "partitions of a container are made " +
+		"once; splits are missing", "1 partitions",
 		func(t *testing.T, s *harness.Server) error {
 			c := harness.Container(t, s.Database(t), "c", 400, "/k")
 			if _, err := c.ReplaceThroughput(bg, azcosmos.NewManualThroughputProperties(20000), nil); err != nil {
@@ -41,7 +42,8 @@ var gaps = []gap{
 			}
 			return err
 		}},
-	{"P10", "requests above the throughput of a partition are limited with 429", "request units are metered, not limited", "nothing was limited",
+	{"P10", "requests above the throughput of a partition are limited with 429", "request units are metered, not " +
+		"limited", "nothing was limited",
 		func(t *testing.T, s *harness.Server) error {
 			c := harness.Container(t, s.Database(t), "c", 400, "/k")
 			body := []byte(`{"id":"1","k":"a","pad":"` + strings.Repeat("x", 200<<10) + `"}`)
@@ -52,7 +54,8 @@ var gaps = []gap{
 			}
 			return errors.New("nothing was limited")
 		}},
-	{"P12 M5", "a stored procedure changes several items of one key", "there are no stored procedures yet; transactional batches do the example of M5", "400 ",
+	{"P12 M5", "a stored procedure changes several items of one key", "there are no stored procedures yet; " +
+		"transactional batches do the example of M5", "400 ",
 		script("sprocs", `{"id":"addBook","body":"function () {}"}`)},
 	{"P12 M3", "a trigger checks what is written", "there are no triggers yet", "400 ",
 		script("triggers", `{"id":"check","body":"function () {}","triggerType":"Pre","triggerOperation":"All"}`)},
@@ -63,7 +66,8 @@ func script(kind, body string) func(t *testing.T, s *harness.Server) error {
 	return func(t *testing.T, s *harness.Server) error {
 		db := s.Database(t)
 		harness.Container(t, db, "c", 0, "/k")
-		r, err := http.Post("http://"+s.Addr(server.NoSQL)+"/dbs/"+db.ID()+"/colls/c/"+kind, "application/json", strings.NewReader(body))
+		r, err := http.Post("http://"+s.Addr(server.NoSQL)+"/dbs/"+db.ID()+"/colls/c/"+kind, "application/json",
+			strings.NewReader(body))
 		if err != nil {
 			return err
 		}

@@ -30,8 +30,8 @@ const (
 // partition and id of item n.
 func place(n int) (pk, id string) { return fmt.Sprint("p", n/each), fmt.Sprint("k", n) }
 
-// client does operations on items by one API. It tries nothing again: a request is one operation. Errors are those of no
-// answer, or of one that says nothing about the item.
+// client does operations on items by one API. It tries nothing again: a request is one operation. Errors are those of
+// no answer, or of one that says nothing about the item.
 type client interface {
 	create(ctx context.Context, n, v int) (result, error)
 	// read returns the value, 0 of an absent item, and the etag.

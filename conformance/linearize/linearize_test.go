@@ -16,7 +16,8 @@ import (
 
 const (
 	workers = 2 // of each API
-	// lossMost is how old what a relaxed store loses may be: the 0.2 s in which its log isn't synced, and a sync on a busy disk.
+	// lossMost is how old what a relaxed store loses may be: the 0.2 s in which its log isn't synced, and a sync on a
+	// busy disk.
 	lossMost = 3 * time.Second
 	patience = 2 * time.Minute // with a history of one item
 )
@@ -105,7 +106,9 @@ func (r *run) one(ctx context.Context, l *life, worker int, c client, rnd *rand.
 		if err != nil || from == 0 {
 			return err
 		}
-		return write(input{kind: replace, v: v, from: from}, func() (result, error) { return c.replace(ctx, n, v, from, etag) })
+		return write(input{kind: replace, v: v, from: from}, func() (result, error) {
+			return c.replace(ctx, n, v, from, etag)
+		})
 	case 4:
 		call := r.time()
 		all, err := c.list(ctx, pk)
@@ -251,7 +254,8 @@ func TestLinearizable(t *testing.T) {
 				dir := t.TempDir()
 				lives := r.live(dir, durability, long, every)
 				check(t, dir)
-				t.Logf("%d operations in %d lives; done, absent, exists, differs, missed, unknown: %v", len(r.ops), len(lives), r.told)
+				t.Logf("%d operations in %d lives; done, absent, exists, differs, missed, unknown: %v", len(r.ops),
+					len(lives), r.told)
 				if len(lives) < 2 || len(r.ops) < 100*int(long.Seconds()) {
 					t.Error("too little was done to find anything")
 				}

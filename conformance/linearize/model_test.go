@@ -109,17 +109,23 @@ func TestModel(t *testing.T) {
 		"one after the other": {[]porcupine.Operation{op(0, 1, create, 1, 0, done, 0), op(2, 3, replace, 2, 1, done, 0),
 			op(4, 5, read, 0, 0, done, 2), op(6, 7, replace, 3, 1, differs, 0), op(8, 9, remove, 0, 0, done, 0),
 			op(10, 11, replace, 3, 2, absent, 0), op(12, 13, replace, 3, 2, missed, 0)}, true},
-		"an unknown create is seen":     {[]porcupine.Operation{op(0, 1, create, 1, 0, unknown, 0), op(2, 3, read, 0, 0, done, 1)}, true},
-		"an unknown create is not seen": {[]porcupine.Operation{op(0, 1, create, 1, 0, unknown, 0), op(2, 3, read, 0, 0, done, 0)}, true},
-		"an unknown create is seen once, and gone": {[]porcupine.Operation{op(0, 1, create, 1, 0, unknown, 0), op(2, 3, read, 0, 0, done, 1),
-			op(4, 5, read, 0, 0, done, 0)}, false},
-		"an absence is taken back": {[]porcupine.Operation{op(0, 1, create, 1, 0, done, 0), op(2, 9, remove, 0, 0, unknown, 0),
-			op(3, 4, read, 0, 0, done, 0), op(10, 11, read, 0, 0, done, 1)}, false},
-		"a refusal is taken back": {[]porcupine.Operation{op(0, 9, create, 1, 0, unknown, 0), op(1, 2, create, 2, 0, exists, 0),
-			op(10, 11, read, 0, 0, done, 0)}, false},
+		"an unknown create is seen": {
+			[]porcupine.Operation{op(0, 1, create, 1, 0, unknown, 0), op(2, 3, read, 0, 0, done, 1)}, true},
+		"an unknown create is not seen": {
+			[]porcupine.Operation{op(0, 1, create, 1, 0, unknown, 0), op(2, 3, read, 0, 0, done, 0)}, true},
+		"an unknown create is seen once, and gone": {
+			[]porcupine.Operation{op(0, 1, create, 1, 0, unknown, 0), op(2, 3, read, 0, 0, done, 1),
+				op(4, 5, read, 0, 0, done, 0)}, false},
+		"an absence is taken back": {
+			[]porcupine.Operation{op(0, 1, create, 1, 0, done, 0), op(2, 9, remove, 0, 0, unknown, 0),
+				op(3, 4, read, 0, 0, done, 0), op(10, 11, read, 0, 0, done, 1)}, false},
+		"a refusal is taken back": {
+			[]porcupine.Operation{op(0, 9, create, 1, 0, unknown, 0), op(1, 2, create, 2, 0, exists, 0),
+				op(10, 11, read, 0, 0, done, 0)}, false},
 		"a lost update": {[]porcupine.Operation{op(0, 1, create, 1, 0, done, 0), op(2, 5, replace, 2, 1, done, 0),
 			op(3, 6, replace, 3, 1, done, 0)}, false},
-		"what is found at a start": {[]porcupine.Operation{op(0, 1, found, 7, 0, done, 0), op(2, 3, read, 0, 0, done, 7)}, true},
+		"what is found at a start": {
+			[]porcupine.Operation{op(0, 1, found, 7, 0, done, 0), op(2, 3, read, 0, 0, done, 7)}, true},
 	}
 	for name, c := range cases {
 		if got := porcupine.CheckOperations(item, c.history); got != c.ok {

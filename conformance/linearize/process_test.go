@@ -46,7 +46,8 @@ type process struct {
 // launch starts the program on a store and returns when it is ready.
 func launch(t *testing.T, dir, durability string) *process {
 	t.Helper()
-	args := []string{"serve", "--data", dir, "--durability", durability, "--strict", "none", "--gremlin-addr", "off", "--log-level", "warn"}
+	args := []string{"serve", "--data", dir, "--durability", durability, "--strict", "none", "--gremlin-addr", "off",
+		"--log-level", "warn"}
 	for _, a := range []string{"nosql", "table", "mongo", "admin"} {
 		args = append(args, "--"+a+"-addr", "127.0.0.1:0")
 	}
@@ -102,7 +103,8 @@ func (p *process) kill() {
 // check runs the checker on a store that nobody serves.
 func check(t *testing.T, dir string) {
 	t.Helper()
-	if out, err := exec.Command(binary, "check", dir).CombinedOutput(); err != nil || !strings.Contains(string(out), "clean") {
+	if out, err := exec.Command(binary, "check", dir).CombinedOutput(); err != nil ||
+		!strings.Contains(string(out), "clean") {
 		t.Errorf("check: %v: %s", err, out)
 	}
 }

@@ -1,5 +1,5 @@
-// Package model runs the promises of modelling and partitioning, one by one (P1 to P17, M1 to M7), through the official clients.
-// What isn't there yet is in package known.
+// Package model runs the promises of modelling and partitioning, one by one (P1 to P17, M1 to M7), through the official
+// clients. What isn't there yet is in package known.
 package model
 
 import (

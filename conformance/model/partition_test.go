@@ -33,7 +33,8 @@ func TestP1Containers(t *testing.T) {
 	harness.Container(t, db, "graph", 0, "/region")
 	_, err = s.Tables.NewClient("things").CreateTable(bg, nil)
 	ok(t, err)
-	if _, err := harness.Submit(s.Gremlin(t, "one", "graph"), "g.addV('city').property('id', 'Seattle').property('region', 'USA')"); err != nil {
+	if _, err := harness.Submit(s.Gremlin(t, "one", "graph"), "g.addV('city').property('id', "+
+		"'Seattle').property('region', 'USA')"); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"one": "documents graph", "TablesDB": "things"} {
@@ -54,11 +55,14 @@ func TestP1Containers(t *testing.T) {
 	}
 	c, err := db.NewContainer("graph")
 	ok(t, err)
-	create(t, c, "region", `{"id":"1","region":"USA","shape":"round"}`, `{"id":"2","region":"USA","shape":{"corners":[1,2,3]}}`, `{"id":"3","region":"USA"}`)
-	same(t, harness.Query(t, c, str("USA"), "SELECT VALUE c.shape FROM c ORDER BY c.id"), `["round",{"corners":[1,2,3]}]`)
+	create(t, c, "region", `{"id":"1","region":"USA","shape":"round"}`, `{"id":"2","region":"USA",`+
+		`"shape":{"corners":[1,2,3]}}`, `{"id":"3","region":"USA"}`)
+	same(t, harness.Query(t, c, str("USA"), "SELECT VALUE c.shape FROM c ORDER BY c.id"), `["round",{"corners":[1,2,`+
+		`3]}]`)
 }
 
-// P2: an item is its partition key and id; LAX, AMS and MEL are three logical partitions, each in one physical partition.
+// P2: an item is its partition key and id; LAX, AMS and MEL are three logical partitions, each in one physical
+// partition.
 func TestP2Identity(t *testing.T) {
 	s := harness.Start(t)
 	db := s.Database(t)
@@ -140,7 +144,8 @@ func TestP4Devices(t *testing.T) {
 	if len(fr) != 2 || len(bars(t, s, "db", "coll")) != 2 {
 		t.Fatalf("%d partitions, want 2", len(fr))
 	}
-	item := `{"id":"XMS-001-FE24C","deviceId":"XMS-0001","metricType":"Temperature","unit":"Celsius","metricValue":46.9}`
+	item := `{"id":"XMS-001-FE24C","deviceId":"XMS-0001","metricType":"Temperature","unit":"Celsius",` +
+		`"metricValue":46.9}`
 	create(t, c, "deviceId", item)
 	r, err := c.ReadItem(bg, str("XMS-0001"), "XMS-001-FE24C", nil)
 	ok(t, err)
@@ -153,13 +158,14 @@ func TestP4Devices(t *testing.T) {
 	}
 }
 
-// P6: a logical partition at its limit (20 GB; a setting makes it small here) refuses more with 403/1014, other keys go on,
-// and a delete makes room.
+// P6: a logical partition at its limit (20 GB; a setting makes it small here) refuses more with 403/1014, other keys go
+// on, and a delete makes room.
 func TestP6FullKey(t *testing.T) {
 	e, err := core.Open(bg, memkv.New(), core.Options{MaxLogicalPartition: 20 << 10})
 	ok(t, err)
 	defer e.Close()
-	h, err := sqlapi.New(e, sqlapi.Options{Account: "localhost", Key: server.WellKnownKey, Auth: true, Clock: e.Clock()})
+	h, err := sqlapi.New(e, sqlapi.Options{
+		Account: "localhost", Key: server.WellKnownKey, Auth: true, Clock: e.Clock()})
 	ok(t, err)
 	srv := httptest.NewServer(h)
 	defer srv.Close()
@@ -177,7 +183,8 @@ func TestP6FullKey(t *testing.T) {
 	pad := strings.Repeat("x", 2000)
 	n := 0
 	for err == nil && n < 100 {
-		if _, err = c.CreateItem(bg, str("full"), []byte(fmt.Sprintf(`{"id":"%d","k":"full","pad":%q}`, n, pad)), nil); err == nil {
+		if _, err = c.CreateItem(bg, str("full"), []byte(fmt.Sprintf(`{"id":"%d","k":"full","pad":%q}`, n, pad)),
+			nil); err == nil {
 			n++
 		}
 	}
@@ -217,7 +224,9 @@ func TestP8KeysOfEachAPI(t *testing.T) {
 	s := harness.Start(t)
 
 	t.Run("mongo", func(t *testing.T) {
-		raw, err := s.Mongo.Database("admin").RunCommand(bg, bson.D{{Key: "shardCollection", Value: "admin.people"}, {Key: "key", Value: bson.D{{Key: "region", Value: "hashed"}}}}).Raw()
+		raw, err := s.Mongo.Database("admin").RunCommand(
+			bg, bson.D{{Key: "shardCollection", Value: "admin.people"},
+				{Key: "key", Value: bson.D{{Key: "region", Value: "hashed"}}}}).Raw()
 		ok(t, err)
 		var reply struct {
 			T          string `bson:"_t"`
@@ -225,7 +234,8 @@ func TestP8KeysOfEachAPI(t *testing.T) {
 			Collection string `bson:"collectionsharded"`
 		}
 		ok(t, bson.Unmarshal(raw, &reply))
-		if els, _ := raw.Elements(); reply.T != "ShardCollectionResponse" || reply.OK != 1 || reply.Collection != "admin.people" || len(els) != 3 {
+		if els, _ := raw.Elements(); reply.T != "ShardCollectionResponse" || reply.OK != 1 ||
+			reply.Collection != "admin.people" || len(els) != 3 {
 			t.Errorf("%s", raw)
 		}
 		_, err = s.Mongo.Database("admin").Collection("people").InsertOne(bg, bson.D{{Key: "_id", Value: "1"}, {Key: "region", Value: "EU"}})
@@ -269,7 +279,8 @@ func TestP8KeysOfEachAPI(t *testing.T) {
 		harness.Container(t, db, "cities", 0, "/region")
 		g := s.Gremlin(t, db.ID(), "cities")
 		for _, x := range [][2]string{
-			{"g.addV('city').property('id', 'Seattle').property('region', 'USA').property('name', 'Emerald City').id()", "Seattle"},
+			{"g.addV('city').property('id', 'Seattle').property('region', 'USA').property('name', 'Emerald City').id()",
+				"Seattle"},
 			{"g.addV('city').property('id', 'Portland').property('region', 'USA').id()", "Portland"},
 			{"g.V(['USA', 'Seattle']).addE('road').to(g.V(['USA', 'Portland'])).property('id', 'I5').id()", "I5"},
 			{"g.V(['USA', 'Seattle']).values('name')", "Emerald City"},
@@ -289,18 +300,21 @@ func policyHeader(name, value string) context.Context {
 	return policy.WithHTTPHeader(bg, map[string][]string{name: {value}})
 }
 
-// P9: throughput begins at 400 RU/s, and a collection without a shard key (one logical partition for each document) moves
-// into one with a key by the change feed.
+// P9: throughput begins at 400 RU/s, and a collection without a shard key (one logical partition for each document)
+// moves into one with a key by the change feed.
 func TestP9FixedAndUnlimited(t *testing.T) {
 	s := harness.Start(t)
 	db := s.Database(t)
 	tp := azcosmos.NewManualThroughputProperties(300)
-	_, err := db.CreateContainer(bg, azcosmos.ContainerProperties{ID: "small", PartitionKeyDefinition: azcosmos.PartitionKeyDefinition{Paths: []string{"/k"}}}, &azcosmos.CreateContainerOptions{ThroughputProperties: &tp})
+	_, err := db.CreateContainer(bg, azcosmos.ContainerProperties{
+		ID: "small", PartitionKeyDefinition: azcosmos.PartitionKeyDefinition{Paths: []string{"/k"}}},
+		&azcosmos.CreateContainerOptions{ThroughputProperties: &tp})
 	refused(t, err, 400)
 
 	old := s.Mongo.Database(db.ID()).Collection("old")
 	for i := range 30 {
-		_, err := old.InsertOne(bg, bson.D{{Key: "_id", Value: fmt.Sprint(i)}, {Key: "tenant", Value: fmt.Sprint("t", i%3)}})
+		_, err := old.InsertOne(bg, bson.D{
+			{Key: "_id", Value: fmt.Sprint(i)}, {Key: "tenant", Value: fmt.Sprint("t", i%3)}})
 		ok(t, err)
 	}
 	from, err := db.NewContainer("old")
@@ -311,7 +325,8 @@ func TestP9FixedAndUnlimited(t *testing.T) {
 	for i := range ranges {
 		var at *string
 		for page := 0; page < 50; page++ {
-			r, err := from.ReadChangeFeed(bg, &azcosmos.ChangeFeedOptions{FeedRange: &ranges[i], Continuation: at, MaxItemCount: 7})
+			r, err := from.ReadChangeFeed(
+				bg, &azcosmos.ChangeFeedOptions{FeedRange: &ranges[i], Continuation: at, MaxItemCount: 7})
 			ok(t, err)
 			for _, it := range r.Items {
 				_, err := to.UpsertItem(bg, str(object(t, it)["tenant"].(string)), it, nil)
@@ -402,7 +417,8 @@ func TestP13Routing(t *testing.T) {
 	s := harness.Start(t)
 	c := harness.Container(t, s.Database(t), "c", 30000, "/k")
 	for k := range 30 {
-		create(t, c, "k", fmt.Sprintf(`{"id":"1","k":"%d","n":%d}`, k, k), fmt.Sprintf(`{"id":"2","k":"%d","n":%d}`, k, -k))
+		create(t, c, "k", fmt.Sprintf(`{"id":"1","k":"%d","n":%d}`, k, k),
+			fmt.Sprintf(`{"id":"2","k":"%d","n":%d}`, k, -k))
 	}
 	same(t, harness.Query(t, c, str("7"), "SELECT VALUE c.n FROM c ORDER BY c.n"), "[-7,7]")
 	same(t, harness.Query(t, c, all, "SELECT VALUE c.n FROM c WHERE c.n > 25 ORDER BY c.n DESC"), "[29,28,27,26]")
@@ -419,7 +435,8 @@ func TestP13Routing(t *testing.T) {
 func TestP14Tenants(t *testing.T) {
 	s := harness.Start(t)
 	db := s.Database(t)
-	shared, own := harness.Container(t, db, "tenants", 1000, "/tenant"), harness.Container(t, db, "tenant-large", 20000, "/user")
+	shared, own := harness.Container(t, db, "tenants", 1000, "/tenant"),
+		harness.Container(t, db, "tenant-large", 20000, "/user")
 	create(t, shared, "tenant", `{"id":"1","tenant":"a","secret":1}`, `{"id":"1","tenant":"b","secret":2}`)
 	create(t, own, "user", `{"id":"1","user":"u1"}`)
 	same(t, harness.Query(t, shared, str("a"), "SELECT VALUE c.secret FROM c"), "[1]")
@@ -446,7 +463,8 @@ func TestP15TimeSeries(t *testing.T) {
 	ok(t, err)
 	_, err = c.ReplaceThroughput(bg, azcosmos.NewManualThroughputProperties(400), nil)
 	ok(t, err)
-	same(t, harness.Query(t, c, str("h1"), "SELECT VALUE c.id FROM c WHERE c.time >= '2017-03-05' AND c.time < '2017-03-09' ORDER BY c.time"), `["5","7"]`)
+	same(t, harness.Query(t, c, str("h1"), "SELECT VALUE c.id FROM c WHERE c.time >= '2017-03-05' AND c.time < "+
+		"'2017-03-09' ORDER BY c.time"), `["5","7"]`)
 	_, err = c.Delete(bg, nil)
 	ok(t, err)
 }
@@ -457,10 +475,13 @@ func TestP16GraphThroughTheOthers(t *testing.T) {
 	db := s.Database(t)
 	c := harness.Container(t, db, "g", 0, "/region")
 	g := s.Gremlin(t, db.ID(), "g")
-	_, err := harness.Submit(g, "g.addV('city').property('id', 'Seattle').property('region', 'USA').property('rain', true)")
+	_, err := harness.Submit(g, "g.addV('city').property('id', 'Seattle').property('region', "+
+		"'USA').property('rain', true)")
 	ok(t, err)
-	same(t, harness.Query(t, c, str("USA"), "SELECT VALUE c.id FROM c WHERE c.label = 'city' AND c.rain[0]._value"), `["Seattle"]`)
-	if n, err := s.Mongo.Database(db.ID()).Collection("g").CountDocuments(bg, bson.D{{Key: "rain._value", Value: true}}); n != 1 || err != nil {
+	same(t, harness.Query(t, c, str("USA"), "SELECT VALUE c.id FROM c WHERE c.label = 'city' AND c.rain[0]._value"),
+		`["Seattle"]`)
+	if n, err := s.Mongo.Database(db.ID()).Collection("g").CountDocuments(
+		bg, bson.D{{Key: "rain._value", Value: true}}); n != 1 || err != nil {
 		t.Errorf("%d %v", n, err)
 	}
 	e, err := s.Tables.NewClient(db.ID()+".g").GetEntity(bg, "USA", "Seattle", nil)

@@ -29,23 +29,27 @@ func TestIndexes(t *testing.T) {
 	if name != "a_1_b_-1" || err != nil {
 		t.Fatal(name, err)
 	}
-	_, err = c.Indexes().CreateMany(bg, []mongo.IndexModel{{Keys: doc(t, `{"a":1,"b":-1}`)}, {Keys: doc(t, `{"$**":1}`)}})
+	_, err = c.Indexes().CreateMany(bg, []mongo.IndexModel{
+		{Keys: doc(t, `{"a":1,"b":-1}`)}, {Keys: doc(t, `{"$**":1}`)}})
 	must(t, err)
 	specs, err := c.Indexes().ListSpecifications(bg)
 	must(t, err)
 	if len(specs) != 3 || specs[0].Name != "_id_" || specs[1].Name != "a_1_b_-1" || specs[2].Name != "$**_1" {
 		t.Fatal(specs)
 	}
-	for _, o := range []*options.IndexOptionsBuilder{options.Index().SetUnique(true), options.Index().SetSparse(true), options.Index().SetExpireAfterSeconds(5),
+	for _, o := range []*options.IndexOptionsBuilder{options.Index().SetUnique(true), options.Index().SetSparse(true),
+		options.Index().SetExpireAfterSeconds(5),
 		options.Index().SetPartialFilterExpression(doc(t, `{"a":1}`))} {
 		_, err := c.Indexes().CreateOne(bg, mongo.IndexModel{Keys: doc(t, `{"u":1}`), Options: o})
 		wantCode(t, err, 67)
 	}
 	_, err = c.Indexes().CreateOne(bg, mongo.IndexModel{Keys: doc(t, `{"u":"text"}`)})
 	wantCode(t, err, 67)
-	_, err = c.Indexes().CreateOne(bg, mongo.IndexModel{Keys: doc(t, `{"z":1}`), Options: options.Index().SetName("a_1_b_-1")})
+	_, err = c.Indexes().CreateOne(bg, mongo.IndexModel{
+		Keys: doc(t, `{"z":1}`), Options: options.Index().SetName("a_1_b_-1")})
 	wantCode(t, err, 86)
-	_, err = c.Indexes().CreateOne(bg, mongo.IndexModel{Keys: doc(t, `{"a":1,"b":-1}`), Options: options.Index().SetName("other")})
+	_, err = c.Indexes().CreateOne(bg, mongo.IndexModel{
+		Keys: doc(t, `{"a":1,"b":-1}`), Options: options.Index().SetName("other")})
 	wantCode(t, err, 85)
 	must(t, c.Indexes().DropOne(bg, "a_1_b_-1"))
 	wantCode(t, c.Indexes().DropOne(bg, "nope"), 27)
@@ -60,7 +64,8 @@ func TestIndexes(t *testing.T) {
 func TestTTL(t *testing.T) {
 	s := start(t)
 	c := s.client(t).Database("db").Collection("c")
-	_, err := c.Indexes().CreateOne(bg, mongo.IndexModel{Keys: doc(t, `{"_ts":1}`), Options: options.Index().SetExpireAfterSeconds(10)})
+	_, err := c.Indexes().CreateOne(bg, mongo.IndexModel{
+		Keys: doc(t, `{"_ts":1}`), Options: options.Index().SetExpireAfterSeconds(10)})
 	must(t, err)
 	fill(t, c, `{"_id":1}`)
 	s.engine.Clock().Advance(9 * time.Second)
@@ -124,7 +129,8 @@ func TestServerCommands(t *testing.T) {
 			t.Errorf("%s: no %s in %v", cmd, field, m)
 		}
 	}
-	for cmd, code := range map[string]int{`{"atlasVersion":1}`: 59, `{"nope":1}`: 59, `{"mapReduce":"c"}`: 115, `{"getParameter":"foo"}`: 72,
+	for cmd, code := range map[string]int{`{"atlasVersion":1}`: 59, `{"nope":1}`: 59, `{"mapReduce":"c"}`: 115,
+		`{"getParameter":"foo"}`:  72,
 		`{"commitTransaction":1}`: 251} {
 		wantCode(t, admin.RunCommand(bg, doc(t, cmd)).Err(), code)
 	}
@@ -179,7 +185,8 @@ func TestSessions(t *testing.T) {
 		must(t, err)
 		defer sess.EndSession(bg)
 		ctx := mongo.NewSessionContext(bg, sess)
-		cmd := bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 7}}}}, {Key: "txnNumber", Value: int64(5)}}
+		cmd := bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 7}}}},
+			{Key: "txnNumber", Value: int64(5)}}
 		for range 2 {
 			var m bson.M
 			must(t, c.Database("db").RunCommand(ctx, cmd).Decode(&m))

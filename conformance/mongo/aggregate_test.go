@@ -10,26 +10,38 @@ import (
 func TestAggregate(t *testing.T) {
 	db := start(t).client(t).Database("db")
 	c := db.Collection("orders")
-	fill(t, c, `{"_id":1,"cust":"a","total":10,"items":[{"sku":"x","n":1},{"sku":"y","n":2}]}`, `{"_id":2,"cust":"b","total":20,"items":[]}`,
+	fill(t, c, `{"_id":1,"cust":"a","total":10,"items":[{"sku":"x","n":1},{"sku":"y","n":2}]}`,
+		`{"_id":2,"cust":"b","total":20,"items":[]}`,
 		`{"_id":3,"cust":"a","total":30}`)
 	fill(t, db.Collection("customers"), `{"_id":"a","name":"Ann"}`, `{"_id":"b","name":"Bob"}`)
 	for _, q := range []struct {
 		name, pipeline string
 		want           []string
 	}{
-		{"match sort project", `[{"$match":{"total":{"$gte":20}}},{"$sort":{"total":-1}},{"$project":{"total":1}}]`, []string{`{"_id":3,"total":30}`, `{"_id":2,"total":20}`}},
-		{"group", `[{"$group":{"_id":"$cust","sum":{"$sum":"$total"},"n":{"$sum":1}}},{"$sort":{"_id":1}}]`, []string{`{"_id":"a","sum":40,"n":2}`, `{"_id":"b","sum":20,"n":1}`}},
-		{"unwind", `[{"$unwind":"$items"},{"$group":{"_id":"$items.sku","n":{"$sum":"$items.n"}}},{"$sort":{"_id":1}}]`, []string{`{"_id":"x","n":1}`, `{"_id":"y","n":2}`}},
+		{"match sort project", `[{"$match":{"total":{"$gte":20}}},{"$sort":{"total":-1}},{"$project":{"total":1}}]`,
+			[]string{`{"_id":3,"total":30}`, `{"_id":2,"total":20}`}},
+		{"group", `[{"$group":{"_id":"$cust","sum":{"$sum":"$total"},"n":{"$sum":1}}},{"$sort":{"_id":1}}]`,
+			[]string{`{"_id":"a","sum":40,"n":2}`, `{"_id":"b","sum":20,"n":1}`}},
+		{"unwind", `[{"$unwind":"$items"},{"$group":{"_id":"$items.sku","n":{"$sum":"$items.n"}}},{"$sort":{"_id":1}}]`,
+			[]string{`{"_id":"x","n":1}`, `{"_id":"y","n":2}`}},
 		{"count", `[{"$match":{"cust":"a"}},{"$count":"n"}]`, []string{`{"n":2}`}},
 		{"skip limit", `[{"$sort":{"_id":1}},{"$skip":1},{"$limit":1},{"$project":{"_id":1}}]`, []string{`{"_id":2}`}},
-		{"limit then skip", `[{"$sort":{"_id":1}},{"$limit":2},{"$skip":1},{"$project":{"_id":1}}]`, []string{`{"_id":2}`}},
+		{"limit then skip", `[{"$sort":{"_id":1}},{"$limit":2},{"$skip":1},{"$project":{"_id":1}}]`,
+			[]string{`{"_id":2}`}},
 		{"match after limit", `[{"$sort":{"_id":1}},{"$limit":1},{"$match":{"cust":"b"}}]`, nil},
-		{"lookup", `[{"$match":{"_id":2}},{"$lookup":{"from":"customers","localField":"cust","foreignField":"_id","as":"c"}},{"$project":{"c":1}}]`, []string{`{"_id":2,"c":[{"_id":"b","name":"Bob"}]}`}},
-		{"lookup with a pipeline", `[{"$match":{"_id":1}},{"$lookup":{"from":"customers","let":{"k":"$cust"},"pipeline":[{"$match":{"$expr":{"$eq":["$_id","$$k"]}}},{"$project":{"_id":0}}],"as":"c"}},{"$project":{"c":1}}]`, []string{`{"_id":1,"c":[{"name":"Ann"}]}`}},
-		{"facet", `[{"$facet":{"n":[{"$count":"n"}],"max":[{"$sort":{"total":-1}},{"$limit":1},{"$project":{"_id":1}}]}}]`, []string{`{"n":[{"n":3}],"max":[{"_id":3}]}`}},
-		{"unionWith", `[{"$match":{"_id":3}},{"$project":{"_id":1}},{"$unionWith":{"coll":"customers","pipeline":[{"$match":{"name":"Bob"}}]}}]`, []string{`{"_id":3}`, `{"_id":"b","name":"Bob"}`}},
-		{"replaceRoot", `[{"$match":{"_id":1}},{"$replaceRoot":{"newRoot":{"$first":"$items"}}}]`, []string{`{"sku":"x","n":1}`}},
-		{"bucket", `[{"$bucket":{"groupBy":"$total","boundaries":[0,15,100]}}]`, []string{`{"_id":0,"count":1}`, `{"_id":15,"count":2}`}},
+		{"lookup", `[{"$match":{"_id":2}},{"$lookup":{"from":"customers","localField":"cust","foreignField":"_id",` +
+			`"as":"c"}},{"$project":{"c":1}}]`, []string{`{"_id":2,"c":[{"_id":"b","name":"Bob"}]}`}},
+		{"lookup with a pipeline", `[{"$match":{"_id":1}},{"$lookup":{"from":"customers","let":{"k":"$cust"},` +
+			`"pipeline":[{"$match":{"$expr":{"$eq":["$_id","$$k"]}}},{"$project":{"_id":0}}],"as":"c"}},` +
+			`{"$project":{"c":1}}]`, []string{`{"_id":1,"c":[{"name":"Ann"}]}`}},
+		{"facet", `[{"$facet":{"n":[{"$count":"n"}],"max":[{"$sort":{"total":-1}},{"$limit":1},` +
+			`{"$project":{"_id":1}}]}}]`, []string{`{"n":[{"n":3}],"max":[{"_id":3}]}`}},
+		{"unionWith", `[{"$match":{"_id":3}},{"$project":{"_id":1}},{"$unionWith":{"coll":"customers",` +
+			`"pipeline":[{"$match":{"name":"Bob"}}]}}]`, []string{`{"_id":3}`, `{"_id":"b","name":"Bob"}`}},
+		{"replaceRoot", `[{"$match":{"_id":1}},{"$replaceRoot":{"newRoot":{"$first":"$items"}}}]`,
+			[]string{`{"sku":"x","n":1}`}},
+		{"bucket", `[{"$bucket":{"groupBy":"$total","boundaries":[0,15,100]}}]`,
+			[]string{`{"_id":0,"count":1}`, `{"_id":15,"count":2}`}},
 		{"sortByCount", `[{"$sortByCount":"$cust"}]`, []string{`{"_id":"a","count":2}`, `{"_id":"b","count":1}`}},
 	} {
 		t.Run(q.name, func(t *testing.T) {
@@ -39,17 +51,22 @@ func TestAggregate(t *testing.T) {
 	}
 	t.Run("out and merge", func(t *testing.T) {
 		for range 2 { // the second time the target exists
-			cur, err := c.Aggregate(bg, pipeline(t, `[{"$group":{"_id":"$cust","sum":{"$sum":"$total"}}},{"$out":"sums"}]`))
+			cur, err := c.Aggregate(bg, pipeline(t, `[{"$group":{"_id":"$cust","sum":{"$sum":"$total"}}},`+
+				`{"$out":"sums"}]`))
 			wantDocs(t, all(t, cur, err))
 		}
-		cur, err := c.Aggregate(bg, pipeline(t, `[{"$match":{"_id":2}},{"$project":{"_id":"$cust","extra":"yes"}},{"$merge":{"into":"sums"}}]`))
+		cur, err := c.Aggregate(bg, pipeline(t, `[{"$match":{"_id":2}},{"$project":{"_id":"$cust","extra":"yes"}},`+
+			`{"$merge":{"into":"sums"}}]`))
 		wantDocs(t, all(t, cur, err))
 		cur, err = db.Collection("sums").Aggregate(bg, pipeline(t, `[{"$sort":{"_id":1}}]`))
 		wantDocs(t, all(t, cur, err), `{"_id":"a","sum":40}`, `{"_id":"b","sum":20,"extra":"yes"}`)
 	})
 	t.Run("errors", func(t *testing.T) {
-		for p, code := range map[string]int{`[{"$foo":1}]`: 40324, `[{"$graphLookup":{}}]`: 238, `[{"$group":{"x":{"$sum":1}}}]`: 15955, `[{"$limit":0}]`: 15958,
-			`[{"$project":{"x":{"$nope":1}}}]`: 168, `[{"$match":{}},{"$project":{"x":{"$divide":[1,0]}}}]`: 2, `[{"$changeStream":{}}]`: 238} {
+		for p, code := range map[string]int{
+			`[{"$foo":1}]`: 40324, `[{"$graphLookup":{}}]`: 238, `[{"$group":{"x":{"$sum":1}}}]`: 15955,
+			`[{"$limit":0}]`:                   15958,
+			`[{"$project":{"x":{"$nope":1}}}]`: 168, `[{"$match":{}},{"$project":{"x":{"$divide":[1,0]}}}]`: 2,
+			`[{"$changeStream":{}}]`: 238} {
 			cur, err := c.Aggregate(bg, pipeline(t, p))
 			if err == nil {
 				err = cur.All(bg, &[]bson.D{})

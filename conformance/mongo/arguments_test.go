@@ -38,11 +38,14 @@ func TestArguments(t *testing.T) {
 		{`{"insert":"c","documents":[{}],"ordered":0}`, 14},
 		{`{"update":"c","updates":[{"q":{},"u":{"$set":{"x":1}},"multi":1}]}`, 14},
 		{`{"update":"c","updates":[{"q":{},"u":{"$set":{"x":1}},"upsert":1}]}`, 14},
-		{`{"find":"c","sort":1}`, 14}, {`{"find":"c","nope":1}`, 40415}, {`{"find":"c","singleBatch":"x"}`, 14}, {`{"find":"c","hint":1}`, 9},
-		{`{"count":"c","query":[]}`, 14}, {`{"distinct":"c","key":1}`, 14}, {`{"aggregate":"c","pipeline":{},"cursor":{}}`, 14},
+		{`{"find":"c","sort":1}`, 14}, {`{"find":"c","nope":1}`, 40415}, {`{"find":"c","singleBatch":"x"}`, 14},
+		{`{"find":"c","hint":1}`, 9},
+		{`{"count":"c","query":[]}`, 14}, {`{"distinct":"c","key":1}`, 14},
+		{`{"aggregate":"c","pipeline":{},"cursor":{}}`, 14},
 		{`{"findAndModify":"c","remove":"x"}`, 14}, {`{"delete":"c","deletes":[{"q":{},"limit":1,"nope":1}]}`, 40415},
 		{`{"find":"c","readConcern":{"level":"nope"}}`, 9}, {`{"find":"c","hint":"nope"}`, 2},
-		{`{"update":"c","updates":[{"q":{"_id":1},"u":{"$pop":{"a.b":1}}}]}`, 28}, {`{"update":"c","updates":[{"q":{"_id":1},"u":{"$pull":{"a.b":1}}}]}`, 28},
+		{`{"update":"c","updates":[{"q":{"_id":1},"u":{"$pop":{"a.b":1}}}]}`, 28},
+		{`{"update":"c","updates":[{"q":{"_id":1},"u":{"$pull":{"a.b":1}}}]}`, 28},
 		{`{"update":"c","updates":[{"q":{"_id":2},"u":{"$set":{"x":1}},"hint":"nope"}]}`, 2},
 	} {
 		wantCode(t, db.RunCommand(bg, doc(t, x.command)).Err(), x.code)

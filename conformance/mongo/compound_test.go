@@ -12,13 +12,15 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// TestCompoundIndexes: a compound index gives sorts and answers filters, with the rows and the order that there were without it.
+// TestCompoundIndexes: a compound index gives sorts and answers filters, with the rows and the order that there were
+// without it.
 func TestCompoundIndexes(t *testing.T) {
 	db := dial(t, start(t).uri("directConnection=true")).Database("db")
 	c := db.Collection("c")
 	var docs []any
 	for i := range 300 {
-		d := bson.D{{Key: "_id", Value: i}, {Key: "g", Value: fmt.Sprintf("g%d", i%7)}, {Key: "n", Value: i * 31 % 97}, {Key: "done", Value: i%2 == 0}}
+		d := bson.D{{Key: "_id", Value: i}, {Key: "g", Value: fmt.Sprintf("g%d", i%7)}, {Key: "n", Value: i * 31 % 97},
+			{Key: "done", Value: i%2 == 0}}
 		if i%5 == 0 { // a missing value comes first
 			d = append(d[:2:2], d[3])
 		}
@@ -63,12 +65,14 @@ func TestCompoundIndexes(t *testing.T) {
 	for _, q := range queries {
 		before[q.filter+q.sort] = find(q.filter, q.sort)
 	}
-	names, err := c.Indexes().CreateMany(bg, []mongo.IndexModel{{Keys: bson.D{{Key: "g", Value: 1}, {Key: "n", Value: -1}}},
-		{Keys: bson.D{{Key: "done", Value: 1}, {Key: "g", Value: 1}}}})
+	names, err := c.Indexes().CreateMany(
+		bg, []mongo.IndexModel{{Keys: bson.D{{Key: "g", Value: 1}, {Key: "n", Value: -1}}},
+			{Keys: bson.D{{Key: "done", Value: 1}, {Key: "g", Value: 1}}}})
 	must(t, err)
 	for _, q := range queries {
 		p := ""
-		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) { // it is built in the background
+		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			// it is built in the background
 			if p = plan(q.filter, q.sort); strings.Contains(p, "composite") {
 				break
 			}

@@ -8,8 +8,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// TestConcurrentWrites: updates of one document don't get lost, whether it is found by `_id` or by a field, upserts of one
-// `_id` make one document, and each of many takers of a queue gets another document.
+// TestConcurrentWrites: updates of one document don't get lost, whether it is found by `_id` or by a field, upserts of
+// one `_id` make one document, and each of many takers of a queue gets another document.
 func TestConcurrentWrites(t *testing.T) {
 	c := start(t).client(t).Database("db").Collection("c")
 	const workers, each = 8, 40
@@ -58,7 +58,8 @@ func TestConcurrentWrites(t *testing.T) {
 	taken := map[any]bool{}
 	parallel(func(_, _ int) error {
 		var d bson.D
-		err := c.FindOneAndUpdate(bg, bson.D{{Key: "free", Value: true}}, bson.D{{Key: "$set", Value: bson.D{{Key: "free", Value: false}}}}).Decode(&d)
+		err := c.FindOneAndUpdate(bg, bson.D{{Key: "free", Value: true}},
+			bson.D{{Key: "$set", Value: bson.D{{Key: "free", Value: false}}}}).Decode(&d)
 		if err == nil {
 			mu.Lock()
 			taken[d[0].Value] = true

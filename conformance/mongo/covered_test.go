@@ -13,8 +13,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestCountAndDistinctAgainstDocuments: counts and distinct values that the index may answer alone, against those that read
-// documents: $expr hides from the store what a filter looks at.
+// TestCountAndDistinctAgainstDocuments: counts and distinct values that the index may answer alone, against those that
+// read documents: $expr hides from the store what a filter looks at.
 func TestCountAndDistinctAgainstDocuments(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -57,9 +57,11 @@ func TestCountAndDistinctAgainstDocuments(t *testing.T) {
 		if !slices.EqualFunc(got, want, value.EqualBSON) {
 			t.Fatalf("distinct %s of %s: %d values, from the documents %d", key, text(q), len(got), len(want))
 		}
-		b, err := bson.MarshalExtJSON(bson.D{{Key: "explain", Value: bson.D{{Key: "count", Value: "c"}, {Key: "query", Value: q}}}}, true, false)
+		b, err := bson.MarshalExtJSON(bson.D{
+			{Key: "explain", Value: bson.D{{Key: "count", Value: "c"}, {Key: "query", Value: q}}}}, true, false)
 		must(t, err)
-		if plan, _ := bson.MarshalExtJSON(run(t, db, string(b)), false, false); strings.Contains(string(plan), "covered index") {
+		if plan, _ := bson.MarshalExtJSON(run(t, db, string(b)), false, false); strings.Contains(
+			string(plan), "covered index") {
 			covered++
 		}
 	}

@@ -29,7 +29,8 @@ func TestConnect(t *testing.T) {
 		})
 	}
 	t.Run("wrong password", func(t *testing.T) {
-		err := dial(t, strings.Replace(s.uri("serverSelectionTimeoutMS=2000&directConnection=true"), "C2y6", "XXXX", 1)).Ping(bg, nil)
+		err := dial(t, strings.Replace(s.uri("serverSelectionTimeoutMS=2000&directConnection=true"), "C2y6", "XXXX",
+			1)).Ping(bg, nil)
 		if err == nil || !strings.Contains(err.Error(), "AuthenticationFailed") {
 			t.Fatal(err)
 		}
@@ -59,7 +60,8 @@ func TestInsertAndFind(t *testing.T) {
 	if err := c.FindOne(bg, bson.D{{Key: "_id", Value: "nope"}}).Err(); !errors.Is(err, mongo.ErrNoDocuments) {
 		t.Fatal(err)
 	}
-	fill(t, c, `{"_id":1,"a":5,"b":"x"}`, `{"_id":2,"a":7,"b":"y"}`, `{"_id":3,"a":[1,9],"b":null}`, `{"_id":4,"b":"xyz","e":{"d":1}}`)
+	fill(t, c, `{"_id":1,"a":5,"b":"x"}`, `{"_id":2,"a":7,"b":"y"}`, `{"_id":3,"a":[1,9],"b":null}`,
+		`{"_id":4,"b":"xyz","e":{"d":1}}`)
 	for _, q := range []struct {
 		filter string
 		ids    []any
@@ -93,20 +95,27 @@ func TestInsertAndFind(t *testing.T) {
 
 func TestFindOptions(t *testing.T) {
 	c := start(t).client(t).Database("db").Collection("c")
-	fill(t, c, `{"_id":1,"g":"a","n":3,"arr":[1,2,3],"s":[{"k":1},{"k":2}]}`, `{"_id":2,"g":"b","n":1}`, `{"_id":3,"g":"a","n":2,"o":{"x":1,"y":2}}`)
+	fill(t, c, `{"_id":1,"g":"a","n":3,"arr":[1,2,3],"s":[{"k":1},{"k":2}]}`, `{"_id":2,"g":"b","n":1}`,
+		`{"_id":3,"g":"a","n":2,"o":{"x":1,"y":2}}`)
 	find := func(f string, o *options.FindOptionsBuilder) []bson.D {
 		t.Helper()
 		cur, err := c.Find(bg, doc(t, f), o)
 		return all(t, cur, err)
 	}
 	asc := bson.D{{Key: "n", Value: 1}}
-	wantDocs(t, find(`{}`, options.Find().SetSort(asc).SetProjection(doc(t, `{"n":1,"_id":0}`))), `{"n":1}`, `{"n":2}`, `{"n":3}`)
-	wantDocs(t, find(`{}`, options.Find().SetSort(doc(t, `{"g":1,"n":-1}`)).SetProjection(doc(t, `{"_id":1}`))), `{"_id":1}`, `{"_id":3}`, `{"_id":2}`)
-	wantDocs(t, find(`{}`, options.Find().SetSort(asc).SetSkip(1).SetLimit(1).SetProjection(doc(t, `{"_id":1}`))), `{"_id":3}`)
-	wantDocs(t, find(`{"_id":1}`, options.Find().SetProjection(doc(t, `{"arr":{"$slice":-2},"s":0}`))), `{"_id":1,"g":"a","n":3,"arr":[2,3]}`)
-	wantDocs(t, find(`{"_id":1}`, options.Find().SetProjection(doc(t, `{"s":{"$elemMatch":{"k":2}}}`))), `{"_id":1,"s":[{"k":2}]}`)
+	wantDocs(t, find(`{}`, options.Find().SetSort(asc).SetProjection(doc(t, `{"n":1,"_id":0}`))), `{"n":1}`,
+		`{"n":2}`, `{"n":3}`)
+	wantDocs(t, find(`{}`, options.Find().SetSort(doc(t, `{"g":1,"n":-1}`)).SetProjection(doc(t, `{"_id":1}`))),
+		`{"_id":1}`, `{"_id":3}`, `{"_id":2}`)
+	wantDocs(t, find(`{}`, options.Find().SetSort(asc).SetSkip(1).SetLimit(1).SetProjection(doc(t, `{"_id":1}`))),
+		`{"_id":3}`)
+	wantDocs(t, find(`{"_id":1}`, options.Find().SetProjection(doc(t, `{"arr":{"$slice":-2},"s":0}`))),
+		`{"_id":1,"g":"a","n":3,"arr":[2,3]}`)
+	wantDocs(t, find(`{"_id":1}`, options.Find().SetProjection(doc(t, `{"s":{"$elemMatch":{"k":2}}}`))),
+		`{"_id":1,"s":[{"k":2}]}`)
 	wantDocs(t, find(`{"_id":1,"s.k":2}`, options.Find().SetProjection(doc(t, `{"s.$":1}`))), `{"_id":1,"s":[{"k":2}]}`)
-	wantDocs(t, find(`{"_id":3}`, options.Find().SetProjection(doc(t, `{"o.x":1,"sum":{"$add":["$n",1]}}`))), `{"_id":3,"o":{"x":1},"sum":3}`)
+	wantDocs(t, find(`{"_id":3}`, options.Find().SetProjection(doc(t, `{"o.x":1,"sum":{"$add":["$n",1]}}`))),
+		`{"_id":3,"o":{"x":1},"sum":3}`)
 	_, err := c.Find(bg, bson.D{}, options.Find().SetProjection(doc(t, `{"a":1,"b":0}`)))
 	wantCode(t, err, 31254)
 	_, err = c.Find(bg, doc(t, `{"a":{"$foo":1}}`))
@@ -124,7 +133,10 @@ func TestCursors(t *testing.T) {
 	var ds []bson.D
 	const n = 537
 	for i := range n {
-		ds = append(ds, bson.D{{Key: "_id", Value: i}, {Key: "g", Value: i % 7}, {Key: "pad", Value: strings.Repeat("x", 100)}})
+		ds =
+			append(
+				ds, bson.D{{Key: "_id", Value: i}, {Key: "g", Value: i % 7},
+					{Key: "pad", Value: strings.Repeat("x", 100)}})
 	}
 	_, err := c.InsertMany(bg, ds)
 	must(t, err)
@@ -147,14 +159,16 @@ func TestCursors(t *testing.T) {
 		})
 	}
 	t.Run("skip and limit over batches", func(t *testing.T) {
-		cur, err := c.Find(bg, bson.D{}, options.Find().SetBatchSize(10).SetSkip(5).SetLimit(55).SetSort(bson.D{{Key: "_id", Value: 1}}))
+		cur, err := c.Find(bg, bson.D{}, options.Find().SetBatchSize(10).SetSkip(5).SetLimit(55).SetSort(
+			bson.D{{Key: "_id", Value: 1}}))
 		got := all(t, cur, err)
 		if len(got) != 55 || got[0][0].Value != int32(5) || got[54][0].Value != int32(59) {
 			t.Fatal(len(got), got[0])
 		}
 	})
 	t.Run("aggregate over batches", func(t *testing.T) {
-		cur, err := c.Aggregate(bg, pipeline(t, `[{"$match":{"g":{"$lt":3}}},{"$addFields":{"x":1}}]`), options.Aggregate().SetBatchSize(20))
+		cur, err := c.Aggregate(bg, pipeline(t, `[{"$match":{"g":{"$lt":3}}},{"$addFields":{"x":1}}]`),
+			options.Aggregate().SetBatchSize(20))
 		if got := all(t, cur, err); len(got) != 231 {
 			t.Fatal(len(got))
 		}
@@ -167,7 +181,9 @@ func TestCursors(t *testing.T) {
 		if len(got[0].Value.(bson.A)) != 0 || got[1].Value == int64(0) {
 			t.Fatal(r)
 		}
-		must(t, db.RunCommand(bg, bson.D{{Key: "getMore", Value: got[1].Value}, {Key: "collection", Value: "c"}}).Decode(&r))
+		must(
+			t, db.RunCommand(bg, bson.D{{Key: "getMore", Value: got[1].Value}, {Key: "collection", Value: "c"}}).Decode(
+				&r))
 		if got := r["cursor"].(bson.D); len(got[0].Value.(bson.A)) != n || got[1].Value != int64(0) {
 			t.Fatal(len(got[0].Value.(bson.A)), got[1])
 		}
@@ -186,7 +202,8 @@ func TestWriteErrors(t *testing.T) {
 	c := start(t).client(t).Database("db").Collection("c")
 	fill(t, c, `{"_id":2}`)
 	_, err := c.InsertOne(bg, doc(t, `{"_id":2}`))
-	if !mongo.IsDuplicateKeyError(err) || !strings.Contains(err.Error(), "E11000 duplicate key error collection: db.c index: _id_ dup key: { _id: 2 }") {
+	if !mongo.IsDuplicateKeyError(err) ||
+		!strings.Contains(err.Error(), "E11000 duplicate key error collection: db.c index: _id_ dup key: { _id: 2 }") {
 		t.Fatal(err)
 	}
 	r, err := c.InsertMany(bg, docs(t, `{"_id":1}`, `{"_id":2}`, `{"_id":3}`))
@@ -228,41 +245,49 @@ func TestUpdates(t *testing.T) {
 	}
 	cur, err := c.Find(bg, doc(t, `{"_id":1}`))
 	wantDocs(t, all(t, cur, err), `{"_id":1,"n":6,"tags":["a","b"],"g":"x","o":{"p":true}}`)
-	if r, err = c.UpdateOne(bg, doc(t, `{"_id":1}`), doc(t, `{"$set":{"n":6}}`)); err != nil || r.MatchedCount != 1 || r.ModifiedCount != 0 {
+	if r, err = c.UpdateOne(bg, doc(t, `{"_id":1}`), doc(t, `{"$set":{"n":6}}`)); err != nil || r.MatchedCount != 1 ||
+		r.ModifiedCount != 0 {
 		t.Fatal(r, err)
 	}
-	if r, err = c.UpdateMany(bg, doc(t, `{"g":"x"}`), doc(t, `{"$set":{"g":"z"},"$max":{"n":4}}`)); err != nil || r.MatchedCount != 2 || r.ModifiedCount != 2 {
+	if r, err = c.UpdateMany(bg, doc(t, `{"g":"x"}`), doc(t, `{"$set":{"g":"z"},"$max":{"n":4}}`)); err != nil ||
+		r.MatchedCount != 2 || r.ModifiedCount != 2 {
 		t.Fatal(r, err)
 	}
 	if r, err = c.UpdateOne(bg, doc(t, `{"g":"nope"}`), doc(t, `{"$set":{"a":1}}`)); err != nil || r.MatchedCount != 0 {
 		t.Fatal(r, err)
 	}
-	if r, err = c.UpdateOne(bg, doc(t, `{"_id":9,"k":"v"}`), doc(t, `{"$set":{"a":1},"$setOnInsert":{"b":2}}`), options.UpdateOne().SetUpsert(true)); err != nil || r.UpsertedID != int32(9) {
+	if r, err = c.UpdateOne(bg, doc(t, `{"_id":9,"k":"v"}`), doc(t, `{"$set":{"a":1},"$setOnInsert":{"b":2}}`),
+		options.UpdateOne().SetUpsert(true)); err != nil || r.UpsertedID != int32(9) {
 		t.Fatal(r, err)
 	}
 	cur, err = c.Find(bg, doc(t, `{"_id":9}`))
 	wantDocs(t, all(t, cur, err), `{"_id":9,"k":"v","a":1,"b":2}`)
-	if r, err = c.UpdateOne(bg, doc(t, `{"k":"w"}`), doc(t, `{"$set":{"a":1}}`), options.UpdateOne().SetUpsert(true)); err != nil || r.UpsertedCount != 1 {
+	if r, err = c.UpdateOne(bg, doc(t, `{"k":"w"}`), doc(t, `{"$set":{"a":1}}`),
+		options.UpdateOne().SetUpsert(true)); err != nil || r.UpsertedCount != 1 {
 		t.Fatal(r, err)
 	}
 	if _, ok := r.UpsertedID.(bson.ObjectID); !ok {
 		t.Fatal(r.UpsertedID)
 	}
-	_, err = c.UpdateOne(bg, doc(t, `{"_id":9,"k":"other"}`), doc(t, `{"$set":{"a":1}}`), options.UpdateOne().SetUpsert(true))
+	_, err = c.UpdateOne(bg, doc(t, `{"_id":9,"k":"other"}`), doc(t, `{"$set":{"a":1}}`),
+		options.UpdateOne().SetUpsert(true))
 	wantCode(t, err, 11000)
 	if r, err = c.ReplaceOne(bg, doc(t, `{"_id":3}`), doc(t, `{"only":1}`)); err != nil || r.ModifiedCount != 1 {
 		t.Fatal(r, err)
 	}
 	cur, err = c.Find(bg, doc(t, `{"only":1}`))
 	wantDocs(t, all(t, cur, err), `{"_id":3,"only":1}`)
-	if r, err = c.UpdateMany(bg, doc(t, `{"_id":{"$lte":2}}`), pipeline(t, `[{"$set":{"twice":{"$multiply":["$n",2]}}}]`)); err != nil || r.ModifiedCount != 2 {
+	if r, err = c.UpdateMany(bg, doc(t, `{"_id":{"$lte":2}}`),
+		pipeline(t, `[{"$set":{"twice":{"$multiply":["$n",2]}}}]`)); err != nil || r.ModifiedCount != 2 {
 		t.Fatal(r, err)
 	}
-	r, err = c.UpdateOne(bg, doc(t, `{"_id":1}`), doc(t, `{"$set":{"tags.$[e]":"B"}}`), options.UpdateOne().SetArrayFilters([]any{doc(t, `{"e":"b"}`)}))
+	r, err = c.UpdateOne(bg, doc(t, `{"_id":1}`), doc(t, `{"$set":{"tags.$[e]":"B"}}`),
+		options.UpdateOne().SetArrayFilters([]any{doc(t, `{"e":"b"}`)}))
 	if err != nil || r.ModifiedCount != 1 {
 		t.Fatal(r, err)
 	}
-	cur, err = c.Find(bg, doc(t, `{"_id":{"$lte":2}}`), options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}).SetProjection(doc(t, `{"twice":1,"tags":1}`)))
+	cur, err = c.Find(bg, doc(t, `{"_id":{"$lte":2}}`),
+		options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}).SetProjection(doc(t, `{"twice":1,"tags":1}`)))
 	wantDocs(t, all(t, cur, err), `{"_id":1,"tags":["a","B"],"twice":12}`, `{"_id":2,"twice":8}`)
 }
 
@@ -292,15 +317,18 @@ func TestDeleteAndFindAndModify(t *testing.T) {
 		t.Fatal(r, err)
 	}
 	var d bson.D
-	must(t, c.FindOneAndUpdate(bg, doc(t, `{"g":2}`), doc(t, `{"$set":{"seen":true}}`), options.FindOneAndUpdate().SetSort(bson.D{{Key: "n", Value: -1}})).Decode(&d))
+	must(t, c.FindOneAndUpdate(bg, doc(t, `{"g":2}`), doc(t, `{"$set":{"seen":true}}`),
+		options.FindOneAndUpdate().SetSort(bson.D{{Key: "n", Value: -1}})).Decode(&d))
 	wantDocs(t, []bson.D{d}, `{"_id":4,"g":2,"n":4}`)
 	must(t, c.FindOneAndUpdate(bg, doc(t, `{"_id":3}`), doc(t, `{"$inc":{"n":1}}`),
 		options.FindOneAndUpdate().SetReturnDocument(options.After).SetProjection(doc(t, `{"n":1}`))).Decode(&d))
 	wantDocs(t, []bson.D{d}, `{"_id":3,"n":4}`)
-	if err := c.FindOneAndUpdate(bg, doc(t, `{"_id":99}`), doc(t, `{"$inc":{"n":1}}`)).Err(); !errors.Is(err, mongo.ErrNoDocuments) {
+	if err := c.FindOneAndUpdate(bg, doc(t, `{"_id":99}`), doc(t, `{"$inc":{"n":1}}`)).Err(); !errors.Is(
+		err, mongo.ErrNoDocuments) {
 		t.Fatal(err)
 	}
-	must(t, c.FindOneAndReplace(bg, doc(t, `{"_id":50}`), doc(t, `{"x":1}`), options.FindOneAndReplace().SetUpsert(true).SetReturnDocument(options.After)).Decode(&d))
+	must(t, c.FindOneAndReplace(bg, doc(t, `{"_id":50}`), doc(t, `{"x":1}`),
+		options.FindOneAndReplace().SetUpsert(true).SetReturnDocument(options.After)).Decode(&d))
 	wantDocs(t, []bson.D{d}, `{"_id":50,"x":1}`)
 	must(t, c.FindOneAndDelete(bg, doc(t, `{"_id":4}`)).Decode(&d))
 	wantDocs(t, []bson.D{d}, `{"_id":4,"g":2,"n":4,"seen":true}`)

@@ -31,7 +31,8 @@ func (g gen) scalar() any {
 	case 3:
 		return float64(g.IntN(80)) / 2
 	case 4:
-		return g.pick(math.NaN(), math.Inf(1), math.Copysign(0, -1), int64(math.MaxInt64), int64(1<<53+1), float64(1<<53))
+		return g.pick(math.NaN(), math.Inf(1), math.Copysign(0, -1), int64(math.MaxInt64), int64(1<<53+1),
+			float64(1<<53))
 	case 5:
 		return bson.DateTime(g.IntN(20) * 1000)
 	case 6:
@@ -40,7 +41,8 @@ func (g gen) scalar() any {
 		d, _ := bson.ParseDecimal128(fmt.Sprintf("%d.5", g.IntN(20)))
 		return d
 	case 8:
-		return g.pick(bson.MinKey{}, bson.MaxKey{}, bson.Timestamp{T: 1, I: uint32(g.IntN(3))}, bson.Binary{Data: []byte{1, byte(g.IntN(3))}},
+		return g.pick(bson.MinKey{}, bson.MaxKey{}, bson.Timestamp{T: 1, I: uint32(g.IntN(3))},
+			bson.Binary{Data: []byte{1, byte(g.IntN(3))}},
 			bson.Binary{Subtype: 4, Data: make([]byte, 16)}, bson.Regex{Pattern: "^ab"}, bson.Symbol("abc"))
 	default:
 		if g.IntN(2) == 0 {
@@ -101,7 +103,9 @@ func (g gen) condition(depth int) any {
 	case 10:
 		if depth > 0 {
 			if g.IntN(2) == 0 {
-				return bson.D{{Key: "$elemMatch", Value: bson.D{{Key: "$gte", Value: int32(g.IntN(20))}, {Key: "$lt", Value: int32(20 + g.IntN(20))}}}}
+				return bson.D{
+					{Key: "$elemMatch", Value: bson.D{
+						{Key: "$gte", Value: int32(g.IntN(20))}, {Key: "$lt", Value: int32(20 + g.IntN(20))}}}}
 			}
 			return bson.D{{Key: "$elemMatch", Value: g.query(depth - 1)}}
 		}
@@ -141,8 +145,8 @@ func (g gen) query(depth int) bson.D {
 	return q
 }
 
-// TestFiltersAgainstIndexes: whatever access path the store takes, a query gives the documents that its filter accepts, and
-// a sorted one gives the same documents. The filter's own semantics are in mongoapi/filter.
+// TestFiltersAgainstIndexes: whatever access path the store takes, a query gives the documents that its filter accepts,
+// and a sorted one gives the same documents. The filter's own semantics are in mongoapi/filter.
 func TestFiltersAgainstIndexes(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -165,7 +169,11 @@ func TestFiltersAgainstIndexes(t *testing.T) {
 	for i := range 600 {
 		q := g.query(2)
 		if i%5 == 0 {
-			q = append(q, bson.E{Key: g.pick("_id", "k").(string), Value: g.pick(int32(g.IntN(12)), float64(g.IntN(12)), bson.D{{Key: "$in", Value: bson.A{1, 2, 3}}}, bson.D{{Key: "$gt", Value: 390}})})
+			q =
+				append(
+					q, bson.E{Key: g.pick("_id", "k").(string),
+						Value: g.pick(int32(g.IntN(12)), float64(g.IntN(12)),
+							bson.D{{Key: "$in", Value: bson.A{1, 2, 3}}}, bson.D{{Key: "$gt", Value: 390}})})
 		}
 		b, err := bson.Marshal(q)
 		must(t, err)
@@ -179,8 +187,11 @@ func TestFiltersAgainstIndexes(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"plain", "sharded"} {
-			for _, o := range []*options.FindOptionsBuilder{options.Find(), options.Find().SetSort(bson.D{{Key: g.path(), Value: 1 - 2*g.IntN(2)}}).SetBatchSize(30)} {
-				cur, ferr := cl.Database("db").Collection(name).Find(bg, q, o.SetProjection(bson.D{{Key: "_id", Value: 1}}))
+			for _, o := range []*options.FindOptionsBuilder{
+				options.Find(), options.Find().SetSort(bson.D{{Key: g.path(), Value: 1 - 2*g.IntN(2)}}).
+					SetBatchSize(30)} {
+				cur, ferr := cl.Database("db").Collection(name).Find(
+					bg, q, o.SetProjection(bson.D{{Key: "_id", Value: 1}}))
 				if (ferr == nil) != (err == nil) {
 					t.Fatalf("%s: %v, the compiler said %v", text(q), ferr, err)
 				}

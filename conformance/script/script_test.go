@@ -1,5 +1,6 @@
-// Package script sends requests that are written down as text and holds the replies to what stands below them. It is for
-// clients that can't be run here: .NET's requests, byte for byte where that matters, in the order in which it sends them.
+// Package script sends requests that are written down as text and holds the replies to what stands below them. It is
+// for clients that can't be run here: .NET's requests, byte for byte where that matters, in the order in which it sends
+// them.
 //
 // A script is a list of exchanges. What begins with # is a comment.
 //

@@ -25,7 +25,8 @@ var Faces = []string{"bson", "nosql", "relaxed", "form", "table", "gremlin"}
 
 // Face returns a line by its name.
 func (v *Value) Face(name string) *string {
-	return map[string]*string{"bson": &v.BSON, "nosql": &v.NoSQL, "relaxed": &v.Relaxed, "form": &v.Form, "table": &v.Table, "gremlin": &v.Gremlin}[name]
+	return map[string]*string{"bson": &v.BSON, "nosql": &v.NoSQL, "relaxed": &v.Relaxed, "form": &v.Form,
+		"table": &v.Table, "gremlin": &v.Gremlin}[name]
 }
 
 // Values parses values.txt: a line with the name, then one for each face, then an empty one.

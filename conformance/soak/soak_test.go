@@ -1,6 +1,6 @@
-// Package soak loads one whole server through all four doors for a long time and looks at what must stay flat: memory, the runs that a
-// read goes through, and the time of reads. It runs for a few seconds, and
-// for as long as ORRERY_SOAK says, which `make soak` sets.
+// Package soak loads one whole server through all four doors for a long time and looks at what must stay flat: memory,
+// the runs that a read goes through, and the time of reads. It runs for a few seconds, and for as long as ORRERY_SOAK
+// says, which `make soak` sets.
 package soak
 
 import (

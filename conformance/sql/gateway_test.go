@@ -19,7 +19,8 @@ func TestStrictGateway(t *testing.T) {
 	e, err := core.Open(ctx, memkv.New(), core.Options{})
 	check(t, err)
 	t.Cleanup(func() { check(t, e.Close()) })
-	h, err := sqlapi.New(e, sqlapi.Options{Account: "localhost", Key: accountKey, Auth: true, Clock: e.Clock(), Strict: true})
+	h, err := sqlapi.New(e, sqlapi.Options{Account: "localhost", Key: accountKey, Auth: true, Clock: e.Clock(),
+		Strict: true})
 	check(t, err)
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
@@ -39,7 +40,9 @@ func TestStrictGateway(t *testing.T) {
 	page := func(q string, pk azcosmos.PartitionKey) (azcosmos.QueryItemsResponse, error) {
 		return c.NewQueryItemsPager(q, pk, nil).NextPage(ctx)
 	}
-	for _, q := range []string{"SELECT * FROM c ORDER BY c.n", "SELECT VALUE COUNT(1) FROM c", "SELECT DISTINCT c.pk FROM c", "SELECT TOP 1 * FROM c", "SELECT c.pk FROM c GROUP BY c.pk", "SELECT * FROM c OFFSET 0 LIMIT 1"} {
+	for _, q := range []string{"SELECT * FROM c ORDER BY c.n", "SELECT VALUE COUNT(1) FROM c",
+		"SELECT DISTINCT c.pk FROM c", "SELECT TOP 1 * FROM c", "SELECT c.pk FROM c GROUP BY c.pk",
+		"SELECT * FROM c OFFSET 0 LIMIT 1"} {
 		_, err = page(q, all)
 		refused(t, err, 400, "cross partition query can not be directly served by the gateway")
 		_, err = page(q, str("a"))
@@ -54,21 +57,25 @@ func TestStrictGateway(t *testing.T) {
 
 func TestQueryFigures(t *testing.T) {
 	c := numbered(t, 12)
-	p, err := c.NewQueryItemsPager("SELECT * FROM c WHERE c.n >= 10", all, &azcosmos.QueryOptions{PopulateIndexMetrics: true}).NextPage(ctx)
+	p, err := c.NewQueryItemsPager("SELECT * FROM c WHERE c.n >= 10", all,
+		&azcosmos.QueryOptions{PopulateIndexMetrics: true}).NextPage(ctx)
 	check(t, err)
-	if p.QueryMetrics == nil || !strings.Contains(*p.QueryMetrics, "retrievedDocumentCount=2;") || !strings.Contains(*p.QueryMetrics, "outputDocumentCount=2;") {
+	if p.QueryMetrics == nil || !strings.Contains(*p.QueryMetrics, "retrievedDocumentCount=2;") ||
+		!strings.Contains(*p.QueryMetrics, "outputDocumentCount=2;") {
 		t.Errorf("query metrics %v", p.QueryMetrics)
 	}
 	if p.IndexMetrics == nil {
 		t.Fatal("no index metrics")
 	}
 	use, err := base64.StdEncoding.DecodeString(*p.IndexMetrics)
-	if err != nil || !strings.HasPrefix(string(use), `{"UtilizedSingleIndexes":[{`) || !strings.Contains(string(use), `"IndexSpec":"/n/?"`) {
+	if err != nil || !strings.HasPrefix(string(use), `{"UtilizedSingleIndexes":[{`) ||
+		!strings.Contains(string(use), `"IndexSpec":"/n/?"`) {
 		t.Errorf("index metrics %s %v", use, err)
 	}
 }
 
-// The times of the metrics are measured: a scan of many items loads documents and looks nothing up, an index scan does both.
+// The times of the metrics are measured: a scan of many items loads documents and looks nothing up, an index scan does
+// both.
 func TestQueryTimes(t *testing.T) {
 	c := numbered(t, 2000)
 	times := func(q string) map[string]float64 {
@@ -85,11 +92,14 @@ func TestQueryTimes(t *testing.T) {
 	}
 	scan := times("SELECT * FROM c WHERE c.n % 2 = 0")
 	index := times("SELECT * FROM c WHERE c.n < 100")
-	if scan["documentLoadTimeInMs"] <= 0 || scan["indexLookupTimeInMs"] != 0 || scan["writeOutputTimeInMs"] <= 0 || index["indexLookupTimeInMs"] <= 0 || index["documentLoadTimeInMs"] <= 0 {
+	if scan["documentLoadTimeInMs"] <= 0 || scan["indexLookupTimeInMs"] != 0 || scan["writeOutputTimeInMs"] <= 0 ||
+		index["indexLookupTimeInMs"] <= 0 || index["documentLoadTimeInMs"] <= 0 {
 		t.Errorf("scan %v, index %v", scan, index)
 	}
 	for _, m := range []map[string]float64{scan, index} {
-		if parts := m["documentLoadTimeInMs"] + m["indexLookupTimeInMs"] + m["writeOutputTimeInMs"]; parts > m["VMExecutionTimeInMs"]+0.03 || m["VMExecutionTimeInMs"] > m["totalExecutionTimeInMs"] {
+		if parts := m["documentLoadTimeInMs"] + m["indexLookupTimeInMs"] +
+			m["writeOutputTimeInMs"]; parts > m["VMExecutionTimeInMs"]+0.03 ||
+			m["VMExecutionTimeInMs"] > m["totalExecutionTimeInMs"] {
 			t.Errorf("%v", m)
 		}
 	}

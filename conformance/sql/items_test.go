@@ -10,13 +10,16 @@ import (
 
 func TestItemLife(t *testing.T) {
 	c := container(t, database(t), byKey("c", "/pk"), 0)
-	made, err := c.CreateItem(ctx, str("a"), []byte(`{"id":"1","pk":"a","n":1,"list":[1,"x",null,true,1.5,{"y":[]}]}`), nil)
+	made, err := c.CreateItem(ctx, str("a"),
+		[]byte(`{"id":"1","pk":"a","n":1,"list":[1,"x",null,true,1.5,{"y":[]}]}`), nil)
 	check(t, err)
-	if made.RawResponse.StatusCode != 201 || made.RequestCharge <= 0 || made.ActivityID == "" || made.SessionToken == nil {
+	if made.RawResponse.StatusCode != 201 || made.RequestCharge <= 0 || made.ActivityID == "" ||
+		made.SessionToken == nil {
 		t.Fatalf("%+v", made)
 	}
 	m := object(t, made.Value)
-	if m["_etag"] != string(made.ETag) || len(m["_rid"].(string)) != 24 || m["_attachments"] != "attachments/" || m["_ts"].(float64) < 1e9 {
+	if m["_etag"] != string(made.ETag) || len(m["_rid"].(string)) != 24 || m["_attachments"] != "attachments/" ||
+		m["_ts"].(float64) < 1e9 {
 		t.Fatalf("%v", m)
 	}
 	_, err = c.CreateItem(ctx, str("a"), []byte(`{"id":"1","pk":"a"}`), nil)
@@ -90,7 +93,8 @@ func TestEtags(t *testing.T) {
 		_, err = c.DeleteItem(ctx, str("a"), "1", with)
 		refused(t, err, 412, "PreconditionFailed")
 	}
-	_, err = c.ReplaceItem(ctx, str("a"), "1", []byte(`{"id":"1","pk":"a","n":1}`), &azcosmos.ItemOptions{IfMatchEtag: &fresh})
+	_, err = c.ReplaceItem(ctx, str("a"), "1", []byte(`{"id":"1","pk":"a","n":1}`),
+		&azcosmos.ItemOptions{IfMatchEtag: &fresh})
 	check(t, err)
 	_, err = c.DeleteItem(ctx, str("a"), "1", &azcosmos.ItemOptions{IfMatchEtag: &fresh})
 	refused(t, err, 412, "PreconditionFailed")
@@ -140,7 +144,8 @@ func TestHierarchicalKeys(t *testing.T) {
 	}
 	_, err := c.ReadItem(ctx, str("t1"), "1", nil)
 	refused(t, err, 400, "fewer components")
-	for n, pk := range map[int]azcosmos.PartitionKey{2: str("t1"), 1: str("t1").AppendString("u1").AppendString("s2"), 0: str("t2")} {
+	for n, pk := range map[int]azcosmos.PartitionKey{2: str("t1"), 1: str("t1").AppendString("u1").AppendString("s2"),
+		0: str("t2")} {
 		if rows, _ := query(t, c, "SELECT * FROM c", pk, nil); len(rows) != n {
 			t.Errorf("%d rows, want %d", len(rows), n)
 		}
@@ -149,8 +154,11 @@ func TestHierarchicalKeys(t *testing.T) {
 
 func TestItemIDs(t *testing.T) {
 	c := container(t, database(t), byKey("c", "/pk"), 0)
-	for _, id := range []string{"Test", "This is a test", " Test", "Test ", "Test  ", "WithAllowedSpecial,=.:~+-@()^${}[]!_Chars", "BQE1D3PdG4N4bzU9TKaCIM3qc0TVcZ2-Y3jnsRfwdHC1ombkX3F1dot-SG0-UTq9AbgdX3kOWoP6qL6lJqWeKgV3zwWWPZO-t5X0ehJzv9LGkWld07LID2rhWhGT6huBM6Q=",
-		"IdEndingWithPercentEncodedWhitespace%20", "WithPercentEncodedSpecialChar%E9%B1%80", "Disallowed?Chars", "Disallowed/Chars", `Disallowed\Chars`, "Disallowed#Chars",
+	for _, id := range []string{"Test", "This is a test", " Test", "Test ", "Test  ",
+		"WithAllowedSpecial,=.:~+-@()^${}[]!_Chars",
+		"BQE1D3PdG4N4bzU9TKaCIM3qc0TVcZ2-Y3jnsRfwdHC1ombkX3F1dot-SG0-UTq9AbgdX3kOWoP6qL6lJqWeKgV3zwWWPZO-t5X0ehJzv9LGkWld07LID2rhWhGT6huBM6Q=",
+		"IdEndingWithPercentEncodedWhitespace%20", "WithPercentEncodedSpecialChar%E9%B1%80", "Disallowed?Chars",
+		"Disallowed/Chars", `Disallowed\Chars`, "Disallowed#Chars",
 		"With\rCarriageReturn", "With\tTab", "With\nLineFeed", "WithUnicode\u9c40"} {
 		body := text(t, item{"id": id, "pk": "a"})
 		if _, err := c.CreateItem(ctx, str("a"), body, nil); err != nil {
@@ -216,7 +224,8 @@ func TestBatch(t *testing.T) {
 	b.ReadItem("1", nil)
 	b.ReplaceItem("1", []byte(`{"id":"1","pk":"a","n":2}`), nil)
 	b.DeleteItem("2", nil)
-	r, err := c.ExecuteTransactionalBatch(ctx, b, &azcosmos.TransactionalBatchOptions{EnableContentResponseOnWrite: true})
+	r, err := c.ExecuteTransactionalBatch(
+		ctx, b, &azcosmos.TransactionalBatchOptions{EnableContentResponseOnWrite: true})
 	check(t, err)
 	if !r.Success || len(r.OperationResults) != 5 || r.SessionToken == "" {
 		t.Fatalf("%+v", r)
@@ -246,10 +255,13 @@ func TestBatchFails(t *testing.T) {
 		add  func(*azcosmos.TransactionalBatch)
 		code int32
 	}{
-		"conflict":  {func(b *azcosmos.TransactionalBatch) { b.CreateItem([]byte(`{"id":"there","pk":"a"}`), nil) }, 409},
+		"conflict": {func(b *azcosmos.TransactionalBatch) {
+			b.CreateItem([]byte(`{"id":"there","pk":"a"}`), nil)
+		}, 409},
 		"not found": {func(b *azcosmos.TransactionalBatch) { b.ReadItem("absent", nil) }, 404},
 		"etag": {func(b *azcosmos.TransactionalBatch) {
-			b.ReplaceItem("there", []byte(`{"id":"there","pk":"a"}`), &azcosmos.TransactionalBatchItemOptions{IfMatchETag: &stale})
+			b.ReplaceItem("there", []byte(`{"id":"there","pk":"a"}`), &azcosmos.TransactionalBatchItemOptions{
+				IfMatchETag: &stale})
 		}, 412},
 		"other key": {func(b *azcosmos.TransactionalBatch) { b.CreateItem([]byte(`{"id":"x","pk":"b"}`), nil) }, 400},
 		"no id":     {func(b *azcosmos.TransactionalBatch) { b.CreateItem([]byte(`{"pk":"a"}`), nil) }, 400},
@@ -263,7 +275,8 @@ func TestBatchFails(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if r.Success || len(r.OperationResults) != 3 || r.OperationResults[0].StatusCode != 424 || r.OperationResults[1].StatusCode != x.code || r.OperationResults[2].StatusCode != 424 {
+		if r.Success || len(r.OperationResults) != 3 || r.OperationResults[0].StatusCode != 424 ||
+			r.OperationResults[1].StatusCode != x.code || r.OperationResults[2].StatusCode != 424 {
 			t.Errorf("%s: %+v", name, r)
 		}
 		_, err = c.ReadItem(ctx, str("a"), "new", nil)
@@ -287,7 +300,8 @@ func TestPatch(t *testing.T) {
 	r, err := c.PatchItem(ctx, str("a"), "1", p, nil)
 	check(t, err)
 	m := object(t, r.Value)
-	if m["new"] != "x" || m["n"] != 7.0 || m["gone"] != nil || len(m["list"].([]any)) != 1 || r.RawResponse.StatusCode != 200 {
+	if m["new"] != "x" || m["n"] != 7.0 || m["gone"] != nil || len(m["list"].([]any)) != 1 ||
+		r.RawResponse.StatusCode != 200 {
 		t.Fatalf("%v", m)
 	}
 	_, err = c.PatchItem(ctx, str("a"), "1", p, nil)

@@ -106,7 +106,8 @@ func databaseNamed(t *testing.T, id string) *azcosmos.DatabaseClient {
 	return db
 }
 
-func container(t *testing.T, db *azcosmos.DatabaseClient, p azcosmos.ContainerProperties, ru int32) *azcosmos.ContainerClient {
+func container(t *testing.T, db *azcosmos.DatabaseClient, p azcosmos.ContainerProperties,
+	ru int32) *azcosmos.ContainerClient {
 	t.Helper()
 	var o *azcosmos.CreateContainerOptions
 	if ru > 0 {
@@ -122,7 +123,8 @@ func container(t *testing.T, db *azcosmos.DatabaseClient, p azcosmos.ContainerPr
 
 // byKey is the definition of a container with partition key paths.
 func byKey(id string, paths ...string) azcosmos.ContainerProperties {
-	return azcosmos.ContainerProperties{ID: id, PartitionKeyDefinition: azcosmos.PartitionKeyDefinition{Paths: paths, Version: 2}}
+	return azcosmos.ContainerProperties{
+		ID: id, PartitionKeyDefinition: azcosmos.PartitionKeyDefinition{Paths: paths, Version: 2}}
 }
 
 func check(t *testing.T, err error) {
@@ -167,7 +169,8 @@ func object(t *testing.T, b []byte) item {
 }
 
 // query returns the rows of a query, as JSON texts, and the number of pages.
-func query(t *testing.T, c *azcosmos.ContainerClient, q string, pk azcosmos.PartitionKey, o *azcosmos.QueryOptions) (rows []string, pages int) {
+func query(t *testing.T, c *azcosmos.ContainerClient, q string, pk azcosmos.PartitionKey, o *azcosmos.QueryOptions) (
+	rows []string, pages int) {
 	t.Helper()
 	p := c.NewQueryItemsPager(q, pk, o)
 	for p.More() {

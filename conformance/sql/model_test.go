@@ -18,7 +18,8 @@ func TestModelDevices(t *testing.T) {
 	if len(fr) != 2 {
 		t.Fatalf("%d partitions, want 2", len(fr))
 	}
-	_, err = c.CreateItem(ctx, str("XMS-0001"), []byte(`{"id":"XMS-001-FE24C","deviceId":"XMS-0001","metricType":"Temperature","unit":"Celsius","metricValue":46.9}`), nil)
+	_, err = c.CreateItem(ctx, str("XMS-0001"), []byte(`{"id":"XMS-001-FE24C","deviceId":"XMS-0001",`+
+		`"metricType":"Temperature","unit":"Celsius","metricValue":46.9}`), nil)
 	check(t, err)
 	r, err := c.ReadItem(ctx, str("XMS-0001"), "XMS-001-FE24C", nil)
 	check(t, err)
@@ -37,13 +38,15 @@ func TestModelLogicalPartitions(t *testing.T) {
 		}
 	}
 	for _, code := range []string{"LAX", "AMS", "MEL"} {
-		if rows, _ := query(t, c, "SELECT VALUE c.id FROM c ORDER BY c.id", str(code), nil); !slices.Equal(rows, []string{`"1"`, `"2"`}) {
+		if rows, _ := query(t, c, "SELECT VALUE c.id FROM c ORDER BY c.id", str(code), nil); !slices.Equal(
+			rows, []string{`"1"`, `"2"`}) {
 			t.Errorf("%s: %v", code, rows)
 		}
 	}
 }
 
-const person = `{"id":"1","firstName":"Thomas","lastName":"Andersen","addresses":[{"line1":"100 Some Street","line2":"Unit 1","city":"Seattle","state":"WA","zip":98012}],"contactDetails":[{"email":"thomas@andersen.com"},{"phone":"+1 555 555-5555","extension":5555}]}`
+const person = `{"id":"1","firstName":"Thomas","lastName":"Andersen","addresses":[{"line1":"100 Some Street",` +
+	`"line2":"Unit 1","city":"Seattle","state":"WA","zip":98012}],"contactDetails":[{"email":"thomas@andersen.com"},{"phone":"+1 555 555-5555","extension":5555}]}`
 
 // M1: a person with addresses and contact details of different shapes is one write and one read.
 func TestModelPerson(t *testing.T) {
@@ -96,7 +99,8 @@ func TestModelPortfolio(t *testing.T) {
 // M3: books refer to their publisher.
 func TestModelPublisher(t *testing.T) {
 	c := container(t, database(t), byKey("books", "/pub-id"), 0)
-	for _, b := range []string{`{"id":"1","name":"Azure Cosmos DB 101","pub-id":"mspress"}`, `{"id":"2","name":"Azure Cosmos DB for RDBMS Users","pub-id":"mspress"}`} {
+	for _, b := range []string{`{"id":"1","name":"Azure Cosmos DB 101","pub-id":"mspress"}`,
+		`{"id":"2","name":"Azure Cosmos DB for RDBMS Users","pub-id":"mspress"}`} {
 		_, err := c.CreateItem(ctx, str("mspress"), []byte(b), nil)
 		check(t, err)
 	}
@@ -117,7 +121,8 @@ func TestModelBookAndReviews(t *testing.T) {
 		_, err := c.CreateItem(ctx, str(object(t, []byte(b))["bookId"].(string)), []byte(b), nil)
 		check(t, err)
 	}
-	for q, n := range map[string]int{"SELECT * FROM c": 3, "SELECT * FROM c WHERE c.type = 'review'": 2, "SELECT * FROM c WHERE c.type = 'book'": 1} {
+	for q, n := range map[string]int{"SELECT * FROM c": 3, "SELECT * FROM c WHERE c.type = 'review'": 2,
+		"SELECT * FROM c WHERE c.type = 'book'": 1} {
 		if rows, _ := query(t, c, q, str("b1"), nil); len(rows) != n {
 			t.Errorf("%s: %d rows, want %d", q, len(rows), n)
 		}
@@ -127,12 +132,14 @@ func TestModelBookAndReviews(t *testing.T) {
 // M5: a new book and its author's countOfBooks change together or not at all.
 func TestModelCountOfBooks(t *testing.T) {
 	c := container(t, database(t), byKey("authors", "/author"), 0)
-	_, err := c.CreateItem(ctx, str("a1"), []byte(`{"id":"a1","author":"a1","name":"Thomas Andersen","countOfBooks":3}`), nil)
+	_, err := c.CreateItem(ctx, str("a1"),
+		[]byte(`{"id":"a1","author":"a1","name":"Thomas Andersen","countOfBooks":3}`), nil)
 	check(t, err)
 	for i, ok := range []bool{true, false} { // the second time the book is there already
 		b := c.NewTransactionalBatch(str("a1"))
 		b.CreateItem([]byte(`{"id":"b4","author":"a1","name":"Learn about Azure Cosmos DB"}`), nil)
-		b.ReplaceItem("a1", []byte(`{"id":"a1","author":"a1","name":"Thomas Andersen","countOfBooks":`+string(rune('4'+i))+`}`), nil)
+		b.ReplaceItem("a1", []byte(`{"id":"a1","author":"a1","name":"Thomas Andersen","countOfBooks":`+
+			string(rune('4'+i))+`}`), nil)
 		r, err := c.ExecuteTransactionalBatch(ctx, b, nil)
 		check(t, err)
 		if r.Success != ok {
@@ -150,8 +157,10 @@ func TestModelCountOfBooks(t *testing.T) {
 func TestModelAuthorsAndBooks(t *testing.T) {
 	c := container(t, database(t), byKey("library", "/id"), 0)
 	for _, b := range []string{
-		`{"id":"a1","name":"Thomas Andersen","books":["b1","b2","b3"]}`, `{"id":"a2","name":"William Wakefield","books":["b1","b4"]}`,
-		`{"id":"b1","name":"Azure Cosmos DB 101","authors":["a1","a2"]}`, `{"id":"b2","authors":["a1"]}`, `{"id":"b3","authors":["a1"]}`, `{"id":"b4","authors":["a2"]}`,
+		`{"id":"a1","name":"Thomas Andersen","books":["b1","b2","b3"]}`,
+		`{"id":"a2","name":"William Wakefield","books":["b1","b4"]}`,
+		`{"id":"b1","name":"Azure Cosmos DB 101","authors":["a1","a2"]}`, `{"id":"b2","authors":["a1"]}`,
+		`{"id":"b3","authors":["a1"]}`, `{"id":"b4","authors":["a2"]}`,
 	} {
 		_, err := c.CreateItem(ctx, str(object(t, []byte(b))["id"].(string)), []byte(b), nil)
 		check(t, err)
@@ -169,7 +178,8 @@ func TestModelAuthorsAndBooks(t *testing.T) {
 // M2: an item above the limit is refused, and what was there before is still there.
 func TestModelItemLimit(t *testing.T) {
 	c := container(t, database(t), byKey("posts", "/id"), 0)
-	_, err := c.CreateItem(ctx, str("1"), []byte(`{"id":"1","name":"What's new in the coolest Cloud","recentComments":[{"id":1},{"id":2},{"id":3}]}`), nil)
+	_, err := c.CreateItem(ctx, str("1"), []byte(`{"id":"1","name":"What's new in the coolest Cloud",`+
+		`"recentComments":[{"id":1},{"id":2},{"id":3}]}`), nil)
 	check(t, err)
 	comments := make([]item, 0, 30000)
 	for i := range 30000 {

@@ -31,16 +31,23 @@ func TestPoliciesComeBack(t *testing.T) {
 	p.DefaultTimeToLive = ptr(int32(-1))
 	p.UniqueKeyPolicy = &azcosmos.UniqueKeyPolicy{UniqueKeys: []azcosmos.UniqueKey{{Paths: []string{"/a", "/b/c"}}}}
 	p.ConflictResolutionPolicy = &azcosmos.ConflictResolutionPolicy{Mode: azcosmos.ConflictResolutionModeLastWriteWins, ResolutionPath: "/v"}
-	p.VectorEmbeddingPolicy = &azcosmos.VectorEmbeddingPolicy{VectorEmbeddings: []azcosmos.VectorEmbedding{{Path: "/vec", DataType: azcosmos.VectorDataTypeFloat32, DistanceFunction: azcosmos.VectorDistanceFunctionCosine, Dimensions: 3}}}
+	p.VectorEmbeddingPolicy = &azcosmos.VectorEmbeddingPolicy{
+		VectorEmbeddings: []azcosmos.VectorEmbedding{
+			{Path: "/vec", DataType: azcosmos.VectorDataTypeFloat32,
+				DistanceFunction: azcosmos.VectorDistanceFunctionCosine, Dimensions: 3}}}
 	p.FullTextPolicy = &azcosmos.FullTextPolicy{DefaultLanguage: "en-US", FullTextPaths: []azcosmos.FullTextPath{{Path: "/text", Language: "en-US"}}}
 	p.IndexingPolicy = &azcosmos.IndexingPolicy{
 		Automatic: true, IndexingMode: azcosmos.IndexingModeConsistent,
-		IncludedPaths:    []azcosmos.IncludedPath{{Path: "/*"}},
-		ExcludedPaths:    []azcosmos.ExcludedPath{{Path: "/big/*"}},
-		CompositeIndexes: [][]azcosmos.CompositeIndex{{{Path: "/a", Order: azcosmos.CompositeIndexAscending}, {Path: "/b", Order: azcosmos.CompositeIndexDescending}}},
-		SpatialIndexes:   []azcosmos.SpatialIndex{{Path: "/loc/*", SpatialTypes: []azcosmos.SpatialType{azcosmos.SpatialTypePoint, azcosmos.SpatialTypePolygon}}},
-		VectorIndexes:    []azcosmos.VectorIndex{{Path: "/vec", Type: azcosmos.VectorIndexTypeFlat}},
-		FullTextIndexes:  []azcosmos.FullTextIndex{{Path: "/text"}},
+		IncludedPaths: []azcosmos.IncludedPath{{Path: "/*"}},
+		ExcludedPaths: []azcosmos.ExcludedPath{{Path: "/big/*"}},
+		CompositeIndexes: [][]azcosmos.CompositeIndex{
+			{{Path: "/a", Order: azcosmos.CompositeIndexAscending},
+				{Path: "/b", Order: azcosmos.CompositeIndexDescending}}},
+		SpatialIndexes: []azcosmos.SpatialIndex{
+			{Path: "/loc/*", SpatialTypes: []azcosmos.SpatialType{
+				azcosmos.SpatialTypePoint, azcosmos.SpatialTypePolygon}}},
+		VectorIndexes:   []azcosmos.VectorIndex{{Path: "/vec", Type: azcosmos.VectorIndexTypeFlat}},
+		FullTextIndexes: []azcosmos.FullTextIndex{{Path: "/text"}},
 	}
 	c := container(t, db, p, 0)
 	r, err := c.Read(ctx, nil)
@@ -67,15 +74,17 @@ func TestPoliciesComeBack(t *testing.T) {
 func TestGroupsOverPartitions(t *testing.T) {
 	c := container(t, database(t), byKey("c", "/pk"), 25100)
 	for i := range 90 {
-		_, err := c.CreateItem(ctx, str(fmt.Sprint("p", i%9)), text(t, item{"id": fmt.Sprint(i), "pk": fmt.Sprint("p", i%9), "n": i, "g": i % 4}), nil)
+		_, err := c.CreateItem(ctx, str(fmt.Sprint("p", i%9)),
+			text(t, item{"id": fmt.Sprint(i), "pk": fmt.Sprint("p", i%9), "n": i, "g": i % 4}), nil)
 		check(t, err)
 	}
 	for q, want := range map[string][]string{
-		"SELECT VALUE SUM(c.n) FROM c":                                         {"4005"},
-		"SELECT VALUE AVG(c.n) FROM c WHERE c.n < 3":                           {"1"},
-		"SELECT VALUE MIN(c.pk) FROM c":                                        {`"p0"`},
-		"SELECT COUNT(1) AS n, MAX(c.n) AS top1 FROM c":                        {`{"n":90,"top1":89}`},
-		"SELECT c.g, COUNT(1) AS n FROM c GROUP BY c.g":                        {`{"g":0,"n":23}`, `{"g":1,"n":23}`, `{"g":2,"n":22}`, `{"g":3,"n":22}`},
+		"SELECT VALUE SUM(c.n) FROM c":                  {"4005"},
+		"SELECT VALUE AVG(c.n) FROM c WHERE c.n < 3":    {"1"},
+		"SELECT VALUE MIN(c.pk) FROM c":                 {`"p0"`},
+		"SELECT COUNT(1) AS n, MAX(c.n) AS top1 FROM c": {`{"n":90,"top1":89}`},
+		"SELECT c.g, COUNT(1) AS n FROM c GROUP BY c.g": {
+			`{"g":0,"n":23}`, `{"g":1,"n":23}`, `{"g":2,"n":22}`, `{"g":3,"n":22}`},
 		"SELECT DISTINCT VALUE c.g FROM c ORDER BY c.g DESC":                   {"3", "2", "1", "0"},
 		"SELECT VALUE c.n FROM c ORDER BY c.g DESC, c.n DESC OFFSET 1 LIMIT 2": {"83", "79"},
 		"SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.pk FROM c)":       {"9"},
@@ -92,14 +101,22 @@ func TestGroupsOverPartitions(t *testing.T) {
 
 func TestVectorSearch(t *testing.T) {
 	p := byKey("c", "/pk")
-	p.VectorEmbeddingPolicy = &azcosmos.VectorEmbeddingPolicy{VectorEmbeddings: []azcosmos.VectorEmbedding{{Path: "/v", DataType: azcosmos.VectorDataTypeFloat32, DistanceFunction: azcosmos.VectorDistanceFunctionCosine, Dimensions: 2}}}
+	p.VectorEmbeddingPolicy = &azcosmos.VectorEmbeddingPolicy{
+		VectorEmbeddings: []azcosmos.VectorEmbedding{
+			{Path: "/v", DataType: azcosmos.VectorDataTypeFloat32,
+				DistanceFunction: azcosmos.VectorDistanceFunctionCosine, Dimensions: 2}}}
 	c := container(t, database(t), p, 20000)
 	for i := range 20 {
 		pk := fmt.Sprint("p", i%5)
-		_, err := c.CreateItem(ctx, str(pk), text(t, item{"id": fmt.Sprint(i), "pk": pk, "v": []float64{math.Cos(float64(i) / 10), math.Sin(float64(i) / 10)}}), nil)
+		_, err := c.CreateItem(ctx, str(pk),
+			text(
+				t, item{"id": fmt.Sprint(i), "pk": pk,
+					"v": []float64{math.Cos(float64(i) / 10), math.Sin(float64(i) / 10)}}), nil)
 		check(t, err)
 	}
-	rows, _ := query(t, c, "SELECT TOP 3 VALUE c.id FROM c ORDER BY VectorDistance(c.v, @p)", all, &azcosmos.QueryOptions{QueryParameters: []azcosmos.QueryParameter{{Name: "@p", Value: []float64{math.Cos(1.02), math.Sin(1.02)}}}})
+	rows, _ := query(t, c, "SELECT TOP 3 VALUE c.id FROM c ORDER BY VectorDistance(c.v, @p)", all,
+		&azcosmos.QueryOptions{QueryParameters: []azcosmos.QueryParameter{
+			{Name: "@p", Value: []float64{math.Cos(1.02), math.Sin(1.02)}}}})
 	if !slices.Equal(rows, []string{`"10"`, `"11"`, `"9"`}) {
 		t.Error(rows)
 	}
@@ -133,7 +150,8 @@ func TestChangeFeedOfKeysAndTimes(t *testing.T) {
 	if ids, _ := feed(t, c, azcosmos.ChangeFeedOptions{FeedRange: &whole}); len(ids) != 30 {
 		t.Errorf("%d items in the whole feed", len(ids))
 	}
-	if ids, _ := feed(t, c, azcosmos.ChangeFeedOptions{FeedRange: &whole, PartitionKey: &pk}); !slices.Equal(ids, []string{"i14", "i2", "i20", "i26", "i8"}) {
+	if ids, _ := feed(t, c, azcosmos.ChangeFeedOptions{FeedRange: &whole, PartitionKey: &pk}); !slices.Equal(
+		ids, []string{"i14", "i2", "i20", "i26", "i8"}) {
 		t.Errorf("of one key: %v", ids)
 	}
 	time.Sleep(1100 * time.Millisecond)
@@ -141,7 +159,8 @@ func TestChangeFeedOfKeysAndTimes(t *testing.T) {
 	time.Sleep(1100 * time.Millisecond)
 	_, err := c.UpsertItem(ctx, str("p3"), []byte(`{"id":"i3","pk":"p3","n":-3}`), nil)
 	check(t, err)
-	if ids, _ := feed(t, c, azcosmos.ChangeFeedOptions{FeedRange: &whole, StartFrom: &at}); !slices.Equal(ids, []string{"i3"}) {
+	if ids, _ := feed(t, c, azcosmos.ChangeFeedOptions{FeedRange: &whole, StartFrom: &at}); !slices.Equal(
+		ids, []string{"i3"}) {
 		t.Errorf("since a time: %v", ids)
 	}
 }
@@ -159,8 +178,12 @@ func TestItemOptions(t *testing.T) {
 	c := container(t, database(t), byKey("c", "/pk"), 0)
 	body := []byte(`{"id":"1","pk":"a"}`)
 	for _, o := range []*azcosmos.ItemOptions{
-		{IndexingDirective: azcosmos.IndexingDirectiveExclude.ToPtr()}, {IndexingDirective: azcosmos.IndexingDirectiveInclude.ToPtr()}, {IndexingDirective: azcosmos.IndexingDirectiveDefault.ToPtr()},
-		{PriorityLevel: ptr(azcosmos.PriorityLevelLow)}, {ThroughputBucket: ptr(int32(1))}, {DedicatedGatewayRequestOptions: &azcosmos.DedicatedGatewayRequestOptions{MaxIntegratedCacheStaleness: ptr(time.Minute)}},
+		{IndexingDirective: azcosmos.IndexingDirectiveExclude.ToPtr()},
+		{IndexingDirective: azcosmos.IndexingDirectiveInclude.ToPtr()},
+		{IndexingDirective: azcosmos.IndexingDirectiveDefault.ToPtr()},
+		{PriorityLevel: ptr(azcosmos.PriorityLevelLow)}, {ThroughputBucket: ptr(int32(1))},
+		{DedicatedGatewayRequestOptions: &azcosmos.DedicatedGatewayRequestOptions{
+			MaxIntegratedCacheStaleness: ptr(time.Minute)}},
 	} {
 		_, err := c.UpsertItem(ctx, str("a"), body, o)
 		check(t, err)
@@ -168,7 +191,8 @@ func TestItemOptions(t *testing.T) {
 		check(t, err)
 	}
 	// A trigger that can't run is refused: the write must not be done without it.
-	_, err := c.CreateItem(ctx, str("a"), []byte(`{"id":"2","pk":"a"}`), &azcosmos.ItemOptions{PreTriggers: []string{"t"}})
+	_, err := c.CreateItem(ctx, str("a"), []byte(`{"id":"2","pk":"a"}`),
+		&azcosmos.ItemOptions{PreTriggers: []string{"t"}})
 	refused(t, err, 400, "BadRequest")
 	_, err = c.ReadItem(ctx, str("a"), "2", nil)
 	refused(t, err, 404, "NotFound")
@@ -234,10 +258,12 @@ func TestHierarchicalPrefixes(t *testing.T) {
 	c := container(t, database(t), byKey("c", "/tenant", "/user"), 25100)
 	for i := range 60 {
 		k := str(fmt.Sprint("t", i%2)).AppendNumber(float64(i % 6))
-		_, err := c.CreateItem(ctx, k, text(t, item{"id": fmt.Sprint(i), "tenant": fmt.Sprint("t", i%2), "user": i % 6, "n": i}), nil)
+		_, err := c.CreateItem(
+			ctx, k, text(t, item{"id": fmt.Sprint(i), "tenant": fmt.Sprint("t", i%2), "user": i % 6, "n": i}), nil)
 		check(t, err)
 	}
-	rows, pages := query(t, c, "SELECT VALUE c.n FROM c ORDER BY c.n DESC", str("t1"), &azcosmos.QueryOptions{PageSizeHint: 7})
+	rows, pages := query(t, c, "SELECT VALUE c.n FROM c ORDER BY c.n DESC", str("t1"),
+		&azcosmos.QueryOptions{PageSizeHint: 7})
 	want := []int{}
 	for i := 59; i > 0; i -= 2 {
 		want = append(want, i)
@@ -248,7 +274,9 @@ func TestHierarchicalPrefixes(t *testing.T) {
 	if rows, _ = query(t, c, "SELECT VALUE COUNT(1) FROM c", str("t0"), nil); !slices.Equal(rows, []string{"30"}) {
 		t.Error(rows)
 	}
-	r, err := c.ReadManyItems(ctx, []azcosmos.ItemIdentity{{ID: "1", PartitionKey: str("t1").AppendNumber(1)}, {ID: "2", PartitionKey: str("t0").AppendNumber(2)}, {ID: "2", PartitionKey: str("t0").AppendNumber(4)}}, nil)
+	r, err := c.ReadManyItems(ctx, []azcosmos.ItemIdentity{
+		{ID: "1", PartitionKey: str("t1").AppendNumber(1)}, {ID: "2", PartitionKey: str("t0").AppendNumber(2)},
+		{ID: "2", PartitionKey: str("t0").AppendNumber(4)}}, nil)
 	check(t, err)
 	if len(r.Items) != 2 {
 		t.Errorf("%d items", len(r.Items))

@@ -18,7 +18,8 @@ func numbered(t *testing.T, n int) *azcosmos.ContainerClient {
 	c := container(t, database(t), byKey("c", "/pk"), 20000)
 	for i := range n {
 		pk := fmt.Sprintf("p%d", i%6)
-		body := item{"id": fmt.Sprint("i", i), "pk": pk, "n": i, "tags": []string{fmt.Sprint("t", i%3), "all"}, "deep": item{"x": item{"y": i % 4}}}
+		body := item{"id": fmt.Sprint("i", i), "pk": pk, "n": i, "tags": []string{fmt.Sprint("t", i%3), "all"},
+			"deep": item{"x": item{"y": i % 4}}}
 		if i%2 == 1 {
 			body["opt"] = nil
 		}
@@ -71,7 +72,8 @@ func TestQueries(t *testing.T) {
 	if rows, _ := query(t, c, "SELECT * FROM c", str("p3"), nil); len(rows) != 10 {
 		t.Errorf("one logical partition: %d rows", len(rows))
 	}
-	if rows, _ := query(t, c, "SELECT c.id, c.n AS number FROM c WHERE c.n = 4", all, nil); !reflect.DeepEqual(object(t, []byte(rows[0])), item{"id": "i4", "number": 4.0}) {
+	if rows, _ := query(t, c, "SELECT c.id, c.n AS number FROM c WHERE c.n = 4", all, nil); !reflect.DeepEqual(
+		object(t, []byte(rows[0])), item{"id": "i4", "number": 4.0}) {
 		t.Errorf("%s", rows[0])
 	}
 }
@@ -90,7 +92,8 @@ func TestQueryParameters(t *testing.T) {
 		{"SELECT * FROM c WHERE c.deep.x = @p", item{"y": 1}, 3},
 		{"SELECT TOP @p * FROM c", 4, 4},
 	} {
-		rows, _ := query(t, c, x.q, all, &azcosmos.QueryOptions{QueryParameters: []azcosmos.QueryParameter{{Name: "@p", Value: x.v}}})
+		rows, _ := query(t, c, x.q, all,
+			&azcosmos.QueryOptions{QueryParameters: []azcosmos.QueryParameter{{Name: "@p", Value: x.v}}})
 		if len(rows) != x.want {
 			t.Errorf("%s with %v: %d rows, want %d", x.q, x.v, len(rows), x.want)
 		}
@@ -100,7 +103,8 @@ func TestQueryParameters(t *testing.T) {
 // azcosmos can't plan: order, limits and counts over partitions come whole from the server.
 func TestOrderOverPartitions(t *testing.T) {
 	c := numbered(t, 60)
-	rows, pages := query(t, c, "SELECT VALUE c.n FROM c ORDER BY c.n DESC", all, &azcosmos.QueryOptions{PageSizeHint: 7})
+	rows, pages := query(t, c, "SELECT VALUE c.n FROM c ORDER BY c.n DESC", all,
+		&azcosmos.QueryOptions{PageSizeHint: 7})
 	want := []int{}
 	for i := 59; i >= 0; i-- {
 		want = append(want, i)
@@ -109,9 +113,10 @@ func TestOrderOverPartitions(t *testing.T) {
 		t.Errorf("%v in %d pages", got, pages)
 	}
 	for q, want := range map[string][]int{
-		"SELECT TOP 3 VALUE c.n FROM c ORDER BY c.n":                                   {0, 1, 2},
-		"SELECT VALUE c.n FROM c ORDER BY c.n OFFSET 5 LIMIT 3":                        {5, 6, 7},
-		"SELECT VALUE c.n FROM c WHERE c.n >= 50 ORDER BY c.n":                         {50, 51, 52, 53, 54, 55, 56, 57, 58, 59},
+		"SELECT TOP 3 VALUE c.n FROM c ORDER BY c.n":            {0, 1, 2},
+		"SELECT VALUE c.n FROM c ORDER BY c.n OFFSET 5 LIMIT 3": {5, 6, 7},
+		"SELECT VALUE c.n FROM c WHERE c.n >= 50 ORDER BY c.n": {
+			50, 51, 52, 53, 54, 55, 56, 57, 58, 59},
 		"SELECT VALUE COUNT(1) FROM c":                                                 {60},
 		"SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'p1' AND c.n > 10":                  {8},
 		"SELECT VALUE c.n FROM c WHERE c.pk = 'p0' ORDER BY c.n DESC OFFSET 8 LIMIT 5": {6, 0},
@@ -126,7 +131,8 @@ func TestOrderOverPartitions(t *testing.T) {
 // Paging gives every item once, and a continuation goes on in another pager.
 func TestPaging(t *testing.T) {
 	c := numbered(t, 50)
-	for _, q := range []string{"SELECT * FROM c", "SELECT * FROM c WHERE c.n >= 0", "SELECT * FROM c ORDER BY c.n", "SELECT * FROM c ORDER BY c.pk DESC"} {
+	for _, q := range []string{"SELECT * FROM c", "SELECT * FROM c WHERE c.n >= 0", "SELECT * FROM c ORDER BY c.n",
+		"SELECT * FROM c ORDER BY c.pk DESC"} {
 		for _, size := range []int32{1, 3, 50, -1} {
 			seen := []string{}
 			o := &azcosmos.QueryOptions{PageSizeHint: size}
@@ -161,20 +167,23 @@ func TestForeignContinuation(t *testing.T) {
 	check(t, err)
 	other := "not a token"
 	for _, tok := range []*string{p.ContinuationToken, &other} {
-		_, err = c.NewQueryItemsPager("SELECT * FROM c WHERE c.n > 1", all, &azcosmos.QueryOptions{ContinuationToken: tok}).NextPage(ctx)
+		_, err = c.NewQueryItemsPager("SELECT * FROM c WHERE c.n > 1", all,
+			&azcosmos.QueryOptions{ContinuationToken: tok}).NextPage(ctx)
 		refused(t, err, 400, "BadRequest")
 	}
 }
 
 func TestRefusedQueries(t *testing.T) {
 	c := numbered(t, 6)
-	for _, q := range []string{"", "SELEC * FROM c", "SELECT * FROM c WHERE", "SELECT * FROM c WHERE c.n = @absent", "SELECT NOSUCH(c.n) FROM c", "SELECT * FROM c WHERE c.n = 'open",
+	for _, q := range []string{"", "SELEC * FROM c", "SELECT * FROM c WHERE", "SELECT * FROM c WHERE c.n = @absent",
+		"SELECT NOSUCH(c.n) FROM c", "SELECT * FROM c WHERE c.n = 'open",
 		"SELECT * FROM c WHERE " + strings.Repeat("(", 5000)} {
 		_, err := c.NewQueryItemsPager(q, all, nil).NextPage(ctx)
 		refused(t, err, 400, "BadRequest")
 	}
 	no := false
-	_, err := c.NewQueryItemsPager("SELECT * FROM c", all, &azcosmos.QueryOptions{EnableCrossPartitionQuery: &no}).NextPage(ctx)
+	_, err := c.NewQueryItemsPager("SELECT * FROM c", all, &azcosmos.QueryOptions{EnableCrossPartitionQuery: &no}).
+		NextPage(ctx)
 	refused(t, err, 400, "BadRequest")
 }
 
@@ -186,7 +195,8 @@ func TestReadMany(t *testing.T) {
 		ids = append(ids, azcosmos.ItemIdentity{ID: fmt.Sprint("i", i), PartitionKey: str(fmt.Sprintf("p%d", i%6))})
 	}
 	for i := range 900 {
-		ids = append(ids, azcosmos.ItemIdentity{ID: fmt.Sprint("absent", i), PartitionKey: str(fmt.Sprintf("p%d", i%6))})
+		ids = append(ids, azcosmos.ItemIdentity{
+			ID: fmt.Sprint("absent", i), PartitionKey: str(fmt.Sprintf("p%d", i%6))})
 	}
 	r, err := c.ReadManyItems(ctx, ids, nil)
 	check(t, err)

@@ -13,7 +13,8 @@ func TestDatabases(t *testing.T) {
 	id := unique("db")
 	r, err := client.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: id}, nil)
 	check(t, err)
-	if r.RequestCharge <= 0 || r.ActivityID == "" || r.DatabaseProperties.ResourceID == "" || r.DatabaseProperties.SelfLink == "" {
+	if r.RequestCharge <= 0 || r.ActivityID == "" || r.DatabaseProperties.ResourceID == "" ||
+		r.DatabaseProperties.SelfLink == "" {
 		t.Fatalf("%+v", r)
 	}
 	_, err = client.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: id}, nil)
@@ -45,7 +46,8 @@ func TestDatabases(t *testing.T) {
 func TestDatabaseThroughput(t *testing.T) {
 	id := unique("db")
 	tp := azcosmos.NewManualThroughputProperties(800)
-	_, err := client.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: id}, &azcosmos.CreateDatabaseOptions{ThroughputProperties: &tp})
+	_, err := client.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: id}, &azcosmos.CreateDatabaseOptions{
+		ThroughputProperties: &tp})
 	check(t, err)
 	db, err := client.NewDatabase(id)
 	check(t, err)
@@ -71,18 +73,23 @@ func TestContainerDefinition(t *testing.T) {
 	p.DefaultTimeToLive = &ttl
 	p.UniqueKeyPolicy = &azcosmos.UniqueKeyPolicy{UniqueKeys: []azcosmos.UniqueKey{{Paths: []string{"/email"}}}}
 	p.IndexingPolicy = &azcosmos.IndexingPolicy{Automatic: true, IndexingMode: azcosmos.IndexingModeConsistent,
-		IncludedPaths:    []azcosmos.IncludedPath{{Path: "/*"}},
-		ExcludedPaths:    []azcosmos.ExcludedPath{{Path: "/big/*"}},
-		CompositeIndexes: [][]azcosmos.CompositeIndex{{{Path: "/a", Order: azcosmos.CompositeIndexAscending}, {Path: "/b", Order: azcosmos.CompositeIndexDescending}}}}
+		IncludedPaths: []azcosmos.IncludedPath{{Path: "/*"}},
+		ExcludedPaths: []azcosmos.ExcludedPath{{Path: "/big/*"}},
+		CompositeIndexes: [][]azcosmos.CompositeIndex{
+			{{Path: "/a", Order: azcosmos.CompositeIndexAscending},
+				{Path: "/b", Order: azcosmos.CompositeIndexDescending}}}}
 	c := container(t, db, p, 0)
 	r, err := c.Read(ctx, nil)
 	check(t, err)
 	g := r.ContainerProperties
-	if g.PartitionKeyDefinition.Paths[0] != "/tenant" || g.PartitionKeyDefinition.Version != 2 || *g.DefaultTimeToLive != -1 ||
-		g.UniqueKeyPolicy.UniqueKeys[0].Paths[0] != "/email" || g.ConflictResolutionPolicy == nil || g.ResourceID == "" {
+	if g.PartitionKeyDefinition.Paths[0] != "/tenant" || g.PartitionKeyDefinition.Version != 2 ||
+		*g.DefaultTimeToLive != -1 ||
+		g.UniqueKeyPolicy.UniqueKeys[0].Paths[0] != "/email" || g.ConflictResolutionPolicy == nil ||
+		g.ResourceID == "" {
 		t.Fatalf("%+v", g)
 	}
-	if ix := g.IndexingPolicy; len(ix.ExcludedPaths) != 2 || len(ix.CompositeIndexes) != 1 || ix.CompositeIndexes[0][1].Order != azcosmos.CompositeIndexDescending {
+	if ix := g.IndexingPolicy; len(ix.ExcludedPaths) != 2 || len(ix.CompositeIndexes) != 1 ||
+		ix.CompositeIndexes[0][1].Order != azcosmos.CompositeIndexDescending {
 		t.Fatalf("%+v", ix)
 	}
 
@@ -124,7 +131,8 @@ func TestContainerThroughput(t *testing.T) {
 	refused(t, err, 400, "BadRequest")
 
 	auto := azcosmos.NewAutoscaleThroughputProperties(5000)
-	_, err = db.CreateContainer(ctx, byKey("auto", "/pk"), &azcosmos.CreateContainerOptions{ThroughputProperties: &auto})
+	_, err = db.CreateContainer(ctx, byKey("auto", "/pk"), &azcosmos.CreateContainerOptions{
+		ThroughputProperties: &auto})
 	check(t, err)
 	a, err := db.NewContainer("auto")
 	check(t, err)
@@ -140,7 +148,8 @@ func TestContainerQuery(t *testing.T) {
 	for _, id := range []string{"a", "b", "c"} {
 		container(t, db, byKey(id, "/pk"), 0)
 	}
-	for q, want := range map[string]int{"SELECT * FROM c": 3, "SELECT * FROM root r WHERE r.id = 'b'": 1, "SELECT * FROM c WHERE c.id = 'none'": 0} {
+	for q, want := range map[string]int{"SELECT * FROM c": 3, "SELECT * FROM root r WHERE r.id = 'b'": 1,
+		"SELECT * FROM c WHERE c.id = 'none'": 0} {
 		p, n := db.NewQueryContainersPager(q, nil), 0
 		for p.More() {
 			page, err := p.NextPage(ctx)

@@ -45,7 +45,8 @@ func start(t *testing.T) *server {
 		t.Fatal(err)
 	}
 	s := &server{engine: e}
-	s.http = httptest.NewServer(tableapi.New(e, tableapi.Options{Account: account, Key: raw, Auth: true, Clock: e.Clock()}))
+	s.http = httptest.NewServer(
+		tableapi.New(e, tableapi.Options{Account: account, Key: raw, Auth: true, Clock: e.Clock()}))
 	t.Cleanup(func() {
 		s.http.Close()
 		if problems, err := e.Check(bg); err != nil || len(problems) > 0 {
@@ -58,8 +59,8 @@ func start(t *testing.T) *server {
 	return s
 }
 
-// styles are the addresses by which clients reach the Table API. "cosmos" is one that aztables takes for Cosmos DB, so that
-// it sends POST with X-HTTP-Method instead of PATCH; its connections are led to the test server.
+// styles are the addresses by which clients reach the Table API. "cosmos" is one that aztables takes for Cosmos DB, so
+// that it sends POST with X-HTTP-Method instead of PATCH; its connections are led to the test server.
 var styles = []string{"root", "path", "cosmos"}
 
 func (s *server) options() *aztables.ClientOptions {

@@ -38,9 +38,13 @@ func TestWorkedExample(t *testing.T) {
 		if got := c.Spec().Throughput.Manual; got != 800 {
 			t.Errorf("throughput %d, want 800", got)
 		}
-		_, err = people.AddEntity(bg, entity(t, map[string]any{"PartitionKey": "Smith", "RowKey": "Ben", "Email": "Ben@contoso.com", "PhoneNumber": "425-555-0102"}), nil)
+		_, err = people.AddEntity(
+			bg,
+			entity(t, map[string]any{"PartitionKey": "Smith", "RowKey": "Ben", "Email": "Ben@contoso.com",
+				"PhoneNumber": "425-555-0102"}), nil)
 		ok(t, err)
-		if e := get(t, people, "Smith", "Ben"); e["Email"] != "Ben@contoso.com" || e["PartitionKey"] != "Smith" || e["RowKey"] != "Ben" {
+		if e := get(t, people, "Smith", "Ben"); e["Email"] != "Ben@contoso.com" || e["PartitionKey"] != "Smith" ||
+			e["RowKey"] != "Ben" {
 			t.Errorf("got %v", e)
 		}
 	})
@@ -69,7 +73,8 @@ func TestTables(t *testing.T) {
 		if got, pages := names(&aztables.ListTablesOptions{Top: ptr(int32(1))}); len(got) != 3 || pages != 3 {
 			t.Errorf("page by page: %v in %d pages", got, pages)
 		}
-		if got, _ := names(&aztables.ListTablesOptions{Filter: ptr("TableName eq 'beta'")}); !slices.Equal(got, []string{"beta"}) {
+		if got, _ := names(&aztables.ListTablesOptions{Filter: ptr("TableName eq 'beta'")}); !slices.Equal(
+			got, []string{"beta"}) {
 			t.Errorf("filter: %v", got)
 		}
 		_, err := svc.DeleteTable(bg, "beta", nil)
@@ -92,8 +97,9 @@ func TestTypes(t *testing.T) {
 			Entity: aztables.Entity{PartitionKey: "p", RowKey: "r"},
 			Properties: map[string]any{
 				"Bool": true, "Int32": int32(-5), "Int64": aztables.EDMInt64(1 << 60), "Double": 1.5, "Whole": 2.0, "String": "größe \"x\"",
-				"Binary": aztables.EDMBinary{0, 1, 255}, "Guid": aztables.EDMGUID("6f1ed002-ab55-4d5a-b7ee-3ff5ef60ba1a"),
-				"When": aztables.EDMDateTime(when),
+				"Binary": aztables.EDMBinary{0, 1, 255},
+				"Guid":   aztables.EDMGUID("6f1ed002-ab55-4d5a-b7ee-3ff5ef60ba1a"),
+				"When":   aztables.EDMDateTime(when),
 			},
 		}
 		b, err := in.MarshalJSON()
@@ -134,19 +140,22 @@ func TestWrites(t *testing.T) {
 		wantCode(t, add(map[string]any{"RowKey": "1"}), 409, "EntityAlreadyExists")
 
 		merge := map[string]any{"PartitionKey": "p", "RowKey": "1", "b": 2, "c": 3}
-		u, err := c.UpdateEntity(bg, entity(t, merge), &aztables.UpdateEntityOptions{UpdateMode: aztables.UpdateModeMerge})
+		u, err := c.UpdateEntity(bg, entity(t, merge), &aztables.UpdateEntityOptions{
+			UpdateMode: aztables.UpdateModeMerge})
 		ok(t, err)
 		if e := get(t, c, "p", "1"); e["a"] != 1.0 || e["b"] != 2.0 || e["c"] != 3.0 {
 			t.Errorf("merge: %v", e)
 		}
 		replace := entity(t, map[string]any{"PartitionKey": "p", "RowKey": "1", "z": 9})
 		stale := u.ETag
-		_, err = c.UpdateEntity(bg, replace, &aztables.UpdateEntityOptions{UpdateMode: aztables.UpdateModeReplace, IfMatch: &stale})
+		_, err = c.UpdateEntity(bg, replace, &aztables.UpdateEntityOptions{
+			UpdateMode: aztables.UpdateModeReplace, IfMatch: &stale})
 		ok(t, err)
 		if e := get(t, c, "p", "1"); e["a"] != nil || e["z"] != 9.0 {
 			t.Errorf("replace: %v", e)
 		}
-		_, err = c.UpdateEntity(bg, replace, &aztables.UpdateEntityOptions{UpdateMode: aztables.UpdateModeReplace, IfMatch: &stale})
+		_, err = c.UpdateEntity(bg, replace, &aztables.UpdateEntityOptions{
+			UpdateMode: aztables.UpdateModeReplace, IfMatch: &stale})
 		wantCode(t, err, 412, "UpdateConditionNotSatisfied")
 		_, err = c.DeleteEntity(bg, "p", "1", &aztables.DeleteEntityOptions{IfMatch: &stale})
 		wantCode(t, err, 412, "UpdateConditionNotSatisfied")
@@ -158,7 +167,8 @@ func TestWrites(t *testing.T) {
 		}
 		_, err = c.UpsertEntity(bg, absent, &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeMerge})
 		ok(t, err)
-		_, err = c.UpsertEntity(bg, entity(t, map[string]any{"PartitionKey": "p", "RowKey": "2", "m": 1}), &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeReplace})
+		_, err = c.UpsertEntity(bg, entity(t, map[string]any{"PartitionKey": "p", "RowKey": "2", "m": 1}),
+			&aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeReplace})
 		ok(t, err)
 		if e := get(t, c, "p", "2"); e["n"] != nil || e["m"] != 1.0 {
 			t.Errorf("insert or replace: %v", e)
@@ -176,7 +186,8 @@ func TestWrites(t *testing.T) {
 func TestKeys(t *testing.T) {
 	eachStyle(t, func(t *testing.T, s *server, style string) {
 		c := s.table(t, style, "keys")
-		for _, k := range []string{"", " ", "a b", "ä€😀", "100%", "a+b", "a,b", "(x)", "a=b&c", "{}[]", "\"q\"", "a%20b", "."} {
+		for _, k := range []string{"", " ", "a b", "ä€😀", "100%", "a+b", "a,b", "(x)", "a=b&c", "{}[]", "\"q\"",
+			"a%20b", "."} {
 			_, err := c.AddEntity(bg, entity(t, map[string]any{"PartitionKey": "p" + k, "RowKey": k, "v": k}), nil)
 			ok(t, err)
 			if e := get(t, c, "p"+k, k); e["v"] != k {
@@ -197,7 +208,8 @@ func TestKeys(t *testing.T) {
 func TestQuotes(t *testing.T) {
 	eachStyle(t, func(t *testing.T, s *server, style string) {
 		c := s.table(t, style, "quotes")
-		typed, err := aztables.EDMEntity{Entity: aztables.Entity{PartitionKey: "O'Brien", RowKey: "'1'"}, Properties: map[string]any{"n": int32(1)}}.MarshalJSON()
+		typed, err := aztables.EDMEntity{Entity: aztables.Entity{PartitionKey: "O'Brien", RowKey: "'1'"},
+			Properties: map[string]any{"n": int32(1)}}.MarshalJSON()
 		ok(t, err)
 		plain := entity(t, map[string]any{"PartitionKey": "O'Brien", "RowKey": "it's 2", "n": 2})
 		_, err = c.SubmitTransaction(bg, []aztables.TransactionAction{
@@ -212,7 +224,8 @@ func TestQuotes(t *testing.T) {
 				t.Errorf("%s: %v", rk, e)
 			}
 		}
-		if keys, _ := list(t, c, &aztables.ListEntitiesOptions{Filter: ptr("PartitionKey eq 'O''Brien'")}); len(keys) != 2 {
+		if keys, _ := list(t, c, &aztables.ListEntitiesOptions{Filter: ptr("PartitionKey eq 'O''Brien'")}); len(
+			keys) != 2 {
 			t.Errorf("filter: %v", keys)
 		}
 	})
@@ -222,7 +235,10 @@ func TestQueries(t *testing.T) {
 	eachStyle(t, func(t *testing.T, s *server, style string) {
 		c := s.table(t, style, "queries")
 		for i := range 60 {
-			_, err := c.AddEntity(bg, entity(t, map[string]any{"PartitionKey": fmt.Sprintf("p%d", i%3), "RowKey": fmt.Sprintf("%03d", i), "n": i, "even": i%2 == 0, "half": float64(i) + 0.5, "name": fmt.Sprintf("it's %d", i)}), nil)
+			_, err := c.AddEntity(
+				bg,
+				entity(t, map[string]any{"PartitionKey": fmt.Sprintf("p%d", i%3), "RowKey": fmt.Sprintf("%03d", i),
+					"n": i, "even": i%2 == 0, "half": float64(i) + 0.5, "name": fmt.Sprintf("it's %d", i)}), nil)
 			ok(t, err)
 		}
 		for filter, want := range map[string]int{
@@ -242,7 +258,8 @@ func TestQueries(t *testing.T) {
 				t.Errorf("%s: %d entities, want %d: %v", filter, len(got), want, got)
 			}
 		}
-		keys, pages := list(t, c, &aztables.ListEntitiesOptions{Filter: ptr("PartitionKey eq 'p2'"), Top: ptr(int32(7))})
+		keys, pages := list(t, c, &aztables.ListEntitiesOptions{
+			Filter: ptr("PartitionKey eq 'p2'"), Top: ptr(int32(7))})
 		if len(keys) != 20 || pages != 3 || !slices.IsSorted(keys) {
 			t.Errorf("pages of 7: %d keys in %d pages: %v", len(keys), pages, keys)
 		}
@@ -251,7 +268,8 @@ func TestQueries(t *testing.T) {
 		if len(slices.Compact(all)) != 60 || pages != 6 {
 			t.Errorf("pages of 11: %d keys in %d pages", len(all), pages)
 		}
-		p := c.NewListEntitiesPager(&aztables.ListEntitiesOptions{Filter: ptr("RowKey eq '007'"), Select: ptr("n,missing"), Format: ptr(aztables.MetadataFormatNone)})
+		p := c.NewListEntitiesPager(&aztables.ListEntitiesOptions{
+			Filter: ptr("RowKey eq '007'"), Select: ptr("n,missing"), Format: ptr(aztables.MetadataFormatNone)})
 		page, err := p.NextPage(bg)
 		ok(t, err)
 		if len(page.Entities) != 1 || string(page.Entities[0]) != `{"n":7}` {
@@ -272,12 +290,14 @@ func TestTransactions(t *testing.T) {
 		}
 		var hundred []aztables.TransactionAction
 		for i := range 100 {
-			hundred = append(hundred, aztables.TransactionAction{ActionType: aztables.TransactionTypeAdd, Entity: e(fmt.Sprintf("%03d", i), i)})
+			hundred = append(hundred, aztables.TransactionAction{
+				ActionType: aztables.TransactionTypeAdd, Entity: e(fmt.Sprintf("%03d", i), i)})
 		}
 		_, err := c.SubmitTransaction(bg, hundred, nil)
 		ok(t, err)
 		_, err = c.SubmitTransaction(bg, []aztables.TransactionAction{
-			{ActionType: aztables.TransactionTypeUpdateMerge, Entity: entity(t, map[string]any{"PartitionKey": "p", "RowKey": "000", "m": 1})},
+			{ActionType: aztables.TransactionTypeUpdateMerge,
+				Entity: entity(t, map[string]any{"PartitionKey": "p", "RowKey": "000", "m": 1})},
 			{ActionType: aztables.TransactionTypeUpdateReplace, Entity: e("001", 100)},
 			{ActionType: aztables.TransactionTypeDelete, Entity: e("002", 0)},
 			{ActionType: aztables.TransactionTypeInsertReplace, Entity: e("new", 1)},
@@ -329,7 +349,8 @@ func TestSAS(t *testing.T) {
 	ok(t, err)
 	now := time.Now()
 	acc, err := aztables.AccountSASSignatureValues{
-		Protocol: aztables.SASProtocolHTTPSandHTTP, ExpiryTime: now.Add(time.Hour), Services: "t", Permissions: (&aztables.AccountSASPermissions{Read: true, List: true}).String(),
+		Protocol: aztables.SASProtocolHTTPSandHTTP, ExpiryTime: now.Add(time.Hour), Services: "t",
+		Permissions:   (&aztables.AccountSASPermissions{Read: true, List: true}).String(),
 		ResourceTypes: (&aztables.AccountSASResourceTypes{Object: true, Container: true, Service: true}).String(),
 	}.Sign(cred)
 	ok(t, err)
@@ -347,7 +368,8 @@ func TestSAS(t *testing.T) {
 	}.Sign(cred)
 	ok(t, err)
 	// aztables signs the range but leaves it out of the address.
-	one, err := aztables.NewClientWithNoCredential(s.address("root")+"/sas?"+tab+"&spk=b&srk=0&epk=b&erk=9", s.options())
+	one, err := aztables.NewClientWithNoCredential(s.address("root")+"/sas?"+tab+"&spk=b&srk=0&epk=b&erk=9",
+		s.options())
 	ok(t, err)
 	if keys, _ := list(t, one, nil); len(keys) != 1 {
 		t.Errorf("table SAS with a range: %v", keys)
@@ -371,13 +393,16 @@ func TestAccessPolicies(t *testing.T) {
 		ok(t, err)
 		r, err := c.GetAccessPolicy(bg, nil)
 		ok(t, err)
-		if len(r.SignedIdentifiers) != 1 || *r.SignedIdentifiers[0].ID != "readers" || *r.SignedIdentifiers[0].AccessPolicy.Permission != "r" ||
+		if len(r.SignedIdentifiers) != 1 || *r.SignedIdentifiers[0].ID != "readers" ||
+			*r.SignedIdentifiers[0].AccessPolicy.Permission != "r" ||
 			!r.SignedIdentifiers[0].AccessPolicy.Expiry.Equal(expiry) {
 			t.Errorf("got %+v", r.SignedIdentifiers)
 		}
 		six := make([]*aztables.SignedIdentifier, 6)
 		for i := range six {
-			six[i] = &aztables.SignedIdentifier{ID: ptr(fmt.Sprint(i)), AccessPolicy: &aztables.AccessPolicy{Expiry: &expiry, Start: &expiry, Permission: ptr("r")}}
+			six[i] = &aztables.SignedIdentifier{
+				ID: ptr(fmt.Sprint(i)), AccessPolicy: &aztables.AccessPolicy{
+					Expiry: &expiry, Start: &expiry, Permission: ptr("r")}}
 		}
 		if _, err = c.SetAccessPolicy(bg, &aztables.SetAccessPolicyOptions{TableACL: six}); err == nil {
 			t.Error("six identifiers: no error")

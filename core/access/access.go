@@ -1,8 +1,9 @@
 // Package access is the narrow waist between four languages and the index: sargable predicates, the choice of an access
 // path, and its explanation.
 //
-// A Pred may be weaker than the filter that it was made from, never stronger: every item that the filter accepts must satisfy
-// it. The language evaluates its exact filter on what comes out. So anything that a language can't express here is All().
+// A Pred may be weaker than the filter that it was made from, never stronger: every item that the filter accepts must
+// satisfy it. The language evaluates its exact filter on what comes out. So anything that a language can't express here
+// is All().
 package access
 
 import (
@@ -17,10 +18,11 @@ import (
 // Path is a path of stored names (the identity is "_id"). The zero Path is the document itself.
 type Path struct {
 	Segs []string
-	// Elements says that values inside arrays along the path count too: MongoDB's and Gremlin's reading of a path. Without
-	// it only the value that stands at the path itself counts.
+	// Elements says that values inside arrays along the path count too: MongoDB's and Gremlin's reading of a path.
+	// Without it only the value that stands at the path itself counts.
 	Elements bool
-	// Of says that the path begins in an element of an array, and which: conditions with the same Of hold for one element.
+	// Of says that the path begins in an element of an array, and which: conditions with the same Of hold for one
+	// element.
 	Of *Element
 }
 
@@ -70,8 +72,8 @@ const (
 	opComposite           // Comp: only in plans
 )
 
-// Bound is an end of a range. A range with one open end covers the rest of its bound's type class: numbers for a number,
-// strings for a string and so on.
+// Bound is an end of a range. A range with one open end covers the rest of its bound's type class: numbers for a
+// number, strings for a string and so on.
 type Bound struct {
 	Value     value.Value
 	Inclusive bool
@@ -87,8 +89,9 @@ type Pred struct {
 	Str    string
 	// Any: with OpRange, values of every class above Lo or below Hi count, not only those of the bound's class.
 	Any bool
-	// Foreign says that values of kinds which JSON lacks may satisfy the predicate too, because the language reads them as
-	// strings or objects (a date as its ISO text): the index scan adds those classes where a slot has ever held them.
+	// Foreign says that values of kinds which JSON lacks may satisfy the predicate too, because the language reads them
+	// as strings or objects (a date as its ISO text): the index scan adds those classes where a slot has ever held
+	// them.
 	Foreign bool
 	// Region of a spatial predicate; places, pathID and cells are where an index has it (Resolve).
 	Region *geo.Region
@@ -130,14 +133,15 @@ func And(ps ...*Pred) *Pred {
 	return &Pred{Op: OpAnd, Kids: kids}
 }
 
-// joinRanges makes one range of a lower and an upper bound on the same value. Where array elements count they may be met by
-// two elements, so those stay apart.
+// joinRanges makes one range of a lower and an upper bound on the same value. Where array elements count they may be
+// met by two elements, so those stay apart.
 func joinRanges(kids []*Pred) []*Pred {
 	out := kids[:0]
 next:
 	for _, k := range kids {
 		for i, o := range out {
-			if k.halfRange() && o.halfRange() && k.Foreign == o.Foreign && (k.Lo == nil) != (o.Lo == nil) && samePath(k.Path, o.Path) {
+			if k.halfRange() && o.halfRange() && k.Foreign == o.Foreign && (k.Lo == nil) != (o.Lo == nil) &&
+				samePath(k.Path, o.Path) {
 				both := *o
 				if k.Lo != nil {
 					both.Lo = k.Lo
@@ -222,8 +226,8 @@ func In(path Path, vs ...value.Value) *Pred {
 	return &Pred{Op: OpIn, Path: path, Vals: vs}
 }
 
-// Range is satisfied when the value at path lies between lo and hi, either of which may be nil, within the type class of
-// the bounds.
+// Range is satisfied when the value at path lies between lo and hi, either of which may be nil, within the type class
+// of the bounds.
 func Range(path Path, lo, hi *Bound) *Pred {
 	if lo == nil && hi == nil {
 		return Exists(path)

@@ -55,8 +55,9 @@ func (f *fake) Share(p *Pred) float64 {
 	return 0.01
 }
 
-// parse reads a predicate of the test files: (and P..), (or P..), (eq path json..), (range path lo hi), (prefix path text),
-// (exists path), all, none. A bound is [5 or (5 or -; a path with [] at its end counts elements; (foreign P) and (any P) set the flags.
+// parse reads a predicate of the test files: (and P..), (or P..), (eq path json..), (range path lo hi), (prefix path
+// text), (exists path), all, none. A bound is [5 or (5 or -; a path with [] at its end counts elements; (foreign P) and
+// (any P) set the flags.
 func parse(t *testing.T, s string) *Pred {
 	toks := strings.Fields(strings.NewReplacer("(", " ( ", ")", " ) ").Replace(s))
 	var read func() *Pred
@@ -176,11 +177,12 @@ func text(p *Pred) string {
 	return fmt.Sprintf("(every %s)", name)
 }
 
-// TestChoose asserts the access paths of testdata/choose. Commands: source sets what is known of the container, plan prints the
-// access path of a filter.
+// TestChoose asserts the access paths of testdata/choose. Commands: source sets what is known of the container, plan
+// prints the access path of a filter.
 func TestChoose(t *testing.T) {
 	datadriven.RunTest(t, "testdata/choose", func(t *testing.T, d *datadriven.TestData) string {
-		src := &fake{ready: true, elements: map[string]bool{}, complete: map[string]bool{}, share: map[string]float64{}, keys: [][]string{{"pk"}}}
+		src := &fake{ready: true, elements: map[string]bool{}, complete: map[string]bool{}, share: map[string]float64{},
+			keys: [][]string{{"pk"}}}
 		r := Request{}
 		policy := ""
 		for _, a := range d.CmdArgs {
@@ -264,10 +266,13 @@ func TestChoose(t *testing.T) {
 // values are one of everything that can stand at a path, those that tempt an encoding among them.
 func values(t *testing.T) []value.Value {
 	long := strings.Repeat("x", 256)
-	vs := []value.Value{value.NullValue(), value.BoolOf(false), value.BoolOf(true), value.MinKeyValue(), value.MaxKeyValue(),
-		value.Int32Of(0), value.Int32Of(-1), value.Int32Of(5), value.Int64Of(1<<53 + 1), value.Int64Of(1<<53 + 2), value.DoubleOf(1 << 53),
+	vs := []value.Value{value.NullValue(), value.BoolOf(false), value.BoolOf(true), value.MinKeyValue(),
+		value.MaxKeyValue(),
+		value.Int32Of(0), value.Int32Of(-1), value.Int32Of(5), value.Int64Of(1<<53 + 1), value.Int64Of(1<<53 + 2),
+		value.DoubleOf(1 << 53),
 		value.DoubleOf(0), value.DoubleOf(1.5), value.DateOf(5, 0), value.DateOf(5, 1), value.TimestampOf(7),
-		value.ObjectIDOf(make([]byte, 12)), value.UUIDOf(make([]byte, 16)), value.BinaryOf(0, nil), value.BinaryOf(0, make([]byte, 300))}
+		value.ObjectIDOf(make([]byte, 12)), value.UUIDOf(make([]byte, 16)), value.BinaryOf(0, nil),
+		value.BinaryOf(0, make([]byte, 300))}
 	vs = append(vs, value.DoubleOf(-1*vs[11].Float())) // -0
 	for _, s := range []string{"", "a", "a\x00", "a\x00b", "ab", "b", long, long + "a", long + "b", long[:255] + "y"} {
 		vs = append(vs, value.StringOf(s))
@@ -335,14 +340,16 @@ func TestIntervalsHoldEverything(t *testing.T) {
 					t.Errorf("foreign %s misses %s", text(p.pred), doc.AppendExtJSON(nil, v, true))
 				}
 			}
-			if b.Kind() == value.String && v.Kind() == value.String && strings.HasPrefix(v.Str(), b.Str()) && !holds(Prefix(at, b.Str())) {
+			if b.Kind() == value.String && v.Kind() == value.String && strings.HasPrefix(v.Str(), b.Str()) &&
+				!holds(Prefix(at, b.Str())) {
 				t.Errorf("prefix %.10q misses %.10q", b.Str(), v.Str())
 			}
 		}
 		// A language that reads other kinds as strings finds them with Foreign.
 		switch v.Kind() {
 		case value.Date, value.UUID, value.Binary, value.ObjectID, value.Timestamp:
-			for _, p := range []*Pred{Eq(at, value.StringOf("a")), Prefix(at, "a"), Range(at, &Bound{value.StringOf("a"), true}, nil)} {
+			for _, p := range []*Pred{Eq(at, value.StringOf("a")), Prefix(at, "a"),
+				Range(at, &Bound{value.StringOf("a"), true}, nil)} {
 				if !holds(WithForeign(p)) {
 					t.Errorf("foreign %s misses %s", text(p), doc.AppendExtJSON(nil, v, true))
 				}
@@ -357,7 +364,8 @@ func TestIntervalsHoldEverything(t *testing.T) {
 // A leaf's signature tells orders apart: paths, operators and intervals.
 func TestSignatures(t *testing.T) {
 	seen := map[uint32]string{}
-	for _, s := range []string{"(eq a 1)", "(eq a 2)", "(eq a[] 1)", "(eq b 1)", "(range a =1 -)", "(range a 1 -)", "(range a - 1)", "(prefix a x)", "(exists a)",
+	for _, s := range []string{"(eq a 1)", "(eq a 2)", "(eq a[] 1)", "(eq b 1)", "(range a =1 -)", "(range a 1 -)",
+		"(range a - 1)", "(prefix a x)", "(exists a)",
 		"(foreign (eq a \"x\"))", "(eq a \"x\")"} {
 		p := parse(t, s)
 		sig := (&Plan{Kind: Index, Leaf: p}).Signature()

@@ -43,8 +43,8 @@ type Plan struct {
 	Union []*Pred // Index: leaves whose entries together hold every answer
 	Both  []*Pred // Index: leaves each of which names every answer
 	Why   string
-	// Covered: rows are made from the entries, items are fetched only where an entry doesn't tell its value. Missing: items
-	// without an entry are rows too, empty ones.
+	// Covered: rows are made from the entries, items are fetched only where an entry doesn't tell its value. Missing:
+	// items without an entry are rows too, empty ones.
 	Covered, Missing bool
 }
 
@@ -54,8 +54,8 @@ const (
 	SigPoints = 2
 )
 
-// Signature identifies the access path: a continuation goes on with the one that it began with, whatever would be chosen
-// now.
+// Signature identifies the access path: a continuation goes on with the one that it began with, whatever would be
+// chosen now.
 func (p *Plan) Signature() uint32 {
 	switch p.Kind {
 	case Points:
@@ -72,7 +72,8 @@ func (p *Plan) Signature() uint32 {
 	return SigScan
 }
 
-// signature tells the orders of index scans apart: path and intervals decide at which entry an item with several is given.
+// signature tells the orders of index scans apart: path and intervals decide at which entry an item with several is
+// given.
 func signature(leaves ...*Pred) uint32 {
 	d := xxhash.New()
 	for _, l := range leaves {
@@ -100,8 +101,8 @@ func Find(p *Pred, sig uint32) *Pred {
 	return nil
 }
 
-// Again returns the index scan with this signature, for a continuation that began with it; false when the index can't do
-// it any more.
+// Again returns the index scan with this signature, for a continuation that began with it; false when the index can't
+// do it any more.
 func Again(src Source, p *Pred, sig uint32) (Plan, bool) {
 	if !src.IndexReady() {
 		return Plan{}, false
@@ -155,22 +156,22 @@ type Source interface {
 	Policy() *index.Policy
 	IndexReady() bool
 	KeyPaths() [][]string
-	// MayHoldElements reports whether a path may have array elements in any slot; MayHoldForeign whether any slot may hold
-	// kinds that JSON lacks.
+	// MayHoldElements reports whether a path may have array elements in any slot; MayHoldForeign whether any slot may
+	// hold kinds that JSON lacks.
 	MayHoldElements(p Path) bool
 	MayHoldForeign() bool
-	// MayHoldInColumn reports whether a column of a composite index may have held in any slot what an id of index.Column
-	// stands for.
+	// MayHoldInColumn reports whether a column of a composite index may have held in any slot what an id of
+	// index.Column stands for.
 	MayHoldInColumn(id uint64) bool
-	// InOrder reports whether the index entries at a path are in the order of the values, one an item, as far as they are of
-	// one class. It may take a count of them: it is asked where the answer saves a sort.
+	// InOrder reports whether the index entries at a path are in the order of the values, one an item, as far as they
+	// are of one class. It may take a count of them: it is asked where the answer saves a sort.
 	InOrder(p Path) bool
 	// MayHoldGraphForm reports whether any slot may hold vertex properties (index.GraphForm).
 	MayHoldGraphForm() bool
 	// KeysMayBeForeign reports whether partition keys or ids may be of such kinds, whatever the policy indexes.
 	KeysMayBeForeign() bool
-	// EveryItemHas reports whether the index entries of the values at a path name every item, in an order that is the order
-	// of every language: all of one class, none cut.
+	// EveryItemHas reports whether the index entries of the values at a path name every item, in an order that is the
+	// order of every language: all of one class, none cut.
 	EveryItemHas(p Path) bool
 	// Share estimates the share of all items (0..1) that have an entry in a leaf's intervals.
 	Share(p *Pred) float64
@@ -179,17 +180,19 @@ type Source interface {
 
 // Request is what a query wants.
 type Request struct {
-	Pred    *Pred
-	HasPK   bool          // the query is restricted to one logical partition already
-	PK      []value.Value // the values of its key; without HasPK the first ones of a hierarchical key that it is restricted to
-	OrderBy []Path        // wanted order
-	Desc    []bool        // which of them descend
-	Limit   int           // 0 = none
-	Items   int64         // in the container, about
+	Pred  *Pred
+	HasPK bool // the query is restricted to one logical partition already
+	// the values of its key; without HasPK the first ones of a hierarchical key that it is restricted to
+	PK      []value.Value
+	OrderBy []Path // wanted order
+	Desc    []bool // which of them descend
+	Limit   int    // 0 = none
+	Items   int64  // in the container, about
 	// Collation says what is known of the order of values.
 	Collation Collation
 	Want      uint32 // SigScan: a continuation goes on in the order of keys; 0 = the best access path
-	// Needs are the paths that the query looks at, nil = the whole item. Whole: it reads to the end and takes no continuation.
+	// Needs are the paths that the query looks at, nil = the whole item. Whole: it reads to the end and takes no
+	// continuation.
 	Needs []Path
 	Whole bool
 }
@@ -284,7 +287,8 @@ func oneClass(p *Pred) bool {
 	return true
 }
 
-// missesGraphForm reports whether the leaf asks for what elements of graphs have no index entries for (index.GraphForm).
+// missesGraphForm reports whether the leaf asks for what elements of graphs have no index entries for
+// (index.GraphForm).
 func (p *Pred) missesGraphForm() bool {
 	n := len(p.Path.Segs)
 	if n > 1 && slices.Contains(p.Path.Segs[1:], "id") || n == 1 && slices.Contains(index.EdgeCopies, p.Path.Segs[0]) {
@@ -322,9 +326,9 @@ func usable(src Source, p *Pred) bool {
 // scanShare is the share of the items above which fetching them one by one through the index costs more than a scan.
 const scanShare = 0.15
 
-// inPartition picks the leaf for a query inside one logical partition: an equality on something else than the partition key
-// (which every item there satisfies), or a tuple path whose members are all demanded. Of several the one with the fewest entries there, or an
-// intersection; one alone isn't counted.
+// inPartition picks the leaf for a query inside one logical partition: an equality on something else than the partition
+// key (which every item there satisfies), or a tuple path whose members are all demanded. Of several the one with the
+// fewest entries there, or an intersection; one alone isn't counted.
 func inPartition(src Source, r *Request, cs []*Pred) Plan {
 	var eqs []*Pred
 	for _, c := range cs {
@@ -441,8 +445,8 @@ func unionOf(src Source, p *Pred) []*Pred {
 	return out
 }
 
-// pointKeys returns the logical partitions, and items where the filter names ids, that a filter is restricted to; nil when
-// it is not.
+// pointKeys returns the logical partitions, and items where the filter names ids, that a filter is restricted to; nil
+// when it is not.
 func pointKeys(src Source, p *Pred) []Key {
 	if p == nil {
 		return nil
@@ -461,7 +465,8 @@ func pointKeys(src Source, p *Pred) []Key {
 	return conjunctKeys(src, conjuncts(p))
 }
 
-// Scalars reports whether all values are defined and neither arrays nor objects, whose equality differs between languages.
+// Scalars reports whether all values are defined and neither arrays nor objects, whose equality differs between
+// languages.
 func Scalars(vs []value.Value) bool {
 	for _, v := range vs {
 		if !v.IsDefined() || v.Kind() == value.Array || v.Kind() == value.Object {

@@ -2,10 +2,11 @@ package access
 
 import "slices"
 
-// The entry of a composite index tells the values of all its columns, so a query that looks at no other paths needs no item.
+// The entry of a composite index tells the values of all its columns, so a query that looks at no other paths needs no
+// item.
 
-// tells reports whether the columns of a composite index, and the identity, have the values at all of these paths. Rows are made
-// of them: no two may lie in one object.
+// tells reports whether the columns of a composite index, and the identity, have the values at all of these paths. Rows
+// are made of them: no two may lie in one object.
 func (c *Composite) tells(src Source, needs []Path) bool {
 	if c.Index.Array != nil || len(needs) == 0 {
 		return false
@@ -31,12 +32,12 @@ func (c *Composite) Column(segs []string) int {
 	return -1
 }
 
-// fewEntries is how many entries a composite index may have to gather for a page of a query without an order: it goes through all of
-// them for each page.
+// fewEntries is how many entries a composite index may have to gather for a page of a query without an order: it goes
+// through all of them for each page.
 const fewEntries = 1000
 
-// byColumns returns the scan of a composite index whose columns tell all that a query looks at, when that reads less than a plan that fetches
-// items.
+// byColumns returns the scan of a composite index whose columns tell all that a query looks at, when that reads less
+// than a plan that fetches items.
 func byColumns(src Source, r *Request, p Plan) (Plan, bool) {
 	if p.Covered || p.Kind != Index && p.Kind != Scan || r.HasPK || r.Want == SigScan || !coverable(src, *r) {
 		return Plan{}, false
@@ -59,7 +60,8 @@ func byColumns(src Source, r *Request, p Plan) (Plan, bool) {
 	case best.Comp.Used() == 0 || p.Leaf == nil:
 		return Plan{}, false
 	default:
-		if share := src.Share(best); share > fetchCost*src.Share(p.Leaf) || !drained && share*float64(r.Items) > fewEntries {
+		if share := src.Share(best); share > fetchCost*src.Share(p.Leaf) || !drained &&
+			share*float64(r.Items) > fewEntries {
 			return Plan{}, false
 		}
 	}

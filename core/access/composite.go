@@ -9,7 +9,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Collation says what is known of a language's order of values, so that an index whose columns hold several classes can give it.
+// Collation says what is known of a language's order of values, so that an index whose columns hold several classes can
+// give it.
 type Collation uint8
 
 // The collations.
@@ -18,7 +19,8 @@ const (
 	AnyOrder Collation = iota
 	// JSONOrder is value.CompareCosmos of the JSON view of the values.
 	JSONOrder
-	// BSONOrder is value.CompareBSON of what stands at the path, missing as null; arrays in a way of the language's own.
+	// BSONOrder is value.CompareBSON of what stands at the path, missing as null; arrays in a way of the language's
+	// own.
 	BSONOrder
 )
 
@@ -60,7 +62,8 @@ func (c *Composite) String() string {
 	return b.String()
 }
 
-// Merged reports whether columns of Front may have one of several values: then the scans of these are merged where an order is wanted.
+// Merged reports whether columns of Front may have one of several values: then the scans of these are merged where an
+// order is wanted.
 func (c *Composite) Merged() bool {
 	return slices.ContainsFunc(c.Front, func(p *Pred) bool { return len(p.Vals) > 1 })
 }
@@ -106,8 +109,8 @@ func (c *Composite) intervals() []Interval {
 	return normalise(ivs)
 }
 
-// columnInterval is the interval of a range or prefix on the column behind base. The bounds of an ascending column are those of
-// a single path; inverted, "at least L" becomes "not above what begins with L".
+// columnInterval is the interval of a range or prefix on the column behind base. The bounds of an ascending column are
+// those of a single path; inverted, "at least L" becomes "not above what begins with L".
 func columnInterval(base []byte, p *Pred, cut int, desc bool) Interval {
 	lo, hi := columnBounds(p, cut)
 	join := func(b []byte) []byte { return append(base[:len(base):len(base)], b...) }
@@ -119,8 +122,8 @@ func columnInterval(base []byte, p *Pred, cut int, desc bool) Interval {
 	return Interval{Lo: keys.After(join(hi)), Hi: keys.After(join(lo))}
 }
 
-// columnBounds returns the bounds of a range or prefix, ascending; what they enclose is half open and a superset of what
-// satisfies p. See Pred.rangeInterval for the cases.
+// columnBounds returns the bounds of a range or prefix, ascending; what they enclose is half open and a superset of
+// what satisfies p. See Pred.rangeInterval for the cases.
 func columnBounds(p *Pred, cut int) (lo, hi []byte) {
 	if p.Op == OpPrefix {
 		lo = keys.AppendColumnPrefix(nil, []byte(p.Str), cut)
@@ -158,14 +161,17 @@ func columnBounds(p *Pred, cut int) (lo, hi []byte) {
 	return slices.Clone(lo), slices.Clone(hi)
 }
 
-// on returns the condition on a column that the index can answer: an equality with at most most values, else a range or prefix.
+// on returns the condition on a column that the index can answer: an equality with at most most values, else a range or
+// prefix.
 func on(src Source, col *index.Column, cs []*Pred, most int) (eq, rng *Pred) {
 	for _, c := range cs {
-		if !slices.Equal(c.Path.Segs, col.Segs) || c.Path.Elements && src.MayHoldInColumn(col.Array) || c.Foreign && src.MayHoldInColumn(col.Foreign) {
+		if !slices.Equal(c.Path.Segs, col.Segs) || c.Path.Elements && src.MayHoldInColumn(col.Array) || c.Foreign &&
+			src.MayHoldInColumn(col.Foreign) {
 			continue
 		}
 		switch {
-		case c.Op == OpIn && len(c.Vals) <= most && (c.ofKey || !slices.ContainsFunc(c.Vals, func(v value.Value) bool { return !v.IsDefined() })):
+		case c.Op == OpIn && len(c.Vals) <= most &&
+			(c.ofKey || !slices.ContainsFunc(c.Vals, func(v value.Value) bool { return !v.IsDefined() })):
 			if eq == nil || len(c.Vals) < len(eq.Vals) {
 				eq = c
 			}
@@ -176,8 +182,8 @@ func on(src Source, col *index.Column, cs []*Pred, most int) (eq, rng *Pred) {
 	return eq, rng
 }
 
-// narrower returns the condition of two on one column that restricts it more; of a lower and an upper bound both. No element of an
-// array can satisfy one of them alone there, see on.
+// narrower returns the condition of two on one column that restricts it more; of a lower and an upper bound both. No
+// element of an array can satisfy one of them alone there, see on.
 func narrower(a, b *Pred) *Pred {
 	switch {
 	case a == nil || a.Op != OpPrefix && b.Op == OpPrefix:
@@ -198,7 +204,8 @@ func narrower(a, b *Pred) *Pred {
 	return a
 }
 
-// composites returns the scans of composite indexes of which conditions restrict least columns, and those of tuple paths.
+// composites returns the scans of composite indexes of which conditions restrict least columns, and those of tuple
+// paths.
 func composites(src Source, cs []*Pred, least int) (out []*Pred) {
 	out = tuples(src, cs)
 	if len(cs) < least {
@@ -213,10 +220,10 @@ func composites(src Source, cs []*Pred, least int) (out []*Pred) {
 	return out
 }
 
-// orderedComposite returns the scan of a composite index that gives the wanted order: its first columns are demanded to be equal
-// to something, the others are the keys of the order in their sequence, all in their own direction or all in the other. Keys
-// whose columns are in front are the same for all items; a column in front that may have one of several values is none of the keys, and the
-// scans of its values are merged. The one that the filter restricts most is taken.
+// orderedComposite returns the scan of a composite index that gives the wanted order: its first columns are demanded to
+// be equal to something, the others are the keys of the order in their sequence, all in their own direction or all in
+// the other. Keys whose columns are in front are the same for all items; a column in front that may have one of several
+// values is none of the keys, and the scans of its values are merged. The one that the filter restricts most is taken.
 func orderedComposite(src Source, r *Request, cs []*Pred) *Composite {
 	var best *Composite
 	if r.Collation == AnyOrder || len(r.OrderBy) == 0 {
@@ -236,7 +243,8 @@ func orderedComposite(src Source, r *Request, cs []*Pred) *Composite {
 // maxMerged is how many combinations of values of columns in front are merged into one order.
 const maxMerged = 32
 
-// restricted returns the scan of a composite index that conditions restrict; at most most combinations of values stand in front.
+// restricted returns the scan of a composite index that conditions restrict; at most most combinations of values stand
+// in front.
 func restricted(src Source, ix *index.Composite, cs []*Pred, most int) *Composite {
 	c := &Composite{Index: ix}
 	for i := range ix.Columns {
@@ -262,7 +270,8 @@ func (c *Composite) gives(src Source, r *Request) bool {
 			}
 			continue
 		}
-		if n == len(cols) || !slices.Equal(cols[n].Segs, r.OrderBy[i].Segs) || !trusted(src, &cols[n], r.OrderBy[i], r.Collation) {
+		if n == len(cols) || !slices.Equal(cols[n].Segs, r.OrderBy[i].Segs) ||
+			!trusted(src, &cols[n], r.OrderBy[i], r.Collation) {
 			return false
 		}
 		reverse := cols[n].Desc != r.Desc[i]
@@ -296,8 +305,8 @@ func trusted(src Source, col *index.Column, p Path, order Collation) bool {
 	return !p.Elements && !src.MayHoldInColumn(col.Foreign)
 }
 
-// byComposite returns the plan of the composite index that gives the wanted order, unless the filter has conditions that it
-// doesn't use and another access path leaves much less to read.
+// byComposite returns the plan of the composite index that gives the wanted order, unless the filter has conditions
+// that it doesn't use and another access path leaves much less to read.
 func byComposite(src Source, r *Request, cs []*Pred) (Plan, bool) {
 	c := orderedComposite(src, r, cs)
 	if c == nil || len(r.OrderBy) == 1 && len(c.Front) == 0 && c.Range != nil { // the path's own index gives that
@@ -319,12 +328,13 @@ func byComposite(src Source, r *Request, cs []*Pred) (Plan, bool) {
 	return p, src.Share(p.Leaf) <= worthSorting*src.Share(other.Leaf)
 }
 
-// worthSorting is how many times more entries an access path in the wanted order may read than another one that is sorted then.
+// worthSorting is how many times more entries an access path in the wanted order may read than another one that is
+// sorted then.
 const worthSorting = 8
 
-// compositeInPartition returns the plan of a composite index inside one logical partition, or of a hierarchical key inside all that
-// begin with the same values: the paths of those are in front. A wanted order comes first, then a filter that restricts more than
-// the key.
+// compositeInPartition returns the plan of a composite index inside one logical partition, or of a hierarchical key
+// inside all that begin with the same values: the paths of those are in front. A wanted order comes first, then a
+// filter that restricts more than the key.
 func compositeInPartition(src Source, r *Request, cs []*Pred) (Plan, bool) {
 	if len(r.PK) > len(src.KeyPaths()) || len(src.Policy().Composites()) == 0 {
 		return Plan{}, false
@@ -340,13 +350,16 @@ func compositeInPartition(src Source, r *Request, cs []*Pred) (Plan, bool) {
 		}
 	}
 	left := func(c *Composite) bool { // an equality that c doesn't use
-		return slices.ContainsFunc(all, func(p *Pred) bool { return p.Op == OpIn && !c.Fixed(p.Path) && usable(src, p) })
+		return slices.ContainsFunc(all, func(p *Pred) bool {
+			return p.Op == OpIn && !c.Fixed(p.Path) && usable(src, p)
+		})
 	}
 	keyed := func(c *Composite) bool {
 		return !slices.ContainsFunc(paths, func(segs []string) bool { return !c.Fixed(Path{Segs: segs}) })
 	}
 	if c := orderedComposite(src, r, all); c != nil && keyed(c) && (r.Limit > 0 || !left(c)) {
-		return Plan{Kind: Ordered, Leaf: c.leaf(), Why: "a composite index gives the order inside one logical partition"}, true
+		return Plan{Kind: Ordered, Leaf: c.leaf(),
+			Why: "a composite index gives the order inside one logical partition"}, true
 	}
 	var best *Pred
 	for _, l := range composites(src, all, 2) {

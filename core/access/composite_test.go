@@ -25,8 +25,8 @@ func composite(t *testing.T, paths ...string) *index.Composite {
 	return pol.Composites()[0]
 }
 
-// Every value that satisfies a condition on the second column has its entry in the scan's intervals, for all pairs of value and bound,
-// up and down; and no entry with another value in front has.
+// Every value that satisfies a condition on the second column has its entry in the scan's intervals, for all pairs of
+// value and bound, up and down; and no entry with another value in front has.
 func TestCompositeIntervalsHoldEverything(t *testing.T) {
 	vs := values(t)
 	at, front := NewPath("b"), value.StringOf("f\xff")
@@ -64,7 +64,8 @@ func TestCompositeIntervalsHoldEverything(t *testing.T) {
 					{Range(at, nil, &Bound{b, true}), c <= 0 && same},
 					{Range(at, nil, &Bound{b, false}), c < 0 && same},
 					{Range(at, &Bound{b, true}, &Bound{b, true}), c == 0},
-					{Prefix(at, b.Str()), b.Kind() == value.String && v.Kind() == value.String && strings.HasPrefix(v.Str(), b.Str())},
+					{Prefix(at, b.Str()), b.Kind() == value.String && v.Kind() == value.String &&
+						strings.HasPrefix(v.Str(), b.Str())},
 				} {
 					comp := &Composite{Index: ix}
 					if lead == 1 {
@@ -77,13 +78,16 @@ func TestCompositeIntervalsHoldEverything(t *testing.T) {
 					}
 					ivs, _, ok := comp.leaf().Intervals()
 					if !ok || p.want && !Within(ivs, mine) {
-						t.Fatalf("%v %s misses %s: %x, %+v", paths, text(p.pred), doc.AppendExtJSON(nil, v, true), mine, ivs)
+						t.Fatalf("%v %s misses %s: %x, %+v", paths, text(p.pred),
+							doc.AppendExtJSON(nil, v, true), mine, ivs)
 					}
 					if lead == 1 && Within(ivs, other) {
 						t.Fatalf("%v %s takes an entry of another first value", paths, text(p.pred))
 					}
-					lossy := v.Class() != b.Class() || v.Kind() == value.Array || v.Kind() == value.Object || len(v.Bytes()) > 250 || len(b.Bytes()) > 250
-					if p.pred.Op == OpIn && c != 0 && !lossy && v.Kind() != value.Decimal && Within(ivs, mine) && !value.EqualCosmos(v, value.StringOf("other")) {
+					lossy := v.Class() != b.Class() || v.Kind() == value.Array || v.Kind() == value.Object ||
+						len(v.Bytes()) > 250 || len(b.Bytes()) > 250
+					if p.pred.Op == OpIn && c != 0 && !lossy && v.Kind() != value.Decimal && Within(ivs, mine) &&
+						!value.EqualCosmos(v, value.StringOf("other")) {
 						t.Errorf("%v %s takes %s", paths, text(p.pred), doc.AppendExtJSON(nil, v, true))
 					}
 				}

@@ -6,22 +6,24 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// A covered query needs no item: what it looks at is in the index entries that it walks anyway. An entry tells the value at its
-// path and the item's identity (id, partition key). Entries that don't tell their value (cut strings, arrays) name an item that
-// is fetched, one by one.
+// A covered query needs no item: what it looks at is in the index entries that it walks anyway. An entry tells the
+// value at its path and the item's identity (id, partition key). Entries that don't tell their value (cut strings,
+// arrays) name an item that is fetched, one by one.
 
 // CoverSource is what the choice asks about covered answers.
 type CoverSource interface {
 	// Coverable reports whether entries tell which items there are: not where items can expire.
 	Coverable() bool
-	// InOneClass reports whether the entries of a path are of one class in all slots, one an item and none cut, so that their
-	// order is the order of every language.
+	// InOneClass reports whether the entries of a path are of one class in all slots, one an item and none cut, so that
+	// their order is the order of every language.
 	InOneClass(p Path) bool
-	// NamesEveryItem reports whether the index has exactly one entry of each item for the value at a path, or for its absence.
+	// NamesEveryItem reports whether the index has exactly one entry of each item for the value at a path, or for its
+	// absence.
 	NamesEveryItem(p Path) bool
 }
 
-// cover makes a plan of one that is covered already, or makes it cheap to cover: it is asked before anything is counted.
+// cover makes a plan of one that is covered already, or makes it cheap to cover: it is asked before anything is
+// counted.
 func cover(src Source, r Request) (Plan, bool) {
 	if !coverable(src, r) || r.Want == SigScan {
 		return Plan{}, false
@@ -36,12 +38,14 @@ func cover(src Source, r Request) (Plan, bool) {
 	if len(cs) == 0 && r.Whole && len(r.Needs) == 1 && !r.HasPK {
 		leaf := Exists(r.Needs[0])
 		if len(r.OrderBy) == 0 && covers(src, leaf, r.Needs) {
-			return Plan{Kind: Index, Leaf: leaf, Covered: true, Missing: true, Why: "the entries and the number of items tell all"}, true
+			return Plan{Kind: Index, Leaf: leaf, Covered: true, Missing: true, Why: "the entries and the number of " +
+				"items tell all"}, true
 		}
 	}
 	if r.Whole && len(r.OrderBy) == 0 && !r.HasPK {
 		if leaf := rangesOf(r.Pred); leaf != nil && covers(src, leaf, r.Needs) {
-			return Plan{Kind: Index, Leaf: leaf, Covered: true, Why: "the entries of all alternatives tell all that is wanted"}, true
+			return Plan{Kind: Index, Leaf: leaf, Covered: true, Why: "the entries of all alternatives tell all that " +
+				"is wanted"}, true
 		}
 	}
 	if len(cs) != 1 || !covers(src, cs[0], r.Needs) {
@@ -71,8 +75,10 @@ func coveredOrder(src Source, r Request, cs []*Pred) (Plan, bool) {
 		return p, p.Covered
 	}
 	c := cs[0]
-	if len(r.OrderBy) == 1 && c.Op == OpExists && slices.Equal(c.Path.Segs, r.OrderBy[0].Segs) && src.InOneClass(c.Path) {
-		return Plan{Kind: Ordered, Leaf: c, Covered: true, Why: "the entries tell all that is wanted, in its order"}, true
+	if len(r.OrderBy) == 1 && c.Op == OpExists && slices.Equal(c.Path.Segs, r.OrderBy[0].Segs) &&
+		src.InOneClass(c.Path) {
+		return Plan{Kind: Ordered, Leaf: c, Covered: true, Why: "the entries tell all that is wanted, in its order"},
+			true
 	}
 	return Plan{}, false
 }
@@ -100,14 +106,16 @@ func Cover(src Source, r Request, p Plan) Plan {
 		}
 		if len(r.OrderBy) > 0 || r.Limit == 0 || r.Limit > fewRows {
 			if leaf := coverAll(src, r.Needs); leaf != nil {
-				return Plan{Kind: Index, Leaf: leaf, Covered: true, Why: "the entries name every item and tell all that is wanted"}
+				return Plan{Kind: Index, Leaf: leaf, Covered: true, Why: "the entries name every item and tell all " +
+					"that is wanted"}
 			}
 		}
 	}
 	return p
 }
 
-// fewRows is a limit up to which a query takes the first items there are rather than asking what the index knows of all.
+// fewRows is a limit up to which a query takes the first items there are rather than asking what the index knows of
+// all.
 const fewRows = 100
 
 // coverAll returns a leaf of entries that name every item and tell the values at all paths, nil when there is none.
@@ -165,8 +173,8 @@ func covers(src Source, leaf *Pred, needs []Path) bool {
 	return true
 }
 
-// inIdentity reports whether a value is part of the identity that every entry holds: the id, or a partition key that shares no
-// object with others.
+// inIdentity reports whether a value is part of the identity that every entry holds: the id, or a partition key that
+// shares no object with others.
 func inIdentity(src Source, segs []string) bool {
 	if len(segs) == 1 && segs[0] == ID.Segs[0] {
 		return true
@@ -182,8 +190,8 @@ func inIdentity(src Source, segs []string) bool {
 	return found
 }
 
-// rangesOf returns a disjunction whose alternatives are all on one path as one leaf, nil when p is something else. No continuation
-// knows it.
+// rangesOf returns a disjunction whose alternatives are all on one path as one leaf, nil when p is something else. No
+// continuation knows it.
 func rangesOf(p *Pred) *Pred {
 	if p == nil || p.Op != OpOr {
 		return nil
@@ -253,6 +261,8 @@ type ClassInterval struct {
 	Interval
 }
 
-var classList = [...]byte{value.ClassAny, value.ClassMinKey, value.ClassUndefined, value.ClassNull, value.ClassBool, value.ClassNumber,
-	value.ClassString, value.ClassArray, value.ClassObject, value.ClassUUID, value.ClassBinary, value.ClassObjectID, value.ClassDate,
+var classList = [...]byte{value.ClassAny, value.ClassMinKey, value.ClassUndefined, value.ClassNull, value.ClassBool,
+	value.ClassNumber,
+	value.ClassString, value.ClassArray, value.ClassObject, value.ClassUUID, value.ClassBinary, value.ClassObjectID,
+	value.ClassDate,
 	value.ClassTimestamp, value.ClassRegex, value.ClassOther, value.ClassMaxKey}

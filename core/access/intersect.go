@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// An intersection walks the entries of several conditions of a conjunction and fetches only the items that all of them name. Walking an
-// entry is cheap beside fetching an item, so a second condition pays where it is not much less selective than the first.
+// An intersection walks the entries of several conditions of a conjunction and fetches only the items that all of them
+// name. Walking an entry is cheap beside fetching an item, so a second condition pays where it is not much less
+// selective than the first.
 //
-// Whatever leaves it takes, its order is that of the item numbers in each slot. So a continuation needs to know no more than
-// that it began with one.
+// Whatever leaves it takes, its order is that of the item numbers in each slot. So a continuation needs to know no more
+// than that it began with one.
 
 // SigBoth is the signature of every intersection.
 const SigBoth = 3
@@ -27,8 +28,8 @@ type shared struct {
 	share float64
 }
 
-// intersection returns a plan that walks the first of the leaves, by their shares, and others that save more fetches than their
-// entries cost; false when there is none. It takes the conditions for independent.
+// intersection returns a plan that walks the first of the leaves, by their shares, and others that save more fetches
+// than their entries cost; false when there is none. It takes the conditions for independent.
 func intersection(leaves []shared, items int64) (Plan, bool) {
 	leaves = slices.DeleteFunc(slices.Clone(leaves), func(s shared) bool { return s.leaf.Comp != nil })
 	if len(leaves) < 2 {
@@ -46,8 +47,8 @@ func intersection(leaves []shared, items int64) (Plan, bool) {
 	return Plan{Kind: Index, Both: both, Why: "few items satisfy all of the conditions"}, len(both) > 1
 }
 
-// againBoth returns an intersection for a continuation that began with one: of the two most selective conditions, or what the index
-// can still answer of them.
+// againBoth returns an intersection for a continuation that began with one: of the two most selective conditions, or
+// what the index can still answer of them.
 func againBoth(src Source, cs []*Pred, why string) (Plan, bool) {
 	var leaves []shared
 	for _, c := range cs {

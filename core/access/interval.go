@@ -45,9 +45,9 @@ func Within(ivs []Interval, val []byte) bool {
 	return false
 }
 
-// Intervals returns the index intervals of a leaf (In, Range, Prefix, Exists), sorted and without overlap; together they hold
-// at least every entry of an item that satisfies it. ok is false when the index can't answer: an equality with Undefined.
-// exact says that each interval holds one value.
+// Intervals returns the index intervals of a leaf (In, Range, Prefix, Exists), sorted and without overlap; together
+// they hold at least every entry of an item that satisfies it. ok is false when the index can't answer: an equality
+// with Undefined. exact says that each interval holds one value.
 func (p *Pred) Intervals() (ivs []Interval, exact, ok bool) {
 	switch p.Op {
 	case OpIn:
@@ -86,8 +86,11 @@ func (p *Pred) Intervals() (ivs []Interval, exact, ok bool) {
 			ivs, exact = append(ivs, extra...), false
 		}
 	}
-	if p.Path.Elements && slices.ContainsFunc(ivs, func(iv Interval) bool { return iv.Touches(1 << (value.ClassObject >> 3)) }) {
-		ivs, exact = append(ivs, classInterval(value.ClassArray)), false // objects in arrays have no entries of their own
+	if p.Path.Elements && slices.ContainsFunc(ivs, func(iv Interval) bool {
+		return iv.Touches(1 << (value.ClassObject >> 3))
+	}) {
+		// objects in arrays have no entries of their own
+		ivs, exact = append(ivs, classInterval(value.ClassArray)), false
 	}
 	ivs = append(ivs, classInterval(value.ClassAny))
 	return normalise(ivs), exact, true
@@ -131,20 +134,24 @@ func (p *Pred) rangeInterval() Interval {
 	return iv
 }
 
-// foreign returns the classes whose values a language reads as strings or objects, when ivs touches those: a JSON view shows a
-// date as text and an ObjectId as an object, a traversal takes an ObjectId as text, a stored regex matches itself.
+// foreign returns the classes whose values a language reads as strings or objects, when ivs touches those: a JSON view
+// shows a date as text and an ObjectId as an object, a traversal takes an ObjectId as text, a stored regex matches
+// itself.
 func foreign(ivs []Interval) (extra []Interval) {
 	var bits uint32
 	for _, iv := range ivs {
 		bits |= iv.classBits()
 	}
 	if bits&(1<<(value.ClassString>>3)) != 0 {
-		for _, c := range []byte{value.ClassUUID, value.ClassBinary, value.ClassObjectID, value.ClassDate, value.ClassTimestamp, value.ClassRegex, value.ClassOther} {
+		for _, c := range []byte{value.ClassUUID, value.ClassBinary, value.ClassObjectID, value.ClassDate,
+			value.ClassTimestamp, value.ClassRegex, value.ClassOther} {
 			extra = append(extra, classInterval(c))
 		}
 	}
 	if bits&(1<<(value.ClassObject>>3)) != 0 {
-		for _, c := range []byte{value.ClassMinKey, value.ClassNumber, value.ClassUUID, value.ClassBinary, value.ClassObjectID, value.ClassDate, value.ClassTimestamp, value.ClassRegex, value.ClassOther, value.ClassMaxKey} {
+		for _, c := range []byte{value.ClassMinKey, value.ClassNumber, value.ClassUUID, value.ClassBinary,
+			value.ClassObjectID, value.ClassDate, value.ClassTimestamp, value.ClassRegex, value.ClassOther,
+			value.ClassMaxKey} {
 			extra = append(extra, classInterval(c))
 		}
 	}
@@ -189,7 +196,8 @@ func conjuncts(p *Pred) []*Pred {
 // equalTo returns the values that the conjunction p demands of a path, nil when it demands none.
 func equalTo(cs []*Pred, segs []string, usable func(*Pred) bool) []value.Value {
 	for _, c := range cs {
-		if c.Op == OpIn && len(c.Path.Segs) == len(segs) && samePath(Path{Segs: c.Path.Segs}, Path{Segs: segs}) && usable(c) {
+		if c.Op == OpIn && len(c.Path.Segs) == len(segs) && samePath(Path{Segs: c.Path.Segs}, Path{Segs: segs}) &&
+			usable(c) {
 			return c.Vals
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/orrerydb/orrery/core/index"
 )
 
-// OrderSupport says whether an indexing policy serves an order as the service demands it. The core sorts whatever the answer
-// is; an API that wants the service's refusals asks.
+// OrderSupport says whether an indexing policy serves an order as the service demands it. The core sorts whatever the
+// answer is; an API that wants the service's refusals asks.
 type OrderSupport uint8
 
 // What a policy says to an order.
@@ -23,9 +23,9 @@ type By struct {
 	Desc bool
 }
 
-// ServesOrder says whether a policy serves an order: one path must be indexed; several must be the paths of a composite index
-// in its sequence, with its orders or all of them reversed. Columns in front of them that the filter demands to be equal to
-// something may be left out.
+// ServesOrder says whether a policy serves an order: one path must be indexed; several must be the paths of a composite
+// index in its sequence, with its orders or all of them reversed. Columns in front of them that the filter demands to
+// be equal to something may be left out.
 func ServesOrder(pol *index.Policy, by []By, filter *Pred) OrderSupport {
 	switch {
 	case len(by) == 0:
@@ -52,7 +52,8 @@ func isSystem(segs []string) bool { return len(segs) > 0 && segs[0] != "" && seg
 // runs reports whether columns are the keys of an order, forwards or backwards.
 func runs(cols []index.Column, by []By) bool {
 	for i := range cols {
-		if !slices.Equal(cols[i].Segs, by[i].Path.Segs) || (cols[i].Desc == by[i].Desc) != (cols[0].Desc == by[0].Desc) {
+		if !slices.Equal(cols[i].Segs, by[i].Path.Segs) ||
+			(cols[i].Desc == by[i].Desc) != (cols[0].Desc == by[0].Desc) {
 			return false
 		}
 	}

@@ -9,7 +9,9 @@ import (
 )
 
 func TestServesOrder(t *testing.T) {
-	pol, err := index.Compile([]byte(`{"indexingMode":"consistent","includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/x/*"}],"compositeIndexes":[
+	pol, err := index.Compile(
+		[]byte(
+			`{"indexingMode":"consistent","includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/x/*"}],"compositeIndexes":[
 		[{"path":"/a","order":"ascending"},{"path":"/b","order":"descending"}],
 		[{"path":"/k","order":"ascending"},{"path":"/c/d","order":"ascending"},{"path":"/_ts","order":"ascending"}],
 		[{"path":"/x","order":"ascending"},{"path":"/\"y z\"","order":"ascending"}]]}`), 1)
@@ -48,9 +50,11 @@ func TestServesOrder(t *testing.T) {
 			t.Errorf("order by %q: %d, want %d", tc.order, got, tc.want)
 		}
 	}
-	for _, bad := range []string{`[[]]`, `[[{"path":"a"}]]`, `[[{"path":"/a"},{"path":"/a"},{"path":"/a"},{"path":"/a"},{"path":"/a"},{"path":"/a"},{"path":"/a"},{"path":"/a"},{"path":"/a"}]]`,
+	for _, bad := range []string{`[[]]`, `[[{"path":"a"}]]`, `[[{"path":"/a"},{"path":"/a"},{"path":"/a"},` +
+		`{"path":"/a"},{"path":"/a"},{"path":"/a"},{"path":"/a"},{"path":"/a"},{"path":"/a"}]]`,
 		"[" + strings.Repeat(`[{"path":"/a"},{"path":"/b"}],`, 100) + `[{"path":"/a"},{"path":"/b"}]]`} {
-		if _, err := index.Compile([]byte(`{"includedPaths":[{"path":"/*"}],"compositeIndexes":`+bad+`}`), 1); err == nil {
+		if _, err := index.Compile([]byte(`{"includedPaths":[{"path":"/*"}],"compositeIndexes":`+bad+`}`),
+			1); err == nil {
 			t.Errorf("composite indexes %.40s are accepted", bad)
 		}
 	}

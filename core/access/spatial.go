@@ -9,12 +9,12 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Spatial is satisfied when the value at path is a geometry that meets the region: on the earth or in a plane, as the region is.
-// Array elements along the path count, whatever the path says: the index keeps them together.
+// Spatial is satisfied when the value at path is a geometry that meets the region: on the earth or in a plane, as the
+// region is. Array elements along the path count, whatever the path says: the index keeps them together.
 func Spatial(path Path, r *geo.Region) *Pred { return &Pred{Op: OpSpatial, Path: path, Region: r} }
 
-// Resolve returns p for an index under a policy: what p asks of places, in the cells of the policy's spatial indexes. p itself
-// stays as it is. Until then a spatial predicate can't be answered by an index.
+// Resolve returns p for an index under a policy: what p asks of places, in the cells of the policy's spatial indexes. p
+// itself stays as it is. Until then a spatial predicate can't be answered by an index.
 func Resolve(p *Pred, pol *index.Policy) *Pred {
 	if !hasSpatial(p) {
 		return p
@@ -32,8 +32,8 @@ func Resolve(p *Pred, pol *index.Policy) *Pred {
 	return &out
 }
 
-// Around returns the leaf of all shapes that may meet a region, for a query whose filter demands a place at the path itself, no element of an
-// array: nil when it doesn't, or no index has the path.
+// Around returns the leaf of all shapes that may meet a region, for a query whose filter demands a place at the path
+// itself, no element of an array: nil when it doesn't, or no index has the path.
 func Around(src Source, filter *Pred, path Path, r *geo.Region) *Pred {
 	if !src.IndexReady() || path.Elements {
 		return nil
@@ -79,8 +79,8 @@ func (p *Pred) kind() string {
 	return ""
 }
 
-// placeIntervals returns the intervals of a resolved spatial leaf; they are made when they are asked for first, since many a
-// query goes by something better. ok is false when no index has it.
+// placeIntervals returns the intervals of a resolved spatial leaf; they are made when they are asked for first, since
+// many a query goes by something better. ok is false when no index has it.
 func (p *Pred) placeIntervals() (ivs []Interval, ok bool) {
 	if p.places == nil {
 		return nil, false
@@ -91,8 +91,8 @@ func (p *Pred) placeIntervals() (ivs []Interval, ok bool) {
 	return p.cells, true
 }
 
-// spatialIntervals returns the entries of shapes that may meet a region with these cells: those inside one of the cells, and
-// those of larger cells around one.
+// spatialIntervals returns the entries of shapes that may meet a region with these cells: those inside one of the
+// cells, and those of larger cells around one.
 func spatialIntervals(cells []geo.Cell) []Interval {
 	ivs := make([]Interval, 0, 2*len(cells)+maxAround)
 	for i := 0; i < len(cells); i++ {
@@ -105,7 +105,10 @@ func spatialIntervals(cells []geo.Cell) []Interval {
 			i, hi = i+1, end
 		}
 		for _, class := range [...]byte{value.ClassLeafCell, value.ClassCell} {
-			ivs = append(ivs, Interval{Lo: keys.AppendCell(nil, class, uint64(lo)), Hi: keys.After(keys.AppendCell(nil, class, uint64(hi)))})
+			ivs =
+				append(
+					ivs, Interval{Lo: keys.AppendCell(nil, class, uint64(lo)),
+						Hi: keys.After(keys.AppendCell(nil, class, uint64(hi)))})
 		}
 	}
 	for _, c := range geo.Around(cells) {

@@ -8,7 +8,8 @@ func tuples(src Source, cs []*Pred) (out []*Pred) {
 		var seen []*Element
 		for _, first := range cs {
 			of := first.Path.Of
-			if of == nil || slices.Contains(seen, of) || of.Array > len(first.Path.Segs) || !slices.Equal(first.Path.Segs[:of.Array], ix.Array) {
+			if of == nil || slices.Contains(seen, of) || of.Array > len(first.Path.Segs) ||
+				!slices.Equal(first.Path.Segs[:of.Array], ix.Array) {
 				continue
 			}
 			seen = append(seen, of)

@@ -161,7 +161,8 @@ func (a *Account) grow(n int64) error {
 			return nil
 		}
 	}
-	e := status.New(status.TooManyRequests, "The requests that run now hold the server's %d bytes for requests: there is no room for a %s.", a.b.limit, a.what)
+	e := status.New(status.TooManyRequests, "The requests that run now hold the server's %d bytes for requests: "+
+		"there is no room for a %s.", a.b.limit, a.what)
 	e.RetryAfter = busyRetry
 	return e
 }
@@ -171,7 +172,8 @@ const busyRetry = 100 * time.Millisecond
 
 func (a *Account) checkShare(n int64) error {
 	if a.used+n > a.b.share {
-		return status.New(status.MemoryLimit, "A %s may hold %d bytes of memory, and this one needs more.", a.what, a.b.share)
+		return status.New(status.MemoryLimit, "A %s may hold %d bytes of memory, and this one needs more.",
+			a.what, a.b.share)
 	}
 	return nil
 }

@@ -353,7 +353,8 @@ func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, hea
 		if err := d.free(c, spec.ID, spec.FoldID); err != nil {
 			return err
 		}
-		if t := spec.Throughput; t.Manual < 0 || t.AutoscaleMax < 0 || t.Max()/c.set.PartitionThroughput > maxPartitions {
+		if t := spec.Throughput; t.Manual < 0 || t.AutoscaleMax < 0 ||
+			t.Max()/c.set.PartitionThroughput > maxPartitions {
 			return status.New(status.BadRequest, "The throughput is out of range.")
 		}
 		k := &Container{Spec: spec.Clone(), Database: db, DBNum: d.Num, Num: x.account.NextContainer | 1<<31,
@@ -412,7 +413,8 @@ func (x *draft) changing(c *Catalog, db, id string) (*database, *ref, *Container
 // ReplaceContainer changes the spec of the container of a generation; the partition key, id and unique keys stay as
 // they are. inUse are the versions of the indexing policy that index entries follow now: those policies are kept as
 // Former.
-func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, gen uint32, spec Spec, inUse []uint32) (out *Container, err error) {
+func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, gen uint32, spec Spec, inUse []uint32) (
+	out *Container, err error) {
 	err = c.change(ctx, func(x *draft) error {
 		d, _, old, err := x.changing(c, db, id)
 		if err == nil && old.Gen != gen {
@@ -426,7 +428,8 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, gen uint3
 		}
 		k := *old
 		k.Spec = spec.Clone()
-		k.Spec.ID, k.Spec.PartitionKey, k.Spec.UniqueKeys, k.Spec.FoldID = old.ID, old.PartitionKey, old.UniqueKeys, old.FoldID
+		k.Spec.ID, k.Spec.PartitionKey, k.Spec.UniqueKeys, k.Spec.FoldID = old.ID, old.PartitionKey,
+			old.UniqueKeys, old.FoldID
 		k.TS, k.Version = c.clk.Now().Unix(), x.nextVersion()
 		if !bytes.Equal(k.IndexingPolicy, old.IndexingPolicy) {
 			k.IndexVersion++
@@ -467,7 +470,8 @@ func (c *Catalog) ForgetFormer(ctx context.Context, rid [8]byte, version uint32)
 
 // RenameContainer gives a container another id within its database. Its items stay where they are. With replace the
 // container that has this id goes in the same commit and is returned as gone; the caller drops its range.
-func (c *Catalog) RenameContainer(ctx context.Context, db, id, to string, replace bool) (out, gone *Container, err error) {
+func (c *Catalog) RenameContainer(ctx context.Context, db, id, to string, replace bool) (
+	out, gone *Container, err error) {
 	err = c.change(ctx, func(x *draft) error {
 		gone = nil
 		d, r, old, err := x.changing(c, db, id)

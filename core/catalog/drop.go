@@ -13,9 +13,9 @@ import (
 // entry alone, however many containers it has. The commit leaves a note of what is still to be removed, which whoever
 // removes it takes away at the end. So a crash at any point leaves a note or nothing.
 //
-// Example: database 7 has 10,000 containers. DropDatabase deletes its entry and puts the note "database 7". ClearDropped
-// takes 64 of the containers: it deletes their entries and heads and puts a note for the data of each; that is removed,
-// Removed deletes the notes, and the next 64 follow. With the last of them the note "database 7" goes.
+// Example: database 7 has 10,000 containers. DropDatabase deletes its entry and puts the note "database 7".
+// ClearDropped takes 64 of the containers: it deletes their entries and heads and puts a note for the data of each;
+// that is removed, Removed deletes the notes, and the next 64 follow. With the last of them the note "database 7" goes.
 
 // Left is what was dropped and is still to be removed.
 type Left struct {
@@ -27,7 +27,8 @@ type Left struct {
 func (c *Catalog) Left() (l Left, err error) {
 	snap := c.eng.Snapshot()
 	defer snap.Close()
-	for kind, to := range map[keys.MetaKind]*[]uint32{keys.MetaDroppedDatabase: &l.Databases, keys.MetaDropped: &l.Generations} {
+	for kind, to := range map[keys.MetaKind]*[]uint32{
+		keys.MetaDroppedDatabase: &l.Databases, keys.MetaDropped: &l.Generations} {
 		err = each(snap, kind, func(key, _ []byte) error {
 			_, num, _, ok := keys.ParseMeta(key)
 			if !ok {

@@ -109,13 +109,17 @@ func TestDropLeavesANote(t *testing.T) {
 func TestStoreWithoutVersion(t *testing.T) {
 	eng := newCounting()
 	var b kv.Batch
-	b.Put(keys.AppendMeta(nil, keys.MetaAccount, 0, ""), []byte("\x01"+`{"nextDb":268435458,"nextContainer":3,"nextGen":3,"nextVersion":9}`))
-	b.Put(keys.AppendMeta(nil, keys.MetaDatabase, 0, "db"), []byte("\x01"+`{"id":"db","num":268435457,"version":1,"ts":5}`))
+	b.Put(keys.AppendMeta(nil, keys.MetaAccount, 0, ""), []byte("\x01"+`{"nextDb":268435458,"nextContainer":3,`+
+		`"nextGen":3,"nextVersion":9}`))
+	b.Put(keys.AppendMeta(nil, keys.MetaDatabase, 0, "db"), []byte("\x01"+`{"id":"db","num":268435457,"version":1,`+
+		`"ts":5}`))
 	for i, more := range []string{``, `"defaultTtl":7,"former":[{"version":1}],`} {
 		id := string(rune('a' + i))
 		n := string(rune('1' + i))
-		b.Put(keys.AppendMeta(nil, keys.MetaContainer, 268435457, id), []byte("\x01"+`{"id":"`+id+`","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},`+more+
-			`"db":268435457,"num":214748364`+string(rune('9'-1+i))+`,"gen":`+n+`,"version2":`+n+`,"ts":6,"slots":[{"id":1}],"partitions":[{"id":0,"first":0}],"nextPartition":1,"nextSlot":2,"indexVersion":2}`))
+		b.Put(keys.AppendMeta(nil, keys.MetaContainer, 268435457, id),
+			[]byte("\x01"+`{"id":"`+id+`","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},`+more+
+				`"db":268435457,"num":214748364`+string(rune('9'-1+i))+`,"gen":`+n+`,"version2":`+n+
+				`,"ts":6,"slots":[{"id":1}],"partitions":[{"id":0,"first":0}],"nextPartition":1,"nextSlot":2,"indexVersion":2}`))
 	}
 	if _, err := eng.Write(bg, &b, nil); err != nil {
 		t.Fatal(err)

@@ -76,7 +76,8 @@ func TestChangesDontGrowWithContainers(t *testing.T) {
 				t.Errorf("%s: number %d of what is asked of the engine is %d with few and %d with many", what, i, s, l)
 			}
 		}
-		t.Logf("%s: %.0f bytes in %.0f with few, %.0f in %.0f with many", what, bytesFew, callsFew, bytesMany, callsMany)
+		t.Logf("%s: %.0f bytes in %.0f with few, %.0f in %.0f with many", what, bytesFew, callsFew,
+			bytesMany, callsMany)
 		if bytesMany > 2*bytesFew+8<<10 || callsMany > 2*callsFew+20 {
 			t.Errorf("%s: %.0f bytes in %.0f allocations with few containers, %.0f in %.0f with many",
 				what, bytesFew, callsFew, bytesMany, callsMany)

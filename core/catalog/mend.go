@@ -40,7 +40,8 @@ func Mend(saved []Entry, b *kv.Batch, lost func(what string)) error {
 		m.least.NextVersion += mendedVersions
 		m.least.NextResource += mendedNames
 		if len(saved) > 0 {
-			lost("the account's counters are lost: new databases and containers get numbers far above those that were seen")
+			lost("the account's counters are lost: new databases and containers get numbers far above those that " +
+				"were seen")
 		}
 	}
 	a := m.account

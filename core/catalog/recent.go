@@ -6,8 +6,8 @@ import (
 )
 
 // recent finds containers that were found before by one hash and one comparison, as a map would, while the tables take
-// a comparison for each level of a B-tree's nodes. What is in it is true for one state of the catalog: with a change all
-// of it is out of date. A place is taken until then, so two names that share one don't push each other out.
+// a comparison for each level of a B-tree's nodes. What is in it is true for one state of the catalog: with a change
+// all of it is out of date. A place is taken until then, so two names that share one don't push each other out.
 //
 // Safe for concurrent use.
 type recent struct {

@@ -86,7 +86,8 @@ func (c *Catalog) Resources(db string, kind keys.MetaKind, parent uint32) ([]*Re
 // claimed reports whether another resource of its kind and parent has r's name or claim.
 func (s shelf) claimed(r *Resource) bool {
 	for n, o := range s {
-		if n.kind == r.Kind && n.parent == r.Parent && o.Num != r.Num && (o.ID == r.ID || r.Claim != "" && o.Claim == r.Claim) {
+		if n.kind == r.Kind && n.parent == r.Parent && o.Num != r.Num &&
+			(o.ID == r.ID || r.Claim != "" && o.Claim == r.Claim) {
 			return true
 		}
 	}
@@ -105,7 +106,8 @@ func (c *Catalog) CreateResource(ctx context.Context, db string, r Resource) (ou
 		n := r
 		n.DBNum, n.Num = d.Num, x.account.NextResource
 		if !d.shelf.hasParent(&n) {
-			return status.WithSub(status.NotFound, status.SubOwnerNotFound, "Resource Not Found: the parent of %q", r.ID)
+			return status.WithSub(status.NotFound, status.SubOwnerNotFound,
+				"Resource Not Found: the parent of %q", r.ID)
 		}
 		if d.shelf.claimed(&n) {
 			return errTaken()
@@ -156,7 +158,8 @@ func (x *draft) shelved(d *database, s shelf) {
 
 // ReplaceResource changes the id, claim and body of the resource that has the id, to those of r; what belongs to it
 // stays with it. check (may be nil) sees the old one first, and its error ends the change.
-func (c *Catalog) ReplaceResource(ctx context.Context, db, id string, r Resource, check func(*Resource) error) (out *Resource, err error) {
+func (c *Catalog) ReplaceResource(ctx context.Context, db, id string, r Resource, check func(*Resource) error) (
+	out *Resource, err error) {
 	err = c.change(ctx, func(x *draft) error {
 		d, old, err := x.found(db, resourceName{r.Kind, r.Parent, id}, check)
 		if err != nil {
@@ -187,7 +190,8 @@ func (x *draft) found(db string, n resourceName, check func(*Resource) error) (*
 }
 
 // DropResource removes a resource and all that belongs to it. check is as for ReplaceResource.
-func (c *Catalog) DropResource(ctx context.Context, db string, kind keys.MetaKind, parent uint32, id string, check func(*Resource) error) error {
+func (c *Catalog) DropResource(ctx context.Context, db string, kind keys.MetaKind, parent uint32, id string,
+	check func(*Resource) error) error {
 	return c.change(ctx, func(x *draft) error {
 		d, old, err := x.found(db, resourceName{kind, parent, id}, check)
 		if err != nil {

@@ -78,7 +78,8 @@ func TestTwoCatalogs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err := b.CreateResource(bg, "db", catalog.Resource{Kind: keys.MetaPermission, Parent: r.Num, ID: "p"}); err != nil || p.Num == r.Num {
+	if p, err := b.CreateResource(bg, "db", catalog.Resource{Kind: keys.MetaPermission, Parent: r.Num, ID: "p"}); err !=
+		nil || p.Num == r.Num {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if _, err := b.DropDatabase(bg, "db"); err != nil {
@@ -251,10 +252,12 @@ func TestReadersMeetChanges(t *testing.T) {
 		wg.Go(func() {
 			for i := 0; !done.Load(); i++ {
 				id := name(i % n)
-				if k, err := c.Container("db", id); err == nil && k.ID != id || err != nil && !status.Is(err, status.NotFound) {
+				if k, err := c.Container("db", id); err == nil && k.ID != id || err != nil &&
+					!status.Is(err, status.NotFound) {
 					t.Errorf("%v, %v", k, err)
 				}
-				if k, err := c.ContainerFold("db", "OTHER"); err == nil && k.ID != "Other" || err != nil && !status.Is(err, status.NotFound) {
+				if k, err := c.ContainerFold("db", "OTHER"); err == nil && k.ID != "Other" || err != nil &&
+					!status.Is(err, status.NotFound) {
 					t.Errorf("%v, %v", k, err)
 				}
 			}

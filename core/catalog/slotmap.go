@@ -41,10 +41,11 @@ type PartitionDef struct {
 // firstMap is the version of a map that was never changed.
 const firstMap = 1
 
-// newSlotMap returns the map of a new container: equal shares of the hash for slots, and for partitions over them, whose
-// number divides that of the slots.
+// newSlotMap returns the map of a new container: equal shares of the hash for slots, and for partitions over them,
+// whose number divides that of the slots.
 func newSlotMap(kind epk.Kind, slots, partitions int) *SlotMap {
-	m := &SlotMap{MapVersion: firstMap, Slots: make([]SlotDef, slots), NextSlot: uint32(slots + 1), NextPartition: partitions}
+	m := &SlotMap{MapVersion: firstMap, Slots: make([]SlotDef, slots), NextSlot: uint32(slots + 1),
+		NextPartition: partitions}
 	for i, min := range epk.Split(kind, slots) {
 		m.Slots[i+1].Min = min
 	}

@@ -32,7 +32,8 @@ func TestSlotMap(t *testing.T) {
 				last = max
 				for _, place := range [][]byte{min, append(bytes.Clone(min), 0)} {
 					if m.Slot(place) != i || m.Partition(place) != p {
-						t.Errorf("%x is in slot %d of partition %d, want %d and %d", place, m.Slot(place), m.Partition(place), i, p)
+						t.Errorf("%x is in slot %d of partition %d, want %d and %d", place, m.Slot(place),
+							m.Partition(place), i, p)
 					}
 				}
 			}
@@ -75,7 +76,8 @@ func TestSlotMapIsStored(t *testing.T) {
 				b, want = bytes.Replace(b, said, nil, 1), 1
 			}
 			got, err := decodeContainer(b, "db")
-			if err != nil || got.MapVersion != want || fmt.Sprint(got.Slots, got.Partitions) != fmt.Sprint(m.Slots, m.Partitions) {
+			if err != nil || got.MapVersion != want ||
+				fmt.Sprint(got.Slots, got.Partitions) != fmt.Sprint(m.Slots, m.Partitions) {
 				t.Errorf("version %d, left out %v: %+v, %v", version, without, got, err)
 			}
 		}

@@ -2,11 +2,12 @@
 // it knows names and definitions, not items.
 //
 // Invariants:
-//  1. What a reader gets (*Database, *Container) never changes; a change makes a new one and swaps the whole state, which
-//     shares all but a few nodes with the one before.
+//  1. What a reader gets (*Database, *Container) never changes; a change makes a new one and swaps the whole state,
+//     which shares all but a few nodes with the one before.
 //  2. A change is in the engine, durable, before it is visible. A commit holds all of it.
 //  3. A generation belongs to one container for good.
-//  4. Of a container that nobody uses the catalog holds its name and numbers. Its definition is read when it is asked for.
+//  4. Of a container that nobody uses the catalog holds its name and numbers. Its definition is read when it is asked
+//     for.
 //  5. Neither a look-up nor a change takes longer with more containers, but for the depth of a B-tree.
 //  6. A slot's id stands for the same placements in every version of its container's map: see SlotMap.
 package catalog

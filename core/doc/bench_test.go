@@ -9,14 +9,16 @@ import (
 // sample is an item of about n bytes with the mix that items have: short strings, numbers, a list of small objects.
 func sample(n int) string {
 	var b strings.Builder
-	b.WriteString(`{"id":"order-000017","tenant":"contoso","status":"shipped","total":129.95,"count":3,"paid":true,"note":null`)
+	b.WriteString(`{"id":"order-000017","tenant":"contoso","status":"shipped","total":129.95,"count":3,"paid":true,` +
+		`"note":null`)
 	for i := 0; b.Len() < n-150; i++ {
 		if i == 0 {
 			b.WriteString(`,"lines":[`)
 		} else {
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(&b, `{"sku":"SKU-%05d","name":"Widget \"%d\" with a longer description","quantity":%d,"price":%d.5,"created":1700000%d,"tags":["a","b"]}`, i, i, i, i, i)
+		fmt.Fprintf(&b, `{"sku":"SKU-%05d","name":"Widget \"%d\" with a longer description","quantity":%d,`+
+			`"price":%d.5,"created":1700000%d,"tags":["a","b"]}`, i, i, i, i, i)
 	}
 	if b.Len() > 150 {
 		b.WriteByte(']')

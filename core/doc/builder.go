@@ -18,8 +18,9 @@ import (
 //	b.End()
 //	d := b.Doc()
 //
-// The zero Builder is ready. It must be closed as often as it was opened before Doc; names must not contain a NUL. Undefined
-// values are left out, also in arrays. A Builder is reused by Reset, which ends the life of what Doc and Value gave.
+// The zero Builder is ready. It must be closed as often as it was opened before Doc; names must not contain a NUL.
+// Undefined values are left out, also in arrays. A Builder is reused by Reset, which ends the life of what Doc and
+// Value gave.
 type Builder struct {
 	buf  []byte
 	open []frame

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// dedupe drops the fields of the object that is being closed whose name comes again later in it. Small objects are compared
-// pair by pair over signatures; large ones are sorted, so that no input costs more than n log n.
+// dedupe drops the fields of the object that is being closed whose name comes again later in it. Small objects are
+// compared pair by pair over signatures; large ones are sorted, so that no input costs more than n log n.
 func (p *parser) dedupe(base int) {
 	refs := p.names[base:]
 	if len(refs) > 24 {

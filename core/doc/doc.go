@@ -1,8 +1,8 @@
 // Package doc is the document codec: stored bytes (BSON), path look-up without decode, JSON in and out, edits.
 //
-// Everything is append-only over byte slices: functions that write take dst, append to it and return it, and give it back as it
-// was when they fail. Bytes that come from outside enter through FromJSON, FromExtJSON or Validate, and nothing behind these
-// checks again; the readers stop at malformed bytes but never panic on them.
+// Everything is append-only over byte slices: functions that write take dst, append to it and return it, and give it
+// back as it was when they fail. Bytes that come from outside enter through FromJSON, FromExtJSON or Validate, and
+// nothing behind these checks again; the readers stop at malformed bytes but never panic on them.
 package doc
 
 import (
@@ -29,10 +29,10 @@ type Names uint8
 const (
 	// Stored shows the names as they are stored and hides nothing (MongoDB's view).
 	Stored Names = iota
-	// NoSQL is the view of NoSQL, Gremlin and Table. The stored `_id` is `id`; a stored own `id`, which only Mongo can write, is
-	// hidden; a user's field `_id` is stored as "\x01_id" (and "\x01_id" as "\x01\x01_id", so that nothing collides). The system
-	// fields _rid, _self, _etag, _ts, _attachments and _lsn are not part of a document: they are dropped on the way in
-	// and hidden on the way out.
+	// NoSQL is the view of NoSQL, Gremlin and Table. The stored `_id` is `id`; a stored own `id`, which only Mongo can
+	// write, is hidden; a user's field `_id` is stored as "\x01_id" (and "\x01_id" as "\x01\x01_id", so that nothing
+	// collides). The system fields _rid, _self, _etag, _ts, _attachments and _lsn are not part of a document: they are
+	// dropped on the way in and hidden on the way out.
 	NoSQL
 )
 

@@ -12,9 +12,9 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// extended turns the object at p.dst[at:], whose first name begins with '$', into the value that it stands for in Extended
-// JSON, and returns its type. An object with another shape (an operator, a DBRef) stays an object; a known shape with content
-// that can't be is refused. Its members were read before, so a number in it is a number already.
+// extended turns the object at p.dst[at:], whose first name begins with '$', into the value that it stands for in
+// Extended JSON, and returns its type. An object with another shape (an operator, a DBRef) stays an object; a known
+// shape with content that can't be is refused. Its members were read before, so a number in it is a number already.
 func (p *parser) extended(at int) (byte, error) {
 	o := value.ObjectOf(p.dst[at:])
 	it := o.Iter()
@@ -35,8 +35,8 @@ func (p *parser) extended(at int) (byte, error) {
 	return value.BSONType(v), nil
 }
 
-// An extReader makes the value of an object o with n fields whose first field is v. shape is false when the object isn't the
-// form at all, ok is false when it is but its content is wrong.
+// An extReader makes the value of an object o with n fields whose first field is v. shape is false when the object
+// isn't the form at all, ok is false when it is but its content is wrong.
 type extReader func(o, v value.Value, n int) (r value.Value, shape, ok bool)
 
 var extKeys map[string]extReader

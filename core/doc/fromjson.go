@@ -21,8 +21,8 @@ type JSONOptions struct {
 
 // FromJSON appends the JSON object in text as a BSON document to dst.
 //
-//   - A number without fraction and exponent becomes Int32, else Int64, when it fits; any other (-0 too) a Double. One beyond
-//     the range of a double is refused.
+//   - A number without fraction and exponent becomes Int32, else Int64, when it fits; any other (-0 too) a Double. One
+//     beyond the range of a double is refused.
 //   - Of a name that is there twice in one object the last one wins.
 //   - A name with U+0000 is refused, because a stored name can't hold it; a string may have it.
 //   - A surrogate escape without its partner becomes U+FFFD. Bytes that aren't UTF-8 are refused.
@@ -81,8 +81,8 @@ func valueFromJSON(text []byte, o JSONOptions) (value.Value, error) {
 	return v, nil
 }
 
-// parser turns JSON into BSON in one pass. Lengths and type bytes are written as placeholders and filled in when they are known.
-// names is a stack: the names of the objects that are open, innermost last.
+// parser turns JSON into BSON in one pass. Lengths and type bytes are written as placeholders and filled in when they
+// are known. names is a stack: the names of the objects that are open, innermost last.
 type parser struct {
 	src   []byte
 	i     int
@@ -94,8 +94,8 @@ type parser struct {
 	drop  Names
 }
 
-// nameRef is a field of an open object: where its element begins in dst, the length of its name, and a cheap signature that
-// differs for most different names.
+// nameRef is a field of an open object: where its element begins in dst, the length of its name, and a cheap signature
+// that differs for most different names.
 type nameRef struct {
 	at  int
 	n   int

@@ -38,16 +38,22 @@ func TestJSONRoundTrip(t *testing.T) {
 		{"byte order mark", "\uFEFF{\"a\":1}", `{"a":1}`},
 		{"field order is kept", `{"z":1,"a":2,"m":3}`, `{"z":1,"a":2,"m":3}`},
 		{"duplicate name: the last wins", `{"a":1,"b":2,"a":3}`, `{"b":2,"a":3}`},
-		{"duplicates below and thrice", `{"o":{"x":1,"x":[1,{"y":1,"y":2}],"x":{}},"o2":[{"k":1,"k":2}]}`, `{"o":{"x":{}},"o2":[{"k":2}]}`},
+		{"duplicates below and thrice", `{"o":{"x":1,"x":[1,{"y":1,"y":2}],"x":{}},"o2":[{"k":1,"k":2}]}`,
+			`{"o":{"x":{}},"o2":[{"k":2}]}`},
 		{"duplicate by escape", `{"a":1,"\u0061":2}`, `{"a":2}`},
 		{"words", `{"t":true,"f":false,"n":null}`, `{"t":true,"f":false,"n":null}`},
 		{"whole double against integer", `{"i":1,"d":1.0,"e":1e0}`, `{"i":1,"d":1.0,"e":1.0}`},
 		{"minus zero", `{"a":-0,"b":-0.0,"c":0}`, `{"a":-0.0,"b":-0.0,"c":0}`},
-		{"integer limits", `[2147483647,2147483648,-2147483649,9223372036854775807,-9223372036854775808]`, `[2147483647,2147483648,-2147483649,9223372036854775807,-9223372036854775808]`},
-		{"beyond int64", `[9223372036854775808,18446744073709551616,-9223372036854775809]`, `[9223372036854776000.0,18446744073709552000.0,-9223372036854776000.0]`},
-		{"doubles", `[0.1,1e21,1e-7,123456789.125,5e-324,1.7976931348623157e308,1E+2,0.30000000000000004]`, `[0.1,1e+21,1e-7,123456789.125,5e-324,1.7976931348623157e+308,100.0,0.30000000000000004]`},
-		{"strings", `{"s":"a\"b\\c\/d\b\f\n\r\t\u00e4é\u0000\u001f€😀\ud83d\ude00"}`, `{"s":"a\"b\\c/d\b\f\n\r\täé\u0000\u001f€😀😀"}`},
-		{"lone surrogates become U+FFFD", `["\ud800","\udc00x","\ud800\ud800\udc00","\ud800\u0041"]`, `["` + "\uFFFD\",\"\uFFFDx\",\"\uFFFD\U00010000\",\"\uFFFDA" + `"]`},
+		{"integer limits", `[2147483647,2147483648,-2147483649,9223372036854775807,-9223372036854775808]`,
+			`[2147483647,2147483648,-2147483649,9223372036854775807,-9223372036854775808]`},
+		{"beyond int64", `[9223372036854775808,18446744073709551616,-9223372036854775809]`, `[9223372036854776000.0,` +
+			`18446744073709552000.0,-9223372036854776000.0]`},
+		{"doubles", `[0.1,1e21,1e-7,123456789.125,5e-324,1.7976931348623157e308,1E+2,0.30000000000000004]`,
+			`[0.1,1e+21,1e-7,123456789.125,5e-324,1.7976931348623157e+308,100.0,0.30000000000000004]`},
+		{"strings", `{"s":"a\"b\\c\/d\b\f\n\r\t\u00e4é\u0000\u001f€😀\ud83d\ude00"}`,
+			`{"s":"a\"b\\c/d\b\f\n\r\täé\u0000\u001f€😀😀"}`},
+		{"lone surrogates become U+FFFD", `["\ud800","\udc00x","\ud800\ud800\udc00","\ud800\u0041"]`,
+			`["` + "\uFFFD\",\"\uFFFDx\",\"\uFFFD\U00010000\",\"\uFFFDA" + `"]`},
 		{"names need escaping too", `{"a\"\n":1,"":2}`, `{"a\"\n":1,"":2}`},
 		{"an operator is an object", `{"$oid":"x","a":{"$gt":1}}`, `{"$oid":"x","a":{"$gt":1}}`},
 	} {
@@ -68,8 +74,9 @@ func TestJSONRoundTrip(t *testing.T) {
 
 func TestNumberKinds(t *testing.T) {
 	for in, want := range map[string]value.Kind{
-		"0": value.Int32, "-1": value.Int32, "2147483648": value.Int64, "1.0": value.Double, "1e3": value.Double, "-0": value.Double,
-		"9223372036854775807": value.Int64, "9223372036854775808": value.Double, "12345678901234567890123": value.Double,
+		"0": value.Int32, "-1": value.Int32, "2147483648": value.Int64, "1.0": value.Double, "1e3": value.Double,
+		"-0": value.Double, "9223372036854775807": value.Int64, "9223372036854775808": value.Double,
+		"12345678901234567890123": value.Double,
 	} {
 		if v, err := ValueFromJSON([]byte(in)); err != nil || v.Kind() != want {
 			t.Errorf("%s: kind %d, error %v; want kind %d", in, v.Kind(), err, want)
@@ -136,7 +143,8 @@ func TestJSONRefusals(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, err := FromJSON([]byte("kept"), []byte(c.in), JSONOptions{})
-			if !status.Is(err, status.BadRequest) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "at byte ") {
+			if !status.Is(err, status.BadRequest) || !strings.Contains(err.Error(), c.says) ||
+				!strings.Contains(err.Error(), "at byte ") {
 				t.Errorf("error %v, want BadRequest with %q and a position", err, c.says)
 			}
 			if string(d) != "kept" {
@@ -151,7 +159,8 @@ func TestNoSQLNames(t *testing.T) {
 		{`{"id":"1","a":{"id":2,"_ts":3}}`, `{"_id":"1","a":{"id":2,"_ts":3}}`, `"id":"1","a":{"id":2,"_ts":3}`},
 		{`{"a":1,"_id":5,"id":"x"}`, `{"a":1,"\u0001_id":5,"_id":"x"}`, `"a":1,"_id":5,"id":"x"`},
 		{`{"\u0001_id":1,"_id":2}`, `{"\u0001\u0001_id":1,"\u0001_id":2}`, `"\u0001_id":1,"_id":2`},
-		{`{"_rid":1,"_self":1,"_etag":1,"_ts":1,"_attachments":{"x":[1]},"_lsn":1,"_other":1}`, `{"_other":1}`, `"_other":1`},
+		{`{"_rid":1,"_self":1,"_etag":1,"_ts":1,"_attachments":{"x":[1]},"_lsn":1,"_other":1}`, `{"_other":1}`,
+			`"_other":1`},
 		{`{"i":1,"_":2,"ida":3}`, `{"i":1,"_":2,"ida":3}`, `"i":1,"_":2,"ida":3`},
 		{`{"id":"a","id":"b"}`, `{"_id":"b"}`, `"id":"b"`},
 	} {
@@ -186,7 +195,8 @@ func TestNoSQLNames(t *testing.T) {
 	}
 }
 
-// Values that JSON lacks, as plain JSON, relaxed and canonical Extended JSON; the canonical text reads back to the same bytes.
+// Values that JSON lacks, as plain JSON, relaxed and canonical Extended JSON; the canonical text reads back to the same
+// bytes.
 func TestKindsWithoutJSON(t *testing.T) {
 	uuid := []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 	oid := uuid[:12]
@@ -206,19 +216,33 @@ func TestKindsWithoutJSON(t *testing.T) {
 		{value.DoubleOf(math.Inf(1)), `"Infinity"`, `{"$numberDouble":"Infinity"}`, `{"$numberDouble":"Infinity"}`},
 		{value.DoubleOf(math.Inf(-1)), `"-Infinity"`, `{"$numberDouble":"-Infinity"}`, `{"$numberDouble":"-Infinity"}`},
 		{dec, `{"$numberDecimal":"1.50"}`, `{"$numberDecimal":"1.50"}`, `{"$numberDecimal":"1.50"}`},
-		{value.DateOf(1577836800001, 0), `"2020-01-01T00:00:00.001Z"`, `{"$date":"2020-01-01T00:00:00.001Z"}`, `{"$date":{"$numberLong":"1577836800001"}}`},
-		{value.DateOf(-1, 0), `"1969-12-31T23:59:59.999Z"`, `{"$date":{"$numberLong":"-1"}}`, `{"$date":{"$numberLong":"-1"}}`},
-		{value.DateOf(-1, 42), `"1969-12-31T23:59:59.9990042Z"`, `{"$date":"1969-12-31T23:59:59.9990042Z"}`, `{"$date":"1969-12-31T23:59:59.9990042Z"}`},
-		{value.DateOf(minISO, 0), `"0001-01-01T00:00:00.000Z"`, `{"$date":{"$numberLong":"-62135596800000"}}`, `{"$date":{"$numberLong":"-62135596800000"}}`},
-		{value.DateOf(math.MaxInt64, 0), `{"$date":{"$numberLong":"9223372036854775807"}}`, `{"$date":{"$numberLong":"9223372036854775807"}}`, `{"$date":{"$numberLong":"9223372036854775807"}}`},
-		{value.UUIDOf(uuid), `"00010203-0405-0607-0809-0a0b0c0d0e0f"`, `{"$binary":{"base64":"AAECAwQFBgcICQoLDA0ODw==","subType":"04"}}`, `{"$binary":{"base64":"AAECAwQFBgcICQoLDA0ODw==","subType":"04"}}`},
-		{value.BinaryOf(0x80, []byte{1, 2}), `"AQI="`, `{"$binary":{"base64":"AQI=","subType":"80"}}`, `{"$binary":{"base64":"AQI=","subType":"80"}}`},
-		{value.ObjectIDOf(oid), `{"$oid":"000102030405060708090a0b"}`, `{"$oid":"000102030405060708090a0b"}`, `{"$oid":"000102030405060708090a0b"}`},
-		{value.TimestampOf(7<<32 | 9), `{"$timestamp":{"t":7,"i":9}}`, `{"$timestamp":{"t":7,"i":9}}`, `{"$timestamp":{"t":7,"i":9}}`},
-		{value.RegexOf(`a"b`, "i"), `{"$regularExpression":{"pattern":"a\"b","options":"i"}}`, `{"$regularExpression":{"pattern":"a\"b","options":"i"}}`, `{"$regularExpression":{"pattern":"a\"b","options":"i"}}`},
+		{value.DateOf(1577836800001, 0), `"2020-01-01T00:00:00.001Z"`, `{"$date":"2020-01-01T00:00:00.001Z"}`,
+			`{"$date":{"$numberLong":"1577836800001"}}`},
+		{value.DateOf(-1, 0), `"1969-12-31T23:59:59.999Z"`, `{"$date":{"$numberLong":"-1"}}`,
+			`{"$date":{"$numberLong":"-1"}}`},
+		{value.DateOf(-1, 42), `"1969-12-31T23:59:59.9990042Z"`, `{"$date":"1969-12-31T23:59:59.9990042Z"}`,
+			`{"$date":"1969-12-31T23:59:59.9990042Z"}`},
+		{value.DateOf(minISO, 0), `"0001-01-01T00:00:00.000Z"`, `{"$date":{"$numberLong":"-62135596800000"}}`,
+			`{"$date":{"$numberLong":"-62135596800000"}}`},
+		{value.DateOf(math.MaxInt64, 0), `{"$date":{"$numberLong":"9223372036854775807"}}`,
+			`{"$date":{"$numberLong":"9223372036854775807"}}`, `{"$date":{"$numberLong":"9223372036854775807"}}`},
+		{value.UUIDOf(uuid), `"00010203-0405-0607-0809-0a0b0c0d0e0f"`,
+			`{"$binary":{"base64":"AAECAwQFBgcICQoLDA0ODw==","subType":"04"}}`,
+			`{"$binary":{"base64":"AAECAwQFBgcICQoLDA0ODw==","subType":"04"}}`},
+		{value.BinaryOf(0x80, []byte{1, 2}), `"AQI="`, `{"$binary":{"base64":"AQI=","subType":"80"}}`,
+			`{"$binary":{"base64":"AQI=","subType":"80"}}`},
+		{value.ObjectIDOf(oid), `{"$oid":"000102030405060708090a0b"}`, `{"$oid":"000102030405060708090a0b"}`,
+			`{"$oid":"000102030405060708090a0b"}`},
+		{value.TimestampOf(7<<32 | 9), `{"$timestamp":{"t":7,"i":9}}`, `{"$timestamp":{"t":7,"i":9}}`,
+			`{"$timestamp":{"t":7,"i":9}}`},
+		{value.RegexOf(`a"b`, "i"), `{"$regularExpression":{"pattern":"a\"b","options":"i"}}`,
+			`{"$regularExpression":{"pattern":"a\"b","options":"i"}}`,
+			`{"$regularExpression":{"pattern":"a\"b","options":"i"}}`},
 		{value.SymbolOf([]byte("s")), `"s"`, `{"$symbol":"s"}`, `{"$symbol":"s"}`},
 		{value.CodeOf([]byte("f()")), `{"$code":"f()"}`, `{"$code":"f()"}`, `{"$code":"f()"}`},
-		{value.RawOf(value.CodeScope, bson.AppendCodeScopeValue(nil, []byte("f()"), scope)), `{"$code":"f()","$scope":{"x":1}}`, `{"$code":"f()","$scope":{"x":1}}`, `{"$code":"f()","$scope":{"x":{"$numberInt":"1"}}}`},
+		{value.RawOf(value.CodeScope, bson.AppendCodeScopeValue(nil, []byte("f()"), scope)),
+			`{"$code":"f()","$scope":{"x":1}}`, `{"$code":"f()","$scope":{"x":1}}`,
+			`{"$code":"f()","$scope":{"x":{"$numberInt":"1"}}}`},
 		{value.MinKeyValue(), `{"$minKey":1}`, `{"$minKey":1}`, `{"$minKey":1}`},
 		{value.MaxKeyValue(), `{"$maxKey":1}`, `{"$maxKey":1}`, `{"$maxKey":1}`},
 	} {
@@ -233,7 +257,8 @@ func TestKindsWithoutJSON(t *testing.T) {
 			t.Errorf("canonical %s, want %s", canonical, c.canonical)
 		}
 		back, err := ValueFromExtJSON(canonical)
-		if err != nil || value.BSONType(back) != value.BSONType(c.v) || !bytes.Equal(value.AppendBSON(nil, back), value.AppendBSON(nil, c.v)) {
+		if err != nil || value.BSONType(back) != value.BSONType(c.v) ||
+			!bytes.Equal(value.AppendBSON(nil, back), value.AppendBSON(nil, c.v)) {
 			t.Errorf("%s reads back as %s (%v)", canonical, AppendExtJSON(nil, back, false), err)
 		}
 		if !json.Valid(canonical) {
@@ -249,7 +274,8 @@ func TestExtJSONShapes(t *testing.T) {
 		{`{"$date":5}`, `{"$date":{"$numberLong":"5"}}`},
 		{`{"$date":"2020-01-01T01:00:00+01:00"}`, `{"$date":{"$numberLong":"1577836800000"}}`},
 		{`{"$date":"soon"}`, ``},
-		{`{"$uuid":"00010203-0405-0607-0809-0a0b0c0d0e0f"}`, `{"$binary":{"base64":"AAECAwQFBgcICQoLDA0ODw==","subType":"04"}}`},
+		{`{"$uuid":"00010203-0405-0607-0809-0a0b0c0d0e0f"}`, `{"$binary":{"base64":"AAECAwQFBgcICQoLDA0ODw==",` +
+			`"subType":"04"}}`},
 		{`{"$uuid":"0"}`, ``},
 		{`{"$binary":"AQI=","$type":"00"}`, `{"$binary":{"base64":"AQI=","subType":"00"}}`},
 		{`{"$binary":{"subType":"0","base64":"AQI="}}`, `{"$binary":{"base64":"AQI=","subType":"00"}}`},
@@ -267,7 +293,8 @@ func TestExtJSONShapes(t *testing.T) {
 		{`{"$ref":"c","$id":1}`, `{"$ref":"c","$id":{"$numberInt":"1"}}`},
 		{`{"$gt":{"$oid":"000102030405060708090a0b"}}`, `{"$gt":{"$oid":"000102030405060708090a0b"}}`},
 		{`{"$regularExpression":{"pattern":"a\u0000","options":""}}`, ``},
-		{`{"$dbPointer":{"$ref":"c","$id":{"$oid":"000102030405060708090a0b"}}}`, `{"$dbPointer":{"$ref":"c","$id":{"$oid":"000102030405060708090a0b"}}}`},
+		{`{"$dbPointer":{"$ref":"c","$id":{"$oid":"000102030405060708090a0b"}}}`, `{"$dbPointer":{"$ref":"c",` +
+			`"$id":{"$oid":"000102030405060708090a0b"}}}`},
 	} {
 		v, err := ValueFromExtJSON([]byte(c.in))
 		switch {

@@ -17,8 +17,10 @@ import (
 )
 
 var jsonSeeds = []string{
-	`{}`, `{"id":"1","_ts":2,"a":[1,2.5,-0,1e5,true,null,{"b":"\ud83d\ude00\u0000"}]}`, `{"a":1,"a":{"a":2,"a":3}}`, `[1`, `{"\u0000":1}`,
-	`{"$oid":"000102030405060708090a0b"}`, `{"$date":{"$numberLong":"5"}}`, "\uFEFF{}", `{"a":12345678901234567890,"b":0.1,"c":1e-7}`, `{"a":"` + "\xff" + `"}`,
+	`{}`, `{"id":"1","_ts":2,"a":[1,2.5,-0,1e5,true,null,{"b":"\ud83d\ude00\u0000"}]}`, `{"a":1,"a":{"a":2,"a":3}}`,
+	`[1`, `{"\u0000":1}`,
+	`{"$oid":"000102030405060708090a0b"}`, `{"$date":{"$numberLong":"5"}}`, "\uFEFF{}",
+	`{"a":12345678901234567890,"b":0.1,"c":1e-7}`, `{"a":"` + "\xff" + `"}`,
 	`{"\u0001_id":1,"_id":2,"id":3,"_etag":{}}`,
 }
 
@@ -35,7 +37,8 @@ func FuzzJSON(f *testing.F) {
 			if !status.Is(err, status.BadRequest) {
 				t.Fatalf("error %v", err)
 			}
-			documented := !utf8.Valid(text) || strings.Contains(err.Error(), "deeper") || strings.Contains(err.Error(), "range") || strings.Contains(err.Error(), "U+0000")
+			documented := !utf8.Valid(text) || strings.Contains(err.Error(), "deeper") ||
+				strings.Contains(err.Error(), "range") || strings.Contains(err.Error(), "U+0000")
 			if json.Valid(plain) && !documented {
 				t.Fatalf("%q is refused: %v", text, err)
 			}
@@ -46,7 +49,8 @@ func FuzzJSON(f *testing.F) {
 		}
 		out := AppendJSON(nil, v)
 		var want, got any
-		if err := errors.Join(json.Unmarshal(plain, &want), json.Unmarshal(out, &got)); err != nil || !reflect.DeepEqual(got, want) {
+		if err := errors.Join(json.Unmarshal(plain, &want), json.Unmarshal(out, &got)); err != nil ||
+			!reflect.DeepEqual(got, want) {
 			t.Fatalf("%q comes back as %s (%v)", text, out, err)
 		}
 		again, err := ValueFromJSON(out)
@@ -74,13 +78,14 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// FuzzExtJSON holds that what is read as Extended JSON comes back from its canonical text as the same bytes, and that the
-// driver reads that text as the same document.
+// FuzzExtJSON holds that what is read as Extended JSON comes back from its canonical text as the same bytes, and that
+// the driver reads that text as the same document.
 func FuzzExtJSON(f *testing.F) {
 	for _, s := range jsonSeeds {
 		f.Add([]byte(s))
 	}
-	for _, s := range []string{`{"a":{"$numberDecimal":"1.50"},"b":{"$binary":{"base64":"AQ==","subType":"02"}},"c":{"$timestamp":{"t":1,"i":2}}}`,
+	for _, s := range []string{`{"a":{"$numberDecimal":"1.50"},"b":{"$binary":{"base64":"AQ==","subType":"02"}},` +
+		`"c":{"$timestamp":{"t":1,"i":2}}}`,
 		`{"r":{"$regularExpression":{"pattern":"a","options":"i"}},"m":{"$minKey":1},"c":{"$code":"x","$scope":{"y":{"$numberDouble":"NaN"}}}}`} {
 		f.Add([]byte(s))
 	}
@@ -100,7 +105,8 @@ func FuzzExtJSON(f *testing.F) {
 	})
 }
 
-// FuzzValidate holds that what Validate lets in is a document for the driver too, and that no reader panics on anything.
+// FuzzValidate holds that what Validate lets in is a document for the driver too, and that no reader panics on
+// anything.
 func FuzzValidate(f *testing.F) {
 	for _, s := range jsonSeeds {
 		if d, err := FromExtJSON(nil, []byte(s)); err == nil {
@@ -108,8 +114,11 @@ func FuzzValidate(f *testing.F) {
 		}
 	}
 	everything, err := bson.Marshal(bson.D{{Key: "oid", Value: bson.ObjectID{1}}, {Key: "d", Value: bson.DateTime(5)}, {Key: "re", Value: bson.Regex{Pattern: "a", Options: "i"}},
-		{Key: "p", Value: bson.DBPointer{DB: "x"}}, {Key: "js", Value: bson.CodeWithScope{Code: "f", Scope: bson.D{{Key: "x", Value: 1}}}}, {Key: "dec", Value: bson.NewDecimal128(1, 2)},
-		{Key: "ts", Value: bson.Timestamp{T: 1}}, {Key: "min", Value: bson.MinKey{}}, {Key: "bin", Value: bson.Binary{Subtype: 0xF1, Data: make([]byte, 10)}}, {Key: "u", Value: bson.Undefined{}}})
+		{Key: "p", Value: bson.DBPointer{DB: "x"}},
+		{Key: "js", Value: bson.CodeWithScope{Code: "f", Scope: bson.D{{Key: "x", Value: 1}}}},
+		{Key: "dec", Value: bson.NewDecimal128(1, 2)},
+		{Key: "ts", Value: bson.Timestamp{T: 1}}, {Key: "min", Value: bson.MinKey{}},
+		{Key: "bin", Value: bson.Binary{Subtype: 0xF1, Data: make([]byte, 10)}}, {Key: "u", Value: bson.Undefined{}}})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -131,7 +140,8 @@ func FuzzValidate(f *testing.F) {
 			return
 		}
 		for it := v.Iter(); it.Next(); {
-			if el := it.Value(); !value.EqualBSON(el, el.Clone()) || !bytes.HasSuffix(it.Element(), value.AppendBSON(nil, el)) && it.Element()[0] != 0x05 {
+			if el := it.Value(); !value.EqualBSON(el, el.Clone()) ||
+				!bytes.HasSuffix(it.Element(), value.AppendBSON(nil, el)) && it.Element()[0] != 0x05 {
 				t.Fatalf("an element of %x is written otherwise than it was read", b)
 			}
 		}
@@ -173,7 +183,8 @@ func FuzzEdit(f *testing.F) {
 
 // Decimals and documents that the driver made, in its words and in ours.
 func TestAgainstDriver(t *testing.T) {
-	for _, s := range []string{"0", "-1.50", "1E+100", "123456789012345678901234567890.1234", "1E-6176", "9.999999999999999999999999999999999E+6144", "NaN", "-Infinity", "0E+5", "0.0000012"} {
+	for _, s := range []string{"0", "-1.50", "1E+100", "123456789012345678901234567890.1234", "1E-6176",
+		"9.999999999999999999999999999999999E+6144", "NaN", "-Infinity", "0E+5", "0.0000012"} {
 		want, err := bson.ParseDecimal128(s)
 		if err != nil {
 			t.Fatal(err)
@@ -187,9 +198,11 @@ func TestAgainstDriver(t *testing.T) {
 			t.Errorf("%s: bytes %x, the driver has %x", s, got.Bytes(), b)
 		}
 	}
-	d := bson.D{{Key: "d", Value: 1.5}, {Key: "s", Value: "x"}, {Key: "o", Value: bson.D{{Key: "i", Value: int32(1)}}}, {Key: "a", Value: bson.A{int64(1), nil, true}},
+	d := bson.D{{Key: "d", Value: 1.5}, {Key: "s", Value: "x"}, {Key: "o", Value: bson.D{{Key: "i", Value: int32(1)}}},
+		{Key: "a", Value: bson.A{int64(1), nil, true}},
 		{Key: "b", Value: bson.Binary{Subtype: 2, Data: []byte{1}}}, {Key: "dt", Value: bson.DateTime(1700000000000)}, {Key: "dt2", Value: bson.DateTime(1700000000123)}, {Key: "re", Value: bson.Regex{Pattern: "a/b", Options: "im"}},
-		{Key: "code", Value: bson.CodeWithScope{Code: "f", Scope: bson.D{{Key: "x", Value: "y"}}}}, {Key: "ts", Value: bson.Timestamp{T: 5, I: 6}}, {Key: "max", Value: bson.MaxKey{}}}
+		{Key: "code", Value: bson.CodeWithScope{Code: "f", Scope: bson.D{{Key: "x", Value: "y"}}}},
+		{Key: "ts", Value: bson.Timestamp{T: 5, I: 6}}, {Key: "max", Value: bson.MaxKey{}}}
 	raw, err := bson.Marshal(d)
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 // maxPad bounds how many nulls Set puts into an array to reach an index beyond its end.
 const maxPad = 10000
 
-// Get looks up a path in d without decoding what it passes. A segment names a field of an object or, in decimal, an element
-// of an array; Undefined when there is nothing. The names are the stored ones.
+// Get looks up a path in d without decoding what it passes. A segment names a field of an object or, in decimal, an
+// element of an array; Undefined when there is nothing. The names are the stored ones.
 func Get(d Doc, path ...string) value.Value { return GetIn(value.ObjectOf(d), path...) }
 
 // GetIn is Get from any value on.
@@ -49,9 +49,10 @@ func Index(seg string) (int, bool) {
 	return int(n), n <= math.MaxInt32
 }
 
-// Set returns a copy of d in which path holds v. A field that is there keeps its place, a new one goes to the end; objects that
-// the path lacks are made. In an array the segment replaces an element, or appends (after nulls for a gap of up to 10,000). An
-// Undefined v removes. BadRequest when the path leads through a scalar or an array by a name, or is empty.
+// Set returns a copy of d in which path holds v. A field that is there keeps its place, a new one goes to the end;
+// objects that the path lacks are made. In an array the segment replaces an element, or appends (after nulls for a gap
+// of up to 10,000). An Undefined v removes. BadRequest when the path leads through a scalar or an array by a name, or
+// is empty.
 func Set(d Doc, v value.Value, path ...string) (Doc, error) {
 	if !v.IsDefined() {
 		return Remove(d, path...)
@@ -59,12 +60,12 @@ func Set(d Doc, v value.Value, path ...string) (Doc, error) {
 	return edit(d, v, opSet, path)
 }
 
-// Insert is Set, but an index of an array inserts before that element instead of replacing it, "-" appends, and an index beyond
-// the end is refused.
+// Insert is Set, but an index of an array inserts before that element instead of replacing it, "-" appends, and an
+// index beyond the end is refused.
 func Insert(d Doc, v value.Value, path ...string) (Doc, error) { return edit(d, v, opInsert, path) }
 
-// Remove returns a copy of d without what path names; array elements behind it move up. When there is nothing, the copy is
-// equal to d.
+// Remove returns a copy of d without what path names; array elements behind it move up. When there is nothing, the copy
+// is equal to d.
 func Remove(d Doc, path ...string) (Doc, error) { return edit(d, value.Value{}, opRemove, path) }
 
 type editOp uint8
@@ -158,7 +159,8 @@ func (e *editor) child(mark int, old value.Value, rest []string) error {
 		e.out = value.AppendBSON(e.out, old)
 		return nil
 	}
-	return status.New(status.BadRequest, "the path leads through a value that is no object or array, before %q", rest[0])
+	return status.New(status.BadRequest,
+		"the path leads through a value that is no object or array, before %q", rest[0])
 }
 
 func (e *editor) array(a value.Value, path []string) error {

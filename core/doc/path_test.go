@@ -26,7 +26,8 @@ func TestGet(t *testing.T) {
 			t.Errorf("Get %v = %s, want %s", c.path, got, c.want)
 		}
 	}
-	for _, path := range [][]string{{"x"}, {"a", "b", "3"}, {"a", "b", "01"}, {"a", "b", "-1"}, {"a", "b", "x"}, {"n", "x"}, {"a", "b", "0", "x"}, {"a", "b", "99999999999"}} {
+	for _, path := range [][]string{{"x"}, {"a", "b", "3"}, {"a", "b", "01"}, {"a", "b", "-1"}, {"a", "b", "x"},
+		{"n", "x"}, {"a", "b", "0", "x"}, {"a", "b", "99999999999"}} {
 		if v := Get(d, path...); v.IsDefined() {
 			t.Errorf("Get %v = %s, want Undefined", path, AppendJSON(nil, v))
 		}
@@ -133,7 +134,8 @@ func TestBuilder(t *testing.T) {
 	}
 }
 
-// BSON allows a name twice (only Mongo can write that): the first one is found, edited and removed, both are kept and shown.
+// BSON allows a name twice (only Mongo can write that): the first one is found, edited and removed, both are kept and
+// shown.
 func TestNameTwiceInBSON(t *testing.T) {
 	var b Builder
 	b.BeginObject()

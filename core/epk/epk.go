@@ -1,8 +1,8 @@
 // Package epk computes effective partition keys: the hash that places an item, as the service and its SDKs compute it.
 //
-// Two forms exist. The text (Text, BoundaryText) is what SDKs compute and what partitions publish: upper-case hex, "" the
-// minimum and "FF" the maximum of the whole space. The placement (Place, Split, ParseBoundary) is the same position as sortable
-// bytes, which lead our keys. Text order and placement order agree.
+// Two forms exist. The text (Text, BoundaryText) is what SDKs compute and what partitions publish: upper-case hex, ""
+// the minimum and "FF" the maximum of the whole space. The placement (Place, Split, ParseBoundary) is the same position
+// as sortable bytes, which lead our keys. Text order and placement order agree.
 package epk
 
 import (
@@ -19,14 +19,14 @@ import (
 type Kind uint8
 
 const (
-	// V1 is kind Hash, version absent or 1: MurmurHash3 x86-32 over the value, strings cut at 100 characters. A placement is 4
-	// bytes: the hash.
+	// V1 is kind Hash, version absent or 1: MurmurHash3 x86-32 over the value, strings cut at 100 characters. A
+	// placement is 4 bytes: the hash.
 	V1 Kind = 1
-	// V2 is kind Hash, version 2: MurmurHash3 x64-128 over all values together. A placement is 16 bytes, of which the top two bits
-	// are 0.
+	// V2 is kind Hash, version 2: MurmurHash3 x64-128 over all values together. A placement is 16 bytes, of which the
+	// top two bits are 0.
 	V2 Kind = 2
-	// MultiHash is kind MultiHash (hierarchical keys): V2 of each value alone, one after the other. A placement is 16 bytes for
-	// each given value, so the placement of a prefix of the values is a prefix of the placement.
+	// MultiHash is kind MultiHash (hierarchical keys): V2 of each value alone, one after the other. A placement is 16
+	// bytes for each given value, so the placement of a prefix of the values is a prefix of the placement.
 	MultiHash Kind = 3
 )
 
@@ -49,11 +49,11 @@ const (
 	typeString    = 0x08
 )
 
-// Place appends the placement bytes of the partition key pk, one value for each path (with MultiHash perhaps only the first
-// ones). Undefined stands for a path that the item lacks. All number kinds hash as their double. Kinds that the service can't
-// hash (arrays, objects, ObjectId, dates, ..) hash as the string of their identity text (value.IdentityJSON). Values that
-// value.EqualBSON calls equal have equal placements, as their identity needs. So -0 is placed as 0, which alone is not where the
-// service has it: see Text.
+// Place appends the placement bytes of the partition key pk, one value for each path (with MultiHash perhaps only the
+// first ones). Undefined stands for a path that the item lacks. All number kinds hash as their double. Kinds that the
+// service can't hash (arrays, objects, ObjectId, dates, ..) hash as the string of their identity text
+// (value.IdentityJSON). Values that value.EqualBSON calls equal have equal placements, as their identity needs. So -0
+// is placed as 0, which alone is not where the service has it: see Text.
 func Place(dst []byte, k Kind, pk []value.Value) []byte {
 	return place(dst, k, pk, false)
 }
@@ -78,8 +78,8 @@ func place(dst []byte, k Kind, pk []value.Value, sdk bool) []byte {
 }
 
 // Text returns the effective partition key of pk as SDKs compute it. With V1 the hash is followed by the encoded values
-// themselves; the service's own form is followed (a last group of zero bits is written), which JavaScript leaves out. The hash is
-// that of Place, but for -0: SDKs and the service tell it from 0, our identities don't.
+// themselves; the service's own form is followed (a last group of zero bits is written), which JavaScript leaves out.
+// The hash is that of Place, but for -0: SDKs and the service tell it from 0, our identities don't.
 func Text(k Kind, pk []value.Value) string {
 	if k != V1 {
 		return BoundaryText(k, place(nil, k, pk, true))
@@ -134,7 +134,8 @@ func hashed(f float64, sdk bool) float64 {
 	return f
 }
 
-// classify returns the service's type byte of v and its text or number. cut asks for V1's strings of at most 100 characters.
+// classify returns the service's type byte of v and its text or number. cut asks for V1's strings of at most 100
+// characters.
 func classify(v value.Value, cut bool) (t byte, text []byte, f float64) {
 	switch v.Kind() {
 	case value.Undefined:
@@ -160,8 +161,8 @@ func classify(v value.Value, cut bool) (t byte, text []byte, f float64) {
 	return typeString, text, 0
 }
 
-// cutV1 returns the first 100 characters of text. Characters are UTF-16 units here, as in .NET and JavaScript; half of a pair
-// is what these make of it in UTF-8: U+FFFD.
+// cutV1 returns the first 100 characters of text. Characters are UTF-16 units here, as in .NET and JavaScript; half of
+// a pair is what these make of it in UTF-8: U+FFFD.
 func cutV1(text []byte) []byte {
 	const limit = 100
 	if len(text) <= limit {
@@ -186,8 +187,8 @@ func cutV1(text []byte) []byte {
 	return text
 }
 
-// appendTextV1 appends the value part of a V1 key: sortable bytes without a zero inside strings. Strings of more than 100 bytes
-// lose what is behind the 101st, and their end mark.
+// appendTextV1 appends the value part of a V1 key: sortable bytes without a zero inside strings. Strings of more than
+// 100 bytes lose what is behind the 101st, and their end mark.
 func appendTextV1(b []byte, v value.Value) []byte {
 	const limit = 100
 	t, text, f := classify(v, true)
@@ -214,8 +215,8 @@ func appendTextV1(b []byte, v value.Value) []byte {
 	return append(b, t)
 }
 
-// appendNumberV1 appends the order-preserving variable-length form of a double: the first 8 bits, then groups of 7 bits with a
-// low bit that says whether one more follows; at least one group.
+// appendNumberV1 appends the order-preserving variable-length form of a double: the first 8 bits, then groups of 7 bits
+// with a low bit that says whether one more follows; at least one group.
 func appendNumberV1(b []byte, f float64) []byte {
 	bits := math.Float64bits(f)
 	if bits>>63 == 0 {

@@ -71,7 +71,8 @@ func TestVectors(t *testing.T) {
 }
 
 func TestVectorsOfSeveralPaths(t *testing.T) {
-	list := []value.Value{str("redmond"), num(50), num(5.5), value.BoolOf(true), value.BoolOf(false), null, str(""), num(12313.1221)}
+	list := []value.Value{str("redmond"), num(50), num(5.5), value.BoolOf(true), value.BoolOf(false), null, str(""),
+		num(12313.1221)}
 	for _, c := range []struct {
 		name string
 		k    Kind
@@ -79,9 +80,13 @@ func TestVectorsOfSeveralPaths(t *testing.T) {
 		want string
 	}{
 		{"one level", MultiHash, []value.Value{str("tenant1")}, "0DAE0B8467B011E957BC0B8B0DEB5ACA"},
-		{"three levels", MultiHash, []value.Value{str("tenant1"), str("user1"), str("s1")}, "0DAE0B8467B011E957BC0B8B0DEB5ACA" + "236A5BE3329A7AD57D4B998E8602BD7B" + "2924A879AFFF52A411F93F1A83532751"},
-		{"three kinds", MultiHash, []value.Value{str("tenant1"), num(5), null}, "0DAE0B8467B011E957BC0B8B0DEB5ACA" + "19C08621B135968252FB34B4CF66F811" + "378867E4430E67857ACE5C908374FE16"},
-		{"two levels", MultiHash, []value.Value{str("/path1"), str("/path2")}, "3499FD5198AE0F1EB6B77F6E428D2FF0" + "27A1848BD1102A3B65AFF266874D0FF5"},
+		{"three levels", MultiHash, []value.Value{str("tenant1"), str("user1"), str("s1")},
+			"0DAE0B8467B011E957BC0B8B0DEB5ACA" + "236A5BE3329A7AD57D4B998E8602BD7B" +
+				"2924A879AFFF52A411F93F1A83532751"},
+		{"three kinds", MultiHash, []value.Value{str("tenant1"), num(5), null}, "0DAE0B8467B011E957BC0B8B0DEB5ACA" +
+			"19C08621B135968252FB34B4CF66F811" + "378867E4430E67857ACE5C908374FE16"},
+		{"two levels", MultiHash, []value.Value{str("/path1"), str("/path2")}, "3499FD5198AE0F1EB6B77F6E428D2FF0" +
+			"27A1848BD1102A3B65AFF266874D0FF5"},
 		{"eight values hashed together", V2, list, "1A5E512F591E980E07A6D8AD5BD5AB2F"},
 	} {
 		if got := Text(c.k, c.pk); got != c.want {
@@ -114,7 +119,8 @@ func TestEqualValuesShareAPlacement(t *testing.T) {
 			want := Place(nil, k, class[:1])
 			for _, v := range class[1:] {
 				if got := Place(nil, k, []value.Value{v}); !bytes.Equal(got, want) {
-					t.Errorf("kind %d: %s is placed at %x, its equal at %x", k, value.AppendText(nil, v, value.CanonicalJSON), got, want)
+					t.Errorf("kind %d: %s is placed at %x, its equal at %x", k,
+						value.AppendText(nil, v, value.CanonicalJSON), got, want)
 				}
 			}
 		}
@@ -208,7 +214,8 @@ func TestBoundaries(t *testing.T) {
 // V1: the order of the texts is the order of the hashes, over every length that the number's form has.
 func TestTextOrderIsPlacementOrder(t *testing.T) {
 	last := ""
-	for _, h := range []uint32{0, 1, 2, 3, 127, 128, 255, 256, 65535, 65536, 1 << 20, 1<<24 + 1, 1<<31 - 1, 1 << 31, 1<<31 + 1, math.MaxUint32} {
+	for _, h := range []uint32{0, 1, 2, 3, 127, 128, 255, 256, 65535, 65536, 1 << 20, 1<<24 + 1, 1<<31 - 1, 1 << 31,
+		1<<31 + 1, math.MaxUint32} {
 		p := []byte{byte(h >> 24), byte(h >> 16), byte(h >> 8), byte(h)}
 		text := BoundaryText(V1, p)
 		if text <= last {
@@ -253,7 +260,8 @@ func TestRanges(t *testing.T) {
 			}
 		}
 	}
-	if !Full.Covers(r("", "FF")) || r("10", "20").Covers(r("10", "21")) || !r("10", "20").Covers(r("1000", "20")) || !r("10", "20").Covers(r("5", "5")) {
+	if !Full.Covers(r("", "FF")) || r("10", "20").Covers(r("10", "21")) || !r("10", "20").Covers(r("1000", "20")) ||
+		!r("10", "20").Covers(r("5", "5")) {
 		t.Error("Covers")
 	}
 	if !r("10", "20").Contains("1000") || r("10", "20").Contains("2000") || r("10", "20").Contains("0FFF") {

@@ -27,11 +27,11 @@ func BoundaryText(k Kind, place []byte) string {
 // ErrText is returned for a boundary text that is not hexadecimal or too long.
 var ErrText = errors.New("epk: malformed boundary text")
 
-// ParseBoundary returns the placement of a boundary text: the first placement whose text isn't below it. Lower-case digits are
-// accepted and a short text counts as padded with zeros.
+// ParseBoundary returns the placement of a boundary text: the first placement whose text isn't below it. Lower-case
+// digits are accepted and a short text counts as padded with zeros.
 //
-// Both ends of the space have no placement and give nil: "" (as a minimum: from the start) and "FF" (as a maximum: to the end).
-// A V1 text with a value part gives its hash. A text above all keys gives bytes above all placements.
+// Both ends of the space have no placement and give nil: "" (as a minimum: from the start) and "FF" (as a maximum: to
+// the end). A V1 text with a value part gives its hash. A text above all keys gives bytes above all placements.
 func ParseBoundary(k Kind, text string) ([]byte, error) {
 	if text == MinText || strings.EqualFold(text, MaxText) {
 		return nil, nil
@@ -69,8 +69,8 @@ func parseV1(b []byte) []byte {
 	return make([]byte, 4) // also a NaN, which is below all (its bits are those of a cut text)
 }
 
-// Split returns the n-1 placements that cut the space into n even shares, on the service's scale: V1 i*floor((2^32-1)/n) as a
-// hash, else i*2^126/n - 1.
+// Split returns the n-1 placements that cut the space into n even shares, on the service's scale: V1
+// i*floor((2^32-1)/n) as a hash, else i*2^126/n - 1.
 func Split(k Kind, n int) [][]byte {
 	var out [][]byte
 	for i := 1; i < n; i++ {
@@ -106,8 +106,8 @@ type Range struct{ Min, Max string }
 // Full is the whole space.
 var Full = Range{MinText, MaxText}
 
-// KeyRange returns the range of all keys that begin with the values of pk: with MultiHash and fewer values than paths every
-// key below that prefix.
+// KeyRange returns the range of all keys that begin with the values of pk: with MultiHash and fewer values than paths
+// every key below that prefix.
 func KeyRange(k Kind, pk []value.Value) Range {
 	plain := make([]value.Value, len(pk))
 	for i, v := range pk { // -0 is where 0 is

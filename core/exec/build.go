@@ -103,8 +103,9 @@ func (b *builder) plan() (access.Plan, error) {
 	if full && b.layout.ByID && len(b.q.OrderBy) == 0 && b.from == nil {
 		return b.oneItem(), nil
 	}
-	req := access.Request{Pred: b.q.Pred, HasPK: full, Limit: b.q.Limit, Items: b.view.Container().Items(), Collation: b.q.Collation,
-		Needs: b.q.Needs, Whole: b.q.Whole && b.wholeSlots()}
+	req := access.Request{Pred: b.q.Pred, HasPK: full, Limit: b.q.Limit, Items: b.view.Container().Items(),
+		Collation: b.q.Collation,
+		Needs:     b.q.Needs, Whole: b.q.Whole && b.wholeSlots()}
 	req.PK = b.q.PK
 	if full && b.q.Pred != nil && b.q.Pred.Op == access.OpAnd {
 		var err error
@@ -127,7 +128,8 @@ func (b *builder) plan() (access.Plan, error) {
 			b.from.kind, b.from.key, b.from.cut = posMixed, nil, false
 			fallthrough
 		case posMixed:
-			return access.Plan{Kind: access.Scan, Why: "the index that the query began with can't be used any more"}, nil
+			return access.Plan{Kind: access.Scan, Why: "the index that the query began with can't be used any more"},
+				nil
 		case posScan:
 			req.Want = access.SigScan
 		}
@@ -237,7 +239,8 @@ func (b *builder) inPartition(plan access.Plan, want uint32) (access.Plan, error
 		if ok, err := b.worthComposite(plan); err != nil || ok {
 			return plan, err
 		}
-	} else if plan.Kind == access.Index && want == 0 && (plan.Both != nil || plan.Leaf != nil && plan.Leaf.Op == access.OpIn) {
+	} else if plan.Kind == access.Index && want == 0 &&
+		(plan.Both != nil || plan.Leaf != nil && plan.Leaf.Op == access.OpIn) {
 		n, err := b.inKey()
 		if err != nil || n > smallPartition {
 			return plan, err
@@ -289,7 +292,8 @@ func idsOf(b *builder, p *access.Pred) []value.Value {
 		cs = p.Kids
 	}
 	for _, c := range cs {
-		if c.Op != access.OpIn || len(c.Path.Segs) != 1 || c.Path.Segs[0] != "_id" || c.Foreign && b.KeysMayBeForeign() {
+		if c.Op != access.OpIn || len(c.Path.Segs) != 1 || c.Path.Segs[0] != "_id" || c.Foreign &&
+			b.KeysMayBeForeign() {
 			continue
 		}
 		if access.Scalars(c.Vals) {

@@ -22,8 +22,8 @@ const (
 	WantTally       // as WantEnds, with Whole, and how many rows have a value there and how many have none: Times tells
 )
 
-// cover makes rows of index entries: items that hold only what the entries tell. An item has its identity and number, and no LSN;
-// the commits that its slot shows are waited for as a whole, once.
+// cover makes rows of index entries: items that hold only what the entries tell. An item has its identity and number,
+// and no LSN; the commits that its slot shows are waited for as a whole, once.
 type cover struct {
 	b     *builder
 	path  []string // of the leaf
@@ -199,8 +199,8 @@ func appendNested(dst []byte, segs []string, v value.Value) []byte {
 	return dst
 }
 
-// entryRow makes the row of the entry that e stands on: of the entry alone when c may and can, else by fetching the item. r.covered tells;
-// false when there is no such item.
+// entryRow makes the row of the entry that e stands on: of the entry alone when c may and can, else by fetching the
+// item. r.covered tells; false when there is no such item.
 func (b *builder) entryRow(r *row, e *entries, c *cover, m *store.Mem) (bool, error) {
 	r.covered = false
 	if c != nil && c.row(r, &e.cur, e.flag) {
@@ -212,8 +212,8 @@ func (b *builder) entryRow(r *row, e *entries, c *cover, m *store.Mem) (bool, er
 // Times returns how many rows the present one stands for; with WantTally none, where another one counts it.
 func (r *Rows) Times() int { return 1 + r.row.more }
 
-// coveredInPartition reports whether the walk of a covered plan's entries suits one logical partition: of an equality it
-// reads no others; else the partition must be a good part of its slot, whose entries it passes over.
+// coveredInPartition reports whether the walk of a covered plan's entries suits one logical partition: of an equality
+// it reads no others; else the partition must be a good part of its slot, whose entries it passes over.
 func (b *builder) coveredInPartition(plan *access.Plan) (bool, error) {
 	if !plan.Covered || plan.Leaf.Comp != nil {
 		return false, nil
@@ -232,7 +232,8 @@ func (b *builder) coveredInPartition(plan *access.Plan) (bool, error) {
 // slotsOfKeys cuts the spans of a covered plan to the slots of the partition keys that it names, where they are texts.
 func (b *builder) slotsOfKeys(plan *access.Plan) error {
 	ks := b.KeyPaths()
-	if !plan.Covered || plan.Leaf.Op != access.OpIn || len(ks) != 1 || len(plan.Leaf.Vals) > maxFiltered || !slices.Equal(plan.Leaf.Path.Segs, ks[0]) ||
+	if !plan.Covered || plan.Leaf.Op != access.OpIn || len(ks) != 1 || len(plan.Leaf.Vals) > maxFiltered ||
+		!slices.Equal(plan.Leaf.Path.Segs, ks[0]) ||
 		plan.Leaf.Path.Elements || plan.Leaf.Foreign && b.KeysMayBeForeign() {
 		return nil
 	}

@@ -12,9 +12,9 @@ import (
 // An item's place in that order is the counter of its number. A position is a counter in a range of placements, so it
 // fits every access path: any of the sources here can go on where another one ended.
 //
-// Example: a query selects 300 of 4,000 items by an index, in pages of 100. The first page gathers the 300 entries, sorts
-// them by counter and fetches 100 items. Its token says "after counter 5120". The policy drops the index; the next page
-// walks the number entries behind 5120 and filters their items.
+// Example: a query selects 300 of 4,000 items by an index, in pages of 100. The first page gathers the 300 entries,
+// sorts them by counter and fetches 100 items. Its token says "after counter 5120". The policy drops the index; the
+// next page walks the number entries behind 5120 and filters their items.
 
 // Shown says in which order the rows of a query without OrderBy come.
 type Shown uint8

@@ -11,9 +11,9 @@ import (
 )
 
 // A group is scanned in creation order in one of two ways. To walk its number entries costs a look-up for each item; to
-// read all items and sort them costs about an eighth of that for each, but all of them. So few rows are walked, many are
-// sorted, and where nobody knows how many are wanted of a large range it begins to walk and sorts what is left when that
-// costs more.
+// read all items and sort them costs about an eighth of that for each, but all of them. So few rows are walked, many
+// are sorted, and where nobody knows how many are wanted of a large range it begins to walk and sorts what is left when
+// that costs more.
 //
 // Example: 8,000 items, a filter and no limit. After 500 items that were walked the other 7,500 are read and sorted.
 
@@ -200,8 +200,8 @@ func newNumberWalk(b *builder, newest bool) (*numberWalk, error) {
 	return w, nil
 }
 
-// bounds returns the bounds of the number entries of a slot that come next. They begin at the lowest number of the slot,
-// below which there may be many that are removed.
+// bounds returns the bounds of the number entries of a slot that come next. They begin at the lowest number of the
+// slot, below which there may be many that are removed.
 func (w *numberWalk) bounds(slot *store.ViewSlot) (lo, hi []byte, err error) {
 	key := slot.Key()
 	_, hi = keys.KindBounds(key, keys.KindNumber)

@@ -20,7 +20,8 @@ func (b *builder) indexSource(plan *access.Plan, leaves []*access.Pred, from *po
 	}
 	s.cover = newCover(b, plan.Leaf)
 	s.repeat = b.q.Repeat && b.q.Whole && len(b.q.OrderBy) == 0 && len(s.cover.parts) == 0
-	if (b.q.Want == WantEnds && !plan.Missing || b.q.Want == WantTally) && s.cover.comp == nil && from == nil && len(b.q.OrderBy) == 0 && len(s.cover.parts) == 0 {
+	if (b.q.Want == WantEnds && !plan.Missing || b.q.Want == WantTally) && s.cover.comp == nil && from == nil &&
+		len(b.q.OrderBy) == 0 && len(s.cover.parts) == 0 {
 		x := &ends{scan: s, parts: plan.Leaf.ByClass(), one: s.leaf}
 		x.one.ivs = make([]access.Interval, 1)
 		if b.q.Want == WantEnds {
@@ -69,8 +70,8 @@ func (b *builder) wholeSlots() bool {
 	return b.texts == nil
 }
 
-// missing gives what an index scan of all entries of a path gives, then an empty item for each item that has none: a slot's head
-// tells how many it has.
+// missing gives what an index scan of all entries of a path gives, then an empty item for each item that has none: a
+// slot's head tells how many it has.
 type missing struct {
 	scan *indexScan
 	n    []int64 // items given, by the number of the slot in the view
@@ -118,9 +119,9 @@ func (m *missing) next(r *row) (bool, error) {
 func (m *missing) empty() bool { return false }
 func (m *missing) close()      { m.scan.close() }
 
-// ends gives the items at the ends of each class of values in each slot: from either end up to the first whose entry tells
-// a value that the filter takes. Of arrays and objects, whose entries have no order, it gives one. The entries of the kinds that
-// JSON lacks, and all where such share a class with others, are given whole. An item may come twice.
+// ends gives the items at the ends of each class of values in each slot: from either end up to the first whose entry
+// tells a value that the filter takes. Of arrays and objects, whose entries have no order, it gives one. The entries of
+// the kinds that JSON lacks, and all where such share a class with others, are given whole. An item may come twice.
 type ends struct {
 	scan  *indexScan // its entries, memory and place
 	parts []access.ClassInterval

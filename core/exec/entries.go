@@ -179,8 +179,8 @@ func (e *entries) moveValue() bool {
 	return e.it.SeekGE(keys.After(e.last))
 }
 
-// openInterval positions the iterator on the first entry of interval i, or after the resume position when that lies in it;
-// false when there is none.
+// openInterval positions the iterator on the first entry of interval i, or after the resume position when that lies in
+// it; false when there is none.
 func (e *entries) openInterval() (bool, error) {
 	iv := &e.leaf.ivs[e.i]
 	e.lo = append(append(e.lo[:0], e.prefix...), iv.Lo...)
@@ -260,8 +260,8 @@ func (e *entries) close() {
 	}
 }
 
-// first returns the least value among the item's entries that the leaf takes, nil when there is none. Where a path has array
-// elements an item has several entries; it is given out at that one only.
+// first returns the least value among the item's entries that the leaf takes, nil when there is none. Where a path has
+// array elements an item has several entries; it is given out at that one only.
 func (l *leaf) first(pol *index.Policy, t *index.Terms, it *store.Item) (least []byte) {
 	pol.Collect(t, it.Doc, it.TS())
 	t.Path(l.path, func(val []byte, flag byte) bool {

@@ -8,8 +8,9 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// Facts of the slots (store.Fact) tell whether the index entries at a path are in the order of the values, and name every
-// item. A slot keeps one when somebody has asked for it. The sets in its head, which cost nothing, are asked first.
+// Facts of the slots (store.Fact) tell whether the index entries at a path are in the order of the values, and name
+// every item. A slot keeps one when somebody has asked for it. The sets in its head, which cost nothing, are asked
+// first.
 
 // need says what a query does about a fact that a slot doesn't know.
 type need uint8
@@ -59,7 +60,8 @@ func (b *builder) several(slot *store.ViewSlot, p access.Path, id uint64, n need
 	return !ok || f.Elements != 0
 }
 
-// several reports whether items may have several entries at the leaf's path; many whether it takes those of elements, too.
+// several reports whether items may have several entries at the leaf's path; many whether it takes those of elements,
+// too.
 func (l *leaf) several(b *builder, slot *store.ViewSlot) bool {
 	return l.pred.Comp == nil && b.several(slot, l.pred.Path, l.path, ifKnown)
 }
@@ -68,8 +70,8 @@ func (l *leaf) many(b *builder, slot *store.ViewSlot) bool {
 	return l.pred.Path.Elements && l.several(b, slot)
 }
 
-// sorted reports whether the entries at a path in a slot are in the order of the values, one an item, as far as they are
-// of one class.
+// sorted reports whether the entries at a path in a slot are in the order of the values, one an item, as far as they
+// are of one class.
 func (b *builder) sorted(slot *store.ViewSlot, p access.Path, id uint64) bool {
 	if !slot.HasLossy(id) && !slot.HasElements(id) {
 		return true
@@ -87,8 +89,8 @@ func (b *builder) named(slot *store.ViewSlot, p access.Path, id uint64, n need) 
 	return ok && f.Elements == 0 && (f.Missing == 0 || b.Policy().Exact(id))
 }
 
-// isAlways reports whether every item has one index entry for the value at a path: the identity and the time of the last
-// write.
+// isAlways reports whether every item has one index entry for the value at a path: the identity and the time of the
+// last write.
 func isAlways(p access.Path) bool {
 	return isID(p) || len(p.Segs) == 1 && p.Segs[0] == index.SystemTS
 }

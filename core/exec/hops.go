@@ -7,8 +7,9 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// nextHop is next for a leaf of many narrow intervals, most of them empty: the cells of a place. One iterator goes over all of them; where it
-// comes down tells how many of the intervals that follow are empty too, so that they cost no seek each.
+// nextHop is next for a leaf of many narrow intervals, most of them empty: the cells of a place. One iterator goes over
+// all of them; where it comes down tells how many of the intervals that follow are empty too, so that they cost no seek
+// each.
 func (e *entries) nextHop() (bool, error) {
 	ivs := e.leaf.ivs
 	for len(ivs) > 0 && !ivs[len(ivs)-1].Touches(e.classes) {

@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// indexScan gives the items that the entries of one leaf name, slot by slot, in the order of (value, number). Where a path has
-// array elements an item has several entries and is given at the least of them.
+// indexScan gives the items that the entries of one leaf name, slot by slot, in the order of (value, number). Where a
+// path has array elements an item has several entries and is given at the least of them.
 type indexScan struct {
 	b       *builder
 	leaf    leaf
@@ -135,8 +135,8 @@ func (b *builder) fetchNamed(r *row, name []byte, m *store.Mem) (bool, error) {
 	return b.fetch(r, b.ident, m)
 }
 
-// union gives the items that the entries of several leaves name, slot by slot, in the order of their numbers. It holds at
-// most window of them and walks the leaves again for more.
+// union gives the items that the entries of several leaves name, slot by slot, in the order of their numbers. It holds
+// at most window of them and walks the leaves again for more.
 type union struct {
 	b       *builder
 	leaves  []leaf
@@ -159,7 +159,8 @@ type union struct {
 	hit   []bool
 }
 
-// named is an item: its name is names[from:to] of the union, and the value of its entry names[to:end] where rows are made of that.
+// named is an item: its name is names[from:to] of the union, and the value of its entry names[to:end] where rows are
+// made of that.
 type named struct {
 	number        uint64
 	from, to, end int
@@ -201,7 +202,8 @@ func (u *union) next(r *row) (bool, error) {
 		u.at++
 		u.floor, u.above = n.number, true
 		r.slot = u.b.spans[u.i].slot
-		r.covered = u.cover != nil && u.cover.row(r, &keys.IndexEntry{Value: u.names[n.to:n.end], Number: n.number, Name: u.names[n.from:n.to]}, n.flag)
+		r.covered = u.cover != nil && u.cover.row(
+			r, &keys.IndexEntry{Value: u.names[n.to:n.end], Number: n.number, Name: u.names[n.from:n.to]}, n.flag)
 		ok := r.covered
 		if !ok {
 			var err error
@@ -281,8 +283,8 @@ func (u *union) gather() error {
 	return u.intersect(sps)
 }
 
-// trim sorts the list, removes items that are there twice and cuts it to the window. The first window items stay sorted at the
-// front, so that the last of them bounds what may still come.
+// trim sorts the list, removes items that are there twice and cuts it to the window. The first window items stay sorted
+// at the front, so that the last of them bounds what may still come.
 func (u *union) trim() {
 	slices.SortFunc(u.list, func(a, b named) int { return cmp.Compare(a.number, b.number) })
 	u.list = slices.CompactFunc(u.list, func(a, b named) bool { return a.number == b.number })

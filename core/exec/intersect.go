@@ -7,7 +7,8 @@ import (
 	"github.com/orrerydb/orrery/core/access"
 )
 
-// newIntersection makes a union of the first leaf alone, whose items every other leaf must name too: the same order and window.
+// newIntersection makes a union of the first leaf alone, whose items every other leaf must name too: the same order and
+// window.
 func newIntersection(b *builder, leaves []*access.Pred, from *position) (source, error) {
 	i, from := slotFrom(b, from)
 	src, err := newUnion(b, leaves[:1], i, from)
@@ -44,7 +45,9 @@ func (u *union) intersect(sps []span) error {
 			if !ok {
 				break
 			}
-			if at, found := slices.BinarySearchFunc(u.list, e.cur.Number, func(n named, number uint64) int { return cmp.Compare(n.number, number) }); found {
+			if at, found := slices.BinarySearchFunc(u.list, e.cur.Number, func(n named, number uint64) int {
+				return cmp.Compare(n.number, number)
+			}); found {
 				u.hit[at] = true
 			}
 		}

@@ -13,8 +13,8 @@ import (
 )
 
 // keyOrder gives items in the order of their partition key and id, over all logical partitions: it walks the index
-// entries of the key's path, merged over the slots, and reads each logical partition in the order of its ids. Nothing is
-// held; a logical partition costs a seek. Its positions are those of a sort, which can go on for it.
+// entries of the key's path, merged over the slots, and reads each logical partition in the order of its ids. Nothing
+// is held; a logical partition costs a seek. Its positions are those of a sort, which can go on for it.
 //
 // Example: tables, whose answers are ordered by PartitionKey and RowKey.
 type keyOrder struct {
@@ -30,12 +30,14 @@ type keyOrder struct {
 // names few items their names are sorted.
 func (b *builder) keyOrder(plan *access.Plan) (source, error) {
 	o, ks := b.q.OrderBy, b.KeyPaths()
-	if len(o) != 2 || len(ks) != 1 || o[0].Desc || o[1].Desc || o[0].Key != nil || o[1].Key != nil || o[0].Path.Elements ||
+	if len(o) != 2 || len(ks) != 1 || o[0].Desc || o[1].Desc || o[0].Key != nil || o[1].Key != nil ||
+		o[0].Path.Elements ||
 		!slices.Equal(o[0].Path.Segs, ks[0]) || !isID(o[1].Path) || b.from != nil && b.from.cut || b.spans[0].full ||
 		b.view.Container().Def().KeyIsID() {
 		return nil, nil
 	}
-	onKey := plan.Leaf != nil && plan.Leaf.Comp == nil && !plan.Leaf.Path.Elements && slices.Equal(plan.Leaf.Path.Segs, ks[0])
+	onKey := plan.Leaf != nil && plan.Leaf.Comp == nil && !plan.Leaf.Path.Elements &&
+		slices.Equal(plan.Leaf.Path.Segs, ks[0])
 	switch plan.Kind {
 	case access.Scan:
 	case access.Index, access.Ordered:
@@ -66,11 +68,11 @@ const (
 	costFetched = 16
 )
 
-// walksKeys reports whether a walk over all items in key order finds a page of those that the plan names sooner than the
-// names of all of them are gathered.
+// walksKeys reports whether a walk over all items in key order finds a page of those that the plan names sooner than
+// the names of all of them are gathered.
 //
-// Example: of 10,000 items a condition holds for 5,000, and the page has 20. A walk passes 40 items; to gather would take
-// 5,000 entries. Where it holds for 100 items, a walk passes 2,000.
+// Example: of 10,000 items a condition holds for 5,000, and the page has 20. A walk passes 40 items; to gather would
+// take 5,000 entries. Where it holds for 100 items, a walk passes 2,000.
 func (b *builder) walksKeys(plan *access.Plan) bool {
 	if plan.Leaf == nil {
 		return false

@@ -6,18 +6,19 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// A logical partition is stored in the order of its ids. So a scan of one needs no sort when that order is wanted, and a
-// range of ids is a range of keys.
+// A logical partition is stored in the order of its ids. So a scan of one needs no sort when that order is wanted, and
+// a range of ids is a range of keys.
 
-// natural reports whether the wanted order is that of the ids, ascending, and the span's keys are in it: languages order ids
-// of different kinds differently, so its first and last id must be of one class.
+// natural reports whether the wanted order is that of the ids, ascending, and the span's keys are in it: languages
+// order ids of different kinds differently, so its first and last id must be of one class.
 func (b *builder) natural(orders []Order) bool {
 	if len(orders) != 1 || orders[0].Desc || orders[0].Key != nil || !isID(orders[0].Path) {
 		return false
 	}
 	s := &b.spans[0]
 	prefix := keys.AppendPrefix(nil, s.slot.Key(), keys.KindItem)
-	it, err := b.view.Iter(append(prefix[:len(prefix):len(prefix)], s.lo...), append(prefix[:len(prefix):len(prefix)], s.hi...))
+	it, err := b.view.Iter(append(prefix[:len(prefix):len(prefix)], s.lo...),
+		append(prefix[:len(prefix):len(prefix)], s.hi...))
 	if err != nil {
 		return false
 	}
@@ -30,8 +31,8 @@ func (b *builder) natural(orders []Order) bool {
 	return it.Last() && it.Key()[at] == first
 }
 
-// inIDOrder is a scan of a logical partition as the source of a query that wants the order of ids: its positions are those of
-// a sort, which can go on for it.
+// inIDOrder is a scan of a logical partition as the source of a query that wants the order of ids: its positions are
+// those of a sort, which can go on for it.
 type inIDOrder struct{ *scan }
 
 // inIDOrder makes the scan; false when the position doesn't tell an id.
@@ -55,8 +56,8 @@ func (s inIDOrder) next(r *row) (bool, error) {
 
 func isID(p access.Path) bool { return len(p.Segs) == 1 && p.Segs[0] == "_id" }
 
-// narrow cuts the span of a logical partition to the ids that the conjuncts of the predicate allow. Only bounds that are
-// strings are told: their keys sort as they do.
+// narrow cuts the span of a logical partition to the ids that the conjuncts of the predicate allow. Only bounds that
+// are strings are told: their keys sort as they do.
 func (b *builder) narrow(p *access.Pred) {
 	if p == nil {
 		return

@@ -7,14 +7,17 @@ import (
 	"github.com/orrerydb/orrery/core/access"
 )
 
-// Where the partition key is the id, an entry holds its item's counter right behind the value. So the items that have one
-// value stand in creation order in each slot, and the slots are merged: nothing is gathered, however many they are.
+// Where the partition key is the id, an entry holds its item's counter right behind the value. So the items that have
+// one value stand in creation order in each slot, and the slots are merged: nothing is gathered, however many they are.
 //
-// Example: a job queue asks for the first document with state "waiting". One entry of each slot is read, and one document.
+// Example: a job queue asks for the first document with state "waiting". One entry of each slot is read, and one
+// document.
 
-// oneValue returns the leaf of a plan that tells the creation order of what it names: its slots have entries of one value.
+// oneValue returns the leaf of a plan that tells the creation order of what it names: its slots have entries of one
+// value.
 func (b *builder) oneValue(plan *access.Plan) (l leaf, ok bool) {
-	if !b.layout.ByID || plan.Kind != access.Index && plan.Kind != access.Ordered || plan.Leaf == nil || plan.Leaf.Comp != nil ||
+	if !b.layout.ByID || plan.Kind != access.Index && plan.Kind != access.Ordered || plan.Leaf == nil ||
+		plan.Leaf.Comp != nil ||
 		plan.Leaf.Op == access.OpSpatial || plan.Both != nil {
 		return l, false
 	}

@@ -9,9 +9,10 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// ordered merges the entries of one leaf over the slots, and of a composite index over the values of its first columns: items come in the order of (value, number), numbers reversed when
-// the first key of the order descends. It needs entries whose byte order is the order of the values and one entry an item; build sorts where
-// cut values or array elements may be in the way.
+// ordered merges the entries of one leaf over the slots, and of a composite index over the values of its first columns:
+// items come in the order of (value, number), numbers reversed when the first key of the order descends. It needs
+// entries whose byte order is the order of the values and one entry an item; build sorts where cut values or array
+// elements may be in the way.
 type ordered struct {
 	b     *builder
 	all   []entries
@@ -71,7 +72,8 @@ func (b *builder) ordered(plan *access.Plan) (source, error) {
 		var sps []span
 		sps, i = b.slotOf(i)
 		for w := range ways {
-			o.all = append(o.all, entries{b: b, leaf: &ways[w].leaf, lead: ways[w].lead, desc: o.h.desc, flip: o.h.desc != o.h.down, once: b.once(o.cover)})
+			o.all = append(o.all, entries{b: b, leaf: &ways[w].leaf, lead: ways[w].lead, desc: o.h.desc,
+				flip: o.h.desc != o.h.down, once: b.once(o.cover)})
 			e := &o.all[len(o.all)-1]
 			e.use(mem[(len(o.all)-1)*entryMem:])
 			e.start(sps, ways[w].after)

@@ -9,8 +9,8 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// points gives the items and logical partitions that keys name, in the order of their suffixes. It waits itself for what it
-// shows to be durable: an item that is there tells its commit, so it need not wait for the others of its slot.
+// points gives the items and logical partitions that keys name, in the order of their suffixes. It waits itself for
+// what it shows to be durable: an item that is there tells its commit, so it need not wait for the others of its slot.
 type points struct {
 	b    *builder
 	list []point
@@ -77,7 +77,8 @@ func (p *points) sort() {
 	slices.SortFunc(p.list, func(a, b point) int { return bytes.Compare(a.lo, b.lo) })
 	out := p.list[:0]
 	for _, pt := range p.list {
-		if n := len(out); n > 0 && (bytes.Equal(out[n-1].lo, pt.lo) || out[n-1].ident == nil && bytes.HasPrefix(pt.lo, out[n-1].lo)) {
+		if n := len(out); n > 0 && (bytes.Equal(out[n-1].lo, pt.lo) || out[n-1].ident == nil &&
+			bytes.HasPrefix(pt.lo, out[n-1].lo)) {
 			continue
 		}
 		out = append(out, pt)

@@ -38,9 +38,10 @@ type Near struct {
 
 // Query is what a language asks for. Its filter is Match; Pred is a superset of it that an index can answer.
 type Query struct {
-	PK     store.PartitionKey // restricts to a logical partition, or with fewer values than paths to all below; nil = all
-	Ranges []epk.Range        // restricts to ranges of effective partition keys; nil = all
-	Pred   *access.Pred       // nil = all
+	// restricts to a logical partition, or with fewer values than paths to all below; nil = all
+	PK     store.PartitionKey
+	Ranges []epk.Range  // restricts to ranges of effective partition keys; nil = all
+	Pred   *access.Pred // nil = all
 	// Match is the exact filter; nil = all. The item is valid during the call.
 	Match func(*store.Item) (bool, error)
 	// OrderBy is the wanted order; none = what Shown says.

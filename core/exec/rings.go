@@ -6,9 +6,10 @@ import (
 	"github.com/orrerydb/orrery/core/access"
 )
 
-// rings makes the candidates of an order of distances: those near the place, and more of them until as many as are wanted are nearer than what
-// lies beyond. Every ring is read from the place on, so nothing but the sort's rows is held; what is read twice is less than what is new, mostly, because a
-// ring has four times the area of the one before it or more.
+// rings makes the candidates of an order of distances: those near the place, and more of them until as many as are
+// wanted are nearer than what lies beyond. Every ring is read from the place on, so nothing but the sort's rows is
+// held; what is read twice is less than what is new, mostly, because a ring has four times the area of the one before
+// it or more.
 //
 // The filter must demand a shape at the path: items without a distance come first, and no index finds those.
 type rings struct {
@@ -23,7 +24,8 @@ type rings struct {
 func (b *builder) rings(plan *access.Plan, s *sorter) *rings {
 	o := &b.q.OrderBy[0]
 	want := s.bound()
-	if o.Near == nil || len(b.q.OrderBy) != 1 || o.Desc || want == 0 || b.spans[0].full || s.pos != nil && (s.pos.cut || !s.pos.keys[0].IsNumber()) {
+	if o.Near == nil || len(b.q.OrderBy) != 1 || o.Desc || want == 0 || b.spans[0].full || s.pos != nil &&
+		(s.pos.cut || !s.pos.keys[0].IsNumber()) {
 		return nil
 	}
 	switch {
@@ -68,14 +70,16 @@ func (x *rings) reach(places int) bool {
 	}
 }
 
-// grow takes the next ring, which names some places more: large shapes around the place are in every ring, and may be far down the order.
+// grow takes the next ring, which names some places more: large shapes around the place are in every ring, and may be
+// far down the order.
 func (x *rings) grow(s *sorter) {
 	more := x.b.placesIn(x.leaf, math.MaxInt) + s.bound()
 	x.dist *= 2
 	x.all = !x.reach(more)
 }
 
-// enough reports whether the rows that s has gathered are the first ones of all: as many as are wanted, none beyond the ring.
+// enough reports whether the rows that s has gathered are the first ones of all: as many as are wanted, none beyond the
+// ring.
 func (x *rings) enough(s *sorter) bool {
 	if x.all {
 		return true

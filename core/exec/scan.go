@@ -9,8 +9,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// scan gives the items of spans in the order of their suffixes: placement, partition key, id. A row's item points into the
-// iterator, which moves on the next call.
+// scan gives the items of spans in the order of their suffixes: placement, partition key, id. A row's item points into
+// the iterator, which moves on the next call.
 type scan struct {
 	b      *builder
 	spans  []span
@@ -134,7 +134,8 @@ func (s *scan) before(sp *span) bool {
 	return hi != nil && bytes.Compare(hi, s.resume.key) <= 0
 }
 
-// read makes a row of the candidate that the iterator stands on; false when it is expired, outside of the span or given before.
+// read makes a row of the candidate that the iterator stands on; false when it is expired, outside of the span or given
+// before.
 func (s *scan) read(r *row) (bool, error) {
 	suffix, val := s.it.Key()[keys.PrefixLen:], s.it.Value()
 	sp := &s.spans[s.i]
@@ -173,9 +174,10 @@ func (s *scan) close() {
 	}
 }
 
-// given tells what an index scan gave of the slot in which it stopped, so that a scan of the items can go on for it. The
-// terms are those of the default policy: the one that the index scan ran under is gone, and where it has other terms for a
-// path than every other policy that indexes the path is in array elements, whose first one may then come once more.
+// given tells what an index scan gave of the slot in which it stopped, so that a scan of the items can go on for it.
+// The terms are those of the default policy: the one that the index scan ran under is gone, and where it has other
+// terms for a path than every other policy that indexes the path is in array elements, whose first one may then come
+// once more.
 type given struct {
 	b     *builder
 	from  *position

@@ -8,18 +8,20 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// A share is counted in at most a sixth of a slot's items, between these bounds: enough to see that a condition is not selective.
+// A share is counted in at most a sixth of a slot's items, between these bounds: enough to see that a condition is not
+// selective.
 const minProbe, maxProbe = 128, 2048
 
-// Values may be spread over the slots as their items' partition keys are. So a range that the first slot knows little of is asked of
-// others, too; and what seems to select everything of one more.
+// Values may be spread over the slots as their items' partition keys are. So a range that the first slot knows little
+// of is asked of others, too; and what seems to select everything of one more.
 const (
 	maxSampled = 4  // slots
 	fewFound   = 32 // entries
 )
 
-// Share implements access.Source: it counts entries in some slots that have items. What demands equal values is counted in one, unless
-// that has much less than its part of the items: it names few, or is counted beside others that are in one, too.
+// Share implements access.Source: it counts entries in some slots that have items. What demands equal values is counted
+// in one, unless that has much less than its part of the items: it names few, or is counted beside others that are in
+// one, too.
 func (b *builder) Share(p *access.Pred) float64 {
 	ivs, _, ok := p.Intervals()
 	if !ok {
@@ -83,8 +85,8 @@ func (b *builder) probe(slot *store.ViewSlot, p *access.Pred, ivs []access.Inter
 	return min(n, items)
 }
 
-// countEntries counts the entries of a leaf in a slot up to a limit; inside one logical partition those of an equality are counted that are
-// the partition's.
+// countEntries counts the entries of a leaf in a slot up to a limit; inside one logical partition those of an equality
+// are counted that are the partition's.
 func (b *builder) countEntries(slot *store.ViewSlot, p *access.Pred, ivs []access.Interval, limit int) (n int) {
 	if p.Op == access.OpSpatial {
 		return b.countPlaces(slot, p, limit)

@@ -257,7 +257,8 @@ func (s *sorter) order() (err error) {
 	return err
 }
 
-// rank is what orders items with equal keys: the number by which index entries are ordered, or without keys the counter.
+// rank is what orders items with equal keys: the number by which index entries are ordered, or without keys the
+// counter.
 func (b *builder) rank(it *store.Item) uint64 {
 	if len(b.q.OrderBy) == 0 {
 		return store.Counter(it.Number)
@@ -305,7 +306,8 @@ func (s *sorter) add(r *row) error {
 		s.list = append(s.list, x)
 	}
 	if s.keyB > sortKeys && s.acct == nil {
-		return status.New(status.MemoryLimit, "The sort needs more memory than %d MB; add a limit or a range on the sort path.", sortKeys>>20)
+		return status.New(status.MemoryLimit, "The sort needs more memory than %d MB; add a limit or a range on the "+
+			"sort path.", sortKeys>>20)
 	}
 	return nil
 }

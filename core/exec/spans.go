@@ -100,10 +100,11 @@ func spanOfKey(slot *store.ViewSlot, place, tuple []byte) span {
 	return span{slot: slot, lo: lo, hi: keys.After(lo), tuple: tuple, full: true, base: lo}
 }
 
-// ranges returns the query's ranges as placements: in order, those that overlap or touch joined; nil when the query has none.
+// ranges returns the query's ranges as placements: in order, those that overlap or touch joined; nil when the query has
+// none.
 //
-// The texts of V1 keys go on behind the hash. Where a boundary does so the placements include the whole hash, and b.texts
-// tells the keys of that hash apart.
+// The texts of V1 keys go on behind the hash. Where a boundary does so the placements include the whole hash, and
+// b.texts tells the keys of that hash apart.
 func (b *builder) ranges() ([]places, error) {
 	if b.q.Ranges == nil {
 		return nil, nil

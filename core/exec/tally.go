@@ -6,8 +6,8 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// tally gives the ends of the values at a path and how many rows there are: the first row of a slot stands for all items with a
-// value, its others for none, and an empty one behind them for the items without.
+// tally gives the ends of the values at a path and how many rows there are: the first row of a slot stands for all
+// items with a value, its others for none, and an empty one behind them for the items without.
 type tally struct {
 	ends  *ends
 	n     []count // by the number of the slot in the view
@@ -35,8 +35,8 @@ func (b *builder) newTally(x *ends) (*tally, error) {
 	return t, nil
 }
 
-// countOf counts the items of a slot that have a value at a path, one index entry each; ok is false when the slot doesn't
-// know.
+// countOf counts the items of a slot that have a value at a path, one index entry each; ok is false when the slot
+// doesn't know.
 func (b *builder) countOf(slot *store.ViewSlot, p access.Path) (c count, ok bool, err error) {
 	h, err := b.view.Head(slot)
 	if err != nil {

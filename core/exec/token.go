@@ -36,8 +36,8 @@ type position struct {
 	partial bool          // the last of keys is only the begin of a string
 }
 
-// Kinds of position. The kind says what order the query gives: a query with OrderBy resumes from posSort whatever its access
-// path is now; the others have one order each.
+// Kinds of position. The kind says what order the query gives: a query with OrderBy resumes from posSort whatever its
+// access path is now; the others have one order each.
 const (
 	posScan     = 1 // item suffixes: scans and points
 	posIndex    = 2 // slots, in each (value, number) of one leaf's entries, or numbers
@@ -60,8 +60,8 @@ func flag(b bool) byte {
 	return 0
 }
 
-// encode returns the token of the present row. Layout: format u8, query hash u64, kind u8, number uvarint, former uvarint,
-// then by kind, then checksum u32; base64url without padding.
+// encode returns the token of the present row. Layout: format u8, query hash u64, kind u8, number uvarint, former
+// uvarint, then by kind, then checksum u32; base64url without padding.
 func (r *Rows) encode() string {
 	p := &r.row.pos
 	b := make([]byte, 0, 256)
@@ -105,8 +105,8 @@ func appendIndexPos(b []byte, p *position, sig uint32) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(p.value))), p.value...)
 }
 
-// appendSortKeys appends the exact encodings of the present row's sort keys. What doesn't fit is cut: a string to its begin,
-// other values and what comes after are left out; a hash of all tells whether a row is the one.
+// appendSortKeys appends the exact encodings of the present row's sort keys. What doesn't fit is cut: a string to its
+// begin, other values and what comes after are left out; a hash of all tells whether a row is the one.
 func (r *Rows) appendSortKeys(b []byte) []byte {
 	var all []byte
 	ends := make([]int, 0, 4)
@@ -247,8 +247,8 @@ func decodeToken(s string, hash uint64) (*position, error) {
 	return p, nil
 }
 
-// passed reports whether the item with this suffix was given out before a posScan or posMixed position, or is the row that it
-// names.
+// passed reports whether the item with this suffix was given out before a posScan or posMixed position, or is the row
+// that it names.
 func (p *position) passed(suffix []byte) bool {
 	if p.cut && len(suffix) > len(p.key) && bytes.HasPrefix(suffix, p.key) {
 		return xxhash.Sum64(suffix) == p.hash
@@ -256,8 +256,8 @@ func (p *position) passed(suffix []byte) bool {
 	return bytes.Compare(suffix, p.key) <= 0
 }
 
-// queryHash ties a token to a container, a query and its restriction to a partition key. Ranges are not in it: a token is
-// good for every part of what it was given for.
+// queryHash ties a token to a container, a query and its restriction to a partition key. Ranges are not in it: a token
+// is good for every part of what it was given for.
 func queryHash(c *store.Container, q *Query) uint64 {
 	d := xxhash.New()
 	var b [8]byte

@@ -33,7 +33,9 @@ func TestUnionWindow(t *testing.T) {
 	if _, err := cat.CreateDatabase(ctx, "db", catalog.Throughput{}); err != nil {
 		t.Fatal(err)
 	}
-	def, err := cat.CreateContainer(ctx, "db", catalog.Spec{ID: "c", PartitionKey: catalog.PartitionKeyDef{Paths: []string{"/pk"}, Kind: "Hash", Version: 2}}, store.FirstHead())
+	def, err := cat.CreateContainer(ctx, "db",
+		catalog.Spec{ID: "c", PartitionKey: catalog.PartitionKeyDef{Paths: []string{"/pk"}, Kind: "Hash", Version: 2}},
+		store.FirstHead())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +44,8 @@ func TestUnionWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 900 {
-		d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"%d","pk":"p%d","a":%d,"b":[%d,%d]}`, i, i%7, i%25, i%30, i%31), doc.JSONOptions{Names: doc.NoSQL})
+		d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"%d","pk":"p%d","a":%d,"b":[%d,%d]}`, i, i%7, i%25, i%30,
+			i%31), doc.JSONOptions{Names: doc.NoSQL})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +53,8 @@ func TestUnionWindow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	pred := access.Or(access.Eq(access.NewPath("a"), value.Int32Of(3)), access.Eq(access.NewPath("b").Element(), value.Int32Of(2)))
+	pred := access.Or(access.Eq(access.NewPath("a"), value.Int32Of(3)),
+		access.Eq(access.NewPath("b").Element(), value.Int32Of(2)))
 	run := func(n, page int, shown Shown) (got []uint64) {
 		window = n
 		q := Query{Pred: pred, Shown: shown}
@@ -94,7 +98,8 @@ func TestUnionWindow(t *testing.T) {
 			}
 			for _, shown := range []Shown{Creation, Oldest, Newest} {
 				if got := run(n, page, shown); !slices.Equal(got, made[shown == Newest]) {
-					t.Errorf("window %d, pages of %d, shown %d:\n got %x\nwant %x", n, page, shown, got, made[shown == Newest])
+					t.Errorf("window %d, pages of %d, shown %d:\n got %x\nwant %x", n, page, shown, got,
+						made[shown == Newest])
 				}
 			}
 		}

@@ -122,7 +122,8 @@ func appendBytes(dst, b []byte) []byte {
 }
 
 func errPosition() error {
-	return status.New(status.BadRequest, "The continuation of the change feed is invalid or belongs to another container.")
+	return status.New(status.BadRequest, "The continuation of the change feed is invalid or belongs to another "+
+		"container.")
 }
 
 // Parse reads what String wrote, today or in the format before.
@@ -160,7 +161,8 @@ func (p *Position) readPlaces(r *reader) {
 		if i > 0 {
 			before = p.steps[i-1].min
 		}
-		if r.bad = r.bad || st.lsn < 0 || (i == 0) != (len(st.min) == 0) || i > 0 && bytes.Compare(before, st.min) >= 0; !r.bad {
+		if r.bad = r.bad || st.lsn < 0 || (i == 0) != (len(st.min) == 0) || i > 0 &&
+			bytes.Compare(before, st.min) >= 0; !r.bad {
 			p.steps = append(p.steps, st)
 		}
 	}

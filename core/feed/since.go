@@ -45,7 +45,8 @@ func (m *merge) within(c *cursor, key keys.Slot, from, end int64) (first int64, 
 		if err != nil {
 			return true
 		}
-		if err = c.read(c.it.SeekGE(keys.AppendFeed(nil, key, uint64(from)+uint64(i), 0))); err != nil || c.lsn == 0 || c.lsn >= end {
+		if err = c.read(c.it.SeekGE(keys.AppendFeed(nil, key, uint64(from)+uint64(i), 0))); err != nil || c.lsn == 0 ||
+			c.lsn >= end {
 			return true
 		}
 		old := false

@@ -1,10 +1,10 @@
-// Package geo holds places and shapes: GeoJSON values on the earth (Geometry) and in a plane (Flat), what functions ask of
-// them, and the cells under which an index keeps them.
+// Package geo holds places and shapes: GeoJSON values on the earth (Geometry) and in a plane (Flat), what functions ask
+// of them, and the cells under which an index keeps them.
 //
-// A Cell is a square of a quadtree. On the earth it is an S2 cell; in a plane it is a part of a Box, where the outermost squares
-// stand for everything beyond the box too. A shape's cells cover it; a region's cells cover it with room to spare. So a shape
-// that meets a region has a cell that lies in one of the region's, or around it: Spans finds both. That is all that an index
-// needs: it may find more than what meets, never less.
+// A Cell is a square of a quadtree. On the earth it is an S2 cell; in a plane it is a part of a Box, where the
+// outermost squares stand for everything beyond the box too. A shape's cells cover it; a region's cells cover it with
+// room to spare. So a shape that meets a region has a cell that lies in one of the region's, or around it: Spans finds
+// both. That is all that an index needs: it may find more than what meets, never less.
 package geo
 
 import (
@@ -18,7 +18,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// How many cells a stored shape and a region have at most. On the earth, up to 6 where they lie on all faces of its cube.
+// How many cells a stored shape and a region have at most. On the earth, up to 6 where they lie on all faces of its
+// cube.
 const (
 	MaxShapeCells  = 8
 	MaxRegionCells = 12
@@ -27,8 +28,8 @@ const (
 // maxLevel is the depth of the quadtree: leaves of a square centimetre on the earth, of 2^-60 of a box.
 const maxLevel = 30
 
-// Cell is the number of a cell: the path of two bits a level from the root, a one, and zeros. The cells inside a cell have the
-// numbers around it.
+// Cell is the number of a cell: the path of two bits a level from the root, a one, and zeros. The cells inside a cell
+// have the numbers around it.
 type Cell uint64
 
 func (c Cell) lsb() uint64 { return uint64(c) & -uint64(c) }
@@ -114,9 +115,9 @@ func cover(roots []Cell, limit int, rel func(Cell) relation) []Cell {
 	return done
 }
 
-// CellsOf reads a geometry on the earth and returns the cells under which an index keeps it: a leaf for a point, at most
-// MaxShapeCells for others. There are none for what is no geometry and for one that takes more work than is left. What
-// the work no longer reaches is covered more coarsely.
+// CellsOf reads a geometry on the earth and returns the cells under which an index keeps it: a leaf for a point, at
+// most MaxShapeCells for others. There are none for what is no geometry and for one that takes more work than is left.
+// What the work no longer reaches is covered more coarsely.
 func CellsOf(v value.Value, w *Work) []Cell {
 	g, _ := parse(v, w)
 	if g == nil {
@@ -132,7 +133,8 @@ func (g *Geometry) shapeCells(w *Work) []Cell {
 	return g.cells(shapeSlack, MaxShapeCells, w)
 }
 
-// shapeSlack is the angle by which a geometry's cells reach beyond it: what a line along the border of two cells may lose to rounding.
+// shapeSlack is the angle by which a geometry's cells reach beyond it: what a line along the border of two cells may
+// lose to rounding.
 const shapeSlack = 1e-10
 
 // cells covers everything within angle of g.
@@ -249,7 +251,8 @@ func interleave(x uint64) uint64 {
 	for _, s := range [...]struct {
 		by   uint
 		mask uint64
-	}{{16, 0x0000FFFF0000FFFF}, {8, 0x00FF00FF00FF00FF}, {4, 0x0F0F0F0F0F0F0F0F}, {2, 0x3333333333333333}, {1, 0x5555555555555555}} {
+	}{{16, 0x0000FFFF0000FFFF}, {8, 0x00FF00FF00FF00FF}, {4, 0x0F0F0F0F0F0F0F0F}, {2, 0x3333333333333333},
+		{1, 0x5555555555555555}} {
 		x = (x | x<<s.by) & s.mask
 	}
 	return x
@@ -261,7 +264,8 @@ func gather(x uint64) uint64 {
 	for _, s := range [...]struct {
 		by   uint
 		mask uint64
-	}{{1, 0x3333333333333333}, {2, 0x0F0F0F0F0F0F0F0F}, {4, 0x00FF00FF00FF00FF}, {8, 0x0000FFFF0000FFFF}, {16, 0x00000000FFFFFFFF}} {
+	}{{1, 0x3333333333333333}, {2, 0x0F0F0F0F0F0F0F0F}, {4, 0x00FF00FF00FF00FF}, {8, 0x0000FFFF0000FFFF},
+		{16, 0x00000000FFFFFFFF}} {
 		x = (x | x>>s.by) & s.mask
 	}
 	return x
@@ -270,7 +274,8 @@ func gather(x uint64) uint64 {
 // cells covers everything within dist of f in a box.
 func (f *Flat) cells(b Box, dist float64, limit int, w *Work) []Cell {
 	// The outermost cells reach as far as f does, and farther.
-	reach := rect{min(b.XMin, f.box.x0-dist), min(b.YMin, f.box.y0-dist), max(b.XMax, f.box.x1+dist), max(b.YMax, f.box.y1+dist)}
+	reach := rect{min(b.XMin, f.box.x0-dist), min(b.YMin, f.box.y0-dist), max(b.XMax, f.box.x1+dist),
+		max(b.YMax, f.box.y1+dist)}
 	rel := func(c Cell) relation { return f.relate(c.rect(b, reach), dist, w) }
 	root, last := b.leaf(f.box.x0-2*dist, f.box.y0-2*dist), b.leaf(f.box.x1+2*dist, f.box.y1+2*dist)
 	for { // the least cell that holds two corners holds what is between them

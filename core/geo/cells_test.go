@@ -21,7 +21,8 @@ func valueOf(t testing.TB, json string) value.Value {
 	return v
 }
 
-// around writes a random shape of n positions near (x, y), at most size away. wrap brings longitudes and latitudes back.
+// around writes a random shape of n positions near (x, y), at most size away. wrap brings longitudes and latitudes
+// back.
 func around(r *rand.Rand, x, y, size float64, wrap bool) string {
 	put := func(x, y float64) string {
 		if wrap {
@@ -110,7 +111,8 @@ func TestCellsOnEarth(t *testing.T) {
 		hit := overlap(region, cells)
 		if d <= limit {
 			if met++; !hit {
-				t.Fatalf("distance %v is at most %v, and no cell of the one is one of the other:\n%v\n%v", d, limit, cells, region)
+				t.Fatalf("distance %v is at most %v, and no cell of the one is one of the other:\n%v\n%v", d, limit,
+					cells, region)
 			}
 		} else if missed++; hit {
 			found++
@@ -156,7 +158,8 @@ func TestCellsInPlane(t *testing.T) {
 		hit := overlap(region, cells)
 		if d <= limit {
 			if met++; !hit {
-				t.Fatalf("box %v: distance %v is at most %v, and no cell of the one is one of the other:\n%v %v\n%v %v", box, d, limit, a.segs, cells, b.segs, region)
+				t.Fatalf("box %v: distance %v is at most %v, and no cell of the one is one of the other:\n%v %v\n%v %v",
+					box, d, limit, a.segs, cells, b.segs, region)
 			}
 		} else if missed++; hit {
 			found++
@@ -195,8 +198,9 @@ func TestCellTree(t *testing.T) {
 	}
 }
 
-// TestCellsStay pins the cells of some shapes. They lie in indexes, and an item's are found again by making them again: when
-// another choice of cells is better, stores must make their index again (a new format), and the figures here change.
+// TestCellsStay pins the cells of some shapes. They lie in indexes, and an item's are found again by making them again:
+// when another choice of cells is better, stores must make their index again (a new format), and the figures here
+// change.
 func TestCellsStay(t *testing.T) {
 	for json, want := range map[string][2]string{
 		`{"type":"Point","coordinates":[13.4,52.5]}`: {"[47a84fd52ba654f7]",

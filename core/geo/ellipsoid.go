@@ -14,8 +14,8 @@ const (
 	meanRadius = (2*semiMajor + semiMinor) / 3
 )
 
-// metres is the length of the geodesic between two places by Vincenty's inverse formula. Near the antipodes, where it doesn't
-// converge, it is the length on the sphere.
+// metres is the length of the geodesic between two places by Vincenty's inverse formula. Near the antipodes, where it
+// doesn't converge, it is the length on the sphere.
 func metres(p, q s2.LatLng) float64 {
 	u1, u2 := math.Atan((1-flattening)*math.Tan(p.Lat.Radians())), math.Atan((1-flattening)*math.Tan(q.Lat.Radians()))
 	s1, c1 := math.Sincos(u1)
@@ -51,14 +51,16 @@ func metres(p, q s2.LatLng) float64 {
 	return meanRadius * p.Distance(q).Radians()
 }
 
-// Area returns the area in square metres, 0 of points and lines: that on the sphere of the ellipsoid's area, with latitudes moved so that areas stay.
+// Area returns the area in square metres, 0 of points and lines: that on the sphere of the ellipsoid's area, with
+// latitudes moved so that areas stay.
 func (g *Geometry) Area() float64 {
 	sum := 0.0
 	for _, p := range g.polys {
 		for i, ring := range p.rings {
 			pts := make([]s2.Point, len(ring))
 			for j, ll := range ring {
-				pts[j] = s2.PointFromLatLng(s2.LatLngFromDegrees(authalic(ll.Lat.Radians())*180/math.Pi, ll.Lng.Degrees()))
+				pts[j] = s2.PointFromLatLng(
+					s2.LatLngFromDegrees(authalic(ll.Lat.Radians())*180/math.Pi, ll.Lng.Degrees()))
 			}
 			loop := s2.LoopFromPoints(pts)
 			if i > 0 {
@@ -72,7 +74,8 @@ func (g *Geometry) Area() float64 {
 	return sum * authalicRadius2
 }
 
-// eccentricity of the ellipsoid, the square of the radius of the sphere of equal area, and the authalic scale at the pole.
+// eccentricity of the ellipsoid, the square of the radius of the sphere of equal area, and the authalic scale at the
+// pole.
 var (
 	eccentricity    = math.Sqrt(flattening * (2 - flattening))
 	atPole          = authalicQ(1)

@@ -8,8 +8,8 @@ import (
 	"github.com/golang/geo/s2"
 )
 
-// TestLeastRadius: no two places are fewer metres apart than their angle says, which is what a region's cells rely on; and none
-// more than the greatest radius says.
+// TestLeastRadius: no two places are fewer metres apart than their angle says, which is what a region's cells rely on;
+// and none more than the greatest radius says.
 func TestLeastRadius(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 5))
 	lat := func() float64 {
@@ -27,10 +27,12 @@ func TestLeastRadius(t *testing.T) {
 		switch i % 4 {
 		case 0: // nearly antipodal
 			size := math.Pow(10, -r.Float64()*8)
-			q = s2.LatLngFromDegrees(max(-90, min(90, -p.Lat.Degrees()+size*(r.Float64()-0.5))), p.Lng.Degrees()+180+size*(r.Float64()-0.5))
+			q = s2.LatLngFromDegrees(max(-90, min(90, -p.Lat.Degrees()+size*(r.Float64()-0.5))), p.Lng.Degrees()+180+
+				size*(r.Float64()-0.5))
 		case 1: // near
 			size := math.Pow(10, -r.Float64()*8)
-			q = s2.LatLngFromDegrees(max(-90, min(90, p.Lat.Degrees()+size*(r.Float64()-0.5))), p.Lng.Degrees()+size*(r.Float64()-0.5))
+			q = s2.LatLngFromDegrees(max(-90, min(90, p.Lat.Degrees()+size*(r.Float64()-0.5))), p.Lng.Degrees()+
+				size*(r.Float64()-0.5))
 		}
 		a, b := s2.PointFromLatLng(p), s2.PointFromLatLng(q)
 		angle, m := a.Distance(b).Radians(), metres(s2.LatLngFromPoint(a), s2.LatLngFromPoint(b))

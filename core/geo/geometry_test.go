@@ -10,13 +10,16 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// FuzzGeometry: a value that is taken as a geometry, on the earth or in a plane, meets itself, has an area, and few cells that a region
-// around it finds.
+// FuzzGeometry: a value that is taken as a geometry, on the earth or in a plane, meets itself, has an area, and few
+// cells that a region around it finds.
 func FuzzGeometry(f *testing.F) {
 	for _, s := range []string{
-		`{"type":"Point","coordinates":[0,90]}`, `{"type":"LineString","coordinates":[[0,0],[0,0]]}`, `{"type":"LineString","coordinates":[[0,0],[179.999999,0.0001]]}`,
-		`{"type":"Polygon","coordinates":[[[0,0],[0,1],[1,1],[0,0]]]}`, `{"type":"Polygon","coordinates":[[[0,90],[1,90],[2,90],[0,90]]]}`,
-		`{"type":"Polygon","coordinates":[[[0,0],[180,0],[-180,0],[0,0]]]}`, `{"type":"MultiPolygon","coordinates":[[[[0,0],[1,0],[1,1],[0,0]]],[[[5,0],[6,0],[6,1],[5,0]]]]}`,
+		`{"type":"Point","coordinates":[0,90]}`, `{"type":"LineString","coordinates":[[0,0],[0,0]]}`,
+		`{"type":"LineString","coordinates":[[0,0],[179.999999,0.0001]]}`,
+		`{"type":"Polygon","coordinates":[[[0,0],[0,1],[1,1],[0,0]]]}`,
+		`{"type":"Polygon","coordinates":[[[0,90],[1,90],[2,90],[0,90]]]}`,
+		`{"type":"Polygon","coordinates":[[[0,0],[180,0],[-180,0],[0,0]]]}`,
+		`{"type":"MultiPolygon","coordinates":[[[[0,0],[1,0],[1,1],[0,0]]],[[[5,0],[6,0],[6,1],[5,0]]]]}`,
 		`{"type":"Polygon","coordinates":[[[0,0],[1e-300,0],[0,1e-300],[0,0]]]}`,
 	} {
 		f.Add([]byte(s))
@@ -44,7 +47,8 @@ func FuzzGeometry(f *testing.F) {
 		if a := g.Area(); !(a > -1 && a < 511e12*float64(len(g.polys))+1) {
 			t.Errorf("%s: area %v", b, a)
 		}
-		if cells := g.shapeCells(&Work{1 << 30}); len(cells) == 0 || len(cells) > MaxShapeCells || !overlap(Near(g, 0).Cells(Box{}), cells) {
+		if cells := g.shapeCells(&Work{1 << 30}); len(cells) == 0 || len(cells) > MaxShapeCells ||
+			!overlap(Near(g, 0).Cells(Box{}), cells) {
 			t.Errorf("%s: cells %v", b, cells)
 		}
 	})
@@ -66,7 +70,8 @@ func flat(t *testing.T, v value.Value, b []byte) {
 	}
 	f.Within(f)
 	for _, box := range []Box{{0, 0, 1, 1}, {-1e100, -1e100, 1e100, 1e100}, {5, -1e-300, 6, 1e-300}} {
-		if cells := f.shapeCells(box, &Work{1 << 30}); len(cells) == 0 || len(cells) > MaxShapeCells || !overlap(NearFlat(f, 0).Cells(box), cells) {
+		if cells := f.shapeCells(box, &Work{1 << 30}); len(cells) == 0 || len(cells) > MaxShapeCells ||
+			!overlap(NearFlat(f, 0).Cells(box), cells) {
 			t.Errorf("%s: cells %v of %v", b, cells, box)
 		}
 	}
@@ -91,7 +96,8 @@ func TestGeometryBounds(t *testing.T) {
 		if reason != want {
 			t.Errorf("%d positions: %q, wanted %q", n, reason, want)
 		}
-		if f, _ := ParseFlat(v); f != nil && (!f.Within(f) || len(f.shapeCells(Box{0, 0, 10, 10}, &Work{1 << 30})) == 0) {
+		if f, _ := ParseFlat(v); f != nil &&
+			(!f.Within(f) || len(f.shapeCells(Box{0, 0, 10, 10}, &Work{1 << 30})) == 0) {
 			t.Errorf("in a plane a ring of %d positions is not within itself", n)
 		}
 		if g != nil && (!g.Within(g) || len(g.shapeCells(&Work{1 << 30})) == 0) {

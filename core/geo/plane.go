@@ -10,8 +10,8 @@ import (
 // maxFlat bounds the coordinates of the plane, so that products of them are numbers.
 const maxFlat = 1e100
 
-// Flat is a GeoJSON value in a plane with straight lines; its unit is that of the coordinates. Which way round a ring goes says
-// nothing. A Flat never changes.
+// Flat is a GeoJSON value in a plane with straight lines; its unit is that of the coordinates. Which way round a ring
+// goes says nothing. A Flat never changes.
 type Flat struct {
 	segs  []segment // all points (of no length), lines and rings
 	parts []run     // segments in runs with a rectangle around each
@@ -70,8 +70,8 @@ func runs(segs []segment) (out []run) {
 	return out
 }
 
-// ParseFlat reads a Point, LineString, Polygon or MultiPolygon of the plane; it copies what it needs. The geometry is nil for
-// other values, and reason says why.
+// ParseFlat reads a Point, LineString, Polygon or MultiPolygon of the plane; it copies what it needs. The geometry is
+// nil for other values, and reason says why.
 func ParseFlat(v value.Value) (f *Flat, reason string) { return parseFlat(v, &Work{math.MaxInt}) }
 
 func parseFlat(v value.Value, w *Work) (f *Flat, reason string) {

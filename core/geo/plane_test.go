@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// samples are places of a shape: its positions, places on its lines, those nearest to another shape's positions among them, and
-// places inside its polygons.
+// samples are places of a shape: its positions, places on its lines, those nearest to another shape's positions among
+// them, and places inside its polygons.
 func samples(r *rand.Rand, f, other *Flat) (out []pos) {
 	for _, s := range f.segs {
 		for _, o := range other.segs {
@@ -34,7 +34,8 @@ func TestFlatAgainstSamples(t *testing.T) {
 	for range 3000 {
 		x, y := r.Float64()*20-10, r.Float64()*20-10
 		a, _ := ParseFlat(valueOf(t, around(r, x, y, math.Pow(10, r.Float64()*2-1), false)))
-		b, _ := ParseFlat(valueOf(t, around(r, x+r.Float64()*4-2, y+r.Float64()*4-2, math.Pow(10, r.Float64()*2-1), false)))
+		b, _ :=
+			ParseFlat(valueOf(t, around(r, x+r.Float64()*4-2, y+r.Float64()*4-2, math.Pow(10, r.Float64()*2-1), false)))
 		if a == nil || b == nil {
 			continue
 		}

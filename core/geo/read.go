@@ -24,7 +24,8 @@ type shape struct {
 	ends        []int   // polygon i has the chains up to ends[i]
 }
 
-// read reads a Point, LineString, Polygon or MultiPolygon; check says what is wrong with a position. reason says why it is none.
+// read reads a Point, LineString, Polygon or MultiPolygon; check says what is wrong with a position. reason says why it
+// is none.
 func read(v value.Value, check func(pos) string) (s *shape, reason string) {
 	if v.Kind() != value.Object {
 		return nil, "The value is not a GeoJSON object."

@@ -9,8 +9,8 @@ type Region struct {
 	dist  float64
 }
 
-// leastRadius is the least length in metres of one radian of the ellipsoid's surface, in any direction: that along the meridian at
-// the equator. A shorter way on the ellipsoid is never a longer one on the sphere.
+// leastRadius is the least length in metres of one radian of the ellipsoid's surface, in any direction: that along the
+// meridian at the equator. A shorter way on the ellipsoid is never a longer one on the sphere.
 const leastRadius = semiMajor * (1 - flattening) * (1 - flattening)
 
 // Near is the places at most metres from g; those at no distance are what meets g.
@@ -25,8 +25,8 @@ func (r *Region) Planar() bool { return r.flat != nil }
 // regionWork bounds what covering a region costs: a third of a second. Beyond it the cover is coarser.
 const regionWork = 3_000_000
 
-// Cells returns at most MaxRegionCells that cover the region and some room around it: more than rounding, and more than what
-// the functions take for touching. The box is that of a plane's index; on the earth it isn't looked at.
+// Cells returns at most MaxRegionCells that cover the region and some room around it: more than rounding, and more than
+// what the functions take for touching. The box is that of a plane's index; on the earth it isn't looked at.
 func (r *Region) Cells(b Box) []Cell {
 	w := &Work{regionWork}
 	if r.flat == nil {

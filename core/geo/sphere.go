@@ -12,9 +12,9 @@ import (
 // touching is the distance in radians below which two places are the same: 0.6 micrometres on the earth.
 const touching = 1e-13
 
-// Geometry is a GeoJSON value on the earth. Which places meet is decided on the unit sphere, metres are measured on the WGS 84
-// ellipsoid. Points are edges of no length. A ring's inside is to its left, so that a clockwise outer ring is everything but
-// what it encloses; holes may go either way round. A Geometry never changes.
+// Geometry is a GeoJSON value on the earth. Which places meet is decided on the unit sphere, metres are measured on the
+// WGS 84 ellipsoid. Points are edges of no length. A ring's inside is to its left, so that a clockwise outer ring is
+// everything but what it encloses; holes may go either way round. A Geometry never changes.
 type Geometry struct {
 	edges []s2.Edge // all points, lines and rings
 	parts []chunk   // edges in runs with a bound around each
@@ -62,8 +62,8 @@ func (c *chunk) apart(d *chunk) s1.Angle {
 	return c.center.Distance(d.center) - c.radius - d.radius - 1e-14
 }
 
-// Parse reads a Point, LineString, Polygon or MultiPolygon of longitudes and latitudes in degrees; it copies what it needs.
-// The geometry is nil for other values, and reason says why.
+// Parse reads a Point, LineString, Polygon or MultiPolygon of longitudes and latitudes in degrees; it copies what it
+// needs. The geometry is nil for other values, and reason says why.
 func Parse(v value.Value) (g *Geometry, reason string) { return parse(v, &Work{math.MaxInt}) }
 
 func parse(v value.Value, w *Work) (g *Geometry, reason string) {
@@ -216,7 +216,8 @@ next:
 	return false
 }
 
-// nearest returns the places of a and b that are nearest to each other, and their distance: 0 when one holds a part of the other.
+// nearest returns the places of a and b that are nearest to each other, and their distance: 0 when one holds a part of
+// the other.
 func nearest(a, b *Geometry) (p, q s2.Point, d s1.Angle) {
 	if b.holds(a.edges[0].V0) || a.holds(b.edges[0].V0) {
 		return a.edges[0].V0, a.edges[0].V0, 0

@@ -13,10 +13,10 @@ type Version struct {
 	TS  int64 // seconds since 1970
 }
 
-// CollectChange fills a and b with the index terms of two versions of a document, without the terms of fields that both have
-// alike: so a change costs what it changes, not what the document holds. Diff of a and b is the difference of the two documents' terms,
-// and so is the difference of what Count counts in them; nothing else is told by them. shared is about how many terms were left out of
-// each.
+// CollectChange fills a and b with the index terms of two versions of a document, without the terms of fields that both
+// have alike: so a change costs what it changes, not what the document holds. Diff of a and b is the difference of the
+// two documents' terms, and so is the difference of what Count counts in them; nothing else is told by them. shared is
+// about how many terms were left out of each.
 func (p *Policy) CollectChange(a, b *Terms, old, new Version) (shared int) {
 	changedOld, changedNew, shared := p.changed(a.fields[:0], b.fields[:0], old.Doc, new.Doc)
 	if shared > 0 {
@@ -30,9 +30,10 @@ func (p *Policy) CollectChange(a, b *Terms, old, new Version) (shared int) {
 // maxPairs bounds the search for a name that both a changed and an unchanged field have.
 const maxPairs = 4096
 
-// changed returns documents of only the fields that differ, made in the memory of two slices, and how many values the other
-// fields hold. Where leaving fields out would not be safe they are the whole documents: those that may have more terms than
-// MaxTerms, or more work with shapes than spatialWork, edges that become something else, and names that stand twice in a document.
+// changed returns documents of only the fields that differ, made in the memory of two slices, and how many values the
+// other fields hold. Where leaving fields out would not be safe they are the whole documents: those that may have more
+// terms than MaxTerms, or more work with shapes than spatialWork, edges that become something else, and names that
+// stand twice in a document.
 func (p *Policy) changed(memOld, memNew, old, new []byte) (a, b []byte, shared int) {
 	const least = 3 // bytes of a BSON element
 	size := max(len(old), len(new))

@@ -21,14 +21,19 @@ func appendField(t testing.TB, dst []byte, name, json string) []byte {
 	return doc.AppendElement(dst, name, v)
 }
 
-var changeValues = []string{"null", "1", "2", `"x"`, `"` + strings.Repeat("l", 300) + `"`, "[]", "[1,2]", `[{"c":1},{"c":2}]`, `{"c":1}`,
+var changeValues = []string{"null", "1", "2", `"x"`, `"` + strings.Repeat("l", 300) + `"`, "[]", "[1,2]",
+	`[{"c":1},{"c":2}]`, `{"c":1}`,
 	`{"c":[1,{"d":2}]}`, `[{"_value":1,"id":"p"}]`, "true",
-	`{"type":"Point","coordinates":[1,2]}`, `{"type":"Polygon","coordinates":[[[0,0],[9,0],[9,5],[0,0]]]}`, `[{"type":"Point","coordinates":[1,200]},{"type":"Point","coordinates":[3,4]}]`}
+	`{"type":"Point","coordinates":[1,2]}`, `{"type":"Polygon","coordinates":[[[0,0],[9,0],[9,5],[0,0]]]}`,
+	`[{"type":"Point","coordinates":[1,200]},{"type":"Point","coordinates":[3,4]}]`}
 
-// TestCollectChange: the difference of what CollectChange gives is the difference of the whole terms, whatever two documents hold.
+// TestCollectChange: the difference of what CollectChange gives is the difference of the whole terms, whatever two
+// documents hold.
 func TestCollectChange(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
-	policies := []string{``, `{"includedPaths":[{"path":"/a/*"}],"excludedPaths":[{"path":"/*"}],"spatialIndexes":[{"path":"/*"},{"path":"/b/?","boundingBox":{"xmin":0,"ymin":0,"xmax":5,"ymax":5}}]}`, `{"indexingMode":"none","automatic":false}`,
+	policies := []string{``, `{"includedPaths":[{"path":"/a/*"}],"excludedPaths":[{"path":"/*"}],` +
+		`"spatialIndexes":[{"path":"/*"},{"path":"/b/?","boundingBox":{"xmin":0,"ymin":0,"xmax":5,"ymax":5}}]}`,
+		`{"indexingMode":"none","automatic":false}`,
 		`{"includedPaths":[{"path":"/a/?"},{"path":"/b/c/?"}],"excludedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/a"},{"path":"/b/c"}]]}`,
 		`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/b/*"}]}`}
 	names := []string{"a", "b", "d", "e", "_sinkLabel", "_isEdge", "_id"}
@@ -69,7 +74,8 @@ func TestCollectChange(t *testing.T) {
 		p.Collect(&wa, old.Doc, old.TS)
 		p.Collect(&wb, new.Doc, new.TS)
 		if got, want := difference(&a, &b), difference(&wa, &wb); got != want {
-			t.Fatalf("%v -> %v\npolicy %s\ngot  %s\nwant %s", value.ObjectOf(old.Doc), value.ObjectOf(new.Doc), policies[i%len(policies)], got, want)
+			t.Fatalf("%v -> %v\npolicy %s\ngot  %s\nwant %s", value.ObjectOf(old.Doc), value.ObjectOf(new.Doc),
+				policies[i%len(policies)], got, want)
 		}
 		paths := pathIDs(p)
 		got, want := make([]Counts, len(paths)), make([]Counts, len(paths))
@@ -93,7 +99,9 @@ func TestCollectChange(t *testing.T) {
 
 func difference(a, b *Terms) string {
 	var s strings.Builder
-	Diff(a, b, func(term []byte) { fmt.Fprintf(&s, "-%x ", term) }, func(term []byte, flag byte) { fmt.Fprintf(&s, "+%x/%x ", term, flag) })
+	Diff(a, b, func(term []byte) { fmt.Fprintf(&s, "-%x ", term) }, func(term []byte, flag byte) {
+		fmt.Fprintf(&s, "+%x/%x ", term, flag)
+	})
 	return s.String()
 }
 
@@ -105,14 +113,16 @@ func TestCollectChangeOfLargeDocuments(t *testing.T) {
 	}
 	large := `{"id":"a","x":1,"list":[` + strings.Repeat("0,", MaxTerms*3) + `1]}`
 	var a, b Terms
-	if n := p.CollectChange(&a, &b, Version{Doc: mustDoc(t, large)}, Version{Doc: mustDoc(t, strings.Replace(large, `"x":1`, `"x":2`, 1))}); n != 0 {
+	if n := p.CollectChange(&a, &b, Version{Doc: mustDoc(t, large)},
+		Version{Doc: mustDoc(t, strings.Replace(large, `"x":1`, `"x":2`, 1))}); n != 0 {
 		t.Fatalf("%d terms left out", n)
 	}
 }
 
 func BenchmarkCollectChange(b *testing.B) {
 	p, _ := Compile(nil, 1)
-	text := `{"id":"o1","tenant":"t1","status":"new","total":5.5,"created":"2026-01-01","p0":1,"p1":2,"p2":3.5,"p3":4.5,"p4":true,"p5":false,"p6":"a","p7":"b",
+	text :=
+		`{"id":"o1","tenant":"t1","status":"new","total":5.5,"created":"2026-01-01","p0":1,"p1":2,"p2":3.5,"p3":4.5,"p4":true,"p5":false,"p6":"a","p7":"b",
 		"lines":[{"sku":"s1","qty":1,"price":1.5},{"sku":"s2","qty":2,"price":2.5},{"sku":"s3","qty":3,"price":3.5}],"note":"x"}`
 	old, next := Version{mustDoc(b, text), 1}, Version{mustDoc(b, strings.Replace(text, "5.5", "6.5", 1)), 2}
 	var s, t Terms
@@ -131,7 +141,8 @@ func BenchmarkCollectChange(b *testing.B) {
 	})
 }
 
-// TestShapesAreNoOddValues: a shape with several cells doesn't make a slot's values odd, which would take covered answers from it.
+// TestShapesAreNoOddValues: a shape with several cells doesn't make a slot's values odd, which would take covered
+// answers from it.
 func TestShapesAreNoOddValues(t *testing.T) {
 	p, err := Compile([]byte(`{"includedPaths":[{"path":"/*"}],"spatialIndexes":[{"path":"/*"}]}`), 1)
 	if err != nil {

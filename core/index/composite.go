@@ -40,7 +40,9 @@ type Column struct {
 	Lossy   uint64 // values that can't be told from their entries, in an order that isn't theirs
 	Array   uint64 // an array stands at the path or on the way to it: languages disagree about what is there
 	Foreign uint64 // values of kinds that JSON lacks, which a JSON view shows as others
-	Mixed   uint64 // values whose class MongoDB orders otherwise than the bytes do: null (which it doesn't tell from missing), booleans, UUIDs
+	// values whose class MongoDB orders otherwise than the bytes do: null (which it doesn't tell from missing),
+	// booleans, UUIDs
+	Mixed uint64
 }
 
 type columnJSON struct {
@@ -97,7 +99,8 @@ func (p *Policy) compileComposites(defs [][]columnJSON) error {
 			if len(segs) == 1 && segs[0] == "_ts" {
 				segs[0] = SystemTS
 			}
-			c.Columns = append(c.Columns, Column{Segs: segs, Desc: strings.EqualFold(col.Order, "descending"), Path: col.Path})
+			c.Columns = append(c.Columns,
+				Column{Segs: segs, Desc: strings.EqualFold(col.Order, "descending"), Path: col.Path})
 		}
 		c.identify(p.Seed)
 		if !seen[c.ID] {

@@ -14,7 +14,8 @@ import (
 
 func compile(t testing.TB, composites string) *Policy {
 	t.Helper()
-	p, err := Compile([]byte(`{"includedPaths":[],"excludedPaths":[{"path":"/*"}],"compositeIndexes":`+composites+`}`), 1)
+	p, err := Compile([]byte(`{"includedPaths":[],"excludedPaths":[{"path":"/*"}],"compositeIndexes":`+composites+`}`),
+		1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,8 +37,8 @@ func entry(t testing.TB, c *Composite, terms *Terms) (val []byte, flag byte) {
 	return val, flag
 }
 
-// Every document has exactly one entry under every composite index, whatever it holds, and its bytes are in the order of the
-// columns unless the sets say that they may not be.
+// Every document has exactly one entry under every composite index, whatever it holds, and its bytes are in the order
+// of the columns unless the sets say that they may not be.
 func TestCompositeTerms(t *testing.T) {
 	p := compile(t, `[[{"path":"/a","order":"ascending"},{"path":"/b/c","order":"descending"}],
 		[{"path":"/_ts","order":"descending"},{"path":"/id"}],[{"path":"/a"},{"path":"/b/c","order":"ascending"},{"path":"/x"}]]`)
@@ -45,7 +46,8 @@ func TestCompositeTerms(t *testing.T) {
 		t.Fatalf("%d composite indexes", len(p.Composites()))
 	}
 	r := rand.New(rand.NewPCG(1, 1))
-	vals := []string{"", "null", "true", "false", "1", "-0.5", `"x"`, `"y"`, `"` + strings.Repeat("l", 300) + `"`, "[1,2]", "[]", `{"c":[1]}`, `{"c":5}`, `[{"c":5}]`}
+	vals := []string{"", "null", "true", "false", "1", "-0.5", `"x"`, `"y"`, `"` + strings.Repeat("l", 300) + `"`,
+		"[1,2]", "[]", `{"c":[1]}`, `{"c":5}`, `[{"c":5}]`}
 	type one struct {
 		terms Terms
 		doc   doc.Doc
@@ -89,7 +91,8 @@ func TestCompositeTerms(t *testing.T) {
 				if trust {
 					trusted++
 					if got := bytes.Compare(x.val[k], y.val[k]); got < 0 != (want < 0) || got > 0 != (want > 0) {
-						t.Fatalf("index %d: %s against %s: %d, want %d", k, doc.AppendJSON(nil, value.ObjectOf(x.doc)), doc.AppendJSON(nil, value.ObjectOf(y.doc)), got, want)
+						t.Fatalf("index %d: %s against %s: %d, want %d", k, doc.AppendJSON(nil, value.ObjectOf(x.doc)),
+							doc.AppendJSON(nil, value.ObjectOf(y.doc)), got, want)
 					}
 				}
 			}
@@ -135,7 +138,8 @@ func TestCompositeMarks(t *testing.T) {
 			t.Errorf("%.60s: %q (flag %x), want %q", text, s, flag, want)
 		}
 	}
-	for _, v := range []value.Value{value.DateOf(5, 0), value.ObjectIDOf(make([]byte, 12)), value.MinKeyValue(), value.MaxKeyValue(), value.BinaryOf(0, nil)} {
+	for _, v := range []value.Value{value.DateOf(5, 0), value.ObjectIDOf(make([]byte, 12)), value.MinKeyValue(),
+		value.MaxKeyValue(), value.BinaryOf(0, nil)} {
 		if !c.Columns[0].foreign(v) {
 			t.Errorf("kind %d is not foreign", v.Kind())
 		}
@@ -147,7 +151,10 @@ func TestCompositeMarks(t *testing.T) {
 
 // The id is the definition's: paths, their sequence and orders; nothing else.
 func TestCompositeID(t *testing.T) {
-	p := compile(t, `[[{"path":"/a"},{"path":"/b"}],[{"path":"/a","order":"ascending"},{"path":"/b"}],[{"path":"/b"},{"path":"/a"}],
+	p :=
+		compile(
+			t,
+			`[[{"path":"/a"},{"path":"/b"}],[{"path":"/a","order":"ascending"},{"path":"/b"}],[{"path":"/b"},{"path":"/a"}],
 		[{"path":"/a"},{"path":"/b","order":"descending"}],[{"path":"/a/b"},{"path":"/b"}],[{"path":"/ab"},{"path":"/b"}],[{"path":"/a"}]]`)
 	if n := len(p.Composites()); n != 6 {
 		t.Errorf("%d composite indexes, want 6: one is there twice", n)
@@ -161,8 +168,12 @@ func TestCompositeID(t *testing.T) {
 	}
 	var terms Terms
 	p.Minimal().Collect(&terms, mustDoc(t, `{"id":"1","a":1}`), 1)
-	terms.Path(p.Composites()[0].ID, func([]byte, byte) bool { t.Error("an item that isn't indexed has an entry"); return false })
-	if none, err := Compile([]byte(`{"indexingMode":"none","compositeIndexes":[[{"path":"/a"},{"path":"/b"}]]}`), 1); err != nil || len(none.Composites()) > 0 {
+	terms.Path(p.Composites()[0].ID, func([]byte, byte) bool {
+		t.Error("an item that isn't indexed has an entry")
+		return false
+	})
+	if none, err := Compile([]byte(`{"indexingMode":"none","compositeIndexes":[[{"path":"/a"},{"path":"/b"}]]}`),
+		1); err != nil || len(none.Composites()) > 0 {
 		t.Errorf("mode none has composite indexes (%v)", err)
 	}
 	if keys.ColumnCut(2) != 256 || keys.ColumnCut(8) != 64 {

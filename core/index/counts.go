@@ -4,8 +4,9 @@ import "github.com/orrerydb/orrery/core/value"
 
 // Counts says what index entries there are at a path: of one item, or of many.
 type Counts struct {
-	Values   int64 // of values at the path itself: one for each item that has one, unless a field name stands twice
-	Elements int64 // that an item may have beside another one: of elements of arrays, of arrays, of names that stand twice
+	Values int64 // of values at the path itself: one for each item that has one, unless a field name stands twice
+	// that an item may have beside another one: of elements of arrays, of arrays, of names that stand twice
+	Elements int64
 	Lossy    int64 // that don't tell their value: cut or hashed
 }
 

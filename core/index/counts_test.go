@@ -12,7 +12,8 @@ import (
 
 // pathIDs returns the ids of some paths of the documents of this file, ascending.
 func pathIDs(p *Policy) (ids []uint64) {
-	for _, segs := range [][]string{{"a"}, {"a", "c"}, {"a", "c", "d"}, {"a", "_value"}, {"a", "id"}, {"b"}, {"b", "c"}, {"d"}, {"e"}, {SystemTS}} {
+	for _, segs := range [][]string{{"a"}, {"a", "c"}, {"a", "c", "d"}, {"a", "_value"}, {"a", "id"}, {"b"}, {"b", "c"},
+		{"d"}, {"e"}, {SystemTS}} {
 		ids = append(ids, p.PathID(segs))
 	}
 	slices.Sort(ids)
@@ -42,7 +43,8 @@ func TestCounts(t *testing.T) {
 			{fields{"a", "1", "a", "2"}, Counts{Values: 2, Elements: 2}},
 			{fields{"a", "1", "a", "1"}, Counts{Values: 1}},
 			{fields{"a", "1", "a", "[1]"}, Counts{Values: 2, Elements: 2, Lossy: 1}},
-			{fields{"list", "[" + strings.Repeat("0,", MaxTerms) + "0]", "a", "1"}, Counts{Elements: 1, Lossy: 1}}, // any value
+			// any value
+			{fields{"list", "[" + strings.Repeat("0,", MaxTerms) + "0]", "a", "1"}, Counts{Elements: 1, Lossy: 1}},
 		},
 		`{"includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"}]}`: {
 			{fields{"b", "1"}, Counts{}},
@@ -71,8 +73,8 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestSameBelow: where two policies have the same rules for a field, an item has the same counts below it by either and by both
-// together. Whatever SameBelow says of the policies of the table, it must say yes often enough to be of use.
+// TestSameBelow: where two policies have the same rules for a field, an item has the same counts below it by either and
+// by both together. Whatever SameBelow says of the policies of the table, it must say yes often enough to be of use.
 func TestSameBelow(t *testing.T) {
 	texts := []string{``, `{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/b/*"}]}`,
 		`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/a/c/?"}]}`,
@@ -80,7 +82,8 @@ func TestSameBelow(t *testing.T) {
 		`{"includedPaths":[{"path":"/*"},{"path":"/a/?"}]}`, `{"includedPaths":[{"path":"/*"},{"path":"/a/[]/c/?"}]}`,
 		`{"includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"}]}`,
 		`{"includedPaths":[{"path":"/a/?"},{"path":"/b/?"}],"excludedPaths":[{"path":"/*"}]}`,
-		`{"includedPaths":[{"path":"/a/*"}],"excludedPaths":[{"path":"/*"}]}`, `{"indexingMode":"none","automatic":false}`,
+		`{"includedPaths":[{"path":"/a/*"}],"excludedPaths":[{"path":"/*"}]}`,
+		`{"indexingMode":"none","automatic":false}`,
 		`{"includedPaths":[{"path":"/*"}],"spatialIndexes":[{"path":"/a/?"}]}`}
 	var policies []*Policy
 	for _, text := range texts {
@@ -105,7 +108,8 @@ func TestSameBelow(t *testing.T) {
 			}
 			same++
 			var paths []uint64
-			for _, segs := range [][]string{{field}, {field, "c"}, {field, "c", "d"}, {field, "_value"}, {field, "id"}} {
+			for _, segs := range [][]string{
+				{field}, {field, "c"}, {field, "c", "d"}, {field, "_value"}, {field, "id"}} {
 				paths = append(paths, a.PathID(segs))
 			}
 			slices.Sort(paths)
@@ -127,7 +131,8 @@ func TestSameBelow(t *testing.T) {
 	if same < 2000 {
 		t.Errorf("only %d pairs are the same", same)
 	}
-	if SameBelow(policies[0], policies[1], "b") || !SameBelow(policies[0], policies[1], "a") || !SameBelow(policies[0], policies[3], "a") ||
+	if SameBelow(policies[0], policies[1], "b") || !SameBelow(policies[0], policies[1], "a") ||
+		!SameBelow(policies[0], policies[3], "a") ||
 		SameBelow(policies[6], policies[8], "a") || !SameBelow(policies[6], policies[7], "a") {
 		t.Error("the rules of a field are taken for others'")
 	}

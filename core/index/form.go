@@ -9,14 +9,15 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// The form of a value, in two bits of an entry's flag, tells the kind that its encoding leaves open, so that the value can be
-// read from the entry alone. No form means that it can't: the value is cut or hashed, is of a kind or spelling that its encoding
-// merges with another (a decimal, -0, a symbol), is one of several of its document at the path, or the entry is of a store that
-// was written before there were forms.
+// The form of a value, in two bits of an entry's flag, tells the kind that its encoding leaves open, so that the value
+// can be read from the entry alone. No form means that it can't: the value is cut or hashed, is of a kind or spelling
+// that its encoding merges with another (a decimal, -0, a symbol), is one of several of its document at the path, or
+// the entry is of a store that was written before there were forms.
 const (
-	formShift  = 2
-	FormMask   = 3 << formShift
-	formOwn    = 1 << formShift // the first kind of the class: Null, Bool, Int32, String, UUID, ObjectID, Date, Timestamp
+	formShift = 2
+	FormMask  = 3 << formShift
+	// the first kind of the class: Null, Bool, Int32, String, UUID, ObjectID, Date, Timestamp
+	formOwn    = 1 << formShift
 	formInt64  = 2 << formShift
 	formDouble = 3 << formShift
 )
@@ -25,8 +26,8 @@ const (
 const (
 	// Bit 22 is set in some stores and says nothing.
 
-	// Odd says that entries were met which may stand among those of another value: of decimals and symbols, which share a class,
-	// and perhaps an encoding, with numbers and strings, and of field names that are there twice.
+	// Odd says that entries were met which may stand among those of another value: of decimals and symbols, which share
+	// a class, and perhaps an encoding, with numbers and strings, and of field names that are there twice.
 	Odd = 1 << 23
 )
 
@@ -78,9 +79,10 @@ func FormKind(flag, class byte) value.Kind {
 	return value.Undefined
 }
 
-// The form of a composite index's entry is one for all columns. It tells what numbers are: with formOwn whole ones are Int32, or Int64 where
-// they don't fit, and others Double; with formInt64 whole ones are Int64; with formDouble all are Double. Values of other kinds are the first kind of
-// their class. An entry has no form when no form is that of all its columns, or one of them can't be told.
+// The form of a composite index's entry is one for all columns. It tells what numbers are: with formOwn whole ones are
+// Int32, or Int64 where they don't fit, and others Double; with formInt64 whole ones are Int64; with formDouble all are
+// Double. Values of other kinds are the first kind of their class. An entry has no form when no form is that of all its
+// columns, or one of them can't be told.
 
 // forms is a set of forms, a bit for each, that a composite entry may have after some of its columns.
 type forms byte
@@ -129,8 +131,8 @@ func numberKind(form byte, f float64, exact bool) value.Kind {
 	return value.Int64
 }
 
-// ColumnValue returns the value of a column of a composite entry with this flag, Undefined where the item has none; b is the
-// column's encoding, ascending. ok is false when the entry doesn't tell it.
+// ColumnValue returns the value of a column of a composite entry with this flag, Undefined where the item has none; b
+// is the column's encoding, ascending. ok is false when the entry doesn't tell it.
 func ColumnValue(flag byte, b []byte) (v value.Value, ok bool) {
 	form := flag & FormMask
 	if form == 0 || flag&(FlagElement|FlagLossy) != 0 || len(b) == 0 {
@@ -153,8 +155,8 @@ type fieldTerms struct {
 	from, to int
 }
 
-// object tells whether an object has a field name twice. What the second of them holds isn't at its path (the first one counts), but its
-// entries are: so the entries below either get no form.
+// object tells whether an object has a field name twice. What the second of them holds isn't at its path (the first one
+// counts), but its entries are: so the entries below either get no form.
 type object struct {
 	t     *Terms
 	id    uint64 // the path of the present field
@@ -226,8 +228,8 @@ func (t *Terms) twice(a, b fieldTerms) {
 	}
 }
 
-// markMany takes the form from the values at a path that has several in this document, elements apart: a field name that is
-// there twice. The path joins Elements, too. An "any value" entry counts as one.
+// markMany takes the form from the values at a path that has several in this document, elements apart: a field name
+// that is there twice. The path joins Elements, too. An "any value" entry counts as one.
 func (t *Terms) markMany() {
 	for i := 0; i < len(t.list); {
 		path := t.list[i].path

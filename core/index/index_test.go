@@ -25,8 +25,9 @@ func mustDoc(t testing.TB, json string) []byte {
 	return d
 }
 
-// TestTerms asserts the index terms of documents under policies, testdata/terms: the paths that have entries, with the entry
-// marks e (array element), l (cut), u (undefined), * (any value) and the kind of what is there, and what Covers says of them.
+// TestTerms asserts the index terms of documents under policies, testdata/terms: the paths that have entries, with the
+// entry marks e (array element), l (cut), u (undefined), * (any value) and the kind of what is there, and what Covers
+// says of them.
 func TestTerms(t *testing.T) {
 	datadriven.RunTest(t, "testdata/terms", func(t *testing.T, d *datadriven.TestData) string {
 		text, policy, _ := strings.Cut(d.Input, "\n")
@@ -71,7 +72,8 @@ func TestDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{`{}`, `{"id":"1","a":1,"b":{"c":[1,{"d":null}],"_etag":"x"},"label":"l","_sink":"s"}`} {
+	for _, text := range []string{
+		`{}`, `{"id":"1","a":1,"b":{"c":[1,{"d":null}],"_etag":"x"},"label":"l","_sink":"s"}`} {
 		var a, b Terms
 		written.Collect(&a, mustDoc(t, text), 1)
 		left.Collect(&b, mustDoc(t, text), 1)
@@ -85,7 +87,8 @@ func TestDefault(t *testing.T) {
 			t.Errorf("%s isn't covered", path)
 		}
 	}
-	if segs, err := catalog.ParsePath(strings.TrimSuffix(ETagPath, "/?")); err != nil || !slices.Equal(segs, []string{"_etag"}) {
+	if segs, err := catalog.ParsePath(strings.TrimSuffix(ETagPath, "/?")); err != nil ||
+		!slices.Equal(segs, []string{"_etag"}) {
 		t.Errorf("%s is %q, %v", ETagPath, segs, err)
 	}
 	if got, err := strconv.Unquote(ETagJSON); err != nil || got != ETagPath {
@@ -93,23 +96,27 @@ func TestDefault(t *testing.T) {
 	}
 }
 
-// TestCoversIsTrue: what Covers promises Collect keeps, for a set of policies, documents and paths. The entry of an array stands for
-// the objects in it.
+// TestCoversIsTrue: what Covers promises Collect keeps, for a set of policies, documents and paths. The entry of an
+// array stands for the objects in it.
 func TestCoversIsTrue(t *testing.T) {
-	docs := []string{`{"id":"1","a":1,"b":{"c":2,"d":{"e":3}},"x":[1,[2],{"y":5}]}`, `{"id":"1","a":{"b":[{"c":1},{"c":[2,3]}]},"b":[{"c":{"e":1}}],"x":{"y":[4]}}`,
+	docs := []string{`{"id":"1","a":1,"b":{"c":2,"d":{"e":3}},"x":[1,[2],{"y":5}]}`, `{"id":"1","a":{"b":[{"c":1},` +
+		`{"c":[2,3]}]},"b":[{"c":{"e":1}}],"x":{"y":[4]}}`,
 		`{"id":"1","a":[[[1]]],"b":{"c":[]},"x":"s","label":["l"],"_sink":{"a":1}}`}
 	var policies []string
-	paths := []string{"/*", "/a/?", "/a/*", "/b/c/?", "/b/c/*", "/b/*", "/x/[]/?", "/x/[]/y/?", "/x/[]/*", "/a/b/[]/c/?", "/label/?", `/"b"/d/*`}
+	paths := []string{"/*", "/a/?", "/a/*", "/b/c/?", "/b/c/*", "/b/*", "/x/[]/?", "/x/[]/y/?", "/x/[]/*",
+		"/a/b/[]/c/?", "/label/?", `/"b"/d/*`}
 	for _, in := range paths {
 		for _, ex := range paths {
 			if in != ex {
-				policies = append(policies, fmt.Sprintf(`{"includedPaths":[{"path":%q},{"path":"/*"}],"excludedPaths":[{"path":%q}]}`, in, ex),
+				policies = append(policies, fmt.Sprintf(`{"includedPaths":[{"path":%q},{"path":"/*"}],`+
+					`"excludedPaths":[{"path":%q}]}`, in, ex),
 					fmt.Sprintf(`{"includedPaths":[{"path":%q}],"excludedPaths":[{"path":"/*"},{"path":%q}]}`, in, ex))
 			}
 		}
 	}
 	policies = append(policies, "", `{"indexingMode":"none"}`, `{"indexingMode":"consistent"}`)
-	all := [][]string{{"_id"}, {"a"}, {"b"}, {"x"}, {"b", "c"}, {"b", "d"}, {"b", "d", "e"}, {"x", "y"}, {"a", "b"}, {"a", "b", "c"}, {"b", "c", "e"}, {"label"}, {"_sink"}, {"_sink", "a"}}
+	all := [][]string{{"_id"}, {"a"}, {"b"}, {"x"}, {"b", "c"}, {"b", "d"}, {"b", "d", "e"}, {"x", "y"}, {"a", "b"},
+		{"a", "b", "c"}, {"b", "c", "e"}, {"label"}, {"_sink"}, {"_sink", "a"}}
 	for _, policy := range policies {
 		p, err := Compile([]byte(policy), 7)
 		if err != nil {
@@ -129,11 +136,13 @@ func TestCoversIsTrue(t *testing.T) {
 						found := false
 						terms.Path(p.PathID(segs), func(val []byte, flag byte) bool {
 							found = string(val) == string(want) && (elements || flag&FlagElement == 0) ||
-								elements && v.Kind() == value.Object && val[0] == value.ClassArray && terms.Elements.Has(p.PathID(segs))
+								elements && v.Kind() == value.Object && val[0] == value.ClassArray &&
+									terms.Elements.Has(p.PathID(segs))
 							return !found
 						})
 						if !found {
-							t.Errorf("policy %s covers %v (elements %v) and has no entry for %s of %s", policy, segs, elements, doc.AppendJSON(nil, v), text)
+							t.Errorf("policy %s covers %v (elements %v) and has no entry for %s of %s", policy, segs,
+								elements, doc.AppendJSON(nil, v), text)
 						}
 					})
 				}
@@ -185,7 +194,8 @@ func TestSpill(t *testing.T) {
 			return true
 		})
 		if n != 1 || !terms.Elements.Has(id) || !terms.Lossy.Has(id) {
-			t.Errorf("%s has %d entries for any value; sets %v %v", path, n, terms.Elements.Has(id), terms.Lossy.Has(id))
+			t.Errorf("%s has %d entries for any value; sets %v %v", path, n, terms.Elements.Has(id),
+				terms.Lossy.Has(id))
 		}
 		var sums [1]Counts
 		if terms.Count([]uint64{id}, sums[:], 1); path != "v" && sums[0] != (Counts{Elements: 1, Lossy: 1}) {
@@ -197,7 +207,8 @@ func TestSpill(t *testing.T) {
 // Diff turns one set of terms into the other.
 func TestDiff(t *testing.T) {
 	p, _ := Compile(nil, 1)
-	docs := []string{`{"id":"1"}`, `{"id":"1","a":1,"b":[1,2]}`, `{"id":"1","a":[1],"b":[2,3]}`, `{"id":"2","b":{"a":1}}`, `{"id":"1","a":1,"b":1}`}
+	docs := []string{`{"id":"1"}`, `{"id":"1","a":1,"b":[1,2]}`, `{"id":"1","a":[1],"b":[2,3]}`,
+		`{"id":"2","b":{"a":1}}`, `{"id":"1","a":1,"b":1}`}
 	for _, x := range docs {
 		for _, y := range docs {
 			var from, to Terms
@@ -231,7 +242,8 @@ func TestDiff(t *testing.T) {
 func FuzzCollect(f *testing.F) {
 	f.Add(mustDoc(f, `{"id":"1","a":[1,{"b":2}],"label":"x","_isEdge":true}`))
 	policies := []*Policy{}
-	for _, text := range []string{"", `{"indexingMode":"none"}`, `{"includedPaths":[{"path":"/a/[]/b/?"}],"excludedPaths":[{"path":"/*"}]}`,
+	for _, text := range []string{"", `{"indexingMode":"none"}`, `{"includedPaths":[{"path":"/a/[]/b/?"}],` +
+		`"excludedPaths":[{"path":"/*"}]}`,
 		`{"compositeIndexes":[[{"path":"/a"},{"path":"/label/x","order":"descending"}]]}`} {
 		p, _ := Compile([]byte(text), 1)
 		policies = append(policies, p)
@@ -253,7 +265,8 @@ func FuzzCollect(f *testing.F) {
 
 // FuzzCompile holds that no policy text makes Compile panic.
 func FuzzCompile(f *testing.F) {
-	f.Add([]byte(`{"indexingMode":"consistent","includedPaths":[{"path":"/a/[]/?"}],"excludedPaths":[{"path":"/\"b c\"/*"}]}`))
+	f.Add([]byte(`{"indexingMode":"consistent","includedPaths":[{"path":"/a/[]/?"}],` +
+		`"excludedPaths":[{"path":"/\"b c\"/*"}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if p, err := Compile(text, 1); err == nil {
 			p.Covers([]string{"a", "b"}, true)

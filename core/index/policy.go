@@ -1,9 +1,9 @@
 // Package index turns an indexing policy and a document into index terms. A term is a path id (8 bytes) and an encoded
 // value; the store completes it with item number and identity to a key (core/keys).
 //
-// A path id is a chain of xxhashes from the container's seed over the stored segment names, so no dictionary of paths exists
-// that documents with user ids as field names could grow. Array elements share the path id of their array; the entry's flag
-// byte says that it is an element.
+// A path id is a chain of xxhashes from the container's seed over the stored segment names, so no dictionary of paths
+// exists that documents with user ids as field names could grow. Array elements share the path id of their array; the
+// entry's flag byte says that it is an element.
 package index
 
 import (
@@ -19,7 +19,8 @@ import (
 )
 
 // Default is the service's indexing policy of a container that was given none: it indexes everything.
-const Default = `{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":` + ETagJSON + `}]}`
+const Default = `{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],` +
+	`"excludedPaths":[{"path":` + ETagJSON + `}]}`
 
 // The path of _etag, which every policy excludes, and the same as JSON.
 const (
@@ -207,8 +208,8 @@ func child(parent uint64, seg []byte) uint64 {
 	return d.Sum64()
 }
 
-// Covers reports whether every value at a path (and, with elements, inside its arrays) has an index entry, so that an index
-// scan of the path finds every item that has a value there.
+// Covers reports whether every value at a path (and, with elements, inside its arrays) has an index entry, so that an
+// index scan of the path finds every item that has a value there.
 func (p *Policy) Covers(segs []string, elements bool) bool {
 	n, in := p.root, p.root.subtree == include
 	for _, s := range segs {
@@ -272,5 +273,6 @@ func (p *Policy) Exact(path uint64) bool {
 // SameBelow reports whether two policies have the same entries of values at and below a field of the document: so
 // whatever rebuild goes from one to the other, these entries stay. They don't where an item has more than MaxTerms.
 func SameBelow(a, b *Policy, field string) bool {
-	return a.empty == b.empty && a.root.subtree == b.root.subtree && reflect.DeepEqual(a.root.kids[field], b.root.kids[field])
+	return a.empty == b.empty && a.root.subtree == b.root.subtree &&
+		reflect.DeepEqual(a.root.kids[field], b.root.kids[field])
 }

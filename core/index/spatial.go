@@ -12,11 +12,12 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Spatial entries. A rule of the policy's spatialIndexes gives each geometry below its path entries under an own path id: one
-// for a point, up to eight for other shapes, one per cell that covers it. Whether an array stands between makes no difference. A value
-// that says that it is a geometry and is no valid one, or too complex a one, gets an "any value" entry, so that a later reading of it needs no new index;
-// other values get none. A rule with a bounding box indexes a plane, one without it the earth; the service allows a box
-// just where the container's geospatial configuration is Geometry.
+// Spatial entries. A rule of the policy's spatialIndexes gives each geometry below its path entries under an own path
+// id: one for a point, up to eight for other shapes, one per cell that covers it. Whether an array stands between makes
+// no difference. A value that says that it is a geometry and is no valid one, or too complex a one, gets an "any value"
+// entry, so that a later reading of it needs no new index; other values get none. A rule with a bounding box indexes a
+// plane, one without it the earth; the service allows a box just where the container's geospatial configuration is
+// Geometry.
 
 // spatialMark begins the chain of a spatial path id; no field has such a name.
 const spatialMark = "\x00spatial"
@@ -37,8 +38,9 @@ type spatialJSON struct {
 	} `json:"boundingBox"`
 }
 
-// addSpatial compiles the policy's spatialIndexes. Their types say nothing: the service indexes all of them for any. The API that
-// takes the policy checks it; a definition that isn't understood, which an older version kept without a look, is no index.
+// addSpatial compiles the policy's spatialIndexes. Their types say nothing: the service indexes all of them for any.
+// The API that takes the policy checks it; a definition that isn't understood, which an older version kept without a
+// look, is no index.
 func (p *Policy) addSpatial(list []json.RawMessage) {
 	for _, raw := range list {
 		var e spatialJSON
@@ -86,8 +88,8 @@ func (e *spatialJSON) compile(seed uint64) (r SpatialRule, ok bool) {
 	return r, true
 }
 
-// Spatial returns the rule under which geometries at a path are indexed in a plane, or on the earth, and the path's id; nil when
-// none does.
+// Spatial returns the rule under which geometries at a path are indexed in a plane, or on the earth, and the path's id;
+// nil when none does.
 func (p *Policy) Spatial(segs []string, plane bool) (*SpatialRule, uint64) {
 next:
 	for i := range p.spatial {
@@ -109,9 +111,9 @@ next:
 	return nil, 0
 }
 
-// spatialWork bounds what the shapes of one document below a rule cost: half a second. Those that it doesn't reach have "any value"
-// entries. A document of up to spatialWhole bytes has no shapes that could cost as much: 200 positions, each compared with a
-// thousand cells.
+// spatialWork bounds what the shapes of one document below a rule cost: half a second. Those that it doesn't reach have
+// "any value" entries. A document of up to spatialWhole bytes has no shapes that could cost as much: 200 positions,
+// each compared with a thousand cells.
 const (
 	spatialWork  = 5_000_000
 	spatialWhole = 4096

@@ -11,13 +11,13 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// MaxTerms is the most entries that an item contributes with their values; each further path gets one "any value" entry,
-// which every scan of that path reads too.
+// MaxTerms is the most entries that an item contributes with their values; each further path gets one "any value"
+// entry, which every scan of that path reads too.
 const MaxTerms = 5000
 
-// GraphForm is the bit of Classes that says that elements of graphs in the service's stored form were met. They have no entries
-// for what no traversal looks for: the id of a vertex property and the object that it is, and what an edge repeats of its
-// vertices (EdgeCopies). A condition on those can't be answered by the index where the bit is set.
+// GraphForm is the bit of Classes that says that elements of graphs in the service's stored form were met. They have no
+// entries for what no traversal looks for: the id of a vertex property and the object that it is, and what an edge
+// repeats of its vertices (EdgeCopies). A condition on those can't be answered by the index where the bit is set.
 const GraphForm = 1 << 30
 
 // EdgeCopies are the fields of an edge that repeat what its vertices say.
@@ -26,8 +26,8 @@ var EdgeCopies = []string{"_sinkLabel", "_sinkPartition", "_vertexLabel"}
 // maxDepth bounds the walk; documents are bounded more tightly when they enter.
 const maxDepth = 256
 
-// Unindexed is a bit of Terms.Classes that stands for no class: the item was written with the indexing directive Exclude, so
-// the index doesn't name it.
+// Unindexed is a bit of Terms.Classes that stands for no class: the item was written with the indexing directive
+// Exclude, so the index doesn't name it.
 const Unindexed = 1 << 31
 
 // Flags of an index entry.
@@ -47,8 +47,8 @@ type Terms struct {
 	list   []term
 	// Classes has bit c>>3 set for each class byte c of a term: lets a query skip classes that a slot has never held.
 	Classes uint32
-	// Elements and Lossy are Bloom sets of the path ids with an element or a lossy term. Elements also has each path with
-	// several terms of one document. Columns is one of the ids of columns of composite indexes, see Column.
+	// Elements and Lossy are Bloom sets of the path ids with an element or a lossy term. Elements also has each path
+	// with several terms of one document. Columns is one of the ids of columns of composite indexes, see Column.
 	Elements, Lossy, Columns Bloom
 }
 
@@ -240,8 +240,8 @@ func (w *walker) value(v value.Value, n *node, in bool, id uint64, depth int, el
 	}
 }
 
-// isGraphProperty reports whether an array element is a vertex property in the service's stored form: an object of _value, id
-// and perhaps _meta, and nothing else.
+// isGraphProperty reports whether an array element is a vertex property in the service's stored form: an object of
+// _value, id and perhaps _meta, and nothing else.
 func isGraphProperty(v value.Value) bool {
 	if v.Kind() != value.Object {
 		return false
@@ -261,8 +261,9 @@ func isGraphProperty(v value.Value) bool {
 	return val && id
 }
 
-// graphProperty emits a vertex property's value and meta-properties. Its id is random and nobody looks for it, and the object
-// as a whole would be as unique: leaving both out halves the entries of a vertex. GraphForm says that it was done.
+// graphProperty emits a vertex property's value and meta-properties. Its id is random and nobody looks for it, and the
+// object as a whole would be as unique: leaving both out halves the entries of a vertex. GraphForm says that it was
+// done.
 func (w *walker) graphProperty(v value.Value, in bool, id uint64, depth int) {
 	if !in {
 		return
@@ -306,9 +307,9 @@ func (w *walker) emit(id uint64, v value.Value, elem bool) {
 	t.end(id, off, flag)
 }
 
-// stands leaves the entry of an object in an array to the array's own: nobody looks for a whole object among the elements but by
-// what it holds, and each entry would be as unique as the object. A scan for objects on a path whose elements count reads the
-// entries of arrays too (core/access).
+// stands leaves the entry of an object in an array to the array's own: nobody looks for a whole object among the
+// elements but by what it holds, and each entry would be as unique as the object. A scan for objects on a path whose
+// elements count reads the entries of arrays too (core/access).
 func (t *Terms) stands(id uint64) {
 	t.Classes |= 1 << (value.ClassObject >> 3)
 	t.Elements.Add(id)

@@ -12,12 +12,12 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// A tuple path, /events/[]/{name, category}/?, indexes values that stand in one element of an array together. It is kept as a
-// composite index of which an item has one entry for each element that has a value at the first of the members; an element
-// without one has none, so that only what asks for that value can use it.
+// A tuple path, /events/[]/{name, category}/?, indexes values that stand in one element of an array together. It is
+// kept as a composite index of which an item has one entry for each element that has a value at the first of the
+// members; an element without one has none, so that only what asks for that value can use it.
 
-// maxTuples is how many elements of an item's array have entries of their own. An item with more has one that every scan of the
-// tuple path reads too: no value at any of the members.
+// maxTuples is how many elements of an item's array have entries of their own. An item with more has one that every
+// scan of the tuple path reads too: no value at any of the members.
 const maxTuples = 1000
 
 // Tuples returns the compiled tuple paths. They must not be changed.
@@ -36,13 +36,14 @@ func IsTuple(path string) bool {
 	return false
 }
 
-// ParseTuple takes a tuple path apart into the path of the array and those of the members, as they are written; false when it
-// breaks one of the service's rules: one array mark, before the braces; members without a leading slash, marks of their own or a wildcard at
-// their end; /? behind the braces.
+// ParseTuple takes a tuple path apart into the path of the array and those of the members, as they are written; false
+// when it breaks one of the service's rules: one array mark, before the braces; members without a leading slash, marks
+// of their own or a wildcard at their end; /? behind the braces.
 func ParseTuple(path string) (array string, members []string, ok bool) {
 	array, rest, found := strings.Cut(path, "/[]/{")
 	inner, tail, closed := strings.Cut(rest, "}")
-	if !found || !closed || tail != "/?" || array == "" || strings.ContainsAny(array, "{}") || strings.ContainsAny(inner, "{") {
+	if !found || !closed || tail != "/?" || array == "" || strings.ContainsAny(array, "{}") ||
+		strings.ContainsAny(inner, "{") {
 		return "", nil, false
 	}
 	if segs, err := catalog.ParsePath(array); err != nil || slices.Contains(segs, "[]") {

@@ -48,7 +48,8 @@ func TestParseTuple(t *testing.T) {
 	}
 }
 
-// An item has an entry for each element with a value at the first member, equal ones once, and one for all that are too many.
+// An item has an entry for each element with a value at the first member, equal ones once, and one for all that are too
+// many.
 func TestTupleTerms(t *testing.T) {
 	p, err := Compile([]byte(`{"includedPaths":[{"path":"/e/[]/{a, b}/?"}],"excludedPaths":[{"path":"/*"}]}`), 1)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package invariants holds assertions that cost nothing in production: with the build tag `invariants` they are checked and a
-// broken one panics, without it the compiler removes them.
+// Package invariants holds assertions that cost nothing in production: with the build tag `invariants` they are checked
+// and a broken one panics, without it the compiler removes them.
 //
 // Guard anything that costs time to compute with `if invariants.Enabled`.
 package invariants
@@ -13,8 +13,8 @@ func Check(cond bool, format string, args ...any) {
 	}
 }
 
-// Mangle overwrites b with a recognisable byte when assertions are compiled in: call it on a buffer whose content a caller
-// must not use any more, so that a caller who kept it is found.
+// Mangle overwrites b with a recognisable byte when assertions are compiled in: call it on a buffer whose content a
+// caller must not use any more, so that a caller who kept it is found.
 func Mangle(b []byte) {
 	if !Enabled {
 		return

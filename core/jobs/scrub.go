@@ -47,7 +47,8 @@ const (
 )
 
 // StartScrub starts a scrub of an engine and of the containers that the function gives. It ends with the group.
-func StartScrub(g *work.Group, eng kv.Engine, containers func() iter.Seq[*store.Container], clk *clock.Clock, log *slog.Logger) *Scrub {
+func StartScrub(g *work.Group, eng kv.Engine, containers func() iter.Seq[*store.Container], clk *clock.Clock,
+	log *slog.Logger) *Scrub {
 	s := &Scrub{eng: eng, containers: containers, clk: clk, log: log}
 	g.Go("scrub", func() {
 		for wait := scrubFirst; g.Sleep(wait); wait = scrubRound {

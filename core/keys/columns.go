@@ -8,19 +8,20 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Columns of composite indexes. A column is encoded as an index value, but for two things: texts and binaries are cut earlier,
-// so that all columns together stay within what a key may have, and a descending column has every byte inverted. Encodings
-// delimit themselves (none is the begin of another), so inverting them inverts their order and nothing else.
+// Columns of composite indexes. A column is encoded as an index value, but for two things: texts and binaries are cut
+// earlier, so that all columns together stay within what a key may have, and a descending column has every byte
+// inverted. Encodings delimit themselves (none is the begin of another), so inverting them inverts their order and
+// nothing else.
 
 // columnBytes is what the texts of all columns of an entry may take together.
 const columnBytes = 2 * cutAt
 
-// ColumnCut returns how many bytes of a text or binary each of n columns keeps; those of a text count with the bytes that
-// escaping adds.
+// ColumnCut returns how many bytes of a text or binary each of n columns keeps; those of a text count with the bytes
+// that escaping adds.
 func ColumnCut(n int) int { return min(cutAt, columnBytes/n) }
 
-// AppendColumn appends a column's encoding of v. lossy says that v can't be told from it, and that among such values the order
-// isn't theirs.
+// AppendColumn appends a column's encoding of v. lossy says that v can't be told from it, and that among such values
+// the order isn't theirs.
 func AppendColumn(dst []byte, v value.Value, cut int, desc bool) (out []byte, lossy bool) {
 	from := len(dst)
 	dst, lossy = AppendColumnFloor(dst, v, cut)
@@ -45,8 +46,8 @@ func Invert(b []byte) {
 	}
 }
 
-// AppendColumnFloor appends the encoding of v, ascending, without the hash that completes lossy ones: the bound of a range, as
-// AppendIndexFloor is for single values.
+// AppendColumnFloor appends the encoding of v, ascending, without the hash that completes lossy ones: the bound of a
+// range, as AppendIndexFloor is for single values.
 func AppendColumnFloor(dst []byte, v value.Value, cut int) (out []byte, lossy bool) {
 	switch class := v.Class(); class {
 	case value.ClassString, value.ClassRegex:
@@ -135,7 +136,8 @@ func SkipColumn(b []byte, cut int, desc bool) (rest []byte, err error) {
 	return skipN(b, n)
 }
 
-// skipColumnText returns the length of the escaped text at the front of b with its mark and hash; -1 when it doesn't end.
+// skipColumnText returns the length of the escaped text at the front of b with its mark and hash; -1 when it doesn't
+// end.
 func skipColumnText(b []byte, mask byte) int {
 	for i := 0; i+1 < len(b); i++ {
 		if b[i] != mask {

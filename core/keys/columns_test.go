@@ -9,7 +9,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// columnValues are the ladder, values that are cut in a column and not in an entry of their own, and values cut in both.
+// columnValues are the ladder, values that are cut in a column and not in an entry of their own, and values cut in
+// both.
 func columnValues(t testing.TB) []value.Value {
 	var vs []value.Value
 	for _, rung := range ladder(t) {
@@ -24,8 +25,8 @@ func columnValues(t testing.TB) []value.Value {
 	return vs
 }
 
-// Entries of composite indexes sort as their columns do, each in its own direction, wherever no column is lossy; and a column
-// that is lossy disturbs none before it.
+// Entries of composite indexes sort as their columns do, each in its own direction, wherever no column is lossy; and a
+// column that is lossy disturbs none before it.
 func TestColumnsOrder(t *testing.T) {
 	vs := columnValues(t)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -86,7 +87,8 @@ func TestColumnsDelimitThemselves(t *testing.T) {
 }
 
 func TestColumnPrefix(t *testing.T) {
-	for _, p := range []string{"", "a", "a\x00", strings.Repeat("a", 64), strings.Repeat("a", 300), strings.Repeat("\x00", 40)} {
+	for _, p := range []string{"", "a", "a\x00", strings.Repeat("a", 64), strings.Repeat("a", 300),
+		strings.Repeat("\x00", 40)} {
 		for _, cut := range []int{64, 256} {
 			b, _ := AppendColumn(nil, value.StringOf(p+"tail"), cut, false)
 			if !bytes.HasPrefix(b, AppendColumnPrefix(nil, []byte(p), cut)) {

@@ -106,8 +106,9 @@ func cString(b []byte) (s, rest []byte, ok bool) {
 	return nil, nil, false
 }
 
-// DecodeExact reads the exact encoding at the front of b: a value that value.EqualBSON calls equal to what was encoded, in the
-// canonical kind (value.Canonical). It has bytes of its own where the encoding isn't the value's bytes, else it points into b.
+// DecodeExact reads the exact encoding at the front of b: a value that value.EqualBSON calls equal to what was encoded,
+// in the canonical kind (value.Canonical). It has bytes of its own where the encoding isn't the value's bytes, else it
+// points into b.
 func DecodeExact(b []byte) (v value.Value, rest []byte, err error) {
 	if rest, err = SkipExact(b); err != nil {
 		return value.Value{}, nil, err
@@ -119,8 +120,9 @@ func DecodeExact(b []byte) (v value.Value, rest []byte, err error) {
 	return v, rest, nil
 }
 
-// DecodeIndex reads an index encoding of a value whose kind is known; false where the encoding doesn't tell the value: kinds
-// that aren't listed, or bytes that are no value of the kind. The value points into b where the encoding is the value's bytes.
+// DecodeIndex reads an index encoding of a value whose kind is known; false where the encoding doesn't tell the value:
+// kinds that aren't listed, or bytes that are no value of the kind. The value points into b where the encoding is the
+// value's bytes.
 func DecodeIndex(b []byte, k value.Kind) (value.Value, bool) {
 	if len(b) == 0 {
 		return value.Value{}, false

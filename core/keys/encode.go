@@ -10,8 +10,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Values inside keys. Both encodings begin with the class byte of package value (whose order is Cosmos's), delimit themselves,
-// and sort by bytes.Compare. All integers are big endian.
+// Values inside keys. Both encodings begin with the class byte of package value (whose order is Cosmos's), delimit
+// themselves, and sort by bytes.Compare. All integers are big endian.
 //
 //	class      exact                                   index
 //	MinKey     -                                       -
@@ -34,11 +34,12 @@ import (
 //	           has the scope as an Object behind it    only its code, always as if cut
 //	MaxKey     -                                       -
 //
-// floor is the greatest double not above the number as sortable bits (value.NumberKey), frac the exact rest. NaN is all zeros.
+// floor is the greatest double not above the number as sortable bits (value.NumberKey), frac the exact rest. NaN is all
+// zeros.
 //
-// The exact encoding is lossless and equal for values that value.EqualBSON calls equal, and for no others but Undefined, which
-// has a class of its own here. The index encoding is short; where it is lossy, unequal values may share an entry, and
-// order among values that agree in all that was kept is not theirs.
+// The exact encoding is lossless and equal for values that value.EqualBSON calls equal, and for no others but
+// Undefined, which has a class of its own here. The index encoding is short; where it is lossy, unequal values may
+// share an entry, and order among values that agree in all that was kept is not theirs.
 
 // cutAt is how many bytes of a string or binary an index entry keeps.
 const cutAt = 256
@@ -203,7 +204,8 @@ func appendNumberExact(dst []byte, v value.Value) []byte {
 	return append(dst, 0)
 }
 
-// AppendIndex appends the index encoding of v. lossy says that v can't be told from it: a hit must be checked against the item.
+// AppendIndex appends the index encoding of v. lossy says that v can't be told from it: a hit must be checked against
+// the item.
 func AppendIndex(dst []byte, v value.Value) (out []byte, lossy bool) {
 	dst, lossy = AppendIndexFloor(dst, v)
 	switch v.Class() {
@@ -215,8 +217,8 @@ func AppendIndex(dst []byte, v value.Value) (out []byte, lossy bool) {
 	return dst, lossy
 }
 
-// AppendFormerIndex is AppendIndex as it was in format 2, where the class of an array or object had a hash behind it. Positions
-// in the order of such entries may still come back.
+// AppendFormerIndex is AppendIndex as it was in format 2, where the class of an array or object had a hash behind it.
+// Positions in the order of such entries may still come back.
 func AppendFormerIndex(dst []byte, v value.Value) (out []byte, lossy bool) {
 	dst, lossy = AppendIndex(dst, v)
 	switch v.Class() {
@@ -231,9 +233,10 @@ func FormerIndex(b []byte) bool {
 	return len(b) == 9 && (b[0] == value.ClassArray || b[0] == value.ClassObject)
 }
 
-// AppendIndexFloor appends the index encoding of v without the hash that completes lossy ones. It is the bound for range scans:
-// every value of v's class (but for arrays and objects, whose entries have no order) that isn't below v has an index encoding that
-// is not below it, and every value that isn't above v has one that is below it or begins with it.
+// AppendIndexFloor appends the index encoding of v without the hash that completes lossy ones. It is the bound for
+// range scans: every value of v's class (but for arrays and objects, whose entries have no order) that isn't below v
+// has an index encoding that is not below it, and every value that isn't above v has one that is below it or begins
+// with it.
 func AppendIndexFloor(dst []byte, v value.Value) (out []byte, lossy bool) {
 	class := v.Class()
 	dst = append(dst, class)
@@ -259,8 +262,8 @@ func AppendIndexFloor(dst []byte, v value.Value) (out []byte, lossy bool) {
 	return appendFixed(dst, v), false
 }
 
-// indexText is what an index entry keeps of a value that is text or bytes: of code with a scope only the code, because scopes that
-// are equal may differ in bytes.
+// indexText is what an index entry keeps of a value that is text or bytes: of code with a scope only the code, because
+// scopes that are equal may differ in bytes.
 func indexText(v value.Value) []byte {
 	if v.Kind() == value.CodeScope {
 		code, _ := v.CodeScopeParts()
@@ -276,8 +279,8 @@ func appendCut(dst, text []byte) (out []byte, lossy bool) {
 	return append(appendEscaped(dst, text), 0, markEnd), false
 }
 
-// AppendStringPrefix appends the bytes with which the index encodings of all strings begin that begin with prefix (cut at 256
-// bytes: then of some others too).
+// AppendStringPrefix appends the bytes with which the index encodings of all strings begin that begin with prefix (cut
+// at 256 bytes: then of some others too).
 func AppendStringPrefix(dst, prefix []byte) []byte {
 	return appendEscaped(append(dst, value.ClassString), prefix[:min(len(prefix), cutAt)])
 }

@@ -262,7 +262,8 @@ func TestFieldOrder(t *testing.T) {
 	}
 }
 
-// Strings and binaries above 256 bytes are cut: they sort by what is kept, between their neighbours, and differ by hash.
+// Strings and binaries above 256 bytes are cut: they sort by what is kept, between their neighbours, and differ by
+// hash.
 func TestCutIndexEntries(t *testing.T) {
 	p := strings.Repeat("p", cutAt)
 	asc := []string{p[:255], p, p + "\x00", p[:255] + "q", p[:255] + "q" + "x"}
@@ -286,7 +287,8 @@ func TestCutIndexEntries(t *testing.T) {
 
 // The item number that follows an entry never disturbs it: entries delimit themselves.
 func TestIndexDelimitsItself(t *testing.T) {
-	vs := []value.Value{value.StringOf(strings.Repeat("x\x00", 300)), value.BinaryOf(0, make([]byte, 300)), value.BinaryOf(9, make([]byte, 30))}
+	vs := []value.Value{value.StringOf(strings.Repeat("x\x00", 300)), value.BinaryOf(0, make([]byte, 300)),
+		value.BinaryOf(9, make([]byte, 30))}
 	for _, rung := range ladder(t) {
 		vs = append(vs, rung...)
 	}
@@ -432,12 +434,17 @@ func BenchmarkAppendIndex(b *testing.B) {
 	}
 }
 
-// TestDecodeIndex: an index encoding and the kind give the value back, in its kind; a kind that doesn't fit gives nothing.
+// TestDecodeIndex: an index encoding and the kind give the value back, in its kind; a kind that doesn't fit gives
+// nothing.
 func TestDecodeIndex(t *testing.T) {
-	for _, v := range []value.Value{value.NullValue(), value.BoolOf(false), value.BoolOf(true), value.Int32Of(0), value.Int32Of(-7), value.Int32Of(math.MaxInt32),
-		value.Int64Of(3), value.Int64Of(1<<53 + 1), value.Int64Of(math.MaxInt64), value.Int64Of(math.MinInt64), value.Int64Of(-(1<<60 + 3)), value.DoubleOf(0), value.DoubleOf(2),
-		value.DoubleOf(-0.1), value.DoubleOf(1e300), value.DoubleOf(math.Inf(-1)), value.StringOf(""), value.StringOf("a\x00b"), value.StringOf(strings.Repeat("x", 256)),
-		value.UUIDOf([]byte("abcdefghijklmnop")), value.ObjectIDOf([]byte("abcdefghijkl")), value.DateOf(-5, 0), value.DateOf(5, 9), value.TimestampOf(1 << 40)} {
+	for _, v := range []value.Value{value.NullValue(), value.BoolOf(false), value.BoolOf(true), value.Int32Of(0),
+		value.Int32Of(-7), value.Int32Of(math.MaxInt32),
+		value.Int64Of(3), value.Int64Of(1<<53 + 1), value.Int64Of(math.MaxInt64), value.Int64Of(math.MinInt64),
+		value.Int64Of(-(1<<60 + 3)), value.DoubleOf(0), value.DoubleOf(2),
+		value.DoubleOf(-0.1), value.DoubleOf(1e300), value.DoubleOf(math.Inf(-1)), value.StringOf(""),
+		value.StringOf("a\x00b"), value.StringOf(strings.Repeat("x", 256)),
+		value.UUIDOf([]byte("abcdefghijklmnop")), value.ObjectIDOf([]byte("abcdefghijkl")), value.DateOf(-5, 0),
+		value.DateOf(5, 9), value.TimestampOf(1 << 40)} {
 		e, lossy := AppendIndex(nil, v)
 		got, ok := DecodeIndex(e, v.Kind())
 		if lossy || !ok || got.Kind() != v.Kind() || !value.EqualBSON(got, v) {
@@ -450,7 +457,8 @@ func TestDecodeIndex(t *testing.T) {
 	for _, x := range []struct {
 		b []byte
 		k value.Kind
-	}{{nil, value.Null}, {long, value.String}, {large, value.Double}, {large, value.Int32}, {half[:5], value.Double}, {half, value.Decimal}, {half, value.String}, {large[:12], value.Int64}, {half, value.Object}} {
+	}{{nil, value.Null}, {long, value.String}, {large, value.Double}, {large, value.Int32}, {half[:5], value.Double},
+		{half, value.Decimal}, {half, value.String}, {large[:12], value.Int64}, {half, value.Object}} {
 		if v, ok := DecodeIndex(x.b, x.k); ok {
 			t.Errorf("%x as kind %d: %v", x.b, x.k, v)
 		}

@@ -51,8 +51,8 @@ func (l Entries) name(identity []byte) []byte {
 	return identity
 }
 
-// Append appends the key of an index entry. term is the path id (8 bytes) and the encoded value, as core/index makes it;
-// number is the item's, identity its tuple and id.
+// Append appends the key of an index entry. term is the path id (8 bytes) and the encoded value, as core/index makes
+// it; number is the item's, identity its tuple and id.
 func (l Entries) Append(dst []byte, s Slot, term []byte, number uint64, identity []byte) []byte {
 	dst = append(AppendPrefix(dst, s, KindIndex), term...)
 	return append(l.AppendNumber(dst, number), l.name(identity)...)
@@ -78,8 +78,8 @@ func (l Entries) Parse(key []byte) (IndexEntry, error) {
 	return l.parse(key, rest)
 }
 
-// ParseColumns takes the key of a composite index's entry apart: desc says which of its columns descend. Value holds all
-// columns.
+// ParseColumns takes the key of a composite index's entry apart: desc says which of its columns descend. Value holds
+// all columns.
 func (l Entries) ParseColumns(key []byte, cut int, desc []bool) (IndexEntry, error) {
 	if len(key) < PrefixLen+8 {
 		return IndexEntry{}, errEntry(key)

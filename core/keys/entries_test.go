@@ -30,13 +30,15 @@ func TestEntriesRoundTrip(t *testing.T) {
 			term := append([]byte{1, 2, 3, 4, 5, 6, 7, 8}, val...)
 			key := l.Append([]byte("before")[:0], Slot{Gen: 1, ID: 2}, term, number, ident)
 			e, err := parse(key)
-			if err != nil || e.Path != 0x0102030405060708 || !bytes.Equal(e.Value, val) || e.Number != orders[l] || !bytes.Equal(l.AppendIdentity(nil, e.Name), ident) {
+			if err != nil || e.Path != 0x0102030405060708 || !bytes.Equal(e.Value, val) || e.Number != orders[l] ||
+				!bytes.Equal(l.AppendIdentity(nil, e.Name), ident) {
 				t.Errorf("%s, %s: parsed %+v (%v)", name, what, e, err)
 			}
 			if got := len(key) - PrefixLen - len(term); got != lengths[l] {
 				t.Errorf("%s, %s: %d bytes behind the value, want %d", name, what, got, lengths[l])
 			}
-			if at := l.AppendNumber(nil, number); !bytes.HasPrefix(key[PrefixLen+len(term):], at) || l.Order(number) != orders[l] {
+			if at := l.AppendNumber(nil, number); !bytes.HasPrefix(key[PrefixLen+len(term):], at) ||
+				l.Order(number) != orders[l] {
 				t.Errorf("%s, %s: the key %x hasn't its number %x behind the value", name, what, key, at)
 			}
 			for n := range len(key) - len(e.Name) {
@@ -59,7 +61,8 @@ func TestEntriesRoundTrip(t *testing.T) {
 
 // TestEntriesAreInOrder: keys of entries are in the order of (value, order number).
 func TestEntriesAreInOrder(t *testing.T) {
-	vals := []value.Value{value.IntOf(-1), value.IntOf(2), value.DoubleOf(2.5), value.StringOf(""), value.StringOf("a"), value.StringOf("a\x00"), value.StringOf("ab")}
+	vals := []value.Value{value.IntOf(-1), value.IntOf(2), value.DoubleOf(2.5), value.StringOf(""), value.StringOf("a"),
+		value.StringOf("a\x00"), value.StringOf("ab")}
 	numbers := []uint64{1, 2, 255, 256, 1 << 32, 1<<40 - 1}
 	for name, l := range layouts {
 		var ks [][]byte
@@ -94,7 +97,8 @@ func FuzzEntries(f *testing.F) {
 			return
 		}
 		term := key[PrefixLen : PrefixLen+8+len(e.Value)]
-		if again := l.Append(nil, s, term, e.Number, l.AppendIdentity(nil, e.Name)); !bytes.Equal(again, key) || l.Order(e.Number) != e.Number {
+		if again := l.Append(nil, s, term, e.Number, l.AppendIdentity(nil, e.Name)); !bytes.Equal(again, key) ||
+			l.Order(e.Number) != e.Number {
 			t.Fatalf("%x becomes %x", key, again)
 		}
 	})

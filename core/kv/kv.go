@@ -7,8 +7,8 @@
 //  2. Values are never empty: TiKV refuses empty values.
 //  3. Every scan has both bounds.
 //  4. A Write is atomic: all of its operations, or none.
-//  5. Write returns when the batch is visible to new snapshots; Commit.Wait returns when it is durable. Durability is in
-//     commit order: when Wait of one Commit has returned, every Commit made before it is durable too.
+//  5. Write returns when the batch is visible to new snapshots; Commit.Wait returns when it is durable. Durability is
+//     in commit order: when Wait of one Commit has returned, every Commit made before it is durable too.
 //  6. Only the errors of this package come out of an engine (see Err*).
 //
 // There are no snapshots of a chosen version and no watermark: LSNs are the core's own.
@@ -32,7 +32,8 @@ var (
 	ErrClosed         = errors.New("kv: closed")
 	ErrCorruption     = errors.New("kv: corruption")
 	ErrContract       = errors.New("kv: caller broke the contract") // a fault of ours
-	ErrFull           = errors.New("kv: no room for new data")      // definitely not applied; batches that free space may go on
+	// definitely not applied; batches that free space may go on
+	ErrFull = errors.New("kv: no room for new data")
 )
 
 // PreconditionError is ErrConflict with the index of the precondition that did not hold.

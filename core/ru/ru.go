@@ -1,6 +1,6 @@
-// Package ru computes request charges: a pure function of the operation, bytes, index terms and items read, so equal work
-// always costs the same. The model follows the published figures of the service: a point read of 1 KB is 1 RU, linear in
-// the size above it; a write of 1 KB without index is about 5 RU and each index term adds to it.
+// Package ru computes request charges: a pure function of the operation, bytes, index terms and items read, so equal
+// work always costs the same. The model follows the published figures of the service: a point read of 1 KB is 1 RU,
+// linear in the size above it; a write of 1 KB without index is about 5 RU and each index term adds to it.
 package ru
 
 // Charges are in request units, rounded to hundredths.

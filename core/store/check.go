@@ -261,7 +261,8 @@ func (k *checker) wants(it *checked, t *index.Terms, f func(kind keys.Kind, key,
 		return err
 	}
 	if it.TTL > 0 {
-		if err := f(keys.KindTTL, keys.AppendTTL(nil, s, uint64(it.TS()+int64(it.TTL)), it.at.suffix), []byte{1}); err != nil {
+		if err := f(keys.KindTTL, keys.AppendTTL(nil, s, uint64(it.TS()+int64(it.TTL)), it.at.suffix),
+			[]byte{1}); err != nil {
 			return err
 		}
 	}

@@ -46,7 +46,8 @@ func checkedContainer(t *testing.T, items int) (*Container, kv.Engine) {
 		t.Fatal(err)
 	}
 	for i := range items {
-		d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"%d","pk":"p%[1]d","a":%[1]d,"b":"b%[1]d","c":%d,"ttl":100000}`, i, i%7),
+		d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"%d","pk":"p%[1]d","a":%[1]d,"b":"b%[1]d","c":%d,`+
+			`"ttl":100000}`, i, i%7),
 			doc.JSONOptions{Names: doc.NoSQL})
 		if err != nil {
 			t.Fatal(err)

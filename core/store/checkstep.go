@@ -10,7 +10,8 @@ import (
 // CheckStep checks some n keys of a slot from a place on (nil: the first): that items have their entries, and entries
 // their items. It returns the place to go on at, nil at the end. Each step is over a snapshot of its own, so none is
 // held for long. What Check compares of the slot as a whole, counts and heads, it leaves out.
-func (c *Container) CheckStep(ctx context.Context, sl *Slot, from []byte, n int, problem func(string)) (next []byte, err error) {
+func (c *Container) CheckStep(ctx context.Context, sl *Slot, from []byte, n int, problem func(string)) (
+	next []byte, err error) {
 	k := &checker{c: c, ctx: ctx, w: Watch{Problem: problem}}
 	k.begin(sl)
 	defer k.snap.Close()

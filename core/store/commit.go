@@ -17,7 +17,8 @@ import (
 // heads. It goes through these steps, of which only 2 and 3 have the latches of all its slots:
 //
 //  1. plan makes the operations and has the engine prepare them.
-//  2. fill takes the LSNs and adds what they decide, the caller having checked that every change's old item is the present one.
+//  2. fill takes the LSNs and adds what they decide, the caller having checked that every change's old item is the
+//     present one.
 //  3. write hands the batch to the engine, and the slots are told.
 //
 // Terms hold the second of an item's time, and a slot's commit times never fall. So when somebody who began later has
@@ -182,8 +183,8 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 	return nil
 }
 
-// retime moves items up to the time of their slot's last commit, unless the clock has fallen: then they get its time, and
-// an epoch begins. When that changes the second of any, its terms are made again, and with them the batch.
+// retime moves items up to the time of their slot's last commit, unless the clock has fallen: then they get its time,
+// and an epoch begins. When that changes the second of any, its terms are made again, and with them the batch.
 func (d *draft) retime() error {
 	again := false
 	for i := range d.parts {
@@ -354,7 +355,8 @@ func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 		// The head is that of a commit without a handle to wait on. A commit after it has one.
 		same := kv.Batch{Frees: true} // it adds nothing
 		same.Put(sl.headKey[:], b)
-		w, err := c.st.eng.Write(context.Background(), &same, []kv.Precondition{{Key: sl.headKey[:], Expect: kv.Equal, Value: b}})
+		w, err := c.st.eng.Write(context.Background(), &same,
+			[]kv.Precondition{{Key: sl.headKey[:], Expect: kv.Equal, Value: b}})
 		if err != nil {
 			return false, translate(err)
 		}
@@ -454,7 +456,8 @@ func (d *draft) index(b *kv.Batch, sl *Slot, ch *change) {
 	del := func(term []byte) {
 		d.del(b, layout.Append(d.mem.key[:0], sl.key, term, number, ch.id.ident))
 	}
-	if ch.old != nil && ch.item != nil && ch.old.Number != ch.item.Number { // an expired item replaced: nothing is shared
+	if ch.old != nil && ch.item != nil && ch.old.Number != ch.item.Number {
+		// an expired item replaced: nothing is shared
 		number = ch.old.Number
 		index.Diff(old, &noTerms, del, nil)
 		old = &noTerms
@@ -514,7 +517,8 @@ func (d *draft) logicalHeads(p *part, apart bool) error {
 		}
 		if full || h.Bytes > most && h.Bytes > before {
 			return status.WithSub(status.Forbidden, status.SubPartitionKeyFull,
-				"Partition key reached maximum size of %s. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk", sizeText(most))
+				"Partition key reached maximum size of %s. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk",
+				sizeText(most))
 		}
 		h.LSN = p.h.LSN
 		if h.Items == 0 {

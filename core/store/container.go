@@ -56,9 +56,10 @@ type Slot struct {
 	outdated  int    // entries removed since the floors were looked for: see removed
 	leastNew  uint64 // least counter of an item that was written since then
 
-	// begun is the LSN of the last commit that was handed to the engine, and is set before the engine has it. So whatever
-	// somebody has read of the slot, a look at begun afterwards covers it. While nobody holds the latch it is head.LSN,
-	// except after a commit that ended in a fault, or of which nobody could tell what became of it: see certain.
+	// begun is the LSN of the last commit that was handed to the engine, and is set before the engine has it. So
+	// whatever somebody has read of the slot, a look at begun afterwards covers it. While nobody holds the latch it is
+	// head.LSN, except after a commit that ended in a fault, or of which nobody could tell what became of it: see
+	// certain.
 	begun atomic.Int64
 
 	lsn     atomic.Int64  // head.LSN
@@ -141,7 +142,8 @@ func (c *Container) locate(buf []byte, pk PartitionKey, id value.Value) (identit
 	d := c.def.Load()
 	if len(pk) != len(d.PartitionKey.Paths) {
 		return identity{}, status.WithSub(status.BadRequest, status.SubPartitionKeyMismatch,
-			"The partition key has %d components, the container's definition has %d.", len(pk), len(d.PartitionKey.Paths))
+			"The partition key has %d components, the container's definition has %d.", len(pk),
+			len(d.PartitionKey.Paths))
 	}
 	buf = epk.Place(buf[:0], d.PartitionKey.EPKKind(), pk)
 	np := len(buf)
@@ -153,7 +155,8 @@ func (c *Container) locate(buf []byte, pk PartitionKey, id value.Value) (identit
 		buf = keys.AppendExact(buf, id)
 	}
 	if len(buf)-np > keys.MaxIdentity {
-		return identity{}, status.New(status.BadRequest, "The partition key and id are %d bytes long; at most %d are allowed.", len(buf)-np, keys.MaxIdentity)
+		return identity{}, status.New(status.BadRequest, "The partition key and id are %d bytes long; at most %d "+
+			"are allowed.", len(buf)-np, keys.MaxIdentity)
 	}
 	at := identity{place: buf[:np:np], tuple: buf[np:nt:nt], ident: buf[np:], suffix: buf}
 	c.relocate(&at)
@@ -192,7 +195,8 @@ func (c *Container) keyOf(doc []byte) (PartitionKey, value.Value, error) {
 func (c *Container) appendKey(dst PartitionKey, doc []byte) (PartitionKey, value.Value, error) {
 	id := value.ObjectOf(doc).Get("_id")
 	if !id.IsDefined() {
-		return nil, id, status.New(status.BadRequest, "The input content is invalid because the required properties - 'id; ' - are missing")
+		return nil, id, status.New(status.BadRequest, "The input content is invalid because the required properties "+
+			"- 'id; ' - are missing")
 	}
 	for _, segs := range c.keyPaths() {
 		dst = append(dst, lookupSegs(doc, segs))

@@ -135,7 +135,8 @@ func (c *Container) beginCount(ctx context.Context, sl *Slot, path uint64, field
 	}
 	h := sl.head
 	if up := c.upkeepOf(sl); up.next != nil && !lasting(up.policy, up.next, field, h.stored().classes) {
-		return nil, nil, 0, status.Wrap(status.Unavailable, kv.ErrUnavailable, "The index of the path is being rebuilt.")
+		return nil, nil, 0, status.Wrap(status.Unavailable, kv.ErrUnavailable,
+			"The index of the path is being rebuilt.")
 	}
 	var b kv.Batch
 	if before != nil && len(before.list) >= maxFacts && before.get(path) == nil {

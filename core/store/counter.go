@@ -232,7 +232,8 @@ func Raise(eng kv.Engine, gens []uint32, b *kv.Batch) error {
 			return translate(err)
 		}
 		if c.lsn.to > maxLSN-2*raisedLSNs || c.num.to > maxNumber-2*raisedNumbers {
-			return status.New(status.BadRequest, "The store has been restored too often: the numbers of a container are at their end.")
+			return status.New(status.BadRequest, "The store has been restored too often: the numbers of a container "+
+				"are at their end.")
 		}
 		putCounter(b, gen, c.lsn.to+raisedLSNs, c.num.to+raisedNumbers)
 	}

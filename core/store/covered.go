@@ -40,9 +40,9 @@ func (c *Container) Settle() error {
 	return nil
 }
 
-// FromEntry makes it the item that an index entry names, with only what the entry knows: identity (tuple, id) and order number, and
-// the document and time that the caller makes of the entry's value. It has no LSN and so no etag. ident and doc stay the caller's
-// memory.
+// FromEntry makes it the item that an index entry names, with only what the entry knows: identity (tuple, id) and order
+// number, and the document and time that the caller makes of the entry's value. It has no LSN and so no etag. ident and
+// doc stay the caller's memory.
 func (v *View) FromEntry(it *Item, ident []byte, number uint64, doc []byte, ts int64) {
 	*it = Item{Doc: doc, Number: number, Ticks: ts * ticksPerSecond, ident: ident, paths: len(v.c.keyPaths())}
 }

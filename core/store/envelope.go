@@ -21,7 +21,8 @@ const (
 	flagNoIndex = 1 << 1 // indexing directive Exclude: the item has no index entries but id and _ts
 )
 
-// Envelope layout: format u8, flags u8, number u64, LSN u64, position u16, ticks u64, [ttl i32], checksum u32, document.
+// Envelope layout: format u8, flags u8, number u64, LSN u64, position u16, ticks u64, [ttl i32], checksum u32,
+// document.
 const (
 	envFixed = 1 + 1 + 8 + 8 + 2 + 8
 	envSum   = 4
@@ -33,8 +34,8 @@ const ticksPerSecond = 10_000_000
 // PartitionKey is one value per path of the container's definition; Undefined stands for None.
 type PartitionKey []value.Value
 
-// Item is a stored item. Doc, PK and ID are views that live as long as the memory the item was read into; an Item that a
-// Rows shows is valid until the next row.
+// Item is a stored item. Doc, PK and ID are views that live as long as the memory the item was read into; an Item that
+// a Rows shows is valid until the next row.
 type Item struct {
 	Doc    []byte // BSON, identity in field _id
 	Number uint64 // document part of _rid, given at creation

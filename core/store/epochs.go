@@ -10,9 +10,9 @@ import (
 // would leave a day of commits at one moment, in the future. So where the clock stands far below the slot's last commit
 // an epoch begins: the time falls once, the head says where, and who searches by time does so in each epoch.
 
-// clockTolerance is how far, in ticks, the clock may stand below the last commit without the time falling: items move up
-// to that commit then. Time synchronisation steps a clock by less than a second, and slews it where it can. A greater
-// difference is one that somebody would see in _ts.
+// clockTolerance is how far, in ticks, the clock may stand below the last commit without the time falling: items move
+// up to that commit then. Time synchronisation steps a clock by less than a second, and slews it where it can. A
+// greater difference is one that somebody would see in _ts.
 const clockTolerance = int64(5 * time.Second / 100)
 
 // lastRun is the end of the last run.
@@ -55,8 +55,8 @@ func (h *Head) latest() int64 {
 	return n
 }
 
-// fell notes that an epoch begins with a commit, and at which time the one before it ended. The oldest epochs become one
-// whose order isn't known when there are too many, and go when they have no items.
+// fell notes that an epoch begins with a commit, and at which time the one before it ended. The oldest epochs become
+// one whose order isn't known when there are too many, and go when they have no items.
 func (h *Head) fell(lsn, last int64) {
 	h.Epochs = append(slices.Clip(h.Epochs), Epoch{lsn, last})
 	for len(h.Epochs) > 0 {
@@ -85,6 +85,7 @@ func (c *Container) clockFell(sl *Slot, lsn, last int64) {
 	at := func(ticks int64) string {
 		return time.Unix(ticks/ticksPerSecond, ticks%ticksPerSecond*100).UTC().Format(time.RFC3339)
 	}
-	c.st.lim.Logger.Warn("The clock stands before the container's last write: items get its time, in the order of their writes",
+	c.st.lim.Logger.Warn("The clock stands before the container's last write: items get its time, in the order of "+
+		"their writes",
 		"container", c.Name(), "lastWrite", at(last), "clock", at(c.now()))
 }

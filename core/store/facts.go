@@ -69,8 +69,8 @@ type fact struct {
 }
 
 // wear is how many commits keep a fact that nobody asks for, beside as many as the path has values: to count those
-// again costs less than to keep what nobody wants. So a path that a query has asked for once, and most items don't have,
-// costs later commits next to nothing.
+// again costs less than to keep what nobody wants. So a path that a query has asked for once, and most items don't
+// have, costs later commits next to nothing.
 const wear = 100
 
 // worn reports whether a fact that a commit is to change is given up instead.
@@ -339,7 +339,8 @@ func (v *View) Fact(slot *ViewSlot, path uint64) (fact Fact, ok bool, err error)
 
 // The facts of a slot that a check compares with its items.
 
-// readFacts reads those that are exact. All that are stored must be those that the slot keeps: commits change no others.
+// readFacts reads those that are exact. All that are stored must be those that the slot keeps: commits change no
+// others.
 func (k *checker) readFacts() error {
 	err := k.entries(keys.KindFact, func(key, val []byte) error {
 		f := &fact{}

@@ -2,8 +2,8 @@ package store
 
 import "github.com/orrerydb/orrery/core/index"
 
-// indexFlags is what a slot's index has ever held: a query asks. Heads and slots share it, so it is not changed once one
-// has it.
+// indexFlags is what a slot's index has ever held: a query asks. Heads and slots share it, so it is not changed once
+// one has it.
 type indexFlags struct {
 	classes                  uint32      // value classes, of the keys of items too
 	elements, lossy, columns index.Bloom // see Head
@@ -13,7 +13,8 @@ type indexFlags struct {
 // noFlags are those of a slot that never had an item, bareFlags those of one whose index says nothing.
 var (
 	noFlags   = indexFlags{}
-	bareFlags = indexFlags{classes: ^uint32(0), elements: index.FullBloom, lossy: index.FullBloom, columns: index.FullBloom, bare: true}
+	bareFlags = indexFlags{classes: ^uint32(0), elements: index.FullBloom, lossy: index.FullBloom,
+		columns: index.FullBloom, bare: true}
 )
 
 // flagsOf returns what an item's terms bring, and the classes of its key.

@@ -92,8 +92,8 @@ func first(snap kv.Snapshot, lo []byte, slot keys.Slot, kind keys.Kind) (key []b
 	return key, translate(it.Err())
 }
 
-// Lowest returns the counter below which no item of a slot has its number in the view: who reads number entries from the
-// first on begins there.
+// Lowest returns the counter below which no item of a slot has its number in the view: who reads number entries from
+// the first on begins there.
 func (v *View) Lowest(slot *ViewSlot) (uint64, error) {
 	h, err := v.Head(slot)
 	return h.Lowest, err

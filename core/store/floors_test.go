@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// frontOf returns how many numbers and LSNs a reader of the first slot passes that begins at the floors: each was an entry that is
-// removed.
+// frontOf returns how many numbers and LSNs a reader of the first slot passes that begins at the floors: each was an
+// entry that is removed.
 func frontOf(t *testing.T, c *Container) (numbers uint64, lsns int64) {
 	t.Helper()
 	v := c.View()
@@ -39,14 +39,16 @@ func frontOf(t *testing.T, c *Container) (numbers uint64, lsns int64) {
 		lsn = int64(n)
 	}
 	if number < h.Lowest || lsn < h.FeedFloor {
-		t.Fatalf("the first item has number %d and LSN %d, below the floors %d and %d", number, lsn, h.Lowest, h.FeedFloor)
+		t.Fatalf("the first item has number %d and LSN %d, below the floors %d and %d", number, lsn, h.Lowest,
+			h.FeedFloor)
 	}
 	return number - h.Lowest, lsn - h.FeedFloor
 }
 
 func queueItem(t *testing.T, i int) []byte {
 	t.Helper()
-	d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"%d","pk":"p","a":%[1]d}`, i), doc.JSONOptions{Names: doc.NoSQL})
+	d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"%d","pk":"p","a":%[1]d}`, i),
+		doc.JSONOptions{Names: doc.NoSQL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,12 +72,16 @@ func TestFloorsOfAQueue(t *testing.T) {
 			for i := range items {
 				write(&Write{Kind: Create, Doc: queueItem(t, i)})
 				if i >= keep {
-					write(&Write{Kind: Delete, PK: PartitionKey{value.StringOf("p")}, ID: value.StringOf(fmt.Sprint(i - keep))})
+					write(
+						&Write{Kind: Delete, PK: PartitionKey{value.StringOf("p")},
+							ID: value.StringOf(fmt.Sprint(i - keep))})
 				}
 				if i%5000 == 4999 {
 					settleFloors(t, c)
 					write(&Write{Kind: Create, Doc: queueItem(t, items+i)}) // its head has the floors
-					write(&Write{Kind: Delete, PK: PartitionKey{value.StringOf("p")}, ID: value.StringOf(fmt.Sprint(items + i))})
+					write(
+						&Write{Kind: Delete, PK: PartitionKey{value.StringOf("p")},
+							ID: value.StringOf(fmt.Sprint(items + i))})
 					numbers, lsns := frontOf(t, c)
 					if numbers > 2*raiseAfter || lsns > 4*raiseAfter {
 						t.Errorf("after %d items a reader passes %d numbers and %d LSNs", i+1, numbers, lsns)
@@ -99,8 +105,8 @@ func settleFloors(t *testing.T, c *Container) {
 	}
 }
 
-// An item whose number was given out before the floor was raised lowers it with its commit, whether the floors are being
-// looked for meanwhile or not.
+// An item whose number was given out before the floor was raised lowers it with its commit, whether the floors are
+// being looked for meanwhile or not.
 func TestFloorsMeetOldNumbers(t *testing.T) {
 	ctx := context.Background()
 	for _, meanwhile := range []bool{false, true} {
@@ -111,7 +117,8 @@ func TestFloorsMeetOldNumbers(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range 10 {
-			_, err := c.Write(ctx, &Write{Kind: Delete, PK: PartitionKey{value.StringOf(fmt.Sprint("p", i))}, ID: value.StringOf(fmt.Sprint(i))})
+			_, err := c.Write(ctx, &Write{Kind: Delete, PK: PartitionKey{value.StringOf(fmt.Sprint("p", i))},
+				ID: value.StringOf(fmt.Sprint(i))})
 			if err != nil {
 				t.Fatal(err)
 			}

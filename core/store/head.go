@@ -12,8 +12,8 @@ const (
 	formatLogical = 1
 )
 
-// Head is the state of a slot. Every commit into the slot rewrites it under the precondition that it is what was read, so
-// LSN order is commit order in a slot and the counts are exact.
+// Head is the state of a slot. Every commit into the slot rewrites it under the precondition that it is what was read,
+// so LSN order is commit order in a slot and the counts are exact.
 type Head struct {
 	LSN   int64
 	Ticks int64 // time of the last commit: commit times never fall within an epoch
@@ -29,9 +29,9 @@ type Head struct {
 	FeedFloor int64  // no feed entry has a lower LSN
 	LogFloor  int64  // no entry of the log has a lower LSN
 
-	// flags is what the index and the keys of items have ever held: value classes, paths with array elements, paths with
-	// cut values, and what columns of composite indexes stand for (core/index, column ids). nil: nothing. It is never
-	// changed, because heads share it.
+	// flags is what the index and the keys of items have ever held: value classes, paths with array elements, paths
+	// with cut values, and what columns of composite indexes stand for (core/index, column ids). nil: nothing. It is
+	// never changed, because heads share it.
 	flags *indexFlags
 
 	// Facts goes up whenever facts come and go but by a commit of items, 0 while there were never any. So who keeps the

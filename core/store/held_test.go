@@ -28,7 +28,8 @@ func collected(t *testing.T, s *Store, n int) {
 
 func write(t *testing.T, c *Container, id int) int64 {
 	t.Helper()
-	d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"i%d","pk":"a","a":"new%[1]d"}`, id), doc.JSONOptions{Names: doc.NoSQL})
+	d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"i%d","pk":"a","a":"new%[1]d"}`, id),
+		doc.JSONOptions{Names: doc.NoSQL})
 	if err != nil {
 		t.Fatal(err)
 	}

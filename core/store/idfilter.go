@@ -16,7 +16,8 @@ import (
 // without a partition key asks all slots, and nearly all of them can say no without a seek. A create learns from it
 // that its item isn't there. Three facts keep it right:
 //  1. A commit adds its ids before it is visible, under the latch.
-//  2. A new filter is registered and its snapshot taken under the latch; so every id is in the snapshot, or added later.
+//  2. A new filter is registered and its snapshot taken under the latch; so every id is in the snapshot, or added
+//     later.
 //  3. Nothing is ever removed: a deleted id stays as a false positive until the filter is made again.
 type idFilter struct {
 	words []atomic.Uint64 // a power of two of them

@@ -86,7 +86,8 @@ type slotLSN struct {
 // failed reports whether the last outcome is an error.
 func (m *many) failed() bool { return m.out[len(m.out)-1].Err != nil }
 
-// settle waits for all commits, and for what the outcomes without one were made of: the last first, it covers the others.
+// settle waits for all commits, and for what the outcomes without one were made of: the last first, it covers the
+// others.
 func (m *many) settle() {
 	for k := len(m.waits) - 1; k >= 0; k-- {
 		w := &m.waits[k]

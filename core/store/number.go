@@ -8,17 +8,17 @@ import (
 )
 
 // An item's number has 20 bits of its placement in front of a counter of 40 bits: so the numbers of a logical partition
-// are a range. Where the partition key is the id a logical partition is one item, and a new item's number is the counter
-// alone; items of stores of format 1 and 2 have the 20 bits there too, and keep them, because clients know an item's
-// number as its _rid.
+// are a range. Where the partition key is the id a logical partition is one item, and a new item's number is the
+// counter alone; items of stores of format 1 and 2 have the 20 bits there too, and keep them, because clients know an
+// item's number as its _rid.
 
 const counterBits = 40
 
 // Counter returns the counter of a number: items of a container that were made later have greater ones.
 func Counter(number uint64) uint64 { return number & (1<<counterBits - 1) }
 
-// Order returns the part of an item's number by which index entries with equal values are ordered: the counter where the
-// partition key is the id, and the whole number elsewhere.
+// Order returns the part of an item's number by which index entries with equal values are ordered: the counter where
+// the partition key is the id, and the whole number elsewhere.
 func (c *Container) Order(number uint64) uint64 {
 	return c.Entries().Order(number)
 }
@@ -55,7 +55,8 @@ func (c *Container) mayNumber(place []byte, number uint64) bool {
 }
 
 // KeyByNumber returns the partition key and id of the item with a number; ok is false when there is none.
-func (c *Container) KeyByNumber(ctx context.Context, number uint64) (pk PartitionKey, id value.Value, ok bool, err error) {
+func (c *Container) KeyByNumber(ctx context.Context, number uint64) (pk PartitionKey, id value.Value, ok bool,
+	err error) {
 	v := c.View()
 	defer v.Close()
 	for i := range v.slots {

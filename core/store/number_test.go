@@ -27,7 +27,8 @@ func TestNumbersOfOlderItems(t *testing.T) {
 		keyIsID bool
 		number  uint64
 		may     bool
-	}{{false, placed, true}, {false, 7, false}, {false, placed ^ 1<<50, false}, {true, placed, true}, {true, 7, true}, {true, placed ^ 1<<50, false}} {
+	}{{false, placed, true}, {false, 7, false}, {false, placed ^ 1<<50, false}, {true, placed, true}, {true, 7, true},
+		{true, placed ^ 1<<50, false}} {
 		if tc.keyIsID {
 			c.def.Store(byID)
 		}

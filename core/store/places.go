@@ -16,7 +16,8 @@ func (c *Container) Places(r epk.Range) (lo, hi []byte, exact bool, err error) {
 		hi, err = epk.ParseBoundary(kind, r.Max)
 	}
 	if err != nil {
-		return nil, nil, false, status.New(status.BadRequest, "The range of effective partition keys %q to %q is malformed.", r.Min, r.Max)
+		return nil, nil, false, status.New(status.BadRequest, "The range of effective partition keys %q to %q is "+
+			"malformed.", r.Min, r.Max)
 	}
 	exact = true
 	if kind == epk.V1 {

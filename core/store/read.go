@@ -156,7 +156,8 @@ func (v *View) Old() (old, gone bool) {
 
 // ErrOld is the error of a reader who can't go on because its view is too old.
 func (v *View) ErrOld() error {
-	return status.Wrap(status.Unavailable, kv.ErrSnapshotTooOld, "The query has read one state of the container for longer than %v. Read it in pages.",
+	return status.Wrap(status.Unavailable, kv.ErrSnapshotTooOld, "The query has read one state of the container for "+
+		"longer than %v. Read it in pages.",
 		maxViewAges*v.c.st.lim.ViewAge)
 }
 
@@ -273,8 +274,8 @@ func (v *View) fetch(it *Item, m *Mem) (bool, error) {
 	return v.Decode(it, m.key[keys.PrefixLen:], b)
 }
 
-// ByNumber returns the suffix of the item in a slot whose number has a number's counter; nil when there is none, or when
-// the slot's number entries aren't complete (Container.Numbered).
+// ByNumber returns the suffix of the item in a slot whose number has a number's counter; nil when there is none, or
+// when the slot's number entries aren't complete (Container.Numbered).
 func (v *View) ByNumber(slot *ViewSlot, number uint64) ([]byte, error) {
 	if v.bare {
 		return v.searchNumber(slot, number)
@@ -307,8 +308,8 @@ func (v *View) Settle(ctx context.Context, slot *ViewSlot, it *Item) error {
 	return slot.waitDurable(ctx, it.LSN)
 }
 
-// SettleSlot waits until everything that the view shows of a slot is durable, what is absent there too. It costs two atomic
-// loads when it is.
+// SettleSlot waits until everything that the view shows of a slot is durable, what is absent there too. It costs two
+// atomic loads when it is.
 func (v *View) SettleSlot(ctx context.Context, slot *ViewSlot) error {
 	return slot.await(ctx, slot.seen)
 }

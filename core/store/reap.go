@@ -19,8 +19,8 @@ const (
 //
 // Items with a ttl of their own are found by their ttl entries. Those under the container's default are found in feed
 // order: in each epoch the oldest writes come first, and the first item under the default that is not due ends the walk
-// of the epoch. Items with a ttl of their own never become items under the default without a new feed entry, so those in
-// front of that item are passed only once: slot.reaped remembers where the walk of the first epoch has ended.
+// of the epoch. Items with a ttl of their own never become items under the default without a new feed entry, so those
+// in front of that item are passed only once: slot.reaped remembers where the walk of the first epoch has ended.
 func (c *Container) Reap(ctx context.Context, sl *Slot) (n int, more bool, err error) {
 	if c.def.Load().DefaultTTL == nil {
 		return 0, false, nil
@@ -95,8 +95,8 @@ type feedWalk struct {
 	bound  bool // a bound was reached
 }
 
-// run walks over a run of the feed from a place on (LSN << 16 | position). In one without order no item ends it. Where a
-// walk over another run than the first finds nothing before it reaches a bound, the next one goes on there.
+// run walks over a run of the feed from a place on (LSN << 16 | position). In one without order no item ends it. Where
+// a walk over another run than the first finds nothing before it reaches a bound, the next one goes on there.
 func (w *feedWalk) run(r Run, from uint64, first bool) error {
 	roamed := w.sl.roamed.Load()
 	if roamed = max(roamed, from); !first && (r.End == lastRun || roamed>>16 < uint64(r.End)) {
@@ -191,7 +191,8 @@ func (c *Container) identityOf(suffix []byte) (identity, error) {
 }
 
 // reapAttempt tries it once. raced says that an item or the slot changed in between.
-func (c *Container) reapAttempt(ctx context.Context, sl *Slot, ids []identity) (p pending, n int, raced bool, err error) {
+func (c *Container) reapAttempt(ctx context.Context, sl *Slot, ids []identity) (
+	p pending, n int, raced bool, err error) {
 	chs := make([]change, 0, len(ids))
 	defer func() {
 		for i := range chs {

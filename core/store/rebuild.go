@@ -17,10 +17,10 @@ import (
 // rebuild moves a container's index from policy A to policy B beside the requests. DESIGN.md has the whole; it
 // maintains:
 //
-//  1. Queries go by one policy, and every slot has all entries of it at every moment. Until all slots have those of B too this
-//     is A, afterwards B; nothing of A is taken out before.
-//  2. A slot's upkeep says what its writers keep, and changes under its latch alone. It is in the head of every commit, so
-//     what entries there may be is known after a crash.
+//  1. Queries go by one policy, and every slot has all entries of it at every moment. Until all slots have those of B
+//     too this is A, afterwards B; nothing of A is taken out before.
+//  2. A slot's upkeep says what its writers keep, and changes under its latch alone. It is in the head of every commit,
+//     so what entries there may be is known after a crash.
 //  3. Both passes are idempotent: a process that finds a slot half done does it again from its first item.
 //
 // It belongs to Container.defMu.
@@ -107,7 +107,8 @@ func (c *Container) follow(def *catalog.Container) error {
 // startRebuild starts the rebuild when there is something to do and it isn't running. The caller holds defMu.
 func (c *Container) startRebuild() {
 	def := c.def.Load()
-	if c.st.lim.ReadOnly || c.rb.running || !c.rb.filling && c.rb.to == 0 && c.rb.readable == def.IndexVersion && len(def.Former) == 0 {
+	if c.st.lim.ReadOnly || c.rb.running || !c.rb.filling && c.rb.to == 0 && c.rb.readable == def.IndexVersion &&
+		len(def.Former) == 0 {
 		return
 	}
 	what := "index rebuild of container " + c.Name()
@@ -373,7 +374,8 @@ func (j *rebuilder) write(sl *Slot, b *kv.Batch, h Head) error {
 	} else {
 		sl.widen(&h)
 	}
-	cm, err := j.c.st.eng.Write(j.ctx, b, []kv.Precondition{{Key: sl.headKey[:], Expect: kv.Equal, Value: sl.headBytes}})
+	cm, err := j.c.st.eng.Write(j.ctx, b,
+		[]kv.Precondition{{Key: sl.headKey[:], Expect: kv.Equal, Value: sl.headBytes}})
 	if err != nil {
 		raced, err := j.c.lost(sl, err)
 		if raced {

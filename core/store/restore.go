@@ -65,7 +65,8 @@ type Saved interface {
 // of each. It takes the same memory for any number of items that are saved.
 func Restore(ctx context.Context, eng kv.Engine, clk *clock.Clock, saved Saved, lost func(Lost)) (Restored, error) {
 	r := &restorer{ctx: ctx, eng: eng, clk: clk, saved: saved, lost: lost,
-		slots: map[keys.Slot]*place{}, gens: map[uint32]*generation{}, strays: map[uint32]bool{}, short: map[keys.Slot]bool{}}
+		slots: map[keys.Slot]*place{}, gens: map[uint32]*generation{}, strays: map[uint32]bool{},
+		short: map[keys.Slot]bool{}}
 	if err := saved.Each(r.visit); err != nil {
 		return r.done, err
 	}
@@ -196,7 +197,8 @@ func (r *restorer) visit(key, val []byte) error {
 func (r *restorer) stray(s keys.Slot) {
 	if r.gens[s.Gen] == nil && r.metaBad && !r.strays[s.Gen] {
 		r.strays[s.Gen] = true
-		r.lost(Lost{What: fmt.Sprintf("the items of generation %d belong to a container whose definition is lost", s.Gen)})
+		r.lost(
+			Lost{What: fmt.Sprintf("the items of generation %d belong to a container whose definition is lost", s.Gen)})
 	}
 }
 

@@ -51,7 +51,8 @@ func (c *Container) Settled(slots []*Slot) (visible, durable int64) {
 func (c *Container) ReservedLSN() int64 { return c.counter.limit() }
 
 // SettleHead waits until everything that the view shows of a slot is durable and returns the LSN of the slot's last
-// commit in the view, and the LSN below which it has no feed entries. When the first is not above after, it doesn't wait.
+// commit in the view, and the LSN below which it has no feed entries. When the first is not above after, it doesn't
+// wait.
 func (v *View) SettleHead(ctx context.Context, slot *ViewSlot, after int64) (last, floor int64, err error) {
 	h, err := v.Head(slot)
 	if err != nil || h.LSN <= after {

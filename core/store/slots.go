@@ -5,9 +5,9 @@ import (
 	"github.com/orrerydb/orrery/core/keys"
 )
 
-// Slots is one version of a container's slot map with the run-time state of its slots. It never changes; Container.Slots
-// gives the present one. Who looks for more than one slot takes it once and stays with it, so that the slots it has fit
-// together, and hands slots on as *Slot: they stay what they are in every version that has them.
+// Slots is one version of a container's slot map with the run-time state of its slots. It never changes;
+// Container.Slots gives the present one. Who looks for more than one slot takes it once and stays with it, so that the
+// slots it has fit together, and hands slots on as *Slot: they stay what they are in every version that has them.
 //
 // A reader's View is of one version. A writer finds its slot without a latch, and finds it again when the map has
 // another version under the latch: see Container.current.
@@ -43,9 +43,9 @@ func (c *Container) relocate(id *identity) {
 	id.slot, id.version = s.at(id.place), s.m.MapVersion
 }
 
-// current reports whether a change was made for its slot as that is now: found under the present version of the map, with
-// terms as the slot's index entries are kept. The caller holds the slot's latch: while it is held the slot stays in the
-// map. Every commit of items asks. When the answer is no the write begins again, with relocate.
+// current reports whether a change was made for its slot as that is now: found under the present version of the map,
+// with terms as the slot's index entries are kept. The caller holds the slot's latch: while it is held the slot stays
+// in the map. Every commit of items asks. When the answer is no the write begins again, with relocate.
 func (c *Container) current(ch *change) bool {
 	return ch.id.version == c.Slots().m.MapVersion && ch.upkeep == ch.id.slot.head.upkeep()
 }

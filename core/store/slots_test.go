@@ -73,14 +73,15 @@ func counted(t *testing.T, pk string, n int64) []byte {
 
 // increment is a write that adds one to an item's n; seen is called each time that it has read the item.
 func increment(t *testing.T, pk string, seen func()) Write {
-	return Write{Kind: Update, PK: PartitionKey{value.StringOf(pk)}, ID: value.StringOf("i"), Update: func(old *Item) (Change, error) {
-		seen()
-		n := int64(0)
-		if old != nil {
-			n = doc.Get(old.Doc, "n").Int()
-		}
-		return Change{Doc: counted(t, pk, n+1)}, nil
-	}}
+	return Write{Kind: Update, PK: PartitionKey{value.StringOf(pk)}, ID: value.StringOf("i"),
+		Update: func(old *Item) (Change, error) {
+			seen()
+			n := int64(0)
+			if old != nil {
+				n = doc.Get(old.Doc, "n").Int()
+			}
+			return Change{Doc: counted(t, pk, n+1)}, nil
+		}}
 }
 
 // A write that has found its slot in one version of the map, and finds another one under the latch, looks for its slot
@@ -157,8 +158,8 @@ func TestWritesFollowTheSlotMap(t *testing.T) {
 	}
 }
 
-// Writers and readers go on while the map gets version after version: no write is lost or done twice, and nobody gets an
-// error.
+// Writers and readers go on while the map gets version after version: no write is lost or done twice, and nobody gets
+// an error.
 func TestWritersMeetNewSlotMaps(t *testing.T) {
 	ctx := context.Background()
 	c := slotted(t)
@@ -174,7 +175,8 @@ func TestWritersMeetNewSlotMaps(t *testing.T) {
 					one := increment(t, pk, func() {})
 					_, err = c.Write(ctx, &one)
 				case 1:
-					o := c.WriteMany(ctx, []Write{increment(t, pk, func() {}), increment(t, "also "+pk, func() {})}, n%2 == 0)
+					o := c.WriteMany(ctx,
+						[]Write{increment(t, pk, func() {}), increment(t, "also "+pk, func() {})}, n%2 == 0)
 					for i := range o {
 						if o[i].Err != nil {
 							err = o[i].Err

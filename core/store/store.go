@@ -2,14 +2,14 @@
 // item, and Tx, a transaction on one logical partition.
 //
 // Invariants:
-//  1. An item, its number, index, unique, ttl and feed entries, the slot head and the logical head commit together or not
-//     at all: one kv.Write.
-//  2. Every commit rewrites the slot head under the precondition that it is what was read. So LSN order is commit order in
-//     a slot, heads' counts are exact, and a writer into a dropped container fails.
-//  3. A slot's latch is held while the final bytes are made and the batch becomes visible, never while it becomes durable
-//     and never while a caller's code runs.
-//  4. No result leaves before all is durable that it was made of: writers wait for their own commit, who shows an item for
-//     that of the item, and who shows an absence, a count or a refusal for every commit that was visible to it.
+//  1. An item, its number, index, unique, ttl and feed entries, the slot head and the logical head commit together or
+//     not at all: one kv.Write.
+//  2. Every commit rewrites the slot head under the precondition that it is what was read. So LSN order is commit order
+//     in a slot, heads' counts are exact, and a writer into a dropped container fails.
+//  3. A slot's latch is held while the final bytes are made and the batch becomes visible, never while it becomes
+//     durable and never while a caller's code runs.
+//  4. No result leaves before all is durable that it was made of: writers wait for their own commit, who shows an item
+//     for that of the item, and who shows an absence, a count or a refusal for every commit that was visible to it.
 package store
 
 import (
@@ -100,7 +100,8 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 		keys.AppendPrefix(sl.headKey[:0], sl.key, keys.KindHead)
 		b, err := s.eng.Get(sl.headKey[:])
 		if errors.Is(err, kv.ErrNotFound) {
-			return nil, status.WithSub(status.NotFound, status.SubOwnerNotFound, "Resource Not Found: container %q", def.ID)
+			return nil, status.WithSub(status.NotFound, status.SubOwnerNotFound,
+				"Resource Not Found: container %q", def.ID)
 		}
 		if err != nil {
 			return nil, translate(err)
@@ -164,7 +165,8 @@ func translate(err error) error {
 		return err
 	case errors.As(err, &r):
 		return r.Status()
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled): // engines wrap it: nothing was applied
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		// engines wrap it: nothing was applied
 		return status.Wrap(status.Timeout, err, "The request took too long.")
 	case errors.Is(err, kv.ErrTooLarge):
 		return status.Wrap(status.TooLarge, err, "Request size is too large")

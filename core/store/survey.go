@@ -6,8 +6,8 @@ import (
 	"github.com/orrerydb/orrery/core/index"
 )
 
-// survey finds out at load what the slots' index entries follow. Slots of a store of format 1 or 2, and those of which it
-// can't be known, are bare from here on.
+// survey finds out at load what the slots' index entries follow. Slots of a store of format 1 or 2, and those of which
+// it can't be known, are bare from here on.
 func (c *Container) survey() {
 	def, known := c.def.Load(), *c.known.Load()
 	r, ok := c.between(known)
@@ -16,7 +16,8 @@ func (c *Container) survey() {
 		ok = known.at(to) != nil
 		for _, sl := range c.slotList() {
 			h := &sl.head
-			ok = ok && (old(sl.headBytes) || h.bare() && h.Next == to && h.Phase == Adding || h.Index == to && h.Next == 0)
+			ok = ok && (old(sl.headBytes) || h.bare() && h.Next == to && h.Phase == Adding || h.Index == to &&
+				h.Next == 0)
 		}
 	}
 	if !ok {

@@ -14,10 +14,10 @@ import (
 
 // Tx is a transaction on one logical partition. It keeps these invariants:
 //  1. Every write of a Tx carries the same LSN; the order of its items is their position.
-//  2. All of its writes commit together or none does, and only when every item that the Tx has read is still the one that it
-//     has read, and every absence still one. So the transactions and writes of a logical partition are as if one came after
-//     the other: whoever decides by what another changes loses. A Tx can't ask for anything but items by their ids; a query
-//     would have to hold the whole partition still.
+//  2. All of its writes commit together or none does, and only when every item that the Tx has read is still the one
+//     that it has read, and every absence still one. So the transactions and writes of a logical partition are as if
+//     one came after the other: whoever decides by what another changes loses. A Tx can't ask for anything but items by
+//     their ids; a query would have to hold the whole partition still.
 //
 // It reads its own writes over a snapshot. Nobody waits while its function runs: the latch is taken for the commit
 // alone. A function that has lost txRaces times runs in a turn of its own, see turns. A Tx must not outlive its
@@ -48,7 +48,8 @@ type txItem struct {
 }
 
 const (
-	maxTxRuns  = 5        // of the function, and in its turn as many as that has time for, before WithTx gives RetryWith
+	// of the function, and in its turn as many as that has time for, before WithTx gives RetryWith
+	maxTxRuns  = 5
 	txRaces    = 2        // that a Tx loses before it has a turn of its own
 	maxTxBytes = 16 << 20 // of the documents that a Tx writes
 )
@@ -56,7 +57,8 @@ const (
 // WithTx runs fn in a transaction on the logical partition pk and commits when fn returns nil. fn may run again after a
 // conflict, so it must have no effects beyond the Tx; least of all may it write to the logical partition by other ways.
 // It is durable when WithTx returns; the charge is what all operations cost together.
-func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) error) (lsn int64, charge float64, err error) {
+func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) error) (
+	lsn int64, charge float64, err error) {
 	at, err := c.locate(nil, pk, value.Value{})
 	if err != nil {
 		return 0, 0, err
@@ -107,7 +109,8 @@ func (c *Container) runTx(ctx context.Context, at identity, pk PartitionKey, fn 
 			return tx, p, err
 		}
 	}
-	return nil, pending{}, status.New(status.RetryWith, "Conflicting request to resource has been attempted. Retry to avoid conflicts.")
+	return nil, pending{}, status.New(status.RetryWith, "Conflicting request to resource has been attempted. Retry "+
+		"to avoid conflicts.")
 }
 
 func (tx *Tx) run(fn func(*Tx) error) (p pending, raced bool, err error) {

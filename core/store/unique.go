@@ -10,7 +10,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// unique is one constraint of the unique key policy. Its scope is the logical partition; a missing value counts as null.
+// unique is one constraint of the unique key policy. Its scope is the logical partition; a missing value counts as
+// null.
 type unique struct{ paths [][]string }
 
 func compileUniques(defs [][]string) ([]unique, error) {
@@ -41,8 +42,9 @@ func (u unique) appendValues(dst, doc []byte) []byte {
 	return dst
 }
 
-// uniques checks and moves the unique entries of a commit. Entries of items that the commit deletes or changes are free for
-// the others, so all deletions come first. An expired item whose value another one takes is removed by the same commit.
+// uniques checks and moves the unique entries of a commit. Entries of items that the commit deletes or changes are free
+// for the others, so all deletions come first. An expired item whose value another one takes is removed by the same
+// commit.
 func (d *draft) uniques(p *part) error {
 	chs := p.chs
 	if len(d.c.uniques) == 0 {
@@ -97,8 +99,8 @@ func (c *Container) eachUnique(sl *Slot, ch *change, doc []byte, f func(key []by
 	return nil
 }
 
-// evict returns an error when another living item holds the unique key. An expired one that does is added to p.evicted, and
-// its unique entries are deleted.
+// evict returns an error when another living item holds the unique key. An expired one that does is added to p.evicted,
+// and its unique entries are deleted.
 func (d *draft) evict(p *part, ch *change, key []byte, freed map[string]bool) error {
 	owner, err := d.c.st.eng.Get(key)
 	if errors.Is(err, kv.ErrNotFound) {
@@ -109,7 +111,8 @@ func (d *draft) evict(p *part, ch *change, key []byte, freed map[string]bool) er
 	}
 	suffix := append(append(append([]byte(nil), ch.id.place...), ch.id.tuple...), owner...)
 	np, nt := len(ch.id.place), len(ch.id.place)+len(ch.id.tuple)
-	old := change{id: identity{slot: ch.id.slot, version: ch.id.version, place: suffix[:np:np], tuple: suffix[np:nt:nt], ident: suffix[np:], suffix: suffix}}
+	old := change{id: identity{slot: ch.id.slot, version: ch.id.version, place: suffix[:np:np], tuple: suffix[np:nt:nt],
+		ident: suffix[np:], suffix: suffix}}
 	if err := d.c.readOld(&old, false); err != nil {
 		return err
 	}

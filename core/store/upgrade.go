@@ -10,12 +10,12 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// A slot of a store of format 1 or 2 has index and number entries that nothing reads any more: it is bare. Its upgrade is
-// a rebuild in one pass, from a policy under which there are no entries. While a slot of a container is bare, the
+// A slot of a store of format 1 or 2 has index and number entries that nothing reads any more: it is bare. Its upgrade
+// is a rebuild in one pass, from a policy under which there are no entries. While a slot of a container is bare, the
 // container's queries read items, and do so by the policy that it will have: they refuse nothing that it allows.
 //
-// Nothing is written before the upgrade begins: from the load on the slot's head in memory is that of a bare slot, and so
-// the first commit, whoever makes it, writes that one.
+// Nothing is written before the upgrade begins: from the load on the slot's head in memory is that of a bare slot, and
+// so the first commit, whoever makes it, writes that one.
 
 // fill brings the bare slots of a container to the policy that queries go by.
 func (j *rebuilder) fill() error {
@@ -75,7 +75,8 @@ func (j *rebuilder) clean(sl *Slot) error {
 			return translate(err)
 		}
 	}
-	for _, kind := range []keys.Kind{keys.KindNumber, keys.KindIndex} { // a range that is in use isn't dropped as a whole
+	for _, kind := range []keys.Kind{keys.KindNumber, keys.KindIndex} {
+		// a range that is in use isn't dropped as a whole
 		if err := j.deleteAll(sl, kind); err != nil {
 			return err
 		}

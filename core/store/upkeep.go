@@ -5,7 +5,8 @@ import (
 	"github.com/orrerydb/orrery/core/index"
 )
 
-// policies are compiled indexing policies by version: the present one and those before it that index entries may still follow.
+// policies are compiled indexing policies by version: the present one and those before it that index entries may still
+// follow.
 type policies []policyAt
 
 type policyAt struct {
@@ -88,8 +89,8 @@ func (u upkeep) termsNeeded(it *Item) *index.Terms {
 	return collect(u.policy, it)
 }
 
-// termsToHave gives the terms that an item is to have entries of; extra says that the policy after the rebuild doesn't want
-// them all.
+// termsToHave gives the terms that an item is to have entries of; extra says that the policy after the rebuild doesn't
+// want them all.
 func (u upkeep) termsToHave(it *Item) (t *index.Terms, extra bool) {
 	if u.phase() == Removing {
 		return collect(u.next, it), false
@@ -97,7 +98,8 @@ func (u upkeep) termsToHave(it *Item) (t *index.Terms, extra bool) {
 	return collectBoth(u.policy, u.next, it)
 }
 
-// collectBoth gives the terms of an item under two policies together; next may be nil. extra says that next has other terms.
+// collectBoth gives the terms of an item under two policies together; next may be nil. extra says that next has other
+// terms.
 func collectBoth(pol, next *index.Policy, it *Item) (t *index.Terms, extra bool) {
 	t = collect(pol, it)
 	if next == nil {

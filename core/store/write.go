@@ -108,8 +108,8 @@ func (c *Container) Write(ctx context.Context, w *Write) (Result, error) {
 	return res, err
 }
 
-// pending is a commit on its way to being durable; without one it is what somebody has seen of a slot: every commit up to
-// lsn. The zero value is nothing.
+// pending is a commit on its way to being durable; without one it is what somebody has seen of a slot: every commit up
+// to lsn. The zero value is nothing.
 type pending struct {
 	commit kv.Commit
 	slot   *Slot
@@ -170,7 +170,8 @@ func (c *Container) identify(w *Write) (identity, error) {
 	if !id.IsDefined() {
 		id = did
 	}
-	if value.Identical(id, did) && slices.EqualFunc(pk, dpk, value.Identical) { // nearly always: no second hash of the key
+	if value.Identical(id, did) && slices.EqualFunc(pk, dpk, value.Identical) {
+		// nearly always: no second hash of the key
 		return ident, nil
 	}
 	var mem [128]byte
@@ -220,7 +221,8 @@ func (c *Container) apply(ctx context.Context, w *Write) (Result, pending, error
 			defer q.Unlock()
 		}
 	}
-	return Result{}, pending{}, status.New(status.RetryWith, "Conflicting request to resource has been attempted. Retry to avoid conflicts.")
+	return Result{}, pending{}, status.New(status.RetryWith, "Conflicting request to resource has been attempted. "+
+		"Retry to avoid conflicts.")
 }
 
 // attempt runs a write once: everything that costs time outside of the latch, then the commit under it. raced says that
@@ -505,7 +507,8 @@ func (ch *change) collect(up upkeep) {
 	}
 	if old != nil && it != nil && old.Number == it.Number && (old.flags|it.flags)&flagNoIndex == 0 {
 		ch.oldTerms, ch.newTerms = termsPool.Get().(*index.Terms), termsPool.Get().(*index.Terms)
-		ch.shared = pol.CollectChange(ch.oldTerms, ch.newTerms, index.Version{Doc: old.Doc, TS: old.TS()}, index.Version{Doc: it.Doc, TS: it.TS()})
+		ch.shared = pol.CollectChange(ch.oldTerms, ch.newTerms, index.Version{Doc: old.Doc, TS: old.TS()},
+			index.Version{Doc: it.Doc, TS: it.TS()})
 		return
 	}
 	if it != nil {

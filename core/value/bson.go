@@ -8,9 +8,12 @@ import (
 )
 
 var bsonTypes = [...]byte{
-	Undefined: bson.TypeNull, Null: bson.TypeNull, Bool: bson.TypeBool, Int32: bson.TypeInt32, Int64: bson.TypeInt64, Double: bson.TypeDouble, Decimal: bson.TypeDecimal128, String: bson.TypeString, Symbol: bson.TypeSymbol,
-	Array: bson.TypeArray, Object: bson.TypeDocument, Binary: bson.TypeBinary, UUID: bson.TypeBinary, ObjectID: bson.TypeObjectID, Date: bson.TypeDate, Timestamp: bson.TypeTimestamp, Regex: bson.TypeRegex, DBPointer: bson.TypeDBPointer,
-	Code: bson.TypeCode, CodeScope: bson.TypeCodeScope, MinKey: bson.TypeMinKey, MaxKey: bson.TypeMaxKey,
+	Undefined: bson.TypeNull, Null: bson.TypeNull, Bool: bson.TypeBool, Int32: bson.TypeInt32, Int64: bson.TypeInt64,
+	Double: bson.TypeDouble, Decimal: bson.TypeDecimal128, String: bson.TypeString, Symbol: bson.TypeSymbol,
+	Array: bson.TypeArray, Object: bson.TypeDocument, Binary: bson.TypeBinary, UUID: bson.TypeBinary,
+	ObjectID: bson.TypeObjectID, Date: bson.TypeDate, Timestamp: bson.TypeTimestamp, Regex: bson.TypeRegex,
+	DBPointer: bson.TypeDBPointer, Code: bson.TypeCode, CodeScope: bson.TypeCodeScope, MinKey: bson.TypeMinKey,
+	MaxKey: bson.TypeMaxKey,
 }
 
 // BSONType returns the BSON type byte of v; Undefined has null's.
@@ -87,8 +90,8 @@ func Elements(v Value) []Value {
 	return out
 }
 
-// A NumberKey is the position of a number among all numbers: Floor is the greatest double that isn't above it, Frac the rest as
-// floor((v - Floor) / ulp * 2^64), where ulp is the distance from Floor to the next double above.
+// A NumberKey is the position of a number among all numbers: Floor is the greatest double that isn't above it, Frac the
+// rest as floor((v - Floor) / ulp * 2^64), where ulp is the distance from Floor to the next double above.
 type NumberKey struct {
 	Floor float64
 	Frac  uint64
@@ -125,7 +128,8 @@ func keyOfInt(i int64) NumberKey {
 	return NumberKey{Floor: f, Frac: uint64(i-int64(f)) << fracShift(f)}
 }
 
-// fracShift returns s so that 1 is 2^s parts of the distance from f to the next double: for doubles whose distance is 2 to 1024.
+// fracShift returns s so that 1 is 2^s parts of the distance from f to the next double: for doubles whose distance is 2
+// to 1024.
 func fracShift(f float64) int {
 	_, e := math.Frexp(math.Nextafter(f, math.Inf(1)) - f)
 	return 64 - (e - 1)

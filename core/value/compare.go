@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The classes of values in the order of Cosmos, extended to all BSON kinds. Values of different classes are never equal. The
-// numbers lead the stored keys (core/keys) and never move; the gaps are for kinds to come.
+// The classes of values in the order of Cosmos, extended to all BSON kinds. Values of different classes are never
+// equal. The numbers lead the stored keys (core/keys) and never move; the gaps are for kinds to come.
 const (
 	ClassAny       = 0x01 // no value has it: index entries that stand for any value
 	ClassMinKey    = 0x04
@@ -32,10 +32,11 @@ const (
 )
 
 var classes = [...]byte{
-	Undefined: ClassUndefined, Null: ClassNull, Bool: ClassBool, Int32: ClassNumber, Int64: ClassNumber, Double: ClassNumber,
-	Decimal: ClassNumber, String: ClassString, Symbol: ClassString, Array: ClassArray, Object: ClassObject, Binary: ClassBinary,
-	UUID: ClassUUID, ObjectID: ClassObjectID, Date: ClassDate, Timestamp: ClassTimestamp, Regex: ClassRegex, DBPointer: ClassOther,
-	Code: ClassOther, CodeScope: ClassOther, MinKey: ClassMinKey, MaxKey: ClassMaxKey,
+	Undefined: ClassUndefined, Null: ClassNull, Bool: ClassBool, Int32: ClassNumber, Int64: ClassNumber,
+	Double: ClassNumber, Decimal: ClassNumber, String: ClassString, Symbol: ClassString, Array: ClassArray,
+	Object: ClassObject, Binary: ClassBinary, UUID: ClassUUID, ObjectID: ClassObjectID, Date: ClassDate,
+	Timestamp: ClassTimestamp, Regex: ClassRegex, DBPointer: ClassOther, Code: ClassOther, CodeScope: ClassOther,
+	MinKey: ClassMinKey, MaxKey: ClassMaxKey,
 }
 
 // Class returns the class of v.
@@ -43,13 +44,14 @@ func (v Value) Class() byte { return classes[v.kind] }
 
 // bsonRanks is MongoDB's order of kinds. Undefined (missing) ranks with null.
 var bsonRanks = [...]byte{
-	MinKey: 1, Undefined: 5, Null: 5, Int32: 10, Int64: 10, Double: 10, Decimal: 10, String: 15, Symbol: 15, Object: 20, Array: 25,
-	Binary: 30, UUID: 30, ObjectID: 35, Bool: 40, Date: 45, Timestamp: 47, Regex: 50, DBPointer: 55, Code: 60, CodeScope: 65, MaxKey: 127,
+	MinKey: 1, Undefined: 5, Null: 5, Int32: 10, Int64: 10, Double: 10, Decimal: 10, String: 15, Symbol: 15,
+	Object: 20, Array: 25, Binary: 30, UUID: 30, ObjectID: 35, Bool: 40, Date: 45, Timestamp: 47, Regex: 50,
+	DBPointer: 55, Code: 60, CodeScope: 65, MaxKey: 127,
 }
 
-// CompareCosmos is the total order of the NoSQL API: undefined, null, booleans, numbers, strings, arrays, objects, then the
-// kinds that JSON lacks, each class among itself. Numbers compare by exact value over all kinds (NaN lowest, -0 is 0), strings
-// by bytes, arrays element by element, objects as fields sorted by name.
+// CompareCosmos is the total order of the NoSQL API: undefined, null, booleans, numbers, strings, arrays, objects, then
+// the kinds that JSON lacks, each class among itself. Numbers compare by exact value over all kinds (NaN lowest, -0 is
+// 0), strings by bytes, arrays element by element, objects as fields sorted by name.
 func CompareCosmos(a, b Value) int {
 	if ca, cb := classes[a.kind], classes[b.kind]; ca != cb {
 		return int(ca) - int(cb)
@@ -63,9 +65,10 @@ func CompareCosmos(a, b Value) int {
 	return compareScalars(a, b)
 }
 
-// CompareBSON is MongoDB's order of values: MinKey, null and missing, numbers, strings, objects, arrays, binaries, ObjectIds,
-// booleans, dates, timestamps, regular expressions, MaxKey. Objects compare field by field in their order: class, name, value.
-// Undefined equals null, as in MongoDB's sort; a language that tells them apart asks IsDefined first.
+// CompareBSON is MongoDB's order of values: MinKey, null and missing, numbers, strings, objects, arrays, binaries,
+// ObjectIds, booleans, dates, timestamps, regular expressions, MaxKey. Objects compare field by field in their order:
+// class, name, value. Undefined equals null, as in MongoDB's sort; a language that tells them apart asks IsDefined
+// first.
 func CompareBSON(a, b Value) int {
 	if ra, rb := bsonRanks[a.kind], bsonRanks[b.kind]; ra != rb {
 		return int(ra) - int(rb)
@@ -81,8 +84,8 @@ func CompareBSON(a, b Value) int {
 	return compareScalars(a, b)
 }
 
-// EqualCosmos is deep equality of the NoSQL API: numbers by value over all kinds, objects without regard to the order of their
-// fields. It is CompareCosmos == 0; NaN equals itself here.
+// EqualCosmos is deep equality of the NoSQL API: numbers by value over all kinds, objects without regard to the order
+// of their fields. It is CompareCosmos == 0; NaN equals itself here.
 func EqualCosmos(a, b Value) bool {
 	if classes[a.kind] != classes[b.kind] {
 		return false
@@ -225,8 +228,8 @@ func compareSorted(a, b Value) int {
 	return len(x) - len(y)
 }
 
-// Identical reports whether two values are the same kind with the same bytes: then they are encoded and hashed as the same.
-// Values that are equal need not be identical.
+// Identical reports whether two values are the same kind with the same bytes: then they are encoded and hashed as the
+// same. Values that are equal need not be identical.
 func Identical(a, b Value) bool {
 	return a.kind == b.kind && a.sub == b.sub && a.frac == b.frac && a.n == b.n && bytes.Equal(a.b, b.b)
 }

@@ -95,8 +95,8 @@ func keyOfDecimal(d *bson.Decimal) NumberKey {
 // DecimalKeySize is the length of what AppendDecimalKey appends.
 const DecimalKeySize = 17
 
-// AppendDecimalKey appends a finite Decimal other than 0 as bytes that sort, among decimals of one sign, in the order of their
-// values, and are equal for equal ones: the exponent of the first digit and 34 digits, inverted when negative.
+// AppendDecimalKey appends a finite Decimal other than 0 as bytes that sort, among decimals of one sign, in the order
+// of their values, and are equal for equal ones: the exponent of the first digit and 34 digits, inverted when negative.
 func AppendDecimalKey(dst []byte, v Value) []byte {
 	var d bson.Decimal
 	d.Read(v.b)
@@ -116,7 +116,8 @@ func AppendDecimalKey(dst []byte, v Value) []byte {
 	return dst
 }
 
-// DecimalOfKey returns the Decimal of a key that AppendDecimalKey made; neg is its sign. ok is false for bytes that it can't have made.
+// DecimalOfKey returns the Decimal of a key that AppendDecimalKey made; neg is its sign. ok is false for bytes that it
+// can't have made.
 func DecimalOfKey(key []byte, neg bool) (v Value, ok bool) {
 	if len(key) != DecimalKeySize {
 		return Value{}, false

@@ -7,9 +7,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// HashCosmos returns a hash that is equal for values that EqualCosmos calls equal. It is stored in the columns of composite
-// indexes that hold arrays and objects, so it never changes; also not in that NaN and 1 have one hash, which whoever takes equal hashes for equal values must not
-// live with: see HashDistinct.
+// HashCosmos returns a hash that is equal for values that EqualCosmos calls equal. It is stored in the columns of
+// composite indexes that hold arrays and objects, so it never changes; also not in that NaN and 1 have one hash, which
+// whoever takes equal hashes for equal values must not live with: see HashDistinct.
 func HashCosmos(v Value) uint64 {
 	if v.kind != Object {
 		return hash(v, HashCosmos)

@@ -6,9 +6,9 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 )
 
-// Canonical returns the canonical member of the class of numbers that are equal to v: Int32 or Int64 when it is whole and
-// fits, else Double when one is exactly equal, else a Decimal without trailing zeros. There is one NaN. A Symbol becomes a
-// String. Other values are returned as they are.
+// Canonical returns the canonical member of the class of numbers that are equal to v: Int32 or Int64 when it is whole
+// and fits, else Double when one is exactly equal, else a Decimal without trailing zeros. There is one NaN. A Symbol
+// becomes a String. Other values are returned as they are.
 func Canonical(v Value) Value {
 	switch v.kind {
 	case Symbol:
@@ -62,8 +62,8 @@ func Number(v Value) (f float64, ok bool) {
 	return 0, false
 }
 
-// CompareNumbers compares two numbers of any kind by their exact values. NaN equals NaN and is below all others; -0 equals 0.
-// Values that aren't numbers count as NaN.
+// CompareNumbers compares two numbers of any kind by their exact values. NaN equals NaN and is below all others; -0
+// equals 0. Values that aren't numbers count as NaN.
 func CompareNumbers(a, b Value) int {
 	switch {
 	case a.kind == Decimal || b.kind == Decimal:

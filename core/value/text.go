@@ -17,16 +17,16 @@ type Style uint8
 
 // The styles.
 const (
-	// PlainJSON is what the NoSQL API shows: dates as ISO 8601 text, UUIDs as text, binaries as base64, NaN and the infinities as
-	// the strings "NaN", "Infinity", "-Infinity"; kinds without a JSON look (ObjectId, decimal, timestamp, ..) as canonical
-	// Extended JSON. Lossy where two kinds look alike.
+	// PlainJSON is what the NoSQL API shows: dates as ISO 8601 text, UUIDs as text, binaries as base64, NaN and the
+	// infinities as the strings "NaN", "Infinity", "-Infinity"; kinds without a JSON look (ObjectId, decimal,
+	// timestamp, ..) as canonical Extended JSON. Lossy where two kinds look alike.
 	PlainJSON Style = iota
 	// RelaxedJSON is MongoDB Extended JSON v2, relaxed: numbers are plain, dates of the years 1970 to 9999 ISO text.
 	RelaxedJSON
 	// CanonicalJSON is MongoDB Extended JSON v2, canonical: every kind keeps its identity.
 	CanonicalJSON
-	// IdentityJSON is CanonicalJSON of the canonical member of a class of values that BSON calls equal: 1, 1.0, 1L and a decimal 1
-	// give the same text, and so do a string and a symbol.
+	// IdentityJSON is CanonicalJSON of the canonical member of a class of values that BSON calls equal: 1, 1.0, 1L and
+	// a decimal 1 give the same text, and so do a string and a symbol.
 	IdentityJSON
 )
 
@@ -107,8 +107,8 @@ func appendContainer(dst, b []byte, array bool, s Style) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// AppendNumber appends a number as JSON text that keeps its kind: integers plain, doubles always with a fraction or an exponent
-// (1.0, 1e+21, -0.0), NaN and the infinities as strings, decimals as Extended JSON.
+// AppendNumber appends a number as JSON text that keeps its kind: integers plain, doubles always with a fraction or an
+// exponent (1.0, 1e+21, -0.0), NaN and the infinities as strings, decimals as Extended JSON.
 func AppendNumber(dst []byte, v Value) []byte { return appendNumberStyle(dst, v, PlainJSON) }
 
 // FormatNumber is AppendNumber as a string.
@@ -148,8 +148,8 @@ func appendNumberStyle(dst []byte, v Value, s Style) []byte {
 	return append(dst, "null"...)
 }
 
-// AppendDouble appends the shortest text that reads back as f and as a double: whole numbers get ".0". NaN, Infinity and
-// -Infinity are written as these words without quotes.
+// AppendDouble appends the shortest text that reads back as f and as a double: whole numbers get ".0". NaN, Infinity
+// and -Infinity are written as these words without quotes.
 func AppendDouble(dst []byte, f float64) []byte {
 	switch a := math.Abs(f); {
 	case math.IsNaN(f):
@@ -180,8 +180,8 @@ func AppendDouble(dst []byte, f float64) []byte {
 	return strconv.AppendFloat(dst, f, 'f', -1, 64)
 }
 
-// appendShort writes doubles with at most four digits behind the point and 15 in all. Two decimals of at most 15 digits are never
-// the same double, so the one that reads back as f is the shortest text.
+// appendShort writes doubles with at most four digits behind the point and 15 in all. Two decimals of at most 15 digits
+// are never the same double, so the one that reads back as f is the shortest text.
 func appendShort(dst []byte, f float64) ([]byte, bool) {
 	for digits, pow := range [...]float64{10, 100, 1000, 10000} {
 		m := math.Round(f * pow)

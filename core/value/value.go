@@ -1,9 +1,9 @@
-// Package value is the vocabulary of values: kinds, scalars and the collations in which Cosmos, BSON, Edm and Gremlin order
-// and equate them.
+// Package value is the vocabulary of values: kinds, scalars and the collations in which Cosmos, BSON, Edm and Gremlin
+// order and equate them.
 //
-// A Value is a view: strings, binaries, arrays and objects point into the bytes of the document that they were read from
-// (BSON, see core/doc), so reading a field costs no allocation. Whoever keeps a Value longer than its document copies it
-// with Clone.
+// A Value is a view: strings, binaries, arrays and objects point into the bytes of the document that they were read
+// from (BSON, see core/doc), so reading a field costs no allocation. Whoever keeps a Value longer than its document
+// copies it with Clone.
 package value
 
 import (
@@ -49,8 +49,8 @@ const (
 	SubtypeGeneric = 0x00
 	SubtypeOld     = bson.SubtypeOld // Bytes begins with a second length, of the data behind it
 	SubtypeUUID    = 0x04
-	// SubtypeTicks holds an Edm.DateTime that is not a whole millisecond: int64 milliseconds since 1970 and uint16 units of
-	// 100 ns (1..9999), little endian, 10 bytes.
+	// SubtypeTicks holds an Edm.DateTime that is not a whole millisecond: int64 milliseconds since 1970 and uint16
+	// units of 100 ns (1..9999), little endian, 10 bytes.
 	SubtypeTicks = 0xF1
 )
 
@@ -60,7 +60,8 @@ type Value struct {
 	sub  uint8  // subtype of a Binary
 	frac uint16 // Date: 100 ns units within the millisecond
 	n    uint64 // Bool, Int32, Int64, Double (bits), Date (ms), Timestamp
-	b    []byte // String, Symbol, Code: text; Binary, UUID, ObjectID, Decimal: bytes; Array, Object: BSON; others: raw BSON value
+	// String, Symbol, Code: text; Binary, UUID, ObjectID, Decimal: bytes; Array, Object: BSON; others: raw BSON value
+	b []byte
 }
 
 // Constructors. Those that take bytes keep them: the caller must not change them afterwards.
@@ -111,8 +112,8 @@ func ArrayOf(b []byte) Value { return Value{kind: Array, b: b} }
 // ObjectOf returns an object of the given BSON document bytes.
 func ObjectOf(b []byte) Value { return Value{kind: Object, b: b} }
 
-// BinaryOf returns a binary; subtype 4 with 16 bytes becomes a UUID, SubtypeTicks with 10 bytes (and at most 9999 ticks, so
-// that bytes written by a Mongo client can't make a date that isn't one) a Date.
+// BinaryOf returns a binary; subtype 4 with 16 bytes becomes a UUID, SubtypeTicks with 10 bytes (and at most 9999
+// ticks, so that bytes written by a Mongo client can't make a date that isn't one) a Date.
 func BinaryOf(subtype byte, b []byte) Value {
 	switch {
 	case subtype == SubtypeUUID && len(b) == 16:
@@ -184,8 +185,8 @@ func (v Value) Str() string {
 	return ""
 }
 
-// Bytes returns what v points to: the text of a String, the bytes of a Binary, UUID, ObjectID or Decimal, the BSON of an
-// Array or Object. It must not be modified and lives as long as the document.
+// Bytes returns what v points to: the text of a String, the bytes of a Binary, UUID, ObjectID or Decimal, the BSON of
+// an Array or Object. It must not be modified and lives as long as the document.
 func (v Value) Bytes() []byte { return v.b }
 
 // Subtype returns the subtype of a Binary.
@@ -208,8 +209,8 @@ func (v Value) Clone() Value {
 	return v
 }
 
-// Get returns the field of an Object, Undefined when v is no object or has no such field. When a field is there twice the
-// first one counts.
+// Get returns the field of an Object, Undefined when v is no object or has no such field. When a field is there twice
+// the first one counts.
 func (v Value) Get(name string) Value {
 	if v.kind != Object {
 		return Value{}
@@ -327,8 +328,8 @@ func ReadElement(b []byte) (key []byte, v Value, rest []byte, ok bool) {
 	return b[1:name], v, b[end:], ok
 }
 
-// read makes v the BSON value of type t at the front of b and returns its size, -1 for malformed bytes. It is ReadValue without
-// moving what it found about: for the kinds of JSON, which walks over documents meet all the time.
+// read makes v the BSON value of type t at the front of b and returns its size, -1 for malformed bytes. It is ReadValue
+// without moving what it found about: for the kinds of JSON, which walks over documents meet all the time.
 func (v *Value) read(t byte, b []byte) int {
 	switch t {
 	case bson.TypeString:

@@ -102,7 +102,8 @@ func TestHashesAreStable(t *testing.T) {
 	if got := HashCosmos(o); got != hashOfSample {
 		t.Errorf("HashCosmos of the sample is %#x", got)
 	}
-	if a, b := HashCosmos(build(4, "0", Int32Of(1), "1", Int32Of(2))), HashCosmos(build(4, "0", Int32Of(2), "1", Int32Of(1))); a == b {
+	if a, b := HashCosmos(build(4, "0", Int32Of(1), "1", Int32Of(2))),
+		HashCosmos(build(4, "0", Int32Of(2), "1", Int32Of(1))); a == b {
 		t.Error("the hash of an array doesn't depend on the order of its elements")
 	}
 	seen := map[uint64]int{}
@@ -118,12 +119,15 @@ func TestHashesAreStable(t *testing.T) {
 // HashDistinct is equal for what EqualCosmos calls equal, and for nothing else among values that are often met.
 func TestHashDistinct(t *testing.T) {
 	nan := DoubleOf(math.NaN())
-	vs := []Value{nan, mustDec(t, "NaN"), Int32Of(0), Int32Of(1), DoubleOf(1), DoubleOf(math.Inf(1)), Int64Of(math.MinInt64), NullValue(), BoolOf(true), StringOf("1"),
-		build(4, "0", nan), build(4, "0", Int32Of(1)), build(3, "a", nan), build(3, "a", Int64Of(1)), build(3, "a", build(4, "0", nan))}
+	vs := []Value{nan, mustDec(t, "NaN"), Int32Of(0), Int32Of(1), DoubleOf(1), DoubleOf(math.Inf(1)),
+		Int64Of(math.MinInt64), NullValue(), BoolOf(true), StringOf("1"),
+		build(4, "0", nan), build(4, "0", Int32Of(1)), build(3, "a", nan), build(3, "a", Int64Of(1)),
+		build(3, "a", build(4, "0", nan))}
 	for i, a := range vs {
 		for _, b := range vs[i:] {
 			if (HashDistinct(a) == HashDistinct(b)) != EqualCosmos(a, b) {
-				t.Errorf("%s and %s: equal %v, one hash %v", show(a), show(b), EqualCosmos(a, b), HashDistinct(a) == HashDistinct(b))
+				t.Errorf("%s and %s: equal %v, one hash %v", show(a), show(b), EqualCosmos(a, b),
+					HashDistinct(a) == HashDistinct(b))
 			}
 		}
 	}
@@ -134,13 +138,15 @@ const hashOfSample = 0x8e94ef38ba0b1f70
 // CompareNumbers against exact arithmetic.
 func TestCompareNumbers(t *testing.T) {
 	var vs []Value
-	for _, i := range []int64{0, 1, -1, 2, 1 << 31, 1<<53 - 1, 1 << 53, 1<<53 + 1, -1<<53 - 1, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64} {
+	for _, i := range []int64{0, 1, -1, 2, 1 << 31, 1<<53 - 1, 1 << 53, 1<<53 + 1, -1<<53 - 1, math.MaxInt64,
+		math.MaxInt64 - 1, math.MinInt64} {
 		vs = append(vs, Int64Of(i), DoubleOf(float64(i)))
 	}
 	for _, f := range []float64{0.5, -0.5, 1.5, 0.1, 1e300, -1e300, 5e-324, 1<<63 - 1024, 1 << 63, 1 << 64} {
 		vs = append(vs, DoubleOf(f))
 	}
-	for _, s := range []string{"0.1", "0.5", "-0.5", "1E+30", "9007199254740993", "9007199254740992.5", "9223372036854775807.5", "-9223372036854775808",
+	for _, s := range []string{"0.1", "0.5", "-0.5", "1E+30", "9007199254740993", "9007199254740992.5",
+		"9223372036854775807.5", "-9223372036854775808",
 		"0.1000000000000000055511151231257827", "1E-30", "0", "-0", "1E+300", "1.000"} {
 		vs = append(vs, mustDec(t, s))
 	}
@@ -149,8 +155,10 @@ func TestCompareNumbers(t *testing.T) {
 			if got, want := CompareNumbers(a, b), ratOf(a).Cmp(ratOf(b)); got != want {
 				t.Errorf("CompareNumbers(%s, %s) = %d, want %d", show(a), show(b), got, want)
 			}
-			if c := Canonical(a); CompareNumbers(a, c) != 0 || CompareNumbers(a, b) == 0 && show(c) != show(Canonical(b)) {
-				t.Errorf("the canonical members of %s and %s are %s and %s", show(a), show(b), show(c), show(Canonical(b)))
+			if c := Canonical(a); CompareNumbers(a, c) != 0 || CompareNumbers(a, b) == 0 &&
+				show(c) != show(Canonical(b)) {
+				t.Errorf("the canonical members of %s and %s are %s and %s", show(a), show(b), show(c),
+					show(Canonical(b)))
 			}
 		}
 	}
@@ -181,7 +189,8 @@ func TestDecimalText(t *testing.T) {
 			t.Errorf("%s is %s (%v), want %s", in, DecimalText(v), ok, want)
 		}
 	}
-	for _, in := range []string{"", "-", ".", "e5", "1e", "1e+", "1.2.3", "x", "1 ", "0x1", "1_0", "1E+6145", "1E-6177", "12345678901234567890123456789012345", "1E99999999999"} {
+	for _, in := range []string{"", "-", ".", "e5", "1e", "1e+", "1.2.3", "x", "1 ", "0x1", "1_0", "1E+6145", "1E-6177",
+		"12345678901234567890123456789012345", "1E99999999999"} {
 		if v, ok := ParseDecimal(in); ok {
 			t.Errorf("%q is accepted as %s", in, DecimalText(v))
 		}
@@ -220,7 +229,8 @@ func FuzzDouble(f *testing.F) {
 		f.Add(math.Float64bits(x))
 	}
 	f.Fuzz(func(t *testing.T, bits uint64) {
-		for _, x := range []float64{math.Float64frombits(bits), float64(int64(bits)>>20) / 10000, float64(int64(bits)>>30) / 100} {
+		for _, x := range []float64{math.Float64frombits(bits), float64(int64(bits)>>20) / 10000,
+			float64(int64(bits)>>30) / 100} {
 			if math.IsNaN(x) || math.IsInf(x, 0) {
 				continue
 			}
@@ -251,8 +261,10 @@ func cutExp(s string) (mant, exp string, ok bool) {
 
 // Identical values are equal and hashed as equal; equal ones of other kinds or forms are not identical.
 func TestIdentical(t *testing.T) {
-	vs := []Value{{}, NullValue(), BoolOf(true), Int32Of(1), Int64Of(1), DoubleOf(1), mustDec(t, "1"), mustDec(t, "1.0"), StringOf("1"), SymbolOf([]byte("1")),
-		BinaryOf(0, []byte("1")), BinaryOf(5, []byte("1")), DateOf(1, 0), DateOf(1, 1), DoubleOf(0), DoubleOf(math.Copysign(0, -1))}
+	vs := []Value{{}, NullValue(), BoolOf(true), Int32Of(1), Int64Of(1), DoubleOf(1), mustDec(t, "1"),
+		mustDec(t, "1.0"), StringOf("1"), SymbolOf([]byte("1")),
+		BinaryOf(0, []byte("1")), BinaryOf(5, []byte("1")), DateOf(1, 0), DateOf(1, 1), DoubleOf(0),
+		DoubleOf(math.Copysign(0, -1))}
 	for i, a := range vs {
 		for j, b := range vs {
 			if got := Identical(a, b.Clone()); got != (i == j) {
@@ -268,7 +280,8 @@ func TestUUIDText(t *testing.T) {
 	if !ok || string(AppendUUID(nil, b)) != s {
 		t.Errorf("%x %v", b, ok)
 	}
-	for _, bad := range []string{"", s + "0", "00112233-4455-6677-8899-aabbccddeefg", "001122334455-6677-8899-aabbccddeeff00"} {
+	for _, bad := range []string{"", s + "0", "00112233-4455-6677-8899-aabbccddeefg",
+		"001122334455-6677-8899-aabbccddeeff00"} {
 		if _, ok := ParseUUID([]byte(bad)); ok {
 			t.Errorf("%s is accepted", bad)
 		}
@@ -296,7 +309,8 @@ func TestIdentityText(t *testing.T) {
 
 // A view of malformed bytes is short, never a panic.
 func TestMalformedBytes(t *testing.T) {
-	whole := build(3, "a", StringOf("xyz"), "b", build(4, "0", Int32Of(1)), "r", RegexOf("a", "i"), "d", mustDec(t, "1"), "c", RawOf(CodeScope, make([]byte, 20))).b
+	whole := build(3, "a", StringOf("xyz"), "b", build(4, "0", Int32Of(1)), "r", RegexOf("a", "i"), "d",
+		mustDec(t, "1"), "c", RawOf(CodeScope, make([]byte, 20))).b
 	for n := range whole {
 		for _, b := range [][]byte{whole[:n], slices.Concat(whole[:n], []byte{0xFF, 0xFF, 0xFF}, whole[n:])} {
 			o := ObjectOf(b)

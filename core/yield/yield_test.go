@@ -41,7 +41,8 @@ func TestWhile(t *testing.T) {
 			t.Errorf("%s: error %v", test.name, err)
 		}
 		if n != test.running || during() != test.behind {
-			t.Errorf("%s: %d run while it waits, %d behind it; want %d, %d", test.name, n, during(), test.running, test.behind)
+			t.Errorf("%s: %d run while it waits, %d behind it; want %d, %d", test.name, n, during(), test.running,
+				test.behind)
 		}
 	}
 }

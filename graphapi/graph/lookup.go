@@ -12,8 +12,8 @@ func EdgesOnly() *access.Pred { return access.Eq(access.NewPath(fieldIsEdge), va
 // LabelPath is where labels are stored.
 var LabelPath = access.NewPath(fieldLabel)
 
-// VertexPaths are where the values of a vertex's property are stored: in [{_value: ..}, ..], or as the field itself, which
-// other APIs wrote. There are none for a key that no property can have.
+// VertexPaths are where the values of a vertex's property are stored: in [{_value: ..}, ..], or as the field itself,
+// which other APIs wrote. There are none for a key that no property can have.
 func VertexPaths(key string) []access.Path {
 	name := StoredKey(key)
 	if IsReserved(name) {

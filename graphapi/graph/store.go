@@ -33,9 +33,9 @@ type Store interface {
 	Find(ctx context.Context, f Find) (Rows, error)
 	// Create writes a new document; a taken id is status.Conflict.
 	Create(ctx context.Context, pk, id value.Value, doc []byte) (float64, error)
-	// Update reads a document and writes what f makes of it, or removes it when f returns drop; f may be called again on
-	// a race. found is false when there is no document (f isn't called then). f returning nil and no drop leaves it as
-	// it is.
+	// Update reads a document and writes what f makes of it, or removes it when f returns drop; f may be called again
+	// on a race. found is false when there is no document (f isn't called then). f returning nil and no drop leaves it
+	// as it is.
 	Update(ctx context.Context, pk, id value.Value,
 		f func(old []byte) (doc []byte, drop bool, err error)) (found bool, charge float64, err error)
 }

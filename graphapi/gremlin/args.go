@@ -223,8 +223,9 @@ func (p *parser) cardinality(t *token) (any, error) {
 // qualified reads Type.name, Type.name(..) and a strategy's builder. A package before the type is passed over.
 func (p *parser) qualified() (any, error) {
 	t := p.next()
-	for p.is(".") && p.peekAt(1).kind == tokIdent && (lowerFirst(t.text) || t.text == "VertexProperty" || t.text == "SackFunctions" ||
-		t.text == "TraversalOptionParent" || t.text == "GraphTraversal" && !p.isAt(2, "(")) {
+	for p.is(".") && p.peekAt(1).kind == tokIdent &&
+		(lowerFirst(t.text) || t.text == "VertexProperty" || t.text == "SackFunctions" ||
+			t.text == "TraversalOptionParent" || t.text == "GraphTraversal" && !p.isAt(2, "(")) {
 		if p.isAt(2, "(") {
 			break
 		}
@@ -282,9 +283,11 @@ var withOptions = map[string]any{
 }
 
 var javaConstants = map[string]any{
-	"Integer.MAX_VALUE": int32(math.MaxInt32), "Integer.MIN_VALUE": int32(math.MinInt32), "Long.MAX_VALUE": int64(math.MaxInt64),
+	"Integer.MAX_VALUE": int32(math.MaxInt32), "Integer.MIN_VALUE": int32(math.MinInt32),
+	"Long.MAX_VALUE": int64(math.MaxInt64),
 	"Long.MIN_VALUE": int64(math.MinInt64), "Double.MAX_VALUE": math.MaxFloat64, "Double.NaN": math.NaN(),
-	"Double.POSITIVE_INFINITY": math.Inf(1), "Double.NEGATIVE_INFINITY": math.Inf(-1), "Float.MAX_VALUE": float32(math.MaxFloat32),
+	"Double.POSITIVE_INFINITY": math.Inf(1), "Double.NEGATIVE_INFINITY": math.Inf(-1),
+	"Float.MAX_VALUE": float32(math.MaxFloat32),
 }
 
 // predicates are the names of P and TextP with the fewest and the most arguments (-1: any number).
@@ -292,11 +295,14 @@ var predicates = map[string]struct {
 	min, max int
 	text     bool
 }{
-	"eq": {1, 1, false}, "neq": {1, 1, false}, "lt": {1, 1, false}, "lte": {1, 1, false}, "gt": {1, 1, false}, "gte": {1, 1, false},
-	"inside": {2, 2, false}, "outside": {2, 2, false}, "between": {2, 2, false}, "within": {0, -1, false}, "without": {0, -1, false},
-	"not": {1, 1, false}, "typeOf": {1, 1, false},
-	"startingWith": {1, 1, true}, "notStartingWith": {1, 1, true}, "endingWith": {1, 1, true}, "notEndingWith": {1, 1, true},
-	"containing": {1, 1, true}, "notContaining": {1, 1, true}, "regex": {1, 1, true}, "notRegex": {1, 1, true},
+	"eq": {1, 1, false}, "neq": {1, 1, false}, "lt": {1, 1, false}, "lte": {1, 1, false}, "gt": {1, 1, false},
+	"gte":    {1, 1, false},
+	"inside": {2, 2, false}, "outside": {2, 2, false}, "between": {2, 2, false}, "within": {0, -1, false},
+	"without": {0, -1, false},
+	"not":     {1, 1, false}, "typeOf": {1, 1, false},
+	"startingWith": {1, 1, true}, "notStartingWith": {1, 1, true}, "endingWith": {1, 1, true},
+	"notEndingWith": {1, 1, true},
+	"containing":    {1, 1, true}, "notContaining": {1, 1, true}, "regex": {1, 1, true}, "notRegex": {1, 1, true},
 }
 
 // predicateAhead tells P.not(predicate) from the step not(traversal): the cursor stands on not.

@@ -8,8 +8,8 @@ import (
 // maxCachedScript is the longest text that is worth keeping: longer ones hold literal data and don't come again.
 const maxCachedScript = 8 << 10
 
-// Cache keeps parsed scripts by their text, because clients send the same text with other bindings: at most n of them, the
-// least recently used goes first. Safe for concurrent use.
+// Cache keeps parsed scripts by their text, because clients send the same text with other bindings: at most n of them,
+// the least recently used goes first. Safe for concurrent use.
 type Cache struct {
 	mu  sync.Mutex
 	max int

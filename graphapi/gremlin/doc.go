@@ -1,7 +1,7 @@
 // Package gremlin reads Gremlin scripts: the language that TinkerPop 3.8's grammar describes together with what the
-// service and older Groovy clients write beyond it (g.V() as a nested traversal, store(), incr and decr, strategy builders,
-// assignments, comments of both kinds). The result is the same instruction list that clients send as bytecode, so one
-// compiler serves both.
+// service and older Groovy clients write beyond it (g.V() as a nested traversal, store(), incr and decr, strategy
+// builders, assignments, comments of both kinds). The result is the same instruction list that clients send as
+// bytecode, so one compiler serves both.
 //
 // A script is a list of statements; each is a traversal, optionally closed by a terminal method such as next(), or a
 // literal. Names that are no part of the language are variables: they must be bound by the request or assigned before.
@@ -13,8 +13,8 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// Limits of a script. The service allows 64 KB of text and 400 operators; a plain graph takes longer scripts, but nesting
-// stays bounded, because parsing and running are recursive.
+// Limits of a script. The service allows 64 KB of text and 400 operators; a plain graph takes longer scripts, but
+// nesting stays bounded, because parsing and running are recursive.
 const (
 	MaxScript = 1 << 20 // bytes
 	maxDepth  = 300     // nested brackets, predicates and traversals
@@ -44,8 +44,8 @@ type Stmt struct {
 	Line, Col int
 }
 
-// SubQuery is a traversal closed by a terminal method: g.V(1).next(). Name is that method, Count its argument (next(n)),
-// -1 without one.
+// SubQuery is a traversal closed by a terminal method: g.V(1).next(). Name is that method, Count its argument
+// (next(n)), -1 without one.
 type SubQuery struct {
 	Code  *gvalue.Bytecode
 	Name  string
@@ -66,7 +66,8 @@ type (
 
 // terminals are the methods that close a traversal, with what may be their argument count.
 var terminals = map[string]int{
-	"next": 1, "toList": 0, "toSet": 0, "toBulkSet": 0, "iterate": 0, "hasNext": 0, "tryNext": 0, "explain": 0, "toString": 0,
+	"next": 1, "toList": 0, "toSet": 0, "toBulkSet": 0, "iterate": 0, "hasNext": 0, "tryNext": 0, "explain": 0,
+	"toString": 0,
 }
 
 // sourceOps are the methods of a traversal source that configure it.

@@ -159,7 +159,8 @@ func (l *lexer) afterOperand() bool {
 		return false
 	}
 	t := l.toks[len(l.toks)-1]
-	return t.kind == tokIdent || t.kind == tokString || t.kind == tokNumber || t.text == ")" || t.text == "]" || t.text == "}"
+	return t.kind == tokIdent || t.kind == tokString || t.kind == tokNumber || t.text == ")" || t.text == "]" ||
+		t.text == "}"
 }
 
 // number takes the longest run that can be a number with its suffix; the parser decides what it is.
@@ -168,7 +169,8 @@ func (l *lexer) number(t *token) error {
 	s := l.src
 	if s[l.pos] == '0' && l.pos+1 < len(s) && (s[l.pos+1] == 'x' || s[l.pos+1] == 'X') {
 		l.pos += 2
-		for l.pos < len(s) && (isDigit(s[l.pos]) || s[l.pos] == '_' || strings.IndexByte("abcdefABCDEF", s[l.pos]) >= 0) {
+		for l.pos < len(s) && (isDigit(s[l.pos]) || s[l.pos] == '_' ||
+			strings.IndexByte("abcdefABCDEF", s[l.pos]) >= 0) {
 			l.pos++
 		}
 	} else {
@@ -253,7 +255,8 @@ func (l *lexer) escaped(t *token, quote byte, start, i int) error {
 	return &Error{Msg: "The string is not closed", Line: int(t.line), Col: int(t.col)}
 }
 
-var simpleEscapes = map[byte]byte{'b': '\b', 't': '\t', 'n': '\n', 'f': '\f', 'r': '\r', '"': '"', '\'': '\'', '\\': '\\', '$': '$'}
+var simpleEscapes = map[byte]byte{'b': '\b', 't': '\t', 'n': '\n', 'f': '\f', 'r': '\r', '"': '"', '\'': '\'',
+	'\\': '\\', '$': '$'}
 
 // escape decodes what follows a backslash and returns its length; 0 when it is none.
 func (l *lexer) escape(b *strings.Builder, i int) int {

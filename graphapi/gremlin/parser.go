@@ -249,7 +249,8 @@ func (p *parser) rootTraversal() (any, error) {
 // transaction reads .tx().commit() and its like.
 func (p *parser) transaction(b *gvalue.Bytecode) (any, error) {
 	t := p.peekAt(1)
-	if p.isAt(2, "(") && p.isAt(3, ")") && p.isAt(4, ".") && p.peekAt(5).kind == tokIdent && p.isAt(6, "(") && p.isAt(7, ")") {
+	if p.isAt(2, "(") && p.isAt(3, ")") && p.isAt(4, ".") && p.peekAt(5).kind == tokIdent && p.isAt(6, "(") &&
+		p.isAt(7, ")") {
 		op := p.peekAt(5).text
 		p.i += 8
 		b.Source = append(b.Source, gvalue.Instruction{Op: "tx", Args: []any{op}})

@@ -50,8 +50,8 @@ func (s *Strategy) Name() string {
 	return s.Class[strings.LastIndexAny(s.Class, ".$")+1:]
 }
 
-// P is a predicate. Op is its name in the language: eq neq lt lte gt gte inside outside between within without and or not
-// typeOf, and with Text: startingWith endingWith containing regex and their not.. forms.
+// P is a predicate. Op is its name in the language: eq neq lt lte gt gte inside outside between within without and or
+// not typeOf, and with Text: startingWith endingWith containing regex and their not.. forms.
 //
 // Args: one value for comparisons; two for inside, outside, between; any number for within and without (already
 // unrolled from a list argument); *P for and, or, not.
@@ -61,8 +61,8 @@ type P struct {
 	Text bool
 }
 
-// UnrollP brings the arguments of a predicate that came over the wire into the form that P describes: clients send within(a,
-// b) as a and b or as one list, and eq([a, b]) as one list or as a and b. It returns p.
+// UnrollP brings the arguments of a predicate that came over the wire into the form that P describes: clients send
+// within(a, b) as a and b or as one list, and eq([a, b]) as one list or as a and b. It returns p.
 func UnrollP(p *P) *P {
 	switch p.Op {
 	case "within", "without":
@@ -88,10 +88,11 @@ func UnrollP(p *P) *P {
 	return p
 }
 
-// ReduceBytecode gives the value that bytecode stands for: a property value with its cardinality travels as bytecode whose
-// only instruction is CardinalityValueTraversal; all other bytecode is returned as it is.
+// ReduceBytecode gives the value that bytecode stands for: a property value with its cardinality travels as bytecode
+// whose only instruction is CardinalityValueTraversal; all other bytecode is returned as it is.
 func ReduceBytecode(b *Bytecode) any {
-	if len(b.Steps) == 0 && len(b.Source) == 1 && b.Source[0].Op == "CardinalityValueTraversal" && len(b.Source[0].Args) == 2 {
+	if len(b.Steps) == 0 && len(b.Source) == 1 && b.Source[0].Op == "CardinalityValueTraversal" &&
+		len(b.Source[0].Args) == 2 {
 		if c, ok := b.Source[0].Args[0].(Cardinality); ok {
 			return CardinalityValue{c, b.Source[0].Args[1]}
 		}

@@ -1,7 +1,7 @@
 package gvalue
 
-// Map is a map with keys of any kind, in the order of insertion. Keys are equal as AppendKey says. The zero Map is empty
-// and ready. Not safe for concurrent use.
+// Map is a map with keys of any kind, in the order of insertion. Keys are equal as AppendKey says. The zero Map is
+// empty and ready. Not safe for concurrent use.
 type Map struct {
 	entries []Entry
 	index   map[string]int // key bytes -> position; built once the map outgrows smallMap

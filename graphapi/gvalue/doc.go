@@ -1,5 +1,5 @@
-// Package gvalue holds the values that travel through the graph API: what a script or a bytecode request carries in, what
-// a traversal works on, and what the serializers (graphbinary, graphson) write out.
+// Package gvalue holds the values that travel through the graph API: what a script or a bytecode request carries in,
+// what a traversal works on, and what the serializers (graphbinary, graphson) write out.
 //
 // A value is an `any` of one of these Go types; everything else is a fault of ours:
 //

@@ -106,8 +106,8 @@ func (e DT) EnumName() string          { return string(e) }
 func (GType) EnumType() string         { return "GType" }
 func (e GType) EnumName() string       { return string(e) }
 
-// enumValues lists, per type, the constants and how a name becomes a value. DT and GType take any name: their lists grow
-// with the language, and the step that uses one checks it.
+// enumValues lists, per type, the constants and how a name becomes a value. DT and GType take any name: their lists
+// grow with the language, and the step that uses one checks it.
 var enumValues = map[string]struct {
 	names []string
 	make  func(string) Enum
@@ -128,8 +128,8 @@ var enumValues = map[string]struct {
 	"GType": {nil, func(s string) Enum { return GType(s) }},
 }
 
-// MakeEnum gives the constant name of the enumeration typ; ok is false when there is no such type or constant. Direction
-// also takes the aliases from and to, and lower case.
+// MakeEnum gives the constant name of the enumeration typ; ok is false when there is no such type or constant.
+// Direction also takes the aliases from and to, and lower case.
 func MakeEnum(typ, name string) (e Enum, ok bool) {
 	def, ok := enumValues[typ]
 	if !ok {

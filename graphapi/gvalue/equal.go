@@ -62,8 +62,8 @@ const (
 	keyOther
 )
 
-// AppendKey appends bytes that are equal exactly when two values are Equal. They say nothing about order, and never leave
-// the process.
+// AppendKey appends bytes that are equal exactly when two values are Equal. They say nothing about order, and never
+// leave the process.
 func AppendKey(dst []byte, v any) []byte {
 	switch x := v.(type) {
 	case nil:
@@ -174,7 +174,8 @@ func appendDouble(dst []byte, f float64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, keyDouble), math.Float64bits(f))
 }
 
-// appendBig gives decimals their shortest form, and those that are also an int64 or exactly a double the same bytes as those.
+// appendBig gives decimals their shortest form, and those that are also an int64 or exactly a double the same bytes as
+// those.
 func appendBig(dst []byte, u *big.Int, scale int32) []byte {
 	if u == nil || u.Sign() == 0 {
 		return appendInt(dst, 0)

@@ -106,7 +106,8 @@ func TestText(t *testing.T) {
 		{MapOf("name", []any{"marko"}), "{name=[marko]}"},
 		{TID, "id"},
 		{OffsetDateTime{time.Date(2023, 8, 2, 0, 0, 0, 0, time.UTC)}, "2023-08-02T00:00Z"},
-		{OffsetDateTime{time.Date(2023, 8, 2, 1, 2, 3, 4e6, time.FixedZone("", -5400))}, "2023-08-02T01:02:03.004-01:30"},
+		{OffsetDateTime{time.Date(2023, 8, 2, 1, 2, 3, 4e6, time.FixedZone("", -5400))},
+			"2023-08-02T01:02:03.004-01:30"},
 		{Duration{3723, 500000000}, "PT1H2M3.5S"},
 		{Duration{-1, 500000000}, "PT-0.5S"},
 		{Period{1, 0, 2}, "P1Y2D"},
@@ -135,7 +136,8 @@ func TestMakeEnum(t *testing.T) {
 	for _, c := range []struct {
 		typ, name string
 		want      Enum
-	}{{"T", "id", TID}, {"Direction", "from", OUT}, {"Direction", "IN", IN}, {"Order", "decr", Decr}, {"Operator", "addAll", OpAddAll}} {
+	}{{"T", "id", TID}, {"Direction", "from", OUT}, {"Direction", "IN", IN}, {"Order", "decr", Decr},
+		{"Operator", "addAll", OpAddAll}} {
 		if e, ok := MakeEnum(c.typ, c.name); !ok || e != c.want {
 			t.Errorf("MakeEnum(%s, %s) = %v %v", c.typ, c.name, e, ok)
 		}

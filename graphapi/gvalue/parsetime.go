@@ -11,10 +11,11 @@ import (
 )
 
 // dateForms are the forms of a date and time.
-const dateForms = isotime.DateOnly | isotime.MinutesOnly | isotime.NoZone | isotime.Space | isotime.ShortOffset | isotime.OffsetSeconds
+const dateForms = isotime.DateOnly | isotime.MinutesOnly | isotime.NoZone | isotime.Space |
+	isotime.ShortOffset | isotime.OffsetSeconds
 
-// ParseOffsetDateTime reads an ISO 8601 date and time: seconds, fraction and offset may be left out (UTC is then meant),
-// and so may the time as a whole.
+// ParseOffsetDateTime reads an ISO 8601 date and time: seconds, fraction and offset may be left out (UTC is then
+// meant), and so may the time as a whole.
 func ParseOffsetDateTime(s string) (OffsetDateTime, bool) {
 	if i := strings.IndexByte(s, '['); i > 0 && strings.HasSuffix(s, "]") { // a zone's name after its offset
 		s = s[:i]
@@ -26,7 +27,8 @@ func ParseOffsetDateTime(s string) (OffsetDateTime, bool) {
 	return OffsetDateTime{t.In(time.UTC)}, true
 }
 
-// ParseTimeText reads the text that TimeText writes. kind is the name of the type: "Instant", "LocalDate", "Duration", ..
+// ParseTimeText reads the text that TimeText writes. kind is the name of the type: "Instant", "LocalDate", "Duration",
+// ..
 func ParseTimeText(kind, s string) (v any, ok bool) {
 	if len(s) > 64 {
 		return nil, false
@@ -145,7 +147,8 @@ func parseDuration(s string) (d Duration, ok bool) {
 		if whole == "-0" || whole == "-" || whole == "" {
 			n, err = 0, nil
 		}
-		if err != nil || len(frac) > 9 || frac != "" && s[i] != 'S' || (s[i] != 'D') != inTime || n > math.MaxInt32*int64(86400) || n < -math.MaxInt32*int64(86400) {
+		if err != nil || len(frac) > 9 || frac != "" && s[i] != 'S' || (s[i] != 'D') != inTime ||
+			n > math.MaxInt32*int64(86400) || n < -math.MaxInt32*int64(86400) {
 			return d, false
 		}
 		sec += n * unit

@@ -55,7 +55,8 @@ const (
 	maxDecimalDigits = 1000
 )
 
-// ParseBigDecimal reads a decimal with an optional exponent; ok is false when s isn't one or is longer than 1,000 bytes.
+// ParseBigDecimal reads a decimal with an optional exponent; ok is false when s isn't one or is longer than 1,000
+// bytes.
 func ParseBigDecimal(s string) (d *BigDecimal, ok bool) {
 	if len(s) == 0 || len(s) > maxDecimalDigits {
 		return nil, false

@@ -38,8 +38,9 @@ type Options struct {
 
 // How the limit moves.
 const (
-	perProcessor = 3                      // the least limit
-	leastWaiting = 128                    // that may wait whatever the limit is: the drivers' pools have up to 100 connections
+	perProcessor = 3 // the least limit
+	// that may wait whatever the limit is: the drivers' pools have up to 100 connections
+	leastWaiting = 128
 	firstLimit   = 32                     // for each processor
 	target       = 500 * time.Microsecond // that a goroutine should wait for a processor at most
 	interval     = 10 * time.Millisecond  // between adjustments
@@ -160,7 +161,8 @@ func (g *Gate) letIn() {
 
 func (g *Gate) refuse() error {
 	g.refused.Add(1)
-	e := status.New(status.TooManyRequests, "The server has more requests than it can answer in time. Send this one again later.")
+	e := status.New(status.TooManyRequests, "The server has more requests than it can answer in time. Send this one "+
+		"again later.")
 	e.Sub, e.RetryAfter = status.SubThrottled, g.o.Wait
 	return e
 }

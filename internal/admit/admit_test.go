@@ -16,7 +16,9 @@ import (
 
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := New(Options{Running: 2, Waiting: 1, Wait: time.Second, Delay: func() time.Duration { return 0 }, Now: time.Now})
+		g := New(Options{Running: 2, Waiting: 1, Wait: time.Second, Delay: func() time.Duration {
+			return 0
+		}, Now: time.Now})
 		for range 2 {
 			if err := g.Enter(t.Context()); err != nil {
 				t.Fatal(err)
@@ -26,7 +28,8 @@ func TestBounds(t *testing.T) {
 		go func() { waited = g.Enter(t.Context()) }()
 		synctest.Wait()
 		err := g.Enter(t.Context())
-		if !status.Is(err, status.TooManyRequests) || status.From(err).RetryAfter <= 0 || status.From(err).Sub != status.SubThrottled {
+		if !status.Is(err, status.TooManyRequests) || status.From(err).RetryAfter <= 0 ||
+			status.From(err).Sub != status.SubThrottled {
 			t.Errorf("one too many: %v", err)
 		}
 		g.Leave()
@@ -181,10 +184,12 @@ func TestOverload(t *testing.T) {
 			}
 			r := load(t, g, 10*clients, request)
 			if got, was := r.median(), calm.median(); got > 5*was {
-				t.Errorf("service %v: with ten times the clients a request takes %v, before %v (limit %d)", service, got, was, g.Limit())
+				t.Errorf("service %v: with ten times the clients a request takes %v, before %v (limit %d)", service,
+					got, was, g.Limit())
 			}
 			if len(r.refusals) == 0 || slices.Max(r.refusals) > 10*time.Millisecond {
-				t.Errorf("service %v: %d refusals, the latest after %v", service, len(r.refusals), slices.Max(r.refusals))
+				t.Errorf("service %v: %d refusals, the latest after %v", service, len(r.refusals),
+					slices.Max(r.refusals))
 			}
 			if len(r.took) < len(calm.took)*9/10 {
 				t.Errorf("service %v: %d are served, of %d that can be", service, len(r.took), len(calm.took))

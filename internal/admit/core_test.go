@@ -29,7 +29,8 @@ func items(t *testing.T, n int) *core.Container {
 	if _, err := e.CreateDatabase(context.Background(), core.DatabaseSpec{ID: "d"}); err != nil {
 		t.Fatal(err)
 	}
-	c, err := e.CreateContainer(context.Background(), "d", core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/id"}}})
+	c, err := e.CreateContainer(context.Background(), "d",
+		core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/id"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,8 @@ func TestGateBeforeTheCore(t *testing.T) {
 		without, all, _ := crowd(t, c, nil, clients)
 		g := admit.New(admit.Options{Running: 1000, Waiting: 1000, Wait: 50 * time.Millisecond})
 		with, served, refused := crowd(t, c, g, clients)
-		last = fmt.Sprintf("alone %v, %d clients without a gate %v (%d served a second), with it %v (%d served a second, %d refused, limit %d)",
+		last = fmt.Sprintf("alone %v, %d clients without a gate %v (%d served a second), with it %v (%d served a "+
+			"second, %d refused, limit %d)",
 			alone, clients, without, all, with, served, refused, g.Limit())
 		if g.Running() != 0 {
 			t.Fatalf("%d run when all have left", g.Running())

@@ -6,8 +6,8 @@ import (
 )
 
 // Place is what one request holds that a gate has let in. It is a yield.Place: while the request waits for the disk
-// another one runs. The zero value is no place. Leave and Return may be called by several goroutines of the request; the
-// place is away while the first of them that left hasn't come back.
+// another one runs. The zero value is no place. Leave and Return may be called by several goroutines of the request;
+// the place is away while the first of them that left hasn't come back.
 type Place struct {
 	gate *Gate
 	held atomic.Bool

@@ -125,7 +125,8 @@ func Do(ctx context.Context, c *core.Container, w, n int, st State) error {
 }
 
 func document(w, n int, id string) doc.Doc {
-	d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":%q,"pk":%q,"n":%d,"tags":["t%d","t%d"],"nested":{"w":%d},"pad":%q}`,
+	d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":%q,"pk":%q,"n":%d,"tags":["t%d","t%d"],"nested":{"w":%d},`+
+		`"pad":%q}`,
 		id, partition(w), n, n%7, n%11, w, strings.Repeat("x", n%97*20)), doc.JSONOptions{Names: doc.NoSQL})
 	if err != nil {
 		panic(err)
@@ -192,7 +193,8 @@ func Steps(w int, got State, from, to int) (int, error) {
 			return n, nil
 		}
 	}
-	return 0, fmt.Errorf("writer %d, %d to %d steps: %v\nis none of the states from\n%v\nto\n%v", w, from, to, got, After(w, from), st)
+	return 0, fmt.Errorf("writer %d, %d to %d steps: %v\nis none of the states from\n%v\nto\n%v", w, from, to, got,
+		After(w, from), st)
 }
 
 // between reports whether each item is as before or as after.

@@ -20,7 +20,8 @@ func TestStepsAreDone(t *testing.T) {
 	if _, err := e.EnsureDatabase(ctx, "db"); err != nil {
 		t.Fatal(err)
 	}
-	c, err := e.CreateContainer(ctx, "db", core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
+	c, err := e.CreateContainer(ctx, "db",
+		core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,8 @@ func echo(w http.ResponseWriter, r *http.Request) {
 
 // Requests come whole, in pieces, several at once, with bodies and without: each is answered, in order.
 func TestRequestsInAnyPieces(t *testing.T) {
-	dial := serve(t, &http.Server{Handler: http.HandlerFunc(echo), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute})
+	dial := serve(t, &http.Server{Handler: http.HandlerFunc(echo), ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout: time.Minute})
 	request := func(path, body string) string {
 		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
 	}

@@ -7,15 +7,16 @@ import (
 	"sync"
 )
 
-// lines are what a handler has given for the head of the next reply. net/http takes headers in a map, copies the map, sorts the
-// copy and writes it out: for the ten headers of a point read more work than its routing, signature and JSON together. What a handler gives
-// here goes out before the Date header, which net/http adds where the map has none. Everything else stays net/http's: status line,
-// framing, keep-alive, what a reply to HEAD or to HTTP/1.0 looks like.
+// lines are what a handler has given for the head of the next reply. net/http takes headers in a map, copies the map,
+// sorts the copy and writes it out: for the ten headers of a point read more work than its routing, signature and JSON
+// together. What a handler gives here goes out before the Date header, which net/http adds where the map has none.
+// Everything else stays net/http's: status line, framing, keep-alive, what a reply to HEAD or to HTTP/1.0 looks like.
 //
-// A head goes out together with a body that is larger than net/http's buffer; net/http itself makes two writes of them. The invariants:
-//  1. Lines are given by the handler of a request before its reply begins, and net/http writes the replies of a connection one
-//     after another from the goroutine that runs its handlers. So nothing is locked, and the next write that begins a reply begins
-//     the right one.
+// A head goes out together with a body that is larger than net/http's buffer; net/http itself makes two writes of them.
+// The invariants:
+//  1. Lines are given by the handler of a request before its reply begins, and net/http writes the replies of a
+//     connection one after another from the goroutine that runs its handlers. So nothing is locked, and the next write
+//     that begins a reply begins the right one.
 //  2. Lines go out with their reply, or nothing more goes out at all.
 //  3. What is held back goes out with the next write, and is only held back when that must come.
 type lines struct {
@@ -25,14 +26,14 @@ type lines struct {
 	both [2][]byte // room for one write of two pieces
 }
 
-// Next gives lines for the reply to the request that is being handled: whole ones, each with its line end. Names must be tokens, and
-// values without control characters, as nobody looks at them again. The header map must not forbid the Date header. body is the
-// length of the body that the handler writes next, in one piece; 0 when there is none or when net/http will leave it out. lines
-// were appended to Room.
+// Next gives lines for the reply to the request that is being handled: whole ones, each with its line end. Names must
+// be tokens, and values without control characters, as nobody looks at them again. The header map must not forbid the
+// Date header. body is the length of the body that the handler writes next, in one piece; 0 when there is none or when
+// net/http will leave it out. lines were appended to Room.
 func (c *Conn) Next(lines []byte, body int) { c.next, c.body = lines, body }
 
-// Room returns memory of the connection for the lines of the next reply: net/http may write the reply when the handler's own
-// memory is another request's already. Nobody else uses it until Next, or until Room is called again.
+// Room returns memory of the connection for the lines of the next reply: net/http may write the reply when the
+// handler's own memory is another request's already. Nobody else uses it until Next, or until Room is called again.
 func (c *Conn) Room() []byte { return c.next[:0] }
 
 var (

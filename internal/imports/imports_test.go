@@ -20,10 +20,12 @@ const module = "github.com/orrerydb/orrery/"
 // rooms in the order of the table: a room imports only rooms above it, and itself. A room holds the packages below its
 // folder too, except where a deeper one is named.
 var rooms = []string{
-	"core/invariants", "core/status", "core/yield", "core/work", "core/budget", "core/clock", "core/ru", "core/json", "core/isotime", "core/bson", "core/value", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
+	"core/invariants", "core/status", "core/yield", "core/work", "core/budget", "core/clock", "core/ru", "core/json",
+	"core/isotime", "core/bson", "core/value", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
 	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/catalog", "core/index", "core/store",
 	"core/feed", "core/jobs", "core/access", "core/exec", "core",
-	"graphapi/gvalue", "graphapi/wire", "graphapi/gremlin", "graphapi/graph", "graphapi/traversal/compile", "graphapi/traversal/run",
+	"graphapi/gvalue", "graphapi/wire", "graphapi/gremlin", "graphapi/graph", "graphapi/traversal/compile",
+	"graphapi/traversal/run",
 	"sqlapi", "tableapi", "graphapi", "mongoapi", "cmd",
 }
 
@@ -61,7 +63,8 @@ var only = map[string][]string{
 }
 
 // forAPIs is what a front door may import: the facade and the vocabulary, never the store below it, never another API.
-var forAPIs = []string{"core", "core/bson", "core/json", "core/isotime", "core/doc", "core/value", "core/geo", "core/access", "core/exec", "core/feed", "core/status", "core/clock",
+var forAPIs = []string{"core", "core/bson", "core/json", "core/isotime", "core/doc", "core/value", "core/geo",
+	"core/access", "core/exec", "core/feed", "core/status", "core/clock",
 	"core/ru", "core/invariants", "core/budget", "core/yield"}
 
 // engines may be named by cmd, each other's tests and nobody else.
@@ -69,16 +72,17 @@ var engines = []string{"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "c
 
 // libraries that only some rooms may import.
 var libraries = map[string][]string{
-	"github.com/gin-gonic/gin":               {"internal/rest", "sqlapi", "tableapi", "cmd"},
-	"github.com/dop251/goja":                 {"sqlapi/script"},
-	"go.mongodb.org/mongo-driver":            {},
-	"github.com/cockroachdb/apd":             {"core/bson"},
-	"github.com/cockroachdb/pebble":          {"core/kv/pebblekv"},
-	"github.com/tidwall/btree":               {"core/kv/memkv", "core/catalog"},
-	"github.com/coocood/freecache":           {"core/kv/pebblekv"},
-	"github.com/golang/geo":                  {"core/geo"},
-	"github.com/tikv/client-go":              {"core/kv/tikvkv"},
-	"github.com/google/uuid":                 {"core/clock", "core/value", "core/doc", "sqlapi", "tableapi", "graphapi", "mongoapi"},
+	"github.com/gin-gonic/gin":      {"internal/rest", "sqlapi", "tableapi", "cmd"},
+	"github.com/dop251/goja":        {"sqlapi/script"},
+	"go.mongodb.org/mongo-driver":   {},
+	"github.com/cockroachdb/apd":    {"core/bson"},
+	"github.com/cockroachdb/pebble": {"core/kv/pebblekv"},
+	"github.com/tidwall/btree":      {"core/kv/memkv", "core/catalog"},
+	"github.com/coocood/freecache":  {"core/kv/pebblekv"},
+	"github.com/golang/geo":         {"core/geo"},
+	"github.com/tikv/client-go":     {"core/kv/tikvkv"},
+	"github.com/google/uuid": {"core/clock", "core/value", "core/doc", "sqlapi", "tableapi", "graphapi",
+		"mongoapi"},
 	"github.com/alecthomas/kong":             {"cmd"},
 	"github.com/prometheus/client_golang":    {"cmd"},
 	"github.com/Azure/":                      {},
@@ -94,7 +98,8 @@ var clockCalls = map[string][]string{
 }
 
 // clockFree are exempt: the clock itself and packages that exist only for tests. crypto/rand is what TLS key generation
-// takes its entropy from, which no test wants frozen; the engine's upkeep goes by real pauses, whatever time items are in.
+// takes its entropy from, which no test wants frozen; the engine's upkeep goes by real pauses, whatever time items are
+// in.
 var clockFree = map[string][]string{
 	"core/clock":        {"time", "github.com/google/uuid", "math/rand", "math/rand/v2", "crypto/rand"},
 	"core/kv/kvtest":    {"math/rand/v2"},
@@ -165,8 +170,9 @@ func sources(t *testing.T) []file {
 			}
 			imports[ip] = name
 		}
-		out = append(out, file{name: rel, pkg: path.Dir(rel), test: strings.HasSuffix(rel, "_test.go"), ast: f, imports: imports,
-			pos: func(p token.Pos) int { return fset.Position(p).Line }})
+		out = append(out, file{name: rel, pkg: path.Dir(rel), test: strings.HasSuffix(rel, "_test.go"), ast: f,
+			imports: imports,
+			pos:     func(p token.Pos) int { return fset.Position(p).Line }})
 		return nil
 	})
 	if err != nil {

@@ -40,7 +40,8 @@ type Counts struct {
 
 // Counts returns what the listener has seen.
 func (l *Listener) Counts() Counts {
-	return Counts{Open: l.open.Load(), Accepted: l.accepted.Load(), Refused: l.refused.Load(), Stalled: l.stalled.Load()}
+	return Counts{Open: l.open.Load(), Accepted: l.accepted.Load(), Refused: l.refused.Load(),
+		Stalled: l.stalled.Load()}
 }
 
 // Accept implements net.Listener.

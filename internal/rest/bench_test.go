@@ -25,9 +25,11 @@ func (w nobody) WriteHeader(int)             {}
 // is net/http's call of a handler alone.
 func BenchmarkMiddlewares(b *testing.B) {
 	c := &thing{}
-	door := NewDoor(Options{API: "things", Clock: clock.New(), Log: slog.New(slog.NewTextHandler(&bytes.Buffer{}, nil))})
+	door :=
+		NewDoor(Options{API: "things", Clock: clock.New(), Log: slog.New(slog.NewTextHandler(&bytes.Buffer{}, nil))})
 	watched := NewDoor(Options{API: "things", Clock: clock.New(), Log: door.Log, Observe: observe.None{}})
-	gated := NewDoor(Options{API: "things", Clock: clock.New(), Log: door.Log, Gate: admit.New(admit.Options{Running: 8})})
+	gated :=
+		NewDoor(Options{API: "things", Clock: clock.New(), Log: door.Log, Gate: admit.New(admit.Options{Running: 8})})
 	timed := NewDoor(Options{API: "things", Clock: clock.New(), Log: door.Log, MaxTime: time.Minute, Gate: gated.Gate})
 	begin := func(g *gin.Context) {
 		c.Begin(door, g)
@@ -50,7 +52,8 @@ func BenchmarkMiddlewares(b *testing.B) {
 		chain = append(chain, more...)
 		g := NewRouter()
 		g.Use(chain...)
-		for _, p := range []string{"/", "/dbs", "/dbs/:db", "/dbs/:db/colls", "/dbs/:db/colls/:coll", "/dbs/:db/colls/:coll/docs", "/dbs/:db/colls/:coll/docs/:id",
+		for _, p := range []string{"/", "/dbs", "/dbs/:db", "/dbs/:db/colls", "/dbs/:db/colls/:coll",
+			"/dbs/:db/colls/:coll/docs", "/dbs/:db/colls/:coll/docs/:id",
 			"/dbs/:db/colls/:coll/pkranges", "/dbs/:db/users/:user", "/offers", "/offers/:id"} {
 			g.GET(p, func(*gin.Context) {})
 		}

@@ -41,7 +41,8 @@ func TestDeadline(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("it never ends")
 	}
-	if !errors.Is(soon.Err(), context.DeadlineExceeded) || !errors.Is(context.Cause(child), context.DeadlineExceeded) || child.Value(key{}) != "value" {
+	if !errors.Is(soon.Err(), context.DeadlineExceeded) || !errors.Is(context.Cause(child), context.DeadlineExceeded) ||
+		child.Value(key{}) != "value" {
 		t.Fatal(soon.Err(), context.Cause(child))
 	}
 	waited := make(time.Hour)

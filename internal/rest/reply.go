@@ -91,8 +91,8 @@ func (c *Call) fillMap(h http.Header) {
 	}
 }
 
-// giveLines gives the reply headers to the connection, past the map. It reports false when there is no connection that takes
-// them, or a value that net/http wouldn't write as it is. body says that the status has a body.
+// giveLines gives the reply headers to the connection, past the map. It reports false when there is no connection that
+// takes them, or a value that net/http wouldn't write as it is. body says that the status has a body.
 func (c *Call) giveLines(body bool) bool {
 	conn := httpconn.Of(c.Request.Context())
 	if conn == nil {
@@ -111,8 +111,8 @@ func (c *Call) giveLines(body bool) bool {
 	return true
 }
 
-// appendLines appends the reply headers as net/http would write them out of the map: in the order of their names, each once.
-// ok is false when a value is none that net/http writes as it is.
+// appendLines appends the reply headers as net/http would write them out of the map: in the order of their names, each
+// once. ok is false when a value is none that net/http writes as it is.
 func (c *Call) appendLines(dst []byte) (lines []byte, ok bool) {
 	s := c.slots
 	for i := 1; i < len(s); i++ { // few, and nearly in order: the cheapest sort there is, and a stable one

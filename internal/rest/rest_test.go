@@ -78,7 +78,8 @@ func TestReadBody(t *testing.T) {
 		c.Send(200, nil)
 		return nil
 	}))
-	for _, n := range []int{0, 1, 511, 512, firstRead - 1, firstRead, firstRead + 1, limit - 1, limit, limit + 1, 3 * limit} {
+	for _, n := range []int{0, 1, 511, 512, firstRead - 1, firstRead, firstRead + 1, limit - 1, limit, limit + 1,
+		3 * limit} {
 		for _, sized := range []bool{true, false} {
 			var body io.Reader = strings.NewReader(strings.Repeat("x", n))
 			if !sized {
@@ -134,7 +135,8 @@ func TestRecovered(t *testing.T) {
 		panic("late")
 	}))
 	f.GET("/abort", Handle(func(*thing) error { panic(http.ErrAbortHandler) }))
-	if w := f.do("GET", "/before", nil); w.Code != 500 || w.Header().Get("x-half") != "" || !Panicked(f.last.failed) || !strings.Contains(f.log.String(), "early") || strings.Contains(w.Body.String(), "early") {
+	if w := f.do("GET", "/before", nil); w.Code != 500 || w.Header().Get("x-half") != "" || !Panicked(f.last.failed) ||
+		!strings.Contains(f.log.String(), "early") || strings.Contains(w.Body.String(), "early") {
 		t.Errorf("%d %v %s", w.Code, w.Header(), f.log.String())
 	}
 	for _, path := range []string{"/after", "/abort"} {

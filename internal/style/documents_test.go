@@ -14,11 +14,13 @@ var (
 	heading  = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 	document = regexp.MustCompile(`[\w./-]*[\w-]\.md\b`)
 	decision = regexp.MustCompile(`(?i)\bdecisions?[ /](\d+)`)
-	source   = regexp.MustCompile("`((?:cmd|conformance|core|docs|graphapi|internal|mongoapi|sqlapi|tableapi)/[\\w./-]+)`")
-	notWord  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	source   = regexp.MustCompile(
+		"`((?:cmd|conformance|core|docs|graphapi|internal|mongoapi|sqlapi|tableapi)/[\\w./-]+)`")
+	notWord = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// The folder of working papers beside a checkout is no part of the repository. Written in two parts: this file is read too.
+// The folder of working papers beside a checkout is no part of the repository. Written in two parts: this file is read
+// too.
 const papers = "../" + "shared/"
 
 // TestNamedDocuments holds that what a file names can be opened: links of Markdown with their anchors, every mention of

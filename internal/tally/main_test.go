@@ -16,11 +16,13 @@ func TestRead(t *testing.T) {
 		{"a pass hides its output", `{"Action":"output","Package":"p","Test":"TestA","Output":"noise\n"}
 {"Action":"pass","Package":"p","Test":"TestA"}
 {"Action":"pass","Package":"p","Elapsed":1.5}`, counts{1, 0}, "pass p  1.5s", "noise"},
-		{"a failure shows its output, the package is not counted again", `{"Action":"output","Package":"p","Test":"TestA","Output":"why\n"}
+		{"a failure shows its output, the package is not counted again",
+			`{"Action":"output","Package":"p","Test":"TestA","Output":"why\n"}
 {"Action":"fail","Package":"p","Test":"TestA"}
 {"Action":"pass","Package":"p","Test":"TestB"}
 {"Action":"fail","Package":"p"}`, counts{1, 1}, "why", ""},
-		{"a package that does not build is one failure", `{"Action":"build-output","ImportPath":"p","Output":"x.go:1: bad\n"}
+		{"a package that does not build is one failure",
+			`{"Action":"build-output","ImportPath":"p","Output":"x.go:1: bad\n"}
 {"Action":"fail","Package":"p"}`, counts{0, 1}, "x.go:1: bad", ""},
 		{"skips count as neither", `{"Action":"skip","Package":"p","Test":"TestA"}`, counts{0, 0}, "", "TestA"},
 	} {

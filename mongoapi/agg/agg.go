@@ -1,7 +1,7 @@
 // Package agg compiles and runs aggregation pipelines.
 //
-// A stage turns an iterator into another: documents are pulled one by one, and only stages that must see all of them hold
-// them, within MemoryLimit. The registry is the table stages (stages.go): one more stage is one entry there, its
+// A stage turns an iterator into another: documents are pulled one by one, and only stages that must see all of them
+// hold them, within MemoryLimit. The registry is the table stages (stages.go): one more stage is one entry there, its
 // implementation and lines in testdata.
 package agg
 
@@ -197,8 +197,8 @@ func (c *compiler) findCount(specs []value.Value) error {
 // ReadsCollection reports whether the pipeline begins with the collection's documents.
 func (p *Pipeline) ReadsCollection() bool { return p.source == nil }
 
-// Run runs the pipeline. src gives the collection's documents with Lead already applied; it isn't used when the pipeline has
-// a source of its own.
+// Run runs the pipeline. src gives the collection's documents with Lead already applied; it isn't used when the
+// pipeline has a source of its own.
 func (p *Pipeline) Run(x *Exec, src Iter) (Iter, error) {
 	if p.source != nil {
 		var err error

@@ -34,8 +34,8 @@ func run(h *memHost, coll string, pipeline value.Value) ([]value.Value, error) {
 	return all(it, x.hold("test"))
 }
 
-// TestPipelines runs testdata. "docs <name>" fills a collection; "run <name>" runs a pipeline on it; "eval": a document, then
-// expressions on it.
+// TestPipelines runs testdata. "docs <name>" fills a collection; "run <name>" runs a pipeline on it; "eval": a
+// document, then expressions on it.
 func TestPipelines(t *testing.T) {
 	h := &memHost{colls: map[string][]value.Value{}}
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -81,8 +81,10 @@ func eval(t *testing.T, doc value.Value, text string) string {
 
 // FuzzPipeline: no pipeline makes the compiler or its run panic.
 func FuzzPipeline(f *testing.F) {
-	docs := []value.Value{mtest.Value(f, `{"_id":1,"a":[1,{"b":2},"x"],"n":5,"d":{"$date":"2026-01-02T00:00:00Z"}}`), mtest.Value(f, `{"_id":2}`)}
-	for _, p := range []string{`[{"$group":{"_id":"$a","n":{"$sum":"$n"}}},{"$sort":{"n":-1}}]`, `[{"$project":{"x":{"$map":{"input":"$a","in":"$$this"}}}}]`,
+	docs := []value.Value{mtest.Value(f, `{"_id":1,"a":[1,{"b":2},"x"],"n":5,"d":{"$date":"2026-01-02T00:00:00Z"}}`),
+		mtest.Value(f, `{"_id":2}`)}
+	for _, p := range []string{`[{"$group":{"_id":"$a","n":{"$sum":"$n"}}},{"$sort":{"n":-1}}]`,
+		`[{"$project":{"x":{"$map":{"input":"$a","in":"$$this"}}}}]`,
 		`[{"$unwind":"$a"},{"$match":{"a":1}},{"$count":"n"}]`, `[{"$addFields":{"y":{"$year":"$d"},"a.b":1}}]`,
 		`[{"$facet":{"a":[{"$limit":1}],"b":[{"$skip":1}]}}]`} {
 		f.Add([]byte(mtest.Value(f, `{"p":`+p+`}`).Bytes()))

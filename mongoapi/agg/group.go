@@ -84,7 +84,8 @@ func constantN(v value.Value, s *expr.Scope) (int, error) {
 	return expr.PositiveN(v)
 }
 
-// compileTop compiles $top, $topN, $bottom and $bottomN: their element is a pair of the document's sort keys and its output.
+// compileTop compiles $top, $topN, $bottom and $bottomN: their element is a pair of the document's sort keys and its
+// output.
 func compileTop(a accumulation, op string, arg value.Value, s *expr.Scope) (accumulation, error) {
 	if arg.Kind() != value.Object || !arg.Get("sortBy").IsDefined() || !arg.Get("output").IsDefined() {
 		return a, merr.New(5788001, "%s needs an object with 'sortBy' and 'output'", op)
@@ -334,7 +335,8 @@ func sortByCount(c *compiler, arg value.Value) (stage, error) {
 // bucket is $bucket: a group by the boundary at or below the value.
 func bucket(c *compiler, arg value.Value) (stage, error) {
 	if arg.Kind() != value.Object {
-		return nil, merr.New(40201, "Argument to $bucket stage must be an object, but found type: %s", expr.TypeName(arg))
+		return nil, merr.New(40201, "Argument to $bucket stage must be an object, but found type: %s",
+			expr.TypeName(arg))
 	}
 	by, err := expr.Compile(arg.Get("groupBy"), c.o.Scope)
 	if err != nil {
@@ -342,7 +344,8 @@ func bucket(c *compiler, arg value.Value) (stage, error) {
 	}
 	bounds := value.Elements(arg.Get("boundaries"))
 	if !arg.Get("groupBy").IsDefined() || len(bounds) < 2 {
-		return nil, merr.New(40198, "$bucket requires 'groupBy' and 'boundaries' to be specified, with at least 2 boundaries")
+		return nil, merr.New(40198, "$bucket requires 'groupBy' and 'boundaries' to be specified, with at least 2 "+
+			"boundaries")
 	}
 	for i := 1; i < len(bounds); i++ {
 		if value.CompareBSON(bounds[i-1], bounds[i]) >= 0 {
@@ -360,11 +363,13 @@ func bucket(c *compiler, arg value.Value) (stage, error) {
 			return bounds[i-1], nil
 		}
 		if !def.IsDefined() {
-			return v, merr.New(40066, "$switch could not find a matching branch for an input, and no default was specified.")
+			return v, merr.New(40066, "$switch could not find a matching branch for an input, and no default was "+
+				"specified.")
 		}
 		return def, nil
 	}
-	accs := []accumulation{{"count", func(*expr.Env) (value.Value, error) { return value.Int32Of(1), nil }, expr.Accumulators["$sum"]}}
+	accs := []accumulation{
+		{"count", func(*expr.Env) (value.Value, error) { return value.Int32Of(1), nil }, expr.Accumulators["$sum"]}}
 	if o := arg.Get("output"); o.IsDefined() {
 		accs = nil
 		for it := o.Iter(); it.Next(); {

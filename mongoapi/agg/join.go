@@ -34,7 +34,8 @@ func lookup(c *compiler, arg value.Value) (stage, error) {
 		switch key := string(it.Key()); key {
 		case "from", "localField", "foreignField", "as":
 			if v.Kind() != value.String {
-				return nil, merr.New(merr.FailedToParse, "$lookup argument '%s' must be a string, is type %s", key, expr.TypeName(v))
+				return nil, merr.New(merr.FailedToParse, "$lookup argument '%s' must be a string, is type %s", key,
+					expr.TypeName(v))
 			}
 			switch key {
 			case "from":
@@ -64,8 +65,10 @@ func lookup(c *compiler, arg value.Value) (stage, error) {
 		}
 	}
 	p := arg.Get("pipeline")
-	if l.as == nil || l.from == "" && !p.IsDefined() || (l.local == nil) != (l.foreign == "") || l.local == nil && !p.IsDefined() {
-		return nil, merr.New(merr.FailedToParse, "$lookup requires 'as', 'from' and either 'pipeline' or both 'localField' and 'foreignField' to be specified")
+	if l.as == nil || l.from == "" && !p.IsDefined() || (l.local == nil) != (l.foreign == "") || l.local == nil &&
+		!p.IsDefined() {
+		return nil, merr.New(merr.FailedToParse, "$lookup requires 'as', 'from' and either 'pipeline' or both "+
+			"'localField' and 'foreignField' to be specified")
 	}
 	if !p.IsDefined() {
 		p = value.ArrayOf(bson.Empty)
@@ -261,12 +264,14 @@ func merge(_ *compiler, arg value.Value) (stage, error) {
 	switch w.WhenMatched {
 	case "replace", "merge", "keepExisting", "fail":
 	default:
-		return nil, merr.New(merr.BadValue, "Enumeration value '%s' for field 'whenMatched' is not a valid value.", w.WhenMatched)
+		return nil, merr.New(merr.BadValue, "Enumeration value '%s' for field 'whenMatched' is not a valid value.",
+			w.WhenMatched)
 	}
 	switch w.WhenNotMatched {
 	case "insert", "discard", "fail":
 	default:
-		return nil, merr.New(merr.BadValue, "Enumeration value '%s' for field 'whenNotMatched' is not a valid value.", w.WhenNotMatched)
+		return nil, merr.New(merr.BadValue, "Enumeration value '%s' for field 'whenNotMatched' is not a valid value.",
+			w.WhenNotMatched)
 	}
 	return writer(w), nil
 }

@@ -53,16 +53,19 @@ func unwind(_ *compiler, arg value.Value) (stage, error) {
 			case "path":
 			case "preserveNullAndEmptyArrays":
 				if it.Value().Kind() != value.Bool {
-					return nil, merr.New(28809, "expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage, got %s", expr.TypeName(it.Value()))
+					return nil, merr.New(28809, "expected a boolean for the preserveNullAndEmptyArrays option to "+
+						"$unwind stage, got %s", expr.TypeName(it.Value()))
 				}
 				u.keep = it.Value().Bool()
 			case "includeArrayIndex":
 				s := it.Value().Str()
 				if s == "" {
-					return nil, merr.New(28810, "expected a non-empty string for the includeArrayIndex  option to $unwind stage")
+					return nil, merr.New(28810, "expected a non-empty string for the includeArrayIndex  option to "+
+						"$unwind stage")
 				}
 				if s[0] == '$' {
-					return nil, merr.New(28822, "includeArrayIndex option to $unwind stage should not be prefixed with a '$': %s", s)
+					return nil, merr.New(28822, "includeArrayIndex option to $unwind stage should not be prefixed "+
+						"with a '$': %s", s)
 				}
 				u.index = strings.Split(s, ".")
 			default:
@@ -74,7 +77,8 @@ func unwind(_ *compiler, arg value.Value) (stage, error) {
 		}
 	}
 	if pathArg.Kind() != value.String {
-		return nil, merr.New(15981, "expected either a string or an object as specification for $unwind stage, got %s", expr.TypeName(pathArg))
+		return nil, merr.New(15981, "expected either a string or an object as specification for $unwind stage, got %s",
+			expr.TypeName(pathArg))
 	}
 	p := pathArg.Str()
 	if !strings.HasPrefix(p, "$") {
@@ -297,7 +301,8 @@ func indexStats(c *compiler, arg value.Value) (stage, error) {
 // currentOp is what mongosh's db.currentOp() sends, in place of the command of that name.
 func currentOp(c *compiler, arg value.Value) (stage, error) {
 	if arg.Kind() != value.Object {
-		return nil, merr.New(merr.FailedToParse, "$currentOp options must be specified in an object, but found: %s", expr.TypeName(arg))
+		return nil, merr.New(merr.FailedToParse, "$currentOp options must be specified in an object, but found: %s",
+			expr.TypeName(arg))
 	}
 	c.out.source = func(x *Exec) (Iter, error) {
 		docs, err := x.Host.CurrentOp()

@@ -21,18 +21,20 @@ type stageDef struct {
 var stages map[string]stageDef
 
 // transforms are the stages that turn one document into one.
-var transforms map[string]func(arg value.Value, s *expr.Scope) (func(*expr.Env, value.Value) (value.Value, error), error)
+var transforms map[string]func(arg value.Value, s *expr.Scope) (
+	func(*expr.Env, value.Value) (value.Value, error), error)
 
 // Unsupported lists stages that MongoDB has and we don't.
 var Unsupported = map[string]bool{
 	"$bucketAuto": true, "$changeStream": true, "$changeStreamSplitLargeEvent": true, "$densify": true,
 	"$fill": true, "$geoNear": true, "$graphLookup": true, "$listLocalSessions": true, "$listSampledQueries": true,
-	"$listSearchIndexes": true, "$listSessions": true, "$planCacheStats": true, "$redact": true, "$search": true, "$searchMeta": true,
-	"$setWindowFields": true, "$shardedDataDistribution": true, "$vectorSearch": true,
+	"$listSearchIndexes": true, "$listSessions": true, "$planCacheStats": true, "$redact": true, "$search": true,
+	"$searchMeta": true, "$setWindowFields": true, "$shardedDataDistribution": true, "$vectorSearch": true,
 }
 
 func init() {
-	transforms = map[string]func(arg value.Value, s *expr.Scope) (func(*expr.Env, value.Value) (value.Value, error), error){
+	transforms = map[string]func(arg value.Value, s *expr.Scope) (
+		func(*expr.Env, value.Value) (value.Value, error), error){
 		"$addFields":   addFields("$addFields"),
 		"$project":     projectStage,
 		"$replaceRoot": replaceRoot,
@@ -234,7 +236,8 @@ func projectStage(arg value.Value, s *expr.Scope) (func(*expr.Env, value.Value) 
 		return nil, merr.New(15969, "$project specification must be an object")
 	}
 	if arg.Len() == 0 {
-		return nil, merr.New(51272, "Invalid $project :: caused by :: projection specification must have at least one field")
+		return nil, merr.New(51272, "Invalid $project :: caused by :: projection specification must have at least "+
+			"one field")
 	}
 	p, err := project.Compile(arg, project.Options{Scope: s})
 	if err != nil {
@@ -251,7 +254,8 @@ func unset(arg value.Value, _ *expr.Scope) (func(*expr.Env, value.Value) (value.
 	case value.Array:
 		for _, v := range value.Elements(arg) {
 			if v.Kind() != value.String {
-				return nil, merr.New(31120, "$unset specification must be a string or an array containing only string values")
+				return nil, merr.New(31120, "$unset specification must be a string or an array containing only "+
+					"string values")
 			}
 			paths = append(paths, v.Str())
 		}
@@ -268,7 +272,8 @@ func unset(arg value.Value, _ *expr.Scope) (func(*expr.Env, value.Value) (value.
 
 func replaceRoot(arg value.Value, s *expr.Scope) (func(*expr.Env, value.Value) (value.Value, error), error) {
 	if arg.Kind() != value.Object {
-		return nil, merr.New(40229, "expected an object as specification for $replaceRoot stage, got %s", expr.TypeName(arg))
+		return nil, merr.New(40229, "expected an object as specification for $replaceRoot stage, got %s",
+			expr.TypeName(arg))
 	}
 	n := arg.Get("newRoot")
 	if !n.IsDefined() {
@@ -288,7 +293,8 @@ func replaceWith(arg value.Value, s *expr.Scope) (func(*expr.Env, value.Value) (
 	return func(e *expr.Env, d value.Value) (value.Value, error) {
 		v, err := x(e.With(d))
 		if err == nil && v.Kind() != value.Object {
-			err = merr.New(40228, "'newRoot' expression  must evaluate to an object, but resulting value was of type: %s", expr.TypeName(v))
+			err = merr.New(40228, "'newRoot' expression  must evaluate to an object, but resulting value was of "+
+				"type: %s", expr.TypeName(v))
 		}
 		return v, err
 	}, nil

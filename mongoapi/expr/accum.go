@@ -17,8 +17,8 @@ type Accumulator interface {
 	Size() int
 }
 
-// Accumulators is the registry of accumulators with one plain argument; those of $group with more are in package agg. n is
-// the argument of the N kinds.
+// Accumulators is the registry of accumulators with one plain argument; those of $group with more are in package agg. n
+// is the argument of the N kinds.
 var Accumulators = map[string]func() Accumulator{
 	"$addToSet":     func() Accumulator { return &addToSetAcc{set: NewSet()} },
 	"$avg":          func() Accumulator { return &sumAcc{avg: true} },

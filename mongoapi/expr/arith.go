@@ -38,9 +38,11 @@ var arithmeticOps = map[string]operator{
 	"$subtract": fixed(2, subtract),
 	"$trunc":    ranged(1, 2, roundTo("$trunc", num.Trunc)),
 
-	"$acos": floating("$acos", math.Acos), "$acosh": floating("$acosh", math.Acosh), "$asin": floating("$asin", math.Asin),
-	"$asinh": floating("$asinh", math.Asinh), "$atan": floating("$atan", math.Atan), "$atanh": floating("$atanh", math.Atanh),
-	"$cos": floating("$cos", math.Cos), "$cosh": floating("$cosh", math.Cosh), "$sin": floating("$sin", math.Sin),
+	"$acos": floating("$acos", math.Acos), "$acosh": floating("$acosh", math.Acosh),
+	"$asin":  floating("$asin", math.Asin),
+	"$asinh": floating("$asinh", math.Asinh), "$atan": floating("$atan", math.Atan),
+	"$atanh": floating("$atanh", math.Atanh),
+	"$cos":   floating("$cos", math.Cos), "$cosh": floating("$cosh", math.Cosh), "$sin": floating("$sin", math.Sin),
 	"$sinh": floating("$sinh", math.Sinh), "$tan": floating("$tan", math.Tan), "$tanh": floating("$tanh", math.Tanh),
 	"$degreesToRadians": floating("$degreesToRadians", func(f float64) float64 { return f * (math.Pi / 180) }),
 	"$radiansToDegrees": floating("$radiansToDegrees", func(f float64) float64 { return f * (180 / math.Pi) }),
@@ -122,7 +124,8 @@ func roundTo(name string, mode int) func(*Env, []value.Value) (value.Value, erro
 				return a[1], merr.New(51082, "precision argument to  %s must be a integral value", name)
 			}
 			if places < -20 || places > 100 {
-				return a[1], merr.New(51083, "cannot apply %s with precision value %d value must be in [-20, 100]", name, places)
+				return a[1], merr.New(51083, "cannot apply %s with precision value %d value must be in [-20, 100]",
+					name, places)
 			}
 		}
 		if nullish(a[0]) {
@@ -218,7 +221,8 @@ func twoNumbers(name string, a []value.Value, fn func(x, y value.Value) (value.V
 		return value.NullValue(), nil
 	}
 	if !a[0].IsNumber() || !a[1].IsNumber() {
-		return a[0], merr.New(merr.TypeMismatch, "%s only supports numeric types, not %s and %s", name, TypeName(a[0]), TypeName(a[1]))
+		return a[0], merr.New(merr.TypeMismatch, "%s only supports numeric types, not %s and %s", name, TypeName(a[0]),
+			TypeName(a[1]))
 	}
 	return fn(a[0], a[1])
 }

@@ -20,15 +20,19 @@ var arrayOps = map[string]operator{
 	"$first":         endOp("$first", func(vs []value.Value) value.Value { return vs[0] }),
 	"$last":          endOp("$last", func(vs []value.Value) value.Value { return vs[len(vs)-1] }),
 	"$firstN":        nOp("$firstN", func(vs []value.Value, n int) []value.Value { return vs[:min(n, len(vs))] }),
-	"$lastN":         nOp("$lastN", func(vs []value.Value, n int) []value.Value { return vs[len(vs)-min(n, len(vs)):] }),
-	"$maxN":          nOp("$maxN", func(vs []value.Value, n int) []value.Value { return extremes(vs, n, -1) }),
-	"$minN":          nOp("$minN", func(vs []value.Value, n int) []value.Value { return extremes(vs, n, 1) }),
-	"$in":            fixed(2, inArray),
-	"$indexOfArray":  ranged(2, 4, indexOfArray),
-	"$isArray":       unary(func(v value.Value) (value.Value, error) { return value.BoolOf(v.Kind() == value.Array), nil }),
-	"$map":           {special: mapOp},
-	"$range":         ranged(2, 3, rangeOp),
-	"$reduce":        {special: reduce},
+	"$lastN": nOp("$lastN", func(vs []value.Value, n int) []value.Value {
+		return vs[len(vs)-min(n, len(vs)):]
+	}),
+	"$maxN":         nOp("$maxN", func(vs []value.Value, n int) []value.Value { return extremes(vs, n, -1) }),
+	"$minN":         nOp("$minN", func(vs []value.Value, n int) []value.Value { return extremes(vs, n, 1) }),
+	"$in":           fixed(2, inArray),
+	"$indexOfArray": ranged(2, 4, indexOfArray),
+	"$isArray": unary(func(v value.Value) (value.Value, error) {
+		return value.BoolOf(v.Kind() == value.Array), nil
+	}),
+	"$map":    {special: mapOp},
+	"$range":  ranged(2, 3, rangeOp),
+	"$reduce": {special: reduce},
 	"$reverseArray": unary(func(v value.Value) (value.Value, error) {
 		vs, ok, err := wantArray("$reverseArray", 34435, v)
 		if !ok || err != nil {
@@ -59,7 +63,8 @@ func arrayElemAt(_ *Env, a []value.Value) (value.Value, error) {
 	}
 	i, ok := num.ToInt64(a[1], false)
 	if !a[1].IsNumber() {
-		return a[1], merr.New(28690, "$arrayElemAt's second argument must be a numeric value, but is %s", TypeName(a[1]))
+		return a[1], merr.New(28690, "$arrayElemAt's second argument must be a numeric value, but is %s",
+			TypeName(a[1]))
 	}
 	if !ok {
 		return a[1], merr.New(28691, "$arrayElemAt's second argument must be representable as a 32-bit integer")
@@ -87,18 +92,21 @@ func arrayToObject(v value.Value) (value.Value, error) {
 		switch e := it.Value(); e.Kind() {
 		case value.Array:
 			if e.Len() != 2 {
-				return e, merr.New(40397, "$arrayToObject requires an array of size 2 arrays,found array of size: %d", e.Len())
+				return e, merr.New(40397,
+					"$arrayToObject requires an array of size 2 arrays,found array of size: %d", e.Len())
 			}
 			k, x = e.At(0), e.At(1)
 		case value.Object:
 			if k, x = e.Get("k"), e.Get("v"); e.Len() != 2 || !k.IsDefined() || !x.IsDefined() {
-				return e, merr.New(40392, "$arrayToObject requires an object keys of 'k' and 'v'. Found incorrect number of keys:%d", e.Len())
+				return e, merr.New(40392, "$arrayToObject requires an object keys of 'k' and 'v'. Found incorrect "+
+					"number of keys:%d", e.Len())
 			}
 		default:
 			return e, merr.New(40398, "Unrecognised input type format for $arrayToObject: %s", TypeName(e))
 		}
 		if k.Kind() != value.String {
-			return k, merr.New(40395, "$arrayToObject requires an array of key-value pairs, where the key must be of type string. Found key type: %s", TypeName(k))
+			return k, merr.New(40395, "$arrayToObject requires an array of key-value pairs, where the key must be "+
+				"of type string. Found key type: %s", TypeName(k))
 		}
 		if _, twice := vals[k.Str()]; !twice {
 			names = append(names, k.Str())
@@ -226,7 +234,8 @@ func rangeOp(e *Env, a []value.Value) (value.Value, error) {
 	for i, v := range a {
 		x, ok := num.ToInt64(v, false)
 		if !ok || x != int64(int32(x)) {
-			return v, merr.New(34443+int32(i), "$range requires values that can be represented as a 32-bit integer, found value of type: %s", TypeName(v))
+			return v, merr.New(34443+int32(i), "$range requires values that can be represented as a 32-bit integer, "+
+				"found value of type: %s", TypeName(v))
 		}
 		n[i] = x
 	}
@@ -259,7 +268,8 @@ func slice(_ *Env, a []value.Value) (value.Value, error) {
 	for i, v := range a[1:] {
 		x, ok := num.ToInt64(v, false)
 		if !ok || x != int64(int32(x)) {
-			return v, merr.New(28725+int32(2*i), "Argument to $slice must be an integer, but is of type: %s", TypeName(v))
+			return v, merr.New(28725+int32(2*i), "Argument to $slice must be an integer, but is of type: %s",
+				TypeName(v))
 		}
 		n[i] = int(x)
 	}
@@ -270,8 +280,8 @@ func slice(_ *Env, a []value.Value) (value.Value, error) {
 	return value.MakeArray(Slice(vs, len(a) == 3, n[0], n[1])), nil
 }
 
-// Slice is the rule of $slice: n elements from the front (or the back when negative), or with skip, n elements after skip
-// (counted from the end when negative).
+// Slice is the rule of $slice: n elements from the front (or the back when negative), or with skip, n elements after
+// skip (counted from the end when negative).
 func Slice(vs []value.Value, hasSkip bool, first, n int) []value.Value {
 	if !hasSkip {
 		if first >= 0 {

@@ -92,13 +92,16 @@ func convertTarget(to value.Value) (string, error) {
 		if name, known := typeNames[byte(n)]; ok && known && n == int64(int8(n)) {
 			return name, nil
 		}
-		return "", merr.New(merr.FailedToParse, "In $convert, numeric value for 'to' does not correspond to a BSON type")
+		return "", merr.New(merr.FailedToParse,
+			"In $convert, numeric value for 'to' does not correspond to a BSON type")
 	}
-	return "", merr.New(merr.FailedToParse, "$convert's 'to' argument must be a string or number, but is %s", TypeName(to))
+	return "", merr.New(merr.FailedToParse, "$convert's 'to' argument must be a string or number, but is %s",
+		TypeName(to))
 }
 
 func unsupported(v value.Value, to string) error {
-	return merr.New(merr.ConversionFailure, "Unsupported conversion from %s to %s in $convert with no onError value", TypeName(v), to)
+	return merr.New(merr.ConversionFailure, "Unsupported conversion from %s to %s in $convert with no onError value",
+		TypeName(v), to)
 }
 
 func convert(v value.Value, to string) (value.Value, error) {
@@ -123,7 +126,8 @@ func convert(v value.Value, to string) (value.Value, error) {
 		if v.Kind() == value.String {
 			b, err := hex.DecodeString(v.Str())
 			if err != nil || len(b) != 12 {
-				return v, merr.New(merr.ConversionFailure, "Failed to parse objectId '%s' in $convert with no onError value", v.Str())
+				return v, merr.New(merr.ConversionFailure, "Failed to parse objectId '%s' in $convert with no "+
+					"onError value", v.Str())
 			}
 			return value.ObjectIDOf(b), nil
 		}
@@ -155,7 +159,8 @@ func toInteger(v value.Value, to string) (value.Value, error) {
 	case value.Int32, value.Int64, value.Double, value.Decimal:
 		var ok bool
 		if n, ok = num.ToInt64(v, true); !ok {
-			return v, merr.New(merr.ConversionFailure, "Conversion would overflow target type in $convert with no onError value: %v", num.ToFloat(v))
+			return v, merr.New(merr.ConversionFailure, "Conversion would overflow target type in $convert with no "+
+				"onError value: %v", num.ToFloat(v))
 		}
 	default:
 		return v, unsupported(v, to)
@@ -164,7 +169,8 @@ func toInteger(v value.Value, to string) (value.Value, error) {
 		return value.Int64Of(n), nil
 	}
 	if n != int64(int32(n)) {
-		return v, merr.New(merr.ConversionFailure, "Conversion would overflow target type in $convert with no onError value: %d", n)
+		return v, merr.New(merr.ConversionFailure, "Conversion would overflow target type in $convert with no "+
+			"onError value: %d", n)
 	}
 	return value.Int32Of(int32(n)), nil
 }
@@ -215,7 +221,8 @@ func toDate(v value.Value) (value.Value, error) {
 	case value.Int64, value.Double, value.Decimal:
 		n, ok := num.ToInt64(v, true)
 		if !ok {
-			return v, merr.New(merr.ConversionFailure, "Conversion would overflow target type in $convert with no onError value: %v", num.ToFloat(v))
+			return v, merr.New(merr.ConversionFailure, "Conversion would overflow target type in $convert with no "+
+				"onError value: %v", num.ToFloat(v))
 		}
 		return value.DateOf(n, 0), nil
 	case value.String:
@@ -251,7 +258,8 @@ func toText(v value.Value) (string, error) {
 	case value.Date:
 		return string(isotime.AppendMilli(nil, v.DateMS(), 0)), nil
 	case value.Timestamp:
-		return time.Unix(int64(v.Raw64()>>32), 0).UTC().Format("Jan _2 15:04:05") + ":" + strconv.Itoa(int(uint32(v.Raw64()))), nil
+		return time.Unix(int64(v.Raw64()>>32), 0).UTC().Format("Jan _2 15:04:05") + ":" +
+			strconv.Itoa(int(uint32(v.Raw64()))), nil
 	case value.UUID:
 		return string(value.AppendUUID(nil, v.Bytes())), nil
 	case value.Binary:

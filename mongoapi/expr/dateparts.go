@@ -9,7 +9,8 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
-var datePartNames = []string{"year", "isoWeekYear", "month", "isoWeek", "day", "isoDayOfWeek", "hour", "minute", "second", "millisecond", "timezone"}
+var datePartNames = []string{"year", "isoWeekYear", "month", "isoWeek", "day", "isoDayOfWeek", "hour", "minute",
+	"second", "millisecond", "timezone"}
 
 func dateFromParts(_ *Env, a map[string]value.Value) (value.Value, error) {
 	tz, given := a["timezone"]
@@ -84,21 +85,22 @@ func unit(name string, v value.Value) (string, error) {
 }
 
 func dateArith(name string, sign int) operator {
-	return named([]string{"startDate", "unit", "amount"}, []string{"timezone"}, func(_ *Env, a map[string]value.Value) (value.Value, error) {
-		u, err := unit(name, a["unit"])
-		if err != nil {
-			return value.Undef(), err
-		}
-		t, null, err := zoned(a["startDate"], a)
-		if err != nil || null || u == "" || nullish(a["amount"]) {
-			return value.NullValue(), err
-		}
-		n, ok := num.ToInt64(a["amount"], false)
-		if !ok || n > 1<<40 || n < -1<<40 {
-			return a["amount"], merr.New(5166405, "%s expects integer amount of time units", name)
-		}
-		return value.DateOf(addUnits(t, u, int(n)*sign).UnixMilli(), 0), nil
-	})
+	return named([]string{"startDate", "unit", "amount"}, []string{"timezone"},
+		func(_ *Env, a map[string]value.Value) (value.Value, error) {
+			u, err := unit(name, a["unit"])
+			if err != nil {
+				return value.Undef(), err
+			}
+			t, null, err := zoned(a["startDate"], a)
+			if err != nil || null || u == "" || nullish(a["amount"]) {
+				return value.NullValue(), err
+			}
+			n, ok := num.ToInt64(a["amount"], false)
+			if !ok || n > 1<<40 || n < -1<<40 {
+				return a["amount"], merr.New(5166405, "%s expects integer amount of time units", name)
+			}
+			return value.DateOf(addUnits(t, u, int(n)*sign).UnixMilli(), 0), nil
+		})
 }
 
 var unitLength = map[string]time.Duration{
@@ -125,7 +127,8 @@ func addUnits(t time.Time, u string, n int) time.Time {
 
 // addMonths keeps the day of the month, or takes the month's last one when it has none so late.
 func addMonths(t time.Time, n int) time.Time {
-	first := time.Date(t.Year(), t.Month()+time.Month(n), 1, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), t.Location())
+	first := time.Date(t.Year(), t.Month()+time.Month(n), 1, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(),
+		t.Location())
 	last := first.AddDate(0, 1, -1).Day()
 	return first.AddDate(0, 0, min(t.Day(), last)-1)
 }

@@ -14,27 +14,28 @@ import (
 )
 
 var dateOps = map[string]operator{
-	"$dateAdd":        dateArith("$dateAdd", 1),
-	"$dateSubtract":   dateArith("$dateSubtract", -1),
-	"$dateDiff":       named([]string{"startDate", "endDate", "unit"}, []string{"timezone", "startOfWeek"}, dateDiff),
-	"$dateTrunc":      named([]string{"date", "unit"}, []string{"binSize", "timezone", "startOfWeek"}, dateTrunc),
-	"$dateFromParts":  named(nil, datePartNames, dateFromParts),
-	"$dateToParts":    named([]string{"date"}, []string{"timezone", "iso8601"}, dateToParts),
-	"$dateFromString": named([]string{"dateString"}, []string{"format", "timezone", "onError", "onNull"}, dateFromString),
-	"$dateToString":   named([]string{"date"}, []string{"format", "timezone", "onNull"}, dateToString),
-	"$dayOfMonth":     datePart("$dayOfMonth", time.Time.Day),
-	"$dayOfWeek":      datePart("$dayOfWeek", func(t time.Time) int { return int(t.Weekday()) + 1 }),
-	"$dayOfYear":      datePart("$dayOfYear", time.Time.YearDay),
-	"$hour":           datePart("$hour", time.Time.Hour),
-	"$isoDayOfWeek":   datePart("$isoDayOfWeek", isoWeekday),
-	"$isoWeek":        datePart("$isoWeek", func(t time.Time) int { _, w := t.ISOWeek(); return w }),
-	"$isoWeekYear":    datePart("$isoWeekYear", func(t time.Time) int { y, _ := t.ISOWeek(); return y }),
-	"$millisecond":    datePart("$millisecond", func(t time.Time) int { return t.Nanosecond() / 1e6 }),
-	"$minute":         datePart("$minute", time.Time.Minute),
-	"$month":          datePart("$month", func(t time.Time) int { return int(t.Month()) }),
-	"$second":         datePart("$second", time.Time.Second),
-	"$week":           datePart("$week", sundayWeek),
-	"$year":           datePart("$year", time.Time.Year),
+	"$dateAdd":       dateArith("$dateAdd", 1),
+	"$dateSubtract":  dateArith("$dateSubtract", -1),
+	"$dateDiff":      named([]string{"startDate", "endDate", "unit"}, []string{"timezone", "startOfWeek"}, dateDiff),
+	"$dateTrunc":     named([]string{"date", "unit"}, []string{"binSize", "timezone", "startOfWeek"}, dateTrunc),
+	"$dateFromParts": named(nil, datePartNames, dateFromParts),
+	"$dateToParts":   named([]string{"date"}, []string{"timezone", "iso8601"}, dateToParts),
+	"$dateFromString": named([]string{"dateString"}, []string{"format", "timezone", "onError", "onNull"},
+		dateFromString),
+	"$dateToString": named([]string{"date"}, []string{"format", "timezone", "onNull"}, dateToString),
+	"$dayOfMonth":   datePart("$dayOfMonth", time.Time.Day),
+	"$dayOfWeek":    datePart("$dayOfWeek", func(t time.Time) int { return int(t.Weekday()) + 1 }),
+	"$dayOfYear":    datePart("$dayOfYear", time.Time.YearDay),
+	"$hour":         datePart("$hour", time.Time.Hour),
+	"$isoDayOfWeek": datePart("$isoDayOfWeek", isoWeekday),
+	"$isoWeek":      datePart("$isoWeek", func(t time.Time) int { _, w := t.ISOWeek(); return w }),
+	"$isoWeekYear":  datePart("$isoWeekYear", func(t time.Time) int { y, _ := t.ISOWeek(); return y }),
+	"$millisecond":  datePart("$millisecond", func(t time.Time) int { return t.Nanosecond() / 1e6 }),
+	"$minute":       datePart("$minute", time.Time.Minute),
+	"$month":        datePart("$month", func(t time.Time) int { return int(t.Month()) }),
+	"$second":       datePart("$second", time.Time.Second),
+	"$week":         datePart("$week", sundayWeek),
+	"$year":         datePart("$year", time.Time.Year),
 	"$tsSecond": nullUnary(func(v value.Value) (value.Value, error) {
 		if v.Kind() != value.Timestamp {
 			return v, merr.New(5687301, "Argument to $tsSecond must be a timestamp, but is %s", TypeName(v))
@@ -123,7 +124,8 @@ func datePart(name string, part func(time.Time) int) operator {
 	return operator{special: func(_ string, arg value.Value, s *Scope, depth int) (Expr, error) {
 		if arg.Kind() == value.Array {
 			if arg.Len() != 1 {
-				return nil, merr.New(40536, "%s accepts exactly one argument if given an array, but was given %d", name, arg.Len())
+				return nil, merr.New(40536, "%s accepts exactly one argument if given an array, but was given %d",
+					name, arg.Len())
 			}
 			arg = arg.At(0)
 		}
@@ -255,7 +257,8 @@ func formatDate(t time.Time, format string) (string, error) {
 }
 
 // dateForms are the forms of ISO 8601 that $dateFromString and $toDate take.
-const dateForms = isotime.DateOnly | isotime.MonthOnly | isotime.MinutesOnly | isotime.NoZone | isotime.Space | isotime.SpacedZone |
+const dateForms = isotime.DateOnly | isotime.MonthOnly | isotime.MinutesOnly | isotime.NoZone |
+	isotime.Space | isotime.SpacedZone |
 	isotime.ShortOffset | isotime.ShortHour | isotime.Basic
 
 // dateLayouts are the other forms.
@@ -299,7 +302,8 @@ func dateFromText(a map[string]value.Value) (value.Value, error) {
 		return value.NullValue(), nil
 	}
 	if s.Kind() != value.String {
-		return s, merr.New(merr.ConversionFailure, "$dateFromString requires that 'dateString' be a string, found: %s", TypeName(s))
+		return s, merr.New(merr.ConversionFailure, "$dateFromString requires that 'dateString' be a string, found: %s",
+			TypeName(s))
 	}
 	f, given := a["format"]
 	if !given {
@@ -320,7 +324,8 @@ func dateFromText(a map[string]value.Value) (value.Value, error) {
 	return value.DateOf(t.UnixMilli(), 0), nil
 }
 
-var layoutParts = map[byte]string{'d': "02", 'H': "15", 'j': "002", 'L': "000", 'm': "01", 'M': "04", 'S': "05", 'Y': "2006", 'z': "-0700", 'b': "Jan", 'B': "January", '%': "%"}
+var layoutParts = map[byte]string{'d': "02", 'H': "15", 'j': "002", 'L': "000", 'm': "01", 'M': "04", 'S': "05",
+	'Y': "2006", 'z': "-0700", 'b': "Jan", 'B': "January", '%': "%"}
 
 func goLayout(format string) (string, error) {
 	var b strings.Builder

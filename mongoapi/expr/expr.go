@@ -1,7 +1,7 @@
 // Package expr compiles MongoDB's aggregation expressions to closures over values.
 //
-// The registry is the table operators (registry.go): one more expression is one entry there, its implementation and lines in
-// testdata. Names that MongoDB has and we don't are listed in Unsupported.
+// The registry is the table operators (registry.go): one more expression is one entry there, its implementation and
+// lines in testdata. Names that MongoDB has and we don't are listed in Unsupported.
 package expr
 
 import (
@@ -99,7 +99,8 @@ func compile(v value.Value, s *Scope, depth int) (Expr, error) {
 		if it.Next() && len(it.Key()) > 0 && it.Key()[0] == '$' {
 			name, arg := string(it.Key()), it.Value()
 			if it.Next() {
-				return nil, merr.New(15983, "an object representing an expression must have exactly one field: %s", name)
+				return nil, merr.New(15983,
+					"an object representing an expression must have exactly one field: %s", name)
 			}
 			return compileOperator(name, arg, s, depth)
 		}
@@ -230,7 +231,8 @@ func fieldPath(p string) ([]string, error) {
 		case s == "":
 			return nil, merr.New(15998, "FieldPath field names may not be empty strings.")
 		case s[0] == '$':
-			return nil, merr.New(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
+			return nil, merr.New(16410, "FieldPath field names may not start with '$'. Consider using $getField or "+
+				"$setField.")
 		}
 	}
 	return segs, nil
@@ -308,7 +310,8 @@ func validName(name string) bool {
 // BindUser binds a variable that a user named, with the server's error for a bad name.
 func BindUser(s *Scope, name string) (*Scope, int, error) {
 	if !validName(name) || name == "CURRENT" {
-		return nil, 0, merr.New(merr.FailedToParse, "'%s' starts with an invalid character for a user variable name", name)
+		return nil, 0, merr.New(merr.FailedToParse,
+			"'%s' starts with an invalid character for a user variable name", name)
 	}
 	n, slot := s.Bind(name)
 	return n, slot, nil

@@ -99,7 +99,8 @@ func cond(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 	default:
 		es := value.Elements(arg)
 		if len(es) != 3 {
-			return nil, merr.New(16020, "Expression $cond takes exactly 3 arguments. %d were passed in.", max(1, len(es)))
+			return nil, merr.New(16020, "Expression $cond takes exactly 3 arguments. %d were passed in.",
+				max(1, len(es)))
 		}
 		copy(parts[:], es)
 	}
@@ -190,7 +191,8 @@ func switchOp(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 			}
 		}
 		if otherwise == nil {
-			return value.Undef(), merr.New(40066, "$switch could not find a matching branch for an input, and no default was specified.")
+			return value.Undef(), merr.New(40066, "$switch could not find a matching branch for an input, and no "+
+				"default was specified.")
 		}
 		return otherwise(e)
 	}, nil

@@ -9,7 +9,8 @@ import (
 )
 
 // loop compiles the shared part of $map and $filter: input, and the body in a scope with the element's variable.
-func loop(name, body string, optional []string, arg value.Value, s *Scope, depth int) (input, in Expr, slot int, fs map[string]value.Value, err error) {
+func loop(name, body string, optional []string, arg value.Value, s *Scope, depth int) (
+	input, in Expr, slot int, fs map[string]value.Value, err error) {
 	fs, err = namedArgs(name, arg, []string{"input", body}, append(optional, "as"))
 	if err != nil {
 		return
@@ -83,7 +84,8 @@ func filterOp(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 		} else if !nullish(l) {
 			n, ok := num.ToInt64(l, false)
 			if !ok || n < 1 {
-				return l, merr.New(327392, "$filter: limit must be represented as a 32-bit integral value greater than 0")
+				return l, merr.New(327392, "$filter: limit must be represented as a 32-bit integral value greater "+
+					"than 0")
 			}
 			most = int(n)
 		}
@@ -176,7 +178,8 @@ func sortArray(name string, arg value.Value, s *Scope, depth int) (Expr, error) 
 			return value.NullValue(), err
 		}
 		if v.Kind() != value.Array {
-			return v, merr.New(2942504, "The input argument to $sortArray must be an array, but was of type: %s", TypeName(v))
+			return v, merr.New(2942504, "The input argument to $sortArray must be an array, but was of type: %s",
+				TypeName(v))
 		}
 		return stepSort(e, value.Elements(v), less)
 	}, nil
@@ -213,7 +216,8 @@ func SortBy(v value.Value) (func(a, b value.Value) bool, error) {
 		return func(a, b value.Value) bool { return int(dir)*value.CompareBSON(a, b) < 0 }, nil
 	}
 	if v.Kind() != value.Object || v.Len() == 0 {
-		return nil, merr.New(merr.BadValue, "The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields")
+		return nil, merr.New(merr.BadValue, "The $sort is invalid: use 1/-1 to sort the whole element, or "+
+			"{field:1/-1} to sort embedded fields")
 	}
 	type col struct {
 		path []string

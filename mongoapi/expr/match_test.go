@@ -23,7 +23,8 @@ func TestFindEach(t *testing.T) {
 		"a\n\nb",
 		strings.Repeat("ab c", 5),
 	}
-	for _, p := range []string{"a", "", "a*", "^a", "(?m)^a|b$", `\bfoo\b`, `\B`, "(a)(b)?", "(?i)ä", ".", "(?s).+", "$", "(?m)$", "a|ab", `\w+`, "[^a]", "(x*)(y*)", `\z`, "b*?"} {
+	for _, p := range []string{"a", "", "a*", "^a", "(?m)^a|b$", `\bfoo\b`, `\B`, "(a)(b)?", "(?i)ä", ".", "(?s).+",
+		"$", "(?m)$", "a|ab", `\w+`, "[^a]", "(x*)(y*)", `\z`, "b*?"} {
 		re, _, err := Regexp(p, "")
 		if err != nil {
 			t.Fatal(err)
@@ -63,8 +64,9 @@ func TestMatchEnds(t *testing.T) {
 }
 
 func TestTooLargePattern(t *testing.T) {
-	for p, ok := range map[string]bool{"a{1000}": true, "(a{10}){10}": true, "((a{100}){10})": true, strings.Repeat("(abc|[a-z]+)", 1000): true,
-		strings.Repeat("a{1000}", 40): false, strings.Repeat(`(\pL{900}|x)`, 40): false} {
+	for p, ok := range map[string]bool{"a{1000}": true, "(a{10}){10}": true, "((a{100}){10})": true,
+		strings.Repeat("(abc|[a-z]+)", 1000): true,
+		strings.Repeat("a{1000}", 40):        false, strings.Repeat(`(\pL{900}|x)`, 40): false} {
 		_, _, err := Regexp(p, "")
 		if (err == nil) != ok || err != nil && merr.From(err).Code != merr.RegexInvalid {
 			t.Errorf("%.30s: %v", p, err)

@@ -37,7 +37,8 @@ func mergeObjects(_ *Env, a []value.Value) (value.Value, error) {
 			continue
 		}
 		if v.Kind() != value.Object {
-			return v, merr.New(40400, "$mergeObjects requires object inputs, but input %s is of type %s", "value", TypeName(v))
+			return v, merr.New(40400, "$mergeObjects requires object inputs, but input %s is of type %s", "value",
+				TypeName(v))
 		}
 		m.Add(v)
 	}
@@ -113,7 +114,8 @@ func getField(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 			return f, err
 		}
 		if f.Kind() != value.String {
-			return f, merr.New(3041704, "$getField requires 'field' to evaluate to type String, but got %s", TypeName(f))
+			return f, merr.New(3041704, "$getField requires 'field' to evaluate to type String, but got %s",
+				TypeName(f))
 		}
 		in, err := input(e)
 		if err != nil || in.Kind() == value.Null {

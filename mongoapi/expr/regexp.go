@@ -11,8 +11,8 @@ import (
 // maxPattern bounds a pattern's length, as the server does.
 const maxPattern = 16384
 
-// Regexp compiles a pattern with MongoDB's options (i, m, s, x, u). prefix is a string with which everything that matches
-// begins, "" when there is none. Patterns run in linear time, so look-around and back references are refused.
+// Regexp compiles a pattern with MongoDB's options (i, m, s, x, u). prefix is a string with which everything that
+// matches begins, "" when there is none. Patterns run in linear time, so look-around and back references are refused.
 func Regexp(pattern, options string) (re *regexp.Regexp, prefix string, err error) {
 	if len(pattern) > maxPattern {
 		return nil, "", merr.New(merr.RegexInvalid, "Regular expression is invalid: regular expression is too large")
@@ -73,7 +73,8 @@ func literalPrefix(pattern string) string {
 		return ""
 	}
 	p = p.Simplify()
-	if p.Op != syntax.OpConcat || len(p.Sub) < 2 || p.Sub[0].Op != syntax.OpBeginText && p.Sub[0].Op != syntax.OpBeginLine {
+	if p.Op != syntax.OpConcat || len(p.Sub) < 2 || p.Sub[0].Op != syntax.OpBeginText &&
+		p.Sub[0].Op != syntax.OpBeginLine {
 		return ""
 	}
 	if p.Sub[0].Op == syntax.OpBeginLine && p.Sub[0].Flags&syntax.OneLine == 0 {

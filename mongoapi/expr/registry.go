@@ -22,7 +22,8 @@ var Unsupported = map[string]bool{
 
 func init() {
 	operators = map[string]operator{}
-	for _, group := range []map[string]operator{arithmeticOps, logicOps, stringOps, arrayOps, objectOps, setOps, dateOps, convertOps, accumulatorOps()} {
+	for _, group := range []map[string]operator{arithmeticOps, logicOps, stringOps, arrayOps, objectOps, setOps,
+		dateOps, convertOps, accumulatorOps()} {
 		for name, op := range group {
 			if _, twice := operators[name]; twice || Unsupported[name] {
 				panic("expr: " + name + " is registered twice")
@@ -131,7 +132,8 @@ func checkCount(name string, op operator, n int) error {
 		return merr.New(16020, "Expression %s takes exactly %d arguments. %d were passed in.", name, op.min, n)
 	}
 	if n < op.min || op.max >= 0 && n > op.max {
-		return merr.New(28667, "Expression %s takes at least %d arguments, and at most %d, but %d were passed in.", name, op.min, op.max, n)
+		return merr.New(28667, "Expression %s takes at least %d arguments, and at most %d, but %d were passed in.",
+			name, op.min, op.max, n)
 	}
 	return nil
 }

@@ -25,7 +25,8 @@ var setOps = map[string]operator{
 		var first *Set
 		for _, v := range a {
 			if v.Kind() != value.Array {
-				return v, merr.New(17044, "All operands of $setEquals must be arrays. One argument is of type: %s", TypeName(v))
+				return v, merr.New(17044, "All operands of $setEquals must be arrays. One argument is of type: %s",
+					TypeName(v))
 			}
 			s := setOf(v)
 			if first == nil {
@@ -43,7 +44,8 @@ var setOps = map[string]operator{
 				return value.NullValue(), nil
 			}
 			if v.Kind() != value.Array {
-				return v, merr.New(17047, "All operands of $setIntersection must be arrays. One argument is of type: %s", TypeName(v))
+				return v, merr.New(17047,
+					"All operands of $setIntersection must be arrays. One argument is of type: %s", TypeName(v))
 			}
 			s := setOf(v)
 			if acc == nil {
@@ -66,7 +68,8 @@ var setOps = map[string]operator{
 	"$setIsSubset": fixed(2, func(_ *Env, a []value.Value) (value.Value, error) {
 		for _, v := range a {
 			if v.Kind() != value.Array {
-				return v, merr.New(17046, "both operands of $setIsSubset must be arrays. An argument is of type: %s", TypeName(v))
+				return v, merr.New(17046, "both operands of $setIsSubset must be arrays. An argument is of type: %s",
+					TypeName(v))
 			}
 		}
 		y := setOf(a[1])
@@ -84,7 +87,8 @@ var setOps = map[string]operator{
 				return value.NullValue(), nil
 			}
 			if v.Kind() != value.Array {
-				return v, merr.New(17043, "All operands of $setUnion must be arrays. One argument is of type: %s", TypeName(v))
+				return v, merr.New(17043, "All operands of $setUnion must be arrays. One argument is of type: %s",
+					TypeName(v))
 			}
 			for it := v.Iter(); it.Next(); {
 				s.Add(it.Value())
@@ -170,7 +174,8 @@ func twoSets(name string, code int32, a []value.Value) (x, y *Set, err error) {
 			return nil, nil, nil
 		}
 		if v.Kind() != value.Array {
-			return nil, nil, merr.New(code, "both operands of %s must be arrays. Argument %d is of type: %s", name, i+1, TypeName(v))
+			return nil, nil, merr.New(code, "both operands of %s must be arrays. Argument %d is of type: %s", name, i+1,
+				TypeName(v))
 		}
 	}
 	return setOf(a[0]), setOf(a[1]), nil

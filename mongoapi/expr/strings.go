@@ -115,10 +115,12 @@ func split(_ *Env, a []value.Value) (value.Value, error) {
 		return value.NullValue(), nil
 	}
 	if a[0].Kind() != value.String {
-		return a[0], merr.New(40085, "$split requires an expression that evaluates to a string as a first argument, found: %s", TypeName(a[0]))
+		return a[0], merr.New(40085, "$split requires an expression that evaluates to a string as a first argument, "+
+			"found: %s", TypeName(a[0]))
 	}
 	if a[1].Kind() != value.String {
-		return a[1], merr.New(40086, "$split requires an expression that evaluates to a string as a second argument, found: %s", TypeName(a[1]))
+		return a[1], merr.New(40086, "$split requires an expression that evaluates to a string as a second "+
+			"argument, found: %s", TypeName(a[1]))
 	}
 	if len(a[1].Bytes()) == 0 {
 		return a[1], merr.New(40087, "$split requires a non-empty separator")
@@ -164,7 +166,8 @@ func substrBytes(_ *Env, a []value.Value) (value.Value, error) {
 		return a[1], merr.New(28656, "$substrBytes:  Invalid range, starting index is a UTF-8 continuation byte.")
 	}
 	if from+n < len(s) && !utf8.RuneStart(s[from+n]) {
-		return a[2], merr.New(28657, "$substrBytes:  Invalid range, ending index is in the middle of a UTF-8 character.")
+		return a[2], merr.New(
+			28657, "$substrBytes:  Invalid range, ending index is in the middle of a UTF-8 character.")
 	}
 	return value.StringOf(s[from : from+n]), nil
 }
@@ -276,28 +279,30 @@ func trim(name string, left, right bool) operator {
 }
 
 func replace(name string, n int) operator {
-	return named([]string{"input", "find", "replacement"}, nil, func(_ *Env, a map[string]value.Value) (value.Value, error) {
-		null := false
-		for i, k := range []string{"input", "find", "replacement"} {
-			if nullish(a[k]) {
-				null = true
-			} else if a[k].Kind() != value.String {
-				return a[k], merr.New(int32(51746-i), "%s requires that '%s' be a string, found: %s", name, k, TypeName(a[k]))
+	return named([]string{"input", "find", "replacement"}, nil,
+		func(_ *Env, a map[string]value.Value) (value.Value, error) {
+			null := false
+			for i, k := range []string{"input", "find", "replacement"} {
+				if nullish(a[k]) {
+					null = true
+				} else if a[k].Kind() != value.String {
+					return a[k], merr.New(int32(51746-i), "%s requires that '%s' be a string, found: %s", name, k,
+						TypeName(a[k]))
+				}
 			}
-		}
-		if null {
-			return value.NullValue(), nil
-		}
-		in, find, by := a["input"].Str(), a["find"].Str(), a["replacement"].Str()
-		times := strings.Count(in, find)
-		if n > 0 {
-			times = min(times, n)
-		}
-		if len(in)+times*(len(by)-len(find)) > maxValue {
-			return a["input"], tooLong(name)
-		}
-		return value.StringOf(strings.Replace(in, find, by, n)), nil
-	})
+			if null {
+				return value.NullValue(), nil
+			}
+			in, find, by := a["input"].Str(), a["find"].Str(), a["replacement"].Str()
+			times := strings.Count(in, find)
+			if n > 0 {
+				times = min(times, n)
+			}
+			if len(in)+times*(len(by)-len(find)) > maxValue {
+				return a["input"], tooLong(name)
+			}
+			return value.StringOf(strings.Replace(in, find, by, n)), nil
+		})
 }
 
 // regexOp makes the three $regex expressions.

@@ -72,7 +72,8 @@ func (c *compiler) top(key string, v value.Value, depth int) (node, error) {
 	if Unsupported[key] {
 		return nil, merr.NotSupported(key)
 	}
-	return nil, merr.New(merr.BadValue, "unknown top level operator: %s. If you have a field name that starts with a '$' symbol, "+
+	return nil, merr.New(merr.BadValue, "unknown top level operator: %s. If you have a field name that starts with "+
+		"a '$' symbol, "+
 		"consider using $getField or $setField.", key)
 }
 

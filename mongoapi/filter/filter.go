@@ -1,7 +1,8 @@
 // Package filter compiles MongoDB query documents.
 //
 // A compiled Filter decides a stored document without decoding it, and says which part of it an index can answer (see
-// Pred). The registry is the table ops: one more operator is one entry there, its implementation, and lines in testdata.
+// Pred). The registry is the table ops: one more operator is one entry there, its implementation, and lines in
+// testdata.
 package filter
 
 import (
@@ -86,15 +87,15 @@ func (f *Filter) Match(e *expr.Env, doc value.Value) (bool, error) {
 	return ok, err
 }
 
-// Equality is one `path: value` that every match of a filter has: what an upsert starts from, and where a key look-up is
-// found.
+// Equality is one `path: value` that every match of a filter has: what an upsert starts from, and where a key look-up
+// is found.
 type Equality struct {
 	Path  string
 	Value value.Value
 }
 
-// Equalities returns the equality conditions of the top-level conjunction, in the query's order. A single-valued $in, and
-// an $all of one value, count. A regular expression doesn't.
+// Equalities returns the equality conditions of the top-level conjunction, in the query's order. A single-valued $in,
+// and an $all of one value, count. A regular expression doesn't.
 func (f *Filter) Equalities() []Equality {
 	var out []Equality
 	for _, l := range f.leaves {
@@ -115,8 +116,8 @@ func (f *Filter) Equal(path string) value.Value {
 	return value.Undef()
 }
 
-// Position returns the index of the first element of an array in doc that met a condition of the query on a path with the
-// given first component: what the positional operator $ stands for.
+// Position returns the index of the first element of an array in doc that met a condition of the query on a path with
+// the given first component: what the positional operator $ stands for.
 func (f *Filter) Position(doc value.Value, first string) (int, bool) {
 	for pass := 0; pass < 2; pass++ { // a condition on the very array first, then any
 		for _, l := range f.leaves {

@@ -10,7 +10,8 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/internal/mtest"
 )
 
-// TestFilter runs testdata: the first line is a query, each further one a document; the answer is the documents that match.
+// TestFilter runs testdata: the first line is a query, each further one a document; the answer is the documents that
+// match.
 func TestFilter(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -45,7 +46,8 @@ func TestFilter(t *testing.T) {
 // FuzzCompile: no query makes the compiler or the matcher panic.
 func FuzzCompile(f *testing.F) {
 	doc := mtest.Value(f, `{"_id":1,"a":[1,{"b":2},"x"],"b":{"c":null}}`)
-	for _, q := range []string{`{"a":1}`, `{"a":{"$elemMatch":{"b":{"$gt":1}}}}`, `{"$or":[{"a":{"$in":[1,null]}},{"b.c":{"$exists":false}}]}`,
+	for _, q := range []string{`{"a":1}`, `{"a":{"$elemMatch":{"b":{"$gt":1}}}}`, `{"$or":[{"a":{"$in":[1,null]}},` +
+		`{"b.c":{"$exists":false}}]}`,
 		`{"a":{"$regex":"^x","$options":"i"}}`, `{"$expr":{"$gt":["$a","$b"]}}`, `{"a":{"$not":{"$size":2}}}`} {
 		f.Add([]byte(mtest.Value(f, q).Bytes()))
 	}

@@ -50,8 +50,8 @@ func init() {
 // Unsupported lists query operators that MongoDB has and we don't.
 var Unsupported = map[string]bool{
 	"$box": true, "$center": true, "$centerSphere": true, "$geoIntersects": true, "$geoNear": true, "$geoWithin": true,
-	"$jsonSchema": true, "$maxDistance": true, "$minDistance": true, "$near": true, "$nearSphere": true, "$polygon": true,
-	"$text": true, "$where": true,
+	"$jsonSchema": true, "$maxDistance": true, "$minDistance": true, "$near": true, "$nearSphere": true,
+	"$polygon": true, "$text": true, "$where": true,
 }
 
 // bracket is the class within which MongoDB compares; values of different classes are never less or greater.
@@ -260,9 +260,11 @@ func (c *compiler) size(path string, arg, _ value.Value, _ int) (node, error) {
 		return nil, merr.New(merr.FailedToParse, "Failed to parse $size. Expected an integer in: $size")
 	}
 	if want < 0 {
-		return nil, merr.New(merr.FailedToParse, "Failed to parse $size. Expected a non-negative number in: $size: %d", want)
+		return nil, merr.New(merr.FailedToParse,
+			"Failed to parse $size. Expected a non-negative number in: $size: %d", want)
 	}
-	return newLeaf(path, false, func(v value.Value) bool { return v.Kind() == value.Array && int64(v.Len()) == want }), nil
+	return newLeaf(path, false, func(v value.Value) bool { return v.Kind() == value.Array && int64(v.Len()) == want }),
+		nil
 }
 
 func (c *compiler) mod(path string, arg, _ value.Value, _ int) (node, error) {
@@ -389,8 +391,8 @@ func (c *compiler) element(arg value.Value, depth int) (func(v value.Value) bool
 	}, inner, nil
 }
 
-// Element compiles the condition of $pull on one element: operators, a query on the element's fields, a regular expression
-// or a value.
+// Element compiles the condition of $pull on one element: operators, a query on the element's fields, a regular
+// expression or a value.
 func Element(arg value.Value, o Options) (func(v value.Value) bool, error) {
 	switch arg.Kind() {
 	case value.Object:

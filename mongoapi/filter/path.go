@@ -6,12 +6,12 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// visit calls fn for every value that the path reaches in v, with MongoDB's implicit array traversal, until fn returns true;
-// it reports whether fn did.
+// visit calls fn for every value that the path reaches in v, with MongoDB's implicit array traversal, until fn returns
+// true; it reports whether fn did.
 //
 //   - A path that ends in nothing gives Undefined once, unless it ran through an array: then only its objects count.
-//   - In the middle of a path an array stands for each of its objects, and, when the next name is a number, for the element
-//     at that index as well.
+//   - In the middle of a path an array stands for each of its objects, and, when the next name is a number, for the
+//     element at that index as well.
 //   - At the end of a path an array stands for each of its elements and for itself (leaf true), or only for itself.
 //
 // index is the position of the array element through which fn was reached in the outermost array, -1 without one.
@@ -89,8 +89,8 @@ func arrayIndex(s string) int {
 // splitPath cuts a dotted path. An empty component is a name like any other.
 func splitPath(p string) []string { return strings.Split(p, ".") }
 
-// Visit calls fn for every value that a dotted path reaches in doc, as conditions see it: elements of arrays, and the arrays
-// themselves when whole is set.
+// Visit calls fn for every value that a dotted path reaches in doc, as conditions see it: elements of arrays, and the
+// arrays themselves when whole is set.
 func Visit(doc value.Value, path string, whole bool, fn func(v value.Value)) {
 	visit(doc, splitPath(path), true, func(v value.Value, _ int) bool {
 		if v.IsDefined() && (whole || v.Kind() != value.Array) {

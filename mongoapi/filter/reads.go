@@ -6,8 +6,8 @@ import (
 	"github.com/orrerydb/orrery/core/access"
 )
 
-// Reads returns the paths of all values that the filter looks at, none below another; ok is false when it may look at others: with
-// $expr, or where a name may be an array index.
+// Reads returns the paths of all values that the filter looks at, none below another; ok is false when it may look at
+// others: with $expr, or where a name may be an array index.
 func (f *Filter) Reads() (paths []access.Path, ok bool) {
 	var list [][]string
 	if ok = reads(f.root, &list); !ok {

@@ -28,8 +28,9 @@ type sarg struct {
 	inner  node                     // $elemMatch: the condition on one element, nil when it has no paths
 }
 
-// Pred returns the part of the filter that an index can answer. It is a superset: what can't be expressed exactly or more
-// weakly counts as everything (null, which missing fields satisfy; whole arrays and documents; negations; array indexes).
+// Pred returns the part of the filter that an index can answer. It is a superset: what can't be expressed exactly or
+// more weakly counts as everything (null, which missing fields satisfy; whole arrays and documents; negations; array
+// indexes).
 func (f *Filter) Pred() *access.Pred { return predOf(f.root, nil) }
 
 func predOf(n node, prefix []string) *access.Pred {
@@ -116,7 +117,8 @@ func (p *pathNode) pred(prefix []string) *access.Pred {
 // indexable reports whether equality with v means one index value.
 func indexable(v value.Value) bool {
 	switch v.Kind() {
-	case value.Bool, value.Int32, value.Int64, value.Double, value.Decimal, value.String, value.ObjectID, value.Date, value.Timestamp,
+	case value.Bool, value.Int32, value.Int64, value.Double, value.Decimal, value.String, value.ObjectID, value.Date,
+		value.Timestamp,
 		value.UUID:
 		return !isNaNDouble(v)
 	}
@@ -126,7 +128,8 @@ func indexable(v value.Value) bool {
 func (p *pathNode) rangePred(path access.Path) *access.Pred {
 	v := p.sarg.v
 	switch v.Kind() {
-	case value.Int32, value.Int64, value.Double, value.Decimal, value.String, value.ObjectID, value.Date, value.Timestamp:
+	case value.Int32, value.Int64, value.Double, value.Decimal, value.String, value.ObjectID, value.Date,
+		value.Timestamp:
 	default:
 		return access.All()
 	}

@@ -1,5 +1,5 @@
-// Package merr is the error of the MongoDB door: a server error code, its name and a message, as drivers read them. Codes and
-// texts follow MongoDB 7.0. The core's status.Error becomes one of these in From, and nowhere else.
+// Package merr is the error of the MongoDB door: a server error code, its name and a message, as drivers read them.
+// Codes and texts follow MongoDB 7.0. The core's status.Error becomes one of these in From, and nowhere else.
 package merr
 
 import (
@@ -115,26 +115,26 @@ const (
 )
 
 var names = map[int32]string{
-	1: "InternalError", 2: "BadValue", 9: "FailedToParse", 11: "UserNotFound", 13: "Unauthorized", 14: "TypeMismatch", 15: "Overflow",
-	16: "InvalidLength", 17: "ProtocolError", 18: "AuthenticationFailed", 20: "IllegalOperation", 26: "NamespaceNotFound",
-	27: "IndexNotFound", 28: "PathNotViable", 40: "ConflictingUpdateOperators", 43: "CursorNotFound", 48: "NamespaceExists",
-	50: "MaxTimeMSExpired", 52: "DollarPrefixedFieldName", 53: "InvalidIdField", 54: "NotSingleValueField", 55: "InvalidDBRef",
-	56: "EmptyFieldName", 57: "DottedFieldName", 59: "CommandNotFound", 61: "ShardKeyNotFound", 66: "ImmutableField",
-	67: "CannotCreateIndex", 72: "InvalidOptions", 73: "InvalidNamespace", 85: "IndexOptionsConflict", 86: "IndexKeySpecsConflict",
-	64: "WriteConcernFailed", 79: "UnknownReplWriteConcern", 96: "OperationFailed", 100: "UnsatisfiableWriteConcern",
-	146: "ExceededMemoryLimit",
+	1: "InternalError", 2: "BadValue", 9: "FailedToParse", 11: "UserNotFound", 13: "Unauthorized", 14: "TypeMismatch",
+	15: "Overflow", 16: "InvalidLength", 17: "ProtocolError", 18: "AuthenticationFailed", 20: "IllegalOperation",
+	26: "NamespaceNotFound", 27: "IndexNotFound", 28: "PathNotViable", 40: "ConflictingUpdateOperators",
+	43: "CursorNotFound", 48: "NamespaceExists", 50: "MaxTimeMSExpired", 52: "DollarPrefixedFieldName",
+	53: "InvalidIdField", 54: "NotSingleValueField", 55: "InvalidDBRef", 56: "EmptyFieldName", 57: "DottedFieldName",
+	59: "CommandNotFound", 61: "ShardKeyNotFound", 66: "ImmutableField", 67: "CannotCreateIndex", 72: "InvalidOptions",
+	73: "InvalidNamespace", 85: "IndexOptionsConflict", 86: "IndexKeySpecsConflict", 64: "WriteConcernFailed",
+	79: "UnknownReplWriteConcern", 96: "OperationFailed", 100: "UnsatisfiableWriteConcern", 146: "ExceededMemoryLimit",
 	237: "CursorKilled", 279: "ClientDisconnect", 11601: "Interrupted", 14031: "OutOfDiskSpace",
 	91: "ShutdownInProgress", 112: "WriteConflict", 115: "CommandNotSupported", 121: "DocumentValidationFailure",
 	166: "CommandNotSupportedOnView", 168: "InvalidPipelineOperator", 171: "CannotIndexParallelArrays",
 	197: "InvalidIndexSpecificationOption", 207: "InvalidUUID", 225: "TransactionTooOld", 238: "NotImplemented",
 	241: "ConversionFailure", 251: "NoSuchTransaction", 256: "TransactionCommitted", 262: "ExceededTimeLimit",
-	263: "OperationNotSupportedInTransaction", 286: "ChangeStreamHistoryLost", 292: "QueryExceededMemoryLimitNoDiskUseAllowed",
-	352: "UnsupportedOpQueryCommand", 10334: "BSONObjectTooLarge", 11000: "DuplicateKey", 11600: "InterruptedAtShutdown",
-	16500: "RequestRateTooLarge",
+	263: "OperationNotSupportedInTransaction", 286: "ChangeStreamHistoryLost",
+	292: "QueryExceededMemoryLimitNoDiskUseAllowed", 352: "UnsupportedOpQueryCommand", 10334: "BSONObjectTooLarge",
+	11000: "DuplicateKey", 11600: "InterruptedAtShutdown", 16500: "RequestRateTooLarge",
 }
 
-// From returns err as an *Error. A status.Error is translated by its code; anything else is an internal error whose text
-// isn't shown.
+// From returns err as an *Error. A status.Error is translated by its code; anything else is an internal error whose
+// text isn't shown.
 func From(err error) *Error {
 	if err == nil {
 		return nil
@@ -178,7 +178,9 @@ func From(err error) *Error {
 
 // throttled has the service's text: clients read RetryAfterMs out of it.
 func throttled(s *status.Error) *Error {
-	return New(RequestRateTooLarge, "Error=16500, RetryAfterMs=%d, Details='Response status code does not indicate success: "+
-		"TooManyRequests (429) Substatus: %d ActivityId: 00000000-0000-0000-0000-000000000000 Reason: (\r\nErrors : [\r\n \"%s\"\r\n]\r\n) ",
+	return New(RequestRateTooLarge, "Error=16500, RetryAfterMs=%d, Details='Response status code does not indicate "+
+		"success: "+
+		"TooManyRequests (429) Substatus: %d ActivityId: 00000000-0000-0000-0000-000000000000 Reason: (\r\nErrors : "+
+		"[\r\n \"%s\"\r\n]\r\n) ",
 		s.RetryAfter.Milliseconds(), s.Sub, s.Msg)
 }

@@ -1,5 +1,5 @@
-// Package num is arithmetic on BSON numbers with MongoDB's rules for the type of the result: int with int stays an int until
-// it overflows to long, anything with a double is a double, anything with a decimal a decimal.
+// Package num is arithmetic on BSON numbers with MongoDB's rules for the type of the result: int with int stays an int
+// until it overflows to long, anything with a double is a double, anything with a decimal a decimal.
 package num
 
 import (
@@ -206,8 +206,8 @@ const (
 	HalfEven = 2
 )
 
-// Integral rounds v to places digits behind the point (negative: before it). The kind stays, but an int32 that overflows
-// becomes an int64.
+// Integral rounds v to places digits behind the point (negative: before it). The kind stays, but an int32 that
+// overflows becomes an int64.
 func Integral(v value.Value, mode, places int) value.Value {
 	switch v.Kind() {
 	case value.Int32, value.Int64:

@@ -34,11 +34,13 @@ func TestTypes(t *testing.T) {
 		{Add, i(1), dec128(t, "0.10"), dec128(t, "1.10")},
 		{Mul, dec128(t, "1.5"), i(2), dec128(t, "3.0")},
 		{Sub, dec128(t, "Infinity"), dec128(t, "Infinity"), dec128(t, "NaN")},
-		{Add, dec128(t, "9999999999999999999999999999999999"), dec128(t, "1"), dec128(t, "1.000000000000000000000000000000000E+34")},
+		{Add, dec128(t, "9999999999999999999999999999999999"), dec128(t, "1"),
+			dec128(t, "1.000000000000000000000000000000000E+34")},
 	} {
 		got, ok := Do(c.op, c.a, c.b)
 		if !ok || got.Kind() != c.want.Kind() || value.FormatNumber(got) != value.FormatNumber(c.want) {
-			t.Errorf("%v %d %v: %v %s, want %v %s", c.a, c.op, c.b, got.Kind(), value.FormatNumber(got), c.want.Kind(), value.FormatNumber(c.want))
+			t.Errorf("%v %d %v: %v %s, want %v %s", c.a, c.op, c.b, got.Kind(), value.FormatNumber(got), c.want.Kind(),
+				value.FormatNumber(c.want))
 		}
 	}
 	for _, c := range []struct {
@@ -55,7 +57,8 @@ func TestTypes(t *testing.T) {
 }
 
 func TestDecimalDivision(t *testing.T) {
-	for _, c := range [][3]string{{"1", "3", "0.3333333333333333333333333333333333"}, {"6", "2", "3"}, {"1", "0", "Infinity"}, {"-1", "0", "-Infinity"},
+	for _, c := range [][3]string{{"1", "3", "0.3333333333333333333333333333333333"}, {"6", "2", "3"},
+		{"1", "0", "Infinity"}, {"-1", "0", "-Infinity"},
 		{"0", "0", "NaN"}, {"1", "8", "0.125"}, {"1E+6000", "1E-6000", "1E+12000"}} {
 		want := c[2]
 		got := value.DecimalText(Div(dec128(t, c[0]), dec128(t, c[1])))
@@ -90,9 +93,11 @@ func TestToInt64(t *testing.T) {
 		want  int64
 		ok    bool
 	}{
-		{value.DoubleOf(2.9), true, 2, true}, {value.DoubleOf(2.9), false, 0, false}, {value.DoubleOf(math.NaN()), true, 0, false},
+		{value.DoubleOf(2.9), true, 2, true}, {value.DoubleOf(2.9), false, 0, false},
+		{value.DoubleOf(math.NaN()), true, 0, false},
 		{value.DoubleOf(9.3e18), true, 0, false}, {value.DoubleOf(-9223372036854775808), false, math.MinInt64, true},
-		{dec128(t, "1E+3"), false, 1000, true}, {dec128(t, "-2.5"), true, -2, true}, {dec128(t, "1E+6000"), true, 0, false},
+		{dec128(t, "1E+3"), false, 1000, true}, {dec128(t, "-2.5"), true, -2, true},
+		{dec128(t, "1E+6000"), true, 0, false},
 	} {
 		if got, ok := ToInt64(c.v, c.trunc); ok != c.ok || ok && got != c.want {
 			t.Errorf("%s: %d %v", value.FormatNumber(c.v), got, ok)
@@ -106,8 +111,10 @@ func TestRounding(t *testing.T) {
 		mode, places int
 		want         string
 	}{
-		{value.DoubleOf(2.5), HalfEven, 0, "2.0"}, {value.DoubleOf(-2.1), Floor, 0, "-3.0"}, {value.DoubleOf(2.1), Ceil, 0, "3.0"},
-		{value.Int32Of(1250), HalfEven, -2, "1200"}, {value.DoubleOf(1.005), Trunc, 2, "1.0"}, {dec128(t, "-1.25"), HalfEven, 1, `{"$numberDecimal":"-1.2"}`},
+		{value.DoubleOf(2.5), HalfEven, 0, "2.0"}, {value.DoubleOf(-2.1), Floor, 0, "-3.0"},
+		{value.DoubleOf(2.1), Ceil, 0, "3.0"},
+		{value.Int32Of(1250), HalfEven, -2, "1200"}, {value.DoubleOf(1.005), Trunc, 2, "1.0"},
+		{dec128(t, "-1.25"), HalfEven, 1, `{"$numberDecimal":"-1.2"}`},
 	} {
 		if got := value.FormatNumber(Integral(c.v, c.mode, c.places)); got != c.want {
 			t.Errorf("%s: %s, want %s", value.FormatNumber(c.v), got, c.want)

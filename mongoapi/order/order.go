@@ -49,7 +49,8 @@ func Compile(v value.Value) (Order, error) {
 				return nil, merr.New(15998, "FieldPath field names may not be empty strings.")
 			}
 			if s[0] == '$' && s != "$id" && s != "$ref" && s != "$db" {
-				return nil, merr.New(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
+				return nil, merr.New(16410, "FieldPath field names may not start with '$'. Consider using $getField "+
+					"or $setField.")
 			}
 		}
 		o = append(o, Column{segs, n < 0})
@@ -60,8 +61,8 @@ func Compile(v value.Value) (Order, error) {
 	return o, nil
 }
 
-// Key returns the value by which a document sorts in one column: an array counts as its smallest element, descending as its
-// greatest; an empty array is below null, what is missing is null.
+// Key returns the value by which a document sorts in one column: an array counts as its smallest element, descending as
+// its greatest; an empty array is below null, what is missing is null.
 func Key(doc value.Value, c Column) value.Value {
 	v, found := pick(doc, c.Path, c.Desc)
 	if !found {
@@ -191,7 +192,8 @@ func (s *Sorter) Add(doc value.Value) error {
 	}
 	if s.size > s.max {
 		if s.trim(); s.size > s.max {
-			return merr.New(merr.MemoryLimit, "Sort exceeded memory limit of %d bytes, but did not opt in to external sorting.", s.max)
+			return merr.New(merr.MemoryLimit, "Sort exceeded memory limit of %d bytes, but did not opt in to "+
+				"external sorting.", s.max)
 		}
 	}
 	return nil

@@ -170,10 +170,17 @@ func TestReadDeadlines(t *testing.T) {
 		{"silence at first", Rules{Login: true, First: short.Login}, func(net.Conn) {}, false},
 		{"half a header", Rules{}, func(c net.Conn) { _, _ = c.Write(whole[:7]) }, false},
 		{"half a message", Rules{}, func(c net.Conn) { _, _ = c.Write(whole[:7000]) }, false},
-		{"a slow message before a login", Rules{Login: true}, func(c net.Conn) { trickle(c, whole, 1<<10, 50*time.Millisecond) }, false},
-		{"a message that comes too slowly", Rules{}, func(c net.Conn) { trickle(c, whole, 100, 50*time.Millisecond) }, false},
+		{"a slow message before a login", Rules{Login: true}, func(c net.Conn) {
+			trickle(c, whole, 1<<10, 50*time.Millisecond)
+		}, false},
+		{"a message that comes too slowly", Rules{}, func(c net.Conn) {
+			trickle(c, whole, 100, 50*time.Millisecond)
+		}, false},
 		{"a slow message", Rules{}, func(c net.Conn) { trickle(c, whole, 1<<10, 60*time.Millisecond) }, true},
-		{"a silent client that has logged in", Rules{}, func(c net.Conn) { time.Sleep(3 * longer.Idle / 2); _, _ = c.Write(whole) }, true},
+		{"a silent client that has logged in", Rules{}, func(c net.Conn) {
+			time.Sleep(3 * longer.Idle / 2)
+			_, _ = c.Write(whole)
+		}, true},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()

@@ -108,10 +108,12 @@ func (c *compiler) at(path string) (*node, error) {
 			return nil, merr.New(15998, "FieldPath field names may not be empty strings.")
 		}
 		if s[0] == '$' && s != "$id" && s != "$ref" && s != "$db" {
-			return nil, merr.New(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
+			return nil, merr.New(16410, "FieldPath field names may not start with '$'. Consider using $getField or "+
+				"$setField.")
 		}
 		if n.leaf {
-			return nil, merr.New(merr.PathCollision, "Path collision at %s remaining portion %s", path, strings.Join(segs[i:], "."))
+			return nil, merr.New(merr.PathCollision, "Path collision at %s remaining portion %s", path,
+				strings.Join(segs[i:], "."))
 		}
 		k := n.byName[s]
 		if k == nil {
@@ -328,7 +330,8 @@ func sliceFn(arg value.Value) (func(*Projection, value.Value, value.Value) (valu
 		}
 	}
 	if !ok {
-		return nil, merr.New(28667, "Invalid $slice syntax. The given syntax did not match the find() syntax or the aggregation syntax")
+		return nil, merr.New(28667, "Invalid $slice syntax. The given syntax did not match the find() syntax or the "+
+			"aggregation syntax")
 	}
 	clamp := func(x int64) int { return int(max(-1<<31, min(x, 1<<31))) }
 	return func(_ *Projection, _, v value.Value) (value.Value, error) {
@@ -360,7 +363,8 @@ func (c *compiler) positional(path string, on bool) error {
 		}
 		i, ok := p.query.Position(doc, first)
 		if !ok || i >= v.Len() {
-			return v, merr.New(51246, "Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array")
+			return v, merr.New(51246, "Executor error during find command :: caused by :: positional operator '.$' "+
+				"couldn't find a matching element in the array")
 		}
 		return value.MakeArray([]value.Value{v.At(i)}), nil
 	}

@@ -18,7 +18,8 @@ func elements(root *node, p place, path []string, what string) ([]value.Value, e
 	v := p.at.value()
 	if v.Kind() != value.Array {
 		if what == "" {
-			return nil, merr.New(merr.BadValue, "The field '%s' must be an array but is of type %s in document {%s}", joined(path), expr.TypeName(v), idText(root))
+			return nil, merr.New(merr.BadValue, "The field '%s' must be an array but is of type %s in document {%s}",
+				joined(path), expr.TypeName(v), idText(root))
 		}
 		return nil, merr.New(merr.BadValue, what, joined(path), expr.TypeName(v))
 	}
@@ -46,7 +47,8 @@ func parsePush(arg value.Value) (pushArgs, error) {
 	if arg.Kind() != value.Object || !arg.Get("$each").IsDefined() {
 		if arg.Kind() == value.Object {
 			if it := arg.Iter(); it.Next() && len(it.Key()) > 1 && it.Key()[0] == '$' && isModifier(string(it.Key())) {
-				return a, merr.New(merr.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' is not valid for storage.", it.Key())
+				return a, merr.New(merr.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' is not valid "+
+					"for storage.", it.Key())
 			}
 		}
 		return a, nil
@@ -56,13 +58,15 @@ func parsePush(arg value.Value) (pushArgs, error) {
 		switch key := string(it.Key()); key {
 		case "$each":
 			if v.Kind() != value.Array {
-				return a, merr.New(merr.BadValue, "The argument to $each in $push must be an array but it was of type: %s", expr.TypeName(v))
+				return a, merr.New(merr.BadValue, "The argument to $each in $push must be an array but it was of "+
+					"type: %s", expr.TypeName(v))
 			}
 			a.each = value.Elements(v)
 		case "$position", "$slice":
 			n, ok := num.ToInt64(v, false)
 			if !ok {
-				return a, merr.New(merr.BadValue, "The value for %s must be an integer value but was given type: %s", key, expr.TypeName(v))
+				return a, merr.New(merr.BadValue, "The value for %s must be an integer value but was given type: %s",
+					key, expr.TypeName(v))
 			}
 			i := int(max(-1<<31, min(n, 1<<31)))
 			if key == "$slice" {
@@ -126,7 +130,8 @@ func addToSet(_ string, arg value.Value, _ Options) (applyFn, error) {
 	if arg.Kind() == value.Object && arg.Get("$each").IsDefined() {
 		each := arg.Get("$each")
 		if each.Kind() != value.Array {
-			return nil, merr.New(merr.TypeMismatch, "The argument to $each in $addToSet must be an array but it was of type %s", expr.TypeName(each))
+			return nil, merr.New(merr.TypeMismatch, "The argument to $each in $addToSet must be an array but it was "+
+				"of type %s", expr.TypeName(each))
 		}
 		if arg.Len() != 1 {
 			return nil, merr.New(merr.BadValue, "Found unexpected fields after $each in $addToSet: %s", Show(arg))
@@ -135,7 +140,8 @@ func addToSet(_ string, arg value.Value, _ Options) (applyFn, error) {
 	}
 	return func(root *node, path []string, _ *Context) error {
 		p := root.find(path)
-		vs, err := elements(root, p, path, "Cannot apply $addToSet to non-array field. Field named '%s' has non-array type %s")
+		vs, err := elements(root, p, path, "Cannot apply $addToSet to non-array field. Field named '%s' has "+
+			"non-array type %s")
 		if err != nil {
 			return err
 		}
@@ -165,7 +171,8 @@ func pop(path string, arg value.Value, _ Options) (applyFn, error) {
 		}
 		v := p.at.value()
 		if v.Kind() != value.Array {
-			return merr.New(merr.TypeMismatch, "Path '%s' contains an element of non-array type '%s'", joined(path), expr.TypeName(v))
+			return merr.New(merr.TypeMismatch, "Path '%s' contains an element of non-array type '%s'", joined(path),
+				expr.TypeName(v))
 		}
 		vs := value.Elements(v)
 		if len(vs) == 0 {
@@ -209,7 +216,8 @@ func pull(_ string, arg value.Value, o Options) (applyFn, error) {
 
 func pullAll(path string, arg value.Value, _ Options) (applyFn, error) {
 	if arg.Kind() != value.Array {
-		return nil, merr.New(merr.BadValue, "$pullAll requires an array argument but was given a %s", expr.TypeName(arg))
+		return nil, merr.New(merr.BadValue, "$pullAll requires an array argument but was given a %s",
+			expr.TypeName(arg))
 	}
 	s := expr.NewSet()
 	for it := arg.Iter(); it.Next(); {

@@ -50,7 +50,8 @@ func arithmetic(name string, op num.Op) func(string, value.Value, Options) (appl
 	return func(path string, arg value.Value, _ Options) (applyFn, error) {
 		verb := map[string]string{"$inc": "increment", "$mul": "multiply"}[name]
 		if !arg.IsNumber() {
-			return nil, merr.New(merr.TypeMismatch, "Cannot %s with non-numeric argument: {%s: %s}", verb, path, Show(arg))
+			return nil, merr.New(merr.TypeMismatch, "Cannot %s with non-numeric argument: {%s: %s}", verb,
+				path, Show(arg))
 		}
 		return func(root *node, path []string, _ *Context) error {
 			p := root.find(path)
@@ -63,12 +64,14 @@ func arithmetic(name string, op num.Op) func(string, value.Value, Options) (appl
 			}
 			old := p.at.value()
 			if !old.IsNumber() {
-				return merr.New(merr.TypeMismatch, "Cannot apply %s to a value of non-numeric type. {%s} has the field '%s' of non-numeric type %s",
+				return merr.New(merr.TypeMismatch, "Cannot apply %s to a value of non-numeric type. {%s} has the "+
+					"field '%s' of non-numeric type %s",
 					name, idText(root), last(path), expr.TypeName(old))
 			}
 			v, ok := num.Do(op, old, arg)
 			if !ok {
-				return merr.New(merr.BadValue, "Failed to apply %s operations to current value (%s) for document {%s}", name, Show(old), idText(root))
+				return merr.New(merr.BadValue, "Failed to apply %s operations to current value (%s) for document {%s}",
+					name, Show(old), idText(root))
 			}
 			return p.put(v)
 		}, nil
@@ -106,27 +109,32 @@ func rename(path string, arg value.Value, _ Options) (applyFn, error) {
 	for _, p := range []string{path, arg.Str()} {
 		for _, s := range strings.Split(p, ".") {
 			if strings.HasPrefix(s, "$") {
-				return nil, merr.New(merr.BadValue, "The source and destination field for $rename may not be dynamic: %s", p)
+				return nil, merr.New(merr.BadValue, "The source and destination field for $rename may not be "+
+					"dynamic: %s", p)
 			}
 		}
 	}
 	if path == arg.Str() {
-		return nil, merr.New(merr.BadValue, "The source and target field for $rename must differ: %s: \"%s\"", path, path)
+		return nil, merr.New(merr.BadValue, "The source and target field for $rename must differ: %s: \"%s\"",
+			path, path)
 	}
 	return func(root *node, from []string, _ *Context) error {
 		p := root.find(from)
 		if p.at == nil {
 			if p.block != nil && p.block.arr {
-				return merr.New(merr.BadValue, "The source field cannot be an array element, '%s' in doc with %s has an array field called '%s'", path, idText(root), p.block.key)
+				return merr.New(merr.BadValue, "The source field cannot be an array element, '%s' in doc with %s "+
+					"has an array field called '%s'", path, idText(root), p.block.key)
 			}
 			return nil
 		}
 		if p.parent.arr {
-			return merr.New(merr.BadValue, "The source field cannot be an array element, '%s' in doc with %s", path, idText(root))
+			return merr.New(merr.BadValue, "The source field cannot be an array element, '%s' in doc with %s", path,
+				idText(root))
 		}
 		v := p.at.value()
 		if t := root.find(to); t.block != nil && t.block.arr || t.parent != nil && t.parent.arr {
-			return merr.New(merr.BadValue, "The destination field cannot be an array element, '%s' in doc with %s", arg.Str(), idText(root))
+			return merr.New(merr.BadValue, "The destination field cannot be an array element, '%s' in doc with %s",
+				arg.Str(), idText(root))
 		} else if t.at != nil {
 			t.remove()
 			p = root.find(from)
@@ -143,11 +151,13 @@ func currentDate(path string, arg value.Value, _ Options) (applyFn, error) {
 	case value.Object:
 		t := arg.Get("$type").Str()
 		if arg.Len() != 1 || t != "date" && t != "timestamp" {
-			return nil, merr.New(merr.BadValue, "The '$type' string field is required to be 'date' or 'timestamp': {$currentDate: {field : {$type: 'date'}}}")
+			return nil, merr.New(merr.BadValue, "The '$type' string field is required to be 'date' or 'timestamp': "+
+				"{$currentDate: {field : {$type: 'date'}}}")
 		}
 		stamp = t == "timestamp"
 	default:
-		return nil, merr.New(merr.BadValue, "%s is not valid type for $currentDate. Please use a boolean ('true') or a $type expression ({$type: 'timestamp/date'}).", expr.TypeName(arg))
+		return nil, merr.New(merr.BadValue, "%s is not valid type for $currentDate. Please use a boolean ('true') "+
+			"or a $type expression ({$type: 'timestamp/date'}).", expr.TypeName(arg))
 	}
 	return func(root *node, path []string, c *Context) error {
 		if stamp {
@@ -159,16 +169,19 @@ func currentDate(path string, arg value.Value, _ Options) (applyFn, error) {
 
 func bit(path string, arg value.Value, _ Options) (applyFn, error) {
 	if arg.Kind() != value.Object || arg.Len() == 0 {
-		return nil, merr.New(merr.BadValue, "The $bit modifier is not compatible with a %s. You must pass in an embedded document: {$bit: {field: {and/or/xor: #}}", expr.TypeName(arg))
+		return nil, merr.New(merr.BadValue, "The $bit modifier is not compatible with a %s. You must pass in an "+
+			"embedded document: {$bit: {field: {and/or/xor: #}}", expr.TypeName(arg))
 	}
 	for it := arg.Iter(); it.Next(); {
 		switch string(it.Key()) {
 		case "and", "or", "xor":
 		default:
-			return nil, merr.New(merr.BadValue, "The $bit modifier only supports 'and', 'or', and 'xor', not '%s' which is an unknown operator: {%s: %s}", it.Key(), it.Key(), Show(it.Value()))
+			return nil, merr.New(merr.BadValue, "The $bit modifier only supports 'and', 'or', and 'xor', not '%s' "+
+				"which is an unknown operator: {%s: %s}", it.Key(), it.Key(), Show(it.Value()))
 		}
 		if k := it.Value().Kind(); k != value.Int32 && k != value.Int64 {
-			return nil, merr.New(merr.BadValue, "The $bit modifier field must be an Integer(32/64 bit); a '%s' is not supported here: {%s: %s}", expr.TypeName(it.Value()), it.Key(), Show(it.Value()))
+			return nil, merr.New(merr.BadValue, "The $bit modifier field must be an Integer(32/64 bit); a '%s' is "+
+				"not supported here: {%s: %s}", expr.TypeName(it.Value()), it.Key(), Show(it.Value()))
 		}
 	}
 	return func(root *node, path []string, _ *Context) error {
@@ -177,7 +190,8 @@ func bit(path string, arg value.Value, _ Options) (applyFn, error) {
 		if p.at != nil {
 			cur = p.at.value()
 			if k := cur.Kind(); k != value.Int32 && k != value.Int64 {
-				return merr.New(merr.BadValue, "Cannot apply $bit to a value of non-integral type.%s has the field %s of non-integer type %s", idText(root), last(path), expr.TypeName(cur))
+				return merr.New(merr.BadValue, "Cannot apply $bit to a value of non-integral type.%s has the field "+
+					"%s of non-integer type %s", idText(root), last(path), expr.TypeName(cur))
 			}
 		}
 		n, long := cur.Int(), cur.Kind() == value.Int64

@@ -22,7 +22,8 @@ func (u *Update) compileFilters(o Options) error {
 			return err
 		}
 		if u.filters[id] != nil {
-			return merr.New(merr.FailedToParse, "Found multiple array filters with the same top-level field name %s", id)
+			return merr.New(merr.FailedToParse,
+				"Found multiple array filters with the same top-level field name %s", id)
 		}
 		f, err := filter.Compile(it.Value(), filter.Options{Scope: o.Scope, Run: o.Run})
 		if err != nil {
@@ -56,16 +57,19 @@ func filterName(v value.Value, depth int) (string, error) {
 		}
 		for _, id := range ids {
 			if name != "" && id != name {
-				return "", merr.New(merr.FailedToParse, "Error parsing array filter :: caused by :: Expected a single top-level field name, found '%s' and '%s'", name, id)
+				return "", merr.New(merr.FailedToParse, "Error parsing array filter :: caused by :: Expected a "+
+					"single top-level field name, found '%s' and '%s'", name, id)
 			}
 			name = id
 		}
 	}
 	if name == "" {
-		return "", merr.New(merr.FailedToParse, "Cannot use an expression without a top-level field name in arrayFilters")
+		return "", merr.New(merr.FailedToParse, "Cannot use an expression without a top-level field name in "+
+			"arrayFilters")
 	}
 	if name[0] < 'a' || name[0] > 'z' {
-		return "", merr.New(merr.BadValue, "Error parsing array filter :: caused by :: The top-level field name must be an alphanumeric string beginning with a lowercase letter, found '%s'", name)
+		return "", merr.New(merr.BadValue, "Error parsing array filter :: caused by :: The top-level field name "+
+			"must be an alphanumeric string beginning with a lowercase letter, found '%s'", name)
 	}
 	return name, nil
 }
@@ -110,7 +114,8 @@ func (u *Update) expand(root *node, full string, head, tail []string, doc value.
 				at, ok = c.Filter.Position(doc, tailFirst(head, tail))
 			}
 			if !ok {
-				return nil, merr.New(merr.BadValue, "The positional operator did not find the match needed from the query.")
+				return nil, merr.New(merr.BadValue, "The positional operator did not find the match needed from the "+
+					"query.")
 			}
 			head = append(head[:len(head):len(head)], strconv.Itoa(at))
 			continue
@@ -122,11 +127,13 @@ func (u *Update) expand(root *node, full string, head, tail []string, doc value.
 		}
 		p := root.find(head)
 		if p.at == nil {
-			return nil, merr.New(merr.BadValue, "The path '%s' must exist in the document in order to apply array updates.", strings.Join(head, "."))
+			return nil, merr.New(merr.BadValue, "The path '%s' must exist in the document in order to apply array "+
+				"updates.", strings.Join(head, "."))
 		}
 		p.at.mustExpand()
 		if !p.at.arr || !p.at.open {
-			return nil, merr.New(merr.BadValue, "Cannot apply array updates to non-array element %s: %s", p.at.key, Show(p.at.value()))
+			return nil, merr.New(merr.BadValue, "Cannot apply array updates to non-array element %s: %s", p.at.key,
+				Show(p.at.value()))
 		}
 		var out [][]string
 		for j, k := range p.at.kids {

@@ -42,7 +42,8 @@ func appendShow(b []byte, v value.Value, depth int) []byte {
 		return append(append(append(b, "ObjectId('"...), hex.EncodeToString(v.Bytes())...), "')"...)
 	case value.UUID:
 		h := hex.EncodeToString(v.Bytes())
-		return append(append(append(b, `UUID("`...), h[:8]+"-"+h[8:12]+"-"+h[12:16]+"-"+h[16:20]+"-"+h[20:]...), `")`...)
+		return append(append(append(b, `UUID("`...), h[:8]+"-"+h[8:12]+"-"+h[12:16]+"-"+h[16:20]+"-"+h[20:]...),
+			`")`...)
 	case value.Binary:
 		b = append(append(b, "BinData("...), strconv.Itoa(int(v.Subtype()))...)
 		return append(append(append(b, ", "...), hex.EncodeToString(v.Bytes())...), ')')
@@ -50,7 +51,8 @@ func appendShow(b []byte, v value.Value, depth int) []byte {
 		return append(append(append(b, "new Date("...), strconv.FormatInt(v.DateMS(), 10)...), ')')
 	case value.Timestamp:
 		t := time.Unix(int64(v.Raw64()>>32), 0).Unix()
-		return append(append(append(append(append(b, "Timestamp("...), strconv.FormatInt(t, 10)...), ", "...), strconv.Itoa(int(uint32(v.Raw64())))...), ')')
+		return append(append(append(append(append(b, "Timestamp("...), strconv.FormatInt(t, 10)...), ", "...),
+			strconv.Itoa(int(uint32(v.Raw64())))...), ')')
 	case value.Array:
 		b = append(b, "[ "...)
 		for i, it := 0, v.Iter(); it.Next(); i++ {

@@ -12,8 +12,8 @@ import (
 // maxPad is the server's limit of nulls that a write beyond an array's end adds.
 const maxPad = 1_500_000
 
-// node is one value of a document that is being changed. It is opened, that is cut into its children, only when a path runs
-// through it; what was never opened is written back byte by byte.
+// node is one value of a document that is being changed. It is opened, that is cut into its children, only when a path
+// runs through it; what was never opened is written back byte by byte.
 type node struct {
 	key  string
 	v    value.Value // the value while not open
@@ -155,7 +155,8 @@ func (n *node) put(path []string, v value.Value) error {
 
 func (p place) put(v value.Value) error {
 	if p.block != nil {
-		return merr.New(merr.PathNotViable, "Cannot create field '%s' in element {%s: %s}", p.bad, p.block.key, Show(p.block.value()))
+		return merr.New(merr.PathNotViable, "Cannot create field '%s' in element {%s: %s}", p.bad, p.block.key,
+			Show(p.block.value()))
 	}
 	if p.at != nil {
 		p.at.set(v)
@@ -167,7 +168,8 @@ func (p place) put(v value.Value) error {
 		if cur.arr {
 			at := arrayIndex(s)
 			if at < 0 {
-				return merr.New(merr.PathNotViable, "Cannot create field '%s' in element {%s: %s}", s, cur.key, Show(cur.value()))
+				return merr.New(merr.PathNotViable, "Cannot create field '%s' in element {%s: %s}", s, cur.key,
+					Show(cur.value()))
 			}
 			if at-len(cur.kids) > maxPad {
 				return merr.New(merr.BadValue, "can't backfill more than %d elements", maxPad)

@@ -92,7 +92,8 @@ func checkReplacement(u value.Value, o Options) error {
 	}
 	for it := u.Iter(); it.Next(); {
 		if k := it.Key(); len(k) > 0 && k[0] == '$' && (o.Dollar == nil || !o.Dollar(k)) {
-			return merr.New(merr.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not allowed in the context of an update's replacement document. "+
+			return merr.New(merr.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not "+
+				"allowed in the context of an update's replacement document. "+
 				"Consider using an aggregation pipeline with $replaceWith.", k, k)
 		}
 	}
@@ -102,10 +103,12 @@ func checkReplacement(u value.Value, o Options) error {
 func (u *Update) compileOperator(name string, arg value.Value, o Options) error {
 	mk, ok := ops[name]
 	if !ok {
-		return merr.New(merr.FailedToParse, "Unknown modifier: %s. Expected a valid update modifier or pipeline-style update specified as an array", name)
+		return merr.New(merr.FailedToParse, "Unknown modifier: %s. Expected a valid update modifier or "+
+			"pipeline-style update specified as an array", name)
 	}
 	if arg.Kind() != value.Object {
-		return merr.New(merr.FailedToParse, "Modifiers operate on fields but we found type %s instead. For example: {$mod: {<field>: ...}} not {%s: %s}",
+		return merr.New(merr.FailedToParse, "Modifiers operate on fields but we found type %s instead. For example: "+
+			"{$mod: {<field>: ...}} not {%s: %s}",
 			expr.TypeName(arg), name, Show(arg))
 	}
 	for it := arg.Iter(); it.Next(); {
@@ -141,17 +144,20 @@ func splitPath(path string) ([]string, error) {
 	segs := strings.Split(path, ".")
 	for i, s := range segs {
 		if s == "" {
-			return nil, merr.New(merr.EmptyFieldName, "The update path '%s' contains an empty field name, which is not allowed.", path)
+			return nil, merr.New(merr.EmptyFieldName, "The update path '%s' contains an empty field name, which is "+
+				"not allowed.", path)
 		}
 		if s[0] != '$' || dbRefName(s) {
 			continue
 		}
 		if s != "$" && !strings.HasPrefix(s, "$[") {
-			return nil, merr.New(merr.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not allowed in the context of an update's replacement document. "+
+			return nil, merr.New(merr.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not "+
+				"allowed in the context of an update's replacement document. "+
 				"Consider using an aggregation pipeline with $replaceWith.", s, path)
 		}
 		if i == 0 {
-			return nil, merr.New(merr.BadValue, "Cannot have array filter or positional identifier in the first component of path '%s'", path)
+			return nil, merr.New(merr.BadValue, "Cannot have array filter or positional identifier in the first "+
+				"component of path '%s'", path)
 		}
 	}
 	if len(segs) > 200 {
@@ -162,14 +168,17 @@ func splitPath(path string) ([]string, error) {
 
 func dbRefName(s string) bool { return s == "$id" || s == "$ref" || s == "$db" }
 
-// arrange sorts the operators by path (new fields appear in that order) and refuses two on one path or below one another.
+// arrange sorts the operators by path (new fields appear in that order) and refuses two on one path or below one
+// another.
 func (u *Update) arrange() error {
 	sort.SliceStable(u.ops, func(i, j int) bool { return comparePaths(u.ops[i].segs, u.ops[j].segs) < 0 })
 	for i := 1; i < len(u.ops); i++ {
-		// A prefix sorts directly before the paths below it, unless another of them is in between, which then has its prefix too.
+		// A prefix sorts directly before the paths below it, unless another of them is in between, which then has its
+		// prefix too.
 		a, b := u.ops[i-1], u.ops[i]
 		if isPrefix(a.segs, b.segs) {
-			return merr.New(merr.ConflictingUpdateOperators, "Updating the path '%s' would create a conflict at '%s'", b.path, a.path)
+			return merr.New(merr.ConflictingUpdateOperators, "Updating the path '%s' would create a conflict at '%s'",
+				b.path, a.path)
 		}
 	}
 	return nil
@@ -229,9 +238,11 @@ func (u *Update) Apply(doc value.Value, c Context) ([]byte, error) {
 	old, now := doc.Get("_id"), value.ObjectOf(out).Get("_id")
 	if old.IsDefined() && !filter.Equal(old, now) {
 		if u.replace.IsDefined() {
-			return nil, merr.New(merr.ImmutableField, "After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", Show(now))
+			return nil, merr.New(merr.ImmutableField, "After applying the update, the (immutable) field '_id' was "+
+				"found to have been altered to _id: %s", Show(now))
 		}
-		return nil, merr.New(merr.ImmutableField, "Performing an update on the path '_id' would modify the immutable field '_id'")
+		return nil, merr.New(merr.ImmutableField, "Performing an update on the path '_id' would modify the "+
+			"immutable field '_id'")
 	}
 	return out, nil
 }
@@ -243,7 +254,8 @@ func (u *Update) applyReplacement(doc value.Value) ([]byte, error) {
 	if !id.IsDefined() {
 		id = given
 	} else if given.IsDefined() && !filter.Equal(id, given) {
-		return nil, merr.New(merr.ImmutableField, "After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", Show(given))
+		return nil, merr.New(merr.ImmutableField, "After applying the update, the (immutable) field '_id' was found "+
+			"to have been altered to _id: %s", Show(given))
 	}
 	at, b := bson.Begin(make([]byte, 0, len(u.replace.Bytes())+24))
 	b = value.AppendElement(b, "_id", id)
@@ -287,7 +299,8 @@ func Base(eqs []filter.Equality) ([]byte, error) {
 		segs := strings.Split(e.Path, ".")
 		for _, other := range eqs[:i] {
 			if o := strings.Split(other.Path, "."); isPrefix(o, segs) || isPrefix(segs, o) {
-				return nil, merr.New(merr.NotSingleValueField, "cannot infer query fields to set, path '%s' is matched twice", e.Path)
+				return nil, merr.New(merr.NotSingleValueField, "cannot infer query fields to set, path '%s' is "+
+					"matched twice", e.Path)
 			}
 		}
 		if err := root.put(segs, e.Value); err != nil {

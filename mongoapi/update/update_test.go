@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/internal/mtest"
 )
 
-// TestUpdate runs testdata. "update": an update, then documents. "filtered": a query, an update, then documents. "arrays":
-// array filters, an update, then documents. "upsert": a query and an update; the document that is inserted.
+// TestUpdate runs testdata. "update": an update, then documents. "filtered": a query, an update, then documents.
+// "arrays": array filters, an update, then documents. "upsert": a query and an update; the document that is inserted.
 func TestUpdate(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -60,8 +60,10 @@ func TestUpdate(t *testing.T) {
 // FuzzUpdate: no update makes the compiler or its application panic, and what comes out is a document.
 func FuzzUpdate(f *testing.F) {
 	doc := mtest.Value(f, `{"_id":1,"a":[1,{"b":2},"x"],"b":{"c":null},"n":5}`)
-	for _, q := range []string{`{"$set":{"a.1.b":1,"x.y":2}}`, `{"$push":{"a":{"$each":[1],"$sort":1,"$slice":-2}}}`, `{"$inc":{"n":1},"$unset":{"b":1}}`,
-		`{"$pull":{"a":{"$gt":1}}}`, `{"$rename":{"n":"m"}}`, `{"a":1}`, `{"$set":{"a.$[].b":1}}`, `{"$addToSet":{"a":{"$each":[1,2]}}}`} {
+	for _, q := range []string{`{"$set":{"a.1.b":1,"x.y":2}}`, `{"$push":{"a":{"$each":[1],"$sort":1,"$slice":-2}}}`,
+		`{"$inc":{"n":1},"$unset":{"b":1}}`,
+		`{"$pull":{"a":{"$gt":1}}}`, `{"$rename":{"n":"m"}}`, `{"a":1}`, `{"$set":{"a.$[].b":1}}`,
+		`{"$addToSet":{"a":{"$each":[1,2]}}}`} {
 		f.Add([]byte(mtest.Value(f, q).Bytes()))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

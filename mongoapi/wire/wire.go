@@ -1,5 +1,5 @@
-// Package wire reads and writes MongoDB's wire messages: the header, OP_MSG, and the OP_QUERY and OP_REPLY that old handshakes
-// use. Messages are parsed in place: everything returned points into the message's bytes.
+// Package wire reads and writes MongoDB's wire messages: the header, OP_MSG, and the OP_QUERY and OP_REPLY that old
+// handshakes use. Messages are parsed in place: everything returned points into the message's bytes.
 package wire
 
 import (
@@ -101,8 +101,8 @@ type Msg struct {
 	Seqs  []Seq
 }
 
-// ParseMsg parses an OP_MSG (with its header) into m, whose slices are used again. The lengths of all documents are right
-// afterwards, their insides are not checked.
+// ParseMsg parses an OP_MSG (with its header) into m, whose slices are used again. The lengths of all documents are
+// right afterwards, their insides are not checked.
 func ParseMsg(msg []byte, m *Msg) error {
 	m.Body, m.Seqs, m.Flags = nil, m.Seqs[:0], 0
 	if len(msg) < HeaderSize+4 {
@@ -213,8 +213,8 @@ func ParseQuery(msg []byte) (q Query, err error) {
 	return q, nil
 }
 
-// BeginMsg appends header and flags of an OP_MSG reply and the kind of its body section; the body document follows, then
-// EndMsg.
+// BeginMsg appends header and flags of an OP_MSG reply and the kind of its body section; the body document follows,
+// then EndMsg.
 func BeginMsg(dst []byte, requestID, responseTo int32, flags uint32) []byte {
 	dst = appendHeader(dst, requestID, responseTo, OpMsg)
 	dst = binary.LittleEndian.AppendUint32(dst, flags)

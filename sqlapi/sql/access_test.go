@@ -11,12 +11,13 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestAccessPaths: what a filter costs. Each query names the access path that it must take and the most items that it may load
-// of the 2,000 in the container.
+// TestAccessPaths: what a filter costs. Each query names the access path that it must take and the most items that it
+// may load of the 2,000 in the container.
 func TestAccessPaths(t *testing.T) {
 	c := containers(t)["16 slots, all indexed"]
 	for i := range 2000 {
-		json := fmt.Sprintf(`{"id":"i%d","pk":"p%d","cat":"c%d","n":%d,"tags":["t%d"],"o":{"x":%d}}`, i, i%20, i%200, i, i%100, i)
+		json := fmt.Sprintf(`{"id":"i%d","pk":"p%d","cat":"c%d","n":%d,"tags":["t%d"],"o":{"x":%d}}`, i, i%20, i%200,
+			i, i%100, i)
 		d, err := doc.FromJSON(nil, []byte(json), doc.JSONOptions{Names: doc.NoSQL})
 		if err != nil {
 			t.Fatal(err)
@@ -66,7 +67,8 @@ func TestAccessPaths(t *testing.T) {
 			continue
 		}
 		if out.Count != q.rows || out.Metrics.ItemsRead > q.items || !strings.HasPrefix(out.Metrics.Explain, q.path) {
-			t.Errorf("%.80s\n%d rows, wanted %d; %d items read, at most %d; %s, wanted %s", q.text, out.Count, q.rows, out.Metrics.ItemsRead, q.items, out.Metrics.Explain, q.path)
+			t.Errorf("%.80s\n%d rows, wanted %d; %d items read, at most %d; %s, wanted %s", q.text, out.Count, q.rows,
+				out.Metrics.ItemsRead, q.items, out.Metrics.Explain, q.path)
 		}
 	}
 }

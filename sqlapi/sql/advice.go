@@ -106,7 +106,8 @@ func (a *adviser) composites(q *exec.Query) {
 	fixed, ranged := a.conditions(q.Pred)
 	var order []column
 	for _, o := range q.OrderBy {
-		if len(o.Path.Segs) == 0 || o.Path.Segs[0] == "" || o.Path.Segs[0][0] == 0 && !slices.Equal(o.Path.Segs, access.TS.Segs) {
+		if len(o.Path.Segs) == 0 || o.Path.Segs[0] == "" || o.Path.Segs[0][0] == 0 &&
+			!slices.Equal(o.Path.Segs, access.TS.Segs) {
 			return // no path: no index has it
 		}
 		order = append(order, column{pathText(o.Path.Segs), o.Desc})
@@ -172,8 +173,8 @@ func (a *adviser) conditions(p *access.Pred) (fixed, ranged []column) {
 	return fixed, slices.DeleteFunc(ranged, func(r column) bool { return slices.Contains(fixed, r) })
 }
 
-// has reports whether the policy has a composite index that begins with these columns, in their directions or in all the
-// opposite ones.
+// has reports whether the policy has a composite index that begins with these columns, in their directions or in all
+// the opposite ones.
 func (a *adviser) has(want []column) bool {
 	return slices.ContainsFunc(a.policy.Composite, func(fields []struct{ Path, Order string }) bool {
 		if len(fields) < len(want) {

@@ -7,7 +7,8 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/func"
 )
 
-// aggregateFunc is one aggregate: how a value is added to a state and what a state gives. plan is its name in a query plan.
+// aggregateFunc is one aggregate: how a value is added to a state and what a state gives. plan is its name in a query
+// plan.
 type aggregateFunc struct {
 	name, plan string
 	add        func(s *aggState, v value.Value)
@@ -84,8 +85,12 @@ func init() {
 			}
 			return funcs.Num(s.sum / float64(s.count))
 		}},
-		{name: "MIN", plan: "Min", times: timesNothing, add: func(s *aggState, v value.Value) { s.extreme(v, -1) }, result: (*aggState).extremeResult},
-		{name: "MAX", plan: "Max", times: timesNothing, add: func(s *aggState, v value.Value) { s.extreme(v, 1) }, result: (*aggState).extremeResult},
+		{name: "MIN", plan: "Min", times: timesNothing, add: func(s *aggState, v value.Value) {
+			s.extreme(v, -1)
+		}, result: (*aggState).extremeResult},
+		{name: "MAX", plan: "Max", times: timesNothing, add: func(s *aggState, v value.Value) {
+			s.extreme(v, 1)
+		}, result: (*aggState).extremeResult},
 		{name: "MAKELIST", plan: "MakeList", add: func(s *aggState, v value.Value) {
 			if s.over = s.over || s.size+len(v.Bytes()) > maxList; s.over {
 				return
@@ -204,7 +209,8 @@ func (c *compiler) aggregate(e *Call, agg *aggregateFunc) cexpr {
 	}
 	g := c.groups[n-1]
 	if g.inAgg {
-		c.failAt(e, codeNestedAgg, "Cannot perform an aggregate function on an expression containing an aggregate or a subquery.")
+		c.failAt(e, codeNestedAgg, "Cannot perform an aggregate function on an expression containing an aggregate "+
+			"or a subquery.")
 		return konst(value.Value{})
 	}
 	if len(e.Args) != 1 {
@@ -219,7 +225,8 @@ func (c *compiler) aggregate(e *Call, agg *aggregateFunc) cexpr {
 	return cexpr{fn: func(f *frame) value.Value { return agg.result(&f.subs[sub].group.aggs[i]) }}
 }
 
-// groupKey compiles e as a read of a group key when it is one of the GROUP BY expressions of an enclosing grouped query.
+// groupKey compiles e as a read of a group key when it is one of the GROUP BY expressions of an enclosing grouped
+// query.
 func (c *compiler) groupKey(e Expr) (cexpr, bool) {
 	for n := len(c.groups) - 1; n >= 0; n-- {
 		g := c.groups[n]
@@ -236,7 +243,8 @@ func (c *compiler) groupKey(e Expr) (cexpr, bool) {
 	return cexpr{}, false
 }
 
-// insideGroupKey reports whether a proper part of the path e is a group key, so that the path must be read step by step.
+// insideGroupKey reports whether a proper part of the path e is a group key, so that the path must be read step by
+// step.
 func (c *compiler) insideGroupKey(e Expr) bool {
 	if len(c.groups) == 0 {
 		return false

@@ -33,13 +33,16 @@ func benchIndexed(b *testing.B, n int, policy string) *core.Container {
 	if _, err := e.CreateDatabase(context.Background(), core.DatabaseSpec{ID: "d"}); err != nil {
 		b.Fatal(err)
 	}
-	c, err := e.CreateContainer(context.Background(), "d", core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}, IndexingPolicy: []byte(policy)})
+	c, err := e.CreateContainer(context.Background(), "d",
+		core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}},
+			IndexingPolicy: []byte(policy)})
 	if err != nil {
 		b.Fatal(err)
 	}
 	fill := strings.Repeat("abcdefghij", 80)
 	for i := range n {
-		json := fmt.Sprintf(`{"id":"item-%06d","pk":"p%04d","cat":"c%d","n":%d,"ten":%d,"price":%d.5,"tags":["a","b"],"o":{"x":%d},"fill":%q}`,
+		json := fmt.Sprintf(`{"id":"item-%06d","pk":"p%04d","cat":"c%d","n":%d,"ten":%d,"price":%d.5,"tags":["a",`+
+			`"b"],"o":{"x":%d},"fill":%q}`,
 			i, i/100, i%(n/10), i%100, i%10, i, i, fill)
 		d, err := doc.FromJSON(nil, []byte(json), doc.JSONOptions{Names: doc.NoSQL})
 		if err != nil {
@@ -80,20 +83,24 @@ func BenchmarkQuery(b *testing.B) {
 	c := benchContainer(b, 2000)
 	pk := value.StringOf("p0003")
 	b.Run("partition 20 of 100", func(b *testing.B) {
-		benchQuery(b, c, "SELECT * FROM c WHERE c.pk = @pk AND c.n < @n", Request{PK: core.PartitionKey{pk}, PageSize: 100}, 20,
+		benchQuery(b, c, "SELECT * FROM c WHERE c.pk = @pk AND c.n < @n",
+			Request{PK: core.PartitionKey{pk}, PageSize: 100}, 20,
 			Param{"@pk", pk}, Param{"@n", value.IntOf(20)})
 	})
 	b.Run("equality 10", func(b *testing.B) {
-		benchQuery(b, c, "SELECT * FROM c WHERE c.cat = @c", Request{PageSize: 100}, 10, Param{"@c", value.StringOf("c7")})
+		benchQuery(b, c, "SELECT * FROM c WHERE c.cat = @c", Request{PageSize: 100}, 10,
+			Param{"@c", value.StringOf("c7")})
 	})
 	b.Run("range order top 20", func(b *testing.B) {
-		benchQuery(b, c, "SELECT * FROM c WHERE c.price >= @p ORDER BY c.price OFFSET 0 LIMIT 20", Request{PageSize: 100}, 20, Param{"@p", value.IntOf(500)})
+		benchQuery(b, c, "SELECT * FROM c WHERE c.price >= @p ORDER BY c.price OFFSET 0 LIMIT 20",
+			Request{PageSize: 100}, 20, Param{"@p", value.IntOf(500)})
 	})
 	b.Run("count", func(b *testing.B) {
 		benchQuery(b, c, "SELECT VALUE COUNT(1) FROM c", Request{}, 1)
 	})
 	b.Run("projection 10", func(b *testing.B) {
-		benchQuery(b, c, "SELECT c.id, c.price, c.o.x FROM c WHERE c.cat = @c", Request{PageSize: 100}, 10, Param{"@c", value.StringOf("c7")})
+		benchQuery(b, c, "SELECT c.id, c.price, c.o.x FROM c WHERE c.cat = @c", Request{PageSize: 100}, 10,
+			Param{"@c", value.StringOf("c7")})
 	})
 }
 
@@ -106,7 +113,8 @@ func BenchmarkCovered(b *testing.B) {
 	}{
 		{"count of 10000", "SELECT VALUE COUNT(1) FROM c WHERE c.price >= 10000", 1},
 		{"max", "SELECT VALUE MAX(c.price) FROM c", 1},
-		{"max and count", `SELECT VALUE [{"item": MAX(c.price), "item2": {"max": MAX(c.price), "count": COUNT(c.price)}}] FROM c`, 1},
+		{"max and count", `SELECT VALUE [{"item": MAX(c.price), "item2": {"max": MAX(c.price),` +
+			` "count": COUNT(c.price)}}] FROM c`, 1},
 		{"max of 10000", "SELECT VALUE MAX(c.price) FROM c WHERE c.price < 10000", 1},
 		{"distinct 10", "SELECT DISTINCT VALUE c.ten FROM c", 10},
 		{"distinct 100", "SELECT DISTINCT VALUE c.n FROM c", 100},
@@ -120,9 +128,11 @@ func BenchmarkCovered(b *testing.B) {
 	}
 }
 
-// BenchmarkColumns compares answers from the columns of composite indexes with those that need one path more, for which items are read.
+// BenchmarkColumns compares answers from the columns of composite indexes with those that need one path more, for which
+// items are read.
 func BenchmarkColumns(b *testing.B) {
-	c := benchIndexed(b, 20000, `{"includedPaths":[{"path":"/*"}],"excludedPaths":[],"compositeIndexes":[[{"path":"/n"},{"path":"/price"}],[{"path":"/ten"},{"path":"/price"}]]}`)
+	c := benchIndexed(b, 20000, `{"includedPaths":[{"path":"/*"}],"excludedPaths":[],`+
+		`"compositeIndexes":[[{"path":"/n"},{"path":"/price"}],[{"path":"/ten"},{"path":"/price"}]]}`)
 	for _, q := range []struct {
 		name, text string
 		rows       int
@@ -135,25 +145,33 @@ func BenchmarkColumns(b *testing.B) {
 		if q.rows != 200 {
 			more = ", MAX(c.o.x) AS x"
 		}
-		b.Run(q.name, func(b *testing.B) { benchQuery(b, c, strings.ReplaceAll(q.text, "MORE", ""), Request{}, q.rows) })
-		b.Run(q.name+" with items", func(b *testing.B) { benchQuery(b, c, strings.ReplaceAll(q.text, "MORE", more), Request{}, q.rows) })
+		b.Run(q.name, func(b *testing.B) {
+			benchQuery(b, c, strings.ReplaceAll(q.text, "MORE", ""), Request{}, q.rows)
+		})
+		b.Run(q.name+" with items", func(b *testing.B) {
+			benchQuery(b, c, strings.ReplaceAll(q.text, "MORE", more), Request{}, q.rows)
+		})
 	}
 }
 
-// BenchmarkMerged compares the first rows of an order behind an IN list from a composite index with those that are sorted, for want of a column in it.
+// BenchmarkMerged compares the first rows of an order behind an IN list from a composite index with those that are
+// sorted, for want of a column in it.
 func BenchmarkMerged(b *testing.B) {
-	c := benchIndexed(b, 20000, `{"includedPaths":[{"path":"/*"}],"excludedPaths":[],"compositeIndexes":[[{"path":"/n"},{"path":"/price"}]]}`)
+	c := benchIndexed(b, 20000, `{"includedPaths":[{"path":"/*"}],"excludedPaths":[],`+
+		`"compositeIndexes":[[{"path":"/n"},{"path":"/price"}]]}`)
 	const text = "SELECT TOP 20 * FROM c WHERE c.n IN (3, 17, 44, 71, 90) ORDER BY c.price"
 	b.Run("20 of 1000", func(b *testing.B) { benchQuery(b, c, text, Request{}, 20) })
 	b.Run("20 of 1000 sorted", func(b *testing.B) { benchEnv(b, itemEnv, c, text, Request{}, 20) })
 }
 
-// BenchmarkInsidePartition compares two equalities inside a logical partition of 2,000 items with one of them, filtered.
+// BenchmarkInsidePartition compares two equalities inside a logical partition of 2,000 items with one of them,
+// filtered.
 func BenchmarkInsidePartition(b *testing.B) {
 	c := benchIndexed(b, 20000, "")
 	pk := core.PartitionKey{value.StringOf("big")}
 	for i := range 2000 {
-		json := fmt.Sprintf(`{"id":"x%d","pk":"big","half":%d,"few":%d,"fill":%q}`, i, i%2, i%50, strings.Repeat("abcdefghij", 80))
+		json := fmt.Sprintf(`{"id":"x%d","pk":"big","half":%d,"few":%d,"fill":%q}`, i, i%2, i%50,
+			strings.Repeat("abcdefghij", 80))
 		d, err := doc.FromJSON(nil, []byte(json), doc.JSONOptions{Names: doc.NoSQL})
 		if err != nil {
 			b.Fatal(err)

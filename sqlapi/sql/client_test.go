@@ -153,7 +153,8 @@ func merged(plan string, parts []value.Value) value.Value {
 			if p.Get("item2").Get("count").Int() == 0 {
 				continue
 			}
-			if d := value.CompareCosmos(item, best); !best.IsDefined() || plan == "Min" && d < 0 || plan == "Max" && d > 0 {
+			if d := value.CompareCosmos(item, best); !best.IsDefined() || plan == "Min" && d < 0 ||
+				plan == "Max" && d > 0 {
 				best = item
 			}
 		}
@@ -231,8 +232,9 @@ func threePartitions(t *testing.T) *core.Container {
 	if _, err := e.CreateDatabase(context.Background(), core.DatabaseSpec{ID: "d"}); err != nil {
 		t.Fatal(err)
 	}
-	c, err := e.CreateContainer(context.Background(), "d", core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}},
-		Throughput: core.Throughput{Manual: 25100}})
+	c, err := e.CreateContainer(context.Background(), "d",
+		core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}},
+			Throughput: core.Throughput{Manual: 25100}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +248,8 @@ func threePartitions(t *testing.T) *core.Container {
 func TestClientMerge(t *testing.T) {
 	c := threePartitions(t)
 	for i := range 60 {
-		b := fmt.Sprintf(`{"id":"i%02d","pk":"p%d","n":%d,"m":%d,"g":"g%d","tags":["t%d","u"]}`, i, i%13, i, (i*7)%11, i%4, i%3)
+		b := fmt.Sprintf(`{"id":"i%02d","pk":"p%d","n":%d,"m":%d,"g":"g%d","tags":["t%d","u"]}`, i, i%13, i,
+			(i*7)%11, i%4, i%3)
 		if i%9 == 0 {
 			b = fmt.Sprintf(`{"id":"i%02d","pk":"p%d","m":"text","g":"g%d"}`, i, i%13, i%4)
 		}
@@ -258,19 +261,31 @@ func TestClientMerge(t *testing.T) {
 	}
 	k := client{t: t, c: c, params: []Param{{"@p", value.StringOf("p3")}}}
 	for _, text := range []string{
-		`SELECT * FROM c`, `SELECT c.id FROM c WHERE c.n > 30`, `SELECT VALUE c.id FROM c WHERE c.pk = @p`, `SELECT VALUE c.id FROM c WHERE c.pk IN ("p1", "p2", "zz")`,
-		`SELECT VALUE c.id FROM c ORDER BY c.id`, `SELECT VALUE c.n FROM c ORDER BY c.n DESC`, `SELECT c.id, c.m FROM c ORDER BY c.m, c.id DESC`,
-		`SELECT TOP 7 c.id FROM c ORDER BY c.id DESC`, `SELECT c.id FROM c WHERE c.n < 40 ORDER BY c.id OFFSET 5 LIMIT 6`, `SELECT * FROM c WHERE c.m = 3 OR c.m = 4 ORDER BY c.id`,
-		`SELECT DISTINCT VALUE c.g FROM c`, `SELECT DISTINCT VALUE c.g FROM c ORDER BY c.g`, `SELECT DISTINCT TOP 3 VALUE c.g FROM c ORDER BY c.g DESC`, `SELECT DISTINCT c.g, c.m FROM c`,
+		`SELECT * FROM c`, `SELECT c.id FROM c WHERE c.n > 30`, `SELECT VALUE c.id FROM c WHERE c.pk = @p`,
+		`SELECT VALUE c.id FROM c WHERE c.pk IN ("p1", "p2", "zz")`,
+		`SELECT VALUE c.id FROM c ORDER BY c.id`, `SELECT VALUE c.n FROM c ORDER BY c.n DESC`,
+		`SELECT c.id, c.m FROM c ORDER BY c.m, c.id DESC`,
+		`SELECT TOP 7 c.id FROM c ORDER BY c.id DESC`,
+		`SELECT c.id FROM c WHERE c.n < 40 ORDER BY c.id OFFSET 5 LIMIT 6`,
+		`SELECT * FROM c WHERE c.m = 3 OR c.m = 4 ORDER BY c.id`,
+		`SELECT DISTINCT VALUE c.g FROM c`, `SELECT DISTINCT VALUE c.g FROM c ORDER BY c.g`,
+		`SELECT DISTINCT TOP 3 VALUE c.g FROM c ORDER BY c.g DESC`, `SELECT DISTINCT c.g, c.m FROM c`,
 		`SELECT DISTINCT VALUE t FROM c JOIN t IN c.tags`, `SELECT c.id, t FROM c JOIN t IN c.tags ORDER BY c.id`,
-		`SELECT VALUE COUNT(1) FROM c`, `SELECT VALUE SUM(c.n) FROM c`, `SELECT VALUE AVG(c.n) FROM c`, `SELECT VALUE MIN(c.n) FROM c`, `SELECT VALUE MAX(c.m) FROM c`,
-		`SELECT VALUE SUM(c.m) FROM c`, `SELECT VALUE MAX(c.missing) FROM c`, `SELECT VALUE COUNT(c.n) FROM c WHERE c.pk = @p`, `SELECT VALUE COUNTIF(c.n > 10) FROM c`,
+		`SELECT VALUE COUNT(1) FROM c`, `SELECT VALUE SUM(c.n) FROM c`, `SELECT VALUE AVG(c.n) FROM c`,
+		`SELECT VALUE MIN(c.n) FROM c`, `SELECT VALUE MAX(c.m) FROM c`,
+		`SELECT VALUE SUM(c.m) FROM c`, `SELECT VALUE MAX(c.missing) FROM c`,
+		`SELECT VALUE COUNT(c.n) FROM c WHERE c.pk = @p`, `SELECT VALUE COUNTIF(c.n > 10) FROM c`,
 		`SELECT COUNT(1) AS n, AVG(c.n) AS a, MIN(c.id) AS low FROM c`, `SELECT MAX(c.n), MIN(c.n) FROM c`,
-		`SELECT c.g, COUNT(1) AS n FROM c GROUP BY c.g`, `SELECT c.g, AVG(c.n) AS a, MAX(c.id) AS last FROM c WHERE c.n > 5 GROUP BY c.g`, `SELECT VALUE COUNT(1) FROM c GROUP BY c.g`,
-		`SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.g FROM c)`, `SELECT COUNT(1) AS n FROM (SELECT DISTINCT c.g, c.m FROM c WHERE c.n > 5)`, `SELECT COUNT(d) FROM (SELECT DISTINCT VALUE t FROM c JOIN t IN c.tags) AS d`,
+		`SELECT c.g, COUNT(1) AS n FROM c GROUP BY c.g`,
+		`SELECT c.g, AVG(c.n) AS a, MAX(c.id) AS last FROM c WHERE c.n > 5 GROUP BY c.g`,
+		`SELECT VALUE COUNT(1) FROM c GROUP BY c.g`,
+		`SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.g FROM c)`,
+		`SELECT COUNT(1) AS n FROM (SELECT DISTINCT c.g, c.m FROM c WHERE c.n > 5)`,
+		`SELECT COUNT(d) FROM (SELECT DISTINCT VALUE t FROM c JOIN t IN c.tags) AS d`,
 		`SELECT TOP 5 VALUE c.id FROM c WHERE IS_DEFINED(c.n) ORDER BY VectorDistance([c.n, 1], [40.2, 1], true, {"distanceFunction": "euclidean"})`,
 		`SELECT TOP 9 c.id FROM c WHERE IS_DEFINED(c.n) ORDER BY ST_DISTANCE({"type": "Point", "coordinates": [c.n, 1]}, {"type": "Point", "coordinates": [40.2, 1]})`,
-		`SELECT VALUE c.g FROM c GROUP BY c.g`, `SELECT UPPER(c.g) AS g, SUM(c.n) AS s FROM c GROUP BY UPPER(c.g)`, `SELECT t, COUNT(1) AS n FROM c JOIN t IN c.tags GROUP BY t`,
+		`SELECT VALUE c.g FROM c GROUP BY c.g`, `SELECT UPPER(c.g) AS g, SUM(c.n) AS s FROM c GROUP BY UPPER(c.g)`,
+		`SELECT t, COUNT(1) AS n FROM c JOIN t IN c.tags GROUP BY t`,
 	} {
 		want, err := evalCore(c, text, k.params, 0)
 		if err != nil {
@@ -283,9 +298,11 @@ func TestClientMerge(t *testing.T) {
 	}
 }
 
-// TestClientOracle: random queries run over three partitions by their plans, as a client does, give the oracle's answers.
+// TestClientOracle: random queries run over three partitions by their plans, as a client does, give the oracle's
+// answers.
 func TestClientOracle(t *testing.T) {
-	w := &oracleWorld{t: t, g: generator{rand.New(rand.NewPCG(5, 8))}, items: map[string]any{}, cs: []*core.Container{threePartitions(t)}}
+	w := &oracleWorld{t: t, g: generator{rand.New(rand.NewPCG(5, 8))}, items: map[string]any{},
+		cs: []*core.Container{threePartitions(t)}}
 	for i := range 90 {
 		w.put(i)
 	}

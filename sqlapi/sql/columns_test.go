@@ -11,11 +11,12 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-const columnsPolicy = `{"includedPaths":[{"path":"/*"}],"excludedPaths":[],"compositeIndexes":[[{"path":"/a"},{"path":"/n","order":"descending"}],[{"path":"/o/x"},{"path":"/a"},{"path":"/s"}],` +
+const columnsPolicy = `{"includedPaths":[{"path":"/*"}],"excludedPaths":[],"compositeIndexes":[[{"path":"/a"},` +
+	`{"path":"/n","order":"descending"}],[{"path":"/o/x"},{"path":"/a"},{"path":"/s"}],` +
 	`[{"path":"/pk"},{"path":"/n"}],[{"path":"/v"},{"path":"/w","order":"descending"},{"path":"/_ts"}]]}`
 
-// TestColumnsReadNoItem: the queries that the columns of a composite index answer alone, what they read at most of it, and the
-// same answer from the items.
+// TestColumnsReadNoItem: the queries that the columns of a composite index answer alone, what they read at most of it,
+// and the same answer from the items.
 func TestColumnsReadNoItem(t *testing.T) {
 	const items, slots = 600, 4
 	c := memContainer(t, slots, core.ContainerSpec{IndexingPolicy: []byte(columnsPolicy)})
@@ -24,7 +25,10 @@ func TestColumnsReadNoItem(t *testing.T) {
 		if i%10 == 0 {
 			s = ""
 		}
-		insert(t, c, mustJSON(t, fmt.Sprintf(`{"id":"i%03d","pk":"p%d","a":%d,"n":%d.5,"o":{"x":%d}%s}`, i, i%3, i%20, i, i/20%4, s)))
+		insert(
+			t, c,
+			mustJSON(t, fmt.Sprintf(`{"id":"i%03d","pk":"p%d","a":%d,"n":%d.5,"o":{"x":%d}%s}`, i, i%3, i%20, i,
+				i/20%4, s)))
 	}
 	key := core.PartitionKey{value.StringOf("p1")}
 	for _, tc := range []struct {
@@ -55,22 +59,27 @@ func TestColumnsReadNoItem(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Errorf("%s: %v, from the items %v", tc.text, got, want)
 			}
-			if !strings.HasPrefix(m.Explain, "covered ") || !strings.Contains(m.Explain, "composite") || m.ItemsRead != 0 || size == 0 && m.IndexReads > tc.entries {
-				t.Errorf("%s: %d rows, %d items and %d entries read by %q", tc.text, len(got), m.ItemsRead, m.IndexReads, m.Explain)
+			if !strings.HasPrefix(m.Explain, "covered ") || !strings.Contains(m.Explain, "composite") ||
+				m.ItemsRead != 0 || size == 0 && m.IndexReads > tc.entries {
+				t.Errorf("%s: %d rows, %d items and %d entries read by %q", tc.text, len(got), m.ItemsRead,
+					m.IndexReads, m.Explain)
 			}
 		}
 	}
-	for _, text := range []string{"SELECT c.a, c.n, c.s FROM c WHERE c.a = 1 ORDER BY c.n", "SELECT * FROM c WHERE c.a = 1 ORDER BY c.n", "SELECT c.o, c.a FROM c WHERE c.o.x = 1 AND c.a = 5"} {
+	for _, text := range []string{"SELECT c.a, c.n, c.s FROM c WHERE c.a = 1 ORDER BY c.n",
+		"SELECT * FROM c WHERE c.a = 1 ORDER BY c.n", "SELECT c.o, c.a FROM c WHERE c.o.x = 1 AND c.a = 5"} {
 		if _, m := pages(t, c, coverEnv, Request{}, text); strings.Contains(m.Explain, "covered") {
 			t.Errorf("%s: %s", text, m.Explain)
 		}
 	}
 }
 
-// TestColumnsFetchWhatEntriesDontTell: a number of another kind than its neighbour's, a long text and an array cost one item each.
+// TestColumnsFetchWhatEntriesDontTell: a number of another kind than its neighbour's, a long text and an array cost one
+// item each.
 func TestColumnsFetchWhatEntriesDontTell(t *testing.T) {
 	c := memContainer(t, 1, core.ContainerSpec{IndexingPolicy: []byte(columnsPolicy)})
-	for i, n := range []string{"1", "2.5", "3.0", `"s"`, `"` + strings.Repeat("y", 600) + `"`, "[1]", "null", "9007199254740993", "-0.0"} {
+	for i, n := range []string{"1", "2.5", "3.0", `"s"`, `"` + strings.Repeat("y", 600) + `"`, "[1]", "null",
+		"9007199254740993", "-0.0"} {
 		insert(t, c, mustJSON(t, fmt.Sprintf(`{"id":"%d","pk":"p","a":1,"n":%s}`, i, n)))
 	}
 	const text = "SELECT c.a, c.n FROM c WHERE c.a = 1 ORDER BY c.n, c.id"
@@ -81,31 +90,40 @@ func TestColumnsFetchWhatEntriesDontTell(t *testing.T) {
 	}
 }
 
-// TestColumnsAgainstItems runs queries over random items that change, by the columns of composite indexes and by the items.
+// TestColumnsAgainstItems runs queries over random items that change, by the columns of composite indexes and by the
+// items.
 func TestColumnsAgainstItems(t *testing.T) {
 	for n, variant := range []struct {
 		slots          int
 		foreign, twice bool
 	}{{1, false, false}, {8, true, false}, {4, true, true}} {
-		t.Run(fmt.Sprintf("%d slots, foreign %v, twice %v", variant.slots, variant.foreign, variant.twice), func(t *testing.T) {
-			r := rand.New(rand.NewPCG(uint64(n), 19))
-			c := memContainer(t, variant.slots, core.ContainerSpec{IndexingPolicy: []byte(columnsPolicy)})
-			covered := 0
-			for round := range 3 {
-				for range 120 {
-					change(t, c, r, variant.foreign && round > 0, variant.twice && round > 1)
+		t.Run(fmt.Sprintf("%d slots, foreign %v, twice %v", variant.slots, variant.foreign, variant.twice),
+			func(t *testing.T) {
+				r := rand.New(rand.NewPCG(uint64(n), 19))
+				c := memContainer(t, variant.slots, core.ContainerSpec{IndexingPolicy: []byte(columnsPolicy)})
+				covered := 0
+				for round := range 3 {
+					for range 120 {
+						change(t, c, r, variant.foreign && round > 0, variant.twice && round > 1)
+					}
+					for range 60 {
+						covered += compareRows(
+							t, c, r, strings.NewReplacer("WHERE", filterOn(r, []string{"c.v", "c.w"}[r.IntN(2)])).
+								Replace([]string{
+									"SELECT c.v, c.w FROM c WHERE",
+									"SELECT c.id, c.w, c.v FROM c WHERE ORDER BY c.v, c.w DESC",
+									"SELECT c.v, c.w, c._rid FROM c WHERE ORDER BY c.w, c.v",
+									"SELECT c.v, COUNT(c.w) AS n FROM c WHERE GROUP BY c.v",
+									"SELECT COUNT(c.v) AS n, COUNT(c.w) AS m, COUNT(1) AS k FROM c WHERE",
+									"SELECT DISTINCT c.v, c.w FROM c WHERE",
+									"SELECT c.w, c.v FROM c WHERE ORDER BY c.v DESC, c.w",
+									"SELECT VALUE [c.v, c.w, c._ts > 0] FROM c WHERE ORDER BY c.w DESC",
+								}[r.IntN(8)]))
+					}
 				}
-				for range 60 {
-					covered += compareRows(t, c, r, strings.NewReplacer("WHERE", filterOn(r, []string{"c.v", "c.w"}[r.IntN(2)])).Replace([]string{
-						"SELECT c.v, c.w FROM c WHERE", "SELECT c.id, c.w, c.v FROM c WHERE ORDER BY c.v, c.w DESC", "SELECT c.v, c.w, c._rid FROM c WHERE ORDER BY c.w, c.v",
-						"SELECT c.v, COUNT(c.w) AS n FROM c WHERE GROUP BY c.v", "SELECT COUNT(c.v) AS n, COUNT(c.w) AS m, COUNT(1) AS k FROM c WHERE", "SELECT DISTINCT c.v, c.w FROM c WHERE",
-						"SELECT c.w, c.v FROM c WHERE ORDER BY c.v DESC, c.w", "SELECT VALUE [c.v, c.w, c._ts > 0] FROM c WHERE ORDER BY c.w DESC",
-					}[r.IntN(8)]))
+				if covered < 60 {
+					t.Errorf("only %d queries were covered", covered)
 				}
-			}
-			if covered < 60 {
-				t.Errorf("only %d queries were covered", covered)
-			}
-		})
+			})
 	}
 }

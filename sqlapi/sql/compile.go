@@ -259,7 +259,8 @@ func (c *compiler) resolve(id *Ident, e Expr) *variable {
 	}
 	for _, g := range c.groups {
 		if g.sub == v.owner && !g.inAgg {
-			c.failMore(e, codeUngrouped, "Property reference '%s' is invalid in the select list because it is not contained in either an aggregate function or the GROUP BY clause.", clip(printExpr(e)))
+			c.failMore(e, codeUngrouped, "Property reference '%s' is invalid in the select list because it is not "+
+				"contained in either an aggregate function or the GROUP BY clause.", clip(printExpr(e)))
 			return nil
 		}
 	}

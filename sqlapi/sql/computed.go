@@ -7,8 +7,8 @@ import (
 )
 
 // Computed properties are expressions that a container gives names to. Where a query reads such a name of an item, the
-// expression stands in its place before the query is compiled, so that everything below (filters, indexes, groups) sees plain
-// expressions. SELECT * and an item as a whole do not have them.
+// expression stands in its place before the query is compiled, so that everything below (filters, indexes, groups) sees
+// plain expressions. SELECT * and an item as a whole do not have them.
 
 // Computed is the computed properties of a container. It never changes and is safe for concurrent use.
 type Computed struct {
@@ -52,7 +52,8 @@ func NewComputed(defs []ComputedProperty) (*Computed, error) {
 	}
 	for name, e := range c.exprs {
 		if other := c.reads(e); other != "" {
-			return nil, plainError("The computed property '%s' reads the computed property '%s'.", clip(name), clip(other))
+			return nil, plainError("The computed property '%s' reads the computed property '%s'.", clip(name),
+				clip(other))
 		}
 	}
 	c.hash = xxhash.Sum64String(c.key)
@@ -69,9 +70,12 @@ func computedExpr(d ComputedProperty) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	bad := plainError("The query of the computed property '%s' must be SELECT VALUE expression FROM alias, without other clauses, aggregates, parameters or user-defined functions.", clip(d.Name))
-	if q.Value == nil || q.From == nil || len(q.From.Sources) != 1 || q.Distinct || q.Top != nil || q.Where != nil || len(q.GroupBy) > 0 ||
-		len(q.OrderBy) > 0 || q.Offset != nil || q.Limit != nil || isGrouped(q) || len(p.params) > 0 || !plainComputed(q.Value) {
+	bad := plainError("The query of the computed property '%s' must be SELECT VALUE expression FROM alias, without "+
+		"other clauses, aggregates, parameters or user-defined functions.", clip(d.Name))
+	if q.Value == nil || q.From == nil || len(q.From.Sources) != 1 || q.Distinct || q.Top != nil || q.Where != nil ||
+		len(q.GroupBy) > 0 ||
+		len(q.OrderBy) > 0 || q.Offset != nil || q.Limit != nil || isGrouped(q) || len(p.params) > 0 ||
+		!plainComputed(q.Value) {
 		return nil, bad
 	}
 	src := q.From.Sources[0]
@@ -114,8 +118,8 @@ func (c *Computed) expand(q *Query) (*Query, error) {
 	return n, nil
 }
 
-// maxExpanded bounds what all expressions of computed properties add to one query, in bytes of their definitions: a short
-// name may stand for a long expression and be written many times.
+// maxExpanded bounds what all expressions of computed properties add to one query, in bytes of their definitions: a
+// short name may stand for a long expression and be written many times.
 const maxExpanded = 1 << 20
 
 // expander copies what it changes of a tree, and knows which aliases are the item.

@@ -23,7 +23,8 @@ func computedRows(t *testing.T, text string, page int, comp *Computed) map[strin
 	out := map[string]string{}
 	for name, c := range containers(t) {
 		for i, s := range []string{"Bob", "anna", "CLARA", "bob", "Dora"} {
-			d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"%d","pk":"%d","name":"%s","n":%d,"tags":[1,3],"price":"hidden","big":7}`, i, i%2, s, i), doc.JSONOptions{Names: doc.NoSQL})
+			d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"%d","pk":"%d","name":"%s","n":%d,"tags":[1,3],`+
+				`"price":"hidden","big":7}`, i, i%2, s, i), doc.JSONOptions{Names: doc.NoSQL})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,15 +64,18 @@ func TestComputed(t *testing.T) {
 		{`SELECT c.lower FROM c WHERE c.n = 2`, `{"lower":"clara"}`},
 		{`SELECT VALUE c["lower"] FROM c WHERE c.id = "0"`, `"bob"`},
 		{`SELECT c.stored, c.price, LOWER(c.lower) FROM c WHERE c.n = 2`, `{"stored":2,"price":4,"$1":"clara"}`},
-		{`SELECT * FROM c WHERE c.lower = "anna"`, `{"id":"1","pk":"1","name":"anna","n":1,"tags":[1,3],"price":"hidden","big":7}`},
-		{`SELECT VALUE c FROM c WHERE c.stored = 1`, `{"id":"1","pk":"1","name":"anna","n":1,"tags":[1,3],"price":"hidden","big":7}`},
+		{`SELECT * FROM c WHERE c.lower = "anna"`, `{"id":"1","pk":"1","name":"anna","n":1,"tags":[1,3],` +
+			`"price":"hidden","big":7}`},
+		{`SELECT VALUE c FROM c WHERE c.stored = 1`, `{"id":"1","pk":"1","name":"anna","n":1,"tags":[1,3],` +
+			`"price":"hidden","big":7}`},
 		{`SELECT VALUE c.name FROM c WHERE c.lower = "bob" ORDER BY c.n`, `"Bob","bob"`},
 		{`SELECT VALUE c.name FROM c WHERE c.lower > "b" AND c.price < 5 ORDER BY c.lower`, `"Bob","CLARA"`},
 		{`SELECT VALUE r.n FROM root r ORDER BY r.lower, r.n DESC`, `1,3,0,2,4`},
 		{`SELECT VALUE r.n FROM root r ORDER BY r.lower DESC, r.price ASC`, `4,2,0,3,1`},
 		{`SELECT VALUE c.price FROM c ORDER BY c.stored DESC OFFSET 1 LIMIT 2`, `6,4`},
 		{`SELECT VALUE c.n FROM c WHERE c.price = "hidden"`, ``}, // the expression, not what is stored
-		{`SELECT c.lower, COUNT(1) AS n FROM c GROUP BY c.lower ORDER BY c.lower`, `{"lower":"anna","n":1},{"lower":"bob","n":2},{"lower":"clara","n":1},{"lower":"dora","n":1}`},
+		{`SELECT c.lower, COUNT(1) AS n FROM c GROUP BY c.lower ORDER BY c.lower`, `{"lower":"anna","n":1},` +
+			`{"lower":"bob","n":2},{"lower":"clara","n":1},{"lower":"dora","n":1}`},
 		{`SELECT VALUE SUM(c.price) FROM c`, `20`},
 		{`SELECT DISTINCT VALUE c.deep.a[0] FROM c WHERE c.deep.a[0] > 3`, `4`},
 		{`SELECT VALUE {"n": c.n, "t": t} FROM c JOIN t IN c.big WHERE c.n = 2`, `{"n":2,"t":3}`},
@@ -101,17 +105,22 @@ func TestComputedRefused(t *testing.T) {
 		{"", `SELECT VALUE c.a FROM c`}, {"id", `SELECT VALUE c.a FROM c`}, {"_ts", `SELECT VALUE c.a FROM c`},
 		{"a\x00b", `SELECT VALUE c.a FROM c`}, {"lower", `SELECT VALUE c.a FROM c`},
 		{"x", ``}, {"x", `SELECT VALUE`}, {"x", `SELECT * FROM c`}, {"x", `SELECT c.a FROM c`}, {"x", `SELECT VALUE 1`},
-		{"x", `SELECT VALUE c.a FROM c WHERE c.a > 1`}, {"x", `SELECT TOP 1 VALUE c.a FROM c`}, {"x", `SELECT DISTINCT VALUE c.a FROM c`},
+		{"x", `SELECT VALUE c.a FROM c WHERE c.a > 1`}, {"x", `SELECT TOP 1 VALUE c.a FROM c`},
+		{"x", `SELECT DISTINCT VALUE c.a FROM c`},
 		{"x", `SELECT VALUE c.a FROM c ORDER BY c.a`}, {"x", `SELECT VALUE c.a FROM c OFFSET 0 LIMIT 1`},
-		{"x", `SELECT VALUE COUNT(1) FROM c`}, {"x", `SELECT VALUE c.a FROM c GROUP BY c.a`}, {"x", `SELECT VALUE t FROM t IN c.a`},
-		{"x", `SELECT VALUE t FROM c JOIN t IN c.a`}, {"x", `SELECT VALUE c.a + @p FROM c`}, {"x", `SELECT VALUE EXISTS(SELECT VALUE 1 FROM c) FROM c`},
-		{"x", `SELECT VALUE udf.f(c.a) FROM c`}, {"x", `SELECT VALUE d.a FROM c`}, {"x", `SELECT VALUE c.lower FROM c`}, {"x", `SELECT VALUE NO_SUCH(c.a) FROM c`},
+		{"x", `SELECT VALUE COUNT(1) FROM c`}, {"x", `SELECT VALUE c.a FROM c GROUP BY c.a`},
+		{"x", `SELECT VALUE t FROM t IN c.a`},
+		{"x", `SELECT VALUE t FROM c JOIN t IN c.a`}, {"x", `SELECT VALUE c.a + @p FROM c`},
+		{"x", `SELECT VALUE EXISTS(SELECT VALUE 1 FROM c) FROM c`},
+		{"x", `SELECT VALUE udf.f(c.a) FROM c`}, {"x", `SELECT VALUE d.a FROM c`}, {"x", `SELECT VALUE c.lower FROM c`},
+		{"x", `SELECT VALUE NO_SUCH(c.a) FROM c`},
 	} {
 		if _, err := NewComputed([]ComputedProperty{computedDefs[0], {x.name, x.query}}); err == nil {
 			t.Errorf("%q %s: accepted", x.name, x.query)
 		}
 	}
-	long, err := NewComputed([]ComputedProperty{{"x", `SELECT VALUE [c.a` + strings.Repeat(`, c.a`, 5000) + `] FROM c`}})
+	long, err := NewComputed([]ComputedProperty{
+		{"x", `SELECT VALUE [c.a` + strings.Repeat(`, c.a`, 5000) + `] FROM c`}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +135,8 @@ func TestComputedRefused(t *testing.T) {
 // Any definition is refused or can be used, and any text compiles or is refused, with computed properties as without.
 func FuzzComputed(f *testing.F) {
 	f.Add(`SELECT VALUE LOWER(c.name) FROM c`, `SELECT c.x, COUNT(1) FROM c JOIN t IN c.x WHERE c.x = 1 GROUP BY c.x`)
-	f.Add(`SELECT VALUE ARRAY(SELECT VALUE t + c.a FROM t IN c.l) FROM c`, `SELECT * FROM (SELECT VALUE z FROM z) s ORDER BY s.x`)
+	f.Add(`SELECT VALUE ARRAY(SELECT VALUE t + c.a FROM t IN c.l) FROM c`,
+		`SELECT * FROM (SELECT VALUE z FROM z) s ORDER BY s.x`)
 	f.Add(`SELECT VALUE c FROM c`, `SELECT TOP 1 c.x FROM c ORDER BY c.x, c.x DESC OFFSET 1 LIMIT 2`)
 	f.Fuzz(func(t *testing.T, def, text string) {
 		comp, err := NewComputed([]ComputedProperty{{"x", def}})

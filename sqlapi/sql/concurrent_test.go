@@ -8,7 +8,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestConcurrentExecutions: executions of one text share its program and nothing else; the cache of programs stays bounded.
+// TestConcurrentExecutions: executions of one text share its program and nothing else; the cache of programs stays
+// bounded.
 func TestConcurrentExecutions(t *testing.T) {
 	c := containers(t)["16 slots, all indexed"]
 	for _, d := range fuzzDocs {
@@ -21,7 +22,8 @@ func TestConcurrentExecutions(t *testing.T) {
 			defer wg.Done()
 			for i := range 100 {
 				id := fmt.Sprint(1 + (g+i)%2)
-				rows, err := evalCore(c, "SELECT VALUE c.id FROM c WHERE c.id = @id AND EXISTS(SELECT VALUE 1)", []Param{{"@id", value.StringOf(id)}}, 0)
+				rows, err := evalCore(c, "SELECT VALUE c.id FROM c WHERE c.id = @id AND EXISTS(SELECT VALUE 1)",
+					[]Param{{"@id", value.StringOf(id)}}, 0)
 				if err != nil || len(rows) != 1 || rows[0] != `"`+id+`"` {
 					t.Errorf("id %s: %v %v", id, rows, err)
 					return

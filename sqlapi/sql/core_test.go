@@ -11,7 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// containers gives one container per configuration that must not change any answer: number of slots and indexing policy.
+// containers gives one container per configuration that must not change any answer: number of slots and indexing
+// policy.
 func containers(t testing.TB) map[string]*core.Container {
 	out := map[string]*core.Container{}
 	for name, cfg := range map[string]struct {
@@ -21,7 +22,8 @@ func containers(t testing.TB) map[string]*core.Container {
 		"16 slots, all indexed": {16, ""},
 		"1 slot, all indexed":   {1, ""},
 		"16 slots, no index":    {16, `{"indexingMode":"none","automatic":false}`},
-		"4 slots, some indexed": {4, `{"includedPaths":[{"path":"/n/?"},{"path":"/tags/[]/?"}],"excludedPaths":[{"path":"/*"}]}`},
+		"4 slots, some indexed": {4, `{"includedPaths":[{"path":"/n/?"},{"path":"/tags/[]/?"}],` +
+			`"excludedPaths":[{"path":"/*"}]}`},
 	} {
 		e, err := core.Open(context.Background(), memkv.New(), core.Options{MinSlots: cfg.slots})
 		if err != nil {
@@ -88,8 +90,8 @@ func evalCore(c *core.Container, text string, params []Param, size int) ([]strin
 	}
 }
 
-// sameRows compares the rows of a query with those wanted; without ORDER BY they may come in another order, and which rows a
-// TOP or LIMIT takes is open then.
+// sameRows compares the rows of a query with those wanted; without ORDER BY they may come in another order, and which
+// rows a TOP or LIMIT takes is open then.
 func sameRows(t *testing.T, name, text string, got, want []string, err, wantErr error) {
 	t.Helper()
 	if (err == nil) != (wantErr == nil) {

@@ -31,8 +31,8 @@ func (v *coverage) ask(q *exec.Query) {
 	}
 }
 
-// coverageOf looks at what a query reads. It must range over the items themselves; so must the innermost of nested queries, of
-// which the outer ones see the rows alone.
+// coverageOf looks at what a query reads. It must range over the items themselves; so must the innermost of nested
+// queries, of which the outer ones see the rows alone.
 func coverageOf(p *program) (v coverage) {
 	cq := p.top
 	if cq.base != nil {
@@ -152,7 +152,9 @@ func (r *reads) path(root string, steps []step) {
 // paths returns the paths without those that lie below another.
 func (r *reads) paths() (out []access.Path) {
 	for i, p := range r.list {
-		below := slices.ContainsFunc(r.list, func(o access.Path) bool { return len(o.Segs) < len(p.Segs) && isPrefix(o.Segs, p.Segs) })
+		below := slices.ContainsFunc(r.list, func(o access.Path) bool {
+			return len(o.Segs) < len(p.Segs) && isPrefix(o.Segs, p.Segs)
+		})
 		again := slices.ContainsFunc(r.list[:i], func(o access.Path) bool { return slices.Equal(o.Segs, p.Segs) })
 		if !below && !again {
 			out = append(out, p)
@@ -163,8 +165,8 @@ func (r *reads) paths() (out []access.Path) {
 
 func isPrefix(a, b []string) bool { return len(a) <= len(b) && slices.Equal(a, b[:len(a)]) }
 
-// definedPath returns the path without whose value an item has no part in the answer: that of SELECT VALUE path, or of all
-// aggregates, which skip what is undefined.
+// definedPath returns the path without whose value an item has no part in the answer: that of SELECT VALUE path, or of
+// all aggregates, which skip what is undefined.
 func definedPath(cq *cquery, needs []access.Path) *access.Path {
 	isNeed := func(e Expr) *access.Path {
 		for i := range needs {
@@ -243,7 +245,8 @@ func wanted(cq *cquery, need access.Path) exec.Want {
 		steps, _ := splitPath(arg)
 		p := pathOf(cq, arg)
 		lit, constant := arg.(*Lit)
-		ends = ends && (p != nil && len(steps) == len(need.Segs) && slices.Equal(p.Segs, need.Segs) || !extreme && constant && lit.Val.IsDefined())
+		ends = ends && (p != nil && len(steps) == len(need.Segs) && slices.Equal(p.Segs, need.Segs) || !extreme &&
+			constant && lit.Val.IsDefined())
 	})
 	switch {
 	case extremes && ends && hasAggregates(cq.q):

@@ -20,9 +20,11 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// itemEnv is testEnv for a container whose items the language sees through a form, here their own: then no query is covered and
-// no order comes from the index.
-var itemEnv = &Env{ItemJSON: testEnv.ItemJSON, SystemJSON: coverEnv.SystemJSON, Form: func(d doc.Doc) doc.Doc { return d }}
+// itemEnv is testEnv for a container whose items the language sees through a form, here their own: then no query is
+// covered and no order comes from the index.
+var itemEnv = &Env{ItemJSON: testEnv.ItemJSON, SystemJSON: coverEnv.SystemJSON, Form: func(d doc.Doc) doc.Doc {
+	return d
+}}
 
 var coverEnv = &Env{ItemJSON: testEnv.ItemJSON, SystemJSON: func(dst []byte, it *core.Item) []byte {
 	return fmt.Appendf(dst, `"_rid":"r%d","_etag":"e%d"`, it.Number, it.LSN)
@@ -81,8 +83,8 @@ func pages(t testing.TB, c *core.Container, env *Env, req Request, text string) 
 	}
 }
 
-// TestCoveredReadsNoItem: the queries that the index answers alone, what they read at most of it, and the same answer from
-// the items.
+// TestCoveredReadsNoItem: the queries that the index answers alone, what they read at most of it, and the same answer
+// from the items.
 func TestCoveredReadsNoItem(t *testing.T) {
 	const items, slots = 400, 4
 	c := memContainer(t, slots, core.ContainerSpec{})
@@ -91,7 +93,8 @@ func TestCoveredReadsNoItem(t *testing.T) {
 		if i%10 == 0 {
 			o = ""
 		}
-		insert(t, c, mustJSON(t, fmt.Sprintf(`{"id":"i%03d","pk":"p%d","n":%d,"f":%d.5,%s"color":"color %d","b":%v,"same":"s"}`, i, i%5, i, i%50, o, i%10, i%2 == 0)))
+		insert(t, c, mustJSON(t, fmt.Sprintf(`{"id":"i%03d","pk":"p%d","n":%d,"f":%d.5,%s"color":"color %d","b":%v,`+
+			`"same":"s"}`, i, i%5, i, i%50, o, i%10, i%2 == 0)))
 	}
 	for _, tc := range []struct {
 		text    string
@@ -114,7 +117,8 @@ func TestCoveredReadsNoItem(t *testing.T) {
 		{"SELECT VALUE MAX(c._ts) FROM c", 2 * slots},
 		{"SELECT VALUE [{\"item\": MAX(c.n)}] FROM c", 2 * slots},
 		{"SELECT MIN(c.n) AS a, MAX(c.n) AS b FROM c WHERE c.n > 30 AND c.n <= 300", 2 * slots},
-		{"SELECT VALUE [{\"item\": MIN(c.n), \"item2\": {\"min\": MIN(c.n), \"count\": COUNT(c.n)}}] FROM c WHERE c.n >= 0", 400 + 2*slots},
+		{"SELECT VALUE [{\"item\": MIN(c.n), \"item2\": {\"min\": MIN(c.n), \"count\": COUNT(c.n)}}] FROM c WHERE " +
+			"c.n >= 0", 400 + 2*slots},
 		{"SELECT VALUE SUM(c.f) FROM c WHERE c.f < 10", 80 + 2*slots},
 		{"SELECT VALUE AVG(c.f) FROM c", 400},
 		{"SELECT VALUE [{\"item\": {\"sum\": SUM(c.n), \"count\": COUNT(c.n)}}] FROM c WHERE c.n >= 0", 400 + 2*slots},
@@ -128,7 +132,8 @@ func TestCoveredReadsNoItem(t *testing.T) {
 		{"SELECT {\"a\": c.n, \"b\": [c.n]} AS x, c.pk FROM c WHERE c.n > 100 OR c.id < 'i100'", 400},
 		{"SELECT c.n, c.id FROM c ORDER BY c.n, c.id DESC", 400},
 		{"SELECT TOP 5 VALUE c.n FROM c ORDER BY c.n", 40},
-		{"SELECT c._rid, [{\"item\": c.n}] AS orderByItems, c.n AS payload FROM c WHERE ((true) AND IS_DEFINED(c.n)) ORDER BY c.n", 410},
+		{"SELECT c._rid, [{\"item\": c.n}] AS orderByItems, c.n AS payload FROM c WHERE ((true) AND " +
+			"IS_DEFINED(c.n)) ORDER BY c.n", 410},
 		{"SELECT DISTINCT VALUE c.color FROM c", 20 * slots},
 		{"SELECT DISTINCT VALUE c.color FROM c ORDER BY c.color DESC", 24 * slots},
 		{"SELECT DISTINCT VALUE c.same FROM c", 2 * slots},
@@ -137,12 +142,15 @@ func TestCoveredReadsNoItem(t *testing.T) {
 		{"SELECT COUNT(d) AS n FROM (SELECT DISTINCT c.color FROM c WHERE c.color > 'color 2') AS d", 20 * slots},
 		{"SELECT c.color, COUNT(1) AS n FROM c GROUP BY c.color", 400},
 		{"SELECT c.o.p, COUNT(1) AS n, SUM(c.o.p) AS s FROM c GROUP BY c.o.p", 360},
-		{"SELECT [{\"item\": c.color}] AS groupByItems, {\"color\": c.color, \"n\": {\"item\": COUNT(1)}} AS payload FROM c GROUP BY c.color", 400},
+		{"SELECT [{\"item\": c.color}] AS groupByItems, {\"color\": c.color, \"n\": {\"item\": COUNT(1)}} AS " +
+			"payload FROM c GROUP BY c.color", 400},
 	} {
 		want, _ := pages(t, c, itemEnv, Request{}, tc.text)
 		for begun := time.Now(); time.Since(begun) < 10*time.Second; time.Sleep(time.Millisecond) {
-			// The first question about a path makes the slots count it, and doesn't wait for that where no order is wanted.
-			if _, m := pages(t, c, coverEnv, Request{}, tc.text); strings.HasPrefix(m.Explain, "covered ") && m.ItemsRead == 0 {
+			// The first question about a path makes the slots count it, and doesn't wait for that where no order is
+			// wanted.
+			if _, m := pages(t, c, coverEnv, Request{}, tc.text); strings.HasPrefix(m.Explain, "covered ") &&
+				m.ItemsRead == 0 {
 				break
 			}
 		}
@@ -160,14 +168,18 @@ func TestCoveredReadsNoItem(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"SELECT VALUE COUNT(1) FROM c", "SELECT VALUE COUNT(1) FROM c OFFSET 0 LIMIT 1"} { // by the logical partition's head, or its items
+	for _, text := range []string{"SELECT VALUE COUNT(1) FROM c", "SELECT VALUE COUNT(1) FROM c OFFSET 0 LIMIT 1"} {
+		// by the logical partition's head, or its items
 		req := Request{PK: core.PartitionKey{value.StringOf("p1")}}
-		if rows, m := pages(t, c, coverEnv, req, text); !slices.Equal(rows, []string{"80"}) || m.ItemsRead > 0 != strings.Contains(text, "LIMIT") {
+		if rows, m := pages(t, c, coverEnv, req, text); !slices.Equal(rows, []string{"80"}) ||
+			m.ItemsRead > 0 != strings.Contains(text, "LIMIT") {
 			t.Errorf("%s: %v, %d items read", text, rows, m.ItemsRead)
 		}
 	}
-	for _, text := range []string{"SELECT * FROM c WHERE c.n = 5", "SELECT VALUE c FROM c WHERE c.n = 5", "SELECT c._etag, c.n FROM c WHERE c.n = 5", "SELECT c.color FROM c WHERE c.n = 5",
-		"SELECT VALUE COUNT(1) FROM c JOIN t IN c.tags WHERE c.n = 5", "SELECT VALUE DOCUMENTID(c) FROM c WHERE c.n = 5"} {
+	for _, text := range []string{"SELECT * FROM c WHERE c.n = 5", "SELECT VALUE c FROM c WHERE c.n = 5",
+		"SELECT c._etag, c.n FROM c WHERE c.n = 5", "SELECT c.color FROM c WHERE c.n = 5",
+		"SELECT VALUE COUNT(1) FROM c JOIN t IN c.tags WHERE c.n = 5",
+		"SELECT VALUE DOCUMENTID(c) FROM c WHERE c.n = 5"} {
 		if _, m := pages(t, c, coverEnv, Request{}, text); strings.Contains(m.Explain, "covered") {
 			t.Errorf("%s: %s", text, m.Explain)
 		}
@@ -202,7 +214,8 @@ func TestCoveredNotWithTTL(t *testing.T) {
 	ttl := int32(1000)
 	c := memContainer(t, 1, core.ContainerSpec{DefaultTTL: &ttl})
 	insert(t, c, mustJSON(t, `{"id":"1","pk":"p","v":1}`))
-	if rows, m := pages(t, c, coverEnv, Request{}, "SELECT VALUE COUNT(1) FROM c WHERE c.v = 1"); m.ItemsRead != 1 || rows[0] != "1" {
+	if rows, m := pages(t, c, coverEnv, Request{}, "SELECT VALUE COUNT(1) FROM c WHERE c.v = 1"); m.ItemsRead != 1 ||
+		rows[0] != "1" {
 		t.Errorf("%v with %d items read: %s", rows, m.ItemsRead, m.Explain)
 	}
 }
@@ -292,22 +305,23 @@ func TestCoveredAgainstItems(t *testing.T) {
 		foreign bool
 		twice   bool
 	}{{1, false, false}, {16, false, false}, {2, true, false}, {1, false, true}, {4, true, true}} {
-		t.Run(fmt.Sprintf("%d slots, foreign %v, twice %v", variant.slots, variant.foreign, variant.twice), func(t *testing.T) {
-			r := rand.New(rand.NewPCG(uint64(n), 9))
-			c := memContainer(t, variant.slots, core.ContainerSpec{})
-			covered := 0
-			for round := range 3 {
-				for range 120 {
-					change(t, c, r, variant.foreign && round > 0, variant.twice && round > 1)
+		t.Run(fmt.Sprintf("%d slots, foreign %v, twice %v", variant.slots, variant.foreign, variant.twice),
+			func(t *testing.T) {
+				r := rand.New(rand.NewPCG(uint64(n), 9))
+				c := memContainer(t, variant.slots, core.ContainerSpec{})
+				covered := 0
+				for round := range 3 {
+					for range 120 {
+						change(t, c, r, variant.foreign && round > 0, variant.twice && round > 1)
+					}
+					for range 150 {
+						covered += compareCovered(t, c, r)
+					}
 				}
-				for range 150 {
-					covered += compareCovered(t, c, r)
+				if covered < 250 {
+					t.Errorf("only %d queries were covered", covered)
 				}
-			}
-			if covered < 250 {
-				t.Errorf("only %d queries were covered", covered)
-			}
-		})
+			})
 	}
 }
 
@@ -315,7 +329,9 @@ func change(t *testing.T, c *core.Container, r *rand.Rand, foreign, twice bool) 
 	t.Helper()
 	id, pk := value.StringOf(fmt.Sprintf("i%d", r.IntN(150))), value.StringOf(fmt.Sprintf("p%d", r.IntN(3)))
 	if r.IntN(6) == 0 {
-		if _, err := c.Write(context.Background(), core.Write{Kind: core.Delete, PK: core.PartitionKey{pk}, ID: id}); err != nil && !status.Is(err, status.NotFound) {
+		if _, err := c.Write(context.Background(),
+			core.Write{Kind: core.Delete, PK: core.PartitionKey{pk}, ID: id}); err != nil &&
+			!status.Is(err, status.NotFound) {
 			t.Fatal(err)
 		}
 		return
@@ -331,7 +347,8 @@ func change(t *testing.T, c *core.Container, r *rand.Rand, foreign, twice bool) 
 	if r.IntN(2) == 0 {
 		fields = append(fields, "o", value.ObjectOf(bsonDoc("v", oddValue(r, foreign))))
 	}
-	if _, err := c.Write(context.Background(), core.Write{Kind: core.Upsert, PK: core.PartitionKey{pk}, ID: id, Doc: bsonDoc(fields...)}); err != nil {
+	if _, err := c.Write(context.Background(),
+		core.Write{Kind: core.Upsert, PK: core.PartitionKey{pk}, ID: id, Doc: bsonDoc(fields...)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -349,13 +366,19 @@ func compareCovered(t *testing.T, c *core.Container, r *rand.Rand) int {
 	t.Helper()
 	path := []string{"c.v", "c.w", "c.o.v", "c.v.x", "c.id", "c.pk"}[r.IntN(6)]
 	text := strings.NewReplacer("PATH", path, "WHERE", filterOn(r, path)).Replace([]string{
-		"SELECT VALUE COUNT(1) FROM c WHERE", "SELECT VALUE COUNT(PATH) FROM c WHERE", "SELECT VALUE MIN(PATH) FROM c WHERE", "SELECT VALUE MAX(PATH) FROM c WHERE",
-		"SELECT MIN(PATH) AS a, MAX(PATH) AS b FROM c WHERE", "SELECT ROUND(SUM(PATH) / 1e10) AS a, ROUND(AVG(PATH) / 1e10) AS b, COUNT(1) AS n FROM c WHERE",
-		"SELECT MIN(PATH) AS a, MAX(PATH) AS b, COUNT(1) AS n, COUNT(PATH) AS m FROM c", "SELECT c.id, PATH AS x FROM c", "SELECT c._rid, PATH AS x FROM c ORDER BY PATH DESC",
-		"SELECT VALUE PATH FROM c WHERE", "SELECT PATH FROM c WHERE", "SELECT c.id, PATH AS x FROM c WHERE", "SELECT VALUE [PATH, 1] FROM c WHERE",
-		"SELECT VALUE PATH FROM c WHERE ORDER BY PATH", "SELECT PATH AS x, c.id FROM c WHERE ORDER BY PATH DESC", "SELECT DISTINCT VALUE PATH FROM c WHERE",
-		"SELECT DISTINCT PATH FROM c WHERE", "SELECT DISTINCT VALUE PATH FROM c WHERE ORDER BY PATH", "SELECT PATH AS x, COUNT(1) AS n FROM c WHERE GROUP BY PATH",
-		"SELECT PATH AS x, MAX(PATH) AS n FROM c WHERE GROUP BY PATH", "SELECT VALUE {r: c._rid, x: PATH} FROM c WHERE", "SELECT VALUE MAX(PATH.x) FROM c WHERE", "SELECT VALUE MIN(PATH[0]) FROM c WHERE",
+		"SELECT VALUE COUNT(1) FROM c WHERE", "SELECT VALUE COUNT(PATH) FROM c WHERE",
+		"SELECT VALUE MIN(PATH) FROM c WHERE", "SELECT VALUE MAX(PATH) FROM c WHERE",
+		"SELECT MIN(PATH) AS a, MAX(PATH) AS b FROM c WHERE",
+		"SELECT ROUND(SUM(PATH) / 1e10) AS a, ROUND(AVG(PATH) / 1e10) AS b, COUNT(1) AS n FROM c WHERE",
+		"SELECT MIN(PATH) AS a, MAX(PATH) AS b, COUNT(1) AS n, COUNT(PATH) AS m FROM c",
+		"SELECT c.id, PATH AS x FROM c", "SELECT c._rid, PATH AS x FROM c ORDER BY PATH DESC",
+		"SELECT VALUE PATH FROM c WHERE", "SELECT PATH FROM c WHERE", "SELECT c.id, PATH AS x FROM c WHERE",
+		"SELECT VALUE [PATH, 1] FROM c WHERE", "SELECT VALUE PATH FROM c WHERE ORDER BY PATH",
+		"SELECT PATH AS x, c.id FROM c WHERE ORDER BY PATH DESC", "SELECT DISTINCT VALUE PATH FROM c WHERE",
+		"SELECT DISTINCT PATH FROM c WHERE", "SELECT DISTINCT VALUE PATH FROM c WHERE ORDER BY PATH",
+		"SELECT PATH AS x, COUNT(1) AS n FROM c WHERE GROUP BY PATH",
+		"SELECT PATH AS x, MAX(PATH) AS n FROM c WHERE GROUP BY PATH", "SELECT VALUE {r: c._rid, x: PATH} FROM c WHERE",
+		"SELECT VALUE MAX(PATH.x) FROM c WHERE", "SELECT VALUE MIN(PATH[0]) FROM c WHERE",
 	}[r.IntN(23)])
 	return compareRows(t, c, r, text)
 }
@@ -380,7 +403,8 @@ func compareRows(t *testing.T, c *core.Container, r *rand.Rand, text string) int
 		slices.Sort(got)
 		slices.Sort(want)
 	}
-	if strings.Contains(text, "DISTINCT") || strings.Contains(text, "GROUP") || strings.Contains(text, "MIN(") || strings.Contains(text, "MAX(") {
+	if strings.Contains(text, "DISTINCT") || strings.Contains(text, "GROUP") || strings.Contains(text, "MIN(") ||
+		strings.Contains(text, "MAX(") {
 		for _, rows := range [][]string{got, want} { // which of equal numbers stands for all is open: 1 or 1.0
 			for i := range rows {
 				rows[i] = spelling.ReplaceAllString(strings.ReplaceAll(rows[i], "-0.0", "0"), "$1$2")
@@ -391,7 +415,9 @@ func compareRows(t *testing.T, c *core.Container, r *rand.Rand, text string) int
 		}
 	}
 	if !slices.Equal(got, want) {
-		t.Fatalf("%s (%+v)\nby %s:\n%s\nfrom the items:\n%s", text, req, m.Explain, strings.ReplaceAll(strings.Join(got, "\n"), "kkkkkkkk", ""), strings.ReplaceAll(strings.Join(want, "\n"), "kkkkkkkk", ""))
+		t.Fatalf("%s (%+v)\nby %s:\n%s\nfrom the items:\n%s", text, req, m.Explain,
+			strings.ReplaceAll(strings.Join(got, "\n"), "kkkkkkkk", ""),
+			strings.ReplaceAll(strings.Join(want, "\n"), "kkkkkkkk", ""))
 	}
 	if strings.HasPrefix(m.Explain, "covered") {
 		return 1
@@ -400,8 +426,13 @@ func compareRows(t *testing.T, c *core.Container, r *rand.Rand, text string) int
 }
 
 func filterOn(r *rand.Rand, path string) string {
-	lit := []string{"0", "1", "-2.5", "9007199254740993", "'a'", "'b'", "''", "null", "true", "'i3'", "'p1'", "1.5", "[0,'a']"}[r.IntN(13)]
-	return strings.NewReplacer("PATH", path, "LIT", lit).Replace([]string{"", "WHERE PATH = LIT", "WHERE PATH > LIT", "WHERE PATH <= LIT", "WHERE PATH != LIT", "WHERE IS_DEFINED(PATH)", "WHERE NOT IS_DEFINED(PATH)",
-		"WHERE PATH IN (1, 'a', LIT)", "WHERE PATH >= 0 AND PATH < 3", "WHERE STARTSWITH(PATH, 'k')", "WHERE IS_NUMBER(PATH) OR PATH = LIT", "WHERE IS_STRING(PATH)", "WHERE PATH = LIT AND c.pk = 'p1'",
-		"WHERE IS_ARRAY(PATH) OR IS_OBJECT(PATH)", "WHERE PATH LIKE '%a%'", "WHERE PATH < 0 OR PATH = LIT OR PATH > 5"}[r.IntN(16)])
+	lit := []string{"0", "1", "-2.5", "9007199254740993", "'a'", "'b'", "''", "null", "true", "'i3'", "'p1'", "1.5",
+		"[0,'a']"}[r.IntN(13)]
+	return strings.NewReplacer("PATH", path, "LIT", lit).Replace(
+		[]string{"", "WHERE PATH = LIT", "WHERE PATH > LIT", "WHERE PATH <= LIT", "WHERE PATH != LIT",
+			"WHERE IS_DEFINED(PATH)", "WHERE NOT IS_DEFINED(PATH)",
+			"WHERE PATH IN (1, 'a', LIT)", "WHERE PATH >= 0 AND PATH < 3", "WHERE STARTSWITH(PATH, 'k')",
+			"WHERE IS_NUMBER(PATH) OR PATH = LIT", "WHERE IS_STRING(PATH)", "WHERE PATH = LIT AND c.pk = 'p1'",
+			"WHERE IS_ARRAY(PATH) OR IS_OBJECT(PATH)", "WHERE PATH LIKE '%a%'",
+			"WHERE PATH < 0 OR PATH = LIT OR PATH > 5"}[r.IntN(16)])
 }

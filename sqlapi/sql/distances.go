@@ -9,8 +9,9 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// A container's vector embedding policy names the distance function of each path that has vectors. VectorDistance of such a path
-// measures with that function, unless the query names another: the name is written into the call before it is compiled.
+// A container's vector embedding policy names the distance function of each path that has vectors. VectorDistance of
+// such a path measures with that function, unless the query names another: the name is written into the call before it
+// is compiled.
 
 // Embedding is a path with vectors, as its segments, and their distance function.
 type Embedding struct {
@@ -18,8 +19,8 @@ type Embedding struct {
 	Distance string
 }
 
-// WithEmbeddings returns c, which may be nil, with a container's embeddings; nil when there is nothing in it. Cosine is what
-// VectorDistance takes anyway and isn't kept.
+// WithEmbeddings returns c, which may be nil, with a container's embeddings; nil when there is nothing in it. Cosine is
+// what VectorDistance takes anyway and isn't kept.
 func (c *Computed) WithEmbeddings(list []Embedding) *Computed {
 	out := Computed{}
 	if c != nil {
@@ -50,8 +51,8 @@ func (c *Computed) WithEmbeddings(list []Embedding) *Computed {
 	return &out
 }
 
-// onlyEmbeddings returns what a query plan sees of c: the names of computed properties stay in its text, for the server expands
-// them when the text comes back.
+// onlyEmbeddings returns what a query plan sees of c: the names of computed properties stay in its text, for the server
+// expands them when the text comes back.
 func (c *Computed) onlyEmbeddings() *Computed {
 	if c == nil || len(c.distances) == 0 {
 		return nil
@@ -61,7 +62,8 @@ func (c *Computed) onlyEmbeddings() *Computed {
 
 // distance writes the distance function of an embedding into a call of VectorDistance that names none.
 func (x *expander) distance(call *Call) {
-	if x.comp == nil || len(x.comp.distances) == 0 || call.UDF || len(call.Args) < 2 || !strings.EqualFold(call.Name, "VectorDistance") {
+	if x.comp == nil || len(x.comp.distances) == 0 || call.UDF || len(call.Args) < 2 ||
+		!strings.EqualFold(call.Name, "VectorDistance") {
 		return
 	}
 	name := x.embedding(call.Args[0])

@@ -16,7 +16,8 @@ func TestDistinctGoesOn(t *testing.T) {
 	const items = 600
 	c := containers(t)["16 slots, all indexed"]
 	for i := range items {
-		d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"i%d","pk":"p%d","few":%d,"many":%d}`, i, i%7, i%20, i%300), doc.JSONOptions{Names: doc.NoSQL})
+		d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"i%d","pk":"p%d","few":%d,"many":%d}`, i, i%7, i%20, i%300),
+			doc.JSONOptions{Names: doc.NoSQL})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,14 +58,16 @@ func TestDistinctGoesOn(t *testing.T) {
 			}
 		}
 		if len(seen) != q.rows || reads > q.reads {
-			t.Errorf("%s: %d rows, wanted %d; %d items read, wanted at most %d", q.text, len(seen), q.rows, reads, q.reads)
+			t.Errorf("%s: %d rows, wanted %d; %d items read, wanted at most %d", q.text, len(seen), q.rows,
+				reads, q.reads)
 		}
 	}
 }
 
 // TestOneNumber: where equal numbers stand for one another, which was met first doesn't show.
 func TestOneNumber(t *testing.T) {
-	texts := []string{`{"id":"1","n":1,"o":{"x":2.0}}`, `{"id":"2","n":1.0,"o":{"x":2}}`, `{"id":"3","n":100.0,"o":{"x":[3.0]}}`}
+	texts := []string{`{"id":"1","n":1,"o":{"x":2.0}}`, `{"id":"2","n":1.0,"o":{"x":2}}`,
+		`{"id":"3","n":100.0,"o":{"x":[3.0]}}`}
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}} {
 		var docs []doc.Doc
 		for _, i := range order {
@@ -92,7 +95,8 @@ func TestOneNumber(t *testing.T) {
 
 // TestListLimit: a list that grows beyond its limit is refused, not cut.
 func TestListLimit(t *testing.T) {
-	d, err := doc.FromJSON(nil, []byte(`{"id":"1","s":"`+strings.Repeat("x", 1<<20)+`"}`), doc.JSONOptions{Names: doc.NoSQL})
+	d, err := doc.FromJSON(nil, []byte(`{"id":"1","s":"`+strings.Repeat("x", 1<<20)+`"}`),
+		doc.JSONOptions{Names: doc.NoSQL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,21 +104,25 @@ func TestListLimit(t *testing.T) {
 	if _, err := evalDocs(`SELECT VALUE ARRAY_LENGTH(MAKELIST(c.s)) FROM c`, nil, docs[:3], 0); err != nil {
 		t.Error(err)
 	}
-	if _, err := evalDocs(`SELECT VALUE ARRAY_LENGTH(MAKELIST(c.s)) FROM c`, nil, docs, 0); status.CodeOf(err) != status.BadRequest {
+	if _, err := evalDocs(`SELECT VALUE ARRAY_LENGTH(MAKELIST(c.s)) FROM c`, nil, docs, 0); status.CodeOf(err) !=
+		status.BadRequest {
 		t.Errorf("five megabytes in one list: %v", err)
 	}
-	if rows, err := evalDocs(`SELECT VALUE ARRAY_LENGTH(MAKESET(c.s)) FROM c`, nil, docs, 0); err != nil || rows[0] != "1" {
+	if rows, err := evalDocs(`SELECT VALUE ARRAY_LENGTH(MAKESET(c.s)) FROM c`, nil, docs, 0); err != nil ||
+		rows[0] != "1" {
 		t.Errorf("a set of equal strings: %v %v", rows, err)
 	}
 }
 
 // TestSlowPattern: a pattern that backtracks without end ends the query, whether it is constant or not.
 func TestSlowPattern(t *testing.T) {
-	d, err := doc.FromJSON(nil, []byte(`{"id":"1","s":"`+strings.Repeat("a", 40)+`"}`), doc.JSONOptions{Names: doc.NoSQL})
+	d, err := doc.FromJSON(nil, []byte(`{"id":"1","s":"`+strings.Repeat("a", 40)+`"}`),
+		doc.JSONOptions{Names: doc.NoSQL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{`SELECT VALUE REGEXMATCH(c.s, "(?=a)(a+)+$b") FROM c`, `SELECT * FROM c WHERE REGEXMATCH("` + strings.Repeat("a", 40) + `", "(?=a)(a+)+$b")`} {
+	for _, text := range []string{`SELECT VALUE REGEXMATCH(c.s, "(?=a)(a+)+$b") FROM c`,
+		`SELECT * FROM c WHERE REGEXMATCH("` + strings.Repeat("a", 40) + `", "(?=a)(a+)+$b")`} {
 		if _, err := evalDocs(text, nil, []doc.Doc{d, d, d}, 0); status.CodeOf(err) != status.Timeout {
 			t.Errorf("%s: %v, wanted a timeout", text, err)
 		}

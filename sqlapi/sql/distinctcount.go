@@ -2,15 +2,17 @@ package sql
 
 import "strings"
 
-// distinctCount recognises SELECT [VALUE] COUNT(1) [AS a] FROM (SELECT DISTINCT ..): clients that know DCount run the inner
-// query over the partitions and count its distinct rows. alias is "" for SELECT VALUE.
+// distinctCount recognises SELECT [VALUE] COUNT(1) [AS a] FROM (SELECT DISTINCT ..): clients that know DCount run the
+// inner query over the partitions and count its distinct rows. alias is "" for SELECT VALUE.
 func distinctCount(q *Query) (inner *Query, alias string, ok bool) {
 	inner = containerQuery(q)
 	plain := func(q *Query) bool { return len(q.OrderBy) == 0 && q.Top == nil && q.Limit == nil && !q.Rank }
-	if inner == nil || len(q.From.Sources) > 1 || q.From.Sources[0].In || q.Where != nil || len(q.GroupBy) > 0 || q.Distinct || q.Star || !plain(q) {
+	if inner == nil || len(q.From.Sources) > 1 || q.From.Sources[0].In || q.Where != nil || len(q.GroupBy) > 0 ||
+		q.Distinct || q.Star || !plain(q) {
 		return nil, "", false
 	}
-	if deeper := containerQuery(inner); !inner.Distinct || isGrouped(inner) || !plain(inner) || deeper != nil && !streams(deeper) {
+	if deeper := containerQuery(inner); !inner.Distinct || isGrouped(inner) || !plain(inner) || deeper != nil &&
+		!streams(deeper) {
 		return nil, "", false
 	}
 	e := q.Value

@@ -1,5 +1,5 @@
-// Package sql is the NoSQL API's query language: lexer, parser, binder, evaluator, index predicates, projection and the query
-// plan that SDKs ask for.
+// Package sql is the NoSQL API's query language: lexer, parser, binder, evaluator, index predicates, projection and the
+// query plan that SDKs ask for.
 //
 // The way of a query:
 //

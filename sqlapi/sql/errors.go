@@ -86,7 +86,8 @@ func plainError(format string, args ...any) *Error {
 
 // errorAt makes an Error at the byte positions of a span.
 func errorAt(text string, sp span, code, format string, args ...any) *Error {
-	return &Error{Code: code, Start: utf16Len(text, sp.start), End: utf16Len(text, sp.end), Msg: fmt.Sprintf(format, args...)}
+	return &Error{Code: code, Start: utf16Len(text, sp.start), End: utf16Len(text, sp.end),
+		Msg: fmt.Sprintf(format, args...)}
 }
 
 // utf16Len counts the UTF-16 units of the first n bytes of s.

@@ -9,8 +9,8 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 )
 
-// IndexUse says how a page's items were found: the access path, the indexes that were used, those that the query could use if
-// the indexing policy had them, and what to change in the policy.
+// IndexUse says how a page's items were found: the access path, the indexes that were used, those that the query could
+// use if the indexing policy had them, and what to change in the policy.
 type IndexUse struct {
 	Access string // kind of the access path
 	Why    string // it was chosen
@@ -23,8 +23,8 @@ type IndexUse struct {
 	Advice []string // lines of the policy that would make the query cheaper
 }
 
-// SingleIndex is an index on one path. Spec is the path in the policy's form, "/a/b/?" or "/tags/[]/?"; Filter the condition
-// that it serves, as the service prints it ("" for an order).
+// SingleIndex is an index on one path. Spec is the path in the policy's form, "/a/b/?" or "/tags/[]/?"; Filter the
+// condition that it serves, as the service prints it ("" for an order).
 type SingleIndex struct{ Spec, Filter string }
 
 // CompositeIndex is an index on several paths, each as "/a ASC".
@@ -44,7 +44,8 @@ func (pl *Plan) indexUse(c *core.Container, q *exec.Query, s *exec.Stats) *Index
 	if pl.env.Form != nil { // the policy's paths are not those of the query
 		return u
 	}
-	a := adviser{use: u, pl: pl, c: c, policy: parsePolicy(c.Spec().IndexingPolicy), helps: s.Sorted || s.Items > s.Rows || plan.Both != nil}
+	a := adviser{use: u, pl: pl, c: c, policy: parsePolicy(c.Spec().IndexingPolicy), helps: s.Sorted ||
+		s.Items > s.Rows || plan.Both != nil}
 	a.singles(q)
 	a.composites(q)
 	return u

@@ -10,8 +10,8 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/func"
 )
 
-// frame is the changing state of one execution: the present item, the values of aliases, the states of sub-queries. It is not
-// safe for concurrent use and is reused through a pool.
+// frame is the changing state of one execution: the present item, the values of aliases, the states of sub-queries. It
+// is not safe for concurrent use and is reused through a pool.
 type frame struct {
 	ctx    funcs.Context
 	params []value.Value
@@ -122,8 +122,8 @@ type (
 	rowFn  func(f *frame) bool
 )
 
-// subState is the state of one query or sub-query while it runs. A query never runs inside itself, so one state per query
-// number is enough; it is reset when the query begins.
+// subState is the state of one query or sub-query while it runs. A query never runs inside itself, so one state per
+// query number is enough; it is reset when the query begins.
 type subState struct {
 	skip, left int64 // of OFFSET and of LIMIT or TOP; left -1 is without limit
 	found      bool

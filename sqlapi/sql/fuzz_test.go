@@ -65,7 +65,8 @@ func checkText(t testing.TB, text string) {
 	}
 	var pr printer
 	pr.query(q)
-	if _, err := Parse(pr.b.String(), DefaultLimits()); err != nil && !strings.Contains(err.Error(), "nested") && !strings.Contains(err.Error(), "exceeded") {
+	if _, err := Parse(pr.b.String(), DefaultLimits()); err != nil && !strings.Contains(err.Error(), "nested") &&
+		!strings.Contains(err.Error(), "exceeded") {
 		t.Fatalf("%q prints as %q, which is refused: %v", text, pr.b.String(), err)
 	}
 	rows, err := evalDocs(text, params, fuzzDocs, 0)
@@ -121,7 +122,8 @@ func FuzzQuery(f *testing.F) {
 
 // TestRandomTokens throws 10,000 random token sequences, and mutations of known queries, at the language.
 func TestRandomTokens(t *testing.T) {
-	words := strings.Fields(`SELECT FROM WHERE ORDER BY GROUP JOIN IN c t c.a c.tags c["x"] [ ] ( ) { } , . : ? ?? = != < > <= >= + - * / %
+	words := strings.Fields(
+		`SELECT FROM WHERE ORDER BY GROUP JOIN IN c t c.a c.tags c["x"] [ ] ( ) { } , . : ? ?? = != < > <= >= + - * / %
 		| || & ^ ~ << >> >>> AND OR NOT BETWEEN LIKE ESCAPE EXISTS ARRAY ALL FIRST LAST VALUE DISTINCT TOP OFFSET LIMIT AS ASC DESC
 		1 2.5 1e9 "s" 's' @p @n null true undefined COUNT(1) SUM(c.n) MAX(c.s) LENGTH(c.s) udf.f( ARRAY_CONTAINS( "k": -- RANK LEFT( RIGHT(`)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -149,10 +151,12 @@ func TestRandomTokens(t *testing.T) {
 
 // TestDeepNesting: texts that nest without end are refused quickly; long flat ones are answered.
 func TestDeepNesting(t *testing.T) {
-	for _, piece := range []string{"(", "[", "NOT ", "-", "~", "{\"a\":", "(SELECT VALUE ", "EXISTS(SELECT VALUE ", "true ? true : ", "c.a[", "ABS(", "LEFT("} {
+	for _, piece := range []string{"(", "[", "NOT ", "-", "~", "{\"a\":", "(SELECT VALUE ", "EXISTS(SELECT VALUE ",
+		"true ? true : ", "c.a[", "ABS(", "LEFT("} {
 		checkText(t, "SELECT VALUE "+strings.Repeat(piece, 100000/len(piece)))
 	}
-	for _, piece := range []string{" + 1", " - 1", " = 1", " || 'a'", " ?? 1", ".a", "[0]", " IN (1)", " LIKE 'a'", " BETWEEN 1 AND 2", " AND c.a", " OR c.a = 1", " ? 1 : 2"} {
+	for _, piece := range []string{" + 1", " - 1", " = 1", " || 'a'", " ?? 1", ".a", "[0]", " IN (1)", " LIKE 'a'",
+		" BETWEEN 1 AND 2", " AND c.a", " OR c.a = 1", " ? 1 : 2"} {
 		checkText(t, "SELECT VALUE c.a"+strings.Repeat(piece, 200000/len(piece))+" FROM c")
 	}
 	terms := make([]string, 1000)

@@ -14,7 +14,8 @@ import (
 )
 
 // loose are the texts whose rows may differ from one execution or order of the items to the next.
-var loose = regexp.MustCompile(`(?i)top|limit|rand|current|now|ago|_rid|_self|_etag|_ts|_attachments|makelist|makeset|documentid|sum|avg|udf`)
+var loose = regexp.MustCompile(
+	`(?i)top|limit|rand|current|now|ago|_rid|_self|_etag|_ts|_attachments|makelist|makeset|documentid|sum|avg|udf`)
 
 // FuzzIndex looks for texts whose rows depend on the index, the slots or the size of pages.
 func FuzzIndex(f *testing.F) {
@@ -23,8 +24,10 @@ func FuzzIndex(f *testing.F) {
 	}
 	docs := append([]doc.Doc(nil), fuzzDocs...)
 	engines, cs := map[int]*core.Engine{}, []*core.Container(nil)
-	for _, s := range []string{`{"id":"3","pk":"a","n":10,"a":1,"b":"x","tags":["y",{"g":1}],"o":{"p":{"q":2},"x":1},"loc":{"type":"Point","coordinates":[1,2]}}`,
-		`{"id":"4","pk":"c","n":-1.5,"a":"1","b":null,"arr":[1,2,"a"],"cat":"fruit"}`, `{"id":"5","n":2,"a":1,"b":"xy","arr":[],"o":{"x":null},"cat":"root"}`} {
+	for _, s := range []string{`{"id":"3","pk":"a","n":10,"a":1,"b":"x","tags":["y",{"g":1}],"o":{"p":{"q":2},` +
+		`"x":1},"loc":{"type":"Point","coordinates":[1,2]}}`,
+		`{"id":"4","pk":"c","n":-1.5,"a":"1","b":null,"arr":[1,2,"a"],"cat":"fruit"}`,
+		`{"id":"5","n":2,"a":1,"b":"xy","arr":[],"o":{"x":null},"cat":"root"}`} {
 		d, err := doc.FromJSON(nil, []byte(s), doc.JSONOptions{Names: doc.NoSQL})
 		if err != nil {
 			f.Fatal(err)
@@ -50,7 +53,8 @@ func FuzzIndex(f *testing.F) {
 		for i, c := range cs {
 			got, err := evalCore(c, text, params, []int{0, 1, 1000}[i%3])
 			if slices.Sort(got); (err == nil) != (wantErr == nil) || err == nil && !slices.Equal(got, want) {
-				t.Fatalf("%s: %q\n got %s %v\nwant %s %v", oracleVariants[i].name, text, strings.Join(got, " "), err, strings.Join(want, " "), wantErr)
+				t.Fatalf("%s: %q\n got %s %v\nwant %s %v", oracleVariants[i].name, text, strings.Join(got, " "), err,
+					strings.Join(want, " "), wantErr)
 			}
 		}
 	})

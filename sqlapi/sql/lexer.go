@@ -38,9 +38,10 @@ type token struct {
 
 // keywords are the reserved words, case-insensitive except for those in lowerKeywords.
 var keywords = map[string]bool{
-	"AND": true, "ARRAY": true, "AS": true, "ASC": true, "BETWEEN": true, "BY": true, "DESC": true, "DISTINCT": true, "ESCAPE": true,
-	"EXISTS": true, "FROM": true, "GROUP": true, "IN": true, "JOIN": true, "LEFT": true, "LIKE": true, "LIMIT": true, "NOT": true,
-	"OFFSET": true, "OR": true, "ORDER": true, "RANK": true, "RIGHT": true, "SELECT": true, "TOP": true, "VALUE": true, "WHERE": true,
+	"AND": true, "ARRAY": true, "AS": true, "ASC": true, "BETWEEN": true, "BY": true, "DESC": true, "DISTINCT": true,
+	"ESCAPE": true, "EXISTS": true, "FROM": true, "GROUP": true, "IN": true, "JOIN": true, "LEFT": true, "LIKE": true,
+	"LIMIT": true, "NOT": true, "OFFSET": true, "OR": true, "ORDER": true, "RANK": true, "RIGHT": true, "SELECT": true,
+	"TOP": true, "VALUE": true, "WHERE": true,
 }
 
 var lowerKeywords = map[string]bool{"false": true, "null": true, "true": true, "udf": true, "undefined": true}
@@ -86,7 +87,8 @@ func (l *lexer) next() (token, error) {
 		}
 	}
 	if strings.IndexByte("()[]{},.:?=<>+-*/%|&^~", c) < 0 {
-		return token{}, errorAt(l.text, span{start, start + 1}, codeSyntax, "Syntax error, incorrect syntax near '%s'.", l.text[start:start+1])
+		return token{}, errorAt(l.text, span{start, start + 1}, codeSyntax, "Syntax error, incorrect syntax near '%s'.",
+			l.text[start:start+1])
 	}
 	l.pos++
 	op := l.text[start:l.pos]
@@ -138,7 +140,8 @@ func (l *lexer) word() (token, error) {
 	if l.pos == start {
 		_, w := utf8.DecodeRuneInString(l.text[start:])
 		bad := strings.ToValidUTF8(l.text[start:start+w], "\uFFFD")
-		return token{}, errorAt(l.text, span{start, start + w}, codeSyntax, "Syntax error, incorrect syntax near '%s'.", bad)
+		return token{}, errorAt(l.text, span{start, start + w}, codeSyntax,
+			"Syntax error, incorrect syntax near '%s'.", bad)
 	}
 	raw := l.text[start:l.pos]
 	if lowerKeywords[raw] {
@@ -194,7 +197,8 @@ func (l *lexer) number() (token, error) {
 		return token{}, l.badNumber(start)
 	}
 	if math.IsInf(f, 0) {
-		return token{}, errorAt(l.text, span{start, l.pos}, codeNumber, "Syntax error, number literal '%s' is too large.", clip(l.text[start:l.pos]))
+		return token{}, errorAt(l.text, span{start, l.pos}, codeNumber, "Syntax error, number literal '%s' is too "+
+			"large.", clip(l.text[start:l.pos]))
 	}
 	return l.finishNumber(start, f)
 }
@@ -217,7 +221,8 @@ func (l *lexer) badNumber(start int) error {
 	for l.pos < len(l.text) && isWordByte(l.text[l.pos]) {
 		l.pos++
 	}
-	return errorAt(l.text, span{start, l.pos}, codeSyntax, "Syntax error, incorrect syntax near '%s'.", clip(l.text[start:l.pos]))
+	return errorAt(l.text, span{start, l.pos}, codeSyntax, "Syntax error, incorrect syntax near '%s'.",
+		clip(l.text[start:l.pos]))
 }
 
 // str reads a string literal in either quote. A lone surrogate escape becomes U+FFFD: strings are UTF-8 inside.
@@ -311,7 +316,8 @@ func (l *lexer) badString(start int) error {
 	if end > len(l.text) {
 		end = len(l.text)
 	}
-	return errorAt(l.text, span{start, end}, codeString, "Syntax error, invalid string literal token '%s'.", clip(l.text[start:end]))
+	return errorAt(l.text, span{start, end}, codeString, "Syntax error, invalid string literal token '%s'.",
+		clip(l.text[start:end]))
 }
 
 // clip bounds what an error message quotes of the text.

@@ -4,7 +4,8 @@ import (
 	"unicode/utf8"
 )
 
-// likePattern is a compiled LIKE pattern: % any text, _ one character, [a-z] and [^a-z] a set, other characters themselves.
+// likePattern is a compiled LIKE pattern: % any text, _ one character, [a-z] and [^a-z] a set, other characters
+// themselves.
 type likePattern struct {
 	parts []likePart
 }
@@ -82,7 +83,8 @@ func (p likePart) accepts(r rune) bool {
 	return p.not
 }
 
-// match reports whether s matches as a whole. It goes back only to the last %, so it needs at most length times parts steps.
+// match reports whether s matches as a whole. It goes back only to the last %, so it needs at most length times parts
+// steps.
 func (p *likePattern) match(s []byte) bool {
 	i, star, mark := 0, -1, 0
 	for pos := 0; pos < len(s); {

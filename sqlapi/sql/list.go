@@ -14,7 +14,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// ListRow is a row of a list that is queried in place of a container: JSON, as it is shown. Its _rid names it in continuations.
+// ListRow is a row of a list that is queried in place of a container: JSON, as it is shown. Its _rid names it in
+// continuations.
 type ListRow struct {
 	JSON []byte
 
@@ -32,9 +33,9 @@ func (r *ListRow) parse() (err error) {
 
 func (r *ListRow) name() string { return string(r.val.Get("_rid").Bytes()) }
 
-// ExecuteList appends one page of a query over a list to out. Where the query says nothing else, rows come in the list's
-// order. list names the list: a continuation of another one is refused. It goes on behind the row that it names, wherever that
-// is now; when the row is gone, at its place.
+// ExecuteList appends one page of a query over a list to out. Where the query says nothing else, rows come in the
+// list's order. list names the list: a continuation of another one is refused. It goes on behind the row that it names,
+// wherever that is now; when the row is gone, at its place.
 func (pl *Plan) ExecuteList(ctx context.Context, list string, rows []ListRow, req Request, out *Page) error {
 	hash := pl.hash(req) ^ xxhash.Sum64String(list)
 	r, _, err := pl.start(ctx, req, hash, out)

@@ -228,7 +228,8 @@ func TestSubqueryKeepsTheFirstRows(t *testing.T) {
 			t.Errorf("%s: %s, %v; want %s", text, got, err, want)
 		}
 	}
-	_, err := firstPage(context.Background(), c, `SELECT VALUE MAX(y) FROM (SELECT VALUE x FROM c JOIN x IN c.a ORDER BY x OFFSET 0 LIMIT 29000) y`)
+	_, err := firstPage(context.Background(), c,
+		`SELECT VALUE MAX(y) FROM (SELECT VALUE x FROM c JOIN x IN c.a ORDER BY x OFFSET 0 LIMIT 29000) y`)
 	if !status.Is(err, status.MemoryLimit) {
 		t.Errorf("rows for which there is no memory: %v", err)
 	}

@@ -19,7 +19,8 @@ func (g generator) pick(xs ...string) string { return xs[g.IntN(len(xs))] }
 
 // literal is a value as it is written in a query.
 func (g generator) literal() string {
-	return g.pick("0", "1", "2", "2.5", "-1", `"a"`, `"b"`, `"ab"`, `""`, "true", "false", "null", `"2024-01-01T00:00:00.000Z"`,
+	return g.pick("0", "1", "2", "2.5", "-1", `"a"`, `"b"`, `"ab"`, `""`, "true", "false", "null",
+		`"2024-01-01T00:00:00.000Z"`,
 		`"00112233-4455-6677-8899-aabbccddeeff"`, `"AQID"`, "[1]", `{"x": 1}`, "undefined", "9007199254740993")
 }
 
@@ -55,7 +56,8 @@ func (g generator) condition(depth int) string {
 	case 7:
 		return "ARRAY_CONTAINS(" + g.pick("c.arr", "c.a", "c.o.x") + ", " + g.literal() + ")"
 	case 8:
-		return g.pick("IS_DEFINED", "IS_NULL", "IS_STRING", "IS_NUMBER", "IS_BOOL", "IS_ARRAY", "IS_OBJECT", "NOT IS_DEFINED") + "(" + p + ")"
+		return g.pick("IS_DEFINED", "IS_NULL", "IS_STRING", "IS_NUMBER", "IS_BOOL", "IS_ARRAY", "IS_OBJECT",
+			"NOT IS_DEFINED") + "(" + p + ")"
 	case 9:
 		return p + g.pick(" LIKE ", " NOT LIKE ") + g.pick(`"a%"`, `"%b"`, `"2024%"`, `"a"`, `"_"`)
 	case 10:
@@ -77,11 +79,13 @@ func (g generator) query() (text string, ordered bool) {
 	lit := g.pick("=", "<", ">=", "!=") + " " + g.literal()
 	switch g.IntN(11) {
 	case 8:
-		return "SELECT VALUE x.x FROM c.o AS x WHERE x.x " + lit + g.pick("", " AND IS_STRING(x.x)", " OR NOT IS_DEFINED(x.x)"), false
+		return "SELECT VALUE x.x FROM c.o AS x WHERE x.x " + lit +
+			g.pick("", " AND IS_STRING(x.x)", " OR NOT IS_DEFINED(x.x)"), false
 	case 9:
 		return "SELECT VALUE t FROM t IN c.arr WHERE t " + lit + g.pick("", " AND t != 1", " OR t = null"), false
 	case 10:
-		return "SELECT VALUE {\"i\": c.id, \"t\": t} FROM c JOIN t IN c.arr JOIN x IN (SELECT VALUE c.o) WHERE t " + lit + " AND c.a = " + g.literal() + g.pick("", " OR x.x = t"), false
+		return "SELECT VALUE {\"i\": c.id, \"t\": t} FROM c JOIN t IN c.arr JOIN x IN (SELECT VALUE c.o) WHERE t " +
+			lit + " AND c.a = " + g.literal() + g.pick("", " OR x.x = t"), false
 	case 0:
 		return "SELECT VALUE t FROM c JOIN t IN c.arr" + strings.ReplaceAll(where, "c.b", "t"), false
 	case 1:
@@ -91,7 +95,8 @@ func (g generator) query() (text string, ordered bool) {
 	case 3:
 		return "SELECT c.pk, COUNT(1) AS n, MAX(c.a) AS m FROM c" + where + " GROUP BY c.pk", false
 	case 4, 5:
-		return "SELECT c.id FROM c" + where + " ORDER BY " + g.pick("c.a", "c.b", "c.o.x", "c._ts", "c.a, c.b") + g.pick("", " DESC") + ", c.id" + g.pick("", " DESC") +
+		return "SELECT c.id FROM c" + where + " ORDER BY " + g.pick("c.a", "c.b", "c.o.x", "c._ts", "c.a, c.b") +
+			g.pick("", " DESC") + ", c.id" + g.pick("", " DESC") +
 			g.pick("", " OFFSET 2 LIMIT 5"), true
 	}
 	return "SELECT VALUE c.id FROM c" + where, false
@@ -115,7 +120,8 @@ func (g generator) stored() value.Value {
 	case 8:
 		return value.DateOf(1704067200000, 0)
 	case 9:
-		return value.UUIDOf([]byte{0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff})
+		return value.UUIDOf([]byte{0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd,
+			0xee, 0xff})
 	case 10:
 		return value.BinaryOf(0, []byte{1, 2, 3})
 	case 11:
@@ -129,7 +135,8 @@ func (g generator) document(i int, foreign bool) doc.Doc {
 	val := func() value.Value {
 		for {
 			v := g.stored()
-			if k := v.Kind(); foreign || k != value.Date && k != value.UUID && k != value.Binary && k != value.ObjectID {
+			if k := v.Kind(); foreign || k != value.Date && k != value.UUID && k != value.Binary &&
+				k != value.ObjectID {
 				return v
 			}
 		}
@@ -168,8 +175,8 @@ func plainRows(rows []string, ordered bool) string {
 	return strings.Join(out, "\n")
 }
 
-// TestMetamorphic asks random queries of random documents: the answer must not depend on indexes, slots or page sizes, and
-// is that of the evaluator over plain documents.
+// TestMetamorphic asks random queries of random documents: the answer must not depend on indexes, slots or page sizes,
+// and is that of the evaluator over plain documents.
 func TestMetamorphic(t *testing.T) {
 	for _, foreign := range []bool{false, true} {
 		t.Run(fmt.Sprintf("foreign=%v", foreign), func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 )
 
-// The oracle: a tree walker over plain Go values that knows only the language's tables. It shares the syntax tree with the
-// engine and nothing else: no closures, no BSON, no indexes, no pages.
+// The oracle: a tree walker over plain Go values that knows only the language's tables. It shares the syntax tree with
+// the engine and nothing else: no closures, no BSON, no indexes, no pages.
 
 // undef is the language's undefined; the other values are those of encoding/json.
 type undef struct{}
@@ -264,7 +264,9 @@ func naiveCall(name string, a []any) any {
 		if !ok || naiveRank(a[1]) == 0 {
 			return undef{}
 		}
-		return slices.ContainsFunc(l, func(x any) bool { return naiveText(x) == naiveText(a[1]) || len(a) == 3 && naiveCovers(x, a[1]) })
+		return slices.ContainsFunc(l, func(x any) bool {
+			return naiveText(x) == naiveText(a[1]) || len(a) == 3 && naiveCovers(x, a[1])
+		})
 	case "STARTSWITH", "CONTAINS", "ENDSWITH", "STRINGEQUALS":
 		s, ok1 := a[0].(string)
 		t, ok2 := a[1].(string)
@@ -274,7 +276,8 @@ func naiveCall(name string, a []any) any {
 		if len(a) == 3 && a[2] == true {
 			s, t = strings.ToLower(s), strings.ToLower(t)
 		}
-		return map[string]func(s, t string) bool{"STARTSWITH": strings.HasPrefix, "CONTAINS": strings.Contains, "ENDSWITH": strings.HasSuffix,
+		return map[string]func(s, t string) bool{"STARTSWITH": strings.HasPrefix, "CONTAINS": strings.Contains,
+			"ENDSWITH":     strings.HasSuffix,
 			"STRINGEQUALS": func(s, t string) bool { return s == t }}[name](s, t)
 	case "ST_DISTANCE", "ST_WITHIN", "ST_INTERSECTS":
 		return naiveSpatial(name, a[0], a[1])
@@ -343,8 +346,8 @@ func naiveSubquery(e *SubqueryExpr, en env) any {
 	return undef{}
 }
 
-// naiveSpatial knows points and boxes of a few degrees around the origin, where degrees are as good as metres: the queries
-// keep away from every boundary.
+// naiveSpatial knows points and boxes of a few degrees around the origin, where degrees are as good as metres: the
+// queries keep away from every boundary.
 func naiveSpatial(name string, a, b any) any {
 	x0, y0, x1, y1, ok1 := naiveBox(a)
 	u0, v0, u1, v1, ok2 := naiveBox(b)

@@ -65,10 +65,12 @@ func TestPublishedNames(t *testing.T) {
 			switch {
 			case !refused[name] && err != nil:
 				t.Errorf("%s: %s: %v", group, text, err)
-			case refused[name] && (!errors.As(err, &e) || e.Code != codeNotSupported || !strings.Contains(e.Msg, "is not supported")):
+			case refused[name] && (!errors.As(err, &e) || e.Code != codeNotSupported ||
+				!strings.Contains(e.Msg, "is not supported")):
 				t.Errorf("%s: %s: %v, wanted not supported", group, text, err)
 			}
-			if refused[name] && !strings.HasPrefix(name, "_") && !strings.HasPrefix(name, "C_") && !strings.HasPrefix(name, "FullText") &&
+			if refused[name] && !strings.HasPrefix(name, "_") && !strings.HasPrefix(name, "C_") &&
+				!strings.HasPrefix(name, "FullText") &&
 				!strings.Contains(string(doc), "`"+name+"`") {
 				t.Errorf("%s is not named in the compatibility table", name)
 			}
@@ -85,13 +87,15 @@ func TestPublishedNames(t *testing.T) {
 func TestKeywords(t *testing.T) {
 	for _, w := range strings.Fields(`AND ARRAY AS ASC BETWEEN BY DESC DISTINCT ESCAPE EXISTS false FROM GROUP IN
 		JOIN LEFT LIKE LIMIT NOT null OFFSET OR ORDER RIGHT SELECT TOP true udf undefined VALUE WHERE`) {
-		for _, text := range []string{"SELECT c." + w + " FROM c", "SELECT * FROM " + w, "SELECT c.a AS " + w + " FROM c"} {
+		for _, text := range []string{"SELECT c." + w + " FROM c", "SELECT * FROM " + w, "SELECT c.a AS " + w +
+			" FROM c"} {
 			var e *Error
 			if _, err := Parse(text, DefaultLimits()); !errors.As(err, &e) || e.Code != codeSyntax {
 				t.Errorf("%s: %v, wanted a syntax error", text, err)
 			}
 		}
-		for _, text := range []string{`SELECT c["` + w + `"] FROM c`, `SELECT c.a AS "` + w + `" FROM c`, `SELECT VALUE {"` + w + `": 1}`} {
+		for _, text := range []string{`SELECT c["` + w + `"] FROM c`, `SELECT c.a AS "` + w + `" FROM c`,
+			`SELECT VALUE {"` + w + `": 1}`} {
 			if _, err := Compile(text, nil, nil); err != nil {
 				t.Errorf("%s: %v", text, err)
 			}
@@ -103,15 +107,16 @@ func TestKeywords(t *testing.T) {
 			t.Errorf("%s in lower case is a name", w)
 		}
 	}
-	for _, w := range []string{"ALL", "FIRST", "LAST", "all", "first", "last", "COUNT", "True", "NULL", "Undefined", "UDF", "value_", "tops"} {
+	for _, w := range []string{"ALL", "FIRST", "LAST", "all", "first", "last", "COUNT", "True", "NULL", "Undefined",
+		"UDF", "value_", "tops"} {
 		if _, err := Compile("SELECT c."+w+" FROM c WHERE c."+w+" = 1", nil, nil); err != nil {
 			t.Errorf("%s is no name: %v", w, err)
 		}
 	}
 }
 
-// TestPrecedence: each operator binds tighter than those of the rows before it. Pairs are evaluated without parentheses and
-// with those that the order of the rows implies.
+// TestPrecedence: each operator binds tighter than those of the rows before it. Pairs are evaluated without parentheses
+// and with those that the order of the rows implies.
 func TestPrecedence(t *testing.T) {
 	for bare, want := range map[string]string{
 		`true ? 1 : 2 ?? 3`: `true ? 1 : (2 ?? 3)`, `false ? 1 : false ? 2 : 3`: `false ? 1 : (false ? 2 : 3)`, `undefined ?? true OR false`: `undefined ?? (true OR false)`,

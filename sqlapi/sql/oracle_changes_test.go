@@ -13,8 +13,8 @@ import (
 // changing are the items that come, change and go between two pages; the others stand still.
 const still, changing = 60, 30
 
-// TestOracleOverChanges: between the pages of a query other items come, change and go. Items that stand still are given exactly
-// once, in order, whatever access path the pages take.
+// TestOracleOverChanges: between the pages of a query other items come, change and go. Items that stand still are given
+// exactly once, in order, whatever access path the pages take.
 func TestOracleOverChanges(t *testing.T) {
 	w := &oracleWorld{t: t, g: generator{rand.New(rand.NewPCG(*oracleSeed, 9))}, items: map[string]any{}}
 	engines := map[int]*core.Engine{}
@@ -54,7 +54,8 @@ func TestOracleOverChanges(t *testing.T) {
 			pages += len(got)
 			rows := slices.Concat(got...)
 			rows = slices.DeleteFunc(rows, func(r string) bool {
-				return strings.Contains(r, `"id":"i06`) || strings.Contains(r, `"id":"i07`) || strings.Contains(r, `"id":"i08`)
+				return strings.Contains(r, `"id":"i06`) || strings.Contains(r, `"id":"i07`) ||
+					strings.Contains(r, `"id":"i08`)
 			})
 			if order != "" {
 				w.sorted(text, rows, order == " DESC")

@@ -42,8 +42,8 @@ func Parse(text string, lim Limits) (*Query, error) {
 	return q, nil
 }
 
-// parser is a recursive-descent parser with one token of look-ahead. After the first error every token reads as the end of
-// the text, so all loops stop.
+// parser is a recursive-descent parser with one token of look-ahead. After the first error every token reads as the end
+// of the text, so all loops stop.
 type parser struct {
 	lex     lexer
 	tok     token
@@ -350,7 +350,8 @@ func (p *parser) sourceSet(s *Source) {
 
 func (p *parser) orderBy(q *Query) {
 	if p.isKw("RANK") {
-		if next := p.peek(); next.kind == tIdent || next.kind == tKeyword && next.text != "ASC" && next.text != "DESC" && next.text != "OFFSET" {
+		if next := p.peek(); next.kind == tIdent || next.kind == tKeyword && next.text != "ASC" &&
+			next.text != "DESC" && next.text != "OFFSET" {
 			p.advance()
 			q.Rank = true
 		}

@@ -39,8 +39,8 @@ func walk(v value.Value, steps []step) value.Value {
 	return funcs.View(v)
 }
 
-// rootPath compiles a path on the item itself: names are mapped to stored ones, the identity is shown as text and system
-// properties come from the envelope.
+// rootPath compiles a path on the item itself: names are mapped to stored ones, the identity is shown as text and
+// system properties come from the envelope.
 func rootPath(steps []step) evalFn {
 	first := steps[0]
 	if first.array { // the item is no array

@@ -21,8 +21,9 @@ type Env struct {
 	ItemJSON func(dst []byte, it *core.Item) []byte
 	// SystemJSON appends the system properties of an item as "name":value,.. without braces.
 	SystemJSON func(dst []byte, it *core.Item) []byte
-	// Form, when set, gives the document that the language sees in place of the stored one, in bytes of its own; Pred then
-	// translates a predicate on the former into one on the latter. For containers whose items this API shows in another form.
+	// Form, when set, gives the document that the language sees in place of the stored one, in bytes of its own; Pred
+	// then translates a predicate on the former into one on the latter. For containers whose items this API shows in
+	// another form.
 	Form func(doc.Doc) doc.Doc
 	Pred func(*access.Pred) *access.Pred
 	// Computed is the container's computed properties, nil when it has none.
@@ -78,8 +79,8 @@ type Request struct {
 // defaultPageBytes is the service's response limit.
 const defaultPageBytes = 4 << 20
 
-// Execute appends one page of rows to out. A continuation is refused (BadRequest) when it comes from another query, other
-// parameters or another container.
+// Execute appends one page of rows to out. A continuation is refused (BadRequest) when it comes from another query,
+// other parameters or another container.
 func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out *Page) error {
 	hash := pl.hash(req)
 	r, begin, err := pl.start(ctx, req, hash, out)
@@ -103,8 +104,8 @@ func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out
 	return pl.run(ctx, c, req, r, hash, begin)
 }
 
-// start makes the runner of one page, whose frame the caller releases also when there is an error. begin is the state of a
-// first page.
+// start makes the runner of one page, whose frame the caller releases also when there is an error. begin is the state
+// of a first page.
 func (pl *Plan) start(ctx context.Context, req Request, hash uint64, out *Page) (r *runner, begin state, err error) {
 	f := pl.p.frame(pl.vals)
 	f.env, f.done = pl.env, ctx
@@ -134,8 +135,8 @@ func (pl *Plan) start(ctx context.Context, req Request, hash uint64, out *Page) 
 	return r, begin, err
 }
 
-// countOf returns the number of items that a request is about where it is kept: the container's, or a physical or logical
-// partition's. Where items can expire it isn't known without reading them.
+// countOf returns the number of items that a request is about where it is kept: the container's, or a physical or
+// logical partition's. Where items can expire it isn't known without reading them.
 func countOf(c *core.Container, req Request) (n int64, ok bool, err error) {
 	switch {
 	case c.HasTTL() || len(req.Ranges) > 1 || req.PK != nil && req.Ranges != nil:
@@ -218,8 +219,8 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 	if pl.env.Form == nil {
 		p.cover.ask(q)
 	}
-	// The core may be told how many items are wanted, in all and in a page, where each gives exactly one row: SELECT VALUE drops
-	// those whose value is undefined, so they must not match then.
+	// The core may be told how many items are wanted, in all and in a page, where each gives exactly one row: SELECT
+	// VALUE drops those whose value is undefined, so they must not match then.
 	oneRow := p.top.rootOnly && !p.top.grouped && !p.top.q.Distinct
 	if p.top.showsOrder() {
 		q.Shown = exec.CreationByPartition
@@ -247,10 +248,11 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 		if o.near != nil && pl.env.Form == nil {
 			near = o.near(f)
 		}
-		q.OrderBy = append(q.OrderBy, exec.Order{Path: path, Desc: o.desc, Near: near, Key: func(it *core.Item) value.Value {
-			f.setRoot(it.Doc, it)
-			return key(f)
-		}})
+		q.OrderBy = append(q.OrderBy, exec.Order{
+			Path: path, Desc: o.desc, Near: near, Key: func(it *core.Item) value.Value {
+				f.setRoot(it.Doc, it)
+				return key(f)
+			}})
 	}
 	if oneRow {
 		q.Page = max(0, req.PageSize)
@@ -296,7 +298,8 @@ func (s *coreRows) position() string {
 }
 
 // showsOrder reports whether rows tell in which order the items came: those of a query that neither groups them nor
-// takes distinct ones do, and a TOP or LIMIT of an inner query without an order of its own decides by it which there are.
+// takes distinct ones do, and a TOP or LIMIT of an inner query without an order of its own decides by it which there
+// are.
 func (cq *cquery) showsOrder() bool {
 	if !cq.grouped && !cq.q.Distinct {
 		return true

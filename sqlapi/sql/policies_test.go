@@ -16,10 +16,10 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Every query of the scripts that have documents runs under each indexing policy that the script itself suggests: none, the
-// default, each single path of its documents and filters, and composites of each pair of its scalar paths. Slots, the
-// placement of items over logical partitions, the size of pages and the company of other items vary too. The rows are those
-// over plain documents, whatever the policy.
+// Every query of the scripts that have documents runs under each indexing policy that the script itself suggests: none,
+// the default, each single path of its documents and filters, and composites of each pair of its scalar paths. Slots,
+// the placement of items over logical partitions, the size of pages and the company of other items vary too. The rows
+// are those over plain documents, whatever the policy.
 
 // scene is a state of a script: its documents and parameters, and the queries that are asked of them.
 type scene struct {
@@ -65,8 +65,8 @@ func scenes(t testing.TB, lines []string) (out []scene) {
 	return out
 }
 
-// paths are the paths of a scene's documents and of its queries' filters and orders, as indexing policies write them without
-// their end; scalar are those of the queries that composites may have.
+// paths are the paths of a scene's documents and of its queries' filters and orders, as indexing policies write them
+// without their end; scalar are those of the queries that composites may have.
 func (s *scene) paths() (all, scalar []string) {
 	add := func(p access.Path) {
 		spec := strings.TrimSuffix(indexSpec(p), "/?")
@@ -119,8 +119,8 @@ func (s *scene) paths() (all, scalar []string) {
 	return all, asked
 }
 
-// tuples are the tuple paths that conditions of the queries on elements of arrays ask for: the members of each array in the order of
-// the conditions and backwards.
+// tuples are the tuple paths that conditions of the queries on elements of arrays ask for: the members of each array in
+// the order of the conditions and backwards.
 func (s *scene) tuples() (out []string) {
 	var arrays []string
 	members := map[string][]string{}
@@ -137,7 +137,9 @@ func (s *scene) tuples() (out []string) {
 			}
 			if of := p.Path.Of; of != nil && !strings.Contains(strings.Join(p.Path.Segs, ""), `"`) {
 				array := strings.TrimSuffix(indexSpec(access.NewPath(p.Path.Segs[:of.Array]...)), "/?")
-				member := strings.TrimPrefix(strings.TrimSuffix(indexSpec(access.NewPath(append([]string{"x"}, p.Path.Segs[of.Array:]...)...)), "/?"), "/x/")
+				member := strings.TrimPrefix(
+					strings.TrimSuffix(indexSpec(access.NewPath(append([]string{"x"}, p.Path.Segs[of.Array:]...)...)),
+						"/?"), "/x/")
 				if !slices.Contains(arrays, array) {
 					arrays = append(arrays, array)
 				}
@@ -179,7 +181,8 @@ func (s *scene) variants() (out []variant) {
 		for i, slots := range []int{1, 16} {
 			out = append(out, variant{name, policy, slots, keys[(n/2+i)%3], i == 0})
 			if policy == "" || name == "none" {
-				out = append(out, variant{name, policy, slots, keys[(n/2+i+1)%3], i == 1}, variant{name, policy, slots, keys[(n/2+i+2)%3], i == 1})
+				out = append(out, variant{name, policy, slots, keys[(n/2+i+1)%3], i == 1},
+					variant{name, policy, slots, keys[(n/2+i+2)%3], i == 1})
 			}
 		}
 	}
@@ -195,14 +198,16 @@ func (s *scene) variants() (out []variant) {
 	}
 	for _, d := range s.docs {
 		if it := value.ObjectOf(d).Get("loc"); it.Get("coordinates").IsDefined() {
-			add("spatial", `{"includedPaths":[{"path":"/cat/?"}],"excludedPaths":[{"path":"/*"}],"spatialIndexes":[{"path":"/loc/*","types":["Point","Polygon","MultiPolygon","LineString"]}]}`)
+			add("spatial", `{"includedPaths":[{"path":"/cat/?"}],"excludedPaths":[{"path":"/*"}],`+
+				`"spatialIndexes":[{"path":"/loc/*","types":["Point","Polygon","MultiPolygon","LineString"]}]}`)
 			break
 		}
 	}
 	for i, p := range scalar {
 		for j, q := range scalar[i+1:] {
 			dir := []string{"ascending", "descending"}[j%2]
-			add("composite "+p+", "+q+" "+dir, fmt.Sprintf(`{"includedPaths":[],"excludedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"%s","order":"ascending"},{"path":"%s","order":"%s"}],[{"path":"%s","order":"ascending"},{"path":"%s","order":"ascending"}]]}`,
+			add("composite "+p+", "+q+" "+dir, fmt.Sprintf(`{"includedPaths":[],"excludedPaths":[{"path":"/*"}],`+
+				`"compositeIndexes":[[{"path":"%s","order":"ascending"},{"path":"%s","order":"%s"}],[{"path":"%s","order":"ascending"},{"path":"%s","order":"ascending"}]]}`,
 				quote(p), quote(q), dir, quote(q), quote(p)))
 		}
 	}
@@ -366,12 +371,14 @@ func TestScriptsUnderPolicies(t *testing.T) {
 						}
 						want, wantErr := evalDocs(text, s.params, in, 0)
 						for _, size := range []int{1000, 1, 3} {
-							if size == 1 && (len(want) > 12 || len(want) < 2) && (i+variants)%8 != 0 || size == 3 && (i+variants)%6 != 0 {
+							if size == 1 && (len(want) > 12 || len(want) < 2) && (i+variants)%8 != 0 || size == 3 &&
+								(i+variants)%6 != 0 {
 								continue // long answers in small pages, and those that fill no page: a part of them
 							}
 							runs++
 							got, err := took.explained(c, text, s.params, size)
-							sameRows(t, fmt.Sprintf("%s, %d slots, key %s, pages of %d", v.name, v.slots, v.key, size), text, got, want, err, wantErr)
+							sameRows(t, fmt.Sprintf("%s, %d slots, key %s, pages of %d", v.name, v.slots, v.key, size),
+								text, got, want, err, wantErr)
 						}
 					}
 				}
@@ -385,7 +392,8 @@ func TestScriptsUnderPolicies(t *testing.T) {
 // check fails where an access path was taken less than least times: then the test says nothing about it.
 func (n plans) check(t *testing.T, least int) {
 	t.Helper()
-	for _, kind := range []string{"scan", "points", "nothing", "index", "index union", "ordered index", "composite index", "composite ordered index", "covered index",
+	for _, kind := range []string{"scan", "points", "nothing", "index", "index union", "ordered index",
+		"composite index", "composite ordered index", "covered index",
 		"covered ordered index", "composite covered index", "spatial index"} {
 		pages := n[kind]
 		if of, ok := strings.CutPrefix(kind, "composite "); ok {

@@ -83,9 +83,9 @@ func compileQuery(text string, q *Query, planar bool) (*program, error) {
 	return p, nil
 }
 
-// resumable is the text that continuations of a query are bound to. A client that merges an ORDER BY goes on with the partition's
-// continuation under another WHERE: it puts where it stands into the place that the plan left for it. The position is one in
-// the order, which no filter changes, so continuations of such texts are not bound to the filter.
+// resumable is the text that continuations of a query are bound to. A client that merges an ORDER BY goes on with the
+// partition's continuation under another WHERE: it puts where it stands into the place that the plan left for it. The
+// position is one in the order, which no filter changes, so continuations of such texts are not bound to the filter.
 func resumable(text string, q *Query) string {
 	if len(q.OrderBy) == 0 || len(q.Items) != 3 || q.Items[1].Alias != "orderByItems" || q.Items[2].Alias != "payload" {
 		return text
@@ -129,19 +129,21 @@ func (c *compiler) orderPaths(p *program) {
 		}
 		if o.computed != "" && (v == nil || len(steps) == 0 || !c.itemPath(p, v, &steps)) {
 			// No path: no index has it, and its own name keeps it apart from others in continuations.
-			p.order = append(p.order, orderPath{steps: []step{{name: "\x00" + o.computed}}, key: c.expr(o.Expr).fn, desc: o.Desc})
+			p.order = append(p.order, orderPath{steps: []step{{name: "\x00" + o.computed}}, key: c.expr(o.Expr).fn,
+				desc: o.Desc})
 			continue
 		}
 		if v == nil || len(steps) == 0 || !c.itemPath(p, v, &steps) {
-			c.failAt(o.Expr, codeOrderBy, "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.")
+			c.failAt(o.Expr, codeOrderBy, "Unsupported ORDER BY clause. ORDER BY item expression could not be "+
+				"mapped to a document path.")
 			return
 		}
 		p.order = append(p.order, orderPath{steps: steps, key: rootPath(steps), desc: o.Desc})
 	}
 }
 
-// vectorOrder returns the call when q is ordered by VectorDistance alone: the most similar come first, whatever direction is
-// written, and items without a distance last.
+// vectorOrder returns the call when q is ordered by VectorDistance alone: the most similar come first, whatever
+// direction is written, and items without a distance last.
 func vectorOrder(q *Query) *Call {
 	if len(q.OrderBy) == 1 {
 		if call, ok := q.OrderBy[0].Expr.(*Call); ok && !call.UDF && strings.EqualFold(call.Name, "VectorDistance") {
@@ -151,8 +153,8 @@ func vectorOrder(q *Query) *Call {
 	return nil
 }
 
-// placeOrder reports whether q is ordered by ST_DISTANCE alone: the only other expression that the service orders by. Items without
-// a distance come first, as those without a value do.
+// placeOrder reports whether q is ordered by ST_DISTANCE alone: the only other expression that the service orders by.
+// Items without a distance come first, as those without a value do.
 func placeOrder(q *Query) bool {
 	if len(q.OrderBy) != 1 {
 		return false
@@ -161,8 +163,8 @@ func placeOrder(q *Query) bool {
 	return ok && isDistance(call)
 }
 
-// euclidean reports whether a call of VectorDistance measures a distance, of which less is nearer, and not a similarity. Only
-// written options count.
+// euclidean reports whether a call of VectorDistance measures a distance, of which less is nearer, and not a
+// similarity. Only written options count.
 func euclidean(call *Call) bool {
 	if len(call.Args) < 4 {
 		return false
@@ -191,7 +193,8 @@ func (c *compiler) nearness(call *Call) evalFn {
 	}
 }
 
-// itemPath turns a path on alias v into one on the item: v is the item, or FROM c.path AS v. Array elements are no paths.
+// itemPath turns a path on alias v into one on the item: v is the item, or FROM c.path AS v. Array elements are no
+// paths.
 func (c *compiler) itemPath(p *program, v *variable, steps *[]step) bool {
 	if !v.root {
 		src := &p.q.From.Sources[0]
@@ -209,7 +212,8 @@ func (c *compiler) itemPath(p *program, v *variable, steps *[]step) bool {
 	return true
 }
 
-// isCountAll reports whether the query only counts all items: SELECT [VALUE] COUNT(constant) FROM c, also inside constructors.
+// isCountAll reports whether the query only counts all items: SELECT [VALUE] COUNT(constant) FROM c, also inside
+// constructors.
 func isCountAll(p *program) bool {
 	q := p.q
 	if !p.top.grouped || !p.top.rootOnly || q.Where != nil || len(q.GroupBy) > 0 {
@@ -256,7 +260,8 @@ next:
 				continue next
 			}
 		}
-		return nil, &Error{Code: codeParameter, Msg: fmt.Sprintf("The query parameter '@%s' is not specified.", name), plain: true}
+		return nil, &Error{Code: codeParameter, Msg: fmt.Sprintf("The query parameter '@%s' is not specified.", name),
+			plain: true}
 	}
 	return vals, nil
 }
@@ -280,8 +285,8 @@ func (p *program) release(f *frame) {
 	p.frames.Put(f)
 }
 
-// planCache keeps compiled programs by text. It is bounded in entries and bytes of text; the oldest half is dropped when it
-// is full, which costs a busy text one compile.
+// planCache keeps compiled programs by text. It is bounded in entries and bytes of text; the oldest half is dropped
+// when it is full, which costs a busy text one compile.
 type planCache struct {
 	mu       sync.RWMutex
 	now, old map[string]*program

@@ -32,10 +32,11 @@ type cquery struct {
 	order       []evalFn
 	base        *cquery // the innermost query in FROM that reads the container, nil when it is cq itself
 	derivedNext *rowFn  // takes the rows of derived
-	derived     *sub    // the sub-query that stands for the container, when it must see all items before or while it gives rows
-	sorted      bool    // DISTINCT whose equal rows are neighbours
-	joined      bool    // the rows of an item may be more or fewer than one
-	rootOnly    bool    // the one source is the item itself
+	// the sub-query that stands for the container, when it must see all items before or while it gives rows
+	derived  *sub
+	sorted   bool // DISTINCT whose equal rows are neighbours
+	joined   bool // the rows of an item may be more or fewer than one
+	rootOnly bool // the one source is the item itself
 }
 
 // query compiles q; row gets each row that passes WHERE, before grouping.
@@ -137,7 +138,8 @@ func (c *compiler) sources(cq *cquery, top bool) []func(next rowFn) rowFn {
 		}
 		for _, other := range c.scope.vars {
 			if other.name == v.name && v.name != "" {
-				c.fail(errorAt(c.text, s.pos, codeDuplicate, "The input alias '%s' is specified more than once in the FROM clause.", clip(v.name)))
+				c.fail(errorAt(c.text, s.pos, codeDuplicate, "The input alias '%s' is specified more than once in "+
+					"the FROM clause.", clip(v.name)))
 			}
 		}
 		c.scope.vars = append(c.scope.vars, v)
@@ -166,7 +168,8 @@ func containerQuery(q *Query) *Query {
 	return q.From.Sources[0].Query
 }
 
-// isContainer reports whether a source is the item itself: the container's name, or an alias of the item in a sub-query.
+// isContainer reports whether a source is the item itself: the container's name, or an alias of the item in a
+// sub-query.
 func isContainer(c *compiler, s *Source, container bool) bool {
 	id, ok := s.Path.(*Ident)
 	if !ok {
@@ -179,7 +182,8 @@ func isContainer(c *compiler, s *Source, container bool) bool {
 	return v != nil && v.root
 }
 
-// sourcePath compiles the path of a source. The first identifier of the query's first source is the container, whatever it says.
+// sourcePath compiles the path of a source. The first identifier of the query's first source is the container, whatever
+// it says.
 func (c *compiler) sourcePath(s *Source, container bool) evalFn {
 	if !container {
 		return c.expr(s.Path).fn
@@ -423,7 +427,8 @@ func (cq *cquery) gatherSorted(f *frame) bool {
 	return f.step()
 }
 
-// finish hands out groups, or the rows of a sub-query in their order. Without GROUP BY there is one group, also without rows.
+// finish hands out groups, or the rows of a sub-query in their order. Without GROUP BY there is one group, also without
+// rows.
 func (cq *cquery) finish(f *frame, sink func(f *frame, v value.Value) bool) {
 	st := &f.subs[cq.id]
 	if cq.grouped {
@@ -446,7 +451,8 @@ func (cq *cquery) finish(f *frame, sink func(f *frame, v value.Value) bool) {
 	}
 }
 
-// orderedGroups returns the groups in the order of ORDER BY, else in that of their first rows. Without GROUP BY there is one.
+// orderedGroups returns the groups in the order of ORDER BY, else in that of their first rows. Without GROUP BY there
+// is one.
 func (cq *cquery) orderedGroups(f *frame) []*group {
 	st := &f.subs[cq.id]
 	cq.oneGroup(st)

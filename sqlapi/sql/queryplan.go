@@ -31,20 +31,23 @@ type queryInfo struct {
 // aliasType is one select item of a grouped query: plan is its aggregate, "" for a plain expression.
 type aliasType struct{ alias, plan string }
 
-// QueryPlan answers the gateway's query-plan request: the JSON that tells a client how to run the query over the partitions.
-// features are those that the client lists; a feature that the query needs and the client lacks is refused. nil features are
-// not checked.
+// QueryPlan answers the gateway's query-plan request: the JSON that tells a client how to run the query over the
+// partitions. features are those that the client lists; a feature that the query needs and the client lacks is refused.
+// nil features are not checked.
 func QueryPlan(text string, params []Param, features []string, def core.PartitionKeyDef) ([]byte, error) {
 	return queryPlan(nil, text, params, features, def, false)
 }
 
-// QueryPlanOf is QueryPlan for a container with computed properties or embeddings. bound says that the request names one
-// whole partition key: one partition gives all rows, whatever the filter says. The ranges are the filter's all the same.
-func QueryPlanOf(comp *Computed, text string, params []Param, features []string, def core.PartitionKeyDef, bound bool) ([]byte, error) {
+// QueryPlanOf is QueryPlan for a container with computed properties or embeddings. bound says that the request names
+// one whole partition key: one partition gives all rows, whatever the filter says. The ranges are the filter's all the
+// same.
+func QueryPlanOf(comp *Computed, text string, params []Param, features []string, def core.PartitionKeyDef, bound bool) (
+	[]byte, error) {
 	return queryPlan(comp.onlyEmbeddings(), text, params, features, def, bound)
 }
 
-func queryPlan(comp *Computed, text string, params []Param, features []string, def core.PartitionKeyDef, bound bool) ([]byte, error) {
+func queryPlan(comp *Computed, text string, params []Param, features []string, def core.PartitionKeyDef, bound bool) (
+	[]byte, error) {
 	p, err := cachedFor(text, comp, false)
 	if err != nil {
 		return nil, err
@@ -118,7 +121,8 @@ func makePlan(q *Query, begin state) (*queryInfo, error) {
 		if len(q.GroupBy) > 0 && len(q.OrderBy) > 0 {
 			return nil, plainError("'ORDER BY' is not supported in presence of GROUP BY.")
 		}
-		return nil, plainError("The query can't be planned over several partitions: a sub-query in FROM has DISTINCT, aggregates, GROUP BY, ORDER BY, TOP or LIMIT.")
+		return nil, plainError("The query can't be planned over several partitions: a sub-query in FROM has " +
+			"DISTINCT, aggregates, GROUP BY, ORDER BY, TOP or LIMIT.")
 	}
 	var err error
 	r := *q // the rewritten query
@@ -300,8 +304,8 @@ func rewriteGrouped(q, r *Query, qi *queryInfo) error {
 	return nil
 }
 
-// partial gives what a partition answers for a select item: for an aggregate its partial state, else the item itself. plan is
-// the aggregate's name. An aggregate inside an expression can't be merged.
+// partial gives what a partition answers for a select item: for an aggregate its partial state, else the item itself.
+// plan is the aggregate's name. An aggregate inside an expression can't be merged.
 func partial(e Expr) (part Expr, plan string, err error) {
 	call, ok := e.(*Call)
 	if !ok || call.UDF || aggregateOf(call.Name) == nil {
@@ -340,8 +344,9 @@ const (
 	featureLists      = "ListAndSetAggregate"
 )
 
-// NeedsMerge reports whether the rows that partitions give apart are not the query's answer put one after another: ORDER BY,
-// aggregates, GROUP BY, DISTINCT, TOP or OFFSET LIMIT, in the query or in a sub-query that stands for the container.
+// NeedsMerge reports whether the rows that partitions give apart are not the query's answer put one after another:
+// ORDER BY, aggregates, GROUP BY, DISTINCT, TOP or OFFSET LIMIT, in the query or in a sub-query that stands for the
+// container.
 func (pl *Plan) NeedsMerge() bool { return len(pl.p.needs()) > 0 || onlyWhole(pl.p.q) }
 
 // needs lists the features of a client that the query needs over several partitions.
@@ -409,15 +414,16 @@ next:
 	if len(missing) == 0 {
 		return nil
 	}
-	return plainError("Query contains 1 or more unsupported features. Upgrade your SDK to a version that does support the requested features:\r\n%s", strings.Join(missing, "\r\n"))
+	return plainError("Query contains 1 or more unsupported features. Upgrade your SDK to a version that does "+
+		"support the requested features:\r\n%s", strings.Join(missing, "\r\n"))
 }
 
-// NeedsClientMerge lists why rows of several partitions must be merged: the client features that the query needs, in the words
-// of the supported-features header. It is empty when the partitions' rows are the answer one after the other.
+// NeedsClientMerge lists why rows of several partitions must be merged: the client features that the query needs, in
+// the words of the supported-features header. It is empty when the partitions' rows are the answer one after the other.
 func (pl *Plan) NeedsClientMerge() []string { return pl.p.needs() }
 
-// Ranges returns the ranges of effective partition keys that the filter restricts the query to, sorted and without overlap;
-// everything when it doesn't. Points have Min = Max and are closed.
+// Ranges returns the ranges of effective partition keys that the filter restricts the query to, sorted and without
+// overlap; everything when it doesn't. Points have Min = Max and are closed.
 func (pl *Plan) Ranges(def core.PartitionKeyDef) []Range {
 	f := pl.p.frame(pl.vals)
 	defer pl.p.release(f)
@@ -479,7 +485,9 @@ func (p *program) ranges(f *frame, def core.PartitionKeyDef) []Range {
 
 // mergeRanges sorts ranges and joins those that overlap.
 func mergeRanges(rs []Range) []Range {
-	sort.Slice(rs, func(i, j int) bool { return rs[i].Min < rs[j].Min || rs[i].Min == rs[j].Min && rs[i].Max > rs[j].Max })
+	sort.Slice(rs, func(i, j int) bool {
+		return rs[i].Min < rs[j].Min || rs[i].Min == rs[j].Min && rs[i].Max > rs[j].Max
+	})
 	out := rs[:1]
 	for _, r := range rs[1:] {
 		last := &out[len(out)-1]
@@ -492,8 +500,8 @@ func mergeRanges(rs []Range) []Range {
 	return out
 }
 
-// keySets returns the partition keys that satisfy a predicate, nil in a tuple where a path is free; ok is false when the
-// predicate doesn't bound them.
+// keySets returns the partition keys that satisfy a predicate, nil in a tuple where a path is free; ok is false when
+// the predicate doesn't bound them.
 func keySets(p *access.Pred, keys []access.Path) (tuples [][]*value.Value, ok bool) {
 	switch p.Op {
 	case access.OpNone:

@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestQueryPlans runs testdata/plans.txt: `> query`, the plan's JSON, or `! error`. A line `features a,b` sets the client's
-// list, `pk /a,/b` the partition key. Each rewritten text must compile as an ordinary query.
+// TestQueryPlans runs testdata/plans.txt: `> query`, the plan's JSON, or `! error`. A line `features a,b` sets the
+// client's list, `pk /a,/b` the partition key. Each rewritten text must compile as an ordinary query.
 func TestQueryPlans(t *testing.T) {
 	b, err := os.ReadFile("testdata/plans.txt")
 	if err != nil {

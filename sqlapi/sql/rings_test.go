@@ -12,8 +12,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestNearestInRings: the first rows by distance are the same ones with a spatial index and without, whole and in pages, with other
-// conditions and over the items' changes; the index reads few items for them.
+// TestNearestInRings: the first rows by distance are the same ones with a spatial index and without, whole and in
+// pages, with other conditions and over the items' changes; the index reads few items for them.
 func TestNearestInRings(t *testing.T) {
 	for _, planar := range []bool{false, true} {
 		t.Run(fmt.Sprintf("planar=%v", planar), func(t *testing.T) {
@@ -42,7 +42,8 @@ func TestNearestInRings(t *testing.T) {
 			rings, read, rows := 0, 0, 0
 			for n := range 50 {
 				at := g.point()
-				where := fmt.Sprintf("ST_DISTANCE(c.loc, %s) < %v", []string{at, at, g.point()}[n%3], scale*[]float64{20, 60, 180}[g.IntN(3)])
+				where := fmt.Sprintf("ST_DISTANCE(c.loc, %s) < %v", []string{at, at, g.point()}[n%3],
+					scale*[]float64{20, 60, 180}[g.IntN(3)])
 				if n%7 == 0 {
 					where = "ST_INTERSECTS(c.loc, " + g.shape(30) + ")"
 				}
@@ -51,8 +52,10 @@ func TestNearestInRings(t *testing.T) {
 				if n%2 == 0 {
 					dist = "ST_DISTANCE(" + at + ", c.loc)"
 				}
-				text := []string{"SELECT TOP 10 VALUE DIST FROM c WHERE COND ORDER BY DIST", "SELECT VALUE DIST FROM c WHERE COND ORDER BY DIST OFFSET 3 LIMIT 20",
-					"SELECT VALUE DIST FROM c WHERE COND ORDER BY DIST", "SELECT TOP 40 VALUE DIST FROM c WHERE COND ORDER BY DIST DESC"}[n%4]
+				text := []string{"SELECT TOP 10 VALUE DIST FROM c WHERE COND ORDER BY DIST",
+					"SELECT VALUE DIST FROM c WHERE COND ORDER BY DIST OFFSET 3 LIMIT 20",
+					"SELECT VALUE DIST FROM c WHERE COND ORDER BY DIST",
+					"SELECT TOP 40 VALUE DIST FROM c WHERE COND ORDER BY DIST DESC"}[n%4]
 				text = strings.NewReplacer("DIST", dist, "COND", where).Replace(text)
 				want, _ := pages(t, plain, &env, Request{PageSize: 1000}, text)
 				for name, c := range indexed {
@@ -62,11 +65,14 @@ func TestNearestInRings(t *testing.T) {
 						}
 						got, m := pages(t, c, &env, Request{PageSize: size}, text)
 						if !slices.Equal(got, want) {
-							t.Fatalf("%s, pages of %d: %s\nby %s:\n%v\nwanted\n%v", name, size, text, m.Explain, got, want)
+							t.Fatalf("%s, pages of %d: %s\nby %s:\n%v\nwanted\n%v", name, size, text,
+								m.Explain, got, want)
 						}
 						if strings.Contains(m.Explain, "rings") {
 							rings++
-							if size == 0 && strings.Contains(text, "TOP 10") && strings.Count(text, at) == 3 && !strings.Contains(text, "AND") { // the filter is around the same place
+							if size == 0 && strings.Contains(text, "TOP 10") && strings.Count(text, at) == 3 &&
+								!strings.Contains(text, "AND") {
+								// the filter is around the same place
 								read, rows = read+m.ItemsRead, rows+len(got)
 							}
 						}
@@ -83,7 +89,8 @@ func TestNearestInRings(t *testing.T) {
 	}
 }
 
-// TestRingsOnlyOfPlaces: an order by distance has the items without one first, so rings are for filters that demand a place.
+// TestRingsOnlyOfPlaces: an order by distance has the items without one first, so rings are for filters that demand a
+// place.
 func TestRingsOnlyOfPlaces(t *testing.T) {
 	g := places{rand.New(rand.NewPCG(1, 2))}
 	_, indexed := spatialContainers(t, earthIndex)
@@ -105,7 +112,8 @@ func TestRingsOnlyOfPlaces(t *testing.T) {
 		if _, m := pages(t, c, testEnv, Request{}, text); strings.Contains(m.Explain, "rings") != want {
 			t.Errorf("%s: %s", where, m.Explain)
 		}
-		if _, m := pages(t, c, testEnv, Request{PK: core.PartitionKey{value.StringOf("p3")}}, text); strings.Contains(m.Explain, "rings") {
+		if _, m := pages(t, c, testEnv, Request{PK: core.PartitionKey{value.StringOf("p3")}}, text); strings.Contains(
+			m.Explain, "rings") {
 			t.Errorf("%s in a logical partition: %s", where, m.Explain)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/func"
 )
 
-// Page is one page of a query's answer. Body holds the rows as JSON separated by commas, without brackets; Execute appends
-// to it.
+// Page is one page of a query's answer. Body holds the rows as JSON separated by commas, without brackets; Execute
+// appends to it.
 type Page struct {
 	Body         []byte
 	Count        int
@@ -65,8 +65,8 @@ type runner struct {
 	hashes   []uint64 // of the rows of DISTINCT, those of former pages included; nil when they were too many
 }
 
-// state is where a query stands between two pages. Queries whose rows are known only after all items were seen begin anew and
-// drop what was given; so does DISTINCT with many rows. The others go on after an item, or inside it.
+// state is where a query stands between two pages. Queries whose rows are known only after all items were seen begin
+// anew and drop what was given; so does DISTINCT with many rows. The others go on after an item, or inside it.
 type state struct {
 	core   string // position of the core's rows
 	inItem int64  // rows of the next item that were given

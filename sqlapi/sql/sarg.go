@@ -13,9 +13,10 @@ import (
 
 // predFn makes the sargable predicate of an execution: parameters are known by then.
 //
-// Every predicate made here is satisfied by each item for which the expression can be true. Values that the language shows as
-// strings or objects but that are stored otherwise (dates, UUIDs, ..) are covered by access.WithForeign on the whole
-// predicate; arrays and objects, whose stored members may differ from what is shown, are only asked for their existence.
+// Every predicate made here is satisfied by each item for which the expression can be true. Values that the language
+// shows as strings or objects but that are stored otherwise (dates, UUIDs, ..) are covered by access.WithForeign on the
+// whole predicate; arrays and objects, whose stored members may differ from what is shown, are only asked for their
+// existence.
 type predFn func(f *frame) *access.Pred
 
 // predicate compiles WHERE; nil when it says nothing that an index could use. Of nested sub-queries in FROM it is the
@@ -138,15 +139,16 @@ func allOf(fs []predFn) predFn {
 	}
 }
 
-// closeRanges joins a lower and an upper bound of one path into one range: c.n >= 1 AND c.n < 5. Where array elements count,
-// each bound may hold for another element, so they stay apart.
+// closeRanges joins a lower and an upper bound of one path into one range: c.n >= 1 AND c.n < 5. Where array elements
+// count, each bound may hold for another element, so they stay apart.
 func closeRanges(ps []*access.Pred) []*access.Pred {
 	for i, lo := range ps {
 		if lo.Op != access.OpRange || lo.Lo == nil || lo.Hi != nil || lo.Path.Elements {
 			continue
 		}
 		for j, hi := range ps {
-			if hi.Op == access.OpRange && hi.Lo == nil && hi.Hi != nil && slices.Equal(lo.Path.Segs, hi.Path.Segs) && !hi.Path.Elements &&
+			if hi.Op == access.OpRange && hi.Lo == nil && hi.Hi != nil && slices.Equal(lo.Path.Segs, hi.Path.Segs) &&
+				!hi.Path.Elements &&
 				lo.Lo.Value.IsNumber() == hi.Hi.Value.IsNumber() {
 				ps[i], ps[j] = access.Range(lo.Path, lo.Lo, hi.Hi), access.All()
 				break
@@ -204,10 +206,11 @@ func (s sargs) path(e Expr) (p access.Path, element, ok bool) {
 	return p, false, false
 }
 
-// element returns the element that a source goes through; nil where positions in arrays are on the path, so that its names don't
-// tell where the array is.
+// element returns the element that a source goes through; nil where positions in arrays are on the path, so that its
+// names don't tell where the array is.
 func (s sargs) element(src *Source, pre, steps []step) *access.Element {
-	if s.of == nil || len(steps) == 0 || slices.ContainsFunc(append(pre[:len(pre):len(pre)], steps...), func(st step) bool { return st.array }) {
+	if s.of == nil || len(steps) == 0 ||
+		slices.ContainsFunc(append(pre[:len(pre):len(pre)], steps...), func(st step) bool { return st.array }) {
 		return nil
 	}
 	of := s.of[src]
@@ -257,11 +260,12 @@ func storedPath(steps []step, element bool) (access.Path, bool, bool) {
 	return p, element, true
 }
 
-// extended are the names under which a value of a kind that JSON lacks is shown as an object: c.a["$oid"] reads an ObjectId,
-// whose index entry is at /a.
+// extended are the names under which a value of a kind that JSON lacks is shown as an object: c.a["$oid"] reads an
+// ObjectId, whose index entry is at /a.
 var extended = map[string]bool{
-	"$binary": true, "$code": true, "$dbPointer": true, "$maxKey": true, "$minKey": true, "$numberDecimal": true, "$numberDouble": true,
-	"$oid": true, "$regularExpression": true, "$scope": true, "$symbol": true, "$timestamp": true, "$undefined": true,
+	"$binary": true, "$code": true, "$dbPointer": true, "$maxKey": true, "$minKey": true, "$numberDecimal": true,
+	"$numberDouble": true, "$oid": true, "$regularExpression": true, "$scope": true, "$symbol": true,
+	"$timestamp": true, "$undefined": true,
 }
 
 // constant compiles e when it has the same value for all items; nil otherwise.
@@ -467,9 +471,10 @@ func (s sargs) like(e *Like) predFn {
 
 // needsValue are the functions that are true only where their first argument is there.
 var needsValue = map[string]bool{
-	"CONTAINS": true, "ENDSWITH": true, "IS_ARRAY": true, "IS_BOOL": true, "IS_BOOLEAN": true, "IS_DATETIME": true, "IS_DEFINED": true, "IS_FINITE_NUMBER": true,
-	"IS_INTEGER": true, "IS_NUMBER": true, "IS_OBJECT": true, "IS_PRIMITIVE": true, "IS_STRING": true, "REGEXMATCH": true,
-	"STARTSWITH": true, "STRINGEQUALS": true, "ARRAY_CONTAINS": true, "ARRAY_CONTAINS_ANY": true, "ARRAY_CONTAINS_ALL": true,
+	"CONTAINS": true, "ENDSWITH": true, "IS_ARRAY": true, "IS_BOOL": true, "IS_BOOLEAN": true, "IS_DATETIME": true,
+	"IS_DEFINED": true, "IS_FINITE_NUMBER": true, "IS_INTEGER": true, "IS_NUMBER": true, "IS_OBJECT": true,
+	"IS_PRIMITIVE": true, "IS_STRING": true, "REGEXMATCH": true, "STARTSWITH": true, "STRINGEQUALS": true,
+	"ARRAY_CONTAINS": true, "ARRAY_CONTAINS_ANY": true, "ARRAY_CONTAINS_ALL": true,
 }
 
 func (s sargs) call(e *Call) predFn {

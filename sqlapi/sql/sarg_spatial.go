@@ -54,10 +54,14 @@ func (s sargs) nearest(call *Call) nearFn {
 	return func(f *frame) *exec.Near {
 		if v := val(f); planar {
 			if g, _ := geo.ParseFlat(v); g != nil {
-				return &exec.Near{Path: path, First: 1e-3, Last: 1e9, Within: func(d float64) *geo.Region { return geo.NearFlat(g, d) }}
+				return &exec.Near{Path: path, First: 1e-3, Last: 1e9, Within: func(d float64) *geo.Region {
+					return geo.NearFlat(g, d)
+				}}
 			}
 		} else if g, _ := geo.Parse(v); g != nil {
-			return &exec.Near{Path: path, First: 100, Last: 2.1e7, Within: func(d float64) *geo.Region { return geo.Near(g, d) }}
+			return &exec.Near{Path: path, First: 100, Last: 2.1e7, Within: func(d float64) *geo.Region {
+				return geo.Near(g, d)
+			}}
 		}
 		return nil
 	}
@@ -82,8 +86,9 @@ func (s sargs) pathAndPlace(e *Call) (path access.Path, val evalFn) {
 	return path, s.constant(fixed)
 }
 
-// near is a call of two geometries, a path and a constant in any order, that are at most dist apart; nil for other arguments. Where dist
-// says that there is none, or the constant is no geometry, the call or its comparison is undefined and the filter not true.
+// near is a call of two geometries, a path and a constant in any order, that are at most dist apart; nil for other
+// arguments. Where dist says that there is none, or the constant is no geometry, the call or its comparison is
+// undefined and the filter not true.
 func (s sargs) near(e *Call, dist func(*frame) (float64, bool)) predFn {
 	path, val := s.pathAndPlace(e)
 	if val == nil {

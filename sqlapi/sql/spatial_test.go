@@ -17,7 +17,8 @@ import (
 
 const (
 	earthIndex = `,"spatialIndexes":[{"path":"/loc/?","types":["Point"]},{"path":"/locs/*","types":["Point"]}]}`
-	planeIndex = `,"spatialIndexes":[{"path":"/loc/?","types":["Point"],"boundingBox":{"xmin":-200,"ymin":-100,"xmax":150,"ymax":80}},` +
+	planeIndex = `,"spatialIndexes":[{"path":"/loc/?","types":["Point"],"boundingBox":{"xmin":-200,"ymin":-100,` +
+		`"xmax":150,"ymax":80}},` +
 		`{"path":"/locs/*","types":["Point"],"boundingBox":{"xmin":0,"ymin":0,"xmax":10,"ymax":10}}]}`
 	noPaths = `{"includedPaths":[],"excludedPaths":[{"path":"/*"}]`
 )
@@ -40,13 +41,16 @@ func spatialContainers(t testing.TB, index string) (plain *core.Container, index
 		if _, err := e.CreateDatabase(context.Background(), core.DatabaseSpec{ID: "d"}); err != nil {
 			t.Fatal(err)
 		}
-		c, err := e.CreateContainer(context.Background(), "d", core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}, IndexingPolicy: []byte(policy)})
+		c, err := e.CreateContainer(context.Background(), "d",
+			core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}},
+				IndexingPolicy: []byte(policy)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
-	return open(16, noPaths+"}"), map[string]*core.Container{"1 slot": open(1, noPaths+index), "16 slots": open(16, noPaths+index)}
+	return open(16, noPaths+"}"), map[string]*core.Container{
+		"1 slot": open(1, noPaths+index), "16 slots": open(16, noPaths+index)}
 }
 
 // places makes GeoJSON over the whole earth; many lie near the poles and the antimeridian.
@@ -104,7 +108,8 @@ func (p places) shape(size float64) string {
 		}
 		return `{"type":"LineString","coordinates":[` + strings.Join(ps, ",") + `]}`
 	case 2:
-		return `{"type":"MultiPolygon","coordinates":[[` + p.ring(x, y, size/2) + `],[` + p.ring(x+size*2, y, size/2) + `]]}`
+		return `{"type":"MultiPolygon","coordinates":[[` + p.ring(x, y, size/2) + `],[` +
+			p.ring(x+size*2, y, size/2) + `]]}`
 	case 3:
 		return `{"type":"Polygon","coordinates":[` + p.ring(x, y, size) + `,` + p.ring(x, y, size/4) + `]}`
 	case 4: // a cap around a pole
@@ -124,7 +129,8 @@ func (p places) document(i int) string {
 	case i%25 == 0:
 		loc = p.shape(math.Pow(10, p.Float64()*5-3))
 	case i%25 == 1:
-		loc = []string{`{"type":"Point","coordinates":[200,100]}`, `{"type":"Polygon","coordinates":[[[0,0],[1,1],[0,1],[1,0],[0,0]]]}`, `{"type":"Point"}`, `"Point"`, "null", "[" + p.point() + "]",
+		loc = []string{`{"type":"Point","coordinates":[200,100]}`, `{"type":"Polygon","coordinates":[[[0,0],[1,1],` +
+			`[0,1],[1,0],[0,0]]]}`, `{"type":"Point"}`, `"Point"`, "null", "[" + p.point() + "]",
 			`{"type":"GeometryCollection","coordinates":[]}`, `[1,2]`}[p.IntN(8)]
 	}
 	d := fmt.Sprintf(`{"id":"i%d","pk":"p%d","n":%d,"loc":%s`, i, i%7, i%10, loc)
@@ -172,8 +178,8 @@ func (p places) where(scale float64) string {
 	return a
 }
 
-// TestSpatialIndex: 10,000 items on the earth, and 4,000 in a plane whose box holds most of them, give the same answers with a spatial
-// index and without, in 1 slot and in 16, in pages and whole.
+// TestSpatialIndex: 10,000 items on the earth, and 4,000 in a plane whose box holds most of them, give the same answers
+// with a spatial index and without, in 1 slot and in 16, in pages and whole.
 func TestSpatialIndex(t *testing.T) {
 	for _, planar := range []bool{false, true} {
 		t.Run(fmt.Sprintf("planar=%v", planar), func(t *testing.T) {
@@ -218,7 +224,8 @@ func TestSpatialIndex(t *testing.T) {
 						var got []string
 						got, plan = spatialRows(t, c, text, &env, req)
 						if !slices.Equal(got, want) {
-							t.Fatalf("%s, pages of %d: %s\n%d rows, wanted %d (%s)", name, size, text, len(got), len(want), plan)
+							t.Fatalf("%s, pages of %d: %s\n%d rows, wanted %d (%s)", name, size, text, len(got),
+								len(want), plan)
 						}
 						if strings.Contains(plan, "spatial") || strings.Contains(plan, "union") {
 							used++

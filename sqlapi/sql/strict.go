@@ -15,8 +15,8 @@ type OrderPath struct {
 	Desc     bool
 }
 
-// Orders returns the items of ORDER BY that name a path of the item or a computed property; none for an order by the distance
-// of vectors, and for groups.
+// Orders returns the items of ORDER BY that name a path of the item or a computed property; none for an order by the
+// distance of vectors, and for groups.
 func (pl *Plan) Orders() []OrderPath {
 	var out []OrderPath
 	for _, o := range pl.p.order {
@@ -36,7 +36,8 @@ func (pl *Plan) Orders() []OrderPath {
 	return out
 }
 
-// Descends reports whether rows that are equal in ORDER BY come with the greatest number first: they turn with the first key.
+// Descends reports whether rows that are equal in ORDER BY come with the greatest number first: they turn with the
+// first key.
 func (pl *Plan) Descends() bool { return len(pl.p.order) > 0 && pl.p.order[0].desc }
 
 // FilterPaths returns the paths that WHERE reads. whole is false when it reads more than paths of the item: elements of

@@ -59,7 +59,8 @@ func (cq *cquery) gathers() bool { return cq.grouped || len(cq.order) > 0 }
 
 // subRun compiles a sub-query whose defined results go to sink, which returns false to end it.
 func (c *compiler) subRun(q *Query, sink func(f *frame, v value.Value) bool) *sub {
-	sb := &sub{top: c.count(q.Top, "TOP"), offset: c.count(q.Offset, "OFFSET"), limit: c.count(q.Limit, "LIMIT"), sink: sink}
+	sb := &sub{top: c.count(q.Top, "TOP"), offset: c.count(q.Offset, "OFFSET"), limit: c.count(q.Limit, "LIMIT"),
+		sink: sink}
 	if sb.top != nil {
 		sb.limit = sb.top
 	}
@@ -113,8 +114,8 @@ func (c *compiler) querySource(cq *cquery, s *Source, v *variable, first bool) f
 	}
 }
 
-// begin, each and close run a query whose container may be a sub-query over all items: each is called per item and returns
-// false when no further item is wanted.
+// begin, each and close run a query whose container may be a sub-query over all items: each is called per item and
+// returns false when no further item is wanted.
 func (cq *cquery) begin(f *frame) {
 	if cq.derived != nil {
 		cq.derived.begin(f)

@@ -14,7 +14,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestSystemProperties: _ts and the others are read, compared and ordered by; identities of other kinds are shown as text.
+// TestSystemProperties: _ts and the others are read, compared and ordered by; identities of other kinds are shown as
+// text.
 func TestSystemProperties(t *testing.T) {
 	clk := clock.Fake(time.Unix(1700000000, 0))
 	e, err := core.Open(context.Background(), memkv.New(), core.Options{Clock: clk})
@@ -29,12 +30,14 @@ func TestSystemProperties(t *testing.T) {
 	if _, err := e.CreateDatabase(context.Background(), core.DatabaseSpec{ID: "d"}); err != nil {
 		t.Fatal(err)
 	}
-	c, err := e.CreateContainer(context.Background(), "d", core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
+	c, err := e.CreateContainer(context.Background(), "d",
+		core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 10 {
-		d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"i%d","pk":"p%d"}`, i, i%3), doc.JSONOptions{Names: doc.NoSQL})
+		d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"i%d","pk":"p%d"}`, i, i%3),
+			doc.JSONOptions{Names: doc.NoSQL})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,13 +58,15 @@ func TestSystemProperties(t *testing.T) {
 	}
 	defer func() { testEnv.SystemJSON = old }()
 	for _, q := range []struct{ text, want string }{
-		{`SELECT VALUE c.id FROM c WHERE c._ts >= 1700000070 AND STARTSWITH(c.id, "i") ORDER BY c._ts DESC`, `"i9" "i8" "i7"`},
+		{`SELECT VALUE c.id FROM c WHERE c._ts >= 1700000070 AND STARTSWITH(c.id, "i") ORDER BY c._ts DESC`,
+			`"i9" "i8" "i7"`},
 		{`SELECT TOP 2 c.id, c._ts FROM c ORDER BY c._ts`, `{"id":"i0","_ts":1700000000} {"id":"i1","_ts":1700000010}`},
 		{`SELECT VALUE c.id FROM c WHERE c._ts = 1700000030`, `"i3"`},
 		{`SELECT VALUE c.id FROM c WHERE c._ts BETWEEN 1700000030 AND 1700000045 ORDER BY c._ts`, `"i3" "i4"`},
 		{`SELECT VALUE MAX(c._ts) FROM c`, `1700000100`},
 		{`SELECT VALUE IS_STRING(c._rid) AND c._self = "s" AND LENGTH(c._etag) = 38 FROM c WHERE c.id = "i1"`, `true`},
-		{`SELECT VALUE c.id FROM c WHERE c.id = "{\"$oid\":\"6162636465666768696a6b6c\"}"`, `"{\"$oid\":\"6162636465666768696a6b6c\"}"`},
+		{`SELECT VALUE c.id FROM c WHERE c.id = "{\"$oid\":\"6162636465666768696a6b6c\"}"`,
+			`"{\"$oid\":\"6162636465666768696a6b6c\"}"`},
 		{`SELECT VALUE c.id FROM c WHERE c.id = "own"`, ``},
 		{`SELECT VALUE ARRAY_LENGTH(ObjectToArray(c)) FROM c WHERE c.id = "i1"`, `6`},
 	} {

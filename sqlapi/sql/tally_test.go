@@ -23,8 +23,8 @@ var tallies = []string{
 	"SELECT MIN(c.id) AS a, MAX(c.id) AS b, COUNT(1) AS n FROM c",
 }
 
-// TestTally: MIN and MAX beside a COUNT read some entries a slot and no items, whatever was written and deleted, and answer what
-// the items answer.
+// TestTally: MIN and MAX beside a COUNT read some entries a slot and no items, whatever was written and deleted, and
+// answer what the items answer.
 func TestTally(t *testing.T) {
 	for name, policy := range map[string]string{"all": "", "exact": `{"includedPaths":[{"path":"/v/?"}],"excludedPaths":[{"path":"/*"}]}`} {
 		for _, foreign := range []bool{false, true} {
@@ -38,17 +38,20 @@ func TestTally(t *testing.T) {
 						scalar(t, c, r, foreign && round > 4)
 					}
 					for _, text := range tallies {
-						for _, ranges := range [][]Range{nil, {{"", "1F"}}, {{"1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF", "FF"}}} {
+						for _, ranges := range [][]Range{
+							nil, {{"", "1F"}}, {{"1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF", "FF"}}} {
 							req := Request{Ranges: ranges}
 							want, _ := pages(t, c, itemEnv, req, text)
 							got, m := pages(t, c, coverEnv, req, text)
 							for _, rows := range [][]string{got, want} {
 								for i := range rows {
-									rows[i] = spelling.ReplaceAllString(strings.ReplaceAll(rows[i], "-0.0", "0"), "$1$2")
+									rows[i] = spelling.ReplaceAllString(
+										strings.ReplaceAll(rows[i], "-0.0", "0"), "$1$2")
 								}
 							}
 							if !slices.Equal(got, want) {
-								t.Fatalf("round %d, %s (%v) by %s: %v, from the items %v", round, text, ranges, m.Explain, got, want)
+								t.Fatalf("round %d, %s (%v) by %s: %v, from the items %v", round, text, ranges,
+									m.Explain, got, want)
 							}
 							if ranges == nil && round > 0 && !foreign { // the path was asked for before
 								cheap++
@@ -56,8 +59,10 @@ func TestTally(t *testing.T) {
 								if policy != "" { // items without a value have entries, which are counted
 									most += 300
 								}
-								if m.IndexReads > most || m.ItemsRead > 2*slots || !strings.HasPrefix(m.Explain, "covered") {
-									t.Errorf("round %d, %s: %d entries and %d items read by %s", round, text, m.IndexReads, m.ItemsRead, m.Explain)
+								if m.IndexReads > most || m.ItemsRead > 2*slots ||
+									!strings.HasPrefix(m.Explain, "covered") {
+									t.Errorf("round %d, %s: %d entries and %d items read by %s", round, text,
+										m.IndexReads, m.ItemsRead, m.Explain)
 								}
 							}
 						}
@@ -82,11 +87,13 @@ func scalar(t *testing.T, c *core.Container, r *rand.Rand, foreign bool) {
 		}
 		fields = append(fields, "v", v)
 	}
-	if _, err := c.Write(context.Background(), core.Write{Kind: core.Upsert, PK: core.PartitionKey{pk}, ID: id, Doc: bsonDoc(fields...)}); err != nil {
+	if _, err := c.Write(context.Background(),
+		core.Write{Kind: core.Upsert, PK: core.PartitionKey{pk}, ID: id, Doc: bsonDoc(fields...)}); err != nil {
 		t.Fatal(err)
 	}
 	if r.IntN(3) == 0 {
-		if _, err := c.Write(context.Background(), core.Write{Kind: core.Delete, PK: core.PartitionKey{pk}, ID: id}); err != nil {
+		if _, err := c.Write(context.Background(),
+			core.Write{Kind: core.Delete, PK: core.PartitionKey{pk}, ID: id}); err != nil {
 			t.Fatal(err)
 		}
 	}

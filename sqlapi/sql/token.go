@@ -10,8 +10,9 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// A continuation is a header in base64url, a dot, and the core's own token. Header: format u8, uvarints inItem, skip, left+1,
-// given, number of seen, then seen in 8 bytes each, then the first 4 bytes of a checksum over the header, the query's hash and the core's token.
+// A continuation is a header in base64url, a dot, and the core's own token. Header: format u8, uvarints inItem, skip,
+// left+1, given, number of seen, then seen in 8 bytes each, then the first 4 bytes of a checksum over the header, the
+// query's hash and the core's token.
 const formatState = 2
 
 func encodeState(st state, hash uint64) string {
@@ -29,8 +30,9 @@ func encodeState(st state, hash uint64) string {
 	return base64.RawURLEncoding.EncodeToString(b) + "." + st.core
 }
 
-// encodeShort is encodeState with at most limit bytes, 0 for no limit. What makes tokens long is the hashes of the rows that a
-// DISTINCT has given: without them the next page begins anew and drops as many rows. Without hashes a token is below 1 KB.
+// encodeShort is encodeState with at most limit bytes, 0 for no limit. What makes tokens long is the hashes of the rows
+// that a DISTINCT has given: without them the next page begins anew and drops as many rows. Without hashes a token is
+// below 1 KB.
 func encodeShort(st state, hash uint64, limit int) string {
 	t := encodeState(st, hash)
 	if limit > 0 && len(t) > limit && len(st.seen) > 0 {
@@ -46,8 +48,8 @@ func stateSum(header []byte, hash uint64, core string) uint32 {
 	return uint32(d.Sum64())
 }
 
-// decodeState reads a continuation. begin is the state of a first page; a query that begins anew on each page keeps it and
-// takes only how many rows to drop; one that knows what it has seen goes on.
+// decodeState reads a continuation. begin is the state of a first page; a query that begins anew on each page keeps it
+// and takes only how many rows to drop; one that knows what it has seen goes on.
 func decodeState(token string, hash uint64, begin state, restarts bool) (state, error) {
 	if token == "" {
 		return begin, nil

@@ -15,7 +15,9 @@ import (
 // tupleEvent is an element of events, of all shapes that one may have.
 func tupleEvent(r *rand.Rand) string {
 	val := func() string {
-		return []string{fmt.Sprint(r.IntN(12)), fmt.Sprintf(`"n%d"`, r.IntN(12)), fmt.Sprintf(`"n%d"`, r.IntN(12)), "null", "true", "1.5", `[1]`, `{"x":1}`, `"` + strings.Repeat("l", 300) + fmt.Sprint(r.IntN(2)) + `"`}[r.IntN(9)]
+		return []string{fmt.Sprint(r.IntN(12)), fmt.Sprintf(`"n%d"`, r.IntN(12)), fmt.Sprintf(`"n%d"`, r.IntN(12)),
+			"null", "true", "1.5", `[1]`, `{"x":1}`, `"` + strings.Repeat("l", 300) + fmt.Sprint(r.IntN(2)) +
+				`"`}[r.IntN(9)]
 	}
 	switch r.IntN(12) {
 	case 0:
@@ -48,9 +50,11 @@ func tupleDoc(r *rand.Rand, id int, large bool) string {
 	return fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"events":%s}`, id, id%7, r.IntN(5), list)
 }
 
-// Conditions on one element of an array are answered by a tuple path, with the rows that a scan has, over pages and changes.
+// Conditions on one element of an array are answered by a tuple path, with the rows that a scan has, over pages and
+// changes.
 func TestTuplePaths(t *testing.T) {
-	const tuple = `{"includedPaths":[{"path":"/events/[]/{name, category}/?"},{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`
+	const tuple = `{"includedPaths":[{"path":"/events/[]/{name, category}/?"},{"path":"/n/?"}],` +
+		`"excludedPaths":[{"path":"/*"}]}`
 	var cs []*core.Container
 	for _, policy := range []string{tuple, `{"indexingMode":"none","automatic":false}`, ""} {
 		cs = append(cs, memContainer(t, 1+3*len(cs), core.ContainerSpec{IndexingPolicy: []byte(policy)}))
@@ -63,7 +67,8 @@ func TestTuplePaths(t *testing.T) {
 		}
 	}
 	lit := func() string {
-		return []string{fmt.Sprint(r.IntN(12)), fmt.Sprintf(`"n%d"`, r.IntN(12)), fmt.Sprintf(`"n%d"`, r.IntN(12)), "null", `"` + strings.Repeat("l", 300) + `1"`}[r.IntN(5)]
+		return []string{fmt.Sprint(r.IntN(12)), fmt.Sprintf(`"n%d"`, r.IntN(12)), fmt.Sprintf(`"n%d"`, r.IntN(12)),
+			"null", `"` + strings.Repeat("l", 300) + `1"`}[r.IntN(5)]
 	}
 	cond := func(path string) string {
 		switch r.IntN(5) {
@@ -82,12 +87,17 @@ func TestTuplePaths(t *testing.T) {
 		text := []string{
 			"SELECT c.id FROM c WHERE EXISTS(SELECT VALUE e FROM e IN c.events WHERE " + where + ")",
 			"SELECT c.id, e FROM c JOIN e IN c.events WHERE " + where,
-			"SELECT c.id FROM c WHERE EXISTS(SELECT VALUE e FROM e IN c.events WHERE " + cond("e.name") + ") AND EXISTS(SELECT VALUE e FROM e IN c.events WHERE " + where + ")",
+			"SELECT c.id FROM c WHERE EXISTS(SELECT VALUE e FROM e IN c.events WHERE " + cond("e.name") +
+				") AND EXISTS(SELECT VALUE e FROM e IN c.events WHERE " + where + ")",
 			"SELECT c.id FROM c WHERE EXISTS(SELECT VALUE e FROM e IN c.events WHERE " + where + ") ORDER BY c.n DESC",
-			"SELECT c.id FROM c JOIN e IN c.events JOIN f IN c.events WHERE e.name = " + lit() + " AND f.category = " + lit(),
-			"SELECT c.id FROM c JOIN e IN c.events WHERE EXISTS(SELECT VALUE f FROM f IN c.events WHERE e.name = " + lit() + " AND f.category = " + lit() + ")",
-			"SELECT c.id FROM c WHERE EXISTS(SELECT VALUE e FROM e IN c.events WHERE e.name = " + lit() + " OR e.category = " + lit() + ")",
-			"SELECT c.id FROM c JOIN e IN c.events JOIN f IN c.events WHERE (e.name = " + lit() + " OR f.name = " + lit() + ") AND e.category = " + lit(),
+			"SELECT c.id FROM c JOIN e IN c.events JOIN f IN c.events WHERE e.name = " + lit() +
+				" AND f.category = " + lit(),
+			"SELECT c.id FROM c JOIN e IN c.events WHERE EXISTS(SELECT VALUE f FROM f IN c.events WHERE e.name = " +
+				lit() + " AND f.category = " + lit() + ")",
+			"SELECT c.id FROM c WHERE EXISTS(SELECT VALUE e FROM e IN c.events WHERE e.name = " + lit() +
+				" OR e.category = " + lit() + ")",
+			"SELECT c.id FROM c JOIN e IN c.events JOIN f IN c.events WHERE (e.name = " + lit() + " OR f.name = " +
+				lit() + ") AND e.category = " + lit(),
 		}[n%[]int{8, 4}[n/100]] // not all pairs of many elements
 		if n == 100 { // the items change
 			for i := range 100 {
@@ -110,7 +120,8 @@ func TestTuplePaths(t *testing.T) {
 					continue
 				}
 				got, m := pages(t, c, testEnv, Request{PageSize: size, PK: key}, text)
-				if c == cs[0] && size > 1 && strings.Contains(m.Explain, "composite /events/[]/name, /events/[]/category") {
+				if c == cs[0] && size > 1 &&
+					strings.Contains(m.Explain, "composite /events/[]/name, /events/[]/category") {
 					if taken++; key != nil {
 						inside++
 					}
@@ -130,7 +141,8 @@ func TestTuplePathReadsLess(t *testing.T) {
 		`WHERE e.name = "a" AND e.category = "x")`
 	read := map[string]int{}
 	for name, path := range map[string]string{"tuple": `{"path":"/events/[]/{name, category}/?"},`, "paths": ""} {
-		c := memContainer(t, 4, core.ContainerSpec{IndexingPolicy: []byte(`{"includedPaths":[` + path + `{"path":"/*"}]}`)})
+		c := memContainer(t, 4, core.ContainerSpec{
+			IndexingPolicy: []byte(`{"includedPaths":[` + path + `{"path":"/*"}]}`)})
 		for i := range 600 {
 			d := `{"id":"%d","pk":"p%d","events":[{"name":"a","category":"y%d"},{"name":"b%d","category":"x"}]}`
 			if i%60 == 0 {
@@ -143,9 +155,10 @@ func TestTuplePathReadsLess(t *testing.T) {
 			t.Errorf("%s: %d rows", name, len(rows))
 		}
 		read[name] = m.ItemsRead
-		if u := m.Indexes; name == "tuple" && u != nil && !slices.ContainsFunc(u.UsedComposite, func(x CompositeIndex) bool {
-			return slices.Equal(x.Specs, []string{"/events/[]/name ASC", "/events/[]/category ASC"})
-		}) {
+		if u := m.Indexes; name == "tuple" && u != nil &&
+			!slices.ContainsFunc(u.UsedComposite, func(x CompositeIndex) bool {
+				return slices.Equal(x.Specs, []string{"/events/[]/name ASC", "/events/[]/category ASC"})
+			}) {
 			t.Errorf("the indexes used are %+v", u)
 		}
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// BenchmarkVectorSearch finds the ten nearest of 2,000 items with vectors of 256 dimensions beside 1 KB of other fields.
+// BenchmarkVectorSearch finds the ten nearest of 2,000 items with vectors of 256 dimensions beside 1 KB of other
+// fields.
 func BenchmarkVectorSearch(b *testing.B) {
 	kv, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned})
 	if err != nil {
@@ -26,8 +27,9 @@ func BenchmarkVectorSearch(b *testing.B) {
 	if _, err := e.CreateDatabase(context.Background(), core.DatabaseSpec{ID: "d"}); err != nil {
 		b.Fatal(err)
 	}
-	c, err := e.CreateContainer(context.Background(), "d", core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}},
-		IndexingPolicy: []byte(`{"includedPaths":[],"excludedPaths":[{"path":"/*"}]}`)})
+	c, err := e.CreateContainer(context.Background(), "d",
+		core.ContainerSpec{ID: "c", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}},
+			IndexingPolicy: []byte(`{"includedPaths":[],"excludedPaths":[{"path":"/*"}]}`)})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -56,6 +58,7 @@ func BenchmarkVectorSearch(b *testing.B) {
 	q.End()
 	q.End()
 	b.ResetTimer()
-	benchQuery(b, c, "SELECT TOP 10 c.id, VectorDistance(c.v, @v) AS s FROM c ORDER BY VectorDistance(c.v, @v)", Request{PageSize: -1}, 10,
+	benchQuery(b, c, "SELECT TOP 10 c.id, VectorDistance(c.v, @v) AS s FROM c ORDER BY VectorDistance(c.v, @v)",
+		Request{PageSize: -1}, 10,
 		Param{"@v", doc.Get(q.Doc(), "v")})
 }

@@ -1,5 +1,5 @@
-// Package batch reads and writes the multipart framing of entity group transactions (POST $batch): the envelope, its one
-// change set, and the requests in it. It knows nothing of entities.
+// Package batch reads and writes the multipart framing of entity group transactions (POST $batch): the envelope, its
+// one change set, and the requests in it. It knows nothing of entities.
 //
 // The framing is described by Microsoft's page "Performing entity group transactions"; clients differ in case of header
 // names, order, blank lines and line ends, so reading is lenient in all of these.
@@ -207,8 +207,8 @@ type Writer struct {
 	inSet bool
 }
 
-// Begin starts an answer whose boundaries end in id, which must be unlike the answer's content. set says whether the parts
-// stand in a change set.
+// Begin starts an answer whose boundaries end in id, which must be unlike the answer's content. set says whether the
+// parts stand in a change set.
 func (w *Writer) Begin(id string, set bool) {
 	w.outer, w.inner, w.inSet = "batchresponse_"+id, "changesetresponse_"+id, set
 	w.str("--", w.outer, "\r\n")

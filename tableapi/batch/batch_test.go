@@ -26,7 +26,8 @@ func TestParse(t *testing.T) {
 		var out strings.Builder
 		fmt.Fprintf(&out, "query=%v\n", r.IsQuery)
 		for _, o := range r.Ops {
-			fmt.Fprintf(&out, "%s %s id=%q if-match=%q body=%s\n", o.Method, o.URI, o.ContentID, o.Get("if-match"), o.Body)
+			fmt.Fprintf(&out, "%s %s id=%q if-match=%q body=%s\n", o.Method, o.URI, o.ContentID,
+				o.Get("if-match"), o.Body)
 		}
 		return out.String()
 	})
@@ -35,7 +36,8 @@ func TestParse(t *testing.T) {
 func TestLimits(t *testing.T) {
 	part := "--c\r\nContent-Type: application/http\r\n\r\nDELETE /t HTTP/1.1\r\n\r\n"
 	body := func(n int) []byte {
-		return []byte("--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n" + strings.Repeat(part, n) + "--c--\r\n--b--\r\n")
+		return []byte("--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n" + strings.Repeat(part, n) +
+			"--c--\r\n--b--\r\n")
 	}
 	if r, err := Parse("multipart/mixed;boundary=b", body(100)); err != nil || len(r.Ops) != 100 {
 		t.Errorf("100 operations: %v", err)
@@ -77,7 +79,8 @@ ETag: x
 
 // FuzzParse: no input makes Parse panic, and what it accepts is within the limits.
 func FuzzParse(f *testing.F) {
-	f.Add("multipart/mixed; boundary=b", []byte("--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\nContent-Type: application/http\r\n\r\nPOST /t HTTP/1.1\r\n\r\n{}\r\n--c--\r\n--b--\r\n"))
+	f.Add("multipart/mixed; boundary=b", []byte("--b\r\nContent-Type: multipart/mixed; "+
+		"boundary=c\r\n\r\n--c\r\nContent-Type: application/http\r\n\r\nPOST /t HTTP/1.1\r\n\r\n{}\r\n--c--\r\n--b--\r\n"))
 	f.Add(`multipart/mixed; boundary="b"`, []byte("--b\nContent-Type: application/http\n\nGET /t HTTP/1.1\n\n--b--"))
 	f.Fuzz(func(t *testing.T, ctype string, body []byte) {
 		r, err := Parse(ctype, body)

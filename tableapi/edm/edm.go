@@ -1,6 +1,6 @@
-// Package edm is the Table API's type system on the wire: the eight Edm types, their literals, and entities as JSON in and
-// out of stored documents. Reading is one pass over the request body and writing one pass over the stored bytes; neither
-// builds a map.
+// Package edm is the Table API's type system on the wire: the eight Edm types, their literals, and entities as JSON in
+// and out of stored documents. Reading is one pass over the request body and writing one pass over the stored bytes;
+// neither builds a map.
 //
 // What the types look like on the wire is fixed by Microsoft's page "Payload format for Table service operations".
 package edm
@@ -98,8 +98,8 @@ const (
 	maxDateMS = 253402300799999
 )
 
-// AppendTicks appends an instant given in 100 ns units since 1970 with all seven digits of its fraction, as Timestamp and
-// ETags show it. colon is ":" or "%3A".
+// AppendTicks appends an instant given in 100 ns units since 1970 with all seven digits of its fraction, as Timestamp
+// and ETags show it. colon is ":" or "%3A".
 func AppendTicks(dst []byte, ticks int64, colon string) []byte {
 	sec, frac := floorDiv(ticks, 10_000_000)
 	dst = append(isotime.AppendColon(dst, sec, colon), '.')
@@ -128,15 +128,16 @@ func floorDiv(a, b int64) (q, r int64) {
 }
 
 // dateForms are the forms of Edm.DateTime.
-const dateForms = isotime.DateOnly | isotime.DateZone | isotime.MinutesOnly | isotime.NoZone | isotime.Space | isotime.LowerCase |
+const dateForms = isotime.DateOnly | isotime.DateZone | isotime.MinutesOnly | isotime.NoZone |
+	isotime.Space | isotime.LowerCase |
 	isotime.ShortOffset
 
 // maxOffset is the greatest offset from UTC that the service takes, in seconds.
 const maxOffset = 14*3600 + 59*60
 
-// ParseDateTime reads an Edm.DateTime: an ISO date, optionally a time, up to seven digits of fraction (more are cut), and Z
-// or an offset, which is converted; without a zone it is UTC. Errors: InvalidInput for anything else, OutOfRangeInput
-// outside 1601..9999.
+// ParseDateTime reads an Edm.DateTime: an ISO date, optionally a time, up to seven digits of fraction (more are cut),
+// and Z or an offset, which is converted; without a zone it is UTC. Errors: InvalidInput for anything else,
+// OutOfRangeInput outside 1601..9999.
 func ParseDateTime(s string) (value.Value, error) {
 	t, ok := isotime.Parse(s, dateForms)
 	if !ok || t.Offset > maxOffset || t.Offset < -maxOffset {

@@ -29,9 +29,9 @@ func build(e *Entity) []byte {
 	return b.Doc()
 }
 
-// TestEntity runs the scripts in testdata. "read" parses an entity and prints the stored document as Extended JSON; "write"
-// prints it as an answer (level=no|minimal|full, select=(..)); "show" prints a document given as Extended JSON, as written
-// by another API.
+// TestEntity runs the scripts in testdata. "read" parses an entity and prints the stored document as Extended JSON;
+// "write" prints it as an answer (level=no|minimal|full, select=(..)); "show" prints a document given as Extended JSON,
+// as written by another API.
 func TestEntity(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -80,12 +80,14 @@ func TestTooMuch(t *testing.T) {
 	}
 	full := many.String()
 	for name, c := range map[string]struct{ in, want string }{
-		"252 properties":                 {`{"x":null` + full[:strings.LastIndex(full, ",")] + `}`, ""},
-		"253 properties":                 {`{"x":null` + full + `}`, TooManyProperties},
-		"32768 characters":               {`{"a":"` + strings.Repeat("ä", 32768) + `"}`, ""},
-		"32769 characters":               {`{"a":"` + strings.Repeat("a", 32769) + `"}`, PropertyValueTooLarge},
-		"64 KiB binary":                  {`{"a@odata.type":"Edm.Binary","a":"` + strings.Repeat("AAAA", 21845) + `AA=="}`, ""},
-		"64 KiB and 2 bytes of binary":   {`{"a@odata.type":"Edm.Binary","a":"` + strings.Repeat("AAAA", 21846) + `"}`, PropertyValueTooLarge},
+		"252 properties":   {`{"x":null` + full[:strings.LastIndex(full, ",")] + `}`, ""},
+		"253 properties":   {`{"x":null` + full + `}`, TooManyProperties},
+		"32768 characters": {`{"a":"` + strings.Repeat("ä", 32768) + `"}`, ""},
+		"32769 characters": {`{"a":"` + strings.Repeat("a", 32769) + `"}`, PropertyValueTooLarge},
+		"64 KiB binary": {
+			`{"a@odata.type":"Edm.Binary","a":"` + strings.Repeat("AAAA", 21845) + `AA=="}`, ""},
+		"64 KiB and 2 bytes of binary": {`{"a@odata.type":"Edm.Binary","a":"` + strings.Repeat("AAAA", 21846) + `"}`,
+			PropertyValueTooLarge},
 		"name of 255":                    {`{"` + strings.Repeat("n", 255) + `":1}`, ""},
 		"name of 256":                    {`{"` + strings.Repeat("n", 256) + `":1}`, PropertyNameTooLong},
 		"key of 512":                     {`{"RowKey":"` + strings.Repeat("k", 512) + `"}`, ""},
@@ -162,8 +164,10 @@ func TestETag(t *testing.T) {
 // document.
 func FuzzEntity(f *testing.F) {
 	f.Add([]byte(`{"PartitionKey":"p","RowKey":"r","a":1,"b@odata.type":"Edm.Int64","b":"9"}`))
-	f.Add([]byte(`{"d@odata.type":"Edm.DateTime","d":"2024-03-04T05:06:07.1234567Z","x":"\ud83d\ude00","g":"6f1ed002-ab55-4d5a-b7ee-3ff5ef60ba1a","g@odata.type":"Edm.Guid"}`))
-	f.Add([]byte(`{"bin":"AAEC","bin@odata.type":"Edm.Binary","n":null,"t":true,"f":1.0,"nan@odata.type":"Edm.Double","nan":"NaN"}`))
+	f.Add([]byte(`{"d@odata.type":"Edm.DateTime","d":"2024-03-04T05:06:07.1234567Z","x":"\ud83d\ude00",` +
+		`"g":"6f1ed002-ab55-4d5a-b7ee-3ff5ef60ba1a","g@odata.type":"Edm.Guid"}`))
+	f.Add([]byte(`{"bin":"AAEC","bin@odata.type":"Edm.Binary","n":null,"t":true,"f":1.0,` +
+		`"nan@odata.type":"Edm.Double","nan":"NaN"}`))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var e Entity
 		if e.Parse(in) != nil {
@@ -174,7 +178,8 @@ func FuzzEntity(f *testing.F) {
 			t.Fatalf("stored document: %v", err)
 		}
 		fm := Format{Level: Minimal, Native: true}
-		out := fm.Append(nil, &Row{Doc: stored, PartitionKey: []byte(e.PartitionKey), RowKey: []byte(e.RowKey), Ticks: ticks})
+		out := fm.Append(nil, &Row{Doc: stored, PartitionKey: []byte(e.PartitionKey), RowKey: []byte(e.RowKey),
+			Ticks: ticks})
 		if !json.Valid(out) {
 			t.Fatalf("answer: %s", out)
 		}

@@ -1,7 +1,7 @@
 package edm
 
-// Error says why an entity or a literal was refused, with the service's own code (Table service error codes). Msg is safe
-// to show and quotes nothing of the request beyond names and keys.
+// Error says why an entity or a literal was refused, with the service's own code (Table service error codes). Msg is
+// safe to show and quotes nothing of the request beyond names and keys.
 type Error struct {
 	Code string
 	Prop string // the property concerned, "" when none

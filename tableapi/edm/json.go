@@ -9,8 +9,8 @@ type token struct {
 	text []byte
 }
 
-// scanner reads the JSON of one flat object. Entities have no nesting, so it needs no stack; an array or object as a value
-// is an error. Strings with escapes are decoded into scratch, which only grows, so earlier texts stay valid.
+// scanner reads the JSON of one flat object. Entities have no nesting, so it needs no stack; an array or object as a
+// value is an error. Strings with escapes are decoded into scratch, which only grows, so earlier texts stay valid.
 type scanner struct {
 	b       []byte
 	i       int

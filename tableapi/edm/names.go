@@ -15,7 +15,8 @@ const (
 // PartitionField is the stored field that holds PartitionKey in a container of the Table API; its path is "/$pk".
 const PartitionField = "$pk"
 
-// idAlias stores a property that a user called `_id`, because the stored field `_id` is the item's identity (doc.Names).
+// idAlias stores a property that a user called `_id`, because the stored field `_id` is the item's identity
+// (doc.Names).
 const idAlias = "\x01_id"
 
 // reserved are the system fields that the NoSQL view of the same item adds: a property of that name could not be told

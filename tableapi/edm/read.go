@@ -111,7 +111,8 @@ func (e *Entity) annotate(name []byte, tok token) error {
 	return nil
 }
 
-// prop finds or adds the property. A value and its annotation are neighbours in practice, so the last one is tried first.
+// prop finds or adds the property. A value and its annotation are neighbours in practice, so the last one is tried
+// first.
 func (e *Entity) prop(name []byte) (*Prop, error) {
 	for i := len(e.Props) - 1; i >= 0; i-- {
 		if bytes.Equal(e.Props[i].Name, name) {
@@ -125,7 +126,8 @@ func (e *Entity) prop(name []byte) (*Prop, error) {
 	return &e.Props[len(e.Props)-1], nil
 }
 
-var errTooMany = fail(TooManyProperties, "", "The entity contains more properties than allowed. Each entity can include up to 252 properties to store data. Each entity also has 3 system properties.")
+var errTooMany = fail(TooManyProperties, "", "The entity contains more properties than allowed. Each entity can "+
+	"include up to 252 properties to store data. Each entity also has 3 system properties.")
 
 // finish takes keys and Timestamp out of the properties and gives the others their values.
 func (e *Entity) finish() error {
@@ -205,7 +207,8 @@ func (e *Entity) convert(tok token, t Type, name []byte) (value.Value, error) {
 		}
 		d, err := ParseDateTime(string(tok.text))
 		if x, is := err.(*Error); is && x.Code == OutOfRangeInput {
-			return v, fail(OutOfRangeInput, string(name), "The '"+string(name)+"' parameter of value '"+string(tok.text)+"' is out of range.")
+			return v, fail(OutOfRangeInput, string(name), "The '"+string(name)+"' parameter of value '"+
+				string(tok.text)+"' is out of range.")
 		}
 		return d, err
 	case Double:
@@ -236,7 +239,9 @@ func (e *Entity) convert(tok token, t Type, name []byte) (value.Value, error) {
 	return v, nil
 }
 
-var errValueTooLarge = fail(PropertyValueTooLarge, "", "The property value exceeds the maximum allowed size (64KB). If the property value is a string, it is UTF-16 encoded and the maximum number of characters should be 32K or less.")
+var errValueTooLarge = fail(PropertyValueTooLarge, "", "The property value exceeds the maximum allowed size (64KB). "+
+	"If the property value is a string, it is UTF-16 encoded and the maximum number of characters should be 32K or "+
+	"less.")
 
 // plainType is the type of a value without annotation: whole numbers that fit are Int32, all others Double.
 func plainType(tok token) Type {

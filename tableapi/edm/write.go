@@ -246,8 +246,8 @@ func appendJSON(dst []byte, t Type, v value.Value) []byte {
 	return json.AppendText(dst, StringText(v))
 }
 
-// StringText returns the text of a value that is shown as Edm.String: strings as they are, an ObjectId as its hex digits, a
-// decimal as its digits, dates outside Edm's range in ISO form, everything else as (Extended) JSON.
+// StringText returns the text of a value that is shown as Edm.String: strings as they are, an ObjectId as its hex
+// digits, a decimal as its digits, dates outside Edm's range in ISO form, everything else as (Extended) JSON.
 func StringText(v value.Value) []byte {
 	switch v.Kind() {
 	case value.String, value.Symbol:
@@ -264,8 +264,8 @@ func StringText(v value.Value) []byte {
 	return doc.AppendJSON(nil, v)
 }
 
-// ReadOnly reports whether a stored value is shown as a string that could not be read back: arrays, documents and the kinds
-// that only MongoDB has.
+// ReadOnly reports whether a stored value is shown as a string that could not be read back: arrays, documents and the
+// kinds that only MongoDB has.
 func ReadOnly(v value.Value) bool {
 	return TypeOf(v) == String && v.Kind() != value.String
 }

@@ -1,5 +1,5 @@
-// Package odata reads the OData texts of the Table API: resource addresses, $select and $filter. Everything in it works on
-// decoded text and knows nothing of HTTP or of the store.
+// Package odata reads the OData texts of the Table API: resource addresses, $select and $filter. Everything in it works
+// on decoded text and knows nothing of HTTP or of the store.
 package odata
 
 import (
@@ -39,8 +39,8 @@ func (e *Error) Error() string { return e.Msg }
 
 func bad(msg string) *Error { return &Error{Msg: msg} }
 
-// ParseAddress reads one decoded path segment. The keys may come in either order. A quote inside a key should be doubled,
-// but one client's batches don't (aztables), so a single quote that can't end the key counts as itself.
+// ParseAddress reads one decoded path segment. The keys may come in either order. A quote inside a key should be
+// doubled, but one client's batches don't (aztables), so a single quote that can't end the key counts as itself.
 func ParseAddress(seg string) (Address, error) {
 	switch seg {
 	case "":

@@ -7,12 +7,14 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Compile turns a filter into a function of a row. field is asked once for each property that the filter names and gives
-// the function that reads it; it returns Undefined for a row without the property. A nil filter matches every row.
+// Compile turns a filter into a function of a row. field is asked once for each property that the filter names and
+// gives the function that reads it; it returns Undefined for a row without the property. A nil filter matches every
+// row.
 //
-// A comparison with a missing property, or between values of different types, is false whatever the operator (`ne` too). A
-// literal without suffix and fraction compares with all three numeric types, one with a fraction with Double and Int32, one
-// with L with Int64 alone: the service promotes an Int32 literal to the property's type and never the property's value.
+// A comparison with a missing property, or between values of different types, is false whatever the operator (`ne`
+// too). A literal without suffix and fraction compares with all three numeric types, one with a fraction with Double
+// and Int32, one with L with Int64 alone: the service promotes an Int32 literal to the property's type and never the
+// property's value.
 func Compile[R any](n *Node, field func(prop string) func(R) value.Value) func(R) bool {
 	if n == nil {
 		return func(R) bool { return true }
@@ -102,8 +104,8 @@ func Holds(op Op, a, b value.Value) bool {
 	return c <= 0
 }
 
-// compare orders a property's value a and a literal b; ok is false when their types don't fit or have no order here (NaN
-// too).
+// compare orders a property's value a and a literal b; ok is false when their types don't fit or have no order here
+// (NaN too).
 func compare(a, b value.Value) (c int, ok bool) {
 	ka, kb := a.Kind(), b.Kind()
 	if ka == kb {

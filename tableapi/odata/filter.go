@@ -35,10 +35,10 @@ func Mirror(op Op) Op { return mirrored[op] }
 // notImplemented are words of OData that the Table API knows and refuses: functions (followed by a parenthesis) and
 // arithmetic.
 var notImplemented = map[string]bool{
-	"add": true, "ceiling": true, "concat": true, "contains": true, "day": true, "div": true, "endswith": true, "floor": true,
-	"hour": true, "indexof": true, "isof": true, "length": true, "minute": true, "mod": true, "month": true, "mul": true,
-	"replace": true, "round": true, "second": true, "startswith": true, "sub": true, "substring": true, "substringof": true,
-	"tolower": true, "toupper": true, "trim": true, "year": true,
+	"add": true, "ceiling": true, "concat": true, "contains": true, "day": true, "div": true, "endswith": true,
+	"floor": true, "hour": true, "indexof": true, "isof": true, "length": true, "minute": true, "mod": true,
+	"month": true, "mul": true, "replace": true, "round": true, "second": true, "startswith": true, "sub": true,
+	"substring": true, "substringof": true, "tolower": true, "toupper": true, "trim": true, "year": true,
 }
 
 // NodeKind is the kind of a Node.
@@ -73,8 +73,8 @@ const (
 	maxDepth       = 200
 )
 
-// Parse reads $filter. Precedence from weak to strong: or, and, not, comparison; words are case-sensitive. An empty text
-// gives nil: no filter.
+// Parse reads $filter. Precedence from weak to strong: or, and, not, comparison; words are case-sensitive. An empty
+// text gives nil: no filter.
 func Parse(text string) (*Node, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -117,7 +117,8 @@ func (p *parser) fault() *Node {
 		return nil
 	}
 	if p.tok.kind == tokName && notImplemented[p.tok.text] {
-		p.err = &Error{Msg: "The requested operation is not implemented on the specified resource.", NotImplemented: true}
+		p.err = &Error{Msg: "The requested operation is not implemented on the specified resource.",
+			NotImplemented: true}
 	} else {
 		p.err = bad("A syntax error was found in the filter.")
 	}
@@ -271,8 +272,8 @@ func typed(typ, text string) (value.Value, bool) {
 	return value.Value{}, false
 }
 
-// number reads a numeric literal: Int32, with L Int64, with a fraction, exponent or d Double. A whole number that needs 64
-// bits and lacks the L is an error, as in the service.
+// number reads a numeric literal: Int32, with L Int64, with a fraction, exponent or d Double. A whole number that needs
+// 64 bits and lacks the L is an error, as in the service.
 func number(s string) (value.Value, bool) {
 	body, suffix := s, byte(0)
 	if c := s[len(s)-1] | 0x20; c == 'l' || c == 'd' || c == 'f' {

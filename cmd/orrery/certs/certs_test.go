@@ -126,7 +126,8 @@ func foreignPEM(t *testing.T, clk *clock.Clock) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "db.example"}, DNSNames: []string{"db.example"},
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "db.example"},
+		DNSNames:  []string{"db.example"},
 		NotBefore: clk.Now().Add(-time.Hour), NotAfter: clk.Now().Add(24 * time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
 	if err != nil {

@@ -40,7 +40,8 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if dir := os.Getenv(childEnv); dir != "" {
-		if err := child(dir, strings.Split(os.Getenv(childEnv+"_AT"), ","), os.Getenv(childEnv+"_RELAXED") != ""); err != nil {
+		if err := child(dir, strings.Split(os.Getenv(childEnv+"_AT"), ","),
+			os.Getenv(childEnv+"_RELAXED") != ""); err != nil {
 			fmt.Println("error", err)
 			os.Exit(1)
 		}
@@ -50,7 +51,8 @@ func TestMain(m *testing.M) {
 }
 
 func openStore(ctx context.Context, dir string, relaxed bool) (*core.Engine, *core.Container, error) {
-	e, err := pebblekv.Open(dir, pebblekv.Options{MemTableMB: 1, Relaxed: relaxed}) // small, so that flushes and compactions are cut off too
+	// small, so that flushes and compactions are cut off too
+	e, err := pebblekv.Open(dir, pebblekv.Options{MemTableMB: 1, Relaxed: relaxed})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -63,7 +65,8 @@ func openStore(ctx context.Context, dir string, relaxed bool) (*core.Engine, *co
 	}
 	c, err := eng.Container(database, coll)
 	if status.Is(err, status.NotFound) {
-		c, err = eng.CreateContainer(ctx, database, core.ContainerSpec{ID: coll, PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
+		c, err = eng.CreateContainer(ctx, database,
+			core.ContainerSpec{ID: coll, PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, eng.Close())
@@ -136,7 +139,8 @@ func changePolicies(ctx context.Context, eng *core.Engine, c *core.Container) {
 	}
 }
 
-var policies = []string{"", `{"indexingMode":"none"}`, `{"includedPaths":[{"path":"/n/?"},{"path":"/nested/*"}],"excludedPaths":[{"path":"/*"}]}`,
+var policies = []string{"", `{"indexingMode":"none"}`, `{"includedPaths":[{"path":"/n/?"},{"path":"/nested/*"}],` +
+	`"excludedPaths":[{"path":"/*"}]}`,
 	`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/tags/*"}]}`}
 
 // A process that writes through the core is killed again and again. After each kill, every acknowledged operation is
@@ -240,8 +244,8 @@ func runChild(t *testing.T, dir string, at []int, env []string, d time.Duration,
 	return acked
 }
 
-// verify compares the store with the writers' histories and returns each writer's next step, and whether the kill met an
-// index rebuild. Steps up to from must be there, those up to acked and one more may be.
+// verify compares the store with the writers' histories and returns each writer's next step, and whether the kill met
+// an index rebuild. Steps up to from must be there, those up to acked and one more may be.
 func verify(t *testing.T, dir string, from, acked []int) (next []int, rebuilding bool) {
 	t.Helper()
 	ctx := context.Background()

@@ -33,7 +33,8 @@ func makeAndDropOne(ctx context.Context, eng *core.Engine, db string) error {
 		return err
 	}
 	for k := range droppedContainers {
-		c, err := eng.CreateContainer(ctx, db, core.ContainerSpec{ID: fmt.Sprint("c", k), PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
+		c, err := eng.CreateContainer(ctx, db,
+			core.ContainerSpec{ID: fmt.Sprint("c", k), PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
 		if status.Is(err, status.Conflict) { // of before a kill
 			continue
 		}

@@ -96,7 +96,8 @@ func (s *Server) getConnect(c *gin.Context) {
 
 func (s *Server) askForKey(c *gin.Context) {
 	c.Header("WWW-Authenticate", `Basic realm="orrery"`)
-	plain(c.Writer, http.StatusUnauthorized, "Send the account key, as a bearer token or as the password of any user.\n")
+	plain(c.Writer, http.StatusUnauthorized,
+		"Send the account key, as a bearer token or as the password of any user.\n")
 }
 
 // hasKey reports whether a request brings the account key.

@@ -72,7 +72,8 @@ func (s *Server) postBackup(c *gin.Context) {
 	var ask BackupRequest
 	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, 64<<10))
 	if err != nil || json.Unmarshal(body, &ask) != nil || !filepath.IsAbs(ask.To) {
-		plain(c.Writer, http.StatusBadRequest, "Send {\"to\": DIRECTORY}, with an absolute path on the server's machine.\n")
+		plain(c.Writer, http.StatusBadRequest, "Send {\"to\": DIRECTORY}, with an absolute path on the server's "+
+			"machine.\n")
 		return
 	}
 	ctx, cancel := context.WithCancel(c.Request.Context())
@@ -175,7 +176,8 @@ func (b *backups) figures() []figure {
 	return []figure{
 		{"orrery_backups_total", help, counter, float64(b.made), []label{{"outcome", "made"}}},
 		{"orrery_backups_total", help, counter, float64(b.failed), []label{{"outcome", "failed"}}},
-		{"orrery_backup_last_timestamp_seconds", "When the last backup was made, 0 for none since the start.", gauge, last, nil},
+		{"orrery_backup_last_timestamp_seconds", "When the last backup was made, 0 for none since the start.", gauge,
+			last, nil},
 	}
 }
 

@@ -27,13 +27,18 @@ func TestBackupIsAskedForWithTheKey(t *testing.T) {
 		}{
 			{"no key", "POST", good, nil, 401, "account key"},
 			{"a wrong key", "POST", good, []string{"Authorization", "Bearer d3Jvbmc="}, 401, "account key"},
-			{"a page of another site", "POST", good, []string{"Authorization", "Bearer " + s.cfg.Key, "Sec-Fetch-Site", "cross-site"}, 403, "other sites"},
-			{"another name", "POST", good, []string{"Authorization", "Bearer " + s.cfg.Key, "Host", "evil.example"}, 421, "not a name"},
+			{"a page of another site", "POST", good,
+				[]string{"Authorization", "Bearer " + s.cfg.Key, "Sec-Fetch-Site", "cross-site"}, 403, "other sites"},
+			{"another name", "POST", good, []string{"Authorization", "Bearer " + s.cfg.Key, "Host", "evil.example"},
+				421, "not a name"},
 			{"GET", "GET", "", []string{"Authorization", "Bearer " + s.cfg.Key}, 405, ""},
 			{"no body", "POST", "", []string{"Authorization", "Bearer " + s.cfg.Key}, 400, "absolute"},
-			{"a relative path", "POST", `{"to":"x"}`, []string{"Authorization", "Bearer " + s.cfg.Key}, 400, "absolute"},
-			{"the data directory", "POST", fmt.Sprintf(`{"to":%q}`, s.cfg.Data), []string{"Authorization", "Bearer " + s.cfg.Key}, 409, "within"},
-			{"a directory that can't be", "POST", `{"to":"/dev/null/x"}`, []string{"Authorization", "Bearer " + s.cfg.Key}, 409, "could not be made"},
+			{"a relative path", "POST", `{"to":"x"}`, []string{"Authorization", "Bearer " + s.cfg.Key}, 400,
+				"absolute"},
+			{"the data directory", "POST", fmt.Sprintf(`{"to":%q}`, s.cfg.Data),
+				[]string{"Authorization", "Bearer " + s.cfg.Key}, 409, "within"},
+			{"a directory that can't be", "POST", `{"to":"/dev/null/x"}`,
+				[]string{"Authorization", "Bearer " + s.cfg.Key}, 409, "could not be made"},
 			{"good", "POST", good, []string{"Authorization", "Bearer " + s.cfg.Key}, 200, `"backup":{"path":`},
 		} {
 			if _, err := os.Stat(to); err == nil {
@@ -60,7 +65,8 @@ func TestBackupIsAskedForWithTheKey(t *testing.T) {
 			}
 		}
 		_, figures := get(t, http.DefaultClient, "http://"+s.Addr(Admin)+"/metrics")
-		for _, line := range []string{"orrery_backups_total{outcome=\"made\"} 1\n", "orrery_backups_total{outcome=\"failed\"} 2\n",
+		for _, line := range []string{"orrery_backups_total{outcome=\"made\"} 1\n",
+			"orrery_backups_total{outcome=\"failed\"} 2\n",
 			"orrery_backup_last_timestamp_seconds 1"} {
 			if !strings.Contains(figures, line) {
 				t.Errorf("auth %v: the figures lack %q", auth, line)
@@ -95,7 +101,8 @@ func TestBackupEndsWithWhoAsks(t *testing.T) {
 			t.Errorf("in the middle /status says %+v", st)
 		}
 	})
-	if st := s.status().Backup; err != nil || st.Running || st.Error != "" || st.Last.Path != made.Path || st.LastEnd == "" {
+	if st := s.status().Backup; err != nil || st.Running || st.Error != "" || st.Last.Path != made.Path ||
+		st.LastEnd == "" {
 		t.Errorf("%v; /status says %+v", err, st)
 	}
 	if s.life.Err() != nil {

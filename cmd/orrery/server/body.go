@@ -15,7 +15,8 @@ var wall = clock.New()
 
 const (
 	bodyTimeout = 30 * time.Second // that a body may pause
-	bodyRate    = 1 << 10          // bytes a second that it brings at least, once it has been coming for twice that long
+	// bytes a second that it brings at least, once it has been coming for twice that long
+	bodyRate = 1 << 10
 )
 
 func (c *Config) bodyTimeout() time.Duration {

@@ -22,7 +22,8 @@ import (
 	"github.com/xdg-go/scram"
 )
 
-// The smallest clients that speak each protocol for real, credentials included: readiness probes and sample data use them.
+// The smallest clients that speak each protocol for real, credentials included: readiness probes and sample data use
+// them.
 
 // sign returns the HMAC-SHA256 of text under the account key, in base64.
 func (s *Server) sign(text string) string {
@@ -55,7 +56,8 @@ func request(ctx context.Context, method, url string, header map[string]string, 
 
 // postAdmin sends a POST with the key to an admin port; the answer's body is the caller's to close.
 func postAdmin(ctx context.Context, admin, path, key string, body []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(admin, "/")+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(admin, "/")+path,
+		bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +66,8 @@ func postAdmin(ctx context.Context, admin, path, key string, body []byte) (*http
 	return http.DefaultClient.Do(req)
 }
 
-// nosql sends a NoSQL request; link is the parent's link for POST and the resource's own otherwise ("" for /dbs itself).
+// nosql sends a NoSQL request; link is the parent's link for POST and the resource's own otherwise ("" for /dbs
+// itself).
 func (s *Server) nosql(ctx context.Context, method, kind, link string, header map[string]string, body []byte) error {
 	date := wall.Now().Format(http.TimeFormat)
 	h := map[string]string{"x-ms-date": date, "x-ms-version": "2018-12-31", "Content-Type": "application/json"}
@@ -85,7 +88,8 @@ func (s *Server) nosql(ctx context.Context, method, kind, link string, header ma
 // table sends a Table request to path, such as "/Tables".
 func (s *Server) table(ctx context.Context, method, path string, body []byte) error {
 	date := wall.Now().Format(http.TimeFormat)
-	h := map[string]string{"x-ms-date": date, "x-ms-version": "2019-02-02", "Accept": "application/json;odata=nometadata",
+	h := map[string]string{"x-ms-date": date, "x-ms-version": "2019-02-02",
+		"Accept":       "application/json;odata=nometadata",
 		"Content-Type": "application/json", "Prefer": "return-no-content", "DataServiceVersion": "3.0"}
 	if s.cfg.Auth {
 		h["Authorization"] = "SharedKeyLite " + s.cfg.Account + ":" + s.sign(date+"\n/"+s.cfg.Account+path)
@@ -193,7 +197,8 @@ func (c *mongoConn) login(user, password string) error {
 		return err
 	}
 	payload := func() string { return base64.StdEncoding.EncodeToString([]byte(step)) }
-	reply, err := c.run(`{"saslStart":1,"mechanism":"SCRAM-SHA-256","payload":{"$binary":{"base64":"` + payload() + `","subType":"00"}},"$db":"admin"}`)
+	reply, err := c.run(`{"saslStart":1,"mechanism":"SCRAM-SHA-256","payload":{"$binary":{"base64":"` + payload() +
+		`","subType":"00"}},"$db":"admin"}`)
 	for range 3 {
 		if err != nil {
 			return err
@@ -204,14 +209,15 @@ func (c *mongoConn) login(user, password string) error {
 		if step, err = conv.Step(string(doc.Get(reply, "payload").Bytes())); err != nil {
 			return err
 		}
-		reply, err = c.run(fmt.Sprintf(`{"saslContinue":1,"conversationId":%d,"payload":{"$binary":{"base64":%q,"subType":"00"}},"$db":"admin"}`,
+		reply, err = c.run(fmt.Sprintf(`{"saslContinue":1,"conversationId":%d,"payload":{"$binary":{"base64":%q,`+
+			`"subType":"00"}},"$db":"admin"}`,
 			doc.Get(reply, "conversationId").Int(), payload()))
 	}
 	return errors.Join(err, errors.New("mongo: the login does not end"))
 }
 
-// run sends one command in Extended JSON as an OP_MSG and returns the reply's document; a reply with ok other than 1, or with
-// write errors, is an error.
+// run sends one command in Extended JSON as an OP_MSG and returns the reply's document; a reply with ok other than 1,
+// or with write errors, is an error.
 func (c *mongoConn) run(extJSON string) (doc.Doc, error) {
 	const opMsg, headLen = 2013, 16 + 4 + 1
 	body, err := doc.FromExtJSON(nil, []byte(extJSON))

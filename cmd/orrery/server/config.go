@@ -1,5 +1,5 @@
-// Package server puts the whole server together: a store, the core on it, the four doors, the admin port. cmd/orrery runs
-// one from flags; tests start as many as they like in one process, on free ports.
+// Package server puts the whole server together: a store, the core on it, the four doors, the admin port. cmd/orrery
+// runs one from flags; tests start as many as they like in one process, on free ports.
 package server
 
 import (
@@ -36,7 +36,8 @@ type Config struct {
 	Auth    bool   // false: no API asks for credentials
 	// Insecure allows Auth false and the well-known key on addresses that other machines reach.
 	Insecure bool
-	// PublicHosts are names beside localhost and this machine's under which requests may ask for a server without credentials.
+	// PublicHosts are names beside localhost and this machine's under which requests may ask for a server without
+	// credentials.
 	PublicHosts []string
 	// BodyTimeout is how long a client may be silent at the beginning of a connection, the head of a request take,
 	// its body pause, and a reply wait for its reader to take something; 0 is half a minute.
@@ -116,11 +117,12 @@ const (
 type addr struct{ name, addr string }
 
 func (c *Config) addrs() []addr {
-	return []addr{{NoSQL, c.NoSQLAddr}, {Gremlin, c.GremlinAddr}, {Table, c.TableAddr}, {Mongo, c.MongoAddr}, {Admin, c.AdminAddr}}
+	return []addr{{NoSQL, c.NoSQLAddr}, {Gremlin, c.GremlinAddr}, {Table, c.TableAddr}, {Mongo, c.MongoAddr},
+		{Admin, c.AdminAddr}}
 }
 
-// Validate checks everything that can be checked before anything is opened. Its errors are for the person at the keyboard
-// and name the flag.
+// Validate checks everything that can be checked before anything is opened. Its errors are for the person at the
+// keyboard and name the flag.
 func (c *Config) Validate() error {
 	enabled := 0
 	for _, a := range c.addrs() {
@@ -140,7 +142,8 @@ func (c *Config) Validate() error {
 		}
 	}
 	if enabled == 0 {
-		return errors.New("every API is off: give at least one of --nosql-addr, --gremlin-addr, --table-addr, --mongo-addr an address")
+		return errors.New("every API is off: give at least one of --nosql-addr, --gremlin-addr, --table-addr, " +
+			"--mongo-addr an address")
 	}
 	if c.Account == "" || strings.ContainsAny(c.Account, "/:@;= ") {
 		return fmt.Errorf("--account %q: want a plain name", c.Account)
@@ -181,7 +184,8 @@ func (c *Config) Validate() error {
 			return err
 		}
 		if isBackup(c.Data) {
-			return fmt.Errorf("%s is a backup, which stays as it is: orrery restore --from %s --data NEWDIR makes a store of it", c.Data, c.Data)
+			return fmt.Errorf("%s is a backup, which stays as it is: orrery restore --from %s --data NEWDIR makes a "+
+				"store of it", c.Data, c.Data)
 		}
 	}
 	for name, target := range c.GremlinSources {
@@ -225,8 +229,8 @@ func (c *Config) validateLimits() error {
 // StoreDir is where the engine keeps its files inside a data directory.
 func StoreDir(data string) string { return filepath.Join(data, "store") }
 
-// storeIn is StoreDir of what a user has given for a data directory. The directory of a store itself is refused: a second store
-// would be made in it, and the user would find nothing of the first.
+// storeIn is StoreDir of what a user has given for a data directory. The directory of a store itself is refused: a
+// second store would be made in it, and the user would find nothing of the first.
 func storeIn(data string) (string, error) {
 	dir := StoreDir(data)
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) && pebblekv.Holds(data) {
@@ -244,10 +248,12 @@ func (c *Config) refuseOpen(name, host string) error {
 		return nil
 	}
 	if !c.Auth {
-		return fmt.Errorf("--auth=false with --%s-addr on %s would let everybody in: use a loopback address, or say --insecure", name, shownHost(host))
+		return fmt.Errorf("--auth=false with --%s-addr on %s would let everybody in: use a loopback address, or say "+
+			"--insecure", name, shownHost(host))
 	}
 	if c.Key == WellKnownKey {
-		return fmt.Errorf("--%s-addr on %s with the well-known key would let everybody in: give --key, use a loopback address, or say --insecure", name, shownHost(host))
+		return fmt.Errorf("--%s-addr on %s with the well-known key would let everybody in: give --key, use a "+
+			"loopback address, or say --insecure", name, shownHost(host))
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Connections is what a client needs, one entry per API that is served: the answer of /orrery/connect and the content of the
-// banner.
+// Connections is what a client needs, one entry per API that is served: the answer of /orrery/connect and the content
+// of the banner.
 type Connections struct {
 	Account string       `json:"account"`
 	Key     string       `json:"key,omitempty"`
@@ -39,8 +39,8 @@ type TableConn struct {
 	ConnectionString string `json:"connectionString"`
 }
 
-// GremlinConn is for TinkerPop drivers. Username is for the service's way of choosing a graph; plain drivers choose one of
-// Sources by alias and log in as the account.
+// GremlinConn is for TinkerPop drivers. Username is for the service's way of choosing a graph; plain drivers choose one
+// of Sources by alias and log in as the account.
 type GremlinConn struct {
 	Endpoint       string            `json:"endpoint"`
 	SecureEndpoint string            `json:"secureEndpoint"`
@@ -86,7 +86,8 @@ func (s *Server) Connections(showKey bool) Connections {
 		ep := fmt.Sprintf("http://%s/%s", a, s.cfg.Account)
 		c.Table = &TableConn{
 			Endpoint: ep,
-			ConnectionString: fmt.Sprintf("DefaultEndpointsProtocol=http;AccountName=%s;AccountKey=%s;TableEndpoint=%s;",
+			ConnectionString: fmt.Sprintf(
+				"DefaultEndpointsProtocol=http;AccountName=%s;AccountKey=%s;TableEndpoint=%s;",
 				s.cfg.Account, key, ep),
 		}
 	}
@@ -106,7 +107,8 @@ func (s *Server) Connections(showKey bool) Connections {
 			if showKey {
 				pass = url.QueryEscape(key)
 			}
-			c.Mongo = &MongoConn{ConnectionString: fmt.Sprintf("mongodb://%s:%s@%s/?directConnection=true", user, pass, a)}
+			c.Mongo = &MongoConn{
+				ConnectionString: fmt.Sprintf("mongodb://%s:%s@%s/?directConnection=true", user, pass, a)}
 		} else {
 			u.RawQuery = "directConnection=true"
 			c.Mongo = &MongoConn{ConnectionString: u.String()}
@@ -151,7 +153,8 @@ func (s *Server) strictness() string {
 	if len(s.cfg.Strict) == 0 {
 		return "none: what the service refuses is answered"
 	}
-	return strings.Join(s.cfg.Strict, ",") + ": refuses the queries that the service refuses (--strict none answers them)"
+	return strings.Join(s.cfg.Strict, ",") +
+		": refuses the queries that the service refuses (--strict none answers them)"
 }
 
 // Banner writes what a person needs to begin, aligned. Standard output often ends up in logs, so a key is in it only

@@ -24,13 +24,15 @@ func TestStatusShowsPartitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"good", "bad"} {
-		c, err := s.Engine().CreateContainer(ctx, "db", core.ContainerSpec{ID: name, PartitionKey: core.PartitionKeyDef{Paths: []string{"/" + name}},
-			Throughput: core.Throughput{Manual: 20000}})
+		c, err := s.Engine().CreateContainer(
+			ctx, "db", core.ContainerSpec{ID: name, PartitionKey: core.PartitionKeyDef{Paths: []string{"/" + name}},
+				Throughput: core.Throughput{Manual: 20000}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range 200 {
-			d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"%d","good":"device-%d","bad":"today"}`, i, i), doc.JSONOptions{Names: doc.NoSQL})
+			d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"%d","good":"device-%d","bad":"today"}`, i, i),
+				doc.JSONOptions{Names: doc.NoSQL})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,7 +48,8 @@ func TestStatusShowsPartitions(t *testing.T) {
 			continue
 		}
 		seen++
-		if c.Items != 200 || len(c.Partitions) != 2 || c.Partitions[0].Items+c.Partitions[1].Items != 200 || c.Partitions[0].Bytes+c.Partitions[1].Bytes != c.Bytes {
+		if c.Items != 200 || len(c.Partitions) != 2 || c.Partitions[0].Items+c.Partitions[1].Items != 200 ||
+			c.Partitions[0].Bytes+c.Partitions[1].Bytes != c.Bytes {
 			t.Fatalf("%+v", c)
 		}
 		least := min(c.Partitions[0].Items, c.Partitions[1].Items)

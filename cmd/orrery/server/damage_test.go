@@ -38,10 +38,12 @@ func damagedStore(t *testing.T, closed bool) (data string, want wantItems) {
 	never := int32(-1)
 	specs := []core.ContainerSpec{
 		{ID: "plain", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}},
-		{ID: "unique", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}, UniqueKeys: [][]string{{"/u"}}, DefaultTTL: &never},
+		{ID: "unique", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}, UniqueKeys: [][]string{{"/u"}},
+			DefaultTTL: &never},
 	}
 	for round := range 3 { // each start makes tables of the log before it
-		e, err := pebblekv.Open(StoreDir(data), pebblekv.Options{MemTableMB: 1, CacheMB: 8, Scanned: core.OnlyScanned, Kept: core.GotSingly})
+		e, err := pebblekv.Open(StoreDir(data),
+			pebblekv.Options{MemTableMB: 1, CacheMB: 8, Scanned: core.OnlyScanned, Kept: core.GotSingly})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,12 +71,14 @@ func damagedStore(t *testing.T, closed bool) (data string, want wantItems) {
 					continue
 				case round == 2 && i%6 == 2:
 					delete(want, id)
-					if _, err := c.Write(ctx, core.Write{Kind: core.Delete, PK: want.pk(id), ID: value.StringOf(id)}); err != nil {
+					if _, err := c.Write(
+						ctx, core.Write{Kind: core.Delete, PK: want.pk(id), ID: value.StringOf(id)}); err != nil {
 						t.Fatal(err)
 					}
 					continue
 				}
-				text := fmt.Sprintf(`{"id":%q,"pk":"p%s","u":%d,"round":%d,"ttl":100000,"text":%q,"list":[1,2,%d]}`, id, id[len(id)-1:], i, round,
+				text := fmt.Sprintf(`{"id":%q,"pk":"p%s","u":%d,"round":%d,"ttl":100000,"text":%q,"list":[1,2,%d]}`, id,
+					id[len(id)-1:], i, round,
 					strings.Repeat(fmt.Sprintf("%d ", i*round), 60), i)
 				d, err := doc.FromJSON(nil, []byte(text), doc.JSONOptions{Names: doc.NoSQL})
 				if err != nil {
@@ -161,7 +165,8 @@ func checked(t *testing.T, data string) (problems []string) {
 	if eng == nil {
 		return problems
 	}
-	err = eng.CheckWatched(context.Background(), core.CheckWatch{Problem: func(p string) { problems = append(problems, p) }})
+	err = eng.CheckWatched(context.Background(),
+		core.CheckWatch{Problem: func(p string) { problems = append(problems, p) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +236,8 @@ func testDamage(t *testing.T, closed bool) {
 			if d.do != nil && len(b) == 0 {
 				continue
 			}
-			if !closed && strings.HasSuffix(n.Name(), ".log") && (d.name == "cut" || d.name == "empty" || d.name == "zero a page") {
+			if !closed && strings.HasSuffix(n.Name(), ".log") &&
+				(d.name == "cut" || d.name == "empty" || d.name == "zero a page") {
 				continue // it is what a crash leaves
 			}
 			seed := seed
@@ -284,7 +290,8 @@ func examineDamaged(t *testing.T, data string, want wantItems) {
 		t.Fatal(err)
 	}
 	if len(failed) > 0 || len(silent) > 0 && len(lost) == 0 || len(problems) == 0 && len(right) < len(want) {
-		t.Errorf("repair saved %d of %d, %d wrong (%v), %d fail, losses: %v\nproblems: %q", len(right), len(want), len(silent), silent, len(failed), lost, problems)
+		t.Errorf("repair saved %d of %d, %d wrong (%v), %d fail, losses: %v\nproblems: %q", len(right), len(want),
+			len(silent), silent, len(failed), lost, problems)
 	}
 	if len(problems) == 0 && len(lost) > 0 {
 		t.Errorf("losses of a store that is clean: %v", lost)
@@ -296,9 +303,10 @@ func examineDamaged(t *testing.T, data string, want wantItems) {
 // serveDamaged opens a damaged store as a server does.
 func serveDamaged(t *testing.T, data string, want wantItems, problems []string) {
 	before := state(t, data)
-	e, err := pebblekv.Open(StoreDir(data), pebblekv.Options{MemTableMB: 1, CacheMB: 8, Scanned: core.OnlyScanned, Kept: core.GotSingly,
-		Upgrade: true, // without an identity it looks like one of format 1
-		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil))})
+	e, err := pebblekv.Open(StoreDir(data),
+		pebblekv.Options{MemTableMB: 1, CacheMB: 8, Scanned: core.OnlyScanned, Kept: core.GotSingly,
+			Upgrade: true, // without an identity it looks like one of format 1
+			Logger:  slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		if len(problems) == 0 {
 			t.Errorf("a clean store is refused: %v", err)
@@ -337,7 +345,8 @@ func serveDamaged(t *testing.T, data string, want wantItems, problems []string) 
 func withoutLock(s string) string {
 	var out []string
 	for _, l := range strings.Split(s, "\n") {
-		if !strings.Contains(l, "/LOCK ") && !strings.Contains(l, "/opened ") && !strings.Contains(l, "/store ") { // their times
+		if !strings.Contains(l, "/LOCK ") && !strings.Contains(l, "/opened ") && !strings.Contains(l, "/store ") {
+			// their times
 			out = append(out, l)
 		}
 	}

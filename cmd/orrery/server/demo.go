@@ -86,8 +86,8 @@ func (s *Server) demoCustomers(ctx context.Context) error {
 	return err
 }
 
-// demoDevices writes a reading of three devices for each hour of two days. Row keys count down, so that the newest comes
-// first.
+// demoDevices writes a reading of three devices for each hour of two days. Row keys count down, so that the newest
+// comes first.
 func (s *Server) demoDevices(ctx context.Context) error {
 	if err := s.table(ctx, http.MethodPost, "/Tables", []byte(`{"TableName":"devicelog"}`)); err != nil {
 		return err
@@ -99,8 +99,10 @@ func (s *Server) demoDevices(ctx context.Context) error {
 			at := first.Add(time.Duration(h) * time.Hour)
 			swing := float64((h*7+d*5)%12) / 4
 			entity := fmt.Appendf(nil, `{"PartitionKey":%q,"RowKey":"%010d","At":%q,"At@odata.type":"Edm.DateTime",`+
-				`"Celsius":%.2f,"Celsius@odata.type":"Edm.Double","Pulses":"%d","Pulses@odata.type":"Edm.Int64","Alarm":%t,"Note":%q}`,
-				device, 1_000_000-h, at.Format("2006-01-02T15:04:05Z"), base+swing, int64(h)*86_400_000, swing > 2.5, "hour "+at.Format("15"))
+				`"Celsius":%.2f,"Celsius@odata.type":"Edm.Double","Pulses":"%d","Pulses@odata.type":"Edm.Int64",`+
+				`"Alarm":%t,"Note":%q}`,
+				device, 1_000_000-h, at.Format("2006-01-02T15:04:05Z"), base+swing, int64(h)*86_400_000, swing > 2.5,
+				"hour "+at.Format("15"))
 			if err := s.table(ctx, http.MethodPost, "/devicelog", entity); err != nil {
 				return err
 			}

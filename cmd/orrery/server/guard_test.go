@@ -60,7 +60,8 @@ func dialWire(t *testing.T, addr string) *wire {
 
 // head sends a POST's head that promises n bytes.
 func (w *wire) head(path string, n int) {
-	fmt.Fprintf(w, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nx-ms-version: 2020-07-15\r\nx-ms-documentdb-partitionkey: [\"p\"]\r\n\r\n", path, n)
+	fmt.Fprintf(w, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nx-ms-version: "+
+		"2020-07-15\r\nx-ms-documentdb-partitionkey: [\"p\"]\r\n\r\n", path, n)
 }
 
 // reply reads one reply; 0 when the connection ends instead.
@@ -88,7 +89,8 @@ func (w *wire) closed() {
 func TestHalfSentBodies(t *testing.T) {
 	s := guardedServer(t, nil)
 	nosql := s.Addr(NoSQL)
-	for _, x := range []struct{ path, body string }{{"/dbs", `{"id":"db"}`}, {"/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`}} {
+	for _, x := range []struct{ path, body string }{
+		{"/dbs", `{"id":"db"}`}, {"/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`}} {
 		w := dialWire(t, nosql)
 		w.head(x.path, len(x.body))
 		_, _ = io.WriteString(w, x.body)
@@ -205,13 +207,15 @@ func TestHostNames(t *testing.T) {
 		return res.StatusCode, string(text)
 	}
 	for host, own := range map[string]bool{
-		"localhost": true, "localhost:8081": true, "LOCALHOST.": true, "db.localhost:1": true, "127.0.0.1:8081": true, "[::1]:8081": true, "[::1]": true, "192.168.0.7": true,
-		machine: true, "cosmos.example:8081": true, "host.docker.internal:8081": true,
-		"evil.example": false, "evil.example:8081": false, "localhost.evil.example": false, "127.0.0.1.evil.example": false, "xlocalhost": false,
+		"localhost": true, "localhost:8081": true, "LOCALHOST.": true, "db.localhost:1": true, "127.0.0.1:8081": true,
+		"[::1]:8081": true, "[::1]": true, "192.168.0.7": true, machine: true, "cosmos.example:8081": true,
+		"host.docker.internal:8081": true, "evil.example": false, "evil.example:8081": false,
+		"localhost.evil.example": false, "127.0.0.1.evil.example": false, "xlocalhost": false,
 	} {
 		for _, door := range []string{NoSQL, Table, Gremlin, Admin} {
 			code, text := get(loose.Addr(door), host, "/")
-			if refused := code == http.StatusMisdirectedRequest; refused == own || refused && !strings.Contains(text, "--public-host") {
+			if refused := code == http.StatusMisdirectedRequest; refused == own || refused &&
+				!strings.Contains(text, "--public-host") {
 				t.Errorf("%s as %q: %d %s", door, host, code, text)
 			}
 			for _, s := range []*Server{keyed, said} {
@@ -227,7 +231,8 @@ func TestHostNames(t *testing.T) {
 				t.Errorf("%s as %q: %d", path, host, code)
 			}
 		}
-		if code, _ := get(keyed.Addr(Admin), host, "/debug/pprof/"); (code == http.StatusOK) != own && host != "cosmos.example:8081" {
+		if code, _ := get(keyed.Addr(Admin), host, "/debug/pprof/"); (code == http.StatusOK) != own &&
+			host != "cosmos.example:8081" {
 			t.Errorf("profiles as %q: %d", host, code)
 		}
 	}
@@ -238,7 +243,8 @@ func TestRequestsOfOtherSites(t *testing.T) {
 	open := guardedServer(t, nil)
 	said := guardedServer(t, func(c *Config) { c.Insecure = true })
 	keyed := guardedServer(t, func(c *Config) { c.Auth = true })
-	const ws = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+	const ws = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " +
+		"AAAAAAAAAAAAAAAAAAAAAA==\r\n"
 	const basic = "Authorization: Basic bG9jYWxob3N0OkMyeTZ5RGpmNS9SK29iME44QTdDZ3YzMFZSREpJV0VITE0rNFFEVTVETTJuUT" +
 		"luRHVWVHFvYkQ0YjhtR0d5UE1iSVpucXlNc0VjYUdReTY3WEl3L0p3PT0=\r\n"
 	for _, tc := range []struct {
@@ -247,23 +253,31 @@ func TestRequestsOfOtherSites(t *testing.T) {
 	}{
 		{"no browser", "POST", "/", "", nil},
 		{"own page", "POST", "/", "Sec-Fetch-Site: same-origin\r\nOrigin: http://HOST\r\n", nil},
-		{"own page behind a proxy", "POST", "/", "Sec-Fetch-Site: same-origin\r\nOrigin: http://localhost:3000\r\n", nil},
+		{"own page behind a proxy", "POST", "/",
+			"Sec-Fetch-Site: same-origin\r\nOrigin: http://localhost:3000\r\n", nil},
 		{"typed by somebody", "GET", "/", "Sec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\n", nil},
 		{"own page in an old browser", "POST", "/", "Origin: http://HOST\r\n", nil},
-		{"form of another site", "POST", "/", "Content-Type: text/plain\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nOrigin: https://evil.example\r\n", everywhere},
-		{"script of another site", "POST", "/", "Content-Type: text/plain\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n", everywhere},
-		{"script on another port", "POST", "/", "Sec-Fetch-Site: same-site\r\nOrigin: http://127.0.0.1:1\r\n", everywhere},
-		{"another site in an old browser", "POST", "/", "Content-Type: text/plain\r\nOrigin: http://evil.example\r\n", everywhere},
+		{"form of another site", "POST", "/", "Content-Type: text/plain\r\nSec-Fetch-Site: " +
+			"cross-site\r\nSec-Fetch-Mode: navigate\r\nOrigin: https://evil.example\r\n", everywhere},
+		{"script of another site", "POST", "/", "Content-Type: text/plain\r\nSec-Fetch-Site: " +
+			"cross-site\r\nSec-Fetch-Mode: no-cors\r\n", everywhere},
+		{"script on another port", "POST", "/", "Sec-Fetch-Site: same-site\r\nOrigin: http://127.0.0.1:1\r\n",
+			everywhere},
+		{"another site in an old browser", "POST", "/", "Content-Type: text/plain\r\nOrigin: http://evil.example\r\n",
+			everywhere},
 		{"a sandboxed page", "POST", "/", "Origin: null\r\n", everywhere},
-		{"picture on another site", "GET", "/?gremlin=g.V()", "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n", everywhere},
+		{"picture on another site", "GET", "/?gremlin=g.V()", "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: " +
+			"no-cors\r\n", everywhere},
 		{"link on another site", "GET", "/?gremlin=g.V().drop()", "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n", map[string]string{Gremlin: "auth"}},
-		{"script of another site, with a kept login", "POST", "/", basic + "Sec-Fetch-Site: cross-site\r\nOrigin: http://evil.example\r\n", everywhere},
+		{"script of another site, with a kept login", "POST", "/", basic + "Sec-Fetch-Site: cross-site\r\nOrigin: " +
+			"http://evil.example\r\n", everywhere},
 		{"WebSocket of another site", "GET", "/", ws + "Sec-Fetch-Site: cross-site\r\nOrigin: http://evil.example\r\n", map[string]string{NoSQL: "", Table: "", Gremlin: "", Admin: "auth"}},
 	} {
 		for _, s := range []*Server{open, said, keyed} {
 			for _, door := range []string{NoSQL, Table, Gremlin, Admin} {
 				w := dialWire(t, s.Addr(door))
-				fmt.Fprintf(w, "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n%s\r\n", tc.method, tc.path, s.Addr(door),
+				fmt.Fprintf(w, "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n%s\r\n", tc.method, tc.path,
+					s.Addr(door),
 					strings.ReplaceAll(tc.header, "HOST", s.Addr(door)))
 				res, err := http.ReadResponse(w.in, nil)
 				if err != nil {
@@ -287,9 +301,12 @@ var everywhere = map[string]string{NoSQL: "", Table: "", Gremlin: "auth", Admin:
 func TestBothLengthsEndTheConnection(t *testing.T) {
 	s := guardedServer(t, nil)
 	for _, door := range []string{NoSQL, Table, Gremlin, Admin} {
-		for _, lengths := range []string{"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n"} {
+		for _, lengths := range []string{
+			"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+			"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n"} {
 			w := dialWire(t, s.Addr(door))
-			fmt.Fprintf(w, "POST /dbs HTTP/1.1\r\nHost: localhost\r\nx-ms-version: 2020-07-15\r\n%s\r\n0\r\n\r\nGET /alive HTTP/1.1\r\nHost: localhost\r\n\r\n", lengths)
+			fmt.Fprintf(w, "POST /dbs HTTP/1.1\r\nHost: localhost\r\nx-ms-version: 2020-07-15\r\n%s\r\n0\r\n\r\nGET "+
+				"/alive HTTP/1.1\r\nHost: localhost\r\n\r\n", lengths)
 			if code := w.reply(); code == 0 {
 				t.Errorf("%s: no reply", door)
 			}
@@ -322,7 +339,8 @@ func TestClientsThatNeverRead(t *testing.T) {
 	s := guardedServer(t, nil)
 	nosql := s.Addr(NoSQL)
 	big := strings.Repeat("x", 1_500_000)
-	for _, x := range []struct{ path, body string }{{"/dbs", `{"id":"db"}`}, {"/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`},
+	for _, x := range []struct{ path, body string }{
+		{"/dbs", `{"id":"db"}`}, {"/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`},
 		{"/dbs/db/colls/c/docs", `{"id":"a","pk":"p","pad":"` + big + `"}`}} {
 		w := dialWire(t, nosql)
 		w.head(x.path, len(x.body))
@@ -334,7 +352,8 @@ func TestClientsThatNeverRead(t *testing.T) {
 	for range 5 {
 		w := dialWire(t, nosql)
 		_ = w.Conn.(*net.TCPConn).SetReadBuffer(4 << 10)
-		fmt.Fprint(w, strings.Repeat("GET /dbs/db/colls/c/docs/a HTTP/1.1\r\nHost: localhost\r\nx-ms-version: 2020-07-15\r\nx-ms-documentdb-partitionkey: [\"p\"]\r\n\r\n", 10))
+		fmt.Fprint(w, strings.Repeat("GET /dbs/db/colls/c/docs/a HTTP/1.1\r\nHost: localhost\r\nx-ms-version: "+
+			"2020-07-15\r\nx-ms-documentdb-partitionkey: [\"p\"]\r\n\r\n", 10))
 	}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		n := s.door(NoSQL).conns.Counts()

@@ -19,10 +19,10 @@ import (
 	"time"
 )
 
-// BenchmarkNoSQL runs the commonest requests of the NoSQL API over a loopback connection to the whole server: guard, routing,
-// signature, core and store. In turn with them, 200 at a time, the same client asks bare net/http for a fixed document of 1 KB:
-// x-floor is the ratio of the process's CPU times of the median runs, client included. allocs/op counts nothing but the server,
-// because the client allocates nothing.
+// BenchmarkNoSQL runs the commonest requests of the NoSQL API over a loopback connection to the whole server: guard,
+// routing, signature, core and store. In turn with them, 200 at a time, the same client asks bare net/http for a fixed
+// document of 1 KB: x-floor is the ratio of the process's CPU times of the median runs, client included. allocs/op
+// counts nothing but the server, because the client allocates nothing.
 func BenchmarkNoSQL(b *testing.B) {
 	s := benchServer(b)
 	must := func(err error) {
@@ -31,7 +31,8 @@ func BenchmarkNoSQL(b *testing.B) {
 		}
 	}
 	must(s.nosql(b.Context(), "POST", "dbs", "", nil, []byte(`{"id":"db"}`)))
-	must(s.nosql(b.Context(), "POST", "colls", "dbs/db", nil, []byte(`{"id":"c","partitionKey":{"paths":["/tenant"],"kind":"Hash"}}`)))
+	must(s.nosql(b.Context(), "POST", "colls", "dbs/db", nil, []byte(`{"id":"c","partitionKey":{"paths":["/tenant"],`+
+		`"kind":"Hash"}}`)))
 
 	const coll = "dbs/db/colls/c"
 	const key = "x-ms-documentdb-partitionkey: [\"t1\"]\r\n"
@@ -70,7 +71,8 @@ func BenchmarkTable(b *testing.B) {
 		b.Fatal(err)
 	}
 	for i := range 100 {
-		e := fmt.Sprintf(`{"PartitionKey":"t1","RowKey":"o%d","customer":"c%07d","total":%d,"p1":%d.5,"p2":true,"note":%q}`,
+		e := fmt.Sprintf(`{"PartitionKey":"t1","RowKey":"o%d","customer":"c%07d","total":%d,"p1":%d.5,"p2":true,`+
+			`"note":%q}`,
 			i, i, i, i, strings.Repeat("the quick brown fox ", 40))
 		if err := s.table(b.Context(), "POST", "/data", []byte(e)); err != nil {
 			b.Fatal(err)
@@ -115,7 +117,8 @@ func benchOp(b *testing.B, s *Server, api string, head []byte, body func() []byt
 	go func() { _ = bare.Serve(l) }()
 	defer bare.Close()
 	floor := dialBench(b, l.Addr().String())
-	get := s.benchHead("GET", "/dbs/db/colls/c/docs/o7", "dbs/db/colls/c/docs/o7", "x-ms-documentdb-partitionkey: [\"t1\"]\r\n")
+	get := s.benchHead("GET", "/dbs/db/colls/c/docs/o7", "dbs/db/colls/c/docs/o7", "x-ms-documentdb-partitionkey: "+
+		"[\"t1\"]\r\n")
 	c := floor
 	if head != nil {
 		c = dialBench(b, s.Addr(api))
@@ -158,7 +161,8 @@ func benchOp(b *testing.B, s *Server, api string, head []byte, body func() []byt
 
 // benchOrder is a document of about 1 KB.
 func benchOrder(i int, tenant string) string {
-	return fmt.Sprintf(`{"id":"o%d","tenant":%q,"customer":"c%07d","status":"new","total":%d,"created":"2026-01-01T00:00:00Z","n":%d,"p1":%d.5,"p2":true,"lines":[{"sku":"a","qty":1},{"sku":"b","qty":2}],"note":%q}`,
+	return fmt.Sprintf(`{"id":"o%d","tenant":%q,"customer":"c%07d","status":"new","total":%d,`+
+		`"created":"2026-01-01T00:00:00Z","n":%d,"p1":%d.5,"p2":true,"lines":[{"sku":"a","qty":1},{"sku":"b","qty":2}],"note":%q}`,
 		i, tenant, i%1000, i, i, i, strings.Repeat("the quick brown fox ", 40))
 }
 
@@ -166,7 +170,8 @@ func benchOrder(i int, tenant string) string {
 func (s *Server) benchHead(method, path, link, headers string) []byte {
 	date := wall.Now().Format(http.TimeFormat)
 	text := strings.ToLower(method) + "\ndocs\n" + link + "\n" + strings.ToLower(date) + "\n\n"
-	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nx-ms-version: 2018-12-31\r\nx-ms-date: %s\r\nAccept: application/json\r\nauthorization: %s\r\n%s",
+	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nx-ms-version: 2018-12-31\r\nx-ms-date: %s\r\nAccept: "+
+		"application/json\r\nauthorization: %s\r\n%s",
 		method, path, s.Addr(NoSQL), date, url.QueryEscape("type=master&ver=1.0&sig="+s.sign(text)), headers)
 }
 

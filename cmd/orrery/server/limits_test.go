@@ -27,7 +27,8 @@ func TestMemoryOfRequestsAndProcess(t *testing.T) {
 			t.Error(err)
 		}
 		if b := c.newBudget(); b.Limit() != tc.requests<<20 || c.memoryLimit() != tc.soft<<20 {
-			t.Errorf("%d with a cache of %d: requests %d, process %d", tc.memory, tc.cache, b.Limit()>>20, c.memoryLimit()>>20)
+			t.Errorf("%d with a cache of %d: requests %d, process %d", tc.memory, tc.cache, b.Limit()>>20,
+				c.memoryLimit()>>20)
 		}
 	}
 	c := Default()
@@ -65,7 +66,8 @@ func TestMaxConnections(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections() // of the probes
 	for _, door := range []string{NoSQL, Table, Gremlin, Mongo, Admin} {
 		var open []net.Conn
-		for deadline := time.Now().Add(10 * time.Second); len(open) < 3 || s.door(door).conns.Counts().Open < 3; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(10 * time.Second); len(open) < 3 ||
+			s.door(door).conns.Counts().Open < 3; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s: %+v", door, s.door(door).conns.Counts())
 			}

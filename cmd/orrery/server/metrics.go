@@ -62,7 +62,8 @@ func (s *Server) figures() []figure {
 		ready = 1
 	}
 	out := []figure{
-		{"orrery_ready", "1 when every API has answered a request, the store is well, and the server isn't stopping.", gauge, ready, nil},
+		{"orrery_ready", "1 when every API has answered a request, the store is well, and the server isn't stopping.",
+			gauge, ready, nil},
 		{"orrery_build_info", "The version of the server.", gauge, 1, []label{{"version", s.cfg.Version}}},
 	}
 	for _, b := range s.bound {
@@ -79,14 +80,18 @@ func (s *Server) doorFigures(b *bound) []figure {
 	return []figure{
 		{"orrery_requests_total", "Requests that have begun.", counter, float64(begun), api},
 		{"orrery_requests_in_flight", "Requests that are being answered.", gauge, float64(begun - done), api},
-		{"orrery_request_failures_total", "Requests that failed by a fault of the server's.", counter, float64(n.failed.Load()), api},
-		{"orrery_requests_abandoned_total", "Requests whose client left before the answer.", counter, float64(n.left.Load()), api},
+		{"orrery_request_failures_total", "Requests that failed by a fault of the server's.", counter,
+			float64(n.failed.Load()), api},
+		{"orrery_requests_abandoned_total", "Requests whose client left before the answer.", counter,
+			float64(n.left.Load()), api},
 		{"orrery_requests_refused_total", "Requests that were refused because too many others were there.", counter,
 			float64(b.gate.Refused()), api},
 		{"orrery_connections_open", "Connections that are open.", gauge, float64(conns.Open), api},
 		{"orrery_connections_total", "Connections accepted.", counter, float64(conns.Accepted), api},
-		{"orrery_connections_refused_total", "Connections closed because there were too many.", counter, float64(conns.Refused), api},
-		{"orrery_connections_stalled_total", "Connections closed because the client took nothing.", counter, float64(conns.Stalled), api},
+		{"orrery_connections_refused_total", "Connections closed because there were too many.", counter,
+			float64(conns.Refused), api},
+		{"orrery_connections_stalled_total", "Connections closed because the client took nothing.", counter,
+			float64(conns.Stalled), api},
 	}
 }
 
@@ -99,14 +104,16 @@ func (b *backing) Figures() []figure {
 	}
 	now := b.eng.Health().State
 	for st, name := range healthNames {
-		out = append(out, figure{"orrery_store_health", "1 for the state that the store is in.", gauge, indicator(kv.State(st) == now),
+		out = append(out, figure{"orrery_store_health", "1 for the state that the store is in.", gauge,
+			indicator(kv.State(st) == now),
 			[]label{{"state", name}}})
 	}
 	return append(out, b.storage.Figures()...)
 }
 
 // healthNames are the states of a store, as figures and /status show them.
-var healthNames = [...]string{kv.Well: "well", kv.Damaged: "damaged", kv.Full: "full", kv.ReadOnly: "read-only", kv.Stalled: "stalled"}
+var healthNames = [...]string{kv.Well: "well", kv.Damaged: "damaged", kv.Full: "full", kv.ReadOnly: "read-only",
+	kv.Stalled: "stalled"}
 
 func indicator(b bool) float64 {
 	if b {

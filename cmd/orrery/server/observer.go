@@ -13,7 +13,8 @@ import (
 )
 
 // durations are the bounds of the latency histograms, in seconds. A point read takes tens of microseconds.
-var durations = []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+var durations = []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5,
+	10, 30, 60}
 
 // lags are the bounds of the histogram of feed lags, in seconds.
 var lags = []float64{.1, .5, 1, 5, 10, 60, 600, 3600, 86400}

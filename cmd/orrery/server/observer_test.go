@@ -166,8 +166,12 @@ func lines(t *testing.T, log []byte) (out []map[string]any) {
 
 func TestRequestLog(t *testing.T) {
 	explained := 0
-	req := &observe.Request{API: NoSQL, Operation: "query", Status: "200", Charge: 12.5, Duration: 1500 * time.Microsecond,
-		Client: "10.0.0.1:5", Target: "/dbs/d/colls/c/docs", Explain: func() string { explained++; return "scan of items" }}
+	req := &observe.Request{API: NoSQL, Operation: "query", Status: "200", Charge: 12.5,
+		Duration: 1500 * time.Microsecond,
+		Client:   "10.0.0.1:5", Target: "/dbs/d/colls/c/docs", Explain: func() string {
+			explained++
+			return "scan of items"
+		}}
 	var log bytes.Buffer
 	json := slog.New(slog.NewJSONHandler(&log, nil))
 
@@ -185,7 +189,8 @@ func TestRequestLog(t *testing.T) {
 	newObserver(json, false, 1500*time.Microsecond).Done(req)
 	got := lines(t, log.Bytes())
 	for i, want := range []map[string]any{
-		{"level": "INFO", "msg": "Request", "api": "nosql", "operation": "query", "status": "200", "duration_ms": 1.5, "charge": 12.5,
+		{"level": "INFO", "msg": "Request", "api": "nosql", "operation": "query", "status": "200", "duration_ms": 1.5,
+			"charge": 12.5,
 			"client": "10.0.0.1:5", "target": "/dbs/d/colls/c/docs"},
 		{"level": "INFO", "msg": "Request", "left": true},
 		{"level": "WARN", "msg": "Slow request", "operation": "query", "plan": "scan of items"},

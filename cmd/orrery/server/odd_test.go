@@ -13,9 +13,12 @@ func TestOddRequestLines(t *testing.T) {
 		s := guardedServer(t, func(c *Config) { c.Auth = auth })
 		for _, door := range []string{NoSQL, Table, Gremlin, Admin} {
 			for _, line := range []string{
-				"CONNECT localhost:80", "CONNECT /dbs", "OPTIONS *", "GET *", "PRI *", "BREW /dbs", "HEAD /dbs", "get /dbs",
-				"GET http://localhost", "GET http://localhost/", "GET http://localhost?x", "GET http:///dbs", "GET //", "GET /%2f/%2F",
-				"GET /dbs%2fd", "GET /%00", "POST ?", "GET /..", "GET /dbs/../dbs", "GET /;/", "TRACE /", "MERGE /Tables",
+				"CONNECT localhost:80", "CONNECT /dbs", "OPTIONS *", "GET *", "PRI *", "BREW /dbs", "HEAD /dbs",
+				"get /dbs",
+				"GET http://localhost", "GET http://localhost/", "GET http://localhost?x", "GET http:///dbs", "GET //",
+				"GET /%2f/%2F",
+				"GET /dbs%2fd", "GET /%00", "POST ?", "GET /..", "GET /dbs/../dbs", "GET /;/", "TRACE /",
+				"MERGE /Tables",
 			} {
 				w := dialWire(t, s.Addr(door))
 				fmt.Fprintf(w, "%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", line)

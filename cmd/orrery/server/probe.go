@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A probe is one real request of an API's own protocol, with credentials, that reaches the core. The server is ready when
-// each enabled API has answered its probe.
+// A probe is one real request of an API's own protocol, with credentials, that reaches the core. The server is ready
+// when each enabled API has answered its probe.
 type probe func(ctx context.Context, s *Server) error
 
 var probes = map[string]probe{

@@ -57,7 +57,8 @@ func TestReadySaysWhatIsWrong(t *testing.T) {
 		hangs  bool
 	}{
 		{kv.Health{}, 200, "ready", `"well"`, false},
-		{kv.Health{State: kv.Damaged, Reason: "a file is damaged"}, 503, "not ready: a file is damaged", `"damaged"`, false},
+		{kv.Health{State: kv.Damaged, Reason: "a file is damaged"}, 503, "not ready: a file is damaged",
+			`"damaged"`, false},
 		{kv.Health{State: kv.Full, Reason: "the disk is full"}, 503, "not ready: the disk is full", `"full"`, false},
 		{kv.Health{State: kv.ReadOnly}, 503, "not ready: the store is read-only", `"read-only"`, false},
 		{kv.Health{State: kv.Stalled, Reason: "no answer"}, 503, "not ready: no answer", `"stalled"`, true},

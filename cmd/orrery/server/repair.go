@@ -23,7 +23,8 @@ func (s salvage) Gaps() (out []core.Gap) {
 
 // Repair saves what can be read of the store in a data directory, which isn't changed, into a new one, and tells lost
 // of what is lost. Of a damaged backup it makes what a restore would.
-func Repair(ctx context.Context, data, to string, progress func(done, total int64), lost func(core.Lost)) (done core.Restored, err error) {
+func Repair(ctx context.Context, data, to string, progress func(done, total int64), lost func(core.Lost)) (
+	done core.Restored, err error) {
 	names, err := os.ReadDir(to)
 	if err == nil && len(names) > 0 {
 		return done, fmt.Errorf("%s isn't empty", to)

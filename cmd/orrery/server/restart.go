@@ -8,8 +8,8 @@ import (
 // reopened is a backend whose store may be open for reading only, until its disk has room.
 type reopened interface{ Room() <-chan struct{} }
 
-// Room is closed when the server could write if it were restarted: its disk was full when it opened the store, and now has room. It is
-// nil for a server that can write.
+// Room is closed when the server could write if it were restarted: its disk was full when it opened the store, and now
+// has room. It is nil for a server that can write.
 func (s *Server) Room() <-chan struct{} {
 	if b, ok := s.back.(reopened); ok {
 		return b.Room()

@@ -24,7 +24,8 @@ func onDisk(t *testing.T, data string) *Server {
 }
 
 // ask sends a NoSQL request and returns the status, sub-status, etag, session token and body of its answer.
-func (s *Server) ask(t *testing.T, method, path, body string, header ...string) (code int, sub, etag, session, text string) {
+func (s *Server) ask(t *testing.T, method, path, body string, header ...string) (
+	code int, sub, etag, session, text string) {
 	t.Helper()
 	req, err := http.NewRequest(method, "http://"+s.Addr(NoSQL)+"/"+path, strings.NewReader(body))
 	if err != nil {
@@ -97,11 +98,13 @@ func TestReadersAheadOfABackup(t *testing.T) {
 		t.Errorf("nothing is new: %d %s", code, text)
 	}
 	key := []string{"x-ms-documentdb-partitionkey", `["a"]`, "x-ms-session-token", session}
-	if code, sub, _, _, text := s.ask(t, "GET", "dbs/d/colls/c/docs/kept", "", key...); code != http.StatusNotFound || sub != "1002" {
+	if code, sub, _, _, text := s.ask(t, "GET", "dbs/d/colls/c/docs/kept", "", key...); code != http.StatusNotFound ||
+		sub != "1002" {
 		t.Errorf("a session of the time that is lost: %d/%s %s", code, sub, text)
 	}
 	s.create(t, "new")
-	if code, _, text = feed(s, etag); code != http.StatusOK || !strings.Contains(text, `"new"`) || strings.Contains(text, `"kept"`) {
+	if code, _, text = feed(s, etag); code != http.StatusOK || !strings.Contains(text, `"new"`) ||
+		strings.Contains(text, `"kept"`) {
 		t.Errorf("who was ahead gets %d %s", code, text)
 	}
 }

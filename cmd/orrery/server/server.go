@@ -141,7 +141,8 @@ func (s *Server) bind() error {
 		}
 		l, err := net.Listen("tcp", a.addr)
 		if err != nil {
-			return fmt.Errorf("--%s-addr %s can't be listened on (is another server running there?): %w", a.name, a.addr, err)
+			return fmt.Errorf("--%s-addr %s can't be listened on (is another server running there?): %w", a.name,
+				a.addr, err)
 		}
 		b := &bound{name: a.name, addr: l.Addr().String(), conns: s.limited(a.name, l)}
 		if b.listener = b.conns; a.name != Admin {
@@ -228,8 +229,8 @@ func (s *Server) WaitReady(ctx context.Context) error {
 	return nil
 }
 
-// Stop finishes the requests in flight until ctx ends, cuts off the rest, and closes the store. What was acknowledged is
-// kept in any case.
+// Stop finishes the requests in flight until ctx ends, cuts off the rest, and closes the store. What was acknowledged
+// is kept in any case.
 func (s *Server) Stop(ctx context.Context) error {
 	if s.stopping.Swap(true) {
 		return errors.New("server: stopped twice")

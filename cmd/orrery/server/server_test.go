@@ -30,11 +30,13 @@ func TestValidate(t *testing.T) {
 		want string // part of the message, "" valid
 	}{
 		{"defaults", func(*Config) {}, ""},
-		{"all off", func(c *Config) { c.NoSQLAddr, c.TableAddr, c.GremlinAddr, c.MongoAddr = Off, Off, Off, Off }, "every API is off"},
+		{"all off", func(c *Config) { c.NoSQLAddr, c.TableAddr, c.GremlinAddr, c.MongoAddr = Off, Off, Off, Off },
+			"every API is off"},
 		{"one on", func(c *Config) { c.NoSQLAddr, c.TableAddr, c.GremlinAddr, c.AdminAddr = Off, Off, Off, Off }, ""},
 		{"no port", func(c *Config) { c.TableAddr = "127.0.0.1" }, "--table-addr"},
 		{"loopback v6 without auth", func(c *Config) { c.Auth, c.MongoAddr = false, "[::1]:0" }, ""},
-		{"no auth for all", func(c *Config) { c.Auth, c.MongoAddr = false, ":10255" }, "--auth=false with --mongo-addr on all interfaces"},
+		{"no auth for all", func(c *Config) { c.Auth, c.MongoAddr = false, ":10255" },
+			"--auth=false with --mongo-addr on all interfaces"},
 		{"no auth for a network", func(c *Config) { c.Auth, c.NoSQLAddr = false, "192.168.0.5:8081" }, "--insecure"},
 		{"no auth for all, said so", func(c *Config) { c.Auth, c.MongoAddr, c.Insecure = false, ":10255", true }, ""},
 		{"well-known key for all", func(c *Config) { c.GremlinAddr = "0.0.0.0:8901" }, "well-known key"},
@@ -46,11 +48,13 @@ func TestValidate(t *testing.T) {
 		{"durability", func(c *Config) { c.Durability = "maybe" }, "--durability"},
 		{"cache", func(c *Config) { c.CacheMB = 0 }, "--cache-mb"},
 		{"public host", func(c *Config) { c.PublicHosts = []string{"cosmos.example"} }, ""},
-		{"public host with a scheme", func(c *Config) { c.PublicHosts = []string{"http://cosmos.example"} }, "--public-host"},
+		{"public host with a scheme", func(c *Config) { c.PublicHosts = []string{"http://cosmos.example"} },
+			"--public-host"},
 		{"strict for an API that has no strictness", func(c *Config) { c.Strict = []string{"table"} }, "--strict"},
 		{"nowhere to store", func(c *Config) { c.Data = "" }, "--memory"},
 		{"source", func(c *Config) { c.GremlinSources = map[string]string{"t": "db/graph"} }, ""},
-		{"source without graph", func(c *Config) { c.GremlinSources = map[string]string{"t": "db"} }, "--gremlin-source"},
+		{"source without graph", func(c *Config) { c.GremlinSources = map[string]string{"t": "db"} },
+			"--gremlin-source"},
 	} {
 		c := Default()
 		tc.set(&c)
@@ -133,7 +137,8 @@ func telling(seen observe.Observer, api string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen.Begin(api)
 		h.ServeHTTP(w, r)
-		seen.Done(&observe.Request{API: api, Operation: "get", Status: "200", Charge: 1.5, Duration: 3 * time.Millisecond})
+		seen.Done(&observe.Request{API: api, Operation: "get", Status: "200", Charge: 1.5,
+			Duration: 3 * time.Millisecond})
 	})
 }
 
@@ -193,12 +198,14 @@ func TestAdmin(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &st); err != nil {
 		t.Fatal(err, body)
 	}
-	if st.Version != "v-test" || st.Data != "memory" || st.APIs[NoSQL].Requests != 1 || st.APIs[NoSQL].Addr != s.Addr(NoSQL) ||
+	if st.Version != "v-test" || st.Data != "memory" || st.APIs[NoSQL].Requests != 1 ||
+		st.APIs[NoSQL].Addr != s.Addr(NoSQL) ||
 		!strings.Contains(body, `"containers": 7`) {
 		t.Fatalf("status %s", body)
 	}
 	_, body = get(t, http.DefaultClient, admin+"/metrics")
-	for _, want := range []string{"orrery_test_gauge 42", `orrery_requests_total{api="nosql"} 1`, "go_goroutines", "process_resident_memory_bytes"} {
+	for _, want := range []string{"orrery_test_gauge 42", `orrery_requests_total{api="nosql"} 1`, "go_goroutines",
+		"process_resident_memory_bytes"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("metrics lack %q", want)
 		}
@@ -209,12 +216,14 @@ func TestAdmin(t *testing.T) {
 		t.Fatal(err)
 	}
 	for got, want := range map[string]string{
-		c.NoSQL.ConnectionString:   "AccountEndpoint=http://" + s.Addr(NoSQL) + "/;AccountKey=" + WellKnownKey + ";",
-		c.Table.ConnectionString:   "DefaultEndpointsProtocol=http;AccountName=localhost;AccountKey=" + WellKnownKey + ";TableEndpoint=http://" + s.Addr(Table) + "/localhost;",
+		c.NoSQL.ConnectionString: "AccountEndpoint=http://" + s.Addr(NoSQL) + "/;AccountKey=" + WellKnownKey + ";",
+		c.Table.ConnectionString: "DefaultEndpointsProtocol=http;AccountName=localhost;AccountKey=" + WellKnownKey +
+			";TableEndpoint=http://" + s.Addr(Table) + "/localhost;",
 		c.Gremlin.Endpoint:         "ws://" + s.Addr(Gremlin) + "/gremlin",
 		c.Gremlin.Sources["roads"]: "geo/roads",
 		c.Gremlin.Sources["g"]:     "graphs/g",
-		c.Mongo.ConnectionString:   "mongodb://localhost:C2y6yDjf5%2FR%2Bob0N8A7Cgv30VRDJIWEHLM%2B4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw%2FJw%3D%3D@" + s.Addr(Mongo) + "/?directConnection=true",
+		c.Mongo.ConnectionString: "mongodb://localhost:C2y6yDjf5%2FR%2Bob0N8A7Cgv30VRDJIWEHLM%2B4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw%2FJw%3D%3D@" +
+			s.Addr(Mongo) + "/?directConnection=true",
 	} {
 		if got != want {
 			t.Errorf("connect says %s, want %s", got, want)
@@ -251,7 +260,8 @@ func TestConnectAsksForARealKey(t *testing.T) {
 		{"nothing", key, true, nil, 401, false},
 		{"nothing, and nobody is asked", key, false, nil, 200, false},
 		{"the key as a password", key, true, func(r *http.Request) { r.SetBasicAuth("anybody", key) }, 200, true},
-		{"the key as a token", key, true, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+key) }, 200, true},
+		{"the key as a token", key, true, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+key) },
+			200, true},
 		{"another password", key, true, func(r *http.Request) { r.SetBasicAuth("localhost", "c2Vjcm") }, 401, false},
 		{"no password", key, true, func(r *http.Request) { r.SetBasicAuth("localhost", "") }, 401, false},
 		{"another token", key, true, func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") }, 401, false},
@@ -293,7 +303,8 @@ func TestARealKeyIsNotPrinted(t *testing.T) {
 		}
 		get(t, http.DefaultClient, "http://"+s.Addr(Admin)+"/status")
 		stop(t, s, time.Second)
-		if text := banner.String() + log.String(); strings.Contains(text, key) || !strings.Contains(text, "AccountKey=<key>") {
+		if text := banner.String() + log.String(); strings.Contains(text, key) ||
+			!strings.Contains(text, "AccountKey=<key>") {
 			t.Error(text)
 		}
 		if want := "orrery connect --data"; strings.Contains(banner.String(), want) == memory {

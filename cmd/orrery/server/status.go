@@ -75,7 +75,8 @@ func (s *Server) status() Status {
 		conns, n := b.conns.Counts(), s.seen.apis[b.name]
 		done := n.done.Load()
 		begun := n.begun.Load()
-		st.APIs[b.name] = DoorStatus{Addr: b.addr, Open: conns.Open, Connections: conns.Accepted, Refused: conns.Refused,
+		st.APIs[b.name] = DoorStatus{Addr: b.addr, Open: conns.Open, Connections: conns.Accepted,
+			Refused:  conns.Refused,
 			Requests: begun, InFlight: begun - done, TurnedAway: b.gate.Refused()}
 	}
 	return st

@@ -23,14 +23,16 @@ func TestEveryAPITellsOfItsRequests(t *testing.T) {
 	s.seen.requests.lines = 0 // in this second others were slow too
 	s.seen.requests.mu.Unlock()
 	err := s.nosql(ctx, http.MethodPost, "docs", "dbs/shop/colls/orders", map[string]string{"Content-Type": "application/query+json",
-		"x-ms-documentdb-isquery": "True", "x-ms-documentdb-query-enablecrosspartition": "True"}, []byte(`{"query":"SELECT * FROM c WHERE c.total > 3"}`))
+		"x-ms-documentdb-isquery": "True", "x-ms-documentdb-query-enablecrosspartition": "True"},
+		[]byte(`{"query":"SELECT * FROM c WHERE c.total > 3"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := ""
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		_, text = get(t, http.DefaultClient, "http://"+s.Addr(Admin)+"/metrics")
-		if !strings.Contains(strings.ReplaceAll(text, "{api=\"admin\"} 1", ""), "orrery_requests_in_flight{api=\"gremlin\"} 1") {
+		if !strings.Contains(strings.ReplaceAll(text, "{api=\"admin\"} 1", ""),
+			"orrery_requests_in_flight{api=\"gremlin\"} 1") {
 			break
 		}
 	}

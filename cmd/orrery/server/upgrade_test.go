@@ -71,7 +71,8 @@ func half(t *testing.T, dir string) {
 func TestStatusOfAnUpgrade(t *testing.T) {
 	data := t.TempDir()
 	s := onDisk(t, data)
-	for _, what := range [][2]string{{"dbs", `{"id":"d"}`}, {"dbs/d/colls", `{"id":"c","partitionKey":{"paths":["/pk"]}}`},
+	for _, what := range [][2]string{{"dbs", `{"id":"d"}`},
+		{"dbs/d/colls", `{"id":"c","partitionKey":{"paths":["/pk"]}}`},
 		{"dbs/d/colls", `{"id":"other","partitionKey":{"paths":["/pk"]}}`}} {
 		if code, _, _, _, text := s.ask(t, "POST", what[0], what[1]); code != http.StatusCreated {
 			t.Fatal(code, text)

@@ -73,13 +73,16 @@ func (s storage) Figures() []figure {
 		{"orrery_store_memtable_bytes", "Bytes held by memtables.", gauge, float64(m.MemTableBytes), nil},
 		{"orrery_store_cache_bytes", "Bytes held by the block cache.", gauge, float64(m.CacheBytes), nil},
 		{"orrery_store_cache_hits_total", "Blocks that were found in the cache.", counter, float64(m.CacheHits), nil},
-		{"orrery_store_cache_misses_total", "Blocks that were not found in the cache.", counter, float64(m.CacheMisses), nil},
+		{"orrery_store_cache_misses_total", "Blocks that were not found in the cache.", counter,
+			float64(m.CacheMisses), nil},
 		{"orrery_store_values", "Values of items and heads that are kept one by one.", gauge, float64(m.Values), nil},
 		{"orrery_store_value_hits_total", "Values that were found among them.", counter, float64(m.ValueHits), nil},
-		{"orrery_store_value_misses_total", "Values that were not found among them.", counter, float64(m.ValueMisses), nil},
+		{"orrery_store_value_misses_total", "Values that were not found among them.", counter,
+			float64(m.ValueMisses), nil},
 		{"orrery_store_compactions_total", "Compactions.", counter, float64(m.Compactions), nil},
 		{"orrery_store_flushes_total", "Memtable flushes.", counter, float64(m.Flushes), nil},
-		{"orrery_store_compaction_debt_bytes", "Bytes that wait to be compacted.", gauge, float64(m.CompactionDebt), nil},
+		{"orrery_store_compaction_debt_bytes", "Bytes that wait to be compacted.", gauge,
+			float64(m.CompactionDebt), nil},
 		{"orrery_store_tables", "Table files.", gauge, float64(m.Tables), nil},
 		{"orrery_store_runs", "Flushed memtables that are not yet merged into the tree.", gauge, float64(m.Runs), nil},
 	}
@@ -135,7 +138,8 @@ func makeDoors(s *Server) (map[string]door, error) {
 
 func nosqlDoor(s *Server, e *core.Engine, b *bound) (door, error) {
 	h, err := sqlapi.New(e, sqlapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
-		Clock: s.cfg.Clock, Wall: wall, Logger: s.log, Consistency: s.cfg.Consistency, Strict: slices.Contains(s.cfg.Strict, NoSQL),
+		Clock: s.cfg.Clock, Wall: wall, Logger: s.log, Consistency: s.cfg.Consistency,
+		Strict:  slices.Contains(s.cfg.Strict, NoSQL),
 		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen})
 	if err != nil {
 		return nil, err
@@ -165,7 +169,8 @@ func gremlinDoor(s *Server, e *core.Engine, b *bound) (door, error) {
 	if err := g.Prepare(context.Background()); err != nil && e.Health().State >= kv.Full {
 		s.log.Warn("The graphs of the Gremlin sources can't be made", "error", err)
 	} else if err != nil {
-		return nil, errors.Join(fmt.Errorf("the graphs of the Gremlin sources can't be made: %w", err), g.Shutdown(context.Background()))
+		return nil, errors.Join(fmt.Errorf("the graphs of the Gremlin sources can't be made: %w", err),
+			g.Shutdown(context.Background()))
 	}
 	d := s.httpDoor(Gremlin, g)
 	d.first = g.Shutdown

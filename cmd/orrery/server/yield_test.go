@@ -72,7 +72,8 @@ func TestWritersShareASyncBehindTheGate(t *testing.T) {
 	}
 	for _, err := range []error{
 		s.nosql(ctx, http.MethodPost, "dbs", "", nil, []byte(`{"id":"d"}`)),
-		s.nosql(ctx, http.MethodPost, "colls", "dbs/d", nil, []byte(`{"id":"c","partitionKey":{"paths":["/id"],"kind":"Hash","version":2}}`)),
+		s.nosql(ctx, http.MethodPost, "colls", "dbs/d", nil, []byte(`{"id":"c","partitionKey":{"paths":["/id"],`+
+			`"kind":"Hash","version":2}}`)),
 		s.table(ctx, http.MethodPost, "/Tables", []byte(`{"TableName":"things"}`)),
 	} {
 		if err != nil {
@@ -87,7 +88,8 @@ func TestWritersShareASyncBehindTheGate(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer gremlin[i].close()
-		if err = gremlin[i].eval("graphs/g", "g.addV('v')", nil); err != nil { // the login; the first one makes the graph
+		if err = gremlin[i].eval("graphs/g", "g.addV('v')", nil); err != nil {
+			// the login; the first one makes the graph
 			t.Fatal(err)
 		}
 		if mongo[i], err = s.dialMongo(ctx); err != nil {

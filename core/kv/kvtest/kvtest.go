@@ -233,7 +233,8 @@ func testPreconditions(t *testing.T, e kv.Engine) {
 		{"equal fails on another value", []kv.Precondition{equal("there", "w")}, 0},
 		{"equal fails on a longer value", []kv.Precondition{equal("there", "vv")}, 0},
 		{"equal fails on an absent key", []kv.Precondition{equal("gone", "v")}, 0},
-		{"the first that fails is named", []kv.Precondition{present("there"), absent("gone"), absent("there"), present("gone")}, 2},
+		{"the first that fails is named",
+			[]kv.Precondition{present("there"), absent("gone"), absent("there"), present("gone")}, 2},
 		{"the same key twice", []kv.Precondition{present("there"), equal("there", "v")}, -1},
 	} {
 		err := write(e, tc.pre, "out="+tc.name)
@@ -299,7 +300,8 @@ func testPrepared(t *testing.T, e kv.Engine) {
 	var late kv.Batch
 	late.Put(b("d"), b("late"))
 	late.Delete(b("b"))
-	if _, err := refused.Write(ctx, &late, []kv.Precondition{{Key: b("a"), Expect: kv.Absent}}); !errors.Is(err, kv.ErrConflict) {
+	if _, err := refused.Write(ctx, &late, []kv.Precondition{{Key: b("a"), Expect: kv.Absent}}); !errors.Is(
+		err, kv.ErrConflict) {
 		t.Fatalf("got %v", err)
 	}
 	stopped, cancel := context.WithCancel(ctx)

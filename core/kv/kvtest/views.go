@@ -125,7 +125,8 @@ func testContention(t *testing.T, e kv.Engine) {
 	// A writer with other keys is never in the way of anybody's correctness.
 	wg.Go(func() {
 		for i := range each {
-			if err := write(e, []kv.Precondition{{Key: b("other"), Expect: kv.Present}}, fmt.Sprintf("other=%d", i)); err != nil {
+			if err := write(e, []kv.Precondition{{Key: b("other"), Expect: kv.Present}},
+				fmt.Sprintf("other=%d", i)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -156,9 +157,9 @@ func testContention(t *testing.T, e kv.Engine) {
 	}
 }
 
-// One writer sets "a" to 1, 2, 3.. without preconditions; others turn the value v that they find into "v!" on the condition
-// that it is still v. So after its own write of n the first can only find n or n!; finding an older value means that a write
-// slipped between the check and the apply of another.
+// One writer sets "a" to 1, 2, 3.. without preconditions; others turn the value v that they find into "v!" on the
+// condition that it is still v. So after its own write of n the first can only find n or n!; finding an older value
+// means that a write slipped between the check and the apply of another.
 func testBlindWrites(t *testing.T, e kv.Engine) {
 	put(t, e, "a=0")
 	var done atomic.Bool

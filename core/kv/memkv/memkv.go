@@ -1,5 +1,5 @@
-// Package memkv is the in-memory engine: a copy-on-write B-tree whose copies are the snapshots. It keeps nothing on disk;
-// tests and `orrery demo` run on it.
+// Package memkv is the in-memory engine: a copy-on-write B-tree whose copies are the snapshots. It keeps nothing on
+// disk; tests and `orrery demo` run on it.
 package memkv
 
 import (
@@ -24,8 +24,8 @@ func less(a, b entry) bool { return bytes.Compare(a.key, b.key) < 0 }
 
 // Engine implements kv.Engine. Invariants:
 //  1. tree is changed only with mu held for writing.
-//  2. snap, when not nil, is a copy of tree that nobody changes; each Write forgets it, the next Snapshot makes it anew. So
-//     any number of snapshots between two writes cost one copy.
+//  2. snap, when not nil, is a copy of tree that nobody changes; each Write forgets it, the next Snapshot makes it
+//     anew. So any number of snapshots between two writes cost one copy.
 type Engine struct {
 	mu     sync.RWMutex
 	tree   *tree

@@ -63,8 +63,8 @@ func (s *snapshot) Close() error {
 	return nil
 }
 
-// iterator walks the entries within [lo, hi). at says where it stands; an iterator that fell off one end turns back with the
-// opposite call.
+// iterator walks the entries within [lo, hi). at says where it stands; an iterator that fell off one end turns back
+// with the opposite call.
 type iterator struct {
 	it     btree.IterG[entry]
 	lo, hi []byte

@@ -291,7 +291,8 @@ func (e *Engine) roomToStage() error {
 		n += int64(m.Total().TablesSize)
 	}
 	if !e.disk.mayMerge(n) {
-		return fullForBackup("There is too little room beside the store for a backup, which needs %s there for a while. %s",
+		return fullForBackup("There is too little room beside the store for a backup, which needs %s there for a "+
+			"while. %s",
 			size(n), e.disk.space.figures())
 	}
 	return nil

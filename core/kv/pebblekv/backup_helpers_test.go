@@ -198,9 +198,10 @@ func wantWhole(t testing.TB, fs vfs.FS) {
 	}); err != nil {
 		t.Error(err)
 	}
-	e, err := Examine(context.Background(), fs.PathJoin(dir, backup.StoreName), Options{FS: fs}, Watch{Report: func(p Problem) {
-		t.Errorf("%s: %s", dir, p)
-	}})
+	e, err := Examine(context.Background(), fs.PathJoin(dir, backup.StoreName), Options{FS: fs},
+		Watch{Report: func(p Problem) {
+			t.Errorf("%s: %s", dir, p)
+		}})
 	if err != nil || e == nil {
 		t.Fatal(err)
 	}

@@ -157,7 +157,8 @@ func TestBackupUnderLoad(t *testing.T) {
 					t.Fatal(err)
 				}
 				if got := int64(pairs(t, r)); got < before || got > written.Load() {
-					t.Errorf("%d batches, of which %d had been acknowledged before the backup and %d now", got, before, written.Load())
+					t.Errorf("%d batches, of which %d had been acknowledged before the backup and %d now", got, before,
+						written.Load())
 				}
 				if err := r.Close(); err != nil {
 					t.Fatal(err)
@@ -415,7 +416,8 @@ func TestBackupsThatAreRefused(t *testing.T) {
 	if names, err := os.ReadDir(foreign); err != nil || len(names) != 1 {
 		t.Errorf("%v %v", names, err)
 	}
-	if n, err := e.Backup(context.Background(), dir+"-other", kv.BackupOptions{Name: "20260101T000000Z-00000000"}); err != nil {
+	if n, err := e.Backup(context.Background(), dir+"-other",
+		kv.BackupOptions{Name: "20260101T000000Z-00000000"}); err != nil {
 		t.Errorf("beside it: %v %v", n, err)
 	}
 	_ = os.RemoveAll(dir + "-other")
@@ -479,7 +481,8 @@ func TestDamagedBackupIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "marker.manifest"},
-		{"a damaged manifest", func(t *testing.T, dir string, m *backup.Manifest) { flip(t, dir, "../backup.json") }, "backup.json is damaged"},
+		{"a damaged manifest", func(t *testing.T, dir string, m *backup.Manifest) { flip(t, dir, "../backup.json") },
+			"backup.json is damaged"},
 		{"a newer format", func(t *testing.T, dir string, m *backup.Manifest) {
 			rewrite(t, dir, func(m map[string]any) { m["format"] = 9 })
 		}, "backup.json is damaged"},
@@ -508,7 +511,8 @@ func TestDamagedBackupIsRefused(t *testing.T) {
 			c.damage(t, newest, m)
 			problems := 0
 			if m, err = backup.ReadManifest(vfs.Default, newest); err == nil {
-				err = backup.Verify(context.Background(), backup.Work{FS: vfs.Default}, newest, m, func(string, string) { problems++ })
+				err = backup.Verify(context.Background(), backup.Work{FS: vfs.Default}, newest, m,
+					func(string, string) { problems++ })
 			}
 			if problems != 1 && err == nil {
 				t.Errorf("%d problems", problems)
@@ -569,7 +573,8 @@ func TestBackupsOfOneStore(t *testing.T) {
 	mustBackUp(t, e)
 	other := mustOpen(t, "other", Options{FS: fs})
 	defer other.Close()
-	if _, err := backUp(context.Background(), other, nil); err == nil || !strings.Contains(err.Error(), "another store") {
+	if _, err := backUp(context.Background(), other, nil); err == nil ||
+		!strings.Contains(err.Error(), "another store") {
 		t.Errorf("a second store's backup in the same directory: %v", err)
 	}
 	r := restored(t, fs, "r")

@@ -17,7 +17,8 @@ import (
 // them, a read never has to look at more than 20 runs, and what the levels owe stays below what they hold.
 func TestReadsAreNeverFarBehind(t *testing.T) {
 	const most = 20
-	slow := slowFS{vfs.NewMem(), func(name string) bool { return strings.HasSuffix(name, ".sst") }, 15 * time.Millisecond, 0}
+	slow := slowFS{vfs.NewMem(), func(name string) bool { return strings.HasSuffix(name, ".sst") },
+		15 * time.Millisecond, 0}
 	e := mustOpen(t, "db", Options{FS: slow, MemTableMB: 1, Relaxed: true})
 	var over atomic.Bool
 	var batches atomic.Uint64
@@ -38,7 +39,8 @@ func TestReadsAreNeverFarBehind(t *testing.T) {
 	}
 	var runs, behind int64
 	begun := time.Now() // on a slow machine it takes longer until the disk is too slow
-	for ; time.Since(begun) < 3*time.Second || (runs < mergeRuns || behind == 0) && time.Since(begun) < time.Minute; time.Sleep(5 * time.Millisecond) {
+	for ; time.Since(begun) < 3*time.Second || (runs < mergeRuns || behind == 0) &&
+		time.Since(begun) < time.Minute; time.Sleep(5 * time.Millisecond) {
 		m := e.Metrics()
 		runs, behind = max(runs, m.Runs), max(behind, e.pace.steps())
 		if m.CompactionDebt > 2*m.DiskBytes {

@@ -59,7 +59,8 @@ func BenchmarkRawPebble(b *testing.B) {
 	b.Run("GetAbsent", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			if _, _, err := e.db.Get(kvtest.BenchKey(key[:0], kvtest.BenchKeys+i*7919%kvtest.BenchKeys)); err != pebble.ErrNotFound {
+			if _, _, err := e.db.Get(kvtest.BenchKey(key[:0], kvtest.BenchKeys+i*7919%kvtest.BenchKeys)); err !=
+				pebble.ErrNotFound {
 				b.Fatal(err)
 			}
 		}

@@ -93,7 +93,8 @@ func TestOnlyAStoreOfOursIsOpened(t *testing.T) {
 		{"a store beside something else", true, add("letters.txt"), ""},
 		{"no manifest marker", true, remove("marker.manifest."), "marker.manifest"},
 		{"no manifest", true, remove("MANIFEST-"), ""}, // Pebble's own error, see below
-		{"the log of a killed relaxed server", true, add("heir-000010-000009-17-00000000000000ff"), "start and stop that version once"},
+		{"the log of a killed relaxed server", true, add("heir-000010-000009-17-00000000000000ff"),
+			"start and stop that version once"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			fs := vfs.NewMem()

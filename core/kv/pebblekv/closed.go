@@ -114,7 +114,8 @@ func (l *look) readNote() error {
 	}
 	var n closedNote
 	if json.Unmarshal(b, &n) != nil || n.Sum != n.sum() || n.Format != 1 {
-		l.report(Problem{closedName, "the note of the files that the store was closed with is damaged; it is of no weight", Damage})
+		l.report(Problem{closedName, "the note of the files that the store was closed with is damaged; it is of no " +
+			"weight", Damage})
 		return nil
 	}
 	if k := len(l.options); k > 0 && newer(l.options[k-1].name, n.Options) {

@@ -28,7 +28,8 @@ func TestDamagedBlocks(t *testing.T) {
 			dir := damagedCopy(t, whole, table, b)
 			before := fingerprint(t, dir)
 			var found []string
-			e, err := Examine(context.Background(), dir, Options{CacheMB: 1}, Watch{Report: func(p Problem) { found = append(found, p.String()) }})
+			e, err := Examine(context.Background(), dir, Options{CacheMB: 1},
+				Watch{Report: func(p Problem) { found = append(found, p.String()) }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -175,11 +176,14 @@ func serveDamagedBlock(t *testing.T, dir, table, kind string) {
 	if kind == "filter" && failed == 0 {
 		t.Error("the filter was not asked")
 	}
-	if h := e.Health(); failed > 0 && (h.State != kv.Damaged || !strings.Contains(h.Reason, table) || !strings.Contains(log.String(), table)) {
+	if h := e.Health(); failed > 0 && (h.State != kv.Damaged || !strings.Contains(h.Reason, table) ||
+		!strings.Contains(log.String(), table)) {
 		t.Errorf("%d failed: %+v\n%s", failed, h, log.String())
 	}
 	var found []string
-	if err := e.ScrubFiles(context.Background(), func(int64) error { return nil }, func(p string) { found = append(found, p) }); err != nil || len(found) == 0 {
+	if err := e.ScrubFiles(context.Background(), func(int64) error { return nil }, func(p string) {
+		found = append(found, p)
+	}); err != nil || len(found) == 0 {
 		t.Errorf("a scrub found %q, %v", found, err)
 	}
 	if h := e.Health(); h.State != kv.Damaged {
@@ -202,7 +206,8 @@ func TestLockErrors(t *testing.T) {
 		{errors.New("lock held by current process"), "", true},
 	} {
 		err := lockError("dir", c.err)
-		if errors.Is(err, ErrLocked) != c.locked || errors.Is(err, kv.ErrUnavailable) == c.locked || !strings.Contains(err.Error(), c.says) {
+		if errors.Is(err, ErrLocked) != c.locked || errors.Is(err, kv.ErrUnavailable) == c.locked ||
+			!strings.Contains(err.Error(), c.says) {
 			t.Errorf("%v: %v", c.err, err)
 		}
 	}

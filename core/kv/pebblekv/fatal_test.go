@@ -35,13 +35,15 @@ func TestFatal(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fs, ended := &faultyFS{FS: vfs.NewMem()}, make(chan error, 1)
-			e := mustOpen(t, "store", Options{FS: fs, Fatal: func(err error) { ended <- err }, Relaxed: c.relaxed, MemTableMB: 1})
+			e := mustOpen(t, "store", Options{FS: fs, Fatal: func(err error) { ended <- err }, Relaxed: c.relaxed,
+				MemTableMB: 1})
 			if err := put(e, "k", []byte("v")); err != nil {
 				t.Fatal(err)
 			}
 			fs.set(failing(c.op, c.part, syscall.EIO))
 			var acknowledged atomic.Int64
-			var over atomic.Bool // a store that failed refuses writes at once: the writer would take a processor from all later tests
+			// a store that failed refuses writes at once: the writer would take a processor from all later tests
+			var over atomic.Bool
 			defer over.Store(true)
 			go func() { // a writer whose panics are swallowed, as a server's are
 				for !over.Load() {

@@ -8,8 +8,8 @@ import (
 // bitsPerKey is what a bloom filter spends on a key: one absent key in a hundred reads a block.
 const bitsPerKey = 10
 
-// filterPolicy is Pebble's bloom filter over the keys that somebody gets. Most keys of a store are index entries, which are
-// only ever scanned: their bits would cost a tenth of what compaction costs, and memory.
+// filterPolicy is Pebble's bloom filter over the keys that somebody gets. Most keys of a store are index entries, which
+// are only ever scanned: their bits would cost a tenth of what compaction costs, and memory.
 //
 // A filter that lacks keys must not be asked for them: the policy has a name of its own, so that no table is read under
 // another policy than it was written under, and keys outside the filter may always be there.

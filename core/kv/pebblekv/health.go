@@ -12,7 +12,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// disk is what the engine knows of the disk below it: how much room there is, whether it answers, and what is refused because of it.
+// disk is what the engine knows of the disk below it: how much room there is, whether it answers, and what is refused
+// because of it.
 type disk struct {
 	dir   string
 	fs    vfs.FS // without watch and ballast
@@ -35,7 +36,8 @@ type disk struct {
 	closed  chan struct{} // closed by close
 }
 
-// What is refused, and why: bits of disk.refused. None of them is set while all is well, which is all that a write looks at.
+// What is refused, and why: bits of disk.refused. None of them is set while all is well, which is all that a write
+// looks at.
 const (
 	refuseData    = 1 << iota // there is room for deletes only
 	refuseAll                 // there is room for flushes only
@@ -54,7 +56,8 @@ var (
 	errStalled = &kv.Refusal{Kind: kv.ErrUnavailable,
 		Sentence: "The server's disk does not answer: all writes are refused."}
 	errFullAtOpen = &kv.Refusal{Kind: kv.ErrFull,
-		Sentence: "The server's disk was full when it started: all writes are refused until it has more room and opens the store again, reads go on."}
+		Sentence: "The server's disk was full when it started: all writes are refused until it has more room and " +
+			"opens the store again, reads go on."}
 	errOpenedReadOnly = &kv.Refusal{Kind: kv.ErrUnavailable,
 		Sentence: "The store is open for reading only."}
 	errReadOnlyDisk = &kv.Refusal{Kind: kv.ErrUnavailable,
@@ -103,15 +106,17 @@ func (e *Engine) Health() kv.Health {
 	return kv.Health{}
 }
 
-// Room is closed when a store that was opened for reading only, because its disk was full, could be opened for writing. It is nil
-// for other stores.
+// Room is closed when a store that was opened for reading only, because its disk was full, could be opened for writing.
+// It is nil for other stores.
 func (e *Engine) Room() <-chan struct{} { return e.disk.room }
 
 func (d *disk) health() kv.Health {
 	switch r := d.refused.Load(); {
 	case r&refuseStalled != 0:
 		name, age := d.stall.oldest()
-		return kv.Health{State: kv.Stalled, Reason: fmt.Sprintf("%s It has been busy with %s for %v.", errStalled.Sentence, name, age.Round(time.Millisecond))}
+		return kv.Health{State: kv.Stalled,
+			Reason: fmt.Sprintf("%s It has been busy with %s for %v.", errStalled.Sentence, name,
+				age.Round(time.Millisecond))}
 	case r&refuseReadOnly != 0:
 		return kv.Health{State: kv.ReadOnly, Reason: strings.TrimSpace(d.readOnly.Sentence + " " + d.space.atOpen)}
 	case r&refuseAll != 0:

@@ -9,7 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// diskFS is the file system that Pebble sees. It tells disk what is written, how long logs and directories take, and what goes wrong.
+// diskFS is the file system that Pebble sees. It tells disk what is written, how long logs and directories take, and
+// what goes wrong.
 type diskFS struct {
 	vfs.FS
 	d *disk
@@ -93,8 +94,8 @@ func (fs diskFS) OpenDir(name string) (vfs.File, error) {
 	return d, nil
 }
 
-// errNoLink is for a file that Pebble is to copy instead: by itself it gives up at some errors that file systems without
-// hard links have.
+// errNoLink is for a file that Pebble is to copy instead: by itself it gives up at some errors that file systems
+// without hard links have.
 var errNoLink = errors.New("pebblekv: no hard link")
 
 // Link implements vfs.FS.
@@ -130,8 +131,8 @@ func (f *diskFile) do(what string, op func() error) error {
 	return err
 }
 
-// failed acts on an error. What a log has lost nobody can know who waits for it, and Pebble panics at the next write; tables are written
-// again.
+// failed acts on an error. What a log has lost nobody can know who waits for it, and Pebble panics at the next write;
+// tables are written again.
 func (f *diskFile) failed(what string, err error) {
 	d := f.d
 	f.bad = true

@@ -14,8 +14,8 @@ import (
 // ErrNewer is the error for a store of a format that this version doesn't know. Nothing is changed.
 var ErrNewer = fmt.Errorf("%w: the store is of a newer version", kv.ErrUnavailable)
 
-// ErrOlder is the error for a store of an older format that is to be opened for writing without Options.Upgrade. Nothing
-// is changed.
+// ErrOlder is the error for a store of an older format that is to be opened for writing without Options.Upgrade.
+// Nothing is changed.
 var ErrOlder = fmt.Errorf("%w: the store is of an older version", kv.ErrUnavailable)
 
 // identityName is the file that says which store this is. It is read before anything else of the store, because a newer
@@ -49,7 +49,8 @@ func (l *look) readIdentity() error {
 	var i identityFile
 	if json.Unmarshal(b, &i) != nil || i.Sum != i.sum() || i.Format < 1 || i.ID == "" {
 		l.report(Problem{identityName,
-			"damaged: which store this is can't be told; it is given a new identity when it is opened for writing", Damage})
+			"damaged: which store this is can't be told; it is given a new identity when it is opened for writing",
+			Damage})
 		l.identity.Format = kv.Format // most likely
 		return nil
 	}
@@ -70,11 +71,12 @@ func (c *claimed) older(any bool) error {
 		return nil
 	}
 	return fmt.Errorf("%w: it has format %d, this server writes format %d. Start with --upgrade to change that; "+
-		"as no older version can open the store afterwards, copy its directory first", ErrOlder, c.found.format(), kv.Format)
+		"as no older version can open the store afterwards, copy its directory first", ErrOlder,
+		c.found.format(), kv.Format)
 }
 
-// identify writes down which store this is, where that isn't so yet: of a store that has no identity, that was or is now
-// being made, or that is of an older format.
+// identify writes down which store this is, where that isn't so yet: of a store that has no identity, that was or is
+// now being made, or that is of an older format.
 func (c *claimed) identify(making bool) error {
 	l := c.found
 	format := kv.Format

@@ -43,7 +43,8 @@ func TestIdentity(t *testing.T) {
 	refused := func() {
 		before := withoutLock(fingerprint(t, first))
 		_, err := Open(first, Options{})
-		if !errors.Is(err, ErrOlder) || !strings.Contains(err.Error(), fmt.Sprintf("it has format 1, this server writes format %d", kv.Format)) ||
+		if !errors.Is(err, ErrOlder) || !strings.Contains(err.Error(), fmt.Sprintf("it has format 1, this server "+
+			"writes format %d", kv.Format)) ||
 			!strings.Contains(err.Error(), "--upgrade") || !strings.Contains(err.Error(), "copy its directory first") {
 			t.Errorf("opened without being asked to upgrade it: %v", err)
 		}
@@ -75,7 +76,8 @@ func TestIdentity(t *testing.T) {
 func TestIdentityIsWrittenAroundTheMaking(t *testing.T) {
 	dir := t.TempDir()
 	rewriteIdentity(t, dir, func(i *identityFile) {
-		i.Identity, i.Making = kv.Identity{Format: kv.Format, ID: "of the first try", Created: time.Unix(1, 0).UTC()}, true
+		i.Identity, i.Making = kv.Identity{Format: kv.Format, ID: "of the first try", Created: time.Unix(1, 0).UTC()},
+			true
 	})
 	e := mustOpen(t, dir, Options{})
 	if got := e.Identity(); got.ID != "of the first try" {
@@ -166,7 +168,8 @@ func TestNewerFormat(t *testing.T) {
 		},
 	} {
 		err := open()
-		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), fmt.Sprintf("it has format %d, this server knows formats up to %d", kv.Format+1, kv.Format)) {
+		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), fmt.Sprintf("it has format %d, this server "+
+			"knows formats up to %d", kv.Format+1, kv.Format)) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -10,15 +10,17 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// footprint is what a write touches: the keys of its preconditions, and the keys that it writes as a set of bits in which a
-// few keys too many may seem to be. It is large for a large batch, so that such a one isn't taken for a write of every key.
+// footprint is what a write touches: the keys of its preconditions, and the keys that it writes as a set of bits in
+// which a few keys too many may seem to be. It is large for a large batch, so that such a one isn't taken for a write
+// of every key.
 type footprint struct {
 	pre  []uint64      // hashes
 	bits []uint64      // a power of two of words
 	done chan struct{} // closed when the write is over; made by who waits for it, under the mutex of admission
 }
 
-// footprintBits is how many bits a written key has. Each sets two: one foreign key in a thousand is taken for a written one.
+// footprintBits is how many bits a written key has. Each sets two: one foreign key in a thousand is taken for a written
+// one.
 const footprintBits = 64
 
 // maxFootprint is how many words a footprint may keep for the next one.
@@ -68,10 +70,11 @@ func (f *footprint) free() {
 
 // admission lets no write come between the check of another one's preconditions and its apply. It keeps two invariants:
 //  1. Of two writes that meet (see footprint), the one that entered later goes on when the earlier one has left.
-//  2. A write waits only for those that entered before it: no two wait for each other in a circle, and none waits for ever.
+//  2. A write waits only for those that entered before it: no two wait for each other in a circle, and none waits for
+//     ever.
 //
-// Writes that don't meet run side by side, however large they are. Two that write the same key and check another one don't
-// meet either: the store puts them in an order.
+// Writes that don't meet run side by side, however large they are. Two that write the same key and check another one
+// don't meet either: the store puts them in an order.
 type admission struct {
 	mu sync.Mutex
 	in []*footprint // in the order in which they entered
@@ -109,8 +112,8 @@ func (a *admission) leave(f *footprint) {
 	}
 }
 
-// gate counts the users of the store, so that Close ends none of them. n is the count; shut adds closing to it, which makes
-// it negative for good.
+// gate counts the users of the store, so that Close ends none of them. n is the count; shut adds closing to it, which
+// makes it negative for good.
 type gate struct {
 	n    atomic.Int64
 	idle chan struct{} // capacity 1: told when the last user leaves after shut

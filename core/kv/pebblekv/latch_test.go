@@ -30,7 +30,8 @@ func footprintFor(pre []uint64, from, to uint64) *footprint {
 	return f
 }
 
-// Large writes of other keys don't wait for each other; one key that another write checks is waited for, whichever of both comes first.
+// Large writes of other keys don't wait for each other; one key that another write checks is waited for, whichever of
+// both comes first.
 func TestAdmission(t *testing.T) {
 	var a admission
 	large := footprintFor([]uint64{1}, 1000, 5000)

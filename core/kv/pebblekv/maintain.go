@@ -119,10 +119,12 @@ func (e *Engine) Metrics() Metrics {
 	m := e.db.Metrics()
 	t := m.Total()
 	out := Metrics{
-		DiskBytes: m.DiskSpaceUsage(), WALBytes: m.WAL.Size, MemTableBytes: m.MemTable.Size, CacheBytes: uint64(m.BlockCache.Size),
-		CacheHits: m.BlockCache.Hits, CacheMisses: m.BlockCache.Misses,
-		Compactions: m.Compact.Count, Flushes: m.Flush.Count, CompactionDebt: m.Compact.EstimatedDebt, Tables: t.TablesCount,
-		Runs: int64(m.Levels[0].Sublevels),
+		DiskBytes: m.DiskSpaceUsage(), WALBytes: m.WAL.Size, MemTableBytes: m.MemTable.Size,
+		CacheBytes: uint64(m.BlockCache.Size),
+		CacheHits:  m.BlockCache.Hits, CacheMisses: m.BlockCache.Misses,
+		Compactions: m.Compact.Count, Flushes: m.Flush.Count, CompactionDebt: m.Compact.EstimatedDebt,
+		Tables: t.TablesCount,
+		Runs:   int64(m.Levels[0].Sublevels),
 	}
 	if v := e.values; v != nil {
 		out.Values, out.ValueHits, out.ValueMisses = v.cache.EntryCount(), v.hits.Load(), v.misses.Load()

@@ -30,8 +30,8 @@ func (fs *notedFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error
 	return fs.MemFS.Create(name, c)
 }
 
-// The note of the clean close is gone for good before an open for writing makes its first file. So a loss behind a clean
-// close is always seen, and nothing that is written later is taken for one.
+// The note of the clean close is gone for good before an open for writing makes its first file. So a loss behind a
+// clean close is always seen, and nothing that is written later is taken for one.
 func TestNoteGoesBeforeTheFirstWrite(t *testing.T) {
 	fs := &notedFS{MemFS: vfs.NewCrashableMem(), t: t}
 	for round := range 2 {
@@ -45,7 +45,8 @@ func TestNoteGoesBeforeTheFirstWrite(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if names, err := fs.CrashClone(vfs.CrashCloneCfg{}).List("db"); err != nil || !slices.Contains(names, closedName) {
+		if names, err := fs.CrashClone(vfs.CrashCloneCfg{}).List("db"); err != nil ||
+			!slices.Contains(names, closedName) {
 			t.Fatalf("closed, it has no note: %v %v", names, err)
 		}
 	}

@@ -44,7 +44,8 @@ func unmark(fs vfs.FS, dir string) error {
 func storeFiles(fs vfs.FS, dir string) ([]string, error) {
 	names, err := fs.List(dir)
 	names = slices.DeleteFunc(names, func(n string) bool {
-		return n == "LOCK" || n == ballastName || n == closedName || n == openedName || n == identityName || n == stageName
+		return n == "LOCK" || n == ballastName || n == closedName || n == openedName || n == identityName ||
+			n == stageName
 	})
 	slices.Sort(names)
 	return names, err
@@ -66,7 +67,8 @@ func (c *claimed) remark() {
 // begun reports whether the files are what a crash leaves of a store that was being made: nothing was ever written to
 // it.
 func (l *look) begun() (bool, error) {
-	if len(l.tables) > 0 || len(l.foreign) > 0 || l.parts.note || l.parts.identity && !l.making || l.opened || l.old || len(l.options) > 0 {
+	if len(l.tables) > 0 || len(l.foreign) > 0 || l.parts.note || l.parts.identity && !l.making || l.opened || l.old ||
+		len(l.options) > 0 {
 		return false, nil
 	}
 	for _, f := range l.logs {

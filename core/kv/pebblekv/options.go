@@ -29,47 +29,51 @@ type Options struct {
 	// Restoring opens a store that is being restored, see Restore; other opens refuse it.
 	Restoring bool
 
-	// Scanned reports keys that are only ever scanned, never got: bloom filters leave them out. It must not change for the
-	// life of a store. nil: filters hold all keys.
+	// Scanned reports keys that are only ever scanned, never got: bloom filters leave them out. It must not change for
+	// the life of a store. nil: filters hold all keys.
 	Scanned func(key []byte) bool
 
-	// Kept reports keys that are got one by one, and got again: their values are kept in three quarters of CacheMB. nil: all of it
-	// is for blocks.
+	// Kept reports keys that are got one by one, and got again: their values are kept in three quarters of CacheMB.
+	// nil: all of it is for blocks.
 	Kept func(key []byte) bool
 
-	MinFree int64         // bytes of the disk that new data leaves free; 0: 256 MiB, or 5 % of a disk below 5 GiB
-	Stall   time.Duration // how long the disk may take before writes are refused, a sixth of when the process ends; 0: DefaultStall
-	Fatal   func(error)   // ends the process when the store can't go on; nil: it logs the reason and exits with status 1
+	MinFree int64 // bytes of the disk that new data leaves free; 0: 256 MiB, or 5 % of a disk below 5 GiB
+	// how long the disk may take before writes are refused, a sixth of when the process ends; 0: DefaultStall
+	Stall time.Duration
+	Fatal func(error) // ends the process when the store can't go on; nil: it logs the reason and exits with status 1
 
 	Logger *slog.Logger // nil: silent but for fatal errors
 	FS     vfs.FS       // nil: the operating system's
 }
 
-// The small profile: 300 MiB of resident memory with 100,000 documents. Memory is about cache + 2 x memtable, which blocks and up to six
-// memtables share. Both grow with use (a memtable starts at 256 KiB), so idle costs little. Blocks of 8 KiB: BenchmarkBlockSize reads single
-// keys a sixth faster than with 16 KiB, runs of 100 a quarter slower.
+// The small profile: 300 MiB of resident memory with 100,000 documents. Memory is about cache + 2 x memtable, which
+// blocks and up to six memtables share. Both grow with use (a memtable starts at 256 KiB), so idle costs little. Blocks
+// of 8 KiB: BenchmarkBlockSize reads single keys a sixth faster than with 16 KiB, runs of 100 a quarter slower.
 const (
 	DefaultCacheMB    = 144
 	DefaultMemTableMB = 16
 	DefaultBlockKB    = 8
 )
 
-// storeFormat is the version of Pebble's files. A later one makes stores that older servers can't open: docs/formats.md names it.
+// storeFormat is the version of Pebble's files. A later one makes stores that older servers can't open: docs/formats.md
+// names it.
 const storeFormat = pebble.FormatValueSeparation
 
 // tuned maps Options to Pebble's. What differs from Pebble's defaults, and why:
-//   - larger memtables, and merges of L0 that wait for their time (see pace) although they are asked for from one run on, because
-//     Pebble counts each run twice: that saves a third of a write's CPU;
+//   - larger memtables, and merges of L0 that wait for their time (see pace) although they are asked for from one run
+//     on, because Pebble counts each run twice: that saves a third of a write's CPU;
 //   - a dropped range is flushed after a second: until then its space can't come back;
-//   - a base level of up to 256 MiB (less on a small disk, see space), so that most stores have one level below L0, where queries look;
+//   - a base level of up to 256 MiB (less on a small disk, see space), so that most stores have one level below L0,
+//     where queries look;
 //   - used logs are deleted, not kept for the next ones (see cleaner);
-//   - bloom filters of 10 bits on every level: Has on an absent key reads no data block (see probe). Keys that nobody gets are
-//     not in them (see filterPolicy);
-//   - tables of 8 MiB in L0 (less on a small disk) and twice that a level below, with index blocks of up to 512 KiB: a query's seeks hop over the whole key space,
-//     and opening a table or reading a second level of its index cost an equality over 100,000 items a sixth;
+//   - bloom filters of 10 bits on every level: Has on an absent key reads no data block (see probe). Keys that nobody
+//     gets are not in them (see filterPolicy);
+//   - tables of 8 MiB in L0 (less on a small disk) and twice that a level below, with index blocks of up to 512 KiB: a
+//     query's seeks hop over the whole key space, and opening a table or reading a second level of its index cost an
+//     equality over 100,000 items a sixth;
 //   - Fastest compression: the size of Snappy at a cheaper scan;
-//   - the byte order stays Pebble's default. Its Split is the whole key, so a filter answers for exact keys, which is all
-//     that Has asks for.
+//   - the byte order stays Pebble's default. Its Split is the whole key, so a filter answers for exact keys, which is
+//     all that Has asks for.
 func tuned(o Options, cache *pebble.Cache, p *pace, room *space) *pebble.Options {
 	log := o.Logger
 	po := &pebble.Options{
@@ -147,6 +151,6 @@ func (q quiet) Errorf(f string, a ...any) {
 	}
 }
 
-// Fatalf implements pebble.Logger. Pebble calls it when the manifest can't be written or a file is lost, where going on could acknowledge
-// what is not durable.
+// Fatalf implements pebble.Logger. Pebble calls it when the manifest can't be written or a file is lost, where going on
+// could acknowledge what is not durable.
 func (q quiet) Fatalf(f string, a ...any) { q.fail.now(f, a...) }

@@ -10,16 +10,19 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// pace keeps the store from falling behind its writers, by what it is behind with: full memtables that wait for their flush, runs (flushed
-// memtables that lie unmerged in L0, in each of which a query must look), and bytes that levels must still merge.
+// pace keeps the store from falling behind its writers, by what it is behind with: full memtables that wait for their
+// flush, runs (flushed memtables that lie unmerged in L0, in each of which a query must look), and bytes that levels
+// must still merge.
 //
-//   - Merges cost as much as all else of a write, and less a byte the more one takes in. So while writes come in they wait until there
-//     are mergeRuns; in a pause they run (see shape.due).
-//   - Writers that are faster than flushes and merges are slowed down before a limit stops all of them (see steps). Each byte then
-//     has a price in time, which rises with what is behind, so writers and disk meet somewhere, whatever the disk can do.
+//   - Merges cost as much as all else of a write, and less a byte the more one takes in. So while writes come in they
+//     wait until there are mergeRuns; in a pause they run (see shape.due).
+//   - Writers that are faster than flushes and merges are slowed down before a limit stops all of them (see steps).
+//     Each byte then has a price in time, which rises with what is behind, so writers and disk meet somewhere, whatever
+//     the disk can do.
 //   - A pause has the memtable flushed: a search in it costs more than in a table.
 //
-// It is Pebble's CompactionScheduler. Pebble calls it with its own locks held, so nothing here calls Pebble with mu held.
+// It is Pebble's CompactionScheduler. Pebble calls it with its own locks held, so nothing here calls Pebble with mu
+// held.
 type pace struct {
 	written atomic.Int64 // bytes of batches so far
 	flushed atomic.Int64 // what written was when the last flush began
@@ -33,9 +36,10 @@ type pace struct {
 	behind   atomic.Int64 // steps of the tree
 	next     atomic.Int64 // when the next batch may go, in ns since start
 
-	held  func() time.Duration // for how long no merge may begin
-	short func() bool          // the disk will soon be full: cheap merges wait for no pause, what lies in L0 keeps room from data
-	tight func() bool          // the disk is full: what is deleted must go, whatever that costs
+	held func() time.Duration // for how long no merge may begin
+	// the disk will soon be full: cheap merges wait for no pause, what lies in L0 keeps room from data
+	short func() bool
+	tight func() bool // the disk is full: what is deleted must go, whatever that costs
 
 	db   pebble.DBForCompaction
 	tree atomic.Pointer[tree] // nil until the store is open
@@ -67,25 +71,28 @@ type shape struct {
 }
 
 const (
-	// stopRuns is where Pebble stops all writers, mergeRuns where merges wait no longer. From slowRuns on writers are slowed down.
+	// stopRuns is where Pebble stops all writers, mergeRuns where merges wait no longer. From slowRuns on writers are
+	// slowed down.
 	mergeRuns = 12
 	slowRuns  = 15
 	stopRuns  = 19
-	// A level overfull times as large as it should be is emptied whatever is written: it makes every merge into it dearer.
+	// A level overfull times as large as it should be is emptied whatever is written: it makes every merge into it
+	// dearer.
 	overfull = 2
 	// A merge that a short pause starts writes at most maxAnew bytes for each that it takes out of L0.
 	maxAnew = 8
 	// A pause longPause times as long as a merge takes is enough for any.
 	longPause = 20
 
-	// reclaimFor is for how long after a drop a pause is enough for any merge: those that bring its space back are small, and are asked
-	// for when it was flushed.
+	// reclaimFor is for how long after a drop a pause is enough for any merge: those that bring its space back are
+	// small, and are asked for when it was flushed.
 	reclaimFor = time.Minute
 
 	paceTick  = 50 * time.Millisecond // between looks while there are writes
 	paceDoze  = time.Second           // the same in a pause, while something waits
 	paceQuiet = 100 * time.Millisecond
-	// paceTrickle is what may be written in a tick that still counts as a pause: 1 MiB/s fills a memtable in a quarter of a minute.
+	// paceTrickle is what may be written in a tick that still counts as a pause: 1 MiB/s fills a memtable in a quarter
+	// of a minute.
 	paceTrickle = 50 << 10
 	// A memtable of flushBytes is flushed when nothing was written for flushQuiet.
 	flushBytes = 4 << 20
@@ -108,8 +115,9 @@ func (s *shape) due(pause time.Duration) bool {
 // maxSteps is the number of prices but for the first.
 const maxSteps = 4
 
-// prices is what a byte of a batch costs a writer, in ns, by the number of steps: without limit, then 250, 66, 20 and 8 MB/s, which
-// spans what disks do. With the last one eight clients with batches of 100 items wait a fifth of a second each.
+// prices is what a byte of a batch costs a writer, in ns, by the number of steps: without limit, then 250, 66, 20 and 8
+// MB/s, which spans what disks do. With the last one eight clients with batches of 100 items wait a fifth of a second
+// each.
 var prices = [maxSteps + 1]int64{0, 4, 15, 50, 120}
 
 const (
@@ -179,8 +187,8 @@ func (p *pace) dropped() {
 	p.reclaim = time.Now().Add(reclaimFor)
 }
 
-// listen has the store report its memtables. A new log means that the memtable before is full. A flush takes all that are full, so each
-// sets full right; the next one after a failed flush does, too.
+// listen has the store report its memtables. A new log means that the memtable before is full. A flush takes all that
+// are full, so each sets full right; the next one after a failed flush does, too.
 func (p *pace) listen(l *pebble.EventListener) {
 	begun, ended := l.FlushBegin, l.FlushEnd
 	l.WALCreated = func(pebble.WALCreateInfo) {
@@ -227,8 +235,8 @@ func (p *pace) Unregister() {
 	<-p.done
 }
 
-// TrySchedule implements pebble.CompactionScheduler. Pebble's locks are held, so the tree can't be looked at: Pebble remembers the
-// compaction, and run asks for it.
+// TrySchedule implements pebble.CompactionScheduler. Pebble's locks are held, so the tree can't be looked at: Pebble
+// remembers the compaction, and run asks for it.
 func (p *pace) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	p.wake()
 	return false, nil

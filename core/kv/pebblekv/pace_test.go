@@ -74,7 +74,8 @@ func (f *fakeTree) ask(t *testing.T, p *pace) {
 	}
 }
 
-// TestPace is when a waiting compaction runs, while every 10 ms another batch comes in, of 100 KiB in a burst and of 1 KiB in a trickle.
+// TestPace is when a waiting compaction runs, while every 10 ms another batch comes in, of 100 KiB in a burst and of 1
+// KiB in a trickle.
 func TestPace(t *testing.T) {
 	const burst, trickle = 100 << 10, 1 << 10
 	const perByte = 25
@@ -95,7 +96,8 @@ func TestPace(t *testing.T) {
 		{"a burst of writes puts it off", burst, still(small), false, 0, 0},
 		{"no writes", 0, still(small), false, paceQuiet, paceQuiet + soon},
 		{"a trickle is a pause", trickle, still(small), false, paceQuiet, paceQuiet + soon},
-		{"little for a large level", 0, still(lone), false, longPause * 524 * time.Millisecond, longPause*524*time.Millisecond + paceDoze},
+		{"little for a large level", 0, still(lone), false, longPause * 524 * time.Millisecond,
+			longPause*524*time.Millisecond + paceDoze},
 		{"little for a large level in a burst", burst, still(lone), false, 0, 0},
 		{"reclaiming doesn't wait", burst, still(small), true, 0, soon},
 		{"many runs", burst, func(e time.Duration) shape {
@@ -104,7 +106,8 @@ func TestPace(t *testing.T) {
 		{"a full level waits for a pause", burst, full(1.2), false, 0, 0},
 		{"a pause is enough for it", 0, full(1.2), false, paceQuiet, paceQuiet + soon},
 		{"an overfull one doesn't wait", burst, full(overfull), false, 0, soon},
-		{"the first merge, of which nothing is known", 0, still(shape{runs: 1, above: 1 << 20}), false, paceQuiet, paceQuiet + soon},
+		{"the first merge, of which nothing is known", 0, still(shape{runs: 1, above: 1 << 20}), false, paceQuiet,
+			paceQuiet + soon},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -199,7 +202,8 @@ func TestPaceFlush(t *testing.T) {
 	})
 }
 
-// TestPaceBounds: no more compactions at once than are allowed, each in the place of one that ended, and none after the end.
+// TestPaceBounds: no more compactions at once than are allowed, each in the place of one that ended, and none after the
+// end.
 func TestPaceBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, p := &fakeTree{allowed: 2}, newPace(1<<20)
@@ -230,7 +234,8 @@ func TestPaceBounds(t *testing.T) {
 	})
 }
 
-// TestPaceMerges: after a burst of writes a real store is tidied up without anyone asking: little in the memtable, no runs, and nothing lost.
+// TestPaceMerges: after a burst of writes a real store is tidied up without anyone asking: little in the memtable, no
+// runs, and nothing lost.
 func TestPaceMerges(t *testing.T) {
 	e, err := Open(t.TempDir(), Options{MemTableMB: 1, Relaxed: true})
 	if err != nil {
@@ -280,13 +285,16 @@ func TestPaceDelays(t *testing.T) {
 		want    []time.Duration
 	}{
 		{"nothing is behind", []batch{{0, 0, 1e6}, {0, 0, 1e6}, {0, 0, 1e6}}, []time.Duration{0, 0, 0}},
-		{"the first pays nothing, the next ones for those before", []batch{{1, 0, 250}, {1, 0, 250}, {1, 0, 250}, {1, 0, 250}},
+		{"the first pays nothing, the next ones for those before",
+			[]batch{{1, 0, 250}, {1, 0, 250}, {1, 0, 250}, {1, 0, 250}},
 			[]time.Duration{0, ms, 2 * ms, 3 * ms}},
 		{"who comes later has waited", []batch{{1, 0, 250}, {1, 4, 250}, {1, 4, 250}}, []time.Duration{0, 0, ms}},
 		{"dearer by the step", []batch{{2, 0, 100}, {3, 0, 100}, {4, 0, 100}, {4, 0, 1}},
 			[]time.Duration{0, 1500 * time.Microsecond, 6500 * time.Microsecond, 18500 * time.Microsecond}},
-		{"what is too short for a sleep is owed", []batch{{1, 0, 25}, {1, 0, 25}, {1, 0, 25}}, []time.Duration{0, 0, 200 * time.Microsecond}},
-		{"nobody waits long, whatever others wrote", []batch{{4, 0, 1e6}, {4, 0, 1}, {4, 150, 1}, {4, 200, 1}}, []time.Duration{0, 100 * ms, 50 * ms, 0}},
+		{"what is too short for a sleep is owed", []batch{{1, 0, 25}, {1, 0, 25}, {1, 0, 25}},
+			[]time.Duration{0, 0, 200 * time.Microsecond}},
+		{"nobody waits long, whatever others wrote", []batch{{4, 0, 1e6}, {4, 0, 1}, {4, 150, 1}, {4, 200, 1}},
+			[]time.Duration{0, 100 * ms, 50 * ms, 0}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := newPace(1 << 20)
@@ -301,8 +309,8 @@ func TestPaceDelays(t *testing.T) {
 	}
 }
 
-// The count of full memtables follows the store: it grows while the disk holds up a flush, and is right again after it, whatever
-// filled them.
+// The count of full memtables follows the store: it grows while the disk holds up a flush, and is right again after it,
+// whatever filled them.
 func TestPaceCountsMemtables(t *testing.T) {
 	mem := vfs.NewMem()
 	fs := &heldFS{FS: mem, held: func(name string) bool { return strings.HasSuffix(name, ".sst") }}

@@ -22,12 +22,13 @@ type parts struct {
 	markers                          []string
 	others                           []string // a store's too, but of no weight: locks and what a crash left half made
 	foreign                          []string // none of a store's
-	heirs                            []string // logs that a relaxed store of an older version left behind when it was killed
-	note                             bool     // see closedNote
-	identity                         bool     // see identityName
-	opened                           bool     // see openedName
-	restoring                        bool     // see restoringName
-	old                              bool     // a file by which formats before the oldest that can be read are known
+	// logs that a relaxed store of an older version left behind when it was killed
+	heirs     []string
+	note      bool // see closedNote
+	identity  bool // see identityName
+	opened    bool // see openedName
+	restoring bool // see restoringName
+	old       bool // a file by which formats before the oldest that can be read are known
 }
 
 var partNames = regexp.MustCompile(`^(?:(\d+)(?:-\d+)?\.(log)|(\d+)\.(sst|blob)|(MANIFEST|OPTIONS)-(\d+))$`)

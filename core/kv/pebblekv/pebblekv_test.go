@@ -38,7 +38,8 @@ func TestContract(t *testing.T) {
 		{"relaxed", Options{Relaxed: true}},
 		{"values kept", Options{Kept: everyKey}},
 		{"few values kept", Options{Kept: everyKey, CacheMB: 1, MemTableMB: 1, Relaxed: true}},
-		{"tiny memtable", Options{MemTableMB: 1, CacheMB: 1, BlockKB: 1}}, // flushes and compactions run during the suite
+		// flushes and compactions run during the suite
+		{"tiny memtable", Options{MemTableMB: 1, CacheMB: 1, BlockKB: 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			kvtest.Run(t, func(t *testing.T) kv.Engine { return mustOpen(t, t.TempDir(), tc.o) })

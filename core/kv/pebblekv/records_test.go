@@ -43,7 +43,8 @@ func logOf(t *testing.T, n int) (fs *vfs.MemFS, path string, num uint32) {
 		t.Fatal(err)
 	}
 	for i := range n {
-		if err := db.Set(fmt.Appendf(nil, "key %d", i), bytes.Repeat([]byte{byte(i) | 1}, 700), pebble.Sync); err != nil {
+		if err := db.Set(fmt.Appendf(nil, "key %d", i), bytes.Repeat([]byte{byte(i) | 1}, 700),
+			pebble.Sync); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -149,7 +149,8 @@ func TestRelaxedStoreAfterACrash(t *testing.T) {
 		})
 		for range 8 {
 			time.Sleep(time.Duration(rng.IntN(15)) * time.Millisecond)
-			clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 50, 95, 100}[rng.IntN(4)], RNG: rng})
+			clone := mem.CrashClone(vfs.CrashCloneCfg{
+				UnsyncedDataPercent: []int{0, 50, 95, 100}[rng.IntN(4)], RNG: rng})
 			r, err := Open("db", Options{FS: clone, Relaxed: rng.IntN(2) == 0})
 			if err != nil {
 				t.Fatal(err)
@@ -177,8 +178,11 @@ func TestRelaxedStoreSyncsWhatItPromises(t *testing.T) {
 		want int
 	}{
 		{"flush", func(e *Engine) error { return e.db.Flush() }, "db", 1000},
-		{"drop", func(e *Engine) error { return e.DropRange(context.Background(), []byte("x"), []byte("y")) }, "db", 1000},
-		{"drop all", func(e *Engine) error { return e.DropRange(context.Background(), []byte("a"), []byte("c")) }, "db", 0},
+		{"drop", func(e *Engine) error { return e.DropRange(context.Background(), []byte("x"), []byte("y")) },
+			"db", 1000},
+		{"drop all", func(e *Engine) error {
+			return e.DropRange(context.Background(), []byte("a"), []byte("c"))
+		}, "db", 0},
 		{"checkpoint", func(e *Engine) error { return e.Checkpoint(context.Background(), "copy") }, "copy", 1000},
 	} {
 		for _, fresh := range []bool{true, false} {

@@ -128,7 +128,8 @@ func (s *Salvage) open(o Options) error {
 		for _, t := range l.tables {
 			tables = append(tables, liveTable{numbered: t})
 		}
-		s.lose(cmp.Or(l.manifest, "MANIFEST"), "the manifest can't be read whole: all tables that are there are read", nil, nil)
+		s.lose(cmp.Or(l.manifest, "MANIFEST"),
+			"the manifest can't be read whole: all tables that are there are read", nil, nil)
 	}
 	for i, t := range tables {
 		if err := s.table(t); err != nil {
@@ -181,7 +182,9 @@ func namedTables(fs vfs.FS, dir string, l *look, o Options) (out []liveTable, er
 			t := &level[i]
 			if num := uint64(t.BackingSSTNum); !seen[num] {
 				seen[num] = true
-				out = append(out, liveTable{numbered{fmt.Sprintf("%06d.sst", num), num}, bytes.Clone(t.Smallest.UserKey), bytes.Clone(t.Largest.UserKey)})
+				out = append(out, liveTable{
+					numbered{fmt.Sprintf("%06d.sst", num), num}, bytes.Clone(t.Smallest.UserKey),
+					bytes.Clone(t.Largest.UserKey)})
 			}
 		}
 	}

@@ -79,7 +79,8 @@ func TestSalvageOpensFewTables(t *testing.T) {
 		var last []byte
 		stopped := errors.New("enough")
 		err = s.Each(func(key, val []byte) error {
-			if bytes.Compare(last, key) >= 0 || !strings.HasPrefix(string(val), fmt.Sprintf("value %d ", len(got))) && len(got) < 100 {
+			if bytes.Compare(last, key) >= 0 || !strings.HasPrefix(string(val), fmt.Sprintf("value %d ", len(got))) &&
+				len(got) < 100 {
 				t.Errorf("%q = %q behind %q", key, val, last)
 			}
 			last = append(last[:0], key...)
@@ -88,7 +89,8 @@ func TestSalvageOpensFewTables(t *testing.T) {
 			}
 			return nil
 		})
-		if stop > 0 && (!errors.Is(err, stopped) || len(got) != stop) || stop == 0 && (err != nil || len(got) != tables*each-99) {
+		if stop > 0 && (!errors.Is(err, stopped) || len(got) != stop) || stop == 0 &&
+			(err != nil || len(got) != tables*each-99) {
 			t.Errorf("stopped at %d: %d keys, %v", stop, len(got), err)
 		}
 		if err := s.Close(); err != nil || len(s.Lost()) > 0 {

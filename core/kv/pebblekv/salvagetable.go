@@ -194,7 +194,8 @@ func (u *run) move(lo []byte, begin bool) bool {
 		u.cur.deleted = false
 		val, _, err := kv.Value(nil)
 		if err != nil {
-			u.s.lose(u.name, fmt.Sprintf("a value can't be read: %v", err), bytes.Clone(u.cur.key), append(bytes.Clone(u.cur.key), 0))
+			u.s.lose(u.name, fmt.Sprintf("a value can't be read: %v", err), bytes.Clone(u.cur.key),
+				append(bytes.Clone(u.cur.key), 0))
 			u.cur.deleted = true
 		}
 		u.cur.val = append(u.cur.val[:0], val...)

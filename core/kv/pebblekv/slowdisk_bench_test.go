@@ -55,7 +55,8 @@ func BenchmarkSlowDisk(b *testing.B) {
 		by, ahead time.Duration
 	}{
 		{"Quick", func(string) bool { return false }, 0, 0},
-		{"Logs", func(name string) bool { return strings.HasSuffix(name, ".log") }, 400 * time.Millisecond, 200 * time.Millisecond},
+		{"Logs", func(name string) bool { return strings.HasSuffix(name, ".log") }, 400 * time.Millisecond,
+			200 * time.Millisecond},
 		{"Tables", func(name string) bool { return strings.HasSuffix(name, ".sst") }, 200 * time.Millisecond, 0},
 	} {
 		b.Run(tc.name, func(b *testing.B) {

@@ -31,8 +31,8 @@ func (e *Engine) Snapshot() kv.Snapshot {
 
 func (s *snapshot) usable() bool { return s.snap != nil && !s.closed.Load() }
 
-// getsByIterator is from which Get on a snapshot keeps an iterator: making one costs as much as two Gets, a seek with it half
-// of one.
+// getsByIterator is from which Get on a snapshot keeps an iterator: making one costs as much as two Gets, a seek with
+// it half of one.
 const getsByIterator = 3
 
 // Get implements kv.Snapshot.
@@ -88,7 +88,8 @@ func (s *snapshot) seek(dst, key []byte, wantValue bool) (v []byte, ok bool, err
 	if it == nil {
 		options := &probeOptions
 		if wantValue {
-			options = nil // who gets several values mostly knows that they are there: from an index, which is of the same snapshot
+			// who gets several values mostly knows that they are there: from an index, which is of the same snapshot
+			options = nil
 		}
 		if it, err = s.snap.NewIter(options); err != nil {
 			return v, false, translate(err)
@@ -146,8 +147,8 @@ func (s *snapshot) Iter(lo, hi []byte) (kv.Iterator, error) {
 
 var errBounds = fmt.Errorf("%w: an iterator needs both bounds", kv.ErrContract)
 
-// iterator implements kv.Iterator. at makes the corner cases (before any positioning, past an end) those of the interface,
-// whatever Pebble does there.
+// iterator implements kv.Iterator. at makes the corner cases (before any positioning, past an end) those of the
+// interface, whatever Pebble does there.
 type iterator struct {
 	e    *Engine
 	it   *pebble.Iterator

@@ -10,18 +10,20 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// space follows how much room the disk has. Some of it is kept: what memtables need when they are flushed, what merges write before
-// their inputs go, and Options.MinFree. Each kind of work stops while there is still room for what matters more:
+// space follows how much room the disk has. Some of it is kept: what memtables need when they are flushed, what merges
+// write before their inputs go, and Options.MinFree. Each kind of work stops while there is still room for what matters
+// more:
 //
 //	new data    when less than all of that is free
 //	deletes     when the flushes' part and half of MinFree are left
-//	merges      when the flushes' part and a quarter of MinFree are left; what they have written so far is deleted again
+//	merges      when the flushes' part and a quarter of MinFree are left; what they have written so far is deleted
+//	    again
 //	logs and flushes take all that is left, and the ballast behind it
 //
 // Room for the next merge is kept because only merges give room back: what was deleted is there until then.
 //
-// The free bytes are asked for at an interval; between two answers what is written is taken off, so that nobody waits for the file system.
-// All fields are bytes, but for one.
+// The free bytes are asked for at an interval; between two answers what is written is taken off, so that nobody waits
+// for the file system. All fields are bytes, but for one.
 type space struct {
 	minFree  int64
 	ballast  ballast
@@ -84,11 +86,12 @@ func (s *space) size(u vfs.DiskUsage, minFree, memTable int64) {
 // kept is what must stay free for new data to be taken.
 func (s *space) kept() int64 { return s.flushing.Load() + s.merging.Load() + s.minFree }
 
-// fullRuns is how many runs less than stopRuns a full store may have. More are refused, because a merge that finds no room, as others took
-// it, would keep all writers waiting.
+// fullRuns is how many runs less than stopRuns a full store may have. More are refused, because a merge that finds no
+// room, as others took it, would keep all writers waiting.
 const fullRuns = 3
 
-// refuses is what is refused with so many bytes free. What was refused stays so until there is a little more than it takes.
+// refuses is what is refused with so many bytes free. What was refused stays so until there is a little more than it
+// takes.
 func (s *space) refuses(before uint32) uint32 {
 	free, kept := s.free.Load(), s.kept()
 	half := s.flushing.Load() + s.minFree/2
@@ -107,8 +110,8 @@ func (s *space) refuses(before uint32) uint32 {
 	return 0
 }
 
-// mayMerge reports whether there is room for a merge to write n bytes more. Files that went since the file system was asked are not in
-// what is known to be free, so it is asked again before a merge fails.
+// mayMerge reports whether there is room for a merge to write n bytes more. Files that went since the file system was
+// asked are not in what is known to be free, so it is asked again before a merge fails.
 func (d *disk) mayMerge(n int64) bool {
 	return d.space.mayMerge(n) || d.ask() == nil && d.space.mayMerge(n)
 }
@@ -233,8 +236,8 @@ func (d *disk) measure(metrics func() *pebble.Metrics) time.Duration {
 	return next
 }
 
-// nextMerge is about what the largest merge that may come next reads, and writes before that goes: all of L0 with all of the level below
-// it, or twice a table of another level with its share of the next one: tables differ.
+// nextMerge is about what the largest merge that may come next reads, and writes before that goes: all of L0 with all
+// of the level below it, or twice a table of another level with its share of the next one: tables differ.
 func nextMerge(m *pebble.Metrics) int64 {
 	n, base := m.Levels[0].TablesSize, true
 	for i := 1; i < len(m.Levels); i++ {
@@ -249,7 +252,8 @@ func nextMerge(m *pebble.Metrics) int64 {
 	return n
 }
 
-// tell writes what is refused to the log: when that changes, and once a minute while it lasts, but never twice a minute.
+// tell writes what is refused to the log: when that changes, and once a minute while it lasts, but never twice a
+// minute.
 func (d *disk) tell() {
 	h := d.health()
 	r := d.refused.Load() & (refuseData | refuseAll | refuseFlushes)
@@ -265,7 +269,8 @@ func (d *disk) tell() {
 
 // figures are for the operator.
 func (s *space) figures() string {
-	return fmt.Sprintf("%s are free of %s; %s are kept: %s for flushes, %s for merges, %s by --min-free.", size(s.free.Load()), size(s.total),
+	return fmt.Sprintf("%s are free of %s; %s are kept: %s for flushes, %s for merges, %s by --min-free.",
+		size(s.free.Load()), size(s.total),
 		size(s.kept()), size(s.flushing.Load()), size(s.merging.Load()), size(s.minFree))
 }
 
@@ -415,7 +420,8 @@ func (e *everyMinute) pass() (left int, ok bool) {
 	return left, true
 }
 
-// listen has the store report its merges, and what goes wrong beside the requests. That may be the same a hundred times a second.
+// listen has the store report its merges, and what goes wrong beside the requests. That may be the same a hundred times
+// a second.
 func (d *disk) listen(l *pebble.EventListener) {
 	d.space.merges.listen(l)
 	flushed := l.FlushEnd

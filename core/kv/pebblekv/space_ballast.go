@@ -9,8 +9,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// ballast is a file that holds room. When the file system refuses to write it is removed, and what was refused is tried again
-// (vfs.OnDiskFull): a log that can't be written would end the process. It is made again when there is more than enough room.
+// ballast is a file that holds room. When the file system refuses to write it is removed, and what was refused is tried
+// again (vfs.OnDiskFull): a log that can't be written would end the process. It is made again when there is more than
+// enough room.
 type ballast struct {
 	path string
 	size int64 // of a whole one; 0: none is made

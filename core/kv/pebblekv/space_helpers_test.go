@@ -175,8 +175,8 @@ func commitNow(e *Engine, b *kv.Batch) error {
 	return w.Wait()
 }
 
-// fillUp writes values of 10 KB that don't compress until most are there or they are refused, not only for a moment while a merge
-// runs, and returns their number and the refusal.
+// fillUp writes values of 10 KB that don't compress until most are there or they are refused, not only for a moment
+// while a merge runs, and returns their number and the refusal.
 func fillUp(e *Engine, most int) (n int, err error) { return fillUpWith(e, most, keyName) }
 
 // fillUpWith is fillUp with keys of the caller's.

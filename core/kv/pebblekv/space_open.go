@@ -11,7 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
-// newDisk looks at the disk below dir before anything is opened. It starts to watch: an open that hangs ends the process, too.
+// newDisk looks at the disk below dir before anything is opened. It starts to watch: an open that hangs ends the
+// process, too.
 func newDisk(dir string, o *Options) *disk {
 	d := &disk{dir: dir, fs: o.FS, log: o.Logger, stop: make(chan struct{}), closed: make(chan struct{})}
 	d.fail.end = o.Fatal
@@ -23,8 +24,8 @@ func newDisk(dir string, o *Options) *disk {
 	return d
 }
 
-// claim takes the directory, and decides whether the store can be opened for writing. On a full disk that doesn't take the flush of what is
-// in the logs it can't: Pebble would try that flush for ever.
+// claim takes the directory, and decides whether the store can be opened for writing. On a full disk that doesn't take
+// the flush of what is in the logs it can't: Pebble would try that flush for ever.
 func (d *disk) claim(o *Options) (*claimed, error) {
 	if o.ReadOnly {
 		d.readOnly = errOpenedReadOnly

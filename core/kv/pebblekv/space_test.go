@@ -36,7 +36,9 @@ func TestFullDisk(t *testing.T) {
 		if n += more; !errors.Is(err, kv.ErrFull) {
 			t.Fatalf("%d values, then %v", n, err)
 		}
-		eventually(t, "there is room for the next merge", func() bool { return e.disk.space.mayMerge(nextMerge(e.db.Metrics())) })
+		eventually(t, "there is room for the next merge", func() bool {
+			return e.disk.space.mayMerge(nextMerge(e.db.Metrics()))
+		})
 	}
 	if least := disk / 2 / (10 << 10); n < least {
 		t.Errorf("refused after %d values, at least %d should fit", n, least)
@@ -119,7 +121,8 @@ func TestSecondFloor(t *testing.T) {
 	}
 }
 
-// Others take every byte while writers are at it. Nothing ends, nothing that was acknowledged is lost, and it goes on by itself.
+// Others take every byte while writers are at it. Nothing ends, nothing that was acknowledged is lost, and it goes on
+// by itself.
 func TestNoRoomAtAll(t *testing.T) {
 	fs, log := newSmallFS(256<<20), &lines{}
 	e := smallStore(t, fs, log)
@@ -313,7 +316,8 @@ func TestReadOnlyFileSystem(t *testing.T) {
 	if err := put(e, "k", []byte("v")); !errors.Is(err, kv.ErrUnavailable) {
 		t.Errorf("a write: %v", err)
 	}
-	if _, err := Open("none", o); !errors.Is(err, kv.ErrUnavailable) || !strings.Contains(err.Error(), "the file system is read-only") {
+	if _, err := Open("none", o); !errors.Is(err, kv.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "the file system is read-only") {
 		t.Errorf("a store that isn't there: %v", err)
 	}
 }
@@ -431,7 +435,8 @@ func failing(op, part string, err error) func(string, string) error {
 	}
 }
 
-// Flushes that fail for another reason are tried again, not a hundred times a second; meanwhile writes are refused before they would hang.
+// Flushes that fail for another reason are tried again, not a hundred times a second; meanwhile writes are refused
+// before they would hang.
 func TestFlushFails(t *testing.T) {
 	fs, log := &faultyFS{FS: vfs.NewMem()}, &lines{}
 	e := mustOpen(t, "store", Options{FS: fs, Logger: log.logger(), Fatal: mustFail(t), MemTableMB: 1})
@@ -475,7 +480,8 @@ func TestSpaceFitsTheDisk(t *testing.T) {
 		var s space
 		s.size(vfs.DiskUsage{TotalBytes: uint64(c.total)}, c.given, DefaultMemTableMB<<20)
 		if s.minFree != c.minFree || s.memTable != c.memTable || s.base != c.base {
-			t.Errorf("a disk of %d with --min-free %d: %d are kept, a memtable has %d, the base level %d; want %d, %d and %d",
+			t.Errorf("a disk of %d with --min-free %d: %d are kept, a memtable has %d, the base level %d; want %d, "+
+				"%d and %d",
 				c.total, c.given, s.minFree, s.memTable, s.base, c.minFree, c.memTable, c.base)
 		}
 	}
@@ -492,8 +498,10 @@ func TestNextMerge(t *testing.T) {
 		{"L0 alone", map[int]pebble.LevelMetrics{0: tables(3, 30)}, 30},
 		{"L0 and the base level", map[int]pebble.LevelMetrics{0: tables(3, 30), 6: tables(10, 100)}, 130},
 		{"L0 has been merged", map[int]pebble.LevelMetrics{5: tables(2, 20), 6: tables(10, 60)}, 80},
-		{"a table of L5 has ten below it", map[int]pebble.LevelMetrics{0: tables(1, 10), 5: tables(2, 20), 6: tables(10, 200)}, 220},
-		{"the last levels count", map[int]pebble.LevelMetrics{4: tables(4, 8), 5: tables(8, 80), 6: tables(80, 800)}, 220},
+		{"a table of L5 has ten below it",
+			map[int]pebble.LevelMetrics{0: tables(1, 10), 5: tables(2, 20), 6: tables(10, 200)}, 220},
+		{"the last levels count", map[int]pebble.LevelMetrics{4: tables(4, 8), 5: tables(8, 80), 6: tables(80, 800)},
+			220},
 	} {
 		var m pebble.Metrics
 		for i, l := range c.levels {

@@ -96,7 +96,8 @@ func (d *disk) look(name string, age time.Duration) {
 	case age >= d.stall.limit && !stalled:
 		d.refused.Or(refuseStalled)
 		close(*d.stall.given.Load())
-		d.log.Error("The disk does not answer, writes are refused", "operation", name, "for", age.Round(time.Millisecond))
+		d.log.Error("The disk does not answer, writes are refused", "operation", name, "for",
+			age.Round(time.Millisecond))
 	case age < d.stall.limit && stalled:
 		c := make(chan struct{})
 		d.stall.given.Store(&c)

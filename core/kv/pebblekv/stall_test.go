@@ -64,7 +64,8 @@ func TestStalledDisk(t *testing.T) {
 	if h := e.Health(); h.State != kv.Stalled || !strings.Contains(h.Reason, "a sync of") {
 		t.Errorf("health %+v", h)
 	}
-	for _, err := range []error{put(e, "k3", []byte("v")), del(e, "k1"), e.DropRange(t.Context(), []byte("a"), []byte("b"))} {
+	for _, err := range []error{put(e, "k3", []byte("v")), del(e, "k1"),
+		e.DropRange(t.Context(), []byte("a"), []byte("b"))} {
 		if !errors.Is(err, kv.ErrUnavailable) {
 			t.Errorf("who comes: %v", err)
 		}

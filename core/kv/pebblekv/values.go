@@ -17,9 +17,10 @@ import (
 //
 // It answers what the store would answer. Writers say before they apply a batch which keys it touches (enter), and
 // afterwards what became of them (leave). Keys are spread over shards, and these hold:
-//  1. An entry has the value that its key has in every state of the store from the entry's tick on until the next writer of the key applies.
-//  2. While a writer is between enter and leave, no entry of its shards is read or made. So who has seen a write in the store
-//     doesn't find here what was before it.
+//  1. An entry has the value that its key has in every state of the store from the entry's tick on until the next
+//     writer of the key applies.
+//  2. While a writer is between enter and leave, no entry of its shards is read or made. So who has seen a write in the
+//     store doesn't find here what was before it.
 //  3. A snapshot takes an entry only if the entry's tick came before the snapshot's: then no later write is in it.
 type values struct {
 	cache  *freecache.Cache
@@ -120,7 +121,8 @@ func (v *values) put(key, value []byte, tick uint64) {
 	binary.LittleEndian.PutUint64(e, tick)
 	binary.LittleEndian.PutUint32(e[8:], uint32(len(value)))
 	n := valueHead + copy(e[valueHead:], value)
-	if v.cache.Set(key, e[:(n+valueStep-1)&^(valueStep-1)], 0) != nil { // too large for it: then the old entry is still there
+	if v.cache.Set(key, e[:(n+valueStep-1)&^(valueStep-1)], 0) != nil {
+		// too large for it: then the old entry is still there
 		v.cache.Del(key)
 	}
 	entries.Put(room)

@@ -28,7 +28,8 @@ func TestValuesAreThePresentOnes(t *testing.T) {
 	key := func(i int) []byte { return fmt.Appendf(nil, "k%02d", i) }
 	var next atomic.Uint64
 	var seen [keys]atomic.Uint64
-	var owner [keys]sync.Mutex // what a key holds grows only if its writers take turns; two owners still meet in one shard
+	// what a key holds grows only if its writers take turns; two owners still meet in one shard
+	var owner [keys]sync.Mutex
 	var writing, reading sync.WaitGroup
 	for w := range writers {
 		r := rand.New(rand.NewPCG(uint64(w), 7))
@@ -203,11 +204,20 @@ func TestValuesKept(t *testing.T) {
 			get(e, "k1", "a")
 			get(e, "k1", "a")
 		}, 1, 2},
-		{"of two writers at once the first leaves first", func() { put("k1", "c"); bothInside(e, 0, 1); get(e, "k1", "c") }, 0, 1},
-		{"of two writers at once the second leaves first", func() { put("k1", "c"); bothInside(e, 1, 0); get(e, "k1", "c") }, 0, 1},
+		{"of two writers at once the first leaves first", func() {
+			put("k1", "c")
+			bothInside(e, 0, 1)
+			get(e, "k1", "c")
+		}, 0, 1},
+		{"of two writers at once the second leaves first", func() {
+			put("k1", "c")
+			bothInside(e, 1, 0)
+			get(e, "k1", "c")
+		}, 0, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			e = mustOpen(t, t.TempDir(), Options{Kept: func(k []byte) bool { return k[0] == 'k' }, CacheMB: 16, Relaxed: true})
+			e = mustOpen(t, t.TempDir(),
+				Options{Kept: func(k []byte) bool { return k[0] == 'k' }, CacheMB: 16, Relaxed: true})
 			defer e.Close()
 			tc.do()
 			if m := e.Metrics(); m.ValueHits != tc.hits || m.ValueMisses != tc.misses {

@@ -116,11 +116,12 @@ func verifyTables(ctx context.Context, fs vfs.FS, dir string, tables []numbered,
 		total += sizes[i]
 	}
 	for i, t := range tables {
-		verifyTable(ctx, fs, fs.PathJoin(dir, t.name), func(what string) { w.report(Problem{t.name, what, Damage}) }, func(at int64) {
-			if w.Progress != nil {
-				w.Progress(done+at, total)
-			}
-		})
+		verifyTable(ctx, fs, fs.PathJoin(dir, t.name), func(what string) { w.report(Problem{t.name, what, Damage}) },
+			func(at int64) {
+				if w.Progress != nil {
+					w.Progress(done+at, total)
+				}
+			})
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -154,7 +155,8 @@ func verifyTable(ctx context.Context, fs vfs.FS, path string, bad func(what stri
 	for i, b := range blocks {
 		if err := b.read(ctx, r, nil); err != nil {
 			if broken++; broken <= maxBlocksNamed {
-				bad(fmt.Sprintf("the %s block at byte %d, of %d bytes, can't be read: %v", b.Name, b.Offset, b.Length, err))
+				bad(fmt.Sprintf("the %s block at byte %d, of %d bytes, can't be read: %v", b.Name, b.Offset,
+					b.Length, err))
 			}
 		}
 		if i%64 == 0 {

@@ -63,8 +63,8 @@ type look struct {
 }
 
 // inspect finds out whether a directory is a whole store, without writing anything, and reports what is wrong. What
-// Pebble finds out itself before it writes (a table that is missing or has another size) is left to it. restoring takes a
-// store that is being restored.
+// Pebble finds out itself before it writes (a table that is missing or has another size) is left to it. restoring takes
+// a store that is being restored.
 func inspect(fs vfs.FS, dir string, restoring bool, report func(Problem)) (*look, error) {
 	l := &look{fs: fs, dir: dir, report: report}
 	var err error
@@ -86,7 +86,8 @@ func inspect(fs vfs.FS, dir string, restoring bool, report func(Problem)) (*look
 		return l, nil
 	}
 	if len(l.heirs) > 0 {
-		l.bad(l.heirs[0], "a log that an older version of the server left when it was killed: start and stop that version once, so that its writes are kept")
+		l.bad(l.heirs[0], "a log that an older version of the server left when it was killed: start and stop that "+
+			"version once, so that its writes are kept")
 		return l, nil
 	}
 	if l.fresh, err = l.begun(); err != nil || l.fresh {
@@ -231,7 +232,8 @@ func (l *look) readLogs() error {
 		}
 	}
 	if len(live) == 0 && !l.opened {
-		l.note(fmt.Sprintf("%06d.log", l.firstLog), "isn't there: a crash came while the store was opened, when all was in tables")
+		l.note(fmt.Sprintf("%06d.log", l.firstLog), "isn't there: a crash came while the store was opened, when all "+
+			"was in tables")
 		return nil
 	}
 	if len(live) == 0 {
@@ -263,11 +265,13 @@ func (l *look) readLogs() error {
 		case err != nil && !errors.Is(err, io.EOF):
 			l.bad(f.name, "the log can't be read: %v", err)
 		case end.how == endDamaged:
-			l.bad(f.name, "the log is damaged at byte %d; writes from there on that were acknowledged would be lost", end.at)
+			l.bad(f.name, "the log is damaged at byte %d; writes from there on that were acknowledged would be lost",
+				end.at)
 		case end.how == endTorn && i < len(live)-1:
 			l.bad(f.name, "the log is cut at byte %d, and there is a newer one", end.at)
 		case end.how == endTorn:
-			l.note(f.name, "ends with a record that a crash cut off, at byte %d; nothing acknowledged stood there, if the disk kept what it had synced", end.at)
+			l.note(f.name, "ends with a record that a crash cut off, at byte %d; nothing acknowledged stood there, "+
+				"if the disk kept what it had synced", end.at)
 		}
 		if l.broken {
 			return nil

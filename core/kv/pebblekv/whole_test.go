@@ -106,7 +106,9 @@ func TestRefusesWhatIsNotWhole(t *testing.T) {
 		{"no format marker", func(t *testing.T, dir string) { removeAll(t, dir, "marker.format-version.*") }},
 		{"no markers", func(t *testing.T, dir string) { removeAll(t, dir, "marker.*") }},
 		{"no manifest", func(t *testing.T, dir string) { removeAll(t, dir, "MANIFEST-*") }},
-		{"empty manifest", func(t *testing.T, dir string) { overwrite(t, dir, "MANIFEST-*", func([]byte) []byte { return nil }) }},
+		{"empty manifest", func(t *testing.T, dir string) {
+			overwrite(t, dir, "MANIFEST-*", func([]byte) []byte { return nil })
+		}},
 		{"no log", func(t *testing.T, dir string) { removeAll(t, dir, "*.log") }},
 		{"short log", func(t *testing.T, dir string) {
 			overwrite(t, dir, "*.log", func(b []byte) []byte { return b[:len(b)/2] })
@@ -207,7 +209,8 @@ func TestRefusesACutManifest(t *testing.T) {
 		if len(inspected()) > 0 || at%9 > 0 {
 			continue
 		}
-		e, err := Open(dir, Options{ReadOnly: true, CacheMB: 1}) // what Pebble sees: the last merge's tables may be missing
+		// what Pebble sees: the last merge's tables may be missing
+		e, err := Open(dir, Options{ReadOnly: true, CacheMB: 1})
 		if err != nil {
 			continue
 		}

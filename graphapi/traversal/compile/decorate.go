@@ -168,7 +168,8 @@ func (c *Config) decorate(ins []gvalue.Instruction, inCriterion bool) ([]gvalue.
 			// The edges that are walked must pass, too.
 			out = append(out, gvalue.Instruction{Op: in.Op + "E", Args: args})
 			out = append(out, c.edgeFilters()...)
-			out = append(out, gvalue.Instruction{Op: map[string]string{"out": "inV", "in": "outV", "both": "otherV"}[in.Op]})
+			out = append(out, gvalue.Instruction{
+				Op: map[string]string{"out": "inV", "in": "outV", "both": "otherV"}[in.Op]})
 			out = append(out, c.vertexFilters()...)
 			continue
 		}

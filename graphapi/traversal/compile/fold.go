@@ -166,7 +166,8 @@ func (a *Access) keys(val any, env Env) {
 		}
 		dup := false
 		for _, have := range pks {
-			dup = dup || have.Kind() == sv.Kind() && have.Raw64() == sv.Raw64() && string(have.Bytes()) == string(sv.Bytes())
+			dup = dup || have.Kind() == sv.Kind() && have.Raw64() == sv.Raw64() &&
+				string(have.Bytes()) == string(sv.Bytes())
 		}
 		if !dup {
 			pks = append(pks, sv)

@@ -24,7 +24,8 @@ func TestCompatibilityTable(t *testing.T) {
 			section = line
 		}
 		cells := strings.Split(line, "|")
-		if !strings.Contains(section, "Steps") || len(cells) < 4 || strings.HasPrefix(strings.TrimSpace(cells[1]), "-") {
+		if !strings.Contains(section, "Steps") || len(cells) < 4 ||
+			strings.HasPrefix(strings.TrimSpace(cells[1]), "-") {
 			continue
 		}
 		for _, m := range name.FindAllStringSubmatch(cells[1], -1) {

@@ -428,7 +428,8 @@ func (c *compiler) resolveArg(a any) (any, bool, error) {
 	case gremlin.Var:
 		val, ok := c.binds[v.Name]
 		if !ok {
-			return nil, false, &Error{Kind: Compile, Msg: "Unable to resolve symbol '" + v.Name + "' in the current context.",
+			return nil, false, &Error{Kind: Compile, Msg: "Unable to resolve symbol '" + v.Name +
+				"' in the current context.",
 				Line: v.Line, Col: v.Col}
 		}
 		return plain(val), true, nil

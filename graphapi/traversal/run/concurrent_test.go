@@ -40,7 +40,8 @@ func TestConcurrentRequests(t *testing.T) {
 			for range 10 {
 				for s, want := range scripts {
 					own := &world{t: t, g: g}
-					if got := own.run(&message.Request{Script: s, Bindings: map[string]any{"x": int32(1)}}, false); got != want {
+					if got := own.run(&message.Request{Script: s, Bindings: map[string]any{"x": int32(1)}},
+						false); got != want {
 						select {
 						case errs <- fmt.Sprintf("%s\ngot  %s\nwant %s", s, got, want):
 						default:
@@ -64,7 +65,8 @@ func TestOrderForgets(t *testing.T) {
 	for i := range 6000 {
 		fmt.Fprintf(&b, ",%d", i*7919%6000)
 	}
-	got := (&world{t: t, g: g}).run(&message.Request{Script: "g.inject([" + b.String()[1:] + "]).unfold().order().by(desc).limit(3)"}, false)
+	got := (&world{t: t, g: g}).run(&message.Request{
+		Script: "g.inject([" + b.String()[1:] + "]).unfold().order().by(desc).limit(3)"}, false)
 	if got != "5999\n5998\n5997\n" {
 		t.Errorf("got %s", got)
 	}
@@ -91,7 +93,8 @@ func TestLimits(t *testing.T) {
 		_, err := run.Run(ctx, w.g, &message.Request{Script: c.script, Timeout: 500 * time.Millisecond},
 			func(any, int64) error { return nil })
 		cancel()
-		if err == nil || !strings.HasPrefix(errText(err), c.want) && !(c.want == "memory" && strings.HasPrefix(errText(err), "timeout")) {
+		if err == nil || !strings.HasPrefix(errText(err), c.want) &&
+			!(c.want == "memory" && strings.HasPrefix(errText(err), "timeout")) {
 			t.Errorf("%.60s: got %v, want a %s error", c.script, err, c.want)
 		}
 		if d := time.Since(start); d > 10*time.Second {
@@ -109,12 +112,13 @@ func TestTokens(t *testing.T) {
 		if !tokens {
 			script = "g.with('materializeProperties', 'tokens').V(1).fold()"
 		}
-		_, err := run.Run(context.Background(), w.g, &message.Request{Script: script, Tokens: tokens}, func(v any, _ int64) error {
-			if p := v.([]any)[0].(*gvalue.Vertex).Props(); len(p) != 0 {
-				t.Errorf("%s gives %d properties", script, len(p))
-			}
-			return nil
-		})
+		_, err := run.Run(context.Background(), w.g, &message.Request{Script: script, Tokens: tokens},
+			func(v any, _ int64) error {
+				if p := v.([]any)[0].(*gvalue.Vertex).Props(); len(p) != 0 {
+					t.Errorf("%s gives %d properties", script, len(p))
+				}
+				return nil
+			})
 		if err != nil {
 			t.Error(err)
 		}

@@ -37,9 +37,11 @@ func coreGraph(t testing.TB, name string) (*core.Container, *run.Graph) {
 	if _, err := e.CreateDatabase(ctx, core.DatabaseSpec{ID: "db"}); err != nil {
 		t.Fatal(err)
 	}
-	path := map[string]string{"modern": "/_partitionKey", "empty": "/_partitionKey", "roads": "/region", "partitioned": "/region", "byid": "/id"}[name]
+	path := map[string]string{"modern": "/_partitionKey", "empty": "/_partitionKey", "roads": "/region",
+		"partitioned": "/region", "byid": "/id"}[name]
 	c, err := e.CreateContainer(ctx, "db", core.ContainerSpec{ID: "g", Origin: "gremlin",
-		PartitionKey: core.PartitionKeyDef{Paths: []string{path}, Kind: "Hash", Version: 2, SystemKey: path == "/_partitionKey"}})
+		PartitionKey: core.PartitionKeyDef{
+			Paths: []string{path}, Kind: "Hash", Version: 2, SystemKey: path == "/_partitionKey"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +50,8 @@ func coreGraph(t testing.TB, name string) (*core.Container, *run.Graph) {
 
 // orderFree are scripts whose answer depends on the order in which a graph gives its elements, which the core doesn't
 // promise: they are run, but what they give is only counted.
-var orderDependent = []string{"limit(", "skip(", "range(", "tail(", "next(", "sample(", "tryNext", "values('name')).fold", ".fold()", "group()", "group(", "tree(",
+var orderDependent = []string{"limit(", "skip(", "range(", "tail(", "next(", "sample(", "tryNext",
+	"values('name')).fold", ".fold()", "group()", "group(", "tree(",
 	"select(all", "sum", "aggregate", "store(", "dedup().by", "coalesce", "dedup('a'"}
 
 // TestScriptsOnCore runs the scripts of testdata on containers of the core, index and all, and expects the same

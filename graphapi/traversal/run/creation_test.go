@@ -18,7 +18,9 @@ func TestCreationOrder(t *testing.T) {
 		var vertices, even, edges []string
 		for n := range 60 {
 			i := n * 37 % 60
-			out := w.run(&message.Request{Script: fmt.Sprintf("g.addV('v').property('id','v%d').property('region','p%d').property('even',%v)", i, i%3, i%2 == 0)}, false)
+			out := w.run(&message.Request{
+				Script: fmt.Sprintf("g.addV('v').property('id','v%d').property('region','p%d').property('even',%v)", i,
+					i%3, i%2 == 0)}, false)
 			if strings.Contains(out, "error") {
 				t.Fatal(out)
 			}
@@ -27,7 +29,10 @@ func TestCreationOrder(t *testing.T) {
 				even = append(even, fmt.Sprintf("v%d", i))
 			}
 			if n > 0 {
-				w.run(&message.Request{Script: fmt.Sprintf("g.V('v%d').addE('e').to(g.V('%s')).property('id','e%[1]d')", i, vertices[0])}, false)
+				w.run(
+					&message.Request{
+						Script: fmt.Sprintf("g.V('v%d').addE('e').to(g.V('%s')).property('id','e%[1]d')", i,
+							vertices[0])}, false)
 				edges = append(edges, fmt.Sprintf("e%d", i))
 			}
 		}
@@ -96,13 +101,14 @@ func TestNeighboursInCreationOrder(t *testing.T) {
 		outs, ins := strings.Join(out, " "), strings.Join(in, " ")
 		list := func(vs []string) string { return "[" + strings.Join(vs, ", ") + "]" }
 		for script, want := range map[string]string{
-			"g.V('hub').out().id()":                                             outs,
-			"g.V('hub').out('e').values('id')":                                  outs,
-			"g.V('hub').in().id()":                                              ins,
-			"g.V('hub').both().id()":                                            outs + " " + ins,
-			"g.V('hub').outE().id()":                                            edges(out),
-			"g.V('hub').inE('e').id()":                                          edges(in),
-			"g.V('hub').bothE().id()":                                           edges(append(out[:len(out):len(out)], in...)),
+			"g.V('hub').out().id()":            outs,
+			"g.V('hub').out('e').values('id')": outs,
+			"g.V('hub').in().id()":             ins,
+			"g.V('hub').both().id()":           outs + " " + ins,
+			"g.V('hub').outE().id()":           edges(out),
+			"g.V('hub').inE('e').id()":         edges(in),
+			"g.V('hub').bothE().id()": edges(
+				append(out[:len(out):len(out)], in...)),
 			"g.V('hub').outE().inV().id()":                                      outs,
 			"g.V('hub').repeat(out()).times(1).id()":                            outs,
 			"g.V('hub').repeat(out()).until(__.not(out())).id()":                outs,

@@ -201,8 +201,8 @@ type barrierStep struct {
 	full bool
 	ts   []*trav
 	held holder
-	// top, when it isn't 0, says that only so many of what f gives are wanted, and that f is a stable sort: it is applied
-	// now and then while the input is read, and the rest is forgotten.
+	// top, when it isn't 0, says that only so many of what f gives are wanted, and that f is a stable sort: it is
+	// applied now and then while the input is read, and the rest is forgotten.
 	top int
 }
 

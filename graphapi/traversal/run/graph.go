@@ -288,7 +288,8 @@ func (x *exec) read(vertices bool, pk, id value.Value) (iter, error) {
 // readAs gives the element that is stored as (pk, id) when it shows one of the ids; nil: any.
 func (x *exec) readAs(vertices bool, pk, id value.Value, shown []value.Value) (iter, error) {
 	d, err := x.get(pk, id)
-	if err != nil || d.Bytes == nil || graph.IsEdge(d.Bytes) == vertices || shown != nil && !graph.HasID(d.Bytes, shown) {
+	if err != nil || d.Bytes == nil || graph.IsEdge(d.Bytes) == vertices || shown != nil &&
+		!graph.HasID(d.Bytes, shown) {
 		return nil, err // a nil iter, not an empty one
 	}
 	var v any

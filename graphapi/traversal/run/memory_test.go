@@ -33,11 +33,15 @@ func TestMemoryIsCharged(t *testing.T) {
 		)
 	}
 	for _, script := range []string{
-		"g.V().order().by('n')", "g.V().barrier()", "g.V().fold()", "g.V().values('t').fold().fold()", "g.V().group().by('n')", "g.V().groupCount().by(values('n', 't').fold())",
-		"g.V().group('x').by('n').cap('x')", "g.V().group().by('n').by(out().fold())", "g.V().aggregate('x').cap('x')", "g.V().store('x').cap('x')", "g.V().tail(1000)",
+		"g.V().order().by('n')", "g.V().barrier()", "g.V().fold()", "g.V().values('t').fold().fold()",
+		"g.V().group().by('n')", "g.V().groupCount().by(values('n', 't').fold())",
+		"g.V().group('x').by('n').cap('x')", "g.V().group().by('n').by(out().fold())", "g.V().aggregate('x').cap('x')",
+		"g.V().store('x').cap('x')", "g.V().tail(1000)",
 		"g.V().sample(1000)", "g.V().out().tree().by(id).by('t')", "g.V().dedup().by(values('n', 't').fold())",
-		"g.V().repeat(out()).times(2)", "g.V().repeat(out().order().by('n')).times(2)", "g.V().emit().repeat(out().simplePath()).order().by('n')",
-		"g.V().union(fold(), order().by('n'))", "g.V().order().by('n').path()", "g.V().match(as('a').out().as('b')).fold()",
+		"g.V().repeat(out()).times(2)", "g.V().repeat(out().order().by('n')).times(2)",
+		"g.V().emit().repeat(out().simplePath()).order().by('n')",
+		"g.V().union(fold(), order().by('n'))", "g.V().order().by('n').path()",
+		"g.V().match(as('a').out().as('b')).fold()",
 	} {
 		for _, small := range []bool{false, true} {
 			b := budget.New(64<<20, 0)
@@ -66,7 +70,8 @@ func TestMemoryIsGivenBackOnTheWay(t *testing.T) {
 	w := &world{t: t}
 	w.load("modern")
 	for _, script := range []string{
-		"g.inject(1).repeat(identity().order()).times(20000)", "g.inject(1).repeat(math('_ + 1')).times(20000)", "g.V(1).repeat(both().order().by('name').limit(3)).times(1000)",
+		"g.inject(1).repeat(identity().order()).times(20000)", "g.inject(1).repeat(math('_ + 1')).times(20000)",
+		"g.V(1).repeat(both().order().by('name').limit(3)).times(1000)",
 		"g.V().repeat(both().simplePath()).until(loops().is(5)).count()",
 		"g.inject(1).repeat(union(identity(), constant(1)).tail(5)).times(3000)",
 	} {

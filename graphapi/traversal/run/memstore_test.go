@@ -104,7 +104,8 @@ func (m *memStore) Find(_ context.Context, f graph.Find) (graph.Rows, error) {
 	r := &memRows{}
 	for _, k := range keys {
 		d := m.docs[k]
-		if f.PK.IsDefined() && string(doc.AppendExtJSON(nil, m.keyOf(d), true)) != string(doc.AppendExtJSON(nil, f.PK, true)) {
+		if f.PK.IsDefined() && string(doc.AppendExtJSON(nil, m.keyOf(d), true)) != string(
+			doc.AppendExtJSON(nil, f.PK, true)) {
 			continue
 		}
 		if !predHolds(f.Pred, d) || f.Limit > 0 && len(r.docs) >= f.Limit {
@@ -150,7 +151,8 @@ func predText(p *access.Pred) string {
 		for _, s := range p.Kids {
 			parts = append(parts, predText(s))
 		}
-		return map[access.Op]string{access.OpAnd: "and", access.OpOr: "or"}[p.Op] + "(" + strings.Join(parts, ", ") + ")"
+		return map[access.Op]string{access.OpAnd: "and", access.OpOr: "or"}[p.Op] + "(" +
+			strings.Join(parts, ", ") + ")"
 	case access.OpIn:
 		if len(p.Vals) == 1 {
 			return path + "=" + val(p.Vals[0])
@@ -276,7 +278,8 @@ func (m *memStore) Create(_ context.Context, pk, id value.Value, d []byte) (floa
 	return 10, nil
 }
 
-func (m *memStore) Update(_ context.Context, pk, id value.Value, f func(old []byte) ([]byte, bool, error)) (bool, float64, error) {
+func (m *memStore) Update(_ context.Context, pk, id value.Value, f func(old []byte) ([]byte, bool, error)) (
+	bool, float64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.note("update " + docKey(pk, id))

@@ -99,7 +99,8 @@ func (r *profileReducer) result(x *exec) (any, bool, error) {
 		if total > 0 {
 			share = 100 * float64(p.time) / float64(total)
 		}
-		m.Metrics = append(m.Metrics, &gvalue.Metrics{ID: stepID(i), Name: name, Duration: int64(p.time), Counts: counts,
+		m.Metrics = append(m.Metrics, &gvalue.Metrics{
+			ID: stepID(i), Name: name, Duration: int64(p.time), Counts: counts,
 			Annotations: gvalue.MapOf("percentDur", share)})
 	}
 	return m, true, nil
@@ -113,11 +114,11 @@ var serviceNames = map[string]string{
 	"both": "GetNeighborVertices",
 	"outE": "GetEdges", "inE": "GetEdges", "bothE": "GetEdges", "outV": "GetNeighborVertices",
 	"inV":   "GetNeighborVertices",
-	"bothV": "GetNeighborVertices", "otherV": "GetNeighborVertices", "coalesce": "Coalesce", "project": "ProjectOperator",
-	"constant": "ConstantSourceOperator", "inject": "ConstantSourceOperator", "count": "ProjectAggregation",
-	"sum": "ProjectAggregation",
-	"min": "ProjectAggregation", "max": "ProjectAggregation", "mean": "ProjectAggregation", "fold": "ProjectAggregation",
-	"group": "ProjectAggregation", "groupCount": "ProjectAggregation",
+	"bothV": "GetNeighborVertices", "otherV": "GetNeighborVertices", "coalesce": "Coalesce",
+	"project": "ProjectOperator", "constant": "ConstantSourceOperator", "inject": "ConstantSourceOperator",
+	"count": "ProjectAggregation", "sum": "ProjectAggregation",
+	"min": "ProjectAggregation", "max": "ProjectAggregation", "mean": "ProjectAggregation",
+	"fold": "ProjectAggregation", "group": "ProjectAggregation", "groupCount": "ProjectAggregation",
 }
 
 func (r *profileReducer) serviceForm(steps []probe, total time.Duration) any {

@@ -25,9 +25,11 @@ func buildChild(c *compiler, in *inst) (step, error) {
 	case "sideEffect":
 		return &effectStep{f: func(x *exec, t *trav) error { return tr.drain(x, t) }}, nil
 	case "flatMap":
-		return &branchStep{only: true, pick: func(*exec, *trav) ([]*traversal, error) { return []*traversal{tr}, nil }}, nil
+		return &branchStep{only: true, pick: func(*exec, *trav) ([]*traversal, error) { return []*traversal{tr}, nil }},
+			nil
 	}
-	return &branchStep{single: true, pick: func(*exec, *trav) ([]*traversal, error) { return []*traversal{tr}, nil }}, nil
+	return &branchStep{single: true, pick: func(*exec, *trav) ([]*traversal, error) { return []*traversal{tr}, nil }},
+		nil
 }
 
 // drain runs the traversal to its end.

@@ -359,7 +359,8 @@ func (o *operand) vertex(x *exec, t *trav, label, end string) (*graph.Vertex, er
 		if ok && v != nil {
 			what = typeName(v)
 		}
-		return nil, errf(Runtime, "The value given to addE(%s).%s() must resolve to a Vertex but %s was specified instead",
+		return nil, errf(Runtime, "The value given to addE(%s).%s() must resolve to a Vertex but %s was specified "+
+			"instead",
 			label, end, what)
 	}
 	n, err := x.node(vx)

@@ -292,7 +292,8 @@ func aggLocal(op string, v any) (any, bool, error) {
 			continue
 		}
 		if (op == "sum" || op == "mean") && family(e) != famNumber {
-			return nil, false, errf(Runtime, "The step %s() can only be applied to numbers, not to a %s", op, typeName(e))
+			return nil, false, errf(Runtime, "The step %s() can only be applied to numbers, not to a %s", op,
+				typeName(e))
 		}
 		if n++; n == 1 {
 			acc = e

@@ -470,7 +470,8 @@ func buildListOp(c *compiler, in *inst) (step, error) {
 		if a, isMap := t.v.(*gvalue.Map); isMap && op == "merge" {
 			b, bothMaps := v.(*gvalue.Map)
 			if !bothMaps {
-				return nil, false, errf(Runtime, "merge step expected provided argument to evaluate to a Map, encountered %s",
+				return nil, false, errf(Runtime, "merge step expected provided argument to evaluate to a Map, "+
+					"encountered %s",
 					typeName(v))
 			}
 			r, err := addAll(a, b)

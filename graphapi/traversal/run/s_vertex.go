@@ -115,7 +115,8 @@ func buildOtherV(c *compiler, in *inst) (step, error) {
 	return &mapStep{f: func(x *exec, t *trav) (any, bool, error) {
 		e, ok := t.v.(*gvalue.Edge)
 		if !ok {
-			return nil, false, errf(Runtime, "The step otherV() can only be applied to an Edge, not to a %s", typeName(t.v))
+			return nil, false, errf(Runtime, "The step otherV() can only be applied to an Edge, not to a %s",
+				typeName(t.v))
 		}
 		end := gvalue.OUT
 		p := t.path
@@ -129,7 +130,8 @@ func buildOtherV(c *compiler, in *inst) (step, error) {
 			p = p.prev
 		}
 		if p == nil {
-			return nil, false, errf(Runtime, "The path history of the traverser does not contain a previous vertex for otherV()")
+			return nil, false, errf(Runtime, "The path history of the traverser does not contain a previous vertex "+
+				"for otherV()")
 		}
 		v, err := x.edgeEnd(e, end)
 		if v == nil || err != nil {
@@ -148,7 +150,8 @@ func buildProperties(c *compiler, in *inst) (step, error) {
 	values := in.op == "values"
 	return &flatStep{f: func(x *exec, t *trav) (iter, error) {
 		if !isElement(t.v) {
-			return nil, errf(Runtime, "The step %s() can only be applied to an Element, not to a %s", in.op, typeName(t.v))
+			return nil, errf(Runtime, "The step %s() can only be applied to an Element, not to a %s", in.op,
+				typeName(t.v))
 		}
 		if values && len(keys) == 1 {
 			var vs []any
@@ -226,7 +229,8 @@ func buildElement(c *compiler, in *inst) (step, error) {
 		case *gvalue.Property:
 			return p.Element, p.Element != nil, nil
 		}
-		return nil, false, errf(Runtime, "The step element() can only be applied to a Property, not to a %s", typeName(t.v))
+		return nil, false, errf(Runtime, "The step element() can only be applied to a Property, not to a %s",
+			typeName(t.v))
 	}}, nil
 }
 
@@ -276,7 +280,8 @@ func buildValueMap(c *compiler, in *inst) (step, error) {
 	op := in.op
 	return &mapStep{f: func(x *exec, t *trav) (any, bool, error) {
 		if !isElement(t.v) {
-			return nil, false, errf(Runtime, "The step %s() can only be applied to an Element, not to a %s", op, typeName(t.v))
+			return nil, false, errf(Runtime, "The step %s() can only be applied to an Element, not to a %s", op,
+				typeName(t.v))
 		}
 		if op == "elementMap" {
 			return elementMap(t.v, keys), true, nil

@@ -15,7 +15,8 @@ import (
 func manyVertices(t testing.TB, g *run.Graph, n int) {
 	t.Helper()
 	for i := range n {
-		binds := map[string]any{"l": fmt.Sprintf("l%d", i%2), "id": fmt.Sprintf("v%d", i), "t": fmt.Sprintf("is %d", i%10)}
+		binds := map[string]any{"l": fmt.Sprintf("l%d", i%2), "id": fmt.Sprintf("v%d", i),
+			"t": fmt.Sprintf("is %d", i%10)}
 		req := &message.Request{Script: "g.addV(l).property('id',id).property('text',t)", Bindings: binds}
 		if _, err := run.Run(context.Background(), g, req, func(any, int64) error { return nil }); err != nil {
 			t.Fatal(err)

@@ -95,7 +95,8 @@ func (c *compiler) idArgs(in gvalue.Instruction) (ids []any, given bool, err err
 		}
 		for _, a := range args {
 			if isCollection(a) {
-				return nil, false, errf(Runtime, "Expected an id that is convertible to a string, not a %s", typeName(a))
+				return nil, false, errf(Runtime, "Expected an id that is convertible to a string, not a %s",
+					typeName(a))
 			}
 		}
 		return args, true, nil
@@ -117,7 +118,8 @@ func (c *compiler) idArgs(in gvalue.Instruction) (ids []any, given bool, err err
 			if pair, isList := e.([]any); isList {
 				k, ok := g.composite(pair)
 				if !ok {
-					return nil, false, errf(Runtime, "An id with its partition key is a list of two: [partition key, id]")
+					return nil, false, errf(Runtime, "An id with its partition key is a list of two: [partition "+
+						"key, id]")
 				}
 				e = k
 			}

@@ -180,11 +180,12 @@ func TestScripts(t *testing.T) {
 func literal(t *testing.T, w *world, s string) any {
 	var out any
 	n := 0
-	_, err := run.Run(context.Background(), w.g, &message.Request{Script: "g.inject(" + s + ")"}, func(v any, _ int64) error {
-		out = v
-		n++
-		return nil
-	})
+	_, err := run.Run(context.Background(), w.g, &message.Request{Script: "g.inject(" + s + ")"},
+		func(v any, _ int64) error {
+			out = v
+			n++
+			return nil
+		})
 	if err != nil || n != 1 {
 		t.Fatalf("binding %s: %v", s, err)
 	}

@@ -337,7 +337,8 @@ func (x *exec) setEdge(n *graph.Edge, sets []propSet) error {
 		}
 		if x.g.Mode == graph.KeyProperty && s.key == x.g.Key {
 			if !graph.SameKey(v, n.PK) {
-				return errf(Runtime, "The partition key property of an edge is that of its source vertex and can't be changed")
+				return errf(Runtime, "The partition key property of an edge is that of its source vertex and can't "+
+					"be changed")
 			}
 			continue
 		}

@@ -37,13 +37,17 @@ func samples() []any {
 	all := append(gvtest.Scalars(), gvtest.Elements()...)
 	all = append(all, gvtest.Collections()...)
 	all = append(all, gvtest.Language()...)
-	tree := &gvalue.Tree{Entries: []gvalue.TreeEntry{{Key: "a", Child: &gvalue.Tree{Entries: []gvalue.TreeEntry{{Key: int32(1), Child: &gvalue.Tree{}}}}}}}
-	metrics := &gvalue.Metrics{ID: "7.0.0()", Name: "TinkerGraphStep", Duration: 1234, Counts: gvalue.MapOf("traverserCount", int64(4)), Annotations: gvalue.MapOf("percentDur", 25.0)}
+	tree := &gvalue.Tree{
+		Entries: []gvalue.TreeEntry{
+			{Key: "a", Child: &gvalue.Tree{Entries: []gvalue.TreeEntry{{Key: int32(1), Child: &gvalue.Tree{}}}}}}}
+	metrics := &gvalue.Metrics{ID: "7.0.0()", Name: "TinkerGraphStep", Duration: 1234,
+		Counts: gvalue.MapOf("traverserCount", int64(4)), Annotations: gvalue.MapOf("percentDur", 25.0)}
 	graph := &gvalue.Graph{
 		Vertices: []*gvalue.Vertex{gvtest.Elements()[0].(*gvalue.Vertex), {ID: int32(2), Label: "person"}},
 		Edges:    []*gvalue.Edge{{ID: int32(7), Label: "knows", OutV: int32(1), InV: int32(2)}},
 	}
-	return append(all, tree, metrics, &gvalue.TraversalMetrics{Duration: 5, Metrics: []*gvalue.Metrics{metrics, metrics}}, graph)
+	return append(all, tree, metrics, &gvalue.TraversalMetrics{
+		Duration: 5, Metrics: []*gvalue.Metrics{metrics, metrics}}, graph)
 }
 
 // What was written reads back as an equal value, with a text that names the same parts.
@@ -112,7 +116,8 @@ func TestGolden(t *testing.T) {
 		{gvalue.Traverser{Bulk: 2, Value: "x"}, "2100 0000000000000002 0300 00000001 78"},
 		{(&gvalue.Bytecode{}).Add("V"), "1500 00000001 00000001 56 00000000 00000000"},
 		{&gvalue.P{Op: "gt", Args: []any{int32(3)}}, "1e00 00000002 6774 00000001 0100 00000003"},
-		{gvalue.OffsetDateTime{Time: time.Date(2023, 8, 2, 0, 0, 0, 0, time.UTC)}, "8800 000007e7 08 02 0000000000000000 00000000"},
+		{gvalue.OffsetDateTime{Time: time.Date(2023, 8, 2, 0, 0, 0, 0, time.UTC)},
+			"8800 000007e7 08 02 0000000000000000 00000000"},
 	} {
 		want := strings.ReplaceAll(c.want, " ", "")
 		if got := hex.EncodeToString(encode(t, c.v)); got != want {
@@ -187,8 +192,11 @@ func TestAppendResponse(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := gvalue.UUID(unhex(t, "41d2e28a20a44ab0b379d810dede3786"))
-	got := hex.EncodeToString(c.AppendResponse(nil, &message.Response{ID: id, Code: 200, Attributes: []message.Attribute{{Key: "a", Value: int32(1)}}}, items, 1))
-	want := "81 00 41d2e28a20a44ab0b379d810dede3786 000000c8 00 00000000 00000001 0300 00000001 61 0100 00000001 00000000" +
+	got := hex.EncodeToString(
+		c.AppendResponse(nil, &message.Response{
+			ID: id, Code: 200, Attributes: []message.Attribute{{Key: "a", Value: int32(1)}}}, items, 1))
+	want := "81 00 41d2e28a20a44ab0b379d810dede3786 000000c8 00 00000000 00000001 0300 00000001 61 0100 00000001 " +
+		"00000000" +
 		"0900 00000001 2100 0000000000000002 0100 00000001"
 	if got != strings.ReplaceAll(want, " ", "") {
 		t.Errorf("got %s", got)
@@ -203,7 +211,8 @@ func TestItemOptions(t *testing.T) {
 	v := gvtest.Elements()[0]
 	full, _ := Codec{}.AppendItem(nil, v, 1, message.Options{})
 	tokens, _ := Codec{}.AppendItem(nil, v, 1, message.Options{Tokens: true})
-	if want := unhex(t, "1100 0100 00000001 00000006 706572736f6e fe01"); string(tokens) != string(want) || len(full) <= len(tokens) {
+	if want := unhex(t, "1100 0100 00000001 00000006 706572736f6e fe01"); string(tokens) != string(want) ||
+		len(full) <= len(tokens) {
 		t.Errorf("tokens: %x", tokens)
 	}
 	text, _ := Codec{Strings: true}.AppendItem(nil, v, 1, message.Options{})

@@ -92,7 +92,8 @@ func (r *reader) element(code byte) (v any, ok bool) {
 		}
 		return x, true
 	case tEdge:
-		x := &gvalue.Edge{ID: r.value(), Label: r.string(), InV: r.value(), InVLabel: r.string(), OutV: r.value(), OutVLabel: r.string()}
+		x := &gvalue.Edge{ID: r.value(), Label: r.string(), InV: r.value(), InVLabel: r.string(), OutV: r.value(),
+			OutVLabel: r.string()}
 		r.value() // parent
 		x.Properties = r.properties()
 		return x, true
@@ -229,8 +230,9 @@ func (r *reader) instructions() []gvalue.Instruction {
 }
 
 func (r *reader) metrics() *gvalue.Metrics {
-	return &gvalue.Metrics{ID: r.string(), Name: r.string(), Duration: r.int64(), Counts: r.mapValue(), Annotations: r.mapValue(),
-		Nested: metricsOf(r.list())}
+	return &gvalue.Metrics{ID: r.string(), Name: r.string(), Duration: r.int64(), Counts: r.mapValue(),
+		Annotations: r.mapValue(),
+		Nested:      metricsOf(r.list())}
 }
 
 func metricsOf(l []any) []*gvalue.Metrics {

@@ -286,7 +286,8 @@ func (r *reader) localDate() gvalue.LocalDate {
 // dateTime reads a local date and time and the offset from UTC that they are in.
 func (r *reader) dateTime() time.Time {
 	d, ns, off := r.localDate(), r.int64(), int(r.int32())
-	if d.Month < 1 || d.Month > 12 || d.Day < 1 || d.Day > 31 || ns < 0 || ns >= 24*3600*1e9 || off > 18*3600 || off < -18*3600 ||
+	if d.Month < 1 || d.Month > 12 || d.Day < 1 || d.Day > 31 || ns < 0 || ns >= 24*3600*1e9 || off > 18*3600 ||
+		off < -18*3600 ||
 		d.Year > 999999999 || d.Year < -999999999 {
 		r.fail("not a date: %d-%d-%d", d.Year, d.Month, d.Day)
 		return time.Time{}

@@ -1,7 +1,7 @@
 // Package graphbinary reads and writes GraphBinary version 1: requests in, responses out, every type of the format.
 //
-// A fully qualified value is {type code}{type info of Custom only}{value flag}{value}; all numbers are big-endian; a String
-// is {int length}{UTF-8}. Source: Apache TinkerPop's IO documentation (graphbinary) and docs/compat/gremlin.md.
+// A fully qualified value is {type code}{type info of Custom only}{value flag}{value}; all numbers are big-endian; a
+// String is {int length}{UTF-8}. Source: Apache TinkerPop's IO documentation (graphbinary) and docs/compat/gremlin.md.
 package graphbinary
 
 // Type codes.

@@ -389,7 +389,9 @@ func (w *writer) language(v any) bool {
 		w.instructions(x.Steps)
 		w.instructions(x.Source)
 	case gvalue.CardinalityValue:
-		w.value(&gvalue.Bytecode{Source: []gvalue.Instruction{{Op: "CardinalityValueTraversal", Args: []any{x.Cardinality, x.Value}}}})
+		w.value(
+			&gvalue.Bytecode{
+				Source: []gvalue.Instruction{{Op: "CardinalityValueTraversal", Args: []any{x.Cardinality, x.Value}}}})
 	case *gvalue.Binding:
 		w.code(tBinding)
 		w.string(x.Key)

@@ -61,13 +61,17 @@ func TestRoundTrip(t *testing.T) {
 
 // Each form that is written is JSON, whatever the value.
 func TestAlwaysJSON(t *testing.T) {
-	metrics := &gvalue.Metrics{ID: "1", Name: "n", Duration: 1500000, Counts: gvalue.MapOf("traverserCount", int64(4)), Nested: []*gvalue.Metrics{{}}}
+	metrics := &gvalue.Metrics{ID: "1", Name: "n", Duration: 1500000, Counts: gvalue.MapOf("traverserCount", int64(4)),
+		Nested: []*gvalue.Metrics{{}}}
 	all := append(gvtest.Scalars(), gvtest.Elements()...)
 	all = append(all, gvtest.Collections()...)
 	all = append(all, gvtest.Language()...)
-	all = append(all, &gvalue.TraversalMetrics{Duration: 1, Metrics: []*gvalue.Metrics{metrics}}, "\xff bad \xc3", &gvalue.Graph{
-		Vertices: []*gvalue.Vertex{{ID: "1", Label: "a"}, {ID: "2", Label: "a"}}, Edges: []*gvalue.Edge{{ID: "e"}}},
-		&gvalue.Tree{Entries: []gvalue.TreeEntry{{Key: "a", Child: &gvalue.Tree{Entries: []gvalue.TreeEntry{{Key: int32(1), Child: &gvalue.Tree{}}}}}}})
+	all = append(all, &gvalue.TraversalMetrics{Duration: 1, Metrics: []*gvalue.Metrics{metrics}}, "\xff bad \xc3",
+		&gvalue.Graph{
+			Vertices: []*gvalue.Vertex{{ID: "1", Label: "a"}, {ID: "2", Label: "a"}}, Edges: []*gvalue.Edge{{ID: "e"}}},
+		&gvalue.Tree{
+			Entries: []gvalue.TreeEntry{
+				{Key: "a", Child: &gvalue.Tree{Entries: []gvalue.TreeEntry{{Key: int32(1), Child: &gvalue.Tree{}}}}}}})
 	for _, c := range []Codec{v1, v2, v3, v2u, {Version: 3, Untyped: true}, {Version: 3, Strings: true}} {
 		for _, v := range all {
 			write(t, c, v)
@@ -78,9 +82,11 @@ func TestAlwaysJSON(t *testing.T) {
 // Texts worked out by hand from the format's description (v2, v3) and from captured answers of the service (v1).
 func TestGolden(t *testing.T) {
 	vertex := &gvalue.Vertex{ID: "1", Label: "person", Properties: []gvalue.VertexProperty{
-		{ID: "p1", Label: "name", Value: "marko"}, {ID: "p2", Label: "city", Value: "a", Properties: []gvalue.Property{{Key: "since", Value: int32(2)}}},
+		{ID: "p1", Label: "name", Value: "marko"},
+		{ID: "p2", Label: "city", Value: "a", Properties: []gvalue.Property{{Key: "since", Value: int32(2)}}},
 		{ID: "p3", Label: "city", Value: "b"}}}
-	edge := &gvalue.Edge{ID: "e", Label: "knows", InV: "2", InVLabel: "person", OutV: "1", OutVLabel: "person", Properties: []gvalue.Property{{Key: "w", Value: 0.5}}}
+	edge := &gvalue.Edge{ID: "e", Label: "knows", InV: "2", InVLabel: "person", OutV: "1", OutVLabel: "person",
+		Properties: []gvalue.Property{{Key: "w", Value: 0.5}}}
 	path := &gvalue.Path{Labels: [][]string{{"a"}, nil}, Objects: []any{"x", int32(1)}}
 	tree := &gvalue.Tree{Entries: []gvalue.TreeEntry{{Key: &gvalue.Vertex{ID: "1", Label: "p"}, Child: &gvalue.Tree{}}}}
 	bulk := &gvalue.BulkSet{}
@@ -109,17 +115,22 @@ func TestGolden(t *testing.T) {
 		{v3, &gvalue.BigDecimal{Unscaled: big.NewInt(15), Scale: 1}, `{"@type":"gx:BigDecimal","@value":1.5}`},
 		{v1, vertex, `{"id":"1","label":"person","type":"vertex","properties":{"name":[{"id":"p1","value":"marko"}],` +
 			`"city":[{"id":"p2","value":"a","properties":{"since":2}},{"id":"p3","value":"b"}]}}`},
-		{v1, edge, `{"id":"e","label":"knows","type":"edge","inVLabel":"person","outVLabel":"person","inV":"2","outV":"1","properties":{"w":0.5}}`},
+		{v1, edge, `{"id":"e","label":"knows","type":"edge","inVLabel":"person","outVLabel":"person","inV":"2",` +
+			`"outV":"1","properties":{"w":0.5}}`},
 		{v1, &gvalue.Vertex{ID: "1", Label: "p"}, `{"id":"1","label":"p","type":"vertex"}`},
 		{v1, &vertex.Properties[0], `{"id":"p1","value":"marko","label":"name"}`},
 		{v1, path, `{"labels":[["a"],[]],"objects":["x",1]}`},
 		{v1, tree, `{"1":{"key":{"id":"1","label":"p","type":"vertex"},"value":{}}}`},
-		{v2, &gvalue.Vertex{ID: int32(1), Label: "p", Properties: vertex.Properties[:1]}, `{"@type":"g:Vertex","@value":{"id":{"@type":"g:Int32","@value":1},` +
-			`"label":"p","properties":{"name":[{"@type":"g:VertexProperty","@value":{"id":"p1","value":"marko","label":"name"}}]}}}`},
-		{v2u, &gvalue.Vertex{ID: int32(1), Label: "p", Properties: vertex.Properties[:1]}, `{"id":1,"label":"p","properties":{"name":[{"id":"p1","value":"marko","label":"name"}]}}`},
-		{v3, edge, `{"@type":"g:Edge","@value":{"id":"e","label":"knows","inVLabel":"person","outVLabel":"person","inV":"2","outV":"1",` +
+		{v2, &gvalue.Vertex{ID: int32(1), Label: "p", Properties: vertex.Properties[:1]},
+			`{"@type":"g:Vertex","@value":{"id":{"@type":"g:Int32","@value":1},` +
+				`"label":"p","properties":{"name":[{"@type":"g:VertexProperty","@value":{"id":"p1","value":"marko","label":"name"}}]}}}`},
+		{v2u, &gvalue.Vertex{ID: int32(1), Label: "p", Properties: vertex.Properties[:1]},
+			`{"id":1,"label":"p","properties":{"name":[{"id":"p1","value":"marko","label":"name"}]}}`},
+		{v3, edge, `{"@type":"g:Edge","@value":{"id":"e","label":"knows","inVLabel":"person","outVLabel":"person",` +
+			`"inV":"2","outV":"1",` +
 			`"properties":{"w":{"@type":"g:Property","@value":{"key":"w","value":{"@type":"g:Double","@value":0.5}}}}}}`},
-		{v3, path, `{"@type":"g:Path","@value":{"labels":{"@type":"g:List","@value":[{"@type":"g:Set","@value":["a"]},{"@type":"g:Set","@value":[]}]},` +
+		{v3, path, `{"@type":"g:Path","@value":{"labels":{"@type":"g:List","@value":[{"@type":"g:Set",` +
+			`"@value":["a"]},{"@type":"g:Set","@value":[]}]},` +
 			`"objects":{"@type":"g:List","@value":["x",{"@type":"g:Int32","@value":1}]}}}`},
 		{v2, path, `{"@type":"g:Path","@value":{"labels":[["a"],[]],"objects":["x",{"@type":"g:Int32","@value":1}]}}`},
 	} {
@@ -133,10 +144,13 @@ func TestGolden(t *testing.T) {
 func TestReadRequest(t *testing.T) {
 	const id = "268ac1d4-20a4-4ab0-b379-d810dede3786"
 	for _, s := range []string{
-		`{"requestId":{"@type":"g:UUID","@value":"` + id + `"},"op":"eval","processor":"","args":{"gremlin":"g.V(x)","aliases":{"g":"g"},"bindings":{"x":1}}}`,
-		`{"requestId":"` + id + `","op":"eval","processor":"","args":{"@type":"g:Map","@value":["gremlin","g.V(x)","aliases",{"@type":"g:Map","@value":["g","g"]},` +
+		`{"requestId":{"@type":"g:UUID","@value":"` + id +
+			`"},"op":"eval","processor":"","args":{"gremlin":"g.V(x)","aliases":{"g":"g"},"bindings":{"x":1}}}`,
+		`{"requestId":"` + id + `","op":"eval","processor":"","args":{"@type":"g:Map","@value":["gremlin","g.V(x)",` +
+			`"aliases",{"@type":"g:Map","@value":["g","g"]},` +
 			`"bindings",{"@type":"g:Map","@value":["x",{"@type":"g:Int32","@value":1}]}]}}`,
-		`{"args":{"gremlin":"g.V(x)","gremlin":"g.V(x)","bindings":{"x":{"@value":1,"@type":"g:Int32"}}},"op":"eval","requestId":"` + id + `"}`,
+		`{"args":{"gremlin":"g.V(x)","gremlin":"g.V(x)","bindings":{"x":{"@value":1,"@type":"g:Int32"}}},` +
+			`"op":"eval","requestId":"` + id + `"}`,
 	} {
 		r, err := v2.ReadRequest([]byte(s))
 		if err != nil {
@@ -152,19 +166,23 @@ func TestReadRequest(t *testing.T) {
 }
 
 func TestReadBytecode(t *testing.T) {
-	v, err := read(`{"@type":"g:Bytecode","@value":{"source":[["withStrategies",{"@type":"g:ReadOnlyStrategy","@value":{}}]],"step":[["V",1],
+	v, err :=
+		read(
+			`{"@type":"g:Bytecode","@value":{"source":[["withStrategies",{"@type":"g:ReadOnlyStrategy","@value":{}}]],"step":[["V",1],
 		["has","age",{"@type":"g:P","@value":{"predicate":"and","value":[{"@type":"g:P","@value":{"predicate":"gt","value":3}},{"@type":"g:P","@value":{"predicate":"within","value":[1,2]}}]}}],
 		["property",{"@type":"g:Bytecode","@value":{"source":[["CardinalityValueTraversal",{"@type":"g:Cardinality","@value":"single"},"x"]]}}]]}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := gvalue.Text(v); got != "[withStrategies(ReadOnlyStrategy), V(1), has(age, and(gt(3), within(1, 2))), property(single(x))]" {
+	if got := gvalue.Text(v); got != "[withStrategies(ReadOnlyStrategy), V(1), has(age, and(gt(3), within(1, 2))), "+
+		"property(single(x))]" {
 		t.Errorf("got %s", got)
 	}
 }
 
 func TestBareNumbers(t *testing.T) {
-	for s, want := range map[string]any{"1": int32(1), "-2147483649": int64(-2147483649), "1.0": float64(1), "1e2": float64(100)} {
+	for s, want := range map[string]any{"1": int32(1), "-2147483649": int64(-2147483649), "1.0": float64(1),
+		"1e2": float64(100)} {
 		if v, err := read(s); v != want || err != nil {
 			t.Errorf("%s: got %T %v %v", s, v, v, err)
 		}
@@ -238,7 +256,10 @@ func TestAppendResponse(t *testing.T) {
 		{string(v3.AppendResponse(nil, r, items(v3, message.Options{Traversers: true}), 1)),
 			`{"requestId":"41d2e28a-20a4-4ab0-b379-d810dede3786","status":{"code":200,"attributes":{"@type":"g:Map","@value":["n",{"@type":"g:Int32","@value":1}]},"message":""},` +
 				`"result":{"data":{"@type":"g:List","@value":[{"@type":"g:Traverser","@value":{"bulk":{"@type":"g:Int64","@value":3},"value":"x"}}]},"meta":{"@type":"g:Map","@value":[]}}}`},
-		{string(v2.AppendResponse(nil, &message.Response{NoID: true, Code: 498, Message: "no", NullData: true}, nil, 0)),
+		{
+			string(
+				v2.AppendResponse(nil, &message.Response{NoID: true, Code: 498, Message: "no", NullData: true}, nil,
+					0)),
 			`{"requestId":null,"status":{"code":498,"attributes":{},"message":"no"},"result":{"data":null,"meta":{}}}`},
 	} {
 		if c.got != c.want {
@@ -249,7 +270,8 @@ func TestAppendResponse(t *testing.T) {
 
 func TestTokens(t *testing.T) {
 	b, err := v3.AppendItem(nil, gvtest.Elements()[0], 1, message.Options{Tokens: true})
-	if want := `{"@type":"g:Vertex","@value":{"id":{"@type":"g:Int32","@value":1},"label":"person"}}`; string(b) != want || err != nil {
+	if want := `{"@type":"g:Vertex","@value":{"id":{"@type":"g:Int32","@value":1},"label":"person"}}`; string(b) !=
+		want || err != nil {
 		t.Errorf("got %s %v", b, err)
 	}
 }
@@ -272,7 +294,8 @@ func TestRefusesToWrite(t *testing.T) {
 func FuzzReadRequest(f *testing.F) {
 	for _, l := range [][]any{gvtest.Scalars(), gvtest.Elements(), gvtest.Collections(), gvtest.Language()} {
 		for _, v := range l {
-			f.Add([]byte(`{"requestId":"268ac1d4-20a4-4ab0-b379-d810dede3786","op":"eval","processor":"","args":{"gremlin":` + write(f, v3, v) + `}}`))
+			f.Add([]byte(`{"requestId":"268ac1d4-20a4-4ab0-b379-d810dede3786","op":"eval","processor":"",` +
+				`"args":{"gremlin":` + write(f, v3, v) + `}}`))
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

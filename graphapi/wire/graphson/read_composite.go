@@ -86,13 +86,15 @@ func (c *converter) vertex(v any) any {
 
 func (c *converter) edge(v any) any {
 	o := c.object(v)
-	return &gvalue.Edge{ID: c.member(o, "id"), Label: c.label(o, "label"), InV: c.member(o, "inV"), InVLabel: c.label(o, "inVLabel"),
-		OutV: c.member(o, "outV"), OutVLabel: c.label(o, "outVLabel"), Properties: c.properties(o)}
+	return &gvalue.Edge{ID: c.member(o, "id"), Label: c.label(o, "label"), InV: c.member(o, "inV"),
+		InVLabel: c.label(o, "inVLabel"),
+		OutV:     c.member(o, "outV"), OutVLabel: c.label(o, "outVLabel"), Properties: c.properties(o)}
 }
 
 func (c *converter) vertexProperty(v any) any {
 	o := c.object(v)
-	return &gvalue.VertexProperty{ID: c.member(o, "id"), Label: c.label(o, "label"), Value: c.member(o, "value"), Properties: c.properties(o)}
+	return &gvalue.VertexProperty{ID: c.member(o, "id"), Label: c.label(o, "label"), Value: c.member(o, "value"),
+		Properties: c.properties(o)}
 }
 
 // properties reads the member "properties" of an edge or vertex property: bare values, or g:Property each.

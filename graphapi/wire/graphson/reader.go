@@ -113,8 +113,9 @@ func (c *converter) typed(name string, v any) any {
 }
 
 // enumNames are the types whose values are constants.
-var enumNames = map[string]bool{"T": true, "Direction": true, "Order": true, "Scope": true, "Pop": true, "Column": true, "Cardinality": true,
-	"Barrier": true, "Operator": true, "Pick": true, "Merge": true, "DT": true, "GType": true}
+var enumNames = map[string]bool{"T": true, "Direction": true, "Order": true, "Scope": true, "Pop": true, "Column": true,
+	"Cardinality": true,
+	"Barrier":     true, "Operator": true, "Pick": true, "Merge": true, "DT": true, "GType": true}
 
 // typeReaders has one entry per type tag that isn't an enumeration, a strategy or a calendar type (those are found by
 // name).

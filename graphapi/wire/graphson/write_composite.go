@@ -383,7 +383,9 @@ func (w *writer) language(v any) bool {
 		w.raw("}")
 		w.close()
 	case gvalue.CardinalityValue:
-		w.value(&gvalue.Bytecode{Source: []gvalue.Instruction{{Op: "CardinalityValueTraversal", Args: []any{x.Cardinality, x.Value}}}})
+		w.value(
+			&gvalue.Bytecode{
+				Source: []gvalue.Instruction{{Op: "CardinalityValueTraversal", Args: []any{x.Cardinality, x.Value}}}})
 	case *gvalue.Binding:
 		w.open("g:Binding")
 		w.raw("{")
@@ -471,7 +473,8 @@ func (w *writer) instructions(name string, ins []gvalue.Instruction) {
 }
 
 func (w *writer) metrics(m *gvalue.Metrics) {
-	f := gvalue.MapOf("dur", float64(m.Duration)/1e6, "counts", m.Counts, "name", m.Name, "annotations", m.Annotations, "id", m.ID)
+	f := gvalue.MapOf("dur", float64(m.Duration)/1e6, "counts", m.Counts, "name", m.Name, "annotations", m.Annotations,
+		"id", m.ID)
 	if len(m.Nested) > 0 {
 		list := make([]any, len(m.Nested))
 		for i, n := range m.Nested {

@@ -1,5 +1,5 @@
-// Package graphson reads and writes GraphSON, the JSON form of Gremlin values: versions 2 and 3 with and without types, and
-// version 1 without types, which is also what the service answers under the name of version 2.
+// Package graphson reads and writes GraphSON, the JSON form of Gremlin values: versions 2 and 3 with and without types,
+// and version 1 without types, which is also what the service answers under the name of version 2.
 //
 // A typed value is {"@type": tag, "@value": ..}. Source: Apache TinkerPop's IO documentation (graphson) and
 // docs/compat/gremlin.md.

@@ -30,8 +30,8 @@ const (
 	MaxDepth            = 250     // levels of nesting in a request or a result
 )
 
-// Request is one request of a client on its whole way: a codec reads what the client wrote, the door reads of the arguments
-// what is to be evaluated and how, and the evaluation runs that.
+// Request is one request of a client on its whole way: a codec reads what the client wrote, the door reads of the
+// arguments what is to be evaluated and how, and the evaluation runs that.
 type Request struct {
 	// As the client wrote it.
 	ID        gvalue.UUID
@@ -104,8 +104,8 @@ type Codec interface {
 	// ReadRequest decodes a request body. The request keeps no part of body. The error is a *FormatError.
 	ReadRequest(body []byte) (*Request, error)
 
-	// AppendItem appends one result item. On an error (a value that the format can't carry) dst may have grown by a part
-	// of the item; cut it back.
+	// AppendItem appends one result item. On an error (a value that the format can't carry) dst may have grown by a
+	// part of the item; cut it back.
 	AppendItem(dst []byte, v any, bulk int64, o Options) ([]byte, error)
 
 	// AppendResponse appends the whole response around n items as written by AppendItem; AppendSeparator was called

@@ -38,7 +38,9 @@ func init() {
 			}
 			return boolean(true)
 		}},
-		&Func{Name: "ARRAY_LENGTH", Types: "a", Eval: func(_ *Context, a []value.Value) value.Value { return value.IntOf(int64(a[0].Len())) }},
+		&Func{Name: "ARRAY_LENGTH", Types: "a", Eval: func(_ *Context, a []value.Value) value.Value {
+			return value.IntOf(int64(a[0].Len()))
+		}},
 		&Func{Name: "ARRAY_SLICE", Types: "an?n", Eval: slice},
 		&Func{Name: "CHOOSE", Types: "nd+", Eval: func(_ *Context, a []value.Value) value.Value {
 			if i, ok := ToInt(a[0]); ok && i >= 1 && i < len(a) {

@@ -78,12 +78,13 @@ func Num(f float64) value.Value {
 	return value.DoubleOf(f)
 }
 
-// View gives the SQL face of a stored value: dates read as ISO text, UUIDs as text, binaries as base64 text, the other kinds
-// that JSON lacks as their Extended JSON objects. Arrays and objects are returned as they are; their members get their face
-// when they are read.
+// View gives the SQL face of a stored value: dates read as ISO text, UUIDs as text, binaries as base64 text, the other
+// kinds that JSON lacks as their Extended JSON objects. Arrays and objects are returned as they are; their members get
+// their face when they are read.
 func View(v value.Value) value.Value {
 	switch v.Kind() {
-	case value.Undefined, value.Null, value.Bool, value.Int32, value.Int64, value.Double, value.String, value.Array, value.Object:
+	case value.Undefined, value.Null, value.Bool, value.Int32, value.Int64, value.Double, value.String, value.Array,
+		value.Object:
 		return v
 	}
 	out, err := doc.ValueFromJSON(doc.AppendJSON(nil, v))
@@ -109,9 +110,9 @@ func DeepView(v value.Value) value.Value {
 	return View(v)
 }
 
-// One returns the value that stands for all that equal v, in its SQL face: a whole double is an integer, also inside arrays
-// and objects. DISTINCT, groups, MIN, MAX and MAKESET give it, so that their answers don't tell which of 1 and 1.0 was met
-// first.
+// One returns the value that stands for all that equal v, in its SQL face: a whole double is an integer, also inside
+// arrays and objects. DISTINCT, groups, MIN, MAX and MAKESET give it, so that their answers don't tell which of 1 and
+// 1.0 was met first.
 func One(v value.Value) value.Value {
 	switch v = DeepView(v); v.Kind() {
 	case value.Double:

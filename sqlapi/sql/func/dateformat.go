@@ -22,8 +22,8 @@ func init() {
 // maxFormat bounds a format: no run of it grows by more than a few times.
 const maxFormat = 64 << 10
 
-// formatDate writes t by a format of runs of equal letters: y M d H h m s f F t, of which longer runs give longer forms.
-// A backslash or single quotes take the special meaning from what follows; all else stands for itself.
+// formatDate writes t by a format of runs of equal letters: y M d H h m s f F t, of which longer runs give longer
+// forms. A backslash or single quotes take the special meaning from what follows; all else stands for itself.
 func formatDate(t time.Time, format string) string {
 	var b strings.Builder
 	for i := 0; i < len(format); {

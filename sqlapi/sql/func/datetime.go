@@ -126,14 +126,16 @@ func dateTo(name string, fn func(t time.Time) value.Value) *Func {
 
 // partNames maps every spelling of a date part to one.
 var partNames = map[string]string{
-	"year": "year", "yyyy": "year", "yy": "year", "month": "month", "mm": "month", "m": "month", "day": "day", "dd": "day", "d": "day",
-	"hour": "hour", "hh": "hour", "minute": "minute", "mi": "minute", "n": "minute", "second": "second", "ss": "second", "s": "second",
-	"millisecond": "ms", "ms": "ms", "microsecond": "mcs", "mcs": "mcs", "nanosecond": "ns", "ns": "ns",
+	"year": "year", "yyyy": "year", "yy": "year", "month": "month", "mm": "month", "m": "month", "day": "day",
+	"dd": "day", "d": "day", "hour": "hour", "hh": "hour", "minute": "minute", "mi": "minute", "n": "minute",
+	"second": "second", "ss": "second", "s": "second", "millisecond": "ms", "ms": "ms", "microsecond": "mcs",
+	"mcs": "mcs", "nanosecond": "ns", "ns": "ns",
 }
 
 // unit is the length of the parts below a month.
 var unit = map[string]time.Duration{
-	"day": 24 * time.Hour, "hour": time.Hour, "minute": time.Minute, "second": time.Second, "ms": time.Millisecond, "mcs": time.Microsecond, "ns": 1,
+	"day": 24 * time.Hour, "hour": time.Hour, "minute": time.Minute, "second": time.Second, "ms": time.Millisecond,
+	"mcs": time.Microsecond, "ns": 1,
 }
 
 func partOf(name string, t time.Time) value.Value {
@@ -268,7 +270,8 @@ func dateFromParts(_ *Context, a []value.Value) value.Value {
 		}
 		parts[i] = n
 	}
-	t := time.Date(int(parts[0]), time.Month(parts[1]), int(parts[2]), int(parts[3]), int(parts[4]), int(parts[5]), int(parts[6])*100, time.UTC)
+	t := time.Date(int(parts[0]), time.Month(parts[1]), int(parts[2]), int(parts[3]), int(parts[4]), int(parts[5]),
+		int(parts[6])*100, time.UTC)
 	if t.Day() != int(parts[2]) {
 		return value.Value{}
 	}

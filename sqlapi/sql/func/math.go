@@ -9,14 +9,19 @@ import (
 // Mathematics: numbers are IEEE doubles; a result that is no number is undefined.
 func init() {
 	f1 := func(name string, fn func(float64) float64) *Func {
-		return &Func{Name: name, Types: "n", Eval: func(_ *Context, a []value.Value) value.Value { return Num(fn(a[0].Float())) }}
+		return &Func{Name: name, Types: "n", Eval: func(_ *Context, a []value.Value) value.Value {
+			return Num(fn(a[0].Float()))
+		}}
 	}
 	register(
-		f1("ABS", math.Abs), f1("ACOS", math.Acos), f1("ASIN", math.Asin), f1("ATAN", math.Atan), f1("CEILING", math.Ceil),
+		f1("ABS", math.Abs), f1("ACOS", math.Acos), f1("ASIN", math.Asin), f1("ATAN", math.Atan),
+		f1("CEILING", math.Ceil),
 		f1("COS", math.Cos), f1("COT", func(x float64) float64 { return 1 / math.Tan(x) }),
-		f1("DEGREES", func(x float64) float64 { return x * 180 / math.Pi }), f1("EXP", math.Exp), f1("FLOOR", math.Floor),
+		f1("DEGREES", func(x float64) float64 { return x * 180 / math.Pi }), f1("EXP", math.Exp),
+		f1("FLOOR", math.Floor),
 		f1("LOG10", log10), f1("RADIANS", func(x float64) float64 { return x * math.Pi / 180 }),
-		f1("SIGN", sign), f1("SIN", math.Sin), f1("SQRT", math.Sqrt), f1("SQUARE", func(x float64) float64 { return x * x }),
+		f1("SIGN", sign), f1("SIN", math.Sin), f1("SQRT", math.Sqrt),
+		f1("SQUARE", func(x float64) float64 { return x * x }),
 		f1("TAN", math.Tan), f1("TRUNC", math.Trunc),
 		&Func{Name: "ATN2", Types: "nn", Eval: func(_ *Context, a []value.Value) value.Value {
 			return Num(math.Atan2(a[0].Float(), a[1].Float()))
@@ -27,7 +32,9 @@ func init() {
 			}
 			return Num(math.Log(a[0].Float()))
 		}},
-		&Func{Name: "PI", Types: "", Eval: func(*Context, []value.Value) value.Value { return value.DoubleOf(math.Pi) }},
+		&Func{Name: "PI", Types: "", Eval: func(*Context, []value.Value) value.Value {
+			return value.DoubleOf(math.Pi)
+		}},
 		&Func{Name: "POWER", Types: "nn", Eval: func(_ *Context, a []value.Value) value.Value {
 			return Num(math.Pow(a[0].Float(), a[1].Float()))
 		}},
@@ -122,8 +129,12 @@ func intFuncs() {
 		{[]string{"IntBitAnd", "IntBitwiseAnd"}, func(x, y int64) (int64, bool) { return x & y, true }},
 		{[]string{"IntBitOr", "IntBitwiseOr"}, func(x, y int64) (int64, bool) { return x | y, true }},
 		{[]string{"IntBitXor", "IntBitwiseXor"}, func(x, y int64) (int64, bool) { return x ^ y, true }},
-		{[]string{"IntBitLeftShift", "IntBitwiseLeftShift"}, func(x, y int64) (int64, bool) { return x << uint64(y&63), true }},
-		{[]string{"IntBitRightShift", "IntBitwiseRightShift"}, func(x, y int64) (int64, bool) { return x >> uint64(y&63), true }},
+		{[]string{"IntBitLeftShift", "IntBitwiseLeftShift"}, func(x, y int64) (int64, bool) {
+			return x << uint64(y&63), true
+		}},
+		{[]string{"IntBitRightShift", "IntBitwiseRightShift"}, func(x, y int64) (int64, bool) {
+			return x >> uint64(y&63), true
+		}},
 	} {
 		for _, n := range e.names {
 			register(&Func{Name: n, Types: "nn", Eval: i2(e.fn)})

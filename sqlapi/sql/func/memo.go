@@ -13,13 +13,15 @@ type memo struct {
 	misses int
 }
 
-// A value is kept up to maxMemo bytes, and no more after maxMisses others in a row: then it is an item's and not a parameter.
+// A value is kept up to maxMemo bytes, and no more after maxMisses others in a row: then it is an item's and not a
+// parameter.
 const (
 	maxMemo   = 256 << 10
 	maxMisses = 8
 )
 
-// recall returns what the value of an argument was made into the last time at this place of the query; false when it is another one.
+// recall returns what the value of an argument was made into the last time at this place of the query; false when it is
+// another one.
 func recall[T any](c *Context, site *byte, v value.Value) (out T, ok bool) {
 	m := c.memos[site]
 	if m == nil || !bytes.Equal(m.text, v.Bytes()) {

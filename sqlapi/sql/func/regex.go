@@ -11,9 +11,9 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Regular expressions are Perl's, as in the service. Nearly all patterns run on Go's engine, which is linear in the text. Those
-// that it lacks (look-around, back-references, possessive and atomic groups, the modifier x) run on one that backtracks, for
-// matchTime at most: a pattern that takes longer ends the query.
+// Regular expressions are Perl's, as in the service. Nearly all patterns run on Go's engine, which is linear in the
+// text. Those that it lacks (look-around, back-references, possessive and atomic groups, the modifier x) run on one
+// that backtracks, for matchTime at most: a pattern that takes longer ends the query.
 func init() {
 	for _, n := range []string{"REGEXMATCH", "_REGEX_MATCH"} {
 		register(regex(n, func(re matcher, s []byte) (value.Value, error) {
@@ -136,7 +136,8 @@ func compilePattern(a []value.Value) matcher {
 		}
 	}
 	var opts regexp2.RegexOptions
-	for i, o := range []regexp2.RegexOptions{regexp2.Multiline, regexp2.Singleline, regexp2.IgnoreCase, regexp2.IgnorePatternWhitespace} {
+	for i, o := range []regexp2.RegexOptions{
+		regexp2.Multiline, regexp2.Singleline, regexp2.IgnoreCase, regexp2.IgnorePatternWhitespace} {
 		if strings.IndexByte(flags, "msix"[i]) >= 0 {
 			opts |= o
 		}

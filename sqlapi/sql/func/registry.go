@@ -1,6 +1,6 @@
-// Package funcs holds the scalar functions of the query language: one file per family, one entry per function. The registry
-// also lists the names that the language knows and this server doesn't evaluate, so that they are refused as "not
-// supported" and not as unknown.
+// Package funcs holds the scalar functions of the query language: one file per family, one entry per function. The
+// registry also lists the names that the language knows and this server doesn't evaluate, so that they are refused as
+// "not supported" and not as unknown.
 package funcs
 
 import (
@@ -10,7 +10,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Context is what a function may see beside its arguments. It belongs to one execution and is not safe for concurrent use.
+// Context is what a function may see beside its arguments. It belongs to one execution and is not safe for concurrent
+// use.
 type Context struct {
 	Now    time.Time          // time of the execution: the same for all rows of a page
 	Clock  func() time.Time   // present time
@@ -22,8 +23,8 @@ type Context struct {
 }
 
 // Func is one function. Types has one letter per argument: s string, n number, a array, o object, b boolean, * anything
-// (also undefined), d anything defined. Optional arguments follow a '?'; the last letter repeats after a '+'. A call whose
-// arguments don't have these types is undefined, without calling Eval.
+// (also undefined), d anything defined. Optional arguments follow a '?'; the last letter repeats after a '+'. A call
+// whose arguments don't have these types is undefined, without calling Eval.
 type Func struct {
 	Name  string
 	Types string

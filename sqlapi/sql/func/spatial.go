@@ -5,8 +5,9 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Spatial functions work on GeoJSON: over the WGS 84 ellipsoid, in metres, or in containers whose geospatial configuration is
-// Geometry over a plane, in units of the coordinates. A value that is no valid geometry is like undefined.
+// Spatial functions work on GeoJSON: over the WGS 84 ellipsoid, in metres, or in containers whose geospatial
+// configuration is Geometry over a plane, in units of the coordinates. A value that is no valid geometry is like
+// undefined.
 func init() {
 	earth, plane := spatial(geo.Parse), spatial(geo.ParseFlat)
 	for i, f := range earth {
@@ -74,9 +75,10 @@ func spatial[G measured[G]](parse func(value.Value) (G, string)) []*Func {
 	}
 }
 
-// preparePair reads a constant geometry once, and one that is known only when the query runs (a parameter) again only when it
-// changes, which it doesn't.
-func preparePair[G measured[G]](parse func(value.Value) (G, string), consts []value.Value, isConst []bool, fn func(a, b G) value.Value) func(*Context, []value.Value) value.Value {
+// preparePair reads a constant geometry once, and one that is known only when the query runs (a parameter) again only
+// when it changes, which it doesn't.
+func preparePair[G measured[G]](parse func(value.Value) (G, string), consts []value.Value, isConst []bool,
+	fn func(a, b G) value.Value) func(*Context, []value.Value) value.Value {
 	var none G
 	var fixed [2]G
 	for i := range consts {

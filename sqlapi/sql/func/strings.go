@@ -27,7 +27,9 @@ func init() {
 		}}
 	}
 	s1 := func(name string, fn func(s string) string) *Func {
-		return &Func{Name: name, Types: "s", Eval: func(_ *Context, a []value.Value) value.Value { return value.StringOf(fn(a[0].Str())) }}
+		return &Func{Name: name, Types: "s", Eval: func(_ *Context, a []value.Value) value.Value {
+			return value.StringOf(fn(a[0].Str()))
+		}}
 	}
 	register(
 		test("CONTAINS", bytes.Contains, foldContains),
@@ -42,7 +44,9 @@ func init() {
 		}},
 		&Func{Name: "INDEX_OF", Types: "ss?n", Eval: indexOf},
 		&Func{Name: "LastIndexOf", Types: "ss?n", Eval: lastIndexOf},
-		&Func{Name: "LEFT", Types: "sn", Eval: func(_ *Context, a []value.Value) value.Value { return substring(a[0], 0, a[1].Float()) }},
+		&Func{Name: "LEFT", Types: "sn", Eval: func(_ *Context, a []value.Value) value.Value {
+			return substring(a[0], 0, a[1].Float())
+		}},
 		&Func{Name: "RIGHT", Types: "sn", Eval: func(_ *Context, a []value.Value) value.Value {
 			n := float64(utf8.RuneCount(a[0].Bytes()))
 			return substring(a[0], math.Max(0, n-math.Trunc(a[1].Float())), a[1].Float())
@@ -52,7 +56,9 @@ func init() {
 		}},
 		trim("LTRIM", strings.TrimLeftFunc, func(s, set string) string { return strings.TrimPrefix(s, set) }),
 		trim("RTRIM", strings.TrimRightFunc, func(s, set string) string { return strings.TrimSuffix(s, set) }),
-		trim("TRIM", strings.TrimFunc, func(s, set string) string { return strings.TrimSuffix(strings.TrimPrefix(s, set), set) }),
+		trim("TRIM", strings.TrimFunc, func(s, set string) string {
+			return strings.TrimSuffix(strings.TrimPrefix(s, set), set)
+		}),
 		&Func{Name: "REPLACE", Types: "sss", Eval: func(_ *Context, a []value.Value) value.Value {
 			s, from, to := a[0].Str(), a[1].Str(), a[2].Str()
 			if from == "" || len(s)+strings.Count(s, from)*(len(to)-len(from)) > maxString {
@@ -247,7 +253,8 @@ func stringParts() {
 	)
 }
 
-// stringConversions registers StringTo.. and ToString. The text must be JSON of the wanted type, blanks around it allowed.
+// stringConversions registers StringTo.. and ToString. The text must be JSON of the wanted type, blanks around it
+// allowed.
 func stringConversions() {
 	parse := func(name string, want func(v value.Value) bool) *Func {
 		return &Func{Name: name, Types: "s", Eval: func(_ *Context, a []value.Value) value.Value {
@@ -265,7 +272,8 @@ func stringConversions() {
 		return func(v value.Value) bool { return v.Kind() == k }
 	}
 	register(
-		parse("StringToArray", kind(value.Array)), parse("StringToBoolean", kind(value.Bool)), parse("StringToNull", kind(value.Null)),
+		parse("StringToArray", kind(value.Array)), parse("StringToBoolean", kind(value.Bool)),
+		parse("StringToNull", kind(value.Null)),
 		parse("StringToNumber", value.Value.IsNumber), parse("StringToObject", kind(value.Object)),
 		&Func{Name: "ToString", Types: "d", Eval: func(_ *Context, a []value.Value) value.Value {
 			if a[0].Kind() == value.String {
@@ -310,8 +318,10 @@ func containsMany() {
 		names   [2]string
 		all, ci bool
 	}{
-		{[2]string{"CONTAINS_ALL_CI", "ContainsAllCi"}, true, true}, {[2]string{"CONTAINS_ALL_CS", "ContainsAllCs"}, true, false},
-		{[2]string{"CONTAINS_ANY_CI", "ContainsAnyCi"}, false, true}, {[2]string{"CONTAINS_ANY_CS", "ContainsAnyCs"}, false, false},
+		{[2]string{"CONTAINS_ALL_CI", "ContainsAllCi"}, true, true},
+		{[2]string{"CONTAINS_ALL_CS", "ContainsAllCs"}, true, false},
+		{[2]string{"CONTAINS_ANY_CI", "ContainsAnyCi"}, false, true},
+		{[2]string{"CONTAINS_ANY_CS", "ContainsAnyCs"}, false, false},
 	} {
 		for _, n := range e.names {
 			register(&Func{Name: n, Types: "ss+", Eval: many(e.all, e.ci)})

@@ -9,7 +9,9 @@ import (
 // Type checks: true or false for every argument, undefined included.
 func init() {
 	is := func(name string, test func(v value.Value) bool) *Func {
-		return &Func{Name: name, Types: "*", Eval: func(_ *Context, a []value.Value) value.Value { return boolean(test(a[0])) }}
+		return &Func{Name: name, Types: "*", Eval: func(_ *Context, a []value.Value) value.Value {
+			return boolean(test(a[0]))
+		}}
 	}
 	kind := func(k value.Kind) func(value.Value) bool {
 		return func(v value.Value) bool { return v.Kind() == k }

@@ -8,8 +8,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// VectorDistance is computed exactly; the options name the distance function (cosine when absent). The vector that is the same for
-// all items is read once; an item's is read where it stands in the document.
+// VectorDistance is computed exactly; the options name the distance function (cosine when absent). The vector that is
+// the same for all items is read once; an item's is read where it stands in the document.
 func init() {
 	register(&Func{Name: "VectorDistance", Types: "aa?bo", Eval: func(_ *Context, a []value.Value) value.Value {
 		v := readVector(a[1])

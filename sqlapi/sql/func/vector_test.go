@@ -9,7 +9,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestVectorDistance: over numbers of all kinds, in any order of arguments, prepared or not, the distance is that of a plain loop.
+// TestVectorDistance: over numbers of all kinds, in any order of arguments, prepared or not, the distance is that of a
+// plain loop.
 func TestVectorDistance(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	random := func(n int, bad bool) (v value.Value, x []float64) {
@@ -56,14 +57,17 @@ func TestVectorDistance(t *testing.T) {
 				for j := range x {
 					dot, xx, yy, dd = dot+x[j]*y[j], xx+x[j]*x[j], yy+y[j]*y[j], dd+(x[j]-y[j])*(x[j]-y[j])
 				}
-				want = map[string]float64{"Cosine": dot / (math.Sqrt(xx) * math.Sqrt(yy)), "euclidean": math.Sqrt(dd), "dotproduct": dot, "manhattan": math.NaN()}[kind]
+				want = map[string]float64{"Cosine": dot / (math.Sqrt(xx) * math.Sqrt(yy)), "euclidean": math.Sqrt(dd),
+					"dotproduct": dot, "manhattan": math.NaN()}[kind]
 			}
 			args := []value.Value{a, b, value.BoolOf(true), o}
 			left := fn.Prepare([]value.Value{a, {}, {}, o}, []bool{true, false, false, true})
 			right := fn.Prepare([]value.Value{{}, b, {}, o}, []bool{false, true, false, true})
-			for name, eval := range map[string]func(*Context, []value.Value) value.Value{"plain": fn.Eval, "prepared": ready, "again": ready, "left": left, "right": right} {
+			for name, eval := range map[string]func(*Context, []value.Value) value.Value{
+				"plain": fn.Eval, "prepared": ready, "again": ready, "left": left, "right": right} {
 				got := eval(c, args)
-				if !got.IsNumber() != math.IsNaN(want) || got.IsNumber() && math.Abs(got.Float()-want) > 1e-9*math.Abs(want) {
+				if !got.IsNumber() != math.IsNaN(want) || got.IsNumber() &&
+					math.Abs(got.Float()-want) > 1e-9*math.Abs(want) {
 					t.Fatalf("%s %s of %d and %d: %v, wanted %v", name, kind, len(x), len(y), got, want)
 				}
 			}

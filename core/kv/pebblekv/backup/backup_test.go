@@ -30,7 +30,8 @@ func job(t *testing.T, fs vfs.FS, n int, store string, tables ...string) Job {
 		write(t, fs, from+"/"+name, text)
 	}
 	taken := time.Unix(1700000000+int64(n), 0)
-	return Job{Work: Work{FS: fs}, From: from, Of: from, To: "to", Name: Name(taken, [4]byte{byte(n)}), Store: store, Taken: taken}
+	return Job{Work: Work{FS: fs}, From: from, Of: from, To: "to", Name: Name(taken, [4]byte{byte(n)}), Store: store,
+		Taken: taken}
 }
 
 func write(t *testing.T, fs vfs.FS, name, text string) {
@@ -164,7 +165,8 @@ func TestManifestStaysInItsDirectory(t *testing.T) {
 	}
 	m.Format, m.Sum = 2, ""
 	m.Sum = m.sum()
-	write(t, fs, "b/"+ManifestName, fmt.Sprintf(`{"format":2,"taken":"0001-01-01T00:00:00Z","files":null,"sum":%q}`, m.Sum))
+	write(t, fs, "b/"+ManifestName, fmt.Sprintf(
+		`{"format":2,"taken":"0001-01-01T00:00:00Z","files":null,"sum":%q}`, m.Sum))
 	_, err = ReadManifest(fs, "b")
 	wantError(t, err, "format 2")
 }

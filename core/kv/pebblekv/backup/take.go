@@ -82,7 +82,8 @@ func onlyBackups(fs vfs.FS, dir string) error {
 	}
 	for _, name := range names {
 		if name != lockName && name != lostFound && !named.MatchString(name) {
-			return fmt.Errorf("%s has files that are none of a backup's, such as %s: give a directory of its own", dir, name)
+			return fmt.Errorf("%s has files that are none of a backup's, such as %s: give a directory of its own", dir,
+				name)
 		}
 	}
 	return nil
