@@ -3,7 +3,9 @@ package style
 import (
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -19,8 +21,39 @@ var left = map[string]bool{
 // texts calls f with each text file of the repository, its path from the root with slashes.
 func texts(t *testing.T, f func(name, text string)) {
 	t.Helper()
+	names, err := tracked()
+	if err != nil { // no git, or no checkout: a copy of the files
+		names, err = walked()
+	}
 	n := 0
-	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+	for _, name := range names {
+		var text []byte
+		if text, err = os.ReadFile(filepath.Join(root, filepath.FromSlash(name))); err != nil {
+			break
+		}
+		if !strings.ContainsRune(string(text[:min(len(text), 4096)]), 0) {
+			n++
+			f(name, string(text))
+		}
+	}
+	if err != nil || n < 100 {
+		t.Fatalf("%d files: %v", n, err)
+	}
+}
+
+// tracked returns the names of the files that git knows and that are there. What else lies in a checkout is nobody's.
+func tracked() ([]string, error) {
+	out, err := exec.Command("git", "-C", root, "ls-files", "-z").Output()
+	names := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	return slices.DeleteFunc(names, func(name string) bool {
+		info, err := os.Lstat(filepath.Join(root, filepath.FromSlash(name)))
+		return err != nil || !info.Mode().IsRegular()
+	}), err
+}
+
+// walked returns the names of all files but those in folders that tools leave behind.
+func walked() (names []string, err error) {
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -30,17 +63,8 @@ func texts(t *testing.T, f func(name, text string)) {
 			return nil
 		}
 		rel, err := filepath.Rel(root, p)
-		if err != nil {
-			return err
-		}
-		text, err := os.ReadFile(p)
-		if err == nil && !strings.ContainsRune(string(text[:min(len(text), 4096)]), 0) {
-			n++
-			f(filepath.ToSlash(rel), string(text))
-		}
+		names = append(names, filepath.ToSlash(rel))
 		return err
 	})
-	if err != nil || n < 100 {
-		t.Fatalf("%d files: %v", n, err)
-	}
+	return names, err
 }
