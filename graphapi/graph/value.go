@@ -72,6 +72,7 @@ func ToValue(v any) (value.Value, error) { return toValue(v, 0) }
 
 func toValue(v any, depth int) (value.Value, error) {
 	if depth > maxStoredDepth {
+		//lint:ignore ST1005 a sentence that the client is shown
 		return value.Value{}, fmt.Errorf("The property value is nested too deeply")
 	}
 	switch x := v.(type) {
@@ -117,6 +118,7 @@ func decimalValue(s string) (value.Value, error) {
 	if v, ok := value.ParseDecimal(s); ok {
 		return v, nil
 	}
+	//lint:ignore ST1005 a sentence that the client is shown
 	return value.Value{}, fmt.Errorf("The number %.40s does not fit a stored decimal", s)
 }
 
@@ -126,6 +128,7 @@ func toContainer(v any, depth int) (value.Value, error) {
 		for _, e := range m.Entries() {
 			k, ok := e.Key.(string)
 			if !ok || !ValidKey(k) {
+				//lint:ignore ST1005 a sentence that the client is shown
 				return value.Value{}, fmt.Errorf("The keys of a map that is stored as a property must be strings")
 			}
 			ev, err := toValue(e.Value, depth+1)
