@@ -60,23 +60,35 @@ var handsOn = map[string]bool{"coalesce": true, "flatMap": true, "local": true, 
 // so too.
 func HandsOn(op string) bool { return handsOn[op] }
 
-// InOrder reports whether the order of what a step gives counts and all of it is read, given the steps behind it. At
-// the end of the traversal atEnd tells.
-func InOrder(rest []gvalue.Instruction, atEnd bool) bool {
-	for _, in := range rest {
+// Order says of the steps behind a place whether the order of what they are given counts, and all of it is read.
+type Order uint8
+
+// What an Order may be.
+const (
+	AsAtEnd Order = iota // as of what the whole traversal gives
+	Counts
+	Ignored
+)
+
+// Orders returns the Order of each place of a traversal: of its steps from i on at i. It looks at each step once.
+func Orders(ins []gvalue.Instruction) []Order {
+	out := make([]Order, len(ins)+1)
+	for i := len(ins) - 1; i >= 0; i-- {
+		in := &ins[i]
+		local := false
 		if len(in.Args) > 0 {
-			if _, local := in.Args[0].(gvalue.Scope); local {
-				continue
-			}
+			_, local = in.Args[0].(gvalue.Scope)
 		}
 		switch {
-		case collects[in.Op]:
-			return true
-		case stops[in.Op]:
-			return false
+		case !local && collects[in.Op]:
+			out[i] = Counts
+		case !local && stops[in.Op]:
+			out[i] = Ignored
+		default:
+			out[i] = out[i+1]
 		}
 	}
-	return atEnd
+	return out
 }
 
 // pathSteps are the steps that look back at where a traverser was.

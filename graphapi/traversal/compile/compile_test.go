@@ -160,8 +160,8 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// TestInOrder: whether the order of what a step gives counts and all of it is read.
-func TestInOrder(t *testing.T) {
+// TestOrders: whether the order of what a step gives counts and all of it is read.
+func TestOrders(t *testing.T) {
 	for script, want := range map[string]string{
 		"out()":                        "at the end",
 		"out().values('x').dedup()":    "at the end",
@@ -174,11 +174,8 @@ func TestInOrder(t *testing.T) {
 		"out().order().by('x').fold()": "no",
 		"out().where(out().limit(1))":  "at the end",
 	} {
-		rest := steps(t, "V()."+script)[2:]
-		got := "at the end"
-		if yes := compile.InOrder(rest, false); yes == compile.InOrder(rest, true) {
-			got = map[bool]string{true: "yes", false: "no"}[yes]
-		}
+		got := map[compile.Order]string{compile.AsAtEnd: "at the end", compile.Counts: "yes",
+			compile.Ignored: "no"}[compile.Orders(steps(t, "V()."+script))[2]]
 		if got != want {
 			t.Errorf("%s: %s, not %s", script, got, want)
 		}

@@ -22,8 +22,9 @@ type compiler struct {
 	probes    *[]*probe // of a profiled traversal
 	text      string    // of the script
 	config    *compile.Config
-	all       bool // all results of the traversal that is compiled are read, and their order counts
-	want      int  // how many results of the request's traversal are taken; 0: all
+	orders    []compile.Order // of the traversal that is compiled
+	all       bool            // all results of the traversal that is compiled are read, and their order counts
+	want      int             // how many results of the request's traversal are taken; 0: all
 }
 
 // inst is an instruction with the modulators that follow it.
@@ -76,6 +77,9 @@ func (c *compiler) compile(ins []gvalue.Instruction, root bool) (*traversal, err
 	if err != nil {
 		return nil, errf(Compile, "%s", err.Error())
 	}
+	outer := c.orders
+	c.orders = compile.Orders(ins)
+	defer func() { c.orders = outer }()
 	if root && c.depth == 1 {
 		c.probes = nil
 		if profiled(ins) {
@@ -95,6 +99,18 @@ func (c *compiler) compile(ins []gvalue.Instruction, root bool) (*traversal, err
 		i += n
 	}
 	return tr, nil
+}
+
+// inOrder reports whether the order of what a step gives counts and all of it is read; rest are the steps behind it in
+// the traversal that is compiled.
+func (c *compiler) inOrder(rest []gvalue.Instruction) bool {
+	switch c.orders[len(c.orders)-1-len(rest)] {
+	case compile.Counts:
+		return true
+	case compile.Ignored:
+		return false
+	}
+	return c.all
 }
 
 // one compiles the step at the front of ins with its modulators and returns how many instructions that took.
@@ -129,7 +145,7 @@ func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int
 		return 0, errf(Compile, "The step %s() is called with %d argument(s)", op, len(in.args))
 	}
 	mods, labels, n := modulators(ins[1:], d.mods)
-	in.mods, in.inOrder = mods, compile.InOrder(ins[1+n:], c.all)
+	in.mods, in.inOrder = mods, c.inOrder(ins[1+n:])
 	c.all = in.inOrder && compile.HandsOn(op)
 	s, err := d.build(c, in)
 	if err != nil {

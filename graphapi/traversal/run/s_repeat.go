@@ -2,7 +2,6 @@ package run
 
 import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
-	"github.com/orrerydb/orrery/graphapi/traversal/compile"
 )
 
 // repeatStep runs its body again and again for what the body gives. Rounds are kept in queues, so the graph is walked
@@ -69,7 +68,7 @@ func (c *compiler) repeat(tr *traversal, ins []gvalue.Instruction) (int, error) 
 		return 0, in.argErr("a traversal is expected")
 	}
 	outer, all := c.bodyDepth, c.all
-	c.bodyDepth, c.all = c.depth+1, compile.InOrder(ins[i+1:], c.all)
+	c.bodyDepth, c.all = c.depth+1, c.inOrder(ins[i+1:])
 	body, err := c.child(in, args[0])
 	c.bodyDepth, c.all = outer, all
 	if err != nil {
