@@ -19,10 +19,11 @@ TALLY = $(GO) run ./internal/tally -sums $(SUMS)
 # The race detector needs a C compiler; everything else needs only Go.
 CC_FOUND := $(shell command -v cc gcc clang 2>/dev/null | head -1)
 
-.PHONY: menu build test race vet lint conformance fuzz soak torture linearize bench run demo clean
+.PHONY: menu release build test race vet lint conformance fuzz soak torture linearize bench run demo clean
 
 menu:
 	@echo 'make build        static binary ./bin/orrery'
+	@echo 'make release      archives for all systems in ./dist, with checksums and the modules that they hold'
 	@echo 'make run          build, then serve with data in $(DATA), as strict as the service (FLAGS="--strict none": not)'
 	@echo 'make demo         build, then serve sample data in memory'
 	@echo 'make test         vet, all Go tests, race detector on core, official Go clients'
@@ -39,6 +40,10 @@ menu:
 
 build:
 	$(GO) build -trimpath -ldflags '-s -w' -o bin/orrery ./cmd/orrery
+
+# One archive for each of TARGETS (os/arch ..), which are all systems by default.
+release:
+	$(GO) run ./internal/release -tags '$(TAGS)' $(TARGETS)
 
 run: build
 	./bin/orrery serve --data $(DATA) $(FLAGS)

@@ -14,8 +14,8 @@ const root = "../.."
 
 // left are folders that hold nothing of the repository: what tools and builds leave behind (.gitignore).
 var left = map[string]bool{
-	".git": true, "bin": true, "data": true, "node_modules": true, "__pycache__": true, ".venv": true, "out": true,
-	"target": true,
+	".git": true, "bin": true, "dist": true, "data": true, "node_modules": true, "__pycache__": true, ".venv": true,
+	"out": true, "target": true,
 }
 
 // texts calls f with each text file of the repository, its path from the root with slashes.
