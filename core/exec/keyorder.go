@@ -118,16 +118,9 @@ func newKeyOrder(b *builder, l leaf) (source, error) {
 		one := l
 		k.all = append(k.all, entries{b: b, leaf: &one, once: true})
 		e := &k.all[len(k.all)-1]
-		e.start(sps, after)
-		ok, err := e.next()
-		if err != nil {
+		if err := k.h.begin(e, sps, after); err != nil {
 			k.close()
 			return nil, err
-		}
-		if ok {
-			k.h.list = append(k.h.list, e)
-		} else {
-			e.close()
 		}
 	}
 	heap.Init(&k.h)

@@ -70,17 +70,9 @@ func (c *created) merged(g *stretch, l *leaf) (source, error) {
 		var sps []span
 		sps, i = b.slotOf(i)
 		o.all = append(o.all, entries{b: b, leaf: l, desc: newest})
-		e := &o.all[len(o.all)-1]
-		e.start(sps, after)
-		ok, err := e.next()
-		if err != nil {
+		if err := o.h.begin(&o.all[len(o.all)-1], sps, after); err != nil {
 			o.close()
 			return nil, err
-		}
-		if ok {
-			o.h.list = append(o.h.list, e)
-		} else {
-			e.close()
 		}
 	}
 	heap.Init(&o.h)

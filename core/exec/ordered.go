@@ -50,6 +50,21 @@ func (h *mergeHeap) Pop() any {
 	return e
 }
 
+// begin begins a slot's stream and adds it, unless there is nothing in it. heap.Init follows the last one.
+func (h *mergeHeap) begin(e *entries, sps []span, after *position) error {
+	e.start(sps, after)
+	ok, err := e.next()
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		h.list = append(h.list, e)
+	default:
+		e.close()
+	}
+	return nil
+}
+
 // ordered makes the merge. After a position it goes on behind its first sort key and number.
 func (b *builder) ordered(plan *access.Plan) (source, error) {
 	l, ok := newLeaf(b, plan.Leaf)
@@ -76,16 +91,9 @@ func (b *builder) ordered(plan *access.Plan) (source, error) {
 				flip: o.h.desc != o.h.down, once: b.once(o.cover)})
 			e := &o.all[len(o.all)-1]
 			e.use(mem[(len(o.all)-1)*entryMem:])
-			e.start(sps, ways[w].after)
-			ok, err := e.next()
-			if err != nil {
+			if err := o.h.begin(e, sps, ways[w].after); err != nil {
 				o.close()
 				return nil, err
-			}
-			if ok {
-				o.h.list = append(o.h.list, e)
-			} else {
-				e.close()
 			}
 		}
 	}
