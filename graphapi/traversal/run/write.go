@@ -305,23 +305,32 @@ func (x *exec) setVertex(n *graph.Vertex, sets []propSet) error {
 			return graph.AppendProperty(dst, name, vals), nil
 		}
 	}
-	if len(order) == 0 {
-		return nil
-	}
-	var fresh []byte
-	found, err := x.update(n.PK, n.StoredID, func(old []byte) ([]byte, bool, error) {
-		var err error
-		fresh, err = graph.Rewrite(old, fields, order)
-		return fresh, false, err
-	})
-	if err != nil {
+	fresh, err := x.rewrite(n.PK, n.StoredID, fields, order)
+	if err != nil || len(order) == 0 {
 		return err
 	}
-	if !found {
+	if fresh == nil {
 		return errf(Runtime, "The vertex %s does not exist any more", gvalue.Text(n.ID))
 	}
 	n.Renew(fresh)
 	return nil
+}
+
+// rewrite edits fields of a stored element, new ones in this order, and returns what is stored then. It returns nil when
+// the element isn't there any more, or no field is edited.
+func (x *exec) rewrite(pk, id value.Value, fields map[string]graph.Edit, order []string) (fresh []byte, err error) {
+	if len(order) == 0 {
+		return nil, nil
+	}
+	found, err := x.update(pk, id, func(old []byte) ([]byte, bool, error) {
+		var err error
+		fresh, err = graph.Rewrite(old, fields, order)
+		return fresh, false, err
+	})
+	if err != nil || !found {
+		return nil, err
+	}
+	return fresh, nil
 }
 
 func (x *exec) setEdge(n *graph.Edge, sets []propSet) error {
@@ -353,19 +362,11 @@ func (x *exec) setEdge(n *graph.Edge, sets []propSet) error {
 			return doc.AppendElement(dst, name, v), nil
 		}
 	}
-	if len(order) == 0 {
-		return nil
-	}
-	var fresh []byte
-	found, err := x.update(n.PK, n.StoredID, func(old []byte) ([]byte, bool, error) {
-		var err error
-		fresh, err = graph.Rewrite(old, fields, order)
-		return fresh, false, err
-	})
-	if err != nil {
+	fresh, err := x.rewrite(n.PK, n.StoredID, fields, order)
+	if err != nil || len(order) == 0 {
 		return err
 	}
-	if !found {
+	if fresh == nil {
 		return errf(Runtime, "The edge %s does not exist any more", gvalue.Text(n.ID))
 	}
 	n.Renew(fresh)
