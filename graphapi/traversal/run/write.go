@@ -316,8 +316,8 @@ func (x *exec) setVertex(n *graph.Vertex, sets []propSet) error {
 	return nil
 }
 
-// rewrite edits fields of a stored element, new ones in this order, and returns what is stored then. It returns nil when
-// the element isn't there any more, or no field is edited.
+// rewrite edits fields of a stored element, new ones in this order, and returns what is stored then. It returns nil
+// when the element isn't there any more, or no field is edited.
 func (x *exec) rewrite(pk, id value.Value, fields map[string]graph.Edit, order []string) (fresh []byte, err error) {
 	if len(order) == 0 {
 		return nil, nil
