@@ -176,6 +176,7 @@ func TestCompositesAgainstSort(t *testing.T) {
 		for m, slots := range []int{1, 16} {
 			kind := []string{"V2", "V1", "MultiHash", "key is id"}[(n+m)%4]
 			t.Run(fmt.Sprintf("%s/%d slots/%s", profile, slots, kind), func(t *testing.T) {
+				t.Parallel()
 				e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: slots})
 				if err != nil {
 					t.Fatal(err)

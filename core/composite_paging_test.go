@@ -105,6 +105,7 @@ func TestCompositePagingOverChanges(t *testing.T) {
 				continue
 			}
 			t.Run(qname+"/"+cname, func(t *testing.T) {
+				t.Parallel()
 				e, _ := hooked(t, core.Options{MinSlots: 4})
 				c := newContainer(t, e, core.ContainerSpec{
 					IndexingPolicy: compositePolicy([]string{"m", "-n"}, []string{"pk", "n"})})

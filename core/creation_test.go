@@ -160,6 +160,7 @@ var allShown = map[string]exec.Shown{"by partition": exec.CreationByPartition, "
 func TestCreationOrder(t *testing.T) {
 	for name, spec := range creationSpecs {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			raw := memkv.New()
 			open := func() *core.Engine {
 				e, err := core.Open(bg, kv.Checked(&unowned{raw}), core.Options{MinSlots: 4})
@@ -226,6 +227,7 @@ func (w *world) check(t *testing.T, spec core.ContainerSpec, when string) {
 func TestCreationOrderWhileDataChanges(t *testing.T) {
 	for name, spec := range creationSpecs {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			rnd := rand.New(rand.NewPCG(3, 4))
 			e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: 4})
 			if err != nil {

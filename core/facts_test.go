@@ -495,6 +495,7 @@ func TestCountFails(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			e, h := hooked(t, core.Options{MinSlots: 1})
 			c := newContainer(t, e, core.ContainerSpec{})
 			write := func(round string) {

@@ -63,6 +63,7 @@ func TestFeedOfAHotPartStarvesNoOther(t *testing.T) {
 func TestFeedOfScopes(t *testing.T) {
 	for name, def := range keyDefs {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			clk := clock.Fake(time.Unix(1_700_000_000, 0))
 			e, _ := hooked(t, core.Options{Clock: clk})
 			c := newContainer(t, e, core.ContainerSpec{

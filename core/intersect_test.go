@@ -150,6 +150,7 @@ func TestIntersectionOverChanges(t *testing.T) {
 	}
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			e, _ := hooked(t, core.Options{MinSlots: 2})
 			c := newContainer(t, e, core.ContainerSpec{})
 			r := rand.New(rand.NewPCG(1, 1))

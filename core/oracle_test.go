@@ -31,6 +31,7 @@ func TestQueriesAgainstOracle(t *testing.T) {
 			kind := []string{"V2", "V1", "MultiHash"}[(n+m)%3]
 			for kind, def := range map[string]core.PartitionKeyDef{kind: keyDefs[kind], "key is id": keyIsID} {
 				t.Run(fmt.Sprintf("%s/%d slots/%s", name, slots, kind), func(t *testing.T) {
+					t.Parallel()
 					e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: slots})
 					if err != nil {
 						t.Fatal(err)

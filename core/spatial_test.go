@@ -53,6 +53,7 @@ func nearby(t *testing.T, x, y int, metres float64) exec.Query {
 func TestSpatialPagesOverChanges(t *testing.T) {
 	for n, slots := range []int{1, 16, 2} {
 		t.Run(fmt.Sprintf("%d slots", slots), func(t *testing.T) {
+			t.Parallel()
 			r := rand.New(rand.NewPCG(1, uint64(slots)))
 			e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: slots})
 			if err != nil {
