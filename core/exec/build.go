@@ -26,6 +26,8 @@ type builder struct {
 
 	asks  []access.Path // whose facts some slot doesn't know: with them the plan may be better
 	asked []uint64      // ids of paths that were asked for before
+
+	classes map[uint64]map[*store.ViewSlot]classes // by path: see oneClass
 }
 
 // poll returns Timeout when the query's context has ended, and an error when its view is far too old; sources call it
@@ -346,24 +348,3 @@ func (b *builder) anyClass(bits uint32) bool {
 // unordered reports whether the index order of a path can't be trusted: cut values, the "any value" entries of items
 // with too many terms, items with several entries. Of a composite index access has asked for each column.
 func (b *builder) unordered(leaf *access.Pred) bool { return leaf.Comp == nil && !b.InOrder(leaf.Path) }
-
-// oneClass reports whether all entries of a path in a slot have one class, the same as in the slots before.
-func (b *builder) oneClass(slot *store.ViewSlot, path uint64, class *byte) bool {
-	lo := keys.AppendIndexPath(nil, slot.Key(), path)
-	it, err := b.view.Iter(lo, keys.After(lo))
-	if err != nil {
-		return false
-	}
-	defer it.Close()
-	for _, move := range []func() bool{it.First, it.Last} {
-		if !move() {
-			return it.Err() == nil // no entries, no items
-		}
-		c := it.Key()[len(lo)]
-		if *class != 0 && *class != c {
-			return false
-		}
-		*class = c
-	}
-	return true
-}

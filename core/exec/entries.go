@@ -75,6 +75,7 @@ type entries struct {
 	skip    bool   // once, and the slot's entries allow it
 	given   bool   // the entry before was given
 	last    []byte // the key up to the value of the entry before
+	key     []byte // of the present entry, where another iterator has found it: see resume
 }
 
 // entryMem is the memory that the keys of one entries need, mostly; they grow beyond it.
@@ -128,8 +129,8 @@ func (e *entries) next() (bool, error) {
 				e.step()
 				continue
 			}
-		} else if !e.move() {
-			if err := e.it.Err(); err != nil {
+		} else if ok, err := e.moved(); !ok {
+			if err != nil {
 				return false, err
 			}
 			e.open = false
@@ -149,6 +150,19 @@ func (e *entries) step() {
 	} else {
 		e.i++
 	}
+}
+
+// moved moves to the next entry of the interval; false at its end.
+func (e *entries) moved() (bool, error) {
+	if e.it == nil {
+		if err := e.resume(); err != nil {
+			return false, err
+		}
+	}
+	if e.move() {
+		return true, nil
+	}
+	return false, e.it.Err()
 }
 
 func (e *entries) move() bool {

@@ -25,6 +25,7 @@ type indexScan struct {
 	terms   index.Terms
 	mem     store.Mem
 	cover   *cover // nil: items are fetched
+	far     *ahead // fetches them in chunks; nil: one by one
 	repeat  bool   // rows of one value are given as one
 	value   []byte // memory of repeats
 }
@@ -67,6 +68,12 @@ func (s *indexScan) position(slot *store.ViewSlot) position {
 }
 
 func (s *indexScan) next(r *row) (bool, error) {
+	if s.far == nil {
+		s.far = s.b.readsAhead(s, s.cover)
+	}
+	if s.far != nil {
+		return s.nextFar(r)
+	}
 	for {
 		if ok, err := s.settle(); err != nil || !ok {
 			return false, err
@@ -86,6 +93,29 @@ func (s *indexScan) next(r *row) (bool, error) {
 		}
 		return true, nil
 	}
+}
+
+// nextFar is next where items are fetched in chunks.
+func (s *indexScan) nextFar(r *row) (bool, error) {
+	for n := (nameOf{}); ; {
+		if ok, err := s.far.next(r, &n); err != nil || !ok {
+			return false, err
+		}
+		if !n.many || bytes.Equal(s.leaf.first(s.b.Policy(), &s.terms, &r.item), n.value) {
+			r.pos = position{kind: posIndex, slotMin: n.slot.Min(), value: n.value, number: n.number}
+			return true, nil
+		}
+	}
+}
+
+// name implements namer.
+func (s *indexScan) name(n *nameOf) (bool, error) {
+	if ok, err := s.settle(); err != nil || !ok {
+		return false, err
+	}
+	s.peek = false
+	*n = nameOf{s.e.sps[0].slot, s.e.cur.Number, s.e.cur.Value, s.e.cur.Name, s.many}
+	return true, nil
 }
 
 // settle makes sure that e stands on an entry that was not given out; false at the end.
@@ -113,6 +143,9 @@ func (s *indexScan) settle() (bool, error) {
 }
 
 func (s *indexScan) empty() bool {
+	if s.far != nil {
+		return s.far.empty()
+	}
 	ok, err := s.settle()
 	return err == nil && !ok
 }
@@ -152,6 +185,7 @@ type union struct {
 	last    uint64 // with more: the last number of the list as it was gathered
 	mem     store.Mem
 	cover   *cover // of one leaf; nil: items are fetched
+	far     *ahead // fetches them in chunks; nil: one by one
 	most    int    // gather may end when it has so many; 0: it has all
 
 	also  []leaf // of an intersection: each must name the items too
@@ -194,6 +228,17 @@ func newUnion(b *builder, leaves []*access.Pred, i int, from *position) (source,
 }
 
 func (u *union) next(r *row) (bool, error) {
+	if u.far == nil {
+		u.far = u.b.readsAhead(u, u.cover)
+	}
+	if u.far != nil {
+		var n nameOf
+		ok, err := u.far.next(r, &n)
+		if ok {
+			r.pos = position{kind: posIndex, slotMin: n.slot.Min(), number: n.number}
+		}
+		return ok, err
+	}
 	for {
 		if ok, err := u.settle(); err != nil || !ok {
 			return false, err
@@ -216,6 +261,18 @@ func (u *union) next(r *row) (bool, error) {
 			return true, nil
 		}
 	}
+}
+
+// name implements namer.
+func (u *union) name(n *nameOf) (bool, error) {
+	if ok, err := u.settle(); err != nil || !ok {
+		return false, err
+	}
+	it := &u.list[u.at]
+	u.at++
+	u.floor, u.above = it.number, true
+	*n = nameOf{slot: u.b.spans[u.i].slot, number: it.number, name: u.names[it.from:it.to]}
+	return true, nil
 }
 
 func (u *union) settle() (bool, error) {
@@ -303,6 +360,9 @@ func (u *union) trim() {
 }
 
 func (u *union) empty() bool {
+	if u.far != nil {
+		return u.far.empty()
+	}
 	ok, err := u.settle()
 	return err == nil && !ok
 }

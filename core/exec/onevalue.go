@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"container/heap"
 	"slices"
 
 	"github.com/orrerydb/orrery/core/access"
@@ -66,15 +65,16 @@ func (c *created) merged(g *stretch, l *leaf) (source, error) {
 		after = &position{value: l.ivs[0].Lo, number: g.from.number}
 	}
 	o.all = make([]entries, 0, len(b.spans))
+	all := make([]beginning, 0, len(b.spans))
 	for i := 0; i < len(b.spans); {
 		var sps []span
 		sps, i = b.slotOf(i)
 		o.all = append(o.all, entries{b: b, leaf: l, desc: newest})
-		if err := o.h.begin(&o.all[len(o.all)-1], sps, after); err != nil {
-			o.close()
-			return nil, err
-		}
+		all = append(all, beginning{&o.all[len(o.all)-1], sps, after})
 	}
-	heap.Init(&o.h)
+	if err := o.h.beginAll(b, all); err != nil {
+		o.close()
+		return nil, err
+	}
 	return o, nil
 }
