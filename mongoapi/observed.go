@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/internal/observe"
 	"github.com/orrerydb/orrery/mongoapi/merr"

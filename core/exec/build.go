@@ -3,10 +3,10 @@ package exec
 import (
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/epk"
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"
 )

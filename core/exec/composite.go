@@ -3,8 +3,8 @@ package exec
 import (
 	"bytes"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 )
 

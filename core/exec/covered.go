@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"
 )

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 )
 

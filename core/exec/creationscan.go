@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"container/heap"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 )
 

@@ -3,8 +3,8 @@ package exec
 import (
 	"slices"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 )
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan/access"
 )
 
 // newIntersection makes a union of the first leaf alone, whose items every other leaf must name too: the same order and

@@ -6,8 +6,8 @@ import (
 	"container/heap"
 	"slices"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"
 )

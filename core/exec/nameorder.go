@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"
 )

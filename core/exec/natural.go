@@ -1,8 +1,8 @@
 package exec
 
 import (
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 )
 

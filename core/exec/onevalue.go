@@ -4,7 +4,7 @@ import (
 	"container/heap"
 	"slices"
 
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan/access"
 )
 
 // Where the partition key is the id, an entry holds its item's counter right behind the value. So the items that have

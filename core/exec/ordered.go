@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"container/heap"
 
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 )
 

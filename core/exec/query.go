@@ -7,10 +7,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/epk"
 	"github.com/orrerydb/orrery/core/geo"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"

@@ -3,7 +3,7 @@ package exec
 import (
 	"math"
 
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan/access"
 )
 
 // rings makes the candidates of an order of distances: those near the place, and more of them until as many as are

@@ -10,9 +10,9 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"

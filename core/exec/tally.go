@@ -1,7 +1,7 @@
 package exec
 
 import (
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
 )

@@ -3,7 +3,7 @@ package exec
 import (
 	"time"
 
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 )
 

@@ -8,10 +8,10 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 )
 
