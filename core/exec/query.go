@@ -9,7 +9,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/epk"
-	"github.com/orrerydb/orrery/core/geo"
+	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
@@ -25,15 +25,6 @@ type Order struct {
 	Key func(*store.Item) value.Value
 	// Near, of an order that Key gives alone, says that the keys are distances from a place.
 	Near *Near
-}
-
-// Near says that an order is that of the distances of the shapes at Path from a place, as numbers. Items without a
-// shape have no distance and any key. Within gives the region that everything at most so far away meets.
-type Near struct {
-	Path   access.Path
-	Within func(dist float64) *geo.Region
-	// First is a small distance in its unit, beyond Last there is nothing.
-	First, Last float64
 }
 
 // Query is what a language asks for. Its filter is Match; Pred is a superset of it that an index can answer.
@@ -86,6 +77,8 @@ type Query struct {
 // Stats says what a query cost so far.
 type Stats struct {
 	Plan       access.Plan
+	Tree       *plan.Tree
+	Counted    int // of Entries those that the planner counted
 	Partitions int // slots visited
 	Entries    int // index entries read
 	Items      int // items read
@@ -181,7 +174,7 @@ func (r *Rows) open(c *store.Container, token string) error {
 				return r.expired()
 			}
 		}
-		asked, r.stats.Plan, r.stats.Sorted = b.asked, before.Plan, before.Sorted
+		asked, r.stats.Plan, r.stats.Tree, r.stats.Sorted = b.asked, before.Plan, before.Tree, before.Sorted
 	}
 }
 
