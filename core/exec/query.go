@@ -84,6 +84,8 @@ type Stats struct {
 	Items      int // items read
 	Bytes      int // of the items read
 	Rows       int // rows given
+	Candidates int // rows that the sources found
+	Matched    int // candidates that the exact filter let pass
 	Sorted     bool
 	Times      Times // with Query.Timer
 }
@@ -117,6 +119,12 @@ type Rows struct {
 	calls   int       // of Next
 	bud     *budget.Budget
 	sort    *budget.Account // what a sort holds; nil until there is one
+
+	// Entries that the scans of these leaves walked. The first place is for what nobody asks for.
+	leaves  []*access.Pred
+	walked  []int64
+	leafMem [4]*access.Pred
+	walkMem [4]int64
 }
 
 // row is a candidate on its way out. item and pos point into memory of the source, valid until its next call.
@@ -147,6 +155,7 @@ func Open(ctx context.Context, c *store.Container, q *Query, bud *budget.Budget)
 		return nil, err
 	}
 	r := &Rows{ctx: ctx, given: q, hash: queryHash(c, q), bud: bud}
+	r.leaves, r.walked = r.leafMem[:1], r.walkMem[:1]
 	if err := r.open(c, q.Continuation); err != nil {
 		return nil, err
 	}

@@ -131,26 +131,17 @@ func (n *Node) find(op Op) *Node {
 	return nil
 }
 
-// Of returns the node that scans a leaf, nil when there is none.
-func (n *Node) Of(leaf *access.Pred) *Node {
-	if n.Leaf == leaf && n.Op != Rings {
-		return n
-	}
-	for _, k := range n.Kids {
-		if f := k.Of(leaf); f != nil {
-			return f
-		}
-	}
-	return nil
-}
+// Leaves is how many leaves of a filter are scanned.
+func (t *Tree) Leaves() int { return t.Root.leaves() }
 
-// Candidates returns the node whose rows are the candidates: a leaf, a union or an intersection.
-func (t *Tree) Candidates() *Node {
-	n := t.Root
-	for len(n.Kids) == 1 && n.Op >= Merge {
-		n = n.Kids[0]
+func (n *Node) leaves() (many int) {
+	for _, k := range n.Kids {
+		many += k.leaves()
 	}
-	return n
+	if n.Leaf != nil {
+		many++
+	}
+	return many
 }
 
 // lose keeps an access path that was not chosen.
