@@ -13,6 +13,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
@@ -20,7 +21,7 @@ import (
 // entries under the kinds of that time, and no word of an upgrade. It returns how many entries it has moved.
 func age(t testing.TB, eng kv.Engine) (moved int) {
 	t.Helper()
-	snap := eng.Snapshot()
+	snap := kvtest.Snapshot(t, eng)
 	defer snap.Close()
 	it, err := snap.Iter([]byte{0}, []byte{0xff})
 	if err != nil {

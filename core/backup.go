@@ -30,11 +30,11 @@ func (e *Engine) Backup(ctx context.Context, to string, o kv.BackupOptions) (kv.
 // when Raise returns. Nobody else may use the engine.
 func Raise(ctx context.Context, eng kv.Engine) error {
 	var b kv.Batch
-	gens, err := catalog.Raise(eng, &b)
+	gens, err := catalog.Raise(ctx, eng, &b)
 	if err != nil {
 		return err
 	}
-	if err := store.Raise(eng, gens, &b); err != nil {
+	if err := store.Raise(ctx, eng, gens, &b); err != nil {
 		return err
 	}
 	w, err := eng.Write(ctx, &b, nil)

@@ -172,7 +172,7 @@ func TestRaiseAtTheEndOfNumbers(t *testing.T) {
 	}
 	for gen := range uint32(3) {
 		key := keys.AppendMeta(nil, keys.MetaCounter, gen, "")
-		v, err := k.Get(key)
+		v, err := k.Get(context.Background(), nil, key)
 		if errors.Is(err, kv.ErrNotFound) {
 			continue
 		}

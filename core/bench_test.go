@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
@@ -110,7 +112,7 @@ func BenchmarkPointRead(b *testing.B) {
 		buf = doc.AppendJSONFields(buf[:0], it.Doc, doc.NoSQL)
 	}
 	floor(b, func(i int) {
-		if _, err := e.Get(key(i * 7919 % benchDocs)); err != nil {
+		if _, err := e.Get(context.Background(), nil, key(i*7919%benchDocs)); err != nil {
 			b.Fatal(err)
 		}
 	})
@@ -275,7 +277,7 @@ func BenchmarkPartitionQuery(b *testing.B) {
 			Match: func(it *core.Item) (bool, error) { return value.EqualCosmos(doc.Get(it.Doc, "status"), paid), nil }}
 	})
 	floor(b, func(i int) {
-		s := e.Snapshot()
+		s := kvtest.Snapshot(b, e)
 		it, err := s.Iter(key(i%9000), key(i%9000+100))
 		if err != nil {
 			b.Fatal(err)
@@ -299,7 +301,7 @@ func BenchmarkEquality(b *testing.B) {
 	})
 	floor(b, func(i int) {
 		for k := range 10 {
-			if _, err := e.Get(key((i*10 + k) % benchDocs)); err != nil {
+			if _, err := e.Get(context.Background(), nil, key((i*10+k)%benchDocs)); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -318,7 +320,7 @@ func BenchmarkRangeOrder(b *testing.B) {
 	})
 	floor(b, func(i int) {
 		for k := range 20 {
-			if _, err := e.Get(key((i*20 + k) % benchDocs)); err != nil {
+			if _, err := e.Get(context.Background(), nil, key((i*20+k)%benchDocs)); err != nil {
 				b.Fatal(err)
 			}
 		}

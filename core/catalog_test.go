@@ -147,7 +147,7 @@ func TestDamagedCatalog(t *testing.T) {
 	}
 	newContainer(t, e, core.ContainerSpec{})
 	key := keys.AppendMeta(nil, keys.MetaContainer, 0x10000001, "c")
-	entry, err := raw.Get(key)
+	entry, err := raw.Get(bg, nil, key)
 	if err != nil {
 		t.Fatal(err)
 	}

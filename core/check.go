@@ -49,7 +49,7 @@ func (e *Engine) CheckWatched(ctx context.Context, w CheckWatch) error {
 		}
 	}
 	var done, total int64
-	for st, err := range e.Stats("") {
+	for st, err := range e.Stats(ctx, "") {
 		if err == nil {
 			total += st.Items
 		}

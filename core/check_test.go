@@ -13,6 +13,7 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -39,7 +40,7 @@ func damageStore(t *testing.T) (*core.Engine, kv.Engine) {
 // every returns the keys and values of all items and their entries.
 func every(t testing.TB, e kv.Engine) (ks, vs [][]byte) {
 	t.Helper()
-	s := e.Snapshot()
+	s := kvtest.Snapshot(t, e)
 	defer s.Close()
 	lo, hi := keys.DataBounds()
 	it, err := s.Iter(lo, hi)

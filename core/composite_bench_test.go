@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/orrerydb/orrery/core"
@@ -40,7 +41,7 @@ func BenchmarkCompositeOrder(b *testing.B) {
 			benchQuery(b, c, 20, func(int) *exec.Query { return &x.q })
 			floor(b, func(i int) {
 				for k := range 20 {
-					if _, err := e.Get(key((i*20 + k) % benchDocs)); err != nil {
+					if _, err := e.Get(context.Background(), nil, key((i*20+k)%benchDocs)); err != nil {
 						b.Fatal(err)
 					}
 				}

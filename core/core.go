@@ -167,7 +167,7 @@ func (e *Engine) timed() iter.Seq[*store.Container] {
 			if err != nil {
 				continue
 			}
-			held, _, open, err := e.store.Stats(def)
+			held, _, open, err := e.store.Stats(e.work.Context(), def)
 			items := int64(0)
 			for _, s := range held {
 				items += s.Items

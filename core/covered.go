@@ -7,8 +7,11 @@ func (c *Container) Settle() error { return c.rt.Settle() }
 
 // CountIn returns the number of items of a logical partition, exact and at the cost of one read; ok is false when pk is
 // only the begin of a hierarchical key. Expired items that are not reaped yet count.
-func (c *Container) CountIn(pk PartitionKey) (n int64, ok bool, err error) {
-	v := c.rt.View()
+func (c *Container) CountIn(ctx context.Context, pk PartitionKey) (n int64, ok bool, err error) {
+	v, err := c.rt.View(ctx)
+	if err != nil {
+		return 0, false, err
+	}
 	defer v.Close()
 	slot, place, tuple, complete, err := v.Locate(pk)
 	if err != nil || !complete {
@@ -17,5 +20,5 @@ func (c *Container) CountIn(pk PartitionKey) (n int64, ok bool, err error) {
 	if n, err = v.LogicalItems(slot, place, tuple); err != nil {
 		return 0, false, err
 	}
-	return n, true, v.SettleSlot(context.Background(), slot)
+	return n, true, v.SettleSlot(ctx, slot)
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"fmt"
 	"iter"
 
@@ -98,7 +99,7 @@ func (s *Stats) Settle() error {
 
 // Stats gives what the containers of a database hold, "" for all databases, in the order of their creation. A container
 // that nobody uses isn't opened for it. An error is one of its container, and the others follow.
-func (e *Engine) Stats(db string) iter.Seq2[Stats, error] {
+func (e *Engine) Stats(ctx context.Context, db string) iter.Seq2[Stats, error] {
 	return func(yield func(Stats, error) bool) {
 		for _, d := range e.cat.Databases() {
 			if db != "" && d.ID != db {
@@ -107,7 +108,7 @@ func (e *Engine) Stats(db string) iter.Seq2[Stats, error] {
 			for def, err := range e.cat.Containers(d.ID, 0) {
 				var st Stats
 				if err == nil {
-					st, err = e.stats(def)
+					st, err = e.stats(ctx, def)
 				}
 				if status.Is(err, status.NotFound) {
 					continue // dropped meanwhile
@@ -120,8 +121,8 @@ func (e *Engine) Stats(db string) iter.Seq2[Stats, error] {
 	}
 }
 
-func (e *Engine) stats(def *catalog.Container) (Stats, error) {
-	held, slots, rt, err := e.store.Stats(def)
+func (e *Engine) stats(ctx context.Context, def *catalog.Container) (Stats, error) {
+	held, slots, rt, err := e.store.Stats(ctx, def)
 	if err != nil {
 		return Stats{}, err
 	}

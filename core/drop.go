@@ -81,7 +81,7 @@ func (e *Engine) resumeDrops(ctx context.Context) error {
 			return err
 		}
 	}
-	left, err := e.cat.Left()
+	left, err := e.cat.Left(ctx)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (e *Engine) resumeDrops(ctx context.Context) error {
 // noteOrphans makes notes for the data of generations that the catalog does not name.
 func (e *Engine) noteOrphans(ctx context.Context) error {
 	live, next := e.cat.Generations()
-	gens, err := e.store.Generations()
+	gens, err := e.store.Generations(ctx)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/feed"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -16,7 +17,7 @@ import (
 // dataKeys counts the keys of items and their entries in the whole store.
 func dataKeys(t *testing.T, e kv.Engine) (n int) {
 	t.Helper()
-	s := e.Snapshot()
+	s := kvtest.Snapshot(t, e)
 	defer s.Close()
 	lo, hi := keys.DataBounds()
 	it, err := s.Iter(lo, hi)

@@ -54,7 +54,7 @@ func TestReadersWaitForDurability(t *testing.T) {
 			return drain(c, &exec.Query{Needs: []access.Path{access.NewPath("m")}, Whole: true, Repeat: true})
 		},
 		"count of a logical partition": func(c *core.Container) error {
-			_, _, err := c.CountIn(pk("a"))
+			_, _, err := c.CountIn(bg, pk("a"))
 			return err
 		},
 		"transaction that only reads": func(c *core.Container) error {

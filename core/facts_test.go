@@ -14,6 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/status"
@@ -1006,7 +1007,7 @@ type wholeStore struct {
 func (w wholeStore) Gaps() []core.Gap { return nil }
 
 func (w wholeStore) Each(visit func(key, val []byte) error) error {
-	s := w.e.Snapshot()
+	s := kvtest.Snapshot(w.t, w.e)
 	defer s.Close()
 	it, err := s.Iter([]byte{0}, []byte{0xFF})
 	if err != nil {

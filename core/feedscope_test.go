@@ -244,9 +244,9 @@ type counting struct {
 	gets, steps *atomic.Int64
 }
 
-func (s counting) Get(key []byte) ([]byte, error) {
+func (s counting) Get(dst, key []byte) ([]byte, error) {
 	s.gets.Add(1)
-	return s.Snapshot.Get(key)
+	return s.Snapshot.Get(dst, key)
 }
 
 func (s counting) Iter(lo, hi []byte) (kv.Iterator, error) {

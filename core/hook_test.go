@@ -26,6 +26,7 @@ type hookSet struct {
 	unsure   func() error // an error for Write: the batch is applied
 	wait     func() error // what Wait of the commits does
 	snapshot func(take func() kv.Snapshot) kv.Snapshot
+	refuse   func() error    // an error for Snapshot and Get
 	drop     func()          // called when a range is dropped, before it is
 	pre      func(*kv.Batch) // called with each batch before it is applied
 }
@@ -75,14 +76,40 @@ func (h *hooks) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (
 	return hookCommit{cm, on.wait}, nil
 }
 
-func (h *hooks) Snapshot() kv.Snapshot {
+// refused is what Snapshot and Get fail with.
+func (h *hooks) refused() error {
+	h.mu.Lock()
+	f := h.on.refuse
+	h.mu.Unlock()
+	if f == nil {
+		return nil
+	}
+	return f()
+}
+
+func (h *hooks) Get(ctx context.Context, dst, key []byte) ([]byte, error) {
+	if err := h.refused(); err != nil {
+		return dst, err
+	}
+	return h.Engine.Get(ctx, dst, key)
+}
+
+func (h *hooks) Snapshot(ctx context.Context) (s kv.Snapshot, err error) {
+	if err := h.refused(); err != nil {
+		return nil, err
+	}
 	h.mu.Lock()
 	f := h.on.snapshot
 	h.mu.Unlock()
 	if f != nil && !calledBy("beginIDFilter") { // work beside the test, which has a latch meanwhile
-		return f(h.Engine.Snapshot)
+		s = f(func() kv.Snapshot {
+			var of kv.Snapshot
+			of, err = h.Engine.Snapshot(ctx)
+			return of
+		})
+		return s, err
 	}
-	return h.Engine.Snapshot()
+	return h.Engine.Snapshot(ctx)
 }
 
 func (h *hooks) DropRange(ctx context.Context, lo, hi []byte) error {

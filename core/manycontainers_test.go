@@ -10,6 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -40,7 +41,7 @@ func TestNothingOpensUnusedContainers(t *testing.T) {
 	e = reopened(t, raw)
 	defer e.Close()
 	sum := int64(0)
-	for st, err := range e.Stats("") {
+	for st, err := range e.Stats(bg, "") {
 		if err != nil || len(st.Partitions) != 1 || st.Rebuild != 100 {
 			t.Fatalf("%+v, %v", st, err)
 		}
@@ -63,7 +64,7 @@ func TestNothingOpensUnusedContainers(t *testing.T) {
 	if n := e.Reap(bg); n != containers/6 {
 		t.Errorf("%d items were reaped, want %d", n, containers/6)
 	}
-	for st := range e.Stats("") {
+	for st := range e.Stats(bg, "") {
 		if st.Items != 0 {
 			t.Errorf("%s has %d items", st.ID(), st.Items)
 		}
@@ -198,7 +199,7 @@ func TestDropOfADatabaseGoesOnAfterACrash(t *testing.T) {
 // dropsDone says that nothing is left of what was dropped, and that so many containers have data.
 func dropsDone(t testing.TB, eng kv.Engine, containers int) bool {
 	t.Helper()
-	snap := eng.Snapshot()
+	snap := kvtest.Snapshot(t, eng)
 	defer snap.Close()
 	for _, k := range []keys.MetaKind{keys.MetaDropped, keys.MetaDroppedDatabase} {
 		lo, hi := keys.MetaBounds(k)

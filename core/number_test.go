@@ -7,6 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -15,7 +16,7 @@ import (
 func keysOf(t *testing.T, e kv.Engine) (kinds map[keys.Kind]int, counters map[keys.Slot][]uint64) {
 	t.Helper()
 	kinds, counters = map[keys.Kind]int{}, map[keys.Slot][]uint64{}
-	snap := e.Snapshot()
+	snap := kvtest.Snapshot(t, e)
 	defer snap.Close()
 	it, err := snap.Iter(keys.DataBounds())
 	if err != nil {
@@ -93,7 +94,7 @@ func TestNumbers(t *testing.T) {
 				t.Errorf("there are %d heads of logical partitions", heads)
 			}
 			for id, want := range map[string]int64{"i1": 1, "i35": 0, "i43": 1} {
-				if n, ok, err := ct.CountIn(pk(id)); n != want || !ok || err != nil {
+				if n, ok, err := ct.CountIn(bg, pk(id)); n != want || !ok || err != nil {
 					t.Errorf("the logical partition %s has %d items, %v", id, n, err)
 				}
 			}

@@ -108,9 +108,9 @@ type countingSnapshot struct {
 	n *atomic.Int64
 }
 
-func (s countingSnapshot) Get(key []byte) ([]byte, error) {
+func (s countingSnapshot) Get(dst, key []byte) ([]byte, error) {
 	s.n.Add(1)
-	return s.Snapshot.Get(key)
+	return s.Snapshot.Get(dst, key)
 }
 
 // Items that the container's ttl says nothing of are read by one round, not by every one, wherever they stand in the

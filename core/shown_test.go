@@ -131,7 +131,7 @@ var sights = map[string]struct {
 		return c.Settle()
 	}},
 	"count of an empty logical partition": {deleted, func(t *testing.T, c *core.Container) error {
-		n, _, err := c.CountIn(pk("a"))
+		n, _, err := c.CountIn(bg, pk("a"))
 		if n > 0 {
 			t.Errorf("counted %d", n)
 		}

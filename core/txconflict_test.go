@@ -133,7 +133,7 @@ func TestTxLosesToRealConflictsOnly(t *testing.T) {
 					if slices.Sort(got); strings.Join(got, " ") != f.left {
 						t.Errorf("%v are left, want %s", got, f.left)
 					}
-					if n, _, err := c.CountIn(pk("a")); err != nil || int(n) != len(got) {
+					if n, _, err := c.CountIn(bg, pk("a")); err != nil || int(n) != len(got) {
 						t.Errorf("counted %d of %d: %v", n, len(got), err)
 					}
 				})

@@ -137,7 +137,7 @@ func (e *Engine) upgradeOne(ctx context.Context, def *catalog.Container) (did in
 			did = 0
 		}
 	}()
-	ok, err := e.store.Current(def)
+	ok, err := e.store.Current(ctx, def)
 	if ok {
 		return 0, nil
 	}

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,10 +30,11 @@ type countedSnapshot struct {
 	e *openSnapshots
 }
 
-func (e *openSnapshots) Snapshot() kv.Snapshot {
+func (e *openSnapshots) Snapshot(ctx context.Context) (kv.Snapshot, error) {
 	e.all.Add(1)
 	e.most.Store(max(e.most.Load(), e.open.Add(1)))
-	return countedSnapshot{e.Engine.Snapshot(), e}
+	s, err := e.Engine.Snapshot(ctx)
+	return countedSnapshot{s, e}, err
 }
 
 func (s countedSnapshot) Close() error {

@@ -161,7 +161,7 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 		b = bson.AppendString(b, "name", d.ID)
 		if !nameOnly {
 			size := int64(0)
-			for c, err := range r.s.eng.Stats(d.ID) {
+			for c, err := range r.s.eng.Stats(r.ctx, d.ID) {
 				if err == nil {
 					err = c.Settle()
 				}

@@ -77,7 +77,7 @@ func dbStats(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	var collections, objects, size, indexes int64
-	for c, err := range r.s.eng.Stats(r.db) {
+	for c, err := range r.s.eng.Stats(r.ctx, r.db) {
 		if err != nil {
 			return dst, err
 		}

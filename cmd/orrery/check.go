@@ -91,7 +91,7 @@ func (c *checkCmd) check(ctx context.Context, r *checkResult, report func(pebble
 		Problem:  func(what string) { report(pebblekv.Problem{What: what, Level: pebblekv.Damage}) },
 		Progress: bar.set,
 	})
-	for k, cerr := range eng.Stats("") {
+	for k, cerr := range eng.Stats(ctx, "") {
 		if cerr == nil { // else it has been reported
 			r.Containers++
 			r.Items += k.Items

@@ -42,7 +42,7 @@ func Open(eng kv.Engine, clk *clock.Clock, set Settings) (*Catalog, error) {
 		set.PartitionThroughput = 10000
 	}
 	c := &Catalog{eng: eng, clk: clk, set: set, recent: recent{seed: maphash.MakeSeed()}}
-	st, err := load(eng, nil)
+	st, err := load(context.Background(), eng, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -107,9 +107,10 @@ func (c *Catalog) passing(d *database, r *ref) (*Container, error) {
 	return k, err
 }
 
-// read reads a container's entry.
+// read reads a container's entry. Whoever asks next is given it, too, so it doesn't end with the request that asked
+// first.
 func (c *Catalog) read(d *database, r *ref) (*Container, error) {
-	b, err := c.eng.Get(keys.AppendMeta(nil, keys.MetaContainer, d.Num, r.id))
+	b, err := c.eng.Get(context.Background(), nil, keys.AppendMeta(nil, keys.MetaContainer, d.Num, r.id))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, errNoContainer(r.id, 0) // dropped meanwhile
 	}

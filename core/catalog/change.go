@@ -54,7 +54,7 @@ func (c *Catalog) change(ctx context.Context, f func(*draft) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.unsure {
-		if err := c.reload(); err != nil {
+		if err := c.reload(ctx); err != nil {
 			return translate(err)
 		}
 	}
@@ -68,7 +68,7 @@ func (c *Catalog) change(ctx context.Context, f func(*draft) error) error {
 			return translate(err)
 		}
 		// What was decided on an old catalog is decided anew, refusals too.
-		old, stale := c.refresh()
+		old, stale := c.refresh(ctx)
 		if stale != nil || !old {
 			return translate(err)
 		}
@@ -95,7 +95,7 @@ func (c *Catalog) commit(ctx context.Context, x *draft) error {
 	if err != nil {
 		if errors.Is(err, kv.ErrUnknownOutcome) {
 			c.unsure = true
-			_ = c.reload() // or the next change does it
+			_ = c.reload(context.WithoutCancel(ctx)) // or the next change does it
 		}
 		return err
 	}
@@ -112,8 +112,8 @@ func (c *Catalog) show(st *state) {
 }
 
 // reload reads the catalog again. The caller holds mu.
-func (c *Catalog) reload() error {
-	st, err := load(c.eng, c.cur.Load())
+func (c *Catalog) reload(ctx context.Context) error {
+	st, err := load(ctx, c.eng, c.cur.Load())
 	if err != nil {
 		return err
 	}
@@ -123,12 +123,12 @@ func (c *Catalog) reload() error {
 }
 
 // refresh reads the catalog again where it is old, and reports whether it was. The caller holds mu.
-func (c *Catalog) refresh() (bool, error) {
-	v, err := readVersion(c.eng)
+func (c *Catalog) refresh(ctx context.Context) (bool, error) {
+	v, err := versionOf(c.eng.Get(ctx, nil, versionKey()))
 	if err != nil || v == c.cur.Load().version && !c.unsure {
 		return false, err
 	}
-	return true, c.reload()
+	return true, c.reload(ctx)
 }
 
 // Version returns the version of the catalog that this process knows: the number of changes.
@@ -136,8 +136,8 @@ func (c *Catalog) Version() uint64 { return c.cur.Load().version }
 
 // Refresh sees whether another process has changed the catalog, by one key, and reads it again if so. It reports
 // whether there was a change. Definitions that have stayed as they were are kept.
-func (c *Catalog) Refresh() (changed bool, err error) {
-	v, err := readVersion(c.eng)
+func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
+	v, err := versionOf(c.eng.Get(ctx, nil, versionKey()))
 	if err != nil {
 		return false, translate(err)
 	}
@@ -146,7 +146,7 @@ func (c *Catalog) Refresh() (changed bool, err error) {
 	}
 	c.mu.Lock() // a change of this process may be on its way
 	defer c.mu.Unlock()
-	changed, err = c.refresh()
+	changed, err = c.refresh(ctx)
 	if err != nil {
 		return false, translate(err)
 	}

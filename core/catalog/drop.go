@@ -24,8 +24,11 @@ type Left struct {
 }
 
 // Left returns what is still to be removed.
-func (c *Catalog) Left() (l Left, err error) {
-	snap := c.eng.Snapshot()
+func (c *Catalog) Left(ctx context.Context) (l Left, err error) {
+	snap, err := c.eng.Snapshot(ctx)
+	if err != nil {
+		return l, translate(err)
+	}
 	defer snap.Close()
 	for kind, to := range map[keys.MetaKind]*[]uint32{
 		keys.MetaDroppedDatabase: &l.Databases, keys.MetaDropped: &l.Generations} {
@@ -89,7 +92,10 @@ func (c *Catalog) ClearDropped(ctx context.Context, num uint32) (gens []uint32, 
 // says that there were none any more: the database is forgotten.
 func (c *Catalog) clearSome(ctx context.Context, num uint32) (gens []uint32, over bool, err error) {
 	b := kv.Batch{Frees: true}
-	snap := c.eng.Snapshot()
+	snap, err := c.eng.Snapshot(ctx)
+	if err != nil {
+		return nil, false, translate(err)
+	}
 	defer snap.Close()
 	left := clearAtOnce
 	for _, kind := range append([]keys.MetaKind{keys.MetaContainer}, resourceKinds...) {

@@ -7,6 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/status"
 )
 
@@ -40,7 +41,7 @@ func TestDropOfADatabaseGoesByPieces(t *testing.T) {
 		if k, err := again.Container("stays", "c"); err != nil || k.ID != "c" {
 			t.Fatal(err)
 		}
-		left, err := again.Left()
+		left, err := again.Left(bg)
 		if err != nil || !slices.Equal(left.Databases, []uint32{num}) || len(left.Generations) > 0 {
 			t.Fatalf("left is %v, %v", left, err)
 		}
@@ -53,7 +54,7 @@ func TestDropOfADatabaseGoesByPieces(t *testing.T) {
 			break
 		}
 		seen += len(gens)
-		if left, err = open(t, eng).Left(); err != nil || !slices.Equal(left.Generations, gens) {
+		if left, err = open(t, eng).Left(bg); err != nil || !slices.Equal(left.Generations, gens) {
 			t.Fatalf("left is %v of %v, %v", left, gens, err)
 		}
 		if err := again.Removed(bg, gens); err != nil {
@@ -92,7 +93,7 @@ func TestDropLeavesANote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left, err := open(t, eng).Left()
+	left, err := open(t, eng).Left(bg)
 	want := []uint32{k.Gen, gone.Gen}
 	if err != nil || !slices.Equal(left.Generations, want) {
 		t.Fatalf("left is %v, %v; want %v", left, err, want)
@@ -100,7 +101,7 @@ func TestDropLeavesANote(t *testing.T) {
 	if err := c.Removed(bg, want); err != nil {
 		t.Fatal(err)
 	}
-	if left, err = c.Left(); err != nil || len(left.Generations) > 0 {
+	if left, err = c.Left(bg); err != nil || len(left.Generations) > 0 {
 		t.Errorf("left is %v, %v", left, err)
 	}
 }
@@ -180,7 +181,7 @@ func TestMendKnowsDroppedDatabases(t *testing.T) {
 // entries are all entries of a catalog.
 func entries(t testing.TB, eng kv.Engine) (out []catalog.Entry) {
 	t.Helper()
-	snap := eng.Snapshot()
+	snap := kvtest.Snapshot(t, eng)
 	defer snap.Close()
 	it, err := snap.Iter([]byte{0x10}, []byte{0x11})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
@@ -27,9 +28,9 @@ type counting struct {
 
 func newCounting() *counting { return &counting{Engine: kv.Checked(memkv.New())} }
 
-func (e *counting) Get(key []byte) ([]byte, error) {
+func (e *counting) Get(ctx context.Context, dst, key []byte) ([]byte, error) {
 	e.gets.Add(1)
-	return e.Engine.Get(key)
+	return e.Engine.Get(ctx, dst, key)
 }
 
 func (e *counting) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
@@ -42,7 +43,10 @@ func (e *counting) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition
 	return c, err
 }
 
-func (e *counting) Snapshot() kv.Snapshot { return &countingSnapshot{e.Engine.Snapshot(), e} }
+func (e *counting) Snapshot(ctx context.Context) (kv.Snapshot, error) {
+	s, err := e.Engine.Snapshot(ctx)
+	return &countingSnapshot{s, e}, err
+}
 
 type countingSnapshot struct {
 	kv.Snapshot
@@ -130,7 +134,7 @@ func list(t testing.TB, c *catalog.Catalog, db string) (out []string) {
 func metaKeys(t testing.TB, eng kv.Engine) map[keys.MetaKind]int {
 	t.Helper()
 	out := map[keys.MetaKind]int{}
-	snap := eng.Snapshot()
+	snap := kvtest.Snapshot(t, eng)
 	defer snap.Close()
 	it, err := snap.Iter([]byte{0x10}, []byte{0x11})
 	if err != nil {

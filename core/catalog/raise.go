@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"errors"
 
 	"github.com/orrerydb/orrery/core/keys"
@@ -24,9 +25,9 @@ const maxVersion = 1<<53 - 1
 // Raise puts into b the account's counters, raised so that nothing new gets a number that was given out after the
 // engine's state was copied. It returns the generations of all containers. An error says that the numbers are at their
 // end: nothing was put into b.
-func Raise(eng kv.Engine, b *kv.Batch) (gens []uint32, err error) {
+func Raise(ctx context.Context, eng kv.Engine, b *kv.Batch) (gens []uint32, err error) {
 	a := firstAccount
-	raw, err := eng.Get(keys.AppendMeta(nil, keys.MetaAccount, 0, ""))
+	raw, err := eng.Get(ctx, nil, keys.AppendMeta(nil, keys.MetaAccount, 0, ""))
 	if err == nil {
 		a.Format = 0
 		err = decode(raw, &a)
@@ -47,7 +48,10 @@ func Raise(eng kv.Engine, b *kv.Batch) (gens []uint32, err error) {
 		return nil, atTheEnd("version numbers")
 	}
 	a.NextVersion += raisedVersions
-	snap := eng.Snapshot()
+	snap, err := eng.Snapshot(ctx)
+	if err != nil {
+		return nil, translate(err)
+	}
 	defer snap.Close()
 	if err := each(snap, keys.MetaContainer, func(_, raw []byte) error {
 		f, err := decodeFront(raw)

@@ -38,7 +38,7 @@ func TestTwoCatalogs(t *testing.T) {
 	if _, err := b.CreateContainer(bg, "db", spec("two"), firstHead); !status.Is(err, status.Conflict) {
 		t.Errorf("b made two again: %v", err)
 	}
-	if changed, err := b.Refresh(); changed || err != nil { // the refusal was looked into
+	if changed, err := b.Refresh(bg); changed || err != nil { // the refusal was looked into
 		t.Errorf("b is old: %v, %v", changed, err)
 	}
 	if _, _, err := a.RenameContainer(bg, "db", "one", "three", false); err != nil {
@@ -57,7 +57,7 @@ func TestTwoCatalogs(t *testing.T) {
 	}
 	for range 2 {
 		eng.gets.Store(0)
-		changed, err := a.Refresh()
+		changed, err := a.Refresh(bg)
 		if err != nil || a.Version() != b.Version() {
 			t.Errorf("a looks: %v, %v", changed, err)
 		}
@@ -126,7 +126,7 @@ func TestManyCatalogs(t *testing.T) {
 		nums[k.Num], gens[k.Gen] = true, true
 	}
 	for i, c := range cats {
-		if _, err := c.Refresh(); err != nil {
+		if _, err := c.Refresh(bg); err != nil {
 			t.Fatal(err)
 		}
 		if got := list(t, c, "db"); !slices.Equal(got, want) {
@@ -154,7 +154,7 @@ func TestRefreshKeepsDefinitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	create(t, a, "db", spec("more"))
-	if changed, err := b.Refresh(); err != nil || !changed {
+	if changed, err := b.Refresh(bg); err != nil || !changed {
 		t.Fatal(changed, err)
 	}
 	if after, err := b.Container("db", name(3)); err != nil || after != before {

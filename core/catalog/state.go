@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -138,12 +139,15 @@ func (s *state) remove(d *database) {
 
 // load reads the catalog at one state of the store. Of containers it reads no more than the front of their entries.
 // What old has of them is kept where it is the same.
-func load(eng kv.Engine, old *state) (*state, error) {
-	snap := eng.Snapshot()
+func load(ctx context.Context, eng kv.Engine, old *state) (*state, error) {
+	snap, err := eng.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
 	defer snap.Close()
 	l := loader{snap: snap, old: old, dbs: map[uint32]*filling{}, gone: map[uint32]bool{},
 		st: &state{account: firstAccount}}
-	b, err := snap.Get(keys.AppendMeta(nil, keys.MetaAccount, 0, ""))
+	b, err := snap.Get(nil, keys.AppendMeta(nil, keys.MetaAccount, 0, ""))
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return l.st, nil
@@ -154,7 +158,7 @@ func load(eng kv.Engine, old *state) (*state, error) {
 	if err := decode(b, &l.st.account); err != nil {
 		return nil, err
 	}
-	if l.st.version, err = readVersion(snap); err != nil {
+	if l.st.version, err = versionOf(snap.Get(nil, versionKey())); err != nil {
 		return nil, err
 	}
 	for _, step := range []func() error{l.databases, l.containers, l.resources} {
@@ -166,9 +170,8 @@ func load(eng kv.Engine, old *state) (*state, error) {
 	return l.st, nil
 }
 
-// readVersion reads the catalog's version: 0 in a store of before there was one.
-func readVersion(g kv.Getter) (uint64, error) {
-	b, err := g.Get(versionKey())
+// versionOf returns the catalog's version of what was read at its key: 0 in a store of before there was one.
+func versionOf(b []byte, err error) (uint64, error) {
 	if errors.Is(err, kv.ErrNotFound) {
 		return 0, nil
 	}

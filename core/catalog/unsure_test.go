@@ -24,18 +24,18 @@ func (e *unsure) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) 
 	return c, err
 }
 
-func (e *unsure) Snapshot() kv.Snapshot {
-	s := e.Engine.Snapshot()
+func (e *unsure) Snapshot(ctx context.Context) (kv.Snapshot, error) {
+	s, err := e.Engine.Snapshot(ctx)
 	if e.blind {
 		e.blind = false
-		return blindSnapshot{s}
+		return blindSnapshot{s}, err
 	}
-	return s
+	return s, err
 }
 
 type blindSnapshot struct{ kv.Snapshot }
 
-func (blindSnapshot) Get([]byte) ([]byte, error) { return nil, kv.ErrUnavailable }
+func (blindSnapshot) Get(dst, _ []byte) ([]byte, error) { return dst, kv.ErrUnavailable }
 
 // A change of which nobody knows what became isn't made a second time: it would find itself there, and say so.
 func TestUnsureChangeIsMadeOnce(t *testing.T) {

@@ -195,7 +195,10 @@ func (r *Rows) build(c *store.Container, token string, asked []uint64) (*builder
 	}
 	layout := c.Entries()
 	r.former = from.resume(layout, len(r.given.OrderBy) > 0 && r.given.OrderBy[0].Desc)
-	r.view, r.q, r.spans, r.settled = c.View(), r.given, nil, false
+	if r.view, err = c.View(r.ctx); err != nil {
+		return nil, err
+	}
+	r.q, r.spans, r.settled = r.given, nil, false
 	if p := access.Resolve(r.q.Pred, r.view.Policy()); p != r.q.Pred {
 		own := *r.q
 		own.Pred = p

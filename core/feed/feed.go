@@ -51,7 +51,9 @@ func Read(ctx context.Context, c *store.Container, sc Scope, pos Position, most 
 	}
 	r.most = max(most, 1)
 	if r.behind() {
-		r.view = c.View() // it holds everything up to the marks
+		if r.view, err = c.View(ctx); err != nil { // it holds everything up to the marks
+			return Page{}, err
+		}
 		defer r.view.Close()
 		if r.view.Version() != r.slots { // the marks are of other slots
 			return Read(ctx, c, sc, pos, most)

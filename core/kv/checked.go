@@ -43,37 +43,31 @@ type checked struct {
 	open atomic.Int64 // snapshots, iterators and prepared batches
 }
 
-func (c *checked) Snapshot() Snapshot {
+func (c *checked) Snapshot(ctx context.Context) (Snapshot, error) {
+	s, err := c.Engine.Snapshot(ctx)
+	if (s == nil) == (err == nil) {
+		broken("Snapshot returned %v and error %v", s, err)
+	}
+	if err != nil {
+		return nil, checkErr("Engine.Snapshot", err)
+	}
 	c.open.Add(1)
-	return &checkedSnapshot{c: c, s: c.Engine.Snapshot()}
+	return &checkedSnapshot{c: c, s: s}, nil
 }
 
-func (c *checked) Get(key []byte) ([]byte, error) {
-	v, err := c.Engine.Get(key)
-	return checkGet("Engine.Get", v, err)
+func (c *checked) Get(ctx context.Context, dst, key []byte) ([]byte, error) {
+	v, err := c.Engine.Get(ctx, dst, key)
+	return checkGet("Engine.Get", dst, v, err)
 }
 
-// AppendGet implements Appender.
-func (c *checked) AppendGet(dst, key []byte) ([]byte, error) {
-	return checkAppend("Engine.AppendGet", c.Engine, dst, key)
-}
-
-func checkAppend(op string, g Getter, dst, key []byte) ([]byte, error) {
-	v, err := AppendGet(g, dst, key)
-	if !bytes.HasPrefix(v, dst) {
+// checkGet checks what a Get returned that appends to dst.
+func checkGet(op string, dst, v []byte, err error) ([]byte, error) {
+	switch {
+	case !bytes.HasPrefix(v, dst):
 		broken("%s lost what was there before", op)
-	}
-	if err == nil && len(v) == len(dst) {
+	case err == nil && len(v) == len(dst):
 		broken("%s returned an empty value", op)
-	}
-	return v, checkErr(op, err)
-}
-
-func checkGet(op string, v []byte, err error) ([]byte, error) {
-	if err == nil && len(v) == 0 {
-		broken("%s returned an empty value", op)
-	}
-	if err != nil && v != nil {
+	case err != nil && len(v) != len(dst):
 		broken("%s returned a value and an error", op)
 	}
 	return v, checkErr(op, err)
@@ -227,16 +221,28 @@ func (s *checkedSnapshot) live(op string) {
 	}
 }
 
-func (s *checkedSnapshot) Get(key []byte) ([]byte, error) {
+func (s *checkedSnapshot) Get(dst, key []byte) ([]byte, error) {
 	s.live("Get")
-	v, err := s.s.Get(key)
-	return checkGet("Snapshot.Get", v, err)
+	v, err := s.s.Get(dst, key)
+	return checkGet("Snapshot.Get", dst, v, err)
 }
 
-// AppendGet implements Appender.
-func (s *checkedSnapshot) AppendGet(dst, key []byte) ([]byte, error) {
-	s.live("AppendGet")
-	return checkAppend("Snapshot.AppendGet", s.s, dst, key)
+// GetMany reads into memory of its own, so that a caller who keeps what an earlier call has read finds it overwritten.
+func (s *checkedSnapshot) GetMany(v *Values, keys [][]byte) error {
+	s.live("GetMany")
+	for i := range v.mem {
+		v.mem[i] = 0xcc
+	}
+	err := checkErr("GetMany", s.s.GetMany(v, keys))
+	switch n := v.Len(); {
+	case err != nil && n > 0:
+		broken("GetMany returned values and an error")
+	case err == nil && (n > len(keys) || n == 0 && len(keys) > 0):
+		broken("GetMany read %d of %d keys", n, len(keys))
+	case err == nil && n < len(keys) && (v.Most == 0 || v.Bytes() < v.Most):
+		broken("GetMany read %d of %d keys and %d bytes, and may read %d", n, len(keys), v.Bytes(), v.Most)
+	}
+	return err
 }
 
 func (s *checkedSnapshot) Has(key []byte) (bool, error) {
@@ -348,6 +354,13 @@ func (i *checkedIterator) Reset(lo, hi []byte) {
 	i.moved(false, nil, nil)
 	i.lo, i.hi = bytes.Clone(lo), bytes.Clone(hi)
 	i.it.Reset(lo, hi)
+}
+
+func (i *checkedIterator) Ahead(n int) {
+	if n < 0 {
+		broken("Ahead of %d keys", n)
+	}
+	i.it.Ahead(n)
 }
 
 func (i *checkedIterator) Err() error { return checkErr("Iterator.Err", i.it.Err()) }

@@ -10,6 +10,14 @@
 //  5. Write returns when the batch is visible to new snapshots; Commit.Wait returns when it is durable. Durability is
 //     in commit order: when Wait of one Commit has returned, every Commit made before it is durable too.
 //  6. Only the errors of this package come out of an engine (see Err*).
+//  7. A read ends with the ctx that it was made for: Engine.Get with its own, the reads of a Snapshot and of its
+//     iterators with the one that the Snapshot was made with. So a Snapshot belongs to one request, or to one step of
+//     background work, which passes the ctx of its group. An engine whose reads don't wait need not look at it. One
+//     that gives a read up returns ErrUnavailable, which wraps the error of the ctx.
+//  8. Any read may fail with ErrUnavailable, and Snapshot too. Nothing of a failed read is used.
+//
+// The ctx is given once for a Snapshot and not with each read, because all reads of one belong together: an iterator's
+// Next has no place for it, and a page of rows would pass the same ctx thousands of times.
 //
 // There are no snapshots of a chosen version and no watermark: LSNs are the core's own.
 package kv
@@ -82,11 +90,15 @@ func badLength(what string, n, limit int) error {
 
 // Engine is an ordered key-value store. Safe for concurrent use.
 type Engine interface {
-	// Snapshot returns a consistent view of everything visible now. Close it soon: a long-lived one holds space back.
-	Snapshot() Snapshot
-	// Get reads one key at the present state, as Snapshot().Get would. It returns ErrNotFound when absent.
-	// The result is the caller's.
-	Get(key []byte) ([]byte, error)
+	// Snapshot returns a consistent view of everything visible now. All of its reads end with ctx (rule 7). Close it
+	// soon: a long-lived one holds space back.
+	Snapshot(ctx context.Context) (Snapshot, error)
+	// Get appends the value of a key at the present state to dst, as that of a Snapshot would. It returns dst and
+	// ErrNotFound when the key is absent, and dst with any other error. What it returns is the caller's.
+	Get(ctx context.Context, dst, key []byte) ([]byte, error)
+	// Remote reports whether reads go over a network: then one read of many keys costs about as much as one of a
+	// single key, and a reader does better to read ahead than to wait for each key.
+	Remote() bool
 	// Write checks the preconditions and applies the batch atomically with the check. The batch may be Reset and used
 	// again once Write has returned and its Commit's Wait has returned. On error nothing is applied, except with
 	// ErrUnknownOutcome.
@@ -115,8 +127,12 @@ type Commit interface {
 
 // Snapshot is a consistent view. Safe for concurrent use; its iterators are not.
 type Snapshot interface {
-	// Get returns ErrNotFound when absent. The result is the caller's.
-	Get(key []byte) ([]byte, error)
+	// Get appends the value of a key to dst. It returns dst and ErrNotFound when the key is absent, and dst with any
+	// other error. What it returns is the caller's.
+	Get(dst, key []byte) ([]byte, error)
+	// GetMany reads keys into v, in one round trip where the engine is behind a network. The keys may come in any
+	// order, and more than once. An absent key is no error: v tells it. After an error v holds nothing.
+	GetMany(v *Values, keys [][]byte) error
 	// Has reports whether key is present, at the cost of a filter look-up when it is absent (use it for existence and
 	// uniqueness checks).
 	Has(key []byte) (bool, error)
@@ -150,26 +166,6 @@ type Monitored interface {
 	Health() Health
 }
 
-// Getter is an Engine or a Snapshot.
-type Getter interface {
-	Get(key []byte) ([]byte, error)
-}
-
-// Appender is a Getter that can read into memory of the caller's.
-type Appender interface {
-	// AppendGet appends key's value to dst; the error is ErrNotFound when it is absent.
-	AppendGet(dst, key []byte) ([]byte, error)
-}
-
-// AppendGet appends key's value in s to dst; the error is ErrNotFound when it is absent.
-func AppendGet(s Getter, dst, key []byte) ([]byte, error) {
-	if a, ok := s.(Appender); ok {
-		return a.AppendGet(dst, key)
-	}
-	v, err := s.Get(key)
-	return append(dst, v...), err
-}
-
 // Iterator walks keys in order within its bounds. Not safe for concurrent use.
 //
 // Key and Value are valid until the next positioning call; callers must not modify them.
@@ -188,6 +184,10 @@ type Iterator interface {
 	// Reset gives the iterator new bounds, positioned before the first key: cheaper than a new iterator. The bounds may
 	// be reused by the caller after Reset returns.
 	Reset(lo, hi []byte)
+	// Ahead says how many keys the reader is likely to take from the next positioning on, in either direction; 0 =
+	// unknown. It is a hint, by which an engine behind a network decides how many keys it reads at once. Who takes
+	// fewer or more gets the same keys.
+	Ahead(n int)
 	Err() error
 	Close() error
 }

@@ -119,7 +119,9 @@ func (k *checker) step() error {
 }
 
 func (k *checker) slot(sl *Slot) (err error) {
-	k.begin(sl)
+	if err := k.begin(sl); err != nil {
+		return err
+	}
 	defer k.snap.Close()
 	defer k.logicals.release()
 	defer func() { // no stored byte may end the process
@@ -161,20 +163,23 @@ func (k *checker) slot(sl *Slot) (err error) {
 	return k.heads()
 }
 
-func (k *checker) begin(sl *Slot) {
+func (k *checker) begin(sl *Slot) (err error) {
 	k.sl, k.sums, k.odd, k.unread, k.naming = sl, [256]entrySum{}, map[keys.Kind]bool{}, false, false
 	k.head, k.facts, k.counted = Head{}, facts{}, nil
 	sl.mu.Lock() // the snapshot and the index version belong together
-	k.snap = k.c.st.eng.Snapshot()
+	defer sl.mu.Unlock()
+	if k.snap, err = k.c.st.eng.Snapshot(k.ctx); err != nil {
+		return translate(err)
+	}
 	k.up, k.lsn = k.c.upkeepOf(sl), sl.head.LSN
 	k.bare, k.stale = sl.head.bare(), sl.head.Stale
 	k.kept = make(map[uint64][]byte, len(sl.facts.Load().all()))
 	for _, f := range sl.facts.Load().all() {
 		k.kept[f.path] = f.stored()
 	}
-	sl.mu.Unlock()
 	k.lowest, k.oldest = math.MaxUint64, math.MaxInt64
 	k.logicals = &logicalCheck{k: k}
+	return nil
 }
 
 // each calls f for every key of a kind. What can't be read is a problem, and ends the walk.

@@ -118,7 +118,7 @@ func (k *checker) heads() error {
 	if err := k.logicals.close(); err != nil {
 		return err
 	}
-	b, err := k.snap.Get(k.sl.headKey[:])
+	b, err := k.snap.Get(nil, k.sl.headKey[:])
 	if err != nil {
 		k.bad("no head: %v", err)
 		return nil

@@ -47,7 +47,7 @@ func (k *checker) name() error {
 
 // wanted looks for an entry that an item must have.
 func (k *checker) wanted(kind keys.Kind, key, val []byte) error {
-	got, err := k.snap.Get(key)
+	got, err := k.snap.Get(nil, key)
 	switch {
 	case errors.Is(err, kv.ErrNotFound) && k.bare && (kind == keys.KindNumber || kind == keys.KindIndex):
 	case errors.Is(err, kv.ErrNotFound):
@@ -68,7 +68,7 @@ func (k *checker) found(kind keys.Kind, key, val []byte) error {
 		k.bad("entry %x names no item", key[keys.PrefixLen-1:])
 		return nil
 	}
-	stored, err := k.snap.Get(append(keys.AppendPrefix(nil, k.sl.key, keys.KindItem), suffix...))
+	stored, err := k.snap.Get(nil, append(keys.AppendPrefix(nil, k.sl.key, keys.KindItem), suffix...))
 	if err != nil {
 		if errors.Is(err, kv.ErrNotFound) {
 			k.bad("entry %x has no item", key[keys.PrefixLen-1:])

@@ -13,7 +13,9 @@ import (
 func (c *Container) CheckStep(ctx context.Context, sl *Slot, from []byte, n int, problem func(string)) (
 	next []byte, err error) {
 	k := &checker{c: c, ctx: ctx, w: Watch{Problem: problem}}
-	k.begin(sl)
+	if err := k.begin(sl); err != nil {
+		return nil, err
+	}
 	defer k.snap.Close()
 	defer func() { // no stored byte may end the process
 		if r := recover(); r != nil {

@@ -241,7 +241,7 @@ func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 		p.h.fell(lsn, p.fell)
 		d.c.clockFell(sl, lsn, p.fell)
 	}
-	if err := d.uniques(p); err != nil {
+	if err := d.uniques(ctx, p); err != nil {
 		return err
 	}
 	for i := range p.evicted {
@@ -268,7 +268,7 @@ func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 	}
 	p.h.addFlags(&p.flags)
 	d.facts(p)
-	return d.logicalHeads(p, apart)
+	return d.logicalHeads(ctx, p, apart)
 }
 
 // count brings what a change does to the counts of a slot into its next head.
@@ -336,7 +336,8 @@ func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 	if !conflict && !errors.Is(cause, kv.ErrUnknownOutcome) {
 		return false, translate(cause)
 	}
-	b, err := c.st.eng.Get(sl.headKey[:])
+	ctx := context.Background() // the slot must know where it stands, whatever becomes of the request
+	b, err := c.st.eng.Get(ctx, nil, sl.headKey[:])
 	if errors.Is(err, kv.ErrNotFound) {
 		return false, c.gone()
 	}
@@ -346,7 +347,7 @@ func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 	}
 	var known *facts
 	if err == nil {
-		known, err = c.readFacts(sl, &h)
+		known, err = c.readFacts(ctx, sl, &h)
 	}
 	if err != nil {
 		return false, translate(err)
@@ -487,7 +488,7 @@ func keyClasses(ident []byte) (bits uint32) {
 
 // logicalHeads rewrites the heads of the logical partitions that a part's changes touch, and refuses one that would
 // grow above its limit. Where the partition key is the id there are none.
-func (d *draft) logicalHeads(p *part, apart bool) error {
+func (d *draft) logicalHeads(ctx context.Context, p *part, apart bool) error {
 	if d.c.def.Load().KeyIsID() {
 		return nil
 	}
@@ -498,7 +499,7 @@ func (d *draft) logicalHeads(p *part, apart bool) error {
 		}
 		id := &p.chs[first].id
 		key := append(append(keys.AppendPrefix(d.mem.key[:0], p.sl.key, keys.KindLogical), id.place...), id.tuple...)
-		h, err := d.c.logicalHead(p.known, key)
+		h, err := d.c.logicalHead(ctx, p.known, key)
 		if err != nil {
 			return err
 		}
@@ -532,11 +533,11 @@ func (d *draft) logicalHeads(p *part, apart bool) error {
 }
 
 // logicalHead reads the head under a key, unless it is known.
-func (c *Container) logicalHead(known *LogicalHead, key []byte) (h LogicalHead, err error) {
+func (c *Container) logicalHead(ctx context.Context, known *LogicalHead, key []byte) (h LogicalHead, err error) {
 	if known != nil {
 		return *known, nil
 	}
-	b, err := c.st.eng.Get(key)
+	b, err := c.st.eng.Get(ctx, nil, key)
 	if errors.Is(err, kv.ErrNotFound) {
 		return h, nil
 	}

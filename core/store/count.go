@@ -150,7 +150,11 @@ func (c *Container) beginCount(ctx context.Context, sl *Slot, path uint64, field
 		return nil, nil, 0, err
 	}
 	sl.facts.Store(before.with(f))
-	return f, c.st.eng.Snapshot(), h.Items, nil
+	snap, err := c.st.eng.Snapshot(ctx)
+	if err != nil { // the fact stays one that is being counted, until somebody asks again
+		return nil, nil, 0, translate(err)
+	}
+	return f, snap, h.Items, nil
 }
 
 // countEntries is step 2.

@@ -78,9 +78,9 @@ func (b *block) take(floor uint64) (n uint64, low, ok bool) {
 	return n, low, true
 }
 
-func (c *counter) load() error {
+func (c *counter) load(ctx context.Context) error {
 	c.lsn.size, c.num.size = lsnBlock, numBlock
-	b, err := c.eng.Get(keys.AppendMeta(nil, keys.MetaCounter, c.gen, ""))
+	b, err := c.eng.Get(ctx, nil, keys.AppendMeta(nil, keys.MetaCounter, c.gen, ""))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
@@ -225,10 +225,10 @@ const (
 
 // Raise puts into b the counters of generations, raised above everything that was given out after the engine's state
 // was copied. An error says that the numbers are at their end.
-func Raise(eng kv.Engine, gens []uint32, b *kv.Batch) error {
+func Raise(ctx context.Context, eng kv.Engine, gens []uint32, b *kv.Batch) error {
 	for _, gen := range gens {
 		c := counter{eng: eng, gen: gen}
-		if err := c.load(); err != nil {
+		if err := c.load(ctx); err != nil {
 			return translate(err)
 		}
 		if c.lsn.to > maxLSN-2*raisedLSNs || c.num.to > maxNumber-2*raisedNumbers {

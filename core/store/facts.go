@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"slices"
@@ -200,15 +201,18 @@ func (fs *facts) without(batch *kv.Batch, sl *Slot, h *Head, goes func(*fact) bo
 }
 
 // readFacts reads a slot's facts. h is its head.
-func (c *Container) readFacts(sl *Slot, h *Head) (*facts, error) {
+func (c *Container) readFacts(ctx context.Context, sl *Slot, h *Head) (*facts, error) {
 	if h.Facts == 0 {
 		return nil, nil
 	}
-	snap := c.st.eng.Snapshot()
+	snap, err := c.st.eng.Snapshot(ctx)
+	if err != nil {
+		return nil, translate(err)
+	}
 	defer snap.Close()
 	fs := &facts{}
 	lo, hi := keys.KindBounds(sl.key, keys.KindFact)
-	err := each(snap, lo, hi, func(key, val []byte) error {
+	err = each(snap, lo, hi, func(key, val []byte) error {
 		f := &fact{}
 		path, ok := keys.FactPath(key)
 		exact, field, err := f.decode(val)
@@ -326,7 +330,7 @@ func (v *View) Fact(slot *ViewSlot, path uint64) (fact Fact, ok bool, err error)
 	}
 	var mem [keys.PrefixLen + 8]byte
 	var val [64]byte
-	b, err := kv.AppendGet(v.snap, val[:0], keys.AppendFact(mem[:0], slot.key, path))
+	b, err := v.snap.Get(val[:0], keys.AppendFact(mem[:0], slot.key, path))
 	if errors.Is(err, kv.ErrNotFound) {
 		return fact, false, nil
 	}

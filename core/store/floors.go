@@ -36,7 +36,10 @@ func (c *Container) removed(p *part) {
 
 // raiseFloors looks for the first entries of a slot and raises its floors to them.
 func (c *Container) raiseFloors(sl *Slot) error {
-	snap, was, next := c.beginRaise(sl)
+	snap, was, next, err := c.beginRaise(sl)
+	if err != nil {
+		return err
+	}
 	return c.endRaise(sl, snap, was, next)
 }
 
@@ -71,11 +74,14 @@ func (c *Container) endRaise(sl *Slot, snap kv.Snapshot, was Head, lowest uint64
 
 // beginRaise takes the state of a slot: leastNew is of the items that are written behind it. next is the number that a
 // new item has at least.
-func (c *Container) beginRaise(sl *Slot) (snap kv.Snapshot, was Head, next uint64) {
+func (c *Container) beginRaise(sl *Slot) (snap kv.Snapshot, was Head, next uint64, err error) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock() // whatever the engine does
 	sl.outdated, sl.leastNew = 0, math.MaxUint64
-	return c.st.eng.Snapshot(), sl.head, c.counter.numbered() + 1
+	if snap, err = c.st.eng.Snapshot(c.st.work.Context()); err != nil {
+		return nil, was, 0, translate(err)
+	}
+	return snap, sl.head, c.counter.numbered() + 1, nil
 }
 
 // first returns the first key of a kind from lo on; nil when there is none.

@@ -15,7 +15,10 @@ import (
 // entry that is removed.
 func frontOf(t *testing.T, c *Container) (numbers uint64, lsns int64) {
 	t.Helper()
-	v := c.View()
+	v, err := c.View(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer v.Close()
 	slot := &v.Slots()[0]
 	h, err := v.Head(slot)
@@ -144,7 +147,10 @@ func TestFloorsMeetOldNumbers(t *testing.T) {
 			}
 		}
 		if meanwhile {
-			snap, was, next := c.beginRaise(sl)
+			snap, was, next, err := c.beginRaise(sl)
+			if err != nil {
+				t.Fatal(err)
+			}
 			late()
 			if err := c.endRaise(sl, snap, was, next); err != nil {
 				t.Fatal(err)

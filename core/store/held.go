@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"weak"
 
@@ -145,7 +146,7 @@ type Stats struct{ LSN, Items, Bytes int64 }
 
 // Stats returns what the physical partitions of a container hold, the version of the slot map that they are of, and the
 // container's run-time state when it is open. It opens nothing: the heads of a container that isn't open are read.
-func (s *Store) Stats(def *catalog.Container) ([]Stats, *catalog.SlotMap, *Container, error) {
+func (s *Store) Stats(ctx context.Context, def *catalog.Container) ([]Stats, *catalog.SlotMap, *Container, error) {
 	s.mu.RLock()
 	c := s.open[def.Gen].get()
 	s.mu.RUnlock()
@@ -159,7 +160,7 @@ func (s *Store) Stats(def *catalog.Container) ([]Stats, *catalog.SlotMap, *Conta
 	}
 	out := make([]Stats, len(def.Partitions))
 	for slot, partition := range def.SlotKeys() {
-		b, err := s.eng.Get(keys.AppendPrefix(nil, slot, keys.KindHead))
+		b, err := s.eng.Get(ctx, nil, keys.AppendPrefix(nil, slot, keys.KindHead))
 		if errors.Is(err, kv.ErrNotFound) {
 			return nil, nil, nil, errDropped()
 		}

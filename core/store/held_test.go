@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"testing"
@@ -120,13 +121,13 @@ func TestVisitsLeaveContainersClosed(t *testing.T) {
 func TestStatsOfClosedContainers(t *testing.T) {
 	c, _ := checkedContainer(t, 25)
 	s, def := c.st, c.Def()
-	open, _, rt, err := s.Stats(def)
+	open, _, rt, err := s.Stats(context.Background(), def)
 	if err != nil || rt != c || open[0].Items != 25 {
 		t.Fatalf("%v, %v", open, err)
 	}
 	c, rt = nil, nil
 	collected(t, s, 0)
-	closed, _, rt, err := s.Stats(def)
+	closed, _, rt, err := s.Stats(context.Background(), def)
 	if err != nil || rt != nil || fmt.Sprint(closed) != fmt.Sprint(open) {
 		t.Errorf("closed %v, open %v, %v", closed, open, err)
 	}

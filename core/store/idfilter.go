@@ -137,14 +137,21 @@ func (c *Container) makeIDFilters() {
 }
 
 // beginIDFilter makes an empty filter into which the ids go that are written from now on, and the snapshot that has all
-// others.
-func (c *Container) beginIDFilter(s *Slot) (*idFilter, kv.Snapshot) {
+// others; no filter and no snapshot for a slot with too many items.
+func (c *Container) beginIDFilter(s *Slot) (*idFilter, kv.Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock() // whatever the engine does
 	f := newIDFilter(s.head.Items)
 	s.noFilter.Store(f == nil)
+	if f == nil {
+		return nil, nil, nil
+	}
+	snap, err := c.st.eng.Snapshot(c.st.work.Context())
+	if err != nil {
+		return nil, nil, translate(err)
+	}
 	s.idsNext = f
-	return f, c.st.eng.Snapshot()
+	return f, snap, nil
 }
 
 func (c *Container) makeIDFilter(s *Slot) error {
@@ -152,14 +159,14 @@ func (c *Container) makeIDFilter(s *Slot) error {
 	if !c.Numbered() { // asked before the snapshot is taken
 		kind = keys.KindItem
 	}
-	f, snap := c.beginIDFilter(s)
-	defer snap.Close()
+	f, snap, err := c.beginIDFilter(s)
 	if f == nil {
-		return nil
+		return err
 	}
+	defer snap.Close()
 	paths := len(c.keyPaths())
 	lo, hi := keys.KindBounds(s.key, kind)
-	err := each(snap, lo, hi, func(key, suffix []byte) error {
+	err = each(snap, lo, hi, func(key, suffix []byte) error {
 		if kind == keys.KindItem {
 			suffix = key[keys.PrefixLen:]
 		}

@@ -251,7 +251,7 @@ func (m *many) commit(chs []change, from []int) bool {
 		return false
 	}
 	defer unlock()
-	if !d.unchanged() || d.fill(m.ctx, true) != nil {
+	if !d.unchanged(m.ctx) || d.fill(m.ctx, true) != nil {
 		d.free()
 		return false
 	}
@@ -295,10 +295,10 @@ func (d *draft) lock(ctx context.Context) (unlock func(), err error) {
 }
 
 // unchanged reports whether all items of a draft are still as they were read. The caller holds the latches.
-func (d *draft) unchanged() bool {
+func (d *draft) unchanged(ctx context.Context) bool {
 	for i := range d.parts {
 		for k := range d.parts[i].chs {
-			if same, err := d.c.unchanged(d.parts[i].sl, &d.parts[i].chs[k]); err != nil || !same {
+			if same, err := d.c.unchanged(ctx, d.parts[i].sl, &d.parts[i].chs[k]); err != nil || !same {
 				return false
 			}
 		}

@@ -57,7 +57,10 @@ func (c *Container) mayNumber(place []byte, number uint64) bool {
 // KeyByNumber returns the partition key and id of the item with a number; ok is false when there is none.
 func (c *Container) KeyByNumber(ctx context.Context, number uint64) (pk PartitionKey, id value.Value, ok bool,
 	err error) {
-	v := c.View()
+	v, err := c.View(ctx)
+	if err != nil {
+		return nil, id, false, err
+	}
 	defer v.Close()
 	for i := range v.slots {
 		slot := &v.slots[i]

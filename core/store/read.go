@@ -50,7 +50,7 @@ func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk Partition
 	} else {
 		key = append(key[:len(key):len(key)], at.suffix...)
 	}
-	b, err := kv.AppendGet(c.st.eng, m.val[:0], key)
+	b, err := c.st.eng.Get(ctx, m.val[:0], key)
 	if errors.Is(err, kv.ErrNotFound) {
 		return sl, orNotFound(sl.settle(ctx))
 	}
@@ -107,15 +107,20 @@ type ViewSlot struct {
 // policy, or has narrowed a slot's flags. A view of slots that are no more is of no use however often.
 const maxViews = 8
 
-// View opens a view of the present state.
-func (c *Container) View() *View {
+// View opens a view of the present state. Its reads belong to one request, or to one step of background work, and end
+// with ctx.
+func (c *Container) View(ctx context.Context) (*View, error) {
 	v := &View{c: c, now: c.st.clk.Now().Unix(), ttl: c.def.Load().DefaultTTL, opened: realTime.Now()}
 	for n := 1; ; n++ {
 		pol, resets := c.pol.Load(), c.resets.Load()
 		if of := c.Slots(); v.of != of {
 			v.of, v.slots = of, make([]ViewSlot, len(of.all))
 		}
-		v.pol, v.snap, v.indexed, v.bare = pol, c.st.eng.Snapshot(), true, false
+		var err error
+		if v.snap, err = c.st.eng.Snapshot(ctx); err != nil {
+			return nil, translate(err)
+		}
+		v.pol, v.indexed, v.bare = pol, true, false
 		for i, sl := range v.of.all {
 			f := sl.flags.Load()
 			v.slots[i] = ViewSlot{sl, i, f, sl.seen()}
@@ -124,11 +129,11 @@ func (c *Container) View() *View {
 		}
 		moved := c.Slots() != v.of
 		if c.pol.Load() == pol && c.resets.Load() == resets && !moved {
-			return v
+			return v, nil
 		}
 		if n >= maxViews && !moved {
 			v.indexed, v.bare = false, true
-			return v
+			return v, nil
 		}
 		_ = v.snap.Close()
 	}
@@ -263,7 +268,7 @@ func (v *View) FetchSuffix(it *Item, slot *ViewSlot, suffix []byte, m *Mem) (boo
 }
 
 func (v *View) fetch(it *Item, m *Mem) (bool, error) {
-	b, err := kv.AppendGet(v.snap, m.val[:0], m.key)
+	b, err := v.snap.Get(m.val[:0], m.key)
 	if errors.Is(err, kv.ErrNotFound) {
 		return false, nil
 	}
@@ -280,7 +285,7 @@ func (v *View) ByNumber(slot *ViewSlot, number uint64) ([]byte, error) {
 	if v.bare {
 		return v.searchNumber(slot, number)
 	}
-	b, err := v.snap.Get(keys.AppendNumber(nil, slot.key, Counter(number)))
+	b, err := v.snap.Get(nil, keys.AppendNumber(nil, slot.key, Counter(number)))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -325,7 +330,7 @@ func (v *View) LogicalItems(slot *ViewSlot, place, tuple []byte) (int64, error) 
 		return 1, nil
 	}
 	key := append(append(keys.AppendPrefix(nil, slot.key, keys.KindLogical), place...), tuple...)
-	b, err := v.snap.Get(key)
+	b, err := v.snap.Get(nil, key)
 	if errors.Is(err, kv.ErrNotFound) {
 		return 0, nil
 	}

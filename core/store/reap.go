@@ -25,7 +25,7 @@ func (c *Container) Reap(ctx context.Context, sl *Slot) (n int, more bool, err e
 	if c.def.Load().DefaultTTL == nil {
 		return 0, false, nil
 	}
-	due, more, err := c.due(sl)
+	due, more, err := c.due(ctx, sl)
 	if err != nil {
 		return 0, false, err
 	}
@@ -46,8 +46,11 @@ func (c *Container) Reap(ctx context.Context, sl *Slot) (n int, more bool, err e
 }
 
 // due returns the suffixes of expired items in a slot, and whether there may be more.
-func (c *Container) due(sl *Slot) (out [][]byte, more bool, err error) {
-	view := c.View()
+func (c *Container) due(ctx context.Context, sl *Slot) (out [][]byte, more bool, err error) {
+	view, err := c.View(ctx)
+	if err != nil {
+		return nil, false, err
+	}
 	defer view.Close()
 	slot := view.Of(sl)
 	if view.ttl == nil || slot == nil { // it was removed meanwhile
@@ -201,7 +204,7 @@ func (c *Container) reapAttempt(ctx context.Context, sl *Slot, ids []identity) (
 	}()
 	for _, id := range ids {
 		ch := change{id: id, seen: sl.lsn.Load()}
-		if err := c.readOld(&ch, false); err != nil {
+		if err := c.readOld(ctx, &ch, false); err != nil {
 			return p, 0, false, err
 		}
 		if ch.old == nil || !ch.expired {
@@ -221,7 +224,7 @@ func (c *Container) reapAttempt(ctx context.Context, sl *Slot, ids []identity) (
 	}
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	if !d.unchanged() {
+	if !d.unchanged(ctx) {
 		d.free()
 		return p, 0, true, nil
 	}

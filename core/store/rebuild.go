@@ -489,7 +489,10 @@ func (ck *chunk) commit() error {
 
 // collect makes the batch from the next items.
 func (ck *chunk) collect() error {
-	snap := ck.j.c.st.eng.Snapshot()
+	snap, err := ck.j.c.st.eng.Snapshot(ck.j.ctx)
+	if err != nil {
+		return translate(err)
+	}
 	defer snap.Close()
 	lo, hi := keys.KindBounds(ck.sl.key, keys.KindItem)
 	if ck.after != nil {

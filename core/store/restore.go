@@ -14,6 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/core/work"
 )
@@ -270,8 +271,8 @@ func (r *restorer) container(st *Store, def *catalog.Container) error {
 // counter takes a malformed counter away: it is made again of what is there.
 func (r *restorer) counter(gen uint32) error {
 	c := counter{eng: r.eng, gen: gen}
-	if err := c.load(); err == nil {
-		return nil
+	if err := c.load(r.ctx); status.CodeOf(err) != status.Corruption {
+		return translate(err)
 	}
 	r.b.Delete(keys.AppendMeta(nil, keys.MetaCounter, gen, ""))
 	return nil
@@ -392,7 +393,8 @@ func (s *slotRestore) taken(it *checked) (bool, error) {
 		return false, err
 	}
 	for n, u := range s.g.c.uniques {
-		_, err := s.r.eng.Get(keys.AppendUnique(nil, s.key, it.at.tuple, uint16(n), u.appendValues(nil, it.Doc)))
+		_, err := s.r.eng.Get(s.r.ctx, nil, keys.AppendUnique(nil, s.key, it.at.tuple, uint16(n),
+			u.appendValues(nil, it.Doc)))
 		switch {
 		case err == nil:
 			s.lose(it.at.suffix, "another item has its unique key")
@@ -435,7 +437,7 @@ func (s *slotRestore) entry(kind keys.Kind, key, val []byte) error {
 	if err := s.r.flush(); err != nil {
 		return err
 	}
-	stored, err := s.r.eng.Get(append(keys.AppendPrefix(nil, s.key, keys.KindItem), suffix...))
+	stored, err := s.r.eng.Get(s.r.ctx, nil, append(keys.AppendPrefix(nil, s.key, keys.KindItem), suffix...))
 	if errors.Is(err, kv.ErrNotFound) {
 		s.lose(suffix, "it can't be read")
 		return nil

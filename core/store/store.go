@@ -81,8 +81,10 @@ func (s *Store) Engine() kv.Engine { return s.eng }
 // FirstHead returns the head of a slot that has never been written to.
 func FirstHead() []byte { return (&Head{Index: 1}).append(nil) }
 
-// load reads a container's heads and counters.
+// load reads a container's heads and counters. Everybody who asks for the container meanwhile waits for the same load,
+// so it doesn't end with the request that asked first.
 func (s *Store) load(def *catalog.Container) (*Container, error) {
+	ctx := context.Background()
 	known, err := compilePolicies(def)
 	if err != nil {
 		return nil, err
@@ -98,7 +100,7 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 		sl := &Slot{c: c, key: keys.Slot{Gen: def.Gen, ID: def.Slots[i].ID}}
 		sl.min, sl.max = def.Bounds(i, i+1)
 		keys.AppendPrefix(sl.headKey[:0], sl.key, keys.KindHead)
-		b, err := s.eng.Get(sl.headKey[:])
+		b, err := s.eng.Get(ctx, nil, sl.headKey[:])
 		if errors.Is(err, kv.ErrNotFound) {
 			return nil, status.WithSub(status.NotFound, status.SubOwnerNotFound,
 				"Resource Not Found: container %q", def.ID)
@@ -110,7 +112,7 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 			return nil, err
 		}
 		sl.headBytes = b
-		known, err := c.readFacts(sl, &sl.head)
+		known, err := c.readFacts(ctx, sl, &sl.head)
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +122,7 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 		slots.all = append(slots.all, sl)
 	}
 	c.slots.Store(slots)
-	if err := c.counter.load(); err != nil {
+	if err := c.counter.load(ctx); err != nil {
 		return nil, translate(err)
 	}
 	c.survey()
@@ -183,8 +185,11 @@ func translate(err error) error {
 }
 
 // Generations returns the container generations that have any data.
-func (s *Store) Generations() ([]uint32, error) {
-	snap := s.eng.Snapshot()
+func (s *Store) Generations(ctx context.Context) ([]uint32, error) {
+	snap, err := s.eng.Snapshot(ctx)
+	if err != nil {
+		return nil, translate(err)
+	}
 	defer snap.Close()
 	lo, hi := keys.DataBounds()
 	it, err := snap.Iter(lo, hi)

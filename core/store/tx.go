@@ -116,7 +116,9 @@ func (c *Container) runTx(ctx context.Context, at identity, pk PartitionKey, fn 
 func (tx *Tx) run(fn func(*Tx) error) (p pending, raced bool, err error) {
 	sl := tx.at.slot
 	tx.seen = sl.lsn.Load()
-	tx.snap = tx.c.st.eng.Snapshot()
+	if tx.snap, err = tx.c.st.eng.Snapshot(tx.ctx); err != nil {
+		return p, false, translate(err)
+	}
 	defer tx.snap.Close()
 	tx.begun = sl.begun.Load()
 	if err = fn(tx); err != nil {
@@ -130,7 +132,7 @@ func (tx *Tx) logical() (h LogicalHead, err error) {
 	if tx.c.def.Load().KeyIsID() {
 		return h, nil
 	}
-	h, err = tx.c.logicalHead(nil, append(keys.AppendPrefix(nil, tx.at.slot.key, keys.KindLogical), tx.at.suffix...))
+	h, err = tx.c.logicalHead(tx.ctx, nil, append(keys.AppendPrefix(nil, tx.at.slot.key, keys.KindLogical), tx.at.suffix...))
 	return h, translate(err)
 }
 
@@ -152,7 +154,7 @@ func (tx *Tx) item(id value.Value, create bool) (*txItem, error) {
 		tx.items[string(at.ident)] = t
 		return t, nil
 	}
-	b, err := tx.snap.Get(append(keys.AppendPrefix(nil, at.slot.key, keys.KindItem), at.suffix...))
+	b, err := tx.snap.Get(nil, append(keys.AppendPrefix(nil, at.slot.key, keys.KindItem), at.suffix...))
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		tx.shown = max(tx.shown, tx.begun)
@@ -319,7 +321,7 @@ func (tx *Tx) valid(sl *Slot, now *LogicalHead) (bool, error) {
 		return true, nil // nobody has written to the slot since, or to the logical partition; an empty one has no LSN
 	}
 	for _, t := range tx.items {
-		if same, err := tx.c.stands(&t.id, t.old); err != nil || !same {
+		if same, err := tx.c.stands(tx.ctx, &t.id, t.old); err != nil || !same {
 			return false, err
 		}
 	}

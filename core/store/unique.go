@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 
 	"github.com/orrerydb/orrery/core/catalog"
@@ -45,7 +46,7 @@ func (u unique) appendValues(dst, doc []byte) []byte {
 // uniques checks and moves the unique entries of a commit. Entries of items that the commit deletes or changes are free
 // for the others, so all deletions come first. An expired item whose value another one takes is removed by the same
 // commit.
-func (d *draft) uniques(p *part) error {
+func (d *draft) uniques(ctx context.Context, p *part) error {
 	chs := p.chs
 	if len(d.c.uniques) == 0 {
 		return nil
@@ -74,7 +75,7 @@ func (d *draft) uniques(p *part) error {
 				return errUnique()
 			}
 			if !freed[string(key)] {
-				if err := d.evict(p, ch, key, freed); err != nil {
+				if err := d.evict(ctx, p, ch, key, freed); err != nil {
 					return err
 				}
 			}
@@ -101,8 +102,8 @@ func (c *Container) eachUnique(sl *Slot, ch *change, doc []byte, f func(key []by
 
 // evict returns an error when another living item holds the unique key. An expired one that does is added to p.evicted,
 // and its unique entries are deleted.
-func (d *draft) evict(p *part, ch *change, key []byte, freed map[string]bool) error {
-	owner, err := d.c.st.eng.Get(key)
+func (d *draft) evict(ctx context.Context, p *part, ch *change, key []byte, freed map[string]bool) error {
+	owner, err := d.c.st.eng.Get(ctx, nil, key)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
@@ -113,7 +114,7 @@ func (d *draft) evict(p *part, ch *change, key []byte, freed map[string]bool) er
 	np, nt := len(ch.id.place), len(ch.id.place)+len(ch.id.tuple)
 	old := change{id: identity{slot: ch.id.slot, version: ch.id.version, place: suffix[:np:np], tuple: suffix[np:nt:nt],
 		ident: suffix[np:], suffix: suffix}}
-	if err := d.c.readOld(&old, false); err != nil {
+	if err := d.c.readOld(ctx, &old, false); err != nil {
 		return err
 	}
 	switch {

@@ -86,7 +86,10 @@ func (j *rebuilder) clean(sl *Slot) error {
 
 // some reports whether there is any key in a range.
 func (j *rebuilder) some(lo, hi []byte) (bool, error) {
-	snap := j.c.st.eng.Snapshot()
+	snap, err := j.c.st.eng.Snapshot(j.ctx)
+	if err != nil {
+		return false, err
+	}
 	defer snap.Close()
 	it, err := snap.Iter(lo, hi)
 	if err != nil {
@@ -98,11 +101,14 @@ func (j *rebuilder) some(lo, hi []byte) (bool, error) {
 
 // deleteAll deletes the keys of a kind, in commits of bounded size, under the precondition that the slot is there.
 func (j *rebuilder) deleteAll(sl *Slot, kind keys.Kind) error {
-	snap := j.c.st.eng.Snapshot()
+	snap, err := j.c.st.eng.Snapshot(j.ctx)
+	if err != nil {
+		return translate(err)
+	}
 	defer snap.Close()
 	b := kv.Batch{Frees: true}
 	lo, hi := keys.KindBounds(sl.key, kind)
-	err := each(snap, lo, hi, func(key, _ []byte) error {
+	err = each(snap, lo, hi, func(key, _ []byte) error {
 		if b.Delete(key); b.Len() < rebuildOps {
 			return nil
 		}
@@ -150,7 +156,7 @@ func (c *Container) filled() int {
 }
 
 // Current reports whether all slots of a container have the entries of the present format. It opens nothing.
-func (s *Store) Current(def *catalog.Container) (bool, error) {
+func (s *Store) Current(ctx context.Context, def *catalog.Container) (bool, error) {
 	s.mu.RLock()
 	c := s.open[def.Gen].get()
 	s.mu.RUnlock()
@@ -158,7 +164,7 @@ func (s *Store) Current(def *catalog.Container) (bool, error) {
 		return c.Numbered(), nil
 	}
 	for slot := range def.SlotKeys() {
-		b, err := s.eng.Get(keys.AppendPrefix(nil, slot, keys.KindHead))
+		b, err := s.eng.Get(ctx, nil, keys.AppendPrefix(nil, slot, keys.KindHead))
 		if errors.Is(err, kv.ErrNotFound) {
 			return false, errDropped()
 		}

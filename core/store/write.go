@@ -254,7 +254,7 @@ func (c *Container) commit(ctx context.Context, sl *Slot, d *draft, ch *change) 
 		return p, false, err
 	}
 	defer sl.mu.Unlock() // a panic of the engine must not leave the latch held
-	if same, err := c.unchanged(sl, ch); err != nil || !same {
+	if same, err := c.unchanged(ctx, sl, ch); err != nil || !same {
 		d.free()
 		return p, err == nil, err
 	}
@@ -268,7 +268,7 @@ func (c *Container) ready(ctx context.Context, w *Write, ch *change, res *Result
 	sl := ch.id.slot
 	ch.seen = sl.lsn.Load()
 	res.Slot = ch.id.slot
-	if err = c.readOld(ch, w.Kind == Create); err != nil {
+	if err = c.readOld(ctx, ch, w.Kind == Create); err != nil {
 		return false, err
 	}
 	live := ch.live()
@@ -341,7 +341,7 @@ func errDropped() error {
 
 // readOld reads the present item into ch.old. An absent item mostly costs a look into the slot's id filter; with
 // create, where there is none yet, one into the engine's.
-func (c *Container) readOld(ch *change, create bool) error {
+func (c *Container) readOld(ctx context.Context, ch *change, create bool) error {
 	if c.lacks(&ch.id, create) {
 		ch.old = nil
 		return nil
@@ -349,7 +349,10 @@ func (c *Container) readOld(ch *change, create bool) error {
 	var buf [256]byte
 	key := append(keys.AppendPrefix(buf[:0], ch.id.slot.key, keys.KindItem), ch.id.suffix...)
 	if create {
-		snap := c.st.eng.Snapshot()
+		snap, err := c.st.eng.Snapshot(ctx)
+		if err != nil {
+			return translate(err)
+		}
 		has, err := snap.Has(key)
 		snap.Close()
 		if err != nil {
@@ -360,7 +363,7 @@ func (c *Container) readOld(ch *change, create bool) error {
 			return nil
 		}
 	}
-	b, err := c.st.eng.Get(key)
+	b, err := c.st.eng.Get(ctx, nil, key)
 	if errors.Is(err, kv.ErrNotFound) {
 		ch.old = nil
 		return nil
@@ -550,20 +553,20 @@ func ownTTL(doc []byte) int32 {
 }
 
 // unchanged reports whether the item is still as ch.old says. The caller holds the latch.
-func (c *Container) unchanged(sl *Slot, ch *change) (bool, error) {
+func (c *Container) unchanged(ctx context.Context, sl *Slot, ch *change) (bool, error) {
 	if !c.current(ch) {
 		return false, nil
 	}
 	if sl.head.LSN == ch.seen {
 		return true, nil
 	}
-	return c.stands(&ch.id, ch.old)
+	return c.stands(ctx, &ch.id, ch.old)
 }
 
 // stands reports whether an item is still the one that was read; nil = absent.
-func (c *Container) stands(id *identity, old *Item) (bool, error) {
+func (c *Container) stands(ctx context.Context, id *identity, old *Item) (bool, error) {
 	now := change{id: *id}
-	if err := c.readOld(&now, old == nil); err != nil {
+	if err := c.readOld(ctx, &now, old == nil); err != nil {
 		return false, err
 	}
 	if old == nil || now.old == nil {

@@ -92,7 +92,7 @@ func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out
 		return err
 	}
 	if st := &r.st; pl.p.whole && st.left < 0 && st.skip == 0 && st.drop == 0 {
-		n, ok, err := countOf(c, req)
+		n, ok, err := countOf(ctx, c, req)
 		if err != nil {
 			return err
 		}
@@ -137,12 +137,12 @@ func (pl *Plan) start(ctx context.Context, req Request, hash uint64, out *Page) 
 
 // countOf returns the number of items that a request is about where it is kept: the container's, or a physical or
 // logical partition's. Where items can expire it isn't known without reading them.
-func countOf(c *core.Container, req Request) (n int64, ok bool, err error) {
+func countOf(ctx context.Context, c *core.Container, req Request) (n int64, ok bool, err error) {
 	switch {
 	case c.HasTTL() || len(req.Ranges) > 1 || req.PK != nil && req.Ranges != nil:
 		return 0, false, nil
 	case req.PK != nil && len(req.PK) == len(c.KeyPaths()):
-		return c.CountIn(req.PK)
+		return c.CountIn(ctx, req.PK)
 	case req.PK != nil:
 		return 0, false, nil
 	case len(req.Ranges) == 0:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/internal/histories"
@@ -81,7 +82,7 @@ func allDropped(t *testing.T, dir string) {
 			t.Error(err)
 		}
 	}()
-	snap := e.Snapshot()
+	snap := kvtest.Snapshot(t, e)
 	defer snap.Close()
 	lo, hi := keys.DataBounds()
 	it, err := snap.Iter(lo, hi)

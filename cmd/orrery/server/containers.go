@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"github.com/orrerydb/orrery/core"
 )
 
@@ -28,12 +29,12 @@ const listed = 1000
 
 // containersOf lists the first containers of an engine, and tells how many more there are. It reads counters that are
 // kept in memory, and the heads of containers that nobody uses.
-func containersOf(e *core.Engine) (out []ContainerStatus, more int, err error) {
+func containersOf(ctx context.Context, e *core.Engine) (out []ContainerStatus, more int, err error) {
 	out = []ContainerStatus{}
 	for _, d := range e.Databases() {
 		more += e.ContainerCount(d.ID)
 	}
-	for c, err := range e.Stats("") {
+	for c, err := range e.Stats(ctx, "") {
 		if err != nil {
 			return nil, 0, err
 		}

@@ -36,7 +36,7 @@ func TestStatusListsSomeContainers(t *testing.T) {
 	}
 	e = open()
 	defer e.Close()
-	got, more, err := containersOf(e)
+	got, more, err := containersOf(context.Background(), e)
 	if err != nil || len(got) != listed || more != 5 || got[0].Container != "c0" || len(got[0].Partitions) != 1 {
 		t.Errorf("%d containers and %d more, %v", len(got), more, err)
 	}

@@ -103,7 +103,7 @@ func (r *Restored) check(ctx context.Context, progress func(done, total int64)) 
 		Problem:  func(what string) { problems = append(problems, fmt.Errorf("%s isn't right: %s", r.Data, what)) },
 		Progress: progress,
 	})
-	for k, cerr := range eng.Stats("") {
+	for k, cerr := range eng.Stats(ctx, "") {
 		err = errors.Join(err, cerr)
 		r.Containers, r.Items = r.Containers+1, r.Items+k.Items
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/kv"
 )
@@ -96,7 +97,7 @@ func (b *backing) describe(s *Server, st *Status) {
 	}
 	st.Open = b.eng.OpenContainers()
 	var err error
-	if st.Containers, st.More, err = containersOf(b.eng); err != nil {
+	if st.Containers, st.More, err = containersOf(context.Background(), b.eng); err != nil {
 		s.log.Error("The containers can't be listed", "error", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
@@ -25,7 +26,7 @@ func half(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	var b kv.Batch
-	snap := e.Snapshot()
+	snap := kvtest.Snapshot(t, e)
 	it, err := snap.Iter([]byte{0}, []byte{0xff})
 	if err != nil {
 		t.Fatal(err)

@@ -59,7 +59,7 @@ func Bench(b *testing.B, e kv.Engine) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			key = BenchKey(key[:0], i*7919%BenchKeys)
-			if _, err := e.Get(key); err != nil {
+			if _, err := e.Get(ctx, nil, key); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -67,10 +67,10 @@ func Bench(b *testing.B, e kv.Engine) {
 	b.Run("SnapshotGet20", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			s := e.Snapshot()
+			s := Snapshot(b, e)
 			for j := range 20 {
 				key = BenchKey(key[:0], (i*20+j)*7919%BenchKeys)
-				if _, err := s.Get(key); err != nil {
+				if _, err := s.Get(nil, key); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -80,11 +80,11 @@ func Bench(b *testing.B, e kv.Engine) {
 	has := func(first int, want bool, fresh bool) func(b *testing.B) {
 		return func(b *testing.B) {
 			b.ReportAllocs()
-			s := e.Snapshot()
+			s := Snapshot(b, e)
 			for i := 0; b.Loop(); i++ {
 				if fresh {
 					_ = s.Close()
-					s = e.Snapshot()
+					s = Snapshot(b, e)
 				}
 				key = BenchKey(key[:0], first+i*7919%BenchKeys)
 				if ok, err := s.Has(key); err != nil || ok != want {
@@ -101,7 +101,7 @@ func Bench(b *testing.B, e kv.Engine) {
 		b.ReportAllocs()
 		hi := []byte{0xff, 0xff}
 		for i := 0; b.Loop(); i++ {
-			s := e.Snapshot()
+			s := Snapshot(b, e)
 			it, err := s.Iter(BenchKey(key[:0], i*7919%BenchKeys), hi)
 			if err != nil {
 				b.Fatal(err)

@@ -35,6 +35,9 @@ func Run(t *testing.T, open func(t *testing.T) kv.Engine) {
 		{"iterators keep their bounds", testBounds},
 		{"iterators turn and reset", testIterator},
 		{"has", testHas},
+		{"many keys at once", testMany},
+		{"reads whose ctx has ended", testReadsEnd},
+		{"hints change nothing", testAhead},
 		{"drop range", testDropRange},
 		{"sizes and split points", testSizes},
 		{"commits", testCommits},
@@ -84,11 +87,31 @@ func write(e kv.Engine, pre []kv.Precondition, pairs ...string) error {
 	return c.Wait()
 }
 
-// wantGet expects key's value, "" for none, by Get and by AppendGet.
-func wantGet(t testing.TB, e kv.Getter, key, want string) {
+// Snapshot takes a snapshot of an engine.
+func Snapshot(t testing.TB, e kv.Engine) kv.Snapshot {
 	t.Helper()
-	v, err := e.Get(b(key))
-	appended, aerr := kv.AppendGet(e, b("before "), b(key))
+	s, err := e.Snapshot(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// now is what gets at the present state of an engine.
+type now struct{ kv.Engine }
+
+func (n now) Get(dst, key []byte) ([]byte, error) { return n.Engine.Get(ctx, dst, key) }
+
+// getter is a snapshot, or an engine at present.
+type getter interface {
+	Get(dst, key []byte) ([]byte, error)
+}
+
+// wantGet expects key's value, "" for none, in memory of its own and behind what is there.
+func wantGet(t testing.TB, e getter, key, want string) {
+	t.Helper()
+	v, err := e.Get(nil, b(key))
+	appended, aerr := e.Get(b("before "), b(key))
 	if want == "" {
 		if !errors.Is(err, kv.ErrNotFound) || !errors.Is(aerr, kv.ErrNotFound) {
 			t.Fatalf("get %q = %q, %v and %v; want not found", key, v, err, aerr)
@@ -126,7 +149,7 @@ func scan(t testing.TB, s kv.Snapshot, lo, hi string, reverse bool) string {
 
 func wantScan(t testing.TB, e kv.Engine, lo, hi, want string) {
 	t.Helper()
-	s := e.Snapshot()
+	s := Snapshot(t, e)
 	defer s.Close()
 	if got := scan(t, s, lo, hi, false); got != want {
 		t.Fatalf("scan [%s, %s) = %s; want %s", lo, hi, got, want)
@@ -134,16 +157,16 @@ func wantScan(t testing.TB, e kv.Engine, lo, hi, want string) {
 }
 
 func testBatch(t *testing.T, e kv.Engine) {
-	wantGet(t, e, "a", "")
+	wantGet(t, now{e}, "a", "")
 	put(t, e, "a=1", "b=2", "c=3")
-	wantGet(t, e, "b", "2")
+	wantGet(t, now{e}, "b", "2")
 	put(t, e, "a=x", "b", "a=y", "c", "c=z", "d=1", "d") // the last operation on a key wins
 	wantScan(t, e, "a", "z", "a=y c=z")
 	put(t, e, "nothing") // deleting an absent key is no error
 	put(t, e)            // nor is an empty batch
 
 	// Get's result and the batch's arguments belong to their callers.
-	v, _ := e.Get(b("a"))
+	v, _ := e.Get(ctx, nil, b("a"))
 	v[0] = '!'
 	k, val := b("kk"), b("vv")
 	var batch kv.Batch
@@ -155,8 +178,8 @@ func testBatch(t *testing.T, e kv.Engine) {
 	}
 	batch.Reset()
 	batch.Put(b("zz"), b("!!"))
-	wantGet(t, e, "kk", "vv")
-	wantGet(t, e, "a", "y")
+	wantGet(t, now{e}, "kk", "vv")
+	wantGet(t, now{e}, "a", "y")
 }
 
 func testEmpty(t *testing.T, e kv.Engine) {
@@ -187,7 +210,7 @@ func testLimits(t *testing.T, e kv.Engine) {
 	if _, err := e.Write(ctx, &batch, nil); !errors.Is(err, kv.ErrTooLarge) {
 		t.Fatalf("key above the limit: %v", err)
 	}
-	wantGet(t, e, "a", "")
+	wantGet(t, now{e}, "a", "")
 	batch.Reset()
 	batch.Put(bytes.Repeat([]byte{'k'}, l.Key), b("v"))
 	if _, err := e.Write(ctx, &batch, nil); err != nil {
@@ -207,7 +230,7 @@ func testBigValues(t *testing.T, e kv.Engine) {
 		if err := c.Wait(); err != nil {
 			t.Fatalf("%d bytes: %v", n, err)
 		}
-		if got, err := e.Get(b("big")); err != nil || !bytes.Equal(got, v) {
+		if got, err := e.Get(ctx, nil, b("big")); err != nil || !bytes.Equal(got, v) {
 			t.Fatalf("%d bytes read back as %d, %v", n, len(got), err)
 		}
 	}
@@ -245,7 +268,7 @@ func testPreconditions(t *testing.T, e kv.Engine) {
 		case tc.fail >= 0 && (!errors.Is(err, kv.ErrConflict) || !errors.As(err, &pe) || pe.Index != tc.fail):
 			t.Fatalf("%s: got %v, want precondition %d", tc.name, err, tc.fail)
 		case tc.fail < 0:
-			wantGet(t, e, "out", tc.name)
+			wantGet(t, now{e}, "out", tc.name)
 		}
 	}
 }
@@ -266,7 +289,7 @@ func testCommits(t *testing.T, e kv.Engine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantGet(t, e, "a", "1") // visible before it is durable
+	wantGet(t, now{e}, "a", "1") // visible before it is durable
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -313,7 +336,7 @@ func testPrepared(t *testing.T, e kv.Engine) {
 	wantScan(t, e, "a", "z", "a=1 b=1")
 
 	p, early := prepare()
-	before := e.Snapshot()
+	before := Snapshot(t, e)
 	p.Patch(1, b("head"))
 	w, err := p.Write(ctx, &late, []kv.Precondition{{Key: b("b"), Expect: kv.Equal, Value: b("1")}})
 	if err != nil {
@@ -386,7 +409,7 @@ func testLargeBatches(t *testing.T, e kv.Engine) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := e.Snapshot()
+		s := Snapshot(t, e)
 		for k, v := range model {
 			wantGet(t, s, k, v)
 		}
@@ -418,12 +441,12 @@ func testContext(t *testing.T, e kv.Engine) {
 	if err := e.DropRange(dead, b("a"), b("z")); !errors.Is(err, kv.ErrUnavailable) {
 		t.Fatalf("drop: %v", err)
 	}
-	wantGet(t, e, "a", "")
+	wantGet(t, now{e}, "a", "")
 }
 
 func testDropRange(t *testing.T, e kv.Engine) {
 	put(t, e, "a=1", "b=2", "ba=3", "c=4", "d=5")
-	s := e.Snapshot()
+	s := Snapshot(t, e)
 	for range 2 { // idempotent
 		if err := e.DropRange(ctx, b("b"), b("d")); err != nil {
 			t.Fatal(err)
@@ -461,24 +484,28 @@ func testSizes(t *testing.T, e kv.Engine) {
 
 func testClosed(t *testing.T, e kv.Engine) {
 	put(t, e, "a=1")
+	s := Snapshot(t, e)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
 	var batch kv.Batch
 	batch.Put(b("a"), b("2"))
-	s := e.Snapshot()
 	for name, f := range map[string]func() error{
-		"get":             func() error { _, err := e.Get(b("a")); return err },
-		"write":           func() error { _, err := e.Write(ctx, &batch, nil); return err },
-		"drop":            func() error { return e.DropRange(ctx, b("a"), b("b")) },
-		"size":            func() error { _, err := e.Size(b("a"), b("b")); return err },
-		"split points":    func() error { _, err := e.SplitPoints(b("a"), b("b"), 1); return err },
-		"checkpoint":      func() error { return e.Checkpoint(ctx, t.TempDir()+"/x") },
-		"close":           e.Close,
-		"snapshot.get":    func() error { _, err := s.Get(b("a")); return err },
-		"snapshot.has":    func() error { _, err := s.Has(b("a")); return err },
-		"snapshot.iter":   func() error { _, err := s.Iter(b("a"), b("b")); return err },
-		"snapshot closed": func() error { _ = s.Close(); _, err := s.Get(b("a")); return err },
+		"get":            func() error { _, err := e.Get(ctx, nil, b("a")); return err },
+		"write":          func() error { _, err := e.Write(ctx, &batch, nil); return err },
+		"drop":           func() error { return e.DropRange(ctx, b("a"), b("b")) },
+		"size":           func() error { _, err := e.Size(b("a"), b("b")); return err },
+		"split points":   func() error { _, err := e.SplitPoints(b("a"), b("b"), 1); return err },
+		"checkpoint":     func() error { return e.Checkpoint(ctx, t.TempDir()+"/x") },
+		"close":          e.Close,
+		"snapshot":       func() error { _, err := e.Snapshot(ctx); return err },
+		"snapshot.get":   func() error { _, err := s.Get(nil, b("a")); return err },
+		"snapshot.has":   func() error { _, err := s.Has(b("a")); return err },
+		"snapshot.iter":  func() error { _, err := s.Iter(b("a"), b("b")); return err },
+		"snapshot.close": func() error { return s.Close() },
 	} {
 		if err := f(); !errors.Is(err, kv.ErrClosed) {
 			t.Errorf("%s on a closed engine: %v", name, err)
@@ -489,7 +516,7 @@ func testClosed(t *testing.T, e kv.Engine) {
 func testMissingBounds(t *testing.T, e kv.Engine) {
 	defer e.Close()
 	put(t, e, "a=1")
-	s := e.Snapshot()
+	s := Snapshot(t, e)
 	defer s.Close()
 	it, err := s.Iter(b("a"), b("b"))
 	if err != nil {
@@ -512,7 +539,7 @@ func testMissingBounds(t *testing.T, e kv.Engine) {
 	if _, err := e.Write(ctx, &batch, nil); !errors.Is(err, kv.ErrContract) {
 		t.Errorf("empty value: %v", err)
 	}
-	wantGet(t, e, "a", "1")
+	wantGet(t, now{e}, "a", "1")
 }
 
 // RunCheckpoint checks that a copy holds what was there, and only that; reopen opens a checkpoint directory.
@@ -532,12 +559,12 @@ func RunCheckpoint(t *testing.T, open func(t *testing.T) kv.Engine, reopen func(
 	}
 	put(t, e, "k003=later")
 	c := kv.Checked(reopen(t, dir))
-	wantGet(t, c, "k001", "")
-	wantGet(t, c, "k002", "changed")
-	wantGet(t, c, "k003", "v3")
-	wantGet(t, c, "k499", "v499")
+	wantGet(t, now{c}, "k001", "")
+	wantGet(t, now{c}, "k002", "changed")
+	wantGet(t, now{c}, "k003", "v3")
+	wantGet(t, now{c}, "k499", "v499")
 	put(t, c, "k003=own")
-	wantGet(t, e, "k003", "later")
+	wantGet(t, now{e}, "k003", "later")
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -19,9 +19,9 @@ import (
 
 func testSnapshot(t *testing.T, e kv.Engine) {
 	put(t, e, "a=1", "b=1")
-	s1 := e.Snapshot()
+	s1 := Snapshot(t, e)
 	put(t, e, "a=2", "b", "c=2")
-	s2 := e.Snapshot()
+	s2 := Snapshot(t, e)
 	it, err := s1.Iter(b("a"), b("z")) // opened after the write, sees the snapshot's state
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func testSnapshot(t *testing.T, e kv.Engine) {
 	}
 	wantGet(t, s1, "a", "1")
 	wantGet(t, s2, "b", "")
-	wantGet(t, e, "a", "3")
+	wantGet(t, now{e}, "a", "3")
 	if !it.First() || string(it.Value()) != "1" {
 		t.Fatal("the iterator left its snapshot")
 	}
@@ -73,7 +73,7 @@ func testTornReads(t *testing.T, e kv.Engine) {
 	for range 2 {
 		readers.Go(func() {
 			for !done.Load() {
-				s := e.Snapshot()
+				s := Snapshot(t, e)
 				got := scan(t, s, "k", "l", false)
 				_ = s.Close()
 				seen := map[string]bool{}
@@ -102,7 +102,7 @@ func testContention(t *testing.T, e kv.Engine) {
 	for w := range workers {
 		wg.Go(func() {
 			for done := 0; done < each; {
-				v, err := e.Get(b("n"))
+				v, err := e.Get(ctx, nil, b("n"))
 				if err != nil {
 					t.Error(err)
 					return
@@ -132,8 +132,8 @@ func testContention(t *testing.T, e kv.Engine) {
 		}
 	})
 	wg.Wait()
-	wantGet(t, e, "n", strconv.Itoa(workers*each))
-	s := e.Snapshot()
+	wantGet(t, now{e}, "n", strconv.Itoa(workers*each))
+	s := Snapshot(t, e)
 	defer s.Close()
 	if got := len(strings.Fields(scan(t, s, "log", "loh", false))); got != workers*each {
 		t.Fatalf("%d log entries of %d", got, workers*each)
@@ -167,7 +167,7 @@ func testBlindWrites(t *testing.T, e kv.Engine) {
 	for range 2 {
 		wg.Go(func() {
 			for !done.Load() {
-				v, err := e.Get(b("a"))
+				v, err := e.Get(ctx, nil, b("a"))
 				if err != nil {
 					t.Error(err)
 					return
@@ -188,7 +188,7 @@ func testBlindWrites(t *testing.T, e kv.Engine) {
 			t.Error(err)
 			break
 		}
-		if v, err := e.Get(b("a")); err != nil || strings.TrimSuffix(string(v), "!") != strconv.Itoa(n) {
+		if v, err := e.Get(ctx, nil, b("a")); err != nil || strings.TrimSuffix(string(v), "!") != strconv.Itoa(n) {
 			t.Errorf("wrote %d, found %q, %v", n, v, err)
 			break
 		}
@@ -207,7 +207,7 @@ func visible(e kv.Engine, pre []kv.Precondition, key, value string) error {
 
 func testBounds(t *testing.T, e kv.Engine) {
 	put(t, e, "a=1", "b=2", "bb=3", "c=4", "d=5")
-	s := e.Snapshot()
+	s := Snapshot(t, e)
 	defer s.Close()
 	for _, tc := range []struct{ lo, hi, want string }{
 		{"a", "e", "a=1 b=2 bb=3 c=4 d=5"},
@@ -231,7 +231,7 @@ func testBounds(t *testing.T, e kv.Engine) {
 
 func testIterator(t *testing.T, e kv.Engine) {
 	put(t, e, "a=1", "b=2", "c=3", "d=4", "e=5")
-	s := e.Snapshot()
+	s := Snapshot(t, e)
 	defer s.Close()
 	lo, hi := b("b"), b("e")
 	it, err := s.Iter(lo, hi)
@@ -289,7 +289,7 @@ func testIterator(t *testing.T, e kv.Engine) {
 func testHas(t *testing.T, e kv.Engine) {
 	put(t, e, "a=1", "ab=1", "gone=1")
 	put(t, e, "gone")
-	s := e.Snapshot()
+	s := Snapshot(t, e)
 	defer s.Close()
 	put(t, e, "late=1", "a")
 	want := map[string]bool{"a": true, "ab": true, "gone": false, "late": false, "abc": false, "0": false, "zz": false}
@@ -348,7 +348,7 @@ func testModel(t *testing.T, e kv.Engine) {
 			maps.DeleteFunc(model, func(k, _ string) bool { return k >= lo && k < hi })
 		}
 		if r.IntN(10) == 0 {
-			pasts = append(pasts, past{e.Snapshot(), maps.Clone(model)})
+			pasts = append(pasts, past{Snapshot(t, e), maps.Clone(model)})
 		}
 		if len(pasts) > 5 {
 			i := r.IntN(len(pasts))

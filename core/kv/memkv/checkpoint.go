@@ -26,8 +26,7 @@ const (
 
 // Checkpoint implements kv.Engine; Load reads it back.
 func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
-	s := e.Snapshot().(*snapshot)
-	t, err := s.open()
+	t, err := e.present()
 	if err != nil {
 		return err
 	}

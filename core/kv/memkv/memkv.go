@@ -24,8 +24,8 @@ func less(a, b entry) bool { return bytes.Compare(a.key, b.key) < 0 }
 
 // Engine implements kv.Engine. Invariants:
 //  1. tree is changed only with mu held for writing.
-//  2. snap, when not nil, is a copy of tree that nobody changes; each Write forgets it, the next Snapshot makes it
-//     anew. So any number of snapshots between two writes cost one copy.
+//  2. snap, when not nil, is a copy of tree that nobody changes; each Write forgets it, the next Snapshot makes
+//     it. So any number of snapshots between two writes cost one copy.
 type Engine struct {
 	mu     sync.RWMutex
 	tree   *tree
@@ -43,46 +43,57 @@ func New() *Engine {
 // Limits implements kv.Engine.
 func (e *Engine) Limits() kv.Limits { return limits }
 
-// Snapshot implements kv.Engine. After Close it returns a snapshot whose methods fail with kv.ErrClosed.
-func (e *Engine) Snapshot() kv.Snapshot {
+// Remote implements kv.Engine.
+func (e *Engine) Remote() bool { return false }
+
+// Snapshot implements kv.Engine. It never waits.
+func (e *Engine) Snapshot(context.Context) (kv.Snapshot, error) {
+	t, err := e.present()
+	if err != nil {
+		return nil, err
+	}
+	return &snapshot{tree: t}, nil
+}
+
+// present returns a tree with the present state, which nobody changes.
+func (e *Engine) present() (*tree, error) {
 	e.mu.RLock()
 	t, closed := e.snap, e.closed
 	e.mu.RUnlock()
 	if closed {
-		return &snapshot{}
+		return nil, kv.ErrClosed
 	}
-	if t == nil {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if e.closed {
-			return &snapshot{}
-		}
-		if e.snap == nil {
-			e.snap = e.tree.Copy()
-		}
-		t = e.snap
+	if t != nil {
+		return t, nil
 	}
-	s := &snapshot{}
-	s.tree = t
-	return s
-}
-
-// Get implements kv.Engine.
-func (e *Engine) Get(key []byte) ([]byte, error) {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if e.closed {
 		return nil, kv.ErrClosed
 	}
-	return get(e.tree, key)
+	if e.snap == nil {
+		e.snap = e.tree.Copy()
+	}
+	return e.snap, nil
 }
 
-func get(t *tree, key []byte) ([]byte, error) {
+// Get implements kv.Engine. It never waits.
+func (e *Engine) Get(_ context.Context, dst, key []byte) ([]byte, error) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if e.closed {
+		return dst, kv.ErrClosed
+	}
+	return get(e.tree, dst, key)
+}
+
+// get appends the value of a key to dst.
+func get(t *tree, dst, key []byte) ([]byte, error) {
 	it, ok := t.Get(entry{key: key})
 	if !ok {
-		return nil, kv.ErrNotFound
+		return dst, kv.ErrNotFound
 	}
-	return bytes.Clone(it.val), nil
+	return append(dst, it.val...), nil
 }
 
 // committed is the Commit of an engine that has nothing to wait for.
@@ -157,8 +168,7 @@ func (e *Engine) walk(lo, hi []byte, f func(entry) bool) error {
 	if len(lo) == 0 || len(hi) == 0 {
 		return fmt.Errorf("%w: a range needs both bounds", kv.ErrContract)
 	}
-	s := e.Snapshot().(*snapshot)
-	t, err := s.open()
+	t, err := e.present()
 	if err != nil {
 		return err
 	}

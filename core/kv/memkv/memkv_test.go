@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/kvtest"
@@ -14,6 +15,11 @@ import (
 func open(*testing.T) kv.Engine { return New() }
 
 func TestContract(t *testing.T) { kvtest.Run(t, open) }
+
+// The engine behind a network that tests use keeps the contract, too.
+func TestContractOverANetwork(t *testing.T) {
+	kvtest.Run(t, func(*testing.T) kv.Engine { return &kvtest.Slow{Engine: New(), Trip: time.Microsecond} })
+}
 
 func TestCheckpoint(t *testing.T) {
 	kvtest.RunCheckpoint(t, open, func(t *testing.T, dir string) kv.Engine {

@@ -9,27 +9,30 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// snapshot is a tree that nobody changes; tree is nil when the engine was closed already.
+// snapshot is a tree that nobody changes.
 type snapshot struct {
 	tree   *tree
 	closed atomic.Bool
 }
 
 func (s *snapshot) open() (*tree, error) {
-	if s.tree == nil || s.closed.Load() {
+	if s.closed.Load() {
 		return nil, kv.ErrClosed
 	}
 	return s.tree, nil
 }
 
 // Get implements kv.Snapshot.
-func (s *snapshot) Get(key []byte) ([]byte, error) {
+func (s *snapshot) Get(dst, key []byte) ([]byte, error) {
 	t, err := s.open()
 	if err != nil {
-		return nil, err
+		return dst, err
 	}
-	return get(t, key)
+	return get(t, dst, key)
 }
+
+// GetMany implements kv.Snapshot.
+func (s *snapshot) GetMany(v *kv.Values, keys [][]byte) error { return v.Fill(keys, s.Get) }
 
 // Has implements kv.Snapshot.
 func (s *snapshot) Has(key []byte) (bool, error) {
@@ -169,6 +172,9 @@ func (i *iterator) Key() []byte { return i.cur.key }
 
 // Value implements kv.Iterator.
 func (i *iterator) Value() []byte { return i.cur.val }
+
+// Ahead implements kv.Iterator: every key is as near as any other.
+func (i *iterator) Ahead(int) {}
 
 // Err implements kv.Iterator.
 func (i *iterator) Err() error { return i.err }

@@ -80,7 +80,7 @@ func TestBackupSharesTables(t *testing.T) {
 			r := restored(t, fs, "r")
 			defer r.Close()
 			for i := 0; i < 6000; i += 100 {
-				if _, err := r.Get(fmt.Appendf(nil, "key %06d", i)); err != nil {
+				if _, err := r.Get(context.Background(), nil, fmt.Appendf(nil, "key %06d", i)); err != nil {
 					t.Fatal(i, err)
 				}
 			}
@@ -277,7 +277,7 @@ func TestCutsInBackup(t *testing.T) {
 			t.Error(err)
 		}
 		r := restored(t, c.fs, "r")
-		if _, err := r.Get([]byte("key 000999")); err != nil {
+		if _, err := r.Get(context.Background(), nil, []byte("key 000999")); err != nil {
 			t.Errorf("cut before %s: %v", c.before, err)
 		}
 		if err := r.Close(); err != nil {
@@ -323,7 +323,7 @@ func TestCutsInRestore(t *testing.T) {
 			t.Fatalf("cut before %s: %v", c.before, err)
 		default:
 			done++
-			if _, err := e.Get([]byte(raisedKey)); err != nil {
+			if _, err := e.Get(context.Background(), nil, []byte(raisedKey)); err != nil {
 				t.Errorf("cut before %s: a store that isn't raised: %v", c.before, err)
 			}
 			if err := e.Close(); err != nil {
@@ -333,7 +333,7 @@ func TestCutsInRestore(t *testing.T) {
 		}
 		r := restored(t, c.fs, "r")
 		for _, key := range []string{"key 000000", "key 000399", raisedKey} {
-			if _, err := r.Get([]byte(key)); err != nil {
+			if _, err := r.Get(context.Background(), nil, []byte(key)); err != nil {
 				t.Errorf("cut before %s, and restored again: %s: %v", c.before, key, err)
 			}
 		}
@@ -342,7 +342,7 @@ func TestCutsInRestore(t *testing.T) {
 		}
 	}
 	whole := mustOpen(t, "r", Options{FS: mem})
-	if _, err := whole.Get([]byte(raisedKey)); err != nil {
+	if _, err := whole.Get(context.Background(), nil, []byte(raisedKey)); err != nil {
 		t.Errorf("at the end: %v", err)
 	}
 	if err := whole.Close(); err != nil {

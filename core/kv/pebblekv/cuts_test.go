@@ -1,6 +1,7 @@
 package pebblekv
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -211,7 +212,7 @@ func reopened(t *testing.T, c cutCopy, keys int) {
 		return
 	}
 	for i := 0; i < keys; i += 17 {
-		if _, err := e.Get(fmt.Appendf(nil, "key %06d", i)); err != nil {
+		if _, err := e.Get(context.Background(), nil, fmt.Appendf(nil, "key %06d", i)); err != nil {
 			t.Errorf("cut before %s, %d %%: key %d: %v", c.before, c.percent, i, err)
 			break
 		}

@@ -131,7 +131,7 @@ func TestMergesOfDamagedTables(t *testing.T) {
 				t.Error("a merge goes on without the " + name)
 			}
 			for i := range 2100 {
-				if _, err := e.Get(fmt.Appendf(nil, "key %06d", i)); err != nil {
+				if _, err := e.Get(context.Background(), nil, fmt.Appendf(nil, "key %06d", i)); err != nil {
 					t.Fatalf("after a merge: key %d: %v", i, err)
 				}
 			}
@@ -146,7 +146,7 @@ func serveDamagedBlock(t *testing.T, dir, table, kind string) {
 	failed := 0
 	for i := 0; i < 2000; i += race.Fewer(1, 7) {
 		key := fmt.Appendf(nil, "key %06d", i)
-		v, err := e.Get(key)
+		v, err := e.Get(context.Background(), nil, key)
 		if err == nil && !strings.HasPrefix(string(v), fmt.Sprintf("value %d ", i)) {
 			t.Fatalf("key %d: %q", i, v)
 		}

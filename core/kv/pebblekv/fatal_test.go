@@ -1,6 +1,7 @@
 package pebblekv
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -123,7 +124,7 @@ func TestFailsAtOpen(t *testing.T) {
 					t.Error(h)
 				}
 				for i := range keys {
-					if _, err := e.Get(fmt.Appendf(nil, "key %06d", i)); err != nil {
+					if _, err := e.Get(context.Background(), nil, fmt.Appendf(nil, "key %06d", i)); err != nil {
 						t.Fatalf("key %d: %v", i, err)
 					}
 				}

@@ -35,7 +35,7 @@ func TestFilterPolicyMayChange(t *testing.T) {
 		if err := e.db.Flush(); err != nil {
 			t.Fatal(err)
 		}
-		s := e.Snapshot()
+		s := kvtest.Snapshot(t, e)
 		for r := range round + 1 {
 			for i := range 200 {
 				key := []byte(fmt.Sprintf("%d/%03d", r, i))

@@ -12,6 +12,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 )
 
 func key64(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
@@ -108,7 +109,7 @@ func TestChecksHoldBesideBlindWrites(t *testing.T) {
 			for range each {
 				k := r.Uint64N(keys)
 				for {
-					v, err := e.Get(key64(k))
+					v, err := e.Get(context.Background(), nil, key64(k))
 					if err != nil {
 						t.Error(err)
 						return
@@ -131,7 +132,7 @@ func TestChecksHoldBesideBlindWrites(t *testing.T) {
 	}
 	wg.Wait()
 	for k := range uint64(keys) {
-		v, err := e.Get(key64(k))
+		v, err := e.Get(context.Background(), nil, key64(k))
 		if err != nil || binary.BigEndian.Uint64(v) != 1+added[k].Load() {
 			t.Errorf("key %d: %x after %d increments (%v)", k, v, added[k].Load(), err)
 		}
@@ -141,7 +142,7 @@ func TestChecksHoldBesideBlindWrites(t *testing.T) {
 // Nobody who closes a snapshot waits for a manifest, not even the holder of the oldest one.
 func TestCloseOfTheOldestSnapshotDoesNotWait(t *testing.T) {
 	e := mustOpen(t, t.TempDir(), Options{Relaxed: true})
-	s := e.Snapshot()
+	s := kvtest.Snapshot(t, e)
 	if _, err := s.Has([]byte("a")); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package pebblekv
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -31,7 +32,7 @@ func TestMissingLogOfAKilledStore(t *testing.T) {
 	}
 	removeAll(t, killed, openedName)
 	e = mustOpen(t, killed, Options{})
-	if _, err := e.Get([]byte("key 000099")); err != nil {
+	if _, err := e.Get(context.Background(), nil, []byte("key 000099")); err != nil {
 		t.Error(err)
 	}
 	if err := e.Close(); err != nil {

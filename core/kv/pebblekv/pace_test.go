@@ -265,7 +265,7 @@ func TestPaceMerges(t *testing.T) {
 		}
 	}
 	for i := range n {
-		if v, err := e.Get(key(i)); err != nil || len(v) != len(val) {
+		if v, err := e.Get(context.Background(), nil, key(i)); err != nil || len(v) != len(val) {
 			t.Fatalf("key %d: %d bytes, %v", i, len(v), err)
 		}
 	}

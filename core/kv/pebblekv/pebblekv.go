@@ -7,6 +7,7 @@ package pebblekv
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -123,11 +124,11 @@ func translate(err error) error {
 // Limits implements kv.Engine.
 func (e *Engine) Limits() kv.Limits { return limits }
 
-// Get implements kv.Engine.
-func (e *Engine) Get(key []byte) ([]byte, error) { return e.AppendGet(nil, key) }
+// Remote implements kv.Engine.
+func (e *Engine) Remote() bool { return false }
 
-// AppendGet implements kv.Appender.
-func (e *Engine) AppendGet(dst, key []byte) ([]byte, error) {
+// Get implements kv.Engine. It doesn't look at the ctx: it waits for nothing but the disk.
+func (e *Engine) Get(_ context.Context, dst, key []byte) ([]byte, error) {
 	if !e.gate.enter() {
 		return dst, kv.ErrClosed
 	}

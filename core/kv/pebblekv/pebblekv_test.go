@@ -120,7 +120,7 @@ func TestWaitMeansDurable(t *testing.T) {
 	}
 	r := mustOpen(t, "db", Options{FS: after})
 	defer r.Close()
-	s := r.Snapshot()
+	s := kvtest.Snapshot(t, r)
 	defer s.Close()
 	for w := range writers {
 		for i := range each {
@@ -147,16 +147,16 @@ func TestCloseWithAnOpenSnapshotKeepsData(t *testing.T) {
 	if _, err := e.Write(context.Background(), &b, nil); err != nil {
 		t.Fatal(err)
 	}
-	s := e.Snapshot()
+	s := kvtest.Snapshot(t, e)
 	if err := e.Close(); !errors.Is(err, kv.ErrContract) {
 		t.Fatalf("close: %v", err)
 	}
-	if v, err := s.Get([]byte("k")); err != nil || string(v) != "v" {
+	if v, err := s.Get(nil, []byte("k")); err != nil || string(v) != "v" {
 		t.Fatalf("the snapshot is still usable: %q %v", v, err)
 	}
 	r := mustOpen(t, "db", Options{FS: fs.CrashClone(vfs.CrashCloneCfg{})})
 	defer r.Close()
-	if v, err := r.Get([]byte("k")); err != nil || string(v) != "v" {
+	if v, err := r.Get(context.Background(), nil, []byte("k")); err != nil || string(v) != "v" {
 		t.Fatalf("lost: %q %v", v, err)
 	}
 }

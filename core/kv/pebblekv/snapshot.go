@@ -2,6 +2,7 @@ package pebblekv
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"sync/atomic"
 
@@ -9,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// snapshot implements kv.Snapshot; snap is nil when the engine was closed already.
+// snapshot implements kv.Snapshot.
 type snapshot struct {
 	e      *Engine
 	snap   *pebble.Snapshot
@@ -21,27 +22,22 @@ type snapshot struct {
 	prober atomic.Pointer[pebble.Iterator]
 }
 
-// Snapshot implements kv.Engine. After Close it returns a snapshot whose methods fail with kv.ErrClosed.
-func (e *Engine) Snapshot() kv.Snapshot {
+// Snapshot implements kv.Engine. Neither it nor its reads look at the ctx: they wait for nothing but the disk.
+func (e *Engine) Snapshot(context.Context) (kv.Snapshot, error) {
 	if !e.gate.enter() {
-		return &snapshot{}
+		return nil, kv.ErrClosed
 	}
-	return &snapshot{e: e, from: e.work.events.Load(), tick: e.values.snapshot(), snap: e.db.NewSnapshot()}
+	return &snapshot{e: e, from: e.work.events.Load(), tick: e.values.snapshot(), snap: e.db.NewSnapshot()}, nil
 }
 
-func (s *snapshot) usable() bool { return s.snap != nil && !s.closed.Load() }
+func (s *snapshot) usable() bool { return !s.closed.Load() }
 
 // getsByIterator is from which Get on a snapshot keeps an iterator: making one costs as much as two Gets, a seek with
 // it half of one.
 const getsByIterator = 3
 
 // Get implements kv.Snapshot.
-func (s *snapshot) Get(key []byte) ([]byte, error) {
-	return s.AppendGet(nil, key)
-}
-
-// AppendGet implements kv.Appender.
-func (s *snapshot) AppendGet(dst, key []byte) ([]byte, error) {
+func (s *snapshot) Get(dst, key []byte) ([]byte, error) {
 	if !s.usable() {
 		return dst, kv.ErrClosed
 	}
@@ -71,6 +67,9 @@ func appendValue(dst, v []byte) []byte {
 	}
 	return append(dst, v...)
 }
+
+// GetMany implements kv.Snapshot.
+func (s *snapshot) GetMany(v *kv.Values, keys [][]byte) error { return v.Fill(keys, s.Get) }
 
 // Has implements kv.Snapshot.
 func (s *snapshot) Has(key []byte) (bool, error) {
@@ -112,7 +111,7 @@ func (s *snapshot) seek(dst, key []byte, wantValue bool) (v []byte, ok bool, err
 
 // Close implements kv.Snapshot.
 func (s *snapshot) Close() error {
-	if s.snap == nil || s.closed.Swap(true) {
+	if s.closed.Swap(true) {
 		return kv.ErrClosed
 	}
 	last := used{e: s.e, it: s.prober.Swap(nil), snap: s.snap}
@@ -243,6 +242,9 @@ func (i *iterator) Reset(lo, hi []byte) {
 	}
 	i.it.SetBounds(lo, hi)
 }
+
+// Ahead implements kv.Iterator. Pebble reads ahead by itself when it sees a scan.
+func (i *iterator) Ahead(int) {}
 
 // Err implements kv.Iterator.
 func (i *iterator) Err() error {

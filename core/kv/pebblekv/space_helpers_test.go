@@ -14,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/internal/testlog"
 )
 
@@ -211,7 +212,7 @@ func scattered(n int) string { return keyName(n * 7919 % 1000000) }
 // count reads all values.
 func count(t *testing.T, e *Engine) (n int) {
 	t.Helper()
-	s := e.Snapshot()
+	s := kvtest.Snapshot(t, e)
 	defer s.Close()
 	it, err := s.Iter([]byte("k"), []byte("l"))
 	if err != nil {

@@ -176,7 +176,7 @@ func TestNoRoomAtAll(t *testing.T) {
 	e = smallStore(t, fs, log)
 	defer e.Close()
 	kept.Range(func(k, _ any) bool {
-		if _, err := e.Get([]byte(k.(string))); err != nil {
+		if _, err := e.Get(context.Background(), nil, []byte(k.(string))); err != nil {
 			t.Errorf("%s: %v", k, err)
 		}
 		return true

@@ -1,6 +1,7 @@
 package pebblekv
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -70,7 +71,7 @@ func TestStalledDisk(t *testing.T) {
 			t.Errorf("who comes: %v", err)
 		}
 	}
-	if v, err := e.Get([]byte("k1")); err != nil || string(v) != "v" {
+	if v, err := e.Get(context.Background(), nil, []byte("k1")); err != nil || string(v) != "v" {
 		t.Errorf("a read: %q, %v", v, err)
 	}
 	fs.mu.Unlock()

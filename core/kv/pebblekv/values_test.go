@@ -1,6 +1,7 @@
 package pebblekv
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 )
 
 func counted(n uint64, size int) []byte {
@@ -65,7 +67,7 @@ func TestValuesAreThePresentOnes(t *testing.T) {
 				}
 				i := r.IntN(keys)
 				least := seen[i].Load()
-				v, err := e.Get(key(i))
+				v, err := e.Get(context.Background(), nil, key(i))
 				if err != nil && !errors.Is(err, kv.ErrNotFound) {
 					t.Error(err)
 				}
@@ -94,7 +96,7 @@ func TestValuesAreThePresentOnes(t *testing.T) {
 
 // sameAsScanned compares what a snapshot gets with what its iterator finds.
 func sameAsScanned(t *testing.T, e *Engine, key func(int) []byte, r *rand.Rand, keys int) {
-	s := e.Snapshot()
+	s := kvtest.Snapshot(t, e)
 	defer s.Close()
 	it, err := s.Iter([]byte("k"), []byte("l"))
 	if err != nil {
@@ -104,7 +106,7 @@ func sameAsScanned(t *testing.T, e *Engine, key func(int) []byte, r *rand.Rand, 
 	defer it.Close()
 	for range 4 {
 		k := key(r.IntN(keys))
-		got, err := s.Get(k)
+		got, err := s.Get(nil, k)
 		if !it.SeekGE(k) || string(it.Key()) != string(k) {
 			if !errors.Is(err, kv.ErrNotFound) {
 				t.Errorf("%s is not in the snapshot, Get: %v", k, err)
@@ -113,6 +115,17 @@ func sameAsScanned(t *testing.T, e *Engine, key func(int) []byte, r *rand.Rand, 
 			t.Errorf("%s: %.8x, the iterator has %.8x, %v", k, got, it.Value(), err)
 		}
 	}
+}
+
+// getter is a snapshot, or an engine at present.
+type getter interface {
+	Get(dst, key []byte) ([]byte, error)
+}
+
+type now struct{ *Engine }
+
+func (n now) Get(dst, key []byte) ([]byte, error) {
+	return n.Engine.Get(context.Background(), dst, key)
 }
 
 // TestValuesKept says which reads find a kept value, by counting.
@@ -129,9 +142,9 @@ func TestValuesKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	get := func(s kv.Getter, key, want string) {
+	get := func(s getter, key, want string) {
 		t.Helper()
-		v, err := s.Get([]byte(key))
+		v, err := s.Get(nil, []byte(key))
 		if string(v) != want || (want == "") != errors.Is(err, kv.ErrNotFound) {
 			t.Errorf("%s: %.20q, %v, want %.20q", key, v, err, want)
 		}
@@ -142,45 +155,45 @@ func TestValuesKept(t *testing.T) {
 		do           func()
 		hits, misses int64
 	}{
-		{"a written value", func() { put("k1", "a"); get(e, "k1", "a") }, 1, 0},
-		{"a replaced one", func() { put("k1", "a"); put("k1", "bcd"); get(e, "k1", "bcd") }, 1, 0},
-		{"a deleted one", func() { put("k1", "a"); put("k1", ""); get(e, "k1", "") }, 0, 1},
-		{"a long one", func() { put("k1", "a"); put("k1", long); get(e, "k1", long); get(e, "k1", long) }, 0, 2},
-		{"a key that isn't kept", func() { put("n1", "a"); get(e, "n1", "a") }, 0, 0},
+		{"a written value", func() { put("k1", "a"); get(now{e}, "k1", "a") }, 1, 0},
+		{"a replaced one", func() { put("k1", "a"); put("k1", "bcd"); get(now{e}, "k1", "bcd") }, 1, 0},
+		{"a deleted one", func() { put("k1", "a"); put("k1", ""); get(now{e}, "k1", "") }, 0, 1},
+		{"a long one", func() { put("k1", "a"); put("k1", long); get(now{e}, "k1", long); get(now{e}, "k1", long) }, 0, 2},
+		{"a key that isn't kept", func() { put("n1", "a"); get(now{e}, "n1", "a") }, 0, 0},
 		{"read twice after a restart", func() {
 			put("k1", "a")
 			e.values.forget([]byte("k"), []byte("l"))
-			get(e, "k1", "a")
-			get(e, "k1", "a")
+			get(now{e}, "k1", "a")
+			get(now{e}, "k1", "a")
 		}, 1, 1},
 		{"a snapshot of before", func() {
 			put("k1", "a")
-			s := e.Snapshot()
+			s := kvtest.Snapshot(t, e)
 			defer s.Close()
 			put("k1", "b")
 			get(s, "k1", "a")
-			get(e, "k1", "b")
+			get(now{e}, "k1", "b")
 		}, 1, 1},
 		{"a snapshot of after", func() {
 			put("k1", "a")
-			s := e.Snapshot()
+			s := kvtest.Snapshot(t, e)
 			defer s.Close()
 			get(s, "k1", "a")
 		}, 1, 0},
 		{"a snapshot of before keeps nothing old", func() {
 			put("k1", "a")
-			s := e.Snapshot()
+			s := kvtest.Snapshot(t, e)
 			defer s.Close()
 			put("k1", long)
 			get(s, "k1", "a")
-			get(e, "k1", long)
+			get(now{e}, "k1", long)
 		}, 0, 2},
 		{"a dropped range", func() {
 			put("k1", "a")
 			if err := e.DropRange(t.Context(), []byte("k"), []byte("l")); err != nil {
 				t.Fatal(err)
 			}
-			get(e, "k1", "")
+			get(now{e}, "k1", "")
 		}, 0, 1},
 		{"beside a dropped range", func() {
 			put("k1", "a")
@@ -190,8 +203,8 @@ func TestValuesKept(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			get(e, "k1", "a")
-			get(e, "k2", "")
+			get(now{e}, "k1", "a")
+			get(now{e}, "k2", "")
 		}, 1, 1},
 		{"while a writer is inside", func() {
 			put("k1", "a")
@@ -199,20 +212,20 @@ func TestValuesKept(t *testing.T) {
 			b.Delete([]byte("k1"))
 			ts := []touch{{hash: hashOf("k1")}}
 			e.values.enter(ts)
-			get(e, "k1", "a")
+			get(now{e}, "k1", "a")
 			e.values.leave(ts, &b, nil, false)
-			get(e, "k1", "a")
-			get(e, "k1", "a")
+			get(now{e}, "k1", "a")
+			get(now{e}, "k1", "a")
 		}, 1, 2},
 		{"of two writers at once the first leaves first", func() {
 			put("k1", "c")
 			bothInside(e, 0, 1)
-			get(e, "k1", "c")
+			get(now{e}, "k1", "c")
 		}, 0, 1},
 		{"of two writers at once the second leaves first", func() {
 			put("k1", "c")
 			bothInside(e, 1, 0)
-			get(e, "k1", "c")
+			get(now{e}, "k1", "c")
 		}, 0, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -243,7 +256,7 @@ func TestValuesIntoMemory(t *testing.T) {
 	var mem []byte
 	read := func() {
 		for i, key := range keys {
-			v, err := e.AppendGet(mem[:0], key)
+			v, err := e.Get(context.Background(), mem[:0], key)
 			if err != nil || len(v) != 1000+i {
 				t.Fatal(len(v), err)
 			}

@@ -215,7 +215,7 @@ func TestRefusesACutManifest(t *testing.T) {
 			continue
 		}
 		for _, i := range []int{0, 499, 519, 1000, 1519, 2000, 2499, 2500, 2519} {
-			if _, err := e.Get(fmt.Appendf(nil, "key %06d", i)); err != nil {
+			if _, err := e.Get(context.Background(), nil, fmt.Appendf(nil, "key %06d", i)); err != nil {
 				t.Errorf("cut at byte %d of %d: key %d: %v", at, len(whole), i, err)
 			}
 		}
@@ -345,7 +345,7 @@ func TestReadersAndWriters(t *testing.T) {
 	if err := a.DropRange(context.Background(), []byte("a"), []byte("z")); !errors.Is(err, kv.ErrUnavailable) {
 		t.Errorf("a drop: %v", err)
 	}
-	if v, err := b.Get([]byte("key 000003")); err != nil || len(v) == 0 {
+	if v, err := b.Get(context.Background(), nil, []byte("key 000003")); err != nil || len(v) == 0 {
 		t.Errorf("a read: %q, %v", v, err)
 	}
 	if err := errors.Join(a.Close(), b.Close()); err != nil {
@@ -370,7 +370,7 @@ func TestCrashedStoresAreWhole(t *testing.T) {
 			t.Fatalf("round %d: %v", round, err)
 		}
 		for i := range written {
-			if _, err := e.Get(fmt.Appendf(nil, "key %06d", i)); err != nil {
+			if _, err := e.Get(context.Background(), nil, fmt.Appendf(nil, "key %06d", i)); err != nil {
 				t.Fatalf("round %d: key %d: %v", round, i, err)
 			}
 		}
