@@ -154,6 +154,44 @@ func what(a *access.Plan) string {
 	return strings.Join(parts, ", ")
 }
 
+// Add adds what the same query did on another page. Where that page was planned otherwise only the first one's steps are
+// told.
+func (e *Explanation) Add(o *Explanation) {
+	if e == nil || o == nil {
+		return
+	}
+	e.Counted += o.Counted
+	e.Plan.add(&o.Plan)
+}
+
+func (s *Step) add(o *Step) {
+	if s.Op != o.Op || len(s.Steps) != len(o.Steps) {
+		return
+	}
+	for _, f := range [][2]*int64{{s.Given, o.Given}, {s.Entries, o.Entries}} {
+		if f[0] != nil && f[1] != nil {
+			*f[0] += *f[1]
+		}
+	}
+	for i := range s.Steps {
+		s.Steps[i].add(&o.Steps[i])
+	}
+}
+
+// Node is the alternative as nodes: a scan, or several leaves below one.
+func (a *Alternative) Node() *Node {
+	n := &Node{Op: opOf(&a.Access), Leaf: a.Access.Leaf, Keys: a.Access.Keys, Covered: a.Access.Covered, Rows: a.Rows,
+		Cost: a.Cost}
+	for _, l := range append(a.Access.Union[:len(a.Access.Union):len(a.Access.Union)], a.Access.Both...) {
+		n.Kids = append(n.Kids, &Node{Op: scanOf(l), Leaf: l, Rows: unknown, Cost: unknown})
+	}
+	if n.Op == Merge {
+		n.Op = scanOf(n.Leaf)
+		return &Node{Op: Merge, Kids: []*Node{n}, Rows: a.Rows, Cost: a.Cost}
+	}
+	return n
+}
+
 // String shows the explanation as text: a line for each step, what is below it indented, then what lost.
 func (e *Explanation) String() string {
 	var b strings.Builder

@@ -64,7 +64,7 @@ var only = map[string][]string{
 
 // forAPIs is what a front door may import: the facade and the vocabulary, never the store below it, never another API.
 var forAPIs = []string{"core", "core/bson", "core/json", "core/isotime", "core/doc", "core/value", "core/geo",
-	"core/plan/access", "core/exec", "core/feed", "core/status", "core/clock",
+	"core/plan", "core/plan/access", "core/exec", "core/feed", "core/status", "core/clock",
 	"core/ru", "core/invariants", "core/budget", "core/yield"}
 
 // engines may be named by cmd, each other's tests and nobody else.

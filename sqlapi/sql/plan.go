@@ -186,7 +186,7 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 			r.out.Metrics.Lookup, r.out.Metrics.Load = s.Lookup(), s.DocumentLoad()
 			r.out.Metrics.Plan = &s.Plan
 			if req.Explain {
-				r.out.Metrics.Explain = s.Plan.Explain()
+				r.out.Metrics.Explain, r.out.Metrics.Steps = s.Plan.Explain(), rows.Explain(true)
 				r.out.Metrics.Indexes = pl.indexUse(c, q, s)
 			}
 		}()
