@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/doc"
@@ -13,6 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/feed"
 	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"

@@ -9,13 +9,13 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )

@@ -10,12 +10,12 @@ import (
 	"testing"
 
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/epk"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/internal/race"
 )

@@ -1,8 +1,8 @@
 package core
 
 import (
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/plan/access"
 )
 
 // OrderServed says whether the container's indexing policy serves an order over what a filter selects, as the service

@@ -1,8 +1,8 @@
 package mongoapi
 
 import (
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 )
 

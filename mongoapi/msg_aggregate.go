@@ -26,7 +26,7 @@ func aggregate(r *request, dst []byte) ([]byte, error) {
 		}
 	}
 	if flag(r.body, "explain", false) {
-		return r.explain(dst, r.body)
+		return r.explain(dst, r.body, false)
 	}
 	opts := given(r.body, "cursor")
 	if !opts.IsDefined() {

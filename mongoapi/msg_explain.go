@@ -1,12 +1,18 @@
 package mongoapi
 
 import (
+	"encoding/json"
+	"time"
+
 	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
 	"github.com/orrerydb/orrery/mongoapi/order"
 )
 
@@ -28,7 +34,8 @@ func explain(r *request, dst []byte) ([]byte, error) {
 	if _, _, err := inner.readArguments(); err != nil {
 		return dst, err
 	}
-	return r.explain(dst, r.arg)
+	verbosity := given(r.body, "verbosity")
+	return r.explain(dst, r.arg, verbosity.IsDefined() && verbosity.Str() != "queryPlanner")
 }
 
 // explained is the part of a command that finds documents.
@@ -39,7 +46,9 @@ type explained struct {
 	f     *filter.Filter
 	o     order.Order
 	limit int64
+	shown exec.Shown
 	cover func(q *exec.Query)
+	above string // the stage on top of those that find documents, "" for none
 }
 
 // explained reads the command that is to be explained.
@@ -60,19 +69,24 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 	x.query = given(cmd, "query")
 	switch name {
 	case "find":
-		x.query = given(cmd, "filter")
+		x.query, x.shown = given(cmd, "filter"), naturalOrder(exec.Creation, given(cmd, "sort"), given(cmd, "hint"))
+		x.limit = rowsOf(cmd)
 		x.o, err = order.Compile(cmd.Get("sort"))
 	case "count":
+		x.above = "COUNT"
 		x.cover = func(q *exec.Query) { coverCount(q, x.f) }
 	case "distinct":
 		x.cover = func(q *exec.Query) { coverDistinct(q, x.f, cmd.Get("key").Str()) }
 	case "findAndModify", "findandmodify":
+		if x.above = "UPDATE"; expr.Truthy(cmd.Get("remove")) {
+			x.above = "DELETE"
+		}
 		x.o, err = order.Compile(cmd.Get("sort"))
 	case "update":
-		x.spec = r.firstOf(cmd, "updates")
+		x.spec, x.above = r.firstOf(cmd, "updates"), "UPDATE"
 		x.query = x.spec.Get("q")
 	case "delete":
-		x.spec = r.firstOf(cmd, "deletes")
+		x.spec, x.above = r.firstOf(cmd, "deletes"), "DELETE"
 		x.query = x.spec.Get("q")
 	case "aggregate":
 		p, err := r.pipeline(cmd)
@@ -114,28 +128,144 @@ func (r *request) firstOf(cmd value.Value, name string) value.Value {
 	return cmd.Get(name).At(0)
 }
 
-// explain tells how the store would find the documents of a command. It runs nothing, whatever the verbosity.
-func (r *request) explain(dst []byte, cmd value.Value) ([]byte, error) {
+// rowsOf is how many documents a find takes at most, with those that it skips; 0: all.
+func rowsOf(cmd value.Value) int64 {
+	limit, _ := num.ToInt64(given(cmd, "limit"), true)
+	skip, _ := num.ToInt64(given(cmd, "skip"), true)
+	if limit < 0 {
+		limit = -limit
+	}
+	if limit == 0 || limit > 1<<31 || skip < 0 || skip > 1<<31 {
+		return 0
+	}
+	return limit + skip
+}
+
+// explain tells how the store finds the documents of a command. With run it looks them up, and tells what that cost;
+// it never changes any.
+func (r *request) explain(dst []byte, cmd value.Value, run bool) ([]byte, error) {
 	x, err := r.explained(cmd)
 	if err != nil {
 		return dst, err
 	}
-	stage, text, err := r.planOf(x)
+	p, err := r.planOf(x, run)
 	if err != nil {
 		return dst, err
 	}
 	dst = bson.AppendString(dst, "explainVersion", "1")
 	at, dst := bson.BeginObject(dst, "queryPlanner")
 	dst = bson.AppendString(dst, "namespace", r.db+"."+x.coll)
+	dst = bson.AppendBool(dst, "indexFilterSet", false)
 	dst = value.AppendElement(dst, "parsedQuery", x.query)
 	pa, dst := bson.BeginObject(dst, "winningPlan")
-	dst = bson.AppendString(dst, "stage", stage)
-	dst = bson.AppendString(dst, "orrery", text)
-	dst = bson.End(dst, pa)
-	dst = value.AppendElement(dst, "rejectedPlans", value.MakeArray(nil))
+	dst = p.write(dst, &stages{filter: x.query}, x.above)
+	dst = bson.End(bson.AppendString(dst, "orrery", p.text), pa)
+	ra, dst := bson.BeginArray(dst, "rejectedPlans")
+	for i := range p.lost() {
+		la, d := bson.Begin(bson.AppendIndexHead(dst, bson.TypeDocument, i))
+		dst = bson.End((&stages{filter: x.query}).write(d, p.tree.Lost[i].Node(), -1), la)
+	}
+	dst = bson.End(dst, ra)
+	if p.tree != nil {
+		dst = value.AppendElement(dst, "orrery", p.steps)
+	}
 	dst = bson.End(dst, at)
+	if run {
+		sa, d := bson.BeginObject(dst, "executionStats")
+		d = bson.AppendBool(d, "executionSuccess", true)
+		d = bson.AppendInt64(d, "nReturned", p.returned(x.above))
+		d = bson.AppendInt64(d, "executionTimeMillis", p.took.Milliseconds())
+		d = bson.AppendInt64(d, "totalKeysExamined", int64(p.stats.Entries))
+		d = bson.AppendInt64(d, "totalDocsExamined", int64(p.stats.Items))
+		ea, d := bson.BeginObject(d, "executionStages")
+		d = bson.End(p.write(d, &stages{filter: x.query, ran: true}, x.above), ea)
+		dst = bson.End(d, sa)
+	}
 	dst = value.AppendElement(dst, "command", cmd)
 	sa, dst := bson.BeginObject(dst, "serverInfo")
 	dst = bson.AppendString(dst, "host", r.c.nc.LocalAddr().String())
 	return bson.End(bson.AppendString(dst, "version", Version), sa), nil
+}
+
+// planned is how the documents of a command are found.
+type planned struct {
+	text  string     // in a sentence
+	tree  *plan.Tree // nil: there is no collection
+	steps value.Value
+	stats exec.Stats
+	took  time.Duration
+}
+
+// write appends the stages to an object that is open, below the command's own.
+func (p *planned) write(dst []byte, s *stages, above string) []byte {
+	if p.tree == nil {
+		return s.head(dst, "EOF", 0)
+	}
+	if above == "" {
+		return s.write(dst, p.tree.Root, -1)
+	}
+	dst = s.head(dst, above, 0)
+	if s.ran && above == "COUNT" {
+		dst = bson.AppendInt64(dst, "nCounted", int64(p.stats.Rows))
+	}
+	return s.input(dst, p.tree.Root, -1)
+}
+
+// lost are the alternatives that are shown.
+func (p *planned) lost() []plan.Alternative {
+	if p.tree == nil {
+		return nil
+	}
+	return p.tree.Lost[:min(len(p.tree.Lost), maxRejected)]
+}
+
+// maxRejected is how many rejected plans are shown.
+const maxRejected = 16
+
+// returned is how many documents a command gives: those that count or change give none.
+func (p *planned) returned(above string) int64 {
+	if above != "" {
+		return 0
+	}
+	return int64(p.stats.Rows)
+}
+
+// planOf plans what is to be explained, and with run finds its documents.
+func (r *request) planOf(x *explained, run bool) (*planned, error) {
+	k, err := r.open(r.db, x.coll)
+	if err != nil {
+		return nil, err
+	}
+	if k == nil {
+		return &planned{text: "the collection does not exist"}, nil
+	}
+	if err := checkHint(k, x.spec); err != nil {
+		return nil, err
+	}
+	q := k.query(x.f, x.o, x.limit, r.exprEnv())
+	if q.Shown = x.shown; x.cover != nil {
+		x.cover(q)
+	}
+	begun := r.s.clk.Now()
+	rows, err := k.Query(r.ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for n := 0; run && (q.Limit == 0 || n < q.Limit) && rows.Next(); n++ {
+	}
+	if rows.Err() != nil {
+		return nil, rows.Err()
+	}
+	p := &planned{tree: rows.Stats().Tree, took: r.s.clk.Now().Sub(begun)}
+	text, err := json.Marshal(rows.Explain(run))
+	if err != nil {
+		return nil, err
+	}
+	if p.steps, err = doc.ValueFromJSON(text); err != nil {
+		return nil, err
+	}
+	p.stats = *rows.Stats()
+	p.text = p.stats.Plan.Explain()
+	return p, nil
 }

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/internal/observe"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -115,47 +114,9 @@ func (c *conn) explainSeen() string {
 	if err != nil {
 		return merr.From(err).Msg
 	}
-	_, plan, err := r.planOf(x)
+	p, err := r.planOf(x, false)
 	if err != nil {
 		return merr.From(err).Msg
 	}
-	return update.Show(r.body) + "\n" + plan
-}
-
-// planOf returns the plan of what was explained: the stage's name and a sentence.
-func (r *request) planOf(x *explained) (stage, text string, err error) {
-	k, err := r.open(r.db, x.coll)
-	if err != nil {
-		return "", "", err
-	}
-	if k == nil {
-		return "EOF", "the collection does not exist", nil
-	}
-	if err := checkHint(k, x.spec); err != nil {
-		return "", "", err
-	}
-	if _, _, ok := k.point(x.f); ok {
-		return "IDHACK", "the filter names one document", nil
-	}
-	q := k.query(x.f, x.o, x.limit, r.exprEnv())
-	if x.cover != nil {
-		x.cover(q)
-	}
-	plan, err := k.Explain(r.ctx, q)
-	if err != nil {
-		return "", "", err
-	}
-	return stageName(plan.Kind), plan.Explain(), nil
-}
-
-func stageName(k access.Kind) string {
-	switch k {
-	case access.Nothing:
-		return "EOF"
-	case access.Points:
-		return "IDHACK"
-	case access.Index, access.Ordered:
-		return "IXSCAN"
-	}
-	return "COLLSCAN"
+	return update.Show(r.body) + "\n" + p.text
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	cjson "github.com/orrerydb/orrery/core/json"
+	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/sqlapi/sql"
 )
@@ -82,11 +83,11 @@ func (c *call) setExplain(p *sql.Page) error {
 // planText is a query's text and how a page of it was made, for the log of slow requests.
 func planText(text string, p *sql.Page) string {
 	m := &p.Metrics
-	plan := "no items"
+	found := "no items"
 	if m.Plan != nil {
-		plan = m.Plan.Explain()
+		found = m.Plan.Explain()
 	}
-	return fmt.Sprintf("%s [%s; %d index entries, %d items read, %d rows]", text, plan, m.IndexReads,
+	return fmt.Sprintf("%s [%s; %d index entries, %d items read, %d rows]", text, found, m.IndexReads,
 		m.ItemsRead, p.Count)
 }
 
@@ -106,6 +107,8 @@ type Explanation struct {
 	Rows    int      `json:"rows"`
 	RU      RUParts  `json:"ru"`
 	Advice  []string `json:"advice"` // changes of the indexing policy that would make it cheaper
+	// Tree is the plan with what its steps did, and what lost; nil where no item was needed.
+	Tree *plan.Explanation `json:"tree,omitempty"`
 }
 
 // RUParts is a request charge and what of it comes from where.
@@ -122,7 +125,7 @@ func explain(p *sql.Page, use *sql.IndexUse) *Explanation {
 	e := &Explanation{
 		Plan: m.Explain, Access: use.Access, Why: use.Why, Indexes: []string{}, Sorted: use.Sorted, Slots: use.Slots,
 		Entries: m.IndexReads, Items: m.ItemsRead, Bytes: m.BytesRead, Matched: m.Rows, Rows: p.Count,
-		Advice: use.Advice,
+		Advice: use.Advice, Tree: m.Steps,
 	}
 	if e.Plan == "" {
 		e.Plan = use.Access + ": " + use.Why

@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )

@@ -2,7 +2,7 @@ package tableapi
 
 import (
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/tableapi/edm"
 	"github.com/orrerydb/orrery/tableapi/odata"

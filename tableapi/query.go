@@ -8,9 +8,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/json"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/tableapi/edm"
 	"github.com/orrerydb/orrery/tableapi/odata"

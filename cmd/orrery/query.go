@@ -268,6 +268,7 @@ func addExplanation(sum *sqlapi.Explanation, text string) (*sqlapi.Explanation, 
 		return e, nil
 	}
 	sum.Slots = max(sum.Slots, e.Slots)
+	sum.Tree.Add(e.Tree)
 	for _, n := range []struct {
 		to  *int
 		add int
@@ -292,6 +293,11 @@ func writeExplanation(w io.Writer, e *sqlapi.Explanation) error {
 		fmt.Fprintf(&b, "%-8s"+format+"\n", append([]any{name}, args...)...)
 	}
 	line("plan", "%s", e.Plan)
+	if e.Tree != nil {
+		for step := range strings.Lines(e.Tree.String()) {
+			fmt.Fprintf(&b, "        %s", step)
+		}
+	}
 	if len(e.Indexes) > 0 {
 		line("indexes", "%s", strings.Join(e.Indexes, ", "))
 	}

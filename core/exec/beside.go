@@ -5,8 +5,8 @@ import (
 	"container/heap"
 	"runtime"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/work"
 )
 

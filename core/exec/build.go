@@ -3,19 +3,21 @@ package exec
 import (
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/epk"
-	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/plan"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
-	"github.com/orrerydb/orrery/core/value"
 )
 
-// builder turns a query into a source.
+// builder turns a query into a source: it restricts what is read, has core/plan choose, and makes the sources of the
+// tree that comes out. It is the planner's Stats, see stats.go.
 type builder struct {
 	rows  *Rows
 	view  *store.View
 	q     *Query
+	req   plan.Request
+	tree  *plan.Tree
 	from  *position
 	spans []span
 	texts []epk.Range // with V1 boundaries inside a hash: an item's key must lie in one of them
@@ -28,6 +30,17 @@ type builder struct {
 	asked []uint64      // ids of paths that were asked for before
 
 	classes map[uint64]map[*store.ViewSlot]classes // by path: see oneClass
+
+	gathering
+}
+
+// gathering is what the planner had read to count it: the sources go on with it.
+type gathering struct {
+	err       error       // that a statistic met
+	stretches []stretch   // of creation order
+	ready     []*gathered // of the first of these
+	names     *nameOrder
+	tallies   []count // by the number of the slot in the view
 }
 
 // poll returns Timeout when the query's context has ended, and an error when its view is far too old; sources call it
@@ -49,120 +62,83 @@ func (b *builder) build() (source, error) {
 	if err := b.checkFrom(); err != nil {
 		return nil, err
 	}
-	plan, err := b.plan()
-	if err != nil {
-		return nil, err
+	b.request()
+	b.tree = plan.Choose(&b.req, b)
+	b.rows.stats.Plan, b.rows.stats.Tree, b.rows.stats.Partitions = b.tree.Access, b.tree, len(b.spans)
+	if b.err == nil && b.tree.Rest {
+		b.err = b.takeRest()
 	}
-	b.rows.stats.Plan = plan
-	if err := b.slotsOfKeys(&plan); err != nil {
-		return nil, err
+	if b.err != nil {
+		b.discard()
+		return nil, b.err
 	}
-	b.rows.stats.Partitions = len(b.spans)
-	if one, err := b.oneKey(&plan); err != nil {
-		return nil, err
-	} else if one {
-		plan = access.Plan{Kind: access.Scan, Why: plan.Why}
-	}
-	if plan.Kind != access.Points {
+	if b.tree.Access.Kind != access.Points || b.tree.Find(plan.PartitionScan) != nil {
 		b.rows.spans = b.spans
 	}
-	if plan.Kind == access.Nothing || len(b.spans) == 0 {
-		return nothing{}, nil
-	}
-	scanned := plan.Kind == access.Scan && b.spans[0].full
-	if scanned {
-		b.narrow(b.q.Pred)
-	}
-	if src, err := b.creation(plan); src != nil || err != nil {
-		return src, err
-	}
-	if len(b.q.OrderBy) == 0 {
-		return b.source(plan, b.from)
-	}
-	if scanned && b.natural(b.q.OrderBy) {
-		if src, ok := b.inIDOrder(); ok {
-			return src, nil
-		}
-	}
-	if src, err := b.keyOrder(&plan); src != nil || err != nil {
-		return src, err
-	}
-	if plan.Kind == access.Ordered && !b.unordered(plan.Leaf) && b.merges(plan.Leaf) && (b.from == nil || !b.from.cut) {
-		return b.ordered(&plan)
-	}
-	b.rows.stats.Sorted = true
-	s := newSorter(b, plan)
-	if s.rings = b.rings(&plan, s); s.rings != nil {
-		b.rows.stats.Plan = plan
-	}
-	s.src, err = s.candidates() // the sort resumes, what is below it starts over
-	return s, err
+	return b.run(b.tree.Root, b.from)
 }
 
-// plan chooses the access path. A query without order must go on in the order in which it began.
-func (b *builder) plan() (access.Plan, error) {
-	full := len(b.spans) == 1 && b.spans[0].full
-	if full && b.layout.ByID && len(b.q.OrderBy) == 0 && b.from == nil {
-		return b.oneItem(), nil
+// request says what the query wants in the planner's words.
+func (b *builder) request() {
+	q, r := b.q, &b.req
+	*r = plan.Request{Pred: q.Pred, HasPK: len(b.spans) == 1 && b.spans[0].full, PK: q.PK, ByID: b.layout.ByID,
+		WholeSlots: b.wholeSlots(), Shown: q.Shown, Collation: q.Collation, Limit: q.Limit, Page: q.Page,
+		Filtered: q.Match != nil, Needs: q.Needs, Want: q.Want, Whole: q.Whole, Repeat: q.Repeat, From: b.resume()}
+	r.Whole = q.Whole && r.WholeSlots
+	if n := len(q.OrderBy); n > 0 {
+		r.Near, r.OrderBy, r.Desc = q.OrderBy[0].Near, make([]access.Path, n), make([]bool, n)
 	}
-	req := access.Request{Pred: b.q.Pred, HasPK: full, Limit: b.q.Limit, Items: b.view.Container().Items(),
-		Collation: b.q.Collation,
-		Needs:     b.q.Needs, Whole: b.q.Whole && b.wholeSlots()}
-	req.PK = b.q.PK
-	if full && b.q.Pred != nil && b.q.Pred.Op == access.OpAnd {
-		var err error
-		if req.Items, err = b.inKey(); err != nil {
-			return access.Plan{}, err
-		}
+	for i, o := range q.OrderBy {
+		r.OrderBy[i], r.Desc[i] = o.Path, o.Desc
+		r.Computed = r.Computed || o.Key != nil
 	}
-	for _, o := range b.q.OrderBy {
-		req.OrderBy, req.Desc = append(req.OrderBy, o.Path), append(req.Desc, o.Desc)
-	}
-	if b.from != nil && len(b.q.OrderBy) == 0 {
-		switch b.from.kind {
-		case posIndex:
-			if p, ok := b.again(req); ok {
-				return p, nil
-			}
-			if len(b.from.value) > 0 && b.leafOf(b.from.sig) == nil {
-				return access.Plan{}, errToken()
-			}
-			b.from.kind, b.from.key, b.from.cut = posMixed, nil, false
-			fallthrough
-		case posMixed:
-			return access.Plan{Kind: access.Scan, Why: "the index that the query began with can't be used any more"},
-				nil
-		case posScan:
-			req.Want = access.SigScan
-		}
-	}
-	plan := access.Choose(b, req)
-	if full {
-		return b.inPartition(plan, req.Want)
-	}
-	return plan, nil
 }
 
-// again returns the index scan that a continuation began with; false when the index can't do it any more.
-func (b *builder) again(req access.Request) (access.Plan, bool) {
-	if keys.FormerIndex(b.from.value) { // no index has that order
-		return access.Plan{}, false
+// resume says what the position is to the planner.
+func (b *builder) resume() (f plan.Resume) {
+	p := b.from
+	if p == nil {
+		return f
 	}
-	if p, ok := access.Again(b, b.q.Pred, b.from.sig); ok {
-		return access.Cover(b, req, p), true
+	f.Cut = p.cut
+	switch p.kind {
+	case posScan:
+		f.At = plan.AtItem
+	case posIndex:
+		f.At, f.Signature, f.Former = plan.AtEntry, p.sig, keys.FormerIndex(p.value)
+	case posMixed:
+		f.At = plan.AtRest
+	case posCreation:
+		f.At = plan.AtCreation
+	case posSort:
+		f.At, f.Texts, f.Dist = plan.AtKeys, plan.AllTexts(p.keys), -1
+		if len(p.keys) > 0 && p.keys[0].IsNumber() {
+			f.Dist = p.keys[0].Float()
+		}
 	}
-	if p, ok := access.AgainComposite(b, &req, b.from.sig); ok {
-		return p, true
+	return f
+}
+
+// takeRest makes the position one of a scan that gives what an index had not given.
+func (b *builder) takeRest() error {
+	if p := b.from; p.kind == posIndex {
+		if len(p.value) > 0 && b.leafOf(p.sig) == nil {
+			return errToken()
+		}
+		p.kind, p.key, p.cut = posMixed, nil, false
 	}
-	return access.AgainEvery(b, &req, b.from.sig)
+	return nil
 }
 
 // leafOf returns the leaf of the index scan that a continuation began with, nil when the query has no such leaf.
-func (b *builder) leafOf(sig uint32) *access.Pred {
-	if p := access.Find(b.q.Pred, sig); p != nil {
-		return p
+func (b *builder) leafOf(sig uint32) *access.Pred { return plan.LeafOf(b.q.Pred, b.q.Needs, sig) }
+
+// discard closes what the planner had read.
+func (b *builder) discard() {
+	for _, g := range b.ready {
+		g.close()
 	}
-	return access.FindEvery(b.q.Needs, sig)
+	b.ready = nil
 }
 
 // checkFrom checks that a position fits the query and finds the whole of a key that was cut.
@@ -194,22 +170,57 @@ func (b *builder) checkFrom() error {
 	return err
 }
 
-// source makes the source of a plan, without its order.
-func (b *builder) source(plan access.Plan, from *position) (source, error) {
-	switch plan.Kind {
-	case access.Points:
-		return b.points(plan.Keys, from)
-	case access.Index, access.Ordered:
-		if plan.Both != nil {
-			return newIntersection(b, plan.Both, from)
-		}
-		leaves := plan.Union
-		if plan.Leaf != nil {
-			leaves = []*access.Pred{plan.Leaf}
-		}
-		return b.indexSource(&plan, leaves, from)
+// run makes the source of a node, behind a position. The source of a sort has none: the sort resumes, what is below it
+// starts over.
+func (b *builder) run(n *plan.Node, from *position) (source, error) { return sources[n.Op](b, n, from) }
+
+// sources has for each node what makes its source.
+var sources [plan.Limit + 1]func(*builder, *plan.Node, *position) (source, error)
+
+func init() {
+	sources = [...]func(*builder, *plan.Node, *position) (source, error){
+		plan.Nothing:       func(*builder, *plan.Node, *position) (source, error) { return nothing{}, nil },
+		plan.Points:        (*builder).points,
+		plan.PartitionScan: (*builder).scanItems,
+		plan.Scan:          (*builder).scanItems,
+		plan.IndexScan:     (*builder).scanIndex,
+		plan.CompositeScan: (*builder).scanIndex,
+		plan.SpatialScan:   (*builder).scanIndex,
+		plan.EndsScan:      (*builder).scanEnds,
+		plan.TallyScan:     (*builder).scanTally,
+		plan.Union:         (*builder).union,
+		plan.Intersect:     (*builder).intersection,
+		plan.Merge:         (*builder).merge,
+		plan.IDOrder:       (*builder).idOrder,
+		plan.KeyOrder:      (*builder).keyOrder,
+		plan.NameOrder:     (*builder).nameOrder,
+		plan.CreationOrder: (*builder).creation,
+		plan.Missing:       (*builder).missing,
+		plan.Sort:          (*builder).sort,
+		plan.TopK:          (*builder).sort,
+		plan.Rings:         (*builder).sort,
+		// The rows themselves filter and count.
+		plan.Filter: (*builder).below,
+		plan.Limit:  (*builder).below,
 	}
+}
+
+func (b *builder) below(n *plan.Node, from *position) (source, error) { return b.run(n.Kids[0], from) }
+
+func (b *builder) scanItems(_ *plan.Node, from *position) (source, error) {
 	return newScan(b, b.spans, from), nil
+}
+
+func (b *builder) sort(n *plan.Node, _ *position) (source, error) {
+	b.rows.stats.Sorted = true
+	s := newSorter(b, n.Kids[0])
+	s.window = n.Window
+	if n.Op == plan.Rings {
+		s.rings = &rings{b: b, leaf: n.Leaf, dist: n.Dist}
+	}
+	var err error
+	s.src, err = s.candidates()
+	return s, err
 }
 
 type nothing struct{}
@@ -218,133 +229,8 @@ func (nothing) next(*row) (bool, error) { return false, nil }
 func (nothing) close()                  {}
 func (nothing) empty() bool             { return true }
 
-// smallPartition is how many items of a logical partition are read rather than looked up one by one.
-const smallPartition = 48
-
-// inPartition adjusts a plan to a query inside one logical partition: a point read when the id is known, else the index
-// when it has an equality and the partition is large, else the partition's items in order.
-func (b *builder) inPartition(plan access.Plan, want uint32) (access.Plan, error) {
-	if plan.Kind == access.Nothing {
-		return plan, nil
-	}
-	if ids := idsOf(b, b.q.Pred); ids != nil {
-		ks := make([]access.Key, len(ids))
-		for i, id := range ids {
-			ks[i] = access.Key{PK: b.q.PK, ID: id}
-		}
-		return access.Plan{Kind: access.Points, Keys: ks, Why: "the filter names ids in one logical partition"}, nil
-	}
-	if ok, err := b.coveredInPartition(&plan); ok || err != nil {
-		return plan, err
-	}
-	if plan.Leaf != nil && plan.Leaf.Comp != nil && want == 0 {
-		if ok, err := b.worthComposite(plan); err != nil || ok {
-			return plan, err
-		}
-	} else if plan.Kind == access.Index && want == 0 &&
-		(plan.Both != nil || plan.Leaf != nil && plan.Leaf.Op == access.OpIn) {
-		n, err := b.inKey()
-		if err != nil || n > smallPartition {
-			return plan, err
-		}
-	}
-	if few, err := b.fewPlaces(&plan, want); few || err != nil {
-		return plan, err
-	}
-	return access.Plan{Kind: access.Scan, Why: "items of one logical partition"}, nil
-}
-
-// oneItem is the plan of a query that is about the single item of a logical partition.
-func (b *builder) oneItem() access.Plan {
-	if b.q.Pred != nil && b.q.Pred.Op == access.OpNone {
-		return access.Plan{Kind: access.Nothing, Why: "the filter is never true"}
-	}
-	return access.Plan{Kind: access.Scan, Why: "the item of a logical partition"}
-}
-
 // inKey returns how many items the logical partition has that the query is about.
 func (b *builder) inKey() (int64, error) {
 	s := &b.spans[0]
 	return b.view.LogicalItems(s.slot, s.base[:len(s.base)-len(s.tuple)], s.tuple)
 }
-
-// fewPlaces reports whether a spatial index has fewer entries in the whole slot than would make it dearer than reading
-// the logical partition.
-func (b *builder) fewPlaces(plan *access.Plan, want uint32) (bool, error) {
-	if plan.Kind != access.Index || want != 0 || plan.Leaf == nil || plan.Leaf.Op != access.OpSpatial {
-		return false, nil
-	}
-	s := &b.spans[0]
-	n, err := b.inKey()
-	if err != nil || n <= smallPartition {
-		return false, err
-	}
-	ivs, _, _ := plan.Leaf.Intervals()
-	limit := int(min(maxProbe, n/6))
-	return b.countEntries(s.slot, plan.Leaf, ivs, limit) < limit, nil
-}
-
-// idsOf returns the ids that a filter demands.
-func idsOf(b *builder, p *access.Pred) []value.Value {
-	if p == nil {
-		return nil
-	}
-	cs := []*access.Pred{p}
-	if p.Op == access.OpAnd {
-		cs = p.Kids
-	}
-	for _, c := range cs {
-		if c.Op != access.OpIn || len(c.Path.Segs) != 1 || c.Path.Segs[0] != "_id" || c.Foreign &&
-			b.KeysMayBeForeign() {
-			continue
-		}
-		if access.Scalars(c.Vals) {
-			return c.Vals
-		}
-	}
-	return nil
-}
-
-// The builder is the access.Source of its query.
-
-// Policy implements access.Source.
-func (b *builder) Policy() *index.Policy { return b.view.Policy() }
-
-// IndexReady implements access.Source.
-func (b *builder) IndexReady() bool { return b.view.Indexed() }
-
-// KeyPaths implements access.Source.
-func (b *builder) KeyPaths() [][]string { return b.view.Container().Def().KeyPaths() }
-
-// MayHoldForeign implements access.Source.
-func (b *builder) MayHoldForeign() bool {
-	if !b.view.Indexed() {
-		return true
-	}
-	return b.KeysMayBeForeign()
-}
-
-// KeysMayBeForeign implements access.Source.
-func (b *builder) KeysMayBeForeign() bool {
-	return b.anyClass(access.ForeignKinds)
-}
-
-// MayHoldGraphForm implements access.Source.
-func (b *builder) MayHoldGraphForm() bool {
-	return b.anyClass(index.GraphForm)
-}
-
-// anyClass reports whether a slot of the container has ever held one of these classes.
-func (b *builder) anyClass(bits uint32) bool {
-	slots := b.view.Slots()
-	for i := range slots {
-		if slots[i].Classes()&bits != 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// unordered reports whether the index order of a path can't be trusted: cut values, the "any value" entries of items
-// with too many terms, items with several entries. Of a composite index access has asked for each column.
-func (b *builder) unordered(leaf *access.Pred) bool { return leaf.Comp == nil && !b.InOrder(leaf.Path) }

@@ -19,6 +19,7 @@ func (b *builder) oneClass(slot *store.ViewSlot, path uint64, class *byte) bool 
 	if !ok {
 		var err error
 		if c, err = b.classesAt(slot, path); err != nil {
+			b.failed(err)
 			return false
 		}
 	}

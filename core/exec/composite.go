@@ -3,8 +3,8 @@ package exec
 import (
 	"bytes"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -23,25 +23,6 @@ func (e *entries) parse(key []byte) (keys.IndexEntry, error) {
 	}
 	return e.b.layout.Parse(key)
 }
-
-// worthComposite reports whether a composite index is better than reading a logical partition: for an order when the
-// partition is large, for a filter when that leaves few of its items.
-func (b *builder) worthComposite(plan access.Plan) (bool, error) {
-	s := &b.spans[0]
-	n, err := b.inKey()
-	if err != nil || n <= smallPartition {
-		return false, err
-	}
-	if plan.Kind == access.Ordered {
-		return true, nil
-	}
-	ivs, _, _ := plan.Leaf.Intervals()
-	most := int(min(maxProbe, n/6))
-	return b.countEntries(s.slot, plan.Leaf, ivs, most) < most, nil
-}
-
-// maxStreams is how many iterators a merge opens.
-const maxStreams = 256
 
 // stream is one of the walks in each slot whose entries are merged into an order.
 type stream struct {
@@ -72,18 +53,6 @@ func (b *builder) streams(l leaf) []stream {
 		}
 	}
 	return out
-}
-
-// merges reports whether the walks of an ordered plan are few enough to be merged.
-func (b *builder) merges(p *access.Pred) bool {
-	if p.Comp == nil || !p.Comp.Merged() {
-		return true
-	}
-	n := 1
-	for _, f := range p.Comp.Front {
-		n *= len(f.Vals)
-	}
-	return n*len(b.spans) <= maxStreams
 }
 
 // afterComposite returns the entry behind which a composite index goes on: the values of the columns in front, and the

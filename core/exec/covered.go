@@ -4,22 +4,11 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"
-)
-
-// Want says which rows of those that match a reader needs. A source may always give more.
-type Want uint8
-
-// What readers want.
-const (
-	WantAll    Want = iota
-	WantValues      // of the rows whose values at Needs are equal, one
-	WantEnds        // of the values at Needs[0], the least and greatest of each kind
-	WantTally       // as WantEnds, with Whole, and how many rows have a value there and how many have none: Times tells
 )
 
 // cover makes rows of index entries: items that hold only what the entries tell. An item has its identity and number,
@@ -211,63 +200,6 @@ func (b *builder) entryRow(r *row, e *entries, c *cover, m *store.Mem) (bool, er
 
 // Times returns how many rows the present one stands for; with WantTally none, where another one counts it.
 func (r *Rows) Times() int { return 1 + r.row.more }
-
-// coveredInPartition reports whether the walk of a covered plan's entries suits one logical partition: of an equality
-// it reads no others; else the partition must be a good part of its slot, whose entries it passes over.
-func (b *builder) coveredInPartition(plan *access.Plan) (bool, error) {
-	if !plan.Covered || plan.Leaf.Comp != nil {
-		return false, nil
-	}
-	if plan.Leaf.Op == access.OpIn && !(plan.Leaf.Foreign && b.MayHoldForeign()) {
-		return true, nil
-	}
-	s := &b.spans[0]
-	n, err := b.inKey()
-	if err != nil {
-		return false, err
-	}
-	return 2*n >= s.slot.Items(), nil
-}
-
-// slotsOfKeys cuts the spans of a covered plan to the slots of the partition keys that it names, where they are texts.
-func (b *builder) slotsOfKeys(plan *access.Plan) error {
-	ks := b.KeyPaths()
-	if !plan.Covered || plan.Leaf.Op != access.OpIn || len(ks) != 1 || len(plan.Leaf.Vals) > maxFiltered ||
-		!slices.Equal(plan.Leaf.Path.Segs, ks[0]) ||
-		plan.Leaf.Path.Elements || plan.Leaf.Foreign && b.KeysMayBeForeign() {
-		return nil
-	}
-	slots := make([]*store.ViewSlot, len(plan.Leaf.Vals))
-	for i, v := range plan.Leaf.Vals {
-		if v.Kind() != value.String {
-			return nil
-		}
-		var err error
-		if slots[i], _, _, _, err = b.view.Locate(store.PartitionKey{v}); err != nil {
-			return err
-		}
-	}
-	b.spans = slices.DeleteFunc(b.spans, func(s span) bool { return !slices.Contains(slots, s.slot) })
-	return nil
-}
-
-// Coverable implements access.Source.
-func (b *builder) Coverable() bool { return !b.view.HasTTL() }
-
-// InOneClass implements access.Source.
-func (b *builder) InOneClass(p access.Path) bool {
-	if b.unordered(&access.Pred{Path: p}) {
-		return false
-	}
-	id := b.Policy().PathID(p.Segs)
-	var class byte
-	for i := range b.spans {
-		if !b.oneClass(b.spans[i].slot, id, &class) {
-			return false
-		}
-	}
-	return true
-}
 
 // sharp reports whether entries with equal values in a slot are of equal values, and in the order of all values.
 func (b *builder) sharp(slot *store.ViewSlot) bool {

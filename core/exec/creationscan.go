@@ -4,28 +4,14 @@ import (
 	"bytes"
 	"container/heap"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/plan"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// A group is scanned in creation order in one of two ways. To walk its number entries costs a look-up for each item; to
-// read all items and sort them costs about an eighth of that for each, but all of them. So few rows are walked, many
-// are sorted, and where nobody knows how many are wanted of a large range it begins to walk and sorts what is left when
-// that costs more.
-//
-// Example: 8,000 items, a filter and no limit. After 500 items that were walked the other 7,500 are read and sorted.
-
-const (
-	shareUnknown = 16 // how much of a group is walked where it isn't known how much is wanted
-	shareKnown   = 5  // and at most where it is
-	minWalked    = 64
-	sortedAtOnce = 2048 // items of a range that is sorted at once where nobody says how much is wanted
-	maxMerged    = 64   // slots whose number entries are merged for a range that could as well be sorted
-)
-
-// creationScan walks number entries, or sorts.
+// creationScan walks number entries, or sorts: plan.Request.Walked says how far.
 type creationScan struct {
 	c    *created
 	g    *stretch
@@ -43,51 +29,22 @@ type walker interface {
 
 // scan makes the source of a group that is scanned.
 func (c *created) scan(g *stretch) (source, error) {
-	b := c.builder(g)
-	s := &creationScan{c: c, g: g, left: c.worthWalking(g)}
+	b := c.b.of(g)
+	s := &creationScan{c: c, g: g, left: b.req.Walked(plan.Stretch{Size: g.size, Slots: len(g.spans),
+		Numbered: b.view.Numbered()})}
 	if s.left == 0 {
 		return s, s.turn(g.from)
 	}
 	var err error
 	if len(g.spans) == 1 && g.spans[0].full {
-		if w := newKeyWalk(b, c.shown == Newest); w != nil {
+		if w := newKeyWalk(b, b.q.Shown == Newest); w != nil {
 			s.walk = w
 			return s, nil
 		}
 		return s, s.turn(g.from)
 	}
-	s.walk, err = newNumberWalk(b, c.shown == Newest)
+	s.walk, err = newNumberWalk(b, b.q.Shown == Newest)
 	return s, err
-}
-
-// worthWalking returns how many items of a group are walked before the rest is sorted; below 0: all of them.
-func (c *created) worthWalking(g *stretch) int64 {
-	switch {
-	case !c.b.view.Numbered():
-		return 0
-	case g.size > maxCreation:
-		return -1
-	case len(g.spans) > maxMerged:
-		return 0
-	}
-	q := c.b.q
-	want := int64(q.Page)
-	if want > 0 {
-		want++ // the look whether there is more
-	}
-	if l := int64(q.Limit); l > 0 && (want == 0 || l < want) {
-		want = l
-	}
-	switch {
-	case want == 0 && g.size <= sortedAtOnce:
-		return 0
-	case want == 0 || q.Match != nil:
-		return max(minWalked, g.size/shareUnknown)
-	}
-	if want > minWalked && want > g.size/shareKnown {
-		return 0
-	}
-	return want
 }
 
 // turn begins to sort, behind a position.

@@ -3,39 +3,63 @@ package exec
 import (
 	"bytes"
 
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// indexSource makes the source of an index plan.
-func (b *builder) indexSource(plan *access.Plan, leaves []*access.Pred, from *position) (source, error) {
-	src, err := newIndexScan(b, leaves, from)
-	if u, ok := src.(*union); ok && plan.Covered {
-		u.cover = newCover(b, plan.Leaf)
-	}
-	s, ok := src.(*indexScan)
-	if err != nil || !ok || !plan.Covered {
-		return src, err
-	}
-	s.cover = newCover(b, plan.Leaf)
-	s.repeat = b.q.Repeat && b.q.Whole && len(b.q.OrderBy) == 0 && len(s.cover.parts) == 0
-	if (b.q.Want == WantEnds && !plan.Missing || b.q.Want == WantTally) && s.cover.comp == nil && from == nil &&
-		len(b.q.OrderBy) == 0 && len(s.cover.parts) == 0 {
-		x := &ends{scan: s, parts: plan.Leaf.ByClass(), one: s.leaf}
-		x.one.ivs = make([]access.Interval, 1)
-		if b.q.Want == WantEnds {
-			return x, nil
+// scanIndex makes the source of one leaf.
+func (b *builder) scanIndex(n *plan.Node, from *position) (source, error) {
+	if n.ByNumber {
+		u := newUnion(b, []*access.Pred{n.Leaf}, from)
+		if n.Covered {
+			u.cover = newCover(b, n.Leaf)
 		}
-		if t, err := b.newTally(x); t != nil || err != nil {
-			return t, err
-		}
+		return u, nil
 	}
-	if plan.Missing {
-		return &missing{scan: s, n: make([]int64, len(b.view.Slots()))}, nil
+	return b.indexScan(n, from), nil
+}
+
+func (b *builder) indexScan(n *plan.Node, from *position) *indexScan {
+	s := newIndexScan(b, n.Leaf, from)
+	if n.Covered {
+		s.cover = newCover(b, n.Leaf)
 	}
-	s.e.once = b.once(s.cover)
-	return s, nil
+	s.repeat, s.e.once = n.Repeat, n.Once
+	return s
+}
+
+// union and intersection make the sources of several leaves.
+func (b *builder) union(n *plan.Node, from *position) (source, error) {
+	return newUnion(b, leavesOf(n), from), nil
+}
+
+func (b *builder) intersection(n *plan.Node, from *position) (source, error) {
+	return newIntersection(b, leavesOf(n), from), nil
+}
+
+func leavesOf(n *plan.Node) []*access.Pred {
+	leaves := make([]*access.Pred, len(n.Kids))
+	for i, k := range n.Kids {
+		leaves[i] = k.Leaf
+	}
+	return leaves
+}
+
+// missing makes the source of an index scan and the items without an entry.
+func (b *builder) missing(n *plan.Node, from *position) (source, error) {
+	return &missing{scan: b.indexScan(n.Kids[0], from), n: make([]int64, len(b.view.Slots()))}, nil
+}
+
+// scanEnds makes the source of the ends of classes.
+func (b *builder) scanEnds(n *plan.Node, _ *position) (source, error) { return b.endsOf(n), nil }
+
+func (b *builder) endsOf(n *plan.Node) *ends {
+	s := b.indexScan(n, nil)
+	x := &ends{scan: s, parts: n.Leaf.ByClass(), one: s.leaf}
+	x.one.ivs = make([]access.Interval, 1)
+	return x
 }
 
 // repeats counts the entries behind the present one that have its value in its form, whose rows would be the same.
@@ -53,11 +77,6 @@ func (s *indexScan) repeats(r *row) error {
 		}
 		r.more++
 	}
-}
-
-// once reports whether of the entries with one value one is enough.
-func (b *builder) once(c *cover) bool {
-	return c != nil && c.comp == nil && b.q.Want == WantValues && len(c.parts) == 0
 }
 
 // wholeSlots reports whether the query is about whole slots.

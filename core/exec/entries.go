@@ -3,10 +3,10 @@ package exec
 import (
 	"bytes"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -18,11 +18,12 @@ type leaf struct {
 	ivs  []access.Interval
 	ids  []uint64 // of an equality on the identity: hashes for the slots' id filters
 	desc []bool   // of a composite index: which columns descend
+	at   int      // where Rows.walked counts its entries
 }
 
 // newLeaf prepares a leaf; ok is false when the index can't answer it.
 func newLeaf(b *builder, p *access.Pred) (l leaf, ok bool) {
-	l = leaf{pred: p, path: p.PathID(b.Policy()), desc: directions(p)}
+	l = leaf{pred: p, path: p.PathID(b.Policy()), desc: directions(p), at: b.rows.walk(p)}
 	l.ivs, _, ok = p.Intervals()
 	if p.Op == access.OpIn && isID(p.Path) && len(p.Vals) <= maxFiltered && !(p.Foreign && b.KeysMayBeForeign()) {
 		for _, v := range p.Vals {
@@ -236,6 +237,7 @@ func (e *entries) openInterval() (bool, error) {
 // accept parses the entry that the iterator stands on; false when it is not the leaf's or not in the spans.
 func (e *entries) accept() (bool, error) {
 	e.b.rows.stats.Entries++
+	e.b.rows.walked[e.leaf.at]++
 	if err := e.b.poll(); err != nil {
 		return false, err
 	}

@@ -3,8 +3,8 @@ package exec
 import (
 	"slices"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 )
 
@@ -95,7 +95,7 @@ func isAlways(p access.Path) bool {
 	return isID(p) || len(p.Segs) == 1 && p.Segs[0] == index.SystemTS
 }
 
-// MayHoldElements implements access.Source.
+// MayHoldElements implements plan.Stats.
 func (b *builder) MayHoldElements(p access.Path) bool {
 	if !b.view.Indexed() {
 		return true
@@ -110,21 +110,7 @@ func (b *builder) MayHoldElements(p access.Path) bool {
 	return false
 }
 
-// MayHoldInColumn implements access.Source.
-func (b *builder) MayHoldInColumn(id uint64) bool {
-	if !b.view.Indexed() {
-		return true
-	}
-	slots := b.view.Slots()
-	for i := range slots {
-		if slots[i].HasInColumn(id) {
-			return true
-		}
-	}
-	return false
-}
-
-// InOrder implements access.Source.
+// InOrder implements plan.Stats.
 func (b *builder) InOrder(p access.Path) bool {
 	id := b.Policy().PathID(p.Segs)
 	for i := range b.spans {
@@ -135,7 +121,7 @@ func (b *builder) InOrder(p access.Path) bool {
 	return true
 }
 
-// EveryItemHas implements access.Source.
+// EveryItemHas implements plan.Stats.
 func (b *builder) EveryItemHas(p access.Path) bool {
 	id := b.Policy().PathID(p.Segs)
 	var class byte
@@ -148,7 +134,7 @@ func (b *builder) EveryItemHas(p access.Path) bool {
 	return true
 }
 
-// NamesEveryItem implements access.Source. A page of a query that wants no order begins with the first items that there
+// NamesEveryItem implements plan.Stats. A page of a query that wants no order begins with the first items that there
 // are: it doesn't wait for a count of all.
 func (b *builder) NamesEveryItem(p access.Path) bool {
 	n := forNext

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 )
 
@@ -33,35 +33,30 @@ type namedIn struct {
 	slot    *store.ViewSlot
 }
 
-// gather makes the source of a group that an index answers. Where there are more entries than c.limit it holds at least
+// gather makes the source of a stretch that an index answers. Where there are more entries than limit it holds at least
 // one more than that, and is of no other use.
-func (c *created) gather(i int) (*gathered, error) {
-	g := &c.groups[i]
-	b := c.builder(g)
+func (b *builder) gather(g *stretch, p *access.Plan, limit int) (*gathered, error) {
+	b = b.of(g)
 	b.from = nil
-	src, err := b.namesOf(&c.plan)
-	if err != nil {
-		return nil, err
-	}
-	s := &gathered{b: b, newest: c.shown == Newest, u: src.(*union)}
-	if c.plan.Covered {
-		s.u.cover = newCover(b, c.plan.Leaf)
+	s := &gathered{b: b, newest: b.q.Shown == Newest, u: b.namesOf(p)}
+	if p.Covered {
+		s.u.cover = newCover(b, p.Leaf)
 	}
 	if g.from != nil {
 		s.from, s.begun = g.from.number, true
 	}
-	return s, s.fill(c.limit)
+	return s, s.fill(limit)
 }
 
 // namesOf makes the union or intersection that gathers what a plan by index names.
-func (b *builder) namesOf(plan *access.Plan) (source, error) {
+func (b *builder) namesOf(p *access.Plan) *union {
 	switch {
-	case plan.Both != nil:
-		return newIntersection(b, plan.Both, nil)
-	case plan.Leaf != nil:
-		return newUnion(b, []*access.Pred{plan.Leaf}, 0, nil)
+	case p.Both != nil:
+		return newIntersection(b, p.Both, nil)
+	case p.Leaf != nil:
+		return newUnion(b, []*access.Pred{p.Leaf}, nil)
 	}
-	return newUnion(b, plan.Union, 0, nil)
+	return newUnion(b, p.Union, nil)
 }
 
 // fill gathers the entries that come next.

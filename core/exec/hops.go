@@ -3,7 +3,7 @@ package exec
 import (
 	"bytes"
 
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 )
 
@@ -69,6 +69,7 @@ func (e *entries) hop(n int) (ok bool, err error) {
 // countPlaces counts the entries of a spatial leaf in a slot, up to a limit.
 func (b *builder) countPlaces(slot *store.ViewSlot, p *access.Pred, limit int) (n int) {
 	l, _ := newLeaf(b, p)
+	l.at = 0
 	e := entries{b: b, leaf: &l}
 	defer e.close()
 	e.use(make([]byte, entryMem))
@@ -78,5 +79,6 @@ func (b *builder) countPlaces(slot *store.ViewSlot, p *access.Pred, limit int) (
 			break
 		}
 	}
+	b.rows.stats.Counted += n
 	return n
 }

@@ -5,9 +5,9 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 )
 
@@ -30,23 +30,14 @@ type indexScan struct {
 	value   []byte // memory of repeats
 }
 
-// newIndexScan makes the source of one leaf, or of several: then of their union.
-func newIndexScan(b *builder, leaves []*access.Pred, from *position) (source, error) {
+// newIndexScan makes the source of one leaf, which the index can answer.
+func newIndexScan(b *builder, p *access.Pred, from *position) *indexScan {
 	i, from := slotFrom(b, from)
-	switch { // see DESIGN.md: in the order of numbers
-	case len(leaves) > 1,
-		leaves[0].Op == access.OpSpatial, // a shape has several entries, and making its terms again is dear
-		leaves[0].Comp != nil && (len(b.q.OrderBy) == 0 && !b.q.Whole || leaves[0].Comp.Index.Array != nil):
-		return newUnion(b, leaves, i, from)
-	}
-	l, ok := newLeaf(b, leaves[0])
-	if !ok {
-		return nothing{}, nil
-	}
+	l, _ := newLeaf(b, p)
 	s := &indexScan{b: b, leaf: l, i: i, upto: i, from: from}
 	s.e = entries{b: b, leaf: &s.leaf}
 	s.e.use(make([]byte, entryMem))
-	return s, nil
+	return s
 }
 
 // slotFrom returns the span to begin with after a position; the position is nil when it lies in a slot before.
@@ -207,7 +198,8 @@ const maxOpen = 16
 // window is how many items a union holds; a variable so that a test can make it small.
 var window = 1 << 16
 
-func newUnion(b *builder, leaves []*access.Pred, i int, from *position) (source, error) {
+func newUnion(b *builder, leaves []*access.Pred, from *position) *union {
+	i, from := slotFrom(b, from)
 	u := &union{b: b, i: i, upto: i, leaves: make([]leaf, 0, len(leaves))}
 	if from != nil {
 		u.floor, u.above = from.number, true
@@ -224,7 +216,7 @@ func newUnion(b *builder, leaves []*access.Pred, i int, from *position) (source,
 	if len(u.e) == 1 {
 		u.e[0].use(make([]byte, entryMem))
 	}
-	return u, nil
+	return u
 }
 
 func (u *union) next(r *row) (bool, error) {

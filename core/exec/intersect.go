@@ -4,18 +4,13 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan/access"
 )
 
 // newIntersection makes a union of the first leaf alone, whose items every other leaf must name too: the same order and
 // window.
-func newIntersection(b *builder, leaves []*access.Pred, from *position) (source, error) {
-	i, from := slotFrom(b, from)
-	src, err := newUnion(b, leaves[:1], i, from)
-	if err != nil {
-		return nil, err
-	}
-	u := src.(*union)
+func newIntersection(b *builder, leaves []*access.Pred, from *position) *union {
+	u := newUnion(b, leaves[:1], from)
 	for _, p := range leaves[1:] {
 		if l, ok := newLeaf(b, p); ok {
 			u.also = append(u.also, l)
@@ -25,7 +20,7 @@ func newIntersection(b *builder, leaves []*access.Pred, from *position) (source,
 	for i := range u.alsoE {
 		u.alsoE[i] = entries{b: b, leaf: &u.also[i]}
 	}
-	return u, nil
+	return u
 }
 
 // intersect takes the items out of the list that another leaf doesn't name.

@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/plan"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -31,36 +32,32 @@ type nameIn struct {
 
 var textLead = keys.AppendExact(nil, value.StringOf("x"))[0]
 
-// nameOrder makes the source for a plan by index; nil where more than maxCreation items are named, or where names don't
-// sort as their keys and ids do, since some aren't text.
-func (b *builder) nameOrder(plan *access.Plan) (source, error) {
-	if plan.Missing {
-		return nil, nil
-	}
+// nameOrder gives what the planner had gathered.
+func (b *builder) nameOrder(*plan.Node, *position) (source, error) {
+	b.rows.stats.Sorted = true
+	return b.names, nil
+}
+
+// sortNames gathers and sorts the names of what an index names; nil where these are more than most, or where names
+// don't sort as their keys and ids do, since some aren't text.
+func (b *builder) sortNames(p *access.Plan, most int) (*nameOrder, error) {
 	var after []byte
 	if b.from != nil {
 		for _, v := range b.from.keys {
-			if v.Kind() != value.String {
-				return nil, nil
-			}
 			after = keys.AppendExact(after, v)
 		}
 	}
-	src, err := b.namesOf(plan)
-	if err != nil {
-		return nil, err
-	}
-	u := src.(*union)
+	u := b.namesOf(p)
 	defer u.close()
 	s, walked := &nameOrder{b: b}, 0
 	for u.i < len(b.spans) {
 		if u.most = 0; len(u.also) == 0 {
-			u.most = maxCreation - walked + 1
+			u.most = most - walked + 1
 		}
 		if err := u.gather(); err != nil {
 			return nil, err
 		}
-		if walked += len(u.list); walked > maxCreation || u.more {
+		if walked += len(u.list); walked > most || u.more {
 			return nil, nil
 		}
 		for _, n := range u.list {
@@ -77,7 +74,6 @@ func (b *builder) nameOrder(plan *access.Plan) (source, error) {
 		u.i, u.above = u.upto, false
 	}
 	slices.SortFunc(s.list, func(x, y nameIn) int { return bytes.Compare(s.names[x.from:x.to], s.names[y.from:y.to]) })
-	b.rows.stats.Sorted = true
 	return s, nil
 }
 

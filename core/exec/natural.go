@@ -1,20 +1,18 @@
 package exec
 
 import (
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/plan"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 )
 
 // A logical partition is stored in the order of its ids. So a scan of one needs no sort when that order is wanted, and
 // a range of ids is a range of keys.
 
-// natural reports whether the wanted order is that of the ids, ascending, and the span's keys are in it: languages
-// order ids of different kinds differently, so its first and last id must be of one class.
-func (b *builder) natural(orders []Order) bool {
-	if len(orders) != 1 || orders[0].Desc || orders[0].Key != nil || !isID(orders[0].Path) {
-		return false
-	}
+// IDsInOneClass implements plan.Stats: languages order ids of different kinds differently, so the first and the last id
+// must be of one class.
+func (b *builder) IDsInOneClass() bool {
 	s := &b.spans[0]
 	prefix := keys.AppendPrefix(nil, s.slot.Key(), keys.KindItem)
 	it, err := b.view.Iter(append(prefix[:len(prefix):len(prefix)], s.lo...),
@@ -35,17 +33,13 @@ func (b *builder) natural(orders []Order) bool {
 // those of a sort, which can go on for it.
 type inIDOrder struct{ *scan }
 
-// inIDOrder makes the scan; false when the position doesn't tell an id.
-func (b *builder) inIDOrder() (source, bool) {
-	if b.from == nil {
-		return inIDOrder{newScan(b, b.spans, nil)}, true
+func (b *builder) idOrder(*plan.Node, *position) (source, error) {
+	var at *position
+	if b.from != nil {
+		base := b.spans[0].base
+		at = &position{kind: posScan, key: keys.AppendExact(base[:len(base):len(base)], b.from.keys[0])}
 	}
-	if b.from.cut {
-		return nil, false
-	}
-	base := b.spans[0].base
-	key := keys.AppendExact(base[:len(base):len(base)], b.from.keys[0])
-	return inIDOrder{newScan(b, b.spans, &position{kind: posScan, key: key})}, true
+	return inIDOrder{newScan(b, b.spans, at)}, nil
 }
 
 func (s inIDOrder) next(r *row) (bool, error) {
@@ -59,16 +53,9 @@ func isID(p access.Path) bool { return len(p.Segs) == 1 && p.Segs[0] == "_id" }
 // narrow cuts the span of a logical partition to the ids that the conjuncts of the predicate allow. Only bounds that
 // are strings are told: their keys sort as they do.
 func (b *builder) narrow(p *access.Pred) {
-	if p == nil {
-		return
-	}
-	cs := []*access.Pred{p}
-	if p.Op == access.OpAnd {
-		cs = p.Kids
-	}
 	s := &b.spans[0]
 	base := s.lo
-	for _, c := range cs {
+	for _, c := range p.Conjuncts() {
 		if c.Op != access.OpRange || !isID(c.Path) || c.Any || c.Foreign && b.KeysMayBeForeign() {
 			continue
 		}

@@ -5,14 +5,14 @@ import (
 	"cmp"
 	"container/heap"
 
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/store"
 )
 
 // ordered merges the entries of one leaf over the slots, and of a composite index over the values of its first columns:
 // items come in the order of (value, number), numbers reversed when the first key of the order descends. It needs
-// entries whose byte order is the order of the values and one entry an item; build sorts where cut values or array
-// elements may be in the way.
+// entries whose byte order is the order of the values and one entry an item; the planner sorts where cut values or
+// array elements may be in the way.
 type ordered struct {
 	b     *builder
 	all   []entries
@@ -66,21 +66,19 @@ func (h *mergeHeap) begin(e *entries, sps []span, after *position) error {
 	return nil
 }
 
-// ordered makes the merge. After a position it goes on behind its first sort key and number.
-func (b *builder) ordered(plan *access.Plan) (source, error) {
-	l, ok := newLeaf(b, plan.Leaf)
-	if !ok {
-		return nothing{}, nil
-	}
+// merge makes the merge of the streams of a leaf. After a position it goes on behind its first sort key and number.
+func (b *builder) merge(m *plan.Node, _ *position) (source, error) {
+	n := m.Kids[0]
+	l, _ := newLeaf(b, n.Leaf)
 	ways := b.streams(l)
 	o := &ordered{b: b, all: make([]entries, 0, len(b.spans)*len(ways))}
-	if plan.Covered {
-		o.cover = newCover(b, plan.Leaf)
+	if n.Covered {
+		o.cover = newCover(b, n.Leaf)
 	}
 	o.h.down = b.q.OrderBy[0].Desc
 	o.h.desc = o.h.down
-	if plan.Leaf.Comp != nil {
-		o.h.desc = plan.Leaf.Comp.Reverse
+	if n.Leaf.Comp != nil {
+		o.h.desc = n.Leaf.Comp.Reverse
 	}
 	all := make([]beginning, 0, cap(o.all))
 	mem := make([]byte, cap(o.all)*entryMem)
@@ -89,7 +87,7 @@ func (b *builder) ordered(plan *access.Plan) (source, error) {
 		sps, i = b.slotOf(i)
 		for w := range ways {
 			o.all = append(o.all, entries{b: b, leaf: &ways[w].leaf, lead: ways[w].lead, desc: o.h.desc,
-				flip: o.h.desc != o.h.down, once: b.once(o.cover)})
+				flip: o.h.desc != o.h.down, once: m.Once})
 			e := &o.all[len(o.all)-1]
 			e.use(mem[(len(o.all)-1)*entryMem:])
 			all = append(all, beginning{e, sps, ways[w].after})

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/store"
 )
 
@@ -30,9 +30,9 @@ type point struct {
 	ident []byte // with an id
 }
 
-func (b *builder) points(ks []access.Key, from *position) (source, error) {
-	p := &points{b: b, from: from, list: make([]point, 0, len(ks))}
-	for _, k := range ks {
+func (b *builder) points(n *plan.Node, from *position) (source, error) {
+	p := &points{b: b, from: from, list: make([]point, 0, len(n.Keys))}
+	for _, k := range n.Keys {
 		slot, place, tuple, _, err := b.view.Locate(store.PartitionKey(k.PK))
 		if err != nil {
 			return nil, err

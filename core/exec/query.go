@@ -7,10 +7,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/epk"
-	"github.com/orrerydb/orrery/core/geo"
+	"github.com/orrerydb/orrery/core/plan"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
@@ -25,15 +25,6 @@ type Order struct {
 	Key func(*store.Item) value.Value
 	// Near, of an order that Key gives alone, says that the keys are distances from a place.
 	Near *Near
-}
-
-// Near says that an order is that of the distances of the shapes at Path from a place, as numbers. Items without a
-// shape have no distance and any key. Within gives the region that everything at most so far away meets.
-type Near struct {
-	Path   access.Path
-	Within func(dist float64) *geo.Region
-	// First is a small distance in its unit, beyond Last there is nothing.
-	First, Last float64
 }
 
 // Query is what a language asks for. Its filter is Match; Pred is a superset of it that an index can answer.
@@ -86,11 +77,15 @@ type Query struct {
 // Stats says what a query cost so far.
 type Stats struct {
 	Plan       access.Plan
+	Tree       *plan.Tree
+	Counted    int // of Entries those that the planner counted
 	Partitions int // slots visited
 	Entries    int // index entries read
 	Items      int // items read
 	Bytes      int // of the items read
 	Rows       int // rows given
+	Candidates int // rows that the sources found
+	Matched    int // candidates that the exact filter let pass
 	Sorted     bool
 	Times      Times // with Query.Timer
 }
@@ -124,6 +119,12 @@ type Rows struct {
 	calls   int       // of Next
 	bud     *budget.Budget
 	sort    *budget.Account // what a sort holds; nil until there is one
+
+	// Entries that the scans of these leaves walked. The first place is for what nobody asks for.
+	leaves  []*access.Pred
+	walked  []int64
+	leafMem [4]*access.Pred
+	walkMem [4]int64
 }
 
 // row is a candidate on its way out. item and pos point into memory of the source, valid until its next call.
@@ -154,6 +155,7 @@ func Open(ctx context.Context, c *store.Container, q *Query, bud *budget.Budget)
 		return nil, err
 	}
 	r := &Rows{ctx: ctx, given: q, hash: queryHash(c, q), bud: bud}
+	r.leaves, r.walked = r.leafMem[:1], r.walkMem[:1]
 	if err := r.open(c, q.Continuation); err != nil {
 		return nil, err
 	}
@@ -181,7 +183,7 @@ func (r *Rows) open(c *store.Container, token string) error {
 				return r.expired()
 			}
 		}
-		asked, r.stats.Plan, r.stats.Sorted = b.asked, before.Plan, before.Sorted
+		asked, r.stats.Plan, r.stats.Tree, r.stats.Sorted = b.asked, before.Plan, before.Tree, before.Sorted
 	}
 }
 

@@ -3,8 +3,8 @@ package exec
 import (
 	"bytes"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 )
 
@@ -19,10 +19,10 @@ const (
 	fewFound   = 32 // entries
 )
 
-// Share implements access.Source: it counts entries in some slots that have items. What demands equal values is counted
-// in one, unless that has much less than its part of the items: it names few, or is counted beside others that are in
-// one, too.
-func (b *builder) Share(p *access.Pred) float64 {
+// CountShare implements plan.Stats: it counts entries in some slots that have items. What demands equal values is
+// counted in one, unless that has much less than its part of the items: it names few, or is counted beside others that
+// are in one, too.
+func (b *builder) CountShare(p *access.Pred, most int) float64 {
 	ivs, _, ok := p.Intervals()
 	if !ok {
 		return 1
@@ -32,7 +32,11 @@ func (b *builder) Share(p *access.Pred) float64 {
 		if err != nil || items == 0 {
 			return 0
 		}
-		return float64(b.probe(b.spans[0].slot, p, ivs, items)) / float64(items)
+		n, more := b.probe(b.spans[0].slot, p, ivs, items, most)
+		if more {
+			return 1
+		}
+		return float64(n) / float64(items)
 	}
 	slots, total := b.filled()
 	point := p.Op == access.OpIn || p.Comp != nil && p.Comp.Range == nil
@@ -40,9 +44,11 @@ func (b *builder) Share(p *access.Pred) float64 {
 	step := max(1, len(slots)/maxSampled)
 	for i := 0; i < len(slots) && i < maxSampled*step; i += step {
 		s := slots[i]
-		n := b.probe(s.slot, p, ivs, s.items)
+		n, more := b.probe(s.slot, p, ivs, s.items, most)
 		found, items = found+n, items+s.items
 		switch {
+		case more:
+			return 1
 		case i > 0 && found == items: // all of two slots
 			return 1
 		case i > 0 || n == s.items || 2*s.items*int64(len(slots)) < total:
@@ -75,14 +81,19 @@ func (b *builder) filled() (slots []filledSlot, total int64) {
 	return slots, total
 }
 
-// probe counts the entries of a leaf among so many items of a slot: all of them where it is more than are counted.
-func (b *builder) probe(slot *store.ViewSlot, p *access.Pred, ivs []access.Interval, items int64) int64 {
+// probe counts the entries of a leaf among so many items of a slot: all of them where there are more than are counted.
+// more says that there are most, or more.
+func (b *builder) probe(slot *store.ViewSlot, p *access.Pred, ivs []access.Interval, items int64, most int) (n int64,
+	more bool) {
 	limit := min(maxProbe, max(minProbe, items/6))
-	n := int64(b.countEntries(slot, p, ivs, int(limit)))
-	if n >= limit {
-		return items
+	n = int64(b.countEntries(slot, p, ivs, min(int(limit), most)))
+	switch {
+	case n >= limit:
+		return items, false
+	case n >= int64(most):
+		return n, true
 	}
-	return min(n, items)
+	return min(n, items), false
 }
 
 // countEntries counts the entries of a leaf in a slot up to a limit; inside one logical partition those of an equality
@@ -111,5 +122,6 @@ func (b *builder) countEntries(slot *store.ViewSlot, p *access.Pred, ivs []acces
 		_ = it.Close()
 	}
 	b.rows.stats.Entries += n
+	b.rows.stats.Counted += n
 	return n
 }

@@ -10,9 +10,10 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/plan"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"
@@ -42,8 +43,8 @@ var (
 // When a window is given out and there was more, the source is drained anew for the next one, twice as large.
 type sorter struct {
 	b      *builder
-	plan   access.Plan
-	src    source // nil once it is drained
+	node   *plan.Node // of the candidates
+	src    source     // nil once it is drained
 	pos    *position
 	window int  // rows held at a time; 0 = all
 	more   bool // rows beyond the window were seen
@@ -60,17 +61,14 @@ type sorter struct {
 	rings  *rings // of an order of distances: the candidates are those near the place
 }
 
-// minWindow is the least window: pages of single rows should not read everything for each look ahead.
-const minWindow = 16
-
-func newSorter(b *builder, plan access.Plan) *sorter {
+func newSorter(b *builder, n *plan.Node) *sorter {
 	if b.rows.sort == nil {
 		b.rows.sort = b.rows.bud.Open("sort")
 	}
-	s := &sorter{b: b, plan: plan, pos: b.from, acct: b.rows.sort}
+	s := &sorter{b: b, node: n, pos: b.from, acct: b.rows.sort}
 	s.acct.OnSpill(s.dropItems)
 	if b.q.Page > 0 && (s.pos == nil || !s.pos.cut) { // rows that a cut position can't tell apart must all be there
-		s.window = max(b.q.Page+1, minWindow)
+		s.window = plan.Window(b.q.Page)
 	}
 	return s
 }
@@ -194,9 +192,9 @@ func (s *sorter) fill() error {
 // candidates returns a source of all rows, or of those in the present ring.
 func (s *sorter) candidates() (source, error) {
 	if s.rings != nil && !s.rings.all {
-		return newIndexScan(s.b, []*access.Pred{s.rings.leaf}, nil)
+		return newUnion(s.b, []*access.Pred{s.rings.leaf}, nil), nil
 	}
-	return s.b.source(s.plan, nil)
+	return s.b.run(s.node, nil)
 }
 
 // clear forgets the rows that were gathered.

@@ -1,7 +1,8 @@
 package exec
 
 import (
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
 )
@@ -18,21 +19,9 @@ type tally struct {
 // count is how many items a slot has, and how many of them have a value at a path.
 type count struct{ with, items int64 }
 
-// newTally makes a tally of an ends; nil when a slot can't tell its counts.
-func (b *builder) newTally(x *ends) (*tally, error) {
-	if b.q.Match != nil || !b.wholeSlots() || x.scan.leaf.pred.Op != access.OpExists {
-		return nil, nil
-	}
-	t := &tally{ends: x, n: make([]count, len(b.view.Slots())), given: make([]bool, len(b.view.Slots())), i: -1}
-	for i := range b.spans {
-		slot := b.spans[i].slot
-		c, ok, err := b.countOf(slot, x.scan.leaf.pred.Path)
-		if err != nil || !ok {
-			return nil, err
-		}
-		t.n[slot.Number()] = c
-	}
-	return t, nil
+// scanTally makes a tally of the ends. The planner has seen that every slot tells its counts.
+func (b *builder) scanTally(n *plan.Node, _ *position) (source, error) {
+	return &tally{ends: b.endsOf(n), n: b.tallies, given: make([]bool, len(b.view.Slots())), i: -1}, nil
 }
 
 // countOf counts the items of a slot that have a value at a path, one index entry each; ok is false when the slot

@@ -3,7 +3,7 @@ package exec
 import (
 	"time"
 
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 )
 
@@ -25,11 +25,9 @@ func (s *Stats) Lookup() time.Duration {
 // DocumentLoad is the time that reading items took.
 func (s *Stats) DocumentLoad() time.Duration { return s.Times.Sources - s.Lookup() }
 
-// candidate takes the next candidate of a source. A sort isn't timed: it takes its candidates through here itself.
+// candidate takes the next candidate of a source. A sort isn't timed nor counted: it takes its
+// candidates through here itself.
 func (r *Rows) candidate(src source, to *row) (bool, error) {
-	if r.q.Timer == nil {
-		return src.next(to)
-	}
 	switch s := src.(type) {
 	case *sorter, *created:
 		return src.next(to)
@@ -38,20 +36,33 @@ func (r *Rows) candidate(src source, to *row) (bool, error) {
 			return src.next(to)
 		}
 	}
-	t := r.q.Timer()
+	var t time.Duration
+	if r.q.Timer != nil {
+		t = r.q.Timer()
+	}
 	ok, err := src.next(to)
-	r.stats.Times.Sources += r.q.Timer() - t
+	if ok {
+		r.stats.Candidates += 1 + to.more
+	}
+	if r.q.Timer != nil {
+		r.stats.Times.Sources += r.q.Timer() - t
+	}
 	return ok, err
 }
 
 // match applies the query's exact filter.
 func (r *Rows) match(it *store.Item) (bool, error) {
-	if r.q.Timer == nil {
-		return r.q.Match(it)
+	var t time.Duration
+	if r.q.Timer != nil {
+		t = r.q.Timer()
 	}
-	t := r.q.Timer()
 	ok, err := r.q.Match(it)
-	r.stats.Times.Match += r.q.Timer() - t
+	if ok {
+		r.stats.Matched++
+	}
+	if r.q.Timer != nil {
+		r.stats.Times.Match += r.q.Timer() - t
+	}
 	return ok, err
 }
 

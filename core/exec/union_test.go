@@ -7,12 +7,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/core/work"

@@ -6,6 +6,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
 	query "github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -97,6 +98,11 @@ func (r containerRows) Next() bool   { return r.r.Next() }
 func (r containerRows) Doc() []byte  { return r.r.Item().Doc }
 func (r containerRows) Made() uint64 { return r.r.Made() }
 func (r containerRows) Err() error   { return r.r.Err() }
+
+// Explain implements Explainer.
+func (r containerRows) Explain() *plan.Explanation { return r.r.Explain(true) }
+
+// Close implements Rows.
 func (r containerRows) Close() float64 {
 	c := r.r.Stats().Charge()
 	r.r.Close()

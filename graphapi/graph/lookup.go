@@ -1,7 +1,7 @@
 package graph
 
 import (
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )

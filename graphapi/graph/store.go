@@ -3,7 +3,8 @@ package graph
 import (
 	"context"
 
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -66,4 +67,9 @@ type Rows interface {
 	Made() uint64
 	Err() error
 	Close() (charge float64)
+}
+
+// Explainer is implemented by Rows that can tell how they were found, and what that has cost so far.
+type Explainer interface {
+	Explain() *plan.Explanation
 }

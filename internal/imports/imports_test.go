@@ -23,7 +23,7 @@ var rooms = []string{
 	"core/invariants", "core/status", "core/yield", "core/work", "core/budget", "core/clock", "core/ru", "core/json",
 	"core/isotime", "core/bson", "core/value", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
 	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/catalog", "core/index", "core/store",
-	"core/feed", "core/jobs", "core/access", "core/exec", "core",
+	"core/feed", "core/jobs", "core/plan/access", "core/plan", "core/exec", "core",
 	"graphapi/gvalue", "graphapi/wire", "graphapi/gremlin", "graphapi/graph", "graphapi/traversal/compile",
 	"graphapi/traversal/run",
 	"sqlapi", "tableapi", "graphapi", "mongoapi", "cmd",
@@ -56,7 +56,7 @@ var only = map[string][]string{
 	"graphapi/wire":              {"core/json", "graphapi/gvalue"},
 	"graphapi/gremlin":           {"graphapi/gvalue"},
 	"graphapi/graph":             slices.Concat(forAPIs, []string{"graphapi/gvalue"}),
-	"graphapi/traversal/compile": {"core/access", "core/value", "graphapi/gvalue", "graphapi/gremlin"},
+	"graphapi/traversal/compile": {"core/plan/access", "core/value", "graphapi/gvalue", "graphapi/gremlin"},
 	"graphapi/traversal/run": slices.Concat(forAPIs, []string{"graphapi/gvalue", "graphapi/wire", "graphapi/gremlin",
 		"graphapi/graph", "graphapi/traversal/compile"}),
 	"graphapi": slices.Concat(forAPIs, []string{"graphapi/gvalue", "graphapi/wire", "graphapi/traversal/run"}),
@@ -64,7 +64,7 @@ var only = map[string][]string{
 
 // forAPIs is what a front door may import: the facade and the vocabulary, never the store below it, never another API.
 var forAPIs = []string{"core", "core/bson", "core/json", "core/isotime", "core/doc", "core/value", "core/geo",
-	"core/access", "core/exec", "core/feed", "core/status", "core/clock",
+	"core/plan", "core/plan/access", "core/exec", "core/feed", "core/status", "core/clock",
 	"core/ru", "core/invariants", "core/budget", "core/yield"}
 
 // engines may be named by cmd, each other's tests and nobody else.

@@ -3,7 +3,7 @@ package filter
 import (
 	"slices"
 
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan/access"
 )
 
 // Reads returns the paths of all values that the filter looks at, none below another; ok is false when it may look at

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/plan/access"
 )
 
 // adviser finds the indexes that a query could use if the policy had them.

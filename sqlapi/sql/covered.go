@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/sqlapi/sql/func"
 )
 

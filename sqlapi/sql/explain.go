@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/plan/access"
 )
 
 // IndexUse says how a page's items were found: the access path, the indexes that were used, those that the query could

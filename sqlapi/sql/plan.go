@@ -8,10 +8,10 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -186,7 +186,7 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 			r.out.Metrics.Lookup, r.out.Metrics.Load = s.Lookup(), s.DocumentLoad()
 			r.out.Metrics.Plan = &s.Plan
 			if req.Explain {
-				r.out.Metrics.Explain = s.Plan.Explain()
+				r.out.Metrics.Explain, r.out.Metrics.Steps = s.Plan.Explain(), rows.Explain(true)
 				r.out.Metrics.Indexes = pl.indexUse(c, q, s)
 			}
 		}()

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 )
 

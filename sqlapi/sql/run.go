@@ -5,8 +5,9 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/plan"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/func"
 )
@@ -34,7 +35,8 @@ type Metrics struct {
 	Lookup, Load, Write time.Duration
 
 	// With Request.Explain; nothing where no item was needed.
-	Explain string // the access path in one line
+	Explain string            // the access path in one line
+	Steps   *plan.Explanation // the plan, and what its steps did
 	Indexes *IndexUse
 }
 

@@ -4,9 +4,9 @@ import (
 	"math"
 	"strings"
 
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/geo"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 )
 

@@ -3,7 +3,7 @@ package sql
 import (
 	"strings"
 
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan/access"
 )
 
 // This file says what a query asks of the index, for an API that refuses what the service's indexes can't answer.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/gremlin"
 	"github.com/orrerydb/orrery/graphapi/gvalue"

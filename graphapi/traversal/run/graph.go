@@ -47,6 +47,7 @@ type rowIter struct {
 	x    *exec
 	rows graph.Rows
 	make func(d []byte) (any, error)
+	by   *probe // of the step that looks up, in a profiled traversal
 }
 
 // find opens a look-up.
@@ -56,7 +57,7 @@ func (x *exec) find(f graph.Find, mk func(d []byte) (any, error)) (*rowIter, err
 		return nil, x.cause(err)
 	}
 	x.ops.count++
-	it := &rowIter{x: x, rows: rows, make: mk}
+	it := &rowIter{x: x, rows: rows, make: mk, by: x.probe}
 	x.open = append(x.open, it)
 	return it, nil
 }
@@ -106,6 +107,7 @@ func (it *rowIter) close() {
 	if it.rows == nil {
 		return
 	}
+	it.by.saw(it.rows)
 	it.x.stats.Charge += it.rows.Close()
 	it.rows = nil
 	for i := len(it.x.open) - 1; i >= 0; i-- {

@@ -3,6 +3,8 @@ package run
 import (
 	"time"
 
+	"github.com/orrerydb/orrery/core/plan"
+	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
@@ -16,6 +18,23 @@ type probe struct {
 	n    int64 // results
 	trav int64
 	ops  storeOps
+	// plan is how the step's look-ups found their documents: that of the first one, with the figures of all that were
+	// found alike. nil: there was none.
+	plan *plan.Explanation
+}
+
+// saw adds a look-up that ends.
+func (p *probe) saw(rows graph.Rows) {
+	if p == nil {
+		return
+	}
+	if e, ok := rows.(graph.Explainer); ok {
+		if p.plan == nil {
+			p.plan = e.Explain()
+		} else {
+			p.plan.Add(e.Explain())
+		}
+	}
 }
 
 // storeOps counts what the store was asked.
@@ -24,8 +43,10 @@ type storeOps struct {
 }
 
 func (p *probe) next(x *exec) (*trav, error) {
-	before, ops := x.g.clock.Now(), x.ops
+	before, ops, outer := x.g.clock.Now(), x.ops, x.probe
+	x.probe = p
 	t, err := p.prev.next(x)
+	x.probe = outer
 	p.time += x.g.clock.Now().Sub(before)
 	p.ops.count += x.ops.count - ops.count
 	p.ops.items += x.ops.items - ops.items
@@ -87,6 +108,12 @@ func own(ps []*probe) []probe {
 
 func (r *profileReducer) result(x *exec) (any, bool, error) {
 	total := x.g.clock.Now().Sub(r.start)
+	for _, it := range x.open { // look-ups that nobody has read to their end
+		if it.rows != nil {
+			it.by.saw(it.rows)
+			it.by = nil
+		}
+	}
 	steps := own(*r.probes)
 	if r.service {
 		return r.serviceForm(steps, total), true, nil
@@ -101,9 +128,18 @@ func (r *profileReducer) result(x *exec) (any, bool, error) {
 		}
 		m.Metrics = append(m.Metrics, &gvalue.Metrics{
 			ID: stepID(i), Name: name, Duration: int64(p.time), Counts: counts,
-			Annotations: gvalue.MapOf("percentDur", share)})
+			Annotations: annotations(&p, share)})
 	}
 	return m, true, nil
+}
+
+// annotations are what the figures of a step say beside its counts: the plan of its look-ups, too.
+func annotations(p *probe, share float64) *gvalue.Map {
+	m := gvalue.MapOf("percentDur", share)
+	if p.plan != nil {
+		m.Put("plan", p.plan.String())
+	}
+	return m
 }
 
 func stepID(i int) string { return gvalue.Text(int32(i)) + ".0.0()" }
@@ -136,8 +172,11 @@ func (r *profileReducer) serviceForm(steps []probe, total time.Duration) any {
 		m := gvalue.MapOf("name", name, "time", ms(p.time), "annotations", gvalue.MapOf("percentTime", share),
 			"counts", gvalue.MapOf("resultCount", p.n))
 		if p.ops.count > 0 {
-			m.Put("storeOps", []any{gvalue.MapOf("fanoutFactor", int32(1), "count", p.ops.count, "size", p.ops.bytes,
-				"time", ms(p.time))})
+			op := gvalue.MapOf("fanoutFactor", int32(1), "count", p.ops.count, "size", p.ops.bytes, "time", ms(p.time))
+			if p.plan != nil {
+				op.Put("plan", p.plan.String())
+			}
+			m.Put("storeOps", []any{op})
 		}
 		metrics = append(metrics, m)
 	}

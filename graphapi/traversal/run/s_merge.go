@@ -1,7 +1,7 @@
 package run
 
 import (
-	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"

@@ -253,6 +253,7 @@ type exec struct {
 	open    []*rowIter
 	stats   Stats
 	ops     storeOps
+	probe   *probe // of the step that runs, in a profiled traversal
 	noBulk  bool
 	sack    any
 	hasSack bool

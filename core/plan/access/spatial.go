@@ -1,8 +1,6 @@
 package access
 
 import (
-	"slices"
-
 	"github.com/orrerydb/orrery/core/geo"
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
@@ -32,22 +30,6 @@ func Resolve(p *Pred, pol *index.Policy) *Pred {
 	return &out
 }
 
-// Around returns the leaf of all shapes that may meet a region, for a query whose filter demands a place at the path
-// itself, no element of an array: nil when it doesn't, or no index has the path.
-func Around(src Source, filter *Pred, path Path, r *geo.Region) *Pred {
-	if !src.IndexReady() || path.Elements {
-		return nil
-	}
-	for _, c := range conjuncts(filter) {
-		if c.Op == OpSpatial && !c.Path.Elements && slices.Equal(c.Path.Segs, path.Segs) && usable(src, c) {
-			if leaf := Resolve(Spatial(path, r), src.Policy()); usable(src, leaf) {
-				return leaf
-			}
-		}
-	}
-	return nil
-}
-
 func hasSpatial(p *Pred) bool {
 	if p == nil {
 		return false
@@ -59,6 +41,9 @@ func hasSpatial(p *Pred) bool {
 	}
 	return p.Op == OpSpatial
 }
+
+// Placed reports whether a spatial index has the leaf of a resolved predicate.
+func (p *Pred) Placed() bool { return p.places != nil }
 
 // PathID returns the id of the path whose index entries answer the leaf.
 func (p *Pred) PathID(pol *index.Policy) uint64 {

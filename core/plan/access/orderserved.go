@@ -36,7 +36,7 @@ func ServesOrder(pol *index.Policy, by []By, filter *Pred) OrderSupport {
 		}
 		return OrderServed
 	}
-	cs := conjuncts(filter)
+	cs := filter.Conjuncts()
 	for _, c := range pol.Composites() {
 		front := len(c.Columns) - len(by)
 		if front >= 0 && runs(c.Columns[front:], by) && fixed(c.Columns[:front], cs) {

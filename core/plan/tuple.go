@@ -1,11 +1,15 @@
-package access
+package plan
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/orrerydb/orrery/core/plan/access"
+)
 
 // tuples returns the scans of tuple paths that conditions on one element of an array restrict.
-func tuples(src Source, cs []*Pred) (out []*Pred) {
-	for _, ix := range src.Policy().Tuples() {
-		var seen []*Element
+func (x *chooser) tuples(cs []*access.Pred) (out []*access.Pred) {
+	for _, ix := range x.Policy().Tuples() {
+		var seen []*access.Element
 		for _, first := range cs {
 			of := first.Path.Of
 			if of == nil || slices.Contains(seen, of) || of.Array > len(first.Path.Segs) ||
@@ -13,10 +17,10 @@ func tuples(src Source, cs []*Pred) (out []*Pred) {
 				continue
 			}
 			seen = append(seen, of)
-			c := &Composite{Index: ix}
+			c := &access.Composite{Index: ix}
 			most := maxIntervals
 			for i := range ix.Columns {
-				eq, rng := onElement(src, of, ix.Columns[i].Segs, cs, most)
+				eq, rng := x.onElement(of, ix.Columns[i].Segs, cs, most)
 				if eq == nil {
 					c.Range = rng
 					break
@@ -25,7 +29,7 @@ func tuples(src Source, cs []*Pred) (out []*Pred) {
 				most /= len(eq.Vals)
 			}
 			if c.Used() > 0 {
-				l := c.leaf()
+				l := c.Leaf()
 				l.Path.Elements = true
 				out = append(out, l)
 			}
@@ -35,17 +39,17 @@ func tuples(src Source, cs []*Pred) (out []*Pred) {
 }
 
 // onElement is on for the member of an element.
-func onElement(src Source, of *Element, segs []string, cs []*Pred, most int) (eq, rng *Pred) {
+func (x *chooser) onElement(of *access.Element, segs []string, cs []*access.Pred, most int) (eq, rng *access.Pred) {
 	for _, c := range cs {
-		if c.Path.Of != of || !slices.Equal(c.Path.Segs[of.Array:], segs) || c.Foreign && src.MayHoldForeign() {
+		if c.Path.Of != of || !slices.Equal(c.Path.Segs[of.Array:], segs) || c.Foreign && x.MayHoldForeign() {
 			continue
 		}
 		switch {
-		case c.Op == OpIn && len(c.Vals) <= most && Scalars(c.Vals):
+		case c.Op == access.OpIn && len(c.Vals) <= most && access.Scalars(c.Vals):
 			if eq == nil || len(c.Vals) < len(eq.Vals) {
 				eq = c
 			}
-		case c.Op == OpRange && !c.Any && oneClass(c), c.Op == OpPrefix:
+		case c.Op == access.OpRange && !c.Any && oneClass(c), c.Op == access.OpPrefix:
 			rng = c
 		}
 	}

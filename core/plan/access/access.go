@@ -1,5 +1,5 @@
-// Package access is the narrow waist between four languages and the index: sargable predicates, the choice of an access
-// path, and its explanation.
+// Package access holds what four languages say to the planner: sargable predicates, and the access path that is chosen
+// for one.
 //
 // A Pred may be weaker than the filter that it was made from, never stronger: every item that the filter accepts must
 // satisfy it. The language evaluates its exact filter on what comes out. So anything that a language can't express here
@@ -100,7 +100,7 @@ type Pred struct {
 	cells  []Interval
 
 	Comp  *Composite // of a plan's leaf: a composite index is scanned; Path is empty then
-	ofKey bool       // the value of the partition key that a query is restricted to
+	OfKey bool       // it is on the value of the partition key that a query is restricted to
 }
 
 // All is satisfied by every item.
@@ -141,7 +141,7 @@ next:
 	for _, k := range kids {
 		for i, o := range out {
 			if k.halfRange() && o.halfRange() && k.Foreign == o.Foreign && (k.Lo == nil) != (o.Lo == nil) &&
-				samePath(k.Path, o.Path) {
+				SamePath(k.Path, o.Path) {
 				both := *o
 				if k.Lo != nil {
 					both.Lo = k.Lo
@@ -192,7 +192,7 @@ func Or(ps ...*Pred) *Pred {
 func mergeIn(kids []*Pred) *Pred {
 	first := kids[0]
 	for _, k := range kids {
-		if k.Op != OpIn || k.Foreign != first.Foreign || !samePath(k.Path, first.Path) {
+		if k.Op != OpIn || k.Foreign != first.Foreign || !SamePath(k.Path, first.Path) {
 			return nil
 		}
 	}
@@ -203,7 +203,7 @@ func mergeIn(kids []*Pred) *Pred {
 	return in
 }
 
-func samePath(a, b Path) bool {
+func SamePath(a, b Path) bool {
 	if a.Elements != b.Elements || a.Of != b.Of || len(a.Segs) != len(b.Segs) {
 		return false
 	}

@@ -182,8 +182,8 @@ func normalise(ivs []Interval) []Interval {
 	return out
 }
 
-// conjuncts returns the parts of a conjunction.
-func conjuncts(p *Pred) []*Pred {
+// Conjuncts returns the parts of a conjunction.
+func (p *Pred) Conjuncts() []*Pred {
 	if p == nil || p.Op == OpAll {
 		return nil
 	}
@@ -191,15 +191,4 @@ func conjuncts(p *Pred) []*Pred {
 		return p.Kids
 	}
 	return []*Pred{p}
-}
-
-// equalTo returns the values that the conjunction p demands of a path, nil when it demands none.
-func equalTo(cs []*Pred, segs []string, usable func(*Pred) bool) []value.Value {
-	for _, c := range cs {
-		if c.Op == OpIn && len(c.Path.Segs) == len(segs) && samePath(Path{Segs: c.Path.Segs}, Path{Segs: segs}) &&
-			usable(c) {
-			return c.Vals
-		}
-	}
-	return nil
 }

@@ -1,0 +1,239 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/plan/access"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// maxIntervals bounds the combinations of values of equalities on several columns.
+const maxIntervals = 64
+
+// on returns the condition on a column that the index can answer: an equality with at most most values, else a range or
+// prefix.
+func (x *chooser) on(col *index.Column, cs []*access.Pred, most int) (eq, rng *access.Pred) {
+	for _, c := range cs {
+		if !slices.Equal(c.Path.Segs, col.Segs) || c.Path.Elements && x.MayHoldInColumn(col.Array) || c.Foreign &&
+			x.MayHoldInColumn(col.Foreign) {
+			continue
+		}
+		switch {
+		case c.Op == access.OpIn && len(c.Vals) <= most &&
+			(c.OfKey || !slices.ContainsFunc(c.Vals, func(v value.Value) bool { return !v.IsDefined() })):
+			if eq == nil || len(c.Vals) < len(eq.Vals) {
+				eq = c
+			}
+		case c.Op == access.OpRange && !c.Any && oneClass(c), c.Op == access.OpPrefix:
+			rng = narrower(rng, c)
+		}
+	}
+	return eq, rng
+}
+
+// narrower returns the condition of two on one column that restricts it more; of a lower and an upper bound both. No
+// element of an array can satisfy one of them alone there, see on.
+func narrower(a, b *access.Pred) *access.Pred {
+	switch {
+	case a == nil || a.Op != access.OpPrefix && b.Op == access.OpPrefix:
+		return b
+	case a.Op == access.OpRange && b.Op == access.OpRange && (a.Lo == nil) != (b.Lo == nil) && (a.Hi == nil) != (b.Hi == nil):
+		both := *a
+		if a.Lo == nil {
+			both.Lo = b.Lo
+		} else {
+			both.Hi = b.Hi
+		}
+		if oneClass(&both) {
+			return &both
+		}
+	case a.Op == access.OpRange && b.Op == access.OpRange && (a.Lo == nil || a.Hi == nil) && b.Lo != nil && b.Hi != nil:
+		return b
+	}
+	return a
+}
+
+// composites returns the scans of composite indexes of which the filter restricts least columns, and those of tuple
+// paths. They are made once, so that what is counted of them is known.
+func (x *chooser) composites(least int) (out []*access.Pred) {
+	if !x.composed {
+		x.composed, x.comps = true, x.scansOf(x.cs)
+	}
+	for _, l := range x.comps {
+		if l.Comp.Index.Array != nil || l.Comp.Used() >= least {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// scansOf returns the scans of tuple paths and of composite indexes that conditions restrict.
+func (x *chooser) scansOf(cs []*access.Pred) []*access.Pred {
+	out := x.tuples(cs)
+	for _, ix := range x.Policy().Composites() {
+		out = append(out, x.restricted(ix, cs, maxIntervals).Leaf())
+	}
+	return out
+}
+
+// orderedComposite returns the scan of a composite index that gives the wanted order: its first columns are demanded to
+// be equal to something, the others are the keys of the order in their sequence, all in their own direction or all in
+// the other. Keys whose columns are in front are the same for all items; a column in front that may have one of several
+// values is none of the keys, and the scans of its values are merged. The one that the filter restricts most is taken.
+func (x *chooser) orderedComposite(cs []*access.Pred) *access.Composite {
+	var best *access.Composite
+	r := x.r
+	if r.Collation == access.AnyOrder || len(r.OrderBy) == 0 {
+		return nil
+	}
+	for _, ix := range x.Policy().Composites() {
+		for _, most := range [...]int{1, maxMerged} {
+			c := x.restricted(ix, cs, most)
+			if x.gives(c) && (best == nil || c.Used() > best.Used()) {
+				best = c
+			}
+		}
+	}
+	return best
+}
+
+// maxMerged is how many combinations of values of columns in front are merged into one order.
+const maxMerged = 32
+
+// restricted returns the scan of a composite index that conditions restrict; at most most combinations of values stand
+// in front.
+func (x *chooser) restricted(ix *index.Composite, cs []*access.Pred, most int) *access.Composite {
+	c := &access.Composite{Index: ix}
+	for i := range ix.Columns {
+		eq, rng := x.on(&ix.Columns[i], cs, most)
+		if eq == nil {
+			c.Range = rng
+			break
+		}
+		c.Front = append(c.Front, eq)
+		most /= len(eq.Vals)
+	}
+	return c
+}
+
+// gives reports whether the columns behind Front are in the wanted order, and sets Reverse.
+func (x *chooser) gives(c *access.Composite) bool {
+	r := x.r
+	cols := c.Index.Columns[len(c.Front):]
+	n := 0
+	for i := range r.OrderBy {
+		if at := c.Column(r.OrderBy[i].Segs); at >= 0 && at < len(c.Front) {
+			if len(c.Front[at].Vals) > 1 {
+				return false
+			}
+			continue
+		}
+		if n == len(cols) || !slices.Equal(cols[n].Segs, r.OrderBy[i].Segs) ||
+			!x.trusted(&cols[n], r.OrderBy[i], r.Collation) {
+			return false
+		}
+		reverse := cols[n].Desc != r.Desc[i]
+		if n > 0 && reverse != c.Reverse {
+			return false
+		}
+		c.Reverse = reverse
+		n++
+	}
+	return n == len(cols)
+}
+
+// trusted reports whether the bytes of a column are in a language's order of its values.
+func (x *chooser) trusted(col *index.Column, p access.Path, order access.Collation) bool {
+	if x.MayHoldInColumn(col.Lossy) {
+		return false
+	}
+	if order == access.BSONOrder {
+		return !x.MayHoldInColumn(col.Array) && !x.MayHoldInColumn(col.Mixed)
+	}
+	return !p.Elements && !x.MayHoldInColumn(col.Foreign)
+}
+
+// byComposite returns the plan of the composite index that gives the wanted order, unless the filter has conditions
+// that it doesn't use and another access path leaves much less to read.
+//
+// Example: WHERE a = 1 AND c = 2 ORDER BY b, with an index on (a, b). Of 10,000 items 1,000 have a = 1. Where 10 have
+// c = 2, these are fetched and sorted; where 500 have, the index gives the order.
+func (x *chooser) byComposite() (access.Plan, bool) {
+	c := x.orderedComposite(x.cs)
+	if c == nil || len(x.r.OrderBy) == 1 && len(c.Front) == 0 && c.Range != nil { // the path's own index gives that
+		return access.Plan{}, false
+	}
+	p := access.Plan{Kind: access.Ordered, Leaf: c.Leaf(), Why: "a composite index gives the order"}
+	if c.Used() >= len(x.cs) {
+		return p, true
+	}
+	other := x.byIndex(x.cs, 0)
+	worth := false
+	switch {
+	case other.Kind != access.Index:
+		worth = true
+	case other.Leaf == nil:
+	case c.Used() == 0:
+		worth = x.share(other.Leaf, lastCount) > scanShare // an only equality was not counted
+	default:
+		least := x.share(other.Leaf, lastCount)
+		worth = x.share(p.Leaf, x.entriesOf(worthSorting*least)) <= worthSorting*least
+	}
+	if worth {
+		x.lost = x.lost[:0]
+		x.lose(other)
+	} else {
+		x.lost = x.lost[:0]
+		x.lose(p)
+	}
+	return p, worth
+}
+
+// worthSorting is how many times more entries an access path in the wanted order may read than another one that is
+// sorted then.
+const worthSorting = 8
+
+// compositeInPartition returns the plan of a composite index inside one logical partition, or of a hierarchical key
+// inside all that begin with the same values: the paths of those are in front. A wanted order comes first, then a
+// filter that restricts more than the key.
+//
+// Example: the orders of one customer BY date, with an index on (customer, date): the 20 newest are 20 entries.
+func (x *chooser) compositeInPartition() (access.Plan, bool) {
+	r, cs := x.r, x.cs
+	if len(r.PK) > len(x.KeyPaths()) || len(x.Policy().Composites()) == 0 {
+		return access.Plan{}, false
+	}
+	paths := x.KeyPaths()[:len(r.PK)]
+	all := make([]*access.Pred, 0, len(r.PK)+len(cs))
+	for i, segs := range paths {
+		all = append(all, &access.Pred{Op: access.OpIn, Path: access.Path{Segs: segs}, Vals: r.PK[i : i+1], OfKey: true})
+	}
+	for _, c := range cs {
+		if !slices.ContainsFunc(paths, func(segs []string) bool { return slices.Equal(segs, c.Path.Segs) }) {
+			all = append(all, c)
+		}
+	}
+	left := func(c *access.Composite) bool { // an equality that c doesn't use
+		return slices.ContainsFunc(all, func(p *access.Pred) bool {
+			return p.Op == access.OpIn && !c.Fixed(p.Path) && x.usable(p)
+		})
+	}
+	keyed := func(c *access.Composite) bool {
+		return !slices.ContainsFunc(paths, func(segs []string) bool { return !c.Fixed(access.Path{Segs: segs}) })
+	}
+	if c := x.orderedComposite(all); c != nil && keyed(c) && (r.Limit > 0 || !left(c)) {
+		return access.Plan{Kind: access.Ordered, Leaf: c.Leaf(),
+			Why: "a composite index gives the order inside one logical partition"}, true
+	}
+	var best *access.Pred
+	for _, l := range x.scansOf(all) {
+		if keyed(l.Comp) && l.Comp.Used() > max(1, len(r.PK)) && (best == nil || l.Comp.Used() > best.Comp.Used()) {
+			best = l
+		}
+	}
+	if best == nil || left(best.Comp) {
+		return access.Plan{}, false
+	}
+	return access.Plan{Kind: access.Index, Leaf: best, Why: "a composite index inside one logical partition"}, true
+}

@@ -1,0 +1,181 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/orrerydb/orrery/core/plan/access"
+)
+
+// A covered query needs no item: what it looks at is in the index entries that it walks anyway. An entry tells the
+// value at its path and the item's identity (id, partition key). Entries that don't tell their value (cut strings,
+// arrays) name an item that is fetched, one by one.
+
+const tellAll = "the entries tell all that is wanted"
+
+// cover makes a plan of a query that is covered already. It is asked before anything is counted: entries cost a tenth
+// of items, so even those of most items cost less than a scan.
+//
+// Example: SELECT VALUE c.price FROM c WHERE c.price > 10. 9,000 of 10,000 items satisfy it: 9,000 entries cost 9,000,
+// a scan of the items 16,500.
+func (x *chooser) cover() (access.Plan, bool) {
+	r := x.r
+	if !x.coverable() || r.From.At == AtItem {
+		return access.Plan{}, false
+	}
+	if r.HasPK && len(r.OrderBy) > 0 { // an order beats entries that must be sorted
+		if p, ok := x.compositeInPartition(); ok && p.Kind == access.Ordered && x.covers(p.Leaf) {
+			p.Covered = true
+			return p, true
+		}
+	}
+	if r.Whole && len(r.OrderBy) == 0 && !r.HasPK {
+		if p, ok := x.coverWhole(); ok {
+			return p, true
+		}
+	}
+	if len(x.cs) != 1 || !x.covers(x.cs[0]) {
+		return access.Plan{}, false
+	}
+	c := x.cs[0]
+	if !r.HasPK && c.Op == access.OpIn {
+		for _, k := range x.pointKeys(r.Pred) {
+			if k.ID.IsDefined() {
+				return access.Plan{}, false
+			}
+		}
+	}
+	if p, ok := x.coveredOrder(); ok {
+		return p, true
+	}
+	return access.Plan{Kind: access.Index, Leaf: c, Covered: true, Why: tellAll}, true
+}
+
+// coverWhole returns a covered plan that no continuation knows, for a reader who takes none.
+//
+// Example: SELECT MAX(c.price) FROM c: the entries of the path, and from the slots' heads how many items have none.
+func (x *chooser) coverWhole() (access.Plan, bool) {
+	if r := x.r; len(x.cs) == 0 && len(r.Needs) == 1 {
+		if leaf := access.Exists(r.Needs[0]); x.covers(leaf) {
+			return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true, Missing: true,
+				Why: "the entries and the number of items tell all"}, true
+		}
+	}
+	if leaf := access.OneLeaf(x.r.Pred); leaf != nil && x.covers(leaf) {
+		return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true,
+			Why: "the entries of all alternatives tell all that is wanted"}, true
+	}
+	return access.Plan{}, false
+}
+
+// coveredOrder returns a covered plan whose index order is the wanted order.
+func (x *chooser) coveredOrder() (access.Plan, bool) {
+	r := x.r
+	if r.HasPK {
+		return access.Plan{}, false
+	}
+	if p, ok := x.ordered(); ok {
+		p.Covered = x.covers(p.Leaf)
+		return p, p.Covered
+	}
+	c := x.cs[0]
+	if len(r.OrderBy) == 1 && c.Op == access.OpExists && slices.Equal(c.Path.Segs, r.OrderBy[0].Segs) &&
+		x.InOneClass(c.Path) {
+		return access.Plan{Kind: access.Ordered, Leaf: c, Covered: true,
+			Why: "the entries tell all that is wanted, in its order"}, true
+	}
+	return access.Plan{}, false
+}
+
+// coverChosen marks a plan whose entries tell all that is wanted, and replaces a scan by the walk of such entries.
+//
+// Example: SELECT c.id FROM c reads the entries of the identity, a tenth of the bytes of the items.
+func (x *chooser) coverChosen(p access.Plan) access.Plan {
+	if p.Covered || !x.coverable() {
+		return p
+	}
+	switch p.Kind {
+	case access.Index, access.Ordered:
+		p.Covered = p.Leaf != nil && x.covers(p.Leaf)
+	case access.Scan:
+		if x.r.From.At == AtItem || x.r.HasPK {
+			return p
+		}
+		if q, ok := x.coverScan(); ok {
+			x.lose(p)
+			return q
+		}
+	}
+	return p
+}
+
+// fewRows is a limit up to which a query takes the first items there are rather than asking what the index knows of
+// all.
+const fewRows = 100
+
+// coverScan returns the walk of entries that is as good as a scan.
+func (x *chooser) coverScan() (access.Plan, bool) {
+	var leaf *access.Pred
+	for _, c := range x.cs {
+		if x.covers(c) && (leaf == nil || c.Op < leaf.Op) {
+			leaf = c
+		}
+	}
+	if leaf != nil {
+		return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true, Why: tellAll}, true
+	}
+	if r := x.r; len(r.OrderBy) > 0 || r.Limit == 0 || r.Limit > fewRows {
+		for i := range r.Needs {
+			if leaf := access.AnyEntry(r.Needs[i]); x.covers(leaf) && x.NamesEveryItem(leaf.Path) {
+				return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true,
+					Why: "the entries name every item and tell all that is wanted"}, true
+			}
+		}
+	}
+	return access.Plan{}, false
+}
+
+// coverable reports whether the query says what it looks at, and entries can be trusted.
+func (x *chooser) coverable() bool { return len(x.r.Needs) > 0 && x.IndexReady() && x.Coverable() }
+
+// covers reports whether the entries of a leaf tell the values at all paths that the query looks at.
+func (x *chooser) covers(leaf *access.Pred) bool {
+	if leaf.Comp != nil {
+		return x.columnsTell(leaf.Comp)
+	}
+	if leaf.Op == access.OpSpatial || !x.usable(leaf) || len(leaf.Path.Segs) == 0 {
+		return false
+	}
+	for _, n := range x.r.Needs {
+		if !slices.Equal(n.Segs, leaf.Path.Segs) && (!x.inIdentity(n.Segs) || n.Segs[0] == leaf.Path.Segs[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// onlyLeaf reports whether a query looks at the path of a leaf alone.
+func (x *chooser) onlyLeaf(leaf *access.Pred) bool {
+	for _, n := range x.r.Needs {
+		if !slices.Equal(n.Segs, leaf.Path.Segs) {
+			return false
+		}
+	}
+	return leaf.Comp == nil
+}
+
+// inIdentity reports whether a value is part of the identity that every entry holds: the id, or a partition key that
+// shares no object with others.
+func (x *chooser) inIdentity(segs []string) bool {
+	if isID(segs) {
+		return true
+	}
+	found := false
+	for _, k := range x.KeyPaths() {
+		if slices.Equal(k, segs) {
+			found = true
+		} else if k[0] == segs[0] {
+			return false
+		}
+	}
+	return found
+}

@@ -1,0 +1,238 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/orrerydb/orrery/core/plan/access"
+)
+
+// Explanation is a plan as every language shows it.
+type Explanation struct {
+	Plan Step `json:"plan"`
+	// Rejected are the access paths that were considered and lost, with what they would have cost at least.
+	Rejected []Step `json:"rejected,omitempty"`
+	// Counted is how many index entries were counted to choose.
+	Counted int `json:"counted"`
+}
+
+// Step is a node of a plan. Rows and Cost are estimates, nil where nothing was counted; the unit of cost is the time of
+// one index entry. Given and Entries are what it did: rows that it gave, index entries that it read; nil where it
+// didn't run, or doesn't tell.
+type Step struct {
+	Op      string   `json:"op"`
+	What    string   `json:"what,omitempty"`
+	Why     string   `json:"why,omitempty"`
+	Rows    *float64 `json:"rows,omitempty"`
+	Cost    *float64 `json:"cost,omitempty"`
+	Given   *int64   `json:"given,omitempty"`
+	Entries *int64   `json:"entries,omitempty"`
+	Steps   []Step   `json:"steps,omitempty"`
+}
+
+// maxShown is how many steps of a union or alternatives are shown.
+const maxShown = 16
+
+// Explain shows the tree. ran says that it was run: then its steps say what they did.
+func (t *Tree) Explain(ran bool) *Explanation {
+	e := &Explanation{Plan: step(t.Root, ran)}
+	for i := range t.Lost[:min(maxShown, len(t.Lost))] {
+		l := &t.Lost[i]
+		e.Rejected = append(e.Rejected, Step{Op: opOf(&l.Access).String(), What: what(&l.Access),
+			Rows: known(l.Rows), Cost: known(l.Cost)})
+	}
+	return e
+}
+
+func step(n *Node, ran bool) Step {
+	s := Step{Op: n.Op.String(), What: n.what(), Why: n.Why, Rows: known(n.Rows), Cost: known(n.Cost)}
+	if ran {
+		s.Given, s.Entries = told(n.Given), told(n.Entries)
+	}
+	for i, k := range n.Kids {
+		if i == maxShown {
+			s.Steps = append(s.Steps, Step{Op: "..", What: fmt.Sprintf("%d more", len(n.Kids)-i)})
+			break
+		}
+		s.Steps = append(s.Steps, step(k, ran))
+	}
+	return s
+}
+
+// known is an estimate in round figures.
+func known(x float64) *float64 {
+	if x < 0 {
+		return nil
+	}
+	x = math.Round(x)
+	return &x
+}
+
+func told(n int64) *int64 {
+	if n < 0 {
+		return nil
+	}
+	return &n
+}
+
+// what says on what a node works.
+func (n *Node) what() string {
+	var parts []string
+	if n.Leaf != nil {
+		parts = append(parts, whatOf(n.Leaf))
+	}
+	if n.Op == Points {
+		parts = append(parts, fmt.Sprintf("%d keys", len(n.Keys)))
+	}
+	if n.Op == Limit {
+		parts = append(parts, strconv.Itoa(n.Count))
+	}
+	if (n.Op == TopK || n.Op == Sort) && n.Window > 0 {
+		parts = append(parts, fmt.Sprintf("%d at a time", n.Window))
+	}
+	for _, f := range []struct {
+		on   bool
+		text string
+	}{{n.Covered, "covered"}, {n.ByNumber && len(n.Kids) == 0, "by number"}, {n.Once, "each value once"},
+		{n.Repeat, "equal rows as one"}, {n.OneValue, "one value"}} {
+		if f.on {
+			parts = append(parts, f.text)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// whatOf shows a leaf: for a composite index its columns, too.
+func whatOf(l *access.Pred) string {
+	if l.Comp != nil {
+		return l.Comp.String() + " " + l.String()
+	}
+	return l.String()
+}
+
+// opOf is what an access path does.
+func opOf(a *access.Plan) Op {
+	switch {
+	case a.Kind == access.Nothing:
+		return Nothing
+	case a.Kind == access.Points:
+		return Points
+	case a.Kind == access.Scan:
+		return Scan
+	case a.Both != nil:
+		return Intersect
+	case a.Union != nil:
+		return Union
+	case a.Kind == access.Ordered:
+		return Merge
+	}
+	return scanOf(a.Leaf)
+}
+
+// what shows the leaves of an access path.
+func what(a *access.Plan) string {
+	var parts []string
+	leaves := append(a.Union[:len(a.Union):len(a.Union)], a.Both...)
+	if a.Leaf != nil {
+		leaves = append(leaves, a.Leaf)
+	}
+	for i, l := range leaves {
+		if i == maxShown {
+			parts = append(parts, "..")
+			break
+		}
+		parts = append(parts, whatOf(l))
+	}
+	if a.Kind == access.Points {
+		parts = append(parts, fmt.Sprintf("%d keys", len(a.Keys)))
+	}
+	if a.Covered {
+		parts = append(parts, "covered")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Add adds what the same query did on another page. Where that page was planned otherwise only the first one's steps are
+// told.
+func (e *Explanation) Add(o *Explanation) {
+	if e == nil || o == nil {
+		return
+	}
+	e.Counted += o.Counted
+	e.Plan.add(&o.Plan)
+}
+
+func (s *Step) add(o *Step) {
+	if s.Op != o.Op || len(s.Steps) != len(o.Steps) {
+		return
+	}
+	for _, f := range [][2]*int64{{s.Given, o.Given}, {s.Entries, o.Entries}} {
+		if f[0] != nil && f[1] != nil {
+			*f[0] += *f[1]
+		}
+	}
+	for i := range s.Steps {
+		s.Steps[i].add(&o.Steps[i])
+	}
+}
+
+// Node is the alternative as nodes: a scan, or several leaves below one.
+func (a *Alternative) Node() *Node {
+	n := &Node{Op: opOf(&a.Access), Leaf: a.Access.Leaf, Keys: a.Access.Keys, Covered: a.Access.Covered, Rows: a.Rows,
+		Cost: a.Cost}
+	for _, l := range append(a.Access.Union[:len(a.Access.Union):len(a.Access.Union)], a.Access.Both...) {
+		n.Kids = append(n.Kids, &Node{Op: scanOf(l), Leaf: l, Rows: unknown, Cost: unknown})
+	}
+	if n.Op == Merge {
+		n.Op = scanOf(n.Leaf)
+		return &Node{Op: Merge, Kids: []*Node{n}, Rows: a.Rows, Cost: a.Cost}
+	}
+	return n
+}
+
+// String shows the explanation as text: a line for each step, what is below it indented, then what lost.
+func (e *Explanation) String() string {
+	var b strings.Builder
+	e.Plan.write(&b, 0)
+	for i := range e.Rejected {
+		b.WriteString("rejected ")
+		e.Rejected[i].write(&b, 0)
+	}
+	return b.String()
+}
+
+func (s *Step) write(b *strings.Builder, depth int) {
+	b.WriteString(strings.Repeat("  ", depth) + s.Op)
+	if s.What != "" {
+		b.WriteString(" " + s.What)
+	}
+	var figures []string
+	for _, f := range []struct {
+		name string
+		n    *float64
+	}{{"rows", s.Rows}, {"cost", s.Cost}} {
+		if f.n != nil {
+			figures = append(figures, fmt.Sprintf("%s %.0f", f.name, *f.n))
+		}
+	}
+	for _, f := range []struct {
+		name string
+		n    *int64
+	}{{"gave", s.Given}, {"entries", s.Entries}} {
+		if f.n != nil {
+			figures = append(figures, fmt.Sprintf("%s %d", f.name, *f.n))
+		}
+	}
+	if len(figures) > 0 {
+		b.WriteString(" [" + strings.Join(figures, ", ") + "]")
+	}
+	if s.Why != "" {
+		b.WriteString(": " + s.Why)
+	}
+	b.WriteByte('\n')
+	for i := range s.Steps {
+		s.Steps[i].write(b, depth+1)
+	}
+}

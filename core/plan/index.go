@@ -1,0 +1,154 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/plan/access"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// byIndex picks the leaf, the union of leaves or the intersection with the least to read, or a scan where the index
+// would name too many items. items is about how many there are, 0: no intersection is wanted.
+//
+// A condition that is alone and demands equal values isn't counted: it is taken to be selective. A range is: half of
+// all items would be fetched one by one at several times the cost of a scan.
+//
+// Example: category = 5 AND price > 10, of 10,000 items. 100 have the category, 9,000 the price. By the category it
+// walks 100 entries and fetches 100 items, a cost of 1,100; by the price of 99,000; a scan of 16,500.
+func (x *chooser) byIndex(cs []*access.Pred, items int64) access.Plan {
+	leaves, unions := x.candidates(cs)
+	alone := len(leaves)+len(unions) == 1
+	if !alone || len(leaves) == 1 && leaves[0].Op != access.OpIn {
+		x.compare(leaves)
+	}
+	var best access.Plan
+	least := 2.0
+	take := func(p access.Plan, share float64) {
+		if share < least {
+			p, best, least = best, p, share
+		}
+		if p.Kind != access.Nothing {
+			x.lose(p)
+		}
+	}
+	for _, l := range leaves {
+		share := 0.0
+		if !alone || l.Op != access.OpIn {
+			share = x.share(l, firstCount)
+		}
+		take(access.Plan{Kind: access.Index, Leaf: l, Why: "most selective condition"}, share)
+	}
+	for _, u := range unions {
+		share := 0.0
+		for _, l := range u {
+			if share += x.share(l, lastCount); share > scanShare && share > least {
+				break
+			}
+		}
+		take(access.Plan{Kind: access.Index, Union: u, Why: "every alternative is indexed"}, share)
+	}
+	switch {
+	case least > 1:
+		return access.Plan{Kind: access.Scan, Why: "no condition that the index can answer"}
+	case least > scanShare:
+		x.lose(best)
+		return access.Plan{Kind: access.Scan,
+			Why: "the conditions select too many items for look-ups one by one"}
+	}
+	x.lose(access.Plan{Kind: access.Scan})
+	if best.Leaf != nil && best.Leaf.Comp == nil {
+		if p, ok := x.intersection(leaves, items); ok {
+			x.lose(best)
+			return p
+		}
+	}
+	return best
+}
+
+// candidates returns the conditions that the index can answer, and the unions for disjunctions whose alternatives it
+// can.
+func (x *chooser) candidates(cs []*access.Pred) (leaves []*access.Pred, unions [][]*access.Pred) {
+	leaves = make([]*access.Pred, 0, len(cs))
+	for _, c := range cs {
+		if x.usable(c) {
+			leaves = append(leaves, c)
+		} else if c.Op == access.OpOr {
+			if u := x.unionOf(c); u != nil {
+				unions = append(unions, u)
+			}
+		}
+	}
+	return append(leaves, x.composites(2)...), unions
+}
+
+// unionOf returns the leaves of a disjunction when each alternative has one that the index can answer.
+func (x *chooser) unionOf(p *access.Pred) []*access.Pred {
+	var out []*access.Pred
+	for _, k := range p.Kids {
+		var leaf *access.Pred
+		for _, c := range k.Conjuncts() {
+			if x.usable(c) && (leaf == nil || c.Op < leaf.Op) {
+				leaf = c
+			}
+		}
+		if leaf == nil {
+			return nil
+		}
+		out = append(out, leaf)
+	}
+	return out
+}
+
+// usable reports whether the index can answer a leaf.
+func (x *chooser) usable(p *access.Pred) bool { return usable(x.Stats, p) }
+
+func usable(st Stats, p *access.Pred) bool {
+	if p.Op < access.OpIn || p.Op == access.OpSpatial {
+		return p.Placed()
+	}
+	if p.Comp != nil {
+		return true
+	}
+	for _, v := range p.Vals {
+		if !v.IsDefined() {
+			return false
+		}
+	}
+	if len(p.Path.Segs) == 1 && p.Path.Segs[0] == index.SystemTS {
+		return true
+	}
+	if missesGraphForm(p) && st.MayHoldGraphForm() {
+		return false
+	}
+	return len(p.Path.Segs) > 0 && st.Policy().Covers(p.Path.Segs, p.Path.Elements)
+}
+
+// missesGraphForm reports whether a leaf asks for what elements of graphs have no index entries for
+// (index.GraphForm).
+func missesGraphForm(p *access.Pred) bool {
+	n := len(p.Path.Segs)
+	if n > 1 && slices.Contains(p.Path.Segs[1:], "id") || n == 1 && slices.Contains(index.EdgeCopies, p.Path.Segs[0]) {
+		return true
+	}
+	for _, v := range p.Vals {
+		if v.Kind() == value.Object {
+			return true
+		}
+	}
+	return p.Lo != nil && p.Lo.Value.Kind() == value.Object || p.Hi != nil && p.Hi.Value.Kind() == value.Object
+}
+
+// oneClass reports whether a leaf's values are of one class: then byte order is the order of every language.
+func oneClass(p *access.Pred) bool {
+	if p.Op == access.OpRange {
+		return p.Lo == nil || p.Hi == nil || keys.Class(p.Lo.Value) == keys.Class(p.Hi.Value)
+	}
+	for _, v := range p.Vals {
+		if keys.Class(v) != keys.Class(p.Vals[0]) {
+			return false
+		}
+	}
+	return true
+}

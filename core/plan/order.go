@@ -1,0 +1,348 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/orrerydb/orrery/core/plan/access"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// tree makes the tree of an access path: how its rows come into the order that is wanted.
+func (x *chooser) tree(t *Tree) {
+	r := x.r
+	x.read = t.Access
+	x.narrow(&x.read)
+	if x.read.Kind == access.Nothing || x.Slots() == 0 {
+		t.Root = t.node(Nothing, nil)
+		t.Root.Why, t.Root.Rows, t.Root.Cost = t.Access.Why, 0, 0
+		return
+	}
+	x.order(t)
+	if r.Limit > 0 {
+		n := t.node(Limit, t.Root)
+		n.Count = r.Limit
+		if t.Root = n; n.Rows > float64(r.Limit) {
+			n.Rows = float64(r.Limit)
+		}
+	}
+}
+
+// order chooses what gives the wanted order. The first rule that applies wins: each reads less than the ones below it,
+// and only those near the end hold rows in memory.
+func (x *chooser) order(t *Tree) {
+	r := x.r
+	if why := x.creation(&x.read); why != "" {
+		x.created(t, why)
+		return
+	}
+	switch {
+	case len(r.OrderBy) == 0:
+		x.filter(t, x.source(t))
+	case x.idOrder(&x.read):
+		x.above(t, IDOrder, "a logical partition is stored in the order of its ids")
+	case x.keyOrder(t):
+	case x.merges(&x.read):
+		n := t.node(Merge, x.source(t))
+		n.Once = x.once(&x.read)
+		x.filter(t, n)
+	default:
+		x.sort(t)
+	}
+}
+
+// above puts an order between the access path and the filter.
+func (x *chooser) above(t *Tree, op Op, why string) {
+	n := t.node(op, x.source(t))
+	n.Why = why
+	x.filter(t, n)
+}
+
+// filter puts the language's filter on top.
+func (x *chooser) filter(t *Tree, below *Node) {
+	if t.Root = below; x.r.Filtered {
+		t.Root = t.node(Filter, below)
+	}
+}
+
+// idOrder reports whether a scan of one logical partition is in the wanted order: that of its ids. Languages order ids
+// of different kinds differently, so they must be of one class.
+//
+// Example: the rows of a table's partition by RowKey.
+func (x *chooser) idOrder(p *access.Plan) bool {
+	r := x.r
+	return p.Kind == access.Scan && x.one && len(r.OrderBy) == 1 && !r.Desc[0] && !r.Computed &&
+		isID(r.OrderBy[0].Segs) && !r.From.Cut && x.IDsInOneClass()
+}
+
+// keyOrder chooses among the ways to give the order of partition key and id, over all logical partitions: it is that of
+// the entries' names. A walk passes over the rows that the filter refuses; where an index names few items their names
+// are gathered and sorted.
+//
+// Example: a table's first page of 20 entities. Without a filter it walks 20. Where 5,000 of 10,000 satisfy it a walk
+// passes 40 items; to gather would take 5,000 entries. Where 100 satisfy it a walk would pass 2,000.
+func (x *chooser) keyOrder(t *Tree) bool {
+	r, p, ks := x.r, &x.read, x.KeyPaths()
+	if len(r.OrderBy) != 2 || len(ks) != 1 || r.Desc[0] || r.Desc[1] || r.Computed || r.OrderBy[0].Elements ||
+		!slices.Equal(r.OrderBy[0].Segs, ks[0]) || !isID(r.OrderBy[1].Segs) || r.From.Cut || x.one || r.ByID {
+		return false
+	}
+	onKey := p.Leaf != nil && p.Leaf.Comp == nil && !p.Leaf.Path.Elements && slices.Equal(p.Leaf.Path.Segs, ks[0])
+	switch p.Kind {
+	case access.Scan:
+	case access.Index, access.Ordered:
+		if !onKey && !x.walksKeys(p) {
+			return x.nameOrder(t)
+		}
+	default:
+		return false
+	}
+	if !x.IndexReady() || !x.Policy().Covers(ks[0], false) || !x.OnlyTexts(access.Path{Segs: ks[0]}) {
+		return false
+	}
+	n := t.node(PartitionScan, nil)
+	n.Rows, n.Cost = x.estimate(&access.Plan{Kind: access.Scan})
+	n.Why = "each logical partition in turn"
+	if onKey {
+		n.Rows, n.Cost = x.estimate(p)
+	}
+	n = t.node(KeyOrder, n)
+	n.Why = "the index of the partition key gives the order"
+	if n.Leaf = p.Leaf; !onKey {
+		if p.Kind != access.Scan {
+			x.lose(*p)
+		}
+		n.Leaf = access.Exists(access.Path{Segs: ks[0]})
+	}
+	x.filter(t, n)
+	return true
+}
+
+// walksKeys reports whether a walk over all items in key order finds a page of those that an access path names sooner
+// than the names of all of them are gathered.
+func (x *chooser) walksKeys(p *access.Plan) bool {
+	if p.Leaf == nil {
+		return false
+	}
+	share := x.share(p.Leaf, lastCount)
+	named := share * float64(x.Size())
+	if named > MaxCreation {
+		return true
+	}
+	page := float64(cmp.Or(x.r.Page, x.r.Limit))
+	return page > 0 && named > page && page/share*costPassed < named*costEntry+page*costNamed
+}
+
+// nameOrder reports whether the names that an index gathers are few, and sort as the keys and ids do.
+func (x *chooser) nameOrder(t *Tree) bool {
+	f := &x.r.From
+	if x.read.Missing || f.At == AtKeys && !f.Texts || !x.CountTexts(&x.read, MaxCreation) {
+		return false
+	}
+	x.above(t, NameOrder, "the names of few items are sorted before the items are read")
+	return true
+}
+
+// maxStreams is how many iterators a merge opens.
+const maxStreams = 256
+
+// merges reports whether the streams of an ordered access path are merged: their bytes are in the order of the values,
+// and they are few enough. Of a composite index that is known of each column.
+//
+// Example: ORDER BY n over entries of 4 slots: 4 streams. WHERE a IN (30 values) ORDER BY b by an index on (a, b): 120.
+func (x *chooser) merges(p *access.Plan) bool {
+	if p.Kind != access.Ordered || x.r.From.Cut {
+		return false
+	}
+	if p.Leaf.Comp == nil {
+		return x.InOrder(p.Leaf.Path)
+	}
+	streams := x.Slots()
+	if p.Leaf.Comp.Merged() {
+		for _, f := range p.Leaf.Comp.Front {
+			streams *= len(f.Vals)
+		}
+		return streams <= maxStreams
+	}
+	return true
+}
+
+// minWindow is the least window: pages of single rows should not read everything for each look ahead.
+const minWindow = 16
+
+// Window is how many rows a sort holds at a time for a page of so many; 0 = all.
+func Window(page int) int {
+	if page == 0 {
+		return 0
+	}
+	return max(page+1, minWindow)
+}
+
+// sort reads all candidates. Where few rows are wanted it holds only those, and where they are the nearest to a place
+// it reads only what is near.
+//
+// Example: ORDER BY n LIMIT 10, where n isn't indexed: 10,000 items are read, 10 are held.
+func (x *chooser) sort(t *Tree) {
+	r := x.r
+	window := Window(r.Page)
+	if r.From.At == AtKeys && r.From.Cut { // rows that a cut position can't tell apart must all be there
+		window = 0
+	}
+	bound := window
+	if window == 0 || r.Limit > 0 && r.Limit <= window {
+		bound = r.Limit
+	}
+	dist, ring := x.rings(&x.read, bound)
+	x.filter(t, x.source(t))
+	op := Sort
+	switch {
+	case ring != nil:
+		op, t.Access.Why = Rings, "the nearest places in growing rings"
+	case bound > 0:
+		op = TopK
+	}
+	n := t.node(op, t.Root)
+	n.Window, n.Leaf, n.Dist = window, ring, dist
+	if t.Root = n; bound > 0 && n.Rows > float64(bound) {
+		n.Rows = float64(bound)
+	}
+}
+
+// rings returns the first ring of an order of distances, nil where a sort of all candidates is as good or needed. The
+// filter must demand a shape at the path: items without a distance come first, and no index finds those.
+//
+// Example: the 10 nearest of a million shops. The first ring of 100 m has 3, that of 400 m 60: these are sorted.
+func (x *chooser) rings(p *access.Plan, want int) (dist float64, ring *access.Pred) {
+	r := x.r
+	if r.Near == nil || len(r.OrderBy) != 1 || r.Desc[0] || want == 0 || x.one ||
+		r.From.At == AtKeys && (r.From.Cut || r.From.Dist < 0) {
+		return 0, nil
+	}
+	switch {
+	case p.Kind == access.Index && p.Leaf != nil && p.Leaf.Op == access.OpSpatial:
+		if most := fewForRings(want); x.CountPlaces(p.Leaf, most) < most {
+			return 0, nil
+		}
+	case p.Kind != access.Scan:
+		return 0, nil
+	}
+	dist = r.Near.First
+	if r.From.At == AtKeys {
+		dist = max(dist, r.From.Dist)
+	}
+	return Reach(x.Stats, r, dist, want)
+}
+
+// fewForRings is how many places are sorted rather than looked for in rings.
+func fewForRings(want int) int { return 64 + 4*want }
+
+// source makes the node that finds the candidates.
+func (x *chooser) source(t *Tree) *Node {
+	p := &x.read
+	var n *Node
+	switch {
+	case p.Kind == access.Points:
+		n = t.node(Points, nil)
+		n.Keys = p.Keys
+	case p.Kind == access.Scan && x.one:
+		n = t.node(PartitionScan, nil)
+	case p.Kind == access.Scan:
+		n = t.node(Scan, nil)
+	case p.Both != nil:
+		n = x.several(t, Intersect, p.Both)
+	case p.Union != nil:
+		n = x.several(t, Union, p.Union)
+	default:
+		return x.scan(t)
+	}
+	n.Why = p.Why
+	n.Rows, n.Cost = x.estimate(p)
+	return n
+}
+
+// several makes a node above the scans of leaves.
+func (x *chooser) several(t *Tree, op Op, leaves []*access.Pred) *Node {
+	n := t.node(op, nil)
+	n.ByNumber = true
+	mem := make([]Node, len(leaves))
+	n.Kids = make([]*Node, len(leaves))
+	for i, l := range leaves {
+		k := &mem[i]
+		k.Op, k.Leaf, k.Rows, k.Cost = scanOf(l), l, unknown, unknown
+		if share, ok := x.known(l); ok {
+			if size := x.size(); size != unknown {
+				k.Rows, k.Cost = share*size, share*size*costEntry
+			}
+		}
+		n.Kids[i] = k
+	}
+	return n
+}
+
+func scanOf(l *access.Pred) Op {
+	switch {
+	case l.Comp != nil:
+		return CompositeScan
+	case l.Op == access.OpSpatial:
+		return SpatialScan
+	}
+	return IndexScan
+}
+
+// scan makes the node of one leaf. Its rows come by number where they can't come by value: a shape has several entries,
+// and the columns of a composite index go with the policy.
+func (x *chooser) scan(t *Tree) *Node {
+	r, p := x.r, &x.read
+	n := t.node(scanOf(p.Leaf), nil)
+	n.Leaf, n.Why, n.Covered = p.Leaf, p.Why, p.Covered
+	n.Rows, n.Cost = x.estimate(p)
+	comp := p.Leaf.Comp
+	n.ByNumber = p.Leaf.Op == access.OpSpatial ||
+		comp != nil && (len(r.OrderBy) == 0 && !r.Whole || comp.Index.Array != nil)
+	if !p.Covered || n.ByNumber {
+		return n
+	}
+	unordered := len(r.OrderBy) == 0
+	n.Repeat = r.Repeat && r.Whole && unordered && (comp != nil && x.allColumns(comp) || x.onlyLeaf(p.Leaf))
+	if unordered && r.From.At == AtStart && comp == nil && x.onlyLeaf(p.Leaf) {
+		switch {
+		case r.Want == WantEnds && !p.Missing:
+			n.Op = EndsScan
+			return n
+		case r.Want == WantTally && !r.Filtered && r.WholeSlots && p.Leaf.Op == access.OpExists &&
+			x.TellsCount(p.Leaf.Path):
+			n.Op = TallyScan
+			return n
+		}
+	}
+	if p.Missing {
+		return t.node(Missing, n)
+	}
+	n.Once = x.once(p)
+	return n
+}
+
+// once reports whether of the entries with one value one is enough.
+func (x *chooser) once(p *access.Plan) bool {
+	return p.Covered && x.r.Want == WantValues && x.onlyLeaf(p.Leaf)
+}
+
+// allColumns reports whether a query looks at columns alone.
+func (x *chooser) allColumns(c *access.Composite) bool {
+	for _, n := range x.r.Needs {
+		if c.Column(n.Segs) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// AllTexts reports whether all sort keys of a position are texts.
+func AllTexts(keys []value.Value) bool {
+	for _, v := range keys {
+		if v.Kind() != value.String {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,139 @@
+package mongoapi
+
+import (
+	"strings"
+
+	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/plan"
+	"github.com/orrerydb/orrery/core/plan/access"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// stages writes a plan in MongoDB's names: a stage with its inputStage.
+//
+// Example: {a: 1} with a limit is LIMIT over FETCH over IXSCAN. A filter is no stage of its own there: FETCH and
+// COLLSCAN have it. An order that the entries give has no stage either.
+type stages struct {
+	filter value.Value // of the command
+	ran    bool        // the figures of a run are written, too
+}
+
+// write appends the fields of a node's stage to an object that is open. given is what the filter on top let pass, below
+// 0 without one.
+func (s *stages) write(dst []byte, n *plan.Node, given int64) []byte {
+	switch n.Op {
+	case plan.Filter:
+		return s.write(dst, n.Kids[0], n.Given)
+	case plan.Limit:
+		dst = s.head(dst, "LIMIT", n.Given)
+		return s.input(bson.AppendInt64(dst, "limitAmount", int64(n.Count)), n.Kids[0], given)
+	case plan.Sort, plan.TopK, plan.NameOrder, plan.KeyOrder:
+		return s.input(s.head(dst, "SORT", n.Given), n.Kids[0], given)
+	case plan.Rings:
+		return s.input(s.head(dst, "GEO_NEAR_2DSPHERE", n.Given), n.Kids[0], given)
+	case plan.Merge:
+		if c := n.Kids[0].Leaf.Comp; c != nil && c.Merged() {
+			return s.input(s.head(dst, "SORT_MERGE", n.Given), n.Kids[0], given)
+		}
+		return s.write(dst, n.Kids[0], given)
+	case plan.IDOrder, plan.CreationOrder, plan.Missing:
+		return s.write(dst, n.Kids[0], given)
+	case plan.Nothing:
+		return s.head(dst, "EOF", 0)
+	case plan.Points:
+		return s.documents(dst, "IDHACK", n, given)
+	case plan.Scan, plan.PartitionScan:
+		return bson.AppendString(s.documents(dst, "COLLSCAN", n, given), "direction", "forward")
+	}
+	if n.Covered {
+		dst = s.head(dst, "PROJECTION_COVERED", n.Given)
+	} else {
+		dst = s.documents(dst, "FETCH", n, given)
+	}
+	at, dst := bson.BeginObject(dst, "inputStage")
+	return bson.End(s.entries(dst, n), at)
+}
+
+// head begins a stage.
+func (s *stages) head(dst []byte, name string, given int64) []byte {
+	dst = bson.AppendString(dst, "stage", name)
+	if s.ran {
+		dst = bson.AppendInt64(dst, "nReturned", given)
+	}
+	return dst
+}
+
+// documents begins a stage that reads documents and filters them.
+func (s *stages) documents(dst []byte, name string, n *plan.Node, given int64) []byte {
+	read := n.Given
+	if given < 0 {
+		given = read
+	}
+	dst = s.head(dst, name, given)
+	if name != "IDHACK" && s.filter.Len() > 0 {
+		dst = value.AppendElement(dst, "filter", s.filter)
+	}
+	if s.ran {
+		dst = bson.AppendInt64(dst, "docsExamined", read)
+	}
+	return dst
+}
+
+func (s *stages) input(dst []byte, n *plan.Node, given int64) []byte {
+	at, dst := bson.BeginObject(dst, "inputStage")
+	return bson.End(s.write(dst, n, given), at)
+}
+
+// entries writes the stage that walks entries: one index, or several.
+func (s *stages) entries(dst []byte, n *plan.Node) []byte {
+	if n.Op != plan.Union && n.Op != plan.Intersect {
+		return s.scan(dst, n)
+	}
+	name := "OR"
+	if n.Op == plan.Intersect {
+		name = "AND_SORTED"
+	}
+	at, dst := bson.BeginArray(s.head(dst, name, n.Given), "inputStages")
+	for i, k := range n.Kids {
+		ka, d := bson.Begin(bson.AppendIndexHead(dst, bson.TypeDocument, i))
+		dst = bson.End(s.scan(d, k), ka)
+	}
+	return bson.End(dst, at)
+}
+
+// scan writes the stage of one index.
+func (s *stages) scan(dst []byte, n *plan.Node) []byte {
+	given := max(0, n.Entries)
+	dst = s.head(dst, "IXSCAN", given)
+	if s.ran {
+		dst = bson.AppendInt64(dst, "keysExamined", given)
+	}
+	names, descends := columnsOf(n.Leaf)
+	at, dst := bson.BeginObject(dst, "keyPattern")
+	var index []string
+	for i, name := range names {
+		if descends[i] {
+			dst = bson.AppendInt32(dst, name, -1)
+			index = append(index, name, "-1")
+		} else {
+			dst = bson.AppendInt32(dst, name, 1)
+			index = append(index, name, "1")
+		}
+	}
+	dst = bson.AppendString(bson.End(dst, at), "indexName", strings.Join(index, "_"))
+	dst = bson.AppendString(dst, "direction", "forward")
+	return bson.AppendString(dst, "orreryBounds", n.Leaf.String())
+}
+
+// columnsOf returns the paths of a leaf's index as MongoDB writes them, and which descend.
+func columnsOf(l *access.Pred) (names []string, descends []bool) {
+	if l.Comp == nil {
+		return []string{strings.Join(l.Path.Segs, ".")}, []bool{false}
+	}
+	for i := range l.Comp.Index.Columns {
+		c := &l.Comp.Index.Columns[i]
+		segs := append(l.Comp.Index.Array[:len(l.Comp.Index.Array):len(l.Comp.Index.Array)], c.Segs...)
+		names, descends = append(names, strings.Join(segs, ".")), append(descends, c.Desc)
+	}
+	return names, descends
+}
