@@ -1,10 +1,11 @@
 package sql
 
 import (
+	"reflect"
 	"strings"
 
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/sqlapi/sql/func"
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/func"
 )
 
 // aggregateFunc is one aggregate: how a value is added to a state and what a state gives. plan is its name in a query
@@ -53,8 +54,17 @@ type aggState struct {
 	size  int
 }
 
+// stateSize is what a state takes beside what it points to, in bytes.
+var stateSize = int(reflect.TypeFor[aggState]().Size())
+
 // maxList bounds the bytes that one MAKELIST or MAKESET gathers; a query that needs more is refused.
 const maxList = 4 << 20
+
+// setCount makes a COUNT of n.
+func (s *aggState) setCount(n int64) { s.count = n }
+
+// full reports whether a list has reached its limit, so that the query is refused.
+func (s *aggState) full() bool { return s.over }
 
 // held is how many bytes the state keeps of the values that it has seen.
 func (s *aggState) held() int { return s.size + len(s.best.Bytes()) }
@@ -158,235 +168,4 @@ func (s *aggState) listResult() value.Value {
 		s.best = s.list.Array()
 	}
 	return s.best
-}
-
-// aggSpec is one aggregate call of a query.
-type aggSpec struct {
-	fn  *aggregateFunc
-	arg evalFn
-}
-
-// groupCtx is a grouped query whose select list is being compiled.
-type groupCtx struct {
-	sub   int // number of the query
-	keys  []Expr
-	aggs  []*aggSpec
-	inAgg bool // inside the argument of an aggregate: the query's aliases may be read
-}
-
-// hasAggregate reports whether e calls an aggregate of its own query.
-func hasAggregate(e Expr) bool {
-	if e == nil {
-		return false
-	}
-	if call, ok := e.(*Call); ok && !call.UDF && aggregateOf(call.Name) != nil {
-		return true
-	}
-	found := false
-	children(e, func(x Expr) { found = found || hasAggregate(x) })
-	return found
-}
-
-// isGrouped reports whether q has groups: GROUP BY or an aggregate in its select list.
-func isGrouped(q *Query) bool {
-	if len(q.GroupBy) > 0 || hasAggregate(q.Value) {
-		return true
-	}
-	for _, it := range q.Items {
-		if hasAggregate(it.Expr) {
-			return true
-		}
-	}
-	return false
-}
-
-// aggregate compiles an aggregate call: its argument feeds the group's state, the call reads the result.
-func (c *compiler) aggregate(e *Call, agg *aggregateFunc) cexpr {
-	n := len(c.groups)
-	if n == 0 || c.noAgg {
-		c.failAt(e, codeAggregateHere, "Aggregate function '%s' may not appear here.", agg.name)
-		return konst(value.Value{})
-	}
-	g := c.groups[n-1]
-	if g.inAgg {
-		c.failAt(e, codeNestedAgg, "Cannot perform an aggregate function on an expression containing an aggregate "+
-			"or a subquery.")
-		return konst(value.Value{})
-	}
-	if len(e.Args) != 1 {
-		c.failAt(e, codeArity, "The %s function requires 1 argument(s).", agg.name)
-		return konst(value.Value{})
-	}
-	g.inAgg = true
-	arg := c.expr(e.Args[0])
-	g.inAgg = false
-	i, sub := len(g.aggs), g.sub
-	g.aggs = append(g.aggs, &aggSpec{fn: agg, arg: arg.fn})
-	return cexpr{fn: func(f *frame) value.Value { return agg.result(&f.subs[sub].group.aggs[i]) }}
-}
-
-// groupKey compiles e as a read of a group key when it is one of the GROUP BY expressions of an enclosing grouped
-// query.
-func (c *compiler) groupKey(e Expr) (cexpr, bool) {
-	for n := len(c.groups) - 1; n >= 0; n-- {
-		g := c.groups[n]
-		if g.inAgg {
-			continue
-		}
-		for i, k := range g.keys {
-			if sameExpr(e, k) {
-				sub := g.sub
-				return cexpr{fn: func(f *frame) value.Value { return f.subs[sub].group.keys[i] }}, true
-			}
-		}
-	}
-	return cexpr{}, false
-}
-
-// insideGroupKey reports whether a proper part of the path e is a group key, so that the path must be read step by
-// step.
-func (c *compiler) insideGroupKey(e Expr) bool {
-	if len(c.groups) == 0 {
-		return false
-	}
-	for {
-		switch x := e.(type) {
-		case *Prop:
-			e = x.Base
-		case *Index:
-			e = x.Base
-		default:
-			return false
-		}
-		if _, ok := c.groupKey(e); ok {
-			return true
-		}
-	}
-}
-
-// sameExpr reports whether two expressions are written the same, apart from blanks and quoting.
-func sameExpr(a, b Expr) bool {
-	if a.depth() != b.depth() {
-		return false
-	}
-	switch x := a.(type) {
-	case *Lit:
-		y, ok := b.(*Lit)
-		return ok && x.Val.Kind() == y.Val.Kind() && value.CompareCosmos(x.Val, y.Val) == 0
-	case *ParamRef:
-		y, ok := b.(*ParamRef)
-		return ok && x.Name == y.Name
-	case *Ident:
-		y, ok := b.(*Ident)
-		return ok && x.Name == y.Name
-	case *Prop:
-		y, ok := b.(*Prop)
-		return ok && x.Name == y.Name && sameExpr(x.Base, y.Base)
-	case *SubqueryExpr:
-		return false
-	}
-	return printExpr(a) == printExpr(b)
-}
-
-// group is one group of a grouped query: its key, the states of the query's aggregates.
-type group struct {
-	keys []value.Value
-	aggs []aggState
-}
-
-// groupSet finds groups by key and keeps them in the order of their first row.
-type groupSet struct {
-	list []*group
-	by   map[uint64][]*group
-	size int
-	told int
-}
-
-// grown is by how much the set has grown since the last call.
-func (s *groupSet) grown() int {
-	n := s.size - s.told
-	s.told = s.size
-	return n
-}
-
-// find returns the group of the keys; keys are copied when the group is new. Undefined keys form a group of their own.
-func (s *groupSet) find(keys []value.Value, aggs int) *group {
-	h := uint64(14695981039346656037)
-	for _, k := range keys {
-		h = (h ^ hashValue(k)) * 1099511628211
-	}
-next:
-	for _, g := range s.by[h] {
-		for i := range keys {
-			if !sameValue(g.keys[i], keys[i]) {
-				continue next
-			}
-		}
-		return g
-	}
-	g := &group{keys: make([]value.Value, len(keys)), aggs: make([]aggState, aggs)}
-	for i, k := range keys {
-		g.keys[i] = funcs.One(k).Clone()
-		s.size += valueSize + bytesOf(k)
-	}
-	s.size += groupSize + stateSize*aggs
-	if s.by == nil {
-		s.by = map[uint64][]*group{}
-	}
-	s.by[h] = append(s.by[h], g)
-	s.list = append(s.list, g)
-	return g
-}
-
-// hashValue and sameValue are the language's equality extended to undefined.
-func hashValue(v value.Value) uint64 {
-	if !v.IsDefined() {
-		return 1
-	}
-	return value.HashDistinct(funcs.DeepView(v))
-}
-
-func sameValue(a, b value.Value) bool {
-	if !a.IsDefined() || !b.IsDefined() {
-		return a.IsDefined() == b.IsDefined()
-	}
-	return funcs.Equal(a, b)
-}
-
-// distinctSet holds values by the language's equality.
-type distinctSet struct {
-	by   map[uint64][]value.Value
-	size int
-	told int
-}
-
-// grown is by how much the set has grown since the last call.
-func (s *distinctSet) grown() int {
-	n := s.size - s.told
-	s.told = s.size
-	return n
-}
-
-func newDistinctSet() *distinctSet { return &distinctSet{by: map[uint64][]value.Value{}} }
-
-func (s *distinctSet) has(v value.Value) bool {
-	for _, x := range s.by[hashValue(v)] {
-		if sameValue(x, v) {
-			return true
-		}
-	}
-	return false
-}
-
-// add keeps a copy of v and reports whether it is new.
-func (s *distinctSet) add(v value.Value) bool {
-	h := hashValue(v)
-	for _, x := range s.by[h] {
-		if sameValue(x, v) {
-			return false
-		}
-	}
-	s.by[h] = append(s.by[h], funcs.DeepView(v).Clone())
-	s.size += setEntry + bytesOf(v)
-	return true
 }

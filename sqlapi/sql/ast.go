@@ -2,6 +2,9 @@ package sql
 
 import "github.com/orrerydb/orrery/core/value"
 
+// rootName is an identifier that no text can hold: the item, whatever aliases there are.
+const rootName = "\x00item"
+
 // Query is the syntax tree of a query or sub-query. It is immutable after Parse.
 type Query struct {
 	Distinct bool
@@ -22,6 +25,9 @@ type Query struct {
 	height     int  // see measure
 	text       string
 }
+
+// valueQuery is SELECT VALUE e, written where sp says.
+func valueQuery(e Expr, sp span) *Query { return &Query{Value: e, pos: sp, height: e.depth()} }
 
 // Count is the number of a TOP, OFFSET or LIMIT clause: a literal or a parameter.
 type Count struct {
@@ -69,6 +75,16 @@ type Expr interface {
 type node struct {
 	pos span
 	h   int32
+}
+
+// above returns n with a height above those of the parts.
+func (n node) above(parts ...Expr) node {
+	h := n.h
+	for _, x := range parts {
+		h = max(h, int32(x.depth())+1)
+	}
+	n.h = max(h, 1)
+	return n
 }
 
 func (n node) span() span { return n.pos }

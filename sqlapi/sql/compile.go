@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/sqlapi/sql/func"
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/func"
 )
 
 // variable is an alias in scope.
@@ -54,8 +54,13 @@ func (c *compiler) fail(err error) {
 }
 
 func (c *compiler) failAt(e Expr, code, format string, args ...any) {
+	c.failIn(e.span(), code, format, args...)
+}
+
+// failIn refuses a part of the text.
+func (c *compiler) failIn(sp span, code, format string, args ...any) {
 	if c.err == nil {
-		c.err = errorAt(c.text, e.span(), code, format, args...)
+		c.err = errorAt(c.text, sp, code, format, args...)
 	}
 }
 
@@ -63,15 +68,10 @@ func (c *compiler) failAt(e Expr, code, format string, args ...any) {
 func (c *compiler) failMore(e Expr, code, format string, args ...any) {
 	c.failAt(e, code, format, args...)
 	var first *Error
-	if errors.As(c.err, &first) && first.Code == code && len(first.more) < maxErrors {
-		if next := errorAt(c.text, e.span(), code, format, args...); next.Start != first.Start {
-			first.more = append(first.more, next)
-		}
+	if errors.As(c.err, &first) && first.Code == code && first.takesMore() {
+		first.also(errorAt(c.text, e.span(), code, format, args...))
 	}
 }
-
-// maxErrors bounds the errors that one text is answered with.
-const maxErrors = 20
 
 // param returns the number of a parameter.
 func (c *compiler) param(name string) int {
@@ -212,44 +212,6 @@ func indexed(base, at value.Value) value.Value {
 	return value.Value{}
 }
 
-// splitPath cuts the fixed steps off an expression: c.a["b"][0] gives the steps and c.
-func splitPath(e Expr) ([]step, Expr) {
-	n := 0
-	base := e
-	for {
-		if p, ok := base.(*Prop); ok {
-			base = p.Base
-		} else if x, ok := base.(*Index); ok && fixedIndex(x.At) >= 0 {
-			base = x.Base
-		} else {
-			break
-		}
-		n++
-	}
-	steps := make([]step, n)
-	for cur := e; n > 0; n-- {
-		switch x := cur.(type) {
-		case *Prop:
-			steps[n-1] = step{name: x.Name}
-			cur = x.Base
-		case *Index:
-			steps[n-1] = step{index: fixedIndex(x.At), array: true}
-			cur = x.Base
-		}
-	}
-	return steps, base
-}
-
-// fixedIndex returns the array index that a literal names, -1 when it names none.
-func fixedIndex(e Expr) int {
-	if l, ok := e.(*Lit); ok && l.Val.IsNumber() {
-		if i, ok := funcs.ToInt(l.Val); ok && i >= 0 {
-			return i
-		}
-	}
-	return -1
-}
-
 // resolve finds the alias of the path e and refuses those that a grouped select list may not read.
 func (c *compiler) resolve(id *Ident, e Expr) *variable {
 	v := c.scope.find(id.Name)
@@ -362,7 +324,7 @@ func (c *compiler) in(e *In) cexpr {
 			return value.BoolOf(set.has(v) != not)
 		}
 		for i := range list {
-			if w := list[i].fn(f); w.IsDefined() && equal(v, w) {
+			if w := list[i].fn(f); w.IsDefined() && funcs.Equal(v, w) {
 				return value.BoolOf(!not)
 			}
 		}
@@ -408,7 +370,7 @@ func (c *compiler) object(e *ObjectExpr) cexpr {
 func (c *compiler) call(e *Call) cexpr {
 	if e.UDF {
 		c.exprs(e.Args) // what is wrong in the arguments is told first
-		c.fail(&Error{plain: true, Msg: "User defined functions are not supported: 'udf." + clip(e.Name) + "'."})
+		c.fail(plainError("User defined functions are not supported: 'udf.%s'.", clip(e.Name)))
 		return konst(value.Value{})
 	}
 	if agg := aggregateOf(e.Name); agg != nil {

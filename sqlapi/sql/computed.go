@@ -23,15 +23,14 @@ type Computed struct {
 // ComputedProperty is one definition: SELECT VALUE expression FROM alias.
 type ComputedProperty struct{ Name, Query string }
 
-// rootName is an identifier that no text can hold: the item, whatever aliases there are.
-const rootName = "\x00item"
-
 // reservedNames can't be the names of computed properties.
 var reservedNames = map[string]bool{"id": true, "_id": true, "_rid": true, "_self": true, "_etag": true, "_ts": true,
 	"_attachments": true, "_lsn": true, "ttl": true}
 
-// NewComputed checks definitions and returns them; nil when there are none. The errors are for the user.
-func NewComputed(defs []ComputedProperty) (*Computed, error) {
+// newComputed checks definitions and returns them; nil when there are none. The errors are for the user. compile parses
+// a definition, refuses what the language has no meaning for, and tells how many parameters there are.
+func newComputed(defs []ComputedProperty, compile func(text string) (q *Query, params int, err error)) (*Computed,
+	error) {
 	if len(defs) == 0 {
 		return nil, nil
 	}
@@ -43,7 +42,7 @@ func NewComputed(defs []ComputedProperty) (*Computed, error) {
 		if c.exprs[d.Name] != nil {
 			return nil, plainError("The computed property '%s' is defined twice.", clip(d.Name))
 		}
-		e, err := computedExpr(d)
+		e, err := computedExpr(d, compile)
 		if err != nil {
 			return nil, err
 		}
@@ -61,12 +60,8 @@ func NewComputed(defs []ComputedProperty) (*Computed, error) {
 }
 
 // computedExpr parses a definition and takes its expression, with the alias named rootName.
-func computedExpr(d ComputedProperty) (Expr, error) {
-	q, err := Parse(d.Query, DefaultLimits())
-	if err != nil {
-		return nil, err
-	}
-	p, err := compileQuery(d.Query, q, false)
+func computedExpr(d ComputedProperty, compile func(text string) (*Query, int, error)) (Expr, error) {
+	q, params, err := compile(d.Query)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +69,7 @@ func computedExpr(d ComputedProperty) (Expr, error) {
 		"other clauses, aggregates, parameters or user-defined functions.", clip(d.Name))
 	if q.Value == nil || q.From == nil || len(q.From.Sources) != 1 || q.Distinct || q.Top != nil || q.Where != nil ||
 		len(q.GroupBy) > 0 ||
-		len(q.OrderBy) > 0 || q.Offset != nil || q.Limit != nil || isGrouped(q) || len(p.params) > 0 ||
+		len(q.OrderBy) > 0 || q.Offset != nil || q.Limit != nil || isGrouped(q) || params > 0 ||
 		!plainComputed(q.Value) {
 		return nil, bad
 	}
@@ -195,7 +190,7 @@ func (x *expander) source(s *Source, container bool) {
 		if e := x.expr(s.Path); isPath(e) {
 			s.Path = e
 		} else { // what was a path is an expression now
-			s.Query, s.Path = &Query{Value: e, pos: s.pos, height: e.depth()}, nil
+			s.Query, s.Path = valueQuery(e, s.pos), nil
 		}
 	}
 	var roots []string
@@ -208,13 +203,6 @@ func (x *expander) source(s *Source, container bool) {
 		roots = append(roots, s.Alias)
 	}
 	x.roots = roots
-}
-
-// isPath reports whether e can stand as a path in FROM.
-func isPath(e Expr) bool {
-	_, base := splitPath(e)
-	_, ok := base.(*Ident)
-	return ok
 }
 
 // expr returns e with the expressions in place of names, e itself when there are none in it.
@@ -298,41 +286,4 @@ func (x *expander) list(es []Expr) []Expr {
 		out[i] = x.expr(e)
 	}
 	return out
-}
-
-// cachedFor is cached for a container with computed properties (nil has none), or whose geometries lie in a plane.
-func cachedFor(text string, comp *Computed, planar bool) (*program, error) {
-	if comp == nil && !planar {
-		return cached(text)
-	}
-	key := "\x00" + text
-	if planar {
-		key = "\x00" + key
-	}
-	if comp != nil {
-		key = comp.key + key
-	}
-	c := cacheOf(key)
-	if p := c.get(key); p != nil {
-		return p, nil
-	}
-	q, err := Parse(text, DefaultLimits())
-	if err != nil {
-		return nil, err
-	}
-	if comp != nil {
-		if q, err = comp.expand(q); err != nil {
-			return nil, err
-		}
-	}
-	p, err := compileQuery(text, q, planar)
-	if err != nil {
-		return nil, err
-	}
-	if comp != nil {
-		p.hash ^= comp.hash
-	}
-	p.key = key
-	c.put(p)
-	return p, nil
 }

@@ -2,12 +2,11 @@ package sql
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
-	"github.com/orrerydb/orrery/sqlapi/sql/func"
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/func"
 )
 
 // coverage is what the core may know of a query to answer it from index entries: found once, when the text is compiled.
@@ -31,18 +30,10 @@ func (v *coverage) ask(q *exec.Query) {
 	}
 }
 
-// coverageOf looks at what a query reads. It must range over the items themselves; so must the innermost of nested
-// queries, of which the outer ones see the rows alone.
-func coverageOf(p *program) (v coverage) {
-	cq := p.top
-	if cq.base != nil {
-		cq = cq.base
-	}
-	if !cq.rootOnly || cq.q.Star || cq.derived != nil || len(cq.vars) != 1 || !cq.vars[0].root {
-		return v
-	}
-	r := reads{root: cq.vars[0].name}
-	q := cq.q
+// coverageOf looks at what a query reads, whose one source is the item under the alias root. whole says that the text
+// reads to its end on each page, outermost that no other query reads the rows of this one.
+func coverageOf(q *Query, root string, whole, outermost bool) (v coverage) {
+	r := reads{root: root}
 	for _, e := range selected(q) {
 		r.expr(e)
 	}
@@ -56,31 +47,20 @@ func coverageOf(p *program) (v coverage) {
 	if r.all {
 		return v
 	}
-	v.needs, v.whole = r.paths(), p.top.grouped || p.top.derived != nil
+	v.needs, v.whole = r.paths(), whole
 	if len(v.needs) == 0 {
 		v.needs = []access.Path{access.TS} // every item has one
 	}
-	v.defined = definedPath(cq, v.needs)
+	v.defined = definedPath(q, root, v.needs)
 	v.number = r.each
-	v.repeat = !r.each && cq == p.top && cq.grouped
+	v.repeat = !r.each && outermost && isGrouped(q)
 	if !r.each && len(v.needs) == 1 {
-		v.want = wanted(cq, v.needs[0])
+		v.want = wanted(q, root, v.needs[0])
 		if v.want == exec.WantTally && !v.repeat { // who counts must be the one who reads
 			v.want = exec.WantAll
 		}
 	}
 	return v
-}
-
-func selected(q *Query) []Expr {
-	if q.Value != nil {
-		return []Expr{q.Value}
-	}
-	es := make([]Expr, len(q.Items))
-	for i := range q.Items {
-		es[i] = q.Items[i].Expr
-	}
-	return es
 }
 
 // reads collects the paths that expressions read of the item.
@@ -167,27 +147,27 @@ func isPrefix(a, b []string) bool { return len(a) <= len(b) && slices.Equal(a, b
 
 // definedPath returns the path without whose value an item has no part in the answer: that of SELECT VALUE path, or of
 // all aggregates, which skip what is undefined.
-func definedPath(cq *cquery, needs []access.Path) *access.Path {
+func definedPath(q *Query, root string, needs []access.Path) *access.Path {
 	isNeed := func(e Expr) *access.Path {
 		for i := range needs {
-			if p := pathOf(cq, e); p != nil && isPrefix(needs[i].Segs, p.Segs) {
+			if p := pathOf(root, e); p != nil && isPrefix(needs[i].Segs, p.Segs) {
 				return &needs[i]
 			}
 		}
 		return nil
 	}
-	if !cq.grouped {
-		if cq.q.Value == nil {
+	if !isGrouped(q) {
+		if q.Value == nil {
 			return nil
 		}
-		return isNeed(cq.q.Value)
+		return isNeed(q.Value)
 	}
-	if len(cq.q.GroupBy) > 0 {
+	if len(q.GroupBy) > 0 {
 		return nil
 	}
 	var one *access.Path
 	same := true
-	eachAggregate(cq.q, func(name string, arg Expr) {
+	eachAggregate(q, func(name string, arg Expr) {
 		p := isNeed(arg)
 		if p == nil || one != nil && p != one || !skipsUndefined[name] {
 			same = false
@@ -201,11 +181,11 @@ func definedPath(cq *cquery, needs []access.Path) *access.Path {
 }
 
 // pathOf returns the path that e is; nil when it is something else. Of an element of an array it is the array's.
-func pathOf(cq *cquery, e Expr) *access.Path {
+func pathOf(root string, e Expr) *access.Path {
 	if !isPath(e) {
 		return nil
 	}
-	r := reads{root: cq.vars[0].name}
+	r := reads{root: root}
 	if r.expr(e); r.all || len(r.list) != 1 {
 		return nil
 	}
@@ -215,48 +195,31 @@ func pathOf(cq *cquery, e Expr) *access.Path {
 // skipsUndefined are the aggregates on which undefined has no effect.
 var skipsUndefined = map[string]bool{"AVG": true, "COUNT": true, "MAX": true, "MIN": true, "SUM": true}
 
-// eachAggregate calls f for the aggregates of a select list, names in upper case.
-func eachAggregate(q *Query, f func(name string, arg Expr)) {
-	var walk func(e Expr)
-	walk = func(e Expr) {
-		if call, ok := e.(*Call); ok && !call.UDF && aggregateOf(call.Name) != nil && len(call.Args) == 1 {
-			f(strings.ToUpper(call.Name), call.Args[0])
-			return
-		}
-		children(e, walk)
-	}
-	for _, e := range selected(q) {
-		walk(e)
-	}
-}
-
 // wanted says which items of a query that reads one path make a difference.
-func wanted(cq *cquery, need access.Path) exec.Want {
-	if !cq.grouped {
-		if cq.q.Distinct {
+func wanted(q *Query, root string, need access.Path) exec.Want {
+	if !isGrouped(q) {
+		if q.Distinct {
 			return exec.WantValues
 		}
 		return exec.WantAll
 	}
-	extremes, counts, ends := true, true, len(cq.q.GroupBy) == 0
-	eachAggregate(cq.q, func(name string, arg Expr) {
+	extremes, counts, ends := true, true, len(q.GroupBy) == 0
+	eachAggregate(q, func(name string, arg Expr) {
 		extreme := name == "MIN" || name == "MAX"
 		extremes, counts = extremes && extreme, counts && (extreme || name == "COUNT")
 		steps, _ := splitPath(arg)
-		p := pathOf(cq, arg)
+		p := pathOf(root, arg)
 		lit, constant := arg.(*Lit)
 		ends = ends && (p != nil && len(steps) == len(need.Segs) && slices.Equal(p.Segs, need.Segs) || !extreme &&
 			constant && lit.Val.IsDefined())
 	})
 	switch {
-	case extremes && ends && hasAggregates(cq.q):
+	case extremes && ends && hasAggregates(q):
 		return exec.WantEnds
 	case extremes:
 		return exec.WantValues
-	case counts && ends && cq.q.Where == nil:
+	case counts && ends && q.Where == nil:
 		return exec.WantTally
 	}
 	return exec.WantAll
 }
-
-func hasAggregates(q *Query) bool { return slices.ContainsFunc(selected(q), hasAggregate) }

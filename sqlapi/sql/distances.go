@@ -74,9 +74,10 @@ func (x *expander) distance(call *Call) {
 		return
 	}
 	if len(call.Args) == 2 {
-		call.Args = append(call.Args, &Lit{node: node{h: 1}, Val: value.BoolOf(false)})
+		call.Args = append(call.Args, &Lit{node: node{}.above(), Val: value.BoolOf(false)})
 	}
-	options := &ObjectExpr{node: node{h: 2}}
+	function := &Lit{node: node{}.above(), Val: value.StringOf(name)}
+	options := &ObjectExpr{}
 	if len(call.Args) > 3 {
 		o, ok := call.Args[3].(*ObjectExpr)
 		if !ok {
@@ -91,9 +92,10 @@ func (x *expander) distance(call *Call) {
 		options.Keys, options.Vals = append([]string(nil), o.Keys...), append([]Expr(nil), o.Vals...)
 	}
 	options.Keys = append(options.Keys, "distanceFunction")
-	options.Vals = append(options.Vals, &Lit{node: node{h: 1}, Val: value.StringOf(name)})
+	options.Vals = append(options.Vals, function)
+	options.node = options.node.above(function)
 	call.Args = append(call.Args[:3:3], options)
-	call.h = max(call.h, 3)
+	call.node = call.node.above(options)
 }
 
 // embedding returns the distance function of the path that e is, "" when it is none.

@@ -47,6 +47,19 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Msg }
 
+// takesMore reports whether e lists fewer errors than one answer may have.
+func (e *Error) takesMore() bool { return len(e.more) < maxErrors }
+
+// also lists a further error of the same text behind e, if it is one of another place.
+func (e *Error) also(next *Error) {
+	if next.Start != e.Start {
+		e.more = append(e.more, next)
+	}
+}
+
+// maxErrors bounds the errors that one text is answered with.
+const maxErrors = 20
+
 // Unwrap gives the error as a status.Error whose message is the JSON text.
 func (e *Error) Unwrap() error {
 	code := status.BadRequest

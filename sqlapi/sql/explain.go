@@ -93,9 +93,7 @@ func (pl *Plan) conditionOn(p access.Path) string {
 			return
 		}
 		if e != nil && pl.reads(e, p.Segs) {
-			pr := printer{root: pl.rootName()}
-			pr.expr(e)
-			found = append(found, pr.b.String())
+			found = append(found, printOf(e, pl.rootName()))
 		}
 	}
 	walk(pl.p.q.Where)

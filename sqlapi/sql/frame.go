@@ -7,7 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/sqlapi/sql/func"
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/func"
 )
 
 // frame is the changing state of one execution: the present item, the values of aliases, the states of sub-queries. It
@@ -51,9 +51,6 @@ func (f *frame) setRoot(d doc.Doc, item *core.Item) {
 	f.sys = value.Value{}
 }
 
-// systemNames are the properties of an item that live in its envelope, in the order in which they follow the document.
-var systemNames = [...]string{"_rid", "_self", "_etag", "_attachments", "_ts"}
-
 // system returns a system property of the present item.
 func (f *frame) system(name string) value.Value {
 	it := f.root.item
@@ -75,18 +72,6 @@ func (f *frame) system(name string) value.Value {
 		f.sys, _ = doc.ValueFromJSON(append(b, '}'))
 	}
 	return f.sys.Get(name)
-}
-
-func isSystem(name string) bool {
-	if len(name) < 3 || name[0] != '_' {
-		return false
-	}
-	for _, s := range systemNames {
-		if s == name {
-			return true
-		}
-	}
-	return false
 }
 
 // wholeItem returns the present item as one value: shown names, then the system properties. It is built once per item.

@@ -63,11 +63,10 @@ func checkText(t testing.TB, text string) {
 		refused(t, text, err)
 		return
 	}
-	var pr printer
-	pr.query(q)
-	if _, err := Parse(pr.b.String(), DefaultLimits()); err != nil && !strings.Contains(err.Error(), "nested") &&
+	printed := printQuery(q)
+	if _, err := Parse(printed, DefaultLimits()); err != nil && !strings.Contains(err.Error(), "nested") &&
 		!strings.Contains(err.Error(), "exceeded") {
-		t.Fatalf("%q prints as %q, which is refused: %v", text, pr.b.String(), err)
+		t.Fatalf("%q prints as %q, which is refused: %v", text, printed, err)
 	}
 	rows, err := evalDocs(text, params, fuzzDocs, 0)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/orrerydb/orrery/sqlapi/sql/func"
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/func"
 )
 
 // The language's published names. Each is evaluated, or refused as "not supported"; none is unknown.

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/sqlapi/sql/func"
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/func"
 )
 
 // equalOp is = and !=: undefined when a side is; values of different types are not equal.
@@ -13,14 +13,7 @@ func equalOp(a, b value.Value, not bool) value.Value {
 	if !a.IsDefined() || !b.IsDefined() {
 		return value.Value{}
 	}
-	return value.BoolOf(equal(a, b) != not)
-}
-
-func equal(a, b value.Value) bool {
-	if a.Kind() == value.String {
-		return b.Kind() == value.String && bytes.Equal(a.Bytes(), b.Bytes())
-	}
-	return funcs.Equal(a, b)
+	return value.BoolOf(funcs.Equal(a, b) != not)
 }
 
 // compareOp is < > <= >=: defined only within null, booleans, numbers and strings.

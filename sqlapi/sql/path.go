@@ -3,15 +3,8 @@ package sql
 import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/sqlapi/sql/func"
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/func"
 )
-
-// step is one step of a path: a property name, or an array index when name is "".
-type step struct {
-	name  string
-	index int
-	array bool
-}
 
 // get returns a property of v; undefined when v is no object.
 func get(v value.Value, name string) value.Value {

@@ -16,6 +16,20 @@ func printExpr(e Expr) string {
 	return p.b.String()
 }
 
+// printOf is printExpr with the alias root printed as ROOT.
+func printOf(e Expr, root string) string {
+	p := printer{root: root}
+	p.expr(e)
+	return p.b.String()
+}
+
+// printQuery writes a query as text that parses to the same tree.
+func printQuery(q *Query) string {
+	var p printer
+	p.query(q)
+	return p.b.String()
+}
+
 type printer struct {
 	b    strings.Builder
 	root string // alias that is printed as ROOT

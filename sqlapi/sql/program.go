@@ -1,15 +1,13 @@
 package sql
 
 import (
-	"fmt"
-	"hash/maphash"
 	"strings"
 	"sync"
 
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/sqlapi/sql/func"
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/func"
 )
 
 // Param is a query parameter: its name with or without the leading @, and its value.
@@ -31,7 +29,7 @@ type program struct {
 	count  func(f *frame) int64 // TOP or LIMIT, nil without
 	offset func(f *frame) int64
 	order  []orderPath
-	pred   predFn
+	pred   predFn[*frame]
 	whole  bool // COUNT(1) of everything
 	cover  coverage
 	frames sync.Pool // *frame
@@ -42,7 +40,7 @@ type orderPath struct {
 	steps []step // nil for a distance of vectors or places
 	key   evalFn
 	desc  bool
-	near  nearFn // of a distance from a constant place
+	near  nearFn[*frame] // of a distance from a constant place
 }
 
 // compile parses and compiles a text.
@@ -79,8 +77,48 @@ func compileQuery(text string, q *Query, planar bool) (*program, error) {
 	}
 	p.params, p.nslots, p.nsubs = c.names, c.nslots, c.nsubs
 	p.whole = isCountAll(p)
-	p.cover = coverageOf(p)
+	p.cover = p.coverage()
 	return p, nil
+}
+
+// predicate compiles WHERE for an index; nil when it says nothing that one could use. Of nested sub-queries in FROM it
+// is the innermost one's: an item that doesn't pass it makes no row.
+func (c *compiler) predicate(p *program) predFn[*frame] {
+	cq := p.top
+	if cq.base != nil {
+		cq = cq.base
+	}
+	if cq.q.Where == nil || len(cq.vars) == 0 {
+		return nil
+	}
+	outer := c.scope
+	c.scope = &scope{vars: cq.vars}
+	defer func() { c.scope = outer }()
+	return c.sargs(cq).filter(cq.q.Where)
+}
+
+// sargs is what makes predicates of the conditions of a query.
+func (c *compiler) sargs(cq *cquery) sargs[*frame] {
+	vars := make([]alias, len(cq.vars))
+	for i, v := range cq.vars {
+		vars[i] = alias{name: v.name, isRoot: v.root}
+	}
+	return sargs[*frame]{from: cq.q.From, vars: vars, planar: c.planar, compile: func(e Expr) constFn[*frame] {
+		return constFn[*frame](c.expr(e).fn)
+	}}
+}
+
+// coverage is what the core may know of the query to answer it from index entries. The query must range over the items
+// themselves; so must the innermost of nested queries, of which the outer ones see the rows alone.
+func (p *program) coverage() coverage {
+	cq := p.top
+	if cq.base != nil {
+		cq = cq.base
+	}
+	if !cq.rootOnly || cq.q.Star || cq.derived != nil || len(cq.vars) != 1 || !cq.vars[0].root {
+		return coverage{}
+	}
+	return coverageOf(cq.q, cq.vars[0].name, p.top.grouped || p.top.derived != nil, cq == p.top)
 }
 
 // resumable is the text that continuations of a query are bound to. A client that merges an ORDER BY goes on with the
@@ -95,9 +133,7 @@ func resumable(text string, q *Query) string {
 	}
 	bare := *q
 	bare.Where = nil
-	var pr printer
-	pr.query(&bare)
-	return "\x00" + pr.b.String()
+	return "\x00" + printQuery(&bare)
 }
 
 // orderPaths resolves ORDER BY: each must be a path on the item.
@@ -114,8 +150,8 @@ func (c *compiler) orderPaths(p *program) {
 			return
 		}
 		if placeOrder(p.q) && p.top.derived == nil {
-			s := sargs{c: c, from: p.q.From, vars: p.top.vars}
-			p.order = append(p.order, orderPath{key: c.expr(o.Expr).fn, desc: o.Desc, near: s.nearest(o.Expr.(*Call))})
+			near := c.sargs(p.top).nearest(o.Expr.(*Call))
+			p.order = append(p.order, orderPath{key: c.expr(o.Expr).fn, desc: o.Desc, near: near})
 			return
 		}
 		steps, base := splitPath(o.Expr)
@@ -140,43 +176,6 @@ func (c *compiler) orderPaths(p *program) {
 		}
 		p.order = append(p.order, orderPath{steps: steps, key: rootPath(steps), desc: o.Desc})
 	}
-}
-
-// vectorOrder returns the call when q is ordered by VectorDistance alone: the most similar come first, whatever
-// direction is written, and items without a distance last.
-func vectorOrder(q *Query) *Call {
-	if len(q.OrderBy) == 1 {
-		if call, ok := q.OrderBy[0].Expr.(*Call); ok && !call.UDF && strings.EqualFold(call.Name, "VectorDistance") {
-			return call
-		}
-	}
-	return nil
-}
-
-// placeOrder reports whether q is ordered by ST_DISTANCE alone: the only other expression that the service orders by.
-// Items without a distance come first, as those without a value do.
-func placeOrder(q *Query) bool {
-	if len(q.OrderBy) != 1 {
-		return false
-	}
-	call, ok := q.OrderBy[0].Expr.(*Call)
-	return ok && isDistance(call)
-}
-
-// euclidean reports whether a call of VectorDistance measures a distance, of which less is nearer, and not a
-// similarity. Only written options count.
-func euclidean(call *Call) bool {
-	if len(call.Args) < 4 {
-		return false
-	}
-	if o, ok := call.Args[3].(*ObjectExpr); ok {
-		for i, k := range o.Keys {
-			if lit, ok := o.Vals[i].(*Lit); ok && k == "distanceFunction" && lit.Val.Kind() == value.String {
-				return strings.EqualFold(lit.Val.Str(), "euclidean")
-			}
-		}
-	}
-	return false
 }
 
 // nearness compiles a sort key that is greater for nearer vectors.
@@ -260,8 +259,9 @@ next:
 				continue next
 			}
 		}
-		return nil, &Error{Code: codeParameter, Msg: fmt.Sprintf("The query parameter '@%s' is not specified.", name),
-			plain: true}
+		err := plainError("The query parameter '@%s' is not specified.", name)
+		err.Code = codeParameter
+		return nil, err
 	}
 	return vals, nil
 }
@@ -285,66 +285,17 @@ func (p *program) release(f *frame) {
 	p.frames.Put(f)
 }
 
-// planCache keeps compiled programs by text. It is bounded in entries and bytes of text; the oldest half is dropped
-// when it is full, which costs a busy text one compile.
-type planCache struct {
-	mu       sync.RWMutex
-	now, old map[string]*program
-	bytes    int
-}
-
-const (
-	cacheEntries = 1000
-	cacheBytes   = 4 << 20
-)
-
-// shards of the cache keep executions on different texts from waiting for each other.
-var (
-	cacheSeed = maphash.MakeSeed()
-	caches    [16]planCache
-)
-
-// cached returns the program of a text, compiling it when it isn't known. Refused texts are not kept.
-func cached(text string) (*program, error) {
-	c := cacheOf(text)
-	p := c.get(text)
-	if p == nil {
-		var err error
-		if p, err = compile(text, DefaultLimits()); err != nil {
-			return nil, err
+// NewComputed checks the definitions of computed properties and returns them; nil when there are none. The errors are
+// for the user.
+func NewComputed(defs []ComputedProperty) (*Computed, error) {
+	return newComputed(defs, func(text string) (q *Query, params int, err error) {
+		if q, err = Parse(text, DefaultLimits()); err != nil {
+			return nil, 0, err
 		}
-		c.put(p)
-	}
-	return p, nil
-}
-
-func cacheOf(key string) *planCache { return &caches[maphash.String(cacheSeed, key)&15] }
-
-// get returns the program under a key; nil when there is none.
-func (c *planCache) get(key string) *program {
-	c.mu.RLock()
-	p := c.now[key]
-	c.mu.RUnlock()
-	if p != nil {
-		return p
-	}
-	c.mu.Lock()
-	p = c.old[key]
-	c.mu.Unlock()
-	if p != nil {
-		c.put(p)
-	}
-	return p
-}
-
-func (c *planCache) put(p *program) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.now == nil || len(c.now) >= cacheEntries/16 || c.bytes >= cacheBytes/16 {
-		c.old, c.now, c.bytes = c.now, map[string]*program{}, 0
-	}
-	if c.now[p.key] == nil {
-		c.bytes += len(p.key)
-		c.now[p.key] = p
-	}
+		p, err := compileQuery(text, q, false)
+		if err != nil {
+			return nil, 0, err
+		}
+		return q, len(p.params), nil
+	})
 }

@@ -3,11 +3,10 @@ package sql
 import (
 	"math"
 	"sort"
-	"strconv"
 
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/sqlapi/sql/func"
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/func"
 )
 
 const (
@@ -98,10 +97,10 @@ func (c *compiler) orderKeys(q *Query) (keys []evalFn) {
 // checkShape refuses combinations that the language has no meaning for.
 func (c *compiler) checkShape(q *Query) {
 	if q.Rank {
-		c.fail(&Error{plain: true, Msg: "ORDER BY RANK is not supported."})
+		c.fail(plainError("ORDER BY RANK is not supported."))
 	}
 	if q.Top != nil && q.Offset != nil {
-		c.failAt(&Lit{node: node{pos: q.Top.pos}}, codeSyntax, "'TOP' and 'OFFSET LIMIT' can't be used together.")
+		c.failIn(q.Top.pos, codeSyntax, "'TOP' and 'OFFSET LIMIT' can't be used together.")
 	}
 }
 
@@ -149,23 +148,6 @@ func (c *compiler) sources(cq *cquery, top bool) []func(next rowFn) rowFn {
 		}
 	}
 	return binds
-}
-
-// streams reports whether a sub-query that stands for the container gives the rows of each item by that item alone.
-func streams(q *Query) bool {
-	if isGrouped(q) || q.Distinct || len(q.OrderBy) > 0 || q.Top != nil || q.Limit != nil {
-		return false
-	}
-	inner := containerQuery(q)
-	return inner == nil || streams(inner)
-}
-
-// containerQuery returns the sub-query that is the first source of q, nil when there is none.
-func containerQuery(q *Query) *Query {
-	if q.From == nil {
-		return nil
-	}
-	return q.From.Sources[0].Query
 }
 
 // isContainer reports whether a source is the item itself: the container's name, or an alias of the item in a
@@ -293,14 +275,14 @@ func (c *compiler) selectList(cq *cquery, top bool) {
 // star compiles SELECT *: the one input set.
 func (c *compiler) star(cq *cquery, top bool) {
 	q := cq.q
-	at := &Lit{node: node{pos: q.selectSpan}}
+	at := q.selectSpan
 	switch {
 	case q.From == nil:
-		c.failAt(at, codeStarNoFrom, "'SELECT *' is not valid if FROM clause is omitted.")
+		c.failIn(at, codeStarNoFrom, "'SELECT *' is not valid if FROM clause is omitted.")
 	case len(q.GroupBy) > 0:
-		c.failAt(at, codeStarGroup, "'SELECT *' is not allowed with GROUP BY.")
+		c.failIn(at, codeStarGroup, "'SELECT *' is not allowed with GROUP BY.")
 	case len(q.From.Sources) > 1:
-		c.failAt(at, codeStarJoin, "'SELECT *' is only valid with a single input set.")
+		c.failIn(at, codeStarJoin, "'SELECT *' is only valid with a single input set.")
 	}
 	cq.isValue = true
 	if c.err != nil || len(cq.vars) == 0 {
@@ -318,23 +300,6 @@ func (c *compiler) star(cq *cquery, top bool) {
 	if top {
 		cq.write = valueWriter(cq.project)
 	}
-}
-
-// itemNames gives each select item its name: the alias, the last property of a path, or $1, $2, .. for the others.
-func itemNames(items []SelectItem) []string {
-	names := make([]string, len(items))
-	n := 0
-	for i, it := range items {
-		names[i] = it.Alias
-		if names[i] == "" {
-			names[i] = derivedName(it.Expr)
-		}
-		if names[i] == "" {
-			n++
-			names[i] = "$" + strconv.Itoa(n)
-		}
-	}
-	return names
 }
 
 // count evaluates a TOP, OFFSET or LIMIT.
@@ -396,7 +361,7 @@ func (cq *cquery) gather(f *frame) bool {
 		s := &g.aggs[i]
 		held := s.held()
 		a.fn.addTimes(s, a.arg(f), int64(1+f.more))
-		if st.groups.size += s.held() - held; s.over {
+		if st.groups.size += s.held() - held; s.full() {
 			f.fail(status.New(status.BadRequest, "A %s of the query is larger than %d bytes.", a.fn.name, maxList))
 		}
 	}

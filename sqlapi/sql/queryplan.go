@@ -31,51 +31,43 @@ type queryInfo struct {
 // aliasType is one select item of a grouped query: plan is its aggregate, "" for a plain expression.
 type aliasType struct{ alias, plan string }
 
-// QueryPlan answers the gateway's query-plan request: the JSON that tells a client how to run the query over the
-// partitions. features are those that the client lists; a feature that the query needs and the client lacks is refused.
-// nil features are not checked.
-func QueryPlan(text string, params []Param, features []string, def core.PartitionKeyDef) ([]byte, error) {
-	return queryPlan(nil, text, params, features, def, false)
+// planRequest asks how a client runs a query over the partitions.
+type planRequest struct {
+	Query *Query
+	// What OFFSET skips, and what TOP or LIMIT gives at most: -1 without limit.
+	Offset, Limit int64
+	// Where is what items must satisfy for WHERE to be true, as far as an index can tell; nil when nothing is known.
+	Where *access.Pred
+	Key   core.PartitionKeyDef
+	// Bound says that the request names one whole partition key: one partition gives all rows, whatever the filter
+	// says. The ranges are the filter's all the same.
+	Bound bool
+	// Features are those that the client lists; one that the query needs and the client lacks is refused. nil is not
+	// checked.
+	Features []string
 }
 
-// QueryPlanOf is QueryPlan for a container with computed properties or embeddings. bound says that the request names
-// one whole partition key: one partition gives all rows, whatever the filter says. The ranges are the filter's all the
-// same.
-func QueryPlanOf(comp *Computed, text string, params []Param, features []string, def core.PartitionKeyDef, bound bool) (
-	[]byte, error) {
-	return queryPlan(comp.onlyEmbeddings(), text, params, features, def, bound)
+// appendPlan appends the JSON of the plan.
+func appendPlan(dst []byte, r *planRequest) ([]byte, error) {
+	ranges := keyRanges(r.Query, r.Where, r.Key)
+	bound := r.Bound || len(ranges) == 1 && ranges[0].Min == ranges[0].Max
+	if bound && (onlyWhole(r.Query) || onlyCut(r.Query)) {
+		return plainPlan(r.Query).appendJSON(dst, ranges), nil // one partition gives the whole answer
+	}
+	qi, err := makePlan(r.Query, r.Offset, r.Limit)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkFeatures(needs(r.Query), r.Features); err != nil {
+		return nil, err
+	}
+	return qi.appendJSON(dst, ranges), nil
 }
 
-func queryPlan(comp *Computed, text string, params []Param, features []string, def core.PartitionKeyDef, bound bool) (
-	[]byte, error) {
-	p, err := cachedFor(text, comp, false)
-	if err != nil {
-		return nil, err
-	}
-	vals, err := p.bind(params)
-	if err != nil {
-		return nil, err
-	}
-	f := p.frame(vals)
-	defer p.release(f)
-	begin, err := p.begin(f)
-	if err != nil {
-		return nil, err
-	}
-	ranges := p.ranges(f, def)
-	bound = bound || len(ranges) == 1 && ranges[0].Min == ranges[0].Max
-	if bound && (onlyWhole(p.q) || onlyCut(p.q)) {
-		return plainPlan(p.q).appendJSON(nil, ranges), nil // one partition gives the whole answer
-	}
-	qi, err := makePlan(p.q, begin)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkFeatures(p.needs(), features); err != nil {
-		return nil, err
-	}
-	return qi.appendJSON(nil, ranges), nil
-}
+// needsMerge reports whether the rows that partitions give apart are not the query's answer put one after another:
+// ORDER BY, aggregates, GROUP BY, DISTINCT, TOP or OFFSET LIMIT, in the query or in a sub-query that stands for the
+// container.
+func needsMerge(q *Query) bool { return len(needs(q)) > 0 || onlyWhole(q) }
 
 // onlyWhole reports whether the rows of partitions can't be merged into the query's answer.
 func onlyWhole(q *Query) bool {
@@ -96,20 +88,18 @@ func plainPlan(q *Query) *queryInfo {
 	return &queryInfo{distinctType: "None", top: -1, offset: -1, limit: -1, hasSelectValue: q.Value != nil}
 }
 
-// makePlan works out what the client does and what it asks the partitions.
-func makePlan(q *Query, begin state) (*queryInfo, error) {
+// makePlan works out what the client does and what it asks the partitions. limit is that of TOP or LIMIT.
+func makePlan(q *Query, offset, limit int64) (*queryInfo, error) {
 	qi := plainPlan(q)
 	if inner, alias, ok := distinctCount(q); ok {
-		var pr printer
-		pr.query(inner)
-		qi.distinctType, qi.rewritten, qi.dCount = "Unordered", pr.b.String(), &alias
+		qi.distinctType, qi.rewritten, qi.dCount = "Unordered", printQuery(inner), &alias
 		return qi, nil
 	}
 	if q.Top != nil {
-		qi.top = begin.left
+		qi.top = limit
 	}
 	if q.Limit != nil {
-		qi.offset, qi.limit = begin.skip, begin.left
+		qi.offset, qi.limit = offset, limit
 	}
 	if q.Distinct {
 		qi.distinctType = "Unordered"
@@ -141,53 +131,17 @@ func makePlan(q *Query, begin state) (*queryInfo, error) {
 	case isGrouped(q) || q.Distinct:
 		r.Top, r.Offset, r.Limit = nil, nil, nil // the client counts
 	case q.Limit != nil:
-		r.Offset, r.Limit = &Count{}, &Count{N: min(begin.skip+begin.left, maxCount)}
+		r.Offset, r.Limit = &Count{}, &Count{N: min(offset+limit, maxCount)}
 	}
 	if q.Top != nil && r.Top != nil {
-		r.Top = &Count{N: begin.left}
+		r.Top = &Count{N: limit}
 	}
-	var pr printer
-	pr.query(&r)
-	qi.rewritten = strings.Replace(pr.b.String(), "@"+filterMark, "("+filterPlaceholder+")", 1)
+	qi.rewritten = strings.Replace(printQuery(&r), "@"+filterMark, "("+filterPlaceholder+")", 1)
 	return qi, nil
 }
 
 // filterMark is the parameter that stands for the placeholder until the text is printed.
 const filterMark = "__orderByFilter"
-
-// distinctOrdered reports whether equal rows come next to each other: the order is first of all by what is selected.
-func distinctOrdered(q *Query) bool {
-	if len(q.OrderBy) == 0 || q.Star || isGrouped(q) {
-		return false
-	}
-	sel := []Expr{q.Value}
-	if q.Value == nil {
-		sel = sel[:0]
-		for _, it := range q.Items {
-			sel = append(sel, it.Expr)
-		}
-	}
-	left := len(sel)
-	selected := make([]bool, len(sel))
-	for _, o := range q.OrderBy {
-		found := false
-		for i, e := range sel {
-			if sameExpr(e, o.Expr) {
-				if found = true; !selected[i] {
-					selected[i] = true
-					left--
-				}
-			}
-		}
-		if left == 0 {
-			return true
-		}
-		if !found {
-			return false
-		}
-	}
-	return false
-}
 
 // rewriteOrdered asks each partition for the sort keys and the payload, in order, from the client's position on.
 func rewriteOrdered(q, r *Query, qi *queryInfo) error {
@@ -344,20 +298,14 @@ const (
 	featureLists      = "ListAndSetAggregate"
 )
 
-// NeedsMerge reports whether the rows that partitions give apart are not the query's answer put one after another:
-// ORDER BY, aggregates, GROUP BY, DISTINCT, TOP or OFFSET LIMIT, in the query or in a sub-query that stands for the
-// container.
-func (pl *Plan) NeedsMerge() bool { return len(pl.p.needs()) > 0 || onlyWhole(pl.p.q) }
-
 // needs lists the features of a client that the query needs over several partitions.
-func (p *program) needs() []string {
+func needs(q *Query) []string {
 	var out []string
 	add := func(need bool, name string) {
 		if need {
 			out = append(out, name)
 		}
 	}
-	q := p.q
 	if _, _, ok := distinctCount(q); ok {
 		return []string{featureDistinct, featureDCount}
 	}
@@ -418,30 +366,22 @@ next:
 		"support the requested features:\r\n%s", strings.Join(missing, "\r\n"))
 }
 
-// NeedsClientMerge lists why rows of several partitions must be merged: the client features that the query needs, in
-// the words of the supported-features header. It is empty when the partitions' rows are the answer one after the other.
-func (pl *Plan) NeedsClientMerge() []string { return pl.p.needs() }
-
-// Ranges returns the ranges of effective partition keys that the filter restricts the query to, sorted and without
-// overlap; everything when it doesn't. Points have Min = Max and are closed.
-func (pl *Plan) Ranges(def core.PartitionKeyDef) []Range {
-	f := pl.p.frame(pl.vals)
-	defer pl.p.release(f)
-	f.env = pl.env
-	return pl.p.ranges(f, def)
-}
-
 // maxPoints bounds the partition keys that a plan lists; beyond it the plan is for everything.
 const maxPoints = 2000
 
-var everything = []Range{{"", "FF"}}
+var everything = []keyRange{{"", "FF"}}
 
-// ranges works out the partition keys that the filter allows. An empty set, and a query without FROM, is the point "".
-func (p *program) ranges(f *frame, def core.PartitionKeyDef) []Range {
-	if p.q.From == nil {
-		return []Range{{"", ""}}
+// keyRange is a range of effective partition keys as published: Min inclusive, Max exclusive. A point has Min = Max and
+// is closed.
+type keyRange struct{ Min, Max string }
+
+// keyRanges returns the ranges that WHERE restricts a query to, sorted and without overlap; everything when it doesn't.
+// An empty set, and a query without FROM, is the point "".
+func keyRanges(q *Query, p *access.Pred, def core.PartitionKeyDef) []keyRange {
+	if q.From == nil {
+		return []keyRange{{"", ""}}
 	}
-	if p.pred == nil {
+	if p == nil {
 		return everything
 	}
 	keys := make([]access.Path, len(def.Paths))
@@ -452,14 +392,14 @@ func (p *program) ranges(f *frame, def core.PartitionKeyDef) []Range {
 		}
 		keys[i] = access.NewPath(segs...)
 	}
-	tuples, ok := keySets(p.pred(f), keys)
+	tuples, ok := keySets(p, keys)
 	if !ok {
 		return everything
 	}
 	if len(tuples) == 0 {
-		return []Range{{"", ""}}
+		return []keyRange{{"", ""}}
 	}
-	var out []Range
+	var out []keyRange
 	for _, t := range tuples {
 		n := 0
 		for n < len(t) && t[n] != nil {
@@ -474,17 +414,17 @@ func (p *program) ranges(f *frame, def core.PartitionKeyDef) []Range {
 		}
 		if n == len(t) {
 			epk := core.EPKText(def, pk)
-			out = append(out, Range{epk, epk})
+			out = append(out, keyRange{epk, epk})
 		} else {
 			r := core.EPKRange(def, pk)
-			out = append(out, Range{r.Min, r.Max})
+			out = append(out, keyRange{r.Min, r.Max})
 		}
 	}
 	return mergeRanges(out)
 }
 
 // mergeRanges sorts ranges and joins those that overlap.
-func mergeRanges(rs []Range) []Range {
+func mergeRanges(rs []keyRange) []keyRange {
 	sort.Slice(rs, func(i, j int) bool {
 		return rs[i].Min < rs[j].Min || rs[i].Min == rs[j].Min && rs[i].Max > rs[j].Max
 	})

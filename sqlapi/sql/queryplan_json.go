@@ -8,7 +8,7 @@ import (
 
 // appendJSON writes the plan. Unused numbers are null and lists are empty, never absent: each client has a field that
 // it does not check.
-func (qi *queryInfo) appendJSON(dst []byte, ranges []Range) []byte {
+func (qi *queryInfo) appendJSON(dst []byte, ranges []keyRange) []byte {
 	dst = append(dst, `{"partitionedQueryExecutionInfoVersion":2,"queryInfo":{"distinctType":`...)
 	dst = json.AppendString(dst, qi.distinctType)
 	for _, n := range []struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/sqlapi/sql/func"
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/func"
 )
 
 // Page is one page of a query's answer. Body holds the rows as JSON separated by commas, without brackets; Execute
@@ -298,7 +298,7 @@ func (r *runner) countAll(n int64) error {
 	st.group = st.groups.list[0]
 	r.f.sink = r.row
 	for i := range st.group.aggs {
-		st.group.aggs[i].count = n
+		st.group.aggs[i].setCount(n)
 	}
 	r.emit(f)
 	return f.err

@@ -6,50 +6,49 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/access"
-	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/sqlapi/sql/func"
 )
 
-// predFn makes the sargable predicate of an execution: parameters are known by then.
+// constFn is a compiled expression with one value for all items; F is the state of an execution, in which parameters are
+// known.
+type constFn[F any] func(f F) value.Value
+
+// predFn makes the sargable predicate of an execution.
 //
 // Every predicate made here is satisfied by each item for which the expression can be true. Values that the language
 // shows as strings or objects but that are stored otherwise (dates, UUIDs, ..) are covered by access.WithForeign on the
 // whole predicate; arrays and objects, whose stored members may differ from what is shown, are only asked for their
 // existence.
-type predFn func(f *frame) *access.Pred
+type predFn[F any] func(f F) *access.Pred
 
-// predicate compiles WHERE; nil when it says nothing that an index could use. Of nested sub-queries in FROM it is the
-// innermost one's: an item that doesn't pass it makes no row.
-func (c *compiler) predicate(p *program) predFn {
-	cq := p.top
-	if cq.base != nil {
-		cq = cq.base
-	}
-	if cq.q.Where == nil || len(cq.vars) == 0 {
-		return nil
-	}
-	outer := c.scope
-	c.scope = &scope{vars: cq.vars}
-	defer func() { c.scope = outer }()
-	s := sargs{c: c, from: cq.q.From, vars: cq.vars, of: map[*Source]*access.Element{}}
-	fn := s.truth(cq.q.Where)
+// alias is an alias of FROM; isRoot says that it is the item itself.
+type alias struct {
+	name   string
+	isRoot bool
+}
+
+// sargs turns expressions into predicates over the item.
+type sargs[F any] struct {
+	from   *From
+	vars   []alias // of the sources of from, in their order
+	planar bool    // geometries lie in a plane
+	// compile compiles an expression that has the same value for all items.
+	compile func(e Expr) constFn[F]
+	of      map[*Source]*access.Element // what stands for the element that a source goes through
+}
+
+// filter gives the predicate of WHERE; nil when it says nothing that an index could use.
+func (s sargs[F]) filter(where Expr) predFn[F] {
+	s.of = map[*Source]*access.Element{}
+	fn := s.truth(where)
 	if fn == nil {
 		return nil
 	}
-	return func(f *frame) *access.Pred { return access.WithForeign(fn(f)) }
-}
-
-// sargs turns an expression into predicates over the item.
-type sargs struct {
-	c    *compiler
-	from *From
-	vars []*variable
-	of   map[*Source]*access.Element // what stands for the element that a source goes through
+	return func(f F) *access.Pred { return access.WithForeign(fn(f)) }
 }
 
 // truth gives what items must satisfy for e to be true; nil = nothing is known.
-func (s sargs) truth(e Expr) predFn {
+func (s sargs[F]) truth(e Expr) predFn[F] {
 	switch e := e.(type) {
 	case *Chain:
 		switch e.Op {
@@ -66,7 +65,7 @@ func (s sargs) truth(e Expr) predFn {
 		return s.comparison(e.Op, e.L, e.R)
 	case *Between:
 		if !e.Not {
-			return allOf([]predFn{s.comparison(">=", e.X, e.Lo), s.comparison("<=", e.X, e.Hi)})
+			return allOf([]predFn[F]{s.comparison(">=", e.X, e.Lo), s.comparison("<=", e.X, e.Hi)})
 		}
 	case *In:
 		return s.in(e)
@@ -75,7 +74,7 @@ func (s sargs) truth(e Expr) predFn {
 	case *Call:
 		return s.call(e)
 	case *Prop, *Index:
-		return s.equals(e, func(*frame) value.Value { return value.BoolOf(true) })
+		return s.equals(e, func(F) value.Value { return value.BoolOf(true) })
 	case *SubqueryExpr:
 		if e.Kind == "EXISTS" {
 			return s.exists(e.Q)
@@ -85,7 +84,7 @@ func (s sargs) truth(e Expr) predFn {
 }
 
 // falsity gives what items must satisfy for e to be false.
-func (s sargs) falsity(e Expr) predFn {
+func (s sargs[F]) falsity(e Expr) predFn[F] {
 	switch e := e.(type) {
 	case *Chain:
 		switch e.Op {
@@ -104,20 +103,20 @@ func (s sargs) falsity(e Expr) predFn {
 			return s.comparison(op, e.L, e.R)
 		}
 	case *Prop, *Index:
-		return s.equals(e, func(*frame) value.Value { return value.BoolOf(false) })
+		return s.equals(e, func(F) value.Value { return value.BoolOf(false) })
 	}
 	return nil
 }
 
-func (s sargs) each(es []Expr, f func(Expr) predFn) []predFn {
-	out := make([]predFn, len(es))
+func (s sargs[F]) each(es []Expr, f func(Expr) predFn[F]) []predFn[F] {
+	out := make([]predFn[F], len(es))
 	for i, e := range es {
 		out[i] = f(e)
 	}
 	return out
 }
 
-func allOf(fs []predFn) predFn {
+func allOf[F any](fs []predFn[F]) predFn[F] {
 	known := fs[:0:0]
 	for _, f := range fs {
 		if f != nil {
@@ -130,7 +129,7 @@ func allOf(fs []predFn) predFn {
 	case 1:
 		return known[0]
 	}
-	return func(f *frame) *access.Pred {
+	return func(f F) *access.Pred {
 		ps := make([]*access.Pred, len(known))
 		for i, k := range known {
 			ps[i] = k(f)
@@ -158,13 +157,13 @@ func closeRanges(ps []*access.Pred) []*access.Pred {
 	return ps
 }
 
-func anyOf(fs []predFn) predFn {
+func anyOf[F any](fs []predFn[F]) predFn[F] {
 	for _, f := range fs {
 		if f == nil {
 			return nil
 		}
 	}
-	return func(f *frame) *access.Pred {
+	return func(f F) *access.Pred {
 		ps := make([]*access.Pred, len(fs))
 		for i, k := range fs {
 			ps[i] = k(f)
@@ -174,14 +173,14 @@ func anyOf(fs []predFn) predFn {
 }
 
 // path resolves e to a path of stored names; element says that it reads array elements.
-func (s sargs) path(e Expr) (p access.Path, element, ok bool) {
+func (s sargs[F]) path(e Expr) (p access.Path, element, ok bool) {
 	steps, base := splitPath(e)
 	id, isIdent := base.(*Ident)
 	if !isIdent {
 		return p, false, false
 	}
 	for i, v := range s.vars {
-		if v.name != id.Name || v.root {
+		if v.name != id.Name || v.isRoot {
 			if v.name == id.Name {
 				return storedPath(steps, false)
 			}
@@ -208,7 +207,7 @@ func (s sargs) path(e Expr) (p access.Path, element, ok bool) {
 
 // element returns the element that a source goes through; nil where positions in arrays are on the path, so that its
 // names don't tell where the array is.
-func (s sargs) element(src *Source, pre, steps []step) *access.Element {
+func (s sargs[F]) element(src *Source, pre, steps []step) *access.Element {
 	if s.of == nil || len(steps) == 0 ||
 		slices.ContainsFunc(append(pre[:len(pre):len(pre)], steps...), func(st step) bool { return st.array }) {
 		return nil
@@ -221,78 +220,25 @@ func (s sargs) element(src *Source, pre, steps []step) *access.Element {
 	return of
 }
 
-func (s sargs) isRoot(name string) bool {
+func (s sargs[F]) isRoot(name string) bool {
 	for _, v := range s.vars {
 		if v.name == name {
-			return v.root
+			return v.isRoot
 		}
 	}
 	return false
 }
 
-// storedPath maps the steps of a path on the item; fixed array indexes count as any element.
-func storedPath(steps []step, element bool) (access.Path, bool, bool) {
-	if len(steps) == 0 || steps[0].array {
-		return access.Path{}, false, false
-	}
-	if isSystem(steps[0].name) {
-		return access.TS, false, steps[0].name == "_ts" && len(steps) == 1 && !element
-	}
-	first, ok := doc.NoSQL.Stored(steps[0].name)
-	if !ok {
-		return access.Path{}, false, false
-	}
-	segs := []string{first}
-	for _, st := range steps[1:] {
-		if st.array {
-			element = true
-			continue
-		}
-		if extended[st.name] {
-			return access.Path{}, false, false
-		}
-		segs = append(segs, st.name)
-	}
-	p := access.NewPath(segs...)
-	if element {
-		p = p.Element()
-	}
-	return p, element, true
-}
-
-// extended are the names under which a value of a kind that JSON lacks is shown as an object: c.a["$oid"] reads an
-// ObjectId, whose index entry is at /a.
-var extended = map[string]bool{
-	"$binary": true, "$code": true, "$dbPointer": true, "$maxKey": true, "$minKey": true, "$numberDecimal": true,
-	"$numberDouble": true, "$oid": true, "$regularExpression": true, "$scope": true, "$symbol": true,
-	"$timestamp": true, "$undefined": true,
-}
-
 // constant compiles e when it has the same value for all items; nil otherwise.
-func (s sargs) constant(e Expr) evalFn {
+func (s sargs[F]) constant(e Expr) constFn[F] {
 	if !isConstant(e) {
 		return nil
 	}
-	return s.c.expr(e).fn
-}
-
-func isConstant(e Expr) bool {
-	switch e := e.(type) {
-	case *Ident, *SubqueryExpr:
-		return false
-	case *Call:
-		fn := funcs.Lookup(e.Name)
-		if e.UDF || fn == nil || fn.Volatile {
-			return false
-		}
-	}
-	ok := true
-	children(e, func(x Expr) { ok = ok && isConstant(x) })
-	return ok
+	return s.compile(e)
 }
 
 // comparison is path op constant, or constant op path.
-func (s sargs) comparison(op string, l, r Expr) predFn {
+func (s sargs[F]) comparison(op string, l, r Expr) predFn[F] {
 	if p := s.distance(op, l, r); p != nil {
 		return p
 	}
@@ -316,7 +262,7 @@ func (s sargs) comparison(op string, l, r Expr) predFn {
 	val := s.constant(r)
 	if val == nil {
 		if strings.Contains("= != < > <= >=", op) { // both sides must be there
-			return exists(path)
+			return exists[F](path)
 		}
 		return nil
 	}
@@ -324,7 +270,7 @@ func (s sargs) comparison(op string, l, r Expr) predFn {
 	case "=":
 		return s.equals(l, val)
 	case "!=":
-		return exists(path)
+		return exists[F](path)
 	case "<", ">", "<=", ">=":
 		return rangePred(path, op, val)
 	}
@@ -332,7 +278,7 @@ func (s sargs) comparison(op string, l, r Expr) predFn {
 }
 
 // absolute is ABS(path) = constant: one of two numbers.
-func (s sargs) absolute(l, r Expr) predFn {
+func (s sargs[F]) absolute(l, r Expr) predFn[F] {
 	call, ok := l.(*Call)
 	if !ok || call.UDF || !strings.EqualFold(call.Name, "ABS") || len(call.Args) != 1 {
 		return nil
@@ -342,7 +288,7 @@ func (s sargs) absolute(l, r Expr) predFn {
 	if !ok || val == nil {
 		return nil
 	}
-	return func(f *frame) *access.Pred {
+	return func(f F) *access.Pred {
 		v := val(f)
 		if n := v.Float(); v.IsNumber() && n >= 0 {
 			return inPred(path, v, value.DoubleOf(-n))
@@ -352,11 +298,11 @@ func (s sargs) absolute(l, r Expr) predFn {
 }
 
 // exists asks for the existence of a path. The identity and _ts are always there.
-func exists(path access.Path) predFn {
+func exists[F any](path access.Path) predFn[F] {
 	if isAlways(path) {
 		return nil
 	}
-	return func(*frame) *access.Pred { return access.Exists(path) }
+	return func(F) *access.Pred { return access.Exists(path) }
 }
 
 func isAlways(p access.Path) bool {
@@ -364,12 +310,12 @@ func isAlways(p access.Path) bool {
 }
 
 // equals is path = constant.
-func (s sargs) equals(l Expr, val evalFn) predFn {
+func (s sargs[F]) equals(l Expr, val constFn[F]) predFn[F] {
 	path, _, ok := s.path(l)
 	if !ok {
 		return nil
 	}
-	return func(f *frame) *access.Pred { return inPred(path, val(f)) }
+	return func(f F) *access.Pred { return inPred(path, val(f)) }
 }
 
 // inPred is the value at path being one of vs.
@@ -400,11 +346,11 @@ func inPred(path access.Path, vs ...value.Value) *access.Pred {
 func isIdentity(p access.Path) bool { return len(p.Segs) == 1 && p.Segs[0] == access.ID.Segs[0] }
 
 // rangePred is path op constant. A range of identities says nothing: those that aren't strings are shown as texts.
-func rangePred(path access.Path, op string, val evalFn) predFn {
+func rangePred[F any](path access.Path, op string, val constFn[F]) predFn[F] {
 	if isIdentity(path) {
 		return nil
 	}
-	return func(f *frame) *access.Pred {
+	return func(f F) *access.Pred {
 		v := val(f)
 		b := &access.Bound{Value: v, Inclusive: len(op) == 2}
 		switch {
@@ -421,21 +367,21 @@ func rangePred(path access.Path, op string, val evalFn) predFn {
 	}
 }
 
-func (s sargs) in(e *In) predFn {
+func (s sargs[F]) in(e *In) predFn[F] {
 	path, _, ok := s.path(e.X)
 	if !ok {
 		return nil
 	}
 	if e.Not {
-		return exists(path)
+		return exists[F](path)
 	}
-	vals := make([]evalFn, len(e.List))
+	vals := make([]constFn[F], len(e.List))
 	for i, x := range e.List {
 		if vals[i] = s.constant(x); vals[i] == nil {
-			return exists(path)
+			return exists[F](path)
 		}
 	}
-	return func(f *frame) *access.Pred {
+	return func(f F) *access.Pred {
 		vs := make([]value.Value, len(vals))
 		for i, fn := range vals {
 			vs[i] = fn(f)
@@ -444,20 +390,20 @@ func (s sargs) in(e *In) predFn {
 	}
 }
 
-func (s sargs) like(e *Like) predFn {
+func (s sargs[F]) like(e *Like) predFn[F] {
 	path, _, ok := s.path(e.X)
 	if !ok {
 		return nil
 	}
 	val := s.constant(e.Pattern)
 	if e.Not || val == nil || isIdentity(path) {
-		return exists(path)
+		return exists[F](path)
 	}
 	escape := rune(0)
 	for _, r := range e.Escape {
 		escape = r
 	}
-	return func(f *frame) *access.Pred {
+	return func(f F) *access.Pred {
 		v := val(f)
 		if v.Kind() != value.String {
 			return access.None()
@@ -477,13 +423,13 @@ var needsValue = map[string]bool{
 	"ARRAY_CONTAINS": true, "ARRAY_CONTAINS_ANY": true, "ARRAY_CONTAINS_ALL": true,
 }
 
-func (s sargs) call(e *Call) predFn {
+func (s sargs[F]) call(e *Call) predFn[F] {
 	name := strings.ToUpper(e.Name)
 	if e.UDF || len(e.Args) == 0 {
 		return nil
 	}
 	if name == "ST_WITHIN" || name == "ST_INTERSECTS" { // what lies within something meets it
-		return s.near(e, func(*frame) (float64, bool) { return 0, true })
+		return s.near(e, func(F) (float64, bool) { return 0, true })
 	}
 	path, _, ok := s.path(e.Args[0])
 	if !ok {
@@ -494,9 +440,9 @@ func (s sargs) call(e *Call) predFn {
 	}
 	switch {
 	case name == "IS_BOOL":
-		return func(*frame) *access.Pred { return inPred(path, value.BoolOf(false), value.BoolOf(true)) }
+		return func(F) *access.Pred { return inPred(path, value.BoolOf(false), value.BoolOf(true)) }
 	case name == "IS_NULL":
-		return func(*frame) *access.Pred { return inPred(path, value.NullValue()) }
+		return func(F) *access.Pred { return inPred(path, value.NullValue()) }
 	case !needsValue[name]:
 		return nil
 	case len(e.Args) == 2:
@@ -510,7 +456,7 @@ func (s sargs) call(e *Call) predFn {
 		case "STARTSWITH":
 			return startsWith(path, val)
 		case "ARRAY_CONTAINS":
-			return func(f *frame) *access.Pred {
+			return func(f F) *access.Pred {
 				v := val(f)
 				if k := v.Kind(); k == value.Array || k == value.Object {
 					return access.Exists(path)
@@ -519,14 +465,14 @@ func (s sargs) call(e *Call) predFn {
 			}
 		}
 	}
-	return exists(path)
+	return exists[F](path)
 }
 
-func startsWith(path access.Path, val evalFn) predFn {
+func startsWith[F any](path access.Path, val constFn[F]) predFn[F] {
 	if isIdentity(path) {
 		return nil
 	}
-	return func(f *frame) *access.Pred {
+	return func(f F) *access.Pred {
 		v := val(f)
 		if v.Kind() != value.String {
 			return access.None()
@@ -536,13 +482,13 @@ func startsWith(path access.Path, val evalFn) predFn {
 }
 
 // listContains is ARRAY_CONTAINS(constant list, path).
-func (s sargs) listContains(e *Call) predFn {
+func (s sargs[F]) listContains(e *Call) predFn[F] {
 	path, _, ok := s.path(e.Args[1])
 	list := s.constant(e.Args[0])
 	if !ok || list == nil {
 		return nil
 	}
-	return func(f *frame) *access.Pred {
+	return func(f F) *access.Pred {
 		v := list(f)
 		if v.Kind() != value.Array {
 			return access.None()
@@ -556,7 +502,7 @@ func (s sargs) listContains(e *Call) predFn {
 }
 
 // exists on a sub-query over an array of the item: its filter must hold for an element.
-func (s sargs) exists(q *Query) predFn {
+func (s sargs[F]) exists(q *Query) predFn[F] {
 	if q.From == nil || len(q.From.Sources) != 1 || q.Where == nil || isGrouped(q) {
 		return nil
 	}
@@ -568,7 +514,8 @@ func (s sargs) exists(q *Query) predFn {
 	if r, ok := root.(*Ident); !ok || !s.isRoot(r.Name) || src.Alias == r.Name {
 		return nil
 	}
-	inner := sargs{c: s.c, of: s.of, from: &From{}, vars: append([]*variable{{name: src.Alias}}, s.vars...)}
+	inner := s
+	inner.from, inner.vars = &From{}, append([]alias{{name: src.Alias}}, s.vars...)
 	inner.from.Sources = append([]Source{src}, s.from.Sources...)
 	// The element's source stands first, where path() takes its base for the item: it is, by the test above.
 	return inner.truth(q.Where)

@@ -2,7 +2,6 @@ package sql
 
 import (
 	"math"
-	"strings"
 
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/exec"
@@ -11,7 +10,7 @@ import (
 )
 
 // distance is ST_DISTANCE(path, constant) < constant, in any order of arguments and sides; nil for other comparisons.
-func (s sargs) distance(op string, l, r Expr) predFn {
+func (s sargs[F]) distance(op string, l, r Expr) predFn[F] {
 	call, ok := l.(*Call)
 	limit := r
 	if !ok || !isDistance(call) {
@@ -28,7 +27,7 @@ func (s sargs) distance(op string, l, r Expr) predFn {
 	if val == nil {
 		return nil
 	}
-	return s.near(call, func(f *frame) (float64, bool) {
+	return s.near(call, func(f F) (float64, bool) {
 		v := val(f)
 		if v.Kind() == value.Decimal {
 			return math.Nextafter(value.KeyOfNumber(v).Floor, math.Inf(1)), true
@@ -37,21 +36,17 @@ func (s sargs) distance(op string, l, r Expr) predFn {
 	})
 }
 
-func isDistance(e *Call) bool {
-	return !e.UDF && len(e.Args) == 2 && strings.EqualFold(e.Name, "ST_DISTANCE")
-}
-
 // nearFn tells what an order by ST_DISTANCE(path, constant) is of; nil when the constant is no geometry.
-type nearFn func(f *frame) *exec.Near
+type nearFn[F any] func(f F) *exec.Near
 
 // nearest compiles the order by a call of ST_DISTANCE; nil when it isn't of a path and a constant.
-func (s sargs) nearest(call *Call) nearFn {
+func (s sargs[F]) nearest(call *Call) nearFn[F] {
 	path, val := s.pathAndPlace(call)
 	if val == nil {
 		return nil
 	}
-	planar := s.c.planar
-	return func(f *frame) *exec.Near {
+	planar := s.planar
+	return func(f F) *exec.Near {
 		if v := val(f); planar {
 			if g, _ := geo.ParseFlat(v); g != nil {
 				return &exec.Near{Path: path, First: 1e-3, Last: 1e9, Within: func(d float64) *geo.Region {
@@ -68,7 +63,7 @@ func (s sargs) nearest(call *Call) nearFn {
 }
 
 // pathAndPlace takes a call of a path and a constant apart, in any order; val is nil for other arguments.
-func (s sargs) pathAndPlace(e *Call) (path access.Path, val evalFn) {
+func (s sargs[F]) pathAndPlace(e *Call) (path access.Path, val constFn[F]) {
 	if len(e.Args) != 2 {
 		return path, nil
 	}
@@ -89,13 +84,13 @@ func (s sargs) pathAndPlace(e *Call) (path access.Path, val evalFn) {
 // near is a call of two geometries, a path and a constant in any order, that are at most dist apart; nil for other
 // arguments. Where dist says that there is none, or the constant is no geometry, the call or its comparison is
 // undefined and the filter not true.
-func (s sargs) near(e *Call, dist func(*frame) (float64, bool)) predFn {
+func (s sargs[F]) near(e *Call, dist func(F) (float64, bool)) predFn[F] {
 	path, val := s.pathAndPlace(e)
 	if val == nil {
 		return nil
 	}
-	planar := s.c.planar
-	return func(f *frame) *access.Pred {
+	planar := s.planar
+	return func(f F) *access.Pred {
 		d, ok := dist(f)
 		if !ok || d < 0 || math.IsNaN(d) {
 			return access.None()

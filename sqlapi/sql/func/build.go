@@ -1,6 +1,7 @@
 package funcs
 
 import (
+	"bytes"
 	"math"
 	"strings"
 
@@ -173,6 +174,8 @@ func plain(v value.Value) bool {
 // Equal is the language's deep equality of two defined values; different types are not equal.
 func Equal(a, b value.Value) bool {
 	switch a.Kind() {
+	case value.String:
+		return b.Kind() == value.String && bytes.Equal(a.Bytes(), b.Bytes())
 	case value.Array, value.Object:
 		if b.Kind() != a.Kind() {
 			return false

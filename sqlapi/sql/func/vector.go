@@ -1,10 +1,10 @@
 package funcs
 
 import (
-	"encoding/binary"
 	"math"
 	"strings"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -65,9 +65,9 @@ type vector struct {
 
 func readVector(v value.Value) *vector {
 	out := &vector{ok: true}
-	for r := (numbers{b: arrayBytes(v)}); out.ok && r.more(); {
+	for b := arrayBytes(v); out.ok && len(b) > 0; {
 		var f float64
-		f, out.ok = r.next()
+		f, b, out.ok = number(b)
 		out.x = append(out.x, f)
 	}
 	return out
@@ -84,20 +84,13 @@ func (v *vector) from(w value.Value, kind string) value.Value {
 		if len(b) == 0 {
 			return value.Value{}
 		}
-		var q float64
-		k := 1
-		for k < len(b) && b[k] != 0 {
-			k++
-		}
-		if b[0] == 0x01 && k+9 <= len(b) { // nearly always a double
-			q, b = math.Float64frombits(binary.LittleEndian.Uint64(b[k+1:])), b[k+9:]
-		} else {
-			r, ok := numbers{b: b}, false
-			if q, ok = r.next(); !ok {
+		q, rest, ok := bson.CutDouble(b)
+		if !ok {
+			if q, rest, ok = number(b); !ok {
 				return value.Value{}
 			}
-			b = r.b
 		}
+		b = rest
 		dot, vv, ww, dd = dot+p*q, vv+p*p, ww+q*q, dd+(p-q)*(p-q)
 	}
 	if len(b) > 0 {
@@ -114,9 +107,6 @@ func (v *vector) from(w value.Value, kind string) value.Value {
 	return value.Value{}
 }
 
-// numbers reads the elements of an array one by one, without a Value for each.
-type numbers struct{ b []byte }
-
 // arrayBytes returns the elements of an array in their stored form.
 func arrayBytes(v value.Value) []byte {
 	b := v.Bytes()
@@ -126,29 +116,11 @@ func arrayBytes(v value.Value) []byte {
 	return b[4 : len(b)-1]
 }
 
-func (r *numbers) more() bool { return len(r.b) > 0 }
-
-// next reads one element; false when it is no number.
-func (r *numbers) next() (float64, bool) {
-	b, k := r.b, 1
-	for k < len(b) && b[k] != 0 { // its key: the index
-		k++
-	}
-	if k++; k+8 <= len(b) {
-		switch b[0] {
-		case 0x01:
-			r.b = b[k+8:]
-			return math.Float64frombits(binary.LittleEndian.Uint64(b[k:])), true
-		case 0x12:
-			r.b = b[k+8:]
-			return float64(int64(binary.LittleEndian.Uint64(b[k:]))), true
-		}
-	}
-	if b[0] == 0x10 && k+4 <= len(b) {
-		r.b = b[k+4:]
-		return float64(int32(binary.LittleEndian.Uint32(b[k:]))), true
+// number reads the element at the front of an array's elements; false when it is no number.
+func number(b []byte) (f float64, rest []byte, ok bool) {
+	if f, rest, ok = bson.CutDouble(b); ok { // nearly always
+		return f, rest, true
 	}
 	_, v, rest, ok := value.ReadElement(b)
-	r.b = rest
-	return v.Float(), ok && v.IsNumber()
+	return v.Float(), rest, ok && v.IsNumber()
 }
