@@ -3,6 +3,9 @@ package sql
 import (
 	"hash/maphash"
 	"sync"
+
+	"github.com/orrerydb/orrery/sqlapi/sql/expand"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
 // planCache keeps compiled programs by text. It is bounded in entries and bytes of text; the oldest half is dropped
@@ -30,7 +33,7 @@ func cached(text string) (*program, error) {
 	p := c.get(text)
 	if p == nil {
 		var err error
-		if p, err = compile(text, DefaultLimits()); err != nil {
+		if p, err = compile(text, syntax.DefaultLimits()); err != nil {
 			return nil, err
 		}
 		c.put(p)
@@ -70,7 +73,7 @@ func (c *planCache) put(p *program) {
 }
 
 // cachedFor is cached for a container with computed properties (nil has none), or whose geometries lie in a plane.
-func cachedFor(text string, comp *Computed, planar bool) (*program, error) {
+func cachedFor(text string, comp *expand.Computed, planar bool) (*program, error) {
 	if comp == nil && !planar {
 		return cached(text)
 	}
@@ -79,18 +82,18 @@ func cachedFor(text string, comp *Computed, planar bool) (*program, error) {
 		key = "\x00" + key
 	}
 	if comp != nil {
-		key = comp.key + key
+		key = comp.Key + key
 	}
 	c := cacheOf(key)
 	if p := c.get(key); p != nil {
 		return p, nil
 	}
-	q, err := Parse(text, DefaultLimits())
+	q, err := syntax.Parse(text, syntax.DefaultLimits())
 	if err != nil {
 		return nil, err
 	}
 	if comp != nil {
-		if q, err = comp.expand(q); err != nil {
+		if q, err = comp.Expand(q); err != nil {
 			return nil, err
 		}
 	}
@@ -99,7 +102,7 @@ func cachedFor(text string, comp *Computed, planar bool) (*program, error) {
 		return nil, err
 	}
 	if comp != nil {
-		p.hash ^= comp.hash
+		p.hash ^= comp.Hash
 	}
 	p.key = key
 	c.put(p)

@@ -3,6 +3,8 @@ package sql
 import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/sqlapi/sql/expand"
+	"github.com/orrerydb/orrery/sqlapi/sql/gateway"
 )
 
 // QueryPlan answers the gateway's query-plan request: the JSON that tells a client how to run the query over the
@@ -15,13 +17,13 @@ func QueryPlan(text string, params []Param, features []string, def core.Partitio
 // QueryPlanOf is QueryPlan for a container with computed properties or embeddings. bound says that the request names
 // one whole partition key: one partition gives all rows, whatever the filter says. The ranges are the filter's all the
 // same.
-func QueryPlanOf(comp *Computed, text string, params []Param, features []string, def core.PartitionKeyDef, bound bool) (
-	[]byte, error) {
-	return queryPlan(comp.onlyEmbeddings(), text, params, features, def, bound)
+func QueryPlanOf(comp *expand.Computed, text string, params []Param, features []string, def core.PartitionKeyDef,
+	bound bool) ([]byte, error) {
+	return queryPlan(comp.OnlyEmbeddings(), text, params, features, def, bound)
 }
 
-func queryPlan(comp *Computed, text string, params []Param, features []string, def core.PartitionKeyDef, bound bool) (
-	[]byte, error) {
+func queryPlan(comp *expand.Computed, text string, params []Param, features []string, def core.PartitionKeyDef,
+	bound bool) ([]byte, error) {
 	pl, err := Compile(text, params, &Env{Computed: comp})
 	if err != nil {
 		return nil, err
@@ -30,12 +32,12 @@ func queryPlan(comp *Computed, text string, params []Param, features []string, d
 	if err != nil {
 		return nil, err
 	}
-	return appendPlan(nil, &planRequest{Query: pl.p.q, Offset: offset, Limit: limit, Where: pl.predicate(), Key: def,
-		Bound: bound, Features: features})
+	return gateway.AppendPlan(nil, &gateway.Request{Query: pl.p.q, Offset: offset, Limit: limit, Where: pl.predicate(),
+		Key: def, Bound: bound, Features: features})
 }
 
 // NeedsMerge reports whether the rows that partitions give apart are not the query's answer put one after another.
-func (pl *Plan) NeedsMerge() bool { return needsMerge(pl.p.q) }
+func (pl *Plan) NeedsMerge() bool { return gateway.NeedsMerge(pl.p.q) }
 
 // window returns what OFFSET skips and what TOP or LIMIT gives at most, -1 without limit.
 func (pl *Plan) window() (offset, limit int64, err error) {

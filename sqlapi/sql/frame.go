@@ -7,7 +7,9 @@ import (
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
-	funcs "github.com/orrerydb/orrery/sqlapi/sql/func"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
+
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // frame is the changing state of one execution: the present item, the values of aliases, the states of sub-queries. It
@@ -94,7 +96,7 @@ func (f *frame) wholeItem() value.Value {
 		}
 		b.Field(string(name), v)
 	}
-	for _, name := range systemNames {
+	for _, name := range shape.SystemNames {
 		b.Field(name, f.system(name))
 	}
 	f.root.whole = b.Object()
@@ -117,7 +119,7 @@ type subState struct {
 	held       int64 // bytes that the state has of the frame's account
 	val        value.Value
 	list       funcs.Builder
-	seen       *distinctSet
+	seen       *funcs.Set
 	groups     *groupSet
 	group      *group // the group that is being read
 	sorted     []sortedRow

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/orrerydb/orrery/core/budget"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // What is gathered by GROUP BY, DISTINCT and the sorts of sub-queries is charged to the budget of all requests when
@@ -14,7 +15,7 @@ const maxGathered = 64 << 20
 
 // What gathered things take beside the bytes that they point to.
 var (
-	groupSize = int(reflect.TypeFor[group]().Size()) + mapEntry + 2*pointerSize
+	groupSize = int(reflect.TypeFor[group]().Size()) + funcs.MapEntry + 2*funcs.PointerSize
 	rowSize   = int(reflect.TypeFor[sortedRow]().Size()) * 2
 )
 

@@ -2,38 +2,41 @@ package sql
 
 import (
 	"github.com/orrerydb/orrery/core/value"
-	funcs "github.com/orrerydb/orrery/sqlapi/sql/func"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
+
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // aggSpec is one aggregate call of a query.
 type aggSpec struct {
-	fn  *aggregateFunc
+	fn  *funcs.Aggregate
 	arg evalFn
 }
 
 // groupCtx is a grouped query whose select list is being compiled.
 type groupCtx struct {
 	sub   int // number of the query
-	keys  []Expr
+	keys  []syntax.Expr
 	aggs  []*aggSpec
 	inAgg bool // inside the argument of an aggregate: the query's aliases may be read
 }
 
 // aggregate compiles an aggregate call: its argument feeds the group's state, the call reads the result.
-func (c *compiler) aggregate(e *Call, agg *aggregateFunc) cexpr {
+func (c *compiler) aggregate(e *syntax.Call, agg *funcs.Aggregate) cexpr {
 	n := len(c.groups)
 	if n == 0 || c.noAgg {
-		c.failAt(e, codeAggregateHere, "Aggregate function '%s' may not appear here.", agg.name)
+		c.failAt(e, syntax.CodeAggregateHere, "Aggregate function '%s' may not appear here.", agg.Name)
 		return konst(value.Value{})
 	}
 	g := c.groups[n-1]
 	if g.inAgg {
-		c.failAt(e, codeNestedAgg, "Cannot perform an aggregate function on an expression containing an aggregate "+
-			"or a subquery.")
+		c.failAt(e, syntax.CodeNestedAgg, "Cannot perform an aggregate function on an expression containing an "+
+			"aggregate or a subquery.")
 		return konst(value.Value{})
 	}
 	if len(e.Args) != 1 {
-		c.failAt(e, codeArity, "The %s function requires 1 argument(s).", agg.name)
+		c.failAt(e, syntax.CodeArity, "The %s function requires 1 argument(s).", agg.Name)
 		return konst(value.Value{})
 	}
 	g.inAgg = true
@@ -41,19 +44,19 @@ func (c *compiler) aggregate(e *Call, agg *aggregateFunc) cexpr {
 	g.inAgg = false
 	i, sub := len(g.aggs), g.sub
 	g.aggs = append(g.aggs, &aggSpec{fn: agg, arg: arg.fn})
-	return cexpr{fn: func(f *frame) value.Value { return agg.result(&f.subs[sub].group.aggs[i]) }}
+	return cexpr{fn: func(f *frame) value.Value { return agg.Result(&f.subs[sub].group.aggs[i]) }}
 }
 
 // groupKey compiles e as a read of a group key when it is one of the GROUP BY expressions of an enclosing grouped
 // query.
-func (c *compiler) groupKey(e Expr) (cexpr, bool) {
+func (c *compiler) groupKey(e syntax.Expr) (cexpr, bool) {
 	for n := len(c.groups) - 1; n >= 0; n-- {
 		g := c.groups[n]
 		if g.inAgg {
 			continue
 		}
 		for i, k := range g.keys {
-			if sameExpr(e, k) {
+			if shape.Same(e, k) {
 				sub := g.sub
 				return cexpr{fn: func(f *frame) value.Value { return f.subs[sub].group.keys[i] }}, true
 			}
@@ -64,15 +67,15 @@ func (c *compiler) groupKey(e Expr) (cexpr, bool) {
 
 // insideGroupKey reports whether a proper part of the path e is a group key, so that the path must be read step by
 // step.
-func (c *compiler) insideGroupKey(e Expr) bool {
+func (c *compiler) insideGroupKey(e syntax.Expr) bool {
 	if len(c.groups) == 0 {
 		return false
 	}
 	for {
 		switch x := e.(type) {
-		case *Prop:
+		case *syntax.Prop:
 			e = x.Base
-		case *Index:
+		case *syntax.Index:
 			e = x.Base
 		default:
 			return false
@@ -86,7 +89,7 @@ func (c *compiler) insideGroupKey(e Expr) bool {
 // group is one group of a grouped query: its key, the states of the query's aggregates.
 type group struct {
 	keys []value.Value
-	aggs []aggState
+	aggs []funcs.State
 }
 
 // groupSet finds groups by key and keeps them in the order of their first row.
@@ -108,23 +111,23 @@ func (s *groupSet) grown() int {
 func (s *groupSet) find(keys []value.Value, aggs int) *group {
 	h := uint64(14695981039346656037)
 	for _, k := range keys {
-		h = (h ^ hashValue(k)) * 1099511628211
+		h = (h ^ funcs.Hash(k)) * 1099511628211
 	}
 next:
 	for _, g := range s.by[h] {
 		for i := range keys {
-			if !sameValue(g.keys[i], keys[i]) {
+			if !funcs.Same(g.keys[i], keys[i]) {
 				continue next
 			}
 		}
 		return g
 	}
-	g := &group{keys: make([]value.Value, len(keys)), aggs: make([]aggState, aggs)}
+	g := &group{keys: make([]value.Value, len(keys)), aggs: make([]funcs.State, aggs)}
 	for i, k := range keys {
 		g.keys[i] = funcs.One(k).Clone()
-		s.size += valueSize + bytesOf(k)
+		s.size += funcs.ValueSize + funcs.BytesOf(k)
 	}
-	s.size += groupSize + stateSize*aggs
+	s.size += groupSize + funcs.StateSize*aggs
 	if s.by == nil {
 		s.by = map[uint64][]*group{}
 	}

@@ -5,9 +5,13 @@ import (
 	"sync"
 
 	"github.com/cespare/xxhash/v2"
-
 	"github.com/orrerydb/orrery/core/value"
-	funcs "github.com/orrerydb/orrery/sqlapi/sql/func"
+	"github.com/orrerydb/orrery/sqlapi/sql/expand"
+	"github.com/orrerydb/orrery/sqlapi/sql/sarg"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
+
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // Param is a query parameter: its name with or without the leading @, and its value.
@@ -21,7 +25,7 @@ type program struct {
 	text   string
 	key    string // in the cache
 	hash   uint64
-	q      *Query
+	q      *syntax.Query
 	top    *cquery
 	params []string
 	nslots int
@@ -29,23 +33,23 @@ type program struct {
 	count  func(f *frame) int64 // TOP or LIMIT, nil without
 	offset func(f *frame) int64
 	order  []orderPath
-	pred   predFn[*frame]
+	pred   sarg.Pred[*frame]
 	whole  bool // COUNT(1) of everything
-	cover  coverage
+	cover  sarg.Coverage
 	frames sync.Pool // *frame
 }
 
 // orderPath is one ORDER BY path.
 type orderPath struct {
-	steps []step // nil for a distance of vectors or places
+	steps []shape.Step // nil for a distance of vectors or places
 	key   evalFn
 	desc  bool
-	near  nearFn[*frame] // of a distance from a constant place
+	near  sarg.Near[*frame] // of a distance from a constant place
 }
 
 // compile parses and compiles a text.
-func compile(text string, lim Limits) (*program, error) {
-	q, err := Parse(text, lim)
+func compile(text string, lim syntax.Limits) (*program, error) {
+	q, err := syntax.Parse(text, lim)
 	if err != nil {
 		return nil, err
 	}
@@ -53,9 +57,9 @@ func compile(text string, lim Limits) (*program, error) {
 }
 
 // compileQuery compiles a parsed text; planar says that geometries lie in a plane.
-func compileQuery(text string, q *Query, planar bool) (*program, error) {
+func compileQuery(text string, q *syntax.Query, planar bool) (*program, error) {
 	p := &program{text: text, key: text, q: q, hash: xxhash.Sum64String(resumable(text, q))}
-	c := &compiler{text: q.text, planar: planar, params: map[string]int{}}
+	c := &compiler{text: q.Text, planar: planar, params: map[string]int{}}
 	p.count, p.offset = c.count(q.Limit, "LIMIT"), c.count(q.Offset, "OFFSET")
 	if q.Top != nil {
 		p.count = c.count(q.Top, "TOP")
@@ -83,7 +87,7 @@ func compileQuery(text string, q *Query, planar bool) (*program, error) {
 
 // predicate compiles WHERE for an index; nil when it says nothing that one could use. Of nested sub-queries in FROM it
 // is the innermost one's: an item that doesn't pass it makes no row.
-func (c *compiler) predicate(p *program) predFn[*frame] {
+func (c *compiler) predicate(p *program) sarg.Pred[*frame] {
 	cq := p.top
 	if cq.base != nil {
 		cq = cq.base
@@ -94,68 +98,67 @@ func (c *compiler) predicate(p *program) predFn[*frame] {
 	outer := c.scope
 	c.scope = &scope{vars: cq.vars}
 	defer func() { c.scope = outer }()
-	return c.sargs(cq).filter(cq.q.Where)
+	return c.sargs(cq).Filter(cq.q.Where)
 }
 
 // sargs is what makes predicates of the conditions of a query.
-func (c *compiler) sargs(cq *cquery) sargs[*frame] {
-	vars := make([]alias, len(cq.vars))
+func (c *compiler) sargs(cq *cquery) sarg.Compiler[*frame] {
+	vars := make([]sarg.Alias, len(cq.vars))
 	for i, v := range cq.vars {
-		vars[i] = alias{name: v.name, isRoot: v.root}
+		vars[i] = sarg.Alias{Name: v.name, IsRoot: v.root}
 	}
-	return sargs[*frame]{from: cq.q.From, vars: vars, planar: c.planar, compile: func(e Expr) constFn[*frame] {
-		return constFn[*frame](c.expr(e).fn)
-	}}
+	compile := func(e syntax.Expr) sarg.Const[*frame] { return sarg.Const[*frame](c.expr(e).fn) }
+	return sarg.Compiler[*frame]{From: cq.q.From, Vars: vars, Planar: c.planar, Compile: compile}
 }
 
 // coverage is what the core may know of the query to answer it from index entries. The query must range over the items
 // themselves; so must the innermost of nested queries, of which the outer ones see the rows alone.
-func (p *program) coverage() coverage {
+func (p *program) coverage() sarg.Coverage {
 	cq := p.top
 	if cq.base != nil {
 		cq = cq.base
 	}
 	if !cq.rootOnly || cq.q.Star || cq.derived != nil || len(cq.vars) != 1 || !cq.vars[0].root {
-		return coverage{}
+		return sarg.Coverage{}
 	}
-	return coverageOf(cq.q, cq.vars[0].name, p.top.grouped || p.top.derived != nil, cq == p.top)
+	return sarg.CoverageOf(cq.q, cq.vars[0].name, p.top.grouped || p.top.derived != nil, cq == p.top)
 }
 
 // resumable is the text that continuations of a query are bound to. A client that merges an ORDER BY goes on with the
 // partition's continuation under another WHERE: it puts where it stands into the place that the plan left for it. The
 // position is one in the order, which no filter changes, so continuations of such texts are not bound to the filter.
-func resumable(text string, q *Query) string {
+func resumable(text string, q *syntax.Query) string {
 	if len(q.OrderBy) == 0 || len(q.Items) != 3 || q.Items[1].Alias != "orderByItems" || q.Items[2].Alias != "payload" {
 		return text
 	}
-	if rid, ok := q.Items[0].Expr.(*Prop); !ok || rid.Name != "_rid" {
+	if rid, ok := q.Items[0].Expr.(*syntax.Prop); !ok || rid.Name != "_rid" {
 		return text
 	}
 	bare := *q
 	bare.Where = nil
-	return "\x00" + printQuery(&bare)
+	return "\x00" + syntax.PrintQuery(&bare)
 }
 
 // orderPaths resolves ORDER BY: each must be a path on the item.
 func (c *compiler) orderPaths(p *program) {
-	if isGrouped(p.q) { // one row, or refused before
+	if shape.IsGrouped(p.q) { // one row, or refused before
 		return
 	}
 	outer := c.scope
 	c.scope = &scope{vars: p.top.vars}
 	defer func() { c.scope = outer }()
 	for _, o := range p.q.OrderBy {
-		if call := vectorOrder(p.q); call != nil && p.top.derived == nil {
+		if call := shape.VectorOrder(p.q); call != nil && p.top.derived == nil {
 			p.order = append(p.order, orderPath{key: c.nearness(call), desc: true})
 			return
 		}
-		if placeOrder(p.q) && p.top.derived == nil {
-			near := c.sargs(p.top).nearest(o.Expr.(*Call))
+		if shape.PlaceOrder(p.q) && p.top.derived == nil {
+			near := c.sargs(p.top).Nearest(o.Expr.(*syntax.Call))
 			p.order = append(p.order, orderPath{key: c.expr(o.Expr).fn, desc: o.Desc, near: near})
 			return
 		}
-		steps, base := splitPath(o.Expr)
-		id, ok := base.(*Ident)
+		steps, base := shape.SplitPath(o.Expr)
+		id, ok := base.(*syntax.Ident)
 		var v *variable
 		if ok {
 			v = c.resolve(id, o.Expr)
@@ -163,14 +166,14 @@ func (c *compiler) orderPaths(p *program) {
 		if c.err != nil {
 			return
 		}
-		if o.computed != "" && (v == nil || len(steps) == 0 || !c.itemPath(p, v, &steps)) {
+		if o.Computed != "" && (v == nil || len(steps) == 0 || !c.itemPath(p, v, &steps)) {
 			// No path: no index has it, and its own name keeps it apart from others in continuations.
-			p.order = append(p.order, orderPath{steps: []step{{name: "\x00" + o.computed}}, key: c.expr(o.Expr).fn,
-				desc: o.Desc})
+			p.order = append(p.order, orderPath{steps: []shape.Step{{Name: "\x00" + o.Computed}},
+				key: c.expr(o.Expr).fn, desc: o.Desc})
 			continue
 		}
 		if v == nil || len(steps) == 0 || !c.itemPath(p, v, &steps) {
-			c.failAt(o.Expr, codeOrderBy, "Unsupported ORDER BY clause. ORDER BY item expression could not be "+
+			c.failAt(o.Expr, syntax.CodeOrderBy, "Unsupported ORDER BY clause. ORDER BY item expression could not be "+
 				"mapped to a document path.")
 			return
 		}
@@ -179,9 +182,9 @@ func (c *compiler) orderPaths(p *program) {
 }
 
 // nearness compiles a sort key that is greater for nearer vectors.
-func (c *compiler) nearness(call *Call) evalFn {
+func (c *compiler) nearness(call *syntax.Call) evalFn {
 	key := c.expr(call).fn
-	if !euclidean(call) {
+	if !shape.Euclidean(call) {
 		return key
 	}
 	return func(f *frame) value.Value {
@@ -194,17 +197,17 @@ func (c *compiler) nearness(call *Call) evalFn {
 
 // itemPath turns a path on alias v into one on the item: v is the item, or FROM c.path AS v. Array elements are no
 // paths.
-func (c *compiler) itemPath(p *program, v *variable, steps *[]step) bool {
+func (c *compiler) itemPath(p *program, v *variable, steps *[]shape.Step) bool {
 	if !v.root {
 		src := &p.q.From.Sources[0]
 		if v != p.top.vars[0] || src.In || src.Query != nil {
 			return false
 		}
-		base, _ := splitPath(src.Path)
-		*steps = append(append([]step(nil), base...), *steps...)
+		base, _ := shape.SplitPath(src.Path)
+		*steps = append(append([]shape.Step(nil), base...), *steps...)
 	}
 	for _, s := range *steps {
-		if s.array {
+		if s.Array {
 			return false
 		}
 	}
@@ -218,7 +221,7 @@ func isCountAll(p *program) bool {
 	if !p.top.grouped || !p.top.rootOnly || q.Where != nil || len(q.GroupBy) > 0 {
 		return false
 	}
-	es := []Expr{q.Value}
+	es := []syntax.Expr{q.Value}
 	for _, it := range q.Items {
 		es = append(es, it.Expr)
 	}
@@ -231,17 +234,17 @@ func isCountAll(p *program) bool {
 }
 
 // countsAll reports whether each aggregate in e is COUNT of a defined constant.
-func countsAll(e Expr) bool {
+func countsAll(e syntax.Expr) bool {
 	if e == nil {
 		return true
 	}
-	if call, ok := e.(*Call); ok && !call.UDF && aggregateOf(call.Name) != nil {
-		lit, ok := call.Args[0].(*Lit)
+	if call, ok := e.(*syntax.Call); ok && !call.UDF && funcs.AggregateOf(call.Name) != nil {
+		lit, ok := call.Args[0].(*syntax.Lit)
 		return ok && lit.Val.IsDefined() && strings.EqualFold(call.Name, "COUNT")
 	}
 	all := true
-	children(e, func(x Expr) { all = all && countsAll(x) })
-	_, sub := e.(*SubqueryExpr)
+	syntax.Children(e, func(x syntax.Expr) { all = all && countsAll(x) })
+	_, sub := e.(*syntax.SubqueryExpr)
 	return all && !sub
 }
 
@@ -259,8 +262,8 @@ next:
 				continue next
 			}
 		}
-		err := plainError("The query parameter '@%s' is not specified.", name)
-		err.Code = codeParameter
+		err := syntax.PlainError("The query parameter '@%s' is not specified.", name)
+		err.Code = syntax.CodeParameter
 		return nil, err
 	}
 	return vals, nil
@@ -287,9 +290,9 @@ func (p *program) release(f *frame) {
 
 // NewComputed checks the definitions of computed properties and returns them; nil when there are none. The errors are
 // for the user.
-func NewComputed(defs []ComputedProperty) (*Computed, error) {
-	return newComputed(defs, func(text string) (q *Query, params int, err error) {
-		if q, err = Parse(text, DefaultLimits()); err != nil {
+func NewComputed(defs []expand.Property) (*expand.Computed, error) {
+	return expand.New(defs, func(text string) (q *syntax.Query, params int, err error) {
+		if q, err = syntax.Parse(text, syntax.DefaultLimits()); err != nil {
 			return nil, 0, err
 		}
 		p, err := compileQuery(text, q, false)

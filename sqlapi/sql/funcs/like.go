@@ -1,12 +1,12 @@
-package sql
+package funcs
 
 import (
 	"unicode/utf8"
 )
 
-// likePattern is a compiled LIKE pattern: % any text, _ one character, [a-z] and [^a-z] a set, other characters
+// Pattern is a compiled LIKE pattern: % any text, _ one character, [a-z] and [^a-z] a set, other characters
 // themselves.
-type likePattern struct {
+type Pattern struct {
 	parts []likePart
 }
 
@@ -20,9 +20,9 @@ type likePart struct {
 
 type runeRange struct{ lo, hi rune }
 
-// compileLike reads a pattern; after the escape character (0 for none) the next character stands for itself.
-func compileLike(pattern string, escape rune) *likePattern {
-	p := &likePattern{}
+// CompileLike reads a pattern; after the escape character (0 for none) the next character stands for itself.
+func CompileLike(pattern string, escape rune) *Pattern {
+	p := &Pattern{}
 	rs := []rune(pattern)
 	for i := 0; i < len(rs); i++ {
 		switch r := rs[i]; {
@@ -83,9 +83,9 @@ func (p likePart) accepts(r rune) bool {
 	return p.not
 }
 
-// match reports whether s matches as a whole. It goes back only to the last %, so it needs at most length times parts
+// Match reports whether s matches as a whole. It goes back only to the last %, so it needs at most length times parts
 // steps.
-func (p *likePattern) match(s []byte) bool {
+func (p *Pattern) Match(s []byte) bool {
 	i, star, mark := 0, -1, 0
 	for pos := 0; pos < len(s); {
 		if i < len(p.parts) && p.parts[i].kind == '%' {
@@ -112,8 +112,8 @@ func (p *likePattern) match(s []byte) bool {
 	return i == len(p.parts)
 }
 
-// prefix returns the literal text that every match begins with.
-func (p *likePattern) prefix() string {
+// Prefix returns the literal text that every match begins with.
+func (p *Pattern) Prefix() string {
 	var out []rune
 	for _, x := range p.parts {
 		if x.kind != 'c' {

@@ -1,6 +1,7 @@
-// Package funcs holds the scalar functions of the query language: one file per family, one entry per function. The
-// registry also lists the names that the language knows and this server doesn't evaluate, so that they are refused as
-// "not supported" and not as unknown.
+// Package funcs is what the query language makes of values: functions, operators, LIKE, aggregates, and sets of values
+// by its equality. Scalar functions are one file per family, one entry per function. The registry also lists the names
+// that the language knows and this server doesn't evaluate, so that they are refused as "not supported" and not as
+// unknown.
 package funcs
 
 import (

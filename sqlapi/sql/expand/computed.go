@@ -1,9 +1,13 @@
-package sql
+// Package expand writes what a container defines into the tree of a query: its computed properties, and the distance
+// functions of its vectors.
+package expand
 
 import (
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
 // Computed properties are expressions that a container gives names to. Where a query reads such a name of an item, the
@@ -12,69 +16,69 @@ import (
 
 // Computed is the computed properties of a container. It never changes and is safe for concurrent use.
 type Computed struct {
-	exprs map[string]Expr // the item is the identifier rootName in them
-	sizes map[string]int  // bytes of the definitions, which bound the expressions' nodes
-	key   string          // all definitions; programs are cached under it
-	hash  uint64
+	exprs map[string]syntax.Expr // the item is the identifier rootName in them
+	sizes map[string]int         // bytes of the definitions, which bound the expressions' nodes
+	Key   string                 // all definitions; programs are cached under it
+	Hash  uint64
 	// distances has the functions of VectorDistance by path, where they aren't cosine: segments joined by U+0000.
 	distances map[string]string
 }
 
-// ComputedProperty is one definition: SELECT VALUE expression FROM alias.
-type ComputedProperty struct{ Name, Query string }
+// Property is one definition: SELECT VALUE expression FROM alias.
+type Property struct{ Name, Query string }
 
 // reservedNames can't be the names of computed properties.
 var reservedNames = map[string]bool{"id": true, "_id": true, "_rid": true, "_self": true, "_etag": true, "_ts": true,
 	"_attachments": true, "_lsn": true, "ttl": true}
 
-// newComputed checks definitions and returns them; nil when there are none. The errors are for the user. compile parses
+// New checks definitions and returns them; nil when there are none. The errors are for the user. compile parses
 // a definition, refuses what the language has no meaning for, and tells how many parameters there are.
-func newComputed(defs []ComputedProperty, compile func(text string) (q *Query, params int, err error)) (*Computed,
+func New(defs []Property, compile func(text string) (q *syntax.Query, params int, err error)) (*Computed,
 	error) {
 	if len(defs) == 0 {
 		return nil, nil
 	}
-	c := &Computed{exprs: map[string]Expr{}, sizes: map[string]int{}}
+	c := &Computed{exprs: map[string]syntax.Expr{}, sizes: map[string]int{}}
 	for _, d := range defs {
 		if d.Name == "" || reservedNames[d.Name] || strings.IndexByte(d.Name, 0) >= 0 {
-			return nil, plainError("The name '%s' can't be that of a computed property.", clip(d.Name))
+			return nil, syntax.PlainError("The name '%s' can't be that of a computed property.", syntax.Clip(d.Name))
 		}
 		if c.exprs[d.Name] != nil {
-			return nil, plainError("The computed property '%s' is defined twice.", clip(d.Name))
+			return nil, syntax.PlainError("The computed property '%s' is defined twice.", syntax.Clip(d.Name))
 		}
 		e, err := computedExpr(d, compile)
 		if err != nil {
 			return nil, err
 		}
 		c.exprs[d.Name], c.sizes[d.Name] = e, len(d.Query)
-		c.key += d.Name + "\x00" + d.Query + "\x00"
+		c.Key += d.Name + "\x00" + d.Query + "\x00"
 	}
 	for name, e := range c.exprs {
 		if other := c.reads(e); other != "" {
-			return nil, plainError("The computed property '%s' reads the computed property '%s'.", clip(name),
-				clip(other))
+			return nil, syntax.PlainError("The computed property '%s' reads the computed property '%s'.",
+				syntax.Clip(name), syntax.Clip(other))
 		}
 	}
-	c.hash = xxhash.Sum64String(c.key)
+	c.Hash = xxhash.Sum64String(c.Key)
 	return c, nil
 }
 
 // computedExpr parses a definition and takes its expression, with the alias named rootName.
-func computedExpr(d ComputedProperty, compile func(text string) (*Query, int, error)) (Expr, error) {
+func computedExpr(d Property, compile func(text string) (*syntax.Query, int, error)) (syntax.Expr, error) {
 	q, params, err := compile(d.Query)
 	if err != nil {
 		return nil, err
 	}
-	bad := plainError("The query of the computed property '%s' must be SELECT VALUE expression FROM alias, without "+
-		"other clauses, aggregates, parameters or user-defined functions.", clip(d.Name))
+	bad := syntax.PlainError("The query of the computed property '%s' must be SELECT VALUE expression FROM alias, "+
+		"without other clauses, aggregates, parameters or user-defined functions.", syntax.Clip(d.Name))
 	if q.Value == nil || q.From == nil || len(q.From.Sources) != 1 || q.Distinct || q.Top != nil || q.Where != nil ||
 		len(q.GroupBy) > 0 ||
-		len(q.OrderBy) > 0 || q.Offset != nil || q.Limit != nil || isGrouped(q) || params > 0 ||
+		len(q.OrderBy) > 0 || q.Offset != nil || q.Limit != nil || shape.IsGrouped(q) || params > 0 ||
 		!plainComputed(q.Value) {
 		return nil, bad
 	}
 	src := q.From.Sources[0]
-	if _, ok := src.Path.(*Ident); !ok || src.In {
+	if _, ok := src.Path.(*syntax.Ident); !ok || src.In {
 		return nil, bad
 	}
 	x := expander{roots: []string{src.Alias}, rename: true}
@@ -82,33 +86,33 @@ func computedExpr(d ComputedProperty, compile func(text string) (*Query, int, er
 }
 
 // plainComputed reports whether an expression has nothing in it that a computed property may not have.
-func plainComputed(e Expr) bool {
+func plainComputed(e syntax.Expr) bool {
 	switch e := e.(type) {
-	case *Call:
+	case *syntax.Call:
 		if e.UDF {
 			return false
 		}
-	case *SubqueryExpr:
+	case *syntax.SubqueryExpr:
 		return e.Kind == "ARRAY" || e.Kind == ""
 	}
 	ok := true
-	children(e, func(x Expr) { ok = ok && plainComputed(x) })
+	syntax.Children(e, func(x syntax.Expr) { ok = ok && plainComputed(x) })
 	return ok
 }
 
 // reads returns a computed property that e reads, "" when it reads none.
-func (c *Computed) reads(e Expr) (name string) {
-	x := expander{comp: c, roots: []string{rootName}, seen: func(n string) { name = n }}
+func (c *Computed) reads(e syntax.Expr) (name string) {
+	x := expander{comp: c, roots: []string{syntax.RootName}, seen: func(n string) { name = n }}
 	x.expr(e)
 	return name
 }
 
-// expand returns q with the expressions in place of the names. q itself stays as it is.
-func (c *Computed) expand(q *Query) (*Query, error) {
+// Expand returns q with the expressions in place of the names. q itself stays as it is.
+func (c *Computed) Expand(q *syntax.Query) (*syntax.Query, error) {
 	x := expander{comp: c}
 	n := x.query(q, true)
 	if x.size > maxExpanded {
-		return nil, plainError("The query is too long with the expressions of its computed properties.")
+		return nil, syntax.PlainError("The query is too long with the expressions of its computed properties.")
 	}
 	return n, nil
 }
@@ -126,8 +130,8 @@ type expander struct {
 	seen   func(name string)
 }
 
-func (x *expander) isRoot(e Expr) bool {
-	id, ok := e.(*Ident)
+func (x *expander) isRoot(e syntax.Expr) bool {
+	id, ok := e.(*syntax.Ident)
 	if !ok {
 		return false
 	}
@@ -140,34 +144,34 @@ func (x *expander) isRoot(e Expr) bool {
 }
 
 // query expands a query or sub-query; container says that its first source is the container.
-func (x *expander) query(q *Query, container bool) *Query {
+func (x *expander) query(q *syntax.Query, container bool) *syntax.Query {
 	n, outer := *q, x.roots
 	defer func() { x.roots = outer }()
 	if q.From != nil {
-		from := &From{Sources: append([]Source(nil), q.From.Sources...)}
+		from := &syntax.From{Sources: append([]syntax.Source(nil), q.From.Sources...)}
 		for i := range from.Sources {
 			x.source(&from.Sources[i], container && i == 0)
 		}
 		n.From = from
 	}
 	n.Value, n.Where = x.expr(q.Value), x.expr(q.Where)
-	n.Items = append([]SelectItem(nil), q.Items...)
+	n.Items = append([]syntax.SelectItem(nil), q.Items...)
 	for i := range n.Items {
 		it := &n.Items[i]
 		if it.Alias == "" { // the row names it as it was written
-			it.Alias = derivedName(it.Expr)
+			it.Alias = syntax.DerivedName(it.Expr)
 		}
 		it.Expr = x.expr(it.Expr)
 	}
-	n.GroupBy = append([]Expr(nil), q.GroupBy...)
+	n.GroupBy = append([]syntax.Expr(nil), q.GroupBy...)
 	for i, e := range n.GroupBy {
 		n.GroupBy[i] = x.expr(e)
 	}
-	n.OrderBy = append([]OrderItem(nil), q.OrderBy...)
+	n.OrderBy = append([]syntax.OrderItem(nil), q.OrderBy...)
 	for i := range n.OrderBy {
 		o := &n.OrderBy[i]
-		if p, ok := o.Expr.(*Prop); ok && x.comp != nil && x.isRoot(p.Base) && x.comp.exprs[p.Name] != nil {
-			o.computed = p.Name
+		if p, ok := o.Expr.(*syntax.Prop); ok && x.comp != nil && x.isRoot(p.Base) && x.comp.exprs[p.Name] != nil {
+			o.Computed = p.Name
 		}
 		o.Expr = x.expr(o.Expr)
 	}
@@ -175,22 +179,22 @@ func (x *expander) query(q *Query, container bool) *Query {
 }
 
 // source expands a source and declares its alias. An alias that is not the item hides one that is.
-func (x *expander) source(s *Source, container bool) {
+func (x *expander) source(s *syntax.Source, container bool) {
 	root := false
 	switch {
 	case s.Query != nil:
 		s.Query = x.query(s.Query, container)
 	case container:
-		_, plain := s.Path.(*Ident)
+		_, plain := s.Path.(*syntax.Ident)
 		root = plain && !s.In
 	case x.isRoot(s.Path) && !s.In:
 		root = true
 		s.Path = x.expr(s.Path)
 	default:
-		if e := x.expr(s.Path); isPath(e) {
+		if e := x.expr(s.Path); shape.IsPath(e) {
 			s.Path = e
 		} else { // what was a path is an expression now
-			s.Query, s.Path = valueQuery(e, s.pos), nil
+			s.Query, s.Path = syntax.ValueOf(e, s.Pos), nil
 		}
 	}
 	var roots []string
@@ -206,15 +210,15 @@ func (x *expander) source(s *Source, container bool) {
 }
 
 // expr returns e with the expressions in place of names, e itself when there are none in it.
-func (x *expander) expr(e Expr) Expr {
+func (x *expander) expr(e syntax.Expr) syntax.Expr {
 	switch e := e.(type) {
-	case *Ident:
+	case *syntax.Ident:
 		if x.rename && x.isRoot(e) {
 			n := *e
-			n.Name = rootName
+			n.Name = syntax.RootName
 			return &n
 		}
-	case *Prop:
+	case *syntax.Prop:
 		if x.comp != nil && x.isRoot(e.Base) {
 			if c := x.comp.exprs[e.Name]; c != nil {
 				if x.seen != nil {
@@ -227,52 +231,52 @@ func (x *expander) expr(e Expr) Expr {
 		n := *e
 		n.Base = x.expr(e.Base)
 		return &n
-	case *Index:
+	case *syntax.Index:
 		n := *e
 		n.Base, n.At = x.expr(e.Base), x.expr(e.At)
 		return &n
-	case *Unary:
+	case *syntax.Unary:
 		n := *e
 		n.X = x.expr(e.X)
 		return &n
-	case *Binary:
+	case *syntax.Binary:
 		n := *e
 		n.L, n.R = x.expr(e.L), x.expr(e.R)
 		return &n
-	case *Chain:
+	case *syntax.Chain:
 		n := *e
 		n.Xs = x.list(e.Xs)
 		return &n
-	case *Cond:
+	case *syntax.Cond:
 		n := *e
 		n.C, n.A, n.B = x.expr(e.C), x.expr(e.A), x.expr(e.B)
 		return &n
-	case *Between:
+	case *syntax.Between:
 		n := *e
 		n.X, n.Lo, n.Hi = x.expr(e.X), x.expr(e.Lo), x.expr(e.Hi)
 		return &n
-	case *In:
+	case *syntax.In:
 		n := *e
 		n.X, n.List = x.expr(e.X), x.list(e.List)
 		return &n
-	case *Like:
+	case *syntax.Like:
 		n := *e
 		n.X, n.Pattern = x.expr(e.X), x.expr(e.Pattern)
 		return &n
-	case *Call:
+	case *syntax.Call:
 		n := *e
 		n.Args = x.list(e.Args)
 		x.distance(&n)
 		return &n
-	case *ArrayExpr:
+	case *syntax.ArrayExpr:
 		n := *e
 		n.Elems = x.list(e.Elems)
 		return &n
-	case *ObjectExpr:
+	case *syntax.ObjectExpr:
 		n := *e
 		n.Vals = x.list(e.Vals)
 		return &n
-	case *SubqueryExpr:
+	case *syntax.SubqueryExpr:
 		n := *e
 		n.Q = x.query(e.Q, false)
 		return &n
@@ -280,8 +284,8 @@ func (x *expander) expr(e Expr) Expr {
 	return e
 }
 
-func (x *expander) list(es []Expr) []Expr {
-	out := make([]Expr, len(es))
+func (x *expander) list(es []syntax.Expr) []syntax.Expr {
+	out := make([]syntax.Expr, len(es))
 	for i, e := range es {
 		out[i] = x.expr(e)
 	}

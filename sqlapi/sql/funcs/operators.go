@@ -1,23 +1,22 @@
-package sql
+package funcs
 
 import (
 	"bytes"
 	"math"
 
 	"github.com/orrerydb/orrery/core/value"
-	funcs "github.com/orrerydb/orrery/sqlapi/sql/func"
 )
 
-// equalOp is = and !=: undefined when a side is; values of different types are not equal.
-func equalOp(a, b value.Value, not bool) value.Value {
+// EqualOp is = and !=: undefined when a side is; values of different types are not equal.
+func EqualOp(a, b value.Value, not bool) value.Value {
 	if !a.IsDefined() || !b.IsDefined() {
 		return value.Value{}
 	}
-	return value.BoolOf(funcs.Equal(a, b) != not)
+	return value.BoolOf(Equal(a, b) != not)
 }
 
-// compareOp is < > <= >=: defined only within null, booleans, numbers and strings.
-func compareOp(op string, a, b value.Value) value.Value {
+// CompareOp is < > <= >=: defined only within null, booleans, numbers and strings.
+func CompareOp(op string, a, b value.Value) value.Value {
 	c := 0
 	switch {
 	case a.IsNumber() && b.IsNumber():
@@ -51,27 +50,27 @@ func compareOp(op string, a, b value.Value) value.Value {
 	return value.BoolOf(c >= 0)
 }
 
-// arithmetic is + - * / %, in doubles; undefined unless both sides are numbers.
-func arithmetic(op string, a, b value.Value) value.Value {
+// Arithmetic is + - * / %, in doubles; undefined unless both sides are numbers.
+func Arithmetic(op string, a, b value.Value) value.Value {
 	if !a.IsNumber() || !b.IsNumber() {
 		return value.Value{}
 	}
 	x, y := a.Float(), b.Float()
 	switch op {
 	case "+":
-		return funcs.Num(x + y)
+		return Num(x + y)
 	case "-":
-		return funcs.Num(x - y)
+		return Num(x - y)
 	case "*":
-		return funcs.Num(x * y)
+		return Num(x * y)
 	case "/":
-		return funcs.Num(x / y)
+		return Num(x / y)
 	}
-	return funcs.Num(math.Mod(x, y))
+	return Num(math.Mod(x, y))
 }
 
-// bitwise is & | ^ << >> >>>, on 32 bits as in JavaScript.
-func bitwise(op string, a, b value.Value) value.Value {
+// Bitwise is & | ^ << >> >>>, on 32 bits as in JavaScript.
+func Bitwise(op string, a, b value.Value) value.Value {
 	if !a.IsNumber() || !b.IsNumber() {
 		return value.Value{}
 	}
@@ -103,8 +102,8 @@ func toInt32(f float64) int32 {
 	return int32(uint32(m))
 }
 
-// unaryOp is - + ~ NOT.
-func unaryOp(op string, v value.Value) value.Value {
+// UnaryOp is - + ~ NOT.
+func UnaryOp(op string, v value.Value) value.Value {
 	if op == "NOT" {
 		if v.Kind() != value.Bool {
 			return value.Value{}
@@ -116,12 +115,12 @@ func unaryOp(op string, v value.Value) value.Value {
 	}
 	switch op {
 	case "-":
-		return funcs.Num(-v.Float())
+		return Num(-v.Float())
 	case "~":
 		return value.Int32Of(^toInt32(v.Float()))
 	}
 	return v
 }
 
-// isTrue is the test of WHERE, ?: and ALL.
-func isTrue(v value.Value) bool { return v.Kind() == value.Bool && v.Bool() }
+// IsTrue is the test of WHERE, ?: and ALL.
+func IsTrue(v value.Value) bool { return v.Kind() == value.Bool && v.Bool() }

@@ -1,4 +1,4 @@
-package sql
+package syntax
 
 import (
 	"math"
@@ -19,7 +19,7 @@ func DefaultLimits() Limits { return Limits{Text: 512 << 10, Joins: 10, InItems:
 const (
 	maxDepth      = 2000 // cap of Limits.Depth: closures recurse as deep as the tree
 	maxSubqueries = 200
-	maxCount      = math.MaxUint32 // TOP, OFFSET, LIMIT
+	MaxCount      = math.MaxUint32 // TOP, OFFSET, LIMIT
 )
 
 // Parse reads a query text. The error is an *Error.
@@ -28,7 +28,7 @@ func Parse(text string, lim Limits) (*Query, error) {
 		lim.Depth = maxDepth
 	}
 	if len(text) > lim.Text {
-		return nil, plainError("The SQL query text exceeded the maximum limit of %d characters.", lim.Text)
+		return nil, PlainError("The SQL query text exceeded the maximum limit of %d characters.", lim.Text)
 	}
 	p := &parser{lex: lexer{text: text}, lim: lim}
 	p.advance()
@@ -96,8 +96,8 @@ func (p *parser) fail(err error) {
 	p.tok, p.ahead = token{kind: tEOF, pos: p.tok.pos}, nil
 }
 
-func (p *parser) failAt(sp span, code, format string, args ...any) {
-	p.fail(errorAt(p.lex.text, sp, code, format, args...))
+func (p *parser) failAt(sp Span, code, format string, args ...any) {
+	p.fail(ErrorAt(p.lex.text, sp, code, format, args...))
 }
 
 // unexpected refuses the present token.
@@ -109,7 +109,7 @@ func (p *parser) unexpected() {
 		p.failAt(p.tok.pos, codeEOF, "Syntax error, unexpected end-of-file.")
 		return
 	}
-	p.failAt(p.tok.pos, codeSyntax, "Syntax error, incorrect syntax near '%s'.", clip(p.tok.raw))
+	p.failAt(p.tok.pos, CodeSyntax, "Syntax error, incorrect syntax near '%s'.", Clip(p.tok.raw))
 }
 
 func (p *parser) isOp(op string) bool { return p.tok.kind == tOp && p.tok.text == op }
@@ -160,7 +160,7 @@ func (p *parser) isIdent() bool { return p.tok.kind == tIdent || p.isKw("RANK") 
 func (p *parser) enter() bool {
 	p.nest++
 	if p.nest > p.lim.Depth {
-		p.fail(plainError("The query is nested too deeply: more than %d levels.", p.lim.Depth))
+		p.fail(PlainError("The query is nested too deeply: more than %d levels.", p.lim.Depth))
 		return false
 	}
 	return true
@@ -170,14 +170,14 @@ func (p *parser) leave() { p.nest-- }
 
 // query reads a query or sub-query, from SELECT to its last clause.
 func (p *parser) query() *Query {
-	q := &Query{text: p.lex.text}
+	q := &Query{Text: p.lex.text}
 	q.pos.start = p.tok.pos.start
 	if !p.enter() {
 		return q
 	}
 	defer p.leave()
 	if p.queries++; p.queries > maxSubqueries {
-		p.fail(plainError("The query has more than %d sub-queries.", maxSubqueries))
+		p.fail(PlainError("The query has more than %d sub-queries.", maxSubqueries))
 		return q
 	}
 	p.selectClause(q)
@@ -211,7 +211,7 @@ func (p *parser) selectClause(q *Query) {
 	if p.acceptKw("TOP") {
 		q.Top = p.count(codeTop, "TOP")
 	}
-	q.selectSpan.start = p.tok.pos.start
+	q.SelectSpan.start = p.tok.pos.start
 	switch {
 	case p.acceptOp("*"):
 		q.Star = true
@@ -225,7 +225,7 @@ func (p *parser) selectClause(q *Query) {
 			}
 		}
 	}
-	q.selectSpan.end = p.prevEnd
+	q.SelectSpan.end = p.prevEnd
 }
 
 func (p *parser) selectItem() SelectItem {
@@ -246,7 +246,7 @@ func (p *parser) selectItem() SelectItem {
 
 // count reads the number of TOP, OFFSET or LIMIT.
 func (p *parser) count(code, clause string) *Count {
-	c := &Count{pos: p.tok.pos}
+	c := &Count{Pos: p.tok.pos}
 	switch p.tok.kind {
 	case tParam:
 		c.Param = p.tok.text
@@ -254,7 +254,7 @@ func (p *parser) count(code, clause string) *Count {
 	case tNumber:
 		n, err := strconv.ParseInt(p.tok.text, 10, 64)
 		switch whole := err == nil || p.tok.num == math.Trunc(p.tok.num); {
-		case whole && err == nil && n <= maxCount:
+		case whole && err == nil && n <= MaxCount:
 		case code == codeTop:
 			p.failAt(p.tok.pos, code, "The count value provided for a TOP clause must be an integer.")
 			return c
@@ -281,7 +281,7 @@ func (p *parser) from() *From {
 			return f
 		}
 		if len(f.Sources) > p.lim.Joins {
-			p.fail(plainError("The query contains more than the maximum allowed number of JOINs: %d.", p.lim.Joins))
+			p.fail(PlainError("The query contains more than the maximum allowed number of JOINs: %d.", p.lim.Joins))
 			return f
 		}
 		p.advance()
@@ -290,22 +290,22 @@ func (p *parser) from() *From {
 
 // source reads: path [[AS] alias] | alias IN (path | (query)) | (query) [[AS] alias].
 func (p *parser) source() Source {
-	s := Source{pos: p.tok.pos}
+	s := Source{Pos: p.tok.pos}
 	if p.isIdent() {
 		if next := p.peek(); next.kind == tKeyword && next.text == "IN" {
 			s.Alias, s.In = p.ident(), true
 			p.advance()
 			p.sourceSet(&s)
-			s.pos.end = p.prevEnd
+			s.Pos.end = p.prevEnd
 			return s
 		}
 	}
 	p.sourceSet(&s)
-	s.pos.end = p.prevEnd
+	s.Pos.end = p.prevEnd
 	if p.acceptKw("AS") || p.isIdent() {
 		s.Alias = p.ident()
 	} else if s.Path != nil {
-		s.Alias = derivedName(s.Path)
+		s.Alias = DerivedName(s.Path)
 	}
 	return s
 }
@@ -319,15 +319,15 @@ func (p *parser) sourceSet(s *Source) {
 		return
 	}
 	pos := p.tok.pos
-	var e Expr = &Ident{node: node{pos: pos, h: 1}, Name: p.ident()}
+	var e Expr = &Ident{Node: Node{Pos: pos, h: 1}, Name: p.ident()}
 	for p.err == nil && (p.isOp(".") || p.isOp("[")) {
-		if e.depth() >= p.lim.Depth {
+		if e.Depth() >= p.lim.Depth {
 			p.enterTooDeep()
 			break
 		}
 		if p.acceptOp(".") {
 			name := p.ident()
-			e = &Prop{node: p.made(pos.start, e), Base: e, Name: name}
+			e = &Prop{Node: p.made(pos.start, e), Base: e, Name: name}
 			continue
 		}
 		p.advance()
@@ -336,11 +336,11 @@ func (p *parser) sourceSet(s *Source) {
 			name := p.tok.text
 			p.advance()
 			p.expectOp("]")
-			e = &Prop{node: p.made(pos.start, e), Base: e, Name: name}
+			e = &Prop{Node: p.made(pos.start, e), Base: e, Name: name}
 		case tNumber:
 			at := p.numberLit()
 			p.expectOp("]")
-			e = &Index{node: p.made(pos.start, e, at), Base: e, At: at}
+			e = &Index{Node: p.made(pos.start, e, at), Base: e, At: at}
 		default:
 			p.unexpected()
 		}
@@ -380,8 +380,8 @@ func (p *parser) exprList() []Expr {
 	}
 }
 
-// derivedName is the name that a path gives to a select item or source without an alias: its last property.
-func derivedName(e Expr) string {
+// DerivedName is the name that a path gives to a select item or source without an alias: its last property.
+func DerivedName(e Expr) string {
 	switch e := e.(type) {
 	case *Ident:
 		return e.Name

@@ -1,12 +1,12 @@
-package sql
+package expand
 
 import (
 	"sort"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
-
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
 // A container's vector embedding policy names the distance function of each path that has vectors. VectorDistance of
@@ -43,25 +43,25 @@ func (c *Computed) WithEmbeddings(list []Embedding) *Computed {
 		paths = append(paths, p)
 	}
 	sort.Strings(paths)
-	out.key += "\x00"
+	out.Key += "\x00"
 	for _, p := range paths {
-		out.key += p + "\x00" + out.distances[p] + "\x00"
+		out.Key += p + "\x00" + out.distances[p] + "\x00"
 	}
-	out.hash = xxhash.Sum64String(out.key)
+	out.Hash = xxhash.Sum64String(out.Key)
 	return &out
 }
 
-// onlyEmbeddings returns what a query plan sees of c: the names of computed properties stay in its text, for the server
+// OnlyEmbeddings returns what a query plan sees of c: the names of computed properties stay in its text, for the server
 // expands them when the text comes back.
-func (c *Computed) onlyEmbeddings() *Computed {
+func (c *Computed) OnlyEmbeddings() *Computed {
 	if c == nil || len(c.distances) == 0 {
 		return nil
 	}
-	return &Computed{distances: c.distances, key: "\x00plan" + c.key, hash: c.hash}
+	return &Computed{distances: c.distances, Key: "\x00plan" + c.Key, Hash: c.Hash}
 }
 
 // distance writes the distance function of an embedding into a call of VectorDistance that names none.
-func (x *expander) distance(call *Call) {
+func (x *expander) distance(call *syntax.Call) {
 	if x.comp == nil || len(x.comp.distances) == 0 || call.UDF || len(call.Args) < 2 ||
 		!strings.EqualFold(call.Name, "VectorDistance") {
 		return
@@ -74,12 +74,12 @@ func (x *expander) distance(call *Call) {
 		return
 	}
 	if len(call.Args) == 2 {
-		call.Args = append(call.Args, &Lit{node: node{}.above(), Val: value.BoolOf(false)})
+		call.Args = append(call.Args, &syntax.Lit{Node: syntax.Node{}.Above(), Val: value.BoolOf(false)})
 	}
-	function := &Lit{node: node{}.above(), Val: value.StringOf(name)}
-	options := &ObjectExpr{}
+	function := &syntax.Lit{Node: syntax.Node{}.Above(), Val: value.StringOf(name)}
+	options := &syntax.ObjectExpr{}
 	if len(call.Args) > 3 {
-		o, ok := call.Args[3].(*ObjectExpr)
+		o, ok := call.Args[3].(*syntax.ObjectExpr)
 		if !ok {
 			return
 		}
@@ -89,20 +89,20 @@ func (x *expander) distance(call *Call) {
 			}
 		}
 		*options = *o
-		options.Keys, options.Vals = append([]string(nil), o.Keys...), append([]Expr(nil), o.Vals...)
+		options.Keys, options.Vals = append([]string(nil), o.Keys...), append([]syntax.Expr(nil), o.Vals...)
 	}
 	options.Keys = append(options.Keys, "distanceFunction")
 	options.Vals = append(options.Vals, function)
-	options.node = options.node.above(function)
+	options.Node = options.Node.Above(function)
 	call.Args = append(call.Args[:3:3], options)
-	call.node = call.node.above(options)
+	call.Node = call.Node.Above(options)
 }
 
 // embedding returns the distance function of the path that e is, "" when it is none.
-func (x *expander) embedding(e Expr) string {
+func (x *expander) embedding(e syntax.Expr) string {
 	var path []string
 	for {
-		p, ok := e.(*Prop)
+		p, ok := e.(*syntax.Prop)
 		if !ok {
 			break
 		}

@@ -1,4 +1,4 @@
-package sql
+package syntax
 
 import (
 	"strconv"
@@ -18,22 +18,22 @@ var binaryPrec = map[string]int{
 }
 
 // made gives the node of an expression that starts at start, ends before the present token and has the given parts.
-func (p *parser) made(start int, parts ...Expr) node {
+func (p *parser) made(start int, parts ...Expr) Node {
 	h := 0
 	for _, x := range parts {
-		if x != nil && x.depth() > h {
-			h = x.depth()
+		if x != nil && x.Depth() > h {
+			h = x.Depth()
 		}
 	}
 	h++
 	if h > p.lim.Depth {
 		p.enterTooDeep()
 	}
-	return node{pos: span{start, p.prevEnd}, h: int32(h)}
+	return Node{Pos: Span{start, p.prevEnd}, h: int32(h)}
 }
 
 func (p *parser) enterTooDeep() {
-	p.fail(plainError("The query is nested too deeply: more than %d levels.", p.lim.Depth))
+	p.fail(PlainError("The query is nested too deeply: more than %d levels.", p.lim.Depth))
 }
 
 // expr reads a whole expression: the conditional operator binds weakest.
@@ -50,7 +50,7 @@ func (p *parser) expr() Expr {
 	a := p.expr()
 	p.expectOp(":")
 	b := p.expr()
-	return &Cond{node: p.made(start, c, a, b), C: c, A: a, B: b}
+	return &Cond{Node: p.made(start, c, a, b), C: c, A: a, B: b}
 }
 
 func (p *parser) coalesce() Expr {
@@ -58,7 +58,7 @@ func (p *parser) coalesce() Expr {
 	l := p.or()
 	for p.acceptOp("??") {
 		r := p.or()
-		l = &Binary{node: p.made(start, l, r), Op: "??", L: l, R: r}
+		l = &Binary{Node: p.made(start, l, r), Op: "??", L: l, R: r}
 	}
 	return l
 }
@@ -73,7 +73,7 @@ func (p *parser) or() Expr {
 	for p.acceptKw("OR") {
 		xs = append(xs, p.and())
 	}
-	return &Chain{node: p.made(start, xs...), Op: "OR", Xs: xs}
+	return &Chain{Node: p.made(start, xs...), Op: "OR", Xs: xs}
 }
 
 func (p *parser) and() Expr {
@@ -86,7 +86,7 @@ func (p *parser) and() Expr {
 	for p.acceptKw("AND") {
 		xs = append(xs, p.predicate())
 	}
-	return &Chain{node: p.made(start, xs...), Op: "AND", Xs: xs}
+	return &Chain{Node: p.made(start, xs...), Op: "AND", Xs: xs}
 }
 
 // predicate reads x [NOT] BETWEEN .. | IN (..) | LIKE ..
@@ -107,10 +107,10 @@ func (p *parser) predicate() Expr {
 			lo := p.binary(1)
 			p.expectKw("AND")
 			hi := p.binary(1)
-			x = &Between{node: p.made(start, x, lo, hi), X: x, Lo: lo, Hi: hi, Not: not}
+			x = &Between{Node: p.made(start, x, lo, hi), X: x, Lo: lo, Hi: hi, Not: not}
 		case p.acceptKw("IN"):
 			list := p.inList()
-			x = &In{node: p.made(start, append([]Expr{x}, list...)...), X: x, List: list, Not: not}
+			x = &In{Node: p.made(start, append([]Expr{x}, list...)...), X: x, List: list, Not: not}
 		case p.acceptKw("LIKE"):
 			x = p.like(start, x, not)
 		default:
@@ -126,7 +126,7 @@ func (p *parser) inList() []Expr {
 	for p.err == nil {
 		list = append(list, p.expr())
 		if len(list) > p.lim.InItems {
-			p.fail(plainError("The IN list has more than %d items.", p.lim.InItems))
+			p.fail(PlainError("The IN list has more than %d items.", p.lim.InItems))
 		}
 		if !p.acceptOp(",") {
 			break
@@ -147,7 +147,7 @@ func (p *parser) like(start int, x Expr, not bool) Expr {
 		l.Escape = p.tok.text
 		p.advance()
 	}
-	l.node = p.made(start, x, l.Pattern)
+	l.Node = p.made(start, x, l.Pattern)
 	return l
 }
 
@@ -168,13 +168,13 @@ func (p *parser) binary(min int) Expr {
 			for p.acceptOp("||") {
 				xs = append(xs, p.binary(prec+1))
 			}
-			l = &Chain{node: p.made(start, xs...), Op: op, Xs: xs}
+			l = &Chain{Node: p.made(start, xs...), Op: op, Xs: xs}
 			continue
 		}
 		if op == "<>" {
 			op = "!="
 		}
-		l = &Binary{node: p.made(start, l, r), Op: op, L: l, R: r}
+		l = &Binary{Node: p.made(start, l, r), Op: op, L: l, R: r}
 	}
 	return l
 }
@@ -196,7 +196,7 @@ func (p *parser) unary() Expr {
 	defer p.leave()
 	p.advance()
 	x := p.unary()
-	return &Unary{node: p.made(start, x), Op: op, X: x}
+	return &Unary{Node: p.made(start, x), Op: op, X: x}
 }
 
 // postfix reads a primary and its .name and [expression] steps.
@@ -207,14 +207,14 @@ func (p *parser) postfix() Expr {
 		switch {
 		case p.acceptOp("."):
 			name := p.ident()
-			e = &Prop{node: p.made(start, e), Base: e, Name: name}
+			e = &Prop{Node: p.made(start, e), Base: e, Name: name}
 		case p.acceptOp("["):
 			at := p.expr()
 			p.expectOp("]")
 			if lit, ok := at.(*Lit); ok && lit.Val.Kind() == value.String {
-				e = &Prop{node: p.made(start, e), Base: e, Name: lit.Val.Str()}
+				e = &Prop{Node: p.made(start, e), Base: e, Name: lit.Val.Str()}
 			} else {
-				e = &Index{node: p.made(start, e, at), Base: e, At: at}
+				e = &Index{Node: p.made(start, e, at), Base: e, At: at}
 			}
 		default:
 			return e
@@ -225,16 +225,16 @@ func (p *parser) postfix() Expr {
 
 func (p *parser) primary() Expr {
 	t := p.tok
-	leaf := node{pos: t.pos, h: 1}
+	leaf := Node{Pos: t.pos, h: 1}
 	switch t.kind {
 	case tNumber:
 		return p.numberLit()
 	case tString:
 		p.advance()
-		return &Lit{node: leaf, Val: value.StringOf(t.text)}
+		return &Lit{Node: leaf, Val: value.StringOf(t.text)}
 	case tParam:
 		p.advance()
-		return &ParamRef{node: leaf, Name: t.text}
+		return &ParamRef{Node: leaf, Name: t.text}
 	case tIdent:
 		return p.identOrCall()
 	case tKeyword:
@@ -249,14 +249,14 @@ func (p *parser) primary() Expr {
 		return p.objectLit()
 	}
 	p.unexpected()
-	return &Lit{node: leaf}
+	return &Lit{Node: leaf}
 }
 
 // numberLit keeps whole literals that fit as integers, as numbers from JSON are kept.
 func (p *parser) numberLit() Expr {
 	t := p.tok
 	p.advance()
-	l := &Lit{node: node{pos: t.pos, h: 1}, Val: value.DoubleOf(t.num)}
+	l := &Lit{Node: Node{Pos: t.pos, h: 1}, Val: value.DoubleOf(t.num)}
 	if n, err := strconv.ParseInt(t.text, 10, 64); err == nil {
 		l.Val = value.IntOf(n)
 	} else if t.num == float64(int64(t.num)) && t.num < 1<<53 {
@@ -268,17 +268,17 @@ func (p *parser) numberLit() Expr {
 // keywordPrimary reads what starts with a reserved word.
 func (p *parser) keywordPrimary() Expr {
 	t := p.tok
-	leaf := node{pos: t.pos, h: 1}
+	leaf := Node{Pos: t.pos, h: 1}
 	switch t.text {
 	case "true", "false":
 		p.advance()
-		return &Lit{node: leaf, Val: value.BoolOf(t.text == "true")}
+		return &Lit{Node: leaf, Val: value.BoolOf(t.text == "true")}
 	case "null":
 		p.advance()
-		return &Lit{node: leaf, Val: value.NullValue()}
+		return &Lit{Node: leaf, Val: value.NullValue()}
 	case "undefined":
 		p.advance()
-		return &Lit{node: leaf}
+		return &Lit{Node: leaf}
 	case "EXISTS", "ARRAY":
 		p.advance()
 		if !p.isOp("(") {
@@ -301,7 +301,7 @@ func (p *parser) keywordPrimary() Expr {
 		return p.call(name, true)
 	}
 	p.unexpected()
-	return &Lit{node: leaf}
+	return &Lit{Node: leaf}
 }
 
 // identOrCall reads an alias, a function call, or ALL, FIRST, LAST with a sub-query.
@@ -309,7 +309,7 @@ func (p *parser) identOrCall() Expr {
 	t := p.tok
 	p.ident()
 	if !p.isOp("(") {
-		return &Ident{node: node{pos: t.pos, h: 1}, Name: t.raw}
+		return &Ident{Node: Node{Pos: t.pos, h: 1}, Name: t.raw}
 	}
 	switch up := strings.ToUpper(t.raw); up {
 	case "ALL", "FIRST", "LAST":
@@ -332,7 +332,7 @@ func (p *parser) call(name token, udf bool) Expr {
 		}
 	}
 	p.expectOp(")")
-	c.node = p.made(name.pos.start, c.Args...)
+	c.Node = p.made(name.pos.start, c.Args...)
 	return c
 }
 
@@ -356,7 +356,7 @@ func (p *parser) subquery(start int, kind string) Expr {
 	if n.h += int32(q.height); int(n.h) > p.lim.Depth {
 		p.enterTooDeep()
 	}
-	return &SubqueryExpr{node: n, Kind: kind, Q: q}
+	return &SubqueryExpr{Node: n, Kind: kind, Q: q}
 }
 
 func (p *parser) arrayLit() Expr {
@@ -367,7 +367,7 @@ func (p *parser) arrayLit() Expr {
 		a.Elems = p.exprList()
 	}
 	p.expectOp("]")
-	a.node = p.made(start, a.Elems...)
+	a.Node = p.made(start, a.Elems...)
 	return a
 }
 
@@ -375,7 +375,7 @@ func (p *parser) arrayLit() Expr {
 func (p *parser) outputName() string {
 	name := p.tok.text
 	if strings.IndexByte(name, 0) >= 0 {
-		p.failAt(p.tok.pos, codeString, "Syntax error, invalid string literal token '%s'.", clip(p.tok.raw))
+		p.failAt(p.tok.pos, codeString, "Syntax error, invalid string literal token '%s'.", Clip(p.tok.raw))
 	}
 	p.advance()
 	return name
@@ -401,6 +401,6 @@ func (p *parser) objectLit() Expr {
 		}
 	}
 	p.expectOp("}")
-	o.node = p.made(start, o.Vals...)
+	o.Node = p.made(start, o.Vals...)
 	return o
 }

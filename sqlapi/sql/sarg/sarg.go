@@ -1,4 +1,6 @@
-package sql
+// Package sarg makes of a query's tree what an index is asked: a predicate that every item of the answer satisfies, and
+// what entries must hold to answer without the items. It knows the tree and values of constants, not how a query runs.
+package sarg
 
 import (
 	"slices"
@@ -7,39 +9,42 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// constFn is a compiled expression with one value for all items; F is the state of an execution, in which parameters are
+// Const is a compiled expression with one value for all items; F is the state of an execution, in which parameters are
 // known.
-type constFn[F any] func(f F) value.Value
+type Const[F any] func(f F) value.Value
 
-// predFn makes the sargable predicate of an execution.
+// Pred makes the sargable predicate of an execution.
 //
 // Every predicate made here is satisfied by each item for which the expression can be true. Values that the language
 // shows as strings or objects but that are stored otherwise (dates, UUIDs, ..) are covered by access.WithForeign on the
 // whole predicate; arrays and objects, whose stored members may differ from what is shown, are only asked for their
 // existence.
-type predFn[F any] func(f F) *access.Pred
+type Pred[F any] func(f F) *access.Pred
 
-// alias is an alias of FROM; isRoot says that it is the item itself.
-type alias struct {
-	name   string
-	isRoot bool
+// Alias is an alias of FROM; isRoot says that it is the item itself.
+type Alias struct {
+	Name   string
+	IsRoot bool
 }
 
-// sargs turns expressions into predicates over the item.
-type sargs[F any] struct {
-	from   *From
-	vars   []alias // of the sources of from, in their order
-	planar bool    // geometries lie in a plane
-	// compile compiles an expression that has the same value for all items.
-	compile func(e Expr) constFn[F]
-	of      map[*Source]*access.Element // what stands for the element that a source goes through
+// Compiler turns expressions into predicates over the item.
+type Compiler[F any] struct {
+	From   *syntax.From
+	Vars   []Alias // of the sources of from, in their order
+	Planar bool    // geometries lie in a plane
+	// Compile compiles an expression that has the same value for all items.
+	Compile func(e syntax.Expr) Const[F]
+	of      map[*syntax.Source]*access.Element // what stands for the element that a source goes through
 }
 
-// filter gives the predicate of WHERE; nil when it says nothing that an index could use.
-func (s sargs[F]) filter(where Expr) predFn[F] {
-	s.of = map[*Source]*access.Element{}
+// Filter gives the predicate of WHERE; nil when it says nothing that an index could use.
+func (s Compiler[F]) Filter(where syntax.Expr) Pred[F] {
+	s.of = map[*syntax.Source]*access.Element{}
 	fn := s.truth(where)
 	if fn == nil {
 		return nil
@@ -48,34 +53,34 @@ func (s sargs[F]) filter(where Expr) predFn[F] {
 }
 
 // truth gives what items must satisfy for e to be true; nil = nothing is known.
-func (s sargs[F]) truth(e Expr) predFn[F] {
+func (s Compiler[F]) truth(e syntax.Expr) Pred[F] {
 	switch e := e.(type) {
-	case *Chain:
+	case *syntax.Chain:
 		switch e.Op {
 		case "AND":
 			return allOf(s.each(e.Xs, s.truth))
 		case "OR":
 			return anyOf(s.each(e.Xs, s.truth))
 		}
-	case *Unary:
+	case *syntax.Unary:
 		if e.Op == "NOT" {
 			return s.falsity(e.X)
 		}
-	case *Binary:
+	case *syntax.Binary:
 		return s.comparison(e.Op, e.L, e.R)
-	case *Between:
+	case *syntax.Between:
 		if !e.Not {
-			return allOf([]predFn[F]{s.comparison(">=", e.X, e.Lo), s.comparison("<=", e.X, e.Hi)})
+			return allOf([]Pred[F]{s.comparison(">=", e.X, e.Lo), s.comparison("<=", e.X, e.Hi)})
 		}
-	case *In:
+	case *syntax.In:
 		return s.in(e)
-	case *Like:
+	case *syntax.Like:
 		return s.like(e)
-	case *Call:
+	case *syntax.Call:
 		return s.call(e)
-	case *Prop, *Index:
+	case *syntax.Prop, *syntax.Index:
 		return s.equals(e, func(F) value.Value { return value.BoolOf(true) })
-	case *SubqueryExpr:
+	case *syntax.SubqueryExpr:
 		if e.Kind == "EXISTS" {
 			return s.exists(e.Q)
 		}
@@ -84,39 +89,39 @@ func (s sargs[F]) truth(e Expr) predFn[F] {
 }
 
 // falsity gives what items must satisfy for e to be false.
-func (s sargs[F]) falsity(e Expr) predFn[F] {
+func (s Compiler[F]) falsity(e syntax.Expr) Pred[F] {
 	switch e := e.(type) {
-	case *Chain:
+	case *syntax.Chain:
 		switch e.Op {
 		case "AND":
 			return anyOf(s.each(e.Xs, s.falsity))
 		case "OR":
 			return allOf(s.each(e.Xs, s.falsity))
 		}
-	case *Unary:
+	case *syntax.Unary:
 		if e.Op == "NOT" {
 			return s.truth(e.X)
 		}
-	case *Binary:
+	case *syntax.Binary:
 		opposite := map[string]string{"=": "!=", "!=": "=", "<": ">=", ">": "<=", "<=": ">", ">=": "<"}
 		if op := opposite[e.Op]; op != "" {
 			return s.comparison(op, e.L, e.R)
 		}
-	case *Prop, *Index:
+	case *syntax.Prop, *syntax.Index:
 		return s.equals(e, func(F) value.Value { return value.BoolOf(false) })
 	}
 	return nil
 }
 
-func (s sargs[F]) each(es []Expr, f func(Expr) predFn[F]) []predFn[F] {
-	out := make([]predFn[F], len(es))
+func (s Compiler[F]) each(es []syntax.Expr, f func(syntax.Expr) Pred[F]) []Pred[F] {
+	out := make([]Pred[F], len(es))
 	for i, e := range es {
 		out[i] = f(e)
 	}
 	return out
 }
 
-func allOf[F any](fs []predFn[F]) predFn[F] {
+func allOf[F any](fs []Pred[F]) Pred[F] {
 	known := fs[:0:0]
 	for _, f := range fs {
 		if f != nil {
@@ -157,7 +162,7 @@ func closeRanges(ps []*access.Pred) []*access.Pred {
 	return ps
 }
 
-func anyOf[F any](fs []predFn[F]) predFn[F] {
+func anyOf[F any](fs []Pred[F]) Pred[F] {
 	for _, f := range fs {
 		if f == nil {
 			return nil
@@ -173,30 +178,30 @@ func anyOf[F any](fs []predFn[F]) predFn[F] {
 }
 
 // path resolves e to a path of stored names; element says that it reads array elements.
-func (s sargs[F]) path(e Expr) (p access.Path, element, ok bool) {
-	steps, base := splitPath(e)
-	id, isIdent := base.(*Ident)
+func (s Compiler[F]) path(e syntax.Expr) (p access.Path, element, ok bool) {
+	steps, base := shape.SplitPath(e)
+	id, isIdent := base.(*syntax.Ident)
 	if !isIdent {
 		return p, false, false
 	}
-	for i, v := range s.vars {
-		if v.name != id.Name || v.isRoot {
-			if v.name == id.Name {
-				return storedPath(steps, false)
+	for i, v := range s.Vars {
+		if v.Name != id.Name || v.IsRoot {
+			if v.Name == id.Name {
+				return shape.StoredPath(steps, false)
 			}
 			continue
 		}
-		src := &s.from.Sources[i]
+		src := &s.From.Sources[i]
 		if src.Query != nil {
 			return p, false, false
 		}
-		pre, root := splitPath(src.Path)
+		pre, root := shape.SplitPath(src.Path)
 		if i > 0 {
-			if r, isIdent := root.(*Ident); !isIdent || !s.isRoot(r.Name) {
+			if r, isIdent := root.(*syntax.Ident); !isIdent || !s.isRoot(r.Name) {
 				return p, false, false
 			}
 		}
-		p, element, ok = storedPath(append(append([]step(nil), pre...), steps...), src.In)
+		p, element, ok = shape.StoredPath(append(append([]shape.Step(nil), pre...), steps...), src.In)
 		if ok && src.In {
 			p.Of = s.element(src, pre, steps)
 		}
@@ -207,9 +212,9 @@ func (s sargs[F]) path(e Expr) (p access.Path, element, ok bool) {
 
 // element returns the element that a source goes through; nil where positions in arrays are on the path, so that its
 // names don't tell where the array is.
-func (s sargs[F]) element(src *Source, pre, steps []step) *access.Element {
+func (s Compiler[F]) element(src *syntax.Source, pre, steps []shape.Step) *access.Element {
 	if s.of == nil || len(steps) == 0 ||
-		slices.ContainsFunc(append(pre[:len(pre):len(pre)], steps...), func(st step) bool { return st.array }) {
+		slices.ContainsFunc(append(pre[:len(pre):len(pre)], steps...), func(st shape.Step) bool { return st.Array }) {
 		return nil
 	}
 	of := s.of[src]
@@ -220,30 +225,30 @@ func (s sargs[F]) element(src *Source, pre, steps []step) *access.Element {
 	return of
 }
 
-func (s sargs[F]) isRoot(name string) bool {
-	for _, v := range s.vars {
-		if v.name == name {
-			return v.isRoot
+func (s Compiler[F]) isRoot(name string) bool {
+	for _, v := range s.Vars {
+		if v.Name == name {
+			return v.IsRoot
 		}
 	}
 	return false
 }
 
 // constant compiles e when it has the same value for all items; nil otherwise.
-func (s sargs[F]) constant(e Expr) constFn[F] {
-	if !isConstant(e) {
+func (s Compiler[F]) constant(e syntax.Expr) Const[F] {
+	if !shape.IsConstant(e) {
 		return nil
 	}
-	return s.compile(e)
+	return s.Compile(e)
 }
 
 // comparison is path op constant, or constant op path.
-func (s sargs[F]) comparison(op string, l, r Expr) predFn[F] {
+func (s Compiler[F]) comparison(op string, l, r syntax.Expr) Pred[F] {
 	if p := s.distance(op, l, r); p != nil {
 		return p
 	}
 	if op == "=" {
-		for _, side := range [][2]Expr{{l, r}, {r, l}} {
+		for _, side := range [][2]syntax.Expr{{l, r}, {r, l}} {
 			if p := s.absolute(side[0], side[1]); p != nil {
 				return p
 			}
@@ -278,8 +283,8 @@ func (s sargs[F]) comparison(op string, l, r Expr) predFn[F] {
 }
 
 // absolute is ABS(path) = constant: one of two numbers.
-func (s sargs[F]) absolute(l, r Expr) predFn[F] {
-	call, ok := l.(*Call)
+func (s Compiler[F]) absolute(l, r syntax.Expr) Pred[F] {
+	call, ok := l.(*syntax.Call)
 	if !ok || call.UDF || !strings.EqualFold(call.Name, "ABS") || len(call.Args) != 1 {
 		return nil
 	}
@@ -298,19 +303,20 @@ func (s sargs[F]) absolute(l, r Expr) predFn[F] {
 }
 
 // exists asks for the existence of a path. The identity and _ts are always there.
-func exists[F any](path access.Path) predFn[F] {
-	if isAlways(path) {
+func exists[F any](path access.Path) Pred[F] {
+	if IsAlways(path) {
 		return nil
 	}
 	return func(F) *access.Pred { return access.Exists(path) }
 }
 
-func isAlways(p access.Path) bool {
+// IsAlways reports whether every item has a value at a path.
+func IsAlways(p access.Path) bool {
 	return len(p.Segs) == 1 && (p.Segs[0] == access.ID.Segs[0] || p.Segs[0] == access.TS.Segs[0])
 }
 
 // equals is path = constant.
-func (s sargs[F]) equals(l Expr, val constFn[F]) predFn[F] {
+func (s Compiler[F]) equals(l syntax.Expr, val Const[F]) Pred[F] {
 	path, _, ok := s.path(l)
 	if !ok {
 		return nil
@@ -326,7 +332,7 @@ func inPred(path access.Path, vs ...value.Value) *access.Pred {
 		case value.Undefined:
 			continue
 		case value.Array, value.Object:
-			if isAlways(path) {
+			if IsAlways(path) {
 				continue // text and numbers only
 			}
 			return access.Exists(path)
@@ -346,7 +352,7 @@ func inPred(path access.Path, vs ...value.Value) *access.Pred {
 func isIdentity(p access.Path) bool { return len(p.Segs) == 1 && p.Segs[0] == access.ID.Segs[0] }
 
 // rangePred is path op constant. A range of identities says nothing: those that aren't strings are shown as texts.
-func rangePred[F any](path access.Path, op string, val constFn[F]) predFn[F] {
+func rangePred[F any](path access.Path, op string, val Const[F]) Pred[F] {
 	if isIdentity(path) {
 		return nil
 	}
@@ -367,7 +373,7 @@ func rangePred[F any](path access.Path, op string, val constFn[F]) predFn[F] {
 	}
 }
 
-func (s sargs[F]) in(e *In) predFn[F] {
+func (s Compiler[F]) in(e *syntax.In) Pred[F] {
 	path, _, ok := s.path(e.X)
 	if !ok {
 		return nil
@@ -375,7 +381,7 @@ func (s sargs[F]) in(e *In) predFn[F] {
 	if e.Not {
 		return exists[F](path)
 	}
-	vals := make([]constFn[F], len(e.List))
+	vals := make([]Const[F], len(e.List))
 	for i, x := range e.List {
 		if vals[i] = s.constant(x); vals[i] == nil {
 			return exists[F](path)
@@ -390,7 +396,7 @@ func (s sargs[F]) in(e *In) predFn[F] {
 	}
 }
 
-func (s sargs[F]) like(e *Like) predFn[F] {
+func (s Compiler[F]) like(e *syntax.Like) Pred[F] {
 	path, _, ok := s.path(e.X)
 	if !ok {
 		return nil
@@ -408,7 +414,7 @@ func (s sargs[F]) like(e *Like) predFn[F] {
 		if v.Kind() != value.String {
 			return access.None()
 		}
-		if pre := compileLike(v.Str(), escape).prefix(); pre != "" {
+		if pre := funcs.CompileLike(v.Str(), escape).Prefix(); pre != "" {
 			return access.Prefix(path, pre)
 		}
 		return access.Exists(path)
@@ -423,7 +429,7 @@ var needsValue = map[string]bool{
 	"ARRAY_CONTAINS": true, "ARRAY_CONTAINS_ANY": true, "ARRAY_CONTAINS_ALL": true,
 }
 
-func (s sargs[F]) call(e *Call) predFn[F] {
+func (s Compiler[F]) call(e *syntax.Call) Pred[F] {
 	name := strings.ToUpper(e.Name)
 	if e.UDF || len(e.Args) == 0 {
 		return nil
@@ -468,7 +474,7 @@ func (s sargs[F]) call(e *Call) predFn[F] {
 	return exists[F](path)
 }
 
-func startsWith[F any](path access.Path, val constFn[F]) predFn[F] {
+func startsWith[F any](path access.Path, val Const[F]) Pred[F] {
 	if isIdentity(path) {
 		return nil
 	}
@@ -482,7 +488,7 @@ func startsWith[F any](path access.Path, val constFn[F]) predFn[F] {
 }
 
 // listContains is ARRAY_CONTAINS(constant list, path).
-func (s sargs[F]) listContains(e *Call) predFn[F] {
+func (s Compiler[F]) listContains(e *syntax.Call) Pred[F] {
 	path, _, ok := s.path(e.Args[1])
 	list := s.constant(e.Args[0])
 	if !ok || list == nil {
@@ -502,21 +508,21 @@ func (s sargs[F]) listContains(e *Call) predFn[F] {
 }
 
 // exists on a sub-query over an array of the item: its filter must hold for an element.
-func (s sargs[F]) exists(q *Query) predFn[F] {
-	if q.From == nil || len(q.From.Sources) != 1 || q.Where == nil || isGrouped(q) {
+func (s Compiler[F]) exists(q *syntax.Query) Pred[F] {
+	if q.From == nil || len(q.From.Sources) != 1 || q.Where == nil || shape.IsGrouped(q) {
 		return nil
 	}
 	src := q.From.Sources[0]
 	if !src.In || src.Query != nil {
 		return nil
 	}
-	_, root := splitPath(src.Path)
-	if r, ok := root.(*Ident); !ok || !s.isRoot(r.Name) || src.Alias == r.Name {
+	_, root := shape.SplitPath(src.Path)
+	if r, ok := root.(*syntax.Ident); !ok || !s.isRoot(r.Name) || src.Alias == r.Name {
 		return nil
 	}
 	inner := s
-	inner.from, inner.vars = &From{}, append([]alias{{name: src.Alias}}, s.vars...)
-	inner.from.Sources = append([]Source{src}, s.from.Sources...)
+	inner.From, inner.Vars = &syntax.From{}, append([]Alias{{Name: src.Alias}}, s.Vars...)
+	inner.From.Sources = append([]syntax.Source{src}, s.From.Sources...)
 	// The element's source stands first, where path() takes its base for the item: it is, by the test above.
 	return inner.truth(q.Where)
 }

@@ -1,4 +1,4 @@
-package sql
+package sarg
 
 import (
 	"slices"
@@ -6,11 +6,14 @@ import (
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
-	funcs "github.com/orrerydb/orrery/sqlapi/sql/func"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
+
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
-// coverage is what the core may know of a query to answer it from index entries: found once, when the text is compiled.
-type coverage struct {
+// Coverage is what the core may know of a query to answer it from index entries: found once, when the text is compiled.
+type Coverage struct {
 	needs   []access.Path // what the query reads of an item; nil: all of it, or too much
 	want    exec.Want
 	whole   bool         // the query reads to its end on each page
@@ -19,8 +22,8 @@ type coverage struct {
 	defined *access.Path // items without a value here make no difference
 }
 
-// ask tells the core.
-func (v *coverage) ask(q *exec.Query) {
+// Ask tells the core.
+func (v *Coverage) Ask(q *exec.Query) {
 	if v.needs == nil {
 		return
 	}
@@ -30,11 +33,11 @@ func (v *coverage) ask(q *exec.Query) {
 	}
 }
 
-// coverageOf looks at what a query reads, whose one source is the item under the alias root. whole says that the text
+// CoverageOf looks at what a query reads, whose one source is the item under the alias root. whole says that the text
 // reads to its end on each page, outermost that no other query reads the rows of this one.
-func coverageOf(q *Query, root string, whole, outermost bool) (v coverage) {
+func CoverageOf(q *syntax.Query, root string, whole, outermost bool) (v Coverage) {
 	r := reads{root: root}
-	for _, e := range selected(q) {
+	for _, e := range shape.Selected(q) {
 		r.expr(e)
 	}
 	r.expr(q.Where)
@@ -53,7 +56,7 @@ func coverageOf(q *Query, root string, whole, outermost bool) (v coverage) {
 	}
 	v.defined = definedPath(q, root, v.needs)
 	v.number = r.each
-	v.repeat = !r.each && outermost && isGrouped(q)
+	v.repeat = !r.each && outermost && shape.IsGrouped(q)
 	if !r.each && len(v.needs) == 1 {
 		v.want = wanted(q, root, v.needs[0])
 		if v.want == exec.WantTally && !v.repeat { // who counts must be the one who reads
@@ -71,35 +74,36 @@ type reads struct {
 	each bool // something may differ between items that agree in the paths
 }
 
-func (r *reads) expr(e Expr) {
+func (r *reads) expr(e syntax.Expr) {
 	if e == nil || r.all {
 		return
 	}
 	switch x := e.(type) {
-	case *Ident, *SubqueryExpr:
+	case *syntax.Ident, *syntax.SubqueryExpr:
 		r.all = true // an item as a whole
 		return
-	case *Prop, *Index:
-		steps, base := splitPath(e)
-		if id, ok := base.(*Ident); ok {
+	case *syntax.Prop, *syntax.Index:
+		steps, base := shape.SplitPath(e)
+		if id, ok := base.(*syntax.Ident); ok {
 			r.path(id.Name, steps)
 			return
 		}
-	case *Call:
-		if fn := funcs.Lookup(x.Name); x.UDF || fn == nil && aggregateOf(x.Name) == nil || fn != nil && fn.Volatile {
+	case *syntax.Call:
+		fn := funcs.Lookup(x.Name)
+		if x.UDF || fn == nil && funcs.AggregateOf(x.Name) == nil || fn != nil && fn.Volatile {
 			r.each = true
 		}
 	}
-	children(e, r.expr)
+	syntax.Children(e, r.expr)
 }
 
-func (r *reads) path(root string, steps []step) {
-	if root != r.root && root != rootName || len(steps) == 0 {
+func (r *reads) path(root string, steps []shape.Step) {
+	if root != r.root && root != syntax.RootName || len(steps) == 0 {
 		r.all = true
 		return
 	}
 	for i, s := range steps { // elements are read of the array
-		if s.array {
+		if s.Array {
 			steps = steps[:i]
 			break
 		}
@@ -107,21 +111,21 @@ func (r *reads) path(root string, steps []step) {
 	if len(steps) == 0 { // the item is no array
 		return
 	}
-	switch first := steps[0].name; {
+	switch first := steps[0].Name; {
 	case first == "_ts":
 		r.list = append(r.list, access.TS)
 		return
 	case first == "_rid" || first == "_self" || first == "_attachments": // made of the item's number
 		r.each = true
 		return
-	case isSystem(first):
+	case shape.IsSystem(first):
 		r.all = true
 		return
 	}
-	if _, ok := doc.NoSQL.Stored(steps[0].name); !ok {
+	if _, ok := doc.NoSQL.Stored(steps[0].Name); !ok {
 		return // nothing is there
 	}
-	p, _, ok := storedPath(steps, false)
+	p, _, ok := shape.StoredPath(steps, false)
 	if !ok {
 		r.all = true
 		return
@@ -147,8 +151,8 @@ func isPrefix(a, b []string) bool { return len(a) <= len(b) && slices.Equal(a, b
 
 // definedPath returns the path without whose value an item has no part in the answer: that of SELECT VALUE path, or of
 // all aggregates, which skip what is undefined.
-func definedPath(q *Query, root string, needs []access.Path) *access.Path {
-	isNeed := func(e Expr) *access.Path {
+func definedPath(q *syntax.Query, root string, needs []access.Path) *access.Path {
+	isNeed := func(e syntax.Expr) *access.Path {
 		for i := range needs {
 			if p := pathOf(root, e); p != nil && isPrefix(needs[i].Segs, p.Segs) {
 				return &needs[i]
@@ -156,7 +160,7 @@ func definedPath(q *Query, root string, needs []access.Path) *access.Path {
 		}
 		return nil
 	}
-	if !isGrouped(q) {
+	if !shape.IsGrouped(q) {
 		if q.Value == nil {
 			return nil
 		}
@@ -167,7 +171,7 @@ func definedPath(q *Query, root string, needs []access.Path) *access.Path {
 	}
 	var one *access.Path
 	same := true
-	eachAggregate(q, func(name string, arg Expr) {
+	shape.EachAggregate(q, func(name string, arg syntax.Expr) {
 		p := isNeed(arg)
 		if p == nil || one != nil && p != one || !skipsUndefined[name] {
 			same = false
@@ -181,8 +185,8 @@ func definedPath(q *Query, root string, needs []access.Path) *access.Path {
 }
 
 // pathOf returns the path that e is; nil when it is something else. Of an element of an array it is the array's.
-func pathOf(root string, e Expr) *access.Path {
-	if !isPath(e) {
+func pathOf(root string, e syntax.Expr) *access.Path {
+	if !shape.IsPath(e) {
 		return nil
 	}
 	r := reads{root: root}
@@ -196,25 +200,25 @@ func pathOf(root string, e Expr) *access.Path {
 var skipsUndefined = map[string]bool{"AVG": true, "COUNT": true, "MAX": true, "MIN": true, "SUM": true}
 
 // wanted says which items of a query that reads one path make a difference.
-func wanted(q *Query, root string, need access.Path) exec.Want {
-	if !isGrouped(q) {
+func wanted(q *syntax.Query, root string, need access.Path) exec.Want {
+	if !shape.IsGrouped(q) {
 		if q.Distinct {
 			return exec.WantValues
 		}
 		return exec.WantAll
 	}
 	extremes, counts, ends := true, true, len(q.GroupBy) == 0
-	eachAggregate(q, func(name string, arg Expr) {
+	shape.EachAggregate(q, func(name string, arg syntax.Expr) {
 		extreme := name == "MIN" || name == "MAX"
 		extremes, counts = extremes && extreme, counts && (extreme || name == "COUNT")
-		steps, _ := splitPath(arg)
+		steps, _ := shape.SplitPath(arg)
 		p := pathOf(root, arg)
-		lit, constant := arg.(*Lit)
+		lit, constant := arg.(*syntax.Lit)
 		ends = ends && (p != nil && len(steps) == len(need.Segs) && slices.Equal(p.Segs, need.Segs) || !extreme &&
 			constant && lit.Val.IsDefined())
 	})
 	switch {
-	case extremes && ends && hasAggregates(q):
+	case extremes && ends && shape.HasAggregates(q):
 		return exec.WantEnds
 	case extremes:
 		return exec.WantValues

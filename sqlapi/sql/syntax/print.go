@@ -1,4 +1,4 @@
-package sql
+package syntax
 
 import (
 	"strconv"
@@ -8,23 +8,23 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// printExpr writes an expression as text that parses to the same tree: binary expressions in parentheses, properties as
+// Print writes an expression as text that parses to the same tree: binary expressions in parentheses, properties as
 // .name where the name allows it. AND and OR chains stay flat, so that printed text nests no deeper than its tree.
-func printExpr(e Expr) string {
+func Print(e Expr) string {
 	var p printer
 	p.expr(e)
 	return p.b.String()
 }
 
-// printOf is printExpr with the alias root printed as ROOT.
-func printOf(e Expr, root string) string {
+// PrintRooted is printExpr with the alias root printed as ROOT.
+func PrintRooted(e Expr, root string) string {
 	p := printer{root: root}
 	p.expr(e)
 	return p.b.String()
 }
 
-// printQuery writes a query as text that parses to the same tree.
-func printQuery(q *Query) string {
+// PrintQuery writes a query as text that parses to the same tree.
+func PrintQuery(q *Query) string {
 	var p printer
 	p.query(q)
 	return p.b.String()
@@ -276,7 +276,7 @@ func (p *printer) from(f *From) {
 		} else {
 			p.expr(s.Path)
 		}
-		if !s.In && s.Alias != "" && (s.Query != nil || derivedName(s.Path) != s.Alias) {
+		if !s.In && s.Alias != "" && (s.Query != nil || DerivedName(s.Path) != s.Alias) {
 			p.s(" AS ", s.Alias)
 		}
 	}
@@ -295,7 +295,7 @@ func isPlainName(s string) bool {
 		return false
 	}
 	for i := 0; i < len(s); i++ {
-		if !isWordByte(s[i]) {
+		if !IsWordByte(s[i]) {
 			return false
 		}
 	}

@@ -1,9 +1,11 @@
-package sql
+// Package syntax is the text of the query language and its tree: tokens, parser, printer, and the errors of a refused
+// text. It knows no function and evaluates nothing.
+package syntax
 
 import "github.com/orrerydb/orrery/core/value"
 
-// rootName is an identifier that no text can hold: the item, whatever aliases there are.
-const rootName = "\x00item"
+// RootName is an identifier that no text can hold: the item, whatever aliases there are.
+const RootName = "\x00item"
 
 // Query is the syntax tree of a query or sub-query. It is immutable after Parse.
 type Query struct {
@@ -20,27 +22,27 @@ type Query struct {
 	Offset   *Count
 	Limit    *Count
 
-	pos        span
-	selectSpan span // the select list
+	pos        Span
+	SelectSpan Span // the select list
 	height     int  // see measure
-	text       string
+	Text       string
 }
 
-// valueQuery is SELECT VALUE e, written where sp says.
-func valueQuery(e Expr, sp span) *Query { return &Query{Value: e, pos: sp, height: e.depth()} }
+// ValueOf is SELECT VALUE e, written where sp says.
+func ValueOf(e Expr, sp Span) *Query { return &Query{Value: e, pos: sp, height: e.Depth()} }
 
 // Count is the number of a TOP, OFFSET or LIMIT clause: a literal or a parameter.
 type Count struct {
 	N     int64
 	Param string // without @; "" for a literal
-	pos   span
+	Pos   Span
 }
 
 // SelectItem is one expression of a select list; Alias "" when none was written.
 type SelectItem struct {
 	Expr  Expr
 	Alias string
-	pos   span
+	pos   Span
 }
 
 // OrderItem is one ORDER BY expression.
@@ -48,7 +50,7 @@ type OrderItem struct {
 	Expr Expr
 	Desc bool
 
-	computed string // the computed property that Expr was written as
+	Computed string // the computed property that Expr was written as
 }
 
 // From is the FROM clause: sources joined from left to right.
@@ -62,133 +64,136 @@ type Source struct {
 	Path  Expr   // Ident, Prop, Index chain; nil for a sub-query
 	Query *Query
 	In    bool // alias IN path: one row per array element
-	pos   span
+	Pos   Span
 }
 
 // Expr is a scalar expression.
 type Expr interface {
-	span() span
-	depth() int // height of the tree, bounded by maxDepth
+	Span() Span
+	Depth() int // height of the tree, bounded by maxDepth
 }
 
-// node is what every expression has.
-type node struct {
-	pos span
+// Node is what every expression has.
+type Node struct {
+	Pos Span
 	h   int32
 }
 
-// above returns n with a height above those of the parts.
-func (n node) above(parts ...Expr) node {
+// Above returns n with a height above those of the parts.
+func (n Node) Above(parts ...Expr) Node {
 	h := n.h
 	for _, x := range parts {
-		h = max(h, int32(x.depth())+1)
+		h = max(h, int32(x.Depth())+1)
 	}
 	n.h = max(h, 1)
 	return n
 }
 
-func (n node) span() span { return n.pos }
-func (n node) depth() int { return int(n.h) }
+// Span implements Expr.
+func (n Node) Span() Span { return n.Pos }
+
+// Depth implements Expr.
+func (n Node) Depth() int { return int(n.h) }
 
 // The expressions.
 type (
 	// Lit is a literal; undefined is a Lit of the zero Value.
 	Lit struct {
-		node
+		Node
 		Val value.Value
 	}
 	// ParamRef is @name.
 	ParamRef struct {
-		node
+		Node
 		Name string
 	}
 	// Ident is an alias.
 	Ident struct {
-		node
+		Node
 		Name string
 	}
 	// Prop is base.name or base["name"].
 	Prop struct {
-		node
+		Node
 		Base Expr
 		Name string
 	}
 	// Index is base[expression].
 	Index struct {
-		node
+		Node
 		Base, At Expr
 	}
 	// Unary is + - ~ or NOT.
 	Unary struct {
-		node
+		Node
 		Op string
 		X  Expr
 	}
 	// Binary is an arithmetic, bitwise, shift, comparison or ?? operator.
 	Binary struct {
-		node
+		Node
 		Op   string
 		L, R Expr
 	}
 	// Chain is a flat list joined by AND, OR or ||.
 	Chain struct {
-		node
+		Node
 		Op string
 		Xs []Expr
 	}
 	// Cond is c ? a : b.
 	Cond struct {
-		node
+		Node
 		C, A, B Expr
 	}
 	// Between is x [NOT] BETWEEN lo AND hi.
 	Between struct {
-		node
+		Node
 		X, Lo, Hi Expr
 		Not       bool
 	}
 	// In is x [NOT] IN (list).
 	In struct {
-		node
+		Node
 		X    Expr
 		List []Expr
 		Not  bool
 	}
 	// Like is x [NOT] LIKE pattern [ESCAPE 'c'].
 	Like struct {
-		node
+		Node
 		X, Pattern Expr
 		Escape     string
 		Not        bool
 	}
 	// Call is a function call; UDF for udf.name(..).
 	Call struct {
-		node
+		Node
 		Name string // as written
 		UDF  bool
 		Args []Expr
 	}
 	// ArrayExpr is [a, b].
 	ArrayExpr struct {
-		node
+		Node
 		Elems []Expr
 	}
 	// ObjectExpr is {"k": v}.
 	ObjectExpr struct {
-		node
+		Node
 		Keys []string
 		Vals []Expr
 	}
 	// SubqueryExpr is (q), EXISTS(q), ARRAY(q), ALL(q), FIRST(q) or LAST(q).
 	SubqueryExpr struct {
-		node
+		Node
 		Kind string // "", EXISTS, ARRAY, ALL, FIRST, LAST
 		Q    *Query
 	}
 )
 
-// children calls f for each direct sub-expression of e; sub-queries are not entered.
-func children(e Expr, f func(Expr)) {
+// Children calls f for each direct sub-expression of e; sub-queries are not entered.
+func Children(e Expr, f func(Expr)) {
 	switch e := e.(type) {
 	case *Prop:
 		f(e.Base)
@@ -239,8 +244,8 @@ func children(e Expr, f func(Expr)) {
 func (q *Query) measure() int {
 	h := 0
 	see := func(e Expr) {
-		if e != nil && e.depth() > h {
-			h = e.depth()
+		if e != nil && e.Depth() > h {
+			h = e.Depth()
 		}
 	}
 	see(q.Value)

@@ -1,4 +1,4 @@
-package sql
+package syntax
 
 import (
 	"fmt"
@@ -11,27 +11,27 @@ import (
 
 // The service's codes for refused query texts.
 const (
-	codeSyntax        = "SC1001" // Syntax error, incorrect syntax near 'x'.
+	CodeSyntax        = "SC1001" // Syntax error, incorrect syntax near 'x'.
 	codeEOF           = "SC1002" // Syntax error, unexpected end-of-file.
 	codeNumber        = "SC1003" // a number literal that does not fit
 	codeString        = "SC1012" // Syntax error, invalid string literal token
-	codeIdentifier    = "SC2001" // Identifier 'x' could not be resolved.
-	codeFunction      = "SC2005" // 'X' is not a recognized built-in function name.
-	codeDuplicate     = "SC2011" // the same alias twice
-	codeStarNoFrom    = "SC2039" // SELECT * without FROM
-	codeStarJoin      = "SC2040" // SELECT * with a JOIN
-	codeStarGroup     = "SC2041" // SELECT * with GROUP BY
-	codeArity         = "SC2050" // The X function requires n argument(s).
-	codeParameter     = "SC2054" // a parameter that was not given
+	CodeIdentifier    = "SC2001" // Identifier 'x' could not be resolved.
+	CodeFunction      = "SC2005" // 'X' is not a recognized built-in function name.
+	CodeDuplicate     = "SC2011" // the same alias twice
+	CodeStarNoFrom    = "SC2039" // SELECT * without FROM
+	CodeStarJoin      = "SC2040" // SELECT * with a JOIN
+	CodeStarGroup     = "SC2041" // SELECT * with GROUP BY
+	CodeArity         = "SC2050" // The X function requires n argument(s).
+	CodeParameter     = "SC2054" // a parameter that was not given
 	codeTop           = "SC2060" // TOP above its limit
 	codeLimit         = "SC2061" // LIMIT above its limit
 	codeOffset        = "SC2062" // OFFSET above its limit
-	codeNestedAgg     = "SC2101" // an aggregate inside an aggregate
-	codeUngrouped     = "SC2102" // a column that is neither grouped nor aggregated
-	codeAggregateHere = "SC2103" // an aggregate where none may stand
-	codeOrderBy       = "2206"   // ORDER BY of something that is no path
+	CodeNestedAgg     = "SC2101" // an aggregate inside an aggregate
+	CodeUngrouped     = "SC2102" // a column that is neither grouped nor aggregated
+	CodeAggregateHere = "SC2103" // an aggregate where none may stand
+	CodeOrderBy       = "2206"   // ORDER BY of something that is no path
 	codeLimits        = "SC3001" // a text, list or nesting above a limit
-	codeNotSupported  = "SC3002" // known to the language, not to this server
+	CodeNotSupported  = "SC3002" // known to the language, not to this server
 )
 
 // Error is a refused query text: what the service answers with status 400 and a JSON list of errors. Start and End are
@@ -40,18 +40,18 @@ type Error struct {
 	Code       string
 	Start, End int
 	Msg        string
-	plain      bool     // shown as {"Errors":["message"]}, without a position
+	Plain      bool     // shown as {"Errors":["message"]}, without a position
 	more       []*Error // further errors of the same text, listed after it
 }
 
 // Error implements error.
 func (e *Error) Error() string { return e.Msg }
 
-// takesMore reports whether e lists fewer errors than one answer may have.
-func (e *Error) takesMore() bool { return len(e.more) < maxErrors }
+// TakesMore reports whether e lists fewer errors than one answer may have.
+func (e *Error) TakesMore() bool { return len(e.more) < maxErrors }
 
-// also lists a further error of the same text behind e, if it is one of another place.
-func (e *Error) also(next *Error) {
+// Also lists a further error of the same text behind e, if it is one of another place.
+func (e *Error) Also(next *Error) {
 	if next.Start != e.Start {
 		e.more = append(e.more, next)
 	}
@@ -68,7 +68,7 @@ func (e *Error) Unwrap() error {
 
 // AppendJSON appends {"errors":[{..}]} as the service words it.
 func (e *Error) AppendJSON(dst []byte) []byte {
-	if e.plain {
+	if e.Plain {
 		dst = append(dst, `{"Errors":[`...)
 		dst = json.AppendString(dst, e.Msg)
 		return append(dst, `]}`...)
@@ -92,13 +92,13 @@ func (e *Error) appendOne(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// plainError is an error without a position, as the service words those that it finds after parsing.
-func plainError(format string, args ...any) *Error {
-	return &Error{Msg: fmt.Sprintf(format, args...), plain: true}
+// PlainError is an error without a position, as the service words those that it finds after parsing.
+func PlainError(format string, args ...any) *Error {
+	return &Error{Msg: fmt.Sprintf(format, args...), Plain: true}
 }
 
-// errorAt makes an Error at the byte positions of a span.
-func errorAt(text string, sp span, code, format string, args ...any) *Error {
+// ErrorAt makes an Error at the byte positions of a span.
+func ErrorAt(text string, sp Span, code, format string, args ...any) *Error {
 	return &Error{Code: code, Start: utf16Len(text, sp.start), End: utf16Len(text, sp.end),
 		Msg: fmt.Sprintf(format, args...)}
 }

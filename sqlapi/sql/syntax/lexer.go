@@ -1,4 +1,4 @@
-package sql
+package syntax
 
 import (
 	"math"
@@ -24,8 +24,8 @@ const (
 	tOp    // operator or punctuation
 )
 
-// span is a range of byte positions in the text.
-type span struct{ start, end int }
+// Span is a range of byte positions in the text.
+type Span struct{ start, end int }
 
 // token is one lexical unit. For tString text is the unescaped value.
 type token struct {
@@ -33,7 +33,7 @@ type token struct {
 	text string
 	raw  string // as written
 	num  float64
-	pos  span
+	pos  Span
 }
 
 // keywords are the reserved words, case-insensitive except for those in lowerKeywords.
@@ -59,7 +59,7 @@ type lexer struct {
 func (l *lexer) next() (token, error) {
 	l.skipSpace()
 	if l.pos >= len(l.text) {
-		return token{kind: tEOF, pos: span{len(l.text), len(l.text)}}, nil
+		return token{kind: tEOF, pos: Span{len(l.text), len(l.text)}}, nil
 	}
 	start, c := l.pos, l.text[l.pos]
 	switch {
@@ -69,30 +69,30 @@ func (l *lexer) next() (token, error) {
 		return l.str(c)
 	case c == '@':
 		l.pos++
-		for l.pos < len(l.text) && (isWordByte(l.text[l.pos]) || l.text[l.pos] >= utf8.RuneSelf) {
+		for l.pos < len(l.text) && (IsWordByte(l.text[l.pos]) || l.text[l.pos] >= utf8.RuneSelf) {
 			l.pos++
 		}
 		if l.pos == start+1 {
-			return token{}, errorAt(l.text, span{start, l.pos}, codeSyntax, "Syntax error, incorrect syntax near '@'.")
+			return token{}, ErrorAt(l.text, Span{start, l.pos}, CodeSyntax, "Syntax error, incorrect syntax near '@'.")
 		}
 		raw := l.text[start:l.pos]
-		return token{kind: tParam, text: raw[1:], raw: raw, pos: span{start, l.pos}}, nil
-	case isWordByte(c) || c >= utf8.RuneSelf:
+		return token{kind: tParam, text: raw[1:], raw: raw, pos: Span{start, l.pos}}, nil
+	case IsWordByte(c) || c >= utf8.RuneSelf:
 		return l.word()
 	}
 	for _, op := range longOps {
 		if strings.HasPrefix(l.text[l.pos:], op) {
 			l.pos += len(op)
-			return token{kind: tOp, text: op, raw: op, pos: span{start, l.pos}}, nil
+			return token{kind: tOp, text: op, raw: op, pos: Span{start, l.pos}}, nil
 		}
 	}
 	if strings.IndexByte("()[]{},.:?=<>+-*/%|&^~", c) < 0 {
-		return token{}, errorAt(l.text, span{start, start + 1}, codeSyntax, "Syntax error, incorrect syntax near '%s'.",
+		return token{}, ErrorAt(l.text, Span{start, start + 1}, CodeSyntax, "Syntax error, incorrect syntax near '%s'.",
 			l.text[start:start+1])
 	}
 	l.pos++
 	op := l.text[start:l.pos]
-	return token{kind: tOp, text: op, raw: op, pos: span{start, l.pos}}, nil
+	return token{kind: tOp, text: op, raw: op, pos: Span{start, l.pos}}, nil
 }
 
 // skipSpace skips blanks and -- comments.
@@ -123,7 +123,7 @@ func (l *lexer) word() (token, error) {
 	start := l.pos
 	for l.pos < len(l.text) {
 		c := l.text[l.pos]
-		if isWordByte(c) {
+		if IsWordByte(c) {
 			l.pos++
 			continue
 		}
@@ -136,11 +136,11 @@ func (l *lexer) word() (token, error) {
 		}
 		l.pos += w
 	}
-	sp := span{start, l.pos}
+	sp := Span{start, l.pos}
 	if l.pos == start {
 		_, w := utf8.DecodeRuneInString(l.text[start:])
 		bad := strings.ToValidUTF8(l.text[start:start+w], "\uFFFD")
-		return token{}, errorAt(l.text, span{start, start + w}, codeSyntax,
+		return token{}, ErrorAt(l.text, Span{start, start + w}, CodeSyntax,
 			"Syntax error, incorrect syntax near '%s'.", bad)
 	}
 	raw := l.text[start:l.pos]
@@ -197,8 +197,8 @@ func (l *lexer) number() (token, error) {
 		return token{}, l.badNumber(start)
 	}
 	if math.IsInf(f, 0) {
-		return token{}, errorAt(l.text, span{start, l.pos}, codeNumber, "Syntax error, number literal '%s' is too "+
-			"large.", clip(l.text[start:l.pos]))
+		return token{}, ErrorAt(l.text, Span{start, l.pos}, codeNumber, "Syntax error, number literal '%s' is too "+
+			"large.", Clip(l.text[start:l.pos]))
 	}
 	return l.finishNumber(start, f)
 }
@@ -210,19 +210,19 @@ func (l *lexer) digits() {
 }
 
 func (l *lexer) finishNumber(start int, f float64) (token, error) {
-	if l.pos < len(l.text) && (isWordByte(l.text[l.pos]) || l.text[l.pos] >= utf8.RuneSelf) {
+	if l.pos < len(l.text) && (IsWordByte(l.text[l.pos]) || l.text[l.pos] >= utf8.RuneSelf) {
 		return token{}, l.badNumber(start)
 	}
 	raw := l.text[start:l.pos]
-	return token{kind: tNumber, text: raw, raw: raw, num: f, pos: span{start, l.pos}}, nil
+	return token{kind: tNumber, text: raw, raw: raw, num: f, pos: Span{start, l.pos}}, nil
 }
 
 func (l *lexer) badNumber(start int) error {
-	for l.pos < len(l.text) && isWordByte(l.text[l.pos]) {
+	for l.pos < len(l.text) && IsWordByte(l.text[l.pos]) {
 		l.pos++
 	}
-	return errorAt(l.text, span{start, l.pos}, codeSyntax, "Syntax error, incorrect syntax near '%s'.",
-		clip(l.text[start:l.pos]))
+	return ErrorAt(l.text, Span{start, l.pos}, CodeSyntax, "Syntax error, incorrect syntax near '%s'.",
+		Clip(l.text[start:l.pos]))
 }
 
 // str reads a string literal in either quote. A lone surrogate escape becomes U+FFFD: strings are UTF-8 inside.
@@ -244,7 +244,7 @@ func (l *lexer) str(quote byte) (token, error) {
 			if !utf8.ValidString(text) {
 				text = strings.ToValidUTF8(text, "\uFFFD")
 			}
-			return token{kind: tString, text: text, raw: l.text[start:l.pos], pos: span{start, l.pos}}, nil
+			return token{kind: tString, text: text, raw: l.text[start:l.pos], pos: Span{start, l.pos}}, nil
 		}
 		if c != '\\' {
 			l.pos++
@@ -316,12 +316,12 @@ func (l *lexer) badString(start int) error {
 	if end > len(l.text) {
 		end = len(l.text)
 	}
-	return errorAt(l.text, span{start, end}, codeString, "Syntax error, invalid string literal token '%s'.",
-		clip(l.text[start:end]))
+	return ErrorAt(l.text, Span{start, end}, codeString, "Syntax error, invalid string literal token '%s'.",
+		Clip(l.text[start:end]))
 }
 
-// clip bounds what an error message quotes of the text.
-func clip(s string) string {
+// Clip bounds what an error message quotes of the text.
+func Clip(s string) string {
 	if len(s) > 128 {
 		s = s[:128]
 	}
@@ -334,6 +334,7 @@ func isHex(c byte) bool {
 	return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
-func isWordByte(c byte) bool {
+// IsWordByte reports whether a character may stand in an identifier.
+func IsWordByte(c byte) bool {
 	return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
 }

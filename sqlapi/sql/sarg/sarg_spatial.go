@@ -1,4 +1,4 @@
-package sql
+package sarg
 
 import (
 	"math"
@@ -7,14 +7,16 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/geo"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
 // distance is ST_DISTANCE(path, constant) < constant, in any order of arguments and sides; nil for other comparisons.
-func (s sargs[F]) distance(op string, l, r Expr) predFn[F] {
-	call, ok := l.(*Call)
+func (s Compiler[F]) distance(op string, l, r syntax.Expr) Pred[F] {
+	call, ok := l.(*syntax.Call)
 	limit := r
-	if !ok || !isDistance(call) {
-		if call, ok = r.(*Call); !ok || !isDistance(call) {
+	if !ok || !shape.IsDistance(call) {
+		if call, ok = r.(*syntax.Call); !ok || !shape.IsDistance(call) {
 			return nil
 		}
 		limit = l
@@ -36,16 +38,16 @@ func (s sargs[F]) distance(op string, l, r Expr) predFn[F] {
 	})
 }
 
-// nearFn tells what an order by ST_DISTANCE(path, constant) is of; nil when the constant is no geometry.
-type nearFn[F any] func(f F) *exec.Near
+// Near tells what an order by ST_DISTANCE(path, constant) is of; nil when the constant is no geometry.
+type Near[F any] func(f F) *exec.Near
 
-// nearest compiles the order by a call of ST_DISTANCE; nil when it isn't of a path and a constant.
-func (s sargs[F]) nearest(call *Call) nearFn[F] {
+// Nearest compiles the order by a call of ST_DISTANCE; nil when it isn't of a path and a constant.
+func (s Compiler[F]) Nearest(call *syntax.Call) Near[F] {
 	path, val := s.pathAndPlace(call)
 	if val == nil {
 		return nil
 	}
-	planar := s.planar
+	planar := s.Planar
 	return func(f F) *exec.Near {
 		if v := val(f); planar {
 			if g, _ := geo.ParseFlat(v); g != nil {
@@ -63,7 +65,7 @@ func (s sargs[F]) nearest(call *Call) nearFn[F] {
 }
 
 // pathAndPlace takes a call of a path and a constant apart, in any order; val is nil for other arguments.
-func (s sargs[F]) pathAndPlace(e *Call) (path access.Path, val constFn[F]) {
+func (s Compiler[F]) pathAndPlace(e *syntax.Call) (path access.Path, val Const[F]) {
 	if len(e.Args) != 2 {
 		return path, nil
 	}
@@ -75,7 +77,7 @@ func (s sargs[F]) pathAndPlace(e *Call) (path access.Path, val constFn[F]) {
 		}
 		fixed = at
 	}
-	if isAlways(path) {
+	if IsAlways(path) {
 		return path, nil
 	}
 	return path, s.constant(fixed)
@@ -84,12 +86,12 @@ func (s sargs[F]) pathAndPlace(e *Call) (path access.Path, val constFn[F]) {
 // near is a call of two geometries, a path and a constant in any order, that are at most dist apart; nil for other
 // arguments. Where dist says that there is none, or the constant is no geometry, the call or its comparison is
 // undefined and the filter not true.
-func (s sargs[F]) near(e *Call, dist func(F) (float64, bool)) predFn[F] {
+func (s Compiler[F]) near(e *syntax.Call, dist func(F) (float64, bool)) Pred[F] {
 	path, val := s.pathAndPlace(e)
 	if val == nil {
 		return nil
 	}
-	planar := s.planar
+	planar := s.Planar
 	return func(f F) *access.Pred {
 		d, ok := dist(f)
 		if !ok || d < 0 || math.IsNaN(d) {

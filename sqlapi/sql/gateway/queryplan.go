@@ -1,4 +1,6 @@
-package sql
+// Package gateway makes the query plans that SDKs ask the service's gateway for: how a client runs a query over several
+// partitions, and what it asks each of them.
+package gateway
 
 import (
 	"sort"
@@ -7,10 +9,13 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// filterPlaceholder stands in a rewritten ORDER BY query where the client puts its resume filter, or true.
-const filterPlaceholder = "{documentdb-formattableorderbyquery-filter}"
+// FilterPlaceholder stands in a rewritten ORDER BY query where the client puts its resume filter, or true.
+const FilterPlaceholder = "{documentdb-formattableorderbyquery-filter}"
 
 // queryInfo is what a client must do with the rows of the partitions; the fields are those of the service's plan.
 type queryInfo struct {
@@ -31,9 +36,9 @@ type queryInfo struct {
 // aliasType is one select item of a grouped query: plan is its aggregate, "" for a plain expression.
 type aliasType struct{ alias, plan string }
 
-// planRequest asks how a client runs a query over the partitions.
-type planRequest struct {
-	Query *Query
+// Request asks how a client runs a query over the partitions.
+type Request struct {
+	Query *syntax.Query
 	// What OFFSET skips, and what TOP or LIMIT gives at most: -1 without limit.
 	Offset, Limit int64
 	// Where is what items must satisfy for WHERE to be true, as far as an index can tell; nil when nothing is known.
@@ -47,8 +52,8 @@ type planRequest struct {
 	Features []string
 }
 
-// appendPlan appends the JSON of the plan.
-func appendPlan(dst []byte, r *planRequest) ([]byte, error) {
+// AppendPlan appends the JSON of the plan.
+func AppendPlan(dst []byte, r *Request) ([]byte, error) {
 	ranges := keyRanges(r.Query, r.Where, r.Key)
 	bound := r.Bound || len(ranges) == 1 && ranges[0].Min == ranges[0].Max
 	if bound && (onlyWhole(r.Query) || onlyCut(r.Query)) {
@@ -64,35 +69,35 @@ func appendPlan(dst []byte, r *planRequest) ([]byte, error) {
 	return qi.appendJSON(dst, ranges), nil
 }
 
-// needsMerge reports whether the rows that partitions give apart are not the query's answer put one after another:
+// NeedsMerge reports whether the rows that partitions give apart are not the query's answer put one after another:
 // ORDER BY, aggregates, GROUP BY, DISTINCT, TOP or OFFSET LIMIT, in the query or in a sub-query that stands for the
 // container.
-func needsMerge(q *Query) bool { return len(needs(q)) > 0 || onlyWhole(q) }
+func NeedsMerge(q *syntax.Query) bool { return len(needs(q)) > 0 || onlyWhole(q) }
 
 // onlyWhole reports whether the rows of partitions can't be merged into the query's answer.
-func onlyWhole(q *Query) bool {
-	inner := containerQuery(q)
-	if _, _, ok := distinctCount(q); ok {
+func onlyWhole(q *syntax.Query) bool {
+	inner := shape.ContainerQuery(q)
+	if _, _, ok := shape.DistinctCount(q); ok {
 		return false
 	}
-	return inner != nil && !streams(inner) || len(q.GroupBy) > 0 && len(q.OrderBy) > 0
+	return inner != nil && !shape.Streams(inner) || len(q.GroupBy) > 0 && len(q.OrderBy) > 0
 }
 
 // onlyCut reports whether OFFSET LIMIT is all that a client would have to do: a single partition does it itself.
-func onlyCut(q *Query) bool {
-	return q.Limit != nil && !isGrouped(q) && !q.Distinct && len(q.OrderBy) == 0
+func onlyCut(q *syntax.Query) bool {
+	return q.Limit != nil && !shape.IsGrouped(q) && !q.Distinct && len(q.OrderBy) == 0
 }
 
 // plainPlan is the plan of a query whose rows are the answer as they come.
-func plainPlan(q *Query) *queryInfo {
+func plainPlan(q *syntax.Query) *queryInfo {
 	return &queryInfo{distinctType: "None", top: -1, offset: -1, limit: -1, hasSelectValue: q.Value != nil}
 }
 
 // makePlan works out what the client does and what it asks the partitions. limit is that of TOP or LIMIT.
-func makePlan(q *Query, offset, limit int64) (*queryInfo, error) {
+func makePlan(q *syntax.Query, offset, limit int64) (*queryInfo, error) {
 	qi := plainPlan(q)
-	if inner, alias, ok := distinctCount(q); ok {
-		qi.distinctType, qi.rewritten, qi.dCount = "Unordered", printQuery(inner), &alias
+	if inner, alias, ok := shape.DistinctCount(q); ok {
+		qi.distinctType, qi.rewritten, qi.dCount = "Unordered", syntax.PrintQuery(inner), &alias
 		return qi, nil
 	}
 	if q.Top != nil {
@@ -103,21 +108,21 @@ func makePlan(q *Query, offset, limit int64) (*queryInfo, error) {
 	}
 	if q.Distinct {
 		qi.distinctType = "Unordered"
-		if distinctOrdered(q) {
+		if shape.DistinctOrdered(q) {
 			qi.distinctType = "Ordered"
 		}
 	}
 	if onlyWhole(q) {
 		if len(q.GroupBy) > 0 && len(q.OrderBy) > 0 {
-			return nil, plainError("'ORDER BY' is not supported in presence of GROUP BY.")
+			return nil, syntax.PlainError("'ORDER BY' is not supported in presence of GROUP BY.")
 		}
-		return nil, plainError("The query can't be planned over several partitions: a sub-query in FROM has " +
+		return nil, syntax.PlainError("The query can't be planned over several partitions: a sub-query in FROM has " +
 			"DISTINCT, aggregates, GROUP BY, ORDER BY, TOP or LIMIT.")
 	}
 	var err error
 	r := *q // the rewritten query
 	switch {
-	case isGrouped(q):
+	case shape.IsGrouped(q):
 		err = rewriteGrouped(q, &r, qi)
 	case len(q.OrderBy) > 0:
 		err = rewriteOrdered(q, &r, qi)
@@ -128,15 +133,15 @@ func makePlan(q *Query, offset, limit int64) (*queryInfo, error) {
 		return nil, err
 	}
 	switch {
-	case isGrouped(q) || q.Distinct:
+	case shape.IsGrouped(q) || q.Distinct:
 		r.Top, r.Offset, r.Limit = nil, nil, nil // the client counts
 	case q.Limit != nil:
-		r.Offset, r.Limit = &Count{}, &Count{N: min(offset+limit, maxCount)}
+		r.Offset, r.Limit = &syntax.Count{}, &syntax.Count{N: min(offset+limit, syntax.MaxCount)}
 	}
 	if q.Top != nil && r.Top != nil {
-		r.Top = &Count{N: limit}
+		r.Top = &syntax.Count{N: limit}
 	}
-	qi.rewritten = strings.Replace(printQuery(&r), "@"+filterMark, "("+filterPlaceholder+")", 1)
+	qi.rewritten = strings.Replace(syntax.PrintQuery(&r), "@"+filterMark, "("+FilterPlaceholder+")", 1)
 	return qi, nil
 }
 
@@ -144,36 +149,36 @@ func makePlan(q *Query, offset, limit int64) (*queryInfo, error) {
 const filterMark = "__orderByFilter"
 
 // rewriteOrdered asks each partition for the sort keys and the payload, in order, from the client's position on.
-func rewriteOrdered(q, r *Query, qi *queryInfo) error {
+func rewriteOrdered(q, r *syntax.Query, qi *queryInfo) error {
 	alias := rootAlias(q)
 	if alias == "" {
-		return plainError("An ORDER BY over several partitions needs an alias of the item in FROM.")
+		return syntax.PlainError("An ORDER BY over several partitions needs an alias of the item in FROM.")
 	}
-	keys := &ArrayExpr{}
-	if qi.nonStreaming = vectorOrder(q) != nil; qi.nonStreaming && q.Top == nil && q.Limit == nil {
-		return plainError("An ORDER BY of VectorDistance over several partitions needs TOP or LIMIT.")
+	keys := &syntax.ArrayExpr{}
+	if qi.nonStreaming = shape.VectorOrder(q) != nil; qi.nonStreaming && q.Top == nil && q.Limit == nil {
+		return syntax.PlainError("An ORDER BY of VectorDistance over several partitions needs TOP or LIMIT.")
 	}
 	for _, o := range q.OrderBy {
 		dir := "Ascending"
-		if vector := vectorOrder(q); vector != nil && !euclidean(vector) || vector == nil && o.Desc {
+		if vector := shape.VectorOrder(q); vector != nil && !shape.Euclidean(vector) || vector == nil && o.Desc {
 			dir = "Descending"
 		}
 		qi.orderBy = append(qi.orderBy, dir)
-		qi.orderByExpressions = append(qi.orderByExpressions, printExpr(o.Expr))
+		qi.orderByExpressions = append(qi.orderByExpressions, syntax.Print(o.Expr))
 		keys.Elems = append(keys.Elems, itemOf(o.Expr))
 	}
-	var filter []Expr
+	var filter []syntax.Expr
 	if q.Where != nil {
 		filter = append(filter, q.Where)
 	}
-	filter = append(filter, &ParamRef{Name: filterMark})
+	filter = append(filter, &syntax.ParamRef{Name: filterMark})
 	if q.Value != nil {
-		filter = append(filter, &Call{Name: "IS_DEFINED", Args: []Expr{q.Value}})
+		filter = append(filter, &syntax.Call{Name: "IS_DEFINED", Args: []syntax.Expr{q.Value}})
 	}
-	r.Where = &Chain{Op: "AND", Xs: filter}
+	r.Where = &syntax.Chain{Op: "AND", Xs: filter}
 	r.Distinct, r.Star, r.Value = false, false, nil
-	r.Items = []SelectItem{
-		{Expr: &Prop{Base: &Ident{Name: alias}, Name: "_rid"}},
+	r.Items = []syntax.SelectItem{
+		{Expr: &syntax.Prop{Base: &syntax.Ident{Name: alias}, Name: "_rid"}},
 		{Expr: keys, Alias: "orderByItems"},
 		{Expr: payload(q), Alias: "payload"},
 	}
@@ -181,29 +186,31 @@ func rewriteOrdered(q, r *Query, qi *queryInfo) error {
 }
 
 // rootAlias returns the alias under which the item itself can be named.
-func rootAlias(q *Query) string {
+func rootAlias(q *syntax.Query) string {
 	if q.From == nil {
 		return ""
 	}
 	s := q.From.Sources[0]
-	if _, ok := s.Path.(*Ident); ok && !s.In {
+	if _, ok := s.Path.(*syntax.Ident); ok && !s.In {
 		return s.Alias
 	}
 	return ""
 }
 
 // itemOf wraps a value as {"item": e}.
-func itemOf(e Expr) Expr { return &ObjectExpr{Keys: []string{"item"}, Vals: []Expr{e}} }
+func itemOf(e syntax.Expr) syntax.Expr {
+	return &syntax.ObjectExpr{Keys: []string{"item"}, Vals: []syntax.Expr{e}}
+}
 
 // payload is what a row of the original query shows.
-func payload(q *Query) Expr {
+func payload(q *syntax.Query) syntax.Expr {
 	switch {
 	case q.Star:
-		return &Ident{Name: q.From.Sources[0].Alias}
+		return &syntax.Ident{Name: q.From.Sources[0].Alias}
 	case q.Value != nil:
 		return q.Value
 	}
-	o := &ObjectExpr{Keys: itemNames(q.Items)}
+	o := &syntax.ObjectExpr{Keys: shape.ItemNames(q.Items)}
 	for _, it := range q.Items {
 		o.Vals = append(o.Vals, it.Expr)
 	}
@@ -211,17 +218,17 @@ func payload(q *Query) Expr {
 }
 
 // rewriteGrouped asks each partition for partial aggregates, per group where there are groups.
-func rewriteGrouped(q, r *Query, qi *queryInfo) error {
+func rewriteGrouped(q, r *syntax.Query, qi *queryInfo) error {
 	r.Distinct, r.OrderBy = false, nil
-	var group *ArrayExpr
+	var group *syntax.ArrayExpr
 	if len(q.GroupBy) > 0 {
-		group = &ArrayExpr{}
+		group = &syntax.ArrayExpr{}
 		for _, k := range q.GroupBy {
-			qi.groupBy = append(qi.groupBy, printExpr(k))
+			qi.groupBy = append(qi.groupBy, syntax.Print(k))
 			group.Elems = append(group.Elems, itemOf(k))
 		}
 	}
-	var out Expr
+	var out syntax.Expr
 	if q.Value != nil {
 		part, plan, err := partial(q.Value)
 		if err != nil {
@@ -229,7 +236,7 @@ func rewriteGrouped(q, r *Query, qi *queryInfo) error {
 		}
 		if plan != "" {
 			qi.aggregates = []string{plan}
-			out = &ArrayExpr{Elems: []Expr{part}}
+			out = &syntax.ArrayExpr{Elems: []syntax.Expr{part}}
 		} else {
 			out = q.Value
 		}
@@ -238,7 +245,7 @@ func rewriteGrouped(q, r *Query, qi *queryInfo) error {
 			return nil
 		}
 	} else {
-		o := &ObjectExpr{Keys: itemNames(q.Items)}
+		o := &syntax.ObjectExpr{Keys: shape.ItemNames(q.Items)}
 		for i, it := range q.Items {
 			part, plan, err := partial(it.Expr)
 			if err != nil {
@@ -252,33 +259,36 @@ func rewriteGrouped(q, r *Query, qi *queryInfo) error {
 	}
 	r.Value, r.Items = nil, nil
 	if group != nil {
-		r.Items = append(r.Items, SelectItem{Expr: group, Alias: "groupByItems"})
+		r.Items = append(r.Items, syntax.SelectItem{Expr: group, Alias: "groupByItems"})
 	}
-	r.Items = append(r.Items, SelectItem{Expr: out, Alias: "payload"})
+	r.Items = append(r.Items, syntax.SelectItem{Expr: out, Alias: "payload"})
 	return nil
 }
 
 // partial gives what a partition answers for a select item: for an aggregate its partial state, else the item itself.
 // plan is the aggregate's name. An aggregate inside an expression can't be merged.
-func partial(e Expr) (part Expr, plan string, err error) {
-	call, ok := e.(*Call)
-	if !ok || call.UDF || aggregateOf(call.Name) == nil {
-		if hasAggregate(e) {
-			return nil, "", plainError("Compositions of aggregates and other expressions are not allowed.")
+func partial(e syntax.Expr) (part syntax.Expr, plan string, err error) {
+	call, ok := e.(*syntax.Call)
+	if !ok || call.UDF || funcs.AggregateOf(call.Name) == nil {
+		if shape.HasAggregate(e) {
+			return nil, "", syntax.PlainError("Compositions of aggregates and other expressions are not allowed.")
 		}
 		return e, "", nil
 	}
-	agg := aggregateOf(call.Name)
+	agg := funcs.AggregateOf(call.Name)
 	x := call.Args[0]
-	of := func(name string) Expr { return &Call{Name: name, Args: []Expr{x}} }
-	switch agg.name {
+	of := func(name string) syntax.Expr { return &syntax.Call{Name: name, Args: []syntax.Expr{x}} }
+	switch agg.Name {
 	case "AVG":
-		return itemOf(&ObjectExpr{Keys: []string{"sum", "count"}, Vals: []Expr{of("SUM"), of("COUNT")}}), agg.plan, nil
+		sums := &syntax.ObjectExpr{Keys: []string{"sum", "count"}, Vals: []syntax.Expr{of("SUM"), of("COUNT")}}
+		return itemOf(sums), agg.Plan, nil
 	case "MIN", "MAX":
-		both := &ObjectExpr{Keys: []string{strings.ToLower(agg.name), "count"}, Vals: []Expr{of(agg.name), of("COUNT")}}
-		return &ObjectExpr{Keys: []string{"item", "item2"}, Vals: []Expr{of(agg.name), both}}, agg.plan, nil
+		both := &syntax.ObjectExpr{Keys: []string{strings.ToLower(agg.Name), "count"},
+			Vals: []syntax.Expr{of(agg.Name), of("COUNT")}}
+		part := &syntax.ObjectExpr{Keys: []string{"item", "item2"}, Vals: []syntax.Expr{of(agg.Name), both}}
+		return part, agg.Plan, nil
 	}
-	return itemOf(of(agg.name)), agg.plan, nil
+	return itemOf(of(agg.Name)), agg.Plan, nil
 }
 
 // Features that a query may need from a client that merges partitions.
@@ -299,14 +309,14 @@ const (
 )
 
 // needs lists the features of a client that the query needs over several partitions.
-func needs(q *Query) []string {
+func needs(q *syntax.Query) []string {
 	var out []string
 	add := func(need bool, name string) {
 		if need {
 			out = append(out, name)
 		}
 	}
-	if _, _, ok := distinctCount(q); ok {
+	if _, _, ok := shape.DistinctCount(q); ok {
 		return []string{featureDistinct, featureDCount}
 	}
 	aggs := map[string]int{}
@@ -321,7 +331,7 @@ func needs(q *Query) []string {
 	add(q.Distinct, featureDistinct)
 	add(len(q.OrderBy) > 0, featureOrderBy)
 	add(len(q.OrderBy) > 1, featureMultiOrder)
-	add(vectorOrder(q) != nil, featureVector)
+	add(shape.VectorOrder(q) != nil, featureVector)
 	add(q.Limit != nil, featureOffset)
 	add(q.Top != nil, featureTop)
 	add(aggs["COUNTIF"] > 0, featureCountIf)
@@ -329,18 +339,18 @@ func needs(q *Query) []string {
 	return out
 }
 
-func countAggregates(e Expr, by map[string]int) int {
+func countAggregates(e syntax.Expr, by map[string]int) int {
 	if e == nil {
 		return 0
 	}
 	n := 0
-	if call, ok := e.(*Call); ok && !call.UDF {
-		if a := aggregateOf(call.Name); a != nil {
-			by[a.name]++
+	if call, ok := e.(*syntax.Call); ok && !call.UDF {
+		if a := funcs.AggregateOf(call.Name); a != nil {
+			by[a.Name]++
 			n++
 		}
 	}
-	children(e, func(x Expr) { n += countAggregates(x, by) })
+	syntax.Children(e, func(x syntax.Expr) { n += countAggregates(x, by) })
 	return n
 }
 
@@ -362,7 +372,7 @@ next:
 	if len(missing) == 0 {
 		return nil
 	}
-	return plainError("Query contains 1 or more unsupported features. Upgrade your SDK to a version that does "+
+	return syntax.PlainError("Query contains 1 or more unsupported features. Upgrade your SDK to a version that does "+
 		"support the requested features:\r\n%s", strings.Join(missing, "\r\n"))
 }
 
@@ -377,7 +387,7 @@ type keyRange struct{ Min, Max string }
 
 // keyRanges returns the ranges that WHERE restricts a query to, sorted and without overlap; everything when it doesn't.
 // An empty set, and a query without FROM, is the point "".
-func keyRanges(q *Query, p *access.Pred, def core.PartitionKeyDef) []keyRange {
+func keyRanges(q *syntax.Query, p *access.Pred, def core.PartitionKeyDef) []keyRange {
 	if q.From == nil {
 		return []keyRange{{"", ""}}
 	}
