@@ -33,13 +33,13 @@ type serving struct {
 	logging
 }
 
-// keyFlags are the two ways of giving a key.
+// keyFlags are the two ways to set a key.
 type keyFlags struct {
 	Key     string `default:"${key}" help:"Account key, base64. The default is the emulator's well-known key."`
 	KeyFile string `placeholder:"FILE" help:"File with the account key: other users of this machine see the flags of a process."`
 }
 
-// key is the key of the file, or of the flag.
+// key returns the key from the file or from the flag.
 func (f *keyFlags) key() (string, error) {
 	if f.KeyFile == "" {
 		return f.Key, nil
@@ -58,7 +58,7 @@ func (f *keyFlags) key() (string, error) {
 	return key, nil
 }
 
-// limits are the flags that bound what the server takes.
+// limits are the flags that limit the server's load.
 type limits struct {
 	CacheMB        int           `name:"cache-mb" default:"144" help:"Cache of the store in MiB, for items and blocks."`
 	MemoryMB       int           `name:"memory-mb" placeholder:"MIB" help:"Cache and what requests may hold together, in MiB; by default 112 more than the cache."`
