@@ -11,21 +11,26 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// login is how far a connection has come in proving who it is. The first request of a connection is challenged and
-// kept; the client answers with an authentication message, whose own id may be a new one: the outcome is told under the
-// id of the request that was challenged, because clients know no other.
+// login is the state of a connection's login. The first request is answered with a challenge and kept. The client
+// answers with an authentication message, which may have another id. The result of the login has the id of the
+// challenged request, because clients know no other.
+//
+//	client  eval            id A  g.V().count()
+//	server  407 challenge   id A
+//	client  authentication  id B  SASL PLAIN "\0account\0key"
+//	server  200             id A  the result of g.V().count(); 401 if the key is wrong
 type login struct {
 	done      bool
-	service   bool // logged in as /dbs/<database>/colls/<graph>: the service's flavour
+	service   bool // logged in as /dbs/<database>/colls/<graph>: gets replies in the service's flavour
 	graph     GraphName
-	kept      []*work // waiting for the login, the challenged request first
+	kept      []*work // requests that wait for the login, the challenged one first
 	keptBytes int
 	attempts  int
 }
 
 const challenge = "Graph Service requires Gremlin Client to provide SASL Authentication."
 
-// admit passes a request on once the client has logged in.
+// admit passes a request on if the client has logged in; otherwise it challenges the client or keeps the request.
 func (c *conn) admit(w *work) {
 	l := &c.login
 	switch {
@@ -36,7 +41,7 @@ func (c *conn) admit(w *work) {
 	case w.req.Op == "authentication" && len(l.kept) > 0:
 		c.authenticate(w)
 	case w.req.Op == "authentication":
-		// Proof without a challenge: the outcome is told under its own id.
+		// Authentication without a challenge: the result has its own id.
 		l.kept = []*work{w}
 		c.authenticate(w)
 	default:
@@ -53,8 +58,8 @@ func (c *conn) admit(w *work) {
 	}
 }
 
-// challenge asks for a login. The flavour isn't known yet; under the name of GraphSON 2 it is written as the service
-// writes it, which typed readers take as well.
+// challenge asks for a login. The flavour isn't known yet. For the mime type of GraphSON 2, the challenge is written as
+// the service writes it; typed readers can read that too.
 func (w *work) challenge() {
 	r := *w.reply
 	r.codec = w.ser.answer(true)
@@ -62,8 +67,8 @@ func (w *work) challenge() {
 		Attributes: []message.Attribute{{Key: "x-ms-status-code", Value: int32(message.Authenticate)}}}, nil, 0)
 }
 
-// authenticate checks a proof. When it holds, the kept requests go on; when it doesn't, they fail, and the connection
-// is closed after a few attempts.
+// authenticate checks a login. On success the kept requests run. On failure they fail, and after several attempts the
+// connection is closed.
 func (c *conn) authenticate(w *work) {
 	l := &c.login
 	c.challenged.Store(false)
@@ -98,7 +103,7 @@ func (c *conn) authenticate(w *work) {
 	}
 }
 
-// checkLogin reads SASL PLAIN: authorization id, zero, user, zero, password.
+// checkLogin checks SASL PLAIN: authorization id, zero byte, user, zero byte, password.
 func (c *conn) checkLogin(w *work) error {
 	if m, ok := w.req.String("saslMechanism"); ok && !strings.EqualFold(m, "PLAIN") {
 		return fail(kindBadLogin, "SASL mechanism %.20q is not supported; use PLAIN", m)
@@ -114,7 +119,7 @@ func (c *conn) checkLogin(w *work) error {
 	return c.login.check(c.ctx, c.srv, parts[1], parts[2])
 }
 
-// check proves a user and password. The user is the account, or names a graph, which has to exist.
+// check checks user and password. The user is the account or names an existing graph.
 func (l *login) check(ctx context.Context, s *Server, user, password string) error {
 	graph, named := parseGraphUser(user)
 	l.service = named
@@ -162,8 +167,8 @@ func parseGraphUser(user string) (GraphName, bool) {
 	return GraphName{parts[1], parts[3]}, true
 }
 
-// nameOf resolves a traversal source to the name of a graph: a configured name, g, or a graph's own name as
-// <database>/<graph> or in the form of a login. create says that the graph is made when it is missing.
+// nameOf resolves a traversal source to the name of a graph: a configured name, g, or a graph's name as
+// <database>/<graph> or in the form of a login. create says that a missing graph is created.
 func (s *Server) nameOf(l *login, source string) (name GraphName, create bool, err error) {
 	switch n, ok := s.o.Sources[source]; {
 	case ok:
@@ -186,7 +191,7 @@ func (s *Server) nameOf(l *login, source string) (name GraphName, create bool, e
 	return name, false, nil
 }
 
-// graphOf opens the graph of a traversal source. seen, which may be nil, is told which one it is.
+// graphOf opens the graph of a traversal source, and records its name in seen, which may be nil.
 func (s *Server) graphOf(ctx context.Context, l *login, source string, seen *observed) (Graph, error) {
 	name, create, err := s.nameOf(l, source)
 	if err != nil {

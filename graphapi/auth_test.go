@@ -8,7 +8,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// attribute reads a numeric status attribute of either form of a map; -1 when it is absent.
+// attribute returns a numeric status attribute from either form of a map, -1 if it is absent.
 func attribute(t testing.TB, a answer, name string) float64 {
 	t.Helper()
 	var plain map[string]json.RawMessage
@@ -40,7 +40,7 @@ func attribute(t testing.TB, a answer, name string) float64 {
 	return f
 }
 
-// The challenged request is answered under its own id, whichever id the client used for its proof.
+// The reply has the id of the challenged request, whatever id the client's authentication has.
 func TestLoginReplyID(t *testing.T) {
 	s := newServer(t, true)
 	for _, proofID := range []string{id1, id2} {
@@ -52,7 +52,7 @@ func TestLoginReplyID(t *testing.T) {
 		}
 		c.request(proofID, "authentication", "traversal", sasl("localhost", testKey))
 		c.want(200, id1, "graphs/g")
-		c.eval("name") // once a connection
+		c.eval("name") // one login per connection
 		c.want(200, id1, "graphs/g")
 	}
 }
@@ -88,7 +88,7 @@ func TestLogins(t *testing.T) {
 			if x.code == 200 {
 				return
 			}
-			// A failed login leaves the connection as it was: the next request is challenged again.
+			// A failed login doesn't change the state of the connection: the next request is challenged again.
 			c.request(id3, "eval", "", `{"gremlin":"name"}`)
 			c.want(407, id3, "")
 			c.request(id2, "authentication", "", sasl("localhost", testKey))
@@ -110,7 +110,7 @@ func TestLoginAttempts(t *testing.T) {
 	}
 }
 
-// Requests that were sent before the login are answered after it; only the first is challenged.
+// Requests that were sent before the login are answered after it. Only the first one is challenged.
 func TestRequestsBeforeLogin(t *testing.T) {
 	c := newServer(t, true).dial(t)
 	for _, id := range []string{id1, id2} {
@@ -122,7 +122,7 @@ func TestRequestsBeforeLogin(t *testing.T) {
 	c.want(200, id2, "graphs/g")
 }
 
-// Requests that wait for a login which fails are answered, each of them: their clients wait.
+// Requests that wait for a login which fails all get a reply.
 func TestRequestsBeforeFailedLogin(t *testing.T) {
 	c := newServer(t, true).dial(t)
 	c.request(id1, "eval", "", `{"gremlin":"name"}`)
@@ -135,7 +135,7 @@ func TestRequestsBeforeFailedLogin(t *testing.T) {
 	c.want(407, id1, "")
 }
 
-// A stranger can't make the server keep much.
+// The memory that the server keeps for a client before its login is limited.
 func TestStrangersAreBounded(t *testing.T) {
 	c := newServer(t, true).dial(t)
 	c.request(id1, "eval", "", `{"gremlin":"`+strings.Repeat("x", maxLoginBytes)+`"}`)
@@ -156,8 +156,8 @@ func TestLoginUnasked(t *testing.T) {
 	c.want(200, id1, "graphs/g")
 }
 
-// A login as a graph of the account chooses the service's flavour: untyped JSON under the name of GraphSON 2, and 200
-// with an empty list where TinkerPop has 204. Other serializers stay as they are.
+// A login as a graph of the account selects the service's flavour: untyped JSON for the mime type of GraphSON 2, and
+// 200 with an empty list instead of TinkerPop's 204. Other serializers don't change.
 func TestServiceFlavour(t *testing.T) {
 	c := newServer(t, true).dial(t)
 	c.login("/dbs/db/colls/people")
@@ -187,7 +187,7 @@ func TestServiceFlavour(t *testing.T) {
 	}
 }
 
-// The service takes a binding of any name.
+// In the service's flavour a binding may have any name.
 func TestServiceBindings(t *testing.T) {
 	c := newServer(t, true).dial(t)
 	c.login("/dbs/db/colls/people")

@@ -6,7 +6,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// BenchmarkCodec is the cost of reading a request for one vertex and writing its answer.
+// BenchmarkCodec measures reading a request for one vertex and writing its reply.
 func BenchmarkCodec(b *testing.B) {
 	body := []byte(`{"requestId":{"@type":"g:UUID","@value":"` + id1 + `"},"op":"eval","processor":"",` +
 		`"args":{"gremlin":"g.V('1')","aliases":{"g":"g"},` +
@@ -33,7 +33,7 @@ func BenchmarkCodec(b *testing.B) {
 	}
 }
 
-// BenchmarkRoundTrip is a whole request over a socket, with an engine that does nothing.
+// BenchmarkRoundTrip measures a complete request over a socket with an engine that does nothing.
 func BenchmarkRoundTrip(b *testing.B) {
 	c := newServer(b, false).dial(b)
 	frame := []byte(`{"requestId":"` + id1 + `","op":"eval","processor":"","args":{"gremlin":"vertex"}}`)

@@ -17,22 +17,26 @@ import (
 	"github.com/orrerydb/orrery/internal/admit"
 )
 
-// conn is one WebSocket connection. Its goroutine reads frames (and thereby answers pings) and never runs a traversal:
-// each request runs on a worker, and a semaphore holds the number of running ones down.
+// conn is one WebSocket connection. Its goroutine reads frames (which also answers pings) and never runs a traversal.
+// Each request runs on a worker goroutine. A semaphore limits the running requests of a connection.
 //
 // Invariants:
-//  1. Only the reading goroutine touches login, sessions' map and buf.
-//  2. Every request is answered exactly once by a message that isn't 206, unless the connection ends before.
-//  3. wmu is held for one whole message, so answers of different requests never mix.
+//  1. Only the reading goroutine uses login, the map of sessions, and buf.
+//  2. Each request gets exactly one final message (a message other than 206), unless the connection ends before.
+//  3. wmu is held while a message is written, so messages of different requests never mix.
+//
+// Example: a client sends requests A and B without a session. A runs on a worker; the reading goroutine reads B, which
+// runs on another worker. B finishes first and its 200 is sent before A's. In a session, B's worker waits for A's
+// channel after, so A's reply is first.
 type conn struct {
 	srv    *Server
 	ws     *websocket.Conn
 	out    *sender         // below ws
-	client string          // its address, where requests are observed
+	client string          // its address, for the observer
 	ctx    context.Context // ends with the connection
 	cancel context.CancelFunc
 
-	buf      []byte // the frame being read; it grows by a quarter, not twice
+	buf      []byte // the frame being read; when it is full it grows by a quarter
 	login    login
 	sessions map[string]*session
 
@@ -40,21 +44,22 @@ type conn struct {
 	pending      atomic.Int32
 	pendingBytes atomic.Int64
 	running      sync.WaitGroup // workers
-	jobs         chan job       // without a buffer: only a resting worker receives
+	jobs         chan job       // unbuffered: only an idle worker receives
 	resting      atomic.Bool
 	draining     atomic.Bool
 
 	wmu sync.Mutex
-	in  *budget.Account // of the frame being read
+	in  *budget.Account // for the frame being read
 
-	// What the server's sweep looks at, so that no message needs a timer: reads counts messages, pings and pongs;
-	// writes is odd while a message is being written. The last two belong to the sweep. got counts what came of
-	// frames, reading says that one has begun and isn't whole, and challenged that a login is due.
+	// Counters for the server's sweep, so that no message needs a timer. reads counts messages, pings and pongs. writes
+	// is odd while a message is written. got counts received bytes of frames. reading is true while a frame is
+	// incomplete, challenged while a login is expected. Only the sweep uses seenReads and similar copies.
 	reads, writes, got             atomic.Uint64
 	reading, challenged            atomic.Bool
 	seenReads, seenWrites, seenGot uint64
 	seenPieces                     uint64
-	// Sweeps without a read; within one write; without a byte of a frame; without the login.
+	// Numbers of consecutive sweeps: without a read; within the same write; without a further byte of a frame; without
+	// the login.
 	idle, stuck, stalled, anonymous int
 }
 
@@ -67,7 +72,7 @@ func newConn(s *Server, ws *websocket.Conn, out *sender) *conn {
 		c.client = ws.RemoteAddr().String()
 	}
 	c.in = s.o.Budget.Open("request")
-	ws.SetReadLimit(maxFrame + 256) // the mime header is not the request's
+	ws.SetReadLimit(maxFrame + 256) // the mime header doesn't count as part of the request
 	ping := ws.PingHandler()
 	ws.SetPingHandler(func(data string) error {
 		c.reads.Add(1)
@@ -98,8 +103,8 @@ func (c *conn) serve() {
 	}
 }
 
-// read reads one message into the connection's buffer. A message that there is no room for is read to its end, but
-// only its beginning is kept: tooMuch says why.
+// read reads one message into the connection's buffer. If the budget has no memory for the message, it is read to its
+// end, only its beginning is kept, and tooMuch is the reason.
 func (c *conn) read() (typ int, body []byte, tooMuch, err error) {
 	typ, r, err := c.ws.NextReader()
 	if err != nil {
@@ -143,10 +148,11 @@ func (c *conn) read() (typ int, body []byte, tooMuch, err error) {
 	}
 }
 
-// mimeBytes is how long the mime type of a frame can be, with its length.
+// mimeBytes is the largest length of the mime type in a frame, its length byte included.
 const mimeBytes = 256
 
-// frame handles one frame. What can't be read, or was too much, is answered, and the connection goes on.
+// frame processes one frame. A frame that can't be read or is too large gets an error reply, and the connection stays
+// open.
 func (c *conn) frame(text bool, body []byte, tooMuch error) {
 	mime := []byte(textMime)
 	size := len(body)
@@ -183,23 +189,23 @@ func (c *conn) frame(text bool, body []byte, tooMuch error) {
 	c.admit(&work{conn: c, req: req, reply: r, ser: ser, size: size})
 }
 
-// reply writes the messages that answer one request.
+// reply writes the messages for one request.
 type reply struct {
 	c       *conn
 	codec   message.Codec
 	id      gvalue.UUID
 	noID    bool
-	text    bool // in text frames
-	service bool // the service's flavour
+	text    bool // send text frames
+	service bool // in the service's flavour
 	started time.Time
 	charge  float64 // of the request so far
 	seen    *observed
-	place   *admit.Place // while it is evaluated
-	told    float64      // the part of charge that was told already
-	toldMs  float64      // the part of the time that was told already
+	place   *admit.Place // held during the evaluation
+	told    float64      // the part of charge in earlier messages
+	toldMs  float64      // the part of the time in earlier messages
 }
 
-// fail answers with an error.
+// fail replies with an error.
 func (r *reply) fail(f *failure) {
 	row := &answers[f.kind]
 	activity := r.c.srv.o.Clock.UUID()
@@ -233,7 +239,7 @@ func (r *reply) fail(f *failure) {
 	r.send(&resp, nil, 0)
 }
 
-// attributes are those of every message: what this chunk and the request so far have cost.
+// attributes returns the attributes of every message: the cost of this chunk and of the request so far.
 func (r *reply) attributes(msStatus int32, activity gvalue.UUID) []message.Attribute {
 	now := r.c.srv.o.Clock.Now()
 	ms := float64(now.Sub(r.started).Nanoseconds()/100) / 1e4
@@ -282,8 +288,8 @@ func (r *reply) send(resp *message.Response, items []byte, n int) error {
 	return err
 }
 
-// start runs a request beside the read loop, after the earlier ones of its session, or refuses it when the connection
-// has too many already. Called on the reading goroutine.
+// start runs a request on a worker, after the earlier ones of its session. It refuses the request if the connection has
+// too many. It must be called on the reading goroutine.
 func (c *conn) start(w *work, run func()) {
 	if c.draining.Load() {
 		w.reply.fail(&failure{kind: kindUnavailable})
@@ -308,28 +314,28 @@ func (c *conn) start(w *work, run func()) {
 		w.session.last = j.after
 	}
 	select {
-	case c.jobs <- j: // the resting worker takes it
+	case c.jobs <- j: // an idle worker takes it
 	default:
 		c.running.Add(1)
 		go c.worker(j)
 	}
 }
 
-// job is a request that was let in.
+// job is an accepted request.
 type job struct {
 	w      *work
 	run    func()
-	before chan struct{} // closed when the request before it in its session has run; nil: none
-	after  chan struct{} // to be closed when it has run; nil: no session
+	before chan struct{} // closed when the previous request of the session is finished; nil: none
+	after  chan struct{} // to be closed when this one is finished; nil: no session
 }
 
-// worker does j, then rests for further jobs, unless another worker rests already: a resting worker has a grown stack,
-// which a goroutine per request would have to grow anew each time.
+// worker runs j and then waits for further jobs, unless another worker is already waiting. Reuse saves time because the
+// worker's stack has already grown.
 func (c *conn) worker(j job) {
 	defer c.running.Done()
 	for {
 		c.do(j)
-		j = job{} // a resting worker must not keep a request
+		j = job{} // so that an idle worker doesn't keep a request alive
 		if !c.resting.CompareAndSwap(false, true) {
 			return
 		}
@@ -344,11 +350,11 @@ func (c *conn) worker(j job) {
 
 func (c *conn) do(j job) {
 	defer c.done(j.w)
-	defer j.w.reply.ended(0) // no more than once: where nothing was answered, the client has left
+	defer j.w.reply.ended(0) // a second call has no effect; if nothing was answered, the client has disconnected
 	if j.after != nil {
 		defer close(j.after)
 	}
-	if j.before != nil { // and only then take a place: the request waited for may need it
+	if j.before != nil { // before taking a place, because the awaited request may need it
 		<-j.before
 	}
 	select {
@@ -366,7 +372,7 @@ func (c *conn) done(w *work) {
 	w.held.Close()
 }
 
-// drain waits for the running requests and closes.
+// drain waits for the running requests and closes the connection.
 func (c *conn) drain() {
 	c.draining.Store(true)
 	for c.pending.Load() > 0 && c.ctx.Err() == nil {
@@ -378,16 +384,16 @@ func (c *conn) drain() {
 
 // close ends the connection with a close frame.
 func (c *conn) close(code int, text string) {
-	// Who waits here holds up a shutdown: a client that doesn't read gets no reason.
+	// A shutdown waits for this, so the time is short: a client that doesn't read may get no reason.
 	_ = c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, text),
 		deadlines.Now().Add(closeWait))
 	c.cancel()
 	c.ws.Close()
 }
 
-// sweep closes the connection when nothing came from the client for idleTimeout, nothing of one write went out for
-// writeTimeout, no byte of a frame that has begun came for stallTimeout, or the login is due for loginTimeout. It is
-// called every sweepInterval.
+// sweep closes the connection if the client sent nothing for idleTimeout, or nothing of one write was sent for
+// writeTimeout, or an incomplete frame got no byte for stallTimeout, or a requested login didn't arrive for
+// loginTimeout. It is called every sweepInterval.
 func (c *conn) sweep() {
 	reads, writes, got := c.reads.Load(), c.writes.Load(), c.got.Load()
 	if c.idle++; reads != c.seenReads || c.pending.Load() > 0 {

@@ -1,11 +1,11 @@
-// Package graphapi serves the Gremlin API: a WebSocket server that speaks the Gremlin Server protocol in all its
-// serializers (graphbinary, graphson), logins by SASL, scripts and bytecode, sessions.
+// Package graphapi serves the Gremlin API: a WebSocket server for the Gremlin Server protocol with all its serializers
+// (graphbinary, graphson), SASL logins, scripts and bytecode, and sessions.
 //
-// Two flavours share one door. A client that logs in as /dbs/<database>/colls/<graph> is an application of the cloud
-// service: it gets the service's answers (200 with an empty list, untyped GraphSON, error texts in the service's
-// layout). Every other client is a TinkerPop client and gets Gremlin Server's.
+// It has two flavours. A client that logs in as /dbs/<database>/colls/<graph> is an application of the cloud service.
+// It gets the service's replies: 200 with an empty list, untyped GraphSON, error texts in the service's layout. All
+// other clients are TinkerPop clients and get the replies of Gremlin Server.
 //
-// The way of a request, which is one message.Request from its frame to its last step:
+// The steps of a request, which is one message.Request from its frame to its last step:
 //
 //	conn.read     reads a frame, splits it into mime type and body         frame.go, conn.go
 //	codec         decodes the body to a message.Request                    wire/graphbinary, wire/graphson
@@ -14,13 +14,13 @@
 //	evaluate      runs it beside the read loop, streams chunks of results  eval.go
 //	serveHTTP     the same for one request over plain HTTP                 http.go
 //	run.Run       parses, compiles and runs the traversal                  traversal/run
-//	failure       the one table that turns an error into an answer         errors.go
+//	failure       the one table that turns an error into a reply           errors.go
 //
-// The rooms, each of which imports only rooms further down:
+// The packages, each of which imports only packages further down:
 //
 //	graphapi            the door: connections, logins, sessions, chunks
-//	traversal/run       steps: how each is made of an instruction, and how it runs
-//	traversal/compile   instructions to instructions: strategies, and what a look-up can be asked; knows no store
+//	traversal/run       steps: how each is made from an instruction, and how it runs
+//	traversal/compile   instructions to instructions: strategies, and index conditions; doesn't use the store
 //	graph               vertices and edges as items of the core: stored form, ids, look-ups, the store
 //	gremlin             scripts to instructions
 //	wire/graphbinary    the serializers
@@ -28,8 +28,9 @@
 //	wire/message        requests and responses
 //	gvalue              the values of the language, bytecode
 //
-// How a step is made and how it runs are not two rooms. A step's function closes over its arguments and nested
-// traversals, and a nested traversal is made by the same table of steps; a variable may hold a traversal that must run
-// before the one around it can be made. So each step would be two entries in two rooms, which have to agree. As it is a
-// step is one function, one line in traversal/run/registry.go, and its cases in traversal/run/testdata.
+// Compiling and running a step are in the same package. The function of a step closes over its arguments and nested
+// traversals, and nested traversals are compiled by the same table of steps. A variable may contain a traversal that
+// must run before the traversal around it can be compiled. In two packages each step would need two entries that must
+// agree. In one package a step is one function, one line in traversal/run/registry.go, and its cases in
+// traversal/run/testdata.
 package graphapi

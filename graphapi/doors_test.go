@@ -21,7 +21,7 @@ import (
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
-// notes is an Observer that writes down what it is told.
+// notes is an Observer that records what it is told.
 type notes struct {
 	mu    sync.Mutex
 	begun int
@@ -55,7 +55,7 @@ func (n *notes) Done(r *observe.Request) {
 	n.added <- struct{}{}
 }
 
-// next waits for one more request.
+// next waits for the next request.
 func (n *notes) next(t *testing.T) string {
 	t.Helper()
 	select {
@@ -135,8 +135,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestLeaving: what runs for a client that leaves ends at once, over a WebSocket and over HTTP, and nobody is told of
-// a fault.
+// TestLeaving: when a client disconnects, its requests end soon, over WebSocket and over HTTP, and no fault is
+// reported.
 func TestLeaving(t *testing.T) {
 	var logged bytes.Buffer
 	s := newServer(t, false)
@@ -213,8 +213,8 @@ func TestMaxTime(t *testing.T) {
 	}
 }
 
-// TestBytesInFlight: long frames and answers are charged; where there is no room the one request fails, and the
-// connection goes on.
+// TestBytesInFlight: large frames and replies count in the budget. If it is used up, only the request fails, and the
+// connection stays open.
 func TestBytesInFlight(t *testing.T) {
 	s := newServer(t, true)
 	b := budget.New(1<<20, 200<<10)
@@ -231,19 +231,19 @@ func TestBytesInFlight(t *testing.T) {
 	c.request(id2, "eval", "", `{"gremlin":"items 1","pad":"`+strings.Repeat("x", 50<<10)+`"}`)
 	c.want(200, id2, "")
 	for began := time.Now(); b.Used() > 0; time.Sleep(time.Millisecond) {
-		// a request's part goes when its answer is sent
+		// The part of a request is released when its reply is sent.
 		if time.Since(began) > 20*time.Second {
 			t.Fatalf("%d bytes are held", b.Used())
 		}
 	}
-	for range 4 { // the whole of it: each takes four pieces of 64 KiB
+	for range 4 { // the whole budget: each takes four pieces of 64 KiB
 		if err := b.Open("request of another").Grow(200 << 10); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c.request(id3, "eval", "", `{"gremlin":"items 1","pad":"`+strings.Repeat("x", 150<<10)+`"}`)
 	c.want(429, "null", "")
-	c.eval("items 1") // what is short needs no room
+	c.eval("items 1") // small requests aren't counted
 	c.want(200, id1, "")
 	for _, x := range []struct {
 		body string
@@ -258,7 +258,7 @@ func TestBytesInFlight(t *testing.T) {
 	}
 }
 
-// TestSlowReadersKeepNoPlace: a client that reads no answers keeps none of the places of those that run.
+// TestSlowReadersKeepNoPlace: a client that doesn't read its replies occupies no place of a running request.
 func TestSlowReadersKeepNoPlace(t *testing.T) {
 	s := newServer(t, false)
 	s.o.Gate = admit.New(admit.Options{Running: 1, Waiting: 1, Wait: 20 * time.Second})
@@ -269,7 +269,7 @@ func TestSlowReadersKeepNoPlace(t *testing.T) {
 		}
 	}
 	body := strings.NewReader(`{"gremlin":"items 300000","pad":""}`)
-	res, err := http.Post(s.http.URL+"/gremlin", "application/json", body) // its answer is not read
+	res, err := http.Post(s.http.URL+"/gremlin", "application/json", body) // the reply isn't read
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestSlowReadersKeepNoPlace(t *testing.T) {
 	}
 }
 
-// TestBytesAreGivenBack: an idle server holds nothing, whatever its clients did.
+// TestBytesAreGivenBack: an idle server holds no memory of the budget, whatever its clients did.
 func TestBytesAreGivenBack(t *testing.T) {
 	s := newServer(t, false)
 	b := budget.New(64<<20, 0)
@@ -326,7 +326,7 @@ func TestBytesAreGivenBack(t *testing.T) {
 	}
 }
 
-// only gives the server's one connection.
+// only returns the server's only connection.
 func (s *server) only(t *testing.T) *conn {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
@@ -341,7 +341,7 @@ func (s *server) only(t *testing.T) *conn {
 	return nil
 }
 
-// TestHalfFrames: a frame of which nothing comes any more ends its connection, one that comes slowly doesn't.
+// TestHalfFrames: an incomplete frame that gets no more bytes ends its connection. A slow one doesn't.
 func TestHalfFrames(t *testing.T) {
 	limit := int(stallTimeout/sweepInterval) + 1
 	for _, live := range []bool{false, true} {
@@ -366,7 +366,7 @@ func TestHalfFrames(t *testing.T) {
 		}
 		_, _ = w.Write(half)
 		step()
-		time.Sleep(20 * time.Millisecond) // all of it has come
+		time.Sleep(20 * time.Millisecond) // until everything has arrived
 		srv.sweep()
 		for range 3 * limit {
 			if live {
@@ -380,7 +380,7 @@ func TestHalfFrames(t *testing.T) {
 	}
 }
 
-// TestLoginIsDue: who was asked for a login and doesn't send it is closed, who wasn't asked stays.
+// TestLoginIsDue: a connection without the requested login is closed, one that wasn't challenged isn't.
 func TestLoginIsDue(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		s := newServer(t, true)
@@ -399,7 +399,7 @@ func TestLoginIsDue(t *testing.T) {
 	}
 }
 
-// recorder is a ResponseWriter that writes its deadlines down.
+// recorder is a ResponseWriter that records its deadlines.
 type recorder struct {
 	*httptest.ResponseRecorder
 	writes []time.Time
@@ -410,7 +410,7 @@ func (r *recorder) SetWriteDeadline(at time.Time) error {
 	return nil
 }
 
-// dribble is a body that comes in small pieces.
+// dribble is a body that arrives in small pieces.
 type dribble struct{ n int }
 
 func (d *dribble) Read(p []byte) (int, error) {
@@ -421,7 +421,7 @@ func (d *dribble) Read(p []byte) (int, error) {
 	return 1, nil
 }
 
-// TestAnswersHaveDeadlines: each piece of an answer has its own. A body that ends in the middle is no request.
+// TestAnswersHaveDeadlines: each piece of a reply has its own deadline. An incomplete body is refused.
 func TestAnswersHaveDeadlines(t *testing.T) {
 	w := &recorder{ResponseRecorder: httptest.NewRecorder()}
 	r := httptest.NewRequest(http.MethodPost, "/gremlin", &dribble{n: 5})
@@ -434,7 +434,7 @@ func TestAnswersHaveDeadlines(t *testing.T) {
 	}
 }
 
-// TestShutdownWithoutReaders: a client that takes no answers doesn't hold up a shutdown.
+// TestShutdownWithoutReaders: a client that doesn't read its replies doesn't delay a shutdown.
 func TestShutdownWithoutReaders(t *testing.T) {
 	s := newServer(t, false)
 	c := s.dial(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// New makes a Server over the graphs of an engine. It has a goroutine of its own until Shutdown.
+// New makes a Server for the graphs of an engine. It runs a goroutine until Shutdown.
 func New(e *core.Engine, o Options) *Server {
 	if o.Clock == nil {
 		o.Clock = e.Clock()
@@ -22,7 +22,7 @@ func New(e *core.Engine, o Options) *Server {
 	return NewServer(&engineGraphs{core: e, known: map[GraphName]*engineGraph{}}, o)
 }
 
-// engineGraphs opens containers as graphs and keeps them with their parsed scripts.
+// engineGraphs opens containers as graphs, and keeps them with their parsed scripts.
 type engineGraphs struct {
 	core *core.Engine
 
@@ -31,7 +31,7 @@ type engineGraphs struct {
 	claims run.EdgeClaims
 }
 
-// maxKnownGraphs bounds the graphs that are kept; the next one starts afresh.
+// maxKnownGraphs limits the graphs that are kept. When it is exceeded, all are dropped.
 const maxKnownGraphs = 1000
 
 var _ Opener = (*engineGraphs)(nil)
@@ -48,7 +48,7 @@ func (e *engineGraphs) OpenGraph(ctx context.Context, n GraphName, create bool) 
 	e.mu.RLock()
 	g := e.known[n]
 	e.mu.RUnlock()
-	if g != nil && g.rid == c.RID() { // not dropped and made anew
+	if g != nil && g.rid == c.RID() { // not dropped and created again
 		return g, nil
 	}
 	g = &engineGraph{rid: c.RID(), graph: run.NewGraph(c, e.core.Clock())}
@@ -57,7 +57,7 @@ func (e *engineGraphs) OpenGraph(ctx context.Context, n GraphName, create bool) 
 	g.graph.ShareClaims(&e.claims, string(rid[:]))
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if have := e.known[n]; have != nil && have.rid == g.rid { // another request was faster
+	if have := e.known[n]; have != nil && have.rid == g.rid { // another request opened it meanwhile
 		return have, nil
 	}
 	if len(e.known) >= maxKnownGraphs {
@@ -67,7 +67,7 @@ func (e *engineGraphs) OpenGraph(ctx context.Context, n GraphName, create bool) 
 	return g, nil
 }
 
-// create makes a plain graph: each vertex is a logical partition of its own, and carries its edges.
+// create makes a plain graph: each vertex is a logical partition with its outgoing edges.
 func (e *engineGraphs) create(ctx context.Context, n GraphName) (*core.Container, error) {
 	if _, err := e.core.EnsureDatabase(ctx, n.Database); err != nil {
 		return nil, err
@@ -92,13 +92,13 @@ func (g *engineGraph) Evaluate(ctx context.Context, r *message.Request, emit fun
 	return run.Run(ctx, g.graph, r, emit)
 }
 
-// stepKinds maps the engine's kinds of failure.
+// stepKinds maps the engine's kinds of failure to ours.
 var stepKinds = map[run.Kind]kind{
 	run.Parse: kindCompile, run.Compile: kindCompile, run.Runtime: kindRuntime, run.Unsupported: kindUnsupported,
 	run.Timeout: kindTimeout, run.Fail: kindFail, run.Memory: kindMemory, run.ReadOnly: kindRuntime,
 }
 
-// engineFailure recognizes the engine's own errors.
+// engineFailure returns the failure for an error of the engine, nil for other errors.
 func engineFailure(err error) *failure {
 	var e *run.Error
 	if !errors.As(err, &e) {

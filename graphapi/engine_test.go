@@ -23,7 +23,7 @@ func newEngine(t testing.TB) (*core.Engine, *engineGraphs) {
 	return e, &engineGraphs{core: e, known: map[GraphName]*engineGraph{}}
 }
 
-// evaluate runs a script and gives the texts of its results.
+// evaluate runs a script and returns the texts of its results.
 func evaluate(t testing.TB, o Opener, n GraphName, r message.Request) (out []string, err error) {
 	t.Helper()
 	g, err := o.OpenGraph(context.Background(), n, false)
@@ -39,7 +39,7 @@ func evaluate(t testing.TB, o Opener, n GraphName, r message.Request) (out []str
 	return out, err
 }
 
-// A missing graph is made only where that is allowed, and a graph that was dropped and made anew is not the old one.
+// A missing graph is created only if that is allowed. A graph that was dropped and created again isn't the old one.
 func TestOpenGraph(t *testing.T) {
 	ctx := context.Background()
 	e, graphs := newEngine(t)
@@ -80,7 +80,7 @@ func TestEvaluateTimeout(t *testing.T) {
 	}
 }
 
-// An error of the client's connection comes back as it was, not as a failure of the traversal.
+// An error of the client's connection is returned unchanged, not as a failure of the traversal.
 func TestEmitError(t *testing.T) {
 	_, graphs := newEngine(t)
 	g, err := graphs.OpenGraph(context.Background(), defaultGraph, true)
@@ -95,7 +95,7 @@ func TestEmitError(t *testing.T) {
 	}
 }
 
-// Every kind of failure that the engine knows has its answer.
+// Every kind of failure of the engine has its reply.
 func TestStepKinds(t *testing.T) {
 	for k := run.Parse; k <= run.ReadOnly; k++ {
 		if _, ok := stepKinds[k]; !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// kind is what a request failed of, as far as an answer differs by it.
+// kind is the kind of a failure, as far as replies differ.
 type kind uint8
 
 const (
@@ -42,7 +42,7 @@ const (
 	numKinds
 )
 
-// answerRow says how one kind of failure is answered.
+// answerRow is the reply for one kind of failure.
 type answerRow struct {
 	code        int    // status code of the frame for TinkerPop clients
 	serviceCode int    // status code of the frame in the service's flavour
@@ -51,7 +51,7 @@ type answerRow struct {
 	serviceType string // ExceptionType in the service's text
 	interop     string // GraphInterOpStatusCode in the service's text
 	scope       string // Scope in the service's text
-	msg         string // the text when the failure brings none
+	msg         string // the text if the failure has none
 }
 
 const (
@@ -59,8 +59,8 @@ const (
 	scopeRun   = "graphcmd-query"
 )
 
-// answers is the one table of failures; errors_test.go has a case for each row. Clients mask the code or look at the
-// text, so the text matters as much.
+// answers is the only table of failures. errors_test.go has a case for each row. Clients check the code with a mask, or
+// search the text, so the text matters too.
 var answers = [numKinds]answerRow{
 	kindInternal: {500, 500, 500, "java.lang.RuntimeException", "GraphRuntimeException", "ServerError", scopeRun,
 		"internal error"},
@@ -117,7 +117,7 @@ var answers = [numKinds]answerRow{
 		"The disk is full: there is no room for new data. Deletes and reads go on."},
 }
 
-// isFault reports whether a kind of failure is the server's own, and not of a request or of a limit.
+// isFault reports whether a kind of failure is a fault of the server, as opposed to a faulty request or a limit.
 func (k kind) isFault() bool {
 	switch k {
 	case kindInternal, kindUnavailable, kindUnknownOutcome, kindStoreFull:
@@ -126,7 +126,7 @@ func (k kind) isFault() bool {
 	return false
 }
 
-// codeKinds maps the codes of the core. A NotFound with SubOwnerNotFound is kindOwnerNotFound.
+// codeKinds maps the codes of the core. NotFound with SubOwnerNotFound is kindOwnerNotFound.
 var codeKinds = map[status.Code]kind{
 	status.Internal: kindInternal, status.BadRequest: kindRuntime, status.Unauthorized: kindBadLogin,
 	status.Forbidden: kindForbidden, status.NotFound: kindNotFound, status.Conflict: kindConflict,
@@ -137,12 +137,12 @@ var codeKinds = map[status.Code]kind{
 	status.MemoryLimit: kindMemory,
 }
 
-// failure is an error on its way to a client.
+// failure is an error in the form for clients.
 type failure struct {
 	kind       kind
-	msg        string // "": the row's
-	serviceMsg string // "": msg
-	failMsg    string // of fail()
+	msg        string // "" = the text of the row
+	serviceMsg string // "" = msg
+	failMsg    string // the message of fail()
 	sub        int
 	retryAfter time.Duration
 }
@@ -161,7 +161,7 @@ func fail(k kind, format string, args ...any) *failure {
 	return &failure{kind: k, msg: fmt.Sprintf(format, args...)}
 }
 
-// failureOf turns any error into a failure.
+// failureOf converts any error to a failure.
 func failureOf(err error) *failure {
 	var f *failure
 	var m *message.FormatError
@@ -180,7 +180,7 @@ func failureOf(err error) *failure {
 		return f
 	}
 	if !errors.As(err, &s) {
-		return &failure{kind: kindInternal} // its text may hold what no client should see
+		return &failure{kind: kindInternal} // the text isn't shown, because it may contain internals
 	}
 	f = &failure{kind: codeKinds[s.Code], msg: s.Msg, sub: s.Sub, retryAfter: s.RetryAfter}
 	switch {
@@ -188,7 +188,7 @@ func failureOf(err error) *failure {
 		f.kind = kindOwnerNotFound
 		f.msg = ""
 	case f.kind == kindConflict:
-		f.msg = "" // the service's own words, which clients look for
+		f.msg = "" // use the service's text, which clients search for
 	case f.kind == kindThrottled:
 		f.serviceMsg = answers[kindThrottled].msg
 	case f.kind == kindInternal:
@@ -197,7 +197,7 @@ func failureOf(err error) *failure {
 	return f
 }
 
-// serviceText lays a failure out as the service does.
+// serviceText formats a failure like the service.
 func (f *failure) serviceText(activity, request gvalue.UUID) string {
 	row := &answers[f.kind]
 	msg := f.serviceMsg
@@ -215,7 +215,7 @@ func (f *failure) serviceText(activity, request gvalue.UUID) string {
 	return b.String()
 }
 
-// timeSpan writes a duration as .NET does: hh:mm:ss.fffffff.
+// timeSpan formats a duration like .NET: hh:mm:ss.fffffff.
 func timeSpan(d time.Duration) string {
 	t := int64(d / 100)
 	return fmt.Sprintf("%02d:%02d:%02d.%07d", t/36e9, t/6e8%60, t/1e7%60, t%1e7)

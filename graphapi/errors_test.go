@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// One case per row of the table of failures: what TinkerPop clients and the service's applications are answered. The
-// codes are written out here again on purpose.
+// One case for each row of the table of failures: the replies for TinkerPop clients and for the service's applications.
+// The codes are repeated here on purpose.
 var failureCases = map[kind]struct {
 	name        string
 	err         error
@@ -86,7 +86,7 @@ func TestFailures(t *testing.T) {
 				text string
 			}{{tinker, x.code, x.text}, {service, x.serviceCode, x.serviceText}} {
 				side.c.send(v2Mime, body)
-				if strings.HasPrefix(script, "partial") { // an error after a chunk ends the request all the same
+				if strings.HasPrefix(script, "partial") { // an error after a chunk also ends the request
 					side.c.want(206, id1, "")
 				}
 				a := side.c.want(side.code, id1, side.text)

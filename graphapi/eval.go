@@ -11,7 +11,7 @@ import (
 	"github.com/orrerydb/orrery/internal/admit"
 )
 
-// run evaluates and answers. It runs on a goroutine of the request.
+// run evaluates the request and replies. It runs on the request's goroutine.
 func (w *work) run(batch int) {
 	out := results{reply: w.reply, batch: batch, o: optionsOf(w.req)}
 	out.buf = itemBuffers.Get().(*[]byte)
@@ -36,7 +36,7 @@ func (w *work) run(batch int) {
 		w.reply.charge += did.Charge
 		return err
 	})
-	place.Leave() // a client that reads slowly keeps no other waiting
+	place.Leave() // a client that reads slowly doesn't block other requests
 	if err != nil {
 		w.reply.fail(failureOf(err))
 		return
@@ -44,13 +44,12 @@ func (w *work) run(batch int) {
 	out.finish()
 }
 
-// optionsOf says how the results of a request are written.
+// optionsOf returns how the results of a request are written.
 func optionsOf(r *message.Request) message.Options {
 	return message.Options{Tokens: r.Tokens, Traversers: r.Bytecode != nil}
 }
 
-// guarded runs f; a panic is our fault and must not take other clients down: it is logged and becomes an internal
-// error.
+// guarded runs f. A panic is logged and becomes an internal error, so that it doesn't affect other clients.
 func (s *Server) guarded(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -63,8 +62,10 @@ func (s *Server) guarded(ctx context.Context, f func(ctx context.Context) error)
 
 var itemBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
 
-// results collects the items of a request and sends them in chunks: 206 for each full one when more items follow, 200
-// for the last.
+// results collects the result items of a request and sends them in chunks: 206 for a full chunk if more items follow,
+// 200 for the last one.
+//
+// Example: 130 items with a batch size of 64 are sent as 206 with 64, 206 with 64, and 200 with 2 items.
 type results struct {
 	reply *reply
 	o     message.Options
@@ -75,11 +76,12 @@ type results struct {
 	n     int
 	sent  bool // a chunk was sent
 
-	held    *budget.Account // for results that are longer than freeBytes
+	held    *budget.Account // for results that are larger than freeBytes
 	charged int
 }
 
-// hold charges the results at hand to the budget: twice, because they are copied into a message.
+// hold reserves memory for the collected results in the budget. They count twice, because they are copied into a
+// message.
 func (r *results) hold() error {
 	if r.held == nil {
 		r.held = r.reply.c.srv.o.Budget.Open("result")
@@ -97,8 +99,7 @@ func (r *results) release() {
 	}
 }
 
-// emit takes one result. Bytecode is answered with traversers that carry their bulk, scripts with each value as often
-// as it counts.
+// emit adds one result. Bytecode gets traversers with their bulk; scripts get each value as often as its bulk says.
 func (r *results) emit(v any, bulk int64) error {
 	if r.o.Traversers {
 		return r.item(v, bulk)
@@ -151,9 +152,9 @@ func (r *results) flush(code int) error {
 	return nil
 }
 
-// send sends a chunk. The request gives up its place at the gate for as long as that takes, since it may be long.
+// send sends a chunk. Sending may take long, so the request gives up its place at the gate meanwhile.
 func (r *results) send(resp *message.Response) error {
-	if resp.Code == message.PartialContent { // the last one comes when the request has left
+	if resp.Code == message.PartialContent { // the last chunk is sent after the request has given up its place
 		if r.reply.place.Leave() {
 			defer r.reply.place.Return()
 		}
@@ -161,8 +162,8 @@ func (r *results) send(resp *message.Response) error {
 	return r.reply.send(resp, r.items, r.n)
 }
 
-// finish sends the last chunk. Without any result TinkerPop clients get 204, and the service's 200, both with an empty
-// list.
+// finish sends the last chunk. Without any results TinkerPop clients get 204 and the service's applications 200, both
+// with an empty list.
 func (r *results) finish() {
 	code := message.Success
 	if r.n == 0 && !r.sent && !r.reply.service {

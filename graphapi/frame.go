@@ -11,16 +11,16 @@ import (
 // serializer is one row of the mime table.
 type serializer struct {
 	codec message.Codec
-	// service is what a connection in the service's flavour is answered with; nil: codec. The service answers untyped
-	// JSON under the name of GraphSON 2, whatever was asked.
+	// service is the codec of replies in the service's flavour; nil: codec. For the mime type of GraphSON 2 the service
+	// replies with untyped JSON.
 	service message.Codec
-	refuse  string // known, but not supported: the reason
+	refuse  string // known but not supported: the reason
 }
 
 var untyped = graphson.Codec{Version: 1}
 
-// serializers is the table of mime types. A text frame counts as application/json; so does none that is unknown: it is
-// answered in the default serializer, GraphBinary, as Gremlin Server does.
+// serializers is the table of mime types. A text frame counts as application/json. An unknown mime type gets a reply in
+// the default serializer, GraphBinary, as from Gremlin Server.
 var serializers = map[string]serializer{
 	"application/vnd.graphbinary-v1.0":             {codec: graphbinary.Codec{}},
 	"application/vnd.graphbinary-v1.0-stringd":     {codec: graphbinary.Codec{Strings: true}},
@@ -51,7 +51,7 @@ const (
 	textMime    = "application/json"
 )
 
-// lookup finds the serializer of a mime type; spaces and letter case don't count.
+// lookup finds the serializer of a mime type, ignoring spaces and case.
 func lookup(mime []byte) serializer {
 	if s, ok := serializers[string(mime)]; ok {
 		return s
@@ -63,7 +63,7 @@ func lookup(mime []byte) serializer {
 	return s
 }
 
-// answer is the codec of the answers.
+// answer returns the codec for replies.
 func (s serializer) answer(service bool) message.Codec {
 	if service && s.service != nil {
 		return s.service
@@ -71,7 +71,9 @@ func (s serializer) answer(service bool) message.Codec {
 	return s.codec
 }
 
-// splitFrame takes a binary frame apart: one byte with the length of the mime type, the mime type, the body.
+// splitFrame splits a binary frame: one byte with the length of the mime type, the mime type, the body.
+//
+//	20 "application/vnd.graphbinary-v1.0" 81 ..  ->  the mime type (0x20 bytes), the body 81 ..
 func splitFrame(b []byte) (mime, body []byte, ok bool) {
 	if len(b) == 0 || len(b) < 1+int(b[0]) {
 		return nil, nil, false

@@ -31,12 +31,12 @@ const (
 	id3     = "33333333-3333-4333-8333-333333333333"
 )
 
-// fakeGraph evaluates a toy language, so that the protocol is tested without the engine:
+// fakeGraph evaluates a small test language, so that the protocol is tested without the engine:
 //
-//	items N   gives the numbers 0..N-1
-//	vertex    gives a vertex
-//	echo      gives the bindings
-//	name      gives the graph's name
+//	items N   returns the numbers 0..N-1
+//	vertex    returns a vertex
+//	echo      returns the bindings
+//	name      returns the graph's name
 //	wait      ends when the request is cancelled, or release is closed
 //	error K   fails with one of the failures below
 type fakeGraph struct {
@@ -122,7 +122,7 @@ func (g *fakeGraph) evaluate(ctx context.Context, e *message.Request, emit func(
 	return 0, fail(kindCompile, "Unable to resolve symbol '%s' in the current context.", word)
 }
 
-// client is a WebSocket client that speaks frames by hand.
+// client is a WebSocket client that reads and writes raw frames.
 type client struct {
 	t  testing.TB
 	ws *websocket.Conn
@@ -171,7 +171,7 @@ func (c *client) send(mime, body string) {
 	c.raw(append(append([]byte{byte(len(mime))}, mime...), body...))
 }
 
-// request sends a GraphSON request in the mime type of version 3.
+// request sends a GraphSON request with the mime type of version 3.
 func (c *client) request(id, op, processor, args string) {
 	c.t.Helper()
 	c.send(v3Mime, fmt.Sprintf(`{"requestId":%q,"op":%q,"processor":%q,"args":%s}`, id, op, processor, args))
@@ -181,7 +181,7 @@ func (c *client) eval(script string) {
 	c.request(id1, "eval", "", fmt.Sprintf(`{"gremlin":%q}`, script))
 }
 
-// answer is a response in any GraphSON version.
+// answer is a response in any version of GraphSON.
 type answer struct {
 	RequestID *string `json:"requestId"`
 	Status    struct {
@@ -213,7 +213,7 @@ func (c *client) tryRecv() (a answer, err error) {
 	return a, nil
 }
 
-// want receives one answer and checks its code, id and a part of its text or data.
+// want receives one response and checks its code, its id and a part of its text or data.
 func (c *client) want(code int, id, part string) answer {
 	c.t.Helper()
 	a := c.recv()
@@ -232,7 +232,7 @@ func sasl(user, password string) string {
 	return fmt.Sprintf(`{"sasl":%q}`, base64.StdEncoding.EncodeToString([]byte("\x00"+user+"\x00"+password)))
 }
 
-// login logs in by way of a challenge that is answered under a new id.
+// login logs in. The challenge is answered with a new id.
 func (c *client) login(user string) {
 	c.t.Helper()
 	c.send(v2Mime, `{"requestId":"`+id1+`","op":"eval","processor":"","args":{"gremlin":"items 0"}}`)

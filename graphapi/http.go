@@ -22,12 +22,12 @@ import (
 	"github.com/orrerydb/orrery/internal/admit"
 )
 
-// maxHTTPResult bounds the one answer that a request over HTTP gets: it has no chunks.
+// maxHTTPResult limits the single reply to a request over HTTP in bytes: it has no chunks.
 const maxHTTPResult = 64 << 20
 
-// serveHTTP answers a script in one piece: POST with {"gremlin": .., "bindings": ..} or with a whole request message in
-// one of the serializers, or GET with ?gremlin=..&bindings.x=..&aliases.g=.. (bindings are then texts). It is what
-// Gremlin Server's HTTP endpoint does; logins are Basic, with the users of a SASL login.
+// serveHTTP evaluates a script and replies in one piece: POST with {"gremlin": .., "bindings": ..} or with a complete
+// request message in one of the serializers, or GET with ?gremlin=..&bindings.x=..&aliases.g=.. (bindings are then
+// texts). Gremlin Server's HTTP endpoint does the same. Logins are Basic, with the users of a SASL login.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	l := &login{}
 	if s.o.Auth {
@@ -60,11 +60,11 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	s.answerHTTP(w, r, req, l, codec, mime)
 }
 
-// deadlines is the clock of sockets: the machine's own, whatever time the data has.
+// deadlines is the wall clock for sockets; the data's clock may be another one.
 var deadlines = clock.New()
 
-// readBody reads a body. Who serves the handler sees to it that bodies come. What is longer than freeBytes waits for
-// room in the budget.
+// readBody reads a body. The server around the handler limits its time. A body that is larger than freeBytes waits for
+// memory of the budget.
 func readBody(w http.ResponseWriter, r *http.Request, held *budget.Account) ([]byte, error) {
 	body := http.MaxBytesReader(w, r.Body, maxFrame)
 	var b []byte
@@ -91,7 +91,7 @@ func readBody(w http.ResponseWriter, r *http.Request, held *budget.Account) ([]b
 	}
 }
 
-// writeBody sends an answer to a client that reads as slowly as it likes, but reads.
+// writeBody sends a reply in pieces with a deadline each: the client may read slowly, but must read.
 func writeBody(w http.ResponseWriter, b []byte) error {
 	control := http.NewResponseController(w)
 	defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
@@ -110,7 +110,7 @@ func writeBody(w http.ResponseWriter, b []byte) error {
 	return nil
 }
 
-// foreign reports whether a browser sends the request for another site than this server's own.
+// foreign reports whether a browser sends the request for a page of another site.
 func foreign(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site != "same-origin" && site != "none"
@@ -123,7 +123,7 @@ func foreign(r *http.Request) bool {
 	return err != nil || !strings.EqualFold(u.Host, r.Host)
 }
 
-// acceptCodec chooses the serializer of the answer; mime is empty when there is none for what the client takes.
+// acceptCodec selects the serializer of the reply. mime is empty if the client accepts none of them.
 func acceptCodec(accept string, service bool) (codec message.Codec, mime string) {
 	if accept == "" {
 		accept = textMime
@@ -144,7 +144,7 @@ func acceptCodec(accept string, service bool) (codec message.Codec, mime string)
 	return nil, ""
 }
 
-// readHTTP reads the request in any of its three forms.
+// readHTTP reads a request in any of its three forms.
 func (s *Server) readHTTP(w http.ResponseWriter, r *http.Request, held *budget.Account) (*message.Request, error) {
 	req := &message.Request{ID: s.o.Clock.UUID(), Op: "eval"}
 	if r.Method == http.MethodGet {
@@ -190,7 +190,7 @@ func queryArgs(q url.Values) *gvalue.Map {
 	return args
 }
 
-// answerHTTP evaluates and writes all results.
+// answerHTTP evaluates the request and writes all results.
 func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message.Request, l *login, codec message.Codec,
 	mime string) {
 	req.Service = l.service
@@ -235,7 +235,7 @@ func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message
 		reply.charge = did.Charge
 		return err
 	})
-	place.Leave() // a client that reads slowly keeps no other waiting
+	place.Leave() // a client that reads slowly doesn't block other requests
 	if err != nil {
 		reply.failHTTP(w, failureOf(err))
 		return
@@ -249,23 +249,24 @@ func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message
 	reply.ended(http.StatusOK)
 }
 
-// failHTTP answers an evaluation with an error.
+// failHTTP replies with the error of an evaluation.
 func (r *reply) failHTTP(w http.ResponseWriter, f *failure) {
 	r.failed(f.kind)
 	r.ended(httpFail(w, f))
 }
 
-// collected holds all results of one request.
+// collected has all results of one request.
 type collected struct {
 	codec   message.Codec
 	o       message.Options
 	items   []byte
 	n       int
-	held    *budget.Account // for results that are longer than freeBytes
+	held    *budget.Account // for results that are larger than freeBytes
 	charged int
 }
 
-// hold charges the results at hand to the budget: twice, because they are copied into a message.
+// hold reserves memory for the collected results in the budget. They count twice, because they are copied into a
+// message.
 func (c *collected) hold() error {
 	if len(c.items) <= freeBytes {
 		return nil
@@ -301,8 +302,8 @@ func (c *collected) emit(v any, bulk int64) error {
 	return nil
 }
 
-// httpFail answers with an error as Gremlin Server does: the text, and the Java class that a client may look for. It
-// returns the status.
+// httpFail replies with an error like Gremlin Server: the text, and the Java class that a client may check. It returns
+// the status.
 func httpFail(w http.ResponseWriter, f *failure) int {
 	row := &answers[f.kind]
 	code := http.StatusInternalServerError

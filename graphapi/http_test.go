@@ -76,7 +76,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// Without logins no page of another site may run scripts by way of the visitor's browser.
+// Without logins, a page of another site must not be able to run scripts through the user's browser.
 func TestHTTPForeignSites(t *testing.T) {
 	s := newServer(t, false)
 	for _, x := range []struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// FuzzLogin: no SASL argument without the key logs in or panics, as text and as bytes.
+// FuzzLogin: a SASL argument without the key neither logs in nor panics, as text and as bytes.
 func FuzzLogin(f *testing.F) {
 	for _, p := range []string{"", "AAAA", "\x00", "\x00\x00", "\x00localhost\x00", "\x00/dbs/db/colls/people\x00x",
 		"\x00/dbs//colls/\x00x", "AGxvY2FsaG9zdAB4", "%%%"} {

@@ -10,16 +10,16 @@ import (
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
-// observed is a request as the observer will be told of it.
+// observed is a request with what the observer will be told about it.
 type observed struct {
 	observe.Request
-	req   *message.Request // nil: it evaluates nothing
+	req   *message.Request // nil: the request evaluates nothing
 	did   run.Stats
 	began time.Time
 	done  bool
 }
 
-// begin tells the observer that a request has begun; known says that its operation is one of ours.
+// begin tells the observer that a request has begun. known says that its operation is one of ours.
 func (w *work) begin(known bool) {
 	if w.conn.srv.o.Observe == nil {
 		return
@@ -32,7 +32,7 @@ func (w *work) begin(known bool) {
 	w.reply.seen.began = w.reply.started
 }
 
-// observe begins a request of a client; nil when nobody looks.
+// observe begins a client's request. It returns nil if there is no observer.
 func (s *Server) observe(op, client string) *observed {
 	if s.o.Observe == nil {
 		return nil
@@ -41,35 +41,35 @@ func (s *Server) observe(op, client string) *observed {
 	return &observed{Request: observe.Request{API: "gremlin", Operation: op, Client: client}, began: s.o.Clock.Now()}
 }
 
-// evaluates says what the request runs.
+// evaluates records what the request runs.
 func (o *observed) evaluates(r *message.Request) {
 	if o != nil {
 		o.req = r
 	}
 }
 
-// evaluated says what that has read and written.
+// evaluated records what the evaluation has read and written.
 func (o *observed) evaluated(did run.Stats) {
 	if o != nil {
 		o.did = did
 	}
 }
 
-// about says on which graph.
+// about records the graph.
 func (o *observed) about(n GraphName) {
 	if o != nil {
 		o.Target = n.Database + "/" + n.Graph
 	}
 }
 
-// failed says of what kind the request's failure is.
+// failed records the kind of the request's failure.
 func (r *reply) failed(k kind) {
 	if r.seen != nil {
 		r.seen.Failed = k.isFault()
 	}
 }
 
-// ended tells the observer that the request was answered; 0 stands for no answer. Only the first call counts.
+// ended tells the observer that the request was answered; code 0 means no reply. Only the first call has an effect.
 func (r *reply) ended(code int) {
 	if r.seen == nil || r.seen.done {
 		return
@@ -88,7 +88,7 @@ func (r *reply) ended(code int) {
 	r.c.srv.o.Observe.Done(&o.Request)
 }
 
-// explain is the text of an evaluation with what it did.
+// explain returns the text of an evaluation and its figures.
 func (o *observed) explain() string {
 	text := o.req.Script
 	if o.req.Bytecode != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// work is one request with all that its answer needs.
+// work is one request with everything that its reply needs.
 type work struct {
 	conn    *conn
 	req     *message.Request
@@ -22,13 +22,13 @@ type work struct {
 
 // operation is one row of the table of operations. run is called on the reading goroutine and must not block.
 type operation struct {
-	processors string // the processors that it is allowed under, each between spaces
+	processors string // the allowed processors, each between spaces
 	run        func(w *work)
 }
 
-// operations is the table of what a request can ask for; authentication is handled before (see admit).
+// operations is the table of operations. Authentication is handled before (see admit).
 var operations = map[string]operation{
-	"eval":     {" session ", (*work).eval}, // also under no processor at all
+	"eval":     {" session ", (*work).eval}, // also allowed without a processor
 	"bytecode": {" traversal session ", (*work).bytecode},
 	"close":    {" session ", (*work).closeSession},
 	"invalid": {" traversal session ", func(w *work) {
@@ -107,7 +107,7 @@ func (w *work) evaluate() {
 	w.conn.start(w, func() { w.run(int(batch)) })
 }
 
-// readEvaluation reads the arguments that all evaluations have. The time is held to that of the server.
+// readEvaluation reads the common arguments of all evaluations. The timeout is limited to the server's.
 func (s *Server) readEvaluation(r *message.Request) (f *failure) {
 	if r.Source, f = readSource(r); f != nil {
 		return f
@@ -129,7 +129,7 @@ func (s *Server) readEvaluation(r *message.Request) (f *failure) {
 	return nil
 }
 
-// readSource gives the traversal source that g is an alias of.
+// readSource returns the traversal source for which g is an alias.
 func readSource(r *message.Request) (string, *failure) {
 	aliases := r.Map("aliases")
 	switch {
@@ -146,7 +146,7 @@ func readSource(r *message.Request) (string, *failure) {
 	return s, nil
 }
 
-// reserved are the names that a binding of a TinkerPop client may not have. The service takes any name.
+// reserved are the names that a TinkerPop client may not bind. The service allows all names.
 var reserved = func() map[string]bool {
 	m := map[string]bool{}
 	for _, n := range strings.Fields("T id label key value Direction OUT IN BOTH Order asc desc shuffle Scope local " +

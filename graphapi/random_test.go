@@ -15,7 +15,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// anySteps are called with any arguments at all; most of what comes of it must be refused.
+// anySteps are called with random arguments; most such calls must be refused.
 var anySteps = strings.Fields("V E addV addE inject out in both outE inE bothE outV inV bothV otherV values " +
 	"properties valueMap elementMap id label key value " +
 	"has hasId hasLabel hasKey hasValue hasNot where is and or not filter dedup limit range skip tail coin sample simplePath cyclicPath drop fail aggregate store " +
@@ -23,7 +23,7 @@ var anySteps = strings.Fields("V E addV addE inject out in both outE inE bothE o
 	"count sum max min mean fold unfold order constant identity map flatMap local index loops math sack concat asString asNumber asDate dateAdd toUpper length " +
 	"trim reverse replace split substring conjoin merge product all any none discard barrier with mergeV mergeE subgraph match profile executionProfile nonsense")
 
-// fittingSteps are called with arguments of a kind that they may take; most of what comes of it can run.
+// fittingSteps are called with arguments of allowed kinds; most such calls run.
 var fittingSteps []fitting
 
 type fitting struct {
@@ -69,7 +69,7 @@ func (m *mixer) child(depth int) any {
 	return m.bytecode(depth + 1)
 }
 
-// any is any value that a client can send.
+// any returns a random value that a client can send.
 func (m *mixer) any(depth int) any {
 	switch m.Intn(8) {
 	case 0:
@@ -106,7 +106,7 @@ func (m *mixer) bytecode(depth int) *gvalue.Bytecode {
 	return b
 }
 
-// traversal is bytecode that begins as one must.
+// traversal returns random bytecode with a valid first step.
 func (m *mixer) traversal() *gvalue.Bytecode {
 	b := m.bytecode(0)
 	start := gvalue.Instruction{Op: []string{"V", "E", "addV", "inject"}[m.Intn(4)]}
@@ -117,8 +117,8 @@ func (m *mixer) traversal() *gvalue.Bytecode {
 	return b
 }
 
-// Whatever a client sends as bytecode: no panic, no failure that isn't the client's or one of its limits, an end soon
-// after the time-out, and results that can be sent.
+// FuzzBytecode: for any bytecode there is no panic and no failure other than the client's or a limit, the request ends
+// soon after its timeout, and the results can be sent.
 func FuzzBytecode(f *testing.F) {
 	for seed := range int64(400) {
 		f.Add(seed)

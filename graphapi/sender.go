@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// pieceBytes is how much of a message is handed to the socket at a time.
+// pieceBytes is the size in bytes of the pieces in which a message is written to the socket.
 const pieceBytes = 64 << 10
 
-// sender is a connection that tells how far a long write has come: a client that reads slowly, but reads, is told from
-// one that doesn't.
+// sender is a connection that counts the written pieces of a long message. The sweep uses this to distinguish a slow
+// client from one that doesn't read at all.
 type sender struct {
 	net.Conn
-	pieces atomic.Uint64 // that went out
+	pieces atomic.Uint64 // written pieces
 }
 
 // Write implements net.Conn.
@@ -29,7 +29,7 @@ func (s *sender) Write(b []byte) (n int, err error) {
 	}
 }
 
-// hijacker hands its connection out as a sender.
+// hijacker makes its hijacked connection a sender.
 type hijacker struct {
 	http.ResponseWriter
 	sender *sender

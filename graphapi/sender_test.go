@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSender: long writes go out in pieces, all of them and in order, and each is counted.
+// TestSender: a long message is written in pieces, completely and in order, and each piece is counted.
 func TestSender(t *testing.T) {
 	for _, n := range []int{0, 1, pieceBytes, pieceBytes + 1, 5*pieceBytes - 1} {
 		a, b := net.Pipe()

@@ -19,72 +19,72 @@ import (
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
-// Limits of the door. They bound what one connection can make the server hold.
+// Limits of the door: they limit the memory that one connection can occupy.
 const (
 	maxFrame          = 10 << 20         // bytes of one request, as Gremlin Server's maxContentLength
-	maxRunning        = 8                // requests that one connection has running at a time
-	maxPending        = 256              // requests that one connection has running or waiting
-	maxPendingBytes   = 32 << 20         // their frames together
-	maxChunkBytes     = 256 << 10        // a chunk of results is sent when it is this long, whatever the batch size
+	maxRunning        = 8                // running requests of one connection
+	maxPending        = 256              // running or waiting requests of one connection
+	maxPendingBytes   = 32 << 20         // the frames of these requests together
+	maxChunkBytes     = 256 << 10        // size at which a chunk of results is sent, for any batch size
 	maxBatchSize      = 10_000           // items of one chunk
 	defaultBatchSize  = 64               // items of one chunk
 	defaultTimeout    = 30 * time.Second // of an evaluation
-	idleTimeout       = time.Hour        // of a connection on which nothing comes, not even a ping
-	stallTimeout      = 30 * time.Second // of a frame of which no byte comes any more
+	idleTimeout       = time.Hour        // of a connection on which nothing arrives, not even a ping
+	stallTimeout      = 30 * time.Second // of an incomplete frame without further bytes
 	loginTimeout      = 60 * time.Second // from the challenge to the login
-	writeTimeout      = 60 * time.Second // for a client that doesn't read its answers
+	writeTimeout      = 60 * time.Second // for a client that doesn't read its replies
 	handshakeTimeout  = 10 * time.Second
-	sweepInterval     = 15 * time.Second // between two looks at all connections
-	cancelGrace       = time.Second      // for cancelled requests to end at Shutdown
-	closeWait         = time.Second      // that a close frame waits for what is being written
-	keepBuffer        = 64 << 10         // a longer buffer isn't kept for the next request
+	sweepInterval     = 15 * time.Second // between two checks of all connections
+	cancelGrace       = time.Second      // for cancelled requests to end during Shutdown
+	closeWait         = time.Second      // for a close frame to wait for a message that is being written
+	keepBuffer        = 64 << 10         // larger buffers aren't kept for the next request
 	maxLoginAttempts  = 3
 	maxSASLBytes      = 8 << 10
-	maxLoginBytes     = 1 << 20  // frames that are kept for a client that hasn't logged in yet, together
-	freeBytes         = 32 << 10 // of a frame or of results in flight: only what is longer is charged to the budget
+	maxLoginBytes     = 1 << 20  // all frames that are kept for a client before its login
+	freeBytes         = 32 << 10 // the part of a frame or of results that isn't counted in the budget
 	maxSessionsOnConn = 64
 )
 
-// GraphName is a graph: a container of a database.
+// GraphName names a graph: a container of a database.
 type GraphName struct{ Database, Graph string }
 
-// Graph evaluates requests on one graph. It calls emit for every result in order; an error of emit ends the evaluation
+// Graph evaluates requests on one graph. It calls emit for every result in order. An error of emit ends the evaluation
 // and is returned. Safe for concurrent use.
 type Graph interface {
 	Evaluate(ctx context.Context, r *message.Request, emit func(v any, bulk int64) error) (run.Stats, error)
 }
 
-// Opener finds graphs. With create a missing one is made, as a plain graph without partition key; otherwise a missing
-// one is status.NotFound.
+// Opener opens graphs. With create, a missing graph is created as a plain graph without a partition key; otherwise a
+// missing graph is status.NotFound.
 type Opener interface {
 	OpenGraph(ctx context.Context, name GraphName, create bool) (Graph, error)
 }
 
 // Options are the settings of the server.
 type Options struct {
-	Account string               // user name of a client that logs in as the account
+	Account string               // user name for a login as the account
 	Key     string               // password of all logins, as text
-	Auth    bool                 // false: nobody is asked for a login
-	Sources map[string]GraphName // traversal sources beside g, which is graphs/g
+	Auth    bool                 // false: no login is required
+	Sources map[string]GraphName // traversal sources besides g, which is graphs/g
 	Clock   *clock.Clock
 	Log     *slog.Logger // nil: slog.Default()
 
-	// MaxTime is how long one request may run; 0 is for ever. Gate bounds how many run at once; nil lets in all.
-	// Observe is told of each request; nil is nobody.
+	// MaxTime is the longest time of a request; 0 = no limit. Gate limits the running requests; nil = no limit. Observe
+	// is told of each request; nil = nobody.
 	MaxTime time.Duration
 	Gate    *admit.Gate
 	Observe observe.Observer
 
-	// Budget is what long frames and answers in flight are charged to. New takes the engine's when it is nil.
+	// Budget limits the memory of large frames and replies. nil = the engine's budget (in New).
 	Budget *budget.Budget
 }
 
-// defaultGraph is what the source g means where the login didn't name a graph.
+// defaultGraph is the graph of the source g if the login didn't name one.
 var defaultGraph = GraphName{"graphs", "g"}
 
-// Server answers the Gremlin API. It is an http.Handler for / and /gremlin.
+// Server serves the Gremlin API. It is an http.Handler for / and /gremlin.
 //
-// A hijacked connection is the server's until it ends; Shutdown ends them all.
+// A hijacked connection belongs to the server until it ends. Shutdown ends all of them.
 type Server struct {
 	o        Options
 	open     Opener
@@ -93,11 +93,11 @@ type Server struct {
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
 	closed bool
-	wg     sync.WaitGroup // one per connection
+	wg     sync.WaitGroup // one for each connection
 	stop   chan struct{}  // ends the sweep
 }
 
-// NewServer makes a Server over graphs. It has a goroutine of its own until Shutdown.
+// NewServer makes a Server for graphs. It runs a goroutine until Shutdown.
 func NewServer(open Opener, o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -107,15 +107,15 @@ func NewServer(open Opener, o Options) *Server {
 		WriteBufferSize: pieceBytes,
 		WriteBufferPool: &sync.Pool{}}
 	if o.Auth {
-		// Every connection has to prove itself, so a page of any origin may connect. Without logins only the same
-		// origin may: else any web site could reach a server on the visitor's own machine.
+		// With logins every connection must authenticate, so pages of all origins may connect. Without logins only the
+		// same origin may, because otherwise any web site could use a server on the user's machine.
 		s.upgrader.CheckOrigin = func(*http.Request) bool { return true }
 	}
 	go s.sweep()
 	return s
 }
 
-// sweep looks after all connections until Shutdown.
+// sweep checks all connections regularly until Shutdown.
 func (s *Server) sweep() {
 	t := time.NewTicker(sweepInterval)
 	defer t.Stop()
@@ -133,7 +133,7 @@ func (s *Server) sweep() {
 	}
 }
 
-// Prepare makes the graphs of the named sources and of g that don't exist yet.
+// Prepare creates the missing graphs of the named sources and of g.
 func (s *Server) Prepare(ctx context.Context) error {
 	names := []GraphName{defaultGraph}
 	for _, n := range s.o.Sources {
@@ -167,7 +167,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := &hijacker{ResponseWriter: w}
 	ws, err := s.upgrader.Upgrade(h, r, nil)
 	if err != nil {
-		return // Upgrade has answered
+		return // Upgrade has replied
 	}
 	c := newConn(s, ws, h.sender)
 	if !s.add(c) {
@@ -196,15 +196,15 @@ func (s *Server) remove(c *conn) {
 	s.wg.Done()
 }
 
-// Connections is the number of open connections.
+// Connections returns the number of open connections.
 func (s *Server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.conns)
 }
 
-// Shutdown lets running requests end, then closes all connections. When ctx ends first, the running requests are
-// cancelled, and Shutdown waits a little for them to notice, because the store below may be closed next.
+// Shutdown waits for running requests and then closes all connections. If ctx ends first, it cancels the running
+// requests, and waits a short time for them to end, because the store may be closed next.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.closed {

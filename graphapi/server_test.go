@@ -110,7 +110,7 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-// What can't be read is answered, and the connection goes on.
+// A malformed frame gets a reply, and the connection stays open.
 func TestMalformedFrames(t *testing.T) {
 	s := newServer(t, false)
 	c := s.dial(t)
@@ -133,7 +133,7 @@ func TestMalformedFrames(t *testing.T) {
 	c.want(200, id1, "")
 }
 
-// The reply's serializer and frame kind follow the request.
+// The reply has the serializer and frame kind of the request.
 func TestSerializers(t *testing.T) {
 	s := newServer(t, false)
 	body := `{"requestId":"` + id1 + `","op":"eval","processor":"","args":{"gremlin":"vertex"}}`
@@ -163,7 +163,7 @@ func TestSerializers(t *testing.T) {
 	}
 }
 
-// Pings are answered and requests run beside each other while a traversal runs.
+// While a traversal runs, pings are answered and other requests run.
 func TestPingWhileRunning(t *testing.T) {
 	s := newServer(t, false)
 	c := s.dial(t)
@@ -208,7 +208,7 @@ func TestTooManyAtATime(t *testing.T) {
 	}
 }
 
-// The requests of a session run one after the other, however many are sent at once.
+// The requests of a session run one after another, even if they are sent at once.
 func TestSessionOrder(t *testing.T) {
 	s := newServer(t, false)
 	c := s.dial(t)
@@ -293,7 +293,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// When Shutdown runs out of time, it cancels what runs and leaves nothing behind.
+// When Shutdown's time is over, it cancels running requests and leaves nothing behind.
 func TestShutdownCancels(t *testing.T) {
 	s := newServer(t, false)
 	c := s.dial(t)
@@ -309,7 +309,7 @@ func TestShutdownCancels(t *testing.T) {
 	}
 }
 
-// A client that goes away takes its requests with it.
+// When a client disconnects, its requests end.
 func TestClientGone(t *testing.T) {
 	s := newServer(t, false)
 	c := s.dial(t)
@@ -321,7 +321,7 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
-// The sweep closes a connection only after a whole idle time, or a whole write time in one write.
+// The sweep closes a connection only after the full idle time, or the full write time of one write.
 func TestSweep(t *testing.T) {
 	s := newServer(t, false)
 	for _, stuck := range []bool{false, true} {
@@ -330,8 +330,8 @@ func TestSweep(t *testing.T) {
 		if stuck {
 			limit = int(writeTimeout / sweepInterval)
 			c.writes.Add(1)
-			c.sweep()             // sees the write begin
-			for range 3 * limit { // slow, but something goes out
+			c.sweep()             // sees that the write has begun
+			for range 3 * limit { // slow, but with progress
 				c.out.pieces.Add(1)
 				c.sweep()
 			}
@@ -349,7 +349,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// Whatever the frame: no panic, and a codec is found.
+// FuzzFrame: for any frame there is no panic, and a codec is found.
 func FuzzFrame(f *testing.F) {
 	for mime := range serializers {
 		f.Add(append(append([]byte{byte(len(mime))}, mime...), `{"requestId":"`+id1+`"}`...))

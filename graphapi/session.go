@@ -4,14 +4,14 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// session is a conversation: its requests run one after the other in the order in which they came. It belongs to its
-// connection and ends with it. Each request is a transaction of its own, as everywhere in this server.
+// session executes its requests one after another, in the order in which they arrived. It belongs to its connection and
+// ends with it. Each request is a separate transaction, as everywhere in this server.
 type session struct {
 	id   string
-	last chan struct{} // closed when the request that came last has run; nil before the first
+	last chan struct{} // closed when the last request so far is finished; nil before the first one
 }
 
-// session finds or opens a session of the connection.
+// session returns a session of the connection, and opens it if necessary.
 func (c *conn) session(id string) (*session, *failure) {
 	if s := c.sessions[id]; s != nil {
 		return s, nil
@@ -27,7 +27,7 @@ func (c *conn) session(id string) (*session, *failure) {
 	return s, nil
 }
 
-// closeSession ends a session once its requests have run.
+// closeSession ends a session after its requests have finished.
 func (w *work) closeSession() {
 	if w.session == nil {
 		w.reply.fail(fail(kindArguments, "A message with an [close] op code requires a [session] argument"))

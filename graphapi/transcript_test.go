@@ -17,13 +17,12 @@ var (
 	activity = regexp.MustCompile(`("x-ms-activity-id"[:,]")[0-9a-f-]{36}|(ActivityId : )[0-9a-f-]{36}`)
 )
 
-// TestTranscripts plays whole conversations, byte by byte as a client would have them, except for times and activity
-// ids.
+// TestTranscripts replays conversations byte by byte as a client would see them, except for times and activity ids.
 //
 //	connect [auth]            opens a connection to a new server
-//	send mime=M               sends the input as one binary frame; prints the answers up to the first that isn't 206
+//	send mime=M               sends the input as one binary frame; prints the replies up to the first that isn't 206
 //	text                      the same as a text frame
-//	hex mime=M                the same, the input being hex
+//	hex mime=M                the same, with the input in hex
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		var c *client
@@ -53,7 +52,7 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// answers reads up to an answer that isn't partial.
+// answers reads replies until one that isn't partial.
 func (c *client) answers(t *testing.T) string {
 	var b strings.Builder
 	for {

@@ -11,8 +11,9 @@ import (
 	"github.com/orrerydb/orrery/tableapi/edm"
 )
 
-// A table's access control list is up to five named policies that table signatures refer to (parameter si). It is kept
-// with the container as the XML in which it came. Source: "Set Table ACL", "Define a stored access policy".
+// A table's access control list has up to five named policies, to which table signatures refer (parameter si). The
+// container stores the list as the XML in which it was received. Source: "Set Table ACL", "Define a stored access
+// policy".
 
 // aclProperty is the container's property that holds the list.
 const aclProperty = "table.acl"
@@ -28,7 +29,7 @@ type policies struct {
 	List    []policy `xml:"SignedIdentifier"`
 }
 
-// policy is one stored access policy; texts that a signature carries itself are empty here.
+// policy is one stored access policy. A text that the signature itself must carry is empty here.
 type policy struct {
 	ID         string `xml:"Id"`
 	Start      string `xml:"AccessPolicy>Start,omitempty"`
@@ -36,7 +37,7 @@ type policy struct {
 	Permission string `xml:"AccessPolicy>Permission,omitempty"`
 }
 
-// asXML gives an error the XML form, which the XML resources have.
+// asXML marks an error to be written as XML, the form of errors of the XML resources.
 func asXML(err error) error {
 	if err == nil {
 		return nil
@@ -64,7 +65,7 @@ func (c *call) getACL() error {
 	return nil
 }
 
-// aclTable finds the table of an ACL request. Signatures never permit these: they need the account key.
+// aclTable finds the table of an ACL request. No signature permits such a request: it needs the account key.
 func (c *call) aclTable() (*view, error) {
 	if c.grant.sas {
 		return nil, authError("AuthorizationPermissionMismatch")
@@ -99,7 +100,7 @@ func (c *call) setACL() error {
 	return c.sendNothing()
 }
 
-// parsePolicies reads a list; an empty body is an empty list.
+// parsePolicies reads a list. An empty body is an empty list.
 func parsePolicies(b []byte) (*policies, error) {
 	list := &policies{}
 	if len(bytes.TrimSpace(b)) == 0 {
@@ -137,8 +138,8 @@ func parsePolicies(b []byte) (*policies, error) {
 // policies returns the table's list.
 func (v *view) policies() (*policies, error) { return parsePolicies(v.Spec().Properties[aclProperty]) }
 
-// storedPolicy finds the policy that a table signature names, by the name that it gives the table, whose case does not
-// count.
+// storedPolicy finds the policy that a table signature names. table is the name in the signature; its case doesn't
+// matter.
 func (s *Server) storedPolicy(table, id string) (policy, bool) {
 	ct, ok := s.signedTable(table)
 	if !ok {

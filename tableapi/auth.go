@@ -8,11 +8,15 @@ import (
 	"time"
 )
 
-// maxSkew is how far a request's date may be from ours.
+// maxSkew is the largest allowed difference between a request's date and our clock.
 const maxSkew = 15 * time.Minute
 
-// authenticate checks the request's credentials: SharedKey, SharedKeyLite (Authorization header) or a shared access
-// signature (query parameter sig). What a SAS permits is left in c.grant; the account key permits everything.
+// authenticate checks the request's credentials: SharedKey or SharedKeyLite (header Authorization), or a shared access
+// signature (query parameter sig). c.grant says what a SAS permits. The account key permits everything.
+//
+// Example: the client sends "Authorization: SharedKey acct:c2ln...". The server builds the same string to sign from the
+// request, computes its HMAC-SHA256 with the account key, and compares it with the decoded signature. If they differ,
+// the reply is 403 AuthenticationFailed.
 func (c *call) authenticate() error {
 	if !c.s.o.Auth {
 		return nil
@@ -55,7 +59,7 @@ func (c *call) authenticate() error {
 	return nil
 }
 
-// checkDate returns the date that is signed and holds it to the clock.
+// checkDate returns the date that is part of the signed text, and checks it against the clock.
 func (c *call) checkDate() (string, error) {
 	var date string
 	if d := c.In["X-Ms-Date"]; len(d) > 0 {
@@ -76,7 +80,7 @@ func (c *call) checkDate() (string, error) {
 }
 
 // appendStringToSign appends the text that the two schemes sign (Authorize with Shared Key, table service). The
-// resource is the account and the path as they came over the wire, so in path style the account stands in it twice.
+// resource is the account followed by the path as sent, so in path style the account occurs in it twice.
 func (c *call) appendStringToSign(dst []byte, date string, lite bool) []byte {
 	if !lite {
 		dst = append(append(dst, c.Request.Method...), '\n')
@@ -94,7 +98,7 @@ func (c *call) appendStringToSign(dst []byte, date string, lite bool) []byte {
 	return dst
 }
 
-// signed reports whether sig is the base64 signature of text. text is in c.Out, whose buffer is kept.
+// signed reports whether sig is the base64 signature of text. text is in c.Out, whose memory is reused.
 func (c *call) signed(text []byte, sig string) bool {
 	var want, got [48]byte
 	c.Out = text

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-const now = "Mon, 04 Mar 2024 05:06:07 GMT" // where newServer's clock stands
+const now = "Mon, 04 Mar 2024 05:06:07 GMT" // the time of newServer's clock
 
 func signature(text string) string {
 	m := hmac.New(sha256.New, testKey)
@@ -90,7 +90,7 @@ func TestSharedKey(t *testing.T) {
 	}
 }
 
-// sas signs the parameters as an account SAS, or with tn as a table SAS, and returns the query string.
+// sas signs the parameters as an account SAS, or as a table SAS if they have tn, and returns the query string.
 func sas(v url.Values) string {
 	var text string
 	if tn := v.Get("tn"); tn != "" {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// discard is a ResponseWriter that keeps nothing but the status.
+// discard is a ResponseWriter that keeps only the status.
 type discard struct {
 	header http.Header
 	status int
@@ -63,7 +63,7 @@ func serve(b *testing.B, s *Server, method string, want int, header map[string]s
 	}
 }
 
-// The figures include the making of the request and the client's side of the signature.
+// The figures include making the request and the client's signature.
 func BenchmarkPointRead(b *testing.B) {
 	serve(b, benchServer(b), "GET", 200, nil, func(i int) (string, string) {
 		i %= 10_000

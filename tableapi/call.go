@@ -12,18 +12,18 @@ import (
 	"github.com/orrerydb/orrery/tableapi/odata"
 )
 
-// maxBody is the service's limit of a request body; batches have the same.
+// maxBody is the service's limit of a request body in bytes, also for batches.
 const maxBody = 4 << 20
 
-// call is one request on its way through. Calls are pooled: nothing of one may be kept after the request.
+// call is one request and its reply. Calls are pooled: nothing of a call may be kept after its request.
 type call struct {
 	rest.Call
 	s    *Server
-	part bool // the request is the query of a batch: nothing is sent, groupQuery takes what was made
+	part bool // the request is the query of a batch: nothing is sent, groupQuery takes the body
 
-	path      string // as on the wire
+	path      string // as sent
 	query     string
-	resource  string // path below the account, still escaped
+	resource  string // the path after the account, escaped
 	pathStyle bool
 	addr      odata.Address
 	params    []param
@@ -36,7 +36,7 @@ type call struct {
 
 type param struct{ name, value string }
 
-// contentTypes holds the header values by level, shared by all answers.
+// contentTypes are the header values by metadata level, shared by all replies.
 var contentTypes = [...][]string{
 	edm.NoMetadata: {edm.NoMetadata.ContentType()},
 	edm.Minimal:    {edm.Minimal.ContentType()},
@@ -47,12 +47,12 @@ var (
 	xmlType = []string{"application/xml"}
 )
 
-// defaultVersion is the version that replies name when the request names none.
+// defaultVersion is the version in the reply to a request without x-ms-version.
 const defaultVersion = "2019-02-02"
 
 // begin reads the target of a request.
 func (c *call) begin() {
-	delete(c.Header(), "Allow") // the router's, for a verb that no address has: otherMethod knows better
+	delete(c.Header(), "Allow") // the router sets it for unknown methods; otherMethod sets the right one
 	c.path, c.query = target(c.Request.RequestURI)
 	c.resource, c.pathStyle = c.s.resourceOf(c.path, c.query)
 	c.addr, c.level, c.grant = odata.Address{}, edm.Minimal, grant{}
@@ -76,8 +76,8 @@ func (c *call) setCommon() {
 	}
 }
 
-// parseQuery reads the query string; a pair that is not escaped correctly is taken as it is, since $filter texts of
-// hand-made requests often are not. "+" is a blank.
+// parseQuery reads the query string. A pair with malformed escapes is taken literally, because $filter texts of
+// hand-written requests often contain them. "+" is a blank.
 func parseQuery(dst []param, q string) []param {
 	for q != "" {
 		var pair string
@@ -98,7 +98,7 @@ func unescape(s string) string {
 	return strings.ReplaceAll(s, "+", " ")
 }
 
-// param returns the first query parameter of that name, "" when there is none.
+// param returns the value of the first query parameter with this name, or "".
 func (c *call) param(name string) string {
 	for i := range c.params {
 		if c.params[i].name == name {
@@ -108,7 +108,7 @@ func (c *call) param(name string) string {
 	return ""
 }
 
-// checkVersion refuses an x-ms-version that is no date.
+// checkVersion refuses an x-ms-version that isn't a date.
 func (c *call) checkVersion() error {
 	if v := c.In["X-Ms-Version"]; len(v) > 0 && !validVersion(v[0]) {
 		return newError("InvalidHeaderValue")
@@ -129,10 +129,10 @@ func validVersion(v string) bool {
 	return true
 }
 
-// atomSince is the version from which on an absent Accept header, which asks for Atom, is refused.
+// atomSince is the first version for which a request without an Accept header, which asks for Atom, is refused.
 const atomSince = "2015-12-11"
 
-// negotiate sets the metadata level: $format wins over Accept, plain JSON and */* are minimal.
+// negotiate sets the metadata level. $format has precedence over Accept. Plain JSON and */* mean minimal metadata.
 func (c *call) negotiate(method string) error {
 	if f := c.param("$format"); f != "" {
 		if f == "json" {
@@ -152,7 +152,7 @@ func (c *call) negotiate(method string) error {
 }
 
 func (c *call) accept(accept string) error {
-	// The exact texts that clients send come first: they are nearly all requests.
+	// Fast path: nearly all requests have one of these texts.
 	switch accept {
 	case "application/json;odata=minimalmetadata", "application/json":
 		c.level = edm.Minimal
@@ -224,13 +224,13 @@ func (c *call) sendJSON(status int) error {
 	return nil
 }
 
-// sendNothing answers 204.
+// sendNothing replies with 204.
 func (c *call) sendNothing() error {
 	c.send(http.StatusNoContent, nil)
 	return nil
 }
 
-// noContent reads the Prefer header and says in the answer what was applied.
+// noContent reads the Prefer header and sets Preference-Applied in the reply.
 func (c *call) noContent() bool {
 	switch prefer := c.In.Get("Prefer"); prefer {
 	case "return-no-content":
@@ -242,7 +242,7 @@ func (c *call) noContent() bool {
 	return false
 }
 
-// base returns the absolute address of the account as the client sees it.
+// base returns the absolute URL of the account as the client sees it.
 func (c *call) base() string {
 	scheme := "http://"
 	if c.Request.TLS != nil {

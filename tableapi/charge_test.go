@@ -16,7 +16,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// TestCharges: observers are told what each request took, in request units.
+// TestCharges: observers get the charge of each request in request units.
 func TestCharges(t *testing.T) {
 	plain, clk := newServer(t, false)
 	seen := &told{}
@@ -57,8 +57,8 @@ func TestCharges(t *testing.T) {
 	one := "/ttt(PartitionKey='p',RowKey='1')"
 	for _, x := range []struct {
 		name        string
-		less, least float64 // what it takes, and the least of that
-		more        float64 // what does more of it
+		less, least float64 // an operation, and a lower bound of its charge
+		more        float64 // an operation that must cost more
 	}{
 		{"insert", do("POST", "/ttt", entity(100, 100), 201), 4.9, do("POST", "/ttt", entity(101, 20_000), 201)},
 		{"replace", do("PUT", one, entity(1, 100), 204), 4.9, do("PUT", one, entity(1, 20_000), 204)},
@@ -80,7 +80,7 @@ func TestCharges(t *testing.T) {
 	}
 }
 
-// A page of entities counts in the budget of the process: a large one is refused while it is spent.
+// A page of entities counts in the budget of the process. While the budget is used up, a large page is refused.
 func TestPagesCountInTheBudget(t *testing.T) {
 	clk := clock.Fake(time.Date(2024, 3, 4, 5, 6, 7, 0, time.UTC))
 	const limit = 4 << 20

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestConcurrentETags: writers that read an entity and put it back under its ETag lose no update and win no race twice,
-// alone and in transactions.
+// TestConcurrentETags: among writers that read an entity and write it with its ETag, no update is lost and only one
+// writer wins each race, with single writes and in transactions.
 func TestConcurrentETags(t *testing.T) {
 	s, _ := newServer(t, false)
 	do(s, "POST", "/Tables", `{"TableName":"data"}`)

@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/tableapi/odata"
 )
 
-// opKind is a write of one entity.
+// opKind is the kind of a write of one entity.
 type opKind uint8
 
 const (
@@ -22,7 +22,8 @@ const (
 	opDelete
 )
 
-// permissions are the SAS letters of an update of each kind; without If-Match replace and merge insert too.
+// permissions are the SAS permissions (letters) that each kind needs. Replace and merge without If-Match may also
+// insert.
 var permissions = [...]string{opInsert: "a", opReplace: "u", opMerge: "u", opDelete: "d"}
 
 // operation is one write of one entity, alone or in a batch.
@@ -33,7 +34,7 @@ type operation struct {
 	ent    *edm.Entity // nil for opDelete
 }
 
-// permission returns the letters that a SAS must have.
+// permission returns the SAS permissions (letters) that the operation needs.
 func (o *operation) permission() string {
 	if (o.kind == opReplace || o.kind == opMerge) && !o.cond.present {
 		return "au"
@@ -45,10 +46,10 @@ func (o *operation) permission() string {
 type condition struct {
 	present bool
 	any     bool  // *
-	ticks   int64 // of the one ETag; -1 for an ETag that no entity has
+	ticks   int64 // of the ETag; -1 = an ETag that no entity has
 }
 
-// ifMatch reads the conditional headers: `*` or one ETag. If-None-Match is refused.
+// ifMatch reads the conditional headers: `*` or a single ETag. If-None-Match is refused.
 func ifMatch(match, noneMatch string) (condition, error) {
 	if noneMatch != "" {
 		return condition{}, newError("InvalidInput")
@@ -74,7 +75,7 @@ func ifMatch(match, noneMatch string) (condition, error) {
 	return c, nil
 }
 
-// check holds the condition against an item; an absent item is not its business.
+// check checks the condition for an item. The caller handles an absent item.
 func (c condition) check(old *core.Item) error {
 	if old != nil && c.present && !c.any && old.Ticks != c.ticks {
 		return newError("UpdateConditionNotSatisfied")
@@ -82,8 +83,8 @@ func (c condition) check(old *core.Item) error {
 	return nil
 }
 
-// write makes the core's write of an operation. b's bytes must live until the write is done; the functions inside may
-// run more than once.
+// write returns the core's write for an operation. b's bytes must stay valid until the write is done. The write's
+// functions may run more than once.
 func (v *view) write(b *doc.Builder, o *operation, k key) (core.Write, error) {
 	w := core.Write{PK: k.pk, ID: k.id}
 	if o.cond.present && !o.cond.any {
@@ -103,8 +104,8 @@ func (v *view) write(b *doc.Builder, o *operation, k key) (core.Write, error) {
 	return w, err
 }
 
-// update is the read-modify-write of a merge or replace. A replace too has to see the old item: what the Table API
-// shows read-only and gets back unchanged keeps its kind.
+// update is the read-modify-write of a merge or replace. A replace needs the old item too: a value that the Table API
+// shows read-only keeps its kind if it is sent back unchanged.
 func (v *view) update(b *doc.Builder, o *operation, k key, old *core.Item) (core.Change, error) {
 	if old == nil {
 		if o.cond.present {
@@ -121,7 +122,7 @@ func (v *view) update(b *doc.Builder, o *operation, k key, old *core.Item) (core
 	return core.Change{Doc: d}, err
 }
 
-// keyOf returns the stored key of an operation. Only other APIs store keys that are no strings.
+// keyOf returns the stored key of an operation. Only other APIs store keys that aren't strings.
 func (v *view) keyOf(c *call, o *operation) (key, error) {
 	if o.kind == opInsert || v.native && !core.HasOtherIdentity(o.rk) {
 		return v.key(o.pk, o.rk)
@@ -129,7 +130,7 @@ func (v *view) keyOf(c *call, o *operation) (key, error) {
 	return v.locate(c, o.pk, o.rk)
 }
 
-// apply checks and does one operation; its ETag goes to the answer's headers.
+// apply validates and executes one operation, and sets its ETag in the reply's headers.
 func (c *call) apply(v *view, o *operation) (*core.Item, error) {
 	if err := c.permit(v, o); err != nil {
 		return nil, err
@@ -160,7 +161,7 @@ func (c *call) setETag(it *core.Item) {
 	c.Add("Etag", from)
 }
 
-// permit checks keys, properties and the grant of an operation.
+// permit validates the keys and properties of an operation, and checks that the grant permits it.
 func (c *call) permit(v *view, o *operation) error {
 	if err := c.need(v, o.permission()); err != nil {
 		return err
@@ -174,7 +175,7 @@ func (c *call) permit(v *view, o *operation) error {
 	return nil
 }
 
-// insertEntity answers POST /t.
+// insertEntity handles POST /t.
 func (c *call) insertEntity() error {
 	v, err := c.s.view(c.addr.Table)
 	if err != nil {
@@ -204,7 +205,7 @@ func (c *call) insertEntity() error {
 	return c.sendJSON(http.StatusCreated)
 }
 
-// insertion is the operation of an entity that brings its keys itself.
+// insertion returns the operation for an entity that contains its keys.
 func insertion(e *edm.Entity) (operation, error) {
 	if !e.HasPartitionKey || !e.HasRowKey {
 		return operation{}, newError("PropertiesNeedValue")
@@ -217,8 +218,8 @@ func (c *call) location(table, pk, rk string) string {
 	return c.base() + "/" + escapeLink(string(link))
 }
 
-// escapeLink escapes what a header or a URL path can't hold; quotes, commas and parentheses stay as clients expect
-// them.
+// escapeLink escapes characters that a header or a URL path can't contain. Quotes, commas and parentheses stay, because
+// clients expect them.
 func escapeLink(s string) string {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] >= 0x7F || s[i] == '%' {
@@ -229,7 +230,7 @@ func escapeLink(s string) string {
 	return s
 }
 
-// appendOne appends one entity as the whole answer.
+// appendOne appends one entity as the complete reply.
 func (c *call) appendOne(dst []byte, v *view, it *core.Item, names []string) []byte {
 	f := c.format(v, names)
 	if c.level != edm.NoMetadata {
@@ -248,7 +249,7 @@ func (c *call) format(v *view, names []string) edm.Format {
 	return f
 }
 
-// getEntity answers GET /t(keys): a point read.
+// getEntity handles GET /t(keys): a point read.
 func (c *call) getEntity() error {
 	v, err := c.s.view(c.addr.Table)
 	if err != nil {
@@ -270,13 +271,13 @@ func (c *call) getEntity() error {
 	return c.sendJSON(http.StatusOK)
 }
 
-// replaceEntity answers PUT /t(keys): update with If-Match, insert or replace without.
+// replaceEntity handles PUT /t(keys): an update with If-Match, otherwise an insert or replace.
 func (c *call) replaceEntity() error { return c.change(opReplace) }
 
-// mergeEntity answers MERGE and PATCH /t(keys): update with If-Match, insert or merge without.
+// mergeEntity handles MERGE and PATCH /t(keys): an update with If-Match, otherwise an insert or merge.
 func (c *call) mergeEntity() error { return c.change(opMerge) }
 
-// deleteEntity answers DELETE /t(keys).
+// deleteEntity handles DELETE /t(keys).
 func (c *call) deleteEntity() error { return c.change(opDelete) }
 
 func (c *call) change(kind opKind) error {
@@ -303,7 +304,7 @@ func (c *call) change(kind opKind) error {
 	return c.sendNothing()
 }
 
-// address takes keys and condition of a write from its address and headers: the keys of the body don't count.
+// address sets keys and condition of a write from its URL and headers. Keys in the body are ignored.
 func (o *operation) address(a *odata.Address, match, noneMatch string) (err error) {
 	o.pk, o.rk = a.PartitionKey, a.RowKey
 	if o.cond, err = ifMatch(match, noneMatch); err != nil {

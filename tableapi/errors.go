@@ -15,8 +15,8 @@ import (
 	"github.com/orrerydb/orrery/tableapi/odata"
 )
 
-// codes is the registry of the service's error codes: status and message (Microsoft's pages "Table service error codes"
-// and "Status and error codes").
+// codes is the registry of the service's error codes, with status and message (Microsoft's pages "Table service error
+// codes" and "Status and error codes").
 var codes = map[string]struct {
 	status int
 	msg    string
@@ -77,13 +77,13 @@ var codes = map[string]struct {
 	"XMethodNotUsingPost":            {400, "The request uses X-HTTP-Method with an HTTP verb other than POST."},
 }
 
-// apiError is an answer that is not a success. Code must be in codes.
+// apiError is an error reply. Code must be in codes.
 type apiError struct {
 	Code  string
-	Msg   string // "" takes the code's own
-	Index int    // the failing operation of a batch, -1 when none
+	Msg   string // "" = the message of the code
+	Index int    // the failing operation of a batch, -1 = none
 	Retry time.Duration
-	// XML marks errors of authentication and of the service's XML resources, whose bodies are XML.
+	// XML marks errors of authentication and of the service's XML resources, which have an XML body.
 	XML bool
 }
 
@@ -109,7 +109,7 @@ func at(err error, index int) *apiError     { e := *translate(err); e.Index = in
 func conflict(err error, code string) error { return recode(err, status.Conflict, code) }
 func notFound(err error, code string) error { return recode(err, status.NotFound, code) }
 
-// recode gives err the service's code when it is a core error of kind c.
+// recode gives err another code of the service if it is a core error with code c.
 func recode(err error, c status.Code, code string) error {
 	if status.Is(err, c) {
 		return newError(code)
@@ -117,7 +117,7 @@ func recode(err error, c status.Code, code string) error {
 	return err
 }
 
-// statusCodes maps the core's codes. What NotFound and Conflict mean depends on the resource: tables recode them.
+// statusCodes maps the core's codes. NotFound and Conflict mean something else for tables, which recode them.
 var statusCodes = map[status.Code]string{
 	status.BadRequest:         "InvalidInput",
 	status.Unauthorized:       "AuthenticationFailed",
@@ -137,7 +137,7 @@ var statusCodes = map[status.Code]string{
 	status.MemoryLimit:        "InvalidInput",
 }
 
-// translate is the one place where errors become the Table API's.
+// translate is the only place that converts errors to the Table API's.
 func translate(err error) *apiError {
 	var (
 		api *apiError
@@ -179,7 +179,7 @@ func fromStatus(st *status.Error) *apiError {
 	return e
 }
 
-// Fail implements rest.Of: it answers with an error. Nothing of the answer has been sent before.
+// Fail implements rest.Of: it replies with an error. Nothing of the reply has been sent before.
 func (c *call) Fail(err error) {
 	e := translate(err)
 	if e.status() == http.StatusInternalServerError && !c.Left() && !rest.Panicked(err) {
@@ -201,7 +201,7 @@ func (c *call) Fail(err error) {
 	c.send(e.status(), contentTypes[c.level])
 }
 
-// appendError appends the JSON form: the same at every metadata level.
+// appendError appends the error in JSON form, which is the same at every metadata level.
 func (c *call) appendError(dst []byte, e *apiError) []byte {
 	msg := make([]byte, 0, 256)
 	if e.Index >= 0 {

@@ -15,22 +15,23 @@ import (
 	"github.com/orrerydb/orrery/internal/httpconn/conntest"
 )
 
-// dial returns a connection to a server over a store of its own.
+// dial returns a connection to a server with its own store.
 func dial(t *testing.T, lines bool) net.Conn {
 	t.Helper()
 	s, _ := newServer(t, false)
 	return conntest.Dial(t, s, lines)
 }
 
-// ofTheRun is what differs between two runs of the same requests.
+// ofTheRun matches text that differs between two runs of the same requests.
 var ofTheRun = regexp.MustCompile(
 	`Date: [^\r]*|RequestId:[-0-9a-f]{36}|X-Ms-Request-Id: [-0-9a-f]{36}|batchresponse_[-0-9a-f]+`)
 
-// The headers of a reply but for their order are the same whether the door writes their lines itself or net/http does.
+// The headers of a reply are the same (in any order) whether the door writes their lines itself or net/http writes
+// them.
 func TestLinesAreThoseOfTheHeaderMap(t *testing.T) {
 	a, b := dial(t, true), dial(t, false)
 	ra, rb := bufio.NewReader(a), bufio.NewReader(b)
-	big := strings.Repeat("x", 6000) // more than net/http buffers
+	big := strings.Repeat("x", 6000) // more than net/http's buffer
 	entity := func(row, text string) string {
 		return fmt.Sprintf(`{"PartitionKey":"p","RowKey":%q,"text":%q}`, row, text)
 	}
@@ -80,7 +81,7 @@ func TestLinesAreThoseOfTheHeaderMap(t *testing.T) {
 	}
 }
 
-// reply sends a request and returns the bytes of its reply, with its headers in the order of their names.
+// reply sends a request and returns the bytes of its reply, with the headers sorted by name.
 func reply(t *testing.T, c net.Conn, r *bufio.Reader, method, send string) string {
 	t.Helper()
 	if _, err := io.WriteString(c, send); err != nil {

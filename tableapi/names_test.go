@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// A container whose name differs from a table's only in case can be made through other APIs before the table rule
-// knows of it: in another database. A table's signature doesn't tell case, so it must not open either of them.
+// Another API can create containers whose names differ only in case, in another database, to which the tables' naming
+// rule doesn't apply. A table's signature doesn't distinguish case, so it must not open either of them.
 func TestSignatureOfAnAmbiguousName(t *testing.T) {
 	s, _ := newServer(t, true)
 	ctx := context.Background()
@@ -44,7 +44,7 @@ func TestSignatureOfAnAmbiguousName(t *testing.T) {
 	}
 }
 
-// Tables that other APIs make in the tables' database keep the rule too, whichever comes first, and when they race.
+// Tables that other APIs create in the tables' database obey the rule too, in either order and when they race.
 func TestNamesDifferInMoreThanCase(t *testing.T) {
 	s, _ := newServer(t, false)
 	ctx := context.Background()

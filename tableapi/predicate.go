@@ -8,8 +8,12 @@ import (
 	"github.com/orrerydb/orrery/tableapi/odata"
 )
 
-// A filter is used twice: match decides exactly, predicate gives the core a superset that an index can answer. What
-// predicate can't say for certain it leaves out.
+// A filter is used twice. match decides exactly. predicate is a weaker condition for the core, which an index can
+// answer: it selects a superset of the items. Parts of the filter that predicate can't express exactly or weaker are
+// left out.
+//
+// Example: for n eq 5L the predicate is n = 5 for all kinds of numbers, because the index treats them as one class.
+// match then drops a Double 5.
 
 // match compiles the exact filter for the items of v.
 func (v *view) match(n *odata.Node) func(*core.Item) bool {
@@ -19,11 +23,11 @@ func (v *view) match(n *odata.Node) func(*core.Item) bool {
 	return odata.Compile(n, v.reader)
 }
 
-// rowKeyText is RowKey as byText names it: no property can have this name.
+// rowKeyText is the name of RowKey in the result of byText. No property can have this name.
 const rowKeyText = "\x00" + edm.RowKey
 
-// byText returns n with RowKey compared as text where it is compared for equality: an id that MongoDB gave to an entity
-// may be of another kind. Ranges stay ranges of strings, which are ranges of keys.
+// byText returns n with all equality comparisons of RowKey made as text, because MongoDB may have given an entity an id
+// of another kind. Range comparisons stay ranges of strings, which are ranges of keys.
 func byText(n *odata.Node) *odata.Node {
 	if n == nil {
 		return nil
@@ -44,8 +48,8 @@ func byText(n *odata.Node) *odata.Node {
 	return &c
 }
 
-// reader returns how a property of an item is read for a filter. Arrays, documents and the kinds that are shown as
-// strings take no part in filters: they have no order here.
+// reader returns the function that reads a property of an item for a filter. Arrays, documents and the kinds that are
+// shown as strings are Undefined for filters, because they have no order here.
 func (v *view) reader(prop string) func(*core.Item) value.Value {
 	switch prop {
 	case edm.Timestamp:
@@ -73,7 +77,7 @@ func (v *view) reader(prop string) func(*core.Item) value.Value {
 	return func(it *core.Item) value.Value { return value.Lookup(it.Doc, name) }
 }
 
-// ticksValue is a Timestamp as a date.
+// ticksValue converts a Timestamp to a date.
 func ticksValue(ticks int64) value.Value {
 	ms := ticks / 10_000
 	rest := ticks % 10_000
@@ -83,16 +87,16 @@ func ticksValue(ticks int64) value.Value {
 	return value.DateOf(ms, uint16(rest))
 }
 
-// plan is what a filter tells the core.
+// plan is the part of a filter that the core uses.
 type plan struct {
-	pk   core.PartitionKey // the one logical partition, nil = any
+	pk   core.PartitionKey // the only logical partition, nil = any
 	pred *access.Pred
-	// natural says that a scan of the logical partition gives RowKey order as it is: nothing but RowKey ranges is asked
-	// for.
+	// natural says that a scan of the logical partition is already in RowKey order: the predicate has only RowKey
+	// ranges.
 	natural bool
 }
 
-// plan finds the logical partition and the predicate of a filter.
+// plan determines the logical partition and the predicate of a filter.
 func (v *view) plan(n *odata.Node) plan {
 	p := plan{pred: access.All(), natural: true}
 	if n == nil {
@@ -119,7 +123,7 @@ func (v *view) plan(n *odata.Node) plan {
 	return p
 }
 
-// comparison takes a comparison of a property with a literal apart, the property on the left.
+// comparison returns the parts of a comparison of a property with a literal, with the property on the left.
 func comparison(n *odata.Node) (prop string, op odata.Op, lit value.Value, ok bool) {
 	if n.Kind != odata.Compare {
 		return "", 0, lit, false
@@ -131,7 +135,7 @@ func comparison(n *odata.Node) (prop string, op odata.Op, lit value.Value, ok bo
 	return l.Prop, op, r.Lit, l.Prop != "" && r.Prop == ""
 }
 
-// predicate returns a condition that every item which satisfies n satisfies too.
+// predicate returns a condition that every item satisfies that satisfies n.
 func (v *view) predicate(n *odata.Node) *access.Pred {
 	switch n.Kind {
 	case odata.And:
@@ -162,8 +166,8 @@ func (v *view) predicates(ns []*odata.Node) []*access.Pred {
 	return out
 }
 
-// compared is the predicate of one comparison. The index orders all numbers as one class, so it answers for Int32,
-// Int64 and Double together; match tells them apart.
+// compared returns the predicate of one comparison. The index orders all numbers as one class, so the predicate covers
+// Int32, Int64 and Double together, and match distinguishes them.
 func (v *view) compared(prop string, op odata.Op, lit value.Value) *access.Pred {
 	var path access.Path
 	switch prop {
@@ -189,10 +193,10 @@ func (v *view) compared(prop string, op odata.Op, lit value.Value) *access.Pred 
 		path = access.NewPath(edm.StoredName(prop))
 	}
 	if lit.Kind() == value.Double && lit.Float() != lit.Float() {
-		return access.None() // NaN compares with nothing
+		return access.None() // comparisons with NaN are false
 	}
 	if lit.Kind() == value.Binary && op != odata.Ne {
-		return access.Exists(path) // binaries of every subtype are alike here, not in the index
+		return access.Exists(path) // comparisons here ignore the subtype of a binary, the index doesn't
 	}
 	switch op {
 	case odata.Eq:
@@ -205,8 +209,8 @@ func (v *view) compared(prop string, op odata.Op, lit value.Value) *access.Pred 
 	return access.All()
 }
 
-// comparedKey is compared for a key of another API's container. Its text may stand for values of several kinds, and
-// text order is not their order, so only equalities are told.
+// comparedKey is compared for a key in another API's container. A text may represent values of several kinds, whose
+// order isn't the order of texts, so only equality becomes a predicate.
 func (v *view) comparedKey(prop string, op odata.Op, lit value.Value) *access.Pred {
 	if op != odata.Eq || lit.Kind() != value.String {
 		return access.All()
@@ -227,7 +231,7 @@ func (v *view) comparedKey(prop string, op odata.Op, lit value.Value) *access.Pr
 		vals = append(vals, pk[0])
 	}
 	if text[0] == '{' || text[0] == '[' {
-		return access.All() // may be the JSON of a key that is no scalar
+		return access.All() // may be the JSON of a key that isn't a scalar
 	}
 	return access.In(access.NewPath(v.paths[0]...), vals...)
 }

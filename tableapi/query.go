@@ -16,14 +16,15 @@ import (
 	"github.com/orrerydb/orrery/tableapi/odata"
 )
 
-// maxExamined bounds what one page reads: a page that finds nothing in so many items ends empty, with a continuation.
+// maxExamined limits the items read for one page. A page that finds nothing in this many items ends empty, with a
+// continuation.
 const maxExamined = 200_000
 
-// maxPageBytes ends a page early, so that rows near the size limit don't gather in memory.
+// maxPageBytes is the size in bytes after which a page ends, so that large rows don't fill the memory.
 const maxPageBytes = 8 << 20
 
-// queryEntities answers GET /t: a page of the entities that $filter selects, in the order of PartitionKey and RowKey.
-// The rows of a container that isn't a table come as they were made, where that is affordable.
+// queryEntities handles GET /t: a page of the entities that $filter selects, in the order of PartitionKey and RowKey.
+// Rows of a container that isn't a table come in the order of their creation if that isn't too expensive.
 func (c *call) queryEntities() error {
 	v, err := c.s.view(c.addr.Table)
 	if err != nil {
@@ -58,22 +59,23 @@ func (c *call) queryEntities() error {
 	return c.sendJSON(http.StatusOK)
 }
 
-// rows is a query under way. sorted says that the core sorts it, which its continuations must repeat.
+// rows is a running query. sorted says that the core sorts it; its continuations must record this.
 type rows struct {
 	*exec.Rows
 	sorted bool
 }
 
-// The first byte of a continuation, before the core's token.
+// The first byte of a continuation, followed by the core's token.
 const (
 	markNatural = 'n'
 	markSorted  = 's'
 )
 
-// open starts the query of a filter, or goes on with it. The rows of one PartitionKey come in RowKey order by
-// themselves when the core scans the logical partition; when it answers from the index they are few, and it is asked
-// again to sort them. Those of several are ordered by the core; a continuation of an older version goes on in the order
-// of storage.
+// open starts or continues the query of a filter.
+//
+// For one PartitionKey: if the core scans the logical partition, the rows come in RowKey order. If the core answers
+// from the index, there are few rows, and the query is opened again with a sort. For several PartitionKeys the core
+// sorts. A continuation of an older version continues in storage order.
 func (c *call) open(v *view, filter *odata.Node, top int) (rows, error) {
 	token, err := joinToken(c.param("NextPartitionKey"), c.param("NextRowKey"))
 	if err != nil {
@@ -113,7 +115,7 @@ func (c *call) open(v *view, filter *odata.Node, top int) (rows, error) {
 	return rows{r, true}, err
 }
 
-// queryOf makes the core's query of a filter, without order and continuation.
+// queryOf returns the core's query of a filter, without order and continuation.
 func (c *call) queryOf(v *view, filter *odata.Node, p plan) *exec.Query {
 	q := &exec.Query{PK: p.pk, Pred: p.pred, MaxRead: maxExamined, PlanHash: xxhash.Sum64String(c.param("$filter"))}
 	if filter != nil {
@@ -135,11 +137,11 @@ func (c *call) queryOf(v *view, filter *odata.Node, p plan) *exec.Query {
 }
 
 func inner2(match func(*core.Item) (bool, error), it *core.Item) bool {
-	ok, _ := match(it) // our own filters have no errors
+	ok, _ := match(it) // our filters return no errors
 	return ok
 }
 
-// appendPage appends a page and puts its continuation into the headers.
+// appendPage appends a page and sets the headers of its continuation.
 func (c *call) appendPage(dst []byte, v *view, f *edm.Format, rows rows, top int) ([]byte, error) {
 	dst = append(dst, '{')
 	if c.level != edm.NoMetadata {
@@ -175,8 +177,9 @@ func (c *call) appendPage(dst []byte, v *view, f *edm.Format, rows rows, top int
 	return append(dst, "]}"...), nil
 }
 
-// A continuation travels as two texts, because clients carry NextPartitionKey and NextRowKey. Each is a half of the
-// core's token in the service's form `1!<length>!<base64>`, with the alphabet that survives headers and query strings.
+// A continuation is sent as two texts, because clients return NextPartitionKey and NextRowKey. Each text is one half of
+// the core's token in the service's form `1!<length>!<base64>`, in an alphabet that headers and query strings don't
+// change.
 
 func splitToken(token string) (pk, rk string) {
 	half := (len(token) + 1) / 2
@@ -202,7 +205,7 @@ func joinToken(pk, rk string) (string, error) {
 	return a + b, nil
 }
 
-// partOf reads what tokenPart made; "" is a part that the client left out.
+// partOf decodes a text of tokenPart. A part that the client omitted is "".
 func partOf(s string) (string, bool) {
 	if s == "" {
 		return "", true

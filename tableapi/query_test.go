@@ -28,7 +28,7 @@ func do(s *Server, method, target, body string, header ...string) *httptest.Resp
 	return w
 }
 
-// pages reads a query to its end and returns "PartitionKey RowKey" of all rows.
+// pages reads all pages of a query and returns "PartitionKey RowKey" of each row.
 func pages(t *testing.T, s *Server, query url.Values) (keys []string, n int) {
 	t.Helper()
 	for {
@@ -58,8 +58,8 @@ func pages(t *testing.T, s *Server, query url.Values) (keys []string, n int) {
 	}
 }
 
-// TestQueryMetamorphic: whatever access path the core takes, and in whatever pages, a query gives exactly the entities
-// that its filter accepts when it is held against each entity by itself; those of one PartitionKey in RowKey order.
+// TestQueryMetamorphic: for any access path of the core and any page size, a query returns exactly the entities that
+// its filter accepts when it is evaluated on each entity; those of one PartitionKey in RowKey order.
 func TestQueryMetamorphic(t *testing.T) {
 	s, _ := newServer(t, false)
 	if w := do(s, "POST", "/Tables", `{"TableName":"data"}`); w.Code != 201 {
@@ -129,12 +129,13 @@ func entityField(prop string) func(*edm.Entity) value.Value {
 	}
 }
 
-// randomEntity makes an entity whose few properties have few values of all types, so that filters hit.
+// randomEntity makes an entity with few properties, which have few different values of all types, so that filters match
+// often.
 func randomEntity(rnd *rand.Rand, i int) string {
 	var b strings.Builder
 	pk := rnd.IntN(4)
 	if pk > 1 {
-		pk = 1 // one partition is large, so that the index is worth it inside it
+		pk = 1 // one partition is large enough for the core to use the index inside it
 	}
 	fmt.Fprintf(&b, `{"PartitionKey":"p%d","RowKey":"r%03d"`, pk, i)
 	for _, name := range []string{"a", "b", "c"} {
@@ -209,7 +210,7 @@ func TestContinuationHalves(t *testing.T) {
 func TestLimits(t *testing.T) {
 	s, _ := newServer(t, false)
 	do(s, "POST", "/Tables", `{"TableName":"data"}`)
-	// 60 properties of 32,000 characters: under the body's limit, 1.9 MB stored
+	// 60 properties of 32,000 characters: below the body's limit, 1.9 MB stored
 	big := `{"PartitionKey":"p","RowKey":"r"`
 	for i := range 60 {
 		big += fmt.Sprintf(`,"p%d":"%s"`, i, strings.Repeat("x", 32000))
@@ -237,7 +238,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// FuzzServer: no request makes the server panic or answer 500.
+// FuzzServer: no request makes the server panic or reply with 500.
 func FuzzServer(f *testing.F) {
 	for _, m := range []string{"GET", "POST", "PUT", "MERGE", "DELETE"} {
 		f.Add(m, "/data(PartitionKey='p',RowKey='r')", "*", `{"a":1}`)

@@ -9,18 +9,19 @@ import (
 	"github.com/orrerydb/orrery/tableapi/odata"
 )
 
-// route is one line of the route table: a verb, an address and what answers. op names it for observers.
+// route is one line of the route table: a method, an address and the handler. op is its name for observers.
 //
-// The addresses are OData's: table, keys and their order are inside one path segment, which no router takes apart. So
-// the router goes by verb, and odata.ParseAddress tells which kind of address it is; the addresses here are examples
-// of their kinds.
+// The addresses are OData's: table, keys and their order are inside one path segment, which routers can't split. So the
+// router selects by method, and odata.ParseAddress returns the kind of the address. The addresses here are examples of
+// their kinds.
 type route struct {
 	verb, address string
 	op            string
 	serve         func(*call) error
 }
 
-// surface is the route table. MERGE and PATCH are one; POST stands for another verb with X-HTTP-Method.
+// surface is the route table. MERGE and PATCH are equivalent. A POST with X-HTTP-Method counts as the method that it
+// names.
 func surface() []route {
 	return []route{
 		{"GET", "Tables", "query tables", (*call).queryTables},
@@ -41,10 +42,10 @@ func surface() []route {
 	}
 }
 
-// acl is the kind of a table's address with comp=acl, beside those of odata.
+// acl is the kind of a table's address with comp=acl, in addition to the kinds of odata.
 const acl = odata.Batch + 1
 
-// handlers are the lines of surface by kind of address and verb.
+// handlers are the lines of surface by kind of address and method.
 var handlers [acl + 1]map[string]*route
 
 func init() {
@@ -67,7 +68,7 @@ func init() {
 	}
 }
 
-// verbs are the verbs of the route table.
+// verbs are the methods of the route table.
 func verbs() (out []string) {
 	for _, r := range surface() {
 		if !slices.Contains(out, r.verb) {
@@ -77,7 +78,7 @@ func verbs() (out []string) {
 	return out
 }
 
-// allowed lists the verbs of a kind of address.
+// allowed lists the methods of a kind of address.
 func allowed(k odata.Kind) string {
 	var names []string
 	for m := range handlers[k] {
@@ -97,7 +98,7 @@ func (c *call) locate() error {
 	return err
 }
 
-// dispatch finds the line of a request and has it answered.
+// dispatch finds the route of a request and calls its handler.
 func (c *call) dispatch() error {
 	if err := c.locate(); err != nil {
 		return err
@@ -115,8 +116,8 @@ func (c *call) dispatch() error {
 	return c.run(c.addr.Kind, verb)
 }
 
-// special answers what is addressed by the parameter comp: tables' access control lists. Service properties and
-// statistics, which storage accounts have and Cosmos DB has not, are refused.
+// special handles requests with the parameter comp: tables' access control lists. Service properties and statistics are
+// refused: storage accounts have them, Cosmos DB doesn't.
 func (c *call) special(comp string) error {
 	if c.addr.Kind == odata.Entities && comp == "acl" {
 		return c.run(acl, c.Request.Method)
@@ -124,7 +125,7 @@ func (c *call) special(comp string) error {
 	return newError("NotImplemented")
 }
 
-// run runs the line of a kind of address and a verb.
+// run calls the handler for a kind of address and a method.
 func (c *call) run(k odata.Kind, verb string) error {
 	r := handlers[k][verb]
 	if r == nil {
@@ -135,10 +136,10 @@ func (c *call) run(k odata.Kind, verb string) error {
 	return r.serve(c)
 }
 
-// otherPath answers for a target that is no path: "*".
+// otherPath replies to a target that isn't a path: "*".
 func (c *call) otherPath() error { return newError("InvalidUri") }
 
-// otherMethod answers for a verb that no address has.
+// otherMethod replies to a method that no address has.
 func (c *call) otherMethod() error {
 	if err := c.locate(); err != nil {
 		return err
@@ -147,7 +148,7 @@ func (c *call) otherMethod() error {
 	return newError("MethodNotAllowed")
 }
 
-// method applies X-HTTP-Method, by which a POST stands for another method.
+// method applies X-HTTP-Method, with which a POST counts as another method.
 func (c *call) method(m string, override []string) (string, error) {
 	if len(override) == 0 {
 		return m, nil
@@ -165,7 +166,7 @@ func (c *call) method(m string, override []string) (string, error) {
 	return "", newError("XMethodIncorrectValue")
 }
 
-// preflight refuses: there are no CORS rules.
+// preflight refuses a CORS preflight request: there are no CORS rules.
 func (c *call) preflight() error {
 	if c.Request.Method != http.MethodOptions {
 		return nil

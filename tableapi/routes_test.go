@@ -16,8 +16,8 @@ import (
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
-// needs says for each line of the route table which signatures may do it: the letters that an account's must have
-// with its resource type, and whether a table's may. A line that is new must be added here.
+// needs says for each route which signatures permit it: the letters and the resource type that an account SAS needs,
+// and whether a table SAS is enough. A new route must be added here.
 var needs = map[string]struct {
 	types, letters string
 	table          bool
@@ -43,7 +43,7 @@ const batchOfOne = "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\
 	"application/http\r\n\r\n" +
 	"POST http://h/one HTTP/1.1\r\nContent-Type: application/json\r\n\r\n{\"PartitionKey\":\"p\",\"RowKey\":\"x\"}\r\n--c--\r\n--b--\r\n"
 
-// send sends a request for a line of the table on the table "one".
+// send sends a request for a route on the table "one".
 func send(s *Server, r route, query string) (int, string) {
 	address := strings.Replace(r.address, "t", "one", 1)
 	if strings.HasPrefix(r.address, "Tables") {
@@ -78,7 +78,7 @@ func send(s *Server, r route, query string) (int, string) {
 	return w.Code, w.Header().Get("x-ms-error-code") + w.Body.String()
 }
 
-// TestEveryRouteAsksWhoItIs walks the route table with every kind of credential.
+// TestEveryRouteAsksWhoItIs sends requests for all routes with each kind of credential.
 func TestEveryRouteAsksWhoItIs(t *testing.T) {
 	const until = "2024-03-05T00:00:00Z"
 	account := func(types, letters, se string) string {
@@ -112,9 +112,9 @@ func TestEveryRouteAsksWhoItIs(t *testing.T) {
 			}
 		}
 		s.o.Auth = true
-		letters := n.letters + "w" // which stands for what creates and changes
+		letters := n.letters + "w" // "w" covers all creations and changes
 		if letters == "lw" {
-			letters = "lr" // either will do
+			letters = "lr" // either letter is enough
 		}
 		refused := map[string]string{
 			"nothing":             "",
@@ -137,11 +137,11 @@ func TestEveryRouteAsksWhoItIs(t *testing.T) {
 		for kind, query := range refused {
 			code, text := send(s, r, query)
 			if n.types == "c" && kind == "without the type" {
-				continue // "s" stands for tables too
+				continue // "s" includes tables
 			}
 			if r.op == "batch" && code == http.StatusAccepted &&
 				strings.Contains(text, "AuthorizationPermissionMismatch") {
-				continue // in the part
+				continue // in the part's reply
 			}
 			if code != 403 && !(kind == "nothing" && code == 401) {
 				t.Errorf("%s with %s: got %d %.200s", name, kind, code, text)
@@ -170,7 +170,7 @@ func TestEveryRouteAsksWhoItIs(t *testing.T) {
 	}
 }
 
-// told is an observer that remembers.
+// told is an observer that records what it is told.
 type told struct {
 	begun int
 	all   []observe.Request
@@ -179,7 +179,7 @@ type told struct {
 func (o *told) Begin(string)            { o.begun++ }
 func (o *told) Done(r *observe.Request) { o.all = append(o.all, *r) }
 
-// What stands around handlers: a gate, a limit of time, a panic, observers.
+// The effects of the middlewares: a gate, a time limit, a panic, observers.
 func TestMiddlewares(t *testing.T) {
 	plain, clk := newServer(t, false)
 	seen := &told{}
@@ -229,7 +229,7 @@ func TestMiddlewares(t *testing.T) {
 	}
 }
 
-// TestTargetsThatAreNoPath: what a client asks for as "*" gets an answer, too.
+// TestTargetsThatAreNoPath: a request for "*" gets a reply.
 func TestTargetsThatAreNoPath(t *testing.T) {
 	s, _ := newServer(t, false)
 	for _, verb := range []string{"GET", "POST", "DELETE", "BREW"} {
@@ -239,7 +239,7 @@ func TestTargetsThatAreNoPath(t *testing.T) {
 	}
 }
 
-// A client that reads slowly keeps no other waiting: its request has left the gate when its answer is sent.
+// A client that reads slowly doesn't block others: its request has left the gate when its reply is sent.
 func TestSlowReadersKeepNoPlace(t *testing.T) {
 	plain, clk := newServer(t, false)
 	gate := admit.New(admit.Options{Running: 1})
@@ -276,7 +276,7 @@ func lineOf(t *testing.T, verb, address string) *route {
 	return nil
 }
 
-// Errors of the core that the protocol has no name of its own for.
+// Errors of the core without a code of their own in the protocol.
 func TestErrorsOfTheStore(t *testing.T) {
 	for _, c := range []struct {
 		err    error

@@ -9,16 +9,16 @@ import (
 	"github.com/orrerydb/orrery/tableapi/edm"
 )
 
-// grant is what a shared access signature permits. The zero grant is the account key: everything.
+// grant is what a shared access signature permits. The zero grant is that of the account key and permits everything.
 type grant struct {
 	sas         bool
 	permissions string
-	types       string // account SAS: resource types of s, c, o
-	table       string // table SAS: the one table, as signedTable finds it
-	from, to    bound  // table SAS: the range of keys, both ends in it
+	types       string // account SAS: resource types, of s, c, o
+	table       string // table SAS: the one table, as signedTable resolves it
+	from, to    bound  // table SAS: the range of keys, both ends included
 }
 
-// bound is one end of a key range; without a partition key it is open.
+// bound is one end of a key range. It is open if it has no partition key.
 type bound struct{ pk, rk string }
 
 // checkSAS verifies an account SAS (parameter ss) or a table SAS (tn). Sources: "Create an account SAS", "Create a
@@ -70,12 +70,12 @@ func (c *call) checkSAS() error {
 	return nil
 }
 
-// sasParams are the parameters that make a signature.
+// sasParams are the parameters from which a signature is recognized.
 var sasParams = []string{"sv", "ss", "srt", "sp", "st", "se", "si", "sip", "spr", "sig", "ses", "tn", "spk", "srk",
 	"epk", "erk"}
 
-// checkSASForm refuses what a signature can't mean. A parameter that is there twice has two meanings, and a row key
-// without its partition key bounds nothing (Create a service SAS: startpk must accompany startrk, endpk endrk).
+// checkSASForm refuses ambiguous signatures: a parameter that occurs twice, and a row key without its partition key
+// (Create a service SAS: startpk must accompany startrk, endpk endrk).
 func (c *call) checkSASForm() error {
 	bad := func(what string) error {
 		return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. "+what)
@@ -103,7 +103,7 @@ func (c *call) checkSASForm() error {
 	return bad("The parameter spr must be https or https,http.")
 }
 
-// complete completes a signature's text with that of its stored policy; it must not stand in both.
+// complete adds a text of the stored policy to a signature. It returns false if both have one.
 func complete(own *string, stored string) bool {
 	if *own == "" {
 		*own = stored
@@ -112,7 +112,7 @@ func complete(own *string, stored string) bool {
 	return stored == ""
 }
 
-// checkSASLimits holds time, service, protocol and address of a SAS whose signature is good.
+// checkSASLimits checks time, service, protocol and client address of a SAS whose signature is valid.
 func (c *call) checkSASLimits(account bool, st, se string) error {
 	now := value.DateOf(c.s.o.Wall.Now().UnixMilli(), 0)
 	expiry, err := edm.ParseDateTime(se)
@@ -138,7 +138,7 @@ func (c *call) checkSASLimits(account bool, st, se string) error {
 	return nil
 }
 
-// addressIn reports whether the client's address is in "ip" or "from-to".
+// addressIn reports whether the client's address is in a range "ip" or "from-to".
 func addressIn(remote, allowed string) bool {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
@@ -155,7 +155,7 @@ func addressIn(remote, allowed string) bool {
 	return err1 == nil && err2 == nil && err3 == nil && ip.Compare(lo) >= 0 && ip.Compare(hi) <= 0
 }
 
-// needTables asks for a permission on tables as such: any letter of perms will do. A table SAS has none.
+// needTables requires a permission on tables as resources: one letter of perms is enough. A table SAS never has it.
 func (c *call) needTables(perms string) error {
 	g := &c.grant
 	switch {
@@ -171,7 +171,7 @@ func (c *call) needTables(perms string) error {
 	return nil
 }
 
-// need asks for permissions on the entities of a table: every letter of perms.
+// need requires permissions on the entities of a table: all letters of perms.
 func (c *call) need(v *view, perms string) error {
 	g := &c.grant
 	if !g.sas {
@@ -192,7 +192,7 @@ func (c *call) need(v *view, perms string) error {
 	return nil
 }
 
-// needKey asks for one entity to lie in the range of a table SAS.
+// needKey requires that one entity lies in the range of a table SAS.
 func (c *call) needKey(pk, rk string) error {
 	if c.grant.sas && !c.grant.covers(pk, rk) {
 		return authError("AuthorizationPermissionMismatch")

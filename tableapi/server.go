@@ -1,11 +1,11 @@
-// Package tableapi is the Table API's front door: Microsoft's OData table protocol over the core.
+// Package tableapi is the door of the Table API: Microsoft's OData table protocol over the core.
 //
-// One request goes: target split from the account -> signature -> resource address -> handler -> one call of the core
-// -> answer appended from stored bytes. The middlewares are those of internal/rest.
+// Steps of a request: split the account from the target -> check the signature -> parse the resource address -> handler
+// -> one call of the core -> append the reply from stored bytes. The middlewares are those of internal/rest.
 //
-// Files: server.go, routes.go and call.go carry a request, auth.go and sas.go check it, tables.go, entities.go,
-// query.go, transaction.go and acl.go are the resources, view.go and predicate.go map entities onto stored items,
-// errors.go translates errors.
+// Files: server.go, routes.go and call.go process a request; auth.go and sas.go check its credentials; tables.go,
+// entities.go, query.go, transaction.go and acl.go are the resources; view.go and predicate.go map entities to stored
+// items; errors.go translates errors.
 package tableapi
 
 import (
@@ -34,19 +34,19 @@ const Database = "TablesDB"
 type Options struct {
 	Account string
 	Key     []byte       // the account key, decoded from base64
-	Auth    bool         // false: credentials are neither needed nor looked at
+	Auth    bool         // false: credentials aren't checked
 	Clock   *clock.Clock // time of data, and ids
-	Wall    *clock.Clock // real time, of signatures; nil: the wall clock
+	Wall    *clock.Clock // wall clock, for signatures; nil = the system's
 	Log     *slog.Logger // nil: slog.Default
 
-	// MaxTime is how long one request may run; 0 is for ever. Gate bounds how many run at once; nil lets in all.
-	// Observe is told of each request; nil is nobody.
+	// MaxTime is the longest time of a request; 0 = no limit. Gate limits the running requests; nil = no limit. Observe
+	// is told of each request; nil = nobody.
 	MaxTime time.Duration
 	Gate    *admit.Gate
 	Observe observe.Observer
 }
 
-// Server answers the Table API. It is an http.Handler, safe for concurrent use.
+// Server serves the Table API. It is an http.Handler, safe for concurrent use.
 type Server struct {
 	e     *core.Engine
 	o     Options
@@ -56,7 +56,7 @@ type Server struct {
 	calls sync.Pool // *call
 }
 
-// New returns a server of the engine's tables.
+// New returns a server for the engine's tables.
 func New(e *core.Engine, o Options) *Server {
 	if o.Wall == nil {
 		o.Wall = clock.New()
@@ -87,11 +87,11 @@ func New(e *core.Engine, o Options) *Server {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.gin.ServeHTTP(w, r) }
 
-// begin is the middleware that makes a call of a request.
+// begin is the middleware that makes a call for a request.
 func (s *Server) begin(g *gin.Context) {
 	c := s.calls.Get().(*call)
 	c.Begin(s.door, g)
-	defer func() { // a panic that ends the connection gives back what the call holds, too
+	defer func() { // deferred, so that also a panic that ends the connection releases the call's resources
 		c.End()
 		s.calls.Put(c)
 	}()
@@ -110,7 +110,7 @@ func (s *Server) sign(dst []byte, text []byte) []byte {
 	return dst
 }
 
-// target cuts the request's target into path and query, as they came over the wire.
+// target splits the request's target into path and query, both as sent.
 func target(requestURI string) (path, query string) {
 	if !strings.HasPrefix(requestURI, "/") { // absolute form
 		if _, rest, ok := strings.Cut(requestURI, "://"); ok {
@@ -125,8 +125,8 @@ func target(requestURI string) (path, query string) {
 	return path, query
 }
 
-// resourceOf takes the account off a path, for addresses of both styles: /people and /account/people. A table that is
-// called like the account is reached in path style, and in root style only where nothing else fits.
+// resourceOf removes the account from a path. Both styles are supported: /people and /account/people. A table with the
+// account's name is reached in path style; in root style only if the path can't be read otherwise.
 func (s *Server) resourceOf(path, query string) (resource string, pathStyle bool) {
 	path = strings.TrimLeft(path, "/")
 	first, rest, more := strings.Cut(path, "/")

@@ -25,7 +25,7 @@ const testAccount = "localhost"
 
 var testKey = []byte("0123456789abcdef0123456789abcdef")
 
-// newServer returns a server over an empty store; the clock stands at 2024-03-04T05:06:07Z.
+// newServer returns a server with an empty store. Its clock is frozen at 2024-03-04T05:06:07Z.
 func newServer(t testing.TB, auth bool) (*Server, *clock.Clock) {
 	t.Helper()
 	clk := clock.Fake(time.Date(2024, 3, 4, 5, 6, 7, 0, time.UTC))
@@ -44,11 +44,11 @@ func newServer(t testing.TB, auth bool) (*Server, *clock.Clock) {
 	return New(e, Options{Account: testAccount, Key: testKey, Auth: auth, Clock: clk, Wall: clk}), clk
 }
 
-// TestWire runs the scripts in testdata. Each "http" command is a request as it goes over the wire (~ stands for CRLF
-// CRLF lines that the script can't hold); its answer is printed with the headers that matter, ids and times of the run
-// replaced. "advance" moves the clock. "container" makes a container as another API would (its name as
-// database.container, then the partition key paths) and fills it with the documents of its lines, written as Extended
-// JSON; "stored" prints its documents.
+// TestWire runs the scripts in testdata. Each "http" command is a request as sent (~ marks blank lines, which the
+// script can't contain). Its reply is printed with the relevant headers; ids and times of the run are replaced.
+// "advance" moves the clock. "container" makes a container as another API would (its name as database.container, then
+// the partition key paths) and fills it with the documents in its lines, written as Extended JSON. "stored" prints its
+// documents.
 func TestWire(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s, clk := newServer(t, false)
@@ -67,7 +67,7 @@ func TestWire(t *testing.T) {
 	})
 }
 
-// containerOf takes database.container apart.
+// containerOf splits database.container.
 func containerOf(d *datadriven.TestData) (db, id string) {
 	db, id, _ = strings.Cut(d.CmdArgs[0].Key, ".")
 	return db, id
@@ -123,7 +123,7 @@ func stored(t *testing.T, s *Server, d *datadriven.TestData) string {
 	return strings.Join(lines, "\n")
 }
 
-// shownHeaders are the answer's headers that scripts show, in this order.
+// shownHeaders are the reply headers that scripts print, in this order.
 var shownHeaders = []string{"Content-Type", "ETag", "Location", "Preference-Applied", "Allow", "x-ms-error-code",
 	"x-ms-continuation-NextTableName", "x-ms-continuation-NextPartitionKey"}
 

@@ -16,8 +16,8 @@ import (
 
 const tableName = "TableName"
 
-// checkTableName applies the rules for new tables: 3 to 63 letters, digits, dashes and underscores, a letter first.
-// Dots are refused, although the service takes them, because `database.container` names the containers of other
+// checkTableName checks a name for a new table: 3 to 63 letters, digits, dashes and underscores, beginning with a
+// letter. Dots are refused, although the service accepts them, because `database.container` names containers of other
 // databases.
 func checkTableName(name string) error {
 	if len(name) < 3 || len(name) > 63 {
@@ -36,7 +36,7 @@ func checkTableName(name string) error {
 	return nil
 }
 
-// createTable answers POST /Tables.
+// createTable handles POST /Tables.
 func (c *call) createTable() error {
 	if err := c.needTables("cw"); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (c *call) createTable() error {
 	return c.sendJSON(http.StatusCreated)
 }
 
-// create makes the container, and the database with the first table.
+// create makes the container, and the database if this is the first table.
 func (c *call) create(name string) error {
 	ctx := c.Ctx()
 	spec := core.ContainerSpec{
@@ -89,8 +89,8 @@ func (c *call) create(name string) error {
 	return conflict(err, "TableAlreadyExists")
 }
 
-// throughput reads the headers by which clients provision a table. A value that can't be read is ignored: the Table API
-// itself has no such headers, so none is worth refusing a table.
+// throughput reads the headers with which clients set a table's throughput. A malformed value is ignored: the Table API
+// doesn't define these headers, so they must not make a request fail.
 func (c *call) throughput() core.Throughput {
 	var t core.Throughput
 	for _, name := range []string{"x-ms-cosmos-throughput", "x-ms-offer-throughput"} {
@@ -108,7 +108,7 @@ func (c *call) throughput() core.Throughput {
 	return t
 }
 
-// getTable answers GET /Tables('t').
+// getTable handles GET /Tables('t').
 func (c *call) getTable() error {
 	if err := c.needTables("lr"); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (c *call) getTable() error {
 	return c.sendJSON(http.StatusOK)
 }
 
-// deleteTable answers DELETE /Tables('t').
+// deleteTable handles DELETE /Tables('t').
 func (c *call) deleteTable() error {
 	if err := c.needTables("d"); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (c *call) deleteTable() error {
 	return c.sendNothing()
 }
 
-// appendTable appends one table; context is its odata.metadata, "" in a list.
+// appendTable appends one table. context is its odata.metadata, "" in a list.
 func (c *call) appendTable(dst []byte, name, context string) []byte {
 	dst = append(dst, '{')
 	member := func(key, text string) {
@@ -155,7 +155,7 @@ func (c *call) appendTable(dst []byte, name, context string) []byte {
 	return dst
 }
 
-// queryTables answers GET /Tables: the tables in the order of their names, from NextTableName on.
+// queryTables handles GET /Tables: the tables sorted by name, beginning with NextTableName.
 func (c *call) queryTables() error {
 	if err := c.needTables("lr"); err != nil {
 		return err
@@ -201,7 +201,7 @@ func (c *call) queryTables() error {
 	return c.sendJSON(http.StatusOK)
 }
 
-// maxPage is the service's limit of rows in an answer.
+// maxPage is the service's limit of rows in a reply.
 const maxPage = 1000
 
 // top reads $top, the size of a page.

@@ -13,10 +13,14 @@ import (
 	"github.com/orrerydb/orrery/tableapi/odata"
 )
 
-// An entity group transaction is parsed whole before it begins, then it is one core transaction: a fault in any
-// operation is reported with the operation's index and nothing is written.
+// An entity group transaction is parsed completely before it runs as one core transaction. If an operation fails, the
+// reply has the operation's index, and nothing is written.
+//
+// Example: a change set inserts r1 and r2, and r2 exists already. The core transaction fails at operation 1, so r1
+// isn't stored either. The reply is 202 with one part: 409, error code EntityAlreadyExists, message beginning with
+// "1:".
 
-// groupOp is one operation of a change set and what its answer needs.
+// groupOp is one operation of a change set, with the data for its reply.
 type groupOp struct {
 	operation
 	id        string // Content-ID
@@ -27,7 +31,7 @@ type groupOp struct {
 	item      *core.Item
 }
 
-// transaction answers POST /$batch.
+// transaction handles POST /$batch.
 func (c *call) transaction() error {
 	if err := c.readBody(); err != nil {
 		return err
@@ -59,7 +63,7 @@ func (c *call) transaction() error {
 	return nil
 }
 
-// group runs a change set.
+// group executes a change set.
 func (c *call) group(w *batch.Writer, reqs []batch.Op) error {
 	ops := make([]groupOp, len(reqs))
 	table := ""
@@ -102,7 +106,7 @@ func (c *call) group(w *batch.Writer, reqs []batch.Op) error {
 	return nil
 }
 
-// commit runs the operations in one transaction on their logical partition.
+// commit executes the operations in one transaction on their logical partition.
 func (c *call) commit(v *view, ops []groupOp) error {
 	keys := make([]key, len(ops))
 	for i := range ops {
@@ -183,8 +187,8 @@ func (c *call) groupOp(o *groupOp, r *batch.Op) (table string, err error) {
 	return addr.Table, o.address(&addr, r.Get("If-Match"), r.Get("If-None-Match"))
 }
 
-// groupAddress reads the address of a request in a batch. Scheme, host and port don't count: clients behind port
-// mappings send their own.
+// groupAddress reads the address of a request in a batch. Scheme, host and port are ignored, because clients behind a
+// port mapping send different ones.
 func (c *call) groupAddress(r *batch.Op) (odata.Address, string, error) {
 	path, query := target(r.URI)
 	res, _ := c.s.resourceOf(path, query)
@@ -196,7 +200,7 @@ func (c *call) groupAddress(r *batch.Op) (odata.Address, string, error) {
 	return addr, query, err
 }
 
-// groupAnswer appends the answer of one operation.
+// groupAnswer appends the reply to one operation.
 func (c *call) groupAnswer(w *batch.Writer, v *view, o *groupOp) {
 	insertBody := o.kind == opInsert && !o.noContent
 	if insertBody {
@@ -229,7 +233,7 @@ func (c *call) groupAnswer(w *batch.Writer, v *view, o *groupOp) {
 	w.Body(body)
 }
 
-// groupError appends the one part that a failed change set has.
+// groupError appends the only part in the reply to a failed change set.
 func (c *call) groupError(w *batch.Writer, id string, e *apiError) {
 	c.Set("X-Ms-Error-Code", e.Code)
 	w.Part(strconv.Itoa(e.status())+" "+http.StatusText(e.status()), id)
@@ -240,7 +244,7 @@ func (c *call) groupError(w *batch.Writer, id string, e *apiError) {
 	w.Body(c.appendError(nil, e))
 }
 
-// groupQuery answers the one query of a batch without a change set.
+// groupQuery replies to a batch with a single query instead of a change set.
 func (c *call) groupQuery(w *batch.Writer, r *batch.Op) {
 	body, err := c.queryAlone(r)
 	if err != nil {
@@ -264,7 +268,7 @@ func (c *call) groupQuery(w *batch.Writer, r *batch.Op) {
 	w.Body(body)
 }
 
-// queryAlone runs a GET of a batch as its handler would and returns the body.
+// queryAlone executes a GET of a batch like its handler would, and returns the body.
 func (c *call) queryAlone(r *batch.Op) ([]byte, error) {
 	addr, query, err := c.groupAddress(r)
 	if err != nil {

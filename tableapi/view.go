@@ -10,16 +10,19 @@ import (
 	"github.com/orrerydb/orrery/tableapi/edm"
 )
 
-// view shows a container as a table. A native container is one of the Table API, with partition key
-// path /$pk; any other container is shown too: its partition key as PartitionKey, its ids as RowKey, both as text.
+// view presents a container as a table. A native container was made by the Table API; its partition key path is /$pk.
+// Any other container can be shown too: with its partition key as PartitionKey and its ids as RowKey, both as text.
+//
+// Example: a NoSQL container with the path /city and the item {"id": "7", "city": "Rome", "n": 1} has the entity
+// PartitionKey 'Rome', RowKey '7', n 1.
 type view struct {
 	*core.Container
 	table  string
 	native bool
-	paths  [][]string // of the partition key, stored names
+	paths  [][]string // of the partition key, with stored names
 }
 
-// view finds a table: a container of the database TablesDB, whose name may come in any case, or `database.container`.
+// view finds a table: a container of the database TablesDB, ignoring the case of its name, or `database.container`.
 func (s *Server) view(table string) (*view, error) {
 	c, err := s.e.ContainerFold(Database, table)
 	if err == nil {
@@ -38,8 +41,8 @@ func (s *Server) view(table string) (*view, error) {
 	return v, nil
 }
 
-// signedTable finds the table that a signature is for. Signatures don't tell case, so a name that several containers
-// have but for case opens none of them: other APIs may have made such containers. Tables differ in more than case
+// signedTable finds the table that a signature names. Signatures don't distinguish case, so a name that matches several
+// containers opens none of them: other APIs may have made such containers. The names of tables differ in more than case
 // (core.ContainerSpec.FoldID).
 func (s *Server) signedTable(name string) (*core.Container, bool) {
 	found, err := s.e.ContainersFold(Database, name)
@@ -62,13 +65,14 @@ func (s *Server) signedTable(name string) (*core.Container, bool) {
 	return found[0], true
 }
 
-// key names one item.
+// key is the stored key of one item.
 type key struct {
 	pk core.PartitionKey
 	id value.Value
 }
 
-// key is how new items with these keys are stored: both as strings; several levels of a partition key are a JSON array.
+// key returns the key with which a new item is stored: both parts as strings; a partition key with several levels is
+// given as a JSON array.
 func (v *view) key(pk, rk string) (key, error) {
 	pks := v.partitionKeys(pk)
 	if len(pks) == 0 {
@@ -78,8 +82,8 @@ func (v *view) key(pk, rk string) (key, error) {
 	return key{pks[0], value.StringOf(rk)}, nil
 }
 
-// keys returns every stored key that the view shows as (pk, rk), the likeliest first: keys are text here, but other
-// APIs may have stored numbers, ObjectIds and so on.
+// keys returns all stored keys that the view shows as (pk, rk), the most likely first. Keys are text here, but other
+// APIs may have stored numbers, ObjectIds and others.
 func (v *view) keys(pk, rk string) []key {
 	if v.byID() && pk != rk {
 		return nil
@@ -105,7 +109,7 @@ func (v *view) byID() bool {
 	return len(v.paths) == 1 && len(v.paths[0]) == 1 && v.paths[0][0] == "_id"
 }
 
-// partitionKeys returns the stored partition keys that are shown as text.
+// partitionKeys returns the stored partition keys that are shown as this text.
 func (v *view) partitionKeys(text string) []core.PartitionKey {
 	if len(v.paths) == 1 {
 		out := []core.PartitionKey{{value.StringOf(text)}}
@@ -131,7 +135,7 @@ func (v *view) partitionKeys(text string) []core.PartitionKey {
 	return []core.PartitionKey{pk}
 }
 
-// scalarOf reads text that keyText made of a number, boolean or null.
+// scalarOf reads a text that keyText made from a number, boolean or null.
 func scalarOf(text string) (value.Value, bool) {
 	v, err := doc.ValueFromJSON([]byte(text))
 	if err != nil || v.Kind() == value.String || v.Kind() == value.Array || v.Kind() == value.Object {
@@ -140,7 +144,7 @@ func scalarOf(text string) (value.Value, bool) {
 	return v, true
 }
 
-// locate returns the stored key of an entity that exists, else the key under which it would be stored.
+// locate returns the stored key of an existing entity, or the key with which it would be stored.
 func (v *view) locate(c *call, pk, rk string) (key, error) {
 	ks := v.keys(pk, rk)
 	for _, k := range ks {
@@ -158,7 +162,7 @@ func (v *view) locate(c *call, pk, rk string) (key, error) {
 	return v.key(pk, rk)
 }
 
-// read is the point read.
+// read does the point read of an entity.
 func (v *view) read(c *call, pk, rk string) (*core.Item, error) {
 	it, err := v.Read(c.Ctx(), core.PartitionKey{value.StringOf(pk)}, value.StringOf(rk))
 	if err == nil || v.native && !core.HasOtherIdentity(rk) {
@@ -173,13 +177,13 @@ func (v *view) read(c *call, pk, rk string) (*core.Item, error) {
 			return other, err2
 		}
 	}
-	if status.Is(err, status.BadRequest) { // the keys' shape fits no item
+	if status.Is(err, status.BadRequest) { // no item can have a key of this shape
 		err = status.New(status.NotFound, "The specified resource does not exist.")
 	}
 	return it, err
 }
 
-// row shows an item. For a native item the keys point into its document.
+// row fills r from an item. For a native item the keys point into its document.
 func (v *view) row(r *edm.Row, it *core.Item) {
 	r.Doc, r.Ticks = it.Doc, it.Ticks
 	id := value.Lookup(it.Doc, "_id")
@@ -197,8 +201,8 @@ func (v *view) row(r *edm.Row, it *core.Item) {
 	r.PartitionKey = v.keyText(it)
 }
 
-// keyText shows a partition key: a string as it is, another scalar as JSON, none as "", several levels as a JSON array.
-// Equal keys have equal texts, so whole doubles are written as integers.
+// keyText returns the text of a partition key: a string unchanged, another scalar as JSON, a missing one as "", several
+// levels as a JSON array. Equal keys have equal texts, so whole doubles are written as integers.
 func (v *view) keyText(it *core.Item) []byte {
 	pk, _, err := v.KeyOf(it.Doc)
 	if err != nil {
@@ -229,7 +233,7 @@ func (v *view) keyText(it *core.Item) []byte {
 	return append(out, ']')
 }
 
-// appendNew builds the document of a new entity. The builder's bytes live until its next use.
+// appendNew builds the document of a new entity. The bytes are valid until the builder's next use.
 func (v *view) appendNew(b *doc.Builder, k key, e *edm.Entity) ([]byte, error) {
 	b.Reset()
 	b.BeginObject()
@@ -261,8 +265,8 @@ func (v *view) field(b *doc.Builder, p *edm.Prop) {
 	}
 }
 
-// withKey puts the partition key into a document of a container that has its own path for it. Where the entity names
-// that property itself, the two must agree.
+// withKey adds the partition key to a document if the container has another path for it than ours. If the entity has
+// that property itself, the two must be equal.
 func (v *view) withKey(d []byte, k key) ([]byte, error) {
 	for i, path := range v.paths {
 		have := doc.Get(d, path...)
@@ -281,7 +285,7 @@ func (v *view) withKey(d []byte, k key) ([]byte, error) {
 	return sized(d)
 }
 
-// check refuses properties that a container of another API can't take: `id` is the identity there.
+// check refuses properties that a container of another API can't store: `id` is the identity there.
 func (v *view) check(e *edm.Entity) error {
 	if v.native {
 		return nil
@@ -294,8 +298,8 @@ func (v *view) check(e *edm.Entity) error {
 	return nil
 }
 
-// appendMerged builds old with the properties of e over it; properties that e does not name stay. With replace set they
-// go, but those that the Table API shows read-only are kept where e sends them back as they were shown.
+// appendMerged builds a document from old and the properties of e. Properties that e doesn't have are kept. With
+// replace they are dropped, except values that the Table API shows read-only and that e contains as they were shown.
 func (v *view) appendMerged(b *doc.Builder, old []byte, e *edm.Entity, replace bool, k key) ([]byte, error) {
 	b.Reset()
 	b.BeginObject()
@@ -340,7 +344,7 @@ func (v *view) appendMerged(b *doc.Builder, old []byte, e *edm.Entity, replace b
 	return v.withKey(b.Doc(), k)
 }
 
-// maxEntity is the service's limit of an item.
+// maxEntity is the service's limit of an item in bytes.
 const maxEntity = 2 << 20
 
 func sized(d []byte) ([]byte, error) {
@@ -350,7 +354,7 @@ func sized(d []byte) ([]byte, error) {
 	return d, nil
 }
 
-// readOnly reports whether a document has values that the Table API shows and can't change.
+// readOnly reports whether a document has values that the Table API shows but can't change.
 func readOnly(d []byte) bool {
 	for it := doc.Value(d).Iter(); it.Next(); {
 		if edm.ReadOnly(it.Value()) {

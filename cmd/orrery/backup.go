@@ -13,7 +13,7 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
-// backupCmd asks a running server for a backup.
+// backupCmd has a running server make a backup.
 type backupCmd struct {
 	To       string `required:"" placeholder:"DIR" help:"Directory of backups, on the server's machine; made when absent. Each backup gets a directory of its own in it."`
 	Data     string `default:"data" placeholder:"DIR" help:"Data directory of the server, which says where it is and its key (default ./data)."`
@@ -48,7 +48,7 @@ func (c *backupCmd) Run(s *streams) error {
 	return err
 }
 
-// server finds out whom to ask.
+// server returns the admin address and the key of the server that makes the backup.
 func (c *backupCmd) server() (admin, key string, err error) {
 	if c.Endpoint != "" {
 		if !filepath.IsAbs(c.To) {
@@ -71,7 +71,7 @@ func (c *backupCmd) server() (admin, key string, err error) {
 	return conns.Admin.Endpoint, conns.Key, nil
 }
 
-// restoreCmd makes a store of a backup.
+// restoreCmd makes a store from a backup.
 type restoreCmd struct {
 	From string `required:"" placeholder:"BACKUP" help:"Backup, or a directory of backups: the newest of them is taken." type:"existingdir"`
 	Data string `placeholder:"DIR" help:"New data directory; made when absent, otherwise empty."`
@@ -123,7 +123,7 @@ func (c *restoreCmd) list(s *streams) error {
 	return nil
 }
 
-// barWatch shows a restore.
+// barWatch shows the progress of a restore.
 type barWatch struct{ *bar }
 
 // Task implements server.Watching.

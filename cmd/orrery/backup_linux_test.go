@@ -16,7 +16,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// orrery runs a command and returns what it says, on both streams.
+// orrery runs a command and returns its output on both streams.
 func orrery(t *testing.T, want int, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(binary(), args...).CombinedOutput()
@@ -40,7 +40,7 @@ func wantText(t *testing.T, got, want string) {
 	}
 }
 
-// A backup of a running server is checked, restored and served.
+// A backup of a running server can be checked, restored and served.
 func TestBackupAndRestore(t *testing.T) {
 	dir := t.TempDir()
 	data, to := filepath.Join(dir, "data"), filepath.Join(dir, "backups")
@@ -106,7 +106,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if names, err := os.ReadDir(b.Path); err != nil || len(names) != 2 {
 		t.Errorf("the backup has %v, %v", names, err)
 	}
-	wantText(t, orrery(t, 0, "check", b.Path), "clean") // it stays what it was
+	wantText(t, orrery(t, 0, "check", b.Path), "clean") // unchanged
 
 	flipByte(t, b.Path)
 	wantText(t, orrery(t, 1, "check", b.Path), "is not what it was when the backup was made")
@@ -147,7 +147,7 @@ func flipByte(t *testing.T, dir string) {
 
 var etagOfItem = regexp.MustCompile(`"_etag":"\\"([0-9a-f]{8})-([0-9a-f]{4})`)
 
-// raisedETag reports whether the LSN in an item's etag is above all that a store gives out without a restore.
+// raisedETag reports whether the LSN in an item's etag is above all LSNs of a store that was never restored.
 func raisedETag(item string) bool {
 	m := etagOfItem.FindStringSubmatch(item)
 	if m == nil {

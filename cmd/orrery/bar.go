@@ -9,7 +9,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// bar shows how far a long command is, on a terminal; elsewhere it shows nothing.
+// bar shows the progress of a long command on a terminal. On other outputs it shows nothing.
 type bar struct {
 	out   io.Writer // nil: nothing is shown
 	bar   *progressbar.ProgressBar
@@ -24,13 +24,13 @@ func newBar(out io.Writer) *bar {
 	return &bar{}
 }
 
-// task begins something new.
+// task begins a new task.
 func (b *bar) task(name string, bytes bool) {
 	b.clear()
 	b.bar, b.name, b.bytes = nil, name, bytes
 }
 
-// set shows that done of total is done.
+// set shows that done of total units are finished.
 func (b *bar) set(done, total int64) {
 	if b.out == nil || total <= 0 {
 		return
@@ -45,7 +45,7 @@ func (b *bar) set(done, total int64) {
 	_ = b.bar.Set64(done)
 }
 
-// clear takes the bar off the terminal.
+// clear removes the bar from the terminal.
 func (b *bar) clear() {
 	if b.bar != nil {
 		_ = b.bar.Clear()

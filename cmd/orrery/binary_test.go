@@ -20,7 +20,7 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
-// These tests run the program as a user does: a process, flags, signals.
+// These tests run the program like a user: as a process, with flags and signals.
 
 // built is the directory of the program, once a test has asked for it.
 var built string
@@ -60,7 +60,7 @@ type process struct {
 	began  time.Time
 }
 
-// launch starts the binary on free ports and returns once the banner is printed.
+// launch starts the binary on free ports and returns after it has printed the banner.
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
 	for _, a := range []string{"nosql", "table", "gremlin", "mongo", "admin"} {
@@ -95,7 +95,7 @@ func launch(t *testing.T, args ...string) *process {
 	return nil
 }
 
-// ready waits until /ready says so and returns how long that took since the start.
+// ready waits until /ready reports success and returns the time since the start.
 func (p *process) ready(t *testing.T) time.Duration {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
@@ -126,7 +126,7 @@ func (p *process) connections(t *testing.T) server.Connections {
 	return c
 }
 
-// terminate sends SIGTERM and returns the exit code and how long the end took.
+// terminate sends SIGTERM. It returns the exit code and how long the process took to end.
 func (p *process) terminate(t *testing.T) (code int, took time.Duration) {
 	t.Helper()
 	begin := time.Now()
@@ -138,7 +138,7 @@ func (p *process) terminate(t *testing.T) (code int, took time.Duration) {
 }
 
 func TestStartIsQuick(t *testing.T) {
-	// The machine may be busy with other tests, so the best of a few counts.
+	// The machine may be busy with other tests, so the best of several tries counts.
 	const goal, tries = 150 * time.Millisecond, 8
 	best := time.Hour
 	for i := 0; i < tries && best > goal; i++ {
@@ -157,7 +157,7 @@ func TestStartIsQuick(t *testing.T) {
 func TestSIGTERMEndsWithinFiveSeconds(t *testing.T) {
 	p := launch(t, "serve", "--data", t.TempDir())
 	p.ready(t)
-	// Clients that hold connections open, silent, half way through a request, or idle after one, delay nothing.
+	// Clients that keep connections open (silent, in the middle of a request, or idle after one) don't delay the end.
 	c := p.connections(t)
 	for _, say := range []string{"", "GET / HTTP/1.1\r\nHost: x\r\n", "POST /dbs HTTP/1.1\r\nHost: " +
 		"x\r\nContent-Length: 100\r\n\r\n{"} {
@@ -171,14 +171,14 @@ func TestSIGTERMEndsWithinFiveSeconds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(50 * time.Millisecond) // let the server read them
+	time.Sleep(50 * time.Millisecond) // so that the server reads the requests
 	code, took := p.terminate(t)
 	if code != 0 || took > 5*time.Second {
 		t.Fatalf("exit %d after %v: %s", code, took, p.log)
 	}
 }
 
-// A process that is told to use one processor uses two, keeps its key to itself, and says where it is.
+// A process that is limited to one processor uses two, doesn't print its own key, and says where the key is.
 func TestServeOnOneProcessorWithAKeyOfItsOwn(t *testing.T) {
 	const key = "c2VjcmV0"
 	dir := t.TempDir()
@@ -236,7 +236,7 @@ func TestSecondServerIsTold(t *testing.T) {
 	}
 }
 
-// What one process wrote the next one reads, and the checker agrees; the certificate stays the same.
+// A process reads the data of the process before it, the checker finds no problem, and the certificate stays the same.
 func TestDataOutlivesTheProcess(t *testing.T) {
 	dir := t.TempDir()
 	p := launch(t, "serve", "--data", dir, "--auth=false")
@@ -264,7 +264,7 @@ func TestDataOutlivesTheProcess(t *testing.T) {
 	post(c.NoSQL.Endpoint+"dbs/d/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}`)
 	post(c.NoSQL.Endpoint+"dbs/d/colls/c/docs", `{"id":"1","pk":"a","n":7}`, "x-ms-documentdb-partitionkey", `["a"]`)
 	certificate := fetchText(t, c.NoSQL.Certificate)
-	_ = p.cmd.Process.Kill() // not even a farewell
+	_ = p.cmd.Process.Kill() // without a chance to clean up
 	_ = p.cmd.Wait()
 
 	p = launch(t, "serve", "--data", dir, "--auth=false")

@@ -20,7 +20,7 @@ type checkCmd struct {
 	JSON bool   `name:"json" help:"Print one JSON document instead of lines."`
 }
 
-// checkResult is what check --json prints.
+// checkResult is the output of check --json.
 type checkResult struct {
 	Directory  string             `json:"directory"`
 	Clean      bool               `json:"clean"`
@@ -30,8 +30,8 @@ type checkResult struct {
 	Items      int64              `json:"items"`
 }
 
-// Run implements the command: it prints every problem, one a line, and fails when there is one. Nothing in the
-// directory is changed.
+// Run implements the command. It prints every problem on a line, and fails if there is one. It doesn't change anything
+// in the directory.
 func (c *checkCmd) Run(s *streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -92,7 +92,7 @@ func (c *checkCmd) check(ctx context.Context, r *checkResult, report func(pebble
 		Progress: bar.set,
 	})
 	for k, cerr := range eng.Stats(ctx, "") {
-		if cerr == nil { // else it has been reported
+		if cerr == nil { // otherwise it has been reported
 			r.Containers++
 			r.Items += k.Items
 		}
@@ -100,7 +100,7 @@ func (c *checkCmd) check(ctx context.Context, r *checkResult, report func(pebble
 	return errors.Join(err, eng.Close())
 }
 
-// count says how many there are of a thing.
+// count returns a number with its noun, such as "3 items".
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -16,7 +16,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
-// dataWith makes a data directory with a store of some items, most of them in a table.
+// dataWith makes a data directory with a store. Most of its items are in an sstable, not in the log.
 func dataWith(t *testing.T, items int) string {
 	t.Helper()
 	ctx, data := context.Background(), t.TempDir()
@@ -64,14 +64,14 @@ func dataWith(t *testing.T, items int) string {
 	return data
 }
 
-// command runs orrery and returns its exit code and what it said.
+// command runs orrery and returns its exit code and output.
 func command(args ...string) (code int, out, errOut string) {
 	var o, e bytes.Buffer
 	code = run(args, &o, &e)
 	return code, o.String(), e.String()
 }
 
-// The exit codes and the words of check and repair, for a store that is whole and for damaged ones.
+// The exit codes and messages of check and repair, for an intact store and for damaged ones.
 func TestCheckAndRepair(t *testing.T) {
 	const items = 200
 	data := dataWith(t, items)
@@ -115,7 +115,7 @@ func TestCheckAndRepair(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b[200] ^= 0x55 // the first block has the catalog and items of the first slot
+		b[200] ^= 0x55 // the first block contains the catalog and items of the first slot
 		b[len(b)/4] ^= 0x55
 		if err := os.WriteFile(tables[0], b, 0o600); err != nil {
 			t.Fatal(err)
@@ -139,8 +139,8 @@ func TestCheckAndRepair(t *testing.T) {
 	})
 }
 
-// The directory of the store inside of a data directory is no data directory: every command says so, and makes nothing
-// in it.
+// The store's directory inside a data directory is not itself a data directory: every command reports this, and creates
+// nothing in it.
 func TestStoreIsNoDataDirectory(t *testing.T) {
 	data := dataWith(t, 3)
 	inner := server.StoreDir(data)

@@ -12,7 +12,7 @@ type connectCmd struct {
 	JSON bool   `name:"json" help:"Print JSON, as /orrery/connect of the admin port."`
 }
 
-// Run implements the command. Whoever may read the data directory gets the key.
+// Run implements the command. It prints the key, because a user who can read the data directory may have it.
 func (c *connectCmd) Run(s *streams) error {
 	conns, err := server.ReadConnections(c.Data)
 	if err != nil {

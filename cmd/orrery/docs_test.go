@@ -20,12 +20,13 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 )
 
-// inWords are the flags whose default the documentation tells in words: it is made when the server starts.
+// inWords are the flags whose default the documentation describes in words, because the server computes it at its
+// start.
 var inWords = map[string]string{"data": "./data", "key": "the emulator's", "min-free": "256MiB", "memory-mb": "cache and 112"}
 
 var documentedFlag = regexp.MustCompile("`--([a-z-]+)[^`]*`")
 
-// The table of flags in docs/operations.md has every flag of serve, no other, and their defaults.
+// The table of flags in docs/operations.md has exactly the flags of serve, with their defaults.
 func TestDocumentedFlags(t *testing.T) {
 	text, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
@@ -71,7 +72,7 @@ func TestDocumentedFlags(t *testing.T) {
 	}
 }
 
-// Tests that the documents name are there.
+// The tests that the documents name exist.
 func TestDocumentedTests(t *testing.T) {
 	const root = "../.."
 	isTest := regexp.MustCompile(`(?m)^func (Test\w+|Benchmark\w+|Fuzz\w+)\(`)
@@ -127,7 +128,7 @@ func fenced(t *testing.T, first string) string {
 	return block
 }
 
-// README.md shows the banner as the server prints it, at the default addresses.
+// README.md shows the banner as the server prints it with the default addresses.
 func TestREADMEShowsTheBanner(t *testing.T) {
 	want := fenced(t, "```text banner")
 	cfg := server.Ephemeral()
@@ -152,7 +153,7 @@ func TestREADMEShowsTheBanner(t *testing.T) {
 	}
 }
 
-// The query of README.md that is for a shell gives what README.md says.
+// The query for a shell in README.md gives the answer that README.md shows.
 func TestREADMEShellQuery(t *testing.T) {
 	line := strings.TrimSpace(fenced(t, "```sh"))
 	flags, query, _ := strings.Cut(strings.TrimPrefix(line, "bin/orrery "), ` "`)

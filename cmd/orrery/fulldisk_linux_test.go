@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// smallDisk mounts a file system in memory of so many MiB.
+// smallDisk mounts a file system of mib MiB in memory.
 func smallDisk(t *testing.T, mib int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -31,7 +31,7 @@ func smallDisk(t *testing.T, mib int) string {
 	return dir
 }
 
-// remount changes it: a size, or ro.
+// remount changes the file system: its size, or ro.
 func remount(t *testing.T, dir string, flags uintptr, data string) {
 	t.Helper()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|flags, data); err != nil {
@@ -39,7 +39,7 @@ func remount(t *testing.T, dir string, flags uintptr, data string) {
 	}
 }
 
-// takeAll leaves nothing of a disk.
+// takeAll fills a disk completely.
 func takeAll(t *testing.T, dir string) (file string) {
 	t.Helper()
 	file = filepath.Join(dir, "others")
@@ -56,7 +56,7 @@ func takeAll(t *testing.T, dir string) (file string) {
 	return file
 }
 
-// ask sends a request to the NoSQL API; every answer must come soon.
+// ask sends a request to the NoSQL API and requires a timely reply.
 func (p *process) ask(t *testing.T, method, path, body string, head ...string) (int, string) {
 	t.Helper()
 	if p.nosql == "" {
@@ -111,7 +111,7 @@ func (p *process) countItems(t *testing.T) int {
 	return out.Documents[0]
 }
 
-// state waits until every API has answered, and returns what /ready says.
+// state waits until every API has answered, and returns the reply of /ready.
 func (p *process) state(t *testing.T) (int, string) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -120,7 +120,7 @@ func (p *process) state(t *testing.T) (int, string) {
 			if time.Now().After(end) {
 				t.Fatalf("%v\n%s", err, p.log)
 			}
-			continue // it opens the store again
+			continue // the server is opening the store again
 		}
 		b, _ := io.ReadAll(res.Body)
 		_ = res.Body.Close()
@@ -152,7 +152,8 @@ func (p *process) end(t *testing.T) {
 	}
 }
 
-// A disk of 64 MiB is filled with items of 10 KB, by them and by others, restarted in each state, and gets room again.
+// A disk of 64 MiB is filled with items of 10 KB and by other files. The server is restarted in each state, and then
+// the disk gets room again.
 func TestServerOnFullDisk(t *testing.T) {
 	disk := smallDisk(t, 64)
 	serve := func() *process {
@@ -164,7 +165,7 @@ func TestServerOnFullDisk(t *testing.T) {
 	p.ask(t, http.MethodPost, "dbs/d/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash"}}`)
 	n := 0
 	var refused time.Time
-	for refused.IsZero() || time.Since(refused) < 2*time.Second { // a merge may refuse for a moment
+	for refused.IsZero() || time.Since(refused) < 2*time.Second { // a merge may cause a refusal for a moment
 		code, body := p.create(t, n, 10<<10)
 		switch {
 		case code == http.StatusCreated:
@@ -195,7 +196,7 @@ func TestServerOnFullDisk(t *testing.T) {
 		t.Errorf("%d lines of log:\n%s", lines, p.log)
 	}
 
-	p = serve() // full, but for the reserve
+	p = serve() // full, except for the reserve
 	p.wantState(t, http.StatusServiceUnavailable, "disk is full: new data is refused")
 	if got := p.countItems(t); got != n-50 {
 		t.Errorf("COUNT is %d of %d", got, n-50)
@@ -218,7 +219,7 @@ func TestServerOnFullDisk(t *testing.T) {
 		}
 	}
 	_ = f.Close()
-	p = serve() // for reading only
+	p = serve() // read-only
 	p.wantState(t, http.StatusServiceUnavailable, "all writes are refused until it has more room")
 	if got := p.countItems(t); got != n-50 {
 		t.Errorf("COUNT is %d of %d", got, n-50)
@@ -254,7 +255,7 @@ func TestServerOnFullDisk(t *testing.T) {
 	remount(t, disk, 0, "")
 }
 
-// A signal ends a server that is stuck while it opens its store.
+// A signal ends a server that hangs while it opens its store.
 func TestSignalWhileOpening(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	p := launch(t, "serve", "--data", data)
@@ -264,7 +265,7 @@ func TestSignalWhileOpening(t *testing.T) {
 	if err != nil || len(manifests) == 0 {
 		t.Fatal(manifests, err)
 	}
-	for _, m := range manifests { // who opens it waits for ever, as on a disk that doesn't answer
+	for _, m := range manifests { // opening them blocks forever, as on a disk that doesn't respond
 		if err := os.Remove(m); err != nil {
 			t.Fatal(err)
 		}

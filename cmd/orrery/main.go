@@ -20,7 +20,8 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
-// cli is the contract of the command line. Every flag is also a variable: --nosql-addr is ORRERY_NOSQL_ADDR.
+// cli is the contract of the command line. Every flag can also be set by an environment variable: --nosql-addr by
+// ORRERY_NOSQL_ADDR.
 type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Serve the APIs."`
 	Demo    demoCmd    `cmd:"" help:"Serve sample data from memory."`
@@ -49,7 +50,7 @@ type helpCmd struct {
 	Command []string `arg:"" optional:"" help:"Command."`
 }
 
-// version is the module's version, or the commit of a build from a checkout.
+// version returns the module's version, or the commit of a build from a checkout.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -70,13 +71,14 @@ func version() string {
 	return rev + dirty
 }
 
-// stopGrace is how long requests in flight may take after SIGTERM; with closing the store, the process ends within 5 s.
+// stopGrace is how long requests in flight may take after SIGTERM. Including the closing of the store, the process ends
+// within 5 s.
 const (
 	stopGrace = 3 * time.Second
 	stopLimit = 4500 * time.Millisecond
 )
 
-// serve runs until SIGTERM or SIGINT. after, when given, runs once the server answers.
+// serve runs the server until SIGTERM or SIGINT. If after isn't nil, it is called once the server answers.
 func serve(c server.Config, after func(context.Context, *server.Server) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -99,7 +101,7 @@ func serve(c server.Config, after func(context.Context, *server.Server) error) e
 	if s == nil {
 		return err
 	}
-	stop() // a second signal ends the process at once
+	stop() // a second signal ends the process immediately
 	end := time.AfterFunc(stopLimit, func() {
 		if s.Hangs() {
 			c.Logger.Error("The store did not close in time")
@@ -114,9 +116,9 @@ func serve(c server.Config, after func(context.Context, *server.Server) error) e
 	return errors.Join(err, s.Stop(grace))
 }
 
-// watched returns the server that is to be stopped: a signal came, or a listener has failed. A server whose disk was
-// full at its start is restarted when there is room, for Pebble can't begin to write to a store that it has opened for
-// reading.
+// watched waits until the server must stop: a signal arrived or a listener failed. It returns the server to stop. A
+// server whose disk was full at its start is restarted when there is room, because Pebble can't switch a store from
+// reading to writing.
 func watched(ctx context.Context, s *server.Server, log *slog.Logger) (*server.Server, error) {
 	for {
 		select {
@@ -138,8 +140,8 @@ func watched(ctx context.Context, s *server.Server, log *slog.Logger) (*server.S
 	}
 }
 
-// opened starts a server. A signal meanwhile gives up: no server and no error. Nobody was answered, and what the
-// store has written so far is whole at any moment.
+// opened starts a server. If a signal arrives meanwhile, it gives up and returns no server and no error. No client was
+// served yet, and the store is consistent at any moment.
 func opened(ctx context.Context, c server.Config) (*server.Server, error) {
 	type started struct {
 		s   *server.Server
@@ -159,8 +161,8 @@ func opened(ctx context.Context, c server.Config) (*server.Server, error) {
 	}
 }
 
-// twoProcessors lets Go run two goroutines at once where it would run one, as on a machine with one CPU. A sync of
-// the log holds a processor of Go's for as long as the disk takes, though it uses no CPU: with one, nothing else runs
+// twoProcessors sets GOMAXPROCS to 2 where Go would use 1, as on a machine with one CPU. A sync of the log occupies one
+// of Go's processors for as long as the disk takes, though it uses no CPU. With only one, no other goroutine could run
 // meanwhile.
 func twoProcessors() {
 	if runtime.GOMAXPROCS(0) < 2 {
@@ -168,15 +170,15 @@ func twoProcessors() {
 	}
 }
 
-// How much garbage may pile up between two collections, in percent of what is live (decision 0015). A process that
-// starts makes much that stays, and little else: collections then only take time.
+// The amount of garbage that may accumulate between two collections, in percent of the live heap (decision 0015).
+// During its start the process allocates mostly memory that stays live, so collections would only cost time.
 const (
 	garbagePercent = 50
 	startPercent   = 400
 	startTime      = time.Second
 )
 
-// collectEarly has the garbage collected at garbagePercent once the process has started, unless the user has set GOGC.
+// collectEarly sets the collector to garbagePercent once the process has started, unless the user has set GOGC.
 func collectEarly() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(startPercent)
@@ -189,7 +191,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// helpAsFlag makes "help COMMAND" of what it means: "COMMAND --help".
+// helpAsFlag turns "help COMMAND" into "COMMAND --help".
 func helpAsFlag(args []string) []string {
 	switch {
 	case len(args) == 0:
@@ -200,7 +202,7 @@ func helpAsFlag(args []string) []string {
 	return args
 }
 
-// run parses args and runs the command; it returns the exit code: 0 done, 1 failed, 2 used wrongly.
+// run parses args and runs the command. It returns the exit code: 0 success, 1 failure, 2 wrong usage.
 func run(args []string, out, errOut io.Writer) int {
 	var c cli
 	exit := -1
@@ -215,7 +217,7 @@ func run(args []string, out, errOut io.Writer) int {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)
 	if err != nil {
-		panic(err) // the struct tags above are wrong
+		panic(err) // the struct tags above are malformed
 	}
 	args = helpAsFlag(args)
 	ctx, err := p.Parse(args)

@@ -85,7 +85,7 @@ func TestExitCodes(t *testing.T) {
 	for _, tc := range []struct {
 		args string
 		code int
-		text string // in either stream
+		text string // on either stream
 	}{
 		{"", 0, "serve"},
 		{"--help", 0, "check"},
@@ -168,7 +168,7 @@ func TestLogFlags(t *testing.T) {
 	}
 }
 
-// On one processor of Go's a sync of the log would hold up everything else.
+// With one of Go's processors a sync of the log would block everything else.
 func TestAtLeastTwoProcessors(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for have, want := range map[int]int{1: 2, 2: 2, 3: 3} {

@@ -22,7 +22,7 @@ import (
 	"github.com/orrerydb/orrery/sqlapi"
 )
 
-// queryCmd runs a NoSQL query, on a server or on a store that no server has open.
+// queryCmd runs a NoSQL query on a server, or on a store that no server has open.
 type queryCmd struct {
 	Endpoint string `default:"http://127.0.0.1:8081" help:"NoSQL endpoint of a server."`
 	keyFlags
@@ -35,7 +35,7 @@ type queryCmd struct {
 	Text      string            `arg:"" name:"query" help:"Text of the query."`
 }
 
-// Run implements the command: rows on out, one JSON value a line.
+// Run implements the command. It prints the rows on out, one JSON value a line.
 func (q *queryCmd) Run(s *streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -54,10 +54,10 @@ func (q *queryCmd) Run(s *streams) error {
 	return errors.Join(err, closing())
 }
 
-// streams are where a command writes.
+// streams are the outputs of a command.
 type streams struct{ out, errOut io.Writer }
 
-// transport returns what answers requests: a server, or the API on the store itself.
+// transport returns the function that executes requests: on a server, or on the API with the store itself.
 func (q *queryCmd) transport(ctx context.Context) (do func(*http.Request) (*http.Response, error), closing func() error,
 	err error) {
 	if q.Data == "" {
@@ -74,7 +74,7 @@ func (q *queryCmd) transport(ctx context.Context) (do func(*http.Request) (*http
 	return func(r *http.Request) (*http.Response, error) {
 		w := &answer{header: http.Header{}, code: http.StatusOK}
 		h.ServeHTTP(w, r)
-		header := http.Header{} // as a connection would bring it: the API writes names in lower case
+		header := http.Header{} // in canonical form, as from a connection: the API writes names in lower case
 		for name, values := range w.header {
 			header[http.CanonicalHeaderKey(name)] = values
 		}
@@ -82,7 +82,7 @@ func (q *queryCmd) transport(ctx context.Context) (do func(*http.Request) (*http
 	}, eng.Close, nil
 }
 
-// answer is a reply that was not sent.
+// answer is a reply that isn't sent over a connection.
 type answer struct {
 	header http.Header
 	code   int
@@ -93,7 +93,7 @@ func (a *answer) Header() http.Header         { return a.header }
 func (a *answer) WriteHeader(code int)        { a.code = code }
 func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
-// pages runs the query to its end and adds up what its pages say of themselves.
+// pages runs the query to its end and sums up the figures of its pages.
 func (q *queryCmd) pages(ctx context.Context, do func(*http.Request) (*http.Response, error), out io.Writer) (
 	*sqlapi.Explanation, error) {
 	body, err := q.body()
@@ -138,7 +138,7 @@ func (q *queryCmd) body() ([]byte, error) {
 	return json.Marshal(map[string]any{"query": q.Text, "parameters": params})
 }
 
-// keyHeader is the partition key as its header has it.
+// keyHeader returns the value of the partition key header.
 func (q *queryCmd) keyHeader() (string, error) {
 	switch {
 	case q.PK == "" || strings.HasPrefix(strings.TrimSpace(q.PK), "["):
@@ -149,7 +149,7 @@ func (q *queryCmd) keyHeader() (string, error) {
 	return "", fmt.Errorf("--pk %s: want a JSON value, a string in quotes", q.PK)
 }
 
-// queryPage is one page of an answer.
+// queryPage is one page of a reply.
 type queryPage struct {
 	Documents      []json.RawMessage
 	token, explain string
@@ -200,13 +200,13 @@ func (q *queryCmd) page(ctx context.Context, do func(*http.Request) (*http.Respo
 	return p, json.Unmarshal(text, p)
 }
 
-// unreachable is the error of a request that had no whole answer.
+// unreachable returns the error for a request without a complete reply.
 func (q *queryCmd) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errors.New("the query was interrupted")
 	}
 	var u *url.Error
-	if errors.As(err, &u) { // it repeats method and address
+	if errors.As(err, &u) { // its text would repeat method and URL
 		err = u.Err
 	}
 	var n *net.OpError
@@ -216,7 +216,7 @@ func (q *queryCmd) unreachable(ctx context.Context, err error) error {
 	return fmt.Errorf("the answer of %s doesn't come whole: %w", q.Endpoint, err)
 }
 
-// refusal is the error of a reply: what it says, without what only a client's log needs.
+// refusal returns the error in a reply, without the parts that are only useful in a client's log.
 func refusal(code int, body []byte) error {
 	var e struct{ Message string }
 	if json.Unmarshal(body, &e) != nil || e.Message == "" {
@@ -236,7 +236,7 @@ func refusal(code int, body []byte) error {
 	return fmt.Errorf("the server refuses the query with %d %s: %s", code, http.StatusText(code), text)
 }
 
-// sentence is one of several errors: a text, or a message with a code.
+// sentence returns the text of one of several errors: a string, or an object with message and code.
 func sentence(one any) string {
 	if m, ok := one.(map[string]any); ok {
 		if code, ok := m["code"].(string); ok {
@@ -258,7 +258,7 @@ func masterToken(key, text string) (string, error) {
 	return url.QueryEscape("type=master&ver=1.0&sig=" + base64.StdEncoding.EncodeToString(m.Sum(nil))), nil
 }
 
-// addExplanation adds a page's explanation to that of the pages before it.
+// addExplanation adds a page's explanation to the sum of the pages before it.
 func addExplanation(sum *sqlapi.Explanation, text string) (*sqlapi.Explanation, error) {
 	e := &sqlapi.Explanation{}
 	if err := json.Unmarshal([]byte(text), e); err != nil {
@@ -286,7 +286,7 @@ func addExplanation(sum *sqlapi.Explanation, text string) (*sqlapi.Explanation, 
 	return sum, nil
 }
 
-// writeExplanation writes an explanation for people.
+// writeExplanation writes an explanation in readable form.
 func writeExplanation(w io.Writer, e *sqlapi.Explanation) error {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {

@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
-// started serves sample data from a directory; stop ends it.
+// started serves sample data from a directory. stop ends the server.
 func started(t *testing.T, dir string) (endpoint string, stop func()) {
 	t.Helper()
 	cfg := server.Ephemeral()
@@ -35,15 +35,15 @@ func started(t *testing.T, dir string) (endpoint string, stop func()) {
 	}
 }
 
-// The command answers the same of a server, which is strict, and of the store in its directory.
+// The command gives the same result with a server, which is strict, and with the store in its directory.
 func TestQueryCommand(t *testing.T) {
 	dir := t.TempDir()
 	endpoint, stop := started(t, dir)
 	cases := []struct {
 		args []string
 		code int
-		out  string   // all of it
-		err  []string // parts of it
+		out  string   // the complete output
+		err  []string // parts of the output
 	}{
 		{[]string{"SELECT VALUE COUNT(1) FROM c WHERE c.total > 3"}, 0, "4\n", nil},
 		{[]string{"--param", "n=3", "--param", "@who=\"ada\"", "SELECT VALUE c.id FROM c WHERE c.total > @n AND " +

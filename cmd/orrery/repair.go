@@ -13,14 +13,14 @@ import (
 	"github.com/orrerydb/orrery/core"
 )
 
-// repairCmd saves what can be read of a damaged store into a new directory.
+// repairCmd saves everything readable of a damaged store into a new directory.
 type repairCmd struct {
 	Dir  string `arg:"" help:"Data directory; nothing in it is changed." type:"existingdir"`
 	To   string `required:"" placeholder:"NEWDIR" help:"New data directory; made when absent, otherwise empty."`
 	JSON bool   `name:"json" help:"Print one JSON document instead of lines."`
 }
 
-// repairResult is what repair --json prints.
+// repairResult is the output of repair --json.
 type repairResult struct {
 	Directory  string      `json:"directory"`
 	To         string      `json:"to"`
@@ -29,7 +29,7 @@ type repairResult struct {
 	Lost       []core.Lost `json:"lost"`
 }
 
-// Run implements the command: it prints what is lost, one a line, and fails when there is anything.
+// Run implements the command. It prints each loss on a line, and fails if there is one.
 func (c *repairCmd) Run(s *streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -33,13 +33,13 @@ type serving struct {
 	logging
 }
 
-// keyFlags are the two ways of giving a key.
+// keyFlags are the two ways to set a key.
 type keyFlags struct {
 	Key     string `default:"${key}" help:"Account key, base64. The default is the emulator's well-known key."`
 	KeyFile string `placeholder:"FILE" help:"File with the account key: other users of this machine see the flags of a process."`
 }
 
-// key is the key of the file, or of the flag.
+// key returns the key from the file or from the flag.
 func (f *keyFlags) key() (string, error) {
 	if f.KeyFile == "" {
 		return f.Key, nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// size is a number of bytes as people write it: 16MiB, 2GiB, or bytes without a unit.
+// size is a number of bytes in readable form: 16MiB, 2GiB, or bytes without a unit.
 type size int64
 
 var sizeUnits = []struct {
@@ -32,7 +32,7 @@ func (s *size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String is the size for people.
+// String returns the size in readable form.
 func (s size) String() string {
 	unit := sizeUnits[len(sizeUnits)-1]
 	for _, u := range sizeUnits[:len(sizeUnits)-1] {

@@ -1,5 +1,5 @@
-// Package clock is time, unique ids and randomness as one injectable value. No other package calls time.Now, rand or
-// uuid.New (the import test holds it), so tests and users can freeze and advance time.
+// Package clock provides time, unique ids and randomness as one injectable value. No other package calls time.Now, rand
+// or uuid.New (internal/imports checks this), so tests and users can freeze and advance time.
 package clock
 
 import (
@@ -22,7 +22,7 @@ type Clock struct {
 // New returns the wall clock.
 func New() *Clock { return &Clock{} }
 
-// Fake returns a clock that stands at t until Advance.
+// Fake returns a frozen clock at time t. Only Advance moves it.
 func Fake(t time.Time) *Clock { return &Clock{frozen: true, at: t} }
 
 // Now returns the time in UTC.
@@ -44,7 +44,7 @@ func (c *Clock) Freeze() {
 	}
 }
 
-// Advance moves a frozen clock forward; a running one is frozen first.
+// Advance moves a frozen clock forward by d. A running clock is frozen first.
 func (c *Clock) Advance(d time.Duration) {
 	c.Freeze()
 	c.mu.Lock()
@@ -65,7 +65,7 @@ func (c *Clock) Random(b []byte) {
 // Float64 returns a pseudo-random number in [0, 1).
 func (c *Clock) Float64() float64 { return mrand.Float64() }
 
-// Int63 returns a cryptographically strong non-negative number.
+// Int63 returns a cryptographically strong non-negative random number.
 func (c *Clock) Int63() int64 {
 	n, err := rand.Int(rand.Reader, big.NewInt(1<<62))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// sample is an item of about n bytes with the mix that items have: short strings, numbers, a list of small objects.
+// sample returns an item of about n bytes with typical content: short strings, numbers, a list of small objects.
 func sample(n int) string {
 	var b strings.Builder
 	b.WriteString(`{"id":"order-000017","tenant":"contoso","status":"shipped","total":129.95,"count":3,"paid":true,` +
@@ -48,7 +48,7 @@ func BenchmarkFromJSON(b *testing.B) {
 	}
 }
 
-// BenchmarkReadItemJSON is the transcoding half of a point read: stored bytes to the JSON of the answer.
+// BenchmarkReadItemJSON measures the transcoding in a point read: stored bytes to the JSON of the reply.
 func BenchmarkReadItemJSON(b *testing.B) {
 	for _, s := range sizes {
 		b.Run(s.name, func(b *testing.B) {

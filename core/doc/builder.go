@@ -16,18 +16,18 @@ import (
 //	b.End()
 //	b.End()
 //	b.End()
-//	d := b.Doc()
+//	d := b.Doc()              // {"a": v, "xs": [v, {}]}
 //
-// The zero Builder is ready. It must be closed as often as it was opened before Doc; names must not contain a NUL.
-// Undefined values are left out, also in arrays. A Builder is reused by Reset, which ends the life of what Doc and
-// Value gave.
+// The zero Builder is ready to use. Each Begin needs its End before Doc is called. Names must not contain a NUL.
+// Undefined values are left out, also in arrays. Reset makes the Builder ready for the next document; the results of
+// Doc, Array and Object are invalid from then on.
 type Builder struct {
 	buf  []byte
 	open []frame
 }
 
 type frame struct {
-	at    int // where the length goes
+	at    int // position of the length
 	n     int // elements so far, in an array
 	array bool
 }
@@ -59,10 +59,10 @@ func (b *Builder) Field(name string, v value.Value) { b.buf = value.AppendElemen
 // FieldBytes is Field for a name in bytes.
 func (b *Builder) FieldBytes(name []byte, v value.Value) { b.buf = value.AppendElement(b.buf, name, v) }
 
-// Element appends a whole BSON element (Iter.Element) to the open object, as it is.
+// Element appends a whole BSON element (Iter.Element) to the open object without a change.
 func (b *Builder) Element(el []byte) { b.buf = append(b.buf, el...) }
 
-// Fields appends all fields of d to the open object, as they are.
+// Fields appends all fields of d to the open object without a change.
 func (b *Builder) Fields(d Doc) {
 	if len(d) > 5 {
 		b.buf = append(b.buf, d[4:len(d)-1]...)
@@ -77,20 +77,20 @@ func (b *Builder) Elem(v value.Value) {
 	}
 }
 
-// End closes what was opened last.
+// End closes the object or array that was opened last.
 func (b *Builder) End() {
 	f := b.open[len(b.open)-1]
 	b.open = b.open[:len(b.open)-1]
 	b.buf = bson.End(b.buf, f.at)
 }
 
-// Doc returns the finished document: bytes of the builder, which live until Reset.
+// Doc returns the finished document. It points into the builder's buffer and is valid until Reset.
 func (b *Builder) Doc() Doc { return b.buf[:len(b.buf):len(b.buf)] }
 
-// Array returns the finished root array as a value that lives until Reset.
+// Array returns the finished root array as a value. It is valid until Reset.
 func (b *Builder) Array() value.Value { return value.ArrayOf(b.Doc()) }
 
-// Object returns the finished root object as a value that lives until Reset.
+// Object returns the finished root object as a value. It is valid until Reset.
 func (b *Builder) Object() value.Value { return value.ObjectOf(b.Doc()) }
 
 // Len returns the bytes written so far.

@@ -5,8 +5,12 @@ import (
 	"slices"
 )
 
-// dedupe drops the fields of the object that is being closed whose name comes again later in it. Small objects are
-// compared pair by pair over signatures; large ones are sorted, so that no input costs more than n log n.
+// dedupe removes duplicate field names from the object that is being closed. The last field of a name stays.
+//
+//	{"a": 1, "b": 2, "a": 3}  ->  {"b": 2, "a": 3}
+//
+// In objects of up to 24 fields, each pair of signatures is compared. Fields of larger objects are sorted, so no input
+// costs more than n log n.
 func (p *parser) dedupe(base int) {
 	refs := p.names[base:]
 	if len(refs) > 24 {

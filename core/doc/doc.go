@@ -1,8 +1,8 @@
-// Package doc is the document codec: stored bytes (BSON), path look-up without decode, JSON in and out, edits.
+// Package doc is the document codec: stored bytes (BSON), path look-up without decoding, JSON in and out, edits.
 //
-// Everything is append-only over byte slices: functions that write take dst, append to it and return it, and give it
-// back as it was when they fail. Bytes that come from outside enter through FromJSON, FromExtJSON or Validate, and
-// nothing behind these checks again; the readers stop at malformed bytes but never panic on them.
+// All functions that write append to a byte slice dst and return it. When they fail they return dst unchanged.
+// Untrusted bytes enter through FromJSON, FromExtJSON or Validate; later code doesn't check them again. Readers stop at
+// malformed bytes and never panic on them.
 package doc
 
 import (
@@ -29,17 +29,17 @@ type Names uint8
 const (
 	// Stored shows the names as they are stored and hides nothing (MongoDB's view).
 	Stored Names = iota
-	// NoSQL is the view of NoSQL, Gremlin and Table. The stored `_id` is `id`; a stored own `id`, which only Mongo can
-	// write, is hidden; a user's field `_id` is stored as "\x01_id" (and "\x01_id" as "\x01\x01_id", so that nothing
-	// collides). The system fields _rid, _self, _etag, _ts, _attachments and _lsn are not part of a document: they are
-	// dropped on the way in and hidden on the way out.
+	// NoSQL is the view of NoSQL, Gremlin and Table. The stored `_id` is shown as `id`. A stored field `id`, which only
+	// Mongo can write, is hidden. A user's field `_id` is stored as "\x01_id", and "\x01_id" as "\x01\x01_id", so names
+	// never collide. The system fields _rid, _self, _etag, _ts, _attachments and _lsn are not part of a document: they
+	// are dropped on input and hidden on output.
 	NoSQL
 )
 
-// escape leads the stored name of a user's field that would be taken for the identity.
+// escape is the first byte in the stored name of a user's field that would otherwise be read as the identity.
 const escape = 0x01
 
-// Stored returns the stored form of a shown top-level name; ok is false for a name that isn't stored (a system field).
+// Stored returns the stored form of a shown top-level name. ok is false for a name that isn't stored (a system field).
 func (n Names) Stored(name string) (stored string, ok bool) {
 	if n == Stored {
 		return name, true
@@ -55,7 +55,7 @@ func (n Names) Stored(name string) (stored string, ok bool) {
 	return name, true
 }
 
-// Shown returns the shown form of a stored top-level name; ok is false for a hidden one.
+// Shown returns the shown form of a stored top-level name. ok is false for a hidden name.
 func (n Names) Shown(stored []byte) (name []byte, ok bool) {
 	if n == Stored || len(stored) == 0 {
 		return stored, true
@@ -88,7 +88,7 @@ func isSystem(name string) bool {
 	return false
 }
 
-// isEscapable reports whether name is "_id" after any number of escapes.
+// isEscapable reports whether name is "_id" after zero or more escape bytes.
 func isEscapable(name string) bool {
 	for len(name) > 3 && name[0] == escape {
 		name = name[1:]
@@ -104,5 +104,5 @@ func AppendElement(dst []byte, name string, v value.Value) []byte {
 // AppendValue appends the BSON bytes of v without type and name.
 func AppendValue(dst []byte, v value.Value) []byte { return value.AppendBSON(dst, v) }
 
-// Equal reports whether two documents are the same bytes.
+// Equal reports whether two documents have the same bytes.
 func Equal(a, b Doc) bool { return bytes.Equal(a, b) }

@@ -12,9 +12,13 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// extended turns the object at p.dst[at:], whose first name begins with '$', into the value that it stands for in
-// Extended JSON, and returns its type. An object with another shape (an operator, a DBRef) stays an object; a known
-// shape with content that can't be is refused. Its members were read before, so a number in it is a number already.
+// extended converts the object at p.dst[at:] from its Extended JSON form to the value that it represents, and returns
+// the BSON type of that value. The first name of the object begins with '$'. The members of the object were parsed
+// before, so a number in it is already a BSON number.
+//
+//	{"$oid": "507f1f77bcf86cd799439011"}  ->  an ObjectId: 12 bytes replace the object
+//	{"$gt": 5}                            ->  stays an object: $gt is not a key of Extended JSON
+//	{"$oid": "xyz"}                       ->  BadRequest: the key is known, the content is malformed
 func (p *parser) extended(at int) (byte, error) {
 	o := value.ObjectOf(p.dst[at:])
 	it := o.Iter()
@@ -30,13 +34,13 @@ func (p *parser) extended(at int) (byte, error) {
 	if !ok {
 		return 0, p.fail("malformed Extended JSON " + string(it.Key()))
 	}
-	v = v.Clone() // it may point into what is overwritten now
+	v = v.Clone() // v may point into bytes that the next line overwrites
 	p.dst = value.AppendBSON(p.dst[:at], v)
 	return value.BSONType(v), nil
 }
 
-// An extReader makes the value of an object o with n fields whose first field is v. shape is false when the object
-// isn't the form at all, ok is false when it is but its content is wrong.
+// An extReader makes the value that an object o with n fields represents; v is the object's first field. shape is false
+// when o doesn't have this form (it stays an object). ok is false when it has the form, but its content is malformed.
 type extReader func(o, v value.Value, n int) (r value.Value, shape, ok bool)
 
 var extKeys map[string]extReader
@@ -77,7 +81,7 @@ func extText(parse func([]byte) (value.Value, bool)) extReader {
 	}
 }
 
-// extEnd reads the forms whose member says nothing.
+// extEnd reads the forms of $minKey and $maxKey, whose member has no content.
 func extEnd(r value.Value) extReader {
 	return func(_, _ value.Value, n int) (value.Value, bool, bool) { return r, n == 1, true }
 }

@@ -14,21 +14,21 @@ import (
 
 // JSONOptions says how JSON is read. The zero value is plain JSON with stored names and DefaultMaxDepth.
 type JSONOptions struct {
-	Names    Names // mapping of the top-level names
-	Extended bool  // objects like {"$oid": ".."} are MongoDB Extended JSON v2 (canonical or relaxed)
-	MaxDepth int   // nested arrays and objects, the outermost counted; 0 = DefaultMaxDepth
+	Names    Names // how top-level names are mapped
+	Extended bool  // objects such as {"$oid": ".."} are MongoDB Extended JSON v2 (canonical or relaxed)
+	MaxDepth int   // limit of nested arrays and objects, the outermost included; 0 = DefaultMaxDepth
 }
 
 // FromJSON appends the JSON object in text as a BSON document to dst.
 //
-//   - A number without fraction and exponent becomes Int32, else Int64, when it fits; any other (-0 too) a Double. One
-//     beyond the range of a double is refused.
-//   - Of a name that is there twice in one object the last one wins.
-//   - A name with U+0000 is refused, because a stored name can't hold it; a string may have it.
-//   - A surrogate escape without its partner becomes U+FFFD. Bytes that aren't UTF-8 are refused.
+//   - A number without fraction and exponent becomes an Int32 if it fits, else an Int64 if it fits. All other numbers,
+//     also -0, become a Double. A number beyond the range of a double is refused.
+//   - When an object has a name twice, the last field counts (see dedupe).
+//   - A name with U+0000 is refused, because a stored name can't hold it. A string may contain it.
+//   - An escaped surrogate without its partner becomes U+FFFD. Bytes that aren't UTF-8 are refused.
 //   - One UTF-8 byte order mark before the text is skipped.
 //
-// Errors are *status.Error, BadRequest, and name the byte position; dst is then returned as it was.
+// Errors are *status.Error, BadRequest, and name the byte position. dst is then returned unchanged.
 func FromJSON(dst, text []byte, o JSONOptions) ([]byte, error) {
 	p := newParser(dst, text, o)
 	defer p.free()
@@ -50,7 +50,7 @@ func FromJSON(dst, text []byte, o JSONOptions) ([]byte, error) {
 	return p.dst, nil
 }
 
-// ValueFromJSON reads any plain JSON value into bytes of its own.
+// ValueFromJSON reads any plain JSON value. The value has its own bytes.
 func ValueFromJSON(text []byte) (value.Value, error) { return valueFromJSON(text, JSONOptions{}) }
 
 // FromExtJSON appends an object in MongoDB Extended JSON v2 (canonical, relaxed or mixed) as a BSON document to dst.
@@ -81,8 +81,14 @@ func valueFromJSON(text []byte, o JSONOptions) (value.Value, error) {
 	return v, nil
 }
 
-// parser turns JSON into BSON in one pass. Lengths and type bytes are written as placeholders and filled in when they
-// are known. names is a stack: the names of the objects that are open, innermost last.
+// parser turns JSON into BSON in one pass. A length or a type byte is written as a placeholder when an object or a
+// field begins, and filled in at its end. names is a stack with the names of all open objects, the innermost last.
+//
+//	{"id":"a","n":1} with Names NoSQL ->
+//	17000000                     the length, filled in at "}"
+//	02 "_id" 00 02000000 "a" 00  a field: type (filled in after the value), stored name, string
+//	10 "n" 00 01000000           an Int32
+//	00                           the end of the document
 type parser struct {
 	src   []byte
 	i     int
@@ -94,8 +100,8 @@ type parser struct {
 	drop  Names
 }
 
-// nameRef is a field of an open object: where its element begins in dst, the length of its name, and a cheap signature
-// that differs for most different names.
+// nameRef is a field of an open object: the position of its element in dst, the length of its name, and the signature
+// of its name.
 type nameRef struct {
 	at  int
 	n   int
@@ -134,7 +140,8 @@ func (p *parser) failOr(err error, msg string) error {
 	return p.fail(msg)
 }
 
-// skip moves over white space and returns the byte there, 0 at the end (or at a NUL, which nothing expects).
+// skip moves over white space and returns the byte at the new position. It returns 0 at the end of the text (and for a
+// NUL, which is valid nowhere).
 func (p *parser) skip() byte {
 	i := json.Space(p.src, p.i)
 	p.i = i
@@ -181,7 +188,7 @@ func (p *parser) value() (t byte, err error) {
 	return 0, p.fail("a value is expected")
 }
 
-// word checks a literal and appends b.
+// word checks a literal (true, false, null) and appends b, its BSON value.
 func (p *parser) word(w string, b byte) error {
 	if !json.Word(p.src, p.i, w) {
 		return p.fail("a value is expected")
@@ -199,7 +206,7 @@ func (p *parser) enter() error {
 	return nil
 }
 
-// object reads the object at p.i. top says that its names are mapped.
+// object reads the object at p.i. top is true for the document itself, whose names are mapped (JSONOptions.Names).
 func (p *parser) object(top bool) error {
 	if err := p.enter(); err != nil {
 		return err
@@ -249,7 +256,8 @@ func (p *parser) object(top bool) error {
 	return nil
 }
 
-// name reads the name of a field whose element begins at el, and notes it. keep is false for a system field.
+// name reads the name of a field whose element begins at el, and pushes it on p.names. keep is false for a system
+// field.
 func (p *parser) name(el int, top bool) (keep bool, err error) {
 	at := p.i
 	if err := p.text(); err != nil {
@@ -264,7 +272,7 @@ func (p *parser) name(el int, top bool) (keep bool, err error) {
 	}
 	keep = true
 	if top && len(name) > 0 && (name[0] == '_' || name[0] == 'i' || name[0] == escape) {
-		switch { // Names.Stored, without a string
+		switch { // as Names.Stored, but without allocating a string
 		case string(name) == "id":
 			p.dst = append(p.dst[:el+1], "_id"...)
 		case isSystem(string(name)):
@@ -281,7 +289,7 @@ func (p *parser) name(el int, top bool) (keep bool, err error) {
 	return keep, nil
 }
 
-// signature mixes the length and up to 16 bytes from both ends of a name.
+// signature is a cheap hash of a name: of its length and of up to 16 bytes from both ends.
 func signature(name []byte) uint64 {
 	n := len(name)
 	if n >= 8 {
@@ -335,7 +343,7 @@ func (p *parser) stringValue() error {
 	return nil
 }
 
-// number reads a number: an integer when it is whole and fits, else a double.
+// number reads a number: an Int32 or Int64 if it is whole and fits, else a Double.
 func (p *parser) number() (t byte, err error) {
 	n, end, ok := json.ScanNumber(p.src, p.i)
 	text := p.src[p.i:end]

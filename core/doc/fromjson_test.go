@@ -30,7 +30,7 @@ func mustJSON(t testing.TB, text string, o JSONOptions) Doc {
 	return d
 }
 
-// What goes in comes out again in the stored form's one spelling.
+// A document is written as JSON in one canonical spelling, whatever the spelling of the input.
 func TestJSONRoundTrip(t *testing.T) {
 	for _, c := range []struct{ name, in, out string }{
 		{"empty", `{}`, `{}`},
@@ -172,7 +172,7 @@ func TestNoSQLNames(t *testing.T) {
 			t.Errorf("%s is shown as %s, want %s", c.in, got, c.out)
 		}
 	}
-	// What only Mongo can write is hidden.
+	// Fields that only Mongo can write are hidden.
 	d := mustJSON(t, `{"_id":1,"id":2,"_etag":3,"a":4}`, JSONOptions{})
 	if got := string(AppendJSONFields(nil, d, NoSQL)); got != `"id":"{\"$numberInt\":\"1\"}","a":4` {
 		t.Errorf("shown as %s", got)
@@ -195,8 +195,8 @@ func TestNoSQLNames(t *testing.T) {
 	}
 }
 
-// Values that JSON lacks, as plain JSON, relaxed and canonical Extended JSON; the canonical text reads back to the same
-// bytes.
+// Kinds of values that JSON lacks are written as plain JSON and as relaxed and canonical Extended JSON. The canonical
+// text reads back to the same bytes.
 func TestKindsWithoutJSON(t *testing.T) {
 	uuid := []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 	oid := uuid[:12]
@@ -270,7 +270,7 @@ func TestKindsWithoutJSON(t *testing.T) {
 const minISO = -62135596800000
 
 func TestExtJSONShapes(t *testing.T) {
-	for _, c := range []struct{ in, out string }{ // out is canonical; "" is a refusal
+	for _, c := range []struct{ in, out string }{ // out is canonical; "" = refused
 		{`{"$date":5}`, `{"$date":{"$numberLong":"5"}}`},
 		{`{"$date":"2020-01-01T01:00:00+01:00"}`, `{"$date":{"$numberLong":"1577836800000"}}`},
 		{`{"$date":"soon"}`, ``},

@@ -24,8 +24,8 @@ var jsonSeeds = []string{
 	`{"\u0001_id":1,"_id":2,"id":3,"_etag":{}}`,
 }
 
-// FuzzJSON holds that the parser accepts what encoding/json accepts (but for what FromJSON documents), and that JSON ->
-// stored -> JSON is the same value.
+// FuzzJSON: the parser accepts what encoding/json accepts, apart from the differences that FromJSON documents, and JSON
+// -> stored -> JSON gives an equal value.
 func FuzzJSON(f *testing.F) {
 	for _, s := range jsonSeeds {
 		f.Add([]byte(s))
@@ -63,7 +63,7 @@ func FuzzJSON(f *testing.F) {
 		if err := Validate(v.Bytes(), 0); err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
-		// The NoSQL view: what it shows is stored the same way again.
+		// What the NoSQL view shows is stored as the same document again.
 		d, err := FromJSON(nil, text, JSONOptions{Names: NoSQL})
 		if err != nil {
 			t.Fatal(err)
@@ -78,8 +78,8 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// FuzzExtJSON holds that what is read as Extended JSON comes back from its canonical text as the same bytes, and that
-// the driver reads that text as the same document.
+// FuzzExtJSON: the canonical text of a value that was read from Extended JSON reads back to the same bytes, and the
+// driver reads that text as the same document.
 func FuzzExtJSON(f *testing.F) {
 	for _, s := range jsonSeeds {
 		f.Add([]byte(s))
@@ -105,8 +105,7 @@ func FuzzExtJSON(f *testing.F) {
 	})
 }
 
-// FuzzValidate holds that what Validate lets in is a document for the driver too, and that no reader panics on
-// anything.
+// FuzzValidate: the driver accepts every document that Validate accepts, and no reader panics on any bytes.
 func FuzzValidate(f *testing.F) {
 	for _, s := range jsonSeeds {
 		if d, err := FromExtJSON(nil, []byte(s)); err == nil {
@@ -148,7 +147,7 @@ func FuzzValidate(f *testing.F) {
 	})
 }
 
-// FuzzEdit holds that edits give valid documents in which the path holds what was set.
+// FuzzEdit: the result of an edit is a valid document, and its path holds the value that was set.
 func FuzzEdit(f *testing.F) {
 	f.Add([]byte(`{"a":[1,{"b":2}],"c":{}}`), "a/1/b")
 	f.Add([]byte(`{"a":[1]}`), "a/3")
@@ -181,7 +180,7 @@ func FuzzEdit(f *testing.F) {
 	})
 }
 
-// Decimals and documents that the driver made, in its words and in ours.
+// TestAgainstDriver compares our Extended JSON with the driver's, for decimals and documents that the driver made.
 func TestAgainstDriver(t *testing.T) {
 	for _, s := range []string{"0", "-1.50", "1E+100", "123456789012345678901234567890.1234", "1E-6176",
 		"9.999999999999999999999999999999999E+6144", "NaN", "-Infinity", "0E+5", "0.0000012"} {

@@ -6,21 +6,21 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// AppendJSON appends v as plain JSON (value.PlainJSON): dates as ISO 8601 text in UTC with milliseconds (seven digits
-// when the stored date has 100 ns units), UUIDs as text, binaries as base64, ObjectId, decimal, timestamp, regex and
-// the rest as canonical Extended JSON. A whole double is written 1.0, so it is a double again when it comes back.
-// Undefined is written as null.
+// AppendJSON appends v as plain JSON (value.PlainJSON). Dates are ISO 8601 text in UTC with milliseconds, or with seven
+// digits of fraction when the stored date has units of 100 ns. UUIDs are text, binaries base64. ObjectId, decimal,
+// timestamp, regex and all other kinds that JSON lacks are canonical Extended JSON. A whole double is written as 1.0,
+// so it reads back as a double. Undefined is written as null.
 func AppendJSON(dst []byte, v value.Value) []byte { return value.AppendText(dst, v, value.PlainJSON) }
 
-// AppendJSONFields appends the fields of d as `"a":1,"b":2` without braces, with their shown names and without the
-// hidden ones. It appends nothing for a document without shown fields. Under NoSQL names the identity is always a
-// string: one of another kind, which only Mongo can write, is shown as its canonical Extended JSON text.
+// AppendJSONFields appends the shown fields of d as `"a":1,"b":2`, without braces and with their shown names. It
+// appends nothing if d has no shown fields. With NoSQL names the identity is always a string: an identity of another
+// kind, which only Mongo can write, is shown as its canonical Extended JSON text.
 func AppendJSONFields(dst []byte, d Doc, names Names) []byte {
 	return AppendFields(dst, d, names, value.PlainJSON)
 }
 
-// AppendFields is AppendJSONFields in a style of choice: containers with the property extendedJson use
-// value.CanonicalJSON or value.RelaxedJSON.
+// AppendFields is AppendJSONFields in a given style. Containers with the property extendedJson use value.CanonicalJSON
+// or value.RelaxedJSON.
 func AppendFields(dst []byte, d Doc, names Names, s value.Style) []byte {
 	if len(d) <= 5 {
 		return dst
@@ -52,14 +52,14 @@ func AppendFields(dst []byte, d Doc, names Names, s value.Style) []byte {
 	}
 }
 
-// appendIdentity writes an `_id` that is no string.
+// appendIdentity appends an `_id` that isn't a string.
 func appendIdentity(dst []byte, t byte, raw []byte) []byte {
 	var buf [64]byte
 	return json.AppendText(dst, value.AppendRaw(buf[:0], t, raw, value.CanonicalJSON))
 }
 
-// AppendExtJSON appends v as MongoDB Extended JSON v2: relaxed, or canonical, from which FromExtJSON makes the same
-// bytes again.
+// AppendExtJSON appends v as MongoDB Extended JSON v2, relaxed or canonical. FromExtJSON reads the canonical text back
+// to the same bytes.
 func AppendExtJSON(dst []byte, v value.Value, relaxed bool) []byte {
 	if relaxed {
 		return value.AppendText(dst, v, value.RelaxedJSON)

@@ -8,14 +8,14 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// maxPad bounds how many nulls Set puts into an array to reach an index beyond its end.
+// maxPad is the largest number of nulls that Set adds to an array to reach an index beyond its end.
 const maxPad = 10000
 
-// Get looks up a path in d without decoding what it passes. A segment names a field of an object or, in decimal, an
-// element of an array; Undefined when there is nothing. The names are the stored ones.
+// Get looks up a path in d without decoding the fields on its way. A segment is the stored name of a field of an
+// object, or the decimal index of an element of an array. Get returns Undefined if the path doesn't exist.
 func Get(d Doc, path ...string) value.Value { return GetIn(value.ObjectOf(d), path...) }
 
-// GetIn is Get from any value on.
+// GetIn is Get, starting at any value.
 func GetIn(v value.Value, path ...string) value.Value {
 	for _, seg := range path {
 		switch v.Kind() {
@@ -49,10 +49,13 @@ func Index(seg string) (int, bool) {
 	return int(n), n <= math.MaxInt32
 }
 
-// Set returns a copy of d in which path holds v. A field that is there keeps its place, a new one goes to the end;
-// objects that the path lacks are made. In an array the segment replaces an element, or appends (after nulls for a gap
-// of up to 10,000). An Undefined v removes. BadRequest when the path leads through a scalar or an array by a name, or
-// is empty.
+// Set returns a copy of d in which path has the value v.
+//
+//   - An existing field keeps its position. A new field is appended. Missing objects on the path are created.
+//   - In an array the segment replaces an element or appends one, after nulls that fill a gap of up to 10,000.
+//   - Undefined removes the field or element.
+//
+// The error is BadRequest if path is empty, leads through a scalar, or names a field of an array.
 func Set(d Doc, v value.Value, path ...string) (Doc, error) {
 	if !v.IsDefined() {
 		return Remove(d, path...)
@@ -60,12 +63,12 @@ func Set(d Doc, v value.Value, path ...string) (Doc, error) {
 	return edit(d, v, opSet, path)
 }
 
-// Insert is Set, but an index of an array inserts before that element instead of replacing it, "-" appends, and an
-// index beyond the end is refused.
+// Insert is Set, except in an array: there an index inserts before that element, "-" appends, and an index beyond the
+// end is refused.
 func Insert(d Doc, v value.Value, path ...string) (Doc, error) { return edit(d, v, opInsert, path) }
 
-// Remove returns a copy of d without what path names; array elements behind it move up. When there is nothing, the copy
-// is equal to d.
+// Remove returns a copy of d without the field or array element at path. Later elements of the array move up. If path
+// doesn't exist, the copy is equal to d.
 func Remove(d Doc, path ...string) (Doc, error) { return edit(d, value.Value{}, opRemove, path) }
 
 type editOp uint8
@@ -105,7 +108,7 @@ func (e *editor) begin() (at int) {
 
 func (e *editor) end(at int) { e.out = bson.End(e.out, at) }
 
-// object copies the object b with the edit at path in it. Only the first field of a name is touched.
+// object copies the object b with the edit at path. If a name occurs twice, only its first field is edited.
 func (e *editor) object(b []byte, path []string) error {
 	at := e.begin()
 	done := false
@@ -132,7 +135,8 @@ func (e *editor) object(b []byte, path []string) error {
 	return nil
 }
 
-// child writes what becomes of old, whose element begins at mark and has its name written; rest is the path below it.
+// child writes the edited form of old. The name of its element, which begins at mark, is already written. rest is the
+// remaining path below it.
 func (e *editor) child(mark int, old value.Value, rest []string) error {
 	if len(rest) == 0 {
 		if e.op == opRemove {

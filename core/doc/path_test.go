@@ -44,7 +44,7 @@ func TestEdits(t *testing.T) {
 		name string
 		op   func(Doc, ...string) (Doc, error)
 		path []string
-		want string // "" is BadRequest
+		want string // "" = BadRequest
 	}{
 		{"set keeps the place", set, []string{"a"}, `{"a":9,"b":{"c":2},"x":[1,{"y":2},3]}`},
 		{"set below", set, []string{"b", "c"}, `{"a":1,"b":{"c":9},"x":[1,{"y":2},3]}`},
@@ -87,7 +87,7 @@ func TestEdits(t *testing.T) {
 			if err := Validate(got, 0); err != nil {
 				t.Fatal(err)
 			}
-			// Array elements keep running names.
+			// The stored names of array elements are consecutive: 0, 1, 2.
 			if x := Get(got, "x"); x.Kind() == value.Array {
 				i := 0
 				for it := x.Iter(); it.Next(); i++ {
@@ -102,7 +102,7 @@ func TestEdits(t *testing.T) {
 
 func TestBuilder(t *testing.T) {
 	var b Builder
-	for range 2 { // the second time in the same buffer
+	for range 2 { // the second round reuses the buffer
 		b.Reset()
 		b.BeginObject()
 		b.Field("a", value.Int32Of(1))
@@ -134,8 +134,8 @@ func TestBuilder(t *testing.T) {
 	}
 }
 
-// BSON allows a name twice (only Mongo can write that): the first one is found, edited and removed, both are kept and
-// shown.
+// BSON allows a name twice, though only Mongo can write it. The first field is found, edited and removed; both are kept
+// and shown.
 func TestNameTwiceInBSON(t *testing.T) {
 	var b Builder
 	b.BeginObject()

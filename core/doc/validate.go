@@ -5,10 +5,10 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// Validate checks untrusted BSON before it is used as a Doc: one document that fills b exactly, every length in bounds,
-// all types known, names and strings UTF-8, booleans 0 or 1, at most maxDepth nested documents and arrays (0 =
-// DefaultMaxDepth). Errors are *status.Error, BadRequest. It doesn't look for names that are there twice: BSON allows
-// them, and the first counts.
+// Validate checks untrusted BSON before it is used as a Doc. b must be exactly one document with all lengths in bounds,
+// known types, names and strings in UTF-8, booleans 0 or 1, and at most maxDepth nested documents and arrays (0 =
+// DefaultMaxDepth). Duplicate names are allowed, as in BSON; the first one counts. Errors are *status.Error,
+// BadRequest.
 func Validate(b []byte, maxDepth int) error {
 	if maxDepth <= 0 {
 		maxDepth = DefaultMaxDepth

@@ -1,8 +1,16 @@
-// Package epk computes effective partition keys: the hash that places an item, as the service and its SDKs compute it.
+// Package epk computes effective partition keys (EPKs): the hash that decides where an item is stored, as the service
+// and its SDKs compute it.
 //
-// Two forms exist. The text (Text, BoundaryText) is what SDKs compute and what partitions publish: upper-case hex, ""
-// the minimum and "FF" the maximum of the whole space. The placement (Place, Split, ParseBoundary) is the same position
-// as sortable bytes, which lead our keys. Text order and placement order agree.
+// An EPK has two forms. The text (Text, BoundaryText) is what SDKs compute and what partitions publish: upper-case hex,
+// with "" as the minimum and "FF" as the maximum of the space. The placement (Place, Split, ParseBoundary) is the same
+// position as sortable bytes, with which our keys begin. Both forms have the same order.
+//
+// Example, for the partition key value "redmond":
+//
+//	V2  hash the bytes 08 "redmond" FF with MurmurHash3 x64-128, clear the top two bits
+//	    text 22E342F38A486A088463DFF7838A5963, placement: the same 16 bytes
+//	V1  hash the bytes 08 "redmond" 00 with MurmurHash3 x86-32; the placement is that number, 4 bytes
+//	    text 05C1EFE313830C 087366656E706F6500: the number as a sortable double, then the value itself
 package epk
 
 import (
@@ -15,18 +23,18 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Kind is a partition key definition's way to hash. The numbers are stored and never move.
+// Kind is the hash function of a partition key definition. The numbers are stored and never change.
 type Kind uint8
 
 const (
-	// V1 is kind Hash, version absent or 1: MurmurHash3 x86-32 over the value, strings cut at 100 characters. A
-	// placement is 4 bytes: the hash.
+	// V1 is kind Hash with version 1 or without a version: MurmurHash3 x86-32 over the value, strings cut at 100
+	// characters. A placement is the hash, 4 bytes.
 	V1 Kind = 1
-	// V2 is kind Hash, version 2: MurmurHash3 x64-128 over all values together. A placement is 16 bytes, of which the
-	// top two bits are 0.
+	// V2 is kind Hash, version 2: MurmurHash3 x64-128 over all values together. A placement is 16 bytes; its top two
+	// bits are 0.
 	V2 Kind = 2
-	// MultiHash is kind MultiHash (hierarchical keys): V2 of each value alone, one after the other. A placement is 16
-	// bytes for each given value, so the placement of a prefix of the values is a prefix of the placement.
+	// MultiHash is kind MultiHash (hierarchical keys): the V2 hash of each value, concatenated. A placement is 16 bytes
+	// for each given value, so the placement of a prefix of the values is a prefix of the placement.
 	MultiHash Kind = 3
 )
 
@@ -36,10 +44,10 @@ const (
 	MaxText = "FF"
 )
 
-// serviceNaN is the NaN of .NET, which has the sign bit.
+// serviceNaN is the NaN of .NET. Its sign bit is set.
 var serviceNaN = math.Float64frombits(0xFFF8000000000000)
 
-// The type bytes of the service.
+// The type bytes that the service hashes before a value.
 const (
 	typeUndefined = 0x00
 	typeNull      = 0x01
@@ -49,16 +57,18 @@ const (
 	typeString    = 0x08
 )
 
-// Place appends the placement bytes of the partition key pk, one value for each path (with MultiHash perhaps only the
-// first ones). Undefined stands for a path that the item lacks. All number kinds hash as their double. Kinds that the
-// service can't hash (arrays, objects, ObjectId, dates, ..) hash as the string of their identity text
-// (value.IdentityJSON). Values that value.EqualBSON calls equal have equal placements, as their identity needs. So -0
-// is placed as 0, which alone is not where the service has it: see Text.
+// Place appends the placement of the partition key pk. pk has one value for each path; with MultiHash it may have
+// fewer. Undefined is the value of a path that the item lacks. All kinds of numbers hash as a double. Kinds that the
+// service can't hash (arrays, objects, ObjectId, dates and others) hash as the string of their identity text
+// (value.IdentityJSON).
+//
+// Values that value.EqualBSON calls equal have equal placements, because they are the same identity. So -0 has the
+// placement of 0. This is the only difference from the service, see Text.
 func Place(dst []byte, k Kind, pk []value.Value) []byte {
 	return place(dst, k, pk, false)
 }
 
-// place is Place; sdk keeps -0 apart from 0.
+// place is Place. With sdk, -0 and 0 hash differently, as in SDKs.
 func place(dst []byte, k Kind, pk []value.Value, sdk bool) []byte {
 	var buf [128]byte
 	switch k {
@@ -77,9 +87,9 @@ func place(dst []byte, k Kind, pk []value.Value, sdk bool) []byte {
 	return appendHash128(dst, b)
 }
 
-// Text returns the effective partition key of pk as SDKs compute it. With V1 the hash is followed by the encoded values
-// themselves; the service's own form is followed (a last group of zero bits is written), which JavaScript leaves out.
-// The hash is that of Place, but for -0: SDKs and the service tell it from 0, our identities don't.
+// Text returns the effective partition key of pk as SDKs compute it. With V1 the hash is followed by the encoded
+// values. Their form is the service's, which writes a last group of zero bits; the JavaScript SDK leaves that group
+// out. The hash is that of Place except for -0: SDKs and the service distinguish it from 0, our identities don't.
 func Text(k Kind, pk []value.Value) string {
 	if k != V1 {
 		return BoundaryText(k, place(nil, k, pk, true))
@@ -111,7 +121,7 @@ func hash32(pk []value.Value, b []byte, sdk bool) uint32 {
 	return murmur3.SeedSum32(0, b)
 }
 
-// appendV2 appends what V2 hashes of one value.
+// appendV2 appends the bytes of one value that V2 hashes.
 func appendV2(b []byte, v value.Value, sdk bool) []byte {
 	switch t, text, f := classify(v, false); t {
 	case typeString:
@@ -123,19 +133,19 @@ func appendV2(b []byte, v value.Value, sdk bool) []byte {
 	}
 }
 
-// hashed returns the double that stands for a number in a hash.
+// hashed returns the double that is hashed for a number.
 func hashed(f float64, sdk bool) float64 {
 	switch {
 	case f != f:
-		return serviceNaN // one NaN, whatever its bits
+		return serviceNaN // all NaNs hash the same
 	case f == 0 && !sdk:
 		return 0
 	}
 	return f
 }
 
-// classify returns the service's type byte of v and its text or number. cut asks for V1's strings of at most 100
-// characters.
+// classify returns the service's type byte of v and its text or number. With cut, strings are cut at 100 characters, as
+// V1 does.
 func classify(v value.Value, cut bool) (t byte, text []byte, f float64) {
 	switch v.Kind() {
 	case value.Undefined:
@@ -161,8 +171,8 @@ func classify(v value.Value, cut bool) (t byte, text []byte, f float64) {
 	return typeString, text, 0
 }
 
-// cutV1 returns the first 100 characters of text. Characters are UTF-16 units here, as in .NET and JavaScript; half of
-// a pair is what these make of it in UTF-8: U+FFFD.
+// cutV1 returns the first 100 characters of text. Characters are UTF-16 code units, as in .NET and JavaScript. If the
+// cut splits a surrogate pair, the half that stays becomes U+FFFD, as those write it in UTF-8.
 func cutV1(text []byte) []byte {
 	const limit = 100
 	if len(text) <= limit {
@@ -187,8 +197,8 @@ func cutV1(text []byte) []byte {
 	return text
 }
 
-// appendTextV1 appends the value part of a V1 key: sortable bytes without a zero inside strings. Strings of more than
-// 100 bytes lose what is behind the 101st, and their end mark.
+// appendTextV1 appends the value part of a V1 key: sortable bytes without a zero byte inside strings. A string of more
+// than 100 bytes is cut after byte 101 and has no end mark.
 func appendTextV1(b []byte, v value.Value) []byte {
 	const limit = 100
 	t, text, f := classify(v, true)
@@ -215,8 +225,8 @@ func appendTextV1(b []byte, v value.Value) []byte {
 	return append(b, t)
 }
 
-// appendNumberV1 appends the order-preserving variable-length form of a double: the first 8 bits, then groups of 7 bits
-// with a low bit that says whether one more follows; at least one group.
+// appendNumberV1 appends a double in a sortable form of variable length. The first byte has the first 8 bits. Each
+// group that follows has 7 bits and a low bit, which is 1 if another group follows. There is at least one group.
 func appendNumberV1(b []byte, f float64) []byte {
 	bits := math.Float64bits(f)
 	if bits>>63 == 0 {
@@ -234,7 +244,7 @@ func appendNumberV1(b []byte, f float64) []byte {
 	}
 }
 
-// parseNumberV1 reads what appendNumberV1 wrote from the front of b. Bytes that are cut off count as zero bits.
+// parseNumberV1 reads a number that appendNumberV1 wrote at the front of b. Bytes that were cut off count as zero bits.
 func parseNumberV1(b []byte) float64 {
 	var bits uint64
 	if len(b) > 0 {

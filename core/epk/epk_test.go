@@ -16,13 +16,13 @@ var (
 	null = value.NullValue()
 )
 
-// The keys that the service's SDKs compute, V1 in the form of .NET.
+// TestVectors: keys that the service's SDKs compute; V1 in the form of .NET.
 func TestVectors(t *testing.T) {
 	a100 := strings.Repeat("62", 100) + "00"
 	for _, c := range []struct {
 		name   string
 		v      value.Value
-		v1, v2 string // "" when not known
+		v1, v2 string // "" = not known
 	}{
 		{"redmond", str("redmond"), "05C1EFE313830C087366656E706F6500", "22E342F38A486A088463DFF7838A5963"},
 		{"partitionKey", str("partitionKey"), "05C1E1B3D9CD2608716273756A756A706F4C667A00", ""},
@@ -60,9 +60,9 @@ func TestVectors(t *testing.T) {
 			t.Errorf("%s: V2 %s, want %s", c.name, got, c.v2)
 		}
 		if c.name == "-0" {
-			pk[0] = num(0) // that is where it is placed
+			pk[0] = num(0) // -0 is placed where 0 is
 		}
-		// The hash part of the text parses to the placement.
+		// The hash in the text parses to the placement.
 		place, err := ParseBoundary(V1, Text(V1, pk))
 		if want := Place(nil, V1, pk); err != nil || !bytes.Equal(place, want) {
 			t.Errorf("%s: V1 text parses to %x (%v), want %x", c.name, place, err, want)
@@ -95,7 +95,7 @@ func TestVectorsOfSeveralPaths(t *testing.T) {
 	}
 }
 
-// Numbers that are equal have one placement, whatever their kind, and values that the service can't hash have one too.
+// Equal numbers of different kinds have one placement. Values that the service can't hash have a placement too.
 func TestEqualValuesShareAPlacement(t *testing.T) {
 	dec := func(s string) value.Value {
 		v, ok := value.ParseDecimal(s)
@@ -138,7 +138,7 @@ func TestCutV1CountsUTF16(t *testing.T) {
 			t.Errorf("%q is cut to %q, want %q", c.in, got, c.want)
 		}
 	}
-	// More than 100 bytes: 101 bytes of text and no end mark.
+	// A text of more than 100 bytes: 101 bytes and no end mark.
 	got := Text(V1, []value.Value{str(strings.Repeat("é", 60))})
 	if want := 2*(1+101) + len("05C1EB5921F706"); len(got) > want || strings.HasSuffix(got, "00") {
 		t.Errorf("a long value part: %s", got)
@@ -211,7 +211,7 @@ func TestBoundaries(t *testing.T) {
 	}
 }
 
-// V1: the order of the texts is the order of the hashes, over every length that the number's form has.
+// V1: texts and hashes have the same order, for each length that the number's form can have.
 func TestTextOrderIsPlacementOrder(t *testing.T) {
 	last := ""
 	for _, h := range []uint32{0, 1, 2, 3, 127, 128, 255, 256, 65535, 65536, 1 << 20, 1<<24 + 1, 1<<31 - 1, 1 << 31,
@@ -250,8 +250,9 @@ func TestRanges(t *testing.T) {
 		{Full, r("10", "20"), r("10", "20")},
 		{r("10", "20"), r("18", "30"), r("18", "20")},
 		{r("10", "20"), r("20", "30"), Range{}},
-		{r("10", "20"), r("10", "1000"), Range{}},                           // "1000" is "10" padded: an empty range
-		{r("", "0FFF"), r("0FFE00000000", "FF"), r("0FFE00000000", "0FFF")}, // lengths mixed
+		// "1000" is "10" padded with zeros: an empty range
+		{r("10", "20"), r("10", "1000"), Range{}},
+		{r("", "0FFF"), r("0FFE00000000", "FF"), r("0FFE00000000", "0FFF")}, // texts of different lengths
 	} {
 		for _, p := range [][2]Range{{c.a, c.b}, {c.b, c.a}} {
 			got, ok := p[0].Intersect(p[1])

@@ -11,7 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// BoundaryText returns the published text of a placement, "" for nil. With V1 it has no value part.
+// BoundaryText returns the published text of a placement, and "" for nil. With V1 the text has no value part.
 func BoundaryText(k Kind, place []byte) string {
 	if len(place) == 0 {
 		return MinText
@@ -27,8 +27,8 @@ func BoundaryText(k Kind, place []byte) string {
 // ErrText is returned for a boundary text that is not hexadecimal or too long.
 var ErrText = errors.New("epk: malformed boundary text")
 
-// ParseBoundary returns the placement of a boundary text: the first placement whose text isn't below it. Lower-case
-// digits are accepted and a short text counts as padded with zeros.
+// ParseBoundary returns the placement of a boundary text: the first placement whose text isn't below it. It accepts
+// lower-case digits. A short text counts as padded with zeros.
 //
 // Both ends of the space have no placement and give nil: "" (as a minimum: from the start) and "FF" (as a maximum: to
 // the end). A V1 text with a value part gives its hash. A text above all keys gives bytes above all placements.
@@ -66,11 +66,11 @@ func parseV1(b []byte) []byte {
 	case f > 0:
 		return binary.BigEndian.AppendUint32(nil, uint32(f))
 	}
-	return make([]byte, 4) // also a NaN, which is below all (its bits are those of a cut text)
+	return make([]byte, 4) // also for a NaN, which sorts below all: its bits are those of a cut text
 }
 
-// Split returns the n-1 placements that cut the space into n even shares, on the service's scale: V1
-// i*floor((2^32-1)/n) as a hash, else i*2^126/n - 1.
+// Split returns the n-1 placements that divide the space into n equal parts as the service does: with V1 the hashes
+// i*floor((2^32-1)/n), otherwise i*2^126/n - 1.
 func Split(k Kind, n int) [][]byte {
 	var out [][]byte
 	for i := 1; i < n; i++ {
@@ -85,7 +85,7 @@ func Split(k Kind, n int) [][]byte {
 	return out
 }
 
-// CompareText compares two texts; the shorter one counts as padded with zeros, as SDKs do for hierarchical keys.
+// CompareText compares two texts. The shorter one counts as padded with zeros, as SDKs do for hierarchical keys.
 func CompareText(a, b string) int {
 	n := min(len(a), len(b))
 	if c := strings.Compare(a[:n], b[:n]); c != 0 {
@@ -100,24 +100,24 @@ func CompareText(a, b string) int {
 	return 0
 }
 
-// Range is a range of texts, Min in it and Max not.
+// Range is a range of texts: Min is inside, Max is outside.
 type Range struct{ Min, Max string }
 
 // Full is the whole space.
 var Full = Range{MinText, MaxText}
 
-// KeyRange returns the range of all keys that begin with the values of pk: with MultiHash and fewer values than paths
-// every key below that prefix.
+// KeyRange returns the range of all keys that begin with the values of pk. With MultiHash, pk may have fewer values
+// than there are paths; the range then has every key below that prefix.
 func KeyRange(k Kind, pk []value.Value) Range {
 	plain := make([]value.Value, len(pk))
-	for i, v := range pk { // -0 is where 0 is
+	for i, v := range pk { // -0 has the placement of 0
 		plain[i] = value.Canonical(v)
 	}
 	t := Text(k, plain)
 	return Range{t, t + MaxText}
 }
 
-// IsEmpty reports whether nothing is in r.
+// IsEmpty reports whether r contains nothing.
 func (r Range) IsEmpty() bool { return CompareText(r.Min, r.Max) >= 0 }
 
 // Contains reports whether the text is in r.
@@ -130,13 +130,13 @@ func (r Range) Covers(o Range) bool {
 	return o.IsEmpty() || CompareText(r.Min, o.Min) <= 0 && CompareText(o.Max, r.Max) <= 0
 }
 
-// Overlaps reports whether r and o have something in common.
+// Overlaps reports whether r and o intersect.
 func (r Range) Overlaps(o Range) bool {
 	_, ok := r.Intersect(o)
 	return ok
 }
 
-// Intersect returns what r and o have in common; ok is false when that is nothing.
+// Intersect returns the intersection of r and o. ok is false when it is empty.
 func (r Range) Intersect(o Range) (both Range, ok bool) {
 	both = r
 	if CompareText(o.Min, r.Min) > 0 {

@@ -1,10 +1,15 @@
-// Package geo holds places and shapes: GeoJSON values on the earth (Geometry) and in a plane (Flat), what functions ask
-// of them, and the cells under which an index keeps them.
+// Package geo implements places and shapes: GeoJSON values on the earth (Geometry) and in a plane (Flat), the functions
+// on them, and the cells under which an index stores them. It is the only importer of S2.
 //
-// A Cell is a square of a quadtree. On the earth it is an S2 cell; in a plane it is a part of a Box, where the
-// outermost squares stand for everything beyond the box too. A shape's cells cover it; a region's cells cover it with
-// room to spare. So a shape that meets a region has a cell that lies in one of the region's, or around it: Spans finds
-// both. That is all that an index needs: it may find more than what meets, never less.
+// A Cell is a square of a quadtree. On the earth it is an S2 cell. In a plane it is a part of a Box; the outermost
+// squares also represent everything outside the box. The cells of a shape cover it. The cells of a region cover it with
+// a margin. So if a shape meets a region, then a cell of the shape lies inside a cell of the region (Cell.Range), or
+// contains one (Around). This is all that an index needs: it may find shapes that don't meet the region, but it never
+// misses one that does.
+//
+// Example: a query asks for points within 1 km of a place. Region.Cells returns up to 12 cells, which cover a circle of
+// slightly more than 1 km. The index entries in the range of each cell and those of the cells around them are the
+// candidates. Geometry.Distance decides about each candidate.
 package geo
 
 import (
@@ -18,26 +23,27 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// How many cells a stored shape and a region have at most. On the earth, up to 6 where they lie on all faces of its
-// cube.
+// The largest numbers of cells of a stored shape and of a region. On the earth, a shape that touches several faces of
+// the S2 cube has at least one cell for each face, up to 6.
 const (
 	MaxShapeCells  = 8
 	MaxRegionCells = 12
 )
 
-// maxLevel is the depth of the quadtree: leaves of a square centimetre on the earth, of 2^-60 of a box.
+// maxLevel is the depth of the quadtree. A leaf is about a square centimetre on the earth, and 2^-60 of the area of a
+// box.
 const maxLevel = 30
 
-// Cell is the number of a cell: the path of two bits a level from the root, a one, and zeros. The cells inside a cell
-// have the numbers around it.
+// Cell is the number of a cell: the path from the root with two bits for each level, then a one, then zeros. The cells
+// inside a cell have the numbers directly below and above its own, see Range.
 type Cell uint64
 
 func (c Cell) lsb() uint64 { return uint64(c) & -uint64(c) }
 
-// Leaf reports whether the cell is one of the least.
+// Leaf reports whether the cell has the smallest size.
 func (c Cell) Leaf() bool { return c&1 != 0 }
 
-// Range returns the least and the greatest number of the cells inside c, itself included.
+// Range returns the smallest and the largest number of the cells inside c. c itself is included.
 func (c Cell) Range() (lo, hi Cell) { return c - Cell(c.lsb()-1), c + Cell(c.lsb()-1) }
 
 func (c Cell) parent() Cell {
@@ -53,7 +59,7 @@ func (c Cell) children() [4]Cell {
 	return [4]Cell{first, first + step, first + 2*step, first + 3*step}
 }
 
-// Around returns the cells that hold one of cs and are not among them, each once.
+// Around returns the ancestors of the cells cs, each once.
 func Around(cs []Cell) (out []Cell) {
 	for _, c := range cs {
 		for c.level() > 0 {
@@ -67,7 +73,8 @@ func Around(cs []Cell) (out []Cell) {
 	return out
 }
 
-// relation is what a region has to do with a cell. Weaker is always correct: some for none, some for all.
+// relation says how much of a cell lies in a region. An imprecise answer is always correct: some instead of none or of
+// all.
 type relation byte
 
 const (
@@ -76,7 +83,8 @@ const (
 	all
 )
 
-// cover returns at most limit cells below roots that hold everything that rel finds.
+// cover returns at most limit cells at or below roots. Together they contain everything in the region that rel
+// describes. It splits the largest cells first, until all cells lie inside the region or the limit is reached.
 func cover(roots []Cell, limit int, rel func(Cell) relation) []Cell {
 	var done, open []Cell
 	add := func(c Cell, r relation) {
@@ -91,7 +99,7 @@ func cover(roots []Cell, limit int, rel func(Cell) relation) []Cell {
 			add(c, r)
 		}
 	}
-	for len(open) > 0 { // the greatest come first
+	for len(open) > 0 { // larger cells first
 		c := open[0]
 		open = open[1:]
 		var rels [4]relation
@@ -115,9 +123,9 @@ func cover(roots []Cell, limit int, rel func(Cell) relation) []Cell {
 	return done
 }
 
-// CellsOf reads a geometry on the earth and returns the cells under which an index keeps it: a leaf for a point, at
-// most MaxShapeCells for others. There are none for what is no geometry and for one that takes more work than is left.
-// What the work no longer reaches is covered more coarsely.
+// CellsOf reads a geometry on the earth and returns the cells under which an index stores it: a leaf for a point, at
+// most MaxShapeCells cells for other shapes. It returns none for a value that isn't a geometry, and for one that is too
+// expensive for w to validate. When w is used up during the covering, the remaining cells stay coarse.
 func CellsOf(v value.Value, w *Work) []Cell {
 	g, _ := parse(v, w)
 	if g == nil {
@@ -133,11 +141,11 @@ func (g *Geometry) shapeCells(w *Work) []Cell {
 	return g.cells(shapeSlack, MaxShapeCells, w)
 }
 
-// shapeSlack is the angle by which a geometry's cells reach beyond it: what a line along the border of two cells may
-// lose to rounding.
+// shapeSlack is the angle in radians by which the cells of a geometry extend beyond it. Rounding moves a line along the
+// border of two cells by less.
 const shapeSlack = 1e-10
 
-// cells covers everything within angle of g.
+// cells returns cells that cover all places within angle of g.
 func (g *Geometry) cells(angle s1.Angle, limit int, w *Work) []Cell {
 	if angle > 3 {
 		return faces()
@@ -152,7 +160,8 @@ func faces() (out []Cell) {
 	return out
 }
 
-// roots returns a few cells that hold everything within angle of g, so that a cover needn't begin with the whole earth.
+// roots returns a few cells that contain all places within angle of g, so that cover needn't start with the whole
+// earth.
 func (g *Geometry) roots(angle s1.Angle) (out []Cell) {
 	center := g.parts[0].center
 	radius := s1.Angle(0)
@@ -162,7 +171,8 @@ func (g *Geometry) roots(angle s1.Angle) (out []Cell) {
 	if radius += angle + 1e-9; radius > 1.5 {
 		return faces()
 	}
-	// All rings lie in the cap. So what is beyond it lies in the polygons all together or not at all.
+	// All rings lie in the cap. So the part of the earth outside the cap is either completely inside the polygons or
+	// completely outside.
 	if g.holds(s2.Point{Vector: center.Mul(-1)}) {
 		return faces()
 	}
@@ -172,7 +182,7 @@ func (g *Geometry) roots(angle s1.Angle) (out []Cell) {
 	return out
 }
 
-// relate compares a cell with the places within angle of g.
+// relate returns the relation of a cell to the places within angle of g.
 func (g *Geometry) relate(c Cell, angle s1.Angle, w *Work) relation {
 	if w.Left <= 0 {
 		return some
@@ -213,7 +223,7 @@ func (g *Geometry) relate(c Cell, angle s1.Angle, w *Work) relation {
 	return none
 }
 
-// FlatCellsOf is CellsOf for a plane's box.
+// FlatCellsOf is CellsOf for the plane of box b.
 func FlatCellsOf(v value.Value, b Box, w *Work) []Cell {
 	f, _ := parseFlat(v, w)
 	if f == nil {
@@ -229,18 +239,19 @@ func (f *Flat) shapeCells(b Box, w *Work) []Cell {
 	return f.cells(b, f.slack(b), MaxShapeCells, w)
 }
 
-// leaf returns the leaf that a place lies in, or is nearest to.
+// leaf returns the leaf that contains a place, or the nearest leaf for a place outside the box.
 func (b Box) leaf(x, y float64) Cell {
 	return Cell(interleave(share(x, b.XMin, b.XMax))<<1|interleave(share(y, b.YMin, b.YMax)))<<1 | 1
 }
 
-// slack is a distance that rounding in the plane stays far below.
+// slack is a distance much larger than rounding errors in the plane.
 func (f *Flat) slack(b Box) float64 {
 	size := max(f.size(), math.Abs(b.XMin), math.Abs(b.XMax), math.Abs(b.YMin), math.Abs(b.YMax))
 	return 1e-10*max(b.XMax-b.XMin, b.YMax-b.YMin) + 1e-12*size
 }
 
-// share returns which of 2^30 equal parts of lo..hi x lies in, or is nearest to.
+// share divides lo..hi into 2^30 equal parts and returns the number of the part that contains x, or of the nearest
+// part.
 func share(x, lo, hi float64) uint64 {
 	const n = 1 << maxLevel
 	return uint64(max(0, min(n-1, math.Floor((x-lo)/(hi-lo)*n))))
@@ -271,14 +282,14 @@ func gather(x uint64) uint64 {
 	return x
 }
 
-// cells covers everything within dist of f in a box.
+// cells returns cells that cover all places within dist of f in a box.
 func (f *Flat) cells(b Box, dist float64, limit int, w *Work) []Cell {
-	// The outermost cells reach as far as f does, and farther.
+	// The outermost cells extend at least as far as f does.
 	reach := rect{min(b.XMin, f.box.x0-dist), min(b.YMin, f.box.y0-dist), max(b.XMax, f.box.x1+dist),
 		max(b.YMax, f.box.y1+dist)}
 	rel := func(c Cell) relation { return f.relate(c.rect(b, reach), dist, w) }
 	root, last := b.leaf(f.box.x0-2*dist, f.box.y0-2*dist), b.leaf(f.box.x1+2*dist, f.box.y1+2*dist)
-	for { // the least cell that holds two corners holds what is between them
+	for { // the smallest cell that contains two corners contains everything between them
 		if lo, hi := root.Range(); lo <= last && last <= hi {
 			return cover([]Cell{root}, limit, rel)
 		}
@@ -286,7 +297,7 @@ func (f *Flat) cells(b Box, dist float64, limit int, w *Work) []Cell {
 	}
 }
 
-// rect returns the part of the plane up to reach that a cell stands for.
+// rect returns the part of the plane, up to reach, that a cell represents.
 func (c Cell) rect(b Box, reach rect) rect {
 	const n = 1 << maxLevel
 	first, _ := c.Range()
@@ -305,7 +316,7 @@ func (c Cell) rect(b Box, reach rect) rect {
 		edge(i+size, b.XMin, b.XMax, reach.x0, reach.x1), edge(j+size, b.YMin, b.YMax, reach.y0, reach.y1)}
 }
 
-// relate compares a rectangle with the places within dist of f.
+// relate returns the relation of a rectangle to the places within dist of f.
 func (f *Flat) relate(r rect, dist float64, w *Work) relation {
 	if w.Left <= 0 {
 		return some
@@ -334,7 +345,7 @@ func (f *Flat) relate(r rect, dist float64, w *Work) relation {
 	return none
 }
 
-// fromRect is the distance of a segment and a rectangle.
+// fromRect returns the distance between a segment and a rectangle.
 func (s segment) fromRect(r rect) float64 {
 	d := min(r.apart(at(s.a)), r.apart(at(s.b)))
 	if d == 0 {

@@ -21,8 +21,8 @@ func valueOf(t testing.TB, json string) value.Value {
 	return v
 }
 
-// around writes a random shape of n positions near (x, y), at most size away. wrap brings longitudes and latitudes
-// back.
+// around writes a random shape of n positions near (x, y), at most size away. With wrap, longitudes and latitudes are
+// brought back into their ranges.
 func around(r *rand.Rand, x, y, size float64, wrap bool) string {
 	put := func(x, y float64) string {
 		if wrap {
@@ -51,7 +51,7 @@ func around(r *rand.Rand, x, y, size float64, wrap bool) string {
 		d := size * (0.2 + 0.8*r.Float64())
 		ps = append(ps, put(x+d*math.Cos(a), y+d*math.Sin(a)))
 	}
-	if r.IntN(8) == 0 { // on the earth: everything else
+	if r.IntN(8) == 0 { // on the earth: the complement
 		slices.Reverse(ps)
 	}
 	return `{"type":"Polygon","coordinates":[[` + strings.Join(append(ps, ps[0]), ",") + `]]}`
@@ -76,7 +76,7 @@ func overlap(region, shape []Cell) bool {
 	return false
 }
 
-// TestCellsOnEarth: a shape that meets a region has a cell that the region's cells find; most others have none.
+// TestCellsOnEarth: the cells of a region find each shape that meets it, and don't find most other shapes.
 func TestCellsOnEarth(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	met, missed, found := 0, 0, 0
@@ -101,7 +101,7 @@ func TestCellsOnEarth(t *testing.T) {
 		if r.IntN(2) == 0 {
 			limit = d * math.Pow(10, r.Float64()-0.5)
 			if r.IntN(3) == 0 {
-				limit = d // just so far
+				limit = d // exactly at the limit
 			}
 		}
 		cells, region := a.shapeCells(&Work{1 << 30}), Near(b, limit).Cells(Box{})
@@ -123,7 +123,7 @@ func TestCellsOnEarth(t *testing.T) {
 	}
 }
 
-// TestCellsInPlane is the same in planes, with shapes inside and outside of the box.
+// TestCellsInPlane is TestCellsOnEarth in planes, with shapes inside and outside of the box.
 func TestCellsInPlane(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	met, missed, found := 0, 0, 0
@@ -170,7 +170,7 @@ func TestCellsInPlane(t *testing.T) {
 	}
 }
 
-// TestCellTree: parents hold their children, and the parts of a square are where the numbers say.
+// TestCellTree: parents contain their children, and the quarters of a square are numbered in the documented order.
 func TestCellTree(t *testing.T) {
 	box := Box{0, 0, 8, 8}
 	p, _ := ParseFlat(valueOf(t, `{"type":"Point","coordinates":[5,2]}`))
@@ -198,9 +198,8 @@ func TestCellTree(t *testing.T) {
 	}
 }
 
-// TestCellsStay pins the cells of some shapes. They lie in indexes, and an item's are found again by making them again:
-// when another choice of cells is better, stores must make their index again (a new format), and the figures here
-// change.
+// TestCellsStay pins the cells of some shapes. Indexes store them, and an item's entries are removed by computing its
+// cells again. A better choice of cells needs a rebuild of all indexes (a new store format), and new figures here.
 func TestCellsStay(t *testing.T) {
 	for json, want := range map[string][2]string{
 		`{"type":"Point","coordinates":[13.4,52.5]}`: {"[47a84fd52ba654f7]",

@@ -14,8 +14,8 @@ const (
 	meanRadius = (2*semiMajor + semiMinor) / 3
 )
 
-// metres is the length of the geodesic between two places by Vincenty's inverse formula. Near the antipodes, where it
-// doesn't converge, it is the length on the sphere.
+// metres returns the length in metres of the geodesic between two places, by Vincenty's inverse formula. Near the
+// antipodes, where the formula doesn't converge, it returns the length on the sphere.
 func metres(p, q s2.LatLng) float64 {
 	u1, u2 := math.Atan((1-flattening)*math.Tan(p.Lat.Radians())), math.Atan((1-flattening)*math.Tan(q.Lat.Radians()))
 	s1, c1 := math.Sincos(u1)
@@ -51,8 +51,8 @@ func metres(p, q s2.LatLng) float64 {
 	return meanRadius * p.Distance(q).Radians()
 }
 
-// Area returns the area in square metres, 0 of points and lines: that on the sphere of the ellipsoid's area, with
-// latitudes moved so that areas stay.
+// Area returns the area in square metres; points and lines have area 0. It is the area on the sphere with the
+// ellipsoid's area, after latitudes are moved to authalic latitudes, which keeps areas equal.
 func (g *Geometry) Area() float64 {
 	sum := 0.0
 	for _, p := range g.polys {
@@ -74,8 +74,8 @@ func (g *Geometry) Area() float64 {
 	return sum * authalicRadius2
 }
 
-// eccentricity of the ellipsoid, the square of the radius of the sphere of equal area, and the authalic scale at the
-// pole.
+// The eccentricity of the ellipsoid, the square of the radius of the sphere of equal area, and the authalic scale at
+// the pole.
 var (
 	eccentricity    = math.Sqrt(flattening * (2 - flattening))
 	atPole          = authalicQ(1)
@@ -87,7 +87,7 @@ func authalicQ(sin float64) float64 {
 	return (1 - e*e) * (sin/(1-e*e*sin*sin) + math.Atanh(e*sin)/e)
 }
 
-// authalic moves a latitude of the ellipsoid to the sphere of equal area.
+// authalic returns the authalic latitude of a latitude on the ellipsoid.
 func authalic(lat float64) float64 {
 	return math.Asin(max(-1, min(1, authalicQ(math.Sin(lat))/atPole)))
 }

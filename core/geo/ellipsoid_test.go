@@ -8,8 +8,8 @@ import (
 	"github.com/golang/geo/s2"
 )
 
-// TestLeastRadius: no two places are fewer metres apart than their angle says, which is what a region's cells rely on;
-// and none more than the greatest radius says.
+// TestLeastRadius: the distance of two places in metres is never less than their angle times leastRadius, which the
+// cells of a region rely on, and never more than their angle times the largest radius.
 func TestLeastRadius(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 5))
 	lat := func() float64 {

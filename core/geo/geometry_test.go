@@ -10,8 +10,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// FuzzGeometry: a value that is taken as a geometry, on the earth or in a plane, meets itself, has an area, and few
-// cells that a region around it finds.
+// FuzzGeometry: a value that is read as a geometry, on the earth or in a plane, intersects itself, has an area, and has
+// few cells, which a region around it finds.
 func FuzzGeometry(f *testing.F) {
 	for _, s := range []string{
 		`{"type":"Point","coordinates":[0,90]}`, `{"type":"LineString","coordinates":[[0,0],[0,0]]}`,
@@ -77,7 +77,7 @@ func flat(t *testing.T, v value.Value, b []byte) {
 	}
 }
 
-// TestGeometryBounds: a geometry at the limit is compared with itself, one beyond it is refused.
+// TestGeometryBounds: a geometry with MaxPositions positions is compared with itself; a larger one is refused.
 func TestGeometryBounds(t *testing.T) {
 	ring := func(n int) string {
 		var b strings.Builder
@@ -106,7 +106,8 @@ func TestGeometryBounds(t *testing.T) {
 	}
 }
 
-// TestWork: shapes that are dear to look at cost no more than they may, and what is given up is said.
+// TestWork: shapes that are expensive to process cost at most the given work. What is given up is visible in the
+// result.
 func TestWork(t *testing.T) {
 	var zigzag strings.Builder
 	for i := range MaxPositions / 2 {

@@ -7,14 +7,14 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// maxFlat bounds the coordinates of the plane, so that products of them are numbers.
+// maxFlat limits the coordinates of the plane, so that products of them don't overflow.
 const maxFlat = 1e100
 
-// Flat is a GeoJSON value in a plane with straight lines; its unit is that of the coordinates. Which way round a ring
-// goes says nothing. A Flat never changes.
+// Flat is a GeoJSON value in a plane with straight lines. Its unit is that of the coordinates. The direction of a ring
+// has no meaning. A Flat is immutable.
 type Flat struct {
-	segs  []segment // all points (of no length), lines and rings
-	parts []run     // segments in runs with a rectangle around each
+	segs  []segment // all points (with length 0), lines and rings
+	parts []run     // runs of segments with a bounding rectangle for each
 	polys [][][]pos // the rings of each polygon, without the last position
 	ends  []pos     // one position of each point, line and outer ring
 	box   rect
@@ -31,10 +31,10 @@ type run struct {
 	box   rect
 }
 
-// Box is a rectangle of the plane. Max is greater than Min in both directions and all are numbers up to 1e100.
+// Box is a rectangle of the plane. Max is greater than Min in both directions. All coordinates are finite, up to 1e100.
 type Box struct{ XMin, YMin, XMax, YMax float64 }
 
-// Valid reports whether the box is as its type says.
+// Valid reports whether the box satisfies the rules of Box.
 func (b Box) Valid() bool {
 	for _, x := range [...]float64{b.XMin, b.YMin, b.XMax, b.YMax} {
 		if !(math.Abs(x) <= maxFlat) {
@@ -52,7 +52,7 @@ func (r rect) join(o rect) rect {
 	return rect{min(r.x0, o.x0), min(r.y0, o.y0), max(r.x1, o.x1), max(r.y1, o.y1)}
 }
 
-// apart is the distance of two rectangles.
+// apart returns the distance of two rectangles.
 func (r rect) apart(o rect) float64 {
 	return math.Hypot(max(0, o.x0-r.x1, r.x0-o.x1), max(0, o.y0-r.y1, r.y0-o.y1))
 }
@@ -70,8 +70,8 @@ func runs(segs []segment) (out []run) {
 	return out
 }
 
-// ParseFlat reads a Point, LineString, Polygon or MultiPolygon of the plane; it copies what it needs. The geometry is
-// nil for other values, and reason says why.
+// ParseFlat reads a Point, LineString, Polygon or MultiPolygon of the plane. It copies the data that it keeps. For
+// other values it returns nil and the reason.
 func ParseFlat(v value.Value) (f *Flat, reason string) { return parseFlat(v, &Work{math.MaxInt}) }
 
 func parseFlat(v value.Value, w *Work) (f *Flat, reason string) {
@@ -120,7 +120,7 @@ func parseFlat(v value.Value, w *Work) (f *Flat, reason string) {
 	return f, ""
 }
 
-// flatPoint makes a point in one allocation.
+// flatPoint makes a point with a single allocation.
 func flatPoint(p pos) *Flat {
 	m := new(struct {
 		f     Flat
@@ -141,7 +141,7 @@ func checkFlat(p pos) string {
 	return ""
 }
 
-// checkRing says what is wrong with the segments of a ring, as far as the work reaches.
+// checkRing returns what is wrong with the segments of a ring, "" if nothing. It stops when the work is used up.
 func checkRing(ring []segment, w *Work) string {
 	for _, s := range ring {
 		if s.a == s.b {
@@ -173,19 +173,19 @@ func checkRing(ring []segment, w *Work) string {
 	return ""
 }
 
-// side is positive when p lies to the left of s, negative to the right.
+// side is positive when p lies to the left of s, and negative when it lies to the right.
 func (s segment) side(p pos) float64 {
 	return (s.b.x-s.a.x)*(p.y-s.a.y) - (s.b.y-s.a.y)*(p.x-s.a.x)
 }
 
-// crosses reports whether two segments have one point in common that is an end of neither.
+// crosses reports whether two segments cross at a point that isn't an end of either.
 func (s segment) crosses(t segment) bool {
 	return opposite(s.side(t.a), s.side(t.b)) && opposite(t.side(s.a), t.side(s.b))
 }
 
 func opposite(a, b float64) bool { return a > 0 && b < 0 || a < 0 && b > 0 }
 
-// along returns the share of s (0..1) at which it is nearest to p.
+// along returns the position on s (0..1) that is nearest to p.
 func (s segment) along(p pos) float64 {
 	dx, dy := s.b.x-s.a.x, s.b.y-s.a.y
 	n := math.Hypot(dx, dy)
@@ -204,7 +204,7 @@ func (s segment) far(p pos) float64 {
 	return math.Hypot(p.x-q.x, p.y-q.y)
 }
 
-// apart is the distance of two segments.
+// apart returns the distance of two segments.
 func (s segment) apart(t segment) float64 {
 	if s.crosses(t) {
 		return 0
@@ -212,14 +212,15 @@ func (s segment) apart(t segment) float64 {
 	return min(s.far(t.a), s.far(t.b), t.far(s.a), t.far(s.b))
 }
 
-// same is the distance below which places of a and b are one: what rounding makes of coordinates of this size.
+// same returns the distance below which two places of a and b count as equal: a bound of the rounding error for
+// coordinates of this size.
 func same(a, b *Flat) float64 { return 1e-13 * max(a.size(), b.size()) }
 
 func (f *Flat) size() float64 {
 	return max(math.Abs(f.box.x0), math.Abs(f.box.x1), math.Abs(f.box.y0), math.Abs(f.box.y1))
 }
 
-// holds reports whether p is inside one of the polygons. On a boundary it may say either.
+// holds reports whether p is inside one of the polygons. On a boundary either answer is possible.
 func (f *Flat) holds(p pos) bool {
 next:
 	for _, rings := range f.polys {
@@ -233,7 +234,7 @@ next:
 	return false
 }
 
-// insideRing counts how often the ring crosses the line from p to the right.
+// insideRing reports whether the ring crosses the horizontal ray from p to the right an odd number of times.
 func insideRing(ring []pos, p pos) (in bool) {
 	a := ring[len(ring)-1]
 	for _, b := range ring {
@@ -261,9 +262,10 @@ func (f *Flat) onEdge(p pos, tol float64) bool {
 	return false
 }
 
-// Distance returns the distance of the nearest places of a and b, 0 when they meet.
+// Distance returns the distance of the nearest places of a and b, 0 when they intersect.
 func (a *Flat) Distance(b *Flat) float64 {
-	for _, p := range a.ends { // without a common boundary the one holds all of the other's part, or nothing of it
+	for _, p := range a.ends {
+		// without a common boundary, a polygon contains all of the other shape's part or nothing of it
 		if b.holds(p) {
 			return 0
 		}
@@ -292,10 +294,10 @@ func (a *Flat) Distance(b *Flat) float64 {
 	return d
 }
 
-// Intersects reports whether a and b have a place in common; boundaries count.
+// Intersects reports whether a and b have a place in common. Boundaries count.
 func (a *Flat) Intersects(b *Flat) bool { return a.Distance(b) == 0 }
 
-// Within reports whether all of a lies in b, its boundary included.
+// Within reports whether all of a lies in b. The boundary of b counts.
 func (a *Flat) Within(b *Flat) bool {
 	if len(a.polys) > 0 && len(b.polys) == 0 {
 		return false
@@ -307,7 +309,7 @@ func (a *Flat) Within(b *Flat) bool {
 		if !in(s.a) || !in(s.b) {
 			return false
 		}
-		// Between two places where s meets a boundary it stays on one side.
+		// Between two neighbouring cuts, s stays on one side of the boundary.
 		cuts = b.cuts(append(cuts[:0], 0), s, tol)
 		cuts = append(cuts, 1)
 		slices.Sort(cuts)
@@ -317,7 +319,7 @@ func (a *Flat) Within(b *Flat) bool {
 			}
 		}
 	}
-	for _, rings := range b.polys { // what b leaves out begins at its rings
+	for _, rings := range b.polys { // the outside of b begins at its rings
 		for _, r := range rings {
 			for _, p := range r {
 				if a.holds(p) && !a.onEdge(p, tol) {
@@ -329,7 +331,7 @@ func (a *Flat) Within(b *Flat) bool {
 	return true
 }
 
-// cuts appends where s meets the boundary of f.
+// cuts appends the positions on s (0..1) where it meets the boundary of f.
 func (f *Flat) cuts(dst []float64, s segment, tol float64) []float64 {
 	box := s.box()
 	for i := range f.parts {
@@ -352,7 +354,7 @@ func (f *Flat) cuts(dst []float64, s segment, tol float64) []float64 {
 	return dst
 }
 
-// Area returns the area in square units, 0 of points and lines.
+// Area returns the area in square units; points and lines have area 0.
 func (f *Flat) Area() float64 {
 	sum := 0.0
 	for _, rings := range f.polys {

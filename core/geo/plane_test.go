@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// samples are places of a shape: its positions, places on its lines, those nearest to another shape's positions among
-// them, and places inside its polygons.
+// samples returns places of a shape: its positions, places on its lines (also those nearest to the positions of another
+// shape), and places inside its polygons.
 func samples(r *rand.Rand, f, other *Flat) (out []pos) {
 	for _, s := range f.segs {
 		for _, o := range other.segs {
@@ -27,7 +27,7 @@ func samples(r *rand.Rand, f, other *Flat) (out []pos) {
 	return out
 }
 
-// TestFlatAgainstSamples: what the functions of the plane say of two shapes agrees with what single places of them say.
+// TestFlatAgainstSamples: the functions on two shapes in the plane agree with the results for single places of them.
 func TestFlatAgainstSamples(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	within, apart, meets := 0, 0, 0

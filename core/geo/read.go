@@ -4,28 +4,29 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// MaxPositions bounds a geometry, so that two that wind around each other are compared within seconds.
+// MaxPositions limits the positions of a geometry, so that a comparison of two geometries takes seconds at most.
 const MaxPositions = 8192
 
 const tooLarge = "A geometry must have at most 8192 positions."
 
 const tooDear = "The geometry is too complex."
 
-// Work bounds what reading and covering geometries may cost: comparisons of two lines, about 0.1 microseconds each.
+// Work limits the cost of reading and covering geometries. Its unit is a comparison of two lines, about 0.1
+// microseconds.
 type Work struct{ Left int }
 
-// pos is a position as it is written: longitude and latitude, or x and y.
+// pos is a position as written: longitude and latitude, or x and y.
 type pos struct{ x, y float64 }
 
-// shape is a GeoJSON geometry as it is written, before anybody has said what its numbers mean.
+// shape is a GeoJSON geometry as written, before the coordinates are interpreted.
 type shape struct {
 	point, line bool
-	chains      [][]pos // a point of one position, a line, or the rings of all polygons
-	ends        []int   // polygon i has the chains up to ends[i]
+	chains      [][]pos // a point as one position, a line, or the rings of all polygons
+	ends        []int   // the chains of polygon i end at ends[i]
 }
 
-// read reads a Point, LineString, Polygon or MultiPolygon; check says what is wrong with a position. reason says why it
-// is none.
+// read reads a Point, LineString, Polygon or MultiPolygon. check returns what is wrong with a position, "" if nothing.
+// For other values, reason says why they aren't a geometry.
 func read(v value.Value, check func(pos) string) (s *shape, reason string) {
 	if v.Kind() != value.Object {
 		return nil, "The value is not a GeoJSON object."
@@ -63,7 +64,7 @@ func read(v value.Value, check func(pos) string) (s *shape, reason string) {
 	return &r.s, ""
 }
 
-// readPoint reads a Point without more ado; ok is false for everything else, also for what is wrong with one.
+// readPoint is a fast path for a valid Point. ok is false for all other values.
 func readPoint(v value.Value) (p pos, ok bool) {
 	if v.Kind() != value.Object {
 		return p, false
@@ -84,7 +85,7 @@ func readPoint(v value.Value) (p pos, ok bool) {
 	return p, true
 }
 
-// Resembles reports whether a value says that it is one of the geometries that Parse reads, valid or not.
+// Resembles reports whether a value has the type of a geometry that Parse reads, valid or not.
 func Resembles(v value.Value) bool {
 	if v.Kind() != value.Object {
 		return false
@@ -106,7 +107,7 @@ type reader struct {
 	edges int
 }
 
-// position reads [x, y, ..]; what follows is not looked at.
+// position reads [x, y, ..]. Further numbers are ignored.
 func (r *reader) position(v value.Value) (pos, string) {
 	x, y := v.At(0), v.At(1)
 	if v.Kind() != value.Array || !x.IsNumber() || !y.IsNumber() {
@@ -123,7 +124,7 @@ func number(v value.Value) float64 {
 	return v.Float()
 }
 
-// chain reads positions of which there must be at least least.
+// chain reads a list of at least least positions. few is the fault of a shorter list.
 func (r *reader) chain(v value.Value, least int, few string) string {
 	if v.Kind() != value.Array {
 		return "A line or ring must be an array of positions."
@@ -161,7 +162,7 @@ func (r *reader) polygon(v value.Value) string {
 	return ""
 }
 
-// What is wrong with rings, on the sphere and in the plane.
+// The faults of rings, on the sphere and in the plane.
 const (
 	ringOpen   = "A ring must end where it begins."
 	ringCross  = "A ring must not cross itself."

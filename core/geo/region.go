@@ -2,31 +2,33 @@ package geo
 
 import "github.com/golang/geo/s1"
 
-// Region is the places within a distance of a shape, on the earth or in a plane: what a condition asks an index for.
+// Region is the set of places within a distance of a shape, on the earth or in a plane. It is the spatial condition for
+// which an index is read.
 type Region struct {
 	round *Geometry
 	flat  *Flat
 	dist  float64
 }
 
-// leastRadius is the least length in metres of one radian of the ellipsoid's surface, in any direction: that along the
-// meridian at the equator. A shorter way on the ellipsoid is never a longer one on the sphere.
+// leastRadius is the smallest length in metres of one radian on the ellipsoid's surface, over all places and
+// directions: the length along the meridian at the equator. So places that are close on the ellipsoid are close on the
+// sphere.
 const leastRadius = semiMajor * (1 - flattening) * (1 - flattening)
 
-// Near is the places at most metres from g; those at no distance are what meets g.
+// Near returns the region of places at most metres from g. With metres = 0 it contains the places that meet g.
 func Near(g *Geometry, metres float64) *Region { return &Region{round: g, dist: metres} }
 
-// NearFlat is the places at most dist from f.
+// NearFlat returns the region of places at most dist from f.
 func NearFlat(f *Flat, dist float64) *Region { return &Region{flat: f, dist: dist} }
 
 // Planar reports whether the region lies in a plane.
 func (r *Region) Planar() bool { return r.flat != nil }
 
-// regionWork bounds what covering a region costs: a third of a second. Beyond it the cover is coarser.
+// regionWork limits the cost of covering a region to about a third of a second. Beyond it the cover is coarser.
 const regionWork = 3_000_000
 
-// Cells returns at most MaxRegionCells that cover the region and some room around it: more than rounding, and more than
-// what the functions take for touching. The box is that of a plane's index; on the earth it isn't looked at.
+// Cells returns at most MaxRegionCells cells that cover the region and a margin. The margin is larger than rounding
+// errors and than the distance that counts as touching. b is the box of a plane's index; it isn't used on the earth.
 func (r *Region) Cells(b Box) []Cell {
 	w := &Work{regionWork}
 	if r.flat == nil {

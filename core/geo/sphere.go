@@ -9,15 +9,15 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// touching is the distance in radians below which two places are the same: 0.6 micrometres on the earth.
+// touching is the distance in radians below which two places count as equal: 0.6 micrometres on the earth.
 const touching = 1e-13
 
-// Geometry is a GeoJSON value on the earth. Which places meet is decided on the unit sphere, metres are measured on the
-// WGS 84 ellipsoid. Points are edges of no length. A ring's inside is to its left, so that a clockwise outer ring is
-// everything but what it encloses; holes may go either way round. A Geometry never changes.
+// Geometry is a GeoJSON value on the earth. Intersections are computed on the unit sphere, and metres are measured on
+// the WGS 84 ellipsoid. A point is an edge of length 0. The inside of a ring is to its left, so a clockwise outer ring
+// is everything except the area that it encloses. Holes may have either direction. A Geometry is immutable.
 type Geometry struct {
 	edges []s2.Edge // all points, lines and rings
-	parts []chunk   // edges in runs with a bound around each
+	parts []chunk   // runs of edges with a bound for each
 	polys []polygon
 	point bool
 }
@@ -28,7 +28,7 @@ type polygon struct {
 	rings [][]s2.LatLng // as given, for the area
 }
 
-// chunk is a run of neighbouring edges and a cap that holds them.
+// chunk is a run of neighbouring edges and a cap that contains them.
 type chunk struct {
 	edges  []s2.Edge
 	first  int // number of the first edge
@@ -38,7 +38,7 @@ type chunk struct {
 
 const chunkEdges = 32
 
-// bound cuts the edges into runs.
+// bound divides the edges into runs.
 func bound(edges []s2.Edge) (out []chunk) {
 	for i := 0; i < len(edges); i += chunkEdges {
 		run := edges[i:min(i+chunkEdges, len(edges))]
@@ -47,7 +47,7 @@ func bound(edges []s2.Edge) (out []chunk) {
 			c.radius = max(c.radius, c.center.Distance(e.V0), c.center.Distance(e.V1))
 		}
 		if len(run) > 1 || run[0].V0 != run[0].V1 {
-			// A point of an edge is no farther than its ends, but for caps beyond a hemisphere.
+			// A point of an edge is at most as far as the ends of the edge, except in caps larger than a hemisphere.
 			if c.radius *= 1 + 1e-12; c.radius > math.Pi/2 {
 				c.radius = math.Pi
 			}
@@ -57,13 +57,13 @@ func bound(edges []s2.Edge) (out []chunk) {
 	return out
 }
 
-// apart is a lower bound of the distance of two runs.
+// apart returns a lower bound of the distance of two runs.
 func (c *chunk) apart(d *chunk) s1.Angle {
 	return c.center.Distance(d.center) - c.radius - d.radius - 1e-14
 }
 
-// Parse reads a Point, LineString, Polygon or MultiPolygon of longitudes and latitudes in degrees; it copies what it
-// needs. The geometry is nil for other values, and reason says why.
+// Parse reads a Point, LineString, Polygon or MultiPolygon of longitudes and latitudes in degrees. It copies the data
+// that it keeps. For other values it returns nil and the reason.
 func Parse(v value.Value) (g *Geometry, reason string) { return parse(v, &Work{math.MaxInt}) }
 
 func parse(v value.Value, w *Work) (g *Geometry, reason string) {
@@ -95,7 +95,7 @@ func parse(v value.Value, w *Work) (g *Geometry, reason string) {
 	return g, ""
 }
 
-// pointAt makes a point in one allocation: most geometries are points.
+// pointAt makes a point with a single allocation, because most geometries are points.
 func pointAt(at pos) *Geometry {
 	m := new(struct {
 		g     Geometry
@@ -172,7 +172,7 @@ func (g *Geometry) polygon(rings [][]pos, w *Work) string {
 	return ""
 }
 
-// crosses reports whether two edges of a ring that are not neighbours meet, as far as the work reaches.
+// crosses reports whether two edges of a ring that aren't neighbours meet. It stops when the work is used up.
 func crosses(ring []s2.Edge, w *Work) bool {
 	runs := bound(ring)
 	for i := range runs {
@@ -216,8 +216,8 @@ next:
 	return false
 }
 
-// nearest returns the places of a and b that are nearest to each other, and their distance: 0 when one holds a part of
-// the other.
+// nearest returns the places of a and b that are nearest to each other, and their distance. The distance is 0 when one
+// contains a part of the other.
 func nearest(a, b *Geometry) (p, q s2.Point, d s1.Angle) {
 	if b.holds(a.edges[0].V0) || a.holds(b.edges[0].V0) {
 		return a.edges[0].V0, a.edges[0].V0, 0
@@ -246,7 +246,7 @@ func nearest(a, b *Geometry) (p, q s2.Point, d s1.Angle) {
 	return p, q, d
 }
 
-// touches reports whether a further part of b lies inside a.
+// touches reports whether b has several polygons and one of them begins inside g.
 func (g *Geometry) touches(b *Geometry) bool {
 	if len(g.polys) == 0 || len(b.polys) < 2 {
 		return false
@@ -277,13 +277,13 @@ func (g *Geometry) onEdge(p s2.Point) bool {
 	return false
 }
 
-// Intersects reports whether a and b have a place in common; boundaries count.
+// Intersects reports whether a and b have a place in common. Boundaries count.
 func (a *Geometry) Intersects(b *Geometry) bool {
 	_, _, d := nearest(a, b)
 	return d == 0
 }
 
-// Distance returns the metres between the nearest places of a and b, 0 when they meet.
+// Distance returns the metres between the nearest places of a and b, 0 when they intersect.
 func (a *Geometry) Distance(b *Geometry) float64 {
 	p, q, d := nearest(a, b)
 	if d == 0 {
@@ -292,7 +292,7 @@ func (a *Geometry) Distance(b *Geometry) float64 {
 	return metres(s2.LatLngFromPoint(p), s2.LatLngFromPoint(q))
 }
 
-// Within reports whether all of a lies in b, its boundary included.
+// Within reports whether all of a lies in b. The boundary of b counts.
 func (a *Geometry) Within(b *Geometry) bool {
 	if len(a.polys) > 0 && len(b.polys) == 0 {
 		return false
@@ -319,7 +319,7 @@ func (a *Geometry) Within(b *Geometry) bool {
 			}
 		}
 	}
-	for _, e := range b.edges { // what b leaves out begins at its rings
+	for _, e := range b.edges { // the outside of b begins at its rings
 		if a.holds(e.V0) && !a.onEdge(e.V0) {
 			return false
 		}

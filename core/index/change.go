@@ -7,16 +7,20 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Version is a document at a time of its life.
+// Version is a document and the time when it was written.
 type Version struct {
 	Doc []byte
 	TS  int64 // seconds since 1970
 }
 
-// CollectChange fills a and b with the index terms of two versions of a document, without the terms of fields that both
-// have alike: so a change costs what it changes, not what the document holds. Diff of a and b is the difference of the
-// two documents' terms, and so is the difference of what Count counts in them; nothing else is told by them. shared is
-// about how many terms were left out of each.
+// CollectChange fills a and b with the index terms of two versions of a document, without the terms of unchanged
+// fields. So the cost depends on the size of the change, not of the document. Diff of a and b is the difference of the
+// full terms, and so is the difference of their Count. All other methods of a and b are meaningless. shared is
+// approximately the number of terms that were left out of each.
+//
+//	old {"id": "1", "a": 1, "tags": [.. 100 values]}
+//	new {"id": "1", "a": 2, "tags": [.. the same]}
+//	a has the term /a = 1, b has /a = 2, shared is about 100
 func (p *Policy) CollectChange(a, b *Terms, old, new Version) (shared int) {
 	changedOld, changedNew, shared := p.changed(a.fields[:0], b.fields[:0], old.Doc, new.Doc)
 	if shared > 0 {
@@ -27,15 +31,15 @@ func (p *Policy) CollectChange(a, b *Terms, old, new Version) (shared int) {
 	return shared
 }
 
-// maxPairs bounds the search for a name that both a changed and an unchanged field have.
+// maxPairs limits the search for a name that both a changed and an unchanged field have.
 const maxPairs = 4096
 
-// changed returns documents of only the fields that differ, made in the memory of two slices, and how many values the
-// other fields hold. Where leaving fields out would not be safe they are the whole documents: those that may have more
-// terms than MaxTerms, or more work with shapes than spatialWork, edges that become something else, and names that
-// stand twice in a document.
+// changed returns documents of only the fields that differ, built in the memory of two slices, and the number of values
+// in the other fields. It returns the whole documents where leaving out fields could change the difference: documents
+// that may have more than MaxTerms terms, or more spatial work than spatialWork; an item that becomes an edge or stops
+// being one; a document with a duplicate name.
 func (p *Policy) changed(memOld, memNew, old, new []byte) (a, b []byte, shared int) {
-	const least = 3 // bytes of a BSON element
+	const least = 3 // bytes of the smallest BSON element
 	size := max(len(old), len(new))
 	if size/least+len(p.exact)+MaxTerms/10 > MaxTerms || len(p.spatial) > 0 && size > spatialWhole {
 		return old, new, 0
@@ -72,7 +76,7 @@ func (p *Policy) changed(memOld, memNew, old, new []byte) (a, b []byte, shared i
 	return bson.End(a, 0), bson.End(b, 0), shared
 }
 
-// meet reports whether two lists have a name in common.
+// meet reports whether two lists have a common name.
 func meet(a, b [][]byte) bool {
 	for _, x := range a {
 		for _, y := range b {
@@ -84,7 +88,8 @@ func meet(a, b [][]byte) bool {
 	return false
 }
 
-// values returns how many values v holds, itself and what is below it; not the objects in arrays, which have no terms.
+// values returns the number of values in v: itself and everything below it. Objects in arrays don't count, because they
+// have no terms.
 func values(v value.Value) int {
 	n := 1
 	for it := v.Iter(); it.Next(); {

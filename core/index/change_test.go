@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// appendField appends a BSON element of a JSON value, so that a test can write a name twice.
+// appendField appends a BSON element with a JSON value, so that a test can write a name twice.
 func appendField(t testing.TB, dst []byte, name, json string) []byte {
 	v, err := doc.ValueFromJSON([]byte(json))
 	if err != nil {
@@ -27,8 +27,8 @@ var changeValues = []string{"null", "1", "2", `"x"`, `"` + strings.Repeat("l", 3
 	`{"type":"Point","coordinates":[1,2]}`, `{"type":"Polygon","coordinates":[[[0,0],[9,0],[9,5],[0,0]]]}`,
 	`[{"type":"Point","coordinates":[1,200]},{"type":"Point","coordinates":[3,4]}]`}
 
-// TestCollectChange: the difference of what CollectChange gives is the difference of the whole terms, whatever two
-// documents hold.
+// TestCollectChange: for any two documents, the difference of the terms from CollectChange is the difference of the
+// full terms.
 func TestCollectChange(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	policies := []string{``, `{"includedPaths":[{"path":"/a/*"}],"excludedPaths":[{"path":"/*"}],` +
@@ -56,7 +56,7 @@ func TestCollectChange(t *testing.T) {
 			return bson.End(b, 0)
 		}
 		old := Version{build(), int64(r.IntN(2))}
-		for range r.IntN(3) { // change, add, remove, exchange
+		for range r.IntN(3) { // change, add, remove, swap
 			switch at := r.IntN(len(fields) + 1); {
 			case at == len(fields):
 				fields = append(fields, field{names[r.IntN(len(names))], changeValues[r.IntN(len(changeValues))]})
@@ -105,7 +105,7 @@ func difference(a, b *Terms) string {
 	return s.String()
 }
 
-// TestCollectChangeOfLargeDocuments: a document that may spill its terms is collected whole.
+// TestCollectChangeOfLargeDocuments: a document that may have more than MaxTerms terms is collected completely.
 func TestCollectChangeOfLargeDocuments(t *testing.T) {
 	p, err := Compile(nil, 1)
 	if err != nil {
@@ -141,8 +141,8 @@ func BenchmarkCollectChange(b *testing.B) {
 	})
 }
 
-// TestShapesAreNoOddValues: a shape with several cells doesn't make a slot's values odd, which would take covered
-// answers from it.
+// TestShapesAreNoOddValues: a shape with several cells doesn't set Odd for the slot. Odd would prevent index-only
+// answers.
 func TestShapesAreNoOddValues(t *testing.T) {
 	p, err := Compile([]byte(`{"includedPaths":[{"path":"/*"}],"spatialIndexes":[{"path":"/*"}]}`), 1)
 	if err != nil {

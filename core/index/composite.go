@@ -12,36 +12,37 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Limits of composite indexes, the service's.
+// Limits of composite indexes, those of the service.
 const (
 	MaxComposites = 100
 	MaxColumns    = 8
 )
 
-// Composite is a compiled composite index. Under its id every item has exactly one entry, whose value holds the values
-// of the columns one behind the other; a column without a value has the class Undefined. So the entries name every item
-// that the policy indexes, and their bytes are in the order of the columns where no column's values are Lossy, Array,
+// Composite is a compiled composite index. Every item has exactly one entry under its id; its value is the
+// concatenation of the column values, where a missing value has the class Undefined. So the entries name every item
+// that the policy indexes. Their bytes are in the order of the columns, unless values of a column are Lossy, Array,
 // Foreign or Mixed.
 type Composite struct {
 	ID      uint64
 	Columns []Column
-	Array   []string // of a tuple path: the array that the columns' paths begin in
-	// Cut is how many bytes of a string or binary a column keeps.
+	Array   []string // of a tuple path: the path of the array in which the columns' paths begin
+	// Cut is the number of bytes of a string or binary that a column keeps.
 	Cut int
 }
 
-// Column is one path of a composite index. The ids are what the Bloom set Columns of a slot's head knows about its
-// values. They are the path's, so that the set stays sparse where several indexes have it.
+// Column is one path of a composite index. Its ids are elements of the Bloom set Columns in the head of a slot, which
+// says what values the slot has at the column. The ids depend only on the path (and Cut), so several indexes with the
+// same path share them and the set stays sparse.
 type Column struct {
-	Segs []string // stored names; SystemTS for the time of the last write
+	Segs []string // stored names; SystemTS is the time of the last write
 	Desc bool
-	Path string // as the policy has it
+	Path string // as in the policy
 
-	Lossy   uint64 // values that can't be told from their entries, in an order that isn't theirs
-	Array   uint64 // an array stands at the path or on the way to it: languages disagree about what is there
-	Foreign uint64 // values of kinds that JSON lacks, which a JSON view shows as others
-	// values whose class MongoDB orders otherwise than the bytes do: null (which it doesn't tell from missing),
-	// booleans, UUIDs
+	Lossy   uint64 // some values can't be read from their entries; such entries aren't in the order of the values
+	Array   uint64 // an array is at the path or on the way to it: the languages differ in what the path then returns
+	Foreign uint64 // some values are of kinds that JSON lacks, which a JSON view shows as other kinds
+	// Some values belong to a class that MongoDB orders differently from the bytes: null (equal to missing there),
+	// booleans, UUIDs.
 	Mixed uint64
 }
 
@@ -50,11 +51,10 @@ type columnJSON struct {
 	Order string `json:"order"`
 }
 
-// Composites returns the compiled composite indexes, in the policy's order. They must not be changed.
+// Composites returns the compiled composite indexes in the policy's order. They must not be modified.
 func (p *Policy) Composites() []*Composite { return p.composites }
 
-// Columns returns the composite index or the tuple path whose entries are under a path id; nil when it is another
-// path's.
+// Columns returns the composite index or the tuple path with this path id, or nil.
 func (p *Policy) Columns(id uint64) *Composite {
 	for _, list := range [][]*Composite{p.composites, p.tuples} {
 		for _, c := range list {
@@ -66,12 +66,12 @@ func (p *Policy) Columns(id uint64) *Composite {
 	return nil
 }
 
-// Parse takes the key of one of the index's entries apart.
+// Parse splits the key of one of the index's entries.
 func (c *Composite) Parse(l keys.Entries, key []byte) (keys.IndexEntry, error) {
 	return l.ParseColumns(key, c.Cut, c.Directions())
 }
 
-// Directions says which of the columns descend.
+// Directions returns for each column whether it is descending.
 func (c *Composite) Directions() []bool {
 	desc := make([]bool, len(c.Columns))
 	for i := range desc {
@@ -111,8 +111,8 @@ func (p *Policy) compileComposites(defs [][]columnJSON) error {
 	return nil
 }
 
-// identify computes the ids of a composite index from its definition: the paths and their orders. No path of a document
-// has such an id, because the name that they begin with can't be a field's (it has a zero byte).
+// identify computes the ids of a composite index from its definition: the paths and their orders. They differ from the
+// path ids of all document fields, because the hashed name begins with a zero byte, which no field name contains.
 func (c *Composite) identify(seed uint64) {
 	d := xxhash.New()
 	_, _ = d.Write(binary.BigEndian.AppendUint64(nil, seed))
@@ -141,7 +141,7 @@ func (c *Composite) identify(seed uint64) {
 	}
 }
 
-// term adds the entry of a document, and the marks of its values to the set.
+// term adds the entry of a document, and adds the ids of the columns that its values concern to Columns.
 func (c *Composite) term(t *Terms, doc []byte, ts int64) {
 	off := t.begin(c.ID)
 	flag, form := byte(FlagSet), anyForm
@@ -170,7 +170,7 @@ func (c *Composite) term(t *Terms, doc []byte, ts int64) {
 	t.end(c.ID, off, flag|form.bits())
 }
 
-// value returns the value at the column's path and whether an array is there or on the way.
+// value returns the value at the column's path. array is true if an array is there or on the way.
 func (c *Column) value(doc []byte) (v value.Value, array bool) {
 	v = value.ObjectOf(doc)
 	for _, s := range c.Segs {
@@ -180,8 +180,8 @@ func (c *Column) value(doc []byte) (v value.Value, array bool) {
 	return v, array || v.Kind() == value.Array
 }
 
-// foreign reports whether a JSON view shows v as something else: kinds that JSON lacks, and identities that aren't
-// text.
+// foreign reports whether a JSON view shows v as another kind: kinds that JSON lacks, and identities that aren't
+// strings.
 func (c *Column) foreign(v value.Value) bool {
 	if len(c.Segs) == 1 && c.Segs[0] == "_id" && v.Class() != value.ClassString {
 		return true

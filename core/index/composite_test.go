@@ -37,8 +37,8 @@ func entry(t testing.TB, c *Composite, terms *Terms) (val []byte, flag byte) {
 	return val, flag
 }
 
-// Every document has exactly one entry under every composite index, whatever it holds, and its bytes are in the order
-// of the columns unless the sets say that they may not be.
+// Every document has exactly one entry under every composite index. Its bytes are in the order of the columns unless
+// the sets say otherwise.
 func TestCompositeTerms(t *testing.T) {
 	p := compile(t, `[[{"path":"/a","order":"ascending"},{"path":"/b/c","order":"descending"}],
 		[{"path":"/_ts","order":"descending"},{"path":"/id"}],[{"path":"/a"},{"path":"/b/c","order":"ascending"},{"path":"/x"}]]`)
@@ -103,7 +103,7 @@ func TestCompositeTerms(t *testing.T) {
 	}
 }
 
-// What the sets say of the values of a column.
+// The sets describe the values of a column.
 func TestCompositeMarks(t *testing.T) {
 	p := compile(t, `[[{"path":"/a/b"},{"path":"/id"}]]`)
 	c := p.Composites()[0]
@@ -149,7 +149,7 @@ func TestCompositeMarks(t *testing.T) {
 	}
 }
 
-// The id is the definition's: paths, their sequence and orders; nothing else.
+// The id depends only on the definition: the paths, their sequence and their orders.
 func TestCompositeID(t *testing.T) {
 	p :=
 		compile(

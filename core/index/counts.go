@@ -2,12 +2,12 @@ package index
 
 import "github.com/orrerydb/orrery/core/value"
 
-// Counts says what index entries there are at a path: of one item, or of many.
+// Counts counts the index entries at a path, of one item or of many.
 type Counts struct {
-	Values int64 // of values at the path itself: one for each item that has one, unless a field name stands twice
-	// that an item may have beside another one: of elements of arrays, of arrays, of names that stand twice
+	Values int64 // of values at the path itself: one for each item with a value, unless a field name occurs twice
+	// additional entries of an item: of elements of arrays, of arrays, of duplicate names
 	Elements int64
-	Lossy    int64 // that don't tell their value: cut or hashed
+	Lossy    int64 // of entries that don't determine their value: cut or hashed
 }
 
 // Add adds n entries with a flag and a class.

@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// pathIDs returns the ids of some paths of the documents of this file, ascending.
+// pathIDs returns the ids of the paths that this file's documents have, ascending.
 func pathIDs(p *Policy) (ids []uint64) {
 	for _, segs := range [][]string{{"a"}, {"a", "c"}, {"a", "c", "d"}, {"a", "_value"}, {"a", "id"}, {"b"}, {"b", "c"},
 		{"d"}, {"e"}, {SystemTS}} {
@@ -20,7 +20,7 @@ func pathIDs(p *Policy) (ids []uint64) {
 	return ids
 }
 
-// TestCounts: what the entries of documents at one path are counted as.
+// TestCounts: how the entries of documents at one path are counted.
 func TestCounts(t *testing.T) {
 	long := `"` + strings.Repeat("x", 300) + `"`
 	type fields []string // name, JSON, ..
@@ -43,7 +43,7 @@ func TestCounts(t *testing.T) {
 			{fields{"a", "1", "a", "2"}, Counts{Values: 2, Elements: 2}},
 			{fields{"a", "1", "a", "1"}, Counts{Values: 1}},
 			{fields{"a", "1", "a", "[1]"}, Counts{Values: 2, Elements: 2, Lossy: 1}},
-			// any value
+			// an "any value" entry
 			{fields{"list", "[" + strings.Repeat("0,", MaxTerms) + "0]", "a", "1"}, Counts{Elements: 1, Lossy: 1}},
 		},
 		`{"includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"}]}`: {
@@ -73,8 +73,8 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestSameBelow: where two policies have the same rules for a field, an item has the same counts below it by either and
-// by both together. Whatever SameBelow says of the policies of the table, it must say yes often enough to be of use.
+// TestSameBelow: if two policies have the same rules for a field, then an item has the same counts below the field with
+// either policy and with both merged. SameBelow must also return true for some policies of the table.
 func TestSameBelow(t *testing.T) {
 	texts := []string{``, `{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/b/*"}]}`,
 		`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/a/c/?"}]}`,

@@ -9,10 +9,15 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// The form of a value, in two bits of an entry's flag, tells the kind that its encoding leaves open, so that the value
-// can be read from the entry alone. No form means that it can't: the value is cut or hashed, is of a kind or spelling
-// that its encoding merges with another (a decimal, -0, a symbol), is one of several of its document at the path, or
-// the entry is of a store that was written before there were forms.
+// The form of a value is two bits of an entry's flag. It says which kind of its class the value has, so that the value
+// can be read from the entry alone. No form means that this isn't possible: the value is cut or hashed; its kind or
+// spelling shares an encoding with another one (a decimal, -0, a symbol); the document has several values at the path;
+// or the entry was written before forms existed.
+//
+//	Int32 5   class Number, number 5, formOwn     ->  Int32 5
+//	Int64 5   class Number, number 5, formInt64   ->  Int64 5
+//	5.0       class Number, number 5, formDouble  ->  Double 5
+//	dec. 5    class Number, number 5, no form     ->  the item must be read
 const (
 	formShift = 2
 	FormMask  = 3 << formShift
@@ -22,16 +27,16 @@ const (
 	formDouble = 3 << formShift
 )
 
-// Bits of Classes that stand for no class.
+// Bits of Classes that aren't classes.
 const (
-	// Bit 22 is set in some stores and says nothing.
+	// Bit 22 is set in some stores and has no meaning.
 
-	// Odd says that entries were met which may stand among those of another value: of decimals and symbols, which share
-	// a class, and perhaps an encoding, with numbers and strings, and of field names that are there twice.
+	// Odd says that some entries may lie among those of another value: decimals and symbols, which share a class (and
+	// maybe an encoding) with numbers and strings, and duplicate field names.
 	Odd = 1 << 23
 )
 
-// formOf returns the form bits of a value whose index encoding isn't lossy.
+// formOf returns the form bits of a value with a lossless index encoding.
 func formOf(v value.Value) byte {
 	switch v.Kind() {
 	case value.Null, value.Bool, value.Int32, value.String, value.UUID, value.ObjectID, value.Date, value.Timestamp:
@@ -46,7 +51,7 @@ func formOf(v value.Value) byte {
 	return 0
 }
 
-// FormKind returns the kind of the value of an entry, Undefined when the entry doesn't tell it.
+// FormKind returns the kind of an entry's value, or Undefined if the entry doesn't determine it.
 func FormKind(flag, class byte) value.Kind {
 	if flag&(FlagElement|FlagLossy) != 0 {
 		return value.Undefined
@@ -79,17 +84,18 @@ func FormKind(flag, class byte) value.Kind {
 	return value.Undefined
 }
 
-// The form of a composite index's entry is one for all columns. It tells what numbers are: with formOwn whole ones are
-// Int32, or Int64 where they don't fit, and others Double; with formInt64 whole ones are Int64; with formDouble all are
-// Double. Values of other kinds are the first kind of their class. An entry has no form when no form is that of all its
-// columns, or one of them can't be told.
+// A composite index's entry has one form for all columns. It says what kind numbers have. formOwn: whole numbers are
+// Int32, or Int64 if they don't fit; others are Double. formInt64: whole numbers are Int64. formDouble: all numbers are
+// Double. Other values have the first kind of their class. An entry has no form if no form is right for all its
+// columns, or if the value of a column can't be read from it.
 
-// forms is a set of forms, a bit for each, that a composite entry may have after some of its columns.
+// forms is a set of forms, with one bit for each: those that are right for the columns so far.
 type forms byte
 
 const anyForm = forms(1<<(formOwn>>formShift) | 1<<(formInt64>>formShift) | 1<<(formDouble>>formShift))
 
-// with returns the forms that suit one more column, too.
+// with returns the forms that are also right for one more column. untold means that the column's value can't be read
+// from the entry.
 func (f forms) with(v value.Value, untold bool) forms {
 	switch {
 	case untold:
@@ -120,7 +126,8 @@ func (f forms) bits() byte {
 	return 0
 }
 
-// numberKind returns the kind that a form gives a number: f, or when exact is false one above it that no double is.
+// numberKind returns the kind of a number in a given form. The number is f, or if exact is false, an integer above f
+// that isn't a double.
 func numberKind(form byte, f float64, exact bool) value.Kind {
 	switch {
 	case form == formDouble, exact && f != math.Trunc(f), f < -1<<63, f >= 1<<63:
@@ -131,8 +138,8 @@ func numberKind(form byte, f float64, exact bool) value.Kind {
 	return value.Int64
 }
 
-// ColumnValue returns the value of a column of a composite entry with this flag, Undefined where the item has none; b
-// is the column's encoding, ascending. ok is false when the entry doesn't tell it.
+// ColumnValue returns the value of a column of a composite entry with this flag, or Undefined if the item has none. b
+// is the column's ascending encoding. ok is false if the entry doesn't determine the value.
 func ColumnValue(flag byte, b []byte) (v value.Value, ok bool) {
 	form := flag & FormMask
 	if form == 0 || flag&(FlagElement|FlagLossy) != 0 || len(b) == 0 {
@@ -149,17 +156,17 @@ func ColumnValue(flag byte, b []byte) (v value.Value, ok bool) {
 	return keys.DecodeIndex(b, kind)
 }
 
-// fieldTerms are the terms that a field of an object brought: list[from:to] of the walk.
+// fieldTerms are the terms of one field of an object: list[from:to] of the walk.
 type fieldTerms struct {
 	id       uint64
 	from, to int
 }
 
-// object tells whether an object has a field name twice. What the second of them holds isn't at its path (the first one
-// counts), but its entries are: so the entries below either get no form.
+// object detects duplicate field names of an object. Only the first field counts as the value at its path, but both
+// have entries. So the entries below both get no form.
 type object struct {
 	t     *Terms
-	id    uint64 // the path of the present field
+	id    uint64 // the path of the current field
 	from  int
 	base  int // where the object's names begin
 	seen  Bloom
@@ -167,14 +174,14 @@ type object struct {
 	empty bool
 }
 
-// fewNames is how many names of an object are compared one by one.
+// fewNames is the largest number of names of an object that are compared pairwise.
 const fewNames = 64
 
 func (w *walker) begin(elem bool) object {
 	return object{t: w.t, base: len(w.t.names), off: elem, empty: true}
 }
 
-// field begins the next field, which has the path id.
+// field begins the next field, whose path id is id.
 func (o *object) field(id uint64) {
 	if o.off {
 		o.id = id
@@ -184,7 +191,7 @@ func (o *object) field(id uint64) {
 	o.id, o.from, o.empty = id, len(o.t.list), false
 }
 
-// close records the terms of the present field.
+// close records the terms of the current field.
 func (o *object) close() {
 	if o.empty {
 		return
@@ -218,7 +225,7 @@ func (o *object) end() {
 	o.t.names = o.t.names[:o.base]
 }
 
-// twice takes the form from the terms of two fields with one name.
+// twice removes the form from the terms of two fields with the same name.
 func (t *Terms) twice(a, b fieldTerms) {
 	t.Classes |= Odd
 	for _, f := range [...]fieldTerms{a, b} {
@@ -228,8 +235,9 @@ func (t *Terms) twice(a, b fieldTerms) {
 	}
 }
 
-// markMany takes the form from the values at a path that has several in this document, elements apart: a field name
-// that is there twice. The path joins Elements, too. An "any value" entry counts as one.
+// markMany removes the form from all values at a path that has several values in this document (array elements don't
+// count), which a duplicate field name causes. The path is added to Elements too. An "any value" entry counts as one
+// value.
 func (t *Terms) markMany() {
 	for i := 0; i < len(t.list); {
 		path := t.list[i].path

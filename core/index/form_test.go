@@ -13,7 +13,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// bsonOf makes a document or object of names and values; names may come twice.
+// bsonOf makes a document or object from names and values. Names may occur twice.
 func bsonOf(fields ...any) []byte {
 	b := make([]byte, 4)
 	for i := 0; i < len(fields); i += 2 {
@@ -22,7 +22,7 @@ func bsonOf(fields ...any) []byte {
 	return bson.End(b, 0)
 }
 
-// TestForms: which entries tell their values, and of what kind.
+// TestForms: which entries determine their value, and of what kind.
 func TestForms(t *testing.T) {
 	p, err := Compile([]byte(`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/hid/?"}]}`), 1)
 	if err != nil {
@@ -37,7 +37,7 @@ func TestForms(t *testing.T) {
 	for name, tc := range map[string]struct {
 		doc  []byte
 		path []string
-		want value.Kind // Undefined: the entry tells nothing
+		want value.Kind // Undefined: the entry determines nothing
 		odd  bool
 	}{
 		"int32":  {bsonOf("a", i(1)), []string{"a"}, value.Int32, false},
@@ -85,8 +85,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestColumnForms: what a composite entry tells of its columns is what the document holds, of the same kind; and which
-// entries tell.
+// TestColumnForms: values that are read from a composite entry equal the document's, with the same kind; and which
+// entries determine their values.
 func TestColumnForms(t *testing.T) {
 	p := compile(t, `[[{"path":"/a"},{"path":"/b","order":"descending"}]]`)
 	c := p.Composites()[0]

@@ -25,9 +25,8 @@ func mustDoc(t testing.TB, json string) []byte {
 	return d
 }
 
-// TestTerms asserts the index terms of documents under policies, testdata/terms: the paths that have entries, with the
-// entry marks e (array element), l (cut), u (undefined), * (any value) and the kind of what is there, and what Covers
-// says of them.
+// TestTerms checks the index terms of documents under policies, testdata/terms: the paths that have entries, with the
+// marks e (array element), l (cut), u (undefined), * (any value) and the kind of the value, and the answers of Covers.
 func TestTerms(t *testing.T) {
 	datadriven.RunTest(t, "testdata/terms", func(t *testing.T, d *datadriven.TestData) string {
 		text, policy, _ := strings.Cut(d.Input, "\n")
@@ -62,7 +61,7 @@ func TestTerms(t *testing.T) {
 	})
 }
 
-// TestDefault: a policy that was left out is the one that Default writes out.
+// TestDefault: no policy and the policy Default compile to the same.
 func TestDefault(t *testing.T) {
 	written, err := Compile([]byte(Default), 7)
 	if err != nil {
@@ -96,8 +95,8 @@ func TestDefault(t *testing.T) {
 	}
 }
 
-// TestCoversIsTrue: what Covers promises Collect keeps, for a set of policies, documents and paths. The entry of an
-// array stands for the objects in it.
+// TestCoversIsTrue: Collect emits what Covers promises, for a set of policies, documents and paths. The entry of an
+// array also represents the objects in it.
 func TestCoversIsTrue(t *testing.T) {
 	docs := []string{`{"id":"1","a":1,"b":{"c":2,"d":{"e":3}},"x":[1,[2],{"y":5}]}`, `{"id":"1","a":{"b":[{"c":1},` +
 		`{"c":[2,3]}]},"b":[{"c":{"e":1}}],"x":{"y":[4]}}`,
@@ -151,7 +150,7 @@ func TestCoversIsTrue(t *testing.T) {
 	}
 }
 
-// each calls f for the values at a path, with elements also those inside arrays along it.
+// each calls f for the values at a path; with elements, also for those inside arrays along it.
 func each(v value.Value, segs []string, elements bool, f func(value.Value)) {
 	if len(segs) == 0 {
 		if v.IsDefined() {
@@ -167,7 +166,7 @@ func each(v value.Value, segs []string, elements bool, f func(value.Value)) {
 	}
 }
 
-// Beyond 5,000 entries each further path has one entry that stands for any value, and the sets say so.
+// Beyond 5,000 entries each further path has one "any value" entry, and the sets have its path id.
 func TestSpill(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"id":"1","v":[0`)
@@ -238,7 +237,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// FuzzCollect holds that no document bytes make the walk panic, and that terms come sorted and once.
+// FuzzCollect: the walk doesn't panic on any document bytes, and the terms are sorted and unique.
 func FuzzCollect(f *testing.F) {
 	f.Add(mustDoc(f, `{"id":"1","a":[1,{"b":2}],"label":"x","_isEdge":true}`))
 	policies := []*Policy{}
@@ -263,7 +262,7 @@ func FuzzCollect(f *testing.F) {
 	})
 }
 
-// FuzzCompile holds that no policy text makes Compile panic.
+// FuzzCompile: Compile doesn't panic on any policy text.
 func FuzzCompile(f *testing.F) {
 	f.Add([]byte(`{"indexingMode":"consistent","includedPaths":[{"path":"/a/[]/?"}],` +
 		`"excludedPaths":[{"path":"/\"b c\"/*"}]}`))

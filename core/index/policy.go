@@ -1,9 +1,16 @@
-// Package index turns an indexing policy and a document into index terms. A term is a path id (8 bytes) and an encoded
-// value; the store completes it with item number and identity to a key (core/keys).
+// Package index derives index terms from an indexing policy and a document. A term is a path id (8 bytes) and an
+// encoded value; the store appends item number and identity to make a key (core/keys).
 //
-// A path id is a chain of xxhashes from the container's seed over the stored segment names, so no dictionary of paths
-// exists that documents with user ids as field names could grow. Array elements share the path id of their array; the
-// entry's flag byte says that it is an element.
+// A path id is a chain of xxhashes over the stored segment names, beginning with the container's seed. So there is no
+// dictionary of paths, which documents with user ids as field names could grow without limit. Array elements have the
+// path id of their array; the flag byte of the entry says that the value is an element.
+//
+// Example: the document {"a": {"b": 5}, "tags": ["x"]} has, under the default policy, these terms:
+//
+//	path id of /a/b,  number 5    flag: formOwn (an Int32)
+//	path id of /tags, string "x"  flag: FlagElement
+//
+// and terms for the object at /a and the array at /tags.
 package index
 
 import (
@@ -18,30 +25,31 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// Default is the service's indexing policy of a container that was given none: it indexes everything.
+// Default is the service's default indexing policy, used when a container has none. It indexes everything.
 const Default = `{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],` +
 	`"excludedPaths":[{"path":` + ETagJSON + `}]}`
 
-// The path of _etag, which every policy excludes, and the same as JSON.
+// The path of _etag, which every policy excludes, and the same in JSON.
 const (
 	ETagPath = `/"_etag"/?`
 	ETagJSON = `"/\"_etag\"/?"`
 )
 
-// MaxPaths is how many included paths a policy may have, and how many excluded ones.
+// MaxPaths is the largest number of included paths of a policy, and of excluded paths.
 const MaxPaths = 1500
 
-// SystemTS is the name under which an item's _ts is indexed; a document's own field _ts has another path id.
+// SystemTS is the name under which the system field _ts of an item is indexed. A document's own field _ts has another
+// path id.
 const SystemTS = "\x00_ts"
 
-// Policy is a compiled indexing policy. It never changes.
+// Policy is a compiled indexing policy. It is immutable.
 type Policy struct {
 	Seed   uint64
-	former bool // values are encoded as in format 2
+	former bool // values are encoded as in store format 2
 	none   bool // indexing mode none: only id, _ts and graph adjacency
 	empty  bool // no entries at all: see Nothing
 	root   *node
-	exact  []exactPath // paths named exactly: they also get "undefined" entries
+	exact  []exactPath // paths without a wildcard: items without a value there get an "undefined" entry
 
 	composites []*Composite
 	tuples     []*Composite
@@ -53,7 +61,7 @@ type exactPath struct {
 	id   uint64
 }
 
-// rule says whether values are indexed; unset defers to the parent's subtree rule.
+// rule says whether values are indexed. unset means that the subtree rule of the parent applies.
 type rule uint8
 
 const (
@@ -64,7 +72,7 @@ const (
 
 // node is a segment of the policy's paths.
 type node struct {
-	kids    map[string]*node // "[]" is an array element
+	kids    map[string]*node // "[]" is the child for array elements
 	subtree rule             // .../*
 	scalar  rule             // .../?
 }
@@ -82,11 +90,11 @@ type pathJSON struct {
 	Path string `json:"path"`
 }
 
-// always are the paths that are indexed whatever the policy says: identity, and what graph traversals need.
+// always are the paths that are indexed under every policy: the identity, and those that graph traversals need.
 var always = []string{"_id", "label", "_sink", "_vertexId"}
 
-// Compile compiles the JSON of an indexing policy; nil is Default. seed is the
-// container's (its generation). A malformed policy is BadRequest.
+// Compile compiles the JSON of an indexing policy; nil is Default. seed is the container's seed (its generation). A
+// malformed policy is BadRequest.
 func Compile(policy []byte, seed uint64) (*Policy, error) {
 	p := &Policy{Seed: seed, root: &node{subtree: include}}
 	if len(policy) == 0 {
@@ -166,7 +174,7 @@ func (p *Policy) add(path string, r rule) error {
 			return bad()
 		}
 	}
-	if len(segs) == 1 && segs[0] == "_etag" { // a system field: never part of the stored document
+	if len(segs) == 1 && segs[0] == "_etag" { // a system field, never part of the stored document
 		return nil
 	}
 	n := p.root
@@ -195,7 +203,7 @@ func (p *Policy) PathID(segs []string) uint64 {
 	return id
 }
 
-// child returns the id of the path one segment below parent.
+// child returns the id of the path that extends parent by one segment.
 func child(parent uint64, seg []byte) uint64 {
 	var b [72]byte
 	binary.BigEndian.PutUint64(b[:], parent)
@@ -208,14 +216,14 @@ func child(parent uint64, seg []byte) uint64 {
 	return d.Sum64()
 }
 
-// Covers reports whether every value at a path (and, with elements, inside its arrays) has an index entry, so that an
-// index scan of the path finds every item that has a value there.
+// Covers reports whether every value at a path (and, with elements, inside its arrays) has an index entry, so that a
+// scan of the path finds every item with a value there.
 func (p *Policy) Covers(segs []string, elements bool) bool {
 	n, in := p.root, p.root.subtree == include
 	for _, s := range segs {
 		if n != nil {
 			if elements && n.kids["[]"] != nil {
-				return false // elements have rules of their own here: don't rely on the index
+				return false // the policy has rules for elements here: don't rely on the index
 			}
 			if n = n.kids[s]; n != nil && n.subtree != unset {
 				in = n.subtree == include
@@ -238,17 +246,17 @@ func Nothing(seed uint64) *Policy {
 	return &Policy{Seed: seed, none: true, empty: true, root: &node{subtree: exclude}}
 }
 
-// Everything returns the default policy with the same path ids.
+// Everything returns the default policy with the path ids of p.
 func (p *Policy) Everything() *Policy { return &Policy{Seed: p.Seed, root: &node{subtree: include}} }
 
-// Former returns the default policy with the same path ids and the encodings of format 2.
+// Former returns the default policy with the path ids of p and the encodings of store format 2.
 func (p *Policy) Former() *Policy {
 	f := p.Everything()
 	f.former = true
 	return f
 }
 
-// Minimal returns the policy of an item written with the indexing directive Exclude: only what is always indexed.
+// Minimal returns the policy for an item written with the indexing directive Exclude: only the paths of always.
 func (p *Policy) Minimal() *Policy {
 	if p.empty {
 		return p
@@ -260,7 +268,8 @@ func (p *Policy) Minimal() *Policy {
 	return m
 }
 
-// Exact reports whether the policy names a path: then items without a value there have an entry, of class Undefined.
+// Exact reports whether the policy names a path without a wildcard. Items without a value there then have an entry of
+// class Undefined.
 func (p *Policy) Exact(path uint64) bool {
 	for i := range p.exact {
 		if p.exact[i].id == path {
@@ -270,8 +279,8 @@ func (p *Policy) Exact(path uint64) bool {
 	return false
 }
 
-// SameBelow reports whether two policies have the same entries of values at and below a field of the document: so
-// whatever rebuild goes from one to the other, these entries stay. They don't where an item has more than MaxTerms.
+// SameBelow reports whether two policies make the same entries at and below a field of the document. If so, a rebuild
+// from one policy to the other keeps these entries. An item with more than MaxTerms terms is an exception.
 func SameBelow(a, b *Policy, field string) bool {
 	return a.empty == b.empty && a.root.subtree == b.root.subtree &&
 		reflect.DeepEqual(a.root.kids[field], b.root.kids[field])

@@ -12,23 +12,23 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Spatial entries. A rule of the policy's spatialIndexes gives each geometry below its path entries under an own path
-// id: one for a point, up to eight for other shapes, one per cell that covers it. Whether an array stands between makes
-// no difference. A value that says that it is a geometry and is no valid one, or too complex a one, gets an "any value"
-// entry, so that a later reading of it needs no new index; other values get none. A rule with a bounding box indexes a
-// plane, one without it the earth; the service allows a box just where the container's geospatial configuration is
-// Geometry.
+// Spatial entries. A rule in the policy's spatialIndexes gives each geometry below its path entries with a separate
+// path id: one entry for a point, up to eight for other shapes, one for each covering cell (core/geo). An array on the
+// path makes no difference. A value whose type is that of a geometry but that is invalid or too complex gets an "any
+// value" entry, so a later version that accepts it needs no new index. Other values get no entry. A rule with a
+// bounding box indexes a plane, a rule without one the earth. The service allows a box only if the container's
+// geospatial configuration is Geometry.
 
-// spatialMark begins the chain of a spatial path id; no field has such a name.
+// spatialMark is the first part of a spatial path id's hash input. No field has such a name.
 const spatialMark = "\x00spatial"
 
 // SpatialRule is one compiled entry of spatialIndexes.
 type SpatialRule struct {
 	segs  []string // stored names, without array marks
-	deep  bool     // .../*: also everything below
-	seed  uint64   // where its path ids begin
+	deep  bool     // .../*: everything below the path too
+	seed  uint64   // the start of its path ids
 	Plane bool
-	Box   geo.Box // of the plane
+	Box   geo.Box // the box of the plane
 }
 
 type spatialJSON struct {
@@ -38,9 +38,9 @@ type spatialJSON struct {
 	} `json:"boundingBox"`
 }
 
-// addSpatial compiles the policy's spatialIndexes. Their types say nothing: the service indexes all of them for any.
-// The API that takes the policy checks it; a definition that isn't understood, which an older version kept without a
-// look, is no index.
+// addSpatial compiles the policy's spatialIndexes. Their types are ignored: the service indexes all types, whatever the
+// policy lists. The API that accepts the policy validates it. A malformed definition, which an older version stored
+// without a check, is ignored.
 func (p *Policy) addSpatial(list []json.RawMessage) {
 	for _, raw := range list {
 		var e spatialJSON
@@ -88,8 +88,8 @@ func (e *spatialJSON) compile(seed uint64) (r SpatialRule, ok bool) {
 	return r, true
 }
 
-// Spatial returns the rule under which geometries at a path are indexed in a plane, or on the earth, and the path's id;
-// nil when none does.
+// Spatial returns the rule that indexes geometries at a path in a plane, or on the earth, and the path's id. The rule
+// is nil if there is none.
 func (p *Policy) Spatial(segs []string, plane bool) (*SpatialRule, uint64) {
 next:
 	for i := range p.spatial {
@@ -111,15 +111,15 @@ next:
 	return nil, 0
 }
 
-// spatialWork bounds what the shapes of one document below a rule cost: half a second. Those that it doesn't reach have
-// "any value" entries. A document of up to spatialWhole bytes has no shapes that could cost as much: 200 positions,
-// each compared with a thousand cells.
+// spatialWork limits the cost of the shapes of one document below a rule to half a second. Shapes beyond it get "any
+// value" entries. A document of up to spatialWhole bytes can't reach the limit: it has at most 200 positions, each
+// compared with a thousand cells.
 const (
 	spatialWork  = 5_000_000
 	spatialWhole = 4096
 )
 
-// spatial emits the entries of all geometries below v that a rule names. n segments of the rule's path are behind v.
+// spatial emits the entries of all geometries below v that a rule covers. v is at depth n of the rule's path.
 func (w *walker) spatial(r *SpatialRule, v value.Value, n int, id uint64, depth int) {
 	if depth > maxDepth {
 		return

@@ -11,44 +11,44 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// MaxTerms is the most entries that an item contributes with their values; each further path gets one "any value"
+// MaxTerms is the largest number of entries of an item that contain values. Each further path gets one "any value"
 // entry, which every scan of that path reads too.
 const MaxTerms = 5000
 
-// GraphForm is the bit of Classes that says that elements of graphs in the service's stored form were met. They have no
-// entries for what no traversal looks for: the id of a vertex property and the object that it is, and what an edge
-// repeats of its vertices (EdgeCopies). A condition on those can't be answered by the index where the bit is set.
+// GraphForm is the bit of Classes for graph elements in the service's stored form. They lack entries for data that no
+// traversal searches: the id of a vertex property, the property as an object, and what an edge repeats of its vertices
+// (EdgeCopies). If the bit is set, the index can't answer conditions on those.
 const GraphForm = 1 << 30
 
-// EdgeCopies are the fields of an edge that repeat what its vertices say.
+// EdgeCopies are the fields of an edge that repeat data of its vertices.
 var EdgeCopies = []string{"_sinkLabel", "_sinkPartition", "_vertexLabel"}
 
-// maxDepth bounds the walk; documents are bounded more tightly when they enter.
+// maxDepth limits the recursion. Documents are limited more strictly on input.
 const maxDepth = 256
 
-// Unindexed is a bit of Terms.Classes that stands for no class: the item was written with the indexing directive
-// Exclude, so the index doesn't name it.
+// Unindexed is a bit of Terms.Classes that isn't a class: the item was written with the indexing directive Exclude, so
+// the index doesn't contain it.
 const Unindexed = 1 << 31
 
 // Flags of an index entry.
 const (
 	FlagElement = 1 << 0 // the value is an element of an array, not the value at the path
-	FlagLossy   = 1 << 1 // the encoded value is cut: equal encodings may be different values
+	FlagLossy   = 1 << 1 // the encoded value is cut: values with equal encodings may differ
 	// Bits 2 and 3: FormMask
-	FlagMany = 1 << 4 // the item has several values at the path itself: a field name stands twice
-	FlagSet  = 1 << 7 // always there: a stored value is never empty and this one never zero
+	FlagMany = 1 << 4 // the item has several values at the path itself, because a field name occurs twice
+	FlagSet  = 1 << 7 // always set: a stored value must not be empty, and this one is never zero
 )
 
-// Terms are the index terms of one document, sorted and without duplicates. Reuse one with Reset.
+// Terms are the index terms of one document, sorted and without duplicates. Reset makes a Terms ready for reuse.
 type Terms struct {
 	buf    []byte
-	fields []byte // memory of CollectChange
+	fields []byte // memory for CollectChange
 	names  []fieldTerms
 	list   []term
-	// Classes has bit c>>3 set for each class byte c of a term: lets a query skip classes that a slot has never held.
+	// Classes has bit c>>3 set for each class byte c of a term. Queries skip classes that a slot has never contained.
 	Classes uint32
 	// Elements and Lossy are Bloom sets of the path ids with an element or a lossy term. Elements also has each path
-	// with several terms of one document. Columns is one of the ids of columns of composite indexes, see Column.
+	// for which one document has several terms. Columns has the ids of columns of composite indexes, see Column.
 	Elements, Lossy, Columns Bloom
 }
 
@@ -58,7 +58,7 @@ type term struct {
 	flag     byte
 }
 
-// begin begins a term: its path.
+// begin begins a term with its path.
 func (t *Terms) begin(path uint64) (off int) {
 	off = len(t.buf)
 	t.buf = binary.BigEndian.AppendUint64(t.buf, path)
@@ -70,10 +70,10 @@ func (t *Terms) end(path uint64, off int, flag byte) {
 	t.list = append(t.list, term{path, uint32(off), uint32(len(t.buf)), flag})
 }
 
-// value is the encoded value of a term.
+// value returns the encoded value of a term.
 func (t *Terms) value(e *term) []byte { return t.buf[e.off+8 : e.end] }
 
-// compareTerms orders terms as their bytes.
+// compareTerms orders terms by their bytes.
 func compareTerms(s *Terms, a *term, t *Terms, b *term) int {
 	switch {
 	case a.path < b.path:
@@ -87,16 +87,16 @@ func compareTerms(s *Terms, a *term, t *Terms, b *term) int {
 // Bloom is a small set of path ids with false positives.
 type Bloom [4]uint64
 
-// FullBloom may hold every id.
+// FullBloom contains every id.
 var FullBloom = Bloom{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
 
 // Add puts a path id into the set.
 func (b *Bloom) Add(id uint64) { b[id>>6&3] |= 1 << (id & 63) }
 
-// Has reports whether the set may hold the id.
+// Has reports whether the set may contain the id.
 func (b *Bloom) Has(id uint64) bool { return b[id>>6&3]&(1<<(id&63)) != 0 }
 
-// Merge adds another set and reports whether this one changed.
+// Merge adds another set and reports whether b changed.
 func (b *Bloom) Merge(o *Bloom) (changed bool) {
 	for i := range b {
 		n := b[i] | o[i]
@@ -114,13 +114,13 @@ func (t *Terms) Reset() {
 // Len returns the number of terms.
 func (t *Terms) Len() int { return len(t.list) }
 
-// At returns term i (path id and encoded value) and its flag byte; the bytes point into t.
+// At returns term i (path id and encoded value) and its flag byte. The bytes point into t.
 func (t *Terms) At(i int) (b []byte, flag byte) {
 	e := t.list[i]
 	return t.buf[e.off:e.end], e.flag
 }
 
-// Path calls f for the terms of a path, in order, until it returns false; val is the encoded value.
+// Path calls f for the terms of a path in order, until f returns false. val is the encoded value.
 func (t *Terms) Path(path uint64, f func(val []byte, flag byte) bool) {
 	i := sort.Search(len(t.list), func(i int) bool { return t.list[i].path >= path })
 	for ; i < len(t.list) && t.list[i].path == path; i++ {
@@ -130,10 +130,11 @@ func (t *Terms) Path(path uint64, f func(val []byte, flag byte) bool) {
 	}
 }
 
-// Collect fills t with the terms of a document (its bytes as stored) and its _ts.
+// Collect fills t with the terms of a document (its stored bytes) and its _ts.
 func (p *Policy) Collect(t *Terms, doc []byte, ts int64) { p.collect(t, doc, Version{doc, ts}) }
 
-// collect is Collect with the fields of one document, and what doesn't belong to a single field from the other.
+// collect is Collect, with the fields taken from one document and everything that isn't part of a single field from
+// another.
 func (p *Policy) collect(t *Terms, fields []byte, whole Version) {
 	t.Reset()
 	if p.empty {
@@ -175,11 +176,12 @@ type walker struct {
 	p     *Policy
 	t     *Terms
 	edge  bool            // the document is an edge
-	spill map[uint64]bool // paths that got their "any value" entry
-	work  geo.Work        // that shapes may still cost
+	spill map[uint64]bool // paths that already have their "any value" entry
+	work  geo.Work        // the work that shapes may still cost
 }
 
-// object emits the fields of an object. n is the policy's node at the object, nil when no rule lies at or below it.
+// object emits the terms of an object's fields. n is the policy's node for the object, nil if no rule lies at or below
+// it.
 func (w *walker) object(v value.Value, n *node, in bool, id uint64, depth int, elem bool) {
 	o := w.begin(elem)
 	for it := v.Iter(); it.Next(); {
@@ -240,8 +242,8 @@ func (w *walker) value(v value.Value, n *node, in bool, id uint64, depth int, el
 	}
 }
 
-// isGraphProperty reports whether an array element is a vertex property in the service's stored form: an object of
-// _value, id and perhaps _meta, and nothing else.
+// isGraphProperty reports whether an array element is a vertex property in the service's stored form: an object with
+// exactly the fields _value, id and optionally _meta.
 func isGraphProperty(v value.Value) bool {
 	if v.Kind() != value.Object {
 		return false
@@ -261,9 +263,9 @@ func isGraphProperty(v value.Value) bool {
 	return val && id
 }
 
-// graphProperty emits a vertex property's value and meta-properties. Its id is random and nobody looks for it, and the
-// object as a whole would be as unique: leaving both out halves the entries of a vertex. GraphForm says that it was
-// done.
+// graphProperty emits the terms of a vertex property's value and meta-properties. It emits no term for its id, which is
+// random and never searched, nor for the whole object. This halves the entries of a vertex. GraphForm records that it
+// was done.
 func (w *walker) graphProperty(v value.Value, in bool, id uint64, depth int) {
 	if !in {
 		return
@@ -307,9 +309,9 @@ func (w *walker) emit(id uint64, v value.Value, elem bool) {
 	t.end(id, off, flag)
 }
 
-// stands leaves the entry of an object in an array to the array's own: nobody looks for a whole object among the
-// elements but by what it holds, and each entry would be as unique as the object. A scan for objects on a path whose
-// elements count reads the entries of arrays too (core/access).
+// stands records an object in an array without an entry of its own: the array's entry represents it. No query searches
+// the elements of an array for a whole object, and each such entry would be unique. A scan for objects on a path with
+// elements reads the entries of arrays too (core/access).
 func (t *Terms) stands(id uint64) {
 	t.Classes |= 1 << (value.ClassObject >> 3)
 	t.Elements.Add(id)
@@ -334,7 +336,8 @@ func (w *walker) anyValue(id uint64) {
 	t.Lossy.Add(id)
 }
 
-// sort orders the terms and merges equal ones; a value that stands at its path and in an array keeps the plain flag.
+// sort sorts the terms and merges equal ones. If a value occurs both at its path and in an array, the flag of the
+// former stays.
 func (t *Terms) sort() {
 	slices.SortFunc(t.list, func(a, b term) int { return compareTerms(t, &a, t, &b) })
 	out := t.list[:0]
@@ -350,7 +353,8 @@ func (t *Terms) sort() {
 	t.markMany()
 }
 
-// Diff calls del for each term only in old and put for each term only in new or with another flag.
+// Diff calls del for each term that only old has, and put for each term that only new has or that has another flag
+// there.
 func Diff(old, new *Terms, del func(term []byte), put func(term []byte, flag byte)) {
 	i, j := 0, 0
 	for i < len(old.list) || j < len(new.list) {
@@ -381,7 +385,7 @@ func Diff(old, new *Terms, del func(term []byte), put func(term []byte, flag byt
 	}
 }
 
-// Merge adds the terms of another policy for the same document. A term that both have with one flag keeps it.
+// Merge adds the terms of another policy for the same document. A term with the same flag in both keeps the flag.
 func (t *Terms) Merge(o *Terms) {
 	at := uint32(len(t.buf))
 	t.buf = append(t.buf, o.buf...)

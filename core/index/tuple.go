@@ -12,15 +12,18 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// A tuple path, /events/[]/{name, category}/?, indexes values that stand in one element of an array together. It is
-// kept as a composite index of which an item has one entry for each element that has a value at the first of the
-// members; an element without one has none, so that only what asks for that value can use it.
+// A tuple path, /events/[]/{name, category}/?, indexes values that occur together in one element of an array. It is
+// stored as a composite index. An item has one entry for each element with a value at the first member. Elements
+// without one have no entry, so only a query with a condition on the first member can use the index.
+//
+//	{"events": [{"name": "a", "category": 1}, {"name": "b"}, {"category": 2}]}
+//	entries: ("a", 1), ("b", undefined)
 
-// maxTuples is how many elements of an item's array have entries of their own. An item with more has one that every
-// scan of the tuple path reads too: no value at any of the members.
+// maxTuples is the largest number of elements of an item's array with an entry each. An item with more elements also
+// has an entry without a value at any member (Rest), which every scan of the tuple path reads too.
 const maxTuples = 1000
 
-// Tuples returns the compiled tuple paths. They must not be changed.
+// Tuples returns the compiled tuple paths. They must not be modified.
 func (p *Policy) Tuples() []*Composite { return p.tuples }
 
 // IsTuple reports whether an indexing path has the form of a tuple path.
@@ -36,9 +39,9 @@ func IsTuple(path string) bool {
 	return false
 }
 
-// ParseTuple takes a tuple path apart into the path of the array and those of the members, as they are written; false
-// when it breaks one of the service's rules: one array mark, before the braces; members without a leading slash, marks
-// of their own or a wildcard at their end; /? behind the braces.
+// ParseTuple splits a tuple path into the path of the array and those of the members, as written. ok is false if it
+// breaks a rule of the service: there is one array mark, directly before the braces; members have no leading slash, no
+// array mark and no wildcard at their end; /? follows the braces.
 func ParseTuple(path string) (array string, members []string, ok bool) {
 	array, rest, found := strings.Cut(path, "/[]/{")
 	inner, tail, closed := strings.Cut(rest, "}")
@@ -60,7 +63,8 @@ func ParseTuple(path string) (array string, members []string, ok bool) {
 	return array, members, len(members) <= MaxColumns
 }
 
-// addTuple compiles a tuple path; false when it is malformed. One with positions in arrays ([1]) is no index here.
+// addTuple compiles a tuple path and returns false if it is malformed. A path with positions in arrays ([1]) is
+// accepted, but makes no index.
 func (p *Policy) addTuple(path string) bool {
 	array, members, ok := ParseTuple(path)
 	if !ok {
@@ -97,7 +101,7 @@ func isPosition(seg string) bool {
 	return n > 2 && seg[0] == '[' && seg[n-1] == ']' && strings.Trim(seg[1:n-1], "0123456789") == ""
 }
 
-// Rest is the value of the entry that items with too many elements have.
+// Rest returns the value of the additional entry of items with too many elements.
 func (c *Composite) Rest() (val []byte) {
 	for range c.Columns {
 		val, _ = keys.AppendColumn(val, value.Undef(), c.Cut, false)

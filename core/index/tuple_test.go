@@ -48,8 +48,8 @@ func TestParseTuple(t *testing.T) {
 	}
 }
 
-// An item has an entry for each element with a value at the first member, equal ones once, and one for all that are too
-// many.
+// An item has an entry for each element with a value at the first member (one for equal elements), and one entry for
+// all elements beyond the limit.
 func TestTupleTerms(t *testing.T) {
 	p, err := Compile([]byte(`{"includedPaths":[{"path":"/e/[]/{a, b}/?"}],"excludedPaths":[{"path":"/*"}]}`), 1)
 	if err != nil {

@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// Append appends the instant of a Unix time in UTC, as 2024-03-04T05:06:07: fraction and zone are the caller's to
-// append.
+// Append appends a Unix time in UTC as 2024-03-04T05:06:07. The caller appends fraction and zone.
 func Append(dst []byte, sec int64) []byte { return AppendColon(dst, sec, ":") }
 
-// AppendColon is Append with another text for the colon, which some places must escape.
+// AppendColon is Append with another text for the colons, for places that must escape them.
 func AppendColon(dst []byte, sec int64, colon string) []byte {
 	days := floorDiv(sec, 86400)
 	clock := int(sec - days*86400)
@@ -20,7 +19,7 @@ func AppendColon(dst []byte, sec int64, colon string) []byte {
 	return AppendPadded(dst, clock%60, 2)
 }
 
-// AppendDate appends 2024-03-04. A year has at least four digits.
+// AppendDate appends 2024-03-04. The year has at least four digits.
 func AppendDate(dst []byte, y, m, d int) []byte {
 	if y < 0 {
 		dst, y = append(dst, '-'), -y
@@ -30,8 +29,8 @@ func AppendDate(dst []byte, y, m, d int) []byte {
 	return AppendPadded(dst, d, 2)
 }
 
-// AppendMilli appends a time in milliseconds since 1970 with three digits of fraction, or with seven when the 100 ns
-// units within the millisecond aren't 0, and Z.
+// AppendMilli appends a time in milliseconds since 1970 in UTC, with Z. The fraction has three digits, or seven if
+// ticks, the 100 ns units within the millisecond, isn't 0.
 func AppendMilli(dst []byte, ms int64, ticks uint16) []byte {
 	sec := floorDiv(ms, 1000)
 	dst = append(Append(dst, sec), '.')
@@ -48,7 +47,7 @@ func AppendTicks(dst []byte, t time.Time) []byte {
 	return append(AppendPadded(dst, t.Nanosecond()/100, 7), 'Z')
 }
 
-// AppendPadded appends a number that isn't negative with at least width digits.
+// AppendPadded appends a non-negative number with at least width digits.
 func AppendPadded(dst []byte, n, width int) []byte {
 	pow := 10
 	for i := 1; i < width; i++ {

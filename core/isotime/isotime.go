@@ -1,6 +1,6 @@
-// Package isotime reads and writes dates and times in the forms of ISO 8601. The languages of the APIs take different
-// forms and keep different digits: each says with a Form what it takes, and its own package makes its own value of the
-// fields.
+// Package isotime reads and writes dates and times in the forms of ISO 8601. The languages of the APIs accept different
+// forms and keep different digits. Each language passes the forms that it accepts as a Form, and makes its own value
+// from the fields.
 //
 //	t, ok := isotime.Parse("2024-03-04T05:06:07.5Z", isotime.Full)
 //	t.Unix(), t.Nano // 1709528767, 500000000
@@ -8,7 +8,7 @@ package isotime
 
 import "time"
 
-// Form says which forms beside Full are taken.
+// Form is a set of forms that a reader accepts in addition to Full.
 type Form uint16
 
 // The forms.
@@ -28,32 +28,32 @@ const (
 	Basic                          // 20240304T050607Z and, with DateOnly, 20240304
 )
 
-// Time is what a text says. Its fields are in the ranges of the calendar and the clock: a month has its days, and there
-// is no hour 24 and no second 60.
+// Time has the fields of a text. They are in the ranges of calendar and clock: no day beyond the end of its month, no
+// hour 24, no second 60.
 type Time struct {
 	Year, Month, Day     int
 	Hour, Minute, Second int
-	Nano                 int  // digits below are cut
+	Nano                 int  // further digits are truncated
 	Offset               int  // seconds east of UTC, less than 24 hours
-	Zoned                bool // the text has Z or an offset; without, Offset is 0
+	Zoned                bool // the text has Z or an offset; otherwise Offset is 0
 }
 
-// Unix returns the seconds since 1970; without a zone the time is UTC.
+// Unix returns the seconds since 1970. A time without a zone is taken as UTC.
 func (t *Time) Unix() int64 {
 	days := daysOf(t.Year, t.Month, t.Day)
 	return days*86400 + int64(t.Hour*3600+t.Minute*60+t.Second-t.Offset)
 }
 
-// UnixMilli returns the milliseconds since 1970; smaller parts are cut.
+// UnixMilli returns the milliseconds since 1970, truncated.
 func (t *Time) UnixMilli() int64 { return t.Unix()*1000 + int64(t.Nano/1e6) }
 
 // Ticks returns the 100 ns units within the millisecond.
 func (t *Time) Ticks() uint16 { return uint16(t.Nano % 1e6 / 100) }
 
-// UTC returns the instant; without a zone the time is UTC.
+// UTC returns the instant. A time without a zone is taken as UTC.
 func (t *Time) UTC() time.Time { return time.Unix(t.Unix(), int64(t.Nano)).UTC() }
 
-// In returns the time in the zone that the text says, or in loc without one.
+// In returns the time in the zone of the text, or in loc if the text has none.
 func (t *Time) In(loc *time.Location) time.Time {
 	if t.Zoned {
 		if loc = time.UTC; t.Offset != 0 {
@@ -63,8 +63,8 @@ func (t *Time) In(loc *time.Location) time.Time {
 	return time.Date(t.Year, time.Month(t.Month), t.Day, t.Hour, t.Minute, t.Second, t.Nano, loc)
 }
 
-// daysOf returns the days since 1970-01-01 of a date of the Gregorian calendar. Years start in March here, so that the
-// leap day is the last day of a year; an era is 400 years.
+// daysOf returns the days from 1970-01-01 to a date of the Gregorian calendar. Its years start in March, so a leap day
+// is the last day of a year. An era is 400 years.
 func daysOf(y, m, d int) int64 {
 	if m <= 2 {
 		y, m = y-1, m+12
@@ -75,7 +75,7 @@ func daysOf(y, m, d int) int64 {
 	return era*146097 + yoe*365 + yoe/4 - yoe/100 + doy - 719468
 }
 
-// dateOf is daysOf reversed.
+// dateOf is the inverse of daysOf.
 func dateOf(days int64) (y, m, d int) {
 	z := days + 719468
 	era := floorDiv(z, 146097)
@@ -93,7 +93,7 @@ func dateOf(days int64) (y, m, d int) {
 	return y, m, d
 }
 
-// daysIn returns the days of a month.
+// daysIn returns the number of days of a month.
 func daysIn(y, m int) int {
 	switch {
 	case m == 2 && y%4 == 0 && (y%100 != 0 || y%400 == 0):

@@ -12,7 +12,7 @@ const all = DateOnly | DateZone | MonthOnly | MinutesOnly | NoZone | Space | Spa
 func TestForms(t *testing.T) {
 	for _, c := range []struct {
 		in   string
-		form Form // the only one that takes it beside all
+		form Form // the only form that accepts it, in addition to Full
 		want string
 	}{
 		{"2024-03-04T05:06:07Z", Full, "2024-03-04T05:06:07Z"},
@@ -95,7 +95,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestCalendar compares the calendar with that of package time, over all months of years that end centuries and eras.
+// TestCalendar compares the calendar with that of package time, over all months of years at the ends of centuries and
+// eras.
 func TestCalendar(t *testing.T) {
 	for _, y := range []int{-401, -400, -1, 0, 1, 4, 99, 100, 399, 400, 1600, 1899, 1900, 1969, 1970, 2000,
 		2023, 2024, 9999, 12000} {
@@ -141,8 +142,8 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// FuzzParse: what is of the form Full, package time reads as RFC 3339 to the same instant, and what was read is written
-// and read again as the same.
+// FuzzParse: package time reads a text of the form Full as RFC 3339 to the same instant. What was read is written, and
+// reads back to the same.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"2024-03-04T05:06:07.1234567Z", "2024-02-30T00:00:00Z", "20240304T050607",
 		"2024-03-04 5:06", "2024-03", "0001-01-01T00:00:00-23:59"} {

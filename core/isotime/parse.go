@@ -1,7 +1,7 @@
 package isotime
 
-// Parse reads s, which must be of the form Full or one of those that f names; ok is false for anything else. The first
-// sign of another form ends it, so a long text costs no more than a short one.
+// Parse reads s, which must have the form Full or one of f; otherwise ok is false. It stops at the first character that
+// doesn't fit, so a long text costs no more than a short one.
 func Parse[S ~string | ~[]byte](s S, f Form) (t Time, ok bool) {
 	p := parser[S]{s: s, form: f}
 	p.date(&t)
@@ -11,21 +11,21 @@ func Parse[S ~string | ~[]byte](s S, f Form) (t Time, ok bool) {
 	return t, !p.bad && p.i == len(s)
 }
 
-// ParseDate reads a date alone: 2024-03-04.
+// ParseDate reads a date: 2024-03-04.
 func ParseDate[S ~string | ~[]byte](s S) (t Time, ok bool) {
 	p := parser[S]{s: s}
 	p.date(&t)
 	return t, !p.bad && p.i == len(s)
 }
 
-// ParseClock reads a time of day alone: 05:06:07.5, or 05:06 where f has MinutesOnly.
+// ParseClock reads a time of day: 05:06:07.5, or 05:06 if f has MinutesOnly.
 func ParseClock[S ~string | ~[]byte](s S, f Form) (t Time, ok bool) {
 	p := parser[S]{s: s, form: f}
 	p.clock(&t)
 	return t, !p.bad && p.i == len(s)
 }
 
-// ParseOffset reads Z or an offset alone, and returns its seconds.
+// ParseOffset reads Z or an offset and returns its seconds east of UTC.
 func ParseOffset[S ~string | ~[]byte](s S, f Form) (seconds int, ok bool) {
 	p := parser[S]{s: s, form: f}
 	var t Time
@@ -33,18 +33,18 @@ func ParseOffset[S ~string | ~[]byte](s S, f Form) (seconds int, ok bool) {
 	return t.Offset, !p.bad && p.i == len(s)
 }
 
-// parser reads fields of fixed width; after the first fault bad stays set.
+// parser reads fields of fixed width. bad is set by the first fault and stays set.
 type parser[S ~string | ~[]byte] struct {
 	s     S
 	i     int
 	form  Form
-	basic bool // no signs between the fields
+	basic bool // no separators between the fields
 	bad   bool
 }
 
 func (p *parser[S]) is(f Form) bool { return p.form&f != 0 }
 
-// num reads width digits.
+// num reads a number of width digits.
 func (p *parser[S]) num(width int) int {
 	if p.bad || len(p.s)-p.i < width {
 		p.bad = true
@@ -63,7 +63,7 @@ func (p *parser[S]) num(width int) int {
 	return n
 }
 
-// take consumes c when it is next.
+// take consumes c if it is the next character.
 func (p *parser[S]) take(c byte) bool {
 	if p.bad || p.i >= len(p.s) || p.s[p.i] != c {
 		return false
@@ -72,14 +72,14 @@ func (p *parser[S]) take(c byte) bool {
 	return true
 }
 
-// sep consumes the sign between two fields, which a basic form leaves out.
+// sep consumes the separator c between two fields. The basic form has none.
 func (p *parser[S]) sep(c byte) {
 	if !p.basic && !p.take(c) {
 		p.bad = true
 	}
 }
 
-// digit reports whether a digit is at i.
+// digit reports whether the character at i is a digit.
 func (p *parser[S]) digit(i int) bool { return i < len(p.s) && p.s[i] >= '0' && p.s[i] <= '9' }
 
 func (p *parser[S]) date(t *Time) {
@@ -98,7 +98,7 @@ func (p *parser[S]) date(t *Time) {
 	}
 }
 
-// rest reads what follows a date.
+// rest reads everything after a date.
 func (p *parser[S]) rest(t *Time) {
 	if p.i == len(p.s) && (p.is(DateOnly) || p.is(MonthOnly) && p.i == len("2006-01")) {
 		return
@@ -136,7 +136,7 @@ func (p *parser[S]) clock(t *Time) {
 	}
 }
 
-// fraction reads at least one digit and returns nanoseconds.
+// fraction reads at least one digit and returns the fraction in nanoseconds.
 func (p *parser[S]) fraction() int {
 	n, digits := 0, 0
 	for ; p.digit(p.i); p.i++ {

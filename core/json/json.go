@@ -1,7 +1,12 @@
-// Package json is where JSON text is scanned and quoted: the lexical rules, once for all APIs. What the text means (a
-// document, an entity, a request of a protocol) is its callers' business; whoever reads JSON into Go values that no hot
-// path needs uses encoding/json.
+// Package json scans and quotes JSON text: the lexical rules, for all APIs. The meaning of the text (a document, an
+// entity, a request) is up to the callers. Code that isn't on a hot path and reads JSON into Go values uses
+// encoding/json instead.
 //
-// Scanning functions take the text and the position where something begins, and return the position behind it. They
-// allocate nothing.
+// Scanning functions take the text and a start position, and return the position after what they scanned. They don't
+// allocate.
+//
+//	b := []byte(`{"n": 12.5}`)
+//	json.PlainEnd(b, 2)    // 3: the closing quote of "n"
+//	json.ScanNumber(b, 6)  // 12.5, end 10
+//	json.Skip(b, 0)        // 11: the end of the object
 package json

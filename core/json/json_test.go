@@ -125,7 +125,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// FuzzScalar: a string or number is read as encoding/json reads it.
+// FuzzScalar: strings and numbers are read as encoding/json reads them.
 func FuzzScalar(f *testing.F) {
 	for _, s := range []string{`"a\ud83d\ude00\ud83d\n"`, "\"\xff\x80é\"", "-12.5e-3", "12345678901234567890",
 		`"\u00`, "0x1"} {

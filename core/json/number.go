@@ -5,22 +5,22 @@ import (
 	"unsafe"
 )
 
-// Number is a scanned number: what Int and Float need, so that its text is rarely read twice. It has four fields,
-// because the compiler keeps no more in registers.
+// Number is a scanned number, with what Int and Float need, so its text is rarely read twice. It has four fields
+// because the compiler keeps structs of up to four fields in registers.
 type Number struct {
-	mant   uint64 // integer and fraction without the point; more than 19 digits wrap around
-	exp    int32  // of ten, for mant
-	digits int32  // of mant, zeros in front counted
+	mant   uint64 // digits of integer part and fraction as one integer; more than 19 digits wrap around
+	exp    int32  // power of ten by which mant is multiplied
+	digits int32  // number of digits in mant, leading zeros included
 	marks  uint8
 }
 
-// The marks of a number.
+// The properties of a number.
 const (
 	negative uint8 = 1 << iota
-	whole          // neither a fraction nor an exponent
+	whole          // no fraction and no exponent
 )
 
-// ScanNumber scans the number at i and returns the position behind it; ok is false when there is none.
+// ScanNumber scans the number at i and returns the position after it. ok is false if there is no number.
 func ScanNumber(b []byte, i int) (n Number, end int, ok bool) {
 	var marks uint8
 	if i < len(b) && b[i] == '-' {
@@ -61,7 +61,8 @@ func ScanNumber(b []byte, i int) (n Number, end int, ok bool) {
 	return Number{mant: mant, exp: int32(exp), digits: int32(digits), marks: marks}, i, ok
 }
 
-// exponent reads what follows the letter e. A great one stays great, whatever its digits.
+// exponent reads the part after the letter e. The result saturates: a large exponent stays large, however many digits
+// it has.
 func exponent(b []byte, i int) (e, end int, ok bool) {
 	minus := i < len(b) && b[i] == '-'
 	if i < len(b) && (b[i] == '-' || b[i] == '+') {
@@ -78,7 +79,7 @@ func exponent(b []byte, i int) (e, end int, ok bool) {
 	return e, i, i > from
 }
 
-// Int returns a whole number that an int64 holds. -0 is none: it is a double.
+// Int returns the number as an int64. ok is false if it isn't whole or doesn't fit, and for -0, which is a double.
 func (n Number) Int() (int64, bool) {
 	switch m := n.mant; {
 	case n.marks&whole == 0 || n.digits > 19:
@@ -90,9 +91,9 @@ func (n Number) Int() (int64, bool) {
 	}
 }
 
-// Float returns the double nearest to the number, whose text is given; ok is false beyond the range of doubles. When
-// digits and exponent are small enough that one multiplication or division of exact doubles gives the correctly rounded
-// result, strconv isn't asked.
+// Float returns the double nearest to the number, whose text is given. ok is false beyond the range of doubles. If
+// digits and exponent are small enough, one multiplication or division of exact doubles gives the correctly rounded
+// result; otherwise strconv parses the text.
 func (n Number) Float(text []byte) (f float64, ok bool) {
 	if n.digits > 19 || n.mant >= 1<<53 || n.exp < -22 || n.exp > 22 {
 		f, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(text), len(text)), 64)
@@ -109,6 +110,6 @@ func (n Number) Float(text []byte) (f float64, ok bool) {
 	return f, true
 }
 
-// powers of ten that are exact doubles.
+// powers are the powers of ten that are exact doubles.
 var powers = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
 	1e17, 1e18, 1e19, 1e20, 1e21, 1e22}

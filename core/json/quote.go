@@ -9,12 +9,13 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// AppendString appends text as a JSON string. Bytes that aren't UTF-8 become U+FFFD, so the result is always JSON.
+// AppendString appends text as a JSON string. Bytes that aren't UTF-8 become U+FFFD, so the result is always valid
+// JSON.
 func AppendString(dst []byte, text string) []byte {
 	return AppendText(dst, unsafe.Slice(unsafe.StringData(text), len(text)))
 }
 
-// AppendText is AppendString for text in bytes.
+// AppendText is AppendString for a byte slice.
 func AppendText(dst, text []byte) []byte {
 	dst = append(dst, '"')
 	from := 0
@@ -70,7 +71,7 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', c)
 }
 
-// AppendName appends the name of a member, a JSON string, and the colon behind it.
+// AppendName appends the name of a member as a JSON string, and a colon.
 func AppendName(dst, name []byte) []byte {
 	for _, c := range name {
 		if needsEscape[c] {
@@ -81,7 +82,7 @@ func AppendName(dst, name []byte) []byte {
 	return append(dst, '"', ':')
 }
 
-// AppendASCII appends JSON text with everything outside ASCII as \u escapes, as a header needs it.
+// AppendASCII appends JSON text with all non-ASCII characters as \u escapes, as needed in a header.
 func AppendASCII(dst, text []byte) []byte {
 	for _, ch := range string(text) {
 		switch {
@@ -101,12 +102,15 @@ func appendUnit(dst []byte, u uint16) []byte {
 	return append(dst, '\\', 'u', hexDigits[u>>12], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15])
 }
 
-// Each byte of a word: the lowest and the highest bit.
+// Words with the lowest and with the highest bit of each byte set.
 const ones, tops = 0x0101010101010101, 0x8080808080808080
 
-// escapeAt returns the first index from i on whose byte is a control, a quote, a backslash or not ASCII; len(b) when
-// there is none. Eight bytes at a time: each term has the top bit of the bytes that it found. A borrow makes false hits
-// only above a true one, and the lowest counts.
+// escapeAt returns the first index >= i of a control character, a quote, a backslash or a non-ASCII byte; len(b) if
+// there is none.
+//
+// It tests eight bytes at once. Each term sets the top bit of the bytes that match. A borrow of a subtraction can set
+// it for a byte that doesn't match, but only after (above) a byte that does. So the lowest set bit is always right. For
+// the quote: in "ab\"c" XOR with eight quotes makes byte 2 zero, and 0 - 1 sets its top bit.
 func escapeAt(b []byte, i int) int {
 	for ; i+8 <= len(b); i += 8 {
 		x := binary.LittleEndian.Uint64(b[i:])
@@ -123,7 +127,7 @@ func escapeAt(b []byte, i int) int {
 	return i
 }
 
-// needsEscape is what escapeAt looks for.
+// needsEscape is the table of the bytes that escapeAt searches for.
 var needsEscape = func() (t [256]bool) {
 	for c := range t {
 		t[c] = c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf

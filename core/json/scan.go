@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Space returns the first position from i on that holds no white space; len(b) at the end.
+// Space returns the index of the first byte from i on that isn't white space, or len(b).
 func Space(b []byte, i int) int {
 	for ; i < len(b); i++ {
 		if c := b[i]; c > ' ' || c != ' ' && c != '\n' && c != '\t' && c != '\r' {
@@ -16,10 +16,10 @@ func Space(b []byte, i int) int {
 	return len(b)
 }
 
-// Word reports whether the literal w (true, false, null) is at i. What follows it is the caller's to check.
+// Word reports whether the literal w (true, false, null) is at i. The caller checks what follows it.
 func Word(b []byte, i int, w string) bool { return len(b)-i >= len(w) && string(b[i:i+len(w)]) == w }
 
-// A Fault says why text is not JSON. It names no position: the scanning function returns it.
+// A Fault says why text is not JSON. It has no position: the scanning function returns that.
 type Fault string
 
 // Error implements error.
@@ -37,18 +37,18 @@ const (
 	BadNumber     Fault = "a number is malformed"
 )
 
-// Lenient says which parts of a string that aren't Unicode text become U+FFFD; all others are refused.
+// Lenient says which parts of a string that aren't Unicode text are replaced by U+FFFD. All others are refused.
 type Lenient uint8
 
-// The leniencies.
+// The values of Lenient.
 const (
 	Strict     Lenient = 0
 	Surrogates Lenient = 1 // an escaped surrogate without its partner
 	RawBytes   Lenient = 2 // bytes that aren't UTF-8
 )
 
-// PlainEnd returns the position of the closing quote of a string whose text begins at i, when the string is ASCII
-// without escapes, as nearly all are; for any other string it returns 0, and AppendUnquoted reads it.
+// PlainEnd returns the position of the closing quote of a string whose text begins at i, if the string is ASCII without
+// escapes, as nearly all are. For other strings it returns 0; AppendUnquoted reads those.
 func PlainEnd(b []byte, i int) int {
 	if end := escapeAt(b, i); end < len(b) && b[end] == '"' {
 		return end
@@ -56,8 +56,8 @@ func PlainEnd(b []byte, i int) int {
 	return 0
 }
 
-// UnescapedEnd is PlainEnd for strings with bytes outside ASCII too, which it doesn't check: for text known to be
-// UTF-8.
+// UnescapedEnd is PlainEnd for strings that may also have non-ASCII bytes, which it doesn't check. It is for text that
+// is known to be UTF-8.
 func UnescapedEnd(b []byte, i int) int {
 	if end, _ := plainRun(b, i); end < len(b) && b[end] == '"' {
 		return end
@@ -65,8 +65,8 @@ func UnescapedEnd(b []byte, i int) int {
 	return 0
 }
 
-// AppendUnquoted appends the text of the string whose opening quote is at i, and returns the position behind its
-// closing quote. With a fault, end is where it was found.
+// AppendUnquoted appends the text of the string whose opening quote is at i, and returns the position after its closing
+// quote. If there is a fault, end is its position.
 func AppendUnquoted(dst, b []byte, i int, l Lenient) (out []byte, end int, fault Fault) {
 	if i >= len(b) || b[i] != '"' {
 		return dst, i, NoString
@@ -99,8 +99,8 @@ func AppendUnquoted(dst, b []byte, i int, l Lenient) (out []byte, end int, fault
 	}
 }
 
-// plainRun returns the first index from i on that holds a quote, a backslash or a control character, and whether all
-// bytes before it are ASCII. Eight bytes at a time, as in escapeAt: of the hits in a word the lowest is a true one.
+// plainRun returns the first index >= i of a quote, a backslash or a control character, and whether all bytes before it
+// are ASCII. It tests eight bytes at once, as escapeAt does.
 func plainRun(b []byte, i int) (end int, ascii bool) {
 	var seen uint64
 	for ; i+8 <= len(b); i += 8 {
@@ -122,7 +122,7 @@ func plainRun(b []byte, i int) (end int, ascii bool) {
 	return i, seen&tops == 0
 }
 
-// appendUnescaped appends what the escape sequence at i stands for.
+// appendUnescaped appends the character of the escape sequence at i.
 func appendUnescaped(dst, b []byte, i int, l Lenient) (out []byte, end int, fault Fault) {
 	if i+1 >= len(b) {
 		return dst, i, NoEnd

@@ -2,17 +2,20 @@ package json
 
 import "github.com/orrerydb/orrery/core/status"
 
-// A request envelope (a batch, a query with parameters) holds JSON values that another reader parses. These functions
-// cut the envelope into the raw bytes of its members without decoding what is inside. They accept a superset of JSON
-// inside the values: the reader of the value is the judge there.
+// A request envelope (a batch, a query with parameters) contains JSON values that another reader parses. These
+// functions cut the envelope into the raw bytes of its members without decoding them. Inside the values they accept a
+// superset of JSON: the reader of a value validates it.
+//
+//	EachMember of {"query": "SELECT 1", "parameters": [{"name": "@a"}]}
+//	calls f("query", `"SELECT 1"`) and f("parameters", `[{"name": "@a"}]`)
 
-// maxSkipDepth bounds what Skip walks through.
+// maxSkipDepth limits the nesting of values that Skip accepts.
 const maxSkipDepth = 256
 
-// ErrShape is the answer of EachElement and EachMember for text that is no array or object.
+// ErrShape is the error of EachElement and EachMember for text that isn't an array or an object.
 var ErrShape = status.New(status.BadRequest, "The request body is not valid JSON of the documented shape.")
 
-// skipString returns the position after the string that begins at i; -1 when it does not end.
+// skipString returns the position after the string that begins at i, or -1 if it has no end.
 func skipString(b []byte, i int) int {
 	for i++; i < len(b); i++ {
 		switch b[i] {
@@ -25,7 +28,7 @@ func skipString(b []byte, i int) int {
 	return -1
 }
 
-// Skip returns the position after the JSON value that begins at i; -1 when there is none.
+// Skip returns the position after the JSON value that begins at i, or -1 if there is none.
 func Skip(b []byte, i int) int {
 	depth := 0
 	for i < len(b) {
@@ -75,7 +78,7 @@ func delimiter(ch byte) bool {
 	return false
 }
 
-// EachElement calls f with each element of the JSON array that b is. The error is f's or ErrShape.
+// EachElement calls f with each element of the JSON array b. It returns the first error of f, or ErrShape.
 func EachElement(b []byte, f func(raw []byte) error) error {
 	return walk(b, '[', ']', func(i int) (int, error) {
 		end := Skip(b, i)
@@ -86,7 +89,7 @@ func EachElement(b []byte, f func(raw []byte) error) error {
 	})
 }
 
-// EachMember calls f with each member of the JSON object that b is. The error is f's or ErrShape.
+// EachMember calls f with each member of the JSON object b. It returns the first error of f, or ErrShape.
 func EachMember(b []byte, f func(name string, raw []byte) error) error {
 	return walk(b, '{', '}', func(i int) (int, error) {
 		if b[i] != '"' {
@@ -109,7 +112,8 @@ func EachMember(b []byte, f func(name string, raw []byte) error) error {
 	})
 }
 
-// walk goes through the comma list between open and shut; one reads what begins at i and returns the position after it.
+// walk iterates over the comma-separated list between open and shut. one reads the element that begins at i and returns
+// the position after it.
 func walk(b []byte, open, shut byte, one func(i int) (int, error)) error {
 	i := Space(b, 0)
 	if i >= len(b) || b[i] != open {
@@ -147,8 +151,8 @@ func endOf(b []byte, i int) error {
 	return nil
 }
 
-// String returns the text of a raw JSON string; ok is false for anything else. What isn't Unicode text in it becomes
-// U+FFFD.
+// String returns the text of a raw JSON string. ok is false if raw isn't a string. Parts that aren't Unicode text
+// become U+FFFD.
 func String(raw []byte) (s string, ok bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", false

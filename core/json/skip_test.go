@@ -18,7 +18,7 @@ func TestEachMember(t *testing.T) {
 	}
 }
 
-// A name may be written with escapes, as any string.
+// A name may contain escapes, like any string.
 func TestEachMemberEscapedName(t *testing.T) {
 	got := ""
 	err := EachMember([]byte(`{"\u0071uery":1,"\"":2}`), func(n string, raw []byte) error {
@@ -58,7 +58,7 @@ func TestEnvelopeRefused(t *testing.T) {
 	}
 }
 
-// Every JSON array that encoding/json accepts is cut into the same elements.
+// Each JSON array that encoding/json accepts is cut into the same elements.
 func FuzzEachElement(f *testing.F) {
 	for _, s := range []string{`[]`, `[1,"a",{"b":[null,true]}]`, ` [ "\"" , -1e5 ] `, `[[[]]]`, `[1`,
 		`[{"operationType":"Create"}]`} {

@@ -8,20 +8,24 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Columns of composite indexes. A column is encoded as an index value, but for two things: texts and binaries are cut
-// earlier, so that all columns together stay within what a key may have, and a descending column has every byte
-// inverted. Encodings delimit themselves (none is the begin of another), so inverting them inverts their order and
-// nothing else.
+// Columns of composite indexes. A column is encoded like an index value, with two differences. Strings and binaries are
+// cut earlier, so that all columns together fit into a key. In a descending column each byte is inverted. No encoding
+// is a prefix of another, so inverting the bytes exactly reverses the order.
+//
+// Example, for the columns (a ascending, b descending) and the document {"a": "x", "b": 1}:
+//
+//	28 78 00 01             a: class String, "x", end mark
+//	DF 400FFFFFFFFFFFFF FF  b: 20 BFF0000000000000 00 (the number 1), each byte inverted
 
-// columnBytes is what the texts of all columns of an entry may take together.
+// columnBytes is the limit of bytes for the strings of all columns of an entry together.
 const columnBytes = 2 * cutAt
 
-// ColumnCut returns how many bytes of a text or binary each of n columns keeps; those of a text count with the bytes
+// ColumnCut returns how many bytes of a string or binary each of n columns keeps. For strings this includes the bytes
 // that escaping adds.
 func ColumnCut(n int) int { return min(cutAt, columnBytes/n) }
 
-// AppendColumn appends a column's encoding of v. lossy says that v can't be told from it, and that among such values
-// the order isn't theirs.
+// AppendColumn appends a column's encoding of v. lossy means that v can't be read from the encoding, and that lossy
+// encodings with the same kept part aren't in the order of their values.
 func AppendColumn(dst []byte, v value.Value, cut int, desc bool) (out []byte, lossy bool) {
 	from := len(dst)
 	dst, lossy = AppendColumnFloor(dst, v, cut)
@@ -46,8 +50,8 @@ func Invert(b []byte) {
 	}
 }
 
-// AppendColumnFloor appends the encoding of v, ascending, without the hash that completes lossy ones: the bound of a
-// range, as AppendIndexFloor is for single values.
+// AppendColumnFloor appends the ascending encoding of v without the hash that is added to lossy encodings. It is the
+// bound of a range, like AppendIndexFloor for single values.
 func AppendColumnFloor(dst []byte, v value.Value, cut int) (out []byte, lossy bool) {
 	switch class := v.Class(); class {
 	case value.ClassString, value.ClassRegex:
@@ -66,13 +70,13 @@ func AppendColumnFloor(dst []byte, v value.Value, cut int) (out []byte, lossy bo
 	return AppendIndexFloor(dst, v)
 }
 
-// AppendColumnPrefix appends the bytes with which the ascending encodings of all strings begin that begin with prefix.
+// AppendColumnPrefix appends the common prefix of the ascending encodings of all strings that begin with prefix.
 func AppendColumnPrefix(dst, prefix []byte, cut int) []byte {
 	dst, _ = appendPart(append(dst, value.ClassString), prefix, cut)
 	return dst
 }
 
-// appendCutText appends the escaped text, or what of it fits into cut bytes, and its end mark.
+// appendCutText appends the escaped text, cut to at most cut bytes, and its end mark.
 func appendCutText(dst, text []byte, cut int) (out []byte, lossy bool) {
 	dst, whole := appendPart(dst, text, cut)
 	if !whole {
@@ -95,7 +99,7 @@ func appendPart(dst, text []byte, cut int) (out []byte, whole bool) {
 	return appendEscaped(dst, text), true
 }
 
-// SkipColumn returns what follows the column at the front of b.
+// SkipColumn returns the bytes after the column at the front of b.
 func SkipColumn(b []byte, cut int, desc bool) (rest []byte, err error) {
 	var mask byte
 	if desc {
@@ -136,7 +140,7 @@ func SkipColumn(b []byte, cut int, desc bool) (rest []byte, err error) {
 	return skipN(b, n)
 }
 
-// skipColumnText returns the length of the escaped text at the front of b with its mark and hash; -1 when it doesn't
+// skipColumnText returns the length of the escaped text at the front of b with its mark and hash, or -1 if it has no
 // end.
 func skipColumnText(b []byte, mask byte) int {
 	for i := 0; i+1 < len(b); i++ {

@@ -9,8 +9,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// columnValues are the ladder, values that are cut in a column and not in an entry of their own, and values cut in
-// both.
+// columnValues returns the values of the ladder, values that are cut in a column but not in a single entry, and values
+// that are cut in both.
 func columnValues(t testing.TB) []value.Value {
 	var vs []value.Value
 	for _, rung := range ladder(t) {
@@ -25,8 +25,8 @@ func columnValues(t testing.TB) []value.Value {
 	return vs
 }
 
-// Entries of composite indexes sort as their columns do, each in its own direction, wherever no column is lossy; and a
-// column that is lossy disturbs none before it.
+// Entries of composite indexes sort by their columns, each in its direction, unless a column is lossy. A lossy column
+// doesn't change the order of the columns before it.
 func TestColumnsOrder(t *testing.T) {
 	vs := columnValues(t)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -60,7 +60,7 @@ func TestColumnsOrder(t *testing.T) {
 	}
 }
 
-// What follows a column never disturbs it, in either direction, and no part of one is a whole.
+// No encoding of a column is a prefix of another, in either direction, so bytes after it don't change its order.
 func TestColumnsDelimitThemselves(t *testing.T) {
 	for _, v := range columnValues(t) {
 		for _, cut := range []int{ColumnCut(1), ColumnCut(2), ColumnCut(8)} {
@@ -98,7 +98,7 @@ func TestColumnPrefix(t *testing.T) {
 	}
 }
 
-// FuzzSkipColumn holds that no bytes make the parser panic.
+// FuzzSkipColumn: the parser doesn't panic on any bytes.
 func FuzzSkipColumn(f *testing.F) {
 	for _, v := range columnValues(f) {
 		b, _ := AppendColumn(nil, v, 64, true)

@@ -8,10 +8,11 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// maxDecodeDepth bounds recursion over damaged bytes; items nest less (doc.DefaultMaxDepth, or what an API allows).
+// maxDecodeDepth limits recursion over damaged bytes. Items are nested less deeply (doc.DefaultMaxDepth, or the limit
+// of an API).
 const maxDecodeDepth = 1000
 
-// SkipExact returns what follows the exact encoding at the front of b.
+// SkipExact returns the bytes after the exact encoding at the front of b.
 func SkipExact(b []byte) (rest []byte, err error) { return skipExact(b, 0) }
 
 func skipExact(b []byte, depth int) (rest []byte, err error) {
@@ -106,9 +107,9 @@ func cString(b []byte) (s, rest []byte, ok bool) {
 	return nil, nil, false
 }
 
-// DecodeExact reads the exact encoding at the front of b: a value that value.EqualBSON calls equal to what was encoded,
-// in the canonical kind (value.Canonical). It has bytes of its own where the encoding isn't the value's bytes, else it
-// points into b.
+// DecodeExact reads the exact encoding at the front of b. The value is in the canonical kind (value.Canonical), and
+// value.EqualBSON calls it equal to the value that was encoded. It points into b if the encoding contains the value's
+// bytes; otherwise it has its own bytes.
 func DecodeExact(b []byte) (v value.Value, rest []byte, err error) {
 	if rest, err = SkipExact(b); err != nil {
 		return value.Value{}, nil, err
@@ -120,9 +121,9 @@ func DecodeExact(b []byte) (v value.Value, rest []byte, err error) {
 	return v, rest, nil
 }
 
-// DecodeIndex reads an index encoding of a value whose kind is known; false where the encoding doesn't tell the value:
-// kinds that aren't listed, or bytes that are no value of the kind. The value points into b where the encoding is the
-// value's bytes.
+// DecodeIndex reads an index encoding of a value whose kind k is known. ok is false when the encoding doesn't determine
+// the value: the kind isn't listed here, or the bytes are not a value of the kind. The value points into b if the
+// encoding contains its bytes.
 func DecodeIndex(b []byte, k value.Kind) (value.Value, bool) {
 	if len(b) == 0 {
 		return value.Value{}, false
@@ -166,7 +167,7 @@ func decodeIndexNumber(p []byte, k value.Kind) (value.Value, bool) {
 	return value.Int32Of(int32(n.Floor)), n.Exact
 }
 
-// decode reads a payload p that skipExact has found to be whole.
+// decode reads the payload p, whose length skipExact has checked.
 func decode(class byte, p []byte) (value.Value, bool) {
 	switch class {
 	case value.ClassMinKey:
@@ -230,7 +231,7 @@ func unescape(text []byte) []byte {
 		out := append(make([]byte, 0, len(text)), text[:i]...)
 		for ; i < len(text); i++ {
 			if out = append(out, text[i]); text[i] == 0 {
-				i++ // the FF behind it
+				i++ // the FF after an escaped 00
 			}
 		}
 		return out
@@ -238,7 +239,8 @@ func unescape(text []byte) []byte {
 	return text[:len(text):len(text)]
 }
 
-// decodeElements appends the elements of an array or object as BSON. name reads the name of the next one.
+// decodeElements appends the elements of an array or object as BSON. The function name reads the name of the next
+// element.
 func decodeElements(p []byte, name func(p []byte) (name, rest []byte)) ([]byte, bool) {
 	at, out := bson.Begin(make([]byte, 0, len(p)+32))
 	for p[0] != 0 {
@@ -289,7 +291,7 @@ func decodeOther(k value.Kind, p []byte) (value.Value, bool) {
 	return decodeRaw(k, text)
 }
 
-// decodeRaw makes a value of the kinds that are kept as their BSON bytes.
+// decodeRaw makes a value of a kind that is kept as BSON bytes.
 func decodeRaw(k value.Kind, raw []byte) (value.Value, bool) {
 	v := value.RawOf(k, raw)
 	return v, bson.SizeOf(value.BSONType(v), raw) == len(raw)

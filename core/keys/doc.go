@@ -1,8 +1,8 @@
 // Package keys builds every key of the store. No other package puts key bytes together.
 //
 // All keys sort by bytes.Compare. Integers are big endian. A value inside a key is encoded by AppendExact (lossless,
-// for identity) or AppendIndex (order first, cut when long, for index entries); both end by themselves, so what follows
-// can be read without a length.
+// for identity) or AppendIndex (sortable, long values cut, for index entries). Both encodings are self-delimiting: no
+// length precedes them.
 //
 //	space  layout                                                              -> value
 //	0x10   meta:   kind, parent id, name                                       -> catalog entry (core/catalog)
@@ -26,10 +26,22 @@
 //	  0x70 once      session id, transaction number, statement                 -> reserved: stored result of a
 //	      retryable write
 //
-// place is the sortable placement of a partition key (core/epk): 4 bytes with V1, 16 with V2, 16 a level with
-// MultiHash. tuple is AppendExact of each partition key component, id is AppendExact of the id. The item suffix is
-// place, tuple, id: what names an item inside its slot. Order number and name are the item's number and tuple, id;
-// where the partition key is the id, the number's counter and the id (Entries). Everything of a slot shares the first
-// nine bytes, so a slot's items, index, feed and heads are neighbours. A generation belongs to one container for good;
-// dropping the container drops the generation's range and the number is never used again.
+// The parts of a key:
+//
+//   - place: the sortable placement of a partition key (core/epk), 4 bytes with V1, 16 with V2, 16 for each level with
+//     MultiHash.
+//   - tuple: AppendExact of each component of the partition key. id: AppendExact of the id.
+//   - item suffix: place, tuple, id. It identifies an item inside its slot.
+//   - order number and name: the item's number, and tuple and id. Where the partition key is the id, they are the
+//     counter of the number, and the id (see Entries).
+//
+// All keys of a slot have the same first nine bytes, so a slot's items, index, feed and heads are neighbours. A
+// generation belongs to one container forever. When the container is dropped, the range of its generation is deleted
+// and the number is never used again.
+//
+// Example: the item {"id": "a"} of generation 7, slot 3, in a container with V2 whose partition key is the id:
+//
+//	20 00000007 00000003 10    space, generation, slot, kind item
+//	xx... (16 bytes)           place: the hash of "a"
+//	28 61 00 01  28 61 00 01   tuple ("a"), id ("a")
 package keys

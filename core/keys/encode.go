@@ -10,8 +10,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Values inside keys. Both encodings begin with the class byte of package value (whose order is Cosmos's), delimit
-// themselves, and sort by bytes.Compare. All integers are big endian.
+// Values inside keys. Both encodings begin with the class byte of package value, whose order is Cosmos's. They are
+// self-delimiting and sort by bytes.Compare. All integers are big endian.
 //
 //	class      exact                                   index
 //	MinKey     -                                       -
@@ -34,23 +34,30 @@ import (
 //	           has the scope as an Object behind it    only its code, always as if cut
 //	MaxKey     -                                       -
 //
-// floor is the greatest double not above the number as sortable bits (value.NumberKey), frac the exact rest. NaN is all
-// zeros.
+// floor is the greatest double not above the number, as sortable bits (value.NumberKey). frac is the exact rest. NaN is
+// all zeros.
 //
-// The exact encoding is lossless and equal for values that value.EqualBSON calls equal, and for no others but
-// Undefined, which has a class of its own here. The index encoding is short; where it is lossy, unequal values may
-// share an entry, and order among values that agree in all that was kept is not theirs.
+// Examples of exact encodings:
+//
+//	1         20 BFF0000000000000 00
+//	2^53 + 1  20 C340000000000000 01 8000000000000000 00   (floor 2^53, plus half of the distance 2)
+//	"a\0b"    28 61 00 FF 62 00 01
+//	[1]       30 20 BFF0000000000000 00 00
+//
+// The exact encoding is lossless. Two values have equal exact encodings if and only if value.EqualBSON calls them
+// equal, except for Undefined, which has its own class here. The index encoding is short. Where it is lossy, unequal
+// values may share an entry, and values with the same kept part aren't sorted by value.
 
 // cutAt is how many bytes of a string or binary an index entry keeps.
 const cutAt = 256
 
-// Marks behind an escaped text. An escaped 00 is 00 FF, above both.
+// Marks after an escaped text. An escaped 00 is 00 FF, which sorts above both marks.
 const (
 	markEnd = 0x01
 	markCut = 0x02
 )
 
-// otherKinds are the kinds of value.ClassOther by the byte that leads their payload.
+// otherKinds are the kinds of value.ClassOther, by the first byte of their payload.
 var otherKinds = [...]value.Kind{1: value.DBPointer, 2: value.Code, 3: value.CodeScope}
 
 func otherByte(k value.Kind) byte {
@@ -62,13 +69,13 @@ func otherByte(k value.Kind) byte {
 	return 0
 }
 
-// Class returns the class byte that leads the encodings of v.
+// Class returns the class byte with which the encodings of v begin.
 func Class(v value.Value) byte { return v.Class() }
 
-// ClassRange returns the bounds of all encodings of a class: lo is in it, hi is above it.
+// ClassRange returns the bounds of all encodings of a class: lo is inside the range, hi is above it.
 func ClassRange(class byte) (lo, hi []byte) { return []byte{class}, []byte{class + 1} }
 
-// AppendExact appends the exact encoding of v: for partition key tuples and ids inside keys.
+// AppendExact appends the exact encoding of v. It is used for partition key tuples and ids inside keys.
 func AppendExact(dst []byte, v value.Value) []byte {
 	class := v.Class()
 	dst = append(dst, class)
@@ -107,7 +114,7 @@ func appendObjectExact(dst []byte, v value.Value) []byte {
 	return append(dst, 0)
 }
 
-// appendFixed appends the payload of the classes of one size.
+// appendFixed appends the payload of the classes with a fixed size.
 func appendFixed(dst []byte, v value.Value) []byte {
 	switch v.Class() {
 	case value.ClassBool:
@@ -126,7 +133,7 @@ func appendFixed(dst []byte, v value.Value) []byte {
 	return dst
 }
 
-// fixedSize is the payload of those classes; -1 for the others.
+// fixedSize returns the payload size of those classes in bytes, -1 for the others.
 func fixedSize(class byte) int {
 	switch class {
 	case value.ClassMinKey, value.ClassUndefined, value.ClassNull, value.ClassMaxKey:
@@ -161,7 +168,7 @@ func appendEscaped(dst, text []byte) []byte {
 	return append(dst, text...)
 }
 
-// sortable returns the bits of f so that they compare as unsigned numbers; NaN is 0.
+// sortable returns the bits of f in a form that sorts as an unsigned number. NaN is 0.
 func sortable(f float64) uint64 {
 	b := math.Float64bits(f)
 	switch {
@@ -204,8 +211,8 @@ func appendNumberExact(dst []byte, v value.Value) []byte {
 	return append(dst, 0)
 }
 
-// AppendIndex appends the index encoding of v. lossy says that v can't be told from it: a hit must be checked against
-// the item.
+// AppendIndex appends the index encoding of v. lossy means that v can't be read from the encoding: a match must be
+// checked against the item.
 func AppendIndex(dst []byte, v value.Value) (out []byte, lossy bool) {
 	dst, lossy = AppendIndexFloor(dst, v)
 	switch v.Class() {
@@ -217,8 +224,8 @@ func AppendIndex(dst []byte, v value.Value) (out []byte, lossy bool) {
 	return dst, lossy
 }
 
-// AppendFormerIndex is AppendIndex as it was in format 2, where the class of an array or object had a hash behind it.
-// Positions in the order of such entries may still come back.
+// AppendFormerIndex is AppendIndex of store format 2, which added a hash to the class of an array or object. Clients
+// may still send continuations with positions in the order of such entries.
 func AppendFormerIndex(dst []byte, v value.Value) (out []byte, lossy bool) {
 	dst, lossy = AppendIndex(dst, v)
 	switch v.Class() {
@@ -228,15 +235,15 @@ func AppendFormerIndex(dst []byte, v value.Value) (out []byte, lossy bool) {
 	return dst, lossy
 }
 
-// FormerIndex reports whether an index encoding is one that only format 2 had.
+// FormerIndex reports whether an index encoding exists only in format 2.
 func FormerIndex(b []byte) bool {
 	return len(b) == 9 && (b[0] == value.ClassArray || b[0] == value.ClassObject)
 }
 
-// AppendIndexFloor appends the index encoding of v without the hash that completes lossy ones. It is the bound for
-// range scans: every value of v's class (but for arrays and objects, whose entries have no order) that isn't below v
-// has an index encoding that is not below it, and every value that isn't above v has one that is below it or begins
-// with it.
+// AppendIndexFloor appends the index encoding of v without the hash that is added to lossy encodings. It is a bound for
+// range scans over the class of v (except arrays and objects, whose entries have no order). A value that is not below v
+// has an index encoding that is not below the floor. A value that is not above v has an index encoding that is below
+// the floor or begins with it.
 func AppendIndexFloor(dst []byte, v value.Value) (out []byte, lossy bool) {
 	class := v.Class()
 	dst = append(dst, class)
@@ -262,8 +269,8 @@ func AppendIndexFloor(dst []byte, v value.Value) (out []byte, lossy bool) {
 	return appendFixed(dst, v), false
 }
 
-// indexText is what an index entry keeps of a value that is text or bytes: of code with a scope only the code, because
-// scopes that are equal may differ in bytes.
+// indexText returns the bytes of a text or binary value that an index entry keeps. Code with scope keeps only its code,
+// because equal scopes may have different bytes.
 func indexText(v value.Value) []byte {
 	if v.Kind() == value.CodeScope {
 		code, _ := v.CodeScopeParts()
@@ -279,20 +286,20 @@ func appendCut(dst, text []byte) (out []byte, lossy bool) {
 	return append(appendEscaped(dst, text), 0, markEnd), false
 }
 
-// AppendStringPrefix appends the bytes with which the index encodings of all strings begin that begin with prefix (cut
-// at 256 bytes: then of some others too).
+// AppendStringPrefix appends the common prefix of the index encodings of all strings that begin with prefix. A prefix
+// of more than 256 bytes is cut, so other strings may share it.
 func AppendStringPrefix(dst, prefix []byte) []byte {
 	return appendEscaped(append(dst, value.ClassString), prefix[:min(len(prefix), cutAt)])
 }
 
 var errEncoding = status.New(status.Corruption, "a key holds a malformed value")
 
-// AppendCell appends the index encoding of a cell (core/geo), which sorts as its number within its class.
+// AppendCell appends the index encoding of a cell (core/geo). Cells of a class sort by their numbers.
 func AppendCell(dst []byte, class byte, cell uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, class), cell)
 }
 
-// SkipIndex returns what follows the index encoding at the front of b.
+// SkipIndex returns the bytes after the index encoding at the front of b.
 func SkipIndex(b []byte) (rest []byte, err error) {
 	if len(b) == 0 {
 		return nil, errEncoding

@@ -21,7 +21,7 @@ func dec(t testing.TB, s string) value.Value {
 	return v
 }
 
-// build builds an array (t 0x04) or object (t 0x03) of alternating names and values.
+// build builds an array (t 0x04) or an object (t 0x03) from alternating names and values.
 func build(t byte, fields ...any) value.Value {
 	b := make([]byte, 4)
 	for i := 0; i < len(fields); i += 2 {
@@ -47,7 +47,7 @@ func array(vs ...value.Value) value.Value {
 
 func text(v value.Value) string { return string(value.AppendText(nil, v, value.CanonicalJSON)) }
 
-// ladder is a list of values in ascending Cosmos order; values of one rung are equal.
+// ladder returns values in ascending Cosmos order. The values of one rung are equal.
 func ladder(t testing.TB) [][]value.Value {
 	i32, i64, f, str := value.Int32Of, value.Int64Of, value.DoubleOf, value.StringOf
 	d := func(s string) value.Value { return dec(t, s) }
@@ -160,7 +160,8 @@ func sign(i int) int {
 	return 0
 }
 
-// Each rung of the ladder against each: the order, the equality and the hash of values, the order of both encodings.
+// Each rung of the ladder is compared with each other rung: order, equality and hash of values, order of both
+// encodings.
 func TestLadder(t *testing.T) {
 	type entry struct {
 		rung  int
@@ -217,7 +218,7 @@ func checkExact(t *testing.T, v value.Value) {
 	if again := AppendExact(nil, got); !bytes.Equal(again, b) {
 		t.Fatalf("%s: encoded %x, decoded and encoded %x", text(v), b, again)
 	}
-	for _, k := range []epk.Kind{epk.V1, epk.V2, epk.MultiHash} { // an identity alone tells its placement
+	for _, k := range []epk.Kind{epk.V1, epk.V2, epk.MultiHash} { // equal identities have equal placements
 		a, b := epk.Place(nil, k, []value.Value{v}), epk.Place(nil, k, []value.Value{got})
 		if !bytes.Equal(a, b) {
 			t.Fatalf("%s is placed at %x, read back at %x", text(v), a, b)
@@ -226,7 +227,7 @@ func checkExact(t *testing.T, v value.Value) {
 	if rest, err := SkipExact(long); err != nil || string(rest) != "rest" {
 		t.Fatalf("%s: SkipExact leaves %q (%v)", text(v), rest, err)
 	}
-	for n := range b { // no part of it is a whole value
+	for n := range b { // no prefix is a whole value
 		if _, err := SkipExact(b[:n]); !status.Is(err, status.Corruption) {
 			t.Fatalf("%s: the first %d of %d bytes are accepted", text(v), n, len(b))
 		}
@@ -246,7 +247,7 @@ func TestExactRoundTrip(t *testing.T) {
 	}
 }
 
-// The order of an object's fields counts in BSON and not in Cosmos.
+// The order of an object's fields is significant in BSON, but not in Cosmos.
 func TestFieldOrder(t *testing.T) {
 	one, two := value.Int32Of(1), value.Int32Of(2)
 	a, b := object("x", one, "y", two), object("y", two, "x", one)
@@ -262,8 +263,8 @@ func TestFieldOrder(t *testing.T) {
 	}
 }
 
-// Strings and binaries above 256 bytes are cut: they sort by what is kept, between their neighbours, and differ by
-// hash.
+// Strings and binaries above 256 bytes are cut. They sort by the kept part, between their neighbours, and differ by
+// their hash.
 func TestCutIndexEntries(t *testing.T) {
 	p := strings.Repeat("p", cutAt)
 	asc := []string{p[:255], p, p + "\x00", p[:255] + "q", p[:255] + "q" + "x"}
@@ -285,7 +286,7 @@ func TestCutIndexEntries(t *testing.T) {
 	}
 }
 
-// The item number that follows an entry never disturbs it: entries delimit themselves.
+// The item number after an entry doesn't change the order of entries: their encodings are self-delimiting.
 func TestIndexDelimitsItself(t *testing.T) {
 	vs := []value.Value{value.StringOf(strings.Repeat("x\x00", 300)), value.BinaryOf(0, make([]byte, 300)),
 		value.BinaryOf(9, make([]byte, 30))}
@@ -329,7 +330,7 @@ func TestClassRange(t *testing.T) {
 	}
 }
 
-// valueOf makes a value of fuzz bytes.
+// valueOf makes a value from fuzz bytes.
 func valueOf(kind uint8, n int64, s []byte) value.Value {
 	switch kind % 12 {
 	case 0:
@@ -361,7 +362,7 @@ func valueOf(kind uint8, n int64, s []byte) value.Value {
 	return value.DoubleOf(float64(n))
 }
 
-// FuzzOrder holds that the order of encodings is the order of values.
+// FuzzOrder: encodings have the order of their values.
 func FuzzOrder(f *testing.F) {
 	f.Add(uint8(0), int64(1), []byte("a"), uint8(1), int64(2), []byte("a\x00"))
 	f.Add(uint8(2), int64(0), []byte(strings.Repeat("a", 300)), uint8(2), int64(0), []byte(strings.Repeat("a", 301)))
@@ -391,7 +392,7 @@ func FuzzOrder(f *testing.F) {
 		if got := sign(bytes.Compare(x, y)); want == 0 && got != 0 || !lossyA && !lossyB && got != want {
 			t.Fatalf("index: %s against %s: %d, want %d", text(a), text(b), got, want)
 		}
-		// The floor bounds everything at or above a, and at or below it.
+		// The floor of a is a bound for all values not below a, and for all values not above it.
 		floor, _ := AppendIndexFloor(nil, a)
 		switch {
 		case want <= 0 && bytes.Compare(y, floor) < 0:
@@ -402,7 +403,7 @@ func FuzzOrder(f *testing.F) {
 	})
 }
 
-// FuzzDecode holds that no bytes make the decoders panic, and that what they accept encodes again.
+// FuzzDecode: the decoders don't panic on any bytes, and encode what they accept to the same bytes.
 func FuzzDecode(f *testing.F) {
 	for _, rung := range ladder(f) {
 		f.Add(AppendExact(nil, rung[0]))
@@ -434,7 +435,7 @@ func BenchmarkAppendIndex(b *testing.B) {
 	}
 }
 
-// TestDecodeIndex: an index encoding and the kind give the value back, in its kind; a kind that doesn't fit gives
+// TestDecodeIndex: an index encoding and the kind give the value back, in its kind. A kind that doesn't match gives
 // nothing.
 func TestDecodeIndex(t *testing.T) {
 	for _, v := range []value.Value{value.NullValue(), value.BoolOf(false), value.BoolOf(true), value.Int32Of(0),

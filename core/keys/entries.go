@@ -5,20 +5,20 @@ import (
 	"fmt"
 )
 
-// Entries is the layout of a container's index entries: what they have behind the value.
+// Entries is the layout of a container's index entries: what follows the value in their keys.
 //
 //	ByID   order number                             name
 //	false  the item's number u64                    tuple, id
-//	true   the counter of the item's number, u40    id, which is the tuple as well
+//	true   the counter of the item's number, u40    id, which is also the tuple
 //
-// The order number orders entries with equal values, and is another one for each item. The name tells the identity.
+// The order number is unique for each item and orders entries with equal values. The name is the item's identity.
 type Entries struct {
 	ByID bool // the partition key is the id
 }
 
 const counterBits = 40
 
-// Order returns the order number of an item's number.
+// Order returns the order number that an item's number has in entries.
 func (l Entries) Order(number uint64) uint64 {
 	if l.ByID {
 		return number & (1<<counterBits - 1)
@@ -26,7 +26,7 @@ func (l Entries) Order(number uint64) uint64 {
 	return number
 }
 
-// AppendNumber appends an item's number as entries have it.
+// AppendNumber appends an item's number in the form that entries have.
 func (l Entries) AppendNumber(dst []byte, number uint64) []byte {
 	if l.ByID {
 		dst = append(dst, byte(number>>32))
@@ -35,7 +35,7 @@ func (l Entries) AppendNumber(dst []byte, number uint64) []byte {
 	return binary.BigEndian.AppendUint64(dst, number)
 }
 
-// AppendIdentity appends the identity (tuple, id) that a name tells.
+// AppendIdentity appends the identity (tuple, id) of a name.
 func (l Entries) AppendIdentity(dst, name []byte) []byte {
 	if l.ByID {
 		dst = append(dst, name...)
@@ -51,22 +51,22 @@ func (l Entries) name(identity []byte) []byte {
 	return identity
 }
 
-// Append appends the key of an index entry. term is the path id (8 bytes) and the encoded value, as core/index makes
-// it; number is the item's, identity its tuple and id.
+// Append appends the key of an index entry. term is the path id (8 bytes) and the encoded value, from core/index.
+// number is the item's number, identity its tuple and id.
 func (l Entries) Append(dst []byte, s Slot, term []byte, number uint64, identity []byte) []byte {
 	dst = append(AppendPrefix(dst, s, KindIndex), term...)
 	return append(l.AppendNumber(dst, number), l.name(identity)...)
 }
 
-// IndexEntry is a parsed index key; its slices point into the key.
+// IndexEntry is a parsed index key. Its slices point into the key.
 type IndexEntry struct {
 	Path   uint64
 	Value  []byte // class and value as AppendIndex wrote them
-	Number uint64 // order number
-	Name   []byte // AppendIdentity makes the identity of it
+	Number uint64 // the order number
+	Name   []byte // AppendIdentity turns it into the identity
 }
 
-// Parse takes the index key of a single value apart; the keys of several columns are for ParseColumns.
+// Parse splits the index key of a single value. Keys of several columns need ParseColumns.
 func (l Entries) Parse(key []byte) (IndexEntry, error) {
 	if len(key) < PrefixLen+8 {
 		return IndexEntry{}, errEntry(key)
@@ -78,8 +78,8 @@ func (l Entries) Parse(key []byte) (IndexEntry, error) {
 	return l.parse(key, rest)
 }
 
-// ParseColumns takes the key of a composite index's entry apart: desc says which of its columns descend. Value holds
-// all columns.
+// ParseColumns splits the key of a composite index's entry. desc says which columns are descending. Value has the bytes
+// of all columns.
 func (l Entries) ParseColumns(key []byte, cut int, desc []bool) (IndexEntry, error) {
 	if len(key) < PrefixLen+8 {
 		return IndexEntry{}, errEntry(key)
@@ -94,7 +94,7 @@ func (l Entries) ParseColumns(key []byte, cut int, desc []bool) (IndexEntry, err
 	return l.parse(key, rest)
 }
 
-// parse makes the entry of a key; rest is what stands behind its value.
+// parse makes the entry of a key. rest are the bytes after its value.
 func (l Entries) parse(key, rest []byte) (IndexEntry, error) {
 	e := IndexEntry{Path: binary.BigEndian.Uint64(key[PrefixLen:]), Value: key[PrefixLen+8 : len(key)-len(rest)]}
 	switch {
@@ -115,7 +115,7 @@ func AppendIndexPath(dst []byte, s Slot, path uint64) []byte {
 	return binary.BigEndian.AppendUint64(AppendPrefix(dst, s, KindIndex), path)
 }
 
-// IndexPath reads the path id of an index key; false when the key is too short to be one.
+// IndexPath reads the path id of an index key. ok is false when the key is too short.
 func IndexPath(key []byte) (id uint64, ok bool) {
 	if len(key) < PrefixLen+8 {
 		return 0, false

@@ -11,7 +11,7 @@ import (
 
 var layouts = map[string]Entries{"tuple and id": {}, "id alone": {ByID: true}}
 
-// identityOf returns the identity of an item as a layout's container has it.
+// identityOf returns the identity of an item in a container with layout l.
 func identityOf(l Entries, id string) []byte {
 	b := AppendExact(nil, value.StringOf(id))
 	if l.ByID {
@@ -59,7 +59,7 @@ func TestEntriesRoundTrip(t *testing.T) {
 	}
 }
 
-// TestEntriesAreInOrder: keys of entries are in the order of (value, order number).
+// TestEntriesAreInOrder: keys of entries sort by (value, order number).
 func TestEntriesAreInOrder(t *testing.T) {
 	vals := []value.Value{value.IntOf(-1), value.IntOf(2), value.DoubleOf(2.5), value.StringOf(""), value.StringOf("a"),
 		value.StringOf("a\x00"), value.StringOf("ab")}
@@ -78,7 +78,7 @@ func TestEntriesAreInOrder(t *testing.T) {
 	}
 }
 
-// FuzzEntries holds that no bytes make the parser panic, and that what it accepts is what Append makes.
+// FuzzEntries: the parser doesn't panic on any bytes, and Append makes the same key from what it accepts.
 func FuzzEntries(f *testing.F) {
 	for _, v := range columnValues(f) {
 		term, _ := AppendIndex([]byte("path id."), v)

@@ -5,17 +5,17 @@ import (
 	"encoding/binary"
 )
 
-// The spaces: first byte of every key.
+// The spaces: the first byte of every key.
 const (
 	spaceMeta = 0x10
 	spaceJob  = 0x11
 	spaceData = 0x20
 )
 
-// Kind is the byte after the slot: what a data key holds.
+// Kind is the byte after the slot. It says what a data key holds.
 type Kind byte
 
-// The kinds of data keys, see the table in the package comment.
+// The kinds of data keys. The package comment has the table.
 const (
 	KindHead    Kind = 0x01
 	KindLogical Kind = 0x02
@@ -28,16 +28,17 @@ const (
 	KindTTL     Kind = 0x60
 )
 
-// The kinds of entries of stores of format 1 and 2 that nothing reads any more.
+// Kinds of entries in stores of format 1 and 2. They are no longer read.
 const (
 	KindFormerNumber Kind = 0x20
 	KindFormerIndex  Kind = 0x30
 )
 
-// PrefixLen is the length of what every data key begins with: space, generation, slot, kind.
+// PrefixLen is the length in bytes of the common head of all data keys: space, generation, slot, kind.
 const PrefixLen = 10
 
-// MaxIdentity is the longest encoded tuple + id, in bytes (TiKV's key limit less what stands around it).
+// MaxIdentity is the limit of the encoded tuple and id together, in bytes: TiKV's key limit less the other parts of a
+// key.
 const MaxIdentity = 3100
 
 // Slot names a slot of a container generation.
@@ -68,8 +69,8 @@ func GenerationBounds(gen uint32) (lo, hi []byte) {
 	return lo, After(lo)
 }
 
-// After returns the least key above every key that begins with prefix; nil prefix bytes of 0xFF are carried over. It
-// returns a key above all of ours for a prefix of only 0xFF bytes.
+// After returns the least key above every key that begins with prefix. Trailing 0xFF bytes carry over. For a prefix of
+// only 0xFF bytes it returns a key above all of ours.
 func After(prefix []byte) []byte { return AppendAfter(nil, prefix) }
 
 // AppendAfter appends After(prefix) to dst. dst must not overlap prefix.
@@ -86,8 +87,8 @@ func AppendAfter(dst, prefix []byte) []byte {
 	return dst
 }
 
-// AppendNumber appends the number key of an item: the counter of its number, 40 bits. So the number keys of a slot are
-// in the order in which its items were made.
+// AppendNumber appends the number key of an item: the counter of its number, 40 bits. The number keys of a slot are in
+// the order in which its items were created.
 func AppendNumber(dst []byte, s Slot, counter uint64) []byte {
 	dst = AppendPrefix(dst, s, KindNumber)
 	return append(dst, byte(counter>>32), byte(counter>>24), byte(counter>>16), byte(counter>>8), byte(counter))
@@ -102,7 +103,7 @@ func NumberCounter(key []byte) (counter uint64, ok bool) {
 	return uint64(b[0])<<32 | uint64(binary.BigEndian.Uint32(b[1:])), true
 }
 
-// AppendFact appends the key of a slot's fact about a path.
+// AppendFact appends the key of a slot's fact about a path (core/store).
 func AppendFact(dst []byte, s Slot, path uint64) []byte {
 	return binary.BigEndian.AppendUint64(AppendPrefix(dst, s, KindFact), path)
 }
@@ -129,13 +130,13 @@ func Feed(key []byte) (lsn uint64, pos uint16, ok bool) {
 	return binary.BigEndian.Uint64(key[PrefixLen:]), binary.BigEndian.Uint16(key[PrefixLen+8:]), true
 }
 
-// AppendTTL appends a ttl key: expiry in seconds since 1970.
+// AppendTTL appends a ttl key. expiry is in seconds since 1970.
 func AppendTTL(dst []byte, s Slot, expiry uint64, suffix []byte) []byte {
 	dst = binary.BigEndian.AppendUint64(AppendPrefix(dst, s, KindTTL), expiry)
 	return append(dst, suffix...)
 }
 
-// AppendUnique appends a unique key; values are AppendExact of each path of the policy.
+// AppendUnique appends a unique key. values are the AppendExact encodings of the policy's paths.
 func AppendUnique(dst []byte, s Slot, tuple []byte, policy uint16, values []byte) []byte {
 	dst = append(AppendPrefix(dst, s, KindUnique), tuple...)
 	dst = binary.BigEndian.AppendUint16(dst, policy)
@@ -147,18 +148,18 @@ type MetaKind byte
 
 // The kinds of catalog entries.
 const (
-	MetaAccount   MetaKind = 0x01 // one: format and id counters
+	MetaAccount   MetaKind = 0x01 // one entry: format and id counters
 	MetaDatabase  MetaKind = 0x02
 	MetaContainer MetaKind = 0x03
 	MetaCounter   MetaKind = 0x04 // of a generation: reserved LSNs and item numbers
 
-	// Resources of a database that are no containers; the name is their parent resource's number u32 (0: the database)
-	// and the id.
+	// Resources of a database other than containers. The name in their key is the number of the parent resource (u32; 0
+	// = the database) and the id.
 	MetaUser       MetaKind = 0x05
 	MetaPermission MetaKind = 0x06 // of a user
 	MetaClientKey  MetaKind = 0x07 // client encryption key
 
-	MetaVersion         MetaKind = 0x08 // one: goes up with every change of the catalog
+	MetaVersion         MetaKind = 0x08 // one entry: incremented by every change of the catalog
 	MetaDropped         MetaKind = 0x09 // a generation (the parent) whose data is to be removed
 	MetaDroppedDatabase MetaKind = 0x0A // a database (the parent) whose entries are to be removed
 )
@@ -181,7 +182,7 @@ func MetaParentBounds(k MetaKind, parent uint32) (lo, hi []byte) {
 	return lo, After(lo)
 }
 
-// ParseMeta takes a catalog key apart; false when it is too short to be one.
+// ParseMeta splits a catalog key. ok is false when it is too short.
 func ParseMeta(key []byte) (k MetaKind, parent uint32, name []byte, ok bool) {
 	if len(key) < 6 || key[0] != spaceMeta {
 		return 0, 0, nil, false
@@ -189,8 +190,8 @@ func ParseMeta(key []byte) (k MetaKind, parent uint32, name []byte, ok bool) {
 	return MetaKind(key[1]), binary.BigEndian.Uint32(key[2:]), key[6:], true
 }
 
-// GotSingly reports whether a key is of a kind that is got one by one, and got again: items, facts, and the heads of
-// slots and of logical partitions.
+// GotSingly reports whether keys of this kind are read by point look-ups, and repeatedly: items, facts, and the heads
+// of slots and of logical partitions.
 func GotSingly(key []byte) bool {
 	if len(key) < PrefixLen || key[0] != spaceData {
 		return false
@@ -213,7 +214,7 @@ func Generation(key []byte) (gen uint32, ok bool) {
 	return binary.BigEndian.Uint32(key[1:]), true
 }
 
-// ParseSlot reads slot and kind of a data key.
+// ParseSlot reads the slot and the kind of a data key.
 func ParseSlot(key []byte) (s Slot, k Kind, ok bool) {
 	if len(key) < PrefixLen || key[0] != spaceData {
 		return s, 0, false
@@ -221,14 +222,14 @@ func ParseSlot(key []byte) (s Slot, k Kind, ok bool) {
 	return Slot{binary.BigEndian.Uint32(key[1:]), binary.BigEndian.Uint32(key[5:])}, Kind(key[PrefixLen-1]), true
 }
 
-// CompareSlots orders slots as their keys are.
+// CompareSlots orders slots as their keys sort.
 func CompareSlots(a, b Slot) int { return cmp.Or(cmp.Compare(a.Gen, b.Gen), cmp.Compare(a.ID, b.ID)) }
 
-// IsMeta reports whether a key is of a catalog entry.
+// IsMeta reports whether a key belongs to a catalog entry.
 func IsMeta(key []byte) bool { return len(key) > 0 && key[0] == spaceMeta }
 
-// OnlyScanned reports whether a key is of a kind that is found by scanning only: index, feed and ttl entries. Its
-// answer for a key must never change: what filters of a store hold depends on it.
+// OnlyScanned reports whether keys of this kind are read only by scans: index, feed and ttl entries. The answer for a
+// key must never change: stored filters depend on it.
 func OnlyScanned(key []byte) bool {
 	if len(key) < PrefixLen || key[0] != spaceData {
 		return false

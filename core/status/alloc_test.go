@@ -2,7 +2,7 @@ package status
 
 import "testing"
 
-// Hot paths ask of the error of a call that went well.
+// Hot paths call Is with a nil error.
 func TestIsOfNoErrorAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		if Is(nil, NotFound) {

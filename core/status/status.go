@@ -1,7 +1,7 @@
-// Package status holds the one error type of the core. A status.Error says what happened in a code, a sub-status and a
-// message that is safe to show to a client; each API translates the code to its own protocol in one place.
+// Package status has the one error type of the core. A status.Error has a code, a sub-status and a message that is safe
+// to show to a client. Each API translates the code to its own protocol in one place.
 //
-// It imports nothing of ours, so every room may use it.
+// It imports no other package of ours, so every package may use it.
 package status
 
 import (
@@ -10,33 +10,33 @@ import (
 	"time"
 )
 
-// Code says what kind of failure an Error is. The values never move: logs name them.
+// Code is the kind of failure. The values never change, because logs contain them.
 type Code uint8
 
 // The codes, with the HTTP status that the NoSQL API gives them.
 const (
-	Internal           Code = iota // 500: a fault of ours
-	BadRequest                     // 400: the request can't be understood or is not allowed
-	Unauthorized                   // 401: who are you
-	Forbidden                      // 403: you may not, or a quota is used up
+	Internal           Code = iota // 500: a fault of Orrery
+	BadRequest                     // 400: the request is malformed or not allowed
+	Unauthorized                   // 401: the credentials are missing or wrong
+	Forbidden                      // 403: no permission, or a quota is used up
 	NotFound                       // 404
 	Conflict                       // 409: id or unique key taken
-	Gone                           // 410: the named partition is not live any more
+	Gone                           // 410: the partition with this id doesn't exist any more
 	PreconditionFailed             // 412: etag or condition
 	TooLarge                       // 413: item, request or key above a limit
 	TooManyRequests                // 429: request units used up
-	RetryWith                      // 449: write race, retries inside are spent
+	RetryWith                      // 449: a write conflict, internal retries are used up
 	Timeout                        // 408
-	NotSupported                   // 501 inside; each API has its own "not supported"
-	Unavailable                    // 503: closing or out of a resource; nothing was applied
+	NotSupported                   // 501 internally; each API has its own error for "not supported"
+	Unavailable                    // 503: the engine is closing or lacks a resource; nothing was applied
 	UnknownOutcome                 // 503: the write may or may not have been applied
 	NotModified                    // 304
 	Corruption                     // 500: stored bytes fail their checks
-	StoreFull                      // 403: the disk has no room for new data; deletes and reads go on
-	MemoryLimit                    // 400: a query needs more memory than one request may have
+	StoreFull                      // 403: the disk has no room for new data; deletes and reads still work
+	MemoryLimit                    // 400: the query needs more memory than one request may use
 )
 
-// Sub-statuses of the service that the core itself gives (header x-ms-substatus).
+// Sub-statuses of the service that the core itself returns (header x-ms-substatus).
 const (
 	SubNone                   = 0
 	SubPartitionKeyMismatch   = 1001
@@ -52,10 +52,10 @@ const (
 // Error is the only error type that leaves the core.
 type Error struct {
 	Code       Code
-	Sub        int           // sub-status of the service, 0 when none
+	Sub        int           // sub-status of the service, 0 = none
 	Msg        string        // safe to show to a client
-	RetryAfter time.Duration // with TooManyRequests
-	Index      int           // the failing operation of a batch, -1 when none
+	RetryAfter time.Duration // only with TooManyRequests
+	Index      int           // the failing operation of a batch, -1 = none
 	cause      error
 }
 
@@ -67,29 +67,29 @@ func (e *Error) Error() string {
 	return e.Msg
 }
 
-// Unwrap gives the cause for logs; it is never shown to a client.
+// Unwrap returns the cause. It is for logs and never shown to a client.
 func (e *Error) Unwrap() error { return e.cause }
 
-// New makes an Error with a client-safe message.
+// New returns an Error with a message that is safe to show to a client.
 func New(c Code, format string, args ...any) *Error {
 	return &Error{Code: c, Msg: fmt.Sprintf(format, args...), Index: -1}
 }
 
-// WithSub makes an Error with a sub-status.
+// WithSub returns an Error with a sub-status.
 func WithSub(c Code, sub int, format string, args ...any) *Error {
 	e := New(c, format, args...)
 	e.Sub = sub
 	return e
 }
 
-// Wrap makes an Error around a cause that must not be shown.
+// Wrap returns an Error with a cause that must not be shown to a client.
 func Wrap(c Code, cause error, format string, args ...any) *Error {
 	e := New(c, format, args...)
 	e.cause = cause
 	return e
 }
 
-// From returns err as an *Error; a foreign error becomes Internal with its text kept as the cause.
+// From returns err as an *Error. An error of another type becomes Internal, with err as the cause.
 func From(err error) *Error {
 	if err == nil {
 		return nil
@@ -104,13 +104,13 @@ func From(err error) *Error {
 // Is reports whether err is an Error with code c.
 func Is(err error, c Code) bool {
 	if err == nil {
-		return false // most calls: errors.As would allocate
+		return false // most calls; errors.As would allocate
 	}
 	var e *Error
 	return errors.As(err, &e) && e.Code == c
 }
 
-// CodeOf returns the code of err; Internal for a foreign error.
+// CodeOf returns the code of err, Internal for an error of another type.
 func CodeOf(err error) Code {
 	if e := From(err); e != nil {
 		return e.Code

@@ -16,7 +16,7 @@ var bsonTypes = [...]byte{
 	MaxKey: bson.TypeMaxKey,
 }
 
-// BSONType returns the BSON type byte of v; Undefined has null's.
+// BSONType returns the BSON type byte of v. Undefined has the type of null.
 func BSONType(v Value) byte {
 	if v.kind == Date && v.frac != 0 {
 		return bson.TypeBinary
@@ -49,10 +49,10 @@ func AppendBSON(dst []byte, v Value) []byte {
 			return append(dst, bson.Empty...)
 		}
 	}
-	return append(dst, v.b...) // what is kept as it is stored; nothing for null, MinKey, MaxKey
+	return append(dst, v.b...) // the stored bytes; nothing for null, MinKey, MaxKey
 }
 
-// AppendElement appends v as a BSON element; Undefined appends nothing. name must not contain a NUL.
+// AppendElement appends v as a BSON element. Undefined appends nothing. name must not contain a NUL.
 func AppendElement[N ~string | ~[]byte](dst []byte, name N, v Value) []byte {
 	if v.kind == Undefined {
 		return dst
@@ -60,12 +60,12 @@ func AppendElement[N ~string | ~[]byte](dst []byte, name N, v Value) []byte {
 	return AppendBSON(bson.AppendHead(dst, BSONType(v), name), v)
 }
 
-// AppendIndexed appends v as element i of a BSON array; Undefined is appended as null.
+// AppendIndexed appends v as element i of a BSON array. Undefined is appended as null.
 func AppendIndexed(dst []byte, i int, v Value) []byte {
 	return AppendBSON(bson.AppendIndexHead(dst, BSONType(v), i), v)
 }
 
-// MakeArray returns an array of vs in bytes of its own; Undefined values become null.
+// MakeArray returns an array of vs with its own bytes. Undefined values become null.
 func MakeArray(vs []Value) Value {
 	n := 5
 	for i := range vs {
@@ -78,7 +78,7 @@ func MakeArray(vs []Value) Value {
 	return ArrayOf(bson.End(b, at))
 }
 
-// Elements returns the elements of an array as a slice; nil for other kinds.
+// Elements returns the elements of an array as a slice, nil for other kinds.
 func Elements(v Value) []Value {
 	if v.kind != Array {
 		return nil
@@ -90,16 +90,19 @@ func Elements(v Value) []Value {
 	return out
 }
 
-// A NumberKey is the position of a number among all numbers: Floor is the greatest double that isn't above it, Frac the
-// rest as floor((v - Floor) / ulp * 2^64), where ulp is the distance from Floor to the next double above.
+// A NumberKey is the position of a number v among all numbers. Floor is the greatest double that isn't above v. Frac is
+// the rest as floor((v - Floor) / ulp * 2^64), where ulp is the distance from Floor to the next double above it.
+//
+//	1.5       Floor 1.5, Exact
+//	2^53 + 1  Floor 2^53, ulp 2, Frac 2^63 (one half)
 type NumberKey struct {
 	Floor float64
 	Frac  uint64
-	Exact bool // v is Floor
-	Lossy bool // v isn't Floor + Frac: a decimal with more digits
+	Exact bool // v equals Floor
+	Lossy bool // v differs from Floor + Frac: a decimal with more digits
 }
 
-// KeyOfNumber returns the position of a number. -0 gives 0.
+// KeyOfNumber returns the position of a number. -0 has the position of 0.
 func KeyOfNumber(v Value) NumberKey {
 	switch v.kind {
 	case Int32:
@@ -128,14 +131,14 @@ func keyOfInt(i int64) NumberKey {
 	return NumberKey{Floor: f, Frac: uint64(i-int64(f)) << fracShift(f)}
 }
 
-// fracShift returns s so that 1 is 2^s parts of the distance from f to the next double: for doubles whose distance is 2
-// to 1024.
+// fracShift returns s so that 1 equals 2^s units of Frac at the double f. It is defined for doubles whose distance to
+// the next double is 2 to 1024.
 func fracShift(f float64) int {
 	_, e := math.Frexp(math.Nextafter(f, math.Inf(1)) - f)
 	return 64 - (e - 1)
 }
 
-// IntOfKey returns the integer at a position that KeyOfNumber gave for an Int64.
+// IntOfKey returns the integer at the position k, which KeyOfNumber returned for an Int64.
 func IntOfKey(k NumberKey) int64 {
 	if k.Exact {
 		return int64(k.Floor)

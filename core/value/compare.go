@@ -6,9 +6,9 @@ import (
 )
 
 // The classes of values in the order of Cosmos, extended to all BSON kinds. Values of different classes are never
-// equal. The numbers lead the stored keys (core/keys) and never move; the gaps are for kinds to come.
+// equal. Stored keys (core/keys) begin with these numbers, so they never change. The gaps are for later kinds.
 const (
-	ClassAny       = 0x01 // no value has it: index entries that stand for any value
+	ClassAny       = 0x01 // no value has it; the class of index entries that match any value
 	ClassMinKey    = 0x04
 	ClassUndefined = 0x08
 	ClassNull      = 0x10
@@ -26,9 +26,9 @@ const (
 	ClassOther     = 0x70 // DBPointer, Code, CodeScope, in this order
 	ClassMaxKey    = 0x7F
 
-	// Classes of index entries that stand for no value but for the place of one (core/geo).
-	ClassLeafCell = 0x80 // a least cell: a point
-	ClassCell     = 0x88 // a larger one, of several that cover a shape
+	// Classes of index entries that hold the position of a shape instead of a value (core/geo).
+	ClassLeafCell = 0x80 // a smallest cell: a point
+	ClassCell     = 0x88 // a larger cell, one of several that cover a shape
 )
 
 var classes = [...]byte{
@@ -42,7 +42,7 @@ var classes = [...]byte{
 // Class returns the class of v.
 func (v Value) Class() byte { return classes[v.kind] }
 
-// bsonRanks is MongoDB's order of kinds. Undefined (missing) ranks with null.
+// bsonRanks is MongoDB's order of kinds. Undefined (missing) has the rank of null.
 var bsonRanks = [...]byte{
 	MinKey: 1, Undefined: 5, Null: 5, Int32: 10, Int64: 10, Double: 10, Decimal: 10, String: 15, Symbol: 15,
 	Object: 20, Array: 25, Binary: 30, UUID: 30, ObjectID: 35, Bool: 40, Date: 45, Timestamp: 47, Regex: 50,
@@ -50,8 +50,8 @@ var bsonRanks = [...]byte{
 }
 
 // CompareCosmos is the total order of the NoSQL API: undefined, null, booleans, numbers, strings, arrays, objects, then
-// the kinds that JSON lacks, each class among itself. Numbers compare by exact value over all kinds (NaN lowest, -0 is
-// 0), strings by bytes, arrays element by element, objects as fields sorted by name.
+// the kinds that JSON lacks. Numbers of all kinds compare by exact value (NaN lowest, -0 equals 0), strings by bytes,
+// arrays element by element, objects as fields sorted by name.
 func CompareCosmos(a, b Value) int {
 	if ca, cb := classes[a.kind], classes[b.kind]; ca != cb {
 		return int(ca) - int(cb)
@@ -67,8 +67,7 @@ func CompareCosmos(a, b Value) int {
 
 // CompareBSON is MongoDB's order of values: MinKey, null and missing, numbers, strings, objects, arrays, binaries,
 // ObjectIds, booleans, dates, timestamps, regular expressions, MaxKey. Objects compare field by field in their order:
-// class, name, value. Undefined equals null, as in MongoDB's sort; a language that tells them apart asks IsDefined
-// first.
+// class, name, value. Undefined equals null, as in MongoDB's sort; callers that distinguish them check IsDefined first.
 func CompareBSON(a, b Value) int {
 	if ra, rb := bsonRanks[a.kind], bsonRanks[b.kind]; ra != rb {
 		return int(ra) - int(rb)
@@ -84,8 +83,8 @@ func CompareBSON(a, b Value) int {
 	return compareScalars(a, b)
 }
 
-// EqualCosmos is deep equality of the NoSQL API: numbers by value over all kinds, objects without regard to the order
-// of their fields. It is CompareCosmos == 0; NaN equals itself here.
+// EqualCosmos is deep equality of the NoSQL API: numbers of all kinds compare by value, and the order of an object's
+// fields doesn't matter. It is CompareCosmos == 0, so NaN equals itself.
 func EqualCosmos(a, b Value) bool {
 	if classes[a.kind] != classes[b.kind] {
 		return false
@@ -93,8 +92,8 @@ func EqualCosmos(a, b Value) bool {
 	return CompareCosmos(a, b) == 0
 }
 
-// EqualBSON is MongoDB's deep equality: numbers by value over all kinds, objects with their fields in order. It is
-// CompareBSON == 0, so Undefined equals null and NaN itself.
+// EqualBSON is MongoDB's deep equality: numbers of all kinds compare by value, and the order of an object's fields
+// matters. It is CompareBSON == 0, so Undefined equals null and NaN equals itself.
 func EqualBSON(a, b Value) bool {
 	if bsonRanks[a.kind] != bsonRanks[b.kind] {
 		return false
@@ -102,7 +101,7 @@ func EqualBSON(a, b Value) bool {
 	return CompareBSON(a, b) == 0
 }
 
-// compareScalars compares two values of one class (or BSON rank), neither arrays nor objects.
+// compareScalars compares two values of one class (or BSON rank) that are neither arrays nor objects.
 func compareScalars(a, b Value) int {
 	switch a.kind {
 	case Bool:
@@ -127,7 +126,8 @@ func compareScalars(a, b Value) int {
 			return 1
 		}
 		return 0
-	case Regex, DBPointer, Code, CodeScope: // Regex: its C strings, pattern first, sort as they lie
+	case Regex, DBPointer, Code, CodeScope:
+		// Regex: pattern and options are C strings, so the raw bytes sort by pattern first
 		switch {
 		case a.kind != b.kind:
 			return int(a.kind) - int(b.kind)
@@ -139,7 +139,7 @@ func compareScalars(a, b Value) int {
 	return 0
 }
 
-// compareBinary: shorter first, then subtype, then bytes.
+// compareBinary orders binaries by length, then subtype, then bytes.
 func compareBinary(a, b Value) int {
 	if c := len(a.b) - len(b.b); c != 0 {
 		return c
@@ -197,7 +197,7 @@ func compareFields(a, b Value) int {
 	}
 }
 
-// field is one field of an object, for orders that don't care about theirs.
+// field is one field of an object, for orders that ignore the order of fields.
 type field struct {
 	key []byte
 	val Value
@@ -228,8 +228,8 @@ func compareSorted(a, b Value) int {
 	return len(x) - len(y)
 }
 
-// Identical reports whether two values are the same kind with the same bytes: then they are encoded and hashed as the
-// same. Values that are equal need not be identical.
+// Identical reports whether two values have the same kind and the same bytes, and so the same encodings and hashes.
+// Values that are equal need not be identical.
 func Identical(a, b Value) bool {
 	return a.kind == b.kind && a.sub == b.sub && a.frac == b.frac && a.n == b.n && bytes.Equal(a.b, b.b)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 )
 
-// ParseDecimal reads a decimal128 from text: see bson.Decimal.Parse. Nothing is rounded.
+// ParseDecimal reads a decimal128 from text, see bson.Decimal.Parse. Nothing is rounded.
 func ParseDecimal(s string) (v Value, ok bool) {
 	var d bson.Decimal
 	if !d.Parse(s) {
@@ -17,7 +17,7 @@ func ParseDecimal(s string) (v Value, ok bool) {
 	return NewDecimal(&d), true
 }
 
-// NewDecimal returns a Decimal with bytes of its own.
+// NewDecimal returns a Decimal with its own bytes.
 func NewDecimal(d *bson.Decimal) Value { return DecimalOf(d.Append(make([]byte, 0, 16))) }
 
 // DecimalText returns the text of a Decimal, "" for other kinds.
@@ -28,7 +28,7 @@ func DecimalText(v Value) string {
 	return string(appendDecimal(nil, v.b))
 }
 
-// appendDecimal appends the text of the 16 bytes of a decimal.
+// appendDecimal appends the text of a decimal, whose 16 bytes are b.
 func appendDecimal(dst, b []byte) []byte {
 	var d bson.Decimal
 	d.Read(b)
@@ -66,7 +66,7 @@ func boolInt(b bool) int {
 	return 0
 }
 
-// keyOfDecimal is for finite decimals that no double equals.
+// keyOfDecimal returns the position of a finite decimal that no double equals.
 func keyOfDecimal(d *bson.Decimal) NumberKey {
 	f := d.Float()
 	if compareDecFloat(d, f) < 0 {
@@ -75,7 +75,7 @@ func keyOfDecimal(d *bson.Decimal) NumberKey {
 	if math.IsInf(f, -1) {
 		return NumberKey{Floor: f, Lossy: true}
 	}
-	if d.Magnitude() < -400 { // far below the smallest double: the fraction is as good as 0 or 1
+	if d.Magnitude() < -400 { // far below the smallest double: a fraction of 0 or 1 is exact enough
 		if d.Sign() < 0 {
 			return NumberKey{Floor: f, Frac: math.MaxUint64, Lossy: true}
 		}
@@ -92,11 +92,12 @@ func keyOfDecimal(d *bson.Decimal) NumberKey {
 	return NumberKey{Floor: f, Frac: n.Uint64(), Lossy: !q.IsInt()}
 }
 
-// DecimalKeySize is the length of what AppendDecimalKey appends.
+// DecimalKeySize is the length in bytes of a key of AppendDecimalKey.
 const DecimalKeySize = 17
 
-// AppendDecimalKey appends a finite Decimal other than 0 as bytes that sort, among decimals of one sign, in the order
-// of their values, and are equal for equal ones: the exponent of the first digit and 34 digits, inverted when negative.
+// AppendDecimalKey appends a finite Decimal other than 0 as sortable bytes: the exponent of the first digit and 34
+// digits, inverted when negative. Among decimals of one sign, the keys sort by value, and equal decimals have equal
+// keys.
 func AppendDecimalKey(dst []byte, v Value) []byte {
 	var d bson.Decimal
 	d.Read(v.b)
@@ -116,8 +117,8 @@ func AppendDecimalKey(dst []byte, v Value) []byte {
 	return dst
 }
 
-// DecimalOfKey returns the Decimal of a key that AppendDecimalKey made; neg is its sign. ok is false for bytes that it
-// can't have made.
+// DecimalOfKey returns the Decimal of a key that AppendDecimalKey made. neg is its sign. ok is false for bytes that
+// AppendDecimalKey never makes.
 func DecimalOfKey(key []byte, neg bool) (v Value, ok bool) {
 	if len(key) != DecimalKeySize {
 		return Value{}, false

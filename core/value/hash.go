@@ -7,9 +7,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// HashCosmos returns a hash that is equal for values that EqualCosmos calls equal. It is stored in the columns of
-// composite indexes that hold arrays and objects, so it never changes; also not in that NaN and 1 have one hash, which
-// whoever takes equal hashes for equal values must not live with: see HashDistinct.
+// HashCosmos returns a hash that is equal for values that EqualCosmos calls equal. The columns of composite indexes
+// store it for arrays and objects, so it never changes. NaN and 1 have the same hash. Callers that take equal hashes
+// for equal values use HashDistinct.
 func HashCosmos(v Value) uint64 {
 	if v.kind != Object {
 		return hash(v, HashCosmos)
@@ -17,14 +17,15 @@ func HashCosmos(v Value) uint64 {
 	return hashObject(v, HashCosmos)
 }
 
-// HashDistinct is a HashCosmos that is stored nowhere and tells NaN and 1 apart.
+// HashDistinct is like HashCosmos, but NaN and 1 have different hashes. It is never stored.
 func HashDistinct(v Value) uint64 {
 	switch v.kind {
 	case Object:
 		return hashObject(v, HashDistinct)
 	case Double, Decimal:
 		if c := Canonical(v); c.kind == Double && math.IsNaN(math.Float64frombits(c.n)) {
-			return mix(mix(ClassNumber, ClassNumber), ClassNumber) // a hash of two words: numbers have one
+			// two words are hashed here, one for all other numbers
+			return mix(mix(ClassNumber, ClassNumber), ClassNumber)
 		}
 	}
 	return hash(v, HashDistinct)
@@ -32,7 +33,7 @@ func HashDistinct(v Value) uint64 {
 
 func hashObject(v Value, inner func(Value) uint64) uint64 {
 	h := uint64(ClassObject)
-	for it := v.Iter(); it.Next(); { // a sum: the order of the fields doesn't matter
+	for it := v.Iter(); it.Next(); { // a sum, because the order of the fields doesn't matter
 		h += mix(xxhash.Sum64(it.Key()), inner(it.val))
 	}
 	return mix(h, ClassObject)
@@ -53,7 +54,7 @@ func HashBSON(v Value) uint64 {
 	return hash(v, HashBSON)
 }
 
-// hash is the part that the two equalities share; inner hashes elements.
+// hash is the part that both hashes share. inner hashes the elements.
 func hash(v Value, inner func(Value) uint64) uint64 {
 	class := uint64(classes[v.kind])
 	switch v.kind {
@@ -77,7 +78,7 @@ func hash(v Value, inner func(Value) uint64) uint64 {
 	return mix(class, xxhash.Sum64(v.b))
 }
 
-// hashNumber hashes a canonical number: equal ones have equal kinds there, but for the two integer kinds.
+// hashNumber hashes a canonical number. Equal canonical numbers have the same kind, except for the two integer kinds.
 func hashNumber(v Value) uint64 {
 	switch v.kind {
 	case Decimal:

@@ -6,9 +6,13 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 )
 
-// Canonical returns the canonical member of the class of numbers that are equal to v: Int32 or Int64 when it is whole
-// and fits, else Double when one is exactly equal, else a Decimal without trailing zeros. There is one NaN. A Symbol
-// becomes a String. Other values are returned as they are.
+// Canonical returns one representative of all numbers that are equal to v: an Int32 or Int64 if v is whole and fits,
+// else a Double if one is exactly equal, else a Decimal without trailing zeros. There is one NaN. A Symbol becomes a
+// String. Other values are returned unchanged.
+//
+//	1, 1.0, decimal 1.00  ->  Int32 1
+//	0.5, decimal 0.50     ->  Double 0.5
+//	decimal 0.10          ->  Decimal 0.1: no double equals it
 func Canonical(v Value) Value {
 	switch v.kind {
 	case Symbol:
@@ -41,7 +45,7 @@ func Canonical(v Value) Value {
 	return v
 }
 
-// wholeInt64 returns f as an int64 when that changes nothing (-0 is 0 here).
+// wholeInt64 returns f as an int64 if it is a whole number in range (-0 gives 0).
 func wholeInt64(f float64) (int64, bool) {
 	if f < -1<<63 || f >= 1<<63 || f != math.Trunc(f) {
 		return 0, false
@@ -49,7 +53,7 @@ func wholeInt64(f float64) (int64, bool) {
 	return int64(f), true
 }
 
-// Number returns a number as a double: the nearest one for Int64 and Decimal. ok is false for other kinds.
+// Number returns a number as a double, the nearest one for Int64 and Decimal. ok is false for other kinds.
 func Number(v Value) (f float64, ok bool) {
 	switch v.kind {
 	case Int32, Int64, Double:
@@ -62,7 +66,7 @@ func Number(v Value) (f float64, ok bool) {
 	return 0, false
 }
 
-// CompareNumbers compares two numbers of any kind by their exact values. NaN equals NaN and is below all others; -0
+// CompareNumbers compares two numbers of any kinds by their exact values. NaN equals NaN and is below all others; -0
 // equals 0. Values that aren't numbers count as NaN.
 func CompareNumbers(a, b Value) int {
 	switch {
@@ -104,7 +108,7 @@ func compareFloats(a, b float64) int {
 	return 1
 }
 
-// compareIntFloat is exact where float64(i) would round.
+// compareIntFloat compares exactly, also where float64(i) would round.
 func compareIntFloat(i int64, f float64) int {
 	switch {
 	case math.IsNaN(f):

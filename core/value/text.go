@@ -12,25 +12,26 @@ import (
 	"github.com/orrerydb/orrery/core/json"
 )
 
-// Style is a way to write a value as JSON text.
+// Style is a form of JSON text for values.
 type Style uint8
 
 // The styles.
 const (
-	// PlainJSON is what the NoSQL API shows: dates as ISO 8601 text, UUIDs as text, binaries as base64, NaN and the
-	// infinities as the strings "NaN", "Infinity", "-Infinity"; kinds without a JSON look (ObjectId, decimal,
-	// timestamp, ..) as canonical Extended JSON. Lossy where two kinds look alike.
+	// PlainJSON is the form of the NoSQL API: dates as ISO 8601 text, UUIDs as text, binaries as base64, NaN and the
+	// infinities as the strings "NaN", "Infinity", "-Infinity". Kinds without a JSON form (ObjectId, decimal,
+	// timestamp, ..) are canonical Extended JSON. Values of different kinds may have the same text.
 	PlainJSON Style = iota
-	// RelaxedJSON is MongoDB Extended JSON v2, relaxed: numbers are plain, dates of the years 1970 to 9999 ISO text.
+	// RelaxedJSON is MongoDB Extended JSON v2, relaxed: numbers are plain, and dates of the years 1970 to 9999 are ISO
+	// text.
 	RelaxedJSON
-	// CanonicalJSON is MongoDB Extended JSON v2, canonical: every kind keeps its identity.
+	// CanonicalJSON is MongoDB Extended JSON v2, canonical: the text determines the kind.
 	CanonicalJSON
-	// IdentityJSON is CanonicalJSON of the canonical member of a class of values that BSON calls equal: 1, 1.0, 1L and
-	// a decimal 1 give the same text, and so do a string and a symbol.
+	// IdentityJSON is CanonicalJSON of the canonical value (see Canonical), so values that BSON calls equal have the
+	// same text: 1, 1.0, 1L and a decimal 1; a string and a symbol.
 	IdentityJSON
 )
 
-// AppendText appends v as JSON text in style s. Undefined is written as null: leave it out before, where that matters.
+// AppendText appends v as JSON text in style s. Undefined is written as null; callers that must omit it check first.
 func AppendText(dst []byte, v Value, s Style) []byte {
 	switch v.kind {
 	case Undefined, Null:
@@ -49,9 +50,9 @@ func AppendText(dst []byte, v Value, s Style) []byte {
 	return appendExtended(dst, v, s)
 }
 
-// AppendRaw appends the BSON value raw of type t (raw is exactly as long as bson.SizeOf says) as JSON text.
+// AppendRaw appends the BSON value raw of type t as JSON text. The length of raw must be bson.SizeOf.
 func AppendRaw(dst []byte, t byte, raw []byte, s Style) []byte {
-	switch t { // the kinds that JSON has, without a Value in between
+	switch t { // the kinds that JSON has are written without making a Value
 	case bson.TypeString:
 		return json.AppendText(dst, raw[4:len(raw)-1])
 	case bson.TypeInt32:
@@ -77,7 +78,7 @@ func AppendRaw(dst []byte, t byte, raw []byte, s Style) []byte {
 	return AppendText(dst, v, s)
 }
 
-// appendContainer writes a BSON array or document. It stops at malformed bytes, which validated documents don't have.
+// appendContainer writes a BSON array or document. It stops at malformed bytes; validated documents have none.
 func appendContainer(dst, b []byte, array bool, s Style) []byte {
 	open, end := byte('{'), byte('}')
 	if array {
@@ -107,7 +108,7 @@ func appendContainer(dst, b []byte, array bool, s Style) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// AppendNumber appends a number as JSON text that keeps its kind: integers plain, doubles always with a fraction or an
+// AppendNumber appends a number as JSON text that keeps its kind: integers plain, doubles with a fraction or an
 // exponent (1.0, 1e+21, -0.0), NaN and the infinities as strings, decimals as Extended JSON.
 func AppendNumber(dst []byte, v Value) []byte { return appendNumberStyle(dst, v, PlainJSON) }
 
@@ -169,7 +170,7 @@ func AppendDouble(dst []byte, f float64) []byte {
 		}
 	case a >= 1e21 || a < 1e-6:
 		dst = strconv.AppendFloat(dst, f, 'e', -1, 64)
-		if n := len(dst); dst[n-4] == 'e' && dst[n-2] == '0' { // e-07 as e-7
+		if n := len(dst); dst[n-4] == 'e' && dst[n-2] == '0' { // e-07 becomes e-7
 			dst[n-2] = dst[n-1]
 			dst = dst[:n-1]
 		}
@@ -180,8 +181,8 @@ func AppendDouble(dst []byte, f float64) []byte {
 	return strconv.AppendFloat(dst, f, 'f', -1, 64)
 }
 
-// appendShort writes doubles with at most four digits behind the point and 15 in all. Two decimals of at most 15 digits
-// are never the same double, so the one that reads back as f is the shortest text.
+// appendShort writes doubles with at most four digits behind the point and 15 in all. Different decimals of at most 15
+// digits are different doubles, so the text that reads back as f is the shortest one. ok is false for other doubles.
 func appendShort(dst []byte, f float64) ([]byte, bool) {
 	for digits, pow := range [...]float64{10, 100, 1000, 10000} {
 		m := math.Round(f * pow)
@@ -202,7 +203,7 @@ func appendShort(dst []byte, f float64) ([]byte, bool) {
 	return dst, false
 }
 
-// appendExtended writes the kinds that JSON lacks.
+// appendExtended writes a value of a kind that JSON lacks.
 func appendExtended(dst []byte, v Value, s Style) []byte {
 	switch v.kind {
 	case Symbol:
@@ -249,7 +250,7 @@ func appendExtended(dst []byte, v Value, s Style) []byte {
 	return append(dst, "null"...)
 }
 
-// binaryData returns the bytes that a binary shows: the deprecated subtype 2 stores a second length in front of them.
+// binaryData returns the data of a binary. In the deprecated subtype 2, a second length precedes the data.
 func (v Value) binaryData() []byte {
 	if v.sub == SubtypeOld && len(v.b) >= 4 {
 		return v.b[4:]
@@ -262,14 +263,14 @@ func appendBinary(dst []byte, v Value) []byte {
 	return append(append(dst, `","subType":"`...), hexDigits[v.sub>>4], hexDigits[v.sub&15], '"', '}', '}')
 }
 
-// appendDate: a date with ticks keeps them in ISO text in every style, because $numberLong has no room for them.
+// appendDate writes a date. A date with ticks is ISO text in every style, because $numberLong can't hold ticks.
 func appendDate(dst []byte, v Value, s Style) []byte {
 	ms := v.DateMS()
 	iso := ms >= minISO && ms <= maxISO
 	switch {
 	case iso && s == PlainJSON:
 		return append(isotime.AppendMilli(append(dst, '"'), ms, v.frac), '"')
-	case iso && s == RelaxedJSON && ms >= 0 && ms%1000 == 0 && v.frac == 0: // this form leaves out a fraction of zero
+	case iso && s == RelaxedJSON && ms >= 0 && ms%1000 == 0 && v.frac == 0: // this form has no fraction of zero
 		dst = isotime.AppendMilli(append(dst, `{"$date":"`...), ms, 0)
 		return append(dst[:len(dst)-len(".000Z")], `Z"}`...)
 	case iso && (v.frac != 0 || s == RelaxedJSON && ms >= 0):
@@ -278,7 +279,7 @@ func appendDate(dst []byte, v Value, s Style) []byte {
 	return append(strconv.AppendInt(append(dst, `{"$date":{"$numberLong":"`...), ms, 10), `"}}`...)
 }
 
-// The first and last millisecond of the years 1 to 9999, in which ISO 8601 text has four digits of year.
+// The first and last millisecond of the years 1 to 9999, for which ISO 8601 text has a year of four digits.
 const (
 	minISO = -62135596800000
 	maxISO = 253402300799999
@@ -295,7 +296,7 @@ func AppendUUID(dst, b []byte) []byte {
 	return dst
 }
 
-// RegexParts returns pattern and options of a Regex, nil for other kinds.
+// RegexParts returns the pattern and options of a Regex, nil for other kinds.
 func (v Value) RegexParts() (pattern, options []byte) {
 	if v.kind != Regex {
 		return nil, nil
@@ -303,7 +304,7 @@ func (v Value) RegexParts() (pattern, options []byte) {
 	return bson.RegexParts(v.b)
 }
 
-// DBPointerParts returns namespace and ObjectId of a DBPointer, nil for other kinds.
+// DBPointerParts returns the namespace and ObjectId of a DBPointer, nil for other kinds.
 func (v Value) DBPointerParts() (ns, id []byte) {
 	if v.kind != DBPointer {
 		return nil, nil
@@ -311,7 +312,7 @@ func (v Value) DBPointerParts() (ns, id []byte) {
 	return bson.DBPointerParts(v.b)
 }
 
-// CodeScopeParts returns code and scope document of a CodeScope, nil for other kinds or malformed bytes.
+// CodeScopeParts returns the code and the scope document of a CodeScope, nil for other kinds or malformed bytes.
 func (v Value) CodeScopeParts() (code, scope []byte) {
 	if v.kind != CodeScope {
 		return nil, nil
@@ -319,7 +320,7 @@ func (v Value) CodeScopeParts() (code, scope []byte) {
 	return bson.CodeScopeParts(v.b)
 }
 
-// RawOf returns a Regex, DBPointer or CodeScope of its raw BSON value (see bson.SizeOf).
+// RawOf returns the Regex, DBPointer or CodeScope whose raw BSON value is raw (see bson.SizeOf).
 func RawOf(k Kind, raw []byte) Value { return Value{kind: k, b: raw} }
 
 // CodeOf returns JavaScript code without a scope.
@@ -328,7 +329,7 @@ func CodeOf(text []byte) Value { return Value{kind: Code, b: text} }
 // SymbolOf returns a symbol.
 func SymbolOf(text []byte) Value { return Value{kind: Symbol, b: text} }
 
-// RegexOf returns a regular expression; neither part may contain a NUL.
+// RegexOf returns a regular expression. Neither part may contain a NUL.
 func RegexOf(pattern, options string) Value {
 	b := make([]byte, 0, len(pattern)+len(options)+2)
 	b = append(append(b, pattern...), 0)

@@ -1,9 +1,8 @@
-// Package value is the vocabulary of values: kinds, scalars and the collations in which Cosmos, BSON, Edm and Gremlin
-// order and equate them.
+// Package value defines values: their kinds, scalars, and the orders and equalities of Cosmos and BSON.
 //
 // A Value is a view: strings, binaries, arrays and objects point into the bytes of the document that they were read
-// from (BSON, see core/doc), so reading a field costs no allocation. Whoever keeps a Value longer than its document
-// copies it with Clone.
+// from (BSON, see core/doc), so reading a field allocates nothing. To keep a Value longer than its document, copy it
+// with Clone.
 package value
 
 import (
@@ -14,11 +13,11 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 )
 
-// Kind is the type of a Value. The order of the constants means nothing: see Collation.
+// Kind is the type of a Value. The order of the constants has no meaning: see CompareCosmos and CompareBSON.
 type Kind uint8
 
-// The kinds: BSON's, plus Undefined for "not there". BSON's own deprecated undefined (0x06) reads as Null, a binary of
-// subtype 4 as UUID, and a date with a fraction of a millisecond (see SubtypeTicks) as Date.
+// The kinds: those of BSON, and Undefined for a missing value. BSON's deprecated undefined (0x06) is read as Null, a
+// binary of subtype 4 as UUID, and a date with a fraction of a millisecond (see SubtypeTicks) as Date.
 const (
 	Undefined Kind = iota
 	Null
@@ -44,10 +43,10 @@ const (
 	MaxKey
 )
 
-// Subtypes of BSON binaries that mean something here.
+// Subtypes of BSON binaries with a meaning here.
 const (
 	SubtypeGeneric = 0x00
-	SubtypeOld     = bson.SubtypeOld // Bytes begins with a second length, of the data behind it
+	SubtypeOld     = bson.SubtypeOld // Bytes begins with a second length, that of the data after it
 	SubtypeUUID    = 0x04
 	// SubtypeTicks holds an Edm.DateTime that is not a whole millisecond: int64 milliseconds since 1970 and uint16
 	// units of 100 ns (1..9999), little endian, 10 bytes.
@@ -60,11 +59,12 @@ type Value struct {
 	sub  uint8  // subtype of a Binary
 	frac uint16 // Date: 100 ns units within the millisecond
 	n    uint64 // Bool, Int32, Int64, Double (bits), Date (ms), Timestamp
-	// String, Symbol, Code: text; Binary, UUID, ObjectID, Decimal: bytes; Array, Object: BSON; others: raw BSON value
+	// String, Symbol, Code: the text. Binary, UUID, ObjectID, Decimal: the bytes. Array, Object: BSON. Other kinds: the
+	// raw BSON value.
 	b []byte
 }
 
-// Constructors. Those that take bytes keep them: the caller must not change them afterwards.
+// Constructors. Those that take bytes keep a reference: the caller must not change the bytes afterwards.
 
 // Undef returns Undefined.
 func Undef() Value { return Value{} }
@@ -98,7 +98,7 @@ func IntOf(i int64) Value {
 // DoubleOf returns a double.
 func DoubleOf(f float64) Value { return Value{kind: Double, n: math.Float64bits(f)} }
 
-// StringOf returns a string. Its bytes are those of s: nobody may write to a value.
+// StringOf returns a string that shares the bytes of s. The bytes of a value must not be modified.
 func StringOf(s string) Value {
 	return Value{kind: String, b: unsafe.Slice(unsafe.StringData(s), len(s))}
 }
@@ -106,14 +106,14 @@ func StringOf(s string) Value {
 // StringBytes returns a string that points to b.
 func StringBytes(b []byte) Value { return Value{kind: String, b: b} }
 
-// ArrayOf returns an array of the given BSON array bytes (build them with core/doc).
+// ArrayOf returns an array of the given BSON array bytes (core/doc builds them).
 func ArrayOf(b []byte) Value { return Value{kind: Array, b: b} }
 
 // ObjectOf returns an object of the given BSON document bytes.
 func ObjectOf(b []byte) Value { return Value{kind: Object, b: b} }
 
-// BinaryOf returns a binary; subtype 4 with 16 bytes becomes a UUID, SubtypeTicks with 10 bytes (and at most 9999
-// ticks, so that bytes written by a Mongo client can't make a date that isn't one) a Date.
+// BinaryOf returns a binary. Subtype 4 with 16 bytes becomes a UUID. SubtypeTicks with 10 bytes and at most 9999 ticks
+// becomes a Date; other bytes of that subtype, which a Mongo client may write, stay a binary.
 func BinaryOf(subtype byte, b []byte) Value {
 	switch {
 	case subtype == SubtypeUUID && len(b) == 16:
@@ -124,22 +124,22 @@ func BinaryOf(subtype byte, b []byte) Value {
 	return Value{kind: Binary, sub: subtype, b: b}
 }
 
-// UUIDOf returns a UUID of 16 bytes.
+// UUIDOf returns a UUID; b has 16 bytes.
 func UUIDOf(b []byte) Value { return Value{kind: UUID, sub: SubtypeUUID, b: b} }
 
-// ObjectIDOf returns an ObjectId of 12 bytes.
+// ObjectIDOf returns an ObjectId; b has 12 bytes.
 func ObjectIDOf(b []byte) Value { return Value{kind: ObjectID, b: b} }
 
-// DateOf returns a date: milliseconds since 1970 UTC and units of 100 ns (0..9999) within the millisecond.
+// DateOf returns a date: milliseconds since 1970 UTC, and units of 100 ns (0..9999) within the millisecond.
 func DateOf(ms int64, frac uint16) Value { return Value{kind: Date, n: uint64(ms), frac: frac} }
 
-// DecimalOf returns a decimal128 of its 16 BSON bytes.
+// DecimalOf returns a decimal128; b has its 16 BSON bytes.
 func DecimalOf(b []byte) Value { return Value{kind: Decimal, b: b} }
 
 // TimestampOf returns a BSON timestamp.
 func TimestampOf(t uint64) Value { return Value{kind: Timestamp, n: t} }
 
-// MinKeyValue and MaxKeyValue are BSON's ends of the order.
+// MinKeyValue returns BSON's least value.
 func MinKeyValue() Value { return Value{kind: MinKey} }
 
 // MaxKeyValue returns BSON's greatest value.
@@ -148,16 +148,16 @@ func MaxKeyValue() Value { return Value{kind: MaxKey} }
 // Kind returns the kind.
 func (v Value) Kind() Kind { return v.kind }
 
-// IsDefined reports whether v is anything but Undefined.
+// IsDefined reports whether v is not Undefined.
 func (v Value) IsDefined() bool { return v.kind != Undefined }
 
 // IsNumber reports whether v is an Int32, Int64, Double or Decimal.
 func (v Value) IsNumber() bool { return v.kind >= Int32 && v.kind <= Decimal }
 
-// Bool returns the boolean; false for other kinds.
+// Bool returns the boolean, false for other kinds.
 func (v Value) Bool() bool { return v.kind == Bool && v.n != 0 }
 
-// Int returns an Int32 or Int64 as int64; 0 for other kinds.
+// Int returns an Int32 or Int64 as int64, 0 for other kinds.
 func (v Value) Int() int64 {
 	if v.kind == Int32 || v.kind == Int64 {
 		return int64(v.n)
@@ -165,7 +165,7 @@ func (v Value) Int() int64 {
 	return 0
 }
 
-// Float returns an Int32, Int64 or Double as float64 (see Number for decimals); 0 for other kinds.
+// Float returns an Int32, Int64 or Double as float64, 0 for other kinds. Number also reads decimals.
 func (v Value) Float() float64 {
 	switch v.kind {
 	case Int32, Int64:
@@ -176,7 +176,7 @@ func (v Value) Float() float64 {
 	return 0
 }
 
-// Str returns the text of a String, Symbol or Code as a copy; "" for other kinds.
+// Str returns a copy of the text of a String, Symbol or Code, "" for other kinds.
 func (v Value) Str() string {
 	switch v.kind {
 	case String, Symbol, Code:
@@ -185,23 +185,23 @@ func (v Value) Str() string {
 	return ""
 }
 
-// Bytes returns what v points to: the text of a String, the bytes of a Binary, UUID, ObjectID or Decimal, the BSON of
-// an Array or Object. It must not be modified and lives as long as the document.
+// Bytes returns the bytes that v points to: the text of a String, the bytes of a Binary, UUID, ObjectID or Decimal, the
+// BSON of an Array or Object. They must not be modified, and are valid as long as the document.
 func (v Value) Bytes() []byte { return v.b }
 
 // Subtype returns the subtype of a Binary.
 func (v Value) Subtype() byte { return v.sub }
 
-// DateMS returns the milliseconds since 1970 of a Date, and Ticks its 100 ns units within the millisecond.
+// DateMS returns the milliseconds since 1970 UTC of a Date.
 func (v Value) DateMS() int64 { return int64(v.n) }
 
-// Ticks returns the 100 ns units (0..9999) within the millisecond of a Date.
+// Ticks returns the units of 100 ns (0..9999) within the millisecond of a Date.
 func (v Value) Ticks() uint16 { return v.frac }
 
 // Raw64 returns the 64 bits of a Timestamp.
 func (v Value) Raw64() uint64 { return v.n }
 
-// Clone returns v with bytes of its own.
+// Clone returns a copy of v with its own bytes.
 func (v Value) Clone() Value {
 	if v.b != nil {
 		v.b = append(make([]byte, 0, len(v.b)), v.b...)
@@ -209,8 +209,8 @@ func (v Value) Clone() Value {
 	return v
 }
 
-// Get returns the field of an Object, Undefined when v is no object or has no such field. When a field is there twice
-// the first one counts.
+// Get returns a field of an Object, or Undefined if v isn't an object or has no such field. If the name occurs twice,
+// the first field counts.
 func (v Value) Get(name string) Value {
 	if v.kind != Object {
 		return Value{}
@@ -218,8 +218,8 @@ func (v Value) Get(name string) Value {
 	return Lookup(v.b, name)
 }
 
-// Lookup returns the first field called name of a BSON document (or the element of an array by its stored key) without
-// building a Value for the fields that it passes; Undefined when there is none.
+// Lookup returns the first field called name of a BSON document (or the element of an array with that stored key), or
+// Undefined. It makes no Value for the fields before it.
 func Lookup(doc []byte, name string) Value {
 	if len(doc) < 5 {
 		return Value{}
@@ -247,7 +247,7 @@ func Lookup(doc []byte, name string) Value {
 	return Value{}
 }
 
-// At returns element i of an Array, Undefined when v is no array or i is out of range.
+// At returns element i of an Array, or Undefined if v isn't an array or i is out of range.
 func (v Value) At(i int) Value {
 	if v.kind != Array || i < 0 {
 		return Value{}
@@ -269,7 +269,7 @@ func (v Value) Len() int {
 	return n
 }
 
-// Iter returns an iterator over the elements of an Array or the fields of an Object; an empty one for other kinds.
+// Iter returns an iterator over the elements of an Array or the fields of an Object. It is empty for other kinds.
 func (v Value) Iter() Iter {
 	if (v.kind != Array && v.kind != Object) || len(v.b) < 5 {
 		return Iter{}
@@ -277,7 +277,7 @@ func (v Value) Iter() Iter {
 	return Iter{rest: v.b[4 : len(v.b)-1]}
 }
 
-// Iter walks an array or object: for it := v.Iter(); it.Next(); { it.Key(), it.Value() }.
+// Iter iterates over an array or object: for it := v.Iter(); it.Next(); { it.Key(), it.Value() }.
 type Iter struct {
 	rest []byte
 	el   []byte
@@ -285,7 +285,8 @@ type Iter struct {
 	val  Value
 }
 
-// Next moves to the next element. It stops at the end and at malformed bytes (documents are validated when they enter).
+// Next moves to the next element. It returns false at the end and at malformed bytes (documents are validated on
+// input).
 func (it *Iter) Next() bool {
 	b := it.rest
 	for i := 1; i < len(b); i++ {
@@ -304,7 +305,7 @@ func (it *Iter) Next() bool {
 	return false
 }
 
-// Key returns the field name; in an array, the decimal index.
+// Key returns the field name, or the decimal index in an array.
 func (it *Iter) Key() []byte {
 	if len(it.el) == 0 {
 		return nil
@@ -328,8 +329,8 @@ func ReadElement(b []byte) (key []byte, v Value, rest []byte, ok bool) {
 	return b[1:name], v, b[end:], ok
 }
 
-// read makes v the BSON value of type t at the front of b and returns its size, -1 for malformed bytes. It is ReadValue
-// without moving what it found about: for the kinds of JSON, which walks over documents meet all the time.
+// read sets v to the BSON value of type t at the front of b and returns its size, -1 for malformed bytes. It is
+// ReadValue without copying the result, for the kinds of JSON, which are the most frequent.
 func (v *Value) read(t byte, b []byte) int {
 	switch t {
 	case bson.TypeString:

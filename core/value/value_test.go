@@ -21,7 +21,7 @@ func mustDec(t testing.TB, s string) Value {
 	return v
 }
 
-// build makes an array (0x04) or object (0x03) of alternating names and values.
+// build makes an array (0x04) or object (0x03) from alternating names and values.
 func build(t byte, fields ...any) Value {
 	b := make([]byte, 4)
 	for i := 0; i < len(fields); i += 2 {
@@ -37,7 +37,7 @@ func build(t byte, fields ...any) Value {
 
 func show(v Value) string { return string(AppendText(nil, v, CanonicalJSON)) }
 
-// MongoDB's order, from the lowest to the highest; values of one line are equal.
+// MongoDB's order, from the lowest to the highest value. The values of one line are equal.
 func TestCompareBSON(t *testing.T) {
 	one := Int32Of(1)
 	lines := [][]Value{
@@ -50,7 +50,7 @@ func TestCompareBSON(t *testing.T) {
 		{StringOf(""), SymbolOf(nil)},
 		{StringOf("a"), SymbolOf([]byte("a"))},
 		{build(3)},
-		{build(3, "z", NullValue())}, // the class of the first value comes before its name
+		{build(3, "z", NullValue())}, // the class of the first value compares before its name
 		{build(3, "a", one), build(3, "a", DoubleOf(1))},
 		{build(3, "a", one, "b", one)},
 		{build(3, "b", one)},
@@ -96,7 +96,7 @@ func TestCompareBSON(t *testing.T) {
 	}
 }
 
-// Hashes lead stored entries: these never change.
+// Stored entries contain these hashes, so they never change.
 func TestHashesAreStable(t *testing.T) {
 	o := build(3, "a", Int32Of(1), "b", StringOf("x"), "c", build(4, "0", DoubleOf(0.5), "1", NullValue()))
 	if got := HashCosmos(o); got != hashOfSample {
@@ -116,7 +116,7 @@ func TestHashesAreStable(t *testing.T) {
 	}
 }
 
-// HashDistinct is equal for what EqualCosmos calls equal, and for nothing else among values that are often met.
+// HashDistinct is equal for values that EqualCosmos calls equal, and different for all other frequent values.
 func TestHashDistinct(t *testing.T) {
 	nan := DoubleOf(math.NaN())
 	vs := []Value{nan, mustDec(t, "NaN"), Int32Of(0), Int32Of(1), DoubleOf(1), DoubleOf(math.Inf(1)),
@@ -135,7 +135,7 @@ func TestHashDistinct(t *testing.T) {
 
 const hashOfSample = 0x8e94ef38ba0b1f70
 
-// CompareNumbers against exact arithmetic.
+// CompareNumbers agrees with exact arithmetic.
 func TestCompareNumbers(t *testing.T) {
 	var vs []Value
 	for _, i := range []int64{0, 1, -1, 2, 1 << 31, 1<<53 - 1, 1 << 53, 1<<53 + 1, -1<<53 - 1, math.MaxInt64,
@@ -223,7 +223,7 @@ func TestNumberText(t *testing.T) {
 	}
 }
 
-// FuzzDouble holds that the text of a double is the shortest that reads back.
+// FuzzDouble: the text of a double is the shortest one that reads back.
 func FuzzDouble(f *testing.F) {
 	for _, x := range []float64{0.1, 1e9 - 0.0001, 123456.789, 0.0012, 4.35, 1 << 53, 2.5e-5} {
 		f.Add(math.Float64bits(x))
@@ -259,7 +259,7 @@ func cutExp(s string) (mant, exp string, ok bool) {
 	return s, "", false
 }
 
-// Identical values are equal and hashed as equal; equal ones of other kinds or forms are not identical.
+// Identical values are equal and have equal hashes. Equal values of other kinds or forms are not identical.
 func TestIdentical(t *testing.T) {
 	vs := []Value{{}, NullValue(), BoolOf(true), Int32Of(1), Int64Of(1), DoubleOf(1), mustDec(t, "1"),
 		mustDec(t, "1.0"), StringOf("1"), SymbolOf([]byte("1")),
@@ -307,7 +307,7 @@ func TestIdentityText(t *testing.T) {
 	}
 }
 
-// A view of malformed bytes is short, never a panic.
+// A view of malformed bytes ends early and never panics.
 func TestMalformedBytes(t *testing.T) {
 	whole := build(3, "a", StringOf("xyz"), "b", build(4, "0", Int32Of(1)), "r", RegexOf("a", "i"), "d",
 		mustDec(t, "1"), "c", RawOf(CodeScope, make([]byte, 20))).b
@@ -327,7 +327,7 @@ func TestMalformedBytes(t *testing.T) {
 	RawOf(Regex, []byte("a\x00")).RegexParts()
 	RawOf(CodeScope, make([]byte, 13)).CodeScopeParts()
 	show(DecimalOf(nil))
-	// A reserved binary that is no date stays a binary.
+	// A binary of the reserved subtype that isn't a date stays a binary.
 	if v := BinaryOf(SubtypeTicks, []byte{0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF}); v.Kind() != Binary {
 		t.Errorf("65535 ticks are a date")
 	}

@@ -5,9 +5,11 @@ import (
 	"time"
 )
 
-// Queue does things of one kind one after the other, in the order in which they came, on one goroutine of a Group that
-// is there only while there is something to do. What fails is done again after a pause. What is left when the group
-// closes is not done.
+// Queue processes tasks of one kind in the order in which they were added, one at a time. Its goroutine belongs to a
+// Group and exists only while there are tasks. A task that fails goes to the end of the queue, and the next attempt
+// waits for a pause. When the group closes, the remaining tasks are dropped.
+//
+// Example: a, b and c are added, and a fails once. The order is a (fails), pause of 100 ms, b, c, a.
 type Queue[T any] struct {
 	g    *Group
 	what string
@@ -18,18 +20,18 @@ type Queue[T any] struct {
 	running bool
 }
 
-// The pauses behind failures of a Queue: each is twice as long as the one before.
+// The pauses after failures. Each is twice as long as the one before, until a task succeeds.
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = time.Minute
 )
 
-// NewQueue returns a queue whose things are done by do.
+// NewQueue returns a queue that calls do for each task. what names the work in the log.
 func NewQueue[T any](g *Group, what string, do func(T) error) *Queue[T] {
 	return &Queue[T]{g: g, what: what, do: do}
 }
 
-// Add adds things. It never waits.
+// Add adds tasks. It never blocks.
 func (q *Queue[T]) Add(things ...T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -39,7 +41,7 @@ func (q *Queue[T]) Add(things ...T) {
 	}
 }
 
-// Len is how many things wait or are being done.
+// Len returns the number of tasks that wait or are being processed.
 func (q *Queue[T]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -64,7 +66,7 @@ func (q *Queue[T]) run() {
 	}
 }
 
-// next returns the first thing; false when there is none or the group is closed.
+// next returns the first task. ok is false if there is none or the group is closed.
 func (q *Queue[T]) next() (t T, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -75,7 +77,7 @@ func (q *Queue[T]) next() (t T, ok bool) {
 	return q.todo[0], true
 }
 
-// settle takes the first thing out, or with an error puts it behind the others.
+// settle removes the first task from the queue; after an error it appends it at the end.
 func (q *Queue[T]) settle(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,8 +1,8 @@
-// Package work runs what goes on beside the requests: removal of expired items, index rebuilds, drops. It is the only
-// way in which the core starts a goroutine, so that a fault in one container never ends the process.
+// Package work runs background work: removal of expired items, index rebuilds, drops. It is the only place where the
+// core starts a goroutine, so a fault in one container never ends the process.
 //
-// Example: a job over many containers is started with Go, and gives each container its turn with Try. When one turn
-// panics, the panic is logged with its stack and counted, that turn ends with an error, and the job goes on with the
+// Example: a job over many containers is started with Go, and processes each container with Try. If one of these calls
+// panics, the panic is logged with its stack and counted, the call returns an error, and the job continues with the
 // next container.
 package work
 
@@ -25,11 +25,11 @@ type Group struct {
 	panics atomic.Int64
 
 	mu     sync.Mutex
-	closed bool // belongs to mu, so that no work starts while Close waits
+	closed bool // guarded by mu, so that no work starts while Close waits
 	wg     sync.WaitGroup
 }
 
-// New returns a group that logs to log; nil is slog's default.
+// New returns a group that logs to log; nil = slog's default.
 func New(log *slog.Logger) *Group {
 	if log == nil {
 		log = slog.Default()
@@ -39,11 +39,11 @@ func New(log *slog.Logger) *Group {
 	return g
 }
 
-// Context ends when Close is called.
+// Context is canceled by Close.
 func (g *Group) Context() context.Context { return g.ctx }
 
-// Go runs f on a goroutine of its own; Close waits for it. It reports whether f runs: not after Close. A panic of f is
-// caught as Try catches it.
+// Go runs f on a new goroutine. Close waits for it. It returns false, without running f, after Close. A panic of f is
+// handled as in Try.
 func (g *Group) Go(what string, f func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -73,13 +73,13 @@ func (g *Group) Try(what string, f func() error) (err error) {
 	return f()
 }
 
-// Panics is how many panics were caught.
+// Panics returns the number of panics that were caught.
 func (g *Group) Panics() int64 { return g.panics.Load() }
 
-// Sleep waits for d; false when the group is closed first.
+// Sleep waits for d. It returns false if the group is closed first.
 func (g *Group) Sleep(d time.Duration) bool { return Sleep(g.ctx, d) }
 
-// Sleep waits for d; false when ctx ends first.
+// Sleep waits for d. It returns false if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -91,7 +91,8 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Close ends the group's context, waits for its work and starts no more. It may be called more than once.
+// Close cancels the group's context, waits for all running work and lets no new work start. It may be called more than
+// once.
 func (g *Group) Close() {
 	g.mu.Lock()
 	g.closed = true

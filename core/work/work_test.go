@@ -67,7 +67,7 @@ func TestQueueIsOneGoroutine(t *testing.T) {
 	q := NewQueue(g, "drop", func(n int) error {
 		<-hold
 		switch n {
-		case 1, 2: // once each
+		case 1, 2: // once for each
 			if failed < 2 {
 				failed++
 				if n == 1 {

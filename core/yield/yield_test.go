@@ -8,7 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core/yield"
 )
 
-// place counts requests that run.
+// place counts running requests.
 type place struct{ running int }
 
 func (p *place) Leave() bool {
@@ -26,7 +26,7 @@ func TestWhile(t *testing.T) {
 	for _, test := range []struct {
 		name            string
 		place           *place
-		running, behind int // while f runs, and after it
+		running, behind int // running requests while f runs, and after it
 	}{
 		{"one that runs", &place{1}, 0, 1},
 		{"one that has left", &place{0}, 0, 0},
@@ -47,7 +47,7 @@ func TestWhile(t *testing.T) {
 	}
 }
 
-// A place is given back though the wait ends with a panic: somebody recovers it and the request goes on to its end.
+// The place is taken back even if f panics: a caller recovers the panic and the request continues.
 func TestWhilePanics(t *testing.T) {
 	p := &place{1}
 	func() {

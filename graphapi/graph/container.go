@@ -20,7 +20,7 @@ type containerStore struct {
 	name  string
 }
 
-// Over makes a Store of a container of any API.
+// Over returns a Store for a container of any API.
 func Over(c *core.Container) Store {
 	s := &containerStore{c: c, paths: c.KeyPaths()}
 	switch {
@@ -40,10 +40,10 @@ func Over(c *core.Container) Store {
 
 func (s *containerStore) Key() (KeyMode, string) { return s.mode, s.name }
 
-// KeyPaths are the stored paths of the partition key, for KeyOther.
+// KeyPaths returns the stored paths of the partition key, for KeyOther.
 func (s *containerStore) KeyPaths() [][]string { return s.paths }
 
-// tuple opens the array that stands for the key of a KeyOther container.
+// tuple returns the partition key from the array that represents it for a KeyOther container.
 func (s *containerStore) tuple(pk value.Value) core.PartitionKey {
 	if s.mode != KeyOther || pk.Kind() != value.Array {
 		return core.PartitionKey{pk}
@@ -67,7 +67,7 @@ func (s *containerStore) Get(ctx context.Context, pk, id value.Value) (Doc, erro
 	return Doc{Bytes: it.Doc, Charge: ru.Read(len(it.Doc))}, nil
 }
 
-// isAbsent tells an item that isn't there from a container that was dropped.
+// isAbsent reports whether err means that the item doesn't exist, as opposed to a dropped container.
 func isAbsent(err error) bool {
 	e := status.From(err)
 	return e.Code == status.NotFound && e.Sub != status.SubOwnerNotFound

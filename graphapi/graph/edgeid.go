@@ -7,19 +7,20 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// The ids of edges. On a graph without a partition key of its own an edge's id is the only one among all edges, and a
-// vertex may have the same one (decision 0016). Where the store would take the two for one item, the edge is stored
-// under another id and keeps its own in _idValue.
+// The ids of edges. In a graph without a partition key property an edge's id is unique among all edges, but a vertex
+// may have the same id (decision 0016). If the store would take the edge and a vertex for the same item, the edge is
+// stored with another id and keeps its own in _idValue.
+//
+// Example: in vertex a's logical partition, the edge with id "a" is stored with the id "a|edge" and _idValue "a".
 
-// edgeMark ends the stored id of an edge that can't be stored under its own.
+// edgeMark is the suffix of the stored id of an edge that can't be stored with its own id.
 const edgeMark = "|edge"
 
-// FreeEdgeIDs reports whether edges have ids apart from vertices. With a partition key property the service's rule
-// holds: an id is taken once in a logical partition, be it by a vertex or an edge.
+// FreeEdgeIDs reports whether edge ids are independent of vertex ids. With a partition key property the service's rule
+// applies: an id is used once in a logical partition, by a vertex or an edge.
 func (g *Graph) FreeEdgeIDs() bool { return g.Mode == KeySystem || g.Mode == KeyID }
 
-// StoredEdgeID is the id under which an edge is stored whose own id was given, and that leaves the vertex with the
-// stored id out.
+// StoredEdgeID returns the stored id of an edge with the given id, whose out-vertex has the stored id out.
 func (g *Graph) StoredEdgeID(id string, out value.Value) string {
 	switch {
 	case g.Mode == KeyID, g.Mode == KeySystem && (id == out.Str() || strings.HasSuffix(id, edgeMark)):
@@ -28,7 +29,7 @@ func (g *Graph) StoredEdgeID(id string, out value.Value) string {
 	return id
 }
 
-// EdgeCandidates are the stored ids that an edge with one of these ids can have.
+// EdgeCandidates returns all stored ids that an edge with one of these ids may have.
 func (g *Graph) EdgeCandidates(ids []value.Value) []value.Value {
 	if !g.FreeEdgeIDs() {
 		return ids
@@ -36,7 +37,7 @@ func (g *Graph) EdgeCandidates(ids []value.Value) []value.Value {
 	return append(ids[:len(ids):len(ids)], value.StringOf(ids[0].Str()+edgeMark))
 }
 
-// HasID reports whether the element of a document shows one of ids, the first of which is text.
+// HasID reports whether the element in a document has one of ids, the first of which is text.
 func HasID(d []byte, ids []value.Value) bool {
 	o := value.ObjectOf(d)
 	switch kept := o.Get(fieldIDValue); kept.Kind() {

@@ -14,15 +14,19 @@ import (
 //
 //	{_id, label, <partition key>: scalar, <property>: [{_value, id, _meta: {..}}, ..], ..}
 //
-// and an edge, which lives in its out-vertex's logical partition,
+// and an edge, which is stored in its out-vertex's logical partition, is
 //
 //	{_id, label, <partition key>: .., <property>: scalar, .., _sink, _sinkLabel, _sinkPartition,
 //	 _vertexId, _vertexLabel, _isEdge: true}
 //
-// Ids are stored as strings. Where a plain graph was given an integer id, _idValue (and _sinkIdValue, _vertexIdValue
-// on edges) keep it as it came; an edge that is stored under another id than its own keeps that there, too (see
-// edgeid.go). Documents of other APIs are vertices: a scalar field is a single property, an array of plain values a
-// property with several values, and without a label it is a "vertex".
+// Ids are stored as strings. If an element of a plain graph was given an integer id, _idValue has the original (for the
+// ends of edges _sinkIdValue and _vertexIdValue). An edge that isn't stored with its own id has it in _idValue too (see
+// edgeid.go). Documents of other APIs are vertices: a scalar field is a single property, an array of plain values is a
+// property with several values, and without a label the label is "vertex".
+//
+// Example: g.addV('person').property(id, 1).property('name', 'Ann') in a plain graph is stored as
+//
+//	{_id: "1", _idValue: 1, label: "person", _partitionKey: "1", name: [{_value: "Ann", id: "<GUID>"}]}
 //
 // The names of its fields:
 const (
@@ -42,11 +46,11 @@ const (
 	fieldMeta          = "_meta"
 	fieldPropertyID    = "id"
 
-	// DefaultLabel is that of a vertex whose document has none.
+	// DefaultLabel is the label of a vertex without a stored one.
 	DefaultLabel = "vertex"
 )
 
-// IsReserved reports whether a stored field is the graph's own and no property.
+// IsReserved reports whether a stored field belongs to the graph and isn't a property.
 func IsReserved(name string) bool {
 	switch name {
 	case fieldID, "id", fieldLabel, fieldKey, fieldIsEdge, fieldSink, fieldSinkLabel, fieldSinkPartition, fieldVertexID,
@@ -57,7 +61,7 @@ func IsReserved(name string) bool {
 	return false
 }
 
-// StoredKey is the stored name of a property.
+// StoredKey returns the stored name of a property.
 func StoredKey(key string) string {
 	if s, ok := doc.NoSQL.Stored(key); ok {
 		return s
@@ -65,7 +69,7 @@ func StoredKey(key string) string {
 	return key
 }
 
-// Vertex is a stored vertex; its gvalue.Vertex points back to it by Ref.
+// Vertex is a stored vertex. The field Ref of its gvalue.Vertex points back to it.
 type Vertex struct {
 	gvalue.Vertex
 	Doc      []byte
@@ -83,22 +87,22 @@ type Edge struct {
 	g        *Graph
 }
 
-// VertexOf is the stored vertex behind v; nil when v came from outside.
+// VertexOf returns the stored vertex of v, nil if v came from outside.
 func VertexOf(v *gvalue.Vertex) *Vertex {
 	n, _ := v.Ref.(*Vertex)
 	return n
 }
 
-// EdgeOf is the stored edge behind e; nil when e came from outside.
+// EdgeOf returns the stored edge of e, nil if e came from outside.
 func EdgeOf(e *gvalue.Edge) *Edge {
 	n, _ := e.Ref.(*Edge)
 	return n
 }
 
-// Partition is the partition key where vertices with one id may be in several partitions; elsewhere Undefined.
+// Partition returns the partition key if vertices with the same id may be in several partitions, otherwise Undefined.
 func (n *Vertex) Partition() value.Value { return n.g.partition(n.PK) }
 
-// Partition is the partition key where edges with one id may be in several partitions; elsewhere Undefined.
+// Partition returns the partition key if edges with the same id may be in several partitions, otherwise Undefined.
 func (n *Edge) Partition() value.Value { return n.g.partition(n.PK) }
 
 func (g *Graph) partition(pk value.Value) value.Value {
@@ -111,7 +115,7 @@ func (g *Graph) partition(pk value.Value) value.Value {
 // IsEdge reports whether a stored document is an edge.
 func IsEdge(d []byte) bool { return value.ObjectOf(d).Get(fieldIsEdge).Bool() }
 
-// KeyOf is the partition key of a document; Undefined where it has none.
+// KeyOf returns the partition key of a document, Undefined if it has none.
 func (g *Graph) KeyOf(d []byte) value.Value {
 	switch g.Mode {
 	case KeyProperty:
@@ -132,19 +136,19 @@ func (g *Graph) KeyOf(d []byte) value.Value {
 	return value.ObjectOf(d).Get(fieldKey)
 }
 
-// Place is where a document is stored: its partition key and id.
+// Place returns the partition key and id under which a document is stored.
 func (g *Graph) Place(d []byte) (pk, id value.Value) {
 	return g.KeyOf(d), value.ObjectOf(d).Get(fieldID)
 }
 
-// NewVertex makes the vertex of a document; the bytes are kept.
+// NewVertex returns the vertex of a document. It keeps a reference to the bytes.
 func (g *Graph) NewVertex(d []byte) *gvalue.Vertex {
 	n := &Vertex{}
 	g.FillVertex(n, d)
 	return &n.Vertex
 }
 
-// FillVertex makes n the vertex of a document.
+// FillVertex sets n to the vertex of a document.
 func (g *Graph) FillVertex(n *Vertex, d []byte) {
 	*n = Vertex{g: g, Doc: d, PK: g.KeyOf(d)}
 	n.Label = DefaultLabel
@@ -165,14 +169,14 @@ func (g *Graph) FillVertex(n *Vertex, d []byte) {
 	n.Loader, n.Ref = n, n
 }
 
-// NewEdge makes the edge of a document; the bytes are kept.
+// NewEdge returns the edge of a document. It keeps a reference to the bytes.
 func (g *Graph) NewEdge(d []byte) *gvalue.Edge {
 	n := &Edge{}
 	g.FillEdge(n, d)
 	return &n.Edge
 }
 
-// FillEdge makes n the edge of a document.
+// FillEdge sets n to the edge of a document.
 func (g *Graph) FillEdge(n *Edge, d []byte) {
 	*n = Edge{g: g, Doc: d, PK: g.KeyOf(d)}
 	var idv, in, inv, out, outv value.Value
@@ -202,14 +206,14 @@ func (g *Graph) FillEdge(n *Edge, d []byte) {
 	n.Loader, n.Ref = n, n
 }
 
-// idOf shows an id: as it came where that was kept, else its text.
+// idOf returns an id in its original form if that was kept, otherwise its text.
 func idOf(id, kept value.Value) any {
 	switch kept.Kind() {
 	case value.Int32:
 		return int32(kept.Int())
 	case value.Int64:
 		return kept.Int()
-	case value.String: // of an edge that is stored under another id
+	case value.String: // of an edge that isn't stored with its own id
 		id = kept
 	}
 	if id.Kind() == value.String {
@@ -237,8 +241,8 @@ func (n *Vertex) LoadVertexProperties() []gvalue.VertexProperty {
 	return out
 }
 
-// Property makes a VertexProperty of a stored value. Values of documents that other APIs wrote have no id of their
-// own: it is made of the vertex's id, the key and the place.
+// Property returns the VertexProperty of a stored value. Values in documents of other APIs have no id; it is derived
+// from the vertex's id, the key and the position.
 func (n *Vertex) Property(key string, i int, val, id, meta value.Value) gvalue.VertexProperty {
 	p := gvalue.VertexProperty{Label: key, Value: FromValue(val), Vertex: &n.Vertex}
 	if id.IsDefined() {
@@ -267,7 +271,7 @@ func (n *Edge) LoadEdgeProperties() []gvalue.Property {
 	return out
 }
 
-// shownKey is the property name of a stored field; ok is false when it is no property.
+// shownKey returns the property name of a stored field. ok is false if the field isn't a property.
 func shownKey(stored []byte) (key string, ok bool) {
 	if len(stored) > 0 && stored[0] != '_' && stored[0] != 'i' && stored[0] != 'l' && stored[0] != 1 {
 		return view(stored), true
@@ -279,8 +283,8 @@ func shownKey(stored []byte) (key string, ok bool) {
 	return string(name), ok
 }
 
-// EachValue gives the values of a vertex's stored property: of [{_value, id}, ..], of an array of plain values, or
-// the one value that the field is.
+// EachValue calls f with the values of a vertex's stored property: those of [{_value, id}, ..], of an array of plain
+// values, or the single value of the field.
 func EachValue(field value.Value, f func(i int, val, id, meta value.Value) bool) {
 	if field.Kind() != value.Array {
 		f(0, field, value.Value{}, value.Value{})
@@ -309,11 +313,11 @@ func EachValue(field value.Value, f func(i int, val, id, meta value.Value) bool)
 	}
 }
 
-// view is a string over bytes of a document, without a copy: an element's document is its own and never changes (a
-// write gives it another one), and lives as long as the string.
+// view returns a string that shares bytes of a document. This is safe because an element's document never changes (a
+// write replaces it), and the garbage collector keeps it as long as the string.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// label is a stored label; "" for what isn't text.
+// label returns a stored label, "" if it isn't text.
 func label(v value.Value) string {
 	if v.Kind() != value.String {
 		return ""
@@ -321,7 +325,7 @@ func label(v value.Value) string {
 	return view(v.Bytes())
 }
 
-// ValidKey refuses names that BSON can't hold.
+// ValidKey returns an error for names that BSON can't store.
 func ValidKey(k string) bool {
 	for i := range len(k) {
 		if k[i] == 0 {
@@ -331,7 +335,7 @@ func ValidKey(k string) bool {
 	return true
 }
 
-// Field is the stored field of a property; Undefined when there is none.
+// Field returns the stored field of a property, Undefined if there is none.
 func (n *Vertex) Field(key string) value.Value {
 	s := StoredKey(key)
 	if IsReserved(s) {
@@ -340,13 +344,13 @@ func (n *Vertex) Field(key string) value.Value {
 	return value.ObjectOf(n.Doc).Get(s)
 }
 
-// Renew points the vertex at its new document, so that everything in the request that holds it sees the change.
+// Renew sets the vertex's document, so that everything in the request that refers to the vertex sees the change.
 func (n *Vertex) Renew(d []byte) {
 	n.Doc, n.Properties, n.Loader = d, nil, n
 	n.PK, n.StoredID = n.g.KeyOf(d), value.ObjectOf(d).Get(fieldID)
 }
 
-// Renew points the edge at its new document.
+// Renew sets the edge's document.
 func (n *Edge) Renew(d []byte) {
 	n.Doc, n.Properties, n.Loader = d, nil, n
 	n.PK, n.StoredID = n.g.KeyOf(d), value.ObjectOf(d).Get(fieldID)

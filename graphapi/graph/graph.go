@@ -1,5 +1,5 @@
-// Package graph is the mapping of vertices and edges onto the core's items: their stored form, their ids and partition
-// keys, and the store that they are kept in. It knows no traversals.
+// Package graph maps vertices and edges to items of the core: their stored form, ids and partition keys, and the store.
+// It doesn't depend on traversals.
 package graph
 
 // Graph is a graph of a Store. It is safe for concurrent use.

@@ -6,14 +6,14 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// EdgesOnly is what an index is asked for edges.
+// EdgesOnly returns the index condition for edges.
 func EdgesOnly() *access.Pred { return access.Eq(access.NewPath(fieldIsEdge), value.BoolOf(true)) }
 
-// LabelPath is where labels are stored.
+// LabelPath is the path of labels.
 var LabelPath = access.NewPath(fieldLabel)
 
-// VertexPaths are where the values of a vertex's property are stored: in [{_value: ..}, ..], or as the field itself,
-// which other APIs wrote. There are none for a key that no property can have.
+// VertexPaths returns the paths of the values of a vertex's property: in [{_value: ..}, ..], or as the field itself,
+// written by other APIs. It returns none for a key that no property can have.
 func VertexPaths(key string) []access.Path {
 	name := StoredKey(key)
 	if IsReserved(name) {
@@ -22,7 +22,7 @@ func VertexPaths(key string) []access.Path {
 	return []access.Path{access.NewPath(name, fieldValue).Element(), access.NewPath(name).Element()}
 }
 
-// EdgePaths are where the value of an edge's property is stored; none for a key that no property can have.
+// EdgePaths returns the paths of the value of an edge's property, none for a key that no property can have.
 func EdgePaths(key string) []access.Path {
 	name := StoredKey(key)
 	if IsReserved(name) {
@@ -31,12 +31,12 @@ func EdgePaths(key string) []access.Path {
 	return []access.Path{access.NewPath(name)}
 }
 
-// Labelled is what an index is asked for elements with a label. A vertex with DefaultLabel may have none stored.
+// Labelled returns the index condition for elements with a label. A vertex with DefaultLabel may have no stored label.
 func Labelled(label string) *access.Pred {
 	return access.Eq(LabelPath, value.StringOf(label))
 }
 
-// EdgesOf looks up the edges of a vertex in one direction, OUT or IN, with any of labels; none: all.
+// EdgesOf returns the look-up for the edges of a vertex in one direction, OUT or IN, with any of labels; none: all.
 func (g *Graph) EdgesOf(n *Vertex, dir gvalue.Direction, labels []string) Find {
 	if dir == gvalue.OUT {
 		f := Find{Pred: access.Eq(access.NewPath(fieldVertexID), n.StoredID)}
@@ -62,8 +62,7 @@ func LeadsTo(d []byte, n *Vertex) bool {
 	return SameKey(o.Get(fieldSink), n.StoredID) && SameKey(o.Get(fieldSinkPartition), n.PK)
 }
 
-// End is where the vertex is to which the edge of a document leads when it is walked in direction dir: OUT ends at the
-// sink.
+// End returns the place of the vertex to which the edge of a document leads in direction dir: OUT leads to the sink.
 func (g *Graph) End(d []byte, dir gvalue.Direction) (pk, id value.Value) {
 	o := value.ObjectOf(d)
 	if dir == gvalue.OUT {
@@ -76,14 +75,15 @@ func (g *Graph) End(d []byte, dir gvalue.Direction) (pk, id value.Value) {
 	return g.KeyOf(d), id
 }
 
-// ByID looks up, over all partitions, the vertices or edges that show one of ids and are stored under one of stored.
+// ByID returns the look-up, over all partitions, for the vertices or edges that have one of ids and are stored with one
+// of stored.
 func ByID(vertices bool, ids, stored []value.Value) Find {
 	return Find{Pred: access.In(access.ID, stored...), Match: func(d []byte) (bool, error) {
 		return IsEdge(d) != vertices && HasID(d, ids), nil
 	}}
 }
 
-// labelIn reports whether the label of a document is among labels; none: any.
+// labelIn reports whether the label of a document is one of labels; none: any.
 func labelIn(d []byte, labels []string) bool {
 	if len(labels) == 0 {
 		return true

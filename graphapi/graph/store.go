@@ -8,40 +8,40 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// KeyMode says how the graph's documents are partitioned.
+// KeyMode is how the graph's documents are partitioned.
 type KeyMode uint8
 
 const (
-	// KeySystem is a plain graph: the hidden field _partitionKey holds the vertex's id, or the edge's out-vertex's.
+	// KeySystem is a plain graph: the hidden field _partitionKey has the id of the vertex, or of the edge's out-vertex.
 	KeySystem KeyMode = iota
 	// KeyProperty is a graph whose partition key is a property.
 	KeyProperty
 	// KeyID is a container partitioned by the id itself (a MongoDB collection that isn't sharded).
 	KeyID
-	// KeyOther is a container whose key is no single property. Its vertices can be read, changed and dropped, but not
-	// added here; a key is an array of the values of its paths.
+	// KeyOther is a container whose partition key isn't a single property. Its vertices can be read, changed and
+	// dropped, but not added. A key is an array of the values at its paths.
 	KeyOther
 )
 
-// Store is what a graph is kept in. Documents are BSON in the stored form (see element.go). All methods may be called
-// by several requests at a time.
+// Store stores a graph. Documents are BSON in the stored form (see element.go). All methods are safe for concurrent
+// use.
 type Store interface {
 	// Key returns how documents are partitioned; name is the property with KeyProperty.
 	Key() (mode KeyMode, name string)
-	// Get reads one document; it returns nil when there is none. The bytes are the caller's to read for ever.
+	// Get reads one document; Bytes is nil if there is none. The bytes are never modified.
 	Get(ctx context.Context, pk, id value.Value) (Doc, error)
 	// Find looks documents up.
 	Find(ctx context.Context, f Find) (Rows, error)
-	// Create writes a new document; a taken id is status.Conflict.
+	// Create writes a new document. An id that exists is status.Conflict.
 	Create(ctx context.Context, pk, id value.Value, doc []byte) (float64, error)
-	// Update reads a document and writes what f makes of it, or removes it when f returns drop; f may be called again
-	// on a race. found is false when there is no document (f isn't called then). f returning nil and no drop leaves it
-	// as it is.
+	// Update reads a document and writes the result of f, or removes the document if f returns drop. After a conflict f
+	// is called again. found is false if the document doesn't exist; f isn't called then. If f returns nil without
+	// drop, the document isn't changed.
 	Update(ctx context.Context, pk, id value.Value,
 		f func(old []byte) (doc []byte, drop bool, err error)) (found bool, charge float64, err error)
 }
 
-// Doc is a document with the charge of reading it.
+// Doc is a document, with the charge of reading it.
 type Doc struct {
 	Bytes  []byte // nil: not found
 	Charge float64
@@ -50,20 +50,20 @@ type Doc struct {
 // Find is a look-up.
 type Find struct {
 	PK   value.Value  // Undefined: all partitions
-	Pred *access.Pred // a superset; nil: all
-	// Match is the exact filter; nil: all. The document is valid during the call.
+	Pred *access.Pred // selects a superset; nil: all
+	// Match is the exact filter; nil: all. The document is valid only during the call.
 	Match func(doc []byte) (bool, error)
-	// Limit is how many documents are taken at most; more may be given. 0: all.
+	// Limit is the number of documents that are needed; more may be returned. 0: all.
 	Limit int
-	// Shown: the elements are given to the client, so they come in the order in which they were made.
+	// Shown says that the client gets the elements, so they are returned in the order of their creation.
 	Shown bool
 }
 
-// Rows are the documents found. Doc is valid until Next.
+// Rows are the documents found. The result of Doc is valid until Next.
 type Rows interface {
 	Next() bool
 	Doc() []byte
-	// Made is the place of the present document in the order in which documents were made.
+	// Made returns the position of the current document in the order of creation.
 	Made() uint64
 	Err() error
 	Close() (charge float64)

@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// FromValue is a stored value as a traversal sees it. Strings in it are views of the document.
+// FromValue converts a stored value to a value of a traversal. Its strings share bytes of the document.
 func FromValue(v value.Value) any {
 	switch v.Kind() {
 	case value.Undefined, value.Null:
@@ -65,10 +65,10 @@ func FromValue(v value.Value) any {
 	return string(doc.AppendExtJSON(nil, v, false))
 }
 
-// maxStoredDepth bounds lists and maps that are stored as a property.
+// maxStoredDepth limits the nesting of lists and maps that are stored as a property.
 const maxStoredDepth = 60
 
-// ToValue is the stored form of a property value; the error says why there is none.
+// ToValue returns the stored form of a property value, or an error that says why there is none.
 func ToValue(v any) (value.Value, error) { return toValue(v, 0) }
 
 func toValue(v any, depth int) (value.Value, error) {
@@ -154,7 +154,7 @@ func toContainer(v any, depth int) (value.Value, error) {
 	return value.ArrayOf(bson.End(b, at)), nil
 }
 
-// SameKey reports whether two partition key values are the same.
+// SameKey reports whether two partition key values are equal.
 func SameKey(a, b value.Value) bool {
 	if a.IsNumber() && b.IsNumber() {
 		return value.CompareNumbers(a, b) == 0

@@ -7,9 +7,9 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// OpenElement begins the document of a vertex or edge with room for size bytes: its id, the value that is kept of an
-// id which came in another form, its label and its partition key. Its properties are appended next, and CloseVertex
-// or CloseEdge ends it.
+// OpenElement begins the document of a vertex or edge, with capacity for size bytes: its id, its original id if that
+// has another form (kept), its label and its partition key. The caller then appends properties and ends the document
+// with CloseVertex or CloseEdge.
 func (g *Graph) OpenElement(size int, id, kept value.Value, label string, pk value.Value) (b []byte, at int) {
 	at, b = bson.Begin(make([]byte, 0, size))
 	b = doc.AppendElement(b, fieldID, id)
@@ -98,7 +98,7 @@ func AppendProperty(dst []byte, name string, vals []Value) []byte {
 	return bson.End(dst, arr)
 }
 
-// Values reads the values of a vertex's stored field. Values of other APIs get an id, as they are about to be
+// Values reads the values of a vertex's stored field. Values from other APIs get an id, because they are about to be
 // rewritten.
 func Values(field value.Value, newID func() value.Value) []Value {
 	if !field.IsDefined() {
@@ -115,11 +115,11 @@ func Values(field value.Value, newID func() value.Value) []Value {
 	return out
 }
 
-// Edit appends what a field becomes, given its present value; Undefined: there is none.
+// Edit appends the new field, given the current value; Undefined: there is none.
 type Edit = func(dst []byte, cur value.Value) ([]byte, error)
 
-// Rewrite copies a document with some fields replaced (in place) or added (at the end). A field whose Edit
-// appends nothing is removed.
+// Rewrite copies a document and replaces some fields (at their position) or adds them (at the end). A field for which
+// Edit appends nothing is removed.
 func Rewrite(old []byte, fields map[string]Edit, order []string) ([]byte, error) {
 	at, b := bson.Begin(make([]byte, 0, len(old)+128))
 	seen := map[string]bool{}

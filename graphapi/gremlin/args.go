@@ -57,7 +57,7 @@ func (p *parser) operand() (any, error) {
 	return nil, p.unexpected("an argument is expected")
 }
 
-// closureAhead tells a Groovy closure ({it.get()}, {a, b -> ..}) from a set: the cursor stands on the bracket.
+// closureAhead distinguishes a Groovy closure ({it.get()}, {a, b -> ..}) from a set. The cursor is at the bracket.
 func (p *parser) closureAhead() bool {
 	if t := p.peekAt(1); t.kind == tokIdent && t.text == "it" && !p.assigned["it"] {
 		return true
@@ -86,7 +86,7 @@ func (p *parser) signed() (any, error) {
 	return nil, p.unexpected("a number is expected")
 }
 
-// word reads an argument that starts with a name.
+// word reads an argument that begins with a name.
 func (p *parser) word() (any, error) {
 	t := p.peek()
 	switch {
@@ -115,7 +115,7 @@ func (p *parser) atEnd(n int) bool {
 	return t.kind == tokEOF || t.newline || t.text == ";"
 }
 
-// isVariable asks the bindings and notes the answer, on which the parsed script depends.
+// isVariable reports whether a name is bound, and records the answer, because the parsed script depends on it.
 func (p *parser) isVariable(t *token) bool {
 	if p.assigned[t.text] {
 		return true
@@ -128,7 +128,7 @@ func (p *parser) isVariable(t *token) bool {
 	return is
 }
 
-// bareTokens are the constants that may stand without their type.
+// bareTokens are the constants that may be written without their type.
 var bareTokens = makeBareTokens()
 
 func makeBareTokens() map[string]any {
@@ -220,7 +220,7 @@ func (p *parser) cardinality(t *token) (any, error) {
 	return gvalue.CardinalityValue{Cardinality: gvalue.Cardinality(t.text), Value: args[0]}, nil
 }
 
-// qualified reads Type.name, Type.name(..) and a strategy's builder. A package before the type is passed over.
+// qualified reads Type.name, Type.name(..) or a strategy's builder. A package name before the type is ignored.
 func (p *parser) qualified() (any, error) {
 	t := p.next()
 	for p.is(".") && p.peekAt(1).kind == tokIdent &&
@@ -305,7 +305,7 @@ var predicates = map[string]struct {
 	"containing":    {1, 1, true}, "notContaining": {1, 1, true}, "regex": {1, 1, true}, "notRegex": {1, 1, true},
 }
 
-// predicateAhead tells P.not(predicate) from the step not(traversal): the cursor stands on not.
+// predicateAhead distinguishes P.not(predicate) from the step not(traversal). The cursor is at not.
 func (p *parser) predicateAhead() bool {
 	for n := 2; n < maxDepth; n += 2 {
 		t := p.peekAt(n)
@@ -324,7 +324,7 @@ func (p *parser) predicateAhead() bool {
 	return false
 }
 
-// predicate reads eq(x) and what may follow: .and(..), .or(..), .negate().
+// predicate reads eq(x) and optionally .and(..), .or(..), .negate().
 func (p *parser) predicate() (any, error) {
 	t := p.next()
 	args, err := p.arguments("(", ")")
@@ -372,7 +372,7 @@ func (p *parser) predicate() (any, error) {
 	return pr, nil
 }
 
-// unroll opens a single collection argument of within and without.
+// unroll replaces a single collection argument of within and without by its elements.
 func unroll(args []any) []any {
 	if len(args) != 1 {
 		return args

@@ -5,11 +5,12 @@ import (
 	"sync"
 )
 
-// maxCachedScript is the longest text that is worth keeping: longer ones hold literal data and don't come again.
+// maxCachedScript is the length in bytes of the longest script that is cached. Longer scripts contain literal data and
+// are rarely repeated.
 const maxCachedScript = 8 << 10
 
-// Cache keeps parsed scripts by their text, because clients send the same text with other bindings: at most n of them,
-// the least recently used goes first. Safe for concurrent use.
+// Cache keeps parsed scripts by their text, because clients send the same text with different bindings. It keeps up to
+// n scripts and evicts the least recently used one. Safe for concurrent use.
 type Cache struct {
 	mu  sync.Mutex
 	max int
@@ -22,12 +23,12 @@ type cached struct {
 	s   *Script
 }
 
-// NewCache makes a Cache of at most n scripts.
+// NewCache makes a Cache of up to n scripts.
 func NewCache(n int) *Cache {
 	return &Cache{max: n, by: make(map[string]*list.Element), lru: list.New()}
 }
 
-// Parse is like the function Parse, but takes what is kept when it fits the bindings.
+// Parse is like the function Parse, but returns the cached script if it is valid for the bindings.
 func (c *Cache) Parse(src string, bound func(name string) bool) (*Script, error) {
 	c.mu.Lock()
 	if e, ok := c.by[src]; ok {

@@ -16,27 +16,27 @@ const (
 	tokPunct // text is the character, or ".." for a range
 )
 
-// token is one lexical element. For a string, text is its decoded value.
+// token is one lexical element. For a string, text is the decoded value.
 type token struct {
 	kind      tokenKind
 	text      string
 	line, col int32
-	newline   bool // at least one line break stands before it
-	spaced    bool // white space stands before it
+	newline   bool // a line break precedes it
+	spaced    bool // white space precedes it
 }
 
-// lexer cuts a script into tokens, all at once: scripts are short, and the parser looks ahead.
+// lexer splits a script into tokens, all at once, because scripts are short and the parser looks ahead.
 type lexer struct {
 	src       string
 	pos       int
 	line      int32
 	lineStart int
 	toks      []token
-	colAt     int // position up to which colN counted the characters of the line
+	colAt     int // position up to which colN has counted the characters of the line
 	colN      int32
 }
 
-// lex returns the tokens of src, ended by tokEOF.
+// lex returns the tokens of src. The last one is tokEOF.
 func lex(src string) ([]token, error) {
 	if len(src) > MaxScript {
 		return nil, &Error{Msg: "The script is too long", Line: 1, Col: 1}
@@ -59,7 +59,7 @@ func lex(src string) ([]token, error) {
 	}
 }
 
-// col counts on from the last call, so that a script of one long line costs no more than others.
+// col returns the column. It continues counting from the last call, so a script with one long line isn't quadratic.
 func (l *lexer) col() int32 {
 	if l.colAt < l.lineStart || l.colAt > l.pos {
 		l.colAt, l.colN = l.lineStart, 0
@@ -71,7 +71,7 @@ func (l *lexer) col() int32 {
 
 func (l *lexer) fail(msg string) error { return &Error{Msg: msg, Line: int(l.line), Col: int(l.col())} }
 
-// skipSpace passes white space and comments.
+// skipSpace skips white space and comments.
 func (l *lexer) skipSpace() (newline, spaced bool, err error) {
 	for l.pos < len(l.src) {
 		switch c := l.src[l.pos]; {
@@ -153,7 +153,7 @@ func (l *lexer) next(t *token) error {
 	return nil
 }
 
-// afterOperand reports whether the last token ends an operand, so that a point is a member access and no fraction.
+// afterOperand reports whether the last token ends an operand, so that a point is a member access and not a fraction.
 func (l *lexer) afterOperand() bool {
 	if len(l.toks) == 0 {
 		return false
@@ -163,7 +163,7 @@ func (l *lexer) afterOperand() bool {
 		t.text == "}"
 }
 
-// number takes the longest run that can be a number with its suffix; the parser decides what it is.
+// number reads the longest text that can be a number with its suffix. The parser interprets it.
 func (l *lexer) number(t *token) error {
 	start := l.pos
 	s := l.src
@@ -225,7 +225,7 @@ func (l *lexer) str(t *token, quote byte) error {
 	return &Error{Msg: "The string is not closed", Line: int(t.line), Col: int(t.col)}
 }
 
-// escaped decodes a string from its first backslash at i on.
+// escaped decodes a string from its first backslash at i.
 func (l *lexer) escaped(t *token, quote byte, start, i int) error {
 	s := l.src
 	var b strings.Builder
@@ -258,7 +258,7 @@ func (l *lexer) escaped(t *token, quote byte, start, i int) error {
 var simpleEscapes = map[byte]byte{'b': '\b', 't': '\t', 'n': '\n', 'f': '\f', 'r': '\r', '"': '"', '\'': '\'',
 	'\\': '\\', '$': '$'}
 
-// escape decodes what follows a backslash and returns its length; 0 when it is none.
+// escape decodes the escape sequence after a backslash and returns its length, 0 if it is malformed.
 func (l *lexer) escape(b *strings.Builder, i int) int {
 	s := l.src
 	if i >= len(s) {
@@ -296,7 +296,7 @@ func (l *lexer) escape(b *strings.Builder, i int) int {
 	return n
 }
 
-// unicodeEscape reads uXXXX at i and returns the code unit and the length.
+// unicodeEscape reads uXXXX at i, and returns the code unit and the length.
 func (l *lexer) unicodeEscape(i int) (rune, int) {
 	n := 0
 	for i+n < len(l.src) && l.src[i+n] == 'u' { // Java allows any number of u

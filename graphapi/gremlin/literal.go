@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// number reads the literal of t, negated when minus was read before it.
+// number returns the value of the literal t, negated if a minus preceded it.
 func number(t *token, neg bool) (any, error) {
 	s := t.text
 	suffix := byte(0)
@@ -125,7 +125,7 @@ func (p *parser) list() (any, error) {
 	}
 	l := []any{first}
 	for p.accept(",") {
-		if p.is("]") { // Groovy allows a comma at the end
+		if p.is("]") { // Groovy allows a trailing comma
 			break
 		}
 		v, err := p.argument()
@@ -143,7 +143,7 @@ func (p *parser) list() (any, error) {
 	return nil, p.unexpected("',' or ']' is expected")
 }
 
-// mapAhead sees a bare or qualified word before a colon: the key of a map.
+// mapAhead reports whether a bare or qualified word and a colon follow: the first key of a map.
 func (p *parser) mapAhead() bool {
 	t := p.peek()
 	return (t.kind == tokIdent || t.kind == tokString || t.kind == tokNumber) && p.isAt(1, ":")
@@ -157,7 +157,7 @@ func (p *parser) mapEntries() (any, error) {
 	return p.mapRest(k)
 }
 
-// mapRest reads a map from the colon after its first key on.
+// mapRest reads a map from the colon after its first key.
 func (p *parser) mapRest(key any) (any, error) {
 	m := &gvalue.Map{}
 	for {
@@ -184,7 +184,7 @@ func (p *parser) mapRest(key any) (any, error) {
 	}
 }
 
-// mapKey reads a key: a bare word is a string; anything in round brackets, or qualified, is a value.
+// mapKey reads a key: a bare word is a string; a qualified name or an expression in parentheses is a value.
 func (p *parser) mapKey() (any, error) {
 	if t := p.peek(); t.kind == tokIdent && p.isAt(1, ":") {
 		p.i++
@@ -202,10 +202,10 @@ func (p *parser) set() (any, error) {
 	return gvalue.SetOf(args...), nil
 }
 
-// maxRange bounds the list that a range literal stands for.
+// maxRange limits the length of the list of a range literal.
 const maxRange = 100_000
 
-// rangeTo reads what follows the two points of 1..3.
+// rangeTo reads the end of a range, after the two points of 1..3.
 func (p *parser) rangeTo(from any) (any, error) {
 	t := p.next()
 	to, err := p.argument()

@@ -7,8 +7,8 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// Parse reads a script. bound says which names the request binds: they come before the language's own tokens, so that a
-// binding called id is a variable where a plain id is T.id.
+// Parse parses a script. bound says which names the request binds. Bindings have precedence over the language's tokens:
+// if id is bound, it is a variable, otherwise it is T.id.
 func Parse(src string, bound func(name string) bool) (*Script, error) {
 	toks, err := lex(src)
 	if err != nil {
@@ -21,7 +21,7 @@ func Parse(src string, bound func(name string) bool) (*Script, error) {
 	return p.s, nil
 }
 
-// Fits reports whether the script, parsed under other bindings, means the same under these.
+// Fits reports whether the script, parsed with other bindings, has the same meaning with these.
 func (s *Script) Fits(bound func(name string) bool) bool {
 	for n, was := range s.names {
 		if bound(n) != was {
@@ -31,7 +31,7 @@ func (s *Script) Fits(bound func(name string) bool) bool {
 	return true
 }
 
-// parser is a recursive descent parser over the tokens. Every method that can recurse goes through enter.
+// parser is a recursive descent parser. Every recursive method calls enter.
 type parser struct {
 	toks     []token
 	i        int
@@ -39,7 +39,7 @@ type parser struct {
 	bound    func(string) bool
 	s        *Script
 	assigned map[string]bool
-	wasRange bool // the last list came from a range: [1..3] is that list itself
+	wasRange bool // the last list came from a range: [1..3] is that list itself, not a list in a list
 }
 
 func (p *parser) peek() *token { return &p.toks[p.i] }
@@ -89,7 +89,7 @@ func unsupportedAt(t *token, format string, args ...any) error {
 	return &Error{Msg: fmt.Sprintf(format, args...), Line: int(t.line), Col: int(t.col), Unsupported: true}
 }
 
-// unexpected reports the token at hand.
+// unexpected reports the current token as a fault.
 func (p *parser) unexpected(want string) error {
 	t := p.peek()
 	if t.kind == tokEOF {
@@ -111,7 +111,7 @@ func (p *parser) enter() error {
 
 func (p *parser) leave() { p.depth-- }
 
-// script reads statements up to the end. A line break ends a statement where the next line doesn't go on with a point.
+// script reads all statements. A line break ends a statement unless the next line begins with a point.
 func (p *parser) script() error {
 	for p.accept(";") {
 	}
@@ -161,8 +161,8 @@ func (p *parser) statement() error {
 	return nil
 }
 
-// expression is a statement's right side: a traversal from g, or anything that may be an argument, or simple arithmetic
-// on numbers (clients probe a connection with 1+1).
+// expression reads the right side of a statement: a traversal from g, any argument, or simple arithmetic on numbers
+// (clients test a connection with 1+1).
 func (p *parser) expression() (any, error) {
 	left, err := p.argument()
 	if err != nil {
@@ -216,7 +216,7 @@ func smallInt(v any) (int64, bool) {
 	return int64(i), ok
 }
 
-// rootTraversal reads what follows the traversal source g: its modulators, steps and perhaps a terminal method.
+// rootTraversal reads the text after the traversal source g: modulators, steps and optionally a terminal method.
 func (p *parser) rootTraversal() (any, error) {
 	b := &gvalue.Bytecode{}
 	for p.is(".") {
@@ -246,7 +246,7 @@ func (p *parser) rootTraversal() (any, error) {
 	return b, nil
 }
 
-// transaction reads .tx().commit() and its like.
+// transaction reads .tx().commit() and similar calls.
 func (p *parser) transaction(b *gvalue.Bytecode) (any, error) {
 	t := p.peekAt(1)
 	if p.isAt(2, "(") && p.isAt(3, ")") && p.isAt(4, ".") && p.peekAt(5).kind == tokIdent && p.isAt(6, "(") &&
@@ -299,7 +299,7 @@ func (p *parser) terminal(b *gvalue.Bytecode, name *token, arity int) (any, erro
 	return q, nil
 }
 
-// call reads the arguments of a step whose name was just taken.
+// call reads the arguments of a step whose name is already read.
 func (p *parser) call(name *token) (gvalue.Instruction, error) {
 	ins := gvalue.Instruction{Op: name.text}
 	if !p.is("(") {
@@ -341,7 +341,7 @@ func (p *parser) arguments(open, closing string) ([]any, error) {
 	}
 }
 
-// nested reads an anonymous traversal, after __. or from its first step on.
+// nested reads an anonymous traversal, either after __. or from its first step.
 func (p *parser) nested() (any, error) {
 	if err := p.enter(); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// text writes a parsed script back in a form of its own.
+// text writes a parsed script in a canonical form.
 func text(s *Script) string {
 	var parts []string
 	for _, st := range s.Stmts {
@@ -79,7 +79,7 @@ func TestParse(t *testing.T) {
 		{"  g . V ( 'a' , \"b\" ) ", ".V('a', 'b')"},
 		{"g.V(x).has('name', within(x))", ".V($x).has('name', within($x))"},
 		{"g.V().order().by('age', decr)", ".V().order().by('age', Order.decr)"},
-		{"g.V().select(values)", ".V().select($values)"}, // bound: a variable before a token
+		{"g.V().select(values)", ".V().select($values)"}, // bound, so a variable and not a token
 		{"g.V().select(keys)", ".V().select(Column.keys)"},
 		{"g.V().to(OUT).addE('e').from(__.V('a')).to(g.V('b'))",
 			".V().to(Direction.OUT).addE('e').from(.V('a')).to(.V('b'))"},
@@ -133,7 +133,7 @@ func TestErrorsHavePlaces(t *testing.T) {
 	}
 }
 
-// TestCache: the same text under other bindings may mean something else.
+// TestCache: the same text may have another meaning with other bindings.
 func TestCache(t *testing.T) {
 	c := NewCache(2)
 	none := func(string) bool { return false }
@@ -161,8 +161,7 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// FuzzParse: any text gives a script or an *Error, and never a panic.
-// The text of a date is read as everywhere else: with a zone's name, and with seconds in the offset.
+// TestDatetimeForms: the text of a date may have a zone's name, and seconds in the offset.
 func TestDatetimeForms(t *testing.T) {
 	for _, in := range []string{"2023-08-02", "2023-08-02T01:02+02:00[Europe/Berlin]", "2023-08-02T01:02:03+01:30:15"} {
 		if _, err := Parse("g.inject(datetime('"+in+"'))", nil); err != nil {
@@ -174,6 +173,7 @@ func TestDatetimeForms(t *testing.T) {
 	}
 }
 
+// FuzzParse: any text gives a script or an *Error, and never a panic.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"g.V().has('name', within('a', \"b\\u00e9\")).out().order().by('x', decr).limit(2)",

@@ -8,7 +8,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// valueOf makes the value of UUID('..') or datetime('..').
+// valueOf returns the value of UUID('..') or datetime('..').
 func valueOf(t *token, s string, isUUID bool) (any, error) {
 	if isUUID {
 		u, err := uuid.Parse(s)
@@ -24,7 +24,7 @@ func valueOf(t *token, s string, isUUID bool) (any, error) {
 	return d, nil
 }
 
-// constructor reads what follows new: a strategy with its settings, or a reference to an element.
+// constructor reads the text after new: a strategy with its settings, or a reference to an element.
 func (p *parser) constructor() (any, error) {
 	t := p.next()
 	for p.is(".") && p.peekAt(1).kind == tokIdent {
@@ -89,7 +89,7 @@ func (p *parser) strategyCall(t *token) (any, error) {
 	}
 }
 
-// builder reads Name.build().key(value)...create() and Name.instance(); the point after the name is next.
+// builder reads Name.build().key(value)...create() and Name.instance(). The cursor is at the point after the name.
 func (p *parser) builder(t *token) (any, error) {
 	s := &gvalue.Strategy{Class: t.text, Config: &gvalue.Map{}}
 	for p.accept(".") {

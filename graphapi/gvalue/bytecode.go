@@ -2,14 +2,14 @@ package gvalue
 
 import "strings"
 
-// Bytecode is a traversal as a list of instructions: those on the source (with*, strategies), then the steps. A nested
+// Bytecode is a traversal as a list of instructions: those of the source (with*, strategies), then the steps. A nested
 // traversal is a *Bytecode argument.
 type Bytecode struct {
 	Source []Instruction
 	Steps  []Instruction
 }
 
-// Instruction is one step or source modulator: its name as in the language, and its arguments.
+// Instruction is one step or source modulator: its name in the language, and its arguments.
 type Instruction struct {
 	Op   string
 	Args []any
@@ -21,10 +21,10 @@ func (b *Bytecode) Add(op string, args ...any) *Bytecode {
 	return b
 }
 
-// Lambda is a function in a host language. It can be carried but never run.
+// Lambda is a function in a host language. It can be transmitted but is never run.
 type Lambda struct {
 	Language, Script string
-	Args             int32 // -1: not known
+	Args             int32 // -1: unknown
 }
 
 // Binding is a named argument of bytecode.
@@ -33,19 +33,19 @@ type Binding struct {
 	Value any
 }
 
-// CardinalityValue is a property value that brings its own cardinality: Cardinality.single('x').
+// CardinalityValue is a property value with its own cardinality: Cardinality.single('x').
 type CardinalityValue struct {
 	Cardinality Cardinality
 	Value       any
 }
 
-// Strategy is a traversal strategy: the Java class that names it, and its settings.
+// Strategy is a traversal strategy: the name of its Java class, and its settings.
 type Strategy struct {
 	Class  string
 	Config *Map
 }
 
-// Name is the class without its package: "PartitionStrategy".
+// Name returns the class without its package: "PartitionStrategy".
 func (s *Strategy) Name() string {
 	return s.Class[strings.LastIndexAny(s.Class, ".$")+1:]
 }
@@ -53,16 +53,16 @@ func (s *Strategy) Name() string {
 // P is a predicate. Op is its name in the language: eq neq lt lte gt gte inside outside between within without and or
 // not typeOf, and with Text: startingWith endingWith containing regex and their not.. forms.
 //
-// Args: one value for comparisons; two for inside, outside, between; any number for within and without (already
-// unrolled from a list argument); *P for and, or, not.
+// Args has one value for comparisons; two for inside, outside, between; any number for within and without (a list
+// argument is already unrolled); *P for and, or, not.
 type P struct {
 	Op   string
 	Args []any
 	Text bool
 }
 
-// UnrollP brings the arguments of a predicate that came over the wire into the form that P describes: clients send
-// within(a, b) as a and b or as one list, and eq([a, b]) as one list or as a and b. It returns p.
+// UnrollP converts the arguments of a predicate from a request to the form that P describes, and returns p. Clients
+// send within(a, b) as a and b or as one list, and eq([a, b]) as one list or as a and b.
 func UnrollP(p *P) *P {
 	switch p.Op {
 	case "within", "without":
@@ -88,8 +88,8 @@ func UnrollP(p *P) *P {
 	return p
 }
 
-// ReduceBytecode gives the value that bytecode stands for: a property value with its cardinality travels as bytecode
-// whose only instruction is CardinalityValueTraversal; all other bytecode is returned as it is.
+// ReduceBytecode returns the value that bytecode represents. A property value with its cardinality is sent as bytecode
+// with the single instruction CardinalityValueTraversal. All other bytecode is returned unchanged.
 func ReduceBytecode(b *Bytecode) any {
 	if len(b.Steps) == 0 && len(b.Source) == 1 && b.Source[0].Op == "CardinalityValueTraversal" &&
 		len(b.Source[0].Args) == 2 {

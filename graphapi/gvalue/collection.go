@@ -1,22 +1,22 @@
 package gvalue
 
-// Map is a map with keys of any kind, in the order of insertion. Keys are equal as AppendKey says. The zero Map is
-// empty and ready. Not safe for concurrent use.
+// Map is a map with keys of any kind, in the order of insertion. AppendKey defines the equality of keys. The zero Map
+// is empty and ready to use. Not safe for concurrent use.
 type Map struct {
 	entries []Entry
-	index   map[string]int // key bytes -> position; built once the map outgrows smallMap
+	index   map[string]int // key bytes -> position; built when the map grows beyond smallMap
 }
 
 // Entry is one pair of a Map.
 type Entry struct{ Key, Value any }
 
-// smallMap is the size up to which a Map or Set is searched one by one.
+// smallMap is the size up to which a Map or Set is searched linearly.
 const smallMap = 8
 
-// NewMap makes a map with room for n entries.
+// NewMap makes a map with capacity for n entries.
 func NewMap(n int) *Map { return &Map{entries: make([]Entry, 0, n)} }
 
-// MapOf makes a map of alternating keys and values.
+// MapOf makes a map from alternating keys and values.
 func MapOf(kv ...any) *Map {
 	m := NewMap(len(kv) / 2)
 	for i := 0; i+1 < len(kv); i += 2 {
@@ -25,7 +25,7 @@ func MapOf(kv ...any) *Map {
 	return m
 }
 
-// Len is the number of entries; 0 for a nil map.
+// Len returns the number of entries, 0 for a nil map.
 func (m *Map) Len() int {
 	if m == nil {
 		return 0
@@ -33,7 +33,7 @@ func (m *Map) Len() int {
 	return len(m.entries)
 }
 
-// Entries are the pairs in order. The slice is the map's own: read it, and change only values in place.
+// Entries returns the pairs in order. The slice belongs to the map: only values may be changed in it.
 func (m *Map) Entries() []Entry {
 	if m == nil {
 		return nil
@@ -65,7 +65,7 @@ func (m *Map) GetString(key string) (v any, ok bool) {
 	return m.Get(key)
 }
 
-// Put sets the value of a key; an existing key keeps its place.
+// Put sets the value of a key. An existing key keeps its position.
 func (m *Map) Put(key, v any) {
 	if i := m.find(key); i >= 0 {
 		m.entries[i].Value = v
@@ -74,7 +74,7 @@ func (m *Map) Put(key, v any) {
 	m.Append(key, v)
 }
 
-// Append adds a pair whose key is known to be new.
+// Append adds a pair whose key isn't in the map.
 func (m *Map) Append(key, v any) {
 	m.entries = append(m.entries, Entry{key, v})
 	if m.index != nil {
@@ -118,13 +118,14 @@ func (m *Map) find(key any) int {
 	return -1
 }
 
-// Set holds each value once, in the order of insertion. The zero Set is empty and ready. Not safe for concurrent use.
+// Set contains each value once, in the order of insertion. The zero Set is empty and ready to use. Not safe for
+// concurrent use.
 type Set struct {
 	items []any
 	index map[string]struct{}
 }
 
-// SetOf makes a set of the values.
+// SetOf makes a set from the values.
 func SetOf(vs ...any) *Set {
 	s := &Set{items: make([]any, 0, len(vs))}
 	for _, v := range vs {
@@ -133,7 +134,7 @@ func SetOf(vs ...any) *Set {
 	return s
 }
 
-// Len is the number of values; 0 for a nil set.
+// Len returns the number of values, 0 for a nil set.
 func (s *Set) Len() int {
 	if s == nil {
 		return 0
@@ -141,7 +142,7 @@ func (s *Set) Len() int {
 	return len(s.items)
 }
 
-// Items are the values in order; the slice is the set's own.
+// Items returns the values in order. The slice belongs to the set.
 func (s *Set) Items() []any {
 	if s == nil {
 		return nil
@@ -149,7 +150,7 @@ func (s *Set) Items() []any {
 	return s.items
 }
 
-// Add puts a value in and reports whether it is new.
+// Add adds a value and reports whether it is new.
 func (s *Set) Add(v any) bool {
 	if s.Has(v) {
 		return false
@@ -161,7 +162,7 @@ func (s *Set) Add(v any) bool {
 	return true
 }
 
-// Has reports whether the set holds v.
+// Has reports whether the set contains v.
 func (s *Set) Has(v any) bool {
 	if s == nil {
 		return false
@@ -184,7 +185,7 @@ func (s *Set) Has(v any) bool {
 	return false
 }
 
-// BulkSet is a bag: each value with how often it is in it, in the order of first insertion.
+// BulkSet is a multiset: each value with its count, in the order of first insertion.
 type BulkSet struct {
 	items []BulkItem
 	index map[string]int
@@ -196,7 +197,7 @@ type BulkItem struct {
 	Bulk  int64
 }
 
-// Len is the number of different values.
+// Len returns the number of different values.
 func (b *BulkSet) Len() int {
 	if b == nil {
 		return 0
@@ -204,7 +205,7 @@ func (b *BulkSet) Len() int {
 	return len(b.items)
 }
 
-// Items are the values in order; the slice is the bag's own.
+// Items returns the values in order. The slice belongs to the BulkSet.
 func (b *BulkSet) Items() []BulkItem {
 	if b == nil {
 		return nil
@@ -212,7 +213,7 @@ func (b *BulkSet) Items() []BulkItem {
 	return b.items
 }
 
-// Add puts v in n times.
+// Add adds n occurrences of v.
 func (b *BulkSet) Add(v any, n int64) {
 	if b.index == nil {
 		b.index = map[string]int{}

@@ -1,7 +1,7 @@
-// Package gvalue holds the values that travel through the graph API: what a script or a bytecode request carries in,
-// what a traversal works on, and what the serializers (graphbinary, graphson) write out.
+// Package gvalue defines the values of the graph API: those in scripts and bytecode requests, those that a traversal
+// processes, and those that the serializers (graphbinary, graphson) write.
 //
-// A value is an `any` of one of these Go types; everything else is a fault of ours:
+// A value is an `any` of one of these Go types. Any other type is a fault in Orrery.
 //
 //	null                nil
 //	Boolean             bool
@@ -22,5 +22,5 @@
 //	bytecode            *Bytecode *Lambda *Binding *Strategy CardinalityValue
 //	results             Traverser *Metrics *TraversalMetrics
 //
-// A plain Go int never appears. The package imports nothing of ours.
+// A plain Go int never occurs.
 package gvalue

@@ -1,16 +1,16 @@
 package gvalue
 
-// Vertex is a vertex on its way to or from a client.
+// Vertex is a vertex of a request or a result.
 type Vertex struct {
 	ID         any
 	Label      string
 	Properties []VertexProperty // in the order of the stored document; all values of one key are neighbours
 
-	// Loader gives the properties when they are first asked for (see Props); nil when Properties holds them already.
-	// It spares a traversal that never looks at the properties their decoding.
+	// Loader decodes the properties at the first call of Props; nil if Properties has them already. A traversal that
+	// doesn't use the properties saves the decoding.
 	Loader VertexLoader
 
-	// Ref is the engine's own handle of the element; no serializer looks at it.
+	// Ref is the engine's reference to the stored element. Serializers ignore it.
 	Ref any
 }
 
@@ -19,7 +19,7 @@ type VertexLoader interface {
 	LoadVertexProperties() []VertexProperty
 }
 
-// Props returns the properties, decoding them at the first call. Not safe for concurrent use.
+// Props returns the properties, and decodes them at the first call. Not safe for concurrent use.
 func (v *Vertex) Props() []VertexProperty {
 	if v.Loader != nil {
 		v.Properties, v.Loader = v.Loader.LoadVertexProperties(), nil
@@ -33,7 +33,7 @@ type VertexProperty struct {
 	Label      string // the property's key
 	Value      any
 	Properties []Property // meta-properties
-	Vertex     *Vertex    // the owner, nil when it isn't known
+	Vertex     *Vertex    // the owner, nil if unknown
 }
 
 // Edge is an edge with its two ends by reference.
@@ -55,7 +55,7 @@ type EdgeLoader interface {
 	LoadEdgeProperties() []Property
 }
 
-// Props returns the properties, decoding them at the first call. Not safe for concurrent use.
+// Props returns the properties, and decodes them at the first call. Not safe for concurrent use.
 func (e *Edge) Props() []Property {
 	if e.Loader != nil {
 		e.Properties, e.Loader = e.Loader.LoadEdgeProperties(), nil
@@ -67,10 +67,10 @@ func (e *Edge) Props() []Property {
 type Property struct {
 	Key     string
 	Value   any
-	Element any // the owner (*Edge or *VertexProperty), nil when it isn't known
+	Element any // the owner (*Edge or *VertexProperty), nil if unknown
 }
 
-// Path is the way of one traverser: Labels[i] are the step labels given to Objects[i].
+// Path is the history of one traverser. Labels[i] are the step labels of Objects[i].
 type Path struct {
 	Labels  [][]string
 	Objects []any
@@ -82,13 +82,13 @@ type Graph struct {
 	Edges    []*Edge
 }
 
-// Traverser is a result of a bytecode request: Value, Bulk times.
+// Traverser is a result of a bytecode request: Value occurs Bulk times.
 type Traverser struct {
 	Bulk  int64
 	Value any
 }
 
-// Tree is a multi-level tree of values, in the order of insertion.
+// Tree is a tree of values. Branches are in the order of insertion.
 type Tree struct {
 	Entries []TreeEntry
 }

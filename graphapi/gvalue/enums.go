@@ -1,13 +1,13 @@
 package gvalue
 
-// Enum is a token of the Gremlin language: EnumType names its type as on the wire ("T", "Direction", ..), EnumName the
-// constant ("id", "OUT", ..).
+// Enum is a constant of the Gremlin language. EnumType is the name of its type in requests ("T", "Direction", ..),
+// EnumName that of the constant ("id", "OUT", ..).
 type Enum interface {
 	EnumType() string
 	EnumName() string
 }
 
-// The enumerations. The string is the name on the wire.
+// The enumerations. The string is the name in requests.
 type (
 	T           string
 	Direction   string
@@ -106,8 +106,8 @@ func (e DT) EnumName() string          { return string(e) }
 func (GType) EnumType() string         { return "GType" }
 func (e GType) EnumName() string       { return string(e) }
 
-// enumValues lists, per type, the constants and how a name becomes a value. DT and GType take any name: their lists
-// grow with the language, and the step that uses one checks it.
+// enumValues has, for each type, the constants, and a function that converts a name. DT and GType accept any name,
+// because their lists grow with the language; the step that uses the value checks it.
 var enumValues = map[string]struct {
 	names []string
 	make  func(string) Enum
@@ -128,8 +128,8 @@ var enumValues = map[string]struct {
 	"GType": {nil, func(s string) Enum { return GType(s) }},
 }
 
-// MakeEnum gives the constant name of the enumeration typ; ok is false when there is no such type or constant.
-// Direction also takes the aliases from and to, and lower case.
+// MakeEnum returns the constant name of the enumeration typ. ok is false if there is no such type or constant.
+// Direction also accepts the aliases from and to, and lower case.
 func MakeEnum(typ, name string) (e Enum, ok bool) {
 	def, ok := enumValues[typ]
 	if !ok {

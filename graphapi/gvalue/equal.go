@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Equal reports whether two values are the same: numbers by value whatever their type, elements by id (a vertex never
-// equals an edge), lists in order, sets and maps in any order. NaN equals itself, so that it can be found as a key.
+// Equal reports whether two values are equal: numbers of all types by value, elements by id (a vertex never equals an
+// edge), lists in order, sets and maps in any order. NaN equals itself, so that it can be a key.
 func Equal(a, b any) bool {
 	switch x := a.(type) {
 	case nil:
@@ -37,7 +37,7 @@ func Equal(a, b any) bool {
 	return string(AppendKey(nil, a)) == string(AppendKey(nil, b))
 }
 
-// Class bytes of AppendKey, one per family of values that can equal each other.
+// Class bytes of AppendKey, one for each family of values that can be equal.
 const (
 	keyNull byte = iota + 1
 	keyFalse
@@ -62,8 +62,11 @@ const (
 	keyOther
 )
 
-// AppendKey appends bytes that are equal exactly when two values are Equal. They say nothing about order, and never
-// leave the process.
+// AppendKey appends bytes that are equal exactly when two values are Equal. They have no order, and are never sent or
+// stored.
+//
+//	int32 1, int64 1, 1.0, BigDecimal 1.00  ->  the same bytes
+//	"1"                                     ->  other bytes
 func AppendKey(dst []byte, v any) []byte {
 	switch x := v.(type) {
 	case nil:
@@ -113,7 +116,7 @@ func AppendKey(dst []byte, v any) []byte {
 	return appendCompositeKey(dst, v)
 }
 
-// appendCompositeKey is AppendKey of collections, elements and the rare scalars.
+// appendCompositeKey is AppendKey for collections, elements and rare scalars.
 func appendCompositeKey(dst []byte, v any) []byte {
 	switch x := v.(type) {
 	case []any:
@@ -163,7 +166,7 @@ func appendInt(dst []byte, n int64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, keyInt), uint64(n))
 }
 
-// appendDouble gives a whole double that fits an int64 the bytes of that integer.
+// appendDouble appends a double. A whole one that fits an int64 has the bytes of that integer.
 func appendDouble(dst []byte, f float64) []byte {
 	if f == math.Trunc(f) && f >= -1<<63 && f < 1<<63 {
 		return appendInt(dst, int64(f))
@@ -174,8 +177,7 @@ func appendDouble(dst []byte, f float64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, keyDouble), math.Float64bits(f))
 }
 
-// appendBig gives decimals their shortest form, and those that are also an int64 or exactly a double the same bytes as
-// those.
+// appendBig appends a decimal in its shortest form. If it equals an int64 or a double, it has the bytes of that number.
 func appendBig(dst []byte, u *big.Int, scale int32) []byte {
 	if u == nil || u.Sign() == 0 {
 		return appendInt(dst, 0)
@@ -198,7 +200,7 @@ func appendBig(dst []byte, u *big.Int, scale int32) []byte {
 	return appendText(append(dst, keyDecimal), n.String()+"E"+strconv.FormatInt(-int64(scale), 10))
 }
 
-// exactDouble converts u * 10^-scale when no bit is lost.
+// exactDouble converts u * 10^-scale to a double. ok is false if that isn't exact.
 func exactDouble(u *big.Int, scale int32) (float64, bool) {
 	if scale > maxPlainScale || scale < -maxPlainScale || u.BitLen() > 4096 {
 		return 0, false
@@ -217,7 +219,7 @@ func appendInstant(dst []byte, sec int64, nano int) []byte {
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(append(dst, keyTime), uint64(sec)), uint32(nano))
 }
 
-// appendUnordered appends n parts so that their order doesn't matter.
+// appendUnordered appends n parts so that the result doesn't depend on their order.
 func appendUnordered(dst []byte, class byte, n int, part func(i int, b []byte) []byte) []byte {
 	parts := make([]string, n)
 	for i := range parts {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Values in one row equal each other and none of any other row.
+// The values of a row are equal to each other and differ from those of all other rows.
 var families = [][]any{
 	{nil},
 	{true},
@@ -50,9 +50,9 @@ func TestMap(t *testing.T) {
 	m := NewMap(0)
 	for i := range 50 {
 		m.Put(int32(i), i%7 == 0)
-		m.Put(int64(i), "second") // the same key: keeps its place
+		m.Put(int64(i), "second") // the same key keeps its position
 	}
-	m.Put("7", "text") // not the number 7
+	m.Put("7", "text") // differs from the number 7
 	if m.Len() != 51 {
 		t.Fatalf("len = %d, want 51", m.Len())
 	}
@@ -83,7 +83,7 @@ func TestBulkSet(t *testing.T) {
 	}
 }
 
-// The right column is what Java's toString() gives.
+// The right column is the result of Java's toString().
 func TestText(t *testing.T) {
 	marko := &Vertex{ID: int32(1), Label: "person"}
 	for _, c := range []struct {

@@ -10,14 +10,14 @@ import (
 	"github.com/orrerydb/orrery/core/isotime"
 )
 
-// dateForms are the forms of a date and time.
+// dateForms are the accepted forms of a date and time.
 const dateForms = isotime.DateOnly | isotime.MinutesOnly | isotime.NoZone | isotime.Space |
 	isotime.ShortOffset | isotime.OffsetSeconds
 
-// ParseOffsetDateTime reads an ISO 8601 date and time: seconds, fraction and offset may be left out (UTC is then
-// meant), and so may the time as a whole.
+// ParseOffsetDateTime reads an ISO 8601 date and time. Seconds, fraction and the whole time are optional. Without an
+// offset the time is UTC.
 func ParseOffsetDateTime(s string) (OffsetDateTime, bool) {
-	if i := strings.IndexByte(s, '['); i > 0 && strings.HasSuffix(s, "]") { // a zone's name after its offset
+	if i := strings.IndexByte(s, '['); i > 0 && strings.HasSuffix(s, "]") { // the name of a zone after the offset
 		s = s[:i]
 	}
 	t, ok := isotime.Parse(s, dateForms)
@@ -27,8 +27,7 @@ func ParseOffsetDateTime(s string) (OffsetDateTime, bool) {
 	return OffsetDateTime{t.In(time.UTC)}, true
 }
 
-// ParseTimeText reads the text that TimeText writes. kind is the name of the type: "Instant", "LocalDate", "Duration",
-// ..
+// ParseTimeText reads a text of TimeText. kind is the name of the type: "Instant", "LocalDate", "Duration", ..
 func ParseTimeText(kind, s string) (v any, ok bool) {
 	if len(s) > 64 {
 		return nil, false
@@ -122,7 +121,7 @@ func parsePeriod(s string) (p Period, ok bool) {
 	return p, ok
 }
 
-// parseDuration reads P1DT2H3M4.5S; each part may have a sign, and the whole too.
+// parseDuration reads P1DT2H3M4.5S. Each part may have a sign, and so may the whole.
 func parseDuration(s string) (d Duration, ok bool) {
 	sign := 1.0
 	if t, neg := strings.CutPrefix(s, "-"); neg {

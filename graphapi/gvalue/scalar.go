@@ -23,7 +23,7 @@ type BigDecimal struct {
 	Scale    int32
 }
 
-// String writes the decimal without an exponent where its scale allows.
+// String returns the decimal, without an exponent if its scale allows that.
 func (d *BigDecimal) String() string {
 	u := d.Unscaled
 	if u == nil {
@@ -48,15 +48,14 @@ func (d *BigDecimal) String() string {
 	}
 }
 
-// Limits of BigDecimal: a text or a scale beyond them is refused, or written with an exponent, so that a short number
-// can't become a long string.
+// Limits of BigDecimal. A text or scale beyond them is refused, or written with an exponent, so that a short number
+// can't become a long text.
 const (
 	maxPlainScale    = 400
 	maxDecimalDigits = 1000
 )
 
-// ParseBigDecimal reads a decimal with an optional exponent; ok is false when s isn't one or is longer than 1,000
-// bytes.
+// ParseBigDecimal reads a decimal with an optional exponent. ok is false if s isn't one or is longer than 1,000 bytes.
 func ParseBigDecimal(s string) (d *BigDecimal, ok bool) {
 	if len(s) == 0 || len(s) > maxDecimalDigits {
 		return nil, false
@@ -91,13 +90,13 @@ type Date int64
 // Timestamp is java.sql.Timestamp: milliseconds since 1970.
 type Timestamp int64
 
-// Time gives the instant in UTC.
+// Time returns the instant in UTC.
 func (d Date) Time() time.Time { return time.UnixMilli(int64(d)).UTC() }
 
-// OffsetDateTime is an instant with an offset from UTC: what datetime() of TinkerPop 3.8 makes.
+// OffsetDateTime is an instant with an offset from UTC, the result of datetime() in TinkerPop 3.8.
 type OffsetDateTime struct{ time.Time }
 
-// ZonedDateTime is an instant with a time zone, kept as its offset.
+// ZonedDateTime is an instant with a time zone, of which only the offset is kept.
 type ZonedDateTime struct{ time.Time }
 
 // Instant is a point on the time line.

@@ -17,11 +17,11 @@ import (
 
 func sortStrings(s []string) { slices.Sort(s) }
 
-// maxTextDepth bounds the nesting that Text writes out; deeper parts become "...".
+// maxTextDepth limits the nesting in a Text. Deeper parts become "...".
 const maxTextDepth = 100
 
-// Text is the value as Java's toString() would show it: what the Gremlin Console prints, and the key of a map where a
-// format only has string keys.
+// Text returns the value in the form of Java's toString(), which the Gremlin Console prints. It is also the key of a
+// map in formats that only have string keys.
 func Text(v any) string { return string(AppendValueText(nil, v)) }
 
 // AppendValueText appends Text(v).
@@ -179,7 +179,7 @@ func appendListText(dst []byte, l []any, depth int) []byte {
 	return append(dst, ']')
 }
 
-// cut20 is the value of a property in its short form: at most 20 characters.
+// cut20 returns the short form of a property's value: at most 20 characters.
 func cut20(v any, depth int) string {
 	s := string(appendValueText(nil, v, depth+1))
 	if utf8.RuneCountInString(s) <= 20 {
@@ -189,7 +189,8 @@ func cut20(v any, depth int) string {
 	return string(r[:17]) + "..."
 }
 
-// appendFloatText follows Java: at least one digit after the point, an exponent from 10^7 up and below 10^-3.
+// appendFloatText appends a number in Java's form: at least one digit after the point, an exponent for 10^7 and above
+// and below 10^-3.
 func appendFloatText(dst []byte, f float64, bits int) []byte {
 	switch abs := math.Abs(f); {
 	case f != f:
@@ -216,8 +217,8 @@ func appendFloatText(dst []byte, f float64, bits int) []byte {
 	}
 }
 
-// TimeText is the ISO 8601 text of a calendar value, as GraphSON carries it; ok is false for other values. Date and
-// Timestamp are included, as instants in UTC.
+// TimeText returns the ISO 8601 text of a calendar value, as in GraphSON. ok is false for other values. Date and
+// Timestamp are instants in UTC.
 func TimeText(v any) (s string, ok bool) {
 	switch x := v.(type) {
 	case Date:
@@ -267,7 +268,7 @@ func dateText(d LocalDate) string {
 	return string(isotime.AppendDate(nil, int(d.Year), int(d.Month), int(d.Day)))
 }
 
-// clockText leaves out seconds and fraction when they are zero, as java.time does.
+// clockText omits zero seconds and a zero fraction, as java.time does.
 func clockText(t LocalTime) string {
 	sec, nano := int64(t)/1e9, int64(t)%1e9
 	s := fmt.Sprintf("%02d:%02d", sec/3600, sec/60%60)

@@ -2,7 +2,7 @@ package gvalue
 
 import "time"
 
-// TimeOf returns a date value of any type as a time; the zero time for others.
+// TimeOf returns a date value of any type as a time, and the zero time for other values.
 func TimeOf(v any) time.Time {
 	switch d := v.(type) {
 	case Date:

@@ -1,15 +1,15 @@
-// Package admit bounds how many requests a door works on and how many wait for it. Past the bounds a request is
-// refused at once, so that those which are let in are answered in time.
+// Package admit limits how many requests a door processes and how many wait for it. Further requests are refused
+// immediately, so that accepted requests are answered in time.
 //
-// The number of requests that run at once follows from what the machine can do: while goroutines wait long for a
-// processor it falls, by a fifth at a time, and while requests wait at the gate though processors are free it grows.
-// So requests that compute are let in few at a time, and those that wait for a sync of the log, which they share,
-// many. As many may wait as may run, and leastWaiting in any case: a client that sends on all its connections at once
-// is no overload, however small or busy the machine is.
+// The number of running requests adapts to the machine. While goroutines wait long for a processor, the limit falls in
+// steps of a fifth. While requests wait at the gate although processors are free, it grows. So few requests run at once
+// if they compute, and many if they wait for a sync of the log, which they share. As many may wait as may run, but
+// always leastWaiting: a client that sends on all its connections at once is not an overload, however small or busy the
+// machine is.
 //
-// Example: on two processors 1,000 clients read in a loop. 64 run, goroutines wait 2 ms for a processor, and the
-// limit falls in a few steps to 6. 128 more wait. A read takes as long as 134 take one after the other, and the other
-// clients are refused at once.
+// Example: on two processors 1,000 clients read in a loop. At first 64 requests run. Goroutines wait 2 ms for a
+// processor, so the limit falls in a few steps to 6. 128 more requests wait. A read then takes as long as 134
+// consecutive reads, and the requests of the other clients are refused immediately.
 package admit
 
 import (
@@ -23,30 +23,30 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// Options are the bounds of a Gate.
+// Options are the limits of a Gate.
 type Options struct {
-	Running int           // requests that are worked on at once, at most
-	Waiting int           // requests that wait for that, at most
-	Wait    time.Duration // how long one waits at most
+	Running int           // limit of running requests
+	Waiting int           // limit of requests that wait to run
+	Wait    time.Duration // limit of the time that a request waits
 
-	// Delay returns how long goroutines wait for a processor now: all but a tenth of them less long; negative while it
-	// isn't known. nil = what the runtime says.
+	// Delay returns the 90th percentile of the time that goroutines wait for a processor at present. It is negative if
+	// there are too few samples. nil = the runtime's figures.
 	Delay func() time.Duration
-	// Now is the time by which the limit is adjusted; nil = the real one.
+	// Now returns the time by which the limit is adjusted. nil = the wall clock.
 	Now func() time.Time
 }
 
-// How the limit moves.
+// The parameters of the limit.
 const (
-	perProcessor = 3 // the least limit
-	// that may wait whatever the limit is: the drivers' pools have up to 100 connections
+	perProcessor = 3 // minimum of the limit
+	// May always wait: the connection pools of drivers have up to 100 connections.
 	leastWaiting = 128
-	firstLimit   = 32                     // for each processor
-	target       = 500 * time.Microsecond // that a goroutine should wait for a processor at most
+	firstLimit   = 32                     // initial limit, for each processor
+	target       = 500 * time.Microsecond // the longest time that a goroutine should wait for a processor
 	interval     = 10 * time.Millisecond  // between adjustments
 )
 
-// Gate lets requests in. A nil Gate lets in all. Safe for concurrent use.
+// Gate admits requests. A nil Gate admits all. Safe for concurrent use.
 type Gate struct {
 	o       Options
 	least   int64
@@ -54,15 +54,15 @@ type Gate struct {
 	running atomic.Int64
 	waiting atomic.Int64
 	refused atomic.Int64
-	full    atomic.Bool // somebody had to wait since the last adjustment
+	full    atomic.Bool // a request had to wait since the last adjustment
 	enters  atomic.Uint32
 
 	mu    sync.Mutex
-	queue []chan struct{} // who waits, in the order of their coming
+	queue []chan struct{} // waiting requests, in the order of their arrival
 	next  time.Time       // of the next adjustment
 }
 
-// New returns a gate with these bounds.
+// New returns a gate with these limits.
 func New(o Options) *Gate {
 	o.Running = max(o.Running, 1)
 	if o.Delay == nil {
@@ -77,8 +77,8 @@ func New(o Options) *Gate {
 	return g
 }
 
-// Enter lets a request in, or refuses it with status.TooManyRequests and a time to wait; ctx's error when that ends
-// first. Who was let in calls Leave.
+// Enter admits a request, or refuses it with status.TooManyRequests and RetryAfter. If ctx ends first, it returns ctx's
+// error. An admitted request must call Leave.
 func (g *Gate) Enter(ctx context.Context) error {
 	if g == nil {
 		return nil
@@ -92,7 +92,7 @@ func (g *Gate) Enter(ctx context.Context) error {
 	return nil
 }
 
-// take takes a place if there is one.
+// take takes a place if one is free.
 func (g *Gate) take() bool {
 	for {
 		n := g.running.Load()
@@ -111,7 +111,7 @@ func (g *Gate) wait(ctx context.Context) error {
 	g.adjust()
 	defer g.waiting.Add(-1)
 	if g.waiting.Add(1) > min(int64(g.o.Waiting), max(g.limit.Load(), leastWaiting)) {
-		if g.waiting.Load() == 1 && g.take() { // let go since
+		if g.waiting.Load() == 1 && g.take() { // a place became free meanwhile
 			return nil
 		}
 		return g.refuse()
@@ -138,7 +138,7 @@ func (g *Gate) wait(ctx context.Context) error {
 	return nil
 }
 
-// giveUp takes one out of the queue; false when it was let in at the same moment.
+// giveUp removes a request from the queue. It returns false if the request has been admitted meanwhile.
 func (g *Gate) giveUp(mine chan struct{}) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -151,7 +151,7 @@ func (g *Gate) giveUp(mine chan struct{}) bool {
 	return false
 }
 
-// letIn lets those in who wait, as far as there are places. The caller holds mu.
+// letIn admits waiting requests while places are free. The caller holds mu.
 func (g *Gate) letIn() {
 	for len(g.queue) > 0 && g.take() {
 		close(g.queue[0])
@@ -167,7 +167,7 @@ func (g *Gate) refuse() error {
 	return e
 }
 
-// Leave makes room for another request.
+// Leave gives the place back.
 func (g *Gate) Leave() {
 	if g == nil {
 		return
@@ -180,17 +180,17 @@ func (g *Gate) Leave() {
 	}
 }
 
-// Return takes the place again that Leave gave back, whether or not there is one: a request that is under way goes
-// on. It is for who calls Leave while its client keeps it waiting.
+// Return takes a place again after Leave, even if none is free, because a request that has begun must finish. It is for
+// requests that call Leave while they wait for their client.
 func (g *Gate) Return() {
 	if g != nil {
 		g.running.Add(1)
 	}
 }
 
-// adjust moves the limit when it is time.
+// adjust changes the limit if the interval is over.
 func (g *Gate) adjust() {
-	if !g.mu.TryLock() { // somebody else will
+	if !g.mu.TryLock() { // another goroutine adjusts it
 		return
 	}
 	defer g.mu.Unlock()
@@ -214,7 +214,7 @@ func (g *Gate) adjust() {
 	g.letIn()
 }
 
-// Running is how many requests are let in now.
+// Running returns how many requests are admitted now.
 func (g *Gate) Running() int {
 	if g == nil {
 		return 0
@@ -222,7 +222,7 @@ func (g *Gate) Running() int {
 	return int(g.running.Load())
 }
 
-// Limit is how many requests may run at once now.
+// Limit returns how many requests may run now.
 func (g *Gate) Limit() int {
 	if g == nil {
 		return 0
@@ -230,7 +230,7 @@ func (g *Gate) Limit() int {
 	return int(g.limit.Load())
 }
 
-// Refused is how many requests were refused.
+// Refused returns how many requests have been refused.
 func (g *Gate) Refused() int64 {
 	if g == nil {
 		return 0

@@ -54,7 +54,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestReturn: who gives its place up for a while lets another in, and goes on whether or not there is a place.
+// TestReturn: a request that gives up its place lets another one in, and then continues whether or not a place is free.
 func TestReturn(t *testing.T) {
 	g := New(Options{Running: 1, Wait: time.Millisecond, Delay: func() time.Duration { return 0 }})
 	enter := func() error { return g.Enter(t.Context()) }
@@ -88,11 +88,11 @@ func TestNoGate(t *testing.T) {
 	g.Leave()
 }
 
-// machine is a server of synthetic time: so many processors, which requests use, and a disk that all share.
+// machine simulates a server in synthetic time: processors that requests use, and a disk that all requests share.
 type machine struct {
 	cpu   chan struct{}
 	mu    sync.Mutex
-	waits []time.Duration // for a processor, since the last delay
+	waits []time.Duration // waits for a processor since the last call of delay
 }
 
 func (m *machine) compute(d time.Duration) {
@@ -117,10 +117,10 @@ func (m *machine) delay() time.Duration {
 	return d
 }
 
-// result is what clients have seen.
+// result is what the clients have measured.
 type result struct {
 	mu       sync.Mutex
-	took     []time.Duration // of what was let in
+	took     []time.Duration // durations of the admitted requests
 	refusals []time.Duration
 }
 
@@ -129,8 +129,8 @@ func (r *result) median() time.Duration {
 	return r.took[len(r.took)/2]
 }
 
-// load runs clients in a loop for a second of synthetic time, of which the first half doesn't count. Who is refused
-// comes again when it was told to.
+// load runs clients in a loop for a second of synthetic time and ignores the first half. A refused client comes back
+// after RetryAfter.
 func load(t *testing.T, g *Gate, clients int, request func()) *result {
 	r := &result{}
 	end, settled := time.Now().Add(time.Second), time.Now().Add(time.Second/2)
@@ -165,14 +165,14 @@ func load(t *testing.T, g *Gate, clients int, request func()) *result {
 	return r
 }
 
-// Ten times the clients that are always let in: requests take no more than five times as long, the others are refused
-// at once, and as many are served as without them.
+// With ten times as many clients as the gate always admits, admitted requests take at most five times as long, the
+// others are refused immediately, and as many are served as without overload.
 func TestOverload(t *testing.T) {
 	const clients = leastWaiting
 	for _, service := range []time.Duration{20 * time.Microsecond, 200 * time.Microsecond} {
 		synctest.Test(t, func(t *testing.T) {
 			m := &machine{cpu: make(chan struct{}, runtime.GOMAXPROCS(0))}
-			// Half of the time of a lone request is its way, which takes no processor.
+			// Half of the time of a single request is spent on its way and needs no processor.
 			request := func() {
 				time.Sleep(service)
 				m.compute(service)
@@ -198,7 +198,7 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// Writers that share syncs of the log use next to no processor: hundreds of them run at once and none is refused.
+// Writers that share syncs of the log need almost no processor time: hundreds of them run at once and none is refused.
 func TestGroupCommitIsNoOverload(t *testing.T) {
 	for _, clients := range []int{64, 400} {
 		synctest.Test(t, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestGroupCommitIsNoOverload(t *testing.T) {
 	}
 }
 
-// Real goroutines, for the race detector: never more than the limit are inside, and at the end nobody is.
+// Real goroutines, for the race detector: never more than the limit run, and none runs at the end.
 func TestConcurrent(t *testing.T) {
 	g := New(Options{Running: 4, Waiting: 100, Wait: time.Second, Delay: func() time.Duration { return 0 }})
 	var inside, served atomic.Int32
@@ -257,7 +257,7 @@ func TestQuantile(t *testing.T) {
 		want   time.Duration
 	}{
 		{[]uint64{0, 0, 0}, -1},
-		{[]uint64{0, 15, 0}, -1}, // too few
+		{[]uint64{0, 15, 0}, -1}, // too few samples
 		{[]uint64{91, 9, 0}, time.Microsecond},
 		{[]uint64{89, 11, 0}, time.Millisecond},
 		{[]uint64{10, 10, 80}, time.Millisecond}, // no upper bound

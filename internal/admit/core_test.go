@@ -46,8 +46,7 @@ func items(t *testing.T, n int) *core.Container {
 	return c
 }
 
-// scan reads all items of a container, in small pieces: what computes for long gives the processor to others now and
-// then.
+// scan reads all items of a container in small pieces, so that long computations yield the processor now and then.
 func scan(t *testing.T, c *core.Container) {
 	rows, err := c.Query(context.Background(), &exec.Query{Match: func(it *core.Item) (bool, error) {
 		return doc.Get(it.Doc, "n").Kind() == value.String, nil
@@ -62,9 +61,9 @@ func scan(t *testing.T, c *core.Container) {
 	runtime.Gosched()
 }
 
-// crowd has so many clients scan in a loop, and returns the median of what those took that were let in, how many were
-// served in a second, and how many were refused. Those that are under way at the end are served too, which takes long
-// without a gate.
+// crowd runs this many clients, which scan in a loop. It returns the median duration of admitted requests, the number
+// of requests served in a second, and the number of refused ones. Requests that run at the end are completed, which
+// takes long without a gate.
 func crowd(t *testing.T, c *core.Container, g *admit.Gate, clients int) (median time.Duration, served, refused int) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), 700*time.Millisecond)
@@ -95,13 +94,13 @@ func crowd(t *testing.T, c *core.Container, g *admit.Gate, clients int) (median 
 	return took[len(took)/2], int(float64(len(took)) / time.Since(began).Seconds()), int(no.Load())
 }
 
-// Queries of the real core by ten times the clients that are always let in: behind a gate those that are let in take
-// a fraction of what they take without it, though nearly as many are served.
+// With ten times as many clients as the gate always admits, queries of the real core take a fraction of the time that
+// they take without the gate, though nearly as many are served.
 func TestGateBeforeTheCore(t *testing.T) {
 	c := items(t, 1000)
-	const clients = 1280 // ten times those that are always let in
+	const clients = 1280 // ten times as many as are always admitted
 	var last string
-	for range 3 { // other processes may take the processors
+	for range 3 { // other processes may use the processors
 		alone, _, _ := crowd(t, c, nil, 1)
 		without, all, _ := crowd(t, c, nil, clients)
 		g := admit.New(admit.Options{Running: 1000, Waiting: 1000, Wait: 50 * time.Millisecond})

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// runtimeDelay reads from the runtime how long goroutines have waited for a processor since the last reading.
+// runtimeDelay reads from the runtime's metrics how long goroutines have waited for a processor since the last reading.
 type runtimeDelay struct {
 	sample []metrics.Sample
 	before []uint64
@@ -14,12 +14,12 @@ type runtimeDelay struct {
 
 func newRuntimeDelay() *runtimeDelay {
 	d := &runtimeDelay{sample: []metrics.Sample{{Name: "/sched/latencies:seconds"}}}
-	d.read() // what was before doesn't count
+	d.read() // the time before doesn't count
 	return d
 }
 
-// read returns what all but a tenth of the goroutines have waited less long than. While there are too few to tell it
-// is negative, and they count in the next reading.
+// read returns the 90th percentile of the waits since the last reading. With too few waits it returns a negative
+// number, and they count in the next reading.
 func (d *runtimeDelay) read() time.Duration {
 	metrics.Read(d.sample)
 	if d.sample[0].Value.Kind() != metrics.KindFloat64Histogram {
@@ -40,10 +40,10 @@ func (d *runtimeDelay) read() time.Duration {
 	return q
 }
 
-// fewest is how many waits are needed to tell.
+// fewest is the smallest number of waits for a percentile.
 const fewest = 16
 
-// quantile returns the upper bound of the bucket in which nine tenths are reached; -1 when there are too few.
+// quantile returns the upper bound of the bucket that contains the 90th percentile, or -1 if there are too few counts.
 func quantile(counts []uint64, bounds []float64) time.Duration {
 	var all uint64
 	for _, n := range counts {

@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// Place is what one request holds that a gate has let in. It is a yield.Place: while the request waits for the disk
-// another one runs. The zero value is no place. Leave and Return may be called by several goroutines of the request;
-// the place is away while the first of them that left hasn't come back.
+// Place is the place of one request in a gate. It is a yield.Place: while the request waits for the disk, another
+// request runs. The zero value holds no place. Several goroutines of the request may call Leave and Return; the place
+// is given up from the first Leave until that goroutine's Return.
 type Place struct {
 	gate *Gate
 	held atomic.Bool
 }
 
-// Enter has a gate let the request in. Who was let in calls Leave at its end.
+// Enter has the gate admit the request. An admitted request must call Leave at its end.
 func (p *Place) Enter(ctx context.Context, g *Gate) error {
 	if err := g.Enter(ctx); err != nil {
 		return err
@@ -23,7 +23,7 @@ func (p *Place) Enter(ctx context.Context, g *Gate) error {
 	return nil
 }
 
-// Leave makes room for another request. It is false when the place isn't held.
+// Leave gives up the place. It returns false if the place isn't held.
 func (p *Place) Leave() bool {
 	if !p.held.CompareAndSwap(true, false) {
 		return false
@@ -32,7 +32,7 @@ func (p *Place) Leave() bool {
 	return true
 }
 
-// Return takes the place again that Leave gave back, whether or not there is room: the request is under way.
+// Return takes the place back after Leave, whether or not one is free, because the request has begun.
 func (p *Place) Return() {
 	p.gate.Return()
 	p.held.Store(true)

@@ -11,7 +11,7 @@ import (
 
 var _ yield.Place = (*admit.Place)(nil)
 
-// A place is given back once, however often it is left, and a request that returns takes one though there is none.
+// A place is given back once, however often Leave is called. A request that returns takes a place even if none is free.
 func TestPlace(t *testing.T) {
 	g := admit.New(admit.Options{Running: 1, Waiting: 1, Wait: time.Millisecond})
 	var a, b, nobody admit.Place

@@ -1,8 +1,11 @@
-// Package histories is for tests that let writers do known things to a container, stop them at any moment by force, and
-// look at what is left.
+// Package histories is for crash tests: writers change a container in known steps, are stopped by force at any moment,
+// and the test checks what is left.
 //
-// Each writer does steps 0, 1, 2 and so on, the same each time, and none that depends on another writer's. So what it
-// should have left follows from how many of its steps are done.
+// Each writer does the steps 0, 1, 2 and so on, always the same, and independently of other writers. So the expected
+// state of its items follows from the number of steps done.
+//
+// Example: writer 3 is killed during step 8. Found returns the state of its items, and Steps says that this is the
+// state after 8 or after 9 steps, or returns an error.
 package histories
 
 import (
@@ -18,17 +21,17 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// State is what one writer's items are: id -> value of field n, the step that wrote it.
+// State has the items of one writer: id -> value of field n, which is the number of the step that wrote it.
 type State map[string]int
 
-// PK is the partition key of a writer's items, in a container with the path /pk. Two writers share each, so their
-// transactions race.
+// PK returns the partition key of a writer's items, in a container with the path /pk. Two writers share each key, so
+// their transactions conflict.
 func PK(w int) core.PartitionKey { return core.PartitionKey{value.StringOf(partition(w))} }
 
 func partition(w int) string { return fmt.Sprintf("p%d", w/2) }
 
-// step is what a step does: one write or a transaction, or with loose an import, of which any part may be there when it
-// is in flight.
+// step is what a step does: one write or a transaction. If loose is set, it is an import, of which any part may be
+// stored when the writer is stopped.
 type step struct {
 	w, n  int
 	st    State // after the step
@@ -46,7 +49,7 @@ func (s *step) del(id string) {
 	s.ops = append(s.ops, core.Write{Kind: core.Delete, PK: PK(s.w), ID: value.StringOf(id)})
 }
 
-// stepOf is step n of writer w. It changes st to the state after it.
+// stepOf returns step n of writer w, and changes st to the state after it.
 func stepOf(w, n int, st State) *step {
 	s := &step{w: w, n: n, st: st}
 	id := func(prefix string, n int) string { return fmt.Sprintf("%s-%d-%d", prefix, w, n) }
@@ -54,18 +57,18 @@ func stepOf(w, n int, st State) *step {
 	switch n % 8 {
 	case 0:
 		s.put(core.Create, id("single", n))
-	case 1: // a pair
+	case 1: // insert a pair
 		s.put(core.Create, id("left", n))
 		s.put(core.Create, id("right", n))
 	case 2:
 		s.put(core.Upsert, counter)
-	case 3: // the pair changes, and a third comes with it
+	case 3: // change the pair and insert a third item
 		s.put(core.Replace, id("left", n-2))
 		s.put(core.Replace, id("right", n-2))
 		s.put(core.Upsert, counter)
 	case 4:
 		s.put(core.Replace, id("single", n-4))
-	case 5: // the pair goes, or the single one
+	case 5: // remove the pair, or the single item
 		if n%16 == 5 {
 			s.del(id("left", n-4))
 			s.del(id("right", n-4))
@@ -85,7 +88,7 @@ func stepOf(w, n int, st State) *step {
 	return s
 }
 
-// After is a writer's state after its first n steps.
+// After returns a writer's state after its first n steps.
 func After(w, n int) State {
 	st := State{}
 	for i := range n {
@@ -118,7 +121,8 @@ func Do(ctx context.Context, c *core.Container, w, n int, st State) error {
 			}
 			return nil
 		})
-		if !status.Is(err, status.RetryWith) { // the other writer of the partition won: that is allowed
+		if !status.Is(err, status.RetryWith) {
+			// the transaction lost against the other writer of the partition, which is allowed
 			return err
 		}
 	}
@@ -134,7 +138,7 @@ func document(w, n int, id string) doc.Doc {
 	return d
 }
 
-// Import writes many items and returns the first error.
+// Import writes items and returns the first error.
 func Import(ctx context.Context, c *core.Container, ops []core.Write) error {
 	for _, o := range c.WriteMany(ctx, ops, false) {
 		if o.Err != nil {
@@ -144,8 +148,8 @@ func Import(ctx context.Context, c *core.Container, ops []core.Write) error {
 	return nil
 }
 
-// Found is what a container has of each writer. An item that nobody has written, and a count that is not that of the
-// items, is an error.
+// Found returns the state of each writer's items in a container. It fails if there is an item of no writer, or if the
+// container's count differs from the number of items.
 func Found(ctx context.Context, c *core.Container, writers int) ([]State, error) {
 	found := make([]State, writers)
 	for w := range found {
@@ -175,9 +179,9 @@ func Found(ctx context.Context, c *core.Container, writers int) ([]State, error)
 	return found, nil
 }
 
-// Steps says how many steps of writer w a state is the result of, at least from and at most to of them. Of an import
-// that is there in part it is the number of the steps before: it may be done again. The error says what is wrong with a
-// state that is of none.
+// Steps returns the number of steps of writer w that lead to the state got, between from and to. For an import that is
+// stored in part it returns the number of steps before the import, which may be repeated. If no number of steps leads
+// to got, the error describes the difference.
 func Steps(w int, got State, from, to int) (int, error) {
 	st := After(w, from)
 	if maps.Equal(got, st) {
@@ -197,7 +201,7 @@ func Steps(w int, got State, from, to int) (int, error) {
 		After(w, from), st)
 }
 
-// between reports whether each item is as before or as after.
+// between reports whether each item is either as in before or as in after.
 func between(got, before, after State) bool {
 	for id, n := range after {
 		g, ok := got[id]

@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// What Do does is what After says, after each step.
+// After returns what Do has written, after each step.
 func TestStepsAreDone(t *testing.T) {
 	ctx := context.Background()
 	e, err := core.Open(ctx, memkv.New(), core.Options{})
@@ -47,7 +47,8 @@ func TestStepsAreDone(t *testing.T) {
 	}
 }
 
-// A state that lost a step, has one too many, or has half of a transaction is none; half of an import is one.
+// Steps refuses a state that lacks a step, has an additional one, or has half of a transaction. It accepts half of an
+// import.
 func TestStepsTellsWhatIsWrong(t *testing.T) {
 	half := func(n int, id string) State {
 		st := After(0, n)
@@ -58,7 +59,7 @@ func TestStepsTellsWhatIsWrong(t *testing.T) {
 		name     string
 		got      State
 		from, to int
-		want     int // -1: none
+		want     int // -1: an error
 	}{
 		{"as it was", After(0, 9), 9, 12, 9},
 		{"all that is in flight", After(0, 12), 9, 12, 12},

@@ -1,5 +1,5 @@
-// Package httpconn has the connections of an http.Server whose handlers give header lines as bytes (lines), which
-// costs less than net/http's map of them.
+// Package httpconn provides connections for an http.Server whose handlers write header lines as bytes (see lines). This
+// costs less than net/http's map of headers.
 package httpconn
 
 import (
@@ -8,8 +8,8 @@ import (
 	"net"
 )
 
-// Listener hands out a *Conn for each connection without TLS. Those with TLS stay as they are: their handlers have
-// the header map.
+// Listener wraps each connection without TLS in a *Conn. Connections with TLS are unchanged: their handlers use the
+// header map.
 type Listener struct{ net.Listener }
 
 // Accept implements net.Listener.
@@ -30,8 +30,8 @@ type Conn struct {
 	lines
 }
 
-// CloseWrite ends what goes out, and leaves what comes in: net/http does so after a reply that refuses a request, so
-// that a client that still sends gets to read it.
+// CloseWrite closes the write side and leaves the read side open. net/http does this after a reply that refuses a
+// request, so that a client that still sends can read the reply.
 func (c *Conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -41,7 +41,7 @@ func (c *Conn) CloseWrite() error {
 
 type connKey struct{}
 
-// Context is an http.Server's ConnContext: handlers find their connection by it.
+// Context is for the field ConnContext of an http.Server. It lets handlers find their connection.
 func Context(ctx context.Context, c net.Conn) context.Context {
 	if own, ok := c.(*Conn); ok {
 		return context.WithValue(ctx, connKey{}, own)
@@ -49,7 +49,7 @@ func Context(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// Of returns the connection of a request's context, nil when it takes no lines.
+// Of returns the connection of a request's context, or nil if the connection doesn't take header lines.
 func Of(ctx context.Context) *Conn {
 	c, _ := ctx.Value(connKey{}).(*Conn)
 	return c

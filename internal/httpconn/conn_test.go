@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// serve starts a server on connections that take lines, and returns connections to it.
+// serve starts a server on connections that take header lines, and returns a function that connects to it.
 func serve(t *testing.T, s *http.Server) func() net.Conn {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -39,13 +39,13 @@ func send(t *testing.T, c net.Conn, text string) {
 	}
 }
 
-// echo answers with the path and the body.
+// echo replies with the path and the body.
 func echo(w http.ResponseWriter, r *http.Request) {
 	b, err := io.ReadAll(r.Body)
 	fmt.Fprintf(w, "%s %s %v", r.URL.Path, b, err)
 }
 
-// Requests come whole, in pieces, several at once, with bodies and without: each is answered, in order.
+// Requests arrive whole, in pieces or several at once, with and without bodies. Each is answered, in order.
 func TestRequestsInAnyPieces(t *testing.T) {
 	dial := serve(t, &http.Server{Handler: http.HandlerFunc(echo), ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout: time.Minute})
@@ -85,7 +85,7 @@ func TestRequestsInAnyPieces(t *testing.T) {
 	}
 }
 
-// The context of a request ends with its client, whatever the request is about.
+// The context of a request ends when its client disconnects, for all kinds of requests.
 func TestAClientThatLeavesIsNoticed(t *testing.T) {
 	begun, gone := make(chan bool), make(chan bool)
 	dial := serve(t, &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -106,7 +106,7 @@ func TestAClientThatLeavesIsNoticed(t *testing.T) {
 	}
 }
 
-// A silent client is cut off, whatever it said before, and how little of a request it has sent.
+// A silent client is disconnected, whatever part of a request it has sent.
 func TestDeadlinesHold(t *testing.T) {
 	const wait = 60 * time.Millisecond
 	dial := serve(t, &http.Server{Handler: http.HandlerFunc(echo), ReadHeaderTimeout: wait, IdleTimeout: 2 * wait})

@@ -7,45 +7,51 @@ import (
 	"sync"
 )
 
-// lines are what a handler has given for the head of the next reply. net/http takes headers in a map, copies the map,
-// sorts the copy and writes it out: for the ten headers of a point read more work than its routing, signature and JSON
-// together. What a handler gives here goes out before the Date header, which net/http adds where the map has none.
-// Everything else stays net/http's: status line, framing, keep-alive, what a reply to HEAD or to HTTP/1.0 looks like.
+// lines are the header lines that a handler has given for the next reply. net/http takes headers in a map, copies the
+// map, sorts the copy and writes it. For the ten headers of a point read this is more work than its routing, signature
+// and JSON together. Lines are written directly before the Date header, which net/http adds if the map has none.
+// net/http still does everything else: status line, framing, keep-alive, replies to HEAD and HTTP/1.0.
 //
-// A head goes out together with a body that is larger than net/http's buffer; net/http itself makes two writes of them.
-// The invariants:
-//  1. Lines are given by the handler of a request before its reply begins, and net/http writes the replies of a
-//     connection one after another from the goroutine that runs its handlers. So nothing is locked, and the next write
-//     that begins a reply begins the right one.
-//  2. Lines go out with their reply, or nothing more goes out at all.
-//  3. What is held back goes out with the next write, and is only held back when that must come.
+// Example: a handler gives the line "etag: x", and net/http writes the head of the reply:
+//
+//	net/http writes   HTTP/1.1 200 OK\r\nContent-Length: 2\r\nDate: ...\r\n\r\n{}
+//	the client reads  HTTP/1.1 200 OK\r\nContent-Length: 2\r\netag: x\r\nDate: ...\r\n\r\n{}
+//
+// If the body is larger than net/http's buffer, net/http writes head and body separately. Conn then holds the head back
+// and sends it together with the body in one system call. The invariants:
+//  1. A handler gives the lines before its reply begins. net/http writes the replies of a connection one after another,
+//     on the goroutine that runs the handlers. So no lock is needed, and the next write that begins a reply begins the
+//     right one.
+//  2. If the lines can't be sent with their reply, nothing more is sent on the connection.
+//  3. A head is held back only if the next write must follow, and is sent with it.
 type lines struct {
-	next []byte    // of the reply that comes next
-	body int       // length of its body
-	held *[]byte   // beginning of a reply, of heads; nil: nothing is held back
-	both [2][]byte // room for one write of two pieces
+	next []byte    // of the next reply
+	body int       // length of its body in bytes
+	held *[]byte   // the head that is held back, from heads; nil: none
+	both [2][]byte // memory for a write of two buffers
 }
 
-// Next gives lines for the reply to the request that is being handled: whole ones, each with its line end. Names must
-// be tokens, and values without control characters, as nobody looks at them again. The header map must not forbid the
-// Date header. body is the length of the body that the handler writes next, in one piece; 0 when there is none or when
-// net/http will leave it out. lines were appended to Room.
+// Next gives the header lines for the reply to the current request: complete lines with their line ends, appended to
+// the slice from Room. Names must be tokens and values must not contain control characters, because nothing checks them
+// again. The header map must not suppress the Date header. body is the length in bytes of the body that the handler
+// writes next, in one piece. It is 0 if there is no body, or if net/http will omit it.
 func (c *Conn) Next(lines []byte, body int) { c.next, c.body = lines, body }
 
-// Room returns memory of the connection for the lines of the next reply: net/http may write the reply when the
-// handler's own memory is another request's already. Nobody else uses it until Next, or until Room is called again.
+// Room returns an empty slice in the connection's memory for the lines of the next reply. It is used because net/http
+// may write the reply after the handler's own memory was reused for another request. The memory is valid until the next
+// call of Room.
 func (c *Conn) Room() []byte { return c.next[:0] }
 
 var (
 	final   = []byte("HTTP/1.")
-	interim = []byte("HTTP/1.1 1") // 100 Continue: the reply comes after it
+	interim = []byte("HTTP/1.1 1") // 100 Continue: the reply follows later
 	date    = []byte("\r\nDate: ")
 	end     = []byte("\r\n\r\n")
 
 	errNoHead = errors.New("httpconn: what is written begins no reply")
 )
 
-// heads are buffers for what net/http writes at once: its buffer of 4 KB, and the lines.
+// heads are buffers for one write of net/http (its buffer has 4 KB) and the lines.
 var heads = sync.Pool{New: func() any { b := make([]byte, 0, 6<<10); return &b }}
 
 // Write implements net.Conn.
@@ -76,12 +82,12 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// vectored is a connection that writes several buffers in one call, beside *net.TCPConn.
+// vectored is a connection other than *net.TCPConn that can write several buffers in one call.
 type vectored interface {
 	WriteBuffers(b *net.Buffers) (int64, error)
 }
 
-// release writes what is held back and p.
+// release writes the head that is held back, and p.
 func (c *Conn) release(p []byte) (int, error) {
 	b := c.held
 	c.both = [2][]byte{*b, p}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// pair returns a Conn and what its peer reads until the Conn is closed.
+// pair returns a Conn, and a function that returns what its peer reads until the Conn is closed.
 func pair(t *testing.T) (*Conn, func() string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -63,7 +63,7 @@ func TestLinesStandBeforeTheDate(t *testing.T) {
 	}
 }
 
-// A large body's head goes out with its second part, in one write; what comes after isn't held back.
+// The head of a large body is written together with the next part. Later writes aren't held back.
 func TestHeadAndBodyGoTogether(t *testing.T) {
 	c, read := pair(t)
 	const head = "HTTP/1.1 200 OK\r\nDate: now\r\n\r\n"
@@ -87,7 +87,7 @@ func TestHeadAndBodyGoTogether(t *testing.T) {
 	}
 }
 
-// Rather no reply than one without its headers.
+// If the lines can't be inserted, nothing is written.
 func TestNothingGoesOutWithoutItsLines(t *testing.T) {
 	c, read := pair(t)
 	c.Next([]byte("a: 1\r\n"), 0)

@@ -1,5 +1,5 @@
-// Package netlimit bounds the connections of a listener: how many there are at once, and how long a client may take
-// nothing of what is written to it. It knows no protocol, so every door has it.
+// Package netlimit limits the connections of a listener: their number, and the time for which a client may accept none
+// of the data that is written to it. It doesn't depend on a protocol, so all doors use it.
 package netlimit
 
 import (
@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Options are the bounds of a Listener.
+// Options are the limits of a Listener.
 type Options struct {
-	Max    int           // connections at once; 0: any number
-	Stall  time.Duration // how long a client may take nothing of a write before its connection is closed; 0: for ever
-	Refuse func()        // called for each connection beyond Max, before it is closed; may be nil
+	Max    int           // open connections; 0 = no limit
+	Stall  time.Duration // longest time without progress of a write before the connection is closed; 0 = no limit
+	Refuse func()        // called for each refused connection, before it is closed; may be nil
 }
 
-// Listener closes what comes beyond its bound at once. Its connections are *Conn.
+// Listener closes new connections immediately while Options.Max are open. Its connections are *Conn.
 type Listener struct {
 	net.Listener
 	o        Options
@@ -27,18 +27,18 @@ type Listener struct {
 	stalled  atomic.Int64
 }
 
-// New bounds the connections of inner.
+// New limits the connections of inner.
 func New(inner net.Listener, o Options) *Listener { return &Listener{Listener: inner, o: o} }
 
-// Counts are what a Listener has seen.
+// Counts are the counters of a Listener.
 type Counts struct {
-	Open     int64 // connections now
-	Accepted int64 // in all
-	Refused  int64 // closed because there were Options.Max
-	Stalled  int64 // closed because their client took nothing
+	Open     int64 // open connections
+	Accepted int64 // accepted in total
+	Refused  int64 // closed because Options.Max were open
+	Stalled  int64 // closed because the client read nothing
 }
 
-// Counts returns what the listener has seen.
+// Counts returns the counters.
 func (l *Listener) Counts() Counts {
 	return Counts{Open: l.open.Load(), Accepted: l.accepted.Load(), Refused: l.refused.Load(),
 		Stalled: l.stalled.Load()}
@@ -65,14 +65,14 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Conn is a connection whose writes go on only while its client takes something.
+// Conn is a connection whose writes continue only while its client reads.
 type Conn struct {
 	net.Conn
 	l    *Listener
 	once sync.Once
 
-	armed atomic.Int64 // deadline of the socket for writes, in nanoseconds since start; 0: none
-	until atomic.Int64 // deadline that the owner has set, likewise
+	armed atomic.Int64 // the socket's write deadline, in nanoseconds since start; 0: none
+	until atomic.Int64 // the write deadline that the owner has set, in the same unit
 }
 
 // Close implements net.Conn.
@@ -81,7 +81,7 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite ends what goes out and leaves what comes in.
+// CloseWrite closes the write side and leaves the read side open.
 func (c *Conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// connect returns both ends of a connection through a Listener. Buffers are small, so that a write soon waits for its
-// reader.
+// connect returns both ends of a connection through a Listener. Its buffers are small, so a write soon has to wait for
+// the reader.
 func connect(t *testing.T, o Options) (l *Listener, server *Conn, client *net.TCPConn) {
 	t.Helper()
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
@@ -37,7 +37,7 @@ func connect(t *testing.T, o Options) (l *Listener, server *Conn, client *net.TC
 	return l, server, client
 }
 
-// writes are the two ways of writing much.
+// writes are the two ways to write large data.
 var writes = map[string]func(c *Conn, b []byte) (int64, error){
 	"one buffer": func(c *Conn, b []byte) (int64, error) {
 		n, err := c.Write(b)
@@ -65,9 +65,9 @@ func TestAReaderThatTakesNothingIsCut(t *testing.T) {
 	}
 }
 
-// It takes all in many times the bound, each byte of it in its place.
+// It reads everything in many times the limit, and all bytes arrive in order.
 func TestASlowReaderIsNotCut(t *testing.T) {
-	const stall = 600 * time.Millisecond // many times the reader's pause: the machine may be busy
+	const stall = 600 * time.Millisecond // much longer than the reader's pauses, because the machine may be busy
 	body := make([]byte, 2<<20)
 	for i := range body {
 		body[i] = byte(i * 31 >> 3)
@@ -98,7 +98,7 @@ func TestASlowReaderIsNotCut(t *testing.T) {
 	}
 }
 
-// A deadline of the owner holds, and one that has passed and is taken away does no harm.
+// A deadline of the owner is kept. A deadline that has passed and is removed has no effect.
 func TestDeadlinesOfTheOwner(t *testing.T) {
 	for _, set := range []func(*Conn, time.Time) error{(*Conn).SetWriteDeadline, (*Conn).SetDeadline} {
 		_, server, _ := connect(t, Options{Stall: time.Minute})
@@ -118,7 +118,7 @@ func TestDeadlinesOfTheOwner(t *testing.T) {
 	}
 }
 
-// A write long after the last one finds its own deadline.
+// A write long after the last one sets a new deadline.
 func TestAPauseBetweenWrites(t *testing.T) {
 	_, server, _ := connect(t, Options{Stall: 20 * time.Millisecond})
 	for range 3 {
@@ -167,7 +167,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if got, want := l.Counts(), (Counts{Open: 2, Accepted: 2, Refused: 1}); got != want || refused.Load() != 1 {
 		t.Fatalf("%+v, %d told", got, refused.Load())
 	}
-	_, _ = first.Close(), first.Close() // twice is once
+	_, _ = first.Close(), first.Close() // closing twice is allowed
 	dial()
 	<-accepted
 	if got := l.Counts().Open; got != 2 {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unsent is how many bytes the system holds that the client hasn't taken; 0 when it doesn't say.
+// unsent returns how many bytes are in the system's send buffer, 0 if the system doesn't tell.
 func unsent(c net.Conn) int {
 	s, ok := c.(syscall.Conn)
 	if !ok {

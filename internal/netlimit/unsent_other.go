@@ -4,5 +4,5 @@ package netlimit
 
 import "net"
 
-// unsent isn't known here: a client counts as gone when its system takes nothing more.
+// unsent isn't available on this system: a client counts as stalled when its send buffer accepts nothing more.
 func unsent(net.Conn) int { return 0 }

@@ -6,14 +6,21 @@ import (
 	"time"
 )
 
-// start is the zero of Conn's deadlines. It carries the monotonic clock: a step of the wall clock cuts nobody off.
+// start is the zero of Conn's deadlines. It has a monotonic clock reading, so a step of the wall clock closes no
+// connection.
 var start = time.Now()
 
-// looks is how often a write that stands still is looked at before its connection is given up.
+// looks is the number of checks within Options.Stall. A connection is closed when no progress is seen between two
+// checks.
+//
+// Example with a Stall of 60 s: the socket's deadline is 30 s. A write of 1 MB fails at this deadline after 200 KB: it
+// made progress, so it continues. At the next deadline nothing more was written, and 100 KB are in the send buffer;
+// this is the first look at it. At the next deadline still 100 KB are there: the client read nothing for 30 s or more,
+// and the connection is closed. With 90 KB the write would continue.
 const looks = 2
 
-// Write implements net.Conn. It goes on as long as the client takes something, however little, and fails with
-// os.ErrDeadlineExceeded when it takes nothing for Options.Stall.
+// Write implements net.Conn. It continues while the client reads at least something, and fails with
+// os.ErrDeadlineExceeded if the client reads nothing for Options.Stall.
 func (c *Conn) Write(p []byte) (int, error) {
 	done, queued := 0, -1
 	for {
@@ -26,7 +33,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	}
 }
 
-// WriteBuffers writes all of b, in one system call where the client takes it at once.
+// WriteBuffers writes all of b, with one system call if the send buffer has room.
 func (c *Conn) WriteBuffers(b *net.Buffers) (int64, error) {
 	done, queued := int64(0), -1
 	for {
@@ -39,7 +46,8 @@ func (c *Conn) WriteBuffers(b *net.Buffers) (int64, error) {
 	}
 }
 
-// arm sets the socket's deadline for one look. It leaves one that is nearly as late: most writes find it so.
+// arm sets the socket's deadline for the next check. It keeps a deadline that is nearly as late, which saves a system
+// call in most writes.
 func (c *Conn) arm() {
 	look := c.l.o.Stall / looks
 	if look <= 0 {
@@ -56,8 +64,9 @@ func (c *Conn) arm() {
 	}
 }
 
-// moves says after a write that failed whether it is to go on: only its look has ended, and the client has taken
-// something since the one before. queued is what that one found in the system's buffer.
+// moves reports whether a write that failed with err after n bytes should continue: only the deadline of a check has
+// passed, and the client has read something since the previous check. queued is the number of bytes in the send buffer
+// at the previous check, -1 = none yet.
 func (c *Conn) moves(n int64, err error, queued *int) bool {
 	if !os.IsTimeout(err) || c.l.o.Stall <= 0 {
 		return false
@@ -69,8 +78,8 @@ func (c *Conn) moves(n int64, err error, queued *int) bool {
 		*queued = -1
 		return true
 	}
-	// The system takes more only when a good part of its buffer is free: a slow client may have taken something
-	// nevertheless.
+	// The system accepts more data only when a good part of its buffer is free. So a slow client may have read
+	// something although n is 0.
 	q := unsent(c.Conn)
 	if *queued >= 0 && q >= *queued {
 		c.l.stalled.Add(1)
@@ -90,7 +99,7 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 		u = max(int64(t.Sub(start)), 1)
 	}
 	c.until.Store(u)
-	c.armed.Store(0) // the next write sets its own
+	c.armed.Store(0) // the next write sets the deadline of its check
 	return c.Conn.SetWriteDeadline(t)
 }
 

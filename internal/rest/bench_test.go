@@ -21,8 +21,8 @@ func (w nobody) Header() http.Header         { return w.h }
 func (w nobody) Write(b []byte) (int, error) { return len(b), nil }
 func (w nobody) WriteHeader(int)             {}
 
-// BenchmarkMiddlewares says what each middleware costs: every line has one more than the line before, and the first
-// is net/http's call of a handler alone.
+// BenchmarkMiddlewares measures the cost of each middleware: each line has one more than the line before. The first is
+// net/http's call of a handler alone.
 func BenchmarkMiddlewares(b *testing.B) {
 	c := &thing{}
 	door :=

@@ -9,17 +9,17 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// maxDrain is how much of a body that is too large is read and thrown away.
+// maxDrain is the largest part of a refused body that is read and discarded, in bytes.
 const maxDrain = 16 << 20
 
-// firstRead is how much memory a body gets before any of it has come. A client may say that it sends more and send
-// nothing.
+// firstRead is the memory in bytes that a body gets before any of it has arrived. A client may announce a large body
+// and send nothing.
 const firstRead = 64 << 10
 
-// ReadBody reads the request's body into c.Body. It fails with status.TooLarge when there are more than limit bytes,
-// with status.Timeout when they don't come in time, and with status.BadRequest when they can't be read. The bytes
-// count in the budget of the process until the request ends; when that is spent, the body waits unread until others
-// have ended.
+// ReadBody reads the request's body into c.Body. It fails with status.TooLarge if the body has more than limit bytes,
+// with status.Timeout if it doesn't arrive in time, and with status.BadRequest if it can't be read. The bytes count in
+// the budget of the process until the request ends. If the budget is used up, the body waits unread until other
+// requests have ended.
 func (c *Call) ReadBody(limit int) error {
 	if !c.read {
 		return c.readBody(limit)
@@ -30,14 +30,14 @@ func (c *Call) ReadBody(limit int) error {
 	return c.readErr
 }
 
-// fetch reads the body before the request is let in: who sends slowly takes no room from others. What goes wrong is
-// the handler's to tell, after what is wrong with the rest of the request.
+// fetch reads the body before the request passes the gate, so that a slow sender occupies no place there. An error is
+// kept for the handler, which first reports faults in the rest of the request.
 func (c *Call) fetch(limit int) {
 	if c.Request.ContentLength == 0 {
 		return
 	}
 	switch c.Request.Method {
-	case http.MethodGet, http.MethodHead, http.MethodDelete: // handlers of these want none
+	case http.MethodGet, http.MethodHead, http.MethodDelete: // handlers of these need no body
 	default:
 		c.readErr = c.readBody(limit)
 		c.read = true
@@ -53,13 +53,15 @@ func (c *Call) readBody(limit int) error {
 		return errTooLarge
 	}
 	if want < 0 {
-		want = limit // chunked: nobody knows. What is taken at once can't be waited for with a part of it in hand.
+		// Chunked: the length is unknown. Memory for the whole limit is reserved now, because a request that holds a
+		// part must not wait for more.
+		want = limit
 	}
 	if err := c.reserve(int64(want)); err != nil {
 		return err
 	}
 	b := c.Body[:0]
-	if n := min(want+1, firstRead); n > cap(b) { // one more: the end is seen without growing
+	if n := min(want+1, firstRead); n > cap(b) { // one byte more: the end is found without growing
 		b = make([]byte, 0, n)
 	}
 	for {
@@ -69,19 +71,19 @@ func (c *Call) readBody(limit int) error {
 		n, err := c.Request.Body.Read(b[len(b):min(cap(b), limit+1)])
 		b = b[:len(b)+n]
 		if len(b) > limit {
-			c.mem.Shrink(int64(want)) // nothing of it is kept
+			c.mem.Shrink(int64(want)) // the body isn't kept
 			c.drain()
 			return errTooLarge
 		}
 		if err != nil {
 			c.Body = b
-			c.mem.Shrink(int64(max(want-len(b), 0))) // that it might have had
+			c.mem.Shrink(int64(max(want-len(b), 0))) // the part of the reservation that isn't needed
 			return c.bodyError(err)
 		}
 	}
 }
 
-// grow doubles a full buffer, up to what is wanted.
+// grow doubles the capacity of a full buffer, up to want.
 func grow(b []byte, want int) []byte {
 	if n := min(2*cap(b), want); n > cap(b) {
 		return append(make([]byte, 0, n), b...)
@@ -89,7 +91,7 @@ func grow(b []byte, want int) []byte {
 	return append(b, 0)[:len(b)]
 }
 
-// reserve takes room for n bytes of the budget, at once or when others have given it back.
+// reserve reserves n bytes of the budget. If necessary it waits until others have given some back.
 func (c *Call) reserve(n int64) error {
 	err := c.mem.Grow(n)
 	if status.Is(err, status.TooManyRequests) {
@@ -98,7 +100,7 @@ func (c *Call) reserve(n int64) error {
 	return err
 }
 
-// bodyError translates how the reading of a body has ended.
+// bodyError translates the error with which the reading of a body ended.
 func (c *Call) bodyError(err error) error {
 	switch {
 	case err == io.EOF:
@@ -110,8 +112,8 @@ func (c *Call) bodyError(err error) error {
 	return status.Wrap(status.BadRequest, err, "The request body could not be read.")
 }
 
-// drain reads the rest of a body that is refused: a client that still writes sees its connection reset instead of the
-// answer. Beyond maxDrain it does.
+// drain reads the rest of a refused body. Otherwise a client that still writes would see a reset connection instead of
+// the reply. If the rest is larger than maxDrain, that happens nevertheless.
 func (c *Call) drain() {
 	if c.Request.ContentLength <= maxDrain {
 		if _, err := io.CopyN(io.Discard, c.Request.Body, maxDrain); err == io.EOF {

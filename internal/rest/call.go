@@ -14,59 +14,59 @@ import (
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
-// Call is one request on its way through a door, and the reply as it grows. A door embeds it in a type of its own and
-// pools that type: nothing of a call may be kept after its request. Not safe for concurrent use.
+// Call is one request and its reply. A door embeds it in its own type and pools that type, so nothing of a call may be
+// kept after its request. Not safe for concurrent use.
 //
-// A call is its request's gin.ResponseWriter too: that is how handlers find it, without a map for each request.
+// A call is also the gin.ResponseWriter of its request: handlers find it there, without a map for each request.
 type Call struct {
 	gin.ResponseWriter
 	Request *http.Request
-	In      http.Header // of the request; keys are canonical
-	ID      [36]byte    // of the request: a GUID
+	In      http.Header // of the request; keys are in canonical form
+	ID      [36]byte    // id of the request: a GUID
 
-	// What an observer is told. The door sets them.
-	Operation string        // of a small fixed set
+	// What an observer is told. The door sets these fields.
+	Operation string        // one of a small fixed set
 	Charge    float64       // request units
-	Explain   func() string // of a query: its text and plan; nil: none
+	Explain   func() string // of a query: returns its text and plan; nil: none
 
 	Body  []byte // of the request, after ReadBody
 	Out   []byte // body of the reply
-	Spare []byte // scratch of the handler
+	Spare []byte // scratch memory for the handler
 
 	Values []byte // of the reply headers, see Add
 
 	door  *Door
-	place admit.Place // behind the door's gate
+	place admit.Place // in the door's gate
 	gin   *gin.Context
 	ctx   context.Context
 	err   error
 	began time.Time
 	left  bool // the reply could not be written
 	sent  bool
-	read  bool // the body was read before the handler, with readErr
+	read  bool // the body was read before the handler; readErr is the result
 	told  observe.Request
 	mem   *budget.Account
-	held  int // of mem, by Hold
+	held  int // the part of mem that Hold has reserved
 
 	readErr error
 
 	slots []slot
 }
 
-// Of is a door's own call: a type that embeds Call and tells of errors in its API's form.
+// Of is the call type of a door: it embeds Call and writes errors in its API's form.
 type Of interface {
 	gin.ResponseWriter
-	// Fail writes the reply of an error.
+	// Fail writes the reply for an error.
 	Fail(err error)
 	base() *Call
 }
 
 func (c *Call) base() *Call { return c }
 
-// keepBuffer is the largest buffer that stays with a call for the next request.
+// keepBuffer is the largest buffer in bytes that a call keeps for the next request.
 const keepBuffer = 256 << 10
 
-// Begin makes the call that of a request. The door puts itself in gin's place next: g.Writer = c.
+// Begin starts the call for a request. The door then sets itself as gin's writer: g.Writer = c.
 func (c *Call) Begin(d *Door, g *gin.Context) {
 	c.ResponseWriter, c.Request, c.In = g.Writer, g.Request, g.Request.Header
 	c.door, c.gin, c.ctx, c.err = d, g, g.Request.Context(), nil
@@ -77,7 +77,7 @@ func (c *Call) Begin(d *Door, g *gin.Context) {
 	}
 }
 
-// End lets go of the request, and of buffers that are too large to keep. The door returns the call to its pool next.
+// End releases the request, and buffers that are too large to keep. The door then returns the call to its pool.
 func (c *Call) End() {
 	c.mem.Close()
 	c.ResponseWriter, c.Request, c.In, c.gin, c.ctx, c.err, c.Explain = nil, nil, nil, nil, nil, nil, nil
@@ -90,12 +90,12 @@ func (c *Call) End() {
 	c.slots = c.slots[:0]
 }
 
-// unheld is how much of a reply costs the budget nothing: most replies are smaller.
+// unheld is the part of a reply in bytes that isn't counted in the budget: most replies are smaller.
 const unheld = 64 << 10
 
-// Hold says that the request holds n bytes in all beside its body: the reply as it grows, and what it is made of. They
-// count in the budget of the process until the reply is sent, also to a client that reads slowly. It fails with
-// status.TooManyRequests when the budget is spent, with status.MemoryLimit when one request may not hold as much.
+// Hold says how many bytes the request holds in total in addition to its body: the reply so far and its sources. They
+// count in the budget of the process until the reply is sent, even if the client reads slowly. It fails with
+// status.TooManyRequests if the budget is used up, and with status.MemoryLimit if one request may not hold as much.
 func (c *Call) Hold(n int) error {
 	more := n - unheld - c.held
 	if more <= 0 {
@@ -108,35 +108,34 @@ func (c *Call) Hold(n int) error {
 	return nil
 }
 
-// Ctx ends when the client has gone or the request has taken too long.
+// Ctx returns a context that ends when the client disconnects or the request's time is up.
 func (c *Call) Ctx() context.Context { return c.ctx }
 
-// Param returns a parameter of the route's path, decoded: an encoded slash is part of it, a plus is a plus.
+// Param returns a decoded parameter of the route's path. An encoded slash becomes part of it, and a plus stays a plus.
 func (c *Call) Param(name string) string {
 	v := c.gin.Param(name)
 	if c.Request.URL.RawPath == "" {
-		return v // net/url has decoded it, and nothing that a path is split by was encoded
+		return v // net/url has decoded it, and it contains no encoded separator
 	}
 	return unescape(v)
 }
 
-// Abort ends the request with an error: handlers and middlewares after this one don't run, and Failed has the reply
-// written.
+// Abort ends the request with an error: later handlers and middlewares don't run, and Failed writes the reply.
 func (c *Call) Abort(err error) {
 	c.err = err
 	c.gin.Abort()
 }
 
-// Err is the error that the request has ended with, nil while it has none.
+// Err returns the error of the request, nil if there is none.
 func (c *Call) Err() error { return c.err }
 
 // Sent reports whether the reply has begun.
 func (c *Call) Sent() bool { return c.sent || c.Written() }
 
-// Left reports whether the client has gone away before its answer.
+// Left reports whether the client disconnected before it got its reply.
 func (c *Call) Left() bool { return c.left || c.Request.Context().Err() != nil }
 
-// Handle makes a gin handler of a function on a door's own call. The error that it returns ends the request.
+// Handle makes a gin handler from a function on a door's call type. An error that it returns ends the request.
 func Handle[C Of](f func(C) error) gin.HandlerFunc {
 	return func(g *gin.Context) {
 		c := g.Writer.(C)
@@ -146,13 +145,13 @@ func Handle[C Of](f func(C) error) gin.HandlerFunc {
 	}
 }
 
-// Finished says that nothing is left to do but to send the reply: others may come in through the gate. A client that
-// reads slowly keeps nobody waiting. Send calls it.
+// Finished says that only the reply remains to be sent, and gives the place in the gate back. So a client that reads
+// slowly doesn't block others. Send calls it.
 func (c *Call) Finished() {
 	c.place.Leave()
 }
 
-// Status returns err as a *status.Error. A context's own error, which waits at a gate and for memory give, is
+// Status returns err as a *status.Error. A context's error, which waits at a gate or for memory return, becomes
 // status.Timeout.
 func Status(err error) *status.Error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {

@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 )
 
-// key is of a value in a context.
+// key is the key of a value in a context.
 type key struct{}
 
 func TestDeadline(t *testing.T) {

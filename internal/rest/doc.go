@@ -1,6 +1,6 @@
-// Package rest is what the doors that speak HTTP share: the call that a request becomes, the middlewares that every
-// request passes, and how bodies are read and replies written. What is an API's own (routes, who may do what, the
-// form of errors) stays in its door.
+// Package rest is what the doors that speak HTTP share: the call for each request, the middlewares that every request
+// passes, the reading of bodies and the writing of replies. Each door has its own routes, permissions and form of
+// errors.
 //
 // A door embeds Call in a type of its own, pools that type, and puts its middlewares in this order:
 //
@@ -10,11 +10,15 @@
 //		s.door.Observed,            // tells observe.Observer
 //		s.door.Recovered,           // a panic becomes an error
 //		s.door.Failed,              // an error becomes a reply: the door's Fail
-//		s.authenticate,             // the door's: who asks
-//		s.door.Limited)             // for how long; the body; how many at once
+//		s.authenticate,             // the door's: checks the credentials
+//		s.door.Limited)             // the time limit, the body, the gate
 //	r.GET("/things/:id", rest.Handle(readThing)) // readThing is a func(*call) error
 //
-// The order matters. Whoever can't say who he is costs an HMAC and learns nothing, not even whether a path exists:
-// routes that aren't there pass the middlewares too. What is refused by a later middleware is observed by an earlier
-// one.
+// The order matters. A client without valid credentials costs only one HMAC and learns nothing, not even whether a path
+// exists: requests without a route pass the middlewares too. A request that a later middleware refuses is still
+// observed by an earlier one.
+//
+// Example: GET /things/7 with an expired signature. begin takes a call, RequestID gives it an id, authenticate aborts
+// it with status.Unauthorized, so neither Limited nor readThing run. Failed then writes the reply, and Observed counts
+// a 401.
 package rest

@@ -20,16 +20,16 @@ import (
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
-// Options are what all calls of a door have in common.
+// Options are the settings of a door, which all its calls share.
 type Options struct {
-	API     string       // for observers: nosql, table
-	Clock   *clock.Clock // real time: of the Date of replies
+	API     string       // name for observers: nosql, table
+	Clock   *clock.Clock // for the Date header of replies
 	Log     *slog.Logger
-	Budget  *budget.Budget   // of request bodies; nil: no limit
-	MaxBody int              // the largest body that a handler takes, in bytes; 0: bodies are read in handlers only
-	MaxTime time.Duration    // how long one request may run, the reading of its body included; 0 is for ever
-	Gate    *admit.Gate      // how many run at once; nil lets in all
-	Observe observe.Observer // nil is nobody
+	Budget  *budget.Budget   // for request bodies; nil: no limit
+	MaxBody int              // largest body that a handler takes, in bytes; 0: bodies are read only by handlers
+	MaxTime time.Duration    // longest time of a request, the reading of its body included; 0 = no limit
+	Gate    *admit.Gate      // limits the running requests; nil = no limit
+	Observe observe.Observer // nil: requests aren't observed
 }
 
 // Door has the middlewares of one API. Safe for concurrent use.
@@ -37,7 +37,7 @@ type Door struct {
 	Options
 	ids  ids
 	date atomic.Pointer[dateValue]
-	real *clock.Clock // for durations, whatever time the data is in
+	real *clock.Clock // wall clock for durations; the data's clock may be frozen
 }
 
 // NewDoor returns the door of an API.
@@ -47,16 +47,16 @@ func NewDoor(o Options) *Door {
 	return d
 }
 
-// Requests is how many ids were given to requests: nearly the number of requests.
+// Requests returns how many request ids were given out: nearly the number of requests.
 func (d *Door) Requests() uint64 { return d.ids.n.Load() }
 
-// NewRouter returns a gin router that takes paths as they are: nothing is redirected, an encoded slash separates
-// nothing, and a verb that a path does not have is told apart from a path that is not there.
+// NewRouter returns a gin router that takes paths literally. It doesn't redirect, an encoded slash isn't a separator,
+// and a method that a path doesn't have is distinguished from a path that doesn't exist.
 func NewRouter() *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()
 	r.UseRawPath = true
-	r.UnescapePathValues = false // Call.Param does it: gin makes a space of a plus
+	r.UnescapePathValues = false // Call.Param unescapes them: gin would turn a plus into a space
 	r.RedirectTrailingSlash = false
 	r.HandleMethodNotAllowed = true
 	r.ForwardedByClientIP = false
@@ -67,10 +67,10 @@ func unescape(s string) string {
 	if u, err := url.PathUnescape(s); err == nil {
 		return u
 	}
-	return s // net/url has parsed the path: there is no such thing
+	return s // can't happen: net/url has parsed the path
 }
 
-// Observed tells the door's observer of each request.
+// Observed reports each request to the door's observer.
 func (d *Door) Observed(g *gin.Context) {
 	if d.Observe == nil {
 		g.Next()
@@ -83,7 +83,7 @@ func (d *Door) Observed(g *gin.Context) {
 	g.Next()
 }
 
-// tell says how the request has ended.
+// tell reports the result of the request.
 func (c *Call) tell() {
 	code := c.Status()
 	c.told = observe.Request{
@@ -92,13 +92,13 @@ func (c *Call) tell() {
 		Client: c.Request.RemoteAddr, Target: c.Request.URL.Path, Explain: c.Explain,
 	}
 	if c.Operation == "" {
-		c.told.Operation = "other" // refused before it was known what it is
+		c.told.Operation = "other" // refused before the operation was determined
 	}
 	c.door.Observe.Done(&c.told)
 	c.told = observe.Request{}
 }
 
-// codes are the texts of HTTP statuses.
+// codes are the texts of the HTTP status codes.
 var codes = func() (t [600]string) {
 	for i := range t {
 		t[i] = strconv.Itoa(i)
@@ -113,11 +113,11 @@ func codeText(code int) string {
 	return strconv.Itoa(code)
 }
 
-// errPanicked is what a client is told of a panic.
+// errPanicked is the error that a client gets after a panic.
 var errPanicked = status.New(status.Internal, "a handler panicked")
 
-// Recovered turns a panic of a handler into an error and a log line: one bad request must not end the server. When
-// the reply has begun, the connection closes.
+// Recovered turns a panic of a handler into an error and a log line, so that one bad request doesn't end the server. If
+// the reply has begun, it closes the connection.
 func (d *Door) Recovered(g *gin.Context) {
 	c := g.Writer.(Of)
 	defer func() {
@@ -139,10 +139,10 @@ func (d *Door) Recovered(g *gin.Context) {
 	g.Next()
 }
 
-// Panicked reports whether err is what Recovered makes of a panic, which is in the log already.
+// Panicked reports whether err is the error from Recovered, which has already logged it.
 func Panicked(err error) bool { return errors.Is(err, errPanicked) }
 
-// Failed has the reply of an error written by the door's Fail.
+// Failed calls the door's Fail for a request that ended with an error.
 func (d *Door) Failed(g *gin.Context) {
 	g.Next()
 	c := g.Writer.(Of)
@@ -151,7 +151,7 @@ func (d *Door) Failed(g *gin.Context) {
 	}
 }
 
-// Limited holds requests to the door's time, reads their bodies, and lets them through the door's gate.
+// Limited applies the door's time limit, reads the body, and waits at the door's gate.
 func (d *Door) Limited(g *gin.Context) {
 	c := g.Writer.(Of).base()
 	if d.MaxTime > 0 {
@@ -172,13 +172,14 @@ func (d *Door) Limited(g *gin.Context) {
 	g.Next()
 }
 
-// dateValue is the Date header of all replies of one second.
+// dateValue is the Date header for all replies of one second.
 type dateValue struct {
 	second int64
 	text   []string
 }
 
-// dated returns the Date header: what net/http would make for each reply, made once a second.
+// dated returns the Date header, with the same value as net/http's. It is formatted once a second instead of for each
+// reply.
 func (d *Door) dated() []string {
 	now := d.Clock.Now()
 	v := d.date.Load()

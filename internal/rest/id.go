@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 )
 
-// ids makes ids of requests: unique for the process, without a lock or a system call for each.
+// ids generates ids of requests. They are unique in the process and need neither a lock nor a system call for each.
 type ids struct {
 	base [16]byte
 	n    atomic.Uint64
@@ -21,7 +21,7 @@ func (s *ids) seed(c *clock.Clock) {
 	copy(s.base[:], u[:])
 }
 
-// next writes a version 4 UUID: the random half of the process, and a counter spread over the other half.
+// next writes a version 4 UUID: the random UUID of the process, with a counter added to its lower half.
 func (s *ids) next(text *[36]byte) {
 	id := s.base
 	low := binary.BigEndian.Uint64(id[8:]) + s.n.Add(1)
@@ -35,8 +35,8 @@ func (s *ids) next(text *[36]byte) {
 	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
 }
 
-// RequestID gives each call its id: that of the client where the request header of that name (canonical) has a GUID,
-// else a new one. With "" it is always a new one.
+// RequestID gives each call its id: the client's, if the request header of this name (in canonical form) has a GUID,
+// otherwise a new one. If the name is "", it is always a new one.
 func RequestID(header string) gin.HandlerFunc {
 	return func(g *gin.Context) {
 		c := g.Writer.(Of).base()

@@ -8,22 +8,22 @@ import (
 	"github.com/orrerydb/orrery/internal/httpconn"
 )
 
-// Reply headers are gathered in one buffer, Call.Values: each costs no allocation, and their names go out as they are
-// given here, in lower case if so. A header that is added again replaces the one before. A value is set at once, or
-// appended and added:
+// Reply headers are collected in one buffer, Call.Values, so a header needs no allocation. Names are sent as given
+// here, possibly in lower case. Adding a header again replaces the previous one. A value is set directly, or appended
+// and then added:
 //
 //	c.Set("etag", v)
 //	from := len(c.Values)
 //	c.Values = strconv.AppendInt(c.Values, lsn, 10)
 //	c.Add("lsn", from)
 
-// slot is one reply header: its name and where its value is in Call.Values.
+// slot is one reply header: its name, and the position of its value in Call.Values.
 type slot struct {
 	name       string
 	start, end int
 }
 
-// Add adds a reply header whose value is what was appended to c.Values since its length was from.
+// Add adds a reply header. Its value is the bytes that were appended to c.Values since it had length from.
 func (c *Call) Add(name string, from int) {
 	c.slots = append(c.slots, slot{name, from, len(c.Values)})
 }
@@ -35,14 +35,14 @@ func (c *Call) Set(name, value string) {
 	c.Add(name, from)
 }
 
-// SetInt adds a reply header with a number.
+// SetInt adds a reply header with a number as its value.
 func (c *Call) SetInt(name string, v int64) {
 	from := len(c.Values)
 	c.Values = strconv.AppendInt(c.Values, v, 10)
 	c.Add(name, from)
 }
 
-// Take removes a reply header that was added and returns its value, "" when there is none.
+// Take removes a reply header and returns its value, "" if there is none.
 func (c *Call) Take(name string) (value string) {
 	kept := c.slots[:0]
 	for _, s := range c.slots {
@@ -56,8 +56,8 @@ func (c *Call) Take(name string) (value string) {
 	return value
 }
 
-// Send writes the reply: status, reply headers, and c.Out as body where the status has one. contentType is the
-// header's value, shared by all replies of its kind; nil: no header.
+// Send writes the reply: the status, the reply headers, and c.Out as the body if the status allows one. contentType is
+// the header's value, shared by all replies of its kind; nil = no header.
 func (c *Call) Send(code int, contentType []string) {
 	c.sent = true
 	c.Finished()
@@ -81,7 +81,7 @@ func (c *Call) Send(code int, contentType []string) {
 	}
 }
 
-// fillMap gives the reply headers to net/http.
+// fillMap copies the reply headers to net/http's map.
 func (c *Call) fillMap(h http.Header) {
 	text := string(c.Values)
 	values := make([]string, len(c.slots))
@@ -91,8 +91,8 @@ func (c *Call) fillMap(h http.Header) {
 	}
 }
 
-// giveLines gives the reply headers to the connection, past the map. It reports false when there is no connection that
-// takes them, or a value that net/http wouldn't write as it is. body says that the status has a body.
+// giveLines gives the reply headers to the connection as lines, bypassing the map. It returns false if the connection
+// takes no lines, or if net/http would change a value before writing it. body says that the status allows a body.
 func (c *Call) giveLines(body bool) bool {
 	conn := httpconn.Of(c.Request.Context())
 	if conn == nil {
@@ -111,18 +111,18 @@ func (c *Call) giveLines(body bool) bool {
 	return true
 }
 
-// appendLines appends the reply headers as net/http would write them out of the map: in the order of their names, each
-// once. ok is false when a value is none that net/http writes as it is.
+// appendLines appends the reply headers as net/http would write them from the map: sorted by name, each name once. ok
+// is false if net/http would change a value.
 func (c *Call) appendLines(dst []byte) (lines []byte, ok bool) {
 	s := c.slots
-	for i := 1; i < len(s); i++ { // few, and nearly in order: the cheapest sort there is, and a stable one
+	for i := 1; i < len(s); i++ { // insertion sort: few elements, nearly sorted, and it must be stable
 		for j := i; j > 0 && s[j].name < s[j-1].name; j-- {
 			s[j], s[j-1] = s[j-1], s[j]
 		}
 	}
 	for i, x := range s {
 		if i+1 < len(s) && s[i+1].name == x.name {
-			continue // set again later
+			continue // the header is set again later
 		}
 		v := c.Values[x.start:x.end]
 		if len(v) > 0 && (v[0] <= ' ' || v[len(v)-1] <= ' ') {
@@ -136,7 +136,7 @@ func (c *Call) appendLines(dst []byte) (lines []byte, ok bool) {
 	return dst, bytes.IndexByte(c.Values, '\n') < 0 && bytes.IndexByte(c.Values, '\r') < 0
 }
 
-// Discard forgets the reply headers that were set and the body that was made: an error takes their place.
+// Discard removes all reply headers and the body, because an error replaces them.
 func (c *Call) Discard() {
 	c.Values, c.slots, c.Out = c.Values[:0], c.slots[:0], c.Out[:0]
 }

@@ -2,7 +2,7 @@ package rest
 
 import "testing"
 
-// Values that net/http changes on their way out go through net/http: a container's name may end in a space.
+// Values that net/http changes when it writes them are sent through net/http: a container's name may end in a space.
 func TestHeadersThatAreTrimmed(t *testing.T) {
 	c := &Call{}
 	c.Set("x-ms-alt-content-path", "dbs/db/colls/c ")

@@ -21,7 +21,7 @@ import (
 	"github.com/orrerydb/orrery/internal/admit"
 )
 
-// thing is a door's own call, and fake a door of it.
+// thing is the call type of a door, and fake is that door.
 type thing struct {
 	Call
 	failed error
@@ -64,7 +64,7 @@ func (f *fake) do(method, target string, body io.Reader, headers ...string) *htt
 	return w
 }
 
-// unsized hides the length of a body: it comes in chunks.
+// unsized hides the length of a body, so it is sent in chunks.
 type unsized struct{ io.Reader }
 
 func TestReadBody(t *testing.T) {
@@ -100,7 +100,7 @@ func TestReadBody(t *testing.T) {
 	}
 }
 
-// A body of unknown length holds as much memory as it turned out to need, once it is there.
+// A chunked body holds only the memory that it needs once it has been read.
 func TestSmallChunkedBodiesHoldLittle(t *testing.T) {
 	const limit = 4 << 20
 	f := newFake()
@@ -119,7 +119,7 @@ func TestSmallChunkedBodiesHoldLittle(t *testing.T) {
 	}
 }
 
-// broken is a body whose client is gone.
+// broken is a body whose client has disconnected.
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
@@ -170,7 +170,7 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-// What is refused on the way is answered by the door's Fail, also where there is no route.
+// An error of a middleware is answered by the door's Fail, also where there is no route.
 func TestFailed(t *testing.T) {
 	f := newFake()
 	f.GET("/bad", Handle(func(*thing) error { return status.New(status.BadRequest, "bad") }))
@@ -187,7 +187,7 @@ func TestFailed(t *testing.T) {
 	}
 }
 
-// Who sends a body slowly takes no room at the gate from others, with any verb, and when the body is refused, too.
+// A client that sends its body slowly occupies no place at the gate, with any method, even if the body is refused.
 func TestBodiesComeBeforeTheGate(t *testing.T) {
 	const limit = 1 << 10
 	for _, verb := range []string{"POST", "PUT", "PATCH", "MERGE"} {
@@ -220,7 +220,7 @@ func TestBodiesComeBeforeTheGate(t *testing.T) {
 				f.ServeHTTP(w, r)
 				close(done)
 			}()
-			_, _ = out.Write([]byte("x")) // it is being read
+			_, _ = out.Write([]byte("x")) // the body is being read
 			if w := f.do("GET", "/", nil); w.Code != 200 {
 				t.Errorf("%s of %d bytes keeps another waiting: %d", verb, size, w.Code)
 			}

@@ -1,8 +1,21 @@
 // Package batch reads and writes the multipart framing of entity group transactions (POST $batch): the envelope, its
-// one change set, and the requests in it. It knows nothing of entities.
+// one change set, and the requests in it. It doesn't interpret entities.
 //
-// The framing is described by Microsoft's page "Performing entity group transactions"; clients differ in case of header
-// names, order, blank lines and line ends, so reading is lenient in all of these.
+// Microsoft's page "Performing entity group transactions" describes the framing. Clients differ in the case of header
+// names, in order, blank lines and line ends, so the reader is lenient about these.
+//
+//	--batch_1                                         the envelope: boundary batch_1
+//	Content-Type: multipart/mixed; boundary=changeset_1
+//
+//	--changeset_1                                     a part: one operation
+//	Content-Type: application/http
+//
+//	POST /people HTTP/1.1                             -> Op.Method and Op.URI
+//	Content-Type: application/json                    -> a header of Op
+//
+//	{"PartitionKey": "p", "RowKey": "r"}              -> Op.Body
+//	--changeset_1--
+//	--batch_1--
 package batch
 
 import (
@@ -10,10 +23,10 @@ import (
 	"strings"
 )
 
-// MaxOperations is the service's limit of one change set.
+// MaxOperations is the service's limit of operations in a change set.
 const MaxOperations = 100
 
-// Error is an envelope that can't be read: status 400 for the whole batch.
+// Error is the error for an envelope that can't be read: status 400 for the whole batch.
 type Error struct{ Msg string }
 
 // Error implements error.
@@ -22,8 +35,8 @@ func (e *Error) Error() string { return e.Msg }
 // Op is one request of a batch. Body points into the batch's bytes.
 type Op struct {
 	Method    string
-	URI       string // as in the request line: absolute or relative, still escaped
-	ContentID string // echoed in the answer, "" when none
+	URI       string // as in the request line: absolute or relative, escaped
+	ContentID string // repeated in the reply, "" = none
 	Header    []Header
 	Body      []byte
 }
@@ -31,7 +44,7 @@ type Op struct {
 // Header is one header line.
 type Header struct{ Name, Value string }
 
-// Get returns the first header of that name, whatever its case; "" when there is none.
+// Get returns the value of the first header with this name, ignoring case, or "".
 func (o *Op) Get(name string) string {
 	for i := range o.Header {
 		if strings.EqualFold(o.Header[i].Name, name) {
@@ -41,13 +54,13 @@ func (o *Op) Get(name string) string {
 	return ""
 }
 
-// Request is a batch: the operations of its change set, or one query that stands alone.
+// Request is a batch: the operations of its change set, or a single query.
 type Request struct {
 	Ops     []Op
 	IsQuery bool
 }
 
-// Parse reads a batch body; contentType is the request's header, which names the boundary. More than MaxOperations
+// Parse reads a batch body. contentType is the request's header, which contains the boundary. More than MaxOperations
 // operations are an error.
 func Parse(contentType string, body []byte) (*Request, error) {
 	boundary, ok := boundaryOf(contentType)
@@ -144,10 +157,11 @@ func isHTTP(contentType string) bool {
 	return strings.EqualFold(strings.TrimSpace(mime), "application/http")
 }
 
-// split cuts a multipart body at its delimiter lines. A missing closing delimiter is an error: the batch was cut off.
+// split cuts a multipart body at its delimiter lines. A missing closing delimiter is an error, because the body was
+// truncated.
 func split(b []byte, boundary string, limit int) ([][]byte, error) {
 	var parts [][]byte
-	open := -1 // start of the present part
+	open := -1 // start of the current part
 	for at := 0; at < len(b); {
 		end := len(b)
 		next := end
@@ -174,7 +188,7 @@ func split(b []byte, boundary string, limit int) ([][]byte, error) {
 	return nil, &Error{"The multipart body has no closing delimiter."}
 }
 
-// headers reads header lines up to a blank line and returns what follows it.
+// headers reads header lines up to a blank line and returns the bytes after it.
 func headers(b []byte) (h []Header, rest []byte) {
 	for len(b) > 0 {
 		var line string
@@ -199,7 +213,7 @@ func cutLine(b []byte) (line string, rest []byte) {
 
 func skipBlank(b []byte) []byte { return bytes.TrimLeft(b, " \t\r\n") }
 
-// Writer builds the answer of a batch, append-only.
+// Writer builds the reply to a batch in one buffer.
 type Writer struct {
 	Buf   []byte
 	outer string
@@ -207,8 +221,8 @@ type Writer struct {
 	inSet bool
 }
 
-// Begin starts an answer whose boundaries end in id, which must be unlike the answer's content. set says whether the
-// parts stand in a change set.
+// Begin starts a reply whose boundaries end in id. The id must not occur in the reply's content. set says whether the
+// parts belong to a change set.
 func (w *Writer) Begin(id string, set bool) {
 	w.outer, w.inner, w.inSet = "batchresponse_"+id, "changesetresponse_"+id, set
 	w.str("--", w.outer, "\r\n")
@@ -217,11 +231,11 @@ func (w *Writer) Begin(id string, set bool) {
 	}
 }
 
-// ContentType returns the answer's content type.
+// ContentType returns the content type of the reply.
 func (w *Writer) ContentType() string { return "multipart/mixed; boundary=" + w.outer }
 
-// Part starts the answer of one operation; status is the text behind the protocol, as "204 No Content". Header lines
-// follow with Header, then Body.
+// Part starts the reply to one operation. status is the text after the protocol, such as "204 No Content". Calls of
+// Header follow, then one of Body.
 func (w *Writer) Part(status, contentID string) {
 	if w.inSet {
 		w.str("--", w.inner, "\r\n")
@@ -233,17 +247,17 @@ func (w *Writer) Part(status, contentID string) {
 	w.str("\r\nHTTP/1.1 ", status, "\r\n")
 }
 
-// Header appends one header line of the present part.
+// Header appends one header line to the current part.
 func (w *Writer) Header(name, v string) { w.str(name, ": ", v, "\r\n") }
 
-// Body ends the headers of the present part and appends its body, which may be empty.
+// Body ends the headers of the current part and appends its body, which may be empty.
 func (w *Writer) Body(b []byte) {
 	w.str("\r\n")
 	w.Buf = append(w.Buf, b...)
 	w.str("\r\n")
 }
 
-// End closes the answer.
+// End ends the reply.
 func (w *Writer) End() {
 	if w.inSet {
 		w.str("--", w.inner, "--\r\n")

@@ -8,11 +8,11 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestParse runs testdata/parse: the input's lines get CRLF (or LF with lf) and are parsed under the boundary "b".
+// TestParse runs testdata/parse. Line ends of the input become CRLF (LF with lf); the boundary is "b".
 func TestParse(t *testing.T) {
 	datadriven.RunTest(t, "testdata/parse", func(t *testing.T, d *datadriven.TestData) string {
 		ctype := "multipart/mixed; boundary=b"
-		body := strings.ReplaceAll(d.Input, "~", "") // "~" keeps blank lines in the script
+		body := strings.ReplaceAll(d.Input, "~", "") // "~" marks blank lines, which the script can't contain
 		if !d.HasArg("lf") {
 			body = strings.ReplaceAll(body, "\n", "\r\n")
 		}
@@ -77,7 +77,7 @@ ETag: x
 	}
 }
 
-// FuzzParse: no input makes Parse panic, and what it accepts is within the limits.
+// FuzzParse: Parse doesn't panic on any input, and accepts only input within the limits.
 func FuzzParse(f *testing.F) {
 	f.Add("multipart/mixed; boundary=b", []byte("--b\r\nContent-Type: multipart/mixed; "+
 		"boundary=c\r\n\r\n--c\r\nContent-Type: application/http\r\n\r\nPOST /t HTTP/1.1\r\n\r\n{}\r\n--c--\r\n--b--\r\n"))

@@ -1,8 +1,12 @@
-// Package edm is the Table API's type system on the wire: the eight Edm types, their literals, and entities as JSON in
-// and out of stored documents. Reading is one pass over the request body and writing one pass over the stored bytes;
-// neither builds a map.
+// Package edm implements the type system of the Table API: the eight Edm types, their literals, and the conversion of
+// entities between JSON and stored documents. Reading is one pass over the request body, writing one pass over the
+// stored bytes; neither builds a map. Microsoft's page "Payload format for Table service operations" defines the form
+// of the types in JSON.
 //
-// What the types look like on the wire is fixed by Microsoft's page "Payload format for Table service operations".
+// Example:
+//
+//	{"PartitionKey":"p", "RowKey":"r", "n@odata.type":"Edm.Int64", "n":"5", "ok":true}
+//	-> keys "p" and "r"; properties n = Int64 5, ok = true
 package edm
 
 import (
@@ -12,10 +16,10 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Type is one Edm type that a property may have.
+// Type is the Edm type of a property.
 type Type uint8
 
-// The types of the Table API. None stands for a value without an annotation.
+// The types of the Table API. None is the type of a value without an annotation.
 const (
 	None Type = iota
 	Binary
@@ -26,10 +30,10 @@ const (
 	Int32
 	Int64
 	String
-	Null // Edm.Null: accepted on input, the property is not stored
+	Null // Edm.Null: accepted on input; the property isn't stored
 )
 
-// types is the registry of type names: the annotation `P@odata.type` holds one of them.
+// types is the registry of type names, which the annotation `P@odata.type` contains.
 var types = []struct {
 	name string
 	t    Type
@@ -45,7 +49,7 @@ var types = []struct {
 	{"Edm.String", String},
 }
 
-// ParseType returns the type of an annotation; ok is false for a name that the Table API does not know.
+// ParseType returns the type of an annotation. ok is false for an unknown name.
 func ParseType(name string) (t Type, ok bool) {
 	for i := range types {
 		if types[i].name == name {
@@ -65,8 +69,8 @@ func (t Type) String() string {
 	return ""
 }
 
-// TypeOf returns the Edm type under which a stored value is shown: arrays, documents and the kinds
-// that only MongoDB has are strings, null and undefined are None (absent).
+// TypeOf returns the Edm type under which a stored value is shown. Arrays, documents and kinds that only MongoDB has
+// are strings. Null and undefined are None (absent).
 func TypeOf(v value.Value) Type {
 	switch v.Kind() {
 	case value.Undefined, value.Null:
@@ -98,15 +102,15 @@ const (
 	maxDateMS = 253402300799999
 )
 
-// AppendTicks appends an instant given in 100 ns units since 1970 with all seven digits of its fraction, as Timestamp
-// and ETags show it. colon is ":" or "%3A".
+// AppendTicks appends an instant, in units of 100 ns since 1970, with all seven digits of its fraction, as in Timestamp
+// and ETags. colon is ":" or "%3A".
 func AppendTicks(dst []byte, ticks int64, colon string) []byte {
 	sec, frac := floorDiv(ticks, 10_000_000)
 	dst = append(isotime.AppendColon(dst, sec, colon), '.')
 	return append(isotime.AppendPadded(dst, int(frac), 7), 'Z')
 }
 
-// AppendDateTime appends a Date as Edm.DateTime shows it: UTC, the fraction without its trailing zeros.
+// AppendDateTime appends a Date as Edm.DateTime: UTC, the fraction without trailing zeros.
 func AppendDateTime(dst []byte, v value.Value) []byte {
 	sec, ms := floorDiv(v.DateMS(), 1000)
 	dst = isotime.Append(dst, sec)
@@ -127,17 +131,17 @@ func floorDiv(a, b int64) (q, r int64) {
 	return q, r
 }
 
-// dateForms are the forms of Edm.DateTime.
+// dateForms are the accepted forms of Edm.DateTime.
 const dateForms = isotime.DateOnly | isotime.DateZone | isotime.MinutesOnly | isotime.NoZone |
 	isotime.Space | isotime.LowerCase |
 	isotime.ShortOffset
 
-// maxOffset is the greatest offset from UTC that the service takes, in seconds.
+// maxOffset is the largest offset from UTC that the service accepts, in seconds.
 const maxOffset = 14*3600 + 59*60
 
-// ParseDateTime reads an Edm.DateTime: an ISO date, optionally a time, up to seven digits of fraction (more are cut),
-// and Z or an offset, which is converted; without a zone it is UTC. Errors: InvalidInput for anything else,
-// OutOfRangeInput outside 1601..9999.
+// ParseDateTime reads an Edm.DateTime: an ISO date, optionally a time, up to seven digits of fraction (further digits
+// are dropped), and Z or an offset, which is converted to UTC. Without a zone the time is UTC. The error is
+// OutOfRangeInput outside 1601..9999, and InvalidInput for other texts.
 func ParseDateTime(s string) (value.Value, error) {
 	t, ok := isotime.Parse(s, dateForms)
 	if !ok || t.Offset > maxOffset || t.Offset < -maxOffset {
@@ -150,7 +154,7 @@ func ParseDateTime(s string) (value.Value, error) {
 	return value.DateOf(ms, t.Ticks()), nil
 }
 
-// ParseGUID reads a GUID in the forms 8-4-4-4-12 and, like it in braces, and 32 hex digits.
+// ParseGUID reads a GUID: 8-4-4-4-12 digits, the same in braces, or 32 hex digits.
 func ParseGUID(s string) (value.Value, bool) {
 	if len(s) == 38 && s[0] == '{' && s[37] == '}' {
 		s = s[1:37]

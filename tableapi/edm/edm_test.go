@@ -29,9 +29,9 @@ func build(e *Entity) []byte {
 	return b.Doc()
 }
 
-// TestEntity runs the scripts in testdata. "read" parses an entity and prints the stored document as Extended JSON;
-// "write" prints it as an answer (level=no|minimal|full, select=(..)); "show" prints a document given as Extended JSON,
-// as written by another API.
+// TestEntity runs the scripts in testdata. "read" parses an entity and prints the stored document as Extended JSON.
+// "write" prints it as a reply (level=no|minimal|full, select=(..)). "show" prints a document given as Extended JSON,
+// as another API would store it.
 func TestEntity(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -160,8 +160,8 @@ func TestETag(t *testing.T) {
 	}
 }
 
-// FuzzEntity: what Parse accepts becomes a valid document, whose answer is valid JSON, which reads back as the same
-// document.
+// FuzzEntity: an entity that Parse accepts becomes a valid document; its reply is valid JSON, which reads back to the
+// same document.
 func FuzzEntity(f *testing.F) {
 	f.Add([]byte(`{"PartitionKey":"p","RowKey":"r","a":1,"b@odata.type":"Edm.Int64","b":"9"}`))
 	f.Add([]byte(`{"d@odata.type":"Edm.DateTime","d":"2024-03-04T05:06:07.1234567Z","x":"\ud83d\ude00",` +

@@ -1,17 +1,17 @@
 package edm
 
-// Error says why an entity or a literal was refused, with the service's own code (Table service error codes). Msg is
-// safe to show and quotes nothing of the request beyond names and keys.
+// Error says why an entity or a literal is refused, with the service's code (Table service error codes). Msg is safe to
+// show: it contains nothing of the request except names and keys.
 type Error struct {
 	Code string
-	Prop string // the property concerned, "" when none
+	Prop string // the property concerned, "" = none
 	Msg  string
 }
 
 // Error implements error.
 func (e *Error) Error() string { return e.Code + ": " + e.Msg }
 
-// The codes that this package gives, all of them status 400.
+// The codes of this package, all with status 400.
 const (
 	DuplicateProperties   = "DuplicatePropertiesSpecified"
 	EntityTooLarge        = "EntityTooLarge"

@@ -2,15 +2,16 @@ package edm
 
 import "github.com/orrerydb/orrery/core/json"
 
-// token is one scalar of an entity's JSON: the kind is '"', '0' (number), 't', 'f' or 'n', text is a string's text or a
-// number's digits. text points into the input or into the scanner's scratch.
+// token is one scalar of an entity's JSON. The kind is '"', '0' (number), 't', 'f' or 'n'. text is the text of a string
+// or the digits of a number; it points into the input or into the scanner's scratch.
 type token struct {
 	kind byte
 	text []byte
 }
 
-// scanner reads the JSON of one flat object. Entities have no nesting, so it needs no stack; an array or object as a
-// value is an error. Strings with escapes are decoded into scratch, which only grows, so earlier texts stay valid.
+// scanner reads the JSON of one flat object. Entities aren't nested, so it needs no stack: an array or object as a
+// value is an error. Strings with escapes are decoded into scratch, which is only appended to, so earlier texts stay
+// valid.
 type scanner struct {
 	b       []byte
 	i       int
@@ -19,7 +20,7 @@ type scanner struct {
 
 func (s *scanner) space() { s.i = json.Space(s.b, s.i) }
 
-// next consumes white space and then c, when c is there.
+// next consumes white space, and c if it is the next character.
 func (s *scanner) next(c byte) bool {
 	s.space()
 	if s.i < len(s.b) && s.b[s.i] == c {
@@ -29,7 +30,7 @@ func (s *scanner) next(c byte) bool {
 	return false
 }
 
-// scalar reads one value that is not an array or object.
+// scalar reads one value that isn't an array or object.
 func (s *scanner) scalar() (token, bool) {
 	s.space()
 	if s.i >= len(s.b) {
@@ -66,8 +67,8 @@ func (s *scanner) number() ([]byte, bool) {
 	return s.b[start:end], ok
 }
 
-// str reads a string whose opening quote is consumed. An escaped surrogate without its partner has no UTF-8 form and is
-// refused.
+// str reads a string whose opening quote is already consumed. An escaped surrogate without its partner has no UTF-8
+// form and is refused.
 func (s *scanner) str() ([]byte, bool) {
 	if end := json.UnescapedEnd(s.b, s.i); end > 0 {
 		start := s.i

@@ -12,18 +12,18 @@ const (
 	Timestamp    = "Timestamp"
 )
 
-// PartitionField is the stored field that holds PartitionKey in a container of the Table API; its path is "/$pk".
+// PartitionField is the stored field with the PartitionKey in a container of the Table API. Its path is "/$pk".
 const PartitionField = "$pk"
 
-// idAlias stores a property that a user called `_id`, because the stored field `_id` is the item's identity
+// idAlias is the stored name of a user's property `_id`, because the stored field `_id` is the item's identity
 // (doc.Names).
 const idAlias = "\x01_id"
 
-// reserved are the system fields that the NoSQL view of the same item adds: a property of that name could not be told
-// from them.
+// reserved are the system fields that the NoSQL view of the same item adds. Properties with these names couldn't be
+// distinguished from them.
 var reserved = []string{"_rid", "_self", "_etag", "_ts", "_attachments", "_lsn"}
 
-// StoredName returns the stored field's name of a property.
+// StoredName returns the name of the field in which a property is stored.
 func StoredName(prop string) string {
 	if prop == "_id" {
 		return idAlias
@@ -69,14 +69,14 @@ func identifierPart(r rune) bool {
 
 // Limits of the service (Understanding the Table service data model).
 const (
-	// MaxProperties is how many properties an entity has at most, beside PartitionKey, RowKey and Timestamp.
+	// MaxProperties is the largest number of properties of an entity, not counting PartitionKey, RowKey and Timestamp.
 	MaxProperties = 252
 
 	maxNameUnits = 255
 	maxString    = 32 * 1024
 	maxBinary    = 64 * 1024
 	maxKeyUnits  = 512 // UTF-16 units: 1 KiB
-	// maxMembers bounds what one entity's JSON may name, annotations of absent properties included.
+	// maxMembers limits the members of an entity's JSON, annotations of absent properties included.
 	maxMembers = 1024
 )
 

@@ -11,31 +11,31 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Prop is one property of an entity that came in.
+// Prop is one property of an entity in a request.
 type Prop struct {
 	Name  []byte
-	Value value.Value // Undefined when the JSON says null: such a property is not stored
+	Value value.Value // Undefined if the JSON has null: such a property isn't stored
 
 	ann      Type
 	tok      token
 	hasValue bool
 }
 
-// Entity is an entity read from a request body. Its names and values point into that body and into buffers of its own:
-// both must stay unchanged while it is used. Parse may be called again, which reuses the buffers.
+// Entity is an entity read from a request body. Its names and values point into that body and into its own buffers, so
+// the body must not change while the entity is used. The next call of Parse reuses the buffers.
 type Entity struct {
 	PartitionKey, RowKey       string
 	HasPartitionKey, HasRowKey bool
-	Props                      []Prop // without keys and Timestamp, in the order of the JSON; names are distinct
+	Props                      []Prop // without keys and Timestamp, in the order of the JSON; names are unique
 
 	scan scanner
 }
 
 var odataType = []byte("@odata.type")
 
-// Parse reads the JSON of one entity in one pass over body: annotations may come before or after their value, members
-// whose name holds "odata." are the protocol's and are skipped, Timestamp is the server's and is ignored. The keys are
-// checked when they are there; whether they must be is the caller's business. The error is an *Error.
+// Parse reads the JSON of one entity in one pass over body. An annotation may precede or follow its value. Members
+// whose name contains "odata." belong to the protocol and are skipped. Timestamp is set by the server and is ignored.
+// Keys are validated if present; the caller checks whether they must be. The error is an *Error.
 func (e *Entity) Parse(body []byte) error {
 	*e = Entity{Props: e.Props[:0], scan: scanner{b: body, scratch: e.scan.scratch[:0]}}
 	if !utf8.Valid(body) {
@@ -111,7 +111,7 @@ func (e *Entity) annotate(name []byte, tok token) error {
 	return nil
 }
 
-// prop finds or adds the property. A value and its annotation are neighbours in practice, so the last one is tried
+// prop finds or adds a property. A value and its annotation are usually neighbours, so the last property is tried
 // first.
 func (e *Entity) prop(name []byte) (*Prop, error) {
 	for i := len(e.Props) - 1; i >= 0; i-- {
@@ -129,14 +129,14 @@ func (e *Entity) prop(name []byte) (*Prop, error) {
 var errTooMany = fail(TooManyProperties, "", "The entity contains more properties than allowed. Each entity can "+
 	"include up to 252 properties to store data. Each entity also has 3 system properties.")
 
-// finish takes keys and Timestamp out of the properties and gives the others their values.
+// finish moves the keys out of the properties, drops Timestamp, and converts the values of all other properties.
 func (e *Entity) finish() error {
 	kept := e.Props[:0]
 	stored := 0
 	for i := range e.Props {
 		p := e.Props[i]
 		if !p.hasValue {
-			continue // an annotation of nothing
+			continue // an annotation without its value
 		}
 		switch string(p.Name) {
 		case Timestamp:
@@ -184,7 +184,7 @@ func (e *Entity) key(p *Prop) error {
 	return nil
 }
 
-// convert gives a token the type of its annotation; without one the type follows from the JSON.
+// convert converts a token to the type of its annotation. Without an annotation the type follows from the JSON.
 func (e *Entity) convert(tok token, t Type, name []byte) (value.Value, error) {
 	if tok.kind == 'n' || t == Null {
 		return value.Value{}, nil
@@ -243,7 +243,7 @@ var errValueTooLarge = fail(PropertyValueTooLarge, "", "The property value excee
 	"If the property value is a string, it is UTF-16 encoded and the maximum number of characters should be 32K or "+
 	"less.")
 
-// plainType is the type of a value without annotation: whole numbers that fit are Int32, all others Double.
+// plainType returns the type of a value without an annotation. Whole numbers that fit are Int32, all others Double.
 func plainType(tok token) Type {
 	switch tok.kind {
 	case '"':
@@ -275,7 +275,7 @@ func parseDouble(tok token) (float64, bool) {
 		case "-Infinity", "-INF":
 			return math.Inf(-1), true
 		}
-		// only JSON's number grammar: ParseFloat also takes hex and names
+		// Accept only JSON numbers: ParseFloat also accepts hex and names.
 		if _, end, ok := json.ScanNumber(tok.text, 0); !ok || end != len(tok.text) {
 			return 0, false
 		}

@@ -11,17 +11,17 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Level is how much metadata an answer carries.
+// Level is the amount of metadata in a reply.
 type Level uint8
 
-// The metadata levels. NoMetadata loses the types: Int64, DateTime, Guid and Binary look like strings.
+// The metadata levels. NoMetadata loses types: Int64, DateTime, Guid and Binary look like strings.
 const (
 	NoMetadata Level = iota
 	Minimal
 	Full
 )
 
-// ContentType returns the answer's media type.
+// ContentType returns the media type of a reply.
 func (l Level) ContentType() string {
 	return [...]string{
 		"application/json;odata=nometadata;streaming=true;charset=utf-8",
@@ -30,7 +30,7 @@ func (l Level) ContentType() string {
 	}[l]
 }
 
-// Row is one stored entity on its way out.
+// Row is one stored entity to be written.
 type Row struct {
 	Doc          []byte // BSON
 	PartitionKey []byte // text
@@ -38,15 +38,15 @@ type Row struct {
 	Ticks        int64 // Timestamp: 100 ns since 1970
 }
 
-// Format says how rows become JSON. It is made once per request.
+// Format says how rows are written as JSON. It is made once for each request.
 type Format struct {
 	Level   Level
 	Select  []string // nil: all properties
 	Context string   // odata.metadata, "" in the rows of a list
-	Base    string   // absolute address of the account, for Full
+	Base    string   // absolute URL of the account, for Full
 	Account string   // for Full
 	Table   string   // for Full
-	Native  bool     // a container of the Table API: "$pk" is hidden, a field "id" is an ordinary property
+	Native  bool     // a container of the Table API: "$pk" is hidden, and a field "id" is an ordinary property
 }
 
 // ETag marks.
@@ -63,7 +63,7 @@ func AppendETag(dst []byte, ticks int64) []byte {
 }
 
 // Append appends one entity as a JSON object: system properties, then the properties in stored order, each with its
-// annotation where the level asks for one.
+// annotation if the level requires one.
 func (f *Format) Append(dst []byte, r *Row) []byte {
 	dst = append(dst, '{')
 	open := len(dst)
@@ -86,13 +86,14 @@ func (f *Format) Append(dst []byte, r *Row) []byte {
 		}
 		dst = f.property(dst, name, it.Value())
 	}
-	if n := len(dst); n > open { // every member ends in a comma
+	if n := len(dst); n > open { // every member ends with a comma
 		dst = dst[:n-1]
 	}
 	return append(dst, '}')
 }
 
-// shown maps a stored field to the property's name; ok is false for what the entity shows elsewhere or not at all.
+// shown returns the name of the property that is stored in a field. ok is false for fields that are shown elsewhere or
+// not at all.
 func (f *Format) shown(key []byte) (name []byte, ok bool) {
 	if len(key) == 0 {
 		return nil, false
@@ -119,7 +120,8 @@ func (f *Format) shown(key []byte) (name []byte, ok bool) {
 	return name, ok && !bytes.Contains(name, []byte("odata."))
 }
 
-// wanted counts the properties of $select that the document can hold, so that Append stops at the last one.
+// wanted returns the number of properties of $select that the document can contain, so that Append can stop after the
+// last one.
 func (f *Format) wanted() int {
 	n := 0
 	for _, s := range f.Select {
@@ -182,7 +184,8 @@ func (f *Format) metadata(dst []byte, r *Row) []byte {
 	return dst
 }
 
-// AppendLink appends an entity's address below the account: table(PartitionKey='p',RowKey='r'), quotes doubled.
+// AppendLink appends an entity's address relative to the account: table(PartitionKey='p',RowKey='r'), with quotes
+// doubled.
 func AppendLink(dst []byte, table string, pk, rk []byte) []byte {
 	dst = append(append(dst, table...), "(PartitionKey='"...)
 	dst = append(appendDoubled(dst, pk), "',RowKey='"...)
@@ -199,7 +202,7 @@ func appendDoubled(dst, key []byte) []byte {
 	return dst
 }
 
-// property appends one property with its annotation; null and undefined are absent.
+// property appends one property with its annotation. Null and undefined are omitted.
 func (f *Format) property(dst, name []byte, v value.Value) []byte {
 	t := TypeOf(v)
 	if t == None {
@@ -214,7 +217,7 @@ func (f *Format) property(dst, name []byte, v value.Value) []byte {
 	return append(appendJSON(dst, t, v), ',')
 }
 
-// annotated reports whether the type doesn't follow from the JSON value.
+// annotated reports whether a value needs an annotation, because its type doesn't follow from the JSON value.
 func annotated(t Type, v value.Value) bool {
 	switch t {
 	case Binary, DateTime, GUID, Int64:
@@ -246,8 +249,8 @@ func appendJSON(dst []byte, t Type, v value.Value) []byte {
 	return json.AppendText(dst, StringText(v))
 }
 
-// StringText returns the text of a value that is shown as Edm.String: strings as they are, an ObjectId as its hex
-// digits, a decimal as its digits, dates outside Edm's range in ISO form, everything else as (Extended) JSON.
+// StringText returns the text of a value that is shown as Edm.String: a string unchanged, an ObjectId as hex digits, a
+// decimal as digits, a date outside Edm's range in ISO form, everything else as (Extended) JSON.
 func StringText(v value.Value) []byte {
 	switch v.Kind() {
 	case value.String, value.Symbol:
@@ -264,7 +267,7 @@ func StringText(v value.Value) []byte {
 	return doc.AppendJSON(nil, v)
 }
 
-// ReadOnly reports whether a stored value is shown as a string that could not be read back: arrays, documents and the
+// ReadOnly reports whether a stored value is shown as a string from which it can't be restored: arrays, documents and
 // kinds that only MongoDB has.
 func ReadOnly(v value.Value) bool {
 	return TypeOf(v) == String && v.Kind() != value.String

@@ -1,5 +1,5 @@
-// Package odata reads the OData texts of the Table API: resource addresses, $select and $filter. Everything in it works
-// on decoded text and knows nothing of HTTP or of the store.
+// Package odata reads the OData texts of the Table API: resource addresses, $select and $filter. All its functions take
+// decoded text and depend neither on HTTP nor on the store.
 package odata
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/orrerydb/orrery/tableapi/edm"
 )
 
-// Kind says what an address names.
+// Kind is the kind of resource that an address names.
 type Kind uint8
 
 // The kinds of resource.
@@ -28,7 +28,7 @@ type Address struct {
 	PartitionKey, RowKey string // OneEntity
 }
 
-// Error is a text that could not be read: status 400, or 501 when NotImplemented. Msg is safe to show.
+// Error is the error for a text that can't be read: status 400, or 501 if NotImplemented is set. Msg is safe to show.
 type Error struct {
 	Msg            string
 	NotImplemented bool
@@ -40,7 +40,11 @@ func (e *Error) Error() string { return e.Msg }
 func bad(msg string) *Error { return &Error{Msg: msg} }
 
 // ParseAddress reads one decoded path segment. The keys may come in either order. A quote inside a key should be
-// doubled, but one client's batches don't (aztables), so a single quote that can't end the key counts as itself.
+// doubled. One client (aztables) doesn't double it in batches, so a single quote that can't end the key is part of the
+// key.
+//
+//	people(PartitionKey='a''b',RowKey='1')  ->  OneEntity, keys "a'b" and "1"
+//	people(PartitionKey='a'b',RowKey='1')   ->  the same: after the second quote neither the end nor a key follows
 func ParseAddress(seg string) (Address, error) {
 	switch seg {
 	case "":
@@ -136,7 +140,7 @@ func quoted(s string) (text, rest string, ok bool) {
 	return "", "", false
 }
 
-// ends reports whether what follows a quote shows that the quote closed its key.
+// ends reports whether the text after a quote shows that the quote ended its key.
 func ends(after string) bool {
 	after = strings.TrimLeft(after, " ")
 	if after == "" {

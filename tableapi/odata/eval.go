@@ -7,14 +7,18 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Compile turns a filter into a function of a row. field is asked once for each property that the filter names and
-// gives the function that reads it; it returns Undefined for a row without the property. A nil filter matches every
-// row.
+// Compile turns a filter into a function of a row. It calls field once for each property that the filter names, to get
+// the function that reads the property; that function returns Undefined for a row without the property. A nil filter
+// matches every row.
 //
-// A comparison with a missing property, or between values of different types, is false whatever the operator (`ne`
-// too). A literal without suffix and fraction compares with all three numeric types, one with a fraction with Double
-// and Int32, one with L with Int64 alone: the service promotes an Int32 literal to the property's type and never the
-// property's value.
+// A comparison with a missing property, or between values of different types, is false for all operators (also `ne`). A
+// literal without a suffix and a fraction compares with all three numeric types, one with a fraction with Double and
+// Int32, one with the suffix L only with Int64: the service converts an Int32 literal to the property's type, and never
+// converts the property's value.
+//
+//	n eq 5    on n = Int64 5: true
+//	n eq 5L   on n = Double 5: false
+//	n ne 5    without n: false
 func Compile[R any](n *Node, field func(prop string) func(R) value.Value) func(R) bool {
 	if n == nil {
 		return func(R) bool { return true }
@@ -83,7 +87,7 @@ func compileCompare[R any](n *Node, field func(string) func(R) value.Value) func
 	return func(r R) bool { return Holds(op, get(r), lit) }
 }
 
-// Holds applies a comparison operator to a property's value and a literal.
+// Holds evaluates a comparison of a property's value with a literal.
 func Holds(op Op, a, b value.Value) bool {
 	c, ok := compare(a, b)
 	if !ok {
@@ -104,8 +108,8 @@ func Holds(op Op, a, b value.Value) bool {
 	return c <= 0
 }
 
-// compare orders a property's value a and a literal b; ok is false when their types don't fit or have no order here
-// (NaN too).
+// compare orders a property's value a and a literal b. ok is false if their types don't match or have no order here
+// (also NaN).
 func compare(a, b value.Value) (c int, ok bool) {
 	ka, kb := a.Kind(), b.Kind()
 	if ka == kb {

@@ -26,13 +26,13 @@ const (
 // comparisons is the registry of comparison operators.
 var comparisons = map[string]Op{"eq": Eq, "ge": Ge, "gt": Gt, "le": Le, "lt": Lt, "ne": Ne}
 
-// mirrored is the operator with its operands exchanged.
+// mirrored is the operator for exchanged operands.
 var mirrored = [...]Op{Eq: Eq, Ne: Ne, Gt: Lt, Ge: Le, Lt: Gt, Le: Ge}
 
-// Mirror returns the operator that holds when the operands of op are exchanged.
+// Mirror returns the operator for exchanged operands: a op b equals b Mirror(op) a.
 func Mirror(op Op) Op { return mirrored[op] }
 
-// notImplemented are words of OData that the Table API knows and refuses: functions (followed by a parenthesis) and
+// notImplemented are words of OData that the service recognizes and refuses: functions (followed by a parenthesis) and
 // arithmetic.
 var notImplemented = map[string]bool{
 	"add": true, "ceiling": true, "concat": true, "contains": true, "day": true, "div": true, "endswith": true,
@@ -50,7 +50,7 @@ const (
 	And                     // Args
 	Not                     // Args[0]
 	Compare                 // Left Op Right
-	Truth                   // Left is a Boolean property or literal that stands alone
+	Truth                   // Left is a Boolean property or literal without a comparison
 )
 
 // Node is one node of a parsed $filter.
@@ -67,14 +67,16 @@ type Operand struct {
 	Lit  value.Value
 }
 
-// Bounds of a $filter: generated ones have hundreds of comparisons, which the service takes.
+// Limits of a $filter. Generated filters have hundreds of comparisons, which the service accepts.
 const (
 	MaxFilterBytes = 256 << 10
 	maxDepth       = 200
 )
 
-// Parse reads $filter. Precedence from weak to strong: or, and, not, comparison; words are case-sensitive. An empty
-// text gives nil: no filter.
+// Parse reads $filter. The precedence from weak to strong is or, and, not, comparison. Words are case-sensitive. An
+// empty text gives nil: no filter.
+//
+//	a eq 1 or b eq 2 and c  ->  Or(Compare(a Eq 1), And(Compare(b Eq 2), Truth(c)))
 func Parse(text string) (*Node, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -95,7 +97,7 @@ func Parse(text string) (*Node, error) {
 }
 
 // parser is a recursive descent parser with one token of look-ahead. After the first fault err stays set and every
-// production returns at once.
+// production returns immediately.
 type parser struct {
 	lex lexer
 	tok token
@@ -111,7 +113,7 @@ func (p *parser) advance() {
 	}
 }
 
-// fault reports the present token as misplaced.
+// fault reports the current token as unexpected.
 func (p *parser) fault() *Node {
 	if p.err != nil {
 		return nil
@@ -139,7 +141,8 @@ func (p *parser) or(depth int) *Node {
 	})
 }
 
-// chain reads operands joined by one word into one n-ary node, so a chain of any length has depth one.
+// chain reads operands joined by the same word into one n-ary node, so the depth doesn't grow with the length of the
+// chain.
 func (p *parser) chain(kind NodeKind, w string, depth int, operand func() *Node) *Node {
 	n := operand()
 	if p.err != nil || p.tok.kind != tokName || p.tok.text != w {
@@ -165,7 +168,7 @@ func (p *parser) not(depth int) *Node {
 	return p.comparison(depth)
 }
 
-// comparison reads a parenthesised filter, a comparison, or an operand that stands alone.
+// comparison reads a parenthesised filter, a comparison, or a single operand.
 func (p *parser) comparison(depth int) *Node {
 	if p.err == nil && p.tok.kind == tokOpen {
 		p.advance()
@@ -195,7 +198,7 @@ func (p *parser) comparison(depth int) *Node {
 	return &Node{Kind: Compare, Op: op, Left: left, Right: right}
 }
 
-// compareGroup allows `(Prop) eq 1`: a lone operand in parentheses may be compared.
+// compareGroup accepts `(Prop) eq 1`: a single operand in parentheses may be compared.
 func (p *parser) compareGroup(n *Node) *Node {
 	op, is := comparisons[p.tok.text]
 	if p.err != nil || n == nil || p.tok.kind != tokName || !is {
@@ -245,7 +248,7 @@ func (p *parser) operand() (Operand, bool) {
 	return o, p.err == nil
 }
 
-// property reads a property's name; one that is followed by a parenthesis is a function, which the service has none of.
+// property reads a property's name. A name followed by a parenthesis is a function, which the service doesn't support.
 func (p *parser) property(name string) (Operand, bool) {
 	at := p.tok
 	p.advance()
@@ -257,7 +260,7 @@ func (p *parser) property(name string) (Operand, bool) {
 	return Operand{Prop: name}, p.err == nil
 }
 
-// typed reads the literals that carry their type in front.
+// typed reads a literal with its type in front.
 func typed(typ, text string) (value.Value, bool) {
 	switch typ {
 	case "datetime":
@@ -272,8 +275,8 @@ func typed(typ, text string) (value.Value, bool) {
 	return value.Value{}, false
 }
 
-// number reads a numeric literal: Int32, with L Int64, with a fraction, exponent or d Double. A whole number that needs
-// 64 bits and lacks the L is an error, as in the service.
+// number reads a numeric literal: Int32, Int64 with the suffix L, Double with a fraction, an exponent or the suffix d.
+// A whole number that needs 64 bits but lacks the L is an error, as in the service.
 func number(s string) (value.Value, bool) {
 	body, suffix := s, byte(0)
 	if c := s[len(s)-1] | 0x20; c == 'l' || c == 'd' || c == 'f' {

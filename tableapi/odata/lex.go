@@ -15,7 +15,7 @@ const (
 	tokClose
 	tokName   // identifier or operator word
 	tokNumber // digits with sign, fraction, exponent, suffix
-	tokString // 'text', unquoted and undoubled
+	tokString // 'text', without quotes, doubled quotes made single
 	tokTyped  // name'text': datetime, guid, X, binary
 	tokComma
 )
@@ -26,7 +26,7 @@ type token struct {
 	typ  string // of tokTyped
 }
 
-// lexer cuts $filter into tokens. White space is any number of blanks and tabs.
+// lexer splits $filter into tokens. White space is any number of blanks and tabs.
 type lexer struct {
 	s string
 	i int

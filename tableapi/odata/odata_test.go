@@ -11,7 +11,7 @@ import (
 	"github.com/orrerydb/orrery/tableapi/edm"
 )
 
-// entities are the rows that the filter scripts select from; the script's "rows" command fills them, one JSON entity a
+// entities are the rows that the filter scripts select from. The script's command "rows" sets them, one JSON entity a
 // line.
 type entities []edm.Entity
 
@@ -119,7 +119,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// TestRegistry holds the lists of known words apart.
+// TestRegistry: the lists of known words don't overlap.
 func TestRegistry(t *testing.T) {
 	for w := range comparisons {
 		if notImplemented[w] {
@@ -157,7 +157,7 @@ func FuzzAddress(f *testing.F) {
 		seg := string(edm.AppendLink(nil, "t", []byte(pk), []byte(rk)))
 		a, err := ParseAddress(seg)
 		if strings.Contains(pk+rk, "'") {
-			return // a doubled quote before something that looks like an end is ambiguous
+			return // a doubled quote before text that looks like an end is ambiguous
 		}
 		if err != nil || a.PartitionKey != pk || a.RowKey != rk {
 			t.Fatalf("%s: %+v, %v", seg, a, err)

@@ -1,4 +1,4 @@
-// Package certs has the server's certificate: a self-signed one that it makes and keeps, or the user's own.
+// Package certs provides the server's certificate: the user's own, or a self-signed one that it creates and keeps.
 package certs
 
 import (
@@ -24,19 +24,19 @@ import (
 
 const (
 	lifetime = 2 * 365 * 24 * time.Hour
-	renewal  = 30 * 24 * time.Hour // a kept certificate with less than this left is made anew
+	renewal  = 30 * 24 * time.Hour // a kept certificate is replaced when it expires within this time
 	fileName = "orrery.pem"        // private key and certificate
 
-	organization = "Orrery" // of certificates that are made here
+	organization = "Orrery" // of certificates that this package creates
 )
 
-// Pair is a certificate for TLS and the same certificate as PEM, for clients that want to trust it.
+// Pair is a certificate for TLS, and the same certificate as PEM for clients that want to trust it.
 type Pair struct {
 	TLS tls.Certificate
-	PEM []byte // the certificate and those that vouch for it, without the key
+	PEM []byte // the certificate and its chain, without the key
 }
 
-// Names are what the certificate is good for: this machine by its usual names.
+// Names returns the names that a created certificate is valid for: the usual names of this machine.
 func Names() []string {
 	names := []string{"localhost", "127.0.0.1", "::1"}
 	if h, err := os.Hostname(); err == nil && h != "" && !slices.Contains(names, h) {
@@ -45,7 +45,7 @@ func Names() []string {
 	return names
 }
 
-// Load returns the user's own certificate, whatever names and dates it has.
+// Load returns the user's own certificate. Names and validity aren't checked.
 func Load(certFile, keyFile string) (Pair, error) {
 	c, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
@@ -54,7 +54,7 @@ func Load(certFile, keyFile string) (Pair, error) {
 	return pair(c), nil
 }
 
-// Doubts says what clients may dislike about a certificate; "" when it is good for names now.
+// Doubts returns a reason why clients may reject the certificate for names at present, or "".
 func (p Pair) Doubts(names []string, clk *clock.Clock) string {
 	now, leaf := clk.Now(), p.TLS.Leaf
 	if now.After(leaf.NotAfter) || now.Before(leaf.NotBefore) {
@@ -69,10 +69,10 @@ func (p Pair) Doubts(names []string, clk *clock.Clock) string {
 	return ""
 }
 
-// LoadOrCreate returns the certificate kept in dir, or makes one and keeps it there (readable by the owner only), so
-// that clients have to trust it once. With an empty dir it is made in memory. One that was made here and is near its
-// end, or not for names, is replaced. Whatever else the file holds is the user's: a certificate is used as it is,
-// anything else is an error.
+// LoadOrCreate returns the certificate in dir. If there is none, it creates one and stores it there, readable only by
+// the owner, so that clients have to trust it only once. With an empty dir it is created in memory. A certificate that
+// this package created is replaced when it is about to expire or isn't valid for names. Any other certificate in the
+// file belongs to the user and is used unchanged; any other content is an error.
 func LoadOrCreate(dir string, names []string, clk *clock.Clock) (Pair, error) {
 	if dir == "" {
 		_, p, err := create(names, clk)
@@ -103,10 +103,11 @@ func LoadOrCreate(dir string, names []string, clk *clock.Clock) (Pair, error) {
 	return p, nil
 }
 
-// ErrNotKept is LoadOrCreate's when the certificate is good but couldn't be written: the next start has another one.
+// ErrNotKept is returned by LoadOrCreate with a usable certificate that could not be stored: the next start creates
+// another one.
 var ErrNotKept = errors.New("the certificate can't be kept")
 
-// keep writes the file whole or not at all, also when the power goes.
+// keep writes the file atomically, also if the power fails.
 func keep(dir, file string, raw []byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -122,13 +123,13 @@ func keep(dir, file string, raw []byte) error {
 	return os.Rename(file+".new", file)
 }
 
-// made reports whether a certificate is one of create's.
+// made reports whether a certificate was made by create.
 func made(leaf *x509.Certificate) bool {
 	return leaf.IsCA && bytes.Equal(leaf.RawSubject, leaf.RawIssuer) &&
 		slices.Equal(leaf.Subject.Organization, []string{organization})
 }
 
-// good reports whether a certificate is for names and will be for a while.
+// good reports whether a certificate is valid for names and doesn't expire soon.
 func good(p Pair, names []string, clk *clock.Clock) bool {
 	return p.Doubts(names, clk) == "" && clk.Now().Add(renewal).Before(p.TLS.Leaf.NotAfter)
 }
@@ -141,7 +142,8 @@ func pair(c tls.Certificate) Pair {
 	return Pair{TLS: c, PEM: text}
 }
 
-// create makes a P-256 key and a certificate that is its own authority, so that a client can trust it as a root.
+// create makes a P-256 key and a certificate that is its own certificate authority, so that clients can trust it as a
+// root.
 func create(names []string, clk *clock.Clock) ([]byte, Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -151,7 +153,7 @@ func create(names []string, clk *clock.Clock) ([]byte, Pair, error) {
 	tmpl := &x509.Certificate{
 		SerialNumber:          big.NewInt(clk.Int63()),
 		Subject:               pkix.Name{CommonName: "localhost", Organization: []string{organization}},
-		NotBefore:             now.Add(-time.Hour), // clients' clocks differ
+		NotBefore:             now.Add(-time.Hour), // clients' clocks may be slow
 		NotAfter:              now.Add(lifetime),
 		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},

@@ -27,7 +27,7 @@ func mustPair(t *testing.T, dir string, names []string, clk *clock.Clock) Pair {
 	return p
 }
 
-// A client that trusts the PEM and nothing else accepts the server under each of its names.
+// A client that trusts only the PEM accepts the server under each of its names.
 func TestCertificateIsTrustedUnderItsNames(t *testing.T) {
 	clk := clock.New()
 	names := append(Names(), "orrery.test")
@@ -71,7 +71,7 @@ func TestCertificateIsKept(t *testing.T) {
 	}
 }
 
-// What somebody else has put into the directory is used, or refused, and never written over.
+// A file that the user has put into the directory is used or refused, and never overwritten.
 func TestAUsersCertificateIsKept(t *testing.T) {
 	clk := clock.Fake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	foreign := foreignPEM(t, clk)
@@ -119,7 +119,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// foreignPEM is a certificate for db.example, with its key, that ends in a day.
+// foreignPEM is a certificate for db.example with its key. It expires after a day.
 func foreignPEM(t *testing.T, clk *clock.Clock) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

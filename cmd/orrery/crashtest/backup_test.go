@@ -21,9 +21,9 @@ import (
 	"github.com/orrerydb/orrery/internal/histories"
 )
 
-const restoreEnv = "ORRERY_CRASH_RESTORE" // set: this process restores, and will be killed
+const restoreEnv = "ORRERY_CRASH_RESTORE" // set: this process does a restore, and will be killed
 
-// backupKills is how often a backup and a restore are killed.
+// backupKills returns how often a backup and a restore are killed.
 func backupKills(t *testing.T) int {
 	if os.Getenv("ORRERY_KILLS") == "" {
 		return fewKills / 2
@@ -31,7 +31,7 @@ func backupKills(t *testing.T) int {
 	return kills(t)
 }
 
-// makeBackups makes backups without end. begun is told before each one.
+// makeBackups makes backups until ctx ends. It calls begun before each one.
 func makeBackups(ctx context.Context, eng *core.Engine, to string, begun func(name string)) {
 	for {
 		var random [4]byte
@@ -47,8 +47,8 @@ func makeBackups(ctx context.Context, eng *core.Engine, to string, begun func(na
 	}
 }
 
-// A server that makes backups while it is written to is killed again and again. After each kill the store is whole, and
-// the newest whole backup holds all that was acknowledged before it was begun.
+// A server that makes backups during writes is killed repeatedly. After each kill the store is intact, and the newest
+// complete backup contains everything that was acknowledged before it began.
 func TestKilledServerLeavesWholeBackups(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -56,7 +56,7 @@ func TestKilledServerLeavesWholeBackups(t *testing.T) {
 	dir := t.TempDir()
 	store, to := filepath.Join(dir, "data", "store"), filepath.Join(dir, "backups")
 	at := make([]int, writers)
-	begun := map[string][]int{} // by name: what had been acknowledged
+	begun := map[string][]int{} // by name: the number of acknowledged steps of each writer
 	whole, unfinished := map[string]bool{}, 0
 	for kill := range backupKills(t) {
 		env := []string{childEnv + "_BACKUP=" + to}
@@ -112,7 +112,7 @@ func verifyBackup(t *testing.T, path, data string, from, to []int) {
 	if err := os.RemoveAll(data); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := server.Restore(context.Background(), path, data, quiet{}); err != nil { // it checks, too
+	if _, err := server.Restore(context.Background(), path, data, quiet{}); err != nil { // this also checks the store
 		t.Fatal(err)
 	}
 	eng, c, err := openStore(context.Background(), server.StoreDir(data), false)
@@ -145,8 +145,8 @@ func restoreChild(dirs string) error {
 	return err
 }
 
-// A restore is killed again and again. What is left is no store that a server would open, until it is done; and the
-// next restore begins again.
+// A restore is killed repeatedly. Until a restore is complete, a server doesn't open what is there. The next restore
+// starts again.
 func TestKilledRestoreIsBegunAgain(t *testing.T) {
 	dir := t.TempDir()
 	to, data := filepath.Join(dir, "backups"), filepath.Join(dir, "restored")
@@ -196,7 +196,7 @@ func TestKilledRestoreIsBegunAgain(t *testing.T) {
 	t.Logf("%d kills in the middle, %d restores done", refused, done)
 }
 
-// backedUp makes a store and a backup of it, and returns the writers' steps.
+// backedUp makes a store and a backup of it. It returns the number of steps of each writer.
 func backedUp(t *testing.T, store, to string) []int {
 	t.Helper()
 	eng, c, err := openStore(context.Background(), store, false)

@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	fewKills = 20 // unless ORRERY_KILLS says how many
+	fewKills = 20 // the default without ORRERY_KILLS
 	writers  = 8
-	childEnv = "ORRERY_CRASH_CHILD" // set: this process is the one that will be killed
+	childEnv = "ORRERY_CRASH_CHILD" // set: this process will be killed
 	database = "db"
 	coll     = "c"
 )
@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 }
 
 func openStore(ctx context.Context, dir string, relaxed bool) (*core.Engine, *core.Container, error) {
-	// small, so that flushes and compactions are cut off too
+	// A small memtable, so that flushes and compactions are interrupted too.
 	e, err := pebblekv.Open(dir, pebblekv.Options{MemTableMB: 1, Relaxed: relaxed})
 	if err != nil {
 		return nil, nil, err
@@ -74,7 +74,7 @@ func openStore(ctx context.Context, dir string, relaxed bool) (*core.Engine, *co
 	return eng, c, nil
 }
 
-// child writes until it is killed and says on standard output what was acknowledged: "ack <writer> <n>".
+// child writes until it is killed. It prints what was acknowledged: "ack <writer> <n>".
 func child(dir string, at []string, relaxed bool) error {
 	ctx := context.Background()
 	eng, c, err := openStore(ctx, dir, relaxed)
@@ -101,7 +101,7 @@ func child(dir string, at []string, relaxed bool) error {
 					fmt.Println("error", errs[w])
 					os.Exit(1)
 				}
-				mu.Lock() // one whole line at a time
+				mu.Lock() // only complete lines
 				acked[w]++
 				fmt.Printf("ack %d %d\n", w, n)
 				mu.Unlock()
@@ -122,13 +122,13 @@ func child(dir string, at []string, relaxed bool) error {
 	return errors.Join(errs...)
 }
 
-// changePolicies lets the index be rebuilt without end, so that some kills meet a rebuild.
+// changePolicies rebuilds the index repeatedly, so that some kills interrupt a rebuild.
 func changePolicies(ctx context.Context, eng *core.Engine, c *core.Container) {
 	for i := rand.IntN(len(policies)); ; i++ {
 		spec := c.Spec().Clone()
 		spec.IndexingPolicy = []byte(policies[i%len(policies)])
 		_, err := eng.ReplaceContainer(ctx, database, coll, spec)
-		if err == nil && i%2 == 0 { // else the next change meets this rebuild
+		if err == nil && i%2 == 0 { // otherwise the next change interrupts this rebuild
 			err = c.WaitIndex(ctx)
 		}
 		if err != nil {
@@ -143,14 +143,14 @@ var policies = []string{"", `{"indexingMode":"none"}`, `{"includedPaths":[{"path
 	`"excludedPaths":[{"path":"/*"}]}`,
 	`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/tags/*"}]}`}
 
-// A process that writes through the core is killed again and again. After each kill, every acknowledged operation is
-// there, the one in flight of each writer is there whole or not at all, and the checker finds nothing wrong.
+// A process that writes through the core is killed repeatedly. After each kill, every acknowledged operation is there,
+// each writer's operation in flight is there completely or not at all, and the checker finds no problem.
 func TestKilledServerKeepsWhatItAcknowledged(t *testing.T) { killAndVerify(t, kills(t), false) }
 
-// A relaxed store may lose the last operations of each writer, and nothing else.
+// A relaxed store may lose the last operations of each writer, but nothing else.
 func TestKilledRelaxedServerLosesTheLastMoments(t *testing.T) { killAndVerify(t, kills(t)/2, true) }
 
-// kills is how often a server is killed.
+// kills returns how often a server is killed.
 func kills(t *testing.T) int {
 	s := os.Getenv("ORRERY_KILLS")
 	if s == "" {
@@ -199,8 +199,8 @@ func killAndVerify(t *testing.T, kills int, relaxed bool) {
 	t.Logf("%d operations acknowledged, %d kills met an index rebuild", total, rebuilds)
 }
 
-// runChild lets a child write for d after its first acknowledgement, kills it, and returns each writer's number of
-// acknowledged steps. said is told what else it says.
+// runChild runs a child for d after its first acknowledgement, kills it, and returns the number of acknowledged steps
+// of each writer. It passes the child's other output to said.
 func runChild(t *testing.T, dir string, at []int, env []string, d time.Duration, said func(words []string)) []int {
 	t.Helper()
 	var next []string
@@ -244,8 +244,8 @@ func runChild(t *testing.T, dir string, at []int, env []string, d time.Duration,
 	return acked
 }
 
-// verify compares the store with the writers' histories and returns each writer's next step, and whether the kill met
-// an index rebuild. Steps up to from must be there, those up to acked and one more may be.
+// verify compares the store with the writers' histories. It returns the next step of each writer, and whether the kill
+// interrupted an index rebuild. The steps up to from must be there. The steps up to acked, and one more, may be there.
 func verify(t *testing.T, dir string, from, acked []int) (next []int, rebuilding bool) {
 	t.Helper()
 	ctx := context.Background()
@@ -259,7 +259,7 @@ func verify(t *testing.T, dir string, from, acked []int) (next []int, rebuilding
 		}
 	}()
 	rebuilding = c.IndexProgress() < 100
-	for range 2 { // in the middle of the rebuild that the kill may have met, and after it
+	for range 2 { // once during the rebuild that the kill may have interrupted, and once after it
 		problems, err := eng.Check(ctx)
 		if err != nil {
 			t.Error(err)
@@ -277,7 +277,7 @@ func verify(t *testing.T, dir string, from, acked []int) (next []int, rebuilding
 	}
 	next = make([]int, len(acked))
 	for w, got := range found {
-		for id, n := range got { // a read of one finds what a query has found
+		for id, n := range got { // a point read returns the same as a query
 			it, err := c.Read(ctx, histories.PK(w), value.StringOf(id))
 			if err != nil || doc.Get(it.Doc, "n").Int() != int64(n) {
 				t.Errorf("item %s of step %d is read as %s, %v", id, n, it.Doc, err)

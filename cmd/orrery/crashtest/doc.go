@@ -1,2 +1,2 @@
-// Package crashtest kills a writing process at random moments and looks at what is left. It has only tests.
+// Package crashtest kills a writing process at random moments and checks what is left. It contains only tests.
 package crashtest

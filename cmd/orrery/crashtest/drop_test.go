@@ -15,11 +15,11 @@ import (
 	"github.com/orrerydb/orrery/internal/histories"
 )
 
-// droppedContainers is how many containers a database has that is dropped.
+// droppedContainers is the number of containers in a database that is dropped.
 const droppedContainers = 6
 
-// makeAndDrop makes databases with containers that have items, and drops them, without end: so that some kills meet a
-// drop, or what is left of one.
+// makeAndDrop repeatedly makes databases with containers and items, and drops them, so that some kills interrupt a drop
+// or the removal of dropped data.
 func makeAndDrop(ctx context.Context, eng *core.Engine) {
 	for i := 0; ; i++ {
 		if err := makeAndDropOne(ctx, eng, fmt.Sprint("drop", i%3)); err != nil {
@@ -36,7 +36,7 @@ func makeAndDropOne(ctx context.Context, eng *core.Engine, db string) error {
 	for k := range droppedContainers {
 		c, err := eng.CreateContainer(ctx, db,
 			core.ContainerSpec{ID: fmt.Sprint("c", k), PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
-		if status.Is(err, status.Conflict) { // of before a kill
+		if status.Is(err, status.Conflict) { // from before a kill
 			continue
 		}
 		if err == nil {
@@ -49,8 +49,8 @@ func makeAndDropOne(ctx context.Context, eng *core.Engine, db string) error {
 	return eng.DropDatabase(ctx, db)
 }
 
-// allDropped drops what a child has left of such databases, waits until all of it is removed, and looks whether the
-// store has data of the one container that stays and of no other.
+// allDropped drops the databases that a child has left, waits until their data is removed, and checks that the store
+// has data only of the one remaining container.
 func allDropped(t *testing.T, dir string) {
 	t.Helper()
 	ctx := context.Background()

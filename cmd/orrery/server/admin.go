@@ -17,8 +17,7 @@ import (
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
-// adminHandler is the admin port: what there is to see of a server, and its backups. Nothing here changes what it
-// stores.
+// adminHandler is the handler of the admin port: the state of the server, and backups. It never changes stored data.
 func (s *Server) adminHandler() http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	g := gin.New()
@@ -44,7 +43,7 @@ func (s *Server) adminHandler() http.Handler {
 	return g
 }
 
-// observed tells of each request.
+// observed reports each request to the observer.
 func (s *Server) observed(c *gin.Context) {
 	s.seen.Begin(Admin)
 	began := wall.Now()
@@ -59,7 +58,7 @@ func (s *Server) observed(c *gin.Context) {
 		Duration: wall.Now().Sub(began), Client: c.Request.RemoteAddr, Target: c.Request.URL.Path})
 }
 
-// recovered turns a panic into a 500 and a line of the log.
+// recovered turns a panic into a 500 and a log line.
 func recovered(log *slog.Logger) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		defer func() {
@@ -84,7 +83,7 @@ func (s *Server) getReady(c *gin.Context) {
 
 func (s *Server) getStatus(c *gin.Context) { asJSON(c.Writer, s.status()) }
 
-// getConnect shows connection strings. A key that not everybody knows is shown to those who have it.
+// getConnect returns connection strings. A secret key is included only for clients that send it.
 func (s *Server) getConnect(c *gin.Context) {
 	knows := s.keyIsPublic() || s.hasKey(c.Request)
 	if !knows && s.cfg.Auth {
@@ -100,7 +99,7 @@ func (s *Server) askForKey(c *gin.Context) {
 		"Send the account key, as a bearer token or as the password of any user.\n")
 }
 
-// hasKey reports whether a request brings the account key.
+// hasKey reports whether a request contains the account key.
 func (s *Server) hasKey(r *http.Request) bool {
 	key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
@@ -109,7 +108,7 @@ func (s *Server) hasKey(r *http.Request) bool {
 	return ok && subtle.ConstantTimeCompare([]byte(key), []byte(s.cfg.Key)) == 1
 }
 
-// getProfile serves Go's profiles to this machine only: they cost time and show what the process does.
+// getProfile serves Go's profiles, only to this machine: they cost time and reveal what the process does.
 func (s *Server) getProfile(c *gin.Context) {
 	host, _, err := net.SplitHostPort(c.Request.RemoteAddr)
 	if err != nil || !loopback(host) || !ownHost(c.Request.Host, s.hostNames()) {

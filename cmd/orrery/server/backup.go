@@ -18,16 +18,16 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/backup"
 )
 
-// BackupPath is where the admin port is asked for a backup.
+// BackupPath is the path of backups on the admin port.
 const BackupPath = "/orrery/backup"
 
 // BackupRequest is the body of a POST to BackupPath.
 type BackupRequest struct {
-	To string `json:"to"` // absolute, on the server's machine: the directory of backups
+	To string `json:"to"` // the directory of backups: an absolute path on the server's machine
 }
 
-// BackupLine is a line of the answer. All but the last one say how far it is; the last one has the backup, or why there
-// is none.
+// BackupLine is a line of the reply. All lines except the last one report progress. The last line has the backup or the
+// error.
 type BackupLine struct {
 	Done   int64      `json:"doneBytes"`
 	Total  int64      `json:"totalBytes"`
@@ -35,7 +35,7 @@ type BackupLine struct {
 	Error  string     `json:"error,omitempty"`
 }
 
-// backupLineTime is between two lines of an answer.
+// backupLineTime is the time between two lines of a reply.
 const backupLineTime = 200 * time.Millisecond
 
 // backupLines are the lines of an answer.
@@ -45,7 +45,8 @@ type backupLines struct {
 	line BackupLine
 }
 
-// progress writes a line when it is time. The answer has begun then: an error is in its last line.
+// progress writes a line if backupLineTime has passed. From then on the status is sent, so an error must go into the
+// last line.
 func (b *backupLines) progress(done, total int64) {
 	b.line.Done, b.line.Total = done, total
 	if now := wall.Now(); now.Sub(b.last) >= backupLineTime {
@@ -63,7 +64,7 @@ func (b *backupLines) write(code int) {
 	b.w.Flush()
 }
 
-// postBackup makes a backup. Who asks must have the key, whatever --auth says: it writes to the server's disk.
+// postBackup makes a backup. It requires the key even without --auth, because it writes to the server's disk.
 func (s *Server) postBackup(c *gin.Context) {
 	if !s.hasKey(c.Request) {
 		s.askForKey(c)
@@ -127,13 +128,13 @@ func (s *Server) backup(ctx context.Context, to string, progress func(done, tota
 	return &done, nil
 }
 
-// refusedBackup is a refusal in its own words.
+// refusedBackup is a refusal with its sentence as the error text.
 type refusedBackup struct{ *kv.Refusal }
 
 // Error implements error.
 func (r refusedBackup) Error() string { return r.Sentence }
 
-// Unwrap makes errors.Is find the kind.
+// Unwrap lets errors.Is find the kind of the refusal.
 func (r refusedBackup) Unwrap() error { return r.Kind }
 
 func backupError(err error) error {
@@ -144,27 +145,27 @@ func backupError(err error) error {
 	return err
 }
 
-// BackupStatus is what /status says of backups since the start.
+// BackupStatus is the part of /status about backups since the start.
 type BackupStatus struct {
 	Running bool       `json:"running"`
-	Done    int64      `json:"doneBytes,omitempty"` // of the one that is running
+	Done    int64      `json:"doneBytes,omitempty"` // of the running backup
 	Total   int64      `json:"totalBytes,omitempty"`
-	Last    *kv.Backup `json:"last,omitempty"` // that was made
+	Last    *kv.Backup `json:"last,omitempty"` // the last backup that was made
 	LastEnd string     `json:"lastEnd,omitempty"`
-	Error   string     `json:"error,omitempty"` // of the last one that was asked for, when it wasn't made
+	Error   string     `json:"error,omitempty"` // of the last request, if it failed
 }
 
-// backups follows the backups of a server.
+// backups tracks the backups of a server.
 type backups struct {
 	mu      sync.Mutex
-	running int // a second one is refused at once
+	running int // running backups; a second one is refused
 	st      *BackupStatus
 
 	made, failed int
 	last         time.Time // when the last one was made; zero: none since the start
 }
 
-// figures tell when to worry: a backup that isn't made any more is noticed by its age.
+// figures are the metrics for alerts: the age of the last backup shows that no more backups are made.
 func (b *backups) figures() []figure {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -221,8 +222,8 @@ func (b *backups) end(made *kv.Backup, err error) {
 	})
 }
 
-// AskForBackup has the server of an admin port make a backup, and tells progress how far it is. When ctx ends the
-// server gives it up.
+// AskForBackup has the server at an admin port make a backup, and reports its progress. When ctx ends, the server
+// aborts the backup.
 func AskForBackup(ctx context.Context, admin, key, to string, progress func(done, total int64)) (*kv.Backup, error) {
 	body, err := json.Marshal(BackupRequest{To: to})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Who asks for a backup must have the key, whatever --auth says, and be no page of another site.
+// A backup needs the key, even without --auth, and isn't available to pages of other sites.
 func TestBackupIsAskedForWithTheKey(t *testing.T) {
 	for _, auth := range []bool{true, false} {
 		s, _ := whole(t, func(c *Config) {
@@ -75,7 +75,7 @@ func TestBackupIsAskedForWithTheKey(t *testing.T) {
 	}
 }
 
-// A server in memory says that there is nothing to back up.
+// A server in memory replies that there is nothing to back up.
 func TestNoBackupOfAServerInMemory(t *testing.T) {
 	s, ctx := whole(t, nil)
 	_, err := AskForBackup(ctx, "http://"+s.Addr(Admin)+"/", s.cfg.Key, "/x", func(int64, int64) {})
@@ -84,7 +84,7 @@ func TestNoBackupOfAServerInMemory(t *testing.T) {
 	}
 }
 
-// The end of a server ends its backup, and so does the client's.
+// A backup ends when its server stops or its client disconnects.
 func TestBackupEndsWithWhoAsks(t *testing.T) {
 	s, _ := whole(t, func(c *Config) { c.Memory, c.Data = false, t.TempDir() })
 	to := filepath.Join(t.TempDir(), "backups")

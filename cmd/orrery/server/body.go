@@ -10,12 +10,12 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 )
 
-// wall is the real time, which sockets, certificates and signatures go by, whatever time the data is in.
+// wall is the wall clock. Sockets, certificates and signatures use it, even if the data's clock is frozen.
 var wall = clock.New()
 
 const (
-	bodyTimeout = 30 * time.Second // that a body may pause
-	// bytes a second that it brings at least, once it has been coming for twice that long
+	bodyTimeout = 30 * time.Second // the longest pause of a body
+	// The minimum rate of a body in bytes per second. It applies after twice the timeout.
 	bodyRate = 1 << 10
 )
 
@@ -26,13 +26,18 @@ func (c *Config) bodyTimeout() time.Duration {
 	return bodyTimeout
 }
 
-// slowBody is a request body that must go on coming: each read has a deadline. Without it a body that stops half-way
-// holds its connection and a goroutine for ever; a fixed limit for the whole would cut large bodies on slow lines.
+// slowBody is a request body that must keep arriving: each read has a deadline. Without it, a body that stops would
+// occupy its connection and a goroutine forever. A fixed limit for the whole body would interrupt large bodies on slow
+// connections.
+//
+// Example with a timeout of 30 s and a rate of 1 KiB/s: a body of 10 MB at 100 KB/s is accepted, since each read
+// returns soon. A body that stops fails after 30 s. One byte every 20 s passes the first check, but fails after about
+// 60 s, because it is below the rate.
 type slowBody struct {
 	io.ReadCloser
 	ctl   http.ResponseController
 	wait  time.Duration
-	began time.Time // of the first read: before it the body may have waited for memory
+	began time.Time // time of the first read; before it the body may have waited for memory
 	got   int64
 	ended bool
 }
@@ -41,7 +46,7 @@ func newSlowBody(w http.ResponseWriter, r *http.Request, wait time.Duration) *sl
 	return &slowBody{ReadCloser: r.Body, ctl: *http.NewResponseController(w), wait: wait}
 }
 
-// Read implements io.Reader. A deadline that passed is os.ErrDeadlineExceeded.
+// Read implements io.Reader. It returns os.ErrDeadlineExceeded when the deadline has passed.
 func (b *slowBody) Read(p []byte) (int, error) {
 	now := wall.Now()
 	if b.began.IsZero() {
@@ -51,7 +56,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	if slowest := b.began.Add(2*b.wait + time.Duration(b.got)*(time.Second/bodyRate)); slowest.Before(limit) {
 		limit = slowest
 	}
-	_ = b.ctl.SetReadDeadline(limit) // a connection without deadlines is one in a test
+	_ = b.ctl.SetReadDeadline(limit) // fails only for connections without deadlines, in tests
 	n, err := b.ReadCloser.Read(p)
 	b.got += int64(n)
 	if err != nil {
@@ -60,8 +65,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// end takes the deadline away, or what comes after the body would fail by it. A connection whose body didn't come
-// stays dead.
+// end removes the deadline, which would otherwise apply to the next request. If the body timed out, the deadline stays.
 func (b *slowBody) end(err error) {
 	if !b.ended && !errors.Is(err, os.ErrDeadlineExceeded) {
 		_ = b.ctl.SetReadDeadline(time.Time{})
@@ -69,7 +73,7 @@ func (b *slowBody) end(err error) {
 	b.ended = true
 }
 
-// leave ends a body that nobody has read to its end: net/http waits for the rest, to find the next request.
+// leave sets a deadline for a body that wasn't read completely: net/http reads the rest to find the next request.
 func (b *slowBody) leave() {
 	if !b.ended {
 		_ = b.ctl.SetReadDeadline(wall.Now().Add(b.wait))

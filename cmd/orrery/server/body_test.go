@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A body's time runs from when somebody reads it: until then it may wait for memory, which isn't its client's fault.
+// The time limit of a body starts with the first read. Before it the body may wait for memory, which isn't the client's
+// fault.
 func TestABodyThatWaitsToBeReadHasItsTime(t *testing.T) {
 	const wait = 50 * time.Millisecond
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -22,18 +22,17 @@ import (
 	"github.com/xdg-go/scram"
 )
 
-// The smallest clients that speak each protocol for real, credentials included: readiness probes and sample data use
-// them.
+// Minimal clients for each protocol, with credentials. Readiness probes and sample data use them.
 
 // sign returns the HMAC-SHA256 of text under the account key, in base64.
 func (s *Server) sign(text string) string {
-	key, _ := base64.StdEncoding.DecodeString(s.cfg.Key) // checked by Validate
+	key, _ := base64.StdEncoding.DecodeString(s.cfg.Key) // Validate has checked it
 	m := hmac.New(sha256.New, key)
 	m.Write([]byte(text))
 	return base64.StdEncoding.EncodeToString(m.Sum(nil))
 }
 
-// request sends an HTTP request and wants a status below 300.
+// request sends an HTTP request. A status of 300 or above is an error.
 func request(ctx context.Context, method, url string, header map[string]string, body []byte) error {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
@@ -54,7 +53,7 @@ func request(ctx context.Context, method, url string, header map[string]string, 
 	return err
 }
 
-// postAdmin sends a POST with the key to an admin port; the answer's body is the caller's to close.
+// postAdmin sends a POST with the key to an admin port. The caller closes the body of the reply.
 func postAdmin(ctx context.Context, admin, path, key string, body []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(admin, "/")+path,
 		bytes.NewReader(body))
@@ -66,7 +65,7 @@ func postAdmin(ctx context.Context, admin, path, key string, body []byte) (*http
 	return http.DefaultClient.Do(req)
 }
 
-// nosql sends a NoSQL request; link is the parent's link for POST and the resource's own otherwise ("" for /dbs
+// nosql sends a NoSQL request. link is the parent's link for POST and otherwise the resource's own link ("" for /dbs
 // itself).
 func (s *Server) nosql(ctx context.Context, method, kind, link string, header map[string]string, body []byte) error {
 	date := wall.Now().Format(http.TimeFormat)
@@ -97,7 +96,7 @@ func (s *Server) table(ctx context.Context, method, path string, body []byte) er
 	return request(ctx, method, "http://"+s.Addr(Table)+path, h, body)
 }
 
-// gremlinConn is a WebSocket connection that logs in when it is asked to.
+// gremlinConn is a WebSocket connection that logs in when the server requests it.
 type gremlinConn struct {
 	s  *Server
 	ws *websocket.Conn
@@ -127,7 +126,7 @@ func (c *gremlinConn) send(id, op string, args map[string]any) error {
 	return c.ws.WriteMessage(websocket.BinaryMessage, append(append([]byte{byte(len(mime))}, mime...), body...))
 }
 
-// eval runs a script on a graph ("database/graph") and reads all of its answer.
+// eval runs a script on a graph ("database/graph") and reads the complete reply.
 func (c *gremlinConn) eval(graph, script string, bindings map[string]any) error {
 	if bindings == nil {
 		bindings = map[string]any{}
@@ -151,7 +150,7 @@ func (c *gremlinConn) eval(graph, script string, bindings map[string]any) error 
 		switch res.Status.Code {
 		case 200, 204:
 			return nil
-		case 206: // more to come
+		case 206: // more follows
 		case 407:
 			db, g, _ := strings.Cut(graph, "/")
 			login := "\x00/dbs/" + db + "/colls/" + g + "\x00" + c.s.cfg.Key
@@ -163,7 +162,7 @@ func (c *gremlinConn) eval(graph, script string, bindings map[string]any) error 
 	return err
 }
 
-// mongoConn is a connection that has logged in.
+// mongoConn is an authenticated connection.
 type mongoConn struct{ net.Conn }
 
 func (s *Server) dialMongo(ctx context.Context) (*mongoConn, error) {
@@ -216,8 +215,8 @@ func (c *mongoConn) login(user, password string) error {
 	return errors.Join(err, errors.New("mongo: the login does not end"))
 }
 
-// run sends one command in Extended JSON as an OP_MSG and returns the reply's document; a reply with ok other than 1,
-// or with write errors, is an error.
+// run sends one command in Extended JSON as an OP_MSG and returns the document of the reply. A reply with write errors
+// or with ok other than 1 is an error.
 func (c *mongoConn) run(extJSON string) (doc.Doc, error) {
 	const maxReply = 16 << 20
 	body, err := doc.FromExtJSON(nil, []byte(extJSON))

@@ -1,5 +1,5 @@
-// Package server puts the whole server together: a store, the core on it, the four doors, the admin port. cmd/orrery
-// runs one from flags; tests start as many as they like in one process, on free ports.
+// Package server assembles the complete server: a store, the core on it, the four doors, the admin port. cmd/orrery
+// starts one from its flags. Tests start any number in one process, on free ports.
 package server
 
 import (
@@ -18,55 +18,55 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
-// WellKnownKey is the key that the vendor's emulator has always had and that its samples carry. It protects nothing.
+// WellKnownKey is the fixed key of the vendor's emulator, which its samples contain. It protects nothing.
 const WellKnownKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 
-// Off is the address of an API that isn't served.
+// Off as an address turns an API off.
 const Off = "off"
 
-// Config says what to serve. Start from Default or Ephemeral.
+// Config is the configuration of a server. Start from Default or Ephemeral.
 type Config struct {
 	Data   string // directory of the store; unused with Memory
 	Memory bool   // keep everything in memory
 
 	NoSQLAddr, GremlinAddr, TableAddr, MongoAddr, AdminAddr string // host:port, or Off
 
-	Account string // account name: Mongo's user, Table's account
-	Key     string // base64; the one key of the account
-	Auth    bool   // false: no API asks for credentials
-	// Insecure allows Auth false and the well-known key on addresses that other machines reach.
+	Account string // the account name: Mongo's user, Table's account
+	Key     string // in base64; the only key of the account
+	Auth    bool   // false: no API checks credentials
+	// Insecure allows Auth = false and the well-known key on addresses that other machines can reach.
 	Insecure bool
-	// PublicHosts are names beside localhost and this machine's under which requests may ask for a server without
-	// credentials.
+	// PublicHosts are additional names under which requests may address a server without credentials, besides localhost
+	// and the names of this machine.
 	PublicHosts []string
-	// BodyTimeout is how long a client may be silent at the beginning of a connection, the head of a request take,
-	// its body pause, and a reply wait for its reader to take something; 0 is half a minute.
+	// BodyTimeout limits four waits: for the first byte of a connection, for the head of a request, for the next part
+	// of its body, and for a client that reads nothing of a reply. 0 = 30 s.
 	BodyTimeout time.Duration
 
-	// TLSCert and TLSKey are PEM files of the user's own certificate; "": the server makes one.
+	// TLSCert and TLSKey are PEM files with the user's own certificate. "" = the server creates one.
 	TLSCert, TLSKey string
 
 	Limits
 
-	Consistency string // of the account, as the NoSQL API spells it; "": Session
+	Consistency string // of the account, as the NoSQL API spells it; "" = Session
 
-	Strict []string // APIs that refuse what the service refuses; NoSQL is the only one that can
+	Strict []string // APIs that refuse what the service refuses; only NoSQL supports it
 
 	GremlinSources map[string]string // traversal source -> "database/graph"
 	Durability     string            // "sync" or "relaxed"
-	MinFree        int64             // bytes of the disk that new data leaves free; 0: 256 MiB, or 5 % of a small disk
-	Stall          time.Duration     // how long the disk may take before writes are refused; 0: 10 s
-	Upgrade        bool              // a store of an older format is given the present one: no way back
+	MinFree        int64             // bytes of the disk that new data leaves free; 0 = 256 MiB, or 5 % of a small disk
+	Stall          time.Duration     // how long the disk may take before writes are refused; 0 = 10 s
+	Upgrade        bool              // convert a store of an older format to the current one, which can't be undone
 
 	LogRequests bool          // one line for each request
-	Slow        time.Duration // requests that take so long are logged with their plan; 0: none
+	Slow        time.Duration // requests that take this long are logged with their plan; 0 = none
 
 	Version string       // shown by /status
-	Clock   *clock.Clock // time of data: timestamps, TTL, functions of queries; nil: the wall clock
-	Logger  *slog.Logger // nil: slog's default
+	Clock   *clock.Clock // time of the data: timestamps, TTL, functions of queries; nil = the wall clock
+	Logger  *slog.Logger // nil = slog's default
 }
 
-// Default is what `orrery serve` runs without flags.
+// Default is the configuration of `orrery serve` without flags.
 func Default() Config {
 	return Config{
 		Data:        "data",
@@ -85,7 +85,7 @@ func Default() Config {
 	}
 }
 
-// Ephemeral is a server in memory on free loopback ports, for tests.
+// Ephemeral is the configuration of a server in memory on free loopback ports, for tests.
 func Ephemeral() Config {
 	c := Default()
 	c.Data, c.Memory = "", true
@@ -94,7 +94,7 @@ func Ephemeral() Config {
 	return c
 }
 
-// The names of the doors, as flags, logs and /status show them.
+// The names of the doors in flags, logs and /status.
 const (
 	NoSQL   = "nosql"
 	Gremlin = "gremlin"
@@ -111,8 +111,8 @@ func (c *Config) addrs() []addr {
 		{Admin, c.AdminAddr}}
 }
 
-// Validate checks everything that can be checked before anything is opened. Its errors are for the person at the
-// keyboard and name the flag.
+// Validate checks everything that can be checked before something is opened. Its errors are written for the user and
+// name the flag.
 func (c *Config) Validate() error {
 	enabled := 0
 	for _, a := range c.addrs() {
@@ -187,10 +187,10 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// requestMB is what requests may hold together by default, in MiB; with the default cache that makes 256.
+// requestMB is the default memory of all requests together, in MiB. With the default cache the sum is 256.
 const requestMB = 112
 
-// leastRequestMB is the least that requests can do with.
+// leastRequestMB is the smallest allowed memory of all requests, in MiB.
 const leastRequestMB = 16
 
 func (c *Config) validateLimits() error {
@@ -216,11 +216,11 @@ func (c *Config) validateLimits() error {
 	return nil
 }
 
-// StoreDir is where the engine keeps its files inside a data directory.
+// StoreDir returns the directory of the engine's files in a data directory.
 func StoreDir(data string) string { return filepath.Join(data, "store") }
 
-// storeIn is StoreDir of what a user has given for a data directory. The directory of a store itself is refused: a
-// second store would be made in it, and the user would find nothing of the first.
+// storeIn is StoreDir for a data directory that the user has given. It refuses the directory of a store itself:
+// otherwise a second store would be made in it, and the user wouldn't find the data of the first.
 func storeIn(data string) (string, error) {
 	dir := StoreDir(data)
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) && pebblekv.Holds(data) {
@@ -232,7 +232,7 @@ func storeIn(data string) (string, error) {
 	return dir, nil
 }
 
-// refuseOpen keeps a server that anybody may use off addresses that other machines reach.
+// refuseOpen refuses to serve without real credentials on addresses that other machines can reach.
 func (c *Config) refuseOpen(name, host string) error {
 	if c.Insecure || loopback(host) {
 		return nil
@@ -263,7 +263,7 @@ func loopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// ParseSources turns NAME=DATABASE/GRAPH texts into Config.GremlinSources. Validate checks the parts.
+// ParseSources converts texts NAME=DATABASE/GRAPH to Config.GremlinSources. Validate checks the parts.
 func ParseSources(texts []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, t := range texts {
@@ -279,7 +279,8 @@ func ParseSources(texts []string) (map[string]string, error) {
 	return out, nil
 }
 
-// ParseStrict turns the words of --strict into Config.Strict: names of APIs, or none alone. Validate checks the names.
+// ParseStrict converts the words of --strict to Config.Strict: names of APIs, or the single word none. Validate checks
+// the names.
 func ParseStrict(words []string) ([]string, error) {
 	var out []string
 	none := false

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Connections is what a client needs, one entry per API that is served: the answer of /orrery/connect and the content
-// of the banner.
+// Connections has what clients need, one entry for each API that is served. It is the reply of /orrery/connect and the
+// content of the banner.
 type Connections struct {
 	Account string       `json:"account"`
 	Key     string       `json:"key,omitempty"`
@@ -22,7 +22,7 @@ type Connections struct {
 	Mongo   *MongoConn   `json:"mongo,omitempty"`
 	Admin   *AdminConn   `json:"admin,omitempty"`
 
-	Addresses []string `json:"addresses"` // of all ports, as a client on this machine writes them
+	Addresses []string `json:"addresses"` // of all ports, for a client on this machine
 }
 
 // NoSQLConn is for the NoSQL SDKs.
@@ -39,8 +39,8 @@ type TableConn struct {
 	ConnectionString string `json:"connectionString"`
 }
 
-// GremlinConn is for TinkerPop drivers. Username is for the service's way of choosing a graph; plain drivers choose one
-// of Sources by alias and log in as the account.
+// GremlinConn is for TinkerPop drivers. Username is for choosing a graph in the service's way. Other drivers choose one
+// of Sources by alias and log in with the account name.
 type GremlinConn struct {
 	Endpoint       string            `json:"endpoint"`
 	SecureEndpoint string            `json:"secureEndpoint"`
@@ -58,10 +58,10 @@ type AdminConn struct {
 	Endpoint string `json:"endpoint"`
 }
 
-// hidden stands for a key that is not shown.
+// hidden replaces a key that isn't shown.
 const hidden = "<key>"
 
-// Connections returns the connection strings; without showKey the key is replaced by a placeholder.
+// Connections returns the connection strings. Without showKey a placeholder replaces the key.
 func (s *Server) Connections(showKey bool) Connections {
 	key := s.cfg.Key
 	if !showKey {
@@ -102,7 +102,7 @@ func (s *Server) Connections(showKey bool) Connections {
 	if a := s.dial(Mongo); a != "" {
 		u := url.URL{Scheme: "mongodb", Host: a, Path: "/"}
 		if s.cfg.Auth {
-			// The placeholder stays readable: it is not escaped.
+			// The placeholder isn't escaped, so that it stays readable.
 			user, pass := url.PathEscape(s.cfg.Account), hidden
 			if showKey {
 				pass = url.QueryEscape(key)
@@ -123,7 +123,7 @@ func (s *Server) Connections(showKey bool) Connections {
 	return c
 }
 
-// sources are the configured traversal sources and g, which exists always.
+// sources returns the configured traversal sources and g, which always exists.
 func (s *Server) sources() map[string]string {
 	out := map[string]string{"g": "graphs/g"}
 	for k, v := range s.cfg.GremlinSources {
@@ -132,7 +132,7 @@ func (s *Server) sources() map[string]string {
 	return out
 }
 
-// dial is a door's address as a client on this machine writes it.
+// dial returns a door's address for a client on this machine.
 func (s *Server) dial(name string) string {
 	a := s.Addr(name)
 	host, port, err := net.SplitHostPort(a)
@@ -148,7 +148,7 @@ func (s *Server) dial(name string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// strictness says which APIs refuse what the service refuses, and how to have it otherwise.
+// strictness says which APIs refuse what the service refuses, and how to change it.
 func (s *Server) strictness() string {
 	if len(s.cfg.Strict) == 0 {
 		return "none: what the service refuses is answered"
@@ -157,8 +157,8 @@ func (s *Server) strictness() string {
 		": refuses the queries that the service refuses (--strict none answers them)"
 }
 
-// Banner writes what a person needs to begin, aligned. Standard output often ends up in logs, so a key is in it only
-// when everybody knows it.
+// Banner writes the connection strings and a few hints, aligned. Standard output often ends up in logs, so the banner
+// contains only the well-known key.
 func (s *Server) Banner(w io.Writer) error {
 	c := s.Connections(s.keyIsPublic())
 	if _, err := fmt.Fprintf(w, "Orrery %s\n", s.cfg.Version); err != nil {
@@ -167,10 +167,10 @@ func (s *Server) Banner(w io.Writer) error {
 	return c.Write(w, s.keyRow(), s.strictness())
 }
 
-// keyIsPublic reports whether everybody knows the key.
+// keyIsPublic reports whether the key is the well-known one.
 func (s *Server) keyIsPublic() bool { return s.cfg.Key == WellKnownKey }
 
-// keyRow is what the banner says of the key.
+// keyRow returns the banner's line about the key.
 func (s *Server) keyRow() string {
 	switch {
 	case !s.cfg.Auth:
@@ -183,7 +183,7 @@ func (s *Server) keyRow() string {
 	return "orrery connect --data " + s.cfg.Data
 }
 
-// Write writes the connection strings for a person, aligned, with what there is to say of the key and of strictness.
+// Write writes the connection strings, aligned, with the lines about the key and about strictness.
 func (c *Connections) Write(w io.Writer, key, strict string) error {
 	var rows [][2]string
 	add := func(k, v string) { rows = append(rows, [2]string{k, v}) }

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// connectFile is where a running server keeps its connection strings, key included, in its data directory: who may
-// read the store's files may have its key. It is removed at the end.
+// connectFile is the file in the data directory with the connection strings of the running server, key included: a user
+// who can read the store's files may have its key. It is removed when the server stops.
 const connectFile = "connect.json"
 
-// keepConnections writes the file. A server that can't write it serves nevertheless.
+// keepConnections writes the file. If that fails, the server runs nevertheless.
 func (s *Server) keepConnections() {
 	if s.cfg.Memory {
 		return
@@ -28,7 +28,7 @@ func (s *Server) keepConnections() {
 	}
 }
 
-// replaceFile writes a file for its owner only, whole or not at all.
+// replaceFile writes a file atomically, readable only by its owner.
 func replaceFile(name string, content []byte) error {
 	if err := os.Remove(name + ".new"); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -45,7 +45,7 @@ func (s *Server) forgetConnections() {
 	}
 }
 
-// dialPatience is how long ReadConnections waits for a server.
+// dialPatience is how long ReadConnections waits for a connection to the server.
 const dialPatience = 2 * time.Second
 
 // ReadConnections returns the connection strings of the server that serves a data directory.

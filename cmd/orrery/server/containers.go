@@ -5,13 +5,14 @@ import (
 	"github.com/orrerydb/orrery/core"
 )
 
-// ContainerStatus is one container in Status: a bar per physical partition shows whether its key spreads.
+// ContainerStatus is one container in Status. The sizes of its physical partitions show whether its key distributes the
+// data.
 type ContainerStatus struct {
 	Database   string            `json:"database"`
 	Container  string            `json:"container"`
 	Items      int64             `json:"items"`
 	Bytes      int64             `json:"bytes"`
-	Rebuild    *int              `json:"indexRebuildPercent,omitempty"` // while one is under way
+	Rebuild    *int              `json:"indexRebuildPercent,omitempty"` // only during a rebuild
 	Partitions []PartitionStatus `json:"partitions"`
 }
 
@@ -21,14 +22,14 @@ type PartitionStatus struct {
 	Min   string `json:"minInclusive"` // effective partition keys
 	Max   string `json:"maxExclusive"`
 	Items int64  `json:"items"`
-	Bytes int64  `json:"bytes"` // keys and documents, without index
+	Bytes int64  `json:"bytes"` // keys and documents, without the index
 }
 
-// listed is the most containers that Status lists.
+// listed is the largest number of containers that Status lists.
 const listed = 1000
 
-// containersOf lists the first containers of an engine, and tells how many more there are. It reads counters that are
-// kept in memory, and the heads of containers that nobody uses.
+// containersOf returns the first containers of an engine, and the number of all others. It reads counters in memory,
+// and the stored heads of containers that aren't in use.
 func containersOf(ctx context.Context, e *core.Engine) (out []ContainerStatus, more int, err error) {
 	out = []ContainerStatus{}
 	for _, d := range e.Databases() {

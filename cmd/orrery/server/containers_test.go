@@ -12,7 +12,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// TestStatusShowsPartitions: a good key shows as even bars, a bad one as one tall bar.
+// TestStatusShowsPartitions: with a good key the partitions have similar sizes, with a bad one a single partition has
+// everything.
 func TestStatusShowsPartitions(t *testing.T) {
 	s, err := Start(Ephemeral())
 	if err != nil {
@@ -62,7 +63,7 @@ func TestStatusShowsPartitions(t *testing.T) {
 	}
 }
 
-// TestStatusShowsIdentity: a store has the same identity after a restart; memory has none.
+// TestStatusShowsIdentity: a store has the same identity after a restart. A store in memory has none.
 func TestStatusShowsIdentity(t *testing.T) {
 	identity := func(set func(*Config)) *kv.Identity {
 		cfg := Ephemeral()

@@ -21,15 +21,15 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// wantItems are the items of a store: what their documents are, by id.
+// wantItems are the documents of a store's items, by id.
 type wantItems map[string]string
 
 func (w wantItems) pk(id string) core.PartitionKey {
 	return core.PartitionKey{value.StringOf("p" + id[len(id)-1:])}
 }
 
-// damagedStore makes a store with tables and a log, several containers, and versions and deletions over each other.
-// closed says that the server stopped; otherwise it is as a process that was killed leaves it.
+// damagedStore makes a store with tables and a log, several containers, and overwritten and deleted versions. closed:
+// the server was stopped; otherwise the files are as after a kill.
 func damagedStore(t *testing.T, closed bool) (data string, want wantItems) {
 	t.Helper()
 	ctx := context.Background()
@@ -41,7 +41,7 @@ func damagedStore(t *testing.T, closed bool) (data string, want wantItems) {
 		{ID: "unique", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}, UniqueKeys: [][]string{{"/u"}},
 			DefaultTTL: &never},
 	}
-	for round := range 3 { // each start makes tables of the log before it
+	for round := range 3 { // each start writes the log before it to tables
 		e, err := pebblekv.Open(StoreDir(data),
 			pebblekv.Options{MemTableMB: 1, CacheMB: 8, Scanned: core.OnlyScanned, Kept: core.GotSingly})
 		if err != nil {
@@ -104,7 +104,8 @@ func damagedStore(t *testing.T, closed bool) (data string, want wantItems) {
 	return data, want
 }
 
-// compareItems reads all items and returns how many are as they were; the others are wrong, missing, or fail.
+// compare reads all items. It counts the unchanged ones, and returns those that are wrong or missing without an error,
+// and those whose read fails.
 func (w wantItems) compare(t *testing.T, eng *core.Engine) (right, silent, failed []string) {
 	t.Helper()
 	for _, id := range slices.Sorted(maps.Keys(w)) {
@@ -126,7 +127,7 @@ func (w wantItems) compare(t *testing.T, eng *core.Engine) (right, silent, faile
 	return right, silent, failed
 }
 
-// state is all that can be seen of a directory's files.
+// state returns everything visible of a directory's files.
 func state(t *testing.T, dir string) string {
 	t.Helper()
 	var s strings.Builder
@@ -150,7 +151,7 @@ func state(t *testing.T, dir string) string {
 	return s.String()
 }
 
-// checked runs a check and returns its problems, and how many items it saw.
+// checked runs a check and returns its problems.
 func checked(t *testing.T, data string) (problems []string) {
 	t.Helper()
 	report := func(p pebblekv.Problem) {
@@ -176,10 +177,10 @@ func checked(t *testing.T, data string) (problems []string) {
 	return problems
 }
 
-// damage is one way in which a file is changed.
+// damage is one way to change a file.
 type damage struct {
 	name string
-	do   func(r *rand.Rand, b []byte) []byte // nil: the file goes
+	do   func(r *rand.Rand, b []byte) []byte // nil: the file is removed
 }
 
 var damages = []damage{
@@ -203,8 +204,8 @@ func flip(r *rand.Rand, b []byte) []byte {
 	return b
 }
 
-// TestDamage damages each file of a store in all ways. A check must say so whenever an item isn't as it was, and
-// change nothing; a server must refuse the store, or fail on what is damaged and say that it is; a repair must save
+// TestDamage damages each file of a store in all ways. A check must report a problem whenever an item isn't as before,
+// and change nothing. A server must refuse the store, or fail on the damaged parts with an error. A repair must save
 // everything else.
 func TestDamage(t *testing.T) {
 	for _, closed := range []bool{true, false} {
@@ -238,7 +239,7 @@ func testDamage(t *testing.T, closed bool) {
 			}
 			if !closed && strings.HasSuffix(n.Name(), ".log") &&
 				(d.name == "cut" || d.name == "empty" || d.name == "zero a page") {
-				continue // it is what a crash leaves
+				continue // a crash leaves this too
 			}
 			seed := seed
 			t.Run(fmt.Sprintf("%s/%s %d", n.Name(), d.name, seed), func(t *testing.T) {
@@ -300,12 +301,12 @@ func examineDamaged(t *testing.T, data string, want wantItems) {
 	serveDamaged(t, data, want, problems)
 }
 
-// serveDamaged opens a damaged store as a server does.
+// serveDamaged opens a damaged store like a server does.
 func serveDamaged(t *testing.T, data string, want wantItems, problems []string) {
 	before := state(t, data)
 	e, err := pebblekv.Open(StoreDir(data),
 		pebblekv.Options{MemTableMB: 1, CacheMB: 8, Scanned: core.OnlyScanned, Kept: core.GotSingly,
-			Upgrade: true, // without an identity it looks like one of format 1
+			Upgrade: true, // without an identity the store looks like one of format 1
 			Logger:  slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		if len(problems) == 0 {
@@ -341,7 +342,7 @@ func serveDamaged(t *testing.T, data string, want wantItems, problems []string) 
 	}
 }
 
-// withoutLock leaves out what taking a lock changes: the times of its file and directory.
+// withoutLock removes what taking a lock changes: the times of its file and of the directory.
 func withoutLock(s string) string {
 	var out []string
 	for _, l := range strings.Split(s, "\n") {

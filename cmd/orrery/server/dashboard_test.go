@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// dashboard is what the test reads of docs/grafana.json.
+// dashboard has the parts of docs/grafana.json that the test reads.
 type dashboard struct {
 	Templating struct {
 		List []struct{ Query json.RawMessage }
@@ -24,7 +24,7 @@ var metricName = regexp.MustCompile(`\b(orrery|go|process)_[a-z_]+\b`)
 
 var histogramPart = regexp.MustCompile(`_(bucket|sum|count)$`)
 
-// Every metric that the dashboard asks for is one of the server's, and every metric of the server's own is on it.
+// Every metric on the dashboard exists, and every metric of the server's own is on the dashboard.
 func TestDashboard(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/grafana.json")
 	if err != nil {
@@ -68,7 +68,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// metricNames are the names of all series of a server, and of the parts of its histograms.
+// metricNames returns the names of all series of a server, and of the parts of its histograms.
 func metricNames(t *testing.T) map[string]bool {
 	t.Helper()
 	families, err := wholeRegistry(t).Gather()

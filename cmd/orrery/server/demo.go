@@ -14,7 +14,8 @@ import (
 //go:embed demo/*.json
 var demoFiles embed.FS
 
-// LoadDemo fills the server with sample data, each part through the API that it is for, so an API that is off has none:
+// LoadDemo adds sample data, each part through its API. An API that is off gets none.
+//
 //   - database shop: products and orders through NoSQL, customers through Mongo; both APIs see all three;
 //   - table devicelog: readings of three devices;
 //   - graph graphs/g: airports, flights, cities and roads.
@@ -86,7 +87,7 @@ func (s *Server) demoCustomers(ctx context.Context) error {
 	return err
 }
 
-// demoDevices writes a reading of three devices for each hour of two days. Row keys count down, so that the newest
+// demoDevices writes a reading of three devices for each hour of two days. Row keys count down, so the newest reading
 // comes first.
 func (s *Server) demoDevices(ctx context.Context) error {
 	if err := s.table(ctx, http.MethodPost, "/Tables", []byte(`{"TableName":"devicelog"}`)); err != nil {
@@ -111,7 +112,7 @@ func (s *Server) demoDevices(ctx context.Context) error {
 	return nil
 }
 
-// demoGraph writes vertices, then edges, a few per script.
+// demoGraph writes vertices, then edges, several in each script.
 func (s *Server) demoGraph(ctx context.Context) error {
 	var g struct {
 		Airports []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/backup"
 )
 
-// openError says in a sentence why the store of a data directory can't be opened.
+// openError returns a sentence that says why the store of a data directory can't be opened.
 func openError(data string, err error) error {
 	switch {
 	case err == nil:
@@ -27,13 +27,13 @@ func openError(data string, err error) error {
 	return fmt.Errorf("the data directory %s can't be opened: %w", data, err)
 }
 
-// readOnly are the options for a store that nobody is to change.
+// readOnly are the options for a store that must not be changed.
 func readOnly() pebblekv.Options {
 	return pebblekv.Options{ReadOnly: true, CacheMB: 16, Scanned: core.OnlyScanned}
 }
 
-// OpenForReading opens the store in a data directory without serving it. Nothing in the directory is changed; one
-// that holds no store is an error.
+// OpenForReading opens the store in a data directory without serving it, and without changing anything. It is an error
+// if there is no store.
 func OpenForReading(ctx context.Context, data string) (*core.Engine, error) {
 	dir, err := storeIn(data)
 	if err != nil {
@@ -50,8 +50,8 @@ func OpenForReading(ctx context.Context, data string) (*core.Engine, error) {
 	return eng, nil
 }
 
-// Examine reads all files of the store in a data directory, tells w of what is wrong, and opens the store as
-// OpenForReading does. The engine is nil when the store is too damaged for that, of which w has been told.
+// Examine reads all files of the store in a data directory, reports problems to w, and opens the store like
+// OpenForReading. The engine is nil if the store is too damaged to open, which is also reported to w.
 func Examine(ctx context.Context, data string, w pebblekv.Watch) (*core.Engine, error) {
 	dir, err := storeIn(data)
 	if err != nil {
@@ -74,7 +74,7 @@ func Examine(ctx context.Context, data string, w pebblekv.Watch) (*core.Engine, 
 	return eng, nil
 }
 
-// verifyBackup compares the files of a backup with what they were when it was made.
+// verifyBackup checks that the files of a backup are unchanged since it was made.
 func verifyBackup(ctx context.Context, dir string, w pebblekv.Watch) error {
 	m, err := backup.ReadManifest(backup.OS, dir)
 	if err != nil {

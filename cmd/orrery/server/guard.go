@@ -11,26 +11,30 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/certs"
 )
 
-// This file is what stands before every HTTP door. A browser on this machine, or on one that reaches the server, also
-// sends what pages of strangers want it to send. Two checks keep such requests out where a request needs nothing that
-// only its sender has:
-//   - the name that a request asks for must be the server's: a page may let a name of its own point here (DNS
-//     rebinding), and is then of the same origin;
-//   - a request that a page makes must come from a page of the server's own.
+// The checks before every HTTP door. A browser that can reach the server also sends requests for pages of other sites.
+// Two checks refuse such requests where a request needs no secret of its sender:
 //
-// A signature, a token and a login on a WebSocket are such a thing: no browser adds them by itself. A login by Basic
-// isn't.
+//   - The host name of the request must be one of the server's. A page can let a host name of its own point to this
+//     machine (DNS rebinding), and then has the same origin as the server.
+//   - A request that a page sends must come from a page of the server.
+//
+// Secrets are a signature, a token, and a login on a WebSocket: no browser adds them by itself. Basic authentication
+// isn't one, because browsers add it.
+//
+// Example: a page of evil.example runs fetch("http://localhost:8081/dbs"). The browser adds "Sec-Fetch-Site:
+// cross-site", so the request is refused. If evil.example resolves to 127.0.0.1, the request to
+// http://evil.example:8081 has the Host evil.example, which isn't a name of the server, and is refused too.
 
-// guard is what a door asks of a request before anything else.
+// guard decides whether a request may pass to a door.
 type guard struct {
-	names  []string // names that it may be asked for; nil: any
-	sites  bool     // requests of other sites' pages are refused
-	visits bool     // a link that somebody follows isn't
-	free   []string // paths that anybody may ask for
-	login  bool     // a WebSocket has a login of its own
+	names  []string // allowed host names; nil = any
+	sites  bool     // requests from pages of other sites are refused
+	visits bool     // but a link that a user follows is allowed
+	free   []string // paths that are allowed for all
+	login  bool     // WebSockets are allowed, because they have their own login
 }
 
-// newGuard makes the guard of a door.
+// newGuard returns the guard of a door.
 func (s *Server) newGuard(door string) *guard {
 	anonymous := !s.cfg.Auth || door == Admin
 	g := &guard{sites: anonymous || door == Gremlin, visits: door != Gremlin, login: door == Gremlin && s.cfg.Auth}
@@ -43,7 +47,7 @@ func (s *Server) newGuard(door string) *guard {
 	return g
 }
 
-// refuse answers a request that must not come in, and reports whether it did.
+// refuse replies to a request that isn't allowed, and reports whether it did.
 func (g *guard) refuse(w http.ResponseWriter, r *http.Request) bool {
 	if slices.Contains(g.free, r.URL.Path) {
 		return false
@@ -62,8 +66,8 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// foreign reports whether a browser sends a request because a page of another site wants it. Current browsers say so
-// in Sec-Fetch-Site, which no page can change; where it is missing the page's origin must be the server's.
+// foreign reports whether a browser sends the request on behalf of a page of another site. Current browsers say so in
+// the header Sec-Fetch-Site, which pages can't set. If it is missing, the page's origin must be the server's.
 func (g *guard) foreign(r *http.Request) bool {
 	if g.login && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return false
@@ -83,7 +87,7 @@ func (g *guard) foreign(r *http.Request) bool {
 	return err != nil || !strings.EqualFold(u.Host, r.Host)
 }
 
-// guarded puts a door's guard before its handler, and sees to it that bodies come.
+// guarded puts a door's guard before its handler, and limits the time of request bodies.
 func (s *Server) guarded(door string, h http.Handler) http.Handler {
 	g := s.newGuard(door)
 	wait := s.cfg.bodyTimeout()
@@ -96,9 +100,9 @@ func (s *Server) guarded(door string, h http.Handler) http.Handler {
 			return
 		}
 		if r.ContentLength < 0 {
-			// It may have had a Content-Length too, which net/http throws away. Somebody between here and the client
-			// may have gone by that one, and take what follows for another request (RFC 9112, 6.1): so nothing
-			// follows.
+			// The request may also have had a Content-Length, which net/http drops. An intermediary may have used that
+			// one, and would send the rest of the body as another request (RFC 9112, 6.1). So the connection takes no
+			// further request.
 			w.Header().Set("Connection", "close")
 		}
 		b := newSlowBody(w, r, wait)
@@ -108,7 +112,7 @@ func (s *Server) guarded(door string, h http.Handler) http.Handler {
 	})
 }
 
-// hostNames are the names under which a server is asked for that asks for no credentials.
+// hostNames returns the host names that are allowed without credentials.
 func (s *Server) hostNames() []string {
 	names := append([]string{"host.docker.internal"}, certs.Names()...)
 	for _, a := range s.cfg.addrs() {
@@ -123,8 +127,8 @@ func (s *Server) hostNames() []string {
 	return names
 }
 
-// ownHost reports whether a Host header may be meant for this server: addresses can't be rebound, and browsers always
-// send one.
+// ownHost reports whether a Host header may name this server. Addresses are allowed, because DNS can't rebind them, and
+// so is a missing header, because browsers always send one.
 func ownHost(host string, names []string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

@@ -17,7 +17,7 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 )
 
-// guardedServer is a whole server in memory whose bodies may pause for a moment.
+// guardedServer is a complete server in memory with a short timeout for bodies.
 func guardedServer(t *testing.T, set func(*Config)) *Server {
 	t.Helper()
 	c := Ephemeral()
@@ -40,7 +40,7 @@ func guardedServer(t *testing.T, set func(*Config)) *Server {
 	return s
 }
 
-// wire is a connection on which a test writes its requests byte by byte.
+// wire is a connection to which a test writes requests byte by byte.
 type wire struct {
 	t *testing.T
 	net.Conn
@@ -58,13 +58,13 @@ func dialWire(t *testing.T, addr string) *wire {
 	return &wire{t, c, bufio.NewReader(c)}
 }
 
-// head sends a POST's head that promises n bytes.
+// head sends the head of a POST that announces n bytes.
 func (w *wire) head(path string, n int) {
 	fmt.Fprintf(w, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nx-ms-version: "+
 		"2020-07-15\r\nx-ms-documentdb-partitionkey: [\"p\"]\r\n\r\n", path, n)
 }
 
-// reply reads one reply; 0 when the connection ends instead.
+// reply reads one reply. It returns 0 if the connection ends instead.
 func (w *wire) reply() int {
 	w.t.Helper()
 	res, err := http.ReadResponse(w.in, nil)
@@ -85,7 +85,7 @@ func (w *wire) closed() {
 	}
 }
 
-// A body that stops, or trickles, ends with its connection; one that is slow and goes on is taken.
+// A body that stops or arrives too slowly ends with its connection. One that is slow but keeps arriving is accepted.
 func TestHalfSentBodies(t *testing.T) {
 	s := guardedServer(t, nil)
 	nosql := s.Addr(NoSQL)
@@ -184,8 +184,7 @@ func TestHalfSentBodies(t *testing.T) {
 	})
 }
 
-// Where nobody proves who he is a request must name the server by a name that is its own; with credentials nobody
-// cares.
+// Without credentials a request must name the server by one of its names. With credentials any name is allowed.
 func TestHostNames(t *testing.T) {
 	machine, _ := os.Hostname()
 	loose := guardedServer(t, func(c *Config) { c.PublicHosts = []string{"Cosmos.Example"} })
@@ -226,7 +225,7 @@ func TestHostNames(t *testing.T) {
 				}
 			}
 		}
-		for _, path := range []string{"/alive", "/ready"} { // whoever looks after the process may call it what it likes
+		for _, path := range []string{"/alive", "/ready"} { // a monitor may use any name
 			if code, _ := get(keyed.Addr(Admin), host, path); code == http.StatusMisdirectedRequest {
 				t.Errorf("%s as %q: %d", path, host, code)
 			}
@@ -238,7 +237,7 @@ func TestHostNames(t *testing.T) {
 	}
 }
 
-// What browsers send for the pages of other sites is refused where nothing else says who wants it.
+// Requests that browsers send for pages of other sites are refused if nothing else authenticates the sender.
 func TestRequestsOfOtherSites(t *testing.T) {
 	open := guardedServer(t, nil)
 	said := guardedServer(t, func(c *Config) { c.Insecure = true })
@@ -249,7 +248,7 @@ func TestRequestsOfOtherSites(t *testing.T) {
 		"luRHVWVHFvYkQ0YjhtR0d5UE1iSVpucXlNc0VjYUdReTY3WEl3L0p3PT0=\r\n"
 	for _, tc := range []struct {
 		name, method, path, header string
-		refused                    map[string]string // doors that refuse it -> with auth also?
+		refused                    map[string]string // doors that refuse it -> with auth too?
 	}{
 		{"no browser", "POST", "/", "", nil},
 		{"own page", "POST", "/", "Sec-Fetch-Site: same-origin\r\nOrigin: http://HOST\r\n", nil},
@@ -293,11 +292,11 @@ func TestRequestsOfOtherSites(t *testing.T) {
 	}
 }
 
-// everywhere are the doors that refuse what another site's page sends; those with "auth" do it for logged-in clients
-// too.
+// everywhere are the doors that refuse requests from pages of other sites. Those with "auth" refuse them for logged-in
+// clients too.
 var everywhere = map[string]string{NoSQL: "", Table: "", Gremlin: "auth", Admin: "auth"}
 
-// After a request that had both lengths nothing more is taken for one.
+// After a request with both lengths the connection takes no further request.
 func TestBothLengthsEndTheConnection(t *testing.T) {
 	s := guardedServer(t, nil)
 	for _, door := range []string{NoSQL, Table, Gremlin, Admin} {
@@ -315,14 +314,14 @@ func TestBothLengthsEndTheConnection(t *testing.T) {
 	}
 }
 
-// Data may be in another time: deadlines of sockets, signatures and the certificate are in the real one.
+// The data's clock may be frozen: deadlines of sockets, signatures and the certificate use the wall clock.
 func TestServerWithAFrozenClock(t *testing.T) {
 	s := guardedServer(t, func(c *Config) {
 		c.Auth, c.Clock = true, clock.Fake(time.Date(2020, 2, 3, 4, 5, 6, 0, time.UTC))
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if err := s.WaitReady(ctx); err != nil { // every API has answered a request that was signed now
+	if err := s.WaitReady(ctx); err != nil { // every API has answered a request with a current signature
 		t.Fatal(err)
 	}
 	body := []byte(`{"id":"` + strings.Repeat("d", 200) + `"}`)
@@ -334,7 +333,7 @@ func TestServerWithAFrozenClock(t *testing.T) {
 	}
 }
 
-// Clients that ask for much and read nothing are cut off; what they hold goes with them.
+// Clients that request much and read nothing are disconnected, and their memory is released.
 func TestClientsThatNeverRead(t *testing.T) {
 	s := guardedServer(t, nil)
 	nosql := s.Addr(NoSQL)
@@ -366,7 +365,7 @@ func TestClientsThatNeverRead(t *testing.T) {
 	}
 }
 
-// A client that begins something and doesn't go on holds no connection, at any door.
+// A client that begins something and stops doesn't keep its connection, at any door.
 func TestClientsThatStopHalfWay(t *testing.T) {
 	s := guardedServer(t, nil)
 	var wg sync.WaitGroup

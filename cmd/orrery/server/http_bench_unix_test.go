@@ -19,10 +19,10 @@ import (
 	"time"
 )
 
-// BenchmarkNoSQL runs the commonest requests of the NoSQL API over a loopback connection to the whole server: guard,
-// routing, signature, core and store. In turn with them, 200 at a time, the same client asks bare net/http for a fixed
-// document of 1 KB: x-floor is the ratio of the process's CPU times of the median runs, client included. allocs/op
-// counts nothing but the server, because the client allocates nothing.
+// BenchmarkNoSQL runs the most frequent requests of the NoSQL API over a loopback connection against the complete
+// server: guard, routing, signature, core and store. It alternates with runs of 200 requests in which the same client
+// gets a fixed document of 1 KB from plain net/http. x-floor is the ratio of the process's CPU times in the median
+// runs, client included. allocs/op counts only the server, because the client doesn't allocate.
 func BenchmarkNoSQL(b *testing.B) {
 	s := benchServer(b)
 	must := func(err error) {
@@ -127,7 +127,7 @@ func benchOp(b *testing.B, s *Server, api string, head []byte, body func() []byt
 	}
 
 	const run = 200
-	var ours, least []float64 // nanoseconds a request, of each run
+	var ours, least []float64 // nanoseconds per request, of each run
 	texts := make([][]byte, run)
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -166,7 +166,7 @@ func benchOrder(i int, tenant string) string {
 		i, tenant, i%1000, i, i, i, strings.Repeat("the quick brown fox ", 40))
 }
 
-// benchHead makes the signed head of a request but for the length of its body.
+// benchHead returns the signed head of a request, without the length of its body.
 func (s *Server) benchHead(method, path, link, headers string) []byte {
 	date := wall.Now().Format(http.TimeFormat)
 	text := strings.ToLower(method) + "\ndocs\n" + link + "\n" + strings.ToLower(date) + "\n\n"
@@ -175,7 +175,7 @@ func (s *Server) benchHead(method, path, link, headers string) []byte {
 		method, path, s.Addr(NoSQL), date, url.QueryEscape("type=master&ver=1.0&sig="+s.sign(text)), headers)
 }
 
-// benchClient is a connection that sends prepared requests and throws the answers away, without allocations.
+// benchClient is a connection that sends prepared requests and discards the replies, without allocations.
 type benchClient struct {
 	net.Conn
 	r   *bufio.Reader

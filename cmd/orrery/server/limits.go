@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	handshake = 10 * time.Second // that a TLS handshake may take
+	handshake = 10 * time.Second // time limit of a TLS handshake
 
-	gateWait = time.Second // that a request waits at a door at most
-	oneShare = 2           // one request may hold the part 1/oneShare of what all may
+	gateWait = time.Second // time limit of a request's wait at a door
+	oneShare = 2           // one request may hold at most 1/oneShare of the memory of all
 )
 
-// patience is how long a client may take to make itself known.
+// patience returns the time limits of a client before its first request.
 func (c *Config) patience() sniff.Patience {
 	wait := c.bodyTimeout()
 	return sniff.Patience{Silence: wait, Handshake: min(wait, handshake)}
 }
 
-// requestBytes is what all requests may hold together.
+// requestBytes returns the memory limit of all requests together, in bytes.
 func (c *Config) requestBytes() int64 {
 	if c.MemoryMB == 0 {
 		return requestMB << 20
@@ -32,30 +32,30 @@ func (c *Config) requestBytes() int64 {
 	return int64(c.MemoryMB-c.CacheMB) << 20
 }
 
-// newBudget is the memory of requests.
+// newBudget returns the memory budget of requests.
 func (c *Config) newBudget() *budget.Budget {
 	n := c.requestBytes()
 	return budget.New(n, n/oneShare)
 }
 
-// newGate bounds the requests of one door.
+// newGate returns the gate of one door.
 func (c *Config) newGate() *admit.Gate {
 	return admit.New(admit.Options{Running: c.MaxRequests, Waiting: c.MaxWaiting, Wait: gateWait})
 }
 
-// leastSlack is what the process needs beside caches and requests: six memtables of 16 MiB, the catalog and heads,
-// stacks, and as much again as room for the garbage collector.
+// leastSlack is the memory in bytes that the process needs in addition to caches and requests: six memtables of 16 MiB,
+// the catalog and heads, stacks, and the same amount again for the garbage collector.
 const leastSlack = 256 << 20
 
-// memoryLimit is the soft limit for the process's memory: twice what caches and requests may hold, and leastSlack
-// more than that at least. It must stay well above what is live, or the collector would run without end; it is there
-// so that garbage doesn't pile up to the machine's limit when much is live.
+// memoryLimit returns the soft limit of the process's memory: twice the limit of caches and requests, but at least
+// leastSlack more than that limit. It must be far above the live memory, or the collector would run all the time. It
+// keeps garbage from growing up to the machine's limit when much memory is live.
 func (c *Config) memoryLimit() int64 {
 	held := c.requestBytes() + int64(c.CacheMB)<<20
 	return max(2*held, held+leastSlack)
 }
 
-// LimitMemory sets the Go runtime's soft memory limit, unless the user has set GOMEMLIMIT or somebody else a limit.
+// LimitMemory sets the Go runtime's soft memory limit, unless GOMEMLIMIT or the program has set one already.
 func (c *Config) LimitMemory() {
 	if os.Getenv("GOMEMLIMIT") == "" && debug.SetMemoryLimit(-1) == math.MaxInt64 {
 		debug.SetMemoryLimit(c.memoryLimit())

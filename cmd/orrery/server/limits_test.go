@@ -52,7 +52,7 @@ func TestTheUsersMemoryLimitStays(t *testing.T) {
 	}
 }
 
-// A door takes so many connections and says so; when one ends there is room for another.
+// A door accepts MaxConnections connections and reports refused ones. When one ends, the next is accepted.
 func TestMaxConnections(t *testing.T) {
 	var log testlog.Lines
 	s := guardedServer(t, func(c *Config) {

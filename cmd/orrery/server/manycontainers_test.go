@@ -10,8 +10,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// TestStatusListsSomeContainers: of very many containers the status lists the first ones and says how many more there
-// are; it opens none.
+// TestStatusListsSomeContainers: with very many containers the status lists the first ones and the number of all
+// others. It opens none of them.
 func TestStatusListsSomeContainers(t *testing.T) {
 	raw := memkv.New()
 	open := func() *core.Engine {
@@ -45,7 +45,7 @@ func TestStatusListsSomeContainers(t *testing.T) {
 	}
 }
 
-// lasting is an engine that stays when what uses it is closed.
+// lasting is an engine that isn't closed when its user is closed.
 type lasting struct{ kv.Engine }
 
 func (lasting) Close() error { return nil }

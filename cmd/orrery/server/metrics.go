@@ -7,7 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// registry has all figures of the server.
+// registry has all metrics of the server.
 func (s *Server) registry() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -15,17 +15,17 @@ func (s *Server) registry() *prometheus.Registry {
 	return reg
 }
 
-// figure is one figure that is read when it is asked for, so that serving requests costs nothing for it.
+// figure is a metric that is read only when metrics are requested, so it costs nothing for other requests.
 type figure struct {
 	name, help string
-	kind       prometheus.ValueType // counters end in _total
+	kind       prometheus.ValueType // the names of counters end in _total
 	value      float64
 	labels     []label
 }
 
 type label struct{ name, value string }
 
-// measured is a backend with figures.
+// measured is a backend with metrics.
 type measured interface{ Figures() []figure }
 
 const (
@@ -33,11 +33,11 @@ const (
 	counter = prometheus.CounterValue
 )
 
-// collector is the prometheus.Collector of figures.
+// collector is the prometheus.Collector of all figures.
 type collector struct{ s *Server }
 
-// Describe implements prometheus.Collector; the store's figures are known only when there is a store, so none is
-// promised.
+// Describe implements prometheus.Collector. It describes nothing, because the store's figures are known only once there
+// is a store.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -55,7 +55,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// figures are what the server itself knows.
+// figures are the metrics of the server itself.
 func (s *Server) figures() []figure {
 	ready := 0.0
 	if s.unready() == "" {
@@ -76,7 +76,7 @@ func (s *Server) figures() []figure {
 func (s *Server) doorFigures(b *bound) []figure {
 	api := []label{{"api", b.name}}
 	n, conns := s.seen.apis[b.name], b.conns.Counts()
-	done := n.done.Load() // before begun: in flight is never below zero
+	done := n.done.Load() // read before begun, so that the number in flight is never negative
 	begun := n.begun.Load()
 	return []figure{
 		{"orrery_requests_total", "Requests that have begun.", counter, float64(begun), api},
@@ -112,7 +112,7 @@ func (b *backing) Figures() []figure {
 	return append(out, b.storage.Figures()...)
 }
 
-// healthNames are the states of a store, as figures and /status show them.
+// healthNames are the names of a store's states in metrics and in /status.
 var healthNames = [...]string{kv.Well: "well", kv.Damaged: "damaged", kv.Full: "full", kv.ReadOnly: "read-only",
 	kv.Stalled: "stalled"}
 

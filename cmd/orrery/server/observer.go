@@ -19,21 +19,20 @@ var durations = []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, 
 // lags are the bounds of the histogram of feed lags, in seconds.
 var lags = []float64{.1, .5, 1, 5, 10, 60, 600, 3600, 86400}
 
-// mostSeries bounds how many operations and statuses have figures of their own; what comes beyond is counted under
-// the operation "other". Doors name a fixed set of them, far below.
+// mostSeries limits the number of series by operation and status. All others are counted under the operation "other".
+// The doors have far fewer, from a fixed set.
 const mostSeries = 2000
 
-// observer counts the requests of all doors and logs them. A request costs it two additions and a look-up for its
-// series.
+// observer counts the requests of all doors and logs them. A request costs two additions and a look-up of its series.
 type observer struct {
 	requests *requestLog
-	apis     map[string]*apiCounts // of a fixed set: never written after newObserver
+	apis     map[string]*apiCounts // a fixed set, not changed after newObserver
 
 	latency *prometheus.HistogramVec
 	charge  *prometheus.CounterVec
 	feedLag prometheus.Histogram
 
-	mu     sync.Mutex // for a series that is new
+	mu     sync.Mutex // for adding a series
 	series atomic.Pointer[map[seriesKey]*series]
 }
 
@@ -98,7 +97,7 @@ func (o *observer) Done(r *observe.Request) {
 	o.requests.done(r)
 }
 
-// newSeries adds a series; readers go on with the map that they have.
+// newSeries adds a series by replacing the map. Readers continue with the old map.
 func (o *observer) newSeries(k seriesKey) *series {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -116,5 +115,5 @@ func (o *observer) newSeries(k seriesKey) *series {
 	return s
 }
 
-// begun is how many requests of an API have begun.
+// begun returns how many requests of an API have begun.
 func (o *observer) begun(api string) int64 { return o.apis[api].begun.Load() }

@@ -18,7 +18,7 @@ import (
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
-// quiet is a log that nobody reads.
+// quiet is a logger without output.
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 func TestMetricsOfRequests(t *testing.T) {
@@ -62,7 +62,7 @@ func TestMetricsOfRequests(t *testing.T) {
 	}
 }
 
-// Names end in their unit, counters in _total, and each has a help text.
+// Names end in their unit, names of counters in _total, and each metric has a help text.
 func TestMetricsAreNamedWell(t *testing.T) {
 	families, err := wholeRegistry(t).Gather()
 	if err != nil {
@@ -79,7 +79,7 @@ func TestMetricsAreNamedWell(t *testing.T) {
 	}
 }
 
-// wholeRegistry is the registry of a server on a disk, with a request of every door.
+// wholeRegistry is the registry of a server on disk after a request to every door.
 func wholeRegistry(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	s, _ := whole(t, func(c *Config) { c.Memory, c.Data = false, t.TempDir() })
@@ -90,7 +90,7 @@ func wholeRegistry(t *testing.T) *prometheus.Registry {
 	return s.registry()
 }
 
-// Whatever doors name, the number of series stays bounded, and no request is lost.
+// The number of series is limited whatever names the doors use, and every request is counted.
 func TestSeriesAreBounded(t *testing.T) {
 	o := newObserver(quiet, false, 0)
 	var wg sync.WaitGroup
@@ -132,7 +132,7 @@ func gather(t *testing.T, c prometheus.Collector) (out []uint64) {
 	return out
 }
 
-// A request is counted without an allocation.
+// Counting a request doesn't allocate.
 func TestCountingAllocatesNothing(t *testing.T) {
 	o := newObserver(quiet, false, time.Second)
 	r := &observe.Request{API: NoSQL, Operation: "read item", Status: "200", Charge: 1, Duration: time.Millisecond}
@@ -206,7 +206,7 @@ func TestRequestLog(t *testing.T) {
 	}
 }
 
-// When everything is slow the log says how much it leaves out.
+// When everything is slow, the log says how many lines it omits.
 func TestSlowLogIsBounded(t *testing.T) {
 	l := &requestLog{}
 	shown := 0

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Targets and verbs that no client sends have an answer of the door's own, with and without credentials.
+// Targets and methods that no client sends get a reply in the door's own form, with and without credentials.
 func TestOddRequestLines(t *testing.T) {
 	for _, auth := range []bool{true, false} {
 		s := guardedServer(t, func(c *Config) { c.Auth = auth })

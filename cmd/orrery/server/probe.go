@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A probe is one real request of an API's own protocol, with credentials, that reaches the core. The server is ready
-// when each enabled API has answered its probe.
+// A probe is one real request in an API's protocol, with credentials, that reaches the core. The server is ready when
+// each enabled API has answered its probe.
 type probe func(ctx context.Context, s *Server) error
 
 var probes = map[string]probe{
@@ -19,7 +19,7 @@ var probes = map[string]probe{
 			return err
 		}
 		defer c.close()
-		return c.eval("graphs/g", "g.V().limit(1)", nil) // this graph exists always
+		return c.eval("graphs/g", "g.V().limit(1)", nil) // this graph always exists
 	},
 	Mongo: func(ctx context.Context, s *Server) error {
 		c, err := s.dialMongo(ctx)
@@ -37,7 +37,7 @@ const (
 	probePause   = 20 * time.Millisecond
 )
 
-// probeUntilReady sets ready; it stops with ctx.
+// probeUntilReady sends probes until all have succeeded, then sets ready. It stops when ctx ends.
 func (s *Server) probeUntilReady(ctx context.Context) {
 	for _, b := range s.bound {
 		p := s.parts.probes[b.name]

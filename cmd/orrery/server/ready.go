@@ -2,9 +2,9 @@ package server
 
 import "github.com/orrerydb/orrery/core/kv"
 
-// unready is why the server isn't ready, "" when it is: every API has answered a request, and the store is well. A
-// store that only takes reads, or only deletes, is not well: who balances load should send writes elsewhere, and who
-// looks after the server should know.
+// unready returns why the server isn't ready, "" if it is. Ready means that every API has answered a request and the
+// store is healthy. A store that only accepts reads, or only deletes, isn't healthy: a load balancer should send writes
+// elsewhere, and the operator should know.
 func (s *Server) unready() string {
 	if !s.Ready() {
 		return "not every API answers"
@@ -19,7 +19,7 @@ func (s *Server) unready() string {
 	return h.Reason
 }
 
-// health is what the store says of itself.
+// health returns the state that the store reports.
 func (s *Server) health() kv.Health {
 	if b, ok := s.back.(*backing); ok {
 		return b.eng.Health()
@@ -27,5 +27,5 @@ func (s *Server) health() kv.Health {
 	return kv.Health{}
 }
 
-// Hangs reports whether the store is what a Stop waits for: it is being closed, or its disk doesn't answer.
+// Hangs reports whether Stop waits for the store: it is being closed, or its disk doesn't respond.
 func (s *Server) Hangs() bool { return s.closing.Load() || s.health().State == kv.Stalled }

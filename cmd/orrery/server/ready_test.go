@@ -14,7 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// patient is an engine with a health.
+// patient is an engine with a given health.
 type patient struct {
 	kv.Engine
 	health atomic.Pointer[kv.Health]
@@ -22,7 +22,7 @@ type patient struct {
 
 func (p *patient) Health() kv.Health { return *p.health.Load() }
 
-// /ready and /status say what the store says of itself.
+// /ready and /status show the state that the store reports.
 func TestReadySaysWhatIsWrong(t *testing.T) {
 	sick := &patient{Engine: memkv.New()}
 	sick.health.Store(&kv.Health{})

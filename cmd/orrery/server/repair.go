@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
-// salvage is what can be read of a store, as the core wants it.
+// salvage is everything readable of a store, in the form that the core needs.
 type salvage struct{ *pebblekv.Salvage }
 
 // Gaps implements core.Saved.
@@ -21,8 +21,8 @@ func (s salvage) Gaps() (out []core.Gap) {
 	return out
 }
 
-// Repair saves what can be read of the store in a data directory, which isn't changed, into a new one, and tells lost
-// of what is lost. Of a damaged backup it makes what a restore would.
+// Repair saves everything readable of the store in a data directory into a new store, and calls lost for each loss. It
+// doesn't change the old store. For a damaged backup it also does what a restore does.
 func Repair(ctx context.Context, data, to string, progress func(done, total int64), lost func(core.Lost)) (
 	done core.Restored, err error) {
 	names, err := os.ReadDir(to)

@@ -9,15 +9,15 @@ import (
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
-// slowLines is how many slow requests have a line of their own in a second: when everything is slow, the log isn't
-// what makes it worse.
+// slowLines is the largest number of log lines for slow requests in a second, so that logging doesn't make an overload
+// worse.
 const slowLines = 10
 
-// requestLog writes lines about requests.
+// requestLog logs requests.
 type requestLog struct {
 	log  *slog.Logger
-	all  bool          // each request has a line
-	slow time.Duration // requests that take so long have one with their plan; 0: none
+	all  bool          // a line for each request
+	slow time.Duration // requests that take this long get a line with their plan; 0 = none
 
 	mu     sync.Mutex
 	second int64 // of the last slow request
@@ -50,7 +50,8 @@ func (l *requestLog) slowRequest(r *observe.Request) {
 	l.log.LogAttrs(context.Background(), slog.LevelWarn, "Slow request", a...)
 }
 
-// mayWrite reports whether there is a line left in this second, and how many requests had none since the last line.
+// mayWrite reports whether another line is allowed in this second, and how many requests were omitted since the last
+// line.
 func (l *requestLog) mayWrite(second int64) (hidden int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +66,7 @@ func (l *requestLog) mayWrite(second int64) (hidden int, ok bool) {
 	return hidden, true
 }
 
-// attributes are what a line says of a request.
+// attributes returns the content of a request's log line.
 func attributes(r *observe.Request) []slog.Attr {
 	a := []slog.Attr{
 		slog.String("api", r.API), slog.String("operation", r.Operation), slog.String("status", r.Status),

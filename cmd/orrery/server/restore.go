@@ -14,7 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/backup"
 )
 
-// Restored is a store that was made of a backup.
+// Restored describes a store that was made from a backup.
 type Restored struct {
 	Backup     string    `json:"backup"`
 	Taken      time.Time `json:"taken"`
@@ -24,15 +24,15 @@ type Restored struct {
 	Items      int64     `json:"items"`
 }
 
-// Watching is told what a long command does, and how far it is.
+// Watching gets the progress of a long command.
 type Watching interface {
 	Task(name string, bytes bool)
 	Set(done, total int64)
 }
 
-// Restore makes a store in a new data directory of a backup: from is its directory, or one that has several, of which
-// the newest is taken. Nothing in it is changed. What was cut off can be begun again; until it is done nothing else
-// takes the directory for a store.
+// Restore makes a store in a new data directory from a backup. from is the backup's directory, or a directory with
+// several backups, of which the newest is used. The backup isn't changed. An interrupted restore can be started again;
+// until it is complete, no command opens the directory as a store.
 func Restore(ctx context.Context, from, data string, w Watching) (r Restored, err error) {
 	dir, m, err := backup.Pick(backup.OS, from)
 	if err != nil {
@@ -63,7 +63,7 @@ func restoreError(err error) error {
 	return fmt.Errorf("the backup can't be restored: %w", err)
 }
 
-// emptyBut sees that a directory has nothing but these names, or isn't there.
+// emptyBut returns an error unless a directory doesn't exist or contains only the given names.
 func emptyBut(dir string, may ...string) error {
 	names, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -77,7 +77,7 @@ func emptyBut(dir string, may ...string) error {
 	return nil
 }
 
-// raise opens a restored store and raises its numbers.
+// raise opens a restored store and raises its LSNs and item numbers.
 func raise(ctx context.Context, dir string, o pebblekv.Options) error {
 	e, err := pebblekv.Open(dir, o)
 	if err != nil {
@@ -120,7 +120,7 @@ type BackupEntry struct {
 	What  string    `json:"problem,omitempty"`
 }
 
-// ListBackups lists the backups in a directory, oldest first.
+// ListBackups returns the backups in a directory, the oldest first.
 func ListBackups(dir string) ([]BackupEntry, error) {
 	all, err := backup.List(backup.OS, dir)
 	out := make([]BackupEntry, 0, len(all))

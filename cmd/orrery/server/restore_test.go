@@ -16,14 +16,14 @@ type silent struct{}
 func (silent) Task(string, bool) {}
 func (silent) Set(int64, int64)  {}
 
-// onDisk is a whole server over a data directory.
+// onDisk is a complete server with a data directory.
 func onDisk(t *testing.T, data string) *Server {
 	t.Helper()
 	s, _ := whole(t, func(c *Config) { c.Memory, c.Data, c.Auth = false, data, false })
 	return s
 }
 
-// ask sends a NoSQL request and returns the status, sub-status, etag, session token and body of its answer.
+// ask sends a NoSQL request and returns the status, sub-status, etag, session token and body of the reply.
 func (s *Server) ask(t *testing.T, method, path, body string, header ...string) (
 	code int, sub, etag, session, text string) {
 	t.Helper()
@@ -58,8 +58,8 @@ func (s *Server) create(t *testing.T, id string) (session string) {
 	return session
 }
 
-// Who has read a change feed further than a backup misses nothing that the restored store writes; a session that has
-// written more is told so.
+// A reader whose change feed position is after the backup misses nothing that the restored store writes. A session that
+// is ahead of the restored store gets an error.
 func TestReadersAheadOfABackup(t *testing.T) {
 	dir := t.TempDir()
 	s := onDisk(t, filepath.Join(dir, "data"))

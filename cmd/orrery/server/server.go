@@ -22,15 +22,15 @@ import (
 
 // door is one API behind one listener.
 type door interface {
-	// Serve answers connections until Shutdown; it returns nil after one.
+	// Serve serves connections until Shutdown, after which it returns nil.
 	Serve(net.Listener) error
-	// Shutdown stops accepting, lets requests in flight finish until ctx ends, then cuts them off.
+	// Shutdown stops accepting, lets requests in flight finish until ctx ends, and then aborts them.
 	Shutdown(ctx context.Context) error
 }
 
-// backend is what the doors stand on: the core and its store.
+// backend is the core and its store.
 type backend interface {
-	// Status adds what there is to say about databases and storage to /status.
+	// Status returns the part of /status about databases and storage.
 	Status() any
 	Close() error
 }
@@ -51,28 +51,28 @@ type Server struct {
 	ready    atomic.Bool
 	stopping atomic.Bool
 	closing  atomic.Bool     // the store is being closed
-	life     context.Context // of the server: ends with the begin of Stop
+	life     context.Context // ends when Stop begins
 	probing  context.CancelFunc
 	wg       sync.WaitGroup // listeners and the prober
-	failed   chan error     // a listener that ended by itself
+	failed   chan error     // receives the error of a listener that ended by itself
 }
 
 // bound is a door with its listener.
 type bound struct {
 	name     string
-	addr     string // the real address, with the port that was chosen
+	addr     string // the actual address, with the port that was chosen
 	listener net.Listener
-	conns    *netlimit.Listener // below listener
+	conns    *netlimit.Listener // wraps the network listener, below listener
 	gate     *admit.Gate        // nil for the admin port
 	door     door
 }
 
-// Start opens everything and begins to serve. On error nothing is left open.
+// Start opens everything and begins to serve. If it fails, it closes everything again.
 func Start(cfg Config) (*Server, error) {
 	return start(cfg, parts{open: openBackend, doors: makeDoors, probes: probes})
 }
 
-// parts are what tests replace.
+// parts can be replaced by tests.
 type parts struct {
 	open   func(*Config) (backend, error)
 	doors  func(*Server) (map[string]door, error)
@@ -118,7 +118,7 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	return s, nil
 }
 
-// attach puts each door behind its listener.
+// attach connects each door to its listener.
 func (s *Server) attach(ds map[string]door) error {
 	conf := &tls.Config{Certificates: []tls.Certificate{s.cert.TLS}, MinVersion: tls.VersionTLS12}
 	for _, b := range s.bound {
@@ -133,7 +133,7 @@ func (s *Server) attach(ds map[string]door) error {
 	return nil
 }
 
-// bind takes all ports first, so that one in use is reported before anything else happens.
+// bind opens all ports first, so that a port in use is reported before anything else happens.
 func (s *Server) bind() error {
 	for _, a := range s.cfg.addrs() {
 		if a.addr == Off {
@@ -167,10 +167,10 @@ func (s *Server) serve() {
 	s.wg.Go(func() { s.probeUntilReady(s.life) })
 }
 
-// refusalPause is between two lines of the log about connections that are refused.
+// refusalPause is the time between two log lines about refused connections.
 const refusalPause = time.Minute
 
-// limited bounds the connections of a door.
+// limited wraps a door's listener with the limit of connections.
 func (s *Server) limited(name string, l net.Listener) *netlimit.Listener {
 	var last time.Time // only Accept's goroutine calls Refuse
 	return netlimit.New(l, netlimit.Options{Max: s.cfg.MaxConnections, Stall: s.cfg.bodyTimeout(), Refuse: func() {
@@ -185,7 +185,7 @@ func (s *Server) limited(name string, l net.Listener) *netlimit.Listener {
 // Failed delivers the error of a listener that ended by itself.
 func (s *Server) Failed() <-chan error { return s.failed }
 
-// Addr returns the address of a door with its real port, "" when it is off.
+// Addr returns the address of a door with its actual port, "" if the door is off.
 func (s *Server) Addr(name string) string {
 	if b := s.door(name); b != nil {
 		return b.addr
@@ -193,7 +193,7 @@ func (s *Server) Addr(name string) string {
 	return ""
 }
 
-// door returns a door that is switched on, nil when it is off.
+// door returns a door, or nil if it is off.
 func (s *Server) door(name string) *bound {
 	for _, b := range s.bound {
 		if b.name == name {
@@ -212,10 +212,10 @@ func (s *Server) Account() string { return s.cfg.Account }
 // CertificatePEM returns the server's certificate for clients that want to trust it.
 func (s *Server) CertificatePEM() []byte { return s.cert.PEM }
 
-// Ready reports whether every API has answered a request; /ready wants the store to be well, too.
+// Ready reports whether every API has answered a request. /ready also requires a healthy store.
 func (s *Server) Ready() bool { return s.ready.Load() && !s.stopping.Load() }
 
-// WaitReady returns when the server is ready, or ctx's error.
+// WaitReady waits until the server is ready. If ctx ends first, it returns ctx's error.
 func (s *Server) WaitReady(ctx context.Context) error {
 	t := time.NewTicker(5 * time.Millisecond)
 	defer t.Stop()
@@ -229,8 +229,8 @@ func (s *Server) WaitReady(ctx context.Context) error {
 	return nil
 }
 
-// Stop finishes the requests in flight until ctx ends, cuts off the rest, and closes the store. What was acknowledged
-// is kept in any case.
+// Stop lets requests in flight finish until ctx ends, aborts the rest, and closes the store. Acknowledged writes are
+// kept in any case.
 func (s *Server) Stop(ctx context.Context) error {
 	if s.stopping.Swap(true) {
 		return errors.New("server: stopped twice")
@@ -266,10 +266,10 @@ func (s *Server) release() {
 // httpDoor serves an http.Handler.
 type httpDoor struct {
 	srv   *http.Server
-	first func(context.Context) error // ends what http.Server can't see: hijacked connections
+	first func(context.Context) error // ends what http.Server doesn't track: hijacked connections
 }
 
-// httpDoor makes the door of a handler, with its guard.
+// httpDoor returns the door for a handler, with its guard.
 func (s *Server) httpDoor(name string, h http.Handler) *httpDoor {
 	return &httpDoor{srv: &http.Server{
 		Handler:           s.guarded(name, h),

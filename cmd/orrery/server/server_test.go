@@ -27,7 +27,7 @@ func TestValidate(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		set  func(*Config)
-		want string // part of the message, "" valid
+		want string // part of the message, "" = valid
 	}{
 		{"defaults", func(*Config) {}, ""},
 		{"all off", func(c *Config) { c.NoSQLAddr, c.TableAddr, c.GremlinAddr, c.MongoAddr = Off, Off, Off, Off },
@@ -77,7 +77,7 @@ func TestParseSources(t *testing.T) {
 	}
 }
 
-// fakes is a server whose APIs are one handler each; ok says whether their probes succeed.
+// fakes is a server whose APIs are one handler each. ok says whether their probes succeed.
 type fakes struct {
 	ok     atomic.Bool
 	closed atomic.Bool
@@ -132,7 +132,7 @@ func (f *fakes) start(t *testing.T, set func(*Config)) *Server {
 	return s
 }
 
-// telling tells of requests as an API does.
+// telling reports requests to the observer as an API does.
 func telling(seen observe.Observer, api string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen.Begin(api)
@@ -245,7 +245,7 @@ func TestProfilesAreForThisMachine(t *testing.T) {
 	}
 }
 
-// A key that not everybody knows is shown to those who have it already.
+// A secret key is shown only to clients that send it.
 func TestConnectAsksForARealKey(t *testing.T) {
 	const key = "c2VjcmV0"
 	for _, tc := range []struct {
@@ -289,7 +289,7 @@ func TestConnectAsksForARealKey(t *testing.T) {
 	}
 }
 
-// Neither the banner nor the log has a key that not everybody knows.
+// Neither the banner nor the log contains a secret key.
 func TestARealKeyIsNotPrinted(t *testing.T) {
 	const key = "c2VjcmV0"
 	for _, memory := range []bool{true, false} {
@@ -313,7 +313,7 @@ func TestARealKeyIsNotPrinted(t *testing.T) {
 	}
 }
 
-// The data directory has the connection strings, for its owner only, while a server serves it.
+// While a server runs, the data directory contains the connection strings, readable only by its owner.
 func TestConnectionsAreKeptInTheDataDirectory(t *testing.T) {
 	dir := t.TempDir()
 	set := func(c *Config) { c.Key, c.Memory, c.Data = "c2VjcmV0", false, dir }
@@ -337,7 +337,7 @@ func TestConnectionsAreKeptInTheDataDirectory(t *testing.T) {
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Fatal("kept after the end:", err)
 	}
-	if err := os.WriteFile(file, left, 0o644); err != nil { // as a server leaves it that is killed
+	if err := os.WriteFile(file, left, 0o644); err != nil { // as after a kill
 		t.Fatal(err)
 	}
 	if _, err := ReadConnections(dir); err == nil || !strings.Contains(err.Error(), "didn't end by itself") {
@@ -349,7 +349,7 @@ func TestConnectionsAreKeptInTheDataDirectory(t *testing.T) {
 	}
 }
 
-// A client that fetches the certificate over HTTP and trusts it gets in over HTTPS on the same port.
+// A client that fetches the certificate over HTTP and trusts it can connect by HTTPS on the same port.
 func TestHTTPSWithTheServedCertificate(t *testing.T) {
 	s := (&fakes{}).start(t, nil)
 	code, pem := get(t, http.DefaultClient, "http://"+s.Addr(NoSQL)+"/_explorer/emulator.pem")

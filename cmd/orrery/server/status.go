@@ -6,7 +6,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// Status is the answer of /status.
+// Status is the reply of /status.
 type Status struct {
 	Version    string                `json:"version"`
 	Started    string                `json:"started"`
@@ -21,15 +21,16 @@ type Status struct {
 	APIs       map[string]DoorStatus `json:"apis"`
 	Identity   *kv.Identity          `json:"identity,omitempty"` // of the store
 	Store      any                   `json:"store,omitempty"`
-	Backup     *BackupStatus         `json:"backup,omitempty"`  // nil: none was asked for since the start
-	Scrub      any                   `json:"scrub,omitempty"`   // what the scrub of the store has found
-	Upgrade    *core.UpgradeStatus   `json:"upgrade,omitempty"` // of the store's containers to the present format; nil: they have it
-	Containers []ContainerStatus     `json:"containers,omitempty"`
-	More       int                   `json:"containersMore,omitempty"` // that Containers leaves out
-	Open       int                   `json:"containersOpen"`           // that were used in the last minutes
+	Backup     *BackupStatus         `json:"backup,omitempty"` // nil: none was requested since the start
+	Scrub      any                   `json:"scrub,omitempty"`  // what the background check of the store has found
+	// of the store's containers to the current format; nil: finished
+	Upgrade    *core.UpgradeStatus `json:"upgrade,omitempty"`
+	Containers []ContainerStatus   `json:"containers,omitempty"`
+	More       int                 `json:"containersMore,omitempty"` // number of containers that Containers omits
+	Open       int                 `json:"containersOpen"`           // containers used in the last minutes
 }
 
-// HealthStatus is what the store says of itself.
+// HealthStatus is the state that the store reports.
 type HealthStatus struct {
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
@@ -83,7 +84,7 @@ func (s *Server) status() Status {
 	return st
 }
 
-// describe adds what the core knows.
+// describe adds the core's part.
 func (b *backing) describe(s *Server, st *Status) {
 	h, bud := b.eng.Health(), b.eng.Budget()
 	st.Health = &HealthStatus{State: healthNames[h.State], Reason: h.Reason}

@@ -8,10 +8,10 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/certs"
 )
 
-// tlsName is the directory of the server's own certificate in a data directory.
+// tlsName is the directory of the server's certificate in a data directory.
 const tlsName = "tls"
 
-// certificate is the user's, or the one that is kept in the data directory.
+// certificate returns the user's certificate, or the one kept in the data directory.
 func (s *Server) certificate() (certs.Pair, error) {
 	if s.cfg.TLSCert != "" {
 		p, err := certs.Load(s.cfg.TLSCert, s.cfg.TLSKey)
@@ -39,10 +39,10 @@ func (s *Server) certificate() (certs.Pair, error) {
 	return p, err
 }
 
-// certificatePath is where the NoSQL port gives its certificate; the vendor's emulator has it there.
+// certificatePath is the path on the NoSQL port that returns the certificate, the same as in the vendor's emulator.
 const certificatePath = "/_explorer/emulator.pem"
 
-// withCertificate answers certificatePath; everything else is h's.
+// withCertificate serves certificatePath, and passes all other requests to h.
 func (s *Server) withCertificate(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != certificatePath {

@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/internal/testlog"
 )
 
-// Every API tells of its requests, and a slow query of its plan.
+// Every API reports its requests, and the plan of a slow query.
 func TestEveryAPITellsOfItsRequests(t *testing.T) {
 	var log testlog.Lines
 	s, ctx := whole(t, func(c *Config) {
@@ -20,7 +20,7 @@ func TestEveryAPITellsOfItsRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.seen.requests.mu.Lock()
-	s.seen.requests.lines = 0 // in this second others were slow too
+	s.seen.requests.lines = 0 // there were other slow requests in this second
 	s.seen.requests.mu.Unlock()
 	err := s.nosql(ctx, http.MethodPost, "docs", "dbs/shop/colls/orders", map[string]string{"Content-Type": "application/query+json",
 		"x-ms-documentdb-isquery": "True", "x-ms-documentdb-query-enablecrosspartition": "True"},

@@ -16,8 +16,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
-// half ages one container of a store, as if its upgrade had been cut off, and damages its item, so that the upgrade of
-// that one can't end.
+// half sets one container of a store back to the older format, as if its upgrade had been interrupted, and damages its
+// item, so that the upgrade can't finish.
 func half(t *testing.T, dir string) {
 	t.Helper()
 	ctx := context.Background()
@@ -68,7 +68,7 @@ func half(t *testing.T, dir string) {
 	}
 }
 
-// /status says how far the upgrade of a store is, and what keeps it.
+// /status shows the progress of a store's upgrade, and what prevents it.
 func TestStatusOfAnUpgrade(t *testing.T) {
 	data := t.TempDir()
 	s := onDisk(t, data)

@@ -14,7 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 )
 
-// These tests run the real server: core, all four APIs, credentials.
+// These tests run the complete server: core, all four APIs, credentials.
 
 func whole(t *testing.T, set func(*Config)) (*Server, context.Context) {
 	t.Helper()
@@ -48,7 +48,7 @@ func TestEveryAPIAnswersWithAndWithoutCredentials(t *testing.T) {
 
 func TestWrongKeyIsRefusedEverywhere(t *testing.T) {
 	s, ctx := whole(t, nil)
-	s.cfg.Key = "d3Jvbmc=" // the clients below sign with it; the APIs have their own copy
+	s.cfg.Key = "d3Jvbmc=" // the test clients sign with it; the APIs have their own copy
 	for name, p := range probes {
 		if err := p(ctx, s); err == nil {
 			t.Errorf("%s lets a wrong key in", name)
@@ -97,7 +97,7 @@ func TestSourcesAreMade(t *testing.T) {
 	}
 }
 
-// The sample data is where the README says, every API sees the others' part, and the store is clean.
+// The sample data is where the README says, each API sees the data of the others, and the store has no problems.
 func TestDemoData(t *testing.T) {
 	s, ctx := whole(t, nil)
 	if err := s.LoadDemo(ctx); err != nil {
@@ -134,7 +134,7 @@ func TestDemoData(t *testing.T) {
 	}
 }
 
-// Stop with live connections of every kind ends at once and closes the store.
+// Stop with open connections of every kind returns soon and closes the store.
 func TestStopWithOpenConnections(t *testing.T) {
 	s, ctx := whole(t, nil)
 	g, err := s.dialGremlin(ctx)

@@ -20,7 +20,7 @@ import (
 	"github.com/orrerydb/orrery/tableapi"
 )
 
-// openKV opens the storage engine that cfg asks for.
+// openKV opens the storage engine of cfg.
 func openKV(cfg *Config) (kv.Engine, error) {
 	if cfg.Memory {
 		return memkv.New(), nil
@@ -41,7 +41,7 @@ func openKV(cfg *Config) (kv.Engine, error) {
 	return e, nil
 }
 
-// storage is what a backend knows about its engine.
+// storage is the part of a backend about its engine.
 type storage struct{ kv kv.Engine }
 
 // Status implements backend.
@@ -91,13 +91,13 @@ func (s storage) Figures() []figure {
 // Close implements backend.
 func (s storage) Close() error { return s.kv.Close() }
 
-// backing is the core on its storage engine.
+// backing is the core with its storage engine.
 type backing struct {
 	storage
 	eng *core.Engine
 }
 
-// Close implements backend; the core closes its storage engine.
+// Close implements backend. The core closes its storage engine.
 func (b *backing) Close() error { return b.eng.Close() }
 
 func openBackend(cfg *Config) (backend, error) {
@@ -113,10 +113,10 @@ func openBackend(cfg *Config) (backend, error) {
 	return &backing{storage{e}, eng}, nil
 }
 
-// Engine is the core that the server runs on, for sample data and tests.
+// Engine returns the core of the server, for sample data and tests.
 func (s *Server) Engine() *core.Engine { return s.back.(*backing).eng }
 
-// makeDoors builds the APIs that are switched on.
+// makeDoors makes the APIs that are on.
 func makeDoors(s *Server) (map[string]door, error) {
 	s.Engine().OnFeed(func(age time.Duration) { s.seen.feedLag.Observe(age.Seconds()) })
 	doors := map[string]door{}
@@ -157,7 +157,7 @@ func tableDoor(s *Server, e *core.Engine, b *bound) (door, error) {
 	return s.httpDoor(Table, h), nil
 }
 
-// gremlinDoor makes the graphs of all sources first.
+// gremlinDoor first makes the graphs of all sources.
 func gremlinDoor(s *Server, e *core.Engine, b *bound) (door, error) {
 	sources := map[string]graphapi.GraphName{}
 	for name, target := range s.cfg.GremlinSources {

@@ -14,11 +14,12 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// together is an engine whose commits are durable when so many wait for theirs at once: a log that is synced for all.
+// together is an engine whose commits become durable when a given number of them waits, like a log that is synced for
+// all.
 type together struct {
 	kv.Engine
 	mu    sync.Mutex
-	most  int // 0: at once
+	most  int // 0: immediately
 	wait  int
 	group chan struct{}
 }
@@ -51,7 +52,7 @@ func (c commitTogether) Wait() error {
 	}
 }
 
-// A door that lets one request run lets others write while one waits for the disk, so that they share its sync.
+// A door that runs one request at a time lets others write while one waits for the disk, so that they share its sync.
 func TestWritersShareASyncBehindTheGate(t *testing.T) {
 	eng := &together{Engine: memkv.New(), group: make(chan struct{})}
 	p := parts{doors: makeDoors, probes: probes, open: func(*Config) (backend, error) {
@@ -89,7 +90,7 @@ func TestWritersShareASyncBehindTheGate(t *testing.T) {
 		}
 		defer gremlin[i].close()
 		if err = gremlin[i].eval("graphs/g", "g.addV('v')", nil); err != nil {
-			// the login; the first one makes the graph
+			// the login; the first login makes the graph
 			t.Fatal(err)
 		}
 		if mongo[i], err = s.dialMongo(ctx); err != nil {
@@ -115,7 +116,7 @@ func TestWritersShareASyncBehindTheGate(t *testing.T) {
 		}},
 	} {
 		t.Run(door.api, func(t *testing.T) {
-			if err := door.write(0, writers); err != nil { // the first write has numbers reserved, which waits too
+			if err := door.write(0, writers); err != nil { // the first write reserves numbers, which also waits
 				t.Fatal(err)
 			}
 			eng.mu.Lock()

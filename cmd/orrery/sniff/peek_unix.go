@@ -13,8 +13,8 @@ import (
 
 var wall = clock.New()
 
-// peek waits for the first byte and leaves it in the socket, so that the connection stays the kernel's own: writes of
-// many buffers go out in one call.
+// peek waits for the first byte of c and leaves it in the socket. So the connection stays the kernel's own, and writes
+// of several buffers need one system call.
 func peek(c net.Conn, wait time.Duration) (net.Conn, byte, error) {
 	if err := c.SetReadDeadline(wall.Now().Add(wait)); err != nil {
 		return c, 0, err

@@ -1,4 +1,7 @@
-// Package sniff lets one port answer with and without TLS: the first byte of a connection says which.
+// Package sniff lets one port serve both with and without TLS. The first byte of a connection decides.
+//
+// Example: a client sends 16 03 01 .. (a TLS handshake), and Accept returns a *tls.Conn after the handshake. Another
+// client sends "GET / HTTP/1.1", and Accept returns the connection itself, with no byte consumed.
 package sniff
 
 import (
@@ -9,19 +12,19 @@ import (
 	"time"
 )
 
-// tlsHandshake is the first byte of every TLS client hello; HTTP begins with a letter, a MongoDB message with its
+// tlsHandshake is the first byte of every TLS client hello. HTTP begins with a letter, a MongoDB message with its
 // length.
 const tlsHandshake = 0x16
 
-// Patience is how long a client may take to make itself known.
+// Patience has the time limits for new connections.
 type Patience struct {
-	Silence   time.Duration // before its first byte; some clients connect ahead of need
+	Silence   time.Duration // before the first byte; some clients connect in advance
 	Handshake time.Duration // for the TLS handshake
 }
 
-// Listener hands out *tls.Conn for connections that begin with a TLS handshake, when it is done, and the connection
-// itself, untouched, otherwise. All waiting happens outside Accept, so a client that is slow or silent holds nobody
-// up.
+// Listener returns a *tls.Conn for a connection that begins with a TLS handshake, once the handshake is complete. Other
+// connections are returned unchanged. All waiting happens outside Accept, so a slow or silent client doesn't delay
+// others.
 type Listener struct {
 	inner net.Listener
 	conf  *tls.Config
@@ -31,7 +34,7 @@ type Listener struct {
 	stop  sync.Once
 
 	mu      sync.Mutex
-	unknown map[net.Conn]struct{} // connections that haven't made themselves known yet; nil after Close
+	unknown map[net.Conn]struct{} // connections that wait for their first byte or handshake; nil after Close
 	lastErr error
 }
 
@@ -74,7 +77,7 @@ func (l *Listener) fail(err error) {
 	_ = l.Close()
 }
 
-// sort finds out what a connection is and passes it on.
+// sort identifies a connection and passes it to Accept.
 func (l *Listener) sort(c net.Conn) {
 	known, err := l.identify(c)
 	if err != nil {
@@ -88,7 +91,7 @@ func (l *Listener) sort(c net.Conn) {
 	}
 }
 
-// identify waits for the first byte, and for the handshake when it begins one.
+// identify waits for the first byte, and for the handshake if there is one.
 func (l *Listener) identify(c net.Conn) (net.Conn, error) {
 	if !l.hold(c) {
 		return nil, net.ErrClosed
@@ -135,7 +138,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener; connections that have not made themselves known are closed too.
+// Close implements net.Listener. It also closes connections that aren't identified yet.
 func (l *Listener) Close() error {
 	err := net.ErrClosed
 	l.stop.Do(func() {
@@ -154,7 +157,7 @@ func (l *Listener) Close() error {
 // Addr implements net.Listener.
 func (l *Listener) Addr() net.Addr { return l.inner.Addr() }
 
-// buffered gives one byte back that was read ahead; for connections that can't be peeked at.
+// buffered is a connection that returns one byte that was read already. It is for connections without peek.
 type buffered struct {
 	net.Conn
 	first []byte
@@ -170,7 +173,7 @@ func (b *buffered) Read(p []byte) (int, error) {
 	return b.Conn.Read(p)
 }
 
-// readFirst is peek by reading.
+// readFirst is peek by reading the byte.
 func readFirst(c net.Conn) (net.Conn, byte, error) {
 	var one [1]byte
 	if _, err := c.Read(one[:]); err != nil {

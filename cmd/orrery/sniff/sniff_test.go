@@ -46,7 +46,7 @@ func TestOnePortAnswersHTTPAndHTTPS(t *testing.T) {
 	defer srv.Close()
 	c := &http.Client{Transport: &http.Transport{TLSClientConfig: client, DisableKeepAlives: true}}
 
-	silent, err := net.Dial("tcp", l.Addr().String()) // somebody who never speaks is in nobody's way
+	silent, err := net.Dial("tcp", l.Addr().String()) // a silent client doesn't delay others
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestOnePortAnswersHTTPAndHTTPS(t *testing.T) {
 	}
 }
 
-// What follows the first byte arrives unchanged, without TLS as the same kernel connection.
+// The bytes after the first one arrive unchanged, and without TLS on the same kernel connection.
 func TestBytesArriveWhole(t *testing.T) {
 	l, client := listen(t)
 	for _, secure := range []bool{false, true} {
@@ -141,7 +141,7 @@ func TestCloseEndsSilentConnections(t *testing.T) {
 	}
 }
 
-// Neither silence nor a handshake that stops, nor one that trickles, holds a connection.
+// A client that is silent, or whose handshake stops or is too slow, doesn't keep its connection.
 func TestClientsThatDontMakeThemselvesKnown(t *testing.T) {
 	const wait = 100 * time.Millisecond
 	l, _ := listenWith(t, Patience{Silence: wait, Handshake: wait})
@@ -149,7 +149,7 @@ func TestClientsThatDontMakeThemselvesKnown(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		bytes string
-		pause time.Duration // between two bytes; 0: all at once
+		pause time.Duration // between two bytes; 0: none
 	}{
 		{"silent", "", 0},
 		{"a handshake's first byte", "\x16", 0},

@@ -1,4 +1,4 @@
-// Package gvtest gives the tests of the serializers a sample of every type of gvalue.
+// Package gvtest provides samples of all types of gvalue for the tests of the serializers.
 package gvtest
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// Scalars holds at least one value of every type without parts, with its borders.
+// Scalars returns values of every type without parts, with boundary values.
 func Scalars() []any {
 	zone := time.FixedZone("", -5400)
 	return []any{
@@ -41,7 +41,7 @@ func Scalars() []any {
 	}
 }
 
-// Elements holds graph elements with and without properties.
+// Elements returns graph elements with and without properties.
 func Elements() []any {
 	marko := &gvalue.Vertex{ID: int32(1), Label: "person", Properties: []gvalue.VertexProperty{
 		{ID: int64(0), Label: "name", Value: "marko"},
@@ -64,7 +64,7 @@ func Elements() []any {
 	}
 }
 
-// Collections holds lists, sets, maps and bags, in each other too.
+// Collections returns lists, sets, maps and bags, also nested.
 func Collections() []any {
 	b := &gvalue.BulkSet{}
 	b.Add("x", 2)
@@ -78,7 +78,7 @@ func Collections() []any {
 	}
 }
 
-// Language holds predicates and bytecode.
+// Language returns predicates and bytecode.
 func Language() []any {
 	gt := &gvalue.P{Op: "gt", Args: []any{int32(3)}}
 	return []any{

@@ -6,9 +6,10 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// What a step may spare itself is told by the steps behind it.
+// The steps after a step determine how much of its work is needed.
 
-// UpTo is the upper bound of a limit() or range() over traversers; ok is false for other steps, and without a bound.
+// UpTo returns the upper bound of a limit() or range() over traversers. ok is false for other steps, and without a
+// bound.
 func UpTo(in gvalue.Instruction) (n int, ok bool) {
 	if in.Op != "limit" && in.Op != "range" || len(in.Args) == 0 {
 		return 0, false
@@ -23,14 +24,14 @@ func UpTo(in gvalue.Instruction) (n int, ok bool) {
 	return int(hi), true
 }
 
-// oneForOne are the steps that give one result for each traverser, with the modulators of those steps.
+// oneForOne are the steps with exactly one result for each traverser, and their modulators.
 var oneForOne = map[string]bool{"as": true, "by": true, "elementMap": true, "id": true, "identity": true, "label": true,
 	"propertyMap": true, "valueMap": true, "with": true}
 
-// Taken is how many of the elements that V() or E() gives are taken at most, given the steps behind it; 0: all. Of the
-// results of the whole traversal atEnd are.
+// Taken returns how many elements of V() or E() are needed at most, given the steps after it; 0: all. atEnd is the
+// number of results of the whole traversal that are needed.
 //
-// Example: of g.V().as('a').valueMap().limit(5) five are.
+// Example: for g.V().as('a').valueMap().limit(5) it returns 5.
 func Taken(rest []gvalue.Instruction, atEnd int) int {
 	for _, in := range rest {
 		if !oneForOne[in.Op] {
@@ -41,36 +42,37 @@ func Taken(rest []gvalue.Instruction, atEnd int) int {
 	return atEnd
 }
 
-// OnlyCounted reports whether all that is done with what V() or E() gives is to count it.
+// OnlyCounted reports whether the elements of V() or E() are only counted.
 func OnlyCounted(rest []gvalue.Instruction) bool {
 	return len(rest) > 0 && rest[0].Op == "count" && len(rest[0].Args) == 0
 }
 
-// stops are the steps behind which not all of what they are given is read, or its order doesn't count.
+// stops are the steps that don't read all of their input, or for which its order doesn't matter.
 var stops = map[string]bool{"limit": true, "range": true, "timeLimit": true, "count": true, "sum": true, "min": true,
 	"max": true, "mean": true, "order": true, "drop": true, "discard": true, "none": true}
 
-// collects are the steps that read all that they are given, and keep its order.
+// collects are the steps that read all of their input and keep its order.
 var collects = map[string]bool{"fold": true, "aggregate": true, "group": true, "tree": true, "tail": true}
 
-// handsOn are the steps whose nested traversals give what the step gives, to the last result; repeat() is another.
+// handsOn are the steps whose results are all results of their nested traversals. repeat() is another one.
 var handsOn = map[string]bool{"coalesce": true, "flatMap": true, "local": true, "optional": true, "union": true}
 
-// HandsOn reports whether the nested traversals of a step give what the step gives, to the last result; repeat() does
-// so too.
+// HandsOn reports whether the results of a step are all results of its nested traversals. This is also true of
+// repeat().
 func HandsOn(op string) bool { return handsOn[op] }
 
-// Order says of the steps behind a place whether the order of what they are given counts, and all of it is read.
+// Order says, for the steps after a place in a traversal, whether they read all of their input and its order matters.
 type Order uint8
 
-// What an Order may be.
+// The values of Order.
 const (
-	AsAtEnd Order = iota // as of what the whole traversal gives
+	AsAtEnd Order = iota // the same as for the results of the whole traversal
 	Counts
 	Ignored
 )
 
-// Orders returns the Order of each place of a traversal: of its steps from i on at i. It looks at each step once.
+// Orders returns the Order of each place of a traversal: element i is for the steps from i on. It looks at each step
+// once.
 func Orders(ins []gvalue.Instruction) []Order {
 	out := make([]Order, len(ins)+1)
 	for i := len(ins) - 1; i >= 0; i-- {
@@ -91,13 +93,13 @@ func Orders(ins []gvalue.Instruction) []Order {
 	return out
 }
 
-// pathSteps are the steps that look back at where a traverser was.
+// pathSteps are the steps that use the history of a traverser.
 var pathSteps = map[string]bool{
 	"as": true, "path": true, "simplePath": true, "cyclicPath": true, "tree": true, "otherV": true,
 	"match": true, "withPath": true, "subgraph": true,
 }
 
-// NeedsPaths reports whether a step, at any depth, asks for paths.
+// NeedsPaths reports whether a step, at any depth, uses paths.
 func NeedsPaths(ins []gvalue.Instruction) bool {
 	for _, in := range ins {
 		if pathSteps[in.Op] {

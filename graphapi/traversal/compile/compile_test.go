@@ -11,7 +11,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/traversal/compile"
 )
 
-// steps parses a script of one traversal.
+// steps parses a script with one traversal.
 func steps(t *testing.T, script string) []gvalue.Instruction {
 	t.Helper()
 	s, err := gremlin.NewCache(1).Parse("g."+script, func(string) bool { return false })
@@ -46,7 +46,7 @@ func env(vertices bool) compile.Env {
 		}}
 }
 
-// text shows a predicate; a * marks one that asks for kinds which JSON lacks, too.
+// text prints a predicate. A * marks one that also includes kinds which JSON lacks.
 func text(p *access.Pred) string {
 	if p == nil {
 		return "all"
@@ -94,8 +94,8 @@ func show(v value.Value) string {
 	return gvalue.Text(v.Int())
 }
 
-// TestFold: what an index is asked for the filters behind V() and E(), how many of them are taken, and which logical
-// partitions they name.
+// TestFold: the index condition for the filters after V() and E(), how many of them are folded, and which logical
+// partitions they select.
 func TestFold(t *testing.T) {
 	for _, c := range []struct {
 		script string
@@ -139,7 +139,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestTaken: the bound of what is taken of V() and E(); 7 results of the whole traversal are.
+// TestTaken: how many elements of V() and E() are needed. 7 results of the whole traversal are needed.
 func TestTaken(t *testing.T) {
 	for script, want := range map[string]int{
 		"V()":            7,
@@ -160,7 +160,7 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// TestOrders: whether the order of what a step gives counts and all of it is read.
+// TestOrders: whether all results of a step are read and their order matters.
 func TestOrders(t *testing.T) {
 	for script, want := range map[string]string{
 		"out()":                        "at the end",

@@ -1,6 +1,6 @@
-// Package compile rewrites a traversal's instructions before they are compiled: decorations that a source asks for
-// (PartitionStrategy, SubgraphStrategy, ReadOnlyStrategy), the infix forms of and() and or(), and the folding of
-// V().hasLabel(..).has(..) into one look-up that an index can answer.
+// Package compile rewrites the instructions of a traversal before they are compiled to steps. It applies the strategies
+// of a source (PartitionStrategy, SubgraphStrategy, ReadOnlyStrategy), resolves the infix forms of and() and or(), and
+// folds V().hasLabel(..).has(..) into one look-up that an index can answer.
 package compile
 
 import (
@@ -10,15 +10,15 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// ErrUnsupported marks a strategy that is known but not done.
+// ErrUnsupported is the error for a strategy that is known but not supported.
 var ErrUnsupported = errors.New("not supported")
 
-// ErrReadOnly is a write under ReadOnlyStrategy.
+// ErrReadOnly is the error for a write with ReadOnlyStrategy.
 //
 //lint:ignore ST1005 TinkerPop's text
 var ErrReadOnly = errors.New("The provided traversal has a mutating step and thus is not read only")
 
-// Config is what the strategies of a source ask for.
+// Config is the configuration from the strategies of a source.
 type Config struct {
 	readOnly       bool
 	partition      []partition
@@ -38,7 +38,7 @@ type subgraph struct {
 	checkEnds       bool
 }
 
-// ignored are strategies that only concern how TinkerPop runs a traversal, not what it gives.
+// ignored are strategies that only affect how TinkerPop executes a traversal, not its results.
 var ignored = map[string]bool{
 	"AdjacentToIncidentStrategy": true, "ByModulatorOptimizationStrategy": true, "ConnectiveStrategy": true,
 	"CountStrategy": true, "EarlyLimitStrategy": true, "FilterRankingStrategy": true,
@@ -52,7 +52,7 @@ var ignored = map[string]bool{
 	"TinkerGraphCountStrategy": true,
 }
 
-// Add takes one strategy into the configuration. OptionsStrategy is the caller's.
+// Add adds one strategy to the configuration. The caller handles OptionsStrategy.
 func (c *Config) Add(s *gvalue.Strategy) error {
 	switch name := s.Name(); name {
 	case "ReadOnlyStrategy":
@@ -72,7 +72,7 @@ func (c *Config) Add(s *gvalue.Strategy) error {
 	return nil
 }
 
-// Remove takes strategies back (withoutStrategies).
+// Remove removes strategies (withoutStrategies).
 func (c *Config) Remove(name string) {
 	switch name {
 	case "ReadOnlyStrategy":
@@ -131,14 +131,17 @@ var mutating = map[string]bool{
 	"addV": true, "addE": true, "property": true, "drop": true, "mergeV": true, "mergeE": true,
 }
 
-// What kind of element a step gives.
+// The kind of element that a step returns.
 var toVertices = map[string]bool{
 	"V": true, "out": true, "in": true, "both": true, "outV": true, "inV": true, "bothV": true, "otherV": true,
 	"to": true, "toV": true,
 }
 var toEdges = map[string]bool{"E": true, "outE": true, "inE": true, "bothE": true, "toE": true}
 
-// Decorate rewrites a traversal, and those nested in it, as the strategies ask.
+// Decorate rewrites a traversal and its nested traversals as the strategies require.
+//
+// Example: with SubgraphStrategy(vertices: hasLabel('a')), the steps V().out() become
+// V().filter(hasLabel('a')).out().filter(hasLabel('a')).
 func (c *Config) Decorate(ins []gvalue.Instruction) ([]gvalue.Instruction, error) {
 	if !c.readOnly && len(c.partition) == 0 && len(c.subgraph) == 0 {
 		return ins, nil
@@ -165,7 +168,7 @@ func (c *Config) decorate(ins []gvalue.Instruction, inCriterion bool) ([]gvalue.
 		}
 		isTo := in.Op == "to" && (len(args) == 0 || isDirection(args[0]))
 		if (in.Op == "out" || in.Op == "in" || in.Op == "both") && c.filtersEdges() {
-			// The edges that are walked must pass, too.
+			// The traversed edges must also pass the filter.
 			out = append(out, gvalue.Instruction{Op: in.Op + "E", Args: args})
 			out = append(out, c.edgeFilters()...)
 			out = append(out, gvalue.Instruction{
@@ -245,7 +248,7 @@ func (c *Config) partitionFilters() []gvalue.Instruction {
 	return out
 }
 
-// Infix turns a.and().b and a.or().b into and(a, b) and or(a, b). The step that a source starts with stays outside.
+// Infix turns a.and().b and a.or().b into and(a, b) and or(a, b). The source's first step stays outside.
 func Infix(ins []gvalue.Instruction) ([]gvalue.Instruction, error) {
 	marked := false
 	for _, in := range ins {
@@ -265,7 +268,7 @@ func Infix(ins []gvalue.Instruction) ([]gvalue.Instruction, error) {
 	return append(append([]gvalue.Instruction{}, ins[:start]...), cond...), nil
 }
 
-// connective splits at or() first: and() binds closer.
+// connective splits at or() first, because and() has the higher precedence.
 func connective(ins []gvalue.Instruction) ([]gvalue.Instruction, error) {
 	for _, op := range []string{"or", "and"} {
 		var parts [][]gvalue.Instruction

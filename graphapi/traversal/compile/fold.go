@@ -6,33 +6,36 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// Env is what folding must know of the graph.
+// Env is the information about the graph that folding needs.
 type Env struct {
-	// Key is the property that is the partition key, "" when none is.
+	// Key is the property that is the partition key, "" = none.
 	Key string
-	// Label is where labels are stored; elements with the label Unlabelled may have none.
+	// Label is the path of labels. Elements with the label Unlabelled may have no stored label.
 	Label      access.Path
 	Unlabelled string
-	// Paths are where the values of a property are stored; none for a key that no property can have.
+	// Paths returns the paths of the values of a property, none for a key that no property can have.
 	Paths func(key string) []access.Path
-	// Value makes the stored form of a value; ok is false for values that an index can't be asked for.
+	// Value returns the stored form of a value. ok is false for values that can't be in an index condition.
 	Value func(v any) (sv value.Value, ok bool)
 }
 
-// Access is what the filters right after V() or E() allow the look-up to be narrowed to.
+// Access is the look-up to which V() or E() is narrowed by the filters directly after it.
+//
+// Example: V().hasLabel('person').has('age', gt(30)).out() has N = 2 and a Pred of label = 'person' and age > 30 at the
+// paths of properties. Both filters are still checked on each element. out() isn't a filter and ends the folding.
 type Access struct {
-	Filters []gvalue.Instruction // the filters themselves: they decide, in the end
-	Labels  []gvalue.Instruction // as() steps that stood between them
-	N       int                  // instructions taken
+	Filters []gvalue.Instruction // the filters, which are checked exactly afterwards
+	Labels  []gvalue.Instruction // as() steps between them
+	N       int                  // number of folded instructions
 
 	HasIDs bool
 	IDs    []any // ids of hasId()
 	HasPKs bool
 	PKs    []value.Value // partitions
-	Pred   *access.Pred  // what an index is asked for: a superset of what the filters accept; nil: all
+	Pred   *access.Pred  // the index condition: it selects a superset of what the filters accept; nil: all
 }
 
-// Fold reads the filters at the front of ins.
+// Fold folds the filters at the front of ins.
 func Fold(ins []gvalue.Instruction, env Env) Access {
 	var a Access
 	pending := 0
@@ -52,7 +55,7 @@ func Fold(ins []gvalue.Instruction, env Env) Access {
 	return a
 }
 
-// take narrows the access by one filter; false when it is none.
+// take narrows the access by one filter. It returns false if the instruction isn't a filter.
 func (a *Access) take(in gvalue.Instruction, env Env) bool {
 	switch in.Op {
 	case "hasLabel":
@@ -118,14 +121,14 @@ func (a *Access) property(key, val any, env Env) {
 	}
 }
 
-// and narrows the predicate; nil is what can't be asked.
+// and narrows the predicate. nil means that no condition can be added.
 func (a *Access) and(p *access.Pred) {
 	if p != nil {
 		a.Pred = access.And(a.Pred, p)
 	}
 }
 
-// narrowIDs keeps the ids that were allowed before, too.
+// narrowIDs intersects the ids with those of another filter.
 func (a *Access) narrowIDs(ids []any) {
 	if !a.HasIDs {
 		a.HasIDs = true
@@ -136,10 +139,10 @@ func (a *Access) narrowIDs(ids []any) {
 		a.IDs = seen.Items()
 		return
 	}
-	// The filters are checked again: any of the lists will do.
+	// All filters are checked again, so each of the lists is a correct superset.
 }
 
-// keys narrows to the partitions that the value of the partition key property allows.
+// keys narrows the access to the partitions that val allows for the partition key property.
 func (a *Access) keys(val any, env Env) {
 	vals := []any{val}
 	if p, ok := val.(*gvalue.P); ok {
@@ -179,7 +182,7 @@ func (a *Access) keys(val any, env Env) {
 	a.HasPKs, a.PKs = true, pks
 }
 
-// hasMixedNumbers sees 1 and 1.0 in one list: they are one partition, which must not be read twice.
+// hasMixedNumbers reports whether a list has both 1 and 1.0. They are the same partition, which must not be read twice.
 func hasMixedNumbers(pks []value.Value) bool {
 	for i, p := range pks {
 		for _, q := range pks[:i] {
@@ -191,7 +194,7 @@ func hasMixedNumbers(pks []value.Value) bool {
 	return false
 }
 
-// idsOf returns the ids of hasId(..) when they are a plain list.
+// idsOf returns the ids of hasId(..) if they are a plain list.
 func idsOf(args []any) (ids []any, ok bool) {
 	for _, x := range args {
 		switch v := x.(type) {
@@ -211,7 +214,7 @@ func idsOf(args []any) (ids []any, ok bool) {
 	return ids, true
 }
 
-// labelPred is what hasLabel(..) asks of the labels; nil when it can't be asked.
+// labelPred returns the index condition of hasLabel(..), nil if there is none.
 func labelPred(args []any, env Env) *access.Pred {
 	var vs []value.Value
 	for _, x := range args {
@@ -230,7 +233,7 @@ func labelPred(args []any, env Env) *access.Pred {
 	return access.In(env.Label, vs...)
 }
 
-// propertyPred asks for a property at all places where it may be stored.
+// propertyPred returns the condition on a property at all its paths.
 func propertyPred(key string, val any, env Env) *access.Pred {
 	test := testOf(val, env)
 	if test == nil {
@@ -246,8 +249,8 @@ func propertyPred(key string, val any, env Env) *access.Pred {
 	return access.Or(forms...)
 }
 
-// testOf is the test of a value, for any path; nil when an index can't be asked for it. Values of kinds that JSON lacks
-// (an ObjectId, say) are strings to a traversal, so where strings are asked for those kinds are looked at, too.
+// testOf returns the condition on a value as a function of the path, nil if there is none. Values of kinds that JSON
+// lacks (such as an ObjectId) are strings in a traversal, so a condition on strings includes those kinds.
 func testOf(val any, env Env) func(at access.Path) *access.Pred {
 	p, ok := val.(*gvalue.P)
 	if !ok {
@@ -269,7 +272,7 @@ func testOf(val any, env Env) func(at access.Path) *access.Pred {
 	return func(at access.Path) *access.Pred { return access.WithForeign(test(at)) }
 }
 
-// comparison is testOf for a predicate by its name.
+// comparison is testOf for the name of a predicate.
 func comparison(op string, vs []value.Value) func(at access.Path) *access.Pred {
 	var lo, hi *access.Bound
 	switch {

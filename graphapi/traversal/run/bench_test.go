@@ -10,8 +10,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// BenchmarkGraph measures the goals' operations (goals 19 and 20) without the socket: a vertex with 16 properties and
-// three edges from each.
+// BenchmarkGraph measures typical operations without the socket, on vertices with 16 properties and three edges each.
 func BenchmarkGraph(b *testing.B) {
 	_, g := coreGraph(b, "empty")
 	ctx := context.Background()
@@ -77,7 +76,7 @@ func BenchmarkGraph(b *testing.B) {
 	})
 }
 
-// BenchmarkShortPage is the first elements, in creation order, of a graph with 2,000.
+// BenchmarkShortPage measures the first elements in creation order of a graph with 2,000.
 func BenchmarkShortPage(b *testing.B) {
 	_, g := coreGraph(b, "empty")
 	manyVertices(b, g, 2000)

@@ -26,7 +26,7 @@ type by struct {
 	order gvalue.Order
 }
 
-// apply gives the value that by() selects of t; ok is false when it is unproductive.
+// apply returns the value that by() selects for t. ok is false if by() is unproductive.
 func (b *by) apply(x *exec, t *trav) (v any, ok bool, err error) {
 	switch b.kind {
 	case byIdentity:
@@ -41,7 +41,7 @@ func (b *by) apply(x *exec, t *trav) (v any, ok bool, err error) {
 	return b.tr.first(x, t)
 }
 
-// applyTo is apply for another value than the traverser's own.
+// applyTo is apply for a value other than the traverser's.
 func (b *by) applyTo(x *exec, t *trav, v any) (any, bool, error) {
 	if b.kind == byIdentity {
 		return v, true, nil
@@ -51,7 +51,7 @@ func (b *by) applyTo(x *exec, t *trav, v any) (any, bool, error) {
 	return b.apply(x, &n)
 }
 
-// byKey is by('name'): a property of an element or the value of a map.
+// byKey is by('name'): a property of an element, or the value of a key in a map.
 func byKey(v any, key string) (any, bool, error) {
 	switch e := v.(type) {
 	case *gvalue.Map:
@@ -98,7 +98,7 @@ func typeName(v any) string {
 		"Set", "List", "Map", "Object"}[family(v)]
 }
 
-// tokenOf is by(T.id), and id(), label(), key(), value().
+// tokenOf implements by(T.id), and id(), label(), key(), value().
 func tokenOf(v any, tok gvalue.T) (any, bool, error) {
 	switch tok {
 	case gvalue.TID:
@@ -153,7 +153,7 @@ func elementID(v any) any {
 	return id
 }
 
-// columnOf is select(keys) and select(values), and by() of them.
+// columnOf implements select(keys), select(values), and by() with keys or values.
 func columnOf(v any, col gvalue.Column) (any, bool, error) {
 	switch m := v.(type) {
 	case *mapEntry:
@@ -191,7 +191,7 @@ func columnOf(v any, col gvalue.Column) (any, bool, error) {
 	return nil, false, errf(Runtime, "The provided object does not have accessible %s: %s", col, typeName(v))
 }
 
-// eachProperty gives the values of an element's property, until f returns false. key "" means all properties.
+// eachProperty calls f with the values of an element's property until f returns false. key "" means all properties.
 func eachProperty(el any, key string, f func(v any) bool) {
 	switch e := el.(type) {
 	case *gvalue.Vertex:
@@ -237,7 +237,7 @@ func eachProperty(el any, key string, f func(v any) bool) {
 	}
 }
 
-// tokenKey gives the id and the label of an element as the properties "id" and "label", as the service does: no stored
+// tokenKey returns the id and the label of an element as properties "id" and "label", like the service. No stored
 // property can have these names.
 func tokenKey(key string, id any, label string) (any, bool) {
 	switch key {
@@ -258,10 +258,10 @@ func isElement(v any) bool {
 	return false
 }
 
-// mapEntry is one pair of a map on its own, as unfold() gives it. It leaves the server as a map of one pair.
+// mapEntry is one pair of a map, as unfold() returns it. Clients get it as a map with one pair.
 type mapEntry struct{ k, v any }
 
-// listOf opens a collection; another value is a list of itself.
+// listOf returns the elements of a collection. For another value it returns a list with that value.
 func listOf(v any) []any {
 	switch c := v.(type) {
 	case []any:

@@ -63,7 +63,7 @@ func family(v any) int {
 	return famOther
 }
 
-// compareAll is the total order over all values: by family, then inside it; NaN is above all numbers.
+// compareAll is the total order of all values: by family, then by value. NaN is above all numbers.
 func compareAll(a, b any) int {
 	fa, fb := family(a), family(b)
 	if fa != fb {
@@ -161,14 +161,14 @@ func toFloat(v any) float64 {
 	return float64(i)
 }
 
-// ratOf returns any finite number exactly.
+// ratOf returns the exact value of a finite number.
 func ratOf(v any) *big.Rat {
 	switch n := v.(type) {
 	case *big.Int:
 		return new(big.Rat).SetInt(n)
 	case *gvalue.BigDecimal:
 		r := new(big.Rat).SetInt(n.Unscaled)
-		scale := min(max(n.Scale, -6200), 6200) // decimal128 goes no further
+		scale := min(max(n.Scale, -6200), 6200) // the range of decimal128
 		p := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(scale, -scale))), nil)
 		if scale > 0 {
 			return r.Quo(r, new(big.Rat).SetInt(p))
@@ -193,7 +193,7 @@ func isBig(v any) bool {
 	return false
 }
 
-// compareNumbers compares exactly; NaN equals itself and is above the rest.
+// compareNumbers compares exact values. NaN equals itself and is above all others.
 func compareNumbers(a, b any) int {
 	x, xi := gvalue.Integer(a)
 	y, yi := gvalue.Integer(b)
@@ -208,7 +208,8 @@ func compareNumbers(a, b any) int {
 		return 1
 	case fb != fb:
 		return -1
-	case !isBig(a) && math.IsInf(fa, 0), !isBig(b) && math.IsInf(fb, 0): // a big number may only look infinite
+	case !isBig(a) && math.IsInf(fa, 0), !isBig(b) && math.IsInf(fb, 0):
+		// float64 of a big number may be infinite although the number isn't
 		if isBig(a) {
 			fa = 0
 		} else if isBig(b) {
@@ -231,7 +232,7 @@ func isNaN(v any) bool {
 	return false
 }
 
-// compareTyped compares values of one family, as gt() and its like do; ok is false when they can't be compared.
+// compareTyped compares values of one family, for gt() and similar predicates. ok is false if they aren't comparable.
 func compareTyped(a, b any) (c int, ok bool) {
 	fa := family(a)
 	if fa != family(b) || fa == famOther || isNaN(a) || isNaN(b) {

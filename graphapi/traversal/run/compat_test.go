@@ -9,8 +9,8 @@ import (
 	"github.com/orrerydb/orrery/graphapi/traversal/run"
 )
 
-// TestCompatibilityTable holds docs/compat/gremlin-steps.md to the registry: every step has a line there with its
-// true state.
+// TestCompatibilityTable compares docs/compat/gremlin-steps.md with the registry: every step has a line with its actual
+// state.
 func TestCompatibilityTable(t *testing.T) {
 	b, err := os.ReadFile("../../../docs/compat/gremlin-steps.md")
 	if err != nil {

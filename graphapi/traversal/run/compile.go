@@ -8,7 +8,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/traversal/compile"
 )
 
-// maxNesting bounds traversals within traversals of bytecode (a script's are bounded by the parser).
+// maxNesting limits nested traversals in bytecode. The parser limits those in scripts.
 const maxNesting = 120
 
 // compiler turns instructions into steps. Variables are resolved before.
@@ -17,29 +17,29 @@ type compiler struct {
 	binds     map[string]any
 	depth     int
 	steps     int
-	labelled  bool      // in where() and match(): as() at the ends of a condition names what it is between
-	bodyDepth int       // depth of the body of a repeat(); 0: none
-	probes    *[]*probe // of a profiled traversal
+	labelled  bool      // in where() and match(): as() at the ends of a condition refers to labels
+	bodyDepth int       // nesting of repeat() bodies; 0: none
+	probes    *[]*probe // only in a profiled traversal
 	text      string    // of the script
 	config    *compile.Config
-	orders    []compile.Order // of the traversal that is compiled
-	all       bool            // all results of the traversal that is compiled are read, and their order counts
-	want      int             // how many results of the request's traversal are taken; 0: all
+	orders    []compile.Order // of the traversal being compiled
+	all       bool            // all results of the traversal being compiled are read, and their order matters
+	want      int             // how many results of the request's traversal are needed; 0: all
 }
 
-// inst is an instruction with the modulators that follow it.
+// inst is an instruction with its modulators.
 type inst struct {
 	op   string
 	args []any
 	mods []gvalue.Instruction
-	tr   *traversal // what the step will be added to
-	root bool       // it is the first step of the request's traversal
-	// inOrder: all that the step gives is read, and its order counts.
+	tr   *traversal // the traversal to which the step will be added
+	root bool       // the first step of the request's traversal
+	// inOrder: all results of the step are read, and their order matters.
 	inOrder bool
 }
 
-// def is one step of the language: how many arguments it takes (max -1: any number), the modulators that belong to
-// it, and how it is made. A def without build is known but not supported.
+// def is one step of the language: its number of arguments (max -1: any number), its modulators, and the function that
+// makes it. A def without build is a step that is known but not supported.
 type def struct {
 	min, max int
 	mods     string
@@ -101,8 +101,8 @@ func (c *compiler) compile(ins []gvalue.Instruction, root bool) (*traversal, err
 	return tr, nil
 }
 
-// inOrder reports whether the order of what a step gives counts and all of it is read; rest are the steps behind it in
-// the traversal that is compiled.
+// inOrder reports whether all results of a step are read and their order matters. rest are the steps after it in the
+// traversal being compiled.
 func (c *compiler) inOrder(rest []gvalue.Instruction) bool {
 	switch c.orders[len(c.orders)-1-len(rest)] {
 	case compile.Counts:
@@ -113,7 +113,7 @@ func (c *compiler) inOrder(rest []gvalue.Instruction) bool {
 	return c.all
 }
 
-// one compiles the step at the front of ins with its modulators and returns how many instructions that took.
+// one compiles the first step of ins with its modulators, and returns the number of instructions used.
 func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int, error) {
 	op := ins[0].Op
 	if c.steps++; c.steps > maxSteps {
@@ -165,10 +165,10 @@ func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int
 	return 1 + n, nil
 }
 
-// maxTop is the greatest limit() for which an order() forgets what is beyond it.
+// maxTop is the largest limit() for which an order() drops the traversers beyond it.
 const maxTop = 10_000
 
-// topOf is how many traversers are wanted of an order() that rest follows; 0: all.
+// topOf returns how many traversers of an order() are needed if rest follows; 0: all.
 func topOf(mods, rest []gvalue.Instruction) int {
 	for _, m := range mods {
 		for _, a := range m.Args {
@@ -186,12 +186,11 @@ func topOf(mods, rest []gvalue.Instruction) int {
 	return 0
 }
 
-// startSteps may begin a traversal of the source.
+// startSteps are the steps that may begin a traversal of the source.
 var startSteps = map[string]bool{"V": true, "E": true, "addV": true, "addE": true, "inject": true, "mergeV": true,
 	"mergeE": true, "union": true}
 
-// modulators takes the instructions after a step that belong to it. An as() among them is put aside, to come after
-// the step.
+// modulators returns the instructions after a step that belong to it. An as() among them is moved after the step.
 func modulators(ins []gvalue.Instruction, names string) (mods, labels []gvalue.Instruction, n int) {
 	if names == "" {
 		return nil, nil, 0
@@ -238,7 +237,7 @@ func (c *compiler) addLabels(tr *traversal, as gvalue.Instruction) error {
 	return nil
 }
 
-// stringsOf checks that all arguments are strings.
+// stringsOf returns the arguments as strings, or an error if one isn't a string.
 func stringsOf(args []any, op string) ([]string, error) {
 	out := make([]string, 0, len(args))
 	for _, a := range args {
@@ -282,7 +281,7 @@ func (c *compiler) children(in *inst) ([]*traversal, error) {
 	return out, nil
 }
 
-// bys compiles the by() modulators of a step; other modulators are passed over.
+// bys compiles the by() modulators of a step and ignores other modulators.
 func (c *compiler) bys(in *inst) ([]*by, error) {
 	var out []*by
 	for _, m := range in.mods {
@@ -332,7 +331,7 @@ func (c *compiler) by(args []any) (*by, error) {
 	return b, nil
 }
 
-// oneBy compiles the by() modulators of a step that takes at most one; identity when there is none.
+// oneBy compiles the by() modulator of a step that accepts at most one; identity if there is none.
 func (c *compiler) oneBy(in *inst) (*by, error) {
 	bs, err := c.bys(in)
 	if err != nil {
@@ -347,12 +346,12 @@ func (c *compiler) oneBy(in *inst) (*by, error) {
 	return nil, manyBys(in.op)
 }
 
-// manyBys refuses a second by() in TinkerPop's words: "Dedup step can only have one by modulator".
+// manyBys is the error for a second by(), with TinkerPop's text: "Dedup step can only have one by modulator".
 func manyBys(op string) error {
 	return errf(Compile, "%s step can only have one by modulator", strings.ToUpper(op[:1])+op[1:])
 }
 
-// turn gives the i-th by() of a step that uses them round robin.
+// turn returns the by() for the i-th value of a step that uses them in rotation.
 func turn(bs []*by, i int) *by {
 	if len(bs) == 0 {
 		return identityBy
@@ -362,7 +361,7 @@ func turn(bs []*by, i int) *by {
 
 var identityBy = &by{order: gvalue.Asc}
 
-// predicateOf makes a predicate of an argument: a P, or a value that must be equal.
+// predicateOf returns the predicate of an argument: a P, or equality with a value.
 func predicateOf(a any) (*predicate, error) {
 	switch p := a.(type) {
 	case *gvalue.P:
@@ -375,7 +374,7 @@ func predicateOf(a any) (*predicate, error) {
 	return eqPredicate(a), nil
 }
 
-// scopeOf takes a leading Scope off the arguments.
+// scopeOf separates a leading Scope from the arguments.
 func scopeOf(args []any) (gvalue.Scope, []any) {
 	if len(args) > 0 {
 		if s, ok := args[0].(gvalue.Scope); ok {
@@ -396,7 +395,8 @@ func (in *inst) intArg(a any) (int64, error) {
 	return 0, in.argErr("an integer is expected, not " + typeName(a))
 }
 
-// resolve replaces the variables in the arguments by their values. Instructions without any are shared, not copied.
+// resolve replaces the variables in the arguments by their values. Instructions without variables are shared, not
+// copied.
 func (c *compiler) resolve(ins []gvalue.Instruction) ([]gvalue.Instruction, error) {
 	var out []gvalue.Instruction
 	for i, in := range ins {
@@ -468,7 +468,7 @@ func (c *compiler) resolveArg(a any) (any, bool, error) {
 	return c.resolveComposite(a)
 }
 
-// resolveComposite is resolveArg of what holds other arguments.
+// resolveComposite is resolveArg for values that contain other arguments.
 func (c *compiler) resolveComposite(a any) (any, bool, error) {
 	if err := c.enter(); err != nil {
 		return nil, false, err
@@ -499,7 +499,8 @@ func (c *compiler) resolveComposite(a any) (any, bool, error) {
 	case []any:
 		l, changed, err := c.resolveList(v)
 		return l, changed, err
-	case *gvalue.Set: // always copied: a Set changes inside when it is searched, and a script may run twice at a time
+	case *gvalue.Set:
+		// always copied: a search changes a Set internally, and requests may run the same script concurrently
 		l, _, err := c.resolveList(v.Items())
 		if err != nil {
 			return a, false, err
@@ -529,7 +530,7 @@ func (c *compiler) resolveComposite(a any) (any, bool, error) {
 	return a, false, nil
 }
 
-// plain mends a binding's value: a Go int of an embedding caller becomes an Int64.
+// plain converts a binding's value: a Go int of an embedding program becomes an Int64.
 func plain(v any) any {
 	if i, ok := v.(int); ok {
 		return int64(i)
@@ -537,7 +538,7 @@ func plain(v any) any {
 	return v
 }
 
-// flatten opens a single collection among the arguments of within().
+// flatten replaces a single collection among the arguments of within() by its elements.
 func flatten(args []any) []any {
 	if len(args) == 1 && isCollection(args[0]) {
 		return listOf(args[0])

@@ -13,7 +13,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// TestConcurrentRequests: one Graph, and so the same parsed scripts, under many requests at a time.
+// TestConcurrentRequests: many concurrent requests use one Graph, and so the same parsed scripts.
 func TestConcurrentRequests(t *testing.T) {
 	_, g := coreGraph(t, "modern")
 	w := &world{t: t, g: g}
@@ -58,7 +58,7 @@ func TestConcurrentRequests(t *testing.T) {
 	}
 }
 
-// TestOrderForgets: order() before limit() keeps no more than it must, and gives the same as a whole sort.
+// TestOrderForgets: order() before limit() keeps only what it needs, and gives the same result as a full sort.
 func TestOrderForgets(t *testing.T) {
 	_, g := coreGraph(t, "empty")
 	var b strings.Builder
@@ -72,7 +72,7 @@ func TestOrderForgets(t *testing.T) {
 	}
 }
 
-// TestLimits: what a request may not do ends with an error of its own in good time.
+// TestLimits: a request that exceeds a limit ends soon with the error of that limit.
 func TestLimits(t *testing.T) {
 	w := &world{t: t}
 	w.load("modern")
@@ -103,7 +103,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestTokens: elements without their properties where the request asks for no more.
+// TestTokens: elements are sent without properties if the request asks for tokens.
 func TestTokens(t *testing.T) {
 	w := &world{t: t}
 	w.load("modern")

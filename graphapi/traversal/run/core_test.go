@@ -17,7 +17,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// coreGraph makes a container of the core with the partition key of one of the test graphs.
+// coreGraph makes a container of the core with the partition key of a test graph.
 func coreGraph(t testing.TB, name string) (*core.Container, *run.Graph) {
 	t.Helper()
 	ctx := context.Background()
@@ -48,14 +48,14 @@ func coreGraph(t testing.TB, name string) (*core.Container, *run.Graph) {
 	return c, run.NewGraph(c, clk)
 }
 
-// orderFree are scripts whose answer depends on the order in which a graph gives its elements, which the core doesn't
-// promise: they are run, but what they give is only counted.
+// orderDependent are parts of scripts whose result depends on the order in which a graph returns its elements, which
+// the core doesn't guarantee. Such scripts are run, but only the number of results is compared.
 var orderDependent = []string{"limit(", "skip(", "range(", "tail(", "next(", "sample(", "tryNext",
 	"values('name')).fold", ".fold()", "group()", "group(", "tree(",
 	"select(all", "sum", "aggregate", "store(", "dedup().by", "coalesce", "dedup('a'"}
 
-// TestScriptsOnCore runs the scripts of testdata on containers of the core, index and all, and expects the same
-// answers up to their order.
+// TestScriptsOnCore runs the scripts of testdata on containers of the core, with indexes, and expects the same results
+// in any order.
 func TestScriptsOnCore(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -144,7 +144,7 @@ func (w *world) checkOnCore(t *testing.T, args, input, want string) {
 	}
 }
 
-// letters brings the parts of maps and lists in an order of their own.
+// letters sorts the parts of maps and lists.
 func letters(s string) string {
 	f := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(" ,[]{}=", r) })
 	sort.Strings(f)

@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// V() and E() give elements as they were made, also those that a label or property selects.
+// V() and E() return elements in the order of their creation, also with a filter on label or property.
 func TestCreationOrder(t *testing.T) {
 	for _, kind := range []string{"modern", "roads", "byid"} {
 		w := &world{t: t}
@@ -68,7 +68,7 @@ func TestCreationOrder(t *testing.T) {
 	}
 }
 
-// Edges and neighbours of a vertex come as the edges were made, where all of them are read.
+// Edges and neighbours of a vertex are returned in the order in which the edges were created, if all of them are read.
 func TestNeighboursInCreationOrder(t *testing.T) {
 	for _, kind := range []string{"modern", "roads", "byid"} {
 		w := &world{t: t}
@@ -127,7 +127,8 @@ func TestNeighboursInCreationOrder(t *testing.T) {
 	}
 }
 
-// Order costs no read: who takes a few edges reads few, and a vertex with very many gives them all.
+// The order costs no additional reads: a query for a few edges reads few, and all edges of a vertex with very many are
+// returned.
 func TestNeighboursCost(t *testing.T) {
 	w := &world{t: t}
 	_, w.g = coreGraph(t, "empty")

@@ -1,15 +1,19 @@
-// Package run runs traversals: it compiles instructions (from a script or from bytecode) to steps, and pulls traversers
+// Package run executes traversals. It compiles instructions (from a script or bytecode) to steps, and pulls traversers
 // through them.
 //
-// A step is an iterator over traversers; it asks the step before it for its next input when it is asked for its own
-// next output. So a limit stops the work before it, and memory is bounded by the steps that must keep what they saw
-// (order, group, dedup, repeat, ..), which count what they hold against one limit per request.
+// A step is an iterator over traversers. To compute its next output it asks the previous step for its next input. So a
+// limit stops the work of the steps before it. Memory is only used by steps that must keep their input (order, group,
+// dedup, repeat, ..). They count what they keep against one limit for the request.
 //
-// A traversal is compiled for each request, after the variables were replaced by their values, and used once; parsed
-// scripts are kept (see Graph). Child traversals (of by, where, repeat, ..) are reset and fed by their parent step.
+// A traversal is compiled for each request, after variables were replaced by their values, and used once. Parsed
+// scripts are cached (see Graph). The parent step of a nested traversal (in by, where, repeat, ..) resets it and gives
+// it its input.
 //
-// What a step needs of the graph it asks of package graph: point reads, look-ups by predicate, and writes of single
-// documents.
+// Steps access the graph through package graph: point reads, look-ups by predicate, and writes of single documents.
+//
+// Example: g.V().hasLabel('a').out().limit(2). V() with its filter is one look-up. limit asks out for a traverser, out
+// asks V for a vertex and opens a look-up of its edges. After two results limit returns nil without asking again, so no
+// further vertex is read.
 package run
 
 import (
@@ -22,22 +26,22 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gremlin"
 )
 
-// Kind says what kind of failure an Error is.
+// Kind is the kind of failure of an Error.
 type Kind uint8
 
 // The kinds of failure.
 const (
-	Parse       Kind = iota + 1 // the script can't be read
-	Compile                     // a step is unknown or called with wrong arguments
-	Runtime                     // a step failed on the data that it met
-	Unsupported                 // understood, but not done by this server
-	Timeout                     // the evaluation timeout is over
+	Parse       Kind = iota + 1 // the script is malformed
+	Compile                     // a step is unknown or has wrong arguments
+	Runtime                     // a step failed on its input
+	Unsupported                 // valid, but not supported by this server
+	Timeout                     // the evaluation timeout has passed
 	Fail                        // the step fail() was reached
-	Memory                      // the traversal holds more than one request may
-	ReadOnly                    // a write under ReadOnlyStrategy
+	Memory                      // the traversal needs more memory than a request may use
+	ReadOnly                    // a write with ReadOnlyStrategy
 )
 
-// Error is a traversal that failed. Line and Col are 0 when the place isn't known (bytecode has none).
+// Error is the failure of a traversal. Line and Col are 0 if the position is unknown (always for bytecode).
 type Error struct {
 	Kind      Kind
 	Msg       string
@@ -54,8 +58,8 @@ func (e *Error) Error() string {
 	return e.Msg
 }
 
-// ServiceText is the message in the words of the service: "Gremlin Query Compilation Error: .." before what was wrong
-// with the script, "Gremlin Query Execution Error: .." before what went wrong while it ran.
+// ServiceText returns the message in the form of the service: "Gremlin Query Compilation Error: .." for faults in the
+// script, "Gremlin Query Execution Error: .." for faults during its execution.
 func (e *Error) ServiceText() string {
 	switch e.Kind {
 	case Parse, Compile:
@@ -70,33 +74,33 @@ func errf(k Kind, format string, args ...any) *Error {
 	return &Error{Kind: k, Msg: fmt.Sprintf(format, args...)}
 }
 
-// Stats is what a request cost.
+// Stats is the cost of a request.
 type Stats struct {
 	Charge float64 // request units
 	Items  int64   // documents read
 	Writes int64
 }
 
-// Graph is a graph as requests see it. It is safe for concurrent use and meant to be kept: it holds the parsed scripts.
+// Graph evaluates requests on a graph. It is safe for concurrent use and should be kept, because it caches parsed
+// scripts.
 type Graph struct {
 	*graph.Graph
 	clock *clock.Clock
 	plans *gremlin.Cache
 
 	claims *EdgeClaims
-	scope  string // of the graph's ids among the claims
+	scope  string // name of the graph's edge ids among the claims
 	budget *budget.Budget
 }
 
-// NewGraph makes a Graph over a container. Containers of every API will do: see graph.KeyMode for what their partition
-// keys mean.
+// NewGraph makes a Graph for a container of any API. graph.KeyMode describes the partition keys.
 func NewGraph(c *core.Container, clk *clock.Clock) *Graph { return NewGraphOn(graph.Over(c), clk) }
 
-// NewGraphOn makes a Graph over any Store; see NewGraph for a container.
+// NewGraphOn makes a Graph for any Store. NewGraph makes one for a container.
 func NewGraphOn(s graph.Store, c *clock.Clock) *Graph {
 	return &Graph{Graph: graph.New(s), clock: c, plans: gremlin.NewCache(1024), claims: &EdgeClaims{}}
 }
 
-// ChargeTo has the memory of the graph's evaluations charged to b; without it only the number of values that one
-// keeps is bounded. Call it before the first evaluation.
+// ChargeTo makes the graph's evaluations count their memory in b. Without it only the number of kept values is limited.
+// Call it before the first evaluation.
 func (g *Graph) ChargeTo(b *budget.Budget) { g.budget = b }

@@ -6,7 +6,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// drop removes an element or property. A vertex takes its edges with it.
+// drop removes an element or property. A vertex is removed with its edges.
 func (x *exec) drop(el any) error {
 	remove := func([]byte) ([]byte, bool, error) { return nil, true, nil }
 	switch e := el.(type) {
@@ -50,8 +50,8 @@ func (x *exec) drop(el any) error {
 	return errf(Runtime, "The incoming object is not removable: %s", typeName(el))
 }
 
-// dropEdges removes the edges of a vertex in one direction. The edges are listed first: what is being read must not
-// change.
+// dropEdges removes the edges of a vertex in one direction. It lists the edges first, because data must not change
+// while it is read.
 func (x *exec) dropEdges(n *graph.Vertex, dir gvalue.Direction) error {
 	type key struct{ pk, id value.Value }
 	var keys []key

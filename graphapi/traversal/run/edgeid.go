@@ -8,13 +8,13 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// errTaken is the core's own answer to an id that is in use.
+// errTaken returns the core's error for an id that exists.
 func errTaken() error {
 	return status.New(status.Conflict, "Resource with specified id or name already exists.")
 }
 
-// createNamedEdge writes an edge whose id was given, unless another edge of the graph has it. Who writes one with the
-// same id waits.
+// createNamedEdge writes an edge with a given id, unless another edge of the graph has that id. Concurrent writers of
+// the same id wait for each other.
 func (x *exec) createNamedEdge(id string, pk, stored value.Value, doc []byte) error {
 	done, err := x.g.claims.take(x.ctx, x.g.scope+id)
 	if err != nil {
@@ -38,14 +38,18 @@ func (x *exec) createNamedEdge(id string, pk, stored value.Value, doc []byte) er
 	return x.create(pk, stored, doc)
 }
 
-// EdgeClaims are the ids of edges that are being written now. Graphs over one container must share them, see
-// Graph.ShareClaims. The zero value is ready. Safe for concurrent use.
+// EdgeClaims are the ids of edges that are being written. Graphs on the same container must share them, see
+// Graph.ShareClaims. The zero value is ready to use. Safe for concurrent use.
+//
+// Example: two requests add an edge with the id "e", from different vertices, so in different logical partitions. Both
+// claim "e". The first looks up "e" in the whole graph, finds nothing and writes. The second waits for the claim, finds
+// the edge of the first, and fails with a conflict.
 type EdgeClaims struct {
 	mu   sync.Mutex
-	held map[string]chan struct{} // closed when the claim ends
+	held map[string]chan struct{} // closed when the claim is released
 }
 
-// take waits until nobody else holds the claim. done gives it back.
+// take waits until no other request holds the claim. done releases it.
 func (c *EdgeClaims) take(ctx context.Context, id string) (done func(), err error) {
 	for {
 		c.mu.Lock()
@@ -73,6 +77,6 @@ func (c *EdgeClaims) take(ctx context.Context, id string) (done func(), err erro
 	}
 }
 
-// ShareClaims makes graphs over one container, which scope names, share their claims. Call it before the first
-// evaluation.
+// ShareClaims makes graphs on the same container share their claims. scope names the container. Call it before the
+// first evaluation.
 func (g *Graph) ShareClaims(c *EdgeClaims, scope string) { g.claims, g.scope = c, scope+"/" }

@@ -13,8 +13,8 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// TestEdgeIDIsTakenOnce: of all that add an edge with the same id at a time, each to another source and some by
-// another Graph over the same container, one succeeds.
+// TestEdgeIDIsTakenOnce: of several requests that concurrently add an edge with the same id, from different vertices
+// and through two Graphs on the same container, exactly one succeeds.
 func TestEdgeIDIsTakenOnce(t *testing.T) {
 	c, g := coreGraph(t, "modern")
 	other := run.NewGraph(c, clock.Fake(frozen))

@@ -14,7 +14,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// FuzzRun: any script gives results, an *Error or a *status.Error; never a panic, and never more than its time.
+// FuzzRun: any script gives results, an *Error or a *status.Error. It never panics and never exceeds its timeout.
 func FuzzRun(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {

@@ -1,8 +1,8 @@
 package run
 
-// The shapes that most steps have: one function each.
+// The forms of most steps, with one function each.
 
-// mapStep gives one value for each traverser; none when the function says so.
+// mapStep returns one value for each traverser, or none.
 type mapStep struct {
 	base
 	f func(x *exec, t *trav) (v any, ok bool, err error)
@@ -30,7 +30,7 @@ func (s *mapStep) next(x *exec) (*trav, error) {
 	}
 }
 
-// filterStep lets traversers pass.
+// filterStep passes traversers on for which its function returns true.
 type filterStep struct {
 	base
 	f func(x *exec, t *trav) (bool, error)
@@ -55,7 +55,7 @@ func (s *filterStep) next(x *exec) (*trav, error) {
 	}
 }
 
-// effectStep does something for each traverser that passes.
+// effectStep calls a function for each traverser and passes it on.
 type effectStep struct {
 	base
 	f func(x *exec, t *trav) error
@@ -78,7 +78,7 @@ type iter interface {
 	close()
 }
 
-// sliceIter is an iter over values at hand.
+// sliceIter is an iter over a slice.
 type sliceIter struct {
 	vs []any
 	i  int
@@ -94,7 +94,7 @@ func (s *sliceIter) next(*exec) (any, bool, error) {
 
 func (s *sliceIter) close() {}
 
-// flatStep gives any number of values for each traverser.
+// flatStep returns any number of values for each traverser.
 type flatStep struct {
 	base
 	f   func(x *exec, t *trav) (iter, error) // nil: none
@@ -136,8 +136,8 @@ func (s *flatStep) reset() {
 	s.t = nil
 }
 
-// reduceStep takes all input and gives one value. make begins a new accumulation; its result is called once at the
-// end, and ok false gives nothing at all.
+// reduceStep reads all input and returns one value. make begins a new accumulation. Its result is requested once at the
+// end; if ok is false, the step returns nothing.
 type reduceStep struct {
 	base
 	make func(x *exec) (acc reducer)
@@ -194,15 +194,15 @@ func (s *reduceStep) reset() { s.done = false }
 
 func (s *reduceStep) nextRound() { s.reset() }
 
-// barrierStep takes all input, lets f work on it, and gives the outcome one by one.
+// barrierStep reads all input, calls f with it, and returns the result one by one.
 type barrierStep struct {
 	base
 	f    func(x *exec, ts []*trav) ([]*trav, error)
 	full bool
 	ts   []*trav
 	held holder
-	// top, when it isn't 0, says that only so many of what f gives are wanted, and that f is a stable sort: it is
-	// applied now and then while the input is read, and the rest is forgotten.
+	// top, if not 0, is the number of traversers that are needed. f must then be a stable sort. It is applied
+	// repeatedly while the input is read, and all traversers after the first top ones are dropped.
 	top int
 }
 

@@ -25,7 +25,7 @@ func (x *exec) get(pk, id value.Value) (graph.Doc, error) {
 	return d, nil
 }
 
-// cause prefers our own timeout over what a cancelled look-up says.
+// cause returns our own timeout instead of the error of a look-up that it cancelled.
 func (x *exec) cause(err error) error {
 	if x.ctx.Err() != nil {
 		return x.timeout()
@@ -33,7 +33,7 @@ func (x *exec) cause(err error) error {
 	return err
 }
 
-// vertexAt reads the vertex (pk, id); nil when there is none.
+// vertexAt reads the vertex (pk, id), nil if it doesn't exist.
 func (x *exec) vertexAt(pk, id value.Value) (*gvalue.Vertex, error) {
 	d, err := x.get(pk, id)
 	if err != nil || d.Bytes == nil || graph.IsEdge(d.Bytes) {
@@ -42,7 +42,7 @@ func (x *exec) vertexAt(pk, id value.Value) (*gvalue.Vertex, error) {
 	return x.g.NewVertex(d.Bytes), nil
 }
 
-// rowIter gives the elements of a look-up. make may return nil to pass a document over.
+// rowIter returns the elements of a look-up. make may return nil to skip a document.
 type rowIter struct {
 	x    *exec
 	rows graph.Rows
@@ -70,7 +70,7 @@ func (x *exec) seen(d []byte) error {
 	return x.tick()
 }
 
-// document gives the next document; it is valid until the one after it.
+// document returns the next document. It is valid until the following call.
 func (it *rowIter) document(x *exec) (d []byte, ok bool, err error) {
 	if it.rows == nil {
 		return nil, false, nil
@@ -118,7 +118,7 @@ func (it *rowIter) close() {
 	}
 }
 
-// multiIter gives the elements of one iter after the other.
+// multiIter concatenates iters.
 type multiIter struct {
 	list []func() (iter, error)
 	cur  iter
@@ -152,7 +152,7 @@ func (m *multiIter) close() {
 	m.list = nil
 }
 
-// node returns the stored vertex behind v, reading it when v came from outside.
+// node returns the stored vertex of v. It reads it if v came from outside.
 func (x *exec) node(v *gvalue.Vertex) (*graph.Vertex, error) {
 	if n := graph.VertexOf(v); n != nil {
 		return n, nil
@@ -171,13 +171,13 @@ func (x *exec) node(v *gvalue.Vertex) (*graph.Vertex, error) {
 
 func copyOf(b []byte) []byte { return append(make([]byte, 0, len(b)), b...) }
 
-// adjacent gives the edges of v in one direction (OUT or IN), each as mk makes it.
+// adjacent returns the edges of v in one direction (OUT or IN), each converted by mk.
 func (x *exec) adjacent(n *graph.Vertex, dir gvalue.Direction, labels []string,
 	mk func(d []byte) (any, error)) (*rowIter, error) {
 	return x.find(x.g.EdgesOf(n, dir, labels), mk)
 }
 
-// edgesOf gives v's edges; BOTH gives the outgoing ones first.
+// edgesOf returns the edges of v. With BOTH the outgoing edges are first.
 func (x *exec) edgesOf(v *gvalue.Vertex, w *walk) (iter, error) {
 	own := func(d []byte) (any, error) { return x.g.NewEdge(d), nil }
 	return x.around(v, w, func(n *graph.Vertex, dir gvalue.Direction) (iter, error) {
@@ -185,7 +185,7 @@ func (x *exec) edgesOf(v *gvalue.Vertex, w *walk) (iter, error) {
 	})
 }
 
-// neighbours gives the vertices at the other end of v's edges.
+// neighbours returns the vertices at the other ends of v's edges.
 func (x *exec) neighbours(v *gvalue.Vertex, w *walk) (iter, error) {
 	return x.around(v, w, func(n *graph.Vertex, dir gvalue.Direction) (iter, error) {
 		end := func(d []byte) (any, error) {
@@ -199,7 +199,7 @@ func (x *exec) neighbours(v *gvalue.Vertex, w *walk) (iter, error) {
 	})
 }
 
-// edges gives the edges of a vertex in one direction, each as mk makes it. For own see inOrder.
+// edges returns the edges of a vertex in one direction, each converted by mk. See inOrder about own.
 func (x *exec) edges(n *graph.Vertex, dir gvalue.Direction, w *walk,
 	mk, own func(d []byte) (any, error)) (iter, error) {
 	it, err := x.adjacent(n, dir, w.labels, mk)
@@ -227,12 +227,12 @@ func (x *exec) around(v *gvalue.Vertex, w *walk,
 	}}, nil
 }
 
-// endOf reads the vertex that an edge leads to when it is walked in direction dir: OUT ends at the sink.
+// endOf reads the vertex to which an edge leads in direction dir: OUT leads to the sink.
 func (x *exec) endOf(d []byte, dir gvalue.Direction) (*gvalue.Vertex, error) {
 	return x.vertexAt(x.g.End(d, dir))
 }
 
-// byIDs gives the elements with the given ids, in the order of the ids.
+// byIDs returns the elements with the given ids in the order of the ids.
 func (x *exec) byIDs(vertices bool, ids []any) (iter, error) {
 	m := &multiIter{}
 	for _, id := range ids {
@@ -241,7 +241,8 @@ func (x *exec) byIDs(vertices bool, ids []any) (iter, error) {
 	return m, nil
 }
 
-// byID finds one element: a point read where the partition is known, else an equality over all partitions.
+// byID finds one element: by a point read if the partition is known, otherwise by an equality condition over all
+// partitions.
 func (x *exec) byID(vertices bool, id any) (iter, error) {
 	switch e := id.(type) {
 	case *gvalue.Vertex:
@@ -277,17 +278,17 @@ func (x *exec) byID(vertices bool, id any) (iter, error) {
 		}
 		if x.g.Mode == graph.KeyID {
 			return nil, nil
-		} // a document that another API wrote may be in another partition
+		} // a document written by another API may be in another partition
 	}
 	return x.find(graph.ByID(vertices, cands, stored), x.maker(vertices))
 }
 
-// read gives the element (pk, id) when there is one.
+// read returns the element (pk, id) if it exists.
 func (x *exec) read(vertices bool, pk, id value.Value) (iter, error) {
 	return x.readAs(vertices, pk, id, nil)
 }
 
-// readAs gives the element that is stored as (pk, id) when it shows one of the ids; nil: any.
+// readAs returns the element stored as (pk, id) if it has one of the ids; nil: any.
 func (x *exec) readAs(vertices bool, pk, id value.Value, shown []value.Value) (iter, error) {
 	d, err := x.get(pk, id)
 	if err != nil || d.Bytes == nil || graph.IsEdge(d.Bytes) == vertices || shown != nil &&
@@ -303,7 +304,7 @@ func (x *exec) readAs(vertices bool, pk, id value.Value, shown []value.Value) (i
 	return &sliceIter{vs: []any{v}}, nil
 }
 
-// maker makes elements of found documents.
+// maker returns the function that makes elements from documents.
 func (x *exec) maker(vertices bool) func(d []byte) (any, error) {
 	if vertices {
 		return func(d []byte) (any, error) { return x.g.NewVertex(copyOf(d)), nil }
@@ -311,10 +312,10 @@ func (x *exec) maker(vertices bool) func(d []byte) (any, error) {
 	return func(d []byte) (any, error) { return x.g.NewEdge(copyOf(d)), nil }
 }
 
-// keyed is an id with its partition key: g.V(['pk', 'id']).
+// keyed is an id with a partition key: g.V(['pk', 'id']).
 type keyed struct{ pk, id value.Value }
 
-// idText is the stored form of an id; ok is false for what can't be one.
+// idText returns the stored form of an id. ok is false if the value can't be an id.
 func idText(id any) (string, bool) {
 	switch n := id.(type) {
 	case string:

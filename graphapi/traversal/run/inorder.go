@@ -5,34 +5,34 @@ import (
 	"slices"
 )
 
-// The edges of a vertex, and its neighbours, come in the order in which the edges were made, where that costs no more
-// than to sort what is read anyway: all of them are taken, and they are few.
+// The edges of a vertex, and its neighbours, are returned in the order in which the edges were created, if that costs
+// only a sort of data that is read anyway: all of them are needed, and they are few.
 //
-// Example: of g.V('a').out().fold() the neighbours come in the order of their edges. Of g.V('a').out().limit(1) the
-// first edge that the store gives is taken, so that the others aren't read.
+// Example: g.V('a').out().fold() returns the neighbours in the order of their edges. g.V('a').out().limit(1) takes the
+// first edge that the store returns, so that no other edge is read.
 
 const (
 	maxInOrder = 1000    // edges of one vertex
-	orderBytes = 1 << 20 // of their documents
+	orderBytes = 1 << 20 // size of their documents
 )
 
-// inOrder gives what a look-up of edges finds in the order in which it was made. Where there is too much of it, it
-// comes as the look-up gives it.
+// inOrder returns the result of a look-up of edges in creation order. If the result is too large, it has the order of
+// the look-up.
 type inOrder struct {
 	edges *rowIter
-	own   func(d []byte) (any, error) // makes of a document that nobody changes what edges.make makes of any; nil: that
+	own   func(d []byte) (any, error) // like edges.make, for a document that is never modified; nil: use edges.make
 	make  func(d []byte) (any, error)
 	begun bool
-	list  []madeEdge // not yet given
+	list  []madeEdge // not yet returned
 	few   [8]madeEdge
 	docs  []byte
 	held  holder
 }
 
-// madeEdge is an edge with its place in the order.
+// madeEdge is an edge with its position in creation order.
 type madeEdge struct {
 	made     uint64
-	from, to int // its document among docs
+	from, to int // position of its document in docs
 }
 
 func (o *inOrder) next(x *exec) (any, bool, error) {
@@ -55,7 +55,7 @@ func (o *inOrder) next(x *exec) (any, bool, error) {
 	return o.edges.next(x)
 }
 
-// gather takes the edges and sorts them. It stops where there are too many, or the request has no memory for more.
+// gather reads the edges and sorts them. It stops when there are too many, or when the request has no memory for more.
 func (o *inOrder) gather(x *exec) error {
 	o.list, o.make = o.few[:0], o.edges.make
 	for {
@@ -77,7 +77,8 @@ func (o *inOrder) gather(x *exec) error {
 			return nil
 		}
 	}
-	if o.own != nil && len(o.list) <= len(o.few) { // of many, one that is kept would keep all documents
+	if o.own != nil && len(o.list) <= len(o.few) {
+		// with many edges, a single kept element would keep all documents in memory
 		o.make = o.own
 	}
 	slices.SortFunc(o.list, func(a, b madeEdge) int { return cmp.Compare(a.made, b.made) })

@@ -8,19 +8,20 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// maxHeld is how many traversers and collected values one request may keep at a time, whatever their size.
+// maxHeld is the largest number of traversers and values, of any size, that one request may keep.
 const maxHeld = 2_000_000
 
-// memory is what one request keeps: traversers in queues and barriers, groups, side effects, what dedup() has seen.
-// Their number is bounded, and their bytes are charged to an account that is opened when the first is kept.
+// memory counts what one request keeps: traversers in queues and barriers, groups, side effects, the values seen by
+// dedup(). Their number is limited. Their bytes are counted in an account of the budget, which is opened when the first
+// value is kept.
 type memory struct {
 	budget *budget.Budget
 	acct   *budget.Account
 	n      int
 }
 
-// grow counts n values of so many bytes together. It fails with an *Error when the request keeps too many values, and
-// with a *status.Error when it, or all requests together, keep too many bytes.
+// grow counts n values with the given total of bytes. It fails with an *Error if the request keeps too many values, and
+// with a *status.Error if the request, or all requests together, keep too many bytes.
 func (m *memory) grow(n int, bytes int64) error {
 	if m.n+n > maxHeld {
 		return errf(Memory, "The traversal exceeds the memory that one request may use")
@@ -42,17 +43,17 @@ func (m *memory) shrink(n int, bytes int64) {
 
 func (m *memory) close() { m.acct.Close() }
 
-// hold counts a value that stays until the end of the request.
+// hold counts a value that is kept until the end of the request.
 func (x *exec) hold(v any) error { return x.mem.grow(1, sizeOf(v)) }
 
-// holder counts what one step keeps, so that it can be given back.
+// holder counts what one step keeps, so that it can be released.
 type holder struct {
 	x     *exec
 	n     int
 	bytes int64
 }
 
-// hold counts n values of so many bytes together.
+// hold counts n values with the given total of bytes.
 func (h *holder) hold(x *exec, n int, bytes int64) error {
 	if err := x.mem.grow(n, bytes); err != nil {
 		return err
@@ -63,7 +64,7 @@ func (h *holder) hold(x *exec, n int, bytes int64) error {
 	return nil
 }
 
-// keep counts a traverser; drop takes it off again.
+// keep counts a traverser. drop uncounts it.
 func (h *holder) keep(x *exec, t *trav) error {
 	cost := t.size()
 	if err := h.hold(x, 1, cost); err != nil {
@@ -83,7 +84,7 @@ func (h *holder) drop(t *trav) {
 	}
 }
 
-// release gives all back.
+// release releases everything.
 func (h *holder) release() {
 	if h.n > 0 || h.bytes > 0 {
 		h.x.mem.shrink(h.n, h.bytes)
@@ -91,18 +92,18 @@ func (h *holder) release() {
 	}
 }
 
-// Bytes of the parts of values, as the runtime lays them out, with the room that allocation wastes. They need not be
-// exact.
+// Sizes of the parts of values in bytes in the runtime's layout, including the waste of allocation. They are
+// approximate.
 const (
 	travSize    = 96
-	valueSize   = 32 // an interface with what it points to
+	valueSize   = 32 // an interface and its value
 	elementSize = 320
-	entrySize   = 96 // of a map, with its index
+	entrySize   = 96 // of a map, including its index
 	nodeSize    = 64 // of a path
 )
 
-// size is about how many bytes a traverser keeps from being freed. Of its path only the nodes count: the values in it
-// were counted where they were kept, or are few.
+// size returns approximately how many bytes a traverser keeps in memory. Of its path only the nodes count: the values
+// in it were counted where they are kept, or are few.
 func (t *trav) size() int64 {
 	n := travSize + sizeOf(t.v)
 	if t.path != nil {
@@ -114,7 +115,7 @@ func (t *trav) size() int64 {
 	return n
 }
 
-// sizeOf is about how many bytes a value has.
+// sizeOf returns the approximate size of a value in bytes.
 func sizeOf(v any) int64 {
 	switch c := v.(type) {
 	case string:

@@ -13,8 +13,8 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// TestMemoryIsCharged: what each step keeps is charged to the budget of the request, refused above its share, and
-// given back.
+// TestMemoryIsCharged: the memory that each step keeps counts in the budget of the request, is refused above the limit,
+// and is released.
 func TestMemoryIsCharged(t *testing.T) {
 	w := &world{t: t}
 	w.load("empty")
@@ -65,7 +65,7 @@ func TestMemoryIsCharged(t *testing.T) {
 	}
 }
 
-// TestMemoryIsGivenBackOnTheWay: what a traversal keeps only for a while doesn't add up.
+// TestMemoryIsGivenBackOnTheWay: memory that a traversal keeps only temporarily doesn't accumulate.
 func TestMemoryIsGivenBackOnTheWay(t *testing.T) {
 	w := &world{t: t}
 	w.load("modern")
@@ -88,7 +88,7 @@ func TestMemoryIsGivenBackOnTheWay(t *testing.T) {
 	}
 }
 
-// TestCancelled: a request that is cancelled says so, and one whose time is over says that.
+// TestCancelled: a cancelled request and one whose time is over have different errors.
 func TestCancelled(t *testing.T) {
 	w := &world{t: t}
 	w.load("modern")
@@ -108,7 +108,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// fading is a context that is cancelled when it has been asked a number of times.
+// fading is a context that is cancelled after a number of calls of Err.
 type fading struct {
 	context.Context
 	asked, end int
@@ -121,7 +121,7 @@ func (f *fading) Err() error {
 	return nil
 }
 
-// TestSortIsCancelled: a request ends in the middle of a long sort, too.
+// TestSortIsCancelled: a request can also be cancelled during a long sort.
 func TestSortIsCancelled(t *testing.T) {
 	w := &world{t: t}
 	w.load("empty")

@@ -15,9 +15,9 @@ import (
 	"github.com/orrerydb/orrery/graphapi/graph"
 )
 
-// memStore keeps documents in a map and evaluates look-ups by walking over all of them. It applies the predicate
-// exactly as an index would (elements of arrays, stored names), so a predicate that is too strong loses results here,
-// too. log holds what was asked, for tests of the plans.
+// memStore keeps documents in a map and evaluates look-ups by scanning all of them. It applies the predicate exactly as
+// an index would (elements of arrays, stored names), so a predicate that is too narrow loses results here too. log
+// records the look-ups for tests of the plans.
 type memStore struct {
 	mu   sync.Mutex
 	mode graph.KeyMode
@@ -31,7 +31,7 @@ func newMemStore(mode graph.KeyMode, key string) *memStore {
 }
 
 func docKey(pk, id value.Value) string {
-	if f, ok := value.Number(pk); ok { // 5 and 5.0 are one partition
+	if f, ok := value.Number(pk); ok { // 5 and 5.0 are the same partition
 		pk = value.DoubleOf(f)
 	}
 	return string(doc.AppendExtJSON(nil, pk, true)) + "|" + string(doc.AppendExtJSON(nil, id, true))
@@ -68,7 +68,7 @@ func (r *memRows) Next() bool {
 	if len(r.docs) == 0 {
 		return false
 	}
-	r.cur = append(r.cur[:0], r.docs[0]...) // one buffer: whoever keeps a document must copy it
+	r.cur = append(r.cur[:0], r.docs[0]...) // one buffer for all: to keep a document it must be copied
 	r.docs = r.docs[1:]
 	r.n++
 	return true
@@ -120,7 +120,7 @@ func (m *memStore) Find(_ context.Context, f graph.Find) (graph.Rows, error) {
 	return r, nil
 }
 
-// naturalLess orders "9" before "10", so that the toy graphs come in the order of their ids.
+// naturalLess sorts "9" before "10", so that the test graphs are in the order of their ids.
 func naturalLess(a, b string) bool {
 	ia, ib := strings.LastIndexByte(a, '|'), strings.LastIndexByte(b, '|')
 	x, e1 := strconv.Atoi(strings.Trim(a[ia+1:], `"`))

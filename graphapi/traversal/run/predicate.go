@@ -11,8 +11,11 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// tern is the outcome of a predicate: a comparison of values that can't be compared is neither true nor false, and
-// stays so under negation. At the end only yes counts.
+// tern is the result of a predicate. A comparison of values that aren't comparable is neither true nor false, also
+// after a negation. In the end only yes counts as true.
+//
+//	gt(1) of "a"       -> unknown
+//	not(gt(1)) of "a"  -> unknown, so the filter drops "a" in both cases
 type tern int8
 
 const (
@@ -28,16 +31,16 @@ func ternOf(b bool) tern {
 	return no
 }
 
-// predicate is a compiled P. With labels (where), its arguments are names that are looked up for each traverser.
+// predicate is a compiled P. With labels (where), its arguments are names that are resolved for each traverser.
 type predicate struct {
 	op   string
 	args []any
 	subs []*predicate
-	set  map[string]struct{} // within and without with many arguments
+	set  map[string]struct{} // for within and without with many arguments
 	re   *regexp.Regexp
 }
 
-// compileP checks a P and makes it ready. Its arguments must be resolved.
+// compileP checks and prepares a P. Its arguments must be resolved.
 func compileP(p *gvalue.P) (*predicate, error) {
 	c := &predicate{op: p.Op, args: p.Args}
 	arity := func(n int) error {
@@ -117,7 +120,7 @@ func eqPredicate(v any) *predicate { return &predicate{op: "eq", args: []any{v}}
 // holds reports whether v satisfies the predicate.
 func (p *predicate) holds(v any) bool { return p.test(v, p.args) == yes }
 
-// test evaluates with the given arguments in place of p.args (see where).
+// test evaluates the predicate with the given arguments instead of p.args (see where).
 func (p *predicate) test(v any, args []any) tern {
 	switch p.op {
 	case "eq":
@@ -157,7 +160,7 @@ func (p *predicate) test(v any, args []any) tern {
 	return p.testText(v, args[0])
 }
 
-// testText evaluates the predicates on text; on other values they are unknown.
+// testText evaluates the predicates on text. For other values they are unknown.
 func (p *predicate) testText(v, arg any) tern {
 	s, ok := v.(string)
 	if !ok {
@@ -214,8 +217,8 @@ func relation(op string, a, b any) tern {
 	return ternOf(c >= 0)
 }
 
-// equal is equality of the language: like gvalue.Equal, but NaN equals nothing, and elements of a partitioned graph are
-// told apart by their partition too.
+// equal is the equality of the language. It is gvalue.Equal, except that NaN equals nothing, and that elements of a
+// partitioned graph are only equal if their partitions are.
 func equal(a, b any) bool {
 	if isNaN(a) || isNaN(b) {
 		return false
@@ -230,7 +233,8 @@ func equal(a, b any) bool {
 	return gvalue.Equal(a, b)
 }
 
-// appendKey appends bytes that tell values apart as equal() does: gvalue's, with the partition of an element.
+// appendKey appends bytes that are equal exactly for values that are equal(): those of gvalue, and the partition of an
+// element.
 func appendKey(dst []byte, v any) []byte {
 	switch e := v.(type) {
 	case *gvalue.Vertex:
@@ -264,7 +268,7 @@ func appendPartition(dst []byte, pk value.Value) []byte {
 	return doc.AppendValue(append(dst, '|', byte(pk.Kind())), pk)
 }
 
-// typeNames are the names of P.typeOf, in lower case; the value has one entry per Go type that belongs to it.
+// typeNames are the names for P.typeOf in lower case. The value tests for the Go types with that name.
 var typeNames = map[string]func(v any) bool{
 	"string":  func(v any) bool { _, ok := v.(string); return ok },
 	"number":  func(v any) bool { return family(v) == famNumber },

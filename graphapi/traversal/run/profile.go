@@ -8,8 +8,8 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// probe stands behind a step of a profiled traversal and measures what comes out of it: time and store operations
-// include those of the steps before, and are subtracted at the end.
+// probe is a step after each step of a profiled traversal. It measures the output. Time and store operations include
+// those of the previous steps, which are subtracted at the end.
 type probe struct {
 	base
 	op   string
@@ -37,7 +37,7 @@ func (p *probe) saw(rows graph.Rows) {
 	}
 }
 
-// storeOps counts what the store was asked.
+// storeOps counts store operations.
 type storeOps struct {
 	count, items, bytes int64
 }
@@ -58,7 +58,7 @@ func (p *probe) next(x *exec) (*trav, error) {
 	return t, err
 }
 
-// profiled reports whether the traversal ends in a step that wants figures of the others.
+// profiled reports whether the traversal ends in a profile step.
 func profiled(ins []gvalue.Instruction) bool {
 	if len(ins) == 0 {
 		return false
@@ -70,8 +70,8 @@ func profiled(ins []gvalue.Instruction) bool {
 	return false
 }
 
-// buildProfile makes profile(), the figures of TinkerPop, and executionProfile(), those of the service. Both run the
-// traversal and give figures in the place of its results.
+// buildProfile makes profile(), with TinkerPop's figures, and executionProfile(), with the service's. Both run the
+// traversal and return the figures instead of its results.
 func buildProfile(c *compiler, in *inst) (step, error) {
 	if c.probes == nil || c.depth != 1 {
 		return nil, errf(Unsupported, "The step %s() is supported at the end of a traversal only", in.op)
@@ -91,7 +91,7 @@ type profileReducer struct {
 
 func (r *profileReducer) add(*exec, *trav) error { return nil }
 
-// own gives the figures of each step without those of the steps before it.
+// own returns the figures of each step without those of the previous steps.
 func own(ps []*probe) []probe {
 	out := make([]probe, len(ps))
 	for i, p := range ps {
@@ -144,7 +144,7 @@ func annotations(p *probe, share float64) *gvalue.Map {
 
 func stepID(i int) string { return gvalue.Text(int32(i)) + ".0.0()" }
 
-// serviceNames are the names that the service's profile gives to steps.
+// serviceNames are the names of steps in the service's profile.
 var serviceNames = map[string]string{
 	"V": "GetVertices", "E": "GetEdges", "out": "GetNeighborVertices", "in": "GetNeighborVertices",
 	"both": "GetNeighborVertices",

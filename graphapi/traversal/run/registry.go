@@ -7,8 +7,8 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// The table of steps. A line without a function is a step that is known but answers "not supported". V and E, and
-// until, emit and times before a repeat(), are compiled by themselves (see one).
+// The table of steps. A row without a function is a step that is known but not supported. V, E, and until, emit and
+// times before a repeat() are compiled separately (see one).
 func init() {
 	registry = map[string]def{
 		"V": {0, -1, "", nil}, "E": {0, -1, "", nil},
@@ -104,7 +104,7 @@ func init() {
 		"propertyMap":        {0, -1, "by", buildValueMap},
 		"rTrim":              {0, 1, "", buildText},
 		"range":              {2, 3, "", buildRange},
-		"repeat":             {1, 2, "", buildStray}, // compiled by itself
+		"repeat":             {1, 2, "", buildStray}, // compiled separately
 		"replace":            {2, 3, "", buildText},
 		"reverse":            {0, 0, "", buildReverse},
 		"sack":               {0, 1, "by", buildSack},
@@ -150,7 +150,7 @@ func init() {
 	}
 }
 
-// Steps lists the names of all steps; supported is false for those that answer "not supported".
+// Steps lists the names of all steps. supported is false for those that aren't supported.
 func Steps() (names []string, supported map[string]bool) {
 	supported = map[string]bool{"V": true, "E": true, "until": true, "emit": true, "times": true}
 	for n, d := range registry {
@@ -170,12 +170,12 @@ func buildAs(c *compiler, in *inst) (step, error) {
 	return nil, c.addLabels(in.tr, gvalue.Instruction{Op: in.op, Args: in.args})
 }
 
-// buildStray reports a modulator without the step that it belongs to.
+// buildStray reports a modulator without its step.
 func buildStray(c *compiler, in *inst) (step, error) {
 	return nil, errf(Compile, "The modulator %s() does not belong to the step before it", in.op)
 }
 
-// buildTo is to(direction, label..); with other arguments it belongs to addE() or path().
+// buildTo makes to(direction, label..). With other arguments to() belongs to addE() or path().
 func buildTo(c *compiler, in *inst) (step, error) {
 	if _, ok := directionArg(in.args); ok {
 		return buildWalk(c, in)
@@ -183,7 +183,7 @@ func buildTo(c *compiler, in *inst) (step, error) {
 	return buildStray(c, in)
 }
 
-// buildTimeLimit lets traversers pass for a number of milliseconds after the first.
+// buildTimeLimit passes traversers on for a number of milliseconds after the first one.
 func buildTimeLimit(c *compiler, in *inst) (step, error) {
 	ms, err := in.intArg(in.args[0])
 	if err != nil {

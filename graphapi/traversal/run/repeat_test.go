@@ -8,7 +8,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// bodies are traversals that look at all traversers of a round together; end shows what is left behind.
+// bodies are traversals that process all traversers of a round together. end shows the remaining state.
 var bodies = []struct{ body, end string }{
 	{"both().order().by('name')", "values('name')"},
 	{"both().order().by('name', desc).limit(4)", "values('name')"},
@@ -40,7 +40,7 @@ var bodies = []struct{ body, end string }{
 	{"out().where(count().is(gt(0))).order().by('name')", "values('name')"},
 }
 
-// TestRepeatIsItsBodyManyTimes: a repeat() of so many times gives what its body, written down as often, gives.
+// TestRepeatIsItsBodyManyTimes: repeat(body).times(n) gives the same as n copies of the body.
 func TestRepeatIsItsBodyManyTimes(t *testing.T) {
 	w := &world{t: t}
 	w.load("modern")

@@ -14,12 +14,12 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// serviceScript is the longest script that the service takes.
+// serviceScript is the largest length of a script in the service, in bytes.
 const serviceScript = 64 << 10
 
-// Run evaluates a request and hands its results to emit, one value bulk times. An error is an *Error, or a
-// *status.Error of the core; what was emitted and written before it stays. emit's own errors end the run and are
-// returned as they are.
+// Run evaluates a request and calls emit with each result, one value with a bulk. An error is an *Error, or a
+// *status.Error of the core. Results that were emitted and writes before it stay. An error of emit ends the run and is
+// returned unchanged.
 func Run(ctx context.Context, g *Graph, req *message.Request,
 	emit func(v any, bulk int64) error) (stats Stats, err error) {
 	if req.Timeout > 0 {
@@ -54,7 +54,7 @@ func Run(ctx context.Context, g *Graph, req *message.Request,
 	return x.stats, clean(c.script(s, x.sliced(x.emitter(emit))))
 }
 
-// clean makes sure that only our errors, the core's and emit's leave.
+// clean makes sure that only our errors, the core's and emit's are returned.
 func clean(err error) error {
 	var (
 		se *Error
@@ -94,7 +94,7 @@ type emitError struct{ err error }
 
 func (e *emitError) Error() string { return e.err.Error() }
 
-// emitter finishes values before they leave.
+// emitter converts values before they are emitted.
 func (x *exec) emitter(emit func(v any, bulk int64) error) func(v any, bulk int64) error {
 	return func(v any, bulk int64) error {
 		if err := emit(x.outward(v), bulk); err != nil {
@@ -104,7 +104,8 @@ func (x *exec) emitter(emit func(v any, bulk int64) error) func(v any, bulk int6
 	}
 }
 
-// outward turns what only lives inside into what a client can be sent, and strips elements to their tokens on demand.
+// outward converts internal values to values that clients can receive, and reduces elements to their tokens if
+// requested.
 func (x *exec) outward(v any) any {
 	switch e := v.(type) {
 	case *mapEntry:
@@ -159,7 +160,7 @@ func hasEntries(b *gvalue.BulkSet) bool {
 	return false
 }
 
-// outwardList copies the list only when something in it changes.
+// outwardList copies the list only if an element changes.
 func (x *exec) outwardList(l []any) []any {
 	var out []any
 	for i, v := range l {
@@ -181,7 +182,7 @@ func (x *exec) outwardList(l []any) []any {
 	return out
 }
 
-// script runs the statements; the last one's value is the result.
+// script runs the statements. The value of the last one is the result.
 func (c *compiler) script(s *gremlin.Script, emit func(v any, bulk int64) error) error {
 	for i, st := range s.Stmts {
 		last := i == len(s.Stmts)-1
@@ -214,7 +215,7 @@ func (c *compiler) script(s *gremlin.Script, emit func(v any, bulk int64) error)
 // assigned evaluates the right side of an assignment.
 func (c *compiler) assigned(expr any) (any, error) {
 	switch e := expr.(type) {
-	case *gvalue.Bytecode: // a traversal that isn't iterated: take its values
+	case *gvalue.Bytecode: // a traversal without a terminal method: its value is the list of its results
 		return c.subQuery(&gremlin.SubQuery{Code: e, Name: "toList", Count: -1})
 	case *gremlin.SubQuery:
 		return c.subQuery(e)
@@ -244,7 +245,7 @@ func (c *compiler) statement(expr any, emit func(v any, bulk int64) error) error
 	return emitAll(v, emit)
 }
 
-// emitAll gives the parts of a script's result: collections and maps are iterated, as TinkerPop's server does.
+// emitAll emits the parts of a script's result: collections and maps are iterated, as in TinkerPop's server.
 func emitAll(v any, emit func(v any, bulk int64) error) error {
 	switch r := v.(type) {
 	case []any, *gvalue.Set, *gvalue.BulkSet:
@@ -267,13 +268,13 @@ func emitAll(v any, emit func(v any, bulk int64) error) error {
 
 var errStop = errors.New("enough")
 
-// subQuery runs a closed traversal inside a script and returns its value.
+// subQuery runs a traversal with a terminal method inside a script and returns its value.
 func (c *compiler) subQuery(q *gremlin.SubQuery) (any, error) {
 	var out []any
 	want := int64(-1)
 	switch q.Name {
 	case "next":
-		want = max(q.Count, -q.Count) // -1: one
+		want = max(q.Count, -q.Count) // -1 means one result
 	case "hasNext", "tryNext":
 		want = 1
 	}
@@ -321,7 +322,8 @@ func (c *compiler) subQuery(q *gremlin.SubQuery) (any, error) {
 	return out, nil
 }
 
-// run compiles a root traversal and pulls all its results; want is how many emit takes before it ends the run, 0 all.
+// run compiles a root traversal and pulls all its results. want is the number of results after which emit ends the run;
+// 0: all.
 func (c *compiler) run(b *gvalue.Bytecode, want int, emit func(v any, bulk int64) error) error {
 	outer := c.config
 	c.config = &compile.Config{}
@@ -371,14 +373,14 @@ func (c *compiler) run(b *gvalue.Bytecode, want int, emit func(v any, bulk int64
 	}
 }
 
-// maxSteps bounds the steps of a traversal with all those nested in it.
+// maxSteps limits the steps of a traversal, including nested ones.
 const maxSteps = 20_000
 
-// slice is how many equal results of a script are handed out between two looks at the clock.
+// slice is the number of equal results of a script that are emitted between two checks of the time.
 const slice = 512
 
-// sliced hands a script's results out in slices, because each of them is written out: a traverser can stand for more
-// than there is time for. Bytecode is answered with the bulk as it is.
+// sliced emits a script's results in slices. A script's result is written once for each of its bulk, which may take
+// longer than the timeout. Bytecode results are written once with their bulk.
 func (x *exec) sliced(emit func(v any, bulk int64) error) func(v any, bulk int64) error {
 	return func(v any, bulk int64) error {
 		for bulk > slice {
@@ -394,8 +396,8 @@ func (x *exec) sliced(emit func(v any, bulk int64) error) func(v any, bulk int64
 	}
 }
 
-// sourceSteps applies the instructions on the source (with.., strategies) and returns the evaluation timeout that
-// they ask for, 0 when none.
+// sourceSteps applies the instructions of the source (with.., strategies) and returns the evaluation timeout that they
+// set, 0 if none.
 func (c *compiler) sourceSteps(src []gvalue.Instruction) (time.Duration, error) {
 	var timeout time.Duration
 	for _, in := range src {
@@ -474,7 +476,7 @@ func (c *compiler) addStrategy(a any) (time.Duration, error) {
 	return timeout, nil
 }
 
-// option applies with(name, value); unknown options are allowed and mean nothing.
+// option applies with(name, value). Unknown options are allowed and have no effect.
 func (c *compiler) option(name string, v any) time.Duration {
 	switch name {
 	case "evaluationTimeout", "scriptEvaluationTimeout":

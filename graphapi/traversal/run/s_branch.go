@@ -6,7 +6,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// buildChild makes map flatMap filter sideEffect local with a traversal.
+// buildChild makes map, flatMap, filter, sideEffect and local with a traversal.
 func buildChild(c *compiler, in *inst) (step, error) {
 	if in.op == "filter" {
 		cond, err := c.condition(in, in.args[0])
@@ -46,9 +46,9 @@ func (tr *traversal) drain(x *exec, t *trav) error {
 	}
 }
 
-// branchStep sends each traverser through the traversals that pick chooses, one after the other, and gives what comes
-// out. With only, the result is one object further on the path than the input, whatever happened inside. With single,
-// a traverser that stands for several objects goes in once for each.
+// branchStep sends each traverser through the traversals that pick selects, one after another, and returns their
+// results. With only, the path of a result is one object longer than that of the input, whatever happened inside. With
+// single, a traverser with bulk n is sent n times with bulk 1.
 type branchStep struct {
 	base
 	pick func(x *exec, t *trav) ([]*traversal, error)
@@ -58,7 +58,7 @@ type branchStep struct {
 	cur  *traversal
 
 	single bool
-	more   int64 // how often t goes in again
+	more   int64 // how many more times t is sent
 }
 
 func (s *branchStep) next(x *exec) (*trav, error) {
@@ -117,7 +117,7 @@ func (s *branchStep) reset() {
 	s.cur, s.todo, s.t = nil, nil, nil
 }
 
-// buildUnion sends each traverser through all of the traversals. At the start of a request these start themselves.
+// buildUnion sends each traverser through all of the traversals. At the start of a request they start themselves.
 func buildUnion(c *compiler, in *inst) (step, error) {
 	var trs []*traversal
 	for _, a := range in.args {
@@ -139,17 +139,20 @@ func buildUnion(c *compiler, in *inst) (step, error) {
 	return newFork(trs, func(*exec, *trav) ([]*traversal, error) { return trs, nil }), nil
 }
 
-// fork sends traversers into branches whose state goes on from one traverser to the next: union, choose, branch. When
-// a branch must see everything before it gives anything (count, order), all input goes in first. A branch that was
-// given nothing gives nothing, not even a count of 0.
+// fork sends traversers into branches that keep their state from one traverser to the next: union, choose, branch. If a
+// branch has a step that needs all its input before its first result (count, order), all input is distributed first. A
+// branch without input returns nothing, not even a count of 0.
+//
+// Example: g.V().union(count(), out().count()) has 6 vertices as input. count() needs all input, so all 6 go into both
+// branches. Then the branches are emptied: 6, and the number of neighbours.
 type fork struct {
 	base
 	branches []*traversal
-	fed      []bool // by branch
+	fed      []bool // for each branch, whether it got input
 	pick     func(x *exec, t *trav) ([]*traversal, error)
 	whole    bool
 	active   bool
-	i        int // the branch that is being emptied
+	i        int // the branch whose results are returned
 	held     holder
 }
 
@@ -161,7 +164,7 @@ func newFork(branches []*traversal, pick func(x *exec, t *trav) ([]*traversal, e
 	return f
 }
 
-// has reports whether a step of the traversal, or of the branches in it, is one that is asked for.
+// has reports whether a step of the traversal, or of its branches, satisfies is.
 func (tr *traversal) has(is func(s step) bool) bool {
 	for _, s := range tr.steps {
 		if is(s) {
@@ -174,7 +177,7 @@ func (tr *traversal) has(is func(s step) bool) bool {
 	return false
 }
 
-// seesAll says that a step takes all its input before it gives anything.
+// seesAll reports whether a step needs all its input before its first result.
 func seesAll(s step) bool {
 	switch s := s.(type) {
 	case *barrierStep, *reduceStep, *tailStep:
@@ -185,7 +188,7 @@ func seesAll(s step) bool {
 	return false
 }
 
-// seesRound says that what a step of a repeat() gives depends on which traversers it sees in one round.
+// seesRound reports whether the results of a step in a repeat() depend on which traversers it gets in one round.
 func seesRound(s step) bool {
 	switch s.(type) {
 	case *rangeStep, *dedupStep:
@@ -215,7 +218,7 @@ func (s *fork) next(x *exec) (*trav, error) {
 	}
 }
 
-// feed gives the next traverser, or all of them, to the branches.
+// feed distributes the next traverser, or all of them, to the branches.
 func (s *fork) feed(x *exec) error {
 	s.active, s.i = false, 0
 	clear(s.fed)
@@ -258,7 +261,7 @@ func (s *fork) reset() {
 	}
 }
 
-// buildCoalesce gives the results of the first traversal that has any.
+// buildCoalesce returns the results of the first traversal that has any.
 func buildCoalesce(c *compiler, in *inst) (step, error) {
 	trs, err := c.children(in)
 	if err != nil {
@@ -267,7 +270,7 @@ func buildCoalesce(c *compiler, in *inst) (step, error) {
 	return &firstOf{trs: trs, only: true}, nil
 }
 
-// buildOptional gives the traversal's results, or the traverser itself when it has none.
+// buildOptional returns the traversal's results, or the traverser itself if there are none.
 func buildOptional(c *compiler, in *inst) (step, error) {
 	tr, err := c.child(in, in.args[0])
 	if err != nil {
@@ -276,7 +279,8 @@ func buildOptional(c *compiler, in *inst) (step, error) {
 	return &firstOf{trs: []*traversal{tr}, self: true}, nil
 }
 
-// firstOf gives the results of the first traversal that has any. Each runs once: what it writes is written once.
+// firstOf returns the results of the first traversal that has any. Each traversal runs at most once, so its writes
+// happen once.
 type firstOf struct {
 	base
 	trs        []*traversal
@@ -338,7 +342,7 @@ func (s *firstOf) reset() {
 	s.cur, s.t = nil, nil
 }
 
-// option is one branch of choose(): it is taken when its key fits the choice.
+// option is one branch of choose(). It is taken if its key matches the choice.
 type option struct {
 	key  any
 	pred *predicate
@@ -362,7 +366,7 @@ func buildChoose(c *compiler, in *inst) (step, error) {
 		return nil, err
 	}
 	all := in.op == "branch"
-	pass := []*traversal{newTraversal()}[:1:1] // without a fitting option the traverser goes on as it is
+	pass := []*traversal{newTraversal()}[:1:1] // without a matching option the traverser passes unchanged
 	branches := pass
 	for _, o := range opts {
 		branches = append(branches, o.tr)

@@ -6,8 +6,8 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// elementTest compiles has() and its like to a test of an element. It serves the steps and the filters that were folded
-// into V() and E().
+// elementTest compiles has() and similar steps to a test of an element. The steps and the filters folded into V() and
+// E() use it.
 func (c *compiler) elementTest(in *inst) (func(x *exec, v any) (bool, error), error) {
 	switch in.op {
 	case "hasLabel":
@@ -32,7 +32,7 @@ func (c *compiler) elementTest(in *inst) (func(x *exec, v any) (bool, error), er
 			return ok && p.holds(t), err
 		}, nil
 	case "hasNot":
-		if len(in.args) != 1 { // a folded filter hasn't met the registry
+		if len(in.args) != 1 { // the registry hasn't checked a folded filter
 			return nil, errf(Compile, "The step hasNot() is called with %d argument(s)", len(in.args))
 		}
 		key, ok := in.args[0].(string)
@@ -47,7 +47,7 @@ func (c *compiler) elementTest(in *inst) (func(x *exec, v any) (bool, error), er
 	return c.hasTest(in)
 }
 
-// anyOf makes the predicate of hasLabel('a', 'b', P..): one predicate, or any of the values.
+// anyOf makes the predicate of hasLabel('a', 'b', P..): a single predicate, or equality with one of the values.
 func anyOf(args []any) (*predicate, error) {
 	args = flatten(args)
 	if len(args) == 1 {
@@ -80,7 +80,7 @@ func notElement(v any) error {
 		gvalue.Text(v), typeName(v))
 }
 
-// idTest compares ids by their text, so that 1 and "1" are the same vertex.
+// idTest compares ids as text, so that 1 and "1" are the same vertex.
 func (c *compiler) idTest(args []any) (func(x *exec, v any) (bool, error), error) {
 	args = flatten(args)
 	texts := make([]any, len(args))
@@ -95,7 +95,7 @@ func (c *compiler) idTest(args []any) (func(x *exec, v any) (bool, error), error
 			if s, ok := idText(a); ok {
 				texts[i] = s
 			} else {
-				texts[i] = &gvalue.P{Op: "within"} // null and the like are no ids: nothing has them
+				texts[i] = &gvalue.P{Op: "within"} // null and similar values aren't ids, so no element has them
 			}
 		}
 	}
@@ -167,7 +167,7 @@ func (c *compiler) hasTest(in *inst) (func(x *exec, v any) (bool, error), error)
 
 func (c *compiler) keyTest(in *inst, key, val any) (func(x *exec, v any) (bool, error), error) {
 	if k, ok := key.(string); ok {
-		switch k { // the service reads these names as the tokens, and no property can have them
+		switch k { // the service takes these names as tokens, and no property can have them
 		case "id":
 			key = gvalue.TID
 		case "label":
@@ -206,8 +206,8 @@ func constString(p *predicate) (string, bool) {
 	return s, ok
 }
 
-// testString is testProperty for equality with a string on a stored vertex: it compares bytes in place. p is the same
-// as a predicate.
+// testString is testProperty for equality with a string on a stored vertex. It compares bytes in place. p is the same
+// test as a predicate.
 func testString(v any, key, want string, p *predicate) (bool, error) {
 	vx, ok := v.(*gvalue.Vertex)
 	if !ok {
@@ -225,7 +225,7 @@ func testString(v any, key, want string, p *predicate) (bool, error) {
 				found = string(val.Bytes()) == want
 			case value.Null, value.Bool, value.Int32, value.Int64, value.Double, value.Array, value.Object, value.Date,
 				value.UUID, value.Decimal:
-			default: // a kind that other APIs store and that reads as text here
+			default: // a kind from another API that is text here
 				found = p.holds(graph.FromValue(val))
 			}
 			return !found
@@ -234,7 +234,7 @@ func testString(v any, key, want string, p *predicate) (bool, error) {
 	return found, nil
 }
 
-// testProperty reports whether the element has the property with a value for which p holds (nil: any).
+// testProperty reports whether the element has the property with a value for which p is true (nil: any value).
 func testProperty(v any, key string, p *predicate) (bool, error) {
 	if !isElement(v) {
 		return false, notElement(v)
@@ -247,7 +247,7 @@ func testProperty(v any, key string, p *predicate) (bool, error) {
 	return found, nil
 }
 
-// hasTraversal is has(key, traversal): the values of the key are run through it.
+// hasTraversal is has(key, traversal): each value of the key is the input of the traversal.
 func (c *compiler) hasTraversal(in *inst, key any, b *gvalue.Bytecode) (func(x *exec, v any) (bool, error), error) {
 	tr, err := c.traversal(b)
 	if err != nil {
@@ -322,8 +322,8 @@ func buildLogic(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// condition is a traversal used as a test, perhaps between two labels: where(as('a').out().as('b')) starts at a and
-// asks whether b is reached.
+// condition is a traversal used as a test, optionally between two labels: where(as('a').out().as('b')) starts at the
+// value of a and tests whether b is reached.
 type condition struct {
 	tr       *traversal
 	from, to string
@@ -342,7 +342,7 @@ func (c *compiler) condition(in *inst, a any) (*condition, error) {
 func (c *compiler) conditionOf(b *gvalue.Bytecode) (*condition, error) {
 	cond := &condition{}
 	ins := b.Steps
-	if !c.labelled { // as() names where a traverser is, no more
+	if !c.labelled { // as() only labels the current object
 		tr, err := c.compile(ins, false)
 		cond.tr = tr
 		return cond, err
@@ -385,7 +385,7 @@ func (cond *condition) test(x *exec, t *trav) (bool, error) {
 	}
 	want, ok := x.scopeValue(t, cond.to, gvalue.Last)
 	if !ok {
-		return cond.tr.test(x, t) // the label is new here: any result will do
+		return cond.tr.test(x, t) // the label isn't set yet: any result is enough
 	}
 	s := t.clone()
 	s.bulk = 1
@@ -402,7 +402,7 @@ func (cond *condition) test(x *exec, t *trav) (bool, error) {
 	}
 }
 
-// scopeValue finds what a label means for a traverser: a key of the map at hand, a side effect, or a labelled step.
+// scopeValue returns the value of a label for a traverser: a key of its map, a side effect, or a labelled step.
 func (x *exec) scopeValue(t *trav, label string, pop gvalue.Pop) (any, bool) {
 	if m, ok := t.v.(*gvalue.Map); ok {
 		if v, ok := m.Get(label); ok {
@@ -415,7 +415,7 @@ func (x *exec) scopeValue(t *trav, label string, pop gvalue.Pop) (any, bool) {
 	return t.path.get(label, pop)
 }
 
-// buildWhere makes where(traversal), where(P) and where('a', P): the predicate's arguments are labels.
+// buildWhere makes where(traversal), where(P) and where('a', P). The predicate's arguments are labels.
 func buildWhere(c *compiler, in *inst) (step, error) {
 	if _, ok := in.args[0].(*gvalue.Bytecode); ok {
 		if len(in.args) > 1 {
@@ -474,7 +474,7 @@ func buildWhere(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// testLabels is test with the predicate's arguments taken as labels.
+// testLabels is test with the predicate's arguments as labels.
 func (p *predicate) testLabels(v any, get func(label string) (any, bool, error)) (tern, error) {
 	if len(p.subs) > 0 {
 		r := unknown

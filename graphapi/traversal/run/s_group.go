@@ -2,19 +2,19 @@ package run
 
 import "github.com/orrerydb/orrery/graphapi/gvalue"
 
-// grouper collects traversers by key: for group() and groupCount(), as a step or as a side effect.
+// grouper groups traversers by key, for group() and groupCount() as a step or as a side effect.
 type grouper struct {
 	key   *by
-	val   *by // group()'s second by(); nil: a list of the values
+	val   *by // the second by() of group(); nil: a list of the values
 	count bool
 	keys  []any
 	index map[string]int
 	accs  []groupAcc
-	fold  bool // the value is a list of what val gives
+	fold  bool // the value is a list of the results of val
 	fast  func() reducer
 }
 
-// groupSize is about how many bytes a group has beside its key and values.
+// groupSize is the approximate size in bytes of a group without its key and values.
 const groupSize = 256
 
 // groupAcc is one group.
@@ -80,7 +80,7 @@ func (g *grouper) addBy(x *exec, t *trav, key *by) error {
 	return nil
 }
 
-// result finishes the groups. It may be asked for more than once (cap()).
+// result returns the finished groups. It may be called more than once (cap()).
 func (g *grouper) result(x *exec) (any, bool, error) {
 	m := gvalue.NewMap(len(g.keys))
 	for i, k := range g.keys {
@@ -125,7 +125,7 @@ func (g *grouper) value(x *exec) (any, error) {
 	return v, err
 }
 
-// buildGroup makes group() and groupCount(), which with a label are side effects.
+// buildGroup makes group() and groupCount(). With a label they are side effects.
 func buildGroup(c *compiler, in *inst) (step, error) {
 	bs, err := c.bys(in)
 	if err != nil {

@@ -78,7 +78,7 @@ func buildSelect(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// selectKey is a key computed at run time: of the map at hand (any kind of key), or a label.
+// selectKey returns the value of a key computed at run time: a key of the current map (of any kind), or a label.
 func selectKey(x *exec, t *trav, k any, pop gvalue.Pop) (any, bool) {
 	if m, ok := t.v.(*gvalue.Map); ok {
 		if v, ok := m.Get(k); ok {
@@ -122,7 +122,7 @@ func buildProject(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// pathSlice is the part of a path between from() and to().
+// pathSlice returns the part of a path between from() and to().
 func pathSlice(ps []*pathNode, from, to string) []*pathNode {
 	has := func(p *pathNode, l string) bool { return slices.Contains(p.labels, l) }
 	lo, hi := 0, len(ps)
@@ -180,7 +180,7 @@ func buildPath(c *compiler, in *inst) (step, error) {
 		for i, n := range ps {
 			v, ok, err := turn(bs, i).applyTo(x, t, n.v)
 			if !ok || err != nil {
-				return nil, false, err // a path with a part that by() can't produce is left out
+				return nil, false, err // a path with an object for which by() is unproductive is dropped
 			}
 			p.Labels = append(p.Labels, n.labels)
 			p.Objects = append(p.Objects, v)
@@ -298,7 +298,7 @@ func buildIndex(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// buildInject puts values before what comes.
+// buildInject adds values before the input.
 func buildInject(c *compiler, in *inst) (step, error) {
 	return &injectStep{vs: in.args, root: in.root}, nil
 }
@@ -308,7 +308,7 @@ type injectStep struct {
 	vs   []any
 	i    int
 	root bool
-	head bool // it is the first step of a traversal inside another: what that is given comes first
+	head bool // first step of a nested traversal: the traversal's input comes first
 }
 
 func (s *injectStep) link(prev step) {
@@ -327,7 +327,7 @@ func (s *injectStep) next(x *exec) (*trav, error) {
 		t := &trav{bulk: 1, sack: x.firstSack()}
 		return t.split(x, s.vs[s.i-1]), nil
 	}
-	if s.root { // the request's own first traverser only starts the traversal
+	if s.root { // the request's initial traverser only starts the traversal
 		return nil, nil
 	}
 	return s.prev.next(x)

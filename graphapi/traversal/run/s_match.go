@@ -4,10 +4,13 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// matchStep solves match(): each pattern is a traversal from one variable to another, as(a)...as(b), or a condition
-// between variables that are known. It gives a map of the variables for every way to fulfil all patterns.
+// matchStep implements match(). Each pattern is a traversal from one variable to another, as('a')...as('b'), or a
+// condition on known variables. The result is a map of the variables for each way to satisfy all patterns.
 //
-// Patterns are tried in the order given, the first whose start is known next; so the work is that of nested loops.
+// The next pattern is always the first one whose start is known, so the work is that of nested loops.
+//
+// Example: match(as('a').out().as('b'), as('b').in().as('c')) on a vertex v: a = v. The first pattern binds b to each
+// neighbour, and for each of them the second pattern binds c. Each combination is one result {a, b, c}.
 type matchStep struct {
 	base
 	pats  []matchPattern
@@ -18,9 +21,9 @@ type matchStep struct {
 
 // matchPattern is one traversal of a match().
 type matchPattern struct {
-	from, to string // to "": a condition; from "": one between variables: where(..), not(..), and(..), or(..)
+	from, to string // to "": a condition; from "": a condition on variables: where(..), not(..), and(..), or(..)
 	tr       *traversal
-	needs    []string // variables of a condition without from
+	needs    []string // the variables of a condition without from
 }
 
 func buildMatch(c *compiler, in *inst) (step, error) {
@@ -103,7 +106,7 @@ func (c *compiler) matchPattern(in *inst, b *gvalue.Bytecode) (matchPattern, err
 	return p, err
 }
 
-// variablesOf lists the labels that a condition speaks of.
+// variablesOf returns the labels that a condition uses.
 func variablesOf(ins []gvalue.Instruction, out []string) []string {
 	for _, in := range ins {
 		for _, a := range in.Args {
@@ -159,7 +162,7 @@ func (s *matchStep) next(x *exec) (*trav, error) {
 	return t, nil
 }
 
-// solve fulfils the patterns that are not done, given the variables so far.
+// solve satisfies the remaining patterns, given the variables so far.
 func (s *matchStep) solve(x *exec, t *trav, vars *gvalue.Map, done []bool) error {
 	if err := x.tick(); err != nil {
 		return err
@@ -221,7 +224,8 @@ func (s *matchStep) solve(x *exec, t *trav, vars *gvalue.Map, done []bool) error
 	return nil
 }
 
-// ends collects what a pattern leads to: the pattern's traversal is used again below, so it must be finished first.
+// ends returns the results of a pattern. They are collected because the pattern's traversal is reused below, so it must
+// finish first.
 func (s *matchStep) ends(x *exec, p *matchPattern, from *trav) ([]any, error) {
 	from.bulk = 1
 	p.tr.start(from)
@@ -244,7 +248,7 @@ func (s *matchStep) ends(x *exec, p *matchPattern, from *trav) ([]any, error) {
 	}
 }
 
-// ready chooses the next pattern: one whose variables are known, conditions first.
+// ready returns the next pattern: one whose variables are known, conditions first.
 func (s *matchStep) ready(t *trav, vars *gvalue.Map, done []bool) int {
 	best := -1
 	for i := range s.pats {

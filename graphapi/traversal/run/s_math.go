@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// mathExpr is a compiled expression of math(): it gives a double.
+// mathExpr is a compiled expression of math(). Its result is a double.
 type mathExpr func(get func(name string) (float64, error)) (float64, error)
 
 // mathFuncs are the functions of math().

@@ -8,14 +8,14 @@ import (
 	"github.com/orrerydb/orrery/graphapi/traversal/compile"
 )
 
-// mergeArgs is mergeV and mergeE: find what the map describes, or create it.
+// mergeArgs is mergeV() or mergeE(): find the elements that the map describes, or create one.
 type mergeArgs struct {
 	op            string  // mergeV or mergeE
-	what          operand // the map that is searched for
+	what          operand // the map that describes the element
 	create, match *operand
 	outV, inV     *operand
 	given         bool
-	// cards are the cardinalities of the properties in the map of an option that don't say it themselves.
+	// cards are the cardinalities for properties in the map of an option that don't have their own.
 	cards map[gvalue.Merge]gvalue.Cardinality
 }
 
@@ -74,7 +74,7 @@ func buildMerge(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// validConstants refuses maps that are written down whether or not they come to be used.
+// validConstants validates constant maps, also those that may not be used.
 func (m *mergeArgs) validConstants() error {
 	constant := func(o *operand) *gvalue.Map {
 		if o == nil || o.tr != nil {
@@ -97,7 +97,7 @@ func (m *mergeArgs) validConstants() error {
 	return m.validMatch(constant(m.match))
 }
 
-// noOverrides refuses a map of onCreate that says something else than the searched one.
+// noOverrides refuses a map of onCreate that contradicts the map of the search.
 func noOverrides(what, create *gvalue.Map) error {
 	for _, e := range create.Entries() {
 		if have, ok := what.Get(e.Key); ok && !sameMerge(e.Key, have, e.Value) {
@@ -108,8 +108,8 @@ func noOverrides(what, create *gvalue.Map) error {
 	return nil
 }
 
-// mapOf evaluates an operand that must give a map; null stands for an empty one. A traversal without a result is
-// refused: an empty map would find every element.
+// mapOf evaluates an operand that must give a map. null is an empty map. A traversal without a result is refused,
+// because an empty map would match every element.
 func (x *exec) mapOf(o *operand, t *trav) (*gvalue.Map, error) {
 	v, ok, err := o.eval(x, t)
 	if err != nil {
@@ -140,8 +140,8 @@ func (m *mergeArgs) search(x *exec, t *trav) (*gvalue.Map, error) {
 	return what, m.valid(what)
 }
 
-// valid refuses a map of mergeV() or mergeE(), or of option(onCreate, ..), as TinkerPop does: what no element may
-// have, nobody searches for.
+// valid validates a map of mergeV(), mergeE() or option(onCreate, ..) like TinkerPop. It refuses keys and values that
+// no element can have.
 func (m *mergeArgs) valid(what *gvalue.Map) error {
 	for _, e := range what.Entries() {
 		if e.Value == nil {
@@ -203,7 +203,7 @@ func (m *mergeArgs) validMatch(what *gvalue.Map) error {
 	return nil
 }
 
-// notHidden refuses what TinkerPop keeps for itself.
+// notHidden refuses names that TinkerPop reserves.
 func notHidden(what, key string) error {
 	switch {
 	case key == "":
@@ -214,7 +214,7 @@ func notHidden(what, key string) error {
 	return nil
 }
 
-// withCardinality gives the properties of a draft that name none the cardinality of their option.
+// withCardinality sets the cardinality of the option for properties of a draft without one.
 func (m *mergeArgs) withCardinality(d *draft, option *gvalue.Map, k gvalue.Merge) {
 	card, ok := m.cards[k]
 	if !ok {
@@ -227,7 +227,8 @@ func (m *mergeArgs) withCardinality(d *draft, option *gvalue.Map, k gvalue.Merge
 	}
 }
 
-// merged joins the searched map with that of onCreate, which may add to it but not change it, and drafts the element.
+// merged returns the draft of a new element from the map of the search and that of onCreate, which may add to it but
+// not change it.
 func (m *mergeArgs) merged(x *exec, t *trav, what *gvalue.Map) (*draft, *gvalue.Map, error) {
 	label := graph.DefaultLabel
 	if m.edge() {
@@ -262,8 +263,8 @@ func (m *mergeArgs) merged(x *exec, t *trav, what *gvalue.Map) (*draft, *gvalue.
 	return d, out, nil
 }
 
-// sameMerge reports whether two values mean the same under a key of a merge map: ids, and vertices by their ids, are
-// compared by text.
+// sameMerge reports whether two values are equal as values of a key of a merge map: ids, and vertices by their ids, are
+// compared as text.
 func sameMerge(key, a, b any) bool {
 	_, isEnd := key.(gvalue.Direction)
 	if !isEnd && key != gvalue.TID {
@@ -287,7 +288,7 @@ func endText(v any) (string, bool) {
 	return idText(v)
 }
 
-// draftOf reads the map of a new element; the directions of an edge are left to the caller.
+// draftOf reads the map of a new element. The caller handles the directions of an edge.
 func draftOf(m *gvalue.Map, label string) (*draft, error) {
 	d := &draft{label: label}
 	for _, e := range m.Entries() {
@@ -326,7 +327,7 @@ func draftOf(m *gvalue.Map, label string) (*draft, error) {
 	return d, nil
 }
 
-// fits reports whether an element is the one that the map describes.
+// fits reports whether an element matches the map.
 func (d *draft) fits(el any, hasLabel bool) bool {
 	if d.hasID {
 		a, _ := idText(elementID(el))
@@ -369,7 +370,7 @@ func (m *mergeArgs) mergeV(x *exec, t *trav) (iter, error) {
 	return &sliceIter{vs: []any{v}}, err
 }
 
-// findVertices looks the described vertices up: by id where it is given, else by its label and properties.
+// findVertices looks up the vertices that the map describes: by id if it has one, otherwise by label and properties.
 func (x *exec) findVertices(d *draft, hasLabel bool) ([]any, error) {
 	var it iter
 	var err error
@@ -418,15 +419,16 @@ func (x *exec) findVertices(d *draft, hasLabel bool) ([]any, error) {
 	}
 }
 
-// onMatch sets the properties of option(onMatch, ..) on everything found.
+// onMatch sets the properties of option(onMatch, ..) on all elements found.
 func (m *mergeArgs) onMatch(x *exec, t *trav, found []any) error {
 	if m.match == nil {
 		return nil
 	}
-	drafts := make([]*draft, len(found)) // all of them before the first is written: what can't be set is set nowhere
+	// all before the first write, so that a value that can't be stored changes nothing
+	drafts := make([]*draft, len(found))
 	for i, el := range found {
 		at := t
-		if m.match.tr != nil { // the traversal sees the element that was found
+		if m.match.tr != nil { // the input of the traversal is the element that was found
 			at = t.split(x, el)
 		}
 		more, err := x.mapOf(m.match, at)
@@ -481,7 +483,7 @@ func keyOfElement(el any) value.Value {
 	return value.Value{}
 }
 
-// mergeEnd finds a vertex that a merge map names under OUT or IN.
+// mergeEnd finds the vertex that a merge map has under OUT or IN.
 func (m *mergeArgs) mergeEnd(x *exec, t *trav, what *gvalue.Map, dir gvalue.Direction) (*graph.Vertex, error) {
 	v, ok := what.Get(dir)
 	if mv, isMerge := v.(gvalue.Merge); isMerge {

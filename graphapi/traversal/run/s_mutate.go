@@ -6,14 +6,14 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// propArg is one property() step: what to set, with values that may come from traversals.
+// propArg is one property() step: what to set. Values may come from traversals.
 type propArg struct {
-	card  gvalue.Cardinality // "" when none was given
+	card  gvalue.Cardinality // "" = not given
 	key   string
 	tok   gvalue.T // set instead of key
 	val   operand
 	metas []metaArg
-	first bool // it is a part of addV() itself, where a key that is said again is another value
+	first bool // part of addV() itself, where a repeated key adds another value
 }
 
 type metaArg struct {
@@ -21,7 +21,7 @@ type metaArg struct {
 	val operand
 }
 
-// operand is a constant or a traversal to take the value from.
+// operand is a constant, or a traversal that computes the value.
 type operand struct {
 	v  any
 	tr *traversal
@@ -38,7 +38,7 @@ func (c *compiler) operand(v any) (operand, error) {
 	return operand{v: v}, nil
 }
 
-// eval gives the value for a traverser; ok is false when the traversal has none.
+// eval returns the value for a traverser. ok is false if the traversal has no result.
 func (o *operand) eval(x *exec, t *trav) (any, bool, error) {
 	if o.tr == nil {
 		return o.v, true, nil
@@ -54,7 +54,7 @@ type propSet struct {
 	metas []gvalue.Property
 }
 
-// propArgs compiles the arguments of one property() step; a map gives several.
+// propArgs compiles the arguments of one property() step. A map gives several properties.
 func (c *compiler) propArgs(args []any) ([]propArg, error) {
 	in := &inst{op: "property", args: args}
 	var p propArg
@@ -128,7 +128,7 @@ func (c *compiler) propArg(in *inst, p propArg, key, val any) (propArg, error) {
 	return p, err
 }
 
-// hasTraversal reports whether a value of the property comes from a traversal.
+// hasTraversal reports whether a traversal computes a value of the property.
 func (p *propArg) hasTraversal() bool {
 	if p.val.tr != nil {
 		return true
@@ -141,7 +141,7 @@ func (p *propArg) hasTraversal() bool {
 	return false
 }
 
-// eval gives the property for a traverser; ok is false when its traversal has no value.
+// eval returns the property for a traverser. ok is false if its traversal has no result.
 func (p *propArg) eval(x *exec, t *trav) (propSet, bool, error) {
 	s := propSet{card: p.card, key: p.key}
 	v, ok, err := p.val.eval(x, t)
@@ -169,7 +169,7 @@ type draft struct {
 	props []propSet
 }
 
-// fill evaluates the property() steps that follow addV() and addE().
+// fill evaluates the property() steps after addV() and addE().
 func (d *draft) fill(x *exec, t *trav, props []propArg) error {
 	for i := range props {
 		s, ok, err := props[i].eval(x, t)
@@ -198,7 +198,7 @@ func (d *draft) fill(x *exec, t *trav, props []propArg) error {
 	return nil
 }
 
-// again reports whether addV() itself names the key of props[i] more than once.
+// again reports whether addV() itself has the key of props[i] more than once.
 func again(props []propArg, i int) bool {
 	for j := range props {
 		if j != i && props[j].first && props[j].key == props[i].key {
@@ -208,7 +208,7 @@ func again(props []propArg, i int) bool {
 	return false
 }
 
-// labelArg is the label of addV() and addE(): a string or a traversal.
+// labelArg compiles the label of addV() and addE(): a string or a traversal.
 func (c *compiler) labelArg(in *inst) (operand, error) {
 	if len(in.args) == 0 {
 		return operand{v: graph.DefaultLabel}, nil
@@ -259,7 +259,7 @@ func buildAddV(c *compiler, in *inst) (step, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The first with a cardinality or meta-properties is a step of its own, and so are all after it.
+	// The first property with a cardinality or meta-properties is a separate step, and so are all properties after it.
 	for i := range props {
 		if props[i].card != "" || len(props[i].metas) > 0 {
 			break
@@ -280,7 +280,7 @@ func buildAddV(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// ends of addE().
+// edgeEnds are the ends of an addE().
 type edgeEnds struct{ from, to *operand }
 
 // endArg compiles the argument of from() and to(): a label, a traversal, or a vertex.
@@ -340,7 +340,7 @@ func buildAddE(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// vertex resolves an end of a new edge; without from() or to() it is the vertex at hand.
+// vertex returns an end of a new edge. Without from() or to() it is the current vertex.
 func (o *operand) vertex(x *exec, t *trav, label, end string) (*graph.Vertex, error) {
 	v, ok := t.v, true
 	if o != nil {
@@ -351,7 +351,7 @@ func (o *operand) vertex(x *exec, t *trav, label, end string) (*graph.Vertex, er
 	}
 	vx, isVertex := v.(*gvalue.Vertex)
 	if _, isID := idText(v); !isVertex && ok && o != nil && isID &&
-		family(v) != famEdge { // an id in the place of a vertex
+		family(v) != famEdge { // an id instead of a vertex
 		vx, isVertex = &gvalue.Vertex{ID: v}, true
 	}
 	if !ok || !isVertex {
@@ -375,8 +375,8 @@ func (o *operand) vertex(x *exec, t *trav, label, end string) (*graph.Vertex, er
 	return n, nil
 }
 
-// buildProperty sets properties of elements that are there. Consecutive property() steps with constant values are one
-// write.
+// buildProperty makes the step that sets properties of existing elements. Consecutive property() steps with constant
+// values are one write.
 func buildProperty(c *compiler, in *inst) (step, error) {
 	first, err := c.propArgs(in.args)
 	if err != nil {
@@ -426,7 +426,7 @@ func buildDrop(c *compiler, in *inst) (step, error) {
 	return &filterStep{f: func(x *exec, t *trav) (bool, error) { return false, x.drop(t.v) }}, nil
 }
 
-// newID makes the id of an element: the given one, or a new GUID.
+// newID returns the id of a new element: the given one, or a new GUID.
 func (x *exec) newID(d *draft, what string) (id, kept value.Value, err error) {
 	if !d.hasID || d.id == nil {
 		u := x.g.clock.UUID()

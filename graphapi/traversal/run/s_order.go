@@ -13,7 +13,7 @@ func sorted(l []any) []any {
 	return l
 }
 
-// ranked is something to sort with the values that its by() modulators gave.
+// ranked is a value to sort, with the results of its by() modulators.
 type ranked[T any] struct {
 	v    T
 	keys []any
@@ -35,14 +35,14 @@ func compareRanked[T any](bs []*by) func(a, b ranked[T]) int {
 	}
 }
 
-// sortRanked sorts, unless the request is over before it is done.
+// sortRanked sorts. It stops if the request ends meanwhile.
 func sortRanked[T any](x *exec, rs []ranked[T], bs []*by) error {
 	compare, n, over := compareRanked[T](bs), 0, false
 	slices.SortStableFunc(rs, func(a, b ranked[T]) int {
 		if n++; n&4095 == 0 {
 			over = over || x.ctx.Err() != nil
 		}
-		if over { // the rest of the sort has nothing to do
+		if over { // makes the rest of the sort fast
 			return 0
 		}
 		return compare(a, b)
@@ -55,7 +55,7 @@ func sortRanked[T any](x *exec, rs []ranked[T], bs []*by) error {
 
 func isDesc(o gvalue.Order) bool { return o == gvalue.Desc || o == gvalue.Decr }
 
-// rank evaluates the by() modulators for v; ok is false when one is unproductive.
+// rank evaluates the by() modulators for v. ok is false if one is unproductive.
 func rank(x *exec, t *trav, bs []*by, v any) (keys []any, ok bool, err error) {
 	keys = make([]any, len(bs))
 	for i, b := range bs {
@@ -115,7 +115,7 @@ func buildOrder(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// orderLocal sorts the collection or map that a traverser carries.
+// orderLocal sorts the collection or map of a traverser.
 func orderLocal(x *exec, t *trav, bs []*by) (any, error) {
 	if m, ok := t.v.(*gvalue.Map); ok {
 		rs := make([]ranked[gvalue.Entry], 0, m.Len())
@@ -160,8 +160,8 @@ func orderLocal(x *exec, t *trav, bs []*by) (any, error) {
 	return out, nil
 }
 
-// rangeStep lets the traversers number lo up to hi pass (hi -1: all from lo on). As a step of a repeat() it counts in
-// each round anew.
+// rangeStep passes traversers on with the numbers lo <= n < hi (hi -1: no upper bound). In a repeat() it counts from 0
+// in each round.
 type rangeStep struct {
 	base
 	lo, hi, n int64
@@ -177,7 +177,7 @@ func (s *rangeStep) next(x *exec) (*trav, error) {
 			return nil, err
 		}
 		from := max(s.n, s.lo)
-		s.n, _ = addBulk(s.n, t.bulk) // past the greatest number nobody counts
+		s.n, _ = addBulk(s.n, t.bulk) // after an overflow the count doesn't matter
 		to := s.n
 		if s.hi >= 0 {
 			to = min(to, s.hi)
@@ -196,7 +196,7 @@ func (s *rangeStep) reset() { s.n = 0 }
 
 func (s *rangeStep) nextRound() { s.reset() }
 
-// buildRange makes limit, skip and range, over the traversers or in the collection of each.
+// buildRange makes limit, skip and range, over the traversers or over the collection of each.
 func buildRange(c *compiler, in *inst) (step, error) {
 	scope, args := scopeOf(in.args)
 	want := 1
@@ -244,7 +244,7 @@ func buildRange(c *compiler, in *inst) (step, error) {
 	return &rangeStep{lo: lo, hi: hi}, nil
 }
 
-// slicePart cuts a collection or map; another value stays as it is.
+// slicePart cuts a collection or map. Other values are returned unchanged.
 func slicePart(v any, cut func(n int) (from, to int)) any {
 	switch c := v.(type) {
 	case *gvalue.Map:
@@ -328,7 +328,7 @@ func (s *tailStep) fill(x *exec) error {
 			return err
 		}
 		s.q = append(s.q, t)
-		sum, _ = addBulk(sum, t.bulk) // n is less than that
+		sum, _ = addBulk(sum, t.bulk) // n is smaller
 		for len(s.q) > 0 && sum > s.n {
 			over := min(sum-s.n, s.q[0].bulk)
 			s.q[0].bulk -= over
@@ -352,7 +352,7 @@ func (s *tailStep) reset() {
 
 func (s *tailStep) nextRound() { s.reset() }
 
-// dedupStep lets the first traverser of each value pass.
+// dedupStep passes on the first traverser of each value.
 type dedupStep struct {
 	base
 	labels []string
@@ -440,7 +440,7 @@ func buildDedup(c *compiler, in *inst) (step, error) {
 	return &dedupStep{labels: labels, bs: bs}, nil
 }
 
-// buildSample gives a random choice of traversers, weighted when by() is given.
+// buildSample makes a random selection of traversers, weighted if there is a by().
 func buildSample(c *compiler, in *inst) (step, error) {
 	scope, args := scopeOf(in.args)
 	if len(args) != 1 {
@@ -540,7 +540,7 @@ func buildCoin(c *compiler, in *inst) (step, error) {
 // effectFilter is a filterStep that may change the traverser.
 type effectFilter = filterStep
 
-// buildBarrier collects everything and goes on; equal traversers become one.
+// buildBarrier reads all input and then passes it on. Equal traversers are merged.
 func buildBarrier(c *compiler, in *inst) (step, error) {
 	if len(in.args) == 1 {
 		if _, ok := gvalue.Integer(in.args[0]); !ok {
@@ -576,7 +576,7 @@ func buildBarrier(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// join makes two equal traversers one, when their sacks and their number allow it.
+// join merges t into an equal traverser if their sacks and bulks allow it.
 func (x *exec) join(have, t *trav) (bool, error) {
 	if (have.sack != nil || t.sack != nil) && x.sackOp == "" {
 		return false, nil

@@ -38,7 +38,7 @@ func buildCount(c *compiler, in *inst) (step, error) {
 	return &reduceStep{make: func(*exec) reducer { return &countReducer{} }}, nil
 }
 
-// aggReducer is sum, min, max and mean. Null counts for nothing.
+// aggReducer is sum, min, max and mean. Nulls are ignored.
 type aggReducer struct {
 	op  string
 	acc any
@@ -82,7 +82,7 @@ func (r *aggReducer) result(*exec) (any, bool, error) {
 	return r.acc, true, nil
 }
 
-// meanOf divides a sum: a double, or a decimal where the numbers were big.
+// meanOf divides a sum by n. The result is a double, or a decimal if the numbers were big.
 func meanOf(sum any, n int64) any {
 	if isBig(sum) {
 		q := new(big.Rat).Quo(ratOf(sum), new(big.Rat).SetInt64(n))
@@ -114,7 +114,7 @@ func combineAgg(op string, a, b any) (any, error) {
 	return addNumbers(a, b)
 }
 
-// multiply is v times bulk, in the type of v or, where it doesn't fit, in a wider one.
+// multiply returns v times n, in the type of v or, if it doesn't fit, in a wider one.
 func multiply(v any, n int64) (any, error) {
 	if n == 1 {
 		return v, nil
@@ -131,7 +131,7 @@ func multiply(v any, n int64) (any, error) {
 
 func addNumbers(a, b any) (any, error) { return arith('+', a, b) }
 
-// numberRank orders the types to which arithmetic widens.
+// numberRank orders the types by widening.
 func numberRank(v any) int {
 	switch v.(type) {
 	case int8:
@@ -154,8 +154,8 @@ func numberRank(v any) int {
 	return -1
 }
 
-// arith is + - * / on two numbers in the wider of their types; integers that overflow become the next wider type,
-// and above a Long an error, as in TinkerPop.
+// arith computes + - * / in the wider type of two numbers. An integer overflow widens the type; beyond Long it is an
+// error, as in TinkerPop.
 func arith(op byte, a, b any) (any, error) {
 	ra, rb := numberRank(a), numberRank(b)
 	if ra < 0 || rb < 0 {
@@ -184,7 +184,7 @@ func arith(op byte, a, b any) (any, error) {
 	return narrow(v, r), nil
 }
 
-// narrow gives an integer the type of rank r, or a wider one when it needs it.
+// narrow converts an integer to the type of rank r, or to a wider one if necessary.
 func narrow(v int64, r int) any {
 	switch {
 	case r <= 0 && v == int64(int8(v)):
@@ -230,7 +230,7 @@ func arithFloat(op byte, x, y float64) float64 {
 	return x / y
 }
 
-// maxBigBits bounds the size of exact numbers, so that repeated multiplication can't fill the memory.
+// maxBigBits limits the size of exact numbers, so that repeated multiplication can't exhaust the memory.
 const maxBigBits = 1 << 16
 
 func arithBig(op byte, a, b any, integer bool) (any, error) {
@@ -329,7 +329,7 @@ func (r *foldReducer) add(x *exec, t *trav) error {
 }
 
 func (r *foldReducer) result(x *exec) (any, bool, error) {
-	r.held.release() // who keeps the list counts it as one value
+	r.held.release() // the step that keeps the list counts it as one value
 	if r.l == nil {
 		r.l = []any{}
 	}

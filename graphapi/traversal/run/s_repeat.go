@@ -4,12 +4,15 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// repeatStep runs its body again and again for what the body gives. Rounds are kept in queues, so the graph is walked
-// breadth first, as the service does.
+// repeatStep runs its body repeatedly: the results of one round are the input of the next. The traversers of a round
+// wait in queues, so the graph is traversed breadth first, as in the service.
 //
-//	until before repeat(): tested before each round, so it may let a traverser pass without any
+//	until before repeat(): tested before each round, so a traverser may pass without any round
 //	until after it: tested after each round
-//	emit  before repeat(): the traversers that enter a round come out, too; after: those that leave one.
+//	emit  before repeat(): traversers that enter a round are also returned; after it: those that leave a round
+//
+// Example: V('a').repeat(out()).emit().times(2), where a -> b and b -> c. Round 1 turns a into b, which is emitted and
+// enters round 2. Round 2 turns b into c. c has reached times(2), so it leaves. The results are b and c.
 type repeatStep struct {
 	base
 	body                  *traversal
@@ -19,26 +22,26 @@ type repeatStep struct {
 	untilFirst, emitFirst bool
 	name                  string
 
-	out   []*trav          // results that wait, with whole
-	again []*trav          // traversers that begin another round by way of the tests at its start
-	queue map[string]*trav // what waits for its turn and may still become one of greater bulk
+	out   []*trav          // results that wait to be returned; with whole
+	again []*trav          // traversers that begin another round with the tests at its start
+	queue map[string]*trav // waiting traversers with which equal ones can still be merged
 	held  holder
-	outer *loopNode // the count of the repeat() around this one
-	fed   bool      // the body was given something since it ended last: one with count() would give 0 for nothing
+	outer *loopNode // the counter of the repeat() around this one
+	fed   bool      // the body got input since it last ended; without input a count() would return 0
 
-	// whole says that the body looks at all traversers of a round together (order, count, limit, ..). It then gets all
-	// of a round before it starts, and what it gives waits in pending for the next one.
+	// whole says that the body processes all traversers of a round together (order, count, limit, ..). The body then
+	// gets all of a round before it starts, and its results wait in pending for the next round.
 	//
-	// many goes round by round, too, with a batch of new traversers at a time: without paths those of different origin
-	// that meet at one vertex become one, which is what keeps a walk of a fixed length over a dense graph small.
+	// many also works round by round, with a batch of new traversers at a time. Without paths, traversers with
+	// different histories that meet at a vertex are merged. This keeps a walk of fixed length over a dense graph small.
 	whole   bool
 	many    bool
 	batch   int
-	round   int // how many rounds went before this one
+	round   int // number of completed rounds
 	pending []*trav
 }
 
-// repeat compiles repeat() with the until, emit and times around it; ins begins with one of them.
+// repeat compiles repeat() with its until, emit and times. ins begins with one of them.
 func (c *compiler) repeat(tr *traversal, ins []gvalue.Instruction) (int, error) {
 	s := &repeatStep{times: -1}
 	i := 0
@@ -91,8 +94,9 @@ func (c *compiler) repeat(tr *traversal, ins []gvalue.Instruction) (int, error) 
 	return i, nil
 }
 
-// maxBatch is how many traversers go together through the rounds of a repeat() that need not see all of them. The
-// first goes alone and each batch is larger than the one before, so that who wants few results waits for few.
+// maxBatch is the number of traversers that go through the rounds of a repeat() together if it doesn't need all of
+// them. The first batch has one, and each batch is larger than the previous one, so that a query for few results waits
+// only for few.
 const (
 	maxBatch  = 2500
 	moreBatch = 8
@@ -100,7 +104,8 @@ const (
 
 func isRepeatMod(op string) bool { return op == "until" || op == "emit" || op == "times" }
 
-// belongsToNext sees repeat(a).times(2).emit().repeat(b): a modulator that this repeat has already is the next one's.
+// belongsToNext reports whether a modulator belongs to the next repeat: in repeat(a).times(2).emit().repeat(b), this
+// repeat already has such a modulator.
 func belongsToNext(ins []gvalue.Instruction, s *repeatStep) bool {
 	switch ins[0].Op {
 	case "emit":
@@ -193,7 +198,7 @@ func (s *repeatStep) doEmit(x *exec, t *trav, first bool) (bool, error) {
 	return s.emit.test(x, t)
 }
 
-// leave takes the traverser out of this loop's count.
+// leave removes this loop's counter from the traverser.
 func leave(t *trav) *trav {
 	n := t.clone()
 	n.loops = t.loops.prev
@@ -239,8 +244,8 @@ func (s *repeatStep) next(x *exec) (*trav, error) {
 	}
 }
 
-// endRound makes the body ready for other traversers once it has given all that it had. What it left in its queue it
-// doesn't want.
+// endRound prepares the body for further traversers after it has returned everything. The rest of its queue isn't
+// needed.
 func (s *repeatStep) endRound() {
 	s.fed, s.queue = false, nil
 	s.body.nextRound()
@@ -250,12 +255,12 @@ func (s *repeatStep) endRound() {
 	}
 }
 
-// nextRound implements rounder, for a repeat() within another.
+// nextRound implements rounder, for a repeat() inside another.
 func (s *repeatStep) nextRound() { s.reset() }
 
-// roundEnd takes what the body gave.
+// roundEnd processes a result of the body.
 func (s *repeatStep) roundEnd(x *exec, t *trav) (*trav, error) {
-	if t.loops == nil { // it began inside the body: count() of nothing
+	if t.loops == nil { // it was created in the body: count() without input
 		t.loops = &loopNode{n: s.round, name: s.name, prev: s.outer}
 	}
 	t.loops = &loopNode{n: t.loops.n + 1, name: t.loops.name, prev: t.loops.prev}
@@ -284,7 +289,7 @@ func (s *repeatStep) roundEnd(x *exec, t *trav) (*trav, error) {
 	return nil, nil
 }
 
-// roundStart begins a round for a traverser that comes back, or for a new one. done is the end of the step.
+// roundStart begins a round for a traverser of the last round or for a new one. done is true at the end of the step.
 func (s *repeatStep) roundStart(x *exec) (out *trav, done bool, err error) {
 	if len(s.again) > 0 {
 		t := s.again[0]
@@ -305,7 +310,7 @@ func (s *repeatStep) roundStart(x *exec) (out *trav, done bool, err error) {
 	return out, false, err
 }
 
-// arrive takes a new traverser, nil when there is none.
+// arrive takes a new traverser, nil if there is none.
 func (s *repeatStep) arrive(x *exec) (*trav, error) {
 	t, err := s.prev.next(x)
 	if t == nil || err != nil {
@@ -316,7 +321,7 @@ func (s *repeatStep) arrive(x *exec) (*trav, error) {
 	return t, nil
 }
 
-// enter makes the tests before a round, and gives what passes them to the body.
+// enter applies the tests before a round. A traverser that passes them becomes input of the body.
 func (s *repeatStep) enter(x *exec, t *trav) (out *trav, err error) {
 	stop, err := s.doUntil(x, t, true)
 	if err != nil {
@@ -335,8 +340,8 @@ func (s *repeatStep) enter(x *exec, t *trav) (out *trav, err error) {
 	return out, s.enqueue(x, t.clone())
 }
 
-// startAll begins a round with everything that takes part in it: what the last one left, else all that is new. What
-// comes out of the tests is kept for later. more is false when there is nothing to do.
+// startAll begins a round with all its traversers: the results of the last round, or if there are none, all new ones.
+// The results of the tests are kept in out. more is false if there is nothing to do.
 func (s *repeatStep) startAll(x *exec) (more bool, err error) {
 	back := s.again
 	s.again = nil
@@ -383,8 +388,8 @@ func (s *repeatStep) enterWith(x *exec, t *trav) error {
 	return s.held.keep(x, out)
 }
 
-// enqueue gives a traverser to the body. Without paths, equal ones in the same round become one of greater bulk: that
-// keeps a walk over a dense graph small.
+// enqueue makes a traverser input of the body. Without paths, equal traversers in a round are merged into one with a
+// larger bulk, which keeps a walk over a dense graph small.
 func (s *repeatStep) enqueue(x *exec, t *trav) error {
 	if !x.paths && t.sack == nil && !x.noBulk && isMergeable(t.v) {
 		key := appendKey(nil, t.v)

@@ -2,10 +2,10 @@ package run
 
 import "github.com/orrerydb/orrery/graphapi/gvalue"
 
-// sideEffect is a named value beside the traversers: what aggregate(), store(), group('x') and withSideEffect() fill.
+// sideEffect is a named value, filled by aggregate(), store(), group('x') or withSideEffect().
 type sideEffect struct {
 	v     sideValue
-	plain any // a value given by withSideEffect()
+	plain any // the value of withSideEffect()
 	op    gvalue.Operator
 	cur   *exec
 }
@@ -15,7 +15,7 @@ type sideValue interface {
 	value(x *exec) (any, error)
 }
 
-// value is what the name stands for now.
+// value returns the current value of the name.
 func (s *sideEffect) value() any {
 	if s.v == nil {
 		return s.plain
@@ -27,8 +27,8 @@ func (s *sideEffect) value() any {
 	return v
 }
 
-// declare makes a side effect known before the traversal runs, so that it is there, and empty, even when no traverser
-// reaches the step that fills it. The first step to name it decides its kind.
+// declare creates a side effect before the traversal runs, so that it exists, and is empty, even if no traverser
+// reaches the step that fills it. The first step with the name determines its kind.
 func (x *exec) declare(name string, mk func() sideValue) error {
 	if x.side == nil {
 		x.side = map[string]*sideEffect{}
@@ -103,8 +103,8 @@ func (s *sideEffect) put(x *exec, v any, bulk int64) error {
 	return nil
 }
 
-// buildAggregate makes aggregate(), which takes everything before it goes on, and store() or aggregate(local, ..),
-// which doesn't wait.
+// buildAggregate makes aggregate(), which reads all input before it passes anything on, and store() or aggregate(local,
+// ..), which don't wait.
 func buildAggregate(c *compiler, in *inst) (step, error) {
 	scope, args := scopeOf(in.args)
 	if len(args) != 1 {
@@ -134,7 +134,7 @@ func buildAggregate(c *compiler, in *inst) (step, error) {
 	return eager(put), nil
 }
 
-// eager is a step that fills a side effect with everything before it goes on.
+// eager is a step that adds all its input to a side effect before it passes anything on.
 func eager(put func(x *exec, t *trav) error) step {
 	return &barrierStep{f: func(x *exec, ts []*trav) ([]*trav, error) {
 		for _, t := range ts {
@@ -146,7 +146,7 @@ func eager(put func(x *exec, t *trav) error) step {
 	}}
 }
 
-// buildCap takes everything and gives side effects: one value, or a map when several are named.
+// buildCap reads all input and returns side effects: one value, or a map if there are several names.
 func buildCap(c *compiler, in *inst) (step, error) {
 	names, err := stringsOf(in.args, in.op)
 	if err != nil {
@@ -210,7 +210,7 @@ func (x *exec) firstSack() any {
 	return nil
 }
 
-// buildSack reads the sack, or with an operator changes it.
+// buildSack makes sack(): it returns the sack, or changes it with an operator.
 func buildSack(c *compiler, in *inst) (step, error) {
 	if len(in.args) == 0 {
 		return &mapStep{f: func(_ *exec, t *trav) (any, bool, error) { return t.sack, true, nil }}, nil
@@ -223,7 +223,8 @@ func buildSack(c *compiler, in *inst) (step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &effectFilter{f: func(x *exec, t *trav) (bool, error) { // without a value for the sack it goes no further
+	return &effectFilter{f: func(x *exec, t *trav) (bool, error) {
+		// without a value for the sack the traverser is dropped
 		v, ok, err := b.apply(x, t)
 		if err != nil || !ok {
 			return false, err
@@ -233,7 +234,7 @@ func buildSack(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// buildDiscard makes none() without argument and discard(): nothing passes.
+// buildDiscard makes none() without argument, and discard(): all traversers are dropped.
 func buildDiscard(c *compiler, in *inst) (step, error) {
 	if in.op != "discard" && len(in.args) == 1 {
 		return buildListTest(c, in)
@@ -241,7 +242,7 @@ func buildDiscard(c *compiler, in *inst) (step, error) {
 	return &filterStep{f: func(*exec, *trav) (bool, error) { return false, nil }}, nil
 }
 
-// buildListTest makes all(P), any(P) and none(P): tests of every element of a list.
+// buildListTest makes all(P), any(P) and none(P), which test the elements of a list.
 func buildListTest(c *compiler, in *inst) (step, error) {
 	pv, ok := in.args[0].(*gvalue.P)
 	if !ok {

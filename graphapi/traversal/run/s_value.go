@@ -53,7 +53,7 @@ func splitText(s string, a []any) (any, error) {
 	return out, nil
 }
 
-// substring counts characters; a negative index counts from the end.
+// substring counts characters. A negative index counts from the end.
 func substring(s string, a []any) (any, error) {
 	r := []rune(s)
 	at := func(v any) (int, error) {
@@ -82,7 +82,7 @@ func substring(s string, a []any) (any, error) {
 	return string(r[from:to]), nil
 }
 
-// buildText makes the steps of textFuncs, on the value or with Scope.local on each element of a list.
+// buildText makes the steps of textFuncs. They process the value or, with Scope.local, each element of a list.
 func buildText(c *compiler, in *inst) (step, error) {
 	scope, args := scopeOf(in.args)
 	f, op := textFuncs[in.op], in.op
@@ -107,7 +107,7 @@ func buildText(c *compiler, in *inst) (step, error) {
 	return mapLocal(scope, one), nil
 }
 
-// mapLocal applies f to the value, or with Scope.local to each element.
+// mapLocal applies f to the value or, with Scope.local, to each element.
 func mapLocal(scope gvalue.Scope, f func(v any) (any, error)) step {
 	return &mapStep{f: func(_ *exec, t *trav) (any, bool, error) {
 		if scope != gvalue.Local || !isCollection(t.v) {
@@ -290,7 +290,8 @@ func buildDateAdd(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// buildDateDiff gives the milliseconds between the date at hand and another (seconds before TinkerPop 3.8).
+// buildDateDiff returns the difference between the current date and another in milliseconds (in seconds before
+// TinkerPop 3.8).
 func buildDateDiff(c *compiler, in *inst) (step, error) {
 	o, err := c.operand(in.args[0])
 	if err != nil {
@@ -301,7 +302,7 @@ func buildDateDiff(c *compiler, in *inst) (step, error) {
 		if err != nil {
 			return nil, false, err
 		}
-		if ok && v == nil && family(t.v) == famDate { // null is the beginning of time
+		if ok && v == nil && family(t.v) == famDate { // null is 1970-01-01
 			return gvalue.TimeOf(t.v).UnixMilli(), true, nil
 		}
 		if !ok || family(v) != famDate || family(t.v) != famDate {
@@ -311,7 +312,7 @@ func buildDateDiff(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// buildReverse turns a string or a list around.
+// buildReverse reverses a string or a list.
 func buildReverse(c *compiler, in *inst) (step, error) {
 	return &mapStep{f: func(_ *exec, t *trav) (any, bool, error) {
 		if s, ok := t.v.(string); ok {
@@ -328,7 +329,7 @@ func buildReverse(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// buildConcat joins the string at hand with strings and the results of traversals.
+// buildConcat appends strings and the results of traversals to the current string.
 func buildConcat(c *compiler, in *inst) (step, error) {
 	var ops []operand
 	for _, a := range in.args {
@@ -376,7 +377,7 @@ func buildConcat(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// buildFormat fills %{name} from scopes and properties, and %{_} from by().
+// buildFormat replaces %{name} by values of scopes and properties, and %{_} by results of by().
 func buildFormat(c *compiler, in *inst) (step, error) {
 	tmpl, ok := in.args[0].(string)
 	if !ok {
@@ -455,7 +456,7 @@ func buildConjoin(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// buildListOp makes combine difference disjunct intersect merge product of two collections.
+// buildListOp makes combine, difference, disjunct, intersect, merge and product of two collections.
 func buildListOp(c *compiler, in *inst) (step, error) {
 	o, err := c.operand(in.args[0])
 	if err != nil {
@@ -488,7 +489,7 @@ func buildListOp(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// notIterable refuses a traverser that carries no collection.
+// notIterable is the error for a traverser whose value isn't a collection.
 func notIterable(op string, v any) error {
 	switch {
 	case isCollection(v):
@@ -500,7 +501,7 @@ func notIterable(op string, v any) error {
 		op, typeName(v))
 }
 
-// notIterableArg says what is wrong with an argument that is no collection.
+// notIterableArg is the error for an argument that isn't a collection.
 func notIterableArg(op string, v any, traversal bool) error {
 	_, isMap := v.(*gvalue.Map)
 	switch {

@@ -5,20 +5,20 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// directions of the steps that walk.
+// stepDirections are the directions of the steps that follow edges.
 var stepDirections = map[string]gvalue.Direction{
 	"out": gvalue.OUT, "in": gvalue.IN, "both": gvalue.BOTH, "outE": gvalue.OUT, "inE": gvalue.IN, "bothE": gvalue.BOTH,
 	"outV": gvalue.OUT, "inV": gvalue.IN, "bothV": gvalue.BOTH,
 }
 
-// walk is which edges of a vertex are followed.
+// walk says which edges of a vertex are followed.
 type walk struct {
 	dir     gvalue.Direction
 	labels  []string // none: any
-	inOrder bool     // as they were made
+	inOrder bool     // in creation order
 }
 
-// buildWalk makes out in both outE inE bothE, and to(direction, ..), toE(direction, ..).
+// buildWalk makes out, in, both, outE, inE, bothE, and to(direction, ..), toE(direction, ..).
 func buildWalk(c *compiler, in *inst) (step, error) {
 	dir, args, edges := stepDirections[in.op], in.args, len(in.op) > 2 && in.op[len(in.op)-1] == 'E'
 	if in.op == "to" || in.op == "toE" {
@@ -56,7 +56,7 @@ func directionArg(args []any) (gvalue.Direction, bool) {
 	return d, ok
 }
 
-// buildEnds makes outV inV bothV toV(direction).
+// buildEnds makes outV, inV, bothV and toV(direction).
 func buildEnds(c *compiler, in *inst) (step, error) {
 	dir := stepDirections[in.op]
 	if in.op == "toV" {
@@ -89,7 +89,7 @@ func buildEnds(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// edgeEnd reads the vertex at one end of an edge: OUT is where it starts.
+// edgeEnd reads the vertex at one end of an edge: OUT is its start.
 func (x *exec) edgeEnd(e *gvalue.Edge, end gvalue.Direction) (*gvalue.Vertex, error) {
 	n := graph.EdgeOf(e)
 	if n == nil {
@@ -105,12 +105,12 @@ func (x *exec) edgeEnd(e *gvalue.Edge, end gvalue.Direction) (*gvalue.Vertex, er
 		n = graph.EdgeOf(v.(*gvalue.Edge))
 	}
 	if end == gvalue.OUT {
-		return x.endOf(n.Doc, gvalue.IN) // walked against its direction, it ends where it starts
+		return x.endOf(n.Doc, gvalue.IN) // against its direction the edge leads to its start
 	}
 	return x.endOf(n.Doc, gvalue.OUT)
 }
 
-// buildOtherV gives the end of an edge that the traverser didn't come from.
+// buildOtherV returns the end of an edge from which the traverser didn't come.
 func buildOtherV(c *compiler, in *inst) (step, error) {
 	return &mapStep{f: func(x *exec, t *trav) (any, bool, error) {
 		e, ok := t.v.(*gvalue.Edge)
@@ -162,7 +162,7 @@ func buildProperties(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// propertiesOf lists the properties of an element (or only their values) with any of the keys, in stored order.
+// propertiesOf returns the properties of an element (or only their values) with one of the keys, in stored order.
 func propertiesOf(el any, keys []string, values bool) []any {
 	var out []any
 	switch e := el.(type) {
@@ -220,7 +220,7 @@ func wanted(key string, keys []string) bool {
 	return false
 }
 
-// buildElement gives the owner of a property.
+// buildElement returns the owner of a property.
 func buildElement(c *compiler, in *inst) (step, error) {
 	return &mapStep{f: func(_ *exec, t *trav) (any, bool, error) {
 		switch p := t.v.(type) {
@@ -234,7 +234,7 @@ func buildElement(c *compiler, in *inst) (step, error) {
 	}}, nil
 }
 
-// tokens that valueMap() adds, as WithOptions numbers them.
+// The tokens that valueMap() adds, numbered as in WithOptions.
 const (
 	optIDs    = 1
 	optLabels = 2
@@ -359,7 +359,7 @@ func addTokens(m *gvalue.Map, el any, opts int) {
 	}
 }
 
-// elementMap is flat: tokens, the ends of an edge, and the last value of each property.
+// elementMap returns a flat map: tokens, the ends of an edge, and the last value of each property.
 func elementMap(el any, keys []string) *gvalue.Map {
 	m := &gvalue.Map{}
 	if vp, ok := el.(*gvalue.VertexProperty); ok {
@@ -384,7 +384,7 @@ func elementMap(el any, keys []string) *gvalue.Map {
 	return m
 }
 
-// buildToken makes id label key value.
+// buildToken makes id, label, key and value.
 func buildToken(c *compiler, in *inst) (step, error) {
 	tok := gvalue.T(in.op)
 	return &mapStep{f: func(_ *exec, t *trav) (any, bool, error) { return tokenOf(t.v, tok) }}, nil

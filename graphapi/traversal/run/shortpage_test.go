@@ -11,7 +11,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// manyVertices fills a graph with n vertices, named v0, v1, .. in the order in which they are made.
+// manyVertices adds n vertices to a graph, named v0, v1, .. in the order of creation.
 func manyVertices(t testing.TB, g *run.Graph, n int) {
 	t.Helper()
 	for i := range n {
@@ -24,8 +24,7 @@ func manyVertices(t testing.TB, g *run.Graph, n int) {
 	}
 }
 
-// TestShortPageCost: a few elements in creation order cost what few elements cost, where the traversal says that it
-// takes no more.
+// TestShortPageCost: reading a few elements in creation order has a low cost if the traversal takes no more.
 func TestShortPageCost(t *testing.T) {
 	_, g := coreGraph(t, "empty")
 	manyVertices(t, g, 600)
@@ -59,11 +58,11 @@ func TestShortPageCost(t *testing.T) {
 		if out != want {
 			t.Errorf("%s: got %s, want %s", script, out, want)
 		}
-		if got > all/2 { // an index page costs its entries
+		if got > all/2 { // a page of the index costs its entries
 			t.Errorf("%s costs %.1f RU; all vertices cost %.1f", script, got, all)
 		}
 	}
-	// Where more than the next few may be taken, all are there.
+	// If more than the next few elements may be taken, all are there.
 	for script, want := range map[string]string{
 		"g.V().limit(local,1).count()":             "600",
 		"g.V().skip(2).count()":                    "598",

@@ -8,7 +8,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/traversal/compile"
 )
 
-// source compiles V() or E() together with the filters right after it.
+// source compiles V() or E() together with the filters directly after it.
 func (c *compiler) source(tr *traversal, ins []gvalue.Instruction, first bool) (int, error) {
 	vertices := ins[0].Op == "V"
 	g := c.x.g
@@ -55,7 +55,7 @@ func (c *compiler) source(tr *traversal, ins []gvalue.Instruction, first bool) (
 	return 1 + a.N, nil
 }
 
-// foldEnv is what folding must know of the graph.
+// foldEnv returns the information about the graph that folding needs.
 func (c *compiler) foldEnv(vertices bool) compile.Env {
 	g := c.x.g
 	env := compile.Env{
@@ -81,8 +81,8 @@ func (c *compiler) foldEnv(vertices bool) compile.Env {
 	return env
 }
 
-// idArgs reads the arguments of V() and E(). One list is opened on a plain graph; on a partitioned one every list is
-// [partition key, id].
+// idArgs reads the arguments of V() and E(). On a plain graph a single list is replaced by its elements. On a
+// partitioned graph each list is [partition key, id].
 func (c *compiler) idArgs(in gvalue.Instruction) (ids []any, given bool, err error) {
 	args := in.Args
 	if len(args) == 0 {
@@ -114,7 +114,7 @@ func (c *compiler) idArgs(in gvalue.Instruction) (ids []any, given bool, err err
 		if len(args) > 1 {
 			return nil, false, errf(Runtime, "An id with its partition key is a list of two: [partition key, id]")
 		}
-		for _, e := range l { // V([v1, v2, ..]): elements, or pairs
+		for _, e := range l { // V([v1, v2, ..]): elements or pairs
 			if pair, isList := e.([]any); isList {
 				k, ok := g.composite(pair)
 				if !ok {
@@ -147,7 +147,7 @@ func (g *Graph) composite(l []any) (keyed, bool) {
 	return keyed{pk, value.StringOf(id)}, err == nil
 }
 
-// withKeys joins ids with the partitions that a filter named.
+// withKeys combines ids with the partitions that a filter selects.
 func withKeys(g *Graph, ids []any, pks []value.Value, has bool) []any {
 	if !has || g.Mode != graph.KeyProperty {
 		return ids
@@ -170,7 +170,7 @@ func withKeys(g *Graph, ids []any, pks []value.Value, has bool) []any {
 	return out
 }
 
-// atEnd is how many results of the traversal that is compiled are taken; 0: all, or its parent says it.
+// atEnd returns how many results of the traversal being compiled are needed; 0: all, or the parent decides.
 func (c *compiler) atEnd() int {
 	if c.depth > 1 {
 		return 0
@@ -178,13 +178,13 @@ func (c *compiler) atEnd() int {
 	return c.want
 }
 
-// selection is what V() or E() with its filters lets pass.
+// selection describes which elements V() or E() with its filters returns.
 type selection struct {
 	vertices bool
 	pred     *access.Pred
 	tests    []func(x *exec, v any) (bool, error)
-	counted  bool // the elements themselves aren't looked at
-	limit    int  // how many are taken at most; 0: all
+	counted  bool // the elements are only counted
+	limit    int  // how many elements are needed; 0: all
 }
 
 func (s *selection) holds(x *exec, v any) (bool, error) {
@@ -196,7 +196,7 @@ func (s *selection) holds(x *exec, v any) (bool, error) {
 	return true, nil
 }
 
-// selected gives the elements of the ids that pass.
+// selected returns the elements with the ids that pass the filters.
 func (x *exec) selected(s *selection, ids []any) (iter, error) {
 	it, err := x.byIDs(s.vertices, ids)
 	if it == nil || err != nil || len(s.tests) == 0 {
@@ -205,7 +205,7 @@ func (x *exec) selected(s *selection, ids []any) (iter, error) {
 	return &filterIter{it: it, sel: s}, nil
 }
 
-// scan looks up all elements of one kind in a partition, or in all, that pass.
+// scan looks up all elements of one kind that pass the filters, in one partition or in all.
 func (x *exec) scan(s *selection, pk value.Value) (iter, error) {
 	mk := x.maker(s.vertices)
 	if s.counted {
@@ -214,8 +214,8 @@ func (x *exec) scan(s *selection, pk value.Value) (iter, error) {
 	return x.find(graph.Find{PK: pk, Pred: s.pred, Match: x.matcher(s), Limit: s.limit, Shown: !s.counted}, mk)
 }
 
-// matcher is the exact filter of a scan. The tests see an element over bytes that the look-up owns; only what passes is
-// copied.
+// matcher returns the exact filter of a scan. The tests get an element whose bytes belong to the look-up; only elements
+// that pass are copied.
 func (x *exec) matcher(s *selection) func(d []byte) (bool, error) {
 	if len(s.tests) == 0 {
 		return func(d []byte) (bool, error) { return graph.IsEdge(d) != s.vertices, nil }
@@ -242,7 +242,7 @@ func (x *exec) matcher(s *selection) func(d []byte) (bool, error) {
 	}
 }
 
-// filterIter drops what doesn't pass.
+// filterIter skips elements that don't pass.
 type filterIter struct {
 	it  iter
 	sel *selection

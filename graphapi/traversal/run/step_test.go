@@ -21,7 +21,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// modern is TinkerPop's toy graph.
+// modern is TinkerPop's example graph.
 const modern = `
 g.addV('person').property(id, 1).property('name', 'marko').property('age', 29);
 g.addV('person').property(id, 2).property('name', 'vadas').property('age', 27);
@@ -36,7 +36,7 @@ g.V(4).addE('created').to(__.V(5)).property(id, 10).property('weight', 1.0);
 g.V(4).addE('created').to(__.V(3)).property(id, 11).property('weight', 0.4);
 g.V(6).addE('created').to(__.V(3)).property(id, 12).property('weight', 0.2)`
 
-// roads is a graph with a partition key, in the way of the documents: regions, cities, and the roads between them.
+// roads is a graph with a partition key: regions, cities, and the roads between them.
 const roads = `
 g.addV('city').property('id', 'Seattle').property('region', 'USA').property('population', 737015);
 g.addV('city').property('id', 'Portland').property('region', 'USA').property('population', 652503);
@@ -54,10 +54,10 @@ type world struct {
 
 var frozen = time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
 
-// script returns what loads a graph.
+// script returns the script that loads a graph.
 func (w *world) script(name string) string {
 	s := map[string]string{"modern": modern, "byid": modern, "roads": roads}[name]
-	if name == "byid" { // ids are strings where they are the partition key
+	if name == "byid" { // where the id is the partition key, ids are strings
 		s = regexp.MustCompile(`property\(id, (\d+)\)`).ReplaceAllString(s, "property(id, '$1')")
 	}
 	return strings.TrimSpace(s)
@@ -104,7 +104,7 @@ func (w *world) run(req *message.Request, sorted bool) string {
 
 var guid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`)
 
-// scrub hides the ids that differ in every run.
+// scrub replaces the ids that differ in each run.
 func scrub(s string) string { return guid.ReplaceAllString(s, "GUID") }
 
 var kindNames = map[run.Kind]string{run.Parse: "parse", run.Compile: "compile", run.Runtime: "runtime", run.Unsupported: "unsupported",
@@ -123,9 +123,9 @@ func errText(err error) string {
 }
 
 // TestScripts runs testdata/*.txt. Commands: load GRAPH; run (script, results in order), runsorted (results sorted),
-// plan (what the store was asked), put (a document that another API wrote, as JSON), docs (what is stored, as JSON).
-// Lines ":bind name = literal" before a script bind variables; tokens sets materializeProperties; cosmos the
-// service's limits.
+// plan (the look-ups in the store), put (a document of another API, as JSON), docs (stored documents, as JSON). Lines
+// ":bind name = literal" before a script bind variables. tokens sets materializeProperties; cosmos sets the service's
+// limits.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		w := &world{t: t}
@@ -176,7 +176,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// literal reads the value of a binding as the language does.
+// literal reads the value of a binding as a literal of the language.
 func literal(t *testing.T, w *world, s string) any {
 	var out any
 	n := 0

@@ -8,19 +8,19 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// trav is a traverser: a value on its way, bulk times. Who pulled a trav owns it and may change its fields; the path
-// and loop nodes that it points to are shared and never change.
+// trav is a traverser: a value with a bulk. The step that pulled a trav owns it and may change its fields. Its path and
+// loop nodes are shared and immutable.
 type trav struct {
 	v     any
 	bulk  int64
-	path  *pathNode // nil unless the traversal needs paths
+	path  *pathNode // nil if the traversal doesn't need paths
 	loops *loopNode
 	sack  any
-	taken bool  // it has left the queue that it was put in
-	cost  int64 // bytes for which the holder that keeps it was charged
+	taken bool  // it has left its queue
+	cost  int64 // the bytes that its holder has counted
 }
 
-// pathNode is one object of a path with its labels; prev is the one before it.
+// pathNode is one object of a path with its labels. prev is the previous object.
 type pathNode struct {
 	v      any
 	labels []string
@@ -28,14 +28,14 @@ type pathNode struct {
 	n      int
 }
 
-// loopNode counts the rounds of one repeat(); prev belongs to the repeat around it.
+// loopNode counts the rounds of one repeat(). prev belongs to the surrounding repeat().
 type loopNode struct {
 	n    int
 	name string
 	prev *loopNode
 }
 
-// split makes the traverser that a step leads to: value v, path one longer.
+// split returns the traverser that a step derives from t: with value v and a path that is one object longer.
 func (t *trav) split(x *exec, v any) *trav {
 	n := *t
 	n.v, n.cost = v, 0
@@ -45,7 +45,7 @@ func (t *trav) split(x *exec, v any) *trav {
 	return &n
 }
 
-// clone is another traverser at the same place.
+// clone returns another traverser at the same place.
 func (t *trav) clone() *trav {
 	n := *t
 	n.cost = 0
@@ -60,7 +60,7 @@ func (p *pathNode) extend(v any) *pathNode {
 	return &pathNode{v: v, prev: p, n: n}
 }
 
-// label adds a label to the traverser's present object.
+// label adds a label to the traverser's current object.
 func (t *trav) label(l string) {
 	if t.path == nil {
 		t.path = t.path.extend(t.v)
@@ -88,7 +88,7 @@ func (p *pathNode) objects() []*pathNode {
 	return out
 }
 
-// get finds the objects with a label as pop asks; ok is false when there is none.
+// get returns the objects with a label, selected by pop. ok is false if there are none.
 func (p *pathNode) get(label string, pop gvalue.Pop) (v any, ok bool) {
 	var all []any
 	for ; p != nil; p = p.prev {
@@ -126,18 +126,18 @@ func (p *pathNode) get(label string, pop gvalue.Pop) (v any, ok bool) {
 type step interface {
 	// next returns the next traverser, nil at the end.
 	next(x *exec) (*trav, error)
-	// reset makes the step ready for new input and lets go of what it holds.
+	// reset prepares the step for new input and releases what it keeps.
 	reset()
 	link(prev step)
 }
 
-// base links a step to the one that it pulls from.
+// base links a step to the previous one.
 type base struct{ prev step }
 
 func (b *base) link(p step) { b.prev = p }
 func (b *base) reset()      {}
 
-// traversal is a chain of steps behind a queue of starts.
+// traversal is a chain of steps after a queue of starts.
 type traversal struct {
 	head  *startStep
 	steps []step
@@ -162,13 +162,13 @@ func (tr *traversal) reset() {
 	}
 }
 
-// start resets the traversal and gives it one traverser.
+// start resets the traversal and gives it one traverser as input.
 func (tr *traversal) start(t *trav) {
 	tr.reset()
 	tr.head.add(t)
 }
 
-// first runs the traversal for one traverser and returns its first value; ok is false when it has none.
+// first runs the traversal for one traverser and returns its first value. ok is false if it has none.
 func (tr *traversal) first(x *exec, t *trav) (v any, ok bool, err error) {
 	if len(tr.steps) == 0 {
 		return t.v, true, nil
@@ -191,11 +191,10 @@ func (tr *traversal) test(x *exec, t *trav) (bool, error) {
 	return ok, err
 }
 
-// rounder is a step that keeps something from one traverser to the next, and forgets it when a repeat() around it
-// begins another round.
+// rounder is a step with state across traversers, which it resets when a surrounding repeat() begins another round.
 type rounder interface{ nextRound() }
 
-// nextRound makes the traversal ready for the traversers of another round.
+// nextRound prepares the traversal for the traversers of another round.
 func (tr *traversal) nextRound() {
 	tr.head.reset()
 	for _, s := range tr.steps {
@@ -210,7 +209,7 @@ type startStep struct {
 	base
 	q    []*trav
 	i    int
-	held *holder // what was charged for the queue; nil: nothing was
+	held *holder // counts the queue; nil: it isn't counted
 }
 
 func (s *startStep) add(t *trav) { s.q = append(s.q, t) }
@@ -222,7 +221,7 @@ func (s *startStep) next(*exec) (*trav, error) {
 	}
 	t := s.q[s.i]
 	t.taken = true
-	if s.held != nil && t.path == nil { // where there are paths, what follows it holds it still
+	if s.held != nil && t.path == nil { // with paths, later objects still refer to it
 		s.held.drop(t)
 	}
 	s.q[s.i] = nil
@@ -246,7 +245,7 @@ type exec struct {
 	g       *Graph
 	paths   bool
 	cosmos  bool
-	tokens  bool // results carry id and label only
+	tokens  bool // results have only id and label
 	ticks   uint32
 	mem     memory
 	side    map[string]*sideEffect
@@ -257,10 +256,10 @@ type exec struct {
 	noBulk  bool
 	sack    any
 	hasSack bool
-	sackOp  gvalue.Operator // how the sacks of traversers that become one are joined; "": with sacks they stay apart
+	sackOp  gvalue.Operator // how the sacks of merged traversers are combined; "": traversers with sacks aren't merged
 }
 
-// tick is called once for each unit of work; now and then it looks whether the request is over.
+// tick is called once for each unit of work. Regularly it checks whether the request has ended.
 func (x *exec) tick() error {
 	if x.ticks++; x.ticks&63 != 0 {
 		return nil
@@ -279,7 +278,7 @@ func (x *exec) timeout() error {
 		"A timeout occurred during traversal evaluation of the request: the evaluation timeout was reached")
 }
 
-// closeAll lets go of all look-ups that are still open.
+// closeAll closes all open look-ups.
 func (x *exec) closeAll() {
 	for len(x.open) > 0 {
 		x.open[len(x.open)-1].close()

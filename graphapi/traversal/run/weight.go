@@ -6,15 +6,17 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// Values built of values can share parts, so a few steps in a loop could make something small in memory that is
-// endless when written out or compared. Each new list, map and path is therefore weighed: its parts are counted as
-// often as they occur.
+// Values can share parts, so a few steps in a loop could build a value that is small in memory but extremely large when
+// it is written or compared. So each new list, map and path is weighed: its parts are counted as often as they occur.
+//
+// Example: [x, x] of a list x, repeated 40 times, has 40 lists in memory, but 2^40 elements in its JSON. weigh refuses
+// it.
 const (
 	maxWeight = 4_000_000
-	maxText   = 16 << 20 // bytes of a computed string
+	maxText   = 16 << 20 // size of a computed string in bytes
 )
 
-// weigh refuses a value with too many parts.
+// weigh returns an error for a value with too many parts.
 func weigh(v any) error {
 	budget := maxWeight
 	if !fits(v, &budget) {
@@ -58,7 +60,7 @@ func fits(v any, budget *int) bool {
 	return *budget >= 0
 }
 
-// addBulk adds counts; ok is false when the sum is more than a Long holds.
+// addBulk adds counts. ok is false if the sum overflows a Long.
 func addBulk(a, b int64) (sum int64, ok bool) {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64, false
@@ -66,7 +68,7 @@ func addBulk(a, b int64) (sum int64, ok bool) {
 	return a + b, true
 }
 
-// addCount is addBulk of what is told to a client.
+// addCount is addBulk for counts in results.
 func addCount(a, b int64) (int64, error) {
 	n, ok := addBulk(a, b)
 	if !ok {
@@ -75,11 +77,11 @@ func addCount(a, b int64) (int64, error) {
 	return n, nil
 }
 
-// errOverflow says, in the words of the language's own arithmetic, that a result is more than a Long holds.
+// errOverflow returns the error for a result that overflows a Long, with the text of the language's arithmetic.
 func errOverflow() error { return errf(Runtime, "long overflow") }
 
-// isMergeable reports whether equal traversers with such a value are worth finding: what an element or scalar costs to
-// compare is small, what a collection costs isn't.
+// isMergeable reports whether it pays to merge equal traversers with such a value: elements and scalars are cheap to
+// compare, collections aren't.
 func isMergeable(v any) bool {
 	switch v.(type) {
 	case []any, *gvalue.Map, *gvalue.Set, *gvalue.Path, *gvalue.BulkSet, *gvalue.Tree, *mapEntry:

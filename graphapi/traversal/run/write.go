@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// propertyIDs hands out ids for property values, drawing the randomness for several at a time.
+// propertyIDs generates ids for property values, and draws the random bytes for several ids at once.
 type propertyIDs struct {
 	x   *exec
 	buf []byte
@@ -39,7 +39,7 @@ func metaOf(old value.Value, metas []gvalue.Property) (value.Value, error) {
 	return m, nil
 }
 
-// apply changes the values of one key as property(cardinality, key, value) says.
+// apply changes the values of one key as property(cardinality, key, value) requires.
 func (s *propSet) apply(vals []graph.Value, ids *propertyIDs, want int) ([]graph.Value, error) {
 	if s.val == nil { // null removes a single property and adds nothing to a list
 		if s.card == gvalue.ListCard || s.card == gvalue.SetCard {
@@ -77,7 +77,7 @@ func (s *propSet) apply(vals []graph.Value, ids *propertyIDs, want int) ([]graph
 	return []graph.Value{n}, nil
 }
 
-// toValue is the stored form of a property value.
+// toValue returns the stored form of a property value.
 func toValue(v any) (value.Value, error) {
 	sv, err := graph.ToValue(v)
 	if err != nil {
@@ -86,7 +86,7 @@ func toValue(v any) (value.Value, error) {
 	return sv, nil
 }
 
-// keyOfDraft takes the partition key property out of a draft vertex.
+// keyOfDraft removes the partition key property from a draft vertex and returns it.
 func (x *exec) keyOfDraft(d *draft) (value.Value, error) {
 	var pk value.Value
 	rest := d.props[:0:0]
@@ -231,7 +231,7 @@ func (x *exec) createEdge(d *draft, out, in *graph.Vertex) (*gvalue.Edge, error)
 	return x.g.NewEdge(b), nil
 }
 
-// update rewrites one document; f gets the present bytes.
+// update rewrites one document. f gets the current bytes.
 func (x *exec) update(pk, id value.Value,
 	f func(old []byte) (doc []byte, drop bool, err error)) (found bool, err error) {
 	if err := x.tick(); err != nil {
@@ -248,7 +248,7 @@ func (x *exec) update(pk, id value.Value,
 	return found, nil
 }
 
-// setProperties applies property() steps to an element that is there.
+// setProperties applies property() steps to an existing element.
 func (x *exec) setProperties(el any, sets []propSet) error {
 	switch e := el.(type) {
 	case *gvalue.Vertex:
@@ -316,8 +316,8 @@ func (x *exec) setVertex(n *graph.Vertex, sets []propSet) error {
 	return nil
 }
 
-// rewrite edits fields of a stored element, new ones in this order, and returns what is stored then. It returns nil
-// when the element isn't there any more, or no field is edited.
+// rewrite edits fields of a stored element, adds new ones in the given order, and returns the new document. It returns
+// nil if the element doesn't exist any more, or if no field is edited.
 func (x *exec) rewrite(pk, id value.Value, fields map[string]graph.Edit, order []string) (fresh []byte, err error) {
 	if len(order) == 0 {
 		return nil, nil
@@ -373,7 +373,7 @@ func (x *exec) setEdge(n *graph.Edge, sets []propSet) error {
 	return nil
 }
 
-// editValue rewrites the one stored value that a VertexProperty stands for; edit returns false to remove it.
+// editValue rewrites the stored value of a VertexProperty. edit returns false to remove it.
 func (x *exec) editValue(p *gvalue.VertexProperty, edit func(s *graph.Value) (keep bool, err error)) error {
 	n := graph.VertexOf(p.Vertex)
 	if x.g.Mode == graph.KeyProperty && p.Label == x.g.Key {

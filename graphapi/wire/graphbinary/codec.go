@@ -5,7 +5,8 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// Codec is GraphBinary version 1. With Strings every result item is its text (the serializer of the Gremlin Console).
+// Codec is GraphBinary version 1. With Strings each result item is written as its text (the serializer of the Gremlin
+// Console).
 type Codec struct {
 	Strings bool
 }

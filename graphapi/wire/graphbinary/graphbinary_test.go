@@ -50,7 +50,7 @@ func samples() []any {
 		Duration: 5, Metrics: []*gvalue.Metrics{metrics, metrics}}, graph)
 }
 
-// What was written reads back as an equal value, with a text that names the same parts.
+// A value that is written reads back as an equal value with the same text.
 func TestRoundTrip(t *testing.T) {
 	for _, v := range samples() {
 		b := encode(t, v)
@@ -68,7 +68,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// No prefix of a value is a value, and none makes the reader panic.
+// No proper prefix of a value is a value, and none makes the reader panic.
 func TestTruncated(t *testing.T) {
 	for _, v := range samples() {
 		b := encode(t, v)
@@ -80,7 +80,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// Bytes worked out by hand from the format's description.
+// Bytes derived by hand from the description of the format.
 func TestGolden(t *testing.T) {
 	for _, c := range []struct {
 		v    any
@@ -238,7 +238,7 @@ func TestNaN(t *testing.T) {
 	}
 }
 
-// Whatever the bytes: no panic; and what could be read is written and read to the same bytes again.
+// FuzzReadRequest: no bytes cause a panic, and a request that can be read is written and read to the same bytes again.
 func FuzzReadRequest(f *testing.F) {
 	f.Add(unhex(f, evalRequest))
 	head := unhex(f, "8141d2e28a20a44ab0b379d810dede3786000000000000000000000001030000000161")
@@ -254,7 +254,7 @@ func FuzzReadRequest(f *testing.F) {
 			w := writer{}
 			w.value(e.Value)
 			if w.err != nil {
-				continue // deeper than a result may be
+				continue // nested more deeply than a result may be
 			}
 			again, err := decode(w.b)
 			if err != nil {

@@ -4,7 +4,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// collection reads lists, sets, maps, bags and trees; ok is false for other codes.
+// collection reads lists, sets, maps, bags and trees. ok is false for other type codes.
 func (r *reader) collection(code byte) (v any, ok bool) {
 	switch code {
 	case tList:
@@ -55,7 +55,7 @@ func (r *reader) mapValue() *gvalue.Map {
 	return m
 }
 
-// key reads a value that will be compared as a whole.
+// key reads a value that must be comparable as a whole.
 func (r *reader) key() any {
 	if r.keyDepth++; r.keyDepth > maxKeyDepth {
 		r.fail("more than %d levels of sets and map keys in each other", maxKeyDepth)
@@ -80,7 +80,7 @@ func (r *reader) tree() *gvalue.Tree {
 	return t
 }
 
-// element reads the types of the graph's structure; ok is false for other codes.
+// element reads the types of the graph structure. ok is false for other type codes.
 func (r *reader) element(code byte) (v any, ok bool) {
 	switch code {
 	case tVertex:

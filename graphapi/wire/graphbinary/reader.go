@@ -12,14 +12,14 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// maxBigBytes bounds big integers: 4096 bits are more than any client means, and arithmetic stays cheap.
+// maxBigBytes limits big integers: 4096 bits are more than clients need, and arithmetic stays cheap.
 const maxBigBytes = 512
 
-// maxKeyDepth bounds collections inside map keys and sets, whose members have to be compared as wholes.
+// maxKeyDepth limits the nesting of collections in map keys and sets, whose members must be compared as a whole.
 const maxKeyDepth = 8
 
-// reader reads values from untrusted bytes. The first error sticks, and every later read gives zero values; so only
-// loops have to look at err. No length is believed before the bytes are known to be there.
+// reader reads values from untrusted bytes. After the first error all reads return zero values, so only loops must
+// check err. A length is only used after checking that the bytes exist.
 type reader struct {
 	b        []byte
 	off      int
@@ -35,7 +35,7 @@ func (r *reader) fail(format string, args ...any) {
 	}
 }
 
-// take gives the next n bytes, or nil after a failure. They belong to the message.
+// take returns the next n bytes, or nil after an error. The slice belongs to the message.
 func (r *reader) take(n int) []byte {
 	if r.err != nil {
 		return nil
@@ -77,7 +77,8 @@ func (r *reader) int64() int64 {
 	return 0
 }
 
-// count reads a number of elements of at least min bytes each.
+// count reads the number of elements. Each element has at least min bytes, which limits the number by the remaining
+// bytes.
 func (r *reader) count(min int) int {
 	n := int(r.int32())
 	if n < 0 || n > (len(r.b)-r.off)/min {
@@ -100,7 +101,7 @@ func (r *reader) string() string {
 	return string(p)
 }
 
-// enter goes one level down; leave must follow it.
+// enter goes one level deeper. A call of leave must follow.
 func (r *reader) enter() bool {
 	if r.depth++; r.depth > message.MaxDepth {
 		r.fail("more than %d levels of nesting", message.MaxDepth)
@@ -129,7 +130,7 @@ func (r *reader) value() any {
 	return r.unqualified(code)
 }
 
-// unqualified reads the value of a type whose code and flag have been read.
+// unqualified reads a value after its type code and flag.
 func (r *reader) unqualified(code byte) any {
 	switch code {
 	case tInt:
@@ -198,7 +199,7 @@ func (r *reader) bigInt() *big.Int {
 	return n
 }
 
-// qualifiedString reads a String with type code and flag.
+// qualifiedString reads a String with its type code and flag.
 func (r *reader) qualifiedString() string {
 	s, ok := r.value().(string)
 	if !ok {
@@ -261,7 +262,7 @@ func (r *reader) calendar(code byte) any {
 	return nil
 }
 
-// char reads one character in UTF-8, whose first byte tells its length.
+// char reads one character in UTF-8. Its first byte determines its length.
 func (r *reader) char() gvalue.Char {
 	p := []byte{r.byte()}
 	switch {
@@ -283,7 +284,7 @@ func (r *reader) localDate() gvalue.LocalDate {
 	return gvalue.LocalDate{Year: r.int32(), Month: int8(r.byte()), Day: int8(r.byte())}
 }
 
-// dateTime reads a local date and time and the offset from UTC that they are in.
+// dateTime reads a local date and time, and their offset from UTC.
 func (r *reader) dateTime() time.Time {
 	d, ns, off := r.localDate(), r.int64(), int(r.int32())
 	if d.Month < 1 || d.Month > 12 || d.Day < 1 || d.Day > 31 || ns < 0 || ns >= 24*3600*1e9 || off > 18*3600 ||

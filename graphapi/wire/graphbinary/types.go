@@ -1,7 +1,11 @@
-// Package graphbinary reads and writes GraphBinary version 1: requests in, responses out, every type of the format.
+// Package graphbinary reads and writes GraphBinary version 1: requests, responses, and every type of the format.
 //
-// A fully qualified value is {type code}{type info of Custom only}{value flag}{value}; all numbers are big-endian; a
+// A fully qualified value is {type code}{type info of Custom only}{value flag}{value}. All numbers are big-endian. A
 // String is {int length}{UTF-8}. Source: Apache TinkerPop's IO documentation (graphbinary) and docs/compat/gremlin.md.
+//
+//	03 00 00000001 67              the String "g": type 03, not null, length 1
+//	01 00 00000005                 the Int 5
+//	09 00 00000001 01 00 00000005  the List [5]: type 09, one element, fully qualified
 package graphbinary
 
 // Type codes.

@@ -15,7 +15,7 @@ import (
 
 var errTooDeep = errors.New("the result is nested too deeply to be sent")
 
-// writer appends values. It keeps the first error; what it appended is then of no use.
+// writer appends values and keeps the first error. After an error the bytes are useless.
 type writer struct {
 	b      []byte
 	tokens bool // elements without properties
@@ -88,7 +88,7 @@ func (w *writer) value(v any) {
 	}
 }
 
-// nested appends the types that hold other values, and the rare scalars.
+// nested appends types that contain other values, and rare scalars.
 func (w *writer) nested(v any) {
 	if w.depth++; w.depth > message.MaxDepth {
 		w.err = errTooDeep
@@ -357,7 +357,7 @@ func (w *writer) dateTime(t time.Time) {
 	w.int32(int32(off))
 }
 
-// bigInt appends the shortest two's complement form; zero is one byte, as Java writes it.
+// bigInt appends the shortest two's complement form. Zero is one byte, as in Java.
 func (w *writer) bigInt(n *big.Int) {
 	if n == nil || n.Sign() == 0 {
 		w.int32(1)
@@ -365,7 +365,7 @@ func (w *writer) bigInt(n *big.Int) {
 		return
 	}
 	size := n.BitLen()/8 + 1
-	if n.Sign() < 0 { // -2^(8k-1) needs no extra byte
+	if n.Sign() < 0 { // -2^(8k-1) needs no additional byte
 		size = new(big.Int).Add(n, big.NewInt(1)).BitLen()/8 + 1
 		n = new(big.Int).Add(n, new(big.Int).Lsh(big.NewInt(1), uint(8*size)))
 	}

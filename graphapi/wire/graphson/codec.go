@@ -7,11 +7,11 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// Codec is one flavour of GraphSON. Requests are read alike in all of them.
+// Codec is one flavour of GraphSON. All flavours read requests in the same way.
 type Codec struct {
-	Version int  // 1, 2 or 3 of the answers; 1 is always untyped
+	Version int  // version of replies: 1, 2 or 3; 1 is always untyped
 	Untyped bool // without @type
-	Strings bool // every result item is its text
+	Strings bool // each result item is written as its text
 }
 
 var _ message.Codec = Codec{}
@@ -20,7 +20,7 @@ func (c Codec) writer(dst []byte) writer {
 	return writer{b: dst, version: c.Version, typed: !c.Untyped && c.Version > 1}
 }
 
-// ReadRequest implements message.Codec. The request's id may be a string or a g:UUID; args an object or a g:Map.
+// ReadRequest implements message.Codec. The request's id may be a string or a g:UUID, args an object or a g:Map.
 func (Codec) ReadRequest(body []byte) (*message.Request, error) {
 	tree, err := parseJSON(body)
 	if err != nil {

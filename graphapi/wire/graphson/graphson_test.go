@@ -40,7 +40,7 @@ func read(s string) (any, error) {
 	return v, c.err
 }
 
-// Version 3 carries every type: what was written reads back the same.
+// In version 3 values of all types read back as they were written.
 func TestRoundTrip(t *testing.T) {
 	all := append(gvtest.Scalars(), gvtest.Elements()...)
 	all = append(all, gvtest.Collections()...)
@@ -59,7 +59,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// Each form that is written is JSON, whatever the value.
+// Every flavour writes valid JSON for every value.
 func TestAlwaysJSON(t *testing.T) {
 	metrics := &gvalue.Metrics{ID: "1", Name: "n", Duration: 1500000, Counts: gvalue.MapOf("traverserCount", int64(4)),
 		Nested: []*gvalue.Metrics{{}}}
@@ -79,7 +79,7 @@ func TestAlwaysJSON(t *testing.T) {
 	}
 }
 
-// Texts worked out by hand from the format's description (v2, v3) and from captured answers of the service (v1).
+// Texts derived by hand from the description of the format (v2, v3), and from captured replies of the service (v1).
 func TestGolden(t *testing.T) {
 	vertex := &gvalue.Vertex{ID: "1", Label: "person", Properties: []gvalue.VertexProperty{
 		{ID: "p1", Label: "name", Value: "marko"},
@@ -140,7 +140,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// The first request of npm gremlin over GraphSON, and forms that other clients send.
+// The first request of npm gremlin over GraphSON, and forms of other clients.
 func TestReadRequest(t *testing.T) {
 	const id = "268ac1d4-20a4-4ab0-b379-d810dede3786"
 	for _, s := range []string{
@@ -290,7 +290,8 @@ func TestRefusesToWrite(t *testing.T) {
 	}
 }
 
-// Whatever the bytes: no panic; and what could be read is written as JSON that reads to the same again.
+// FuzzReadRequest: no bytes cause a panic, and a request that can be read is written as JSON that reads back to the
+// same.
 func FuzzReadRequest(f *testing.F) {
 	for _, l := range [][]any{gvtest.Scalars(), gvtest.Elements(), gvtest.Collections(), gvtest.Language()} {
 		for _, v := range l {
@@ -306,7 +307,7 @@ func FuzzReadRequest(f *testing.F) {
 		for _, e := range r.Args.Entries() {
 			s, err := v3.AppendItem(nil, e.Value, 1, message.Options{})
 			if err != nil {
-				continue // deeper than a result may be
+				continue // nested more deeply than a result may be
 			}
 			again, err := read(string(s))
 			if err != nil {

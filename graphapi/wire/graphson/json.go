@@ -7,7 +7,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// maxJSONDepth bounds the nesting of a request's JSON; one level of a value takes up to four levels of GraphSON.
+// maxJSONDepth limits the nesting of a request's JSON. One level of a value needs up to four levels of GraphSON.
 const maxJSONDepth = 4 * message.MaxDepth
 
 // The parsed form of JSON: nil, bool, string, number, []any, *object.
@@ -20,7 +20,7 @@ type (
 	}
 )
 
-// get returns the last member named key: a repeated name overwrites.
+// get returns the last member with a name: a repeated name overwrites.
 func (o *object) get(key string) (v any, ok bool) {
 	for i := len(o.members) - 1; i >= 0; i-- {
 		if o.members[i].key == key {
@@ -30,7 +30,7 @@ func (o *object) get(key string) (v any, ok bool) {
 	return nil, false
 }
 
-// parser reads JSON from untrusted bytes. The first error sticks.
+// parser reads JSON from untrusted bytes. It keeps the first error.
 type parser struct {
 	b      []byte
 	off    int
@@ -59,7 +59,7 @@ func (p *parser) fail(msg string) any {
 
 func (p *parser) space() { p.off = json.Space(p.b, p.off) }
 
-// next gives the next byte that isn't white space without taking it; 0 at the end.
+// next returns the next byte that isn't white space, without consuming it, and 0 at the end.
 func (p *parser) next() byte {
 	p.space()
 	if p.off < len(p.b) {
@@ -169,7 +169,7 @@ func (p *parser) number() any {
 	return number(p.b[from:end])
 }
 
-// string reads a string whose opening quote is next. Bytes that aren't UTF-8 and lone surrogates become U+FFFD.
+// string reads a string whose opening quote is next. Bytes that aren't UTF-8 and unpaired surrogates become U+FFFD.
 func (p *parser) string() string {
 	if from := p.off + 1; from < len(p.b) {
 		if end := json.PlainEnd(p.b, from); end > 0 {
@@ -185,7 +185,7 @@ func (p *parser) string() string {
 	return string(text)
 }
 
-// known gives the words that every request has without an allocation.
+// known returns the frequent strings of requests without allocating.
 func known(s []byte) string {
 	switch string(s) {
 	case "@type":

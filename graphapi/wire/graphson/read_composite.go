@@ -6,7 +6,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// key converts a value that will be compared as a whole.
+// key converts a value that must be comparable as a whole.
 func (c *converter) key(v any) any {
 	if c.keyDepth++; c.keyDepth > maxKeyDepth {
 		return c.fail("more than %d levels of sets and map keys in each other", maxKeyDepth)
@@ -97,7 +97,7 @@ func (c *converter) vertexProperty(v any) any {
 		Properties: c.properties(o)}
 }
 
-// properties reads the member "properties" of an edge or vertex property: bare values, or g:Property each.
+// properties reads the member "properties" of an edge or vertex property: bare values or g:Property objects.
 func (c *converter) properties(o *object) []gvalue.Property {
 	props, _ := o.get("properties")
 	if props == nil {
@@ -141,7 +141,7 @@ func (c *converter) path(v any) any {
 	return p
 }
 
-// tree reads [{"key": .., "value": tree}, ..]; a subtree may have its type tag or not.
+// tree reads [{"key": .., "value": tree}, ..]. The type tag of a subtree is optional.
 func (c *converter) tree(v any) *gvalue.Tree {
 	t := &gvalue.Tree{}
 	if o, ok := v.(*object); ok {
@@ -238,7 +238,7 @@ func (c *converter) lambda(v any) any {
 	return &gvalue.Lambda{Language: c.label(o, "language"), Script: c.label(o, "script"), Args: n}
 }
 
-// strategy reads {"fqcn": class, "conf": settings}, or the settings alone as older clients send them.
+// strategy reads {"fqcn": class, "conf": settings}, or only the settings, as older clients send them.
 func (c *converter) strategy(name string, v any) any {
 	o := c.object(v)
 	s := &gvalue.Strategy{Class: name, Config: gvalue.NewMap(0)}

@@ -12,13 +12,13 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// maxNumberText bounds the digits of a number; more are refused.
+// maxNumberText limits the digits of a number. Longer ones are refused.
 const maxNumberText = 1000
 
-// maxKeyDepth bounds collections inside map keys and sets, whose members have to be compared as wholes.
+// maxKeyDepth limits the nesting of collections in map keys and sets, whose members must be compared as a whole.
 const maxKeyDepth = 8
 
-// converter makes values of parsed JSON. The first error sticks.
+// converter converts parsed JSON to values. It keeps the first error.
 type converter struct {
 	err      error
 	keyDepth int
@@ -31,7 +31,11 @@ func (c *converter) fail(format string, args ...any) any {
 	return nil
 }
 
-// value converts JSON of any of the three versions: typed and bare values may be mixed.
+// value converts JSON of all three versions. Typed and bare values may be mixed.
+//
+//	{"@type": "g:Int64", "@value": 5}  ->  int64 5
+//	5                                  ->  int32 5
+//	{"a": 5}                           ->  a Map with the key "a"
 func (c *converter) value(v any) any {
 	if c.err != nil {
 		return nil
@@ -61,7 +65,7 @@ func (c *converter) value(v any) any {
 	return v // nil, bool, string
 }
 
-// bareNumber gives a number without a type the narrowest integer type from Int32 up, or Double.
+// bareNumber converts a number without a type to the narrowest integer type, at least Int32, or to Double.
 func (c *converter) bareNumber(s string) any {
 	if strings.ContainsAny(s, ".eE") {
 		f, err := strconv.ParseFloat(s, 64)
@@ -112,13 +116,13 @@ func (c *converter) typed(name string, v any) any {
 	return c.fail("unknown type or malformed value: %.50s", name)
 }
 
-// enumNames are the types whose values are constants.
+// enumNames are the types with constants as values.
 var enumNames = map[string]bool{"T": true, "Direction": true, "Order": true, "Scope": true, "Pop": true, "Column": true,
 	"Cardinality": true,
 	"Barrier":     true, "Operator": true, "Pick": true, "Merge": true, "DT": true, "GType": true}
 
-// typeReaders has one entry per type tag that isn't an enumeration, a strategy or a calendar type (those are found by
-// name).
+// typeReaders has one entry for each type tag, except enumerations, strategies and calendar types, which are found by
+// name.
 var typeReaders map[string]func(*converter, any) any
 
 func init() {
@@ -156,7 +160,7 @@ func init() {
 	}
 }
 
-// text gives the text of a string or a number.
+// text returns the text of a string or a number.
 func (c *converter) text(v any) string {
 	switch x := v.(type) {
 	case string:
@@ -168,7 +172,7 @@ func (c *converter) text(v any) string {
 	return ""
 }
 
-// integer reads a whole number, which may be written as a string or with a zero fraction.
+// integer reads a whole number. It may be written as a string or with a zero fraction.
 func (c *converter) integer(v any, bits int) int64 {
 	s := c.text(v)
 	if c.err != nil {
@@ -222,7 +226,7 @@ func (c *converter) uuid(v any) any {
 	return u
 }
 
-// parseUUID reads the form 8-4-4-4-12.
+// parseUUID reads 8-4-4-4-12 hex digits.
 func parseUUID(s string) (u gvalue.UUID, ok bool) {
 	return u, len(s) == 36 && u.UnmarshalText([]byte(s)) == nil
 }
@@ -253,7 +257,7 @@ func (c *converter) enum(typ string, v any) any {
 	return e
 }
 
-// object gives v as an object; a g:Map of string keys counts as one.
+// object returns v as an object. A g:Map with string keys is accepted too.
 func (c *converter) object(v any) *object {
 	o, ok := v.(*object)
 	if !ok {
@@ -274,13 +278,13 @@ func (c *converter) object(v any) *object {
 	return o
 }
 
-// member converts one member of an object; nil when it is absent.
+// member converts one member of an object, nil if it is absent.
 func (c *converter) member(o *object, key string) any {
 	v, _ := o.get(key)
 	return c.value(v)
 }
 
-// label is a member that is a string, or empty.
+// label returns a member that is a string, or "".
 func (c *converter) label(o *object, key string) string {
 	v, _ := o.get(key)
 	s, _ := v.(string)

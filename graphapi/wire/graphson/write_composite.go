@@ -68,7 +68,7 @@ func (w *writer) vertex(v *gvalue.Vertex) {
 	w.close()
 }
 
-// vertexProperties appends the member "properties"; the values of one key are neighbours.
+// vertexProperties appends the member "properties". The values of one key are neighbours in ps.
 func (w *writer) vertexProperties(ps []gvalue.VertexProperty) {
 	if len(ps) == 0 {
 		return
@@ -134,7 +134,7 @@ func (w *writer) edge(e *gvalue.Edge) {
 	w.close()
 }
 
-// edgeProperties appends the member "properties": bare values in version 1, else a property each.
+// edgeProperties appends the member "properties": bare values in version 1, otherwise a property object each.
 func (w *writer) edgeProperties(ps []gvalue.Property) {
 	if len(ps) == 0 {
 		return
@@ -250,7 +250,7 @@ func (w *writer) array(l []any) {
 	w.raw("]")
 }
 
-// mapValue appends a g:Map as a flat list in version 3, else an object whose names are the texts of the keys.
+// mapValue appends a g:Map as a flat list in version 3, otherwise as an object whose names are the texts of the keys.
 func (w *writer) mapValue(m *gvalue.Map) {
 	flat := w.version == 3 && w.typed
 	if flat {
@@ -284,7 +284,7 @@ func (w *writer) mapValue(m *gvalue.Map) {
 	}
 }
 
-// bulkSet appends values and counts in version 3, else each value as often as it counts.
+// bulkSet appends values and counts in version 3, otherwise each value as often as its count says.
 func (w *writer) bulkSet(b *gvalue.BulkSet) {
 	counted := w.version == 3 && w.typed
 	if counted {
@@ -319,7 +319,7 @@ func (w *writer) bulkSet(b *gvalue.BulkSet) {
 	}
 }
 
-// tree appends [{"key", "value"}, ..]; version 1 has an object with the texts of the keys as names.
+// tree appends [{"key", "value"}, ..]. In version 1 it is an object with the texts of the keys as names.
 func (w *writer) tree(t *gvalue.Tree) {
 	if w.depth++; w.depth > message.MaxDepth {
 		w.err = errTooDeep
@@ -359,7 +359,7 @@ func (w *writer) tree(t *gvalue.Tree) {
 	w.close()
 }
 
-// treeName is the name of a branch in version 1: an element's id, else the value's text.
+// treeName returns the name of a branch in version 1: an element's id, otherwise the value's text.
 func treeName(v any) string {
 	switch x := v.(type) {
 	case *gvalue.Vertex:

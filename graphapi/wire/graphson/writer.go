@@ -1,5 +1,5 @@
 // Package graphson reads and writes GraphSON, the JSON form of Gremlin values: versions 2 and 3 with and without types,
-// and version 1 without types, which is also what the service answers under the name of version 2.
+// and version 1 without types. The service replies with the latter for the mime type of version 2.
 //
 // A typed value is {"@type": tag, "@value": ..}. Source: Apache TinkerPop's IO documentation (graphson) and
 // docs/compat/gremlin.md.
@@ -22,10 +22,10 @@ var (
 	errTooMany = errors.New("a bag in the result has too many values to be sent")
 )
 
-// maxExpand bounds the values that a bag is written out as where the format has no counts.
+// maxExpand limits the number of values that are written for a bag in formats without counts.
 const maxExpand = 1 << 20
 
-// writer appends values. It keeps the first error; what it appended is then of no use.
+// writer appends values and keeps the first error. After an error the bytes are useless.
 type writer struct {
 	b       []byte
 	version int
@@ -37,7 +37,7 @@ type writer struct {
 
 func (w *writer) raw(s string) { w.b = append(w.b, s...) }
 
-// open begins a typed value; close ends it. Without types both do nothing.
+// open begins a typed value and close ends it. Without types both do nothing.
 func (w *writer) open(tag string) {
 	if w.typed {
 		w.raw(`{"@type":"`)
@@ -52,7 +52,7 @@ func (w *writer) close() {
 	}
 }
 
-// open3 and close3 are for the types that only version 3 names.
+// open3 and close3 are for types that exist only in version 3.
 func (w *writer) open3(tag string) {
 	if w.version == 3 {
 		w.open(tag)
@@ -123,7 +123,7 @@ func (w *writer) integer(tag string, n int64) {
 	w.close()
 }
 
-// float writes a number; what JSON has no number for becomes a string.
+// float appends a number. A value that JSON numbers can't express becomes a string.
 func (w *writer) float(tag string, v any, finite bool) {
 	w.open(tag)
 	if !finite {
@@ -145,7 +145,7 @@ func (w *writer) tagged(tag, s string) {
 // string appends a JSON string. Bytes that aren't UTF-8 become U+FFFD.
 func (w *writer) string(s string) { w.b = json.AppendString(w.b, s) }
 
-// nested appends the types that hold other values, and the rare scalars.
+// nested appends types that contain other values, and rare scalars.
 func (w *writer) nested(v any) {
 	if w.depth++; w.depth > message.MaxDepth {
 		w.err = errTooDeep
@@ -158,7 +158,7 @@ func (w *writer) nested(v any) {
 	w.depth--
 }
 
-// calendar appends dates and times: as text, and Date and Timestamp as milliseconds except in version 1.
+// calendar appends dates and times as text. Date and Timestamp are milliseconds, except in version 1.
 func (w *writer) calendar(v any) bool {
 	switch x := v.(type) {
 	case gvalue.Date:

@@ -1,5 +1,5 @@
-// Package message holds the requests and responses of the Gremlin Server protocol as the two serializers (graphbinary,
-// graphson) read and write them.
+// Package message defines the requests and responses of the Gremlin Server protocol, which the two serializers
+// (graphbinary, graphson) read and write.
 package message
 
 import (
@@ -26,44 +26,44 @@ const (
 	Evaluation          = 597
 	Timeout             = 598
 	ResultSerialization = 599
-	MaxValuesPerRequest = 1 << 20 // values that one request may hold, over all its levels
+	MaxValuesPerRequest = 1 << 20 // values in a request, over all its levels
 	MaxDepth            = 250     // levels of nesting in a request or a result
 )
 
-// Request is one request of a client on its whole way: a codec reads what the client wrote, the door reads of the
-// arguments what is to be evaluated and how, and the evaluation runs that.
+// Request is one request from its frame to its evaluation. A codec reads the fields of the message, the door sets from
+// the arguments what is to be evaluated, and the evaluation runs that.
 type Request struct {
-	// As the client wrote it.
+	// As sent by the client.
 	ID        gvalue.UUID
 	Op        string
 	Processor string
 	Args      *gvalue.Map // String keys
 
-	// What is evaluated. Who embeds the server sets these alone.
+	// What is evaluated. An embedding program sets only these fields.
 	Script   string
 	Bytecode *gvalue.Bytecode // nil: Script
 	Bindings map[string]any
-	Source   string        // the traversal source that g stands for
-	Timeout  time.Duration // ends the evaluation; 0: none. A traversal's own is used when it is shorter
-	Tokens   bool          // elements carry id and label only (materializeProperties = tokens)
+	Source   string        // the traversal source with the name g
+	Timeout  time.Duration // limits the evaluation; 0: no limit. A shorter timeout of the traversal has precedence
+	Tokens   bool          // elements have only id and label (materializeProperties = tokens)
 	Service  bool          // the service's flavour and limits (64 KB of script)
 }
 
-// String returns a String argument; ok is false when it is absent, null or of another type.
+// String returns a String argument. ok is false if it is absent, null or of another type.
 func (r *Request) String(name string) (s string, ok bool) {
 	v, _ := r.Args.GetString(name)
 	s, ok = v.(string)
 	return s, ok
 }
 
-// Map returns a Map argument; nil when it is absent, null or of another type.
+// Map returns a Map argument, nil if it is absent, null or of another type.
 func (r *Request) Map(name string) *gvalue.Map {
 	v, _ := r.Args.GetString(name)
 	m, _ := v.(*gvalue.Map)
 	return m
 }
 
-// Int returns an argument that is an integer of any width, or a whole number; ok is false otherwise.
+// Int returns an argument that is an integer of any width or a whole number. Otherwise ok is false.
 func (r *Request) Int(name string) (n int64, ok bool) {
 	v, _ := r.Args.GetString(name)
 	return AsInt(v)
@@ -83,43 +83,42 @@ type Attribute struct {
 	Value any
 }
 
-// Response is one message to a client, without its result items: those are written beforehand, one by one.
+// Response is one message to a client, without its result items, which are written before, one by one.
 type Response struct {
 	ID         gvalue.UUID
-	NoID       bool // the request's id could not be read
+	NoID       bool // the request's id is unknown, because it couldn't be read
 	Code       int
 	Message    string
 	Attributes []Attribute
-	NullData   bool // data is null and not a list
+	NullData   bool // data is null instead of a list
 }
 
 // Options say how results are written.
 type Options struct {
-	Tokens     bool // elements carry id and label only (materializeProperties = tokens)
-	Traversers bool // each item is a Traverser: the answer of op bytecode
+	Tokens     bool // elements have only id and label (materializeProperties = tokens)
+	Traversers bool // each item is a Traverser: in replies to op bytecode
 }
 
 // Codec is one serializer. Its methods are safe for concurrent use.
 type Codec interface {
-	// ReadRequest decodes a request body. The request keeps no part of body. The error is a *FormatError.
+	// ReadRequest decodes a request body. The request doesn't refer to body. The error is a *FormatError.
 	ReadRequest(body []byte) (*Request, error)
 
-	// AppendItem appends one result item. On an error (a value that the format can't carry) dst may have grown by a
-	// part of the item; cut it back.
+	// AppendItem appends one result item. After an error (a value that the format can't express) dst may have a part of
+	// the item, which the caller must remove.
 	AppendItem(dst []byte, v any, bulk int64, o Options) ([]byte, error)
 
-	// AppendResponse appends the whole response around n items as written by AppendItem; AppendSeparator was called
-	// between them.
+	// AppendResponse appends the whole response. items are n items of AppendItem, with AppendSeparator between them.
 	AppendResponse(dst []byte, r *Response, items []byte, n int) []byte
 
-	// AppendSeparator appends what stands between two items.
+	// AppendSeparator appends the separator between two items.
 	AppendSeparator(dst []byte) []byte
 }
 
-// FormatError says that a request can't be decoded.
+// FormatError is the error for a request that can't be decoded.
 type FormatError struct {
 	ID    gvalue.UUID // of the request
-	HasID bool        // ID could be read
+	HasID bool        // ID is known
 	Code  int         // Malformed or SerializationError
 	Msg   string
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/orrerydb/orrery/internal/httpconn"
 )
 
-// Dial serves h over TCP until the test ends and returns an open connection to it: one that takes the lines of reply
-// headers, or one of net/http.
+// Dial serves h over TCP until the test ends and returns an open connection to it: with lines, a connection that takes
+// header lines, otherwise one of net/http.
 func Dial(t *testing.T, h http.Handler, lines bool) net.Conn {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
