@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/feed"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
