@@ -12,6 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 	"github.com/orrerydb/orrery/core/plan/access"
@@ -21,9 +22,10 @@ import (
 
 var bg = context.Background()
 
-// engines are the storage engines that every test of this file runs on, with their contracts checked.
+// engines are the storage engines that every test of this file runs on, with their contracts checked. One of them says
+// that it is behind a network: then readers read ahead.
 var engines = map[string]func(t testing.TB) kv.Engine{
-	"mem": func(testing.TB) kv.Engine { return kv.Checked(memkv.New()) },
+	"mem": func(testing.TB) kv.Engine { return kv.Checked(kvtest.Remote{Engine: memkv.New()}) },
 	"pebble": func(t testing.TB) kv.Engine {
 		e, err := pebblekv.Open(t.TempDir(),
 			pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned, Kept: core.GotSingly})

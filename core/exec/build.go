@@ -30,6 +30,8 @@ type builder struct {
 	asked []uint64      // ids of paths that were asked for before
 
 	gathering
+
+	classes map[uint64]map[*store.ViewSlot]classes // by path: see oneClass
 }
 
 // gathering is what the planner had read to count it: the sources go on with it.

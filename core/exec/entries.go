@@ -61,6 +61,7 @@ type entries struct {
 	lead    int  // in a merge: bytes of the values in front of those that give the order
 	flip    bool // entries of one value come in the other direction
 	group   group
+	beside  int       // in a merge: how many streams there are
 	once    bool      // of entries with a known value, one for each value
 	after   *position // entries up to this value and number were given before
 	prefix  []byte    // up to and with the path id
@@ -76,6 +77,7 @@ type entries struct {
 	skip    bool   // once, and the slot's entries allow it
 	given   bool   // the entry before was given
 	last    []byte // the key up to the value of the entry before
+	key     []byte // of the present entry, where another iterator has found it: see resume
 }
 
 // entryMem is the memory that the keys of one entries need, mostly; they grow beyond it.
@@ -129,8 +131,8 @@ func (e *entries) next() (bool, error) {
 				e.step()
 				continue
 			}
-		} else if !e.move() {
-			if err := e.it.Err(); err != nil {
+		} else if ok, err := e.moved(); !ok {
+			if err != nil {
 				return false, err
 			}
 			e.open = false
@@ -150,6 +152,19 @@ func (e *entries) step() {
 	} else {
 		e.i++
 	}
+}
+
+// moved moves to the next entry of the interval; false at its end.
+func (e *entries) moved() (bool, error) {
+	if e.it == nil {
+		if err := e.resume(); err != nil {
+			return false, err
+		}
+	}
+	if e.move() {
+		return true, nil
+	}
+	return false, e.it.Err()
 }
 
 func (e *entries) move() bool {
@@ -198,6 +213,9 @@ func (e *entries) openInterval() (bool, error) {
 		}
 	} else {
 		e.it.Reset(e.lo, e.hi)
+	}
+	if e.b.view.Remote() {
+		e.it.Ahead(e.b.wantedOf(e.beside))
 	}
 	var ok bool
 	switch {

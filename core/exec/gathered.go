@@ -23,6 +23,7 @@ type gathered struct {
 	more   bool   // there are items beyond the list
 	last   uint64 // with more: the last counter of the list
 	mem    store.Mem
+	far    *ahead // fetches the items in chunks; nil: one by one
 }
 
 // namedIn is an item of a slot.
@@ -137,6 +138,13 @@ func (s *gathered) trim() {
 }
 
 func (s *gathered) next(r *row) (bool, error) {
+	if s.far == nil {
+		s.far = s.b.readsAhead(s, s.u.cover)
+	}
+	if s.far != nil {
+		var n nameOf
+		return s.far.next(r, &n)
+	}
 	for {
 		if ok, err := s.settle(); err != nil || !ok {
 			return false, err
@@ -156,6 +164,17 @@ func (s *gathered) next(r *row) (bool, error) {
 	}
 }
 
+// name implements namer.
+func (s *gathered) name(n *nameOf) (bool, error) {
+	if ok, err := s.settle(); err != nil || !ok {
+		return false, err
+	}
+	it := &s.list[s.at]
+	s.at++
+	*n = nameOf{slot: it.slot, number: it.number, name: s.names[it.from:it.to]}
+	return true, nil
+}
+
 // settle makes sure that there is a next item in the list; false at the end.
 func (s *gathered) settle() (bool, error) {
 	for s.at >= len(s.list) {
@@ -171,6 +190,9 @@ func (s *gathered) settle() (bool, error) {
 }
 
 func (s *gathered) empty() bool {
+	if s.far != nil {
+		return s.far.empty()
+	}
 	ok, err := s.settle()
 	return err == nil && !ok
 }

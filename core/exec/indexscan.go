@@ -25,6 +25,8 @@ type indexScan struct {
 	terms   index.Terms
 	mem     store.Mem
 	cover   *cover // nil: items are fetched
+	far     *ahead // fetches them in chunks; nil: one by one
+	ahead   slotsAhead[begunWalk]
 	repeat  bool   // rows of one value are given as one
 	value   []byte // memory of repeats
 }
@@ -58,6 +60,12 @@ func (s *indexScan) position(slot *store.ViewSlot) position {
 }
 
 func (s *indexScan) next(r *row) (bool, error) {
+	if s.far == nil {
+		s.far = s.b.readsAhead(s, s.cover)
+	}
+	if s.far != nil {
+		return s.nextFar(r)
+	}
 	for {
 		if ok, err := s.settle(); err != nil || !ok {
 			return false, err
@@ -79,20 +87,45 @@ func (s *indexScan) next(r *row) (bool, error) {
 	}
 }
 
+// nextFar is next where items are fetched in chunks.
+func (s *indexScan) nextFar(r *row) (bool, error) {
+	for n := (nameOf{}); ; {
+		if ok, err := s.far.next(r, &n); err != nil || !ok {
+			return false, err
+		}
+		if !n.many || bytes.Equal(s.leaf.first(s.b.Policy(), &s.terms, &r.item), n.value) {
+			r.pos = position{kind: posIndex, slotMin: n.slot.Min(), value: n.value, number: n.number}
+			return true, nil
+		}
+	}
+}
+
+// name implements namer.
+func (s *indexScan) name(n *nameOf) (bool, error) {
+	if ok, err := s.settle(); err != nil || !ok {
+		return false, err
+	}
+	s.peek = false
+	*n = nameOf{s.e.sps[0].slot, s.e.cur.Number, s.e.cur.Value, s.e.cur.Name, s.many}
+	return true, nil
+}
+
 // settle makes sure that e stands on an entry that was not given out; false at the end.
-func (s *indexScan) settle() (bool, error) {
+func (s *indexScan) settle() (_ bool, err error) {
 	for !s.peek {
-		if !s.opened {
+		var ok bool
+		if s.opened {
+			ok, err = s.e.next()
+		} else {
 			if s.i >= len(s.b.spans) {
 				return false, nil
 			}
 			var sps []span
 			sps, s.upto = s.b.slotOf(s.i)
 			s.many = s.leaf.several(s.b, sps[0].slot)
-			s.e.start(sps, s.from)
+			ok, err = s.beginSlot(sps)
 			s.opened = true
 		}
-		ok, err := s.e.next()
 		if err != nil {
 			return false, err
 		}
@@ -104,11 +137,17 @@ func (s *indexScan) settle() (bool, error) {
 }
 
 func (s *indexScan) empty() bool {
+	if s.far != nil {
+		return s.far.empty()
+	}
 	ok, err := s.settle()
 	return err == nil && !ok
 }
 
-func (s *indexScan) close() { s.e.close() }
+func (s *indexScan) close() {
+	s.e.close()
+	s.ahead.close((*begunWalk).close)
+}
 
 // fetch reads the item of an identity in r.slot into r; false when it is absent or expired.
 func (b *builder) fetch(r *row, ident []byte, m *store.Mem) (bool, error) {
@@ -143,7 +182,9 @@ type union struct {
 	last    uint64 // with more: the last number of the list as it was gathered
 	mem     store.Mem
 	cover   *cover // of one leaf; nil: items are fetched
-	most    int    // gather may end when it has so many; 0: it has all
+	far     *ahead // fetches them in chunks; nil: one by one
+	ahead   slotsAhead[*union]
+	most    int // gather may end when it has so many; 0: it has all
 
 	also  []leaf // of an intersection: each must name the items too
 	alsoE []entries
@@ -186,6 +227,17 @@ func newUnion(b *builder, leaves []*access.Pred, from *position) *union {
 }
 
 func (u *union) next(r *row) (bool, error) {
+	if u.far == nil {
+		u.far = u.b.readsAhead(u, u.cover)
+	}
+	if u.far != nil {
+		var n nameOf
+		ok, err := u.far.next(r, &n)
+		if ok {
+			r.pos = position{kind: posIndex, slotMin: n.slot.Min(), number: n.number}
+		}
+		return ok, err
+	}
 	for {
 		if ok, err := u.settle(); err != nil || !ok {
 			return false, err
@@ -210,6 +262,18 @@ func (u *union) next(r *row) (bool, error) {
 	}
 }
 
+// name implements namer.
+func (u *union) name(n *nameOf) (bool, error) {
+	if ok, err := u.settle(); err != nil || !ok {
+		return false, err
+	}
+	it := &u.list[u.at]
+	u.at++
+	u.floor, u.above = it.number, true
+	*n = nameOf{slot: u.b.spans[u.i].slot, number: it.number, name: u.names[it.from:it.to]}
+	return true, nil
+}
+
 func (u *union) settle() (bool, error) {
 	for u.i < len(u.b.spans) {
 		if u.opened && u.at < len(u.list) {
@@ -230,8 +294,8 @@ func (u *union) settle() (bool, error) {
 	return false, nil
 }
 
-// gather fills the list with the items of the present slot that come next.
-func (u *union) gather() error {
+// gatherSlot is gather of a slot that wasn't begun ahead.
+func (u *union) gatherSlot() error {
 	sps, upto := u.b.slotOf(u.i)
 	u.upto = upto
 	u.list, u.names, u.at, u.more = u.list[:0], u.names[:0], 0, false
@@ -295,6 +359,9 @@ func (u *union) trim() {
 }
 
 func (u *union) empty() bool {
+	if u.far != nil {
+		return u.far.empty()
+	}
 	ok, err := u.settle()
 	return err == nil && !ok
 }

@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"container/heap"
 	"slices"
 
 	"github.com/orrerydb/orrery/core/plan/access"
@@ -35,7 +34,8 @@ func (c *created) named(g *stretch) (source, error) {
 func (c *created) merged(g *stretch) (source, error) {
 	b := c.b.of(g)
 	l, _ := newLeaf(b, c.plan.Leaf)
-	l.ivs = slices.DeleteFunc(slices.Clone(l.ivs), func(iv access.Interval) bool { return !iv.Touches(c.b.Classes()) })
+	classes := c.b.Classes()
+	l.ivs = slices.DeleteFunc(slices.Clone(l.ivs), func(iv access.Interval) bool { return !iv.Touches(classes) })
 	newest := b.q.Shown == Newest
 	o := &ordered{b: b, h: mergeHeap{desc: newest, down: newest}}
 	if c.plan.Covered {
@@ -46,15 +46,16 @@ func (c *created) merged(g *stretch) (source, error) {
 		after = &position{value: l.ivs[0].Lo, number: g.from.number}
 	}
 	o.all = make([]entries, 0, len(b.spans))
+	all := make([]beginning, 0, len(b.spans))
 	for i := 0; i < len(b.spans); {
 		var sps []span
 		sps, i = b.slotOf(i)
 		o.all = append(o.all, entries{b: b, leaf: &l, desc: newest})
-		if err := o.h.begin(&o.all[len(o.all)-1], sps, after); err != nil {
-			o.close()
-			return nil, err
-		}
+		all = append(all, beginning{&o.all[len(o.all)-1], sps, after})
 	}
-	heap.Init(&o.h)
+	if err := o.h.beginAll(b, all); err != nil {
+		o.close()
+		return nil, err
+	}
 	return o, nil
 }

@@ -20,6 +20,7 @@ type ordered struct {
 	top   bool // the first of the heap was given out: it moves before the next row
 	mem   store.Mem
 	cover *cover // nil: items are fetched
+	far   *ahead // fetches them in chunks; nil: one by one
 }
 
 type mergeHeap struct {
@@ -79,7 +80,7 @@ func (b *builder) merge(m *plan.Node, _ *position) (source, error) {
 	if n.Leaf.Comp != nil {
 		o.h.desc = n.Leaf.Comp.Reverse
 	}
-	o.h.list = make([]*entries, 0, cap(o.all))
+	all := make([]beginning, 0, cap(o.all))
 	mem := make([]byte, cap(o.all)*entryMem)
 	for i := 0; i < len(b.spans); {
 		var sps []span
@@ -89,17 +90,28 @@ func (b *builder) merge(m *plan.Node, _ *position) (source, error) {
 				flip: o.h.desc != o.h.down, once: m.Once})
 			e := &o.all[len(o.all)-1]
 			e.use(mem[(len(o.all)-1)*entryMem:])
-			if err := o.h.begin(e, sps, ways[w].after); err != nil {
-				o.close()
-				return nil, err
-			}
+			all = append(all, beginning{e, sps, ways[w].after})
 		}
 	}
-	heap.Init(&o.h)
+	if err := o.h.beginAll(b, all); err != nil {
+		o.close()
+		return nil, err
+	}
 	return o, nil
 }
 
 func (o *ordered) next(r *row) (bool, error) {
+	if o.far == nil {
+		o.far = o.b.readsAhead(o, o.cover)
+	}
+	if o.far != nil {
+		var n nameOf
+		ok, err := o.far.next(r, &n)
+		if ok {
+			r.pos = position{kind: posSort, number: n.number}
+		}
+		return ok, err
+	}
 	for {
 		if ok, err := o.settle(); err != nil || !ok {
 			return false, err
@@ -116,6 +128,17 @@ func (o *ordered) next(r *row) (bool, error) {
 			return true, nil
 		}
 	}
+}
+
+// name implements namer.
+func (o *ordered) name(n *nameOf) (bool, error) {
+	if ok, err := o.settle(); err != nil || !ok {
+		return false, err
+	}
+	e := o.h.list[0]
+	o.top = true
+	*n = nameOf{slot: e.sps[0].slot, number: e.cur.Number, name: e.cur.Name}
+	return true, nil
 }
 
 // settle moves the stream that was given out and restores the heap; false at the end.
@@ -136,6 +159,9 @@ func (o *ordered) settle() (bool, error) {
 }
 
 func (o *ordered) empty() bool {
+	if o.far != nil {
+		return o.far.empty()
+	}
 	ok, err := o.settle()
 	return err == nil && !ok
 }

@@ -17,7 +17,12 @@ type points struct {
 	i    int
 	from *position
 	sub  *scan
-	mem  store.Mem
+
+	mem   store.Mem
+	chunk store.Many // list[first:read], items that were fetched together
+	first int
+	read  int
+	size  int // of the next chunk
 }
 
 type point struct {
@@ -104,9 +109,9 @@ func (p *points) next(r *row) (bool, error) {
 			p.i++
 			continue
 		}
+		r.slot, r.covered = pt.slot, false
+		ok, err := p.take(r, pt)
 		p.i++
-		r.slot = pt.slot
-		ok, err := p.b.fetch(r, pt.ident, &p.mem)
 		switch {
 		case err != nil:
 		case ok:
@@ -123,6 +128,57 @@ func (p *points) next(r *row) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// take reads the item of the present point into r.
+func (p *points) take(r *row, pt *point) (bool, error) {
+	if p.i >= p.read {
+		n := p.together()
+		if n == 1 {
+			return p.b.fetch(r, pt.ident, &p.mem)
+		}
+		if err := p.fetch(n); err != nil {
+			return false, err
+		}
+	}
+	st := &p.b.rows.stats
+	st.Items++
+	ok, err := p.b.view.Take(&r.item, &p.chunk, p.i-p.first)
+	if ok {
+		st.Bytes += len(r.item.Doc)
+	}
+	return ok, err
+}
+
+// together returns how many of the points from the present one on are items that the reader is likely to take; over a
+// network twice as many each time that follows.
+func (p *points) together() int {
+	if p.size == 0 {
+		p.size = p.b.firstChunk()
+	} else if p.size = 1; p.b.view.Remote() {
+		p.size = min(max(p.read-p.first, 1)*chunkGrowth, chunkMost)
+	}
+	n := 1
+	for n < p.size && p.i+n < len(p.list) && p.list[p.i+n].ident != nil {
+		n++
+	}
+	return n
+}
+
+// fetch reads the items of the next n points.
+func (p *points) fetch(n int) error {
+	p.chunk.Reset()
+	for i := p.i; i < p.i+n; i++ {
+		if err := p.b.view.Name(&p.chunk, p.list[i].slot, p.list[i].ident); err != nil {
+			return err
+		}
+	}
+	_, err := p.b.timed(func() (bool, error) {
+		n, err := p.b.view.FetchMany(&p.chunk)
+		p.first, p.read = p.i, p.i+n
+		return true, err
+	})
+	return err
 }
 
 // empty looks into a partition that the present row belongs to; other points are taken to be there.

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/orrerydb/orrery/core/index"
-	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
@@ -125,27 +124,6 @@ func (b *builder) inClass(p access.Path, class byte) bool {
 		if !b.oneClass(b.spans[i].slot, id, &class) {
 			return false
 		}
-	}
-	return true
-}
-
-// oneClass reports whether all entries of a path in a slot have one class, the same as in the slots before.
-func (b *builder) oneClass(slot *store.ViewSlot, path uint64, class *byte) bool {
-	lo := keys.AppendIndexPath(nil, slot.Key(), path)
-	it, err := b.view.Iter(lo, keys.After(lo))
-	if err != nil {
-		return false
-	}
-	defer it.Close()
-	for _, move := range []func() bool{it.First, it.Last} {
-		if !move() {
-			return it.Err() == nil // no entries, no items
-		}
-		c := it.Key()[len(lo)]
-		if *class != 0 && *class != c {
-			return false
-		}
-		*class = c
 	}
 	return true
 }

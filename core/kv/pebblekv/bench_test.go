@@ -1,7 +1,9 @@
 package pebblekv
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -91,4 +93,38 @@ func BenchmarkRawPebble(b *testing.B) {
 	}
 	b.Run("Write11", write(pebble.NoSync, 0))
 	b.Run("Write11Wait", write(pebble.Sync, 1<<40))
+}
+
+// BenchmarkGetMany reads 20 values of a snapshot: one by one, by GetMany, and by GetMany in the order of the keys; with
+// all of them kept as single values, and with none.
+func BenchmarkGetMany(b *testing.B) {
+	for name, o := range map[string]Options{"kept": {CacheMB: 512, Kept: everyKey}, "blocks": {CacheMB: 256}} {
+		e := filled(b, o)
+		one := func(s kv.Snapshot, v *kv.Values, keys [][]byte) error { return v.Fill(keys, s.Get) }
+		many := func(s kv.Snapshot, v *kv.Values, keys [][]byte) error { return s.GetMany(v, keys) }
+		for _, by := range []struct {
+			name   string
+			sorted bool
+			read   func(s kv.Snapshot, v *kv.Values, keys [][]byte) error
+		}{{"OneByOne", false, one}, {"GetMany", false, many}, {"Sorted", true, many}} {
+			b.Run(name+"/"+by.name, func(b *testing.B) {
+				b.ReportAllocs()
+				var v kv.Values
+				keys := make([][]byte, 20)
+				for i := 0; b.Loop(); i++ {
+					for j := range keys {
+						keys[j] = kvtest.BenchKey(keys[j][:0], (i*20+j)*7919%kvtest.BenchKeys)
+					}
+					if by.sorted {
+						slices.SortFunc(keys, bytes.Compare)
+					}
+					s := kvtest.Snapshot(b, e)
+					if err := by.read(s, &v, keys); err != nil || v.Len() != len(keys) {
+						b.Fatal(v.Len(), err)
+					}
+					_ = s.Close()
+				}
+			})
+		}
+	}
 }

@@ -1,0 +1,95 @@
+package exec
+
+import (
+	"runtime"
+
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/store"
+)
+
+// classes are those of the first and of the last index entry at a path in a slot; 0 where there are no entries.
+type classes struct{ first, last byte }
+
+// oneClass reports whether all entries of a path in a slot have one class, the same as in the slots before. Of many
+// slots it looks at all when it is asked for the first time: they are looked at side by side, with one iterator for
+// each goroutine.
+func (b *builder) oneClass(slot *store.ViewSlot, path uint64, class *byte) bool {
+	c, ok := b.classes[path][slot]
+	if !ok {
+		var err error
+		if c, err = b.classesAt(slot, path); err != nil {
+			return false
+		}
+	}
+	switch {
+	case c.first != c.last || c.first != 0 && *class != 0 && *class != c.first:
+		return false
+	case c.first != 0:
+		*class = c.first
+	}
+	return true
+}
+
+// classesAt finds the classes at a path in a slot; of many slots in all that the query reads.
+func (b *builder) classesAt(slot *store.ViewSlot, path uint64) (classes, error) {
+	remote := b.view.Remote()
+	if len(b.spans) <= fewStreams && !remote {
+		var it kv.Iterator
+		c, err := b.classesOf(&it, slot, path)
+		if it != nil {
+			_ = it.Close()
+		}
+		return c, err
+	}
+	slots := make([]*store.ViewSlot, 0, len(b.spans))
+	for i := 0; i < len(b.spans); {
+		slots = append(slots, b.spans[i].slot)
+		_, i = b.slotOf(i)
+	}
+	workers := runtime.GOMAXPROCS(0)
+	if remote {
+		workers = remoteAtOnce
+	}
+	its := make([]kv.Iterator, workers)
+	found := make([]classes, len(slots))
+	err := b.beside(workers, len(slots), func(own *builder, i, worker int) (err error) {
+		found[i], err = own.classesOf(&its[worker], slots[i], path)
+		return err
+	})
+	for _, it := range its {
+		if it != nil {
+			_ = it.Close()
+		}
+	}
+	if err != nil {
+		return classes{}, err
+	}
+	if b.classes == nil {
+		b.classes = map[uint64]map[*store.ViewSlot]classes{}
+	}
+	all := make(map[*store.ViewSlot]classes, len(slots))
+	for i, c := range found {
+		all[slots[i]] = c
+	}
+	b.classes[path] = all
+	return all[slot], nil
+}
+
+// classesOf looks at the first and the last entry of a slot with an iterator, which it makes where there is none.
+func (b *builder) classesOf(it *kv.Iterator, slot *store.ViewSlot, path uint64) (c classes, err error) {
+	lo := keys.AppendIndexPath(nil, slot.Key(), path)
+	if hi := keys.After(lo); *it != nil {
+		(*it).Reset(lo, hi)
+	} else if *it, err = b.view.Iter(lo, hi); err != nil {
+		return c, err
+	}
+	(*it).Ahead(1)
+	if (*it).First() {
+		c.first = (*it).Key()[len(lo)]
+		if (*it).Last() {
+			c.last = (*it).Key()[len(lo)]
+		}
+	}
+	return c, (*it).Err()
+}
