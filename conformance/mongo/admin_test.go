@@ -3,6 +3,7 @@ package mongo
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -151,14 +152,80 @@ func TestServerCommands(t *testing.T) {
 	}
 	_, err = db.Aggregate(bg, ops)
 	wantCode(t, err, 73)
-	for filter, stage := range map[string]string{`{"_id":1}`: "IDHACK", `{"a":1}`: "IXSCAN", `{}`: "COLLSCAN"} {
-		m := run(t, db, `{"explain":{"find":"c","filter":`+filter+`}}`)
-		var plan struct{ WinningPlan struct{ Stage string } }
-		b, _ := bson.Marshal(m["queryPlanner"])
-		must(t, bson.Unmarshal(b, &plan))
-		if plan.WinningPlan.Stage != stage {
-			t.Errorf("%s: %+v", filter, m["queryPlanner"])
+}
+
+// TestExplainStages: a plan has the stages of the real server, and executionStats what they did.
+func TestExplainStages(t *testing.T) {
+	db := start(t).client(t).Database("db")
+	items := []string{`{"_id":1,"a":1,"b":1}`, `{"_id":2,"a":1,"b":2}`, `{"_id":3,"a":2,"b":1}`}
+	for i := 4; i <= 60; i++ {
+		items = append(items, fmt.Sprintf(`{"_id":%d,"a":9,"b":9}`, i))
+	}
+	fill(t, db.Collection("c"), items...)
+	type stage struct {
+		Stage                             string
+		NReturned, DocsExamined, NCounted int64
+		KeysExamined                      int64
+		KeyPattern                        bson.D
+		InputStage                        *stage
+		InputStages                       []stage
+	}
+	var names func(s *stage) string
+	names = func(s *stage) string {
+		switch {
+		case s.InputStage != nil:
+			return s.Stage + " " + names(s.InputStage)
+		case len(s.InputStages) > 0:
+			return fmt.Sprintf("%s of %d", s.Stage, len(s.InputStages))
 		}
+		return s.Stage
+	}
+	for _, x := range []struct {
+		command, stages string
+		returned, docs  int64
+	}{
+		{`{"find":"c","filter":{"_id":1}}`, "IDHACK", 1, 1},
+		{`{"find":"c","filter":{"a":1}}`, "FETCH IXSCAN", 2, 2},
+		{`{"find":"c","filter":{"a":1,"b":1}}`, "FETCH IXSCAN", 1, 2},
+		{`{"find":"c","filter":{"$or":[{"a":2},{"b":2}]}}`, "FETCH OR of 2", 2, 2},
+		{`{"find":"c"}`, "COLLSCAN", 60, 60},
+		{`{"find":"c","limit":2}`, "LIMIT COLLSCAN", 2, 2},
+		{`{"find":"c","filter":{"a":1},"sort":{"b":1}}`, "SORT FETCH IXSCAN", 2, 2},
+		{`{"count":"c","query":{"a":1}}`, "COUNT PROJECTION_COVERED IXSCAN", 0, 0},
+		{`{"update":"c","updates":[{"q":{"a":1},"u":{"$set":{"b":7}}}]}`, "UPDATE FETCH IXSCAN", 0, 2},
+		{`{"delete":"c","deletes":[{"q":{"a":1},"limit":0}]}`, "DELETE FETCH IXSCAN", 0, 2},
+		{`{"find":"nothing"}`, "EOF", 0, 0},
+	} {
+		var e struct {
+			QueryPlanner struct {
+				WinningPlan   stage
+				RejectedPlans []stage
+			}
+			ExecutionStats struct {
+				NReturned, TotalDocsExamined int64
+				ExecutionSuccess             bool
+				ExecutionStages              stage
+			}
+		}
+		b, _ := bson.Marshal(run(t, db, `{"explain":`+x.command+`,"verbosity":"executionStats"}`))
+		must(t, bson.Unmarshal(b, &e))
+		if got := names(&e.QueryPlanner.WinningPlan); got != x.stages {
+			t.Errorf("%s: %s, want %s", x.command, got, x.stages)
+		}
+		if s := &e.ExecutionStats; names(&s.ExecutionStages) != x.stages || !s.ExecutionSuccess ||
+			s.NReturned != x.returned || s.TotalDocsExamined != x.docs {
+			t.Errorf("%s: %+v, want %d of %d documents", x.command, *s, x.returned, x.docs)
+		}
+		if p := &e.QueryPlanner.WinningPlan; x.stages == "FETCH IXSCAN" && (len(e.QueryPlanner.RejectedPlans) == 0 ||
+			len(p.InputStage.KeyPattern) != 1) {
+			t.Errorf("%s: %+v", x.command, e.QueryPlanner)
+		}
+		if m := run(t, db, `{"explain":`+x.command+`,"verbosity":"queryPlanner"}`); m["executionStats"] != nil {
+			t.Errorf("%s: it was run", x.command)
+		}
+	}
+	if n, err := db.Collection("c").CountDocuments(bg, bson.D{{Key: "b", Value: 7}}); n != 0 || err != nil {
+		t.Errorf("explain has changed %d documents (%v)", n, err)
 	}
 }
 

@@ -20,6 +20,7 @@ const (
 	chunkUnknown = 4   // items of the first chunk where nobody says how many are wanted
 	chunkMost    = 256 // items of the largest
 	chunkGrowth  = 2
+	fewWanted    = 4 // entries of a stream that may be wanted beyond its share
 )
 
 // namer gives the names of items one by one.
@@ -83,6 +84,18 @@ func (b *builder) firstChunk() int {
 		}
 	}
 	return min(want, chunkMost)
+}
+
+// wantedOf is how many entries are likely to be wanted of one of several streams that are merged.
+func (b *builder) wantedOf(streams int) int {
+	if b.q.Whole {
+		return chunkMost
+	}
+	n := b.firstChunk()
+	if streams > 1 {
+		return min(n, 2*n/streams+fewWanted)
+	}
+	return n
 }
 
 // next gives the next item that is there, and what was known of it; n is valid until the next call.

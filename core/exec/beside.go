@@ -23,9 +23,9 @@ import (
 // heap gives ten entries, and at most ten streams seek again.
 
 const (
-	fewStreams   = 16 // streams that are begun one after the other on a local engine, each with its iterator
-	remoteAtOnce = 64 // reads of one query that are under way at once on an engine over a network
-	keyMem       = 96 // memory for the key of an entry, mostly; it grows beyond it
+	fewStreams   = 16  // streams that are begun one after the other on a local engine, each with its iterator
+	remoteAtOnce = 512 // reads of one query that are under way at once on an engine over a network
+	keyMem       = 96  // memory for the key of an entry, mostly; it grows beyond it
 )
 
 // beginning is a stream of a merge before its first entry.
@@ -59,7 +59,7 @@ func (h *mergeHeap) beginAll(b *builder, all []beginning) error {
 	probes := make([]kv.Iterator, workers) // local: one for each goroutine
 	err := b.beside(workers, len(all), func(own *builder, i, worker int) (err error) {
 		e := all[i].e
-		e.b = own
+		e.b, e.beside = own, len(all)
 		defer func() { e.b = b }()
 		lend := !remote && e.lends()
 		if lend {
@@ -122,7 +122,8 @@ func (b *builder) beside(workers, n int, f func(own *builder, i, worker int) err
 	owns := make([]*builder, workers)
 	for i := range owns {
 		own := *b
-		own.rows, own.ident = &Rows{ctx: b.rows.ctx, q: b.rows.q, view: b.rows.view, former: b.rows.former}, nil
+		own.rows, own.ident = &Rows{ctx: b.rows.ctx, q: b.rows.q, view: b.rows.view, former: b.rows.former,
+			walked: make([]int64, len(b.rows.walked))}, nil
 		owns[i] = &own
 	}
 	err := work.Each(workers, n, func(i, worker int) error { return f(owns[worker], i, worker) })
@@ -131,6 +132,9 @@ func (b *builder) beside(workers, n int, f func(own *builder, i, worker int) err
 		st.Entries += own.rows.stats.Entries
 		st.Items += own.rows.stats.Items
 		st.Bytes += own.rows.stats.Bytes
+		for i := range b.rows.walked {
+			b.rows.walked[i] += own.rows.walked[i]
+		}
 	}
 	return err
 }

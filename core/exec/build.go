@@ -29,9 +29,9 @@ type builder struct {
 	asks  []access.Path // whose facts some slot doesn't know: with them the plan may be better
 	asked []uint64      // ids of paths that were asked for before
 
-	classes map[uint64]map[*store.ViewSlot]classes // by path: see oneClass
-
 	gathering
+
+	classes map[uint64]map[*store.ViewSlot]classes // by path: see oneClass
 }
 
 // gathering is what the planner had read to count it: the sources go on with it.

@@ -61,6 +61,7 @@ type entries struct {
 	lead    int  // in a merge: bytes of the values in front of those that give the order
 	flip    bool // entries of one value come in the other direction
 	group   group
+	beside  int       // in a merge: how many streams there are
 	once    bool      // of entries with a known value, one for each value
 	after   *position // entries up to this value and number were given before
 	prefix  []byte    // up to and with the path id
@@ -212,6 +213,9 @@ func (e *entries) openInterval() (bool, error) {
 		}
 	} else {
 		e.it.Reset(e.lo, e.hi)
+	}
+	if e.b.view.Remote() {
+		e.it.Ahead(e.b.wantedOf(e.beside))
 	}
 	var ok bool
 	switch {

@@ -26,6 +26,7 @@ type indexScan struct {
 	mem     store.Mem
 	cover   *cover // nil: items are fetched
 	far     *ahead // fetches them in chunks; nil: one by one
+	ahead   slotsAhead[begunWalk]
 	repeat  bool   // rows of one value are given as one
 	value   []byte // memory of repeats
 }
@@ -110,19 +111,21 @@ func (s *indexScan) name(n *nameOf) (bool, error) {
 }
 
 // settle makes sure that e stands on an entry that was not given out; false at the end.
-func (s *indexScan) settle() (bool, error) {
+func (s *indexScan) settle() (_ bool, err error) {
 	for !s.peek {
-		if !s.opened {
+		var ok bool
+		if s.opened {
+			ok, err = s.e.next()
+		} else {
 			if s.i >= len(s.b.spans) {
 				return false, nil
 			}
 			var sps []span
 			sps, s.upto = s.b.slotOf(s.i)
 			s.many = s.leaf.several(s.b, sps[0].slot)
-			s.e.start(sps, s.from)
+			ok, err = s.beginSlot(sps)
 			s.opened = true
 		}
-		ok, err := s.e.next()
 		if err != nil {
 			return false, err
 		}
@@ -141,7 +144,10 @@ func (s *indexScan) empty() bool {
 	return err == nil && !ok
 }
 
-func (s *indexScan) close() { s.e.close() }
+func (s *indexScan) close() {
+	s.e.close()
+	s.ahead.close((*begunWalk).close)
+}
 
 // fetch reads the item of an identity in r.slot into r; false when it is absent or expired.
 func (b *builder) fetch(r *row, ident []byte, m *store.Mem) (bool, error) {
@@ -177,7 +183,8 @@ type union struct {
 	mem     store.Mem
 	cover   *cover // of one leaf; nil: items are fetched
 	far     *ahead // fetches them in chunks; nil: one by one
-	most    int    // gather may end when it has so many; 0: it has all
+	ahead   slotsAhead[*union]
+	most    int // gather may end when it has so many; 0: it has all
 
 	also  []leaf // of an intersection: each must name the items too
 	alsoE []entries
@@ -287,8 +294,8 @@ func (u *union) settle() (bool, error) {
 	return false, nil
 }
 
-// gather fills the list with the items of the present slot that come next.
-func (u *union) gather() error {
+// gatherSlot is gather of a slot that wasn't begun ahead.
+func (u *union) gatherSlot() error {
 	sps, upto := u.b.slotOf(u.i)
 	u.upto = upto
 	u.list, u.names, u.at, u.more = u.list[:0], u.names[:0], 0, false

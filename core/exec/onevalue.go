@@ -34,7 +34,8 @@ func (c *created) named(g *stretch) (source, error) {
 func (c *created) merged(g *stretch) (source, error) {
 	b := c.b.of(g)
 	l, _ := newLeaf(b, c.plan.Leaf)
-	l.ivs = slices.DeleteFunc(slices.Clone(l.ivs), func(iv access.Interval) bool { return !iv.Touches(c.b.Classes()) })
+	classes := c.b.Classes()
+	l.ivs = slices.DeleteFunc(slices.Clone(l.ivs), func(iv access.Interval) bool { return !iv.Touches(classes) })
 	newest := b.q.Shown == Newest
 	o := &ordered{b: b, h: mergeHeap{desc: newest, down: newest}}
 	if c.plan.Covered {

@@ -223,6 +223,11 @@ func (r *read) part(p *part) (more bool, err error) {
 func (r *read) take(slot *store.ViewSlot, suffix []byte) error {
 	item := &store.Item{}
 	found, err := r.view.FetchSuffix(item, slot, suffix, &store.Mem{})
+	return r.taken(item, found, err)
+}
+
+// taken is take of an item that was looked for.
+func (r *read) taken(item *store.Item, found bool, err error) error {
 	if err == nil && found && item.TS() >= r.sc.Since {
 		r.page.add(item)
 	} else {

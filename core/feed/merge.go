@@ -5,6 +5,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
+	"github.com/orrerydb/orrery/core/work"
 )
 
 // merge reads the feeds of the slots of one physical partition together, by LSN.
@@ -12,6 +13,7 @@ type merge struct {
 	*read
 	part    *part
 	cursors []cursor
+	next    upcoming
 }
 
 // cursor stands on an entry of one slot's feed.
@@ -20,6 +22,8 @@ type cursor struct {
 	at  *store.ViewSlot // the piece's slot
 	it  kv.Iterator
 	lsn int64
+
+	last int64 // LSN of the slot's last commit that is read
 }
 
 // open waits until the view is durable in the slots that have something new, and finds the first entry of each.
@@ -43,21 +47,23 @@ func (m *merge) open() error {
 		if err != nil {
 			return err
 		}
-		m.cursors = append(m.cursors, cursor{piece: p, at: at, it: it})
-		c := &m.cursors[len(m.cursors)-1]
-		if err := m.begin(c, key, min(last, m.mark)); err != nil {
-			return err
-		}
+		it.Ahead(m.most)
+		m.cursors = append(m.cursors, cursor{piece: p, at: at, it: it, last: min(last, m.mark)})
 	}
-	return nil
+	workers := 1
+	if m.view.Remote() {
+		workers = len(m.cursors)
+	}
+	return work.Each(workers, len(m.cursors), func(i, _ int) error { return m.begin(&m.cursors[i]) })
 }
 
 // begin puts a cursor on its first entry.
-func (m *merge) begin(c *cursor, key keys.Slot, last int64) error {
+func (m *merge) begin(c *cursor) error {
+	key := c.at.Key()
 	if err := c.read(c.it.First()); err != nil || m.sc.Since == 0 || c.lsn == 0 {
 		return err
 	}
-	from, err := m.since(c, key, last)
+	from, err := m.since(c, key, c.last)
 	if err != nil {
 		return err
 	}
@@ -98,11 +104,14 @@ func (m *merge) least() (c *cursor) {
 func (m *merge) run() (end int64, more bool, err error) {
 	items, bytes := len(m.page.Items), m.page.bytes
 	for walked := 0; ; walked++ {
-		c := m.least()
-		if c == nil {
+		x, err := m.upcoming()
+		if err != nil {
+			return end, false, err
+		}
+		if x == nil {
 			return m.mark, false, nil
 		}
-		if c.lsn != end && end != 0 {
+		if x.lsn != end && end != 0 {
 			if m.page.full(m.most) || m.page.work >= maxWork {
 				return end, true, nil
 			}
@@ -117,18 +126,11 @@ func (m *merge) run() (end int64, more bool, err error) {
 				return m.show(found)
 			}
 		}
-		end = c.lsn
+		end = x.lsn
 		if err := m.gone(); err != nil {
 			return end, false, err
 		}
-		if suffix := c.it.Value(); c.holds(m.c, suffix) {
-			if err := m.take(c.at, suffix); err != nil {
-				return end, false, err
-			}
-		} else {
-			m.page.work++
-		}
-		if err := c.read(c.it.Next()); err != nil {
+		if err := m.takeNext(x); err != nil {
 			return end, false, err
 		}
 	}

@@ -12,7 +12,7 @@ func (v *View) HasTTL() bool { return v.ttl != nil }
 
 // Head returns the head of a slot in this view, but for what the slot's index holds: ViewSlot tells.
 func (v *View) Head(slot *ViewSlot) (h Head, err error) {
-	b, err := v.snap.Get(nil, slot.headKey[:])
+	b, err := v.head(slot)
 	if errors.Is(err, kv.ErrNotFound) {
 		return h, errDropped()
 	}

@@ -328,9 +328,8 @@ func (v *View) Fact(slot *ViewSlot, path uint64) (fact Fact, ok bool, err error)
 	if !f.asked.Load() {
 		f.asked.Store(true)
 	}
-	var mem [keys.PrefixLen + 8]byte
 	var val [64]byte
-	b, err := v.snap.Get(val[:0], keys.AppendFact(mem[:0], slot.key, path))
+	b, err := v.fact(val[:0], slot, path)
 	if errors.Is(err, kv.ErrNotFound) {
 		return fact, false, nil
 	}

@@ -58,3 +58,10 @@ func (v *View) Take(it *Item, m *Many, i int) (bool, error) {
 
 // Remote reports whether reads of the view go over a network: see kv.Engine.
 func (v *View) Remote() bool { return v.c.st.eng.Remote() }
+
+// NameSuffix adds the item with this suffix (placement, tuple, id) in a slot to a chunk.
+func (v *View) NameSuffix(m *Many, slot *ViewSlot, suffix []byte) {
+	at := len(m.mem)
+	m.mem = append(keys.AppendPrefix(m.mem, slot.key, keys.KindItem), suffix...)
+	m.keys = append(m.keys, m.mem[at:len(m.mem):len(m.mem)])
+}

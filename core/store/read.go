@@ -93,6 +93,7 @@ type View struct {
 	indexed bool
 	bare    bool      // a slot is: Head.bare
 	opened  time.Time // by the real clock
+	all     together
 }
 
 // ViewSlot is a slot as a view shows it. It means nothing to other views.

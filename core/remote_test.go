@@ -1,0 +1,160 @@
+package core_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/feed"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/plan/access"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Over a network items are fetched in chunks and slots are begun side by side; of many slots a local engine begins them
+// side by side, too. That changes nothing that can be seen: pages have the same rows, charge and continuation as those of
+// an engine that is local, and rows that are ordered come in the same order from 40 slots as from one.
+func TestRemotePagesAreTheSame(t *testing.T) {
+	n, k, s := access.NewPath("n"), access.NewPath("k"), access.NewPath("s")
+	order := func(desc bool, ps ...access.Path) (out []exec.Order) {
+		for _, p := range ps {
+			out = append(out, exec.Order{Path: p, Desc: desc})
+		}
+		return out
+	}
+	var someIDs []value.Value
+	for i := range 30 {
+		someIDs = append(someIDs, value.StringOf(fmt.Sprint(i*9)))
+	}
+	odd := func(it *core.Item) (bool, error) { return it.LSN%2 == 1, nil }
+	queries := map[string]exec.Query{
+		"all":             {},
+		"equality":        *eqQuery("k", 3),
+		"filtered":        {Pred: access.Eq(k, value.Int32Of(3)), Match: odd},
+		"range":           {Pred: access.Range(n, &access.Bound{Value: value.Int32Of(30)}, nil), Match: odd},
+		"union":           {Pred: access.In(k, value.Int32Of(1), value.Int32Of(4))},
+		"elements":        {Pred: access.Eq(access.Path{Segs: []string{"a"}, Elements: true}, value.Int32Of(2))},
+		"order":           {OrderBy: order(false, n), Compare: value.CompareCosmos},
+		"order down":      {OrderBy: order(true, n), Compare: value.CompareCosmos},
+		"order limit":     {OrderBy: order(false, n), Compare: value.CompareCosmos, Limit: 25},
+		"order with ties": {OrderBy: order(true, k), Compare: value.CompareCosmos},
+		"order of a range": {OrderBy: order(false, n), Compare: value.CompareCosmos,
+			Pred: access.Range(n, &access.Bound{Value: value.Int32Of(50)}, nil), Match: odd},
+		"composite":      {OrderBy: order(false, k, s), Compare: value.CompareCosmos, Collation: access.JSONOrder},
+		"composite down": {OrderBy: order(true, k, s), Compare: value.CompareCosmos, Collation: access.JSONOrder},
+		"ids": {Pred: access.And(access.In(access.NewPath("pk"), value.StringOf("p1"), value.StringOf("p2")),
+			access.In(access.NewPath("_id"), someIDs...))},
+		"one key":  {PK: pk("p3"), Pred: access.In(access.NewPath("_id"), someIDs...)},
+		"newest":   {Shown: exec.Newest, Pred: access.Eq(k, value.Int32Of(3))},
+		"values":   {Pred: access.Exists(k), Needs: []access.Path{k}, Want: exec.WantValues},
+		"count":    {Pred: access.Eq(k, value.Int32Of(3)), Needs: []access.Path{k}, Whole: true, Repeat: true},
+		"max read": {Pred: access.Eq(k, value.Int32Of(3)), Match: odd, MaxRead: 11},
+	}
+	open := func(eng kv.Engine, slots int) *core.Container {
+		e, err := core.Open(bg, kv.Checked(eng), core.Options{MinSlots: slots})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			clean(t, e)
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(`{"includedPaths":[{"path":"/*"}],` +
+			`"compositeIndexes":[[{"path":"/k"},{"path":"/s"}]]}`)})
+		for i := range 300 {
+			put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"k":%d,"s":"s%d","a":[%d,2]}`, i, i%60,
+				i*7919%97, i%5, i%7, i%4))
+		}
+		for i := 0; i < 300; i += 10 {
+			put(t, c, core.Upsert, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"k":3,"s":"x","a":[2]}`, i, i%60, i))
+		}
+		return c
+	}
+	one := open(memkv.New(), 1)
+	local, remote := open(memkv.New(), 40), open(kvtest.Remote{Engine: memkv.New()}, 40)
+	for _, name := range slices.Sorted(maps.Keys(queries)) {
+		q := queries[name]
+		q.PlanHash = 1
+		for _, page := range []int{1, 7, 50, 1000} {
+			want, got := pagesOf(t, local, q, page), pagesOf(t, remote, q, page)
+			if got != want {
+				t.Errorf("%s, pages of %d: over a network\n%s\nlocally\n%s", name, page, got, want)
+			}
+		}
+		if len(q.OrderBy) > 0 {
+			want := strings.Join(ids(t, one, &q), " ")
+			for _, c := range []*core.Container{local, remote} {
+				if got := strings.Join(ids(t, c, &q), " "); got != want {
+					t.Errorf("%s: in many slots\n%s\nin one\n%s", name, got, want)
+				}
+			}
+		}
+	}
+	for _, page := range []int{1, 7, 50, 1000} {
+		if want, got := feedPages(t, local, page), feedPages(t, remote, page); got != want {
+			t.Errorf("feed, pages of %d: over a network\n%s\nlocally\n%s", page, got, want)
+		}
+	}
+}
+
+// pagesOf reads a query in pages and returns all that can be seen of them.
+func pagesOf(t *testing.T, c *core.Container, q exec.Query, page int) string {
+	t.Helper()
+	var out strings.Builder
+	for range 1000 {
+		q.Page = page
+		r, err := c.Query(bg, &q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := 0; n < page && r.Next(); n++ {
+			fmt.Fprintf(&out, "%s*%d ", r.Item().ID().Str(), r.Times())
+		}
+		if r.Err() != nil {
+			t.Fatal(r.Err())
+		}
+		st := *r.Stats()
+		fmt.Fprintf(&out, "read %d %d %d ", st.Entries, st.Items, st.Bytes)
+		if q.Whole {
+			r.Close()
+			return out.String()
+		}
+		tok, over := r.Continuation(), r.Exhausted()
+		st = *r.Stats()
+		fmt.Fprintf(&out, "%x %v, looked ahead %d %d\n", tok, over, st.Entries, st.Items)
+		r.Close()
+		if over || tok == "" {
+			return out.String()
+		}
+		q.Continuation = tok
+	}
+	t.Fatal("the query does not end")
+	return ""
+}
+
+// feedPages reads the feed in pages and returns all that can be seen of them.
+func feedPages(t *testing.T, c *core.Container, page int) string {
+	t.Helper()
+	var out strings.Builder
+	for pos := feed.Start(); ; {
+		p, err := c.Feed(bg, feed.Scope{}, pos, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, it := range p.Items {
+			fmt.Fprintf(&out, "%s@%d ", it.ID().Str(), it.LSN)
+		}
+		fmt.Fprintf(&out, "%s %v\n", p.Next.String(), p.More)
+		if pos = p.Next; !p.More {
+			return out.String()
+		}
+	}
+}
