@@ -28,22 +28,14 @@ const (
 	keyMem       = 96  // memory for the key of an entry, mostly; it grows beyond it
 )
 
-// beginning is a stream of a merge before its first entry.
-type beginning struct {
-	e     *entries
-	sps   []span
-	after *position
-}
-
-// beginAll finds the first entry of all streams and makes the heap of those that have one.
-func (h *mergeHeap) beginAll(b *builder, all []beginning) error {
-	if h.list == nil {
-		h.list = make([]*entries, 0, len(all))
-	}
+// beginAll finds the first entry of all streams, whose parts of a slot and positions are set, and makes the heap of
+// those that have one.
+func (h *mergeHeap) beginAll(b *builder, all []entries) error {
+	h.list = make([]*entries, 0, len(all))
 	remote := b.view.Remote()
 	if len(all) <= fewStreams && !remote {
 		for i := range all {
-			if err := h.begin(all[i].e, all[i].sps, all[i].after); err != nil {
+			if err := h.begin(&all[i], all[i].sps, all[i].after); err != nil {
 				return err
 			}
 		}
@@ -58,14 +50,14 @@ func (h *mergeHeap) beginAll(b *builder, all []beginning) error {
 	keys := make([]byte, len(all)*keyMem)
 	probes := make([]kv.Iterator, workers) // local: one for each goroutine
 	err := b.beside(workers, len(all), func(own *builder, i, worker int) (err error) {
-		e := all[i].e
+		e := &all[i]
 		e.b, e.beside = own, len(all)
 		defer func() { e.b = b }()
 		lend := !remote && e.lends()
 		if lend {
 			e.it, e.key = probes[worker], keys[i*keyMem:i*keyMem:(i+1)*keyMem]
 		}
-		e.start(all[i].sps, all[i].after)
+		e.start(e.sps, e.after)
 		found[i], err = e.next()
 		if lend {
 			probes[worker] = e.lent(found[i])
@@ -82,9 +74,9 @@ func (h *mergeHeap) beginAll(b *builder, all []beginning) error {
 	}
 	for i := range all {
 		if found[i] {
-			h.list = append(h.list, all[i].e)
+			h.list = append(h.list, &all[i])
 		} else {
-			all[i].e.close()
+			all[i].close()
 		}
 	}
 	heap.Init(h)

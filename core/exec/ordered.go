@@ -82,7 +82,6 @@ func (b *builder) ordered(plan *access.Plan) (source, error) {
 	if plan.Leaf.Comp != nil {
 		o.h.desc = plan.Leaf.Comp.Reverse
 	}
-	all := make([]beginning, 0, cap(o.all))
 	mem := make([]byte, cap(o.all)*entryMem)
 	for i := 0; i < len(b.spans); {
 		var sps []span
@@ -92,10 +91,10 @@ func (b *builder) ordered(plan *access.Plan) (source, error) {
 				flip: o.h.desc != o.h.down, once: b.once(o.cover)})
 			e := &o.all[len(o.all)-1]
 			e.use(mem[(len(o.all)-1)*entryMem:])
-			all = append(all, beginning{e, sps, ways[w].after})
+			e.sps, e.after = sps, ways[w].after
 		}
 	}
-	if err := o.h.beginAll(b, all); err != nil {
+	if err := o.h.beginAll(b, o.all); err != nil {
 		o.close()
 		return nil, err
 	}
