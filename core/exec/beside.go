@@ -12,15 +12,15 @@ import (
 
 // A merge over many slots begins with the first entry of each. These are found side by side.
 //
-// Where reads go over a network each slot's stream has its iterator from the begin, all of them at once: to wait for one
-// costs as much as to wait for all.
+// Where reads go over a network each slot's stream has its iterator from the begin, all of them at once: to wait for
+// one costs as much as to wait for all.
 //
 // A local engine is asked by as many goroutines as there are processors, and by one for few slots. There an iterator
 // costs more than a seek, and of 400 slots a page of ten needs a second entry of ten at most. So a goroutine finds the
 // first entries of its slots with one iterator, and a stream gets its own when it moves on.
 //
-// Example: the ten least of 400 slots on two processors. Each of two goroutines seeks in 200 slots with one iterator; the
-// heap gives ten entries, and at most ten streams seek again.
+// Example: the ten least of 400 slots on two processors. Each of two goroutines seeks in 200 slots with one iterator;
+// the heap gives ten entries, and at most ten streams seek again.
 
 const (
 	fewStreams   = 16  // streams that are begun one after the other on a local engine, each with its iterator

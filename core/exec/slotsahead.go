@@ -9,8 +9,8 @@ import (
 // A source that reads one slot after the other waits for the first entry of each. Over a network it begins the slots
 // that come next side by side: a few at first, more each time, and all of them where the reader reads to the end.
 //
-// Example: a page of 20 of an equality that 100 items in 400 slots satisfy. 4 slots are begun together, then 16, then 64,
-// until the page is full: some 80 slots in 3 round trips.
+// Example: a page of 20 of an equality that 100 items in 400 slots satisfy. 4 slots are begun together, then 16, then
+// 64, until the page is full: some 80 slots in 3 round trips.
 //
 // What was passed in a slot counts when the reader comes to it, so a page has the same charge as without.
 //
@@ -36,8 +36,8 @@ type slotBegun[T any] struct {
 	err    error
 }
 
-// take returns what was begun of the slot whose first span is at, and counts what was passed there. Where it isn't begun
-// yet it begins it with those that come next, by f.
+// take returns what was begun of the slot whose first span is at, and counts what was passed there. Where it isn't
+// begun yet it begins it with those that come next, by f.
 func (s *slotsAhead[T]) take(b *builder, at int, f func(own *builder, at int, to *T) error) (
 	what T, err error) {
 	for len(s.begun) > 0 && s.begun[0].at < at {
