@@ -18,8 +18,8 @@ import (
 )
 
 // Over a network items are fetched in chunks and slots are begun side by side; of many slots a local engine begins them
-// side by side, too. That changes nothing that can be seen: pages have the same rows, charge and continuation as those of
-// an engine that is local, and rows that are ordered come in the same order from 40 slots as from one.
+// side by side, too. That changes nothing that can be seen: pages have the same rows, charge and continuation as those
+// of an engine that is local, and rows that are ordered come in the same order from 40 slots as from one.
 func TestRemotePagesAreTheSame(t *testing.T) {
 	n, k, s := access.NewPath("n"), access.NewPath("k"), access.NewPath("s")
 	order := func(desc bool, ps ...access.Path) (out []exec.Order) {

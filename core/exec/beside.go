@@ -12,15 +12,15 @@ import (
 
 // A merge over many slots begins with the first entry of each. These are found side by side.
 //
-// Where reads go over a network each slot's stream has its iterator from the begin, all of them at once: to wait for one
-// costs as much as to wait for all.
+// Where reads go over a network each slot's stream has its iterator from the begin, all of them at once: to wait for
+// one costs as much as to wait for all.
 //
 // A local engine is asked by as many goroutines as there are processors, and by one for few slots. There an iterator
 // costs more than a seek, and of 400 slots a page of ten needs a second entry of ten at most. So a goroutine finds the
 // first entries of its slots with one iterator, and a stream gets its own when it moves on.
 //
-// Example: the ten least of 400 slots on two processors. Each of two goroutines seeks in 200 slots with one iterator; the
-// heap gives ten entries, and at most ten streams seek again.
+// Example: the ten least of 400 slots on two processors. Each of two goroutines seeks in 200 slots with one iterator;
+// the heap gives ten entries, and at most ten streams seek again.
 
 const (
 	fewStreams   = 16  // streams that are begun one after the other on a local engine, each with its iterator
@@ -28,22 +28,14 @@ const (
 	keyMem       = 96  // memory for the key of an entry, mostly; it grows beyond it
 )
 
-// beginning is a stream of a merge before its first entry.
-type beginning struct {
-	e     *entries
-	sps   []span
-	after *position
-}
-
-// beginAll finds the first entry of all streams and makes the heap of those that have one.
-func (h *mergeHeap) beginAll(b *builder, all []beginning) error {
-	if h.list == nil {
-		h.list = make([]*entries, 0, len(all))
-	}
+// beginAll finds the first entry of all streams, whose parts of a slot and positions are set, and makes the heap of
+// those that have one.
+func (h *mergeHeap) beginAll(b *builder, all []entries) error {
+	h.list = make([]*entries, 0, len(all))
 	remote := b.view.Remote()
 	if len(all) <= fewStreams && !remote {
 		for i := range all {
-			if err := h.begin(all[i].e, all[i].sps, all[i].after); err != nil {
+			if err := h.begin(&all[i], all[i].sps, all[i].after); err != nil {
 				return err
 			}
 		}
@@ -58,14 +50,14 @@ func (h *mergeHeap) beginAll(b *builder, all []beginning) error {
 	keys := make([]byte, len(all)*keyMem)
 	probes := make([]kv.Iterator, workers) // local: one for each goroutine
 	err := b.beside(workers, len(all), func(own *builder, i, worker int) (err error) {
-		e := all[i].e
+		e := &all[i]
 		e.b, e.beside = own, len(all)
 		defer func() { e.b = b }()
 		lend := !remote && e.lends()
 		if lend {
 			e.it, e.key = probes[worker], keys[i*keyMem:i*keyMem:(i+1)*keyMem]
 		}
-		e.start(all[i].sps, all[i].after)
+		e.start(e.sps, e.after)
 		found[i], err = e.next()
 		if lend {
 			probes[worker] = e.lent(found[i])
@@ -82,9 +74,9 @@ func (h *mergeHeap) beginAll(b *builder, all []beginning) error {
 	}
 	for i := range all {
 		if found[i] {
-			h.list = append(h.list, all[i].e)
+			h.list = append(h.list, &all[i])
 		} else {
-			all[i].e.close()
+			all[i].close()
 		}
 	}
 	heap.Init(h)

@@ -16,7 +16,7 @@ type builder struct {
 	rows  *Rows
 	view  *store.View
 	q     *Query
-	req   plan.Request
+	req   *plan.Request
 	tree  *plan.Tree
 	from  *position
 	spans []span
@@ -29,7 +29,7 @@ type builder struct {
 	asks  []access.Path // whose facts some slot doesn't know: with them the plan may be better
 	asked []uint64      // ids of paths that were asked for before
 
-	gathering
+	*gathering
 
 	classes map[uint64]map[*store.ViewSlot]classes // by path: see oneClass
 }
@@ -63,7 +63,7 @@ func (b *builder) build() (source, error) {
 		return nil, err
 	}
 	b.request()
-	b.tree = plan.Choose(&b.req, b)
+	b.tree = plan.Choose(b.req, b)
 	b.rows.stats.Plan, b.rows.stats.Tree, b.rows.stats.Partitions = b.tree.Access, b.tree, len(b.spans)
 	if b.err == nil && b.tree.Rest {
 		b.err = b.takeRest()
@@ -80,7 +80,7 @@ func (b *builder) build() (source, error) {
 
 // request says what the query wants in the planner's words.
 func (b *builder) request() {
-	q, r := b.q, &b.req
+	q, r := b.q, b.req
 	*r = plan.Request{Pred: q.Pred, HasPK: len(b.spans) == 1 && b.spans[0].full, PK: q.PK, ByID: b.layout.ByID,
 		WholeSlots: b.wholeSlots(), Shown: q.Shown, Collation: q.Collation, Limit: q.Limit, Page: q.Page,
 		Filtered: q.Match != nil, Needs: q.Needs, Want: q.Want, Whole: q.Whole, Repeat: q.Repeat, From: b.resume()}

@@ -79,8 +79,9 @@ func (b *builder) classesAt(slot *store.ViewSlot, path uint64) (classes, error) 
 
 // classesOf looks at the first and the last entry of a slot with an iterator, which it makes where there is none.
 func (b *builder) classesOf(it *kv.Iterator, slot *store.ViewSlot, path uint64) (c classes, err error) {
-	lo := keys.AppendIndexPath(nil, slot.Key(), path)
-	if hi := keys.After(lo); *it != nil {
+	var mem [2 * 32]byte
+	lo := keys.AppendIndexPath(mem[:0:32], slot.Key(), path)
+	if hi := keys.AppendAfter(mem[32:32], lo); *it != nil {
 		(*it).Reset(lo, hi)
 	} else if *it, err = b.view.Iter(lo, hi); err != nil {
 		return c, err

@@ -46,14 +46,12 @@ func (c *created) merged(g *stretch) (source, error) {
 		after = &position{value: l.ivs[0].Lo, number: g.from.number}
 	}
 	o.all = make([]entries, 0, len(b.spans))
-	all := make([]beginning, 0, len(b.spans))
 	for i := 0; i < len(b.spans); {
 		var sps []span
 		sps, i = b.slotOf(i)
-		o.all = append(o.all, entries{b: b, leaf: &l, desc: newest})
-		all = append(all, beginning{&o.all[len(o.all)-1], sps, after})
+		o.all = append(o.all, entries{b: b, leaf: &l, desc: newest, sps: sps, after: after})
 	}
-	if err := o.h.beginAll(b, all); err != nil {
+	if err := o.h.beginAll(b, o.all); err != nil {
 		o.close()
 		return nil, err
 	}

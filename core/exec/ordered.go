@@ -80,7 +80,6 @@ func (b *builder) merge(m *plan.Node, _ *position) (source, error) {
 	if n.Leaf.Comp != nil {
 		o.h.desc = n.Leaf.Comp.Reverse
 	}
-	all := make([]beginning, 0, cap(o.all))
 	mem := make([]byte, cap(o.all)*entryMem)
 	for i := 0; i < len(b.spans); {
 		var sps []span
@@ -90,10 +89,10 @@ func (b *builder) merge(m *plan.Node, _ *position) (source, error) {
 				flip: o.h.desc != o.h.down, once: m.Once})
 			e := &o.all[len(o.all)-1]
 			e.use(mem[(len(o.all)-1)*entryMem:])
-			all = append(all, beginning{e, sps, ways[w].after})
+			e.sps, e.after = sps, ways[w].after
 		}
 	}
-	if err := o.h.beginAll(b, all); err != nil {
+	if err := o.h.beginAll(b, o.all); err != nil {
 		o.close()
 		return nil, err
 	}

@@ -120,6 +120,9 @@ type Rows struct {
 	bud     *budget.Budget
 	sort    *budget.Account // what a sort holds; nil until there is one
 
+	req   plan.Request // what the planner was asked, and what it had read: of the present view
+	found gathering
+
 	// Entries that the scans of these leaves walked. The first place is for what nobody asks for.
 	leaves  []*access.Pred
 	walked  []int64
@@ -209,7 +212,9 @@ func (r *Rows) build(c *store.Container, token string, asked []uint64) (*builder
 		own.Needs, own.Want = nil, WantAll
 		r.q = &own
 	}
-	b := &builder{rows: r, view: r.view, q: r.q, from: from, layout: layout, asked: asked}
+	r.found = gathering{}
+	b := &builder{rows: r, view: r.view, q: r.q, from: from, layout: layout, asked: asked, req: &r.req,
+		gathering: &r.found}
 	if r.src, err = b.build(); err != nil {
 		r.view.Close()
 		return nil, store.Translate(err)

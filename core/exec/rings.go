@@ -24,7 +24,7 @@ type rings struct {
 // far down the order.
 func (x *rings) grow(s *sorter) {
 	more := x.b.CountPlaces(x.leaf, math.MaxInt) + s.bound()
-	dist, leaf := plan.Reach(x.b, &x.b.req, 2*x.dist, more)
+	dist, leaf := plan.Reach(x.b, x.b.req, 2*x.dist, more)
 	x.dist, x.leaf, x.all = dist, leaf, leaf == nil
 }
 

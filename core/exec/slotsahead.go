@@ -9,8 +9,8 @@ import (
 // A source that reads one slot after the other waits for the first entry of each. Over a network it begins the slots
 // that come next side by side: a few at first, more each time, and all of them where the reader reads to the end.
 //
-// Example: a page of 20 of an equality that 100 items in 400 slots satisfy. 4 slots are begun together, then 16, then 64,
-// until the page is full: some 80 slots in 3 round trips.
+// Example: a page of 20 of an equality that 100 items in 400 slots satisfy. 4 slots are begun together, then 16, then
+// 64, until the page is full: some 80 slots in 3 round trips.
 //
 // What was passed in a slot counts when the reader comes to it, so a page has the same charge as without.
 //
@@ -36,13 +36,10 @@ type slotBegun[T any] struct {
 	err    error
 }
 
-// take returns what was begun of the slot whose first span is at, and counts what was passed there. Where it isn't begun
-// yet it begins it with those that come next, by f. With a local engine ok is false: the source begins it itself.
+// take returns what was begun of the slot whose first span is at, and counts what was passed there. Where it isn't
+// begun yet it begins it with those that come next, by f.
 func (s *slotsAhead[T]) take(b *builder, at int, f func(own *builder, at int, to *T) error) (
-	what T, ok bool, err error) {
-	if !b.view.Remote() {
-		return what, false, nil
-	}
+	what T, err error) {
 	for len(s.begun) > 0 && s.begun[0].at < at {
 		s.begun = s.begun[1:]
 	}
@@ -52,7 +49,7 @@ func (s *slotsAhead[T]) take(b *builder, at int, f func(own *builder, at int, to
 	first := s.begun[0]
 	s.begun = s.begun[1:]
 	b.rows.stats.Entries += first.passed
-	return first.what, true, first.err
+	return first.what, first.err
 }
 
 // begin begins the slots from a span on.
@@ -100,7 +97,11 @@ func (w *begunWalk) close() {
 
 // beginSlot begins the walk of the present slot, and moves to its first entry; false when there is none.
 func (s *indexScan) beginSlot(sps []span) (bool, error) {
-	w, ok, err := s.ahead.take(s.b, s.i, func(own *builder, at int, to *begunWalk) (err error) {
+	if !s.b.view.Remote() {
+		s.e.start(sps, s.from)
+		return s.e.next()
+	}
+	w, err := s.ahead.take(s.b, s.i, func(own *builder, at int, to *begunWalk) (err error) {
 		sps, _ := own.slotOf(at)
 		to.e = &entries{b: own, leaf: &s.leaf, once: s.e.once}
 		to.e.use(make([]byte, entryMem))
@@ -109,13 +110,13 @@ func (s *indexScan) beginSlot(sps []span) (bool, error) {
 		to.e.b = s.b
 		return err
 	})
-	if !ok {
-		s.e.start(sps, s.from)
-		return s.e.next()
+	if err != nil {
+		w.close()
+		return false, err
 	}
 	s.e.close()
 	s.e = *w.e
-	return w.found, err
+	return w.found, nil
 }
 
 // fromIn returns where the walk of a slot begins: nil = with its first entry.
@@ -128,21 +129,18 @@ func (s *indexScan) fromIn(slot *store.ViewSlot) *position {
 
 // gather fills the list with the items of the present slot that come next.
 func (u *union) gather() error {
-	if u.above { // the slot was begun before
+	if u.above || !u.b.view.Remote() { // above: the slot was begun before
 		return u.gatherSlot()
 	}
-	begun, ok, err := u.ahead.take(u.b, u.i, func(own *builder, at int, to **union) error {
+	begun, err := u.ahead.take(u.b, u.i, func(own *builder, at int, to **union) error {
 		x := &union{b: own, leaves: u.leaves, also: u.also, cover: u.cover, most: u.most, i: at}
 		x.e, x.alsoE = entriesOf(own, x.leaves), entriesOf(own, x.also)
 		defer x.close()
 		*to = x
 		return x.gatherSlot()
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case !ok:
-		return u.gatherSlot()
 	}
 	u.list, u.names, u.at, u.upto, u.more, u.last = begun.list, begun.names, 0, begun.upto, begun.more, begun.last
 	return nil

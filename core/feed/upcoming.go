@@ -2,9 +2,9 @@ package feed
 
 import "github.com/orrerydb/orrery/core/store"
 
-// upcoming are the entries that come next in the merge of a partition's slots. Over a network several are read ahead, and
-// the items of all of them with one read: as many as the page still takes, then more each time. A local engine reads
-// each when it is wanted.
+// upcoming are the entries that come next in the merge of a partition's slots. Over a network several are read ahead,
+// and the items of all of them with one read: as many as the page still takes, then more each time. A local engine
+// reads each when it is wanted.
 type upcoming struct {
 	list  []entry
 	at    int // list[:at] were given

@@ -54,9 +54,12 @@ func (e *PreconditionError) Error() string { return ErrConflict.Error() }
 func (e *PreconditionError) Is(target error) bool { return target == ErrConflict }
 
 // Limits of an engine, in bytes; callers ask and never guess them from a name.
+//
+// No engine splits values. An item above Value is to be stored in parts, under keys of its own kind, by the store:
+// docs/formats.md says how. Both engines take larger values than the largest item, so nothing is split today.
 type Limits struct {
 	Key   int // longest key
-	Value int // longest value
+	Value int // longest value; a longer one is refused with ErrTooLarge
 	Batch int // all keys and values of one Write
 }
 

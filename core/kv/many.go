@@ -2,8 +2,8 @@ package kv
 
 import "errors"
 
-// Values is what Snapshot.GetMany has read: one value for each key, in the order of the keys. Its memory is used again by
-// the next GetMany, so values are valid until then. The zero value is empty. Not safe for concurrent use.
+// Values is what Snapshot.GetMany has read: one value for each key, in the order of the keys. Its memory is used again
+// by the next GetMany, so values are valid until then. The zero value is empty. Not safe for concurrent use.
 //
 // Example, of the items that two index entries name, of which one has been deleted:
 //
@@ -43,8 +43,8 @@ func (v *Values) Cap() int { return cap(v.mem) }
 // Reset forgets the values and keeps their memory.
 func (v *Values) Reset() { v.mem, v.ends = v.mem[:0], v.ends[:0] }
 
-// Fill reads keys one by one with a Snapshot's Get, or what works as that does. Engines use it which have no cheaper way
-// to read several.
+// Fill reads keys one by one with a Snapshot's Get, or what works as that does. Engines use it which have no cheaper
+// way to read several.
 func (v *Values) Fill(keys [][]byte, get func(dst, key []byte) ([]byte, error)) error {
 	v.Reset()
 	for _, key := range keys {

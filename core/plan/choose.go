@@ -34,8 +34,11 @@ const unasked = -1
 
 // Choose plans a query.
 func Choose(r *Request, st Stats) *Tree {
-	x := chooser{Stats: st, r: r, cs: r.Pred.Conjuncts(), inKey: unasked, one: r.HasPK}
-	t := &Tree{}
+	c := &struct { // one allocation
+		tree    Tree
+		chooser chooser
+	}{chooser: chooser{Stats: st, r: r, cs: r.Pred.Conjuncts(), inKey: unasked, one: r.HasPK}}
+	t, x := &c.tree, &c.chooser
 	t.Access, t.Rest = x.access()
 	x.tree(t)
 	t.Lost = x.lost

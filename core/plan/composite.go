@@ -38,7 +38,8 @@ func narrower(a, b *access.Pred) *access.Pred {
 	switch {
 	case a == nil || a.Op != access.OpPrefix && b.Op == access.OpPrefix:
 		return b
-	case a.Op == access.OpRange && b.Op == access.OpRange && (a.Lo == nil) != (b.Lo == nil) && (a.Hi == nil) != (b.Hi == nil):
+	case a.Op == access.OpRange && b.Op == access.OpRange && (a.Lo == nil) != (b.Lo == nil) &&
+		(a.Hi == nil) != (b.Hi == nil):
 		both := *a
 		if a.Lo == nil {
 			both.Lo = b.Lo
@@ -81,6 +82,8 @@ func (x *chooser) scansOf(cs []*access.Pred) []*access.Pred {
 // be equal to something, the others are the keys of the order in their sequence, all in their own direction or all in
 // the other. Keys whose columns are in front are the same for all items; a column in front that may have one of several
 // values is none of the keys, and the scans of its values are merged. The one that the filter restricts most is taken.
+//
+// Example: WHERE x = 1 AND y IN (3, 4) ORDER BY z, with an index on (x, y, z): two streams, each in the order of z.
 func (x *chooser) orderedComposite(cs []*access.Pred) *access.Composite {
 	var best *access.Composite
 	r := x.r
@@ -168,8 +171,9 @@ func (x *chooser) byComposite() (access.Plan, bool) {
 	if c.Used() >= len(x.cs) {
 		return p, true
 	}
+	before, worth := len(x.lost), false
 	other := x.byIndex(x.cs, 0)
-	worth := false
+	x.lost = x.lost[:before] // byIndex is asked again where the order isn't worth it
 	switch {
 	case other.Kind != access.Index:
 		worth = true
@@ -181,10 +185,8 @@ func (x *chooser) byComposite() (access.Plan, bool) {
 		worth = x.share(p.Leaf, x.entriesOf(worthSorting*least)) <= worthSorting*least
 	}
 	if worth {
-		x.lost = x.lost[:0]
 		x.lose(other)
 	} else {
-		x.lost = x.lost[:0]
 		x.lose(p)
 	}
 	return p, worth

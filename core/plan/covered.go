@@ -68,6 +68,8 @@ func (x *chooser) coverWhole() (access.Plan, bool) {
 }
 
 // coveredOrder returns a covered plan whose index order is the wanted order.
+//
+// Example: SELECT VALUE c.n FROM c WHERE c.n > 5 ORDER BY c.n LIMIT 10 walks 10 entries and fetches nothing.
 func (x *chooser) coveredOrder() (access.Plan, bool) {
 	r := x.r
 	if r.HasPK {

@@ -154,8 +154,8 @@ func what(a *access.Plan) string {
 	return strings.Join(parts, ", ")
 }
 
-// Add adds what the same query did on another page. Where that page was planned otherwise only the first one's steps are
-// told.
+// Add adds what the same query did on another page. Where that page was planned otherwise only the first one's steps
+// are told.
 func (e *Explanation) Add(o *Explanation) {
 	if e == nil || o == nil {
 		return

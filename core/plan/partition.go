@@ -76,8 +76,8 @@ func (x *chooser) isKeyPath(p access.Path) bool {
 	return false
 }
 
-// insidePartition adjusts a plan to one logical partition: the index when it has an equality and the partition is large,
-// else the partition's items in their order.
+// insidePartition adjusts a plan to one logical partition: the index when it has an equality and the partition is
+// large, else the partition's items in their order.
 //
 // Example: 30 items are read at once, whatever the filter: that is one seek, where an index has a seek for its entries
 // and one for each item.
@@ -126,6 +126,8 @@ func (x *chooser) passed() int { return int(min(maxPassed, x.PartitionItems()/pa
 
 // coveredInside reports whether the walk of a covered plan's entries suits one logical partition: of an equality it
 // reads no others; else the partition must be a good part of its slot, whose entries it passes over.
+//
+// Example: n > 5 in a partition with 1,000 of its slot's 1,500 items walks the entries of all 1,500.
 func (x *chooser) coveredInside(p *access.Plan) bool {
 	if !p.Covered || p.Leaf.Comp != nil {
 		return false

@@ -85,8 +85,8 @@ type Tree struct {
 	// Rest: an index can't be used any more, and this is a scan of what it had not given.
 	Rest bool
 
-	mem  [5]Node
-	kids [5]*Node
+	mem  [4]Node // mostly these are all
+	kids [4]*Node
 	used int
 }
 
@@ -98,9 +98,11 @@ type Alternative struct {
 
 // node adds a node above another one, which may be nil.
 func (t *Tree) node(op Op, below *Node) *Node {
-	n := &Node{}
+	var n *Node
 	if t.used < len(t.mem) {
 		n = &t.mem[t.used]
+	} else {
+		n = &Node{}
 	}
 	n.Op, n.Rows, n.Cost = op, unknown, unknown
 	if below != nil {

@@ -7,6 +7,8 @@ import (
 )
 
 // tuples returns the scans of tuple paths that conditions on one element of an array restrict.
+//
+// Example: EXISTS(SELECT 1 FROM e IN c.events WHERE e.name = "x" AND e.kind = 2), with /events/[]/{name, kind}/?.
 func (x *chooser) tuples(cs []*access.Pred) (out []*access.Pred) {
 	for _, ix := range x.Policy().Tuples() {
 		var seen []*access.Element

@@ -8,8 +8,8 @@ import (
 )
 
 // A query asks for the heads of all slots one after the other, and for the facts of a path in all slots. Over a network
-// that would be a round trip for each: there the first one who asks reads those of all slots together. A local engine is
-// asked for what is wanted.
+// that would be a round trip for each: there the first one who asks reads those of all slots together. A local engine
+// is asked for what is wanted.
 
 // together are values of a view's slots that were read together.
 type together struct {

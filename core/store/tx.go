@@ -132,7 +132,8 @@ func (tx *Tx) logical() (h LogicalHead, err error) {
 	if tx.c.def.Load().KeyIsID() {
 		return h, nil
 	}
-	h, err = tx.c.logicalHead(tx.ctx, nil, append(keys.AppendPrefix(nil, tx.at.slot.key, keys.KindLogical), tx.at.suffix...))
+	key := append(keys.AppendPrefix(nil, tx.at.slot.key, keys.KindLogical), tx.at.suffix...)
+	h, err = tx.c.logicalHead(tx.ctx, nil, key)
 	return h, translate(err)
 }
 

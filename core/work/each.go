@@ -10,9 +10,9 @@ import (
 // Each calls f(0, worker), .., f(n-1, worker) on several goroutines, of which the caller's is one, and returns when all
 // calls have returned. It is for the steps of one request that wait for the store. worker is from 0 on and below
 // workers; calls of one worker come one after the other, with ascending i, so they may share memory that belongs to the
-// worker. After an error no more calls begin, and the error of the least i is returned. After a panic of f no more calls
-// begin either, and Each panics itself on the goroutine of the caller, with the stack of the first one: so it ends the
-// request, as any other, and not the process.
+// worker. After an error no more calls begin, and the error of the least i is returned. After a panic of f no more
+// calls begin either, and Each panics itself on the goroutine of the caller, with the stack of the first one: so it
+// ends the request, as any other, and not the process.
 //
 // With one worker, or one call, it is a loop that starts no goroutine.
 func Each(workers, n int, f func(i, worker int) error) error {

@@ -125,7 +125,8 @@ func testAhead(t *testing.T, e kv.Engine) {
 		for ok := it.SeekLT(b("k20")); ok; ok = it.Prev() {
 			back = append(back, string(it.Key()))
 		}
-		if strings.Join(got, " ") != strings.Join(want, " ") || len(back) != 20 || back[19] != "k00" || it.Err() != nil {
+		if strings.Join(got, " ") != strings.Join(want, " ") || len(back) != 20 || back[19] != "k00" ||
+			it.Err() != nil {
 			t.Errorf("ahead %d: %q and %q, %v", n, got, back, it.Err())
 		}
 	}

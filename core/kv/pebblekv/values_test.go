@@ -158,7 +158,12 @@ func TestValuesKept(t *testing.T) {
 		{"a written value", func() { put("k1", "a"); get(now{e}, "k1", "a") }, 1, 0},
 		{"a replaced one", func() { put("k1", "a"); put("k1", "bcd"); get(now{e}, "k1", "bcd") }, 1, 0},
 		{"a deleted one", func() { put("k1", "a"); put("k1", ""); get(now{e}, "k1", "") }, 0, 1},
-		{"a long one", func() { put("k1", "a"); put("k1", long); get(now{e}, "k1", long); get(now{e}, "k1", long) }, 0, 2},
+		{"a long one", func() {
+			put("k1", "a")
+			put("k1", long)
+			get(now{e}, "k1", long)
+			get(now{e}, "k1", long)
+		}, 0, 2},
 		{"a key that isn't kept", func() { put("n1", "a"); get(now{e}, "n1", "a") }, 0, 0},
 		{"read twice after a restart", func() {
 			put("k1", "a")
