@@ -11,6 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
 // maxID is the longest id of an item in bytes.
@@ -30,11 +31,11 @@ func appendItem(dst []byte, coll [8]byte, it *core.Item, style value.Style) []by
 // appendItemSystem appends the system fields of an item, without braces.
 func appendItemSystem(dst []byte, coll [8]byte, it *core.Item) []byte {
 	dst = append(dst, `"_rid":"`...)
-	dst = appendChildRID(dst, coll, it.Number, ridItem)
+	dst = wire.AppendChildRID(dst, coll, it.Number, wire.RIDItem)
 	dst = append(dst, `","_self":"`...)
 	dst = appendContainerSelf(dst, coll)
 	dst = append(dst, "docs/"...)
-	dst = appendChildRID(dst, coll, it.Number, ridItem)
+	dst = wire.AppendChildRID(dst, coll, it.Number, wire.RIDItem)
 	dst = append(dst, `/","_etag":`...)
 	dst = append(dst, `"\"`...)
 	dst = it.AppendETag(dst)
@@ -70,7 +71,7 @@ func (c *call) setSlot(ct *core.Container, slot *core.Slot) {
 func (c *call) itemKey(ct *core.Container, room core.PartitionKey) (core.PartitionKey, value.Value, error) {
 	name := c.Param("id")
 	if c.namesByRID(ct) {
-		if coll, number, ok := parseItemRID(name); ok && coll == ct.RID() {
+		if coll, number, ok := wire.ParseItemRID(name); ok && coll == ct.RID() {
 			return c.keyByNumber(ct, number)
 		}
 	}
@@ -83,7 +84,7 @@ func (c *call) itemKey(ct *core.Container, room core.PartitionKey) (core.Partiti
 
 // namesByRID reports whether the path may name its item by resource id.
 func (c *call) namesByRID(ct *core.Container) bool {
-	return len(c.Param("id")) == itemRIDLen && (c.Param("coll") != ct.ID() || header(c.In, hPartitionKey) == "")
+	return len(c.Param("id")) == wire.ItemRIDLen && (c.Param("coll") != ct.ID() || header(c.In, hPartitionKey) == "")
 }
 
 func readItem(c *call) error {
