@@ -209,13 +209,13 @@ func itemWrite(ctx context.Context, ct *core.Container, kind core.WriteKind, key
 	if err := checkID(id); err != nil {
 		return core.Write{}, err
 	}
-	same := sameKey(key, pk)
+	same, read := sameKey(key, pk), true
 	if kind != core.Create && core.HasOtherIdentity(string(id.Bytes())) {
 		// may be the text of an identity of another kind
 		if pk, id, err = resolve(ctx, ct, pk, id.Str()); err != nil {
 			return core.Write{}, err
 		}
-		if id.Kind() != value.String {
+		if read = false; id.Kind() != value.String {
 			if d, err = doc.Set(d, id, "_id"); err != nil {
 				return core.Write{}, err
 			}
@@ -228,11 +228,12 @@ func itemWrite(ctx context.Context, ct *core.Container, kind core.WriteKind, key
 		if d, err = tableStored(d); err != nil {
 			return core.Write{}, err
 		}
+		read = false
 	}
 	if err := checkTTL(doc.Get(d, "ttl")); err != nil {
 		return core.Write{}, err
 	}
-	return core.Write{Kind: kind, PK: pk, ID: id, Doc: d}, nil
+	return core.Write{Kind: kind, PK: pk, ID: id, Doc: d, KeyRead: read}, nil
 }
 
 // checkID holds an item's id to the service's rules: a string of 1 to 1023 bytes.
