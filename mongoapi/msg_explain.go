@@ -23,7 +23,7 @@ func explain(r *request, dst []byte) ([]byte, error) {
 				"Enumeration value '%s' for field 'explain.verbosity' is not a valid value.", v.Str())
 		}
 	}
-	// The command's own arguments are checked as the command itself would.
+	// The command's arguments are checked like by the command itself.
 	inner := request{s: r.s, c: r.c, txn: -1, body: r.arg, db: r.db, legacy: true}
 	if _, _, err := inner.readArguments(); err != nil {
 		return dst, err
@@ -42,7 +42,7 @@ type explained struct {
 	cover func(q *exec.Query)
 }
 
-// explained reads the command that is to be explained.
+// explained reads the command to be explained.
 func (r *request) explained(cmd value.Value) (x *explained, err error) {
 	x = &explained{spec: cmd}
 	it := cmd.Iter()
@@ -92,7 +92,7 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 	return x, err
 }
 
-// explainedName returns the collection of a command that is to be explained.
+// explainedName returns the collection of the command to be explained.
 func (r *request) explainedName(command string, arg value.Value) (string, error) {
 	if command == "aggregate" && arg.IsNumber() {
 		return noCollection, nil
@@ -103,7 +103,7 @@ func (r *request) explainedName(command string, arg value.Value) (string, error)
 	return collectionOf(r.db, arg)
 }
 
-// firstOf returns the first statement of a write command, which may have come in a sequence beside it.
+// firstOf returns the first statement of a write command, which may be in a document sequence.
 func (r *request) firstOf(cmd value.Value, name string) value.Value {
 	for _, s := range r.seqs {
 		if string(s.Name) == name {
@@ -114,7 +114,7 @@ func (r *request) firstOf(cmd value.Value, name string) value.Value {
 	return cmd.Get(name).At(0)
 }
 
-// explain tells how the store would find the documents of a command. It runs nothing, whatever the verbosity.
+// explain describes how the store would find the documents of a command. It runs nothing, for all verbosities.
 func (r *request) explain(dst []byte, cmd value.Value) ([]byte, error) {
 	x, err := r.explained(cmd)
 	if err != nil {
