@@ -293,7 +293,7 @@ func (c *cursor) room(r *request, n int, wait bool) error {
 	return r.c.room(r.ctx, n, wait)
 }
 
-// next gives the document that was held back, or the next one.
+// next returns the document that was held back, otherwise the next one.
 func (c *cursor) next() (value.Value, bool, error) {
 	if d := c.held; d.IsDefined() {
 		c.held = value.Undef()
@@ -303,8 +303,8 @@ func (c *cursor) next() (value.Value, bool, error) {
 	return c.src.Next()
 }
 
-// back keeps a document for the next batch. One whose place was marked is read again: a cursor that rests holds
-// nothing.
+// back keeps a document for the next batch. If the position before it was recorded (marked), the document isn't kept
+// but read again, so a resting cursor holds no memory.
 func (c *cursor) back(d value.Value, marked bool) error {
 	if marked {
 		c.src.(*source).unread()

@@ -1,13 +1,13 @@
 // Package guides runs the examples in README.md and in the guides of docs unchanged, with official clients.
 //
-// The info string of a fenced block says what it is:
+// The info string of a fenced block says what the block is. The rows or results that it must give are in the "json
+// result" block after it.
 //
-//	json container=c pk=/a[,/b]   documents, one a line, created in the container (made when absent)
-//	sql container=c               a query; the "json result" block behind it holds its rows
-//	gremlin container=c           a script on the container as a graph; likewise
-//	js                            lines of mongosh, insertOne or find with JSON as arguments; likewise for what is
-//	    found
-//	odata                         a GET of the Table API; likewise
+//	json container=c pk=/a[,/b]   documents, one a line, created in the container (created if absent)
+//	sql container=c               a query
+//	gremlin container=c           a script on the container as a graph
+//	js                            lines of mongosh: insertOne or find with JSON as arguments
+//	odata                         a GET of the Table API
 //	pkranges container=c pk=/a throughput=n   the number of physical partitions of a new container
 package guides
 

@@ -47,7 +47,7 @@ type attack struct {
 // isHTTP reports whether a door uses HTTP. Gremlin's does: WebSockets begin with it, and scripts may be sent by POST.
 func isHTTP(door string) bool { return door != server.Mongo }
 
-// asks returns a request that each door answers without credentials, with the name of what it is.
+// asks returns a request that each door answers without credentials, with a description of itself.
 func asks(g *target, door string) []byte {
 	if door == server.Mongo {
 		return msg(must(bson.Marshal(bson.D{{Key: "hello", Value: 1}, {Key: "$db", Value: "admin"}})))

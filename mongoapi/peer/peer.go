@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// Limits limit what a client can make a server hold or wait for.
+// Limits are the limits of what a client can make a server hold or wait for.
 type Limits struct {
 	// Login is the time limit for a client's first message, for each step of a login, and for a complete message before
 	// the login. Idle is the limit for the pause between messages before the login: drivers' monitors never log in and
@@ -34,7 +34,7 @@ type Limits struct {
 	Small int32
 }
 
-// Defaults are the limits of a server without its own.
+// Defaults are the limits of a server that sets none.
 var Defaults = Limits{Login: 15 * time.Second, Idle: 3 * time.Minute, Stall: 30 * time.Second, Small: 32 << 10}
 
 // The causes with which a command's context ends (context.Cause).
@@ -178,7 +178,8 @@ func (c *Conn) Look(most time.Duration) (active bool) {
 	return active
 }
 
-// attend handles a command that runs for long. The caller holds the lock.
+// attend handles a command that runs for long: it watches the client, ends the command after most, and sets a write
+// deadline if a small reply blocks. The caller holds the lock.
 func (c *Conn) attend(most time.Duration) {
 	if c.watch == nil && !c.gone && !c.alone {
 		_ = c.nc.SetReadDeadline(time.Time{})
