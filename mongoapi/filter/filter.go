@@ -4,8 +4,9 @@
 // can answer (see Pred). The registry of operators is the table ops. A new operator needs one entry there, its
 // implementation, and lines in testdata.
 //
-// Example: {a: {$gt: 1}, $or: [{b: 2}, {c: {$exists: true}}]} becomes a conjunction of the condition a > 1 and a
-// disjunction of two conditions. Its Pred has the same form, because an index can answer all three.
+// Example: {a: {$gt: 1}, $or: [{b: 2}, {c: null}]} is a conjunction of the condition a > 1 and a disjunction. Its Pred
+// is a > 1 alone: documents without c satisfy c: null, and no index entry tells that c is missing, so the disjunction
+// becomes "all".
 package filter
 
 import (
