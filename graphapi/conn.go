@@ -53,7 +53,8 @@ type conn struct {
 
 	// Counters for the server's sweep, so that no message needs a timer. reads counts messages, pings and pongs. writes
 	// is odd while a message is written. got counts received bytes of frames. reading is true while a frame is
-	// incomplete, challenged while a login is expected. Only the sweep uses seenReads and similar copies.
+	// incomplete, challenged while a login is expected. The seen fields are the values at the last sweep, and only the
+	// sweep uses them.
 	reads, writes, got             atomic.Uint64
 	reading, challenged            atomic.Bool
 	seenReads, seenWrites, seenGot uint64

@@ -10,8 +10,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
-// TestConnectionsAllocateNothing: to read a message and to write its answer costs no allocation beside those of the
-// command.
+// TestConnectionsAllocateNothing: reading a message and writing its reply allocates nothing, apart from the command.
 func TestConnectionsAllocateNothing(t *testing.T) {
 	s, addr := serve(t, Options{}, nil)
 	raw := opMsg(t, bson.D{{Key: "ping", Value: 1}})

@@ -8,15 +8,15 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// argKind is what a command's argument may be. The server's own command definitions have these kinds, and they differ
-// in what they let through: a strict boolean refuses 1, a safe one takes any number.
+// argKind is the set of types that a command's argument may have. The kinds are those of the server's own command
+// definitions, which differ in strictness: a strict boolean refuses 1, a safe boolean accepts any number.
 type argKind uint8
 
 const (
-	anyArg       argKind = iota // whoever uses it checks it
+	anyArg       argKind = iota // the code that uses it checks it
 	strictBool                  // a boolean
 	safeBool                    // a boolean or a number
-	optionalBool                // as safeBool, with an error text of its own; null is wrong
+	optionalBool                // as safeBool, with another error text; null is an error
 	numberArg                   // any number
 	stringArg
 	objectArg
@@ -25,10 +25,10 @@ const (
 	hintArg // the name or the key of an index
 )
 
-// args are the arguments of a command by their names.
+// args are the arguments of a command by name.
 type args map[string]argKind
 
-// with returns the arguments of a and of others.
+// with returns the union of a and others.
 func (a args) with(others ...args) args {
 	out := args{}
 	for _, m := range append(others, a) {
@@ -39,8 +39,8 @@ func (a args) with(others ...args) args {
 	return out
 }
 
-// check checks one argument of a command. where is "command" or "command.array". Null counts as not given but where
-// said otherwise.
+// check checks one argument of a command. where is "command" or "command.array". Null counts as absent, unless the kind
+// says otherwise.
 func (k argKind) check(where string, name []byte, v value.Value) error {
 	if v.Kind() == value.Null && k != optionalBool {
 		return nil
@@ -104,7 +104,7 @@ func duplicateField(where string, name []byte) error {
 	return merr.New(merr.DuplicateField, "BSON field '%s.%s' is a duplicate field", where, name)
 }
 
-// fewArgs is how many arguments nearly all commands have at most.
+// fewArgs is the largest number of arguments that nearly all commands have.
 const fewArgs = 16
 
 // contains reports whether an argument was seen before.
@@ -117,7 +117,7 @@ func contains(seen [][]byte, name []byte) bool {
 	return false
 }
 
-// checkAll checks the arguments of an object, such as a statement of an update. Others than these are refused.
+// checkAll checks the arguments of an object, such as a statement of an update. Unknown arguments are refused.
 func (a args) checkAll(where string, obj value.Value) error {
 	var few [fewArgs][]byte
 	seen := few[:0]
@@ -137,8 +137,8 @@ func (a args) checkAll(where string, obj value.Value) error {
 	return nil
 }
 
-// checkSeqs checks the document sequences beside the body of a command: each stands for an argument that has documents
-// and that the body hasn't.
+// checkSeqs checks the document sequences of a command. Each replaces an argument with documents that the body doesn't
+// have.
 func (r *request) checkSeqs(def command) error {
 	for i := range r.seqs {
 		name := r.seqs[i].Name
@@ -157,7 +157,7 @@ func (r *request) checkSeqs(def command) error {
 	return nil
 }
 
-// given returns an argument of an object; one that is null was not given.
+// given returns an argument of an object. Null counts as absent.
 func given(obj value.Value, name string) value.Value {
 	v := obj.Get(name)
 	if v.Kind() == value.Null {
@@ -166,7 +166,7 @@ func given(obj value.Value, name string) value.Value {
 	return v
 }
 
-// flag returns a boolean argument that was checked before, otherwise what it is without one.
+// flag returns a boolean argument that was already checked, or otherwise if it is absent.
 func flag(obj value.Value, name string, otherwise bool) bool {
 	if v := given(obj, name); v.IsDefined() {
 		return expr.Truthy(v)
@@ -174,8 +174,8 @@ func flag(obj value.Value, name string, otherwise bool) bool {
 	return otherwise
 }
 
-// The arguments of the commands, as the server's definitions have them. What only members of a cluster send to each
-// other is left out.
+// The arguments of the commands, as in the server's definitions, without those that only members of a cluster send to
+// each other.
 var (
 	findArguments = args{
 		"filter": objectArg, "projection": objectArg, "sort": objectArg, "hint": hintArg, "collation": objectArg,
@@ -254,7 +254,7 @@ var (
 	}
 )
 
-// genericArgs are the arguments that every command may have. Those that readGeneric reads have their checks there.
+// genericArgs are the arguments that every command may have. readGeneric checks those that it reads.
 var genericArgs = args{
 	"comment": anyArg, "$clusterTime": anyArg, "$readPreference": anyArg, "$queryOptions": anyArg,
 	"$client": anyArg, "$audit": anyArg, "apiVersion": anyArg, "apiStrict": anyArg, "apiDeprecationErrors": anyArg,

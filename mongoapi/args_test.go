@@ -9,7 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// samples are values of each type, by the names that the server's messages give them.
+// samples are values of each type, by the names of the types in the server's messages.
 var samples = map[string]any{
 	"double": 1.5, "string": "x", "object": bson.D{{Key: "a", Value: int32(1)}}, "array": bson.A{bson.D{}},
 	"binData": bson.Binary{Data: []byte{1}},
@@ -24,7 +24,7 @@ var samples = map[string]any{
 	"maxKey": bson.MaxKey{},
 }
 
-// takes says which types an argument of a kind may have, and the code that another one gives.
+// takes says which types an argument of a kind may have, and the error code for other types.
 var takes = map[argKind]struct {
 	types []string
 	code  int32
@@ -91,7 +91,7 @@ type errorReply struct {
 	CodeName string  `bson:"codeName"`
 }
 
-// ask runs a command on a connection of its own and returns its reply.
+// ask runs a command on a new connection and returns its reply.
 func ask(t *testing.T, c *conn, d bson.D) (bson.Raw, errorReply) {
 	t.Helper()
 	raw := answerRaw(t, c, 2013, opMsg(t, d)[16:])
@@ -102,8 +102,8 @@ func ask(t *testing.T, c *conn, d bson.D) (bson.Raw, errorReply) {
 	return raw, e
 }
 
-// TestArgumentTypes gives each argument of each command a value of each type: what the server takes is taken, what it
-// refuses is refused with its code and the argument's name.
+// TestArgumentTypes sets each argument of each command to a value of each type. What the server accepts is accepted;
+// what it refuses is refused with its code and the argument's name.
 func TestArgumentTypes(t *testing.T) {
 	s := newTestServer(t, Options{})
 	c := newConn(t, s, true)
@@ -116,7 +116,7 @@ func TestArgumentTypes(t *testing.T) {
 		for _, arg := range slices.Sorted(maps.Keys(def.args)) {
 			want, ok := takes[def.args[arg]]
 			if !ok {
-				continue // whoever uses it checks it
+				continue // the code that uses it checks it
 			}
 			for typ, v := range samples {
 				_, e := ask(t, c, set(base, arg, v))
@@ -154,7 +154,7 @@ func mentions(msg, arg, typ string) bool {
 	)
 }
 
-// TestStatementArguments is the same for the statements of updates and deletes.
+// TestStatementArguments is TestArgumentTypes for the statements of updates and deletes.
 func TestStatementArguments(t *testing.T) {
 	s := newTestServer(t, Options{})
 	c := newConn(t, s, true)
@@ -396,7 +396,7 @@ func TestConcernsAndHints(t *testing.T) {
 	}
 }
 
-// TestArgumentsGivenTwice: which of two values is meant can't be known, so that neither counts.
+// TestArgumentsGivenTwice: a repeated argument is ambiguous and refused.
 func TestArgumentsGivenTwice(t *testing.T) {
 	s := newTestServer(t, Options{})
 	c := newConn(t, s, true)
@@ -452,7 +452,7 @@ func TestArgumentsGivenTwice(t *testing.T) {
 	}
 }
 
-// TestDocumentSequences: a sequence stands for an argument that has documents, and comes once.
+// TestDocumentSequences: a sequence replaces an argument with documents, and may occur once.
 func TestDocumentSequences(t *testing.T) {
 	s := newTestServer(t, Options{})
 	c := newConn(t, s, true)
@@ -490,7 +490,7 @@ func TestDocumentSequences(t *testing.T) {
 	}
 }
 
-// TestExplainArguments: the arguments of the command that is explained are checked as those of the command itself.
+// TestExplainArguments: explain checks the arguments of the explained command like the command itself.
 func TestExplainArguments(t *testing.T) {
 	s := newTestServer(t, Options{})
 	c := newConn(t, s, true)

@@ -13,13 +13,13 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// Iterations as MongoDB has them; drivers refuse fewer than 4096.
+// The iteration counts of MongoDB. Drivers refuse fewer than 4096.
 const (
 	itersSHA1   = 10000
 	itersSHA256 = 15000
 )
 
-// credentials are the stored SCRAM credentials of the one user, computed at the first login.
+// credentials are the SCRAM credentials of the only user, computed at the first login.
 type credentials struct {
 	once         sync.Once
 	sha1, sha256 scram.StoredCredentials
@@ -30,8 +30,8 @@ func (s *Server) credentials() (*credentials, error) {
 	c := &s.creds
 	c.once.Do(func() {
 		user, pass := s.o.Account, s.o.Key
-		// The salt needs no secrecy. Derived from the account it is the same on every start, so that clients' caches
-		// hold.
+		// The salt needn't be secret. It is derived from the account, so it is the same after a restart and clients'
+		// caches stay valid.
 		salt := sha256.Sum256([]byte("orrery mongo " + user))
 		digest := md5.Sum([]byte(user + ":mongo:" + pass))
 		var cl *scram.Client
@@ -51,7 +51,14 @@ func (s *Server) credentials() (*credentials, error) {
 	return c, c.err
 }
 
-// conversation is a SASL login under way.
+// conversation is the state of a SASL login.
+//
+// Example, SCRAM-SHA-256:
+//
+//	client  saslStart     n,,n=account,r=<client nonce>
+//	server                r=<client nonce><server nonce>,s=<salt>,i=<iterations>
+//	client  saslContinue  c=biws,r=<both nonces>,p=<proof>
+//	server                v=<server signature>, done; with skipEmptyExchange or after an empty saslContinue
 type conversation struct {
 	scram     *scram.ServerConversation
 	user      string
@@ -63,7 +70,7 @@ func authFailed() error { return merr.New(merr.AuthenticationFailed, "Authentica
 
 func saslStart(r *request, dst []byte) ([]byte, error) { return r.saslStart(dst, r.body) }
 
-// saslStart begins a login with the arguments in args, which hello may carry too.
+// saslStart begins a login with the arguments in args. hello may contain them too (speculative authentication).
 func (r *request) saslStart(dst []byte, args value.Value) ([]byte, error) {
 	r.c.sasl = nil
 	creds, err := r.s.credentials()

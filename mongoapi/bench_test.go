@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
-// benchCommand measures a command without its connection's reads and writes.
+// benchCommand measures a command without the reads and writes of its connection.
 func benchCommand(b *testing.B, command bson.D) {
 	s := newTestServer(b, Options{})
 	here, there := net.Pipe()

@@ -16,18 +16,18 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/update"
 )
 
-// idPath is the partition key path of a collection that isn't sharded: each document is a logical partition.
+// idPath is the partition key path of an unsharded collection: each document is a logical partition.
 const idPath = "/id"
 
-// coll is a container as the commands use it.
+// coll is a container in the form that commands use.
 type coll struct {
 	*core.Container
 	ns   string
-	keys [][]string // stored segments of the partition key's paths
+	keys [][]string // stored names in the partition key's paths
 	byID bool       // the partition key is the `_id`
 }
 
-// open returns a collection; nil without an error when it doesn't exist.
+// open returns a collection, nil without an error if it doesn't exist.
 func (r *request) open(db, name string) (*coll, error) {
 	c, err := r.s.eng.Container(db, name)
 	if status.Is(err, status.NotFound) {
@@ -45,7 +45,7 @@ func newColl(c *core.Container) *coll {
 	return k
 }
 
-// namespace returns "db.collection", for messages and cursors.
+// namespace returns "db.collection" for messages and cursors.
 func (k *coll) namespace() string {
 	if k.ns == "" {
 		k.ns = k.Database() + "." + k.ID()
@@ -53,7 +53,7 @@ func (k *coll) namespace() string {
 	return k.ns
 }
 
-// ensure returns a collection and makes it, and its database, when they are missing.
+// ensure returns a collection. It creates the collection and its database if necessary.
 func (r *request) ensure(db, name string) (k *coll, created bool, err error) {
 	for {
 		if k, err = r.open(db, name); k != nil || err != nil {
@@ -80,8 +80,8 @@ func newSpec(name, path string) core.ContainerSpec {
 		PartitionKey: core.PartitionKeyDef{Paths: []string{path}, Kind: "Hash", Version: 2}}
 }
 
-// plainKey reports whether v can be an item's id or part of its key as it stands in an equality: one value, nothing
-// more.
+// plainKey reports whether an equality with v can determine an item's id or a part of its key: v must be a single
+// value, not one that matches others.
 func plainKey(v value.Value) bool {
 	switch v.Kind() {
 	case value.Undefined, value.Null, value.Array, value.Object, value.Regex:
@@ -90,7 +90,7 @@ func plainKey(v value.Value) bool {
 	return true
 }
 
-// partition returns the partition key that a filter names, nil when it doesn't name one.
+// partition returns the partition key that a filter determines, or nil.
 func (k *coll) partition(f *filter.Filter) core.PartitionKey {
 	pk := make(core.PartitionKey, 0, len(k.keys))
 	for _, segs := range k.keys {
@@ -107,7 +107,7 @@ func (k *coll) partition(f *filter.Filter) core.PartitionKey {
 	return pk
 }
 
-// point returns the partition key and `_id` when a filter names both.
+// point returns the partition key and `_id` if a filter determines both.
 func (k *coll) point(f *filter.Filter) (pk core.PartitionKey, id value.Value, ok bool) {
 	if id = f.Equal("_id"); !plainKey(id) {
 		return nil, id, false
@@ -119,7 +119,7 @@ func (k *coll) point(f *filter.Filter) (pk core.PartitionKey, id value.Value, ok
 	return pk, id, pk != nil
 }
 
-// query makes the core's query of a filter and a sort.
+// query returns the core's query for a filter and a sort.
 func (k *coll) query(f *filter.Filter, o order.Order, limit int64, e *expr.Env) *exec.Query {
 	q := &exec.Query{PlanHash: 1}
 	if !f.All() {
@@ -139,8 +139,8 @@ func (k *coll) query(f *filter.Filter, o order.Order, limit int64, e *expr.Env) 
 	return q
 }
 
-// newDocument checks a document that is to be stored and puts `_id` first, making one when there is none. The result is
-// d's own bytes when nothing had to change.
+// newDocument validates a document to be stored and moves `_id` to the front, or adds one. If nothing has to change,
+// the result has d's own bytes.
 func (r *request) newDocument(k *coll, d value.Value) (value.Value, error) {
 	id := d.Get("_id")
 	if err := checkID(id); err != nil {
@@ -160,7 +160,7 @@ func (r *request) newDocument(k *coll, d value.Value) (value.Value, error) {
 		}
 		first = false
 	}
-	if !id.IsDefined() { // absent, or not in front
+	if !id.IsDefined() { // missing or not the first field
 		id = d.Get("_id")
 		if !id.IsDefined() {
 			id = r.s.ids.next()
@@ -177,8 +177,8 @@ func (r *request) newDocument(k *coll, d value.Value) (value.Value, error) {
 	return d, k.checkStored(d)
 }
 
-// isKeyField reports whether name is the container's partition key: tables have theirs in `$pk`, and without it no
-// document could be stored there. k is nil for a collection that isn't there.
+// isKeyField reports whether name is the container's partition key. Tables have theirs in `$pk`, and documents without
+// it can't be stored there. k is nil for a collection that doesn't exist.
 func (k *coll) isKeyField(name []byte) bool {
 	if k == nil {
 		return false
@@ -205,7 +205,7 @@ func checkID(id value.Value) error {
 // maxDocument is the largest document that a client may store, in bytes.
 const maxDocument = 16 << 20
 
-// checkStored checks size and shard key of a document.
+// checkStored checks the size and the shard key of a document.
 func (k *coll) checkStored(d value.Value) error {
 	if n := len(d.Bytes()); n > maxDocument {
 		return merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and "+
@@ -226,7 +226,7 @@ func (k *coll) checkStored(d value.Value) error {
 	return nil
 }
 
-// checkShardKey refuses an update that moves a document.
+// checkShardKey refuses an update that changes the shard key.
 func (k *coll) checkShardKey(old, now value.Value) error {
 	if k.byID {
 		return nil
@@ -244,7 +244,7 @@ func (k *coll) checkShardKey(old, now value.Value) error {
 	return nil
 }
 
-// duplicateKey is the error E11000 of an `_id` that is taken.
+// duplicateKey is the error E11000 for an existing `_id`.
 func (k *coll) duplicateKey(id value.Value) *merr.Error {
 	e := merr.New(merr.DuplicateKey, "E11000 duplicate key error collection: %s index: _id_ dup key: { _id: %s }",
 		k.namespace(), update.Show(id))
@@ -255,7 +255,7 @@ func (k *coll) duplicateKey(id value.Value) *merr.Error {
 	return e
 }
 
-// writeError translates what the core says about one write.
+// writeError converts the core's error of one write.
 func (k *coll) writeError(err error, id value.Value) error {
 	s, ok := err.(*status.Error)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
-// There is one member, and what it shows is durable: all levels of a read are the same, but that of a snapshot, which
-// is a promise about several reads.
+// There is a single member, and it shows only durable data. So all read concern levels are equivalent, except snapshot,
+// which is a guarantee about several reads.
 
 // checkReadConcern checks the argument readConcern.
 func checkReadConcern(v value.Value) error {
@@ -56,11 +56,11 @@ func wrongConcern(name, wanted string, v value.Value) error {
 	return merr.New(merr.TypeMismatch, "%q had the wrong type. Expected %s, found %s", name, wanted, expr.TypeName(v))
 }
 
-// maxMembers is how many members a replica set may have.
+// maxMembers is the largest number of members of a replica set.
 const maxMembers = 50
 
-// checkWriteConcern checks the argument writeConcern. One that can be understood and never met gives unmet: the write
-// is done, and its reply says so.
+// checkWriteConcern checks the argument writeConcern. For one that is valid but can't be satisfied it returns unmet:
+// the write is done, and the reply reports it.
 func checkWriteConcern(v value.Value) (unmet *merr.Error, err error) {
 	if v.Kind() != value.Object {
 		return nil, wrongConcern("writeConcern", "object", v)
@@ -104,7 +104,7 @@ func checkW(v value.Value) (unmet *merr.Error, err error) {
 			return merr.New(merr.UnknownReplWriteConcern,
 				"No write concern mode named '%s' found in replica set configuration", w), nil
 		}
-	case v.Kind() == value.Object: // tags of members, of which there are none
+	case v.Kind() == value.Object: // tags of members; there are none
 		return merr.New(merr.UnsatisfiableWriteConcern, "Not enough data-bearing nodes"), nil
 	default:
 		return nil, merr.New(merr.FailedToParse, "w has to be a number, string, or object; found: %s", expr.TypeName(v))

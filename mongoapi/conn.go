@@ -13,28 +13,28 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
-// conn is one connection. Its goroutine owns everything but op.
+// conn is one connection. Its goroutine owns all fields except op.
 type conn struct {
 	s      *Server
 	nc     net.Conn
 	p      *peer.Conn
 	id     int32
 	authed bool
-	met    bool // a message has come
+	met    bool // a message has been read
 	user   string
 	sasl   *conversation
 	last   statistics
 	out    int32           // request id of the last reply
-	ctx    context.Context // of the message that is worked on
-	mem    *budget.Account // the message and its answer
-	held   int             // bytes of the answer that mem holds, and some that it needn't
+	ctx    context.Context // of the current message
+	mem    *budget.Account // for the message and its reply
+	held   int             // bytes of the reply that are counted in mem, including a part that needn't be
 	seen   seen
 
 	mu sync.Mutex
 	op operation
 }
 
-// operation is the command that runs, for those who list and kill commands.
+// operation is the running command, for commands that list and kill operations.
 type operation struct {
 	seq   uint32 // 0: none
 	name  string
@@ -42,7 +42,7 @@ type operation struct {
 	since time.Time
 }
 
-// keepBuffer is the largest read or write buffer, in bytes, that a connection keeps for its next request.
+// keepBuffer is the largest read or write buffer in bytes that a connection keeps for the next request.
 const keepBuffer = 64 << 10
 
 func (c *conn) serve() {
@@ -88,8 +88,8 @@ func (c *conn) serve() {
 	}
 }
 
-// refusal returns the error of a message that was not kept, and nil for any other. It is a function of its own so that
-// a message without an error costs no allocation.
+// refusal returns the error of a refused message, nil for all others. It is a separate function so that a message
+// without an error doesn't allocate.
 func refusal(err error) *peer.Refused {
 	if err == nil {
 		return nil
@@ -101,7 +101,7 @@ func refusal(err error) *peer.Refused {
 	return r
 }
 
-// rules say what may come next.
+// rules returns the limits for the next message.
 func (c *conn) rules() peer.Rules {
 	r := peer.Rules{Login: !c.authed, Mem: c.mem}
 	switch l := &c.s.o.Limits; {
@@ -113,7 +113,7 @@ func (c *conn) rules() peer.Rules {
 	return r
 }
 
-// answer appends the reply to a message; nothing when none is wanted. An error ends the connection.
+// answer appends the reply to a message, or nothing if no reply is expected. An error ends the connection.
 func (c *conn) answer(dst []byte, h wire.Header, msg []byte, m *wire.Msg) ([]byte, error) {
 	c.out++
 	switch h.OpCode {
@@ -121,7 +121,7 @@ func (c *conn) answer(dst []byte, h wire.Header, msg []byte, m *wire.Msg) ([]byt
 		if err := wire.ParseMsg(msg, m); err != nil {
 			return c.malformed(dst, h, merr.New(merr.ProtocolError, "%s", err.Error()))
 		}
-		if m.Flags&wire.FlagMore != 0 { // nobody waits for an answer
+		if m.Flags&wire.FlagMore != 0 { // the client expects no reply
 			c.run(nil, m.Body, m.Seqs, false)
 			return dst, nil
 		}
@@ -142,7 +142,7 @@ func (c *conn) answer(dst []byte, h wire.Header, msg []byte, m *wire.Msg) ([]byt
 	return dst, wire.ErrMalformed
 }
 
-// refuse answers a message that was not kept, unless nobody waits for an answer.
+// refuse replies to a refused message, unless no reply is expected.
 func (c *conn) refuse(dst []byte, h wire.Header, start []byte, cause *peer.Refused) ([]byte, error) {
 	c.out++
 	if h.OpCode != wire.OpMsg || wire.Flags(start)&wire.FlagMore != 0 {

@@ -6,16 +6,18 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/filter"
 )
 
-// count and distinct look at few values of a document, which index entries may tell: then no document is read.
+// count and distinct need few values of a document. If index entries have these values, no document is read.
+//
+// Example: distinct of "city" with the filter {city: {$gt: "M"}} reads only entries of the path /city.
 
-// coverCount says what a count looks at.
+// coverCount tells the core which values a count needs.
 func coverCount(q *exec.Query, f *filter.Filter) {
 	if paths, ok := f.Reads(); ok && len(paths) > 0 {
 		cover(q, paths)
 	}
 }
 
-// coverDistinct says what the values of a key look at. Documents without the key have no part in them.
+// coverDistinct tells the core which values a distinct needs. Documents without the key don't contribute.
 func coverDistinct(q *exec.Query, f *filter.Filter, key string) {
 	paths, ok := f.Reads()
 	segs, plain := filter.PathOf(key)
@@ -33,15 +35,16 @@ func coverDistinct(q *exec.Query, f *filter.Filter, key string) {
 	}
 }
 
-// cover tells the core. A path of one name is at least at its array in every document that has it; of a longer one
-// there may be arrays on the way, so that a document has values there and no entry for the path itself.
+// cover tells the core which paths a query needs. For a path with one name, a document with a value has an entry, at
+// least that of an array. For a longer path there may be arrays on the way, so a document may have values but no entry
+// for the path itself.
 func cover(q *exec.Query, paths []access.Path) {
 	q.Needs = paths
 	q.Whole = len(paths) == 1 && len(paths[0].Segs) == 1
 	q.Repeat = q.Whole
 }
 
-// count counts the rows of a source that was not read yet.
+// count counts the rows of a source that hasn't been read yet.
 func (s *source) count() (n int64, err error) {
 	defer s.Close()
 	s.done = true

@@ -22,23 +22,27 @@ import (
 
 const (
 	cursorIdle = 10 * time.Minute
-	// cursorRest is how often resting cursors are put aside: they let go of what they hold in the store, and read on
-	// from where they were.
+	// cursorRest is the time after which idle cursors are parked: they release what they hold in the store, and later
+	// resume at their position.
 	cursorRest = 5 * time.Second
-	// cursorShort is how long a cursor that holds memory may be idle when memory is short.
+	// cursorShort is the longest idle time of a cursor that holds memory while memory is short.
 	cursorShort = 30 * time.Second
-	// cursorKept is how long a cursor with noCursorTimeout may be idle: as long as its session, which refreshSessions
-	// keeps alive.
+	// cursorKept is the longest idle time of a cursor with noCursorTimeout: that of its session, which refreshSessions
+	// extends.
 	cursorKept = sessionMinutes * time.Minute
-	// maxCursors bounds the open cursors; beyond it the one that was idle longest goes.
+	// maxCursors limits the open cursors. Beyond it the one that is idle the longest is closed.
 	maxCursors = 10000
-	// maxBatch bounds the documents of one reply, in bytes; one document is always given.
+	// maxBatch limits the documents of one reply in bytes. At least one document is always returned.
 	maxBatch = 16 << 20
-	// firstBatch is how many documents a first batch has when the client doesn't say.
+	// firstBatch is the default number of documents in a first batch.
 	firstBatch = 101
 )
 
-// cursor is a result that is read batch by batch. Between batches nobody uses it; inUse guards that.
+// cursor is a result that is read in batches. At most one command uses it at a time, guarded by inUse.
+//
+// Example: find returns 101 documents and the cursor id 7. The cursor rests: it keeps a continuation and, for a
+// pipeline, its state. getMore 7 takes the cursor, reads from the continuation, and gives it back. After 10 idle
+// minutes the sweep removes it.
 type cursor struct {
 	id    int64
 	ns    string
@@ -48,14 +52,14 @@ type cursor struct {
 	src   agg.Iter
 	proj  *project.Projection
 	env   *expr.Env
-	live  func() []*source // what it reads, beside src
-	held  value.Value      // a document that didn't fit the last batch
+	live  func() []*source // the sources that it reads, besides src
+	held  value.Value      // a document that didn't fit into the last batch
 	mem   *budget.Account  // of held
-	used  time.Time        // when it was read, or with keep its session refreshed
+	used  time.Time        // the time of the last read, or with keep of the session's last refresh
 	inUse bool
-	by    *conn  // who uses it,
-	seq   uint32 // in which command
-	gone  bool   // killed while in use
+	by    *conn  // the connection that uses it,
+	seq   uint32 // and the number of the command
+	gone  bool   // killed during its use
 	keep  bool   // noCursorTimeout
 }
 
@@ -67,7 +71,7 @@ type cursors struct {
 
 func newCursors(clk *clock.Clock) *cursors { return &cursors{clk: clk, m: map[int64]*cursor{}} }
 
-// add registers a cursor and gives it an id.
+// add registers a cursor and assigns its id.
 func (cs *cursors) add(c *cursor) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -87,10 +91,10 @@ func (cs *cursors) add(c *cursor) {
 	cs.m[c.id] = c
 }
 
-// errCursorKilled ends a command that reads a cursor.
+// errCursorKilled is the cause with which a command on a killed cursor ends.
 var errCursorKilled = errors.New("mongoapi: the cursor was killed")
 
-// remove forgets a cursor and ends the command that reads it; the caller holds the lock.
+// remove removes a cursor and ends the command that reads it. The caller holds the lock.
 func (cs *cursors) remove(c *cursor) {
 	if c == nil {
 		return
@@ -110,7 +114,7 @@ func (c *cursor) close() {
 	c.mem.Close()
 }
 
-// sources are those that the cursor reads and that hold something in the store.
+// sources returns the sources of the cursor that hold something in the store.
 func (c *cursor) sources() []*source {
 	if s, ok := c.src.(*source); ok {
 		return []*source{s}
@@ -121,10 +125,10 @@ func (c *cursor) sources() []*source {
 	return nil
 }
 
-// holds reports whether an idle cursor may hold memory: what its pipeline has computed, or a long command.
+// holds reports whether an idle cursor may hold memory: computed results of its pipeline, or a long command.
 func (c *cursor) holds() bool { return c.live != nil || c.run.Held()+c.mem.Used() > 0 }
 
-// patience is how long the cursor may be idle.
+// patience returns how long the cursor may be idle.
 func (c *cursor) patience() time.Duration {
 	if c.keep {
 		return cursorKept
@@ -132,8 +136,8 @@ func (c *cursor) patience() time.Duration {
 	return cursorIdle
 }
 
-// expire drops cursors that were idle for long and puts others aside. Where memory is short for those who work, those
-// that hold some are dropped soon.
+// expire removes cursors that were idle for too long and parks others. While memory is short for running commands, idle
+// cursors that hold memory are removed earlier.
 func (cs *cursors) expire(b *budget.Budget) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -152,7 +156,7 @@ func (cs *cursors) expire(b *budget.Budget) {
 	}
 }
 
-// refresh keeps the cursors of sessions that have noCursorTimeout as if they were read now.
+// refresh treats the cursors with noCursorTimeout of these sessions as if they were read now.
 func (cs *cursors) refresh(user string, sessions map[string]bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -171,7 +175,7 @@ func (cs *cursors) closeAll() {
 	}
 }
 
-// open returns how many cursors there are.
+// open returns the number of cursors.
 func (cs *cursors) open() int {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -213,7 +217,7 @@ func (cs *cursors) take(id int64, ns string, r *request) (*cursor, error) {
 	return c, nil
 }
 
-// give takes a cursor back; done forgets it.
+// give returns a cursor after its use. With done it is removed.
 func (cs *cursors) give(c *cursor, done bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -225,14 +229,14 @@ func (cs *cursors) give(c *cursor, done bool) {
 	}
 }
 
-// fill appends up to n documents (n < 0: any number) as the elements of an array, within maxBatch and the memory that
-// there is. done says that there are no more. whole is set when there will be no other batch.
+// fill appends up to n documents (n < 0: no limit) as the elements of an array, within maxBatch and the available
+// memory. done means that there are no more documents. whole is set if there will be no other batch.
 func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, done bool, err error) {
 	start, most := len(dst), 0
 	src, _ := c.src.(*source)
 	for i := 0; n < 0 || i < n; i++ {
 		marked := i > 0 && src != nil && (len(dst)-start+2*most > maxBatch || r.c.scant(len(dst)+2*most))
-		if marked { // the next one may not fit: note where it is
+		if marked { // the next document may not fit: record the position
 			src.rest()
 		}
 		d, ok, err := c.next()
@@ -252,7 +256,7 @@ func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, do
 			if i == 0 || whole || r.ctx.Err() != nil {
 				return dst, true, err
 			}
-			return dst, false, c.back(d, marked) // a short batch; the rest when there is room
+			return dst, false, c.back(d, marked) // a short batch; the rest follows when there is memory
 		}
 		dst = bson.AppendIndexHead(dst, bson.TypeDocument, i)
 		if c.proj == nil {
@@ -264,7 +268,7 @@ func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, do
 	return dst, c.exhausted(n), nil
 }
 
-// exhausted reports whether there is nothing more behind a batch of n documents.
+// exhausted reports whether there are no documents after a batch of n.
 func (c *cursor) exhausted(n int) bool {
 	switch src := c.src.(type) {
 	case *source:
@@ -275,8 +279,8 @@ func (c *cursor) exhausted(n int) bool {
 	return false
 }
 
-// room makes sure that the reply may have n bytes. What a cursor itself holds for its sorts must not keep its reply
-// from going out: that goes first.
+// room reserves memory for a reply of n bytes. If necessary it first releases the memory of the cursor's own sorts, so
+// that the reply can be sent.
 func (c *cursor) room(r *request, n int, wait bool) error {
 	err := r.c.room(r.ctx, n, false)
 	if !status.Is(err, status.TooManyRequests) {
@@ -288,7 +292,7 @@ func (c *cursor) room(r *request, n int, wait bool) error {
 	return r.c.room(r.ctx, n, wait)
 }
 
-// next gives the document that was held back, or the next one.
+// next returns the document that was held back, otherwise the next one.
 func (c *cursor) next() (value.Value, bool, error) {
 	if d := c.held; d.IsDefined() {
 		c.held = value.Undef()
@@ -298,14 +302,14 @@ func (c *cursor) next() (value.Value, bool, error) {
 	return c.src.Next()
 }
 
-// back keeps a document for the next batch. One whose place was marked is read again: a cursor that rests holds
-// nothing.
+// back keeps a document for the next batch. If the position before it was recorded (marked), the document isn't kept
+// but read again, so a resting cursor holds no memory.
 func (c *cursor) back(d value.Value, marked bool) error {
 	if marked {
 		c.src.(*source).unread()
 		return nil
 	}
-	if n := len(d.Bytes()); n > freeReply { // a small one must not cost the client its cursor
+	if n := len(d.Bytes()); n > freeReply { // a small document must not cost the client its cursor
 		if err := c.mem.Grow(int64(n)); err != nil {
 			return err
 		}
@@ -315,19 +319,19 @@ func (c *cursor) back(d value.Value, marked bool) error {
 }
 
 const (
-	// freeReply is how long a reply may be before the memory budget is asked: as much as a connection's buffers hold
-	// anyway.
+	// freeReply is the length of a reply in bytes up to which the budget isn't used: a connection's buffers have that
+	// size anyway.
 	freeReply = 16 << 10
-	// replyStep is how much is asked for at a time, in bytes.
+	// replyStep is the step in which memory is reserved, in bytes.
 	replyStep = 64 << 10
-	// replyWait is how long a reply waits for memory.
+	// replyWait is the longest wait of a reply for memory.
 	replyWait = 10 * time.Second
 )
 
-// scant reports whether a reply of n bytes would need more memory than it has.
+// scant reports whether a reply of n bytes needs more memory than is reserved.
 func (c *conn) scant(n int) bool { return n-freeReply > c.held }
 
-// room makes sure that a reply may have n bytes. With wait it waits for other requests' memory.
+// room reserves memory for a reply of n bytes. With wait it waits until other requests release memory.
 func (c *conn) room(ctx context.Context, n int, wait bool) error {
 	if !c.scant(n) {
 		return nil
@@ -347,7 +351,7 @@ func (c *conn) room(ctx context.Context, n int, wait bool) error {
 	return err
 }
 
-// first appends the reply of a command that opens a cursor: its first batch, and an id when there is more.
+// first appends the reply of a command that opens a cursor: the first batch, and an id if there are more documents.
 func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, error) {
 	kept := false
 	defer func() {
@@ -388,7 +392,7 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 	return bson.End(dst, at), nil
 }
 
-// keep registers a cursor that has more to give. From here on it isn't the request's any more, nor is its Run: another
+// keep registers a cursor with more documents. From then on the request must not use the cursor or its Run: another
 // connection may end the session and close it.
 func (r *request) keep(c *cursor) {
 	if lsid := r.lsid.Bytes(); len(lsid) > 0 {
@@ -399,12 +403,12 @@ func (r *request) keep(c *cursor) {
 	r.s.cursors.add(c)
 }
 
-// bodySize is about how many bytes a command takes for each byte of its body, beside filters: the body itself, and the
-// expressions and projections that are compiled of it.
+// bodySize is the approximate number of bytes that a command needs for each byte of its body, without filters: the body
+// itself, and the expressions and projections compiled from it.
 const bodySize = 4
 
-// own copies the command's body, which a cursor needs when the request has ended. The request lets go of the message:
-// a pipeline keeps the request.
+// own copies the command's body, which a cursor needs after the end of the request. The request no longer refers to the
+// message, because a pipeline keeps the request.
 func (r *request) own() error {
 	if err := r.exprEnv().Run.Hold(bodySize * len(r.body.Bytes())); err != nil {
 		return err
@@ -414,8 +418,8 @@ func (r *request) own() error {
 	return nil
 }
 
-// rest prepares a cursor for the time between batches: it outlives the request. A query lets go of the store at once.
-// A pipeline may have work in hand that it would have to do again: the sweep puts it aside later.
+// rest prepares a cursor for the time between batches, when its request has ended. A query releases the store
+// immediately. A pipeline may have partial results that it would have to compute again, so the sweep parks it later.
 func (c *cursor) rest() {
 	if s, ok := c.src.(*source); ok {
 		s.park()
@@ -450,7 +454,7 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	done := true // unless it ends well
+	done := true // unless the read succeeds
 	defer func() { r.s.cursors.give(c, done) }()
 	src, _ := c.src.(*source)
 	charged := 0.0
@@ -482,7 +486,7 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 }
 
 func killCursors(r *request, dst []byte) ([]byte, error) {
-	name := r.arg.Str() // not always that of a collection: a cursor may come from none
+	name := r.arg.Str() // not always a collection's name: a cursor may have no collection
 	if r.arg.Kind() != value.String || name == "" {
 		return dst, merr.New(merr.InvalidNamespace, "collection name has invalid type %s", expr.TypeName(r.arg))
 	}
@@ -515,7 +519,7 @@ func killCursors(r *request, dst []byte) ([]byte, error) {
 	return value.AppendElement(dst, "cursorsUnknown", value.MakeArray(nil)), nil
 }
 
-// list appends the reply of a cursor whose documents are at hand.
+// list appends the reply of a cursor whose documents are all known.
 func (r *request) list(dst []byte, ns string, docs []value.Value) ([]byte, error) {
 	n := firstBatch
 	if b := r.body.Get("cursor").Get("batchSize"); b.IsNumber() {

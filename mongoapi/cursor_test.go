@@ -12,8 +12,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestBatchesHoldNothing: large documents in batches come once and in order, whatever ends a batch, and a cursor that
-// rests holds no memory.
+// TestBatchesHoldNothing: large documents are returned once and in order, whatever limit ends a batch, and a resting
+// cursor holds no memory.
 func TestBatchesHoldNothing(t *testing.T) {
 	const docs = 40
 	for _, x := range []struct {
@@ -79,7 +79,7 @@ func TestBatchesHoldNothing(t *testing.T) {
 						break
 					}
 					for began := time.Now(); x.b.Used() > 0; time.Sleep(time.Millisecond) {
-						// the answer's part goes when it is sent
+						// The memory of the reply is released when it is sent.
 						if time.Since(began) > soon {
 							t.Fatalf("a resting cursor holds %d bytes", x.b.Used())
 						}
@@ -95,7 +95,7 @@ func TestBatchesHoldNothing(t *testing.T) {
 	}
 }
 
-// TestPipelineWithoutMemory: a pipeline's batch that the budget cuts short goes on behind its last document.
+// TestPipelineWithoutMemory: after a batch that the budget cut short, a pipeline continues after its last document.
 func TestPipelineWithoutMemory(t *testing.T) {
 	b := budget.New(1<<30, 256<<10)
 	_, addr := serve(t, Options{}, b)
@@ -143,8 +143,8 @@ func TestPipelineWithoutMemory(t *testing.T) {
 	}
 }
 
-// TestCursorsWhenMemoryIsShort: what an idle pipeline has computed goes when others need the memory, and nothing else
-// does.
+// TestCursorsWhenMemoryIsShort: the computed results of an idle pipeline are dropped when others need the memory, and
+// nothing else is.
 func TestCursorsWhenMemoryIsShort(t *testing.T) {
 	b := budget.New(8<<20, 0)
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
@@ -210,7 +210,7 @@ func TestCursorsWhenMemoryIsShort(t *testing.T) {
 	}
 }
 
-// TestRepliesAreBounded: what is kept for writes that may be sent again has a limit, whatever the replies are.
+// TestRepliesAreBounded: the memory for replies to retryable writes is limited, whatever the replies are.
 func TestRepliesAreBounded(t *testing.T) {
 	ss := newSessions(clock.New())
 	reply := make([]byte, 4<<20)

@@ -28,7 +28,7 @@ func opMsg(t testing.TB, d bson.D) []byte {
 	return message(wire.OpMsg, append([]byte{0, 0, 0, 0, 0}, b...))
 }
 
-// newConn is a connection of which only the addresses are used.
+// newConn returns a connection of which only the addresses are used.
 func newConn(t *testing.T, s *Server, authed bool) *conn {
 	here, there := net.Pipe()
 	t.Cleanup(func() { _, _ = here.Close(), there.Close() })
@@ -37,14 +37,14 @@ func newConn(t *testing.T, s *Server, authed bool) *conn {
 	return c
 }
 
-// answerRaw gives a message to the connection as the read loop does and checks that the reply is whole.
+// answerRaw passes a message to the connection like the read loop does, and checks that the reply is complete.
 func answerRaw(t *testing.T, c *conn, op uint32, body []byte) (reply bson.Raw) {
 	t.Helper()
 	raw := message(op, body)
 	h := wire.Header{Length: int32(len(raw)), RequestID: 1, OpCode: int32(op)}
 	out, err := c.answer(nil, h, raw, &wire.Msg{})
 	if err != nil || len(out) == 0 {
-		return nil // the connection would be closed, or nobody waits
+		return nil // the connection would be closed, or no reply is expected
 	}
 	skip := wire.HeaderSize + 5
 	if op == wire.OpQuery {
@@ -59,7 +59,7 @@ func answerRaw(t *testing.T, c *conn, op uint32, body []byte) (reply bson.Raw) {
 	return reply
 }
 
-// FuzzMessage: no message makes the server panic, or answer with what isn't BSON; `query` chooses OP_QUERY.
+// FuzzMessage: no message makes the server panic or reply with malformed BSON. `query` selects OP_QUERY.
 func FuzzMessage(f *testing.F) {
 	for _, d := range []bson.D{
 		{{Key: "hello", Value: 1}},
@@ -91,7 +91,7 @@ func FuzzMessage(f *testing.F) {
 	}
 	head := []byte("\x00\x00\x00\x00admin.$cmd\x00\x00\x00\x00\x00\xff\xff\xff\xff")
 	f.Add(true, append(head[:len(head):len(head)], hello...))
-	// a text longer than its document
+	// A text that is longer than its document.
 	f.Add(true, append(head[:len(head):len(head)], "\x0e\x00\x00\x00\x02a\x00\xff\xff\xff\x7fb\x00\x00"...))
 	f.Add(true, append(head[:len(head):len(head)], "\x06\x00\x00\x00\x02\x00"...)) // a name without an end
 	s := newTestServer(f, Options{})
@@ -104,7 +104,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// FuzzLogin: no pair of SASL payloads logs in or makes the server panic.
+// FuzzLogin: no pair of SASL payloads without the key logs in or makes the server panic.
 func FuzzLogin(f *testing.F) {
 	for _, first := range []string{"n,,n=localhost,r=abcdefghijkl", "n,,n=", "n,a=x,n=localhost,r=a",
 		"p=x,,n=localhost,r=a", "\x00localhost\x00x", "", ",,,"} {

@@ -16,10 +16,10 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/peer"
 )
 
-// newTestServer is a server on an engine in memory, which is checked when the test ends.
+// newTestServer returns a server with an engine in memory. The end of the test checks the engine.
 func newTestServer(t testing.TB, o Options) *Server { return newServerWithin(t, o, nil) }
 
-// newServerWithin has a memory budget.
+// newServerWithin is newTestServer with a memory budget.
 func newServerWithin(t testing.TB, o Options, b *budget.Budget) *Server {
 	t.Helper()
 	e, err := core.Open(context.Background(), memkv.New(), core.Options{Budget: b})
@@ -45,7 +45,7 @@ func newServerWithin(t testing.TB, o Options, b *budget.Budget) *Server {
 	return s
 }
 
-// regexpQuote makes a pattern for a whole text, in which each %s is a text taken literally.
+// regexpQuote makes a pattern for a complete text, in which each %s is replaced by a literal text.
 func regexpQuote(pattern string, texts ...string) *regexp.Regexp {
 	args := make([]any, len(texts))
 	for i, s := range texts {
@@ -68,7 +68,7 @@ func beginBench(c *conn) {
 
 func endBench(c *conn) { c.ended(nil); c.p.End() }
 
-// valueOf is a document as the server reads it.
+// valueOf returns a document as the server reads it.
 func valueOf(t testing.TB, d bson.D) value.Value {
 	t.Helper()
 	b, err := bson.Marshal(d)

@@ -6,8 +6,8 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
-// checkHint refuses the hint of an index that isn't there. One that is there changes nothing: the store indexes every
-// path, and chooses. k is nil for a collection that doesn't exist, where any hint will do.
+// checkHint refuses the hint of an index that doesn't exist. An existing one has no effect: the store indexes every
+// path, and chooses by itself. k is nil for a collection that doesn't exist; then any hint is allowed.
 func checkHint(k *coll, body value.Value) error {
 	h := given(body, "hint")
 	if k == nil || !h.IsDefined() || h.Kind() == value.Object && h.Len() == 0 {

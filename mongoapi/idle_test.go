@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/agg"
 )
 
-// someDocs fills a collection with documents of a number and an array.
+// someDocs adds documents with a number and an array to a collection.
 func someDocs(c *client, name string, n int, pad string) {
 	docs := bson.A{}
 	for i := range n {
@@ -29,7 +29,7 @@ func someDocs(c *client, name string, n int, pad string) {
 	c.ask(bson.D{{Key: "insert", Value: name}, {Key: "documents", Value: docs}})
 }
 
-// numbers is a list of n numbers.
+// numbers returns a list of n numbers.
 func numbers(n int) bson.A {
 	out := bson.A{}
 	for i := range n {
@@ -38,13 +38,13 @@ func numbers(n int) bson.A {
 	return out
 }
 
-// sessionID names a session, as refreshSessions and the argument lsid do.
+// sessionID returns a session as in refreshSessions and in the argument lsid.
 func sessionID(letter string) bson.D {
 	return bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: []byte(strings.Repeat(letter, 16))}}}
 }
 
-// TestIdleCursorsAreCharged: what an idle cursor keeps beside a position is taken from the memory budget until the
-// cursor is closed.
+// TestIdleCursorsAreCharged: the data that an idle cursor keeps in addition to a position counts in the memory budget
+// until the cursor is closed.
 func TestIdleCursorsAreCharged(t *testing.T) {
 	b := budget.New(64<<20, 0)
 	s, addr := serve(t, Options{}, b)
@@ -80,7 +80,7 @@ func TestIdleCursorsAreCharged(t *testing.T) {
 			300 << 10},
 	} {
 		began := time.Now()
-		for b.Used() > 0 && time.Since(began) < soon { // the part of the answer before goes when it is sent
+		for b.Used() > 0 && time.Since(began) < soon { // the memory of the previous reply is released when it is sent
 			time.Sleep(time.Millisecond)
 		}
 		raw, e := c.ask(x.cmd)
@@ -111,8 +111,8 @@ func TestIdleCursorsAreCharged(t *testing.T) {
 	}
 }
 
-// TestCommandsWithoutMemory: a command whose filter doesn't fit is refused, and what its statements held is given back
-// after each.
+// TestCommandsWithoutMemory: a command whose filter needs too much memory is refused, and the memory of each statement
+// is released after it.
 func TestCommandsWithoutMemory(t *testing.T) {
 	b := budget.New(16<<20, 4<<20)
 	_, addr := serve(t, Options{}, b)
@@ -135,7 +135,7 @@ func TestCommandsWithoutMemory(t *testing.T) {
 		}
 		return updates, deletes
 	}
-	updates, deletes := statements(30, 2000) // each 320 KB of memory
+	updates, deletes := statements(30, 2000) // each needs 320 KB of memory
 	for _, x := range []struct {
 		cmd  bson.D
 		code int32
@@ -158,8 +158,8 @@ func TestCommandsWithoutMemory(t *testing.T) {
 	}
 }
 
-// TestAgeOfCursors: an idle cursor goes after ten minutes, one with noCursorTimeout when its session would have ended.
-// One that is read again in time stays.
+// TestAgeOfCursors: an idle cursor is removed after ten minutes, one with noCursorTimeout when its session would end. A
+// cursor that is read in time stays.
 func TestAgeOfCursors(t *testing.T) {
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
 	s, addr := serve(t, Options{Clock: clk}, nil)
@@ -205,7 +205,8 @@ func TestAgeOfCursors(t *testing.T) {
 	}
 }
 
-// TestNumberOfCursors: one more than there may be costs the cursor that was idle longest, and none that is in use.
+// TestNumberOfCursors: when there are too many cursors, the one that is idle the longest is removed, and never one in
+// use.
 func TestNumberOfCursors(t *testing.T) {
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
 	cs := newCursors(clk)

@@ -7,7 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// objectIDs makes ObjectIds: seconds, five random bytes of this process, a counter from a random start.
+// objectIDs generates ObjectIds: seconds, five random bytes for the process, a counter with a random start.
 type objectIDs struct {
 	clk     *clock.Clock
 	process [5]byte

@@ -9,8 +9,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// The core indexes every path, so most declared indexes ask for nothing. A compound one becomes a composite index of
-// the container's indexing policy, where a policy can name its paths.
+// The core indexes every path, so most declared indexes need nothing. A compound index becomes a composite index of the
+// container's indexing policy, if a policy can express its paths.
 
 // columnJSON is a path of a composite index.
 type columnJSON struct {
@@ -18,7 +18,7 @@ type columnJSON struct {
 	Order string `json:"order"`
 }
 
-// composite returns the composite index of a declared index; nil when it needs or can have none.
+// composite returns the composite index for a declared index, nil if it needs none or can have none.
 func composite(spec value.Value) []columnJSON {
 	var out []columnJSON
 	for it := spec.Get("key").Iter(); it.Next(); {
@@ -39,7 +39,8 @@ func composite(spec value.Value) []columnJSON {
 	return out
 }
 
-// policyPath writes a dotted path as an indexing policy does; false for names that a policy can't tell from others.
+// policyPath converts a dotted path to the form of an indexing policy. ok is false for names that are ambiguous in a
+// policy.
 func policyPath(dotted string) (string, bool) {
 	var b strings.Builder
 	for i, name := range strings.Split(dotted, ".") {
@@ -60,8 +61,8 @@ func policyPath(dotted string) (string, bool) {
 	return b.String(), true
 }
 
-// policyFor returns the indexing policy of a collection whose declared indexes were old and are now specs: composite
-// indexes that others gave it stay. A policy that this can't read, or that indexes nothing, is returned as it is.
+// policyFor returns the indexing policy of a collection after its declared indexes changed from old to specs. Composite
+// indexes from other sources stay. A policy that can't be parsed, or that indexes nothing, is returned unchanged.
 func policyFor(policy []byte, old, specs []value.Value) []byte {
 	text := policy
 	if len(text) == 0 {
@@ -102,7 +103,7 @@ func policyFor(policy []byte, old, specs []value.Value) []byte {
 	if !changed {
 		return policy
 	}
-	if all["compositeIndexes"], _ = json.Marshal(has); len(has) == 0 { // columns always marshal
+	if all["compositeIndexes"], _ = json.Marshal(has); len(has) == 0 { // columns can always be marshalled
 		delete(all, "compositeIndexes")
 	}
 	out, err := json.Marshal(all)

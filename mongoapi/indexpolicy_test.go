@@ -8,7 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// specs reads declared indexes by their keys.
+// specs returns declared indexes with these keys.
 func specs(t *testing.T, keys ...string) (out []value.Value) {
 	for _, k := range keys {
 		v, err := doc.ValueFromJSON([]byte(`{"v":2,"key":` + k + `,"name":"n"}`))

@@ -10,11 +10,11 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/peer"
 )
 
-// An operation's number is its connection's and that of the command on it, so that a late killOp doesn't end the next
-// command.
+// opID returns the number of an operation. It contains the numbers of its connection and of the command on it, so that
+// a late killOp doesn't end the next command.
 func (c *conn) opID(seq uint32) int64 { return int64(c.id)<<32 | int64(seq) }
 
-// operations lists the commands that run.
+// operations lists the running commands.
 func (s *Server) operations() []value.Value {
 	s.mu.Lock()
 	conns := make([]*conn, 0, len(s.conns))
@@ -50,7 +50,7 @@ func (s *Server) operations() []value.Value {
 	return out
 }
 
-// currentOp lists the commands that run, itself among them.
+// currentOp lists the running commands, including itself.
 func currentOp(r *request, dst []byte) ([]byte, error) {
 	if r.db != "admin" {
 		return dst, merr.New(merr.Unauthorized, "currentOp may only be run against the admin database.")
@@ -58,7 +58,7 @@ func currentOp(r *request, dst []byte) ([]byte, error) {
 	return value.AppendElement(dst, "inprog", value.MakeArray(r.s.operations())), nil
 }
 
-// killOp ends a command that runs. One that has ended meanwhile is no error.
+// killOp ends a running command. It is no error if the command has already ended.
 func killOp(r *request, dst []byte) ([]byte, error) {
 	if r.db != "admin" {
 		return dst, merr.New(merr.Unauthorized, "killOp may only be run against the admin database.")

@@ -23,7 +23,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// soon is when what should happen has happened for sure.
+// soon is a time within which an expected event has certainly happened.
 const soon = 20 * time.Second
 
 // endless is a pipeline of 5000^3 steps.
@@ -62,7 +62,7 @@ func pipe(p bson.A) bson.D {
 	}
 }
 
-// serve runs a server on a port of its own.
+// serve runs a server on a free port.
 func serve(t *testing.T, o Options, b *budget.Budget) (*Server, string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -97,7 +97,7 @@ func (c *client) send(d bson.D) {
 	}
 }
 
-// rawMsg is an OP_MSG of a document that may name its database.
+// rawMsg returns an OP_MSG with a document, which may contain its database.
 func rawMsg(t testing.TB, d bson.D) []byte {
 	for _, e := range d {
 		if e.Key == "$db" {
@@ -138,7 +138,7 @@ func (c *client) ask(d bson.D) (bson.Raw, errorReply) {
 	return raw, e
 }
 
-// watcher is an Observer that keeps what it is told.
+// watcher is an Observer that records what it is told.
 type watcher struct {
 	mu     sync.Mutex
 	began  int
@@ -169,7 +169,7 @@ func (w *watcher) Done(r *observe.Request) {
 	w.change <- struct{}{}
 }
 
-// next waits for the n-th request to end.
+// nth waits for the n-th request to end.
 func (w *watcher) nth(t *testing.T, n int) (observe.Request, string) {
 	t.Helper()
 	for {
@@ -187,7 +187,7 @@ func (w *watcher) nth(t *testing.T, n int) (observe.Request, string) {
 	}
 }
 
-// waitOp waits for a command to run and returns its number.
+// waitOp waits until a command runs and returns its number.
 func waitOp(t *testing.T, c *client, name string) int64 {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < soon; time.Sleep(5 * time.Millisecond) {
@@ -203,7 +203,7 @@ func waitOp(t *testing.T, c *client, name string) int64 {
 	return 0
 }
 
-// TestEndsOfCommands ends one that would run for hours, in each way that there is.
+// TestEndsOfCommands ends a command that would run for hours in each possible way.
 func TestEndsOfCommands(t *testing.T) {
 	w := newWatcher()
 	var log bytes.Buffer
@@ -274,14 +274,14 @@ func TestMaxTime(t *testing.T) {
 	if _, e := c.ask(append(pipe(endless), bson.E{Key: "maxTimeMS", Value: 3_600_000})); e.Code != 50 {
 		t.Errorf("with an hour of its own: %+v", e)
 	}
-	time.Sleep(150 * time.Millisecond) // a connection at rest has no age
+	time.Sleep(150 * time.Millisecond) // an idle connection has no age
 	if _, e := c.ask(bson.D{{Key: "ping", Value: 1}}); e.OK != 1 {
 		t.Error(e)
 	}
 }
 
-// lookups nests n lookups of all documents: as many steps as there are documents, to the power of n+1. Each lookup
-// names a value of its document, so that none is made once for all.
+// lookups nests n $lookup stages over all documents: the number of steps is the number of documents to the power of
+// n+1. Each $lookup uses a value of its document, so that none is evaluated once for all.
 func lookups(n int, docs bson.D) bson.D {
 	all := bson.D{{Key: "$ne", Value: bson.A{"$_id", bson.D{{Key: "$add", Value: bson.A{"$$id", 0.5}}}}}}
 	p := bson.A{docs, bson.D{{Key: "$match", Value: bson.D{{Key: "$expr", Value: all}}}}}
@@ -420,7 +420,7 @@ func TestKillCursorsEndsItsReader(t *testing.T) {
 	}
 }
 
-// TestCursorOfAnotherConnection: the end of the connection that opened a cursor doesn't end the cursor.
+// TestCursorOfAnotherConnection: a cursor outlives the connection that opened it.
 func TestCursorOfAnotherConnection(t *testing.T) {
 	s, addr := serve(t, Options{}, nil)
 	c := connect(t, addr)
@@ -457,7 +457,7 @@ func TestCursorOfAnotherConnection(t *testing.T) {
 			}
 			for id != 0 {
 				s.cursors.mu.Lock()
-				for _, cur := range s.cursors.m { // what the sweep does with a cursor that rests for long
+				for _, cur := range s.cursors.m { // what the sweep does with a cursor that is idle for long
 					for _, src := range cur.sources() {
 						src.park()
 					}
@@ -480,7 +480,7 @@ func TestCursorOfAnotherConnection(t *testing.T) {
 	}
 }
 
-// TestPanic: a fault in a command is answered and logged, and the connection goes on.
+// TestPanic: a panic in a command is answered and logged, and the connection stays open.
 func TestPanic(t *testing.T) {
 	commands["faulty"] = command{fn: func(*request, []byte) ([]byte, error) { panic("a fault for the test") }}
 	defer delete(commands, "faulty")
@@ -504,7 +504,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestGate: at the bound commands are refused with the service's text, and those that need no work are not.
+// TestGate: at the limit commands are refused with the service's text, except those that need no work.
 func TestGate(t *testing.T) {
 	g := admit.New(admit.Options{Running: 1, Wait: 30 * time.Millisecond})
 	_, addr := serve(t, Options{Gate: g}, nil)
@@ -581,8 +581,9 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestMemory: what a command holds comes from the budget. Past one command's share it fails as MongoDB does, and when
-// others hold the rest as the service does when it is busy; afterwards everything is given back (newServerWithin).
+// TestMemory: the memory of a command counts in the budget. Above the share of one command it fails like in MongoDB. If
+// others use the rest of the budget it fails like in a busy service. Afterwards everything is released
+// (newServerWithin).
 func TestMemory(t *testing.T) {
 	const limit = 8 << 20
 	b := budget.New(limit, 2<<20)
@@ -676,7 +677,7 @@ func TestMemory(t *testing.T) {
 	if used := b.Used(); used != 0 {
 		t.Fatalf("%d bytes are left over", used)
 	}
-	// A result in batches takes what is there.
+	// A result in batches uses the available memory.
 	raw, e := c.ask(bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 100000}})
 	if id, _ := raw.Lookup("cursor", "id").Int64OK(); e.OK != 1 || id == 0 || len(raw) > 2<<20+freeReply {
 		t.Errorf("a batch of %d bytes, the cursor %d: %+v", len(raw), id, e)
@@ -684,7 +685,7 @@ func TestMemory(t *testing.T) {
 		t.Error(e)
 	}
 	var others []*budget.Account
-	for b.Used() < limit { // also what the connection gives back just now
+	for b.Used() < limit { // including what the connection is just releasing
 		o := b.Open("other")
 		for o.Grow(1<<10) == nil {
 		}
@@ -703,7 +704,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestStatusCodes: what the core says, as drivers read it.
+// TestStatusCodes: the core's errors as drivers see them.
 func TestStatusCodes(t *testing.T) {
 	busy := status.New(status.TooManyRequests, "busy")
 	busy.RetryAfter = 1500 * time.Millisecond
@@ -712,7 +713,7 @@ func TestStatusCodes(t *testing.T) {
 		code  int32
 		name  string
 		text  string
-		retry bool // by a driver that repeats writes
+		retry bool // by a driver with retryable writes
 	}{
 		{status.New(status.StoreFull, "The disk is full."), 14031, "OutOfDiskSpace", "The disk is full.", false},
 		{status.New(status.MemoryLimit, "too much"), 292, "QueryExceededMemoryLimitNoDiskUseAllowed",

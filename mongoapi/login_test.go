@@ -16,7 +16,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/peer"
 )
 
-// hasty are limits whose end a test can wait for; within patient ones a busy machine is in time too.
+// hasty are limits that a test can wait for. With patient limits, a busy machine is fast enough too.
 var (
 	hasty = peer.Limits{
 		Login: 200 * time.Millisecond,
@@ -27,7 +27,7 @@ var (
 	patient = peer.Limits{Login: soon, Idle: 1500 * time.Millisecond, Stall: time.Second, Small: 32 << 10}
 )
 
-// cutOff reports whether the server closes a connection; what it sends before is skipped.
+// cutOff reports whether the server closes a connection. Data that it sends before is skipped.
 func cutOff(c net.Conn) bool {
 	_ = c.SetReadDeadline(time.Now().Add(soon))
 	_, err := io.Copy(io.Discard, c)
@@ -72,7 +72,7 @@ func (c *client) login() {
 	}
 }
 
-// TestBeforeLogin: who has not logged in must come to the point.
+// TestBeforeLogin: a client that hasn't logged in has short limits.
 func TestBeforeLogin(t *testing.T) {
 	_, addr := serve(t, Options{Auth: true, Limits: hasty}, nil)
 	for _, x := range []struct {
@@ -137,7 +137,7 @@ func TestBeforeLogin(t *testing.T) {
 	})
 }
 
-// TestReadersThatNeverRead: what they hold is bounded by the budget, and they are cut.
+// TestReadersThatNeverRead: the memory for clients that don't read is limited by the budget, and they are disconnected.
 func TestReadersThatNeverRead(t *testing.T) {
 	const limit = 64 << 20
 	b := budget.New(limit, 0)
@@ -174,7 +174,7 @@ func TestReadersThatNeverRead(t *testing.T) {
 	}
 	for began := time.Now(); b.Used() > 0 && time.Since(began) < 2*soon; time.Sleep(10 * time.Millisecond) {
 	}
-	if b.Used() > 0 { // short answers may be on their way in the system's buffers
+	if b.Used() > 0 { // short replies may be in the system's buffers
 		t.Errorf("%d bytes are still held for them", b.Used())
 	}
 	if s.connections() == len(readers)+1 {
@@ -185,8 +185,8 @@ func TestReadersThatNeverRead(t *testing.T) {
 	}
 }
 
-// TestMessageWithoutMemory: a message that the budget can't hold is refused as when the server is busy, and the
-// connection goes on; where nobody waits for an answer, none comes.
+// TestMessageWithoutMemory: a message without memory in the budget is refused as by a busy server, and the connection
+// stays open. If no reply is expected, none is sent.
 func TestMessageWithoutMemory(t *testing.T) {
 	b := budget.New(1<<30, 256<<10)
 	_, addr := serve(t, Options{}, b)
@@ -211,7 +211,7 @@ func TestMessageWithoutMemory(t *testing.T) {
 	}
 }
 
-// TestRules: what a connection may do next, by what it has done.
+// TestRules: the limits of the next message, depending on the state of the connection.
 func TestRules(t *testing.T) {
 	s := newTestServer(t, Options{Limits: hasty})
 	half := &conversation{}

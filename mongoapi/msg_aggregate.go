@@ -14,7 +14,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
-// noCollection is the name that {aggregate: 1} has in namespaces: a pipeline that reads no collection.
+// noCollection is the collection's name in the namespace of {aggregate: 1}, a pipeline that reads no collection.
 const noCollection = "$cmd.aggregate"
 
 func aggregate(r *request, dst []byte) ([]byte, error) {
@@ -75,7 +75,7 @@ func aggregate(r *request, dst []byte) ([]byte, error) {
 	return dst, failed(err)
 }
 
-// failed says where an error of a running pipeline comes from, as the server does.
+// failed adds the source of an error in a running pipeline to its text, like the server.
 func failed(err error) error {
 	e, ok := err.(*merr.Error)
 	if !ok {
@@ -97,7 +97,7 @@ func (r *request) pipeline(body value.Value) (*agg.Pipeline, error) {
 	return agg.Compile(body.Get("pipeline"), agg.Options{Scope: scope, Run: r.exprEnv().Run})
 }
 
-// runPipeline opens a pipeline on the host's collection, which may be absent.
+// runPipeline opens a pipeline on the host's collection, which may not exist.
 func (r *request) runPipeline(h *host, p *agg.Pipeline) (agg.Iter, error) {
 	x, k := &agg.Exec{Env: r.exprEnv(), Host: h}, h.k
 	if !p.ReadsCollection() {
@@ -120,19 +120,19 @@ func (r *request) runPipeline(h *host, p *agg.Pipeline) (agg.Iter, error) {
 	return p.Run(x, src)
 }
 
-// host gives pipelines the server's collections.
+// host gives pipelines access to the server's collections.
 type host struct {
 	r        *request
 	db, coll string
 	k        *coll
-	natural  exec.Shown // that the hint asks for; AnyOrder: none
+	natural  exec.Shown // requested by the hint; AnyOrder: none
 	open     []*source
 }
 
-// reads returns the sources that are open.
+// reads returns the open sources.
 func (h *host) reads() []*source { return h.open }
 
-// add remembers a source and forgets those that have ended.
+// add records a source and removes those that have ended.
 func (h *host) add(s *source) *source {
 	h.open = append(slices.DeleteFunc(h.open, func(o *source) bool { return o.done }), s)
 	return s
@@ -214,7 +214,7 @@ func (h *host) Write(w agg.WriteSpec, docs agg.Iter) error {
 	if err := validCollection(db, w.Coll); err != nil {
 		return err
 	}
-	var all []value.Value // read before anything is written: the target may be what is read
+	var all []value.Value // read completely before the first write, because the target may be the source
 	size := 0
 	mem := h.r.s.eng.Budget().Open("result")
 	defer mem.Close()
@@ -252,8 +252,8 @@ func (h *host) Write(w agg.WriteSpec, docs agg.Iter) error {
 	return nil
 }
 
-// out replaces a collection: the new documents go to a collection of another name first, which then takes its place in
-// one commit.
+// out replaces a collection: it writes the new documents to a collection with a temporary name, which then replaces the
+// target in one commit.
 func (h *host) out(db, name string, all []value.Value) (err error) {
 	old, err := h.r.open(db, name)
 	if err != nil {
@@ -268,7 +268,7 @@ func (h *host) out(db, name string, all []value.Value) (err error) {
 		return err
 	}
 	defer func() {
-		if err != nil { // perhaps because the command's own context has ended
+		if err != nil { // the command's own context may have ended
 			_ = h.r.s.eng.DropContainer(context.WithoutCancel(h.r.ctx), db, temp)
 		}
 	}()

@@ -30,7 +30,7 @@ func create(r *request, dst []byte) ([]byte, error) {
 			}
 		}
 	}
-	_, _, err = r.ensure(r.db, name) // with the same options as it has: nothing to do
+	_, _, err = r.ensure(r.db, name) // it exists with the same options: nothing to do
 	return dst, err
 }
 
@@ -101,7 +101,7 @@ func renameCollection(r *request, dst []byte) ([]byte, error) {
 	return dst, err
 }
 
-// keepMatching keeps the documents that meet the command's filter.
+// keepMatching returns the documents that match the command's filter.
 func (r *request) keepMatching(docs []value.Value) ([]value.Value, error) {
 	f, err := filter.Compile(given(r.body, "filter"), r.filterOptions(nil))
 	if err != nil {
@@ -131,7 +131,7 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 			oa, ob := bson.BeginObject(b, "options")
 			b = bson.End(ob, oa)
 			ia, ib := bson.BeginObject(b, "info")
-			var uuid [16]byte // stable for the collection's life
+			var uuid [16]byte // constant during the collection's life
 			copy(uuid[:], c.RID[:])
 			ib = bson.AppendBool(ib, "readOnly", false)
 			ib = value.AppendElement(ib, "uuid", value.UUIDOf(uuid[:]))

@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// selection compiles the query that count and distinct have.
+// selection compiles the query of count and distinct.
 func (r *request) selection() (*filter.Filter, error) {
 	if err := checkCollation(given(r.body, "collation")); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func count(r *request, dst []byte) ([]byte, error) {
 	return value.AppendElement(dst, "n", value.IntOf(n)), err
 }
 
-// count counts the documents of a filter behind skip, up to limit (0: all).
+// count counts the documents of a filter after skip, up to limit (0: all).
 func (r *request) count(k *coll, f *filter.Filter, skip, limit int64) (int64, error) {
 	if f.All() && !k.HasTTL() {
 		r.charge++
@@ -62,7 +62,7 @@ func (r *request) count(k *coll, f *filter.Filter, skip, limit int64) (int64, er
 	return n, err
 }
 
-// valueOverhead is about what a value takes in a set beside its bytes.
+// valueOverhead is the approximate size in bytes of a value in a set without its own bytes.
 const valueOverhead = 128
 
 func distinct(r *request, dst []byte) ([]byte, error) {

@@ -24,7 +24,7 @@ func divisor(v value.Value) (int64, error) {
 	return n, nil
 }
 
-// appendStats appends the size figures of a collection. The store keeps one size: that of all items.
+// appendStats appends the size figures of a collection. The store has only one size: that of all items.
 func (k *coll) appendStats(dst []byte, scaleArg value.Value) ([]byte, error) {
 	scale, err := divisor(scaleArg)
 	if err != nil {

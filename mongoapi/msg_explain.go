@@ -29,7 +29,7 @@ func explain(r *request, dst []byte) ([]byte, error) {
 				"Enumeration value '%s' for field 'explain.verbosity' is not a valid value.", v.Str())
 		}
 	}
-	// The command's own arguments are checked as the command itself would.
+	// The command's arguments are checked like by the command itself.
 	inner := request{s: r.s, c: r.c, txn: -1, body: r.arg, db: r.db, legacy: true}
 	if _, _, err := inner.readArguments(); err != nil {
 		return dst, err
@@ -51,7 +51,7 @@ type explained struct {
 	above string // the stage on top of those that find documents, "" for none
 }
 
-// explained reads the command that is to be explained.
+// explained reads the command to be explained.
 func (r *request) explained(cmd value.Value) (x *explained, err error) {
 	x = &explained{spec: cmd}
 	it := cmd.Iter()
@@ -106,7 +106,7 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 	return x, err
 }
 
-// explainedName returns the collection of a command that is to be explained.
+// explainedName returns the collection of the command to be explained.
 func (r *request) explainedName(command string, arg value.Value) (string, error) {
 	if command == "aggregate" && arg.IsNumber() {
 		return noCollection, nil
@@ -117,7 +117,7 @@ func (r *request) explainedName(command string, arg value.Value) (string, error)
 	return collectionOf(r.db, arg)
 }
 
-// firstOf returns the first statement of a write command, which may have come in a sequence beside it.
+// firstOf returns the first statement of a write command, which may be in a document sequence.
 func (r *request) firstOf(cmd value.Value, name string) value.Value {
 	for _, s := range r.seqs {
 		if string(s.Name) == name {

@@ -15,13 +15,13 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/project"
 )
 
-// findArgs are the arguments of find; those of count and of the filter's surroundings are read by the same code.
+// findArgs are the arguments of find. The same code reads those of count and similar commands.
 type findArgs struct {
 	filter, sort, projection value.Value
 	skip, limit              int64
-	batch                    int64 // -1 when not given
+	batch                    int64 // -1 if absent
 	single, keep             bool
-	simple                   bool // nothing but filter, limit and batch
+	simple                   bool // only filter, limit and batch
 	shown                    exec.Shown
 }
 
@@ -29,7 +29,7 @@ func (r *request) findArgs() (findArgs, error) {
 	a := findArgs{batch: -1, simple: true}
 	for it := r.body.Iter(); it.Next(); {
 		key, v := it.Key(), it.Value()
-		if v.Kind() == value.Null { // as if it weren't there
+		if v.Kind() == value.Null { // null counts as absent
 			continue
 		}
 		var err error
@@ -46,7 +46,7 @@ func (r *request) findArgs() (findArgs, error) {
 			a.skip, err = count64(key, v)
 			a.simple = a.simple && a.skip == 0
 		case "limit":
-			if n, ok := num.ToInt64(v, true); ok && n < 0 { // an old way to say: this many in one batch
+			if n, ok := num.ToInt64(v, true); ok && n < 0 { // an old form of a single batch with this many documents
 				a.limit, a.single = -n, true
 				continue
 			}
@@ -84,7 +84,7 @@ func (r *request) findArgs() (findArgs, error) {
 }
 
 func count64(name []byte, v value.Value) (int64, error) {
-	n, ok := num.ToInt64(v, true) // a fraction is cut off
+	n, ok := num.ToInt64(v, true) // a fraction is truncated
 	if !ok {
 		return 0, merr.New(merr.BadValue, "BSON field '%s' has a value that is no 64-bit integer", name)
 	}
@@ -94,7 +94,7 @@ func count64(name []byte, v value.Value) (int64, error) {
 	return n, nil
 }
 
-// checkCollation accepts the one collation that there is: binary comparison.
+// checkCollation accepts only the collation that is supported: binary comparison.
 func checkCollation(v value.Value) error {
 	if v.Len() == 0 || v.Get("locale").Str() == "simple" {
 		return nil
@@ -165,7 +165,7 @@ func find(r *request, dst []byte) ([]byte, error) {
 	return r.first(dst, c, n, a.single)
 }
 
-// openFind opens the documents of a find: a look-up when the filter names one item, else a query.
+// openFind opens the documents of a find: a look-up if the filter determines one item, otherwise a query.
 func (r *request) openFind(k *coll, f *filter.Filter, o order.Order, a findArgs) (agg.Iter, error) {
 	pk, id, ok := k.point(f)
 	if !ok {
@@ -187,7 +187,7 @@ func (r *request) openFind(k *coll, f *filter.Filter, o order.Order, a findArgs)
 	return agg.NewSlice([]value.Value{d}), err
 }
 
-// onlyID reports whether a query is {_id: value} and nothing more.
+// onlyID reports whether a query is exactly {_id: value}.
 func onlyID(q value.Value) (value.Value, bool) {
 	if q.Kind() != value.Object {
 		return q, false
@@ -200,7 +200,7 @@ func onlyID(q value.Value) (value.Value, bool) {
 	return id, !it.Next() && plainKey(id)
 }
 
-// findPoint is a find by `_id` alone: a read and a copy.
+// findPoint is a find by `_id` only: a read and a copy.
 func (r *request) findPoint(dst []byte, k *coll, id value.Value) ([]byte, error) {
 	it, err := k.Read(r.ctx, core.PartitionKey{id}, id)
 	if err != nil && !status.Is(err, status.NotFound) {

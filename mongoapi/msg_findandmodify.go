@@ -83,7 +83,7 @@ func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err err
 	if st.sort, err = order.Compile(b.Get("sort")); err != nil {
 		return st, fields, err
 	}
-	// Checked before anything is written.
+	// Check it before anything is written.
 	if _, err = project.Compile(fields, project.Options{Find: true, Query: st.f}); err != nil {
 		return st, fields, err
 	}

@@ -9,8 +9,8 @@ import (
 // setName is the replica set's name in the service's connection strings.
 const setName = "globaldb"
 
-// hello says that this is the primary of a replica set of one. Its address is the one that the client dialled, so that
-// a driver which discovers the set finds it again.
+// hello announces the primary of a replica set with one member. Its address is the one that the client dialled, so that
+// a driver that discovers the set finds the same server.
 func hello(r *request, dst []byte) ([]byte, error) {
 	addr := r.s.o.Advertise
 	if addr == "" {

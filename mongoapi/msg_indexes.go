@@ -12,9 +12,9 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/update"
 )
 
-// indexProperty is where a collection's declared indexes are kept with the container: a BSON array of their documents.
-// The core indexes every path; a declaration is what clients list, and of a compound index a composite index of the
-// indexing policy.
+// indexProperty is the container's property with a collection's declared indexes: a BSON array of their documents. The
+// core indexes every path. A declaration is listed for clients, and a compound index also becomes a composite index of
+// the indexing policy.
 const indexProperty = "mongo.indexes"
 
 const maxIndexes = 500
@@ -38,7 +38,7 @@ func indexSpecsOf(c core.Definition) []value.Value {
 	return nil
 }
 
-// saveIndexes stores the declared indexes. An index on _ts with a lifetime is the container's default time to live.
+// saveIndexes stores the declared indexes. An index on _ts with a lifetime sets the container's default time to live.
 func (r *request) saveIndexes(k *coll, specs []value.Value) error {
 	s := k.Spec().Clone()
 	if s.Properties == nil {
@@ -71,7 +71,7 @@ func cannotCreate(format string, args ...any) error {
 	return merr.New(merr.CannotCreateIndex, format, args...)
 }
 
-// indexDoc checks an index of createIndexes and makes the document that is kept and listed.
+// indexDoc validates an index of createIndexes and returns the document that is stored and listed.
 func indexDoc(spec value.Value) (value.Value, error) {
 	if spec.Kind() != value.Object {
 		return spec, merr.New(merr.TypeMismatch, "The elements of the 'indexes' array must be objects, but got %s",
@@ -124,7 +124,7 @@ func checkIndexKey(key value.Value) error {
 			}
 		case v.Kind() == value.String:
 			switch v.Str() {
-			case "hashed": // order isn't promised by it, equality is what every path has
+			case "hashed": // it guarantees no order, and every path supports equality
 			case "text", "2dsphere", "2d", "geoHaystack":
 				return cannotCreate("%s indexes are not supported by this server", v.Str())
 			default:
@@ -144,7 +144,7 @@ func checkIndexKey(key value.Value) error {
 	return nil
 }
 
-// checkIndexOption refuses what the store wouldn't hold.
+// checkIndexOption refuses options that the store wouldn't enforce.
 func checkIndexOption(k string, v, key value.Value) error {
 	switch k {
 	case "key", "name", "v", "ns", "background", "hidden", "wildcardProjection", "textIndexVersion",
@@ -243,7 +243,7 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// known reports whether an index is declared already; the same name or the same key with other content is an error.
+// known reports whether an index is already declared. The same name or key with other content is an error.
 func (k *coll) known(specs []value.Value, d value.Value) (bool, error) {
 	for _, o := range append([]value.Value{idIndex()}, specs...) {
 		sameKey := value.CompareBSON(o.Get("key"), d.Get("key")) == 0
@@ -315,7 +315,7 @@ func dropIndexes(r *request, dst []byte) ([]byte, error) {
 	return bson.AppendInt32(dst, "nIndexesWas", int32(was)), nil
 }
 
-// without removes the index that w names: by name, by key, or all with "*".
+// without removes the indexes that w names: by name, by key, or all with "*".
 func without(specs []value.Value, w value.Value) ([]value.Value, error) {
 	if w.Kind() == value.String && w.Str() == "*" {
 		return nil, nil

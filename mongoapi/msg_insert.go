@@ -7,7 +7,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// writeReply collects what the statements of a write command did.
+// writeReply collects the results of the statements of a write command.
 type writeReply struct {
 	n, modified int32
 	upserted    []byte // elements of the array
@@ -17,7 +17,7 @@ type writeReply struct {
 	first       int32 // code of the first error
 }
 
-// fail adds the error of a statement. A command error is returned: the whole command fails with it.
+// fail adds the error of a statement. If it returns an error, the whole command fails with it.
 func (w *writeReply) fail(index int, err error) {
 	e := merr.From(err)
 	if w.errors == 0 {
@@ -56,16 +56,16 @@ func (w *writeReply) append(dst []byte, update bool) []byte {
 	return dst
 }
 
-// ordered reads the argument of that name, true when not given.
+// ordered returns the argument ordered, true if absent.
 func (r *request) ordered() bool { return flag(r.body, "ordered", true) }
 
-// wrote appends what the statements of a write command did.
+// wrote appends the results of the statements of a write command.
 func (r *request) wrote(dst []byte, w *writeReply, update bool) []byte {
 	r.failed = w.first
 	return w.append(dst, update)
 }
 
-// statements returns the statements of a write command, each of which has the arguments a.
+// statements returns the statements of a write command. Each has the arguments a.
 func (r *request) statements(name string, a args) ([]value.Value, error) {
 	specs, err := r.docs(name)
 	if err != nil {
@@ -126,7 +126,7 @@ func (r *request) insertOne(k *coll, d value.Value) error {
 	return nil
 }
 
-// insertMany inserts documents. An error is that of a command which was ended from outside; others are in w.
+// insertMany inserts documents. It returns an error only if the command was ended from outside; other errors are in w.
 func (r *request) insertMany(k *coll, docs []value.Value, ordered bool, w *writeReply) error {
 	ws := make([]core.Write, 0, len(docs))
 	at := make([]int, 0, len(docs)) // the statement of each write

@@ -11,7 +11,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
-// keyPath turns a shard key's dotted path into the container's partition key path.
+// keyPath converts a shard key's dotted path to the container's partition key path.
 func keyPath(field string) (string, error) {
 	if field == "_id" {
 		return idPath, nil
@@ -62,7 +62,7 @@ func shardCollection(r *request, dst []byte) ([]byte, error) {
 	return bson.AppendString(dst, "collectionsharded", db+"."+name), nil
 }
 
-// shard makes a collection with a shard key. One that exists and is empty is made anew; one with the same key stays.
+// shard creates a collection with a shard key. An empty existing collection is replaced. One with the same key stays.
 func (r *request) shard(db, name string, spec core.ContainerSpec) error {
 	if _, err := r.s.eng.EnsureDatabase(r.ctx, db); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (r *request) shard(db, name string, spec core.ContainerSpec) error {
 	return err
 }
 
-// throughput reads offerThroughput or autoScaleSettings of a custom action; given is false when neither is there.
+// throughput reads offerThroughput or autoScaleSettings of a custom action. given is false if both are absent.
 func (r *request) throughput() (t core.Throughput, given bool, err error) {
 	if v := r.body.Get("offerThroughput"); v.IsDefined() {
 		n, ok := num.ToInt64(v, false)
@@ -230,7 +230,7 @@ func (r *request) createAction(name string, t core.Throughput, indexes []value.V
 	return err
 }
 
-// actionIndexes reads the indexes of a custom action, without the one on `_id` that must be among them.
+// actionIndexes reads the indexes of a custom action without the one on `_id`, which must be among them.
 func (r *request) actionIndexes() ([]value.Value, error) {
 	list := r.body.Get("indexes")
 	if !list.IsDefined() {

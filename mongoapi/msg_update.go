@@ -15,7 +15,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/update"
 )
 
-// maxRaces is how often a statement looks again for its document when another writer was faster.
+// maxRaces is the number of attempts of a statement when other writers change its document first.
 const maxRaces = 32
 
 // statement is one update, delete or findAndModify.
@@ -23,16 +23,16 @@ type statement struct {
 	f      *filter.Filter
 	u      *update.Update // nil: delete
 	sort   order.Order
-	shown  exec.Shown // without a sort
+	shown  exec.Shown // the order without a sort
 	multi  bool
 	upsert bool
 }
 
-// outcome is what a statement did.
+// outcome is the result of a statement.
 type outcome struct {
 	matched, modified int32
-	upserted          value.Value // `_id` of the document that an upsert made
-	before, after     []byte      // of the last document; kept when the statement wants them
+	upserted          value.Value // `_id` of the document that an upsert inserted
+	before, after     []byte      // of the last document; kept if the statement needs them
 }
 
 func updateDocs(r *request, dst []byte) ([]byte, error) {
@@ -121,7 +121,7 @@ func (r *request) compileUpdate(k *coll, spec value.Value, scope *expr.Scope) (s
 	return st, nil
 }
 
-// updateOptions are those of a statement's update.
+// updateOptions returns the options of a statement's update.
 func (r *request) updateOptions(k *coll, spec value.Value, s *expr.Scope) update.Options {
 	return update.Options{ArrayFilters: given(spec, "arrayFilters"), Scope: s, Run: r.exprEnv().Run,
 		Dollar: k.isKeyField}
@@ -142,7 +142,7 @@ func (r *request) apply(k *coll, st statement, want bool) (outcome, error) {
 		"operation. Please retry your operation or multi-document transaction.")
 }
 
-// applyOne changes the first document that the statement finds. again says that another writer was faster.
+// applyOne changes the first document that the statement finds. again means that another writer changed it first.
 func (r *request) applyOne(k *coll, st statement, want bool) (o outcome, again bool, err error) {
 	pk, id, ok := k.point(st.f)
 	if ok {
@@ -170,7 +170,7 @@ func (r *request) applyOne(k *coll, st statement, want bool) (o outcome, again b
 	}
 	res, err := k.Write(r.ctx, core.Write{Kind: core.Create, Doc: d.Bytes()})
 	if status.Is(err, status.Conflict) {
-		// The query may find it now; when it doesn't, the `_id` is really taken.
+		// The query may find the document now. If it doesn't, the `_id` is really taken.
 		if ok, merr := r.matchesNow(k, d, st); ok || merr != nil {
 			return o, ok, merr
 		}
@@ -183,7 +183,7 @@ func (r *request) applyOne(k *coll, st statement, want bool) (o outcome, again b
 	return o, false, nil
 }
 
-// matchesNow reports whether the stored document with d's identity meets the statement's query.
+// matchesNow reports whether the stored document with d's identity matches the statement's query.
 func (r *request) matchesNow(k *coll, d value.Value, st statement) (bool, error) {
 	pk, id, err := k.KeyOf(d.Bytes())
 	if err != nil {
@@ -196,12 +196,13 @@ func (r *request) matchesNow(k *coll, d value.Value, st statement) (bool, error)
 	return st.f.Match(r.exprEnv(), value.ObjectOf(it.Doc))
 }
 
-// change runs the statement on one item. known says that the query names the item: an upsert then makes exactly it.
+// change runs the statement on one item. known means that the query determines the item, so an upsert inserts exactly
+// that one.
 func (r *request) change(k *coll, pk core.PartitionKey, id value.Value, st statement, want, known bool) (
 	o outcome, again bool, err error) {
 	w := core.Write{Kind: core.Update, PK: pk, ID: id}
 	w.Update = func(old *core.Item) (core.Change, error) {
-		o, again = outcome{}, false // it may run again after a race
+		o, again = outcome{}, false // the function may run again after a conflict
 		if old == nil {
 			if !known {
 				again = true
@@ -230,7 +231,7 @@ func (r *request) change(k *coll, pk core.PartitionKey, id value.Value, st state
 	return o, again, nil
 }
 
-// changeItem computes the change of an item that is there.
+// changeItem computes the change of an existing item.
 func (r *request) changeItem(k *coll, old *core.Item, st statement, want, known bool, o *outcome, again *bool) (
 	core.Change, error) {
 	doc := value.ObjectOf(old.Doc)
@@ -239,7 +240,7 @@ func (r *request) changeItem(k *coll, old *core.Item, st statement, want, known 
 		return core.Change{}, err
 	}
 	if !ok {
-		if known && st.upsert { // the `_id` is there, the rest of the query isn't met
+		if known && st.upsert { // the `_id` exists, but the rest of the query doesn't match
 			return core.Change{}, k.duplicateKey(doc.Get("_id").Clone())
 		}
 		*again = !known
@@ -272,7 +273,7 @@ func (r *request) changeItem(k *coll, old *core.Item, st statement, want, known 
 	return core.Change{Doc: now}, nil
 }
 
-// upsertDoc makes the document that an upsert inserts.
+// upsertDoc returns the document that an upsert inserts.
 func (r *request) upsertDoc(k *coll, st statement) (value.Value, error) {
 	var base []byte
 	var err error
@@ -290,7 +291,7 @@ func (r *request) upsertDoc(k *coll, st statement) (value.Value, error) {
 	return r.newDocument(k, value.ObjectOf(out))
 }
 
-// identityOverhead is about what an identity takes beside its bytes.
+// identityOverhead is the approximate size in bytes of an identity without its own bytes.
 const identityOverhead = 160
 
 type identity struct {
@@ -306,8 +307,8 @@ func clonePK(pk core.PartitionKey) core.PartitionKey {
 	return out
 }
 
-// applyAll changes every document that the statement finds. Their identities are collected first, so that a change
-// which moves a document within an index doesn't bring it again.
+// applyAll changes every document that the statement finds. It collects their identities first, so that a change that
+// moves a document within an index doesn't find it again.
 func (r *request) applyAll(k *coll, st statement) (outcome, error) {
 	var total outcome
 	src := newSource(k, st.f, nil, exec.AnyOrder, 0, 0, r.exprEnv())

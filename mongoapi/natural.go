@@ -6,8 +6,8 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
-// naturalOrder returns what {$natural: 1} or {$natural: -1} in a sort or a hint asks for: the order in which the
-// documents were made, or its reverse; otherwise is for specifications without it. A sort decides before a hint does.
+// naturalOrder returns the order that {$natural: 1} or {$natural: -1} in a sort or a hint requests: the order of
+// creation or its reverse. Without $natural it returns otherwise. A sort has precedence over a hint.
 func naturalOrder(otherwise exec.Shown, specs ...value.Value) exec.Shown {
 	for _, s := range specs {
 		if s.Kind() != value.Object {

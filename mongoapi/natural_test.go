@@ -16,7 +16,7 @@ func sendTo(t *testing.T, c *conn, d bson.D) bson.Raw {
 	return answerRaw(t, c, wire.OpMsg, opMsg(t, d)[wire.HeaderSize:])
 }
 
-// must is sendTo of a command that succeeds.
+// must is sendTo for a command that succeeds.
 func must(t *testing.T, c *conn, d bson.D) bson.Raw {
 	t.Helper()
 	r := sendTo(t, c, d)
@@ -26,7 +26,7 @@ func must(t *testing.T, c *conn, d bson.D) bson.Raw {
 	return r
 }
 
-// numbersOf runs a command that gives a cursor, to its end, and returns the field n of the documents.
+// numbersOf runs a command that returns a cursor, reads it to its end, and returns the documents' field n.
 func numbersOf(t *testing.T, c *conn, cmd bson.D) (out []int64) {
 	t.Helper()
 	take := func(r bson.Raw, batch string) int64 {
@@ -48,7 +48,8 @@ func numbersOf(t *testing.T, c *conn, cmd bson.D) (out []int64) {
 	return out
 }
 
-// find and aggregate without a sort give documents as they were inserted, and $natural does so both ways, exactly.
+// find and aggregate without a sort return documents in the order of insertion. $natural returns them exactly in this
+// order or its reverse.
 func TestNaturalOrder(t *testing.T) {
 	s := newTestServer(t, Options{})
 	c := newConn(t, s, true)
@@ -140,8 +141,8 @@ func TestNaturalOrder(t *testing.T) {
 	}
 }
 
-// What changes or takes one document without a sort takes the oldest that its filter matches: a queue in a collection
-// is first in, first out.
+// A command that changes or removes one document without a sort takes the oldest match: a collection used as a queue is
+// first in, first out.
 func TestOneOfManyIsTheOldest(t *testing.T) {
 	s := newTestServer(t, Options{})
 	c := newConn(t, s, true)

@@ -11,20 +11,20 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/update"
 )
 
-// apiName is the name of this API in what observers are told.
+// apiName is the name of this API for observers.
 const apiName = "mongo"
 
-// seen is the request that the observer is told of. It is kept with the connection, so that telling allocates nothing.
+// seen is the request as reported to the observer. The connection keeps it, so reporting doesn't allocate.
 type seen struct {
 	req     observe.Request
 	client  string
 	began   time.Time
-	r       *request      // the command, when there is one
+	r       *request      // the command, if there is one
 	explain func() string // of r; bound once
-	ns      string        // of the last request: mostly the next one's too
+	ns      string        // of the last request, which is often also the next one's
 }
 
-// begin takes up a message.
+// begin starts a message.
 func (c *conn) begin(ctx context.Context) {
 	c.ctx, c.held = ctx, 0
 	s := &c.seen
@@ -39,7 +39,7 @@ func (c *conn) begin(ctx context.Context) {
 	c.s.o.Observe.Begin(apiName)
 }
 
-// ended is called when the answer is written, or could not be.
+// ended is called when the reply is written, or could not be.
 func (c *conn) ended(err error) {
 	c.mu.Lock()
 	c.op = operation{}
@@ -54,7 +54,7 @@ func (c *conn) ended(err error) {
 	s.r = nil
 }
 
-// note says what became of a command. code is 0 when it went well.
+// note records the result of a command. code is 0 for success.
 func (c *conn) note(r *request, code int32) {
 	s := &c.seen
 	if c.s.o.Observe == nil {
@@ -70,7 +70,7 @@ func (c *conn) note(r *request, code int32) {
 		q.Failed = true
 	}
 	db := r.db
-	if db == "" { // an argument before it was wrong
+	if db == "" { // an argument before it was refused
 		db = r.body.Get("$db").Str()
 	}
 	if q.Target = db; r.arg.Kind() == value.String {
@@ -81,7 +81,7 @@ func (c *conn) note(r *request, code int32) {
 	}
 }
 
-// namespace returns "db.coll". Most requests of a connection have that of the one before.
+// namespace returns "db.coll". Most requests have the same one as the request before.
 func (c *conn) namespace(db, coll string) string {
 	ns := &c.seen.ns
 	if n := len(db); len(*ns) != n+1+len(coll) || (*ns)[:n] != db || (*ns)[n+1:] != coll {
@@ -90,7 +90,7 @@ func (c *conn) namespace(db, coll string) string {
 	return *ns
 }
 
-// operation is the command's name when it has one that we know: names label metrics.
+// operation returns the command's name if it is a known one, because names are labels of metrics.
 func (r *request) operation() string {
 	if _, ok := commands[r.name]; ok || unsupported[r.name] {
 		return r.name
@@ -98,11 +98,11 @@ func (r *request) operation() string {
 	return "unknown"
 }
 
-// explains are the commands whose plan can be told.
+// explains are the commands whose plan can be shown.
 var explains = map[string]bool{"find": true, "aggregate": true, "count": true, "distinct": true, "update": true,
 	"delete": true, "findAndModify": true, "findandmodify": true}
 
-// explainSeen is the text of the command and how its documents are found.
+// explainSeen returns the text of the command and how its documents are found.
 func (c *conn) explainSeen() string {
 	if c.seen.r == nil {
 		return ""

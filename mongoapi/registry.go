@@ -1,15 +1,15 @@
 package mongoapi
 
-// command is one entry of the registry. fn appends the fields of the reply's document, without ok.
+// command is one entry of the registry. fn appends the fields of the reply, without ok.
 type command struct {
 	fn    func(r *request, dst []byte) ([]byte, error)
 	open  bool // allowed before authentication
-	txn   bool // allowed to say that it belongs to a transaction
-	retry bool // a retryable write: its reply is remembered by session and transaction number
-	free  bool // let in when the server is busy: it needs no work, or ends somebody else's
+	txn   bool // may be part of a transaction
+	retry bool // a retryable write: its reply is kept by session and transaction number
+	free  bool // not limited by the gate: it needs no work, or ends another command
 
-	args   args // what it may be told beside the generic arguments
-	strict bool // nothing else
+	args   args // arguments besides the generic ones
+	strict bool // other arguments are refused
 }
 
 var commands map[string]command
@@ -60,7 +60,7 @@ func init() {
 		"renameCollection": {fn: renameCollection, args: args{"to": stringArg, "dropTarget": anyArg}},
 		"shardCollection":  {fn: shardCollection, args: shardCollectionArgs},
 
-		// Sessions. A transaction can't begin, so there is none to end.
+		// Sessions. Transactions aren't supported, so there is none to end.
 		"abortTransaction":  {fn: noTransaction, txn: true},
 		"commitTransaction": {fn: noTransaction, txn: true},
 		"endSessions":       {fn: endSessions, free: true},
@@ -69,7 +69,7 @@ func init() {
 		"refreshSessions":   {fn: refreshSessions, free: true},
 		"startSession":      {fn: startSession},
 
-		// Looking at the server.
+		// Diagnostics.
 		"collStats":                {fn: collStatsCommand, args: args{"scale": numberArg}},
 		"connectionStatus":         {fn: connectionStatus},
 		"currentOp":                {fn: currentOp, free: true},
@@ -92,7 +92,7 @@ func init() {
 	}
 }
 
-// unsupported lists commands that MongoDB has and we don't. Any other name is unknown.
+// unsupported lists commands of MongoDB that aren't supported. All other names are unknown.
 var unsupported = map[string]bool{
 	"applyOps": true, "authenticate": true, "bulkWrite": true, "cloneCollectionAsCapped": true, "collMod": true,
 	"compact": true, "configureFailPoint": true, "connPoolStats": true, "convertToCapped": true, "createRole": true,
@@ -103,5 +103,5 @@ var unsupported = map[string]bool{
 	"shutdown": true, "top": true, "updateUser": true, "usersInfo": true, "validate": true,
 }
 
-// nothing answers a command that needs no work.
+// nothing replies to a command that needs no work.
 func nothing(_ *request, dst []byte) ([]byte, error) { return dst, nil }

@@ -24,35 +24,36 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
-// maxDepth bounds how deep documents nest.
+// maxDepth limits the nesting of documents.
 const maxDepth = 200
 
-// request is one command. It lives for its handler's call; everything in it points into the connection's read buffer.
+// request is one command. It is valid during the call of its handler. Its values point into the connection's read
+// buffer.
 type request struct {
 	s    *Server
 	c    *conn
 	ctx  context.Context
 	name string
-	arg  value.Value // of the command's name: mostly the collection
+	arg  value.Value // the value of the command's name: usually the collection
 	body value.Value
 	db   string
 	seqs []wire.Seq
 	env  *expr.Env
 
 	lsid      value.Value
-	txn       int64 // -1 when the command has none
+	txn       int64 // -1 if the command has none
 	inTxn     bool
 	maxTimeMS int64
 	charge    float64
-	legacy    bool // came by OP_QUERY
+	legacy    bool // received as OP_QUERY
 	cancel    context.CancelFunc
-	saidOK    bool        // the handler wrote the field ok itself, where the service has it
-	unmet     *merr.Error // a write concern that can't be met
-	failed    int32       // code of the first statement that failed in a command that is ok
-	logged    bool        // its fault is in the log
+	saidOK    bool        // the handler wrote the field ok itself, at the service's position
+	unmet     *merr.Error // a write concern that can't be satisfied
+	failed    int32       // code of the first failed statement in a command that succeeds
+	logged    bool        // its fault is already logged
 }
 
-// statistics are what getLastRequestStatistics tells.
+// statistics are the reply of getLastRequestStatistics.
 type statistics struct {
 	name   string
 	charge float64
@@ -82,7 +83,7 @@ func (c *conn) run(dst, body []byte, seqs []wire.Seq, legacy bool) []byte {
 	return out
 }
 
-// guarded executes a command. A fault in it ends the command, not the connection.
+// guarded executes a command. A panic in it ends the command, not the connection.
 func (r *request) guarded(dst, body []byte) (out []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -94,7 +95,7 @@ func (r *request) guarded(dst, body []byte) (out []byte, err error) {
 	return r.execute(dst, body)
 }
 
-// interrupted gives the error of a command that was ended from outside; another error stays.
+// interrupted returns the error for a command that was ended from outside. Other errors are returned unchanged.
 func (r *request) interrupted(err error) error {
 	if !r.stopped(err) {
 		return err
@@ -110,7 +111,7 @@ func (r *request) interrupted(err error) error {
 	return merr.New(merr.MaxTimeMSExpired, "operation exceeded time limit")
 }
 
-// stopped reports whether err is that of a context which has ended.
+// stopped reports whether err is the error of an ended context.
 func (r *request) stopped(err error) bool {
 	return err != nil && r.ctx != nil && r.ctx.Err() != nil &&
 		(errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || status.Is(err, status.Timeout))
@@ -171,7 +172,7 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 	return r.call(dst, def)
 }
 
-// call runs a handler and closes its reply.
+// call runs a handler and completes its reply.
 func (r *request) call(dst []byte, def command) ([]byte, error) {
 	at, dst := bson.Begin(dst)
 	dst, err := def.fn(r, dst)
@@ -185,7 +186,7 @@ func (r *request) call(dst []byte, def command) ([]byte, error) {
 	return bson.End(dst, at), nil
 }
 
-// announce tells those who list commands of this one.
+// announce makes the command visible to commands that list operations.
 func (r *request) announce() {
 	seq, _ := r.c.p.Running()
 	c := r.c
@@ -197,7 +198,7 @@ func (r *request) announce() {
 	}
 }
 
-// readArguments reads the command's name and checks its arguments; ok is false when there is no such command.
+// readArguments reads the command's name and checks its arguments. ok is false for an unknown command.
 func (r *request) readArguments() (def command, ok bool, err error) {
 	it := r.body.Iter()
 	if !it.Next() {
@@ -237,7 +238,7 @@ func (r *request) readArguments() (def command, ok bool, err error) {
 	return def, ok, r.checkGeneric()
 }
 
-// readGeneric reads an argument that every command may have; known is false for others.
+// readGeneric reads a generic argument. known is false for other arguments.
 func (r *request) readGeneric(key []byte, v value.Value) (known bool, err error) {
 	switch string(key) {
 	case "$db":
@@ -279,7 +280,7 @@ func (r *request) readGeneric(key []byte, v value.Value) (known bool, err error)
 	return true, nil
 }
 
-// checkGeneric checks what the generic arguments say together.
+// checkGeneric checks the combination of generic arguments.
 func (r *request) checkGeneric() error {
 	if r.txn >= 0 && !r.lsid.IsDefined() {
 		return merr.New(merr.InvalidOptions, "Transaction number requires a session ID to also be specified")
@@ -297,7 +298,7 @@ func validDB(name string) error {
 	return nil
 }
 
-// exprEnv returns the environment of expressions, made when it is first needed.
+// exprEnv returns the environment of expressions. The first call creates it.
 func (r *request) exprEnv() *expr.Env {
 	if r.env == nil {
 		clk := r.s.clk
@@ -306,14 +307,14 @@ func (r *request) exprEnv() *expr.Env {
 	return r.env
 }
 
-// endRun gives back what the command, or the statement of it that has ended, held.
+// endRun releases the memory of the command, or of a statement that has ended.
 func (r *request) endRun() {
 	if r.env != nil {
 		r.env.Run.Close()
 	}
 }
 
-// filterOptions are those of the command's filters.
+// filterOptions returns the options of the command's filters.
 func (r *request) filterOptions(s *expr.Scope) filter.Options {
 	return filter.Options{Scope: s, Run: r.exprEnv().Run}
 }
@@ -368,7 +369,7 @@ func validCollection(db, name string) error {
 	return nil
 }
 
-// docs returns the documents of a write command: its document sequence of that name, or its array field.
+// docs returns the documents of a write command: its document sequence with this name, or its array field.
 func (r *request) docs(name string) ([]value.Value, error) {
 	for i := range r.seqs {
 		if string(r.seqs[i].Name) == name {
@@ -420,7 +421,7 @@ func (r *request) appendError(dst []byte, err error) []byte {
 	return bson.End(dst, at)
 }
 
-// retryable reports whether a driver may send a retryable write again after this error.
+// retryable reports whether a driver may repeat a retryable write after this error.
 func retryable(code int32) bool {
 	switch code {
 	case 11600, 11602, 10107, 13435, 13436, 189, 91, 7, 6, 89, 9001, 262:
@@ -429,7 +430,7 @@ func retryable(code int32) bool {
 	return false
 }
 
-// malformed answers a message whose frame was right and that can't be worked on; the connection goes on.
+// malformed replies to a message with valid framing whose content is malformed. The connection stays open.
 func (c *conn) malformed(dst []byte, h wire.Header, err error) ([]byte, error) {
 	r := request{s: c.s, c: c, txn: -1, logged: true}
 	e := merr.From(err)
@@ -442,7 +443,7 @@ func (c *conn) malformed(dst []byte, h wire.Header, err error) ([]byte, error) {
 	return wire.EndMsg(dst, at), nil
 }
 
-// runQuery answers an OP_QUERY: only the first commands of a connection may come so.
+// runQuery replies to an OP_QUERY, which is only allowed for the first commands of a connection.
 func (c *conn) runQuery(dst []byte, q wire.Query) []byte {
 	r := request{s: c.s, c: c, txn: -1, legacy: true}
 	_, coll, _ := bytes.Cut(q.Collection, []byte{'.'})
@@ -454,7 +455,7 @@ func (c *conn) runQuery(dst []byte, q wire.Query) []byte {
 	it.Next()
 	switch name := string(it.Key()); name {
 	case "hello", "isMaster", "ismaster":
-		// Only these: a command that reads $db needs an OP_MSG.
+		// Only these: commands that need $db need an OP_MSG.
 		return c.run(dst, q.Doc, nil, true)
 	default:
 		return r.appendError(dst, merr.New(merr.UnsupportedOpQuery, "Unsupported OP_QUERY command: %s. The client "+

@@ -1,12 +1,13 @@
-// Package mongoapi is the MongoDB door: OP_MSG over TCP, SCRAM, and the commands that drivers and mongosh send, on the
+// Package mongoapi is the MongoDB door: OP_MSG over TCP, SCRAM, and the commands of drivers and mongosh, on the
 // containers of the core.
 //
-// A request is parsed in place: the command document stays in the connection's read buffer, the reply is appended to
-// the connection's write buffer, and a find by `_id` copies stored BSON from one to the other. One goroutine serves a
-// connection; another one, the watcher, looks after commands that run for long: it ends those whose client has left.
+// A request is parsed in place: the command document stays in the connection's read buffer, and the reply is appended
+// to the connection's write buffer. A find by `_id` copies stored BSON from the store to the reply. One goroutine
+// serves a connection. Another one, the watcher, handles commands that run for long: it ends those whose client has
+// disconnected.
 //
-// A collection is a container. One that isn't sharded has the partition key path /id, so that each document is a
-// logical partition of its own; a sharded one has its shard key's path. Containers of other APIs are collections too.
+// A collection is a container. An unsharded collection has the partition key path /id, so each document is a logical
+// partition. A sharded one has the path of its shard key. Containers of other APIs are collections too.
 package mongoapi
 
 import (
@@ -35,21 +36,21 @@ const (
 // Options of a Server.
 type Options struct {
 	Account string // user name
-	Key     string // password: the account key as text (base64), as connection strings carry it
-	Auth    bool   // false: no credentials needed
-	// Advertise is the address that the server says it has, as host:port; "" is the address that the client dialled.
+	Key     string // password: the account key as text (base64), as in connection strings
+	Auth    bool   // false: no credentials are required
+	// Advertise is the address that the server announces, as host:port. "" = the address that the client dialled.
 	Advertise string
 	Clock     *clock.Clock // nil: the wall clock
 	Logger    *slog.Logger // nil: slog's default
-	// Requests, when given, is counted up by one per message.
+	// Requests, if set, is incremented for each message.
 	Requests *atomic.Int64
 
-	// MaxTime is how long one request may run; 0 is for ever. Gate bounds how many run at once; nil lets in all.
-	// Observe is told of each request; nil is nobody.
+	// MaxTime is the longest time of a request; 0 = no limit. Gate limits the running requests; nil = no limit. Observe
+	// is told of each request; nil = nobody.
 	MaxTime time.Duration
 	Gate    *admit.Gate
 	Observe observe.Observer
-	// Limits bound what a client may make the server wait for; zero is peer.Defaults.
+	// Limits are the limits of connections; zero = peer.Defaults.
 	Limits peer.Limits
 }
 
@@ -73,11 +74,11 @@ type Server struct {
 	stop   chan struct{}
 	wg     sync.WaitGroup
 
-	awake atomic.Bool   // the watcher looks at the connections
-	wake  chan struct{} // makes it begin
+	awake atomic.Bool   // the watcher is active
+	wake  chan struct{} // activates it
 }
 
-// New makes a Server on an engine.
+// New makes a Server for an engine.
 func New(e *core.Engine, o Options) *Server {
 	if o.Clock == nil {
 		o.Clock = e.Clock()
@@ -100,7 +101,7 @@ func New(e *core.Engine, o Options) *Server {
 	return s
 }
 
-// sweep parks and drops idle cursors and forgets old sessions.
+// sweep parks and removes idle cursors and removes old sessions.
 func (s *Server) sweep() {
 	defer s.wg.Done()
 	t := time.NewTicker(cursorRest)
@@ -170,7 +171,7 @@ func (s *Server) start(nc net.Conn) {
 	}()
 }
 
-// Shutdown stops accepting, lets requests in flight finish until ctx ends, then cuts connections off.
+// Shutdown stops accepting, lets requests in flight finish until ctx ends, and then closes all connections.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	if s.closed {
@@ -203,7 +204,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// connections returns how many connections are open.
+// connections returns the number of open connections.
 func (s *Server) connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

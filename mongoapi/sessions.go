@@ -12,27 +12,30 @@ import (
 
 const (
 	sessionMinutes = 30
-	// maxSessions bounds the sessions of which the last write is remembered, maxReplies the bytes of all their replies.
+	// maxSessions limits the sessions whose last write is kept, maxReplies the bytes of all their replies.
 	maxSessions = 100_000
 	maxReplies  = 32 << 20
 )
 
-// sessions remember, for each session that wrote with a transaction number, the reply to its last write: a driver that
-// didn't see the reply sends the same command again and gets it. They live in memory: after a restart a repeated write
-// is a new one.
+// sessions keep, for each session with retryable writes, the reply to its last write. A driver that didn't get the
+// reply sends the same command again and gets the kept reply. They are in memory only: after a restart a repeated write
+// is executed again.
+//
+// Example: insert with lsid L and txnNumber 3 is executed, and its reply is lost. The driver repeats it with the same
+// lsid and txnNumber. once finds the kept reply for (L, 3) and returns it without inserting again.
 type sessions struct {
 	clk  *clock.Clock
 	mu   sync.Mutex
 	m    map[[16]byte]*session
-	size int // of the replies
+	size int // bytes of all replies
 }
 
 type session struct {
-	mu    sync.Mutex // held while the write runs, so that a repeat waits for it
+	mu    sync.Mutex // held while the write runs, so that a repeated command waits for it
 	txn   int64
-	reply []byte // the whole reply document
+	reply []byte // the complete reply document
 	used  time.Time
-	size  int // of reply as it is counted; written under this lock and that of all sessions
+	size  int // bytes of reply as counted; guarded by this lock and that of all sessions
 	key   [16]byte
 }
 
@@ -59,7 +62,7 @@ func (ss *sessions) get(id value.Value) *session {
 	return s
 }
 
-// drop forgets any one session but this: they are all equally forgotten at a restart. The lock is held.
+// drop removes any session except but. A restart would drop all of them anyway. The caller holds the lock.
 func (ss *sessions) drop(but *session) {
 	for _, s := range ss.m {
 		if s != but {
@@ -69,7 +72,7 @@ func (ss *sessions) drop(but *session) {
 	}
 }
 
-// remove forgets a session; the lock is held.
+// remove removes a session. The caller holds the lock.
 func (ss *sessions) remove(s *session) {
 	if ss.m[s.key] == s {
 		delete(ss.m, s.key)
@@ -77,7 +80,7 @@ func (ss *sessions) remove(s *session) {
 	}
 }
 
-// count counts the bytes of a session's new reply, and forgets sessions when they are too many.
+// count counts the bytes of a session's new reply, and removes sessions if the total is too large.
 func (ss *sessions) count(s *session, n int) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -110,7 +113,7 @@ func (ss *sessions) forget(id [16]byte) {
 	}
 }
 
-// once runs a retryable write, or gives the reply that it had before.
+// once runs a retryable write, or returns the kept reply.
 func (r *request) once(dst []byte, def command) ([]byte, error) {
 	s := r.s.sessions.get(r.lsid)
 	s.mu.Lock()
@@ -157,7 +160,7 @@ func (r *request) sessionList() (map[string]bool, error) {
 	return ids, nil
 }
 
-// refreshSessions keeps sessions alive, and so their cursors with noCursorTimeout.
+// refreshSessions extends sessions, and so their cursors with noCursorTimeout.
 func refreshSessions(r *request, dst []byte) ([]byte, error) {
 	ids, err := r.sessionList()
 	if err == nil {
@@ -166,7 +169,7 @@ func refreshSessions(r *request, dst []byte) ([]byte, error) {
 	return dst, err
 }
 
-// endSessions forgets sessions and their cursors.
+// endSessions removes sessions and their cursors.
 func endSessions(r *request, dst []byte) ([]byte, error) {
 	ended, err := r.sessionList()
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// What counts documents is answered when they are durable: statistics, too, and a refusal because there are some.
+// A reply that depends on the number of documents is sent when the documents are durable. This includes statistics, and
+// a refusal because there are documents.
 func TestCountsWaitForDurability(t *testing.T) {
 	disk := &kvtest.Slow{Engine: memkv.New()}
 	e, err := core.Open(context.Background(), disk, core.Options{})

@@ -12,18 +12,18 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/order"
 )
 
-// source reads the documents of a query, in pieces: park lets go of everything that the store holds and keeps only a
-// continuation, so an idle cursor costs nothing. It implements agg.Iter.
+// source reads the documents of a query in pieces. park releases everything in the store and keeps only a continuation,
+// so an idle cursor costs nothing. It implements agg.Iter.
 type source struct {
 	run    *expr.Run
 	k      *coll
 	q      *exec.Query
 	rows   *exec.Rows
 	skip   int64
-	left   int64 // documents still wanted; -1 all
+	left   int64 // documents still to be returned; -1 = all
 	done   bool
-	token  string // where the rows go on, taken when a cursor began to rest
-	rested bool   // nothing was read since
+	token  string // the continuation, taken when the cursor began to rest
+	rested bool   // nothing was read since rest
 	charge float64
 }
 
@@ -51,7 +51,7 @@ func (s *source) Next() (value.Value, bool, error) {
 	return value.ObjectOf(it.Doc), true, nil
 }
 
-// next returns the next item, nil at the end. It is valid until the following call.
+// next returns the next item, nil at the end. The item is valid until the following call.
 func (s *source) next() (*core.Item, error) {
 	if s.done || s.left == 0 {
 		s.Close()
@@ -70,7 +70,8 @@ func (s *source) next() (*core.Item, error) {
 	for {
 		if !s.rows.Next() {
 			err := s.rows.Err()
-			if s.rested && status.Is(err, status.Unavailable) { // the store has let go of what a resting cursor read
+			if s.rested && status.Is(err, status.Unavailable) {
+				// the store has dropped the state that a resting cursor was reading
 				s.reopen()
 				return s.next()
 			}
@@ -94,7 +95,8 @@ func (s *source) next() (*core.Item, error) {
 	}
 }
 
-// givenUp says of an error that ended the rows when only the state that they read was too old.
+// givenUp returns the error for rows that ended with err. If only the state that they read was too old, it is the error
+// of a lost cursor.
 func (s *source) givenUp(err error) error {
 	if status.Is(err, status.Unavailable) && s.readable() {
 		return merr.New(merr.CursorNotFound, "the cursor was given up: %s", status.From(err).Msg)
@@ -102,7 +104,8 @@ func (s *source) givenUp(err error) error {
 	return err
 }
 
-// readable reports whether the collection can be read anew: then only what this source read was given up, for its age.
+// readable reports whether the collection can be read again. If so, only the state of this source was dropped because
+// of its age.
 func (s *source) readable() bool {
 	rows, err := s.k.Query(s.run.Context(), &exec.Query{PlanHash: 1})
 	if err != nil {
@@ -112,19 +115,19 @@ func (s *source) readable() bool {
 	return true
 }
 
-// exhausted reports whether there is nothing more. The item of the last next must not be used afterwards.
+// exhausted reports whether there are no more documents. The item of the last next must not be used afterwards.
 func (s *source) exhausted() bool {
 	return s.done || s.left == 0 || s.rows != nil && s.rows.Exhausted()
 }
 
-// rest notes where the rows go on, while their last item is there.
+// rest records the continuation while the last item is valid.
 func (s *source) rest() {
 	if s.rows != nil {
 		s.token, s.rested = s.rows.Continuation(), true
 	}
 }
 
-// park closes what the store holds; the next read resumes behind the last item.
+// park releases what the store holds. The next read resumes after the last item.
 func (s *source) park() {
 	if s.rows != nil {
 		s.rest()
@@ -132,14 +135,14 @@ func (s *source) park() {
 	}
 }
 
-// spill gives back the memory that the rows can do without. The last item stays valid.
+// spill releases the memory that the rows don't need. The last item stays valid.
 func (s *source) spill() {
 	if s.rows != nil {
 		s.rows.Spill()
 	}
 }
 
-// unread puts back the last document, which came after rest: the next read gives it again.
+// unread returns the last document, which was read after rest: the next read returns it again.
 func (s *source) unread() {
 	if s.left >= 0 {
 		s.left++
@@ -148,7 +151,7 @@ func (s *source) unread() {
 	s.reopen()
 }
 
-// reopen has the next read begin where the source rests.
+// reopen makes the next read begin at the recorded position.
 func (s *source) reopen() {
 	s.q.Continuation = s.token
 	if s.rested = false; s.token == "" {

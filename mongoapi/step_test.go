@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/filter"
 )
 
-// TestSourceEnds: reading documents ends with its context, where each one matches and nothing is computed.
+// TestSourceEnds: reading documents ends with its context, also if each document matches and nothing is computed.
 func TestSourceEnds(t *testing.T) {
 	s := newTestServer(t, Options{})
 	c := newConn(t, s, true)

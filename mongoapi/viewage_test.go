@@ -11,10 +11,11 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// TestCursorsOfStatesThatAreTooOld: what is read one document after the other goes on in a newer state. What must see
-// one state to its end is given up, with the code of a cursor that is gone and not with that of a server that closes.
+// TestCursorsOfStatesThatAreTooOld: a read that returns one document after another continues in a newer state. A read
+// that needs a single state to its end fails with the code of a lost cursor, not with that of a server that shuts down.
 func TestCursorsOfStatesThatAreTooOld(t *testing.T) {
-	e, err := core.Open(context.Background(), memkv.New(), core.Options{ViewAge: 1}) // any state is too old at once
+	// every state is immediately too old
+	e, err := core.Open(context.Background(), memkv.New(), core.Options{ViewAge: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func TestCursorsOfStatesThatAreTooOld(t *testing.T) {
 		}
 	}
 	some := bson.D{{Key: "n", Value: bson.D{{Key: "$gte", Value: 1000}}}}
-	sort := bson.D{{Key: "l", Value: -1}} // of arrays, which no index gives
+	sort := bson.D{{Key: "l", Value: -1}} // of arrays, whose order no index has
 	field := bson.D{{Key: "$addFields", Value: bson.D{{Key: "x", Value: 1}}}}
 	for name, x := range map[string]struct {
 		ask  bson.D

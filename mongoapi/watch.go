@@ -2,15 +2,15 @@ package mongoapi
 
 import "time"
 
-// A command that ends soon is never watched: it costs two locks of its connection's own mutex. Only what a look finds
-// twice has its client watched and its time measured, so these bounds are as fine as looks are frequent.
+// A command that ends soon is never watched. Its cost is two locks of its connection's own mutex. Only a command that
+// two looks find is watched and its time measured, so the time limits are as precise as the interval of the looks.
 const (
 	lookEvery = 20 * time.Millisecond
-	// lookAgain is how many looks find nothing before the watcher sleeps.
+	// lookAgain is the number of looks without a command after which the watcher sleeps.
 	lookAgain = 50
 )
 
-// rouse makes sure that the watcher looks. It is called when a command begins.
+// rouse activates the watcher. It is called when a command begins.
 func (s *Server) rouse() {
 	if s.awake.Load() || !s.awake.CompareAndSwap(false, true) {
 		return
@@ -21,7 +21,7 @@ func (s *Server) rouse() {
 	}
 }
 
-// watch looks at the connections as long as commands run.
+// watch looks at the connections while commands run.
 func (s *Server) watch() {
 	defer s.wg.Done()
 	t := time.NewTicker(lookEvery)
@@ -30,7 +30,7 @@ func (s *Server) watch() {
 	for {
 		select {
 		case <-s.stop:
-			// Commands that run are still watched until the connections are closed.
+			// Running commands are watched until the connections are closed.
 			s.finishWatch()
 			return
 		case <-s.wake:
@@ -49,13 +49,13 @@ func (s *Server) watch() {
 		}
 		t.Stop()
 		s.awake.Store(false)
-		if s.look() { // a command that began meanwhile has found it awake
+		if s.look() { // a command that began meanwhile saw the watcher as active
 			s.rouse()
 		}
 	}
 }
 
-// finishWatch goes on looking while a shutdown lets commands end.
+// finishWatch continues to look while a shutdown lets commands end.
 func (s *Server) finishWatch() {
 	t := time.NewTicker(lookEvery)
 	defer t.Stop()
@@ -65,7 +65,7 @@ func (s *Server) finishWatch() {
 	}
 }
 
-// look looks at each connection once and reports whether any has worked since the last time.
+// look looks at each connection once and reports whether any of them was active since the last look.
 func (s *Server) look() (active bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -265,7 +265,7 @@ func (v *view) field(b *doc.Builder, p *edm.Prop) {
 	}
 }
 
-// withKey adds the partition key to a document if the container has another path for it than ours. If the entity has
+// withKey adds the partition key to a document of a container whose partition key path isn't /$pk. If the entity has
 // that property itself, the two must be equal.
 func (v *view) withKey(d []byte, k key) ([]byte, error) {
 	for i, path := range v.paths {
@@ -298,8 +298,9 @@ func (v *view) check(e *edm.Entity) error {
 	return nil
 }
 
-// appendMerged builds a document from old and the properties of e. Properties that e doesn't have are kept. With
-// replace they are dropped, except values that the Table API shows read-only and that e contains as they were shown.
+// appendMerged builds a document from old with the properties of e. Without replace, properties that e doesn't have are
+// kept; with replace they are dropped. A value that the Table API shows read-only is kept if e contains it as it was
+// shown; another value for it is InvalidInput.
 func (v *view) appendMerged(b *doc.Builder, old []byte, e *edm.Entity, replace bool, k key) ([]byte, error) {
 	b.Reset()
 	b.BeginObject()

@@ -16,8 +16,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what the APIs show into shareddata/values.txt")
 
-// TestEdgeValues stores frozen edge values by Mongo and holds every API to how it shows them. In the collection,
-// reading by NoSQL and replacing the item with what was read gives the same bytes again.
+// TestEdgeValues stores fixed edge values through Mongo and checks how each API shows them. In the collection, an item
+// that is read by NoSQL and replaced with the result keeps its bytes.
 func TestEdgeValues(t *testing.T) {
 	_, ps := places(t)
 	vs := shareddata.Values()
@@ -53,13 +53,13 @@ func TestEdgeValues(t *testing.T) {
 	}
 }
 
-// oneLine escapes what doesn't fit on a line.
+// oneLine escapes characters that can't be on a line.
 func oneLine(s string) string {
 	q := strconv.Quote(s)
 	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
 }
 
-// comesBack reads an item by NoSQL, replaces it with what was read, and compares the stored value before and after.
+// comesBack reads an item by NoSQL, replaces it with the result, and compares the stored value before and after.
 func (p *place) comesBack(t *testing.T, origin, id string) {
 	t.Helper()
 	value := func() bson.RawValue {
@@ -76,7 +76,8 @@ func (p *place) comesBack(t *testing.T, origin, id string) {
 		return
 	}
 	after := value()
-	if n, ok := before.AsInt64OK(); ok && origin == "mongo" && n == 1 { // a number that fits is an int32 in JSON
+	if n, ok := before.AsInt64OK(); ok && origin == "mongo" && n == 1 {
+		// a number that fits becomes an int32 through JSON
 		if m, ok := after.AsInt64OK(); !ok || m != n {
 			t.Errorf("%s: %s came back as %s", origin, before, after)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/orrerydb/orrery/conformance/harness"
 )
 
-// TestGremlinKinds writes every kind that a traversal has into a vertex. The others see the property as the service
-// stores it: an array of {_value, id}, with the value in its native kind.
+// TestGremlinKinds writes values of every kind of a traversal into a vertex. The other APIs see the property as the
+// service stores it: an array of {_value, id}, with the value in its native kind.
 func TestGremlinKinds(t *testing.T) {
 	_, ps := places(t)
 	for _, origin := range origins {
@@ -70,8 +70,8 @@ func (k *kind) checkVertex(t *testing.T, p *place, id string) {
 	}
 }
 
-// TestPlainDocumentsAreVertices: what other APIs write is a vertex, its fields are properties, its array several of
-// them.
+// TestPlainDocumentsAreVertices: a document of another API is a vertex, its fields are properties, and an array is a
+// property with several values.
 func TestPlainDocumentsAreVertices(t *testing.T) {
 	_, ps := places(t)
 	p := ps["nosql"]
@@ -102,7 +102,7 @@ func TestPlainDocumentsAreVertices(t *testing.T) {
 			t.Errorf("%s: %s %v, want %s", x[0], shown(vs), err, x[1])
 		}
 	}
-	// The rest of the document stayed as it was.
+	// The rest of the document is unchanged.
 	r, err := p.sql.ReadItem(bg, azcosmos.NewPartitionKeyString("p"), "ben", nil)
 	ok(t, err)
 	m := fields(t, r.Value)
@@ -111,7 +111,7 @@ func TestPlainDocumentsAreVertices(t *testing.T) {
 	}
 }
 
-// TestGraphElementsAreDocuments: vertices and edges, as the service stores them, through the document APIs.
+// TestGraphElementsAreDocuments: the document APIs see vertices and edges in the service's stored form.
 func TestGraphElementsAreDocuments(t *testing.T) {
 	_, ps := places(t)
 	for _, origin := range []string{"graph", "graph without key"} {
@@ -170,7 +170,7 @@ func TestGraphElementsAreDocuments(t *testing.T) {
 			if ids := p.findTable(t, "km eq 280 and _isEdge eq true"); !slices.Equal(ids, []string{"I5"}) {
 				t.Errorf("the edge by Table: %q", ids)
 			}
-			// An edge that another API changes or deletes is another edge, or none, to traversals.
+			// Traversals see an edge that another API changes or deletes.
 			_, err = p.mongo.UpdateOne(bg, bson.D{{Key: "_id", Value: "I5"}},
 				bson.D{{Key: "$set", Value: bson.D{{Key: "km", Value: 281}}}})
 			ok(t, err)

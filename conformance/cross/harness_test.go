@@ -1,4 +1,4 @@
-// Package cross writes items by one API and reads them by all four, through the official clients.
+// Package cross writes items through one API and reads them through all four, with the official clients.
 package cross
 
 import (
@@ -36,21 +36,21 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// place is one container as the four clients see it. Which API made it is its origin.
+// place is one container with clients of the four APIs. Its origin is the API that made it.
 type place struct {
 	name      string
-	keyField  string // stored field of the partition key; "" when it is the id
+	keyField  string // stored field of the partition key; "" if that is the id
 	db, coll  string
 	sql       *azcosmos.ContainerClient
 	table     *aztables.Client
 	mongo     *mongo.Collection
 	gremlin   *gremlingo.Client
-	edm       bool // the NoSQL API shows the service's form of entities
+	edm       bool // the NoSQL API shows entities in the service's form
 	extended  bool // the NoSQL API shows Extended JSON
 	systemKey bool
 }
 
-// pk is the partition key of the item with the given id, as text.
+// pk returns the text of the partition key of the item with this id.
 func (p *place) pk(id string) string {
 	if p.keyField == "" || p.systemKey {
 		return id
@@ -58,7 +58,7 @@ func (p *place) pk(id string) string {
 	return "p"
 }
 
-// origins are the containers in which every item must have its four faces.
+// origins are the kinds of containers in which every item is tested.
 var origins = []string{"nosql", "mongo", "mongo sharded", "table", "graph", "graph without key"}
 
 // places makes one container of each origin on a server.
@@ -110,7 +110,7 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-// compact is the JSON text of a value without blanks.
+// compact returns the JSON text of a value without blanks.
 func compact(t *testing.T, b []byte) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -130,7 +130,7 @@ func fields(t *testing.T, b []byte) map[string]json.RawMessage {
 	return m
 }
 
-// The writers put one value under the name v into a new item. They return the API's refusal.
+// The writers write one value as the field v of a new item. They return the API's error.
 
 func (p *place) writeSQL(id, jsonValue string) error {
 	body := fmt.Sprintf(`{"id":%q,"v":%s`, id, jsonValue)
@@ -150,7 +150,7 @@ func (p *place) writeMongo(id any, v any) error {
 	return err
 }
 
-// writeTable takes the property's JSON and its Edm type, "" for none.
+// writeTable writes a property with this JSON and Edm type, "" for none.
 func (p *place) writeTable(id, edm, jsonValue string) error {
 	body := fmt.Sprintf(`{"PartitionKey":%q,"RowKey":%q,"v":%s`, p.pk(id), id, jsonValue)
 	if edm != "" {
@@ -170,7 +170,7 @@ func (p *place) writeGremlin(id string, v any) error {
 	return err
 }
 
-// The readers give the value v of an item as text.
+// The readers return the value v of an item as text.
 
 func (p *place) readSQL(t *testing.T, id string) string {
 	t.Helper()
@@ -220,7 +220,7 @@ func (p *place) readGremlin(id string) string {
 	return shown(vs)
 }
 
-// shown is a Gremlin result with its Go types.
+// shown returns a Gremlin result with its Go types.
 func shown(vs []any) string {
 	texts := make([]string, len(vs))
 	for i, v := range vs {
@@ -238,7 +238,7 @@ func shown(vs []any) string {
 	return strings.Join(texts, ", ")
 }
 
-// The finders give the ids that an equality selects.
+// The finders return the ids that an equality selects.
 
 func (p *place) findSQL(t *testing.T, filter string) []string {
 	t.Helper()
@@ -298,7 +298,7 @@ func (p *place) findGremlin(t *testing.T, v any) []string {
 	return out
 }
 
-// statusOf is the HTTP status of a refusal, 0 for none.
+// statusOf returns the HTTP status of an error, 0 for none.
 func statusOf(err error) int {
 	var re *azcore.ResponseError
 	if errors.As(err, &re) {

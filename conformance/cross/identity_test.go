@@ -14,7 +14,8 @@ import (
 	"github.com/orrerydb/orrery/conformance/harness"
 )
 
-// TestEqualIdentities: 1, 1.0 and 1L are one identity; a string and an ObjectId of the same digits are two.
+// TestEqualIdentities: 1, 1.0 and 1L are the same identity; a string and an ObjectId with the same digits are
+// different.
 func TestEqualIdentities(t *testing.T) {
 	_, ps := places(t)
 	for _, origin := range []string{"mongo", "mongo sharded", "nosql"} {
@@ -33,7 +34,7 @@ func TestEqualIdentities(t *testing.T) {
 			ok(t, p.insert("1"))
 			ok(t, p.insert(oid))
 			ok(t, p.insert(anOID))
-			ok(t, p.insert(`{"$numberInt":"1"}`)) // the text of the first is a string of its own
+			ok(t, p.insert(`{"$numberInt":"1"}`)) // the text of the first one is another string
 			if n, err := p.mongo.CountDocuments(bg, bson.D{}); n != 5 || err != nil {
 				t.Errorf("%d documents %v", n, err)
 			}
@@ -51,11 +52,11 @@ func (p *place) insert(id any) error {
 	return err
 }
 
-// label is what insert puts into v.
+// label returns what insert writes to v.
 func label(id any) string { return strings.Trim(fmt.Sprint(id), "<>") }
 
-// TestOtherIdentities: an _id that is no string is shown to the others as its canonical Extended JSON, and found,
-// changed and deleted by it.
+// TestOtherIdentities: the other APIs show an _id that isn't a string as its canonical Extended JSON, and find, change
+// and delete the item by that text.
 func TestOtherIdentities(t *testing.T) {
 	ids := []struct {
 		id   any
@@ -130,7 +131,7 @@ func TestOtherIdentities(t *testing.T) {
 	}
 }
 
-// TestOwnIDField: a Mongo document's own field id is Mongo's alone, and outlives changes by the others.
+// TestOwnIDField: only Mongo sees a Mongo document's own field id, and changes by the other APIs keep it.
 func TestOwnIDField(t *testing.T) {
 	_, ps := places(t)
 	for _, origin := range []string{"mongo", "mongo sharded", "nosql", "graph"} {
@@ -182,7 +183,7 @@ func TestOwnIDField(t *testing.T) {
 	}
 }
 
-// TestUnderscoreIDField: a NoSQL item's own field _id is no identity.
+// TestUnderscoreIDField: a NoSQL item's own field _id isn't its identity.
 func TestUnderscoreIDField(t *testing.T) {
 	_, ps := places(t)
 	p := ps["nosql"]

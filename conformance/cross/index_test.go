@@ -13,7 +13,7 @@ import (
 	"github.com/orrerydb/orrery/conformance/shareddata"
 )
 
-// fill stores all edge values and kinds by Mongo.
+// fill stores all edge values and kinds through Mongo.
 func (p *place) fill(t *testing.T) int {
 	t.Helper()
 	n := 0
@@ -30,7 +30,7 @@ func (p *place) fill(t *testing.T) int {
 	return n
 }
 
-// scalars are the texts of SQL literals that stand for what is stored, and for what lies between.
+// scalars returns SQL literals for the stored values, and for values between them.
 func scalars(t *testing.T, p *place) []string {
 	t.Helper()
 	out := []string{`""`, `"1"`, `"2"`, `"2024"`, `"c9"`, `"A"`, "0", "-1", "2.5", "1e300", "true", "false", "null"}
@@ -45,13 +45,13 @@ func scalars(t *testing.T, p *place) []string {
 	return out
 }
 
-// sqlText is a string literal of the query language.
+// sqlText returns a string literal of the query language.
 func sqlText(s string) string {
 	b, _ := json.Marshal(s)
 	return string(b)
 }
 
-// path is where SQL reads the value of v.
+// path returns the path at which SQL reads the value of v.
 func (p *place) path() string {
 	if p.edm {
 		return `c.v["$v"]`
@@ -59,8 +59,8 @@ func (p *place) path() string {
 	return "c.v"
 }
 
-// TestIndexChangesNoAnswerSQL: filters over values of all kinds give the same with an index and, wrapped so that none
-// can be used, without.
+// TestIndexChangesNoAnswerSQL: filters on values of all kinds give the same result with an index and in a form for
+// which no index can be used.
 func TestIndexChangesNoAnswerSQL(t *testing.T) {
 	_, ps := places(t)
 	for _, origin := range []string{"nosql", "mongo", "table"} {
@@ -99,8 +99,8 @@ func TestIndexChangesNoAnswerSQL(t *testing.T) {
 	}
 }
 
-// TestIndexChangesNoAnswerGremlin: has() right after V(), which the index answers, against the same on values that were
-// read.
+// TestIndexChangesNoAnswerGremlin compares has() directly after V(), which uses the index, with has() on values that
+// were read.
 func TestIndexChangesNoAnswerGremlin(t *testing.T) {
 	_, ps := places(t)
 	for _, origin := range []string{"nosql", "mongo", "table", "graph without key"} {
@@ -145,7 +145,7 @@ func sortedTexts(vs []any) []string {
 	return out
 }
 
-// TestIndexChangesNoAnswerTable: a filter, and its double negation, for which no index is asked.
+// TestIndexChangesNoAnswerTable compares a filter with its double negation, which uses no index.
 func TestIndexChangesNoAnswerTable(t *testing.T) {
 	_, ps := places(t)
 	for _, origin := range []string{"nosql", "mongo", "table"} {

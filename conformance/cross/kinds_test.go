@@ -13,31 +13,31 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// kind is a kind of value: how each API writes the value and how each shows it.
+// kind is a kind of value, with the forms in which each API writes and shows it.
 type kind struct {
 	name string
 
-	// writers; empty or nil where the API can't write the kind
+	// Writers. "" or nil if the API can't write the kind.
 	json     string // NoSQL
-	extended string // NoSQL, in containers with Extended JSON only
+	extended string // NoSQL, only in containers with Extended JSON
 	bson     any
-	edm      string // Table: type, then a blank, then the JSON
+	edm      string // Table: the type, a blank, the JSON
 	gremlin  any
 
-	// readers
+	// Readers.
 	nosql    string // in containers without Extended JSON
-	relaxed  string // in containers with it; "" = as nosql
+	relaxed  string // in containers with Extended JSON; "" = as nosql
 	form     string // in tables; "" = as nosql
 	mongo    string // canonical Extended JSON
 	table    string
-	traverse string // what values('v') gives
+	traverse string // the result of values('v')
 
-	// finders by equality; "" and nil where the kind has none
-	where      string // of SQL, over c.v
-	whereTable string // of SQL, in tables; "" = as where
-	filter     string // of Table
-	find       any    // of Mongo; nil = the value of bson
-	has        any    // of Gremlin; nil = the value of gremlin
+	// Finders by equality. "" or nil if the kind has none.
+	where      string // SQL, on c.v
+	whereTable string // SQL in tables; "" = as where
+	filter     string // Table
+	find       any    // Mongo; nil = the value of bson
+	has        any    // Gremlin; nil = the value of gremlin
 }
 
 const (
@@ -133,7 +133,7 @@ var kinds = []kind{
 		where: `c.v["$regularExpression"].pattern = "a.b"`, has: `{"$regularExpression":{"pattern":"a.b","options":"i"}}`},
 }
 
-// write writes the kind by one API; done is false where that API has no way to.
+// write writes the kind through one API. done is false if that API can't write it.
 func (k *kind) write(p *place, by, id string) (done bool, err error) {
 	switch by {
 	case "nosql":
@@ -169,8 +169,8 @@ func cutType(s string) (edm, v string) {
 	return "", s
 }
 
-// TestKinds writes every kind by every API that can, into a container of every origin, reads it through all four APIs,
-// and finds it through each that can compare it.
+// TestKinds writes every kind through every API that can, into a container of every origin. It reads the item through
+// all four APIs, and finds it through each API that can compare the kind.
 func TestKinds(t *testing.T) {
 	_, ps := places(t)
 	cells := 0
@@ -194,7 +194,7 @@ func TestKinds(t *testing.T) {
 	t.Logf("%d cells", cells)
 }
 
-// check reads and finds one item and returns the number of cells.
+// check reads and finds one item and returns the number of comparisons.
 func (k *kind) check(t *testing.T, p *place, id string) int {
 	same := func(api, got, want string) {
 		t.Helper()

@@ -8,7 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// TestRefused: what an API can't write it refuses with its own error, and nothing is stored.
+// TestRefused: a value that an API can't write is refused with the API's own error, and nothing is stored.
 func TestRefused(t *testing.T) {
 	_, ps := places(t)
 	for _, origin := range origins {
@@ -27,7 +27,7 @@ func TestRefused(t *testing.T) {
 			if err := p.writeGremlin("x", &gremlingo.ByteBuffer{Data: []byte{1, 2}}); err == nil {
 				t.Error("Gremlin takes a binary")
 			}
-			// A read-only property may be sent back as it was shown, not changed.
+			// A read-only property may be sent back unchanged, but not changed.
 			ok(t, p.writeMongo("ro", bson.A{int32(1)}))
 			body := func(v string) []byte {
 				return []byte(fmt.Sprintf(`{"PartitionKey":%q,"RowKey":"ro","v":%s}`, p.pk("ro"), v))
@@ -48,7 +48,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestExtendedJSONOff: in a NoSQL container an object that looks like Extended JSON is an object, for all.
+// TestExtendedJSONOff: in a NoSQL container without Extended JSON, an object that looks like Extended JSON is an object
+// for all APIs.
 func TestExtendedJSONOff(t *testing.T) {
 	_, ps := places(t)
 	p := ps["nosql"]

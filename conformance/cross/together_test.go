@@ -14,8 +14,8 @@ import (
 	"github.com/orrerydb/orrery/conformance/harness"
 )
 
-// TestNoUpdateIsLost: clients of three APIs count in one item at the same time, each in its API's way to do that
-// safely, and one of the fourth changes something beside it.
+// TestNoUpdateIsLost: clients of three APIs increment a number in one item concurrently, each in its API's safe way,
+// while a client of the fourth API changes another field.
 func TestNoUpdateIsLost(t *testing.T) {
 	_, ps := places(t)
 	const each = 40
@@ -90,7 +90,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 	}
 }
 
-// number is the property n of an entity.
+// number returns the property n of an entity.
 func number(e []byte) (int32, error) {
 	var m struct {
 		N *int32 `json:"n"`
@@ -104,7 +104,7 @@ func number(e []byte) (int32, error) {
 	return *m.N, nil
 }
 
-// TestChangeFeedSeesAll: the change feed of the NoSQL API has what any API wrote.
+// TestChangeFeedSeesAll: the change feed of the NoSQL API contains the writes of all APIs.
 func TestChangeFeedSeesAll(t *testing.T) {
 	_, ps := places(t)
 	for _, origin := range origins {
@@ -137,7 +137,7 @@ func TestChangeFeedSeesAll(t *testing.T) {
 	}
 }
 
-// TestPartitionKeyKinds: partition keys that are no strings, by all four.
+// TestPartitionKeyKinds: all four APIs handle partition keys that aren't strings.
 func TestPartitionKeyKinds(t *testing.T) {
 	_, ps := places(t)
 	p := ps["nosql"]
@@ -183,7 +183,7 @@ func TestPartitionKeyKinds(t *testing.T) {
 	}
 }
 
-// TestHierarchicalKeys: a key of two levels is a JSON array as Table's PartitionKey.
+// TestHierarchicalKeys: Table's PartitionKey for a key with two levels is a JSON array.
 func TestHierarchicalKeys(t *testing.T) {
 	s, _ := places(t)
 	db := s.Database(t)
@@ -216,7 +216,8 @@ func TestHierarchicalKeys(t *testing.T) {
 	}
 }
 
-// TestDrops: a container that one API drops is gone for all, and its name can be used again without old items.
+// TestDrops: a container that one API drops doesn't exist for any API, and a new container with its name has no old
+// items.
 func TestDrops(t *testing.T) {
 	for by, drop := range map[string]func(s *harness.Server, p *place) error{
 		"nosql": func(_ *harness.Server, p *place) error { _, err := p.sql.Delete(bg, nil); return err },
@@ -249,8 +250,7 @@ func TestDrops(t *testing.T) {
 	}
 }
 
-// TestNoPartitionKey: an item without its container's partition key, which only MongoDB and Table let a client write
-// here.
+// TestNoPartitionKey: an item without the partition key of its container, which only MongoDB and Table can write.
 func TestNoPartitionKey(t *testing.T) {
 	_, ps := places(t)
 	p := ps["nosql"]

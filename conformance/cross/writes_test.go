@@ -23,7 +23,7 @@ func quoted(s string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// tags are the etags of an item as the two APIs that have them show them.
+// tags are the etags of an item in the two APIs that show them.
 type tags struct{ sql, table azcore.ETag }
 
 func (p *place) tags(t *testing.T, id string) tags {
@@ -35,7 +35,7 @@ func (p *place) tags(t *testing.T, id string) tags {
 	return tags{r.ETag, e.ETag}
 }
 
-// changes are updates of one field by each API. A non-nil tag is the condition, for the APIs that have them.
+// changes are updates of one field by each API. A non-nil tag is the condition, in the APIs that support it.
 var changes = []struct {
 	by     string
 	change func(p *place, id string, n int, tag *tags) error
@@ -76,8 +76,8 @@ var changes = []struct {
 	}},
 }
 
-// TestChangesAreSeenByAll: an update by any API gives the item new etags in the others, old ones are refused from then
-// on, and what the updating API can't show stays as it was.
+// TestChangesAreSeenByAll: after an update by any API the item has new etags in the others, the old ones are refused,
+// and values that the updating API can't show are unchanged.
 func TestChangesAreSeenByAll(t *testing.T) {
 	_, ps := places(t)
 	for _, origin := range origins {
@@ -111,7 +111,7 @@ func TestChangesAreSeenByAll(t *testing.T) {
 				p.keeps(t, want, c.by)
 				old = now
 			}
-			// Conditions that hold, one API after the other.
+			// Conditions that are satisfied, one API after another.
 			ok(t, changes[0].change(p, "x", 50, &old))
 			old = p.tags(t, "x")
 			ok(t, changes[1].change(p, "x", 51, &old))
@@ -129,7 +129,7 @@ func TestChangesAreSeenByAll(t *testing.T) {
 	}
 }
 
-// keeps holds the document to the fields that it was inserted with, by their bytes.
+// keeps checks that the document's fields have the bytes with which they were inserted.
 func (p *place) keeps(t *testing.T, want bson.Raw, by string) {
 	t.Helper()
 	got, err := p.mongo.FindOne(bg, bson.D{{Key: "_id", Value: "x"}}).Raw()
@@ -143,7 +143,7 @@ func (p *place) keeps(t *testing.T, want bson.Raw, by string) {
 	}
 }
 
-// TestDeletes: what one API deletes is gone for all.
+// TestDeletes: an item that one API deletes doesn't exist for any API.
 func TestDeletes(t *testing.T) {
 	_, ps := places(t)
 	for _, origin := range origins {
@@ -189,7 +189,7 @@ func TestDeletes(t *testing.T) {
 	}
 }
 
-// TestReplaces: an item that one API replaces or upserts as a whole is the new one for all, under its old identity.
+// TestReplaces: after one API replaces or upserts an item, all APIs see the new one with the same identity.
 func TestReplaces(t *testing.T) {
 	_, ps := places(t)
 	for _, origin := range origins {

@@ -19,7 +19,7 @@ import (
 
 const db = "formats"
 
-// containers are definitions by id.
+// containers are container definitions by id.
 var containers = map[string]azcosmos.ContainerProperties{
 	"plain": {PartitionKeyDefinition: hash("/city")},
 	"byid":  {PartitionKeyDefinition: hash("/id")},
@@ -37,7 +37,7 @@ var containers = map[string]azcosmos.ContainerProperties{
 	"expiring": {PartitionKeyDefinition: hash("/city"), DefaultTimeToLive: seconds(1 << 30)},
 }
 
-// items is how many each of them has.
+// items is the number of items in each container.
 const items = 40
 
 func hash(path string) azcosmos.PartitionKeyDefinition {
@@ -46,7 +46,8 @@ func hash(path string) azcosmos.PartitionKeyDefinition {
 
 func seconds(n int32) *int32 { return &n }
 
-// item makes values of all kinds: texts that an index cuts, arrays, objects in arrays, places, names that need escapes.
+// item returns values of all kinds: texts that an index cuts, arrays, objects in arrays, GeoJSON, names that need
+// escapes.
 func item(n int) map[string]any {
 	it := map[string]any{
 		"id": fmt.Sprintf("item %03d", n), "n": n,
@@ -90,7 +91,7 @@ func upsert(t testing.TB, s *harness.Server, container string, it map[string]any
 	}
 }
 
-// fill writes the same data through all four APIs, whenever it is called.
+// fill writes the same data through all four APIs at each call.
 func fill(t testing.TB, s *harness.Server) {
 	t.Helper()
 	must[azcosmos.DatabaseResponse](t)(s.SQL.CreateDatabase(bg, azcosmos.DatabaseProperties{ID: db}, nil))
@@ -101,7 +102,7 @@ func fill(t testing.TB, s *harness.Server) {
 		for n := range items {
 			upsert(t, s, id, item(n))
 		}
-		for n := 0; n < items; n += 10 { // versions before and items that went
+		for n := 0; n < items; n += 10 { // earlier versions, and items that are deleted
 			it := item(n)
 			it["text"] = "changed"
 			upsert(t, s, id, it)
@@ -171,7 +172,7 @@ func fillGraph(t testing.TB, s *harness.Server) {
 	}
 }
 
-// change writes what meets all that a store keeps beside its items, restore undoes it.
+// change makes writes that affect all derived data of a store. restore reverses them.
 func change(t testing.TB, s *harness.Server) {
 	t.Helper()
 	for id := range containers {
@@ -200,7 +201,7 @@ func restore(t testing.TB, s *harness.Server) {
 	}
 }
 
-// queries are of the items of any container: point reads, orders, ranges, arrays, places, counts.
+// queries are for the items of any container: point reads, orders, ranges, arrays, GeoJSON, counts.
 var queries = []string{
 	"SELECT VALUE c.id FROM c WHERE c.n >= 10 AND c.n < 20 ORDER BY c.n",
 	"SELECT VALUE [c.country, c.n] FROM c ORDER BY c.country ASC, c.n DESC OFFSET 5 LIMIT 20",
@@ -214,7 +215,7 @@ var queries = []string{
 	"SELECT VALUE c.n FROM c WHERE c.big > 9007199254741000 AND c.even ORDER BY c.n DESC",
 }
 
-// read is what clients see, by what they ask.
+// read returns what clients see, by request.
 func read(t testing.TB, s *harness.Server) map[string][]string {
 	t.Helper()
 	got := map[string][]string{}
@@ -253,7 +254,7 @@ func read(t testing.TB, s *harness.Server) map[string][]string {
 	return got
 }
 
-// withoutSystem leaves out what the server adds to an item.
+// withoutSystem removes the system fields of an item.
 func withoutSystem(t testing.TB, b []byte) string {
 	t.Helper()
 	var m map[string]json.RawMessage

@@ -1,9 +1,8 @@
-// Package formats opens stores that were written in the formats of earlier versions: what clients of all APIs read of
-// them must be what they read of a store that was made just now.
+// Package formats opens stores in the formats of earlier versions. Clients of all APIs must read the same from them as
+// from a new store.
 //
-// testdata has a store for each format, as it was when it was closed and as a kill leaves it. A change of the format
-// adds one before it is made: `ORRERY_MAKE_STORES=testdata/N go test ./formats` writes N-closed.tar.gz and
-// N-killed.tar.gz.
+// testdata has two stores for each format: as closed, and as after a kill. Before the format changes, add the stores of
+// the current one: `ORRERY_MAKE_STORES=testdata/N go test ./formats` writes N-closed.tar.gz and N-killed.tar.gz.
 package formats
 
 import (
@@ -51,7 +50,7 @@ func TestEarlierFormats(t *testing.T) {
 	}
 }
 
-// A check of a store of an earlier format looks at what any format has, and changes nothing.
+// A check of a store in an earlier format checks what all formats have, and changes nothing.
 func TestCheckOfEarlierFormats(t *testing.T) {
 	stores, err := filepath.Glob("testdata/*.tar.gz")
 	if err != nil || len(stores) == 0 {
@@ -81,7 +80,7 @@ func TestCheckOfEarlierFormats(t *testing.T) {
 	}
 }
 
-// TestMakeStores makes the stores of the present format when it is asked for them.
+// TestMakeStores makes the stores of the current format if ORRERY_MAKE_STORES is set.
 func TestMakeStores(t *testing.T) {
 	to := os.Getenv("ORRERY_MAKE_STORES")
 	if to == "" {
@@ -112,7 +111,7 @@ func serve(t *testing.T, dir string) *harness.Server {
 	return harness.StartWith(t, cfg)
 }
 
-// upgraded waits until all containers have the present format.
+// upgraded waits until all containers have the current format.
 func upgraded(t *testing.T, s *harness.Server) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -126,7 +125,7 @@ func upgraded(t *testing.T, s *harness.Server) {
 	}
 }
 
-// compare shows where two lists of answers differ.
+// compare reports the differences of two lists of replies.
 func compare(t *testing.T, got, want map[string][]string) {
 	t.Helper()
 	for what, rows := range want {
@@ -137,7 +136,7 @@ func compare(t *testing.T, got, want map[string][]string) {
 	}
 }
 
-// pack writes the files of a store's directory into an archive, but for the ballast.
+// pack writes the files of a store's directory, except the ballast, to an archive.
 func pack(t *testing.T, dir, to string) {
 	t.Helper()
 	f, err := os.Create(to)
@@ -155,7 +154,7 @@ func pack(t *testing.T, dir, to string) {
 			return err
 		}
 		b, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) { // removed meanwhile, as it was obsolete
+		if errors.Is(err, fs.ErrNotExist) { // an obsolete file was removed meanwhile
 			return nil
 		}
 		if err == nil {

@@ -19,7 +19,7 @@ var (
 
 type trav = *gremlingo.GraphTraversal
 
-// Each traversal on the toy graph with the texts of its results, sorted.
+// Traversals on TinkerPop's example graph, with the sorted texts of their results.
 func TestBytecode(t *testing.T) {
 	g := start(t).source(t, account, "gmodern")
 	modern(t, g)
@@ -171,7 +171,7 @@ func TestElements(t *testing.T) {
 	}
 }
 
-// More results than one message holds, and several requests on one connection at a time.
+// A result larger than one message, and several concurrent requests on one connection.
 func TestChunksAndPipelining(t *testing.T) {
 	g := start(t).source(t, account, "g")
 	const n = 500
@@ -196,7 +196,7 @@ func TestChunksAndPipelining(t *testing.T) {
 	}
 }
 
-// A value that gremlin-go writes comes back as it was, by way of a property.
+// A value that gremlin-go writes to a property is read back unchanged.
 func TestPropertyKinds(t *testing.T) {
 	g := start(t).source(t, account, "g")
 	for i, v := range []any{"text ü", true, int32(7), int64(1) << 40, 1.5} {

@@ -1,4 +1,4 @@
-// Package graph runs the Gremlin API through gremlin-go, the official Go client: scripts and bytecode.
+// Package graph tests the Gremlin API with gremlin-go, the official Go client: scripts and bytecode.
 package graph
 
 import (
@@ -25,7 +25,7 @@ const (
 
 var bg = context.Background()
 
-// server is an Orrery in this process with its Gremlin API on a port of its own. It has the plain graphs graphs/g and
+// server is an Orrery in this process whose Gremlin API has its own port. It has the plain graphs graphs/g and
 // toy/modern (source gmodern), and traffic/cities, partitioned by /region.
 type server struct {
 	engine *core.Engine
@@ -120,7 +120,7 @@ func must(t testing.TB, c *gremlingo.Client, script string, bindings ...map[stri
 	return r
 }
 
-// modern fills a graph with the toy graph of TinkerPop's documentation.
+// modern adds the example graph of TinkerPop's documentation to a graph.
 func modern(t testing.TB, g *gremlingo.GraphTraversalSource) {
 	t.Helper()
 	T := gremlingo.T
@@ -150,7 +150,7 @@ func modern(t testing.TB, g *gremlingo.GraphTraversalSource) {
 	link(12, 6, "created", 3, 0.2)
 }
 
-// texts gives results as sorted texts.
+// texts returns results as sorted texts.
 func texts(rs []*gremlingo.Result) []string {
 	out := make([]string, len(rs))
 	for i, r := range rs {

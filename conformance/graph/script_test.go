@@ -40,7 +40,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// The examples of the service's documentation, as one of its applications.
+// The examples of the service's documentation, run like by one of its applications.
 func TestPartitionedGraph(t *testing.T) {
 	c := start(t).client(t, cities, key)
 	must(t, c, "g.addV('city').property('id', 'Seattle').property('region', 'USA').property('size', 3)")
@@ -77,7 +77,7 @@ func TestPartitionedGraph(t *testing.T) {
 	}
 }
 
-// Logins that fail, each with the text that tells why.
+// Logins that fail, each with the text of the reason.
 func TestLogins(t *testing.T) {
 	s := start(t)
 	for name, x := range map[string]struct{ user, password, want string }{

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// toy is TinkerPop's toy graph, with the ids of its own.
+// toy is TinkerPop's example graph with its own ids.
 const toy = `
 g.addV('person').property(id, 1).property('name', 'marko').property('age', 29).as('a').
   addV('person').property(id, 2).property('name', 'vadas').property('age', 27).as('b').
@@ -20,8 +20,8 @@ g.addV('person').property(id, 1).property('name', 'marko').property('age', 29).a
   addE('created').from('d').to('c').property(id, 11).property('weight', 0.4).
   addE('created').from('f').to('c').property(id, 12).property('weight', 0.2)`
 
-// TestSemantics asks what TinkerPop's own graph answers in the same way; an answer that begins with ! is a part of an
-// error.
+// TestSemantics compares results with those of TinkerPop's own graph. A result that begins with ! is a part of an
+// error's text.
 func TestSemantics(t *testing.T) {
 	c := start(t).client(t, account, key)
 	must(t, c, toy)

@@ -1,13 +1,13 @@
-// Package guides runs the examples of README.md and of the guides in docs as they stand, through official clients.
+// Package guides runs the examples in README.md and in the guides of docs unchanged, with official clients.
 //
-// A fenced block says in its info string what it is:
+// The info string of a fenced block says what the block is. The rows or results that it must give are in the "json
+// result" block after it.
 //
-//	json container=c pk=/a[,/b]   documents, one a line, created in the container (made when absent)
-//	sql container=c               a query; the "json result" block behind it holds its rows
-//	gremlin container=c           a script on the container as a graph; likewise
-//	js                            lines of mongosh, insertOne or find with JSON as arguments; likewise for what is
-//	    found
-//	odata                         a GET of the Table API; likewise
+//	json container=c pk=/a[,/b]   documents, one a line, created in the container (created if absent)
+//	sql container=c               a query
+//	gremlin container=c           a script on the container as a graph
+//	js                            lines of mongosh: insertOne or find with JSON as arguments
+//	odata                         a GET of the Table API
 //	pkranges container=c pk=/a throughput=n   the number of physical partitions of a new container
 package guides
 
@@ -80,7 +80,7 @@ func TestGuides(t *testing.T) {
 		t.Errorf("README.md: %d examples were found", ran)
 	}
 	tolerant := server.Ephemeral()
-	tolerant.Strict = nil // the guides say so: the Go client merges no partitions
+	tolerant.Strict = nil // as in the guides: the Go client doesn't merge partitions
 	srv = start(t, tolerant)
 	files, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
@@ -99,7 +99,7 @@ func TestGuides(t *testing.T) {
 	}
 }
 
-// run runs the blocks of one guide in a database of its own.
+// run runs the blocks of one guide in a new database.
 func run(t *testing.T, srv *server.Server, name string, bs []block) (n int) {
 	g := guide{t: t, srv: srv, db: database(t, srv, name), name: name}
 	for i, b := range bs {
@@ -248,7 +248,7 @@ func (g *guide) traverse(b block) (rows []any) {
 
 var shellLine = regexp.MustCompile(`^db\.(\w+)\.(insertOne|find)\((.*)\)$`)
 
-// shell runs lines of mongosh and returns what its finds give.
+// shell runs lines of mongosh and returns the documents that its finds return.
 func (g *guide) shell(b block) (rows []any) {
 	uri := fmt.Sprintf("mongodb://%s@%s/?directConnection=true",
 		url.UserPassword(g.srv.Account(), g.srv.Key()), g.srv.Addr(server.Mongo))
@@ -289,7 +289,7 @@ func (g *guide) shell(b block) (rows []any) {
 
 var tableGet = regexp.MustCompile(`^GET /([\w.]+)\(\)\?\$filter=(.*)&\$select=(.*)$`)
 
-// entities queries a table and returns the properties that are selected.
+// entities queries a table and returns the selected properties.
 func (g *guide) entities(b block) (rows []any) {
 	m := tableGet.FindStringSubmatch(strings.TrimSpace(b.text))
 	if m == nil {

@@ -1,5 +1,5 @@
-// Package harness starts whole servers for the conformance suites, all four APIs and the admin port in this process,
-// and opens the official clients on them.
+// Package harness starts complete servers for the conformance tests, with all four APIs and the admin port in this
+// process, and connects the official clients to them.
 package harness
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
-// Server is a running server with clients of all APIs.
+// Server is a running server, with clients of all APIs.
 type Server struct {
 	*server.Server
 	SQL    *azcosmos.Client
@@ -30,12 +30,12 @@ type Server struct {
 	Mongo  *mongo.Client
 }
 
-// Start starts a server in memory on free ports, without strictness (--strict none). When the test ends, the server is
-// stopped and its store must be clean.
+// Start starts a server in memory on free ports, without strictness (--strict none). The end of the test stops the
+// server and checks its store.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	cfg := server.Ephemeral()
-	cfg.Strict = nil // the Go client merges no partitions
+	cfg.Strict = nil // the Go client doesn't merge partitions
 	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	return StartWith(t, cfg)
 }
@@ -99,7 +99,7 @@ func (s *Server) tables() (*aztables.ServiceClient, error) {
 	return aztables.NewServiceClientWithSharedKey("http://"+s.Addr(server.Table), cred, o)
 }
 
-// Gremlin opens a client whose graph is a container, for scripts.
+// Gremlin returns a client for scripts on a container as a graph.
 func (s *Server) Gremlin(t testing.TB, database, container string) *gremlingo.Client {
 	t.Helper()
 	c, err := gremlingo.NewClient("ws://"+s.Addr(server.Gremlin)+"/gremlin", func(o *gremlingo.ClientSettings) {
@@ -137,10 +137,10 @@ func Submit(c *gremlingo.Client, script string, bindings ...any) ([]any, error) 
 
 var names atomic.Int64
 
-// Unique returns a name that no other call gives.
+// Unique returns a different name at each call.
 func Unique(prefix string) string { return fmt.Sprintf("%s%d", prefix, names.Add(1)) }
 
-// Database makes a database.
+// Database creates a database.
 func (s *Server) Database(t testing.TB) *azcosmos.DatabaseClient {
 	t.Helper()
 	id := Unique("db")
@@ -154,7 +154,7 @@ func (s *Server) Database(t testing.TB) *azcosmos.DatabaseClient {
 	return db
 }
 
-// Container makes a container with a partition key of the given paths and throughput (0: the default).
+// Container creates a container with partition key paths and a throughput (0: the default).
 func Container(t testing.TB, db *azcosmos.DatabaseClient, id string, ru int32,
 	paths ...string) *azcosmos.ContainerClient {
 	t.Helper()

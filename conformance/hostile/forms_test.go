@@ -18,7 +18,7 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
-// forms are the lines of the matrix that are about the form of what is sent: its lengths, its packing, its names.
+// forms are the attacks of the matrix on the form of requests: lengths, compression, names.
 var forms = []attack{
 	{name: "a message that drips", auth: true, at: func(door string) cell {
 		return cell{try: func(t *testing.T, g *target) { dripsHead(t, g, door) }}
@@ -56,7 +56,7 @@ var forms = []attack{
 	{name: "a WebSocket message in a hundred thousand pieces", at: webSocketOnly(manyPieces)},
 }
 
-// webSocketOnly is a line of the one door that speaks WebSocket.
+// webSocketOnly is an attack for the only door with WebSockets.
 func webSocketOnly(try func(t *testing.T, g *target)) func(door string) cell {
 	return func(door string) cell {
 		if door != server.Gremlin {
@@ -66,7 +66,7 @@ func webSocketOnly(try func(t *testing.T, g *target)) func(door string) cell {
 	}
 }
 
-// dripsHead sends the beginning of a request byte by byte, never silent for long. The whole must come in time.
+// dripsHead sends the beginning of a request byte by byte without long pauses. The complete head must arrive in time.
 func dripsHead(t *testing.T, g *target, door string) {
 	raw := brings(g, door, "half")
 	c := g.dial(t, door)
@@ -80,7 +80,7 @@ func dripsHead(t *testing.T, g *target, door string) {
 	}
 }
 
-// endlessHead sends header lines until the server has enough.
+// endlessHead sends header lines until the server ends the connection.
 func endlessHead(t *testing.T, g *target, door string) {
 	before := memory()
 	c := g.dial(t, door)
@@ -100,7 +100,7 @@ func endlessHead(t *testing.T, g *target, door string) {
 	}
 }
 
-// wrongLengths are requests that lie about their length in ways that no length can be.
+// wrongLengths returns requests with contradictory or malformed lengths.
 func wrongLengths(g *target, door string) (out [][]byte) {
 	if door == server.Mongo {
 		for _, n := range []int32{-1 << 31, -1, 0, 1, 15, 48_000_001, 1<<31 - 1} {
@@ -124,7 +124,7 @@ func wrongLengths(g *target, door string) (out [][]byte) {
 		[]byte(head+"Transfer-Encoding: gzip\r\n\r\n{}"))
 }
 
-// packed is how many spaces zipped stands for.
+// packed is the number of spaces that zipped contains.
 const packed = 64 << 20
 
 var zipped = sync.OnceValue(func() []byte {
@@ -137,12 +137,12 @@ var zipped = sync.OnceValue(func() []byte {
 	return b.Bytes()
 })
 
-// bomb sends a small body that stands for a large one.
+// bomb sends a small compressed body that decompresses to a large one.
 func bomb(t *testing.T, g *target, door string) {
 	body := zipped()
 	before := memory()
 	var raw []byte
-	if door == server.Mongo { // of OP_COMPRESSED: the op code within, the length, the compressor, the rest
+	if door == server.Mongo { // an OP_COMPRESSED: the original op code, the length, the compressor, the data
 		body = binary.LittleEndian.AppendUint32(nil, 2013)
 		body = append(binary.LittleEndian.AppendUint32(body, 47<<20), 2)
 		raw = bytes.Repeat(frame(2012, 0, append(body, make([]byte, 4096)...)), 5)
@@ -162,8 +162,8 @@ func bomb(t *testing.T, g *target, door string) {
 	g.nothingWritten(t)
 }
 
-// oddNames brings names and texts that other languages end or break at. Whatever is taken, all items can be read as
-// JSON afterwards.
+// oddNames sends names and texts with characters that end or break texts of other languages. If they are accepted, all
+// items must still be readable as JSON.
 func oddNames(t *testing.T, g *target, door string) {
 	for i, name := range []string{`\u0000`, `a\u0000b`, `\ud800`, `\udc00\ud800`, ``, `.`, `a.b`, `$a`, `a/b`,
 		`__proto__`, `\u2028`, "\xff", "\xed\xa0\x80"} {
@@ -230,7 +230,7 @@ func oddNames(t *testing.T, g *target, door string) {
 	}
 }
 
-// upgrade opens a WebSocket by hand and returns what frames are written to.
+// upgrade opens a WebSocket by hand and returns the connection for frames.
 func upgrade(t *testing.T, g *target) io.ReadWriteCloser {
 	t.Helper()
 	c := g.dial(t, server.Gremlin)
@@ -248,12 +248,12 @@ func upgrade(t *testing.T, g *target) io.ReadWriteCloser {
 	return c
 }
 
-// wsFrame is a masked frame of up to 125 bytes, under a mask of zeros.
+// wsFrame returns a masked frame of up to 125 bytes, with a mask of zeros.
 func wsFrame(first byte, body string) []byte {
 	return append([]byte{first, 0x80 | byte(len(body)), 0, 0, 0, 0}, body...)
 }
 
-// brokenFrames are refused by ending the connection, at once.
+// brokenFrames: the server ends the connection immediately.
 func brokenFrames(t *testing.T, g *target) {
 	zeros := string(make([]byte, 200))
 	for what, raw := range map[string]string{
@@ -279,7 +279,7 @@ func brokenFrames(t *testing.T, g *target) {
 	}
 }
 
-// endlessPings asks for pongs and reads none.
+// endlessPings sends pings and doesn't read the pongs.
 func endlessPings(t *testing.T, g *target) {
 	before := memory()
 	c := upgrade(t, g)
@@ -294,7 +294,7 @@ func endlessPings(t *testing.T, g *target) {
 	}
 }
 
-// manyPieces sends a request a byte at a time, each in a frame of its own with a ping behind it. It is answered.
+// manyPieces sends a request byte by byte, each in its own frame followed by a ping. The request is answered.
 func manyPieces(t *testing.T, g *target) {
 	request := string(
 		withMime(graphSON3, eval(t, "eval", "g.inject(1)", map[string]any{"pad": strings.Repeat("x", 50_000)})),

@@ -27,12 +27,12 @@ func (g *target) ws(t *testing.T) *websocket.Conn {
 	return c
 }
 
-// withMime is a binary frame.
+// withMime returns a binary frame.
 func withMime(mime string, body []byte) []byte {
 	return append(append([]byte{byte(len(mime))}, mime...), body...)
 }
 
-// eval is a request that runs a script.
+// eval returns a request that runs a script.
 func eval(t *testing.T, op, script string, args map[string]any) []byte {
 	t.Helper()
 	if args == nil {
@@ -48,7 +48,7 @@ func eval(t *testing.T, op, script string, args map[string]any) []byte {
 	return b
 }
 
-// last reads answers until one isn't a part (206) and returns its code.
+// last reads replies until one that isn't partial (206) and returns its code.
 func last(t *testing.T, c *websocket.Conn, what string) int {
 	t.Helper()
 	_ = c.SetReadDeadline(time.Now().Add(answerTime))
@@ -64,7 +64,7 @@ func last(t *testing.T, c *websocket.Conn, what string) int {
 			} `json:"status"`
 		}
 		if json.Unmarshal(b, &r) != nil {
-			return 0 // an answer in GraphBinary
+			return 0 // a reply in GraphBinary
 		}
 		if r.Status.Code != 206 {
 			if strings.Contains(strings.ToLower(r.Status.Message), "internal error") {
@@ -100,8 +100,8 @@ func scripts() []string {
 	return list
 }
 
-// TestGremlinScripts runs scripts that are broken, deep, long or endless. Each is answered on the one connection,
-// within the time that the request allows.
+// TestGremlinScripts runs scripts that are malformed, deeply nested, long or endless. Each is answered on the same
+// connection within the request's timeout.
 func TestGremlinScripts(t *testing.T) {
 	g := start(t, false)
 	c := g.ws(t)
@@ -126,8 +126,8 @@ func TestGremlinScripts(t *testing.T) {
 	g.serves(t)
 }
 
-// TestGremlinFrames sends frames of every mime type whose insides are broken; each is answered and the connection goes
-// on.
+// TestGremlinFrames sends frames of every mime type with malformed content. Each is answered and the connection stays
+// open.
 func TestGremlinFrames(t *testing.T) {
 	g := start(t, false)
 	c := g.ws(t)
@@ -175,15 +175,15 @@ func TestGremlinFrames(t *testing.T) {
 		if err := c.WriteMessage(websocket.BinaryMessage, f); err != nil {
 			t.Fatalf("%.100q: %v", f, err)
 		}
-		if last(t, c, string(f)) == 407 { // a challenge of an authentication that nobody asked for
+		if last(t, c, string(f)) == 407 { // a challenge after an unexpected authentication
 			continue
 		}
 	}
 	g.serves(t)
 }
 
-// TestGremlinFlood sends thousands of requests without reading one answer: the server refuses what is too much and
-// neither keeps it all nor stops serving others.
+// TestGremlinFlood sends thousands of requests without reading a reply. The server refuses excess requests, limits its
+// memory, and serves others.
 func TestGremlinFlood(t *testing.T) {
 	g := start(t, false)
 	before := memory()
@@ -206,9 +206,8 @@ func TestGremlinFlood(t *testing.T) {
 	g.serves(t)
 }
 
-// TestFlood opens 200 connections to each port and leaves them in the middle of a request, sends TLS greetings that
-// break off, and lengths that are never filled. Others are served meanwhile, and the memory is not what was promised
-// but what came.
+// TestFlood opens 200 connections to each port and stops in the middle of a request, a TLS handshake, or a message with
+// a large announced length. Others are served meanwhile, and memory is used only for data that arrived.
 func TestFlood(t *testing.T) {
 	g := start(t, true)
 	before := memory()
@@ -258,8 +257,8 @@ func TestFlood(t *testing.T) {
 	g.serves(t)
 }
 
-// TestGremlinHalfFrames leaves long frames half sent, before and after the login. What they hold is bounded, and
-// others are served.
+// TestGremlinHalfFrames leaves long frames incomplete, before and after the login. Their memory is limited, and others
+// are served.
 func TestGremlinHalfFrames(t *testing.T) {
 	for _, auth := range []bool{false, true} {
 		g := start(t, auth)
@@ -292,8 +291,8 @@ func TestGremlinHalfFrames(t *testing.T) {
 	}
 }
 
-// TestGremlinNobodyReads asks for long answers on many connections and reads none of them. What waits to be sent is
-// bounded, others are served, and when the clients leave their work ends.
+// TestGremlinNobodyReads requests large replies on many connections and reads none. The memory of replies is limited,
+// others are served, and the requests end when the clients disconnect.
 func TestGremlinNobodyReads(t *testing.T) {
 	g := start(t, false)
 	before := memory()
@@ -322,7 +321,7 @@ func TestGremlinNobodyReads(t *testing.T) {
 	g.serves(t)
 }
 
-// TestGremlinBodies sends bodies over HTTP that break off, that are too long, or that lie about their length.
+// TestGremlinBodies sends HTTP bodies that are incomplete, too long, or have a wrong length.
 func TestGremlinBodies(t *testing.T) {
 	g := start(t, false)
 	for _, x := range []struct{ what, raw, want string }{

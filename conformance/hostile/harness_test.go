@@ -1,6 +1,6 @@
-// Package hostile sends what no client sends: broken frames, bodies, headers, texts. Each must get an error of its
-// protocol or the end of its connection, never a 5xx of the HTTP APIs, a panic, a hang or a half-applied write; and
-// everybody else is served on.
+// Package hostile sends malformed frames, bodies, headers and texts, as no regular client does. Each must get an error
+// of its protocol or the end of its connection. It must not cause a 5xx of the HTTP APIs, a panic, a hang or a partly
+// applied write, and other clients must still be served.
 package hostile
 
 import (
@@ -25,11 +25,10 @@ import (
 	"github.com/orrerydb/orrery/internal/testlog"
 )
 
-// answerTime is how long any single hostile request may be worked on.
+// answerTime is the longest time for the reply to a hostile request.
 const answerTime = 8 * time.Second
 
-// target is a server under attack, with one container `shop/items` (key /pk) that holds the item "a", and a table
-// `people`.
+// target is a server under attack. It has the container `shop/items` (key /pk) with the item "a", and a table `people`.
 type target struct {
 	*harness.Server
 	log *testlog.Lines
@@ -81,7 +80,7 @@ func (g *target) checkLog(t *testing.T) func() {
 	}
 }
 
-// serves fails the test unless every API still answers and the item is as it was.
+// serves fails the test unless every API answers and the item is unchanged.
 func (g *target) serves(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
@@ -103,7 +102,7 @@ func (g *target) serves(t *testing.T) {
 	}
 }
 
-// memory returns the bytes that the process holds after a collection.
+// memory returns the bytes of the heap after a collection.
 func memory() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -111,7 +110,7 @@ func memory() uint64 {
 	return m.HeapAlloc
 }
 
-// dial opens a raw connection to a door that is closed when the test ends and can't wait for ever.
+// dial opens a raw connection to a door. It has a deadline, and is closed at the end of the test.
 func (g *target) dial(t *testing.T, door string) net.Conn {
 	t.Helper()
 	c, err := net.DialTimeout("tcp", g.Addr(door), answerTime)
@@ -123,7 +122,8 @@ func (g *target) dial(t *testing.T, door string) net.Conn {
 	return c
 }
 
-// exchange writes raw bytes to a door and returns what comes back until the server closes or is silent for wait.
+// exchange writes raw bytes to a door and returns the reply until the server closes the connection or sends nothing for
+// wait.
 func (g *target) exchange(t *testing.T, door string, raw []byte, wait time.Duration) []byte {
 	t.Helper()
 	c := g.dial(t, door)
@@ -134,7 +134,7 @@ func (g *target) exchange(t *testing.T, door string, raw []byte, wait time.Durat
 	return b
 }
 
-// do sends one HTTP request and returns status and body. An end of the connection is status 0.
+// do sends one HTTP request and returns status and body. If the connection ends, the status is 0.
 func (g *target) do(t *testing.T, door, method, target, body string, headers ...string) (int, string) {
 	t.Helper()
 	c := g.dial(t, door)

@@ -10,12 +10,12 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
-// deep is a text of n opening and closing halves.
+// deep returns a text nested n levels deep.
 func deep(open, middle, shut string, n int) string {
 	return strings.Repeat(open, n) + middle + strings.Repeat(shut, n)
 }
 
-// bodies are JSON bodies of wrong shape, type, size or depth. %s is never in them.
+// bodies are JSON bodies with a wrong shape, type, size or depth. They never contain %s.
 func bodies() []string {
 	list := []string{
 		"", " ", "{", "}", "[", "null", "true", "1", `"x"`, "[]", "{}", "{\"id\":}", `{"id":1}`, `{"id":null}`,
@@ -62,7 +62,7 @@ func bodies() []string {
 	return list
 }
 
-// queries are SQL texts that nest, repeat or break off.
+// queries are SQL texts that are deeply nested, repetitive or incomplete.
 func queries() []string {
 	return []string{
 		"SELECT " + deep("(", "1", ")", 50_000), "SELECT " + strings.Repeat("(", 100_000), "SELECT VALUE " +
@@ -99,7 +99,7 @@ func queries() []string {
 	}
 }
 
-// TestNoSQL sends every body to every resource with every method. None is a 5xx, and none of them changes the item.
+// TestNoSQL sends every body to every resource with every method. No reply is a 5xx, and the item stays unchanged.
 func TestNoSQL(t *testing.T) {
 	g := start(t, false)
 	targets := []struct {
@@ -146,7 +146,7 @@ func TestNoSQL(t *testing.T) {
 	g.serves(t)
 }
 
-// hostileValues are header values; they carry no line ends, which would end the header.
+// hostileValues are header values without line ends, which would end the header.
 func hostileValues() []string {
 	return []string{"", " ", "x", "-1", "0", "99999999999999999999", "1.5", "true", "null", "[]", "[[]]", "{}", `[{}]`,
 		`["p"]`, `["p","q"]`, `[1e999]`, `["p"`, `"`, `""`, "*", ",", ",,,", "0:-1#5#2=9", "0:",
@@ -157,7 +157,7 @@ func hostileValues() []string {
 		"bytes=0-", "chunked"}
 }
 
-// TestNoSQLHeaders sends each header that the API reads with each hostile value.
+// TestNoSQLHeaders sends each header that the API uses with each hostile value.
 func TestNoSQLHeaders(t *testing.T) {
 	g := start(t, false)
 	names := []string{"x-ms-documentdb-partitionkey", "x-ms-continuation", "x-ms-max-item-count", "x-ms-session-token",
@@ -223,7 +223,7 @@ func TestPaths(t *testing.T) {
 		for _, m := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "MERGE", "HEAD", "OPTIONS",
 			"TRACE", "BREW"} {
 			for _, p := range paths() {
-				// 501 is the Table service's own "NotImplemented" for what Cosmos DB has not.
+				// 501 is the Table service's own "NotImplemented" for features that Cosmos DB lacks.
 				if code, text := g.do(t, door, m, p, "{}", "Content-Type", "application/json"); code >= 500 &&
 					code != 501 {
 					t.Errorf("%s %s %s: %d %.300s", door, m, short(p), code, text)
@@ -288,8 +288,8 @@ func TestTable(t *testing.T) {
 	g.serves(t)
 }
 
-// TestBrokenHTTP damages valid requests at random places (with a fixed seed) and sends them raw, some of them in a
-// pipeline.
+// TestBrokenHTTP damages valid requests at random places (with a fixed seed) and sends them raw, some of them
+// pipelined.
 func TestBrokenHTTP(t *testing.T) {
 	g := start(t, false)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -321,8 +321,8 @@ func TestBrokenHTTP(t *testing.T) {
 	g.serves(t)
 }
 
-// serverFault reports a 5xx that isn't a protocol's own word: 501 and 505 are HTTP's for what isn't known, and Gremlin
-// Server answers a script that can't be run with 500 and the name of the exception.
+// serverFault reports a 5xx that isn't part of the protocol. HTTP has 501 and 505 for unknown methods and versions, and
+// Gremlin Server replies to a script that fails with 500 and the name of the exception.
 func serverFault(out string) bool {
 	return strings.HasPrefix(out, "HTTP/1.1 5") && !strings.HasPrefix(out, "HTTP/1.1 501") &&
 		!strings.HasPrefix(out, "HTTP/1.1 505") &&

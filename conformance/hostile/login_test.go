@@ -16,8 +16,8 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
-// TestSignatures sends signatures that can't be right, in every form of the HTTP APIs: no request with one gets
-// through, and none is a 5xx.
+// TestSignatures sends invalid signatures in every form of the HTTP APIs: no request is accepted, and no reply is a
+// 5xx.
 func TestSignatures(t *testing.T) {
 	g := start(t, true)
 	values := append(hostileValues(), "type=master&ver=1.0&sig=AAAA",
@@ -47,7 +47,7 @@ func TestSignatures(t *testing.T) {
 	g.serves(t)
 }
 
-// logins are SASL payloads of no login.
+// logins are SASL payloads that aren't valid logins.
 func logins() []string {
 	return []string{"", "\x00", "\x00\x00", "\x00\x00\x00", "a", "\x00a\x00b", "\x00/dbs/shop/colls/items\x00",
 		"\x00/dbs/shop/colls/items\x00x", "\x00/dbs//colls/\x00x", "\x00/dbs/\xff/colls/\xfe\x00x",
@@ -59,10 +59,10 @@ func logins() []string {
 		"n,,n=" + strings.Repeat("l", 50_000) + ",r=x"}
 }
 
-// beforeLogin is the longest message, in bytes, that the MongoDB API reads before a login.
+// beforeLogin is the largest message in bytes that the MongoDB API reads before a login.
 const beforeLogin = 32 << 10
 
-// TestLogins sends logins that are none to the two APIs with SASL, and commands before a login: nobody gets in.
+// TestLogins sends invalid logins to the two APIs with SASL, and commands before a login. None is accepted.
 func TestLogins(t *testing.T) {
 	g := start(t, true)
 	for _, first := range logins() {
@@ -80,7 +80,7 @@ func TestLogins(t *testing.T) {
 				}
 				r, err := reply(c)
 				if ended = err != nil && len(m) > beforeLogin && !errors.Is(err, os.ErrDeadlineExceeded); ended {
-					return nil // so long a message ends the connection of who hasn't logged in
+					return nil // such a long message ends the connection of a client that isn't logged in
 				}
 				if err != nil {
 					t.Errorf("%s %.60q: %v", mech, first, err)
@@ -127,7 +127,7 @@ func TestLogins(t *testing.T) {
 			}
 			_, out, err := c.ReadMessage()
 			if err != nil {
-				break // given up on after some attempts
+				break // the server closes the connection after several attempts
 			}
 			if strings.Contains(string(out), `"code":200`) || strings.Contains(string(out), `"code":204`) {
 				t.Errorf("logged in with %.60q: %s", p, out)

@@ -19,16 +19,16 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
-// The matrix: every kind of attack at every door. A new door must say for each kind what it does, and a new kind is
-// tried at each door. Where a kind can't be tried, the cell says why.
+// The matrix: every kind of attack on every door. A new door must define its reaction to each kind, and a new kind is
+// tried on each door. If a kind can't be tried on a door, the cell says why.
 
-// patience is how long the doors of the matrix wait for a client that says or takes nothing.
+// patience is how long the matrix's doors wait for a client that sends or reads nothing.
 const patience = 300 * time.Millisecond
 
-// cell is one kind of attack at one door.
+// cell is one kind of attack on one door.
 type cell struct {
 	try func(t *testing.T, g *target)
-	why string // there is no try
+	why string // why it can't be tried
 }
 
 func not(why string) cell { return cell{why: why} }
@@ -37,17 +37,17 @@ func doors() []string {
 	return []string{server.NoSQL, server.Table, server.Gremlin, server.Mongo, server.Admin}
 }
 
-// attack is one line of the matrix.
+// attack is one row of the matrix.
 type attack struct {
 	name string
-	auth bool // the server asks for credentials
+	auth bool // the server requires credentials
 	at   func(door string) cell
 }
 
-// isHTTP reports whether a door speaks HTTP. Gremlin's does: its WebSockets begin so, and scripts may come by POST.
+// isHTTP reports whether a door uses HTTP. Gremlin's does: WebSockets begin with it, and scripts may be sent by POST.
 func isHTTP(door string) bool { return door != server.Mongo }
 
-// asks is a request that each door answers with the name of what it is, whoever asks.
+// asks returns a request that each door answers without credentials, with a description of itself.
 func asks(g *target, door string) []byte {
 	if door == server.Mongo {
 		return msg(must(bson.Marshal(bson.D{{Key: "hello", Value: 1}, {Key: "$db", Value: "admin"}})))
@@ -57,7 +57,7 @@ func asks(g *target, door string) []byte {
 	return []byte("GET " + path + " HTTP/1.1\r\nHost: " + g.Addr(door) + "\r\n\r\n")
 }
 
-// brings is a request with a body that the door would work on: it makes an item of this id, of 16 KiB.
+// brings returns a request with a body that the door would execute: it creates an item with this id, of 16 KiB.
 func brings(g *target, door, id string) []byte {
 	text := strings.Repeat("x", 16<<10)
 	switch door {
@@ -103,7 +103,7 @@ func must(b []byte, err error) []byte {
 	return b
 }
 
-// cut expects that the door ends a connection which says this and nothing more, within a few times its patience.
+// cut expects that the door ends a connection that sends only this, within a few times its patience.
 func cut(door string, says func(g *target) []byte) cell {
 	return cell{try: func(t *testing.T, g *target) {
 		c := g.dial(t, door)
@@ -120,12 +120,12 @@ func isTimeout(err error) bool {
 	return ok && ne.Timeout()
 }
 
-// drips sends a request a few bytes at a time, slower in all than the door's patience and never silent for it. A head
-// of HTTP comes in one piece: it has its patience as a whole.
+// drips sends a request a few bytes at a time: without a pause of the door's patience, but longer in total. The head of
+// an HTTP request is sent at once, because its time limit is for the whole head.
 func drips(t *testing.T, g *target, door string) {
 	raw := brings(g, door, "slow")
 	c := g.dial(t, door)
-	if door == server.Mongo { // a client that has just come is given less time
+	if door == server.Mongo { // a new client has a shorter limit
 		if _, err := c.Write(asks(g, door)); err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func drips(t *testing.T, g *target, door string) {
 	}
 }
 
-// refusesForeign expects that a page of another site can't write, whatever way a browser sends its request.
+// refusesForeign expects that a page of another site can't write, for every way in which a browser sends its request.
 func refusesForeign(door string) cell {
 	return cell{try: func(t *testing.T, g *target) {
 		for _, h := range [][]string{
@@ -182,13 +182,13 @@ func refusesForeign(door string) cell {
 	}}
 }
 
-// status is that of a raw reply; 0 when there is none.
+// status returns the status of a raw reply, 0 if there is none.
 func status(raw []byte) (code int) {
 	_, _ = fmt.Sscanf(string(raw), "HTTP/1.1 %d", &code)
 	return code
 }
 
-// nothingWritten fails the test when one of the requests that brings makes has been done.
+// nothingWritten fails the test if one of the requests of brings was executed.
 func (g *target) nothingWritten(t *testing.T) {
 	t.Helper()
 	for door, path := range map[string]string{server.NoSQL: "/dbs/shop/colls/items/docs/half", server.Table: "/people(PartitionKey='half',RowKey='1')"} {
@@ -355,7 +355,7 @@ var attacks = []attack{
 	}},
 }
 
-// much is a request whose answer is many megabytes.
+// much returns a request whose reply has many megabytes.
 func much(t *testing.T, g *target, door string) []byte {
 	switch door {
 	case server.Mongo:
@@ -368,8 +368,8 @@ func much(t *testing.T, g *target, door string) []byte {
 	)
 }
 
-// takesNothing sends requests for much and reads none of the answers. The connections are cut, and what they held is
-// given back.
+// takesNothing sends requests of much and doesn't read the replies. The connections are closed, and their memory is
+// released.
 func takesNothing(t *testing.T, g *target, door string) {
 	fill(t, g)
 	before := memory()
@@ -429,7 +429,7 @@ func takesNothing(t *testing.T, g *target, door string) {
 	}
 }
 
-// fill makes a container, a table and a collection "big" of 4 MB each.
+// fill creates a container, a table and a collection "big" with 4 MB each.
 func fill(t *testing.T, g *target) {
 	t.Helper()
 	if code, text := g.do(t, server.NoSQL, "POST", "/dbs/shop/colls", `{"id":"big","partitionKey":{"paths":["/pk"],`+
@@ -454,8 +454,8 @@ func fill(t *testing.T, g *target) {
 	}
 }
 
-// leaves begins work that would take minutes and goes away. The door must notice: what is in flight goes back to
-// nothing.
+// leaves begins work that would take minutes and disconnects. The door must notice: the number of requests in flight
+// falls to zero.
 func leaves(t *testing.T, g *target, door string) {
 	var raw []byte
 	switch door {
@@ -525,7 +525,7 @@ func leaves(t *testing.T, g *target, door string) {
 	}
 }
 
-// inFlight reports whether a door works on at least n requests, within a moment.
+// inFlight reports whether a door processes at least n requests within a moment.
 func (g *target) inFlight(t *testing.T, door string, n int) bool {
 	t.Helper()
 	for range 20 {
@@ -544,7 +544,7 @@ func (g *target) inFlight(t *testing.T, door string, n int) bool {
 	return false
 }
 
-// TestMatrix tries every cell, and everybody else is served on after each.
+// TestMatrix tries every cell. After each cell other clients are served.
 func TestMatrix(t *testing.T) {
 	for _, auth := range []bool{false, true} {
 		g := startWith(t, auth, func(c *server.Config) {

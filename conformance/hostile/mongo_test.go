@@ -19,7 +19,7 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
-// frame puts a header before the rest of a message; length 0 is the true one.
+// frame puts a header before the rest of a message. A length of 0 is replaced by the actual length.
 func frame(op int32, length int32, rest []byte) []byte {
 	if length == 0 {
 		length = int32(16 + len(rest))
@@ -31,7 +31,7 @@ func frame(op int32, length int32, rest []byte) []byte {
 	return append(b, rest...)
 }
 
-// msg is an OP_MSG with one document.
+// msg returns an OP_MSG with one document.
 func msg(doc []byte) []byte { return frame(2013, 0, append([]byte{0, 0, 0, 0, 0}, doc...)) }
 
 func encode(t *testing.T, v any) []byte {
@@ -43,7 +43,7 @@ func encode(t *testing.T, v any) []byte {
 	return b
 }
 
-// nested is a document of n documents (or arrays) in each other.
+// nested returns a document with n nested documents or arrays.
 func nested(name string, kind byte, n int) []byte {
 	head := 4 + 1 + len(name) + 1
 	total := n*(head+1) + 5
@@ -56,7 +56,7 @@ func nested(name string, kind byte, n int) []byte {
 	return append(b, make([]byte, n)...)
 }
 
-// TestMongoFrames sends broken frames; the server answers or closes within the time and goes on for others.
+// TestMongoFrames sends malformed frames. The server replies or closes the connection in time, and serves others.
 func TestMongoFrames(t *testing.T) {
 	g := start(t, false)
 	ping := encode(t, bson.D{{Key: "ping", Value: 1}, {Key: "$db", Value: "shop"}})
@@ -82,8 +82,8 @@ func TestMongoFrames(t *testing.T) {
 	g.serves(t)
 }
 
-// TestMongoDamage damages valid commands inside a whole frame: each gets an answer on a connection that goes on, and
-// the connection is only given up when the frame itself was broken.
+// TestMongoDamage damages valid commands inside an intact frame. Each gets a reply and the connection stays open. The
+// connection ends only if the frame itself is damaged.
 func TestMongoDamage(t *testing.T) {
 	g := start(t, false)
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -132,7 +132,7 @@ func TestMongoDamage(t *testing.T) {
 		c := g.dial(t, server.Mongo)
 		for range 120 {
 			raw := bytes.Clone(good)
-			for range 1 + rng.IntN(3) { // never the length of the document or its last zero
+			for range 1 + rng.IntN(3) { // never the document's length or its final zero
 				raw[4+rng.IntN(len(raw)-5)] = byte(rng.IntN(256))
 			}
 			if _, err := c.Write(msg(raw)); err != nil {
@@ -163,7 +163,7 @@ func reply(c net.Conn) (bson.Raw, error) {
 	return bson.Raw(b[5:]), bson.Raw(b[5:]).Validate()
 }
 
-// wrong is a value of each kind.
+// wrong returns values of all kinds.
 func wrong(t *testing.T) []any {
 	return []any{nil, true, int32(-1), int64(math.MaxInt64), math.NaN(), math.Inf(1), -1.5, "", "x", "$x", "a\x00b"[:1],
 		"\xff", strings.Repeat("x", 100_000), bson.D{}, bson.D{{Key: "$x", Value: 1}}, bson.D{{Key: "", Value: ""}},
@@ -176,8 +176,8 @@ func wrong(t *testing.T) []any {
 		bson.Raw(nested("0", 4, 90))}
 }
 
-// TestMongoTypes puts a value of every kind at every place of the commands. Each gets an answer, and an error is one of
-// the server's numbered ones, never an internal one.
+// TestMongoTypes uses values of every kind in every place of the commands. Each gets a reply. An error has one of the
+// server's codes, never that of an internal error.
 func TestMongoTypes(t *testing.T) {
 	g := start(t, false)
 	db := g.Mongo.Database("other")
@@ -249,7 +249,7 @@ func TestMongoTypes(t *testing.T) {
 	g.serves(t)
 }
 
-// operators of filters, updates, stages and expressions.
+// The operators of filters, updates, stages and expressions.
 var operators = strings.Fields("$eq $ne $gt $in $nin $and $or $nor $not $exists $type $regex $mod $all $elemMatch " +
 	"$size $expr $where $text $jsonSchema $bitsAllSet $geoWithin $near $comment " +
 	"$set $unset $inc $mul $min $max $push $pull $pullAll $addToSet $pop $rename $currentDate $setOnInsert $bit " +
@@ -257,8 +257,8 @@ var operators = strings.Fields("$eq $ne $gt $in $nin $and $or $nor $not $exists 
 	"$add $subtract $multiply $divide $abs $pow $exp $ln $sqrt $trunc $round $concat $substr $substrCP $split $strLenCP $toUpper $indexOfCP $replaceAll $regexMatch $regexFindAll $dateToString $dateFromString $dateAdd $dateTrunc $dateFromParts $year $isoWeek " +
 	"$cond $ifNull $switch $map $filter $reduce $range $slice $zip $arrayElemAt $concatArrays $reverseArray $sortArray $firstN $objectToArray $arrayToObject $mergeObjects $getField $setField $let $literal $convert $toInt $toDate $toDecimal $toObjectId $setUnion $anyElementTrue $function $rand $x")
 
-// TestMongoHalfMessages: a thousand clients that have not logged in, each with half of the longest message that it
-// may send or that it says it will send, hold little, and those who log in are served meanwhile.
+// TestMongoHalfMessages: a thousand clients that aren't logged in each send half of the largest allowed message, or
+// announce one. They use little memory, and clients that log in are served meanwhile.
 func TestMongoHalfMessages(t *testing.T) {
 	g := start(t, true)
 	before := memory()
@@ -278,7 +278,7 @@ func TestMongoHalfMessages(t *testing.T) {
 	}
 }
 
-// TestMongoLeavers: commands of clients that leave end, so that none is left to run for hours.
+// TestMongoLeavers: the commands of clients that disconnect end.
 func TestMongoLeavers(t *testing.T) {
 	g := start(t, false)
 	in := any(bson.D{{Key: "$add", Value: bson.A{"$$value", "$$this"}}})

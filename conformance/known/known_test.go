@@ -1,8 +1,8 @@
-// Package known holds what the model asks for and this server can't do yet: each entry is tried as a client would, and
-// must fail in the way that is known. One that passes turns the run red, so that its scenario moves to package model.
+// Package known has promises of the model that this server doesn't keep yet. Each entry tries one as a client would,
+// and must fail in the known way. If one succeeds, the test fails, so that its scenario is moved to package model.
 //
-// Two promises have no entry, because nothing can be tried: P5 (a split at a storage limit; there is no setting that
-// makes the limit small) and P17 (replicas, which are a matter of the storage engine).
+// Two promises have no entry, because they can't be tried: P5 (a split at a storage limit; no setting makes that limit
+// small) and P17 (replicas, which are up to the storage engine).
 package known
 
 import (
@@ -21,10 +21,10 @@ import (
 
 var bg = context.Background()
 
-// gap is one promise that isn't kept. try returns nil when it is.
+// gap is one promise that isn't kept. try returns nil if it is kept.
 type gap struct {
 	id, what, reason string
-	fails            string // what the failure says
+	fails            string // the expected text of the error
 	try              func(t *testing.T, s *harness.Server) error
 }
 
@@ -61,7 +61,7 @@ var gaps = []gap{
 		script("triggers", `{"id":"check","body":"function () {}","triggerType":"Pre","triggerOperation":"All"}`)},
 }
 
-// script tries to create a script by REST, which azcosmos has no call for.
+// script tries to create a script by REST, because azcosmos has no method for it.
 func script(kind, body string) func(t *testing.T, s *harness.Server) error {
 	return func(t *testing.T, s *harness.Server) error {
 		db := s.Database(t)

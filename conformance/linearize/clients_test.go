@@ -24,17 +24,17 @@ import (
 
 const (
 	database, container = "lin", "c"
-	partitions, each    = 2, 2 // logical partitions, and items of each
+	partitions, each    = 2, 2 // logical partitions, and items in each
 )
 
-// partition and id of item n.
+// place returns the partition key and the id of item n.
 func place(n int) (pk, id string) { return fmt.Sprint("p", n/each), fmt.Sprint("k", n) }
 
-// client does operations on items by one API. It tries nothing again: a request is one operation. Errors are those of
-// no answer, or of one that says nothing about the item.
+// client executes operations on items through one API. It never retries: a request is one operation. Its errors mean
+// that there was no reply, or one without information about the item.
 type client interface {
 	create(ctx context.Context, n, v int) (result, error)
-	// read returns the value, 0 of an absent item, and the etag.
+	// read returns the value, 0 if the item is absent, and the etag.
 	read(ctx context.Context, n int) (v int, etag string, err error)
 	replace(ctx context.Context, n, v, from int, etag string) (result, error)
 	remove(ctx context.Context, n int) (result, error)
@@ -90,7 +90,7 @@ func clients(t *testing.T, at server.Connections) (map[string]client, func()) {
 	}
 }
 
-// told turns the status of a reply into a result.
+// told converts the status of a reply to a result.
 func told(err error) (result, error) {
 	var e *azcore.ResponseError
 	switch {
@@ -108,7 +108,7 @@ func told(err error) (result, error) {
 	return unknown, err
 }
 
-// number is the value in an item's JSON.
+// number returns the value in an item's JSON.
 func number(b []byte) (id string, v int, err error) {
 	var m struct {
 		ID, RowKey string
@@ -170,7 +170,7 @@ func (c *noSQL) list(ctx context.Context, pk string) (map[string]int, error) {
 	return gather(ctx, p, func(r azcosmos.QueryItemsResponse) [][]byte { return r.Items })
 }
 
-// gather reads the numbers of all rows of a list, by id.
+// gather returns the numbers in all rows of a list, by id.
 func gather[T any](ctx context.Context, p *runtime.Pager[T], rows func(T) [][]byte) (map[string]int, error) {
 	out := map[string]int{}
 	for p.More() {
@@ -255,7 +255,7 @@ func unknownIf(err error) (result, error) {
 	return done, nil
 }
 
-// document is an item as MongoDB shows it.
+// document is an item in MongoDB's form.
 type document struct {
 	ID string `bson:"_id"`
 	N  int    `bson:"n"`
@@ -263,7 +263,7 @@ type document struct {
 
 func (c *mongoDB) read(ctx context.Context, n int) (int, string, error) {
 	filter := key(n)
-	if n%2 == 0 { // by the id alone
+	if n%2 == 0 { // by the id only
 		filter = filter[:1]
 	}
 	var d document

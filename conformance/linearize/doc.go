@@ -1,14 +1,17 @@
-// Package linearize lets clients of three APIs create, read, replace by etag and delete the same few items, kills the
-// server every moment, and asks a checker of histories (Porcupine) whether what the clients were told can be explained
-// by items that change one step at a time. It has only tests.
+// Package linearize tests linearizability under crashes. Clients of three APIs create, read, replace by etag and delete
+// the same few items while the server is killed repeatedly. Then a checker (Porcupine) decides whether the replies can
+// be explained by items that change in single atomic steps. It contains only tests.
 //
-// With --durability sync the history is one, over all kills: nothing that was answered may be taken back, an absence
-// and a refusal neither. A request without an answer was done before its server's end, or never.
+// With --durability sync there is one history over all kills. Nothing that was answered may be lost, including an
+// absence and a refusal. A request without a reply took effect before the end of its server process, or never.
 //
-// With --durability relaxed each life of the server is a history of its own. It begins with what the server found, and
-// that must be what the item was at some moment of the last seconds of the life before. Each item is looked at by
-// itself: that the writes that survive are the first ones in the order of commits is for core's TestPowerLoss.
+// With --durability relaxed each life of the server (between two kills) has its own history. It begins with the items
+// that the server found. Each item must have the state of some moment in the last seconds of the previous life. Each
+// item is checked separately; core's TestPowerLoss checks that the surviving writes are the first ones in commit order.
 //
-// ORRERY_LINEARIZE=<n> does n runs of 20 s of each, with a kill every 3 s; ORRERY_BINARY names the program, else it is
-// built.
+// Example, with sync: worker 1 creates k (201). The server is killed. Worker 2 then reads k as absent. No order of
+// these operations explains both replies, so the check fails.
+//
+// ORRERY_LINEARIZE=<n> does n runs of 20 s each, with a kill every 3 s. ORRERY_BINARY is the program; without it the
+// program is built.
 package linearize

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	workers = 2 // of each API
-	// lossMost is how old what a relaxed store loses may be: the 0.2 s in which its log isn't synced, and a sync on a
-	// busy disk.
+	workers = 2 // for each API
+	// lossMost is the largest age of lost writes in a relaxed store: 0.2 s in which the log isn't synced, and the time
+	// of a sync on a busy disk.
 	lossMost = 3 * time.Second
-	patience = 2 * time.Minute // with a history of one item
+	patience = 2 * time.Minute // for the history of one item
 )
 
-// life is one process of the server and what is told of it.
+// life is one process of the server, with its observations.
 type life struct {
 	number  int
 	clients map[string]client
 	found   map[string]int // with relaxed: the items at its start
-	begun   int64          // ready
-	killed  int64          // before the signal
+	begun   int64          // when it was ready
+	killed  int64          // just before the signal
 	gone    int64          // after its end
 }
 
@@ -42,16 +42,16 @@ type op struct {
 type run struct {
 	t     *testing.T
 	start time.Time
-	now   atomic.Pointer[life] // nil: the server is dead
-	next  atomic.Int64         // values
+	now   atomic.Pointer[life] // nil: the server isn't running
+	next  atomic.Int64         // the next value to write
 	mu    sync.Mutex
 	ops   []op
-	told  [unknown + 1]int // operations by result
+	told  [unknown + 1]int // number of operations by result
 }
 
 func (r *run) time() int64 { return time.Since(r.start).Nanoseconds() }
 
-// record adds an operation that was called then and has just been answered.
+// record adds an operation that began at call and has just been answered.
 func (r *run) record(l *life, worker int, call int64, in input, out output) {
 	ret := r.time()
 	r.mu.Lock()
@@ -60,7 +60,7 @@ func (r *run) record(l *life, worker int, call int64, in input, out output) {
 	r.ops = append(r.ops, op{porcupine.Operation{ClientId: worker, Input: in, Call: call, Output: out, Return: ret}, l})
 }
 
-// work does operations by one API until the context ends.
+// work executes operations through one API until the context ends.
 func (r *run) work(ctx context.Context, worker int, api string) {
 	rnd := rand.New(rand.NewPCG(uint64(worker), uint64(r.start.UnixNano())))
 	for ctx.Err() == nil {
@@ -70,7 +70,7 @@ func (r *run) work(ctx context.Context, worker int, api string) {
 			continue
 		}
 		if err := r.one(ctx, l, worker, l.clients[api], rnd); err != nil {
-			if r.now.Load() == l && ctx.Err() == nil { // everybody is told before the kill
+			if r.now.Load() == l && ctx.Err() == nil { // now changes before the kill, so the kill is not the cause
 				r.t.Errorf("%s: %v", api, err)
 			}
 			time.Sleep(5 * time.Millisecond)
@@ -78,7 +78,7 @@ func (r *run) work(ctx context.Context, worker int, api string) {
 	}
 }
 
-// one does one operation.
+// one executes one operation.
 func (r *run) one(ctx context.Context, l *life, worker int, c client, rnd *rand.Rand) error {
 	n := rnd.IntN(partitions * each)
 	pk, id := place(n)
@@ -159,9 +159,10 @@ func (r *run) serve(dir, durability string, number int) (*process, *life, func()
 	return p, l, closed
 }
 
-// live lets the workers work for a while, during which the server is killed again and again, and returns its lives.
+// live lets the workers run for a while, during which the server is killed repeatedly, and returns its lives.
 func (r *run) live(dir, durability string, long, every time.Duration) (lives []*life) {
-	ctx, cancel := context.WithCancel(context.Background()) // without a deadline: clients would tell the server of it
+	// without a deadline, which clients would send to the server
+	ctx, cancel := context.WithCancel(context.Background())
 	defer time.AfterFunc(long, cancel).Stop()
 	defer cancel()
 	var wg sync.WaitGroup
@@ -185,7 +186,7 @@ func (r *run) live(dir, durability string, long, every time.Duration) (lives []*
 	return lives
 }
 
-// history returns the operations on each item: of one life, or with nil of all.
+// history returns the operations on each item, of one life or, with nil, of all.
 func (r *run) history(of *life) map[string][]porcupine.Operation {
 	out := map[string][]porcupine.Operation{}
 	for _, o := range r.ops {
@@ -193,7 +194,7 @@ func (r *run) history(of *life) map[string][]porcupine.Operation {
 		if of != nil && o.life != of {
 			continue
 		}
-		if res.result == unknown { // done before the process was gone, or never
+		if res.result == unknown { // it took effect before the end of the process, or never
 			o.Return = max(o.life.gone, o.Call+1)
 		}
 		out[in.item] = append(out[in.item], o.Operation)
@@ -201,8 +202,8 @@ func (r *run) history(of *life) map[string][]porcupine.Operation {
 	return out
 }
 
-// relaxed returns the histories of each item in a life: it begins with what was found, and ends with what the next life
-// finds.
+// relaxed returns the histories of each item in a life. A history begins with the state at the start of the life and
+// ends with the state at the start of the next one.
 func (r *run) relaxed(l, next *life) map[string][]porcupine.Operation {
 	hs := r.history(l)
 	for n := range partitions * each {
@@ -218,7 +219,7 @@ func (r *run) relaxed(l, next *life) map[string][]porcupine.Operation {
 	return hs
 }
 
-// judge asks the checker about histories of items.
+// judge runs the checker on histories of items.
 func judge(t *testing.T, what string, hs map[string][]porcupine.Operation) {
 	t.Helper()
 	for id, ops := range hs {
@@ -236,8 +237,8 @@ func judge(t *testing.T, what string, hs map[string][]porcupine.Operation) {
 	}
 }
 
-// What clients of three APIs are told of the same items is what items that change step by step would tell, also when
-// the server is killed meanwhile; see the package's comment.
+// The replies to clients of three APIs are linearizable for each item, even if the server is killed. See the package
+// comment.
 func TestLinearizable(t *testing.T) {
 	runs, long, every := 1, 5*time.Second, time.Second
 	if s := os.Getenv("ORRERY_LINEARIZE"); s != "" {

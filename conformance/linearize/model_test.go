@@ -7,32 +7,31 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// kind is what a client wants of an item.
+// kind is the kind of an operation.
 type kind uint8
 
 const (
 	read    kind = iota
 	found        // what a server finds at its start
-	create       // when it is absent
-	replace      // when its value is from
+	create       // if it is absent
+	replace      // if its value is from
 	remove
 )
 
-// result is what a client was told.
+// result is the result of an operation as the client saw it.
 type result uint8
 
 const (
 	done    result = iota
 	absent         // NotFound
 	exists         // Conflict
-	differs        // PreconditionFailed: there, and of another value
-	missed         // absent, or of another value: MongoDB doesn't tell which
-	unknown        // no answer: done, or never
+	differs        // PreconditionFailed: it exists with another value
+	missed         // absent, or with another value: MongoDB doesn't distinguish them
+	unknown        // no reply: it took effect, or never will
 )
 
-// input and output are those of an operation on one item. Every write has a value of its own, so a value stands for an
-// etag;
-// 0 is an absent item.
+// input and output describe an operation on one item. Every write has a unique value, so values can be compared like
+// etags. 0 is an absent item.
 type input struct {
 	item    string
 	kind    kind
@@ -41,10 +40,10 @@ type input struct {
 
 type output struct {
 	result result
-	v      int // of a read
+	v      int // the result of a read
 }
 
-// item says how one item changes.
+// item is the model of one item.
 var item = (&porcupine.NondeterministicModel{
 	Init: func() []any { return []any{0} },
 	Step: func(state, in, out any) []any { return step(state.(int), in.(input), out.(output)) },
@@ -56,7 +55,8 @@ var item = (&porcupine.NondeterministicModel{
 	},
 }).ToModel()
 
-// step returns what an item may be after an operation that was answered so; none: it can't have been answered so.
+// step returns the possible states of an item after an operation with this result. It returns none if the result is
+// impossible in this state.
 func step(state int, in input, out output) []any {
 	next, told := state, done
 	switch in.kind {
@@ -97,7 +97,7 @@ func when(ok bool, state int) []any {
 	return []any{state}
 }
 
-// The model lets pass what may be, and nothing else.
+// The model accepts all possible histories and no others.
 func TestModel(t *testing.T) {
 	op := func(call, ret int64, k kind, v, from int, r result, saw int) porcupine.Operation {
 		return porcupine.Operation{Input: input{"i", k, v, from}, Call: call, Output: output{r, saw}, Return: ret}

@@ -16,7 +16,7 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
-var binary string // the program
+var binary string // path of the program
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "orrery")
@@ -43,7 +43,7 @@ type process struct {
 	at  server.Connections
 }
 
-// launch starts the program on a store and returns when it is ready.
+// launch starts the program with a store and returns when it is ready.
 func launch(t *testing.T, dir, durability string) *process {
 	t.Helper()
 	args := []string{"serve", "--data", dir, "--durability", durability, "--strict", "none", "--gremlin-addr", "off",
@@ -81,7 +81,7 @@ func launch(t *testing.T, dir, durability string) *process {
 	if err := json.NewDecoder(res.Body).Decode(&p.at); err != nil {
 		t.Fatal(err)
 	}
-	p.at.Key = server.WellKnownKey // the reply doesn't show it
+	p.at.Key = server.WellKnownKey // the reply doesn't contain it
 	return p
 }
 
@@ -94,13 +94,13 @@ func (p *process) ready(admin string) bool {
 	return res.StatusCode == http.StatusOK
 }
 
-// kill ends the process as a crash does, and returns when it is gone.
+// kill ends the process like a crash, and returns when it has ended.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
 }
 
-// check runs the checker on a store that nobody serves.
+// check runs the checker on a store that no server has open.
 func check(t *testing.T, dir string) {
 	t.Helper()
 	if out, err := exec.Command(binary, "check", dir).CombinedOutput(); err != nil ||

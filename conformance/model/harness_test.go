@@ -1,5 +1,5 @@
-// Package model runs the promises of modelling and partitioning, one by one (P1 to P17, M1 to M7), through the official
-// clients. What isn't there yet is in package known.
+// Package model tests the promises of modelling and partitioning one by one (P1 to P17, M1 to M7), with the official
+// clients. Package known has those that aren't kept yet.
 package model
 
 import (
@@ -31,7 +31,7 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-// create writes items by NoSQL under the values of the partition key property.
+// create creates items by NoSQL, with the partition key from the property key.
 func create(t *testing.T, c *azcosmos.ContainerClient, key string, items ...string) {
 	t.Helper()
 	for _, it := range items {
@@ -50,7 +50,7 @@ func object(t *testing.T, b []byte) map[string]any {
 	return m
 }
 
-// has asserts that an object holds the members of a JSON text, whatever else it holds.
+// has asserts that an object has the members of a JSON text. It may have others.
 func has(t *testing.T, got []byte, want string) {
 	t.Helper()
 	g := object(t, got)
@@ -61,7 +61,7 @@ func has(t *testing.T, got []byte, want string) {
 	}
 }
 
-// refused asserts the status of a refusal.
+// refused asserts the status of an error.
 func refused(t *testing.T, err error, code int) *azcore.ResponseError {
 	t.Helper()
 	var re *azcore.ResponseError
@@ -71,7 +71,7 @@ func refused(t *testing.T, err error, code int) *azcore.ResponseError {
 	return re
 }
 
-// bars are the items and bytes of each physical partition of a container, as the admin port shows them.
+// bars returns the items and bytes of each physical partition of a container, from the admin port.
 func bars(t *testing.T, s *harness.Server, database, container string) []server.PartitionStatus {
 	t.Helper()
 	r, err := http.Get("http://" + s.Addr(server.Admin) + "/status")

@@ -14,7 +14,7 @@ import (
 const person = `{"id":"1","firstName":"Thomas","lastName":"Andersen","addresses":[{"line1":"100 Some Street",` +
 	`"line2":"Unit 1","city":"Seattle","state":"WA","zip":98012}],"contactDetails":[{"email":"thomas@andersen.com"},{"phone":"+1 555 555-5555","extension":5555}]}`
 
-// M1: a person with addresses and contact details of different shapes is one write and one read, in every API.
+// M1: a person with addresses and contact details of different shapes is one write and one read in every API.
 func TestM1Person(t *testing.T) {
 	s := harness.Start(t)
 	db := s.Database(t)
@@ -39,7 +39,7 @@ func TestM1Person(t *testing.T) {
 		`{\"phone\":\"+1 555 555-5555\",\"extension\":5555}]"}`)
 }
 
-// M2: an item at the limit (2 MB) is refused by each API with its own clear error, and nothing is lost.
+// M2: an item above the limit (2 MB) is refused by each API with a clear error of its own, and nothing is lost.
 func TestM2ItemLimit(t *testing.T) {
 	s := harness.Start(t)
 	db := s.Database(t)
@@ -77,7 +77,7 @@ func TestM2ItemLimit(t *testing.T) {
 	has(t, got.Value, `{"Name":"short"}`)
 }
 
-// M2: a blog post keeps its newest comments, and links comment items of 100 comments each by postId.
+// M2: a blog post contains its newest comments. Items with 100 comments each refer to it by postId.
 func TestM2Comments(t *testing.T) {
 	s := harness.Start(t)
 	c := harness.Container(t, s.Database(t), "blog", 0, "/postId")
@@ -102,7 +102,7 @@ const (
 	xcxc = `{"id":"2","symbol":"xcxc","open":89,"high":93.24,"low":88.87,"vol":2970200,"mkt-cap":1005000,"pe":75.82}`
 )
 
-// M3: a portfolio refers to stocks, and books to their publisher, by plain values that nobody checks.
+// M3: a portfolio refers to stocks, and books to their publisher, by plain values that aren't checked.
 func TestM3References(t *testing.T) {
 	s := harness.Start(t)
 	db := s.Database(t)
@@ -127,7 +127,7 @@ func TestM3References(t *testing.T) {
 		`["Azure Cosmos DB 101","Azure Cosmos DB for RDBMS Users"]`)
 }
 
-// M4: JOIN unfolds arrays of one item, also several, and never joins items.
+// M4: JOIN unfolds one or several arrays of one item, and never joins items.
 func TestM4Join(t *testing.T) {
 	s := harness.Start(t)
 	c := harness.Container(t, s.Database(t), "people", 0, "/id")
@@ -140,7 +140,7 @@ func TestM4Join(t *testing.T) {
 		"[6]")
 }
 
-// M5: a new book and its author's countOfBooks change in one transaction or not at all.
+// M5: a new book and its author's countOfBooks change in one transaction.
 func TestM5CountOfBooks(t *testing.T) {
 	s := harness.Start(t)
 	c := harness.Container(t, s.Database(t), "authors", 0, "/author")
@@ -162,7 +162,7 @@ func TestM5CountOfBooks(t *testing.T) {
 	}
 }
 
-// M6: books and reviews share a container, told apart by type and kept together by bookId.
+// M6: books and reviews are in the same container, with a type property, and in the same logical partition by bookId.
 func TestM6Types(t *testing.T) {
 	s := harness.Start(t)
 	c := harness.Container(t, s.Database(t), "library", 0, "/bookId")
@@ -177,7 +177,7 @@ func TestM6Types(t *testing.T) {
 		`[{"type":"book","n":2},{"type":"review","n":2}]`)
 }
 
-// M7: authors and books hold each other's ids; the hybrid form copies a name and a picture next to the id.
+// M7: authors and books contain each other's ids. The hybrid form has a copy of name and picture next to the id.
 func TestM7ManyToMany(t *testing.T) {
 	s := harness.Start(t)
 	db := s.Database(t)

@@ -94,7 +94,7 @@ func TestP2Identity(t *testing.T) {
 	}
 }
 
-// P3, P11: hashing spreads a good key evenly over the partitions, and the bars show a bad one.
+// P3, P11: hashing distributes a good key evenly over the partitions, and the admin port's figures show a bad key.
 func TestP3P11Bars(t *testing.T) {
 	s := harness.Start(t)
 	db := s.Database(t)
@@ -158,8 +158,8 @@ func TestP4Devices(t *testing.T) {
 	}
 }
 
-// P6: a logical partition at its limit (20 GB; a setting makes it small here) refuses more with 403/1014, other keys go
-// on, and a delete makes room.
+// P6: a logical partition at its limit (20 GB, a setting makes it small here) refuses more data with 403/1014. Other
+// keys are not affected, and a delete makes room.
 func TestP6FullKey(t *testing.T) {
 	e, err := core.Open(bg, memkv.New(), core.Options{MaxLogicalPartition: 20 << 10})
 	ok(t, err)
@@ -201,7 +201,7 @@ func TestP6FullKey(t *testing.T) {
 	create(t, c, "k", fmt.Sprintf(`{"id":"again","k":"full","pad":%q}`, pad))
 }
 
-// P7: throughput can be changed at any time, and the items stay.
+// P7: throughput can be changed at any time, and all items stay.
 func TestP7ChangeThroughput(t *testing.T) {
 	s := harness.Start(t)
 	c := harness.Container(t, s.Database(t), "c", 400, "/k")
@@ -300,8 +300,8 @@ func policyHeader(name, value string) context.Context {
 	return policy.WithHTTPHeader(bg, map[string][]string{name: {value}})
 }
 
-// P9: throughput begins at 400 RU/s, and a collection without a shard key (one logical partition for each document)
-// moves into one with a key by the change feed.
+// P9: throughput begins at 400 RU/s. A collection without a shard key (one logical partition for each document) is
+// moved into one with a key by means of the change feed.
 func TestP9FixedAndUnlimited(t *testing.T) {
 	s := harness.Start(t)
 	db := s.Database(t)
@@ -344,7 +344,7 @@ func TestP9FixedAndUnlimited(t *testing.T) {
 	same(t, harness.Query(t, to, all, "SELECT VALUE COUNT(1) FROM c"), "[30]")
 }
 
-// P10: reading 1 KB is 1 request unit however many items there are and whoever else reads; larger items cost more.
+// P10: reading 1 KB costs 1 request unit, whatever the number of items and of other readers. Larger items cost more.
 func TestP10RequestUnits(t *testing.T) {
 	s := harness.Start(t)
 	c := harness.Container(t, s.Database(t), "c", 0, "/k")
@@ -379,7 +379,7 @@ func TestP10RequestUnits(t *testing.T) {
 	wg.Wait()
 }
 
-// P12: what is written in one transaction to one partition key is there whole or not at all, in NoSQL and in Table.
+// P12: a transaction on one partition key is applied completely or not at all, in NoSQL and in Table.
 func TestP12Transactions(t *testing.T) {
 	s := harness.Start(t)
 	c := harness.Container(t, s.Database(t), "c", 0, "/k")
@@ -412,7 +412,8 @@ func TestP12Transactions(t *testing.T) {
 	refused(t, err, 404)
 }
 
-// P13: a query with a partition key reads that partition alone, one without it all; consistency may be weakened.
+// P13: a query with a partition key reads only that partition, one without it reads all. A request may weaken the
+// consistency.
 func TestP13Routing(t *testing.T) {
 	s := harness.Start(t)
 	c := harness.Container(t, s.Database(t), "c", 30000, "/k")
@@ -428,10 +429,10 @@ func TestP13Routing(t *testing.T) {
 	ok(t, err)
 	strong := azcosmos.ConsistencyLevelStrong
 	_, err = c.ReadItem(bg, str("7"), "1", &azcosmos.ItemOptions{ConsistencyLevel: &strong})
-	refused(t, err, 400) // the account's is Session
+	refused(t, err, 400) // the account has Session
 }
 
-// P14: tenants by key in one container, and a large one in a container with its own throughput.
+// P14: tenants by key in one container, and a large tenant in its own container with its own throughput.
 func TestP14Tenants(t *testing.T) {
 	s := harness.Start(t)
 	db := s.Database(t)
@@ -449,7 +450,7 @@ func TestP14Tenants(t *testing.T) {
 	}
 }
 
-// P15: a container for each period, the former one with less throughput than it had, host as key.
+// P15: a container for each period. Old containers get less throughput. The host is the key.
 func TestP15TimeSeries(t *testing.T) {
 	s := harness.Start(t)
 	db := s.Database(t)
@@ -469,7 +470,7 @@ func TestP15TimeSeries(t *testing.T) {
 	ok(t, err)
 }
 
-// P16: a graph is reachable through the other models (conformance/cross has every kind).
+// P16: a graph can be accessed through the other APIs (conformance/cross tests all kinds).
 func TestP16GraphThroughTheOthers(t *testing.T) {
 	s := harness.Start(t)
 	db := s.Database(t)

@@ -61,7 +61,7 @@ func TestIndexes(t *testing.T) {
 	}
 }
 
-// TestTTL: the service's way of expiring documents, by the time of their last write.
+// TestTTL: documents expire by the time of their last write, as in the service.
 func TestTTL(t *testing.T) {
 	s := start(t)
 	c := s.client(t).Database("db").Collection("c")
@@ -229,7 +229,7 @@ func TestExplainStages(t *testing.T) {
 	}
 }
 
-// TestLastRequestStatistics: the charge of the operation before, on the same connection.
+// TestLastRequestStatistics: the charge of the previous operation on the same connection.
 func TestLastRequestStatistics(t *testing.T) {
 	c := dial(t, start(t).uri("directConnection=true&maxPoolSize=1"))
 	db := c.Database("db")
@@ -278,7 +278,8 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// TestBadMessages: what isn't a message ends the connection, what is one gets an error; the server goes on.
+// TestBadMessages: a malformed message ends the connection, a valid one with a faulty command gets an error. The server
+// keeps running.
 func TestBadMessages(t *testing.T) {
 	s := start(t)
 	msg := func(op uint32, body ...byte) []byte {

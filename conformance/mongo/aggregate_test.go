@@ -6,7 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// TestAggregate runs every supported stage against stored documents; the semantics of expressions are in mongoapi/agg.
+// TestAggregate runs every supported stage on stored documents. mongoapi/agg tests the semantics of expressions.
 func TestAggregate(t *testing.T) {
 	db := start(t).client(t).Database("db")
 	c := db.Collection("orders")
@@ -50,7 +50,7 @@ func TestAggregate(t *testing.T) {
 		})
 	}
 	t.Run("out and merge", func(t *testing.T) {
-		for range 2 { // the second time the target exists
+		for range 2 { // in the second round the target exists
 			cur, err := c.Aggregate(bg, pipeline(t, `[{"$group":{"_id":"$cust","sum":{"$sum":"$total"}}},`+
 				`{"$out":"sums"}]`))
 			wantDocs(t, all(t, cur, err))

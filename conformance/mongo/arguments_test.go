@@ -13,7 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 )
 
-// TestArguments: what a driver lets a user say is done, or refused with the server's code.
+// TestArguments: options of a driver are applied, or refused with the server's code.
 func TestArguments(t *testing.T) {
 	db := start(t).client(t).Database("db")
 	c := db.Collection("c")
@@ -64,7 +64,7 @@ func TestArguments(t *testing.T) {
 	wantCode(t, snap.FindOne(bg, bson.M{}).Err(), 72)
 }
 
-// TestWriteConcernThatCantBeMet: the write is done and the driver is told.
+// TestWriteConcernThatCantBeMet: the write is done, and the driver gets an error about the write concern.
 func TestWriteConcernThatCantBeMet(t *testing.T) {
 	db := start(t).client(t).Database("db")
 	for i, x := range []struct {
@@ -91,7 +91,7 @@ func TestWriteConcernThatCantBeMet(t *testing.T) {
 	wantCode(t, err, 9)
 }
 
-// TestDriverGivesUp: a driver whose context ends closes its connection, and the command ends with it.
+// TestDriverGivesUp: when its context ends, a driver closes its connection, and the command ends.
 func TestDriverGivesUp(t *testing.T) {
 	s := start(t)
 	db := s.client(t).Database("admin")
@@ -123,7 +123,7 @@ func TestDriverGivesUp(t *testing.T) {
 	other := s.client(t).Database("admin")
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		ops := running(t, other)
-		if ops == 1 { // the question itself
+		if ops == 1 { // only this command itself
 			return
 		}
 		if time.Since(began) > 20*time.Second {
@@ -132,7 +132,7 @@ func TestDriverGivesUp(t *testing.T) {
 	}
 }
 
-// running counts the commands that run.
+// running returns the number of running commands.
 func running(t *testing.T, db *mongo.Database) int {
 	t.Helper()
 	cur, err := db.Aggregate(bg, bson.A{bson.D{{Key: "$currentOp", Value: bson.D{}}}})

@@ -12,8 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// TestCompoundIndexes: a compound index gives sorts and answers filters, with the rows and the order that there were
-// without it.
+// TestCompoundIndexes: with a compound index, sorts and filters give the same rows in the same order as without it.
 func TestCompoundIndexes(t *testing.T) {
 	db := dial(t, start(t).uri("directConnection=true")).Database("db")
 	c := db.Collection("c")
@@ -21,7 +20,7 @@ func TestCompoundIndexes(t *testing.T) {
 	for i := range 300 {
 		d := bson.D{{Key: "_id", Value: i}, {Key: "g", Value: fmt.Sprintf("g%d", i%7)}, {Key: "n", Value: i * 31 % 97},
 			{Key: "done", Value: i%2 == 0}}
-		if i%5 == 0 { // a missing value comes first
+		if i%5 == 0 { // a missing value sorts first
 			d = append(d[:2:2], d[3])
 		}
 		docs = append(docs, d)
@@ -72,7 +71,7 @@ func TestCompoundIndexes(t *testing.T) {
 	for _, q := range queries {
 		p := ""
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			// it is built in the background
+			// The index is built in the background.
 			if p = plan(q.filter, q.sort); strings.Contains(p, "composite") {
 				break
 			}
@@ -91,7 +90,8 @@ func TestCompoundIndexes(t *testing.T) {
 	if got := len(find(queries[6].filter, "")); got != len(before[queries[6].filter]) {
 		t.Errorf("%d rows", got)
 	}
-	// An array sorts by its elements, which the index can't give; and without the index all is as before.
+	// An array sorts by its elements, which the index doesn't support. The result is then the same as without the
+	// index.
 	_, err = c.InsertOne(bg, doc(t, `{"_id":1000,"g":"g3","n":[5,200]}`))
 	must(t, err)
 	if p := plan(`{"g":"g3"}`, `{"n":-1}`); strings.Contains(p, "gives the order") {

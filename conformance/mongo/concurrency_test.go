@@ -8,8 +8,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// TestConcurrentWrites: updates of one document don't get lost, whether it is found by `_id` or by a field, upserts of
-// one `_id` make one document, and each of many takers of a queue gets another document.
+// TestConcurrentWrites: no update of one document is lost, whether it is found by `_id` or by a field. Upserts of one
+// `_id` make one document. Concurrent takers of a queue all get different documents.
 func TestConcurrentWrites(t *testing.T) {
 	c := start(t).client(t).Database("db").Collection("c")
 	const workers, each = 8, 40

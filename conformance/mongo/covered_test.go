@@ -13,8 +13,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestCountAndDistinctAgainstDocuments: counts and distinct values that the index may answer alone, against those that
-// read documents: $expr hides from the store what a filter looks at.
+// TestCountAndDistinctAgainstDocuments compares counts and distinct values that the index may answer with those from
+// documents. $expr hides the filter's paths from the store, so that documents are read.
 func TestCountAndDistinctAgainstDocuments(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -25,7 +25,7 @@ func TestCountAndDistinctAgainstDocuments(t *testing.T) {
 	for i := range 400 {
 		d := append(bson.D{{Key: "_id", Value: int32(i)}}, g.object(2)...)
 		if i%9 == 0 {
-			d = append(d, g.object(0)...) // some names twice
+			d = append(d, g.object(0)...) // some names occur twice
 		}
 		ds = append(ds, d)
 	}

@@ -1,4 +1,4 @@
-// Package mongo runs the MongoDB API through the official Go driver.
+// Package mongo tests the MongoDB API with the official Go driver.
 package mongo
 
 import (
@@ -26,7 +26,7 @@ const (
 
 var bg = context.Background()
 
-// server is an Orrery in this process with its MongoDB API on a port of its own.
+// server is an Orrery in this process whose MongoDB API has its own port.
 type server struct {
 	engine *core.Engine
 	addr   string
@@ -153,7 +153,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// wantCode demands a server error with a code.
+// wantCode requires a server error with this code.
 func wantCode(t *testing.T, err error, code int) {
 	t.Helper()
 	var se mongo.ServerError
@@ -162,7 +162,7 @@ func wantCode(t *testing.T, err error, code int) {
 	}
 }
 
-// fill makes a collection of the given documents.
+// fill creates a collection with the given documents.
 func fill(t *testing.T, c *mongo.Collection, texts ...string) {
 	t.Helper()
 	_, err := c.InsertMany(bg, docs(t, texts...))

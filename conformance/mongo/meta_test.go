@@ -15,7 +15,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/filter"
 )
 
-// gen makes random documents and queries over few names and few values, so that they meet.
+// gen generates random documents and queries with few names and few values, so that queries often match.
 type gen struct{ *rand.Rand }
 
 func (g gen) pick(vs ...any) any { return vs[g.IntN(len(vs))] }
@@ -119,7 +119,7 @@ func (g gen) condition(depth int) any {
 	}
 }
 
-// orderable is a value that comparisons take.
+// orderable returns a value that comparisons accept.
 func (g gen) orderable() any {
 	for {
 		if v := g.value(1); !isRegex(v) {
@@ -145,8 +145,8 @@ func (g gen) query(depth int) bson.D {
 	return q
 }
 
-// TestFiltersAgainstIndexes: whatever access path the store takes, a query gives the documents that its filter accepts,
-// and a sorted one gives the same documents. The filter's own semantics are in mongoapi/filter.
+// TestFiltersAgainstIndexes: with every access path a query returns the documents that its filter accepts, and a sorted
+// query the same documents. mongoapi/filter tests the filter's own semantics.
 func TestFiltersAgainstIndexes(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestShardCollection is the worked example of the design documents, with its reply to the letter.
+// TestShardCollection is the worked example of the service's modelling documents, with its exact reply.
 func TestShardCollection(t *testing.T) {
 	s := start(t)
 	cl := s.client(t)
@@ -71,7 +71,7 @@ func TestCustomActions(t *testing.T) {
 	wantCode(t, db.RunCommand(bg, doc(t, `{"customAction":"Nope"}`)).Err(), 2)
 }
 
-// TestExampleItems: the design documents' items, as they are, through MongoDB.
+// TestExampleItems: the unchanged items of the service's modelling documents through MongoDB.
 func TestExampleItems(t *testing.T) {
 	db := start(t).client(t).Database("model")
 	people := db.Collection("people")
@@ -108,7 +108,7 @@ func TestExampleItems(t *testing.T) {
 	wantDocs(t, all(t, cur, err), `{"_id":"a2","name":"William Wakefield","books":["b1","b4","b5"],"countOfBooks":3}`)
 }
 
-// TestForeignContainer: a container that another API made is a collection like any other.
+// TestForeignContainer: a container of another API is a collection like any other.
 func TestForeignContainer(t *testing.T) {
 	s := start(t)
 	_, err := s.engine.CreateDatabase(bg, core.DatabaseSpec{ID: "db"})

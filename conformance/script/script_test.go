@@ -1,8 +1,8 @@
-// Package script sends requests that are written down as text and holds the replies to what stands below them. It is
-// for clients that can't be run here: .NET's requests, byte for byte where that matters, in the order in which it sends
-// them.
+// Package script sends requests that are written as text, and compares the replies with the expectations below them. It
+// is for clients that can't be run here: the requests of .NET, exact to the byte where that matters, in the order in
+// which that client sends them.
 //
-// A script is a list of exchanges. What begins with # is a comment.
+// A script is a list of exchanges. Lines that begin with # are comments.
 //
 //	> POST /dbs/db/colls/c/docs      method and path
 //	> x-ms-version: 2020-07-15       headers; date and signature are added
@@ -12,9 +12,9 @@
 //	{"id":"1"}                       the body, up to the reply
 //
 //	< 201                            status of the reply
-//	< etag: /^".+"$/                 a header; /../ is a regular expression, "-" says that it is absent
+//	< etag: /^".+"$/                 a header; /../ is a regular expression, "-" means absent
 //	< $.id = "1"                     a member of the body, as JSON; $.a[0].b, $.length for arrays
-//	< $.message ~ some words         text that a member has in it
+//	< $.message ~ some words         text that a member contains
 //	< $coll = $._rid                 keeps a member, or a header (= header etag), for later: ${coll} in anything
 package script
 
@@ -42,7 +42,7 @@ import (
 	"github.com/orrerydb/orrery/conformance/harness"
 )
 
-// exchange is one request and what its reply must be.
+// exchange is one request with the expectations about its reply.
 type exchange struct {
 	line         int
 	method, path string
@@ -98,7 +98,7 @@ func parse(t *testing.T, file string) (out []exchange) {
 	return out
 }
 
-// run is a script on its way.
+// run is a running script.
 type run struct {
 	t    *testing.T
 	s    *harness.Server
@@ -108,7 +108,7 @@ type run struct {
 
 var varUse = regexp.MustCompile(`\$\{(\w+)\}`)
 
-// fill puts kept values into a text.
+// fill replaces references in a text by the kept values.
 func (r *run) fill(s string) string {
 	return varUse.ReplaceAllStringFunc(s, func(m string) string {
 		v, ok := r.vars[m[2:len(m)-1]]
@@ -157,7 +157,7 @@ func (r *run) do(x *exchange) {
 	}
 }
 
-// sign makes the master-key signature as the service documents it.
+// sign returns the master-key signature as documented by the service.
 func (r *run) sign(x *exchange, path, date string) string {
 	path, _, _ = strings.Cut(path, "?")
 	path, err := url.PathUnescape(strings.Trim(path, "/"))
@@ -192,7 +192,7 @@ var (
 	member  = regexp.MustCompile(`^(\$\S*) (=|~) (.*)$`)
 )
 
-// check holds a reply to one line.
+// check compares a reply with one expectation.
 func (r *run) check(want string, res *http.Response, body []byte) error {
 	if code, err := strconv.Atoi(want); err == nil {
 		if res.StatusCode != code {
@@ -247,7 +247,7 @@ func (r *run) check(want string, res *http.Response, body []byte) error {
 	return nil
 }
 
-// pick returns a member of a JSON body as compact JSON; a member that isn't there is "nothing".
+// pick returns a member of a JSON body as compact JSON, or "nothing" if it is absent.
 func pick(body []byte, path string) (string, error) {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -287,7 +287,7 @@ func marshal(v any) string {
 	return strings.TrimSpace(b.String())
 }
 
-// compact writes JSON as pick does; what isn't JSON stays.
+// compact formats JSON like pick. Other text is returned unchanged.
 func compact(s string) string {
 	var v any
 	d := json.NewDecoder(strings.NewReader(s))
@@ -298,7 +298,7 @@ func compact(s string) string {
 	return marshal(v)
 }
 
-// Each script has a server of its own, as strict as it is by default.
+// Each script has its own server, with the default strictness.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {

@@ -1,4 +1,4 @@
-// Package shareddata holds frozen edge values, the same for all APIs: what goes in and how each API shows it.
+// Package shareddata provides fixed edge values for all APIs: what is stored and how each API shows it.
 package shareddata
 
 import (
@@ -9,12 +9,12 @@ import (
 // Value is one edge value.
 type Value struct {
 	Name    string
-	BSON    string // canonical Extended JSON of {"v": value}: what is stored
+	BSON    string // the stored value: canonical Extended JSON of {"v": value}
 	NoSQL   string // in a container without Extended JSON
-	Relaxed string // in a container with it
+	Relaxed string // in a container with Extended JSON
 	Form    string // in a table
-	Table   string // Edm type, where it is annotated, and JSON as aztables gives it; "absent"
-	Gremlin string // Go types and values of values('v') as gremlin-go gives them
+	Table   string // the Edm type if annotated, and JSON as in aztables; "absent"
+	Gremlin string // Go types and values of values('v') in gremlin-go
 }
 
 //go:embed values.txt
@@ -23,13 +23,13 @@ var text string
 // Faces are the names of the lines of a value in values.txt, in order.
 var Faces = []string{"bson", "nosql", "relaxed", "form", "table", "gremlin"}
 
-// Face returns a line by its name.
+// Face returns the line with this name.
 func (v *Value) Face(name string) *string {
 	return map[string]*string{"bson": &v.BSON, "nosql": &v.NoSQL, "relaxed": &v.Relaxed, "form": &v.Form,
 		"table": &v.Table, "gremlin": &v.Gremlin}[name]
 }
 
-// Values parses values.txt: a line with the name, then one for each face, then an empty one.
+// Values parses values.txt: for each value a line with its name, one line for each face, and an empty line.
 func Values() []Value {
 	var out []Value
 	for _, block := range strings.Split(strings.TrimSpace(text), "\n\n") {
@@ -49,7 +49,7 @@ func Values() []Value {
 	return out
 }
 
-// Format writes values as values.txt has them.
+// Format writes values in the form of values.txt.
 func Format(vs []Value) string {
 	var b strings.Builder
 	for i := range vs {

@@ -1,6 +1,6 @@
-// Package soak loads one whole server through all four doors for a long time and looks at what must stay flat: memory,
-// the runs that a read goes through, and the time of reads. It runs for a few seconds, and for as long as ORRERY_SOAK
-// says, which `make soak` sets.
+// Package soak puts a complete server under load through all four doors for a long time, and checks values that must
+// not grow: memory, the runs that a read must look in, and the time of reads. It runs for a few seconds, or for the
+// time in ORRERY_SOAK, which `make soak` sets.
 package soak
 
 import (
@@ -34,16 +34,16 @@ import (
 )
 
 const (
-	keys     = 5000            // items of each door; they are overwritten, so the store stays as large as it is
-	short    = 5 * time.Second // of each run of the tests; ORRERY_SOAK=30m runs it for longer and judges what was seen
-	samples  = 60              // looks at the server
-	warm     = 5               // of them don't count: caches fill
-	maxRatio = 25              // p99 of reads, in their p50
-	maxRuns  = 24              // that a read goes through at most, at the median of the looks
-	maxGrown = 1.25            // resident memory of the last third, in that of the second
+	keys     = 5000            // items of each door; they are overwritten, so the store doesn't grow
+	short    = 5 * time.Second // default duration; with ORRERY_SOAK=30m the test is longer and the figures are checked
+	samples  = 60              // measurements of the server
+	warm     = 5               // the first ones don't count, while caches fill
+	maxRatio = 25              // limit of p99 / p50 of reads
+	maxRuns  = 24              // limit of the median number of runs for a read
+	maxGrown = 1.25            // limit of the growth of resident memory from the second third to the last
 )
 
-// histogram counts durations in buckets that are a quarter of a power of two wide. Safe for concurrent use.
+// histogram counts durations in buckets with the width of a quarter of a power of two. Safe for concurrent use.
 type histogram struct{ n [256]atomic.Int64 }
 
 func (h *histogram) add(d time.Duration) {
@@ -52,7 +52,7 @@ func (h *histogram) add(d time.Duration) {
 	h.n[min(e*4+int(us>>(e-2)&3), len(h.n)-1)].Add(1)
 }
 
-// quantile returns the lower bound of the bucket in which the share q is reached.
+// quantile returns the lower bound of the bucket that contains the quantile q.
 func (h *histogram) quantile(q float64) time.Duration {
 	var all, seen int64
 	for i := range h.n {
@@ -66,7 +66,7 @@ func (h *histogram) quantile(q float64) time.Duration {
 	return 0
 }
 
-// worker is one client in a loop. Reads are timed.
+// worker is one client in a loop. The times of its reads are measured.
 type worker struct {
 	name string
 	read bool
@@ -79,7 +79,7 @@ func key(n int) string { return strconv.Itoa(n % keys) }
 
 func text() string { return strings.Repeat(strconv.Itoa(rand.IntN(1e6))+" ", 60) }
 
-// noSQL are the clients of the NoSQL API: upserts, point reads, queries, and items that come and expire.
+// noSQL returns the clients of the NoSQL API: upserts, point reads, queries, and items that are created and expire.
 func noSQL(t *testing.T, s *harness.Server) []*worker {
 	db := s.Database(t)
 	c := harness.Container(t, db, "soak", 0, "/pk")
@@ -140,7 +140,7 @@ func noSQL(t *testing.T, s *harness.Server) []*worker {
 	}
 }
 
-// mongoDB are those of the MongoDB API: updates, finds by _id, groups.
+// mongoDB returns the clients of the MongoDB API: updates, finds by _id, groups.
 func mongoDB(t *testing.T, s *harness.Server) []*worker {
 	c := s.Mongo.Database("soak").Collection("c")
 	upsert := func(ctx context.Context, n int) error {
@@ -185,7 +185,7 @@ func mongoDB(t *testing.T, s *harness.Server) []*worker {
 	}
 }
 
-// table are those of the Table API.
+// table returns the clients of the Table API.
 func table(t *testing.T, s *harness.Server) []*worker {
 	if _, err := s.Tables.CreateTable(t.Context(), "soak", nil); err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func table(t *testing.T, s *harness.Server) []*worker {
 	}
 }
 
-// gremlin are those of the Gremlin API: vertices with an edge come, are walked over and go.
+// gremlin returns the clients of the Gremlin API: vertices with an edge are created, traversed and removed.
 func gremlin(t *testing.T, s *harness.Server) []*worker {
 	db := s.Database(t)
 	harness.Container(t, db, "g", 0, "/pk")
@@ -242,13 +242,13 @@ func gremlin(t *testing.T, s *harness.Server) []*worker {
 	}
 }
 
-// busy reports whether the server has refused a request for its load: the client comes again.
+// busy reports whether the server refused a request because of its load; the client retries.
 func busy(err error) bool {
 	return strings.Contains(err.Error(), "429") || strings.Contains(err.Error(), "16500") ||
 		strings.Contains(err.Error(), "TooManyRequests")
 }
 
-// look is what the server shows of itself at a moment.
+// look is one measurement of the server.
 type look struct{ rss, runs float64 }
 
 var runsLine = regexp.MustCompile(`(?m)^orrery_store_runs(?:\{[^}]*\})? ([0-9.e+]+)$`)
@@ -258,7 +258,7 @@ func observe(t *testing.T, s *harness.Server) (l look) {
 	if err == nil {
 		pages, _ := strconv.ParseFloat(strings.Fields(string(b))[1], 64)
 		l.rss = pages * float64(os.Getpagesize())
-	} else { // no such system: what Go has
+	} else { // not Linux: the figure of the Go runtime
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		l.rss = float64(m.Sys - m.HeapReleased)
@@ -294,9 +294,9 @@ func TestSoak(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := server.Ephemeral()
-	cfg.Memory, cfg.Data, cfg.Strict = false, t.TempDir(), nil // in the default durability
+	cfg.Memory, cfg.Data, cfg.Strict = false, t.TempDir(), nil // with the default durability
 	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
-	s := harness.StartWith(t, cfg) // at the end its check must find nothing
+	s := harness.StartWith(t, cfg) // at the end the check must find nothing
 	var workers []*worker
 	for _, door := range []func(*testing.T, *harness.Server) []*worker{noSQL, mongoDB, table, gremlin} {
 		workers = append(workers, door(t, s)...)
@@ -338,12 +338,12 @@ func TestSoak(t *testing.T) {
 	}
 	cancel()
 	wg.Wait()
-	if long > short { // what is seen in seconds says nothing of latency and memory
+	if long > short { // a few seconds say nothing about latency and memory
 		judge(t, workers, looks[warm:], long)
 	}
 }
 
-// judge compares what was seen with what it should be.
+// judge checks the measurements.
 func judge(t *testing.T, workers []*worker, looks []look, long time.Duration) {
 	for _, w := range workers {
 		p50, p99 := w.time.quantile(0.5), w.time.quantile(0.99)
@@ -365,7 +365,7 @@ func judge(t *testing.T, workers []*worker, looks []look, long time.Duration) {
 	}
 }
 
-// The histogram's quantiles are those of what was added, within a bucket.
+// The histogram's quantiles are those of the added durations, to within a bucket.
 func TestHistogram(t *testing.T) {
 	var h histogram
 	for us := 1; us <= 10_000; us++ {

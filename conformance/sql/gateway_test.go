@@ -14,7 +14,7 @@ import (
 	"github.com/orrerydb/orrery/sqlapi"
 )
 
-// With strictness, this client, which can't plan, is refused what the service's gateway refuses it.
+// With strictness, this client, which can't plan queries, is refused the same queries as by the service's gateway.
 func TestStrictGateway(t *testing.T) {
 	e, err := core.Open(ctx, memkv.New(), core.Options{})
 	check(t, err)
@@ -74,7 +74,7 @@ func TestQueryFigures(t *testing.T) {
 	}
 }
 
-// The times of the metrics are measured: a scan of many items loads documents and looks nothing up, an index scan does
+// The times in the metrics are measured: a scan of many items loads documents without look-ups, an index scan does
 // both.
 func TestQueryTimes(t *testing.T) {
 	c := numbered(t, 2000)

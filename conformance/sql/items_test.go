@@ -58,7 +58,7 @@ func TestItemLife(t *testing.T) {
 	refused(t, err, 404, "NotFound")
 }
 
-// Without EnableContentResponseOnWrite the client asks for minimal replies and gets no body.
+// Without EnableContentResponseOnWrite the client requests minimal replies and gets no body.
 func TestMinimalReplies(t *testing.T) {
 	cred, err := azcosmos.NewKeyCredential(accountKey)
 	check(t, err)
@@ -321,7 +321,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// Many writers increment one counter: none is lost.
+// Many concurrent writers increment one counter: no increment is lost.
 func TestPatchRace(t *testing.T) {
 	c := container(t, database(t), byKey("c", "/pk"), 0)
 	_, err := c.CreateItem(ctx, str("a"), []byte(`{"id":"1","pk":"a","n":0}`), nil)

@@ -1,4 +1,4 @@
-// Package sql runs the NoSQL API through azcosmos, the official Go client, against a server in this process.
+// Package sql tests the NoSQL API with azcosmos, the official Go client, against a server in this process.
 package sql
 
 import (
@@ -90,7 +90,7 @@ var names atomic.Int64
 
 func unique(prefix string) string { return fmt.Sprintf("%s-%d", prefix, names.Add(1)) }
 
-// database makes a database that goes with the test.
+// database creates a database that is removed at the end of the test.
 func database(t *testing.T) *azcosmos.DatabaseClient {
 	t.Helper()
 	return databaseNamed(t, unique("db"))
@@ -121,7 +121,7 @@ func container(t *testing.T, db *azcosmos.DatabaseClient, p azcosmos.ContainerPr
 	return c
 }
 
-// byKey is the definition of a container with partition key paths.
+// byKey returns the definition of a container with partition key paths.
 func byKey(id string, paths ...string) azcosmos.ContainerProperties {
 	return azcosmos.ContainerProperties{
 		ID: id, PartitionKeyDefinition: azcosmos.PartitionKeyDefinition{Paths: paths, Version: 2}}
@@ -134,7 +134,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// refused asserts the status of a refusal, and the name of the code in its text.
+// refused asserts the status of an error, and the name of the code in its text.
 func refused(t *testing.T, err error, code int, name string) {
 	t.Helper()
 	var re *azcore.ResponseError
@@ -168,7 +168,7 @@ func object(t *testing.T, b []byte) item {
 	return m
 }
 
-// query returns the rows of a query, as JSON texts, and the number of pages.
+// query returns the rows of a query as JSON texts, and the number of pages.
 func query(t *testing.T, c *azcosmos.ContainerClient, q string, pk azcosmos.PartitionKey, o *azcosmos.QueryOptions) (
 	rows []string, pages int) {
 	t.Helper()

@@ -109,7 +109,7 @@ func TestModelPublisher(t *testing.T) {
 	}
 }
 
-// M6: a book and its reviews share a logical partition and are told apart by type.
+// M6: a book and its reviews share a logical partition. A type property distinguishes them.
 func TestModelBookAndReviews(t *testing.T) {
 	c := container(t, database(t), byKey("library", "/bookId"), 0)
 	for _, b := range []string{
@@ -135,7 +135,7 @@ func TestModelCountOfBooks(t *testing.T) {
 	_, err := c.CreateItem(ctx, str("a1"),
 		[]byte(`{"id":"a1","author":"a1","name":"Thomas Andersen","countOfBooks":3}`), nil)
 	check(t, err)
-	for i, ok := range []bool{true, false} { // the second time the book is there already
+	for i, ok := range []bool{true, false} { // in the second round the book exists already
 		b := c.NewTransactionalBatch(str("a1"))
 		b.CreateItem([]byte(`{"id":"b4","author":"a1","name":"Learn about Azure Cosmos DB"}`), nil)
 		b.ReplaceItem("a1", []byte(`{"id":"a1","author":"a1","name":"Thomas Andersen","countOfBooks":`+
@@ -175,7 +175,7 @@ func TestModelAuthorsAndBooks(t *testing.T) {
 	}
 }
 
-// M2: an item above the limit is refused, and what was there before is still there.
+// M2: an item above the limit is refused, and the previous version stays.
 func TestModelItemLimit(t *testing.T) {
 	c := container(t, database(t), byKey("posts", "/id"), 0)
 	_, err := c.CreateItem(ctx, str("1"), []byte(`{"id":"1","name":"What's new in the coolest Cloud",`+

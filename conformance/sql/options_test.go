@@ -24,7 +24,7 @@ func TestConnectionString(t *testing.T) {
 	}
 }
 
-// Every policy of a container comes back as it was given.
+// Every policy of a container is returned as it was given.
 func TestPoliciesComeBack(t *testing.T) {
 	db := database(t)
 	p := byKey("c", "/pk")
@@ -70,7 +70,7 @@ func TestPoliciesComeBack(t *testing.T) {
 	}
 }
 
-// Aggregates, groups and distinct rows over three physical partitions come whole to this client, which can't merge.
+// This client can't merge, so aggregates, groups and distinct rows over three physical partitions must be complete.
 func TestGroupsOverPartitions(t *testing.T) {
 	c := container(t, database(t), byKey("c", "/pk"), 25100)
 	for i := range 90 {
@@ -190,7 +190,7 @@ func TestItemOptions(t *testing.T) {
 		_, err = c.ReadItem(ctx, str("a"), "1", o)
 		check(t, err)
 	}
-	// A trigger that can't run is refused: the write must not be done without it.
+	// A write with a trigger that can't run is refused, because it must not be done without the trigger.
 	_, err := c.CreateItem(ctx, str("a"), []byte(`{"id":"2","pk":"a"}`),
 		&azcosmos.ItemOptions{PreTriggers: []string{"t"}})
 	refused(t, err, 400, "BadRequest")
@@ -253,7 +253,7 @@ func TestTimeToLive(t *testing.T) {
 	check(t, err)
 }
 
-// A prefix of a hierarchical key is many logical partitions, over which order, pages and limits hold.
+// A prefix of a hierarchical key covers many logical partitions. Order, pages and limits work over all of them.
 func TestHierarchicalPrefixes(t *testing.T) {
 	c := container(t, database(t), byKey("c", "/tenant", "/user"), 25100)
 	for i := range 60 {
@@ -283,7 +283,7 @@ func TestHierarchicalPrefixes(t *testing.T) {
 	}
 }
 
-// More identities than one query takes: the client sends several.
+// More identities than one query accepts: the client sends several queries.
 func TestReadManyThousands(t *testing.T) {
 	c := container(t, database(t), byKey("c", "/id"), 20000)
 	var ids []azcosmos.ItemIdentity

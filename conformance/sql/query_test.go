@@ -12,7 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// numbered makes a container of two physical partitions with n items over six keys.
+// numbered creates a container of two physical partitions with n items over six keys.
 func numbered(t *testing.T, n int) *azcosmos.ContainerClient {
 	t.Helper()
 	c := container(t, database(t), byKey("c", "/pk"), 20000)
@@ -100,7 +100,7 @@ func TestQueryParameters(t *testing.T) {
 	}
 }
 
-// azcosmos can't plan: order, limits and counts over partitions come whole from the server.
+// azcosmos can't plan queries, so the server computes order, limits and counts over all partitions.
 func TestOrderOverPartitions(t *testing.T) {
 	c := numbered(t, 60)
 	rows, pages := query(t, c, "SELECT VALUE c.n FROM c ORDER BY c.n DESC", all,
@@ -128,7 +128,7 @@ func TestOrderOverPartitions(t *testing.T) {
 	}
 }
 
-// Paging gives every item once, and a continuation goes on in another pager.
+// Paging returns every item once, and another pager can continue with a continuation.
 func TestPaging(t *testing.T) {
 	c := numbered(t, 50)
 	for _, q := range []string{"SELECT * FROM c", "SELECT * FROM c WHERE c.n >= 0", "SELECT * FROM c ORDER BY c.n",
@@ -205,7 +205,7 @@ func TestReadMany(t *testing.T) {
 	}
 }
 
-// The change feed is read to its end by ranges, and goes on from there.
+// The change feed is read to its end by ranges, and later reads continue from there.
 func TestChangeFeed(t *testing.T) {
 	c := numbered(t, 40)
 	ranges, err := c.ReadFeedRanges(ctx, nil)

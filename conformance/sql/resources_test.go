@@ -211,7 +211,7 @@ func TestStrongerConsistencyRefused(t *testing.T) {
 	check(t, err)
 }
 
-// A session token ahead of everything committed is 404 with sub-status 1002; one from a write is served.
+// A session token ahead of all commits is 404 with sub-status 1002. One from a write is accepted.
 func TestSessionTokens(t *testing.T) {
 	c := container(t, database(t), byKey("c", "/pk"), 20000)
 	w, err := c.CreateItem(ctx, str("a"), []byte(`{"id":"1","pk":"a"}`), nil)

@@ -1,4 +1,4 @@
-// Package table runs the Table API through aztables, the official Go client.
+// Package table tests the Table API with aztables, the official Go client.
 package table
 
 import (
@@ -28,7 +28,7 @@ const (
 
 var bg = context.Background()
 
-// server is an Orrery in this process with its Table API on a port of its own.
+// server is an Orrery in this process whose Table API has its own port.
 type server struct {
 	engine *core.Engine
 	http   *httptest.Server
@@ -59,8 +59,8 @@ func start(t *testing.T) *server {
 	return s
 }
 
-// styles are the addresses by which clients reach the Table API. "cosmos" is one that aztables takes for Cosmos DB, so
-// that it sends POST with X-HTTP-Method instead of PATCH; its connections are led to the test server.
+// styles are the forms of the Table API's address. aztables takes "cosmos" for Cosmos DB, so it sends POST with
+// X-HTTP-Method instead of PATCH; its connections are redirected to the test server.
 var styles = []string{"root", "path", "cosmos"}
 
 func (s *server) options() *aztables.ClientOptions {
@@ -108,14 +108,14 @@ func (s *server) table(t *testing.T, style, name string) *aztables.Client {
 	return c
 }
 
-// eachStyle runs a test once for each style, on a server of its own.
+// eachStyle runs a test once for each style with a new server.
 func eachStyle(t *testing.T, f func(t *testing.T, s *server, style string)) {
 	for _, style := range styles {
 		t.Run(style, func(t *testing.T) { f(t, start(t), style) })
 	}
 }
 
-// wantCode asserts that err is the service's answer with a status and code.
+// wantCode asserts that err is the service's error with a status and code.
 func wantCode(t *testing.T, err error, status int, code string) {
 	t.Helper()
 	var re *azcore.ResponseError

@@ -11,7 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// throughput adds the header by which a table is provisioned; aztables has no option for it.
+// throughput adds the header that sets a table's throughput, because aztables has no option for it.
 type throughput string
 
 func (h throughput) Do(r *policy.Request) (*http.Response, error) {
@@ -19,7 +19,7 @@ func (h throughput) Do(r *policy.Request) (*http.Response, error) {
 	return r.Next()
 }
 
-// TestWorkedExample: table people created if absent with throughput 800; entity (Smith, Ben) is retrieved.
+// TestWorkedExample: the table people is created if absent with throughput 800, and entity (Smith, Ben) is read.
 func TestWorkedExample(t *testing.T) {
 	eachStyle(t, func(t *testing.T, s *server, style string) {
 		o := s.options()
@@ -32,7 +32,7 @@ func TestWorkedExample(t *testing.T) {
 		_, err = people.CreateTable(bg, nil)
 		ok(t, err)
 		_, err = people.CreateTable(bg, nil)
-		wantCode(t, err, 409, "TableAlreadyExists") // "if absent" of an SDK is this code
+		wantCode(t, err, 409, "TableAlreadyExists") // SDKs implement "if absent" with this code
 		c, err := s.engine.Container("TablesDB", "people")
 		ok(t, err)
 		if got := c.Spec().Throughput.Manual; got != 800 {
@@ -88,7 +88,7 @@ func TestTables(t *testing.T) {
 	})
 }
 
-// TestTypes: every Edm type makes the round trip through the client's own typed entity.
+// TestTypes: values of every Edm type survive a round trip through the client's typed entity.
 func TestTypes(t *testing.T) {
 	eachStyle(t, func(t *testing.T, s *server, style string) {
 		c := s.table(t, style, "types")
@@ -182,7 +182,7 @@ func TestWrites(t *testing.T) {
 	})
 }
 
-// TestKeys: keys with characters that need care in addresses.
+// TestKeys: keys with characters that need escapes in addresses.
 func TestKeys(t *testing.T) {
 	eachStyle(t, func(t *testing.T, s *server, style string) {
 		c := s.table(t, style, "keys")
@@ -203,8 +203,8 @@ func TestKeys(t *testing.T) {
 	})
 }
 
-// TestQuotes: aztables doubles the quotes of typed entities' keys in bodies, and does not double those of transactions'
-// addresses. The address decides, and a quote in it that can't end its key is part of the key.
+// TestQuotes: aztables doubles quotes in the keys of typed entities in bodies, but not in the addresses of
+// transactions. The address decides. A quote in it that can't end its key is part of the key.
 func TestQuotes(t *testing.T) {
 	eachStyle(t, func(t *testing.T, s *server, style string) {
 		c := s.table(t, style, "quotes")
@@ -315,7 +315,7 @@ func TestTransactions(t *testing.T) {
 			{ActionType: aztables.TransactionTypeAdd, Entity: e("004", 0)}, // exists
 		}, nil)
 		wantCode(t, err, 202, "EntityAlreadyExists")
-		get(t, c, "p", "003") // still there
+		get(t, c, "p", "003") // it still exists
 		if keys, _ := list(t, c, nil); len(keys) != 101 {
 			t.Errorf("%d entities, want 101", len(keys))
 		}
@@ -337,7 +337,7 @@ func TestCredentials(t *testing.T) {
 	wantCode(t, err, 401, "NoAuthenticationInformation")
 }
 
-// TestSAS: account and table signatures made by the client itself.
+// TestSAS: account and table signatures that the client makes itself.
 func TestSAS(t *testing.T) {
 	s := start(t)
 	c := s.table(t, "root", "sas")
@@ -367,7 +367,7 @@ func TestSAS(t *testing.T) {
 		Permissions: (&aztables.SASPermissions{Read: true, Add: true}).String(),
 	}.Sign(cred)
 	ok(t, err)
-	// aztables signs the range but leaves it out of the address.
+	// aztables signs the range but omits it in the address.
 	one, err := aztables.NewClientWithNoCredential(s.address("root")+"/sas?"+tab+"&spk=b&srk=0&epk=b&erk=9",
 		s.options())
 	ok(t, err)
@@ -382,7 +382,7 @@ func TestSAS(t *testing.T) {
 	wantCode(t, err, 403, "AuthorizationPermissionMismatch")
 }
 
-// TestAccessPolicies: a table's access control list, and a signature that takes its rights from it.
+// TestAccessPolicies: a table's access control list, and a signature whose permissions come from it.
 func TestAccessPolicies(t *testing.T) {
 	eachStyle(t, func(t *testing.T, s *server, style string) {
 		c := s.table(t, style, "acl")

@@ -63,7 +63,8 @@ const (
 // (value.IdentityJSON).
 //
 // Values that value.EqualBSON calls equal have equal placements, because they are the same identity. So -0 has the
-// placement of 0. This is the only difference from the service, see Text.
+// placement of 0. Among the values that the service can hash, -0 is the only one with another placement there, see
+// Text.
 func Place(dst []byte, k Kind, pk []value.Value) []byte {
 	return place(dst, k, pk, false)
 }
@@ -172,7 +173,7 @@ func classify(v value.Value, cut bool) (t byte, text []byte, f float64) {
 }
 
 // cutV1 returns the first 100 characters of text. Characters are UTF-16 code units, as in .NET and JavaScript. If the
-// cut splits a surrogate pair, the half that stays becomes U+FFFD, as those write it in UTF-8.
+// cut splits a surrogate pair, the remaining half becomes U+FFFD, because .NET and JavaScript write it so in UTF-8.
 func cutV1(text []byte) []byte {
 	const limit = 100
 	if len(text) <= limit {

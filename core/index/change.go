@@ -20,7 +20,7 @@ type Version struct {
 //
 //	old {"id": "1", "a": 1, "tags": [.. 100 values]}
 //	new {"id": "1", "a": 2, "tags": [.. the same]}
-//	a has the term /a = 1, b has /a = 2, shared is about 100
+//	a has the terms /a = 1 and _ts, b has /a = 2 and _ts, shared is about 100
 func (p *Policy) CollectChange(a, b *Terms, old, new Version) (shared int) {
 	changedOld, changedNew, shared := p.changed(a.fields[:0], b.fields[:0], old.Doc, new.Doc)
 	if shared > 0 {

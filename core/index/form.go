@@ -31,8 +31,8 @@ const (
 const (
 	// Bit 22 is set in some stores and has no meaning.
 
-	// Odd says that some entries may lie among those of another value: decimals and symbols, which share a class (and
-	// maybe an encoding) with numbers and strings, and duplicate field names.
+	// Odd says that entries of one value may be mixed with those of another: entries of decimals and symbols, which
+	// share a class (and maybe an encoding) with numbers and strings, and of duplicate field names.
 	Odd = 1 << 23
 )
 
@@ -235,9 +235,8 @@ func (t *Terms) twice(a, b fieldTerms) {
 	}
 }
 
-// markMany removes the form from all values at a path that has several values in this document (array elements don't
-// count), which a duplicate field name causes. The path is added to Elements too. An "any value" entry counts as one
-// value.
+// markMany removes the form from all values at a path with several values in this document, array elements not counted.
+// A duplicate field name causes this. The path is added to Elements too. An "any value" entry counts as one value.
 func (t *Terms) markMany() {
 	for i := 0; i < len(t.list); {
 		path := t.list[i].path

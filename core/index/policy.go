@@ -10,7 +10,7 @@
 //	path id of /a/b,  number 5    flag: formOwn (an Int32)
 //	path id of /tags, string "x"  flag: FlagElement
 //
-// and terms for the object at /a and the array at /tags.
+// and terms for the object at /a, the array at /tags and _ts.
 package index
 
 import (

@@ -31,7 +31,7 @@ import (
 //	Timestamp  8 bytes                                 same
 //	Regex      as String, over pattern 00 options 00   as String
 //	Other      kind, then as String; code with scope   kind, then as String; code with scope
-//	           has the scope as an Object behind it    only its code, always as if cut
+//	           has the scope as an Object after it     only its code, always as if cut
 //	MaxKey     -                                       -
 //
 // floor is the greatest double not above the number, as sortable bits (value.NumberKey). frac is the exact rest. NaN is
@@ -46,7 +46,7 @@ import (
 //
 // The exact encoding is lossless. Two values have equal exact encodings if and only if value.EqualBSON calls them
 // equal, except for Undefined, which has its own class here. The index encoding is short. Where it is lossy, unequal
-// values may share an entry, and values with the same kept part aren't sorted by value.
+// values may share an entry, and entries with the same kept bytes are not in the order of their values.
 
 // cutAt is how many bytes of a string or binary an index entry keeps.
 const cutAt = 256
@@ -348,7 +348,7 @@ func SkipIndex(b []byte) (rest []byte, err error) {
 	return b[n:], nil
 }
 
-// escapedText splits an escaped text with its end mark from the front of b. text is still escaped.
+// escapedText splits b after the escaped text at its front and the end mark. text is still escaped.
 func escapedText(b []byte) (text, rest []byte, mark byte, ok bool) {
 	for i := 0; i+1 < len(b); i++ {
 		if b[i] != 0 {

@@ -8,8 +8,8 @@
 // machine is.
 //
 // Example: on two processors 1,000 clients read in a loop. At first 64 requests run. Goroutines wait 2 ms for a
-// processor, so the limit falls in a few steps to 6. 128 more requests wait. A read then takes as long as 134
-// consecutive reads, and the requests of the other clients are refused immediately.
+// processor, so the limit falls in a few steps to 6. 128 more requests wait. An accepted read takes at most as long as
+// 134 reads one after another. All other clients are refused immediately.
 package admit
 
 import (
@@ -25,9 +25,9 @@ import (
 
 // Options are the limits of a Gate.
 type Options struct {
-	Running int           // limit of running requests
-	Waiting int           // limit of requests that wait to run
-	Wait    time.Duration // limit of the time that a request waits
+	Running int           // largest number of running requests
+	Waiting int           // largest number of requests that wait to run
+	Wait    time.Duration // longest time that a request waits
 
 	// Delay returns the 90th percentile of the time that goroutines wait for a processor at present. It is negative if
 	// there are too few samples. nil = the runtime's figures.
@@ -38,7 +38,7 @@ type Options struct {
 
 // The parameters of the limit.
 const (
-	perProcessor = 3 // minimum of the limit
+	perProcessor = 3 // minimum of the limit, for each processor
 	// May always wait: the connection pools of drivers have up to 100 connections.
 	leastWaiting = 128
 	firstLimit   = 32                     // initial limit, for each processor

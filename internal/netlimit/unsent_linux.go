@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unsent returns how many bytes are in the system's send buffer, 0 if the system doesn't tell.
+// unsent returns how many bytes are in the system's send buffer, 0 if that is unknown.
 func unsent(c net.Conn) int {
 	s, ok := c.(syscall.Conn)
 	if !ok {

@@ -49,7 +49,7 @@ func (c *compiler) document(q value.Value, depth int) (node, error) {
 	return all, nil
 }
 
-// top compiles an operator that stands where a path could.
+// top compiles an operator at the place of a path.
 func (c *compiler) top(key string, v value.Value, depth int) (node, error) {
 	switch key {
 	case "$and", "$or", "$nor":
@@ -157,7 +157,7 @@ func (c *compiler) operators(path string, v value.Value, depth int) (node, error
 			}
 			return nil, merr.New(merr.BadValue, "unknown operator: %s", key)
 		}
-		if op == nil { // a companion of another operator ($options)
+		if op == nil { // an option of another operator ($options)
 			continue
 		}
 		n, err := op(c, path, it.Value(), v, depth+1)

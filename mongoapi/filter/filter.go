@@ -1,8 +1,12 @@
 // Package filter compiles MongoDB query documents.
 //
-// A compiled Filter decides a stored document without decoding it, and says which part of it an index can answer (see
-// Pred). The registry is the table ops: one more operator is one entry there, its implementation, and lines in
-// testdata.
+// A compiled Filter tests a stored document without decoding it, and provides the part of the condition that an index
+// can answer (see Pred). The registry of operators is the table ops. A new operator needs one entry there, its
+// implementation, and lines in testdata.
+//
+// Example: {a: {$gt: 1}, $or: [{b: 2}, {c: null}]} is a conjunction of the condition a > 1 and a disjunction. Its Pred
+// is a > 1 alone: documents without c satisfy c: null, and no index entry tells that c is missing, so the disjunction
+// becomes "all".
 package filter
 
 import (
@@ -11,15 +15,16 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// MaxDepth bounds how deep query documents nest.
+// MaxDepth limits the nesting of query documents.
 const MaxDepth = 100
 
-// Filter is a compiled query document. It keeps no bytes of the query unless it was compiled from bytes that stay.
+// Filter is a compiled query document. It refers to bytes of the query only if it was compiled from bytes that stay
+// valid.
 type Filter struct {
 	root   node
 	all    bool
 	run    *expr.Run
-	leaves []*pathNode // conditions that every match meets: the terms of the top-level conjunction
+	leaves []*pathNode // conditions that each match satisfies: the terms of the top-level conjunction
 }
 
 // node is one condition on a document.
@@ -27,20 +32,19 @@ type node interface {
 	match(e *expr.Env, doc value.Value) (bool, error)
 }
 
-// Options tell the compiler of its surroundings.
+// Options describe the surroundings of the query.
 type Options struct {
-	// Scope has the variables that $expr may use; nil when there are none but the built-in ones.
+	// Scope has the variables that $expr may use; nil = only the built-in ones.
 	Scope *expr.Scope
-	// Run is that of the Env in which the filter will be used; nil when nothing ends it.
+	// Run is that of the Env with which the filter will be used; nil = it is never ended.
 	Run *expr.Run
 }
 
-// compiledSize is about how many bytes a Filter and the access path that is made of it take for each byte of the query
-// document: measured with long lists of $in and $or.
+// compiledSize is the approximate number of bytes that a Filter and its access path need for each byte of the query
+// document, measured with long lists in $in and $or.
 const compiledSize = 16
 
-// Compile compiles a query document. q must stay unchanged as long as the Filter lives. The memory of the Filter is
-// held by o.Run.
+// Compile compiles a query document. q must not change as long as the Filter is used. o.Run counts the Filter's memory.
 func Compile(q value.Value, o Options) (*Filter, error) {
 	if q.IsDefined() && q.Kind() != value.Object {
 		return nil, merr.New(merr.TypeMismatch, "Expected field filter to be of type object")
@@ -75,7 +79,7 @@ func (f *Filter) collect(n node) {
 // All reports whether the filter has no condition.
 func (f *Filter) All() bool { return f.all }
 
-// Match decides a document. e may be nil when the query has no $expr.
+// Match tests a document. e may be nil if the query has no $expr.
 func (f *Filter) Match(e *expr.Env, doc value.Value) (bool, error) {
 	if f.all {
 		return true, nil
@@ -87,15 +91,15 @@ func (f *Filter) Match(e *expr.Env, doc value.Value) (bool, error) {
 	return ok, err
 }
 
-// Equality is one `path: value` that every match of a filter has: what an upsert starts from, and where a key look-up
-// is found.
+// Equality is a condition `path: value` that each match of a filter satisfies. Upserts start from these, and key
+// look-ups use them.
 type Equality struct {
 	Path  string
 	Value value.Value
 }
 
-// Equalities returns the equality conditions of the top-level conjunction, in the query's order. A single-valued $in,
-// and an $all of one value, count. A regular expression doesn't.
+// Equalities returns the equality conditions of the top-level conjunction in the query's order. $in and $all with a
+// single value count, regular expressions don't.
 func (f *Filter) Equalities() []Equality {
 	var out []Equality
 	for _, l := range f.leaves {
@@ -106,7 +110,7 @@ func (f *Filter) Equalities() []Equality {
 	return out
 }
 
-// Equal returns the value that path must equal by the top-level conjunction, Undefined when there is none.
+// Equal returns the value that path must equal according to the top-level conjunction, Undefined if there is none.
 func (f *Filter) Equal(path string) value.Value {
 	for _, l := range f.leaves {
 		if l.path == path && l.eq.IsDefined() {
@@ -116,10 +120,10 @@ func (f *Filter) Equal(path string) value.Value {
 	return value.Undef()
 }
 
-// Position returns the index of the first element of an array in doc that met a condition of the query on a path with
-// the given first component: what the positional operator $ stands for.
+// Position returns the index of the first array element in doc that satisfied a condition of the query on a path with
+// the given first component. The positional operator $ uses it.
 func (f *Filter) Position(doc value.Value, first string) (int, bool) {
-	for pass := 0; pass < 2; pass++ { // a condition on the very array first, then any
+	for pass := 0; pass < 2; pass++ { // a condition on that array first, then any
 		for _, l := range f.leaves {
 			if l.not || pass == 0 && l.segs[0] != first {
 				continue
@@ -175,21 +179,21 @@ func (n exprNode) match(e *expr.Env, doc value.Value) (bool, error) {
 	return expr.Truthy(v), err
 }
 
-// pathNode is a condition on the values that a path reaches.
+// pathNode is a condition on the values at a path.
 type pathNode struct {
 	path string
 	segs []string
-	leaf bool // whether an array at the path's end stands for its elements too
-	not  bool // no value may meet the condition
+	leaf bool // whether an array at the end of the path also represents its elements
+	not  bool // no value may satisfy the condition
 	test func(v value.Value) bool
-	eq   value.Value // the value tested for equality, when that is the whole condition
-	sarg sarg        // what an index may do about it
+	eq   value.Value // the value of an equality that is the whole condition
+	sarg sarg        // how an index can answer it
 }
 
 func (p *pathNode) match(_ *expr.Env, doc value.Value) (bool, error) { return p.ok(doc), nil }
 
 func (p *pathNode) ok(doc value.Value) bool {
-	if len(p.segs) == 1 { // the common case, without the walker
+	if len(p.segs) == 1 { // the common case, without visit
 		v := doc.Get(p.segs[0])
 		if v.Kind() != value.Array {
 			return p.test(v) != p.not
@@ -208,7 +212,7 @@ func (p *pathNode) ok(doc value.Value) bool {
 
 func (p *pathNode) position(doc value.Value) (int, bool) {
 	at := -1
-	if p.sarg.elem != nil { // $elemMatch, $all of $elemMatch: the element tested is inside the test
+	if p.sarg.elem != nil { // $elemMatch, $all of $elemMatch: test contains the test of one element
 		found := visit(doc, p.segs, false, func(v value.Value, _ int) bool {
 			i := 0
 			for it := v.Iter(); it.Next(); i++ {

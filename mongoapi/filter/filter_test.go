@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/internal/mtest"
 )
 
-// TestFilter runs testdata: the first line is a query, each further one a document; the answer is the documents that
+// TestFilter runs testdata: the first line is a query, each further line a document. The output is the documents that
 // match.
 func TestFilter(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {

@@ -9,10 +9,10 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
-// operator compiles `path: {$op: arg}`; all is the whole operator object.
+// operator compiles `path: {$op: arg}`. all is the complete operator object.
 type operator func(c *compiler, path string, arg, all value.Value, depth int) (node, error)
 
-// ops is the registry of operators on a path. nil: read by another operator.
+// ops is the registry of operators on a path. nil: the operator is an option of another one.
 var ops map[string]operator
 
 func init() {
@@ -47,14 +47,14 @@ func init() {
 	}
 }
 
-// Unsupported lists query operators that MongoDB has and we don't.
+// Unsupported lists query operators of MongoDB that aren't supported.
 var Unsupported = map[string]bool{
 	"$box": true, "$center": true, "$centerSphere": true, "$geoIntersects": true, "$geoNear": true, "$geoWithin": true,
 	"$jsonSchema": true, "$maxDistance": true, "$minDistance": true, "$near": true, "$nearSphere": true,
 	"$polygon": true, "$text": true, "$where": true,
 }
 
-// bracket is the class within which MongoDB compares; values of different classes are never less or greater.
+// bracket returns the class within which MongoDB compares. Values of different classes are never less or greater.
 func bracket(v value.Value) int {
 	switch v.Kind() {
 	case value.Undefined, value.Null:
@@ -82,7 +82,7 @@ func eqTest(v value.Value) func(value.Value) bool {
 }
 
 func (c *compiler) eq(path string, arg, _ value.Value, _ int) (node, error) {
-	if arg.Kind() == value.Regex { // $eq means the regex itself
+	if arg.Kind() == value.Regex { // $eq means the regex value itself
 		return newLeaf(path, true, eqTest(arg)), nil
 	}
 	return newEq(path, arg), nil
@@ -127,7 +127,7 @@ func holds(kind sargKind, cmp int) bool {
 
 func compareTest(kind sargKind, arg value.Value) func(value.Value) bool {
 	class, k := bracket(arg), arg.Kind()
-	if k == value.MinKey || k == value.MaxKey { // they compare with every kind
+	if k == value.MinKey || k == value.MaxKey { // they compare with all kinds
 		return func(x value.Value) bool { return x.IsDefined() && holds(kind, value.CompareBSON(x, arg)) }
 	}
 	if isNaN(arg) {
@@ -331,7 +331,7 @@ func (c *compiler) all(path string, arg, _ value.Value, depth int) (node, error)
 	case 1:
 		return all[0], nil
 	}
-	for _, n := range all { // each holds of some element, none is the value of the field
+	for _, n := range all { // each is true of some element, none is the value of the field
 		if l, ok := n.(*pathNode); ok {
 			l.eq = value.Undef()
 		}
@@ -381,7 +381,7 @@ func (c *compiler) element(arg value.Value, depth int) (func(v value.Value) bool
 	return func(v value.Value) bool {
 		switch v.Kind() {
 		case value.Object:
-		case value.Array: // its indexes are its names
+		case value.Array: // the names in an array are its indexes
 			v = value.ObjectOf(v.Bytes())
 		default:
 			return false
@@ -392,7 +392,7 @@ func (c *compiler) element(arg value.Value, depth int) (func(v value.Value) bool
 }
 
 // Element compiles the condition of $pull on one element: operators, a query on the element's fields, a regular
-// expression or a value.
+// expression, or a value.
 func Element(arg value.Value, o Options) (func(v value.Value) bool, error) {
 	switch arg.Kind() {
 	case value.Object:
@@ -405,7 +405,7 @@ func Element(arg value.Value, o Options) (func(v value.Value) bool, error) {
 	return eqTest(arg), nil
 }
 
-// Equal reports whether two values are equal in a query: numbers by value, documents with their order.
+// Equal reports whether two values are equal in a query: numbers by value, documents including the order of fields.
 func Equal(a, b value.Value) bool { return bracket(a) == bracket(b) && value.CompareBSON(a, b) == 0 }
 
 func isLogical(v value.Value) bool {

@@ -6,15 +6,19 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// visit calls fn for every value that the path reaches in v, with MongoDB's implicit array traversal, until fn returns
-// true; it reports whether fn did.
+// visit calls fn with every value at a path in v, with MongoDB's implicit array traversal, until fn returns true. It
+// reports whether fn returned true.
 //
-//   - A path that ends in nothing gives Undefined once, unless it ran through an array: then only its objects count.
-//   - In the middle of a path an array stands for each of its objects, and, when the next name is a number, for the
-//     element at that index as well.
-//   - At the end of a path an array stands for each of its elements and for itself (leaf true), or only for itself.
+//   - If the path doesn't exist, fn gets Undefined once. After an array on the path, only the array's objects count.
+//   - In the middle of the path, an array represents each of its objects. If the next name is a number, it also
+//     represents the element with that index.
+//   - At the end of the path, an array represents each of its elements and itself (leaf true), or only itself.
 //
-// index is the position of the array element through which fn was reached in the outermost array, -1 without one.
+// index is the position of the element through which the value was reached in the outermost array, or -1.
+//
+//	a.b   in {a: [{b: 1}, {b: [2, 3]}, 4]}, leaf  ->  1, 2, 3, [2, 3]
+//	a.0   in {a: [5, {"0": 6}]}                   ->  5, 6
+//	a.c   in {a: {b: 1}}                          ->  Undefined
 func visit(v value.Value, path []string, leaf bool, fn func(v value.Value, index int) bool) bool {
 	for len(path) > 0 && v.Kind() == value.Object {
 		v, path = v.Get(path[0]), path[1:]
@@ -59,7 +63,7 @@ func visit(v value.Value, path []string, leaf bool, fn func(v value.Value, index
 	return false
 }
 
-// visitIndexed is the end of a path that named an index: an array there is traversed like any other leaf.
+// visitIndexed visits the end of a path whose last name was an index. An array there is traversed like any other leaf.
 func visitIndexed(e value.Value, leaf bool, i int, fn func(v value.Value, index int) bool) bool {
 	if leaf && e.Kind() == value.Array {
 		for it := e.Iter(); it.Next(); {
@@ -71,7 +75,7 @@ func visitIndexed(e value.Value, leaf bool, i int, fn func(v value.Value, index 
 	return fn(e, i)
 }
 
-// arrayIndex reads a path component as an array index, -1 when it is none.
+// arrayIndex returns a path component as an array index, -1 if it isn't one.
 func arrayIndex(s string) int {
 	if s == "" || len(s) > 9 || len(s) > 1 && s[0] == '0' {
 		return -1
@@ -86,11 +90,11 @@ func arrayIndex(s string) int {
 	return n
 }
 
-// splitPath cuts a dotted path. An empty component is a name like any other.
+// splitPath splits a dotted path. An empty component is a valid name.
 func splitPath(p string) []string { return strings.Split(p, ".") }
 
-// Visit calls fn for every value that a dotted path reaches in doc, as conditions see it: elements of arrays, and the
-// arrays themselves when whole is set.
+// Visit calls fn with every value at a dotted path in doc as conditions see it: elements of arrays and, with whole, the
+// arrays themselves.
 func Visit(doc value.Value, path string, whole bool, fn func(v value.Value)) {
 	visit(doc, splitPath(path), true, func(v value.Value, _ int) bool {
 		if v.IsDefined() && (whole || v.Kind() != value.Array) {

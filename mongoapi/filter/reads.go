@@ -6,8 +6,8 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 )
 
-// Reads returns the paths of all values that the filter looks at, none below another; ok is false when it may look at
-// others: with $expr, or where a name may be an array index.
+// Reads returns the paths of all values that the filter uses. No path is below another. ok is false if it may use
+// others: with $expr, or if a name may be an array index.
 func (f *Filter) Reads() (paths []access.Path, ok bool) {
 	var list [][]string
 	if ok = reads(f.root, &list); !ok {
@@ -45,13 +45,13 @@ func namesIndex(segs []string) bool {
 	return slices.ContainsFunc(segs, func(s string) bool { return arrayIndex(s) >= 0 })
 }
 
-// PathOf returns a dotted path; ok is false where a name may be an array index.
+// PathOf splits a dotted path. ok is false if a name may be an array index.
 func PathOf(dotted string) (segs []string, ok bool) {
 	segs = splitPath(dotted)
 	return segs, !namesIndex(segs)
 }
 
-// AddPath adds a path to a list in which none lies below another.
+// AddPath adds a path to a list in which no path is below another.
 func AddPath(paths []access.Path, segs []string) []access.Path {
 	below := func(a, b []string) bool { return len(a) <= len(b) && slices.Equal(a, b[:len(a)]) }
 	if slices.ContainsFunc(paths, func(p access.Path) bool { return below(p.Segs, segs) }) {

@@ -28,7 +28,7 @@ func (c *compiler) regex(path string, arg, options value.Value) (node, error) {
 	return n, nil
 }
 
-// SplitRegex returns pattern and options of a Regex value.
+// SplitRegex returns the pattern and the options of a Regex value.
 func SplitRegex(v value.Value) (pattern, options string) {
 	p := bytes.SplitN(v.Bytes(), []byte{0}, 3)
 	if len(p) < 2 {

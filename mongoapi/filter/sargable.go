@@ -18,19 +18,19 @@ const (
 	sargRegex
 )
 
-// sarg is what an index may know of a condition.
+// sarg is the part of a condition that an index can answer.
 type sarg struct {
 	kind   sargKind
 	v      value.Value
 	vs     []value.Value
 	prefix string
 	elem   func(v value.Value) bool // $elemMatch: the test of one element
-	inner  node                     // $elemMatch: the condition on one element, nil when it has no paths
+	inner  node                     // $elemMatch: the condition on one element, nil if it has no paths
 }
 
-// Pred returns the part of the filter that an index can answer. It is a superset: what can't be expressed exactly or
-// more weakly counts as everything (null, which missing fields satisfy; whole arrays and documents; negations; array
-// indexes).
+// Pred returns the part of the filter that an index can answer. It selects a superset of the matches. A condition that
+// it can't express exactly, or in a weaker form, becomes "all": null (missing fields satisfy it), whole arrays and
+// documents, negations, array indexes.
 func (f *Filter) Pred() *access.Pred { return predOf(f.root, nil) }
 
 func predOf(n node, prefix []string) *access.Pred {
@@ -78,7 +78,7 @@ func (p *pathNode) pred(prefix []string) *access.Pred {
 		return access.All()
 	}
 	for _, s := range segs {
-		if arrayIndex(s) >= 0 { // an index or a name
+		if arrayIndex(s) >= 0 { // may be an index or a name
 			return access.All()
 		}
 	}
@@ -114,7 +114,7 @@ func (p *pathNode) pred(prefix []string) *access.Pred {
 	return access.All()
 }
 
-// indexable reports whether equality with v means one index value.
+// indexable reports whether equality with v corresponds to a single index value.
 func indexable(v value.Value) bool {
 	switch v.Kind() {
 	case value.Bool, value.Int32, value.Int64, value.Double, value.Decimal, value.String, value.ObjectID, value.Date,

@@ -49,7 +49,7 @@ func (c *compiler) typeOp(path string, arg, _ value.Value, _ int) (node, error) 
 	return newLeaf(path, true, func(v value.Value) bool { return v.IsDefined() && want[expr.TypeCode(v)] }), nil
 }
 
-// bits makes the $bits operators. Numbers count as 64-bit two's complement, binaries as little-endian bit strings.
+// bits makes the $bits operators. Numbers are 64-bit two's complement, binaries little-endian bit strings.
 func bits(holds func(v, m uint64) bool) operator {
 	return func(_ *compiler, path string, arg, _ value.Value, _ int) (node, error) {
 		mask, err := bitMask(arg)
@@ -82,7 +82,7 @@ func bitMask(arg value.Value) (uint64, error) {
 			if !ok || n < 0 {
 				return 0, merr.New(merr.BadValue, "bit positions must be non-negative integers")
 			}
-			m |= 1 << min(n, 63) // beyond 63 a number repeats its sign
+			m |= 1 << min(n, 63) // the sign bit is repeated beyond bit 63
 		}
 		return m, nil
 	case value.Binary:

@@ -1,5 +1,5 @@
-// Package merr is the error of the MongoDB door: a server error code, its name and a message, as drivers read them.
-// Codes and texts follow MongoDB 7.0. The core's status.Error becomes one of these in From, and nowhere else.
+// Package merr is the error type of the MongoDB door: a server error code, its name and a message, as drivers read
+// them. Codes and texts are those of MongoDB 7.0. Only From converts the core's status.Error to this type.
 package merr
 
 import (
@@ -15,14 +15,14 @@ type Error struct {
 	Code   int32
 	Msg    string
 	Labels []string
-	// Extra holds further BSON elements of the reply, such as keyPattern and keyValue of a duplicate key.
+	// Extra has further BSON elements for the reply, such as keyPattern and keyValue of a duplicate key.
 	Extra []byte
 }
 
 // Error implements error.
 func (e *Error) Error() string { return e.Msg }
 
-// CodeName returns the server's name of the code, "Location<code>" for codes without a name.
+// CodeName returns the server's name of the code, "Location<code>" for a code without a name.
 func (e *Error) CodeName() string {
 	if n, ok := names[e.Code]; ok {
 		return n
@@ -38,12 +38,12 @@ func New(code int32, format string, args ...any) *Error {
 	return &Error{Code: code, Msg: fmt.Sprintf(format, args...)}
 }
 
-// NotSupported is the answer to something that MongoDB has and this server hasn't.
+// NotSupported is the error for a feature of MongoDB that isn't supported.
 func NotSupported(what string) *Error {
 	return New(NotImplemented, "%s is not supported by this server", what)
 }
 
-// The codes used here.
+// The codes that are used here.
 const (
 	InternalError              = 1
 	BadValue                   = 2
@@ -133,7 +133,7 @@ var names = map[int32]string{
 	11000: "DuplicateKey", 11600: "InterruptedAtShutdown", 16500: "RequestRateTooLarge",
 }
 
-// From returns err as an *Error. A status.Error is translated by its code; anything else is an internal error whose
+// From returns err as an *Error. A status.Error is converted by its code. Any other error is an internal error, whose
 // text isn't shown.
 func From(err error) *Error {
 	if err == nil {
@@ -166,7 +166,7 @@ func From(err error) *Error {
 	case status.Unavailable:
 		return New(ShutdownInProgress, "%s", s.Msg)
 	case status.UnknownOutcome:
-		// Not one of the codes on which a driver sends a write again: it may have been applied.
+		// This isn't a code for which drivers retry a write, because the write may have been applied.
 		return New(WriteConcernFailed, "%s", s.Msg)
 	case status.StoreFull:
 		return New(OutOfDiskSpace, "%s", s.Msg)
@@ -176,7 +176,7 @@ func From(err error) *Error {
 	return New(InternalError, "%s", s.Msg)
 }
 
-// throttled has the service's text: clients read RetryAfterMs out of it.
+// throttled has the service's text, from which clients read RetryAfterMs.
 func throttled(s *status.Error) *Error {
 	return New(RequestRateTooLarge, "Error=16500, RetryAfterMs=%d, Details='Response status code does not indicate "+
 		"success: "+

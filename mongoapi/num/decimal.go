@@ -7,20 +7,20 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// toDecimal makes d the decimal of any number. A double has 15 digits.
+// toDecimal sets d to the decimal of any number. A double has 15 digits.
 func toDecimal(d *bson.Decimal, v value.Value) {
 	switch v.Kind() {
 	case value.Int32, value.Int64:
 		d.SetInt(v.Int())
 	case value.Double:
 		var buf [32]byte
-		d.Parse(string(strconv.AppendFloat(buf[:0], v.Float(), 'g', 15, 64))) // every double has such a text
+		d.Parse(string(strconv.AppendFloat(buf[:0], v.Float(), 'g', 15, 64))) // this text can always be parsed
 	default:
 		d.Read(v.Bytes())
 	}
 }
 
-// decimalOp computes a decimal of two numbers.
+// decimalOp computes an operation on two numbers as decimals.
 func decimalOp(op func(z, x, y *bson.Decimal), a, b value.Value) value.Value {
 	var x, y, z bson.Decimal
 	toDecimal(&x, a)
@@ -29,7 +29,7 @@ func decimalOp(op func(z, x, y *bson.Decimal), a, b value.Value) value.Value {
 	return value.NewDecimal(&z)
 }
 
-// integral drops digits behind the point, or before it when places is negative; Floor and Ceil know no places.
+// integral rounds to places digits behind the point, or before it if places is negative. Floor and Ceil have no places.
 func integral(z, x *bson.Decimal, mode, places int) {
 	switch mode {
 	case Floor:

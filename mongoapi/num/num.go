@@ -1,5 +1,10 @@
-// Package num is arithmetic on BSON numbers with MongoDB's rules for the type of the result: int with int stays an int
-// until it overflows to long, anything with a double is a double, anything with a decimal a decimal.
+// Package num is arithmetic on BSON numbers with MongoDB's rules for the type of the result. Two ints give an int, or a
+// long after an overflow. With a double the result is a double, with a decimal a decimal.
+//
+//	int 1 + int 2             -> int 3
+//	int 2147483647 + int 1    -> long 2147483648
+//	long 1 + double 0.5       -> double 1.5
+//	long 1 + decimal 0.5      -> decimal 1.5
 package num
 
 import (
@@ -20,8 +25,8 @@ const (
 	Mul
 )
 
-// Do computes a op b. ok is false when two 64-bit integers overflow: an update refuses that, an expression goes on with
-// Float.
+// Do computes a op b. ok is false if two 64-bit integers overflow. An update then refuses the operation; an expression
+// continues with Float.
 func Do(op Op, a, b value.Value) (v value.Value, ok bool) {
 	ka, kb := a.Kind(), b.Kind()
 	switch {
@@ -47,7 +52,7 @@ func Do(op Op, a, b value.Value) (v value.Value, ok bool) {
 	return value.Int64Of(r), true
 }
 
-// Widen is Do, but an overflow of 64-bit integers becomes a double, as in aggregation.
+// Widen is Do, except that an overflow of 64-bit integers gives a double, as in aggregation.
 func Widen(op Op, a, b value.Value) value.Value {
 	if v, ok := Do(op, a, b); ok {
 		return v
@@ -96,7 +101,7 @@ func abs64(x int64) uint64 {
 	return uint64(x)
 }
 
-// Div divides; the result is a double, or a decimal when one operand is. The caller refuses a zero divisor.
+// Div divides. The result is a double, or a decimal if an operand is one. The caller refuses a zero divisor.
 func Div(a, b value.Value) value.Value {
 	if a.Kind() == value.Decimal || b.Kind() == value.Decimal {
 		return decimalOp((*bson.Decimal).Quo, a, b)
@@ -104,7 +109,7 @@ func Div(a, b value.Value) value.Value {
 	return value.DoubleOf(a.Float() / b.Float())
 }
 
-// Mod is the remainder with the sign of a. The caller refuses a zero divisor.
+// Mod returns the remainder, with the sign of a. The caller refuses a zero divisor.
 func Mod(a, b value.Value) value.Value {
 	ka, kb := a.Kind(), b.Kind()
 	switch {
@@ -134,7 +139,7 @@ func IsZero(v value.Value) bool {
 	return v.Float() == 0
 }
 
-// ToFloat converts any number to a double; 0 for other kinds.
+// ToFloat converts any number to a double. Other kinds give 0.
 func ToFloat(v value.Value) float64 {
 	f, _ := value.Number(v)
 	return f
@@ -150,7 +155,7 @@ func ToDecimal(v value.Value) value.Value {
 	return value.NewDecimal(&d)
 }
 
-// ToInt64 converts a number to an int64 when it is one exactly, or after dropping its fraction when trunc is given.
+// ToInt64 converts a number to an int64 if it is exactly one. With trunc its fraction is dropped first.
 func ToInt64(v value.Value, trunc bool) (int64, bool) {
 	switch v.Kind() {
 	case value.Int32, value.Int64:
@@ -172,7 +177,7 @@ func ToInt64(v value.Value, trunc bool) (int64, bool) {
 	return 0, false
 }
 
-// Abs returns |v|; ok is false for the smallest int64.
+// Abs returns |v|. ok is false for the smallest int64.
 func Abs(v value.Value) (value.Value, bool) {
 	switch v.Kind() {
 	case value.Int32, value.Int64:
@@ -198,7 +203,7 @@ func sameZero(v value.Value) value.Value {
 	return value.Int64Of(0)
 }
 
-// Rounding modes of Integral.
+// The rounding modes of Integral.
 const (
 	Floor    = -1
 	Trunc    = 0
@@ -206,8 +211,8 @@ const (
 	HalfEven = 2
 )
 
-// Integral rounds v to places digits behind the point (negative: before it). The kind stays, but an int32 that
-// overflows becomes an int64.
+// Integral rounds v to places digits behind the point (negative: before it). The kind stays, except that an int32
+// becomes an int64 on overflow.
 func Integral(v value.Value, mode, places int) value.Value {
 	switch v.Kind() {
 	case value.Int32, value.Int64:

@@ -16,7 +16,7 @@ func dec128(t *testing.T, s string) value.Value {
 	return v
 }
 
-// TestTypes: the kind of a result follows the operands, and grows when the value doesn't fit.
+// TestTypes: the kind of a result follows from the operands, and widens if the value doesn't fit.
 func TestTypes(t *testing.T) {
 	i, l, d := value.Int32Of, value.Int64Of, value.DoubleOf
 	for _, c := range []struct {
@@ -74,7 +74,7 @@ func TestDecimalDivision(t *testing.T) {
 	}
 }
 
-// The rest of a division is exact, however far apart the two are; a zero keeps its sign.
+// The remainder of a division is exact, however different the operands' magnitudes are. A zero keeps its sign.
 func TestDecimalFarApart(t *testing.T) {
 	for _, c := range [][3]string{{"1E+6111", "7", "6"}, {"1E+200", "7", "2"}, {"5E-300", "2", "5E-300"}} {
 		if got := value.DecimalText(Mod(dec128(t, c[0]), dec128(t, c[1]))); got != c[2] {

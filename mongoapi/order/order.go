@@ -19,7 +19,7 @@ type Column struct {
 // Order is a compiled sort.
 type Order []Column
 
-// Compile compiles a sort document such as {a: 1, "b.c": -1}. An empty one gives a nil Order.
+// Compile compiles a sort document such as {a: 1, "b.c": -1}. For an empty one the Order is nil.
 func Compile(v value.Value) (Order, error) {
 	if !v.IsDefined() || v.Kind() == value.Null {
 		return nil, nil
@@ -41,7 +41,7 @@ func Compile(v value.Value) (Order, error) {
 			if v.Len() > 1 {
 				return nil, merr.New(merr.BadValue, "Cannot include '$natural' in compound sort")
 			}
-			continue // the caller asks for it: the documents come so without a sort
+			continue // the caller handles it: it is the order without a sort
 		}
 		segs := strings.Split(key, ".")
 		for _, s := range segs {
@@ -61,8 +61,8 @@ func Compile(v value.Value) (Order, error) {
 	return o, nil
 }
 
-// Key returns the value by which a document sorts in one column: an array counts as its smallest element, descending as
-// its greatest; an empty array is below null, what is missing is null.
+// Key returns the value by which a document is sorted in one column. An array counts as its smallest element, or as its
+// greatest if the column is descending. An empty array is below null. A missing value is null.
 func Key(doc value.Value, c Column) value.Value {
 	v, found := pick(doc, c.Path, c.Desc)
 	if !found {
@@ -71,7 +71,7 @@ func Key(doc value.Value, c Column) value.Value {
 	return v
 }
 
-// pick finds the smallest or greatest value at path. found is false when there is none.
+// pick returns the smallest or greatest value at path. found is false if there is none.
 func pick(v value.Value, path []string, desc bool) (best value.Value, found bool) {
 	for len(path) > 0 && v.Kind() == value.Object {
 		v, path = v.Get(path[0]), path[1:]
@@ -126,7 +126,7 @@ func index(s string) int {
 	return n
 }
 
-// CompareKeys orders two keys of one column, ascending.
+// CompareKeys compares two keys of one column in ascending order.
 func CompareKeys(a, b value.Value) int {
 	switch {
 	case a.IsDefined() && b.IsDefined():
@@ -151,7 +151,7 @@ func (o Order) Keys(doc value.Value) []value.Value {
 	return ks
 }
 
-// Compare orders two documents by their keys.
+// Compare compares two documents by their keys.
 func (o Order) Compare(a, b []value.Value) int {
 	for i, c := range o {
 		if r := CompareKeys(a[i], b[i]); r != 0 {
@@ -164,7 +164,7 @@ func (o Order) Compare(a, b []value.Value) int {
 	return 0
 }
 
-// Sorter collects documents and gives them back in order; with a limit it keeps only so many.
+// Sorter collects documents and returns them sorted. With a limit it keeps only that many.
 type Sorter struct {
 	o     Order
 	limit int // 0: all
@@ -178,12 +178,12 @@ type row struct {
 	doc  value.Value
 }
 
-// NewSorter returns a Sorter that refuses to hold more than maxBytes.
+// NewSorter returns a Sorter that holds at most maxBytes.
 func (o Order) NewSorter(limit, maxBytes int) *Sorter {
 	return &Sorter{o: o, limit: limit, max: maxBytes}
 }
 
-// Add adds a document, whose bytes must stay.
+// Add adds a document. Its bytes must stay valid.
 func (s *Sorter) Add(doc value.Value) error {
 	s.rows = append(s.rows, row{s.o.Keys(doc), doc})
 	s.size += len(doc.Bytes()) + 64
@@ -211,7 +211,7 @@ func (s *Sorter) trim() {
 	}
 }
 
-// Docs returns the documents in order.
+// Docs returns the sorted documents.
 func (s *Sorter) Docs() []value.Value {
 	s.trim()
 	out := make([]value.Value, len(s.rows))

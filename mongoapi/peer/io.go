@@ -12,31 +12,31 @@ import (
 )
 
 const (
-	// free is how long a message or an answer may be before the budget is asked: as much as a connection's buffers
-	// hold anyway.
+	// free is the length in bytes of a message or a reply up to which the budget isn't used: a connection's buffers
+	// have that size anyway.
 	free = 16 << 10
-	// window is how many bytes must come within Stall; a client that sends them more slowly isn't served.
+	// window is the number of bytes that must arrive within Stall. Slower clients are disconnected.
 	window = 4 << 10
-	// piece is how much of an answer is written under one deadline.
+	// piece is the part of a reply in bytes that is written with one deadline.
 	piece = 64 << 10
-	// budgetWait is how long a message waits for memory.
+	// budgetWait is the longest wait of a message for memory.
 	budgetWait = 10 * time.Second
 )
 
-// Rules say what a client may send now.
+// Rules are the limits for a client's next message.
 type Rules struct {
-	Login bool          // it has not logged in: messages are small and must come at once
-	First time.Duration // how long it may take to begin a message; 0 is for ever
+	Login bool          // the client hasn't logged in: messages must be small and arrive soon
+	First time.Duration // how long the client may wait before it begins a message; 0 = no limit
 	Mem   *budget.Account
 }
 
-// Refused is a message that was read past because there is no memory for it. The connection can go on.
+// Refused is the error for a message that was skipped because there is no memory for it. The connection can continue.
 type Refused struct{ Cause error }
 
 // Error implements error.
 func (r *Refused) Error() string { return r.Cause.Error() }
 
-// Unwrap gives the error of the budget.
+// Unwrap returns the error of the budget.
 func (r *Refused) Unwrap() error { return r.Cause }
 
 func (c *Conn) readDeadline(d time.Duration) {
@@ -48,9 +48,9 @@ func (c *Conn) readDeadline(d time.Duration) {
 	_ = c.nc.SetReadDeadline(time.Time{})
 }
 
-// Read reads one message into buf, which grows as data really arrives, and returns its header and the whole message,
-// header included. What it holds beyond a small message is taken from r.Mem, which the caller closes. Of a Refused
-// message the first bytes are returned.
+// Read reads one message into buf, which grows as data arrives, and returns its header and the whole message including
+// the header. Memory beyond that of a small message is counted in r.Mem, which the caller closes. For a Refused message
+// it returns the first bytes.
 func (c *Conn) Read(buf []byte, r Rules) (h wire.Header, msg []byte, err error) {
 	if c.rdl || r.First > 0 {
 		c.readDeadline(r.First)
@@ -76,7 +76,7 @@ func (c *Conn) Read(buf []byte, r Rules) (h wire.Header, msg []byte, err error) 
 	buf = buf[:0]
 	for total := int(h.Length); len(buf) < total; {
 		if len(buf) == cap(buf) {
-			// What is announced costs nothing, only what is sent.
+			// Memory is only allocated for data that arrives, not for an announced length.
 			n := min(max(2*cap(buf), len(buf)+c.br.Buffered(), 1024), total)
 			if err := c.take(r.Mem, cap(buf), n); err != nil {
 				return h, buf, c.refuse(&pace, total-len(buf), err)
@@ -103,7 +103,7 @@ func cut(err error) error {
 	return err
 }
 
-// take asks the budget for a larger buffer.
+// take reserves memory for a larger buffer.
 func (c *Conn) take(mem *budget.Account, have, want int) error {
 	n := int64(want - max(have, free))
 	if n <= 0 || mem.Grow(n) == nil {
@@ -114,10 +114,10 @@ func (c *Conn) take(mem *budget.Account, have, want int) error {
 	if err := mem.Wait(ctx, n); err == nil || !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return mem.Grow(n) // says who holds it
+	return mem.Grow(n) // the error says who uses the memory
 }
 
-// refuse reads past the rest of a message.
+// refuse skips the rest of a message.
 func (c *Conn) refuse(p *pace, rest int, cause error) error {
 	for rest > 0 {
 		if c.br.Buffered() == 0 {
@@ -132,7 +132,7 @@ func (c *Conn) refuse(p *pace, rest int, cause error) error {
 	return &Refused{cause}
 }
 
-// pace sets the deadlines of one message. Before a login all of it must come in one span; later each window of it.
+// pace sets the deadlines for one message. Before a login the whole message has one deadline, later each window of it.
 type pace struct {
 	c     *Conn
 	login bool
@@ -155,7 +155,8 @@ func (p *pace) before() {
 
 func (p *pace) after(n int) { p.got += n }
 
-// Write writes an answer. One that makes no progress within Stall ends with an error: who doesn't read costs memory.
+// Write writes a reply. It fails if there is no progress within Stall, because a client that doesn't read occupies
+// memory.
 func (c *Conn) Write(b []byte) error {
 	c.writing.Store(true)
 	defer c.writing.Store(false)

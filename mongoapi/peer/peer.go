@@ -1,10 +1,14 @@
-// Package peer is the connection of one client: it reads whole messages and writes answers, both within deadlines,
-// and it tells a running command when its client has left.
+// Package peer is the connection of one client. It reads complete messages and writes replies, both with deadlines, and
+// it notices when the client disconnects during a command.
 //
 // One goroutine owns a Conn and calls Read, Begin, Write and End in turn. A second one, the server's watcher, calls
-// Look from time to time: only a command that a Look finds twice costs more than its own work. Its client is watched
-// from then on, by reading ahead into the buffer from which the next message is read, so that nothing that arrives is
-// lost.
+// Look at intervals. A command that ends between two Looks costs nothing extra. If a second Look finds the same
+// command, its client is watched from then on: a goroutine reads ahead into the buffer from which the next message is
+// read, so no data is lost.
+//
+// Example: a client sends an aggregate that takes an hour. Look finds command 5, and the next Look finds it again and
+// starts the watch, which blocks in a read. The client disconnects, the read returns an error, and the context of the
+// command is cancelled.
 package peer
 
 import (
@@ -18,62 +22,62 @@ import (
 	"time"
 )
 
-// Limits bound what a client may make a server hold or wait for.
+// Limits are the limits of what a client can make a server hold or wait for.
 type Limits struct {
-	// Login is how long a client may take for its first message, for each step of a login, and for a whole message
-	// before it has logged in. Idle is how long it may be silent between messages before that: drivers' monitors
-	// never log in, and ask every ten seconds or so.
+	// Login is the time limit for a client's first message, for each step of a login, and for a complete message before
+	// the login. Idle is the limit for the pause between messages before the login: drivers' monitors never log in and
+	// send a message about every ten seconds.
 	Login, Idle time.Duration
-	// Stall is how long a message or an answer may make no progress.
+	// Stall is the longest time without progress of a message or a reply.
 	Stall time.Duration
-	// Small is the longest message before a login, in bytes.
+	// Small is the largest length of a message before the login, in bytes.
 	Small int32
 }
 
-// Defaults are the limits of a server that was told none.
+// Defaults are the limits of a server that sets none.
 var Defaults = Limits{Login: 15 * time.Second, Idle: 3 * time.Minute, Stall: 30 * time.Second, Small: 32 << 10}
 
-// Why a command's context has ended, as context.Cause gives it.
+// The causes with which a command's context ends (context.Cause).
 var (
 	ErrLeft    = errors.New("peer: the client has left")
 	ErrKilled  = errors.New("peer: the command was killed")
 	ErrTooLong = errors.New("peer: the command took too long")
 )
 
-// readBuffer is the size of a connection's read buffer: most messages fit, and arrive with one system call.
+// readBuffer is the size of a connection's read buffer in bytes. Most messages fit and arrive with one system call.
 const readBuffer = 16 << 10
 
-// Conn is a connection. See the package's comment for who may call what.
+// Conn is a connection. The package comment says which goroutine may call which method.
 type Conn struct {
 	nc  net.Conn
 	br  *bufio.Reader
 	l   Limits
 	rdl bool // a read deadline is set
 
-	writing atomic.Bool // inside of Write
+	writing atomic.Bool // inside Write
 
 	mu       sync.Mutex
-	busy     bool // a command runs, or its answer is being written
-	alone    bool // nobody waits for that answer
+	busy     bool // a command runs or its reply is being written
+	alone    bool // the client expects no reply
 	stopping bool
-	gone     bool   // the client has left
-	seq      uint32 // of the command that runs, or ran last
+	gone     bool   // the client has disconnected
+	seq      uint32 // of the command that runs or ran last
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	seen     uint32        // the command that the last Look found
-	since    time.Time     // when a Look found that one running
-	watch    chan struct{} // closed when the watching of the present command has ended; nil when it isn't watched
+	since    time.Time     // when a Look found it running
+	watch    chan struct{} // closed when the watch of the current command has ended; nil if it isn't watched
 	wdl      bool          // a write deadline is set
 }
 
-// New returns the Conn of a network connection.
+// New returns the Conn for a network connection.
 func New(nc net.Conn, l Limits) *Conn {
 	return &Conn{nc: nc, br: bufio.NewReaderSize(nc, readBuffer), l: l}
 }
 
-// Begin begins a command and returns its context, which ends when the client leaves, at Kill and at a Look that finds
-// it too old. With alone the client waits for no answer: it may leave, and what it sent before is worked on all the
-// same. ok is false when the connection is to end instead.
+// Begin begins a command and returns its context. The context ends when the client disconnects, with Kill, or when a
+// Look finds that the command ran for too long. With alone the client expects no reply: it may disconnect, and its
+// messages are processed nevertheless. ok is false if the connection should end.
 func (c *Conn) Begin(alone bool) (ctx context.Context, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +92,7 @@ func (c *Conn) Begin(alone bool) (ctx context.Context, ok bool) {
 	return c.ctx, true
 }
 
-// End ends a command whose answer is written. It is false when the connection is to end.
+// End ends a command whose reply is written. It returns false if the connection should end.
 func (c *Conn) End() bool {
 	c.mu.Lock()
 	c.busy = false
@@ -99,7 +103,7 @@ func (c *Conn) End() bool {
 		_ = c.nc.SetWriteDeadline(time.Time{})
 	}
 	if watch != nil {
-		_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // wakes the watch, which reads
+		_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // interrupts the read of the watch
 		c.rdl = true
 	}
 	c.mu.Unlock()
@@ -111,14 +115,14 @@ func (c *Conn) End() bool {
 	return !c.stopping && !c.gone
 }
 
-// Left reports whether the client has left while a command ran.
+// Left reports whether the client disconnected during a command.
 func (c *Conn) Left() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.gone
 }
 
-// Finish ends the connection: now when it is idle, else after its command.
+// Finish ends the connection: immediately if it is idle, otherwise after its command.
 func (c *Conn) Finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +132,7 @@ func (c *Conn) Finish() {
 	}
 }
 
-// Close closes the connection and ends its command's context.
+// Close closes the connection and ends the context of its command.
 func (c *Conn) Close() {
 	_ = c.nc.Close()
 	c.mu.Lock()
@@ -139,14 +143,14 @@ func (c *Conn) Close() {
 	}
 }
 
-// Running returns the number of the command that runs; ok is false when none does.
+// Running returns the number of the running command. ok is false if there is none.
 func (c *Conn) Running() (seq uint32, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.seq, c.busy
 }
 
-// Kill ends the context of a command if it is still the one that runs.
+// Kill ends the context of a command if it is still running.
 func (c *Conn) Kill(seq uint32, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,14 +159,14 @@ func (c *Conn) Kill(seq uint32, cause error) {
 	}
 }
 
-// Look is what the server's watcher does from time to time. A command that two Looks find is watched from then on,
-// and one that has run for most (0: no limit) loses its context. active reports whether a command runs or ran since
-// the last Look.
+// Look is called by the server's watcher at intervals. A command that two Looks find is watched from then on. The
+// context of a command that has run for most (0: no limit) is ended. active reports whether a command runs or has run
+// since the last Look.
 func (c *Conn) Look(most time.Duration) (active bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	active = c.busy || c.seq != c.seen
-	// By the last Look, and running then: a number is seen idle only when its command has ended.
+	// The last Look found the same command: a number is only seen idle after its command has ended.
 	found := c.seq == c.seen
 	c.seen = c.seq
 	switch {
@@ -174,7 +178,8 @@ func (c *Conn) Look(most time.Duration) (active bool) {
 	return active
 }
 
-// attend looks after a command that runs for long; the lock is held.
+// attend handles a command that runs for long: it watches the client, ends the command after most, and sets a write
+// deadline if a small reply blocks. The caller holds the lock.
 func (c *Conn) attend(most time.Duration) {
 	if c.watch == nil && !c.gone && !c.alone {
 		_ = c.nc.SetReadDeadline(time.Time{})
@@ -184,15 +189,15 @@ func (c *Conn) attend(most time.Duration) {
 	if most > 0 && time.Since(c.since) >= most {
 		c.cancel(ErrTooLong)
 	}
-	if !c.wdl && c.writing.Load() { // an answer so small that Write set no deadline
+	if !c.wdl && c.writing.Load() { // the reply is so small that Write set no deadline
 		c.wdl = true
 		_ = c.nc.SetWriteDeadline(time.Now().Add(c.l.Stall))
 	}
 }
 
-// await reads ahead until the command ends or the client leaves. A client that has sent readBuffer bytes behind the
-// command isn't watched any more: that it has left is seen when the answer is written. Drivers wait for an answer
-// before they send more.
+// await reads ahead until the command ends or the client disconnects. If the client has sent readBuffer bytes after the
+// command, it is no longer watched, and its disconnection is noticed when the reply is written. Drivers wait for a
+// reply before they send more.
 func (c *Conn) await(done chan struct{}) {
 	defer close(done)
 	for {

@@ -20,7 +20,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
-// short are limits whose end a test can wait for, longer ones those that a busy machine keeps.
+// short are limits that a test can wait for. Longer ones are used where a busy machine must be fast enough.
 var (
 	short = Limits{
 		Login: 150 * time.Millisecond,
@@ -31,7 +31,7 @@ var (
 	longer = Limits{Login: time.Second, Idle: time.Second, Stall: 1500 * time.Millisecond, Small: 32 << 10}
 )
 
-// soon is when what should happen has happened for sure.
+// soon is a time within which an expected event has certainly happened.
 const soon = 10 * time.Second
 
 // pair is a Conn and its client.
@@ -55,7 +55,7 @@ func pair(t *testing.T, l Limits) (*Conn, net.Conn) {
 	return c, client
 }
 
-// tlsPair is a pair that speaks TLS.
+// tlsPair is a pair that uses TLS.
 func tlsPair(t *testing.T, l Limits) (*Conn, net.Conn) {
 	t.Helper()
 	certs := httptest.NewTLSServer(nil)
@@ -68,7 +68,7 @@ func tlsPair(t *testing.T, l Limits) (*Conn, net.Conn) {
 	return c, tls.Client(client, &tls.Config{RootCAs: pool, ServerName: "example.com"})
 }
 
-// message is one of n bytes, all but the header x.
+// message returns a message of n bytes; all bytes after the header are x.
 func message(n int, x byte) []byte {
 	b := bytes.Repeat([]byte{x}, n)
 	binary.LittleEndian.PutUint32(b, uint32(n))
@@ -110,7 +110,7 @@ func TestReadRefusesLengths(t *testing.T) {
 	}
 }
 
-// TestReadHoldsWhatWasSent: an announced length costs nothing, neither memory nor budget.
+// TestReadHoldsWhatWasSent: an announced length uses neither memory nor budget.
 func TestReadHoldsWhatWasSent(t *testing.T) {
 	const conns, sent = 20, 100 << 10
 	half := message(sent, 0)
@@ -158,14 +158,15 @@ func TestReadHoldsWhatWasSent(t *testing.T) {
 	}
 }
 
-// TestReadDeadlines: who says nothing, or not all, before a login is cut; who is slow and goes on is not.
+// TestReadDeadlines: before a login, a client that sends nothing, or not everything, is disconnected. A slow one that
+// makes progress isn't.
 func TestReadDeadlines(t *testing.T) {
 	whole := message(30<<10, 0)
 	for _, x := range []struct {
 		name  string
 		rules Rules
 		send  func(client net.Conn)
-		ok    bool // within longer limits, so that a busy machine is in time
+		ok    bool // with longer limits, so that a busy machine is fast enough
 	}{
 		{"silence at first", Rules{Login: true, First: short.Login}, func(net.Conn) {}, false},
 		{"half a header", Rules{}, func(c net.Conn) { _, _ = c.Write(whole[:7]) }, false},
@@ -209,7 +210,7 @@ func trickle(c net.Conn, b []byte, n int, every time.Duration) {
 	}
 }
 
-// TestReadRefusesWithoutMemory: a message for which there is no memory is read past, and the next one is served.
+// TestReadRefusesWithoutMemory: a message without memory is skipped, and the next one is processed.
 func TestReadRefusesWithoutMemory(t *testing.T) {
 	for _, x := range []struct {
 		name string
@@ -234,7 +235,7 @@ func TestReadRefusesWithoutMemory(t *testing.T) {
 	}
 }
 
-// TestReadWaitsForMemory: a message waits until another request gives its memory back.
+// TestReadWaitsForMemory: a message waits until another request releases its memory.
 func TestReadWaitsForMemory(t *testing.T) {
 	b := budget.New(1<<20, 0)
 	other := b.Open("other")
@@ -258,7 +259,7 @@ func TestReadWaitsForMemory(t *testing.T) {
 	mem.Close()
 }
 
-// watched runs a command until two looks have found it.
+// watched runs a command until two Looks have found it.
 func watched(t *testing.T, c *Conn) context.Context {
 	t.Helper()
 	ctx, ok := c.Begin(false)
@@ -290,7 +291,7 @@ func TestCommandEndsWhenItsClientLeaves(t *testing.T) {
 	}
 }
 
-// TestCommandForWhichNobodyWaits: a client that wants no answer may leave; its messages are worked on.
+// TestCommandForWhichNobodyWaits: a client that expects no reply may disconnect. Its messages are processed.
 func TestCommandForWhichNobodyWaits(t *testing.T) {
 	c, client := pair(t, short)
 	if _, err := client.Write(append(message(100, 1), message(200, 2)...)); err != nil {
@@ -312,7 +313,7 @@ func TestCommandForWhichNobodyWaits(t *testing.T) {
 	}
 }
 
-// TestWatchLosesNothing: what arrives while a command is watched is read afterwards, again and again.
+// TestWatchLosesNothing: data that arrives while a command is watched is read afterwards, repeatedly.
 func TestWatchLosesNothing(t *testing.T) {
 	t.Run("plain", func(t *testing.T) { c, client := pair(t, longer); watchLosesNothing(t, c, client) })
 	t.Run("TLS", func(t *testing.T) {
@@ -351,7 +352,7 @@ func watchLosesNothing(t *testing.T, c *Conn, client net.Conn) {
 	}
 }
 
-// TestLookFindsNothing: a quick command isn't watched, and a connection without one costs nothing.
+// TestLookFindsNothing: a quick command isn't watched, and a connection without a command costs nothing.
 func TestLookFindsNothing(t *testing.T) {
 	c, _ := pair(t, short)
 	for range 5 {
@@ -399,7 +400,7 @@ func TestKill(t *testing.T) {
 	c.End()
 	c.Kill(seq, ErrKilled)
 	second, _ := c.Begin(false)
-	c.Kill(seq, ErrKilled) // late
+	c.Kill(seq, ErrKilled) // too late
 	if second.Err() != nil || first.Err() != nil {
 		t.Fatal("a late kill has hit the next command")
 	}
@@ -409,7 +410,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestWriteToWhoNeverReads: neither a large answer nor many small ones hold a connection for ever.
+// TestWriteToWhoNeverReads: neither a large reply nor many small ones occupy a connection forever.
 func TestWriteToWhoNeverReads(t *testing.T) {
 	for _, n := range []int{64 << 20, 1000} {
 		c, _ := pair(t, short)
@@ -445,7 +446,7 @@ func TestWriteToWhoNeverReads(t *testing.T) {
 	}
 }
 
-// TestWriteToASlowReader: one who reads slowly gets all.
+// TestWriteToASlowReader: a slow reader gets everything.
 func TestWriteToASlowReader(t *testing.T) {
 	c, client := pair(t, longer)
 	const n = 12 << 20

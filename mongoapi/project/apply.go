@@ -38,7 +38,7 @@ type applier struct {
 	doc value.Value
 }
 
-// object appends the fields of v as the tree at n says; v may be no object, then only computed fields appear.
+// object appends the fields of v according to the tree at n. If v isn't an object, only computed fields are appended.
 func (a *applier) object(dst []byte, v value.Value, n *node) ([]byte, error) {
 	var seen uint64
 	var err error
@@ -74,10 +74,11 @@ func (a *applier) object(dst []byte, v value.Value, n *node) ([]byte, error) {
 	return dst, nil
 }
 
-// appendsLater reports whether a field is left out where it stands because its computed value follows at the end.
+// appendsLater reports whether a field is skipped at its position because its computed value is appended at the end.
 func (a *applier) appendsLater(k *node) bool { return k.x != nil && a.p.mode != add }
 
-// mark is a bit per child; children beyond the 63rd share one, which only decides whether they are looked at again.
+// mark returns a bit for each child. Children from the 64th on share one bit, which only decides whether they are
+// checked again.
 func mark(n, k *node) uint64 {
 	for i, c := range n.kids {
 		if c == k {
@@ -152,7 +153,7 @@ func (a *applier) array(v value.Value, k *node) (value.Value, error) {
 	return value.ArrayOf(bson.End(b, at)), nil
 }
 
-// created appends a computed field, or the object that holds computed fields, which the document doesn't have.
+// created appends a computed field that the document doesn't have, or the object that contains computed fields.
 func (a *applier) created(dst []byte, k *node) ([]byte, error) {
 	if k.x != nil {
 		v, err := k.x(a.e)

@@ -1,4 +1,8 @@
-// Package project compiles projections: those of find and findAndModify, the stages $project, $addFields and $unset.
+// Package project compiles projections: those of find and findAndModify, and the stages $project, $addFields and
+// $unset.
+//
+// Example: {a: 1, "b.c": 1} is a tree with the leaf a and the node b, which has the leaf c. For {_id: 7, a: 1, b: {c:
+// 2, d: 3}, e: 4} it returns {_id: 7, a: 1, b: {c: 2}}.
 package project
 
 import (
@@ -18,35 +22,35 @@ const (
 	undecided mode = iota
 	include
 	exclude
-	add // $addFields: everything stays, what is named is set
+	add // $addFields: all fields stay, the named ones are set
 )
 
 // Projection is a compiled projection.
 type Projection struct {
 	mode  mode
 	root  *node
-	plain bool // nothing to do
+	plain bool // no change
 	query *filter.Filter
 }
 
-// node is one name of the tree that the paths make.
+// node is one name in the tree of paths.
 type node struct {
 	name   string
 	kids   []*node
 	byName map[string]*node
 	leaf   bool
-	hide   bool                                                         // leaf: leave it out
-	x      expr.Expr                                                    // leaf: computed
+	hide   bool                                                         // leaf: exclude the field
+	x      expr.Expr                                                    // leaf: a computed value
 	fn     func(p *Projection, doc, v value.Value) (value.Value, error) // leaf: changes the stored value
-	sets   bool                                                         // some leaf below is computed
+	sets   bool                                                         // a leaf below is computed
 }
 
-// Options tell the compiler where the projection stands.
+// Options describe where the projection is used.
 type Options struct {
 	Scope *expr.Scope
-	// Find allows the operators of find: $slice, $elemMatch and the positional $.
+	// Find enables the operators of find: $slice, $elemMatch and the positional $.
 	Find bool
-	// Query is the filter that the positional $ refers to.
+	// Query is the filter for the positional $.
 	Query *filter.Filter
 }
 
@@ -99,7 +103,7 @@ type compiler struct {
 	slice bool
 }
 
-// at makes the leaf of a path.
+// at returns the leaf of a path, and creates it if necessary.
 func (c *compiler) at(path string) (*node, error) {
 	n := c.p.root
 	segs := strings.Split(path, ".")
@@ -239,7 +243,7 @@ func (c *compiler) computed(path string, v value.Value, depth int) error {
 	}
 }
 
-// finish settles what a projection of _id alone means, and that _id is included unless excluded.
+// finish handles projections of only _id, and includes _id unless it is excluded.
 func (c *compiler) finish() error {
 	p := c.p
 	if p.mode == undecided {
@@ -268,7 +272,7 @@ func (c *compiler) finish() error {
 	return nil
 }
 
-// findOperator compiles $slice and $elemMatch as find has them.
+// findOperator compiles $slice and $elemMatch of find.
 func (c *compiler) findOperator(path, op string, arg value.Value) error {
 	n, err := c.at(path)
 	if err != nil {

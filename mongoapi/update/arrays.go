@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
-// elements returns what the array at p holds; nil and no error when there is nothing.
+// elements returns the elements of the array at p, or nil without an error if there is no value.
 func elements(root *node, p place, path []string, what string) ([]value.Value, error) {
 	if p.at == nil {
 		return nil, nil
@@ -185,7 +185,7 @@ func pop(path string, arg value.Value, _ Options) (applyFn, error) {
 	}, nil
 }
 
-// removeIf makes the operators that take elements out of an array.
+// removeIf makes the operators that remove elements from an array.
 func removeIf(gone func(v value.Value) bool) applyFn {
 	return func(root *node, path []string, _ *Context) error {
 		p := root.find(path)

@@ -12,7 +12,7 @@ import (
 // applyFn applies an operator at a path without positional components.
 type applyFn func(root *node, path []string, c *Context) error
 
-// ops is the registry of update operators: each makes the application of `{$op: {path: arg}}`.
+// ops is the registry of update operators. Each entry compiles `{$op: {path: arg}}`.
 var ops map[string]func(path string, arg value.Value, o Options) (applyFn, error)
 
 func init() {
@@ -80,7 +80,7 @@ func arithmetic(name string, op num.Op) func(string, value.Value, Options) (appl
 
 func last(path []string) string { return path[len(path)-1] }
 
-// idText names the document in messages.
+// idText returns the document's `_id` for messages.
 func idText(root *node) string {
 	if id := root.child("_id"); id != nil {
 		return "_id: " + Show(id.value())
@@ -88,7 +88,7 @@ func idText(root *node) string {
 	return "no id"
 }
 
-// extreme is $max with 1 and $min with -1.
+// extreme makes $max with 1 and $min with -1.
 func extreme(sign int) func(string, value.Value, Options) (applyFn, error) {
 	return func(_ string, arg value.Value, _ Options) (applyFn, error) {
 		return func(root *node, path []string, _ *Context) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// compileFilters compiles arrayFilters: each is a query on one identifier.
+// compileFilters compiles arrayFilters. Each is a query on one identifier.
 func (u *Update) compileFilters(o Options) error {
 	if !o.ArrayFilters.IsDefined() {
 		return nil
@@ -34,7 +34,7 @@ func (u *Update) compileFilters(o Options) error {
 	return nil
 }
 
-// filterName returns the one identifier that an array filter is about.
+// filterName returns the only identifier that an array filter uses.
 func filterName(v value.Value, depth int) (string, error) {
 	if v.Kind() != value.Object || depth > 50 {
 		return "", merr.New(merr.TypeMismatch, "array filters must be documents")
@@ -74,7 +74,7 @@ func filterName(v value.Value, depth int) (string, error) {
 	return name, nil
 }
 
-// checkFilters holds that every identifier has its filter and every filter is used.
+// checkFilters checks that every identifier has a filter and every filter is used.
 func (u *Update) checkFilters() error {
 	used := map[string]bool{}
 	for _, o := range u.ops {
@@ -97,7 +97,7 @@ func (u *Update) checkFilters() error {
 	return nil
 }
 
-// identifier reads "$[id]"; id is "" for "$[]".
+// identifier reads "$[id]". id is "" for "$[]".
 func identifier(s string) (id string, ok bool) {
 	if len(s) < 3 || s[:2] != "$[" || s[len(s)-1] != ']' {
 		return "", false
@@ -105,7 +105,11 @@ func identifier(s string) (id string, ok bool) {
 	return s[2 : len(s)-1], true
 }
 
-// expand replaces the positional components of a path by the indexes that they stand for in the document.
+// expand replaces the positional components of a path by the array indexes that they represent in the document.
+//
+//	a.$[].b    in {a: [{b: 1}, {b: 2}]}              ->  a.0.b, a.1.b
+//	a.$[x].b   with the array filter {"x.b": {$gt: 1}}  ->  a.1.b
+//	a.$.b      with the query {"a.b": 2}             ->  a.1.b
 func (u *Update) expand(root *node, full string, head, tail []string, doc value.Value, c Context) ([][]string, error) {
 	for i, s := range tail {
 		if s == "$" {
@@ -164,7 +168,7 @@ func tailFirst(head, tail []string) string {
 	return tail[0]
 }
 
-// mustExpand opens n when it can be opened.
+// mustExpand opens n if it can be opened.
 func (n *node) mustExpand() {
 	if n.container() {
 		n.expand()

@@ -8,7 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Show prints a value for an error message, the way the server's messages do: shell notation, cut when long.
+// Show prints a value for an error message like the server: in shell notation, and truncated if it is long.
 func Show(v value.Value) string {
 	b := appendShow(nil, v, 0)
 	if len(b) > 512 {

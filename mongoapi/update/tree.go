@@ -12,11 +12,14 @@ import (
 // maxPad is the server's limit of nulls that a write beyond an array's end adds.
 const maxPad = 1_500_000
 
-// node is one value of a document that is being changed. It is opened, that is cut into its children, only when a path
-// runs through it; what was never opened is written back byte by byte.
+// node is one value of a document that is being changed. A node is opened (split into its children) only when a path
+// leads through it. Values that were never opened are copied unchanged to the result.
+//
+// Example: {$set: {"a.b": 1}} on {a: {b: 0, c: [..]}, d: [..]} opens the document and a, and replaces b. c and d are
+// copied as bytes.
 type node struct {
 	key  string
-	v    value.Value // the value while not open
+	v    value.Value // the value while it isn't opened
 	open bool
 	arr  bool
 	kids []*node
@@ -43,7 +46,7 @@ func (n *node) expand() {
 	}
 }
 
-// value returns what n stands for now.
+// value returns the current value of n.
 func (n *node) value() value.Value {
 	if !n.open {
 		return n.v
@@ -55,7 +58,7 @@ func (n *node) value() value.Value {
 	return value.ObjectOf(b)
 }
 
-// append appends the document or array that the open n is.
+// append appends the document or array of the opened node n.
 func (n *node) append(dst []byte) []byte {
 	at, dst := bson.Begin(dst)
 	for i, k := range n.kids {
@@ -90,17 +93,17 @@ func (n *node) child(name string) *node {
 	return nil
 }
 
-// place is where a path leads: to at, or, when that is nil, to rest under parent.
+// place is the end of a path: at if it exists, otherwise the missing part of the path, rest, under parent.
 type place struct {
 	parent *node
 	at     *node
-	index  int // of at within parent
+	index  int // of at in parent
 	rest   []string
-	block  *node // the scalar, or the array under a name, that the path can't pass
+	block  *node // what the path can't pass: a scalar, or an array under a name
 	bad    string
 }
 
-// find follows a path as far as it goes.
+// find follows a path as far as it exists.
 func (n *node) find(path []string) place {
 	cur := n
 	for i, s := range path {
@@ -137,8 +140,8 @@ func (n *node) find(path []string) place {
 	return place{at: cur}
 }
 
-// missing is what operators do that take away from a place where nothing is: nothing, where something could be. A
-// path that runs through a scalar, or by name into an array, could never lead anywhere.
+// missing is the result of removing operators at a place without a value. It is no error if a value could be there. A
+// path through a scalar, or by a name into an array, is an error.
 func (p place) missing(path []string) error {
 	if p.block == nil {
 		return nil
@@ -147,7 +150,7 @@ func (p place) missing(path []string) error {
 		p.bad, joined(path), p.block.key, Show(p.block.value()))
 }
 
-// put sets the value at a path, making what is missing on the way.
+// put sets the value at a path and creates missing parents.
 func (n *node) put(path []string, v value.Value) error {
 	p := n.find(path)
 	return p.put(v)
@@ -189,7 +192,7 @@ func (p place) put(v value.Value) error {
 	return nil
 }
 
-// remove takes a field away; in an array it leaves null.
+// remove removes a field. In an array it sets the element to null.
 func (p place) remove() {
 	if p.at == nil || p.parent == nil {
 		return
@@ -201,7 +204,7 @@ func (p place) remove() {
 	p.parent.kids = append(p.parent.kids[:p.index:p.index], p.parent.kids[p.index+1:]...)
 }
 
-// arrayIndex reads a path component as an array index, -1 when it is none.
+// arrayIndex returns a path component as an array index, -1 if it isn't one.
 func arrayIndex(s string) int {
 	if s == "" || len(s) > 9 || len(s) > 1 && s[0] == '0' {
 		return -1

@@ -1,7 +1,7 @@
 // Package update compiles MongoDB updates: documents of operators, replacements and pipelines.
 //
-// The registry of operators is the table ops (ops.go): one more is one entry there, its implementation, and lines in
-// testdata.
+// The registry of operators is the table ops (ops.go). A new operator needs one entry there, its implementation, and
+// lines in testdata.
 package update
 
 import (
@@ -29,30 +29,30 @@ type op struct {
 	path  string
 	segs  []string
 	apply applyFn
-	ins   bool // only when the document is made by this update
+	ins   bool // only if this update inserts the document
 	array bool // the path has $, $[] or $[identifier]
 }
 
-// Context is what an update sees beside the document.
+// Context is the input of an update besides the document.
 type Context struct {
 	Env    *expr.Env
-	Filter *filter.Filter // what selected the document: the positional $ refers to it
-	Insert bool           // an upsert makes the document
+	Filter *filter.Filter // the filter that selected the document, for the positional $
+	Insert bool           // an upsert inserts the document
 }
 
-// Options tell the compiler of the statement's other parts.
+// Options describe the other parts of the statement.
 type Options struct {
 	ArrayFilters value.Value
 	Scope        *expr.Scope
-	Run          *expr.Run // that of the Env in which it will be applied; nil when nothing ends it
-	// Dollar, when set, reports whether a replacement may have a field whose name begins with '$'.
+	Run          *expr.Run // that of the Env with which it will be applied; nil = it is never ended
+	// Dollar, if set, reports whether a replacement may have a field whose name begins with '$'.
 	Dollar func(name []byte) bool
 }
 
 // IsReplacement reports whether the update replaces whole documents.
 func (u *Update) IsReplacement() bool { return u.replace.IsDefined() }
 
-// Compile compiles an update. u must stay unchanged as long as the result lives.
+// Compile compiles an update. u must not change as long as the result is used.
 func Compile(u value.Value, o Options) (*Update, error) {
 	out := &Update{}
 	switch u.Kind() {
@@ -126,7 +126,7 @@ func (u *Update) compileOperator(name string, arg value.Value, o Options) error 
 			n.array = n.array || s[0] == '$' && !dbRefName(s)
 		}
 		u.ops = append(u.ops, n)
-		if name == "$rename" { // the new name takes part in conflicts, its work is done with the old one
+		if name == "$rename" { // the new name is checked for conflicts, and the operator of the old name does the work
 			to, err := splitPath(it.Value().Str())
 			if err != nil {
 				return err
@@ -168,13 +168,12 @@ func splitPath(path string) ([]string, error) {
 
 func dbRefName(s string) bool { return s == "$id" || s == "$ref" || s == "$db" }
 
-// arrange sorts the operators by path (new fields appear in that order) and refuses two on one path or below one
-// another.
+// arrange sorts the operators by path, which is also the order of new fields, and refuses two operators on the same
+// path or on a path and one below it.
 func (u *Update) arrange() error {
 	sort.SliceStable(u.ops, func(i, j int) bool { return comparePaths(u.ops[i].segs, u.ops[j].segs) < 0 })
 	for i := 1; i < len(u.ops); i++ {
-		// A prefix sorts directly before the paths below it, unless another of them is in between, which then has its
-		// prefix too.
+		// A prefix sorts directly before the paths below it, unless another path below it is in between.
 		a, b := u.ops[i-1], u.ops[i]
 		if isPrefix(a.segs, b.segs) {
 			return merr.New(merr.ConflictingUpdateOperators, "Updating the path '%s' would create a conflict at '%s'",
@@ -210,7 +209,7 @@ func comparePaths(a, b []string) int {
 	return len(a) - len(b)
 }
 
-// Apply returns the changed document as new bytes. doc is not touched. That `_id` stays is checked here.
+// Apply returns the changed document with its own bytes. doc isn't changed. Apply refuses a change of `_id`.
 func (u *Update) Apply(doc value.Value, c Context) ([]byte, error) {
 	var out []byte
 	switch {
@@ -247,7 +246,7 @@ func (u *Update) Apply(doc value.Value, c Context) ([]byte, error) {
 	return out, nil
 }
 
-// applyReplacement is the replacement with the old `_id` in front.
+// applyReplacement returns the replacement with the old `_id` in front.
 func (u *Update) applyReplacement(doc value.Value) ([]byte, error) {
 	id := doc.Get("_id")
 	given := u.replace.Get("_id")
@@ -292,7 +291,7 @@ func (u *Update) applyOps(root *node, doc value.Value, c Context) error {
 	return nil
 }
 
-// Base makes the document from which an upsert starts: the equalities of the query.
+// Base returns the document from which an upsert starts: the equalities of the query.
 func Base(eqs []filter.Equality) ([]byte, error) {
 	root := newRoot(value.ObjectOf(bson.Empty))
 	for i, e := range eqs {

@@ -12,7 +12,8 @@ import (
 )
 
 // TestUpdate runs testdata. "update": an update, then documents. "filtered": a query, an update, then documents.
-// "arrays": array filters, an update, then documents. "upsert": a query and an update; the document that is inserted.
+// "arrays": array filters, an update, then documents. "upsert": a query and an update; the output is the inserted
+// document.
 func TestUpdate(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -57,7 +58,7 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
-// FuzzUpdate: no update makes the compiler or its application panic, and what comes out is a document.
+// FuzzUpdate: neither compiling nor applying an update panics, and the result is a valid document.
 func FuzzUpdate(f *testing.F) {
 	doc := mtest.Value(f, `{"_id":1,"a":[1,{"b":2},"x"],"b":{"c":null},"n":5}`)
 	for _, q := range []string{`{"$set":{"a.1.b":1,"x.y":2}}`, `{"$push":{"a":{"$each":[1],"$sort":1,"$slice":-2}}}`,

@@ -1,5 +1,12 @@
 // Package wire reads and writes MongoDB's wire messages: the header, OP_MSG, and the OP_QUERY and OP_REPLY that old
-// handshakes use. Messages are parsed in place: everything returned points into the message's bytes.
+// handshakes use. Messages are parsed in place: all results point into the message's bytes.
+//
+// Example, an OP_MSG with the command {ping: 1} (integers are little endian):
+//
+//	24000000 01000000 00000000 DD070000  header: length 36, request id 1, response to 0, op code 2013
+//	00000000                             flags
+//	00                                   section of kind 0: one document
+//	0F000000 10 "ping" 00 01000000 00    {ping: 1}, 15 bytes
 package wire
 
 import (
@@ -17,7 +24,7 @@ const (
 	OpMsg        = 2013
 )
 
-// Limits that the hello reply announces.
+// Limits that the reply to hello announces.
 const (
 	MaxDocument   = 16 * 1024 * 1024
 	MaxMessage    = 48_000_000
@@ -34,7 +41,7 @@ const (
 // HeaderSize is the length of a message header in bytes.
 const HeaderSize = 16
 
-// Header opens every message.
+// Header is the beginning of every message.
 type Header struct {
 	Length     int32 // of the whole message
 	RequestID  int32
@@ -42,10 +49,11 @@ type Header struct {
 	OpCode     int32
 }
 
-// ErrMalformed is a message that can't be read; the connection can't go on, for its framing is lost.
+// ErrMalformed is the error for a message that can't be read. The connection must be closed, because its framing is
+// lost.
 var ErrMalformed = errors.New("wire: malformed message")
 
-// Malformed says why the inside of a well-framed message can't be read: the connection can go on.
+// Malformed is the error for a message with valid framing and malformed content. The connection can continue.
 type Malformed string
 
 // Error implements error.
@@ -53,7 +61,7 @@ func (m Malformed) Error() string { return string(m) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// ParseHeader parses a message's header. A message longer than maxLen, or shorter than a header, is ErrMalformed.
+// ParseHeader parses a message's header. A length above maxLen or below that of a header is ErrMalformed.
 func ParseHeader(b []byte, maxLen int32) (Header, error) {
 	h := Header{
 		Length:     int32(binary.LittleEndian.Uint32(b)),
@@ -67,7 +75,7 @@ func ParseHeader(b []byte, maxLen int32) (Header, error) {
 	return h, nil
 }
 
-// Flags returns the flag bits of an OP_MSG, of which the first bytes are enough; 0 when they are too few.
+// Flags returns the flag bits of an OP_MSG. The first bytes of the message are enough; with too few bytes it returns 0.
 func Flags(msg []byte) uint32 {
 	if len(msg) < HeaderSize+4 {
 		return 0
@@ -75,17 +83,17 @@ func Flags(msg []byte) uint32 {
 	return binary.LittleEndian.Uint32(msg[HeaderSize:])
 }
 
-// maxSeqs is how many document sequences a message may have. No command has more than two; without a bound the shortest
-// ones would take eight times their bytes.
+// maxSeqs is the largest number of document sequences in a message. No command has more than two. Without the limit, a
+// message of minimal sequences would need eight times its size in memory.
 const maxSeqs = 16
 
-// Seq is a document sequence (section of kind 1): documents one after the other.
+// Seq is a document sequence (section of kind 1): a list of documents.
 type Seq struct {
 	Name []byte
 	Docs []byte
 }
 
-// Next cuts the first document off s.Docs; ok is false at the end or when the rest isn't a document.
+// Next removes the first document from s.Docs. ok is false at the end, or if the rest isn't a document.
 func (s *Seq) Next() (doc []byte, ok bool) {
 	doc, rest, ok := CutDocument(s.Docs)
 	if ok {
@@ -101,8 +109,8 @@ type Msg struct {
 	Seqs  []Seq
 }
 
-// ParseMsg parses an OP_MSG (with its header) into m, whose slices are used again. The lengths of all documents are
-// right afterwards, their insides are not checked.
+// ParseMsg parses an OP_MSG (with its header) into m and reuses m's slices. It checks the lengths of all documents, but
+// not their content.
 func ParseMsg(msg []byte, m *Msg) error {
 	m.Body, m.Seqs, m.Flags = nil, m.Seqs[:0], 0
 	if len(msg) < HeaderSize+4 {
@@ -175,7 +183,7 @@ func cutSeq(b []byte) (s Seq, rest []byte, ok bool) {
 	return s, rest, true
 }
 
-// CutDocument cuts one BSON document by its length; the inside is not checked.
+// CutDocument splits one BSON document off by its length. Its content isn't checked.
 func CutDocument(b []byte) (doc, rest []byte, ok bool) {
 	if len(b) < 5 {
 		return nil, b, false
@@ -213,15 +221,16 @@ func ParseQuery(msg []byte) (q Query, err error) {
 	return q, nil
 }
 
-// BeginMsg appends header and flags of an OP_MSG reply and the kind of its body section; the body document follows,
-// then EndMsg.
+// BeginMsg appends the header and flags of an OP_MSG reply, and the kind of its body section. The caller then appends
+// the body document and calls EndMsg.
 func BeginMsg(dst []byte, requestID, responseTo int32, flags uint32) []byte {
 	dst = appendHeader(dst, requestID, responseTo, OpMsg)
 	dst = binary.LittleEndian.AppendUint32(dst, flags)
 	return append(dst, 0)
 }
 
-// BeginReply appends header and fixed fields of an OP_REPLY with one document; the document follows, then EndMsg.
+// BeginReply appends the header and fixed fields of an OP_REPLY with one document. The caller then appends the document
+// and calls EndMsg.
 func BeginReply(dst []byte, requestID, responseTo int32) []byte {
 	dst = appendHeader(dst, requestID, responseTo, OpReply)
 	dst = binary.LittleEndian.AppendUint32(dst, 8)  // AwaitCapable
@@ -237,7 +246,7 @@ func appendHeader(dst []byte, requestID, responseTo, op int32) []byte {
 	return binary.LittleEndian.AppendUint32(dst, uint32(op))
 }
 
-// EndMsg writes the length of the message that began at.
+// EndMsg sets the length of the message that began at at.
 func EndMsg(dst []byte, at int) []byte {
 	binary.LittleEndian.PutUint32(dst[at:], uint32(len(dst)-at))
 	return dst

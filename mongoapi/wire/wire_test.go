@@ -111,7 +111,7 @@ func TestParseQuery(t *testing.T) {
 	}
 }
 
-// FuzzParse: nothing that comes in makes the parsers panic.
+// FuzzParse: no input makes the parsers panic.
 func FuzzParse(f *testing.F) {
 	f.Add(msg(0, body(doc), seq("documents", doc, doc)))
 	f.Add(msg(FlagChecksum, body(doc)))

@@ -11,11 +11,11 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/certs"
 )
 
-// The checks before every HTTP door. A browser that can reach the server also sends requests for pages of other sites.
-// Two checks refuse such requests where a request needs no secret of its sender:
+// The checks before every HTTP door. A browser that can reach the server also sends requests on behalf of pages of
+// other sites. Two checks refuse such requests, unless a request contains a secret that only its sender has:
 //
-//   - The host name of the request must be one of the server's. A page can let a host name of its own point to this
-//     machine (DNS rebinding), and then has the same origin as the server.
+//   - The host name of the request must be one of the server's. A page can let its own host name point to this machine
+//     (DNS rebinding), and then has the same origin as the server.
 //   - A request that a page sends must come from a page of the server.
 //
 // Secrets are a signature, a token, and a login on a WebSocket: no browser adds them by itself. Basic authentication

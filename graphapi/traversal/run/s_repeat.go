@@ -388,7 +388,7 @@ func (s *repeatStep) enterWith(x *exec, t *trav) error {
 	return s.held.keep(x, out)
 }
 
-// enqueue makes a traverser input of the body. Without paths, equal traversers in a round are merged into one with a
+// enqueue adds a traverser to the body's input. Without paths, equal traversers in a round are merged into one with a
 // larger bulk, which keeps a walk over a dense graph small.
 func (s *repeatStep) enqueue(x *exec, t *trav) error {
 	if !x.paths && t.sack == nil && !x.noBulk && isMergeable(t.v) {

@@ -1,4 +1,4 @@
-// Package admittest helps to test what passes a gate.
+// Package admittest helps to test handlers behind a gate.
 package admittest
 
 import (
@@ -7,14 +7,14 @@ import (
 	"github.com/orrerydb/orrery/internal/admit"
 )
 
-// Watcher is a ResponseWriter that counts who is inside a gate whenever it is written to.
+// Watcher is a ResponseWriter that records, at each write, how many requests are inside a gate.
 type Watcher struct {
 	*httptest.ResponseRecorder
 	Gate   *admit.Gate
 	Inside []int
 }
 
-// Watch returns a Watcher of a gate.
+// Watch returns a Watcher for a gate.
 func Watch(g *admit.Gate) *Watcher {
 	return &Watcher{ResponseRecorder: httptest.NewRecorder(), Gate: g}
 }

@@ -1,4 +1,4 @@
-// Package mtest helps the data-driven tests of the MongoDB door: Extended JSON in, Extended JSON out.
+// Package mtest has helpers for the data-driven tests of the MongoDB door: Extended JSON in, Extended JSON out.
 package mtest
 
 import (
@@ -21,7 +21,7 @@ func Value(t testing.TB, s string) value.Value {
 	return v
 }
 
-// Lines returns the lines of an input that aren't empty.
+// Lines returns the non-empty lines of an input.
 func Lines(s string) []string {
 	var out []string
 	for _, l := range strings.Split(s, "\n") {
@@ -46,10 +46,10 @@ func Error(err error) string {
 	return "error " + e.CodeName() + ": " + e.Msg
 }
 
-// Env is an environment that stands at 2026-01-02T03:04:05.678Z and draws no lots.
+// Env returns an environment frozen at 2026-01-02T03:04:05.678Z whose random number is fixed.
 func Env() *expr.Env {
 	return &expr.Env{NowMS: 1767323045678, Random: func() float64 { return 0.5 }}
 }
 
-// Valid reports whether b is a document that the server would let in.
+// Valid reports whether b is a document that the server would accept.
 func Valid(b []byte) bool { return doc.Validate(b, 100) == nil }

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
