@@ -12,6 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/epk"
 	"github.com/orrerydb/orrery/core/geo"
 	"github.com/orrerydb/orrery/core/ru"
+	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"
@@ -56,7 +57,8 @@ type Query struct {
 	// state of a sort.
 	Limit int
 	// Page is how many rows the caller means to take from this Rows; 0 = unknown. A sort then holds little more than so
-	// many at a time; rows beyond them cost another pass over the candidates.
+	// many at a time, which needs neither much memory nor a file; rows beyond them cost another pass over the
+	// candidates.
 	Page int
 	// MaxRead bounds the index entries and items that this Rows examines before it pauses with a continuation; 0 = no
 	// bound.
@@ -123,6 +125,8 @@ type Rows struct {
 	former  *position // where an earlier version stopped, when that ordered rows otherwise
 	calls   int       // of Next
 	bud     *budget.Budget
+	space   *spill.Space    // of files; nil: sorts have none
+	apart   bool            // the view was closed, because the rows that are left need nothing of it
 	sort    *budget.Account // what a sort holds; nil until there is one
 }
 
@@ -147,13 +151,17 @@ type source interface {
 }
 
 // Open starts a query on a container. The caller closes the Rows. A malformed partition key, range or continuation is
-// BadRequest; a dropped container NotFound with sub-status 1003. A sort takes its memory from bud: past its share Next
-// fails with MemoryLimit, and with TooManyRequests when other requests hold the rest.
-func Open(ctx context.Context, c *store.Container, q *Query, bud *budget.Budget) (*Rows, error) {
+// BadRequest; a dropped container NotFound with sub-status 1003. A sort takes its memory from bud, and files from space
+// when there is no more: Next fails with StoreFull when the disk has no room for them. Without space Next fails with
+// MemoryLimit past the query's share of the memory, and with TooManyRequests when other requests hold the rest.
+func Open(ctx context.Context, c *store.Container, q *Query, bud *budget.Budget, space *spill.Space) (*Rows, error) {
 	if err := c.Alive(); err != nil {
 		return nil, err
 	}
 	r := &Rows{ctx: ctx, given: q, hash: queryHash(c, q), bud: bud}
+	if bud != nil {
+		r.space = space
+	}
 	if err := r.open(c, q.Continuation); err != nil {
 		return nil, err
 	}
@@ -218,7 +226,11 @@ func (r *Rows) build(c *store.Container, token string, asked []uint64) (*builder
 func (r *Rows) renew() error {
 	old, gone := r.view.Old()
 	switch {
-	case !old:
+	case !old, r.apart:
+		return nil
+	case r.mayLeave():
+		r.view.Close()
+		r.apart = true
 		return nil
 	case r.q.Whole || r.begun && r.row.pos.kind == 0:
 		if gone {
@@ -235,11 +247,20 @@ func (r *Rows) renew() error {
 	return r.open(c, token)
 }
 
+// mayLeave reports whether what is left to give needs nothing of the view: all of it lies in a sort.
+func (r *Rows) mayLeave() bool {
+	s, ok := r.src.(*sorter)
+	return ok && s.apart()
+}
+
 func (r *Rows) closeSource() {
 	if r.src != nil {
 		r.src.close()
 		r.src = nil
-		r.view.Close()
+		if !r.apart {
+			r.view.Close()
+		}
+		r.apart = false
 		r.sort.OnSpill(nil)
 		r.sort.Close()
 	}

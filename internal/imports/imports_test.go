@@ -22,7 +22,7 @@ const module = "github.com/orrerydb/orrery/"
 var rooms = []string{
 	"core/invariants", "core/status", "core/yield", "core/work", "core/budget", "core/clock", "core/ru", "core/json",
 	"core/isotime", "core/bson", "core/value", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
-	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/catalog", "core/index", "core/store",
+	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/spill", "core/catalog", "core/index", "core/store",
 	"core/feed", "core/jobs", "core/access", "core/exec", "core",
 	"graphapi/gvalue", "graphapi/wire", "graphapi/gremlin", "graphapi/graph", "graphapi/traversal/compile",
 	"graphapi/traversal/run",
@@ -50,6 +50,7 @@ var only = map[string][]string{
 	"core/kv/memkv":    {"core/invariants", "core/status", "core/kv"},
 	"core/kv/pebblekv": {"core/clock", "core/invariants", "core/status", "core/kv"},
 	"core/kv/kvtest":   {"core/invariants", "core/status", "core/kv"},
+	"core/spill":       {"core/status", "core/budget"},
 	"sqlapi":           forAPIs, "tableapi": forAPIs, "mongoapi": forAPIs,
 
 	"graphapi/gvalue":            {"core/isotime"},
@@ -65,7 +66,7 @@ var only = map[string][]string{
 // forAPIs is what a front door may import: the facade and the vocabulary, never the store below it, never another API.
 var forAPIs = []string{"core", "core/bson", "core/json", "core/isotime", "core/doc", "core/value", "core/geo",
 	"core/access", "core/exec", "core/feed", "core/status", "core/clock",
-	"core/ru", "core/invariants", "core/budget", "core/yield"}
+	"core/ru", "core/invariants", "core/budget", "core/spill", "core/yield"}
 
 // engines may be named by cmd, each other's tests and nobody else.
 var engines = []string{"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest"}

@@ -61,6 +61,7 @@ type Config struct {
 	Stall          time.Duration     // how long the disk may take before writes are refused; 0: 10 s
 	Upgrade        bool              // a store of an older format is given the present one: no way back
 	CacheMB        int               // cache of the store, in MiB: items and blocks
+	SpillMB        int               // temporary files of queries, in MiB; 0: as the disk has room
 	MemoryMB       int               // CacheMB and what requests may hold together, in MiB; 0: CacheMB and requestMB
 
 	LogRequests bool          // one line for each request
@@ -218,6 +219,7 @@ func (c *Config) validateLimits() error {
 	}{
 		{"--max-connections", int64(c.MaxConnections), 1}, {"--max-requests", int64(c.MaxRequests), 1},
 		{"--max-waiting", int64(c.MaxWaiting), 0}, {"--max-time", int64(c.MaxTime), 0}, {"--slow-ms", int64(c.Slow), 0},
+		{"--spill-mb", int64(c.SpillMB), 0},
 	} {
 		if l.value < l.least {
 			return fmt.Errorf("%s: want at least %d", l.flag, l.least)
@@ -228,6 +230,9 @@ func (c *Config) validateLimits() error {
 
 // StoreDir is where the engine keeps its files inside a data directory.
 func StoreDir(data string) string { return filepath.Join(data, "store") }
+
+// spillDir is where temporary files of queries are inside a data directory.
+func spillDir(data string) string { return filepath.Join(data, "spill") }
 
 // storeIn is StoreDir of what a user has given for a data directory. The directory of a store itself is refused: a
 // second store would be made in it, and the user would find nothing of the first.
