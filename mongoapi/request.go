@@ -302,9 +302,16 @@ func (r *request) exprEnv() *expr.Env {
 	if r.env == nil {
 		clk := r.s.clk
 		r.env = &expr.Env{NowMS: clk.Now().UnixMilli(), Random: clk.Float64, Run: expr.NewRun(r.ctx, r.s.eng.Budget())}
+		if r.mayUseDisk() {
+			r.env.Run.Spill(r.s.eng.Spill())
+		}
 	}
 	return r.env
 }
+
+// mayUseDisk reports whether the command lets sorts and groups write what doesn't fit into memory to files: it may say
+// no, and else may.
+func (r *request) mayUseDisk() bool { return flag(r.body, "allowDiskUse", true) }
 
 // endRun gives back what the command, or the statement of it that has ended, held.
 func (r *request) endRun() {

@@ -79,6 +79,8 @@ type Query struct {
 	Whole bool
 	// Repeat: with Whole, equal rows may be given as one; Times tells how many it stands for.
 	Repeat bool
+	// NoFiles: a sort whose memory is used up fails rather than write files.
+	NoFiles bool
 	// PlanHash identifies the query's text and parameters: a continuation of another query is refused.
 	PlanHash uint64
 	// Timer gives a time that only grows; with it Stats.Times is kept. nil = nothing is timed.
@@ -159,7 +161,7 @@ func Open(ctx context.Context, c *store.Container, q *Query, bud *budget.Budget,
 		return nil, err
 	}
 	r := &Rows{ctx: ctx, given: q, hash: queryHash(c, q), bud: bud}
-	if bud != nil {
+	if bud != nil && !q.NoFiles {
 		r.space = space
 	}
 	if err := r.open(c, q.Continuation); err != nil {
