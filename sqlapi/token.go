@@ -6,8 +6,11 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"strings"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core/status"
 )
@@ -41,6 +44,14 @@ type grant struct {
 	coll   [8]byte
 	child  string // "docs/id"; "": the container and all in it
 	key    string // partition key that it is bound to, as the header writes it; "": all
+}
+
+// id stands for what a token allows; 0 is the master key. Tokens that allow the same have the same.
+func (g *grant) id() uint64 {
+	if g == nil {
+		return 0
+	}
+	return xxhash.Sum64String(fmt.Sprintf("%t\x00%x\x00%s\x00%s", g.all, g.coll, g.child, g.key))
 }
 
 // tokenSigner makes and opens resource tokens. Safe for concurrent use.

@@ -3,6 +3,7 @@ package sql
 import (
 	"strings"
 
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/func"
 )
@@ -13,6 +14,7 @@ type aggregateFunc struct {
 	name, plan string
 	add        func(s *aggState, v value.Value)
 	result     func(s *aggState) value.Value
+	join       func(s, t *aggState) // adds to s the state t of later rows, which was stored
 	times      times
 }
 
@@ -49,8 +51,10 @@ type aggState struct {
 	over  bool // a list has reached its limit
 	best  value.Value
 	list  funcs.Builder
-	set   *distinctSet
-	size  int
+	// list as it was stored, when it is empty itself
+	packed value.Value
+	set    *distinctSet
+	size   int
 }
 
 // maxList bounds the bytes that one MAKELIST or MAKESET gathers; a query that needs more is refused.
@@ -63,57 +67,70 @@ var aggregates = map[string]*aggregateFunc{}
 
 func init() {
 	for _, a := range []*aggregateFunc{
-		{name: "COUNT", plan: "Count", times: timesCount, add: func(s *aggState, v value.Value) {
+		{name: "COUNT", plan: "Count", times: timesCount, join: joinCounts, add: func(s *aggState, v value.Value) {
 			if v.IsDefined() {
 				s.count++
 			}
 		}, result: func(s *aggState) value.Value { return value.IntOf(s.count) }},
-		{name: "COUNTIF", plan: "CountIf", add: func(s *aggState, v value.Value) {
+		{name: "COUNTIF", plan: "CountIf", join: joinCounts, add: func(s *aggState, v value.Value) {
 			if isTrue(v) {
 				s.count++
 			}
 		}, result: func(s *aggState) value.Value { return value.IntOf(s.count) }},
-		{name: "SUM", plan: "Sum", add: addNumber, result: func(s *aggState) value.Value {
+		{name: "SUM", plan: "Sum", add: addNumber, join: joinSums, result: func(s *aggState) value.Value {
 			if s.bad {
 				return value.Value{}
 			}
 			return funcs.Num(s.sum)
 		}},
-		{name: "AVG", plan: "Average", add: addNumber, result: func(s *aggState) value.Value {
+		{name: "AVG", plan: "Average", add: addNumber, join: joinSums, result: func(s *aggState) value.Value {
 			if s.bad || s.count == 0 {
 				return value.Value{}
 			}
 			return funcs.Num(s.sum / float64(s.count))
 		}},
-		{name: "MIN", plan: "Min", times: timesNothing, add: func(s *aggState, v value.Value) {
+		{name: "MIN", plan: "Min", times: timesNothing, join: joinBest(-1), add: func(s *aggState, v value.Value) {
 			s.extreme(v, -1)
 		}, result: (*aggState).extremeResult},
-		{name: "MAX", plan: "Max", times: timesNothing, add: func(s *aggState, v value.Value) {
+		{name: "MAX", plan: "Max", times: timesNothing, join: joinBest(1), add: func(s *aggState, v value.Value) {
 			s.extreme(v, 1)
 		}, result: (*aggState).extremeResult},
-		{name: "MAKELIST", plan: "MakeList", add: func(s *aggState, v value.Value) {
-			if s.over = s.over || s.size+len(v.Bytes()) > maxList; s.over {
-				return
-			}
-			s.size += len(v.Bytes()) + 16
-			s.list.Elem(v)
-		}, result: (*aggState).listResult},
-		{name: "MAKESET", plan: "MakeSet", times: timesNothing, add: func(s *aggState, v value.Value) {
-			if s.set == nil {
-				s.set = newDistinctSet()
-			}
-			if s.over = s.over || s.size+len(v.Bytes()) > maxList; s.over || !v.IsDefined() || !s.set.add(v) {
-				return
-			}
-			s.size += 2*len(v.Bytes()) + 64
-			s.list.Elem(funcs.One(v))
-		}, result: (*aggState).listResult},
+		{name: "MAKELIST", plan: "MakeList", add: addToList, join: joinLists(addToList),
+			result: (*aggState).listResult},
+		{name: "MAKESET", plan: "MakeSet", times: timesNothing, add: addToSet, join: joinLists(addToSet),
+			result: (*aggState).listResult},
 	} {
 		aggregates[a.name] = a
 	}
 }
 
 func aggregateOf(name string) *aggregateFunc { return aggregates[strings.ToUpper(name)] }
+
+// addToList is MAKELIST.
+func addToList(s *aggState, v value.Value) {
+	if s.over = s.over || s.size+len(v.Bytes()) > maxList; s.over {
+		return
+	}
+	s.size += len(v.Bytes()) + 16
+	s.list.Elem(v)
+}
+
+// addToSet is MAKESET.
+func addToSet(s *aggState, v value.Value) {
+	if s.set == nil {
+		s.set = newDistinctSet()
+	}
+	if s.over = s.over || s.size+len(v.Bytes()) > maxList; s.over || !v.IsDefined() || !s.set.add(v) {
+		return
+	}
+	s.size += 2*len(v.Bytes()) + 64
+	s.list.Elem(funcs.One(v))
+}
+
+// errOverList refuses a list that is too long.
+func errOverList(fn *aggregateFunc) error {
+	return status.New(status.BadRequest, "A %s of the query is larger than %d bytes.", fn.name, maxList)
+}
 
 // addNumber is SUM and AVG: undefined is skipped, any other non-number spoils the result.
 func addNumber(s *aggState, v value.Value) {
@@ -153,6 +170,9 @@ func (s *aggState) extremeResult() value.Value {
 func (s *aggState) listResult() value.Value {
 	if s.bad {
 		return value.Value{}
+	}
+	if s.packed.IsDefined() {
+		return s.packed
 	}
 	if !s.best.IsDefined() {
 		s.best = s.list.Array()
@@ -290,13 +310,17 @@ func sameExpr(a, b Expr) bool {
 
 // group is one group of a grouped query: its key, the states of the query's aggregates.
 type group struct {
-	keys []value.Value
-	aggs []aggState
+	hash  uint64 // of keys
+	at    int64  // which group it is, by its first row
+	keys  []value.Value
+	order []value.Value // of ORDER BY, when it is sorted in files
+	aggs  []aggState
 }
 
 // groupSet finds groups by key and keeps them in the order of their first row.
 type groupSet struct {
 	list []*group
+	next int64 // place of the next group
 	by   map[uint64][]*group
 	size int
 	told int
@@ -324,7 +348,7 @@ next:
 		}
 		return g
 	}
-	g := &group{keys: make([]value.Value, len(keys)), aggs: make([]aggState, aggs)}
+	g := &group{hash: h, at: s.next, keys: make([]value.Value, len(keys)), aggs: make([]aggState, aggs)}
 	for i, k := range keys {
 		g.keys[i] = funcs.One(k).Clone()
 		s.size += valueSize + bytesOf(k)
@@ -335,6 +359,7 @@ next:
 	}
 	s.by[h] = append(s.by[h], g)
 	s.list = append(s.list, g)
+	s.next++
 	return g
 }
 

@@ -72,6 +72,9 @@ type Request struct {
 	Explain      bool              // fill Metrics.Explain and Metrics.Indexes
 	Times        bool              // fill the times of Metrics
 
+	// Owner stands for who asks. What a page has computed is kept for the next page of the same owner only.
+	Owner uint64
+
 	// Hold is told the length of Page.Body as it grows. Its error ends the query. nil = nobody asks.
 	Hold func(bytes int) error
 }
@@ -86,7 +89,7 @@ func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out
 	r, begin, err := pl.start(ctx, req, hash, out)
 	if r != nil {
 		defer pl.p.release(r.f)
-		r.f.bud = c.Budget()
+		r.f.bud, r.f.space = c.Budget(), c.Spill()
 	}
 	if err != nil {
 		return err
@@ -164,7 +167,10 @@ var wallClock = clock.New()
 
 // run opens the core's rows and makes the page from them.
 func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runner, hash uint64, begin state) error {
-	if r.p.top.q.From != nil && r.st.left != 0 {
+	rid := c.RID()
+	r.kept = keeper{c.Kept(), hash ^ xxhash.Sum64(rid[:]) ^ req.Owner}
+	r.takeKept()
+	if r.p.top.q.From != nil && r.st.left != 0 && r.groups == nil {
 		q := pl.query(r.f, req, begin)
 		q.PlanHash, q.Continuation, q.Timer = hash, r.st.core, r.timer
 		if q.Page > 0 { // those that OFFSET skips are read too
