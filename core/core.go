@@ -227,16 +227,11 @@ func (e *Engine) Spill() *spill.Space { return e.spill }
 // Kept returns what queries have computed and keep for their next page.
 func (e *Engine) Kept() *spill.Kept { return e.kept }
 
-// defaultKept is how many bytes queries may keep between their pages where requests share no budget.
-const defaultKept = 8 << 20
+// leastKept is how many bytes of memory queries may keep between their pages at least: some merges of files.
+const leastKept = 4 << 20
 
-// keptBytes is how many bytes queries may keep between their pages: an eighth of what requests may hold.
-func keptBytes(b *budget.Budget) int64 {
-	if n := b.Limit(); n > 0 {
-		return n / 8
-	}
-	return defaultKept
-}
+// keptBytes is how many bytes of memory queries may keep between their pages: an eighth of what requests may hold.
+func keptBytes(b *budget.Budget) int64 { return max(b.Limit()/8, leastKept) }
 
 // Identity says which store this is; it is empty where the engine knows none.
 func (e *Engine) Identity() (i kv.Identity) {

@@ -138,6 +138,14 @@ func (a *Account) join() {
 	}
 }
 
+// Rest says that nothing will be added for a while: the account isn't one of those any more who share half of the
+// budget, until it grows again.
+func (a *Account) Rest() {
+	if a != nil {
+		a.leave()
+	}
+}
+
 func (a *Account) leave() {
 	if a.among {
 		a.among = false

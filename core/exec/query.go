@@ -255,6 +255,37 @@ func (r *Rows) mayLeave() bool {
 	return ok && s.apart()
 }
 
+// Shelve makes the rows ready to be kept between two requests, holding at most so many bytes of memory and nothing of
+// the store, and reports whether they can be. Only rows can that lie in a sort, with all that is to be given. The
+// present row isn't valid any more. Resume goes on with them.
+func (r *Rows) Shelve(most int64) bool {
+	s, ok := r.src.(*sorter)
+	if !ok || r.err != nil || r.done {
+		return false
+	}
+	_ = r.Continuation() // while the row and the query are there
+	if s.shelve(most) != nil || !s.apart() {
+		return false
+	}
+	if !r.apart {
+		r.view.Close()
+		r.apart = true
+	}
+	r.sort.Rest()
+	return true
+}
+
+// Resume goes on with rows that were shelved, for a request of the same query: q differs from the former one in its
+// functions only. The statistics begin again.
+func (r *Rows) Resume(ctx context.Context, q *Query) {
+	r.ctx, r.q, r.given = ctx, q, q
+	r.stats = Stats{Plan: r.stats.Plan, Sorted: true, Partitions: r.stats.Partitions}
+	r.src.(*sorter).b.q = q
+}
+
+// Held is how many bytes of memory the rows hold.
+func (r *Rows) Held() int64 { return r.sort.Used() }
+
 func (r *Rows) closeSource() {
 	if r.src != nil {
 		r.src.close()

@@ -57,7 +57,7 @@ type sorter struct {
 	size   int  // of the items that are held
 	keyB   int  // of the rows beside them
 	thin   bool // items aren't held any more
-	large  bool // some items were too large to be held
+	large  bool // some rows lack their items
 	began  bool // the source was drained
 	disk   spilled
 	err    error
@@ -125,6 +125,7 @@ func (s *sorter) dropItems() {
 				s.size -= x.held()
 				s.keyB += len(x.item.Identity())
 				x.ident, x.item = bytes.Clone(x.item.Identity()), nil
+				s.large = true
 			}
 		}
 	}
@@ -220,6 +221,7 @@ func (s *sorter) clear() {
 	s.acct.Shrink(s.acct.Used())
 	clear(s.list)
 	s.list, s.at, s.more, s.size, s.keyB = s.list[:0], 0, false, 0, 0
+	s.large = s.thin
 }
 
 func (s *sorter) drain() error {

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/status"
@@ -232,9 +233,27 @@ func (s *sorter) take() (*sorted, error) {
 	return x, nil
 }
 
+// shelve writes what is left to files when more than so many bytes of it are in memory.
+func (s *sorter) shelve(most int64) error {
+	if !s.began || s.more || s.acct.Used() <= most {
+		return nil
+	}
+	if s.disk.rows != nil || s.b.rows.space == nil {
+		return status.New(status.MemoryLimit, "The rows of the sort hold more than %d bytes.", most)
+	}
+	s.list = slices.Delete(s.list, 0, s.at)
+	s.at = 0
+	if s.spill(); s.disk.err != nil {
+		return s.disk.err
+	}
+	var err error
+	s.disk.rows, err = s.disk.runs.Merge(s.b.rows.ctx)
+	return err
+}
+
 // apart reports whether the rows that are left need nothing of the view.
 func (s *sorter) apart() bool {
-	return s.src == nil && s.began && !s.more && !s.thin && !s.large && !s.disk.absent
+	return s.src == nil && s.began && !s.more && !s.large && !s.disk.absent
 }
 
 // closeFiles removes what the sort has in files.

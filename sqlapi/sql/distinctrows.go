@@ -33,7 +33,7 @@ func (r *runner) keepDistinct(st state) {
 
 // takeDistinct finds what the page before has kept.
 func (r *runner) takeDistinct() {
-	if d, ok := r.kept.all.Take(r.kept.owner, r.st.kept).(*distinctRows); ok {
+	if d, ok := r.kept.take(r.st.kept).(*distinctRows); ok {
 		d.st.drop = 0
 		r.given = r.st.drop
 		r.st, r.seen, r.resumed = d.st, d.seen, true

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/orrerydb/orrery/core/budget"
+	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -20,6 +21,7 @@ type groupRows struct {
 	space *spill.Space
 	cq    *cquery
 	ahead *group
+	stats exec.Stats
 	last  uint64 // hash of the keys of the group that was given last
 	left  int64  // of TOP or LIMIT
 }
@@ -161,6 +163,7 @@ func (r *groupRows) seek(ctx context.Context, hash uint64) (found bool, err erro
 
 // shelve makes what is held small enough to be kept: at most so many bytes.
 func (r *groupRows) shelve(ctx context.Context, most int64) error {
+	r.acct.Rest()
 	if r.space == nil || r.Held() <= most {
 		return nil
 	}

@@ -54,14 +54,18 @@ func grouped(t *testing.T, items int, b *budget.Budget, o spill.Options) (*core.
 		case 3:
 			k = fmt.Sprintf(`"k":{"b":%d},`, g)
 		}
-		d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"%05d",%s"n":%d,"m":%d}`, i, k, i, i%3),
-			doc.JSONOptions{Names: doc.NoSQL})
-		if err != nil {
-			t.Fatal(err)
-		}
-		insert(t, c, d)
+		insertJSON(t, c, fmt.Sprintf(`{"id":"%05d",%s"n":%d,"m":%d}`, i, k, i, i%3))
 	}
 	return e, c, files
+}
+
+func insertJSON(t *testing.T, c *core.Container, text string) {
+	t.Helper()
+	d, err := doc.FromJSON(nil, []byte(text), doc.JSONOptions{Names: doc.NoSQL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	insert(t, c, d)
 }
 
 // allPages reads a query by pages, with between in between.
@@ -223,11 +227,7 @@ func TestGroupPagesGoOnBehindTheLastGroup(t *testing.T) {
 			break
 		}
 		e.Kept().Drop()
-		d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"new %d","k":%d}`, n, -1-n), doc.JSONOptions{Names: doc.NoSQL})
-		if err != nil {
-			t.Fatal(err)
-		}
-		insert(t, c, d)
+		insertJSON(t, c, fmt.Sprintf(`{"id":"new %d","k":%d}`, n, -1-n))
 	}
 	for row, n := range seen {
 		if n != 1 {

@@ -170,17 +170,24 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 	rid := c.RID()
 	r.kept = keeper{c.Kept(), hash ^ xxhash.Sum64(rid[:]) ^ req.Owner}
 	r.takeKept()
+	keep := func(*state) {}
 	if r.p.top.q.From != nil && r.st.left != 0 && r.groups == nil {
 		q := pl.query(r.f, req, begin)
 		q.PlanHash, q.Continuation, q.Timer = hash, r.st.core, r.timer
 		if q.Page > 0 { // those that OFFSET skips are read too
 			q.Page += int(min(r.st.skip, math.MaxInt32))
 		}
-		rows, err := c.Query(ctx, q)
+		rows, err := r.open(ctx, c, q)
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
+		kept := false
+		defer func() {
+			if !kept {
+				rows.Close()
+			}
+		}()
+		keep = func(next *state) { kept = r.keepRows(q, rows, next) }
 		r.src = &coreRows{rows: rows}
 		defer func() {
 			s := rows.Stats()
@@ -199,11 +206,19 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 	} else {
 		r.out.Charge += countCharge
 	}
+	if g := r.groups; g != nil && g.stats.Plan.Why != "" { // how they were found, by a former page
+		r.out.Metrics.Plan = &g.stats.Plan
+		if req.Explain {
+			r.out.Metrics.Explain = g.stats.Plan.Explain()
+			r.out.Metrics.Indexes = pl.indexUse(c, pl.query(r.f, req, begin), &g.stats)
+		}
+	}
 	next, more, err := r.run()
 	if err != nil {
 		return err
 	}
 	if more {
+		keep(&next)
 		r.out.Continuation = encodeShort(next, hash, req.MaxToken)
 	}
 	return nil

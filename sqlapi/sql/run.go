@@ -7,6 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/func"
@@ -322,6 +323,9 @@ func (r *runner) keepGroups(rows *groupRows) error {
 		return err
 	}
 	rows.left = r.st.left
+	if src, ok := r.src.(*coreRows); ok {
+		rows.stats = exec.Stats{Plan: src.rows.Stats().Plan}
+	}
 	r.keptAs = r.kept.all.Put(r.kept.owner, rows)
 	return nil
 }
@@ -331,6 +335,9 @@ type keeper struct {
 	all   *spill.Kept
 	owner uint64
 }
+
+// take returns a state that was kept; nil when there is none.
+func (k *keeper) take(id uint64) spill.State { return k.all.Take(k.owner, id) }
 
 // takeKept finds what the page before has kept.
 func (r *runner) takeKept() {
@@ -344,7 +351,7 @@ func (r *runner) takeKept() {
 }
 
 func (r *runner) takeGroups() {
-	if rows, ok := r.kept.all.Take(r.kept.owner, r.st.kept).(*groupRows); ok {
+	if rows, ok := r.kept.take(r.st.kept).(*groupRows); ok {
 		r.groups, r.resumed = rows, true
 		r.given = r.st.drop
 		r.resumeGroups(rows.left)

@@ -92,7 +92,8 @@ func decodeState(token string, hash uint64, begin state, restarts bool) (state, 
 		begin.drop, begin.kept, begin.last = int64(n[3]), kept, last
 		return begin, nil
 	}
-	st := state{core: core, inItem: int64(n[0]), skip: int64(n[1]), left: int64(n[2]) - 1, drop: int64(n[3])}
+	st := state{core: core, inItem: int64(n[0]), skip: int64(n[1]), left: int64(n[2]) - 1, drop: int64(n[3]),
+		kept: kept}
 	for ; len(rest) > 0; rest = rest[8:] {
 		st.seen = append(st.seen, binary.BigEndian.Uint64(rest))
 	}
