@@ -234,6 +234,8 @@ func (r *Rows) renew() error {
 		r.view.Close()
 		r.apart = true
 		return nil
+	case !gone && r.sorts(): // to sort again costs more than to hold the space of what is removed for some minutes
+		return nil
 	case r.q.Whole || r.begun && r.row.pos.kind == 0:
 		if gone {
 			return r.view.ErrOld()
@@ -247,6 +249,12 @@ func (r *Rows) renew() error {
 	r.closeSource()
 	r.token = "" // the next row has another one
 	return r.open(c, token)
+}
+
+// sorts reports whether the rows lie in a sort.
+func (r *Rows) sorts() bool {
+	_, ok := r.src.(*sorter)
+	return ok
 }
 
 // mayLeave reports whether what is left to give needs nothing of the view: all of it lies in a sort.
