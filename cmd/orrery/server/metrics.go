@@ -102,7 +102,6 @@ func (b *backing) Figures() []figure {
 		{"orrery_memory_budget_limit_bytes", "What requests may hold together.", gauge, float64(bud.Limit()), nil},
 		{"orrery_memory_budget_used_bytes", "What requests hold.", gauge, float64(bud.Used()), nil},
 		{"orrery_spill_bytes", "What temporary files of queries have.", gauge, float64(files.Used()), nil},
-		{"orrery_spill_files", "Temporary files of queries.", gauge, float64(files.Files()), nil},
 		{"orrery_spill_written_bytes_total", "Written to temporary files of queries.", counter,
 			float64(files.Written()), nil},
 	}
